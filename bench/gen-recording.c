@@ -16,9 +16,9 @@
 #include "base/file.h"
 #include "gen.h"
 #include "maps/writer.h"
-#include "recording/packet_zstd.h"
-#include "recording/recording.h"
-#include "recording/trace_writer.h"
+#include "store/packet_zstd.h"
+#include "store/recording.h"
+#include "store/trace_writer.h"
 
 #define KERNEL_TEXT 0xffffffff81000000ULL
 enum { CHAIN = 7, AMD_INTR = 0x60, AMD_HLT = 0x78, AMD_NPF = 0x400 };

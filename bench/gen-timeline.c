@@ -3,8 +3,8 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "gen.h"
-#include "recording/trace_writer.h"
 #include "schema/trace_event.h"
+#include "store/trace_writer.h"
 
 enum { AMD_INTR = 0x60, AMD_HLT = 0x78, EVENTS_OF_A_TURN = 4, VALUES = 2 };
 

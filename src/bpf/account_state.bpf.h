@@ -3,7 +3,7 @@
 #ifndef VP_BPF_ACCOUNT_STATE_H
 #define VP_BPF_ACCOUNT_STATE_H
 
-#include "bpf/account.h"
+#include "bpf/account_abi.h"
 #include "bpf/sched_compat.bpf.h"
 #include "schema/records.h"
 

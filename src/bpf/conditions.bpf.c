@@ -11,7 +11,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "bpf/conditions.h"
+#include "bpf/conditions_abi.h"
 #include "bpf/sched_compat.bpf.h"
 
 /* Set by the loader: ns of each kind that it takes; all ones: it is not asked for. */

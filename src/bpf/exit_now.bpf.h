@@ -10,7 +10,7 @@
 
 #include <bpf/bpf_helpers.h>
 
-#include "bpf/exit_now.h"
+#include "bpf/exit_now_abi.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "bpf/exit_now.bpf.h"
-#include "bpf/guest_current.h"
+#include "bpf/guest_current_abi.h"
 #include "bpf/kvm_compat.bpf.h"
 
 struct {

@@ -10,7 +10,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "bpf/guest_state.h"
+#include "bpf/guest_state_abi.h"
 #include "bpf/kvm_compat.bpf.h"
 #include "bpf/kvm_protection.bpf.h"
 

@@ -3,7 +3,7 @@
 #ifndef VP_BPF_INTERVALS_EXIT_H
 #define VP_BPF_INTERVALS_EXIT_H
 
-#include "bpf/account.h"
+#include "bpf/account_abi.h"
 #include "bpf/intervals_state.bpf.h"
 
 enum { X86_PAGE_FAULT = 14 };

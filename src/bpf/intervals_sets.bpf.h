@@ -2,7 +2,8 @@
 /*
  * Part of intervals.bpf.c: sets of counters that take turns. Programs cannot switch counters on and
  * off. They say whose turn it is, to a thread of this pCPU's own in user space
- * (collect/multiplex.c): woken by an interrupt of this pCPU, it runs before the subject goes on.
+ * (collect/programs/multiplex.c): woken by an interrupt of this pCPU, it runs before the subject
+ * goes on.
  */
 #ifndef VP_BPF_INTERVALS_SETS_H
 #define VP_BPF_INTERVALS_SETS_H
@@ -11,7 +12,7 @@
 
 #include <bpf/bpf_helpers.h>
 
-#include "bpf/intervals.h"
+#include "bpf/intervals_abi.h"
 #include "bpf/kernel_ring.bpf.h"
 
 /* Switches of sets between two triggers, at most, because another subject got the pCPU. */

@@ -158,7 +158,7 @@ struct vcpu_vmx___split {
 /* Set by the loader: enum vp_vendor, and whether KVM says that all guests have nested paging. */
 const volatile __u32 vendor = 0;
 const volatile __u32 nested_paging = 0;
-/* collect/svm_data.c has put the per-CPU variable svm_data in the place of VP_SVM_DATA. */
+/* collect/programs/svm_data.c has put the per-CPU variable svm_data in the place of VP_SVM_DATA. */
 const volatile __u32 knows_svm_data = 0;
 
 /* The task's preempt notifier, or 0: only a thread inside KVM_RUN has one. */

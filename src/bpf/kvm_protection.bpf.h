@@ -3,7 +3,7 @@
 #ifndef VP_BPF_KVM_PROTECTION_BPF_H
 #define VP_BPF_KVM_PROTECTION_BPF_H
 
-#include "bpf/guest_state.h"
+#include "bpf/guest_state_abi.h"
 #include "bpf/kvm_slots.bpf.h"
 
 /* x86: KVM_X86_*_VM of the kernel's Documentation/virt/kvm/api.rst; SEV by it since v6.11. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * At each VM entry of a vCPU whose guest has clients, what was counted of it so far goes to its
- * cell in the guest's memory (schema/lent.h). It runs in the vCPU's thread, where the guest's RAM
+ * cell in the guest's memory (protocol/lent.h). It runs in the vCPU's thread, where the guest's RAM
  * is ordinary memory of a user, and the vCPU is out of the guest: what is in the cell changes at
  * once for whoever runs there. The program reads of the guest's memory only whether the marker is
  * there.
@@ -13,8 +13,8 @@
 #include <stdbool.h>
 
 #include "bpf/kvm_slots.bpf.h"
-#include "bpf/lend.h"
-#include "schema/lent.h"
+#include "bpf/lend_abi.h"
+#include "protocol/lent.h"
 
 struct sched_info {
 	unsigned long long run_delay;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Takes the samples: one program on each pCPU's trigger, one on the scheduler's switches (only
- * switches of vCPU threads leave a record). See bpf/sampler.h for the two ways that records go.
+ * switches of vCPU threads leave a record). See bpf/sampler_abi.h for the two ways that records go.
  */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>

@@ -5,7 +5,7 @@
 #define VP_BPF_SAMPLER_RING_H
 
 #include "bpf/arch.bpf.h"
-#include "bpf/sampler.h"
+#include "bpf/sampler_abi.h"
 
 /* A struct vp_ring and its bytes per pCPU; by perf, only the header is used. */
 struct {

@@ -6,7 +6,7 @@
 #include "bpf/arch.bpf.h"
 #include "bpf/exit_now.bpf.h"
 #include "bpf/kvm_compat.bpf.h"
-#include "bpf/sampler.h"
+#include "bpf/sampler_abi.h"
 #include "schema/records.h"
 
 /* Set by the loader: whether guests' memory is asked who runs. */

@@ -11,7 +11,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "bpf/account.h"
+#include "bpf/account_abi.h"
 #include "bpf/exit_detail.bpf.h"
 #include "bpf/sched_compat.bpf.h"
 #include "bpf/trace_guest.bpf.h"

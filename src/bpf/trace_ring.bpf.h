@@ -6,7 +6,7 @@
 #include "bpf/arch.bpf.h"
 #include "bpf/kernel_ring.bpf.h"
 #include "bpf/kvm_compat.bpf.h"
-#include "bpf/trace.h"
+#include "bpf/trace_abi.h"
 #include "schema/trace_records.h"
 
 /* Sized by the loader. */

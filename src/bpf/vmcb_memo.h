@@ -11,7 +11,7 @@ struct vp_vmcb_memo {
 };
 
 /* What stands in programs where the loader puts the kernel's variable svm_data: see
- * collect/svm_data.c. */
+ * collect/programs/svm_data.c. */
 #define VP_SVM_DATA 0x7670737664617461
 #define VP_SVM_DATA_TEXT "0x7670737664617461"
 

@@ -9,7 +9,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-#include "bpf/xen_pmu.h"
+#include "bpf/xen_pmu_abi.h"
 
 struct xen_pmu_regs {
 	__u64 ip;

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "counters/costs.h"
-#include "counters/lent.h"
+#include "counters/counters_lent.h"
 #include "counters/overflow.h"
 #include "counters/page_read.h"
 

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "counters/lent.h"
+#include "counters/counters_lent.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/macros.h"
-#include "counters/event.h"
+#include "counters/counters_event.h"
 #include "vperf/counters.h"
 
 struct perf_event_mmap_page;

@@ -15,7 +15,7 @@
 #include <xxhash.h>
 
 #include "export/lttng_events.h"
-#include "recording/trace_writer.h"
+#include "store/trace_writer.h"
 #include "timeline/clock_map.h"
 
 enum { MARKS = 8 /* ns, more than there are events for a vCPU */ };

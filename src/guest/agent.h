@@ -8,8 +8,8 @@
 
 #include "guest/tracker.h"
 #include "guest/watch.h"
-#include "maps/agent_counts.h"
-#include "maps/agent_lend.h"
+#include "protocol/counts_protocol.h"
+#include "protocol/lend_protocol.h"
 
 enum { VP_AGENT_CLOCK_TRIES = 100 };
 

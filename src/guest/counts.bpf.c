@@ -13,7 +13,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "guest/counts.h"
+#include "guest/agent_counts.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What lend.bpf.c and lend_kernel.c share beside schema/lent.h. */
+/* What lend.bpf.c and lend_kernel.c share beside protocol/lent.h. */
 #ifndef VP_GUEST_LEND_COMMAND_H
 #define VP_GUEST_LEND_COMMAND_H
 

@@ -7,7 +7,7 @@
 #include "guest/cpus.h"
 #include "guest/lend_command.h"
 #include "guest/physical.h"
-#include "maps/agent_lend.h"
+#include "protocol/lend_protocol.h"
 
 struct bpf_link;
 struct vp_lend_bpf;

@@ -16,8 +16,8 @@
 #include "base/file.h"
 #include "base/io.h"
 #include "guest/agent.h"
-#include "maps/agent_events.h"
-#include "maps/agent_protocol.h"
+#include "protocol/agent_protocol.h"
+#include "protocol/events_protocol.h"
 
 enum {
 	MAX_ANSWERS = 8, /* at the same time; one that counts lasts as long as the host likes */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "guestmem/view.h"
+#include "guestmem/guest_view.h"
 
 enum {
 	TOKENS = 256,

@@ -3,8 +3,8 @@
 #ifndef VP_GUESTMEM_KERNEL_H
 #define VP_GUESTMEM_KERNEL_H
 
+#include "guestmem/guest_view.h"
 #include "guestmem/pack.h"
-#include "guestmem/view.h"
 
 /* How the pack was had. */
 enum vp_pack_route { VP_PACK_READ, VP_PACK_CACHED };

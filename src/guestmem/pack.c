@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "guestmem/view.h"
+#include "guestmem/guest_view.h"
 
 enum { PACK_VERSION = 5, LARGEST_STRUCT = 1 << 20 };
 

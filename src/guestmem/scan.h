@@ -12,9 +12,9 @@
 #ifndef VP_GUESTMEM_SCAN_H
 #define VP_GUESTMEM_SCAN_H
 
+#include "guestmem/guest_view.h"
 #include "guestmem/pace.h"
 #include "guestmem/pack.h"
-#include "guestmem/view.h"
 
 struct vp_kernel_scan;
 

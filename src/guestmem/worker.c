@@ -10,7 +10,7 @@
 #include "base/io.h"
 #include "guestmem/counts.h"
 #include "guestmem/dump.h"
-#include "guestmem/orc.h"
+#include "guestmem/guest_orc.h"
 #include "guestmem/scan.h"
 #include "guestmem/tasks.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Reads one guest's memory on request: the only code that looks into what a guest wrote, made to
- * run in a process of its own that may do nothing else (collect/guest_reader.h starts it).
+ * run in a process of its own that may do nothing else (collect/guests/guest_reader.h starts it).
  *
  * Requests and answers are lines; an answer ends with the line ".". Numbers are hexadecimal, texts
  * escaped as in map text.

@@ -211,48 +211,6 @@ uint32_t vp_proc_inner_pid(uint32_t pid)
 	return pid;
 }
 
-uint64_t vp_clock_counter(void)
-{
-	/* Not to be moved before or after the clock reads around it. */
-#if defined(__x86_64__)
-	__builtin_ia32_lfence();
-	uint64_t counter = __builtin_ia32_rdtsc();
-	__builtin_ia32_lfence();
-	return counter;
-#elif defined(__aarch64__)
-	uint64_t counter;
-	__asm__ volatile("isb\n\tmrs %0, cntvct_el0\n\tisb" : "=r"(counter) : : "memory");
-	return counter;
-#else
-	return 0;
-#endif
-}
-
-static uint64_t read_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-void vp_clock_pair(clockid_t clock, int tries, uint64_t *ns, uint64_t *counter, uint64_t *error_ns)
-{
-	uint64_t best = UINT64_MAX;
-
-	for (int i = 0; i < tries; i++) {
-		uint64_t before = read_ns(clock);
-		uint64_t at = vp_clock_counter();
-		uint64_t after = read_ns(clock);
-		if (after - before < best) {
-			best = after - before;
-			*ns = before + (after - before) / 2;
-			*counter = at;
-		}
-	}
-	*error_ns = best + 1; /* of nanoseconds, the part that the clock does not show */
-}
-
 static bool cpu_has(const char *flags, size_t size, const char *flag)
 {
 	struct vp_cursor words = vp_cursor_of(flags, size);

@@ -40,13 +40,6 @@ uint64_t vp_proc_start_time(uint32_t pid);
 /* Its pid in its own, innermost pid namespace. */
 uint32_t vp_proc_inner_pid(uint32_t pid);
 
-/* The counter that this machine's time is made of, as programs read it: of x86 the TSC, of 64-bit
- * Arm CNTVCT; 0: there is none. */
-uint64_t vp_clock_counter(void);
-/* What a clock of the kernel's showed, and the counter at the same moment but for up to error_ns:
- * the tightest of so many tries, since others may be interrupted. */
-void vp_clock_pair(clockid_t clock, int tries, uint64_t *ns, uint64_t *counter, uint64_t *error_ns);
-
 /* The machine, kernel and address-bits lines. */
 void vp_proc_write_machine(struct vp_maps_writer *writer, bool guest);
 /* A k line per line of /proc/kallsyms, or an n line saying why not. */

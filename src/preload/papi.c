@@ -21,7 +21,7 @@
 #include <ucontext.h>
 #include <unwind.h>
 
-#include "counters/event.h"
+#include "counters/counters_event.h"
 #include "vperf/counters.h"
 
 #define PUBLIC __attribute__((visibility("default")))

@@ -12,7 +12,7 @@
 
 #include <linux/perf_event.h>
 
-#include "counters/lent.h"
+#include "counters/counters_lent.h"
 #include "counters/overflow.h"
 
 struct vp_shim_sampling {

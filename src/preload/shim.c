@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "preload/events.h"
+#include "preload/shim_events.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 

@@ -5,7 +5,7 @@
 
 #include "analyze/common/table.h"
 #include "base/json.h"
-#include "guestmem/view.h"
+#include "guestmem/guest_view.h"
 #include "render/render_table.h"
 
 /* How far KASLR has moved the kernel. */

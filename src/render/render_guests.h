@@ -3,7 +3,7 @@
 #ifndef VP_RENDER_RENDER_GUESTS_H
 #define VP_RENDER_RENDER_GUESTS_H
 
-#include "collect/guest_reader.h"
+#include "collect/guests/guest_reader.h"
 #include "schema/vm.h"
 
 /* What one VM answered, its texts cleaned; `problem` is why something is missing, or NULL. */

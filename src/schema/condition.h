@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-/* In the order of bpf/conditions.h. */
+/* In the order of bpf/conditions_abi.h. */
 enum vp_condition {
 	VP_CONDITION_STEAL,     /* a vCPU's thread was runnable for so long without a pCPU */
 	VP_CONDITION_WAKEUP,    /* it was woken, and got a pCPU so long after */

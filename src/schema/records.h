@@ -238,7 +238,7 @@
 	FIELD(u64, dec, sites, "exits without guest address: table full")
 
 /* In the files of streams of states only: readers make vcpu_spans of them
- * (recording/packet_states.h). */
+ * (store/packet_states.h). */
 #define VP_FIELDS_vcpu_next(FIELD)                                                                 \
 	FIELD(u8, dec, which,                                                                      \
 	      "its vCPU: 0 that of the packet's first vcpu_span, 1 of the first vcpu_span of "     \

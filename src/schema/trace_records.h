@@ -12,6 +12,10 @@
 
 #include "schema/records.h"
 
+/* Threads whose names a pCPU's stream is sure to have: one whose name made way is named again
+ * before its next event. */
+enum { VP_TRACE_NAMES = 512 };
+
 #define VP_TRACE_FIELDS_sched_switch(FIELD)                                                        \
 	FIELD(u32, dec, prev_tid, "thread that left the pCPU; 0: the idle task")                   \
 	FIELD(u32, dec, next_tid, "thread that got it")                                            \

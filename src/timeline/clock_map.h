@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "recording/recording.h"
-#include "recording/trace_reader.h"
+#include "store/recording.h"
+#include "store/trace_reader.h"
 
 /* A clock and the time-stamp counter beside it, read together within error_ns. */
 struct vp_clock_pair {

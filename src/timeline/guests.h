@@ -13,9 +13,9 @@
 
 #include "base/map.h"
 #include "base/vec.h"
-#include "recording/recording.h"
-#include "recording/trace_reader.h"
 #include "schema/records.h"
+#include "store/recording.h"
+#include "store/trace_reader.h"
 
 struct vp_exit {
 	uint32_t vendor;

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "recording/trace_reader.h"
+#include "store/trace_reader.h"
 
 struct vp_merge_head {
 	uint64_t time;

@@ -13,7 +13,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
-#include "recording/trace_reader.h"
+#include "store/trace_reader.h"
 #include "timeline/chain.h"
 
 /*

@@ -8,10 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/vec.h"
-#include "collect/clock.h"
-#include "xen/order.h"
+#include "xen/xen_order.h"
 
 enum {
 	PAGES = 256,         /* of each buffer: 45,000 exits and more */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "collect/clock.h"
+#include "base/clock.h"
 #include "xen/states.h"
 
 bool vp_xen_domain_next(const struct vp_xen *xen, uint32_t from, struct vp_xen_domain *ret)

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "collect/clock.h"
+#include "base/clock.h"
 
 #define PRIVCMD "/dev/xen/privcmd"
 #define SECOND 1000000000ULL

@@ -3,10 +3,10 @@
 #ifndef VP_XEN_GUEST_SAMPLES_H
 #define VP_XEN_GUEST_SAMPLES_H
 
-#include "collect/guest_sampler.h"
+#include "collect/programs/guest_sampler.h"
 #include "xen/context.h"
 #include "xen/foreign.h"
-#include "xen/guest_current.h"
+#include "xen/xen_guest_current.h"
 
 /* What was told of a domain's kernel; all zeros: nothing yet. */
 struct vp_xen_told {

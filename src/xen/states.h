@@ -8,7 +8,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
-#include "bpf/account.h"
+#include "bpf/account_abi.h"
 #include "schema/records.h"
 #include "xen/buffers.h"
 #include "xen/weights.h"

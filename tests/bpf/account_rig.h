@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "bpf/account.h"
+#include "bpf/account_abi.h"
 
 #include "account.skel.h"
 #include "kernel.h"

@@ -8,8 +8,8 @@
 #include <bpf/bpf.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/macros.h"
-#include "collect/clock.h"
 
 static int take_interval(struct rig *rig, const char *bytes, size_t size)
 {

@@ -4,7 +4,7 @@
 #define VP_TESTS_BPF_INTERVALS_RIG_H
 
 #include "base/vec.h"
-#include "bpf/intervals.h"
+#include "bpf/intervals_abi.h"
 #include "kernel.h"
 #include "schema/records.h"
 

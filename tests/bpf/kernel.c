@@ -13,8 +13,8 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 
+#include "base/clock.h"
 #include "base/macros.h"
-#include "collect/clock.h"
 
 static bool refused(const char *what, const char *why)
 {

@@ -9,8 +9,8 @@
 
 #include "account_rig.h"
 #include "base/macros.h"
-#include "bpf/exit_now.h"
-#include "bpf/guest_current.h"
+#include "bpf/exit_now_abi.h"
+#include "bpf/guest_current_abi.h"
 #include "fake_vcpu.h"
 
 enum {

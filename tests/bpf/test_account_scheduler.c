@@ -13,7 +13,7 @@
 #include "account_rig.h"
 #include "base/macros.h"
 #include "base/vec.h"
-#include "collect/account_places.h"
+#include "collect/programs/account_slots.h"
 
 enum { HALT = 0x01, ABORT = 0x24, MS = 1000000, PLACES = 256, PATIENCE_S = 30 };
 

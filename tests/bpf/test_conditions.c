@@ -13,7 +13,7 @@
 
 #include <bpf/bpf.h>
 
-#include "collect/conditions.h"
+#include "collect/programs/conditions.h"
 #include "conditions.skel.h"
 #include "kernel.h"
 #include "schema/records.h"

@@ -6,8 +6,8 @@
 
 #include <bpf/bpf.h>
 
-#include "bpf/guest_current.h"
-#include "collect/identity.h"
+#include "bpf/guest_current_abi.h"
+#include "collect/programs/identity.h"
 #include "kernel.h"
 #include "schema/records.h"
 

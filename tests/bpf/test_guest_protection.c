@@ -5,8 +5,8 @@
 
 #include <unistd.h>
 
-#include "bpf/guest_state.h"
-#include "collect/guest_state.h"
+#include "bpf/guest_state_abi.h"
+#include "collect/guests/guest_state.h"
 #include "fake_vcpu.h"
 #include "kernel.h"
 #include "schema/records.h"

@@ -8,10 +8,10 @@
 #include <bpf/bpf.h>
 
 #include "base/vec.h"
-#include "bpf/guest_current.h"
-#include "bpf/trace.h"
-#include "collect/trace_rings.h"
-#include "collect/tracer.h"
+#include "bpf/guest_current_abi.h"
+#include "bpf/trace_abi.h"
+#include "collect/programs/trace_rings.h"
+#include "collect/programs/tracer.h"
 #include "fake_vcpu.h"
 #include "kernel.h"
 #include "schema/trace_records.h"

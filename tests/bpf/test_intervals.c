@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/macros.h"
-#include "collect/intervals.h"
+#include "collect/programs/intervals_source.h"
 #include "intervals_rig.h"
 #include "schema/schema.h"
 

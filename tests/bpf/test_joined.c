@@ -5,9 +5,9 @@
 
 #include <bpf/bpf.h>
 
-#include "collect/account.h"
-#include "collect/host.h"
-#include "collect/intervals.h"
+#include "collect/programs/account_source.h"
+#include "collect/programs/intervals_source.h"
+#include "host/host.h"
 #include "kernel.h"
 
 enum { HALT = 0x78, HALT_OF_INTEL = 12, EXITS = 100, RING = 1 << 16, EVENTS = 4 };

@@ -6,10 +6,10 @@
 
 #include <bpf/bpf.h>
 
-#include "bpf/lend.h"
+#include "bpf/lend_abi.h"
 #include "fake_vcpu.h"
 #include "kernel.h"
-#include "schema/lent.h"
+#include "protocol/lent.h"
 #include "schema/records.h"
 
 #include "host_lend.skel.h"

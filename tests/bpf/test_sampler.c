@@ -14,11 +14,11 @@
 
 #include "base/alloc.h"
 #include "base/macros.h"
-#include "bpf/guest_current.h"
-#include "bpf/sampler.h"
-#include "collect/rings.h"
-#include "collect/sampler.h"
-#include "collect/trigger.h"
+#include "bpf/guest_current_abi.h"
+#include "bpf/sampler_abi.h"
+#include "collect/programs/rings.h"
+#include "collect/programs/sampler.h"
+#include "collect/programs/trigger.h"
 #include "kernel.h"
 #include "schema/schema.h"
 

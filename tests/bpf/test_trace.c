@@ -8,10 +8,10 @@
 #include <bpf/bpf.h>
 
 #include "base/vec.h"
-#include "bpf/exit_now.h"
-#include "bpf/trace.h"
-#include "collect/trace_rings.h"
-#include "collect/tracer.h"
+#include "bpf/exit_now_abi.h"
+#include "bpf/trace_abi.h"
+#include "collect/programs/trace_rings.h"
+#include "collect/programs/tracer.h"
 #include "fake_vcpu.h"
 #include "kernel.h"
 #include "trace.skel.h"

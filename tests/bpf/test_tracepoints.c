@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "collect/dynamic_events.h"
-#include "collect/probe_kernel.h"
-#include "collect/tracepoints.h"
+#include "collect/tracefs/dynamic_events.h"
+#include "collect/tracefs/probe_kernel.h"
+#include "collect/tracefs/tracepoints.h"
 #include "kernel.h"
 
 enum { CALLS = 2000, MANY = 50000, PAGE = 4096 };

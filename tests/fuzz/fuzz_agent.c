@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "collect/agent_client.h"
-#include "maps/agent_counts.h"
-#include "maps/agent_lend.h"
+#include "collect/agent/agent_client.h"
+#include "protocol/counts_protocol.h"
+#include "protocol/lend_protocol.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

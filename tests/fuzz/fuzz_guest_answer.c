@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "collect/guest_answer.h"
+#include "collect/guests/guest_answer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

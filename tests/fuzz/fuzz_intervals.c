@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "recording/packet.h"
 #include "render/render_intervals.h"
+#include "store/packet.h"
 #include "table/reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

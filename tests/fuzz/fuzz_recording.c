@@ -15,7 +15,6 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "export/exporters.h"
-#include "recording/packet_split.h"
 #include "render/render_account.h"
 #include "render/render_lanes.h"
 #include "render/render_report.h"
@@ -23,6 +22,7 @@
 #include "render/render_summary.h"
 #include "render/render_table.h"
 #include "schema/trace_event.h"
+#include "store/packet_split.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

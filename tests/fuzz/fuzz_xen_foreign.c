@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 
 #include "xen/foreign.h"
-#include "xen/guest_current.h"
+#include "xen/xen_guest_current.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

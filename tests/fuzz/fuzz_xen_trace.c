@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A trace buffer of Xen's, and what is made of its records. */
-#include "xen/events.h"
 #include "xen/states.h"
+#include "xen/xen_events.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "schema/lent.h"
+#include "protocol/lent.h"
 
 enum { WORDS = sizeof(struct vp_lent_cell) / sizeof(uint64_t) };
 enum { KEY_AT = -8 }; /* on the program's stack */

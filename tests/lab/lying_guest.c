@@ -13,8 +13,8 @@
 #include <time.h>
 
 #include "base/alloc.h"
-#include "collect/guest_state.h"
-#include "collect/vm_scan.h"
+#include "collect/guests/guest_state.h"
+#include "host/vm_scan.h"
 #include "lies.h"
 
 enum { BLINK_MS = 250 };

@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 #include "base/file.h"
-#include "xen/order.h"
 #include "xen/states.h"
+#include "xen/xen_order.h"
 
 enum { CPU_CHANGE = 0x0001f003, FILE_MOST = 1 << 30 };
 

@@ -6,8 +6,8 @@
 #ifndef VP_TESTS_MAKE_RECORDING_H
 #define VP_TESTS_MAKE_RECORDING_H
 
-#include "recording/recording.h"
-#include "recording/trace_writer.h"
+#include "store/recording.h"
+#include "store/trace_writer.h"
 
 #define MADE_PERIOD 1000000ULL
 #define MADE_START 1000000000ULL

@@ -18,18 +18,18 @@
 #include <linux/sockios.h>
 
 #include "base/file.h"
-#include "bpf/intervals.h"
-#include "collect/agent_client.h"
-#include "collect/agent_counts.h"
-#include "collect/guest_places.h"
+#include "bpf/intervals_abi.h"
+#include "collect/agent/agent_client.h"
+#include "collect/agent/counts_client.h"
+#include "collect/programs/guest_places.h"
 #include "guest/agent.h"
 #include "guest/direct_map.h"
 #include "guest/lend_private.h"
 #include "guest/tracker.h"
-#include "maps/agent_lend.h"
-#include "maps/agent_protocol.h"
 #include "maps/mapped.h"
 #include "maps/maps.h"
+#include "protocol/agent_protocol.h"
+#include "protocol/lend_protocol.h"
 #include "socket_vmm.h"
 
 static void add(struct vp_tracker *tracker, uint64_t time, enum vp_tracker_kind kind, uint32_t tgid,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Prototypes of collect/babeltrace.h are those of babeltrace2's headers. */
-#include "collect/babeltrace.h"
+/* Prototypes of import/babeltrace.h are those of babeltrace2's headers. */
+#include "import/babeltrace.h"
 
 #include <babeltrace2/babeltrace.h>
 

@@ -7,7 +7,7 @@
 #include <bpf/btf.h>
 
 #include "base/macros.h"
-#include "collect/btf_excerpt.h"
+#include "host/btf_excerpt.h"
 
 static struct btf *kernel, *module, *program, *made;
 

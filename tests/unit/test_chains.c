@@ -9,7 +9,7 @@
 
 #include "export/exporters.h"
 #include "guest_builder.h"
-#include "guestmem/orc.h"
+#include "guestmem/guest_orc.h"
 #include "make_recording.h"
 #include "render/render_report.h"
 #include "render/render_table.h"

@@ -17,13 +17,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/confine.h"
-#include "collect/account.h"
-#include "collect/clock.h"
-#include "collect/convert.h"
-#include "collect/cpu_hotplug.h"
-#include "collect/guest_state.h"
-#include "collect/thread_names.h"
+#include "collect/guests/guest_state.h"
+#include "collect/programs/account_source.h"
+#include "collect/programs/convert.h"
+#include "collect/tracefs/thread_names.h"
+#include "host/cpu_hotplug.h"
 #include "maps/proc.h"
 
 /* A pid is given to another process when the first has ended. */

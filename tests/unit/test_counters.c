@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "counters/costs.h"
-#include "counters/event.h"
-#include "counters/lent.h"
+#include "counters/counters_event.h"
+#include "counters/counters_lent.h"
 #include "counters/overflow.h"
 #include "counters/set.h"
 #include "vperf/counters.h"

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "collect/device_memory.h"
+#include "host/device_memory.h"
 
 static const char maps[] =
     "7f0000000000-7f0040000000 rw-p 00000000 00:00 0 \n"

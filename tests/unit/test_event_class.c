@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "recording/trace_reader.h"
-#include "recording/trace_writer.h"
+#include "store/trace_reader.h"
+#include "store/trace_writer.h"
 
 #define NAME "test_event_class.rec"
 #define NAME_OF_HOST NAME "/host"

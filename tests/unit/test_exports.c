@@ -3,7 +3,7 @@
 #include "unit.h"
 
 #include "analyze/report/export.h"
-#include "bpf/account.h"
+#include "bpf/account_abi.h"
 #include "make_recording.h"
 
 #define NAME "test_exports.rec"

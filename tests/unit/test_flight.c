@@ -7,12 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "recording/control.h"
-#include "recording/recording.h"
-#include "recording/session.h"
-#include "recording/stream_state.h"
-#include "recording/trace_reader.h"
-#include "recording/trace_writer.h"
+#include "session/control.h"
+#include "session/session.h"
+#include "store/recording.h"
+#include "store/stream_state.h"
+#include "store/trace_reader.h"
+#include "store/trace_writer.h"
 
 #define NAME "test_flight.rec"
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "render/formats.h"
+#include "cmd/common/formats.h"
 
 enum text { WORK, MAIN, READ, APP, KERNEL, SERVER, WEB, VM0, IDLE, FUNNY, TEXTS };
 

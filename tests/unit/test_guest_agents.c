@@ -4,9 +4,9 @@
 
 #include <stdio.h>
 
-#include "collect/clock.h"
-#include "collect/intervals.h"
-#include "recording/guest_agents.h"
+#include "base/clock.h"
+#include "collect/programs/intervals_source.h"
+#include "session/guest_agents.h"
 #include "socket_vmm.h"
 
 #define VSOCK "test_guest_agents.vsock"

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "collect/guest_answer.h"
+#include "collect/guests/guest_answer.h"
 
 enum { HERE, THERE, WAIT_MS = 10, TOO_LONG_S = 10 };
 

@@ -6,13 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
-#include "collect/agent_events.h"
-#include "collect/clock.h"
-#include "collect/ring_page.h"
-#include "recording/clock_line.h"
-#include "recording/guest_events.h"
+#include "collect/agent/clock_line.h"
+#include "collect/agent/events_client.h"
+#include "collect/tracefs/ring_page.h"
 #include "schema/event_class.h"
+#include "session/guest_events.h"
 #include "socket_vmm.h"
 
 uint64_t __real_vp_clock_monotonic(void);

@@ -11,9 +11,9 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "collect/kernel_places.h"
+#include "collect/guests/guest_watch.h"
+#include "collect/guests/kernel_places.h"
 #include "guest_builder.h"
-#include "recording/guest_watch.h"
 
 uint64_t __real_vp_clock_monotonic(void);
 uint64_t __wrap_vp_clock_monotonic(void);

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/confine.h"
-#include "collect/host_images.h"
 #include "elf_builder.h"
+#include "host/host_images.h"
 
 #define FILE_NAME "test_host_images.bin"
 

@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "collect/host_maps.h"
+#include "host/host_maps.h"
 #include "maps/maps.h"
 
 #define NAME "test_host_maps.maps"

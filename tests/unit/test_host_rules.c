@@ -8,9 +8,9 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
-#include "collect/host_rules.h"
-#include "collect/perf_event.h"
-#include "collect/trigger.h"
+#include "collect/programs/trigger.h"
+#include "host/host_rules.h"
+#include "host/perf_event.h"
 
 #define SYS "test_host_rules.sys"
 

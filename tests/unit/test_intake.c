@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "collect/rings.h"
-#include "recording/instrument_profile_private.h"
-#include "recording/instrument_trace.h"
-#include "recording/trace_reader.h"
+#include "collect/programs/rings.h"
 #include "schema/trace_event.h"
+#include "session/instrument_profile_private.h"
+#include "session/instrument_trace.h"
+#include "store/trace_reader.h"
 
 #define NAME "test_intake.rec"
 

@@ -14,10 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/io.h"
-#include "collect/clock.h"
-#include "collect/guest_answer.h"
+#include "collect/guests/guest_answer.h"
 
 enum { EVERY_US = 2000, ENOUGH = 10, LATER_US = 60000 };
 

@@ -4,7 +4,7 @@
 
 #include "analyze/trace/sched.h"
 #include "base/file.h"
-#include "bpf/account.h"
+#include "bpf/account_abi.h"
 #include "make_recording.h"
 #include "render/render_lanes.h"
 #include "render/render_table.h"

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "analyze/model_check.h"
-#include "analyze/model_groups.h"
+#include "analyze/model/model_check.h"
+#include "analyze/model/model_groups.h"
 #include "base/file.h"
 #include "stats/quantile.h"
 #include "stats/random.h"

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "recording/control.h"
-#include "recording/place.h"
+#include "session/control.h"
+#include "store/directory.h"
 
 #define NAME "test_place.rec"
 #define OLD NAME ".old"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "collect/pmu.h"
+#include "host/pmu.h"
 
 #define SYSFS "pmu-sysfs"
 

@@ -10,9 +10,9 @@
 #include "analyze/report/report.h"
 #include "base/file.h"
 #include "make_recording.h"
-#include "recording/decompress.h"
-#include "recording/packet_zstd.h"
-#include "recording/trace_reader.h"
+#include "store/decompress.h"
+#include "store/packet_zstd.h"
+#include "store/trace_reader.h"
 
 #define NAME "test_recording.rec"
 #define OTHER "test_recording.other"

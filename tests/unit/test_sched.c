@@ -4,7 +4,7 @@
 
 #include "analyze/trace/lane_states.h"
 #include "analyze/trace/sched.h"
-#include "bpf/account.h"
+#include "bpf/account_abi.h"
 
 enum { FIRST = 1000, SECOND = 2000, THIEF = 50, OTHER = 60 };
 

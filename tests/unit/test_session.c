@@ -11,10 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "collect/clock.h"
+#include "base/clock.h"
 #include "maps/proc.h"
-#include "recording/instrument.h"
-#include "recording/trace_reader.h"
+#include "session/instrument.h"
+#include "store/trace_reader.h"
 
 #define NAME "test_session.rec"
 

@@ -17,8 +17,8 @@
 
 #include <linux/perf_event.h>
 
-#include "counters/lent.h"
-#include "preload/events.h"
+#include "counters/counters_lent.h"
+#include "preload/shim_events.h"
 
 static struct vp_counters_lent_state lent;
 static uint64_t family[VP_LENT_EVENTS]; /* of what the thread made */

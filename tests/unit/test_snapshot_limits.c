@@ -4,7 +4,7 @@
 
 #include <sys/statvfs.h>
 
-#include "recording/snapshot_limits.h"
+#include "session/snapshot_limits.h"
 
 #define MIB (1ULL << 20)
 #define GIB (1ULL << 30)

@@ -2,8 +2,8 @@
 /* Packets of vCPUs' states: what a file leaves out comes back, and what is none is told. */
 #include "unit.h"
 
-#include "recording/packet_states.h"
 #include "schema/schema.h"
+#include "store/packet_states.h"
 
 static void add(struct vp_buffer *records, uint32_t tid, uint64_t end, uint64_t ns, uint32_t reason)
 {

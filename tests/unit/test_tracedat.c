@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "collect/tracedat.h"
 #include "export/tracedat_file.h"
+#include "import/tracedat.h"
 
 #define NAME "test_tracedat.dat"
 

@@ -8,10 +8,10 @@
 
 #include "base/file.h"
 #include "cmd/host/record_events.h"
-#include "collect/dynamic_events.h"
-#include "collect/probe_kernel.h"
-#include "collect/tracepoint_format.h"
-#include "maps/agent_events.h"
+#include "collect/tracefs/dynamic_events.h"
+#include "collect/tracefs/probe_kernel.h"
+#include "collect/tracefs/tracepoint_format.h"
+#include "protocol/events_protocol.h"
 #include "schema/trace_event.h"
 
 #define COMMON                                                                                     \

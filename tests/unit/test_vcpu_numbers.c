@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
-#include "collect/vcpu_numbers.h"
+#include "host/vcpu_numbers.h"
 
 #define PROC "test_vcpu_numbers.proc"
 #define KVM "test_vcpu_numbers.kvm"

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
-#include "collect/vmm_command.h"
+#include "host/vmm_command.h"
 
 struct expected {
 	const char *text; /* arguments, each with its zero */

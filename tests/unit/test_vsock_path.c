@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "collect/agent_events.h"
-#include "collect/vsock_path.h"
+#include "collect/agent/events_client.h"
+#include "host/vsock_path.h"
 
 #define PROC "test_vsock_path.proc"
 #define SOCKET "test_vsock_path.socket"

@@ -5,10 +5,10 @@
 #include <sys/mman.h>
 
 #include "schema/exit_reason.h"
-#include "xen/events.h"
 #include "xen/frames.h"
-#include "xen/order.h"
 #include "xen/states.h"
+#include "xen/xen_events.h"
+#include "xen/xen_order.h"
 
 enum { RUNNING, RUNNABLE, BLOCKED, OFFLINE };
 

@@ -2,8 +2,8 @@
 /* Xen's trace buffers: what is asked of Xen and when, what counts as lost. Xen is a page here. */
 #include "unit.h"
 
+#include "base/clock.h"
 #include "base/io.h"
-#include "collect/clock.h"
 #include "xen/buffers.h"
 
 enum { PAGE = 4096, INFO_FRAME = 3, RING_FRAME = 7, MASKS = 8, LOST = 0x0001f001 };

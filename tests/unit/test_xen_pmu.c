@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "xen/pmu.h"
-#include "xen/pmu_mode.h"
+#include "xen/xen_pmu.h"
+#include "xen/xen_pmu_mode.h"
 
 static void expect_file(const char *path, const char *text)
 {

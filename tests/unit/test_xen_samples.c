@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #include "xen/guest_samples.h"
-#include "xen/sampler.h"
+#include "xen/xen_sampler.h"
 
 static void put_word(unsigned char *bytes, size_t place, uint64_t word)
 {

@@ -1,10 +1,10 @@
 /*
  * falseagent garbage|flood|cut PORT
  *
- * For guests: what answers at a vsock port as vperf-agent would (src/maps/agent_events.h) when it
- * is asked for events, one host after another, and is none. Each time it begins well, with ten good
- * events, and then sends pages of random bytes, or good pages as fast as they are taken, or half of
- * a page, with which it ends.
+ * For guests: what answers at a vsock port as vperf-agent would (src/protocol/events_protocol.h)
+ * when it is asked for events, one host after another, and is none. Each time it begins well, with
+ * ten good events, and then sends pages of random bytes, or good pages as fast as they are taken,
+ * or half of a page, with which it ends.
  */
 #include "common.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/account/account_tables.h"
-#include "recording/trace_reader.h"
+#include "store/trace_reader.h"
 
 static void add_columns(struct vp_table *table)
 {

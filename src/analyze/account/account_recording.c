@@ -6,7 +6,7 @@
 
 #include "analyze/account/storm.h"
 #include "base/text.h"
-#include "recording/trace_reader.h"
+#include "store/trace_reader.h"
 
 #define NOTE(rec, ...) vp_vec_push(&(rec)->notes, vp_format(__VA_ARGS__))
 

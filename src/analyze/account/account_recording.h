@@ -5,7 +5,7 @@
 
 #include "analyze/account/account.h"
 #include "analyze/common/health.h"
-#include "recording/cgroups.h"
+#include "store/cgroups.h"
 
 struct vp_account_recording {
 	const char *path;

@@ -7,7 +7,7 @@
 #include "analyze/common/naming.h"
 #include "analyze/common/table.h"
 #include "base/intern.h"
-#include "recording/cgroups.h"
+#include "store/cgroups.h"
 
 struct vp_account_view {
 	const struct vp_account *account;

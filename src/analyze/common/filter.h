@@ -4,7 +4,7 @@
 #define VP_ANALYZE_COMMON_FILTER_H
 
 #include "base/error.h"
-#include "recording/recording.h"
+#include "store/recording.h"
 
 struct vp_filter {
 	const char *comm; /* NULL: whatever its name */

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "recording/trace_reader.h"
+#include "store/trace_reader.h"
 
 struct vp_error *vp_guest_traces_find(const char *directory, const vp_vms *vms,
 				      vp_guest_traces *ret)

@@ -4,8 +4,8 @@
 #define VP_ANALYZE_COMMON_GUEST_TRACE_H
 
 #include "base/vec.h"
-#include "recording/recording.h"
 #include "schema/schema.h"
+#include "store/recording.h"
 
 struct vp_guest_trace {
 	const struct vp_vm *vm;

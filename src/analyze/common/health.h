@@ -4,8 +4,8 @@
 #define VP_ANALYZE_COMMON_HEALTH_H
 
 #include "base/vec.h"
-#include "recording/recording.h"
-#include "recording/trace_reader.h"
+#include "store/recording.h"
+#include "store/trace_reader.h"
 
 struct vp_health_stream {
 	char *path;

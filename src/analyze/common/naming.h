@@ -8,8 +8,8 @@
 #define VP_ANALYZE_COMMON_NAMING_H
 
 #include "base/vec.h"
-#include "recording/recording.h"
-#include "recording/trace_reader.h"
+#include "store/recording.h"
+#include "store/trace_reader.h"
 #include "symbol/names.h"
 #include "symbol/unwind.h"
 #include "timeline/clock_map.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "recording/trace_reader.h"
+#include "store/trace_reader.h"
 
 static struct vp_interval_cell *cells_of(const struct vp_interval_recording *rec,
 					 const struct vp_interval_row *row)

@@ -4,10 +4,10 @@
 #define VP_ANALYZE_MODEL_INTERVALS_H
 
 #include "analyze/common/health.h"
-#include "recording/recording.h"
 #include "schema/recipe.h"
 #include "schema/schema.h"
 #include "stats/data.h"
+#include "store/recording.h"
 
 struct vp_interval_cell {
 	double value; /* what was counted while the event was live, not scaled */

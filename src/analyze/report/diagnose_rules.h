@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "recording/recording.h"
+#include "store/recording.h"
 
 /* What a rule measures of a VM's vCPUs. */
 enum vp_loss {

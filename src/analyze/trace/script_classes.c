@@ -105,7 +105,7 @@ static bool is_tracepoint(const struct vp_event_class *event)
 	return event->fields.count && !strcmp(event->fields.at[0].name, "common_pid");
 }
 
-/* collect/hypervisor_events.h */
+/* collect/programs/hypervisor_events.h */
 static bool is_of_hypervisor(const struct vp_event_class *event)
 {
 	static const char *const first[] = {"pcpu", "vm", "vcpu"};

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cmd/common/verb.h"
-#include "recording/recording.h"
+#include "store/recording.h"
 
 enum { SECOND_DIGITS = 9 };
 #define SECOND 1000000000ULL

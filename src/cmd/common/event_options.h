@@ -4,7 +4,7 @@
 #define VP_CMD_COMMON_EVENT_OPTIONS_H
 
 #include "cmd/common/options.h"
-#include "collect/pcpus.h"
+#include "host/pcpus.h"
 
 struct vp_event_options {
 	const char *input, *time, *vm, *cpus;

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cmd/common/verb.h"
-#include "recording/hypervisor.h"
+#include "session/hypervisor_choice.h"
 
 static const struct vp_verb verb;
 

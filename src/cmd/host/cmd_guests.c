@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "cmd/common/verb.h"
-#include "collect/clock.h"
-#include "collect/guest_reader.h"
-#include "collect/kernel_places.h"
-#include "collect/pack_cache.h"
-#include "recording/hypervisor.h"
+#include "collect/guests/guest_reader.h"
+#include "collect/guests/kernel_places.h"
+#include "collect/guests/pack_cache.h"
 #include "render/render_guests.h"
+#include "session/hypervisor_choice.h"
 
 static const struct vp_verb verb;
 

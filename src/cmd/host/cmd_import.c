@@ -3,9 +3,9 @@
 #include <stdio.h>
 
 #include "cmd/common/command.h"
-#include "collect/importer.h"
-#include "recording/import.h"
-#include "recording/place.h"
+#include "import/import.h"
+#include "import/importer.h"
+#include "store/directory.h"
 
 static const struct vp_verb verb;
 

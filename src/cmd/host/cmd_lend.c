@@ -7,9 +7,9 @@
 
 #include "base/json.h"
 #include "cmd/common/command.h"
-#include "collect/lend.h"
-#include "collect/vm_scan.h"
-#include "maps/agent_protocol.h"
+#include "collect/programs/lender.h"
+#include "host/vm_scan.h"
+#include "protocol/agent_protocol.h"
 
 static const struct vp_verb verb;
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "cmd/common/verb.h"
-#include "recording/control.h"
+#include "session/control.h"
 
 static const struct vp_verb verb;
 

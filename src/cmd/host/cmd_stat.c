@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "collect/pmu.h"
-#include "recording/instrument_intervals.h"
+#include "host/pmu.h"
+#include "session/instrument_intervals.h"
 
 enum { MOST_PAGES = 1 << 20 };
 

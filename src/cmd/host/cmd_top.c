@@ -9,14 +9,14 @@
 #include <string.h>
 
 #include "analyze/account/account_tables.h"
+#include "base/clock.h"
 #include "cmd/common/terminal.h"
 #include "cmd/common/verb.h"
-#include "collect/clock.h"
-#include "recording/account_writer.h"
-#include "recording/hypervisor.h"
 #include "render/render_account.h"
 #include "render/render_table.h"
 #include "render/top.h"
+#include "session/account_writer.h"
+#include "session/hypervisor_choice.h"
 
 static const struct vp_verb verb;
 static volatile sig_atomic_t stop_wanted;

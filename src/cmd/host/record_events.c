@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/nearest.h"
-#include "collect/probe_definition.h"
-#include "maps/agent_events.h"
-#include "recording/hypervisor.h"
+#include "collect/tracefs/probe_definition.h"
+#include "protocol/events_protocol.h"
 #include "schema/trace_event.h"
+#include "session/hypervisor_choice.h"
 
 /* Up to the next comma that is not within the slashes of PMU/TERM,.../; a probe is all of it. */
 static size_t name_size(const char *text)

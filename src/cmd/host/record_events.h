@@ -4,7 +4,7 @@
 #define VP_CMD_HOST_RECORD_EVENTS_H
 
 #include "cmd/common/options.h"
-#include "collect/tracepoints.h"
+#include "collect/tracefs/tracepoints.h"
 
 struct vp_record_events {
 	struct vp_texts words, filters; /* of -e and --filter: a filter has its event's place */

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "recording/packet_store.h"
+#include "store/packet_store.h"
 
 /* Bytes, or K, M, G as powers of 1024, as in perf; at least `least`. */
 static struct vp_error *parse_size(const char *option, const char *text, uint64_t least,

@@ -4,7 +4,7 @@
 #define VP_CMD_HOST_RECORD_FLIGHT_H
 
 #include "cmd/common/options.h"
-#include "recording/session.h"
+#include "session/session.h"
 
 /* Of snapshots by conditions, if nothing else is asked for; --help says so. */
 #define VP_RECORD_SNAPSHOTS 100

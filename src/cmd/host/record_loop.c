@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "cmd/common/verb.h"
-#include "collect/clock.h"
 
 #define SECOND 1000000000ULL
 /* What a `kill -9` loses at most, in milliseconds. */

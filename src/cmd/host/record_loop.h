@@ -4,7 +4,7 @@
 #define VP_CMD_HOST_RECORD_LOOP_H
 
 #include "cmd/common/command.h"
-#include "recording/session.h"
+#include "session/session.h"
 
 struct vp_record_loop {
 	const char *verb;

@@ -13,7 +13,7 @@
 #include "cmd/common/event_options.h"
 #include "cmd/common/formats.h"
 #include "cmd/common/naming_options.h"
-#include "recording/decompress.h"
+#include "store/decompress.h"
 
 static const struct vp_verb verb;
 

@@ -10,8 +10,8 @@
 #include "cmd/common/formats.h"
 #include "cmd/common/naming_options.h"
 #include "cmd/common/verb.h"
-#include "collect/pcpus.h"
-#include "recording/recording.h"
+#include "host/pcpus.h"
+#include "store/recording.h"
 
 static const struct vp_verb verb;
 

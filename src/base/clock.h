@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The machine's clocks, read together. */
+#ifndef VP_BASE_CLOCK_H
+#define VP_BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+struct vp_clock_reading {
+	uint64_t monotonic; /* CLOCK_MONOTONIC, ns */
+	uint64_t realtime;  /* CLOCK_REALTIME, ns */
+	uint64_t tsc;       /* vp_clock_counter() */
+	uint32_t error_ns;  /* the readings lie within this many nanoseconds */
+};
+
+/* CLOCK_MONOTONIC, ns. */
+uint64_t vp_clock_monotonic(void);
+/* Reads all clocks; the tightest of a few tries. */
+struct vp_clock_reading vp_clock_read(void);
+
+/* The counter that this machine's time is made of, as programs read it: of x86 the TSC, of 64-bit
+ * Arm CNTVCT; 0: there is none. */
+uint64_t vp_clock_counter(void);
+/* What a clock of the kernel's showed, and the counter at the same moment but for up to error_ns:
+ * the tightest of so many tries, since others may be interrupted. */
+void vp_clock_pair(clockid_t clock, int tries, uint64_t *ns, uint64_t *counter, uint64_t *error_ns);
+
+#endif

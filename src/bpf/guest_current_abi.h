@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What guest_current.bpf.h needs to know of a VM, as user space tells it. */
+#ifndef VP_BPF_GUEST_CURRENT_ABI_H
+#define VP_BPF_GUEST_CURRENT_ABI_H
+
+#include <linux/types.h>
+
+/* Slots are those of all VMs together. */
+enum {
+	VP_IDENTITY_SLOTS = 65536,
+	VP_IDENTITY_SLOT_BITS = 16,
+	VP_IDENTITY_VMS = 4096,
+	VP_IDENTITY_VCPUS = 16384
+};
+
+/* Guest RAM at guest physical address `gpa` is at `hva` in the VMM. */
+struct vp_identity_slot {
+	__u64 gpa, size, hva;
+};
+
+/* A VM: how its kernel's addresses become the VMM's. */
+struct vp_identity_vm {
+	__u64 direct_map;
+	__u64 image_va, image_size, image_gpa;
+	__u64 levels;              /* of page tables */
+	__u32 first_slot, n_slots; /* in order of their addresses */
+};
+
+/* A vCPU. The guest decides what is read here, so nothing of it is trusted beyond its slots. */
+struct vp_identity_vcpu {
+	__u64 key;         /* VMM's process << 32 | vCPU; 0: nobody has this place */
+	__u64 current_hva; /* of the pointer to the current task of its CPU */
+	__u32 vm;          /* which vp_identity_vm */
+	__u32 at_ids;      /* in task_struct: tid, and the tgid right behind it */
+	__u32 at_comm;
+	__u32 at_stack; /* 0: not known */
+	__u32 at_mm; /* … and in mm_struct: where the host cannot tell the address space's root */
+	__u32 at_pgd;
+	/* Of the sample before: */
+	__u64 task, task_hva;
+	__u64 mm, root;         /* where its mm_struct is, 0: not known; and what root that says */
+	__u64 mm_now;           /* the same of the sample at hand */
+	__u64 root_read;        /* when the root was, ns */
+	__u64 as_root, checked; /* when all of the task was read last, ns */
+	__u64 name;             /* its numbers and name, hashed */
+	__u32 tid, tgid;
+	__u64 in_user;      /* it was in user space */
+	__u64 good, failed; /* samples that were named, and that could not be */
+	__u64 nowhere;      /* times that the task was in no slot: there may be new ones */
+};
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What lend.bpf.c and collect/programs/lender.c share beside protocol/lent.h. */
+#ifndef VP_BPF_LEND_ABI_H
+#define VP_BPF_LEND_ABI_H
+
+enum { VP_LEND_MOST_VCPUS = 512 };
+
+/* vCPUs are looked up at each VM entry. A thread's place in the array is its number's remainder, or
+ * if that is taken one of the next ones. */
+enum { VP_LEND_PLACES = 4096, VP_LEND_TRIES = 8 };
+
+/* Of a vCPU's thread: where its cell is in the VMM's memory, and what became of it. */
+struct vp_lend_vcpu {
+	unsigned int tid; /* 0: there is none here */
+	unsigned int unused;
+	unsigned long long hva, marker;
+	unsigned int first, n; /* of its events in the array of all */
+	unsigned long long sequence;
+	unsigned long long published, idle, unwritten,
+	    unread;               /* entries: idle ones had no client */
+	unsigned long long moved; /* entries at which the memory slots were not the known ones */
+};
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What trace.bpf.c keeps of each pCPU: shared with collect/programs/tracer.c. */
+#ifndef VP_BPF_TRACE_ABI_H
+#define VP_BPF_TRACE_ABI_H
+
+#include <linux/types.h>
+
+#include "bpf/vmcb_memo.h"
+#include "schema/trace_records.h"
+
+/* A thread whose name the pCPU's stream has had; of those with the same place, the last. */
+struct vp_trace_name {
+	__u32 tid;
+	__u32 digest; /* of the name: it may change */
+};
+
+/*
+ * A pCPU's ring is an array of pages in memory that user space maps. `head` and `tail` count bytes,
+ * VP_TRACE_PAGE for each page. Only the pCPU's programs write, one at a time; only user space
+ * reads. A record that begins in a page may end behind its VP_TRACE_PAGE bytes: the next one begins
+ * the next page, and `end` says where this one's ended. A page is written again when all of it has
+ * been read.
+ */
+enum {
+	VP_TRACE_PAGE = 64 << 10,
+	VP_TRACE_SPARE = 128, /* at least what the largest record takes */
+};
+struct vp_trace_page {
+	__u64 end; /* of its records, once it is full */
+	char records[VP_TRACE_PAGE + VP_TRACE_SPARE];
+};
+
+struct vp_trace_cpu {
+	__u64 lost; /* records that found no room */
+	__u64 head; /* of what was written; the programs' */
+	__u64 busy; /* programs that write, or found that one does */
+	/* The vCPU that was here last. */
+	__u64 kvm_vcpu;
+	struct vp_vmcb_memo vmcb;
+	__u32 tid, vcpu;
+	__u32 guest_place; /* of it, among those whose guest's memory is read */
+	__u32 number;      /* the pCPU's; set by user space */
+	__u32 padding[4];
+	__u64 tail; /* of what was read; user space's, on a cache line of its own */
+	__u64 more_padding[7];
+	struct vp_trace_name names[VP_TRACE_NAMES];
+};
+
+/*
+ * What a guest's CPU ran when it was looked at last, in the place of its vp_identity_vcpu. Only the
+ * vCPU's thread has to do with it.
+ */
+struct vp_guest_run {
+	__u64 count_hva;  /* of its run queue's nr_switches; 0: not known */
+	__u64 chosen_hva; /* of its curr */
+	/* As told last. */
+	__u64 count, chosen, task;
+	__u64 checked; /* when the count was read last, ns */
+	__u32 known;   /* it was told */
+	__u32 lost;    /* and then something was not */
+	__u32 blind;   /* told that it cannot be read */
+	__u32 padding;
+};
+
+#endif

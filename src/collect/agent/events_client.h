@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Has the agent of a guest send its kernel's events (protocol/events_protocol.h). A process of its
+ * own talks to the agent and makes records of what it sends; it has no rights once it reads that,
+ * and what it hands over is taken for the word of a stranger.
+ */
+#ifndef VP_COLLECT_AGENT_EVENTS_CLIENT_H
+#define VP_COLLECT_AGENT_EVENTS_CLIENT_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "collect/agent/agent_client.h"
+#include "protocol/events_protocol.h"
+
+struct vp_agent_events;
+
+/* Absent: there is none to talk to yet; it is tried again. Ended: it said that this was all. */
+enum vp_agent_events_state {
+	VP_AGENT_EVENTS_ASKED,
+	VP_AGENT_EVENTS_ABSENT,
+	VP_AGENT_EVENTS_SENDING,
+	VP_AGENT_EVENTS_ENDED,
+	VP_AGENT_EVENTS_GONE
+};
+
+/* Who gets what it sends. Nothing of it is known to be well-formed. */
+struct vp_agent_events_taker {
+	void *context;
+	/* As vp_event_classes_write() has them; once, before all others. */
+	void (*classes)(void *context, struct vp_slice text);
+	void (*tasks)(void *context, const struct vp_events_task *tasks, size_t count);
+	/* Their times are not the guest's counter's; this is what it was at one of them. */
+	void (*clock)(void *context, const struct vp_events_clock *clock);
+	/* Records of these classes; their times are the guest's counter's, or as `clock` says. */
+	void (*records)(void *context, uint32_t vcpu, char *bytes, size_t size);
+	/* Of the vCPU since the start: that found no room in the guest. */
+	void (*lost)(void *context, uint32_t vcpu, uint64_t count);
+	/* Entries that no event class was for, or that were none; pages that were none. */
+	void (*malformed)(void *context, uint64_t count);
+};
+
+/* Asks for events of these sets (bits of enum vp_events_set). */
+struct vp_error *vp_agent_events_start(const struct vp_agent_address *address, unsigned sets,
+				       struct vp_agent_events **ret) VP_MUST_CHECK;
+/* The same over a connected stream socket, which it takes. */
+struct vp_error *vp_agent_events_start_from(int fd, const char *name, unsigned sets,
+					    struct vp_agent_events **ret) VP_MUST_CHECK;
+/* Ends it, and so the agent's tracing. */
+void vp_agent_events_free(struct vp_agent_events *events);
+/* A descriptor that can be read when there is something to hear. */
+int vp_agent_events_fd(const struct vp_agent_events *events);
+/* Hands over what there is, at most so many bytes, for which it waits so long at most. */
+enum vp_agent_events_state vp_agent_events_hear(struct vp_agent_events *events, int timeout_ms,
+						size_t most,
+						const struct vp_agent_events_taker *taker);
+/* Has the agent send what it has up to now, if it can; whether it still is at that: it is to be
+ * heard, but need not be honest. */
+void vp_agent_events_flush(struct vp_agent_events *events);
+bool vp_agent_events_is_flushing(const struct vp_agent_events *events);
+/* Has the agent send what it has left, and end. */
+void vp_agent_events_stop(struct vp_agent_events *events);
+/* Why it is absent or gone: printable, but may be the guest's own words. */
+const char *vp_agent_events_problem(const struct vp_agent_events *events);
+
+#endif

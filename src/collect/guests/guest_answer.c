@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "collect/guests/guest_answer.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/alloc.h"
+#include "base/cursor.h"
+#include "base/io.h"
+
+enum {
+	PIECE = 65536,
+	MOST_ANSWER = 64 << 20,
+	MOST_CPUS = 8192,
+	MOST_PROCESSES = 1 << 17,
+};
+
+/* Whether the last line of the answer is there. */
+static bool is_whole(const struct vp_buffer *answer)
+{
+	size_t size = answer->size;
+
+	return size >= 2 && !memcmp(answer->bytes + size - 2, ".\n", 2) &&
+	       (size == 2 || answer->bytes[size - 3] == '\n');
+}
+
+static struct vp_error *said_error(struct vp_slice answer)
+{
+	struct vp_cursor cursor = vp_cursor_of(answer.bytes, answer.size);
+	struct vp_slice line = {0};
+
+	while (vp_cursor_line(&cursor, &line)) {
+		struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
+		if (!vp_slice_is(vp_cursor_word(&words), "error"))
+			continue;
+		struct vp_buffer text = {0};
+		vp_maps_unescape(vp_cursor_rest(&words), &text);
+		struct vp_error *error = vp_error_new("%s", vp_buffer_text(&text));
+		vp_buffer_deinit(&text);
+		return error;
+	}
+	return NULL;
+}
+
+struct vp_error *vp_guest_answer_take(int channel, int timeout_ms, struct vp_buffer *heard,
+				      bool *done, struct vp_slice *answer)
+{
+	struct pollfd ready = {.fd = channel, .events = POLLIN};
+
+	*done = is_whole(heard);
+	while (!*done && vp_poll(&ready, 1, timeout_ms) > 0) {
+		char *room = vp_buffer_extend(heard, PIECE);
+		ssize_t got = vp_recv(channel, room, PIECE, MSG_DONTWAIT);
+		heard->size -= PIECE - (size_t)(got > 0 ? got : 0);
+		if (!got || (got < 0 && errno != EAGAIN))
+			return vp_error_new("the guest memory reader has died");
+		if (heard->size > MOST_ANSWER)
+			return vp_error_new(
+			    "malformed reply from the guest memory reader: too long");
+		*done = is_whole(heard);
+	}
+	if (!*done)
+		return NULL;
+	*answer = (struct vp_slice){heard->bytes, heard->size - 2};
+	return said_error(*answer);
+}
+
+static char *rest_of(struct vp_cursor *words)
+{
+	struct vp_buffer text = {0};
+
+	vp_maps_unescape(vp_cursor_rest(words), &text);
+	char *copy = vp_strdup(vp_buffer_text(&text));
+	vp_buffer_deinit(&text);
+	return copy;
+}
+
+static bool take_kernel(struct vp_cursor *words, struct vp_guest_finding *finding)
+{
+	finding->text = vp_cursor_hex(words);
+	finding->gpa = vp_cursor_hex(words);
+	finding->size = vp_cursor_hex(words);
+	finding->direct_map = vp_cursor_hex(words);
+	finding->levels = (uint32_t)vp_cursor_hex(words);
+	finding->cached = vp_cursor_hex(words);
+	finding->scanned = vp_cursor_hex(words);
+	finding->derived = vp_cursor_hex(words);
+	bool known = vp_build_id_parse(vp_cursor_word(words), &finding->build_id);
+	free(finding->banner);
+	finding->banner = rest_of(words);
+	return known && vp_cursor_ok(words);
+}
+
+static bool take_count(struct vp_cursor *words, struct vp_guest_finding *finding)
+{
+	struct vp_guest_count_place place = {.vcpu = (uint32_t)vp_cursor_hex(words)};
+	uint64_t count = vp_cursor_hex(words);
+
+	place.count = (enum vp_guest_count)count;
+	place.gpa = vp_cursor_hex(words);
+	place.narrow = vp_cursor_hex(words) != 0;
+	if (!vp_cursor_ok(words) || count >= VP_GUEST_COUNT ||
+	    finding->counts.count == MOST_CPUS * VP_GUEST_COUNT)
+		return false;
+	vp_vec_push(&finding->counts, place);
+	return true;
+}
+
+static bool take_finding(struct vp_slice line, struct vp_guest_finding *finding)
+{
+	struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
+	struct vp_slice what = vp_cursor_word(&words);
+
+	if (vp_slice_is(what, "kernel"))
+		return take_kernel(&words, finding);
+	const struct {
+		const char *name;
+		char **text;
+	} texts[] = {
+	    {"pack", &finding->pack}, {"lacks", &finding->lacks}, {"dropped", &finding->dropped}};
+	for (size_t i = 0; i < VP_ARRAY_SIZE(texts); i++)
+		if (vp_slice_is(what, texts[i].name)) {
+			free(*texts[i].text);
+			*texts[i].text = rest_of(&words);
+			return true;
+		}
+	if (vp_slice_is(what, "searching")) {
+		finding->searching = true;
+		finding->searched = vp_cursor_hex(&words);
+		finding->to_search = vp_cursor_hex(&words);
+		return vp_cursor_ok(&words);
+	}
+	if (vp_slice_is(what, "banner")) {
+		finding->banner_gpa = vp_cursor_hex(&words);
+		return vp_cursor_ok(&words);
+	}
+	if (vp_slice_is(what, "count"))
+		return take_count(&words, finding);
+	if (vp_slice_is(what, "at")) {
+		finding->at_tid = (uint32_t)vp_cursor_hex(&words);
+		finding->at_tgid = (uint32_t)vp_cursor_hex(&words);
+		finding->at_comm = (uint32_t)vp_cursor_hex(&words);
+		finding->at_stack = (uint32_t)vp_cursor_hex(&words);
+		finding->at_mm = (uint32_t)vp_cursor_hex(&words);
+		finding->at_pgd = (uint32_t)vp_cursor_hex(&words);
+		return vp_cursor_ok(&words);
+	}
+	struct vp_guest_place cpu = {.vcpu = (uint32_t)vp_cursor_hex(&words)};
+	cpu.cpu = (uint32_t)vp_cursor_hex(&words);
+	cpu.current_gpa = vp_cursor_hex(&words);
+	cpu.chosen_gpa = vp_cursor_hex(&words);
+	if (!vp_slice_is(what, "cpu") || !vp_cursor_ok(&words) || finding->cpus.count == MOST_CPUS)
+		return false;
+	vp_vec_push(&finding->cpus, cpu);
+	return true;
+}
+
+struct vp_error *vp_guest_finding_parse(struct vp_slice answer, struct vp_guest_finding *ret)
+{
+	struct vp_cursor cursor = vp_cursor_of(answer.bytes, answer.size);
+	struct vp_slice line = {0};
+
+	*ret = (struct vp_guest_finding){0};
+	while (vp_cursor_line(&cursor, &line))
+		if (!take_finding(line, ret)) {
+			vp_guest_finding_deinit(ret);
+			return vp_error_new("malformed reply from the guest memory reader");
+		}
+	if (ret->banner || ret->searching)
+		return NULL;
+	vp_guest_finding_deinit(ret);
+	return vp_error_new("no reply from the guest memory reader");
+}
+
+void vp_guest_finding_deinit(struct vp_guest_finding *finding)
+{
+	free(finding->banner);
+	free(finding->pack);
+	free(finding->lacks);
+	free(finding->dropped);
+	vp_vec_deinit(&finding->cpus);
+	vp_vec_deinit(&finding->counts);
+	*finding = (struct vp_guest_finding){0};
+}
+
+struct vp_error *vp_guest_processes_parse(struct vp_slice answer, vp_guest_processes *processes,
+					  bool *damaged)
+{
+	struct vp_cursor cursor = vp_cursor_of(answer.bytes, answer.size);
+	struct vp_slice line = {0};
+
+	*damaged = false;
+	while (vp_cursor_line(&cursor, &line) && processes->count < MOST_PROCESSES) {
+		struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
+		struct vp_slice what = vp_cursor_word(&words);
+		if (vp_slice_is(what, "damaged")) {
+			*damaged = true;
+			continue;
+		}
+		struct vp_guest_process process = {.tgid = (uint32_t)vp_cursor_hex(&words)};
+		process.root = vp_cursor_hex(&words);
+		if (!vp_slice_is(what, "task") || !vp_cursor_ok(&words))
+			return vp_error_new("malformed reply from the guest memory reader");
+		process.comm = rest_of(&words);
+		vp_vec_push(processes, process);
+	}
+	return NULL;
+}
+
+void vp_guest_processes_deinit(vp_guest_processes *processes)
+{
+	vp_vec_each (processes, process)
+		free(process->comm);
+	vp_vec_deinit(processes);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a reader of a guest's memory answers (guestmem/worker.h): the word of a stranger. */
+#ifndef VP_COLLECT_GUESTS_GUEST_ANSWER_H
+#define VP_COLLECT_GUESTS_GUEST_ANSWER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/vec.h"
+#include "maps/format.h"
+#include "schema/interval.h"
+
+/* A vCPU's CPU in the guest, and where the pointer to its current task is. */
+struct vp_guest_place {
+	uint32_t vcpu, cpu;
+	uint64_t current_gpa;
+	uint64_t chosen_gpa; /* of the one that its run queue has (rq.curr); 0: not known */
+};
+
+/* Where the guest's kernel counts what happens on a vCPU's CPU. */
+struct vp_guest_count_place {
+	uint32_t vcpu;
+	enum vp_guest_count count;
+	uint64_t gpa;
+	bool narrow; /* 4 bytes, not 8 */
+};
+
+/* What a reader found out about a guest's kernel. */
+struct vp_guest_finding {
+	uint64_t text, gpa, size; /* the kernel's image */
+	uint64_t direct_map;
+	uint32_t levels;
+	bool cached, scanned; /* by a kernel pack that was there; without registers */
+	bool derived;         /* without BTF: tasks are told, but not their mappings */
+	struct vp_build_id build_id;
+	char *banner;
+	uint32_t at_tid, at_tgid, at_comm; /* in task_struct */
+	uint32_t at_stack;                 /* the same; 0: not known */
+	uint32_t at_mm, at_pgd;            /* the same, and in its mm_struct */
+	VP_VEC(struct vp_guest_place) cpus;
+	VP_VEC(struct vp_guest_count_place) counts;
+	uint64_t banner_gpa; /* where a scan is to look first the next time; 0: not known */
+	char *lacks;         /* why its tasks cannot be told, or NULL */
+	char *dropped;       /* why a cached kernel pack was not used, or NULL */
+	char *pack;          /* its kernel pack as text, or NULL */
+	/* A scan goes on, and nothing is known yet: bytes it has gone through, of all there are. */
+	bool searching;
+	uint64_t searched, to_search;
+};
+
+struct vp_guest_process {
+	uint32_t tgid;
+	uint64_t root;
+	char *comm;
+};
+typedef VP_VEC(struct vp_guest_process) vp_guest_processes;
+
+/*
+ * Waits for an answer's next pieces, at most so long for each; `heard` is what there is of it.
+ * *done is false if it is not whole yet. The answer, without its last line, is in `heard` too. An
+ * error that the reader says is an error.
+ */
+struct vp_error *vp_guest_answer_take(int channel, int timeout_ms, struct vp_buffer *heard,
+				      bool *done, struct vp_slice *answer) VP_MUST_CHECK;
+
+/* Answers to `find` and `tasks`. */
+struct vp_error *vp_guest_finding_parse(struct vp_slice answer,
+					struct vp_guest_finding *ret) VP_MUST_CHECK;
+void vp_guest_finding_deinit(struct vp_guest_finding *finding);
+struct vp_error *vp_guest_processes_parse(struct vp_slice answer, vp_guest_processes *processes,
+					  bool *damaged) VP_MUST_CHECK;
+void vp_guest_processes_deinit(vp_guest_processes *processes);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Reads a guest's memory in a process of its own. That process has open descriptors of that memory,
+ * read-only (struct vp_guest_access), and no rights whatsoever beside them: another user, no other
+ * file, no system call but reading, writing, making room and the one request that the memory is
+ * mapped by. What it answers is taken for what it is, the word of a stranger.
+ */
+#ifndef VP_COLLECT_GUESTS_GUEST_READER_H
+#define VP_COLLECT_GUESTS_GUEST_READER_H
+
+#include "collect/guests/guest_access.h"
+#include "collect/guests/guest_answer.h"
+
+struct vp_guest_reader;
+
+/*
+ * Starts a reader of the VM's memory; `packs` are the texts of kernel packs, `dump` is the file for
+ * map text or -1, which it can make at most `most_dump` bytes large.
+ */
+struct vp_error *vp_guest_reader_start(const struct vp_guest_access *access,
+				       const struct vp_guest_state *state,
+				       const struct vp_buffer *packs, size_t n_packs, int dump,
+				       uint64_t most_dump,
+				       struct vp_guest_reader **ret) VP_MUST_CHECK;
+void vp_guest_reader_free(struct vp_guest_reader *reader);
+
+/* Whether there is room for a request within that time; none is while it has many to answer. */
+bool vp_guest_reader_listens(const struct vp_guest_reader *reader, int timeout_ms);
+/* Can be read when there is an answer. */
+int vp_guest_reader_fd(const struct vp_guest_reader *reader);
+/* Sends a request of guestmem/worker.h, without its newline. */
+struct vp_error *vp_guest_reader_ask(struct vp_guest_reader *reader, const char *format, ...)
+    VP_PRINTF(2, 3) VP_MUST_CHECK;
+/* Has the mappings of a process read; there is no answer. An error: it is too busy to listen. */
+struct vp_error *vp_guest_reader_see(struct vp_guest_reader *reader, uint64_t task, uint32_t tgid,
+				     uint64_t time) VP_MUST_CHECK;
+/* The VM's memory slots are these now; there is no answer. */
+struct vp_error *vp_guest_reader_memory(struct vp_guest_reader *reader,
+					const struct vp_guest_memory *memory) VP_MUST_CHECK;
+/*
+ * Waits for the answer at most so long; *done is false if it is not whole yet. The answer, without
+ * its last line, is in `answer` until the next request. An error that the reader says is an error.
+ */
+struct vp_error *vp_guest_reader_wait(struct vp_guest_reader *reader, int timeout_ms, bool *done,
+				      struct vp_slice *answer) VP_MUST_CHECK;
+
+#endif

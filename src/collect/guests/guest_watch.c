@@ -1,0 +1,674 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "collect/guests/guest_watch_private.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "collect/guests/kernel_places.h"
+
+enum {
+	ANSWER_S = 30, /* seconds that an answer may take while samples are taken */
+	/* A guest that was just started, or reboots, has no kernel yet: at first the next try is
+	 * soon, then the pause doubles with each one. */
+	RETRY_S = 3,
+	QUICK_TRIES = 20,
+	LONGEST_RETRY_S = 60,
+	/* Tries after which it is told that the kernel of a VM that was just started is missing. */
+	TRIES_OF_NEW = 10,
+	/* A scan for the kernel may take minutes: the start is not held up for longer. */
+	SEARCH_MS = 1000,
+	/* Processes whose mappings are asked for in a second, and that are remembered. */
+	SEEN_PER_SECOND = 1000,
+	MOST_SEEN = 1 << 20,
+};
+#define SECOND 1000000000ULL
+
+struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_access *access, vp_notices *notices,
+					  const char *directory, bool symbols)
+{
+	struct vp_guest_watch *watch = vp_alloc(sizeof(*watch));
+	struct vp_error *error = access->open(&watch->lister);
+
+	watch->access = access;
+	watch->notices = notices;
+	watch->symbols = symbols;
+	watch->cache = vp_pack_cache_folder();
+	watch->directory = directory;
+	vp_pack_cache_load(watch->cache, &watch->packs);
+	if (error)
+		watch->lister_problem = vp_strdup(vp_error_message(error));
+	vp_error_free(error);
+	return watch;
+}
+
+void vp_guest_watch_join(struct vp_guest_watch *watch, const struct vp_guest_user *user)
+{
+	vp_vec_push(&watch->users, *user);
+}
+
+static void guest_stop(struct guest *guest)
+{
+	vp_guest_reader_free(guest->reader);
+	guest->reader = NULL;
+	vp_guest_finding_deinit(&guest->finding);
+	vp_guest_state_deinit(&guest->memory);
+	if (guest->text >= 0)
+		close(guest->text);
+	guest->text = -1;
+}
+
+static void guest_deinit(struct guest *guest)
+{
+	guest_stop(guest);
+	if (guest->last_text >= 0)
+		close(guest->last_text);
+	vp_error_free(guest->lacks_tables);
+	free(guest->lost_why);
+	free(guest->name);
+	free(guest->problem);
+}
+
+void vp_guest_watch_free(struct vp_guest_watch *watch)
+{
+	if (!watch)
+		return;
+	vp_vec_each (&watch->guests, guest)
+		guest_deinit(guest);
+	vp_vec_deinit(&watch->guests);
+	vp_vec_deinit(&watch->users);
+	if (watch->lister)
+		watch->access->close(watch->lister);
+	vp_pack_texts_deinit(&watch->packs);
+	vp_map_deinit(&watch->seen);
+	free(watch->lister_problem);
+	free(watch->cache);
+	free(watch);
+}
+
+struct guest *vp_guest_of(const struct vp_guest_watch *watch, uint32_t vm)
+{
+	vp_vec_each (&watch->guests, guest)
+		if (guest->vm == vm)
+			return guest;
+	return NULL;
+}
+
+static bool vmm_runs(const struct vp_guest_watch *watch, const struct guest *guest)
+{
+	return !guest->ended && watch->access->runs(guest->pid);
+}
+
+static unsigned retry_s(const struct guest *guest)
+{
+	unsigned pause = RETRY_S;
+
+	for (unsigned i = QUICK_TRIES; i < guest->tries && pause < LONGEST_RETRY_S; i++)
+		pause *= 2;
+	return pause < LONGEST_RETRY_S ? pause : LONGEST_RETRY_S;
+}
+
+static void tell_lost(struct vp_guest_watch *watch, struct guest *guest, const char *why)
+{
+	guest->lost_at = vp_clock_monotonic();
+	free(guest->lost_why);
+	guest->lost_why = vp_strdup(why);
+	if (vmm_runs(watch, guest))
+		vp_vec_push(watch->notices,
+			    vp_format("VM '%s': guest memory is not read for now: %s; searching "
+				      "for the kernel again every %d to %d s",
+				      guest->name, why, RETRY_S, LONGEST_RETRY_S));
+}
+
+static void tell_found_again(struct vp_guest_watch *watch, struct guest *guest)
+{
+	uint64_t passed = vp_clock_monotonic() - guest->lost_at;
+
+	guest->lost_ns += passed;
+	guest->lost_at = 0;
+	vp_vec_push(watch->notices, vp_format("VM '%s': the kernel was found again after %.1f s",
+					      guest->name, (double)passed / SECOND));
+}
+
+/* Its kernel was not found yet: that is not to be a surprise at the end. */
+static void tell_missing(struct vp_guest_watch *watch, struct guest *guest, const char *why)
+{
+	if (guest->is_protected && !guest->told_missing) {
+		guest->told_missing = true;
+		vp_vec_push(watch->notices, vp_format("VM '%s': %s", guest->name, why));
+	}
+	if (guest->told_missing || guest->tries < guest->quiet_tries || !vmm_runs(watch, guest))
+		return;
+	guest->told_missing = true;
+	vp_vec_push(watch->notices, vp_format("VM '%s': the kernel has not been found, guest "
+					      "memory is not read: %s; searching every %d to %d s",
+					      guest->name, why, RETRY_S, LONGEST_RETRY_S));
+}
+
+static void tell_searching(struct vp_guest_watch *watch, struct guest *guest)
+{
+	guest->told_missing = true;
+	vp_vec_push(watch->notices, vp_format("VM '%s': guest memory is still being searched for "
+					      "the kernel; there are names from when it is found",
+					      guest->name));
+}
+
+static void tell_found(struct vp_guest_watch *watch, struct guest *guest)
+{
+	uint64_t passed = vp_clock_monotonic() - guest->added;
+
+	guest->told_missing = false;
+	vp_vec_push(watch->notices, vp_format("VM '%s': the kernel was found after %.1f s",
+					      guest->name, (double)passed / SECOND));
+}
+
+/* Users know guests by their processes: a number that is another VM's by now is that VM's. */
+static void forget(struct vp_guest_watch *watch, const struct guest *guest)
+{
+	vp_vec_each (&watch->guests, other)
+		if (other != guest && other->pid == guest->pid && !other->ended)
+			return;
+	vp_vec_each (&watch->users, user)
+		user->forget(user->context, guest->pid);
+}
+
+/* Nothing of the guest is known by its memory from now on. */
+void vp_guest_lose(struct vp_guest_watch *watch, struct guest *guest, struct vp_error *error)
+{
+	bool was_found = guest->state == GUEST_READY || guest->state == GUEST_CHECKING ||
+			 guest->state == GUEST_LEAVING;
+
+	if (was_found && !guest->lost_at)
+		tell_lost(watch, guest, vp_error_message(error));
+	else if (!was_found && !guest->lost_at)
+		tell_missing(watch, guest, vp_error_message(error));
+	forget(watch, guest);
+	guest_stop(guest);
+	free(guest->problem);
+	guest->problem = vp_strdup(vp_error_message(error));
+	vp_error_free(error);
+	guest->state = GUEST_LOST;
+	guest->next = vp_clock_monotonic() + retry_s(guest) * SECOND;
+}
+
+/* A scan begins where the kernel was before. */
+static struct vp_error *ask_to_find(struct guest *guest)
+{
+	guest->asked = vp_clock_monotonic();
+	return guest->banner_gpa
+		   ? vp_guest_reader_ask(guest->reader, "find banner %" PRIx64, guest->banner_gpa)
+		   : vp_guest_reader_ask(guest->reader, "find");
+}
+
+uint64_t vp_guest_text_size(int text)
+{
+	struct stat status;
+
+	return text >= 0 && !fstat(text, &status) ? (uint64_t)status.st_size : 0;
+}
+
+uint64_t vp_guest_most_text(const struct guest *guest)
+{
+	return VP_GUEST_MOST_TEXT - vp_guest_text_size(guest->last_text);
+}
+
+static struct vp_error *start_reader(struct vp_guest_watch *watch, struct guest *guest)
+{
+	if (!watch->lister)
+		return vp_error_new("%s", watch->lister_problem);
+	VP_TRY(watch->access->list(watch->lister, guest->pid, &guest->memory));
+	guest->is_protected = guest->memory.protected_by != NULL;
+	VP_TRY(vp_guest_state_expect_open(&guest->memory));
+	guest->text = memfd_create("vperf-guest-maps", MFD_CLOEXEC);
+	if (guest->text < 0)
+		return vp_error_errno(errno, "cannot allocate memory for the symbol map");
+	VP_TRY(vp_guest_reader_start(watch->access, &guest->memory, watch->packs.at,
+				     watch->packs.count, guest->text, vp_guest_most_text(guest),
+				     &guest->reader));
+	VP_TRY(watch->access->expect_same(&guest->memory));
+	guest->nowhere = 0;
+	guest->searching = false;
+	guest->state = GUEST_FINDING;
+	return ask_to_find(guest);
+}
+
+static void try_start(struct vp_guest_watch *watch, struct guest *guest)
+{
+	struct vp_error *error = start_reader(watch, guest);
+
+	guest->tries++;
+	if (error)
+		vp_guest_lose(watch, guest, error);
+}
+
+/* The VM has ended. What its reader knows is still to be written. */
+static void end_guest(struct vp_guest_watch *watch, struct guest *guest)
+{
+	forget(watch, guest);
+	guest->ended = true;
+}
+
+/* One that no guest has of which more is to come. */
+static uint32_t free_number(const struct vp_guest_watch *watch)
+{
+	struct vp_map used = {0};
+	uint32_t number = 0;
+	bool inserted;
+
+	vp_vec_each (&watch->guests, guest)
+		if (guest->state != GUEST_LOST || vmm_runs(watch, guest))
+			vp_map_insert(&used, guest->number, 0, &inserted);
+	while (vp_map_find(&used, number))
+		number++;
+	vp_map_deinit(&used);
+	return number;
+}
+
+void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm)
+{
+	if (vp_guest_of(watch, vp_vm_id(vm)))
+		return;
+	vp_vec_each (&watch->guests, guest)
+		if (guest->pid == vm->pid && !guest->ended)
+			end_guest(watch, guest);
+	uint32_t number = free_number(watch); /* before there is a guest more */
+	vp_vec_push(&watch->guests,
+		    ((struct guest){.vm = vp_vm_id(vm),
+				    .pid = vm->pid,
+				    .number = number,
+				    .text = -1,
+				    .last_text = -1,
+				    .added = vp_clock_monotonic(),
+				    .quiet_tries = vm->at_start ? 1 : TRIES_OF_NEW,
+				    .banner_gpa = vp_kernel_place_recall(watch->cache, vm->name),
+				    .name = vp_strdup(vm->name)}));
+	try_start(watch, &watch->guests.at[watch->guests.count - 1]);
+}
+
+/* Packs are a help for the next time: that one could not be kept is no reason to stop. */
+static void keep_pack(struct vp_guest_watch *watch, const struct vp_guest_finding *finding)
+{
+	VP_AUTO_FREE char *own = vp_format("%s/packs", watch->directory);
+	const char *folders[] = {own, watch->cache};
+	size_t count = finding->cached ? 1 : 2;
+
+	for (size_t i = 0; i < count && finding->pack; i++)
+		vp_error_free(vp_pack_cache_store(folders[i], &finding->build_id, finding->pack));
+}
+
+/* As packs are: for the next time, whatever becomes of it. */
+static void keep_place(struct vp_guest_watch *watch, struct guest *guest)
+{
+	const struct vp_guest_finding *finding = &guest->finding;
+
+	if (!finding->scanned || !finding->banner_gpa || finding->banner_gpa == guest->banner_gpa)
+		return;
+	guest->banner_gpa = finding->banner_gpa;
+	vp_error_free(vp_kernel_place_remember(watch->cache, guest->name, guest->banner_gpa));
+}
+
+/* One user may lack room for the guest where another has it. */
+static struct vp_error *identify(struct vp_guest_watch *watch, const struct guest *guest)
+{
+	size_t failed = 0;
+
+	vp_vec_each (&watch->users, user) {
+		struct vp_error *error =
+		    user->identify(user->context, guest->number, &guest->memory, &guest->finding);
+		if (error && ++failed == watch->users.count)
+			return error;
+		if (error)
+			vp_vec_push(watch->notices,
+				    vp_format("VM '%s': guest memory is not read for %s: %s",
+					      guest->name, user->name, vp_error_message(error)));
+		vp_error_free(error);
+	}
+	return NULL;
+}
+
+static struct vp_error *take_finding(struct vp_guest_watch *watch, struct guest *guest,
+				     struct vp_slice answer)
+{
+	VP_TRY(vp_guest_finding_parse(answer, &guest->finding));
+	guest->searching = guest->finding.searching;
+	if (guest->searching) {
+		guest->searched = guest->finding.searched;
+		guest->to_search = guest->finding.to_search;
+		vp_guest_finding_deinit(&guest->finding);
+		return ask_to_find(guest);
+	}
+	const char *lacks = guest->finding.lacks;
+	if (!lacks)
+		VP_TRY(identify(watch, guest));
+	keep_pack(watch, &guest->finding);
+	keep_place(watch, guest);
+	guest->tries = 0;
+	if (guest->lost_at)
+		tell_found_again(watch, guest);
+	else if (guest->told_missing)
+		tell_found(watch, guest);
+	vp_map_deinit(&watch->seen); /* what a reader before this one has read is gone */
+	free(guest->problem);
+	guest->problem =
+	    lacks ? vp_format("only kernel symbols: the kernel does not provide %s", lacks) : NULL;
+	return NULL;
+}
+
+/* The guest's memory is not what it was: has what is known so far written, before it is lost. */
+static void leave(struct vp_guest_watch *watch, struct guest *guest, struct vp_error *reason)
+{
+	forget(watch, guest);
+	struct vp_error *error = vp_guest_reader_ask(guest->reader, "dump %d", watch->symbols);
+	if (error) {
+		vp_error_free(error);
+		vp_guest_lose(watch, guest, reason);
+		return;
+	}
+	free(guest->problem);
+	guest->problem = vp_strdup(vp_error_message(reason));
+	vp_error_free(reason);
+	guest->asked = vp_clock_monotonic();
+	guest->state = GUEST_LEAVING;
+}
+
+void vp_guest_keep_text(struct guest *guest)
+{
+	if (guest->last_text >= 0)
+		close(guest->last_text);
+	guest->last_text = guest->text;
+	guest->text = -1;
+}
+
+static unsigned check_s(const struct vp_guest_watch *watch)
+{
+	unsigned least = UINT_MAX;
+
+	vp_vec_each (&watch->users, user)
+		least = user->check_s < least ? user->check_s : least;
+	return least;
+}
+
+/* An answer has come, or an error instead of it. */
+static struct vp_error *take_answer(struct vp_guest_watch *watch, struct guest *guest,
+				    struct vp_slice answer)
+{
+	if (guest->state == GUEST_FINDING) {
+		VP_TRY(take_finding(watch, guest, answer));
+		if (guest->searching)
+			return NULL;
+	}
+	if (guest->state == GUEST_LEAVING) {
+		vp_guest_keep_text(guest);
+		return vp_error_new("%s", guest->problem);
+	}
+	guest->state = GUEST_READY;
+	guest->next = vp_clock_monotonic() + check_s(watch) * SECOND;
+	return NULL;
+}
+
+/* Looks whether the answer has come that the guest waits for. */
+void vp_guest_hear(struct vp_guest_watch *watch, struct guest *guest, int timeout_ms)
+{
+	struct vp_slice answer;
+	bool done;
+
+	struct vp_error *error = vp_guest_reader_wait(guest->reader, timeout_ms, &done, &answer);
+	bool refused = error && done;
+	if (!error && done)
+		error = take_answer(watch, guest, answer);
+	else if (!error && vp_clock_monotonic() - guest->asked > ANSWER_S * SECOND)
+		error = vp_error_new("reading guest memory took too long");
+	if (refused && guest->state == GUEST_CHECKING)
+		leave(watch, guest, error);
+	else if (error)
+		vp_guest_lose(watch, guest, error);
+}
+
+static bool searches_long(const struct guest *guest)
+{
+	return guest->searching &&
+	       vp_clock_monotonic() - guest->added > SEARCH_MS * (SECOND / 1000);
+}
+
+void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms)
+{
+	uint64_t end = vp_clock_monotonic() + timeout_ms * 1000000ULL;
+
+	vp_vec_each (&watch->guests, guest)
+		while (guest->state == GUEST_FINDING && vp_clock_monotonic() < end &&
+		       !searches_long(guest))
+			vp_guest_hear(watch, guest, 20);
+	vp_vec_each (&watch->guests, guest)
+		if (guest->state == GUEST_FINDING && guest->searching)
+			tell_searching(watch, guest);
+		else if (guest->state == GUEST_FINDING)
+			tell_missing(watch, guest, "reading guest memory takes long");
+}
+
+bool vp_guest_watch_has_found(const struct vp_guest_watch *watch, const struct vp_vm *vm)
+{
+	const struct guest *guest = vp_guest_of(watch, vp_vm_id(vm));
+
+	return guest && (guest->state == GUEST_READY || guest->state == GUEST_CHECKING);
+}
+
+/* Memory may have been plugged in or out: it is looked for again. */
+struct vp_error *vp_guest_refresh_memory(struct vp_guest_watch *watch, struct guest *guest)
+{
+	struct vp_guest_state now;
+	struct vp_error *error = watch->access->list(watch->lister, guest->pid, &now);
+
+	if (error) { /* whoever reads there next will tell */
+		vp_error_free(error);
+		return NULL;
+	}
+	guest->is_protected = now.protected_by != NULL;
+	struct vp_error *closed = vp_guest_state_expect_open(&now);
+	if (closed) {
+		vp_guest_state_deinit(&now);
+		return closed;
+	}
+	bool changed = vp_guest_memory_change(&guest->memory.memory, &now.memory);
+	vp_guest_state_deinit(&now);
+	if (!changed)
+		return NULL;
+	VP_TRY(vp_guest_reader_memory(guest->reader, &guest->memory.memory));
+	vp_vec_each (&watch->users, user)
+		if (user->change_memory && !guest->finding.lacks)
+			VP_TRY(user->change_memory(user->context, guest->number, &guest->memory,
+						   &guest->finding));
+	return NULL;
+}
+
+/* Only if tasks were where no slot is known to be: looking at all slots has its price. */
+static struct vp_error *refresh_if_needed(struct vp_guest_watch *watch, struct guest *guest)
+{
+	uint64_t nowhere = 0;
+
+	vp_vec_each (&watch->users, user)
+		if (user->count_nowhere)
+			nowhere += user->count_nowhere(user->context, guest->pid, &guest->finding);
+	if (nowhere == guest->nowhere)
+		return NULL;
+	guest->nowhere = nowhere;
+	return vp_guest_refresh_memory(watch, guest);
+}
+
+/* A reader that has much to look at is asked when it has: that is no reason to lose the guest. */
+static struct vp_error *wait_for_reader(struct guest *guest, uint64_t now)
+{
+	if (!guest->busy_since)
+		guest->busy_since = now;
+	guest->next = now + SECOND / 10;
+	return now - guest->busy_since > ANSWER_S * SECOND
+		   ? vp_error_new("the guest memory reader did not respond for %d s", ANSWER_S)
+		   : NULL;
+}
+
+static struct vp_error *ask_to_check(struct vp_guest_watch *watch, struct guest *guest)
+{
+	uint64_t now = vp_clock_monotonic();
+
+	if (!vp_guest_reader_listens(guest->reader, 0))
+		return wait_for_reader(guest, now);
+	guest->busy_since = 0;
+	VP_TRY(refresh_if_needed(watch, guest));
+	VP_TRY(vp_guest_reader_ask(guest->reader, "check"));
+	guest->asked = now;
+	guest->state = GUEST_CHECKING;
+	return NULL;
+}
+
+static void check(struct vp_guest_watch *watch, struct guest *guest)
+{
+	struct vp_error *error = ask_to_check(watch, guest);
+
+	if (error)
+		vp_guest_lose(watch, guest, error);
+}
+
+/* A map is written by what the reader knows; then there is no more use in it. */
+static void step_ended(struct vp_guest_watch *watch, struct guest *guest)
+{
+	struct vp_error *error = NULL;
+
+	if (guest->state == GUEST_FINDING)
+		error = vp_error_new("the VM ended before its kernel was found");
+	else if (guest->state == GUEST_READY && vp_guest_reader_listens(guest->reader, 0))
+		leave(watch, guest, vp_error_new("the VM ended"));
+	else if (guest->state == GUEST_READY)
+		error = wait_for_reader(guest, vp_clock_monotonic());
+	else if (guest->state != GUEST_LOST)
+		vp_guest_hear(watch, guest, 0);
+	if (error)
+		vp_guest_lose(watch, guest, error);
+}
+
+static bool is_asked(const struct guest *guest)
+{
+	return guest->state == GUEST_FINDING || guest->state == GUEST_CHECKING ||
+	       guest->state == GUEST_LEAVING;
+}
+
+void vp_guest_watch_step(struct vp_guest_watch *watch)
+{
+	uint64_t now = vp_clock_monotonic();
+
+	vp_vec_each (&watch->guests, guest) {
+		bool due = now >= guest->next;
+		if (guest->ended)
+			step_ended(watch, guest);
+		else if (is_asked(guest))
+			vp_guest_hear(watch, guest, 0);
+		else if (guest->state == GUEST_READY && due && !guest->finding.lacks)
+			check(watch, guest);
+		else if (guest->state == GUEST_LOST && due && !guest->is_protected &&
+			 vmm_runs(watch, guest))
+			try_start(watch, guest);
+	}
+}
+
+/* Whether asking once more now is within bounds. */
+static bool may_ask(struct vp_guest_watch *watch, uint64_t time)
+{
+	if (time / SECOND != watch->second) {
+		watch->second = time / SECOND;
+		watch->seen_in_second = 0;
+	}
+	return watch->seen_in_second++ < SEEN_PER_SECOND;
+}
+
+void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task *task)
+{
+	uint64_t key = (uint64_t)task->vm << 32 | task->guest_pid, words[2];
+	bool is_new;
+
+	memcpy(words, task->comm, sizeof(words));
+	uint32_t hash = (uint32_t)vp_hash64(words[0] ^ vp_hash64(words[1]));
+	const uint32_t *known = vp_map_find(&watch->seen, key);
+	/* Another name of the main thread means another program: exec, or a pid that is used again.
+	 */
+	if (known && (*known == hash || task->guest_tid != task->guest_pid))
+		return;
+	struct guest *guest = vp_guest_of(watch, task->vm);
+	bool listens = guest && (guest->state == GUEST_READY || guest->state == GUEST_CHECKING);
+	if (!listens || !may_ask(watch, task->time))
+		return;
+	if (watch->seen.count >= MOST_SEEN)
+		vp_map_deinit(&watch->seen);
+	*vp_map_insert(&watch->seen, key, hash, &is_new) = hash;
+	/* One that is too busy to listen is asked when the process is seen next. */
+	struct vp_error *error =
+	    vp_guest_reader_see(guest->reader, task->task, task->guest_pid, task->time);
+	if (error)
+		*vp_map_find(&watch->seen, key) = ~hash;
+	vp_error_free(error);
+}
+
+void vp_guest_watch_end(struct vp_guest_watch *watch, const struct vp_vm *vm)
+{
+	struct guest *guest = vp_guest_of(watch, vp_vm_id(vm));
+
+	if (guest && !guest->ended)
+		end_guest(watch, guest);
+}
+
+void vp_guest_watch_drop(struct vp_guest_watch *watch, const struct vp_vm *vm)
+{
+	struct guest *guest = vp_guest_of(watch, vp_vm_id(vm));
+
+	if (!guest)
+		return;
+	if (!guest->ended)
+		end_guest(watch, guest);
+	guest_deinit(guest);
+	*guest = watch->guests.at[--watch->guests.count];
+}
+
+static char *outcome_of(const struct vp_guest_watch *watch, const struct guest *guest)
+{
+	char *text = vp_strdup("");
+
+	vp_vec_each (&watch->users, user) {
+		VP_AUTO_FREE char *before = text;
+		VP_AUTO_FREE char *one = user->outcome(user->context, guest->pid, &guest->finding);
+		text = vp_format("%s%s%s", before, before[0] ? ", " : "", one);
+	}
+	return text;
+}
+
+char *vp_guest_watch_state(const struct vp_guest_watch *watch, const struct vp_vm *vm)
+{
+	const struct guest *guest = vp_guest_of(watch, vp_vm_id(vm));
+
+	if (!guest)
+		return vp_strdup("");
+	if (vm->end && (guest->last_text >= 0 || guest->put_away || guest->state == GUEST_READY))
+		return vp_strdup("the VM ended: mappings date from when each process was first "
+				 "seen; symbols of kernel modules and files are missing");
+	if (guest->problem)
+		return vp_strdup(guest->problem);
+	if (guest->state == GUEST_FINDING && guest->searching)
+		return vp_format("the guest's kernel was not found before the recording ended: "
+				 "%" PRIu64 " of %" PRIu64 " MiB of its memory were searched",
+				 guest->searched >> 20, guest->to_search >> 20);
+	if (guest->state == GUEST_FINDING)
+		return vp_strdup("the guest's kernel was not found before the recording ended");
+	VP_AUTO_FREE char *outcome = outcome_of(watch, guest);
+	VP_AUTO_FREE char *lost = guest->lost_why
+				      ? vp_format("; lost for %.1f s: %s",
+						  (double)guest->lost_ns / SECOND, guest->lost_why)
+				      : vp_strdup("");
+	if (guest->finding.derived)
+		return vp_format(
+		    "the kernel has no BTF: tasks are known, process mappings are not; %s%s",
+		    outcome, lost);
+	return vp_format("ok: kernel found by %s, %s; %s%s",
+			 guest->finding.scanned ? "memory scan" : "registers",
+			 guest->finding.cached ? "cached kernel pack" : "symbols and BTF read",
+			 outcome, lost);
+}

@@ -1,0 +1,684 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: it joins programs, probes, VMs and the tables of places. */
+#include "collect/programs/account_source.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "account.skel.h"
+#include "base/alloc.h"
+#include "base/file.h"
+#include "collect/programs/account_slots.h"
+#include "collect/programs/svm_data.h"
+#include "host/host.h"
+#include "host/source.h"
+
+enum {
+	/* Spare slots for vCPUs that start later: at least, and per pCPU. */
+	SPARE_PLACES = 256,
+	SPARE_PLACES_OF_PCPU = 32,
+	MOST_PLACES = 8192,
+	PLACE_BYTES = 70 << 10,
+	MEMORY_SHARE = 128, /* of the host's memory, for more than SPARE_PLACES spare ones */
+	COPY_TRIES = 10000, /* of an entry that is being written */
+	ENTRIES_AT_ONCE = 512,
+	LARGEST_KEY = sizeof(struct vp_site_key), /* of the maps that are read so */
+	LARGEST_VALUE = sizeof(struct vp_site_cost),
+	/* Thieves to each place, and at least. Reading them costs by how many there might be. */
+	THIEVES = 15,
+	LEAST_THIEVES = 4096,
+	/* Places in guests beyond those that are counted in place, to each vCPU. */
+	OLD_SITES = 32,
+	/* Threads whose names are kept, to each pCPU. */
+	TASKS = 128,
+	/* A busy pCPU ends some 100,000 states a second, each 48 bytes here. */
+	STATES_SIZE = 16 << 20,
+	AMD_HLT = 0x78,
+	INTEL_HLT = 12,
+	ARM_WFX = 0x01,
+};
+
+struct vp_account_source {
+	struct account_bpf *programs;
+	size_t places;
+	VP_VEC(struct bpf_link *) links;
+	const struct vp_account_vcpu *vcpus;
+	const struct vp_account_exit *exits;
+	const struct vp_account_site *sites;
+	struct vp_identity identity;
+	char *missing;
+	struct ring_buffer *states; /* NULL: only sums are wanted */
+	void (*take)(void *context, struct vp_vcpu_span *record);
+	void *context;
+};
+
+/* What an optional program adds, by its name. */
+static const struct {
+	const char *program, *cost;
+} optional[] = {
+    {"note_vmm", "time in the VMM is counted as kernel time"},
+    {"note_poll", "halt polling is counted as kernel time"},
+    {"note_fault", "exits for the guest's memory have no address"},
+    {"note_mmio", "exits for devices' memory have no address"},
+    {"note_fast_mmio", "notifications of devices have no address"},
+    {"note_unthrottle", "a wait that began throttled is counted as throttled until it ends"},
+    {"begin_local_timer", "timer interrupts are counted as guest or kernel time"},
+    {"begin_device", "device interrupts are counted as guest or kernel time"},
+    {"begin_softirq", "softirqs are counted as guest or kernel time"},
+};
+
+static size_t array_size(size_t entries, size_t entry)
+{
+	size_t page = (size_t)getpagesize();
+
+	return (entries * entry + page - 1) / page * page;
+}
+
+static const void *map_array(const struct bpf_map *map, size_t entries, size_t entry)
+{
+	void *place =
+	    mmap(NULL, array_size(entries, entry), PROT_READ, MAP_SHARED, bpf_map__fd(map), 0);
+
+	return place == MAP_FAILED ? NULL : place;
+}
+
+static void unmap_array(const void *place, size_t entries, size_t entry)
+{
+	if (place)
+		munmap((void *)place, array_size(entries, entry));
+}
+
+static size_t count_vcpus(const vp_vms *vms)
+{
+	size_t count = 0;
+
+	vp_vec_each (vms, vm)
+		count += vm->vcpus.count;
+	return count;
+}
+
+/* As many vCPUs as may come to a host of this size. */
+static size_t wanted_places(const vp_vms *vms)
+{
+	size_t pcpus = (size_t)libbpf_num_possible_cpus(), known = 2 * count_vcpus(vms);
+	size_t spare = SPARE_PLACES_OF_PCPU * pcpus;
+	size_t bytes = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)getpagesize();
+	size_t affordable = bytes / MEMORY_SHARE / PLACE_BYTES;
+
+	spare = spare < affordable ? spare : affordable;
+	spare = spare > SPARE_PLACES ? spare : SPARE_PLACES;
+	return known + spare < MOST_PLACES ? known + spare : MOST_PLACES;
+}
+
+static size_t most_thieves(const struct vp_account_source *source)
+{
+	size_t wanted = source->places * THIEVES;
+
+	return wanted > LEAST_THIEVES ? wanted : LEAST_THIEVES;
+}
+
+/* Sizes the maps before they are made. */
+static int size_maps(struct vp_account_source *source)
+{
+	struct account_bpf *programs = source->programs;
+	uint32_t places = (uint32_t)source->places;
+	uint32_t pcpus = (uint32_t)libbpf_num_possible_cpus();
+	int result = bpf_map__set_max_entries(programs->maps.vcpus, places);
+
+	if (!result)
+		result = bpf_map__set_max_entries(programs->maps.thieves,
+						  (uint32_t)most_thieves(source));
+	if (!result)
+		result = bpf_map__set_max_entries(programs->maps.other_thieves,
+						  places * VP_TAKEN_STATES);
+
+	if (!result)
+		result = bpf_map__set_max_entries(programs->maps.places, places);
+	if (!result)
+		result = bpf_map__set_max_entries(programs->maps.place_of_tid, places);
+	if (!result)
+		result = bpf_map__set_max_entries(programs->maps.exits, places * VP_EXIT_REASONS);
+	if (!result)
+		result = bpf_map__set_max_entries(programs->maps.sites, places * VP_EXIT_SITES);
+	if (!result && places * OLD_SITES > bpf_map__max_entries(programs->maps.old_sites))
+		result = bpf_map__set_max_entries(programs->maps.old_sites, places * OLD_SITES);
+	if (!result && pcpus * TASKS > bpf_map__max_entries(programs->maps.tasks))
+		result = bpf_map__set_max_entries(programs->maps.tasks, pcpus * TASKS);
+	if (!result)
+		result = bpf_map__set_max_entries(programs->maps.cpus, pcpus);
+	if (!result && programs->rodata->tell_states)
+		result = bpf_map__set_max_entries(programs->maps.states, STATES_SIZE);
+	return result;
+}
+
+/* What is known of guests takes memory: a row of it if they are not looked at. */
+static int size_guests(struct account_bpf *programs)
+{
+	struct bpf_map *of_guests[] = {programs->maps.identity_vms, programs->maps.identity_vcpus,
+				       programs->maps.identity_places,
+				       programs->maps.identity_slots,
+				       programs->maps.identity_names};
+	int result = 0;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(of_guests); i++)
+		if (!result && !programs->rodata->by_memory)
+			result = bpf_map__set_max_entries(of_guests[i], 1);
+	return result;
+}
+
+static void find_guests(struct vp_account_source *source)
+{
+	const struct account_bpf *programs = source->programs;
+
+	source->identity =
+	    (struct vp_identity){.vms = bpf_map__fd(programs->maps.identity_vms),
+				 .vcpus = bpf_map__fd(programs->maps.identity_vcpus),
+				 .slots = bpf_map__fd(programs->maps.identity_slots),
+				 .places = bpf_map__fd(programs->maps.identity_places)};
+}
+
+static int fill_places(const struct vp_account_source *source)
+{
+	int queue = bpf_map__fd(source->programs->maps.places);
+	int result = 0;
+
+	for (uint32_t place = 1; !result && place <= source->places; place++)
+		result = bpf_map_update_elem(queue, NULL, &place, BPF_ANY);
+	return result;
+}
+
+static int take_state(void *context, void *data, size_t size)
+{
+	struct vp_account_source *source = context;
+	struct vp_vcpu_span record;
+
+	memcpy(&record, data, size < sizeof(record) ? size : sizeof(record));
+	source->take(source->context, &record);
+	return 0;
+}
+
+static struct vp_error *open_states(struct vp_account_source *source)
+{
+	if (!source->programs->rodata->tell_states)
+		return NULL;
+	source->states =
+	    ring_buffer__new(bpf_map__fd(source->programs->maps.states), take_state, source, NULL);
+	return source->states ? NULL : vp_error_errno(errno, "cannot map the vCPU states");
+}
+
+/* Where memory is concerned, what an exit does not say itself: AMD's has the address. */
+static void choose_programs(struct account_bpf *programs)
+{
+	uint32_t vendor = vp_host_vendor();
+
+	bpf_program__set_autoload(programs->progs.note_fault, vendor == VP_VENDOR_INTEL);
+	bpf_program__set_autoload(programs->progs.note_fast_mmio, vendor == VP_VENDOR_INTEL);
+	bpf_program__set_autoload(programs->progs.note_mmio,
+				  vendor == VP_VENDOR_INTEL || vendor == VP_VENDOR_AMD);
+}
+
+static struct vp_error *load_fitted(struct vp_account_source *source,
+				    const struct vp_account_source_options *options,
+				    bool by_plain_loads, struct vp_fitting *fitting)
+{
+	source->programs = account_bpf__open_opts(&fitting->options);
+	if (!source->programs)
+		return vp_error_errno(errno, "cannot open the accounting programs");
+	source->programs->rodata->vendor = vp_host_vendor();
+	source->programs->rodata->tell_states = options->with_states;
+	source->programs->rodata->tells_others = options->tells_exits;
+	source->programs->rodata->by_memory =
+	    options->by_memory && vp_host_vendor() == VP_VENDOR_INTEL;
+	choose_programs(source->programs);
+	struct vp_svm_data svm_data;
+	source->programs->rodata->knows_svm_data =
+	    vp_svm_data_open(source->programs->obj, by_plain_loads, fitting->kernel, &svm_data);
+	source->programs->rodata->counts_hits = source->programs->rodata->knows_svm_data &&
+						!options->with_states && !options->tells_exits;
+	int result = size_maps(source);
+	if (!result)
+		result = size_guests(source->programs);
+	if (!result)
+		result = vp_exit_event_share(options->exit_event, source->programs->maps.exit_now);
+	if (!result)
+		result = account_bpf__load(source->programs);
+	vp_svm_data_close(&svm_data);
+	if (!result)
+		result = fill_places(source);
+	if (result)
+		return vp_host_load_error(result, "accounting");
+	const struct account_bpf *programs = source->programs;
+	find_guests(source);
+	source->vcpus = map_array(programs->maps.vcpus, source->places, sizeof(*source->vcpus));
+	source->exits = map_array(programs->maps.exits, source->places * VP_EXIT_REASONS,
+				  sizeof(*source->exits));
+	source->sites =
+	    map_array(programs->maps.sites, source->places * VP_EXIT_SITES, sizeof(*source->sites));
+	return source->vcpus && source->exits && source->sites
+		   ? open_states(source)
+		   : vp_error_errno(errno, "cannot map the account");
+}
+
+static struct vp_error *load(struct vp_account_source *source,
+			     const struct vp_account_source_options *options, bool by_plain_loads)
+{
+	struct vp_fitting fitting;
+	size_t size;
+	const void *elf = account_bpf__elf_bytes(&size);
+
+	VP_TRY(vp_host_expect_btf("accounting"));
+	vp_fitting_init(&fitting, options->kernel, elf, size);
+	struct vp_error *error = load_fitted(source, options, by_plain_loads, &fitting);
+	vp_fitting_deinit(&fitting);
+	return error;
+}
+
+static void note_missing(struct vp_account_source *source, const char *program)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(optional); i++) {
+		if (strcmp(optional[i].program, program) != 0)
+			continue;
+		char *before = source->missing;
+		source->missing =
+		    vp_format("%s%s%s", before ? before : "", before ? "; " : "", optional[i].cost);
+		free(before);
+	}
+}
+
+static bool is_needed(const char *program)
+{
+	static const char *const needed[] = {"note_switch", "note_wakeup", "note_migration",
+					     "note_exit", "note_entry"};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(needed); i++)
+		if (!strcmp(needed[i], program))
+			return true;
+	return false;
+}
+
+static struct vp_error *attach_program(struct vp_account_source *source,
+				       struct bpf_program *program)
+{
+	const char *name = bpf_program__name(program);
+	struct bpf_link *link = bpf_program__attach(program);
+
+	if (link)
+		vp_vec_push(&source->links, link);
+	else if (is_needed(name))
+		return vp_error_errno(errno, "cannot attach to '%s'",
+				      bpf_program__section_name(program));
+	else
+		note_missing(source, name);
+	return NULL;
+}
+
+static struct vp_error *attach(struct vp_account_source *source)
+{
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, source->programs->obj)
+	{
+		if (bpf_program__autoload(program))
+			VP_TRY(attach_program(source, program));
+	}
+	return NULL;
+}
+
+struct vp_error *vp_account_source_open(const vp_vms *vms,
+					const struct vp_account_source_options *options,
+					struct vp_account_source **ret)
+{
+	struct vp_account_source *source = vp_alloc(sizeof(*source));
+
+	source->places = wanted_places(vms);
+	struct vp_error *error = load(source, options, true);
+	if (error && source->programs && source->programs->rodata->knows_svm_data) {
+		vp_error_free(error);
+		account_bpf__destroy(source->programs);
+		error = load(source, options, false);
+	}
+	if (!error)
+		error = attach(source);
+	if (error)
+		vp_account_source_free(source);
+	else
+		*ret = source;
+	return error;
+}
+
+struct vp_exit_programs vp_account_source_programs(const struct vp_account_source *source)
+{
+	const struct account_bpf *programs = source->programs;
+
+	if (!programs->rodata->tells_others)
+		return (struct vp_exit_programs){0};
+	return (struct vp_exit_programs){.exit = bpf_program__fd(programs->progs.note_exit),
+					 .entry = bpf_program__fd(programs->progs.note_entry)};
+}
+
+struct vp_identity *vp_account_source_identity(struct vp_account_source *source)
+{
+	return source->programs->rodata->by_memory ? &source->identity : NULL;
+}
+
+void vp_account_source_free(struct vp_account_source *source)
+{
+	if (!source)
+		return;
+	vp_identity_deinit(&source->identity);
+	vp_vec_each (&source->links, link)
+		bpf_link__destroy(*link);
+	vp_vec_deinit(&source->links);
+	unmap_array(source->vcpus, source->places, sizeof(*source->vcpus));
+	unmap_array(source->exits, source->places * VP_EXIT_REASONS, sizeof(*source->exits));
+	unmap_array(source->sites, source->places * VP_EXIT_SITES, sizeof(*source->sites));
+	ring_buffer__free(source->states);
+	account_bpf__destroy(source->programs);
+	free(source->missing);
+	free(source);
+}
+
+/* Whether the thread sleeps in KVM's own wait for something to do. */
+static bool sleeps_in_kvm(uint32_t pid, uint32_t tid)
+{
+	VP_AUTO_FREE char *path = vp_format("/proc/%u/task/%u/wchan", pid, tid);
+	struct vp_buffer text = {0};
+	struct vp_error *error = vp_file_read(path, 256, &text);
+	bool found = !error && strstr(vp_buffer_text(&text), "kvm_vcpu");
+
+	vp_error_free(error);
+	vp_buffer_deinit(&text);
+	return found;
+}
+
+/* As the programs do it. */
+static bool note_tid(struct vp_account_source *source, uint32_t tid, uint32_t place)
+{
+	int map = bpf_map__fd(source->programs->maps.place_of_tid);
+
+	if (bpf_map_update_elem(map, &tid, &place, BPF_ANY))
+		return false;
+	source->programs->bss->may_be_vcpu[tid % VP_TID_BITS] = 1;
+	return true;
+}
+
+/* Why a vCPU that sleeps in KVM left its guest. */
+static uint32_t halt_reason(void)
+{
+	switch (vp_host_vendor()) {
+	case VP_VENDOR_AMD:
+		return AMD_HLT;
+	case VP_VENDOR_ARM:
+		return ARM_WFX;
+	default:
+		return INTEL_HLT;
+	}
+}
+
+static void seed(struct vp_account_source *source, const struct vp_vm *vm,
+		 const struct vp_vcpu *vcpu, uint64_t now)
+{
+	const struct account_bpf *programs = source->programs;
+	int vcpus = bpf_map__fd(programs->maps.vcpus), places = bpf_map__fd(programs->maps.places);
+	uint32_t place = 0;
+
+	/* What has none now gets one when it is seen, or is counted as lost then. */
+	if (bpf_map_lookup_and_delete_elem(places, NULL, &place))
+		return;
+	bool in_kvm = sleeps_in_kvm(vm->pid, vcpu->tid);
+	struct vp_account_vcpu entry = {
+	    .begin = now,
+	    .since = now,
+	    .tid = vcpu->tid,
+	    .pid = vm->pid,
+	    .number = vcpu->number,
+	    .flags = VP_NUMBER_KNOWN | (in_kvm ? VP_REASON_KNOWN : 0),
+	    .reason = halt_reason(),
+	    .state = VP_STATE_UNKNOWN,
+	    .base = in_kvm ? VP_STATE_KERNEL : VP_STATE_VMM,
+	    .asleep = in_kvm ? VP_STATE_HALTED : VP_STATE_WAITING,
+	};
+	uint32_t index = place - 1;
+	if (!bpf_map_update_elem(vcpus, &index, &entry, BPF_ANY) &&
+	    note_tid(source, vcpu->tid, place))
+		return;
+	bpf_map_update_elem(vcpus, &index, &(struct vp_account_vcpu){0}, BPF_ANY);
+	bpf_map_update_elem(places, NULL, &place, BPF_ANY);
+}
+
+void vp_account_source_begin(struct vp_account_source *source, const vp_vms *vms, uint64_t now)
+{
+	vp_vec_each (vms, vm)
+		vp_vec_each (&vm->vcpus, vcpu)
+			if (vcpu->tid)
+				seed(source, vm, vcpu, now);
+	source->programs->bss->enabled = 1;
+}
+
+void vp_account_source_end(struct vp_account_source *source)
+{
+	source->programs->bss->enabled = 0;
+}
+
+const char *vp_account_source_missing(const struct vp_account_source *source)
+{
+	return source->missing;
+}
+
+size_t vp_account_source_places(const struct vp_account_source *source)
+{
+	return source->places;
+}
+
+static bool is_whole(const struct vp_account_vcpu *vcpu)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < VP_STATES; i++)
+		sum += vcpu->states[i];
+	return sum == vcpu->since - vcpu->begin && vcpu->state <= VP_STATE_GONE;
+}
+
+bool vp_account_source_vcpu(const struct vp_account_source *source, size_t place,
+			    struct vp_account_vcpu *ret)
+{
+	const volatile struct vp_account_vcpu *entry = &source->vcpus[place];
+
+	if (!entry->begin)
+		return false;
+	for (int tries = 0; tries < COPY_TRIES; tries++) {
+		memcpy(ret, (const void *)entry, sizeof(*ret));
+		if (is_whole(ret) && entry->since == ret->since && entry->state == ret->state)
+			return true;
+	}
+	return true;
+}
+
+void vp_account_source_release(struct vp_account_source *source, const uint32_t *places,
+			       size_t count)
+{
+	vp_account_places_release(source->programs, places, count);
+}
+
+const struct vp_account_exit *vp_account_source_exits(const struct vp_account_source *source,
+						      size_t place)
+{
+	return &source->exits[place * VP_EXIT_REASONS];
+}
+
+const struct vp_account_site *vp_account_source_sites(const struct vp_account_source *source,
+						      size_t place)
+{
+	return &source->sites[place * VP_EXIT_SITES];
+}
+
+/*
+ * All of a map at once, of keys and values of these sizes: a system call for hundreds of
+ * entries, rather than two for each. What is added meanwhile may be left out until the next time.
+ */
+static void each_entry(int map, size_t key_size, size_t value_size,
+		       void (*take)(void *context, const void *key, const void *value),
+		       void *context)
+{
+	/* Not on the heap, where they would be cleared each second. */
+	_Alignas(uint64_t) char keys[ENTRIES_AT_ONCE * LARGEST_KEY];
+	_Alignas(uint64_t) char values[ENTRIES_AT_ONCE * LARGEST_VALUE];
+	uint32_t at = 0, next = 0, count;
+	bool first = true;
+	int result;
+
+	do {
+		count = ENTRIES_AT_ONCE;
+		result = bpf_map_lookup_batch(map, first ? NULL : &at, &next, keys, values, &count,
+					      NULL);
+		if (result && result != -ENOENT)
+			break;
+		for (size_t i = 0; i < count; i++)
+			take(context, keys + i * key_size, values + i * value_size);
+		at = next;
+		first = false;
+	} while (!result);
+}
+
+struct others {
+	void (*take)(void *context, const void *key, const void *cost);
+	void *context;
+};
+
+/* What was taken by those that the table has no room for, as one thief more. */
+static void take_others(void *context, const void *row, const void *cost)
+{
+	const struct others *others = context;
+	uint32_t number;
+
+	memcpy(&number, row, sizeof(number));
+	for (uint8_t state = VP_STATE_WAKING; state <= VP_STATE_IRQ; state++) {
+		struct vp_thief_key key = {.vcpu = (uint16_t)(number / VP_TAKEN_STATES),
+					   .kind = VP_BY_MANY,
+					   .state = state};
+		if (VP_TAKEN_STATE(state) == number % VP_TAKEN_STATES &&
+		    ((const struct vp_thief_cost *)cost)->count)
+			others->take(others->context, &key, cost);
+	}
+}
+
+void vp_account_source_thieves(const struct vp_account_source *source,
+			       void (*take)(void *context, const void *key, const void *cost),
+			       void *context)
+{
+	each_entry(bpf_map__fd(source->programs->maps.thieves), sizeof(struct vp_thief_key),
+		   sizeof(struct vp_thief_cost), take, context);
+	struct others others = {take, context};
+	if (source->programs->bss->lost.thieves)
+		each_entry(bpf_map__fd(source->programs->maps.other_thieves), sizeof(uint32_t),
+			   sizeof(struct vp_thief_cost), take_others, &others);
+}
+
+static void forget_thieves(const struct vp_account_source *source, const struct vp_thief_key *keys,
+			   size_t count,
+			   void (*take)(void *context, const void *key, const void *cost),
+			   void *context)
+{
+	int map = bpf_map__fd(source->programs->maps.thieves);
+	struct vp_thief_cost cost;
+
+	for (size_t i = 0; i < count; i++) {
+		/* At once since Linux 5.14; before, what is added in between is lost. */
+		int result = bpf_map_lookup_and_delete_elem(map, &keys[i], &cost);
+		if (result && !bpf_map_lookup_elem(map, &keys[i], &cost))
+			result = bpf_map_delete_elem(map, &keys[i]);
+		if (!result)
+			take(context, &keys[i], &cost);
+	}
+}
+
+void vp_account_source_old_sites(const struct vp_account_source *source,
+				 void (*take)(void *context, const void *key, const void *cost),
+				 void *context)
+{
+	each_entry(bpf_map__fd(source->programs->maps.old_sites), sizeof(struct vp_site_key),
+		   sizeof(struct vp_site_cost), take, context);
+}
+
+bool vp_account_source_task(const struct vp_account_source *source, uint32_t tid,
+			    struct vp_account_task *ret)
+{
+	return !bpf_map_lookup_elem(bpf_map__fd(source->programs->maps.tasks), &tid, ret);
+}
+
+void vp_account_source_drain(struct vp_account_source *source,
+			     void (*take)(void *context, struct vp_vcpu_span *record),
+			     void *context)
+{
+	source->take = take;
+	source->context = context;
+	if (source->states)
+		ring_buffer__consume(source->states);
+}
+
+uint64_t vp_account_source_lost_states(const struct vp_account_source *source)
+{
+	return source->programs->bss->lost_states;
+}
+
+struct vp_account_lost vp_account_source_lost(const struct vp_account_source *source)
+{
+	struct account_bpf__bss *bss = source->programs->bss;
+
+	return (struct vp_account_lost){bss->lost.vcpus, bss->lost.thieves, bss->lost.sites};
+}
+
+const struct vp_account_ops *vp_account_source_ops(void)
+{
+	static const struct vp_account_ops ops = {
+	    .open = vp_account_source_open,
+	    .programs = vp_account_source_programs,
+	    .identity = vp_account_source_identity,
+	    .begin = vp_account_source_begin,
+	    .end = vp_account_source_end,
+	    .free = vp_account_source_free,
+	    .missing = vp_account_source_missing,
+	    .places = vp_account_source_places,
+	    .vcpu = vp_account_source_vcpu,
+	    .release = vp_account_source_release,
+	    .exits = vp_account_source_exits,
+	    .sites = vp_account_source_sites,
+	    .thieves = vp_account_source_thieves,
+	    .forget_thieves = forget_thieves,
+	    .most_thieves = most_thieves,
+	    .old_sites = vp_account_source_old_sites,
+	    .task = vp_account_source_task,
+	    .drain = vp_account_source_drain,
+	    .lost_states = vp_account_source_lost_states,
+	    .lost = vp_account_source_lost,
+	};
+
+	return &ops;
+}
+
+static bool probe_account(char *detail, size_t size)
+{
+	struct vp_account_source *source = NULL;
+	const struct vp_account_source_options options = {0};
+	vp_vms none = {0};
+	struct vp_error *error = vp_account_source_open(&none, &options, &source);
+	bool found = vp_probe_say_opened(error, source ? vp_account_source_missing(source) : NULL,
+					 detail, size);
+
+	vp_account_source_free(source);
+	return found;
+}
+
+const struct vp_source *vp_source_account(void)
+{
+	static const struct vp_probe probe = {
+	    "accounting programs", "no exact vCPU accounting (account, steal, exits, top)", false,
+	    probe_account};
+	static const struct vp_source source = {&probe, 1};
+
+	return &source;
+}

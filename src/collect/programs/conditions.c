@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "collect/programs/conditions.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "base/vec.h"
+#include "conditions.skel.h"
+#include "host/host.h"
+#include "host/kernel_btf.h"
+#include "host/source.h"
+
+_Static_assert((int)VP_CONDITION_STEAL == (int)VP_FIRED_STEAL &&
+		   (int)VP_CONDITION_WAKEUP == (int)VP_FIRED_WAKEUP &&
+		   (int)VP_CONDITION_EXIT == (int)VP_FIRED_EXIT &&
+		   (int)VP_CONDITION_THROTTLED == (int)VP_FIRED_THROTTLED,
+	       "the programs number the conditions alike");
+
+struct vp_condition_watch {
+	struct conditions_bpf *programs;
+	VP_VEC(struct bpf_link *) links;
+	struct ring_buffer *ring;
+	struct vp_fired fired; /* the first since it was armed */
+	bool is_armed, has_fired;
+};
+
+/* What the kernel has to describe. */
+static struct vp_error *check_kernel(const struct vp_conditions *conditions)
+{
+	VP_TRY(vp_host_expect_btf("condition"));
+	if (!vp_kernel_btf_has_member(NULL, "kvm", "task_struct", "preempt_notifiers"))
+		return vp_error_new(
+		    "option --snapshot-on: this kernel has no KVM whose vCPUs could "
+		    "be watched");
+	if (conditions->wanted[VP_CONDITION_THROTTLED] &&
+	    !vp_kernel_btf_has_member(NULL, "kvm", "cfs_rq", "throttle_count") &&
+	    !vp_kernel_btf_has_member(NULL, "kvm", "task_struct", "throttled"))
+		return vp_error_new(
+		    "option --snapshot-on: throttled is not known here: this kernel "
+		    "has no CPU quotas (CONFIG_CFS_BANDWIDTH)");
+	return NULL;
+}
+
+static struct vp_error *load(struct vp_condition_watch *watch,
+			     const struct vp_conditions *conditions, bool every_vm)
+{
+	struct conditions_bpf *programs = conditions_bpf__open();
+
+	watch->programs = programs;
+	if (!programs)
+		return vp_error_errno(errno, "cannot open the condition programs");
+	programs->rodata->vendor = vp_host_vendor();
+	programs->rodata->every_vm = every_vm;
+	for (int i = 0; i < VP_CONDITIONS; i++)
+		programs->rodata->limits[i] =
+		    conditions->wanted[i] ? conditions->ns[i] : UINT64_MAX;
+	bool wants_exit = conditions->wanted[VP_CONDITION_EXIT];
+	bpf_program__set_autoload(programs->progs.see_exit, wants_exit);
+	bpf_program__set_autoload(programs->progs.see_entry, wants_exit);
+	int result =
+	    bpf_map__set_max_entries(programs->maps.cpus, (uint32_t)libbpf_num_possible_cpus());
+	if (!result)
+		result = conditions_bpf__load(programs);
+	return result ? vp_host_load_error(result, "condition") : NULL;
+}
+
+static struct vp_error *attach(struct vp_condition_watch *watch)
+{
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, watch->programs->obj)
+	{
+		if (!bpf_program__autoload(program))
+			continue;
+		struct bpf_link *link = bpf_program__attach(program);
+		if (!link)
+			return vp_error_errno(
+			    errno,
+			    "option --snapshot-on: this kernel does not allow it: "
+			    "cannot attach to '%s'",
+			    bpf_program__section_name(program));
+		vp_vec_push(&watch->links, link);
+	}
+	return NULL;
+}
+
+/* The part of a slice that lies in the wait; an open one lasts until its end. */
+static uint64_t overlap(const struct vp_condition_slice *slice, uint64_t from, uint64_t to)
+{
+	uint64_t begin = slice->begin > from ? slice->begin : from;
+	uint64_t end = slice->end && slice->end < to ? slice->end : to;
+
+	return slice->begin && end > begin ? end - begin : 0;
+}
+
+/* All its slices: whoever has a pCPU may lose it for microseconds, to migration/N for one. */
+static uint64_t time_of(const struct vp_condition_cpu *cpu, uint32_t tid, uint64_t from,
+			uint64_t to)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < VP_CONDITION_SLICES; i++)
+		if (cpu->slices[i].tid == tid)
+			ns += overlap(&cpu->slices[i], from, to);
+	return ns;
+}
+
+void vp_condition_find_thief(const struct vp_condition_cpu *cpu, struct vp_fired *fired)
+{
+	uint64_t from = fired->time - fired->ns;
+
+	for (size_t i = 0; i < VP_CONDITION_SLICES; i++) {
+		const struct vp_condition_slice *slice = &cpu->slices[i];
+		if (!slice->tid || slice->tid == fired->tid || !overlap(slice, from, fired->time))
+			continue;
+		uint64_t ns = time_of(cpu, slice->tid, from, fired->time);
+		if (ns <= fired->thief_ns)
+			continue;
+		fired->thief_ns = ns;
+		fired->thief_pid = slice->pid;
+		fired->thief_tid = slice->tid;
+		memcpy(fired->thief_comm, slice->comm, sizeof(fired->thief_comm));
+	}
+}
+
+static int hear(void *context, void *bytes, size_t size)
+{
+	struct vp_condition_watch *watch = context;
+
+	const struct vp_condition_notice *notice = bytes;
+
+	if (watch->is_armed && size >= sizeof(*notice)) {
+		watch->fired = notice->fired;
+		vp_condition_find_thief(&notice->cpu, &watch->fired);
+		watch->has_fired = true;
+		watch->is_armed = false;
+	}
+	return 0;
+}
+
+static struct vp_error *open_all(struct vp_condition_watch *watch,
+				 const struct vp_conditions *conditions, bool every_vm)
+{
+	VP_TRY(check_kernel(conditions));
+	VP_TRY(load(watch, conditions, every_vm));
+	watch->ring = ring_buffer__new(bpf_map__fd(watch->programs->maps.fired), hear, watch, NULL);
+	if (!watch->ring)
+		return vp_error_errno(errno, "cannot map the conditions' ring buffer");
+	return attach(watch);
+}
+
+struct vp_error *vp_condition_watch_open(const struct vp_conditions *conditions, bool every_vm,
+					 struct vp_condition_watch **ret)
+{
+	struct vp_condition_watch *watch = vp_alloc(sizeof(*watch));
+	struct vp_error *error = open_all(watch, conditions, every_vm);
+
+	if (error)
+		vp_condition_watch_free(watch);
+	else
+		*ret = watch;
+	return error;
+}
+
+void vp_condition_watch_add(struct vp_condition_watch *watch, uint32_t pid)
+{
+	uint8_t one = 1;
+
+	(void)bpf_map_update_elem(bpf_map__fd(watch->programs->maps.vms), &pid, &one, BPF_ANY);
+}
+
+void vp_condition_watch_arm(struct vp_condition_watch *watch)
+{
+	(void)ring_buffer__consume(watch->ring); /* what was told of before */
+	watch->is_armed = true;
+	watch->programs->bss->armed = 1;
+	watch->programs->bss->enabled = 1;
+}
+
+int vp_condition_watch_fd(const struct vp_condition_watch *watch)
+{
+	return ring_buffer__epoll_fd(watch->ring);
+}
+
+bool vp_condition_watch_take(struct vp_condition_watch *watch, struct vp_fired *ret)
+{
+	(void)ring_buffer__consume(watch->ring);
+	if (!watch->has_fired)
+		return false;
+	watch->has_fired = false;
+	*ret = watch->fired;
+	return true;
+}
+
+uint64_t vp_condition_watch_unheard(const struct vp_condition_watch *watch)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < VP_CONDITIONS; i++)
+		sum += __atomic_load_n(&watch->programs->bss->unheard[i], __ATOMIC_RELAXED);
+	return sum;
+}
+
+void vp_condition_watch_free(struct vp_condition_watch *watch)
+{
+	if (!watch)
+		return;
+	vp_vec_each (&watch->links, link)
+		bpf_link__destroy(*link);
+	vp_vec_deinit(&watch->links);
+	ring_buffer__free(watch->ring);
+	conditions_bpf__destroy(watch->programs);
+	free(watch);
+}
+
+static bool probe_conditions(char *detail, size_t size)
+{
+	const struct vp_conditions all = {.wanted = {true, true, true, true}};
+	struct vp_condition_watch *watch = NULL;
+	struct vp_error *error = vp_condition_watch_open(&all, true, &watch);
+
+	vp_condition_watch_free(watch);
+	return vp_probe_say_opened(error, NULL, detail, size);
+}
+
+const struct vp_source *vp_source_conditions(void)
+{
+	static const struct vp_probe probe = {"condition programs",
+					      "'vperf record --snapshot-on' does not work", false,
+					      probe_conditions};
+	static const struct vp_source source = {&probe, 1};
+
+	return &source;
+}

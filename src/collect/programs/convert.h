@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From what perf and the sampling programs say of a sample together to the records of the schema.
+ */
+#ifndef VP_COLLECT_PROGRAMS_CONVERT_H
+#define VP_COLLECT_PROGRAMS_CONVERT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/sampler_abi.h"
+#include "schema/records.h"
+#include "schema/schema.h"
+
+/*
+ * Whether a sample that the kernel takes for the guest's is. KVM lets in what came while it handled
+ * an exit where it lets in what interrupted the guest: the exit's reason tells the two apart.
+ */
+bool vp_convert_hit_guest(const struct vp_raw_record *raw, uint32_t mode, uint32_t vendor);
+/* Converts a raw record of the programs to the schema's. `mode` (enum vp_mode) and `ip` are what
+ * the kernel says the sample hit; `vendor`: enum vp_vendor. */
+void vp_convert_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t ip, uint32_t vendor,
+		       union vp_any_record *ret);
+void vp_convert_switch(const struct vp_raw_record *raw, uint32_t vendor, union vp_any_record *ret);
+void vp_convert_guest_task(const struct vp_raw_record *raw, union vp_any_record *ret);
+/* The weight of the sample that follows. */
+void vp_convert_period(const struct vp_raw_record *raw, union vp_any_record *ret);
+void vp_convert_task(const struct vp_raw_record *raw, union vp_any_record *ret);
+
+#endif

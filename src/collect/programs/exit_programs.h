@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Programs at VM exits and entries that call those of another instrument. */
+#ifndef VP_COLLECT_PROGRAMS_EXIT_PROGRAMS_H
+#define VP_COLLECT_PROGRAMS_EXIT_PROGRAMS_H
+
+/* Descriptors: whose also_exit() and also_entry() may be replaced; 0: there are none. */
+struct vp_exit_programs {
+	int exit, entry;
+};
+
+#endif

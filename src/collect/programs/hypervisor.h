@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Whose VMs this host runs: what differs between hypervisors, as operations. */
+#ifndef VP_COLLECT_PROGRAMS_HYPERVISOR_H
+#define VP_COLLECT_PROGRAMS_HYPERVISOR_H
+
+#include "collect/guests/guest_access.h"
+#include "collect/programs/account_source.h"
+#include "collect/programs/guest_sampler.h"
+#include "collect/programs/hypervisor_events.h"
+#include "host/source.h"
+
+struct vp_hypervisor {
+	const char *name;
+	enum vp_vendor (*vendor)(void); /* of its exits' reasons */
+	/* See host/vm_scan.h: the VMs that run now; those that records call `id`; whether one is
+	 * gone, as far as that is cheap to know, and in any case. */
+	struct vp_error *(*scan)(vp_vms *vms, bool at_start);
+	struct vp_vm *(*look_at)(vp_vms *vms, uint32_t id, bool at_start);
+	bool (*has_exited)(const struct vp_vm *vm);
+	bool (*is_gone)(const struct vp_vm *vm);
+	uint64_t (*generation)(void); /* NULL: VMs that are there have to be looked at */
+	bool has_processes;           /* a VM's number is that of a process of this host */
+	const struct vp_account_ops *(*account)(void);
+	const struct vp_guest_access *(*guest_access)(void);
+	/* What samples guests where this host's own samples do not; NULL: they do. */
+	const struct vp_guest_sampler_ops *(*guest_sampler)(void);
+	/* What it traces of itself; NULL: nothing. */
+	const struct vp_hypervisor_events_ops *(*events)(void);
+	/* What `vperf check` asks, one source after another; NULL behind the last. */
+	const struct vp_source *(*source)(size_t number);
+};
+
+const struct vp_hypervisor *vp_hypervisor_kvm(void);
+
+#endif

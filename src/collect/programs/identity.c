@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "collect/programs/identity.h"
+
+#include <errno.h>
+
+#include <bpf/bpf.h>
+
+#include "bpf/guest_current_abi.h"
+
+static uint64_t key_of(uint32_t pid, uint32_t vcpu)
+{
+	return (uint64_t)pid << 32 | vcpu;
+}
+
+/* The first gap between ranges that is large enough; its index is where the range belongs. */
+static bool find_gap(const struct vp_identity *identity, uint32_t count, size_t *index,
+		     uint32_t *first)
+{
+	*first = 0;
+	for (*index = 0; *index < identity->ranges.count; ++*index) {
+		const struct vp_identity_range *range = &identity->ranges.at[*index];
+		if (range->first - *first >= count)
+			return true;
+		*first = range->first + range->count;
+	}
+	return VP_IDENTITY_SLOTS - *first >= count;
+}
+
+static void add_range(struct vp_identity *identity, size_t index,
+		      const struct vp_identity_range *range)
+{
+	vp_vec_push(&identity->ranges, *range);
+	for (size_t i = identity->ranges.count - 1; i > index; i--)
+		identity->ranges.at[i] = identity->ranges.at[i - 1];
+	identity->ranges.at[index] = *range;
+}
+
+/* All that the VM has but the one that begins there. */
+static void drop_ranges(struct vp_identity *identity, uint32_t number, uint32_t but)
+{
+	size_t kept = 0;
+
+	vp_vec_each (&identity->ranges, range)
+		if (range->number != number || range->first == but)
+			identity->ranges.at[kept++] = *range;
+	identity->ranges.count = kept;
+}
+
+/* The slots are in an order of their own: programs search them by halves. */
+static struct vp_error *put_slots(struct vp_identity *identity, uint32_t number,
+				  const struct vp_guest_memory *memory, uint32_t *first)
+{
+	uint32_t count = (uint32_t)memory->slots.count;
+	size_t index;
+
+	if (!find_gap(identity, count, &index, first))
+		return vp_error_new("no table entries left for its %u memory slots", count);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct vp_guest_slot *slot = &memory->slots.at[i];
+		const struct vp_identity_slot entry = {slot->gpa, slot->size, slot->hva};
+		uint32_t place = *first + i;
+		if (bpf_map_update_elem(identity->slots, &place, &entry, BPF_ANY))
+			return vp_error_errno(errno, "no table entry left for a memory slot");
+	}
+	add_range(identity, index, &(struct vp_identity_range){number, *first, count});
+	return NULL;
+}
+
+static struct vp_identity_vm vm_of(const struct vp_guest_finding *finding)
+{
+	return (struct vp_identity_vm){.direct_map = finding->direct_map,
+				       .image_va = finding->text,
+				       .image_size = finding->size,
+				       .image_gpa = finding->gpa,
+				       .levels = finding->levels};
+}
+
+void vp_identity_deinit(struct vp_identity *identity)
+{
+	vp_vec_deinit(&identity->free);
+	vp_vec_deinit(&identity->ranges);
+}
+
+static bool find_place(struct vp_identity *identity, uint64_t key, uint32_t *ret)
+{
+	if (!bpf_map_lookup_elem(identity->places, &key, ret))
+		return true;
+	if (identity->free.count)
+		*ret = identity->free.at[identity->free.count - 1];
+	else if (identity->used < VP_IDENTITY_VCPUS)
+		*ret = identity->used;
+	else
+		return false;
+	if (bpf_map_update_elem(identity->places, &key, ret, BPF_NOEXIST))
+		return false;
+	if (identity->free.count)
+		identity->free.count--;
+	else
+		identity->used++;
+	return true;
+}
+
+static struct vp_error *no_room(uint32_t pid, uint32_t vcpu)
+{
+	return vp_error_new("no table entry left for vCPU %u of process %u", vcpu, pid);
+}
+
+struct vp_error *vp_identity_place(struct vp_identity *identity, uint32_t pid, uint32_t vcpu,
+				   uint32_t *ret)
+{
+	return find_place(identity, key_of(pid, vcpu), ret) ? NULL : no_room(pid, vcpu);
+}
+
+static struct vp_error *put_vcpus(struct vp_identity *identity, uint32_t number,
+				  const struct vp_guest_state *state,
+				  const struct vp_guest_finding *finding)
+{
+	vp_vec_each (&finding->cpus, cpu) {
+		uint64_t key = key_of(state->pid, cpu->vcpu);
+		struct vp_identity_vcpu vcpu = {.key = key,
+						.current_hva =
+						    vp_guest_state_hva(state, cpu->current_gpa),
+						.vm = number,
+						.at_ids = finding->at_tid,
+						.at_comm = finding->at_comm,
+						.at_stack = finding->at_stack,
+						.at_mm = finding->at_mm,
+						.at_pgd = finding->at_pgd};
+		uint32_t place;
+		if (vcpu.current_hva &&
+		    (!find_place(identity, key, &place) ||
+		     bpf_map_update_elem(identity->vcpus, &place, &vcpu, BPF_ANY)))
+			return no_room(state->pid, cpu->vcpu);
+	}
+	return NULL;
+}
+
+struct vp_error *vp_identity_tell_memory(struct vp_identity *identity, uint32_t number,
+					 const struct vp_guest_state *state,
+					 const struct vp_guest_finding *finding)
+{
+	struct vp_identity_vm vm = vm_of(finding);
+
+	if (number >= VP_IDENTITY_VMS)
+		return vp_error_new("no table entry left for another VM");
+	VP_TRY(put_slots(identity, number, &state->memory, &vm.first_slot));
+	vm.n_slots = (uint32_t)state->memory.slots.count;
+	if (bpf_map_update_elem(identity->vms, &number, &vm, BPF_ANY))
+		return vp_error_errno(errno, "no table entry left for another VM");
+	drop_ranges(identity, number, vm.first_slot);
+	return NULL;
+}
+
+struct vp_error *vp_identity_tell(struct vp_identity *identity, uint32_t number,
+				  const struct vp_guest_state *state,
+				  const struct vp_guest_finding *finding)
+{
+	enum { LARGEST_STRUCT = 1 << 16 };
+
+	if (finding->at_tgid != finding->at_tid + 4 || finding->at_tid > LARGEST_STRUCT ||
+	    finding->at_comm > LARGEST_STRUCT || finding->at_stack > LARGEST_STRUCT ||
+	    finding->at_mm > LARGEST_STRUCT || finding->at_pgd > LARGEST_STRUCT)
+		return vp_error_new("unknown layout of the guest's task_struct");
+	VP_TRY(vp_identity_tell_memory(identity, number, state, finding));
+	return put_vcpus(identity, number, state, finding);
+}
+
+/* Its place is another's from now on. */
+static void free_place(struct vp_identity *identity, uint64_t key)
+{
+	static const struct vp_identity_vcpu nobody;
+	uint32_t place;
+
+	if (bpf_map_lookup_elem(identity->places, &key, &place))
+		return;
+	bpf_map_delete_elem(identity->places, &key);
+	bpf_map_update_elem(identity->vcpus, &place, &nobody, BPF_ANY);
+	vp_vec_push(&identity->free, place);
+}
+
+void vp_identity_forget(struct vp_identity *identity, uint32_t pid)
+{
+	uint64_t key, next;
+	bool more = !bpf_map_get_next_key(identity->places, NULL, &key);
+
+	while (more) {
+		more = !bpf_map_get_next_key(identity->places, &key, &next);
+		if (key >> 32 == pid)
+			free_place(identity, key);
+		key = next;
+	}
+}
+
+struct vp_identity_counts vp_identity_counts(const struct vp_identity *identity, uint32_t pid,
+					     const struct vp_guest_finding *finding)
+{
+	struct vp_identity_counts counts = {0};
+
+	vp_vec_each (&finding->cpus, cpu) {
+		uint64_t key = key_of(pid, cpu->vcpu);
+		struct vp_identity_vcpu vcpu;
+		uint32_t place;
+		if (bpf_map_lookup_elem(identity->places, &key, &place) ||
+		    bpf_map_lookup_elem(identity->vcpus, &place, &vcpu))
+			continue;
+		counts.good += vcpu.good;
+		counts.failed += vcpu.failed;
+		counts.nowhere += vcpu.nowhere;
+	}
+	return counts;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tells programs how guests' current tasks are read: the maps of bpf/guest_current.bpf.h in the
+ * object that they are in, and who has which place in them.
+ */
+#ifndef VP_COLLECT_PROGRAMS_IDENTITY_H
+#define VP_COLLECT_PROGRAMS_IDENTITY_H
+
+#include "base/vec.h"
+#include "collect/guests/guest_reader.h"
+
+/* Slots of the VM of that number. */
+struct vp_identity_range {
+	uint32_t number, first, count;
+};
+
+struct vp_identity {
+	int vms, vcpus, places, slots; /* maps */
+	VP_VEC(uint32_t) free;         /* places that vCPUs had, below … */
+	uint32_t used;
+	VP_VEC(struct vp_identity_range) ranges; /* of slots, in order */
+};
+
+/* How often the current task was read, or was not, or was in no slot of the VM's memory. */
+struct vp_identity_counts {
+	uint64_t good, failed, nowhere;
+};
+
+void vp_identity_deinit(struct vp_identity *identity);
+/* The place that the vCPU has, or a new one. */
+struct vp_error *vp_identity_place(struct vp_identity *identity, uint32_t pid, uint32_t vcpu,
+				   uint32_t *ret) VP_MUST_CHECK;
+/*
+ * How the current task of each of the VM's vCPUs is read: no other VM has that number, below
+ * VP_IDENTITY_VMS. Errors: more VMs, vCPUs or memory slots than there is room for.
+ */
+struct vp_error *vp_identity_tell(struct vp_identity *identity, uint32_t number,
+				  const struct vp_guest_state *state,
+				  const struct vp_guest_finding *finding) VP_MUST_CHECK;
+/* Only the VM's memory slots. */
+struct vp_error *vp_identity_tell_memory(struct vp_identity *identity, uint32_t number,
+					 const struct vp_guest_state *state,
+					 const struct vp_guest_finding *finding) VP_MUST_CHECK;
+/* The process's vCPUs give their places back. */
+void vp_identity_forget(struct vp_identity *identity, uint32_t pid);
+struct vp_identity_counts vp_identity_counts(const struct vp_identity *identity, uint32_t pid,
+					     const struct vp_guest_finding *finding);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: its callers hand in recipe, VMs, counts and places. */
+/* Loads the programs that count in aligned intervals, and hands over what they record. */
+#ifndef VP_COLLECT_PROGRAMS_INTERVALS_SOURCE_H
+#define VP_COLLECT_PROGRAMS_INTERVALS_SOURCE_H
+
+#include "base/error.h"
+#include "bpf/intervals_abi.h"
+#include "collect/agent/counts_client.h"
+#include "collect/guests/guest_reader.h"
+#include "collect/programs/exit_programs.h"
+#include "collect/programs/rings.h"
+#include "host/pcpus.h"
+#include "schema/recipe.h"
+
+struct vp_intervals;
+
+struct vp_kernel_btf;
+
+struct vp_intervals_options {
+	const struct vp_recipe *recipe; /* outlives them */
+	size_t ring_bytes;              /* per pCPU: a power of two, at least a page */
+	/* VM exits are told by these; none: by programs of its own. */
+	struct vp_exit_programs exit_programs;
+	struct vp_kernel_btf *kernel; /* read before, or NULL */
+	bool only_watched;            /* vCPUs that nobody asked for have no intervals */
+	vp_records_taker take;        /* gets whole intervals: an interval and its values */
+	void *context;
+};
+
+/* Opens the counters, loads and attaches the programs. Nothing is counted yet. */
+struct vp_error *vp_intervals_open(const struct vp_intervals_options *options,
+				   struct vp_intervals **ret) VP_MUST_CHECK;
+/*
+ * Has intervals of thread `tid` of process `pid`: of vCPU number `vcpu`, or with VP_VCPU_UNKNOWN of
+ * a task and then of all that it starts. Threads may be added while intervals are counted. Errors:
+ * no room in the table, an event that cannot be opened.
+ */
+struct vp_error *vp_intervals_watch(struct vp_intervals *intervals, uint32_t pid, uint32_t tid,
+				    uint32_t vcpu) VP_MUST_CHECK;
+/* Whether vp_intervals_watch() was called for the thread. */
+bool vp_intervals_is_watched(const struct vp_intervals *intervals, uint32_t tid);
+/* What the recipe asks of guests' kernels: bits of enum vp_guest_count. */
+uint32_t vp_intervals_guest_events(const struct vp_intervals *intervals);
+/*
+ * Has a guest's counters read from its memory from now on; vp_intervals_forget(): no longer.
+ * Counters that its agent has already stay the agent's.
+ */
+struct vp_error *vp_intervals_identify(struct vp_intervals *intervals,
+				       const struct vp_guest_state *state,
+				       const struct vp_guest_finding *finding) VP_MUST_CHECK;
+void vp_intervals_forget(struct vp_intervals *intervals, uint32_t pid); /* of the VMM */
+/*
+ * The same of what its agent counts, unless the kernel's own counter is known. Addresses that are
+ * none of its memory are left out.
+ */
+struct vp_error *vp_intervals_take_agent(struct vp_intervals *intervals,
+					 const struct vp_guest_state *state,
+					 const struct vp_agent_places *agent) VP_MUST_CHECK;
+void vp_intervals_forget_agent(struct vp_intervals *intervals, uint32_t pid);
+/* Those events that are asked of guests' kernels, and of that guest's cannot be read so far. */
+uint32_t vp_intervals_unknown(const struct vp_intervals *intervals, uint32_t pid);
+/* Starts counting: every subject's first interval begins. */
+struct vp_error *vp_intervals_begin(struct vp_intervals *intervals) VP_MUST_CHECK;
+/* Counts on a pCPU that came online, or came back, from now on. Errors: its counters cannot be
+ * opened; they take turns. */
+struct vp_error *vp_intervals_add_pcpu(struct vp_intervals *intervals, uint32_t pcpu) VP_MUST_CHECK;
+/* A descriptor that can be read once a buffer is half full. */
+int vp_intervals_fd(const struct vp_intervals *intervals);
+/* Hands over what there is. */
+struct vp_error *vp_intervals_drain(struct vp_intervals *intervals) VP_MUST_CHECK;
+/* Closes every subject's last interval, and counts no more; what is left can still be drained. */
+struct vp_error *vp_intervals_end(struct vp_intervals *intervals) VP_MUST_CHECK;
+void vp_intervals_free(struct vp_intervals *intervals);
+
+/* What was lost so far. */
+struct vp_intervals_lost vp_intervals_lost(const struct vp_intervals *intervals);
+/* Numbers of the pCPUs. */
+const struct vp_pcpus *vp_intervals_pcpus(const struct vp_intervals *intervals);
+/* Whether exits are told by the programs of the options: the kernel may not allow it. */
+bool vp_intervals_has_joined(const struct vp_intervals *intervals);
+/* A sentence on what this machine cannot count, or NULL; a new string. */
+char *vp_intervals_missing(const struct vp_intervals *intervals);
+
+#endif

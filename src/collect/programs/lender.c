@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: from the event's name to the cell in the guest's memory. */
+#include "collect/programs/lender.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "base/file.h"
+#include "bpf/lend_abi.h"
+#include "collect/agent/counts_client.h"
+#include "collect/guests/guest_state.h"
+#include "host/host.h"
+#include "host/host_rules.h"
+#include "host/kernel_btf.h"
+#include "host/perf_event.h"
+#include "host/pmu.h"
+#include "host/source.h"
+#include "host_lend.skel.h"
+
+struct lent_vcpu {
+	uint32_t number, tid, first, place;
+	bool has_cell;
+	uint64_t hva; /* of the cell */
+};
+
+struct vp_lender {
+	uint32_t pid; /* of the VMM */
+	struct host_lend_bpf *programs;
+	struct bpf_link *link;
+	struct vp_guest_lister *lister;
+	struct vp_agent_counts *agent;
+	bool lends;
+	uint64_t moved; /* VM entries with other memory slots, when they were listed last */
+	uint32_t n;     /* events */
+	VP_VEC(struct lent_vcpu) vcpus;
+	VP_VEC(int) fds;
+};
+
+static struct vp_error *why_not_loaded(int result)
+{
+	const char *lockdown = vp_host_lockdown(VP_SYSFS);
+
+	return lockdown ? vp_error_new("this kernel is locked down (%s, as by Secure Boot): no "
+				       "program may write to guests' memory",
+				       lockdown)
+			: vp_host_load_error(result, "lending");
+}
+
+static struct vp_error *load(struct host_lend_bpf **ret)
+{
+	VP_TRY(vp_host_expect_btf("lending"));
+	struct vp_fitting fitting;
+	size_t size;
+	const void *elf = host_lend_bpf__elf_bytes(&size);
+
+	vp_fitting_init(&fitting, NULL, elf, size);
+	struct host_lend_bpf *programs = host_lend_bpf__open_opts(&fitting.options);
+	if (programs)
+		programs->rodata->vendor = vp_host_vendor();
+	int result = programs ? host_lend_bpf__load(programs) : -errno;
+	vp_fitting_deinit(&fitting);
+	if (result) {
+		host_lend_bpf__destroy(programs);
+		return why_not_loaded(result);
+	}
+	*ret = programs;
+	return NULL;
+}
+
+static struct vp_error *find_event(const char *name, struct vp_event *ret)
+{
+	struct vp_slice slice = {name, strlen(name)};
+
+	if (!vp_event_find(slice, ret)) {
+		VP_AUTO_FREE char *unknown = vp_event_unknown(slice);
+		return vp_error_usage("option --events: %s", unknown);
+	}
+	if (ret->source != VP_FROM_COUNTER || ret->exclude_host || ret->exclude_guest ||
+	    !vp_lend_name_fits(name))
+		return vp_error_usage(
+		    "option --events: '%s' cannot be lent: expected an event of perf's, with no "
+		    "modifiers but u and k, in less than %d characters",
+		    name, VP_LENT_NAME_SIZE);
+	return vp_pmu_resolve(VP_SYSFS, name, ret);
+}
+
+static const char no_counters_left[] = "KVM hands the whole PMU to guests that have one "
+				       "(enable_mediated_pmu): while the host counts "
+				       "something of a guest, no VM could start";
+
+/* Of the vCPU's thread while it is in the guest; all the time, or not at all. */
+static struct vp_error *open_counter(struct vp_lender *lender, const char *name,
+				     const struct vp_event *event, uint32_t tid, uint32_t place)
+{
+	struct perf_event_attr attr = vp_perf_event_attr(event);
+
+	attr.exclude_host = 1;
+	attr.pinned = 1;
+	if (vp_host_event_blocks_vms(VP_SYSFS, &attr))
+		return vp_error_new("cannot count '%s' of a guest: %s", name, no_counters_left);
+	int fd = vp_perf_event_open(&attr, (int)tid, -1, -1);
+	if (fd < 0 && (errno == ENOENT || errno == EOPNOTSUPP || errno == EINVAL))
+		return vp_error_errno(errno, "this host cannot count '%s' of a guest", name);
+	if (fd < 0)
+		return vp_error_errno(errno, "cannot count '%s' of vCPU thread %u", name, tid);
+	vp_vec_push(&lender->fds, fd);
+	if (bpf_map_update_elem(bpf_map__fd(lender->programs->maps.events), &place, &fd, BPF_ANY))
+		return vp_error_errno(errno, "cannot hand '%s' to the lending program", name);
+	return NULL;
+}
+
+static struct vp_error *open_counters(struct vp_lender *lender, const struct vp_vm *vm,
+				      const char *const *names)
+{
+	struct vp_event events[VP_LENT_EVENTS];
+
+	for (uint32_t i = 0; i < lender->n; i++)
+		VP_TRY(find_event(names[i], &events[i]));
+	vp_vec_each (&vm->vcpus, vcpu) {
+		uint32_t first = (uint32_t)lender->vcpus.count * VP_LENT_EVENTS;
+		if (!vcpu->tid)
+			continue;
+		if (lender->vcpus.count == VP_LEND_MOST_VCPUS)
+			return vp_error_new("counters can be lent to at most %d vCPUs",
+					    VP_LEND_MOST_VCPUS);
+		for (uint32_t i = 0; i < lender->n; i++)
+			VP_TRY(open_counter(lender, names[i], &events[i], vcpu->tid, first + i));
+		vp_vec_push(&lender->vcpus, ((struct lent_vcpu){vcpu->number, vcpu->tid, first}));
+	}
+	return lender->vcpus.count
+		   ? NULL
+		   : vp_error_new("VM '%s' has no vCPU threads that are known", vm->name);
+}
+
+static struct vp_error *ask_agent(struct vp_lender *lender, const struct vp_vm *vm,
+				  const char *const *names, unsigned port)
+{
+	struct vp_lend_request request = {.n = lender->n};
+
+	const struct vp_agent_address address = vp_agent_address_of(vm, port);
+
+	if (!vp_agent_is_addressed(&address))
+		return vp_error_new("VM '%s' has no vsock device: its agent cannot be asked",
+				    vm->name);
+	for (uint32_t i = 0; i < lender->n; i++)
+		strncpy(request.names[i], names[i], VP_LENT_NAME_SIZE - 1);
+	return vp_agent_lend_start(&address, &request, &lender->agent);
+}
+
+static struct vp_error *open_all(struct vp_lender *lender, const struct vp_vm *vm,
+				 const char *const *names, unsigned port)
+{
+	if (!lender->n || lender->n > VP_LENT_EVENTS)
+		return vp_error_usage("option --events: expected 1 to %d events, got %u",
+				      VP_LENT_EVENTS, lender->n);
+	VP_TRY(load(&lender->programs));
+	VP_TRY(open_counters(lender, vm, names));
+	VP_TRY(vp_guest_lister_new(&lender->lister));
+	lender->link = bpf_program__attach(lender->programs->progs.publish);
+	if (!lender->link)
+		return vp_error_errno(errno, "cannot attach to KVM's VM entries");
+	return ask_agent(lender, vm, names, port);
+}
+
+struct vp_error *vp_lender_open(const struct vp_vm *vm, const char *const *names, size_t n,
+				unsigned port, struct vp_lender **ret)
+{
+	struct vp_lender *lender = vp_alloc(sizeof(*lender));
+
+	*lender = (struct vp_lender){.pid = vm->pid, .n = (uint32_t)n};
+	struct vp_error *error = open_all(lender, vm, names, port);
+	if (error)
+		vp_lender_free(lender);
+	else
+		*ret = lender;
+	return error;
+}
+
+void vp_lender_free(struct vp_lender *lender)
+{
+	if (!lender)
+		return;
+	bpf_link__destroy(lender->link);
+	vp_agent_counts_free(lender->agent);
+	vp_guest_lister_free(lender->lister);
+	host_lend_bpf__destroy(lender->programs);
+	vp_vec_each (&lender->fds, fd)
+		close(*fd);
+	vp_vec_deinit(&lender->fds);
+	vp_vec_deinit(&lender->vcpus);
+	free(lender);
+}
+
+/* The guest says where its cell is: it is believed only of memory that is the guest's. */
+static uint64_t hva_of_cell(const struct vp_guest_state *state,
+			    const struct vp_agent_places *places, uint32_t vcpu)
+{
+	vp_vec_each (&places->cells, cell)
+		if (cell->vcpu == vcpu && cell->gpa % sizeof(struct vp_lent_cell) == 0)
+			return vp_guest_state_hva(state, cell->gpa);
+	return 0;
+}
+
+/* The program sees the thread's number when all the rest is there. */
+static bool put_vcpu(const struct vp_lender *lender, struct lent_vcpu *vcpu,
+		     struct vp_lend_vcpu *entry)
+{
+	int map = bpf_map__fd(lender->programs->maps.vcpus);
+
+	for (uint32_t i = 0; i < VP_LEND_TRIES; i++) {
+		struct vp_lend_vcpu there;
+		vcpu->place = (vcpu->tid + i) % VP_LEND_PLACES;
+		if (bpf_map_lookup_elem(map, &vcpu->place, &there))
+			return false;
+		if (there.tid)
+			continue;
+		if (bpf_map_update_elem(map, &vcpu->place, entry, BPF_ANY))
+			return false;
+		entry->tid = vcpu->tid;
+		return !bpf_map_update_elem(map, &vcpu->place, entry, BPF_ANY);
+	}
+	errno = ENOSPC;
+	return false;
+}
+
+static struct vp_error *take_cells(struct vp_lender *lender, const struct vp_guest_state *state)
+{
+	const struct vp_agent_places *places = vp_agent_counts_places(lender->agent);
+
+	vp_vec_each (&lender->vcpus, vcpu) {
+		struct vp_lend_vcpu entry = {.hva = hva_of_cell(state, places, vcpu->number),
+					     .marker = places->marker,
+					     .first = vcpu->first,
+					     .n = lender->n};
+		if (!entry.hva)
+			return vp_error_new("the guest's agent says no cell in the guest's memory "
+					    "for vCPU %u",
+					    vcpu->number);
+		if (!put_vcpu(lender, vcpu, &entry))
+			return vp_error_errno(errno, "cannot tell the lending program of vCPU %u",
+					      vcpu->number);
+		vcpu->hva = entry.hva;
+		vcpu->has_cell = true;
+	}
+	return NULL;
+}
+
+/* The VM's memory slots are others now: where the cells still are, lending goes on. */
+static struct vp_error *expect_cells(const struct vp_lender *lender,
+				     const struct vp_guest_state *state)
+{
+	const struct vp_agent_places *places = vp_agent_counts_places(lender->agent);
+
+	vp_vec_each (&lender->vcpus, vcpu)
+		if (hva_of_cell(state, places, vcpu->number) != vcpu->hva)
+			return vp_error_new("the VM's memory changed: the cell of vCPU %u is not "
+					    "where it was",
+					    vcpu->number);
+	return NULL;
+}
+
+static struct vp_error *find_cells(struct vp_lender *lender)
+{
+	vp_guest_states states = {0};
+	struct vp_error *error = vp_guest_lister_read_one(lender->lister, lender->pid, &states);
+
+	if (!error)
+		error = vp_guest_state_expect_open(&states.at[0]);
+	if (!error)
+		error = lender->lends ? expect_cells(lender, &states.at[0])
+				      : take_cells(lender, &states.at[0]);
+	/* The program writes nothing until it has the new generation. */
+	if (!error)
+		lender->programs->bss->generation = states.at[0].generation;
+	vp_guest_states_deinit(&states);
+	lender->lends = !error;
+	return error;
+}
+
+static uint64_t count_moved(const struct vp_lender *lender)
+{
+	uint64_t moved = 0;
+
+	vp_vec_each (&lender->vcpus, vcpu) {
+		struct vp_lend_vcpu entry;
+		if (vcpu->has_cell &&
+		    !bpf_map_lookup_elem(bpf_map__fd(lender->programs->maps.vcpus), &vcpu->place,
+					 &entry))
+			moved += entry.moved;
+	}
+	return moved;
+}
+
+static struct vp_error *follow_memory(struct vp_lender *lender)
+{
+	uint64_t moved = count_moved(lender);
+
+	if (moved == lender->moved)
+		return NULL;
+	lender->moved = moved;
+	return find_cells(lender);
+}
+
+struct vp_error *vp_lender_step(struct vp_lender *lender, int timeout_ms, bool *lends)
+{
+	enum vp_agent_counts_state state = vp_agent_counts_hear(lender->agent, timeout_ms);
+
+	if (state == VP_AGENT_GONE)
+		return vp_error_new("%s", vp_agent_counts_problem(lender->agent));
+	if (state == VP_AGENT_COUNTING && !lender->lends)
+		VP_TRY(find_cells(lender));
+	else if (lender->lends)
+		VP_TRY(follow_memory(lender));
+	*lends = lender->lends;
+	return NULL;
+}
+
+size_t vp_lender_vcpus(const struct vp_lender *lender)
+{
+	return lender->vcpus.count;
+}
+
+struct vp_lender_totals vp_lender_totals(const struct vp_lender *lender)
+{
+	struct vp_lender_totals totals = {0};
+
+	vp_vec_each (&lender->vcpus, vcpu) {
+		struct vp_lend_vcpu entry = {0};
+		if (!vcpu->has_cell ||
+		    bpf_map_lookup_elem(bpf_map__fd(lender->programs->maps.vcpus), &vcpu->place,
+					&entry))
+			continue;
+		totals.published += entry.published;
+		totals.idle += entry.idle;
+		totals.unread += entry.unread;
+		totals.unwritten += entry.unwritten + entry.moved;
+	}
+	return totals;
+}
+
+static struct vp_error *try_lending(void)
+{
+	struct host_lend_bpf *programs = NULL;
+
+	if (vp_host_vendor() == VP_VENDOR_UNKNOWN)
+		return vp_error_new("there is no KVM: only its guests can be lent counters");
+	VP_TRY(load(&programs));
+	host_lend_bpf__destroy(programs);
+	if (vp_host_has_mediated_pmu(VP_SYSFS))
+		return vp_error_new("%s", no_counters_left);
+	return NULL;
+}
+
+static bool probe_lending(char *detail, size_t size)
+{
+	struct vp_error *error = try_lending();
+
+	return vp_probe_say_opened(error, error ? NULL : "loaded", detail, size);
+}
+
+const struct vp_source *vp_source_lend(void)
+{
+	static const struct vp_probe probes[] = {
+	    {"lending counters", "vperf lend: guests without a PMU have no counters", false,
+	     probe_lending},
+	};
+	static const struct vp_source source = {probes, VP_ARRAY_SIZE(probes)};
+
+	return &source;
+}

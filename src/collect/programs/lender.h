@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Lends this host's counters to a guest: protocol/lent.h, docs/method-counters.md. */
+#ifndef VP_COLLECT_PROGRAMS_LENDER_H
+#define VP_COLLECT_PROGRAMS_LENDER_H
+
+#include "base/error.h"
+#include "protocol/lend_protocol.h"
+#include "schema/vm.h"
+
+struct vp_lender;
+
+/* VM entries of the vCPUs that it lends to, by what became of them. */
+struct vp_lender_totals {
+	uint64_t published;
+	uint64_t idle;      /* no client in the guest: nothing was read or written */
+	uint64_t unread;    /* a counter could not be read: clients are told */
+	uint64_t unwritten; /* the guest's memory was not there, or was being changed */
+};
+
+/*
+ * Opens the events (names of schema/event.h) on the VM's vCPU threads, loads and attaches the
+ * program, and asks the guest's agent at vsock port `port` for cells. Errors: no rights, an event
+ * that this host cannot count, no vsock.
+ */
+struct vp_error *vp_lender_open(const struct vp_vm *vm, const char *const *names, size_t n,
+				unsigned port, struct vp_lender **ret) VP_MUST_CHECK;
+/* Ends the lending; clients in the guest are told. NULL is allowed. */
+void vp_lender_free(struct vp_lender *lender);
+/*
+ * Waits so long at most for news of the agent. Errors: it has gone, or there is none. *lends is
+ * whether counters are published by now to those who ask.
+ */
+struct vp_error *vp_lender_step(struct vp_lender *lender, int timeout_ms,
+				bool *lends) VP_MUST_CHECK;
+/* vCPUs that it lends to. */
+size_t vp_lender_vcpus(const struct vp_lender *lender);
+struct vp_lender_totals vp_lender_totals(const struct vp_lender *lender);
+
+#endif

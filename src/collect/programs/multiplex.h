@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Multiplexes sets of counters: on each pCPU a thread, bound to it, switches to the set that the
+ * programs in the kernel ask for. What it interrupts does not go on before it is done.
+ */
+#ifndef VP_COLLECT_PROGRAMS_MULTIPLEX_H
+#define VP_COLLECT_PROGRAMS_MULTIPLEX_H
+
+#include "base/error.h"
+#include "collect/programs/counter_sets.h"
+
+struct vp_multiplex;
+
+/*
+ * Starts the threads. `rings`: descriptors of the pCPUs' rings of struct vp_set_request, in the
+ * order of `pcpus`. The counters outlive them.
+ */
+struct vp_error *vp_multiplex_start(const struct vp_counters *counters,
+				    const struct vp_pcpus *pcpus, const int *rings,
+				    struct vp_multiplex **ret) VP_MUST_CHECK;
+/* Thread of the pCPU of that place in `pcpus`. */
+uint32_t vp_multiplex_thread(const struct vp_multiplex *multiplex, size_t i);
+/* errno of why the threads may have to wait for others (they have no real-time priority), or 0. */
+int vp_multiplex_delay(const struct vp_multiplex *multiplex);
+/* Ends the threads and frees it; NULL is allowed. */
+void vp_multiplex_stop(struct vp_multiplex *multiplex);
+
+#endif

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: it joins programs, triggers, rings and guest memory. */
+#include "collect/programs/sampler_private.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "collect/programs/convert.h"
+#include "collect/programs/svm_data.h"
+#include "host/host.h"
+#include "host/pcpus.h"
+#include "host/source.h"
+
+/* What the kernel writes for bpf_perf_event_output() with PERF_SAMPLE_IP | PERF_SAMPLE_RAW. */
+struct output_event {
+	struct perf_event_header header;
+	uint64_t ip;
+	uint32_t raw_size;
+	char raw[];
+} __attribute__((packed));
+
+/* Says who the thread is, if the pCPU's last word was about another one. */
+static void make_task(struct made *made, const struct vp_raw_record *raw)
+{
+	union vp_any_record record;
+
+	if (made->tid == raw->tid && !memcmp(made->comm, raw->comm, sizeof(made->comm)))
+		return;
+	made->tid = raw->tid;
+	memcpy(made->comm, raw->comm, sizeof(made->comm));
+	vp_convert_task(raw, &record);
+	vp_buffer_append(&made->records, &record, sizeof(record.task));
+}
+
+/*
+ * Of a sample that hit the guest, what the host was at is no news: it was inside KVM. Chains of a
+ * sample that was lost itself are of another time, and nobody's.
+ */
+static void put_chains(struct made *made, bool hit_guest, uint64_t time)
+{
+	for (size_t at = 0; at < made->chains.size;) {
+		const struct vp_chain_frames *record = (const void *)(made->chains.bytes + at);
+		size_t size = vp_record_size(record->id);
+		if (!size || size > made->chains.size - at)
+			break;
+		if (record->time == time && (!hit_guest || record->id != VP_ID_chain_frames ||
+					     record->mode == VP_MODE_GUEST_USER))
+			vp_buffer_append(&made->records, record, size);
+		at += size;
+	}
+	made->chains.size = 0;
+}
+
+static void make_records(const struct vp_sampler *sampler, struct made *made, uint32_t mode,
+			 uint64_t ip, const struct vp_raw_record *raw)
+{
+	uint32_t vendor = sampler->vendor;
+	union vp_any_record record;
+
+	if (raw->kind == VP_RAW_SAMPLE) {
+		bool hit_guest = vp_convert_hit_guest(raw, mode, vendor);
+		if (vp_mode_is_guest(mode) && !hit_guest) {
+			mode = VP_MODE_KERNEL;
+			ip = raw->host_ip;
+		}
+		make_task(made, raw);
+		if (raw->flags & VP_RAW_NEW_TASK && hit_guest) {
+			vp_convert_guest_task(raw, &record);
+			vp_buffer_append(&made->records, &record, sizeof(record.guest_task));
+		}
+		if (sampler->trigger->weigh == VP_WEIGH_EVENTS &&
+		    raw->events != sampler->trigger->events) {
+			vp_convert_period(raw, &record);
+			vp_buffer_append(&made->records, &record, sizeof(record.sample_period));
+		}
+		put_chains(made, hit_guest, raw->time);
+		vp_convert_sample(raw, mode, ip, vendor, &record);
+	} else {
+		vp_convert_switch(raw, vendor, &record);
+	}
+	vp_buffer_append(&made->records, &record, vp_record_size(record.header.id));
+}
+
+static void take_chains(struct made *made, const struct output_event *event)
+{
+	struct vp_raw_chain raw;
+
+	memcpy(&raw, event->raw, sizeof(raw));
+	made->chains.size = 0;
+	if (raw.kind == VP_RAW_CHAIN && raw.used <= event->raw_size - sizeof(raw))
+		vp_buffer_append(&made->chains, event->raw + sizeof(raw), raw.used);
+}
+
+static enum bpf_perf_event_ret take_event(void *context, int pcpu, struct perf_event_header *header)
+{
+	struct vp_sampler *sampler = context;
+	const struct output_event *event = (const void *)header;
+	struct vp_raw_record raw = {0};
+
+	/* PERF_RECORD_LOST says what the program's own counter says already. */
+	if (header->type != PERF_RECORD_SAMPLE || event->raw_size < sizeof(struct vp_raw_chain))
+		return LIBBPF_PERF_EVENT_CONT;
+	memcpy(&raw, event->raw, event->raw_size < sizeof(raw) ? event->raw_size : sizeof(raw));
+	while (sampler->made.count <= (size_t)pcpu)
+		vp_vec_push(&sampler->made, ((struct made){.tid = UINT32_MAX}));
+	struct made *made = &sampler->made.at[pcpu];
+	if (raw.kind == VP_RAW_CHAIN)
+		take_chains(made, event);
+	else if (event->raw_size >= sizeof(raw))
+		make_records(sampler, made, header->misc & PERF_RECORD_MISC_CPUMODE_MASK, event->ip,
+			     &raw);
+	return LIBBPF_PERF_EVENT_CONT;
+}
+
+static int drain_buffer(struct vp_sampler *sampler)
+{
+	int result = perf_buffer__consume(sampler->buffer);
+
+	vp_vec_each (&sampler->made, made) {
+		if (made->records.size)
+			sampler->take(sampler->context, (uint32_t)(made - sampler->made.at),
+				      made->records.bytes, made->records.size);
+		made->records.size = 0;
+	}
+	return result;
+}
+
+/* The reader asks all rings anyhow: what comes through the doorbell only wakes it. */
+static int hear_doorbell(void *context, void *data, size_t size)
+{
+	return 0;
+}
+
+/* Sizes the rings before they are made: for pCPUs, too, that may come online. */
+static struct vp_error *plan_rings(struct vp_sampler *sampler, size_t pages)
+{
+	bool used = sampler->seen_by == VP_SEEN_BY_IRQ;
+	struct bpf_map *map = sampler->programs->maps.rings;
+	uint32_t count;
+
+	VP_TRY(vp_pcpus_present(&count));
+	VP_TRY(vp_rings_plan(&sampler->rings, count, used ? pages * (size_t)getpagesize() : 0));
+	if (used)
+		sampler->programs->rodata->ring_size = sampler->rings.size;
+	int result = bpf_map__set_max_entries(map, count);
+	if (!result)
+		result = bpf_map__set_value_size(map, (uint32_t)sampler->rings.stride);
+	if (result)
+		return vp_error_errno(-result, "cannot allocate per-CPU ring buffers of %zu pages",
+				      pages);
+	return NULL;
+}
+
+static struct vp_error *open_rings(struct vp_sampler *sampler)
+{
+	VP_TRY(vp_rings_map(&sampler->rings, bpf_map__fd(sampler->programs->maps.rings)));
+	if (sampler->seen_by != VP_SEEN_BY_IRQ)
+		return NULL;
+	sampler->doorbell = ring_buffer__new(bpf_map__fd(sampler->programs->maps.doorbell),
+					     hear_doorbell, NULL, NULL);
+	if (!sampler->doorbell)
+		return vp_error_errno(errno, "cannot open the wake-up event of the ring buffers");
+	return NULL;
+}
+
+/* Of the pCPUs that are online. */
+static struct vp_error *open_buffer(struct vp_sampler *sampler)
+{
+	size_t pages = sampler->buffer_pages;
+	struct perf_event_attr attr = {
+	    .size = sizeof(attr),
+	    .type = PERF_TYPE_SOFTWARE,
+	    .config = PERF_COUNT_SW_BPF_OUTPUT,
+	    .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_RAW,
+	    .sample_period = 1,
+	    .watermark = 1,
+	    .wakeup_watermark = (uint32_t)(pages * (size_t)getpagesize() / 2),
+	};
+
+	sampler->buffer = perf_buffer__new_raw(bpf_map__fd(sampler->programs->maps.records), pages,
+					       &attr, take_event, sampler, NULL);
+	if (!sampler->buffer)
+		return vp_error_errno(errno, "cannot set up the per-CPU buffers of %zu pages",
+				      pages);
+	return NULL;
+}
+
+static struct bpf_program *sampling_program(const struct vp_sampler *sampler)
+{
+	if (!sampler->with_chains)
+		return sampler->programs->progs.take_sample;
+	return sampler->seen_by == VP_SEEN_BY_IRQ ? sampler->programs->progs.chains_into_ring
+						  : sampler->programs->progs.chains_by_perf;
+}
+
+/* Has the kernel look at the program that is used only. */
+static void choose_program(const struct vp_sampler *sampler)
+{
+	struct bpf_program *all[] = {sampler->programs->progs.take_sample,
+				     sampler->programs->progs.chains_into_ring,
+				     sampler->programs->progs.chains_by_perf};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(all); i++)
+		bpf_program__set_autoload(all[i], all[i] == sampling_program(sampler));
+}
+
+/* Not by a link of libbpf's: that would start the event at once. */
+static struct vp_error *attach_to(const struct vp_sampler *sampler, int event)
+{
+	return ioctl(event, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(sampling_program(sampler)))
+		   ? vp_error_errno(errno, "cannot attach the sampling program to event '%s'",
+				    sampler->trigger->name)
+		   : NULL;
+}
+
+static struct vp_error *attach(struct vp_sampler *sampler)
+{
+	sampler->switch_link = bpf_program__attach(sampler->programs->progs.note_vcpu_switch);
+	if (!sampler->switch_link)
+		return vp_error_errno(errno, "cannot attach to tracepoint sched_switch");
+	sampler->rename_link = bpf_program__attach(sampler->programs->progs.note_rename);
+	if (!sampler->rename_link)
+		return vp_error_errno(errno, "cannot attach to tracepoint task_rename");
+	vp_vec_each (&sampler->trigger->fds, fd)
+		VP_TRY(attach_to(sampler, *fd));
+	return NULL;
+}
+
+/* Perf's timers are interrupts; its hardware counters may interrupt by NMI, in a ring's middle. */
+static enum vp_seen_by seen_by(const struct vp_sampler_options *options)
+{
+	enum vp_vendor vendor = vp_host_vendor();
+	bool by_irq =
+	    options->trigger->by_time &&
+	    (vendor == VP_VENDOR_AMD || (vendor == VP_VENDOR_INTEL && options->exit_event)) &&
+	    vp_kernel_btf_has_member(options->kernel, "kvm", "kvm_vcpu_arch",
+				     "handling_intr_from_guest");
+
+	return by_irq ? VP_SEEN_BY_IRQ : VP_SEEN_BY_PERF;
+}
+
+static struct vp_error *load_fitted(struct vp_sampler *sampler,
+				    const struct vp_sampler_options *options, bool by_plain_loads,
+				    struct vp_fitting *fitting)
+{
+	sampler->programs = sampler_bpf__open_opts(&fitting->options);
+	if (!sampler->programs)
+		return vp_error_errno(errno, "cannot open the sampling programs");
+	sampler->programs->rodata->vendor = sampler->vendor;
+	sampler->programs->rodata->nested_paging = vp_host_has_nested_paging();
+	sampler->programs->rodata->seen_by = sampler->seen_by;
+	sampler->programs->rodata->by_memory = options->by_memory;
+	choose_program(sampler);
+	VP_TRY(plan_rings(sampler, options->buffer_pages));
+	struct vp_svm_data svm_data;
+	sampler->programs->rodata->knows_svm_data =
+	    vp_svm_data_open(sampler->programs->obj, by_plain_loads, fitting->kernel, &svm_data);
+	int result = vp_exit_event_share(options->exit_event, sampler->programs->maps.exit_now);
+	if (!result)
+		result = sampler_bpf__load(sampler->programs);
+	vp_svm_data_close(&svm_data);
+	sampler->identity =
+	    (struct vp_identity){.vms = bpf_map__fd(sampler->programs->maps.identity_vms),
+				 .vcpus = bpf_map__fd(sampler->programs->maps.identity_vcpus),
+				 .slots = bpf_map__fd(sampler->programs->maps.identity_slots),
+				 .places = bpf_map__fd(sampler->programs->maps.identity_places)};
+	return result ? vp_host_load_error(result, "sampling") : NULL;
+}
+
+static struct vp_error *load(struct vp_sampler *sampler, const struct vp_sampler_options *options,
+			     bool by_plain_loads)
+{
+	struct vp_fitting fitting;
+	size_t size;
+	const void *elf = sampler_bpf__elf_bytes(&size);
+
+	VP_TRY(vp_host_expect_btf("sampling"));
+	vp_fitting_init(&fitting, options->kernel, elf, size);
+	struct vp_error *error = load_fitted(sampler, options, by_plain_loads, &fitting);
+	vp_fitting_deinit(&fitting);
+	return error;
+}
+
+struct vp_identity *vp_sampler_identity(struct vp_sampler *sampler)
+{
+	return &sampler->identity;
+}
+
+struct vp_error *vp_sampler_start(const struct vp_sampler_options *options, struct vp_sampler **ret)
+{
+	struct vp_sampler *sampler = vp_alloc(sizeof(*sampler));
+
+	sampler->trigger = options->trigger;
+	sampler->buffer_pages = options->buffer_pages;
+	sampler->take = options->take;
+	sampler->context = options->context;
+	sampler->with_chains = options->with_chains;
+	sampler->vendor = vp_host_vendor();
+	sampler->seen_by = seen_by(options);
+	struct vp_error *error = load(sampler, options, true);
+	if (error && sampler->programs && sampler->programs->rodata->knows_svm_data) {
+		vp_error_free(error);
+		sampler_bpf__destroy(sampler->programs);
+		error = load(sampler, options, false);
+	}
+	if (!error)
+		error = open_rings(sampler);
+	if (!error && sampler->seen_by == VP_SEEN_BY_PERF)
+		error = open_buffer(sampler);
+	if (!error)
+		error = attach(sampler);
+	if (error)
+		vp_sampler_free(sampler);
+	else
+		*ret = sampler;
+	return error;
+}
+
+static struct vp_error *read_error(int result)
+{
+	if (result >= 0 || result == -EINTR)
+		return NULL;
+	return vp_error_errno(-result, "cannot read the per-CPU buffers");
+}
+
+int vp_sampler_fd(const struct vp_sampler *sampler)
+{
+	if (sampler->seen_by == VP_SEEN_BY_IRQ)
+		return ring_buffer__epoll_fd(sampler->doorbell);
+	return sampler->buffer ? perf_buffer__epoll_fd(sampler->buffer) : -1;
+}
+
+struct vp_error *vp_sampler_drain(struct vp_sampler *sampler)
+{
+	if (sampler->seen_by == VP_SEEN_BY_PERF)
+		return sampler->buffer ? read_error(drain_buffer(sampler)) : NULL;
+	vp_vec_each (&sampler->trigger->pcpus, pcpu)
+		vp_rings_drain(&sampler->rings, (uint32_t)*pcpu, sampler->take, sampler->context);
+	return read_error(ring_buffer__consume(sampler->doorbell));
+}
+
+/*
+ * A pCPU that goes offline ends its perf buffer for good, and libbpf adds none later. What the
+ * programs cannot write meanwhile, they count.
+ */
+static struct vp_error *open_buffer_again(struct vp_sampler *sampler)
+{
+	vp_vec_each (&sampler->trigger->pcpus, pcpu)
+		bpf_map_delete_elem(bpf_map__fd(sampler->programs->maps.records), pcpu);
+	VP_TRY(read_error(drain_buffer(sampler)));
+	perf_buffer__free(sampler->buffer);
+	sampler->buffer = NULL;
+	return open_buffer(sampler);
+}
+
+struct vp_error *vp_sampler_add(struct vp_sampler *sampler, size_t place)
+{
+	if (sampler->seen_by == VP_SEEN_BY_PERF)
+		VP_TRY(open_buffer_again(sampler));
+	return attach_to(sampler, sampler->trigger->fds.at[place]);
+}
+
+uint64_t vp_sampler_lost(const struct vp_sampler *sampler, uint32_t pcpu)
+{
+	return vp_rings_lost(&sampler->rings, pcpu);
+}
+
+void vp_sampler_free(struct vp_sampler *sampler)
+{
+	if (!sampler)
+		return;
+	bpf_link__destroy(sampler->switch_link);
+	bpf_link__destroy(sampler->rename_link);
+	perf_buffer__free(sampler->buffer);
+	ring_buffer__free(sampler->doorbell);
+	vp_rings_unmap(&sampler->rings);
+	sampler_bpf__destroy(sampler->programs);
+	vp_vec_each (&sampler->made, made) {
+		vp_buffer_deinit(&made->records);
+		vp_buffer_deinit(&made->chains);
+	}
+	vp_vec_deinit(&sampler->made);
+	vp_identity_deinit(&sampler->identity);
+	free(sampler);
+}
+
+/* What it does all the same, but less well. */
+static const char *limit_of(const struct vp_sampler *sampler)
+{
+	if (sampler->with_chains && sampler->vendor == VP_VENDOR_INTEL)
+		return "loaded and attached; of guest kernels only the innermost function, since "
+		       "RSP is in the VMCS";
+	return !sampler->with_chains && sampler->seen_by == VP_SEEN_BY_PERF
+		   ? "loaded and attached; samples go through perf's buffers, which costs more"
+		   : NULL;
+}
+
+static bool probe_sampler(bool with_chains, char *detail, size_t size)
+{
+	struct vp_trigger_options options = {.event = "cpu-clock", .frequency = 1000};
+	struct vp_trigger trigger = {0};
+	struct vp_exit_event *exit_event = vp_exit_event_open();
+	struct vp_sampler_options sampling = {.trigger = &trigger,
+					      .buffer_pages = 8,
+					      .with_chains = with_chains,
+					      .exit_event = exit_event};
+	struct vp_sampler *sampler = NULL;
+	struct vp_error *error = vp_trigger_open(&options, &trigger);
+
+	if (!error)
+		error = vp_sampler_start(&sampling, &sampler);
+	const char *missing = sampler ? limit_of(sampler) : NULL;
+	vp_sampler_free(sampler);
+	vp_trigger_close(&trigger);
+	vp_exit_event_close(exit_event);
+	return vp_probe_say_opened(error, missing, detail, size);
+}
+
+static bool probe_samples(char *detail, size_t size)
+{
+	return probe_sampler(false, detail, size);
+}
+
+static bool probe_chains(char *detail, size_t size)
+{
+	return probe_sampler(true, detail, size);
+}
+
+const struct vp_source *vp_source_sampler(void)
+{
+	static const struct vp_probe probes[] = {
+	    {"sampling programs", "nothing can be recorded", true, probe_samples},
+	    {"call chains", "'record -g' does not work", false, probe_chains},
+	};
+	static const struct vp_source source = {probes, VP_ARRAY_SIZE(probes)};
+
+	return &source;
+}

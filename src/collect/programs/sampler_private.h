@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of the sampler share. */
+#ifndef VP_COLLECT_PROGRAMS_SAMPLER_PRIVATE_H
+#define VP_COLLECT_PROGRAMS_SAMPLER_PRIVATE_H
+
+#include <bpf/libbpf.h>
+
+#include "base/buffer.h"
+#include "base/vec.h"
+#include "collect/programs/sampler.h"
+#include "sampler.skel.h"
+
+/* By perf: the records of a pCPU that were made of its buffer and not taken yet. */
+struct made {
+	struct vp_buffer records;
+	struct vp_buffer chains; /* of the sample that comes next */
+	uint32_t tid;            /* whose name was given last */
+	char comm[VP_COMM_SIZE];
+};
+
+struct vp_sampler {
+	struct sampler_bpf *programs;
+	const struct vp_trigger *trigger;
+	enum vp_vendor vendor;
+	enum vp_seen_by seen_by;
+	bool with_chains;
+	size_t buffer_pages;
+	struct vp_rings rings;
+	struct ring_buffer *doorbell; /* by IRQ */
+	struct perf_buffer *buffer;   /* by perf */
+	VP_VEC(struct made) made;     /* by perf, by pCPU */
+	struct vp_identity identity;
+	struct bpf_link *switch_link, *rename_link;
+	vp_records_taker take;
+	void *context;
+};
+
+#endif

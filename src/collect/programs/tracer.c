@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: it joins programs, pCPUs, probes and the way to the VMCB. */
+#include "collect/programs/tracer.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "base/vec.h"
+#include "bpf/trace_abi.h"
+#include "collect/programs/svm_data.h"
+#include "collect/programs/trace_rings.h"
+#include "host/host.h"
+#include "host/pcpus.h"
+#include "host/source.h"
+#include "trace.skel.h"
+
+struct vp_tracer {
+	struct vp_tracer_options options;
+	struct trace_bpf *programs;
+	VP_VEC(struct bpf_link *) links;
+	struct vp_trace_rings rings; /* one per pCPU that is or was online */
+	bool lacks_ring;             /* a pCPU came online that has none */
+	bool ended;
+	struct ring_buffer *doorbell;
+	struct vp_identity identity;
+	char *missing;
+};
+
+/* What only some machines have, and what is lacking without. */
+static const struct {
+	const char *program, *cost;
+} optional[] = {
+    {"kvm_entry", "VM entries are not recorded"},
+    {"kvm_exit", "VM exits are not recorded"},
+    {"kvm_inj_virq", "injected interrupts are not recorded"},
+    {"local_timer_entry", "timer interrupts are not recorded"},
+    {"local_timer_exit", "ends of timer interrupts are not recorded"},
+};
+
+/* What is known of guests takes memory: a row of it if they are not looked at. */
+static int size_maps(struct vp_tracer *tracer)
+{
+	struct bpf_map *of_guests[] = {
+	    tracer->programs->maps.identity_vms,    tracer->programs->maps.identity_vcpus,
+	    tracer->programs->maps.identity_places, tracer->programs->maps.identity_slots,
+	    tracer->programs->maps.identity_names,  tracer->programs->maps.guest_runs};
+	int result =
+	    vp_trace_rings_plan(&tracer->rings, tracer->programs, tracer->options.ring_bytes);
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(of_guests); i++)
+		if (!result && !(tracer->options.sets & VP_TRACE_SET_guest))
+			result = bpf_map__set_max_entries(of_guests[i], 1);
+	return result;
+}
+
+static struct vp_error *load_fitted(struct vp_tracer *tracer, bool by_plain_loads,
+				    struct vp_fitting *fitting)
+{
+	struct bpf_program *program;
+	struct vp_svm_data svm_data;
+
+	tracer->programs = trace_bpf__open_opts(&fitting->options);
+	if (!tracer->programs)
+		return vp_error_errno(errno, "cannot open the trace programs");
+	tracer->programs->rodata->vendor = vp_host_vendor();
+	tracer->programs->rodata->sees_guests = (tracer->options.sets & VP_TRACE_SET_guest) != 0;
+	bpf_object__for_each_program(program, tracer->programs->obj)
+	{
+		unsigned set = vp_trace_set_of(bpf_program__name(program));
+		bpf_program__set_autoload(program, set & tracer->options.sets);
+	}
+	int result = size_maps(tracer);
+	tracer->programs->rodata->knows_svm_data =
+	    vp_svm_data_open(tracer->programs->obj, by_plain_loads, fitting->kernel, &svm_data);
+	if (!result)
+		result = vp_exit_event_share(tracer->options.exit_event,
+					     tracer->programs->maps.exit_now);
+	if (!result)
+		result = trace_bpf__load(tracer->programs);
+	vp_svm_data_close(&svm_data);
+	tracer->identity =
+	    (struct vp_identity){.vms = bpf_map__fd(tracer->programs->maps.identity_vms),
+				 .vcpus = bpf_map__fd(tracer->programs->maps.identity_vcpus),
+				 .slots = bpf_map__fd(tracer->programs->maps.identity_slots),
+				 .places = bpf_map__fd(tracer->programs->maps.identity_places)};
+	return result ? vp_host_load_error(result, "trace") : NULL;
+}
+
+static struct vp_error *load(struct vp_tracer *tracer, bool by_plain_loads)
+{
+	struct vp_fitting fitting;
+	size_t size;
+	const void *elf = trace_bpf__elf_bytes(&size);
+
+	VP_TRY(vp_host_expect_btf("trace"));
+	vp_fitting_init(&fitting, tracer->options.kernel, elf, size);
+	struct vp_error *error = load_fitted(tracer, by_plain_loads, &fitting);
+	vp_fitting_deinit(&fitting);
+	return error;
+}
+
+static struct vp_error *load_as_can_be(struct vp_tracer *tracer)
+{
+	struct vp_error *error = load(tracer, true);
+
+	if (!error || !tracer->programs || !tracer->programs->rodata->knows_svm_data)
+		return error;
+	vp_error_free(error);
+	vp_trace_rings_deinit(&tracer->rings);
+	trace_bpf__destroy(tracer->programs);
+	return load(tracer, false);
+}
+
+/* What comes through the doorbell only wakes the reader; 0 is from a pCPU without a ring. */
+static int hear_doorbell(void *context, void *data, size_t size)
+{
+	struct vp_tracer *tracer = context;
+	uint64_t word = 1;
+
+	memcpy(&word, data, size < sizeof(word) ? size : sizeof(word));
+	tracer->lacks_ring |= !word;
+	return 0;
+}
+
+/* pCPUs that came online; what cannot be had is not tried again, and their events are lost. */
+static void add_rings(struct vp_tracer *tracer)
+{
+	tracer->lacks_ring = false;
+	for (uint32_t pcpu = 0; pcpu < tracer->rings.n_cpus; pcpu++)
+		if (vp_tracer_lost(tracer, pcpu) && !vp_trace_rings_has(&tracer->rings, pcpu))
+			vp_error_free(vp_trace_rings_add(&tracer->rings, pcpu));
+}
+
+static struct vp_error *open_rings(struct vp_tracer *tracer)
+{
+	const struct trace_bpf *programs = tracer->programs;
+	struct vp_pcpus pcpus = {0};
+
+	VP_TRY(vp_trace_rings_map(&tracer->rings));
+	struct vp_error *error = vp_pcpus_online(&pcpus);
+	for (size_t i = 0; !error && i < pcpus.count; i++)
+		error = vp_trace_rings_add(&tracer->rings, (uint32_t)pcpus.at[i]);
+	vp_vec_deinit(&pcpus);
+	VP_TRY(error);
+	tracer->doorbell =
+	    ring_buffer__new(bpf_map__fd(programs->maps.doorbell), hear_doorbell, tracer, NULL);
+	if (!tracer->doorbell)
+		return vp_error_errno(errno, "cannot open the wake-up event of the ring buffers");
+	return NULL;
+}
+
+/* False: it cannot be done without. */
+static bool do_without(struct vp_tracer *tracer, const char *program)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(optional); i++) {
+		if (strcmp(program, optional[i].program) != 0)
+			continue;
+		char *before = tracer->missing;
+		tracer->missing =
+		    vp_format("%s%s%s", before ? before : "", before ? "; " : "", optional[i].cost);
+		free(before);
+		return true;
+	}
+	return false;
+}
+
+static struct vp_error *attach(struct vp_tracer *tracer)
+{
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, tracer->programs->obj)
+	{
+		if (!bpf_program__autoload(program))
+			continue;
+		struct bpf_link *link = bpf_program__attach(program);
+		if (link)
+			vp_vec_push(&tracer->links, link);
+		else if (!do_without(tracer, bpf_program__name(program)))
+			return vp_error_errno(errno, "cannot attach to '%s'",
+					      bpf_program__section_name(program));
+	}
+	return NULL;
+}
+
+static struct vp_error *open_all(struct vp_tracer *tracer)
+{
+	VP_TRY(load_as_can_be(tracer));
+	VP_TRY(open_rings(tracer));
+	return attach(tracer);
+}
+
+struct vp_error *vp_tracer_open(const struct vp_tracer_options *options, struct vp_tracer **ret)
+{
+	struct vp_tracer *tracer = vp_alloc(sizeof(*tracer));
+
+	tracer->options = *options;
+	struct vp_error *error = open_all(tracer);
+	if (error)
+		vp_tracer_free(tracer);
+	else
+		*ret = tracer;
+	return error;
+}
+
+void vp_tracer_free(struct vp_tracer *tracer)
+{
+	if (!tracer)
+		return;
+	vp_vec_each (&tracer->links, link)
+		bpf_link__destroy(*link);
+	vp_vec_deinit(&tracer->links);
+	ring_buffer__free(tracer->doorbell);
+	vp_trace_rings_deinit(&tracer->rings);
+	trace_bpf__destroy(tracer->programs);
+	vp_identity_deinit(&tracer->identity);
+	free(tracer->missing);
+	free(tracer);
+}
+
+void vp_tracer_begin(struct vp_tracer *tracer)
+{
+	tracer->programs->bss->enabled = 1;
+}
+
+void vp_tracer_end(struct vp_tracer *tracer)
+{
+	tracer->programs->bss->enabled = 0;
+	tracer->ended = true;
+}
+
+int vp_tracer_fd(const struct vp_tracer *tracer)
+{
+	return ring_buffer__epoll_fd(tracer->doorbell);
+}
+
+struct vp_error *vp_tracer_drain(struct vp_tracer *tracer)
+{
+	int rung = ring_buffer__consume(tracer->doorbell);
+	if (tracer->lacks_ring)
+		add_rings(tracer);
+	vp_trace_rings_drain(&tracer->rings, tracer->ended, tracer->options.take,
+			     tracer->options.context);
+	return rung >= 0 || rung == -EINTR
+		   ? NULL
+		   : vp_error_errno(-rung, "cannot read the ring buffers of the trace programs");
+}
+
+static uint64_t gpa_of_switches(const struct vp_guest_finding *finding, uint32_t vcpu)
+{
+	vp_vec_each (&finding->counts, place)
+		if (place->vcpu == vcpu && place->count == VP_GUEST_switches)
+			return place->gpa;
+	return 0;
+}
+
+bool vp_tracer_can_see(const struct vp_guest_finding *finding)
+{
+	vp_vec_each (&finding->cpus, cpu)
+		if (!cpu->chosen_gpa || !gpa_of_switches(finding, cpu->vcpu))
+			return false;
+	return finding->cpus.count != 0;
+}
+
+/* Before the programs know the vCPU: what they knew of whoever had the place is gone. */
+static struct vp_error *put_run(struct vp_tracer *tracer, const struct vp_guest_state *state,
+				const struct vp_guest_finding *finding,
+				const struct vp_guest_place *cpu)
+{
+	const struct vp_guest_run run = {
+	    .count_hva = vp_guest_state_hva(state, gpa_of_switches(finding, cpu->vcpu)),
+	    .chosen_hva = vp_guest_state_hva(state, cpu->chosen_gpa)};
+	uint32_t place;
+
+	VP_TRY(vp_identity_place(&tracer->identity, state->pid, cpu->vcpu, &place));
+	return bpf_map_update_elem(bpf_map__fd(tracer->programs->maps.guest_runs), &place, &run,
+				   BPF_ANY)
+		   ? vp_error_errno(errno, "no table entry left for vCPU %u", cpu->vcpu)
+		   : NULL;
+}
+
+struct vp_error *vp_tracer_identify(struct vp_tracer *tracer, uint32_t number,
+				    const struct vp_guest_state *state,
+				    const struct vp_guest_finding *finding)
+{
+	vp_vec_each (&finding->cpus, cpu)
+		VP_TRY(put_run(tracer, state, finding, cpu));
+	return vp_identity_tell(&tracer->identity, number, state, finding);
+}
+
+static void make_blind(struct vp_tracer *tracer, uint32_t place)
+{
+	int map = bpf_map__fd(tracer->programs->maps.guest_runs);
+	struct vp_guest_run run;
+
+	if (bpf_map_lookup_elem(map, &place, &run))
+		return;
+	run.count_hva = run.chosen_hva = 0;
+	bpf_map_update_elem(map, &place, &run, BPF_ANY);
+}
+
+/* At the vCPUs' next exits the programs are to say that nothing is known from there on. */
+void vp_tracer_forget(struct vp_tracer *tracer, uint32_t pid)
+{
+	uint64_t key, *before = NULL;
+	uint32_t place;
+
+	if (kill((pid_t)pid, 0) && errno == ESRCH) {
+		vp_identity_forget(&tracer->identity, pid);
+		return;
+	}
+	while (!bpf_map_get_next_key(tracer->identity.places, before, &key)) {
+		if (key >> 32 == pid && !bpf_map_lookup_elem(tracer->identity.places, &key, &place))
+			make_blind(tracer, place);
+		before = &key;
+	}
+}
+
+struct vp_identity *vp_tracer_identity(struct vp_tracer *tracer)
+{
+	return &tracer->identity;
+}
+
+uint64_t vp_tracer_lost(const struct vp_tracer *tracer, uint32_t pcpu)
+{
+	return vp_trace_rings_lost(&tracer->rings, pcpu);
+}
+
+uint64_t vp_tracer_untold(const struct vp_tracer *tracer)
+{
+	struct bpf_program *program;
+	uint64_t sum = 0;
+
+	bpf_object__for_each_program(program, tracer->programs->obj)
+	{
+		struct bpf_prog_info info = {0};
+		uint32_t size = sizeof(info);
+		int fd = bpf_program__fd(program);
+		if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size))
+			sum += info.recursion_misses;
+	}
+	return sum;
+}
+
+const char *vp_tracer_missing(const struct vp_tracer *tracer)
+{
+	return tracer->missing;
+}
+
+static void take_nothing(void *context, uint32_t pcpu, char *records, size_t size)
+{
+}
+
+static bool probe_trace(char *detail, size_t size)
+{
+	const struct vp_tracer_options options = {
+	    .sets = VP_TRACE_SETS_ALL, .ring_bytes = (size_t)getpagesize(), .take = take_nothing};
+	struct vp_tracer *tracer = NULL;
+	struct vp_error *error = vp_tracer_open(&options, &tracer);
+	bool found =
+	    vp_probe_say_opened(error, tracer ? vp_tracer_missing(tracer) : NULL, detail, size);
+
+	vp_tracer_free(tracer);
+	return found;
+}
+
+const struct vp_source *vp_source_trace(void)
+{
+	static const struct vp_probe probe = {
+	    "trace programs", "'vperf record --trace' does not work", false, probe_trace};
+	static const struct vp_source source = {&probe, 1};
+
+	return &source;
+}

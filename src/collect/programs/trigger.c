@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: it asks the host, the PMUs and perf which event can trigger. */
+#include "collect/programs/trigger.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/io.h"
+#include "host/host_rules.h"
+#include "host/pcpus.h"
+#include "host/perf_event.h"
+#include "host/pmu.h"
+
+enum { LEAST_CLOCK_NS = 10000 };
+
+static struct vp_error *unknown_trigger(const char *name)
+{
+	VP_AUTO_FREE char *sentence = vp_event_unknown((struct vp_slice){name, strlen(name)});
+
+	return vp_error_usage("%s", sentence);
+}
+
+static struct vp_error *attr_of(const char *name, struct perf_event_attr *attr)
+{
+	struct vp_event event;
+
+	if (!vp_event_find((struct vp_slice){name, strlen(name)}, &event) ||
+	    event.source != VP_FROM_COUNTER)
+		return unknown_trigger(name);
+	VP_TRY(vp_pmu_resolve(VP_SYSFS, name, &event));
+	if (event.type == PERF_TYPE_TRACEPOINT)
+		return vp_error_usage("'%s' is a tracepoint: 'vperf stat' can count it, but 'vperf "
+				      "record' cannot sample on it",
+				      name);
+	*attr = vp_perf_event_attr(&event);
+	attr->disabled = 1;
+	return NULL;
+}
+
+/* With a modifier, some of its ticks are none. */
+static bool ticks_always(const struct perf_event_attr *attr)
+{
+	return attr->type == PERF_TYPE_SOFTWARE &&
+	       (attr->config == PERF_COUNT_SW_CPU_CLOCK ||
+		attr->config == PERF_COUNT_SW_TASK_CLOCK) &&
+	       !(attr->exclude_user || attr->exclude_kernel || attr->exclude_host ||
+		 attr->exclude_guest);
+}
+
+/*
+ * Whether the event counts whenever the pCPU is not idle: then the samples of a steered frequency
+ * are as far apart in time as they should be once the kernel has found the period. Until then, and
+ * after each idle time, they come too densely, so that each stands for the time since the last.
+ */
+static bool counts_busy_time(const struct perf_event_attr *attr)
+{
+	return attr->type == PERF_TYPE_HARDWARE &&
+	       (attr->config == PERF_COUNT_HW_CPU_CYCLES ||
+		attr->config == PERF_COUNT_HW_REF_CPU_CYCLES ||
+		attr->config == PERF_COUNT_HW_BUS_CYCLES) &&
+	       !(attr->exclude_user || attr->exclude_kernel || attr->exclude_host ||
+		 attr->exclude_guest);
+}
+
+/* A fixed number of events, or events that are no time, are what they are. */
+static enum vp_weigh weigh_of(const struct vp_trigger_options *options, bool by_time,
+			      const struct perf_event_attr *attr)
+{
+	if (by_time)
+		return VP_WEIGH_TICKS;
+	return counts_busy_time(attr) && !options->period ? VP_WEIGH_TIME : VP_WEIGH_EVENTS;
+}
+
+bool vp_trigger_has_hardware(void)
+{
+	const struct vp_event cycles = {.type = PERF_TYPE_HARDWARE,
+					.config = PERF_COUNT_HW_CPU_CYCLES};
+	struct perf_event_attr attr = vp_perf_event_attr(&cycles);
+
+	attr.sample_period = 1000000000;
+	attr.disabled = 1;
+	VP_AUTO_CLOSE int fd = vp_perf_event_open(&attr, -1, 0, -1);
+
+	return fd >= 0;
+}
+
+/* The clock takes a period in ns; a counter is steered to the frequency by the kernel. */
+static void set_rate(const struct vp_trigger_options *options, struct perf_event_attr *attr,
+		     struct vp_trigger *trigger)
+{
+	uint64_t frequency = trigger->frequency ? trigger->frequency : VP_USUAL_FREQUENCY;
+
+	trigger->period_ns =
+	    trigger->by_time && options->period ? options->period : 1000000000 / frequency;
+	if (trigger->by_time) {
+		attr->sample_period = trigger->period_ns;
+	} else if (options->period) {
+		attr->sample_period = options->period;
+	} else {
+		attr->freq = 1;
+		attr->sample_freq = frequency;
+	}
+}
+
+/* The kernel's own bound on samples per second, or 0 if it does not say. */
+static uint64_t max_frequency(void)
+{
+	struct vp_buffer text = {0};
+	struct vp_error *error =
+	    vp_file_read("/proc/sys/kernel/perf_event_max_sample_rate", 4096, &text);
+	uint64_t frequency = error ? 0 : strtoull(vp_buffer_text(&text), NULL, 10);
+
+	vp_error_free(error);
+	vp_buffer_deinit(&text);
+	return frequency;
+}
+
+/* The kernel lowers its bound by itself when interrupts take long. */
+static uint64_t frequency_of(const struct vp_trigger_options *options)
+{
+	uint64_t most = max_frequency();
+
+	if (options->frequency || options->period)
+		return options->frequency;
+	return most && most < VP_USUAL_FREQUENCY ? most : VP_USUAL_FREQUENCY;
+}
+
+static struct vp_error *check_rate(const struct vp_trigger_options *options, bool by_time,
+				   uint64_t period_ns)
+{
+	uint64_t most = max_frequency();
+
+	if (most && options->frequency > most)
+		return vp_error_new("cannot sample at %" PRIu64 " Hz: the kernel allows %" PRIu64
+				    " (kernel.perf_event_max_sample_rate)",
+				    options->frequency, most);
+	/* A shorter one is 10 us to the kernel (perf_swevent_start_hrtimer()). */
+	if (by_time && period_ns < LEAST_CLOCK_NS)
+		return vp_error_new("cannot sample every %" PRIu64
+				    " ns: the shortest period is %d ns",
+				    period_ns, LEAST_CLOCK_NS);
+	return NULL;
+}
+
+static struct vp_error *open_on(const struct vp_trigger *trigger, int pcpu, int *fd)
+{
+	*fd = vp_perf_event_open(trigger->attr, -1, pcpu, -1);
+	if (*fd >= 0)
+		return NULL;
+	int errnum = errno;
+	const char *lockdown = vp_host_lockdown(VP_SYSFS);
+	if ((errnum == EACCES || errnum == EPERM) && lockdown && !geteuid())
+		return vp_error_new("cannot open event '%s': this kernel is locked down (%s)",
+				    trigger->name, lockdown);
+	if (errnum == EACCES || errnum == EPERM)
+		return vp_error_errno(errnum,
+				      "cannot open event '%s' on pCPU %d (root or "
+				      "CAP_PERFMON is needed)",
+				      trigger->name, pcpu);
+	if (errnum == ENOENT || errnum == EOPNOTSUPP || errnum == EINVAL)
+		return vp_error_new(
+		    "cannot sample on event '%s' on this machine; -e cpu-clock works everywhere",
+		    trigger->name);
+	return vp_error_errno(errnum, "cannot open event '%s' on pCPU %d", trigger->name, pcpu);
+}
+
+/* pCPUs that were seen, in the order in which they first were. */
+static size_t place_of(struct vp_trigger *trigger, int pcpu)
+{
+	size_t place = 0;
+
+	while (place < trigger->pcpus.count && trigger->pcpus.at[place] != pcpu)
+		place++;
+	if (place == trigger->pcpus.count) {
+		vp_vec_push(&trigger->pcpus, pcpu);
+		vp_vec_push(&trigger->fds, -1);
+		vp_vec_push(&trigger->enabled_at, 0);
+	}
+	return place;
+}
+
+struct vp_error *vp_trigger_add(struct vp_trigger *trigger, int pcpu, size_t *ret)
+{
+	int fd;
+
+	VP_TRY(open_on(trigger, pcpu, &fd));
+	*ret = place_of(trigger, pcpu);
+	int *before = &trigger->fds.at[*ret];
+	if (*before >= 0)
+		close(*before);
+	*before = fd;
+	return NULL;
+}
+
+static struct vp_error *open_online(struct vp_trigger *trigger)
+{
+	struct vp_pcpus pcpus = {0};
+	struct vp_error *error = vp_pcpus_online(&pcpus);
+	size_t place;
+
+	for (size_t i = 0; !error && i < pcpus.count; i++)
+		error = vp_trigger_add(trigger, pcpus.at[i], &place);
+	vp_vec_deinit(&pcpus);
+	return error;
+}
+
+struct vp_error *vp_trigger_open(const struct vp_trigger_options *options, struct vp_trigger *ret)
+{
+	struct perf_event_attr attr;
+	const char *event = options->event;
+
+	*ret =
+	    (struct vp_trigger){.gives_way_to_vms = !event && vp_host_has_mediated_pmu(VP_SYSFS)};
+	if (!event)
+		event = vp_trigger_has_hardware() ? "cycles" : "cpu-clock";
+	VP_TRY(attr_of(event, &attr));
+	VP_TRY(vp_perf_event_refuse(event, &attr));
+	ret->by_time = ticks_always(&attr);
+	ret->weigh = weigh_of(options, ret->by_time, &attr);
+	ret->events = ret->weigh == VP_WEIGH_EVENTS ? options->period : 0;
+	ret->frequency = frequency_of(options);
+	set_rate(options, &attr, ret);
+	VP_TRY(check_rate(options, ret->by_time, ret->period_ns));
+	ret->name = vp_strdup(event);
+	ret->attr = vp_alloc(sizeof(attr));
+	*ret->attr = attr;
+	struct vp_error *error = open_online(ret);
+	if (error)
+		vp_trigger_close(ret);
+	return error;
+}
+
+void vp_trigger_close(struct vp_trigger *trigger)
+{
+	vp_vec_each (&trigger->fds, fd)
+		close(*fd);
+	vp_vec_deinit(&trigger->fds);
+	vp_vec_deinit(&trigger->pcpus);
+	vp_vec_deinit(&trigger->enabled_at);
+	free(trigger->name);
+	free(trigger->attr);
+	trigger->name = NULL;
+	trigger->attr = NULL;
+}
+
+static struct vp_error *enable(struct vp_trigger *trigger, size_t place, bool on)
+{
+	trigger->enabled_at.at[place] = vp_clock_monotonic();
+	return ioctl(trigger->fds.at[place], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0)
+		   ? vp_error_errno(errno, "cannot %s event '%s'", on ? "enable" : "disable",
+				    trigger->name)
+		   : NULL;
+}
+
+struct vp_error *vp_trigger_enable(struct vp_trigger *trigger, bool on)
+{
+	for (size_t place = 0; place < trigger->fds.count; place++)
+		VP_TRY(enable(trigger, place, on));
+	return NULL;
+}
+
+struct vp_error *vp_trigger_enable_one(struct vp_trigger *trigger, size_t place)
+{
+	return enable(trigger, place, true);
+}
+
+uint64_t vp_trigger_count(const struct vp_trigger *trigger)
+{
+	uint64_t sum = 0, reading[4]; /* the value comes first, whatever else is read */
+
+	vp_vec_each (&trigger->fds, fd)
+		if (vp_read(*fd, reading, sizeof(reading)) >= (ssize_t)sizeof(*reading))
+			sum += reading[0];
+	return sum;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Names of this host's threads, for whoever sees only their numbers: read once from /proc, and kept
+ * up by what is told of them since. */
+#ifndef VP_COLLECT_TRACEFS_THREAD_NAMES_H
+#define VP_COLLECT_TRACEFS_THREAD_NAMES_H
+
+#include <stdint.h>
+
+#include "base/cursor.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "schema/records.h"
+
+struct vp_thread_names {
+	struct vp_map thread_of_tid;
+	VP_VEC(struct vp_task) threads; /* and their names; "": not known */
+};
+
+void vp_thread_names_deinit(struct vp_thread_names *names);
+/* A record that names it; `pid`, its process, may be 0: not known. Valid until the next call. */
+const struct vp_task *vp_thread_names_find(struct vp_thread_names *names, uint32_t pid,
+					   uint32_t tid);
+/* It has that name from now on. */
+void vp_thread_names_set(struct vp_thread_names *names, uint32_t pid, uint32_t tid,
+			 struct vp_slice comm);
+
+#endif

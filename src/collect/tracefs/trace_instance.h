@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * An instance of tracefs of one's own: ftrace's rings, one per pCPU, with the tracepoints that are
+ * switched on in it, on CLOCK_MONOTONIC. What finds no room is counted by the kernel, and what is
+ * in the rings is not overwritten.
+ */
+#ifndef VP_COLLECT_TRACEFS_TRACE_INSTANCE_H
+#define VP_COLLECT_TRACEFS_TRACE_INSTANCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct vp_trace_instance;
+
+/*
+ * Makes it below directory `tracing`, with `bytes` for each pCPU's ring, switched off; and removes
+ * those of recorders that were killed. A process beside this one removes it when this one has
+ * ended, however that was. Errors: the kernel makes none.
+ */
+struct vp_error *vp_trace_instance_new(const char *tracing, size_t bytes,
+				       struct vp_trace_instance **ret) VP_MUST_CHECK;
+/* Its descriptors of pages are to be closed before. */
+void vp_trace_instance_free(struct vp_trace_instance *instance);
+/* Has the event be recorded once all is switched on; `filter` may be NULL. Errors: there is no such
+ * event, or its filter is none. */
+struct vp_error *vp_trace_instance_add(struct vp_trace_instance *instance, const char *name,
+				       const char *filter) VP_MUST_CHECK;
+struct vp_error *vp_trace_instance_switch(struct vp_trace_instance *instance,
+					  bool on) VP_MUST_CHECK;
+/* A descriptor that gives a page of the pCPU's ring for each read(2) (ring_page.h), nothing if
+ * there is none, and that can be polled for a fourth of the ring. */
+struct vp_error *vp_trace_instance_open_pages(struct vp_trace_instance *instance, uint32_t pcpu,
+					      int *ret) VP_MUST_CHECK;
+/* Events of the pCPU that found no room. Errors: the kernel does not say. */
+struct vp_error *vp_trace_instance_lost(const struct vp_trace_instance *instance, uint32_t pcpu,
+					uint64_t *ret) VP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A tracepoint's `format` (tracefs, Documentation/trace/events.rst) as an event class, and its raw
+ * records as records of that class. Own code rather than libtraceevent: the fields alone are
+ * wanted, which are one line each, not how they are printed.
+ */
+#ifndef VP_COLLECT_TRACEFS_TRACEPOINT_FORMAT_H
+#define VP_COLLECT_TRACEFS_TRACEPOINT_FORMAT_H
+
+#include "schema/event_class.h"
+
+/* Where a field is in the raw record. */
+struct vp_tracepoint_place {
+	uint16_t offset, size;
+	bool is_dynamic;  /* there is a u32 with the offset of the data and their size << 16 … */
+	bool is_relative; /* … that offset is from behind it */
+	/* Fields that the kernel's record has in a row as the recording's has, so that they are one
+	 * copy: bytes of them, and how many fields beside this one. 0: it is converted alone. */
+	uint16_t run, others;
+	uint32_t
+	    reach; /* of the first field: bytes that a record has at least, if all are in such */
+};
+typedef VP_VEC(struct vp_tracepoint_place) vp_tracepoint_places;
+
+/*
+ * Adds the fields that `text` lists to `event`, and where each is to `places`: common_pid first,
+ * without the other common fields. `source` names it in errors. Errors: malformed text.
+ */
+struct vp_error *vp_tracepoint_format_parse(const char *source, const char *text, size_t size,
+					    struct vp_event_class *event,
+					    vp_tracepoint_places *places) VP_MUST_CHECK;
+
+/* Of an event whose fields are converted one by one. */
+bool vp_tracepoint_convert_fields(const struct vp_event_class *event,
+				  const vp_tracepoint_places *places, uint64_t time,
+				  struct vp_slice raw, struct vp_buffer *out);
+
+/* Without a call and hardly a loop, as a run is of a few words: the last block overlaps the one
+ * before it. */
+static inline void vp_tracepoint_put_run(char *to, const char *from, size_t size)
+{
+	if (size >= 16) {
+		for (size_t at = 0; at < size - 16; at += 16)
+			memcpy(to + at, from + at, 16);
+		memcpy(to + size - 16, from + size - 16, 16);
+	} else if (size >= 8) {
+		memcpy(to, from, 8);
+		memcpy(to + size - 8, from + size - 8, 8);
+	} else if (size >= 4) {
+		memcpy(to, from, 4);
+		memcpy(to + size - 4, from + size - 4, 4);
+	} else if (size) {
+		to[0] = from[0];
+		to[size / 2] = from[size / 2];
+		to[size - 1] = from[size - 1];
+	}
+}
+
+/* All fields are in runs: the record has one length. */
+static inline bool vp_tracepoint_convert_runs(const struct vp_event_class *event,
+					      const vp_tracepoint_places *places, uint64_t time,
+					      struct vp_slice raw, struct vp_buffer *out)
+{
+	const struct vp_tracepoint_place *place = places->at, *end = place + places->count;
+	size_t size = sizeof(struct vp_defined_record) + event->fixed_size;
+
+	if (raw.size < place->reach || size > UINT16_MAX)
+		return false;
+	struct vp_defined_record *record = (void *)vp_buffer_room(out, size);
+	record->time = time;
+	record->id = event->id;
+	record->size = (uint16_t)size;
+	char *at = record->fields;
+	for (; place < end; place += 1U + place->others) {
+		vp_tracepoint_put_run(at, raw.bytes + place->offset, place->run);
+		at += place->run;
+	}
+	vp_buffer_end(out, at);
+	return true;
+}
+
+/* Appends the raw record as one of the class; false: it is too short, or too long to be one.
+ * Inline: whoever records does little else. */
+static inline bool vp_tracepoint_convert(const struct vp_event_class *event,
+					 const vp_tracepoint_places *places, uint64_t time,
+					 struct vp_slice raw, struct vp_buffer *out)
+{
+	return places->at[0].reach ? vp_tracepoint_convert_runs(event, places, time, raw, out)
+				   : vp_tracepoint_convert_fields(event, places, time, raw, out);
+}
+
+/* The kernel's number of the event: its format's line "ID: 316"; false: it has none. */
+bool vp_tracepoint_format_id(struct vp_slice text, uint32_t *ret);
+
+#endif

@@ -1,0 +1,807 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: events, their formats, probes, two kinds of buffers, threads' names. */
+#include "collect/tracefs/tracepoints.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "base/io.h"
+#include "bpf/trace_abi.h"
+#include "collect/tracefs/dynamic_events.h"
+#include "collect/tracefs/probe_definition.h"
+#include "collect/tracefs/ring_page.h"
+#include "collect/tracefs/thread_names.h"
+#include "collect/tracefs/trace_instance.h"
+#include "collect/tracefs/tracepoint_format.h"
+#include "host/pcpus.h"
+#include "host/perf_event.h"
+#include "host/pmu.h"
+#include "host/source.h"
+#include "schema/schema.h"
+
+#define TRACING VP_SYSFS "/kernel/tracing"
+#define EVENTS TRACING "/events"
+#define RENAME "task:task_rename"
+
+/* Its fields. */
+enum { RENAMED = 1, RENAMED_TO = 3 };
+
+enum {
+	PARTS = 4, /* the reader is woken when a fourth of a buffer was written */
+	FORMAT_MAX = 1 << 16,
+	EVENTS_MAX = 1024,  /* each needs a descriptor on every pCPU */
+	IDS = 1 << 16,      /* the number has 16 bits in an event */
+	BATCH = 128 * 1024, /* so many bytes of records are handed over at once, or a few more */
+};
+
+struct tracepoint {
+	char *name;   /* as users know it: a probe has another one in the kernel, … */
+	char *kernel; /* … SYSTEM:EVENT */
+	const char *filter;
+	uint32_t id; /* the kernel's */
+	const struct vp_event_class *class;
+	bool counts_time;     /* perf's count of it is no number of events */
+	vp_event_classes own; /* its fields, until it is defined */
+	vp_tracepoint_places places;
+};
+
+/* A pCPU's buffer: ftrace's, or perf's, of which it has another one each time it came online. */
+struct source {
+	uint32_t pcpu;
+	int pages;       /* by ftrace; -1: by perf */
+	VP_VEC(int) fds; /* by perf: of all tracepoints; the first has the buffer */
+	struct perf_event_mmap_page *page;
+	uint64_t taken;     /* events that came out of it */
+	uint64_t dropped;   /* that found no room, by the kernel's word */
+	uint64_t counted;   /* that happened: known at the end … */
+	uint64_t uncounted; /* … but of these, of which only what was taken is known */
+	bool ended;
+	uint32_t told[VP_TRACE_NAMES]; /* threads whose name the stream has, by tid */
+};
+
+struct vp_tracepoints {
+	struct vp_tracepoints_options options;
+	VP_VEC(struct tracepoint) events;
+	struct vp_dynamic_events *probes;
+	uint16_t *place_of_id; /* of the event that the kernel has that number for, from 1 on */
+	struct vp_trace_instance *instance; /* NULL: by perf's buffers */
+	struct tracepoint rename;           /* by ftrace: tells that a thread's name changes */
+	struct vp_pcpus pcpus;
+	VP_VEC(struct source) sources;
+	struct vp_thread_names names;
+	struct vp_buffer records;          /* of a pCPU, to be handed over, … */
+	struct vp_tracepoints_batch batch; /* … and what is known of them */
+	char *copy; /* of a page, or of one record of perf's: it may wrap around */
+	char *missing, *detour;
+	int epoll;
+};
+
+static bool has_wildcards(const char *name)
+{
+	return strpbrk(name, "*?[") != NULL;
+}
+
+bool vp_tracepoints_is_name(const char *name)
+{
+	struct vp_event event;
+	const char *colon = strchr(name, ':');
+
+	if (vp_probe_is_definition(name))
+		return true;
+	if (!colon || strchr(name, '/'))
+		return false;
+	return has_wildcards(name) ||
+	       (vp_event_find((struct vp_slice){name, strlen(name)}, &event) && event.of_machine);
+}
+
+/* A file of SYSTEM:EVENT. */
+static char *path_of(const char *name, const char *file)
+{
+	char *path = vp_format("%s/%s/%s", EVENTS, name, file), *colon = strchr(path, ':');
+
+	if (colon)
+		*colon = '/';
+	return path;
+}
+
+static struct vp_error *read_format(struct tracepoint *event, const char *path)
+{
+	struct vp_event_class *class;
+	struct vp_buffer text = {0};
+
+	VP_TRY(vp_event_classes_add(&event->own, event->name, &class));
+	struct vp_error *error = vp_file_read(path, FORMAT_MAX, &text);
+	if (!error)
+		error =
+		    vp_tracepoint_format_parse(path, text.bytes, text.size, class, &event->places);
+	vp_buffer_deinit(&text);
+	return error;
+}
+
+/* One whose name has no wildcards; again is nothing new. `shown` is what users know it by. */
+static struct vp_error *add_event(struct vp_tracepoints *own, const char *name, const char *shown,
+				  const char *filter)
+{
+	VP_AUTO_FREE char *path = path_of(name, "format");
+	struct vp_event found = {.of_machine = true};
+
+	VP_TRY(vp_pmu_resolve(VP_SYSFS, name, &found));
+	if (found.config >= IDS)
+		return vp_error_new("event '%s' has number %" PRIu64 ": expected at most %d", name,
+				    (uint64_t)found.config, IDS - 1);
+	if (own->place_of_id[found.config])
+		return NULL;
+	if (own->events.count == EVENTS_MAX)
+		return vp_error_usage("option --event: expected at most %d tracepoints",
+				      EVENTS_MAX);
+	/* include/trace/events/sched.h: __perf_count(delay), __perf_count(runtime) */
+	bool counts_time = !strncmp(name, "sched:sched_stat_", 17);
+	own->place_of_id[found.config] = (uint16_t)(own->events.count + 1);
+	vp_vec_push(&own->events, ((struct tracepoint){.name = vp_strdup(shown),
+						       .kernel = vp_strdup(name),
+						       .filter = filter,
+						       .id = (uint32_t)found.config,
+						       .counts_time = counts_time}));
+	return read_format(&own->events.at[own->events.count - 1], path);
+}
+
+/* ".../events/SYSTEM/EVENT/id" */
+static char *name_of_path(const char *path)
+{
+	VP_AUTO_FREE char *words = vp_strdup(path + strlen(EVENTS) + 1);
+	char *event = strchr(words, '/'), *end = strrchr(words, '/');
+
+	*event++ = 0;
+	*end = 0;
+	return vp_format("%s:%s", words, event);
+}
+
+static struct vp_error *add_matching(struct vp_tracepoints *own, const char *pattern,
+				     const char *filter)
+{
+	VP_AUTO_FREE char *path = path_of(pattern, "id"); /* ftrace's own have none */
+	struct vp_error *error = NULL;
+	glob_t found = {0};
+
+	if (strchr(pattern, '/') || glob(path, 0, NULL, &found))
+		error = vp_error_usage("no tracepoint matches '%s' in '%s'", pattern, EVENTS);
+	for (size_t i = 0; !error && i < found.gl_pathc; i++) {
+		VP_AUTO_FREE char *name = name_of_path(found.gl_pathv[i]);
+		error = add_event(own, name, name, filter);
+	}
+	globfree(&found);
+	return error;
+}
+
+static struct vp_error *add_probe(struct vp_tracepoints *own, const char *definition,
+				  const char *filter)
+{
+	VP_AUTO_FREE char *name = NULL, *shown = NULL;
+
+	VP_TRY(vp_dynamic_events_add(own->probes, definition, &name, &shown));
+	return add_event(own, name, shown, filter);
+}
+
+static struct vp_error *add_wish(struct vp_tracepoints *own, const struct vp_tracepoint_wish *wish)
+{
+	if (vp_probe_is_definition(wish->name))
+		return add_probe(own, wish->name, wish->filter);
+	return has_wildcards(wish->name) ? add_matching(own, wish->name, wish->filter)
+					 : add_event(own, wish->name, wish->name, wish->filter);
+}
+
+/* Done without. */
+static void note_missing(struct vp_tracepoints *own, const char *name, struct vp_error *error)
+{
+	char *before = own->missing;
+
+	own->missing = before ? vp_format("%s, %s", before, name)
+			      : vp_format("this kernel does not have %s", name);
+	free(before);
+	vp_error_free(error);
+}
+
+static struct vp_error *add_all(struct vp_tracepoints *own)
+{
+	for (size_t i = 0; i < own->options.n_wishes; i++) {
+		const struct vp_tracepoint_wish *wish = &own->options.wishes[i];
+		struct vp_error *error = add_wish(own, wish);
+		if (error && wish->optional)
+			note_missing(own, wish->name, error);
+		else if (error)
+			return error;
+	}
+	return own->events.count ? NULL : vp_error_new("%s", own->missing);
+}
+
+static struct vp_error *open_event(struct vp_tracepoints *own, const struct tracepoint *event,
+				   struct source *source)
+{
+	bool first = !source->fds.count;
+	struct perf_event_attr attr = {
+	    .type = PERF_TYPE_TRACEPOINT,
+	    .size = sizeof(attr),
+	    .config = event->id,
+	    .sample_period = 1,
+	    .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_RAW,
+	    .disabled = 1,
+	    .sample_id_all = 1,
+	    .comm = first,
+	    .watermark = 1,
+	    .wakeup_watermark = (uint32_t)(own->options.ring_bytes / PARTS),
+	    .use_clockid = 1,
+	    .clockid = CLOCK_MONOTONIC,
+	};
+	int fd = vp_perf_event_open(&attr, -1, (int)source->pcpu, -1);
+
+	if (fd < 0)
+		return vp_error_errno(errno, "cannot open event '%s' on pCPU %" PRIu32 "%s",
+				      event->name, source->pcpu,
+				      errno == EMFILE ? " (each event needs a file descriptor on "
+							"every pCPU: ulimit -n)"
+						      : "");
+	vp_vec_push(&source->fds, fd);
+	if (event->filter && ioctl(fd, PERF_EVENT_IOC_SET_FILTER, event->filter))
+		return vp_error_usage("option --filter: the kernel does not take '%s' for event "
+				      "'%s': %s",
+				      event->filter, event->name, strerror(errno));
+	if (!first && ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, source->fds.at[0]))
+		return vp_error_errno(errno, "cannot share the buffer of pCPU %" PRIu32,
+				      source->pcpu);
+	return NULL;
+}
+
+static struct vp_error *map_buffer(struct vp_tracepoints *own, struct source *source)
+{
+	size_t size = own->options.ring_bytes + (size_t)getpagesize();
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, source->fds.at[0], 0);
+	struct epoll_event wanted = {.events = EPOLLIN};
+
+	if (memory == MAP_FAILED)
+		return vp_error_errno(errno, "cannot map the perf buffer of pCPU %" PRIu32,
+				      source->pcpu);
+	source->page = memory;
+	return epoll_ctl(own->epoll, EPOLL_CTL_ADD, source->fds.at[0], &wanted)
+		   ? vp_error_errno(errno, "cannot wait for perf events")
+		   : NULL;
+}
+
+static struct vp_error *open_by_perf(struct vp_tracepoints *own, uint32_t pcpu)
+{
+	vp_vec_push(&own->sources, ((struct source){.pcpu = pcpu, .pages = -1}));
+	struct source *source = &own->sources.at[own->sources.count - 1];
+
+	vp_vec_each (&own->events, event) {
+		VP_TRY(open_event(own, event, source));
+		if (!source->page)
+			VP_TRY(map_buffer(own, source));
+	}
+	return NULL;
+}
+
+static struct vp_error *open_by_ftrace(struct vp_tracepoints *own, uint32_t pcpu)
+{
+	struct epoll_event wanted = {.events = EPOLLIN};
+
+	vp_vec_push(&own->sources, ((struct source){.pcpu = pcpu, .pages = -1}));
+	struct source *source = &own->sources.at[own->sources.count - 1];
+	VP_TRY(vp_trace_instance_open_pages(own->instance, pcpu, &source->pages));
+	return epoll_ctl(own->epoll, EPOLL_CTL_ADD, source->pages, &wanted)
+		   ? vp_error_errno(errno, "cannot wait for ftrace's pages")
+		   : NULL;
+}
+
+/* Without it, threads keep the names that they had at first. */
+static void watch_renames(struct vp_tracepoints *own)
+{
+	struct vp_event found = {.of_machine = true};
+	VP_AUTO_FREE char *path = path_of(RENAME, "format");
+
+	own->rename.name = vp_strdup(RENAME);
+	struct vp_error *error = vp_pmu_resolve(VP_SYSFS, RENAME, &found);
+	if (!error)
+		error = read_format(&own->rename, path);
+	if (!error)
+		error = vp_trace_instance_add(own->instance, RENAME, NULL);
+	if (!error && own->rename.places.count > RENAMED_TO)
+		own->rename.id = (uint32_t)found.config;
+	if (error) {
+		char *before = own->missing;
+		own->missing =
+		    vp_format("%s%sthreads that are renamed keep their former names: %s",
+			      before ? before : "", before ? "; " : "", vp_error_message(error));
+		free(before);
+	}
+	vp_error_free(error);
+}
+
+/* That the kernel makes no instance is no error: perf's buffers cost more, and do, too. */
+static struct vp_error *add_to_instance(struct vp_tracepoints *own)
+{
+	struct vp_error *error =
+	    vp_trace_instance_new(TRACING, own->options.ring_bytes, &own->instance);
+
+	if (error) {
+		own->detour = vp_strdup(vp_error_message(error));
+		vp_error_free(error);
+		return NULL;
+	}
+	watch_renames(own);
+	vp_vec_each (&own->events, event)
+		VP_TRY(vp_trace_instance_add(own->instance, event->kernel, event->filter));
+	return NULL;
+}
+
+static struct vp_error *open_tracepoints(struct vp_tracepoints *own)
+{
+	VP_TRY(add_all(own));
+	if (!own->options.by_perf)
+		VP_TRY(add_to_instance(own));
+	VP_TRY(vp_pcpus_online(&own->pcpus));
+	own->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (own->epoll < 0)
+		return vp_error_errno(errno, "cannot wait for events");
+	vp_vec_each (&own->pcpus, pcpu)
+		VP_TRY(own->instance ? open_by_ftrace(own, (uint32_t)*pcpu)
+				     : open_by_perf(own, (uint32_t)*pcpu));
+	return NULL;
+}
+
+struct vp_error *vp_tracepoints_open(const struct vp_tracepoints_options *options,
+				     struct vp_tracepoints **ret)
+{
+	struct vp_tracepoints *own = vp_alloc(sizeof(*own));
+
+	own->options = *options;
+	own->epoll = -1;
+	own->copy = vp_alloc(UINT16_MAX + 1);
+	own->place_of_id = vp_alloc(IDS * sizeof(*own->place_of_id));
+	own->probes = vp_dynamic_events_new(TRACING, "/proc/kallsyms");
+	struct vp_error *error = open_tracepoints(own);
+	if (error)
+		vp_tracepoints_free(own);
+	else
+		*ret = own;
+	return error;
+}
+
+static void tracepoint_deinit(struct tracepoint *event)
+{
+	free(event->name);
+	free(event->kernel);
+	vp_event_classes_deinit(&event->own);
+	vp_vec_deinit(&event->places);
+}
+
+static void source_deinit(const struct vp_tracepoints *own, struct source *source)
+{
+	if (source->page)
+		munmap(source->page, own->options.ring_bytes + (size_t)getpagesize());
+	vp_vec_each (&source->fds, fd)
+		close(*fd);
+	vp_vec_deinit(&source->fds);
+	if (source->pages >= 0)
+		close(source->pages);
+}
+
+void vp_tracepoints_free(struct vp_tracepoints *own)
+{
+	if (!own)
+		return;
+	vp_vec_each (&own->sources, source)
+		source_deinit(own, source);
+	vp_trace_instance_free(own->instance);
+	vp_dynamic_events_free(own->probes); /* which nobody has open any more */
+	vp_vec_each (&own->events, event)
+		tracepoint_deinit(event);
+	tracepoint_deinit(&own->rename);
+	if (own->epoll >= 0)
+		close(own->epoll);
+	vp_vec_deinit(&own->sources);
+	vp_vec_deinit(&own->events);
+	vp_vec_deinit(&own->pcpus);
+	free(own->place_of_id);
+	vp_thread_names_deinit(&own->names);
+	vp_buffer_deinit(&own->records);
+	free(own->copy);
+	free(own->missing);
+	free(own->detour);
+	free(own);
+}
+
+const char *vp_tracepoints_missing(const struct vp_tracepoints *own)
+{
+	return own->missing;
+}
+
+const char *vp_tracepoints_detour(const struct vp_tracepoints *own)
+{
+	return own->detour;
+}
+
+unsigned vp_tracepoints_leftover(const struct vp_tracepoints *own)
+{
+	return vp_dynamic_events_leftover(own->probes);
+}
+
+struct vp_error *vp_tracepoints_define(struct vp_tracepoints *own, vp_event_classes *classes)
+{
+	vp_vec_each (&own->events, event) {
+		struct vp_event_class *class;
+		VP_TRY(vp_event_classes_add(classes, event->name, &class));
+		vp_vec_each (&event->own.at[0].fields, field)
+			VP_TRY(vp_event_class_add_field(class, field));
+		event->own.at[0].id = class->id;
+		event->class = &event->own.at[0];
+	}
+	return NULL;
+}
+
+/* PERF_EVENT_IOC_ENABLE or …_DISABLE of all. */
+static struct vp_error *switch_source(const struct source *source, unsigned long request)
+{
+	vp_vec_each (&source->fds, fd)
+		if (ioctl(*fd, request, 0))
+			return vp_error_errno(
+			    errno, "cannot switch the tracepoints of pCPU %" PRIu32, source->pcpu);
+	return NULL;
+}
+
+static struct vp_error *switch_all(struct vp_tracepoints *own, unsigned long request)
+{
+	vp_vec_each (&own->sources, source)
+		VP_TRY(switch_source(source, request));
+	return NULL;
+}
+
+struct vp_error *vp_tracepoints_begin(struct vp_tracepoints *own)
+{
+	return own->instance ? vp_trace_instance_switch(own->instance, true)
+			     : switch_all(own, PERF_EVENT_IOC_ENABLE);
+}
+
+/* What perf counts is what happened, whether there was room for it or not. */
+static struct vp_error *end_by_perf(struct vp_tracepoints *own)
+{
+	VP_TRY(switch_all(own, PERF_EVENT_IOC_DISABLE));
+	vp_vec_each (&own->sources, source) {
+		vp_vec_each (&source->fds, fd) {
+			uint64_t count;
+			if (vp_read(*fd, &count, sizeof(count)) != sizeof(count))
+				return vp_error_errno(errno, "cannot read a count of pCPU %" PRIu32,
+						      source->pcpu);
+			if (!own->events.at[fd - source->fds.at].counts_time)
+				source->counted += count;
+		}
+		source->ended = true;
+	}
+	return NULL;
+}
+
+struct vp_error *vp_tracepoints_end(struct vp_tracepoints *own)
+{
+	if (!own->instance)
+		return end_by_perf(own);
+	vp_vec_each (&own->sources, source)
+		source->ended = true;
+	return vp_trace_instance_switch(own->instance, false);
+}
+
+static bool has_pages(const struct vp_tracepoints *own, uint32_t pcpu)
+{
+	vp_vec_each (&own->sources, source)
+		if (source->pcpu == pcpu && source->pages >= 0)
+			return true;
+	return false;
+}
+
+/* Of perf's events from before the pCPU went, none comes back with it. */
+static struct vp_error *open_late(struct vp_tracepoints *own, uint32_t pcpu)
+{
+	if (own->instance)
+		return open_by_ftrace(own, pcpu);
+	VP_TRY(open_by_perf(own, pcpu));
+	return switch_source(&own->sources.at[own->sources.count - 1], PERF_EVENT_IOC_ENABLE);
+}
+
+struct vp_error *vp_tracepoints_add_pcpu(struct vp_tracepoints *own, uint32_t pcpu)
+{
+	size_t before = own->sources.count;
+	struct vp_error *error = has_pages(own, pcpu) ? NULL : open_late(own, pcpu);
+
+	if (error && own->sources.count > before)
+		source_deinit(own, &own->sources.at[--own->sources.count]);
+	return error;
+}
+
+int vp_tracepoints_fd(const struct vp_tracepoints *own)
+{
+	return own->epoll;
+}
+
+/* One more record is there. */
+static void note_record(struct vp_tracepoints *own, uint64_t time, bool is_event)
+{
+	if (!own->batch.n++)
+		own->batch.first = time;
+	own->batch.last = time;
+	own->batch.n_events += is_event;
+}
+
+static void put_name(struct vp_tracepoints *own, uint64_t time, uint32_t pid, uint32_t tid)
+{
+	struct vp_task task = *vp_thread_names_find(&own->names, pid, tid);
+
+	if (!task.comm[0])
+		return;
+	task.time = time;
+	vp_buffer_append(&own->records, &task, sizeof(task));
+	note_record(own, time, false);
+}
+
+/* Puts the thread's name before its event, if the pCPU's stream has not had it or may have
+ * forgotten it: a flight recorder keeps the last of each of these places. */
+static inline void name_thread(struct vp_tracepoints *own, struct source *source, uint64_t time,
+			       uint32_t pid, uint32_t tid)
+{
+	uint32_t *told = &source->told[tid % VP_TRACE_NAMES];
+
+	if (!tid || *told == tid)
+		return;
+	*told = tid;
+	put_name(own, time, pid, tid);
+}
+
+/* All streams are told again when they have something of it. */
+static void rename_thread(struct vp_tracepoints *own, uint32_t pid, uint32_t tid,
+			  struct vp_slice comm)
+{
+	vp_thread_names_set(&own->names, pid, tid, comm);
+	vp_vec_each (&own->sources, each)
+		if (each->told[tid % VP_TRACE_NAMES] == tid)
+			each->told[tid % VP_TRACE_NAMES] = 0;
+}
+
+/* task:task_rename: common_pid, pid, oldcomm, newcomm */
+static void take_rename(struct vp_tracepoints *own, struct vp_slice raw)
+{
+	const struct vp_tracepoint_place *who = &own->rename.places.at[RENAMED],
+					 *what = &own->rename.places.at[RENAMED_TO];
+	struct vp_cursor at = vp_cursor_of(raw.bytes, raw.size), to = at;
+
+	vp_cursor_bytes(&at, who->offset);
+	uint32_t tid = vp_cursor_u32(&at);
+	vp_cursor_bytes(&to, what->offset);
+	struct vp_slice comm = vp_cursor_bytes(&to, what->size);
+	if (vp_cursor_ok(&at) && vp_cursor_ok(&to))
+		rename_thread(own, 0, tid, comm);
+}
+
+/* Not before what was taken last. */
+static uint64_t in_order(const struct vp_tracepoints *own, uint64_t time)
+{
+	return time < own->batch.last ? own->batch.last : time;
+}
+
+/* PERF_RECORD_COMM: pid, tid, name, and behind it pid, tid and time of the record. */
+static void take_comm(struct vp_tracepoints *own, struct source *source, struct vp_cursor *body)
+{
+	uint32_t pid = vp_cursor_u32(body), tid = vp_cursor_u32(body);
+	size_t left = vp_cursor_left(body);
+
+	if (left < 16)
+		return;
+	struct vp_slice comm = vp_cursor_bytes(body, left - 16);
+	vp_cursor_u64(body);
+	uint64_t time = vp_cursor_u64(body);
+	rename_thread(own, pid, tid, comm);
+	name_thread(own, source, in_order(own, time), pid, tid);
+}
+
+/* The fields that all have: of them the kernel's number of the event, and the thread. */
+struct common {
+	uint16_t id, flags;
+	uint32_t tid;
+};
+
+static inline void take_event(struct vp_tracepoints *own, struct source *source, uint64_t time,
+			      uint32_t pid, struct vp_slice raw)
+{
+	struct common common;
+
+	if (raw.size < sizeof(common))
+		return;
+	memcpy(&common, raw.bytes, sizeof(common));
+	if (common.id && common.id == own->rename.id)
+		take_rename(own, raw);
+	if (!own->place_of_id[common.id])
+		return;
+	const struct tracepoint *event = &own->events.at[own->place_of_id[common.id] - 1];
+	time = in_order(own, time);
+	name_thread(own, source, time, pid, common.tid);
+	if (!vp_tracepoint_convert(event->class, &event->places, time, raw, &own->records))
+		return;
+	note_record(own, time, true);
+	source->taken++;
+	source->uncounted += event->counts_time;
+}
+
+static void take_sample(struct vp_tracepoints *own, struct source *source, struct vp_cursor *body)
+{
+	uint32_t pid = vp_cursor_u32(body);
+	vp_cursor_u32(body);
+	uint64_t time = vp_cursor_u64(body);
+	struct vp_slice raw = vp_cursor_bytes(body, vp_cursor_u32(body));
+
+	take_event(own, source, time, pid, raw);
+}
+
+static void take_perf_record(struct vp_tracepoints *own, struct source *source,
+			     const struct perf_event_header *header)
+{
+	struct vp_cursor body = vp_cursor_of(header + 1, header->size - sizeof(*header));
+
+	switch (header->type) {
+	case PERF_RECORD_SAMPLE:
+		take_sample(own, source, &body);
+		break;
+	case PERF_RECORD_COMM:
+		take_comm(own, source, &body);
+		break;
+	case PERF_RECORD_LOST:
+		vp_cursor_u64(&body);
+		source->dropped += vp_cursor_u64(&body);
+		break;
+	}
+}
+
+static void hand_over(struct vp_tracepoints *own, const struct source *source)
+{
+	own->batch.bytes = own->records.bytes;
+	own->batch.size = own->records.size;
+	if (own->batch.size)
+		own->options.take(own->options.context, source->pcpu, &own->batch);
+	own->batch = (struct vp_tracepoints_batch){0};
+	own->records.size = 0;
+}
+
+/* At most twice what a ring has: events can come faster than they are read, and other pCPUs, the
+ * end and signals would wait for them for ever. */
+static struct vp_error *drain_pages(struct vp_tracepoints *own, struct source *source)
+{
+	const size_t page_size = (size_t)getpagesize();
+	size_t left = 2 * (own->options.ring_bytes / page_size + 1);
+	struct vp_ring_page page;
+	struct vp_slice entry;
+	uint64_t time;
+	ssize_t size;
+
+	while (left-- && (size = vp_read(source->pages, own->copy, page_size)) > 0) {
+		if (!vp_ring_page_open((struct vp_slice){own->copy, (size_t)size}, &page))
+			return vp_error_new("a page of pCPU %" PRIu32 "'s ring is malformed: "
+					    "expected an entry's header and its length",
+					    source->pcpu);
+		while (vp_ring_page_next(&page, &time, &entry))
+			take_event(own, source, time, 0, entry);
+		if (own->records.size >= BATCH)
+			hand_over(own, source);
+	}
+	hand_over(own, source);
+	return vp_trace_instance_lost(own->instance, source->pcpu, &source->dropped);
+}
+
+static void drain_buffer(struct vp_tracepoints *own, struct source *source)
+{
+	const char *data = (const char *)source->page + getpagesize();
+	uint64_t head = __atomic_load_n(&source->page->data_head, __ATOMIC_ACQUIRE);
+	uint64_t tail = source->page->data_tail, mask = own->options.ring_bytes - 1;
+
+	while (tail < head) {
+		const struct perf_event_header *header = (const void *)(data + (tail & mask));
+		size_t size = header->size, first = own->options.ring_bytes - (tail & mask);
+		if (size < sizeof(*header))
+			break;
+		if (size > first) {
+			memcpy(own->copy, header, first);
+			memcpy(own->copy + first, data, size - first);
+			header = (const void *)own->copy;
+		}
+		take_perf_record(own, source, header);
+		tail += size;
+		if (own->records.size >= BATCH)
+			hand_over(own, source);
+	}
+	hand_over(own, source);
+	__atomic_store_n(&source->page->data_tail, head, __ATOMIC_RELEASE);
+}
+
+struct vp_error *vp_tracepoints_drain(struct vp_tracepoints *own)
+{
+	struct vp_error *error = NULL;
+
+	vp_vec_each (&own->sources, source) {
+		struct vp_error *failed = own->instance ? drain_pages(own, source) : NULL;
+		if (!own->instance)
+			drain_buffer(own, source);
+		if (error)
+			vp_error_free(failed);
+		else
+			error = failed;
+	}
+	return error;
+}
+
+static struct vp_tracepoints_loss loss_by_ftrace(const struct source *source)
+{
+	return (struct vp_tracepoints_loss){.events = source->dropped,
+					    .all =
+						source->ended ? source->taken + source->dropped : 0,
+					    .full = source->dropped};
+}
+
+static struct vp_tracepoints_loss loss_by_perf(const struct source *source)
+{
+	uint64_t all = source->counted + source->uncounted;
+	uint64_t missing = all > source->taken ? all - source->taken : 0;
+	struct vp_tracepoints_loss loss = {
+	    .events = source->dropped, .all = all, .full = source->dropped};
+
+	if (source->ended && (!source->uncounted || missing > source->dropped))
+		loss.events = missing;
+	if (loss.full > loss.events) /* names of threads are among them */
+		loss.full = loss.events;
+	return loss;
+}
+
+struct vp_tracepoints_loss vp_tracepoints_lost(const struct vp_tracepoints *own, uint32_t pcpu)
+{
+	struct vp_tracepoints_loss sum = {0};
+
+	vp_vec_each (&own->sources, source) {
+		if (source->pcpu != pcpu)
+			continue;
+		struct vp_tracepoints_loss loss =
+		    own->instance ? loss_by_ftrace(source) : loss_by_perf(source);
+		sum.events += loss.events;
+		sum.all += loss.all;
+		sum.full += loss.full;
+	}
+	return sum;
+}
+
+static void take_nothing(void *context, uint32_t pcpu, const struct vp_tracepoints_batch *batch)
+{
+}
+
+static bool probe_tracepoints(char *detail, size_t size)
+{
+	const struct vp_tracepoint_wish wish = {.name = "sched:sched_switch"};
+	const struct vp_tracepoints_options options = {.wishes = &wish,
+						       .n_wishes = 1,
+						       .ring_bytes = (size_t)getpagesize(),
+						       .take = take_nothing};
+	struct vp_tracepoints *tracepoints = NULL;
+	struct vp_error *error = vp_tracepoints_open(&options, &tracepoints);
+	bool found = vp_probe_say_opened(
+	    error, tracepoints ? vp_tracepoints_detour(tracepoints) : NULL, detail, size);
+
+	vp_tracepoints_free(tracepoints);
+	return found;
+}
+
+const struct vp_source *vp_source_tracepoints(void)
+{
+	static const struct vp_probe probe = {
+	    "tracepoints", "'vperf record -e SYSTEM:EVENT' does not work (is tracefs mounted?)",
+	    false, probe_tracepoints};
+	static const struct vp_source source = {&probe, 1};
+
+	return &source;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Any tracepoints of the kernel: each pCPU's events through a ring of ftrace's in an instance of
+ * their own, or, where there is none to be had, through one of perf's buffers; converted to records
+ * of event classes that are made of the tracepoints' formats.
+ */
+#ifndef VP_COLLECT_TRACEFS_TRACEPOINTS_H
+#define VP_COLLECT_TRACEFS_TRACEPOINTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "schema/event_class.h"
+
+struct vp_tracepoint_wish {
+	const char *name;   /* SYSTEM:EVENT; either may have wildcards, as fnmatch(3) has them; or
+			     * a probe's definition (collect/tracefs/probe_definition.h) */
+	const char *filter; /* as Documentation/trace/events.rst has it, or NULL */
+	bool optional;      /* that there is none is no error */
+};
+
+/* Records of events, and vp_tasks that name their threads, of a pCPU: in order of time, `n` of them
+ * of which `n_events` are events, from `first` to `last`. */
+struct vp_tracepoints_batch {
+	char *bytes;
+	size_t size;
+	uint64_t n, n_events, first, last;
+};
+
+struct vp_tracepoints_options {
+	const struct vp_tracepoint_wish *wishes;
+	size_t n_wishes;
+	size_t ring_bytes; /* per pCPU: a power of two, at least a page */
+	bool by_perf;      /* ftrace is not asked */
+	void (*take)(void *context, uint32_t pcpu, const struct vp_tracepoints_batch *batch);
+	void *context;
+};
+
+struct vp_tracepoints;
+
+/* Whether an event of that name is a tracepoint, a pattern of them, or a probe, if there is any
+ * such. */
+bool vp_tracepoints_is_name(const char *name);
+
+/* Finds and opens the events. Errors: there is none of that name, its filter is none. */
+struct vp_error *vp_tracepoints_open(const struct vp_tracepoints_options *options,
+				     struct vp_tracepoints **ret) VP_MUST_CHECK;
+void vp_tracepoints_free(struct vp_tracepoints *tracepoints);
+/* A sentence on what of the wishes this kernel does not have, or NULL. */
+const char *vp_tracepoints_missing(const struct vp_tracepoints *tracepoints);
+/* Why its events come by perf's buffers rather than by ftrace's, which cost less, or NULL. */
+const char *vp_tracepoints_detour(const struct vp_tracepoints *tracepoints);
+/* How many probes of recorders that were killed it has removed. */
+unsigned vp_tracepoints_leftover(const struct vp_tracepoints *tracepoints);
+/* Adds their classes behind those that there are: their records have these ids. Before begin. */
+struct vp_error *vp_tracepoints_define(struct vp_tracepoints *tracepoints,
+				       vp_event_classes *classes) VP_MUST_CHECK;
+struct vp_error *vp_tracepoints_begin(struct vp_tracepoints *tracepoints) VP_MUST_CHECK;
+/* A descriptor that can be read once a good part of a buffer is full. */
+int vp_tracepoints_fd(const struct vp_tracepoints *tracepoints);
+/* Hands over what there is. Errors: the kernel's pages or its counts of losses cannot be read. */
+struct vp_error *vp_tracepoints_drain(struct vp_tracepoints *tracepoints) VP_MUST_CHECK;
+/* The pCPU came online: has its events be recorded, too. By ftrace they are from its first moment
+ * on, by perf from now on. After begin. */
+struct vp_error *vp_tracepoints_add_pcpu(struct vp_tracepoints *tracepoints,
+					 uint32_t pcpu) VP_MUST_CHECK;
+/* Counts no more; what is left can still be drained. */
+struct vp_error *vp_tracepoints_end(struct vp_tracepoints *tracepoints) VP_MUST_CHECK;
+
+/* Events of the pCPU, from the start until the last drain. By perf, `events` is what the kernel
+ * says in its buffer; after the end, what perf counted and what is not here, for whatever reason.
+ */
+struct vp_tracepoints_loss {
+	uint64_t events;
+	uint64_t all;  /* with those that were recorded; 0 before the end */
+	uint64_t full; /* of those lost: the kernel said that the buffer was full */
+};
+struct vp_tracepoints_loss vp_tracepoints_lost(const struct vp_tracepoints *tracepoints,
+					       uint32_t pcpu);
+
+#endif

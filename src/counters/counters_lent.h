@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A thread's lent counters, as its owner reads them; and those of other threads, for the shim. */
+#ifndef VP_COUNTERS_COUNTERS_LENT_H
+#define VP_COUNTERS_COUNTERS_LENT_H
+
+#include "counters/set.h"
+#include "counters/user_read.h"
+#include "protocol/lent.h"
+
+/* How long is waited for the kernel or the host to do something, and how often. */
+enum { VP_COUNTERS_MOST_WAITS = 1000, VP_COUNTERS_WAIT_NS = 100000 };
+
+struct vp_counters_lent {
+	const volatile struct vp_lent_cell *cells;
+	const volatile struct vp_lent_thread *thread;
+	const volatile struct vp_lent_stint *stints; /* one for each CPU */
+	unsigned n_cpus, place;                      /* the latter of the thread */
+	uint64_t marker;
+	unsigned n, places[VPERF_MOST_EVENTS]; /* of the set's events among those lent */
+	bool exact;
+	pid_t tid;
+	int force, socket; /* the agent forgets the thread when the latter is closed */
+	unsigned events;   /* that the host lends */
+	char names[VP_LENT_EVENTS][VP_LENT_NAME_SIZE];
+	void *maps[2];
+	size_t sizes[2];
+};
+
+/* Of all that the host lends: what the thread had, and what it had when it first executed a
+ * program; how often it did, and how many threads and processes it made, in all and until then. */
+struct vp_counters_lent_state {
+	uint64_t counts[VP_LENT_EVENTS], at_exec[VP_LENT_EVENTS];
+	uint32_t executed, made, made_at_exec;
+};
+
+/* Of any thread that the caller may count; closed as any other. `adopts`: what it makes from then
+ * on is counted as its family. */
+int vp_counters_lent_attach(pid_t tid, bool adopts, struct vp_counters_lent **ret,
+			    struct vperf_error *error);
+/* Where it is among what the host lends, or -1. */
+int vp_counters_lent_place(const struct vp_counters_lent *lent,
+			   const struct vp_counters_event *event);
+/* As exact as can be. Of a thread that runs elsewhere, it waits for the host to publish. */
+int vp_counters_lent_look(const struct vp_counters_lent *lent, struct vp_counters_lent_state *ret);
+/* What its family has had, of all that the host lends, and how many of it live: with those that run
+ * as their vCPUs' last publications have it. */
+int vp_counters_lent_family(const struct vp_counters_lent *lent, uint64_t counts[VP_LENT_EVENTS],
+			    uint32_t *live);
+
+/* The host, or the agent, has gone, or something was not counted: that is in the marker of a thread
+ * that runs. */
+static inline bool vp_counters_lent_is_lost(const struct vp_counters_lent *lent,
+					    const volatile struct vp_lent_cell *cell)
+{
+	return cell->marker != lent->marker;
+}
+
+/*
+ * By the thread itself, less `start`. The writers of cell and thread run only while it does not:
+ * the cell's at an entry of its vCPU, the thread's at a switch. If neither came between, all of
+ * this is of one moment. False: lost.
+ */
+static inline bool vp_counters_lent_read_own(const struct vp_counters_lent *lent,
+					     const uint64_t *start, uint64_t *values)
+{
+	const volatile struct vp_lent_thread *thread = lent->thread;
+	const volatile struct vp_lent_cell *cell;
+	uint64_t switches, sequence;
+
+	do {
+		switches = thread->sequence;
+		cell = &lent->cells[thread->cpu];
+		sequence = cell->sequence;
+		VP_COUNTERS_BARRIER();
+		unsigned i = 0;
+		do {
+			unsigned place = lent->places[i];
+			values[i] = thread->base[place] + cell->counts[place] - start[i];
+		} while (++i < lent->n);
+		VP_COUNTERS_BARRIER();
+	} while (cell->sequence != sequence || thread->sequence != switches);
+	return !vp_counters_lent_is_lost(lent, cell);
+}
+
+#endif

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Keeps, at this kernel's context switches, what of the counts that the host publishes for each
+ * vCPU was each client thread's. Loaded while a host lends counters; attached while there are
+ * clients.
+ */
+#include <linux/bpf.h>
+
+#include <linux/ptrace.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <stdbool.h>
+
+#include "guest/lend_command.h"
+#include "protocol/lent.h"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct task_struct {
+	int pid;
+	int tgid;
+};
+
+struct irq_data {
+	void *chip_data;
+};
+
+struct irq_desc {
+	struct irq_data irq_data;
+};
+
+#pragma clang attribute pop
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 2); /* the CPUs, and nobody's: sized by the loader */
+	__type(key, __u32);
+	__type(value, struct vp_lent_cell);
+} cells SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries,
+	       VP_LENT_THREADS + 1); /* and a stint for each CPU: sized by the loader */
+	__type(key, __u32);
+	__type(value, struct vp_lent_thread);
+} threads SEC(".maps");
+
+/* Thread -> its place in the above. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, VP_LENT_THREADS);
+	__type(key, __u32);
+	__type(value, __u32);
+} places SEC(".maps");
+
+/* Of a thread that a family has: which family. */
+struct kinship {
+	__u32 place, born;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, VP_LEND_MOST_ADOPTED);
+	__type(key, __u32);
+	__type(value, struct kinship);
+} adopted SEC(".maps");
+
+/* The process whose end ends the lending, and the number of CPUs. */
+unsigned int owner = 0;
+unsigned int n_cpus = 0;
+/* A register of a device that the hypervisor emulates: reading it makes the vCPU leave the guest.
+ */
+unsigned long long device = 0;
+
+#ifdef __TARGET_ARCH_x86
+enum fixed_addresses___own { FIX_IO_APIC_BASE_0 = 0 };
+
+/* Where the kernel maps the IOAPIC (arch/x86/include/asm/fixmap.h: FIXADDR_TOP). */
+static __always_inline unsigned long long device_address(void)
+{
+	const unsigned long long top = 0xffffffffff7ff000ULL;
+
+	return top - (bpf_core_enum_value(enum fixed_addresses___own, FIX_IO_APIC_BASE_0) << 12);
+}
+#else
+static __always_inline unsigned long long device_address(void)
+{
+	return device;
+}
+
+/*
+ * The interrupt controller's distributor. Its driver keeps that address in the first words of what
+ * it hangs on its interrupts; its register PIDR2 (of GICv3 at 0xffe8, of GICv2 at 0xfe8) tells the
+ * architecture's version. Reading the first register changes nothing.
+ */
+static __always_inline bool is_distributor(__u64 address, __u64 register_at, __u32 least)
+{
+	const __u64 kernel = 0xffff800000000000ULL;
+	__u32 identity = 0;
+
+	if (address < kernel || address & 0xfff ||
+	    bpf_probe_read_kernel(&identity, sizeof(identity), (void *)(address + register_at)))
+		return false;
+	return (identity >> 4 & 15) >= least && (identity >> 4 & 15) <= 4;
+}
+
+SEC("kprobe/handle_percpu_devid_irq")
+int BPF_KPROBE(find_device, struct irq_desc *desc)
+{
+	__u64 words[4] = {0};
+
+	if (device ||
+	    bpf_probe_read_kernel(words, sizeof(words), BPF_CORE_READ(desc, irq_data.chip_data)))
+		return 0;
+	for (int i = 0; i < 4; i++)
+		if (is_distributor(words[i], 0xffe8, 3) || is_distributor(words[i], 0xfe8, 2))
+			device = words[i];
+	return 0;
+}
+#endif
+
+/* So that the host publishes, as it does at each entry. */
+static __always_inline void force_exit(void)
+{
+	__u32 ignored;
+
+	bpf_probe_read_kernel(&ignored, sizeof(ignored), (void *)device_address());
+}
+
+static __always_inline struct vp_lent_thread *thread_of(__u32 tid)
+{
+	__u32 *place = bpf_map_lookup_elem(&places, &tid);
+
+	return place ? bpf_map_lookup_elem(&threads, place) : 0;
+}
+
+static __always_inline void take_out(struct vp_lent_thread *thread, const struct vp_lent_cell *cell)
+{
+	if (thread->state != VP_LENT_RUNNING)
+		return;
+	thread->sequence++;
+	barrier();
+	for (int i = 0; i < VP_LENT_EVENTS; i++)
+		thread->base[i] += cell->counts[i];
+	thread->stolen_base += cell->stolen;
+	thread->state = VP_LENT_OUT;
+	barrier();
+	thread->sequence++;
+}
+
+static __always_inline void take_in(struct vp_lent_thread *thread, const struct vp_lent_cell *cell,
+				    __u32 cpu)
+{
+	thread->sequence++;
+	barrier();
+	for (int i = 0; i < VP_LENT_EVENTS; i++)
+		thread->base[i] -= cell->counts[i];
+	thread->stolen_base -= cell->stolen;
+	thread->cpu = thread->stale ? n_cpus : cpu;
+	thread->state = VP_LENT_RUNNING;
+	barrier();
+	thread->sequence++;
+}
+
+/* Has the host publish; false: it has not. */
+static __always_inline bool publish(volatile struct vp_lent_cell *cell)
+{
+	__u64 before = cell->sequence;
+
+	force_exit();
+	return cell->sequence != before;
+}
+
+/* The family that a thread belongs to; NULL: to none, or nobody wants it counted any more. */
+static __always_inline struct vp_lent_thread *family_of(const struct kinship *kinship)
+{
+	__u32 place = kinship->place;
+	struct vp_lent_thread *family = bpf_map_lookup_elem(&threads, &place);
+
+	return family && family->adopts && family->born == kinship->born ? family : 0;
+}
+
+static __always_inline struct vp_lent_stint *stint_of(__u32 cpu)
+{
+	__u32 place = VP_LENT_THREADS + cpu;
+
+	return bpf_map_lookup_elem(&threads, &place);
+}
+
+/* One of a family leaves the CPU, whose cell is up to date. */
+static __always_inline void end_stint(__u32 cpu, const struct vp_lent_cell *cell,
+				      const struct kinship *kinship, bool stale)
+{
+	struct vp_lent_thread *family = family_of(kinship);
+	struct vp_lent_stint *stint = stint_of(cpu);
+
+	if (!stint || !stint->runs)
+		return;
+	stint->sequence++;
+	barrier();
+	if (family)
+		for (int i = 0; i < VP_LENT_EVENTS; i++)
+			__sync_fetch_and_add(&family->family[i], cell->counts[i] - stint->start[i]);
+	stint->runs = false;
+	barrier();
+	stint->sequence++;
+	if (family && stale)
+		__sync_fetch_and_add(&family->missed, 1);
+}
+
+static __always_inline void begin_stint(__u32 cpu, const struct vp_lent_cell *cell,
+					const struct kinship *kinship, bool stale)
+{
+	struct vp_lent_thread *family = family_of(kinship);
+	struct vp_lent_stint *stint = stint_of(cpu);
+
+	if (!family || !stint)
+		return;
+	stint->sequence++;
+	barrier();
+	for (int i = 0; i < VP_LENT_EVENTS; i++)
+		stint->start[i] = cell->counts[i];
+	stint->place = kinship->place;
+	stint->born = kinship->born;
+	stint->runs = true;
+	barrier();
+	stint->sequence++;
+	if (stale)
+		__sync_fetch_and_add(&family->missed, 1);
+}
+
+SEC("raw_tp/sched_switch")
+int on_switch(struct bpf_raw_tracepoint_args *context)
+{
+	struct task_struct *prev = (struct task_struct *)context->args[1];
+	struct task_struct *next = (struct task_struct *)context->args[2];
+	__u32 leaving = BPF_CORE_READ(prev, pid), coming = BPF_CORE_READ(next, pid);
+	struct vp_lent_thread *leaves = thread_of(leaving);
+	struct vp_lent_thread *comes = thread_of(coming);
+	struct kinship *leaves_adopted = bpf_map_lookup_elem(&adopted, &leaving);
+	struct kinship *comes_adopted = bpf_map_lookup_elem(&adopted, &coming);
+	__u32 cpu = bpf_get_smp_processor_id();
+	volatile struct vp_lent_cell *cell = bpf_map_lookup_elem(&cells, &cpu);
+	bool concerns = false;
+
+	/* The verifier has no pointer joined to another one. */
+	if (leaves)
+		concerns = true;
+	barrier_var(concerns);
+	if (comes)
+		concerns = true;
+	barrier_var(concerns);
+	if (leaves_adopted)
+		concerns = true;
+	barrier_var(concerns);
+	if (comes_adopted)
+		concerns = true;
+	barrier_var(concerns);
+	if (!concerns || !cell)
+		return 0;
+	bool stale = !publish(cell);
+	if (leaves) {
+		leaves->stale += stale;
+		take_out(leaves, (struct vp_lent_cell *)cell);
+	}
+	if (comes) {
+		comes->stale += stale;
+		take_in(comes, (struct vp_lent_cell *)cell, cpu);
+	}
+	if (leaves_adopted)
+		end_stint(cpu, (struct vp_lent_cell *)cell, leaves_adopted, stale);
+	if (comes_adopted)
+		begin_stint(cpu, (struct vp_lent_cell *)cell, comes_adopted, stale);
+	return 0;
+}
+
+/* For a client whose processor has no instruction that makes it leave the guest. */
+SEC("socket")
+int on_packet(void *context)
+{
+	force_exit();
+	return 0; /* of the packet, nothing is kept */
+}
+
+static __always_inline void set_markers(__u64 marker)
+{
+	for (__u32 i = 0; i < VP_LEND_MOST_CPUS && i < n_cpus; i++) {
+		__u32 cpu = i;
+		struct vp_lent_cell *cell = bpf_map_lookup_elem(&cells, &cpu);
+		if (cell)
+			cell->marker = marker;
+	}
+}
+
+/* The running thread with its counts up to now; NULL: it is no client's. */
+static __always_inline struct vp_lent_thread *settle_current(void)
+{
+	struct vp_lent_thread *thread = thread_of((__u32)bpf_get_current_pid_tgid());
+	__u32 cpu = bpf_get_smp_processor_id();
+	volatile struct vp_lent_cell *cell = bpf_map_lookup_elem(&cells, &cpu);
+
+	if (!thread || !cell || thread->state != VP_LENT_RUNNING)
+		return 0;
+	thread->stale += !publish(cell);
+	take_out(thread, (struct vp_lent_cell *)cell);
+	return thread;
+}
+
+/* A thread that executes a program in place of its process's first one becomes that one: its number
+ * changes. */
+static __always_inline void rename_adopted(__u32 before)
+{
+	__u32 tid = (__u32)bpf_get_current_pid_tgid();
+	struct kinship *kinship = before != tid ? bpf_map_lookup_elem(&adopted, &before) : 0;
+	struct kinship copy;
+
+	if (!kinship)
+		return;
+	copy = *kinship;
+	bpf_map_update_elem(&adopted, &tid, &copy, BPF_ANY);
+	bpf_map_delete_elem(&adopted, &before);
+}
+
+/* A client may count a program from its beginning on. */
+SEC("raw_tp/sched_process_exec")
+int on_exec(struct bpf_raw_tracepoint_args *context)
+{
+	rename_adopted((__u32)context->args[1]);
+	struct vp_lent_thread *thread = settle_current();
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct vp_lent_cell *cell = bpf_map_lookup_elem(&cells, &cpu);
+
+	if (!thread || !cell)
+		return 0;
+	if (!thread->executed++) {
+		__builtin_memcpy(thread->at_exec, thread->base, sizeof(thread->at_exec));
+		thread->made_at_exec = thread->made;
+	}
+	take_in(thread, cell, cpu);
+	return 0;
+}
+
+static __always_inline void adopt(__u32 child, const struct kinship *kinship)
+{
+	struct vp_lent_thread *family = family_of(kinship);
+
+	if (!family)
+		return;
+	if (bpf_map_update_elem(&adopted, &child, kinship, BPF_ANY))
+		__sync_fetch_and_add(&family->missed, 1);
+	else
+		__sync_fetch_and_add(&family->live, 1);
+}
+
+/* What a thread makes is not counted with it, but as its family, if it wants to have one; and then
+ * what these make, too. The child does not run yet. */
+SEC("raw_tp/sched_process_fork")
+int on_fork(struct bpf_raw_tracepoint_args *context)
+{
+	__u32 tid = (__u32)bpf_get_current_pid_tgid();
+	__u32 child = BPF_CORE_READ((struct task_struct *)context->args[1], pid);
+	struct kinship *inherited = bpf_map_lookup_elem(&adopted, &tid);
+	__u32 *place = bpf_map_lookup_elem(&places, &tid);
+	struct vp_lent_thread *thread = place ? bpf_map_lookup_elem(&threads, place) : 0;
+	struct kinship own = {};
+
+	if (thread) {
+		thread->made++;
+		own.place = *place;
+		own.born = thread->born;
+	}
+	if (thread && thread->adopts) {
+		struct vp_lent_thread *other = inherited ? family_of(inherited) : 0;
+		if (other) /* it can be in one only */
+			__sync_fetch_and_add(&other->missed, 1);
+		adopt(child, &own);
+	} else if (inherited) {
+		own = *inherited;
+		adopt(child, &own);
+	}
+	return 0;
+}
+
+static __always_inline void leave_family(__u32 tid)
+{
+	struct kinship *kinship = bpf_map_lookup_elem(&adopted, &tid);
+	__u32 cpu = bpf_get_smp_processor_id();
+	volatile struct vp_lent_cell *cell = bpf_map_lookup_elem(&cells, &cpu);
+
+	if (!kinship || !cell)
+		return;
+	bool stale = !publish(cell);
+	end_stint(cpu, (struct vp_lent_cell *)cell, kinship, stale);
+	struct vp_lent_thread *family = family_of(kinship);
+	if (family)
+		__sync_fetch_and_add(&family->live, -1);
+	bpf_map_delete_elem(&adopted, &tid);
+}
+
+/* Whatever ends the owner: nobody takes cells that stand still for counts. */
+SEC("raw_tp/sched_process_exit")
+int on_exit(struct bpf_raw_tracepoint_args *context)
+{
+	struct task_struct *task = (struct task_struct *)context->args[0];
+	__u32 tid = (__u32)BPF_CORE_READ(task, pid);
+
+	settle_current();
+	leave_family(tid);
+	bpf_map_delete_elem(&places, &tid);
+	if (tid == owner)
+		set_markers(0);
+	return 0;
+}
+
+/* Those that its family still has are in no family then. */
+static __always_inline void clear(struct vp_lent_thread *thread)
+{
+	__u32 born = thread->born + 1;
+
+	__builtin_memset(thread, 0, sizeof(*thread));
+	thread->born = born;
+}
+
+/*
+ * What the owner does to the arrays: they are frozen, so that nobody can write who has only their
+ * descriptors.
+ */
+SEC("raw_tp")
+int command(struct bpf_raw_tracepoint_args *context)
+{
+	__u32 place = (__u32)context->args[1];
+	struct vp_lent_thread *thread;
+
+	if (context->args[0] == VP_LEND_OWN) {
+		/* Its number here is the kernel's, whatever container it lives in. */
+		owner = (__u32)bpf_get_current_pid_tgid();
+	} else if (context->args[0] == VP_LEND_MARK) {
+		set_markers(context->args[1]);
+	} else {
+		thread = bpf_map_lookup_elem(&threads, &place);
+		if (thread && context->args[0] == VP_LEND_CLEAR)
+			clear(thread);
+		else if (thread)
+			thread->adopts = true;
+	}
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

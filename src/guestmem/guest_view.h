@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A guest's virtual addresses: through its page tables, and short cuts for a known kernel. */
+#ifndef VP_GUESTMEM_GUEST_VIEW_H
+#define VP_GUESTMEM_GUEST_VIEW_H
+
+#include "guestmem/memory.h"
+
+/* Where x86-64 Linux links its kernel image, and how far it may be moved. */
+#define VP_KERNEL_MAP 0xffffffff80000000ULL
+#define VP_KERNEL_MAP_SIZE 0x40000000ULL
+/* Where it begins without KASLR: CONFIG_PHYSICAL_START is 16 MiB where nobody says otherwise. */
+#define VP_KERNEL_LINKED (VP_KERNEL_MAP + 0x1000000ULL)
+/* The largest image that is believed, with all of its data. */
+#define VP_KERNEL_IMAGE_MAX 0x10000000ULL
+
+struct vp_guest_view {
+	const struct vp_guest_memory *memory;
+	uint64_t root;   /* physical address of the top page table; 0: none */
+	unsigned levels; /* 4 or 5 */
+	/* The kernel's image is in one piece; so is its direct map of all memory. 0: not known. */
+	uint64_t image_va, image_gpa, image_size;
+	uint64_t direct_map;
+};
+
+struct vp_guest_page {
+	uint64_t gpa;  /* of the address */
+	uint64_t left; /* bytes up to the page's end */
+	bool user;     /* user space may access it */
+};
+
+/* Walks the page tables, short cuts left out. */
+bool vp_guest_view_walk(const struct vp_guest_view *view, uint64_t va,
+			struct vp_guest_page *ret) VP_MUST_CHECK;
+/*
+ * The kernel's image around an address of it, by the page tables: pages of 2 MiB and more next to
+ * each other in both kinds of address. False if there is none that is large enough.
+ */
+bool vp_guest_view_find_image(struct vp_guest_view *view, uint64_t inside) VP_MUST_CHECK;
+bool vp_guest_view_translate(const struct vp_guest_view *view, uint64_t va,
+			     struct vp_guest_page *ret) VP_MUST_CHECK;
+bool vp_guest_view_read(const struct vp_guest_view *view, uint64_t va, void *bytes,
+			size_t size) VP_MUST_CHECK;
+bool vp_guest_view_u64(const struct vp_guest_view *view, uint64_t va, uint64_t *ret) VP_MUST_CHECK;
+bool vp_guest_view_u32(const struct vp_guest_view *view, uint64_t va, uint32_t *ret) VP_MUST_CHECK;
+/* Text that ends with a zero byte within `size` bytes; what follows it may be unreadable. */
+bool vp_guest_view_string(const struct vp_guest_view *view, uint64_t va, char *text,
+			  size_t size) VP_MUST_CHECK;
+
+#endif

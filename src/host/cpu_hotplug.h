@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* That pCPUs come online and go offline, as the kernel's uevents say (NETLINK_KOBJECT_UEVENT). */
+#ifndef VP_HOST_CPU_HOTPLUG_H
+#define VP_HOST_CPU_HOTPLUG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A descriptor that can be read when there is an event, to be closed; -1 and errno: none. */
+int vp_cpu_hotplug_open(void);
+/* Calls `hear` for each event of a pCPU that has come since; false: some were dropped. */
+bool vp_cpu_hotplug_read(int fd, void (*hear)(void *context, uint32_t pcpu, bool online),
+			 void *context);
+/* Whether these bytes are a uevent of a pCPU that came online or went offline. */
+bool vp_cpu_hotplug_parse(const char *bytes, size_t size, uint32_t *pcpu, bool *online);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a VMM has mapped of devices (BARs by VFIO, a GPU's memory): KVM has memory slots for it as
+ * for RAM, but reading it may mean something to the device.
+ */
+#ifndef VP_HOST_DEVICE_MEMORY_H
+#define VP_HOST_DEVICE_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cursor.h"
+#include "base/vec.h"
+
+struct vp_device_range {
+	uint64_t start, end;
+};
+typedef VP_VEC(struct vp_device_range) vp_device_ranges;
+
+/* Those of the process, in order; none if it is gone. */
+vp_device_ranges vp_device_memory_of(uint32_t pid);
+/* The same by the text of its /proc/PID/maps. */
+vp_device_ranges vp_device_memory_parse(struct vp_slice maps);
+/* Whether any byte of it is a device's. */
+bool vp_device_memory_has(const vp_device_ranges *ranges, uint64_t start, uint64_t size);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "host/host_rules.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/file.h"
+
+/* A small file; false: it is not there. */
+static bool read_file(const char *sysfs, const char *name, struct vp_buffer *text)
+{
+	VP_AUTO_FREE char *path = vp_format("%s/%s", sysfs, name);
+	struct vp_error *error = vp_file_read(path, 256, text);
+	bool read = !error;
+
+	vp_error_free(error);
+	return read;
+}
+
+/* "none [integrity] confidentiality": the kernel's mode is in brackets. */
+const char *vp_host_lockdown(const char *sysfs)
+{
+	static const char *const modes[] = {"integrity", "confidentiality"};
+	struct vp_buffer text = {0};
+	const char *found = NULL;
+
+	if (read_file(sysfs, "kernel/security/lockdown", &text))
+		for (size_t i = 0; i < VP_ARRAY_SIZE(modes); i++) {
+			VP_AUTO_FREE char *chosen = vp_format("[%s]", modes[i]);
+			if (strstr(vp_buffer_text(&text), chosen))
+				found = modes[i];
+		}
+	vp_buffer_deinit(&text);
+	return found;
+}
+
+bool vp_host_has_mediated_pmu(const char *sysfs)
+{
+	static const char *const files[] = {"module/kvm_intel/parameters/enable_mediated_pmu",
+					    "module/kvm_amd/parameters/enable_mediated_pmu"};
+	bool found = false;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(files); i++) {
+		struct vp_buffer text = {0};
+		found |= read_file(sysfs, files[i], &text) && text.size &&
+			 strchr("Y1", vp_buffer_text(&text)[0]);
+		vp_buffer_deinit(&text);
+	}
+	return found;
+}
+
+/* Of the processor's cores: others, such as uncore's, are nobody's but the host's. */
+static bool is_of_core(const char *sysfs, uint32_t type)
+{
+	static const char *const pmus[] = {"cpu", "cpu_core", "cpu_atom"};
+	bool found =
+	    type == PERF_TYPE_HARDWARE || type == PERF_TYPE_HW_CACHE || type == PERF_TYPE_RAW;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(pmus) && !found; i++) {
+		VP_AUTO_FREE char *file = vp_format("bus/event_source/devices/%s/type", pmus[i]);
+		struct vp_buffer text = {0};
+		found = read_file(sysfs, file, &text) && text.size &&
+			strtoul(vp_buffer_text(&text), NULL, 10) == type;
+		vp_buffer_deinit(&text);
+	}
+	return found;
+}
+
+bool vp_host_event_blocks_vms(const char *sysfs, const struct perf_event_attr *attr)
+{
+	return !attr->exclude_guest && attr->type != PERF_TYPE_SOFTWARE &&
+	       attr->type != PERF_TYPE_TRACEPOINT && vp_host_has_mediated_pmu(sysfs) &&
+	       is_of_core(sysfs, attr->type);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Events that a machine has by its own names, which the kernel tells in sysfs (perf_event_open(2),
+ * "Dynamic PMUs", and Documentation/ABI/testing/sysfs-bus-event_source-devices-*): those of PMUs,
+ * spelled PMU/EVENT/ or PMU/TERM=VALUE,.../, and tracepoints, SYSTEM:NAME.
+ */
+#ifndef VP_HOST_PMU_H
+#define VP_HOST_PMU_H
+
+#include "base/error.h"
+#include "schema/recipe.h"
+
+#define VP_SYSFS "/sys"
+
+/* Finds what an event of that name is (vp_event.of_machine); of any other there is nothing to do.
+ */
+struct vp_error *vp_pmu_resolve(const char *sysfs, const char *name,
+				struct vp_event *event) VP_MUST_CHECK;
+/* The same of all events of a recipe, and of its trigger; errors name the place. */
+struct vp_error *vp_pmu_resolve_recipe(const char *sysfs, const char *label,
+				       struct vp_recipe *recipe) VP_MUST_CHECK;
+/* Calls `each` for the events that this machine's PMUs name, as PMU/EVENT/, in order. */
+void vp_pmu_each(const char *sysfs, void (*each)(void *context, const char *name), void *context);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "host/vm_scan.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <linux/kcmp.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "host/vcpu_numbers.h"
+#include "host/vmm_command.h"
+#include "host/vsock_path.h"
+#include "maps/proc.h"
+
+#define DEBUGFS "/sys/kernel/debug/kvm"
+
+enum { CMDLINE_MAX = 4 * 1024 * 1024, PCPUS_MAX = 8192 };
+
+typedef VP_VEC(uint32_t) descriptors;
+
+/* Whether the descriptors are of one VM: some VMMs duplicate theirs. Where the kernel does not tell
+ * (it has no kcmp(2)), a process is taken to have one VM, as nearly all do. */
+static bool are_of_one_vm(uint32_t pid, uint32_t one, uint32_t other)
+{
+	return syscall(SYS_kcmp, (pid_t)pid, (pid_t)pid, KCMP_FILE, (unsigned long)one,
+		       (unsigned long)other) <= 0;
+}
+
+static void add_descriptor(descriptors *found, uint32_t pid, uint32_t fd)
+{
+	vp_vec_each (found, other)
+		if (are_of_one_vm(pid, *other, fd))
+			return;
+	vp_vec_push(found, fd);
+}
+
+/* Whether the link of a descriptor says that it is a VM. */
+static bool is_vm(int folder, const char *link)
+{
+	char target[64];
+	ssize_t size = readlinkat(folder, link, target, sizeof(target) - 1);
+
+	if (size <= 0)
+		return false;
+	target[size] = 0;
+	return !strcmp(target, "anon_inode:kvm-vm");
+}
+
+/* The process's descriptors that are VMs of KVM's, one of each. */
+static descriptors open_vms(uint32_t pid)
+{
+	VP_AUTO_FREE char *path = vp_format("/proc/%u/fd", pid);
+	DIR *directory = opendir(path);
+	descriptors found = {0};
+
+	if (!directory)
+		return found;
+	for (struct dirent *entry; (entry = readdir(directory));)
+		if (is_vm(dirfd(directory), entry->d_name))
+			add_descriptor(&found, pid, (uint32_t)strtoul(entry->d_name, NULL, 10));
+	closedir(directory);
+	return found;
+}
+
+static void read_command_line(struct vp_vm *vm)
+{
+	VP_AUTO_FREE char *path = vp_format("/proc/%u/cmdline", vm->pid);
+	struct vp_buffer text = {0};
+
+	vp_error_free(vp_file_read(path, CMDLINE_MAX, &text));
+	struct vp_vmm_command command = vp_vmm_command_read(text.bytes, text.size);
+	vm->name = command.name ? VP_TAKE(command.name) : vp_format("vm-%u", vm->pid);
+	if (command.uuid) {
+		free(vm->uuid);
+		vm->uuid = VP_TAKE(command.uuid);
+	}
+	vm->cid = command.cid;
+	if (!vm->cid)
+		vm->vsock = vp_vsock_path_find("/proc", vm->pid, &command);
+	vp_vmm_command_deinit(&command);
+	vp_buffer_deinit(&text);
+}
+
+/* The first file of the pattern's; with `only` it must be the only one. */
+static bool read_number_of(const char *pattern, bool only, int64_t *ret)
+{
+	struct vp_buffer text = {0};
+	bool found = false;
+	glob_t paths;
+
+	if (!glob(pattern, 0, NULL, &paths)) {
+		struct vp_error *error = only && paths.gl_pathc > 1
+					     ? vp_error_new("of several VMs")
+					     : vp_file_read(paths.gl_pathv[0], 256, &text);
+		found = !error;
+		if (found)
+			*ret = vp_buffer_text(&text)[0] == '-'
+				   ? strtoll(text.bytes, NULL, 0)
+				   : (int64_t)strtoull(text.bytes, NULL, 0);
+		vp_error_free(error);
+		globfree(&paths);
+	}
+	vp_buffer_deinit(&text);
+	return found;
+}
+
+/* A number in a file of KVM's debugfs for the vCPU; false if the file is not there. Its folder is
+ * called by the process and the descriptor that it got the VM by. */
+static bool read_debug_number(const struct vp_vm *vm, uint32_t vcpu, const char *file, int64_t *ret)
+{
+	VP_AUTO_FREE char *own = vp_format(DEBUGFS "/%u-%u/vcpu%u/%s", vm->pid, vm->fd, vcpu, file);
+	VP_AUTO_FREE char *any = vp_format(DEBUGFS "/%u-*/vcpu%u/%s", vm->pid, vcpu, file);
+
+	return read_number_of(own, false, ret) || read_number_of(any, true, ret);
+}
+
+static void add_vm(vp_vms *vms, uint32_t pid, uint32_t fd, bool alone, bool at_start)
+{
+	uint32_t nth = 0;
+
+	vp_vec_each (vms, other)
+		nth += other->pid == pid;
+	struct vp_vm *vm = vp_vec_push_slot(vms);
+	*vm = (struct vp_vm){.pid = pid,
+			     .nth = nth,
+			     .started = vp_proc_start_time(pid),
+			     .fd = fd,
+			     .start = vp_clock_monotonic(),
+			     .at_start = at_start,
+			     .uuid = vp_strdup(""),
+			     .agent = vp_strdup(""),
+			     .memory = vp_strdup("")};
+	read_command_line(vm);
+	vp_vcpu_numbers_read("/proc", DEBUGFS, alone, vm);
+	vp_vm_read_tsc(vm);
+	vp_vm_read_pcpus(vm);
+}
+
+/* One that has not ended, as far as is known. */
+static bool is_known(const vp_vms *vms, uint32_t pid, uint32_t fd)
+{
+	vp_vec_each (vms, vm)
+		if (vm->pid == pid && vm->fd == fd && !vm->end)
+			return true;
+	return false;
+}
+
+struct vp_vm *vp_vm_look_at(vp_vms *vms, uint32_t pid, bool at_start)
+{
+	descriptors found = open_vms(pid);
+	size_t before = vms->count;
+
+	vp_vec_each (&found, fd)
+		if (!is_known(vms, pid, *fd))
+			add_vm(vms, pid, *fd, found.count == 1, at_start);
+	vp_vec_deinit(&found);
+	return vms->count > before ? &vms->at[before] : NULL;
+}
+
+struct vp_error *vp_vm_scan(vp_vms *vms, bool at_start)
+{
+	DIR *directory = opendir("/proc");
+
+	if (!directory)
+		return vp_error_errno(errno, "cannot open '/proc'");
+	for (struct dirent *entry; (entry = readdir(directory));) {
+		char *end;
+		unsigned long pid = strtoul(entry->d_name, &end, 10);
+		if (isdigit((unsigned char)entry->d_name[0]) && !*end &&
+		    !vp_vms_latest(vms, (uint32_t)pid))
+			vp_vm_look_at(vms, (uint32_t)pid, at_start);
+	}
+	closedir(directory);
+	return NULL;
+}
+
+bool vp_vm_has_exited(const struct vp_vm *vm)
+{
+	return kill((pid_t)vm->pid, 0) && errno == ESRCH;
+}
+
+static bool has_open_vm(uint32_t pid)
+{
+	descriptors found = open_vms(pid);
+	bool has = found.count;
+
+	vp_vec_deinit(&found);
+	return has;
+}
+
+bool vp_vm_is_gone(const struct vp_vm *vm)
+{
+	uint64_t started = vm->started ? vp_proc_start_time(vm->pid) : 0;
+
+	if (vp_vm_has_exited(vm) || (started && started != vm->started))
+		return true;
+	if (!vm->fd)
+		return !has_open_vm(vm->pid);
+	VP_AUTO_FREE char *path = vp_format("/proc/%u/fd/%u", vm->pid, vm->fd);
+	return !is_vm(AT_FDCWD, path);
+}
+
+uint64_t vp_vm_generation(void)
+{
+	struct stat folder; /* each VM has one in it; its own time changes when one of these goes */
+
+	if (stat(DEBUGFS, &folder))
+		return 0;
+	return (uint64_t)folder.st_ctim.tv_sec * 1000000000 + (uint64_t)folder.st_ctim.tv_nsec +
+	       folder.st_nlink;
+}
+
+void vp_vm_read_tsc(struct vp_vm *vm)
+{
+	vp_vec_each (&vm->vcpus, vcpu) {
+		int64_t ratio = 0, bits = 0;
+		if (!read_debug_number(vm, vcpu->number, "tsc-offset", &vcpu->tsc_offset))
+			continue;
+		if (!read_debug_number(vm, vcpu->number, "tsc-scaling-ratio", &ratio) ||
+		    !read_debug_number(vm, vcpu->number, "tsc-scaling-ratio-frac-bits", &bits))
+			ratio = bits = 0;
+		vcpu->tsc_ratio = (uint64_t)ratio;
+		vcpu->tsc_frac_bits = (uint32_t)bits;
+		vcpu->has_tsc = true;
+	}
+}
+
+/* As the kernel lists them. */
+static char *list_of(const cpu_set_t *set, size_t size)
+{
+	struct vp_buffer text = {0};
+
+	for (size_t cpu = 0; cpu < 8 * size; cpu++) {
+		size_t first = cpu;
+		if (!CPU_ISSET_S(cpu, size, set))
+			continue;
+		while (cpu + 1 < 8 * size && CPU_ISSET_S(cpu + 1, size, set))
+			cpu++;
+		vp_buffer_printf(&text, cpu > first ? "%s%zu-%zu" : "%s%zu", text.size ? "," : "",
+				 first, cpu);
+	}
+	char *list = vp_strdup(vp_buffer_text(&text));
+	vp_buffer_deinit(&text);
+	return list;
+}
+
+void vp_vm_read_pcpus(struct vp_vm *vm)
+{
+	size_t size = CPU_ALLOC_SIZE(PCPUS_MAX);
+	cpu_set_t *set = vp_alloc(size);
+
+	vp_vec_each (&vm->vcpus, vcpu) {
+		if (!vcpu->tid || vm->has_domain || sched_getaffinity((pid_t)vcpu->tid, size, set))
+			continue;
+		free(vcpu->pcpus);
+		vcpu->pcpus = list_of(set, size);
+	}
+	free(set);
+}

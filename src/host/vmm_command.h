@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The command line of a VMM: what it says of its VM. Much of it may be a tenant's text (names, boot
+ * arguments, serial numbers): only the values of the options meant for it are read, as the VMM
+ * reads them. QEMU and those with its options (StratoVirt), crosvm, kvmtool, Cloud Hypervisor,
+ * Firecracker.
+ */
+#ifndef VP_HOST_VMM_COMMAND_H
+#define VP_HOST_VMM_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct vp_vmm_command {
+	char *name;          /* of the VM; NULL: none is given */
+	char *uuid;          /* or NULL */
+	uint32_t cid;        /* of its vhost-vsock device; 0: it has none */
+	char *vsock;         /* the VMM's own unix socket of its vsock device, or NULL */
+	bool is_firecracker; /* it is told of its vsock by its API … */
+	char *api;           /* … whose socket this is, or NULL */
+};
+
+/* `text` is as in /proc/PID/cmdline: arguments that end with zeros. What it has is to be freed. */
+struct vp_vmm_command vp_vmm_command_read(const char *text, size_t size);
+void vp_vmm_command_deinit(struct vp_vmm_command *command);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "host/worker_process.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+static void leave_signals_to_parent(void)
+{
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+struct vp_error *vp_worker_process_start(int type, void (*work)(void *context, int channel),
+					 void *context, struct vp_worker_process *ret)
+{
+	int channels[2];
+
+	if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, channels))
+		return vp_error_errno(errno, "cannot make a socket pair");
+	pid_t process = fork();
+	if (process == 0) {
+		leave_signals_to_parent();
+		work(context, channels[1]);
+		_exit(0);
+	}
+	int failure = errno;
+	close(channels[1]);
+	if (process < 0) {
+		close(channels[0]);
+		return vp_error_errno(failure, "cannot start a process");
+	}
+	*ret = (struct vp_worker_process){.process = process, .channel = channels[0]};
+	return NULL;
+}
+
+void vp_worker_process_end(struct vp_worker_process *worker)
+{
+	close(worker->channel);
+	kill(worker->process, SIGKILL);
+	vp_waitpid(worker->process, NULL, 0);
+}

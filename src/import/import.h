@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Recordings of what other programs recorded. */
+#ifndef VP_IMPORT_IMPORT_H
+#define VP_IMPORT_IMPORT_H
+
+#include "base/error.h"
+#include "collect/guests/notices.h"
+#include "import/import_channel.h"
+
+/*
+ * What is said by `operands` (import_operand.h), the host's first and then those of its guests, in
+ * any format that is known (import/importer.h), becomes a recording in `directory`, which is there
+ * and empty. `notes` gets what is missing or assumed. Errors: one cannot be read, which VM's a
+ * guest is is not known, the recording cannot be written.
+ */
+struct vp_error *vp_import(const char *const *operands, size_t count,
+			   const struct vp_import_options *options, const char *directory,
+			   vp_notices *notes) VP_MUST_CHECK;
+
+#endif

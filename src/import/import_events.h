@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Records of the kernel's tracepoints, as another process says that they are: checked, and a host's
+ * as vperf's own events. */
+#ifndef VP_IMPORT_IMPORT_EVENTS_H
+#define VP_IMPORT_IMPORT_EVENTS_H
+
+#include "base/buffer.h"
+#include "base/map.h"
+#include "schema/event_class.h"
+#include "schema/trace_event.h"
+#include "schema/vm.h"
+
+enum { VP_IMPORT_FIELDS = 3 };
+
+/* What a class becomes. */
+struct vp_import_class {
+	uint16_t id;                       /* in the recording */
+	uint8_t own;                       /* enum vp_trace_place, plus one; 0: it stays */
+	uint16_t fields[VP_IMPORT_FIELDS]; /* places of those that are wanted */
+};
+
+struct vp_import_vcpu {
+	uint32_t vm;
+	uint16_t vcpu;
+};
+
+struct vp_import_events {
+	vp_event_classes given;
+	vp_event_classes classes; /* of the recording */
+	VP_VEC(struct vp_import_class) become;
+	struct vp_map vcpu_of_tid; /* to a place in `vcpus` */
+	VP_VEC(struct vp_import_vcpu) vcpus;
+	struct vp_buffer record;
+	uint32_t cpu;              /* whose records are next: they come in order of a CPU's time */
+	struct vp_map comm_of_tid; /* a hash of it, of each CPU */
+};
+
+/* `text`: the classes. Errors: malformed text. */
+struct vp_error *vp_import_events_init(struct vp_import_events *events, const char *source,
+				       struct vp_slice text, bool is_host,
+				       const vp_vms *vms) VP_MUST_CHECK;
+void vp_import_events_deinit(struct vp_import_events *events);
+
+enum { VP_IMPORT_NAMES = 2 };
+
+struct vp_import_event {
+	void *record;
+	/* New names of threads, as the event tells them. */
+	struct {
+		uint32_t tid;
+		struct vp_slice comm;
+	} names[VP_IMPORT_NAMES];
+	size_t n_names;
+	bool is_own;     /* vperf's own event */
+	bool is_strange; /* its thread is no vCPU that is known: there is no record */
+};
+
+/* The next of the records; false: what follows is none. */
+bool vp_import_events_next(struct vp_import_events *events, struct vp_cursor *records,
+			   struct vp_import_event *ret);
+
+#endif

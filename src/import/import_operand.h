@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What is to be imported, as the user says it: PATH, NAME:PATH or NAME@PID:PATH. */
+#ifndef VP_IMPORT_IMPORT_OPERAND_H
+#define VP_IMPORT_IMPORT_OPERAND_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct vp_import_operand {
+	char *path;
+	char *name;   /* of a guest's VM, or NULL */
+	uint32_t pid; /* of its VMM's process, or of a vCPU's thread; or 0 */
+};
+
+/* What is a path as it stands is one. Errors: no valid name or number. */
+struct vp_error *vp_import_operand_parse(const char *text,
+					 struct vp_import_operand *ret) VP_MUST_CHECK;
+void vp_import_operand_deinit(struct vp_import_operand *operand);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Samples that another program took, as vperf's own. */
+#ifndef VP_IMPORT_IMPORT_SAMPLES_H
+#define VP_IMPORT_IMPORT_SAMPLES_H
+
+#include <stdbool.h>
+
+#include "base/cursor.h"
+#include "base/map.h"
+#include "schema/vm.h"
+#include "store/trace_writer.h"
+
+struct vp_import_samples {
+	bool are_there, by_period; /* each counts for its period */
+	char *directory;
+	const vp_vms *vms;
+	struct vp_map vcpu_of_tid; /* place of the VM, from bit 16 on, and its vCPU */
+	uint64_t strange;          /* of a VM that is not known: skipped */
+	struct vp_map task_of_cpu; /* a hash of the thread and its name that were told last */
+};
+
+/* `vms` are only read. */
+void vp_import_samples_begin(struct vp_import_samples *samples, const char *directory,
+			     const vp_vms *vms);
+void vp_import_samples_deinit(struct vp_import_samples *samples);
+/* The next piece of the symbol map of the VM of that process, or of the host (0). Errors: it cannot
+ * be written. */
+struct vp_error *vp_import_samples_map(struct vp_import_samples *samples, uint64_t process,
+				       struct vp_slice text) VP_MUST_CHECK;
+/* Samples of a CPU, in order of time. False: they are none. */
+bool vp_import_samples_take(struct vp_import_samples *samples, struct vp_trace_writer *writer,
+			    uint32_t cpu, struct vp_slice bytes);
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Files of trace-cmd. */
+#include "import/importer.h"
+
+#include "import/import_entries.h"
+#include "import/import_file.h"
+
+enum { USUAL_EVENTS = 1 << 16, LONGEST_NAME = 255 };
+
+/* A buffer's events of one CPU, up to the next one. */
+struct lane {
+	struct vp_tracedat_walk walk;
+	bool has_event;
+	uint32_t class;
+	uint64_t time;
+	struct vp_slice raw;
+};
+typedef VP_VEC(struct lane) lane_list;
+
+struct telling {
+	const char *path;
+	struct vp_slice bytes;
+	const struct vp_import_channel *channel;
+	struct vp_tracedat file;
+	VP_VEC(uint32_t) buffers; /* that are imported */
+	VP_VEC(char *) notes;     /* on them and on the others */
+	struct vp_buffer records;
+	struct vp_import_entries entries;
+};
+
+static void tell_guests(const struct telling *telling)
+{
+	vp_vec_each (&telling->file.guests, guest) {
+		size_t size = guest->name.size < LONGEST_NAME ? guest->name.size : LONGEST_NAME;
+		vp_import_tell(
+		    telling->channel,
+		    (struct vp_import_news){.kind = VP_IMPORT_GUEST, .number = guest->id},
+		    guest->name.bytes, size);
+		vp_vec_each (&guest->threads, thread)
+			vp_import_tell(telling->channel,
+				       (struct vp_import_news){.kind = VP_IMPORT_THREAD,
+							       .cpu = thread->cpu,
+							       .number = thread->tid},
+				       NULL, 0);
+	}
+}
+
+static void step(struct telling *telling, struct lane *lane)
+{
+	lane->has_event =
+	    vp_tracedat_next(&telling->file, &lane->walk, &lane->class, &lane->time, &lane->raw);
+}
+
+/* The CPU's events in all buffers that are imported. */
+static void begin_lanes(struct telling *telling, uint32_t cpu, lane_list *ret)
+{
+	*ret = (lane_list){0};
+	vp_vec_each (&telling->buffers, buffer) {
+		struct lane *lane = vp_vec_push_slot(ret);
+		*lane = (struct lane){.walk = {.cpu = cpu, .buffer = *buffer}};
+		step(telling, lane);
+	}
+}
+
+/* The one with the next event; NULL: there are no more. */
+static struct lane *next_lane(const lane_list *lanes)
+{
+	struct lane *found = NULL;
+
+	vp_vec_each (lanes, lane)
+		if (lane->has_event && (!found || lane->time < found->time))
+			found = lane;
+	return found;
+}
+
+static void end_lanes(lane_list *lanes)
+{
+	vp_vec_each (lanes, lane)
+		vp_buffer_deinit(&lane->walk.piece);
+	vp_vec_deinit(lanes);
+}
+
+/* Before all: when it was, which classes there are events of, which threads are vCPUs. */
+static void survey(struct telling *telling)
+{
+	uint64_t span[2] = {UINT64_MAX, 0};
+
+	for (uint32_t cpu = 0; cpu < telling->file.cpus; cpu++) {
+		lane_list lanes;
+		struct lane *lane;
+		for (begin_lanes(telling, cpu, &lanes); (lane = next_lane(&lanes));) {
+			span[0] = lane->time < span[0] ? lane->time : span[0];
+			span[1] = lane->time > span[1] ? lane->time : span[1];
+			vp_import_entries_see(&telling->entries, &telling->file, lane->class,
+					      lane->raw, 0, telling->channel);
+			step(telling, lane);
+		}
+		end_lanes(&lanes);
+	}
+	vp_import_tell(telling->channel, (struct vp_import_news){.kind = VP_IMPORT_SPAN}, span,
+		       sizeof(span));
+}
+
+static void tell_begin(const struct telling *telling)
+{
+	struct vp_buffer text = {0};
+
+	vp_event_classes_write(&telling->file.classes, &text);
+	vp_import_tell(telling->channel,
+		       (struct vp_import_news){.kind = VP_IMPORT_BEGIN, .number = telling->file.id},
+		       text.bytes, text.size);
+	vp_buffer_deinit(&text);
+	vp_import_tell(telling->channel, (struct vp_import_news){.kind = VP_IMPORT_TASKS},
+		       telling->file.commands.bytes, telling->file.commands.size);
+}
+
+static void tell_events(struct telling *telling, uint32_t cpu)
+{
+	if (telling->records.size)
+		vp_import_tell(telling->channel,
+			       (struct vp_import_news){.kind = VP_IMPORT_EVENTS, .cpu = cpu},
+			       telling->records.bytes, telling->records.size);
+	telling->records.size = 0;
+}
+
+static void tell_cpu(struct telling *telling, uint32_t cpu)
+{
+	uint64_t missed = 0, strange = 0;
+	lane_list lanes;
+	struct lane *lane;
+
+	for (begin_lanes(telling, cpu, &lanes); (lane = next_lane(&lanes)); step(telling, lane)) {
+		strange += !vp_tracepoint_convert(&telling->file.classes.at[lane->class],
+						  &telling->file.places.at[lane->class], lane->time,
+						  lane->raw, &telling->records);
+		if (telling->records.size >= USUAL_EVENTS)
+			tell_events(telling, cpu);
+	}
+	tell_events(telling, cpu);
+	vp_vec_each (&lanes, one) {
+		missed += one->walk.missed;
+		strange += one->walk.malformed;
+	}
+	end_lanes(&lanes);
+	vp_import_tell(
+	    telling->channel,
+	    (struct vp_import_news){.kind = VP_IMPORT_MISSED, .cpu = cpu, .number = missed}, NULL,
+	    0);
+	vp_import_tell(
+	    telling->channel,
+	    (struct vp_import_news){.kind = VP_IMPORT_STRANGE, .cpu = cpu, .number = strange}, NULL,
+	    0);
+}
+
+static bool has_events(struct telling *telling, uint32_t buffer)
+{
+	bool found = false;
+
+	for (uint32_t cpu = 0; !found && cpu < telling->file.cpus; cpu++) {
+		struct lane lane = {.walk = {.cpu = cpu, .buffer = buffer}};
+		step(telling, &lane);
+		found = lane.has_event;
+		vp_buffer_deinit(&lane.walk.piece);
+	}
+	return found;
+}
+
+/* Why the buffer's times are none; NULL: they are. */
+static const char *clock_problem(const struct vp_tracedat_buffer *buffer)
+{
+	if (buffer->counts == VP_TRACEDAT_COUNTER)
+		return "counts events and has no time";
+	if (buffer->counts == VP_TRACEDAT_CYCLES)
+		return "counts cycles of a frequency that the file does not have";
+	return NULL;
+}
+
+static void tell_notes(struct telling *telling)
+{
+	vp_vec_each (&telling->notes, note) {
+		vp_import_tell(telling->channel, (struct vp_import_news){.kind = VP_IMPORT_NOTE},
+			       *note, strlen(*note));
+		free(*note);
+	}
+	vp_vec_deinit(&telling->notes);
+}
+
+static char *name_of(const struct vp_tracedat_buffer *buffer)
+{
+	return buffer->name.size
+		   ? vp_format("instance '%.*s'", (int)buffer->name.size, buffer->name.bytes)
+		   : vp_strdup("the top-level buffer");
+}
+
+static void take_buffer(struct telling *telling, uint32_t number)
+{
+	const struct vp_tracedat_buffer *buffer = &telling->file.buffers.at[number];
+	const char *problem = clock_problem(buffer);
+	VP_AUTO_FREE char *name = name_of(buffer);
+
+	if (!problem && telling->buffers.count &&
+	    !vp_tracedat_same_clock(&telling->file, telling->buffers.at[0], number))
+		problem = "is not that of the events before";
+	if (problem) {
+		vp_vec_push(&telling->notes,
+			    vp_format("events of %s are left out: its clock '%.*s' %s", name,
+				      (int)buffer->clock.size, buffer->clock.bytes, problem));
+		return;
+	}
+	if (buffer->counts == VP_TRACEDAT_TICKS)
+		vp_vec_push(
+		    &telling->notes,
+		    vp_format("times of %s are multiples of 10 ms: its clock is 'uptime'", name));
+	vp_vec_push(&telling->buffers, number);
+}
+
+/* The buffers that have events and a time. */
+static struct vp_error *choose_buffers(struct telling *telling)
+{
+	const struct vp_tracedat *file = &telling->file;
+	const struct vp_tracedat_buffer *without = NULL;
+
+	for (uint32_t i = 0; i < file->buffers.count; i++) {
+		const char *problem = clock_problem(&file->buffers.at[i]);
+		if (!has_events(telling, i))
+			continue;
+		take_buffer(telling, i);
+		without = problem ? &file->buffers.at[i] : without;
+	}
+	if (!telling->buffers.count && without)
+		return vp_error_new(
+		    "'%s' has no usable times: its clock '%.*s' %s; trace with 'trace-cmd "
+		    "record -C mono'",
+		    telling->path, (int)without->clock.size, without->clock.bytes,
+		    clock_problem(without));
+	tell_notes(telling);
+	return NULL;
+}
+
+static struct vp_error *tell_all(void *state, const struct vp_import_channel *channel)
+{
+	struct telling *telling = state;
+
+	telling->channel = channel;
+	VP_TRY(vp_tracedat_open(telling->path, telling->bytes, &telling->file));
+	VP_TRY(choose_buffers(telling));
+	vp_import_tell(
+	    channel, (struct vp_import_news){.kind = VP_IMPORT_CPUS, .number = telling->file.cpus},
+	    NULL, 0);
+	if (vp_tracedat_is_unshifted(&telling->file))
+		vp_import_tell(channel, (struct vp_import_news){.kind = VP_IMPORT_UNSHIFTED}, NULL,
+			       0);
+	tell_guests(telling);
+	survey(telling);
+	tell_begin(telling);
+	for (uint32_t cpu = 0; cpu < telling->file.cpus; cpu++)
+		tell_cpu(telling, cpu);
+	return NULL;
+}
+
+static struct vp_error *open_file(const char *path, const struct vp_import_options *options,
+				  void **state)
+{
+	struct telling *telling = vp_alloc(sizeof(*telling));
+
+	(void)options;
+	*telling = (struct telling){.path = path};
+	*state = telling;
+	return vp_import_file_map(path, &telling->bytes);
+}
+
+static bool begins_like_one(const char *path)
+{
+	static const char magic[] = VP_TRACEDAT_MAGIC;
+
+	return vp_import_file_begins(path, magic, sizeof(magic) - 1);
+}
+
+const struct vp_importer *vp_importer_tracedat(void)
+{
+	static const struct vp_importer importer = {.name = "trace.dat",
+						    .summary = "a file of trace-cmd",
+						    .knows = begins_like_one,
+						    .open = open_file,
+						    .tell = tell_all};
+
+	return &importer;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What host and agent say to each other so that the host can read, in the guest's memory, what
+ * programs of the agent count in the guest's kernel. The host asks with
+ *
+ *   vperf-request 1 counts MARKER EVENT...
+ *
+ * and the agent answers
+ *
+ *   vperf-counts 1
+ *   marker GPA               there is the number MARKER, as long as anything is counted
+ *   count VCPU EVENT GPA     there is how often it was on that vCPU, 8 bytes
+ *   without EVENT            that cannot be counted here
+ *   end LINES                number of lines before this one
+ *
+ * It counts until the host closes the connection, or has said nothing (each of its lines counts)
+ * for VP_COUNTS_LEASE_S. EVENT is a name of schema/interval.h, MARKER and GPA (a guest-physical
+ * address) are hexadecimal, the rest is decimal.
+ */
+#ifndef VP_PROTOCOL_COUNTS_PROTOCOL_H
+#define VP_PROTOCOL_COUNTS_PROTOCOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/error.h"
+#include "schema/interval.h"
+
+enum {
+	VP_COUNTS_LEASE_S = 30,
+	VP_COUNTS_KEEP_S = 5,
+	VP_COUNTS_MOST_PLACES = 8192 * VP_GUEST_COUNT
+};
+#define VP_COUNTS_KEEP "keep\n"
+
+struct vp_counts_request {
+	uint64_t marker;
+	uint32_t events; /* bits of enum vp_guest_count */
+};
+
+/* "guest:forks". */
+const char *vp_counts_event_name(enum vp_guest_count event);
+
+/* The request's line, with its newline. */
+void vp_counts_request_write(const struct vp_counts_request *request, struct vp_buffer *text);
+/* Of a line without its newline; false: it is another request, or none. */
+bool vp_counts_request_parse(struct vp_slice line, struct vp_counts_request *ret) VP_MUST_CHECK;
+
+enum vp_counts_kind {
+	VP_COUNTS_HEAD,
+	VP_COUNTS_MARKER,
+	VP_COUNTS_PLACE,
+	VP_COUNTS_WITHOUT,
+	VP_COUNTS_END
+};
+
+/* A line of the answer. */
+struct vp_counts_line {
+	enum vp_counts_kind kind;
+	uint32_t vcpu;
+	enum vp_guest_count event;
+	uint64_t number; /* the address; of the end, lines before it */
+};
+
+/* Appends the line with its newline; parses one without it (false: it is malformed). */
+void vp_counts_line_write(const struct vp_counts_line *line, struct vp_buffer *text);
+bool vp_counts_line_parse(struct vp_slice text, struct vp_counts_line *ret) VP_MUST_CHECK;
+
+/* How much of an answer was there. */
+struct vp_counts_answer {
+	uint64_t lines, places;
+	bool whole;
+};
+/*
+ * Takes its next line, without the newline; `ret` is what it says. An error, to be read behind "the
+ * agent": what it says is none of an answer, or it says in words of its own why there is none.
+ */
+struct vp_error *vp_counts_answer_take(struct vp_counts_answer *answer, struct vp_slice text,
+				       struct vp_counts_line *ret) VP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What host and agent say to each other so that the host gets the events of the guest's kernel. The
+ * host asks with
+ *
+ *   vperf-request 1 events SET...
+ *
+ * and the agent answers with the line "vperf-events 1" and then frames: a header (struct
+ * vp_events_frame, little endian) and `size` bytes. Times in pages are the guest's counter; where
+ * its kernel has no trace clock that is (64-bit Arm), they are another clock's, and frames
+ * VP_EVENTS_CLOCK, the first before all pages, say what the counter was when. It sends until the
+ * host shuts its direction of the connection; then what is left, and an end. If its frame
+ * VP_EVENTS_BEGIN says that it can (VP_EVENTS_CAN_FLUSH), the host may send a byte, which it
+ * answers with what it has up to then, and VP_EVENTS_FLUSHED. Which events a set has is said here
+ * and nowhere else: the host cannot ask for others, and takes no others.
+ */
+#ifndef VP_PROTOCOL_EVENTS_PROTOCOL_H
+#define VP_PROTOCOL_EVENTS_PROTOCOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/cursor.h"
+
+#define VP_EVENTS_HEAD "vperf-events 1\n"
+
+enum vp_events_kind {
+	VP_EVENTS_FORMAT = 1, /* "SYSTEM:EVENT\n" and its `format`, all of them before … */
+	VP_EVENTS_BEGIN,      /* … this: a u32, bytes of a page of the ring */
+	VP_EVENTS_TASKS,      /* struct vp_events_task, each thread that there is */
+	VP_EVENTS_PAGES,      /* whole pages of the ring of `vcpu` */
+	VP_EVENTS_LOST,       /* a u64: events of `vcpu` that found no room, since the start */
+	VP_EVENTS_END,
+	VP_EVENTS_FLUSHED,
+	VP_EVENTS_CLOCK /* a struct vp_events_clock */
+};
+
+enum {
+	VP_EVENTS_FRAME_MAX = 1 << 20,
+	VP_EVENTS_PAGE_MAX = 1 << 18,
+	VP_EVENTS_VCPUS_MAX = 4096,
+	VP_EVENTS_STALL_S = 30, /* a host that takes nothing for so long has gone */
+	VP_EVENTS_CAN_FLUSH = 1
+};
+
+struct vp_events_frame {
+	uint32_t kind; /* enum vp_events_kind */
+	uint32_t vcpu; /* KVM's number; 0 where it is of none */
+	uint32_t size;
+	uint32_t can; /* bits; of VP_EVENTS_BEGIN only */
+};
+
+struct vp_events_task {
+	uint32_t pid, tid;
+	char comm[16];
+};
+
+struct vp_events_clock {
+	uint64_t ns;       /* of the clock that times in pages have … */
+	uint64_t counter;  /* … and the counter then … */
+	uint64_t error_ns; /* … but for so much */
+};
+
+/* Bits. */
+enum vp_events_set {
+	VP_EVENTS_SET_sched = 1,
+	VP_EVENTS_SET_irq = 2,
+	VP_EVENTS_SET_block = 4,
+	VP_EVENTS_SET_net = 8,
+	VP_EVENTS_SET_syscalls = 16,
+	VP_EVENTS_SET_timer = 32
+};
+
+/* The set of that name; 0: there is none. */
+unsigned vp_events_set_named(struct vp_slice name);
+/* Names of all sets, one after another from number 0; NULL: there are no more. */
+const char *vp_events_set_name(size_t number);
+/* "SYSTEM:EVENT": the events of sets, one after another from number 0; NULL: there are no more. */
+const char *vp_events_of_sets(unsigned sets, size_t number);
+/* Whether some set has the event. */
+bool vp_events_is_allowed(struct vp_slice name);
+
+/* The request's line, with its newline; parses one without it (false: it is another request). */
+void vp_events_request_write(unsigned sets, struct vp_buffer *text);
+bool vp_events_request_parse(struct vp_slice line, unsigned *sets) VP_MUST_CHECK;
+
+#endif

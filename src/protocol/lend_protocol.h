@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What host and agent say to each other so that the host can lend counters to the guest
+ * (protocol/lent.h). The host asks with
+ *
+ *   vperf-request 1 lend MARKER EVENT...
+ *
+ * and the agent answers
+ *
+ *   vperf-lend 1
+ *   cell VCPU GPA            there is that vCPU's struct vp_lent_cell
+ *   end LINES                number of lines before this one
+ *
+ * The host may write to a cell as long as the cell begins with MARKER, until it closes the
+ * connection. It has to say something (each of its lines counts) every VP_COUNTS_LEASE_S. EVENT is
+ * a name of schema/event.h, MARKER and GPA are hexadecimal, the rest is decimal.
+ */
+#ifndef VP_PROTOCOL_LEND_PROTOCOL_H
+#define VP_PROTOCOL_LEND_PROTOCOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/error.h"
+#include "protocol/lent.h"
+
+enum { VP_LEND_MOST_CELLS = 512 };
+
+struct vp_lend_request {
+	uint64_t marker;
+	uint32_t n;
+	char names[VP_LENT_EVENTS][VP_LENT_NAME_SIZE];
+};
+
+/* Whether a name can be asked for: it fits, and is one printable word. */
+bool vp_lend_name_fits(const char *name);
+/* The request's line, with its newline; parses one without it (false: it is another or none). */
+void vp_lend_request_write(const struct vp_lend_request *request, struct vp_buffer *text);
+bool vp_lend_request_parse(struct vp_slice line, struct vp_lend_request *ret) VP_MUST_CHECK;
+
+enum vp_lend_kind { VP_LEND_HEAD, VP_LEND_CELL, VP_LEND_END };
+
+/* A line of the answer. */
+struct vp_lend_line {
+	enum vp_lend_kind kind;
+	uint32_t vcpu;
+	uint64_t number; /* the address; of the end, lines before it */
+};
+
+void vp_lend_line_write(const struct vp_lend_line *line, struct vp_buffer *text);
+bool vp_lend_line_parse(struct vp_slice text, struct vp_lend_line *ret) VP_MUST_CHECK;
+/*
+ * Takes the next line of an answer of which there were so many, or all; `ret` is what it says. An
+ * error, to be read behind "the agent": what it says is none, or it says in words why not.
+ */
+struct vp_error *vp_lend_answer_take(uint64_t *lines, bool whole, struct vp_slice text,
+				     struct vp_lend_line *ret) VP_MUST_CHECK;
+
+#endif

@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "recording/hypervisor.h"
-
-#include "xen/hypervisor.h"
-
-const struct vp_hypervisor *vp_hypervisor_here(void)
-{
-	return vp_xen_is_dom0() ? vp_hypervisor_xen() : vp_hypervisor_kvm();
-}

@@ -1,0 +1,692 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "session/account_writer.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/map.h"
+
+enum { COPY_TRIES = 1000 };
+/*
+ * So long the place of a vCPU that has ended stays its own, ns: who waited for a pCPU meanwhile may
+ * still name it as the one that had it.
+ */
+#define RELEASE_AFTER 10000000000ULL
+/* How long a thief that takes nothing keeps its entry in the source's table; and when that is more
+ * than half full. */
+#define IDLE_NS 10000000000ULL
+#define IDLE_WHEN_FULL_NS 1000000000ULL
+
+/* What was handed over of a vCPU so far. */
+struct known {
+	uint64_t time; /* up to here */
+	uint32_t vm;   /* its number; 0: not asked for yet */
+	uint64_t states[VP_STATES];
+	struct vp_account_vcpu counters;
+	struct vp_account_exit *exits; /* VP_EXIT_REASONS */
+	bool ended;
+};
+
+struct device_name {
+	char text[VP_COMM_SIZE];
+};
+
+/* A thief, with the counts recorded so far. */
+struct known_thief {
+	struct vp_thief_key key;
+	struct vp_thief_cost cost;
+	uint64_t changed; /* when it last took some */
+	bool is_listed;   /* in the source's table, by the last look at it */
+};
+
+struct vp_account_writer {
+	const struct vp_account_ops *ops;
+	struct vp_account_source *source;
+	const vp_vms *vms;
+	uint32_t vendor;
+	vp_account_taker take;
+	void *context;
+	vp_account_vm_id vm_id; /* NULL: VMs are called by their processes */
+	uint64_t now;
+	struct known *known;      /* by place */
+	struct vp_map thief_keys; /* index in `thieves` */
+	VP_VEC(struct known_thief) thieves;
+	struct vp_account_lost lost;
+	vp_cgroups cgroups;
+	struct vp_map device_numbers; /* index in `devices` */
+	VP_VEC(struct device_name) devices;
+	VP_VEC(struct vp_vcpu_span) states; /* at hand */
+};
+
+struct vp_error *vp_account_writer_open(const struct vp_account_ops *ops, const vp_vms *vms,
+					uint32_t vendor,
+					const struct vp_account_source_options *options,
+					vp_account_taker take, void *context,
+					struct vp_account_writer **ret)
+{
+	struct vp_account_source *source = NULL;
+
+	VP_TRY(ops->open(vms, options, &source));
+	struct vp_account_writer *writer = vp_alloc(sizeof(*writer));
+	*writer = (struct vp_account_writer){.ops = ops,
+					     .source = source,
+					     .vms = vms,
+					     .vendor = vendor,
+					     .take = take,
+					     .context = context};
+	writer->known = vp_alloc(writer->ops->places(source) * sizeof(*writer->known));
+	*ret = writer;
+	return NULL;
+}
+
+struct vp_exit_programs vp_account_writer_programs(const struct vp_account_writer *writer)
+{
+	return writer->ops->programs ? writer->ops->programs(writer->source)
+				     : (struct vp_exit_programs){0};
+}
+
+struct vp_identity *vp_account_writer_identity(struct vp_account_writer *writer)
+{
+	return writer->ops->identity ? writer->ops->identity(writer->source) : NULL;
+}
+
+void vp_account_writer_number_vms(struct vp_account_writer *writer, vp_account_vm_id vm_id)
+{
+	writer->vm_id = vm_id;
+}
+
+struct vp_error *vp_account_writer_prepare(struct vp_account_writer *writer)
+{
+	return writer->ops->prepare ? writer->ops->prepare(writer->source) : NULL;
+}
+
+void vp_account_writer_begin(struct vp_account_writer *writer, uint64_t now)
+{
+	writer->ops->begin(writer->source, writer->vms, now);
+}
+
+void vp_account_writer_end(struct vp_account_writer *writer)
+{
+	writer->ops->end(writer->source);
+}
+
+void vp_account_writer_free(struct vp_account_writer *writer)
+{
+	if (!writer)
+		return;
+	for (size_t i = 0; i < writer->ops->places(writer->source); i++)
+		free(writer->known[i].exits);
+	free(writer->known);
+	writer->ops->free(writer->source);
+	vp_map_deinit(&writer->thief_keys);
+	vp_vec_deinit(&writer->thieves);
+	vp_cgroups_deinit(&writer->cgroups);
+	vp_map_deinit(&writer->device_numbers);
+	vp_vec_deinit(&writer->devices);
+	vp_vec_deinit(&writer->states);
+	free(writer);
+}
+
+const char *vp_account_writer_missing(const struct vp_account_writer *writer)
+{
+	return writer->ops->missing(writer->source);
+}
+
+vp_cgroups *vp_account_writer_cgroups(struct vp_account_writer *writer)
+{
+	return &writer->cgroups;
+}
+
+static void hand_over(struct vp_account_writer *writer, void *record, uint16_t id)
+{
+	struct vp_record_header *header = record;
+
+	header->id = id;
+	header->time = writer->now;
+	writer->take(writer->context, header);
+}
+
+/* The number of the VM of the vCPU in that place; before that is known, the pid of its VMM. */
+static uint32_t vm_of_place(const struct vp_account_writer *writer, size_t place, uint32_t pid)
+{
+	return writer->known[place].vm ? writer->known[place].vm : pid;
+}
+
+/* The vCPU's number in the VM with number `vm_id`. */
+static uint32_t number_of(const struct vp_account_writer *writer, uint32_t vm_id,
+			  const struct vp_account_vcpu *vcpu)
+{
+	const struct vp_vm *vm = vp_vms_find(writer->vms, vm_id);
+
+	if (vcpu->flags & VP_NUMBER_KNOWN || !vm)
+		return vcpu->number;
+	vp_vec_each (&vm->vcpus, known)
+		if (known->tid == vcpu->tid)
+			return known->number;
+	return vcpu->number;
+}
+
+/* Adds the time of the state that lasts. */
+static void close_state(struct vp_account_vcpu *vcpu, uint64_t now)
+{
+	uint32_t state = vcpu->state == VP_STATE_UNKNOWN ? vcpu->asleep : vcpu->state;
+
+	if (state < VP_STATES && now > vcpu->since)
+		vcpu->states[state] += now - vcpu->since;
+}
+
+/*
+ * What each state gained. A state may have lost time that was handed over already: what was held
+ * for the kernel's work turns out to have been polling. It is taken from what gained most then.
+ */
+static void take_gains(struct known *known, const struct vp_account_vcpu *vcpu,
+		       uint64_t gains[VP_STATES])
+{
+	int64_t gain[VP_STATES], missing = 0;
+	size_t most = 0;
+
+	for (size_t i = 0; i < VP_STATES; i++) {
+		gain[i] = (int64_t)(vcpu->states[i] - known->states[i]);
+		if (gain[i] < 0) {
+			missing -= gain[i];
+			gain[i] = 0;
+		}
+		most = gain[i] > gain[most] ? i : most;
+	}
+	gain[most] = gain[most] > missing ? gain[most] - missing : 0;
+	for (size_t i = 0; i < VP_STATES; i++) {
+		gains[i] = (uint64_t)gain[i];
+		known->states[i] += gains[i];
+	}
+}
+
+static void write_states(struct vp_account_writer *writer, struct known *known,
+			 const struct vp_account_vcpu *vcpu)
+{
+	const struct vp_account_vcpu *before = &known->counters;
+	uint64_t gains[VP_STATES];
+
+	/* What happened between the look at the clock and that at the vCPU is in the copy. */
+	uint64_t end = known->ended                ? vcpu->end
+		       : vcpu->since > writer->now ? vcpu->since
+						   : writer->now;
+	take_gains(known, vcpu, gains);
+	struct vp_vcpu_account record = {
+	    .vm = known->vm,
+	    .tid = vcpu->tid ? vcpu->tid : before->tid,
+	    .vcpu = number_of(writer, known->vm, vcpu),
+	    .flags = known->ended ? VP_ENDED : 0,
+	    .begin = known->time ? known->time : vcpu->begin,
+	    .end = end,
+	    .guest = gains[VP_STATE_GUEST],
+	    .kernel = gains[VP_STATE_KERNEL],
+	    .poll = gains[VP_STATE_POLL],
+	    .vmm = gains[VP_STATE_VMM],
+	    .halted = gains[VP_STATE_HALTED],
+	    .waiting = gains[VP_STATE_WAITING],
+	    .waking = gains[VP_STATE_WAKING],
+	    .preempted = gains[VP_STATE_PREEMPTED],
+	    .throttled = gains[VP_STATE_THROTTLED],
+	    .irq = gains[VP_STATE_IRQ],
+	    .exits = vcpu->exits - before->exits,
+	    .wakeups = vcpu->wakeups - before->wakeups,
+	    .preemptions = vcpu->preemptions - before->preemptions,
+	    .polls = vcpu->polls - before->polls,
+	    .poll_wasted = vcpu->poll_wasted - before->poll_wasted,
+	};
+	known->time = end;
+	hand_over(writer, &record, VP_ID_vcpu_account);
+}
+
+/* A copy whose parts are of the same exits, unless they come too fast. */
+static void copy_exit(const struct vp_account_exit *exit, struct vp_account_exit *ret)
+{
+	for (int tries = 0; tries < COPY_TRIES; tries++) {
+		memcpy(ret, exit, sizeof(*ret));
+		const volatile struct vp_account_exit *now = exit;
+		if (now->count == ret->count && now->waking == ret->waking &&
+		    now->stolen == ret->stolen)
+			return;
+	}
+}
+
+static void write_buckets(struct vp_account_writer *writer, const struct vp_exit_account *exit,
+			  const uint32_t *before, const uint32_t *after)
+{
+	for (uint32_t bucket = 0; bucket < VP_BUCKETS; bucket++) {
+		struct vp_exit_bucket record = {.vm = exit->vm,
+						.vcpu = exit->vcpu,
+						.reason = exit->reason,
+						.vendor = exit->vendor,
+						.bucket = bucket,
+						.count = after[bucket] - before[bucket]};
+		if (record.count)
+			hand_over(writer, &record, VP_ID_exit_bucket);
+	}
+}
+
+static void write_exit(struct vp_account_writer *writer, uint32_t vm_id,
+		       const struct vp_account_vcpu *vcpu, const struct vp_account_exit *before,
+		       const struct vp_account_exit *after)
+{
+	struct vp_exit_account record = {
+	    .vm = vm_id,
+	    .vcpu = number_of(writer, vm_id, vcpu),
+	    .reason = after->reason,
+	    .vendor = writer->vendor,
+	    .count = after->count - before->count,
+	    .total = after->total - before->total,
+	    .max = after->max,
+	    .poll = after->poll - before->poll,
+	    .vmm = after->vmm - before->vmm,
+	    .stolen = after->stolen - before->stolen,
+	    .blocked = after->blocked - before->blocked,
+	    .waking = after->waking - before->waking,
+	};
+
+	record.kernel = record.total - record.poll - record.vmm - record.stolen - record.blocked -
+			record.waking;
+	hand_over(writer, &record, VP_ID_exit_account);
+	write_buckets(writer, &record, before->buckets, after->buckets);
+}
+
+static void write_exits(struct vp_account_writer *writer, size_t place, struct known *known,
+			const struct vp_account_vcpu *vcpu)
+{
+	const struct vp_account_exit *exits = writer->ops->exits(writer->source, place);
+
+	for (uint32_t i = 0; i < vcpu->reasons && i < VP_EXIT_REASONS; i++) {
+		struct vp_account_exit after;
+		copy_exit(&exits[i], &after);
+		if (after.count == known->exits[i].count)
+			continue;
+		write_exit(writer, known->vm, vcpu, &known->exits[i], &after);
+		known->exits[i] = after;
+	}
+}
+
+static void name_interrupt(uint32_t kind, uint32_t id, char name[VP_COMM_SIZE])
+{
+	/* enum { HI_SOFTIRQ, … } of linux/interrupt.h */
+	static const char *const soft[] = {"HI",       "TIMER",   "NET_TX", "NET_RX",  "BLOCK",
+					   "IRQ_POLL", "TASKLET", "SCHED",  "HRTIMER", "RCU"};
+	static const char *const vectors[] = {[VP_IRQ_LOCAL_TIMER] = "local_timer",
+					      [VP_IRQ_RESCHEDULE] = "reschedule",
+					      [VP_IRQ_CALL_FUNCTION] = "call_function",
+					      [VP_IRQ_CALL_FUNCTION_SINGLE] = "call_function_1",
+					      [VP_IRQ_WORK] = "irq_work"};
+
+	if (kind == VP_BY_SOFTIRQ && id < VP_ARRAY_SIZE(soft))
+		strcpy(name, soft[id]);
+	else if (kind == VP_BY_VECTOR && id < VP_ARRAY_SIZE(vectors) && vectors[id])
+		strcpy(name, vectors[id]);
+}
+
+static void write_interrupts(struct vp_account_writer *writer, const struct known *known,
+			     const struct vp_account_vcpu *vcpu)
+{
+	for (uint32_t i = 0; i < VP_IRQ_SOURCES; i++) {
+		struct vp_thief record = {
+		    .vm = known->vm,
+		    .vcpu = number_of(writer, known->vm, vcpu),
+		    .state = VP_STATE_IRQ,
+		    .kind = i < VP_IRQ_LOCAL_TIMER ? VP_BY_SOFTIRQ : VP_BY_VECTOR,
+		    .number = i,
+		    .ns = vcpu->irq_ns[i] - known->counters.irq_ns[i],
+		    .count = vcpu->irq_count[i] - known->counters.irq_count[i],
+		};
+		name_interrupt(record.kind, i, record.comm);
+		if (record.ns || record.count)
+			hand_over(writer, &record, VP_ID_thief);
+	}
+}
+
+static void write_vcpu(struct vp_account_writer *writer, size_t place)
+{
+	struct known *known = &writer->known[place];
+	struct vp_account_vcpu vcpu;
+
+	if (known->ended || !writer->ops->vcpu(writer->source, place, &vcpu))
+		return;
+	if (!known->exits)
+		known->exits = vp_alloc(VP_EXIT_REASONS * sizeof(*known->exits));
+	known->ended = vcpu.state == VP_STATE_GONE;
+	close_state(&vcpu, writer->now);
+	if (!known->vm)
+		known->vm =
+		    writer->vm_id ? writer->vm_id(writer->context, vcpu.pid, vcpu.tid) : vcpu.pid;
+	write_states(writer, known, &vcpu);
+	write_exits(writer, place, known, &vcpu);
+	write_interrupts(writer, known, &vcpu);
+	known->counters = vcpu;
+}
+
+/* A directory in /proc/irq/NUMBER has the name of each of its handlers. */
+static void find_device(uint32_t number, char name[VP_COMM_SIZE])
+{
+	VP_AUTO_FREE char *path = vp_format("/proc/irq/%u", number);
+	DIR *directory = opendir(path);
+
+	for (struct dirent *entry; directory && (entry = readdir(directory));)
+		if (entry->d_type == DT_DIR && entry->d_name[0] != '.') {
+			snprintf(name, VP_COMM_SIZE, "%.15s", entry->d_name);
+			break;
+		}
+	if (directory)
+		closedir(directory);
+}
+
+/* Looked for once: the search costs more than all else that is done of a thief. */
+static void name_device(struct vp_account_writer *writer, uint32_t number, char name[VP_COMM_SIZE])
+{
+	bool inserted;
+	uint32_t index = *vp_map_insert(&writer->device_numbers, number,
+					(uint32_t)writer->devices.count, &inserted);
+
+	if (inserted) {
+		vp_vec_push(&writer->devices, (struct device_name){0});
+		find_device(number, writer->devices.at[index].text);
+	}
+	memcpy(name, writer->devices.at[index].text, VP_COMM_SIZE);
+}
+
+static void name_thief(struct vp_account_writer *writer, const struct vp_thief_key *key,
+		       struct vp_thief *record)
+{
+	struct vp_account_vcpu vcpu;
+	struct vp_account_task task;
+
+	if (key->kind == VP_BY_VCPU && writer->ops->vcpu(writer->source, key->id, &vcpu)) {
+		record->thief_pid = vm_of_place(writer, key->id, vcpu.pid);
+		record->number = number_of(writer, record->thief_pid, &vcpu);
+	} else if (key->kind == VP_BY_TASK && writer->ops->task(writer->source, key->id, &task)) {
+		record->thief_pid = task.pid;
+		record->cgroup = task.cgroup;
+		record->flags = task.kernel_thread;
+		memcpy(record->comm, task.comm, sizeof(record->comm));
+		vp_cgroups_note(&writer->cgroups, task.cgroup);
+	} else if (key->kind == VP_BY_DEVICE) {
+		name_device(writer, key->id, record->comm);
+	}
+}
+
+static void write_thief(void *context, const void *thief_key, const void *thief_cost)
+{
+	struct vp_account_writer *writer = context;
+	const struct vp_thief_key *key = thief_key;
+	const struct vp_thief_cost *cost = thief_cost;
+	struct vp_account_vcpu vcpu;
+	uint64_t number;
+	bool inserted;
+
+	memcpy(&number, key, sizeof(number));
+	uint32_t index =
+	    *vp_map_insert(&writer->thief_keys, number, (uint32_t)writer->thieves.count, &inserted);
+	if (inserted)
+		vp_vec_push(&writer->thieves,
+			    ((struct known_thief){.key = *key, .changed = writer->now}));
+	struct known_thief *known = &writer->thieves.at[index];
+	struct vp_thief_cost *before = &known->cost;
+	known->is_listed = true;
+	if (cost->ns == before->ns || !writer->ops->vcpu(writer->source, key->vcpu, &vcpu))
+		return;
+	uint32_t vm_id = vm_of_place(writer, key->vcpu, vcpu.pid);
+	struct vp_thief record = {
+	    .vm = vm_id,
+	    .vcpu = number_of(writer, vm_id, &vcpu),
+	    .state = key->state,
+	    .kind = key->kind,
+	    .number = key->id,
+	    .ns = cost->ns - before->ns,
+	    .count = cost->count - before->count,
+	};
+	name_thief(writer, key, &record);
+	*before = *cost;
+	known->changed = writer->now;
+	hand_over(writer, &record, VP_ID_thief);
+}
+
+static uint16_t id_of_site(const struct vp_site_key *key)
+{
+	if (key->address != VP_NO_ADDRESS)
+		return VP_ID_exit_site_address;
+	return key->detail_kind ? VP_ID_exit_site_detail : VP_ID_exit_site;
+}
+
+/* An exit_site begins like an exit_site_detail, and that like an exit_site_address. */
+static void write_site(struct vp_account_writer *writer, uint32_t vm_id,
+		       const struct vp_site_key *key, const struct vp_site_cost *cost)
+{
+	struct vp_exit_site_address record = {.vm = vm_id,
+					      .reason = key->reason,
+					      .vendor = writer->vendor,
+					      .flags = VP_SITE_KNOWN,
+					      .ip = key->ip,
+					      .as_root = key->cr3,
+					      .count = cost->count,
+					      .ns = cost->ns,
+					      .last = cost->last,
+					      .detail_kind = key->detail_kind,
+					      .detail = key->detail,
+					      .address = key->address};
+
+	hand_over(writer, &record, id_of_site(key));
+}
+
+static void write_old_site(void *context, const void *key, const void *cost)
+{
+	const struct vp_site_key *site = key;
+
+	/* Of a site that was evicted only the VMM's process is known. */
+	write_site(context, site->pid, site, cost);
+}
+
+static void write_sites_of(struct vp_account_writer *writer, size_t place)
+{
+	const struct known *known = &writer->known[place];
+	const struct vp_account_site *sites = writer->ops->sites(writer->source, place);
+
+	for (size_t i = 0; known->time && i < VP_EXIT_SITES; i++) {
+		struct vp_site_key key = {.ip = sites[i].ip,
+					  .cr3 = sites[i].cr3,
+					  .address = sites[i].address,
+					  .detail_kind = sites[i].detail_kind,
+					  .detail = sites[i].detail,
+					  .reason = sites[i].reason};
+		struct vp_site_cost cost = {sites[i].count, sites[i].ns, sites[i].last};
+		if (cost.count)
+			write_site(writer, known->vm, &key, &cost);
+	}
+}
+
+static void write_sites(struct vp_account_writer *writer)
+{
+	for (size_t place = 0; place < writer->ops->places(writer->source); place++)
+		write_sites_of(writer, place);
+	writer->ops->old_sites(writer->source, write_old_site, writer);
+}
+
+static void write_losses(struct vp_account_writer *writer)
+{
+	struct vp_account_lost lost = writer->ops->lost(writer->source);
+	struct vp_account_loss record = {
+	    .vcpus = lost.vcpus, .thieves = lost.thieves, .sites = lost.sites};
+
+	if (!memcmp(&lost, &writer->lost, sizeof(lost)))
+		return;
+	writer->lost = lost;
+	hand_over(writer, &record, VP_ID_account_loss);
+}
+
+/* What was handed over of who took that vCPU's time: the next one's counts begin at 0. */
+static void forget_thieves(struct vp_account_writer *writer, uint32_t place)
+{
+	vp_vec_each (&writer->thieves, thief)
+		if (thief->key.vcpu == place)
+			thief->cost = (struct vp_thief_cost){0};
+}
+
+/* Those that are no longer in the source's table; the rest have new numbers. */
+static void drop_unlisted_thieves(struct vp_account_writer *writer)
+{
+	size_t kept = 0;
+	bool inserted;
+
+	vp_map_deinit(&writer->thief_keys);
+	vp_vec_each (&writer->thieves, thief) {
+		uint64_t number;
+		if (!thief->is_listed)
+			continue;
+		thief->is_listed = false;
+		memcpy(&number, &thief->key, sizeof(number));
+		vp_map_insert(&writer->thief_keys, number, (uint32_t)kept, &inserted);
+		writer->thieves.at[kept++] = *thief;
+	}
+	writer->thieves.count = kept;
+}
+
+/*
+ * Threads come and go, and the table has room for so many: those that took nothing for a while make
+ * room for others. The fuller it is, the shorter that while is.
+ */
+static void recycle_thieves(struct vp_account_writer *writer)
+{
+	const struct vp_account_ops *ops = writer->ops;
+	VP_VEC(struct vp_thief_key) idle = {0};
+
+	if (ops->forget_thieves) {
+		bool full = writer->thieves.count > ops->most_thieves(writer->source) / 2;
+		uint64_t idle_ns = full ? IDLE_WHEN_FULL_NS : IDLE_NS;
+		vp_vec_each (&writer->thieves, thief)
+			if (thief->is_listed && thief->key.kind != VP_BY_MANY &&
+			    writer->now - thief->changed >= idle_ns)
+				vp_vec_push(&idle, thief->key);
+		ops->forget_thieves(writer->source, idle.at, idle.count, write_thief, writer);
+		vp_vec_each (&idle, key) {
+			uint64_t number;
+			memcpy(&number, key, sizeof(number));
+			writer->thieves.at[*vp_map_find(&writer->thief_keys, number)].is_listed =
+			    false;
+		}
+	}
+	drop_unlisted_thieves(writer);
+	vp_vec_deinit(&idle);
+}
+
+/* All of the vCPUs that have ended was handed over but where their guests exited. */
+static void release_ended(struct vp_account_writer *writer)
+{
+	VP_VEC(uint32_t) ended = {0};
+
+	for (uint32_t place = 0; place < writer->ops->places(writer->source); place++) {
+		struct known *known = &writer->known[place];
+		if (!known->ended || writer->now < known->counters.end + RELEASE_AFTER)
+			continue;
+		write_sites_of(writer, place);
+		forget_thieves(writer, place);
+		free(known->exits);
+		*known = (struct known){0};
+		vp_vec_push(&ended, place);
+	}
+	writer->ops->release(writer->source, ended.at, ended.count);
+	vp_vec_deinit(&ended);
+}
+
+uint64_t vp_account_writer_gather(struct vp_account_writer *writer, uint64_t now)
+{
+	return writer->ops->gather ? writer->ops->gather(writer->source, now) : now;
+}
+
+void vp_account_writer_write(struct vp_account_writer *writer, uint64_t now, bool all)
+{
+	writer->now = vp_account_writer_gather(writer, now);
+	for (size_t place = 0; place < writer->ops->places(writer->source); place++)
+		write_vcpu(writer, place);
+	writer->ops->thieves(writer->source, write_thief, writer);
+	if (all)
+		write_sites(writer);
+	write_losses(writer);
+	if (all) /* the last time */
+		return;
+	recycle_thieves(writer);
+	release_ended(writer);
+}
+
+static void keep_state(void *context, struct vp_vcpu_span *record)
+{
+	struct vp_account_writer *writer = context;
+
+	vp_vec_push(&writer->states, *record);
+}
+
+static int by_span_end(const void *a, const void *b)
+{
+	const struct vp_vcpu_span *left = a, *right = b;
+
+	return (left->time > right->time) - (left->time < right->time);
+}
+
+static uint16_t number_of_thread(const struct vp_account_writer *writer,
+				 const struct vp_vcpu_span *state)
+{
+	const struct vp_account_vcpu vcpu = {.tid = state->tid, .number = VP_VCPU_UNKNOWN};
+
+	return (uint16_t)number_of(writer, state->vm, &vcpu);
+}
+
+/* What each vCPU is doing when the recording ends. */
+static void keep_open_states(struct vp_account_writer *writer)
+{
+	struct vp_account_vcpu vcpu;
+
+	for (size_t place = 0; place < writer->ops->places(writer->source); place++) {
+		if (!writer->ops->vcpu(writer->source, place, &vcpu))
+			continue;
+		uint32_t state = vcpu.state == VP_STATE_UNKNOWN ? vcpu.asleep : vcpu.state;
+		if (state >= VP_STATES || vcpu.since >= writer->now)
+			continue;
+		bool has_reason = vcpu.flags & VP_REASON_KNOWN;
+		struct vp_vcpu_span span = {
+		    .time = writer->now,
+		    .id = VP_ID_vcpu_span,
+		    .flags = has_reason ? VP_HAS_EXIT_REASON : 0,
+		    .vm = vcpu.pid,
+		    .tid = vcpu.tid,
+		    .vcpu = (uint16_t)number_of(writer, vcpu.pid, &vcpu),
+		    .state = (uint8_t)state,
+		    .vendor = (uint8_t)writer->vendor,
+		    .reason = has_reason ? vcpu.reason : 0,
+		    .cpu = vcpu.cpu,
+		    .ns = writer->now - vcpu.since,
+		};
+		vp_vec_push(&writer->states, span);
+	}
+}
+
+void vp_account_writer_write_states(struct vp_account_writer *writer, bool last)
+{
+	writer->ops->drain(writer->source, keep_state, writer);
+	if (last)
+		keep_open_states(writer);
+	if (writer->states.count)
+		qsort(writer->states.at, writer->states.count, sizeof(*writer->states.at),
+		      by_span_end);
+	vp_vec_each (&writer->states, state) {
+		if (state->vcpu == VP_VCPU_UNKNOWN)
+			state->vcpu = number_of_thread(writer, state);
+		writer->take(writer->context, (struct vp_record_header *)state);
+	}
+	writer->states.count = 0;
+}
+
+uint64_t vp_account_writer_lost_states(const struct vp_account_writer *writer)
+{
+	return writer->ops->lost_states(writer->source);
+}
+
+uint64_t vp_account_writer_lost_events(const struct vp_account_writer *writer)
+{
+	return writer->ops->lost_events ? writer->ops->lost_events(writer->source) : 0;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From the counters of the accounting programs to records: what each interval added. */
+#ifndef VP_SESSION_ACCOUNT_WRITER_H
+#define VP_SESSION_ACCOUNT_WRITER_H
+
+#include "base/error.h"
+#include "collect/programs/account_source.h"
+#include "schema/records.h"
+#include "schema/vm.h"
+#include "store/cgroups.h"
+
+struct vp_account_writer;
+
+/* Takes one record; its header has id and time. */
+typedef void (*vp_account_taker)(void *context, struct vp_record_header *record);
+
+/* The number in the recording of the VM of which thread `tid` of VMM process `pid` is a vCPU. */
+typedef uint32_t (*vp_account_vm_id)(void *context, uint32_t pid, uint32_t tid);
+
+/* Opens the account of that hypervisor. `vms` provides vCPU numbers that the kernel does not, and
+ * stays the caller's; `vendor`: enum vp_vendor. Errors: the kernel lacks what the programs need, no
+ * permission. */
+struct vp_error *vp_account_writer_open(const struct vp_account_ops *ops, const vp_vms *vms,
+					uint32_t vendor,
+					const struct vp_account_source_options *options,
+					vp_account_taker take, void *context,
+					struct vp_account_writer **ret) VP_MUST_CHECK;
+/* The programs that others' may join. */
+struct vp_exit_programs vp_account_writer_programs(const struct vp_account_writer *writer);
+/* How the source is told where guests' current tasks are; NULL: it does not ask. */
+struct vp_identity *vp_account_writer_identity(struct vp_account_writer *writer);
+/* Has records' `vm` be what `vm_id` returns, called with the context of `take`; without it, it is
+ * the VMM's pid. */
+void vp_account_writer_number_vms(struct vp_account_writer *writer, vp_account_vm_id vm_id);
+/* Right before it begins: what is opened may have to wait long for the rest. */
+struct vp_error *vp_account_writer_prepare(struct vp_account_writer *writer) VP_MUST_CHECK;
+/* Counts from `now` (CLOCK_MONOTONIC, ns) on. */
+void vp_account_writer_begin(struct vp_account_writer *writer, uint64_t now);
+/* Takes what has happened from where it may not stay long; returns up to when it is known then. */
+uint64_t vp_account_writer_gather(struct vp_account_writer *writer, uint64_t now);
+/* Hands over what happened since the last time, up to `now` (CLOCK_MONOTONIC, ns); with `all`, at
+ * the end, also where the guests exited. */
+void vp_account_writer_write(struct vp_account_writer *writer, uint64_t now, bool all);
+/* Hands over the spans (vcpu_span) that ended since the last time, in order: some times a second;
+ * the `last` time also those that have not ended. */
+void vp_account_writer_write_states(struct vp_account_writer *writer, bool last);
+/* Spans that were lost. */
+uint64_t vp_account_writer_lost_states(const struct vp_account_writer *writer);
+/* Events that were lost before they were counted. */
+uint64_t vp_account_writer_lost_events(const struct vp_account_writer *writer);
+/* Counts no more: what is written later is the account up to now. */
+void vp_account_writer_end(struct vp_account_writer *writer);
+/* What this kernel does not let be seen, or NULL. */
+const char *vp_account_writer_missing(const struct vp_account_writer *writer);
+/* Control groups of the thieves so far. */
+vp_cgroups *vp_account_writer_cgroups(struct vp_account_writer *writer);
+void vp_account_writer_free(struct vp_account_writer *writer);
+
+#endif

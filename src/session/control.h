@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How a recorder is asked for a snapshot: by a connection to the socket `control` in its directory.
+ * It answers with one line, "ok PATH" or "error SENTENCE", and closes it.
+ */
+#ifndef VP_SESSION_CONTROL_H
+#define VP_SESSION_CONTROL_H
+
+#include <sys/types.h>
+
+#include "base/error.h"
+
+/* Listens in directory `path`; *ret is the socket. Errors: it cannot be made. */
+struct vp_error *vp_control_listen(const char *path, int *ret) VP_MUST_CHECK;
+/* Takes one question; -1: there is none, or it is not root's nor this user's. */
+int vp_control_accept(int listener) VP_MUST_CHECK;
+/* Answers it with the snapshot's path, or the error, which stays the caller's. */
+void vp_control_answer(int connection, const char *path, const struct vp_error *error);
+/* Stops listening. */
+void vp_control_close(const char *path, int listener);
+
+/* Asks the recorder in directory `path`; *ret is the snapshot's path, to be freed. Errors: no
+ * recorder is there, no permission, or what it says. */
+struct vp_error *vp_control_ask(const char *path, char **ret) VP_MUST_CHECK;
+/* The directory of the recorder with that pid, to be freed. Errors: it is none. */
+struct vp_error *vp_control_find(pid_t pid, char **ret) VP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Has the agents in guests count those events of their kernels that the guests' memory does not
+ * tell, for intervals. Nothing here waits for an agent while intervals are counted.
+ */
+#ifndef VP_SESSION_GUEST_AGENTS_H
+#define VP_SESSION_GUEST_AGENTS_H
+
+#include "collect/guests/notices.h"
+#include "collect/programs/intervals_source.h"
+#include "schema/vm.h"
+
+struct vp_guest_agents;
+
+/* Both outlive it. `port` is the agents' vsock port, 0: the usual one. */
+struct vp_guest_agents *vp_guest_agents_new(struct vp_intervals *intervals, unsigned port,
+					    vp_notices *notices);
+void vp_guest_agents_free(struct vp_guest_agents *agents);
+/* Asks the VM's agent for what is not known of its guest now; only the first time. */
+void vp_guest_agents_ask(struct vp_guest_agents *agents, const struct vp_vm *vm);
+/* Asks an agent that is gone again, ever less often: its guest may have rebooted. */
+void vp_guest_agents_again(struct vp_guest_agents *agents, const struct vp_vm *vm);
+/* Nothing that is recorded refers to that VM any more. */
+void vp_guest_agents_forget(struct vp_guest_agents *agents, uint32_t id);
+/* Whether that was done. */
+bool vp_guest_agents_asked(const struct vp_guest_agents *agents, const struct vp_vm *vm);
+/* Waits until all have answered or are known to be absent, at most `timeout_ms`. */
+void vp_guest_agents_settle(struct vp_guest_agents *agents, unsigned timeout_ms);
+/* Processes the replies that have come. */
+void vp_guest_agents_step(struct vp_guest_agents *agents);
+/* The outcome as a sentence: "ok: …", or why not, or "" if nothing was asked; to be freed. */
+char *vp_guest_agents_state(const struct vp_guest_agents *agents,
+			    const struct vp_vm *vm) VP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "session/identity_user.h"
+
+static struct vp_error *identify(void *context, uint32_t number, const struct vp_guest_state *state,
+				 const struct vp_guest_finding *finding)
+{
+	return vp_identity_tell(context, number, state, finding);
+}
+
+static void forget(void *context, uint32_t pid)
+{
+	vp_identity_forget(context, pid);
+}
+
+static uint64_t count_nowhere(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+{
+	return vp_identity_counts(context, pid, finding).nowhere;
+}
+
+static struct vp_error *change_memory(void *context, uint32_t number,
+				      const struct vp_guest_state *state,
+				      const struct vp_guest_finding *finding)
+{
+	return vp_identity_tell_memory(context, number, state, finding);
+}
+
+struct vp_guest_user vp_identity_user(struct vp_identity *identity, const char *name,
+				      char *(*outcome)(void *context, uint32_t pid,
+						       const struct vp_guest_finding *finding))
+{
+	return (struct vp_guest_user){.context = identity,
+				      .name = name,
+				      .check_s = 1,
+				      .identify = identify,
+				      .forget = forget,
+				      .count_nowhere = count_nowhere,
+				      .change_memory = change_memory,
+				      .outcome = outcome};
+}

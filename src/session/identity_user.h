@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Programs that read guests' current tasks, as a user of what is found out of guests. */
+#ifndef VP_SESSION_IDENTITY_USER_H
+#define VP_SESSION_IDENTITY_USER_H
+
+#include "collect/guests/guest_watch.h"
+#include "collect/programs/identity.h"
+
+/* `identity`: must outlive the user; `name`: in sentences, such as "samples"; `outcome`: as in
+ * struct vp_guest_user, with `identity` as its context. */
+struct vp_guest_user vp_identity_user(struct vp_identity *identity, const char *name,
+				      char *(*outcome)(void *context, uint32_t pid,
+						       const struct vp_guest_finding *finding));
+
+#endif

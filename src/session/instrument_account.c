@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "session/instrument_account.h"
+
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "session/account_writer.h"
+#include "session/identity_user.h"
+#include "session/instrument.h"
+
+struct account {
+	struct vp_instrument base;
+	struct vp_account_source_options options;
+	struct vp_account_writer *writer;
+};
+
+static struct account *account_of(const struct vp_instrument *instrument)
+{
+	return (struct account *)instrument;
+}
+
+/* The VM may be one that was not known. */
+static uint32_t number_vm(void *context, uint32_t pid, uint32_t tid)
+{
+	return vp_session_vm_id(context, pid, tid);
+}
+
+static bool is_site(const struct vp_record_header *header)
+{
+	return header->id == VP_ID_exit_site || header->id == VP_ID_exit_site_detail ||
+	       header->id == VP_ID_exit_site_address;
+}
+
+/* An exit_site begins like an exit_site_detail, and that like an exit_site_address. */
+static void hide_site(struct vp_record_header *header)
+{
+	struct vp_exit_site_address *site = (void *)header;
+
+	site->ip = site->as_root = site->flags = 0;
+	if (header->id != VP_ID_exit_site)
+		site->detail = site->detail_kind = 0;
+	if (header->id == VP_ID_exit_site_address)
+		site->address = VP_NO_ADDRESS;
+}
+
+/* Code of VMs that were not asked for is not looked at. */
+static void take_account(void *context, struct vp_record_header *header)
+{
+	struct vp_session *session = context;
+	struct vp_stream_id id = {VP_STREAM_ACCOUNT, VP_NO_PCPU};
+	uint32_t who = ((const struct vp_vcpu_account *)header)->vm;
+
+	/* It tells of all the time since the recorder began, which is not in its snapshots. */
+	bool of_site = is_site(header);
+	if (of_site && session->options.flight)
+		return;
+
+	if (of_site && session->options.n_vm_names) {
+		const struct vp_vm *vm = vp_session_vm(session, who);
+		if (!vm || !vp_session_is_chosen(session, vm))
+			hide_site(header);
+	}
+	if (header->id == VP_ID_vcpu_span) {
+		struct vp_vcpu_span *span = (void *)header;
+		span->vm = vp_session_vm_id(session, who, span->tid);
+		id.kind = VP_STREAM_STATES;
+	}
+	vp_trace_append(session->trace, id, header);
+}
+
+static struct vp_error *account_open(struct vp_instrument *instrument)
+{
+	struct account *account = account_of(instrument);
+	struct vp_session *session = instrument->session;
+
+	bool knows_rip = !session->hypervisor->has_processes || vp_session_knows_rip(session);
+	account->options.exit_event = session->exit_event;
+	account->options.kernel = session->kernel_btf;
+	account->options.guest_sampler = session->guest_sampler;
+	const struct vp_hypervisor *hypervisor = session->hypervisor;
+	VP_TRY(vp_account_writer_open(hypervisor->account(), &session->vms, hypervisor->vendor(),
+				      &account->options, take_account, session, &account->writer));
+	session->exit_programs = vp_account_writer_programs(account->writer);
+	vp_account_writer_number_vms(account->writer, number_vm);
+	const char *missing = vp_account_writer_missing(account->writer);
+	if (missing)
+		VP_NOTICE(session, "vCPU accounting is limited on this kernel: %s", missing);
+	if (!knows_rip)
+		VP_NOTICE(session, "exits have no place in the guest: the kernel has no event "
+				   "'kvm:kvm_exit'");
+	return NULL;
+}
+
+/* Of the exits that some code of the guest's caused. */
+static char *count_named(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+{
+	struct vp_identity_counts counts = vp_identity_counts(context, pid, finding);
+
+	return vp_format("%" PRIu64 " exits named, %" PRIu64 " not", counts.good, counts.failed);
+}
+
+static void account_watch_guests(struct vp_instrument *instrument)
+{
+	struct vp_identity *identity = vp_account_writer_identity(account_of(instrument)->writer);
+
+	if (!identity)
+		return;
+	const struct vp_guest_user user = vp_identity_user(identity, "exits", count_named);
+	vp_session_watch_guests(instrument->session, &user);
+}
+
+static struct vp_error *account_prepare(struct vp_instrument *instrument)
+{
+	return vp_account_writer_prepare(account_of(instrument)->writer);
+}
+
+static struct vp_error *account_start(struct vp_instrument *instrument, uint64_t now)
+{
+	vp_account_writer_begin(account_of(instrument)->writer, now);
+	return NULL;
+}
+
+static struct vp_error *account_drain(struct vp_instrument *instrument)
+{
+	const struct account *account = account_of(instrument);
+
+	/* Nothing may be left at the source for long. */
+	vp_account_writer_gather(account->writer, vp_clock_monotonic());
+	if (account->options.with_states)
+		vp_account_writer_write_states(account->writer, false);
+	return NULL;
+}
+
+static void account_second(struct vp_instrument *instrument, uint64_t now)
+{
+	vp_account_writer_write(account_of(instrument)->writer, now, false);
+}
+
+static struct vp_error *account_stop(struct vp_instrument *instrument)
+{
+	vp_account_writer_end(account_of(instrument)->writer);
+	return NULL;
+}
+
+static struct vp_error *account_put_files(struct vp_instrument *instrument, const char *directory)
+{
+	vp_cgroups *cgroups = vp_account_writer_cgroups(account_of(instrument)->writer);
+
+	vp_cgroups_find(cgroups);
+	return vp_cgroups_write(directory, cgroups);
+}
+
+static struct vp_error *account_finish(struct vp_instrument *instrument, uint64_t end)
+{
+	struct account *account = account_of(instrument);
+
+	vp_account_writer_write(account->writer, end, true);
+	if (account->options.with_states)
+		vp_account_writer_write_states(account->writer, true);
+	return account_put_files(instrument, instrument->session->place.now);
+}
+
+/* What the account itself missed is a record of its own (account_loss); these did not come here. */
+static uint64_t account_lost(const struct vp_instrument *instrument, struct vp_stream_id id)
+{
+	const struct account *account = account_of(instrument);
+
+	if (account->writer && id.kind == VP_STREAM_ACCOUNT)
+		return vp_account_writer_lost_events(account->writer);
+	return account->writer && account->options.with_states && id.kind == VP_STREAM_STATES
+		   ? vp_account_writer_lost_states(account->writer)
+		   : 0;
+}
+
+static void account_put_total(const struct vp_instrument *instrument, struct vp_buffer *out)
+{
+}
+
+static void account_free(struct vp_instrument *instrument)
+{
+	vp_account_writer_free(account_of(instrument)->writer);
+	free(instrument);
+}
+
+#define OPS(own_streams, is_often)                                                                 \
+	{                                                                                          \
+		.name = "account", .classes = (own_streams), .needs_names = true,                  \
+		.often = (is_often), .open = account_open, .watch_guests = account_watch_guests,   \
+		.prepare = account_prepare, .start = account_start, .drain = account_drain,        \
+		.second = account_second, .stop = account_stop, .finish = account_finish,          \
+		.put_files = account_put_files, .lost = account_lost,                              \
+		.put_total = account_put_total, .free = account_free                               \
+	}
+
+struct vp_instrument *vp_instrument_account(const struct vp_account_source_options *options)
+{
+	static const struct vp_instrument_ops sums = OPS(VP_STREAMS(VP_STREAM_ACCOUNT), false);
+	static const struct vp_instrument_ops gathered_sums =
+	    OPS(VP_STREAMS(VP_STREAM_ACCOUNT), true);
+	static const struct vp_instrument_ops sums_and_states =
+	    OPS(VP_STREAMS(VP_STREAM_ACCOUNT) | VP_STREAMS(VP_STREAM_STATES), true);
+	struct account *account = vp_alloc(sizeof(*account));
+	bool often = vp_hypervisor_here()->account()->often;
+
+	account->base.ops = options->with_states ? &sums_and_states
+			    : often              ? &gathered_sums
+						 : &sums;
+	account->base.absence = "no vCPU accounting";
+	account->options = *options;
+	return &account->base;
+}

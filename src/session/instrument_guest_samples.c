@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "session/instrument_guest_samples.h"
+
+#include <inttypes.h>
+
+#include "session/instrument.h"
+
+struct instrument {
+	struct vp_instrument base;
+	struct vp_instrument_guest_samples_options options;
+	const struct vp_guest_sampler_ops *ops;
+	struct vp_guest_sampler *sampler;
+	uint64_t samples;
+};
+
+static const struct vp_stream_id stream = {VP_STREAM_GUESTS, VP_NO_PCPU};
+
+static struct instrument *own_of(const struct vp_instrument *base)
+{
+	return (struct instrument *)base;
+}
+
+bool vp_guest_samples_needed(void)
+{
+	return vp_hypervisor_here()->guest_sampler != NULL;
+}
+
+static struct vp_error *samples_open(struct vp_instrument *base)
+{
+	struct instrument *own = own_of(base);
+	const struct vp_guest_sampler_options options = {.period_ns = own->options.period_ns,
+							 .look_ns = own->options.look_ns,
+							 .interrupts = own->options.interrupts};
+
+	own->ops = base->session->hypervisor->guest_sampler();
+	VP_TRY(own->ops->open(&options, &own->sampler));
+	base->session->guest_sampler = own->sampler;
+	return NULL;
+}
+
+/* Without other samples, these are the recording's. */
+static void samples_describe(const struct vp_instrument *base, struct vp_recording *about)
+{
+	if (vp_recording_has_instrument(about, "profile"))
+		return;
+	about->period_ns = own_of(base)->options.period_ns;
+}
+
+static struct vp_error *samples_identify(void *context, uint32_t number,
+					 const struct vp_guest_state *state,
+					 const struct vp_guest_finding *finding)
+{
+	const struct instrument *own = context;
+
+	return own->ops->identify(own->sampler, state, finding);
+}
+
+static void samples_forget(void *context, uint32_t pid)
+{
+	const struct instrument *own = context;
+
+	own->ops->forget(own->sampler, pid);
+}
+
+static char *samples_outcome(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+{
+	const struct instrument *own = context;
+	struct vp_guest_sampler_counts counts = own->ops->counts(own->sampler, pid);
+
+	return vp_format("%" PRIu64 " samples named, %" PRIu64 " not", counts.named,
+			 counts.unnamed);
+}
+
+static void samples_watch_guests(struct vp_instrument *base)
+{
+	const struct vp_guest_user user = {.context = base,
+					   .name = "samples",
+					   .check_s = 1,
+					   .identify = samples_identify,
+					   .forget = samples_forget,
+					   .outcome = samples_outcome};
+
+	if (own_of(base)->options.read_memory)
+		vp_session_watch_guests(base->session, &user);
+}
+
+static struct vp_error *samples_start(struct vp_instrument *base, uint64_t now)
+{
+	return own_of(base)->ops->begin(own_of(base)->sampler);
+}
+
+/* Blanks out what the guest did, if its VM was not asked for; that the guest ran stays. */
+static void hide(struct vp_guest_sample *sample)
+{
+	sample->ip = sample->as_root = 0;
+	sample->guest_pid = sample->guest_tid = 0;
+	sample->flags = (sample->flags & ~(VP_HAS_AS_ROOT | VP_BY_MEMORY)) | VP_HIDDEN;
+}
+
+static void take(void *context, union vp_any_record *record)
+{
+	struct instrument *own = context;
+	struct vp_session *session = own->base.session;
+	/* The VM is at the same place in both kinds. */
+	struct vp_vm *vm = vp_session_vm(session, record->guest_sample.vm);
+	bool hidden = vm && !vp_session_is_chosen(session, vm);
+
+	if (record->header.id == VP_ID_guest_task) {
+		if (hidden)
+			return;
+		if (session->guest_watch && record->guest_task.flags & VP_IN_USER)
+			vp_guest_watch_see(session->guest_watch, &record->guest_task);
+	} else {
+		own->samples++;
+		if (vm)
+			vp_session_vcpu(session, vm, record->guest_sample.vcpu,
+					record->guest_sample.tid);
+		if (hidden)
+			hide(&record->guest_sample);
+	}
+	vp_trace_append(session->trace, stream, record);
+}
+
+static struct vp_error *samples_drain(struct vp_instrument *base)
+{
+	struct instrument *own = own_of(base);
+
+	own->ops->drain(own->sampler, take, own);
+	return NULL;
+}
+
+static struct vp_error *samples_stop(struct vp_instrument *base)
+{
+	return own_of(base)->ops->end(own_of(base)->sampler);
+}
+
+/* Which sampler gave which share. */
+static void put_shares(const struct instrument *own, const struct vp_guest_sampler_totals *totals,
+		       struct vp_buffer *out)
+{
+	const bool counters = own->options.interrupts == VP_INTERRUPTS_COUNTERS;
+
+	vp_buffer_printf(out, "%" PRIu64 " %s", totals->samples, own->ops->how);
+	if (own->options.interrupts && own->samples)
+		vp_buffer_printf(
+		    out,
+		    " (%.1f %% of the CPU time) and %" PRIu64
+		    " at %s (%.1f %%; whose %.1f %% are, only the address tells)",
+		    100 * (double)(own->samples - totals->exit_periods) / (double)own->samples,
+		    totals->exits,
+		    counters ? "interrupts of a hardware counter" : "exits for interrupts",
+		    100 * (double)totals->exit_periods / (double)own->samples,
+		    100 * (double)totals->unknown_periods / (double)own->samples);
+	if (counters)
+		vp_buffer_printf(out,
+				 ", the counter's interrupts on %u pCPUs, of which %" PRIu64
+				 " hit this host's own vCPUs and %" PRIu64 " the hypervisor",
+				 totals->pcpus, totals->own, totals->hypervisor);
+}
+
+/* What they cost is said with the recording. */
+static struct vp_error *samples_finish(struct vp_instrument *base, uint64_t end)
+{
+	struct instrument *own = own_of(base);
+	VP_TRY(samples_drain(base)); /* what the account told last */
+	struct vp_recording *about = &base->session->about;
+	struct vp_guest_sampler_totals totals = own->ops->totals(own->sampler);
+	uint64_t mean = totals.samples ? totals.pause / totals.samples : 0;
+	double seconds = (double)(end - about->start) / 1e9;
+
+	if (totals.problem)
+		VP_NOTICE(base->session, "samples of PV guests have no processes: %s",
+			  totals.problem);
+	struct vp_buffer shares = {0};
+	put_shares(own, &totals, &shares);
+	free(about->guest_sampling);
+	about->guest_sampling = vp_format(
+	    "%s, one each %.3f ms of a vCPU's CPU time, %.1f a second; a vCPU stood still "
+	    "for %.1f us each (at most %.1f us), %.3f %% of the time of one; CPU time without "
+	    "samples: "
+	    "%.1f ms",
+	    vp_buffer_text(&shares), (double)own->options.period_ns / 1e6,
+	    seconds > 0 ? (double)totals.samples / seconds : 0, (double)mean / 1e3,
+	    (double)totals.most_ns / 1e3, seconds > 0 ? (double)totals.pause / seconds / 1e7 : 0,
+	    (double)totals.unsampled_ns / 1e6);
+	vp_buffer_deinit(&shares);
+	return NULL;
+}
+
+static uint64_t samples_lost(const struct vp_instrument *base, struct vp_stream_id id)
+{
+	const struct instrument *own = own_of(base);
+
+	return own->sampler ? own->ops->totals(own->sampler).lost : 0;
+}
+
+static void samples_put_total(const struct vp_instrument *base, struct vp_buffer *out)
+{
+	vp_buffer_printf(out, "%" PRIu64 " samples of guests, ", own_of(base)->samples);
+}
+
+static void samples_free(struct vp_instrument *base)
+{
+	struct instrument *own = own_of(base);
+
+	if (own->sampler)
+		own->ops->free(own->sampler);
+	free(own);
+}
+
+struct vp_instrument *
+vp_instrument_guest_samples(const struct vp_instrument_guest_samples_options *options)
+{
+	static const struct vp_instrument_ops ops = {
+	    .name = "guest-samples",
+	    .classes = VP_STREAMS(VP_STREAM_GUESTS),
+	    .needs_names = true,
+	    .open = samples_open,
+	    .describe = samples_describe,
+	    .watch_guests = samples_watch_guests,
+	    .start = samples_start,
+	    .drain = samples_drain,
+	    .stop = samples_stop,
+	    .finish = samples_finish,
+	    .lost = samples_lost,
+	    .put_total = samples_put_total,
+	    .free = samples_free,
+	};
+	struct instrument *own = vp_alloc(sizeof(*own));
+
+	own->base.ops = &ops;
+	own->options = *options;
+	return &own->base;
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: guests and their events, and what their clocks are by. */
+#include "session/instrument_guest_trace.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sys/epoll.h>
+
+#include "base/clock.h"
+#include "collect/guests/guest_state.h"
+#include "host/host.h"
+#include "host/vm_scan.h"
+#include "session/guest_events.h"
+#include "session/instrument.h"
+
+enum {
+	SETTLE_MS = 5000, /* for agents to begin before the recording does */
+	END_MS = 10000,   /* for what they have left */
+	SLICE_MS = 20,
+	HASTE_MS = 300, /* for a snapshot: meanwhile the host's rings fill */
+};
+
+struct instrument {
+	struct vp_instrument base;
+	struct vp_instrument_guest_trace_options options;
+	struct vp_guest_clock clock;
+	VP_VEC(struct vp_guest_events *) guests;
+	struct vp_guest_lister *lister; /* of vCPUs' counters: where KVM has them in its memory */
+	int epoll;
+	uint64_t began;     /* 0: not yet */
+	uint64_t forgotten; /* events of VMs of which nothing is kept any more */
+	bool said_counters;
+};
+
+static struct instrument *guest_trace_of(const struct vp_instrument *base)
+{
+	return (struct instrument *)base;
+}
+
+static struct vp_error *guest_trace_open(struct vp_instrument *base)
+{
+	struct instrument *own = guest_trace_of(base);
+
+	own->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (own->epoll < 0)
+		return vp_error_errno(errno, "cannot wait for guests' events");
+	vp_guest_clock_read(&own->clock);
+	if (!own->clock.has_counter)
+		return vp_error_new("guests' events need a time-stamp counter that this machine "
+				    "does not have");
+	return vp_host_vendor() == VP_VENDOR_ARM ? vp_guest_lister_new(&own->lister) : NULL;
+}
+
+static bool is_asked(const struct instrument *own, const struct vp_vm *vm)
+{
+	vp_vec_each (&own->guests, guest)
+		if (vp_guest_events_vm(*guest) == vp_vm_id(vm))
+			return true;
+	return false;
+}
+
+/* How KVM says that the counters of the VM's vCPUs differ from the host's. */
+static void read_counters(struct instrument *own, struct vp_vm *vm)
+{
+	vp_vm_read_tsc(vm);
+	if (!own->lister)
+		return;
+	VP_AUTO_ERROR struct vp_error *error = vp_guest_lister_read_counters(own->lister, vm);
+	if (error && !vp_vm_has_exited(vm) && !own->said_counters) {
+		own->said_counters = true;
+		VP_NOTICE(own->base.session,
+			  "VM '%s': how its counters differ from the host's is not known, so times "
+			  "of its own events may be off: %s",
+			  vm->name, vp_error_message(error));
+	}
+}
+
+static void wait_for(struct instrument *own, const struct vp_guest_events *guest)
+{
+	struct epoll_event wanted = {.events = EPOLLIN};
+
+	if (vp_guest_events_fd(guest) >= 0)
+		epoll_ctl(own->epoll, EPOLL_CTL_ADD, vp_guest_events_fd(guest), &wanted);
+}
+
+static void ask(struct instrument *own, struct vp_vm *vm)
+{
+	struct vp_session *session = own->base.session;
+	VP_AUTO_FREE char *part = vp_vm_part(&session->vms, vm);
+	const struct vp_guest_events_options options = {
+	    .directory = session->place.now,
+	    .port = own->options.port,
+	    .sets = own->options.sets,
+	    .most_bytes = session->options.agent_bytes,
+	    .compression = session->options.compression,
+	    .flight_bytes = session->options.flight ? session->options.flight->bytes : 0,
+	    .notices = &session->notices,
+	    .clock = &own->clock,
+	};
+
+	read_counters(own, vm);
+	struct vp_guest_events *guest = vp_guest_events_new(&options, vm, part);
+
+	vp_vec_push(&own->guests, guest);
+	wait_for(own, guest);
+	if (own->began)
+		vp_guest_events_begin(guest, own->began);
+}
+
+static void ask_all(struct instrument *own)
+{
+	struct vp_session *session = own->base.session;
+
+	vp_vec_each (&session->vms, vm)
+		if (!vm->end && vp_session_is_chosen(session, vm) && !is_asked(own, vm))
+			ask(own, vm);
+}
+
+/* What the guests say now; the times of what was said before `until` are known. */
+static void hear_all(struct instrument *own, int timeout_ms)
+{
+	vp_vec_each (&own->guests, guest)
+		vp_guest_events_hear(*guest, timeout_ms);
+}
+
+/* In turns: one that says more than anybody asked for does not keep the others from being heard. */
+static void hear_while(struct instrument *own, bool (*wanted)(const struct vp_guest_events *guest),
+		       uint64_t deadline)
+{
+	bool more = true;
+
+	while (more && vp_clock_monotonic() < deadline) {
+		more = false;
+		vp_vec_each (&own->guests, guest)
+			if (wanted(*guest)) {
+				vp_guest_events_hear(*guest, SLICE_MS);
+				more |= wanted(*guest);
+			}
+	}
+}
+
+static struct vp_error *guest_trace_prepare(struct vp_instrument *base)
+{
+	struct instrument *own = guest_trace_of(base);
+	uint64_t deadline = vp_clock_monotonic() + SETTLE_MS * 1000000ULL;
+
+	ask_all(own);
+	vp_vec_each (&own->guests, guest)
+		while (vp_guest_events_is_asking(*guest) && vp_clock_monotonic() < deadline)
+			vp_guest_events_hear(*guest, SLICE_MS);
+	return NULL;
+}
+
+static struct vp_error *guest_trace_start(struct vp_instrument *base, uint64_t now)
+{
+	struct instrument *own = guest_trace_of(base);
+
+	hear_all(own, 0); /* what was before */
+	own->began = now;
+	vp_vec_each (&own->guests, guest)
+		vp_guest_events_begin(*guest, now);
+	return NULL;
+}
+
+static int guest_trace_fd(const struct vp_instrument *base)
+{
+	return guest_trace_of(base)->epoll;
+}
+
+static struct vp_error *guest_trace_drain(struct vp_instrument *base)
+{
+	hear_all(guest_trace_of(base), 0);
+	return NULL;
+}
+
+/* What KVM says of the vCPUs' counters: of new ones, and of those that were set anew because the VM
+ * was suspended or came from elsewhere. */
+static void know_vcpus(struct instrument *own)
+{
+	vp_vec_each (&own->guests, guest) {
+		struct vp_vm *vm = vp_vms_find(&own->base.session->vms, vp_guest_events_vm(*guest));
+		if (vm && !vm->end) {
+			read_counters(own, vm);
+			vp_guest_events_know(*guest, vm);
+		}
+	}
+}
+
+/* A guest that has rebooted has a new agent. */
+static void ask_again(struct instrument *own, uint64_t now)
+{
+	vp_vec_each (&own->guests, guest) {
+		const struct vp_vm *vm =
+		    vp_vms_find(&own->base.session->vms, vp_guest_events_vm(*guest));
+		if (vm && vm->end)
+			vp_guest_events_give_up(*guest);
+		else if (vm && vp_guest_events_again(*guest, vm, now))
+			wait_for(own, *guest);
+	}
+}
+
+static void guest_trace_second(struct vp_instrument *base, uint64_t now)
+{
+	struct instrument *own = guest_trace_of(base);
+
+	vp_guest_clock_read(&own->clock);
+	ask_all(own);
+	know_vcpus(own);
+	ask_again(own, now);
+	vp_vec_each (&own->guests, guest) {
+		vp_guest_events_flush(*guest);
+		if (base->session->flight)
+			vp_guest_events_forget(*guest, vp_trace_writer_reach(base->session->trace));
+	}
+}
+
+static void guest_trace_hasten(struct vp_instrument *base)
+{
+	struct instrument *own = guest_trace_of(base);
+	uint64_t deadline = vp_clock_monotonic() + HASTE_MS * 1000000ULL;
+
+	vp_vec_each (&own->guests, guest)
+		vp_guest_events_hasten(*guest);
+	hear_while(own, vp_guest_events_is_hastened, deadline);
+}
+
+static struct vp_error *guest_trace_put_streams(struct vp_instrument *base, const char *directory,
+						uint64_t from)
+{
+	const vp_vms *vms = &base->session->vms;
+	struct vp_error *error = NULL;
+
+	vp_vec_each (&guest_trace_of(base)->guests, guest) {
+		const struct vp_vm *vm = vp_vms_find(vms, vp_guest_events_vm(*guest));
+		/* As that snapshot's list of VMs has it. */
+		VP_AUTO_FREE char *part = vm ? vp_vm_part(vms, vm) : NULL;
+		VP_AUTO_FREE char *path = vp_format("%s/%s", directory, part ? part : "");
+		if (part)
+			error = vp_session_first_of(error,
+						    vp_guest_events_snapshot(*guest, path, from));
+	}
+	return error;
+}
+
+static struct vp_error *guest_trace_stop(struct vp_instrument *base)
+{
+	uint64_t now = vp_clock_monotonic();
+
+	vp_vec_each (&guest_trace_of(base)->guests, guest)
+		vp_guest_events_stop(*guest, now);
+	return NULL;
+}
+
+static struct vp_error *guest_trace_finish(struct vp_instrument *base, uint64_t end)
+{
+	struct instrument *own = guest_trace_of(base);
+	uint64_t deadline = vp_clock_monotonic() + END_MS * 1000000ULL;
+
+	hear_while(own, vp_guest_events_is_open, deadline);
+	know_vcpus(own);
+	vp_vec_each (&own->guests, guest) {
+		const struct vp_vm *vm =
+		    vp_vms_find(&base->session->vms, vp_guest_events_vm(*guest));
+		if (vm && vp_guest_events_is_open(*guest))
+			VP_NOTICE(base->session,
+				  "VM '%s': its agent did not end within %d s: its last events are "
+				  "missing",
+				  vm->name, END_MS / 1000);
+		vp_guest_events_flush(*guest);
+	}
+	return NULL;
+}
+
+static void guest_trace_conclude(struct vp_instrument *base)
+{
+	struct instrument *own = guest_trace_of(base);
+
+	vp_vec_each (&own->guests, guest) {
+		struct vp_vm *vm = vp_vms_find(&base->session->vms, vp_guest_events_vm(*guest));
+		VP_AUTO_FREE char *outcome = vp_guest_events_outcome(*guest);
+		uint64_t lost = vp_guest_events_lost(*guest);
+		if (!vm)
+			continue;
+		vm->guest_events = vp_guest_events_count(*guest);
+		vm->guest_events_lost = lost;
+		vp_session_note_agent(base->session, vm, outcome);
+		if (vp_guest_events_count(*guest))
+			VP_NOTICE(base->session, "VM '%s': its agent: %s", vm->name, outcome);
+		if (lost)
+			VP_NOTICE(base->session,
+				  "VM '%s': %" PRIu64 " events of its guest were lost: they came "
+				  "faster than they were taken",
+				  vm->name, lost);
+	}
+	if (own->clock.future || own->clock.past)
+		VP_NOTICE(base->session,
+			  "%" PRIu64 " events of guests had times that had not come yet, or were "
+			  "long over",
+			  own->clock.future + own->clock.past);
+}
+
+/* Its events are in traces of their own. */
+static uint64_t guest_trace_lost(const struct vp_instrument *base, struct vp_stream_id id)
+{
+	return 0;
+}
+
+static void guest_trace_put_total(const struct vp_instrument *base, struct vp_buffer *out)
+{
+	uint64_t count = guest_trace_of(base)->forgotten;
+
+	vp_vec_each (&guest_trace_of(base)->guests, guest)
+		count += vp_guest_events_count(*guest);
+	vp_buffer_printf(out, "%" PRIu64 " events of guests, ", count);
+}
+
+static void guest_trace_forget_vm(struct vp_instrument *base, uint32_t id)
+{
+	struct instrument *own = guest_trace_of(base);
+	size_t kept = 0;
+
+	vp_vec_each (&own->guests, guest) {
+		if (vp_guest_events_vm(*guest) != id) {
+			own->guests.at[kept++] = *guest;
+			continue;
+		}
+		own->forgotten += vp_guest_events_count(*guest);
+		vp_guest_events_free(*guest);
+	}
+	own->guests.count = kept;
+}
+
+static void guest_trace_free(struct vp_instrument *base)
+{
+	struct instrument *own = guest_trace_of(base);
+
+	vp_vec_each (&own->guests, guest)
+		vp_guest_events_free(*guest);
+	vp_vec_deinit(&own->guests);
+	vp_guest_clock_deinit(&own->clock);
+	vp_guest_lister_free(own->lister);
+	if (own->epoll >= 0)
+		close(own->epoll);
+	free(base);
+}
+
+struct vp_instrument *
+vp_instrument_guest_trace(const struct vp_instrument_guest_trace_options *options)
+{
+	static const struct vp_instrument_ops ops = {
+	    .name = "guest-trace",
+	    .open = guest_trace_open,
+	    .prepare = guest_trace_prepare,
+	    .start = guest_trace_start,
+	    .fd = guest_trace_fd,
+	    .drain = guest_trace_drain,
+	    .second = guest_trace_second,
+	    .stop = guest_trace_stop,
+	    .finish = guest_trace_finish,
+	    .hasten = guest_trace_hasten,
+	    .put_streams = guest_trace_put_streams,
+	    .conclude = guest_trace_conclude,
+	    .lost = guest_trace_lost,
+	    .put_total = guest_trace_put_total,
+	    .forget_vm = guest_trace_forget_vm,
+	    .free = guest_trace_free,
+	};
+	struct instrument *own = vp_alloc(sizeof(*own));
+
+	*own = (struct instrument){.options = *options, .epoll = -1};
+	own->base.ops = &ops;
+	return &own->base;
+}

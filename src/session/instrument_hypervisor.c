@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "session/instrument_hypervisor.h"
+
+#include <inttypes.h>
+
+#include "session/instrument.h"
+
+struct instrument {
+	struct vp_instrument base;
+	const struct vp_hypervisor_events_ops *ops;
+	struct vp_hypervisor_events *events;
+	uint64_t n_events;
+};
+
+static const struct vp_stream_id stream = {VP_STREAM_HYPERVISOR, VP_NO_PCPU};
+
+static struct instrument *own_of(const struct vp_instrument *base)
+{
+	return (struct instrument *)base;
+}
+
+static struct vp_error *events_open(struct vp_instrument *base)
+{
+	return NULL;
+}
+
+static struct vp_error *events_prepare(struct vp_instrument *base)
+{
+	return own_of(base)->ops->define(own_of(base)->events, &base->session->event_classes);
+}
+
+static struct vp_error *events_drain(struct vp_instrument *base)
+{
+	struct instrument *own = own_of(base);
+	struct vp_buffer *records = own->ops->take(own->events);
+
+	own->n_events +=
+	    vp_trace_append_records(base->session->trace, stream, records->bytes, records->size);
+	return NULL;
+}
+
+static uint64_t events_lost(const struct vp_instrument *base, struct vp_stream_id id)
+{
+	return own_of(base)->ops->lost(own_of(base)->events);
+}
+
+static void events_conclude(struct vp_instrument *base)
+{
+	uint64_t lost = events_lost(base, stream);
+
+	if (lost)
+		VP_NOTICE(base->session,
+			  "%" PRIu64 " events of the hypervisor's found no room in its buffers",
+			  lost);
+}
+
+static void events_put_total(const struct vp_instrument *base, struct vp_buffer *out)
+{
+	vp_buffer_printf(out, "%" PRIu64 " events of the hypervisor, ", own_of(base)->n_events);
+}
+
+static void events_free(struct vp_instrument *base)
+{
+	own_of(base)->ops->free(own_of(base)->events);
+	free(base);
+}
+
+struct vp_instrument *vp_instrument_hypervisor(struct vp_hypervisor_events *events)
+{
+	static const struct vp_instrument_ops ops = {
+	    .name = "hypervisor",
+	    .classes = VP_STREAMS(VP_STREAM_HYPERVISOR),
+	    .open = events_open,
+	    .prepare = events_prepare,
+	    .drain = events_drain,
+	    .conclude = events_conclude,
+	    .lost = events_lost,
+	    .put_total = events_put_total,
+	    .free = events_free,
+	};
+	struct instrument *own = vp_alloc(sizeof(*own));
+
+	own->base.ops = &ops;
+	own->ops = vp_hypervisor_here()->events();
+	own->events = events;
+	return &own->base;
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "session/instrument_intervals.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "collect/programs/intervals_source.h"
+#include "session/guest_agents.h"
+#include "session/instrument.h"
+
+enum {
+	BOOT_MS = 30000,   /* how long a new guest may have no kernel */
+	CHECK_S = 10,      /* a guest that boots anew has other counters */
+	AGENTS_MS = 10000, /* how long the agents' answers may take */
+};
+
+struct instrument {
+	struct vp_instrument base;
+	struct vp_instrument_intervals_options options;
+	struct vp_intervals *intervals;
+	bool in_memory;                 /* guests' memory is read for them */
+	struct vp_guest_agents *agents; /* NULL: agents are not asked */
+	uint64_t n_intervals;
+	bool stopped;
+	VP_VEC(struct vp_task) newcomers; /* vCPUs that are to be watched */
+};
+
+static struct instrument *intervals_of(const struct vp_instrument *base)
+{
+	return (struct instrument *)base;
+}
+
+static void note(const struct instrument *own, struct vp_error *error)
+{
+	if (error)
+		VP_NOTICE(own->base.session, "%s", vp_error_message(error));
+	vp_error_free(error);
+}
+
+/* What the programs know of a vCPU is better than what its thread's name says. */
+static void note_interval_vcpu(struct vp_session *session, const struct vp_interval *interval)
+{
+	struct vp_vm *vm = vp_session_vm(session, interval->owner);
+
+	if (vm && interval->vcpu != VP_VCPU_UNKNOWN)
+		vp_session_vcpu(session, vm, interval->vcpu, interval->tid);
+}
+
+/* A record of a program's: an interval with all its values, or the name of a new vCPU's thread. */
+static void take_records(void *context, uint32_t pcpu, char *records, size_t size)
+{
+	struct instrument *own = context;
+	struct vp_session *session = own->base.session;
+	const struct vp_record_header *first = (const void *)records;
+	struct vp_run run = {
+	    .bytes = records, .size = size, .n = 1, .first = first->time, .last = first->time};
+
+	if (first->id == VP_ID_interval) {
+		struct vp_interval *interval = (void *)records;
+		run.n += interval->values;
+		own->n_intervals++;
+		if (own->options.recipe->per == VP_PER_VCPU) {
+			interval->owner = vp_session_vm_id(session, interval->owner, interval->tid);
+			note_interval_vcpu(session, interval);
+		}
+	} else {
+		const struct vp_task *task = (const void *)records;
+		vp_session_vm(session, task->pid);
+		vp_vec_push(&own->newcomers, *task);
+	}
+	vp_trace_append_run(session->trace, (struct vp_stream_id){VP_STREAM_INTERVALS, pcpu}, &run);
+}
+
+/* Their intervals are closed by events of their own, if events close them. */
+static void watch_newcomers(struct instrument *own)
+{
+	vp_vec_each (&own->newcomers, task)
+		if (!vp_intervals_is_watched(own->intervals, task->tid))
+			note(own, vp_intervals_watch(own->intervals, task->pid, task->tid,
+						     VP_VCPU_UNKNOWN));
+	own->newcomers.count = 0;
+}
+
+static struct vp_error *watch_vm(struct instrument *own, const struct vp_vm *vm)
+{
+	if (!vp_session_is_chosen(own->base.session, vm))
+		return NULL;
+	vp_vec_each (&vm->vcpus, vcpu)
+		if (vcpu->tid && !vp_intervals_is_watched(own->intervals, vcpu->tid))
+			VP_TRY(
+			    vp_intervals_watch(own->intervals, vm->pid, vcpu->tid, vcpu->number));
+	return NULL;
+}
+
+static struct vp_error *watch_all(struct instrument *own)
+{
+	const struct vp_instrument_intervals_options *options = &own->options;
+
+	if (options->recipe->per == VP_PER_TASK)
+		return vp_intervals_watch(own->intervals, options->task, options->task,
+					  VP_VCPU_UNKNOWN);
+	if (options->recipe->per == VP_PER_VCPU)
+		vp_vec_each (&own->base.session->vms, vm)
+			VP_TRY(watch_vm(own, vm));
+	return NULL;
+}
+
+static struct vp_error *intervals_open(struct vp_instrument *base)
+{
+	struct instrument *own = intervals_of(base);
+	struct vp_intervals_options how = {
+	    .recipe = own->options.recipe,
+	    .ring_bytes = own->options.ring_bytes,
+	    .exit_programs = base->session->exit_programs,
+	    .kernel = base->session->kernel_btf,
+	    .only_watched = base->session->options.n_vm_names > 0,
+	    .take = take_records,
+	    .context = own,
+	};
+
+	VP_TRY(vp_intervals_open(&how, &own->intervals));
+	char *missing = vp_intervals_missing(own->intervals);
+	if (missing)
+		vp_vec_push(&base->session->notices, missing);
+	return watch_all(own);
+}
+
+/* Where samples are taken, these lines are about them; the recipe says all of the intervals. */
+static void intervals_describe(const struct vp_instrument *base, struct vp_recording *about)
+{
+	const struct vp_recipe *recipe = intervals_of(base)->options.recipe;
+
+	if (vp_recording_has_instrument(about, "profile"))
+		return;
+	free(about->trigger);
+	about->trigger = vp_strdup(recipe->unit_name);
+	about->period_ns = recipe->unit == VP_UNIT_TIME ? recipe->width : 1;
+}
+
+static struct vp_error *intervals_identify(void *context, uint32_t number,
+					   const struct vp_guest_state *state,
+					   const struct vp_guest_finding *finding)
+{
+	return vp_intervals_identify(context, state, finding);
+}
+
+static void intervals_forget(void *context, uint32_t pid)
+{
+	vp_intervals_forget(context, pid);
+}
+
+static char *say_counters(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+{
+	return vp_format("%zu counters of %zu vCPUs", finding->counts.count, finding->cpus.count);
+}
+
+static void intervals_watch_guests(struct vp_instrument *base)
+{
+	struct instrument *own = intervals_of(base);
+	const struct vp_guest_user user = {.context = own->intervals,
+					   .name = "intervals",
+					   .check_s = CHECK_S,
+					   .identify = intervals_identify,
+					   .forget = intervals_forget,
+					   .outcome = say_counters};
+
+	own->in_memory = own->options.read_guest_memory &&
+			 vp_intervals_guest_events(own->intervals) & VP_GUEST_IN_MEMORY;
+	if (own->in_memory)
+		vp_session_watch_guests(base->session, &user);
+}
+
+/* Whether it is time to ask the VM's agent: what is not known by now, memory does not tell. A guest
+ * that just boots gets time to have a kernel. */
+static bool is_agents_turn(const struct instrument *own, const struct vp_vm *vm)
+{
+	const struct vp_session *session = own->base.session;
+	uint64_t waited = vp_clock_monotonic() - vm->start;
+
+	return vp_session_is_chosen(session, vm) && !vm->end &&
+	       !vp_guest_agents_asked(own->agents, vm) &&
+	       (!own->in_memory || vm->at_start ||
+		vp_guest_watch_has_found(session->guest_watch, vm) ||
+		waited > BOOT_MS * 1000000ULL);
+}
+
+static void ask_agents(struct instrument *own)
+{
+	vp_vec_each (&own->base.session->vms, vm)
+		if (is_agents_turn(own, vm))
+			vp_guest_agents_ask(own->agents, vm);
+		else
+			vp_guest_agents_again(own->agents, vm);
+}
+
+/* What guests' memory does not tell. */
+static void watch_agents(struct instrument *own)
+{
+	struct vp_session *session = own->base.session;
+
+	if (!own->options.ask_agents || !vp_intervals_guest_events(own->intervals))
+		return;
+	own->agents =
+	    vp_guest_agents_new(own->intervals, own->options.agent_port, &session->notices);
+	if (session->vms.count)
+		vp_session_say(session, false, "waiting for the guest agents");
+	ask_agents(own);
+	vp_guest_agents_settle(own->agents, AGENTS_MS);
+}
+
+static struct vp_error *intervals_put_files(struct vp_instrument *base, const char *directory)
+{
+	VP_AUTO_FREE char *path = vp_recording_recipe_path(directory);
+	struct vp_buffer text = {0};
+
+	vp_recipe_write(intervals_of(base)->options.recipe, &text);
+	struct vp_error *error = vp_file_publish(path, text.bytes, text.size);
+	vp_buffer_deinit(&text);
+	return error;
+}
+
+static struct vp_error *intervals_prepare(struct vp_instrument *base)
+{
+	struct vp_error *error = intervals_put_files(base, base->session->place.now);
+
+	if (!error)
+		watch_agents(intervals_of(base));
+	return error;
+}
+
+static struct vp_error *intervals_start(struct vp_instrument *base, uint64_t now)
+{
+	return vp_intervals_begin(intervals_of(base)->intervals);
+}
+
+static int intervals_fd(const struct vp_instrument *base)
+{
+	return vp_intervals_fd(intervals_of(base)->intervals);
+}
+
+static struct vp_error *intervals_drain(struct vp_instrument *base)
+{
+	struct instrument *own = intervals_of(base);
+
+	VP_TRY(vp_intervals_drain(own->intervals));
+	if (own->stopped)
+		return NULL;
+	watch_newcomers(own);
+	if (own->agents) {
+		ask_agents(own);
+		vp_guest_agents_step(own->agents);
+	}
+	return NULL;
+}
+
+static struct vp_error *intervals_add_pcpu(struct vp_instrument *base, uint32_t pcpu)
+{
+	VP_TRY(vp_intervals_add_pcpu(intervals_of(base)->intervals, pcpu));
+	vp_session_add_pcpu(base->session, pcpu, VP_STREAMS(VP_STREAM_INTERVALS));
+	return NULL;
+}
+
+static struct vp_error *intervals_stop(struct vp_instrument *base)
+{
+	intervals_of(base)->stopped = true;
+	return vp_intervals_end(intervals_of(base)->intervals);
+}
+
+static void note_agents(struct instrument *own)
+{
+	if (!own->agents)
+		return;
+	vp_vec_each (&own->base.session->vms, vm) {
+		VP_AUTO_FREE char *state = vp_guest_agents_state(own->agents, vm);
+		vp_session_note_agent(own->base.session, vm, state);
+	}
+	/* An agent that is asked for its symbol map next has nobody else to serve. */
+	vp_guest_agents_free(own->agents);
+	own->agents = NULL;
+}
+
+static void note_guests(const struct instrument *own)
+{
+	vp_vec_each (&own->base.session->vms, vm)
+		if (own->in_memory && vm->memory[0] && strncmp(vm->memory, "ok", 2) != 0)
+			VP_NOTICE(own->base.session,
+				  "VM '%s': the guest kernel's counters are not available: %s",
+				  vm->name, vm->memory);
+}
+
+static void intervals_conclude(struct vp_instrument *base)
+{
+	struct instrument *own = intervals_of(base);
+	uint64_t homeless = vp_intervals_lost(own->intervals).subjects;
+
+	if (homeless)
+		VP_NOTICE(base->session,
+			  "%" PRIu64 " threads have no intervals: the table was full", homeless);
+	if (own->options.recipe->per == VP_PER_VCPU && !own->n_intervals)
+		VP_NOTICE(base->session,
+			  "no vCPU ran: no intervals (--native counts COMMAND itself)");
+	note_agents(own);
+	note_guests(own);
+}
+
+/* The programs count their losses together: they are said with the first stream. */
+static uint64_t intervals_lost(const struct vp_instrument *base, struct vp_stream_id id)
+{
+	const struct instrument *own = intervals_of(base);
+	bool first = (int)id.pcpu == base->session->pcpus.at[0];
+
+	return first && own->intervals ? vp_intervals_lost(own->intervals).intervals : 0;
+}
+
+static void intervals_put_total(const struct vp_instrument *base, struct vp_buffer *out)
+{
+	vp_buffer_printf(out, "%" PRIu64 " intervals, ", intervals_of(base)->n_intervals);
+}
+
+static void intervals_forget_vm(struct vp_instrument *base, uint32_t id)
+{
+	if (intervals_of(base)->agents)
+		vp_guest_agents_forget(intervals_of(base)->agents, id);
+}
+
+static void intervals_free(struct vp_instrument *base)
+{
+	struct instrument *own = intervals_of(base);
+
+	vp_guest_agents_free(own->agents);
+	vp_intervals_free(own->intervals);
+	vp_vec_deinit(&own->newcomers);
+	free(own);
+}
+
+struct vp_instrument *vp_instrument_intervals(const struct vp_instrument_intervals_options *options)
+{
+	static const struct vp_instrument_ops ops = {
+	    .name = "intervals",
+	    .classes = VP_STREAMS(VP_STREAM_INTERVALS),
+	    .open = intervals_open,
+	    .describe = intervals_describe,
+	    .watch_guests = intervals_watch_guests,
+	    .prepare = intervals_prepare,
+	    .put_files = intervals_put_files,
+	    .start = intervals_start,
+	    .fd = intervals_fd,
+	    .drain = intervals_drain,
+	    .add_pcpu = intervals_add_pcpu,
+	    .stop = intervals_stop,
+	    .conclude = intervals_conclude,
+	    .lost = intervals_lost,
+	    .put_total = intervals_put_total,
+	    .forget_vm = intervals_forget_vm,
+	    .free = intervals_free,
+	};
+	struct instrument *own = vp_alloc(sizeof(*own));
+
+	own->base.ops = &ops;
+	own->options = *options;
+	return &own->base;
+}

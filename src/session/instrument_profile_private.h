@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of the profile share. */
+#ifndef VP_SESSION_INSTRUMENT_PROFILE_PRIVATE_H
+#define VP_SESSION_INSTRUMENT_PROFILE_PRIVATE_H
+
+#include "collect/programs/sampler.h"
+#include "session/instrument.h"
+#include "session/instrument_profile.h"
+
+/* Of a pCPU: what its records said last. */
+struct vp_profile_stream {
+	uint32_t tid; /* the thread whose name was given */
+	char comm[VP_COMM_SIZE];
+	uint64_t late_from;               /* a sample after this time is more than a period late */
+	uint64_t lost;                    /* records lost before this drain */
+	uint64_t events;                  /* weight of the next sample; 0: the trigger's */
+	bool may_fill;                    /* a gap in this drain is no loss: nothing was lost */
+	uint32_t vcpu_vm, vcpu_tid, vcpu; /* noted last: VM number, thread and its vCPU number */
+};
+
+struct vp_profile_instrument {
+	struct vp_instrument base;
+	struct vp_instrument_profile_options options;
+	struct vp_trigger trigger;
+	struct vp_sampler *sampler;
+	struct vp_map vcpu_tids; /* (VMM's pid, vCPU) -> tid, as the session knows it */
+	VP_VEC(struct vp_profile_stream) streams; /* by pCPU */
+	uint64_t samples, late;
+	/* With VP_WEIGH_EVENTS: those that the samples stand for, and a sample at most. */
+	uint64_t events, most_events;
+};
+
+/* What is known of that pCPU's records. */
+struct vp_profile_stream *vp_profile_stream(struct vp_profile_instrument *profile, uint32_t pcpu);
+/* Takes a vp_records_taker's records to the trace; `context` is the profile. */
+void vp_profile_take(void *context, uint32_t pcpu, char *records, size_t size);
+
+#endif

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "session/instrument_trace.h"
+
+#include <inttypes.h>
+
+#include "collect/programs/tracer.h"
+#include "session/instrument.h"
+
+struct instrument {
+	struct vp_instrument base;
+	struct vp_instrument_trace_options options;
+	struct vp_tracer *tracer;
+	uint64_t n_events;
+	VP_VEC(bool) has_stream; /* by pCPU */
+};
+
+static struct instrument *trace_of(const struct vp_instrument *base)
+{
+	return (struct instrument *)base;
+}
+
+/* Code of VMs that were not asked for is not looked at. */
+static void hide_place(struct vp_session *session, struct vp_trace_kvm_exit *exit)
+{
+	const struct vp_vm *vm =
+	    session->options.n_vm_names ? vp_session_vm(session, exit->vm) : NULL;
+
+	if (session->options.n_vm_names && (!vm || !vp_session_is_chosen(session, vm)))
+		exit->guest_rip = exit->detail = exit->detail_kind = 0;
+}
+
+static void see_vcpu(struct vp_session *session, const struct vp_trace_kvm_entry *entry)
+{
+	struct vp_vm *vm = vp_session_vm(session, entry->vm);
+
+	if (vm && entry->vcpu != VP_VCPU_UNKNOWN)
+		vp_session_vcpu(session, vm, entry->vcpu, entry->tid);
+}
+
+/* Whose the event before was: most are of the same vCPU. While a batch is taken, a VM only ends
+ * when a vCPU has got another thread. */
+struct last_vcpu {
+	bool known;
+	uint32_t pid, tid, id;
+	uint16_t vcpu; /* as was seen last */
+};
+
+static uint32_t id_of_vm(struct vp_session *session, struct last_vcpu *last, uint32_t pid,
+			 uint32_t tid)
+{
+	if (!last->known || last->pid != pid || last->tid != tid)
+		*last = (struct last_vcpu){.known = true,
+					   .pid = pid,
+					   .tid = tid,
+					   .id = vp_session_vm_id(session, pid, tid),
+					   .vcpu = VP_VCPU_UNKNOWN};
+	return last->id;
+}
+
+/* The programs know a VM by its process; it may be one that was not known. */
+static void number_vm(struct vp_session *session, struct last_vcpu *last, char *record)
+{
+	union {
+		struct vp_record_header header;
+		struct vp_trace_kvm_entry entry;
+		struct vp_trace_kvm_exit exit;
+		struct vp_trace_kvm_inj_virq injection;
+		struct vp_trace_guest_switch change;
+		struct vp_guest_task name;
+	} *event = (void *)record;
+
+	switch (event->header.id) {
+	case VP_TRACE_ID_kvm_entry:
+		event->entry.vm = id_of_vm(session, last, event->entry.vm, event->entry.tid);
+		if (event->entry.vcpu != last->vcpu) {
+			see_vcpu(session, &event->entry);
+			last->id = vp_session_vm_id(session, last->pid, last->tid);
+		}
+		last->vcpu = event->entry.vcpu;
+		break;
+	case VP_TRACE_ID_kvm_exit:
+		event->exit.vm = id_of_vm(session, last, event->exit.vm, event->exit.tid);
+		hide_place(session, &event->exit);
+		break;
+	case VP_TRACE_ID_kvm_inj_virq:
+		event->injection.vm =
+		    id_of_vm(session, last, event->injection.vm, event->injection.tid);
+		break;
+	case VP_TRACE_ID_guest_switch:
+		event->change.vm = id_of_vm(session, last, event->change.vm, event->change.tid);
+		break;
+	case VP_ID_guest_task:
+		event->name.vm = vp_session_vm_id(session, event->name.vm, 0);
+		break;
+	}
+}
+
+static bool *has_stream_of(struct instrument *own, uint32_t pcpu)
+{
+	while (own->has_stream.count <= pcpu)
+		vp_vec_push(&own->has_stream, false);
+	return &own->has_stream.at[pcpu];
+}
+
+/* As many of the records as a packet holds; their times go on from where the run before ended. */
+static struct vp_run look_through(struct instrument *own, struct last_vcpu *last, char *records,
+				  size_t size)
+{
+	struct vp_run run = {.bytes = records};
+
+	while (run.size < size) {
+		struct vp_record_header *header = (void *)(records + run.size);
+		size_t length = vp_record_length(header);
+		if (run.size + length > VP_RUN_MAX)
+			break;
+		own->n_events += header->id >= VP_ID_DEFINED;
+		number_vm(own->base.session, last, records + run.size);
+		if (header->time < run.last)
+			header->time = run.last;
+		if (!run.n++)
+			run.first = header->time;
+		run.last = header->time;
+		run.size += length;
+	}
+	return run;
+}
+
+void vp_instrument_trace_take(void *instrument, uint32_t pcpu, char *records, size_t size)
+{
+	struct instrument *own = instrument;
+	struct vp_session *session = own->base.session;
+	struct last_vcpu last = {0};
+
+	if (pcpu >= own->has_stream.count || !own->has_stream.at[pcpu]) {
+		*has_stream_of(own, pcpu) = true;
+		vp_session_add_pcpu(session, pcpu, VP_STREAMS(VP_STREAM_TRACE));
+	}
+	while (size) {
+		struct vp_run run = look_through(own, &last, records, size);
+		records += run.size;
+		size -= run.size;
+		vp_trace_append_run(session->trace, (struct vp_stream_id){VP_STREAM_TRACE, pcpu},
+				    &run);
+	}
+}
+
+static struct vp_error *trace_open(struct vp_instrument *base)
+{
+	struct instrument *own = trace_of(base);
+	bool knows_rip =
+	    !(own->options.sets & VP_TRACE_SET_kvm) || vp_session_knows_rip(base->session);
+	const struct vp_tracer_options how = {.sets = own->options.sets,
+					      .ring_bytes = own->options.ring_bytes,
+					      .take = vp_instrument_trace_take,
+					      .context = own,
+					      .exit_event = base->session->exit_event,
+					      .kernel = base->session->kernel_btf};
+
+	VP_TRY(vp_tracer_open(&how, &own->tracer));
+	if (!knows_rip)
+		VP_NOTICE(base->session, "VM exits have no guest_rip: the kernel has no event "
+					 "'kvm:kvm_exit'");
+	if (vp_tracer_missing(own->tracer))
+		VP_NOTICE(base->session, "the trace is limited on this machine: %s",
+			  vp_tracer_missing(own->tracer));
+	return NULL;
+}
+
+/* Its names, and whatever else of the trace, do without. */
+static struct vp_error *trace_identify(void *context, uint32_t number,
+				       const struct vp_guest_state *state,
+				       const struct vp_guest_finding *finding)
+{
+	struct instrument *own = context;
+
+	if (vp_tracer_can_see(finding))
+		return vp_tracer_identify(own->tracer, number, state, finding);
+	const struct vp_vm *vm = vp_vms_latest(&own->base.session->vms, state->pid);
+	VP_NOTICE(own->base.session,
+		  "VM '%s': switches of its threads are not recorded: its kernel does not tell "
+		  "where it counts them",
+		  vm ? vm->name : "?");
+	return NULL;
+}
+
+static void trace_forget(void *context, uint32_t pid)
+{
+	struct instrument *own = context;
+
+	vp_tracer_forget(own->tracer, pid);
+}
+
+static uint64_t count_nowhere(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+{
+	struct instrument *own = context;
+
+	return vp_identity_counts(vp_tracer_identity(own->tracer), pid, finding).nowhere;
+}
+
+static struct vp_error *change_memory(void *context, uint32_t number,
+				      const struct vp_guest_state *state,
+				      const struct vp_guest_finding *finding)
+{
+	struct instrument *own = context;
+
+	return vp_identity_tell_memory(vp_tracer_identity(own->tracer), number, state, finding);
+}
+
+static char *count_switches(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+{
+	struct instrument *own = context;
+	struct vp_identity_counts counts =
+	    vp_identity_counts(vp_tracer_identity(own->tracer), pid, finding);
+
+	return vp_format("%" PRIu64 " changes of thread seen, %" PRIu64 " to unreadable tasks",
+			 counts.good, counts.failed);
+}
+
+static void trace_watch_guests(struct vp_instrument *base)
+{
+	struct instrument *own = trace_of(base);
+	const struct vp_guest_user user = {.context = own,
+					   .name = "the trace",
+					   .check_s = 1,
+					   .identify = trace_identify,
+					   .forget = trace_forget,
+					   .count_nowhere = count_nowhere,
+					   .change_memory = change_memory,
+					   .outcome = count_switches};
+
+	if (own->options.sets & VP_TRACE_SET_guest)
+		vp_session_watch_guests(base->session, &user);
+}
+
+static struct vp_error *trace_prepare(struct vp_instrument *base)
+{
+	vp_vec_each (&base->session->pcpus, pcpu)
+		*has_stream_of(trace_of(base), (uint32_t)*pcpu) = true;
+	return vp_trace_event_classes(&base->session->event_classes);
+}
+
+static struct vp_error *trace_start(struct vp_instrument *base, uint64_t now)
+{
+	vp_tracer_begin(trace_of(base)->tracer);
+	return NULL;
+}
+
+static int trace_fd(const struct vp_instrument *base)
+{
+	return vp_tracer_fd(trace_of(base)->tracer);
+}
+
+static struct vp_error *trace_drain(struct vp_instrument *base)
+{
+	return vp_tracer_drain(trace_of(base)->tracer);
+}
+
+static struct vp_error *trace_stop(struct vp_instrument *base)
+{
+	vp_tracer_end(trace_of(base)->tracer);
+	return NULL;
+}
+
+static void say_lost(struct vp_instrument *base, uint32_t pcpu, const char *why)
+{
+	uint64_t lost = vp_tracer_lost(trace_of(base)->tracer, pcpu);
+
+	if (lost)
+		VP_NOTICE(base->session, "pCPU %u: %" PRIu64 " events were lost: %s", pcpu, lost,
+			  why);
+}
+
+static void trace_conclude(struct vp_instrument *base)
+{
+	const struct instrument *own = trace_of(base);
+	uint64_t untold = vp_tracer_untold(own->tracer);
+
+	vp_vec_each (&base->session->pcpus, pcpu)
+		say_lost(base, (uint32_t)*pcpu, "its buffer was full");
+	vp_vec_each (&base->session->late_pcpus, late)
+		say_lost(base, late->pcpu, "it had no buffer yet, or it was full");
+	if (untold)
+		VP_NOTICE(base->session,
+			  "%" PRIu64 " events were not told by the kernel: the same event came "
+			  "while one was being written",
+			  untold);
+}
+
+static uint64_t trace_lost(const struct vp_instrument *base, struct vp_stream_id id)
+{
+	const struct instrument *own = trace_of(base);
+
+	return own->tracer ? vp_tracer_lost(own->tracer, id.pcpu) : 0;
+}
+
+static void trace_put_total(const struct vp_instrument *base, struct vp_buffer *out)
+{
+	vp_buffer_printf(out, "%" PRIu64 " events, ", trace_of(base)->n_events);
+}
+
+static void trace_free(struct vp_instrument *base)
+{
+	vp_tracer_free(trace_of(base)->tracer);
+	vp_vec_deinit(&trace_of(base)->has_stream);
+	free(base);
+}
+
+struct vp_instrument *vp_instrument_trace(const struct vp_instrument_trace_options *options)
+{
+	static const struct vp_instrument_ops ops = {
+	    .name = "trace",
+	    .classes = VP_STREAMS(VP_STREAM_TRACE),
+	    .needs_names = true,
+	    .open = trace_open,
+	    .watch_guests = trace_watch_guests,
+	    .prepare = trace_prepare,
+	    .start = trace_start,
+	    .fd = trace_fd,
+	    .drain = trace_drain,
+	    .stop = trace_stop,
+	    .conclude = trace_conclude,
+	    .lost = trace_lost,
+	    .put_total = trace_put_total,
+	    .free = trace_free,
+	};
+	struct instrument *own = vp_alloc(sizeof(*own));
+
+	own->base.ops = &ops;
+	own->options = *options;
+	return &own->base;
+}

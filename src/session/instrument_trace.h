@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The instrument that records events, of the host's scheduler, of KVM, of interrupts. */
+#ifndef VP_SESSION_INSTRUMENT_TRACE_H
+#define VP_SESSION_INSTRUMENT_TRACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct vp_instrument_trace_options {
+	unsigned sets;     /* bits of enum vp_trace_set */
+	size_t ring_bytes; /* per pCPU, a power of two */
+};
+
+struct vp_instrument *vp_instrument_trace(const struct vp_instrument_trace_options *options);
+/* A record of the programs on its way into the pCPU's stream: its VM gets its number. */
+void vp_instrument_trace_take(void *instrument, uint32_t pcpu, char *record, size_t size);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The instrument that records any tracepoints of the host's kernel. */
+#ifndef VP_SESSION_INSTRUMENT_TRACEPOINTS_H
+#define VP_SESSION_INSTRUMENT_TRACEPOINTS_H
+
+#include "collect/tracefs/tracepoints.h"
+
+struct vp_instrument_tracepoints_options {
+	const struct vp_tracepoint_wish *wishes;
+	size_t n_wishes;
+	size_t ring_bytes; /* per pCPU, a power of two */
+};
+
+struct vp_instrument *
+vp_instrument_tracepoints(const struct vp_instrument_tracepoints_options *options);
+
+#endif

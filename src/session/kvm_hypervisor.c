@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "collect/programs/hypervisor.h"
+
+#include "host/host.h"
+#include "host/vm_scan.h"
+#include "session/probe.h"
+
+const struct vp_hypervisor *vp_hypervisor_kvm(void)
+{
+	static const struct vp_hypervisor kvm = {
+	    .name = "KVM",
+	    .vendor = vp_host_vendor,
+	    .scan = vp_vm_scan,
+	    .look_at = vp_vm_look_at,
+	    .has_exited = vp_vm_has_exited,
+	    .is_gone = vp_vm_is_gone,
+	    .generation = vp_vm_generation,
+	    .has_processes = true,
+	    .guest_access = vp_guest_access_kvm,
+	    .account = vp_account_source_ops,
+	    .source = vp_source,
+	};
+
+	return &kvm;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "session/probe.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/macros.h"
+#include "collect/programs/exit_event.h"
+#include "collect/programs/trigger.h"
+#include "host/host.h"
+#include "host/host_rules.h"
+#include "host/kernel_btf.h"
+#include "host/vm_scan.h"
+
+static bool probe_root(char *detail, size_t size)
+{
+	return vp_probe_say(geteuid() == 0, detail, size, geteuid() ? "not root" : "root");
+}
+
+static bool probe_btf(char *detail, size_t size)
+{
+	bool found = !access(VP_HOST_BTF, R_OK);
+
+	return vp_probe_say(found, detail, size, found ? VP_HOST_BTF : strerror(errno));
+}
+
+static bool probe_kvm(char *detail, size_t size)
+{
+	enum vp_vendor vendor = vp_host_vendor();
+
+	static const char *const names[] = {
+	    [VP_VENDOR_UNKNOWN] = "no KVM: neither kvm_amd nor kvm_intel is loaded",
+	    [VP_VENDOR_INTEL] = "kvm_intel (VMX)",
+	    [VP_VENDOR_AMD] = "kvm_amd (SVM)",
+	    [VP_VENDOR_ARM] = "in the kernel (Arm)",
+	};
+
+	return vp_probe_say(vendor != VP_VENDOR_UNKNOWN, detail, size, names[vendor]);
+}
+
+static bool probe_kvm_btf(char *detail, size_t size)
+{
+	bool found = vp_kernel_btf_has_member(NULL, "kvm", "kvm_vcpu", NULL);
+
+	return vp_probe_say(found, detail, size,
+			    found ? "struct kvm_vcpu is in BTF" : "struct kvm_vcpu is not in BTF");
+}
+
+static bool probe_rip(char *detail, size_t size)
+{
+	switch (vp_host_vendor()) {
+	case VP_VENDOR_INTEL: {
+		struct vp_exit_event *event = vp_exit_event_open();
+		bool found = event != NULL;
+		vp_exit_event_close(event);
+		return vp_probe_say(found, detail, size,
+				    found ? "KVM reads it for its event kvm:kvm_exit"
+					  : "only the CPU can read it, and there is no event "
+					    "kvm:kvm_exit for which KVM does");
+	}
+	case VP_VENDOR_AMD:
+		return vp_probe_say(true, detail, size, "read from the VMCB");
+	case VP_VENDOR_ARM:
+		return vp_probe_say(true, detail, size, "exits' is in the event kvm:kvm_exit");
+	default:
+		return vp_probe_say(false, detail, size, "no KVM");
+	}
+}
+
+static bool probe_as_root(char *detail, size_t size)
+{
+	if (vp_host_vendor() == VP_VENDOR_INTEL)
+		return vp_probe_say(vp_kernel_btf_has_member(NULL, "kvm", "kvm_vcpu", NULL), detail,
+				    size,
+				    "by the current task in the guest's memory: CR3 itself only "
+				    "the CPU can read");
+	if (vp_host_vendor() == VP_VENDOR_ARM)
+		return vp_probe_say(false, detail, size, "not supported on Arm");
+	if (vp_host_vendor() == VP_VENDOR_UNKNOWN)
+		return vp_probe_say(false, detail, size, "no KVM");
+	if (vp_kernel_btf_has_member(NULL, "kvm_amd", "vcpu_svm", NULL))
+		return vp_probe_say(true, detail, size, "CR3 is read from the VMCB");
+	bool found = vp_kernel_btf_has_member(NULL, "kvm", "kvm_vcpu", NULL);
+	return vp_probe_say(found, detail, size,
+			    found ? "CR3 is read from the VMCB, located through struct kvm_vcpu"
+				  : "neither struct vcpu_svm nor struct kvm_vcpu is in BTF");
+}
+
+static bool probe_lockdown(char *detail, size_t size)
+{
+	const char *mode = vp_host_lockdown("/sys");
+
+	if (!mode)
+		return vp_probe_say(true, detail, size, "not locked down");
+	return vp_probe_say(false, detail, size,
+			    strcmp(mode, "integrity")
+				? "locked down (confidentiality): no program may read the "
+				  "kernel's memory"
+				: "locked down (integrity): no program may write to users' memory");
+}
+
+static bool probe_hardware(char *detail, size_t size)
+{
+	if (vp_host_has_mediated_pmu("/sys"))
+		return vp_probe_say(false, detail, size,
+				    "KVM hands the PMU to guests (enable_mediated_pmu): no VM "
+				    "could start while a counter is sampled");
+	bool found = vp_trigger_has_hardware();
+
+	return vp_probe_say(found, detail, size,
+			    found ? "cycles" : "no hardware counter for sampling");
+}
+
+static bool probe_kallsyms(char *detail, size_t size)
+{
+	unsigned long address = 0;
+	FILE *file = fopen("/proc/kallsyms", "re");
+
+	/* The first symbols may be per-CPU ones, at 0 even where nothing is hidden. */
+	while (file && !address && fscanf(file, "%lx%*[^\n]", &address) == 1)
+		continue;
+	if (file)
+		fclose(file);
+	return vp_probe_say(address != 0, detail, size,
+			    address ? "/proc/kallsyms shows addresses"
+				    : "/proc/kallsyms hides addresses");
+}
+
+static bool probe_debugfs(char *detail, size_t size)
+{
+	bool found = !access("/sys/kernel/debug/kvm", R_OK | X_OK);
+
+	return vp_probe_say(found, detail, size, found ? "/sys/kernel/debug/kvm" : strerror(errno));
+}
+
+static bool probe_vsock(char *detail, size_t size)
+{
+	bool found = !access("/dev/vsock", R_OK) || !access("/dev/vhost-vsock", F_OK);
+
+	return vp_probe_say(found, detail, size, found ? "/dev/vsock" : "no vsock on this host");
+}
+
+static bool probe_tsc(char *detail, size_t size)
+{
+	struct vp_clock_reading clock = vp_clock_read();
+
+	snprintf(detail, size,
+		 clock.tsc ? "read together with CLOCK_MONOTONIC within %u ns" : "none",
+		 clock.error_ns);
+	return clock.tsc != 0;
+}
+
+static bool probe_vms(char *detail, size_t size)
+{
+	vp_vms vms = {0};
+	struct vp_error *error = vp_vm_scan(&vms, true);
+	size_t at = 0;
+
+	vp_error_free(error);
+	detail[0] = 0;
+	vp_vec_each (&vms, vm)
+		if (at < size)
+			at += (size_t)snprintf(detail + at, size - at, "%s%s", at ? ", " : "",
+					       vm->name);
+	bool found = vms.count > 0;
+	if (!found)
+		vp_probe_say(false, detail, size, "no VM is running");
+	vp_vms_deinit(&vms);
+	return found;
+}
+
+const struct vp_source *vp_source_host(void)
+{
+	static const struct vp_probe probes[] = {
+	    {"privilege", "nothing can be recorded", true, probe_root},
+	    {"kernel BTF", "the sampling programs cannot be relocated for this kernel (CO-RE)",
+	     true, probe_btf},
+	};
+	static const struct vp_source source = {probes, VP_ARRAY_SIZE(probes)};
+
+	return &source;
+}
+
+const struct vp_source *vp_source_guests(void)
+{
+	static const struct vp_probe probes[] = {
+	    {"KVM", "only the host is recorded", false, probe_kvm},
+	    {"KVM's BTF",
+	     "no exit reasons: idle and steal are distinguished by the scheduler only; guest "
+	     "samples have no process",
+	     false, probe_kvm_btf},
+	    {"guest program counter",
+	     "exits have no place in the guest; samples cost more (perf's buffers)", false,
+	     probe_rip},
+	    {"guest address-space root", "guest user samples have a VM but no process", false,
+	     probe_as_root},
+	    {"KVM debugfs", "guest time stamps cannot be converted to host time", false,
+	     probe_debugfs},
+	    {"vsock", "guest agents cannot be reached over vsock ('vperf-agent dump FILE' works)",
+	     false, probe_vsock},
+	    {"running VMs", "there is only the host to record", false, probe_vms},
+	};
+	static const struct vp_source source = {probes, VP_ARRAY_SIZE(probes)};
+
+	return &source;
+}
+
+const struct vp_source *vp_source_machine(void)
+{
+	static const struct vp_probe probes[] = {
+	    {"lockdown",
+	     "integrity: no vperf lend; confidentiality: no BPF programs, so nothing is recorded",
+	     false, probe_lockdown},
+	    {"hardware counter", "samples are triggered by cpu-clock instead of cycles", false,
+	     probe_hardware},
+	    {"kernel symbols", "host kernel functions have no names", false, probe_kallsyms},
+	    {"TSC", "guest time stamps cannot be converted to host time", false, probe_tsc},
+	};
+	static const struct vp_source source = {probes, VP_ARRAY_SIZE(probes)};
+
+	return &source;
+}
+
+const struct vp_source *vp_source(size_t number)
+{
+	const struct vp_source *(*const all[])(void) = {
+	    vp_source_host,   vp_source_sampler,     vp_source_account,    vp_source_intervals,
+	    vp_source_trace,  vp_source_tracepoints, vp_source_conditions, vp_source_lend,
+	    vp_source_guests, vp_source_machine};
+
+	return number < VP_ARRAY_SIZE(all) ? all[number]() : NULL;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the sampling programs recorded, on its way to the trace. */
+#include "session/instrument_profile_private.h"
+
+#include <string.h>
+
+#include "base/macros.h"
+
+/* A longer gap is no late tick: the pCPU was off, or the machine suspended. */
+#define MOST_LATE_NS 5000000000ULL
+
+struct vp_profile_stream *vp_profile_stream(struct vp_profile_instrument *profile, uint32_t pcpu)
+{
+	while (profile->streams.count <= pcpu)
+		vp_vec_push(&profile->streams, ((struct vp_profile_stream){
+						   .tid = UINT32_MAX, .late_from = UINT64_MAX}));
+	return &profile->streams.at[pcpu];
+}
+
+static void find_vcpu(struct vp_profile_instrument *profile, uint64_t key, uint32_t vm_id,
+		      uint32_t number, uint32_t tid)
+{
+	uint32_t *known = vp_map_find(&profile->vcpu_tids, key);
+	bool inserted;
+
+	if (known && *known == tid)
+		return;
+	struct vp_vm *vm = vp_session_vm(profile->base.session, vm_id);
+	if (!vm)
+		return;
+	vp_session_vcpu(profile->base.session, vm, number, tid);
+	*vp_map_insert(&profile->vcpu_tids, key, tid, &inserted) = tid;
+}
+
+/* Where the kernel does not tell the vCPU's number, the thread's name did. */
+static uint16_t number_by_thread(struct vp_profile_instrument *profile, uint32_t vm_id,
+				 uint32_t tid)
+{
+	const struct vp_vm *vm = vp_session_vm(profile->base.session, vm_id);
+
+	if (vm)
+		vp_vec_each (&vm->vcpus, vcpu)
+			if (vcpu->tid == tid)
+				return (uint16_t)vcpu->number;
+	return VP_VCPU_UNKNOWN;
+}
+
+static void see_new_vcpu(struct vp_profile_instrument *profile, struct vp_profile_stream *stream,
+			 struct vp_vcpu_sample *record)
+{
+	if (record->vcpu == VP_VCPU_UNKNOWN) {
+		record->vcpu = number_by_thread(profile, record->vm, record->tid);
+		return;
+	}
+	stream->vcpu = record->vcpu;
+	stream->vcpu_tid = record->tid;
+	stream->vcpu_vm = record->vm;
+	find_vcpu(profile, (uint64_t)record->vm << 32 | record->vcpu, record->vm, record->vcpu,
+		  record->tid);
+}
+
+/* Of any record of a vCPU: they begin alike. */
+static inline void note_sampled_vcpu(struct vp_profile_instrument *profile,
+				     struct vp_profile_stream *stream,
+				     struct vp_vcpu_sample *record)
+{
+	if (stream->vcpu_tid != record->tid || stream->vcpu != record->vcpu ||
+	    stream->vcpu_vm != record->vm)
+		see_new_vcpu(profile, stream, record);
+}
+
+/* Blanks out what the guest did, if its VM was not asked for; that the guest ran stays. */
+static void hide_unchosen(struct vp_profile_instrument *profile, struct vp_guest_sample *record)
+{
+	const struct vp_vm *vm = vp_session_vm(profile->base.session, record->vm);
+
+	if (!vm || vp_session_is_chosen(profile->base.session, vm))
+		return;
+	record->ip = 0;
+	record->as_root = 0;
+	record->guest_pid = record->guest_tid = 0;
+	record->flags = (record->flags & ~(VP_HAS_AS_ROOT | VP_BY_MEMORY)) | VP_HIDDEN;
+}
+
+static void hide_unchosen_regs(struct vp_profile_instrument *profile, struct vp_guest_regs *record)
+{
+	const struct vp_vm *vm = vp_session_vm(profile->base.session, record->vm);
+
+	if (!vm || vp_session_is_chosen(profile->base.session, vm))
+		return;
+	record->ip = record->sp = record->bp = record->as_root = 0;
+	record->guest_pid = record->guest_tid = 0;
+	record->flags = VP_HIDDEN;
+}
+
+/* Has a vCPU's record say which VM of its process it is about: they begin alike. */
+static void set_vm(struct vp_session *session, union vp_any_record *record)
+{
+	switch (record->header.id) {
+	case VP_ID_guest_task: /* it does not tell the thread */
+		record->guest_task.vm = vp_session_vm_id(session, record->guest_task.vm, 0);
+		break;
+	case VP_ID_guest_regs:
+	case VP_ID_guest_sample:
+	case VP_ID_vcpu_sample:
+	case VP_ID_vcpu_in:
+	case VP_ID_vcpu_out:
+		record->vcpu_sample.vm =
+		    vp_session_vm_id(session, record->vcpu_sample.vm, record->vcpu_sample.tid);
+		break;
+	}
+}
+
+/* Takes note of what a record says of threads and VMs, and completes it. */
+static void see_record(struct vp_profile_instrument *profile, struct vp_profile_stream *stream,
+		       union vp_any_record *record)
+{
+	const struct vp_host_sample *sample = &record->host_sample;
+
+	if (profile->base.session->varying.count)
+		set_vm(profile->base.session, record);
+	switch (record->header.id) {
+	case VP_ID_sample_period:
+		stream->events = record->sample_period.events;
+		break;
+	case VP_ID_task:
+		stream->tid = record->task.tid;
+		memcpy(stream->comm, record->task.comm, sizeof(stream->comm));
+		break;
+	case VP_ID_host_sample:
+		if (sample->mode == VP_MODE_USER)
+			vp_host_maps_see(profile->base.session->host_maps, sample->pid,
+					 sample->tid == sample->pid ? stream->comm : NULL,
+					 sample->time);
+		break;
+	case VP_ID_guest_task:
+		if (profile->base.session->guest_watch && record->guest_task.flags & VP_IN_USER)
+			vp_guest_watch_see(profile->base.session->guest_watch, &record->guest_task);
+		break;
+	case VP_ID_guest_regs:
+		if (profile->base.session->options.n_vm_names)
+			hide_unchosen_regs(profile, &record->guest_regs);
+		break;
+	case VP_ID_guest_sample:
+		note_sampled_vcpu(profile, stream, &record->vcpu_sample);
+		if (profile->base.session->options.n_vm_names)
+			hide_unchosen(profile, &record->guest_sample);
+		break;
+	case VP_ID_vcpu_sample:
+	case VP_ID_vcpu_in:
+	case VP_ID_vcpu_out:
+		note_sampled_vcpu(profile, stream, &record->vcpu_sample);
+		break;
+	}
+}
+
+/* Records that lie in a row, on their way to the trace. */
+struct stretch {
+	struct vp_profile_instrument *profile;
+	uint32_t pcpu;
+	char *begin, *end;
+	uint64_t n;
+	const struct vp_record_header *last; /* in it, or before it; NULL: none yet */
+	char *names;           /* from here on it only tells of the next sample; NULL: not so */
+	uint64_t before_names; /* time of the record before those */
+};
+
+static void stretch_put(struct stretch *stretch)
+{
+	if (!stretch->n)
+		return;
+	struct vp_run run = {
+	    .bytes = stretch->begin,
+	    .size = (size_t)(stretch->end - stretch->begin),
+	    .n = stretch->n,
+	    .first = ((const struct vp_record_header *)(const void *)stretch->begin)->time,
+	    .last = stretch->last->time,
+	};
+	vp_trace_append_run(stretch->profile->base.session->trace, vp_stream_of_pcpu(stretch->pcpu),
+			    &run);
+	stretch->begin = stretch->end;
+	stretch->n = 0;
+}
+
+/* Records that say whose the next sample is, and how it came to be where it is. */
+static inline bool tells_of_next(uint32_t id)
+{
+	return id == VP_ID_task || (id >= VP_ID_guest_task && id <= VP_ID_chain_stack);
+}
+
+static inline void stretch_add(struct stretch *stretch, const struct vp_record_header *record,
+			       size_t size)
+{
+	if ((size_t)(stretch->end - stretch->begin) + size > VP_RUN_MAX)
+		stretch_put(stretch);
+	if (!tells_of_next(record->id)) {
+		stretch->names = NULL;
+	} else if (!stretch->names) {
+		stretch->names = stretch->end;
+		stretch->before_names = stretch->last ? stretch->last->time : 0;
+	}
+	stretch->last = record;
+	stretch->end += size;
+	stretch->n++;
+}
+
+/* What says whose a sample is goes before the ticks that it stands for. */
+static void stretch_move_names(struct stretch *stretch, uint64_t time)
+{
+	if (time < stretch->before_names)
+		time = stretch->before_names;
+	for (char *at = stretch->names; at && at < stretch->end;) {
+		struct vp_record_header *name = (void *)at;
+		name->time = time;
+		at += vp_record_size(name->id);
+	}
+}
+
+/*
+ * How many ticks of the clock a sample stands for beside its own, if it is late. A timer that fires
+ * late (interrupts were off, or this machine is itself a VM that waited) skips the ticks that were
+ * due meanwhile: perf forgets them. What was interrupted had the pCPU all the while, as far as
+ * anyone can tell.
+ */
+static uint64_t missed_ticks(const struct vp_profile_instrument *profile,
+			     struct vp_profile_stream *stream, uint64_t time)
+{
+	uint64_t period = profile->trigger.period_ns;
+	uint64_t missed = (time - stream->late_from) / period + 1;
+
+	stream->late_from += missed * period;
+	return stream->may_fill && missed * period < MOST_LATE_NS ? missed : 0;
+}
+
+/* Adds a record for each tick that the sample was late for; they lie before it. */
+static void put_late_ticks(struct stretch *stretch, const union vp_any_record *sample)
+{
+	struct vp_profile_instrument *profile = stretch->profile;
+	struct vp_profile_stream *stream = vp_profile_stream(profile, stretch->pcpu);
+	uint64_t period = profile->trigger.period_ns;
+	uint64_t missed = missed_ticks(profile, stream, sample->header.time);
+	uint64_t first = sample->header.time - missed * period;
+	union vp_any_record late;
+
+	if (!missed)
+		return;
+	stretch_move_names(stretch, first);
+	stretch_put(stretch);
+	profile->samples += missed;
+	profile->late += missed;
+	for (uint64_t time = first; time < sample->header.time; time += period) {
+		memcpy(&late, sample, vp_record_size(sample->header.id));
+		late.header.time = time;
+		late.host_sample.flags |= VP_LATE;
+		vp_trace_append(profile->base.session->trace, vp_stream_of_pcpu(stretch->pcpu),
+				&late);
+	}
+}
+
+/* Adds the events of the current sample. */
+static void weigh(struct vp_profile_instrument *profile, struct vp_profile_stream *stream)
+{
+	uint64_t events = stream->events ? stream->events : profile->trigger.events;
+
+	profile->events += events;
+	if (events > profile->most_events)
+		profile->most_events = events;
+	stream->events = 0;
+}
+
+void vp_profile_take(void *context, uint32_t pcpu, char *records, size_t size)
+{
+	struct vp_profile_instrument *profile = context;
+	struct vp_profile_stream *stream = vp_profile_stream(profile, pcpu);
+	struct stretch stretch = {
+	    .profile = profile, .pcpu = pcpu, .begin = records, .end = records};
+	uint64_t tick = profile->trigger.by_time ? profile->trigger.period_ns : 0;
+
+	for (char *end = records + size; stretch.end < end;) {
+		union vp_any_record *record = (void *)stretch.end;
+		see_record(profile, stream, record);
+		if (record->header.id <= VP_ID_guest_sample) { /* the first three are samples */
+			profile->samples++;
+			weigh(profile, stream);
+			if (record->header.time >= stream->late_from)
+				put_late_ticks(&stretch, record);
+			stream->late_from += tick;
+		}
+		stretch_add(&stretch, &record->header, vp_record_size(record->header.id));
+	}
+	stretch_put(&stretch);
+}

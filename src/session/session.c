@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "host/vm_scan.h"
+#include "session/instrument.h"
+#include "session/session_flight.h"
+
+enum {
+	SETTLE_MS = 30000, /* how long finding the guests' kernels may hold up the start */
+	OFTEN_MS = 100,
+	CLOSELY_S = 10, /* every so often descriptors of the VMs' processes are gone through */
+};
+#define SECOND 1000000000ULL
+
+struct vp_session *vp_session_new(const struct vp_session_options *options)
+{
+	struct vp_session *session = vp_alloc(sizeof(*session));
+
+	session->options = *options;
+	session->place = VP_NO_PLACE;
+	session->cpu_hotplug = -1;
+	session->hypervisor = vp_hypervisor_here();
+	session->host_maps = vp_host_maps_new();
+	session->kernel_btf = vp_kernel_btf_new();
+	return session;
+}
+
+void vp_session_add(struct vp_session *session, struct vp_instrument *instrument)
+{
+	instrument->session = session;
+	vp_vec_push(&session->instruments, instrument);
+}
+
+void vp_session_free(struct vp_session *session)
+{
+	if (!session)
+		return;
+	vp_vec_each (&session->instruments, instrument)
+		(*instrument)->ops->free(*instrument);
+	vp_vec_deinit(&session->instruments);
+	vp_session_flight_free(session);
+	vp_exit_event_close(session->exit_event);
+	vp_kernel_btf_free(session->kernel_btf);
+	vp_guest_watch_free(session->guest_watch);
+	vp_trace_writer_free(session->trace);
+	vp_event_classes_deinit(&session->event_classes);
+	vp_host_maps_free(session->host_maps);
+	vp_vms_deinit(&session->vms);
+	vp_map_deinit(&session->no_vms);
+	vp_map_deinit(&session->varying);
+	vp_vec_deinit(&session->pcpus);
+	vp_vec_deinit(&session->late_pcpus);
+	vp_notices_deinit(&session->notices);
+	vp_recording_deinit(&session->about);
+	vp_place_leave(&session->place);
+	if (session->cpu_hotplug >= 0)
+		close(session->cpu_hotplug);
+	free(session);
+}
+
+struct vp_error *vp_session_first_of(struct vp_error *first, struct vp_error *second)
+{
+	if (!first)
+		return second;
+	vp_error_free(second);
+	return first;
+}
+
+void vp_session_say(const struct vp_session *session, bool only_agents_left, const char *what)
+{
+	if (session->options.progress)
+		session->options.progress(what, only_agents_left);
+}
+
+bool vp_session_knows_rip(struct vp_session *session)
+{
+	if (!session->exit_event)
+		session->exit_event = vp_exit_event_open();
+	return vp_exit_event_suffices(session->exit_event);
+}
+
+void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_user *user)
+{
+	if (!session->guest_watch)
+		session->guest_watch =
+		    vp_guest_watch_new(session->hypervisor->guest_access(), &session->notices,
+				       session->place.now, session->options.with_symbols);
+	vp_guest_watch_join(session->guest_watch, user);
+}
+
+void vp_session_note_agent(struct vp_session *session, struct vp_vm *vm, const char *outcome)
+{
+	char *before = vm->agent;
+
+	if (!outcome[0])
+		return;
+	vm->agent = vp_format("%s%s%s", before, before[0] ? "; " : "", outcome);
+	free(before);
+	session->vms_changed = true;
+}
+
+static uint64_t lost_of(const struct vp_session *session, const struct vp_instrument *instrument,
+			enum vp_stream_class kind)
+{
+	uint64_t lost = 0;
+
+	if (!vp_stream_class_is_per_pcpu(kind))
+		return instrument->ops->lost(instrument, (struct vp_stream_id){kind, VP_NO_PCPU});
+	vp_vec_each (&session->pcpus, pcpu)
+		lost +=
+		    instrument->ops->lost(instrument, (struct vp_stream_id){kind, (uint32_t)*pcpu});
+	vp_vec_each (&session->late_pcpus, late)
+		if (late->classes & VP_STREAMS(kind))
+			lost += instrument->ops->lost(instrument,
+						      (struct vp_stream_id){kind, late->pcpu});
+	return lost;
+}
+
+/* Lost before they came here, and because they could not be written. */
+static uint64_t lost_records(const struct vp_session *session, enum vp_stream_class kind)
+{
+	uint64_t lost = session->trace ? vp_trace_unwritten(session->trace, VP_STREAMS(kind)) : 0;
+
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->classes & VP_STREAMS(kind))
+			lost += lost_of(session, *instrument, kind);
+	return lost;
+}
+
+char *vp_session_totals(const struct vp_session *session)
+{
+	struct vp_buffer text = {0};
+	uint64_t lost = 0;
+
+	vp_vec_each (&session->instruments, instrument)
+		(*instrument)->ops->put_total(*instrument, &text);
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
+		lost += lost_records(session, kind);
+	uint64_t vms = session->vms.count + session->vms_forgotten;
+	vp_buffer_printf(&text, "%llu lost, %llu VM%s", (unsigned long long)lost,
+			 (unsigned long long)vms, vms == 1 ? "" : "s");
+	char *totals = vp_strdup(vp_buffer_text(&text));
+	vp_buffer_deinit(&text);
+	return totals;
+}
+
+char *vp_session_take_notice(struct vp_session *session)
+{
+	return vp_notices_take(&session->notices);
+}
+
+/* Some instruments are a help beside others. */
+static struct vp_error *open_instruments(struct vp_session *session)
+{
+	size_t kept = 0, count = session->instruments.count;
+	struct vp_error *error = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		struct vp_instrument *instrument = session->instruments.at[i];
+		struct vp_error *problem = error ? NULL : instrument->ops->open(instrument);
+		bool dropped = problem && instrument->absence && count > 1;
+		if (!dropped) {
+			session->instruments.at[kept++] = instrument;
+			error = vp_session_first_of(error, problem);
+			continue;
+		}
+		VP_NOTICE(session, "%s: %s", instrument->absence, vp_error_message(problem));
+		vp_error_free(problem);
+		instrument->ops->free(instrument);
+	}
+	session->instruments.count = kept;
+	vp_kernel_btf_forget(session->kernel_btf);
+	return error;
+}
+
+static void describe(struct vp_session *session)
+{
+	struct vp_recording *about = &session->about;
+
+	vp_recording_describe(about, session->options.command);
+	about->by_time = true; /* without samples there are none to miss */
+	about->period_ns = 1;
+	about->pcpus = (uint32_t)session->pcpus.count;
+	about->compression = session->options.compression;
+	vp_vec_each (&session->instruments, instrument) {
+		vp_recording_add_instrument(about, (*instrument)->ops->name);
+		if ((*instrument)->ops->describe)
+			(*instrument)->ops->describe(*instrument, about);
+	}
+}
+
+/* Finds the guests' kernels before anything is recorded. */
+static void watch_guests(struct vp_session *session)
+{
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->watch_guests)
+			(*instrument)->ops->watch_guests(*instrument);
+	if (!session->guest_watch)
+		return;
+	vp_session_watch_vms(session);
+	if (session->vms.count)
+		vp_session_say(session, false, "finding guest kernels");
+	vp_guest_watch_settle(session->guest_watch, SETTLE_MS);
+}
+
+bool vp_session_needs_names(const struct vp_session *session)
+{
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->needs_names)
+			return true;
+	return false;
+}
+
+static struct vp_error *find_vms(struct vp_session *session)
+{
+	const struct vp_session_options *options = &session->options;
+
+	VP_TRY(vp_session_find_pcpus(session));
+	(void)vp_session_may_be_new_vms(session); /* from now on: those of now are found here */
+	VP_TRY(session->hypervisor->scan(&session->vms, true));
+	vp_session_take_vms(session, 0);
+	VP_TRY(vp_vms_expect(&session->vms, options->vm_names, options->n_vm_names));
+	if (vp_session_needs_names(session) && session->hypervisor->has_processes)
+		vp_vec_each (&session->vms, vm) /* now, rather than while they are measured */
+			vp_host_maps_see(session->host_maps, vm->pid, NULL, 0);
+	return NULL;
+}
+
+struct vp_error *vp_session_open(struct vp_session *session)
+{
+	VP_TRY(vp_place_claim(session->options.directory, &session->place));
+	const char *directory = session->place.now;
+	VP_TRY(find_vms(session));
+	VP_TRY(open_instruments(session));
+	describe(session);
+	VP_TRY(vp_session_flight_open(session));
+	VP_TRY(vp_trace_writer_create_host(directory, session->about.hostname, &session->trace));
+	if (session->options.compression)
+		vp_trace_writer_compress(session->trace, (int)session->options.compression);
+	VP_TRY(vp_session_flight_place(session));
+	watch_guests(session);
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->prepare)
+			VP_TRY((*instrument)->ops->prepare(*instrument));
+	if (session->event_classes.count)
+		VP_TRY(vp_trace_writer_define(session->trace, &session->event_classes));
+	VP_TRY(vp_recording_write(directory, &session->about));
+	return vp_vms_write(directory, &session->vms);
+}
+
+/* To the first pCPU's stream. */
+static void append_clocks(struct vp_session *session)
+{
+	struct vp_clock_reading clock = vp_clock_read();
+	struct vp_clock_sync record = {.time = clock.monotonic,
+				       .id = VP_ID_clock_sync,
+				       .error_ns = clock.error_ns,
+				       .tsc = clock.tsc,
+				       .realtime = clock.realtime};
+
+	if (session->pcpus.count)
+		vp_trace_append(session->trace, vp_stream_of_pcpu((uint32_t)session->pcpus.at[0]),
+				&record);
+}
+
+/* The instrument whose streams these are; NULL: there is none. */
+static const struct vp_instrument *instrument_of(const struct vp_session *session,
+						 enum vp_stream_class kind)
+{
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->classes & VP_STREAMS(kind))
+			return *instrument;
+	return NULL;
+}
+
+static void flush_class(struct vp_session *session, enum vp_stream_class kind)
+{
+	const struct vp_instrument *owner = instrument_of(session, kind);
+	struct vp_stream_id id = {kind, VP_NO_PCPU};
+
+	if (!owner && kind != VP_STREAM_PCPU) /* that has the clocks */
+		return;
+	if (!vp_stream_class_is_per_pcpu(kind)) {
+		vp_trace_flush(session->trace, id, owner->ops->lost(owner, id));
+		return;
+	}
+	vp_vec_each (&session->pcpus, pcpu) {
+		id.pcpu = (uint32_t)*pcpu;
+		vp_trace_flush(session->trace, id, owner ? owner->ops->lost(owner, id) : 0);
+	}
+	vp_vec_each (&session->late_pcpus, late) {
+		id.pcpu = late->pcpu;
+		if (owner && late->classes & VP_STREAMS(kind))
+			vp_trace_flush(session->trace, id, owner->ops->lost(owner, id));
+	}
+}
+
+/* 0, or why something could not be written. */
+static int write_out(struct vp_session *session)
+{
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
+		flush_class(session, kind);
+	return vp_trace_take_failure(session->trace);
+}
+
+static void flush_all(struct vp_session *session)
+{
+	int failure = write_out(session);
+
+	if (failure && !session->said_unwritten) {
+		VP_NOTICE(session, "cannot write to '%s': %s; records are being lost, and counted",
+			  session->options.directory, strerror(failure));
+		session->said_unwritten = true;
+	}
+}
+
+struct vp_error *vp_session_start(struct vp_session *session)
+{
+	flush_all(session); /* opens the streams */
+	append_clocks(session);
+	session->about.start = vp_clock_monotonic();
+	session->next_second = session->about.start + SECOND;
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->start)
+			VP_TRY((*instrument)->ops->start(*instrument, session->about.start));
+	vp_session_flight_start(session);
+	/* Afterwards: waiting for the disk is no time of the recording without samples. */
+	return vp_recording_write(session->place.now, &session->about);
+}
+
+struct vp_error *vp_session_publish(struct vp_session *session)
+{
+	int failure = write_out(session); /* the clocks, at the least */
+
+	if (failure)
+		return vp_error_errno(failure, "cannot write to '%s'", session->place.now);
+	return vp_place_publish(&session->place);
+}
+
+static struct vp_error *write_vms(struct vp_session *session)
+{
+	struct vp_error *error = NULL;
+
+	if (session->vms_changed)
+		error = vp_vms_write(session->place.now, &session->vms);
+	session->vms_changed = error != NULL;
+	return error;
+}
+
+/* Has instruments say what they know up to `now`. */
+static void do_second(struct vp_session *session, uint64_t now)
+{
+	append_clocks(session);
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->second)
+			(*instrument)->ops->second(*instrument, now);
+	vp_session_flight_mark(session, now);
+}
+
+/* Once a second: VMs that are gone, the clocks, the list of VMs on disk. */
+static void do_slow_work(struct vp_session *session)
+{
+	uint64_t now = vp_clock_monotonic();
+
+	if (session->guest_watch)
+		vp_guest_watch_step(session->guest_watch);
+	if (now < session->next_second)
+		return;
+	session->next_second = now + SECOND;
+	do_second(session, now);
+	vp_map_deinit(&session->no_vms); /* pids are used again */
+	vp_session_check_vms(session, ++session->seconds % CLOSELY_S == 0);
+	if (!session->flight && vp_session_needs_names(session))
+		vp_session_put_away_vms(session);
+	vp_error_free(write_vms(session)); /* tried again in a second */
+}
+
+/* Until one of the instruments has much, or so long. */
+static struct vp_error *wait_for_records(const struct vp_session *session, int timeout_ms)
+{
+	struct pollfd fds[VP_STREAM_CLASSES + VP_FLIGHT_FDS + 1];
+	int own[VP_FLIGHT_FDS];
+	size_t n_own = 0;
+	nfds_t count = 0;
+
+	vp_vec_each (&session->instruments, instrument) {
+		const struct vp_instrument_ops *ops = (*instrument)->ops;
+		if (ops->often && timeout_ms > OFTEN_MS)
+			timeout_ms = OFTEN_MS;
+		if (ops->fd && count < VP_STREAM_CLASSES)
+			fds[count++] =
+			    (struct pollfd){.fd = ops->fd(*instrument), .events = POLLIN};
+	}
+	timeout_ms = vp_session_flight_wait(session, timeout_ms, own, &n_own);
+	for (size_t i = 0; i < n_own; i++)
+		fds[count++] = (struct pollfd){.fd = own[i], .events = POLLIN};
+	fds[count++] = (struct pollfd){.fd = session->cpu_hotplug, .events = POLLIN};
+	return vp_poll_or_signal(fds, count, timeout_ms) < 0
+		   ? vp_error_errno(errno, "cannot wait for records")
+		   : NULL;
+}
+
+/* That one fails does not cost the others' records. */
+struct vp_error *vp_session_drain(struct vp_session *session)
+{
+	struct vp_error *error = NULL;
+
+	vp_vec_each (&session->instruments, instrument)
+		error = vp_session_first_of(error, (*instrument)->ops->drain(*instrument));
+	return error;
+}
+
+struct vp_error *vp_session_step(struct vp_session *session, int timeout_ms)
+{
+	VP_TRY(wait_for_records(session, timeout_ms));
+	vp_session_watch_pcpus(session);
+	struct vp_error *error = vp_session_drain(session);
+	do_slow_work(session);
+	flush_all(session);
+	vp_session_flight_step(session);
+	return error;
+}
+
+uint64_t vp_session_gather(struct vp_session *session)
+{
+	vp_error_free(vp_session_drain(session)); /* the next step says it, too */
+	uint64_t now = vp_clock_monotonic();
+	do_second(session, now);
+	flush_all(session);
+	return now;
+}
+
+static struct vp_error *write_end(struct vp_session *session)
+{
+	const char *directory = session->place.now;
+	struct vp_recording *about = &session->about;
+
+	for (int kind = 0; !session->flight && kind < VP_STREAM_CLASSES; kind++) {
+		about->records[kind] = vp_trace_written(session->trace, VP_STREAMS(kind));
+		about->lost[kind] = lost_records(session, kind);
+	}
+	struct vp_error *error = vp_session_flight_finish(session);
+	error = vp_session_first_of(error, vp_recording_write(directory, about));
+	return vp_session_first_of(error, vp_vms_write(directory, &session->vms));
+}
+
+/* How it went with each guest's memory is kept with its VM. */
+void vp_session_note_guests(struct vp_session *session)
+{
+	if (!session->guest_watch)
+		return;
+	vp_vec_each (&session->vms, vm) {
+		char *state = vp_guest_watch_state(session->guest_watch, vm);
+		char *unused = state[0] ? vm->memory : state;
+		vm->memory = state[0] ? state : vm->memory;
+		free(unused);
+	}
+	session->vms_changed = true;
+}
+
+static struct vp_error *stop_all(struct vp_session *session)
+{
+	struct vp_error *error = NULL;
+
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->stop)
+			error = vp_session_first_of(error, (*instrument)->ops->stop(*instrument));
+	session->about.end = vp_clock_monotonic();
+	return error;
+}
+
+struct vp_error *vp_session_finish(struct vp_session *session)
+{
+	vp_session_watch_pcpus(session); /* there may be events of such already */
+	struct vp_error *error = stop_all(session);
+
+	error = vp_session_first_of(error, vp_session_drain(session));
+	append_clocks(session);
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->finish)
+			error = vp_session_first_of(
+			    error, (*instrument)->ops->finish(*instrument, session->about.end));
+	flush_all(session);
+	vp_session_check_vms(session, true);
+	vp_vec_each (&session->vms, vm)
+		if (!vm->end) {
+			vp_vm_read_tsc(vm);
+			vp_vm_read_pcpus(vm);
+		}
+	/* What is small first: there may be no room for the maps. */
+	error = vp_session_first_of(error, write_end(session));
+	bool names = vp_session_needs_names(session);
+	if (names)
+		error = vp_session_first_of(
+		    error, vp_session_write_maps(session, session->place.now,
+						 session->flight ? session->about.start : 0));
+	vp_session_note_guests(session);
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->conclude)
+			(*instrument)->ops->conclude(*instrument);
+	error = vp_session_first_of(error, write_vms(session));
+	if (names && session->options.ask_agents)
+		vp_session_ask_agents(session);
+	return vp_session_first_of(error, write_vms(session));
+}

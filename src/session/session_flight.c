@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: it joins the recorder's memory, its socket and its conditions. */
+#include "session/session_flight.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "collect/programs/conditions.h"
+#include "host/host.h"
+#include "host/vm_scan.h"
+#include "schema/exit_reason.h"
+#include "session/control.h"
+
+/* Names for snapshots within a hundredth of a second are not looked for beyond so many. */
+enum { MOST_NAMES = 1000 };
+
+struct vp_session_flight {
+	int listener;
+	struct vp_condition_watch *watch; /* NULL: no condition */
+	size_t n_watched;                 /* VMs that it knows */
+	struct vp_fired fired;            /* what is to be written about */
+	uint64_t due;                     /* when; 0: nothing is */
+	uint64_t arm_at; /* when to look for conditions again; 0: they are looked for */
+	struct vp_snapshots by_condition;
+	uint64_t without_room;  /* conditions for which there was no room on the disk */
+	VP_VEC(uint64_t) marks; /* times up to which the account was written, that are in memory */
+};
+
+static bool has_conditions(const struct vp_session *session)
+{
+	for (int i = 0; i < VP_CONDITIONS; i++)
+		if (session->options.flight->conditions.wanted[i])
+			return true;
+	return false;
+}
+
+/* Those of --vm, as they come. */
+static void watch_chosen(struct vp_session *session)
+{
+	struct vp_session_flight *flight = session->flight;
+
+	for (; flight->watch && flight->n_watched < session->vms.count; flight->n_watched++)
+		if (vp_session_is_chosen(session, &session->vms.at[flight->n_watched]))
+			vp_condition_watch_add(flight->watch,
+					       session->vms.at[flight->n_watched].pid);
+}
+
+struct vp_error *vp_session_flight_open(struct vp_session *session)
+{
+	const struct vp_flight_options *options = session->options.flight;
+
+	if (!options)
+		return NULL;
+	session->flight = vp_alloc(sizeof(*session->flight));
+	session->flight->listener = -1;
+	free(session->about.mode);
+	session->about.mode = vp_strdup("flight");
+	return has_conditions(session)
+		   ? vp_condition_watch_open(&options->conditions, !session->options.n_vm_names,
+					     &session->flight->watch)
+		   : NULL;
+}
+
+struct vp_error *vp_session_flight_place(struct vp_session *session)
+{
+	if (!session->flight)
+		return NULL;
+	VP_TRY(vp_trace_writer_keep(session->trace, session->options.flight->bytes));
+	/* Some file systems have no sockets. */
+	VP_AUTO_ERROR struct vp_error *error =
+	    vp_control_listen(session->place.now, &session->flight->listener);
+	if (error)
+		VP_NOTICE(session, "%s: only SIGUSR2 asks for a snapshot", vp_error_message(error));
+	return NULL;
+}
+
+void vp_session_flight_free(struct vp_session *session)
+{
+	struct vp_session_flight *flight = session->flight;
+
+	if (!flight)
+		return;
+	vp_control_close(session->place.now, flight->listener);
+	vp_condition_watch_free(flight->watch);
+	vp_vec_deinit(&flight->marks);
+	free(flight);
+	session->flight = NULL;
+}
+
+void vp_session_flight_start(struct vp_session *session)
+{
+	if (!session->flight)
+		return;
+	session->about.begun = session->about.start;
+	watch_chosen(session);
+	if (session->flight->watch)
+		vp_condition_watch_arm(session->flight->watch);
+}
+
+int vp_session_flight_wait(const struct vp_session *session, int timeout_ms, int fds[VP_FLIGHT_FDS],
+			   size_t *n_fds)
+{
+	const struct vp_session_flight *flight = session->flight;
+	uint64_t next = UINT64_MAX, now = vp_clock_monotonic();
+
+	if (!flight)
+		return timeout_ms;
+	if (flight->listener >= 0)
+		fds[(*n_fds)++] = flight->listener;
+	if (flight->watch)
+		fds[(*n_fds)++] = vp_condition_watch_fd(flight->watch);
+	if (flight->due)
+		next = flight->due;
+	else if (flight->arm_at)
+		next = flight->arm_at;
+	if (next <= now)
+		return 0;
+	uint64_t left = (next - now) / 1000000 + 1;
+	return left < (uint64_t)timeout_ms ? (int)left : timeout_ms;
+}
+
+void vp_session_flight_mark(struct vp_session *session, uint64_t now)
+{
+	struct vp_session_flight *flight = session->flight;
+
+	if (!flight)
+		return;
+	uint64_t reach = vp_trace_writer_reach(session->trace);
+	size_t gone = 0;
+	vp_host_maps_forget(session->host_maps, reach);
+	while (gone < flight->marks.count && flight->marks.at[gone] < reach)
+		gone++;
+	if (gone)
+		memmove(flight->marks.at, flight->marks.at + gone,
+			(flight->marks.count - gone) * sizeof(*flight->marks.at));
+	flight->marks.count -= gone;
+	vp_vec_push(&flight->marks, now);
+	watch_chosen(session);
+	vp_session_forget_vms(session, reach);
+	flight->n_watched = flight->watch ? session->vms.count : 0;
+}
+
+static bool has_account(const struct vp_session *session)
+{
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->classes & VP_STREAMS(VP_STREAM_ACCOUNT))
+			return true;
+	return false;
+}
+
+/* Since when all that was recorded is in memory. The account is written once a second, of the time
+ * before: a snapshot begins at such a moment, if there is one before its end, so that it has the
+ * account of all of its time. */
+static uint64_t reach_of(const struct vp_session *session)
+{
+	uint64_t reach = vp_trace_writer_reach(session->trace);
+
+	if (!reach)
+		return session->about.begun;
+	for (size_t i = 0; has_account(session) && i + 1 < session->flight->marks.count; i++)
+		if (session->flight->marks.at[i] > reach)
+			return session->flight->marks.at[i];
+	return reach + 1;
+}
+
+/* DIR.YYYYMMDDhhmmss and hundredths, as perf's --switch-output has it; it is not there yet. */
+static struct vp_error *make_directory(const struct vp_session *session, char **ret)
+{
+	const char *directory = session->options.directory;
+	size_t size = strlen(directory);
+	struct timespec now;
+	struct tm parts;
+	char text[32];
+
+	while (size > 1 && directory[size - 1] == '/')
+		size--;
+	clock_gettime(CLOCK_REALTIME, &now);
+	for (int i = 0; i < MOST_NAMES; i++, now.tv_nsec += 10000000) {
+		now.tv_sec += now.tv_nsec / 1000000000;
+		now.tv_nsec %= 1000000000;
+		localtime_r(&now.tv_sec, &parts);
+		strftime(text, sizeof(text), "%Y%m%d%H%M%S", &parts);
+		VP_AUTO_FREE char *path =
+		    vp_format("%.*s.%s%02ld", (int)size, directory, text, now.tv_nsec / 10000000);
+		if (!mkdir(path, 0755)) {
+			*ret = VP_TAKE(path);
+			return NULL;
+		}
+		if (errno != EEXIST)
+			return vp_error_errno(errno, "cannot create directory '%s'", path);
+	}
+	return vp_error_new("cannot create a directory for a snapshot beside '%s': all names are "
+			    "taken",
+			    directory);
+}
+
+/* Writes what `about` is about to be, with its streams. */
+static struct vp_error *write_streams(const struct vp_session *session, const char *directory,
+				      struct vp_recording *about)
+{
+	VP_AUTO_FREE char *host = vp_format("%s/host", directory);
+	struct vp_trace_counts counts = {0};
+	struct vp_error *error =
+	    vp_trace_writer_snapshot(session->trace, host, about->start, &counts);
+
+	memcpy(about->records, counts.records, sizeof(about->records));
+	memcpy(about->lost, counts.lost, sizeof(about->lost));
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->put_streams)
+			error = vp_session_first_of(
+			    error,
+			    (*instrument)->ops->put_streams(*instrument, directory, about->start));
+	return error;
+}
+
+static struct vp_error *put_files(struct vp_session *session, const char *directory)
+{
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->put_files)
+			VP_TRY((*instrument)->ops->put_files(*instrument, directory));
+	return NULL;
+}
+
+/* What there is room for on a full disk is a recording that opens; the first error is returned. */
+static struct vp_error *write_all(struct vp_session *session, const char *directory,
+				  struct vp_recording *about)
+{
+	struct vp_error *error = write_streams(session, directory, about);
+
+	vp_vec_each (&session->vms, vm)
+		if (!vm->end) {
+			vp_vm_read_tsc(vm);
+			vp_vm_read_pcpus(vm);
+		}
+	error = vp_session_first_of(error, vp_recording_write(directory, about));
+	error = vp_session_first_of(error, vp_vms_write(directory, &session->vms));
+	error = vp_session_first_of(error, put_files(session, directory));
+	if (error || !vp_session_needs_names(session))
+		return error;
+	error = vp_session_write_maps(session, directory, about->start);
+	vp_session_note_guests(session);
+	return vp_session_first_of(error, vp_vms_write(directory, &session->vms));
+}
+
+/* *ret is the directory of one that failed, too, or NULL. */
+static struct vp_error *snapshot(struct vp_session *session, const char *cause, char **ret)
+{
+	VP_AUTO_FREE char *clean = vp_text_cleaned(cause);
+	struct vp_recording about = session->about;
+
+	*ret = NULL;
+	if (!session->flight)
+		return vp_error_new("only a flight recorder takes snapshots");
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->hasten)
+			(*instrument)->ops->hasten(*instrument);
+	about.end = vp_session_gather(session);
+	about.start = reach_of(session);
+	about.cause = clean;
+	VP_TRY(make_directory(session, ret));
+	return write_all(session, *ret, &about);
+}
+
+struct vp_error *vp_session_snapshot(struct vp_session *session, const char *cause, char **ret)
+{
+	struct vp_error *error = snapshot(session, cause, ret);
+
+	if (error) {
+		free(*ret);
+		*ret = NULL;
+	}
+	return error;
+}
+
+struct vp_error *vp_session_flight_finish(struct vp_session *session)
+{
+	if (!session->flight)
+		return NULL;
+	session->about.start = reach_of(session);
+	free(session->about.cause);
+	session->about.cause = vp_strdup("end of the recording");
+	uint64_t unheard =
+	    session->flight->watch ? vp_condition_watch_unheard(session->flight->watch) : 0;
+	if (unheard)
+		VP_NOTICE(session,
+			  "%llu times a condition held without a snapshot: too soon after another",
+			  (unsigned long long)unheard);
+	return write_streams(session, session->place.now, &session->about);
+}
+
+static void put_thief(const struct vp_fired *fired, struct vp_buffer *out)
+{
+	char duration[VP_DURATION_SIZE];
+
+	if (fired->thief_tid)
+		vp_buffer_printf(out, "; of this, '%.16s' (thread %u) had pCPU %u for %s",
+				 fired->thief_comm, fired->thief_tid, fired->cpu,
+				 vp_text_duration(fired->thief_ns, duration));
+	else
+		vp_buffer_printf(out, "; nobody is known to have had pCPU %u", fired->cpu);
+}
+
+static void put_what(const struct vp_fired *fired, struct vp_buffer *out)
+{
+	char text[VP_DURATION_SIZE], reason[VP_EXIT_NAME_SIZE];
+	const char *duration = vp_text_duration(fired->ns, text);
+
+	switch ((enum vp_fired_kind)fired->kind) {
+	case VP_FIRED_STEAL:
+		vp_buffer_printf(out, "was runnable for %s without a pCPU", duration);
+		put_thief(fired, out);
+		break;
+	case VP_FIRED_WAKEUP:
+		vp_buffer_printf(out, "got a pCPU %s after it was woken", duration);
+		put_thief(fired, out);
+		break;
+	case VP_FIRED_EXIT:
+		vp_buffer_printf(out, "was outside the guest for %s after a VM exit of reason %s",
+				 duration,
+				 vp_exit_reason_name(vp_host_vendor(), fired->reason, reason));
+		break;
+	case VP_FIRED_THROTTLED:
+		vp_buffer_string(out, "was throttled: the CPU quota of its cgroup was used up");
+		break;
+	case VP_FIRED_KINDS:
+		break;
+	}
+}
+
+/* "steal>20ms: vCPU 0 of VM 'g1' (thread 77) was runnable for …", a new string. */
+static char *describe(struct vp_session *session, const struct vp_fired *fired)
+{
+	uint32_t id = vp_session_vm_id(session, fired->pid, fired->tid);
+	const struct vp_vm *vm = vp_session_vm(session, id);
+	VP_AUTO_FREE char *name =
+	    vp_condition_text(&session->options.flight->conditions, (enum vp_condition)fired->kind);
+	struct vp_buffer text = {0};
+
+	vp_buffer_printf(&text, "%s: vCPU ", name);
+	if (fired->vcpu == VP_VCPU_UNKNOWN)
+		vp_buffer_string(&text, "?");
+	else
+		vp_buffer_printf(&text, "%u", fired->vcpu);
+	vp_buffer_printf(&text, " of VM '%s' (thread %u) ", vm ? vm->name : "?", fired->tid);
+	put_what(fired, &text);
+	char *sentence = vp_strdup(vp_buffer_text(&text));
+	vp_buffer_deinit(&text);
+	return sentence;
+}
+
+/* What was written of one that failed counts, too. */
+static void take_snapshot(struct vp_session *session, const char *cause)
+{
+	struct vp_session_flight *flight = session->flight;
+	VP_AUTO_FREE char *path = NULL;
+	VP_AUTO_ERROR struct vp_error *error = snapshot(session, cause, &path);
+
+	if (path)
+		vp_snapshots_add(&flight->by_condition, path);
+	if (error)
+		VP_NOTICE(session, "%s; no snapshot: %s", cause, vp_error_message(error));
+	else
+		VP_NOTICE(session, "%s; snapshot in '%s'", cause, path);
+	flight->without_room = 0;
+}
+
+/* Only the first of some in a row is reported: the disk may stay full for weeks. */
+static void skip_snapshot(struct vp_session *session, const char *cause, const char *why)
+{
+	if (!session->flight->without_room++)
+		VP_NOTICE(session, "%s; no snapshot: %s", cause, why);
+}
+
+static void snapshot_by_condition(struct vp_session *session)
+{
+	struct vp_session_flight *flight = session->flight;
+	const struct vp_snapshot_limits *limits = &session->options.flight->limits;
+	VP_AUTO_FREE char *cause = describe(session, &flight->fired);
+	VP_AUTO_FREE char *no_room =
+	    vp_snapshots_no_room(&flight->by_condition, limits, session->options.directory);
+
+	flight->due = 0;
+	if (no_room)
+		skip_snapshot(session, cause, no_room);
+	else
+		take_snapshot(session, cause);
+	flight->arm_at = flight->fired.time + session->options.flight->every_ns;
+	VP_AUTO_FREE char *used_up = vp_snapshots_used_up(&flight->by_condition, limits);
+	if (!used_up)
+		return;
+	VP_NOTICE(session, "no more snapshots by condition: %s", used_up);
+	vp_condition_watch_free(flight->watch);
+	flight->watch = NULL;
+}
+
+static void step_conditions(struct vp_session *session)
+{
+	struct vp_session_flight *flight = session->flight;
+	uint64_t now = vp_clock_monotonic();
+
+	if (vp_condition_watch_take(flight->watch, &flight->fired))
+		flight->due = flight->fired.time + session->options.flight->after_ns;
+	if (flight->due && now >= flight->due) {
+		snapshot_by_condition(session);
+	} else if (flight->arm_at && now >= flight->arm_at) {
+		flight->arm_at = 0;
+		vp_condition_watch_arm(flight->watch);
+	}
+}
+
+static void answer_one(struct vp_session *session)
+{
+	int connection = vp_control_accept(session->flight->listener);
+	VP_AUTO_FREE char *path = NULL;
+
+	if (connection < 0)
+		return;
+	VP_AUTO_ERROR struct vp_error *error = vp_session_snapshot(session, "asked for", &path);
+	if (error)
+		VP_NOTICE(session, "no snapshot: %s", vp_error_message(error));
+	else
+		VP_NOTICE(session, "snapshot in '%s'", path);
+	vp_control_answer(connection, path, error);
+}
+
+void vp_session_flight_step(struct vp_session *session)
+{
+	if (!session->flight)
+		return;
+	if (session->flight->listener >= 0)
+		answer_one(session);
+	if (session->flight->watch)
+		step_conditions(session);
+}

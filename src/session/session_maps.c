@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* At the end of a recording: who and what was there to be measured. */
+#include <pthread.h>
+#include <string.h>
+
+#include "collect/agent/agent_client.h"
+#include "session/instrument.h"
+
+/* For the symbol maps of all guests together. */
+enum { GUESTS_MS = 60000 };
+
+static struct vp_error *write_host_maps(struct vp_session *session, const char *directory,
+					uint64_t from, const struct vp_meanwhile *meanwhile)
+{
+	VP_AUTO_FREE char *path = vp_recording_maps_path(directory, &session->vms, NULL);
+	char *problem;
+
+	vp_session_say(session, false, "writing host symbols");
+	struct vp_error *error = vp_host_maps_write(session->host_maps, path, from,
+						    session->options.with_symbols, meanwhile);
+	while ((problem = vp_host_maps_take_problem(session->host_maps)))
+		vp_vec_push(&session->notices, problem);
+	return error;
+}
+
+/* The tables that the guest kernel's part of call chains needs. */
+static struct vp_error *read_unwind_tables(struct vp_session *session, const struct vp_vm *vm,
+					   const char *directory)
+{
+	VP_AUTO_FREE char *path = vp_recording_orc_path(directory, &session->vms, vm);
+	struct vp_error *problem;
+	struct vp_error *error =
+	    vp_guest_watch_unwind_tables(session->guest_watch, vm, path, &problem);
+
+	if (problem)
+		VP_NOTICE(session, "VM '%s': no guest kernel call chains: %s", vm->name,
+			  vp_error_message(problem));
+	vp_error_free(problem);
+	return error;
+}
+
+static struct vp_error *read_guest(struct vp_session *session, const struct vp_vm *vm,
+				   const char *directory)
+{
+	VP_AUTO_FREE char *path = vp_recording_maps_path(directory, &session->vms, vm);
+	bool written = false;
+	struct vp_error *error = vp_guest_watch_dump(session->guest_watch, vm, path, &written);
+
+	if (!error && written && !vm->end && session->wants_unwind_tables)
+		error = read_unwind_tables(session, vm, directory);
+	VP_AUTO_FREE char *state = vp_guest_watch_state(session->guest_watch, vm);
+	if (!written && state[0] && !vm->end)
+		VP_NOTICE(session, "VM '%s': %s", vm->name, state);
+	return error;
+}
+
+/* Reading may take long: the rings are emptied meanwhile, if there is still something recorded. */
+struct draining {
+	struct vp_session *session;
+	struct vp_error *error; /* the first */
+};
+
+static void drain(void *context)
+{
+	struct draining *draining = context;
+
+	if (!draining->session->about.end)
+		draining->error =
+		    vp_session_first_of(draining->error, vp_session_drain(draining->session));
+}
+
+static struct vp_error *write_guests(struct vp_session *session, const char *directory)
+{
+	struct vp_error *error = NULL;
+
+	/* By number: there may be one VM more meanwhile. */
+	for (size_t i = 0; i < session->vms.count; i++)
+		if (vp_session_is_chosen(session, &session->vms.at[i]))
+			error = vp_session_first_of(
+			    error, read_guest(session, &session->vms.at[i], directory));
+	return error;
+}
+
+struct vp_error *vp_session_write_maps(struct vp_session *session, const char *directory,
+				       uint64_t from)
+{
+	struct draining draining = {.session = session};
+	const struct vp_meanwhile meanwhile = {drain, &draining};
+	struct vp_error *error = write_host_maps(session, directory, from, &meanwhile);
+
+	if (session->guest_watch) {
+		vp_session_say(session, false, "reading guest symbol maps");
+		vp_guest_watch_write(session->guest_watch, session->wants_unwind_tables, GUESTS_MS,
+				     &meanwhile);
+		error = vp_session_first_of(error, write_guests(session, directory));
+	}
+	return vp_session_first_of(error, draining.error);
+}
+
+/* One sentence; a new string. */
+static char *outcome_of(const struct vp_error *error, const struct vp_agent_result *result,
+			unsigned port)
+{
+	VP_AUTO_FREE char *standing = vp_agent_port_standing(port);
+
+	if (!error)
+		return VP_TAKE(standing);
+	return result->bytes ? vp_format("%s; the part received is %s", vp_error_message(error),
+					 standing + strlen("ok: "))
+			     : vp_strdup(vp_error_message(error));
+}
+
+/* Asking the agent of one VM, in a thread: a guest that does not answer must not hold up others. */
+struct asking {
+	char *path;
+	struct vp_agent_address address;
+	struct vp_agent_limits limits;
+	struct vp_agent_result result;
+	struct vp_error *error;
+	pthread_t thread;
+	bool started;
+};
+
+static void *ask(void *context)
+{
+	struct asking *asking = context;
+
+	asking->error =
+	    vp_agent_fetch(&asking->address, asking->path, &asking->limits, &asking->result);
+	return NULL;
+}
+
+static void start_asking(struct vp_session *session, const struct vp_vm *vm, struct asking *asking)
+{
+	const struct vp_session_options *options = &session->options;
+
+	*asking =
+	    (struct asking){.path = vp_recording_agent_path(session->place.now, &session->vms, vm),
+			    .address = vp_agent_address_of(vm, options->agent_port),
+			    .limits = {.bytes = options->agent_bytes,
+				       .seconds_idle = options->agent_seconds,
+				       .seconds_total = options->agent_seconds,
+				       .no_symbols = !options->with_symbols}};
+	asking->started = !pthread_create(&asking->thread, NULL, ask, asking);
+	if (!asking->started) /* then one after the other */
+		ask(asking);
+}
+
+/* How that went goes into `vms`. */
+static void end_asking(struct vp_session *session, struct vp_vm *vm, struct asking *asking)
+{
+	if (asking->started)
+		pthread_join(asking->thread, NULL);
+	VP_AUTO_FREE char *outcome =
+	    outcome_of(asking->error, &asking->result, session->options.agent_port);
+	vp_session_note_agent(session, vm, outcome);
+	if (asking->error)
+		VP_NOTICE(session, "VM '%s': %s", vm->name, outcome);
+	vp_error_free(asking->error);
+	free(asking->path);
+}
+
+static bool has_agent(const struct vp_session *session, const struct vp_vm *vm)
+{
+	return vp_session_is_chosen(session, vm) && !vm->end && (vm->cid || vm->vsock);
+}
+
+void vp_session_ask_agents(struct vp_session *session)
+{
+	VP_AUTO_FREE struct asking *askings =
+	    vp_realloc_array(NULL, session->vms.count + 1, sizeof(*askings));
+	size_t count = 0;
+
+	vp_vec_each (&session->vms, vm)
+		count += has_agent(session, vm);
+	VP_AUTO_FREE char *what =
+	    vp_format("asking the agents of %zu VM%s", count, count == 1 ? "" : "s");
+	if (count)
+		vp_session_say(session, true, what);
+	for (size_t i = 0; i < session->vms.count; i++)
+		if (has_agent(session, &session->vms.at[i]))
+			start_asking(session, &session->vms.at[i], &askings[i]);
+	for (size_t i = 0; i < session->vms.count; i++) {
+		struct vp_vm *vm = &session->vms.at[i];
+		if (!vp_session_is_chosen(session, vm))
+			vp_session_note_agent(session, vm, "not asked: not selected by --vm");
+		else if (has_agent(session, vm))
+			end_asking(session, vm, &askings[i]);
+	}
+}

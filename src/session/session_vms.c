@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which VMs there are while a session records: found, numbered, watched, gone. */
+#include "base/clock.h"
+#include "host/vm_scan.h"
+#include "session/instrument.h"
+
+/* A VM that has ended may still be named by records for so long, ns: as the one that had a pCPU. */
+#define FORGET_AFTER 15000000000ULL
+
+bool vp_session_is_chosen(const struct vp_session *session, const struct vp_vm *vm)
+{
+	return vp_vm_is_named(vm, session->options.vm_names, session->options.n_vm_names);
+}
+
+/* KVM's memory slots are listed per process: those of several VMs cannot be distinguished. */
+static bool is_alone(const struct vp_session *session, const struct vp_vm *vm)
+{
+	vp_vec_each (&session->vms, other)
+		if (other != vm && other->pid == vm->pid && !other->end && !vm->end)
+			return false;
+	return true;
+}
+
+static void watch_guest(struct vp_session *session, struct vp_vm *vm)
+{
+	if (!session->guest_watch || vp_vm_is_host(vm) || !vp_session_is_chosen(session, vm))
+		return;
+	if (is_alone(session, vm)) {
+		vp_guest_watch_add(session->guest_watch, vm);
+		return;
+	}
+	free(vm->memory);
+	vm->memory =
+	    vp_strdup("several VMs share its process: their memory cannot be distinguished");
+}
+
+/* From now on more has to be looked at than the process's number to know the VM. */
+static void note_varying(struct vp_session *session, uint32_t pid)
+{
+	bool inserted;
+
+	vp_map_insert(&session->varying, pid, 0, &inserted);
+}
+
+void vp_session_take_vms(struct vp_session *session, size_t from)
+{
+	for (size_t i = from; i < session->vms.count; i++)
+		if (session->vms.at[i].nth)
+			note_varying(session, session->vms.at[i].pid);
+}
+
+void vp_session_watch_vms(struct vp_session *session)
+{
+	vp_vec_each (&session->vms, vm)
+		watch_guest(session, vm);
+}
+
+/* VMs of the process that were not there before, the first of them at `from`. */
+static void take_new_vms(struct vp_session *session, size_t from)
+{
+	vp_session_take_vms(session, from);
+	for (size_t i = from; i < session->vms.count; i++) {
+		struct vp_vm *vm = &session->vms.at[i];
+		watch_guest(session, vm);
+		char place[32];
+		VP_NOTICE(session, "VM '%s' (%s) started during the recording", vm->name,
+			  vp_vm_place(vm, place));
+		session->vms_changed = true;
+	}
+}
+
+/* Looks for VMs of the process that are not known; not twice in a second. */
+static void discover(struct vp_session *session, uint32_t pid)
+{
+	size_t before = session->vms.count;
+	bool inserted;
+
+	if (vp_map_find(&session->no_vms, pid))
+		return;
+	if (session->hypervisor->look_at(&session->vms, pid, false))
+		take_new_vms(session, before);
+	else
+		vp_map_insert(&session->no_vms, pid, 0, &inserted);
+}
+
+struct vp_vm *vp_session_vm(struct vp_session *session, uint32_t id)
+{
+	struct vp_vm *vm = vp_vms_find(&session->vms, id);
+
+	if (vm || id > VP_PID_MASK)
+		return vm;
+	discover(session, id);
+	return vp_vms_find(&session->vms, id);
+}
+
+uint32_t vp_session_vm_id(struct vp_session *session, uint32_t pid, uint32_t tid)
+{
+	if (!vp_map_find(&session->varying, pid)) {
+		vp_session_vm(session, pid);
+		if (!vp_map_find(&session->varying, pid))
+			return pid;
+	}
+	const struct vp_vm *vm = vp_vms_of_thread(&session->vms, pid, tid);
+	if (!vm || vm->end) {
+		/* Where a VM ended there may be another one by now. */
+		discover(session, pid);
+		vm = vp_vms_of_thread(&session->vms, pid, tid);
+	}
+	return vm ? vp_vm_id(vm) : pid;
+}
+
+static void note_end(struct vp_session *session, struct vp_vm *vm)
+{
+	char place[32];
+
+	vm->end = vp_clock_monotonic();
+	session->vms_changed = true;
+	note_varying(session, vm->pid);
+	if (session->guest_watch)
+		vp_guest_watch_end(session->guest_watch, vm);
+	VP_NOTICE(session, "VM '%s' (%s) stopped during the recording", vm->name,
+		  vp_vm_place(vm, place));
+}
+
+/* `closely`: also VMs that their process has closed, or whose number is another process's. */
+static void note_ends(struct vp_session *session, bool closely)
+{
+	const struct vp_hypervisor *hypervisor = session->hypervisor;
+
+	vp_vec_each (&session->vms, vm)
+		if (!vm->end && (closely ? hypervisor->is_gone(vm) : hypervisor->has_exited(vm)))
+			note_end(session, vm);
+}
+
+/* Records have KVM's number of the vCPU that a thread runs: a guess for that thread was wrong. */
+static void correct_vcpus(struct vp_vm *vm, uint32_t number, uint32_t tid)
+{
+	size_t kept = 0;
+
+	vp_vec_each (&vm->vcpus, vcpu) {
+		if (vcpu->is_guessed && vcpu->tid == tid && vcpu->number != number)
+			free(vcpu->pcpus);
+		else
+			vm->vcpus.at[kept++] = *vcpu;
+	}
+	vm->vcpus.count = kept;
+}
+
+void vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t number, uint32_t tid)
+{
+	size_t before = vm->vcpus.count;
+
+	correct_vcpus(vm, number, tid);
+	struct vp_vcpu *vcpu = vp_vm_vcpu(vm, number);
+	/* Another thread: the process's number may be another's by now, and this its VM's. */
+	if (!vm->end && vcpu->tid && vcpu->tid != tid && session->hypervisor->is_gone(vm))
+		note_end(session, vm);
+	if (vm->end)
+		return;
+	session->vms_changed |= vcpu->tid != tid;
+	vcpu->tid = tid;
+	vcpu->is_guessed = false;
+	if (session->about.start && vm->vcpus.count > before && before && vm->at_start)
+		VP_NOTICE(session, "VM '%s' gained vCPU %u during the recording", vm->name, number);
+}
+
+bool vp_session_may_be_new_vms(struct vp_session *session)
+{
+	uint64_t before = session->vm_generation;
+
+	session->vm_generation =
+	    session->hypervisor->generation ? session->hypervisor->generation() : 0;
+	return !session->vm_generation || session->vm_generation != before;
+}
+
+/* A process may open another VM beside the one that it has. */
+static void find_more_vms(struct vp_session *session)
+{
+	size_t before = session->vms.count;
+
+	if (!vp_session_may_be_new_vms(session))
+		return;
+	for (size_t i = 0; i < before; i++)
+		if (!session->vms.at[i].end)
+			session->hypervisor->look_at(&session->vms, session->vms.at[i].pid, false);
+	take_new_vms(session, before);
+}
+
+void vp_session_check_vms(struct vp_session *session, bool closely)
+{
+	note_ends(session, closely);
+	if (closely && !session->about.end)
+		find_more_vms(session);
+}
+
+/* Of a recording on disk: the maps of VMs that have ended are in their places at once, and not in
+ * memory until its end. */
+static void put_away_map(struct vp_session *session, struct vp_vm *vm)
+{
+	VP_AUTO_FREE char *path =
+	    vp_recording_maps_path(session->options.directory, &session->vms, vm);
+	struct vp_error *error =
+	    vp_guest_watch_put_away(session->guest_watch, vm, path, &vm->is_put_away);
+
+	if (error)
+		VP_NOTICE(session, "VM '%s': %s; trying again at the end", vm->name,
+			  vp_error_message(error));
+	vp_error_free(error);
+}
+
+void vp_session_put_away_vms(struct vp_session *session)
+{
+	if (!session->guest_watch)
+		return;
+	vp_vec_each (&session->vms, vm)
+		if (vm->end && !vm->is_put_away)
+			put_away_map(session, vm);
+}
+
+static void forget_vm(struct vp_session *session, struct vp_vm *vm)
+{
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->forget_vm)
+			(*instrument)->ops->forget_vm(*instrument, vp_vm_id(vm));
+	if (session->guest_watch)
+		vp_guest_watch_drop(session->guest_watch, vm);
+	vp_vm_deinit(vm);
+}
+
+/* The order stays: parts of recordings are called by it. */
+void vp_session_forget_vms(struct vp_session *session, uint64_t before)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < session->vms.count; i++) {
+		struct vp_vm *vm = &session->vms.at[i];
+		if (vm->end && vm->end + FORGET_AFTER < before)
+			forget_vm(session, vm);
+		else
+			session->vms.at[kept++] = *vm;
+	}
+	session->vms_forgotten += session->vms.count - kept;
+	session->vms.count = kept;
+}

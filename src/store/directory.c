@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "store/directory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/io.h"
+#include "base/seed.h"
+#include "store/recording.h"
+
+/* Locks the directory; one that cannot be locked at all (on some network file systems) is let be.
+ */
+static struct vp_error *lock_directory(const char *path, int *lock)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return vp_error_errno(errno, "cannot open directory '%s'", path);
+	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+		close(fd);
+		return vp_error_new("'%s' is in use by another 'vperf record'", path);
+	}
+	*lock = fd;
+	return NULL;
+}
+
+/* What a recording's folders hold; beside a file its next version may be left, half written. */
+#define HALF_WRITTEN "?(?(.+([0-9a-f])).tmp)"
+#define TRACE_FILES                                                                                \
+	"@(metadata|@(account|vcpus|guest-samples|hypervisor|?(intervals-|trace-|tracepoints-)"    \
+	"cpu+([0-9]))"                                                                             \
+	"?(.zst))" HALF_WRITTEN
+#define GUEST_TRACE "guest-*" /* a folder of that name */
+static const struct folder {
+	const char *name;
+	const char *files; /* a pattern of fnmatch(3) */
+} folders[] = {
+    {"host", TRACE_FILES},
+    {"packs", "+([0-9a-f]).pack" HALF_WRITTEN},
+    {".", "@(recording|vms|cgroups|recipe|host.@(maps|events)|guest-*.@(maps|orc|events)|agent-*."
+	  "maps)" HALF_WRITTEN},
+};
+
+static bool is_guest_trace(int directory, const char *name)
+{
+	struct stat status;
+
+	return !fnmatch(GUEST_TRACE, name, 0) &&
+	       !fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) && S_ISDIR(status.st_mode);
+}
+
+static bool is_folder_of_recording(int directory, const char *name)
+{
+	if (is_guest_trace(directory, name))
+		return true;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(folders); i++)
+		if (!strcmp(name, folders[i].name))
+			return true;
+	return false;
+}
+
+/* Whether the file `recording` in the directory says that vperf wrote it. */
+static bool is_recording(int directory)
+{
+	static const char first[] = VP_RECORDING_MAGIC; /* of whatever format */
+	VP_AUTO_CLOSE int fd =
+	    openat(directory, "recording", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char bytes[sizeof(first) - 1];
+	struct stat status;
+
+	return fd >= 0 && !fstat(fd, &status) && S_ISREG(status.st_mode) &&
+	       vp_read(fd, bytes, sizeof(bytes)) == sizeof(bytes) &&
+	       !memcmp(bytes, first, sizeof(bytes));
+}
+
+/* The directory's entries one after another but those that stand for it and its parent. */
+static struct dirent *next_entry(DIR *entries)
+{
+	struct dirent *entry = readdir(entries);
+
+	while (entry && (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")))
+		entry = readdir(entries);
+	return entry;
+}
+
+static DIR *open_entries(int directory, const char *name)
+{
+	int fd = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+
+	if (fd >= 0 && !entries)
+		close(fd);
+	return entries;
+}
+
+/* A file of a recording's folder, which is open. */
+struct file {
+	const char *recording;
+	const struct folder *folder;
+	int folder_fd;
+	const char *name;
+};
+
+typedef struct vp_error *(*file_taker)(const struct file *file);
+
+/* A flight recorder that was killed leaves its socket. */
+static bool is_control(const struct file *file, const struct stat *status)
+{
+	return S_ISSOCK(status->st_mode) && !strcmp(file->folder->name, ".") &&
+	       !strcmp(file->name, "control");
+}
+
+static struct vp_error *expect_own(const struct file *file)
+{
+	struct stat status;
+
+	if (!fstatat(file->folder_fd, file->name, &status, AT_SYMLINK_NOFOLLOW) &&
+	    ((S_ISREG(status.st_mode) && !fnmatch(file->folder->files, file->name, FNM_EXTMATCH)) ||
+	     is_control(file, &status)))
+		return NULL;
+	return vp_error_new("'%s' is not removed: '%s/%s' in it is not part of a recording",
+			    file->recording, file->folder->name, file->name);
+}
+
+/* But `recording`: what is left of a removal that was interrupted still is a recording. */
+static struct vp_error *remove_own(const struct file *file)
+{
+	if (!strcmp(file->name, "recording"))
+		return NULL;
+	VP_TRY(expect_own(file));
+	return unlinkat(file->folder_fd, file->name, 0)
+		   ? vp_error_errno(errno, "cannot remove '%s/%s/%s'", file->recording,
+				    file->folder->name, file->name)
+		   : NULL;
+}
+
+static struct vp_error *each_file(int directory, const char *path, const struct folder *folder,
+				  file_taker take)
+{
+	DIR *entries = open_entries(directory, folder->name);
+	struct file file = {.recording = path, .folder = folder};
+	struct vp_error *error = NULL;
+
+	if (!entries)
+		return errno == ENOENT ? NULL
+				       : vp_error_errno(errno, "cannot read directory '%s/%s'",
+							path, folder->name);
+	file.folder_fd = dirfd(entries);
+	for (struct dirent *entry; !error && (entry = next_entry(entries));) {
+		file.name = entry->d_name;
+		if (strcmp(folder->name, ".") != 0 ||
+		    !is_folder_of_recording(file.folder_fd, file.name))
+			error = take(&file);
+	}
+	closedir(entries);
+	return error;
+}
+
+/* The same of the guests' traces; `remove` these folders, too. */
+static struct vp_error *each_guest_file(int directory, const char *path, file_taker take,
+					bool remove)
+{
+	DIR *entries = open_entries(directory, ".");
+	struct vp_error *error = NULL;
+
+	if (!entries)
+		return vp_error_errno(errno, "cannot read directory '%s'", path);
+	for (struct dirent *entry; !error && (entry = next_entry(entries));) {
+		const struct folder folder = {entry->d_name, TRACE_FILES};
+		if (!is_guest_trace(directory, entry->d_name))
+			continue;
+		error = each_file(directory, path, &folder, take);
+		if (!error && remove && unlinkat(directory, entry->d_name, AT_REMOVEDIR))
+			error = vp_error_errno(errno, "cannot remove '%s/%s'", path, entry->d_name);
+	}
+	closedir(entries);
+	return error;
+}
+
+static struct vp_error *expect_own_files(int directory, const char *path)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(folders); i++)
+		VP_TRY(each_file(directory, path, &folders[i], expect_own));
+	return each_guest_file(directory, path, expect_own, false);
+}
+
+static bool is_empty(int directory)
+{
+	DIR *entries = open_entries(directory, ".");
+	bool empty = entries && !next_entry(entries);
+
+	if (entries)
+		closedir(entries);
+	return empty;
+}
+
+static struct vp_error *remove_recording(int directory, const char *path)
+{
+	VP_TRY(expect_own_files(directory, path));
+	VP_TRY(each_guest_file(directory, path, remove_own, true));
+	for (size_t i = 0; i < VP_ARRAY_SIZE(folders); i++) {
+		VP_TRY(each_file(directory, path, &folders[i], remove_own));
+		if (strcmp(folders[i].name, ".") != 0 &&
+		    unlinkat(directory, folders[i].name, AT_REMOVEDIR) && errno != ENOENT)
+			return vp_error_errno(errno, "cannot remove '%s/%s'", path,
+					      folders[i].name);
+	}
+	if ((unlinkat(directory, "recording", 0) && errno != ENOENT) || rmdir(path))
+		return vp_error_errno(errno, "cannot remove '%s'", path);
+	return NULL;
+}
+
+/* An older recording goes; an empty directory may stay. */
+static struct vp_error *clear_old(const char *path)
+{
+	VP_AUTO_CLOSE int lock = -1;
+	struct stat status;
+
+	if (lstat(path, &status))
+		return errno == ENOENT ? NULL : vp_error_errno(errno, "cannot stat '%s'", path);
+	if (!S_ISDIR(status.st_mode))
+		return vp_error_new("'%s' exists and is not a directory", path);
+	VP_TRY(lock_directory(path, &lock));
+	if (is_recording(lock))
+		return remove_recording(lock, path);
+	return !rmdir(path) ? NULL : vp_error_new("'%s' exists and is not a recording", path);
+}
+
+/* Whether PATH.old can be removed. */
+static struct vp_error *expect_old_removable(const char *path)
+{
+	VP_AUTO_FREE char *old = vp_format("%s.old", path);
+	VP_AUTO_CLOSE int lock = -1;
+	struct stat status;
+
+	if (lstat(old, &status))
+		return errno == ENOENT ? NULL : vp_error_errno(errno, "cannot stat '%s'", old);
+	if (!S_ISDIR(status.st_mode))
+		return vp_error_new("'%s' exists and is not a directory", old);
+	VP_TRY(lock_directory(old, &lock));
+	if (is_recording(lock))
+		return expect_own_files(lock, old);
+	return is_empty(lock) ? NULL : vp_error_new("'%s' exists and is not a recording", old);
+}
+
+/* *lock is on the older recording, or -1 if there is none. */
+static struct vp_error *expect_replaceable(const char *path, int *lock)
+{
+	struct stat status;
+
+	*lock = -1;
+	if (stat(path, &status))
+		return errno == ENOENT ? NULL : vp_error_errno(errno, "cannot stat '%s'", path);
+	if (!S_ISDIR(status.st_mode))
+		return vp_error_new("'%s' exists and is not a directory", path);
+	VP_TRY(lock_directory(path, lock));
+	struct vp_error *error = NULL;
+	if (is_recording(*lock))
+		error = expect_old_removable(path);
+	else if (!is_empty(*lock))
+		error = vp_error_new("'%s' exists and is not a recording", path);
+	if (error) {
+		close(*lock);
+		*lock = -1;
+	}
+	return error;
+}
+
+struct vp_error *vp_place_claim(const char *path, struct vp_place *ret)
+{
+	*ret = VP_NO_PLACE;
+	if (!strcmp(path, "-"))
+		return vp_error_usage("option -o: a recording is a directory, it cannot be written "
+				      "to standard output");
+	ret->path = vp_strdup(path);
+	for (size_t size = strlen(path); size > 1 && ret->path[size - 1] == '/'; size--)
+		ret->path[size - 1] = 0; /* so that ".old" goes behind the name */
+	struct vp_error *error = expect_replaceable(ret->path, &ret->older);
+	if (!error) {
+		ret->now = vp_format("%s.%016" PRIx64 ".new", ret->path, vp_seed_new());
+		if (mkdir(ret->now, 0777))
+			error = vp_error_errno(errno, "cannot create directory '%s'", ret->now);
+		else
+			error = lock_directory(ret->now, &ret->lock);
+	}
+	if (error)
+		vp_place_leave(ret);
+	return error;
+}
+
+/* An older recording becomes PATH.old; an empty directory goes. */
+static struct vp_error *make_way(const struct vp_place *place)
+{
+	VP_AUTO_FREE char *old = vp_format("%s.old", place->path);
+
+	if (place->older < 0)
+		return NULL;
+	if (!is_recording(place->older))
+		return !rmdir(place->path) || errno == ENOENT
+			   ? NULL
+			   : vp_error_errno(errno, "cannot remove '%s'", place->path);
+	VP_TRY(clear_old(old));
+	return rename(place->path, old)
+		   ? vp_error_errno(errno, "cannot rename '%s' to '%s'", place->path, old)
+		   : NULL;
+}
+
+struct vp_error *vp_place_publish(struct vp_place *place)
+{
+	VP_TRY(make_way(place));
+	/* An empty directory would be replaced: what is there by now is somebody else's. */
+	if (renameat2(AT_FDCWD, place->now, AT_FDCWD, place->path, RENAME_NOREPLACE) &&
+	    (errno != EINVAL || rename(place->now, place->path)))
+		return vp_error_errno(errno, "cannot rename '%s' to '%s'", place->now, place->path);
+	strcpy(place->now, place->path); /* the shorter one */
+	place->is_published = true;
+	vp_file_sync_parent(place->path);
+	return NULL;
+}
+
+void vp_place_leave(struct vp_place *place)
+{
+	VP_AUTO_ERROR struct vp_error *error = NULL;
+
+	if (place->lock >= 0 && !place->is_published) {
+		error = remove_recording(place->lock, place->now);
+		if (error)
+			rmdir(place->now);
+	}
+	if (place->lock >= 0)
+		close(place->lock);
+	if (place->older >= 0)
+		close(place->older);
+	free(place->path);
+	free(place->now);
+	*place = VP_NO_PLACE;
+}

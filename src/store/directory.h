@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The directory of a new recording. It is written beside its final name and takes that name only
+ * when it is known to be good: until then an older recording of that name stays as it is.
+ */
+#ifndef VP_STORE_DIRECTORY_H
+#define VP_STORE_DIRECTORY_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+struct vp_place {
+	char *path; /* the final name */
+	char *now;  /* the directory's name now; its memory stays the same when the name changes */
+	int lock;   /* on the directory, as long as it is open */
+	int older;  /* on the recording that it will replace; -1: there is none */
+	bool is_published;
+};
+#define VP_NO_PLACE ((struct vp_place){.lock = -1, .older = -1})
+
+/*
+ * Creates an empty, locked directory beside `path` (PATH.HEX.new). Errors: `path` is in use by
+ * another recorder, or is not a recording; PATH.old has files that vperf does not write; nothing
+ * can be created there. `path` and PATH.old are not touched.
+ */
+struct vp_error *vp_place_claim(const char *path, struct vp_place *ret) VP_MUST_CHECK;
+/*
+ * Gives the directory its final name. An older recording of that name becomes PATH.old, as with
+ * perf, and an older one of that name is removed.
+ */
+struct vp_error *vp_place_publish(struct vp_place *place) VP_MUST_CHECK;
+/* Frees `place`, and removes the directory if it was not published. */
+void vp_place_leave(struct vp_place *place);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "store/stream_state.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/map.h"
+#include "schema/trace_records.h"
+
+/* As many names as the trace's programs keep of a pCPU: a thread whose name made way there is named
+ * again before its next event. */
+enum { TASKS = VP_TRACE_NAMES, GUEST_TASKS = 4096 };
+
+void vp_stream_state_deinit(struct vp_stream_state *state)
+{
+	free(state->tasks);
+	free(state->guest_tasks);
+	*state = (struct vp_stream_state){0};
+}
+
+static void *copy_of(const void *records, size_t size)
+{
+	void *copy = records ? vp_alloc(size) : NULL;
+
+	if (copy)
+		memcpy(copy, records, size);
+	return copy;
+}
+
+struct vp_stream_state vp_stream_state_copy(const struct vp_stream_state *state)
+{
+	struct vp_stream_state copy = *state;
+
+	copy.tasks = copy_of(state->tasks, TASKS * sizeof(*state->tasks));
+	copy.guest_tasks = copy_of(state->guest_tasks, GUEST_TASKS * sizeof(*state->guest_tasks));
+	return copy;
+}
+
+static void see_task(struct vp_stream_state *state, const struct vp_record_header *record)
+{
+	struct vp_task task;
+
+	memcpy(&task, record, sizeof(task));
+	if (!state->tasks)
+		state->tasks = vp_alloc(TASKS * sizeof(*state->tasks));
+	state->tasks[task.tid % TASKS] = task;
+	state->last_tid = task.tid;
+}
+
+static void see_guest_task(struct vp_stream_state *state, const struct vp_record_header *record)
+{
+	struct vp_guest_task task;
+
+	memcpy(&task, record, sizeof(task));
+	if (!state->guest_tasks)
+		state->guest_tasks = vp_alloc(GUEST_TASKS * sizeof(*state->guest_tasks));
+	uint64_t hash = vp_hash64((uint64_t)task.vm << 32 | task.guest_tid);
+	state->guest_tasks[hash % GUEST_TASKS] = task;
+}
+
+void vp_stream_state_see(struct vp_stream_state *state, const struct vp_record_header *record)
+{
+	switch (record->id) {
+	case VP_ID_task:
+		see_task(state, record);
+		break;
+	case VP_ID_guest_task:
+		see_guest_task(state, record);
+		break;
+	case VP_ID_account_loss:
+		memcpy(&state->loss, record, sizeof(state->loss));
+		break;
+	}
+}
+
+/* 1, or 0 if there is no record. */
+static uint64_t put(const void *record, size_t size, uint64_t now, struct vp_buffer *out)
+{
+	const struct vp_record_header *header = record;
+
+	if (!header->id)
+		return 0;
+	struct vp_record_header *own = vp_buffer_extend(out, size);
+	memcpy(own, record, size);
+	own->time = now;
+	return 1;
+}
+
+uint64_t vp_stream_state_put(const struct vp_stream_state *state, uint64_t now,
+			     struct vp_buffer *out)
+{
+	uint64_t n = put(&state->loss, sizeof(state->loss), now, out);
+	uint32_t last = state->last_tid % TASKS;
+
+	for (size_t i = 0; state->guest_tasks && i < GUEST_TASKS; i++)
+		n += put(&state->guest_tasks[i], sizeof(state->guest_tasks[i]), now, out);
+	for (size_t i = 0; state->tasks && i < TASKS; i++)
+		if (i != last)
+			n += put(&state->tasks[i], sizeof(state->tasks[i]), now, out);
+	/* Whose the samples are that follow. */
+	if (state->tasks)
+		n += put(&state->tasks[last], sizeof(state->tasks[last]), now, out);
+	return n;
+}

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "store/trace_reader.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/io.h"
+#include "store/packet_states.h"
+#include "store/packet_zstd.h"
+
+/* So much is read at once, while it is whole packets: that of many streams stays in the caches. */
+enum {
+	LONGEST = VP_ZSTD_PACKET_MAX, /* what a packet takes of a file, compressed or not */
+	WINDOW = 2 * LONGEST,
+	CHUNK = 64 * 1024,
+	PROBE = 64 * 1024
+};
+
+struct vp_stream_reader {
+	struct vp_stream_cursor cursor; /* first: see vp_stream_next() */
+	char *path;
+	int fd;
+	bool borrowed; /* the descriptor is another reader's */
+	bool trusted;  /* checksums are not looked at */
+	enum vp_stream_class kind;
+	uint32_t cpu;
+	char *window;                 /* a stretch of the file … */
+	uint64_t offset;              /* … from here … */
+	size_t filled;                /* … this long */
+	size_t packet_at;             /* in the window: where the next packet begins */
+	size_t at_hand;               /* … and where the one whose records the cursor has began */
+	struct vp_unpacker *unpacker; /* of a compressed stream; else NULL */
+	struct vp_buffer states;      /* the records of a packet of states, in full */
+	struct vp_stream_health health;
+};
+
+/* As its name says; one of another name is read as a pCPU's. */
+static void set_id(struct vp_stream_reader *stream)
+{
+	const char *name = strrchr(stream->path, '/');
+	struct vp_stream_id id;
+
+	if (!vp_stream_of_file(name ? name + 1 : stream->path, &id))
+		return;
+	stream->kind = id.kind;
+	stream->cpu = id.pcpu;
+}
+
+static void make_window(struct vp_stream_reader *stream)
+{
+	stream->window = vp_alloc(WINDOW + sizeof(struct vp_record_header));
+	stream->cursor.at = stream->cursor.end = stream->window;
+	if (vp_stream_is_compressed(stream->path))
+		stream->unpacker = vp_unpacker_new();
+}
+
+struct vp_error *vp_stream_open(const char *path, struct vp_stream_reader **ret)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe is just empty */
+
+	if (fd < 0)
+		return vp_error_errno(errno, "cannot open stream '%s'", path);
+	posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+	struct vp_stream_reader *stream = vp_alloc_apart(sizeof(*stream));
+	stream->path = vp_strdup(path);
+	set_id(stream);
+	stream->fd = fd;
+	make_window(stream);
+	*ret = stream;
+	return NULL;
+}
+
+struct vp_stream_reader *vp_stream_again(const struct vp_stream_reader *of)
+{
+	struct vp_stream_reader *stream = vp_alloc_apart(sizeof(*stream));
+
+	stream->path = vp_strdup(of->path);
+	set_id(stream);
+	stream->fd = of->fd;
+	stream->borrowed = true;
+	make_window(stream);
+	return stream;
+}
+
+void vp_stream_rewind(struct vp_stream_reader *stream)
+{
+	stream->offset = 0;
+	stream->filled = stream->packet_at = 0;
+	stream->cursor = (struct vp_stream_cursor){.at = stream->window, .end = stream->window};
+	stream->health = (struct vp_stream_health){0};
+	stream->trusted = false;
+	memset(stream->window, 0, sizeof(struct vp_record_header));
+}
+
+void vp_stream_trust(struct vp_stream_reader *stream, bool trusted)
+{
+	stream->trusted = trusted;
+}
+
+void vp_stream_free(struct vp_stream_reader *stream)
+{
+	if (!stream)
+		return;
+	if (!stream->borrowed)
+		close(stream->fd);
+	vp_unpacker_free(stream->unpacker);
+	vp_buffer_deinit(&stream->states);
+	free(stream->window);
+	free(stream->path);
+	free(stream);
+}
+
+/* Moves the unread rest to the front of the window and reads on behind it, up to `most` bytes. */
+static void window_refill(struct vp_stream_reader *stream, size_t most)
+{
+	memmove(stream->window, stream->window + stream->packet_at,
+		stream->filled - stream->packet_at);
+	stream->offset += stream->packet_at;
+	stream->filled -= stream->packet_at;
+	stream->packet_at = 0;
+	while (stream->filled < most) {
+		ssize_t got =
+		    vp_pread(stream->fd, stream->window + stream->filled, most - stream->filled,
+			     (off_t)(stream->offset + stream->filled));
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return;
+		stream->filled += (size_t)got;
+	}
+}
+
+/* A packet as it lies in the file. */
+struct found {
+	struct vp_zstd_lead lead; /* only its header, if it is not compressed */
+	uint64_t size;            /* bytes of the file; 0: it is none */
+};
+
+/* What must be there of a packet to find its size. */
+static size_t begin_size(const struct vp_stream_reader *stream)
+{
+	return stream->unpacker ? sizeof(struct vp_zstd_lead) : sizeof(struct vp_packet_header);
+}
+
+static struct found packet_at(const struct vp_stream_reader *stream, const char *bytes, size_t left)
+{
+	struct found found = {.size = 0};
+
+	if (left < begin_size(stream))
+		return found;
+	if (stream->unpacker) {
+		memcpy(&found.lead, bytes, sizeof(found.lead));
+		found.size = vp_zstd_packet_size(&found.lead);
+	} else {
+		memcpy(&found.lead.header, bytes, sizeof(found.lead.header));
+		found.size = vp_packet_header_size(&found.lead.header);
+	}
+	return found;
+}
+
+/* The packet's header and records, or NULL: they are damaged. */
+static const char *packet_bytes(const struct vp_stream_reader *stream, const struct found *found,
+				const char *bytes)
+{
+	const struct vp_packet_header *header = &found->lead.header;
+	const char *packet = stream->unpacker ? vp_unpacker_unpack(stream->unpacker, &found->lead,
+								   bytes + sizeof(found->lead))
+					      : bytes;
+
+	if (packet && !stream->trusted &&
+	    header->checksum != vp_packet_checksum(header, packet + sizeof(*header),
+						   vp_packet_header_size(header) - sizeof(*header)))
+		return NULL;
+	return packet;
+}
+
+static void note_damage(struct vp_stream_reader *stream, size_t at, size_t size)
+{
+	if (!stream->health.damaged)
+		stream->health.damaged_at = stream->offset + at;
+	stream->health.damaged += size;
+}
+
+/* Where a packet could begin. Much faster than memmem(), which goes byte by byte. */
+static const char *find_magic(const struct vp_stream_reader *stream, const char *at,
+			      const char *end)
+{
+	const uint32_t magic = stream->unpacker ? VP_ZSTD_LEAD_MAGIC : VP_PACKET_MAGIC;
+
+	for (; (size_t)(end - at) >= sizeof(magic); at++) {
+		at = memchr(at, magic & 0xff, (size_t)(end - at) - sizeof(magic) + 1);
+		if (!at || !memcmp(at, &magic, sizeof(magic)))
+			return at;
+	}
+	return NULL;
+}
+
+/* Steps over bytes that are not a packet, up to the next that could begin one. */
+static void skip_damage(struct vp_stream_reader *stream, size_t left)
+{
+	const char *from = stream->window + stream->packet_at;
+	const char *found = find_magic(stream, from + 1, from + left);
+	size_t skip = found ? (size_t)(found - from) : left > 3 ? left - 3 : left;
+
+	note_damage(stream, stream->packet_at, skip);
+	stream->packet_at += skip;
+}
+
+/* Whether the next packet lies in the window, if the bytes there are one. */
+static bool window_has_packet(const struct vp_stream_reader *stream)
+{
+	size_t left = stream->filled - stream->packet_at;
+	struct found found = packet_at(stream, stream->window + stream->packet_at, left);
+
+	return found.size && found.size <= left;
+}
+
+static void note_packet(struct vp_stream_reader *stream)
+{
+	note_damage(stream, stream->at_hand, stream->packet_at - stream->at_hand);
+}
+
+/* The cursor goes through what the packet's records stand for. */
+static void take_states(struct vp_stream_reader *stream)
+{
+	struct vp_stream_cursor *cursor = &stream->cursor;
+	size_t size = (size_t)(cursor->end - cursor->at);
+
+	stream->states.size = 0;
+	if (vp_states_unpack(cursor->at, size, &stream->states) != size)
+		note_packet(stream);
+	size = stream->states.size;
+	/* Room for a header, as behind all packets. */
+	memset(vp_buffer_extend(&stream->states, sizeof(struct vp_record_header)), 0,
+	       sizeof(struct vp_record_header));
+	cursor->at = stream->states.bytes;
+	cursor->end = cursor->at + size;
+}
+
+/* Has the cursor go through the packet. */
+static void packet_take(struct vp_stream_reader *stream, const struct found *found,
+			const char *packet)
+{
+	const struct vp_packet_header *header = &found->lead.header;
+
+	stream->cpu = header->cpu_id;
+	stream->health.lost = header->events_discarded;
+	stream->health.cut_off = false;
+	stream->cursor.at = packet + sizeof(*header);
+	stream->cursor.end = packet + vp_packet_header_size(header);
+	stream->at_hand = stream->packet_at;
+	stream->packet_at += found->size;
+	if (stream->kind == VP_STREAM_STATES)
+		take_states(stream);
+}
+
+/* The next good packet, which the window's reader is at; NULL at the end of the file. */
+static const char *packet_find(struct vp_stream_reader *stream, struct found *found)
+{
+	for (;;) {
+		if (!window_has_packet(stream))
+			window_refill(stream, CHUNK);
+		if (!window_has_packet(stream) && stream->filled - stream->packet_at < LONGEST)
+			window_refill(stream, WINDOW);
+		size_t left = stream->filled - stream->packet_at;
+		if (!left)
+			return NULL;
+
+		const char *bytes = stream->window + stream->packet_at;
+		*found = packet_at(stream, bytes, left);
+		const char *packet =
+		    found->size && found->size <= left ? packet_bytes(stream, found, bytes) : NULL;
+		if (packet)
+			return packet;
+		stream->health.cut_off = left < LONGEST;
+		skip_damage(stream, left);
+	}
+}
+
+static bool packet_next(struct vp_stream_reader *stream)
+{
+	struct found found;
+	const char *packet = packet_find(stream, &found);
+
+	if (packet)
+		packet_take(stream, &found, packet);
+	return packet;
+}
+
+const struct vp_packet_header *vp_stream_next_packet(struct vp_stream_reader *stream)
+{
+	struct found found;
+	const char *packet = packet_find(stream, &found);
+
+	if (packet)
+		stream->packet_at += found.size;
+	return (const void *)packet;
+}
+
+/* The checksum is right, but here is no record: the rest of the packet is as good as damaged. */
+static void drop_rest(struct vp_stream_reader *stream)
+{
+	struct vp_stream_cursor *cursor = &stream->cursor;
+
+	if (stream->unpacker) /* no byte of the file is known to be the one */
+		note_packet(stream);
+	else
+		note_damage(stream, (size_t)(cursor->at - stream->window),
+			    (size_t)(cursor->end - cursor->at));
+	cursor->at = cursor->end;
+}
+
+/* Of the record at hand; 0: it is none. */
+static size_t size_at_hand(const struct vp_stream_reader *stream)
+{
+	size_t left = (size_t)(stream->cursor.end - stream->cursor.at);
+	struct vp_defined_record record;
+	struct vp_record_header header;
+	size_t size;
+
+	if (left < sizeof(header))
+		return 0;
+	memcpy(&header, stream->cursor.at, sizeof(header));
+	size = vp_record_size(header.id);
+	if (header.id >= VP_ID_DEFINED && vp_stream_class_has_defined(stream->kind) &&
+	    left >= sizeof(record)) {
+		memcpy(&record, stream->cursor.at, sizeof(record));
+		size = record.size >= sizeof(record) ? record.size : 0;
+	}
+	return size <= left ? size : 0;
+}
+
+const struct vp_record_header *vp_stream_next_slow(struct vp_stream_reader *stream)
+{
+	struct vp_stream_cursor *cursor = &stream->cursor;
+
+	for (;;) {
+		size_t size = cursor->at < cursor->end ? size_at_hand(stream) : 0;
+		if (size) {
+			const struct vp_record_header *record = (const void *)cursor->at;
+			cursor->at += size;
+			cursor->records++;
+			return record;
+		}
+		if (cursor->at < cursor->end)
+			drop_rest(stream);
+		if (!packet_next(stream))
+			return NULL;
+	}
+}
+
+void vp_stream_seek_tail(struct vp_stream_reader *stream, uint64_t bytes)
+{
+	off_t size = lseek(stream->fd, 0, SEEK_END);
+
+	stream->offset = size > 0 && (uint64_t)size > bytes ? (uint64_t)size - bytes : 0;
+	stream->filled = stream->packet_at = 0;
+	stream->cursor.at = stream->cursor.end = stream->window;
+}
+
+uint64_t vp_stream_size(const struct vp_stream_reader *stream)
+{
+	struct stat about;
+
+	return fstat(stream->fd, &about) || about.st_size < 0 ? 0 : (uint64_t)about.st_size;
+}
+
+/* The first packet that begins in the piece of the file at `*offset`, which moves there. */
+static bool find_packet_in(const struct vp_stream_reader *stream, char piece[PROBE],
+			   uint64_t *offset, struct found *found)
+{
+	ssize_t got = vp_pread(stream->fd, piece, PROBE, (off_t)*offset);
+	const char *end = piece + (got > 0 ? got : 0);
+
+	for (const char *at = piece; (size_t)(end - at) >= begin_size(stream); at++) {
+		at = find_magic(stream, at, end);
+		if (!at)
+			return false;
+		*found = packet_at(stream, at, (size_t)(end - at));
+		if (found->size) {
+			*offset += (uint64_t)(at - piece);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The same for as much of the file as has one: pieces overlap by what tells a packet. */
+static bool find_packet(const struct vp_stream_reader *stream, uint64_t *offset,
+			struct found *found)
+{
+	VP_AUTO_FREE char *piece = vp_alloc(PROBE);
+	uint64_t end = *offset + LONGEST + begin_size(stream);
+
+	for (; *offset < end; *offset += PROBE - begin_size(stream))
+		if (find_packet_in(stream, piece, offset, found))
+			return true;
+	return false;
+}
+
+/* That which begins at this byte of the file. */
+static struct found packet_of_file(const struct vp_stream_reader *stream, uint64_t offset)
+{
+	char bytes[sizeof(struct vp_zstd_lead)];
+	ssize_t got = vp_pread(stream->fd, bytes, begin_size(stream), (off_t)offset);
+
+	return packet_at(stream, bytes, got > 0 ? (size_t)got : 0);
+}
+
+bool vp_stream_time_near(const struct vp_stream_reader *stream, uint64_t offset, uint64_t *time)
+{
+	struct found found;
+	uint64_t at = offset > LONGEST ? offset - LONGEST : 0;
+
+	if (!find_packet(stream, &at, &found))
+		return false;
+	while (at + found.size <= offset) {
+		struct found next = packet_of_file(stream, at + found.size);
+		if (!next.size)
+			break;
+		at += found.size;
+		found = next;
+	}
+	const struct vp_packet_header *header = &found.lead.header;
+	uint64_t into = offset <= at ? 0 : offset - at < found.size ? offset - at : found.size;
+	uint64_t lasts = header->timestamp_end > header->timestamp_begin
+			     ? header->timestamp_end - header->timestamp_begin
+			     : 0;
+	*time = header->timestamp_begin +
+		(uint64_t)((double)lasts * ((double)into / (double)found.size));
+	return true;
+}
+
+uint32_t vp_stream_cpu(const struct vp_stream_reader *stream)
+{
+	return stream->cpu;
+}
+
+const char *vp_stream_path(const struct vp_stream_reader *stream)
+{
+	return stream->path;
+}
+
+struct vp_stream_health vp_stream_health(const struct vp_stream_reader *stream)
+{
+	struct vp_stream_health health = stream->health;
+
+	health.records = stream->cursor.records;
+	return health;
+}
+
+enum vp_stream_class vp_stream_class(const struct vp_stream_reader *stream)
+{
+	return stream->kind;
+}
+
+static int by_class_and_cpu(const void *a, const void *b)
+{
+	const struct vp_stream_reader *const *left = a, *const *right = b;
+
+	if ((*left)->kind != (*right)->kind)
+		return (*left)->kind < (*right)->kind ? -1 : 1;
+	return ((*left)->cpu > (*right)->cpu) - ((*left)->cpu < (*right)->cpu);
+}
+
+struct vp_error *vp_trace_open(const char *path, unsigned classes, vp_stream_readers *streams)
+{
+	DIR *directory = opendir(path);
+	struct vp_error *error = NULL;
+
+	if (!directory)
+		return vp_error_errno(errno, "cannot open trace directory '%s'", path);
+	for (struct dirent *entry; !error && (entry = readdir(directory));) {
+		struct vp_stream_id id;
+		if (!vp_stream_of_file(entry->d_name, &id) || !(classes & VP_STREAMS(id.kind)))
+			continue;
+		VP_AUTO_FREE char *file = vp_format("%s/%s", path, entry->d_name);
+		struct vp_stream_reader *stream = NULL;
+		error = vp_stream_open(file, &stream);
+		if (!error)
+			vp_vec_push(streams, stream);
+	}
+	closedir(directory);
+	if (error)
+		vp_trace_close(streams);
+	else if (streams->count)
+		qsort(streams->at, streams->count, sizeof(*streams->at), by_class_and_cpu);
+	return error;
+}
+
+void vp_trace_close(vp_stream_readers *streams)
+{
+	vp_vec_each (streams, stream)
+		vp_stream_free(*stream);
+	vp_vec_deinit(streams);
+}
+
+enum { CLASSES_LIMIT = 64 * 1024 * 1024 };
+
+struct vp_error *vp_trace_classes(const char *path, vp_event_classes *ret)
+{
+	VP_AUTO_FREE char *file = vp_format("%s.events", path);
+	struct vp_buffer text = {0};
+
+	*ret = (vp_event_classes){0};
+	if (access(file, F_OK) && errno == ENOENT)
+		return NULL;
+	struct vp_error *error = vp_file_read(file, CLASSES_LIMIT, &text);
+	if (!error)
+		error = vp_event_classes_parse(file, vp_buffer_text(&text), text.size, ret);
+	vp_buffer_deinit(&text);
+	return error;
+}

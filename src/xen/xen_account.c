@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "xen/xen_account.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "xen/domains.h"
+#include "xen/states.h"
+#include "xen/xen_events.h"
+#include "xen/xen_sampler.h"
+
+#define SECOND 1000000000ULL
+
+struct xen_account {
+	struct vp_xen *xen;
+	struct vp_xen_buffers *buffers;
+	struct vp_xen_states states;
+	struct vp_hypervisor_events *events; /* NULL: nobody wants any */
+	struct vp_guest_sampler *sampler;    /* NULL: it does not ask how long vCPUs ran */
+	uint64_t next_context;               /* the sampler's, ns: at least so late */
+	bool running, paravirtual, tells_exits;
+	uint64_t known;     /* up to when everything is known */
+	uint64_t next_look; /* for what only Xen itself tells: caps, ends */
+	uint64_t looked;    /* when the domains were looked at last */
+};
+
+/* What is handed out under a name that hides it. */
+static struct xen_account *account_of(const struct vp_account_source *source)
+{
+	return (struct xen_account *)source;
+}
+
+enum vp_vendor vp_xen_vendor(void)
+{
+	struct vp_buffer text = {0};
+	struct vp_error *error = vp_file_read("/proc/cpuinfo", 16 << 20, &text);
+	enum vp_vendor vendor = error                                           ? VP_VENDOR_UNKNOWN
+				: strstr(vp_buffer_text(&text), "AuthenticAMD") ? VP_VENDOR_AMD
+				: strstr(vp_buffer_text(&text), "HygonGenuine") ? VP_VENDOR_AMD
+				: strstr(vp_buffer_text(&text), "GenuineIntel") ? VP_VENDOR_INTEL
+										: VP_VENDOR_UNKNOWN;
+
+	vp_error_free(error);
+	vp_buffer_deinit(&text);
+	return vendor;
+}
+
+static void account_free(struct vp_account_source *source)
+{
+	struct xen_account *account = account_of(source);
+
+	if (!account)
+		return;
+	if (account->buffers)
+		vp_xen_buffers_close(account->buffers);
+	vp_xen_close(account->xen);
+	vp_xen_states_deinit(&account->states);
+	free(account);
+}
+
+static struct vp_error *account_open(const vp_vms *vms,
+				     const struct vp_account_source_options *options,
+				     struct vp_account_source **ret)
+{
+	struct xen_account *account = vp_alloc(sizeof(*account));
+
+	account->paravirtual = options->paravirtual;
+	account->events = options->events;
+	if (options->guest_sampler && vp_xen_sampler_wants_account(options->guest_sampler)) {
+		account->sampler = options->guest_sampler;
+		account->tells_exits = vp_xen_sampler_wants_exits(account->sampler);
+	}
+	vp_xen_states_init(&account->states, vp_xen_vendor(), options->with_states);
+	struct vp_error *error = vp_xen_open(&account->xen);
+	if (!error)
+		error = vp_xen_buffers_open(account->xen, &account->buffers);
+	if (error)
+		account_free((struct vp_account_source *)account);
+	else
+		*ret = (struct vp_account_source *)account;
+	return error;
+}
+
+/* What the vCPU did last, as far as Xen tells without a trace. */
+static enum vp_xen_runstate ask_runstate(const struct xen_account *account,
+					 const struct vp_xen_domain *domain, uint32_t number,
+					 uint32_t *pcpu)
+{
+	struct vp_xen_vcpu vcpu;
+
+	if (account->xen->call.vcpu_getinfo(account->xen->control, domain->id, number, &vcpu) ||
+	    !vcpu.online)
+		return VP_XEN_OFFLINE;
+	*pcpu = vcpu.pcpu;
+	if (vcpu.running)
+		return VP_XEN_RUNNING;
+	if (vcpu.blocked)
+		return VP_XEN_BLOCKED;
+	return domain->flags & (VP_XEN_PAUSED | VP_XEN_SHUTDOWN) ? VP_XEN_OFFLINE : VP_XEN_RUNNABLE;
+}
+
+static void look_at_caps(struct xen_account *account)
+{
+	struct vp_xen_domain domain;
+	struct vp_xen_credit2 credit;
+
+	for (uint32_t next = 0; vp_xen_domain_next(account->xen, next, &domain);
+	     next = domain.id + 1u)
+		if (!account->xen->call.sched_credit2_domain_get(account->xen->control, domain.id,
+								 &credit))
+			vp_xen_states_cap(&account->states, domain.id,
+					  credit.cap && !(domain.flags & VP_XEN_PAUSED));
+}
+
+static void seed(struct xen_account *account, const struct vp_xen_domain *domain, uint64_t now)
+{
+	for (uint32_t i = 0; i <= domain->last_vcpu && domain->last_vcpu != UINT32_MAX; i++) {
+		uint32_t pcpu = UINT32_MAX;
+		enum vp_xen_runstate runstate = ask_runstate(account, domain, i, &pcpu);
+		vp_xen_states_seed(&account->states, domain->id, i, runstate, pcpu, now);
+	}
+}
+
+static struct vp_error *account_prepare(struct vp_account_source *source)
+{
+	const struct xen_account *account = account_of(source);
+	uint32_t mask = VP_XEN_TRACE_SCHED | VP_XEN_TRACE_EXITS;
+
+	if (account->paravirtual)
+		mask |= VP_XEN_TRACE_PV;
+	if (account->events)
+		mask |= vp_xen_events_mask(account->events);
+	return vp_xen_buffers_start(account->buffers, mask);
+}
+
+static bool ran(void *context, uint32_t domain, uint32_t vcpu, uint64_t time,
+		struct vp_xen_ran *ret)
+{
+	const struct xen_account *account = context;
+	const uint64_t until = time < UINT64_MAX ? time : account->known;
+
+	return vp_xen_states_ran(&account->states, domain, vcpu, until, ret);
+}
+
+static void weigh_contexts(struct xen_account *account, uint64_t time)
+{
+	account->next_context =
+	    vp_xen_sampler_weigh(account->sampler, time, (struct vp_xen_runner){ran, account});
+}
+
+static void account_begin(struct vp_account_source *source, const vp_vms *vms, uint64_t now)
+{
+	struct xen_account *account = account_of(source);
+	struct vp_xen_domain domain;
+
+	account->states.begin = account->known = account->looked = now;
+	account->running = true;
+	for (uint32_t next = 0; vp_xen_domain_next(account->xen, next, &domain);
+	     next = domain.id + 1u)
+		seed(account, &domain, now);
+	look_at_caps(account);
+	if (account->sampler)
+		weigh_contexts(account, 0);
+}
+
+/* The exit is not part of the states yet. */
+static void tell_exit(struct xen_account *account, const struct vp_xen_traced *traced)
+{
+	const struct vp_account_vcpu *vcpu = vp_xen_states_running(&account->states, traced->pcpu);
+	struct vp_xen_ran had;
+
+	if (!vcpu || traced->time < account->states.begin)
+		return;
+	uint32_t domain = vcpu->pid - 1;
+	if (!domain) /* whose kernel samples itself */
+		return;
+	if (ran(account, domain, vcpu->number, traced->time, &had) && !had.open_exit)
+		vp_xen_sampler_exit(account->sampler, domain, vcpu->number, traced->time, had.ns,
+				    traced->record.ip);
+}
+
+/* An event is of the vCPU that had the pCPU before it. */
+static void take(void *context, const struct vp_xen_traced *traced)
+{
+	struct xen_account *account = context;
+
+	if (account->sampler && traced->time >= account->next_context)
+		weigh_contexts(account, traced->time);
+	if (account->tells_exits && vp_xen_states_is_interrupt(&account->states, &traced->record))
+		tell_exit(account, traced);
+	const struct vp_account_vcpu *vcpu =
+	    account->events ? vp_xen_states_running(&account->states, traced->pcpu) : NULL;
+
+	if (account->events && traced->time >= account->states.begin)
+		vp_xen_events_add(account->events, traced, vcpu ? vcpu->pid : UINT32_MAX,
+				  vcpu ? vcpu->number : UINT32_MAX);
+	if (traced->record.event != VP_XEN_WORK || account->paravirtual)
+		vp_xen_states_take(&account->states, traced);
+}
+
+/* Which domains are there no more. */
+static void look_for_ends(struct xen_account *account, uint64_t now)
+{
+	struct vp_xen_states *states = &account->states;
+
+	for (uint32_t place = 0; place < states->n_places; place++) {
+		const struct vp_account_vcpu *vcpu = &states->vcpus[place];
+		const struct vp_vm vm = {.has_domain = true, .domain = vcpu->pid - 1};
+		struct vp_xen_domain domain;
+		if (vcpu->begin && vcpu->state != VP_STATE_GONE &&
+		    !vp_xen_domain_of(account->xen, &vm, &domain))
+			vp_xen_states_tell_gone(states, place, account->looked);
+	}
+	account->looked = now;
+}
+
+static uint64_t account_gather(struct vp_account_source *source, uint64_t now)
+{
+	struct xen_account *account = account_of(source);
+
+	if (!account->buffers)
+		return now;
+	account->next_context = 0; /* there may be new ones */
+	uint64_t known = vp_xen_buffers_drain(account->buffers, take, account);
+	if (account->events)
+		vp_xen_events_note_lost(account->events, vp_xen_buffers_lost(account->buffers));
+	if (!account->running)
+		known = now;
+	account->known = known > account->known ? known : account->known;
+	if (account->sampler) {
+		weigh_contexts(account, account->known);
+		vp_xen_sampler_known(account->sampler,
+				     account->running ? account->known : UINT64_MAX,
+				     (struct vp_xen_runner){ran, account});
+	}
+	/* They did nothing since then, and all that they did before is known. */
+	if (account->known >= account->looked)
+		vp_xen_states_end_gone(&account->states);
+	if (account->running && now >= account->next_look) {
+		account->next_look = now + SECOND;
+		look_at_caps(account);
+		look_for_ends(account, now);
+	}
+	return account->known;
+}
+
+static void account_end(struct vp_account_source *source)
+{
+	struct xen_account *account = account_of(source);
+
+	vp_xen_buffers_stop(account->buffers);
+	account->running = false;
+	look_for_ends(account, vp_clock_monotonic());
+}
+
+static const char *account_missing(const struct vp_account_source *source)
+{
+	return NULL;
+}
+
+static size_t account_places(const struct vp_account_source *source)
+{
+	return VP_XEN_PLACES;
+}
+
+static bool account_vcpu(const struct vp_account_source *source, size_t place,
+			 struct vp_account_vcpu *ret)
+{
+	const struct vp_xen_states *states = &account_of(source)->states;
+
+	if (place >= states->n_places || !states->vcpus[place].begin)
+		return false;
+	*ret = states->vcpus[place];
+	return true;
+}
+
+static void account_release(struct vp_account_source *source, const uint32_t *places, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		vp_xen_states_release(&account_of(source)->states, places[i]);
+}
+
+static const struct vp_account_exit *account_exits(const struct vp_account_source *source,
+						   size_t place)
+{
+	return account_of(source)->states.exits[place];
+}
+
+static const struct vp_account_site *account_sites(const struct vp_account_source *source,
+						   size_t place)
+{
+	return account_of(source)->states.sites[place];
+}
+
+static void account_thieves(const struct vp_account_source *source,
+			    void (*take_thief)(void *context, const void *key, const void *cost),
+			    void *context)
+{
+	vp_vec_each (&account_of(source)->states.thieves, thief)
+		take_thief(context, &thief->key, &thief->cost);
+}
+
+static void account_old_sites(const struct vp_account_source *source,
+			      void (*take_site)(void *context, const void *key, const void *cost),
+			      void *context)
+{
+	vp_vec_each (&account_of(source)->states.old_sites, site)
+		take_site(context, &site->key, &site->cost);
+}
+
+static bool account_task(const struct vp_account_source *source, uint32_t tid,
+			 struct vp_account_task *ret)
+{
+	return false; /* only vCPUs have pCPUs */
+}
+
+static void account_drain(struct vp_account_source *source,
+			  void (*take_span)(void *context, struct vp_vcpu_span *record),
+			  void *context)
+{
+	struct vp_xen_states *states = &account_of(source)->states;
+
+	vp_vec_each (&states->spans, span)
+		take_span(context, span);
+	states->spans.count = 0;
+}
+
+static uint64_t account_lost_states(const struct vp_account_source *source)
+{
+	return 0;
+}
+
+static struct vp_account_lost account_lost(const struct vp_account_source *source)
+{
+	return account_of(source)->states.lost;
+}
+
+static uint64_t account_lost_events(const struct vp_account_source *source)
+{
+	return vp_xen_buffers_lost(account_of(source)->buffers);
+}
+
+const struct vp_account_ops *vp_xen_account_ops(void)
+{
+	static const struct vp_account_ops ops = {
+	    .often = true,
+	    .has_paravirtual = true,
+	    .open = account_open,
+	    .prepare = account_prepare,
+	    .begin = account_begin,
+	    .gather = account_gather,
+	    .end = account_end,
+	    .free = account_free,
+	    .missing = account_missing,
+	    .places = account_places,
+	    .vcpu = account_vcpu,
+	    .release = account_release,
+	    .exits = account_exits,
+	    .sites = account_sites,
+	    .thieves = account_thieves,
+	    .old_sites = account_old_sites,
+	    .task = account_task,
+	    .drain = account_drain,
+	    .lost_states = account_lost_states,
+	    .lost = account_lost,
+	    .lost_events = account_lost_events,
+	};
+
+	return &ops;
+}

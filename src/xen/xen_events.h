@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Any events of Xen's trace buffers as records (collect/programs/hypervisor_events.h). */
+#ifndef VP_XEN_XEN_EVENTS_H
+#define VP_XEN_XEN_EVENTS_H
+
+#include "collect/programs/hypervisor_events.h"
+#include "xen/buffers.h"
+
+const struct vp_hypervisor_events_ops *vp_xen_events_ops(void);
+
+/* What Xen is to be asked for beside others' events (VP_XEN_TRACE_*). */
+uint32_t vp_xen_events_mask(const struct vp_hypervisor_events *events);
+/* Makes a record of it, if it was chosen; UINT32_MAX: no vCPU had the pCPU. */
+void vp_xen_events_add(struct vp_hypervisor_events *events, const struct vp_xen_traced *traced,
+		       uint32_t vm, uint32_t vcpu);
+/* So many were lost up to now. */
+void vp_xen_events_note_lost(struct vp_hypervisor_events *events, uint64_t lost);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "xen/xen_guest_current.h"
+
+#include <string.h>
+
+/* Of CR3 beside the address: PCID, or with page table isolation which of two tables; bit 63. */
+#define ROOT_BITS 0x7fffffffffffe000ULL
+
+enum { LARGEST_STRUCT = 1 << 16 };
+
+struct vp_error *vp_xen_kernel_init(const struct vp_guest_finding *finding,
+				    struct vp_xen_kernel *ret)
+{
+	if (finding->at_tgid != finding->at_tid + sizeof(uint32_t) ||
+	    finding->at_tid > LARGEST_STRUCT || finding->at_comm > LARGEST_STRUCT ||
+	    finding->at_mm > LARGEST_STRUCT || finding->at_pgd > LARGEST_STRUCT)
+		return vp_error_new("unknown layout of the guest's task_struct");
+	*ret = (struct vp_xen_kernel){.direct_map = finding->direct_map,
+				      .image_va = finding->text,
+				      .image_size = finding->size,
+				      .image_gpa = finding->gpa,
+				      .at_tid = finding->at_tid,
+				      .at_comm = finding->at_comm,
+				      .at_mm = finding->at_mm,
+				      .at_pgd = finding->at_pgd};
+	return NULL;
+}
+
+/* Of an address in the kernel's image or its direct map of all memory. */
+static uint64_t physical(const struct vp_xen_kernel *kernel, uint64_t address)
+{
+	uint64_t in_image = address - kernel->image_va;
+
+	return in_image < kernel->image_size ? kernel->image_gpa + in_image
+					     : address - kernel->direct_map;
+}
+
+static bool read_at(const struct vp_xen_kernel *kernel, const struct vp_xen_memory *memory,
+		    uint64_t address, void *bytes, size_t size)
+{
+	return memory->read(memory->context, physical(kernel, address), bytes, size);
+}
+
+static bool has_root(const struct vp_xen_kernel *kernel, const struct vp_xen_memory *memory,
+		     uint64_t task, uint64_t root, bool user)
+{
+	uint64_t mm, pgd;
+
+	if (!read_at(kernel, memory, task + kernel->at_mm, &mm, sizeof(mm)))
+		return false;
+	if (!mm)
+		return !user;
+	return read_at(kernel, memory, mm + kernel->at_pgd, &pgd, sizeof(pgd)) &&
+	       (physical(kernel, pgd) & ROOT_BITS) == (root & ROOT_BITS);
+}
+
+bool vp_xen_task_read(const struct vp_xen_kernel *kernel, const struct vp_xen_memory *memory,
+		      uint64_t current, uint64_t root, bool user, struct vp_xen_task *ret)
+{
+	uint32_t ids[2];
+
+	if (!memory->read(memory->context, current, &ret->address, sizeof(ret->address)) ||
+	    !read_at(kernel, memory, ret->address + kernel->at_tid, ids, sizeof(ids)) ||
+	    !read_at(kernel, memory, ret->address + kernel->at_comm, ret->comm,
+		     sizeof(ret->comm)) ||
+	    !has_root(kernel, memory, ret->address, root, user))
+		return false;
+	ret->tid = ids[0];
+	ret->pid = ids[1];
+	ret->comm[sizeof(ret->comm) - 1] = 0;
+	return true;
+}

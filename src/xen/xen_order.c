@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "xen/xen_order.h"
+
+#include <string.h>
+
+void vp_xen_order_deinit(struct vp_xen_order *order)
+{
+	vp_vec_deinit(&order->places);
+	vp_vec_deinit(&order->spare);
+	vp_vec_deinit(&order->runs);
+}
+
+static void find_runs(struct vp_xen_order *order, const struct vp_xen_traced *records, size_t count)
+{
+	order->places.count = order->spare.count = order->runs.count = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (!i || records[i].time < records[i - 1].time)
+			vp_vec_push(&order->runs, i);
+		vp_vec_push(&order->places, (uint32_t)i);
+	}
+}
+
+/* Two runs that follow each other, from `at` to `middle` and to `end`, behind what is in `spare`.
+ */
+static void merge(struct vp_xen_order *order, const struct vp_xen_traced *records, size_t at,
+		  size_t middle, size_t end)
+{
+	const uint32_t *places = order->places.at;
+	size_t other = middle;
+
+	while (at < middle || other < end) {
+		bool is_other = at == middle || (other < end && records[places[other]].time <
+								    records[places[at]].time);
+		vp_vec_push(&order->spare, places[is_other ? other : at]);
+		other += is_other;
+		at += !is_other;
+	}
+}
+
+/* Half as many runs, twice as long. */
+static void merge_pairs(struct vp_xen_order *order, const struct vp_xen_traced *records,
+			size_t count)
+{
+	size_t kept = 0, n = order->runs.count;
+	size_t *runs = order->runs.at;
+
+	order->spare.count = 0;
+	for (size_t i = 0; i < n; i += 2) {
+		size_t middle = i + 1 < n ? runs[i + 1] : count;
+		size_t end = i + 2 < n ? runs[i + 2] : count;
+		merge(order, records, runs[i], middle, end);
+		runs[kept++] = runs[i];
+	}
+	order->runs.count = kept;
+	memcpy(order->places.at, order->spare.at, count * sizeof(*order->places.at));
+}
+
+void vp_xen_order_find(struct vp_xen_order *order, const struct vp_xen_traced *records,
+		       size_t count)
+{
+	find_runs(order, records, count);
+	while (order->runs.count > 1)
+		merge_pairs(order, records, count);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Where vCPUs of guests are when a hardware counter of dom0's interrupts them (XENPMU). Written by
+ * Linux's arch/x86/xen/pmu.c and Xen's arch/x86/cpu/vpmu.c; not tried on a machine with a PMU.
+ */
+#ifndef VP_XEN_XEN_PMU_H
+#define VP_XEN_XEN_PMU_H
+
+#include <linux/types.h>
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "bpf/xen_pmu_abi.h"
+
+struct vp_xen_pmu;
+
+/* Whose place it is; of Xen's own code Xen does not say for which domain it worked. */
+enum vp_xen_pmu_whose { VP_XEN_PMU_GUEST, VP_XEN_PMU_DOM0, VP_XEN_PMU_XEN };
+
+struct vp_xen_pmu_totals {
+	uint64_t of[VP_XEN_PMU_XEN + 1]; /* enum vp_xen_pmu_whose */
+	uint64_t lost;                   /* that found no room */
+	uint32_t n_pcpus;                /* on which there were any */
+};
+
+enum vp_xen_pmu_whose vp_xen_pmu_whose(const struct vp_xen_pmu_place *place);
+
+/* Everything that can be done without interrupting anybody: nothing counts, and Xen's mode is as it
+ * was. `frequency`: in Hz, of each vCPU of dom0. Errors: what is missing. */
+struct vp_error *vp_xen_pmu_open(uint64_t frequency, struct vp_xen_pmu **ret) VP_MUST_CHECK;
+/* From now on the counters are dom0's alone. */
+struct vp_error *vp_xen_pmu_begin(struct vp_xen_pmu *pmu) VP_MUST_CHECK;
+/* Nothing counts any more, and Xen's mode is as it was. Errors: it is not. */
+struct vp_error *vp_xen_pmu_end(struct vp_xen_pmu *pmu) VP_MUST_CHECK;
+/* Hands over guests' places; those of one vCPU of dom0 in order of time. */
+void vp_xen_pmu_drain(struct vp_xen_pmu *pmu,
+		      void (*take)(void *context, const struct vp_xen_pmu_place *place),
+		      void *context);
+struct vp_xen_pmu_totals vp_xen_pmu_totals(const struct vp_xen_pmu *pmu);
+void vp_xen_pmu_free(struct vp_xen_pmu *pmu);
+
+#endif

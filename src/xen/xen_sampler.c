@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "xen/xen_sampler.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/vec.h"
+#include "xen/domains.h"
+#include "xen/frames.h"
+#include "xen/guest_samples.h"
+#include "xen/states.h"
+#include "xen/xen_pmu.h"
+
+#define SECOND 1000000000ULL
+#define LIST_NS (SECOND / 10) /* between two looks for new domains */
+
+struct sampled_vcpu {
+	uint32_t number;
+	bool known;         /* since when is `accounted` */
+	bool came;          /* while guests were sampled: it had no CPU time before */
+	uint64_t cpu_time;  /* then, ns */
+	uint64_t accounted; /* CPU time up to which samples stand for it, or contexts were read */
+	struct vp_xen_last last;
+	struct vp_xen_weights weights; /* if the account tells of exits */
+};
+
+/* A domain, or one that was. */
+struct sampled {
+	struct vp_xen_domain domain;
+	bool gone;
+	struct vp_xen_told told;
+	VP_VEC(struct sampled_vcpu) vcpus;
+};
+
+/* A context that was read, of which it is not known yet how much it stands for; or where a counter
+ * interrupted a vCPU: then no more than time and address are known. */
+struct look {
+	uint16_t domain, vcpu;
+	bool counted;
+	union vp_any_record task, sample;
+};
+
+struct vp_guest_sampler {
+	struct vp_guest_sampler_options options;
+	struct vp_xen *xen;
+	struct vp_xen_frames frames; /* empty as long as there is no PV guest */
+	char *frames_problem;        /* why they cannot be mapped, or NULL */
+	struct vp_xen_pmu *pmu;      /* NULL: counters do not interrupt guests */
+	pthread_t thread;
+	bool running;
+	atomic_bool ending;
+	pthread_mutex_t lock; /* on what follows */
+	VP_VEC(struct sampled) domains;
+	bool listed;        /* the domains, once */
+	uint64_t next_list; /* when they are to be listed again */
+	VP_VEC(union vp_any_record) records;
+	VP_VEC(struct look) looks; /* in order of time */
+	bool told;                 /* the account tells of exits … */
+	uint64_t known;            /* … and has told all up to here */
+	struct vp_guest_sampler_totals totals;
+};
+
+enum { MOST_RECORDS = 1 << 18 }; /* that wait to be taken */
+
+static struct sampled *sampled_of(struct vp_guest_sampler *sampler, uint32_t domain)
+{
+	vp_vec_each (&sampler->domains, sampled)
+		if (sampled->domain.id == domain)
+			return sampled;
+	struct sampled *sampled = vp_vec_push_slot(&sampler->domains);
+	*sampled = (struct sampled){.domain = {.id = (uint16_t)domain}, .gone = true};
+	return sampled;
+}
+
+/* What is left of the vCPUs' CPU time goes without samples. */
+static void leave_vcpus(struct vp_guest_sampler *sampler, struct sampled *sampled)
+{
+	if (sampler->told) /* they may have run until now, as the account will tell */
+		return;
+	vp_vec_each (&sampled->vcpus, vcpu)
+		if (vcpu->known && vcpu->cpu_time > vcpu->accounted)
+			sampler->totals.unsampled_ns += vcpu->cpu_time - vcpu->accounted;
+	sampled->vcpus.count = 0;
+}
+
+/* Without Xen's table of frames, processes of PV guests are not known. */
+static void need_frames(struct vp_guest_sampler *sampler)
+{
+	if (sampler->frames.count || sampler->frames_problem)
+		return;
+	VP_AUTO_ERROR struct vp_error *error = vp_xen_frames_map(sampler->xen, &sampler->frames);
+	if (error)
+		sampler->frames_problem = vp_strdup(vp_error_message(error));
+}
+
+static void take_domain(struct vp_guest_sampler *sampler, const struct vp_xen_domain *domain)
+{
+	struct sampled *sampled = sampled_of(sampler, domain->id);
+
+	sampled->domain = *domain;
+	sampled->gone = false;
+	if (!(domain->flags & VP_XEN_HVM))
+		need_frames(sampler);
+	for (uint32_t i = (uint32_t)sampled->vcpus.count;
+	     i <= domain->last_vcpu && domain->last_vcpu != UINT32_MAX; i++)
+		vp_vec_push(&sampled->vcpus,
+			    ((struct sampled_vcpu){.number = i, .came = sampler->listed}));
+}
+
+static void list_domains(struct vp_guest_sampler *sampler)
+{
+	struct vp_xen_domain domain;
+
+	vp_vec_each (&sampler->domains, sampled)
+		sampled->gone = true;
+	for (uint32_t next = 1; vp_xen_domain_next(sampler->xen, next, &domain);
+	     next = domain.id + 1u)
+		take_domain(sampler, &domain);
+	sampler->listed = true;
+	vp_vec_each (&sampler->domains, sampled)
+		if (sampled->gone) {
+			leave_vcpus(sampler, sampled);
+			vp_xen_told_forget(&sampled->told);
+		}
+}
+
+static bool put(struct vp_guest_sampler *sampler, const union vp_any_record *record)
+{
+	if (sampler->records.count >= MOST_RECORDS) {
+		sampler->totals.lost++;
+		return false;
+	}
+	vp_vec_push(&sampler->records, *record);
+	return true;
+}
+
+static void put_sample(struct vp_guest_sampler *sampler, const struct vp_guest_sample *sample,
+		       uint64_t periods)
+{
+	union vp_any_record record = {.guest_sample = *sample};
+
+	sampler->totals.late += periods - 1;
+	record.guest_sample.flags |= VP_LATE;
+	for (uint64_t i = 1; i < periods; i++)
+		put(sampler, &record);
+	record.guest_sample.flags &= (uint16_t)~VP_LATE;
+	put(sampler, &record);
+}
+
+static void put_context(struct vp_guest_sampler *sampler, struct sampled *sampled,
+			struct sampled_vcpu *vcpu, const struct vp_xen_place *place)
+{
+	struct look look = {.domain = (uint16_t)place->domain, .vcpu = (uint16_t)place->vcpu};
+
+	vp_xen_sample_make(&sampled->told, place, &vcpu->last, &look.task, &look.sample);
+	sampler->totals.samples++;
+	if (sampler->told) {
+		vp_vec_push(&sampler->looks, look);
+		return;
+	}
+	if (look.task.header.id)
+		put(sampler, &look.task);
+	put_sample(sampler, &look.sample.guest_sample, place->periods);
+}
+
+static void sample_vcpu(struct vp_guest_sampler *sampler, struct sampled *sampled,
+			struct sampled_vcpu *vcpu)
+{
+	const uint64_t period =
+	    sampler->told ? sampler->options.look_ns : sampler->options.period_ns;
+	struct vp_xen_place place = {.domain = sampled->domain.id, .vcpu = vcpu->number};
+
+	place.periods = vp_xen_periods_due(vcpu->cpu_time, period, &vcpu->accounted);
+	if (!place.periods)
+		return;
+	place.time = vp_clock_monotonic();
+	bool read =
+	    vp_xen_context_read(sampler->xen, &sampled->domain, vcpu->number, &place.context);
+	uint64_t pause = vp_clock_monotonic() - place.time;
+	if (!read) {
+		sampler->totals.unsampled_ns += sampler->told ? 0 : place.periods * period;
+		return;
+	}
+	if (!(sampled->domain.flags & VP_XEN_HVM))
+		place.context.root = vp_xen_frames_translate(&sampler->frames, place.context.root);
+	sampler->totals.pause += pause;
+	if (pause > sampler->totals.most_ns)
+		sampler->totals.most_ns = pause;
+	put_context(sampler, sampled, vcpu, &place);
+}
+
+/* One that is blocked is not at work: its CPU time waits for a look that finds it so. */
+static void look_at_vcpu(struct vp_guest_sampler *sampler, struct sampled *sampled,
+			 struct sampled_vcpu *vcpu)
+{
+	const struct vp_xen *xen = sampler->xen;
+	struct vp_xen_vcpu now;
+
+	if (xen->call.vcpu_getinfo(xen->control, sampled->domain.id, vcpu->number, &now) ||
+	    !now.online)
+		return;
+	if (!vcpu->known) {
+		vcpu->accounted = now.cpu_time;
+		sampler->totals.unsampled_ns += vcpu->came && !sampler->told ? now.cpu_time : 0;
+	}
+	vcpu->known = true;
+	vcpu->cpu_time = now.cpu_time;
+	if (!now.blocked)
+		sample_vcpu(sampler, sampled, vcpu);
+}
+
+static void look_at_all(struct vp_guest_sampler *sampler)
+{
+	uint64_t now = vp_clock_monotonic();
+
+	if (now >= sampler->next_list) {
+		sampler->next_list = now + LIST_NS;
+		list_domains(sampler);
+	}
+	vp_vec_each (&sampler->domains, sampled)
+		vp_vec_each (&sampled->vcpus, vcpu)
+			if (!sampled->gone)
+				look_at_vcpu(sampler, sampled, vcpu);
+}
+
+static void sleep_until(uint64_t time)
+{
+	const struct timespec until = {.tv_sec = (time_t)(time / SECOND),
+				       .tv_nsec = (long)(time % SECOND)};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+		;
+}
+
+static void *run(void *context)
+{
+	struct vp_guest_sampler *sampler = context;
+	const uint64_t period = sampler->options.look_ns;
+	uint64_t next = vp_clock_monotonic();
+
+	while (!sampler->ending) {
+		pthread_mutex_lock(&sampler->lock);
+		look_at_all(sampler);
+		pthread_mutex_unlock(&sampler->lock);
+		uint64_t now = vp_clock_monotonic();
+		next += period;
+		if (next < now) /* looks that are missed are not made up for */
+			next += (now - next + period - 1) / period * period;
+		sleep_until(next);
+	}
+	return NULL;
+}
+
+static void sampler_free(struct vp_guest_sampler *sampler);
+
+static struct vp_error *sampler_open(const struct vp_guest_sampler_options *options,
+				     struct vp_guest_sampler **ret)
+{
+	struct vp_guest_sampler *sampler = vp_alloc(sizeof(*sampler));
+
+	sampler->options = *options;
+	pthread_mutex_init(&sampler->lock, NULL);
+	/* Its own: a handle is for one thread. */
+	struct vp_error *error = vp_xen_open(&sampler->xen);
+	if (!error && options->interrupts == VP_INTERRUPTS_COUNTERS)
+		error = vp_xen_pmu_open(1000000000 / options->period_ns, &sampler->pmu);
+	if (error)
+		sampler_free(sampler);
+	else
+		*ret = sampler;
+	return error;
+}
+
+static struct vp_error *sampler_begin(struct vp_guest_sampler *sampler)
+{
+	sigset_t all, before;
+
+	/* Signals are the main thread's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int failure = pthread_create(&sampler->thread, NULL, run, sampler);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	sampler->running = !failure;
+	if (failure)
+		return vp_error_errno(failure, "cannot start the thread that samples guests");
+	return sampler->pmu ? vp_xen_pmu_begin(sampler->pmu) : NULL;
+}
+
+static struct vp_error *sampler_end(struct vp_guest_sampler *sampler)
+{
+	struct vp_error *error = sampler->pmu ? vp_xen_pmu_end(sampler->pmu) : NULL;
+
+	if (!sampler->running)
+		return error;
+	sampler->ending = true;
+	pthread_join(sampler->thread, NULL);
+	sampler->running = false;
+	vp_vec_each (&sampler->domains, sampled)
+		leave_vcpus(sampler, sampled);
+	return error;
+}
+
+/* Whose exits these are, and of which sampler. */
+struct taker {
+	struct vp_guest_sampler *sampler;
+	struct sampled *sampled;
+};
+
+static void take_weighed(void *context, const struct vp_guest_sample *sample, uint64_t periods)
+{
+	const struct taker *taker = context;
+	struct vp_guest_sampler_totals *totals = &taker->sampler->totals;
+	bool named = sample->flags & VP_BY_MEMORY;
+
+	put_sample(taker->sampler, sample, periods);
+	if (!(sample->flags & VP_AT_INTERRUPT))
+		return;
+	totals->exits++;
+	totals->exit_periods += periods;
+	totals->unknown_periods += sample->flags & VP_HAS_AS_ROOT ? 0 : periods;
+	*(named ? &taker->sampled->told.counts.named : &taker->sampled->told.counts.unnamed) +=
+	    taker->sampled->told.known ? periods : 0;
+}
+
+static struct sampled_vcpu *vcpu_of(struct vp_guest_sampler *sampler, uint32_t domain,
+				    uint32_t number)
+{
+	struct sampled *sampled = sampled_of(sampler, domain);
+
+	while (sampled->vcpus.count <= number)
+		vp_vec_push(&sampled->vcpus,
+			    ((struct sampled_vcpu){.number = (uint32_t)sampled->vcpus.count,
+						   .came = sampler->listed}));
+	return &sampled->vcpus.at[number];
+}
+
+bool vp_xen_sampler_wants_account(const struct vp_guest_sampler *sampler)
+{
+	return sampler->options.interrupts != VP_INTERRUPTS_NONE;
+}
+
+bool vp_xen_sampler_wants_exits(const struct vp_guest_sampler *sampler)
+{
+	return sampler->options.interrupts == VP_INTERRUPTS_EXITS;
+}
+
+/* They come from one vCPU of dom0 after another: into the order of time. */
+static void take_counted(void *context, const struct vp_xen_pmu_place *place)
+{
+	struct vp_guest_sampler *sampler = context;
+	struct look look = {.domain = (uint16_t)place->domain,
+			    .vcpu = (uint16_t)place->vcpu,
+			    .counted = true,
+			    .sample.guest_sample = {
+				.time = place->time, .id = VP_ID_guest_sample, .ip = place->ip}};
+	size_t at = sampler->looks.count;
+
+	vp_vec_push(&sampler->looks, look);
+	for (; at && sampler->looks.at[at - 1].sample.header.time > place->time; at--)
+		sampler->looks.at[at] = sampler->looks.at[at - 1];
+	sampler->looks.at[at] = look;
+}
+
+static void weigh(struct vp_guest_sampler *sampler, const struct look *look,
+		  struct vp_xen_runner runner)
+{
+	const struct vp_guest_sample *sample = &look->sample.guest_sample;
+	struct vp_xen_weights *weights = &vcpu_of(sampler, look->domain, look->vcpu)->weights;
+	struct taker taker = {sampler, sampled_of(sampler, look->domain)};
+	struct vp_xen_ran ran = {.ns = weights->ran};
+
+	if (look->task.header.id)
+		put(sampler, &look->task);
+	runner.ran(runner.context, look->domain, look->vcpu, sample->time, &ran);
+	if (look->counted) {
+		vp_xen_weights_exit(weights, sampler->options.period_ns, sample->time, ran.ns,
+				    sample->ip);
+		return;
+	}
+	vp_xen_weights_context(weights, sampler->options.period_ns, ran, sample,
+			       (struct vp_xen_weighed){take_weighed, &taker});
+}
+
+uint64_t vp_xen_sampler_weigh(struct vp_guest_sampler *sampler, uint64_t time,
+			      struct vp_xen_runner runner)
+{
+	uint64_t next = UINT64_MAX;
+	size_t done = 0;
+
+	pthread_mutex_lock(&sampler->lock);
+	sampler->told = true;
+	if (sampler->pmu)
+		vp_xen_pmu_drain(sampler->pmu, take_counted, sampler);
+	while (done < sampler->looks.count && sampler->looks.at[done].sample.header.time <= time)
+		weigh(sampler, &sampler->looks.at[done++], runner);
+	sampler->looks.count -= done;
+	if (sampler->looks.count) {
+		memmove(sampler->looks.at, sampler->looks.at + done,
+			sampler->looks.count * sizeof(*sampler->looks.at));
+		next = sampler->looks.at[0].sample.header.time;
+	}
+	pthread_mutex_unlock(&sampler->lock);
+	return next;
+}
+
+void vp_xen_sampler_exit(struct vp_guest_sampler *sampler, uint32_t domain, uint32_t vcpu,
+			 uint64_t time, uint64_t ran, uint64_t ip)
+{
+	pthread_mutex_lock(&sampler->lock);
+	vp_xen_weights_exit(&vcpu_of(sampler, domain, vcpu)->weights, sampler->options.period_ns,
+			    time, ran, ip);
+	pthread_mutex_unlock(&sampler->lock);
+}
+
+/* Those for which no context has come for long. */
+static void flush_exits(struct vp_guest_sampler *sampler, struct sampled *sampled, uint64_t before)
+{
+	struct taker taker = {sampler, sampled};
+
+	vp_vec_each (&sampled->vcpus, vcpu) {
+		const struct vp_guest_sample who = {
+		    .id = VP_ID_guest_sample,
+		    .vm = vp_xen_vm_number(sampled->domain.id),
+		    .tid = vp_xen_tid(sampled->domain.id, vcpu->number),
+		    .vcpu = (uint16_t)vcpu->number};
+		if (vcpu->weights.exits.count && vcpu->weights.exits.at[0].time < before)
+			vp_xen_weights_flush(&vcpu->weights, &who,
+					     (struct vp_xen_weighed){take_weighed, &taker});
+	}
+}
+
+/* No sample will stand for what is left of the CPU time. */
+static void leave_rest(struct vp_guest_sampler *sampler, struct vp_xen_weights *weights)
+{
+	if (weights->ran <= weights->accounted)
+		return;
+	sampler->totals.unsampled_ns += weights->ran - weights->accounted;
+	weights->accounted = weights->ran;
+}
+
+void vp_xen_sampler_known(struct vp_guest_sampler *sampler, uint64_t time,
+			  struct vp_xen_runner runner)
+{
+	pthread_mutex_lock(&sampler->lock);
+	sampler->known = time;
+	vp_vec_each (&sampler->domains, sampled) {
+		flush_exits(sampler, sampled, time == UINT64_MAX ? time : time - SECOND);
+		vp_vec_each (&sampled->vcpus, vcpu) {
+			struct vp_xen_ran ran;
+			if (runner.ran(runner.context, sampled->domain.id, vcpu->number, time,
+				       &ran))
+				vcpu->weights.ran = ran.ns;
+			if (time == UINT64_MAX)
+				leave_rest(sampler, &vcpu->weights);
+		}
+	}
+	pthread_mutex_unlock(&sampler->lock);
+}
+
+static int by_time(const void *one, const void *other)
+{
+	const struct vp_record_header *a = one, *b = other;
+
+	if (a->time != b->time)
+		return a->time < b->time ? -1 : 1;
+	return (a->id != VP_ID_guest_task) - (b->id != VP_ID_guest_task);
+}
+
+/* Up to when no more records will come. */
+static uint64_t complete_until(const struct vp_guest_sampler *sampler)
+{
+	uint64_t until = sampler->told ? sampler->known : UINT64_MAX;
+
+	if (sampler->looks.count && sampler->looks.at[0].sample.header.time < until)
+		until = sampler->looks.at[0].sample.header.time;
+	vp_vec_each (&sampler->domains, sampled)
+		vp_vec_each (&sampled->vcpus, vcpu)
+			if (vcpu->weights.exits.count && vcpu->weights.exits.at[0].time < until)
+				until = vcpu->weights.exits.at[0].time;
+	return until;
+}
+
+static void sampler_drain(struct vp_guest_sampler *sampler,
+			  void (*take)(void *context, union vp_any_record *record), void *context)
+{
+	VP_VEC(union vp_any_record) taken = {0};
+	size_t done = 0;
+
+	/* Taking a record may mean to look for its VM. */
+	pthread_mutex_lock(&sampler->lock);
+	uint64_t until = complete_until(sampler);
+	memcpy(&taken, &sampler->records, sizeof(taken));
+	memset(&sampler->records, 0, sizeof(sampler->records));
+	if (sampler->told && taken.count)
+		qsort(taken.at, taken.count, sizeof(*taken.at), by_time);
+	while (done < taken.count && taken.at[done].header.time < until)
+		done++;
+	for (size_t i = done; i < taken.count; i++)
+		vp_vec_push(&sampler->records, taken.at[i]);
+	pthread_mutex_unlock(&sampler->lock);
+	for (size_t i = 0; i < done; i++)
+		take(context, &taken.at[i]);
+	vp_vec_deinit(&taken);
+}
+
+static struct vp_error *sampler_identify(struct vp_guest_sampler *sampler,
+					 const struct vp_guest_state *state,
+					 const struct vp_guest_finding *finding)
+{
+	pthread_mutex_lock(&sampler->lock);
+	struct vp_error *error =
+	    vp_xen_told_init(&sampled_of(sampler, state->pid - 1)->told, state, finding);
+	pthread_mutex_unlock(&sampler->lock);
+	return error;
+}
+
+static void sampler_forget(struct vp_guest_sampler *sampler, uint32_t pid)
+{
+	pthread_mutex_lock(&sampler->lock);
+	vp_xen_told_forget(&sampled_of(sampler, pid - 1)->told);
+	pthread_mutex_unlock(&sampler->lock);
+}
+
+static void add_counted(const struct vp_xen_pmu *pmu, struct vp_guest_sampler_totals *totals)
+{
+	const struct vp_xen_pmu_totals counted = vp_xen_pmu_totals(pmu);
+
+	totals->own = counted.of[VP_XEN_PMU_DOM0];
+	totals->hypervisor = counted.of[VP_XEN_PMU_XEN];
+	totals->lost += counted.lost;
+	totals->pcpus = counted.n_pcpus;
+}
+
+static struct vp_guest_sampler_totals sampler_totals(struct vp_guest_sampler *sampler)
+{
+	pthread_mutex_lock(&sampler->lock);
+	struct vp_guest_sampler_totals totals = sampler->totals;
+	totals.problem = sampler->frames_problem;
+	if (sampler->pmu)
+		add_counted(sampler->pmu, &totals);
+	pthread_mutex_unlock(&sampler->lock);
+	return totals;
+}
+
+static struct vp_guest_sampler_counts sampler_counts(struct vp_guest_sampler *sampler, uint32_t pid)
+{
+	pthread_mutex_lock(&sampler->lock);
+	struct vp_guest_sampler_counts counts = sampled_of(sampler, pid - 1)->told.counts;
+	pthread_mutex_unlock(&sampler->lock);
+	return counts;
+}
+
+static void sampler_free(struct vp_guest_sampler *sampler)
+{
+	if (!sampler)
+		return;
+	vp_error_free(sampler_end(sampler));
+	vp_xen_pmu_free(sampler->pmu);
+	vp_vec_each (&sampler->domains, sampled) {
+		vp_xen_told_forget(&sampled->told);
+		vp_vec_each (&sampled->vcpus, vcpu)
+			vp_xen_weights_deinit(&vcpu->weights);
+		vp_vec_deinit(&sampled->vcpus);
+	}
+	vp_vec_deinit(&sampler->looks);
+	vp_vec_deinit(&sampler->domains);
+	vp_vec_deinit(&sampler->records);
+	pthread_mutex_destroy(&sampler->lock);
+	vp_xen_frames_unmap(&sampler->frames);
+	free(sampler->frames_problem);
+	vp_xen_close(sampler->xen);
+	free(sampler);
+}
+
+const struct vp_guest_sampler_ops *vp_guest_sampler_xen(void)
+{
+	static const struct vp_guest_sampler_ops ops = {
+	    .how = "by the vCPU's context from Xen",
+	    .open = sampler_open,
+	    .begin = sampler_begin,
+	    .end = sampler_end,
+	    .drain = sampler_drain,
+	    .identify = sampler_identify,
+	    .forget = sampler_forget,
+	    .totals = sampler_totals,
+	    .counts = sampler_counts,
+	    .free = sampler_free,
+	};
+
+	return &ops;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Samples of Xen's guests by the contexts of their vCPUs, and where the account tells that these
+ * left their guests for interrupts (collect/programs/guest_sampler.h). */
+#ifndef VP_XEN_XEN_SAMPLER_H
+#define VP_XEN_XEN_SAMPLER_H
+
+#include "collect/programs/guest_sampler.h"
+#include "xen/weights.h"
+
+const struct vp_guest_sampler_ops *vp_guest_sampler_xen(void);
+
+/* Whether the account is to say how long vCPUs ran. If so, from its first call on samples are
+ * handed over only as far as it has told all. */
+bool vp_xen_sampler_wants_account(const struct vp_guest_sampler *sampler);
+/* … and where they left their guests for interrupts. */
+bool vp_xen_sampler_wants_exits(const struct vp_guest_sampler *sampler);
+
+/* What the account knows of a vCPU at a time; false: nothing. */
+struct vp_xen_runner {
+	bool (*ran)(void *context, uint32_t domain, uint32_t vcpu, uint64_t time,
+		    struct vp_xen_ran *ret);
+	void *context;
+};
+
+/* In order of time with the next function: the contexts that were read up to `time`, and the places
+ * at which counters interrupted vCPUs. Returns when the next one was; UINT64_MAX: there is none
+ * yet. */
+uint64_t vp_xen_sampler_weigh(struct vp_guest_sampler *sampler, uint64_t time,
+			      struct vp_xen_runner runner);
+/* A vCPU, which had had the pCPU for `ran` ns, left its guest at that place for an interrupt. */
+void vp_xen_sampler_exit(struct vp_guest_sampler *sampler, uint32_t domain, uint32_t vcpu,
+			 uint64_t time, uint64_t ran, uint64_t ip);
+/* All exits were told that were before that time; UINT64_MAX: no more will come. */
+void vp_xen_sampler_known(struct vp_guest_sampler *sampler, uint64_t time,
+			  struct vp_xen_runner runner);
+
+#endif
