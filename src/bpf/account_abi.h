@@ -149,6 +149,7 @@ struct vp_account_exit {
 struct vp_account_site {
 	__u64 ip, cr3, address;
 	__u64 count, ns, last; /* last: when it was there */
+	__u64 idle, stolen;    /* of ns: asleep; runnable, but without the pCPU */
 	__u32 detail_kind, detail;
 	__u32 reason, reserved;
 };
@@ -160,7 +161,7 @@ struct vp_site_key {
 };
 
 struct vp_site_cost {
-	__u64 count, ns, last;
+	__u64 count, ns, last, idle, stolen;
 };
 
 struct vp_thief_key {

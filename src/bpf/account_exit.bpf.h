@@ -73,6 +73,8 @@ static __always_inline bool add_to_old(const struct vp_site_key *key,
 		return false;
 	__sync_fetch_and_add(&cost->count, site->count);
 	__sync_fetch_and_add(&cost->ns, site->ns);
+	__sync_fetch_and_add(&cost->idle, site->idle);
+	__sync_fetch_and_add(&cost->stolen, site->stolen);
 	cost->last = site->last;
 	return true;
 }
@@ -105,7 +107,7 @@ static __always_inline void evict(const struct vp_account_site *site, __u32 pid)
 		if (key.address == VP_NO_ADDRESS && add_to_old(&key, site))
 			return;
 	}
-	struct vp_site_cost first = {site->count, site->ns, site->last};
+	struct vp_site_cost first = {site->count, site->ns, site->last, site->idle, site->stolen};
 	if (bpf_map_update_elem(&old_sites, &key, &first, BPF_NOEXIST))
 		__sync_fetch_and_add(&lost.sites, site->count);
 }
@@ -122,7 +124,7 @@ static __noinline int replace_site(struct vp_account_site *site, struct vp_accou
 	site->reason = vcpu->reason;
 	site->detail_kind = vcpu->detail_kind;
 	site->detail = vcpu->detail;
-	site->count = site->ns = 0;
+	site->count = site->ns = site->idle = site->stolen = 0;
 	return 0;
 }
 
@@ -143,6 +145,12 @@ static __always_inline void count_site(struct vp_account_vcpu *vcpu, __u32 place
 	site->count++;
 	site->ns += total;
 	site->last = vcpu->since;
+	site->stolen += vcpu->parts[VP_STATE_IRQ];
+	if (!(vcpu->flags & VP_EXIT_SPLIT))
+		return;
+	site->idle += vcpu->parts[VP_STATE_HALTED] + vcpu->parts[VP_STATE_WAITING];
+	site->stolen += vcpu->parts[VP_STATE_PREEMPTED] + vcpu->parts[VP_STATE_THROTTLED] +
+			vcpu->parts[VP_STATE_WAKING];
 }
 
 static __always_inline void take_parts(struct vp_account_vcpu *vcpu, struct vp_account_exit *exit)

@@ -5,6 +5,8 @@
 #include "render/page_parts.h"
 #include "render/render_diagnose.h"
 
+#define VP_SECOND 1000000000ULL
+
 static const char *cell_type(enum vp_cell_type type)
 {
 	static const char *const names[] = {[VP_CELL_TEXT] = "text",
@@ -80,6 +82,15 @@ static void put_about(const struct vp_page *page, struct vp_json *json)
 	vp_json_count(json, "pcpus", recording->pcpus);
 	vp_json_count(json, "startNs", recording->start);
 	vp_json_number(json, "durationS", report->duration);
+	if (recording->realtime_offset) {
+		/* In two parts: JavaScript's numbers have 53 bits. */
+		uint64_t begin = recording->start + (uint64_t)recording->realtime_offset;
+		vp_json_count(json, "startRealtimeS", begin / VP_SECOND);
+		vp_json_count(json, "startRealtimeNs", begin % VP_SECOND);
+	} else {
+		vp_json_null(json, "startRealtimeS");
+		vp_json_count(json, "startRealtimeNs", 0);
+	}
 	vp_json_array(json, "vms");
 	vp_vec_each (&report->vms, vm)
 		vp_json_text(json, NULL, vm->name);

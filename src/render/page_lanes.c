@@ -11,9 +11,27 @@ static uint32_t vm_place(const struct vp_report *report, uint32_t vm)
 	return found ? (uint32_t)(found - report->vms.at) + 1 : 0;
 }
 
+/* ns of a merged slice in its state; then the number of other states, and of each its number and
+ * ns. */
+static void put_parts(const struct vp_lane_slice *slice, struct vp_buffer *packed)
+{
+	uint64_t others = 0;
+
+	for (int state = 0; state < VP_LANE_STATES; state++)
+		others += state != (int)slice->state && slice->parts[state] >= 1;
+	vp_page_pack(packed, slice->main);
+	vp_page_pack(packed, others);
+	for (int state = 0; state < VP_LANE_STATES; state++) {
+		if (state == (int)slice->state || slice->parts[state] < 1)
+			continue;
+		vp_page_pack(packed, (uint64_t)state);
+		vp_page_pack(packed, (uint64_t)slice->parts[state]);
+	}
+}
+
 /* Each slice: ns since the end of the one before (of the first, since `begin`), ns of it, its
- * state, label + 1 and pCPU + 1 (0: none), slices that it was made of - 1, and if there are any, ns
- * in the state. */
+ * state, label + 1 and pCPU + 1 (0: none), slices that it was made of - 1, and if there are any,
+ * its parts. */
 static void put_slices(const struct vp_stored_lane *lane, uint64_t begin, struct vp_json *json)
 {
 	struct vp_buffer packed = {0};
@@ -26,7 +44,7 @@ static void put_slices(const struct vp_stored_lane *lane, uint64_t begin, struct
 		vp_page_pack(&packed, slice->pcpu == VP_NO_PCPU ? 0 : (uint64_t)slice->pcpu + 1);
 		vp_page_pack(&packed, slice->merged - 1);
 		if (slice->merged > 1)
-			vp_page_pack(&packed, slice->main);
+			put_parts(slice, &packed);
 		begin = slice->end;
 	}
 	vp_json_count(json, "slices", lane->slices.count);

@@ -191,7 +191,7 @@ static const union vp_cell *cell_of(const struct vp_table *table, size_t row, co
 static void put_exits(struct canvas *canvas, size_t rows)
 {
 	const struct vp_table *table = canvas->screen->exits;
-	static const char *const times[] = {"mean_ns", "p99_ns", "total_ns"};
+	static const char *const times[] = {"work_ns", "blocked_ns", "stolen_ns"};
 	char text[VP_DURATION_SIZE];
 
 	if (!rows)
@@ -200,7 +200,7 @@ static void put_exits(struct canvas *canvas, size_t rows)
 	put_field(canvas, "VM", canvas->name);
 	vp_buffer_string(&canvas->line, " ");
 	put_field(canvas, "Exit reason", REASON);
-	vp_buffer_printf(&canvas->line, " %9s %9s %9s %9s", "Exits/s", "Mean", "p99", "Total");
+	vp_buffer_printf(&canvas->line, " %9s %9s %9s %9s", "Exits/s", "Work", "Idle", "Stolen");
 	put_line(canvas, "\033[7m");
 	for (size_t row = 0; row < rows; row++) {
 		put_field(canvas, cell_of(table, row, "vm")->text, canvas->name);

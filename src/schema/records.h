@@ -230,6 +230,10 @@
 	    FIELD(u64, hex, address,                                                               \
 		  "guest physical address: of the device's memory, else of the 2 MiB it is in")
 
+#define VP_FIELDS_exit_site_waits(FIELD)                                                           \
+	VP_FIELDS_exit_site_address(FIELD) FIELD(u64, dec, idle, "ns of `ns` asleep")              \
+	    FIELD(u64, dec, stolen, "ns of `ns` preempted, throttled, interrupted or waking")
+
 #define VP_FIELDS_account_loss(FIELD)                                                              \
 	FIELD(u16, dec, reserved, "0")                                                             \
 	FIELD(u32, dec, vm, "0")                                                                   \
@@ -304,7 +308,8 @@
 	RECORD(28, exit_site_address, "the same as exit_site_detail, where it was to memory")      \
 	RECORD(29, vcpu_next, "the vCPU's next period in one state, in short")                     \
 	RECORD(30, interval, "end of an interval of a vCPU, task or pCPU")                         \
-	RECORD(31, interval_value, "count of one event in the preceding interval")
+	RECORD(31, interval_value, "count of one event in the preceding interval")                 \
+	RECORD(32, exit_site_waits, "the same as exit_site_address, where the exits waited")
 
 #define VP_COMM_SIZE 16
 
@@ -346,7 +351,7 @@ VP_RECORDS(VP_STRUCT)
 VP_RECORDS(VP_NO_PADDING)
 
 #define VP_ENUM(number, name, meaning) VP_ID_##name = number,
-enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 31 };
+enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 32 };
 
 /* A vCPU whose number is not known. */
 #define VP_VCPU_UNKNOWN 0xffffu

@@ -72,6 +72,10 @@ static const struct vp_field_type exit_site_detail_fields[] = {
 static const struct vp_field_type exit_site_address_fields[] = {
     VP_FIELDS_exit_site_address(FIELD_ENTRY)};
 #undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_exit_site_waits
+static const struct vp_field_type exit_site_waits_fields[] = {
+    VP_FIELDS_exit_site_waits(FIELD_ENTRY)};
+#undef RECORD_STRUCT
 #define RECORD_STRUCT struct vp_account_loss
 static const struct vp_field_type account_loss_fields[] = {VP_FIELDS_account_loss(FIELD_ENTRY)};
 #undef RECORD_STRUCT

@@ -448,31 +448,35 @@ static void write_thief(void *context, const void *thief_key, const void *thief_
 	hand_over(writer, &record, VP_ID_thief);
 }
 
-static uint16_t id_of_site(const struct vp_site_key *key)
+static uint16_t id_of_site(const struct vp_site_key *key, const struct vp_site_cost *cost)
 {
+	if (cost->idle || cost->stolen)
+		return VP_ID_exit_site_waits;
 	if (key->address != VP_NO_ADDRESS)
 		return VP_ID_exit_site_address;
 	return key->detail_kind ? VP_ID_exit_site_detail : VP_ID_exit_site;
 }
 
-/* An exit_site begins like an exit_site_detail, and that like an exit_site_address. */
+/* Each kind of exit_site begins like the one before it: detail, address, waits. */
 static void write_site(struct vp_account_writer *writer, uint32_t vm_id,
 		       const struct vp_site_key *key, const struct vp_site_cost *cost)
 {
-	struct vp_exit_site_address record = {.vm = vm_id,
-					      .reason = key->reason,
-					      .vendor = writer->vendor,
-					      .flags = VP_SITE_KNOWN,
-					      .ip = key->ip,
-					      .as_root = key->cr3,
-					      .count = cost->count,
-					      .ns = cost->ns,
-					      .last = cost->last,
-					      .detail_kind = key->detail_kind,
-					      .detail = key->detail,
-					      .address = key->address};
+	struct vp_exit_site_waits record = {.vm = vm_id,
+					    .reason = key->reason,
+					    .vendor = writer->vendor,
+					    .flags = VP_SITE_KNOWN,
+					    .ip = key->ip,
+					    .as_root = key->cr3,
+					    .count = cost->count,
+					    .ns = cost->ns,
+					    .last = cost->last,
+					    .detail_kind = key->detail_kind,
+					    .detail = key->detail,
+					    .address = key->address,
+					    .idle = cost->idle,
+					    .stolen = cost->stolen};
 
-	hand_over(writer, &record, id_of_site(key));
+	hand_over(writer, &record, id_of_site(key, cost));
 }
 
 static void write_old_site(void *context, const void *key, const void *cost)
@@ -495,7 +499,8 @@ static void write_sites_of(struct vp_account_writer *writer, size_t place)
 					  .detail_kind = sites[i].detail_kind,
 					  .detail = sites[i].detail,
 					  .reason = sites[i].reason};
-		struct vp_site_cost cost = {sites[i].count, sites[i].ns, sites[i].last};
+		struct vp_site_cost cost = {sites[i].count, sites[i].ns, sites[i].last,
+					    sites[i].idle, sites[i].stolen};
 		if (cost.count)
 			write_site(writer, known->vm, &key, &cost);
 	}

@@ -28,10 +28,10 @@ static uint32_t number_vm(void *context, uint32_t pid, uint32_t tid)
 static bool is_site(const struct vp_record_header *header)
 {
 	return header->id == VP_ID_exit_site || header->id == VP_ID_exit_site_detail ||
-	       header->id == VP_ID_exit_site_address;
+	       header->id == VP_ID_exit_site_address || header->id == VP_ID_exit_site_waits;
 }
 
-/* An exit_site begins like an exit_site_detail, and that like an exit_site_address. */
+/* Each kind of exit_site begins like the one before it: detail, address, waits. */
 static void hide_site(struct vp_record_header *header)
 {
 	struct vp_exit_site_address *site = (void *)header;
@@ -39,7 +39,7 @@ static void hide_site(struct vp_record_header *header)
 	site->ip = site->as_root = site->flags = 0;
 	if (header->id != VP_ID_exit_site)
 		site->detail = site->detail_kind = 0;
-	if (header->id == VP_ID_exit_site_address)
+	if (header->id == VP_ID_exit_site_address || header->id == VP_ID_exit_site_waits)
 		site->address = VP_NO_ADDRESS;
 }
 

@@ -353,6 +353,31 @@ static void default_text(char **text)
 		*text = vp_strdup("");
 }
 
+/* A number of the clock in the metadata of the host's trace (schema/ctf.c), such as "offset_s". */
+static int64_t clock_number(struct vp_buffer *metadata, const char *key)
+{
+	VP_AUTO_FREE char *wanted = vp_format("\t%s = ", key);
+	const char *found = strstr(vp_buffer_text(metadata), wanted);
+
+	return found ? strtoll(found + strlen(wanted), NULL, 10) : 0;
+}
+
+/* The date: every recording has it, as each trace has one clock with it. */
+static int64_t read_realtime_offset(const char *path)
+{
+	VP_AUTO_FREE char *file = vp_format("%s/host/metadata", path);
+	struct vp_buffer metadata = {0};
+	struct vp_error *error = vp_file_read(file, TEXT_LIMIT, &metadata);
+	int64_t seconds = error ? 0 : clock_number(&metadata, "offset_s");
+	int64_t rest = error ? 0 : clock_number(&metadata, "offset");
+
+	vp_error_free(error);
+	vp_buffer_deinit(&metadata);
+	if (seconds > INT64_MAX / 1000000000 || seconds < 0 || rest < 0 || rest >= 1000000000)
+		return 0;
+	return seconds * 1000000000 + rest;
+}
+
 struct vp_error *vp_recording_read(const char *path, struct vp_recording *ret)
 {
 	VP_AUTO_FREE char *file = vp_format("%s/recording", path);
@@ -369,6 +394,8 @@ struct vp_error *vp_recording_read(const char *path, struct vp_recording *ret)
 	default_text(&ret->guest_sampling);
 	default_text(&ret->mode);
 	default_text(&ret->cause);
+	if (!error)
+		ret->realtime_offset = read_realtime_offset(path);
 	if (!error && !ret->period_ns)
 		error = vp_error_new("'%s' does not give period_ns", file);
 	if (error)

@@ -53,6 +53,9 @@ struct vp_recording {
 	uint32_t compression; /* zstd's level at which streams are compressed; 0: they are not */
 	uint32_t pcpus;       /* how many were sampled */
 	uint64_t start, end;  /* host CLOCK_MONOTONIC, ns; end 0: interrupted */
+	/* CLOCK_REALTIME - CLOCK_MONOTONIC of the host, by the metadata of its trace; 0: not known
+	 */
+	int64_t realtime_offset;
 	/* As counted by the recorder, by class of streams; 0 if interrupted. */
 	uint64_t records[VP_STREAM_CLASSES], lost[VP_STREAM_CLASSES];
 	/* Of a flight recorder's snapshot: `start` is as far back as all of it reaches. */

@@ -167,6 +167,7 @@ struct vp_error *vp_names_load(const char *path, const struct vp_names_options *
 	loaded->root = vp_strdup(options->root ? options->root : "");
 	loaded->debug_dir = vp_strdup(options->debug_dir ? options->debug_dir : "/usr/lib/debug");
 	loaded->no_files = options->no_files;
+	loaded->map_only = options->map_only;
 	index_all(loaded);
 	*names = loaded;
 	return NULL;
@@ -182,7 +183,7 @@ struct vp_error *vp_names_load_kallsyms(const char *path, struct vp_names **name
 		return error;
 	}
 	pthread_mutex_init(&loaded->looking, NULL);
-	loaded->no_files = true;
+	loaded->map_only = true;
 	index_all(loaded);
 	*names = loaded;
 	return NULL;
@@ -199,11 +200,13 @@ void vp_names_free(struct vp_names *names)
 {
 	if (!names)
 		return;
-	vp_vec_each (&names->modules, module)
+	vp_vec_each (&names->modules, module) {
 		if (module->file) {
 			vp_image_deinit(module->file);
 			free(module->file);
 		}
+		free(module->used);
+	}
 	vp_vec_deinit(&names->modules);
 	vp_intern_deinit(&names->module_ids);
 	vp_intern_deinit(&names->image_ids);
@@ -223,6 +226,15 @@ void vp_names_free(struct vp_names *names)
 	free(names->root);
 	free(names->debug_dir);
 	free(names);
+}
+
+void vp_names_files_used(const struct vp_names *names, vp_names_paths *ret)
+{
+	vp_vec_each (&names->modules, module)
+		if (module->used)
+			vp_vec_push(ret, module->used);
+	if (names->second)
+		vp_names_files_used(names->second, ret);
 }
 
 const struct vp_maps *vp_names_maps(const struct vp_names *names)

@@ -12,16 +12,19 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/vec.h"
 #include "maps/maps.h"
 
 struct vp_names;
+typedef VP_VEC(const char *) vp_names_paths; /* of the names they came from */
 
 #define VP_NAMES_NO_SPACE UINT32_MAX
 
 struct vp_names_options {
 	const char *root;      /* folder that holds the machine's files; NULL: "/" */
 	const char *debug_dir; /* of separate debug files; NULL: "/usr/lib/debug" */
-	bool no_files;         /* use only the symbols in the symbol map */
+	bool no_files;         /* no files under `root` */
+	bool map_only;         /* no files at all, nor servers: only the symbol map */
 };
 
 /*
@@ -59,6 +62,8 @@ void vp_names_free(struct vp_names *names);
 
 /* What was read: notes and warnings for the user, clock lines, kernel release. */
 const struct vp_maps *vp_names_maps(const struct vp_names *names);
+/* Appends the paths of this machine's files (or copies from servers) that gave names. */
+void vp_names_files_used(const struct vp_names *names, vp_names_paths *ret);
 /* To be called before lookups with times, once the clock is known. */
 void vp_names_set_clock(struct vp_names *names, const struct vp_names_clock *clock);
 

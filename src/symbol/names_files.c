@@ -116,12 +116,13 @@ static void add_debug_file(struct vp_image **image, const char *path, const char
 	*image = better;
 }
 
-struct vp_image *vp_names_find_file(const struct vp_names *names,
-				    const struct vp_names_module *module)
+struct vp_image *vp_names_find_file(const struct vp_names *names, struct vp_names_module *module)
 {
 	static const locator locators[] = {find_in_root, find_by_build_id, find_on_server};
 	struct vp_image *image = NULL;
 
+	if (names->map_only)
+		return NULL;
 	for (size_t i = 0; module->build_id.size && !image && i < VP_ARRAY_SIZE(locators); i++) {
 		bool in_root = locators[i] == find_in_root;
 		struct vp_image_places places = {.root = in_root ? names->root : "",
@@ -133,6 +134,10 @@ struct vp_image *vp_names_find_file(const struct vp_names *names,
 			add_debug_file(&image, path, inside, module, &places);
 		if (image && !image->symbols.count)
 			image = image_drop(image);
+		if (image) {
+			module->used = path;
+			path = NULL;
+		}
 	}
 	return image;
 }

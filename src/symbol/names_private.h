@@ -43,6 +43,7 @@ struct vp_names_module {
 	bool resolved;
 	uint32_t image;        /* in maps.images; UINT32_MAX: use `file` */
 	struct vp_image *file; /* NULL: none */
+	char *used;            /* path of `file` */
 };
 
 struct vp_names_kernel_symbol {
@@ -54,7 +55,7 @@ struct vp_names {
 	pthread_mutex_t looking; /* what a look-up adds: strings, modules' files */
 	struct vp_maps maps;
 	char *root, *debug_dir;
-	bool no_files;
+	bool no_files, map_only;
 	struct vp_names_clock clock;
 	struct vp_intern strings;
 	struct vp_map function_of_text; /* symbol's place in the text: its name in `strings` */
@@ -99,8 +100,7 @@ void vp_names_find_kernel(struct vp_names *names, uint64_t addr, struct vp_name 
 
 /* The file that was mapped, from the machine's file system or by its build-id; NULL: not to be had.
  */
-struct vp_image *vp_names_find_file(const struct vp_names *names,
-				    const struct vp_names_module *module);
+struct vp_image *vp_names_find_file(const struct vp_names *names, struct vp_names_module *module);
 
 /* Builds the index of images; the module (index in `modules`) of a mapping, added if it is new. */
 void vp_names_index_modules(struct vp_names *names);

@@ -336,11 +336,13 @@ static void evict(struct vp_xen_states *states, const struct vp_account_site *si
 	states->old_sites.at[index].cost.count += site->count;
 	states->old_sites.at[index].cost.ns += site->ns;
 	states->old_sites.at[index].cost.last = site->last;
+	states->old_sites.at[index].cost.idle += site->idle;
+	states->old_sites.at[index].cost.stolen += site->stolen;
 }
 
 /* One more exit for that reason at that place, which took so long. */
-static void count_site(struct vp_xen_states *states, uint32_t place, uint64_t ip, uint32_t reason,
-		       uint64_t total, uint64_t now)
+static struct vp_account_site *count_site(struct vp_xen_states *states, uint32_t place, uint64_t ip,
+					  uint32_t reason, uint64_t total, uint64_t now)
 {
 	uint64_t mixed = (ip ^ (uint64_t)reason << 40) * 0x9e3779b97f4a7c15ULL;
 	struct vp_account_site *site = &states->sites[place][mixed >> 55];
@@ -356,6 +358,7 @@ static void count_site(struct vp_xen_states *states, uint32_t place, uint64_t ip
 	site->count++;
 	site->ns += total;
 	site->last = now;
+	return site;
 }
 
 static void count_exit(struct vp_xen_states *states, uint32_t place, struct vp_account_vcpu *vcpu,
@@ -368,10 +371,17 @@ static void count_exit(struct vp_xen_states *states, uint32_t place, struct vp_a
 	exit->max = total > exit->max ? total : exit->max;
 	exit->buckets[vp_bucket_of(total)]++;
 	vcpu->exits++;
-	if (vcpu->flags & VP_PLACE_KNOWN)
-		count_site(states, place, vcpu->ip, vcpu->reason, total, vcpu->since);
+	struct vp_account_site *site =
+	    vcpu->flags & VP_PLACE_KNOWN
+		? count_site(states, place, vcpu->ip, vcpu->reason, total, vcpu->since)
+		: NULL;
 	if (!(vcpu->flags & VP_EXIT_SPLIT)) /* all of it is the kernel's */
 		return;
+	if (site) {
+		site->idle += vcpu->parts[VP_STATE_HALTED] + vcpu->parts[VP_STATE_WAITING];
+		site->stolen += vcpu->parts[VP_STATE_PREEMPTED] + vcpu->parts[VP_STATE_THROTTLED] +
+				vcpu->parts[VP_STATE_WAKING];
+	}
 	exit->stolen += vcpu->parts[VP_STATE_PREEMPTED] + vcpu->parts[VP_STATE_THROTTLED];
 	exit->blocked += vcpu->parts[VP_STATE_HALTED] + vcpu->parts[VP_STATE_WAITING];
 	exit->waking += vcpu->parts[VP_STATE_WAKING];

@@ -154,6 +154,22 @@ static void test_seen_first_at_its_exit(void **state)
 	end(&(struct scene){rig, vcpu});
 }
 
+/* The places of an exit reason waited as long as the reason did. */
+static void expect_waits_of_sites(const struct scene *scene, uint32_t reason)
+{
+	const struct vp_account_exit *exits = rig_exits(scene->rig, scene->vcpu, reason);
+	const struct vp_account_site *row =
+	    &scene->rig->sites[(scene->vcpu - scene->rig->vcpus) * VP_EXIT_SITES];
+	uint64_t idle = 0, stolen = 0;
+
+	for (size_t i = 0; i < VP_EXIT_SITES; i++) {
+		idle += row[i].idle;
+		stolen += row[i].stolen;
+	}
+	assert_int_equal(idle, exits->blocked);
+	assert_int_equal(stolen, exits->stolen + exits->waking);
+}
+
 /* KVM lets an interrupt in before it says that there was an exit: the exit began with it. */
 static void test_late_exit(void **state)
 {
@@ -170,6 +186,7 @@ static void test_late_exit(void **state)
 	rig_entry(scene.rig);
 	assert_int_equal(scene.vcpu->exits, 1);
 	assert_true(rig_exits(scene.rig, scene.vcpu, ABORT)->stolen >= 6 * MS);
+	expect_waits_of_sites(&scene, ABORT);
 	end(&scene);
 }
 

@@ -84,6 +84,11 @@ class Browser:
     def clear(self, selector):
         self.ask("POST", f"/element/{self.find(selector)}/clear")
 
+    def size(self, width, height):
+        """Of the page, without the browser's own parts: a window has a least size."""
+        self.ask("POST", "/goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": {
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}})
+
     def said(self):
         """What the page wrote to the console: errors, and what its policy refused."""
         return [entry["message"] for entry in self.ask("POST", "/se/log", {"type": "browser"})]

@@ -293,7 +293,7 @@ static void test_tables(void **state)
 	vp_account_exits_table(&view, &exits);
 	vp_render_table_csv(&exits, false, &out);
 	assert_string_equal(vp_buffer_text(&out),
-			    "pid-1000,HLT,2,2,600,300,288,319,400,100,0,0,0,500,0\n");
+			    "pid-1000,HLT,2,2,100,50,100,0,0,500,0,0,600,300,288,319,400\n");
 	out.size = 0;
 	struct vp_json json = vp_json_to(&out);
 	vp_render_table_json(&exits, NULL, &json);
@@ -362,10 +362,10 @@ static void test_addresses(void **state)
 	vp_account_addresses_table(&view, &addresses);
 	vp_render_table_csv(&addresses, false, &out);
 	assert_string_equal(vp_buffer_text(&out),
-			    "pid-1000,0x38000001004,device,write,NPF,6,1000,166\n"
-			    "pid-1000,0x200000-0x3fffff,memory,write,NPF,16,800,50\n"
-			    "pid-1000,,,,NPF,5,110,22\n"
-			    "pid-1000,0x38000001004,device,read,NPF,3,90,30\n");
+			    "pid-1000,0x38000001004,device,write,NPF,6,1000,166,0,0,1000,166\n"
+			    "pid-1000,0x200000-0x3fffff,memory,write,NPF,16,800,50,0,0,800,50\n"
+			    "pid-1000,,,,NPF,5,110,22,0,0,110,22\n"
+			    "pid-1000,0x38000001004,device,read,NPF,3,90,30,0,0,90,30\n");
 	out.size = 0;
 	vp_account_places_table(&view, &nothing, VP_EXITS_BY_FUNCTION, &functions);
 	vp_render_table_csv(&functions, false, &out);

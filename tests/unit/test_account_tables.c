@@ -178,17 +178,53 @@ static void test_exits(void **state)
 	view.seconds = 2;
 	vp_account_exits_table(&view, &table);
 	expect_csv(&table, true,
-		   "vm,reason,count,per_s,total_ns,mean_ns,p50_ns,p99_ns,max_ns,kernel_ns,poll_ns,"
-		   "vmm_ns,stolen_ns,blocked_ns,waking_ns\n"
-		   "alpha,HLT,5,3,300,60,36,39,40,2,4,6,8,10,12\n"
-		   "beta,HLT,2,1,150,75,36,39,40,1,2,3,4,5,6\n"
-		   "alpha,IOIO,1,1,150,150,36,39,40,1,2,3,4,5,6\n"
-		   "alpha,HLT,1,1,7,7,0,0,0,0,0,0,0,0,0\n");
+		   "vm,reason,count,per_s,work_ns,work_mean_ns,kernel_ns,poll_ns,vmm_ns,blocked_ns,"
+		   "stolen_ns,waking_ns,total_ns,mean_ns,p50_ns,p99_ns,max_ns\n"
+		   "alpha,HLT,5,3,12,2,2,4,6,10,8,12,300,60,36,39,40\n"
+		   "beta,HLT,2,1,6,3,1,2,3,5,4,6,150,75,36,39,40\n"
+		   "alpha,IOIO,1,1,6,6,1,2,3,5,4,6,150,150,36,39,40\n"
+		   "alpha,HLT,1,1,0,0,0,0,0,0,0,0,7,7,0,0,0\n");
 	view.limit = 1;
 	view.has_vcpu = true; /* 0 */
 	view.seconds = 0;
 	vp_account_exits_table(&view, &table);
-	expect_csv(&table, false, "beta,HLT,2,0,150,75,36,39,40,1,2,3,4,5,6\n");
+	expect_csv(&table, false, "beta,HLT,2,0,6,3,1,2,3,5,4,6,150,75,36,39,40\n");
+}
+
+/* A long sleep and long waits for a pCPU are no work: the port that needs the VMM comes first. */
+static void test_exits_by_work(void **state)
+{
+	TAKE(&account, exit_account, .vm = FIRST_VM, .reason = HLT, .vendor = VP_VENDOR_AMD,
+	     .count = 10, .total = 9000, .kernel = 90, .poll = 10, .stolen = 400, .blocked = 8000,
+	     .waking = 500);
+	TAKE(&account, exit_account, .vm = FIRST_VM, .reason = IOIO, .vendor = VP_VENDOR_AMD,
+	     .count = 2, .total = 300, .kernel = 100, .vmm = 200);
+	TAKE(&account, exit_site_waits, .vm = FIRST_VM, .reason = HLT, .vendor = VP_VENDOR_AMD,
+	     .flags = VP_SITE_KNOWN, .ip = 0x1000, .count = 10, .ns = 9000, .idle = 8000,
+	     .stolen = 900, .address = VP_NO_ADDRESS);
+	TAKE(&account, exit_site, .vm = FIRST_VM, .reason = IOIO, .vendor = VP_VENDOR_AMD,
+	     .flags = VP_SITE_KNOWN, .ip = 0x2000, .count = 2, .ns = 300);
+	vp_account_exits_table(&view, &table);
+	expect_csv(&table, false,
+		   "alpha,IOIO,2,0,300,150,100,0,200,0,0,0,300,150,0,0,0\n"
+		   "alpha,HLT,10,0,100,10,90,10,0,8000,400,500,9000,900,0,0,0\n");
+	vp_account_places_table(&view, &(struct vp_naming){0}, VP_EXITS_BY_FUNCTION, &table);
+	expect_csv(&table, false,
+		   "alpha,0x2000,,[unknown],,IOIO,,2,300,150,0,0,300,150\n"
+		   "alpha,0x1000,,[unknown],,HLT,,10,100,10,8000,900,9000,900\n");
+}
+
+/* Recordings before 0.3 have no waits by place: a place has the share of all for its reason. */
+static void test_exits_of_old_places(void **state)
+{
+	TAKE(&account, exit_account, .vm = FIRST_VM, .reason = HLT, .vendor = VP_VENDOR_AMD,
+	     .count = 10, .total = 10000, .kernel = 1000, .blocked = 7000, .waking = 2000);
+	TAKE(&account, exit_site, .vm = FIRST_VM, .reason = HLT, .vendor = VP_VENDOR_AMD,
+	     .flags = VP_SITE_KNOWN, .ip = 0x1000, .count = 5, .ns = 5000);
+	vp_account_places_table(&view, &(struct vp_naming){0}, VP_EXITS_BY_FUNCTION, &table);
+	expect_csv(&table, false,
+		   "alpha,,,,,HLT,,5,500,100,3500,1000,5000,1000\n"
+		   "alpha,0x1000,,[unknown],,HLT,,5,500,100,3500,1000,5000,1000\n");
 }
 
 /* Of what costs the same, what is more frequent comes first. */
@@ -379,22 +415,23 @@ static void test_addresses(void **state)
 	put_site(SECOND_VM, MADE_HLT, 0x7000, VP_DETAIL_MMIO_READ, 8, 400); /* not to memory */
 	vp_account_addresses_table(&view, &table);
 	expect_csv(&table, true,
-		   "vm,address,what,access,reason,count,total_ns,mean_ns\n"
-		   "alpha,,,,NPF,15,1050,70\n"
-		   "beta,,,,NPF,11,599,54\n"
-		   "alpha,0x5000,device,write,NPF,4,400,100\n"
-		   "beta,0x5000,device,read,NPF,8,400,50\n"
-		   "alpha,0x5000,device,read,NPF,3,300,100\n"
-		   "alpha,0x200000-0x3fffff,memory,read,NPF,5,90,18\n"
-		   "alpha,0x200000-0x3fffff,memory,write,NPF,6,80,13\n"
-		   "alpha,0x400000-0x5fffff,memory,fetch,NPF,7,80,11\n"
-		   "beta,0x6000-0x205fff,memory,,NPF,1,1,1\n");
+		   "vm,address,what,access,reason,count,work_ns,work_mean_ns,idle_ns,steal_ns,"
+		   "total_ns,mean_ns\n"
+		   "alpha,,,,NPF,15,1050,70,0,0,1050,70\n"
+		   "beta,,,,NPF,11,599,54,0,0,599,54\n"
+		   "beta,0x5000,device,read,NPF,8,400,50,0,0,400,50\n"
+		   "alpha,0x5000,device,write,NPF,4,400,100,0,0,400,100\n"
+		   "alpha,0x5000,device,read,NPF,3,300,100,0,0,300,100\n"
+		   "alpha,0x200000-0x3fffff,memory,read,NPF,5,90,18,0,0,90,18\n"
+		   "alpha,0x400000-0x5fffff,memory,fetch,NPF,7,80,11,0,0,80,11\n"
+		   "alpha,0x200000-0x3fffff,memory,write,NPF,6,80,13,0,0,80,13\n"
+		   "beta,0x6000-0x205fff,memory,,NPF,1,1,1,0,0,1,1\n");
 	look_at("beta");
 	view.limit = 2;
 	vp_account_addresses_table(&view, &table);
 	expect_csv(&table, false,
-		   "beta,,,,NPF,11,599,54\n"
-		   "beta,0x5000,device,read,NPF,8,400,50\n");
+		   "beta,,,,NPF,11,599,54,0,0,599,54\n"
+		   "beta,0x5000,device,read,NPF,8,400,50,0,0,400,50\n");
 }
 
 /* All exits have their addresses, or even more than were counted. */
@@ -403,7 +440,7 @@ static void test_addresses_of_all(void **state)
 	take_cost(SECOND_VM, MADE_NPF, 1, 100);
 	put_site(SECOND_VM, MADE_NPF, 0x5000, VP_DETAIL_MMIO_READ, 3, 300);
 	vp_account_addresses_table(&view, &table);
-	expect_csv(&table, false, "beta,0x5000,device,read,NPF,3,300,100\n");
+	expect_csv(&table, false, "beta,0x5000,device,read,NPF,3,300,100,0,0,300,100\n");
 }
 
 static void put_place(uint32_t vm, uint32_t reason, uint64_t ip, uint64_t root, bool known,
@@ -465,32 +502,34 @@ static void test_places(void **state)
 	put_places();
 	vp_account_places_table(&view, &naming, VP_EXITS_BY_FUNCTION, &table);
 	expect_csv(&table, true,
-		   "vm,function,module,process,pid,reason,detail,count,total_ns,mean_ns\n"
-		   "beta,,,,,IOIO,,55,5500,100\n"
-		   "beta,/bin/worker+0x1000,/bin/worker,worker,71,IOIO,,20,2000,100\n"
-		   "beta,work,/bin/worker,worker,71,IOIO,,11,1100,100\n"
-		   "beta,in_kernel,[kernel],worker,71,IOIO,,5,500,100\n"
-		   "beta,in_kernel,[kernel],[kernel],,IOIO,,4,400,100\n"
-		   "beta,0x400104,,cr3:0x9000,,IOIO,,3,300,100\n"
-		   "alpha,,,,,IOIO,,2,250,125\n"
-		   "beta,0x400104,,[unknown],,IOIO,,2,200,100\n"
-		   "alpha,0x400104,,cr3:0x5000,,IOIO,,1,100,100\n"
-		   "alpha,0xffffffff81000010,,[kernel],,IOIO,,1,50,50\n");
+		   "vm,function,module,process,pid,reason,detail,count,work_ns,work_mean_ns,idle_"
+		   "ns,steal_ns,total_ns,mean_ns\n"
+		   "beta,,,,,IOIO,,55,5500,100,0,0,5500,100\n"
+		   "beta,/bin/worker+0x1000,/bin/worker,worker,71,IOIO,,20,2000,100,0,0,2000,100\n"
+		   "beta,work,/bin/worker,worker,71,IOIO,,11,1100,100,0,0,1100,100\n"
+		   "beta,in_kernel,[kernel],worker,71,IOIO,,5,500,100,0,0,500,100\n"
+		   "beta,in_kernel,[kernel],[kernel],,IOIO,,4,400,100,0,0,400,100\n"
+		   "beta,0x400104,,cr3:0x9000,,IOIO,,3,300,100,0,0,300,100\n"
+		   "alpha,,,,,IOIO,,2,250,125,0,0,250,125\n"
+		   "beta,0x400104,,[unknown],,IOIO,,2,200,100,0,0,200,100\n"
+		   "alpha,0x400104,,cr3:0x5000,,IOIO,,1,100,100,0,0,100,100\n"
+		   "alpha,0xffffffff81000010,,[kernel],,IOIO,,1,50,50,0,0,50,50\n");
 	vp_account_places_table(&view, &naming, VP_EXITS_BY_PROCESS, &table);
-	expect_csv(&table, true,
-		   "vm,process,pid,reason,count,total_ns,mean_ns\n"
-		   "beta,,,IOIO,55,5500,100\n"
-		   "beta,worker,71,IOIO,36,3600,100\n"
-		   "beta,[kernel],,IOIO,4,400,100\n"
-		   "beta,cr3:0x9000,,IOIO,3,300,100\n"
-		   "alpha,,,IOIO,2,250,125\n"
-		   "beta,[unknown],,IOIO,2,200,100\n"
-		   "alpha,cr3:0x5000,,IOIO,1,100,100\n"
-		   "alpha,[kernel],,IOIO,1,50,50\n");
+	expect_csv(
+	    &table, true,
+	    "vm,process,pid,reason,count,work_ns,work_mean_ns,idle_ns,steal_ns,total_ns,mean_ns\n"
+	    "beta,,,IOIO,55,5500,100,0,0,5500,100\n"
+	    "beta,worker,71,IOIO,36,3600,100,0,0,3600,100\n"
+	    "beta,[kernel],,IOIO,4,400,100,0,0,400,100\n"
+	    "beta,cr3:0x9000,,IOIO,3,300,100,0,0,300,100\n"
+	    "alpha,,,IOIO,2,250,125,0,0,250,125\n"
+	    "beta,[unknown],,IOIO,2,200,100,0,0,200,100\n"
+	    "alpha,cr3:0x5000,,IOIO,1,100,100,0,0,100,100\n"
+	    "alpha,[kernel],,IOIO,1,50,50,0,0,50,50\n");
 	look_at("alpha");
 	view.limit = 1;
 	vp_account_places_table(&view, &naming, VP_EXITS_BY_PROCESS, &table);
-	expect_csv(&table, false, "alpha,,,IOIO,2,250,125\n");
+	expect_csv(&table, false, "alpha,,,IOIO,2,250,125,0,0,250,125\n");
 	free_naming(&naming);
 }
 
@@ -509,8 +548,8 @@ static void test_kernel_names(void **state)
 	put_place(SECOND_VM, IOIO, 0x400104, 0x5000, true, 4, 400);
 	vp_account_places_table(&view, &naming, VP_EXITS_BY_FUNCTION, &table);
 	expect_csv(&table, false,
-		   "beta,given,[kernel],worker,71,IOIO,,5,500,100\n"
-		   "beta,work,/bin/worker,worker,71,IOIO,,4,400,100\n");
+		   "beta,given,[kernel],worker,71,IOIO,,5,500,100,0,0,500,100\n"
+		   "beta,work,/bin/worker,worker,71,IOIO,,4,400,100,0,0,400,100\n");
 	vp_names_free(naming.vms.at[1].kernel);
 	free_naming(&naming);
 }
@@ -588,6 +627,8 @@ int main(void)
 	    TEST(test_order_of_vcpus),
 	    TEST(test_vcpus),
 	    TEST(test_exits),
+	    TEST(test_exits_by_work),
+	    TEST(test_exits_of_old_places),
 	    TEST(test_order_of_exits),
 	    TEST(test_exits_without_times),
 	    TEST(test_thieves),

@@ -561,6 +561,8 @@ static void test_vcpu_ends(void **state)
 	vcpu->irq_count[VP_IRQ_WORK] = 3;
 	source.places[1].exits[0] = (struct vp_account_exit){.count = 5, .total = 50};
 	source.places[1].sites[7] = (struct vp_account_site){.ip = 0x77, .count = 2};
+	source.places[1].sites[8] =
+	    (struct vp_account_site){.ip = 0x88, .count = 1, .ns = 20, .idle = 5, .stolen = 6};
 	vp_vec_push(&source.table, ((struct entry){key, {1000, 2}}));
 	add_thief(2, VP_BY_NOBODY, VP_STATE_WAKING, 0, 50, 1);
 	vp_account_writer_write(writer, 2ULL * SECOND, false);
@@ -580,6 +582,11 @@ static void test_vcpu_ends(void **state)
 	assert_int_equal(count_kept(VP_ID_exit_site_address), 1);
 	assert_int_equal(nth_kept(VP_ID_exit_site_address, 0)->exit_site_address.vm, PID);
 	assert_int_equal(nth_kept(VP_ID_exit_site_address, 0)->exit_site_address.ip, 0x77);
+	/* It waited: the record says how long. */
+	assert_int_equal(count_kept(VP_ID_exit_site_waits), 1);
+	assert_int_equal(nth_kept(VP_ID_exit_site_waits, 0)->exit_site_waits.ip, 0x88);
+	assert_int_equal(nth_kept(VP_ID_exit_site_waits, 0)->exit_site_waits.idle, 5);
+	assert_int_equal(nth_kept(VP_ID_exit_site_waits, 0)->exit_site_waits.stolen, 6);
 
 	kept.count = 0;
 	vcpu = vcpu_begin(1, 2 * PID, 2 * PID + 2);

@@ -107,7 +107,7 @@ static void test_no_data(void **state)
 	    vp_interval_data(&rec, &(struct vp_interval_choice){.base = "branches"}, &data),
 	    "has no counts of 'branches'");
 	expect_error(vp_interval_data(&rec, &(struct vp_interval_choice){.vm = "vm9"}, &data),
-		     "has no complete interval of VM vm9");
+		     "there is no VM 'vm9'");
 	vp_interval_recording_close(&rec);
 }
 

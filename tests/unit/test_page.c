@@ -35,7 +35,7 @@ static uint64_t time_of(const struct vp_stored_lane *lane)
 static void test_lanes_keep_to_their_bound(void **state)
 {
 	struct vp_lane_store store;
-	uint64_t now = 5000, all = 0, merged = 0;
+	uint64_t now = 5000, all = 0, merged = 0, host = 0, host_kept = 0;
 	bool found = false;
 
 	vp_lane_store_init(&store, 100);
@@ -47,6 +47,7 @@ static void test_lanes_keep_to_their_bound(void **state)
 							  : VP_LANE_HOST);
 		vp_lane_store_take(&store, &period);
 		all += period.end - period.begin;
+		host += period.state == VP_LANE_HOST ? period.end - period.begin : 0;
 		now = period.end;
 	}
 	vp_lane_store_close(&store);
@@ -61,9 +62,12 @@ static void test_lanes_keep_to_their_bound(void **state)
 		merged += slice->merged;
 		assert_int_equal(slice->state, is_long ? VP_LANE_STOLEN : VP_LANE_GUEST);
 		assert_true(slice->main <= slice->end - slice->begin);
+		host_kept += slice->merged > 1 ? (uint64_t)slice->parts[VP_LANE_HOST] : 0;
 	}
 	assert_true(found);
 	assert_int_equal(merged, 10000);
+	/* What is not the main state of a merged slice is still known. */
+	assert_int_equal(host_kept, host);
 	vp_lane_store_deinit(&store);
 }
 

@@ -353,6 +353,22 @@ static void test_records_of_the_schema(void **state)
 	free(text);
 }
 
+/* Records from before the start say what holds then, such as names: they are no events. */
+static void test_before_the_start(void **state)
+{
+	struct made made;
+
+	begin(&made, 1);
+	put_name(&made, 0, -500, 1002, "CPU 1/KVM");
+	PUT(&made, 0, -400, kvm_entry, .tid = 1002, .vm = 1000, .vcpu = 1);
+	PUT(&made, 0, 0, kvm_entry, .tid = 1002, .vm = 1000, .vcpu = 1);
+	vp_trace_flush(made.writer, (struct vp_stream_id){VP_STREAM_TRACE, 0}, 0);
+	made_end(&made, 10);
+	expect_printed(
+	    "text", &everything,
+	    "       CPU 1/KVM    1002 [000]     1.000000000: kvm:kvm_entry: vm=vm0 vcpu=1\n");
+}
+
 /* Of records that are not what their class says, and of losses, the notes tell. */
 static void test_notes(void **state)
 {
@@ -394,11 +410,17 @@ static void test_sets(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_text),          cmocka_unit_test(test_jsonl),
-	    cmocka_unit_test(test_csv),           cmocka_unit_test(test_parts),
-	    cmocka_unit_test(test_filters),       cmocka_unit_test(test_guest_switch),
-	    cmocka_unit_test(test_unknown_names), cmocka_unit_test(test_records_of_the_schema),
-	    cmocka_unit_test(test_notes),         cmocka_unit_test(test_sets),
+	    cmocka_unit_test(test_text),
+	    cmocka_unit_test(test_jsonl),
+	    cmocka_unit_test(test_csv),
+	    cmocka_unit_test(test_parts),
+	    cmocka_unit_test(test_filters),
+	    cmocka_unit_test(test_guest_switch),
+	    cmocka_unit_test(test_unknown_names),
+	    cmocka_unit_test(test_records_of_the_schema),
+	    cmocka_unit_test(test_before_the_start),
+	    cmocka_unit_test(test_notes),
+	    cmocka_unit_test(test_sets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Names: page table roots over time, mappings over time, kernel and generated code. */
+#include <sys/stat.h>
+
+#include "elf_builder.h"
 #include "unit.h"
 
 #include "symbol/demangle.h"
@@ -319,6 +322,44 @@ static void test_images(void **state)
 	vp_names_free(names);
 }
 
+/* A file of this machine with the same build-id has names that the map lacks; which one is known.
+ * Without files, the answer is the same on every machine. */
+static void test_files_of_this_machine(void **state)
+{
+	static const char map[] = "vperf-maps 1\ni deadbeef /bin/tool\na 1 100 5000 0 0 p\n"
+				  "m 1 1000 2000 1000 0 deadbeef /bin/tool\nend 3\n";
+	struct vp_names_options options = {.root = "test_symbol.root"};
+	vp_names_paths used = {0};
+	struct vp_names *names;
+	struct elf_builder elf;
+
+	elf_builder_init(&elf);
+	elf_builder_symbol(&elf, "of_file", ELF_BUILDER_VADDR, 0x20,
+			   ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), 1);
+	elf_builder_finish(&elf);
+	mkdir("test_symbol.root", 0755);
+	mkdir("test_symbol.root/bin", 0755);
+	temporary_file("test_symbol.root/bin/tool", elf.bytes, sizeof(elf.bytes));
+	temporary_file(NAMES, map, sizeof(map) - 1);
+	expect_no_error(vp_names_load(NAMES, &options, &names));
+	vp_names_files_used(names, &used);
+	assert_int_equal(used.count, 0);
+	expect_name(names, 0, 0x1008, 0, "of_file", "/bin/tool");
+	vp_names_files_used(names, &used);
+	assert_int_equal(used.count, 1);
+	assert_string_equal(used.at[0], "test_symbol.root/bin/tool");
+	vp_names_free(names);
+
+	used.count = 0;
+	options.map_only = true;
+	expect_no_error(vp_names_load(NAMES, &options, &names));
+	expect_name(names, 0, 0x1008, 0, NULL, "/bin/tool");
+	vp_names_files_used(names, &used);
+	assert_int_equal(used.count, 0);
+	vp_names_free(names);
+	vp_vec_deinit(&used);
+}
+
 /* Sizes are known, or go to the next symbol; one may lie within another. */
 static void test_sizes(void **state)
 {
@@ -557,6 +598,7 @@ int main(void)
 	    cmocka_unit_test(test_second),
 	    cmocka_unit_test(test_second_is_cut_off),
 	    cmocka_unit_test(test_images),
+	    cmocka_unit_test(test_files_of_this_machine),
 	    cmocka_unit_test(test_sizes),
 	    cmocka_unit_test(test_kernel_symbols),
 	    cmocka_unit_test(test_order),

@@ -290,7 +290,8 @@ static void add_costs(struct fixture *fixture)
 				       .count = 40000,
 				       .total = 8000000,
 				       .max = 4000,
-				       .kernel = 8000000};
+				       .kernel = 2000000,
+				       .blocked = 6000000};
 	struct vp_thief thief = {.vm = 2000,
 				 .state = VP_STATE_PREEMPTED,
 				 .kind = VP_BY_TASK,
@@ -349,8 +350,9 @@ static void test_sizes(void **state)
 	fixture.top.help = false;
 	/* In 80 columns, everything that costs is there, whole. */
 	const char *text = drawn(&fixture, 80, 24, false);
-	assert_non_null(
-	    strstr(text, "\nbatch            HLT                        40000    200 ns "));
+	assert_non_null(strstr(text,
+			       "\nbatch            HLT                        40000   2.00 ms   "
+			       "6.00 ms         0\n"));
 	assert_non_null(strstr(
 	    text,
 	    "\ndatabase             0 burner/77                            600 ms    60.00\n"));

@@ -353,7 +353,14 @@ static void test_exits(void **state)
 	assert_int_equal(rows[0].stolen, 30 + 100);
 	assert_int_equal(rows[0].waking, 5);
 	assert_int_equal(rows[0].blocked, 0);
-	uint64_t sum = 0;
+	/* Their places waited as long. */
+	uint64_t sum = 0, idle = 0, stolen = 0;
+	for (size_t i = 0; i < VP_EXIT_SITES; i++) {
+		idle += scene->states.sites[vcpu - scene->states.vcpus][i].idle;
+		stolen += scene->states.sites[vcpu - scene->states.vcpus][i].stolen;
+	}
+	assert_int_equal(idle, 90);
+	assert_int_equal(stolen, 40 + 30 + 100 + 5);
 	for (int i = 0; i < VP_STATES; i++)
 		sum += vcpu->states[i];
 	assert_int_equal(sum, vcpu->since - vcpu->begin);

@@ -1,28 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // One colour for each state, wherever it is shown. Account (vperf account) and timeline (vperf timeline)
-// have names of their own for some of them.
+// have names of their own for some of them. Guest is dark and stolen is light: they differ in luminance
+// by 3:1, so that red-green blind readers and grey print can tell them apart.
 
 const STATES: Record<string, string> = {
-  guest: "#2e7d5b",
-  running: "#5b8bb2",
-  host: "#8a63b8",
-  kernel: "#8a63b8",
-  vmm: "#b07cc6",
-  poll: "#c9a13b",
-  polling: "#c9a13b",
-  stolen: "#d1432f",
-  preempted: "#d1432f",
-  irq: "#e2793d",
-  interrupted: "#e2793d",
-  waking: "#e8a33d",
-  throttled: "#a31545",
-  halted: "#b9c3cc",
-  halt: "#b9c3cc",
-  blocked: "#8796a3",
-  waiting: "#8796a3",
-  idle: "#dfe4e8",
-  unknown: "#999999",
+  guest: "#14506e",
+  running: "#3f7fa8",
+  host: "#8460b0",
+  kernel: "#8460b0",
+  vmm: "#b184c8",
+  poll: "#c9b23b",
+  polling: "#c9b23b",
+  stolen: "#f27d42",
+  preempted: "#f27d42",
+  irq: "#f9ab7d",
+  interrupted: "#f9ab7d",
+  waking: "#fbc15e",
+  throttled: "#b3123f",
+  halted: "#cbd3d9",
+  halt: "#cbd3d9",
+  blocked: "#a3b0ba",
+  waiting: "#a3b0ba",
+  idle: "#e3e8ec",
+  unknown: "#8d8d8d",
 };
+
+const DARK_INK = "#14171a";
+const LIGHT_INK = "#ffffff";
+export const LEAST_CONTRAST = 4.5; // of a text to what it is on (WCAG 2.2, AA)
 
 export function stateColor(state: string): string {
   return STATES[state] ?? "#6f8f3a";
@@ -35,7 +40,43 @@ export function hash(text: string): number {
   return ret;
 }
 
+/** Relative luminance of "#rrggbb" (WCAG 2.2). */
+export function luminance(color: string): number {
+  const part = (at: number) => {
+    const value = parseInt(color.slice(at, at + 2), 16) / 255;
+    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  };
+  return 0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5);
+}
+
+export function contrast(a: string, b: string): number {
+  const [high, low] = [luminance(a), luminance(b)].sort((x, y) => y - x);
+  return (high + 0.05) / (low + 0.05);
+}
+
+/** The colour of text on that background. */
+export function inkOn(background: string): string {
+  return contrast(background, DARK_INK) >= contrast(background, LIGHT_INK) ? DARK_INK : LIGHT_INK;
+}
+
+/** "#rrggbb" of an HSL colour; saturation and lightness from 0 to 1. */
+function hex(hue: number, saturation: number, lightness: number): string {
+  const part = (n: number) => {
+    const k = (n + hue / 30) % 12;
+    const value = lightness - saturation * Math.min(lightness, 1 - lightness) * Math.max(-1, Math.min(k - 3, 9 - k, 1));
+    return Math.round(255 * value).toString(16).padStart(2, "0");
+  };
+  return `#${part(0)}${part(8)}${part(4)}`;
+}
+
+/** A colour of that hue on which dark text can be read. */
+export function paleColor(hue: number, saturation: number, lightness: number): string {
+  let ret = hex(hue, saturation, lightness);
+  for (let light = lightness; contrast(ret, DARK_INK) < LEAST_CONTRAST && light < 1; light += 0.02) ret = hex(hue, saturation, light);
+  return ret;
+}
+
 /** VMs have hues of their own; the host has none. */
 export function vmColor(vm: string): string {
-  return `hsl(${hash(vm) % 360} 45% 48%)`;
+  return paleColor(hash(vm) % 360, 0.45, 0.62);
 }

@@ -93,6 +93,8 @@ export interface Page {
   periodNs: number;
   pcpus: number;
   startNs: number;
+  startRealtimeS: number | null;
+  startRealtimeNs: number;
   durationS: number;
   vms: string[];
   notes: string[];
@@ -152,9 +154,11 @@ export interface Lane {
   pcpu: Int32Array; // -1: none
   merged: Uint32Array; // short slices that it was made of, at least 1
   main: Float64Array; // ns of it in `state`
+  others: Map<number, [number, number][]>; // of merged slices: states other than `state`, ns of each
 }
 
 export interface Timeline {
+  startNs: number; // of the recording
   beginNs: number;
   lengthNs: number;
   shortestNs: number;
@@ -239,6 +243,7 @@ function unpackLane(packed: PackedLane, vms: string[]): Lane {
     pcpu: new Int32Array(count),
     merged: new Uint32Array(count),
     main: new Float64Array(count),
+    others: new Map(),
   };
   let time = 0;
   for (let i = 0; i < count; i++) {
@@ -250,13 +255,15 @@ function unpackLane(packed: PackedLane, vms: string[]): Lane {
     lane.pcpu[i] = data.next() - 1;
     lane.merged[i] = data.next() + 1;
     lane.main[i] = lane.merged[i] > 1 ? data.next() : length;
+    if (lane.merged[i] > 1)
+      lane.others.set(i, Array.from({ length: data.next() }, () => [data.next(), data.next()]));
   }
   return lane;
 }
 
 const LANE_ORDER: LaneKind[] = ["pcpu", "vcpu", "thread"];
 
-export function unpackTimeline(packed: PackedTimeline, vms: string[]): Timeline {
+export function unpackTimeline(packed: PackedTimeline, vms: string[], startNs: number): Timeline {
   const labels: Timeline["labels"] = [];
   for (let i = 0; i < packed.labels.length; i += 2) {
     const vm = packed.labels[i + 1] as number;
@@ -266,5 +273,5 @@ export function unpackTimeline(packed: PackedTimeline, vms: string[]): Timeline 
   lanes.sort((a, b) => LANE_ORDER.indexOf(a.kind) - LANE_ORDER.indexOf(b.kind) ||
     (a.vm ?? "").localeCompare(b.vm ?? "") || a.number - b.number);
   const { beginNs, lengthNs, shortestNs, leftOut, states } = packed;
-  return { beginNs, lengthNs, shortestNs, leftOut, states, labels, lanes };
+  return { startNs, beginNs, lengthNs, shortestNs, leftOut, states, labels, lanes };
 }

@@ -30,6 +30,25 @@ export function section(id: string, title: string, ...children: (Node | string)[
   return el("section", { id, "aria-labelledby": `${id}-title` }, el("h2", { id: `${id}-title` }, title), ...children);
 }
 
+/** Shows the text of `data-tip` at the pointer, at once. */
+export function listenToTips(): void {
+  const tip = el("div", { class: "tip fixed", role: "tooltip", hidden: true });
+  document.body.append(tip);
+  const hide = () => { tip.hidden = true; };
+  document.addEventListener("pointerover", (event) => {
+    const owner = (event.target as Element).closest?.("[data-tip]");
+    tip.hidden = !owner;
+    if (owner) tip.textContent = owner.getAttribute("data-tip");
+  });
+  document.addEventListener("pointermove", (event) => {
+    if (tip.hidden) return;
+    tip.style.left = `${Math.min(event.clientX + 12, innerWidth - tip.offsetWidth - 4)}px`;
+    tip.style.top = `${event.clientY + tip.offsetHeight + 20 > innerHeight ? event.clientY - tip.offsetHeight - 8 : event.clientY + 14}px`;
+  });
+  document.addEventListener("scroll", hide, { passive: true });
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
+}
+
 /** A select with these choices; the first is chosen. */
 export function choice(label: string, choices: string[], changed: (chosen: string) => void): HTMLElement {
   const select: HTMLSelectElement = el("select", { change: () => changed(select.value) }, ...choices.map((text) => el("option", {}, text)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The flame graph: VM, process, then call chains; callers above what they called.
-import { hash, vmColor } from "./colors";
+import { hash, inkOn, paleColor, vmColor } from "./colors";
 import type { Profile, Row } from "./data";
 import { choice, el } from "./dom";
 import * as format from "./format";
@@ -17,6 +17,7 @@ interface Frame {
 }
 
 const ROW_HEIGHT = 19;
+const STEAL = paleColor(4, 0.62, 0.66);
 const LEAST_WIDTH = 0.0007; // of the graph: narrower frames are not drawn
 const MOST_DRAWN = 4000;
 const NONE = new Map<string, Frame>(); // of the many frames that call nothing: nobody adds to it
@@ -41,6 +42,15 @@ function machineOf(row: Row): string {
 function functionName(row: Row): string {
   return row.function ?? "[unknown]";
 }
+
+/** In an order that does not depend on the numbers: two recordings line up. */
+function byName(frame: Frame): Frame[] {
+  return [...frame.children.values()].sort((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
+}
+
+/** What the colours mean. */
+const LEGEND: [string, string][] = [["process", paleColor(45, 0.3, 0.72)], ["kernel", paleColor(30, 0.75, 0.68)],
+  ["user", paleColor(125, 0.42, 0.68)], ["VM", paleColor(265, 0.32, 0.68)], ["steal", STEAL], ["idle", paleColor(210, 0.12, 0.82)]];
 
 export interface Filter {
   machine: string | null;
@@ -95,7 +105,7 @@ export class FlameGraph {
   constructor(private readonly profile: Profile, private readonly before: Profile | null) {
     const machines = [...new Set(profile.nodes.filter((node) => node.parent < 0).map((node) => machineOf(profile.rows[node.row])))];
     const search = el("input", {
-      type: "search", placeholder: "Search (regular expression)", "aria-label": "Search functions",
+      type: "search", placeholder: "Search (regex)", "aria-label": "Search functions",
       input: (event) => this.search((event.target as HTMLInputElement).value),
     });
     this.element = el("div", {},
@@ -103,6 +113,7 @@ export class FlameGraph {
         choice("Machine", ["all", ...machines.sort()], (machine) => this.choose({ machine })),
         el("label", {}, "Process ", this.processes), search, this.reset),
       before ? el("p", { class: "note" }, `Compared with ${before.path}: red took a larger share of the samples than there, blue a smaller one.`) : "",
+      el("ul", { class: "legend" }, ...LEGEND.map(([name, color]) => el("li", {}, el("span", { class: "swatch", style: `background:${color}` }), name))),
       this.status, this.graph);
     this.rebuild();
     this.listProcesses();
@@ -139,6 +150,12 @@ export class FlameGraph {
     this.draw();
   }
 
+  /** Zooms, and keeps the keyboard in the graph. */
+  private zoomTo(frame: Frame): void {
+    this.zoom(frame);
+    [...this.drawn].find(([, other]) => other === frame)?.[0].focus({ preventScroll: true });
+  }
+
   private search(text: string): void {
     try {
       this.found = text ? new RegExp(text, "i") : null;
@@ -161,18 +178,18 @@ export class FlameGraph {
     const share = frame.value / (this.profile.samples || 1);
     if (this.before) {
       const change = Math.max(-1, Math.min(1, (share - frame.before) / Math.max(share, frame.before, 1e-9)));
-      return change >= 0 ? `hsl(8 70% ${90 - 35 * change}%)` : `hsl(215 60% ${90 + 35 * change}%)`;
+      return change >= 0 ? paleColor(8, 0.7, 0.9 - 0.35 * change) : paleColor(215, 0.6, 0.9 + 0.35 * change);
     }
-    if (frame.kind === "all") return "var(--line)";
-    if (frame.kind === "machine") return frame.name === "host" ? "hsl(200 12% 60%)" : vmColor(frame.name);
-    if (frame.kind === "process") return "hsl(45 30% 72%)";
-    const light = 62 + hash(frame.name) % 12;
+    if (frame.kind === "all") return "#cfd6dc";
+    if (frame.kind === "machine") return frame.name === "host" ? paleColor(200, 0.12, 0.6) : vmColor(frame.name);
+    if (frame.kind === "process") return paleColor(45, 0.3, 0.72);
+    const light = (62 + hash(frame.name) % 12) / 100;
     const kind = frame.row!.kind;
-    if (kind === "os") return `hsl(${24 + hash(frame.row!.module ?? "") % 14} 75% ${light}%)`;
-    if (kind === "idle") return "hsl(210 12% 82%)";
-    if (kind === "steal") return "hsl(4 62% 60%)";
-    if (kind === "vm") return `hsl(265 32% ${light}%)`;
-    return `hsl(${95 + hash(frame.row!.module ?? "") % 60} 42% ${light}%)`;
+    if (kind === "os") return paleColor(24 + hash(frame.row!.module ?? "") % 14, 0.75, light);
+    if (kind === "idle") return paleColor(210, 0.12, 0.82);
+    if (kind === "steal") return STEAL;
+    if (kind === "vm") return paleColor(265, 0.32, light);
+    return paleColor(95 + hash(frame.row!.module ?? "") % 60, 0.42, light);
   }
 
   private describe(frame: Frame): string {
@@ -206,7 +223,7 @@ export class FlameGraph {
       for (const [frame, left] of level) {
         this.box(frame, depth, left, frame.value / whole, false);
         let at = left;
-        for (const next of [...frame.children.values()].sort((a, b) => b.value - a.value)) {
+        for (const next of byName(frame)) {
           if (next.value / whole >= LEAST_WIDTH) below.push([next, at]);
           at += next.value / whole;
         }
@@ -219,11 +236,13 @@ export class FlameGraph {
 
   private box(frame: Frame, depth: number, left: number, width: number, above: boolean): void {
     const matches = this.found?.test(frame.name) ? " found" : "";
+    const color = this.color(frame);
     const box = el("div", {
       class: `frame${above ? " above" : ""}${matches}`, role: "treeitem", tabindex: this.drawn.size ? -1 : 0,
-      "aria-level": depth + 1, title: this.describe(frame), "aria-label": this.describe(frame),
-      style: `left:${100 * left}%;width:${100 * width}%;top:${depth * ROW_HEIGHT}px;background:${this.color(frame)}`,
-      click: () => this.zoom(frame),
+      "aria-level": depth + 1, "data-tip": this.describe(frame), "aria-label": this.describe(frame),
+      style: `left:${100 * left}%;width:${100 * width}%;top:${depth * ROW_HEIGHT}px;background:${color};color:${inkOn(color)}`,
+      click: () => this.zoomTo(frame),
+      pointerenter: () => { if (!this.found) this.status.textContent = `${this.describe(frame)}.`; },
       focus: () => { if (!this.found) this.status.textContent = `${this.describe(frame)}.`; },
     }, width > 0.012 ? frame.name : "");
     this.drawn.set(box, frame);
@@ -233,7 +252,7 @@ export class FlameGraph {
     const frame = this.drawn.get(event.target as HTMLElement);
     if (!frame) return;
     const boxOf = (wanted: Frame | null | undefined) => [...this.drawn].find(([, other]) => other === wanted)?.[0];
-    const sorted = (of: Frame | null) => [...(of?.children.values() ?? [])].sort((a, b) => b.value - a.value);
+    const sorted = (of: Frame | null) => (of ? byName(of) : []);
     const siblings = sorted(frame.parent);
     const target = {
       ArrowUp: () => boxOf(frame.parent),
@@ -244,11 +263,9 @@ export class FlameGraph {
     if (target) {
       target()?.focus();
     } else if (event.key === "Enter" || event.key === " ") {
-      this.zoom(frame);
-      boxOf(frame)?.focus();
+      this.zoomTo(frame);
     } else if (event.key === "Escape") {
-      this.zoom(this.root);
-      boxOf(this.root)?.focus();
+      this.zoomTo(this.root);
     } else {
       return;
     }

@@ -4,6 +4,57 @@ import type { Cell, CellType } from "./data";
 
 const UNITS: [number, string][] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
 
+/** When the recording began: offsets and times of day are by it. */
+export interface Base {
+  startNs: number; // CLOCK_MONOTONIC
+  realtimeS: number | null; // CLOCK_REALTIME at startNs: seconds; null: not known
+  realtimeNs: number; // and the rest
+}
+
+const base: Base = { startNs: 0, realtimeS: null, realtimeNs: 0 };
+
+export function setBase(to: Base): void {
+  Object.assign(base, to);
+}
+
+/** An offset from the recording's start: "+4.540123 s". */
+export function offset(monotonicNs: number, digits = 6): string {
+  const ns = monotonicNs - base.startNs;
+  return `${ns < 0 ? "-" : "+"}${(Math.abs(ns) / 1e9).toFixed(digits)} s`;
+}
+
+/** Milliseconds for Date, and the rest of the second as digits. */
+function realtime(monotonicNs: number, digits: number): { date: Date; fraction: string } | null {
+  if (base.realtimeS === null) return null;
+  const ns = base.realtimeNs + monotonicNs - base.startNs;
+  const seconds = Math.floor(ns / 1e9);
+  const fraction = digits ? `.${String(Math.floor((ns - seconds * 1e9) / 10 ** (9 - digits))).padStart(digits, "0")}` : "";
+  return { date: new Date(1000 * (base.realtimeS + seconds)), fraction };
+}
+
+const two = (value: number) => String(value).padStart(2, "0");
+
+/** The time of day where the page is read: "16:49:05.123456"; "" if it is not known. */
+export function timeOfDay(monotonicNs: number, digits = 6): string {
+  const time = realtime(monotonicNs, digits);
+  return time ? `${two(time.date.getHours())}:${two(time.date.getMinutes())}:${two(time.date.getSeconds())}${time.fraction}` : "";
+}
+
+/** "2026-11-25 16:49:05 +01:00"; "" if it is not known. */
+export function dateTime(monotonicNs: number): string {
+  const time = realtime(monotonicNs, 0);
+  if (!time) return "";
+  const zone = -time.date.getTimezoneOffset();
+  const date = `${time.date.getFullYear()}-${two(time.date.getMonth() + 1)}-${two(time.date.getDate())}`;
+  return `${date} ${timeOfDay(monotonicNs, 0)} ${zone < 0 ? "-" : "+"}${two(Math.floor(Math.abs(zone) / 60))}:${two(Math.abs(zone) % 60)}`;
+}
+
+/** Offset and time of day: "+4.540123 s (16:49:05.123456)". */
+export function moment(monotonicNs: number, digits = 6): string {
+  const day = timeOfDay(monotonicNs, digits);
+  return offset(monotonicNs, digits) + (day ? ` (${day})` : "");
+}
+
 /** Three significant digits and a unit: "1.61 s", "853 ns". */
 export function duration(ns: number): string {
   if (ns === 0) return "0";
@@ -35,14 +86,14 @@ export function amount(value: number): string {
 }
 
 export function percent(value: number): string {
-  return `${value.toFixed(value !== 0 && Math.abs(value) < 0.1 ? 3 : 2)} %`;
+  return `${value.toFixed(value !== 0 && Math.abs(value) < 0.1 ? 3 : 2)}%`;
 }
 
 export function cell(type: CellType, value: Cell): string {
   if (value === null) return "–";
   if (typeof value === "string") return value;
   if (type === "duration") return duration(value);
-  if (type === "time") return `${(value / 1e9).toFixed(6)} s`;
+  if (type === "time") return offset(value);
   if (type === "percent") return percent(value);
   return count(value);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Puts the page together: a section for each kind of answer that the recording has.
-import { readPage, unpackProfile, unpackTimeline, type Finding, type Page } from "./data";
-import { el, section } from "./dom";
+import { readPage, unpackProfile, unpackTimeline, type Cell, type Finding, type Page } from "./data";
+import { el, listenToTips, section } from "./dom";
 import { FlameGraph } from "./flame";
 import * as format from "./format";
 import { seriesView } from "./series";
@@ -11,10 +11,11 @@ import { TimelineView } from "./timeline";
 
 function facts(page: Page): HTMLElement {
   const rows: [string, string][] = [
-    ["Host", `${page.hostname}, Linux ${page.kernel}, ${page.pcpus} pCPUs`],
+    ["Host", `${page.hostname}, Linux ${page.kernel}, ${page.pcpus} pCPU${page.pcpus === 1 ? "" : "s"}`],
     ["VMs", page.vms.length ? page.vms.join(", ") : "none"],
-    ["Time", format.duration(page.durationS * 1e9)],
-    ["Recorded", page.instruments],
+    ["Recorded at", format.dateTime(page.startNs) || "unknown"],
+    ["Duration", format.duration(page.durationS * 1e9)],
+    ["Data", page.instruments],
   ];
   if (page.profile) rows.push(["Samples", `${format.count(page.profile.samplesTaken)}, by ${page.trigger} ${
     page.profile.unit === "samples" ? `each ${format.duration(page.periodNs)}` : page.profile.unit === "ns" ? "weighted by time" : "weighted by its count"}`]);
@@ -22,14 +23,27 @@ function facts(page: Page): HTMLElement {
   return el("dl", {}, ...rows.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
 }
 
-function summary(page: Page): HTMLElement {
-  const notes = [...(page.note ? [page.note] : []), ...page.notes];
-  const list = el("details", { open: notes.length <= 3 }, el("summary", {}, `Notes on the recording (${notes.length})`),
-    el("ul", {}, ...notes.map((note) => el("li", {}, note))));
-  return section("summary", "Recording", facts(page), ...(notes.length ? [list] : []));
+/** What a reader should know if it is only one sentence. */
+function headline(page: Page): string {
+  const when = format.dateTime(page.startNs);
+  const recording = `${page.hostname}${when ? `, ${when}` : ""}, ${format.duration(page.durationS * 1e9)}`;
+  const losses = (page.findings ?? []).filter((of) => of.records === null);
+  if (losses.length) return `${recording}: VM ${losses[0].vm} lost ${format.duration(losses[0].ns)} (${format.percent(losses[0].percent)} of its vCPUs' time) to ${losses[0].what}.`;
+  if (page.findings) return `${recording}: no VM lost a noticeable share of its time.`;
+  return `${recording}: ${page.profile ? `a profile of ${format.count(page.profile.samplesTaken)} samples` : page.instruments}.`;
 }
 
-function finding(of: Finding): HTMLElement {
+function summary(page: Page): HTMLElement {
+  const notes = [...(page.note ? [page.note] : []), ...page.notes];
+  const list = el("details", {}, el("summary", {}, `Notes on the recording (${notes.length})`),
+    el("ul", {}, ...notes.map((note) => el("li", {}, note))));
+  return section("summary", "Recording", el("p", { class: "headline" }, headline(page)),
+    el("details", {}, el("summary", {}, "Host, VMs and options"), facts(page)), ...(notes.length ? [list] : []));
+}
+
+function finding(of: Finding, timeline: TimelineView | null): HTMLElement {
+  const worst = of.vm !== null && of.records === null ? timeline?.worstWait(of.vm) ?? null : null;
+  const show = worst && el("button", { type: "button", click: () => timeline!.open(timeline!.beginNs + worst.from, timeline!.beginNs + worst.to) }, "Show its longest wait");
   const most = of.most ? `Most of it: ${of.most}, ${format.duration(of.most_ns)}. ` : "";
   const at = of.address ? ` Most at ${of.address}, ${format.count(of.address_count)} times.` : "";
   const head = of.records !== null ? `${of.vm === null ? "vperf" : `VM ${of.vm}`} lost ${format.count(of.count)} ${of.records}${of.percent ? `, ${format.percent(of.percent)} of them` : ""}: ${of.what}.`
@@ -37,60 +51,109 @@ function finding(of: Finding): HTMLElement {
   return el("li", {},
     el("p", {}, el("strong", {}, head)),
     ...(of.records !== null ? [] : [el("p", {}, `${most}${of.count ? `${format.count(of.count)} times.` : ""}${at}`)]),
+    ...(show ? [el("p", {}, show)] : []),
     ...(of.detail ? [el("p", {}, `${of.detail[0].toUpperCase()}${of.detail.slice(1)}.`)] : []),
     el("p", {}, `Try: ${of.advice}. `, el("span", { class: "note" }, `(${of.source})`)),
     el("p", {}, el("code", {}, of.evidence)),
     ...(of.address_evidence ? [el("p", {}, el("code", {}, of.address_evidence))] : []));
 }
 
-function diagnosis(findings: Finding[]): HTMLElement {
+function diagnosis(findings: Finding[], timeline: TimelineView | null): HTMLElement {
   return section("diagnosis", "What costs most",
-    findings.length ? el("ol", { class: "findings" }, ...findings.map(finding)) : el("p", {}, "Nothing stands out."));
+    findings.length ? el("ol", { class: "findings" }, ...findings.map((of) => finding(of, timeline))) : el("p", {}, "Nothing stands out."));
 }
 
-function tables(page: Page, ...keys: string[]): HTMLElement[] {
-  return keys.filter((key) => page.tables[key]?.rows.length).map((key) =>
-    el("details", { open: true }, el("summary", {}, page.tables[key].title), new TableView(page.tables[key]).element));
+function tables(page: Page, timeline: TimelineView | null, ...keys: string[]): HTMLElement[] {
+  return keys.filter((key) => page.tables[key]?.rows.length).map((key) => {
+    const table = page.tables[key];
+    const [at, ns] = ["at_s", "ns"].map((name) => table.columns.findIndex((column) => column.key === name));
+    const open = timeline && at >= 0 && ns >= 0
+      ? (row: Cell[]) => timeline.open(Number(row[at]) * 1e9, Number(row[at]) * 1e9 + Number(row[ns])) : null;
+    return el("details", { open: open !== null }, el("summary", {}, `${table.title} (${format.count(table.rows.length + table.leftOut)})`),
+      new TableView(table, open).element);
+  });
 }
 
 function sections(page: Page): { parts: HTMLElement[]; timeline: TimelineView | null } {
-  const parts = [summary(page)];
-  if (page.findings) parts.push(diagnosis(page.findings));
   const has = (key: string) => (page.tables[key]?.rows.length ?? 0) > 0;
-  if (has("states")) parts.push(section("vcpus", "What vCPUs did", stateBars(page.tables.states), ...tables(page, "vcpus")));
-  if (has("steal")) parts.push(section("steal", "Who took the vCPUs' time", stealMatrix(page.tables.steal), ...tables(page, "steal")));
+  const timeline = page.timeline ? new TimelineView(unpackTimeline(page.timeline, page.vms, page.startNs)) : null;
+  const pictures: HTMLElement[] = [];
+  if (has("states")) pictures.push(section("vcpus", "What vCPUs did", stateBars(page.tables.states), ...tables(page, null, "vcpus")));
+  if (timeline) pictures.push(section("timeline", "What happened when", timeline.element));
+  const parts = [summary(page), ...pictures];
+  if (page.findings) parts.push(diagnosis(page.findings, timeline));
   if (page.profile)
     parts.push(section("profile", "Where the time went",
       new FlameGraph(unpackProfile(page.profile), page.before ? unpackProfile(page.before) : null).element));
-  const timeline = page.timeline ? new TimelineView(unpackTimeline(page.timeline, page.vms)) : null;
-  if (timeline) parts.push(section("timeline", "What happened when", timeline.element));
-  if (has("schedVcpus")) parts.push(section("sched", "Threads and waits", ...tables(page, "schedVcpus", "schedThreads", "schedWaits", "schedWorst")));
-  if (has("exits")) parts.push(section("exits", "VM exits", ...tables(page, "exits", "exitsByFunction", "exitsByProcess", "exitsByAddress")));
+  if (has("steal")) parts.push(section("steal", "Who took the vCPUs' time", stealMatrix(page.tables.steal), ...tables(page, null, "steal")));
+  if (has("schedVcpus")) parts.push(section("sched", "Threads and waits", ...tables(page, timeline, "schedVcpus", "schedThreads", "schedWaits", "schedWorst")));
+  if (has("exits")) parts.push(section("exits", "VM exits", ...tables(page, null, "exits", "exitsByFunction", "exitsByProcess", "exitsByAddress")));
   if (page.intervals) parts.push(section("counters", "Counters", seriesView(page.intervals)));
   return { parts, timeline };
 }
 
+/** On a wide screen the findings are beside the pictures. */
+function arrange(parts: HTMLElement[]): HTMLElement[] {
+  const beside = parts.find((part) => part.id === "diagnosis");
+  const pictures = parts.filter((part) => part.id === "vcpus" || part.id === "timeline");
+  if (!beside || !pictures.length) return parts;
+  const first = el("div", { class: "first" }, el("div", {}, ...pictures), beside);
+  return [parts[0], first, ...parts.slice(1).filter((part) => part !== beside && !pictures.includes(part))];
+}
+
+/** Pages of files have no storage in some browsers. */
+function kept(key: string): string | null {
+  try {
+    return localStorage.getItem(`vperf-${key}`);
+  } catch {
+    return null;
+  }
+}
+
+function keep(key: string, value: string): void {
+  try {
+    localStorage.setItem(`vperf-${key}`, value);
+  } catch {
+    return;
+  }
+}
+
 function listenToTheme(button: HTMLElement): void {
   const root = document.documentElement;
+  const theme = kept("theme");
+  if (theme === "dark" || theme === "light") root.dataset.theme = theme;
   const dark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  const say = () => { button.textContent = dark() ? "Light" : "Dark"; };
+  const say = () => {
+    button.textContent = "Dark";
+    button.setAttribute("aria-pressed", String(dark()));
+  };
   button.addEventListener("click", () => {
     root.dataset.theme = dark() ? "light" : "dark";
+    keep("theme", root.dataset.theme);
     say();
     window.dispatchEvent(new Event("resize"));
   });
   say();
 }
 
+/** Print has what is open; folded tables stay folded. */
+function openForPrint(): void {
+  addEventListener("beforeprint", () => document.querySelectorAll<HTMLDetailsElement>("#summary details, #sched details:last-of-type")
+    .forEach((part) => { part.open = true; }));
+}
+
 function start(): void {
   const page = readPage();
   const main = document.getElementById("main")!;
+  format.setBase({ startNs: page.startNs, realtimeS: page.startRealtimeS, realtimeNs: page.startRealtimeNs });
   const { parts, timeline } = sections(page);
   document.title = `vperf: ${page.hostname}`;
   document.getElementById("title")!.textContent = `vperf: ${page.hostname}`;
-  main.replaceChildren(...parts, el("footer", {}, `vperf ${page.vperf}, of ${page.path}`));
+  main.replaceChildren(...arrange(parts), el("footer", {}, `vperf ${page.vperf}, of ${page.path}`));
   document.getElementById("nav")!.replaceChildren(...parts.map((part) => el("a", { href: `#${part.id}` }, part.querySelector("h2")!.textContent!)));
   listenToTheme(document.getElementById("theme")!);
+  listenToTips();
+  openForPrint();
   timeline?.start();
   document.body.dataset.ready = "yes";
 }

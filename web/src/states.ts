@@ -32,7 +32,7 @@ export function stateBars(table: Table): HTMLElement {
       const ns = Number(get(row, "ns"));
       const text = `${get(row, "state")}: ${format.duration(ns)}, ${format.percent(100 * ns / (total || 1))}`;
       return el("span", {
-        class: "part", title: text, "data-state": String(get(row, "state")),
+        class: "part", "data-tip": `${name}: ${text}`, "data-state": String(get(row, "state")),
         style: `width:${100 * ns / (total || 1)}%;background:${stateColor(String(get(row, "state")))}`,
       }, el("span", { class: "unseen" }, `${text}; `));
     });
@@ -60,11 +60,11 @@ export function stealMatrix(table: Table): HTMLElement {
       const percent = mine.reduce((sum, row) => sum + Number(get(row, "percent")), 0);
       const ns = mine.reduce((sum, row) => sum + Number(get(row, "ns")), 0);
       const strength = Math.min(1, percent / 50);
-      return el("td", { style: ns ? `--strength:${strength.toFixed(3)}` : "", title: ns ? `${victim}: ${format.duration(ns)} by ${thief}` : "" },
+      return el("td", { style: ns ? `--strength:${strength.toFixed(3)}` : "", ...(ns ? { "data-tip":  `${victim}: ${format.duration(ns)} by ${thief}` } : {}) },
         ns ? `${format.percent(percent)}` : "");
     })));
   const note = taken.size > MOST_THIEVES ? `${taken.size - MOST_THIEVES} more thieves are in the table below.` : "";
-  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Who took whose time" },
+  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Matrix of vCPUs and thieves" },
     el("table", { class: "matrix" }, el("thead", {}, head), el("tbody", {}, ...body)),
     ...(note ? [el("p", { class: "note" }, note)] : []));
 }

@@ -5,6 +5,7 @@ import { el } from "./dom";
 import * as format from "./format";
 
 const SHOWN = 50; // rows at first
+const FEW = 10; // rows without a filter
 
 function compare(a: Cell, b: Cell): number {
   if (a === null || b === null) return Number(a === null) - Number(b === null);
@@ -16,23 +17,26 @@ export class TableView {
   readonly element: HTMLElement;
   private readonly body = el("tbody");
   private readonly more = el("button", { type: "button", class: "more", click: () => this.showAll() });
+  private readonly none = el("p", { class: "note", hidden: true }, "No row matches.");
   private readonly heads: HTMLElement[] = [];
   private sorted = -1;
   private downwards = true;
   private word = "";
   private most = SHOWN;
 
-  constructor(private readonly table: Table) {
+  /** `opens`: what a click on a row does, if anything. */
+  constructor(private readonly table: Table, private readonly opens: ((row: Cell[]) => void) | null = null) {
     const head = el("tr", {}, ...table.columns.map((column, i) => this.head(i, column.header)));
     const filter = el("input", {
       type: "search", placeholder: "Filter rows", "aria-label": `Filter rows of ${table.title}`,
       input: (event) => this.filter((event.target as HTMLInputElement).value),
     });
     this.element = el("div", { class: "table" },
-      el("div", { class: "bar" }, filter),
+      el("div", { class: "bar" }, ...(table.rows.length > FEW ? [filter] : []),
+        el("button", { type: "button", click: (event) => this.copy(event.target as HTMLElement) }, "Copy as CSV")),
       el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": table.title },
         el("table", {}, el("caption", { class: "unseen" }, table.title), el("thead", {}, head), this.body)),
-      this.more);
+      this.none, this.more);
     if (table.leftOut) this.element.append(el("p", { class: "note" }, `${table.leftOut} more rows are left out of this page.`));
     this.draw();
   }
@@ -58,6 +62,18 @@ export class TableView {
     this.draw();
   }
 
+  /** The rows that are shown, with raw numbers, as 'vperf … --csv' has them. */
+  private copy(button: HTMLElement): void {
+    const quote = (value: Cell) => (typeof value === "string" && /[",\n]/.test(value) ? `"${value.replace(/"/g, '""')}"` : String(value ?? ""));
+    const lines = [this.table.columns.map((column) => quote(column.key)), ...this.rows().map((row) => row.map(quote))];
+    const text = el("textarea", {}, lines.map((line) => line.join(",")).join("\n"));
+    document.body.append(text);
+    text.select();
+    button.textContent = document.execCommand("copy") ? "Copied" : "Not copied";
+    text.remove();
+    button.focus();
+  }
+
   private showAll(): void {
     this.most = Infinity;
     this.draw();
@@ -71,9 +87,17 @@ export class TableView {
     return ret;
   }
 
+  private rowAttributes(row: Cell[]): Record<string, string | number | ((event: Event) => void)> {
+    const open = this.opens;
+    if (!open) return {};
+    return { class: "opens", tabindex: 0, "data-tip": "Show in the timeline", click: () => open(row),
+      keydown: (event) => { if ((event as KeyboardEvent).key === "Enter") open(row); } };
+  }
+
   private draw(): void {
     const rows = this.rows();
-    this.body.replaceChildren(...rows.slice(0, this.most).map((row) => el("tr", {},
+    this.none.hidden = rows.length > 0;
+    this.body.replaceChildren(...rows.slice(0, this.most).map((row) => el("tr", this.rowAttributes(row),
       ...row.map((value, i) => el("td", { "data-type": this.table.columns[i].type },
         format.cell(this.table.columns[i].type, value))))));
     this.more.hidden = rows.length <= this.most;

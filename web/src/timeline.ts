@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Who ran where and in which state: lanes of pCPUs, vCPUs and guests' threads on one axis.
-import { stateColor, vmColor } from "./colors";
+import { inkOn, stateColor, vmColor } from "./colors";
 import type { Lane, Timeline } from "./data";
 import { el } from "./dom";
 import * as format from "./format";
@@ -11,7 +11,8 @@ const BAR_HEIGHT = 16;
 const AXIS_HEIGHT = 22;
 const LEAST_SPAN = 1000; // ns that the graph shows at least
 const MOST_THREADS = 40; // lanes, at first
-const OTHERS = "rgba(128,128,128,.18)"; // slices that a search does not find
+const LEAST_LABELLED = 40; // pixels
+const OTHERS = "#80808030"; // slices that a search does not find
 
 interface Place {
   lane: Lane;
@@ -40,6 +41,52 @@ function busyTime(lane: Lane): number {
 function stepOf(span: number, marks: number): number {
   const size = 10 ** Math.floor(Math.log10(span / marks));
   return [1, 2, 5, 10].map((factor) => factor * size).find((step) => span / step <= marks)!;
+}
+
+/**
+ * Columns of pixels, each a stack of colours as high as their shares of the column's time. Heights are whole
+ * pixels; what rounding adds or leaves is made up for in the next columns, so that sums are right.
+ */
+class Stack {
+  private readonly shares: Float64Array;
+  private readonly owed: Float64Array;
+  private column = -1;
+
+  constructor(private readonly context: CanvasRenderingContext2D, private readonly colors: string[],
+    private readonly top: number, private readonly height: number) {
+    this.shares = new Float64Array(colors.length);
+    this.owed = new Float64Array(colors.length);
+  }
+
+  add(column: number, color: number, share: number): void {
+    if (column !== this.column) this.flush();
+    this.column = column;
+    this.shares[color] += share;
+  }
+
+  /** Columns that are one colour. */
+  fill(column: number, columns: number, color: number): void {
+    this.flush();
+    this.context.fillStyle = this.colors[color];
+    this.context.fillRect(column, this.top, columns, this.height);
+  }
+
+  flush(): void {
+    if (this.column < 0) return;
+    let bottom = this.top + this.height;
+    for (let color = 0; color < this.shares.length; color++) {
+      if (!this.shares[color]) continue;
+      const wanted = this.shares[color] * this.height + this.owed[color];
+      const rows = Math.min(Math.max(Math.round(wanted), 0), bottom - this.top);
+      this.owed[color] = Math.max(-1, Math.min(1, wanted - rows));
+      this.shares[color] = 0;
+      if (!rows) continue;
+      bottom -= rows;
+      this.context.fillStyle = this.colors[color];
+      this.context.fillRect(this.column, bottom, 1, rows);
+    }
+    this.column = -1;
+  }
 }
 
 export class TimelineView {
@@ -75,7 +122,7 @@ export class TimelineView {
     });
     const button = (text: string, act: () => void) => el("button", { type: "button", click: act }, text);
     const threads = el("label", {}, el("input", { type: "checkbox", change: (event) => this.showThreads((event.target as HTMLInputElement).checked) }), " all threads");
-    const short = timeline.shortestNs ? [el("p", { class: "note" }, `Slices below ${format.duration(timeline.shortestNs)} that follow each other are drawn as one, in the state that most of it was in.`)] : [];
+    const short = timeline.shortestNs ? [el("p", { class: "note" }, `Adjacent slices shorter than ${format.duration(timeline.shortestNs)} are merged: their shares are right, their order is not shown.`)] : [];
     const left = timeline.leftOut ? [el("p", { class: "note" }, "There were more threads of guests than there is room for: some are left out.")] : [];
     this.element = el("div", { class: "timeline" },
       el("div", { class: "bar" }, button("Zoom in", () => this.zoom(0.5)), button("Zoom out", () => this.zoom(2)),
@@ -159,6 +206,31 @@ export class TimelineView {
     this.redraw();
   }
 
+  /** The longest wait of the VM's vCPUs, or null. */
+  worstWait(vm: string): { from: number; to: number } | null {
+    let worst: { from: number; to: number } | null = null;
+    for (const lane of this.timeline.lanes.filter((other) => other.kind === "vcpu" && other.vm === vm))
+      for (let i = 0; i < lane.count; i++) {
+        const state = this.timeline.states[lane.state[i]];
+        const length = lane.end[i] - lane.begin[i];
+        if ((state === "stolen" || state === "waking") && (!worst || length > worst.to - worst.from))
+          worst = { from: lane.begin[i], to: lane.end[i] };
+      }
+    return worst;
+  }
+
+  /** Goes to that time (CLOCK_MONOTONIC): it fills a third of the width. */
+  open(from: number, to: number): void {
+    const length = Math.max(to - from, LEAST_SPAN);
+    this.show(from - this.timeline.beginNs - length, to - this.timeline.beginNs + length);
+    this.element.scrollIntoView({ block: "start" });
+    this.canvas.focus({ preventScroll: true });
+  }
+
+  get beginNs(): number {
+    return this.timeline.beginNs;
+  }
+
   private zoom(factor: number, at = 0.5): void {
     const span = this.to - this.from;
     const middle = this.from + at * span;
@@ -173,7 +245,7 @@ export class TimelineView {
   private search(text: string): void {
     this.word = text.toLowerCase();
     const lanes = this.lanes.filter((lane) => this.laneMatches(lane)).length;
-    this.status.textContent = this.word ? `${lanes} of ${this.lanes.length} lanes have a thread like '${text}'.` : "";
+    this.status.textContent = this.word ? `'${text}' matches ${lanes} of ${this.lanes.length} tracks.` : "";
     this.redraw();
   }
 
@@ -204,8 +276,7 @@ export class TimelineView {
     const length = lane.end[slice] - lane.begin[slice];
     const merged = lane.merged[slice] > 1
       ? ` (${format.count(lane.merged[slice])} slices, ${format.percent(100 * lane.main[slice] / length)} of it in this state)` : "";
-    const time = (this.timeline.beginNs + lane.begin[slice]) / 1e9;
-    return `${lane.title}: ${state}${who}${where}, ${format.duration(length)} from ${time.toFixed(6)} s${merged}`;
+    return `${lane.title}: ${state}${who}${where}, ${format.duration(length)} from ${format.moment(this.timeline.beginNs + lane.begin[slice])}${merged}`;
   }
 
   private hover(event: PointerEvent): void {
@@ -258,7 +329,8 @@ export class TimelineView {
     context.scale(scale, scale);
     this.drawAxis(context, width, height);
     this.lanes.forEach((lane, i) => this.drawLane(context, lane, AXIS_HEIGHT + i * LANE_HEIGHT, width));
-    this.range.textContent = `${format.duration(this.to - this.from)} from ${((this.timeline.beginNs + this.from) / 1e9).toFixed(6)} s`;
+    const [first, last] = [this.timeline.beginNs + this.from, this.timeline.beginNs + this.to];
+    this.range.textContent = `${format.moment(first)} to ${format.moment(last)}, ${format.duration(this.to - this.from)}`;
     this.canvas.dataset.from = String(this.from);
     this.canvas.dataset.to = String(this.to);
   }
@@ -266,17 +338,25 @@ export class TimelineView {
   private drawAxis(context: CanvasRenderingContext2D, width: number, height: number): void {
     const style = getComputedStyle(this.element);
     const step = stepOf(this.to - this.from, Math.max(2, width / 110));
+    const digits = Math.max(0, Math.ceil(9 - Math.log10(step) - 1e-9));
+    const begin = this.timeline.beginNs - this.timeline.startNs; // marks are round as offsets
+    const labels: string[] = [];
     context.font = "11px system-ui, sans-serif";
     context.fillStyle = style.getPropertyValue("--soft");
     context.strokeStyle = style.getPropertyValue("--line");
     context.beginPath();
-    for (let time = Math.ceil(this.from / step) * step; time <= this.to; time += step) {
+    for (let mark = Math.ceil((this.from + begin) / step); mark * step - begin <= this.to; mark++) {
+      const time = mark * step - begin;
       const x = (time - this.from) / (this.to - this.from) * width;
+      const label = format.offset(this.timeline.beginNs + time, digits);
       context.moveTo(x, 14);
       context.lineTo(x, height);
-      context.fillText(`+${format.duration(time)}`, x + 3, 11);
+      if (x + 3 + context.measureText(label).width > width) continue;
+      context.fillText(label, x + 3, 11);
+      labels.push(label);
     }
     context.stroke();
+    this.canvas.dataset.labels = JSON.stringify(labels);
   }
 
   private colorNumber(color: string): number {
@@ -291,50 +371,67 @@ export class TimelineView {
     return ofVm || this.colorOfState[lane.state[slice]];
   }
 
-  /** Slices of a pixel or more are boxes; of narrower ones each pixel shows what had most of it. */
+  /** Each column of device pixels is a stack of what its time was, bottom up in the order of `colors`. */
   private drawLane(context: CanvasRenderingContext2D, lane: Lane, top: number, width: number): void {
-    const scale = width / (this.to - this.from);
+    const pixels = window.devicePixelRatio || 1;
+    const columns = this.canvas.width;
+    const scale = columns / (this.to - this.from);
     const y = top + (LANE_HEIGHT - BAR_HEIGHT) / 2;
-    const narrow = new Float64Array(this.colors.length);
-    let pixel = -1;
-    const flush = () => {
-      const most = narrow.reduce((best, part, i) => (part > narrow[best] ? i : best), 0);
-      if (narrow[most] > 0) {
-        context.fillStyle = this.colors[most];
-        context.fillRect(pixel, y, 1, BAR_HEIGHT);
-        narrow.fill(0);
+    const stack = new Stack(context, this.colors, Math.round(y * pixels), Math.round(BAR_HEIGHT * pixels));
+    context.save();
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    for (let i = sliceAfter(lane, this.from); i < lane.count && lane.begin[i] < this.to; i++) {
+      const left = Math.max((lane.begin[i] - this.from) * scale, 0);
+      const right = Math.min((lane.end[i] - this.from) * scale, columns);
+      const parts = this.partsOf(lane, i);
+      for (let column = Math.floor(left); column < right; column++) {
+        const inside = parts.length === 1 && column >= left ? Math.floor(right) - column : 0;
+        if (inside > 0) {
+          stack.fill(column, inside, parts[0][0]);
+          column += inside - 1;
+          continue;
+        }
+        const share = Math.min(column + 1, right) - Math.max(column, left);
+        for (const [color, part] of parts) stack.add(column, color, share * part);
       }
-    };
+    }
+    stack.flush();
+    context.restore();
+    this.drawLabels(context, lane, y, width);
+    this.outline(context, lane, y, width / (this.to - this.from));
+  }
+
+  /** Colours of a slice, and the share of its time that each has. */
+  private partsOf(lane: Lane, slice: number): [number, number][] {
+    const color = this.colorOf(lane, slice);
+    const others = lane.others.get(slice);
+    if (!others || !color) return [[color, 1]];
+    const length = lane.end[slice] - lane.begin[slice];
+    return [[color, lane.main[slice] / length],
+      ...others.map(([state, ns]): [number, number] => [this.colorOfState[state], ns / length])];
+  }
+
+  private drawLabels(context: CanvasRenderingContext2D, lane: Lane, y: number, width: number): void {
+    const scale = width / (this.to - this.from);
     for (let i = sliceAfter(lane, this.from); i < lane.count && lane.begin[i] < this.to; i++) {
       const left = Math.max((lane.begin[i] - this.from) * scale, 0);
       const right = Math.min((lane.end[i] - this.from) * scale, width);
-      const color = this.colorOf(lane, i);
-      if (right - left >= 1) {
-        flush();
-        this.drawSlice(context, lane, i, left, right, y, this.colors[color]);
-        continue;
-      }
-      if (Math.floor(left) !== pixel) {
-        flush();
-        pixel = Math.floor(left);
-      }
-      narrow[color] += right - left;
+      if (right - left >= LEAST_LABELLED) this.drawLabel(context, lane, i, left, right, y);
     }
-    flush();
-    this.outline(context, lane, y, scale);
   }
 
-  private drawSlice(context: CanvasRenderingContext2D, lane: Lane, slice: number, left: number, right: number, y: number, color: string): void {
-    context.fillStyle = color;
-    context.fillRect(left, y, right - left, BAR_HEIGHT);
-    const label = lane.label[slice] >= 0 ? this.timeline.labels[lane.label[slice]].text : "";
-    if (right - left < 40 || !label) return;
+  private drawLabel(context: CanvasRenderingContext2D, lane: Lane, slice: number, left: number, right: number, y: number): void {
+    const label = lane.label[slice] >= 0 ? this.timeline.labels[lane.label[slice]] : null;
+    const color = this.colorOf(lane, slice);
+    if (!label || !color) return;
     context.save();
     context.beginPath();
     context.rect(left, y, right - left - 2, BAR_HEIGHT);
     context.clip();
-    context.fillStyle = "#fff";
-    context.fillText(label, left + 3, y + BAR_HEIGHT - 4);
+    context.fillStyle = inkOn(this.colors[color]);
+    // A vCPU's thread says little; its VM says whose time it was.
+    const text = lane.kind === "pcpu" && label.vm ? `${label.vm} ${label.text}` : label.text;
+    context.fillText(text, left + 3, y + BAR_HEIGHT - 4);
     context.restore();
   }
 

@@ -220,8 +220,9 @@ static void take_thief(struct vp_account *account, const struct vp_thief *record
 		theft->preempted += record->ns;
 }
 
-static void take_site(struct vp_account *account, const struct vp_exit_site *record,
-		      uint32_t detail_kind, uint32_t detail, uint64_t address)
+static struct vp_account_place *take_site(struct vp_account *account,
+					  const struct vp_exit_site *record, uint32_t detail_kind,
+					  uint32_t detail, uint64_t address)
 {
 	struct place_key key = {.ip = record->ip,
 				.as_root = record->as_root,
@@ -249,6 +250,7 @@ static void take_site(struct vp_account *account, const struct vp_exit_site *rec
 	place->count += record->count;
 	place->ns += record->ns;
 	place->last = record->last > place->last ? record->last : place->last;
+	return place;
 }
 
 /* It begins like an exit_site. */
@@ -262,6 +264,16 @@ static void take_site_address(struct vp_account *account, const struct vp_exit_s
 {
 	take_site(account, (const void *)record, record->detail_kind, record->detail,
 		  record->address);
+}
+
+static void take_site_waits(struct vp_account *account, const struct vp_exit_site_waits *record)
+{
+	struct vp_account_place *place = take_site(
+	    account, (const void *)record, record->detail_kind, record->detail, record->address);
+
+	place->idle += record->idle;
+	place->stolen += record->stolen;
+	account->places_have_waits = true;
 }
 
 static void take_sample(struct vp_account *account, const struct vp_guest_sample *record)
@@ -295,6 +307,9 @@ void vp_account_take(struct vp_account *account, const struct vp_record_header *
 		break;
 	case VP_ID_exit_site_address:
 		take_site_address(account, (const void *)record);
+		break;
+	case VP_ID_exit_site_waits:
+		take_site_waits(account, (const void *)record);
 		break;
 	case VP_ID_account_loss:
 		memcpy(&account->lost, record, sizeof(account->lost));

@@ -58,7 +58,14 @@ struct vp_account_place {
 	bool known;                   /* the next two */
 	uint64_t ip, as_root;
 	uint64_t count, ns, last;
+	uint64_t idle, stolen; /* of ns: asleep; runnable, but without the pCPU */
 };
+
+/* ns that the hypervisor and the VMM worked for exits, of all that passed. */
+static inline uint64_t vp_account_cost_work(const struct vp_account_cost *cost)
+{
+	return cost->kernel + cost->poll + cost->vmm;
+}
 
 static inline bool vp_account_place_is_device(const struct vp_account_place *place)
 {
@@ -84,6 +91,8 @@ struct vp_account {
 	VP_VEC(struct vp_account_place) places;
 	VP_VEC(struct vp_account_of_vm) of_vms; /* by index of the VM; may be shorter */
 	struct vp_map vm_of_id;                 /* all that were there at the last record */
+	/* Places' `idle` and `stolen` were recorded. */
+	bool places_have_waits;
 	struct vp_account_loss lost;
 	/* With `pcpus`, which is the caller's to set before there are records, it is worked out. */
 	struct vp_overcommit overcommit;

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analyze/account/exit_sums.h"
 #include "schema/exit_reason.h"
 #include "timeline/guests.h"
 
@@ -16,7 +17,7 @@ struct row_key {
 
 struct row {
 	struct row_key key;
-	uint64_t count, ns;
+	struct vp_exit_sums sums;
 };
 
 typedef VP_VEC(struct row) address_rows;
@@ -54,16 +55,16 @@ static void add_rest(const struct vp_account_view *view, struct vp_key_set *keys
 		    !vp_account_view_shows(view, cost->vm, VP_NONE))
 			continue;
 		struct row *row = row_of(keys, rows, &key);
-		row->count += cost->count;
-		row->ns += cost->total;
+		vp_exit_sums_add_cost(&row->sums, cost);
 	}
 	vp_vec_each (&view->account->places, place) {
 		struct row_key key = unknown_address(place->vm, place->reason, place->vendor);
 		if (!has_address(view, place))
 			continue;
 		struct row *row = row_of(keys, rows, &key);
-		row->count -= place->count < row->count ? place->count : row->count;
-		row->ns -= place->ns < row->ns ? place->ns : row->ns;
+		struct vp_exit_sums part = {0};
+		vp_exit_sums_add_place(&part, view->account, place);
+		vp_exit_sums_subtract(&row->sums, &part);
 	}
 }
 
@@ -71,8 +72,10 @@ static int by_cost(const void *a, const void *b)
 {
 	const struct row *left = a, *right = b;
 
-	if (left->ns != right->ns)
-		return left->ns < right->ns ? 1 : -1;
+	int order = vp_exit_sums_order(&left->sums, &right->sums);
+
+	if (order)
+		return order;
 	return (left->key.address > right->key.address) - (left->key.address < right->key.address);
 }
 
@@ -90,8 +93,7 @@ static void collect(const struct vp_account_view *view, address_rows *rows)
 		if (!has_address(view, place))
 			continue;
 		struct row *row = row_of(&keys, rows, &key);
-		row->count += place->count;
-		row->ns += place->ns;
+		vp_exit_sums_add_place(&row->sums, view->account, place);
 	}
 	vp_key_set_deinit(&keys);
 	if (rows->count)
@@ -147,9 +149,7 @@ static void add_row(struct vp_account_view *view, const struct row *row, struct 
 	vp_table_text(table, !known ? NULL : device ? "device" : "memory");
 	vp_table_text(table, access_text(key->kind));
 	vp_table_text(table, vp_account_view_reason(view, key->vendor, key->reason));
-	vp_table_count(table, row->count);
-	vp_table_count(table, row->ns);
-	vp_table_count(table, row->count ? row->ns / row->count : 0);
+	vp_exit_sums_put(&row->sums, true, table);
 }
 
 void vp_account_addresses_table(struct vp_account_view *view, struct vp_table *table)
@@ -161,12 +161,10 @@ void vp_account_addresses_table(struct vp_account_view *view, struct vp_table *t
 	vp_table_column_add(table, "what", "What", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "access", "Access", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "reason", "Reason", "", VP_CELL_TEXT);
-	vp_table_column_add(table, "count", "Count", "", VP_CELL_COUNT);
-	vp_table_column_add(table, "total_ns", "Total", "ns", VP_CELL_DURATION);
-	vp_table_column_add(table, "mean_ns", "Mean", "ns", VP_CELL_DURATION);
+	vp_exit_sums_columns(table);
 	collect(view, &rows);
 	for (size_t i = 0, left = view->limit ? view->limit : SIZE_MAX; i < rows.count && left; i++)
-		if (rows.at[i].count) {
+		if (rows.at[i].sums.count) {
 			add_row(view, &rows.at[i], table);
 			left--;
 		}

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analyze/account/exit_sums.h"
 #include "schema/exit_reason.h"
 #include "timeline/guests.h"
 
@@ -18,7 +19,7 @@ struct place_row_key {
 
 struct place_row {
 	struct place_row_key key;
-	uint64_t count, ns;
+	struct vp_exit_sums sums;
 };
 
 typedef VP_VEC(struct place_row) place_rows;
@@ -134,16 +135,16 @@ static void add_unplaced(const struct vp_account_view *view, struct vp_key_set *
 		if (!vp_account_view_shows(view, cost->vm, VP_NONE))
 			continue;
 		struct place_row *row = row_of(keys, rows, &key);
-		row->count += cost->count;
-		row->ns += cost->total;
+		vp_exit_sums_add_cost(&row->sums, cost);
 	}
 	vp_vec_each (&view->account->places, place) {
 		struct place_row_key key = unplaced(place->vm, place->reason, place->vendor);
 		if (!place->known || !vp_account_view_shows(view, place->vm, VP_NONE))
 			continue;
 		struct place_row *row = row_of(keys, rows, &key);
-		row->count -= place->count < row->count ? place->count : row->count;
-		row->ns -= place->ns < row->ns ? place->ns : row->ns;
+		struct vp_exit_sums part = {0};
+		vp_exit_sums_add_place(&part, view->account, place);
+		vp_exit_sums_subtract(&row->sums, &part);
 	}
 }
 
@@ -151,9 +152,7 @@ static int by_cost(const void *a, const void *b)
 {
 	const struct place_row *left = a, *right = b;
 
-	if (left->ns != right->ns)
-		return left->ns < right->ns ? 1 : -1;
-	return (left->count < right->count) - (left->count > right->count);
+	return vp_exit_sums_order(&left->sums, &right->sums);
 }
 
 static void collect(struct vp_account_view *view, const struct vp_naming *naming,
@@ -168,8 +167,7 @@ static void collect(struct vp_account_view *view, const struct vp_naming *naming
 			continue;
 		name_place(view, naming, by, place, &key);
 		struct place_row *row = row_of(&keys, rows, &key);
-		row->count += place->count;
-		row->ns += place->ns;
+		vp_exit_sums_add_place(&row->sums, view->account, place);
 	}
 	vp_key_set_deinit(&keys);
 	if (rows->count)
@@ -198,10 +196,7 @@ static void add_place_row(struct vp_account_view *view, enum vp_exits_by by,
 	put_name(view, text, table);
 	if (by == VP_EXITS_BY_FUNCTION)
 		put_name(view, row->key.detail, table);
-	vp_table_count(table, row->count);
-	bool timed = vp_exit_reason_has_time(row->key.reason);
-	vp_table_count(table, timed ? row->ns : VP_CELL_NO_COUNT);
-	vp_table_count(table, !timed ? VP_CELL_NO_COUNT : row->count ? row->ns / row->count : 0);
+	vp_exit_sums_put(&row->sums, vp_exit_reason_has_time(row->key.reason), table);
 }
 
 void vp_account_places_table(struct vp_account_view *view, const struct vp_naming *naming,
@@ -219,12 +214,10 @@ void vp_account_places_table(struct vp_account_view *view, const struct vp_namin
 	vp_table_column_add(table, "reason", "Reason", "", VP_CELL_TEXT);
 	if (by == VP_EXITS_BY_FUNCTION)
 		vp_table_column_add(table, "detail", "Detail", "", VP_CELL_TEXT);
-	vp_table_column_add(table, "count", "Count", "", VP_CELL_COUNT);
-	vp_table_column_add(table, "total_ns", "Total", "ns", VP_CELL_DURATION);
-	vp_table_column_add(table, "mean_ns", "Mean", "ns", VP_CELL_DURATION);
+	vp_exit_sums_columns(table);
 	collect(view, naming, by, &rows);
 	for (size_t i = 0, left = view->limit ? view->limit : SIZE_MAX; i < rows.count && left; i++)
-		if (rows.at[i].count) {
+		if (rows.at[i].sums.count) {
 			add_place_row(view, by, &rows.at[i], table);
 			left--;
 		}

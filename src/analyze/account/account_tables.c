@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "analyze/account/exit_sums.h"
 #include "analyze/common/filter.h"
 #include "schema/exit_reason.h"
 
@@ -161,18 +162,18 @@ void vp_account_vcpus_table(struct vp_account_view *view, struct vp_table *table
 	vp_vec_deinit(&shown);
 }
 
-static int by_total(const void *a, const void *b)
+static int by_work(const void *a, const void *b)
 {
-	const struct vp_account_cost *left = a, *right = b;
+	struct vp_exit_sums left = {0}, right = {0};
 
-	if (left->total != right->total)
-		return left->total < right->total ? 1 : -1;
-	return (left->count < right->count) - (left->count > right->count);
+	vp_exit_sums_add_cost(&left, a);
+	vp_exit_sums_add_cost(&right, b);
+	return vp_exit_sums_order(&left, &right);
 }
 
 typedef VP_VEC(struct vp_account_cost) vp_costs;
 
-/* Costs by VM and reason, over the vCPUs that are shown; dearest first. */
+/* Costs by VM and reason, over the vCPUs that are shown; those that took most work first. */
 static void shown_costs(const struct vp_account_view *view, vp_costs *ret)
 {
 	struct key {
@@ -193,17 +194,20 @@ static void shown_costs(const struct vp_account_view *view, vp_costs *ret)
 	}
 	vp_key_set_deinit(&keys);
 	if (ret->count)
-		qsort(ret->at, ret->count, sizeof(*ret->at), by_total);
+		qsort(ret->at, ret->count, sizeof(*ret->at), by_work);
 }
 
 static void exit_columns(struct vp_table *table)
 {
 	static const struct {
 		const char *key, *header;
-	} times[] = {{"total_ns", "Total"},     {"mean_ns", "Mean"},     {"p50_ns", "p50"},
-		     {"p99_ns", "p99"},         {"max_ns", "Max"},       {"kernel_ns", "Kernel"},
-		     {"poll_ns", "Poll"},       {"vmm_ns", "VMM"},       {"stolen_ns", "Stolen"},
-		     {"blocked_ns", "Blocked"}, {"waking_ns", "Wake-up"}};
+	} times[] = {{"work_ns", "Work"},     {"work_mean_ns", "Work/exit"},
+		     {"kernel_ns", "Kernel"}, {"poll_ns", "Poll"},
+		     {"vmm_ns", "VMM"},       {"blocked_ns", "Idle"},
+		     {"stolen_ns", "Stolen"}, {"waking_ns", "Wakeup"},
+		     {"total_ns", "Total"},   {"mean_ns", "Mean"},
+		     {"p50_ns", "p50"},       {"p99_ns", "p99"},
+		     {"max_ns", "Max"}};
 
 	vp_table_column_add(table, "vm", "VM", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "reason", "Reason", "", VP_CELL_TEXT);
@@ -229,17 +233,20 @@ void vp_account_exits_table(struct vp_account_view *view, struct vp_table *table
 	shown_costs(view, &shown);
 	for (size_t i = 0; i < shown.count && (!view->limit || i < view->limit); i++) {
 		const struct vp_account_cost *cost = &shown.at[i];
-		const uint64_t times[] = {cost->total,
-					  cost->count ? cost->total / cost->count : 0,
-					  vp_account_quantile(cost, 0.5),
-					  vp_account_quantile(cost, 0.99),
-					  cost->max,
+		uint64_t work = vp_account_cost_work(cost), count = cost->count ? cost->count : 1;
+		const uint64_t times[] = {work,
+					  work / count,
 					  cost->kernel,
 					  cost->poll,
 					  cost->vmm,
-					  cost->stolen,
 					  cost->blocked,
-					  cost->waking};
+					  cost->stolen,
+					  cost->waking,
+					  cost->total,
+					  cost->total / count,
+					  vp_account_quantile(cost, 0.5),
+					  vp_account_quantile(cost, 0.99),
+					  cost->max};
 		vp_table_text(table, vp_account_view_vm(view, cost->vm));
 		vp_table_text(table, vp_account_view_reason(view, cost->vendor, cost->reason));
 		vp_table_count(table, cost->count);

@@ -5,31 +5,49 @@
 
 #include "base/buffer.h"
 
+/* Chooses the VMs of that name, else those with that pid; false: there is none. */
+static bool choose(const vp_vms *vms, const char *word, bool *chosen)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < vms->count; i++)
+		if (!strcmp(vms->at[i].name, word))
+			chosen[i] = any = true;
+	for (size_t i = 0; i < vms->count && !any; i++) {
+		char pid[16];
+		snprintf(pid, sizeof(pid), "%u", vms->at[i].pid);
+		if (!strcmp(pid, word))
+			chosen[i] = any = true;
+	}
+	return any;
+}
+
+static struct vp_error *no_such_vm(const vp_vms *vms, const char *word)
+{
+	struct vp_buffer known = {0};
+	struct vp_error *error;
+
+	vp_vec_each (vms, vm)
+		vp_buffer_printf(&known, "%s%s (%u)", known.size ? ", " : "", vm->name, vm->pid);
+	error = known.size ? vp_error_new("there is no VM '%s'; the VMs are %s", word,
+					  vp_buffer_text(&known))
+			   : vp_error_new("there is no VM '%s', nor any other VM", word);
+	vp_buffer_deinit(&known);
+	return error;
+}
+
 struct vp_error *vp_filter_choose_vms(const vp_vms *vms, const char *vm, bool **ret)
 {
 	bool *chosen = vp_alloc(vms->count + 1);
-	struct vp_buffer known = {0};
-	bool any = false;
-
-	for (size_t i = 0; i < vms->count; i++) {
-		char pid[16];
-		snprintf(pid, sizeof(pid), "%u", vms->at[i].pid);
-		chosen[i] = !vm || !strcmp(vms->at[i].name, vm);
-		any |= chosen[i];
-		vp_buffer_printf(&known, "%s%s (%s)", known.size ? ", " : "", vms->at[i].name, pid);
-	}
-	for (size_t i = 0; i < vms->count && vm && !any; i++) {
-		char pid[16];
-		snprintf(pid, sizeof(pid), "%u", vms->at[i].pid);
-		chosen[i] = !strcmp(pid, vm);
-		any |= chosen[i];
-	}
+	VP_AUTO_FREE char *words = vp_strdup(vm ? vm : "");
 	struct vp_error *error = NULL;
-	if (vm && !any)
-		error = known.size ? vp_error_new("there is no VM '%s'; the VMs are %s", vm,
-						  vp_buffer_text(&known))
-				   : vp_error_new("there is no VM '%s', nor any other VM", vm);
-	vp_buffer_deinit(&known);
+	char *rest = words;
+
+	for (size_t i = 0; i < vms->count; i++)
+		chosen[i] = !vm;
+	for (char *word; vm && !error && (word = strsep(&rest, "\n"));)
+		if (!choose(vms, word, chosen))
+			error = no_such_vm(vms, word);
 	if (error)
 		free(chosen);
 	else

@@ -16,10 +16,11 @@ struct vp_filter {
 	size_t n_chosen; /* how many there are flags for: later VMs are shown if all are */
 };
 
-/* The VMs that `vm` (a name or a pid) means, as a new array of flags; all if it is NULL. */
+/* The VMs that `vm` means (names or pids, one a line), as a new array of flags; all if it is NULL.
+ * Errors: one of them is not there. */
 struct vp_error *vp_filter_choose_vms(const vp_vms *vms, const char *vm, bool **ret) VP_MUST_CHECK;
 
-/* `vm`: a name or a pid, or NULL: all. The other members are the caller's to set. */
+/* `vm`: as above. The other members are the caller's to set. */
 struct vp_error *vp_filter_init(struct vp_filter *filter, const vp_vms *vms,
 				const char *vm) VP_MUST_CHECK;
 void vp_filter_deinit(struct vp_filter *filter);

@@ -149,7 +149,9 @@ static struct vp_error *vm_load(const struct vp_naming_options *options, const v
 	VP_AUTO_FREE char *own = vp_recording_maps_path(options->directory, vms, vm);
 	struct vp_naming_machine *machine = vp_vec_push_slot(&naming->vms);
 	/* A guest's text may name any path: this machine's files are none of its own. */
-	struct vp_names_options how = {.root = options->symfs, .no_files = !options->symfs};
+	struct vp_names_options how = {.root = options->symfs,
+				       .no_files = !options->symfs,
+				       .map_only = options->no_host_files};
 
 	*machine = (struct vp_naming_machine){0};
 	machine_load(naming, given ? given : own, &how, machine);
@@ -182,13 +184,40 @@ static void note_missing(struct vp_naming_machine *host)
 	host->state = vp_strdup("incomplete");
 }
 
+enum { MOST_FILES_NAMED = 4 };
+
+char *vp_naming_files_used(const struct vp_naming *naming)
+{
+	vp_names_paths paths = {0};
+	struct vp_buffer list = {0};
+	char *ret = NULL;
+
+	if (naming->host.names)
+		vp_names_files_used(naming->host.names, &paths);
+	vp_vec_each (&naming->vms, vm)
+		if (vm->names)
+			vp_names_files_used(vm->names, &paths);
+	for (size_t i = 0; i < paths.count && i < MOST_FILES_NAMED; i++)
+		vp_buffer_printf(&list, "%s%s", i ? ", " : "", paths.at[i]);
+	if (paths.count > MOST_FILES_NAMED)
+		vp_buffer_printf(&list, ", and %zu more", paths.count - MOST_FILES_NAMED);
+	if (paths.count)
+		ret =
+		    vp_format("function names of %zu file%s were read on this machine, by build-id "
+			      "(--no-host-files: only from the recording): %s",
+			      paths.count, paths.count == 1 ? "" : "s", vp_buffer_text(&list));
+	vp_buffer_deinit(&list);
+	vp_vec_deinit(&paths);
+	return ret;
+}
+
 struct vp_error *vp_naming_load(const struct vp_naming_options *options,
 				const struct vp_recording *recording, const vp_vms *vms,
 				const vp_stream_readers *streams, struct vp_naming *ret)
 {
 	struct vp_host_clock clock;
 	struct stat symfs;
-	struct vp_names_options how = {.root = options->symfs};
+	struct vp_names_options how = {.root = options->symfs, .map_only = options->no_host_files};
 	VP_AUTO_FREE char *path = vp_recording_maps_path(options->directory, vms, NULL);
 	struct vp_error *error = check_files(&options->maps, vms, "guest", false);
 

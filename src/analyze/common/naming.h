@@ -23,6 +23,7 @@ typedef VP_VEC(struct vp_naming_file) vp_naming_files;
 struct vp_naming_options {
 	const char *directory;   /* of the recording */
 	const char *symfs;       /* folder that holds the machines' files, or NULL */
+	bool no_host_files;      /* names come from the recording only, not from this machine */
 	vp_naming_files maps;    /* guests' dumps */
 	vp_naming_files kernels; /* guests' System.map or kallsyms */
 };
@@ -52,6 +53,8 @@ struct vp_error *vp_naming_load(const struct vp_naming_options *options,
 				const vp_stream_readers *streams,
 				struct vp_naming *ret) VP_MUST_CHECK;
 void vp_naming_deinit(struct vp_naming *naming);
+/* A sentence on this machine's files that gave names, to be freed; NULL: none did. */
+char *vp_naming_files_used(const struct vp_naming *naming);
 /* The names of a VM, or with VP_NONE those of the host; never NULL. */
 const struct vp_naming_machine *vp_naming_machine(const struct vp_naming *naming, uint32_t vm);
 

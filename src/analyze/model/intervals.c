@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "analyze/common/filter.h"
 #include "base/text.h"
 #include "store/trace_reader.h"
 
@@ -182,11 +183,11 @@ const char *vp_interval_usual_base(const struct vp_interval_recording *rec)
 }
 
 static bool is_of_vm(const struct vp_interval_recording *rec, const struct vp_interval_row *row,
-		     const char *name)
+		     const bool *chosen)
 {
-	const struct vp_vm *vm = name ? vp_vms_find(&rec->vms, row->head.owner) : NULL;
+	const struct vp_vm *vm = chosen ? vp_vms_find(&rec->vms, row->head.owner) : NULL;
 
-	return !name || (vm && !strcmp(vm->name, name));
+	return !chosen || (vm && chosen[vm - rec->vms.at]);
 }
 
 /* What the row's values are divided by; 0: the row is left out. */
@@ -195,7 +196,7 @@ static double divisor(const struct vp_interval_recording *rec, const struct vp_i
 {
 	if (row->head.flags & VP_INTERVAL_PARTIAL && !choice->partial)
 		return 0;
-	if (!is_of_vm(rec, row, choice->vm))
+	if (!is_of_vm(rec, row, choice->chosen))
 		return 0;
 	if (base == VP_EVENTS_MAX)
 		return 1;
@@ -287,13 +288,19 @@ struct vp_error *vp_interval_data(const struct vp_interval_recording *rec,
 				  const struct vp_interval_choice *choice, struct vp_data *ret)
 {
 	uint32_t base = choice->base ? vp_recipe_find(&rec->recipe, choice->base) : VP_EVENTS_MAX;
+	struct vp_interval_choice resolved = *choice;
+	VP_AUTO_FREE bool *chosen = NULL;
 	divisors by = {0};
 
 	*ret = (struct vp_data){0};
 	if (choice->base && base == VP_EVENTS_MAX)
 		return vp_error_new("'%s' has no counts of '%s'", rec->path, choice->base);
+	if (choice->vm) {
+		VP_TRY(vp_filter_choose_vms(&rec->vms, choice->vm, &chosen));
+		resolved.chosen = chosen;
+	}
 	vp_vec_each (&rec->rows, row) {
-		double divide = divisor(rec, row, choice, base);
+		double divide = divisor(rec, row, &resolved, base);
 		ret->rows += divide > 0;
 		vp_vec_push(&by, divide);
 	}

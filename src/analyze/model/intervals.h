@@ -55,12 +55,13 @@ struct vp_interval_total {
 struct vp_interval_total vp_interval_total(const struct vp_interval_recording *rec, size_t event);
 
 struct vp_interval_choice {
-	const char *base; /* event by which the others are divided; NULL: none */
-	double per;       /* so many of them */
-	const char *vm;   /* only this VM's rows; NULL: all */
-	bool partial;     /* also intervals that ended before their trigger */
-	bool subjects;    /* a first column of words: whose interval it is */
-	bool live;        /* a column after each event: for how long it was live */
+	const char *base;   /* event by which the others are divided; NULL: none */
+	double per;         /* so many of them */
+	const char *vm;     /* only these VMs' rows (analyze/filter.h); NULL: all */
+	const bool *chosen; /* the same, by place in the list of VMs: vp_interval_data() sets it */
+	bool partial;       /* also intervals that ended before their trigger */
+	bool subjects;      /* a first column of words: whose interval it is */
+	bool live;          /* a column after each event: for how long it was live */
 };
 
 /* The event that others are divided by if nobody says which: instructions, or NULL. */

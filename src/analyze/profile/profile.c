@@ -8,6 +8,8 @@
 
 static struct vp_error *check_vms(const struct vp_profile_options *options, const vp_vms *vms)
 {
+	if (vp_view_of(options->view)->of_one_vm && options->vm && strchr(options->vm, '\n'))
+		return vp_error_usage("--view guest shows one VM: give --vm NAME once");
 	if (!vp_view_of(options->view)->of_one_vm || options->vm)
 		return NULL;
 	if (!vms->count)

@@ -325,7 +325,7 @@ static bool next_place(const struct evidence *evidence, const char *reason, uint
 		    .reason = reason,
 		    .detail = cells[vp_table_column_of(places, "detail")].text,
 		    .function = cells[vp_table_column_of(places, "function")].text,
-		    .ns = (double)cells[vp_table_column_of(places, "total_ns")].count,
+		    .ns = (double)cells[vp_table_column_of(places, "work_ns")].count,
 		    .count = (double)cells[vp_table_column_of(places, "count")].count};
 		return true;
 	}
@@ -449,7 +449,7 @@ static void measure_address(const struct vp_table *addresses, size_t row,
 	if (!address || strcmp(cells[vp_table_column_of(addresses, "vm")].text, vm) != 0 ||
 	    strcmp(cells[vp_table_column_of(addresses, "what")].text, what) != 0)
 		return;
-	see(time, cells[vp_table_column_of(addresses, "total_ns")].count, 0, address);
+	see(time, cells[vp_table_column_of(addresses, "work_ns")].count, 0, address);
 	see(count, cells[vp_table_column_of(addresses, "count")].count, 0, address);
 }
 

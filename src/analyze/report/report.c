@@ -244,6 +244,9 @@ static void note_machines(struct vp_report *report)
 	}
 	vp_vec_each (&naming->notes, note)
 		NOTE(report, "%s", *note);
+	char *used = vp_naming_files_used(naming);
+	if (used)
+		vp_vec_push(&report->notes, used);
 }
 
 static double seconds_of(const struct vp_report *report)

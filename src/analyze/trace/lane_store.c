@@ -81,14 +81,19 @@ static bool is_short(const struct vp_lane_store *store, const struct vp_lane_sli
 /* Two neighbours as one, in the state that has most of it. */
 static void merge(struct vp_lane_slice *slice, const struct vp_lane_slice *next)
 {
+	if (slice->merged == 1)
+		slice->parts[slice->state] = (float)slice->main;
+	if (next->merged == 1)
+		slice->parts[next->state] += (float)next->main;
+	for (int state = 0; next->merged > 1 && state < VP_LANE_STATES; state++)
+		slice->parts[state] += next->parts[state];
 	if (slice->state == next->state) {
-		slice->main += next->main;
 		slice->label = slice->label == next->label ? slice->label : VP_NONE;
-	} else if (next->main > slice->main) {
-		slice->main = next->main;
+	} else if (slice->parts[next->state] > slice->parts[slice->state]) {
 		slice->state = next->state;
 		slice->label = next->label;
 	}
+	slice->main = (uint64_t)slice->parts[slice->state];
 	slice->end = next->end;
 	slice->merged += next->merged;
 }

@@ -452,7 +452,9 @@ static const struct vp_script_class *class_of(const struct vp_script *script,
 	const struct vp_script_class *class =
 	    vp_script_classes_find(&machine->classes, head->record->id);
 
-	if (!class || !class->chosen || head->time < options->from || head->time > options->to)
+	/* Records from before the start say what holds then: they are state, not events. */
+	if (!class || !class->chosen || head->time < options->from || head->time > options->to ||
+	    head->time < script->recording.start)
 		return NULL;
 	/* The hypervisor's say of which only with their fields. */
 	return class->of_hypervisor || is_of_pcpus(options, pcpu) ? class : NULL;

@@ -31,10 +31,10 @@ struct vp_account_options {
 	 "recording directory (default: vperf.data)"},                                             \
 	    {0,                                                                                    \
 	     "vm",                                                                                 \
-	     VP_OPTION_TEXT,                                                                       \
+	     VP_OPTION_NAMES,                                                                      \
 	     &(options)->vm,                                                                       \
 	     "NAME",                                                                               \
-	     "only this VM (name, or pid of its VMM)"},                                            \
+	     "only this VM (name, or pid of its VMM); can be repeated"},                           \
 	    {0, "vcpu", VP_OPTION_TEXT, &(options)->vcpu, "N", "only this vCPU"},                  \
 	    {0,                                                                                    \
 	     "format",                                                                             \

@@ -15,7 +15,7 @@ struct vp_event_options {
 	struct vp_pcpus pcpus;
 };
 
-#define VP_EVENT_OPTIONS(options)                                                                  \
+#define VP_EVENT_OPTIONS_OF_ALL_PCPUS(options)                                                     \
 	{'i',                                                                                      \
 	 "input",                                                                                  \
 	 VP_OPTION_TEXT,                                                                           \
@@ -28,12 +28,12 @@ struct vp_event_options {
 	     &(options)->time,                                                                     \
 	     "FROM,TO",                                                                            \
 	     "only what is from FROM to TO, in seconds as printed; either may be left out"},       \
-	    {0,                                                                                    \
-	     "vm",                                                                                 \
-	     VP_OPTION_TEXT,                                                                       \
-	     &(options)->vm,                                                                       \
-	     "NAME",                                                                               \
-	     "only this VM and its vCPUs' threads (name, or pid of its VMM)"},                     \
+	{                                                                                          \
+		0, "vm", VP_OPTION_NAMES, &(options)->vm, "NAME",                                  \
+		    "only this VM and its vCPUs' threads (name, or pid); can be repeated"          \
+	}
+#define VP_EVENT_OPTIONS(options)                                                                  \
+	VP_EVENT_OPTIONS_OF_ALL_PCPUS(options),                                                    \
 	{                                                                                          \
 		'C', "cpu", VP_OPTION_TEXT, &(options)->cpus, "LIST",                              \
 		    "only these pCPUs, such as 0-3,8"                                              \

@@ -16,3 +16,23 @@ struct vp_error *vp_naming_options_take(const struct vp_texts *texts, const char
 	}
 	return NULL;
 }
+
+struct vp_error *vp_naming_words_check(const struct vp_naming_words *words, const char *directory,
+				       struct vp_naming_options *ret)
+{
+	ret->directory = directory;
+	ret->symfs = words->symfs;
+	ret->no_host_files = words->no_host_files;
+	if (words->symfs && words->no_host_files)
+		return vp_error_usage("--symfs and --no-host-files are mutually exclusive");
+	VP_TRY(vp_naming_options_take(&words->guests, "guest", &ret->maps));
+	return vp_naming_options_take(&words->kallsyms, "kallsyms", &ret->kernels);
+}
+
+void vp_naming_words_deinit(struct vp_naming_words *words, struct vp_naming_options *options)
+{
+	vp_vec_deinit(&words->guests);
+	vp_vec_deinit(&words->kallsyms);
+	vp_vec_deinit(&options->maps);
+	vp_vec_deinit(&options->kernels);
+}

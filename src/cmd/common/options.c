@@ -126,6 +126,30 @@ static struct vp_error *set_of_last(const struct vp_option *option, const char *
 	return NULL;
 }
 
+/* Joined names live as long as the program. */
+static char *joined_names[4];
+
+static struct vp_error *add_name(const struct vp_option *option, const char *text)
+{
+	const char **names = option->value;
+	size_t place = 0;
+
+	if (!text[0] || strchr(text, '\n'))
+		return vp_error_usage("option --%s: expected a name", option->name);
+	if (!*names) {
+		*names = text;
+		return NULL;
+	}
+	while (place + 1 < VP_ARRAY_SIZE(joined_names) && joined_names[place] &&
+	       joined_names[place] != *names)
+		place++;
+	char *both = vp_format("%s\n%s", *names, text);
+	free(joined_names[place]);
+	joined_names[place] = both;
+	*names = both;
+	return NULL;
+}
+
 static struct vp_error *set_option(const struct vp_option *option, const char *text)
 {
 	switch (option->type) {
@@ -139,6 +163,8 @@ static struct vp_error *set_option(const struct vp_option *option, const char *t
 	case VP_OPTION_TEXTS:
 		vp_vec_push((struct vp_texts *)option->value, text);
 		return NULL;
+	case VP_OPTION_NAMES:
+		return add_name(option, text);
 	case VP_OPTION_OF_LAST:
 		return set_of_last(option, text);
 	case VP_OPTION_PAGES:

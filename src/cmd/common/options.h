@@ -15,6 +15,7 @@ enum vp_option_type {
 	VP_OPTION_MAYBE,   /* const char *: "" without a value, which is attached: --name=VALUE,
 			      -xVALUE */
 	VP_OPTION_TEXTS,   /* struct vp_texts: may be given again and again */
+	VP_OPTION_NAMES,   /* const char *: may be given again and again: one name a line */
 	VP_OPTION_OF_LAST, /* struct vp_texts: is of the last one of the option before it in the
 			      table, and has its place there; others get NULL */
 	VP_OPTION_PAGES, /* uint64_t: a number of pages; or of bytes with B, K, M or G behind it, as

@@ -297,7 +297,8 @@ static int run_top(int argc, char **argv)
 	     "exit after N updates (default: at Ctrl-C)"},
 	    {'d', "delay", VP_OPTION_SECONDS, &top.delay_ns, "S",
 	     "seconds between updates, such as 0.5 (default: 1)"},
-	    {0, "vm", VP_OPTION_TEXT, &top.vm, "NAME", "only this VM (name, or pid of its VMM)"},
+	    {0, "vm", VP_OPTION_NAMES, &top.vm, "NAME",
+	     "only this VM (name, or pid of its VMM); can be repeated"},
 	    {0, "json", VP_OPTION_FLAG, &top.json, NULL, "print one JSON object per update"},
 	    {0, "csv", VP_OPTION_FLAG, &top.csv, NULL, "print a line per vCPU and update"},
 	};

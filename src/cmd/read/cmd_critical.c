@@ -51,8 +51,8 @@ static struct vp_error *choose_all(struct critical *critical)
 	VP_TRY(vp_event_options_check(&critical->which));
 	if (!critical->which.vm || !critical->thread)
 		return vp_error_usage("expected --vm NAME and --thread TID or NAME");
-	return critical->which.pcpus.count
-		   ? vp_error_usage("option --cpu: a path goes wherever it leads to")
+	return strchr(critical->which.vm, '\n')
+		   ? vp_error_usage("option --vm: a thread is of one VM: give it once")
 		   : NULL;
 }
 
@@ -145,7 +145,7 @@ static int run_critical(int argc, char **argv)
 {
 	struct critical critical = {.format = "text"};
 	const struct vp_option options[] = {
-	    VP_EVENT_OPTIONS(&critical.which),
+	    VP_EVENT_OPTIONS_OF_ALL_PCPUS(&critical.which),
 	    {0, "thread", VP_OPTION_TEXT, &critical.thread, "TID|NAME",
 	     "the guest's thread: its number in the guest, or its name"},
 	    {0, "table", VP_OPTION_TEXT, &critical.table, "TABLE",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf diagnose: what costs VMs most, in words. */
 #include "cmd/common/account_options.h"
+#include "cmd/common/naming_options.h"
 #include "render/render_account.h"
 #include "render/render_diagnose.h"
 
@@ -13,7 +14,8 @@ const struct vp_verb *vp_verb_diagnose(void)
 
 struct diagnose {
 	struct vp_account_options account;
-	const char *symfs;
+	struct vp_naming_words words;
+	struct vp_naming_options naming;
 	bool json;
 };
 
@@ -23,13 +25,12 @@ static struct vp_error *find_places(const struct diagnose *diagnose,
 				    struct vp_table *places)
 {
 	VP_AUTO_FREE char *host = vp_format("%s/host", rec->path);
-	const struct vp_naming_options options = {.directory = rec->path, .symfs = diagnose->symfs};
 	vp_stream_readers streams = {0};
 	struct vp_naming naming;
 
 	VP_TRY(vp_trace_open(host, VP_STREAMS(VP_STREAM_PCPU), &streams));
 	struct vp_error *error =
-	    vp_naming_load(&options, &rec->recording, &rec->vms, &streams, &naming);
+	    vp_naming_load(&diagnose->naming, &rec->recording, &rec->vms, &streams, &naming);
 	if (!error) {
 		vp_account_places_table(view, &naming, VP_EXITS_BY_FUNCTION, places);
 		vp_naming_deinit(&naming);
@@ -69,6 +70,8 @@ static struct vp_error *diagnose_with(void *context)
 	struct vp_table places = {0}, addresses = {0};
 
 	VP_TRY(vp_account_options_check(&diagnose->account));
+	VP_TRY(vp_naming_words_check(&diagnose->words, diagnose->account.directory,
+				     &diagnose->naming));
 	VP_TRY(vp_account_options_open(&diagnose->account, &rec, &view));
 	struct vp_error *error = find_places(diagnose, &rec, &view, &places);
 	if (!error) {
@@ -90,15 +93,17 @@ static int run_diagnose(int argc, char **argv)
 	const struct vp_option options[] = {
 	    {'i', "input", VP_OPTION_TEXT, &diagnose.account.input, "DIR",
 	     "recording directory (default: vperf.data)"},
-	    {0, "vm", VP_OPTION_TEXT, &diagnose.account.vm, "NAME",
-	     "only this VM (name, or pid of its VMM)"},
+	    {0, "vm", VP_OPTION_NAMES, &diagnose.account.vm, "NAME",
+	     "only this VM (name, or pid of its VMM); can be repeated"},
 	    {0, "json", VP_OPTION_FLAG, &diagnose.json, NULL, "print JSON"},
-	    {0, "symfs", VP_OPTION_TEXT, &diagnose.symfs, "DIR",
-	     "look for files with symbols under DIR"},
+	    VP_NAMING_OPTIONS(&diagnose.words),
 	};
 
-	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
-			   &diagnose.account.operands, diagnose_with, &diagnose);
+	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
+				 &diagnose.account.operands, diagnose_with, &diagnose);
+
+	vp_naming_words_deinit(&diagnose.words, &diagnose.naming);
+	return status;
 }
 
 static const struct vp_verb verb = {

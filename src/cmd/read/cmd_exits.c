@@ -14,8 +14,8 @@ const struct vp_verb *vp_verb_exits(void)
 
 struct exits {
 	struct vp_account_options common;
-	const char *by, *symfs;
-	struct vp_texts guests, kallsyms;
+	const char *by;
+	struct vp_naming_words words;
 	enum vp_exits_by chosen;
 	struct vp_naming_options naming;
 };
@@ -39,10 +39,7 @@ static struct vp_error *choose_all(struct exits *exits)
 	if (exits->chosen != VP_EXITS_BY_REASON && exits->common.vcpu)
 		return vp_error_usage("--vcpu works only with --by reason: guest addresses are not "
 				      "recorded per vCPU");
-	exits->naming.directory = exits->common.directory;
-	exits->naming.symfs = exits->symfs;
-	VP_TRY(vp_naming_options_take(&exits->guests, "guest", &exits->naming.maps));
-	return vp_naming_options_take(&exits->kallsyms, "kallsyms", &exits->naming.kernels);
+	return vp_naming_words_check(&exits->words, exits->common.directory, &exits->naming);
 }
 
 /* Names come from the symbol map, and times of processes from the clocks in the trace. */
@@ -96,20 +93,12 @@ static int run_exits(int argc, char **argv)
 	    {0, "by", VP_OPTION_TEXT, &exits.by, "WHAT",
 	     "one row per reason, guest function, guest process or guest physical address "
 	     "(default: reason)"},
-	    {0, "guest", VP_OPTION_TEXTS, &exits.guests, "NAME=FILE",
-	     "output of 'vperf-agent dump FILE' in this VM's guest; can be repeated"},
-	    {0, "kallsyms", VP_OPTION_TEXTS, &exits.kallsyms, "NAME=FILE",
-	     "System.map or kallsyms of this VM's guest, or of 'host'; can be repeated"},
-	    {0, "symfs", VP_OPTION_TEXT, &exits.symfs, "DIR",
-	     "look for files with symbols under DIR"},
+	    VP_NAMING_OPTIONS(&exits.words),
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
 				 &exits.common.operands, exits_with, &exits);
 
-	vp_vec_deinit(&exits.guests);
-	vp_vec_deinit(&exits.kallsyms);
-	vp_vec_deinit(&exits.naming.maps);
-	vp_vec_deinit(&exits.naming.kernels);
+	vp_naming_words_deinit(&exits.words, &exits.naming);
 	return status;
 }
 

@@ -25,8 +25,8 @@ const struct vp_verb *vp_verb_export(void)
 struct export
 {
 	struct vp_event_options which;
-	const char *output, *symfs;
-	struct vp_texts guests, kallsyms;
+	const char *output;
+	struct vp_naming_words words;
 	bool list, shared;
 	const struct vp_export_format *format;
 	struct vp_naming_options naming;
@@ -64,15 +64,11 @@ static struct vp_error *choose_all(struct export *export)
 {
 	VP_TRY(choose_format(export));
 	VP_TRY(vp_event_options_check(&export->which));
-	VP_TRY(vp_naming_options_take(&export->guests, "guest", &export->naming.maps));
-	VP_TRY(vp_naming_options_take(&export->kallsyms, "kallsyms", &export->naming.kernels));
 	if (!export->output && isatty(STDOUT_FILENO))
 		return vp_error_usage("expected -o FILE, or - for standard output");
 	if (export->output && !strcmp(export->output, "-"))
 		export->output = NULL;
-	export->naming.directory = export->which.directory;
-	export->naming.symfs = export->symfs;
-	return NULL;
+	return vp_naming_words_check(&export->words, export->which.directory, &export->naming);
 }
 
 static struct vp_error *write_piece(void *context, struct vp_buffer *out)
@@ -208,21 +204,13 @@ static int run_export(int argc, char **argv)
 	     "let others read what is written, as the umask allows (default: only you)"},
 	    {0, "list", VP_OPTION_FLAG, &export.list, NULL, "list the formats"},
 	    VP_EVENT_OPTIONS(&export.which),
-	    {0, "guest", VP_OPTION_TEXTS, &export.guests, "NAME=FILE",
-	     "output of 'vperf-agent dump FILE' in this VM's guest; can be repeated"},
-	    {0, "kallsyms", VP_OPTION_TEXTS, &export.kallsyms, "NAME=FILE",
-	     "System.map or kallsyms of this VM's guest, or of 'host'; can be repeated"},
-	    {0, "symfs", VP_OPTION_TEXT, &export.symfs, "DIR",
-	     "look for files with symbols under DIR"},
+	    VP_NAMING_OPTIONS(&export.words),
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
 				 &export.which.operands, export_with, &export);
 
 	vp_event_options_deinit(&export.which);
-	vp_vec_deinit(&export.guests);
-	vp_vec_deinit(&export.kallsyms);
-	vp_vec_deinit(&export.naming.maps);
-	vp_vec_deinit(&export.naming.kernels);
+	vp_naming_words_deinit(&export.words, &export.naming);
 	return status;
 }
 

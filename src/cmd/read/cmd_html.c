@@ -38,8 +38,9 @@ const struct vp_verb *vp_verb_html(void)
 }
 
 struct html {
-	const char *input, *output, *before, *vm, *symfs;
-	struct vp_texts guests, kallsyms, operands;
+	const char *input, *output, *before, *vm;
+	struct vp_texts operands;
+	struct vp_naming_words words;
 	/* What the words mean. */
 	struct vp_naming_options naming, naming_before;
 	/* What was made of the recording. */
@@ -66,9 +67,7 @@ static struct vp_error *choose_all(struct html *html)
 		return vp_error_usage("expected -o FILE.html");
 	VP_TRY(
 	    vp_verb_recording(&html->operands, html->input, "vperf.data", &html->naming.directory));
-	html->naming.symfs = html->symfs;
-	VP_TRY(vp_naming_options_take(&html->guests, "guest", &html->naming.maps));
-	VP_TRY(vp_naming_options_take(&html->kallsyms, "kallsyms", &html->naming.kernels));
+	VP_TRY(vp_naming_words_check(&html->words, html->naming.directory, &html->naming));
 	html->naming_before = html->naming;
 	html->naming_before.directory = html->before;
 	return NULL;
@@ -302,21 +301,14 @@ static int run_html(int argc, char **argv)
 	     "write the page to FILE; -: to standard output"},
 	    {0, "diff", VP_OPTION_TEXT, &html.before, "DIR",
 	     "compare with the recording in DIR: its flame graph is the one before"},
-	    {0, "vm", VP_OPTION_TEXT, &html.vm, "NAME", "only this VM (name, or pid of its VMM)"},
-	    {0, "guest", VP_OPTION_TEXTS, &html.guests, "NAME=FILE",
-	     "output of 'vperf-agent dump FILE' in this VM's guest; can be repeated"},
-	    {0, "kallsyms", VP_OPTION_TEXTS, &html.kallsyms, "NAME=FILE",
-	     "System.map or kallsyms of this VM's guest, or of 'host'; can be repeated"},
-	    {0, "symfs", VP_OPTION_TEXT, &html.symfs, "DIR",
-	     "look for files with symbols under DIR"},
+	    {0, "vm", VP_OPTION_NAMES, &html.vm, "NAME",
+	     "only this VM (name, or pid of its VMM); can be repeated"},
+	    VP_NAMING_OPTIONS(&html.words),
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &html.operands,
 				 html_with, &html);
 
-	vp_vec_deinit(&html.guests);
-	vp_vec_deinit(&html.kallsyms);
-	vp_vec_deinit(&html.naming.maps);
-	vp_vec_deinit(&html.naming.kernels);
+	vp_naming_words_deinit(&html.words, &html.naming);
 	return status;
 }
 

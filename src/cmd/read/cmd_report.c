@@ -21,11 +21,12 @@ const struct vp_verb *vp_verb_report(void)
 }
 
 struct report {
-	const char *view, *vm, *vcpu, *comm, *sort, *format, *input, *symfs, *percent_limit, *cpus;
+	const char *view, *vm, *vcpu, *comm, *sort, *format, *input, *percent_limit, *cpus;
 	const char *call_graph;    /* NULL: not said */
 	uint64_t pid, limit, jobs; /* jobs 0: as many as there are pCPUs, if it is worth it */
 	bool children, no_children, per_vcpu, per_process, json, csv, folded, stdio, verbose;
-	struct vp_texts guests, kallsyms, kallsyms_too, operands;
+	struct vp_texts operands;
+	struct vp_naming_words words;
 	/* What the words mean. */
 	const struct vp_report_format *chosen;
 	double least_percent;
@@ -212,7 +213,7 @@ static struct vp_error *choose_input(struct report *report)
 {
 	VP_TRY(vp_verb_recording(&report->operands, report->input, "vperf.data",
 				 &report->naming.directory));
-	report->naming.symfs = report->symfs;
+	VP_TRY(vp_naming_words_check(&report->words, report->naming.directory, &report->naming));
 	report->profile.vm = report->vm;
 	report->profile.comm = report->comm;
 	report->profile.pid = report->pid;
@@ -230,10 +231,6 @@ static struct vp_error *choose_all(struct report *report)
 	VP_TRY(choose_cpus(report));
 	VP_TRY(choose_graph(report));
 	VP_TRY(choose_jobs(report));
-	VP_TRY(vp_naming_options_take(&report->guests, "guest", &report->naming.maps));
-	VP_TRY(vp_naming_options_take(&report->kallsyms, "kallsyms", &report->naming.kernels));
-	VP_TRY(vp_naming_options_take(&report->kallsyms_too, "guest-kallsyms",
-				      &report->naming.kernels));
 	return choose_input(report);
 }
 
@@ -324,7 +321,8 @@ static int run_report(int argc, char **argv)
 	    {0, "view", VP_OPTION_TEXT, &report.view, "VIEW",
 	     "host: what each pCPU did; guest: what each vCPU of one VM did, with steal; unified: "
 	     "everything in one table (default: unified)"},
-	    {0, "vm", VP_OPTION_TEXT, &report.vm, "NAME", "only this VM (name, or pid of its VMM)"},
+	    {0, "vm", VP_OPTION_NAMES, &report.vm, "NAME",
+	     "only this VM (name, or pid of its VMM); can be repeated"},
 	    {0, "vcpu", VP_OPTION_TEXT, &report.vcpu, "N", "only this vCPU"},
 	    {'C', "cpu", VP_OPTION_TEXT, &report.cpus, "LIST", "only these pCPUs, such as 0-3,8"},
 	    {'p', "pid", VP_OPTION_COUNT, &report.pid, "PID",
@@ -352,14 +350,9 @@ static int run_report(int argc, char **argv)
 	    {0, "folded", VP_OPTION_FLAG, &report.folded, NULL, "same as --format folded"},
 	    {0, "stdio", VP_OPTION_FLAG, &report.stdio, NULL,
 	     "ignored, for compatibility with perf"},
-	    {0, "guest", VP_OPTION_TEXTS, &report.guests, "NAME=FILE",
-	     "output of 'vperf-agent dump FILE' in this VM's guest; can be repeated"},
-	    {0, "kallsyms", VP_OPTION_TEXTS, &report.kallsyms, "NAME=FILE",
-	     "System.map or kallsyms of this VM's guest, or of 'host'; can be repeated"},
-	    {0, "guest-kallsyms", VP_OPTION_TEXTS, &report.kallsyms_too, "NAME=FILE",
+	    VP_NAMING_OPTIONS(&report.words),
+	    {0, "guest-kallsyms", VP_OPTION_TEXTS, &report.words.kallsyms, "NAME=FILE",
 	     "same as --kallsyms"},
-	    {0, "symfs", VP_OPTION_TEXT, &report.symfs, "DIR",
-	     "look for files with symbols under DIR"},
 	    {0, "limit", VP_OPTION_COUNT, &report.limit, "N", "print only the first N rows"},
 	    {'j', "jobs", VP_OPTION_COUNT, &report.jobs, "N",
 	     "read the recording with N threads (default: one per pCPU if it is large)"},
@@ -371,9 +364,7 @@ static int run_report(int argc, char **argv)
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
 				 &report.operands, report_with, &report);
 
-	vp_vec_deinit(&report.guests);
-	vp_vec_deinit(&report.kallsyms);
-	vp_vec_deinit(&report.kallsyms_too);
+	vp_naming_words_deinit(&report.words, &report.naming);
 	vp_vec_deinit(&report.pcpus);
 	vp_vec_deinit(&report.naming.maps);
 	vp_vec_deinit(&report.naming.kernels);

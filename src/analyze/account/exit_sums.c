@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/account/exit_sums.h"
+
+void vp_exit_sums_add_cost(struct vp_exit_sums *sums, const struct vp_account_cost *cost)
+{
+	sums->count += cost->count;
+	sums->ns += cost->total;
+	sums->idle += cost->blocked;
+	sums->stolen += cost->stolen + cost->waking;
+}
+
+/* The share of `part` in `whole`, of `ns`. */
+static uint64_t share_of(uint64_t ns, uint64_t part, uint64_t whole)
+{
+	return whole ? (uint64_t)((double)ns * ((double)part / (double)whole)) : 0;
+}
+
+void vp_exit_sums_add_place(struct vp_exit_sums *sums, const struct vp_account *account,
+			    const struct vp_account_place *place)
+{
+	struct vp_exit_sums all = {0};
+
+	sums->count += place->count;
+	sums->ns += place->ns;
+	sums->idle += place->idle;
+	sums->stolen += place->stolen;
+	if (account->places_have_waits)
+		return;
+	vp_account_each_of(account, costs, place->vm, cost)
+	{
+		if (cost->reason == place->reason && cost->vendor == place->vendor)
+			vp_exit_sums_add_cost(&all, cost);
+	}
+	sums->idle += share_of(place->ns, all.idle, all.ns);
+	sums->stolen += share_of(place->ns, all.stolen, all.ns);
+}
+
+static void subtract(uint64_t *from, uint64_t part)
+{
+	*from -= part < *from ? part : *from;
+}
+
+void vp_exit_sums_subtract(struct vp_exit_sums *sums, const struct vp_exit_sums *part)
+{
+	subtract(&sums->count, part->count);
+	subtract(&sums->ns, part->ns);
+	subtract(&sums->idle, part->idle);
+	subtract(&sums->stolen, part->stolen);
+}
+
+static int most_first(uint64_t a, uint64_t b)
+{
+	return (a < b) - (a > b);
+}
+
+int vp_exit_sums_order(const struct vp_exit_sums *a, const struct vp_exit_sums *b)
+{
+	int order = most_first(vp_exit_sums_work(a), vp_exit_sums_work(b));
+
+	if (!order)
+		order = most_first(a->ns, b->ns);
+	return order ? order : most_first(a->count, b->count);
+}
+
+void vp_exit_sums_columns(struct vp_table *table)
+{
+	vp_table_column_add(table, "count", "Count", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "work_ns", "Work", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "work_mean_ns", "Work/exit", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "idle_ns", "Idle", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "steal_ns", "Steal", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "total_ns", "Total", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "mean_ns", "Mean", "ns", VP_CELL_DURATION);
+}
+
+void vp_exit_sums_put(const struct vp_exit_sums *sums, bool timed, struct vp_table *table)
+{
+	uint64_t work = vp_exit_sums_work(sums), count = sums->count ? sums->count : 1;
+	const uint64_t times[] = {work,         work / count, sums->idle,
+				  sums->stolen, sums->ns,     sums->ns / count};
+
+	vp_table_count(table, sums->count);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(times); i++)
+		vp_table_count(table, timed ? times[i] : VP_CELL_NO_COUNT);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Time of VM exits: work of the hypervisor and the VMM, apart from idle and stolen time. */
+#ifndef VP_ANALYZE_ACCOUNT_EXIT_SUMS_H
+#define VP_ANALYZE_ACCOUNT_EXIT_SUMS_H
+
+#include "analyze/account/account.h"
+#include "analyze/common/table.h"
+
+/* Exits of a row, and their time: the hypervisor and the VMM worked for what neither of the two
+ * waits has. */
+struct vp_exit_sums {
+	uint64_t count, ns, idle, stolen;
+};
+
+static inline uint64_t vp_exit_sums_work(const struct vp_exit_sums *sums)
+{
+	uint64_t waits = sums->idle + sums->stolen;
+
+	return sums->ns > waits ? sums->ns - waits : 0;
+}
+
+/* Adds a reason's exits. */
+void vp_exit_sums_add_cost(struct vp_exit_sums *sums, const struct vp_account_cost *cost);
+/* Adds a place's exits. Recordings before 0.3 do not have their waits: they are divided as all of
+ * the VM's exits for that reason. */
+void vp_exit_sums_add_place(struct vp_exit_sums *sums, const struct vp_account *account,
+			    const struct vp_account_place *place);
+/* Takes `part` off, down to 0. */
+void vp_exit_sums_subtract(struct vp_exit_sums *sums, const struct vp_exit_sums *part);
+/* Most work first, then most time; 0: the rows' keys decide. */
+int vp_exit_sums_order(const struct vp_exit_sums *a, const struct vp_exit_sums *b);
+/* Columns "count" to "mean_ns", and the cells of a row; without `timed`, of the count only. */
+void vp_exit_sums_columns(struct vp_table *table);
+void vp_exit_sums_put(const struct vp_exit_sums *sums, bool timed, struct vp_table *table);
+
+#endif
