@@ -2,6 +2,7 @@
 /* Pages of ftrace's rings, and agents that send them: good ones, and those that do not. */
 #include "unit.h"
 
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -509,6 +510,211 @@ static void test_reboots(void **state)
 	vp_notices_deinit(&notices);
 }
 
+/* A guest with one agent, which says `good` once. */
+struct guest {
+	struct vp_vm vm;
+	struct vp_guest_clock clock;
+	vp_notices notices;
+	struct vp_guest_events_options options;
+	struct vp_guest_events *events;
+};
+
+static void answer_once(int fd, int boot)
+{
+	answer_reboots(fd, 0);
+}
+
+static void guest_begin(struct guest *guest, const struct vp_guest_events_options *options)
+{
+	*guest = (struct guest){.options = *options};
+	guest->options.directory = RECORDING;
+	guest->options.sets = VP_EVENTS_SET_sched;
+	guest->options.notices = &guest->notices;
+	guest->options.clock = &guest->clock;
+	guest->vm = (struct vp_vm){.pid = (uint32_t)start_socket_vmm(VSOCK, 1, answer_once),
+				   .nth = 2,
+				   .name = (char *)"g",
+				   .vsock = (char *)VSOCK};
+	assert_int_equal(system("rm -rf " RECORDING " && mkdir " RECORDING), 0);
+	vp_guest_clock_read(&guest->clock);
+	vp_vm_vcpu(&guest->vm, 0)->has_tsc = true;
+}
+
+static void guest_hear(struct guest *guest)
+{
+	guest->events = vp_guest_events_new(&guest->options, &guest->vm, "guest-g");
+	assert_true(vp_guest_events_is_open(guest->events));
+	assert_true(vp_guest_events_is_asking(guest->events));
+	assert_true(vp_guest_events_fd(guest->events) >= 0);
+	vp_guest_events_begin(guest->events, 0);
+	while (vp_guest_events_hear(guest->events, 1000))
+		;
+	assert_false(vp_guest_events_is_open(guest->events));
+	assert_false(vp_guest_events_is_asking(guest->events));
+}
+
+static void expect_outcome(const struct guest *guest, const char *begin)
+{
+	VP_AUTO_FREE char *outcome = vp_guest_events_outcome(guest->events);
+
+	if (strncmp(outcome, begin, strlen(begin)))
+		fail_msg("'%s' does not begin with '%s'", outcome, begin);
+}
+
+static void guest_end(struct guest *guest)
+{
+	assert_int_equal(waitpid((pid_t)guest->vm.pid, NULL, 0), guest->vm.pid);
+	vp_guest_events_free(guest->events);
+	vp_guest_clock_deinit(&guest->clock);
+	vp_vec_deinit(&guest->vm.vcpus);
+	vp_notices_deinit(&guest->notices);
+}
+
+/* Events of a vCPU that was plugged in wait until KVM tells its counter. */
+static void test_new_vcpu(void **state)
+{
+	const struct vp_guest_events_options options = {.most_bytes = 1 << 20};
+	struct guest guest;
+
+	guest_begin(&guest, &options);
+	guest_hear(&guest);
+	assert_int_equal(vp_guest_events_vm(guest.events), vp_vm_id(&guest.vm));
+	assert_int_equal(vp_guest_events_count(guest.events), 0);
+	assert_int_equal(vp_guest_events_lost(guest.events), 0);
+	/* One of the agent's own, and what waits. */
+	expect_outcome(&guest, "ok: it sent 0 events, 0 lost, 2 entries were none;");
+	vp_vm_vcpu(&guest.vm, 1);
+	vp_guest_events_know(guest.events, &guest.vm);
+	assert_int_equal(vp_guest_events_count(guest.events), 0);
+	vp_vm_vcpu(&guest.vm, 1)->has_tsc = true;
+	vp_guest_events_know(guest.events, &guest.vm);
+	assert_int_equal(vp_guest_events_count(guest.events), 2);
+	assert_int_equal(vp_guest_events_lost(guest.events), 12);
+	expect_outcome(&guest, "ok: it sent 2 events, 12 lost, 1 entries were none;");
+	vp_guest_events_know(guest.events, &guest.vm);
+	assert_int_equal(vp_guest_events_count(guest.events), 2);
+	guest_end(&guest);
+}
+
+/* An agent that sends more than it may: what is not written is lost. */
+static void test_limit(void **state)
+{
+	const struct vp_guest_events_options options = {.most_bytes =
+							    sizeof(struct vp_defined_record) + 8};
+	struct guest guest;
+
+	guest_begin(&guest, &options);
+	vp_vm_vcpu(&guest.vm, 1)->has_tsc = true;
+	guest_hear(&guest);
+	assert_int_equal(vp_guest_events_count(guest.events), 1);
+	assert_int_equal(vp_guest_events_lost(guest.events), 1);
+	size_t said = 0;
+	vp_vec_each (&guest.notices, notice)
+		said += strstr(*notice, "VM 'g': its agent sent more than 0 MiB") != NULL;
+	assert_int_equal(said, 1);
+	guest_end(&guest);
+}
+
+/* What is not in the recording's time is neither written nor lost. */
+static void test_before_the_begin(void **state)
+{
+	const struct vp_guest_events_options options = {.most_bytes = 1 << 20};
+	struct guest guest;
+
+	guest_begin(&guest, &options);
+	vp_vm_vcpu(&guest.vm, 1)->has_tsc = true;
+	guest.events = vp_guest_events_new(&guest.options, &guest.vm, "guest-g");
+	while (vp_guest_events_hear(guest.events, 1000))
+		;
+	assert_int_equal(vp_guest_events_count(guest.events), 0);
+	assert_int_equal(vp_guest_events_lost(guest.events), 12); /* by its own word */
+	guest_end(&guest);
+}
+
+static void expect_file(const char *path, bool there)
+{
+	assert_int_equal(access(path, F_OK), there ? 0 : -1);
+}
+
+/* A flight recorder writes a guest's events when there is a snapshot, until they are older than
+ * all that it remembers. */
+static void test_flight(void **state)
+{
+	const struct vp_guest_events_options options = {.flight_bytes = 1 << 20};
+	struct guest guest;
+
+	guest_begin(&guest, &options);
+	vp_vm_vcpu(&guest.vm, 1)->has_tsc = true;
+	guest_hear(&guest);
+	assert_int_equal(vp_guest_events_count(guest.events), 2);
+	vp_guest_events_flush(guest.events);
+	expect_no_error(vp_guest_events_snapshot(guest.events, RECORDING "/snapshot", 0));
+	expect_file(RECORDING "/snapshot", true);
+	vp_guest_events_forget(guest.events, 0);
+	expect_outcome(&guest, "ok: it sent 2 events, 12 lost");
+	vp_guest_events_forget(guest.events, UINT64_MAX);
+	expect_outcome(&guest, "events: ");
+	expect_no_error(vp_guest_events_snapshot(guest.events, RECORDING "/none", 0));
+	expect_file(RECORDING "/none", false);
+	guest_end(&guest);
+}
+
+/* Without a way to the agent, or to the host's time, there are no events. */
+static void test_no_way(void **state)
+{
+	vp_notices notices = {0};
+	struct vp_guest_clock clock = {0};
+	const struct vp_guest_events_options options = {.directory = RECORDING,
+							.sets = VP_EVENTS_SET_sched,
+							.notices = &notices,
+							.clock = &clock};
+	struct vp_vm vm = {.pid = 7, .name = (char *)"g"};
+
+	vp_vm_vcpu(&vm, 0);
+	for (int i = 0; i < 2; i++) {
+		struct vp_guest_events *events = vp_guest_events_new(&options, &vm, "guest-g");
+		const char *why = i ? "KVM does not tell how its vCPUs' time-stamp counters differ"
+				    : "the VM has no vsock device";
+		VP_AUTO_FREE char *outcome = vp_guest_events_outcome(events);
+		assert_int_equal(strncmp(outcome, "events: ", 8), 0);
+		assert_non_null(strstr(outcome, why));
+		assert_int_equal(notices.count, i + 1);
+		assert_non_null(strstr(notices.at[i], "VM 'g': events of its guest are not"));
+		assert_non_null(strstr(notices.at[i], why));
+		assert_false(vp_guest_events_is_open(events));
+		assert_false(vp_guest_events_hear(events, 0));
+		assert_false(vp_guest_events_is_hastened(events));
+		assert_int_equal(vp_guest_events_fd(events), -1);
+		vp_guest_events_free(events);
+		vm.vsock = (char *)VSOCK;
+	}
+	vp_vec_deinit(&vm.vcpus);
+	vp_notices_deinit(&notices);
+}
+
+/* One that has not answered yet is not waited for. */
+static void test_not_waited_for(void **state)
+{
+	const struct vp_guest_events_options options = {.most_bytes = 1 << 20};
+
+	for (int i = 0; i < 2; i++) {
+		struct guest guest;
+		guest_begin(&guest, &options);
+		guest.events = vp_guest_events_new(&guest.options, &guest.vm, "guest-g");
+		assert_true(vp_guest_events_is_asking(guest.events));
+		if (i)
+			vp_guest_events_give_up(guest.events);
+		else
+			vp_guest_events_stop(guest.events, vp_clock_monotonic());
+		assert_false(vp_guest_events_is_open(guest.events));
+		expect_outcome(&guest, "events: no reply");
+		assert_false(
+		    !i && vp_guest_events_again(guest.events, &guest.vm, UINT64_MAX)); /* stopped */
+		kill((pid_t)guest.vm.pid, SIGKILL);
+		guest_end(&guest);
+	}
+}
+
 /* Times from before the first pair of clocks, and such that have not come yet, are not known: they
  * are taken for the nearest that is, and counted. */
 static void test_times_outside(void **state)
@@ -589,6 +795,12 @@ int main(void)
 	    cmocka_unit_test(test_times_outside),
 	    cmocka_unit_test(test_reboots),
 	    cmocka_unit_test(test_ring_page_times),
+	    cmocka_unit_test(test_new_vcpu),
+	    cmocka_unit_test(test_limit),
+	    cmocka_unit_test(test_before_the_begin),
+	    cmocka_unit_test(test_flight),
+	    cmocka_unit_test(test_no_way),
+	    cmocka_unit_test(test_not_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
