@@ -5,8 +5,8 @@
 
 #include "unit.h"
 
-#include "recording/account_writer.h"
 #include "schema/schema.h"
+#include "session/account_writer.h"
 
 enum { ROOM = 40, PLACES = 4, PID = 1000, TID = 1001, SECOND = 1000000000 };
 /* Tasks of which more, or nothing, is known. */

@@ -8,7 +8,7 @@
 
 #include <time.h>
 
-#include "counters/lent.h"
+#include "counters/counters_lent.h"
 
 enum { CPUS = 3, PLACE = 5 /* of the thread */, MARKER = 77 };
 /* Of each counter, at each publication. */

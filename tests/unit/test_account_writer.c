@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The account's records from a source whose counters the test sets: vCPUs in some of its places, and
- * their exits. */
+/* The account's records from a source whose counters the test sets: vCPUs in some of its places,
+ * and their exits. */
 #include "account_source.h"
 
 /* What the vCPU in that place has of a counter after so many seconds: each is different. */

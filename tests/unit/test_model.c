@@ -5,8 +5,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "analyze/model/model_check.h"
-#include "analyze/model/model_groups.h"
+#include "analyze/model_check.h"
+#include "analyze/model_compare.h"
+#include "analyze/model_groups.h"
 #include "base/file.h"
 #include "stats/quantile.h"
 #include "stats/random.h"
@@ -265,6 +266,149 @@ static void test_groups_refused(void **state)
 	vp_data_deinit(&data);
 }
 
+static const char *const words_of[VP_SIDES][2] = {{"x", "y"}, {"z", "y"}};
+static const char *const paths[VP_SIDES] = {"native.csv", "virtual.csv"};
+
+/* y = 1 + 2 a, natively; virtualized it is 4 + 3 a + 5 b. */
+static void made_sides(struct vp_data sides[VP_SIDES])
+{
+	struct vp_random random;
+
+	vp_random_init(&random, 13);
+	for (size_t side = 0; side < VP_SIDES; side++) {
+		struct vp_data *data = &sides[side];
+		*data = (struct vp_data){.rows = side ? 12 : 10};
+		double *y = side ? NULL : add_numbers(data, "y");
+		double *a = add_numbers(data, "a");
+		double *b = side ? add_numbers(data, "b") : NULL;
+		y = y ? y : add_numbers(data, "y");
+		double *words = add_words(data, "w", words_of[side], 2);
+		for (size_t i = 0; i < data->rows; i++) {
+			a[i] = vp_random_below(&random, 100);
+			if (b)
+				b[i] = vp_random_below(&random, 100);
+			y[i] = side ? 4 + 3 * a[i] + 5 * b[i] : 1 + 2 * a[i];
+			words[i] = (double)(i % 2);
+		}
+		words[3] = NAN;
+	}
+	sides[VP_VIRTUAL].columns.at[2].values[0] = NAN;
+}
+
+static void sides_deinit(struct vp_data sides[VP_SIDES])
+{
+	vp_data_deinit(&sides[VP_NATIVE]);
+	vp_data_deinit(&sides[VP_VIRTUAL]);
+}
+
+static void test_merge(void **state)
+{
+	static const char *const names[] = {VP_MERGED_COLUMN, "a", "w", "b", "y"};
+	struct vp_data sides[VP_SIDES], merged;
+
+	made_sides(sides);
+	expect_no_error(vp_comparison_merge(sides, paths, &merged));
+	assert_true(merged.rows == 22 && merged.columns.count == 4 && merged.target == 3);
+	vp_comparison_mark(&merged, 10);
+	assert_true(merged.columns.count == 5 && merged.target == 4);
+	for (size_t i = 0; i < 5; i++)
+		assert_string_equal(merged.columns.at[i].name, names[i]);
+	const struct vp_column *columns = merged.columns.at;
+	assert_int_equal(columns[2].labels.count, 3);
+	assert_string_equal(columns[2].labels.at[2], "z");
+	for (size_t row = 0; row < 22; row++) {
+		const struct vp_data *from = &sides[row >= 10];
+		size_t own = row >= 10 ? row - 10 : row;
+		assert_near(columns[0].values[row], row >= 10, 0);
+		assert_near(columns[1].values[row], from->columns.at[row >= 10 ? 0 : 1].values[own],
+			    0);
+		assert_near(columns[3].values[row], row >= 10 ? from->columns.at[1].values[own] : 0,
+			    0);
+		if (own == 3) {
+			assert_true(isnan(columns[2].values[row]));
+			continue;
+		}
+		assert_string_equal(columns[2].labels.at[(size_t)columns[2].values[row]],
+				    words_of[row >= 10][own % 2]);
+	}
+	vp_data_deinit(&merged);
+	sides_deinit(sides);
+}
+
+static void test_merge_refuses(void **state)
+{
+	struct vp_data sides[VP_SIDES], merged;
+
+	made_sides(sides);
+	free(sides[VP_VIRTUAL].columns.at[2].name);
+	sides[VP_VIRTUAL].columns.at[2].name = vp_strdup("x");
+	expect_error(vp_comparison_merge(sides, paths, &merged), "virtual.csv: no column 'y'");
+	sides_deinit(sides);
+	made_sides(sides);
+	sides[VP_VIRTUAL].columns.at[0].type = VP_COLUMN_NOMINAL;
+	expect_error(vp_comparison_merge(sides, paths, &merged),
+		     "virtual.csv: column 'a': expected numbers");
+	sides_deinit(sides);
+	made_sides(sides);
+	sides[VP_VIRTUAL].columns.at[3].type = VP_COLUMN_NUMERIC;
+	expect_error(vp_comparison_merge(sides, paths, &merged),
+		     "virtual.csv: column 'w': expected words");
+	free(sides[VP_NATIVE].columns.at[1].name);
+	sides[VP_NATIVE].columns.at[1].name = vp_strdup(VP_MERGED_COLUMN);
+	expect_error(vp_comparison_merge(sides, paths, &merged),
+		     "native.csv: column 'virtualized' is not allowed here");
+	sides_deinit(sides);
+}
+
+static void test_comparison(void **state)
+{
+	struct vp_data sides[VP_SIDES], merged;
+	struct vp_comparison comparison;
+	double a[VP_SIDES] = {0}, b = 0, path[VP_SIDES] = {0};
+
+	made_sides(sides);
+	for (size_t side = 0; side < VP_SIDES; side++)
+		vp_data_column_remove(&sides[side], side ? 3 : 2);
+	expect_no_error(vp_comparison_merge(sides, paths, &merged));
+	for (size_t row = 0; row < 22; row++) {
+		double value = merged.columns.at[0].values[row];
+		path[row >= 10] += value;
+		if (row != 10) /* its target is not known */
+			a[row >= 10] += value / (row >= 10 ? 11 : 10);
+		if (row > 10)
+			b += merged.columns.at[1].values[row] / 11;
+	}
+	temporary_file(FILE_NAME, "all: a\n", 7);
+	expect_no_error(vp_comparison_init(&comparison, &merged, 10, &plain, FILE_NAME, "a"));
+	assert_string_equal(comparison.target, "y");
+	assert_true(comparison.rows[VP_NATIVE] == 10 && comparison.rows[VP_VIRTUAL] == 11);
+	assert_near(comparison.path[VP_NATIVE], path[0], 1e-9);
+	assert_near(comparison.path[VP_VIRTUAL], path[1], 1e-9);
+	assert_near(comparison.mean[VP_NATIVE], 1 + 2 * a[0], 1e-9);
+	assert_near(comparison.mean[VP_VIRTUAL], 4 + 3 * a[1] + 5 * b, 1e-9);
+	assert_near(comparison.correlation[VP_NATIVE], 1, 1e-9);
+	assert_int_equal(comparison.groups.count, 3);
+	const double expected[][VP_SIDES] = {{2 * a[0], 3 * a[1]}, {0, 5 * b}, {1, 4}};
+	static const char *const names[] = {"all", "b", "(constant)"};
+	for (size_t i = 0; i < 3; i++) {
+		assert_string_equal(comparison.groups.at[i].name, names[i]);
+		assert_near(comparison.groups.at[i].part[VP_NATIVE], expected[i][0], 1e-8);
+		assert_near(comparison.groups.at[i].part[VP_VIRTUAL], expected[i][1], 1e-8);
+	}
+	vp_comparison_deinit(&comparison);
+	/* Rows count where there is no column for the path's length. */
+	expect_no_error(vp_comparison_init(&comparison, &merged, 10, &plain, NULL, NULL));
+	assert_true(comparison.path[VP_NATIVE] == 10 && comparison.path[VP_VIRTUAL] == 12);
+	vp_comparison_deinit(&comparison);
+	expect_error(vp_comparison_init(&comparison, &merged, 10, &plain, NULL, "nosuch"),
+		     "option --path: no column 'nosuch'");
+	temporary_file(FILE_NAME, "all: nosuch\n", 12);
+	expect_error(vp_comparison_init(&comparison, &merged, 10, &plain, FILE_NAME, NULL),
+		     "no column 'nosuch'");
+	vp_data_deinit(&merged);
+	sides_deinit(sides);
+}
+
 static const char *const colours[] = {"red", "green", "blue"};
 
 /* A tree with a cut by a number, and one by words. */
@@ -438,8 +582,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_check_rows),     cmocka_unit_test(test_check_workloads),
 	    cmocka_unit_test(test_check_refuses),  cmocka_unit_test(test_groups),
-	    cmocka_unit_test(test_groups_refused), cmocka_unit_test(test_saved_tree),
-	    cmocka_unit_test(test_damaged_trees),  cmocka_unit_test(test_aligned),
+	    cmocka_unit_test(test_groups_refused), cmocka_unit_test(test_merge),
+	    cmocka_unit_test(test_merge_refuses),  cmocka_unit_test(test_comparison),
+	    cmocka_unit_test(test_saved_tree),     cmocka_unit_test(test_damaged_trees),
+	    cmocka_unit_test(test_aligned),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
