@@ -28,17 +28,9 @@ static int seen_task; /* the last event's */
 static const char *cpuinfo;
 
 /* An event is a file of a buffer's size. */
-long __wrap_syscall(long number, ...)
+static int open_event(const struct perf_event_attr *attr, int pid, int cpu)
 {
-	const struct perf_event_attr *attr;
-	va_list arguments;
-
-	assert_int_equal(number, SYS_perf_event_open);
-	va_start(arguments, number);
-	attr = va_arg(arguments, const struct perf_event_attr *);
-	assert_int_equal(va_arg(arguments, int), -1);
-	int cpu = va_arg(arguments, int);
-	va_end(arguments);
+	assert_int_equal(pid, -1);
 	assert_true(attr->use_clockid && attr->clockid == CLOCK_MONOTONIC && attr->sample_id_all);
 	errno = lacks && attr->build_id ? EINVAL : cpu ? ENODEV : refuses;
 	if (errno)
@@ -48,6 +40,21 @@ long __wrap_syscall(long number, ...)
 	assert_false(ftruncate(fd, PAGE + RING_BYTES));
 	opened++;
 	return fd;
+}
+
+long __wrap_syscall(long number, ...)
+{
+	long words[6];
+	va_list arguments;
+
+	va_start(arguments, number);
+	for (int i = 0; i < 6; i++)
+		words[i] = va_arg(arguments, long);
+	va_end(arguments);
+	if (number == SYS_perf_event_open)
+		return open_event((const struct perf_event_attr *)words[0], (int)words[1],
+				  (int)words[2]);
+	return __real_syscall(number, words[0], words[1], words[2], words[3], words[4], words[5]);
 }
 
 struct vp_error *__wrap_vp_file_read(const char *path, size_t most, struct vp_buffer *ret)
