@@ -323,6 +323,32 @@ static void test_thieves(void **state)
 		   "alpha,1,others,thieves beyond the table,,8,0,8,0.8,1\n");
 }
 
+/* Most time first, with that of wake-ups, whichever came first. */
+static void test_order_of_thieves(void **state)
+{
+	static const uint64_t taken[2] = {60, 100}, waking[2] = {60, 0};
+
+	for (uint32_t vcpu = 0; vcpu < 2; vcpu++) {
+		TAKE(&account, vcpu_account, .vm = FIRST_VM, .vcpu = (uint16_t)vcpu, .end = 1000,
+		     .preempted = 160, .waking = 60, .guest = 780);
+		for (uint32_t i = 0; i < 2; i++) {
+			uint32_t which = i ^ vcpu;
+			steal(FIRST_VM, vcpu, VP_BY_TASK, 5 + which, 0, taken[which], "t");
+			if (waking[which])
+				TAKE(&account, thief, .vm = FIRST_VM, .vcpu = (uint16_t)vcpu,
+				     .state = VP_STATE_WAKING, .kind = VP_BY_TASK,
+				     .number = 5 + which, .ns = waking[which], .count = 1,
+				     .comm = "t");
+		}
+	}
+	vp_account_steal_table(&view, &table);
+	expect_csv(&table, false,
+		   "alpha,0,task,t/5,,60,60,120,12,2\n"
+		   "alpha,0,task,t/6,,100,0,100,10,1\n"
+		   "alpha,1,task,t/5,,60,60,120,12,2\n"
+		   "alpha,1,task,t/6,,100,0,100,10,1\n");
+}
+
 static void test_kernel_threads(void **state)
 {
 	vp_cgroups cgroups = {0};
@@ -633,6 +659,7 @@ int main(void)
 	    TEST(test_exits_without_times),
 	    TEST(test_thieves),
 	    TEST(test_kernel_threads),
+	    TEST(test_order_of_thieves),
 	    TEST(test_rest),
 	    TEST(test_addresses),
 	    TEST(test_addresses_of_all),

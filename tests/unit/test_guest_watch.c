@@ -348,6 +348,57 @@ static void test_ended(void **state)
 	free_built(watch, &notices);
 }
 
+/* The map of a VM whose process was seen with these names, one after the other. The VM ended before
+ * its processes could be listed. */
+static char *map_of_seen(const char *const *comms, size_t count)
+{
+	static const char path[] = "test_guest_watch.maps";
+	vp_notices notices = {0};
+	unsigned forgotten = 0;
+	struct vp_guest_watch *watch = watch_built(&notices, &forgotten);
+	uint64_t mm = built_mm(guest), place = built_process(guest, 7, mm, "first");
+	struct vp_vm vm = {.pid = (uint32_t)start_vmm(), .name = "seen"};
+	struct vp_buffer text = {0};
+
+	unlink(path);
+	vp_guest_watch_add(watch, &vm);
+	assert_true(step_until(watch, &vm, true));
+	for (size_t i = 0; i < count; i++) {
+		struct vp_guest_task task = {.time = 1000000000 + i,
+					     .vm = vp_vm_id(&vm),
+					     .task = place,
+					     .guest_pid = 7,
+					     .guest_tid = 7};
+		strncpy(task.comm, comms[i], sizeof(task.comm) - 1);
+		strncpy(built_at(guest, place + guest->pack.at.task_comm), comms[i], 15);
+		vp_guest_watch_see(watch, &task);
+		for (int n = 0; n < 200; n++)
+			step(watch);
+	}
+	end_vmm((pid_t)vm.pid);
+	vm.end = 1;
+	vp_guest_watch_end(watch, &vm);
+	put_away(watch, &vm, path);
+	expect_no_error(vp_file_read(path, 1 << 20, &text));
+	char *copy = vp_strdup(vp_buffer_text(&text));
+	vp_buffer_deinit(&text);
+	free_built(watch, &notices);
+	return copy;
+}
+
+/* A process is read when it is first seen, and again when it has another name. */
+static void test_processes_are_seen(void **state)
+{
+	static const char *const comms[] = {"first", "first", "second"};
+	VP_AUTO_FREE char *none = map_of_seen(comms, 0);
+	VP_AUTO_FREE char *one = map_of_seen(comms, 2);
+	VP_AUTO_FREE char *both = map_of_seen(comms, 3);
+
+	assert_null(strstr(none, " 7 "));
+	assert_non_null(strstr(one, " first\n"));
+	assert_non_null(strstr(both, " second\n"));
+}
+
 /* The process that was started last. */
 static pid_t last_child(void)
 {
@@ -480,6 +531,7 @@ int main(void)
 	    cmocka_unit_test(test_ended),
 	    cmocka_unit_test(test_one_deadline_for_all),
 	    cmocka_unit_test(test_check_under_way),
+	    cmocka_unit_test(test_processes_are_seen),
 	    cmocka_unit_test(test_number_used_again),
 	    cmocka_unit_test(test_protected),
 	    cmocka_unit_test(test_not_found_is_told_at_once),

@@ -539,6 +539,43 @@ static void test_states(void **state)
 		    "    1.000000140    20 ns [001] vm1/0 running vCPU 0 of VM vm1/2001\n");
 }
 
+static void take_stolen(void *context, const struct vp_period *period)
+{
+	unsigned *counts = context;
+
+	if (period->lane != VP_LANE_VCPU || period->state != VP_LANE_STOLEN)
+		return;
+	uint32_t other = period->vm == HOST_VM ? GUEST_VM : HOST_VM;
+	counts[0]++;
+	counts[1] += period->has_thief && period->thief_tid == other + 1;
+}
+
+/* Who had the pCPU is known however many turns there were. */
+static void test_many_turns(void **state)
+{
+	enum { TURNS = 1500, LENGTH = 10 };
+	unsigned counts[2] = {0};
+	const struct vp_lanes_options options = {
+	    .to = UINT64_MAX, .take = take_stolen, .context = counts};
+	struct vp_lanes *lanes;
+	struct made made;
+
+	begin_domains(&made);
+	for (uint64_t i = 1; i <= TURNS; i++) {
+		uint32_t runs = i % 2 ? HOST_VM : GUEST_VM, waits = i % 2 ? GUEST_VM : HOST_VM;
+		put_state(&made, runs, 0, i * LENGTH, LENGTH, VP_STATE_GUEST, 0);
+		put_state(&made, waits, 0, i * LENGTH, LENGTH, VP_STATE_PREEMPTED,
+			  VP_STATE_GOT_PCPU);
+	}
+	finish_domains(&made);
+	expect_no_error(vp_lanes_open(NAME, &options, &lanes));
+	while (vp_lanes_read(lanes, UINT64_MAX))
+		;
+	assert_int_equal(counts[0], TURNS);
+	assert_int_equal(counts[1], TURNS);
+	vp_lanes_close(lanes);
+}
+
 /* Of domains, whatever events there are: the scheduler's are of the host's own vCPUs. */
 static void test_no_states(void **state)
 {
@@ -560,11 +597,17 @@ static void test_no_states(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_vcpu),        cmocka_unit_test(test_states),
-	    cmocka_unit_test(test_no_states),   cmocka_unit_test(test_late_exits),
-	    cmocka_unit_test(test_losses),      cmocka_unit_test(test_filters),
-	    cmocka_unit_test(test_switches),    cmocka_unit_test(test_sums),
-	    cmocka_unit_test(test_worst_waits), cmocka_unit_test(test_other_recordings),
+	    cmocka_unit_test(test_vcpu),
+	    cmocka_unit_test(test_states),
+	    cmocka_unit_test(test_many_turns),
+	    cmocka_unit_test(test_no_states),
+	    cmocka_unit_test(test_late_exits),
+	    cmocka_unit_test(test_losses),
+	    cmocka_unit_test(test_filters),
+	    cmocka_unit_test(test_switches),
+	    cmocka_unit_test(test_sums),
+	    cmocka_unit_test(test_worst_waits),
+	    cmocka_unit_test(test_other_recordings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

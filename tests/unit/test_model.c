@@ -434,6 +434,30 @@ static struct vp_data tree_data(struct vp_m5 **tree, const struct vp_m5_options 
 	return data;
 }
 
+/* What is as it is without a rest has no error, but for the ridge of WEKA's regression, 1e-8. */
+static void test_exact_leaf(void **state)
+{
+	const struct vp_m5_options options = {.minimum = 4};
+	struct vp_data data = {.rows = ROWS, .target = 1};
+	double *x = add_numbers(&data, "x"), *y = add_numbers(&data, "y");
+	uint32_t rows[ROWS];
+
+	for (uint32_t i = 0; i < ROWS; i++) {
+		rows[i] = i;
+		x[i] = i;
+		y[i] = 5 - 2 * x[i];
+	}
+	struct vp_m5 *tree = vp_m5_build(&data, rows, ROWS, &options);
+	assert_int_equal(tree->leaves, 1);
+	assert_near(tree->root->rmse, 0, 1e-6);
+	assert_near(tree->root->mean, 5 - 2 * (ROWS - 1) / 2.0, 1e-6);
+	assert_int_equal(tree->root->rows, ROWS);
+	assert_near(tree->root->model.coefficients[0], -2, 1e-6);
+	assert_near(tree->root->model.intercept, 5, 1e-6);
+	vp_m5_free(tree);
+	vp_data_deinit(&data);
+}
+
 static void save(const struct vp_m5 *tree, const struct vp_data *data, struct vp_buffer *text)
 {
 	vp_model_save(tree, data, text);
@@ -584,8 +608,8 @@ int main(void)
 	    cmocka_unit_test(test_check_refuses),  cmocka_unit_test(test_groups),
 	    cmocka_unit_test(test_groups_refused), cmocka_unit_test(test_merge),
 	    cmocka_unit_test(test_merge_refuses),  cmocka_unit_test(test_comparison),
-	    cmocka_unit_test(test_saved_tree),     cmocka_unit_test(test_damaged_trees),
-	    cmocka_unit_test(test_aligned),
+	    cmocka_unit_test(test_exact_leaf),     cmocka_unit_test(test_saved_tree),
+	    cmocka_unit_test(test_damaged_trees),  cmocka_unit_test(test_aligned),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

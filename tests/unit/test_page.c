@@ -126,12 +126,58 @@ static void test_bins_keep_what_was_counted(void **state)
 	}
 	vp_interval_bins_make(&rec, 6000, &bins);
 	assert_int_equal(bins.subjects.count, 2);
+	for (uint32_t i = 0; i < 2; i++) /* of as many intervals, that which came first */
+		assert_int_equal(bins.subjects.at[i].name, i);
 	assert_true(bins.values.count <= 6000);
 	for (size_t i = 0; i < bins.values.count; i++)
 		sums[i % 3] += isnan(bins.values.at[i]) ? 0 : bins.values.at[i];
 	assert_true(fabs(sums[0] - 2 * 4999.0 * 5000 / 2) < 1e-3); /* counted half of the time */
 	assert_true(fabs(sums[1] - 4999) < 1e-3);
 	assert_true(fabs(sums[2] - 5000e6) < 1e-3);
+	vp_interval_bins_deinit(&bins);
+	vp_recipe_deinit(&rec.recipe);
+	vp_vec_deinit(&rec.rows);
+	vp_vec_deinit(&rec.cells);
+}
+
+/* Of more subjects than there is room for, those with most intervals, by what each counted. */
+static void test_bins_of_many_subjects(void **state)
+{
+	enum { SUBJECTS = 70, MOST = 64 };
+	static const char text[] = "interval time 1ms\nper pcpu\ncount exits\n";
+	struct vp_interval_recording rec = {0};
+	struct vp_interval_bins bins;
+
+	expect_no_error(vp_recipe_parse("text", text, sizeof(text) - 1, &rec.recipe));
+	/* pCPU 3 has one interval, pCPU 4 has two, ...; after 69, pCPUs 0 to 2 have more. */
+	for (uint64_t i = 0; i < SUBJECTS; i++)
+		for (uint64_t n = 0; n <= (i + SUBJECTS - 3) % SUBJECTS; n++) {
+			struct vp_interval_row row = {.cells = rec.cells.count};
+			row.head.vcpu = (uint16_t)i;
+			row.head.begin = 1000 + n * 10;
+			row.head.time = row.head.begin + 10;
+			vp_vec_push(&rec.rows, row);
+			vp_vec_push(&rec.cells, ((struct vp_interval_cell){(double)(i + 1), 1}));
+		}
+	vp_interval_bins_make(&rec, 100000, &bins);
+	assert_int_equal(bins.subjects.count, MOST);
+	assert_int_equal(bins.left_out, SUBJECTS - MOST);
+	assert_int_equal(bins.begin, 1000);
+	assert_int_equal(bins.count, 100000 / (MOST * 2));
+	for (size_t i = 0; i < MOST; i++) {
+		const struct vp_interval_bins_subject *subject = &bins.subjects.at[i];
+		uint64_t intervals = SUBJECTS - i, pcpu = (intervals + 2) % SUBJECTS;
+		double sum = 0, length = 0;
+		for (size_t bin = 0; bin < bins.count; bin++) {
+			double value = bins.values.at[subject->first + 2 * bin];
+			sum += isnan(value) ? 0 : value;
+			value = bins.values.at[subject->first + 2 * bin + 1];
+			length += isnan(value) ? 0 : value;
+		}
+		assert_int_equal(subject->intervals, intervals);
+		assert_true(fabs(sum - (double)(intervals * (pcpu + 1))) < 1e-6);
+		assert_true(fabs(length - (double)(intervals * 10)) < 1e-6);
+	}
 	vp_interval_bins_deinit(&bins);
 	vp_recipe_deinit(&rec.recipe);
 	vp_vec_deinit(&rec.rows);
@@ -336,6 +382,7 @@ int main(void)
 	    cmocka_unit_test(test_lanes_of_threads_are_bounded),
 	    cmocka_unit_test(test_slices_do_not_overlap),
 	    cmocka_unit_test(test_bins_keep_what_was_counted),
+	    cmocka_unit_test(test_bins_of_many_subjects),
 	    cmocka_unit_test(test_numbers_are_packed),
 	    cmocka_unit_test(test_profile_of_two_vms),
 	    cmocka_unit_test(test_lanes_of_two_vms),
