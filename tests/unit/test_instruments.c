@@ -6,14 +6,14 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "collect/guest_sampler.h"
-#include "collect/hypervisor_events.h"
-#include "recording/guest_events.h"
-#include "recording/instrument.h"
-#include "recording/instrument_guest_samples.h"
-#include "recording/instrument_guest_trace.h"
-#include "recording/instrument_hypervisor.h"
-#include "recording/trace_reader.h"
+#include "collect/programs/guest_sampler.h"
+#include "collect/programs/hypervisor_events.h"
+#include "session/guest_events.h"
+#include "session/instrument.h"
+#include "session/instrument_guest_samples.h"
+#include "session/instrument_guest_trace.h"
+#include "session/instrument_hypervisor.h"
+#include "store/trace_reader.h"
 
 #define NAME "test_instruments.dir"
 

@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "analyze/model_check.h"
-#include "analyze/model_compare.h"
-#include "analyze/model_groups.h"
+#include "analyze/model/model_check.h"
+#include "analyze/model/model_compare.h"
+#include "analyze/model/model_groups.h"
 #include "base/file.h"
 #include "stats/quantile.h"
 #include "stats/random.h"
