@@ -332,6 +332,18 @@ static void be_switched(unsigned nth)
 	thread_here()->sequence = nth < 4 ? 9 : 10;
 }
 
+/* Its writer is interrupted between two counters, for a while. */
+static void be_written_slowly(unsigned nth)
+{
+	if (nth == 0) {
+		thread_here()->sequence++;
+		thread_here()->base[0] += MORE;
+	} else if (nth == 4) {
+		thread_here()->base[1] += MORE;
+		thread_here()->sequence++;
+	}
+}
+
 /* A thread that runs elsewhere has what its vCPU has published since: that takes two publications,
  * as one may have been under way. */
 static void test_look_at_other(void **state)
@@ -368,6 +380,13 @@ static void test_look_at_other(void **state)
 	lent.tid = gettid() + 1;
 	assert_int_equal(look_with(be_switched, &look), VPERF_OK);
 	assert_int_equal(waits, 6);
+
+	setup(NULL);
+	lent.tid = gettid() + 1;
+	assert_int_equal(look_with(be_written_slowly, &look), VPERF_OK);
+	assert_int_equal(waits, 6);
+	assert_int_equal(look.counts[0] - look.counts[1],
+			 base_of(0) + count_of(1, 0) - base_of(1) - count_of(1, 1));
 
 	/* It missed something, or its CPU's counts are not known. */
 	for (int missed = 0; missed < 2; missed++) {

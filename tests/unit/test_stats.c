@@ -575,8 +575,17 @@ static void test_leave_group_out(void **state)
 		assert_near(predicted[i], 3 * columns[i] + 100 * (1 - (double)groups[i]), 1e-9);
 	assert_near(scores[0].n, 5, 0);
 	assert_near(scores[1].n, 5, 0);
-	for (size_t i = 0; i < 2; i++)
-		assert_near(vp_score_mae(&scores[i]), 100, 1e-9);
+	for (uint32_t group = 0; group < 2; group++) {
+		/* Against the mean of those that were learnt from, which are the other group's. */
+		double mean = 0, off = 0;
+		for (size_t i = 0; i < N; i++)
+			mean += groups[i] != group && i != 4 ? columns[N + i] / 5 : 0;
+		for (size_t i = 0; i < N; i++)
+			off += groups[i] == group && i != 4 ? fabs(columns[N + i] - mean) : 0;
+		assert_near(vp_score_mae(&scores[group]), 100, 1e-9);
+		assert_near(scores[group].mean_absolute_error, off, 1e-9);
+		assert_near(vp_score_rae(&scores[group]), 100 * 100 / (off / 5), 1e-9);
+	}
 	vp_data_deinit(&data);
 }
 
