@@ -7,25 +7,7 @@
 #include <linux/types.h>
 
 #include "bpf/vmcb_memo.h"
-
-/* What a vCPU is doing: one of these at every instant. The order is that of vcpu_account's fields.
- */
-enum vp_state {
-	VP_STATE_GUEST,
-	VP_STATE_KERNEL, /* the host kernel handles an exit */
-	VP_STATE_POLL,
-	VP_STATE_VMM,     /* in the VMM: from the end of KVM_RUN to the next entry */
-	VP_STATE_HALTED,  /* its thread sleeps after HLT or MWAIT */
-	VP_STATE_WAITING, /* its thread sleeps for another reason */
-	VP_STATE_WAKING,  /* woken, and has no pCPU yet */
-	VP_STATE_PREEMPTED,
-	VP_STATE_THROTTLED, /* runnable, but its cgroup's CPU quota is used up */
-	VP_STATE_IRQ,       /* an interrupt of the host has its pCPU */
-	VP_STATES,
-	VP_STATE_UNKNOWN = VP_STATES, /* nothing was seen of it: its first event will tell */
-	VP_STATE_GONE,
-	VP_STATE_ROOM = 16
-};
+#include "schema/account_terms.h"
 
 /* Flags of struct vp_account_vcpu. */
 enum vp_account_flag {
@@ -39,18 +21,6 @@ enum vp_account_flag {
 	VP_POLLS_NOT = 256,   /* its next halt */
 };
 
-/* Interrupt sources with a counter in each vCPU; above VP_IRQ_DEVICE: that and the number. */
-enum vp_irq_source {
-	VP_IRQ_SOFT = 0, /* and the nine behind it */
-	VP_IRQ_LOCAL_TIMER = 10,
-	VP_IRQ_RESCHEDULE,
-	VP_IRQ_CALL_FUNCTION,
-	VP_IRQ_CALL_FUNCTION_SINGLE,
-	VP_IRQ_WORK,
-	VP_IRQ_SOURCES = 16,
-	VP_IRQ_DEVICE = 0x10000
-};
-
 enum {
 	VP_EXIT_CODES = 256,   /* what a reason is told apart by */
 	VP_EXIT_REASONS = 64,  /* different ones of a vCPU; the last one takes the rest */
@@ -59,54 +29,7 @@ enum {
 	VP_SLICES = 128,       /* of a pCPU, kept while a vCPU waits for it: a power of two */
 	VP_TID_BITS = 65536,   /* of the filter of threads' ids: a power of two */
 	VP_MOST_PCPUS = 8192,  /* as Linux has (NR_CPUS): a power of two */
-	/*
-	 * Buckets of a time: four to each power of two from 16 ns on; 0 to 3 are 4 ns each. The
-	 * last takes all from 2^40 ns (18 minutes) on.
-	 */
-	VP_BUCKET_FIRST = 4,
-	VP_BUCKETS = 4 * (40 - VP_BUCKET_FIRST + 1) + 1
 };
-
-static inline __attribute__((always_inline)) __u32 vp_bucket_of(__u64 ns)
-{
-	__u64 rest = ns;
-	__u32 power = 0;
-
-	if (ns < 1 << VP_BUCKET_FIRST)
-		return (__u32)ns >> 2;
-	if (ns >> 40)
-		return VP_BUCKETS - 1;
-	if (rest >> 32) {
-		rest >>= 32;
-		power += 32;
-	}
-	if (rest >> 16) {
-		rest >>= 16;
-		power += 16;
-	}
-	if (rest >> 8) {
-		rest >>= 8;
-		power += 8;
-	}
-	if (rest >> 4) {
-		rest >>= 4;
-		power += 4;
-	}
-	if (rest >> 2) {
-		rest >>= 2;
-		power += 2;
-	}
-	power += rest >> 1;
-	return (power - VP_BUCKET_FIRST + 1) * 4 + ((__u32)(ns >> (power - 2)) & 3);
-}
-
-/* The least time that falls into the bucket. */
-static inline __u64 vp_bucket_begin(__u32 bucket)
-{
-	__u32 power = bucket / 4 + VP_BUCKET_FIRST - 1;
-
-	return bucket < 4 ? bucket * 4 : (4ULL + bucket % 4) << (power - 2);
-}
 
 /*
  * Only the thread's own pCPU, or whoever holds the lock of its run queue, writes here, one at a

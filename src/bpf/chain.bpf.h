@@ -8,10 +8,10 @@
 #ifndef VP_BPF_CHAIN_BPF_H
 #define VP_BPF_CHAIN_BPF_H
 
-#include "bpf/chain_abi.h"
 #include "bpf/guest_pages.bpf.h"
 #include "bpf/kvm_compat.bpf.h"
 #include "bpf/sampler_abi.h"
+#include "schema/chain_frames.h"
 
 /* x86-64 Linux: stacks of tasks and of interrupts (without KASAN). */
 enum { KERNEL_STACK_BYTES = 16384 };

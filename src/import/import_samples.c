@@ -7,8 +7,8 @@
 #include <xxhash.h>
 
 #include "base/file.h"
-#include "bpf/chain_abi.h"
 #include "import/import_channel.h"
+#include "schema/chain_frames.h"
 #include "store/recording.h"
 
 enum { VCPU_BITS = 16, MOST_VMS = 1 << 15 };

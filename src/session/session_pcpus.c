@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/pcpus.h"
 #include "host/cpu_hotplug.h"
-#include "host/pcpus.h"
 #include "session/instrument.h"
 
 struct vp_error *vp_session_find_pcpus(struct vp_session *session)

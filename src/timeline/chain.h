@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bpf/chain_abi.h"
+#include "schema/chain_frames.h"
 
 enum { VP_CHAIN_STACKS = VP_CHAIN_PIECES + VP_CHAIN_OUTER_PIECES };
 

@@ -12,7 +12,7 @@
 #include "analyze/account/overcommit.h"
 #include "analyze/common/key_set.h"
 #include "base/map.h"
-#include "bpf/account_abi.h"
+#include "schema/account_terms.h"
 
 struct vp_account_times {
 	uint32_t vm; /* index in vms */

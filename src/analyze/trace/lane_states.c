@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "bpf/account_abi.h"
+#include "schema/account_terms.h"
 
 /* TURNS: of a pCPU, kept for those who wait for it: a power of two. NOBODY: a place. */
 enum { MOST_PCPUS = 1 << 16, MOST_VCPUS = 1 << 16, MOST_SWITCHES = 1 << 20, TURNS = 512 };

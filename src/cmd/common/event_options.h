@@ -3,8 +3,8 @@
 #ifndef VP_CMD_COMMON_EVENT_OPTIONS_H
 #define VP_CMD_COMMON_EVENT_OPTIONS_H
 
+#include "base/pcpus.h"
 #include "cmd/common/options.h"
-#include "host/pcpus.h"
 
 struct vp_event_options {
 	const char *input, *time, *vm, *cpus;

@@ -8,10 +8,10 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cmd/common/verb.h"
+#include "cmd/host/guests_table.h"
 #include "collect/guests/guest_reader.h"
 #include "collect/guests/kernel_places.h"
 #include "collect/guests/pack_cache.h"
-#include "render/render_guests.h"
 #include "session/hypervisor_choice.h"
 
 static const struct vp_verb verb;

@@ -7,10 +7,10 @@
 
 #include "analyze/common/notes.h"
 #include "analyze/report/report.h"
+#include "base/pcpus.h"
 #include "cmd/common/formats.h"
 #include "cmd/common/naming_options.h"
 #include "cmd/common/verb.h"
-#include "host/pcpus.h"
 #include "store/recording.h"
 
 static const struct vp_verb verb;

@@ -4,8 +4,8 @@
 #define VP_COLLECT_PROGRAMS_COUNTER_SETS_H
 
 #include "base/error.h"
+#include "base/pcpus.h"
 #include "base/vec.h"
-#include "host/pcpus.h"
 #include "schema/recipe.h"
 
 struct vp_counter {

@@ -5,12 +5,12 @@
 #define VP_COLLECT_PROGRAMS_INTERVALS_SOURCE_H
 
 #include "base/error.h"
+#include "base/pcpus.h"
 #include "bpf/intervals_abi.h"
 #include "collect/agent/counts_client.h"
 #include "collect/guests/guest_reader.h"
 #include "collect/programs/exit_programs.h"
 #include "collect/programs/rings.h"
-#include "host/pcpus.h"
 #include "schema/recipe.h"
 
 struct vp_intervals;

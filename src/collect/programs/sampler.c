@@ -12,10 +12,10 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/pcpus.h"
 #include "collect/programs/convert.h"
 #include "collect/programs/svm_data.h"
 #include "host/host.h"
-#include "host/pcpus.h"
 #include "host/source.h"
 
 /* What the kernel writes for bpf_perf_event_output() with PERF_SAMPLE_IP | PERF_SAMPLE_RAW. */

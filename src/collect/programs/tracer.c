@@ -9,12 +9,12 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/pcpus.h"
 #include "base/vec.h"
 #include "bpf/trace_abi.h"
 #include "collect/programs/svm_data.h"
 #include "collect/programs/trace_rings.h"
 #include "host/host.h"
-#include "host/pcpus.h"
 #include "host/source.h"
 #include "trace.skel.h"
 

@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/io.h"
+#include "base/pcpus.h"
 #include "host/host_rules.h"
-#include "host/pcpus.h"
 #include "host/perf_event.h"
 #include "host/pmu.h"
 

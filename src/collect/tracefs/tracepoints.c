@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/io.h"
+#include "base/pcpus.h"
 #include "bpf/trace_abi.h"
 #include "collect/tracefs/dynamic_events.h"
 #include "collect/tracefs/probe_definition.h"
@@ -20,7 +21,6 @@
 #include "collect/tracefs/thread_names.h"
 #include "collect/tracefs/trace_instance.h"
 #include "collect/tracefs/tracepoint_format.h"
-#include "host/pcpus.h"
 #include "host/perf_event.h"
 #include "host/pmu.h"
 #include "host/source.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What 'vperf guests' prints, appended to `out`. */
-#ifndef VP_RENDER_RENDER_GUESTS_H
-#define VP_RENDER_RENDER_GUESTS_H
+#ifndef VP_CMD_HOST_GUESTS_TABLE_H
+#define VP_CMD_HOST_GUESTS_TABLE_H
 
 #include "collect/guests/guest_reader.h"
 #include "schema/vm.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef VP_HOST_PCPUS_H
-#define VP_HOST_PCPUS_H
+#ifndef VP_BASE_PCPUS_H
+#define VP_BASE_PCPUS_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "host/pcpus.h"
+#include "base/pcpus.h"
 
 #include <stdbool.h>
 

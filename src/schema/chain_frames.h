@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Bounds of call chains, for the programs that take them and those who read what they took. */
-#ifndef VP_BPF_CHAIN_ABI_H
-#define VP_BPF_CHAIN_ABI_H
+#ifndef VP_SCHEMA_CHAIN_FRAMES_H
+#define VP_SCHEMA_CHAIN_FRAMES_H
 
 #include "schema/records.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "render/render_guests.h"
+#include "cmd/host/guests_table.h"
 
 #include <inttypes.h>
 

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "cmd/common/program.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/io.h"
+#include "base/nearest.h"
+#include "base/text.h"
+#include "cmd/common/command.h"
+#include "cmd/common/options.h"
+#include "cmd/common/terminal.h"
+
+static const struct vp_verb *find_verb(const struct vp_program *program, const char *name)
+{
+	for (size_t i = 0; i < program->n_verbs; i++)
+		if (!strcmp(name, program->verbs[i]()->name))
+			return program->verbs[i]();
+	return NULL;
+}
+
+static void help(const struct vp_program *program, FILE *out)
+{
+	fprintf(
+	    out,
+	    "%s: %s\n\nUsage: %s VERB [OPTION]... (see '%s VERB --help' for options)\n\nVerbs:\n",
+	    program->name, program->summary, program->name, program->name);
+	for (size_t i = 0; i < program->n_verbs; i++)
+		fprintf(out, "  %-10s %s\n", program->verbs[i]()->name,
+			program->verbs[i]()->summary);
+}
+
+/* Of base/alloc.h: nothing of vperf has a useful way on. */
+void vp_alloc_failed(void)
+{
+	static const char message[] = "vperf: out of memory\n";
+	vp_terminal_end();
+	ssize_t written = vp_write(STDERR_FILENO, message, sizeof(message) - 1);
+
+	(void)written;
+	_exit(VP_ERROR_FAILURE);
+}
+
+/* What could not be printed is a failure. */
+static int flushed(int status)
+{
+	return (fflush(stdout) || ferror(stdout)) && !status ? 1 : status;
+}
+
+/* The exit status of a word that is no verb. */
+static int unknown_word(const struct vp_program *program, const char *word)
+{
+	struct vp_nearest nearest;
+
+	vp_nearest_init(&nearest, (struct vp_slice){word, strlen(word)});
+	for (size_t i = 0; i < program->n_verbs; i++)
+		vp_nearest_add(&nearest, program->verbs[i]()->name);
+	VP_AUTO_FREE char *meant = word[0] == '-' ? vp_strdup("") : vp_nearest_text(&nearest);
+	VP_AUTO_FREE char *clean = vp_text_cleaned(word);
+	fprintf(stderr, "%s: unknown %s '%s'%s\nTry '%s --help'.\n", program->name,
+		word[0] == '-' ? "option" : "verb", clean, meant, program->name);
+	return VP_ERROR_USAGE;
+}
+
+/* "vperf help", and "vperf help VERB", which is "vperf VERB --help". */
+static int show_help(const struct vp_program *program, const char *name)
+{
+	char *words[] = {(char *)name, "--help", NULL};
+	const struct vp_verb *verb = name ? find_verb(program, name) : NULL;
+
+	if (name && !verb)
+		return unknown_word(program, name);
+	if (verb)
+		return verb->run(2, words);
+	help(program, stdout);
+	return 0;
+}
+
+static bool is_one_of(const char *word, const char *const *words)
+{
+	for (; *words; words++)
+		if (!strcmp(word, *words))
+			return true;
+	return false;
+}
+
+int vp_program_run(const struct vp_program *program, int argc, char **argv)
+{
+	static const char *const help_words[] = {"--help", "-h", "help", NULL};
+	static const char *const version_words[] = {"--version", "-v", "-V", "version", NULL};
+
+	if (!vp_open_standard_files())
+		return VP_ERROR_FAILURE;
+	vp_command_raise_file_limit();
+	if (argc < 2) {
+		help(program, stderr);
+		return VP_ERROR_USAGE;
+	}
+	if (is_one_of(argv[1], help_words))
+		return flushed(show_help(program, argc > 2 ? argv[2] : NULL));
+	if (is_one_of(argv[1], version_words)) {
+		printf("%s %s\n", program->name, VPERF_VERSION);
+		return flushed(0);
+	}
+	const struct vp_verb *verb = find_verb(program, argv[1]);
+	return verb ? flushed(verb->run(argc - 1, argv + 1)) : unknown_word(program, argv[1]);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf-report VERB …: the verbs that need a recording and no host. */
+#include "base/macros.h"
+#include "cmd/common/program.h"
+
+static const struct vp_verb *(*const verbs[])(void) = {
+    vp_verb_diagnose, vp_verb_report,   vp_verb_account, vp_verb_steal,    vp_verb_exits,
+    vp_verb_script,   vp_verb_timeline, vp_verb_sched,   vp_verb_critical, vp_verb_info,
+    vp_verb_model,    vp_verb_export,   vp_verb_html};
+
+int main(int argc, char **argv)
+{
+	const struct vp_program program = {
+	    .name = "vperf-report",
+	    .summary = "the commands of vperf that read recordings, for a machine that is no host",
+	    .verbs = verbs,
+	    .n_verbs = VP_ARRAY_SIZE(verbs)};
+
+	return vp_program_run(&program, argc, argv);
+}
