@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 
@@ -162,4 +163,15 @@ char *vp_text_cleaned(const char *text)
 	char *result = vp_strdup(vp_buffer_text(&clean));
 	vp_buffer_deinit(&clean);
 	return result;
+}
+
+const char *vp_text_date(uint64_t realtime_ns, char text[VP_TEXT_DATE_SIZE])
+{
+	time_t seconds = (time_t)(realtime_ns / 1000000000);
+	struct tm parts;
+
+	if (!localtime_r(&seconds, &parts) ||
+	    !strftime(text, VP_TEXT_DATE_SIZE, "%Y-%m-%d %H:%M:%S %z", &parts))
+		snprintf(text, VP_TEXT_DATE_SIZE, "?");
+	return text;
 }

@@ -32,4 +32,8 @@ bool vp_text_is_clean(const char *text);
  */
 const char *vp_text_duration(uint64_t ns, char text[VP_DURATION_SIZE]);
 
+enum { VP_TEXT_DATE_SIZE = 40 };
+/* "2026-11-25 16:49:05 +0000": an instant of CLOCK_REALTIME, ns, in the reader's time zone. */
+const char *vp_text_date(uint64_t realtime_ns, char text[VP_TEXT_DATE_SIZE]);
+
 #endif

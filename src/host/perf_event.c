@@ -43,3 +43,16 @@ struct vp_error *vp_perf_event_refuse(const char *name, const struct perf_event_
 				  name, name)
 		   : NULL;
 }
+
+bool vp_perf_event_has_hardware(void)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_HARDWARE,
+				       .size = sizeof(attr),
+				       .config = PERF_COUNT_HW_INSTRUCTIONS,
+				       .exclude_kernel = 1};
+	int fd = vp_perf_event_open(&attr, 0, -1, -1);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}

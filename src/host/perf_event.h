@@ -18,4 +18,7 @@ int vp_perf_event_open(struct perf_event_attr *attr, int tid, int pcpu, int grou
 struct vp_error *vp_perf_event_refuse(const char *name,
 				      const struct perf_event_attr *attr) VP_MUST_CHECK;
 
+/* Whether this host counts instructions in hardware. */
+bool vp_perf_event_has_hardware(void);
+
 #endif

@@ -3,12 +3,22 @@
 
 #include <inttypes.h>
 
+#include "base/text.h"
+
 void vp_render_account_head(const struct vp_account_recording *rec, const char *verb,
 			    struct vp_buffer *out)
 {
-	vp_buffer_printf(out, "# vperf %s of '%s': host %s, kernel %s, %u pCPUs, %.3f s\n", verb,
+	char date[VP_TEXT_DATE_SIZE];
+
+	vp_buffer_printf(out, "# vperf %s of '%s': host %s, kernel %s, %u pCPU%s, %.3f s", verb,
 			 rec->path, rec->recording.hostname, rec->recording.kernel,
-			 rec->recording.pcpus, rec->duration);
+			 rec->recording.pcpus, rec->recording.pcpus == 1 ? "" : "s", rec->duration);
+	if (rec->recording.realtime_offset)
+		vp_buffer_printf(
+		    out, " from %s",
+		    vp_text_date(rec->recording.start + (uint64_t)rec->recording.realtime_offset,
+				 date));
+	vp_buffer_string(out, "\n");
 	vp_vec_each (&rec->notes, note)
 		vp_buffer_printf(out, "# %s\n", *note);
 	vp_buffer_string(out, "\n");

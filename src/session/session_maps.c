@@ -154,7 +154,9 @@ static void end_asking(struct vp_session *session, struct vp_vm *vm, struct aski
 	VP_AUTO_FREE char *outcome =
 	    outcome_of(asking->error, &asking->result, session->options.agent_port);
 	vp_session_note_agent(session, vm, outcome);
-	if (asking->error)
+	/* Without an agent nothing is missing if names come from the guest's memory. */
+	bool is_missed = session->options.agent_port || strncmp(vm->memory, "ok", 2) != 0;
+	if (asking->error && is_missed)
 		VP_NOTICE(session, "VM '%s': %s", vm->name, outcome);
 	vp_error_free(asking->error);
 	free(asking->path);

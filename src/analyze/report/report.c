@@ -255,6 +255,9 @@ static double seconds_of(const struct vp_report *report)
 	uint64_t start = recording->start ? recording->start : report->profile.first;
 	uint64_t end = recording->end ? recording->end : report->profile.last;
 
+	start = report->options.from > start ? report->options.from : start;
+	end = report->options.to && report->options.to < end ? report->options.to : end;
+
 	return end > start ? (double)(end - start) / 1e9 : 0.0;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/pcpus.h"
 #include "cmd/common/options.h"
+#include "cmd/common/time_options.h"
 
 struct vp_event_options {
 	const char *input, *time, *vm, *cpus;
@@ -22,12 +23,7 @@ struct vp_event_options {
 	 &(options)->input,                                                                        \
 	 "DIR",                                                                                    \
 	 "recording directory (default: vperf.data)"},                                             \
-	    {0,                                                                                    \
-	     "time",                                                                               \
-	     VP_OPTION_TEXT,                                                                       \
-	     &(options)->time,                                                                     \
-	     "FROM,TO",                                                                            \
-	     "only what is from FROM to TO, in seconds as printed; either may be left out"},       \
+	    {0, "time", VP_OPTION_TEXT, &(options)->time, "FROM,TO", VP_TIME_HELP},                \
 	{                                                                                          \
 		0, "vm", VP_OPTION_NAMES, &(options)->vm, "NAME",                                  \
 		    "only this VM and its vCPUs' threads (name, or pid); can be repeated"          \

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/nearest.h"
+#include "cmd/common/terminal.h"
 
 static const struct vp_option *find_long(const struct vp_option *options, size_t n_options,
 					 const char *word, size_t size)
@@ -265,6 +266,42 @@ struct vp_error *vp_options_parse(const struct vp_option *options, size_t n_opti
 	return NULL;
 }
 
+enum { LEFT = 31, LEAST_TEXT = 30, USUAL_WIDTH = 80 };
+
+/* The width to which help is wrapped. */
+static size_t help_width(void)
+{
+	return isatty(STDOUT_FILENO) ? vp_terminal_size().width : USUAL_WIDTH;
+}
+
+static void print_wrapped(const char *left, int indent, const char *text)
+{
+	size_t width = help_width(), before = (size_t)indent + 1, room = LEAST_TEXT;
+
+	if (width > before + LEAST_TEXT)
+		room = width - before;
+	printf("%-*s", indent, left);
+	if (strlen(left) > (size_t)indent)
+		printf("\n%-*s", indent, "");
+	while (*text) {
+		size_t size = strlen(text);
+		if (size > room) {
+			for (size = room; size && text[size] != ' '; size--)
+				;
+			size = size ? size : strcspn(text, " ");
+		}
+		printf(" %.*s\n", (int)size, text);
+		text += size + strspn(text + size, " ");
+		if (*text)
+			printf("%-*s", indent, "");
+	}
+}
+
+void vp_options_wrap(const char *left, const char *text)
+{
+	print_wrapped(left, (int)strlen(left), text);
+}
+
 void vp_options_help(const struct vp_option *options, size_t n_options)
 {
 	for (size_t i = 0; i < n_options; i++) {
@@ -274,10 +311,10 @@ void vp_options_help(const struct vp_option *options, size_t n_options)
 		if (option->letter)
 			snprintf(letter, sizeof(letter), "-%c, ", option->letter);
 		const char *between = option->type == VP_OPTION_MAYBE ? "[=" : " ";
-		snprintf(left, sizeof(left), "%s--%s%s%s%s", letter, option->name,
+		snprintf(left, sizeof(left), "  %s--%s%s%s%s", letter, option->name,
 			 option->argument ? between : "", option->argument ? option->argument : "",
 			 option->type == VP_OPTION_MAYBE ? "]" : "");
-		printf("  %-29s %s\n", left, option->help);
+		print_wrapped(left, LEFT, option->help);
 	}
-	printf("  %-29s %s\n", "-h, --help", "show this and exit");
+	print_wrapped("  -h, --help", LEFT, "show this and exit");
 }

@@ -22,15 +22,39 @@ static const struct vp_verb *find_verb(const struct vp_program *program, const c
 	return NULL;
 }
 
+/* The verbs of a group that the program has. */
+static void help_group(const struct vp_program *program, const char *title,
+		       const char *const *names, FILE *out)
+{
+	bool begun = false;
+
+	for (; *names; names++) {
+		const struct vp_verb *verb = find_verb(program, *names);
+		if (!verb)
+			continue;
+		fprintf(out, "%s%s%s  %-10s %s\n", begun ? "" : "\n", begun ? "" : title,
+			begun ? "" : "\n", verb->name, verb->summary);
+		begun = true;
+	}
+}
+
 static void help(const struct vp_program *program, FILE *out)
 {
-	fprintf(
-	    out,
-	    "%s: %s\n\nUsage: %s VERB [OPTION]... (see '%s VERB --help' for options)\n\nVerbs:\n",
-	    program->name, program->summary, program->name, program->name);
-	for (size_t i = 0; i < program->n_verbs; i++)
-		fprintf(out, "  %-10s %s\n", program->verbs[i]()->name,
-			program->verbs[i]()->summary);
+	static const struct {
+		const char *title, *names[8];
+	} groups[] = {
+	    {"Record", {"record", "stat", "top", "snapshot", "lend"}},
+	    {"Where did the time go?", {"diagnose", "report", "account", "steal", "exits", "html"}},
+	    {"What happened when?", {"script", "timeline", "sched", "critical"}},
+	    {"Data", {"info", "export", "import", "model"}},
+	    {"Host", {"check", "guests"}}};
+
+	fprintf(out,
+		"%s: %s\n\nUsage: %s COMMAND [OPTION]... (options: '%s help COMMAND', "
+		"'man vperf-COMMAND')\n",
+		program->name, program->summary, program->name, program->name);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(groups); i++)
+		help_group(program, groups[i].title, groups[i].names, out);
 }
 
 /* Of base/alloc.h: nothing of vperf has a useful way on. */
@@ -61,7 +85,7 @@ static int unknown_word(const struct vp_program *program, const char *word)
 	VP_AUTO_FREE char *meant = word[0] == '-' ? vp_strdup("") : vp_nearest_text(&nearest);
 	VP_AUTO_FREE char *clean = vp_text_cleaned(word);
 	fprintf(stderr, "%s: unknown %s '%s'%s\nTry '%s --help'.\n", program->name,
-		word[0] == '-' ? "option" : "verb", clean, meant, program->name);
+		word[0] == '-' ? "option" : "command", clean, meant, program->name);
 	return VP_ERROR_USAGE;
 }
 

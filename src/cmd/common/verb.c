@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -10,8 +11,14 @@
 static void print_help(const struct vp_verb *verb, const struct vp_option *options,
 		       size_t n_options)
 {
-	printf("vperf %s: %s\n\nUsage: vperf %s %s\n\nOptions:\n", verb->name, verb->summary,
-	       verb->name, verb->usage);
+	VP_AUTO_FREE char *usage = vp_format("Usage: vperf %s", verb->name);
+
+	VP_AUTO_FREE char *name = vp_format("vperf %s:", verb->name);
+
+	vp_options_wrap(name, verb->summary);
+	printf("\n");
+	vp_options_wrap(usage, verb->usage);
+	printf("\nOptions:\n");
 	vp_options_help(options, n_options);
 }
 
@@ -68,6 +75,22 @@ struct vp_error *vp_verb_print(const struct vp_buffer *text)
 	bool written = !fflush(stdout) && !vp_fd_write_all(STDOUT_FILENO, text->bytes, text->size);
 
 	return written ? NULL : vp_error_new("cannot write to standard output");
+}
+
+void vp_verb_say_written(const char *verb, const char *path)
+{
+	static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
+	struct stat status;
+	size_t unit = 0;
+
+	if (stat(path, &status) || !S_ISREG(status.st_mode))
+		return;
+	double size = (double)status.st_size;
+	for (; size >= 1000 && unit + 1 < VP_ARRAY_SIZE(units); unit++)
+		size /= 1000;
+	VP_AUTO_FREE char *sentence =
+	    vp_format("wrote '%s' (%.*f %s)", path, unit && size < 100 ? 1 : 0, size, units[unit]);
+	vp_verb_say(verb, sentence);
 }
 
 struct vp_error *vp_verb_write(const char *path, const struct vp_buffer *text)

@@ -33,6 +33,8 @@ struct vp_error *vp_verb_recording(const struct vp_texts *operands, const char *
 /* Prints all of it to stdout. */
 struct vp_error *vp_verb_print(const struct vp_buffer *text) VP_MUST_CHECK;
 
+/* Says that a file was written, and its size. */
+void vp_verb_say_written(const char *verb, const char *path);
 /* Writes all of it to the file that -o names; "-" is standard output. */
 struct vp_error *vp_verb_write(const char *path, const struct vp_buffer *text) VP_MUST_CHECK;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf check: what this host can do for vperf. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -17,14 +18,30 @@ const struct vp_verb *vp_verb_check(void)
 struct check {
 	bool json;
 	bool lacks; /* something that is needed */
+	size_t probes, missing;
+	struct vp_buffer names; /* of the missing ones */
+	struct vp_buffer absent, present;
+	const char *format;
 	struct vp_texts operands;
 };
 
-static void print_text(const struct vp_probe *probe, bool found, const char *detail)
+static void print_text(const struct vp_probe *probe, bool found, const char *detail,
+		       struct vp_buffer *out)
 {
-	printf("%-4s %-25s %s\n", found ? "yes" : "no", probe->name, detail);
+	vp_buffer_printf(out, "%-4s %-25s %s\n", found ? "yes" : "no", probe->name, detail);
 	if (!found)
-		printf("     %-25s without it: %s\n", "", probe->cost);
+		vp_buffer_printf(out, "     %-25s without it: %s\n", "", probe->cost);
+}
+
+/* The first line: whether this host can be recorded, and what is missing. */
+static void put_verdict(const struct check *check, struct vp_buffer *out)
+{
+	vp_buffer_printf(out, "This host can%s be recorded", check->lacks ? "not" : "");
+	if (check->missing)
+		vp_buffer_printf(out, "; %zu of %zu features %s missing: %s", check->missing,
+				 check->probes, check->missing == 1 ? "is" : "are",
+				 vp_buffer_text((struct vp_buffer *)&check->names));
+	vp_buffer_string(out, ".\n\n");
 }
 
 static void put_json(const struct vp_probe *probe, bool found, const char *detail,
@@ -46,10 +63,14 @@ static void check_probe(struct check *check, const struct vp_probe *probe, struc
 	VP_AUTO_FREE char *clean = vp_text_cleaned(detail);
 
 	check->lacks |= probe->needed && !found;
+	check->probes++;
+	check->missing += !found;
+	if (!found)
+		vp_buffer_printf(&check->names, "%s%s", check->names.size ? ", " : "", probe->name);
 	if (check->json)
 		put_json(probe, found, clean, json);
 	else
-		print_text(probe, found, clean);
+		print_text(probe, found, clean, found ? &check->present : &check->absent);
 }
 
 static struct vp_error *check_with(void *context)
@@ -58,6 +79,11 @@ static struct vp_error *check_with(void *context)
 	const struct vp_hypervisor *hypervisor = vp_hypervisor_here();
 	const struct vp_source *source;
 
+	if (check->format && strcmp(check->format, "json") != 0 &&
+	    strcmp(check->format, "text") != 0)
+		return vp_error_usage("option --format: expected text or json, not '%s'",
+				      check->format);
+	check->json |= check->format && !strcmp(check->format, "json");
 	if (check->operands.count)
 		return vp_error_usage("unexpected argument '%s'", check->operands.at[0]);
 	struct vp_buffer out = {0};
@@ -69,8 +95,17 @@ static struct vp_error *check_with(void *context)
 			check_probe(check, &source->probes[i], &json);
 	vp_json_array_end(&json);
 	vp_buffer_string(&out, "\n");
-	struct vp_error *error = check->json ? vp_verb_print(&out) : NULL;
+	if (!check->json) {
+		out.size = 0;
+		put_verdict(check, &out);
+		vp_buffer_append(&out, check->absent.bytes, check->absent.size);
+		vp_buffer_append(&out, check->present.bytes, check->present.size);
+	}
+	struct vp_error *error = vp_verb_print(&out);
 	vp_buffer_deinit(&out);
+	vp_buffer_deinit(&check->names);
+	vp_buffer_deinit(&check->absent);
+	vp_buffer_deinit(&check->present);
 	return error;
 }
 
@@ -78,7 +113,8 @@ static int run_check(int argc, char **argv)
 {
 	struct check check = {0};
 	const struct vp_option options[] = {
-	    {0, "json", VP_OPTION_FLAG, &check.json, NULL, "print JSON instead of a table"},
+	    {0, "format", VP_OPTION_TEXT, &check.format, "FORMAT", "text or json (default: text)"},
+	    {0, "json", VP_OPTION_FLAG, &check.json, NULL, "same as --format json"},
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
 				 &check.operands, check_with, &check);

@@ -6,8 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/model/intervals.h"
 #include "base/alloc.h"
+#include "host/perf_event.h"
 #include "host/pmu.h"
+#include "render/render_intervals.h"
 #include "session/instrument_intervals.h"
 
 enum { MOST_PAGES = 1 << 20 };
@@ -128,9 +131,40 @@ static struct vp_error *check_plan(const struct vp_stat_options *options)
 	if (options->recipe && (options->events.count || options->interval))
 		return vp_error_usage("--recipe and --%s are mutually exclusive",
 				      options->interval ? "interval" : "event");
-	return options->recipe || options->events.count
+	return options->recipe || options->events.count || options->command.count
 		   ? NULL
-		   : vp_error_usage("expected --recipe FILE, --event EVENT, or 'report'");
+		   : vp_error_usage(
+			 "expected -- COMMAND, --recipe FILE, --event EVENT, or 'report'");
+}
+
+/* As perf stat: COMMAND alone is counted, with a set that every host has, and more with a PMU. */
+static void choose_defaults(struct vp_stat_options *options)
+{
+	bool has_pmu = vp_perf_event_has_hardware();
+
+	if (!options->recipe && !options->events.count) {
+		vp_vec_push(&options->events,
+			    "task-clock,context-switches,cpu-migrations,page-faults");
+		if (has_pmu)
+			vp_vec_push(&options->events, "cycles,instructions,branches,branch-misses");
+		options->native = true;
+	}
+	if (!options->recipe && !options->interval && !has_pmu)
+		options->interval = "10";
+}
+
+/* The sums of what was counted. */
+static struct vp_error *print_counts(const struct vp_stat_options *options)
+{
+	struct vp_interval_recording rec;
+	struct vp_buffer out = {0};
+
+	VP_TRY(vp_interval_recording_open(options->output, &rec));
+	vp_render_intervals_text(&rec, NULL, 1000, &out);
+	struct vp_error *error = vp_verb_print(&out);
+	vp_buffer_deinit(&out);
+	vp_interval_recording_close(&rec);
+	return error;
 }
 
 static struct vp_error *stat_with(void *context)
@@ -141,6 +175,7 @@ static struct vp_error *stat_with(void *context)
 	if (options->list)
 		return list();
 	VP_TRY(check_plan(options));
+	choose_defaults(options);
 	VP_AUTO_FREE char *label = NULL;
 	VP_TRY(read_recipe(options, &label, &recipe));
 	struct vp_error *error = NULL;
@@ -153,6 +188,8 @@ static struct vp_error *stat_with(void *context)
 	if (!error)
 		error = record_recipe(options, &recipe, &options->status);
 	vp_recipe_deinit(&recipe);
+	if (!error && !options->quiet)
+		error = print_counts(options);
 	return error;
 }
 
@@ -206,7 +243,7 @@ static int run_stat(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "stat",
     .usage =
-	"--recipe FILE | -e EVENTS [-I MS] [-o DIR] [-- COMMAND [ARG]...] | report [OPTION]... DIR",
+	"[-r RECIPE | -e EVENTS] [-I MS] [-o DIR] [-- COMMAND [ARG]...] | report [OPTION]... DIR",
     .summary = "count hardware, hypervisor and guest events over the same intervals",
     .takes_command = true,
     .run = run_stat,

@@ -16,7 +16,6 @@ struct diagnose {
 	struct vp_account_options account;
 	struct vp_naming_words words;
 	struct vp_naming_options naming;
-	bool json;
 };
 
 /* Exits by the guests' functions. */
@@ -45,7 +44,7 @@ static struct vp_error *print(const struct diagnose *diagnose, const struct vp_d
 	struct vp_buffer out = {0};
 	struct vp_json json = vp_json_to(&out);
 
-	if (diagnose->json) {
+	if (diagnose->account.chosen == VP_FORMAT_JSON) {
 		vp_json_object(&json, NULL);
 		vp_render_account_json(rec, &json);
 		vp_render_diagnosis_json(diagnosis, rec, &json);
@@ -70,6 +69,8 @@ static struct vp_error *diagnose_with(void *context)
 	struct vp_table places = {0}, addresses = {0};
 
 	VP_TRY(vp_account_options_check(&diagnose->account));
+	if (diagnose->account.chosen == VP_FORMAT_CSV)
+		return vp_error_usage("option --format: expected text or json, not 'csv'");
 	VP_TRY(vp_naming_words_check(&diagnose->words, diagnose->account.directory,
 				     &diagnose->naming));
 	VP_TRY(vp_account_options_open(&diagnose->account, &rec, &view));
@@ -95,7 +96,9 @@ static int run_diagnose(int argc, char **argv)
 	     "recording directory (default: vperf.data)"},
 	    {0, "vm", VP_OPTION_NAMES, &diagnose.account.vm, "NAME",
 	     "only this VM (name, or pid of its VMM); can be repeated"},
-	    {0, "json", VP_OPTION_FLAG, &diagnose.json, NULL, "print JSON"},
+	    {0, "format", VP_OPTION_TEXT, &diagnose.account.format, "FORMAT",
+	     "text or json (default: text)"},
+	    {0, "json", VP_OPTION_FLAG, &diagnose.account.json, NULL, "same as --format json"},
 	    VP_NAMING_OPTIONS(&diagnose.words),
 	};
 

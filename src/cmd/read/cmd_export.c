@@ -132,7 +132,11 @@ static struct vp_error *export_to_file(struct export *export)
 		vp_verb_say(verb.name, *note);
 	vp_report_deinit(&made);
 	status = export->output && !export->directory ? vp_new_file_publish(&export->file) : 0;
-	return status ? vp_error_errno(-status, "cannot write '%s'", export->output) : NULL;
+	if (status)
+		return vp_error_errno(-status, "cannot write '%s'", export->output);
+	if (export->output && !export->directory)
+		vp_verb_say_written(verb.name, export->output);
+	return NULL;
 }
 
 static struct vp_error *decompress(struct export *export)

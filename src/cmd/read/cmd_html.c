@@ -220,6 +220,8 @@ static struct vp_error *write_page(struct html *html)
 	vp_render_page(&page, &out);
 	struct vp_error *error = vp_verb_write(html->output, &out);
 	vp_buffer_deinit(&out);
+	if (!error && strcmp(html->output, "-") != 0)
+		vp_verb_say_written(verb.name, html->output);
 	return error;
 }
 

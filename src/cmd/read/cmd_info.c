@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf info: what a recording is, and what it lacks. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cmd/common/verb.h"
 #include "render/render_summary.h"
@@ -13,7 +14,7 @@ const struct vp_verb *vp_verb_info(void)
 }
 
 struct info {
-	const char *input;
+	const char *input, *format;
 	bool json, verbose;
 	struct vp_texts operands;
 };
@@ -25,9 +26,12 @@ static struct vp_error *info_with(void *context)
 	struct vp_buffer out = {0};
 	const char *directory;
 
+	if (info->format && strcmp(info->format, "json") != 0 && strcmp(info->format, "text") != 0)
+		return vp_error_usage("option --format: expected text or json, not '%s'",
+				      info->format);
 	VP_TRY(vp_verb_recording(&info->operands, info->input, "vperf.data", &directory));
 	VP_TRY(vp_summary_make(directory, &summary));
-	if (info->json)
+	if (info->json || (info->format && !strcmp(info->format, "json")))
 		vp_render_summary_json(&summary, &out);
 	else
 		vp_render_summary_text(&summary, info->verbose, &out);
@@ -43,7 +47,8 @@ static int run_info(int argc, char **argv)
 	const struct vp_option options[] = {
 	    {'i', "input", VP_OPTION_TEXT, &info.input, "DIR",
 	     "recording directory (default: vperf.data)"},
-	    {0, "json", VP_OPTION_FLAG, &info.json, NULL, "print JSON"},
+	    {0, "format", VP_OPTION_TEXT, &info.format, "FORMAT", "text or json (default: text)"},
+	    {0, "json", VP_OPTION_FLAG, &info.json, NULL, "same as --format json"},
 	    {'v', "verbose", VP_OPTION_FLAG, &info.verbose, NULL, "print all notes"},
 	};
 

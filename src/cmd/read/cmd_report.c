@@ -10,6 +10,7 @@
 #include "base/pcpus.h"
 #include "cmd/common/formats.h"
 #include "cmd/common/naming_options.h"
+#include "cmd/common/time_options.h"
 #include "cmd/common/verb.h"
 #include "store/recording.h"
 
@@ -21,7 +22,7 @@ const struct vp_verb *vp_verb_report(void)
 }
 
 struct report {
-	const char *view, *vm, *vcpu, *comm, *sort, *format, *input, *percent_limit, *cpus;
+	const char *view, *vm, *vcpu, *comm, *sort, *format, *input, *percent_limit, *cpus, *time;
 	const char *call_graph;    /* NULL: not said */
 	uint64_t pid, limit, jobs; /* jobs 0: as many as there are pCPUs, if it is worth it */
 	bool children, no_children, per_vcpu, per_process, json, csv, folded, stdio, verbose;
@@ -214,6 +215,9 @@ static struct vp_error *choose_input(struct report *report)
 	VP_TRY(vp_verb_recording(&report->operands, report->input, "vperf.data",
 				 &report->naming.directory));
 	VP_TRY(vp_naming_words_check(&report->words, report->naming.directory, &report->naming));
+	VP_TRY(vp_time_option_parse(report->time, report->naming.directory, &report->profile.from,
+				    &report->profile.to));
+	report->profile.to = report->profile.to == UINT64_MAX ? 0 : report->profile.to;
 	report->profile.vm = report->vm;
 	report->profile.comm = report->comm;
 	report->profile.pid = report->pid;
@@ -321,6 +325,7 @@ static int run_report(int argc, char **argv)
 	    {0, "view", VP_OPTION_TEXT, &report.view, "VIEW",
 	     "host: what each pCPU did; guest: what each vCPU of one VM did, with steal; unified: "
 	     "everything in one table (default: unified)"},
+	    {0, "time", VP_OPTION_TEXT, &report.time, "FROM,TO", VP_TIME_HELP},
 	    {0, "vm", VP_OPTION_NAMES, &report.vm, "NAME",
 	     "only this VM (name, or pid of its VMM); can be repeated"},
 	    {0, "vcpu", VP_OPTION_TEXT, &report.vcpu, "N", "only this vCPU"},

@@ -3,6 +3,7 @@
 #include "collect/programs/account_source.h"
 
 #include <errno.h>
+#include <ftw.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -55,6 +56,9 @@ struct vp_account_source {
 	void (*take)(void *context, struct vp_vcpu_span *record);
 	void *context;
 };
+
+/* Of a cgroup's quota, and of a walk through the cgroups. */
+enum { MOST_QUOTA_TEXT = 4096, MOST_OPEN_FOLDERS = 16 };
 
 /* What an optional program adds, by its name. */
 static const struct {
@@ -277,8 +281,31 @@ static struct vp_error *load(struct vp_account_source *source,
 	return error;
 }
 
+/* Stops the walk at a cgroup with a quota. */
+static int look_for_quota(const char *path, const struct stat *status, int type, struct FTW *place)
+{
+	const char *name = path + place->base;
+	struct vp_buffer text = {0};
+
+	if (strcmp(name, "cpu.max") != 0 && strcmp(name, "cpu.cfs_quota_us") != 0)
+		return 0;
+	struct vp_error *error = vp_file_read(path, MOST_QUOTA_TEXT, &text);
+	bool found = !error && text.size && text.bytes[0] >= '0' && text.bytes[0] <= '9';
+	vp_error_free(error);
+	vp_buffer_deinit(&text);
+	return found;
+}
+
+/* Whether a cgroup of this host has a CPU quota: without, nothing is throttled. */
+static bool has_quota(void)
+{
+	return nftw("/sys/fs/cgroup", look_for_quota, MOST_OPEN_FOLDERS, FTW_PHYS) == 1;
+}
+
 static void note_missing(struct vp_account_source *source, const char *program)
 {
+	if (!strcmp(program, "note_unthrottle") && !has_quota())
+		return;
 	for (size_t i = 0; i < VP_ARRAY_SIZE(optional); i++) {
 		if (strcmp(optional[i].program, program) != 0)
 			continue;

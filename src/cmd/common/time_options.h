@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* --time FROM,TO: a window of a recording, the same for all verbs that read one. */
+#ifndef VP_CMD_COMMON_TIME_OPTIONS_H
+#define VP_CMD_COMMON_TIME_OPTIONS_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define VP_TIME_HELP                                                                               \
+	"only from FROM to TO: seconds as printed, +OFFSET from the start, a time of day or an "   \
+	"RFC 3339 time; either may be left out"
+
+/*
+ * The window of the recording in `directory`, CLOCK_MONOTONIC, ns; NULL is all of it: 0 and
+ * UINT64_MAX. Errors: it cannot be understood, ends before it begins, or has nothing of the
+ * recording.
+ */
+struct vp_error *vp_time_option_parse(const char *text, const char *directory, uint64_t *from,
+				      uint64_t *to) VP_MUST_CHECK;
+
+#endif
