@@ -5,6 +5,7 @@ import contextlib
 import importlib.machinery
 import importlib.util
 import io
+import json
 import pathlib
 import subprocess
 import sys
@@ -111,6 +112,27 @@ class Check(unittest.TestCase):
         self.assertIn("- `bench/README.md`, \"Benchmarks\": why", text)
         self.assertIn(f"| Benchmarks | 778 ms | measured | not known: why | {self.commit} | 2026-01-02 |", text)
         self.assertIn("| account: known exits | not recorded yet |", text)
+
+    def test_mutations(self):
+        def take(kind, command, scores, commit="0123456789"):
+            run = {"kind": kind, "date": "2026-01-03", "commit": commit, "command": command,
+                   "scores": {name: dict(zip(("killed", "survived", "lab", "equivalent"), numbers)) for name, numbers in scores.items()}}
+            (self.root / "run.json").write_text(json.dumps(run))
+            self.assertEqual(self.call("--mutations", str(self.root / "run.json")), (0, ""))
+            return (self.root / "docs/evidence.md").read_text()
+        text = take("list", "tests/mutate", {"stats": (5, 2, 1, 4), "guest": (0, 0, 0, 3), "all": (5, 2, 1, 7)})
+        self.assertIn("| stats | list | 5 of 8 | 2026-01-03 | 0123456789 | `tests/mutate` |\n| all | list | 5 of 8 | | | |", text)
+        self.assertNotIn("| guest |", text)
+        # A list has one score; each sample of generated ones has its own.
+        take("list", "tests/mutate --folder stats", {"stats": (8, 0, 0, 4)})
+        take("generated", "tests/mutate --generate 3 --seed 1", {"stats": (2, 1, 0, 0)})
+        text = take("generated", "tests/mutate --generate 3 --seed 2", {"stats": (3, 0, 0, 0)})
+        self.assertIn("| all | list | 8 of 8 | | | |", text)
+        self.assertIn("| all | generated | 5 of 6 | | | |", text)
+        self.assertEqual(self.complaints(), [])
+        for kind, commit in (("part", "0123456789"), ("list", "0123456789-dirty")):
+            with self.assertRaises(SystemExit):
+                take(kind, "tests/mutate", {}, commit)
 
     def test_changed_figure(self):
         self.replace("README.md", "0.3 %", "0.4 %")
