@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "../unit/make_recording.h"
-#include "schema/trace_event.h"
 
 #define AT(us) (MADE_START + (us)*1000ULL)
 
@@ -59,17 +58,7 @@ static void put_guest(struct made *made, unsigned vm, unsigned vcpu, uint64_t ti
 	vp_trace_append(made->writer, vp_stream_of_pcpu(pcpu), &sample);
 }
 
-static void append(struct made *made, uint32_t pcpu, void *record)
-{
-	vp_trace_append(made->writer, (struct vp_stream_id){VP_STREAM_TRACE, pcpu}, record);
-}
-
-#define PUT(made, pcpu, us, event, ...)                                                            \
-	append(made, pcpu,                                                                         \
-	       &(struct vp_trace_##event){.time = AT(us),                                          \
-					  .id = VP_TRACE_ID_##event,                               \
-					  .size = VP_TRACE_SIZE_##event,                           \
-					  __VA_ARGS__})
+#define PUT(made, pcpu, us, event, ...) MADE_EVENT(made, pcpu, AT(us), event, __VA_ARGS__)
 
 /* 1 ms: in the guest, then halted, woken by the other thread. */
 static void put_round(struct made *made, unsigned vm, unsigned vcpu, uint64_t us)
@@ -113,7 +102,6 @@ static void tell(unsigned vm, unsigned vcpu)
 
 int main(int argc, char **argv)
 {
-	vp_event_classes classes = {0};
 	struct made made;
 
 	if (argc != 2) {
@@ -121,12 +109,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	made_begin(&made, argv[1], VMS);
-	free(made.about.instruments);
-	made.about.instruments = vp_strdup("profile trace");
-	made.about.pcpus = WAKERS_PCPU + 1;
-	if (vp_trace_event_classes(&classes) || vp_trace_writer_define(made.writer, &classes))
-		abort();
-	vp_event_classes_deinit(&classes);
+	made_trace_begin(&made, WAKERS_PCPU + 1);
 	for (unsigned vm = 0; vm < VMS; vm++)
 		for (unsigned vcpu = 0; vcpu < VCPUS; vcpu++) {
 			for (unsigned i = 0; i < in_guest[vm][vcpu]; i++)
@@ -139,8 +122,6 @@ int main(int argc, char **argv)
 		made_host(&made, WAKERS_PCPU, 1 + i, HOST_PROCESS, VP_MODE_USER);
 	puts("]");
 	put_trace(&made);
-	for (uint32_t pcpu = 0; pcpu <= WAKERS_PCPU; pcpu++)
-		vp_trace_flush(made.writer, (struct vp_stream_id){VP_STREAM_TRACE, pcpu}, 0);
-	made_end(&made, 30);
+	made_trace_end(&made, WAKERS_PCPU + 1, 30);
 	return 0;
 }

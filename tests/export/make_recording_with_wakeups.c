@@ -7,23 +7,20 @@
 #include <stdio.h>
 
 #include "../unit/make_recording.h"
-#include "schema/trace_event.h"
 
 #define AT(us) (MADE_START + (us)*1000ULL)
 
-enum { VM = 1000, CPU0 = 1001, WAKER = 50, WAKERS_PCPU = 0, VCPUS_PCPU = 1, BLOCKED = 1 };
+enum {
+	VM = 1000,
+	CPU0 = 1001,
+	WAKER = 50,
+	WAKERS_PCPU = 0,
+	VCPUS_PCPU = 1,
+	PCPUS = 2,
+	BLOCKED = 1
+};
 
-static void append(struct made *made, uint32_t pcpu, void *record)
-{
-	vp_trace_append(made->writer, (struct vp_stream_id){VP_STREAM_TRACE, pcpu}, record);
-}
-
-#define PUT(made, pcpu, us, event, ...)                                                            \
-	append(made, pcpu,                                                                         \
-	       &(struct vp_trace_##event){.time = AT(us),                                          \
-					  .id = VP_TRACE_ID_##event,                               \
-					  .size = VP_TRACE_SIZE_##event,                           \
-					  __VA_ARGS__})
+#define PUT(made, pcpu, us, event, ...) MADE_EVENT(made, pcpu, AT(us), event, __VA_ARGS__)
 
 static void put_wakeup(struct made *made, uint64_t us)
 {
@@ -46,7 +43,6 @@ static void put_round(struct made *made, uint64_t us)
 
 int main(int argc, char **argv)
 {
-	vp_event_classes classes = {0};
 	struct made made;
 
 	if (argc != 3) {
@@ -55,20 +51,14 @@ int main(int argc, char **argv)
 	}
 	uint64_t rounds = strtoull(argv[2], NULL, 10) + 1;
 	made_begin(&made, argv[1], 1);
-	free(made.about.instruments);
-	made.about.instruments = vp_strdup("profile trace");
-	if (vp_trace_event_classes(&classes) || vp_trace_writer_define(made.writer, &classes))
-		abort();
-	vp_event_classes_deinit(&classes);
-	made.pcpus = 2;
+	made_trace_begin(&made, PCPUS);
+	made.pcpus = PCPUS;
 	for (uint64_t round = 0; round < rounds; round++) {
 		put_round(&made, 10 + 1000 * round);
 		if (!round)
 			PUT(&made, WAKERS_PCPU, 800, sched_switch, .prev_tid = 0,
 			    .next_tid = WAKER);
 	}
-	for (uint32_t pcpu = 0; pcpu < 2; pcpu++)
-		vp_trace_flush(made.writer, (struct vp_stream_id){VP_STREAM_TRACE, pcpu}, 0);
-	made_end(&made, rounds + 1);
+	made_trace_end(&made, PCPUS, rounds + 1);
 	return 0;
 }

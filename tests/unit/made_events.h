@@ -4,24 +4,13 @@
 #define VP_TESTS_MADE_EVENTS_H
 
 #include "make_recording.h"
-#include "schema/trace_event.h"
 #include "unit.h"
 
 #define AT(ns) (MADE_START + (ns))
 
 enum { SLEEPS = 1 };
 
-static inline void append(struct made *made, uint32_t pcpu, void *record)
-{
-	vp_trace_append(made->writer, (struct vp_stream_id){VP_STREAM_TRACE, pcpu}, record);
-}
-
-#define PUT(made, pcpu, ns, event, ...)                                                            \
-	append(made, pcpu,                                                                         \
-	       &(struct vp_trace_##event){.time = AT(ns),                                          \
-					  .id = VP_TRACE_ID_##event,                               \
-					  .size = VP_TRACE_SIZE_##event,                           \
-					  __VA_ARGS__})
+#define PUT(made, pcpu, ns, event, ...) MADE_EVENT(made, pcpu, AT(ns), event, __VA_ARGS__)
 
 static inline void change(struct made *made, uint32_t pcpu, uint64_t ns, uint32_t prev,
 			  uint32_t next, uint16_t state)
@@ -40,7 +29,7 @@ static inline void put_name(struct made *made, uint32_t tid, const char *comm)
 	struct vp_task task = {.time = AT(1), .id = VP_ID_task, .pid = tid, .tid = tid};
 
 	memcpy(task.comm, comm, strlen(comm));
-	append(made, 0, &task);
+	made_event(made, 0, &task);
 }
 
 /* The guest's tracepoints, with the fields that matter and one that does not. */

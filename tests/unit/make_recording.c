@@ -256,3 +256,27 @@ void made_interval(struct made *made, uint32_t pcpu, uint64_t begin, uint64_t en
 		append(made, pcpu, end, VP_ID_interval_value, &record);
 	}
 }
+
+void made_event(struct made *made, uint32_t pcpu, void *record)
+{
+	vp_trace_append(made->writer, (struct vp_stream_id){VP_STREAM_TRACE, pcpu}, record);
+}
+
+void made_trace_begin(struct made *made, uint32_t pcpus)
+{
+	vp_event_classes classes = {0};
+
+	free(made->about.instruments);
+	made->about.instruments = vp_strdup("profile trace");
+	made->about.pcpus = pcpus;
+	if (vp_trace_event_classes(&classes) || vp_trace_writer_define(made->writer, &classes))
+		abort();
+	vp_event_classes_deinit(&classes);
+}
+
+void made_trace_end(struct made *made, uint32_t pcpus, uint64_t end)
+{
+	for (uint32_t pcpu = 0; pcpu < pcpus; pcpu++)
+		vp_trace_flush(made->writer, (struct vp_stream_id){VP_STREAM_TRACE, pcpu}, 0);
+	made_end(made, end);
+}

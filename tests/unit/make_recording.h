@@ -6,6 +6,7 @@
 #ifndef VP_TESTS_MAKE_RECORDING_H
 #define VP_TESTS_MAKE_RECORDING_H
 
+#include "schema/trace_event.h"
 #include "store/recording.h"
 #include "store/trace_writer.h"
 
@@ -65,5 +66,18 @@ void made_task(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t pid, ui
 void made_interval(struct made *made, uint32_t pcpu, uint64_t begin, uint64_t end, unsigned vm,
 		   unsigned vcpu, uint32_t flags, unsigned n, const uint64_t *values,
 		   const uint32_t *live);
+
+/* An event of the pCPU's; from made_trace_begin() on. */
+void made_event(struct made *made, uint32_t pcpu, void *record);
+#define MADE_EVENT(made, pcpu, at, event, ...)                                                     \
+	made_event(made, pcpu,                                                                     \
+		   &(struct vp_trace_##event){.time = (at),                                        \
+					      .id = VP_TRACE_ID_##event,                           \
+					      .size = VP_TRACE_SIZE_##event,                       \
+					      __VA_ARGS__})
+/* The recording has events of the host, of so many pCPUs. */
+void made_trace_begin(struct made *made, uint32_t pcpus);
+/* Writes their streams; then made_end(). */
+void made_trace_end(struct made *made, uint32_t pcpus, uint64_t end);
 
 #endif

@@ -5,18 +5,13 @@
 #include <stdio.h>
 
 #include "analyze/common/notes.h"
-#include "analyze/report/report.h"
-#include "make_recording.h"
+#include "made_report.h"
 
 #define NAME "test_analyze.rec"
 
 static struct vp_report view(const struct vp_profile_options *options)
 {
-	struct vp_naming_options naming = {.directory = NAME};
-	struct vp_report report;
-
-	expect_no_error(vp_report_make(&naming, options, &report));
-	return report;
+	return made_report(NAME, options);
 }
 
 static struct vp_report guest_view(const char *vm)
@@ -34,18 +29,9 @@ static void expect_shares(const struct vp_profile_part *part, uint64_t os, uint6
 	assert_int_equal(part->samples, os + user + idle + steal);
 }
 
-static const struct vp_profile_row *row_of(const struct vp_report *report, const char *function)
-{
-	vp_vec_each (&report->profile.rows, row)
-		if (row->function != VP_NONE &&
-		    !strcmp(vp_profile_text(&report->profile, row->function), function))
-			return row;
-	return NULL;
-}
-
 static void expect_row(const struct vp_report *report, const char *function, uint64_t samples)
 {
-	const struct vp_profile_row *row = row_of(report, function);
+	const struct vp_profile_row *row = made_report_row(report, function);
 
 	if (!row)
 		fail_msg("there is no row '%s'", function);
@@ -170,7 +156,7 @@ static void test_halt_is_not_steal(void **state)
 	expect_shares(&report.profile.parts.at[0], 1, 10, 21, 3);
 	expect_row(&report, "[idle]", 21);
 	expect_row(&report, "[steal] (host)", 3);
-	const struct vp_profile_row *row = row_of(&report, "[steal] (host)");
+	const struct vp_profile_row *row = made_report_row(&report, "[steal] (host)");
 	assert_int_equal(row->reasons, 1);
 	assert_int_equal(report.profile.reasons.at[row->first_reason].exit.reason, MADE_NPF);
 	expect_closed(&report);
@@ -460,8 +446,8 @@ static void test_named_by_memory(void **state)
 
 	struct vp_report report = guest_view(NULL);
 	expect_row(&report, "shell", 1);
-	assert_string_equal(vp_profile_text(&report.profile, row_of(&report, "shell")->process),
-			    "sh");
+	assert_string_equal(
+	    vp_profile_text(&report.profile, made_report_row(&report, "shell")->process), "sh");
 	uint64_t work = 0;
 	vp_vec_each (&report.profile.rows, row)
 		if (!strcmp(vp_profile_text(&report.profile, row->function), "work")) {

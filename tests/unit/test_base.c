@@ -141,6 +141,21 @@ static void test_intern(void **state)
 	assert_false(vp_intern_has(&intern, "name 42"));
 }
 
+/* What another one begins with is another one, wherever both are. */
+static void test_intern_beginnings(void **state)
+{
+	enum { LONGEST = 2000 };
+	struct vp_intern intern = {0};
+	char text[LONGEST];
+
+	memset(text, 'x', sizeof(text));
+	for (uint32_t i = 0; i < LONGEST; i++)
+		assert_int_equal(vp_intern_add(&intern, text, LONGEST - i), i);
+	for (uint32_t i = 0; i < LONGEST; i++)
+		assert_int_equal(vp_intern_add(&intern, text, LONGEST - i), i);
+	vp_intern_deinit(&intern);
+}
+
 static void test_map(void **state)
 {
 	struct vp_map map = {0};
@@ -611,6 +626,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_cursor_numbers),
 	    cmocka_unit_test(test_buffer),
 	    cmocka_unit_test(test_intern),
+	    cmocka_unit_test(test_intern_beginnings),
 	    cmocka_unit_test(test_radix),
 	    cmocka_unit_test(test_map),
 	    cmocka_unit_test(test_files),

@@ -10,7 +10,7 @@
 #include "export/exporters.h"
 #include "guest_builder.h"
 #include "guestmem/guest_orc.h"
-#include "make_recording.h"
+#include "made_report.h"
 #include "render/render_report.h"
 #include "render/render_table.h"
 #include "symbol/unwind.h"
@@ -426,13 +426,9 @@ static void make_recording(void)
 
 static struct vp_report report_on(bool by_callees)
 {
-	struct vp_naming_options naming = {.directory = NAME};
-	struct vp_profile_options options = {
-	    .view = VP_VIEW_UNIFIED, .chains = true, .by_callees = by_callees};
-	struct vp_report report;
-
-	expect_no_error(vp_report_make(&naming, &options, &report));
-	return report;
+	return made_report(NAME, &(struct vp_profile_options){.view = VP_VIEW_UNIFIED,
+							      .chains = true,
+							      .by_callees = by_callees});
 }
 
 /* Without the kernel's stack pointer (Intel) user space stands behind what was hit in the kernel.
@@ -577,13 +573,11 @@ static void test_walk_names(void **state)
 
 static const struct vp_profile_row *row_of(const struct vp_report *report, const char *function)
 {
-	vp_vec_each (&report->profile.rows, row) {
-		const char *text = vp_profile_text(&report->profile, row->function);
-		if (text && !strcmp(text, function))
-			return row;
-	}
-	fail_msg("there is no row of '%s'", function);
-	return NULL;
+	const struct vp_profile_row *row = made_report_row(report, function);
+
+	if (!row)
+		fail_msg("there is no row of '%s'", function);
+	return row;
 }
 
 /* A function that is twice in a stack counts once; one that only calls has no samples of its own.

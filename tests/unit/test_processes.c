@@ -5,8 +5,7 @@
  */
 #include "unit.h"
 
-#include "analyze/report/report.h"
-#include "make_recording.h"
+#include "made_report.h"
 
 #define NAME "test_processes.rec"
 #define AT(tick) (MADE_START + (tick)*MADE_PERIOD)
@@ -86,7 +85,6 @@ static void begin(void)
 
 static void end(struct vp_profile_options options)
 {
-	struct vp_naming_options naming = {.directory = NAME};
 	VP_AUTO_FREE char *first =
 	    vp_format("vperf-maps 1\nmachine guest -\nsource memory\n"
 		      "k ffffffff81000000 1000 T first_kernel\n"
@@ -107,7 +105,7 @@ static void end(struct vp_profile_options options)
 	temporary_file(NAME "/guest-vm0.maps", first, strlen(first));
 	temporary_file(NAME "/guest-vm1.maps", second, sizeof(second) - 1);
 	options.per_process = true;
-	expect_no_error(vp_report_make(&naming, &options, &report));
+	report = made_report(NAME, &options);
 }
 
 /* A row of that function of that process; `pid` 0: none. */
@@ -216,7 +214,6 @@ static void test_vfork(void **state)
 	static const char agent[] = "vperf-maps 1\nmachine guest -\n"
 				    "a 0 80 a000 0 0 parent\nm 0 500000 501000 0 0 - /bin/parent\n"
 				    "i - /bin/parent\ns 0 100 parent_code\nend 6\n";
-	const struct vp_naming_options naming = {.directory = NAME};
 	struct vp_profile_options options = unified;
 
 	begin();
@@ -228,7 +225,7 @@ static void test_vfork(void **state)
 	vp_report_deinit(&report);
 	temporary_file(NAME "/agent-vm0.maps", agent, sizeof(agent) - 1);
 	options.per_process = true;
-	expect_no_error(vp_report_make(&naming, &options, &report));
+	report = made_report(NAME, &options);
 	expect_row(0, "parent_code", "child", 81, 1);
 	expect_row(1, "0x500010", "-", 81, 1);
 	expect_row(0, "parent_code", "parent", 80, 1);

@@ -7,8 +7,7 @@
 
 #include <stdio.h>
 
-#include "analyze/report/report.h"
-#include "make_recording.h"
+#include "made_report.h"
 
 #define NAME "test_views.rec"
 
@@ -16,9 +15,7 @@ static struct vp_report report;
 
 static void look(struct vp_profile_options options)
 {
-	struct vp_naming_options naming = {.directory = NAME};
-
-	expect_no_error(vp_report_make(&naming, &options, &report));
+	report = made_report(NAME, &options);
 }
 
 static const struct vp_profile_row *row_of(uint32_t number, const char *function)
