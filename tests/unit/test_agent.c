@@ -638,6 +638,7 @@ static void test_counts_of_liars(void **state)
 	expect_gone("marker 1000\n", "a malformed reply: line 1");
 	expect_gone("vperf-counts 2\n", "a malformed reply: line 1");
 	expect_gone(HEAD "vperf-counts 1\n", "malformed reply: line 3");
+	expect_gone(HEAD "count 4294967295 guest:forks 0\n", "malformed reply: line 3");
 	expect_gone(HEAD "count 4294967296 guest:forks 0\n", "malformed reply: line 3");
 	expect_gone(HEAD "count 1 guest:forks 12345678123456781\n", "malformed reply: line 3");
 	expect_gone(HEAD "end 3\n", "malformed reply: line 3");
