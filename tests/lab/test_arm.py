@@ -3,6 +3,7 @@
 import json
 import re
 
+import test_selftest
 from lab import vperf
 from test_trace import events, guests_own_events, outside_of_guest_mode
 
@@ -335,4 +336,4 @@ FULL = [("64-bit Arm, sets", ROTATION, rotation), ("64-bit Arm, guest", GUEST, l
         ("64-bit Arm, guest's events", GUEST_EVENTS, guest_events),
         ("64-bit Arm, guest's events, host trixie", GUEST_EVENTS.replace("arch=arm64", "arch=arm64 kernel=trixie"), guest_events),
         ("64-bit Arm, a guest that was suspended", SUSPENDED, suspended),
-        ("64-bit Arm, whole", WHOLE, whole)]
+        ("64-bit Arm, whole", WHOLE, whole), ("64-bit Arm, selftest", test_selftest.ARM, test_selftest.arm)]

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 
+import test_selftest
 from lab import REPOSITORY, sample_times, samples_of, vperf
 from test_account import NESTED, REFUSED, check_closing, check_parts, known_addresses, nested_exits, perf_counts, read, refused, right_in_a_storm, thieves, top_seconds
 from test_chains import LEVELS, check_folded, check_hypervisor, check_user, judge, split_at_kernel, stacks_of
@@ -349,5 +350,6 @@ QUICK = ()
 FULL = [("Intel: call chains", on("bookworm", CHAINS), chains), ("Intel: intervals", on("bookworm", INTERVALS), intervals),
         ("Intel: a guest that comes", on("bookworm", LATER), later),
         ("Intel: exits of processes", on("bookworm", EXITS), exits), ("Intel: identity, twins and stolen time", on("bookworm", IDENTITY), identity),
-        ("Intel: a storm of interrupts", on("bookworm", STORM), storm)] + \
+        ("Intel: a storm of interrupts", on("bookworm", STORM), storm),
+        ("Intel: selftest", test_selftest.INTEL, test_selftest.intel)] + \
     [(f"Intel: profile and account, host {host}", on(host, PROFILE), intel) for host in ("trixie", "sid")]

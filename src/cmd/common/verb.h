@@ -59,5 +59,6 @@ const struct vp_verb *vp_verb_diagnose(void);
 const struct vp_verb *vp_verb_export(void);
 const struct vp_verb *vp_verb_import(void);
 const struct vp_verb *vp_verb_lend(void);
+const struct vp_verb *vp_verb_selftest(void);
 
 #endif

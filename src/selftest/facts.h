@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Facts of a self-test: what the guest did, by itself and by the host's books, and what vperf's
+ * reports have of it, read from their JSON. The checks are made of these and of nothing else.
+ */
+#ifndef VP_SELFTEST_FACTS_H
+#define VP_SELFTEST_FACTS_H
+
+#include "selftest/guest.h"
+#include "selftest/verdict.h"
+
+struct json_object;
+
+/* What vperf's reports have of one recording. */
+struct vp_selftest_recording {
+	char *trigger;
+	double period_ns, lost;
+	bool by_time; /* samples weigh ns */
+	/* The guest's samples: their number, their ns, and those of each function. */
+	double samples, sampled_ns, hot_ns, cold_ns, named_ns, late, ticks;
+	uint64_t first, last; /* times of the first and last sample of the two functions, ns */
+	/* The vCPU's states, ns. */
+	double wall, guest, kernel, poll, vmm, halted, waiting, waking, preempted, throttled,
+	    interrupted;
+	double states; /* the sum of all */
+	double exits;
+	double by_reason[VP_GUEST_EXITS], by_function[VP_GUEST_EXITS];
+	double stolen_by_thief;
+};
+
+struct vp_selftest_facts {
+	/* Features of this host by `vperf check`; why they are missing, or NULL. */
+	char *no_samples, *no_account, *no_places, *no_counter;
+	/* The same work without a recording, with one, and without again. */
+	struct vp_guest_work work;
+	struct vp_guest_done before, quiet, after;
+	struct vp_selftest_recording quiet_recording;
+	/* With another program on the same pCPU. */
+	struct vp_guest_done shared;
+	struct vp_selftest_recording shared_recording;
+	struct vp_guest_books thief_begin, thief_end;
+};
+
+/* What `vperf check --json` says of this host. */
+void vp_facts_take_check(struct vp_selftest_facts *facts, struct json_object *check);
+/* The reports of a recording; `vm` is the guest's name in them. */
+void vp_facts_take_info(struct vp_selftest_recording *recording, struct json_object *info);
+void vp_facts_take_report(struct vp_selftest_recording *recording, const char *vm,
+			  struct json_object *report);
+/* A line of `vperf export jsonl`. */
+void vp_facts_take_sample(struct vp_selftest_recording *recording, const char *vm,
+			  struct json_object *sample);
+void vp_facts_take_account(struct vp_selftest_recording *recording, const char *vm,
+			   struct json_object *account);
+void vp_facts_take_exits(struct vp_selftest_recording *recording, const char *vm,
+			 struct json_object *exits);
+void vp_facts_take_steal(struct vp_selftest_recording *recording, const char *vm, const char *thief,
+			 struct json_object *steal);
+void vp_facts_deinit(struct vp_selftest_facts *facts);
+
+/* All checks, in the order of the table. */
+void vp_facts_judge(const struct vp_selftest_facts *facts, struct vp_checks *checks);
+
+#endif

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The guest's program for x86-64: in real mode, without paging. KVM has interrupt controllers for
+ * it, so that a halt is a halt for KVM; the timer of its APIC ends one.
+ */
+#ifdef __x86_64__
+#include "selftest/guest_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "base/alloc.h"
+
+enum {
+	CODE = 0x1000,
+	PARAMETERS = 0x600,
+	STACK = 0xf000,
+	VECTOR = 0x40,
+	DEVICE = 0x40000, /* no memory there: segment 0x4000 */
+	TEST_PORT = 0x80,
+	BUSY_PORT = 0xf5,
+	END_PORT = 0xf4,
+	INTERRUPTS_ON = 1 << 9,
+	X2APIC = 0xc00, /* of the MSR of the APIC's address: enabled, as x2APIC */
+	MOST_CPUIDS = 256,
+};
+
+/* At PARAMETERS, as the program below has it. */
+struct parameters {
+	uint32_t wants_busy;            /* 00 */
+	volatile uint32_t stop;         /* 04 */
+	uint32_t counts;                /* 08 */
+	uint32_t period;                /* 0c: of the timer, ns */
+	uint64_t loops;                 /* 10: the cold function's */
+	uint64_t rounds;                /* 18 */
+	uint64_t before, after;         /* 20, 28: the counter */
+	uint32_t exits[VP_GUEST_EXITS]; /* 30 */
+};
+
+/*
+ * Both functions have the same instructions, at the same place of a line of the cache. Turns are of
+ * random length: a program that repeats itself can fall into step with samples.
+ */
+__asm__(".pushsection .rodata\n"
+	".code16\n"
+	"	.balign 64\n"
+	"vp_tiny_begin:\n"
+	"	movl $1, %esi\n"
+	"	cmpl $0, 0x600\n"
+	"	je 4f\n"
+	"	cmpl $0, 0x608\n"
+	"	je 2f\n"
+	"	xorl %ecx, %ecx\n"
+	"	rdpmc\n"
+	"	movl %eax, 0x620\n"
+	"	movl %edx, 0x624\n"
+	"2:	imull $1664525, %esi, %esi\n"
+	"	addl $1013904223, %esi\n"
+	"	movl %esi, %ebx\n"
+	"	shrl $22, %ebx\n"
+	"	addl $512, %ebx\n" /* 512 to 1535 loops */
+	"	leal (,%ebx,4), %ecx\n"
+	"	call vp_tiny_hot\n"
+	"	movl %ebx, %ecx\n"
+	"	call vp_tiny_cold\n"
+	"	addl %ebx, 0x610\n"
+	"	adcl $0, 0x614\n"
+	"	addl $1, 0x618\n"
+	"	adcl $0, 0x61c\n"
+	"	cmpl $0, 0x604\n"
+	"	je 2b\n" /* the end of a round */
+	"	cmpl $0, 0x608\n"
+	"	je 3f\n"
+	"	xorl %ecx, %ecx\n"
+	"	rdpmc\n"
+	"	movl %eax, 0x628\n"
+	"	movl %edx, 0x62c\n"
+	"3:	outb %al, $0xf5\n"
+	"4:	call vp_tiny_cpuid\n"
+	"	call vp_tiny_port\n"
+	"	call vp_tiny_mmio\n"
+	"	call vp_tiny_msr\n"
+	"	cmpl $0, 0x644\n"
+	"	je 5f\n"
+	"	movl $0x80f, %ecx\n" /* the spurious vector: the APIC is enabled */
+	"	movl $0x1ff, %eax\n"
+	"	xorl %edx, %edx\n"
+	"	wrmsr\n"
+	"	movl $0x83e, %ecx\n" /* the timer's divisor: 1 */
+	"	movl $0xb, %eax\n"
+	"	wrmsr\n"
+	"	movl $0x832, %ecx\n" /* the timer: periodic, VECTOR */
+	"	movl $0x20040, %eax\n"
+	"	wrmsr\n"
+	"	movl $0x838, %ecx\n" /* its initial count starts it */
+	"	movl 0x60c, %eax\n"
+	"	wrmsr\n"
+	"	call vp_tiny_halt\n"
+	"	movl $0x838, %ecx\n"
+	"	xorl %eax, %eax\n"
+	"	xorl %edx, %edx\n"
+	"	wrmsr\n"
+	"5:	outb %al, $0xf4\n"
+	"	jmp 5b\n"
+	"	.balign 64\n"
+	"vp_tiny_hot:\n"
+	"1:	imull %eax, %eax\n"
+	"	imull %eax, %eax\n"
+	"	imull %eax, %eax\n"
+	"	imull %eax, %eax\n"
+	"	decl %ecx\n"
+	"	jnz 1b\n"
+	"	ret\n"
+	"	.balign 64\n"
+	"vp_tiny_cold:\n"
+	"1:	imull %eax, %eax\n"
+	"	imull %eax, %eax\n"
+	"	imull %eax, %eax\n"
+	"	imull %eax, %eax\n"
+	"	decl %ecx\n"
+	"	jnz 1b\n"
+	"	ret\n"
+	"	.balign 64\n"
+	"vp_tiny_cpuid:\n"
+	"	movl 0x630, %esi\n"
+	"1:	testl %esi, %esi\n"
+	"	jz 2f\n"
+	"	xorl %eax, %eax\n"
+	"	cpuid\n"
+	"	decl %esi\n"
+	"	jmp 1b\n"
+	"2:	ret\n"
+	"	.balign 64\n"
+	"vp_tiny_port:\n"
+	"	movl 0x634, %esi\n"
+	"1:	testl %esi, %esi\n"
+	"	jz 2f\n"
+	"	outb %al, $0x80\n"
+	"	decl %esi\n"
+	"	jmp 1b\n"
+	"2:	ret\n"
+	"	.balign 64\n"
+	"vp_tiny_mmio:\n"
+	"	movl 0x638, %esi\n"
+	"1:	testl %esi, %esi\n"
+	"	jz 2f\n"
+	"	movb %fs:0, %al\n"
+	"	decl %esi\n"
+	"	jmp 1b\n"
+	"2:	ret\n"
+	"	.balign 64\n"
+	"vp_tiny_msr:\n"
+	"	movl 0x63c, %esi\n"
+	"1:	testl %esi, %esi\n"
+	"	jz 2f\n"
+	"	movl $0x1b, %ecx\n" /* of the APIC's address */
+	"	rdmsr\n"
+	"	decl %esi\n"
+	"	jmp 1b\n"
+	"2:	ret\n"
+	"	.balign 64\n"
+	"vp_tiny_halt:\n"
+	"	movl 0x644, %esi\n"
+	"1:	testl %esi, %esi\n"
+	"	jz 2f\n"
+	"	sti\n"
+	"	hlt\n"
+	"	decl %esi\n"
+	"	jmp 1b\n"
+	"2:	ret\n"
+	"	.balign 64\n"
+	"vp_tiny_interrupt:\n"
+	"	pushl %eax\n"
+	"	pushl %ecx\n"
+	"	pushl %edx\n"
+	"	movl $0x80b, %ecx\n" /* the end of an interrupt */
+	"	xorl %eax, %eax\n"
+	"	xorl %edx, %edx\n"
+	"	wrmsr\n"
+	"	popl %edx\n"
+	"	popl %ecx\n"
+	"	popl %eax\n"
+	"	iret\n"
+	"vp_tiny_end:\n"
+	".code64\n"
+	"	.popsection\n");
+
+/* Instructions of a round that are not of a loop: 15, and the returns of the two functions. */
+enum { ROUND = 17 };
+
+extern const char vp_tiny_begin[] __attribute__((visibility("hidden")));
+extern const char vp_tiny_hot[] __attribute__((visibility("hidden")));
+extern const char vp_tiny_cold[] __attribute__((visibility("hidden")));
+extern const char vp_tiny_cpuid[] __attribute__((visibility("hidden")));
+extern const char vp_tiny_port[] __attribute__((visibility("hidden")));
+extern const char vp_tiny_mmio[] __attribute__((visibility("hidden")));
+extern const char vp_tiny_msr[] __attribute__((visibility("hidden")));
+extern const char vp_tiny_halt[] __attribute__((visibility("hidden")));
+extern const char vp_tiny_interrupt[] __attribute__((visibility("hidden")));
+extern const char vp_tiny_end[] __attribute__((visibility("hidden")));
+
+const struct vp_guest_exit_kind *vp_guest_exit_kind(enum vp_guest_exit exit)
+{
+	/* The end of the busy time is a port write; memory faults are NPF, timers are set by MSRs.
+	 */
+	static const struct vp_guest_exit_kind kinds[VP_GUEST_EXITS] = {
+	    [VP_GUEST_CPUID] = {"exits: CPUID", "selftest_cpuid", {"CPUID"}, 0},
+	    [VP_GUEST_PORT] = {"exits: port writes",
+			       "selftest_port",
+			       {"IOIO", "IO_INSTRUCTION"},
+			       1},
+	    [VP_GUEST_MMIO] = {"exits: MMIO reads",
+			       "selftest_mmio",
+			       {"NPF", "EPT_VIOLATION", "EPT_MISCONFIG"},
+			       VP_GUEST_OTHERS_UNKNOWN},
+	    [VP_GUEST_MSR] = {"exits: MSR reads",
+			      "selftest_msr",
+			      {"MSR", "MSR_READ"},
+			      VP_GUEST_OTHERS_UNKNOWN},
+	    [VP_GUEST_HALT] = {"exits: halts", "selftest_halt", {"HLT"}, 0},
+	};
+
+	return &kinds[exit];
+}
+
+const struct vp_guest_symbol *vp_guest_symbol(size_t number, struct vp_guest_symbol *ret)
+{
+	const struct {
+		const char *name, *at;
+	} symbols[] = {{"selftest_main", vp_tiny_begin},
+		       {VP_GUEST_HOT, vp_tiny_hot},
+		       {VP_GUEST_COLD, vp_tiny_cold},
+		       {"selftest_cpuid", vp_tiny_cpuid},
+		       {"selftest_port", vp_tiny_port},
+		       {"selftest_mmio", vp_tiny_mmio},
+		       {"selftest_msr", vp_tiny_msr},
+		       {"selftest_halt", vp_tiny_halt},
+		       {"selftest_interrupt", vp_tiny_interrupt}};
+
+	if (number >= VP_ARRAY_SIZE(symbols))
+		return NULL;
+	*ret = (struct vp_guest_symbol){symbols[number].name,
+					CODE + (uint64_t)(symbols[number].at - vp_tiny_begin)};
+	return ret;
+}
+
+bool vp_guest_has_places(void)
+{
+	return true;
+}
+
+const char *vp_guest_no_counter(void)
+{
+	return "KVM gives the guest no PMU; lent counters need a Linux guest with vperf-agent";
+}
+
+static struct parameters *parameters_of(char *memory)
+{
+	return (struct parameters *)(void *)(memory + PARAMETERS);
+}
+
+void vp_guest_stop_busy(char *memory)
+{
+	parameters_of(memory)->stop = 1;
+}
+
+/* All that KVM can do: without x2APIC in it, there is none. */
+static struct vp_error *set_cpuid(const struct vp_guest *guest)
+{
+	VP_AUTO_FREE struct kvm_cpuid2 *cpuid =
+	    vp_alloc(sizeof(*cpuid) + MOST_CPUIDS * sizeof(cpuid->entries[0]));
+
+	memset(cpuid, 0, sizeof(*cpuid));
+	cpuid->nent = MOST_CPUIDS;
+	if (ioctl(guest->kvm, KVM_GET_SUPPORTED_CPUID, cpuid) ||
+	    ioctl(guest->vcpu, KVM_SET_CPUID2, cpuid))
+		return vp_error_errno(errno, "KVM does not set the CPUID of a vCPU");
+	return NULL;
+}
+
+struct vp_error *vp_guest_make(struct vp_guest *guest)
+{
+	struct kvm_userspace_memory_region region = {.memory_size = VP_GUEST_MEMORY_SIZE,
+						     .userspace_addr = (uintptr_t)guest->memory};
+
+	/* Processors of Intel that cannot run real mode by themselves keep these there. */
+	if (ioctl(guest->vm, KVM_SET_TSS_ADDR, 0xfffbd000UL) && errno != EINVAL)
+		return vp_error_errno(errno, "KVM refuses a place for its own pages");
+	if (ioctl(guest->vm, KVM_SET_USER_MEMORY_REGION, &region))
+		return vp_error_errno(errno, "KVM refuses memory for a guest");
+	if (ioctl(guest->vm, KVM_CREATE_IRQCHIP, 0))
+		return vp_error_errno(errno, "KVM refuses interrupt controllers for a guest");
+	guest->vcpu = ioctl(guest->vm, KVM_CREATE_VCPU, 0UL);
+	if (guest->vcpu < 0)
+		return vp_error_errno(errno, "KVM refuses a vCPU");
+	return set_cpuid(guest);
+}
+
+/* Sets an MSR; false: it is not there, or does not keep the value. */
+static bool set_msr(const struct vp_guest *guest, uint32_t number, uint64_t value)
+{
+	struct {
+		struct kvm_msrs head;
+		struct kvm_msr_entry entry;
+	} msrs = {{.nmsrs = 1}, {.index = number, .data = value}};
+
+	if (ioctl(guest->vcpu, KVM_SET_MSRS, &msrs) != 1)
+		return false;
+	msrs.entry.data = 0;
+	return ioctl(guest->vcpu, KVM_GET_MSRS, &msrs) == 1 && msrs.entry.data == value;
+}
+
+/* The guest's first counter counts instructions. AMD's and Intel's event has the same number. */
+static bool start_counter(const struct vp_guest *guest)
+{
+	enum {
+		INTEL_EVENT = 0x186,
+		INTEL_GLOBAL = 0x38f,
+		AMD_EVENT = 0xc0010200u,
+		AMD_OLD_EVENT = 0xc0010000u
+	};
+	const uint64_t instructions = 0x4300c0; /* enabled, in all modes */
+
+	if (set_msr(guest, INTEL_EVENT, instructions)) {
+		(void)set_msr(guest, INTEL_GLOBAL, 1);
+		return true;
+	}
+	return set_msr(guest, AMD_EVENT, instructions) ||
+	       set_msr(guest, AMD_OLD_EVENT, instructions);
+}
+
+static struct vp_error *set_registers(const struct vp_guest *guest)
+{
+	struct kvm_sregs system;
+	/* A processor's emulator may hold back the host's interrupts, too, while a guest has its
+	 * own off (docs/lab.md). */
+	struct kvm_regs registers = {.rip = CODE, .rsp = STACK, .rflags = INTERRUPTS_ON | 2};
+	struct kvm_mp_state runnable = {.mp_state = KVM_MP_STATE_RUNNABLE};
+
+	if (ioctl(guest->vcpu, KVM_GET_SREGS, &system))
+		return vp_error_errno(errno, "KVM does not tell a vCPU's registers");
+	system.cs.base = system.cs.selector = 0;
+	system.ds.base = system.ds.selector = system.ss.base = system.ss.selector = 0;
+	system.fs.base = DEVICE;
+	system.fs.selector = DEVICE >> 4;
+	system.apic_base |= X2APIC;
+	if (ioctl(guest->vcpu, KVM_SET_SREGS, &system) ||
+	    ioctl(guest->vcpu, KVM_SET_REGS, &registers) ||
+	    ioctl(guest->vcpu, KVM_SET_MP_STATE, &runnable))
+		return vp_error_errno(errno, "KVM refuses a vCPU's registers");
+	return NULL;
+}
+
+struct vp_error *vp_guest_prepare(struct vp_guest *guest, const struct vp_guest_work *work,
+				  struct vp_guest_done *done)
+{
+	struct parameters *parameters = parameters_of(guest->memory);
+	uint16_t handler = (uint16_t)(CODE + (vp_tiny_interrupt - vp_tiny_begin));
+
+	memset(guest->memory, 0, CODE);
+	memcpy(guest->memory + CODE, vp_tiny_begin, (size_t)(vp_tiny_end - vp_tiny_begin));
+	memcpy(guest->memory + 4 * VECTOR, &handler, sizeof(handler)); /* in segment 0 */
+	parameters->wants_busy = work->busy_ns != 0;
+	parameters->period = work->halt_us * 1000;
+	memcpy(parameters->exits, work->exits, sizeof(parameters->exits));
+	VP_TRY(set_registers(guest));
+	done->has_counter = work->counts && start_counter(guest);
+	parameters->counts = done->has_counter;
+	return NULL;
+}
+
+enum vp_guest_wish vp_guest_take(struct vp_guest *guest, struct vp_guest_done *done)
+{
+	const struct kvm_run *run = guest->run;
+
+	if (run->exit_reason == KVM_EXIT_MMIO && run->mmio.phys_addr == DEVICE)
+		done->seen[VP_GUEST_MMIO]++;
+	else if (run->exit_reason != KVM_EXIT_IO)
+		return VP_GUEST_IS_LOST;
+	else if (run->io.port == TEST_PORT)
+		done->seen[VP_GUEST_PORT]++;
+	else
+		return run->io.port == BUSY_PORT  ? VP_GUEST_WAS_BUSY
+		       : run->io.port == END_PORT ? VP_GUEST_ENDS
+						  : VP_GUEST_IS_LOST;
+	return VP_GUEST_GOES_ON;
+}
+
+void vp_guest_finish(const struct vp_guest *guest, const struct vp_guest_work *work,
+		     struct vp_guest_done *done)
+{
+	const struct parameters *parameters = parameters_of(guest->memory);
+
+	done->loops = parameters->loops * VP_GUEST_LOOPS_OF_ROUND;
+	done->rounds = parameters->rounds;
+	done->instructions = done->loops * VP_GUEST_LOOP + done->rounds * ROUND;
+	done->counted = parameters->after - parameters->before;
+}
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The checks of a self-test, from its facts. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "selftest/facts.h"
+
+enum {
+	EDGE_NS = 2000000,   /* the host's books and a recording begin and end within this time */
+	CLOCK_NS = 50000000, /* until the guest runs, and after it, on a pCPU that others use */
+	MOST_COST = 5,       /* percent of a busy guest's time */
+	MOST_NOISE = 20, /* … if the same work without a recording varies by more: no verdict */
+	SIGMAS = 4,
+};
+
+static const double books_share = 0.02; /* by which two books of the same time may differ */
+static const double ms = 1e6;
+
+static double between(struct vp_guest_books from, struct vp_guest_books to)
+{
+	return (double)(to.at - from.at);
+}
+
+/* Time that the thread neither ran nor waited for a pCPU. */
+static double slept(struct vp_guest_books from, struct vp_guest_books to)
+{
+	double ran = (double)(to.run - from.run), waited = (double)(to.delay - from.delay);
+
+	return fmax(between(from, to) - ran - waited, 0);
+}
+
+/* ns of a pCPU for a thousand loops. */
+static double pace(const struct vp_guest_done *done)
+{
+	double waited = (double)(done->busy.delay - done->begin.delay);
+
+	return 1000 * (between(done->begin, done->busy) - waited) / (double)done->loops;
+}
+
+static double books_bound(double ns)
+{
+	return (books_share * ns + EDGE_NS) / ms;
+}
+
+static void judge_trigger(const struct vp_selftest_facts *facts, struct vp_checks *checks)
+{
+	const char *name = "samples: by a hardware counter";
+
+	if (!facts->no_counter) {
+		vp_check_same(checks, name, "cycles", facts->quiet_recording.trigger);
+		return;
+	}
+	vp_check_not_possible(checks, name, "");
+	vp_check_explain(checks, "%s; samples come from %s", facts->no_counter,
+			 facts->quiet_recording.trigger);
+}
+
+static void judge_samples(const struct vp_selftest_facts *facts, struct vp_checks *checks)
+{
+	const struct vp_selftest_recording *recording = &facts->quiet_recording;
+	double busy = recording->hot_ns + recording->cold_ns;
+	double late = recording->ticks ? recording->late / recording->ticks : 0;
+
+	vp_check_near(checks, "samples: share of " VP_GUEST_HOT, "%", VP_GUEST_HOT_PERCENT,
+		      busy > 0 ? 100 * recording->hot_ns / busy : NAN,
+		      vp_share_bound(VP_GUEST_HOT_PERCENT, recording->samples, late));
+	vp_check_near(
+	    checks, "samples: with a function's name", "%", 100,
+	    recording->sampled_ns > 0 ? 100 * recording->named_ns / recording->sampled_ns : NAN, 0);
+}
+
+/* Time in the guest by samples, against the account of the same recording. */
+static void judge_sampled_time(const struct vp_selftest_recording *recording,
+			       struct vp_checks *checks)
+{
+	double ticks = recording->period_ns > 0 && !recording->by_time
+			   ? recording->wall / recording->period_ns
+			   : recording->samples;
+	double share = recording->wall > 0 ? recording->guest / recording->wall : 0;
+	double late = recording->ticks ? recording->late / recording->ticks : 0;
+
+	vp_check_near(checks, "samples: time in the guest", "ms", recording->guest / ms,
+		      recording->sampled_ns / ms,
+		      vp_share_bound(100 * share, ticks, late) / 100 * recording->wall / ms);
+}
+
+static void judge_clock(const struct vp_selftest_facts *facts, struct vp_checks *checks)
+{
+	const struct vp_selftest_recording *recording = &facts->quiet_recording;
+	const struct vp_guest_done *done = &facts->quiet;
+	bool within = recording->first >= done->begin.at && recording->last <= done->busy.at;
+
+	vp_check_near(checks, "clock: time from first to last sample", "ms",
+		      between(done->begin, done->busy) / ms,
+		      (double)(recording->last - recording->first) / ms,
+		      (CLOCK_NS + books_share * between(done->begin, done->busy)) / ms);
+	vp_check_same(checks, "clock: samples within the work's time", "all",
+		      !recording->first ? "none"
+		      : within          ? "all"
+					: "not all");
+}
+
+static void judge_places(const struct vp_selftest_facts *facts, struct vp_checks *checks)
+{
+	judge_samples(facts, checks);
+	judge_clock(facts, checks);
+}
+
+static void judge_account(const struct vp_selftest_facts *facts, struct vp_checks *checks)
+{
+	const struct vp_selftest_recording *recording = &facts->quiet_recording;
+	const struct vp_guest_done *done = &facts->quiet;
+	double ran = (double)(done->end.run - done->begin.run);
+	double asleep = slept(done->busy, done->end);
+
+	vp_check_near(checks, "account: sum of all states", "ms", recording->wall / ms,
+		      recording->states / ms, recording->wall / ms / 1000);
+	/* Some kernels' books have interrupts as the thread's time, others do not. */
+	vp_check_near(checks, "account: time on the pCPU", "ms", ran / ms,
+		      (recording->guest + recording->kernel + recording->poll + recording->vmm +
+		       recording->interrupted) /
+			  ms,
+		      books_bound(ran) + recording->interrupted / ms);
+	vp_check_near(checks, "account: time halted", "ms", asleep / ms, recording->halted / ms,
+		      books_bound(asleep));
+}
+
+static void judge_exit_kind(const struct vp_selftest_facts *facts, enum vp_guest_exit exit,
+			    struct vp_checks *checks)
+{
+	const struct vp_guest_exit_kind *kind = vp_guest_exit_kind(exit);
+	double expected = facts->work.exits[exit];
+	bool placed = vp_guest_has_places() && !facts->no_places;
+
+	if (!kind->check)
+		return;
+	if (placed) {
+		vp_check_near(checks, kind->check, "", expected,
+			      facts->quiet_recording.by_function[exit], 0);
+	} else if (kind->others == VP_GUEST_OTHERS_UNKNOWN) {
+		vp_check_not_possible(checks, kind->check, "");
+		vp_check_explain(checks, "VM exits have no place in the guest here, by which they "
+					 "differ from others of their reason");
+	} else {
+		vp_check_near(checks, kind->check, "", expected + kind->others,
+			      facts->quiet_recording.by_reason[exit], 0);
+	}
+}
+
+static void judge_exits(const struct vp_selftest_facts *facts, struct vp_checks *checks)
+{
+	for (int i = 0; i < VP_GUEST_EXITS; i++)
+		judge_exit_kind(facts, (enum vp_guest_exit)i, checks);
+	const char *name = "exits: all, by KVM's statistics";
+	double exits = (double)facts->quiet.stat_exits;
+	/* The guest's last exit is followed by no entry, which would end it. */
+	if (facts->quiet.has_stats)
+		vp_check_near(checks, name, "", exits, facts->quiet_recording.exits,
+			      2 + exits / 1000);
+	else
+		vp_check_not_possible(checks, name, "this kernel has no statistics of a vCPU");
+}
+
+static void judge_steal(const struct vp_selftest_facts *facts, struct vp_checks *checks)
+{
+	const struct vp_selftest_recording *recording = &facts->shared_recording;
+	const struct vp_guest_done *done = &facts->shared;
+	double waited = (double)(done->end.delay - done->begin.delay);
+	double thief = (double)(facts->thief_end.run - facts->thief_begin.run);
+
+	vp_check_near(checks, "steal: time stolen", "ms", waited / ms,
+		      (recording->waking + recording->preempted + recording->throttled) / ms,
+		      books_bound(waited) + recording->interrupted / ms);
+	vp_check_near(checks, "steal: taken by the known thief", "ms", thief / ms,
+		      recording->stolen_by_thief / ms,
+		      books_bound(thief) + recording->interrupted / ms);
+}
+
+static void judge_counter(const struct vp_selftest_facts *facts, struct vp_checks *checks)
+{
+	const struct vp_guest_done *done = &facts->before;
+	const char *name = "counter: instructions in the guest";
+	double expected = (double)done->instructions;
+
+	if (done->has_counter)
+		vp_check_near(checks, name, "", expected, (double)done->counted, expected / 1000);
+	else
+		vp_check_not_possible(checks, name, vp_guest_no_counter());
+}
+
+static void judge_cost(const struct vp_selftest_facts *facts, struct vp_checks *checks)
+{
+	double before = pace(&facts->before), with = pace(&facts->quiet);
+	double after = pace(&facts->after), without = (before + after) / 2;
+	double noise = 100 * fabs(before - after) / without;
+	const char *name = "cost: a busy guest's time";
+
+	if (noise > MOST_NOISE) {
+		vp_check_not_possible(checks, name, "");
+		vp_check_explain(checks, "the same work without a recording varies by %.0f%%",
+				 noise);
+		return;
+	}
+	vp_check_most(checks, name, "%", 0, 100 * (with / without - 1), MOST_COST + noise);
+	vp_check_explain(checks, "the same work without a recording varies by %.2g%%", noise);
+}
+
+static void cannot(struct vp_checks *checks, const char *const *names, const char *why)
+{
+	for (; *names; names++)
+		vp_check_not_possible(checks, *names, why);
+}
+
+void vp_facts_judge(const struct vp_selftest_facts *facts, struct vp_checks *checks)
+{
+	static const char *const of_samples[] = {"samples", "clock", NULL};
+	static const char *const of_account[] = {"account", "exits", "steal", NULL};
+	static const char *const of_places[] = {"samples: share of " VP_GUEST_HOT, "clock", NULL};
+
+	if (facts->no_samples) {
+		cannot(checks, of_samples, facts->no_samples);
+	} else {
+		judge_trigger(facts, checks);
+		if (!vp_guest_has_places())
+			cannot(checks, of_places,
+			       "samples have no guest program counter on this processor");
+		else if (facts->no_places && !facts->quiet_recording.hot_ns)
+			cannot(checks, of_places, facts->no_places);
+		else
+			judge_places(facts, checks);
+		if (!facts->no_account)
+			judge_sampled_time(&facts->quiet_recording, checks);
+	}
+	if (facts->no_account) {
+		cannot(checks, of_account, facts->no_account);
+	} else {
+		judge_account(facts, checks);
+		judge_exits(facts, checks);
+		judge_steal(facts, checks);
+	}
+	vp_check_near(checks, "lost records", "", 0,
+		      facts->quiet_recording.lost + facts->shared_recording.lost, 0);
+	judge_counter(facts, checks);
+	judge_cost(facts, checks);
+}
