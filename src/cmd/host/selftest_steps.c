@@ -174,6 +174,7 @@ static struct vp_error *thief_start(struct vp_selftest *test)
 		return vp_error_errno(errno, "cannot start a process");
 	if (test->thief == 0) {
 		become_child(THIEF, test->pcpu);
+		close_range(STDERR_FILENO + 1, ~0U, 0); /* the recorder waits for its pipe's end */
 		for (volatile unsigned turns = 0;; turns++)
 			;
 	}
