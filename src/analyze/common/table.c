@@ -52,3 +52,35 @@ size_t vp_table_rows(const struct vp_table *table)
 {
 	return table->columns.count ? table->cells.count / table->columns.count : 0;
 }
+
+static bool is_zero(enum vp_cell_type type, const union vp_cell *cell)
+{
+	switch (type) {
+	case VP_CELL_COUNT:
+	case VP_CELL_DURATION:
+		return !cell->count;
+	case VP_CELL_PERCENT:
+		return cell->percent <= 0;
+	default:
+		return false;
+	}
+}
+
+void vp_table_without_zeros(const struct vp_table *table, struct vp_table *ret)
+{
+	size_t columns = table->columns.count, rows = vp_table_rows(table);
+	VP_AUTO_FREE bool *shown = vp_alloc(columns + 1);
+
+	*ret = (struct vp_table){0};
+	for (size_t i = 0; i < columns; i++) {
+		const struct vp_table_column *column = &table->columns.at[i];
+		shown[i] = !rows || !strcmp(column->key, "vcpu");
+		for (size_t row = 0; row < rows && !shown[i]; row++)
+			shown[i] = !is_zero(column->type, &table->cells.at[row * columns + i]);
+		if (shown[i])
+			vp_vec_push(&ret->columns, *column);
+	}
+	for (size_t i = 0; i < rows * columns; i++)
+		if (shown[i % columns])
+			vp_vec_push(&ret->cells, table->cells.at[i]);
+}

@@ -54,4 +54,8 @@ size_t vp_table_rows(const struct vp_table *table);
 /* Place of the column with that key; the number of columns if there is none. */
 size_t vp_table_column_of(const struct vp_table *table, const char *key);
 
+/* A copy without the columns of times, percentages and counts that are 0 in every row; texts stay
+ * those of `table`. */
+void vp_table_without_zeros(const struct vp_table *table, struct vp_table *ret);
+
 #endif

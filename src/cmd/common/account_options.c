@@ -76,18 +76,41 @@ static void print_json(const struct vp_account_recording *rec, const struct vp_n
 	vp_buffer_string(out, "\n");
 }
 
+/* The columns that have something, or all. */
+static void put_table(const struct vp_table *table, bool verbose, bool colour,
+		      struct vp_buffer *out)
+{
+	struct vp_table shown;
+
+	if (verbose) {
+		vp_render_table_text(table, colour, out);
+		return;
+	}
+	vp_table_without_zeros(table, &shown);
+	vp_render_table_text(&shown, colour, out);
+	vp_table_deinit(&shown);
+}
+
+static bool all_hold(const struct vp_account_checks *checks)
+{
+	return checks->closes && (!checks->sampled || checks->samples_agree) &&
+	       checks->exits_agree && checks->parts_sum && checks->all_placed;
+}
+
 static void print_text(const struct vp_account_recording *rec, const char *verb,
 		       const struct vp_named_table *tables, size_t n_tables, bool checks,
-		       struct vp_buffer *out)
+		       bool verbose, struct vp_buffer *out)
 {
 	bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 
 	vp_render_account_head(rec, verb, out);
 	for (size_t i = 0; i < n_tables; i++) {
-		vp_render_table_text(&tables[i].table, colour, out);
+		put_table(&tables[i].table, verbose, colour, out);
 		vp_buffer_string(out, "\n");
 	}
-	if (checks)
+	if (checks && !verbose && all_hold(&rec->checks))
+		vp_buffer_string(out, "Check: ok\n");
+	else if (checks)
 		vp_render_checks(&rec->checks, out);
 }
 
@@ -102,7 +125,7 @@ struct vp_error *vp_account_print(const struct vp_account_options *options,
 	else if (options->chosen == VP_FORMAT_CSV)
 		vp_render_table_csv(&tables[0].table, true, &out);
 	else
-		print_text(rec, verb, tables, n_tables, checks, &out);
+		print_text(rec, verb, tables, n_tables, checks, options->verbose, &out);
 	if (options->chosen == VP_FORMAT_CSV)
 		vp_vec_each (&rec->notes, note)
 			vp_verb_say(verb, *note);

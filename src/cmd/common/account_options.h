@@ -12,7 +12,7 @@ enum vp_account_format { VP_FORMAT_TEXT, VP_FORMAT_JSON, VP_FORMAT_CSV };
 struct vp_account_options {
 	const char *input, *vm, *vcpu, *format;
 	uint64_t limit;
-	bool json, csv, events;
+	bool json, csv, events, verbose;
 	struct vp_texts operands;
 	/* What the words mean. */
 	const char *directory;
@@ -43,6 +43,12 @@ struct vp_account_options {
 	     "FORMAT",                                                                             \
 	     "text, json or csv (default: text)"},                                                 \
 	    {0, "json", VP_OPTION_FLAG, &(options)->json, NULL, "same as --format json"},          \
+	    {'v',                                                                                  \
+	     "verbose",                                                                            \
+	     VP_OPTION_FLAG,                                                                       \
+	     &(options)->verbose,                                                                  \
+	     NULL,                                                                                 \
+	     "text: show columns that are zero everywhere, too, and each check"},                  \
 	    {0, "csv", VP_OPTION_FLAG, &(options)->csv, NULL, "same as --format csv"},             \
 	{                                                                                          \
 		0, "limit", VP_OPTION_COUNT, &(options)->limit, "N", "print only the first N rows" \

@@ -7,6 +7,9 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "cmd/common/pager.h"
+
+static bool may_page; /* what is printed goes through a pager */
 
 static void print_help(const struct vp_verb *verb, const struct vp_option *options,
 		       size_t n_options)
@@ -41,11 +44,26 @@ static int fail(const struct vp_verb *verb, struct vp_error *error)
 	return status;
 }
 
+/* Verbs that print an answer once, which may be long. */
+static bool is_paged(const char *name)
+{
+	static const char *const names[] = {"report",   "account", "steal",    "exits", "diagnose",
+					    "script",   "sched",   "critical", "info",  "check",
+					    "timeline", "guests",  "model"};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(names); i++)
+		if (!strcmp(names[i], name))
+			return true;
+	return false;
+}
+
 int vp_verb_run(const struct vp_verb *verb, const struct vp_option *options, size_t n_options,
 		int argc, char **argv, struct vp_texts *operands,
 		struct vp_error *(*act)(void *context), void *context)
 {
 	bool help;
+
+	may_page = is_paged(verb->name);
 	struct vp_error *error =
 	    vp_options_parse(options, n_options, argc, argv, verb->takes_command, operands, &help);
 
@@ -71,6 +89,8 @@ struct vp_error *vp_verb_recording(const struct vp_texts *operands, const char *
 
 struct vp_error *vp_verb_print(const struct vp_buffer *text)
 {
+	if (may_page)
+		vp_pager_begin();
 	/* stdio takes a signal for an error. */
 	bool written = !fflush(stdout) && !vp_fd_write_all(STDOUT_FILENO, text->bytes, text->size);
 
