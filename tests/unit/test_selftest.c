@@ -213,7 +213,7 @@ static struct vp_selftest_facts good_facts(void)
 {
 	struct vp_guest_done alone = {.begin = {.at = 1000 * MS},
 				      .busy = {.at = 2000 * MS, .run = 1000 * MS},
-				      .loops = 1000000,
+				      .loops = 250000000,
 				      .instructions = 6000000,
 				      .counted = 6000100,
 				      .has_counter = true};
@@ -223,7 +223,7 @@ static struct vp_selftest_facts good_facts(void)
 	    .quiet = {.begin = {.at = 5000ULL * MS, .run = 1000ULL * MS},
 		      .busy = {.at = 8000ULL * MS, .run = 4000ULL * MS},
 		      .end = {.at = 9000ULL * MS, .run = 4100ULL * MS},
-		      .loops = 2990000,
+		      .loops = 747500000,
 		      .has_stats = true,
 		      .stat_exits = 9000},
 	    .quiet_recording = {.trigger = strdup("cycles"),
@@ -314,7 +314,7 @@ static void test_each_can_fail(void **state)
 	WRONG(shared_recording.preempted, 900.0 * MS, "steal: time stolen");
 	WRONG(shared_recording.stolen_by_thief, 900.0 * MS, "steal: taken by the known thief");
 	WRONG(before.counted, 6010000, "counter: instructions in the guest");
-	WRONG(quiet.loops, 2700000, "cost: a busy guest's time");
+	WRONG(quiet.loops, 675000000, "cost: a busy guest's time");
 	facts = good_facts();
 	facts.quiet_recording.sampled_ns = facts.quiet_recording.named_ns = 2800.0 * MS;
 	expect_failed(&facts, "samples: time in the guest");
