@@ -106,7 +106,8 @@
 	FIELD(u32, dec, reserved_2, "0")                                                           \
 	FIELD(u64, dec, events,                                                                    \
 	      "events of the trigger that the next sample of this stream "                         \
-	      "stands for")
+	      "stands for; with `weigh time`, nanoseconds before it in which its pCPU was busy "   \
+	      "though it was not sampled")
 
 #define VP_FIELDS_task(FIELD)                                                                      \
 	FIELD(u16, dec, reserved, "0")                                                             \

@@ -41,6 +41,8 @@ static struct vp_error *profile_open(struct vp_instrument *instrument)
 					      .buffer_pages = options->buffer_pages,
 					      .by_memory = options->read_memory,
 					      .with_chains = options->with_chains,
+					      .hits_no_guests =
+						  instrument->session->hypervisor->guest_sampler,
 					      .exit_event = instrument->session->exit_event,
 					      .kernel = instrument->session->kernel_btf,
 					      .take = vp_profile_take,

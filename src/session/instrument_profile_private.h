@@ -14,6 +14,7 @@ struct vp_profile_stream {
 	uint64_t late_from;               /* a sample after this time is more than a period late */
 	uint64_t lost;                    /* records lost before this drain */
 	uint64_t events;                  /* weight of the next sample; 0: the trigger's */
+	uint64_t last_time;               /* of the last record that is not about the next one */
 	bool may_fill;                    /* a gap in this drain is no loss: nothing was lost */
 	uint32_t vcpu_vm, vcpu_tid, vcpu; /* noted last: VM number, thread and its vCPU number */
 };

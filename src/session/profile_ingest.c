@@ -185,7 +185,7 @@ static void stretch_put(struct stretch *stretch)
 /* Records that say whose the next sample is, and how it came to be where it is. */
 static inline bool tells_of_next(uint32_t id)
 {
-	return id == VP_ID_task || (id >= VP_ID_guest_task && id <= VP_ID_chain_stack);
+	return id == VP_ID_task || (id >= VP_ID_guest_task && id <= VP_ID_sample_period);
 }
 
 static inline void stretch_add(struct stretch *stretch, const struct vp_record_header *record,
@@ -232,18 +232,15 @@ static uint64_t missed_ticks(const struct vp_profile_instrument *profile,
 	return stream->may_fill && missed * period < MOST_LATE_NS ? missed : 0;
 }
 
-/* Adds a record for each tick that the sample was late for; they lie before it. */
-static void put_late_ticks(struct stretch *stretch, const union vp_any_record *sample)
+/* Adds a record for each of the ticks, `missed` of them, before the sample. */
+static void put_ticks_before(struct stretch *stretch, const union vp_any_record *sample,
+			     uint64_t missed)
 {
 	struct vp_profile_instrument *profile = stretch->profile;
-	struct vp_profile_stream *stream = vp_profile_stream(profile, stretch->pcpu);
 	uint64_t period = profile->trigger.period_ns;
-	uint64_t missed = missed_ticks(profile, stream, sample->header.time);
 	uint64_t first = sample->header.time - missed * period;
 	union vp_any_record late;
 
-	if (!missed)
-		return;
 	stretch_move_names(stretch, first);
 	stretch_put(stretch);
 	profile->samples += missed;
@@ -255,6 +252,33 @@ static void put_late_ticks(struct stretch *stretch, const union vp_any_record *s
 		vp_trace_append(profile->base.session->trace, vp_stream_of_pcpu(stretch->pcpu),
 				&late);
 	}
+}
+
+/* Adds the ticks that the sample was late for. */
+static void put_late_ticks(struct stretch *stretch, const union vp_any_record *sample)
+{
+	struct vp_profile_stream *stream = vp_profile_stream(stretch->profile, stretch->pcpu);
+	uint64_t missed = missed_ticks(stretch->profile, stream, sample->header.time);
+
+	if (missed)
+		put_ticks_before(stretch, sample, missed);
+}
+
+/* Adds ticks where a busy pCPU was not sampled for `busy_ns` before the sample, but none before the
+ * record that precedes it. */
+static void put_busy_ticks(struct stretch *stretch, const union vp_any_record *sample,
+			   uint64_t busy_ns)
+{
+	const struct vp_profile_stream *stream = vp_profile_stream(stretch->profile, stretch->pcpu);
+	uint64_t known = sample->header.time - stream->last_time;
+	uint64_t ns = busy_ns < known ? busy_ns : known;
+	uint64_t missed = ns / stretch->profile->trigger.period_ns;
+
+	/* The first tick is a whole period after that record. */
+	if (missed && missed * stretch->profile->trigger.period_ns == known)
+		missed--;
+	if (missed && stream->may_fill && ns < MOST_LATE_NS)
+		put_ticks_before(stretch, sample, missed);
 }
 
 /* Adds the events of the current sample. */
@@ -281,11 +305,15 @@ void vp_profile_take(void *context, uint32_t pcpu, char *records, size_t size)
 		see_record(profile, stream, record);
 		if (record->header.id <= VP_ID_guest_sample) { /* the first three are samples */
 			profile->samples++;
+			if (profile->trigger.weigh == VP_WEIGH_TIME && stream->events)
+				put_busy_ticks(&stretch, record, stream->events);
 			weigh(profile, stream);
 			if (record->header.time >= stream->late_from)
 				put_late_ticks(&stretch, record);
 			stream->late_from += tick;
 		}
+		if (!tells_of_next(record->header.id))
+			stream->last_time = record->header.time;
 		stretch_add(&stretch, &record->header, vp_record_size(record->header.id));
 	}
 	stretch_put(&stretch);

@@ -21,6 +21,7 @@
 #include "base/confine.h"
 #include "collect/guests/guest_state.h"
 #include "collect/programs/account_source.h"
+#include "collect/programs/busy.h"
 #include "collect/programs/convert.h"
 #include "collect/tracefs/thread_names.h"
 #include "host/cpu_hotplug.h"
@@ -361,6 +362,10 @@ static void test_hits_of_guests(void **state)
 	raw.exit_reason = CPUID;
 	raw.flags = VP_RAW_ON_VCPU; /* which is not known, then */
 	assert_true(vp_convert_hit_guest(&raw, VP_MODE_GUEST_KERNEL, VP_VENDOR_INTEL));
+	raw.host_ip = 0xffffffff81000000;
+	assert_int_equal(vp_convert_mode(&raw), VP_MODE_KERNEL);
+	raw.host_ip = 0x7fffffffffff;
+	assert_int_equal(vp_convert_mode(&raw), VP_MODE_USER);
 }
 
 /* What is recorded of a sample in a guest: who it was, and flags that are the record's own. */
@@ -425,6 +430,40 @@ static void test_thread_names(void **state)
 	vp_thread_names_deinit(&names);
 }
 
+/* 3 events per ns, sampled each 1 ms: a longer gap was busy as far as the counter counted. */
+static void test_busy_gaps(void **state)
+{
+	static const struct {
+		uint64_t gap, events, busy;
+	} samples[] = {
+	    {1, 1, 0},              /* perf begins with a period of one event */
+	    {8000, 900000, 0},      /* too short a gap for a rate */
+	    {5000000, 15000000, 0}, /* the rate is not known yet: it was idle, or slower */
+	    {20000, 60000, 0},      /* the rate */
+	    {6000000, 18000000, 6000000},
+	    {9000000, 18000000, 6000000},
+	    {9000000, 3000000, 0}, /* idle but for one period */
+	    {1500000, 4500000, 0}, /* not more than 1.5 periods */
+	    {900000, 2700000, 0},
+	    {2000000, 8000000, 2000000}, /* faster than ever */
+	};
+	struct vp_busy busy = {0};
+	uint64_t time = 1000000000;
+
+	assert_int_equal(vp_busy_before(&busy, time, 1, 1000000), 0);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(samples); i++) {
+		time += samples[i].gap;
+		uint64_t ns = vp_busy_before(&busy, time, samples[i].events, 1000000);
+		assert_true(ns <= samples[i].busy && ns + ns / 50 >= samples[i].busy);
+	}
+	/* Slower for good, as the clock of the pCPU is: after some usual gaps that is the rate. */
+	for (unsigned i = 0; i < 100; i++)
+		vp_busy_before(&busy, time += 1000000, 1000000, 1000000);
+	assert_int_equal(vp_busy_before(&busy, time += 5000000, 5000000, 1000000) / 1000000, 5);
+	/* An older time than the last one's, and the first of another pCPU. */
+	assert_int_equal(vp_busy_before(&busy, time - 1, 5000000, 1000000), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -437,6 +476,7 @@ int main(void)
 	    cmocka_unit_test(test_confined_files_are_limited),
 	    cmocka_unit_test(test_confined_without_a_free_descriptor),
 	    cmocka_unit_test(test_reader_says_why_it_is_not_confined),
+	    cmocka_unit_test(test_busy_gaps),
 	    cmocka_unit_test(test_pcpus_come_and_go),
 	    cmocka_unit_test(test_lost_in_a_ring),
 	    cmocka_unit_test(test_conversion),

@@ -117,6 +117,43 @@ static void test_late_ticks(void **state)
 	assert_int_equal(out[5].guest_sample.flags, VP_HAS_AS_ROOT);
 }
 
+/* A busy pCPU whose counter's period was too long: ticks up to the sample, none before the record
+ * that precedes it. */
+static void test_busy_gap(void **state)
+{
+	struct vp_profile_instrument *profile = profile_make();
+	struct {
+		struct vp_guest_sample first;
+		struct vp_sample_period period;
+		struct vp_guest_sample second;
+		struct vp_sample_period longer;
+		struct vp_guest_sample third;
+	} in = {
+	    .first = guest_at(START),
+	    .period = {.time = START + 10 * PERIOD,
+		       .id = VP_ID_sample_period,
+		       .events = 4 * PERIOD},
+	    .second = guest_at(START + 10 * PERIOD),
+	    .longer = {.time = START + 12 * PERIOD,
+		       .id = VP_ID_sample_period,
+		       .events = 9 * PERIOD},
+	    .third = guest_at(START + 12 * PERIOD),
+	};
+	static const unsigned times[] = {0, 6, 6, 7, 8, 9, 10, 11, 11, 12};
+	union vp_any_record out[16];
+
+	profile->trigger.by_time = false;
+	profile->trigger.weigh = VP_WEIGH_TIME;
+	vp_profile_stream(profile, 0)->late_from = UINT64_MAX;
+	vp_profile_take(profile, 0, (char *)&in, sizeof(in));
+	assert_int_equal(profile->samples, 8);
+	assert_int_equal(read_back(profile, 16, out), VP_ARRAY_SIZE(times));
+	for (size_t i = 0; i < VP_ARRAY_SIZE(times); i++)
+		assert_int_equal(out[i].header.time, START + times[i] * PERIOD);
+	assert_int_equal(out[5].guest_sample.flags, VP_HAS_AS_ROOT | VP_LATE);
+	assert_int_equal(out[6].guest_sample.flags, VP_HAS_AS_ROOT);
+}
+
 /* A gap is no lateness where records were lost, or where it is too long. */
 static void test_gaps(void **state)
 {
@@ -584,13 +621,14 @@ static void test_guests_of_vms(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_late_ticks),          cmocka_unit_test(test_gaps),
-	    cmocka_unit_test(test_clock_in_between),    cmocka_unit_test(test_unchosen_vm),
-	    cmocka_unit_test(test_unchosen_chain),      cmocka_unit_test(test_vcpus_of_two_vms),
-	    cmocka_unit_test(test_vcpus_of_one_thread), cmocka_unit_test(test_late_chain),
-	    cmocka_unit_test(test_vms_of_one_process),  cmocka_unit_test(test_ring_laps),
-	    cmocka_unit_test(test_events_of_vms),       cmocka_unit_test(test_guests_of_vms),
-	    cmocka_unit_test(test_events_in_a_row),     cmocka_unit_test(test_vm_of_thread),
+	    cmocka_unit_test(test_late_ticks),       cmocka_unit_test(test_gaps),
+	    cmocka_unit_test(test_busy_gap),         cmocka_unit_test(test_clock_in_between),
+	    cmocka_unit_test(test_unchosen_vm),      cmocka_unit_test(test_unchosen_chain),
+	    cmocka_unit_test(test_vcpus_of_two_vms), cmocka_unit_test(test_vcpus_of_one_thread),
+	    cmocka_unit_test(test_late_chain),       cmocka_unit_test(test_vms_of_one_process),
+	    cmocka_unit_test(test_ring_laps),        cmocka_unit_test(test_events_of_vms),
+	    cmocka_unit_test(test_guests_of_vms),    cmocka_unit_test(test_events_in_a_row),
+	    cmocka_unit_test(test_vm_of_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

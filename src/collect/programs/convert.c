@@ -63,6 +63,11 @@ bool vp_convert_hit_guest(const struct vp_raw_record *raw, uint32_t mode, uint32
 					  vp_exit_reason_is_interrupt(vendor, raw->exit_reason));
 }
 
+uint32_t vp_convert_mode(const struct vp_raw_record *raw)
+{
+	return (int64_t)raw->host_ip < 0 ? VP_MODE_KERNEL : VP_MODE_USER;
+}
+
 void vp_convert_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t ip, uint32_t vendor,
 		       union vp_any_record *ret)
 {
@@ -115,10 +120,10 @@ void vp_convert_guest_task(const struct vp_raw_record *raw, union vp_any_record 
 	memcpy(ret->guest_task.comm, raw->guest_comm, sizeof(ret->guest_task.comm));
 }
 
-void vp_convert_period(const struct vp_raw_record *raw, union vp_any_record *ret)
+void vp_convert_period(const struct vp_raw_record *raw, uint64_t weight, union vp_any_record *ret)
 {
 	ret->sample_period = (struct vp_sample_period){
-	    .time = raw->time, .id = VP_ID_sample_period, .events = raw->events};
+	    .time = raw->time, .id = VP_ID_sample_period, .events = weight};
 }
 
 void vp_convert_task(const struct vp_raw_record *raw, union vp_any_record *ret)

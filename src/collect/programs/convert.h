@@ -16,14 +16,16 @@
  * an exit where it lets in what interrupted the guest: the exit's reason tells the two apart.
  */
 bool vp_convert_hit_guest(const struct vp_raw_record *raw, uint32_t mode, uint32_t vendor);
+/* Kernel or user space of the host, by the address that the program found. */
+uint32_t vp_convert_mode(const struct vp_raw_record *raw);
 /* Converts a raw record of the programs to the schema's. `mode` (enum vp_mode) and `ip` are what
  * the kernel says the sample hit; `vendor`: enum vp_vendor. */
 void vp_convert_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t ip, uint32_t vendor,
 		       union vp_any_record *ret);
 void vp_convert_switch(const struct vp_raw_record *raw, uint32_t vendor, union vp_any_record *ret);
 void vp_convert_guest_task(const struct vp_raw_record *raw, union vp_any_record *ret);
-/* The weight of the sample that follows. */
-void vp_convert_period(const struct vp_raw_record *raw, union vp_any_record *ret);
+/* The weight of the sample that follows, in the unit of the recording. */
+void vp_convert_period(const struct vp_raw_record *raw, uint64_t weight, union vp_any_record *ret);
 void vp_convert_task(const struct vp_raw_record *raw, union vp_any_record *ret);
 
 #endif

@@ -65,9 +65,10 @@ static void make_records(const struct vp_sampler *sampler, struct made *made, ui
 	union vp_any_record record;
 
 	if (raw->kind == VP_RAW_SAMPLE) {
-		bool hit_guest = vp_convert_hit_guest(raw, mode, vendor);
+		bool hit_guest =
+		    !sampler->hits_no_guests && vp_convert_hit_guest(raw, mode, vendor);
 		if (vp_mode_is_guest(mode) && !hit_guest) {
-			mode = VP_MODE_KERNEL;
+			mode = sampler->hits_no_guests ? vp_convert_mode(raw) : VP_MODE_KERNEL;
 			ip = raw->host_ip;
 		}
 		make_task(made, raw);
@@ -77,8 +78,16 @@ static void make_records(const struct vp_sampler *sampler, struct made *made, ui
 		}
 		if (sampler->trigger->weigh == VP_WEIGH_EVENTS &&
 		    raw->events != sampler->trigger->events) {
-			vp_convert_period(raw, &record);
+			vp_convert_period(raw, raw->events, &record);
 			vp_buffer_append(&made->records, &record, sizeof(record.sample_period));
+		}
+		if (sampler->trigger->weigh == VP_WEIGH_TIME) {
+			uint64_t ns = vp_busy_before(&made->busy, raw->time, raw->events,
+						     sampler->trigger->period_ns);
+			vp_convert_period(raw, ns, &record);
+			if (ns)
+				vp_buffer_append(&made->records, &record,
+						 sizeof(record.sample_period));
 		}
 		put_chains(made, hit_guest, raw->time);
 		vp_convert_sample(raw, mode, ip, vendor, &record);
@@ -257,6 +266,8 @@ static struct vp_error *load_fitted(struct vp_sampler *sampler,
 	sampler->programs->rodata->nested_paging = vp_host_has_nested_paging();
 	sampler->programs->rodata->seen_by = sampler->seen_by;
 	sampler->programs->rodata->by_memory = options->by_memory;
+	sampler->programs->rodata->by_count =
+	    !sampler->trigger->by_time && sampler->trigger->frequency;
 	choose_program(sampler);
 	VP_TRY(plan_rings(sampler, options->buffer_pages));
 	struct vp_svm_data svm_data;
@@ -298,6 +309,7 @@ struct vp_error *vp_sampler_start(const struct vp_sampler_options *options, stru
 	struct vp_sampler *sampler = vp_alloc(sizeof(*sampler));
 
 	sampler->trigger = options->trigger;
+	sampler->hits_no_guests = options->hits_no_guests;
 	sampler->buffer_pages = options->buffer_pages;
 	sampler->take = options->take;
 	sampler->context = options->context;

@@ -24,6 +24,9 @@ struct vp_sampler_options {
 	size_t buffer_pages;
 	bool by_memory; /* ask guests' memory who runs, once vp_sampler_identity() was told how */
 	bool with_chains;
+	/* No sample can hit a guest, whatever perf says: in a Xen dom0 it goes by the last
+	 * interrupt of Xen's PMU, also for an event that is another one. */
+	bool hits_no_guests;
 	/* On Intel, samples cost less with it (NULL: without). It must live as long. */
 	const struct vp_exit_event *exit_event;
 	struct vp_kernel_btf *kernel; /* read before, or NULL */

@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/vec.h"
+#include "collect/programs/busy.h"
 #include "collect/programs/sampler.h"
 #include "sampler.skel.h"
 
@@ -16,6 +17,7 @@ struct made {
 	struct vp_buffer chains; /* of the sample that comes next */
 	uint32_t tid;            /* whose name was given last */
 	char comm[VP_COMM_SIZE];
+	struct vp_busy busy;
 };
 
 struct vp_sampler {
@@ -23,6 +25,7 @@ struct vp_sampler {
 	const struct vp_trigger *trigger;
 	enum vp_vendor vendor;
 	enum vp_seen_by seen_by;
+	bool hits_no_guests;
 	bool with_chains;
 	size_t buffer_pages;
 	struct vp_rings rings;
