@@ -34,6 +34,7 @@ static const struct {
     FUNCTION(CONTROL, xc_domain_getinfolist, domain_getinfolist),
     FUNCTION(CONTROL, xc_vcpu_getinfo, vcpu_getinfo),
     FUNCTION(CONTROL, xc_sched_credit2_domain_get, sched_credit2_domain_get),
+    FUNCTION(CONTROL, xc_physinfo, physinfo),
     FUNCTION(CONTROL, xc_vcpu_getcontext, vcpu_getcontext),
     FUNCTION(CONTROL, xc_domain_hvm_getcontext_partial, domain_hvm_getcontext_partial),
     FUNCTION(CONTROL, xc_domain_maximum_gpfn, domain_maximum_gpfn),

@@ -58,6 +58,13 @@ struct vp_xen_credit2 {
  */
 enum { VP_XEN_HVM_SAVE_CPU = 2 };
 
+/* struct xen_sysctl_physinfo, as far as it is the same everywhere. */
+struct vp_xen_machine {
+	uint32_t threads_per_core, cores_per_socket, n_pcpus, last_pcpu, n_nodes, last_node;
+	uint32_t khz; /* of a pCPU's clock, as Xen measured it at boot */
+	uint8_t rest[512];
+};
+
 struct vp_xen_calls {
 	void *(*interface_open)(void *logger, void *dombuild_logger, unsigned flags);
 	int (*interface_close)(void *xen);
@@ -65,6 +72,7 @@ struct vp_xen_calls {
 				  struct vp_xen_domain *ret);
 	int (*vcpu_getinfo)(void *xen, uint32_t domain, uint32_t vcpu, struct vp_xen_vcpu *ret);
 	int (*sched_credit2_domain_get)(void *xen, uint32_t domain, struct vp_xen_credit2 *ret);
+	int (*physinfo)(void *xen, struct vp_xen_machine *ret);
 	int (*vcpu_getcontext)(void *xen, uint32_t domain, uint32_t vcpu, void *ret);
 	int (*domain_hvm_getcontext_partial)(void *xen, uint32_t domain, uint16_t type,
 					     uint16_t instance, void *ret, uint32_t size);

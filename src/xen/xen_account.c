@@ -176,8 +176,13 @@ static void tell_exit(struct xen_account *account, const struct vp_xen_traced *t
 	if (!domain) /* whose kernel samples itself */
 		return;
 	if (ran(account, domain, vcpu->number, traced->time, &had) && !had.open_exit)
-		vp_xen_sampler_exit(account->sampler, domain, vcpu->number, traced->time, had.ns,
-				    traced->record.ip);
+		vp_xen_sampler_exit(account->sampler,
+				    &(struct vp_xen_exit){.domain = domain,
+							  .vcpu = vcpu->number,
+							  .pcpu = traced->pcpu,
+							  .time = traced->time,
+							  .ran = had.ns,
+							  .ip = traced->record.ip});
 }
 
 /* An event is of the vCPU that had the pCPU before it. */

@@ -111,12 +111,17 @@ static bool probe_trace(char *detail, size_t size)
 static bool probe_pmu(char *detail, size_t size)
 {
 	struct vp_xen_pmu *pmu = NULL;
-	struct vp_error *error = vp_xen_pmu_open(PROBE_HZ, &pmu);
+	struct vp_xen *xen;
+	struct vp_error *error = vp_xen_open(&xen);
 
-	vp_xen_pmu_free(pmu);
+	if (!error) {
+		error = vp_xen_pmu_open(xen, PROBE_HZ, &pmu);
+		vp_xen_pmu_free(pmu);
+		vp_xen_close(xen);
+	}
 	return vp_probe_say_opened(error,
-				   "dom0's counter can interrupt all domains; not tried on real "
-				   "hardware",
+				   "dom0's counter can interrupt all domains; tested under "
+				   "emulation only",
 				   detail, size);
 }
 

@@ -55,7 +55,7 @@ static int take_place(void *context, void *data, size_t size)
 	pmu->totals.of[whose]++;
 	if (place->pcpu < PCPUS_MOST)
 		note_pcpu(pmu, place->pcpu);
-	if (whose == VP_XEN_PMU_GUEST)
+	if (whose != VP_XEN_PMU_DOM0)
 		pmu->take(pmu->context, place);
 	return 0;
 }
@@ -89,10 +89,17 @@ static struct vp_error *load(struct vp_xen_pmu *pmu)
 	return pmu->ring ? NULL : vp_error_errno(errno, "cannot map the ring of Xen's PMU pages");
 }
 
-static struct vp_error *open_counters(struct vp_xen_pmu *pmu, uint64_t frequency)
+/* A fixed number of cycles: perf adapts a frequency at interrupts that follow each other closely,
+ * and at dom0's ticks, which an idle dom0 does not have. */
+static struct vp_error *open_counters(const struct vp_xen *xen, struct vp_xen_pmu *pmu,
+				      uint64_t frequency)
 {
-	const struct vp_trigger_options options = {.event = "cycles", .frequency = frequency};
+	struct vp_trigger_options options = {.event = "cycles"};
+	struct vp_xen_machine machine = {0};
 
+	if (xen->call.physinfo(xen->control, &machine) || !machine.khz)
+		return vp_error_errno(errno, "cannot read the clock rate of the pCPUs from Xen");
+	options.period = machine.khz * 1000ULL / frequency;
 	if (!vp_trigger_has_hardware())
 		return vp_error_new("dom0's kernel has no hardware counter that interrupts");
 	VP_TRY(vp_trigger_open(&options, &pmu->trigger));
@@ -103,16 +110,17 @@ static struct vp_error *open_counters(struct vp_xen_pmu *pmu, uint64_t frequency
 	return NULL;
 }
 
-struct vp_error *vp_xen_pmu_open(uint64_t frequency, struct vp_xen_pmu **ret)
+struct vp_error *vp_xen_pmu_open(const struct vp_xen *xen, uint64_t frequency,
+				 struct vp_xen_pmu **ret)
 {
 	struct vp_xen_pmu *pmu = vp_alloc(sizeof(*pmu));
 
 	pmu->mode.folder = VP_XEN_PMU_FOLDER;
-	struct vp_error *error = vp_xen_pmu_mode_read(&pmu->mode);
+	struct vp_error *error = vp_xen_pmu_mode_try(&pmu->mode);
 	if (!error)
 		error = load(pmu);
 	if (!error)
-		error = open_counters(pmu, frequency);
+		error = open_counters(xen, pmu, frequency);
 	if (error)
 		vp_xen_pmu_free(pmu);
 	else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Where vCPUs of guests are when a hardware counter of dom0's interrupts them (XENPMU). Written by
- * Linux's arch/x86/xen/pmu.c and Xen's arch/x86/cpu/vpmu.c; not tried on a machine with a PMU.
+ * Where vCPUs of guests are when a hardware counter of dom0's interrupts them (XENPMU): see Linux's
+ * arch/x86/xen/pmu.c and Xen's arch/x86/cpu/vpmu.c.
  */
 #ifndef VP_XEN_XEN_PMU_H
 #define VP_XEN_XEN_PMU_H
@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "bpf/xen_pmu_abi.h"
+#include "xen/library.h"
 
 struct vp_xen_pmu;
 
@@ -27,13 +28,15 @@ struct vp_xen_pmu_totals {
 enum vp_xen_pmu_whose vp_xen_pmu_whose(const struct vp_xen_pmu_place *place);
 
 /* Everything that can be done without interrupting anybody: nothing counts, and Xen's mode is as it
- * was. `frequency`: in Hz, of each vCPU of dom0. Errors: what is missing. */
-struct vp_error *vp_xen_pmu_open(uint64_t frequency, struct vp_xen_pmu **ret) VP_MUST_CHECK;
+ * was; it is changed for a moment, to see that it can be. `frequency`: interrupts per second of a
+ * busy pCPU. Errors: what is missing. */
+struct vp_error *vp_xen_pmu_open(const struct vp_xen *xen, uint64_t frequency,
+				 struct vp_xen_pmu **ret) VP_MUST_CHECK;
 /* From now on the counters are dom0's alone. */
 struct vp_error *vp_xen_pmu_begin(struct vp_xen_pmu *pmu) VP_MUST_CHECK;
 /* Nothing counts any more, and Xen's mode is as it was. Errors: it is not. */
 struct vp_error *vp_xen_pmu_end(struct vp_xen_pmu *pmu) VP_MUST_CHECK;
-/* Hands over guests' places; those of one vCPU of dom0 in order of time. */
+/* Hands over the places of guests and of Xen itself; those of one vCPU of dom0 in order of time. */
 void vp_xen_pmu_drain(struct vp_xen_pmu *pmu,
 		      void (*take)(void *context, const struct vp_xen_pmu_place *place),
 		      void *context);

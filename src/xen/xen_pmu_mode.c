@@ -94,3 +94,10 @@ struct vp_error *vp_xen_pmu_mode_restore(struct vp_xen_pmu_mode *mode)
 		   ? vp_error_errno(errnum, "cannot write '%s' into %s again", mode->before, path)
 		   : NULL;
 }
+
+struct vp_error *vp_xen_pmu_mode_try(struct vp_xen_pmu_mode *mode)
+{
+	VP_TRY(vp_xen_pmu_mode_read(mode));
+	VP_TRY(vp_xen_pmu_mode_take(mode));
+	return vp_xen_pmu_mode_restore(mode);
+}

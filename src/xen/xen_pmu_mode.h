@@ -23,6 +23,8 @@ struct vp_xen_pmu_mode {
 struct vp_error *vp_xen_pmu_mode_read(struct vp_xen_pmu_mode *mode) VP_MUST_CHECK;
 /* "all", whatever it was. Errors: guests have counters of their own; no rights. */
 struct vp_error *vp_xen_pmu_mode_take(struct vp_xen_pmu_mode *mode) VP_MUST_CHECK;
+/* Reads it, takes it and restores it at once. Errors: those of all three. */
+struct vp_error *vp_xen_pmu_mode_try(struct vp_xen_pmu_mode *mode) VP_MUST_CHECK;
 /* As it was before, if it was changed. */
 struct vp_error *vp_xen_pmu_mode_restore(struct vp_xen_pmu_mode *mode) VP_MUST_CHECK;
 

@@ -41,9 +41,21 @@ struct sampled {
 /* A context that was read, of which it is not known yet how much it stands for; or where a counter
  * interrupted a vCPU: then no more than time and address are known. */
 struct look {
-	uint16_t domain, vcpu;
+	uint16_t domain, vcpu; /* one of Xen's own numbers: it was Xen's code */
+	uint32_t pcpu;
 	bool counted;
 	union vp_any_record task, sample;
+};
+
+/* A counter's interrupt comes this soon after the exit of the guest that it is for. */
+#define MOST_EXIT_NS 2000000ULL
+
+enum { LAST_EXITS = 8 };
+
+/* The last exits of a pCPU for interrupts: Xen's trace may be read further than the places. */
+struct last_exits {
+	struct vp_xen_exit at[LAST_EXITS]; /* time 0: none, or a place is of it */
+	unsigned next;
 };
 
 struct vp_guest_sampler {
@@ -60,9 +72,11 @@ struct vp_guest_sampler {
 	bool listed;        /* the domains, once */
 	uint64_t next_list; /* when they are to be listed again */
 	VP_VEC(union vp_any_record) records;
-	VP_VEC(struct look) looks; /* in order of time */
-	bool told;                 /* the account tells of exits … */
-	uint64_t known;            /* … and has told all up to here */
+	VP_VEC(struct look) looks;       /* in order of time */
+	VP_VEC(struct last_exits) exits; /* with `pmu`: by pCPU */
+	bool told;                       /* the account tells of exits … */
+	uint64_t known;                  /* … and has told all up to here */
+	uint64_t counted_at_exits;       /* places in Xen that were of a guest */
 	struct vp_guest_sampler_totals totals;
 };
 
@@ -269,7 +283,8 @@ static struct vp_error *sampler_open(const struct vp_guest_sampler_options *opti
 	/* Its own: a handle is for one thread. */
 	struct vp_error *error = vp_xen_open(&sampler->xen);
 	if (!error && options->interrupts == VP_INTERRUPTS_COUNTERS)
-		error = vp_xen_pmu_open(1000000000 / options->period_ns, &sampler->pmu);
+		error =
+		    vp_xen_pmu_open(sampler->xen, 1000000000 / options->period_ns, &sampler->pmu);
 	if (error)
 		sampler_free(sampler);
 	else
@@ -347,7 +362,7 @@ bool vp_xen_sampler_wants_account(const struct vp_guest_sampler *sampler)
 
 bool vp_xen_sampler_wants_exits(const struct vp_guest_sampler *sampler)
 {
-	return sampler->options.interrupts == VP_INTERRUPTS_EXITS;
+	return sampler->options.interrupts != VP_INTERRUPTS_NONE;
 }
 
 /* They come from one vCPU of dom0 after another: into the order of time. */
@@ -356,6 +371,7 @@ static void take_counted(void *context, const struct vp_xen_pmu_place *place)
 	struct vp_guest_sampler *sampler = context;
 	struct look look = {.domain = (uint16_t)place->domain,
 			    .vcpu = (uint16_t)place->vcpu,
+			    .pcpu = place->pcpu,
 			    .counted = true,
 			    .sample.guest_sample = {
 				.time = place->time, .id = VP_ID_guest_sample, .ip = place->ip}};
@@ -367,9 +383,44 @@ static void take_counted(void *context, const struct vp_xen_pmu_place *place)
 	sampler->looks.at[at] = look;
 }
 
+/* The last exit of that pCPU before `time`, if there was one just before it, or NULL. */
+static struct vp_xen_exit *last_exit(struct vp_guest_sampler *sampler, uint32_t pcpu, uint64_t time)
+{
+	struct vp_xen_exit *ret = NULL;
+
+	for (size_t i = 0; pcpu < sampler->exits.count && i < LAST_EXITS; i++) {
+		struct vp_xen_exit *exit = &sampler->exits.at[pcpu].at[i];
+		if (exit->time && exit->time <= time && exit->time + MOST_EXIT_NS >= time &&
+		    (!ret || ret->time < exit->time))
+			ret = exit;
+	}
+	return ret;
+}
+
+/*
+ * A counter interrupted Xen. On AMD that is where it finds interrupts of HVM and PVH guests, too:
+ * it takes them after the guest's exit, which is then the last one of the pCPU.
+ */
+static void weigh_at_exit(struct vp_guest_sampler *sampler, const struct look *look)
+{
+	uint64_t time = look->sample.header.time;
+	struct vp_xen_exit *exit = last_exit(sampler, look->pcpu, time);
+
+	if (!exit)
+		return;
+	vp_xen_weights_exit(&vcpu_of(sampler, exit->domain, exit->vcpu)->weights,
+			    sampler->options.period_ns, time, exit->ran, exit->ip);
+	exit->time = 0;
+	sampler->counted_at_exits++;
+}
+
 static void weigh(struct vp_guest_sampler *sampler, const struct look *look,
 		  struct vp_xen_runner runner)
 {
+	if (look->counted && look->domain >= VP_XEN_DOMID_FIRST_RESERVED) {
+		weigh_at_exit(sampler, look);
+		return;
+	}
 	const struct vp_guest_sample *sample = &look->sample.guest_sample;
 	struct vp_xen_weights *weights = &vcpu_of(sampler, look->domain, look->vcpu)->weights;
 	struct taker taker = {sampler, sampled_of(sampler, look->domain)};
@@ -409,12 +460,18 @@ uint64_t vp_xen_sampler_weigh(struct vp_guest_sampler *sampler, uint64_t time,
 	return next;
 }
 
-void vp_xen_sampler_exit(struct vp_guest_sampler *sampler, uint32_t domain, uint32_t vcpu,
-			 uint64_t time, uint64_t ran, uint64_t ip)
+void vp_xen_sampler_exit(struct vp_guest_sampler *sampler, const struct vp_xen_exit *exit)
 {
 	pthread_mutex_lock(&sampler->lock);
-	vp_xen_weights_exit(&vcpu_of(sampler, domain, vcpu)->weights, sampler->options.period_ns,
-			    time, ran, ip);
+	if (sampler->pmu) {
+		while (sampler->exits.count <= exit->pcpu)
+			vp_vec_push(&sampler->exits, ((struct last_exits){0}));
+		struct last_exits *last = &sampler->exits.at[exit->pcpu];
+		last->at[last->next++ % LAST_EXITS] = *exit;
+	} else {
+		vp_xen_weights_exit(&vcpu_of(sampler, exit->domain, exit->vcpu)->weights,
+				    sampler->options.period_ns, exit->time, exit->ran, exit->ip);
+	}
 	pthread_mutex_unlock(&sampler->lock);
 }
 
@@ -527,12 +584,13 @@ static void sampler_forget(struct vp_guest_sampler *sampler, uint32_t pid)
 	pthread_mutex_unlock(&sampler->lock);
 }
 
-static void add_counted(const struct vp_xen_pmu *pmu, struct vp_guest_sampler_totals *totals)
+static void add_counted(const struct vp_guest_sampler *sampler,
+			struct vp_guest_sampler_totals *totals)
 {
-	const struct vp_xen_pmu_totals counted = vp_xen_pmu_totals(pmu);
+	const struct vp_xen_pmu_totals counted = vp_xen_pmu_totals(sampler->pmu);
 
 	totals->own = counted.of[VP_XEN_PMU_DOM0];
-	totals->hypervisor = counted.of[VP_XEN_PMU_XEN];
+	totals->hypervisor = counted.of[VP_XEN_PMU_XEN] - sampler->counted_at_exits;
 	totals->lost += counted.lost;
 	totals->pcpus = counted.n_pcpus;
 }
@@ -543,7 +601,7 @@ static struct vp_guest_sampler_totals sampler_totals(struct vp_guest_sampler *sa
 	struct vp_guest_sampler_totals totals = sampler->totals;
 	totals.problem = sampler->frames_problem;
 	if (sampler->pmu)
-		add_counted(sampler->pmu, &totals);
+		add_counted(sampler, &totals);
 	pthread_mutex_unlock(&sampler->lock);
 	return totals;
 }
@@ -569,6 +627,7 @@ static void sampler_free(struct vp_guest_sampler *sampler)
 		vp_vec_deinit(&sampled->vcpus);
 	}
 	vp_vec_deinit(&sampler->looks);
+	vp_vec_deinit(&sampler->exits);
 	vp_vec_deinit(&sampler->domains);
 	vp_vec_deinit(&sampler->records);
 	pthread_mutex_destroy(&sampler->lock);

@@ -28,8 +28,11 @@ struct vp_xen_runner {
 uint64_t vp_xen_sampler_weigh(struct vp_guest_sampler *sampler, uint64_t time,
 			      struct vp_xen_runner runner);
 /* A vCPU, which had had the pCPU for `ran` ns, left its guest at that place for an interrupt. */
-void vp_xen_sampler_exit(struct vp_guest_sampler *sampler, uint32_t domain, uint32_t vcpu,
-			 uint64_t time, uint64_t ran, uint64_t ip);
+struct vp_xen_exit {
+	uint32_t domain, vcpu, pcpu;
+	uint64_t time, ran, ip;
+};
+void vp_xen_sampler_exit(struct vp_guest_sampler *sampler, const struct vp_xen_exit *exit);
 /* All exits were told that were before that time; UINT64_MAX: no more will come. */
 void vp_xen_sampler_known(struct vp_guest_sampler *sampler, uint64_t time,
 			  struct vp_xen_runner runner);

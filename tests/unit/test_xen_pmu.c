@@ -51,6 +51,22 @@ static void test_mode_is_refused(void **state)
 	rmdir(path);
 }
 
+/* A try leaves what was there; what cannot be written is an error. */
+static void test_mode_is_tried(void **state)
+{
+	const char *path = temporary_file("pmu_mode", "self\n", 5);
+	struct vp_xen_pmu_mode mode = {.folder = "."};
+
+	assert_null(vp_xen_pmu_mode_try(&mode));
+	assert_false(mode.changed);
+	expect_file(path, "self\n");
+	unlink(path);
+	assert_int_equal(symlink("/dev/full", path), 0); /* reads without an end, refuses all */
+	mode.folder = ".";
+	expect_error(vp_xen_pmu_mode_try(&mode), "cannot write 'all'");
+	unlink(path);
+}
+
 /* What was so before stays so. */
 static void test_mode_of_others(void **state)
 {
@@ -84,10 +100,9 @@ static void test_whose(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_mode),
-	    cmocka_unit_test(test_mode_is_refused),
-	    cmocka_unit_test(test_mode_of_others),
-	    cmocka_unit_test(test_whose),
+	    cmocka_unit_test(test_mode),          cmocka_unit_test(test_mode_is_refused),
+	    cmocka_unit_test(test_mode_is_tried), cmocka_unit_test(test_mode_of_others),
+	    cmocka_unit_test(test_whose),         cmocka_unit_test(test_rate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
