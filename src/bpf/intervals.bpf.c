@@ -59,7 +59,7 @@ static __always_inline void tell_of_vcpu(__u32 pid, __u32 tid, __u64 now)
 static __noinline int look_again(struct interval_cpu *cpu, bool may_make)
 {
 	__u64 id = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
-	__u32 place = find_place((__u32)id);
+	__u32 place = find_place((__u32)id), came = 0;
 
 	if (!cpu)
 		return 0;
@@ -67,8 +67,11 @@ static __noinline int look_again(struct interval_cpu *cpu, bool may_make)
 		place = make_place(id >> 32, (__u32)id, vcpu_here(), now);
 		if (place)
 			tell_of_vcpu(id >> 32, (__u32)id, now);
+		came = VP_SUBJECT_CAME;
 	}
 	struct vp_subject *subject = subject_at(place);
+	if (subject)
+		subject->flags |= came;
 	if (subject)
 		install(cpu, subject, place, now);
 	return 0;
@@ -360,7 +363,7 @@ static __always_inline void take_in(struct interval_cpu *cpu, struct vp_subject 
 		add(subject, VP_COUNT_migrations, 1);
 	note_pcpu(cpu, subject);
 	if (unit == VP_UNIT_TIME && now >= subject->due_at)
-		close_part(cpu, subject, now);
+		close_part(cpu, subject, now, 0);
 }
 
 /* Of a pCPU, what vCPUs do is counted; without a hypervisor, what all but the idle task do. */

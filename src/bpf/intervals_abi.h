@@ -17,6 +17,7 @@ enum vp_subject_flag {
 	VP_SUBJECT_OVER = 8,         /* its last interval was closed */
 	VP_SUBJECT_ENTERED = 16,     /* its guest was entered */
 	VP_SUBJECT_WAS_OVERDUE = 32, /* its interval was closed without the trigger */
+	VP_SUBJECT_CAME = 64, /* it is new: its trigger is opened later, and has not fired yet */
 };
 
 /* Where sets take turns: asks the pCPU's switcher in user space to switch this one on. */

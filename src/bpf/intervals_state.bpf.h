@@ -459,7 +459,7 @@ static __noinline int end_turn(struct interval_cpu *cpu, struct vp_subject *subj
 
 /* A sub-interval is over; with the last one the interval is. */
 static __always_inline void close_part(struct interval_cpu *cpu, struct vp_subject *subject,
-				       __u64 now)
+				       __u64 now, __u32 flags)
 {
 	bool is_last = true;
 
@@ -470,7 +470,7 @@ static __always_inline void close_part(struct interval_cpu *cpu, struct vp_subje
 		    unit == VP_UNIT_TIME ? now >= subject->ends_at : subject->sets.parts >= parts;
 	}
 	if (is_last) {
-		close_interval(subject, now, 0);
+		close_interval(subject, now, flags);
 	} else {
 		subject->exits_left = part_width;
 		next_due(subject, now);
@@ -503,24 +503,27 @@ static __always_inline __s64 counted_by_trigger(const struct vp_subject *subject
 /* What the scheduler executes until perf stops the trigger, at most: it may overflow in there. */
 enum { BEHIND_SWITCH = 2000 };
 
-static __always_inline __s64 least_overdue(void)
+static __always_inline __s64 overdue_slack(void)
 {
 	__u64 early = part_width / 64;
 
-	return part_width - (early < BEHIND_SWITCH ? early : BEHIND_SWITCH);
+	return early < BEHIND_SWITCH ? early : BEHIND_SWITCH;
 }
 
 /*
  * Its thread loses the pCPU, and the trigger's interrupt has not come though it is due, as
  * interrupts are masked here: where that is so (Arm), perf forgets the overflow now. If it comes
- * after all, it is not the next one's end.
+ * after all, it is not the next one's end. An interval that is longer had no trigger yet: that of a
+ * vCPU that is new is opened from user space.
  */
 static __always_inline void close_if_overdue(struct interval_cpu *cpu, struct vp_subject *subject,
 					     __u64 now)
 {
-	if (unit != VP_UNIT_EVENT || counted_by_trigger(subject) < least_overdue())
+	__s64 counted = counted_by_trigger(subject), width = part_width;
+
+	if (unit != VP_UNIT_EVENT || counted < width - overdue_slack())
 		return;
-	close_part(cpu, subject, now);
+	close_part(cpu, subject, now, counted > width + overdue_slack() ? VP_INTERVAL_PARTIAL : 0);
 	subject->flags |= VP_SUBJECT_WAS_OVERDUE;
 }
 
@@ -534,6 +537,16 @@ static __always_inline bool is_closed_already(struct vp_subject *subject)
 	return closed;
 }
 
+/* The first overflow for a vCPU that is new: its interval began before its trigger was opened. */
+static __always_inline bool began_before_trigger(const struct vp_subject *subject)
+{
+	__s64 counted = counted_by_trigger(subject), width = part_width;
+
+	if (unit != VP_UNIT_EVENT || !(subject->flags & VP_SUBJECT_CAME))
+		return false;
+	return counted < 0 ? !subject->number : counted > width + overdue_slack();
+}
+
 /* What the trigger ends, of the subject that has this pCPU now. */
 static __always_inline void close_here(struct interval_cpu *cpu, struct vp_subject *subject)
 {
@@ -542,7 +555,9 @@ static __always_inline void close_here(struct interval_cpu *cpu, struct vp_subje
 	take_all(cpu, subject);
 	if (is_closed_already(subject))
 		return;
-	close_part(cpu, subject, now);
+	__u32 flags = began_before_trigger(subject) ? VP_INTERVAL_PARTIAL : 0;
+	subject->flags &= ~VP_SUBJECT_CAME;
+	close_part(cpu, subject, now, flags);
 	if (multiplexing && unit == VP_UNIT_EVENT)
 		leave_out(&subject->sets, cpu->on, bpf_ktime_get_ns() - now);
 }
