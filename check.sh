@@ -8,7 +8,7 @@
 #   --full       the matrix of host and guest kernels too, and longer fuzzing
 #   --slice      a twentieth of the lab tests of --full, too: the one of this commit
 #   --only WORD  builds, then only the lab tests whose name has WORD
-#   --skip NAME  without weka, arm64, intel, bpf or lab; the last lines say so
+#   --skip NAME  without weka, arm64, intel, pmu, bpf or lab; the last lines say so
 #   --no-skips   what is skipped has failed, but for what tests/may-skip lists, with reasons (for CI)
 # What was skipped is named in the last lines.
 # shellcheck disable=SC2317 # the steps are functions that step() calls
@@ -31,9 +31,9 @@ while [ $# -gt 0 ]; do
 		;;
 	--skip)
 		case "${2-}" in
-		weka | arm64 | intel | bpf | lab) skip+="$2 " ;;
+		weka | arm64 | intel | pmu | bpf | lab) skip+="$2 " ;;
 		*)
-			echo "check.sh: --skip ${2-}: expected weka, arm64, intel, bpf or lab" >&2
+			echo "check.sh: --skip ${2-}: expected weka, arm64, intel, pmu, bpf or lab" >&2
 			exit 2
 			;;
 		esac
@@ -226,6 +226,13 @@ intel() {
 	return 77
 }
 
+# Without QEMU's source package, or the packages to build it with, there is no such host.
+pmu() {
+	tools/install-packages lab/packages-pmu.txt && lab/vlab fetch --pmu && return
+	export VPERF_SKIP_PMU=yes
+	return 77
+}
+
 lab_tests() {
 	local began=$SECONDS said
 	VPERF_BUILD=$PWD/build tests/lab/run ${full:+--full} ${quick:+--quick} ${slice:+--slice} --only "$only" --results build/lab-tests.tsv | tee "$log"
@@ -283,6 +290,12 @@ if is_skipped intel; then
 	export VPERF_SKIP_INTEL=yes
 elif [ -z "$only$quick" ] && ! is_skipped lab; then
 	step "Bochs, for a lab host of Intel" intel
+fi
+if is_skipped pmu; then
+	note_skip "pmu: lab of a host with a PMU: by --skip"
+	export VPERF_SKIP_PMU=yes
+elif [ -z "$only$quick" ] && ! is_skipped lab; then
+	step "QEMU with a PMU, for a lab host with one" pmu
 fi
 if is_skipped lab; then
 	note_skip "lab: a real KVM host with real guests: by --skip"

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import bochs_build, disks, kernels, roots
+from . import bochs_build, disks, kernels, qemu_build, roots
 from .arch import ARCHES
 from .common import LAB, LabError, UsageError, say
 from .debian import SUITES
@@ -22,7 +22,7 @@ EPILOG = """\
 A scenario has one statement per line; '#' starts a comment:
 
   host     [arch=amd64|arm64] [vendor=amd|intel] [hypervisor=kvm|xen] [kernel=SUITE] [pcpus=N] [memory=MIB]
-           [icount=yes|no] [kaslr=yes|no] [append="KERNEL ARGUMENTS"] [cpu=MODEL] [accel=tcg|kvm] [qemu="QEMU ARGUMENTS"]
+           [icount=yes|no] [pmu=yes|no] [kaslr=yes|no] [append="KERNEL ARGUMENTS"] [cpu=MODEL] [accel=tcg|kvm] [qemu="QEMU ARGUMENTS"]
   guest NAME [vcpus=N] [memory=MIB] [pin=PCPU,...] [kernel=SUITE] [flavour=cloud|generic]
            [agent=yes|no] [truth=yes|no] [kallsyms=yes|no] [autostart=yes|no] [start=S] [stop=S]
            [kill=S] [append="..."] [cpu=MODEL] [qemu="..."]
@@ -89,6 +89,7 @@ def _parser():
                        help="of the lab host's processor: for intel, Bochs is built too")
     fetch.add_argument("--hypervisor", choices=HYPERVISORS, default="kvm",
                        help="of the lab host: for xen, a root with the suite's Xen is fetched too")
+    fetch.add_argument("--pmu", action="store_true", help="also build the QEMU for lab hosts with a PMU")
     fetch.add_argument("--refresh", action="store_true", help="look for newer ones")
     return parser
 
@@ -164,6 +165,8 @@ def _fetch(args):
     if args.vendor == "intel":
         print(f"bochs {bochs_build.get(args.refresh)}")
         print(f"root {disks.root()}")
+    if args.pmu:
+        print(f"qemu {qemu_build.get(args.refresh)}")
     return 0
 
 

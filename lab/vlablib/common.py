@@ -50,7 +50,8 @@ def need_program(name, package):
     if not path:
         raise LabError(f"the program '{name}' is missing: install the package {package} "
                        f"(everything the lab needs is in lab/packages.txt and, for 64-bit Arm, "
-                       f"lab/packages-arm64.txt, for a host of Intel lab/packages-intel.txt)")
+                       f"lab/packages-arm64.txt, for a host of Intel lab/packages-intel.txt, for one with a PMU "
+                       f"lab/packages-pmu.txt)")
     return path
 
 

@@ -186,3 +186,11 @@ class PrivateApt:
         if status != 0 or not found:
             raise LabError(f"the source package {name} of '{self.suite}' cannot be had: {(err or out).strip()[-300:]}")
         return found[0]
+
+    def source_package(self, name, into):
+        """Fetch a source package, checked by apt against the signed index, into a directory; returns its .dsc."""
+        status, out, err = self.run("apt-get", "source", "-q", "--download-only", name, cwd=into)
+        found = sorted(Path(into).glob(f"{name}_*.dsc"))
+        if status != 0 or not found:
+            raise LabError(f"the source package {name} of '{self.suite}' cannot be had: {(err or out).strip()[-300:]}")
+        return found[0]

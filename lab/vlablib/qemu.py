@@ -9,10 +9,12 @@ import sys
 import time
 from pathlib import Path
 
-from . import xen
+from . import qemu_build, xen
 from .arch import ARCHES
 from .common import LabError, UsageError, need_program, prefer_session, priority
 
+# Of a processor with core counters, as Linux's event names and Xen's vPMU know it: AMD Rome.
+PMU_FAMILY = ",family=23,model=49,stepping=0"
 NMI_WAIT = 5  # seconds for a kernel that hangs to print where
 SPIN_POLL, SPIN_LOOKS, SPIN_BYTES = 1, 15, 64  # so many looks in a row find a pCPU within so many bytes
 
@@ -111,8 +113,13 @@ class Qemu:
 
     @property
     def name(self):
-        """As it is told when the lab host starts."""
-        return self.accel
+        """As printed when the lab host starts."""
+        return f"{self.accel}, with a PMU" if self.pmu else self.accel
+
+    @property
+    def pmu(self):
+        """Whether the processor has counters: with the lab's own QEMU."""
+        return self.lab.scenario.host.pmu
 
     @property
     def slow(self):
@@ -126,8 +133,8 @@ class Qemu:
 
     @property
     def companions(self):
-        """TCG may inject an interrupt twice unless the guest leaves soon."""
-        kvm = self.lab.arch.name == "amd64" and not self.lab.xen
+        """TCG may inject an interrupt twice unless the guest leaves soon; the lab's own QEMU does not."""
+        kvm = self.lab.arch.name == "amd64" and not self.lab.xen and not self.pmu
         return ["lab-leave"] if self.accel == "tcg" and kvm else []
 
     @property
@@ -162,6 +169,9 @@ class Qemu:
         """QEMU's command line."""
         lab, host, arch = self.lab, self.lab.scenario.host, self.lab.arch
         model = host.cpu or (xen.CPU if lab.xen else arch.cpu if self.accel == "tcg" else "host")
+        if self.pmu and not host.cpu:
+            model += PMU_FAMILY + (xen.PMU_FLAGS if lab.xen else "")
+        program = qemu_build.command() if self.pmu else [need_program(arch.qemu, arch.qemu_package)]
         accel = "tcg,thread=multi" if self.accel == "tcg" else "kvm"
         if host.icount:
             accel = "tcg,thread=single" if lab.xen else "tcg"
@@ -173,7 +183,7 @@ class Qemu:
         if host.icount and not arch.foreign and not lab.xen:
             append += " tsc=reliable"  # as all pCPUs count the same instructions: the TSC stays the clock
         command = [*priority(), need_program("setpriv", "util-linux"), "--pdeathsig", "KILL",
-                   need_program(arch.qemu, arch.qemu_package), "-name", "vlab-host",
+                   *program, "-name", "vlab-host",
                    *arch.machine,
                    "-accel", accel, "-cpu", model, "-smp", str(host.pcpus), "-m", str(host.memory),
                    "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",

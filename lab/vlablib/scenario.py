@@ -27,6 +27,7 @@ class Host:
     pcpus: int = 2
     memory: int = 3072
     icount: bool = False
+    pmu: bool = False
     append: str = ""
     kaslr: bool = False
     cpu: str = ""
@@ -128,7 +129,7 @@ def _one_of(*names):
 
 
 HOST_KEYS = {"arch": _one_of(*ARCHES), "vendor": _one_of(*VENDORS), "hypervisor": _one_of(*HYPERVISORS), "kernel": _one_of(*SUITES), "pcpus": _count,
-             "memory": _count, "icount": _yes_no, "kaslr": _yes_no, "append": str, "cpu": str,
+             "memory": _count, "icount": _yes_no, "pmu": _yes_no, "kaslr": _yes_no, "append": str, "cpu": str,
              "accel": _one_of("tcg", "kvm"), "qemu": str}
 GUEST_KEYS = {"vcpus": _count, "memory": _count, "pin": _cpu_list, "kernel": _one_of(*SUITES),
               "flavour": _one_of(*FLAVOURS), "agent": _yes_no, "truth": _yes_no,
@@ -244,6 +245,10 @@ def _check(scenario, path):
 
     if host.vendor == "intel" and host.arch != "amd64":
         wrong("host", f"vendor=intel needs arch=amd64, not {host.arch}")
+    if host.pmu:
+        if (host.arch, host.vendor, host.accel) not in (("amd64", "amd", ""), ("amd64", "amd", "tcg")):
+            wrong("host", "pmu=yes needs arch=amd64, vendor=amd and the accelerator tcg")
+        host.icount = True
     xen = host.hypervisor == "xen"
     if xen and (host.arch, host.vendor, host.accel) not in (("amd64", "amd", ""), ("amd64", "amd", "tcg")):
         wrong("host", "hypervisor=xen needs arch=amd64, vendor=amd and the accelerator tcg")

@@ -6,6 +6,8 @@ from .common import LabError
 
 # Without SMAP and SMEP: dom0 crashes with them under TCG (QEMU 7.2). The rest is as for KVM.
 CPU = "max,+svm,+npt,-smap,-smep,-vgif,-v-vmsave-vmload"
+# With a PMU: Xen's idle loop executes MWAIT with ECX=1 on family 17h, which faults in QEMU.
+PMU_FLAGS = ",-monitor"
 OVERHEAD, GUEST_OVERHEAD = 160, 16  # MiB that Xen keeps for itself, and for each guest
 
 
@@ -22,5 +24,6 @@ def arguments(scenario):
     vector registers are switched with it: left until it uses them, they were another's (docs/lab.md)."""
     host = scenario.host
     memory = host.memory - OVERHEAD - sum(g.memory + GUEST_OVERHEAD for g in scenario.guests)
+    vpmu = " vpmu=1" if host.pmu else ""
     return (f"console=com1 com1=115200 loglvl=warning spec-ctrl=eager-fpu dom0_mem={memory}M,max:{memory}M "
-            f"dom0_max_vcpus={host.pcpus} dom0_vcpus_pin")
+            f"dom0_max_vcpus={host.pcpus} dom0_vcpus_pin{vpmu}")

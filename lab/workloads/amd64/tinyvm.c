@@ -1,7 +1,7 @@
 /*
  * tinyvm [--cpuid N] [--out N] [--mmio N] [--hlt N] [--msr N] [--pause N] [--loops N] [--vcpus N]
  *        [--invalid N] [--wait S] [--vms N [--close 1]]
- * tinyvm [--ipi N] [--tick N [--period US]] [--wait S]
+ * tinyvm [--ipi N] [--tick N [--period US]] [--handler N] [--wait S]
  *
  * A guest of a few instructions in real mode, straight on /dev/kvm, that executes so many CPUIDs,
  * writes to port 0x80, reads of an address without memory, HLTs (which the VMM just goes on behind:
@@ -14,7 +14,8 @@
  *
  * With --ipi and --tick it has KVM's interrupt controllers, in x2APIC mode: it sends so many
  * interrupts to a second vCPU, which halts between them; then it halts so many times, until the
- * next interrupt of its own timer. How many interrupts both handled is printed.
+ * next interrupt of its own timer. How many interrupts both handled is printed. With --handler,
+ * each interrupt handler executes N loops of two instructions, with interrupts masked.
  *
  * Also printed is what the scheduler counted of the vCPUs, but not of that second one: how often
  * they blocked, and how many nanoseconds they waited for a pCPU.
@@ -109,11 +110,15 @@ static const uint8_t code[] = {
     0xeb, 0xfd,                   /* ba jmp b9 */
     /* The interrupts' handler: it counts (es:[HANDLED]), and says that it is over. */
     0x26, 0x66, 0xff, 0x06, 0x10, 0x01, /* bc inc dword [es:0x110] */
-    0x66, 0xb9, 0x0b, 8, 0, 0,          /* c2 mov ecx, 0x80b: the end of an interrupt */
-    0x66, 0x31, 0xc0,                   /* c8 xor eax, eax */
-    0x66, 0x31, 0xd2,                   /* cb xor edx, edx */
-    0x0f, 0x30,                         /* ce wrmsr */
-    0xcf,                               /* d0 iret */
+    0x66, 0xbb, 0, 0, 0, 0,             /* c2 mov ebx, N (handler) */
+    0x66, 0x43,                         /* c8 inc ebx */
+    0x66, 0x4b,                         /* ca dec ebx */
+    0x75, 0xfc,                         /* cc jnz ca */
+    0x66, 0xb9, 0x0b, 8, 0, 0,          /* ce mov ecx, 0x80b: the end of an interrupt */
+    0x66, 0x31, 0xc0,                   /* d4 xor eax, eax */
+    0x66, 0x31, 0xd2,                   /* d7 xor edx, edx */
+    0x0f, 0x30,                         /* da wrmsr */
+    0xcf,                               /* dc iret */
 };
 
 enum {
@@ -135,15 +140,16 @@ enum part {
 	PART_IPI,
 	PART_TICK,
 	PART_LOOPS,
+	PART_HANDLER,
 	PARTS
 };
 
 static const struct {
 	const char *option;
 	size_t place; /* of the count in `code` */
-} parts[PARTS] = {{"--cpuid", 0x02}, {"--out", 0x17},  {"--mmio", 0x28},
-		  {"--hlt", 0x3a},   {"--msr", 0x4a},  {"--pause", 0x61},
-		  {"--ipi", 0x72},   {"--tick", 0x95}, {"--loops", 0xa7}};
+} parts[PARTS] = {{"--cpuid", 0x02}, {"--out", 0x17},    {"--mmio", 0x28}, {"--hlt", 0x3a},
+		  {"--msr", 0x4a},   {"--pause", 0x61},  {"--ipi", 0x72},  {"--tick", 0x95},
+		  {"--loops", 0xa7}, {"--handler", 0xc4}};
 
 /* Registers of an APIC's (Intel SDM 3A, 11.4.1), as KVM_GET_LAPIC has them. */
 enum {

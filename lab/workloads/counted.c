@@ -13,15 +13,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#ifdef __aarch64__
+#define DECREMENT_AND_LOOP "	subs %0, %0, #1\n	b.ne 1b\n"
+#else
+#define DECREMENT_AND_LOOP "	dec %0\n	jnz 1b\n"
+#endif
+
 __attribute__((noinline)) static void count_down(uint64_t loops)
 {
 	__asm__ volatile("1:\n"
 			 "	nop\n"
 			 "	nop\n"
 			 "	nop\n"
-			 "	nop\n"
-			 "	subs %0, %0, #1\n"
-			 "	b.ne 1b\n"
+			 "	nop\n" DECREMENT_AND_LOOP
 			 : "+r"(loops)
 			 :
 			 : "cc");

@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Lab hosts with a PMU (pmu=yes): AMD's core counters in the lab's own QEMU, exact (docs/lab.md)."""
+import csv
+import json
+import os
+import re
+import subprocess
+
+from lab import REPOSITORY, VPERF, rows_named, samples_of, share_bound, vperf
+from test_account import check_closing, read
+from test_counters import LOOPS, check_rounds, check_signals, check_threads, lines_of, said
+from test_profile import end, start
+
+COUNT_LOOPS = VPERF.parent / "tests/lab/count-loops"
+EFLAGS_IF = 0x200
+AT_INTERRUPT, LATE = 512, 16  # flags of a guest_sample
+
+# The host's own counters, by perf and by libvperf, and NMIs.
+COUNTS = """
+host pmu=yes pcpus=1 memory=1536
+command vperf check >/out/check.txt; dmesg | grep 'PMU driver'
+command for n in 1000000 1000000 11000000; do perf stat -x, -e instructions:u counted --loops $n 2>&1 >/dev/null | grep instr; done
+command for way in user call; do {count_loops} --way $way --exact 1; done
+command {count_loops} --threads 3 --loops 255000 --rounds 20 --event cycles:u --period 1000000
+command cd /tmp; for event in cycles instructions; do perf record -q -o p.data -c 1000000 -e $event:u counted --loops 50000000 >/dev/null; \
+perf script -i p.data -F period,ip,sym 2>/dev/null | sed "s/^ */$event /"; done
+command cd /tmp; for event in instructions:k cpu-clock:k; do perf record -q -o q.data -c 20011 -e $event --intr-regs=flags -a -- \
+sh -c 'find /sys/devices -name uevent | wc -l; for i in 1 2 3 4 5; do sh -c :; done' >/dev/null; \
+perf script -i q.data -F iregs 2>/dev/null | sed "s/^/$event /"; done
+command perf stat -x, -e branches counted --loops 1000 >/dev/null 2>&1; dmesg | grep 'unchecked MSR'; true
+""".replace("\\\n", "")
+
+
+def perf_counts(text):
+    """The counts of `perf stat -x,` runs of one event, in order."""
+    return [int(count) for count in re.findall(r"^(\d+),,", text, re.MULTILINE)]
+
+
+def masked(text):
+    """Event -> (samples, samples with interrupts masked), of `perf script -F iregs`."""
+    ret = {}
+    for event, flags in re.findall(r"^([\w:-]+).*FLAGS:0x([0-9a-f]+)", text, re.MULTILINE):
+        samples, off = ret.get(event, (0, 0))
+        ret[event] = samples + 1, off + (not int(flags, 16) & EFLAGS_IF)
+    return ret
+
+
+def counts(run, claims):
+    claims.check("hardware counter" in (run.out / "check.txt").read_text() and "AMD PMU driver" in run.command_output(1),
+                 f"the host has AMD's PMU: {run.command_output(1).strip()}")
+    one, two, more = perf_counts(run.command_output(2))
+    # The rest of the program is not quite the same: addresses at random, numbers that are printed with more digits.
+    claims.near("instructions:u of two equal runs, difference", two - one, 0, 1000)
+    claims.near("instructions:u of 10,000,000 loops of six", more - one, 60000000, 1000)
+    lines = lines_of(run.command_output(3))
+    for way in ("user", "call"):
+        check_rounds(claims, f"by {'RDPMC' if way == 'user' else 'read(2)'}", [line for line in lines if line.get("way", way) == way][:12], 150)
+    threads = lines_of(run.command_output(4))
+    check_threads(claims, "cycles:u with overflow signals", threads, 3, 1)
+    check_signals(claims, "cycles:u", threads)
+    text = run.command_output(5)
+    for event, most in (("cycles", 302), ("instructions", 300)):
+        samples = re.findall(rf"^{event} +1000000 +[0-9a-f]+ +(\S+)", text, re.MULTILINE)
+        inside = samples.count("count_down")
+        claims.check(300 <= len(samples) <= most and len(samples) - inside <= 1,
+                     f"{event}:u, one sample for 1,000,000: {len(samples)} of 300,000,000 instructions, {inside} in the loop")
+    found = masked(run.command_output(6))
+    samples, off = found.get("instructions:k", (0, 0))
+    timer, timer_off = found.get("cpu-clock:k", (0, 0))
+    claims.check(samples > 1000 and 0.02 < off / samples < 0.5 and timer > 1000 and timer_off == 0,
+                 f"{off} of {samples} samples by NMI hit code with interrupts masked; by the timer {timer_off} of {timer}")
+    claims.check("unchecked MSR access error: WRMSR to 0xc001020" in run.command_output(7),
+                 "an event that the emulator does not count is refused: the kernel complains")
+
+
+def time_share(claims, report, what, expected):
+    """The first of the two functions of `shares`, by the time that samples stand for; chance is that of their number."""
+    fast, slow = (sum(row["ns"] for row in rows_named(report, function)) for function in ("share_a", "share_b"))
+    samples = report["samples_taken"] * (fast + slow) / report["ns"]
+    claims.check(samples > 1000, f"{what}: {samples:.0f} samples")
+    claims.near(f"{what}, %", 100 * fast / (fast + slow), expected, share_bound(expected, samples, 0))
+
+
+# A guest sampled by NMI; it has a vPMU with exact counts; and what the host counts of a VM of known instructions.
+GUEST = """
+host pmu=yes pcpus=1
+guest g1 vcpus=1 memory=384 agent=yes
+file g1 {count_loops} /bin/count-loops
+{start}
+command vperf record -o /out/rec -- lab-guest busy g1 3
+{end}
+command for way in user call; do lab-guest run g1 count-loops --way $way --exact 1; done
+command for n in 10000000 20000000; do perf stat -x, -e instructions:G tinyvm --loops $n 2>&1 >/dev/null | grep instr; done
+""".replace("{start}", start("g1", "shares fast=80 slow=20")).replace("{end}", end("g1"))
+
+
+def guest(run, claims):
+    report = run.report("guest", "--vm", "g1")
+    time_share(claims, report, "share_a of both, by NMI", 80)
+    account = read("account", run)
+    halted = sum(row["ns"] for row in account["states"] if row["state"] == "halted")
+    idle = report["shares"]["idle"] / 100 * report["ns"]
+    claims.check(report["unit"] == "ns" and halted == 0 and idle < 0.002 * report["ns"],
+                 f"the guest was never halted, and of {report['ns'] / 1e6:.0f} ms {idle / 1e6:.2f} are idle in the profile")
+    check_closing(claims, account)
+    claims.check(int(run.facts()["lost"]) == 0, "nothing was lost")
+    log = (run.out / "guest-g1" / "kernel.log").read_text()
+    claims.check("AMD PMU driver" in log, "the guest's kernel has a PMU")
+    jobs = [lines for lines in said(run, "g1").values() if any("loop" in line for line in lines)]
+    for way, lines in zip(("RDPMC", "read(2)"), jobs):
+        check_rounds(claims, f"in the guest, by {way}", lines, 150)
+    claims.check(len(jobs) == 2, f"{len(jobs)} of 2 clients counted in the guest")
+    small, big = perf_counts(run.command_output(5))
+    claims.near("instructions:G of 10,000,000 loops of two", small, 20000000, 50)
+    claims.near("instructions:G of 10,000,000 loops more", big - small, 20000000, 0.5)
+
+
+# Each pCPU has its own count, also beside a busy one.
+TWO_PCPUS = """
+host pmu=yes pcpus=2 memory=1536
+command for cpu in 0 1; do taskset -c $cpu perf stat -x, -e instructions:u counted --loops 10000000 2>&1 >/dev/null | grep instr; done
+command taskset -c 1 counted --loops 500000000 & taskset -c 0 perf stat -x, -e instructions:u counted --loops 10000000 2>&1 >/dev/null | grep instr; kill $!; wait
+command taskset -c 0 perf stat -x, -e instructions:u counted --loops 20000000 2>&1 >/dev/null | grep instr
+"""
+
+
+def two_pcpus(run, claims):
+    alone, beside, more = (perf_counts(run.command_output(number)) for number in (1, 2, 3))
+    # The two programs start with another address space each: some 20 instructions of the dynamic linker.
+    claims.check(len(alone) == 2 and len(beside) == len(more) == 1 and max(alone + beside) - min(alone + beside) <= 2000,
+                 f"the same program on pCPU 0, on 1, and beside a busy one: {alone + beside} instructions in user space")
+    claims.near("instructions:u of 10,000,000 loops of six", more[0] - alone[0], 60000000, 2000)
+
+
+# Interrupts that KVM injects, each with a long handler with interrupts masked, in which timers of the host are due.
+INJECTED = """
+host pmu=yes pcpus=1 memory=1536
+command perf record -q -o /tmp/p.data -e cpu-clock -F 9973 -a -- tinyvm --tick 500 --period 2000 --handler 200000
+"""
+
+
+def injected(run, claims):
+    done = {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", run.command_output(1))}
+    # The timer may be due once more before the guest has stopped it.
+    claims.check(done["tick"] == 500 and done["tick"] <= done["handled"] <= done["tick"] + 1,
+                 f"the guest handled {done['handled']} interrupts of the {done['tick']} that it waited for")
+
+
+# The same program's TLB misses, several times. Its second half has another speed by the machine's clock.
+TLB = """
+host pmu=yes pcpus=1 memory=1536
+command for i in 1 2 3 4; do perf stat -x, -e dTLB-load-misses:u pages --mib 64 --rounds 20 2>&1 >/dev/null | grep dTLB; done
+"""
+
+
+def tlb(run, claims):
+    misses = perf_counts(run.command_output(1))
+    claims.check(len(misses) == 4 and min(misses) > 1000 and max(misses) - min(misses) <= 0.01 * max(misses),
+                 f"TLB misses of the same program, four times: {misses}")
+
+
+# Intervals of known instructions, of a task and of a vCPU of a VM that starts during the recording; and of sets that take turns.
+INTERVAL = 10000000
+RECIPES = {"task": f"interval instructions {INTERVAL}; per task; count instructions instructions:u cycles",
+           "vcpu": f"interval instructions {INTERVAL}; per vcpu; count instructions instructions:G instructions:H exits",
+           "sets": f"interval instructions {INTERVAL}; per task; sub-intervals 9; count instructions; set r00c0 cycles:u dTLB-load-misses; "
+                   "set cycles cycles:k instructions:k; set iTLB-load-misses dTLB-load-misses:u r00c0:u"}
+
+
+def stat_command(name, work):
+    """The recording is made in memory: a file of the share comes in the machine's time."""
+    recipe = RECIPES[name].replace("; ", "\\n")
+    return f"command printf '{recipe}\\n' >/tmp/{name} && vperf stat --recipe /tmp/{name} -o /tmp/{name}.rec -- {work} && cp -r /tmp/{name}.rec /out/{name}\n"
+
+
+INTERVALS = ("host pmu=yes pcpus=1 memory=1536\n" + stat_command("task", "counted --loops 60000000") + stat_command("vcpu", "tinyvm --loops 100000000") +
+             stat_command("sets", "counted --loops 100000000"))
+
+
+def intervals_of(run, name):
+    """All intervals of a recording, and the sums of their events."""
+    report = json.loads(vperf("stat", "report", str(run.out / name), "--format", "json").stdout)
+    return report["intervals"], {event: total["sum"] for event, total in report["totals"].items()}
+
+
+def check_lengths(claims, name, rows, most):
+    """The overflow's interrupt comes at the instruction; it is taken within the kernel's next instructions, or at the end of a part where
+    interrupts of counters are off, because the kernel changes counters."""
+    lengths = [row["events"]["instructions"]["counted"] for row in rows if not row["partial"]]
+    claims.check(len(lengths) >= most and all(0 <= n - INTERVAL <= 1000 for n in lengths),
+                 f"{name}: {len(lengths)} whole intervals of {INTERVAL} instructions are {min(lengths)} to {max(lengths)} long")
+
+
+def intervals(run, claims):
+    rows, sums = intervals_of(run, "task")
+    check_lengths(claims, "task", rows[1:], 34)
+    claims.near("instructions:u of 60,000,000 loops of six and the start of the program", sums["instructions:u"], 360000000, 200000)
+    rows, sums = intervals_of(run, "vcpu")
+    check_lengths(claims, "vCPU that appears", rows, 10)
+    early = [row["events"]["instructions"]["counted"] for row in rows if row["partial"]]
+    claims.check(len(early) <= 8, f"before its trigger was open, and at its end, it had these: {early}")
+    claims.near("instructions:G of 100,000,000 loops of two", sums["instructions:G"], 200000000, 50)
+    rows, _ = intervals_of(run, "sets")
+    whole = [row["events"] for row in rows[1:] if not row["partial"]]
+    off = [abs(row["r00c0"]["counted"] / row["r00c0"]["live"] / row["instructions"]["counted"] - 1) for row in whole]
+    # As on 64-bit Arm (test_arm.check_sets): a timer tick with all that it starts is 1 % of the shortest parts.
+    claims.check(len(whole) >= 50 and max(off) < 0.01,
+                 f"sets that take turns: in {len(whole)} intervals, the instructions of a set are within {100 * max(off):.3f} % of those counted all the time")
+
+
+# A CPI model against the truth: cycles are instructions and a known penalty for each TLB miss (docs/lab.md).
+CPI_INTERVAL = 1000000
+PENALTY = 20
+RECIPES["model"] = f"interval instructions {CPI_INTERVAL}; per task; count instructions cycles dTLB-load-misses iTLB-load-misses"
+CPI = ("host pmu=yes pcpus=1 memory=1536\n" +
+       stat_command("model", "sh -c 'for loops in 400 100 30 10 3 60 200 1000; do pages --mib 8 --rounds 3 --loops $loops; sh -c :; done'"))
+
+
+def cpi(run, claims):
+    fit = json.loads(vperf("model", "linear", str(run.out / "model"), "--format", "json").stdout)["linear"]
+    # Of cycles per instruction, by misses per 1000 instructions.
+    found = {predictor["name"]: 1000 * predictor["coefficient"] for predictor in fit["predictors"]}
+    for event in ("dTLB-load-misses", "iTLB-load-misses"):
+        claims.near(f"cycles of one of {event}, by regression", found.get(event, 0), PENALTY, 0.05 * PENALTY)
+    rows, sums = intervals_of(run, "model")
+    expected = sums["instructions"] + PENALTY * (sums["dTLB-load-misses"] + sums["iTLB-load-misses"])
+    claims.check(len(rows) > 50, f"{len(rows)} intervals")
+    claims.near("cycles of all, % of what instructions and misses cost", 100 * sums["cycles"] / expected, 100, 0.1)
+
+
+# Counters of dom0's interrupt guests (XENPMU): only if no guest has counters of its own since it was started.
+XEN_RATE = 1009  # at more than 1000 Hz it does not matter that dom0's own ticks come late
+XEN = f"""
+host hypervisor=xen pmu=yes pcpus=1
+guest pv memory=192 type=pv autostart=no
+guest pvh memory=192 type=pvh autostart=no
+workload pv shares fast=80 slow=20
+workload pvh shares fast=50 slow=50
+command-before vperf check --json >/out/alone.json
+command lab-guest start pv; vperf check --json >/out/beside.json; vperf record --interrupts=pmu -d 1 -o /out/refused; echo $? >&2; lab-guest stop pv
+command echo all >/sys/hypervisor/pmu/pmu_mode; lab-guest start pv; lab-guest start pvh
+command vperf record --interrupts=pmu -F {XEN_RATE} -d 6 -o /out/rec
+"""
+
+
+def xen_check(run, claims):
+    found = {name: next(probe for probe in json.loads((run.out / f"{name}.json").read_text()) if probe["name"] == "Xen's PMU")
+             for name in ("alone", "beside")}
+    claims.check(found["alone"]["found"] and not found["beside"]["found"] and "since they were started" in found["beside"]["detail"],
+                 f"'vperf check' before a guest was started, and after: {found}")
+    told = run.command_output(2, "err").splitlines()
+    claims.check("1" in told and any("since they were started" in line for line in told) and not (run.out / "refused").exists(),
+                 f"'vperf record' refuses as 'vperf check' does, and leaves no recording: {told}")
+
+
+def xen(run, claims):
+    xen_check(run, claims)
+    report = run.report("unified")
+    vms = {row["vm"] for row in report["rows"] if row["vm"]}
+    claims.check(vms == {"pv", "pvh"}, f"samples are of these VMs: {vms}")
+    printed = vperf("script", str(run.recording()), "--format", "csv", "--event", "guest_sample").stdout
+    samples = list(csv.DictReader(printed.splitlines()))
+    account = read("account", run)
+    for vm, expected in (("pv", 80), ("pvh", 50)):
+        places = sum(row["vm"] == vm and int(row["flags"], 16) & (AT_INTERRUPT | LATE) == AT_INTERRUPT for row in samples)
+        ran = sum(row["ns"] for row in account["states"] if row["vm"] == vm and row["state"] in ("guest", "kernel")) / 1e9
+        claims.near(f"{vm}: interrupts of the counter in {ran:.2f} s of CPU time, % of {XEN_RATE} Hz", 100 * places / (ran * XEN_RATE), 100, 5)
+        of_vm = run.report("guest", "--vm", vm)
+        fast, slow = (samples_of(of_vm, function) for function in ("share_a", "share_b"))
+        claims.check(fast + slow > 0.9 * ran * XEN_RATE, f"{vm}: {fast + slow} samples of the two functions by name")
+        claims.near(f"{vm}: share_a of both, %", 100 * fast / max(fast + slow, 1), expected, share_bound(expected, places, 0))
+
+
+def missing():
+    """The reason why there is no lab host with a PMU, or None. Builds its emulator."""
+    if os.environ.get("VPERF_SKIP_PMU"):
+        return "by --skip, or there is no QEMU with a PMU"
+    done = subprocess.run([REPOSITORY / "lab/vlab", "fetch", "--pmu"], capture_output=True, text=True)
+    return done.stderr.strip().splitlines()[-1] if done.returncode else None
+
+
+def with_programs(scenario):
+    return scenario.replace("{count_loops}", str(COUNT_LOOPS))
+
+
+TESTS = [("PMU: counts and NMIs of a host", with_programs(COUNTS), counts), ("PMU: a guest", with_programs(GUEST), guest)]
+QUICK = ()
+FULL = [("PMU: Xen", XEN, xen), ("PMU: intervals", INTERVALS, intervals), ("PMU: a CPI model", CPI, cpi), ("PMU: two pCPUs", TWO_PCPUS, two_pcpus), ("PMU: injected once", INJECTED, injected), ("PMU: TLB misses", TLB, tlb)]
