@@ -102,7 +102,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_mode),          cmocka_unit_test(test_mode_is_refused),
 	    cmocka_unit_test(test_mode_is_tried), cmocka_unit_test(test_mode_of_others),
-	    cmocka_unit_test(test_whose),         cmocka_unit_test(test_rate),
+	    cmocka_unit_test(test_whose),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
