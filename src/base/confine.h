@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 
 /*
  * A confined process may use this much memory of its own beyond what it has already, whatever its

@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/macros.h"
 
 /* Appends the file's bytes to `buffer`; more than `limit` bytes is an error. Works on /proc too. */
 struct vp_error *vp_file_read(const char *path, size_t limit,

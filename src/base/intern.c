@@ -5,6 +5,7 @@
 
 #include <xxhash.h>
 
+#include "base/alloc.h"
 #include "base/seed.h"
 
 void vp_intern_deinit(struct vp_intern *intern)

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 
+#include "base/buffer.h"
 #include "base/file.h"
 
 enum { PCPU_MAX = 65536 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/macros.h"
 
 enum { DIGIT_BITS = 8, VALUES = 1 << DIGIT_BITS, DIGITS = 64 / DIGIT_BITS };
 

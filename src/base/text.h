@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/buffer.h"
+#include "base/macros.h"
 
 /*
  * Appends `size` bytes of text with everything that could harm a terminal or a JSON reader, or

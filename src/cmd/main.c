@@ -5,6 +5,7 @@
 
 #include "base/macros.h"
 #include "cmd/common/program.h"
+#include "cmd/common/verb.h"
 #include <bpf/libbpf.h>
 
 static const struct vp_verb *(*const verbs[])(void) = {

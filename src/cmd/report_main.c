@@ -2,6 +2,7 @@
 /* vperf-report VERB …: the verbs that need a recording and no host. */
 #include "base/macros.h"
 #include "cmd/common/program.h"
+#include "cmd/common/verb.h"
 
 static const struct vp_verb *(*const verbs[])(void) = {
     vp_verb_diagnose, vp_verb_report,   vp_verb_account, vp_verb_steal,    vp_verb_exits,

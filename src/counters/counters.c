@@ -7,9 +7,12 @@
 #include <sys/mman.h>
 
 #include "counters/costs.h"
+#include "counters/counters_event.h"
 #include "counters/counters_lent.h"
 #include "counters/overflow.h"
 #include "counters/page_read.h"
+#include "counters/set.h"
+#include "protocol/lent.h"
 
 struct vperf_counters {
 	enum vperf_way way;

@@ -11,6 +11,7 @@
 
 #include <linux/perf_event.h>
 
+#include "counters/counters_event.h"
 #include "counters/page_read.h"
 #include "counters/set.h"
 

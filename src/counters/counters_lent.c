@@ -12,6 +12,8 @@
 
 #include "counters/counters_lent.h"
 
+#include "counters/counters_event.h"
+
 /* This is in programs of others, whose signals are their own. */
 #define AGAIN(call)                                                                                \
 	({                                                                                         \

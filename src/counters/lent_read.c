@@ -5,6 +5,8 @@
 #include <time.h>
 
 #include "counters/counters_lent.h"
+#include "counters/set.h"
+#include "protocol/lent.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

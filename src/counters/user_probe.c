@@ -12,6 +12,7 @@
 
 #include <linux/perf_event.h>
 
+#include "counters/counters_event.h"
 #include "counters/set.h"
 #include "counters/user_read.h"
 

@@ -6,10 +6,21 @@
  */
 #include <inttypes.h>
 
+#include "analyze/profile/frame.h"
+#include "analyze/report/export.h"
+#include "analyze/report/export_queue.h"
+#include "analyze/report/report.h"
+#include "analyze/trace/lanes.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/json.h"
+#include "base/macros.h"
+#include "base/map.h"
+#include "base/vec.h"
 #include "export/export_text.h"
 #include "export/exporters.h"
 #include "render/render_lanes.h"
+#include "schema/records.h"
 
 /* Process of the pCPUs, and what is added to a VM's number for the process of its threads. */
 enum { HOST = 0, THREADS = 1 << 30, MICROSECOND = 1000 };

@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A line of comma-separated values for each sample, slice and period. */
+#include "analyze/profile/frame.h"
+#include "analyze/report/export.h"
+#include "analyze/report/export_queue.h"
+#include "analyze/report/report.h"
+#include "analyze/trace/lanes.h"
+#include "base/buffer.h"
+#include "base/macros.h"
 #include "base/text.h"
 #include "export/export_text.h"
 #include "export/exporters.h"
 #include "render/render_lanes.h"
 #include "render/render_table.h"
+#include "schema/records.h"
+#include "store/packet.h"
 
 /* %s: the key of weights. */
 #define HEADER                                                                                     \

@@ -8,7 +8,22 @@
  * Before the first event are some that tell Trace Compass which threads are whose vCPUs: a pair of
  * marks for each vCPU, as its thread had the pCPU, one nanosecond after another.
  */
+#include "analyze/report/export.h"
+#include "analyze/report/report.h"
+#include "analyze/trace/script.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/intern.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "export/exporters.h"
+#include "schema/event_class.h"
+#include "schema/schema.h"
+#include "schema/vm.h"
+#include "store/packet.h"
+#include "store/recording.h"
+#include "store/trace_reader.h"
 
 #include <inttypes.h>
 #include <string.h>

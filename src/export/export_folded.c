@@ -2,6 +2,11 @@
 /* A line for each stack, as flame graph tools read it. */
 #include <string.h>
 
+#include "analyze/profile/frame.h"
+#include "analyze/report/export.h"
+#include "analyze/report/export_queue.h"
+#include "base/buffer.h"
+#include "base/macros.h"
 #include "base/text.h"
 #include "export/exporters.h"
 

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A JSON object per line: the recording, then each sample and slice, then the notes. */
+#include "analyze/profile/frame.h"
+#include "analyze/report/export.h"
+#include "analyze/report/export_queue.h"
+#include "analyze/trace/lanes.h"
+#include "base/buffer.h"
 #include "base/json.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "export/export_text.h"
 #include "export/exporters.h"
 #include "render/render_lanes.h"
+#include "store/recording.h"
 
 struct jsonl {
 	struct vp_export_texts vms, kinds, texts; /* as JSON values */

@@ -9,12 +9,27 @@
 #include <fcntl.h>
 #include <linux/perf_event.h>
 
+#include "analyze/common/key_set.h"
+#include "analyze/profile/frame.h"
+#include "analyze/report/export.h"
+#include "analyze/report/export_queue.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/io.h"
+#include "base/macros.h"
+#include "base/map.h"
+#include "base/vec.h"
 #include "export/export_text.h"
 #include "export/exporters.h"
 #include "export/perf_symbols.h"
 #include "schema/event.h"
+#include "schema/interval.h"
+#include "schema/vm.h"
+#include "schema/weigh.h"
+#include "store/recording.h"
 
 enum {
 	RECORD_FINISHED_ROUND = 68,

@@ -4,11 +4,20 @@
  * with their states as slices, wake-ups as flows, samples with their call stacks. All times are the
  * host's, in the trace's usual clock.
  */
+#include "analyze/report/export.h"
+#include "analyze/report/export_queue.h"
+#include "analyze/trace/lanes.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/macros.h"
+#include "base/map.h"
 #include "base/text.h"
 #include "export/export_text.h"
 #include "export/exporters.h"
 #include "export/perfetto.h"
+#include "export/protobuf.h"
 #include "render/render_lanes.h"
+#include "schema/records.h"
 
 /* What a track is of: the upper bits of its number. */
 enum track { HOST = 1, PCPU, VM, VCPU, THREADS, THREAD };

@@ -4,8 +4,18 @@
  * not compressed, which pprof reads as well. Machines, vCPUs, processes and states are labels.
  */
 #include "analyze/common/key_set.h"
+#include "analyze/profile/frame.h"
+#include "analyze/report/export.h"
+#include "analyze/report/export_queue.h"
+#include "base/buffer.h"
+#include "base/intern.h"
+#include "base/macros.h"
+#include "base/map.h"
+#include "base/vec.h"
 #include "export/exporters.h"
 #include "export/protobuf.h"
+#include "schema/weigh.h"
+#include "store/recording.h"
 
 /* Fields, by the messages that have them. */
 enum {

@@ -6,8 +6,16 @@
  */
 #include <inttypes.h>
 
+#include "analyze/profile/frame.h"
+#include "analyze/report/export.h"
+#include "analyze/report/export_queue.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/macros.h"
 #include "export/export_text.h"
 #include "export/exporters.h"
+#include "schema/weigh.h"
+#include "store/recording.h"
 
 #define SECOND 1000000000
 

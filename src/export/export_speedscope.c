@@ -4,9 +4,15 @@
  * below its machine and process.
  */
 #include "analyze/common/key_set.h"
+#include "analyze/profile/frame.h"
+#include "analyze/report/export.h"
+#include "analyze/report/export_queue.h"
+#include "base/buffer.h"
 #include "base/json.h"
+#include "base/macros.h"
 #include "export/export_text.h"
 #include "export/exporters.h"
+#include "store/recording.h"
 
 enum what { FUNCTION, MACHINE, PROCESS };
 

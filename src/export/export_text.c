@@ -3,8 +3,13 @@
 
 #include <inttypes.h>
 
+#include "analyze/profile/frame.h"
+#include "analyze/trace/lanes.h"
 #include "base/json.h"
+#include "base/macros.h"
 #include "base/text.h"
+#include "schema/records.h"
+#include "schema/vm.h"
 
 void vp_export_texts_deinit(struct vp_export_texts *texts)
 {

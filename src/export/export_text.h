@@ -4,6 +4,8 @@
 #define VP_EXPORT_EXPORT_TEXT_H
 
 #include "analyze/report/export.h"
+#include "base/buffer.h"
+#include "base/vec.h"
 
 /* Where a text is. */
 struct vp_export_made {

@@ -4,7 +4,18 @@
  * know that they belong together: the host's has the id of each guest's and the threads of its
  * vCPUs. All times are the host's CLOCK_MONOTONIC, so nothing is to be shifted.
  */
+#include "analyze/report/export.h"
+#include "analyze/trace/script.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/intern.h"
+#include "base/macros.h"
+#include "base/map.h"
+#include "base/vec.h"
 #include "export/exporters.h"
+#include "schema/vm.h"
+#include "store/recording.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/error.h"
+#include "base/vec.h"
 #include "schema/exit_reason.h"
 #include "schema/records.h"
 

@@ -8,6 +8,7 @@
 #define VP_EXPORT_LTTNG_EVENTS_H
 
 #include "analyze/trace/script.h"
+#include "base/macros.h"
 #include "schema/event_class.h"
 
 /* What an exporter makes up: what a thread is, and marks that pair a guest with its VM. */

@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/file.h"
 #include "base/text.h"
 

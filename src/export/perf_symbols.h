@@ -9,6 +9,9 @@
 #include "analyze/common/key_set.h"
 #include "base/error.h"
 #include "base/intern.h"
+#include "base/macros.h"
+#include "base/map.h"
+#include "base/vec.h"
 #include "schema/vm.h"
 
 /* Pages for 16 million functions. */

@@ -3,6 +3,9 @@
 
 #include <inttypes.h>
 
+#include "analyze/profile/frame.h"
+#include "analyze/report/export_queue.h"
+#include "base/macros.h"
 #include "export/export_text.h"
 
 /* All packets are of one sequence, whose first one says that nothing was interned before. */

@@ -5,6 +5,9 @@
 
 #include "analyze/common/key_set.h"
 #include "analyze/report/export.h"
+#include "base/buffer.h"
+#include "base/intern.h"
+#include "base/map.h"
 #include "export/protobuf.h"
 
 /* Fields, by the messages that have them. */

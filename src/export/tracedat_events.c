@@ -4,6 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/cursor.h"
+#include "base/macros.h"
+#include "schema/event_class.h"
 #include "schema/exit_reason.h"
 #include "schema/records.h"
 

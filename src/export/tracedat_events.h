@@ -5,6 +5,7 @@
 
 #include "analyze/trace/script.h"
 #include "base/buffer.h"
+#include "base/vec.h"
 
 enum vp_ftrace_shape { VP_FTRACE_NUMBER, VP_FTRACE_ARRAY, VP_FTRACE_DYNAMIC };
 

@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/macros.h"
 #include "base/vec.h"
 
 enum { VP_DAT_PAGE = 4096 };

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/macros.h"
+#include "base/vec.h"
 #include "guest/tracker.h"
 #include "guest/watch.h"
 #include "protocol/counts_protocol.h"

@@ -12,13 +12,17 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/buffer.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/io.h"
+#include "base/macros.h"
 #include "guest/agent.h"
 #include "guest/agent_counts.h"
 #include "guest/counts.skel.h"
 #include "guest/cpus.h"
 #include "guest/physical.h"
+#include "protocol/counts_protocol.h"
 
 struct session {
 	const struct vp_counts_request *request;

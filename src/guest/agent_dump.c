@@ -9,11 +9,18 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/confine.h"
 #include "base/file.h"
 #include "base/io.h"
+#include "base/macros.h"
+#include "base/map.h"
+#include "base/vec.h"
 #include "guest/agent.h"
+#include "guest/tracker.h"
+#include "guest/watch.h"
 #include "maps/mapped.h"
 #include "maps/proc.h"
 #include "maps/writer.h"

@@ -15,9 +15,14 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/io.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "guest/agent.h"
 #include "guest/cpus.h"
 #include "maps/proc.h"

@@ -16,10 +16,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/io.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "guest/agent.h"
 #include "guest/lend_private.h"
+#include "guest/physical.h"
+#include "protocol/counts_protocol.h"
+#include "protocol/lend_protocol.h"
+#include "protocol/lent.h"
 
 enum { ENDING_TRIES = 100, ENDING_WAIT_US = 20000, DEAF_MS = 100 };
 

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/alloc.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/io.h"
 #include "guest/agent.h"

@@ -8,10 +8,13 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/alloc.h"
+#include "base/error.h"
 #include "base/io.h"
 #include "guest/births.h"
 #include "guest/births.skel.h"
 #include "guest/direct_map.h"
+#include "guest/tracker.h"
 #include "guest/watch.h"
 
 struct vp_births_watch {

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 
 /* Calls `take` with each CPU that is online, until it returns an error. */
 struct vp_error *vp_guest_cpus(struct vp_error *(*take)(void *context, uint32_t cpu, uint32_t vcpu),

@@ -11,8 +11,11 @@
 #include <bpf/libbpf.h>
 
 #include "base/io.h"
+#include "base/vec.h"
 #include "guest/lend.skel.h"
+#include "guest/lend_command.h"
 #include "guest/lend_private.h"
+#include "protocol/lent.h"
 
 enum {
 	MOST_CLIENTS = 2 * VP_LENT_THREADS,

@@ -7,9 +7,12 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/error.h"
 #include "base/io.h"
 #include "guest/lend.skel.h"
+#include "guest/lend_command.h"
 #include "guest/lend_private.h"
+#include "protocol/lent.h"
 
 static struct vp_error *open_programs(struct vp_lend *lend)
 {

@@ -3,6 +3,7 @@
 #ifndef VP_GUEST_LEND_PRIVATE_H
 #define VP_GUEST_LEND_PRIVATE_H
 
+#include "base/macros.h"
 #include "base/vec.h"
 #include "guest/cpus.h"
 #include "guest/lend_command.h"

@@ -9,7 +9,13 @@
 
 #include <linux/perf_event.h>
 
+#include "base/alloc.h"
+#include "base/cursor.h"
+#include "base/error.h"
+#include "base/vec.h"
+#include "guest/tracker.h"
 #include "guest/watch.h"
+#include "maps/format.h"
 
 enum { RING_BYTES = 512 * 1024 }; /* per CPU, a power of two */
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 
 /*
  * Its guest-physical address, by an open '/proc/self/pagemap'. For a page that is the kernel's own

@@ -13,11 +13,18 @@
 
 #include <linux/vm_sockets.h>
 
+#include "base/cursor.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/io.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "guest/agent.h"
+#include "guest/watch.h"
 #include "protocol/agent_protocol.h"
+#include "protocol/counts_protocol.h"
 #include "protocol/events_protocol.h"
+#include "protocol/lend_protocol.h"
 
 enum {
 	MAX_ANSWERS = 8, /* at the same time; one that counts lasts as long as the host likes */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
 
 void vp_tracker_init(struct vp_tracker *tracker)
 {

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "guest/tracker.h"
 
 /* Births, execs, exits and page table roots, by BPF programs. */

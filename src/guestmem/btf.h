@@ -8,6 +8,7 @@
 
 #include "base/cursor.h"
 #include "base/error.h"
+#include "base/macros.h"
 #include "base/vec.h"
 
 struct vp_guest_btf {

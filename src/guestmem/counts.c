@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "guestmem/counts.h"
 
+#include "guestmem/guest_view.h"
+#include "guestmem/kernel.h"
+#include "guestmem/pack.h"
+
 /* A symbol, and how far behind it the counter is. */
 struct place {
 	struct vp_pack_symbol symbol;

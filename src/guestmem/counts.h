@@ -3,6 +3,7 @@
 #ifndef VP_GUESTMEM_COUNTS_H
 #define VP_GUESTMEM_COUNTS_H
 
+#include "base/macros.h"
 #include "guestmem/tasks.h"
 #include "schema/interval.h"
 

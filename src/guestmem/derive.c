@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/macros.h"
+#include "guestmem/guest_view.h"
+#include "guestmem/pack.h"
 
 enum {
 	TASK_BYTES = 8192, /* of a task_struct that are looked at; registers are behind that */

@@ -1,18 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: a symbol map has a part from each reader of this folder. */
 #include "guestmem/dump.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
 #include "base/intern.h"
 #include "base/map.h"
+#include "base/vec.h"
+#include "guestmem/guest_view.h"
 #include "guestmem/images.h"
 #include "guestmem/jit.h"
+#include "guestmem/kallsyms.h"
 #include "guestmem/lines.h"
 #include "guestmem/modules.h"
+#include "guestmem/pack.h"
 #include "guestmem/pagecache.h"
 #include "guestmem/process.h"
+#include "guestmem/tasks.h"
+#include "maps/format.h"
+#include "maps/writer.h"
 
 enum {
 	MOST_SPACES = 100000,

@@ -6,6 +6,7 @@
 #ifndef VP_GUESTMEM_DUMP_H
 #define VP_GUESTMEM_DUMP_H
 
+#include "base/macros.h"
 #include "guestmem/kernel.h"
 
 struct vp_guest_dump;

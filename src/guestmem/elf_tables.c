@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/macros.h"
 
 enum { PAGE = 4096, MOST_PROGRAM_HEADERS = 512, ALIGN = 8 };
 

@@ -3,6 +3,7 @@
 #ifndef VP_GUESTMEM_ELF_TABLES_H
 #define VP_GUESTMEM_ELF_TABLES_H
 
+#include "base/buffer.h"
 #include "guestmem/pagecache.h"
 
 /* Bytes of one file's headers and symbol tables; the file itself may be of any size. */

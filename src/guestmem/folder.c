@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+#include "guestmem/guest_view.h"
+#include "guestmem/kernel.h"
+#include "guestmem/pack.h"
+
 enum {
 	MOST_ENTRIES = 1 << 16,
 	MOST_MOUNTS = 1 << 14,

@@ -3,6 +3,7 @@
 #ifndef VP_GUESTMEM_FOLDER_H
 #define VP_GUESTMEM_FOLDER_H
 
+#include "base/macros.h"
 #include "guestmem/tasks.h"
 
 /* A folder in a mount: a struct dentry and a struct vfsmount. */

@@ -4,8 +4,12 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "guestmem/guest_view.h"
 #include "guestmem/modules.h"
+#include "guestmem/pack.h"
 #include "maps/orc.h"
 
 enum { MOST_ENTRIES = 1 << 22, FLUSH_SIZE = 256 << 10 };

@@ -3,6 +3,7 @@
 #ifndef VP_GUESTMEM_GUEST_ORC_H
 #define VP_GUESTMEM_GUEST_ORC_H
 
+#include "base/macros.h"
 #include "guestmem/kernel.h"
 
 /*

@@ -3,6 +3,7 @@
 #ifndef VP_GUESTMEM_GUEST_VIEW_H
 #define VP_GUESTMEM_GUEST_VIEW_H
 
+#include "base/macros.h"
 #include "guestmem/memory.h"
 
 /* Where x86-64 Linux links its kernel image, and how far it may be moved. */

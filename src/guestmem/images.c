@@ -3,7 +3,12 @@
 
 #include <inttypes.h>
 
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/vec.h"
 #include "guestmem/elf_tables.h"
+#include "guestmem/guest_view.h"
+#include "guestmem/pagecache.h"
 #include "maps/image.h"
 
 enum { LARGEST_VDSO = 64 << 10, MOST_TOLD = 100 };

@@ -4,6 +4,7 @@
 #define VP_GUESTMEM_IMAGES_H
 
 #include "guestmem/kernel.h"
+#include "maps/format.h"
 #include "maps/writer.h"
 
 struct vp_guest_image {

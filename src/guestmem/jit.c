@@ -4,8 +4,14 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/map.h"
+#include "base/vec.h"
 #include "guestmem/folder.h"
+#include "guestmem/guest_view.h"
+#include "guestmem/kernel.h"
+#include "guestmem/pack.h"
 #include "guestmem/pagecache.h"
 
 enum {

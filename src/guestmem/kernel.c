@@ -6,7 +6,14 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/vec.h"
+#include "guestmem/btf.h"
 #include "guestmem/derive.h"
+#include "guestmem/kallsyms.h"
+#include "guestmem/memory.h"
+#include "maps/format.h"
 
 enum {
 	PAGE = 4096,

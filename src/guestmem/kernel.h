@@ -3,6 +3,7 @@
 #ifndef VP_GUESTMEM_KERNEL_H
 #define VP_GUESTMEM_KERNEL_H
 
+#include "base/macros.h"
 #include "guestmem/guest_view.h"
 #include "guestmem/pack.h"
 

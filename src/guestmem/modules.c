@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/macros.h"
 #include "base/map.h"
+#include "guestmem/guest_view.h"
+#include "guestmem/pack.h"
 
 enum { MOST_MODULES = 4096, MOST_SYMBOLS = 1 << 17, LONGEST_NAME = 512, MODULE_NAME = 56 };
 

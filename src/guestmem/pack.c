@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/cursor.h"
+#include "base/error.h"
 #include "guestmem/guest_view.h"
 
 enum { PACK_VERSION = 5, LARGEST_STRUCT = 1 << 20 };

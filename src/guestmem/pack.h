@@ -21,6 +21,8 @@
 #define VP_GUESTMEM_PACK_H
 
 #include "base/buffer.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "guestmem/btf.h"
 #include "guestmem/kallsyms.h"
 #include "maps/format.h"

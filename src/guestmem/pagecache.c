@@ -4,6 +4,11 @@
 #include <elf.h>
 #include <string.h>
 
+#include "guestmem/guest_view.h"
+#include "guestmem/memory.h"
+#include "guestmem/pack.h"
+#include "maps/format.h"
+
 enum {
 	PAGE = 4096,
 	PAGE_BITS = 12,

@@ -3,6 +3,7 @@
 #ifndef VP_GUESTMEM_PAGECACHE_H
 #define VP_GUESTMEM_PAGECACHE_H
 
+#include "base/macros.h"
 #include "guestmem/kernel.h"
 
 struct vp_guest_file {

@@ -3,6 +3,11 @@
 
 #include <string.h>
 
+#include "base/buffer.h"
+#include "guestmem/guest_view.h"
+#include "guestmem/kernel.h"
+#include "guestmem/pack.h"
+
 enum {
 	VM_EXEC = 4,
 	PAGE_BITS = 12,

@@ -3,6 +3,7 @@
 #ifndef VP_GUESTMEM_PROCESS_H
 #define VP_GUESTMEM_PROCESS_H
 
+#include "base/macros.h"
 #include "guestmem/tasks.h"
 
 struct vp_guest_mapping {

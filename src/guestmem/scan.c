@@ -3,6 +3,13 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/vec.h"
+#include "guestmem/kallsyms.h"
+#include "guestmem/memory.h"
+
 #define MIB (1ULL << 20)
 #define SECOND 1000000000ULL
 #define PLACE (2 * MIB) /* kernels and their read-only data begin at multiples of it */

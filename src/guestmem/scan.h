@@ -12,6 +12,7 @@
 #ifndef VP_GUESTMEM_SCAN_H
 #define VP_GUESTMEM_SCAN_H
 
+#include "base/macros.h"
 #include "guestmem/guest_view.h"
 #include "guestmem/pace.h"
 #include "guestmem/pack.h"

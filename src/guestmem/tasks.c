@@ -4,8 +4,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/macros.h"
 #include "base/map.h"
+#include "guestmem/guest_view.h"
+#include "guestmem/memory.h"
+#include "guestmem/pack.h"
 
 enum {
 	MOST_TASKS = 1 << 17,

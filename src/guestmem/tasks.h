@@ -3,6 +3,8 @@
 #ifndef VP_GUESTMEM_TASKS_H
 #define VP_GUESTMEM_TASKS_H
 
+#include "base/macros.h"
+#include "base/vec.h"
 #include "guestmem/kernel.h"
 
 struct vp_guest_task {

@@ -6,13 +6,23 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/io.h"
+#include "base/vec.h"
 #include "guestmem/counts.h"
 #include "guestmem/dump.h"
 #include "guestmem/guest_orc.h"
+#include "guestmem/guest_view.h"
+#include "guestmem/kernel.h"
+#include "guestmem/pack.h"
 #include "guestmem/scan.h"
 #include "guestmem/tasks.h"
+#include "maps/format.h"
+#include "schema/interval.h"
 
 enum {
 	LONGEST_REQUEST = 256,

@@ -10,6 +10,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/confine.h"
+#include "base/cursor.h"
+#include "base/error.h"
 #include "base/io.h"
 
 enum { MOST_SECONDS = 120, NOT_CONFINED = 2 };

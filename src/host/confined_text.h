@@ -6,6 +6,7 @@
 #ifndef VP_HOST_CONFINED_TEXT_H
 #define VP_HOST_CONFINED_TEXT_H
 
+#include "base/macros.h"
 #include "base/meanwhile.h"
 #include "maps/writer.h"
 

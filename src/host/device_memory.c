@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "base/macros.h"
 
 /* A line of /proc/PID/maps has some 100 bytes, and a process 65,530 mappings (vm.max_map_count). */
 enum { MAPS_MAX = 32 << 20 };

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/file.h"
 #include "host/host_rules.h"
 

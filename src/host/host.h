@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "schema/records.h"
 
 #define VP_HOST_BTF "/sys/kernel/btf/vmlinux"

@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "host/confined_text.h"
+#include "maps/format.h"
+#include "maps/writer.h"
 
 struct reading {
 	struct vp_mapped *images;

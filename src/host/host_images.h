@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/macros.h"
 #include "base/meanwhile.h"
 #include "maps/mapped.h"
 

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/cursor.h"
 #include "base/file.h"
 #include "base/io.h"
 #include "guestmem/jit.h"

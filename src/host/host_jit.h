@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include "base/macros.h"
 #include "base/meanwhile.h"
 #include "maps/writer.h"
 

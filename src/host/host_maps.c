@@ -8,12 +8,17 @@
 
 #include <xxhash.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "base/intern.h"
 #include "base/map.h"
+#include "base/seed.h"
+#include "base/vec.h"
 #include "host/host_images.h"
 #include "host/host_jit.h"
+#include "maps/mapped.h"
 #include "maps/proc.h"
+#include "maps/writer.h"
 
 enum {
 	PATH_BYTES = 1 << 20,      /* of one program's mappings */

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "base/meanwhile.h"
 
 struct vp_host_maps;

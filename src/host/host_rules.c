@@ -6,7 +6,9 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "base/macros.h"
 
 /* A small file; false: it is not there. */
 static bool read_file(const char *sysfs, const char *name, struct vp_buffer *text)

@@ -6,6 +6,7 @@
 #include <linux/perf_event.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "schema/event.h"
 
 /* What is counted, and where; nothing is said about sampling. */

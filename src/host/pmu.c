@@ -8,7 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/cursor.h"
 #include "base/file.h"
+#include "base/nearest.h"
+#include "base/vec.h"
+#include "schema/event.h"
+#include "schema/interval.h"
 
 #define DEVICES "bus/event_source/devices"
 #define TRACEPOINTS "kernel/tracing/events"

@@ -8,6 +8,7 @@
 #define VP_HOST_PMU_H
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "schema/recipe.h"
 
 #define VP_SYSFS "/sys"

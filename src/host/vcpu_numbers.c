@@ -8,7 +8,11 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "base/macros.h"
+#include "base/vec.h"
 
 enum { NAME_MAX_BYTES = 256 };
 

@@ -15,8 +15,10 @@
 #include <sys/syscall.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/vec.h"
 #include "host/vcpu_numbers.h"
 #include "host/vmm_command.h"
 #include "host/vsock_path.h"

@@ -7,6 +7,7 @@
 #define VP_HOST_VM_SCAN_H
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "schema/vm.h"
 
 /* Adds every VM that runs now and is not in `vms` yet. Needs to read other processes' descriptors.

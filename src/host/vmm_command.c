@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/macros.h"
 #include "base/vec.h"
 
 enum {

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/file.h"
 #include "base/io.h"

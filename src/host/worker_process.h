@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 
 struct vp_worker_process {
 	pid_t process;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 
 /* Bits of a field's class. */
 #define VP_BT_BOOL (1UL << 0)

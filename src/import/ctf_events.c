@@ -3,6 +3,11 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/macros.h"
+
 enum { NO_CLASS = UINT32_MAX, COMM = 16, LONGEST = 4096 /* of a text or an array */ };
 
 /* LTTng's names of events, or what they begin with, and the kernel's. */

@@ -8,7 +8,9 @@
 #ifndef VP_IMPORT_CTF_EVENTS_H
 #define VP_IMPORT_CTF_EVENTS_H
 
+#include "base/cursor.h"
 #include "base/map.h"
+#include "base/vec.h"
 #include "import/babeltrace.h"
 #include "schema/event_class.h"
 

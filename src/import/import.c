@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: from the confined readers' words to a whole recording. */
 #include "import/import.h"
 
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/cursor.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "import/import_clock.h"
 #include "import/import_events.h"
 #include "import/import_operand.h"
 #include "import/import_reader.h"
 #include "import/import_samples.h"
 #include "import/import_vms.h"
+#include "import/importer.h"
+#include "schema/records.h"
+#include "schema/vm.h"
+#include "schema/weigh.h"
+#include "store/packet.h"
 #include "store/recording.h"
 #include "store/trace_writer.h"
 

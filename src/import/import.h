@@ -4,6 +4,7 @@
 #define VP_IMPORT_IMPORT_H
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "collect/guests/notices.h"
 #include "import/import_channel.h"
 

@@ -4,7 +4,17 @@
  * convert --to-ctf), and what vperf exports as such. They are read twice: what is known of threads
  * and vCPUs is known before the first event is told.
  */
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/error.h"
+#include "base/macros.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "import/babeltrace.h"
+#include "import/import_channel.h"
 #include "import/importer.h"
+#include "schema/event_class.h"
 
 #include <string.h>
 #include <unistd.h>

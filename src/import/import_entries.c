@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+#include "base/vec.h"
+#include "collect/tracefs/tracepoint_format.h"
+#include "schema/event_class.h"
+
 /* The thread and the vCPU of an event kvm:kvm_entry; false: it is another one. */
 static bool find_vcpu(const struct vp_event_class *class, struct vp_cursor fields, uint32_t *tid,
 		      uint32_t *vcpu)

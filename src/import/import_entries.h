@@ -3,6 +3,8 @@
 #ifndef VP_IMPORT_IMPORT_ENTRIES_H
 #define VP_IMPORT_IMPORT_ENTRIES_H
 
+#include "base/buffer.h"
+#include "base/cursor.h"
 #include "base/map.h"
 #include "import/import_channel.h"
 #include "import/tracedat.h"

@@ -4,6 +4,9 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/error.h"
+#include "schema/trace_records.h"
+
 enum { PREEMPTED = 0x100, MOST_STATE = 0xff, NO_FIELD = UINT16_MAX };
 
 /* The kernel's fields that vperf's own event is made of, or names that they had before. */

@@ -5,7 +5,10 @@
 #define VP_IMPORT_IMPORT_EVENTS_H
 
 #include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/macros.h"
 #include "base/map.h"
+#include "base/vec.h"
 #include "schema/event_class.h"
 #include "schema/trace_event.h"
 #include "schema/vm.h"

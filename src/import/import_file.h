@@ -7,6 +7,7 @@
 
 #include "base/cursor.h"
 #include "base/error.h"
+#include "base/macros.h"
 
 /* Whether it is a regular file that begins with these bytes, at most 16. */
 bool vp_import_file_begins(const char *path, const char *magic, size_t size);

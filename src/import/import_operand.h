@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 
 struct vp_import_operand {
 	char *path;

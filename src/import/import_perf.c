@@ -1,7 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: two kinds of events of perf record, tracepoints, by the formats that the
- * file has, and samples of one event. */
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/error.h"
+#include "base/macros.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "collect/tracefs/tracepoint_format.h"
+#include "import/import_channel.h"
 #include "import/importer.h"
+#include "import/perf_spaces.h"
+#include "import/perfdata.h"
+#include "import/perfdata_record.h"
+#include "import/tracedat.h"
+#include "maps/writer.h"
+#include "schema/event_class.h"
 
 #include <inttypes.h>
 #include <linux/perf_event.h>

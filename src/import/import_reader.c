@@ -9,8 +9,10 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/confine.h"
+#include "base/error.h"
 #include "base/io.h"
 #include "host/worker_process.h"
+#include "import/import_channel.h"
 
 struct vp_import_reader {
 	struct vp_worker_process worker;

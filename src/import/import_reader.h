@@ -5,6 +5,7 @@
 #define VP_IMPORT_IMPORT_READER_H
 
 #include "base/cursor.h"
+#include "base/macros.h"
 #include "import/importer.h"
 
 struct vp_import_reader;

@@ -6,9 +6,14 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/alloc.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "base/vec.h"
 #include "import/import_channel.h"
 #include "schema/chain_frames.h"
+#include "schema/records.h"
+#include "store/packet.h"
 #include "store/recording.h"
 
 enum { VCPU_BITS = 16, MOST_VMS = 1 << 15 };

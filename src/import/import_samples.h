@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/cursor.h"
+#include "base/macros.h"
 #include "base/map.h"
 #include "schema/vm.h"
 #include "store/trace_writer.h"

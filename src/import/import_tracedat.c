@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Files of trace-cmd. */
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/error.h"
+#include "base/macros.h"
+#include "base/vec.h"
+#include "collect/tracefs/tracepoint_format.h"
+#include "import/import_channel.h"
 #include "import/importer.h"
+#include "import/tracedat.h"
+#include "schema/event_class.h"
 
 #include "import/import_entries.h"
 #include "import/import_file.h"

@@ -4,6 +4,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/macros.h"
 #include "base/text.h"
 
 void vp_import_vms_deinit(struct vp_import_vms *vms)

@@ -4,6 +4,7 @@
 #define VP_IMPORT_IMPORT_VMS_H
 
 #include "base/cursor.h"
+#include "base/vec.h"
 #include "collect/guests/notices.h"
 #include "schema/vm.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The list of importers. */
+#include "base/macros.h"
 #include "import/importer.h"
 
 const struct vp_importer *vp_importer_at(size_t number)

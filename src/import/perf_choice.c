@@ -5,6 +5,12 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/error.h"
+#include "import/perfdata_record.h"
+
 enum { MOST_LISTED = 50 };
 #define MODIFIERS ":ukhpPGHSDIWe"
 

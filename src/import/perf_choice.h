@@ -3,6 +3,9 @@
 #ifndef VP_IMPORT_PERF_CHOICE_H
 #define VP_IMPORT_PERF_CHOICE_H
 
+#include "base/macros.h"
+#include "base/map.h"
+#include "base/vec.h"
 #include "import/perfdata.h"
 
 struct vp_perf_choice {

@@ -5,8 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "base/macros.h"
 #include "import/import_file.h"
+#include "import/perfdata.h"
 #include "maps/proc.h"
 
 void vp_perf_kernel_read(struct vp_perf_kernel *kernel)

@@ -4,6 +4,8 @@
 #define VP_IMPORT_PERF_KERNEL_H
 
 #include "import/perf_spaces.h"
+#include "maps/format.h"
+#include "maps/writer.h"
 
 /* The kernel that runs here: read before the process is confined. */
 struct vp_perf_kernel {

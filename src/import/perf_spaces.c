@@ -6,6 +6,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/macros.h"
+#include "import/perfdata_record.h"
+
 enum { NOBODY = UINT32_MAX, LONGEST_PATH = 4096, MOST_SPACES = 1 << 20 };
 
 void vp_perf_spaces_init(struct vp_perf_spaces *spaces, const struct vp_perfdata *file,

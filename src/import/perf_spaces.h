@@ -7,7 +7,10 @@
 #define VP_IMPORT_PERF_SPACES_H
 
 #include "base/intern.h"
+#include "base/map.h"
+#include "base/vec.h"
 #include "import/perfdata.h"
+#include "maps/format.h"
 #include "maps/writer.h"
 
 struct vp_perf_space {

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
+#include "base/map.h"
+
 enum {
 	/* Records of perf's header: in its form for pipes, instead of what a file has around its
 	 * data. */

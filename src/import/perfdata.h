@@ -7,7 +7,12 @@
 #ifndef VP_IMPORT_PERFDATA_H
 #define VP_IMPORT_PERFDATA_H
 
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "import/perfdata_order.h"
+#include "import/perfdata_record.h"
 #include "maps/format.h"
 
 /* Of files that a machine of this byte order wrote, by now and before 2013; and of the other. */

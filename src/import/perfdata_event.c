@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Names of events, as perf report prints them. */
+#include "base/alloc.h"
+#include "base/cursor.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "import/perfdata.h"
+#include "import/perfdata_record.h"
 
 #include <inttypes.h>
 #include <linux/perf_event.h>

@@ -9,7 +9,10 @@
 #define VP_IMPORT_PERFDATA_ORDER_H
 
 #include "base/buffer.h"
+#include "base/cursor.h"
 #include "base/error.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "import/perfdata_record.h"
 
 /* A record's place: in the files, one after another, or after them in what was compressed. */

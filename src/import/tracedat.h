@@ -7,9 +7,14 @@
 #ifndef VP_IMPORT_TRACEDAT_H
 #define VP_IMPORT_TRACEDAT_H
 
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/macros.h"
 #include "base/map.h"
+#include "base/vec.h"
 #include "collect/tracefs/ring_page.h"
 #include "collect/tracefs/tracepoint_format.h"
+#include "schema/event_class.h"
 
 #define VP_TRACEDAT_MAGIC "\x17\x08\x44tracing"
 

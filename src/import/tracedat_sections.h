@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/error.h"
+#include "base/macros.h"
 
 struct vp_tracedat_sections {
 	const char *source; /* for errors */

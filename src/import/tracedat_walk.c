@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The events of a trace.dat: their classes, their times, the pages that they are in. */
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/error.h"
+#include "base/macros.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "collect/tracefs/ring_page.h"
+#include "collect/tracefs/tracepoint_format.h"
 #include "import/tracedat.h"
+#include "schema/event_class.h"
 
 #include <string.h>
 

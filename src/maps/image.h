@@ -13,6 +13,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/macros.h"
 #include "base/vec.h"
 #include "maps/format.h"
 

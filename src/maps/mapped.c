@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "maps/image.h"
 #include "maps/proc.h"
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "maps/format.h"
 #include "maps/writer.h"
 
 /* An image, and a process that has it mapped at this moment: that one's file is the right one. */

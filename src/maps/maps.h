@@ -13,7 +13,9 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "base/cursor.h"
 #include "base/error.h"
+#include "base/macros.h"
 #include "base/vec.h"
 #include "maps/format.h"
 

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/cursor.h"
 #include "base/file.h"
 #include "base/search.h"
 

@@ -17,7 +17,9 @@
 #ifndef VP_MAPS_ORC_H
 #define VP_MAPS_ORC_H
 
+#include "base/buffer.h"
 #include "base/error.h"
+#include "base/macros.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "maps/format.h"

@@ -14,9 +14,12 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/cursor.h"
 #include "base/file.h"
 #include "base/io.h"
 #include "base/map.h"
+#include "maps/format.h"
 
 enum {
 	MAX_MAPS_AT_ONCE = 64 << 10,

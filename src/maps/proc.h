@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "maps/writer.h"
 
 struct vp_proc_mapping {

@@ -6,6 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/macros.h"
 #include "maps/format.h"
 
 /*

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "counters/set.h"
+
 /* A program's, under the lock of its events. */
 static struct vp_shim_source *sources;
 

@@ -3,7 +3,9 @@
 #ifndef VP_PRELOAD_SETTLE_H
 #define VP_PRELOAD_SETTLE_H
 
+#include "counters/counters_lent.h"
 #include "preload/sampling.h"
+#include "protocol/lent.h"
 
 /* What can be seen of a source now. */
 struct vp_shim_sight {

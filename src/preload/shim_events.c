@@ -26,6 +26,8 @@
 
 #include <linux/perf_event.h>
 
+#include "counters/counters_event.h"
+#include "counters/counters_lent.h"
 #include "preload/sampling.h"
 #include "preload/settle.h"
 

@@ -26,6 +26,7 @@
 #include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/error.h"
+#include "base/macros.h"
 #include "schema/interval.h"
 
 enum {

@@ -23,6 +23,7 @@
 
 #include "base/buffer.h"
 #include "base/cursor.h"
+#include "base/macros.h"
 
 #define VP_EVENTS_HEAD "vperf-events 1\n"
 

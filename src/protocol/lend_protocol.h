@@ -24,6 +24,7 @@
 #include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/error.h"
+#include "base/macros.h"
 #include "protocol/lent.h"
 
 enum { VP_LEND_MOST_CELLS = 512 };

@@ -4,6 +4,11 @@
 
 #include <string.h>
 
+#include "analyze/profile/call_tree.h"
+#include "analyze/profile/profile.h"
+#include "analyze/profile/totals.h"
+#include "base/macros.h"
+
 struct drawing {
 	const struct vp_report *report;
 	const struct vp_profile_part *part;

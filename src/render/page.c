@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "render/page.h"
 
+#include "base/json.h"
+#include "base/vec.h"
 #include "render/page_frame.h"
 #include "render/page_parts.h"
 #include "render/render_diagnose.h"
+#include "store/recording.h"
 
 #define VP_SECOND 1000000000ULL
 

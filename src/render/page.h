@@ -8,6 +8,8 @@
 #define VP_RENDER_PAGE_H
 
 #include "analyze/account/account_recording.h"
+#include "analyze/common/health.h"
+#include "analyze/common/table.h"
 #include "analyze/model/interval_bins.h"
 #include "analyze/report/diagnose.h"
 #include "analyze/report/report.h"

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The page's counters over time. */
+#include "analyze/model/interval_bins.h"
+#include "analyze/model/intervals.h"
+#include "base/intern.h"
+#include "base/json.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "render/page_parts.h"
 #include "render/render_intervals.h"
 

@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The page's timeline: each lane's slices in order of time. */
+#include "analyze/report/report.h"
+#include "analyze/trace/lane_store.h"
+#include "analyze/trace/lanes.h"
+#include "base/buffer.h"
+#include "base/intern.h"
+#include "base/json.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "render/page_parts.h"
 #include "render/render_lanes.h"
+#include "schema/vm.h"
+#include "store/packet.h"
 
 /* A VM in the page's list of them, from 1; 0: none, or not in it. */
 static uint32_t vm_place(const struct vp_report *report, uint32_t vm)

@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The profile for the page's flame graph: texts, rows, and the tree of stacks. */
+#include "analyze/profile/profile.h"
+#include "analyze/profile/totals.h"
+#include "analyze/report/report.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/intern.h"
+#include "base/json.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "render/page_parts.h"
+#include "store/recording.h"
 
 /* Nodes of the tree: those that fewer samples went through are left to their callers. */
 enum { MOST_NODES = 400000 };

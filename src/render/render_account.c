@@ -3,7 +3,10 @@
 
 #include <inttypes.h>
 
+#include "analyze/account/account.h"
+#include "base/buffer.h"
 #include "base/text.h"
+#include "base/vec.h"
 
 void vp_render_account_head(const struct vp_account_recording *rec, const char *verb,
 			    struct vp_buffer *out)

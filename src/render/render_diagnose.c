@@ -3,7 +3,11 @@
 
 #include <inttypes.h>
 
+#include "analyze/report/diagnose_rules.h"
+#include "base/buffer.h"
+#include "base/macros.h"
 #include "base/text.h"
+#include "base/vec.h"
 
 /* Of what findings about memory have beside their rule's. */
 static const char by_address[] = "exits --by address";

@@ -5,8 +5,15 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/json.h"
+#include "base/macros.h"
 #include "base/text.h"
+#include "base/vec.h"
+#include "schema/interval.h"
+#include "schema/recipe.h"
+#include "schema/records.h"
+#include "store/recording.h"
 
 /* "60000000 instructions", "10.0 ms", "10.0 ms of cpu-clock"; to be freed. */
 static char *width_text(const struct vp_recipe *recipe)

@@ -4,9 +4,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/json.h"
+#include "base/macros.h"
 #include "base/text.h"
 #include "render/render_table.h"
+#include "schema/records.h"
+#include "store/packet.h"
 
 #define SECOND 1000000000
 

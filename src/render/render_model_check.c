@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "render/render_model_check.h"
 
+#include "base/json.h"
+#include "base/vec.h"
 #include "render/render_model.h"
+#include "stats/evaluate.h"
 
 enum { SCREENFUL = 20 };
 

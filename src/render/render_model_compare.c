@@ -4,6 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/buffer.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "render/render_table.h"
 
 /* How much more the group is when virtualized. */

@@ -4,7 +4,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/buffer.h"
+#include "base/vec.h"
 #include "render/render_table.h"
+#include "stats/data.h"
+#include "stats/linear.h"
 
 /* Columns as wide as their longest name, within reason. */
 static int name_width(const struct vp_linear *model, const struct vp_model_groups *groups)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <string.h>
 
+#include "base/buffer.h"
+#include "base/json.h"
 #include "render/decimal.h"
 #include "render/render_model.h"
+#include "stats/evaluate.h"
 
 /* Where WEKA's figures begin; the last label's are further to the right. */
 enum { LABEL = 35, LONG_LABEL = 43 };

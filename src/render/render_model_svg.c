@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <math.h>
 
+#include "analyze/model/model_compare.h"
+#include "base/buffer.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "render/render_model_compare.h"
 
 /* In pixels. Below 0, pieces hang down from the line. */

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "base/buffer.h"
+#include "base/json.h"
 #include "render/render_model.h"
+#include "stats/m5.h"
+#include "stats/m5_fit.h"
 
 #include <math.h>
 #include <string.h>

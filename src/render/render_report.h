@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "analyze/common/health.h"
 #include "analyze/report/report.h"
 #include "base/buffer.h"
 

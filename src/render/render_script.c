@@ -4,9 +4,16 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/error.h"
+#include "base/intern.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "render/render_table.h"
+#include "schema/event_class.h"
+#include "store/packet.h"
 
 #define SECOND 1000000000
 

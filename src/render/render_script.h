@@ -4,6 +4,7 @@
 #define VP_RENDER_RENDER_SCRIPT_H
 
 #include "analyze/trace/script.h"
+#include "base/macros.h"
 
 /* What is printed of an event: bits. */
 enum vp_script_shown {

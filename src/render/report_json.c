@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdio.h>
 
+#include "analyze/profile/call_tree.h"
+#include "analyze/profile/frame.h"
+#include "analyze/profile/profile.h"
+#include "analyze/profile/resolve.h"
+#include "analyze/profile/stack.h"
+#include "analyze/profile/totals.h"
+#include "analyze/profile/view.h"
+#include "analyze/report/report.h"
+#include "base/buffer.h"
 #include "base/json.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "render/render_report.h"
 #include "schema/exit_reason.h"
+#include "store/recording.h"
 
 static void put_row_number(struct vp_json *json, const char *key, uint32_t number)
 {

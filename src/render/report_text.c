@@ -1,15 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: text is the format that shows every part of a report. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/common/health.h"
 #include "analyze/common/notes.h"
+#include "analyze/common/table.h"
+#include "analyze/profile/frame.h"
+#include "analyze/profile/profile.h"
+#include "analyze/profile/totals.h"
+#include "analyze/profile/view.h"
+#include "analyze/report/report.h"
+#include "base/buffer.h"
+#include "base/macros.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "render/call_graph.h"
 #include "render/render_report.h"
 #include "render/render_table.h"
 #include "schema/exit_reason.h"
+#include "schema/weigh.h"
+#include "store/recording.h"
 
 static void put_total(const struct vp_report *report, const struct vp_profile_part *part,
 		      struct vp_buffer *out)

@@ -1,7 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/common/naming.h"
+#include "analyze/common/table.h"
+#include "analyze/model/intervals.h"
+#include "analyze/profile/profile.h"
+#include "analyze/profile/resolve.h"
+#include "analyze/report/report.h"
+#include "analyze/report/summary.h"
+#include "base/buffer.h"
 #include "base/json.h"
+#include "base/macros.h"
 #include "base/text.h"
+#include "base/vec.h"
+#include "maps/maps.h"
 #include "render/render_summary.h"
+#include "schema/vm.h"
+#include "store/recording.h"
+#include "symbol/names.h"
+#include "timeline/clock_map.h"
 
 static void put_pcpus(const struct vp_summary *summary, struct vp_json *json)
 {

@@ -2,11 +2,27 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analyze/common/naming.h"
+#include "analyze/common/table.h"
+#include "analyze/model/intervals.h"
+#include "analyze/profile/profile.h"
+#include "analyze/profile/resolve.h"
+#include "analyze/report/report.h"
+#include "analyze/report/summary.h"
+#include "base/buffer.h"
+#include "base/macros.h"
 #include "base/text.h"
+#include "base/vec.h"
+#include "maps/maps.h"
 #include "render/render_intervals.h"
 #include "render/render_report.h"
 #include "render/render_summary.h"
 #include "render/render_table.h"
+#include "schema/vm.h"
+#include "schema/weigh.h"
+#include "store/recording.h"
+#include "symbol/names.h"
+#include "timeline/clock_map.h"
 
 /* Notes of a symbol map, without -v. */
 enum { SHOWN_NOTES = 5 };

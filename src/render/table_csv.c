@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <string.h>
 
+#include "analyze/common/table.h"
+#include "base/buffer.h"
 #include "render/render_table.h"
 
 /* strpbrk() takes ten times as long for a short one. */

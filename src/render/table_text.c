@@ -2,6 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/common/table.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/text.h"
 #include "render/render_table.h"
 

@@ -5,6 +5,7 @@
 
 #include "analyze/report/live.h"
 #include "base/buffer.h"
+#include "schema/vm.h"
 
 /* What the user chose; zeroed at first, but for `order`. */
 struct vp_top {

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/report/live.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "render/top.h"
 
 #include <string.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/common/table.h"
+#include "analyze/report/live.h"
+#include "base/buffer.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "render/top.h"
 
 #include <inttypes.h>

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/cursor.h"
 #include "base/nearest.h"
 #include "base/text.h"
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 
 /* In the order of bpf/conditions_abi.h. */
 enum vp_condition {

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buffer.h"
+#include "schema/event_class.h"
 #include "schema/schema.h"
 
 static void uuid_text(const uint8_t *uuid, char text[37])

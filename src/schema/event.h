@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/cursor.h"
 #include "base/nearest.h"
 #include "schema/interval.h"
 

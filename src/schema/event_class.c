@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 #define MAGIC "vperf-events 1"
 
 enum { NAME_MAX_BYTES = 255 };

@@ -17,6 +17,7 @@
 #include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/error.h"
+#include "base/macros.h"
 #include "base/vec.h"
 
 enum { VP_ID_DEFINED = 256, VP_EVENT_CLASSES_MAX = 60000, VP_EVENT_FIELDS_MAX = 1024 };

@@ -5,6 +5,8 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/cursor.h"
 #include "base/file.h"
 
 enum { MOST_BYTES = 1 << 20, LEAST_NS = 10000 };

@@ -17,8 +17,10 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/macros.h"
 #include "base/vec.h"
 #include "schema/event.h"
+#include "schema/interval.h"
 
 /* Where something is in the recipe's text, from 1; line 0: nowhere. */
 struct vp_recipe_place {

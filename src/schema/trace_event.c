@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/error.h"
 #include "base/nearest.h"
 
 _Static_assert((int)VP_TRACE_ID_sched_switch == (int)VP_ID_DEFINED,

@@ -3,6 +3,7 @@
 #ifndef VP_SCHEMA_TRACE_EVENT_H
 #define VP_SCHEMA_TRACE_EVENT_H
 
+#include "base/macros.h"
 #include "schema/event_class.h"
 #include "schema/trace_records.h"
 

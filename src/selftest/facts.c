@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/macros.h"
 
 static const char *text_of(struct json_object *object, const char *key)
 {

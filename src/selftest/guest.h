@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 
 /* Kinds of VM exits that the guest makes by one instruction each. */
 enum vp_guest_exit {

@@ -4,6 +4,9 @@
  * it, so that a halt is a halt for KVM; the timer of its APIC ends one.
  */
 #ifdef __x86_64__
+#include "base/error.h"
+#include "base/macros.h"
+#include "selftest/guest.h"
 #include "selftest/guest_private.h"
 
 #include <errno.h>

@@ -4,6 +4,9 @@
  * sees without caches: parameters are in registers, and results are writes to a device.
  */
 #ifdef __aarch64__
+#include "base/error.h"
+#include "base/macros.h"
+#include "selftest/guest.h"
 #include "selftest/guest_private.h"
 
 #include <errno.h>

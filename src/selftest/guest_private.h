@@ -5,6 +5,7 @@
 
 #include <linux/kvm.h>
 
+#include "base/macros.h"
 #include "selftest/guest.h"
 
 enum {

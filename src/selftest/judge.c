@@ -5,6 +5,8 @@
 
 #include "base/alloc.h"
 #include "selftest/facts.h"
+#include "selftest/guest.h"
+#include "selftest/verdict.h"
 
 enum {
 	EDGE_NS = 2000000,   /* the host's books and a recording begin and end within this time */

@@ -5,6 +5,7 @@
 
 #include "base/buffer.h"
 #include "base/json.h"
+#include "base/macros.h"
 #include "base/vec.h"
 
 enum vp_verdict { VP_VERDICT_OK, VP_VERDICT_FAILED, VP_VERDICT_NOT_POSSIBLE };

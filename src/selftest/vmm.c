@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/macros.h"
+#include "selftest/guest.h"
 #include "selftest/guest_private.h"
 
 #include <errno.h>

@@ -7,6 +7,10 @@
 
 #include "base/alloc.h"
 #include "base/map.h"
+#include "base/vec.h"
+#include "bpf/account_abi.h"
+#include "collect/programs/identity.h"
+#include "schema/account_terms.h"
 
 enum { COPY_TRIES = 1000 };
 /*

@@ -4,7 +4,9 @@
 #define VP_SESSION_ACCOUNT_WRITER_H
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "collect/programs/account_source.h"
+#include "collect/programs/exit_programs.h"
 #include "schema/records.h"
 #include "schema/vm.h"
 #include "store/cgroups.h"

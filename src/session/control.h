@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 
 /* Listens in directory `path`; *ret is the socket. Errors: it cannot be made. */
 struct vp_error *vp_control_listen(const char *path, int *ret) VP_MUST_CHECK;

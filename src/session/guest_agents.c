@@ -3,9 +3,16 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/clock.h"
+#include "base/error.h"
+#include "base/vec.h"
 #include "collect/agent/agent_client.h"
+#include "collect/agent/counts_client.h"
 #include "collect/guests/guest_state.h"
+#include "protocol/counts_protocol.h"
+#include "schema/interval.h"
 
 struct agent {
 	uint32_t id; /* its VM's number in the recording */

@@ -6,6 +6,7 @@
 #ifndef VP_SESSION_GUEST_AGENTS_H
 #define VP_SESSION_GUEST_AGENTS_H
 
+#include "base/macros.h"
 #include "collect/guests/notices.h"
 #include "collect/programs/intervals_source.h"
 #include "schema/vm.h"

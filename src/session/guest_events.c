@@ -5,8 +5,20 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/clock.h"
+#include "base/cursor.h"
+#include "base/error.h"
+#include "base/vec.h"
 #include "collect/agent/agent_client.h"
+#include "collect/agent/clock_line.h"
+#include "protocol/events_protocol.h"
+#include "schema/event_class.h"
+#include "schema/records.h"
+#include "schema/vm.h"
+#include "store/flight.h"
+#include "store/packet.h"
 #include "store/trace_writer.h"
 
 /* What is taken of one guest before the others and the host's own rings have their turn. */

@@ -6,6 +6,7 @@
 #ifndef VP_SESSION_GUEST_EVENTS_H
 #define VP_SESSION_GUEST_EVENTS_H
 
+#include "base/macros.h"
 #include "collect/agent/events_client.h"
 #include "collect/agent/guest_clock.h"
 #include "collect/guests/notices.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "session/identity_user.h"
 
+#include "collect/guests/guest_answer.h"
+#include "collect/guests/guest_state.h"
+
 static struct vp_error *identify(void *context, uint32_t number, const struct vp_guest_state *state,
 				 const struct vp_guest_finding *finding)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: the types that every operation takes. */
 /*
  * What records in a session: an instrument is a file that fills one table of operations. And what
  * the session has for its instruments.
@@ -7,15 +6,22 @@
 #ifndef VP_SESSION_INSTRUMENT_H
 #define VP_SESSION_INSTRUMENT_H
 
+#include "base/alloc.h"
+#include "base/macros.h"
 #include "base/map.h"
+#include "base/vec.h"
 #include "collect/guests/guest_watch.h"
+#include "collect/guests/notices.h"
 #include "collect/programs/exit_event.h"
 #include "collect/programs/exit_programs.h"
 #include "host/host_maps.h"
 #include "host/kernel_btf.h"
+#include "schema/event_class.h"
+#include "schema/vm.h"
 #include "session/hypervisor_choice.h"
 #include "session/session.h"
 #include "store/directory.h"
+#include "store/packet.h"
 #include "store/recording.h"
 #include "store/trace_writer.h"
 

@@ -3,10 +3,23 @@
 
 #include <inttypes.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/clock.h"
+#include "base/error.h"
+#include "collect/guests/guest_answer.h"
+#include "collect/guests/guest_watch.h"
+#include "collect/programs/hypervisor.h"
+#include "collect/programs/identity.h"
+#include "schema/records.h"
+#include "schema/vm.h"
 #include "session/account_writer.h"
+#include "session/hypervisor_choice.h"
 #include "session/identity_user.h"
 #include "session/instrument.h"
+#include "store/cgroups.h"
+#include "store/packet.h"
+#include "store/trace_writer.h"
 
 struct account {
 	struct vp_instrument base;

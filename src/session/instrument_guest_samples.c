@@ -3,7 +3,20 @@
 
 #include <inttypes.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "collect/guests/guest_answer.h"
+#include "collect/guests/guest_state.h"
+#include "collect/guests/guest_watch.h"
+#include "schema/records.h"
+#include "schema/schema.h"
+#include "schema/vm.h"
+#include "session/hypervisor_choice.h"
 #include "session/instrument.h"
+#include "store/packet.h"
+#include "store/recording.h"
+#include "store/trace_writer.h"
 
 struct instrument {
 	struct vp_instrument base;

@@ -1,17 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: guests and their events, and what their clocks are by. */
 #include "session/instrument_guest_trace.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <sys/epoll.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/clock.h"
+#include "base/error.h"
+#include "base/macros.h"
+#include "base/vec.h"
+#include "collect/agent/guest_clock.h"
 #include "collect/guests/guest_state.h"
 #include "host/host.h"
 #include "host/vm_scan.h"
+#include "schema/records.h"
+#include "schema/vm.h"
 #include "session/guest_events.h"
 #include "session/instrument.h"
+#include "store/packet.h"
+#include "store/trace_writer.h"
 
 enum {
 	SETTLE_MS = 5000, /* for agents to begin before the recording does */

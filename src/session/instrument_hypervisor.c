@@ -3,7 +3,12 @@
 
 #include <inttypes.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "session/hypervisor_choice.h"
 #include "session/instrument.h"
+#include "store/packet.h"
+#include "store/trace_writer.h"
 
 struct instrument {
 	struct vp_instrument base;

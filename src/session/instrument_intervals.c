@@ -4,11 +4,25 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "base/macros.h"
+#include "base/vec.h"
+#include "collect/guests/guest_answer.h"
+#include "collect/guests/guest_state.h"
+#include "collect/guests/guest_watch.h"
 #include "collect/programs/intervals_source.h"
+#include "schema/interval.h"
+#include "schema/records.h"
+#include "schema/vm.h"
 #include "session/guest_agents.h"
 #include "session/instrument.h"
+#include "store/packet.h"
+#include "store/recording.h"
+#include "store/trace_writer.h"
 
 enum {
 	BOOT_MS = 30000,   /* how long a new guest may have no kernel */

@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "session/instrument_profile.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "collect/guests/guest_answer.h"
+#include "collect/guests/guest_watch.h"
+#include "collect/programs/identity.h"
+#include "collect/programs/sampler.h"
+#include "schema/weigh.h"
 #include "session/identity_user.h"
+#include "session/instrument.h"
 #include "session/instrument_profile_private.h"
+#include "store/packet.h"
+#include "store/recording.h"
 
 #include <inttypes.h>
 

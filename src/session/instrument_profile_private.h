@@ -3,7 +3,11 @@
 #ifndef VP_SESSION_INSTRUMENT_PROFILE_PRIVATE_H
 #define VP_SESSION_INSTRUMENT_PROFILE_PRIVATE_H
 
+#include "base/map.h"
+#include "base/vec.h"
 #include "collect/programs/sampler.h"
+#include "collect/programs/trigger.h"
+#include "schema/records.h"
 #include "session/instrument.h"
 #include "session/instrument_profile.h"
 

@@ -3,8 +3,23 @@
 
 #include <inttypes.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/vec.h"
+#include "collect/guests/guest_answer.h"
+#include "collect/guests/guest_state.h"
+#include "collect/guests/guest_watch.h"
+#include "collect/programs/identity.h"
 #include "collect/programs/tracer.h"
+#include "schema/event_class.h"
+#include "schema/records.h"
+#include "schema/schema.h"
+#include "schema/trace_event.h"
+#include "schema/vm.h"
 #include "session/instrument.h"
+#include "store/packet.h"
+#include "store/trace_writer.h"
 
 struct instrument {
 	struct vp_instrument base;

@@ -3,7 +3,13 @@
 
 #include <inttypes.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/vec.h"
 #include "session/instrument.h"
+#include "store/packet.h"
+#include "store/trace_writer.h"
 
 struct instrument {
 	struct vp_instrument base;

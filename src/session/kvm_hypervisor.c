@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "collect/guests/guest_access.h"
+#include "collect/programs/account_source.h"
 #include "collect/programs/hypervisor.h"
 
 #include "host/host.h"

@@ -7,13 +7,17 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/macros.h"
+#include "base/vec.h"
 #include "collect/programs/exit_event.h"
 #include "collect/programs/trigger.h"
 #include "host/host.h"
 #include "host/host_rules.h"
 #include "host/kernel_btf.h"
 #include "host/vm_scan.h"
+#include "schema/records.h"
+#include "schema/vm.h"
 
 static bool probe_root(char *detail, size_t size)
 {

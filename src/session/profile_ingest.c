@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the sampling programs recorded, on its way to the trace. */
+#include "base/map.h"
+#include "base/vec.h"
+#include "collect/guests/guest_watch.h"
+#include "host/host_maps.h"
+#include "schema/records.h"
+#include "schema/schema.h"
+#include "schema/vm.h"
+#include "schema/weigh.h"
+#include "session/instrument.h"
 #include "session/instrument_profile_private.h"
+#include "store/packet.h"
+#include "store/trace_writer.h"
 
 #include <string.h>
 

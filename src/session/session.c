@@ -3,11 +3,29 @@
 #include <poll.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "collect/guests/guest_watch.h"
+#include "collect/guests/notices.h"
+#include "collect/programs/exit_event.h"
+#include "host/host_maps.h"
+#include "host/kernel_btf.h"
 #include "host/vm_scan.h"
+#include "schema/event_class.h"
+#include "schema/records.h"
+#include "schema/vm.h"
+#include "session/hypervisor_choice.h"
 #include "session/instrument.h"
+#include "session/session.h"
 #include "session/session_flight.h"
+#include "store/directory.h"
+#include "store/packet.h"
+#include "store/recording.h"
+#include "store/trace_writer.h"
 
 enum {
 	SETTLE_MS = 30000, /* how long finding the guests' kernels may hold up the start */

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "schema/condition.h"
 #include "session/snapshot_limits.h"
 

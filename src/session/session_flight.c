@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: it joins the recorder's memory, its socket and its conditions. */
 #include "session/session_flight.h"
 
 #include <errno.h>
@@ -7,13 +6,28 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/text.h"
+#include "base/vec.h"
+#include "bpf/conditions_abi.h"
 #include "collect/programs/conditions.h"
 #include "host/host.h"
+#include "host/host_maps.h"
 #include "host/vm_scan.h"
+#include "schema/condition.h"
 #include "schema/exit_reason.h"
+#include "schema/records.h"
+#include "schema/vm.h"
 #include "session/control.h"
+#include "session/session.h"
+#include "session/snapshot_limits.h"
+#include "store/flight.h"
+#include "store/packet.h"
+#include "store/recording.h"
+#include "store/trace_writer.h"
 
 /* Names for snapshots within a hundredth of a second are not looked for beyond so many. */
 enum { MOST_NAMES = 1000 };

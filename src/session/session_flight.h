@@ -3,6 +3,7 @@
 #ifndef VP_SESSION_SESSION_FLIGHT_H
 #define VP_SESSION_SESSION_FLIGHT_H
 
+#include "base/macros.h"
 #include "session/instrument.h"
 
 /* Of a session with options.flight; all do nothing without. Errors: a condition that this kernel

@@ -3,8 +3,18 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/macros.h"
+#include "base/meanwhile.h"
+#include "base/vec.h"
 #include "collect/agent/agent_client.h"
+#include "collect/guests/guest_watch.h"
+#include "host/host_maps.h"
+#include "schema/vm.h"
 #include "session/instrument.h"
+#include "session/session.h"
+#include "store/recording.h"
 
 /* For the symbol maps of all guests together. */
 enum { GUESTS_MS = 60000 };

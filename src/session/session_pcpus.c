@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/pcpus.h"
+#include "base/vec.h"
 #include "host/cpu_hotplug.h"
 #include "session/instrument.h"
 

@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which VMs there are while a session records: found, numbered, watched, gone. */
+#include "base/alloc.h"
 #include "base/clock.h"
+#include "base/error.h"
+#include "base/macros.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "collect/guests/guest_watch.h"
+#include "collect/programs/hypervisor.h"
 #include "host/vm_scan.h"
+#include "schema/vm.h"
 #include "session/instrument.h"
+#include "store/recording.h"
 
 /* A VM that has ended may still be named by records for so long, ns: as the one that had a pCPU. */
 #define FORGET_AFTER 15000000000ULL

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 static void column_deinit(struct vp_column *column)
 {
 	vp_vec_each (&column->labels, label)

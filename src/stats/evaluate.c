@@ -6,6 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
+#include "base/macros.h"
+#include "stats/data.h"
 #include "stats/random.h"
 
 void vp_score_add(struct vp_score *score, double actual, double predicted, double mean)

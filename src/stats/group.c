@@ -2,7 +2,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/macros.h"
+#include "stats/data.h"
 #include "stats/linear.h"
+#include "stats/prepare.h"
 
 /* Predictors that say the same, and a coefficient that says nothing alone: usual bounds. */
 #define CORRELATED 0.9

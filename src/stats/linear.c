@@ -4,6 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/macros.h"
+#include "stats/data.h"
 #include "stats/nnls.h"
 
 /*

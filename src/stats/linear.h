@@ -5,6 +5,7 @@
 
 #include "stats/evaluate.h"
 #include "stats/lstsq.h"
+#include "stats/prepare.h"
 
 struct vp_linear_options {
 	bool nonneg; /* no coefficient below zero; the constant is free */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/macros.h"
 
 /* A dependent column's weight on another one below this is rounding. */
 #define NO_WEIGHT 1e-8

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "stats/data.h"
 #include "stats/m5_grow.h"
 #include "stats/random.h"
 

@@ -7,6 +7,7 @@
 #define VP_STATS_M5_H
 
 #include "stats/m5_fit.h"
+#include "stats/prepare.h"
 
 struct vp_m5_options {
 	bool unpruned;   /* WEKA's -N */

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/macros.h"
 #include "stats/nnls.h"
 #include "stats/solve.h"
 

@@ -4,8 +4,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/macros.h"
+#include "stats/data.h"
+#include "stats/m5_fit.h"
 #include "stats/m5_split.h"
 #include "stats/order.h"
+#include "stats/prepare.h"
 
 /* weka.classifiers.trees.m5.RuleNode */
 #define DEVIATION_PART 0.05 /* a node of less than this part of the deviation is not split */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/macros.h"
 #include "stats/solve.h"
 
 /* A slope below this part of the largest one counts as none. */

@@ -4,7 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/macros.h"
 #include "stats/order.h"
 
 static double mean_of(const double *values, const uint32_t *rows, size_t n)

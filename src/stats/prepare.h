@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "base/vec.h"
 #include "stats/data.h"
 
 /* A column of numbers made from a column of the data set. */

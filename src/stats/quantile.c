@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/macros.h"
 
 /* 1 / the normal distribution's quantile of 3/4 */
 #define NORMAL 1.4826022185056018

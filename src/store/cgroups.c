@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/file.h"
 

@@ -10,6 +10,8 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/io.h"
+#include "schema/schema.h"
+#include "store/packet.h"
 #include "store/recording.h"
 #include "store/trace_reader.h"
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 
 /*
  * Copies the recording in directory `from` to directory `to`, which there is, with streams that are

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 
 struct vp_place {
 	char *path; /* the final name */

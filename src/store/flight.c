@@ -4,7 +4,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
 #include "base/vec.h"
+#include "schema/records.h"
+#include "schema/schema.h"
 #include "store/packet_states.h"
 #include "store/packet_zstd.h"
 #include "store/stream_state.h"

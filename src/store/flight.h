@@ -3,6 +3,8 @@
 #ifndef VP_STORE_FLIGHT_H
 #define VP_STORE_FLIGHT_H
 
+#include "base/macros.h"
+#include "store/packet.h"
 #include "store/packet_store.h"
 
 struct vp_flight;

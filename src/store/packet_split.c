@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "schema/event_class.h"
+#include "schema/schema.h"
+
 enum { TIME = sizeof(uint64_t), ID = sizeof(uint16_t), HEADER = TIME + ID };
 
 /* Bytes of a record without its time, of which `left` are there; 0: it is none. */

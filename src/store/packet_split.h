@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "schema/records.h"
 #include "store/packet.h"
 
 /* How records are split. */

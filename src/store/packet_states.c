@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "schema/records.h"
 #include "schema/schema.h"
 
 enum { MOST = 256 }; /* vCPUs of a packet that a vcpu_next can be of */

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "store/packet.h"
 
 struct vp_packet_store;

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "schema/records.h"
 
 enum { LEAD_FIELDS = sizeof(struct vp_zstd_lead) - 8 };
 

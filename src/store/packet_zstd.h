@@ -8,6 +8,9 @@
 #ifndef VP_STORE_PACKET_ZSTD_H
 #define VP_STORE_PACKET_ZSTD_H
 
+#include "base/macros.h"
+#include "schema/schema.h"
+#include "store/packet.h"
 #include "store/packet_split.h"
 
 /* Levels are zstd's. */

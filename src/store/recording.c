@@ -6,9 +6,11 @@
 #include <sys/utsname.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "maps/format.h"
 
 #define VMS_MAGIC "vperf-vms "

@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "schema/vm.h"
 #include "schema/weigh.h"
 #include "store/packet.h"

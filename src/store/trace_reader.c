@@ -8,8 +8,10 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/file.h"
 #include "base/io.h"
+#include "schema/records.h"
 #include "store/packet_states.h"
 #include "store/packet_zstd.h"
 

@@ -11,7 +11,9 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "base/vec.h"
+#include "schema/event_class.h"
 #include "schema/schema.h"
 #include "store/packet.h"
 

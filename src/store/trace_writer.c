@@ -7,10 +7,13 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/vec.h"
+#include "schema/records.h"
 #include "store/packet_states.h"
+#include "store/packet_store.h"
 #include "store/packet_zstd.h"
 
 /* A shorter run is copied into the packet at hand; a longer one is a packet of its own. */

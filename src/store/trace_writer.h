@@ -12,8 +12,11 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
+#include "schema/event_class.h"
 #include "schema/schema.h"
 #include "store/flight.h"
+#include "store/packet.h"
 
 struct vp_trace_writer;
 

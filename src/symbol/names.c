@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Loading, and finding an address in a process: mappings over time, generated code. */
+#include "symbol/names.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/intern.h"
+#include "base/map.h"
+#include "maps/format.h"
+#include "maps/image.h"
 #include "symbol/names_private.h"
 
 #include <stdlib.h>

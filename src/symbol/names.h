@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "base/vec.h"
 #include "maps/maps.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Names by two who know the same machine: the first one's word counts, the second's is added. */
+#include "maps/maps.h"
+#include "symbol/names.h"
 #include "symbol/names_private.h"
 
 #include <string.h>

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Files that have a module's symbols: its own, or one that is kept by its build-id. */
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/macros.h"
+#include "maps/format.h"
+#include "maps/image.h"
 #include "symbol/names_private.h"
 
 #include <dlfcn.h>

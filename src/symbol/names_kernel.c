@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Names for kernel addresses. */
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/intern.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "maps/format.h"
+#include "maps/maps.h"
+#include "symbol/names.h"
 #include "symbol/names_private.h"
 
 #include <stdlib.h>

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Symbols of mapped files: from the symbol map, else from the files themselves. */
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/intern.h"
+#include "base/vec.h"
+#include "maps/format.h"
+#include "maps/image.h"
+#include "maps/maps.h"
+#include "symbol/names.h"
 #include "symbol/names_private.h"
 
 #include <stdlib.h>

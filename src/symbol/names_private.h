@@ -8,7 +8,9 @@
 #include "base/intern.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "maps/format.h"
 #include "maps/image.h"
+#include "maps/maps.h"
 #include "symbol/names.h"
 
 /* The lives that had one key (root or pid) are `count` entries of an order from `first` on. */

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which process: page table roots and pids over time. */
+#include "base/alloc.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "maps/maps.h"
+#include "symbol/names.h"
 #include "symbol/names_private.h"
 
 #include <stdlib.h>

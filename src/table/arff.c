@@ -7,6 +7,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/alloc.h"
+#include "base/error.h"
+#include "stats/data.h"
 #include "table/date.h"
 #include "table/reader_private.h"
 

@@ -10,6 +10,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/vec.h"
+#include "stats/data.h"
 #include "table/reader_private.h"
 
 struct csv {

@@ -5,7 +5,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
+#include "base/vec.h"
+#include "stats/data.h"
+#include "stats/prepare.h"
 
 /* A tree deeper than this is no tree that was grown: every child has less than 4/5 of the rows. */
 enum { DEEPEST = 512 };

@@ -5,6 +5,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/macros.h"
 #include "stats/m5.h"
 
 /* Appends the tree and the columns of the data set that it was learnt from, as a file has them. */

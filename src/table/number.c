@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/macros.h"
 #include "table/reader_private.h"
 
 /* Up to 2^53 every whole number is a double, and up to 10^22 every power of ten is. */

@@ -7,6 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/alloc.h"
+#include "base/intern.h"
+#include "base/vec.h"
 #include "table/reader_private.h"
 
 struct vp_error *vp_table_line(struct vp_table_reader *reader, bool *line)

@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/macros.h"
 #include "stats/data.h"
 
 /* Reads a file of either kind; the target is the last column. At least one row and column. */

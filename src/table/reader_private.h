@@ -7,6 +7,9 @@
 
 #include "base/buffer.h"
 #include "base/intern.h"
+#include "base/macros.h"
+#include "base/vec.h"
+#include "stats/data.h"
 #include "table/reader.h"
 
 /* Rows are numbered by 32 bits; a label's number is its input's, so there are not many. */

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "schema/chain_frames.h"
+#include "schema/records.h"
 
 enum { VP_CHAIN_STACKS = VP_CHAIN_PIECES + VP_CHAIN_OUTER_PIECES };
 

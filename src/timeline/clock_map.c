@@ -4,6 +4,10 @@
 #include <sys/types.h>
 
 #include "base/alloc.h"
+#include "base/error.h"
+#include "base/vec.h"
+#include "schema/records.h"
+#include "schema/vm.h"
 
 enum {
 	HEAD_RECORDS = 4096,          /* clock_sync is the first record of its stream */

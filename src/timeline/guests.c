@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "timeline/guests.h"
 
+#include "base/alloc.h"
+#include "base/error.h"
 #include "schema/exit_reason.h"
+#include "store/packet.h"
 
 static uint32_t vm_add(struct vp_guests *guests, uint32_t vm_id)
 {

@@ -11,9 +11,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/macros.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "schema/records.h"
+#include "schema/vm.h"
 #include "store/recording.h"
 #include "store/trace_reader.h"
 

@@ -2,6 +2,7 @@
 #include "timeline/merge.h"
 
 #include "base/alloc.h"
+#include "schema/records.h"
 
 /* A stream that ended has the latest time there is and no record. */
 static inline bool comes_before(const struct vp_merge_head *a, const struct vp_merge_head *b)

@@ -5,6 +5,14 @@
 
 #include <xxhash.h>
 
+#include "base/alloc.h"
+#include "base/intern.h"
+#include "base/macros.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "store/recording.h"
+#include "timeline/chain.h"
+#include "timeline/guests.h"
 #include "timeline/survey.h"
 
 enum {

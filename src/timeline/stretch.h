@@ -6,6 +6,8 @@
 #ifndef VP_TIMELINE_STRETCH_H
 #define VP_TIMELINE_STRETCH_H
 
+#include "schema/vm.h"
+#include "store/trace_reader.h"
 #include "timeline/timeline.h"
 
 /*

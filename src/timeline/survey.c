@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
+#include "schema/records.h"
+#include "schema/schema.h"
+
 /*
  * What a record of a thread says of it. All of them have owner, tid, vendor and vCPU at the same
  * places. Which kind comes next cannot be foretold: what follows does not branch by it.

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "timeline/timeline.h"
 
+#include "base/alloc.h"
+#include "base/macros.h"
+#include "store/packet.h"
+#include "store/recording.h"
+
 /* One hour: a period beyond it is not one, and its multiples might overflow. */
 #define FILL_PERIOD_MAX 3600000000000ULL
 

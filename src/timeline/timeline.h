@@ -7,6 +7,12 @@
 #define VP_TIMELINE_TIMELINE_H
 
 #include "base/intern.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "schema/records.h"
+#include "schema/vm.h"
+#include "schema/weigh.h"
+#include "store/trace_reader.h"
 #include "timeline/chain.h"
 #include "timeline/guests.h"
 #include "timeline/merge.h"

@@ -8,7 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
+#include "base/cursor.h"
+#include "base/error.h"
 #include "base/io.h"
 #include "base/vec.h"
 #include "xen/xen_order.h"

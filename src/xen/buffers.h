@@ -3,6 +3,7 @@
 #ifndef VP_XEN_BUFFERS_H
 #define VP_XEN_BUFFERS_H
 
+#include "base/macros.h"
 #include "xen/library.h"
 #include "xen/trace.h"
 

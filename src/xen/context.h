@@ -6,6 +6,7 @@
 #ifndef VP_XEN_CONTEXT_H
 #define VP_XEN_CONTEXT_H
 
+#include "base/macros.h"
 #include "guestmem/memory.h"
 #include "xen/library.h"
 

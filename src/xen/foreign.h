@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 
 /* The ioctl that maps: IOCTL_PRIVCMD_MMAPBATCH_V2. */
 #define VP_XEN_MAP_REQUEST 0x205004UL

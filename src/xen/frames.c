@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/alloc.h"
+#include "base/error.h"
 
 #define PIECE (2ULL << 20) /* of Xen's table: its frames lie together */
 #define PAGE 4096ULL

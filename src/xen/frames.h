@@ -8,6 +8,7 @@
 #ifndef VP_XEN_FRAMES_H
 #define VP_XEN_FRAMES_H
 
+#include "base/macros.h"
 #include "xen/library.h"
 
 /* Xen's table, mapped: by machine frame, the guest's. */

@@ -4,7 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/map.h"
+#include "collect/guests/guest_state.h"
+#include "schema/records.h"
+#include "schema/schema.h"
 #include "xen/states.h"
 
 struct vp_error *vp_xen_told_init(struct vp_xen_told *told, const struct vp_guest_state *state,

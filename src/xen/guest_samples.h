@@ -3,6 +3,9 @@
 #ifndef VP_XEN_GUEST_SAMPLES_H
 #define VP_XEN_GUEST_SAMPLES_H
 
+#include "base/macros.h"
+#include "base/vec.h"
+#include "collect/guests/guest_answer.h"
 #include "collect/programs/guest_sampler.h"
 #include "xen/context.h"
 #include "xen/foreign.h"

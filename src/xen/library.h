@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 
 /* Domain ids that are not of domains: what belongs to Xen itself, and where nothing runs. */
 enum {

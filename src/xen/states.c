@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
+#include "schema/account_terms.h"
+#include "xen/library.h"
+
 enum { PCPUS_MOST = 4096 };
 
 void vp_xen_states_init(struct vp_xen_states *states, enum vp_vendor vendor, bool with_spans)

@@ -11,6 +11,7 @@
 #include "bpf/account_abi.h"
 #include "schema/records.h"
 #include "xen/buffers.h"
+#include "xen/trace.h"
 #include "xen/weights.h"
 
 enum {

@@ -3,10 +3,21 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "base/vec.h"
+#include "bpf/account_abi.h"
+#include "schema/account_terms.h"
+#include "schema/vm.h"
+#include "xen/buffers.h"
 #include "xen/domains.h"
+#include "xen/library.h"
 #include "xen/states.h"
+#include "xen/trace.h"
+#include "xen/weights.h"
 #include "xen/xen_events.h"
 #include "xen/xen_sampler.h"
 

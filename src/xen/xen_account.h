@@ -5,6 +5,7 @@
 #define VP_XEN_XEN_ACCOUNT_H
 
 #include "collect/programs/account_source.h"
+#include "schema/records.h"
 
 const struct vp_account_ops *vp_xen_account_ops(void);
 /* Of the processor's exits. */

@@ -4,9 +4,16 @@
 #include <fnmatch.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/error.h"
+#include "base/macros.h"
 #include "base/map.h"
 #include "base/nearest.h"
+#include "schema/event_class.h"
 #include "xen/event_types.h"
+#include "xen/trace.h"
 
 #define SYSTEM "xentrace"
 #define OTHER "other"

@@ -2,10 +2,15 @@
 #include "xen/xen_guest_access.h"
 
 #include "base/alloc.h"
+#include "base/error.h"
+#include "base/vec.h"
+#include "collect/guests/guest_state.h"
+#include "guestmem/memory.h"
 #include "xen/context.h"
 #include "xen/domains.h"
 #include "xen/foreign.h"
 #include "xen/frames.h"
+#include "xen/library.h"
 #include "xen/states.h"
 
 static struct vp_error *open_lister(void **lister)

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/error.h"
+
 /* Of CR3 beside the address: PCID, or with page table isolation which of two tables; bit 63. */
 #define ROOT_BITS 0x7fffffffffffe000ULL
 

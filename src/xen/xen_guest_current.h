@@ -6,6 +6,7 @@
 #ifndef VP_XEN_XEN_GUEST_CURRENT_H
 #define VP_XEN_XEN_GUEST_CURRENT_H
 
+#include "base/macros.h"
 #include "collect/guests/guest_answer.h"
 #include "schema/records.h"
 

@@ -5,10 +5,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/macros.h"
+#include "base/vec.h"
+#include "host/source.h"
+#include "schema/vm.h"
 #include "xen/buffers.h"
 #include "xen/domains.h"
 #include "xen/foreign.h"
+#include "xen/library.h"
 #include "xen/xen_account.h"
 #include "xen/xen_events.h"
 #include "xen/xen_guest_access.h"

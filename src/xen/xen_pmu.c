@@ -9,6 +9,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/alloc.h"
+#include "base/vec.h"
 #include "collect/programs/trigger.h"
 #include "host/kernel_btf.h"
 #include "host/kernel_variable.h"

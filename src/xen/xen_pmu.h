@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "bpf/xen_pmu_abi.h"
 #include "xen/library.h"
 

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 
 #define VP_XEN_PMU_FOLDER "/sys/hypervisor/pmu"
 

@@ -9,11 +9,20 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/vec.h"
+#include "bpf/xen_pmu_abi.h"
+#include "collect/guests/guest_answer.h"
+#include "collect/guests/guest_state.h"
+#include "schema/records.h"
+#include "schema/schema.h"
+#include "xen/context.h"
 #include "xen/domains.h"
 #include "xen/frames.h"
 #include "xen/guest_samples.h"
+#include "xen/library.h"
 #include "xen/states.h"
 #include "xen/xen_pmu.h"
 

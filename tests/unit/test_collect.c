@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* How processes and threads of the host are told apart, one of vperf's own is confined, and what
- * the kernel says of its pCPUs and rings is read. More than five includes: each test has another
- * one. */
+ * the kernel says of its pCPUs and rings is read. */
 #include "unit.h"
 
 #include <errno.h>

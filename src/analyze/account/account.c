@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 /* What the parts of an account are found by; no padding. */
 struct time_key {
 	uint32_t vm, vcpu;

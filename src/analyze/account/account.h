@@ -12,7 +12,10 @@
 #include "analyze/account/overcommit.h"
 #include "analyze/common/key_set.h"
 #include "base/map.h"
+#include "base/vec.h"
 #include "schema/account_terms.h"
+#include "schema/records.h"
+#include "schema/vm.h"
 
 struct vp_account_times {
 	uint32_t vm; /* index in vms */

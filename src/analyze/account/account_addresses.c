@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What exits to memory cost, by the guest's physical address. */
+#include "analyze/account/account.h"
 #include "analyze/account/account_tables.h"
+#include "analyze/common/key_set.h"
+#include "analyze/common/table.h"
+#include "base/intern.h"
+#include "base/macros.h"
+#include "base/vec.h"
+#include "schema/records.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/account/account_tables.h"
+#include "analyze/common/table.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/macros.h"
+#include "schema/account_terms.h"
+#include "schema/records.h"
+#include "schema/vm.h"
+#include "store/packet.h"
+#include "store/recording.h"
 #include "store/trace_reader.h"
 
 static void add_columns(struct vp_table *table)

@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What exits cost, by the guest's code that caused them. */
+#include "analyze/account/account.h"
 #include "analyze/account/account_tables.h"
+#include "analyze/common/key_set.h"
+#include "analyze/common/naming.h"
+#include "analyze/common/table.h"
+#include "base/alloc.h"
+#include "base/intern.h"
+#include "base/macros.h"
+#include "base/vec.h"
+#include "symbol/names.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -5,7 +5,12 @@
 #include <string.h>
 
 #include "analyze/account/storm.h"
+#include "base/alloc.h"
+#include "base/error.h"
 #include "base/text.h"
+#include "base/vec.h"
+#include "schema/records.h"
+#include "store/packet.h"
 #include "store/trace_reader.h"
 
 #define NOTE(rec, ...) vp_vec_push(&(rec)->notes, vp_format(__VA_ARGS__))

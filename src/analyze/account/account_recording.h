@@ -5,7 +5,10 @@
 
 #include "analyze/account/account.h"
 #include "analyze/common/health.h"
+#include "base/macros.h"
+#include "schema/vm.h"
 #include "store/cgroups.h"
+#include "store/recording.h"
 
 struct vp_account_recording {
 	const char *path;

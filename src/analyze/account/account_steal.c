@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Who took a vCPU's time: the thieves, the quota, and what has no name. */
+#include "analyze/account/account.h"
 #include "analyze/account/account_tables.h"
+#include "analyze/common/table.h"
+#include "base/alloc.h"
+#include "base/intern.h"
+#include "base/macros.h"
+#include "base/vec.h"
+#include "schema/account_terms.h"
+#include "schema/records.h"
+#include "schema/vm.h"
+#include "store/cgroups.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,6 +5,9 @@
 
 #include "analyze/account/exit_sums.h"
 #include "analyze/common/filter.h"
+#include "analyze/common/key_set.h"
+#include "base/vec.h"
+#include "schema/account_terms.h"
 #include "schema/exit_reason.h"
 
 static const char *const state_names[VP_STATES] = {

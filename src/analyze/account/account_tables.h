@@ -7,6 +7,7 @@
 #include "analyze/common/naming.h"
 #include "analyze/common/table.h"
 #include "base/intern.h"
+#include "base/macros.h"
 #include "store/cgroups.h"
 
 struct vp_account_view {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/account/exit_sums.h"
 
+#include "base/macros.h"
+
 void vp_exit_sums_add_cost(struct vp_exit_sums *sums, const struct vp_account_cost *cost)
 {
 	sums->count += cost->count;

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 /* More crowds than that are taken for one that may use all pCPUs. */
 enum { PCPUS_MAX = 65536, WORD_BITS = 64, WORDS = PCPUS_MAX / WORD_BITS, CROWDS_MAX = 1024 };
 

@@ -10,6 +10,7 @@
 #define VP_ANALYZE_ACCOUNT_OVERCOMMIT_H
 
 #include "base/intern.h"
+#include "base/vec.h"
 #include "schema/records.h"
 #include "schema/vm.h"
 

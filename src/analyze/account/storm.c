@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/vec.h"
+#include "schema/account_terms.h"
 #include "schema/exit_reason.h"
 
 /* The kernel's own tick is at most 1000 a second, and drivers hold their devices to some thousands

@@ -8,6 +8,7 @@
 
 #include "analyze/account/account.h"
 #include "analyze/common/health.h"
+#include "schema/records.h"
 
 /* The most frequent interrupts of a vCPU's pCPU, while the vCPU had it. */
 struct vp_storm {

@@ -3,7 +3,9 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/vec.h"
 
 /* Chooses the VMs of that name, else those with that pid; false: there is none. */
 static bool choose(const vp_vms *vms, const char *word, bool *chosen)

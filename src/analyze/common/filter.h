@@ -4,6 +4,8 @@
 #define VP_ANALYZE_COMMON_FILTER_H
 
 #include "base/error.h"
+#include "base/macros.h"
+#include "schema/vm.h"
 #include "store/recording.h"
 
 struct vp_filter {

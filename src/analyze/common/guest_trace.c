@@ -4,6 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
+#include "base/error.h"
+#include "schema/records.h"
 #include "store/trace_reader.h"
 
 struct vp_error *vp_guest_traces_find(const char *directory, const vp_vms *vms,

@@ -3,8 +3,12 @@
 #ifndef VP_ANALYZE_COMMON_GUEST_TRACE_H
 #define VP_ANALYZE_COMMON_GUEST_TRACE_H
 
+#include "base/cursor.h"
+#include "base/macros.h"
 #include "base/vec.h"
+#include "schema/event_class.h"
 #include "schema/schema.h"
+#include "schema/vm.h"
 #include "store/recording.h"
 
 struct vp_guest_trace {

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
+#include "base/error.h"
 #include "base/text.h"
 
 #define SAY(sentences, ...) vp_vec_push(sentences, vp_format(__VA_ARGS__))

@@ -3,7 +3,10 @@
 #ifndef VP_ANALYZE_COMMON_HEALTH_H
 #define VP_ANALYZE_COMMON_HEALTH_H
 
+#include "base/macros.h"
 #include "base/vec.h"
+#include "schema/vm.h"
+#include "store/packet.h"
 #include "store/recording.h"
 #include "store/trace_reader.h"
 

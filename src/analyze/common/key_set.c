@@ -5,6 +5,8 @@
 
 #include <xxhash.h>
 
+#include "base/seed.h"
+
 void vp_key_set_deinit(struct vp_key_set *set)
 {
 	vp_buffer_deinit(&set->keys);

@@ -5,6 +5,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "maps/maps.h"
 #include "timeline/guests.h"
 
 /* Without any relation of the clocks: every life of a root is as near as every other. */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: each source of names has a type here. */
 /*
  * Names for every machine of a recording: the symbol map that belongs to each, and how a guest's
  * clock relates to the host's. What could not be had is a sentence, not an error.
@@ -7,7 +6,10 @@
 #ifndef VP_ANALYZE_COMMON_NAMING_H
 #define VP_ANALYZE_COMMON_NAMING_H
 
+#include "base/macros.h"
 #include "base/vec.h"
+#include "maps/orc.h"
+#include "schema/vm.h"
 #include "store/recording.h"
 #include "store/trace_reader.h"
 #include "symbol/names.h"

@@ -3,7 +3,10 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/vec.h"
 
 static const char prefix[] = "VM '", infix[] = "': ";
 enum { NAMED = 3 };

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/macros.h"
 #include "base/text.h"
 
 void vp_table_deinit(struct vp_table *table)

@@ -4,6 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/macros.h"
+
 enum { MOST_SUBJECTS = 64, LEAST_BINS = 16, MOST_BINS = 1000 };
 
 static int by_intervals(const void *a, const void *b)

@@ -8,6 +8,7 @@
 
 #include "analyze/model/intervals.h"
 #include "base/intern.h"
+#include "base/vec.h"
 
 struct vp_interval_bins_subject {
 	uint32_t name;      /* in `subjects` */

@@ -5,7 +5,12 @@
 #include <string.h>
 
 #include "analyze/common/filter.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
 #include "base/text.h"
+#include "schema/interval.h"
+#include "store/packet.h"
 #include "store/trace_reader.h"
 
 static struct vp_interval_cell *cells_of(const struct vp_interval_recording *rec,

@@ -4,8 +4,12 @@
 #define VP_ANALYZE_MODEL_INTERVALS_H
 
 #include "analyze/common/health.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "schema/recipe.h"
+#include "schema/records.h"
 #include "schema/schema.h"
+#include "schema/vm.h"
 #include "stats/data.h"
 #include "store/recording.h"
 

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "stats/m5.h"
 #include "stats/quantile.h"
 
 /* A residual so many standard deviations away is not explained. */

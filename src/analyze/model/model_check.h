@@ -4,6 +4,10 @@
 #define VP_ANALYZE_MODEL_MODEL_CHECK_H
 
 #include "base/error.h"
+#include "base/macros.h"
+#include "base/vec.h"
+#include "stats/data.h"
+#include "stats/evaluate.h"
 #include "stats/linear.h"
 
 enum { VP_CHECK_LINEAR, VP_CHECK_TREE, VP_CHECK_MODELS };

@@ -4,6 +4,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/error.h"
+#include "stats/data.h"
+#include "stats/evaluate.h"
+#include "stats/linear.h"
+
 static double merged_label(struct vp_column *to, const char *label)
 {
 	size_t index = vp_column_find_label(to, label);

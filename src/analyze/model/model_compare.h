@@ -4,6 +4,8 @@
 #define VP_ANALYZE_MODEL_MODEL_COMPARE_H
 
 #include "analyze/model/model_groups.h"
+#include "base/macros.h"
+#include "base/vec.h"
 
 enum { VP_NATIVE, VP_VIRTUAL, VP_SIDES };
 

@@ -4,8 +4,11 @@
 #include <fnmatch.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/file.h"
+#include "stats/data.h"
 
 enum { LARGEST_FILE = 1 << 20 };
 

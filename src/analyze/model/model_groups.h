@@ -4,6 +4,8 @@
 #define VP_ANALYZE_MODEL_MODEL_GROUPS_H
 
 #include "base/error.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "stats/linear.h"
 
 struct vp_model_group {

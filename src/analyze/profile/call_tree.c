@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/profile/call_tree.h"
 
+#include "analyze/profile/totals.h"
+#include "base/macros.h"
+
 uint32_t vp_call_path(const struct vp_profile *profile, uint32_t node, uint32_t *rows,
 		      uint32_t most)
 {

@@ -4,6 +4,7 @@
 #define VP_ANALYZE_PROFILE_CALL_TREE_H
 
 #include "analyze/profile/profile.h"
+#include "base/vec.h"
 
 /* Towards whom the tree grows, as perf calls it: callee shows callers below a row, caller callees.
  */

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/profile/flow.h"
 
+#include "analyze/profile/resolve.h"
+#include "base/macros.h"
+#include "base/vec.h"
+#include "schema/records.h"
+#include "timeline/timeline.h"
+
 uint32_t vp_flow_part(struct vp_flow *flow, uint32_t vm, uint32_t vcpu)
 {
 	vp_profile_parts *parts = &flow->totals.parts;

@@ -6,8 +6,12 @@
 #ifndef VP_ANALYZE_PROFILE_FLOW_H
 #define VP_ANALYZE_PROFILE_FLOW_H
 
+#include "analyze/common/filter.h"
+#include "analyze/profile/frame.h"
 #include "analyze/profile/stack.h"
 #include "analyze/profile/totals.h"
+#include "base/map.h"
+#include "schema/vm.h"
 
 struct vp_flow;
 

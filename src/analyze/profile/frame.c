@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/profile/frame.h"
 
+#include "base/alloc.h"
+
 const char *vp_kind_name(uint32_t kind)
 {
 	static const char *const names[] = {[VP_KIND_OS] = "os",

@@ -5,6 +5,8 @@
 
 #include "analyze/common/key_set.h"
 #include "base/intern.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "timeline/guests.h"
 
 /* What a frame is. OS and USER are the guest's, or the host's in a frame without a VM. */

@@ -3,6 +3,17 @@
 
 #include <string.h>
 
+#include "analyze/common/filter.h"
+#include "analyze/common/naming.h"
+#include "analyze/profile/frame.h"
+#include "analyze/profile/resolve.h"
+#include "analyze/profile/stack.h"
+#include "analyze/profile/totals.h"
+#include "base/error.h"
+#include "base/intern.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "schema/records.h"
 #include "timeline/stretch.h"
 
 unsigned vp_pass_columns(const struct vp_profile_options *options)

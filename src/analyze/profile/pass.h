@@ -9,8 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "analyze/profile/flow.h"
 #include "analyze/profile/view.h"
 #include "base/alloc.h"
+#include "base/macros.h"
+#include "schema/vm.h"
+#include "store/trace_reader.h"
+#include "timeline/timeline.h"
 
 struct vp_profile_options {
 	enum vp_view view;

@@ -3,6 +3,10 @@
 
 #include <pthread.h>
 
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/vec.h"
+#include "store/trace_reader.h"
 #include "timeline/stretch.h"
 
 /* A thread for less than so many bytes of records is not worth its begin; more threads than so many

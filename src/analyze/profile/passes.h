@@ -4,6 +4,7 @@
 #define VP_ANALYZE_PROFILE_PASSES_H
 
 #include "analyze/profile/pass.h"
+#include "base/macros.h"
 
 struct vp_passes {
 	struct vp_pass *at; /* the first one has the totals of all */

@@ -3,8 +3,15 @@
 
 #include <string.h>
 
+#include "analyze/common/naming.h"
+#include "analyze/profile/flow.h"
+#include "analyze/profile/frame.h"
 #include "analyze/profile/passes.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
 #include "base/radix.h"
+#include "store/recording.h"
 
 static struct vp_error *check_vms(const struct vp_profile_options *options, const vp_vms *vms)
 {

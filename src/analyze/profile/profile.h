@@ -10,6 +10,15 @@
 #include <stdint.h>
 
 #include "analyze/profile/pass.h"
+#include "analyze/profile/resolve.h"
+#include "analyze/profile/stack.h"
+#include "analyze/profile/totals.h"
+#include "analyze/profile/view.h"
+#include "base/intern.h"
+#include "base/macros.h"
+#include "base/vec.h"
+#include "schema/vm.h"
+#include "store/trace_reader.h"
 
 /* Texts are numbers in vp_profile.texts, or VP_NONE: unknown, or not the same for all of the row.
  */

@@ -5,7 +5,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "analyze/common/key_set.h"
+#include "base/alloc.h"
+#include "base/intern.h"
+#include "base/macros.h"
+#include "base/map.h"
 #include "base/text.h"
+#include "base/vec.h"
+#include "schema/records.h"
+#include "symbol/names.h"
 
 enum {
 	/* Sets in the cache, as powers of two: small for a small recording, then as large as most

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/profile/stack.h"
 
+#include "analyze/common/naming.h"
+#include "base/macros.h"
+#include "maps/orc.h"
+#include "schema/records.h"
+#include "timeline/chain.h"
+#include "timeline/timeline.h"
+
 const char *vp_walk_name(enum vp_walk walk)
 {
 	static const char *const names[] = {[VP_WALK_GUEST_USER] = "guest user space",

@@ -6,7 +6,9 @@
 #ifndef VP_ANALYZE_PROFILE_STACK_H
 #define VP_ANALYZE_PROFILE_STACK_H
 
+#include "analyze/profile/frame.h"
 #include "analyze/profile/resolve.h"
+#include "schema/chain_frames.h"
 #include "symbol/unwind.h"
 
 /* Whose frames a walk was after, and how it ended. */

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/macros.h"
+
 struct node_key {
 	uint32_t parent, frame;
 };

@@ -3,7 +3,12 @@
 #ifndef VP_ANALYZE_PROFILE_TOTALS_H
 #define VP_ANALYZE_PROFILE_TOTALS_H
 
+#include "analyze/common/key_set.h"
+#include "analyze/profile/frame.h"
 #include "analyze/profile/resolve.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "timeline/guests.h"
 
 /* Why the vCPU had left the guest, for the ticks of a frame of stolen time. */
 struct vp_profile_reason {

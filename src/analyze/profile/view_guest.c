@@ -4,7 +4,19 @@
  * the vCPU: in the guest's kernel or user space if it was running, else a blank. A blank is
  * idleness if the vCPU's last exit was a halt, else its time was stolen, by whoever had the pCPU.
  */
+#include "analyze/common/filter.h"
+#include "analyze/profile/flow.h"
+#include "analyze/profile/frame.h"
+#include "analyze/profile/totals.h"
 #include "analyze/profile/view.h"
+#include "base/alloc.h"
+#include "base/macros.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "schema/records.h"
+#include "schema/vm.h"
+#include "timeline/guests.h"
+#include "timeline/timeline.h"
 
 /* Who had the pCPU, as a number: 0 the host, then two for each vCPU and VM. */
 #define BY_HOST 0ULL

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* View host: what each pCPU did, every tick once; a guest is one row. */
+#include "analyze/common/filter.h"
+#include "analyze/profile/flow.h"
+#include "analyze/profile/frame.h"
 #include "analyze/profile/view.h"
+#include "base/alloc.h"
+#include "base/macros.h"
+#include "base/vec.h"
+#include "schema/vm.h"
+#include "timeline/timeline.h"
 
 #define UNSEEN (VP_NONE - 1)
 

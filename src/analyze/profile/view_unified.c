@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* View unified: guests, host kernel, VMMs and idleness in one table, every tick once. */
+#include "analyze/profile/flow.h"
+#include "analyze/profile/frame.h"
+#include "analyze/profile/totals.h"
 #include "analyze/profile/view.h"
+#include "timeline/timeline.h"
 
 static void unified_tick(void *state, struct vp_flow *flow, const struct vp_tick *tick)
 {

@@ -5,9 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/account/account.h"
+#include "analyze/account/overcommit.h"
 #include "analyze/account/storm.h"
+#include "analyze/common/table.h"
 #include "base/text.h"
+#include "schema/account_terms.h"
 #include "schema/exit_reason.h"
+#include "schema/records.h"
+#include "schema/vm.h"
+#include "store/packet.h"
 
 /* From this share of a VM's time on its vCPUs count as preempted. */
 static const double preempted_share = 0.02;

@@ -10,6 +10,8 @@
 #include "analyze/account/account_tables.h"
 #include "analyze/common/health.h"
 #include "analyze/report/diagnose_rules.h"
+#include "base/intern.h"
+#include "base/vec.h"
 
 enum { VP_FINDING_OF_NO_VM = UINT32_MAX };
 

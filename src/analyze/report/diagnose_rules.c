@@ -2,6 +2,7 @@
 #include "analyze/report/diagnose_rules.h"
 
 #include "base/macros.h"
+#include "schema/vm.h"
 #include "store/packet.h"
 
 #define KERNEL_DOCUMENTATION "Linux: Documentation/"

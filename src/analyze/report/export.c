@@ -2,7 +2,25 @@
 #include "analyze/report/export.h"
 
 #include "analyze/account/account_tables.h"
+#include "analyze/common/filter.h"
+#include "analyze/common/naming.h"
+#include "analyze/profile/call_tree.h"
+#include "analyze/profile/flow.h"
+#include "analyze/profile/frame.h"
+#include "analyze/profile/pass.h"
+#include "analyze/profile/profile.h"
+#include "analyze/profile/view.h"
+#include "analyze/trace/trace_feed.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/intern.h"
+#include "base/vec.h"
+#include "schema/account_terms.h"
 #include "schema/exit_reason.h"
+#include "schema/records.h"
+#include "store/packet.h"
+#include "store/trace_reader.h"
 
 enum { EVENTS_AT_ONCE = 1 << 12 };
 

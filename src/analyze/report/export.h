@@ -6,10 +6,13 @@
 #ifndef VP_ANALYZE_REPORT_EXPORT_H
 #define VP_ANALYZE_REPORT_EXPORT_H
 
+#include "analyze/common/health.h"
 #include "analyze/report/export_queue.h"
 #include "analyze/report/report.h"
 #include "analyze/trace/lanes.h"
 #include "analyze/trace/script.h"
+#include "base/macros.h"
+#include "schema/vm.h"
 
 /* What a vCPU did for a while: there are slices in what 'vperf record --account-events' made. */
 struct vp_state_slice {

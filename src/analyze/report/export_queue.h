@@ -9,6 +9,8 @@
 #include <pthread.h>
 
 #include "analyze/profile/frame.h"
+#include "base/vec.h"
+#include "schema/vm.h"
 
 /* Strings that somebody else has. */
 typedef VP_VEC(const char *) vp_export_names;

@@ -4,6 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "analyze/account/account.h"
+#include "schema/account_terms.h"
+
 enum { VM_ROW = UINT32_MAX };
 
 void vp_live_deinit(struct vp_live *live)

@@ -5,6 +5,7 @@
 
 #include "analyze/account/account_tables.h"
 #include "base/map.h"
+#include "base/vec.h"
 
 /* Percent of the time, except exits per second. A VM's are the mean of its vCPUs' and the sum of
  * their exits. */

@@ -6,7 +6,23 @@
 #include <string.h>
 
 #include "analyze/account/account_recording.h"
+#include "analyze/profile/frame.h"
+#include "analyze/profile/resolve.h"
+#include "analyze/profile/stack.h"
+#include "analyze/profile/totals.h"
+#include "analyze/profile/view.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
 #include "base/text.h"
+#include "base/vec.h"
+#include "maps/maps.h"
+#include "schema/weigh.h"
+#include "store/packet.h"
+#include "store/trace_reader.h"
+#include "symbol/names.h"
+#include "timeline/clock_map.h"
+#include "timeline/guests.h"
 
 double vp_report_percent(const struct vp_profile_part *part, uint64_t samples)
 {

@@ -4,9 +4,14 @@
 #define VP_ANALYZE_REPORT_REPORT_H
 
 #include "analyze/common/health.h"
+#include "analyze/common/naming.h"
 #include "analyze/common/table.h"
 #include "analyze/profile/call_tree.h"
+#include "analyze/profile/pass.h"
 #include "analyze/profile/profile.h"
+#include "base/macros.h"
+#include "schema/vm.h"
+#include "store/recording.h"
 
 struct vp_report {
 	const char *path; /* of the recording */

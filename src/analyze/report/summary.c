@@ -4,6 +4,18 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analyze/common/naming.h"
+#include "analyze/common/table.h"
+#include "analyze/profile/pass.h"
+#include "analyze/profile/view.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "schema/records.h"
+#include "schema/vm.h"
+#include "store/packet.h"
+#include "store/recording.h"
+#include "store/trace_reader.h"
+
 static struct vp_summary_pcpu *pcpu_of(struct vp_summary *summary, uint32_t cpu)
 {
 	vp_vec_each (&summary->pcpus, pcpu)

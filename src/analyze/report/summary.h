@@ -3,8 +3,11 @@
 #ifndef VP_ANALYZE_REPORT_SUMMARY_H
 #define VP_ANALYZE_REPORT_SUMMARY_H
 
+#include "analyze/common/health.h"
 #include "analyze/model/intervals.h"
 #include "analyze/report/report.h"
+#include "base/macros.h"
+#include "base/vec.h"
 
 struct vp_summary_pcpu {
 	uint32_t cpu;

@@ -5,6 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/trace/lanes.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/intern.h"
+#include "schema/vm.h"
+
 /* MOST_DEPTH: of threads that wait for each other; a path that is as long is cut there. */
 enum { MOST_DEPTH = 64 };
 

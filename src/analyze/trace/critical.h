@@ -9,6 +9,8 @@
 
 #include "analyze/common/table.h"
 #include "analyze/trace/threads.h"
+#include "base/macros.h"
+#include "base/vec.h"
 
 enum vp_critical_kind {
 	VP_CRITICAL_GUEST,      /* a guest's thread ran */

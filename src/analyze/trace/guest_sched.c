@@ -4,6 +4,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "analyze/trace/lanes.h"
+#include "base/alloc.h"
+#include "base/intern.h"
+#include "base/macros.h"
+
 /* What the vCPU did between two times, by its state, and the longest that another had its pCPU. */
 struct split {
 	uint64_t ns[VP_LANE_STATES];

@@ -8,6 +8,7 @@
 
 #include "analyze/common/table.h"
 #include "analyze/trace/threads.h"
+#include "base/vec.h"
 
 enum { VP_GUEST_SCHED_BUCKETS = 40 }; /* n has those from 2^n ns on */
 

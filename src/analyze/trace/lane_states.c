@@ -3,7 +3,16 @@
 
 #include <inttypes.h>
 
+#include "analyze/trace/trace_feed.h"
+#include "base/alloc.h"
+#include "base/intern.h"
+#include "base/macros.h"
+#include "base/map.h"
+#include "base/vec.h"
 #include "schema/account_terms.h"
+#include "schema/records.h"
+#include "schema/vm.h"
+#include "store/packet.h"
 
 /* TURNS: of a pCPU, kept for those who wait for it: a power of two. NOBODY: a place. */
 enum { MOST_PCPUS = 1 << 16, MOST_VCPUS = 1 << 16, MOST_SWITCHES = 1 << 20, TURNS = 512 };

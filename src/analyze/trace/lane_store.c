@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "base/alloc.h"
+#include "base/macros.h"
 #include "base/text.h"
 
 /*

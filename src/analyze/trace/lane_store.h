@@ -10,6 +10,9 @@
 
 #include "analyze/common/key_set.h"
 #include "analyze/trace/lanes.h"
+#include "base/intern.h"
+#include "base/map.h"
+#include "base/vec.h"
 #include "timeline/guests.h"
 
 enum vp_stored_lane_kind { VP_STORED_PCPU, VP_STORED_VCPU, VP_STORED_THREAD };

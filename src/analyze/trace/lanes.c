@@ -5,7 +5,16 @@
 
 #include "analyze/common/filter.h"
 #include "analyze/trace/lane_states.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/intern.h"
+#include "base/map.h"
+#include "base/vec.h"
 #include "schema/exit_reason.h"
+#include "schema/records.h"
+#include "schema/trace_records.h"
+#include "schema/vm.h"
+#include "store/packet.h"
 
 /*
  * MOST_HELD: where KVM tells of an exit only after the thread may have lost its pCPU, periods wait

@@ -8,6 +8,7 @@
 #define VP_ANALYZE_TRACE_LANES_H
 
 #include "analyze/trace/trace_feed.h"
+#include "base/macros.h"
 
 enum vp_lane { VP_LANE_PCPU, VP_LANE_VCPU };
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "schema/records.h"
+
 /* A guest may have as many threads as it wants; their numbers have 22 bits (PID_MAX_LIMIT). */
 enum { MOST_THREADS = 1 << 18, MOST_THEFTS = 1 << 19, TID_BITS = 22 };
 

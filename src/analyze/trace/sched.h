@@ -8,7 +8,9 @@
 
 #include "analyze/common/table.h"
 #include "analyze/trace/lanes.h"
+#include "base/intern.h"
 #include "base/map.h"
+#include "base/vec.h"
 
 enum { VP_SCHED_BUCKETS = 40 }; /* of waits: n has those from 2^n ns on */
 

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/common/table.h"
+#include "analyze/trace/lanes.h"
 #include "analyze/trace/sched.h"
+#include "base/alloc.h"
+#include "base/intern.h"
+#include "base/macros.h"
+#include "base/vec.h"
+#include "schema/records.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: it joins the streams, their classes, the VMs and names of threads. */
 #include "analyze/trace/script.h"
 
 #include <inttypes.h>
@@ -9,9 +8,19 @@
 #include "analyze/common/filter.h"
 #include "analyze/common/guest_trace.h"
 #include "analyze/trace/script_classes.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/error.h"
 #include "base/map.h"
 #include "base/text.h"
 #include "schema/exit_reason.h"
+#include "schema/records.h"
+#include "schema/schema.h"
+#include "schema/vm.h"
+#include "store/packet.h"
+#include "store/recording.h"
+#include "store/trace_reader.h"
 #include "timeline/merge.h"
 
 enum { MOST_GUEST_NAMES = 1 << 20, RECENT = 256 };

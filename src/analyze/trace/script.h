@@ -6,6 +6,8 @@
 
 #include "analyze/common/health.h"
 #include "base/intern.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "schema/event_class.h"
 
 struct vp_script_options {

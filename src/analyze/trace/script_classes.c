@@ -4,6 +4,9 @@
 #include <fnmatch.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/cursor.h"
+#include "base/error.h"
 #include "base/nearest.h"
 #include "base/text.h"
 

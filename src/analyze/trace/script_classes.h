@@ -4,6 +4,9 @@
 #define VP_ANALYZE_TRACE_SCRIPT_CLASSES_H
 
 #include "base/intern.h"
+#include "base/macros.h"
+#include "base/vec.h"
+#include "schema/event_class.h"
 #include "schema/schema.h"
 
 /* What a field means beyond its number. */

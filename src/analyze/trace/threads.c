@@ -6,8 +6,20 @@
 #include <string.h>
 
 #include "analyze/common/filter.h"
+#include "analyze/trace/trace_feed.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/error.h"
 #include "base/search.h"
 #include "base/text.h"
+#include "schema/event_class.h"
+#include "schema/records.h"
+#include "schema/vm.h"
+#include "store/packet.h"
+#include "store/recording.h"
+#include "store/trace_reader.h"
+#include "timeline/merge.h"
 
 enum { MOST_PARTS = 1 << 25, MOST_THREADS = 1 << 20, EVENTS_AT_ONCE = 1 << 16, DEPTH = 4 };
 /* From an interrupt's end to its soft interrupts it is less. */

@@ -8,7 +8,12 @@
 #define VP_ANALYZE_TRACE_THREADS_H
 
 #include "analyze/common/guest_trace.h"
+#include "analyze/common/health.h"
 #include "analyze/trace/lanes.h"
+#include "base/intern.h"
+#include "base/macros.h"
+#include "base/map.h"
+#include "base/vec.h"
 
 /* Of enum vp_stay the first two are on a CPU or in its run queue. */
 enum vp_stay { VP_STAY_RUNNING, VP_STAY_RUNNABLE, VP_STAY_ASLEEP };

@@ -4,7 +4,15 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
 #include "base/text.h"
+#include "base/vec.h"
+#include "schema/event_class.h"
+#include "schema/records.h"
+#include "schema/trace_records.h"
+#include "store/packet.h"
 
 /* A guest may make up as many as it wants. */
 enum { MOST_GUEST_NAMES = 1 << 20 };

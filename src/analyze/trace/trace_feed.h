@@ -10,8 +10,12 @@
 
 #include "analyze/common/health.h"
 #include "base/intern.h"
+#include "base/macros.h"
 #include "base/map.h"
 #include "schema/trace_event.h"
+#include "schema/vm.h"
+#include "store/recording.h"
+#include "store/trace_reader.h"
 #include "timeline/merge.h"
 
 struct vp_feed {

@@ -4,6 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/account/account.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/vec.h"
 #include "render/render_account.h"
 #include "render/render_table.h"
 

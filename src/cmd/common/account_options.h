@@ -5,6 +5,9 @@
 
 #include "analyze/account/account_recording.h"
 #include "analyze/account/account_tables.h"
+#include "analyze/common/table.h"
+#include "base/macros.h"
+#include "cmd/common/options.h"
 #include "cmd/common/verb.h"
 
 enum vp_account_format { VP_FORMAT_TEXT, VP_FORMAT_JSON, VP_FORMAT_CSV };

@@ -13,7 +13,9 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/error.h"
 #include "base/io.h"
+#include "cmd/common/options.h"
 
 static volatile sig_atomic_t stop_wanted, snapshot_wanted;
 static struct rlimit files_before; /* the limit of open descriptors … */

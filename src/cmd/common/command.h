@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/macros.h"
 #include "cmd/common/verb.h"
 
 /* A started command that waits for a byte before it becomes COMMAND. pid 0: there is none. */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/error.h"
+#include "base/vec.h"
 #include "cmd/common/time_options.h"
 #include "cmd/common/verb.h"
 

@@ -3,6 +3,7 @@
 #ifndef VP_CMD_COMMON_EVENT_OPTIONS_H
 #define VP_CMD_COMMON_EVENT_OPTIONS_H
 
+#include "base/macros.h"
 #include "base/pcpus.h"
 #include "cmd/common/options.h"
 #include "cmd/common/time_options.h"

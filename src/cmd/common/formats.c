@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
 #include "render/render_report.h"
 
 static const struct vp_report_format formats[] = {

@@ -5,6 +5,7 @@
 #ifndef VP_CMD_COMMON_FORMATS_H
 #define VP_CMD_COMMON_FORMATS_H
 
+#include "base/macros.h"
 #include "export/exporters.h"
 
 struct vp_report_format {

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "base/error.h"
+#include "base/vec.h"
+
 struct vp_error *vp_naming_options_take(const struct vp_texts *texts, const char *option,
 					vp_naming_files *files)
 {

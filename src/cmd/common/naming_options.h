@@ -4,6 +4,7 @@
 #define VP_CMD_COMMON_NAMING_OPTIONS_H
 
 #include "analyze/common/naming.h"
+#include "base/macros.h"
 #include "cmd/common/options.h"
 
 struct vp_naming_words {

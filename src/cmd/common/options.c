@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/cursor.h"
 #include "base/nearest.h"
 #include "cmd/common/terminal.h"
 

@@ -7,7 +7,10 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/cursor.h"
+#include "base/error.h"
 #include "base/io.h"
+#include "base/macros.h"
 #include "base/nearest.h"
 #include "base/text.h"
 #include "cmd/common/command.h"

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 
 #define VP_TIME_HELP                                                                               \
 	"only from FROM to TO: seconds as printed, +OFFSET from the start, a time of day or an "   \

@@ -5,8 +5,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/alloc.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "cmd/common/pager.h"
 
 static bool may_page; /* what is printed goes through a pager */

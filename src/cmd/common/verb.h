@@ -4,6 +4,7 @@
 #define VP_CMD_COMMON_VERB_H
 
 #include "base/buffer.h"
+#include "base/macros.h"
 #include "cmd/common/options.h"
 
 /* A verb: one file in cmd/, one function in main.c's list. */

@@ -3,9 +3,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buffer.h"
+#include "base/error.h"
 #include "base/json.h"
+#include "base/macros.h"
 #include "base/text.h"
+#include "cmd/common/options.h"
 #include "cmd/common/verb.h"
+#include "collect/programs/hypervisor.h"
+#include "host/source.h"
 #include "session/hypervisor_choice.h"
 
 static const struct vp_verb verb;

@@ -1,17 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: the whole way from a guest to the screen, without a recording. */
 /* vperf guests: the guests' kernels and processes, read from the host. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/clock.h"
+#include "base/cursor.h"
+#include "base/error.h"
+#include "base/macros.h"
 #include "base/text.h"
+#include "base/vec.h"
+#include "cmd/common/options.h"
 #include "cmd/common/verb.h"
 #include "cmd/host/guests_table.h"
+#include "collect/guests/guest_access.h"
+#include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_reader.h"
+#include "collect/guests/guest_state.h"
 #include "collect/guests/kernel_places.h"
 #include "collect/guests/pack_cache.h"
+#include "collect/programs/hypervisor.h"
+#include "schema/vm.h"
 #include "session/hypervisor_choice.h"
 
 static const struct vp_verb verb;

@@ -2,8 +2,15 @@
 /* vperf import: what another program traced, as a recording. */
 #include <stdio.h>
 
+#include "base/error.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "cmd/common/command.h"
+#include "cmd/common/options.h"
+#include "cmd/common/verb.h"
+#include "collect/guests/notices.h"
 #include "import/import.h"
+#include "import/import_channel.h"
 #include "import/importer.h"
 #include "store/directory.h"
 

@@ -5,11 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
 #include "base/json.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "cmd/common/command.h"
+#include "cmd/common/options.h"
+#include "cmd/common/verb.h"
 #include "collect/programs/lender.h"
 #include "host/vm_scan.h"
 #include "protocol/agent_protocol.h"
+#include "schema/vm.h"
 
 static const struct vp_verb verb;
 

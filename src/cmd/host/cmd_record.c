@@ -1,17 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: the verb that joins all instruments. */
 /* vperf record: samples every layer of this host until COMMAND ends or Ctrl-C. */
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/error.h"
+#include "base/macros.h"
+#include "base/vec.h"
+#include "cmd/common/command.h"
+#include "cmd/common/options.h"
+#include "cmd/common/verb.h"
 #include "cmd/host/cmd_stat.h"
 #include "cmd/host/record_events.h"
 #include "cmd/host/record_flight.h"
+#include "cmd/host/record_loop.h"
+#include "collect/programs/account_source.h"
+#include "collect/programs/guest_sampler.h"
 #include "host/host.h"
 #include "host/pmu.h"
 #include "protocol/agent_protocol.h"
+#include "schema/interval.h"
+#include "schema/recipe.h"
+#include "schema/records.h"
 #include "schema/trace_event.h"
 #include "session/hypervisor_choice.h"
+#include "session/instrument.h"
 #include "session/instrument_account.h"
 #include "session/instrument_guest_samples.h"
 #include "session/instrument_guest_trace.h"
@@ -20,6 +32,7 @@
 #include "session/instrument_profile.h"
 #include "session/instrument_trace.h"
 #include "session/instrument_tracepoints.h"
+#include "session/session.h"
 #include "store/packet_zstd.h"
 
 static const struct vp_verb verb;

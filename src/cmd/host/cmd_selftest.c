@@ -11,12 +11,20 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
+#include "base/macros.h"
 #include "base/text.h"
 #include "cmd/common/command.h"
+#include "cmd/common/options.h"
 #include "cmd/common/verb.h"
 #include "cmd/host/selftest_steps.h"
 #include "host/host.h"
+#include "schema/records.h"
+#include "selftest/facts.h"
+#include "selftest/verdict.h"
 #include "xen/xen_hypervisor.h"
 
 enum { MOST_SECONDS = 60, MOST_TEXT = 1 << 20 };

@@ -2,6 +2,11 @@
 /* vperf snapshot: has a flight recorder write what it remembers. */
 #include <stdio.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/macros.h"
+#include "cmd/common/options.h"
 #include "cmd/common/verb.h"
 #include "session/control.h"
 

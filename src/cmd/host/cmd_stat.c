@@ -8,10 +8,19 @@
 
 #include "analyze/model/intervals.h"
 #include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/vec.h"
+#include "cmd/common/command.h"
+#include "cmd/common/verb.h"
 #include "host/perf_event.h"
 #include "host/pmu.h"
 #include "render/render_intervals.h"
+#include "schema/event.h"
+#include "schema/interval.h"
+#include "session/instrument.h"
 #include "session/instrument_intervals.h"
+#include "session/session.h"
 
 enum { MOST_PAGES = 1 << 20 };
 

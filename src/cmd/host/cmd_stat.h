@@ -3,6 +3,8 @@
 #ifndef VP_CMD_HOST_CMD_STAT_H
 #define VP_CMD_HOST_CMD_STAT_H
 
+#include "base/macros.h"
+#include "cmd/common/options.h"
 #include "cmd/host/record_loop.h"
 #include "schema/recipe.h"
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: the whole way from the kernel programs to the screen, live. */
 /* vperf top: the account of the vCPUs' time, live. */
 #include <inttypes.h>
 #include <langinfo.h>
@@ -8,13 +7,27 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/account/account.h"
 #include "analyze/account/account_tables.h"
+#include "analyze/common/table.h"
+#include "analyze/report/live.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/macros.h"
+#include "base/vec.h"
+#include "cmd/common/options.h"
 #include "cmd/common/terminal.h"
 #include "cmd/common/verb.h"
+#include "collect/programs/account_source.h"
+#include "collect/programs/hypervisor.h"
 #include "render/render_account.h"
 #include "render/render_table.h"
 #include "render/top.h"
+#include "schema/records.h"
+#include "schema/vm.h"
 #include "session/account_writer.h"
 #include "session/hypervisor_choice.h"
 

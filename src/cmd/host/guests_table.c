@@ -4,8 +4,10 @@
 #include <inttypes.h>
 
 #include "analyze/common/table.h"
+#include "base/buffer.h"
 #include "base/json.h"
 #include "guestmem/guest_view.h"
+#include "maps/format.h"
 #include "render/render_table.h"
 
 /* How far KASLR has moved the kernel. */

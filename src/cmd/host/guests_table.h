@@ -3,6 +3,8 @@
 #ifndef VP_CMD_HOST_GUESTS_TABLE_H
 #define VP_CMD_HOST_GUESTS_TABLE_H
 
+#include "base/vec.h"
+#include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_reader.h"
 #include "schema/vm.h"
 

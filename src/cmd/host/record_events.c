@@ -3,7 +3,11 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/cursor.h"
+#include "base/error.h"
 #include "base/nearest.h"
+#include "collect/programs/hypervisor.h"
 #include "collect/tracefs/probe_definition.h"
 #include "protocol/events_protocol.h"
 #include "schema/trace_event.h"

@@ -3,6 +3,8 @@
 #ifndef VP_CMD_HOST_RECORD_EVENTS_H
 #define VP_CMD_HOST_RECORD_EVENTS_H
 
+#include "base/macros.h"
+#include "base/vec.h"
 #include "cmd/common/options.h"
 #include "collect/tracefs/tracepoints.h"
 

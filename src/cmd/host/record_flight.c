@@ -5,6 +5,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/error.h"
+#include "base/vec.h"
+#include "schema/condition.h"
+#include "session/snapshot_limits.h"
 #include "store/packet_store.h"
 
 /* Bytes, or K, M, G as powers of 1024, as in perf; at least `least`. */

@@ -3,6 +3,7 @@
 #ifndef VP_CMD_HOST_RECORD_FLIGHT_H
 #define VP_CMD_HOST_RECORD_FLIGHT_H
 
+#include "base/macros.h"
 #include "cmd/common/options.h"
 #include "session/session.h"
 

@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/text.h"
 #include "cmd/common/verb.h"
 

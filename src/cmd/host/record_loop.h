@@ -3,6 +3,7 @@
 #ifndef VP_CMD_HOST_RECORD_LOOP_H
 #define VP_CMD_HOST_RECORD_LOOP_H
 
+#include "base/macros.h"
 #include "cmd/common/command.h"
 #include "session/session.h"
 

@@ -20,9 +20,12 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/io.h"
 #include "cmd/common/command.h"
+#include "selftest/guest.h"
 
 enum {
 	MOST_OUTPUT = 1 << 30,

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include "base/macros.h"
 #include "selftest/facts.h"
 
 struct vp_selftest {

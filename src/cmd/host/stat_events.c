@@ -3,7 +3,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/error.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "cmd/host/cmd_stat.h"
+#include "schema/event.h"
+#include "schema/recipe.h"
 
 /* The next of the names that commas part, but for commas within PMU/…/ and {…}; {} are left out. */
 static struct vp_slice next_name(const char **text, bool *in_set)

@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/macros.h"
 #include "cmd/host/cmd_stat.h"
 
 #define SUFFIX ".recipe"

@@ -3,8 +3,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/model/intervals.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/macros.h"
+#include "cmd/common/options.h"
+#include "cmd/common/verb.h"
 #include "cmd/host/cmd_stat.h"
 #include "render/render_intervals.h"
+#include "schema/interval.h"
+#include "schema/recipe.h"
+#include "stats/data.h"
 #include "table/reader.h"
 
 static const struct vp_verb verb;

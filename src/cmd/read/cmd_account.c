@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf account: what each vCPU did, exactly, and whether that is all of the time. */
+#include "analyze/account/account_recording.h"
+#include "analyze/account/account_tables.h"
+#include "analyze/common/table.h"
+#include "base/error.h"
+#include "base/macros.h"
 #include "cmd/common/account_options.h"
+#include "cmd/common/options.h"
+#include "cmd/common/verb.h"
 
 static const struct vp_verb verb;
 

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: it joins options, the path and all forms of tables. */
 /* vperf critical: what a guest's thread waited for, through all layers. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "analyze/common/table.h"
 #include "analyze/trace/critical.h"
+#include "analyze/trace/lanes.h"
+#include "analyze/trace/threads.h"
+#include "base/buffer.h"
+#include "base/error.h"
 #include "base/json.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "cmd/common/event_options.h"
+#include "cmd/common/options.h"
 #include "cmd/common/verb.h"
 #include "render/render_account.h"
 #include "render/render_table.h"

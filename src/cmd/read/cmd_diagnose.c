@@ -1,9 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf diagnose: what costs VMs most, in words. */
+#include "analyze/account/account_recording.h"
+#include "analyze/account/account_tables.h"
+#include "analyze/common/naming.h"
+#include "analyze/common/table.h"
+#include "analyze/report/diagnose.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/macros.h"
 #include "cmd/common/account_options.h"
 #include "cmd/common/naming_options.h"
+#include "cmd/common/options.h"
+#include "cmd/common/verb.h"
 #include "render/render_account.h"
 #include "render/render_diagnose.h"
+#include "store/packet.h"
+#include "store/trace_reader.h"
 
 static const struct vp_verb verb;
 

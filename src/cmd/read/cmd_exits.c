@@ -2,8 +2,19 @@
 /* vperf exits: what VM exits cost, and which code of the guest caused them. */
 #include <string.h>
 
+#include "analyze/account/account_recording.h"
+#include "analyze/account/account_tables.h"
+#include "analyze/common/naming.h"
+#include "analyze/common/table.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/macros.h"
 #include "cmd/common/account_options.h"
 #include "cmd/common/naming_options.h"
+#include "cmd/common/options.h"
+#include "cmd/common/verb.h"
+#include "store/packet.h"
+#include "store/trace_reader.h"
 
 static const struct vp_verb verb;
 

@@ -7,12 +7,24 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analyze/common/naming.h"
+#include "analyze/profile/frame.h"
+#include "analyze/profile/pass.h"
+#include "analyze/profile/view.h"
+#include "analyze/report/export.h"
+#include "analyze/report/report.h"
 #include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "cmd/common/command.h"
 #include "cmd/common/event_options.h"
 #include "cmd/common/formats.h"
 #include "cmd/common/naming_options.h"
+#include "cmd/common/options.h"
+#include "cmd/common/verb.h"
 #include "store/decompress.h"
 
 static const struct vp_verb verb;

@@ -1,17 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: the page has a part of every kind of answer. */
 /* vperf html: a recording as one page for a browser. */
 #include <stdio.h>
 #include <string.h>
 
 #include "analyze/account/account_recording.h"
 #include "analyze/account/account_tables.h"
+#include "analyze/common/health.h"
+#include "analyze/common/naming.h"
+#include "analyze/common/table.h"
+#include "analyze/model/intervals.h"
+#include "analyze/profile/frame.h"
+#include "analyze/profile/pass.h"
+#include "analyze/profile/view.h"
+#include "analyze/report/diagnose.h"
+#include "analyze/report/report.h"
+#include "analyze/trace/lane_store.h"
+#include "analyze/trace/lanes.h"
 #include "analyze/trace/sched.h"
+#include "analyze/trace/trace_feed.h"
+#include "base/buffer.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "cmd/common/naming_options.h"
+#include "cmd/common/options.h"
 #include "cmd/common/verb.h"
 #include "render/page.h"
 #include "render/page_frame.h"
+#include "store/recording.h"
 
 static const struct vp_verb verb;
 

@@ -3,6 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/report/summary.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/macros.h"
+#include "cmd/common/options.h"
 #include "cmd/common/verb.h"
 #include "render/render_summary.h"
 

@@ -7,8 +7,13 @@
 #include <string.h>
 
 #include "analyze/model/intervals.h"
+#include "base/alloc.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/vec.h"
+#include "stats/data.h"
+#include "store/recording.h"
 #include "table/reader.h"
 
 static const struct vp_verb verb;

@@ -5,8 +5,11 @@
 
 #include "analyze/model/model_groups.h"
 #include "base/buffer.h"
+#include "base/macros.h"
+#include "cmd/common/options.h"
 #include "cmd/common/verb.h"
 #include "stats/evaluate.h"
+#include "stats/m5.h"
 
 enum vp_model_format { VP_MODEL_TEXT, VP_MODEL_JSON, VP_MODEL_CSV, VP_MODEL_DOT };
 

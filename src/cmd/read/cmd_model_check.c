@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf model check: whether a model of this data can be believed. */
 #include "analyze/model/model_check.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "stats/data.h"
+#include "stats/linear.h"
+#include "stats/m5.h"
 
 #include "cmd/read/cmd_model.h"
 #include "render/render_model_check.h"

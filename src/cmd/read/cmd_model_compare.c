@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf model compare: what virtualization adds, by groups of events. */
 #include "analyze/model/model_compare.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/macros.h"
 #include "base/text.h"
 #include "cmd/read/cmd_model.h"
 #include "render/render_model.h"
 #include "render/render_model_compare.h"
+#include "stats/data.h"
+#include "stats/evaluate.h"
+#include "stats/linear.h"
+#include "stats/m5.h"
 #include "table/reader.h"
 
 /* JSON goes into the object at hand. The tree of the merged data tells what the sides differ in,

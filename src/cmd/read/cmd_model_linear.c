@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf model linear: multiple regression, and what each group of predictors contributes. */
+#include "analyze/model/model_groups.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/macros.h"
 #include "cmd/read/cmd_model.h"
+#include "stats/data.h"
+#include "stats/evaluate.h"
+#include "stats/linear.h"
 
 #include "render/render_model.h"
 #include "render/render_model_linear.h"

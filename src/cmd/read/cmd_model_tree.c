@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf model tree: M5' model trees, kept in files, and their predictions. */
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/macros.h"
 #include "cmd/read/cmd_model.h"
+#include "stats/data.h"
+#include "stats/evaluate.h"
+#include "stats/m5.h"
 
 #include <math.h>
 #include <time.h>

@@ -1,15 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: a verb that chooses among views, formats and sources of names. */
 /* vperf report: where the time of a recording went. */
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/common/health.h"
+#include "analyze/common/naming.h"
 #include "analyze/common/notes.h"
+#include "analyze/profile/call_tree.h"
+#include "analyze/profile/frame.h"
+#include "analyze/profile/pass.h"
+#include "analyze/profile/view.h"
+#include "analyze/report/export.h"
 #include "analyze/report/report.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/macros.h"
 #include "base/pcpus.h"
+#include "base/vec.h"
 #include "cmd/common/formats.h"
 #include "cmd/common/naming_options.h"
+#include "cmd/common/options.h"
 #include "cmd/common/time_options.h"
 #include "cmd/common/verb.h"
 #include "store/recording.h"

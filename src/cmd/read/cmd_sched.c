@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: it joins options, sums and all forms of tables. */
 /* vperf sched: what became of guests' threads and their vCPUs, and who made them wait. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "analyze/common/guest_trace.h"
+#include "analyze/common/table.h"
 #include "analyze/trace/guest_sched.h"
+#include "analyze/trace/lanes.h"
 #include "analyze/trace/sched.h"
+#include "analyze/trace/threads.h"
+#include "analyze/trace/trace_feed.h"
+#include "base/buffer.h"
+#include "base/error.h"
 #include "base/json.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "cmd/common/event_options.h"
+#include "cmd/common/options.h"
 #include "cmd/common/verb.h"
 #include "render/render_account.h"
 #include "render/render_table.h"

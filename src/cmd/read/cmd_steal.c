@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf steal: who had the pCPU of a vCPU that wanted to run. */
+#include "analyze/account/account_recording.h"
+#include "analyze/account/account_tables.h"
+#include "analyze/common/table.h"
+#include "base/error.h"
+#include "base/macros.h"
 #include "cmd/common/account_options.h"
+#include "cmd/common/options.h"
+#include "cmd/common/verb.h"
 
 static const struct vp_verb verb;
 

@@ -3,7 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/trace/lanes.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "cmd/common/event_options.h"
+#include "cmd/common/options.h"
 #include "cmd/common/verb.h"
 #include "render/render_lanes.h"
 

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "schema/vm.h"
 
 /* Where an agent listens. */

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/confine.h"
+#include "base/cursor.h"
 #include "base/file.h"
 #include "base/io.h"
 #include "collect/agent/agent_client.h"

@@ -11,10 +11,12 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "base/vec.h"
 #include "collect/agent/agent_client.h"
 #include "protocol/counts_protocol.h"
 #include "protocol/lend_protocol.h"
+#include "schema/interval.h"
 
 struct vp_agent_counts;
 

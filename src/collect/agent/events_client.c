@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: both ends of the agent's events, and the confinement between them. */
 #include "collect/agent/events_client.h"
 
 #include <errno.h>
@@ -9,13 +8,16 @@
 #include <sys/time.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/confine.h"
 #include "base/file.h"
 #include "base/io.h"
+#include "base/vec.h"
 #include "collect/agent/agent_client.h"
 #include "collect/tracefs/ring_page.h"
 #include "collect/tracefs/tracepoint_format.h"
 #include "host/worker_process.h"
+#include "schema/event_class.h"
 
 enum {
 	LONGEST_LINE = 256,

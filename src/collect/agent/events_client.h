@@ -9,7 +9,9 @@
 
 #include <stdbool.h>
 
+#include "base/cursor.h"
 #include "base/error.h"
+#include "base/macros.h"
 #include "collect/agent/agent_client.h"
 #include "protocol/events_protocol.h"
 

@@ -6,8 +6,13 @@
 #include <fcntl.h>
 #include <signal.h>
 
+#include "base/alloc.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "base/macros.h"
+#include "guestmem/memory.h"
 #include "host/host.h"
+#include "schema/records.h"
 
 static struct vp_error *open_lister(void **lister)
 {

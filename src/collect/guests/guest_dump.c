@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Symbol maps and unwind tables of guests: written by their readers, all at once, and then copied.
  */
+#include "base/alloc.h"
+#include "base/cursor.h"
+#include "base/error.h"
+#include "base/macros.h"
+#include "base/meanwhile.h"
+#include "base/vec.h"
+#include "collect/guests/guest_reader.h"
+#include "collect/guests/guest_watch.h"
 #include "collect/guests/guest_watch_private.h"
+#include "schema/vm.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -11,11 +11,18 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/confine.h"
+#include "base/cursor.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/io.h"
+#include "base/vec.h"
+#include "collect/guests/guest_state.h"
+#include "guestmem/memory.h"
 #include "guestmem/worker.h"
 #include "host/worker_process.h"
+#include "maps/format.h"
 
 struct vp_guest_reader {
 	struct vp_worker_process worker;

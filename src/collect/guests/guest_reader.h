@@ -8,6 +8,7 @@
 #ifndef VP_COLLECT_GUESTS_GUEST_READER_H
 #define VP_COLLECT_GUESTS_GUEST_READER_H
 
+#include "base/macros.h"
 #include "collect/guests/guest_access.h"
 #include "collect/guests/guest_answer.h"
 

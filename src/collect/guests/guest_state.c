@@ -7,6 +7,8 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/alloc.h"
+#include "base/error.h"
 #include "base/io.h"
 #include "bpf/guest_state_abi.h"
 #include "guest_state.skel.h"

@@ -3,6 +3,8 @@
 #ifndef VP_COLLECT_GUESTS_GUEST_STATE_H
 #define VP_COLLECT_GUESTS_GUEST_STATE_H
 
+#include "base/macros.h"
+#include "base/vec.h"
 #include "guestmem/memory.h"
 #include "schema/vm.h"
 

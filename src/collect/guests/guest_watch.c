@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "collect/guests/guest_watch.h"
+#include "base/alloc.h"
+#include "base/cursor.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "collect/guests/guest_access.h"
+#include "collect/guests/guest_answer.h"
+#include "collect/guests/guest_state.h"
 #include "collect/guests/guest_watch_private.h"
+#include "collect/guests/pack_cache.h"
+#include "guestmem/memory.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -9,6 +9,7 @@
 #define VP_COLLECT_GUESTS_GUEST_WATCH_H
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "base/meanwhile.h"
 #include "collect/guests/guest_reader.h"
 #include "collect/guests/notices.h"

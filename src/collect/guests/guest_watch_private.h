@@ -3,9 +3,13 @@
 #ifndef VP_COLLECT_GUESTS_GUEST_WATCH_PRIVATE_H
 #define VP_COLLECT_GUESTS_GUEST_WATCH_PRIVATE_H
 
+#include "base/macros.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "collect/guests/guest_answer.h"
+#include "collect/guests/guest_state.h"
 #include "collect/guests/guest_watch.h"
+#include "collect/guests/notices.h"
 #include "collect/guests/pack_cache.h"
 
 /* Bytes of a guest's symbol maps that are kept in memory, that of a lost reader included. */

@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/file.h"
 #include "collect/guests/pack_cache.h"

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 
 /* 0: not known. What is read there may be anything. */
 uint64_t vp_kernel_place_recall(const char *folder, const char *vm);

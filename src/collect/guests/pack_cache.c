@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 
 enum { MOST_BYTES = 256 << 10, MOST_PACKS = 1000 };

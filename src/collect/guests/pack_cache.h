@@ -3,7 +3,9 @@
 #ifndef VP_COLLECT_GUESTS_PACK_CACHE_H
 #define VP_COLLECT_GUESTS_PACK_CACHE_H
 
+#include "base/buffer.h"
 #include "base/error.h"
+#include "base/macros.h"
 #include "base/vec.h"
 #include "maps/format.h"
 

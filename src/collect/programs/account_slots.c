@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/macros.h"
 #include "bpf/account_abi.h"
 
 #include "account.skel.h"

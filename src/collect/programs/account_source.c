@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: it joins programs, probes, VMs and the tables of places. */
 #include "collect/programs/account_source.h"
 
 #include <errno.h>
@@ -12,11 +11,15 @@
 
 #include "account.skel.h"
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/file.h"
+#include "base/vec.h"
 #include "collect/programs/account_slots.h"
 #include "collect/programs/svm_data.h"
 #include "host/host.h"
+#include "host/kernel_btf.h"
 #include "host/source.h"
+#include "schema/account_terms.h"
 
 enum {
 	/* Spare slots for vCPUs that start later: at least, and per pCPU. */

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "bpf/account_abi.h"
 #include "collect/programs/exit_event.h"
 #include "collect/programs/exit_programs.h"

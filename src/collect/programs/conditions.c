@@ -7,6 +7,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/alloc.h"
 #include "base/vec.h"
 #include "conditions.skel.h"
 #include "host/host.h"

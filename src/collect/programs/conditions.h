@@ -4,6 +4,7 @@
 #define VP_COLLECT_PROGRAMS_CONDITIONS_H
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "bpf/conditions_abi.h"
 #include "schema/condition.h"
 

@@ -6,9 +6,12 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
+#include "base/alloc.h"
 #include "base/io.h"
 #include "host/host_rules.h"
 #include "host/perf_event.h"
+#include "schema/event.h"
+#include "schema/interval.h"
 
 static bool is_missing(int errnum)
 {

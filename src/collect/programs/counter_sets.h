@@ -4,6 +4,7 @@
 #define VP_COLLECT_PROGRAMS_COUNTER_SETS_H
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "base/pcpus.h"
 #include "base/vec.h"
 #include "schema/recipe.h"

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "exit_event.skel.h"
 #include "host/host.h"
+#include "schema/records.h"
 
 struct vp_exit_event {
 	struct exit_event_bpf *programs;

@@ -5,7 +5,11 @@
 
 #include <bpf/bpf.h>
 
+#include "base/error.h"
+#include "base/vec.h"
 #include "bpf/intervals_abi.h"
+#include "collect/guests/guest_answer.h"
+#include "collect/guests/guest_state.h"
 
 static uint64_t key_of(uint32_t pid, uint32_t vcpu)
 {

@@ -6,6 +6,7 @@
 #ifndef VP_COLLECT_PROGRAMS_GUEST_PLACES_H
 #define VP_COLLECT_PROGRAMS_GUEST_PLACES_H
 
+#include "base/macros.h"
 #include "collect/agent/counts_client.h"
 #include "collect/guests/guest_reader.h"
 

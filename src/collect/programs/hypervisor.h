@@ -8,6 +8,8 @@
 #include "collect/programs/guest_sampler.h"
 #include "collect/programs/hypervisor_events.h"
 #include "host/source.h"
+#include "schema/records.h"
+#include "schema/vm.h"
 
 struct vp_hypervisor {
 	const char *name;

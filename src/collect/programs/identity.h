@@ -6,6 +6,7 @@
 #ifndef VP_COLLECT_PROGRAMS_IDENTITY_H
 #define VP_COLLECT_PROGRAMS_IDENTITY_H
 
+#include "base/macros.h"
 #include "base/vec.h"
 #include "collect/guests/guest_reader.h"
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: it joins programs, counters, rings, multiplexing and guest counts. */
 #include "collect/programs/intervals_source.h"
 
 #include <errno.h>
@@ -10,14 +9,22 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/clock.h"
+#include "base/vec.h"
+#include "collect/guests/guest_answer.h"
+#include "collect/guests/guest_state.h"
 #include "collect/programs/counter_sets.h"
 #include "collect/programs/guest_places.h"
 #include "collect/programs/multiplex.h"
 #include "collect/programs/svm_data.h"
 #include "host/host.h"
+#include "host/kernel_btf.h"
 #include "host/source.h"
 #include "intervals.skel.h"
+#include "schema/interval.h"
+#include "schema/records.h"
 
 enum { MOST_SUBJECTS = 4096, TRIES = 1000 };
 

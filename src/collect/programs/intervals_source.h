@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: its callers hand in recipe, VMs, counts and places. */
 /* Loads the programs that count in aligned intervals, and hands over what they record. */
 #ifndef VP_COLLECT_PROGRAMS_INTERVALS_SOURCE_H
 #define VP_COLLECT_PROGRAMS_INTERVALS_SOURCE_H
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "base/pcpus.h"
 #include "bpf/intervals_abi.h"
 #include "collect/agent/counts_client.h"

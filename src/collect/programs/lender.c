@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: from the event's name to the cell in the guest's memory. */
 #include "collect/programs/lender.h"
 
 #include <errno.h>
@@ -8,8 +7,12 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/alloc.h"
+#include "base/cursor.h"
 #include "base/file.h"
+#include "base/vec.h"
 #include "bpf/lend_abi.h"
+#include "collect/agent/agent_client.h"
 #include "collect/agent/counts_client.h"
 #include "collect/guests/guest_state.h"
 #include "host/host.h"
@@ -19,6 +22,10 @@
 #include "host/pmu.h"
 #include "host/source.h"
 #include "host_lend.skel.h"
+#include "protocol/lent.h"
+#include "schema/event.h"
+#include "schema/interval.h"
+#include "schema/records.h"
 
 struct lent_vcpu {
 	uint32_t number, tid, first, place;

@@ -4,6 +4,7 @@
 #define VP_COLLECT_PROGRAMS_LENDER_H
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "protocol/lend_protocol.h"
 #include "schema/vm.h"
 

@@ -11,7 +11,9 @@
 #include <bpf/libbpf.h>
 
 #include "base/alloc.h"
+#include "base/pcpus.h"
 #include "bpf/intervals_abi.h"
+#include "schema/interval.h"
 
 struct switcher {
 	pthread_t thread;

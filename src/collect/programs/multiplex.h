@@ -7,6 +7,7 @@
 #define VP_COLLECT_PROGRAMS_MULTIPLEX_H
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "collect/programs/counter_sets.h"
 
 struct vp_multiplex;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "bpf/sampler_abi.h"
 
 /*

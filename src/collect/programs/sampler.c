@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: it joins programs, triggers, rings and guest memory. */
+#include "collect/programs/sampler.h"
+#include "base/vec.h"
+#include "bpf/sampler_abi.h"
+#include "collect/programs/busy.h"
 #include "collect/programs/sampler_private.h"
+#include "host/kernel_btf.h"
+#include "schema/schema.h"
+#include "schema/weigh.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "collect/programs/exit_event.h"
 #include "collect/programs/identity.h"
 #include "collect/programs/rings.h"

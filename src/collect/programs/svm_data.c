@@ -10,6 +10,7 @@
 #include "bpf/vmcb_memo.h"
 #include "host/host.h"
 #include "host/kernel_variable.h"
+#include "schema/records.h"
 
 static bool is_named(int fd, const char *module)
 {

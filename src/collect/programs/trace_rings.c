@@ -9,8 +9,10 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/alloc.h"
 #include "base/buffer.h"
 #include "bpf/trace_abi.h"
+#include "schema/records.h"
 #include "schema/schema.h"
 #include "trace.skel.h"
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: it joins programs, pCPUs, probes and the way to the VMCB. */
 #include "collect/programs/tracer.h"
 
 #include <errno.h>
@@ -9,12 +8,16 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/alloc.h"
 #include "base/pcpus.h"
 #include "base/vec.h"
 #include "bpf/trace_abi.h"
+#include "collect/guests/guest_answer.h"
+#include "collect/guests/guest_state.h"
 #include "collect/programs/svm_data.h"
 #include "collect/programs/trace_rings.h"
 #include "host/host.h"
+#include "host/kernel_btf.h"
 #include "host/source.h"
 #include "trace.skel.h"
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: it asks the host, the PMUs and perf which event can trigger. */
 #include "collect/programs/trigger.h"
 
 #include <errno.h>
@@ -8,13 +7,17 @@
 #include <sys/ioctl.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/clock.h"
+#include "base/cursor.h"
 #include "base/file.h"
 #include "base/io.h"
 #include "base/pcpus.h"
 #include "host/host_rules.h"
 #include "host/perf_event.h"
 #include "host/pmu.h"
+#include "schema/event.h"
+#include "schema/interval.h"
 
 enum { LEAST_CLOCK_NS = 10000 };
 

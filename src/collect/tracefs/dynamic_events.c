@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: definitions, places in kernel and programs, tracefs. */
 #include "collect/tracefs/dynamic_events.h"
 
 #include <ctype.h>
@@ -11,11 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/file.h"
 #include "base/io.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "collect/tracefs/probe_binary.h"
+#include "collect/tracefs/probe_definition.h"
 #include "collect/tracefs/probe_kernel.h"
 #include "host/host_rules.h"
 

@@ -8,6 +8,7 @@
 #define VP_COLLECT_TRACEFS_DYNAMIC_EVENTS_H
 
 #include "base/error.h"
+#include "base/macros.h"
 
 struct vp_dynamic_events;
 

@@ -8,9 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
+#include "base/cursor.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "maps/image.h"
 
 /* As execvp(3) looks for it. */

@@ -4,6 +4,7 @@
 #define VP_COLLECT_TRACEFS_PROBE_BINARY_H
 
 #include "base/buffer.h"
+#include "base/macros.h"
 #include "collect/tracefs/probe_definition.h"
 
 /* Where the definition's function is: *path is the file's (to be freed), *offset in it. A name

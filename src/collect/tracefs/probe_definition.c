@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 static const struct {
 	const char *begin;
 	bool of_user, at_return;

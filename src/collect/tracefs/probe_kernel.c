@@ -7,6 +7,9 @@
 
 #include <bpf/btf.h>
 
+#include "base/alloc.h"
+#include "base/cursor.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/text.h"

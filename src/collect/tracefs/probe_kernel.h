@@ -4,6 +4,7 @@
 #define VP_COLLECT_TRACEFS_PROBE_KERNEL_H
 
 #include "base/buffer.h"
+#include "base/macros.h"
 #include "collect/tracefs/probe_definition.h"
 
 struct btf;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
+#include "base/error.h"
 #include "base/file.h"
 
 enum { NAMES_MAX = 1 << 16, STATUS_MAX = 1 << 16 };

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/file.h"
 #include "base/io.h"
 #include "maps/proc.h"

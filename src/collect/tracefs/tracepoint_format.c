@@ -3,7 +3,9 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/cursor.h"
+#include "base/error.h"
 
 /* A line: "\tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;". */
 struct line {

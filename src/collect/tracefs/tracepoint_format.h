@@ -7,6 +7,10 @@
 #ifndef VP_COLLECT_TRACEFS_TRACEPOINT_FORMAT_H
 #define VP_COLLECT_TRACEFS_TRACEPOINT_FORMAT_H
 
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/macros.h"
+#include "base/vec.h"
 #include "schema/event_class.h"
 
 /* Where a field is in the raw record. */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: events, their formats, probes, two kinds of buffers, threads' names. */
 #include "collect/tracefs/tracepoints.h"
 
 #include <errno.h>
@@ -11,9 +10,13 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/cursor.h"
 #include "base/file.h"
 #include "base/io.h"
 #include "base/pcpus.h"
+#include "base/vec.h"
 #include "bpf/trace_abi.h"
 #include "collect/tracefs/dynamic_events.h"
 #include "collect/tracefs/probe_definition.h"
@@ -24,7 +27,10 @@
 #include "host/perf_event.h"
 #include "host/pmu.h"
 #include "host/source.h"
+#include "schema/event.h"
+#include "schema/records.h"
 #include "schema/schema.h"
+#include "schema/trace_records.h"
 
 #define TRACING VP_SYSFS "/kernel/tracing"
 #define EVENTS TRACING "/events"

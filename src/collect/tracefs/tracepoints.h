@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "schema/event_class.h"
 
 struct vp_tracepoint_wish {
