@@ -14,7 +14,7 @@ void vp_buffer_deinit(struct vp_buffer *buffer)
 }
 
 /* How much room is made for `more` bytes: twice as much as there was, or what is needed. */
-static size_t room_for(const struct vp_buffer *buffer, size_t more)
+static size_t buffer_room_for(const struct vp_buffer *buffer, size_t more)
 {
 	size_t room = buffer->room ? 2 * buffer->room : 256;
 	size_t needed = more < SIZE_MAX - buffer->size ? buffer->size + more : SIZE_MAX;
@@ -26,7 +26,7 @@ static void buffer_reserve(struct vp_buffer *buffer, size_t more)
 {
 	if (buffer->room - buffer->size >= more)
 		return;
-	size_t room = room_for(buffer, more);
+	size_t room = buffer_room_for(buffer, more);
 	buffer->bytes = vp_realloc_array(buffer->bytes, room, 1);
 	buffer->room = room;
 }
@@ -34,7 +34,7 @@ static void buffer_reserve(struct vp_buffer *buffer, size_t more)
 void *vp_buffer_try_extend(struct vp_buffer *buffer, size_t size)
 {
 	if (buffer->room - buffer->size < size) {
-		size_t room = room_for(buffer, size);
+		size_t room = buffer_room_for(buffer, size);
 		char *bytes = vp_realloc_try(buffer->bytes, room, 1);
 		if (!bytes)
 			return NULL;

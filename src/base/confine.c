@@ -100,27 +100,30 @@ struct filter {
 	unsigned short count;
 };
 
-static void add(struct filter *filter, struct sock_filter statement)
+static void confine_add(struct filter *filter, struct sock_filter statement)
 {
 	filter->at[filter->count++] = statement;
 }
 
 static void begin_filter(struct filter *filter)
 {
-	add(filter, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-						 offsetof(struct seccomp_data, arch)));
-	add(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, THIS_ARCH, 1, 0));
-	add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
-	add(filter, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-						 offsetof(struct seccomp_data, nr)));
+	confine_add(filter, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+							 offsetof(struct seccomp_data, arch)));
+	confine_add(filter,
+		    (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, THIS_ARCH, 1, 0));
+	confine_add(filter,
+		    (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
+	confine_add(filter, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+							 offsetof(struct seccomp_data, nr)));
 }
 
 static void allow(struct filter *filter, const unsigned *calls, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		add(filter,
-		    (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i], 0, 1));
-		add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+		confine_add(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+								 calls[i], 0, 1));
+		confine_add(filter,
+			    (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
 	}
 }
 
@@ -129,11 +132,13 @@ static void allow_waiting(struct filter *filter)
 {
 	const unsigned low = offsetof(struct seccomp_data, args[1]); /* little endian */
 
-	add(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 4));
-	add(filter, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low));
-	add(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_SETFL, 0, 1));
-	add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-	add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
+	confine_add(filter,
+		    (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 4));
+	confine_add(filter, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low));
+	confine_add(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_SETFL, 0, 1));
+	confine_add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+	confine_add(filter,
+		    (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
 }
 
 /* The last one: what is looked at behind it is not the call's number any more. */
@@ -141,10 +146,12 @@ static void allow_opening_to_read(struct filter *filter)
 {
 	const unsigned low = offsetof(struct seccomp_data, args[2]); /* little endian */
 
-	add(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3));
-	add(filter, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low));
-	add(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, WRITING, 1, 0));
-	add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+	confine_add(filter,
+		    (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3));
+	confine_add(filter, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low));
+	confine_add(filter,
+		    (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, WRITING, 1, 0));
+	confine_add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
 }
 
 /* The same. */
@@ -152,16 +159,17 @@ static void allow_request(struct filter *filter, unsigned long request)
 {
 	const unsigned low = offsetof(struct seccomp_data, args[1]); /* little endian */
 
-	add(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 3));
-	add(filter, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low));
-	add(filter,
-	    (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)request, 0, 1));
-	add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+	confine_add(filter,
+		    (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 3));
+	confine_add(filter, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low));
+	confine_add(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+							 (uint32_t)request, 0, 1));
+	confine_add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
 }
 
 static bool end_filter(struct filter *filter, unsigned otherwise)
 {
-	add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, otherwise));
+	confine_add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, otherwise));
 	struct sock_fprog program = {.len = filter->count, .filter = filter->at};
 	return !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }

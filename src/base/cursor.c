@@ -15,7 +15,7 @@ bool vp_cursor_line(struct vp_cursor *cursor, struct vp_slice *line)
 	return true;
 }
 
-static bool is_blank(char c)
+static bool cursor_is_blank(char c)
 {
 	return c == ' ' || c == '\t';
 }
@@ -24,12 +24,12 @@ struct vp_slice vp_cursor_word(struct vp_cursor *cursor)
 {
 	size_t left = vp_cursor_left(cursor), size = 0;
 
-	while (size < left && !is_blank(cursor->next[size]))
+	while (size < left && !cursor_is_blank(cursor->next[size]))
 		size++;
 	if (!size)
 		cursor->failed = true;
 	struct vp_slice word = vp_cursor_bytes(cursor, size);
-	while (vp_cursor_left(cursor) && is_blank(*cursor->next))
+	while (vp_cursor_left(cursor) && cursor_is_blank(*cursor->next))
 		cursor->next++;
 	return word;
 }
@@ -52,7 +52,7 @@ struct vp_slice vp_cursor_rest(struct vp_cursor *cursor)
 	return vp_cursor_bytes(cursor, vp_cursor_left(cursor));
 }
 
-static uint64_t number(struct vp_cursor *cursor, unsigned base)
+static uint64_t cursor_number(struct vp_cursor *cursor, unsigned base)
 {
 	struct vp_slice word = vp_cursor_word(cursor);
 	uint64_t value = 0;
@@ -71,12 +71,12 @@ static uint64_t number(struct vp_cursor *cursor, unsigned base)
 
 uint64_t vp_cursor_decimal(struct vp_cursor *cursor)
 {
-	return number(cursor, 10);
+	return cursor_number(cursor, 10);
 }
 
 uint64_t vp_cursor_hex(struct vp_cursor *cursor)
 {
-	return number(cursor, 16);
+	return cursor_number(cursor, 16);
 }
 
 bool vp_slice_is(struct vp_slice slice, const char *text)

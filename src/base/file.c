@@ -174,7 +174,7 @@ static int write_in_place(const char *path, const void *bytes, size_t size)
 	return result;
 }
 
-static bool is_full(int result)
+static bool file_is_full(int result)
 {
 	return result == -ENOSPC || result == -EDQUOT;
 }
@@ -184,14 +184,14 @@ struct vp_error *vp_file_publish(const char *path, const void *bytes, size_t siz
 	VP_AUTO_NEW_FILE struct vp_new_file file;
 	int result = vp_new_file_create(&file, path, 0644);
 
-	if (is_full(result) && !write_in_place(path, bytes, size))
+	if (file_is_full(result) && !write_in_place(path, bytes, size))
 		return NULL;
 	if (result)
 		return vp_error_errno(-result, "cannot create a file beside '%s'", path);
 	result = vp_fd_write_all(file.fd, bytes, size);
 	if (!result)
 		result = vp_new_file_publish(&file);
-	if (is_full(result)) {
+	if (file_is_full(result)) {
 		vp_new_file_deinit(&file);
 		result = write_in_place(path, bytes, size);
 	}

@@ -18,7 +18,7 @@ void vp_intern_deinit(struct vp_intern *intern)
 	intern->mask = 0;
 }
 
-static uint32_t *slot_of(const struct vp_intern *intern, const char *text, size_t size)
+static uint32_t *intern_slot_of(const struct vp_intern *intern, const char *text, size_t size)
 {
 	uint32_t i = (uint32_t)XXH3_64bits_withSeed(text, size, vp_hash_seed()) & intern->mask;
 
@@ -39,7 +39,7 @@ static void intern_grow(struct vp_intern *intern)
 	intern->mask = mask;
 	for (uint32_t id = 0; id < intern->strings.count; id++) {
 		const char *text = intern->strings.at[id];
-		*slot_of(intern, text, strlen(text)) = id + 1;
+		*intern_slot_of(intern, text, strlen(text)) = id + 1;
 	}
 }
 
@@ -49,7 +49,7 @@ uint32_t vp_intern_add(struct vp_intern *intern, const char *text, size_t size)
 		intern_grow(intern);
 
 	size = strnlen(text, size);
-	uint32_t *slot = slot_of(intern, text, size);
+	uint32_t *slot = intern_slot_of(intern, text, size);
 	if (!*slot) {
 		vp_vec_push(&intern->strings, vp_strndup(text, size));
 		*slot = (uint32_t)intern->strings.count;
@@ -64,7 +64,7 @@ uint32_t vp_intern_string(struct vp_intern *intern, const char *text)
 
 bool vp_intern_has(const struct vp_intern *intern, const char *text)
 {
-	return intern->slots && *slot_of(intern, text, strlen(text));
+	return intern->slots && *intern_slot_of(intern, text, strlen(text));
 }
 
 const char *vp_intern_text(const struct vp_intern *intern, uint32_t id)

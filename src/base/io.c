@@ -88,7 +88,7 @@ pid_t vp_waitpid(pid_t pid, int *status, int options)
 	return AGAIN(waitpid(pid, status, options));
 }
 
-static uint64_t now_ms(void)
+static uint64_t io_now_ms(void)
 {
 	struct timespec now;
 
@@ -98,11 +98,11 @@ static uint64_t now_ms(void)
 
 int vp_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
-	uint64_t end = now_ms() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0);
+	uint64_t end = io_now_ms() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0);
 	int left = timeout_ms, result;
 
 	while ((result = poll(fds, count, left)) < 0 && errno == EINTR) {
-		uint64_t now = now_ms();
+		uint64_t now = io_now_ms();
 		if (timeout_ms >= 0)
 			left = now < end ? (int)(end - now) : 0;
 	}

@@ -23,7 +23,7 @@ void vp_json_line(struct vp_json *json)
 	json->line = true;
 }
 
-static void begin_line(struct vp_json *json)
+static void json_begin_line(struct vp_json *json)
 {
 	size_t spaces = 2 * (size_t)(json->level - json->pretty_from);
 
@@ -42,7 +42,7 @@ static size_t plain_size(const char *text)
 }
 
 /* Text without what JSON or a terminal would take for something else. */
-static void put_quoted(const char *text, struct vp_buffer *out)
+static void json_put_quoted(const char *text, struct vp_buffer *out)
 {
 	vp_buffer_append(out, "\"", 1);
 	while (*text) {
@@ -66,27 +66,27 @@ static void put_quoted(const char *text, struct vp_buffer *out)
 }
 
 /* What stands before every value. */
-static void begin(struct vp_json *json, const char *key)
+static void json_begin(struct vp_json *json, const char *key)
 {
 	bool in_line = !json->pretty && !json->line;
 
 	if (json->more)
 		vp_buffer_string(json->out, in_line ? ", " : ",");
 	if (json->pretty && json->level > json->pretty_from)
-		begin_line(json);
+		json_begin_line(json);
 	else if (json->line)
 		vp_buffer_append(json->out, "\n", 1);
 	json->line = false;
 	json->more = true;
 	if (!key)
 		return;
-	put_quoted(key, json->out);
+	json_put_quoted(key, json->out);
 	vp_buffer_string(json->out, json->pretty && json->level > json->pretty_from ? ":" : ": ");
 }
 
 static void open_bracket(struct vp_json *json, const char *key, const char *bracket)
 {
-	begin(json, key);
+	json_begin(json, key);
 	vp_buffer_append(json->out, bracket, 1);
 	json->level++;
 	json->more = false;
@@ -96,7 +96,7 @@ static void close_bracket(struct vp_json *json, const char *bracket)
 {
 	json->level--;
 	if (json->pretty)
-		begin_line(json);
+		json_begin_line(json);
 	else if (json->line)
 		vp_buffer_append(json->out, "\n", 1);
 	json->line = false;
@@ -126,7 +126,7 @@ void vp_json_array_end(struct vp_json *json)
 
 void vp_json_raw(struct vp_json *json, const char *key, const char *value)
 {
-	begin(json, key);
+	json_begin(json, key);
 	vp_buffer_string(json->out, value);
 }
 
@@ -137,16 +137,16 @@ void vp_json_null(struct vp_json *json, const char *key)
 
 void vp_json_text(struct vp_json *json, const char *key, const char *text)
 {
-	begin(json, key);
+	json_begin(json, key);
 	if (text)
-		put_quoted(text, json->out);
+		json_put_quoted(text, json->out);
 	else
 		vp_buffer_string(json->out, "null");
 }
 
 void vp_json_count(struct vp_json *json, const char *key, uint64_t count)
 {
-	begin(json, key);
+	json_begin(json, key);
 	vp_buffer_count(json->out, count);
 }
 
@@ -157,7 +157,7 @@ void vp_json_bool(struct vp_json *json, const char *key, bool value)
 
 void vp_json_hex(struct vp_json *json, const char *key, uint64_t value)
 {
-	begin(json, key);
+	json_begin(json, key);
 	vp_buffer_printf(json->out, "\"0x%" PRIx64 "\"", value);
 }
 
@@ -175,7 +175,7 @@ void vp_json_put_number(double value, struct vp_buffer *out)
 
 void vp_json_number(struct vp_json *json, const char *key, double value)
 {
-	begin(json, key);
+	json_begin(json, key);
 	vp_json_put_number(value, json->out);
 }
 
@@ -183,7 +183,7 @@ void vp_json_double(struct vp_json *json, const char *key, double value)
 {
 	char text[40] = "null";
 
-	begin(json, key);
+	json_begin(json, key);
 	if (isfinite(value))
 		snprintf(text, sizeof(text), "%.17g", value);
 	vp_buffer_string(json->out, text);
@@ -201,7 +201,7 @@ void vp_json_amount(struct vp_json *json, const char *key, double value)
 
 void vp_json_fixed(struct vp_json *json, const char *key, double value, int digits)
 {
-	begin(json, key);
+	json_begin(json, key);
 	if (isfinite(value))
 		vp_buffer_printf(json->out, "%.*f", digits, value);
 	else

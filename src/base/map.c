@@ -9,7 +9,7 @@ void vp_map_deinit(struct vp_map *map)
 	*map = (struct vp_map){0};
 }
 
-static struct vp_map_slot *slot_of(const struct vp_map *map, uint64_t key)
+static struct vp_map_slot *map_slot_of(const struct vp_map *map, uint64_t key)
 {
 	uint32_t i = (uint32_t)vp_hash64(key) & map->mask;
 
@@ -22,7 +22,7 @@ uint32_t *vp_map_find(const struct vp_map *map, uint64_t key)
 {
 	if (!map->slots)
 		return NULL;
-	struct vp_map_slot *slot = slot_of(map, key);
+	struct vp_map_slot *slot = map_slot_of(map, key);
 	return slot->used ? &slot->value : NULL;
 }
 
@@ -34,7 +34,7 @@ static void map_grow(struct vp_map *map)
 	bigger.slots = vp_alloc((bigger.mask + 1ULL) * sizeof(*bigger.slots));
 	for (uint64_t i = 0; map->slots && i <= map->mask; i++)
 		if (map->slots[i].used)
-			*slot_of(&bigger, map->slots[i].key) = map->slots[i];
+			*map_slot_of(&bigger, map->slots[i].key) = map->slots[i];
 	free(map->slots);
 	*map = bigger;
 }
@@ -44,7 +44,7 @@ uint32_t *vp_map_insert(struct vp_map *map, uint64_t key, uint32_t value, bool *
 	if (!map->slots || 4ULL * (map->count + 1) > 3ULL * (map->mask + 1ULL))
 		map_grow(map);
 
-	struct vp_map_slot *slot = slot_of(map, key);
+	struct vp_map_slot *slot = map_slot_of(map, key);
 	*inserted = !slot->used;
 	if (!slot->used) {
 		*slot = (struct vp_map_slot){.key = key, .value = value, .used = 1};

@@ -12,7 +12,7 @@ void vp_nearest_init(struct vp_nearest *nearest, struct vp_slice wanted)
 	*nearest = (struct vp_nearest){.wanted = wanted};
 }
 
-static size_t least(size_t a, size_t b)
+static size_t nearest_least(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
@@ -32,10 +32,11 @@ static size_t distance_of(struct vp_slice wanted, const char *name, size_t size)
 		row[0] = i;
 		for (size_t j = 1; j <= size; j++) {
 			bool differs = wanted.bytes[i - 1] != name[j - 1];
-			row[j] = least(above[j - 1] + differs, least(above[j], row[j - 1]) + 1);
+			row[j] = nearest_least(above[j - 1] + differs,
+					       nearest_least(above[j], row[j - 1]) + 1);
 			if (i > 1 && j > 1 && wanted.bytes[i - 1] == name[j - 2] &&
 			    wanted.bytes[i - 2] == name[j - 1])
-				row[j] = least(row[j], top[j - 2] + 1);
+				row[j] = nearest_least(row[j], top[j - 2] + 1);
 		}
 	}
 	return rows[wanted.size % 3][size];

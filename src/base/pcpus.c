@@ -32,7 +32,7 @@ struct vp_error *vp_pcpus_parse(const char *list, const char *source, struct vp_
 	return NULL;
 }
 
-static struct vp_error *read_list(const char *path, struct vp_pcpus *ret)
+static struct vp_error *pcpus_read_list(const char *path, struct vp_pcpus *ret)
 {
 	struct vp_buffer text = {0};
 	struct vp_error *error = vp_file_read(path, 65536, &text);
@@ -45,13 +45,13 @@ static struct vp_error *read_list(const char *path, struct vp_pcpus *ret)
 
 struct vp_error *vp_pcpus_online(struct vp_pcpus *ret)
 {
-	return read_list("/sys/devices/system/cpu/online", ret);
+	return pcpus_read_list("/sys/devices/system/cpu/online", ret);
 }
 
 struct vp_error *vp_pcpus_present(uint32_t *ret)
 {
 	struct vp_pcpus present = {0};
-	struct vp_error *error = read_list("/sys/devices/system/cpu/present", &present);
+	struct vp_error *error = pcpus_read_list("/sys/devices/system/cpu/present", &present);
 
 	*ret = 0;
 	vp_vec_each (&present, pcpu)

@@ -24,7 +24,7 @@ static const struct {
 	{0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0x10ffff}, /* and private use beyond */
 };
 
-static bool is_hidden(uint32_t character)
+static bool text_is_hidden(uint32_t character)
 {
 	for (size_t i = 0; i < VP_ARRAY_SIZE(hidden) && hidden[i].first <= character; i++)
 		if (character <= hidden[i].last)
@@ -80,7 +80,7 @@ static size_t character_size(const unsigned char *text, size_t left)
 {
 	size_t size = encoded_size(text, left);
 
-	return size > 1 && is_hidden(decode(text, size)) ? 0 : size;
+	return size > 1 && text_is_hidden(decode(text, size)) ? 0 : size;
 }
 
 size_t vp_text_unclean_size(const char *text, size_t size)

@@ -49,7 +49,7 @@ __noinline int also_entry(__u64 now)
 	return 0;
 }
 
-static __always_inline void set_busy(struct vp_account_vcpu *vcpu, __u32 busy)
+static __always_inline void account_set_busy(struct vp_account_vcpu *vcpu, __u32 busy)
 {
 	barrier();
 	*(volatile __u32 *)&vcpu->busy = busy;
@@ -105,7 +105,7 @@ static __always_inline struct vp_account_vcpu *running(struct kvm_vcpu *kvm,
 static __always_inline void begin_change(struct vp_account_here *here, struct vp_account_vcpu *vcpu)
 {
 	here->in_guest = 0;
-	set_busy(vcpu, 1);
+	account_set_busy(vcpu, 1);
 	if (here->hit)
 		count_hit(here, vcpu);
 }
@@ -319,7 +319,7 @@ static __always_inline bool account_exit(struct bpf_raw_tracepoint_args *context
 		note_reason(vcpu, first);
 	*reason = vcpu->reason;
 	*now = vcpu->since;
-	set_busy(vcpu, 0);
+	account_set_busy(vcpu, 0);
 	return true;
 }
 
@@ -459,7 +459,7 @@ static __always_inline void account_entry(struct bpf_raw_tracepoint_args *contex
 		finish_exit(vcpu, place, vcpu->since);
 	clear_exit(vcpu);
 	vcpu->state = VP_STATE_GUEST;
-	set_busy(vcpu, 0);
+	account_set_busy(vcpu, 0);
 	if (counts_hits)
 		here->in_guest = vcpu->vmcb.vmcb;
 }
@@ -492,7 +492,7 @@ int note_vmm(struct bpf_raw_tracepoint_args *context)
 		vcpu->state = VP_STATE_KERNEL;
 	charge(vcpu, bpf_ktime_get_ns());
 	vcpu->state = VP_STATE_VMM;
-	set_busy(vcpu, 0);
+	account_set_busy(vcpu, 0);
 	return 0;
 }
 
@@ -531,7 +531,7 @@ int note_poll(struct bpf_raw_tracepoint_args *context)
 	vcpu->flags &= ~VP_POLLS_NOT;
 	if (polls_not((void *)vcpu->kvm_vcpu))
 		vcpu->flags |= VP_POLLS_NOT;
-	set_busy(vcpu, 0);
+	account_set_busy(vcpu, 0);
 	return 0;
 }
 
@@ -610,12 +610,12 @@ static __always_inline void begin_soft(__u32 source)
 
 	if (!vcpu || vcpu->soft)
 		return;
-	set_busy(vcpu, 1); /* for a hard interrupt */
+	account_set_busy(vcpu, 1); /* for a hard interrupt */
 	end_hit_state(vcpu, bpf_ktime_get_ns());
 	vcpu->base = vcpu->state;
 	vcpu->soft = source + 1;
 	vcpu->state = VP_STATE_IRQ;
-	set_busy(vcpu, 0);
+	account_set_busy(vcpu, 0);
 }
 
 static __always_inline void end_soft(__u32 source)
@@ -625,11 +625,11 @@ static __always_inline void end_soft(__u32 source)
 
 	if (!vcpu || vcpu->soft != source + 1)
 		return;
-	set_busy(vcpu, 1);
+	account_set_busy(vcpu, 1);
 	count_irq(vcpu, here->vcpu, source, charge(vcpu, bpf_ktime_get_ns()));
 	vcpu->soft = 0;
 	vcpu->state = vcpu->base;
-	set_busy(vcpu, 0);
+	account_set_busy(vcpu, 0);
 }
 
 #define VECTOR(name, source)                                                                       \

@@ -99,26 +99,27 @@ static __noinline int add_thread(void *notifier, __u32 tid)
 	return 0;
 }
 
-static __always_inline bool is_chosen(__u32 pid)
+static __always_inline bool conditions_is_chosen(__u32 pid)
 {
 	return every_vm || bpf_map_lookup_elem(&vms, &pid);
 }
 
 /* NULL: the task is not a vCPU's thread, or not one that was asked for. */
-static __always_inline struct vp_condition_thread *thread_of(struct task_struct *task)
+static __always_inline struct vp_condition_thread *conditions_thread_of(struct task_struct *task)
 {
 	void *notifier = kvm_notifier_of_known_task(task);
 	__u32 tid = task->pid;
 	struct vp_condition_thread *thread = bpf_map_lookup_elem(&threads, &tid);
 
-	if (thread || !notifier || !is_chosen(task->tgid))
+	if (thread || !notifier || !conditions_is_chosen(task->tgid))
 		return thread;
 	add_thread(notifier, tid);
 	return bpf_map_lookup_elem(&threads, &tid);
 }
 
-static __always_inline void switch_out(struct vp_condition_thread *thread, struct task_struct *task,
-				       bool preempted, __u32 cpu, __u64 now)
+static __always_inline void conditions_switch_out(struct vp_condition_thread *thread,
+						  struct task_struct *task, bool preempted,
+						  __u32 cpu, __u64 now)
 {
 	__u32 state = task_state(task), tid = task->pid;
 
@@ -137,8 +138,8 @@ static __always_inline void switch_out(struct vp_condition_thread *thread, struc
 	}
 }
 
-static __always_inline void switch_in(struct vp_condition_thread *thread, struct task_struct *task,
-				      __u64 now)
+static __always_inline void conditions_switch_in(struct vp_condition_thread *thread,
+						 struct task_struct *task, __u64 now)
 {
 	__u64 since = thread->ready_at, waited = since ? now - since : 0;
 
@@ -175,18 +176,19 @@ int BPF_PROG(see_switch, bool preempted, struct task_struct *prev, struct task_s
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
 	next_slice(cpu, next, now);
-	struct vp_condition_thread *out = thread_of(prev), *in = thread_of(next);
+	struct vp_condition_thread *out = conditions_thread_of(prev),
+				   *in = conditions_thread_of(next);
 	if (out)
-		switch_out(out, prev, preempted, here, now);
+		conditions_switch_out(out, prev, preempted, here, now);
 	if (in)
-		switch_in(in, next, now);
+		conditions_switch_in(in, next, now);
 	return 0;
 }
 
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(see_wakeup, struct task_struct *task)
 {
-	struct vp_condition_thread *thread = enabled ? thread_of(task) : 0;
+	struct vp_condition_thread *thread = enabled ? conditions_thread_of(task) : 0;
 
 	/* It may be told of one that still is runnable. */
 	if (!thread || thread->ready_at)
@@ -207,7 +209,7 @@ static __always_inline bool is_halt(__u32 reason)
 }
 
 /* As in trace.bpf.c: where the reason is depends on the kernel and the processor. */
-static __always_inline __u32 reason_of(struct bpf_raw_tracepoint_args *context)
+static __always_inline __u32 conditions_reason_of(struct bpf_raw_tracepoint_args *context)
 {
 	__u64 first = context->args[0], code = 0;
 	struct kvm_vcpu *kvm = (void *)((__s64)first < 0 ? first : context->args[1]);
@@ -232,7 +234,7 @@ static __always_inline struct vp_condition_thread *this_thread(__u64 id)
 	__u32 tid = (__u32)id;
 	struct vp_condition_thread *thread = bpf_map_lookup_elem(&threads, &tid);
 
-	if (thread || !is_chosen(id >> 32))
+	if (thread || !conditions_is_chosen(id >> 32))
 		return thread;
 	add_thread(kvm_notifier_of_task((void *)bpf_get_current_task()), tid);
 	return bpf_map_lookup_elem(&threads, &tid);
@@ -245,7 +247,7 @@ int see_exit(struct bpf_raw_tracepoint_args *context)
 
 	if (!thread)
 		return 0;
-	thread->reason = reason_of(context);
+	thread->reason = conditions_reason_of(context);
 	thread->cpu = bpf_get_smp_processor_id();
 	thread->exit_at = is_halt(thread->reason) ? 0 : bpf_ktime_get_ns();
 	return 0;

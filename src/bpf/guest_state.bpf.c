@@ -237,7 +237,7 @@ static __always_inline void list_vcpu(struct seq_file *seq, __u32 pid, struct kv
 	bpf_seq_write(seq, &item, sizeof(item));
 }
 
-static __always_inline bool is_called(const char *name, const char *begin, int size)
+static __always_inline bool guest_state_is_called(const char *name, const char *begin, int size)
 {
 	for (int i = 0; i < size; i++)
 		if (name[i] != begin[i])
@@ -260,7 +260,8 @@ int list_guests(struct bpf_iter__task_file *context)
 		return 0;
 	bpf_probe_read_kernel_str(name, sizeof(name),
 				  BPF_CORE_READ(file, f_path.dentry, d_name.name));
-	bool vm = is_called(name, "kvm-vm", 7), cpu = is_called(name, "kvm-vcpu:", 9);
+	bool vm = guest_state_is_called(name, "kvm-vm", 7),
+	     cpu = guest_state_is_called(name, "kvm-vcpu:", 9);
 	if (!vm && !cpu)
 		return 0;
 	/* Any file may be called that, but only KVM's has a VM with the process's own memory. */

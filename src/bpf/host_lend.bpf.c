@@ -96,7 +96,7 @@ static __always_inline bool memory_is_same(const struct bpf_raw_tracepoint_args 
 	return slots_generation(BPF_CORE_READ((struct kvm_vcpu___vm *)vcpu, kvm)) == generation;
 }
 
-static __always_inline struct vp_lend_vcpu *vcpu_of(__u32 tid)
+static __always_inline struct vp_lend_vcpu *host_lend_vcpu_of(__u32 tid)
 {
 	for (__u32 i = 0; i < VP_LEND_TRIES; i++) {
 		__u32 place = (tid + i) % VP_LEND_PLACES;
@@ -113,7 +113,7 @@ SEC("raw_tp/kvm_entry")
 int publish(struct bpf_raw_tracepoint_args *context)
 {
 	__u32 tid = (__u32)bpf_get_current_pid_tgid();
-	struct vp_lend_vcpu *vcpu = vcpu_of(tid);
+	struct vp_lend_vcpu *vcpu = host_lend_vcpu_of(tid);
 	struct vp_lent_cell cell = {0};
 	__u64 marker = 0;
 

@@ -25,7 +25,8 @@ static __always_inline __u32 vcpu_here(void)
 	return vcpu ? BPF_CORE_READ(vcpu, vcpu_id) : VP_VCPU_UNKNOWN;
 }
 
-static __always_inline void note_pcpu(struct interval_cpu *cpu, struct vp_subject *subject)
+static __always_inline void intervals_note_pcpu(struct interval_cpu *cpu,
+						struct vp_subject *subject)
 {
 	resume_turn(cpu, subject);
 	subject->flags |= VP_SUBJECT_SEEN;
@@ -40,7 +41,7 @@ static __always_inline void install(struct interval_cpu *cpu, struct vp_subject 
 	read_counters(cpu, 0);
 	charge(subject, now);
 	subject->state = VP_SUBJECT_RUNNING;
-	note_pcpu(cpu, subject);
+	intervals_note_pcpu(cpu, subject);
 }
 
 /* Wakes user space for a vCPU that is new: its thread may need a trigger of its own. */
@@ -56,7 +57,7 @@ static __always_inline void tell_of_vcpu(__u32 pid, __u32 tid, __u64 now)
 }
 
 /* The thread that runs here, when the pCPU does not know of it yet. */
-static __noinline int look_again(struct interval_cpu *cpu, bool may_make)
+static __noinline int intervals_look_again(struct interval_cpu *cpu, bool may_make)
 {
 	__u64 id = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
 	__u32 place = find_place((__u32)id), came = 0;
@@ -78,7 +79,7 @@ static __noinline int look_again(struct interval_cpu *cpu, bool may_make)
 }
 
 /* Begins a program's work; 0: there is nothing to do, or another program is at work here. */
-static __always_inline struct interval_cpu *enter(void)
+static __always_inline struct interval_cpu *intervals_enter(void)
 {
 	struct interval_cpu *cpu = enabled ? this_cpu() : 0;
 
@@ -92,7 +93,7 @@ static __always_inline struct interval_cpu *enter(void)
 static __always_inline struct vp_subject *vcpu_subject(struct interval_cpu *cpu)
 {
 	if (!cpu->place)
-		look_again(cpu, takes_new);
+		intervals_look_again(cpu, takes_new);
 	return subject_at(cpu->place);
 }
 
@@ -109,7 +110,7 @@ int close_on_overflow(void *context)
 	}
 	set_busy(cpu, 1);
 	if (!cpu->place)
-		look_again(cpu, false);
+		intervals_look_again(cpu, false);
 	struct vp_subject *subject = subject_at(cpu->place);
 	if (subject && !(subject->flags & VP_SUBJECT_OVER))
 		close_here(cpu, subject);
@@ -128,7 +129,7 @@ static __always_inline void close_if_due(struct interval_cpu *cpu, struct vp_sub
 SEC("perf_event")
 int close_on_tick(void *context)
 {
-	struct interval_cpu *cpu = enter();
+	struct interval_cpu *cpu = intervals_enter();
 	struct vp_subject *subject = cpu ? subject_at(cpu->place) : 0;
 
 	if (subject && !(subject->flags & VP_SUBJECT_OVER))
@@ -139,7 +140,7 @@ int close_on_tick(void *context)
 }
 
 /* An exit counts when it is over, with all its time on a pCPU, whatever interval it began in. */
-static __always_inline void count_exit(struct vp_subject *subject, __u64 now)
+static __always_inline void intervals_count_exit(struct vp_subject *subject, __u64 now)
 {
 	__s64 passed = now - subject->exited_at - subject->away;
 
@@ -175,9 +176,9 @@ static __always_inline __u64 time_in(const struct vp_subject *subject, __u64 now
 	return (__s64)(now - subject->begin) < 0 ? subject->begin : now;
 }
 
-static __always_inline void take_exit(__u64 first, __u64 second, __u32 reason, __u64 now)
+static __always_inline void intervals_take_exit(__u64 first, __u64 second, __u32 reason, __u64 now)
 {
-	struct interval_cpu *cpu = enter();
+	struct interval_cpu *cpu = intervals_enter();
 	struct vp_subject *subject = cpu ? vcpu_subject(cpu) : 0;
 
 	if (subject) {
@@ -198,7 +199,8 @@ SEC("raw_tp/kvm_exit")
 int note_exit(struct bpf_raw_tracepoint_args *context)
 {
 	if (enabled)
-		take_exit(context->args[0], context->args[1], VP_REASON_UNTOLD, bpf_ktime_get_ns());
+		intervals_take_exit(context->args[0], context->args[1], VP_REASON_UNTOLD,
+				    bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -206,12 +208,12 @@ int note_exit(struct bpf_raw_tracepoint_args *context)
 SEC("?freplace/also_exit")
 int exit_of_account(__u64 first, __u64 second, __u32 reason, __u64 now)
 {
-	take_exit(first, second, reason, now);
+	intervals_take_exit(first, second, reason, now);
 	return 0;
 }
 
 /* What the guest's kernel counted before its vCPU had intervals is not theirs. */
-static __always_inline void begin_guest(struct vp_subject *subject)
+static __always_inline void intervals_begin_guest(struct vp_subject *subject)
 {
 	subject->flags |= VP_SUBJECT_ENTERED;
 	if (subject->number)
@@ -221,17 +223,17 @@ static __always_inline void begin_guest(struct vp_subject *subject)
 	subject->guest_known_before = subject->guest_known;
 }
 
-static __always_inline void take_entry(__u64 now)
+static __always_inline void intervals_take_entry(__u64 now)
 {
-	struct interval_cpu *cpu = enter();
+	struct interval_cpu *cpu = intervals_enter();
 	struct vp_subject *subject = cpu ? vcpu_subject(cpu) : 0;
 
 	if (subject && !(subject->flags & VP_SUBJECT_OVER)) {
 		now = time_in(subject, now);
 		if (!(subject->flags & VP_SUBJECT_ENTERED))
-			begin_guest(subject);
+			intervals_begin_guest(subject);
 		charge_guest(subject, now);
-		count_exit(subject, now);
+		intervals_count_exit(subject, now);
 		add(subject, VP_COUNT_entries, 1);
 		subject->entered_at = now;
 		subject->flags |= VP_SUBJECT_IN_GUEST;
@@ -248,21 +250,21 @@ SEC("raw_tp/kvm_entry")
 int note_entry(void *context)
 {
 	if (enabled)
-		take_entry(bpf_ktime_get_ns());
+		intervals_take_entry(bpf_ktime_get_ns());
 	return 0;
 }
 
 SEC("?freplace/also_entry")
 int entry_of_account(__u64 now)
 {
-	take_entry(now);
+	intervals_take_entry(now);
 	return 0;
 }
 
 SEC("raw_tp/kvm_mmio")
 int note_mmio(void *context)
 {
-	struct interval_cpu *cpu = enter();
+	struct interval_cpu *cpu = intervals_enter();
 	struct vp_subject *subject = cpu ? subject_at(cpu->place) : 0;
 
 	/* Until now it was a page fault as far as anyone could tell. */
@@ -275,7 +277,7 @@ int note_mmio(void *context)
 
 static __always_inline void count_here(__u32 count, __u32 also)
 {
-	struct interval_cpu *cpu = enter();
+	struct interval_cpu *cpu = intervals_enter();
 	struct vp_subject *subject = cpu ? subject_at(cpu->place) : 0;
 
 	if (subject) {
@@ -333,8 +335,8 @@ static __always_inline bool bring_back(struct interval_cpu *cpu, __u32 next)
 	return aside && aside == next;
 }
 
-static __always_inline void take_out(struct interval_cpu *cpu, struct vp_subject *subject,
-				     struct task_struct *prev, bool runnable, __u64 now)
+static __always_inline void intervals_take_out(struct interval_cpu *cpu, struct vp_subject *subject,
+					       struct task_struct *prev, bool runnable, __u64 now)
 {
 	take_all(cpu, subject);
 	charge(subject, now);
@@ -350,8 +352,8 @@ static __always_inline void take_out(struct interval_cpu *cpu, struct vp_subject
 	}
 }
 
-static __always_inline void take_in(struct interval_cpu *cpu, struct vp_subject *subject,
-				    bool counters_read, bool is_back, __u64 now)
+static __always_inline void intervals_take_in(struct interval_cpu *cpu, struct vp_subject *subject,
+					      bool counters_read, bool is_back, __u64 now)
 {
 	if (!counters_read)
 		read_counters(cpu, 0);
@@ -361,7 +363,7 @@ static __always_inline void take_in(struct interval_cpu *cpu, struct vp_subject 
 		add(subject, VP_COUNT_sched_in, 1);
 	if (subject->flags & VP_SUBJECT_SEEN && subject->cpu != bpf_get_smp_processor_id())
 		add(subject, VP_COUNT_migrations, 1);
-	note_pcpu(cpu, subject);
+	intervals_note_pcpu(cpu, subject);
 	if (unit == VP_UNIT_TIME && now >= subject->due_at)
 		close_part(cpu, subject, now, 0);
 }
@@ -386,7 +388,7 @@ static __always_inline void note_switch_of_pcpu(struct interval_cpu *cpu, bool r
 		add(subject, VP_COUNT_sched_in, 1);
 	__u64 now = bpf_ktime_get_ns();
 	charge_guest(subject, now);
-	count_exit(subject, now);
+	intervals_count_exit(subject, now);
 	subject->flags &= ~VP_SUBJECT_IN_GUEST;
 	charge(subject, now);
 	subject->state = next->pid ? VP_SUBJECT_RUNNING : VP_SUBJECT_BLOCKED;
@@ -395,7 +397,7 @@ static __always_inline void note_switch_of_pcpu(struct interval_cpu *cpu, bool r
 SEC("tp_btf/sched_switch")
 int BPF_PROG(note_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
 {
-	struct interval_cpu *cpu = enter();
+	struct interval_cpu *cpu = intervals_enter();
 	bool runnable = preempted || !task_state(prev);
 
 	if (!cpu)
@@ -416,12 +418,12 @@ int BPF_PROG(note_switch, bool preempted, struct task_struct *prev, struct task_
 		if (multiplexing && runnable && next->pid == cpu->switcher)
 			take_aside(cpu, leaves, now);
 		else
-			take_out(cpu, leaves, prev, runnable, now);
+			intervals_take_out(cpu, leaves, prev, runnable, now);
 	}
 	struct vp_subject *comes = subject_at(in);
 	cpu->place = in;
 	if (comes && !(comes->flags & VP_SUBJECT_OVER))
-		take_in(cpu, comes, leaves != 0, is_back, now);
+		intervals_take_in(cpu, comes, leaves != 0, is_back, now);
 	leave(cpu);
 	return 0;
 }
@@ -483,7 +485,7 @@ static __always_inline void begin_here(struct interval_cpu *cpu)
 		install(cpu, subject, place, subject->begin);
 		return;
 	}
-	look_again(cpu, false);
+	intervals_look_again(cpu, false);
 }
 
 /* Where the recipe does not say what comes: begins and ends on a pCPU, or of a subject. */

@@ -64,7 +64,7 @@ WAKEUP(sched_wakeup)
 WAKEUP(sched_wakeup_new)
 
 /* Not the thread's vCPU that was here last: looked at anew, and kept. */
-static __noinline __u32 look_again(struct vp_trace_cpu *cpu, struct kvm_vcpu *kvm, __u32 tid)
+static __noinline __u32 trace_look_again(struct vp_trace_cpu *cpu, struct kvm_vcpu *kvm, __u32 tid)
 {
 	if (!cpu)
 		return VP_VCPU_UNKNOWN;
@@ -84,14 +84,15 @@ static __noinline __u32 look_again(struct vp_trace_cpu *cpu, struct kvm_vcpu *kv
 
 /* The number of the thread's vCPU; `kvm` is it, if the event says so. Where programs are preempted
  * another one may change what the pCPU knows at any time: it is read first, then looked at. */
-static __always_inline __u32 number_of(struct vp_trace_cpu *cpu, struct kvm_vcpu *kvm, __u32 tid)
+static __always_inline __u32 trace_number_of(struct vp_trace_cpu *cpu, struct kvm_vcpu *kvm,
+					     __u32 tid)
 {
 	__u32 number = *(volatile __u32 *)&cpu->vcpu;
 	__u64 known = *(volatile __u64 *)&cpu->kvm_vcpu;
 
 	if (known && (known == (__u64)kvm || !kvm) && *(volatile __u32 *)&cpu->tid == tid)
 		return number;
-	return look_again(cpu, kvm, tid);
+	return trace_look_again(cpu, kvm, tid);
 }
 
 SEC("raw_tp/kvm_entry")
@@ -106,7 +107,7 @@ int kvm_entry(struct bpf_raw_tracepoint_args *context)
 	struct kvm_vcpu *kvm = vendor == VP_VENDOR_ARM ? 0 : (void *)context->args[0];
 	name_current(cpu, id);
 	PUT(cpu, kvm_entry, .tid = (__u32)id, .vm = id >> 32,
-	    .vcpu = (__u16)number_of(cpu, kvm, (__u32)id));
+	    .vcpu = (__u16)trace_number_of(cpu, kvm, (__u32)id));
 	return 0;
 }
 
@@ -126,7 +127,7 @@ static __always_inline void note_page(struct exit_detail *detail)
 		detail->number = page + 1;
 }
 
-/* With a copy of what is known of the VMCB: see number_of(). */
+/* With a copy of what is known of the VMCB: see trace_number_of(). */
 static __always_inline void leave_amd(struct vp_trace_cpu *cpu, struct kvm_vcpu *kvm,
 				      struct left *left)
 {
@@ -212,7 +213,7 @@ int kvm_exit(struct bpf_raw_tracepoint_args *context)
 		leave_arm(context, &left);
 	else
 		kvm = leave_x86(cpu, context, &left);
-	__u32 number = number_of(cpu, kvm, (__u32)id);
+	__u32 number = trace_number_of(cpu, kvm, (__u32)id);
 	name_current(cpu, id);
 	/* Before the exit, and no exit without it: what ran until then is known with the exit. */
 	if (sees_guests && !see_guest(cpu, id, number, now)) {
@@ -236,7 +237,7 @@ int kvm_inj_virq(struct bpf_raw_tracepoint_args *context)
 		return 0;
 	name_current(cpu, id);
 	PUT(cpu, kvm_inj_virq, .tid = (__u32)id, .vm = id >> 32,
-	    .vcpu = (__u16)number_of(cpu, 0, (__u32)id), .vector = (__u16)context->args[0]);
+	    .vcpu = (__u16)trace_number_of(cpu, 0, (__u32)id), .vector = (__u16)context->args[0]);
 	return 0;
 }
 

@@ -52,8 +52,8 @@ static uint64_t stints_of(const struct measurement *m)
 /* What was counted between two exact reads with that between, the least of each event in batches in
  * which the thread was switched in between `least` and `most` times: of these, the part for each
  * time, less `known`. False: there was no such batch, or the counters cannot be read. */
-static bool measure(const struct measurement *m, void (*work)(const struct measurement *),
-		    uint64_t least, uint64_t most, const uint64_t *known, uint64_t *ret)
+static bool costs_measure(const struct measurement *m, void (*work)(const struct measurement *),
+			  uint64_t least, uint64_t most, const uint64_t *known, uint64_t *ret)
 {
 	uint64_t before[VPERF_MOST_EVENTS], after[VPERF_MOST_EVENTS];
 	/* Each yield to others that are busy takes as long as they may run. */
@@ -112,9 +112,9 @@ static bool measure_switches(const struct measurement *m)
 	uint64_t alone[VPERF_MOST_EVENTS];
 	struct other other = {0};
 
-	if (!measure(m, yield_many, 0, 0, nothing, alone) || !start_other(&other))
+	if (!costs_measure(m, yield_many, 0, 0, nothing, alone) || !start_other(&other))
 		return false;
-	bool good = measure(m, yield_many, 1, OF_BATCH, alone, m->costs->stint);
+	bool good = costs_measure(m, yield_many, 1, OF_BATCH, alone, m->costs->stint);
 	atomic_store(&other.shall_end, true);
 	pthread_join(other.thread, NULL);
 	return good;
@@ -145,8 +145,8 @@ int vp_counters_costs_measure(const struct vp_counters_costs_ops *ops, void *con
 	struct measurement m = {ops, context, n, ret};
 
 	memset(ret, 0, sizeof(*ret));
-	if (!measure(&m, NULL, 0, 0, nothing, ret->exact_read) ||
-	    !measure(&m, read_many, 0, 0, ret->exact_read, ret->read))
+	if (!costs_measure(&m, NULL, 0, 0, nothing, ret->exact_read) ||
+	    !costs_measure(&m, read_many, 0, 0, ret->exact_read, ret->read))
 		return vp_counters_fail(error, VPERF_E_LOST, "the counters cannot be read");
 	for (unsigned i = 0; i < n; i++)
 		ret->read[i] /= OF_BATCH;

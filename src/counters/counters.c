@@ -39,7 +39,8 @@ struct vperf_counters {
 	char why[252];
 };
 
-static int check_options(const struct vperf_options *options, unsigned n, struct vperf_error *error)
+static int counters_check_options(const struct vperf_options *options, unsigned n,
+				  struct vperf_error *error)
 {
 	if (options->size != sizeof(*options))
 		return vp_counters_fail(error, VPERF_E_ARGUMENT,
@@ -80,7 +81,7 @@ static bool read_for_overflow(void *context, uint64_t *values)
 
 /* A read that the overflow's handler interrupted begins again, as the host has published meanwhile:
  * the handler's own reads force it to. */
-static void take_off(void *context, const uint64_t *values)
+static void counters_take_off(void *context, const uint64_t *values)
 {
 	struct vperf_counters *counters = context;
 
@@ -103,7 +104,7 @@ static int open_lent(struct vperf_counters *counters, const struct vp_counters_e
 		     const struct vperf_options *options, struct vperf_error *error)
 {
 	static const struct vp_counters_overflow_ops ops = {.read = read_for_overflow,
-							    .take_off = take_off};
+							    .take_off = counters_take_off};
 	int status = vp_counters_lent_open(events, counters->n, options->flags & VPERF_EXACT,
 					   &counters->lent, error);
 
@@ -185,7 +186,7 @@ int vperf_counters_open(const char *const *names, unsigned n, const struct vperf
 		options = &none;
 	int status = find_events(names, n, events, error);
 	if (!status)
-		status = check_options(options, n, error);
+		status = counters_check_options(options, n, error);
 	if (status)
 		return status;
 	struct vperf_counters *counters = new_set();
@@ -226,8 +227,8 @@ static int check_running(const struct vperf_counters *counters)
 }
 
 /* What the counters show now, less `start`; of lent ones, exactly if asked for. */
-static inline int show(struct vperf_counters *counters, bool exact, const uint64_t *start,
-		       uint64_t *values)
+static inline int counters_show(struct vperf_counters *counters, bool exact, const uint64_t *start,
+				uint64_t *values)
 {
 	if (counters->way == VPERF_WAY_LENT)
 		return vp_counters_lent_read(counters->lent, exact, start, values);
@@ -270,7 +271,7 @@ int vperf_counters_start(struct vperf_counters *counters)
 	else
 		status = vp_counters_group_enable(&counters->group, true);
 	if (!status)
-		status = show(counters, true, zeros, counters->start);
+		status = counters_show(counters, true, zeros, counters->start);
 	if (counters->is_calibrated && counters->lent)
 		counters->stints = vp_counters_lent_stints(counters->lent);
 	memset(counters->added, 0, sizeof(counters->added));
@@ -293,11 +294,11 @@ static int show_between_switches(struct vperf_counters *counters, bool exact, ui
 
 	if (!counters->lent) {
 		*stints = counters->stints;
-		return show(counters, exact, counters->start, values);
+		return counters_show(counters, exact, counters->start, values);
 	}
 	do {
 		*stints = vp_counters_lent_stints(counters->lent);
-		status = show(counters, exact, counters->start, values);
+		status = counters_show(counters, exact, counters->start, values);
 	} while (!status && *stints != vp_counters_lent_stints(counters->lent));
 	return status;
 }
@@ -328,7 +329,7 @@ static __attribute__((noinline)) int read_since_start(struct vperf_counters *cou
 		return status;
 	if (counters->is_calibrated)
 		return show_calibrated(counters, exact || counters->reads_exactly, values);
-	return show(counters, exact, counters->start, values);
+	return counters_show(counters, exact, counters->start, values);
 }
 
 /* As few instructions as can be, where that is what matters: no other function is called. */

@@ -84,7 +84,7 @@ static bool parse_raw(const char *name, size_t size, uint64_t *ret)
 	return end == name + size;
 }
 
-static bool find_entry(const char *name, size_t size, struct entry *ret)
+static bool counters_event_find_entry(const char *name, size_t size, struct entry *ret)
 {
 	for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++) {
 		const struct entry *entry = &entries[i];
@@ -127,7 +127,7 @@ bool vp_counters_event_find(const char *name, struct vp_counters_event *ret)
 	struct entry entry;
 
 	*ret = (struct vp_counters_event){0};
-	if (!find_entry(name, size, &entry) ||
+	if (!counters_event_find_entry(name, size, &entry) ||
 	    (name[size] && !parse_modifiers(name + size + 1, ret)))
 		return false;
 	ret->type = entry.type;

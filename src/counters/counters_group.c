@@ -23,8 +23,8 @@ struct single_reading {
 	uint64_t value, enabled, running;
 };
 
-static int explain(struct vperf_error *error, const struct vp_counters_event *event, bool is_leader,
-		   int errnum)
+static int counters_group_explain(struct vperf_error *error, const struct vp_counters_event *event,
+				  bool is_leader, int errnum)
 {
 	switch (errnum) {
 	case EACCES:
@@ -58,7 +58,7 @@ static int explain(struct vperf_error *error, const struct vp_counters_event *ev
 	}
 }
 
-static int open_event(struct perf_event_attr *attr, int leader)
+static int counters_group_open_event(struct perf_event_attr *attr, int leader)
 {
 	return (int)syscall(SYS_perf_event_open, attr, 0, -1, leader, PERF_FLAG_FD_CLOEXEC);
 }
@@ -74,17 +74,17 @@ static int open_best(struct perf_event_attr *attr, int leader)
 
 	for (unsigned i = 0; hardware && !attr->sample_period && i < 2; i++) {
 		attr->config1 = wishes[i];
-		int fd = open_event(attr, leader);
+		int fd = counters_group_open_event(attr, leader);
 		if (fd >= 0)
 			return fd;
 	}
 	attr->config1 = 0;
 #endif
-	return open_event(attr, leader);
+	return counters_group_open_event(attr, leader);
 }
 
-static struct perf_event_attr attr_of(const struct vp_counters_event *event, bool is_leader,
-				      bool is_alone)
+static struct perf_event_attr counters_group_attr_of(const struct vp_counters_event *event,
+						     bool is_leader, bool is_alone)
 {
 	return (struct perf_event_attr){
 	    .size = sizeof(struct perf_event_attr),
@@ -118,7 +118,7 @@ int vp_counters_group_open(const struct vp_counters_event *events, unsigned n,
 {
 	ret->n = 0;
 	for (unsigned i = 0; i < n; i++) {
-		struct perf_event_attr attr = attr_of(&events[i], i == 0, n == 1);
+		struct perf_event_attr attr = counters_group_attr_of(&events[i], i == 0, n == 1);
 		bool signals = options->signal && options->event == i;
 		if (signals) {
 			attr.sample_period = options->period;
@@ -132,7 +132,7 @@ int vp_counters_group_open(const struct vp_counters_event *events, unsigned n,
 			errnum = -ask_for_signal(ret->fds[i], options->signal);
 		if (errnum) {
 			vp_counters_group_close(ret);
-			return explain(error, &events[i], i == 0, errnum);
+			return counters_group_explain(error, &events[i], i == 0, errnum);
 		}
 	}
 	return VPERF_OK;

@@ -32,7 +32,7 @@ static int no_agent(struct vperf_error *error, int errnum)
 				VP_LENT_SOCKET, strerror(errnum));
 }
 
-static int connect_agent(struct vp_counters_lent *lent, struct vperf_error *error)
+static int counters_lent_connect_agent(struct vp_counters_lent *lent, struct vperf_error *error)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = VP_LENT_SOCKET};
 
@@ -46,7 +46,7 @@ static int connect_agent(struct vp_counters_lent *lent, struct vperf_error *erro
 }
 
 /* One packet with descriptors; false: there is none such. */
-static bool receive(int socket, struct vp_lent_reply *reply, int fds[VP_LENT_FDS])
+static bool counters_lent_receive(int socket, struct vp_lent_reply *reply, int fds[VP_LENT_FDS])
 {
 	union {
 		struct cmsghdr header;
@@ -66,7 +66,7 @@ static bool receive(int socket, struct vp_lent_reply *reply, int fds[VP_LENT_FDS
 	return got == sizeof(*reply);
 }
 
-static bool map(struct vp_counters_lent *lent, unsigned which, int fd, size_t size)
+static bool counters_lent_map(struct vp_counters_lent *lent, unsigned which, int fd, size_t size)
 {
 	size_t page = (size_t)getpagesize();
 
@@ -82,8 +82,10 @@ static int map_all(struct vp_counters_lent *lent, const struct vp_lent_reply *re
 	size_t threads = VP_LENT_THREADS + (size_t)reply->cells - 1;
 
 	if (reply->thread >= VP_LENT_THREADS || !reply->cells ||
-	    !map(lent, 0, fds[VP_LENT_FD_CELLS], reply->cells * sizeof(struct vp_lent_cell)) ||
-	    !map(lent, 1, fds[VP_LENT_FD_THREADS], threads * sizeof(struct vp_lent_thread)))
+	    !counters_lent_map(lent, 0, fds[VP_LENT_FD_CELLS],
+			       reply->cells * sizeof(struct vp_lent_cell)) ||
+	    !counters_lent_map(lent, 1, fds[VP_LENT_FD_THREADS],
+			       threads * sizeof(struct vp_lent_thread)))
 		return vp_counters_fail(error, VPERF_E_SYSTEM, "cannot map the lent counters: %s",
 					strerror(errno));
 	lent->cells = lent->maps[0];
@@ -96,7 +98,7 @@ static int map_all(struct vp_counters_lent *lent, const struct vp_lent_reply *re
 }
 
 /* The host may call it something else. */
-static bool is_event(const char *lent, const struct vp_counters_event *event)
+static bool counters_lent_is_event(const char *lent, const struct vp_counters_event *event)
 {
 	struct vp_counters_event named;
 	char name[VP_LENT_NAME_SIZE] = {0};
@@ -109,13 +111,14 @@ int vp_counters_lent_place(const struct vp_counters_lent *lent,
 			   const struct vp_counters_event *event)
 {
 	for (unsigned place = 0; place < lent->events; place++)
-		if (is_event(lent->names[place], event))
+		if (counters_lent_is_event(lent->names[place], event))
 			return (int)place;
 	return -1;
 }
 
-static int find_places(struct vp_counters_lent *lent, const struct vp_counters_event *events,
-		       struct vperf_error *error)
+static int counters_lent_find_places(struct vp_counters_lent *lent,
+				     const struct vp_counters_event *events,
+				     struct vperf_error *error)
 {
 	for (unsigned i = 0; i < lent->n; i++) {
 		int place = vp_counters_lent_place(lent, &events[i]);
@@ -183,19 +186,20 @@ static int wait_for_switch(const struct vp_counters_lent *lent, struct vperf_err
 	return VPERF_OK;
 }
 
-static int attach(struct vp_counters_lent *lent, bool adopts, struct vperf_error *error)
+static int counters_lent_attach(struct vp_counters_lent *lent, bool adopts,
+				struct vperf_error *error)
 {
 	struct vp_lent_request request = {.version = VP_LENT_VERSION,
 					  .tid = (unsigned)lent->tid,
 					  .flags = adopts ? VP_LENT_ADOPT : 0};
 	struct vp_lent_reply reply;
 	int fds[VP_LENT_FDS] = {-1, -1, -1};
-	int status = connect_agent(lent, error);
+	int status = counters_lent_connect_agent(lent, error);
 
 	if (status)
 		return status;
 	if (AGAIN(send(lent->socket, &request, sizeof(request), MSG_NOSIGNAL)) != sizeof(request) ||
-	    !receive(lent->socket, &reply, fds))
+	    !counters_lent_receive(lent->socket, &reply, fds))
 		status = no_agent(error, errno ? errno : EPROTO);
 	else
 		status = take_reply(lent, &reply, fds, error);
@@ -215,7 +219,7 @@ int vp_counters_lent_attach(pid_t tid, bool adopts, struct vp_counters_lent **re
 		return vp_counters_fail(error, VPERF_E_SYSTEM, "out of memory");
 	lent->tid = tid;
 	lent->socket = lent->force = -1;
-	int status = attach(lent, adopts, error);
+	int status = counters_lent_attach(lent, adopts, error);
 	if (!status)
 		status = wait_for_switch(lent, error);
 	if (status)
@@ -235,7 +239,7 @@ int vp_counters_lent_open(const struct vp_counters_event *events, unsigned n, bo
 		return status;
 	lent->n = n;
 	lent->exact = exact;
-	status = find_places(lent, events, error);
+	status = counters_lent_find_places(lent, events, error);
 	if (status)
 		vp_counters_lent_close(lent);
 	else

@@ -13,7 +13,7 @@
 #endif
 
 /* Makes the vCPU leave the guest and enter it again, so that the host publishes. */
-static void force_exit(const struct vp_counters_lent *lent)
+static void lent_read_force_exit(const struct vp_counters_lent *lent)
 {
 #if defined(__x86_64__)
 	uint32_t a, b, c, d;
@@ -26,12 +26,12 @@ static void force_exit(const struct vp_counters_lent *lent)
 }
 
 /* False: though it was forced to, the host has published nothing. */
-static bool publish(const struct vp_counters_lent *lent)
+static bool lent_read_publish(const struct vp_counters_lent *lent)
 {
 	uint64_t switches = lent->thread->sequence;
 	uint64_t before = lent->cells[lent->thread->cpu].sequence;
 
-	force_exit(lent);
+	lent_read_force_exit(lent);
 	return lent->cells[lent->thread->cpu].sequence != before ||
 	       lent->thread->sequence != switches;
 }
@@ -39,7 +39,7 @@ static bool publish(const struct vp_counters_lent *lent)
 int vp_counters_lent_read(struct vp_counters_lent *lent, bool exact, const uint64_t *start,
 			  uint64_t *values)
 {
-	if ((exact || lent->exact) && !publish(lent))
+	if ((exact || lent->exact) && !lent_read_publish(lent))
 		return VPERF_E_LOST;
 	return vp_counters_lent_read_own(lent, start, values) ? VPERF_OK : VPERF_E_LOST;
 }
@@ -81,7 +81,7 @@ struct look {
 	struct vp_counters_lent_state counts;
 };
 
-static void take_look(const struct vp_counters_lent *lent, struct look *ret)
+static void lent_read_take_look(const struct vp_counters_lent *lent, struct look *ret)
 {
 	const volatile struct vp_lent_thread *thread = lent->thread;
 
@@ -120,11 +120,11 @@ static int look_at_other(const struct vp_counters_lent *lent, struct vp_counters
 	const struct timespec moment = {.tv_nsec = VP_COUNTERS_WAIT_NS};
 	struct look first, last, now;
 
-	take_look(lent, &first);
+	lent_read_take_look(lent, &first);
 	last = first;
 	for (int i = 0; i < VP_COUNTERS_MOST_WAITS; i++) {
 		nanosleep(&moment, NULL);
-		take_look(lent, &now);
+		lent_read_take_look(lent, &now);
 		if (!(now.switches % 2) && !memcmp(&now, &last, sizeof(now)) &&
 		    is_new(&first, &now)) {
 			*ret = now.counts;
@@ -141,10 +141,10 @@ int vp_counters_lent_look(const struct vp_counters_lent *lent, struct vp_counter
 
 	if (lent->tid != gettid())
 		return look_at_other(lent, ret);
-	if (!publish(lent))
+	if (!lent_read_publish(lent))
 		return VPERF_E_LOST;
 	do
-		take_look(lent, &look);
+		lent_read_take_look(lent, &look);
 	while (lent->thread->sequence != look.switches ||
 	       lent->cells[look.cpu].sequence != look.sequence);
 	*ret = look.counts;

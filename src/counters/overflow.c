@@ -61,7 +61,7 @@ static _Atomic(struct vp_counters_overflow *) *place_of(int fd)
 	return NULL;
 }
 
-static bool take_place(struct vp_counters_overflow *overflow)
+static bool overflow_take_place(struct vp_counters_overflow *overflow)
 {
 	for (int i = 0; i < MOST_OVERFLOWS; i++) {
 		struct vp_counters_overflow *none = NULL;
@@ -196,7 +196,8 @@ static void hold_timer(struct vp_counters_overflow *overflow)
 }
 
 /* False: the counters cannot tell any more. Else `own` gets what was counted meanwhile. */
-static bool look(struct vp_counters_overflow *overflow, const void *interrupted, uint64_t *own)
+static bool overflow_look(struct vp_counters_overflow *overflow, const void *interrupted,
+			  uint64_t *own)
 {
 	uint64_t before[VPERF_MOST_EVENTS], now = thread_ns();
 	bool has_room = true;
@@ -219,11 +220,11 @@ static bool look(struct vp_counters_overflow *overflow, const void *interrupted,
 	return true;
 }
 
-static void take_look(struct vp_counters_overflow *overflow, const void *interrupted)
+static void overflow_take_look(struct vp_counters_overflow *overflow, const void *interrupted)
 {
 	uint64_t own[VPERF_MOST_EVENTS];
 
-	if (!look(overflow, interrupted, own))
+	if (!overflow_look(overflow, interrupted, own))
 		return;
 	if (overflow->is_measured) {
 		memcpy(overflow->rest, own, sizeof(own));
@@ -239,7 +240,7 @@ static void take_look(struct vp_counters_overflow *overflow, const void *interru
 	overflow->ops->take_off(overflow->context, own);
 }
 
-static void on_timer(int number, siginfo_t *info, void *context)
+static void overflow_on_timer(int number, siginfo_t *info, void *context)
 {
 	_Atomic(struct vp_counters_overflow *) *place = place_of(info->si_fd);
 	struct vp_counters_overflow *overflow = place ? atomic_load(place) : NULL;
@@ -249,7 +250,7 @@ static void on_timer(int number, siginfo_t *info, void *context)
 		if (info->si_code == POLL_HUP) /* the timer's own, and its last */
 			overflow->is_armed = false;
 		if (overflow->runs || overflow->is_measured)
-			take_look(overflow, context);
+			overflow_take_look(overflow, context);
 	}
 	errno = errnum;
 }
@@ -257,7 +258,8 @@ static void on_timer(int number, siginfo_t *info, void *context)
 /* The highest that has no handler, or already this one; 0: there is none. */
 static int timer_signal(int wanted)
 {
-	struct sigaction action = {.sa_sigaction = on_timer, .sa_flags = SA_SIGINFO | SA_RESTART};
+	struct sigaction action = {.sa_sigaction = overflow_on_timer,
+				   .sa_flags = SA_SIGINFO | SA_RESTART};
 	struct sigaction before;
 
 	/* What it sends is delivered when it is left, at the instruction that it interrupted. */
@@ -265,7 +267,7 @@ static int timer_signal(int wanted)
 	for (int number = SIGRTMAX; number >= SIGRTMIN; number--) {
 		if (number == wanted || sigaction(number, NULL, &before))
 			continue;
-		if (before.sa_flags & SA_SIGINFO && before.sa_sigaction == on_timer)
+		if (before.sa_flags & SA_SIGINFO && before.sa_sigaction == overflow_on_timer)
 			return number;
 		if (!(before.sa_flags & SA_SIGINFO) && before.sa_handler == SIG_DFL &&
 		    !sigaction(number, &action, NULL))
@@ -362,7 +364,7 @@ static int set_up(struct vp_counters_overflow *overflow, struct vperf_error *err
 		    "overflow signals of lent counters take a timer of perf's (task-clock): %s: "
 		    "see kernel.perf_event_paranoid",
 		    strerror(errnum));
-	if (!take_place(overflow))
+	if (!overflow_take_place(overflow))
 		return vp_counters_fail(error, VPERF_E_TOO_MANY,
 					"more than %d sets with overflow signals", MOST_OVERFLOWS);
 	return measure_handler(overflow, number, error);

@@ -68,7 +68,7 @@ static bool survives(const struct vp_counters_event *event)
 	return WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
-static uint64_t now_ns(void)
+static uint64_t user_probe_now_ns(void)
 {
 	struct timespec time;
 
@@ -83,10 +83,10 @@ static uint64_t time_reads(const struct vp_counters_group *group,
 	uint64_t values[VPERF_MOST_EVENTS], least = UINT64_MAX;
 
 	for (int trial = 0; trial < TRIALS; trial++) {
-		uint64_t begin = now_ns();
+		uint64_t begin = user_probe_now_ns();
 		for (int i = 0; i < TRIAL_READS; i++)
 			read_group(group, values);
-		uint64_t took = (now_ns() - begin) / TRIAL_READS;
+		uint64_t took = (user_probe_now_ns() - begin) / TRIAL_READS;
 		least = took < least ? took : least;
 	}
 	return least;

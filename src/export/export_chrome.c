@@ -32,8 +32,8 @@ struct chrome {
 	uint64_t flows;
 };
 
-static void begin_event(struct vp_export *export, const char *phase, uint32_t process,
-			uint32_t thread)
+static void export_chrome_begin_event(struct vp_export *export, const char *phase, uint32_t process,
+				      uint32_t thread)
 {
 	struct chrome *chrome = export->state;
 	struct vp_buffer *out = export->out;
@@ -47,7 +47,7 @@ static void begin_event(struct vp_export *export, const char *phase, uint32_t pr
 	vp_buffer_count(out, thread);
 }
 
-static void put_time(const char *key, uint64_t ns, struct vp_buffer *out)
+static void export_chrome_put_time(const char *key, uint64_t ns, struct vp_buffer *out)
 {
 	vp_buffer_string(out, key);
 	vp_buffer_count(out, ns / MICROSECOND);
@@ -65,7 +65,7 @@ static void name_once(struct vp_export *export, const char *what, uint32_t proce
 	vp_map_insert(&chrome->named, key, 0, &inserted);
 	if (!inserted)
 		return;
-	begin_event(export, "M", process, thread);
+	export_chrome_begin_event(export, "M", process, thread);
 	vp_buffer_string(export->out, is_process
 					  ? ",\"name\":\"process_name\",\"args\":{\"name\":\""
 					  : ",\"name\":\"thread_name\",\"args\":{\"name\":\"");
@@ -90,7 +90,7 @@ static void name_vcpu(struct vp_export *export, uint32_t vm, uint32_t vcpu, cons
 	name_once(export, "", vm, vcpu, false, name);
 }
 
-static void begin(struct vp_export *export)
+static void export_chrome_begin(struct vp_export *export)
 {
 	struct chrome *chrome = export->state;
 
@@ -99,14 +99,14 @@ static void begin(struct vp_export *export)
 	vp_buffer_string(export->out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
 }
 
-static void put_name(struct vp_export *export, uint32_t text)
+static void export_chrome_put_name(struct vp_export *export, uint32_t text)
 {
 	struct chrome *chrome = export->state;
 
 	vp_export_texts_append(&chrome->texts, export, text, export->out);
 }
 
-static void put_sample(struct vp_export *export, const struct vp_sample *sample)
+static void export_chrome_put_sample(struct vp_export *export, const struct vp_sample *sample)
 {
 	const struct vp_frame *inner = &sample->frames[sample->count - 1];
 	bool in_vm = inner->vm != VP_NONE && inner->vcpu != VP_NONE;
@@ -119,10 +119,10 @@ static void put_sample(struct vp_export *export, const struct vp_sample *sample)
 		name_vcpu(export, process, thread, vp_export_vm(export, inner->vm));
 	else
 		name_pcpu(export, thread);
-	begin_event(export, "i", process, thread);
-	put_time(",\"s\":\"t\",\"cat\":\"sample\",\"ts\":", sample->time, out);
+	export_chrome_begin_event(export, "i", process, thread);
+	export_chrome_put_time(",\"s\":\"t\",\"cat\":\"sample\",\"ts\":", sample->time, out);
 	vp_buffer_string(out, ",\"name\":\"");
-	put_name(export, inner->function);
+	export_chrome_put_name(export, inner->function);
 	vp_buffer_string(out, "\",\"args\":{\"");
 	vp_buffer_string(out, vp_report_weight_key(export->report));
 	vp_buffer_string(out, "\":");
@@ -130,12 +130,12 @@ static void put_sample(struct vp_export *export, const struct vp_sample *sample)
 	vp_buffer_string(out, ",\"kind\":\"");
 	vp_buffer_string(out, kind ? kind : "-");
 	vp_buffer_string(out, "\",\"process\":\"");
-	put_name(export, inner->process);
+	export_chrome_put_name(export, inner->process);
 	vp_buffer_string(out, "\",\"module\":\"");
-	put_name(export, inner->module);
+	export_chrome_put_name(export, inner->module);
 	for (uint32_t i = 0; i < sample->count; i++) {
 		vp_buffer_string(out, i ? "\",\"" : "\",\"stack\":[\"");
-		put_name(export, sample->frames[i].function);
+		export_chrome_put_name(export, sample->frames[i].function);
 	}
 	vp_buffer_string(out, "\"]}}");
 }
@@ -143,12 +143,12 @@ static void put_sample(struct vp_export *export, const struct vp_sample *sample)
 static void begin_complete(struct vp_export *export, uint32_t process, uint32_t thread,
 			   uint64_t from, uint64_t to)
 {
-	begin_event(export, "X", process, thread);
-	put_time(",\"ts\":", from, export->out);
-	put_time(",\"dur\":", to - from, export->out);
+	export_chrome_begin_event(export, "X", process, thread);
+	export_chrome_put_time(",\"ts\":", from, export->out);
+	export_chrome_put_time(",\"dur\":", to - from, export->out);
 }
 
-static void put_slice(struct vp_export *export, const struct vp_state_slice *slice)
+static void export_chrome_put_slice(struct vp_export *export, const struct vp_state_slice *slice)
 {
 	uint32_t vm = vp_export_vm_id(export, slice->vm);
 	struct vp_buffer *out = export->out;
@@ -168,7 +168,7 @@ static void put_slice(struct vp_export *export, const struct vp_state_slice *sli
 	}
 }
 
-static void put_pcpu_period(struct vp_export *export, const struct vp_period *period)
+static void export_chrome_put_pcpu_period(struct vp_export *export, const struct vp_period *period)
 {
 	struct vp_buffer name = {0};
 
@@ -193,20 +193,21 @@ static void put_flow(struct vp_export *export, const struct vp_period *period, u
 	if (!period->has_waker)
 		return;
 	name_pcpu(export, period->waker_pcpu);
-	begin_event(export, "s", HOST, period->waker_pcpu);
-	put_time(",\"cat\":\"wakeup\",\"name\":\"wakeup\",\"ts\":", period->wait_begin, out);
+	export_chrome_begin_event(export, "s", HOST, period->waker_pcpu);
+	export_chrome_put_time(
+	    ",\"cat\":\"wakeup\",\"name\":\"wakeup\",\"ts\":", period->wait_begin, out);
 	vp_buffer_string(out, ",\"id\":");
 	vp_buffer_count(out, flow);
 	vp_buffer_string(out, "}");
-	begin_event(export, "f", period->vm, thread);
-	put_time(",\"bp\":\"e\",\"cat\":\"wakeup\",\"name\":\"wakeup\",\"ts\":", period->begin,
-		 out);
+	export_chrome_begin_event(export, "f", period->vm, thread);
+	export_chrome_put_time(
+	    ",\"bp\":\"e\",\"cat\":\"wakeup\",\"name\":\"wakeup\",\"ts\":", period->begin, out);
 	vp_buffer_string(out, ",\"id\":");
 	vp_buffer_count(out, flow);
 	vp_buffer_string(out, "}");
 }
 
-static void put_guest_thread(struct vp_export *export, const struct vp_period *period)
+static void export_chrome_put_guest_thread(struct vp_export *export, const struct vp_period *period)
 {
 	const char *vm = vp_lanes_vm(export->lanes, period->vm);
 	const char *comm = period->guest_comm ? period->guest_comm : "-";
@@ -220,7 +221,7 @@ static void put_guest_thread(struct vp_export *export, const struct vp_period *p
 	vp_buffer_string(export->out, "\"}");
 }
 
-static void put_vcpu_period(struct vp_export *export, const struct vp_period *period)
+static void export_chrome_put_vcpu_period(struct vp_export *export, const struct vp_period *period)
 {
 	uint32_t thread = period->vcpu == VP_VCPU_UNKNOWN ? period->tid : period->vcpu;
 	struct vp_buffer *out = export->out;
@@ -239,18 +240,18 @@ static void put_vcpu_period(struct vp_export *export, const struct vp_period *pe
 	if (period->state == VP_LANE_WAKING && period->begin == period->wait_begin)
 		put_flow(export, period, thread);
 	if (period->has_guest)
-		put_guest_thread(export, period);
+		export_chrome_put_guest_thread(export, period);
 }
 
-static void put_period(struct vp_export *export, const struct vp_period *period)
+static void export_chrome_put_period(struct vp_export *export, const struct vp_period *period)
 {
 	if (period->lane == VP_LANE_PCPU)
-		put_pcpu_period(export, period);
+		export_chrome_put_pcpu_period(export, period);
 	else
-		put_vcpu_period(export, period);
+		export_chrome_put_vcpu_period(export, period);
 }
 
-static void end(struct vp_export *export)
+static void export_chrome_end(struct vp_export *export)
 {
 	struct vp_json json = vp_json_to(export->out);
 
@@ -267,7 +268,7 @@ static void end(struct vp_export *export)
 	vp_buffer_string(export->out, "}\n");
 }
 
-static void deinit(void *state)
+static void export_chrome_deinit(void *state)
 {
 	struct chrome *chrome = state;
 
@@ -278,12 +279,12 @@ static void deinit(void *state)
 const struct vp_exporter *vp_exporter_chrome(void)
 {
 	static const struct vp_exporter exporter = {.state_size = sizeof(struct chrome),
-						    .begin = begin,
-						    .sample = put_sample,
-						    .slice = put_slice,
-						    .period = put_period,
-						    .end = end,
-						    .deinit = deinit};
+						    .begin = export_chrome_begin,
+						    .sample = export_chrome_put_sample,
+						    .slice = export_chrome_put_slice,
+						    .period = export_chrome_put_period,
+						    .end = export_chrome_end,
+						    .deinit = export_chrome_deinit};
 
 	return &exporter;
 }

@@ -31,7 +31,7 @@ static bool is_formula(const char *text)
 	return *text && strchr("=+-@\t", *text);
 }
 
-static void put_cell(const char *text, struct vp_buffer *out)
+static void export_csv_put_cell(const char *text, struct vp_buffer *out)
 {
 	struct vp_buffer clean = {0};
 
@@ -42,7 +42,7 @@ static void put_cell(const char *text, struct vp_buffer *out)
 	vp_buffer_deinit(&clean);
 }
 
-static void put_part(const char *text, struct vp_buffer *out)
+static void export_csv_put_part(const char *text, struct vp_buffer *out)
 {
 	struct vp_buffer clean = {0};
 
@@ -58,38 +58,39 @@ static void put_part(const char *text, struct vp_buffer *out)
 	vp_buffer_deinit(&clean);
 }
 
-static void begin(struct vp_export *export)
+static void export_csv_begin(struct vp_export *export)
 {
 	struct csv *csv = export->state;
 
-	csv->vms = (struct vp_export_texts){.text = vp_export_vm, .put = put_cell, .unknown = ""};
-	csv->kinds =
-	    (struct vp_export_texts){.text = vp_export_kind, .put = put_cell, .unknown = ""};
-	csv->cells =
-	    (struct vp_export_texts){.text = vp_export_text, .put = put_cell, .unknown = ""};
+	csv->vms = (struct vp_export_texts){
+	    .text = vp_export_vm, .put = export_csv_put_cell, .unknown = ""};
+	csv->kinds = (struct vp_export_texts){
+	    .text = vp_export_kind, .put = export_csv_put_cell, .unknown = ""};
+	csv->cells = (struct vp_export_texts){
+	    .text = vp_export_text, .put = export_csv_put_cell, .unknown = ""};
 	csv->parts = (struct vp_export_texts){
-	    .text = vp_export_text, .put = put_part, .unknown = "[unknown]"};
+	    .text = vp_export_text, .put = export_csv_put_part, .unknown = "[unknown]"};
 	vp_buffer_printf(export->out, HEADER, vp_report_weight_key(export->report));
 }
 
-static void put_known(bool known, uint64_t number, struct vp_buffer *out)
+static void export_csv_put_known(bool known, uint64_t number, struct vp_buffer *out)
 {
 	if (known)
 		vp_buffer_count(out, number);
 	vp_buffer_string(out, ",");
 }
 
-static void put_text(const char *text, struct vp_buffer *out)
+static void export_csv_put_text(const char *text, struct vp_buffer *out)
 {
 	if (text)
-		put_cell(text, out);
+		export_csv_put_cell(text, out);
 	vp_buffer_string(out, ",");
 }
 
 /* Of a sample's line all but its texts, at most. */
 enum { LINE = 256 };
 
-static char *put_number_at(char *at, bool known, uint64_t number)
+static char *export_csv_put_number_at(char *at, bool known, uint64_t number)
 {
 	if (known)
 		at = vp_put_count(at, number);
@@ -104,8 +105,8 @@ static char *put_text_at(char *at, const struct vp_export_texts *texts, uint32_t
 	return at + 1;
 }
 
-static size_t room_for(struct csv *csv, const struct vp_export *export,
-		       const struct vp_sample *sample)
+static size_t export_csv_room_for(struct csv *csv, const struct vp_export *export,
+				  const struct vp_sample *sample)
 {
 	const struct vp_frame *inner = &sample->frames[sample->count - 1];
 	size_t room = LINE;
@@ -120,7 +121,7 @@ static size_t room_for(struct csv *csv, const struct vp_export *export,
 	return room;
 }
 
-static char *put_stack(char *at, const struct csv *csv, const struct vp_sample *sample)
+static char *export_csv_put_stack(char *at, const struct csv *csv, const struct vp_sample *sample)
 {
 	for (uint32_t i = 0; i < sample->count; i++) {
 		*at++ = i ? ';' : '"';
@@ -129,74 +130,75 @@ static char *put_stack(char *at, const struct csv *csv, const struct vp_sample *
 	return vp_put_text(at, "\",,,,,\n");
 }
 
-static void put_sample(struct vp_export *export, const struct vp_sample *sample)
+static void export_csv_put_sample(struct vp_export *export, const struct vp_sample *sample)
 {
 	const struct vp_frame *inner = &sample->frames[sample->count - 1];
 	struct csv *csv = export->state;
-	char *at = vp_buffer_room(export->out, room_for(csv, export, sample));
+	char *at = vp_buffer_room(export->out, export_csv_room_for(csv, export, sample));
 	char time[VP_PUT_BLOCK];
-	size_t time_size = (size_t)(put_number_at(time, true, sample->time) - time);
+	size_t time_size = (size_t)(export_csv_put_number_at(time, true, sample->time) - time);
 
 	at = vp_put_text(at, "sample,");
 	at = vp_put_blocks(at, time, time_size);
 	at = vp_put_blocks(at, time, time_size);
-	at = put_number_at(at, true, sample->weight);
-	at = put_number_at(at, sample->pcpu != VP_NONE, sample->pcpu);
+	at = export_csv_put_number_at(at, true, sample->weight);
+	at = export_csv_put_number_at(at, sample->pcpu != VP_NONE, sample->pcpu);
 	at = put_text_at(at, &csv->vms, inner->vm);
-	at = put_number_at(at, inner->vcpu != VP_NONE, inner->vcpu);
+	at = export_csv_put_number_at(at, inner->vcpu != VP_NONE, inner->vcpu);
 	at = put_text_at(at, &csv->cells, inner->process);
-	at = put_number_at(at, inner->pid != VP_NONE, inner->pid);
-	at = put_number_at(at, sample->tid, sample->tid);
+	at = export_csv_put_number_at(at, inner->pid != VP_NONE, inner->pid);
+	at = export_csv_put_number_at(at, sample->tid, sample->tid);
 	at = put_text_at(at, &csv->kinds, inner->kind);
 	*at++ = ',';
 	at = put_text_at(at, &csv->cells, inner->function);
 	at = put_text_at(at, &csv->cells, inner->module);
-	vp_buffer_end(export->out, put_stack(at, csv, sample));
+	vp_buffer_end(export->out, export_csv_put_stack(at, csv, sample));
 }
 
-static void put_slice(struct vp_export *export, const struct vp_state_slice *slice)
+static void export_csv_put_slice(struct vp_export *export, const struct vp_state_slice *slice)
 {
 	struct vp_buffer *out = export->out;
 
 	vp_buffer_string(out, "slice,");
-	put_known(true, slice->begin, out);
-	put_known(true, slice->end, out);
+	export_csv_put_known(true, slice->begin, out);
+	export_csv_put_known(true, slice->end, out);
 	vp_buffer_string(out, ",");
-	put_known(slice->pcpu != VP_NONE, slice->pcpu, out);
-	put_text(vp_export_vm(export, slice->vm), out);
-	put_known(true, slice->vcpu, out);
+	export_csv_put_known(slice->pcpu != VP_NONE, slice->pcpu, out);
+	export_csv_put_text(vp_export_vm(export, slice->vm), out);
+	export_csv_put_known(true, slice->vcpu, out);
 	vp_buffer_string(out, ",,,");
-	put_text(slice->state, out);
-	put_text(slice->reason, out);
+	export_csv_put_text(slice->state, out);
+	export_csv_put_text(slice->reason, out);
 	vp_buffer_string(out, ",,,,,,,\n");
 }
 
-static void put_period(struct vp_export *export, const struct vp_period *period)
+static void export_csv_put_period(struct vp_export *export, const struct vp_period *period)
 {
 	struct vp_buffer *out = export->out;
 
 	vp_buffer_string(out, period->lane == VP_LANE_PCPU ? "pcpu," : "vcpu,");
-	put_known(true, period->begin, out);
-	put_known(true, period->end, out);
+	export_csv_put_known(true, period->begin, out);
+	export_csv_put_known(true, period->end, out);
 	vp_buffer_string(out, ",");
-	put_known(period->pcpu != VP_NO_PCPU, period->pcpu, out);
-	put_text(period->has_vcpu ? vp_lanes_vm(export->lanes, period->vm) : NULL, out);
-	put_known(period->has_vcpu && period->vcpu != VP_VCPU_UNKNOWN, period->vcpu, out);
-	put_text(period->comm, out);
+	export_csv_put_known(period->pcpu != VP_NO_PCPU, period->pcpu, out);
+	export_csv_put_text(period->has_vcpu ? vp_lanes_vm(export->lanes, period->vm) : NULL, out);
+	export_csv_put_known(period->has_vcpu && period->vcpu != VP_VCPU_UNKNOWN, period->vcpu,
+			     out);
+	export_csv_put_text(period->comm, out);
 	vp_buffer_string(out, ",");
-	put_known(true, period->tid, out);
-	put_text(vp_lane_state_name(period->state), out);
+	export_csv_put_known(true, period->tid, out);
+	export_csv_put_text(vp_lane_state_name(period->state), out);
 	vp_buffer_string(out, ",,,,");
-	put_text(period->has_guest ? period->guest_comm : NULL, out);
-	put_known(period->has_guest, period->guest_pid, out);
-	put_known(period->has_guest, period->guest_tid, out);
-	put_text(period->has_thief ? period->thief_comm : NULL, out);
+	export_csv_put_text(period->has_guest ? period->guest_comm : NULL, out);
+	export_csv_put_known(period->has_guest, period->guest_pid, out);
+	export_csv_put_known(period->has_guest, period->guest_tid, out);
+	export_csv_put_text(period->has_thief ? period->thief_comm : NULL, out);
 	if (period->has_thief)
 		vp_buffer_count(out, period->thief_tid);
 	vp_buffer_string(out, "\n");
 }
 
-static void deinit(void *state)
+static void export_csv_deinit(void *state)
 {
 	struct csv *csv = state;
 
@@ -209,11 +211,11 @@ static void deinit(void *state)
 const struct vp_exporter *vp_exporter_csv(void)
 {
 	static const struct vp_exporter exporter = {.state_size = sizeof(struct csv),
-						    .begin = begin,
-						    .sample = put_sample,
-						    .slice = put_slice,
-						    .period = put_period,
-						    .deinit = deinit};
+						    .begin = export_csv_begin,
+						    .sample = export_csv_put_sample,
+						    .slice = export_csv_put_slice,
+						    .period = export_csv_put_period,
+						    .deinit = export_csv_deinit};
 
 	return &exporter;
 }

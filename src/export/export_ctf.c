@@ -49,7 +49,7 @@ struct ctf {
 	bool begun;
 };
 
-static void fail(struct vp_export *export, struct vp_error *error)
+static void export_ctf_fail(struct vp_export *export, struct vp_error *error)
 {
 	if (export->error)
 		vp_error_free(error);
@@ -67,8 +67,8 @@ static void make_uuid(const char *part, const struct vp_report *report, uint8_t 
 	uuid[8] = (uuid[8] & 0x3f) | 0x80;
 }
 
-static void add_machine(struct vp_export *export, const char *part, const char *name,
-			int64_t realtime_offset)
+static void export_ctf_add_machine(struct vp_export *export, const char *part, const char *name,
+				   int64_t realtime_offset)
 {
 	struct ctf *ctf = export->state;
 	VP_AUTO_FREE char *path = vp_format("%s/%s", export->directory, part);
@@ -84,7 +84,7 @@ static void add_machine(struct vp_export *export, const char *part, const char *
 					   .as_lttng = true};
 	struct vp_error *error = vp_trace_writer_create(path, &trace, &machine.writer);
 	if (error)
-		fail(export, error);
+		export_ctf_fail(export, error);
 	vp_vec_push(&ctf->machines, machine);
 }
 
@@ -101,7 +101,7 @@ static int64_t realtime_offset_of(const struct vp_report *report)
 	return clock.realtime_offset_ns;
 }
 
-static void begin(struct vp_export *export)
+static void export_ctf_begin(struct vp_export *export)
 {
 	const struct vp_report *report = export->report;
 	int64_t offset = realtime_offset_of(report);
@@ -109,16 +109,16 @@ static void begin(struct vp_export *export)
 	struct vp_error *error = vp_lttng_classes(&ctf->classes);
 
 	if (error)
-		fail(export, error);
-	add_machine(export, "host", report->recording.hostname, offset);
+		export_ctf_fail(export, error);
+	export_ctf_add_machine(export, "host", report->recording.hostname, offset);
 	vp_vec_each (&report->vms, vm) {
 		VP_AUTO_FREE char *part = vp_vm_part(&report->vms, vm);
-		add_machine(export, part, vm->name, offset);
+		export_ctf_add_machine(export, part, vm->name, offset);
 	}
 }
 
 /* What is in `ctf->record`, as an event of the machine's CPU. */
-static void append(struct ctf *ctf, struct machine *machine, uint32_t cpu)
+static void export_ctf_append(struct ctf *ctf, struct machine *machine, uint32_t cpu)
 {
 	const struct vp_stream_id id = {VP_STREAM_TRACE, cpu};
 
@@ -141,21 +141,21 @@ static void mark_vcpu(struct ctf *ctf, const struct vp_vm *vm, struct machine *g
 	const struct vp_lttng_thread idle = {0, "swapper/0"}, thread = {vcpu->tid, comm};
 
 	vp_lttng_put_process(&ctf->classes, time, vcpu->tid, vm->pid, comm, &ctf->record);
-	append(ctf, host, 0);
+	export_ctf_append(ctf, host, 0);
 	vp_lttng_put_switch(&ctf->classes, time + 1, &idle, &thread, &ctf->record);
-	append(ctf, host, 0);
+	export_ctf_append(ctf, host, 0);
 	vp_lttng_put_mark(&ctf->classes, VP_LTTNG_GUEST_MARK, time + 2, vcpu->number, uid_of(vm),
 			  &ctf->record);
-	append(ctf, guest, vcpu->number);
+	export_ctf_append(ctf, guest, vcpu->number);
 	vp_lttng_put_mark(&ctf->classes, VP_LTTNG_HOST_MARK, time + 3, vcpu->number, uid_of(vm),
 			  &ctf->record);
-	append(ctf, host, 0);
+	export_ctf_append(ctf, host, 0);
 	vp_lttng_put_entry(&ctf->classes, time + 4, vcpu->number, &ctf->record);
-	append(ctf, host, 0);
+	export_ctf_append(ctf, host, 0);
 	vp_lttng_put_exit(&ctf->classes, time + 5, vcpu->number, &ctf->record);
-	append(ctf, host, 0);
+	export_ctf_append(ctf, host, 0);
 	vp_lttng_put_switch(&ctf->classes, time + 6, &thread, &idle, &ctf->record);
-	append(ctf, host, 0);
+	export_ctf_append(ctf, host, 0);
 }
 
 static void mark_all(struct vp_export *export, uint64_t first)
@@ -175,7 +175,7 @@ static void mark_all(struct vp_export *export, uint64_t first)
 		}
 }
 
-static void leave_out(struct ctf *ctf, const char *name)
+static void export_ctf_leave_out(struct ctf *ctf, const char *name)
 {
 	uint32_t number = vp_intern_string(&ctf->left_out, name);
 
@@ -184,7 +184,7 @@ static void leave_out(struct ctf *ctf, const char *name)
 	ctf->n_left_out.at[number]++;
 }
 
-static void put_event(struct vp_export *export, const struct vp_script_event *event)
+static void export_ctf_put_event(struct vp_export *export, const struct vp_script_event *event)
 {
 	struct ctf *ctf = export->state;
 	uint32_t cpu = event->of_guest ? event->vcpu : event->pcpu;
@@ -198,21 +198,22 @@ static void put_event(struct vp_export *export, const struct vp_script_event *ev
 	ctf->begun = true;
 	if (cpu != VP_NO_PCPU && machine < ctf->machines.count &&
 	    vp_lttng_convert(&ctf->classes, event, &ctf->record))
-		append(ctf, &ctf->machines.at[machine], cpu);
+		export_ctf_append(ctf, &ctf->machines.at[machine], cpu);
 	else
-		leave_out(ctf, event->name);
+		export_ctf_leave_out(ctf, event->name);
 }
 
-static void flush(struct vp_export *export, const struct machine *machine)
+static void export_ctf_flush(struct vp_export *export, const struct machine *machine)
 {
 	for (uint32_t cpu = 0; cpu < machine->cpus; cpu++)
 		vp_trace_flush(machine->writer, (struct vp_stream_id){VP_STREAM_TRACE, cpu}, 0);
 	int failure = vp_trace_take_failure(machine->writer);
 	if (failure)
-		fail(export, vp_error_errno(failure, "cannot write into '%s'", export->directory));
+		export_ctf_fail(
+		    export, vp_error_errno(failure, "cannot write into '%s'", export->directory));
 }
 
-static void note_what_is_missing(struct vp_export *export)
+static void export_ctf_note_what_is_missing(struct vp_export *export)
 {
 	struct ctf *ctf = export->state;
 	struct vp_buffer text = {0};
@@ -233,16 +234,16 @@ static void note_what_is_missing(struct vp_export *export)
 	vp_buffer_deinit(&text);
 }
 
-static void end(struct vp_export *export)
+static void export_ctf_end(struct vp_export *export)
 {
 	struct ctf *ctf = export->state;
 
 	vp_vec_each (&ctf->machines, machine)
-		flush(export, machine);
-	note_what_is_missing(export);
+		export_ctf_flush(export, machine);
+	export_ctf_note_what_is_missing(export);
 }
 
-static void deinit(void *state)
+static void export_ctf_deinit(void *state)
 {
 	struct ctf *ctf = state;
 
@@ -259,10 +260,10 @@ const struct vp_exporter *vp_exporter_ctf(void)
 {
 	static const struct vp_exporter exporter = {.state_size = sizeof(struct ctf),
 						    .directory = true,
-						    .begin = begin,
-						    .event = put_event,
-						    .end = end,
-						    .deinit = deinit};
+						    .begin = export_ctf_begin,
+						    .event = export_ctf_put_event,
+						    .end = export_ctf_end,
+						    .deinit = export_ctf_deinit};
 
 	return &exporter;
 }

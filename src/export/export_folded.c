@@ -11,7 +11,7 @@
 #include "export/exporters.h"
 
 /* A frame may not hold what separates frames, nor what a terminal could take for a command. */
-static void put_frame(const char *name, struct vp_buffer *out)
+static void export_folded_put_frame(const char *name, struct vp_buffer *out)
 {
 	VP_AUTO_FREE char *clean = vp_text_cleaned(name);
 	const char *text = clean;
@@ -32,7 +32,7 @@ static bool is_code(const struct vp_frame *frame)
 }
 
 /* The machine and the process, which are those of the outermost frame. */
-static void put_start(const struct vp_export *export, const struct vp_frame *frame)
+static void export_folded_put_start(const struct vp_export *export, const struct vp_frame *frame)
 {
 	const char *process = vp_export_text(export, frame->process);
 
@@ -40,29 +40,29 @@ static void put_start(const struct vp_export *export, const struct vp_frame *fra
 		vp_buffer_string(export->out, "host");
 	} else {
 		vp_buffer_string(export->out, "[");
-		put_frame(vp_export_vm(export, frame->vm), export->out);
+		export_folded_put_frame(vp_export_vm(export, frame->vm), export->out);
 		vp_buffer_string(export->out, "]");
 	}
 	if (is_code(frame)) {
 		vp_buffer_string(export->out, ";");
-		put_frame(process ? process : "[unknown]", export->out);
+		export_folded_put_frame(process ? process : "[unknown]", export->out);
 	}
 }
 
-static void put_function(const struct vp_export *export, const struct vp_frame *frame)
+static void export_folded_put_function(const struct vp_export *export, const struct vp_frame *frame)
 {
 	const char *function = vp_export_text(export, frame->function);
 
 	vp_buffer_string(export->out, ";");
-	put_frame(function ? function : "[unknown]", export->out);
+	export_folded_put_frame(function ? function : "[unknown]", export->out);
 	vp_buffer_string(export->out, frame->kind == VP_KIND_OS ? "_[k]" : "");
 }
 
-static void put_stack(struct vp_export *export, const struct vp_sample *sample)
+static void export_folded_put_stack(struct vp_export *export, const struct vp_sample *sample)
 {
-	put_start(export, &sample->frames[0]);
+	export_folded_put_start(export, &sample->frames[0]);
 	for (uint32_t i = 0; i < sample->count; i++)
-		put_function(export, &sample->frames[i]);
+		export_folded_put_function(export, &sample->frames[i]);
 	vp_buffer_string(export->out, " ");
 	vp_buffer_count(export->out, sample->weight);
 	vp_buffer_string(export->out, "\n");
@@ -73,7 +73,7 @@ const struct vp_exporter *vp_exporter_folded(void)
 	static const struct vp_exporter exporter = {
 	    .totals = true,
 	    .columns = VP_COLUMN_FUNCTION | VP_COLUMN_MODULE | VP_COLUMN_PROCESS | VP_COLUMN_VM,
-	    .sample = put_stack};
+	    .sample = export_folded_put_stack};
 
 	return &exporter;
 }

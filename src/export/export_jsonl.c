@@ -17,7 +17,7 @@ struct jsonl {
 	struct vp_export_texts vms, kinds, texts; /* as JSON values */
 };
 
-static void put_quoted(const char *text, struct vp_buffer *out)
+static void export_jsonl_put_quoted(const char *text, struct vp_buffer *out)
 {
 	struct vp_json json = vp_json_to(out);
 
@@ -32,7 +32,7 @@ static void put_known_number(struct vp_json *json, const char *key, uint32_t num
 		vp_json_count(json, key, number);
 }
 
-static struct vp_json begin_line(const struct vp_export *export, const char *type)
+static struct vp_json export_jsonl_begin_line(const struct vp_export *export, const char *type)
 {
 	struct vp_json json = vp_json_to(export->out);
 
@@ -50,7 +50,7 @@ static void end_line(struct vp_json *json)
 static void put_begin(struct vp_export *export)
 {
 	const struct vp_recording *recording = &export->report->recording;
-	struct vp_json json = begin_line(export, "recording");
+	struct vp_json json = export_jsonl_begin_line(export, "recording");
 	struct jsonl *jsonl = export->state;
 
 	vp_json_text(&json, "path", export->report->path);
@@ -61,19 +61,19 @@ static void put_begin(struct vp_export *export)
 	vp_json_count(&json, "period_ns", recording->period_ns);
 	vp_json_text(&json, "unit", vp_recording_unit(recording));
 	end_line(&json);
-	jsonl->vms =
-	    (struct vp_export_texts){.text = vp_export_vm, .put = put_quoted, .unknown = "null"};
-	jsonl->kinds =
-	    (struct vp_export_texts){.text = vp_export_kind, .put = put_quoted, .unknown = "null"};
-	jsonl->texts =
-	    (struct vp_export_texts){.text = vp_export_text, .put = put_quoted, .unknown = "null"};
+	jsonl->vms = (struct vp_export_texts){
+	    .text = vp_export_vm, .put = export_jsonl_put_quoted, .unknown = "null"};
+	jsonl->kinds = (struct vp_export_texts){
+	    .text = vp_export_kind, .put = export_jsonl_put_quoted, .unknown = "null"};
+	jsonl->texts = (struct vp_export_texts){
+	    .text = vp_export_text, .put = export_jsonl_put_quoted, .unknown = "null"};
 }
 
 /* Of a sample's line, and of each of its frames, all but texts, at most. */
 enum { LINE = 384, LINE_OF_FRAME = 64 };
 
-static size_t room_for(struct jsonl *jsonl, const struct vp_export *export,
-		       const struct vp_sample *sample)
+static size_t export_jsonl_room_for(struct jsonl *jsonl, const struct vp_export *export,
+				    const struct vp_sample *sample)
 {
 	const struct vp_frame *inner = &sample->frames[sample->count - 1];
 	size_t room = LINE + vp_export_texts_room(&jsonl->vms, export, inner->vm) +
@@ -89,13 +89,14 @@ static size_t room_for(struct jsonl *jsonl, const struct vp_export *export,
 	return room;
 }
 
-static char *put_number(char *at, const char *key, uint32_t number)
+static char *export_jsonl_put_number(char *at, const char *key, uint32_t number)
 {
 	at = vp_put_text(at, key);
 	return number == VP_NONE ? vp_put_text(at, "null") : vp_put_count(at, number);
 }
 
-static char *put_frame(char *at, const struct jsonl *jsonl, const struct vp_frame *frame)
+static char *export_jsonl_put_frame(char *at, const struct jsonl *jsonl,
+				    const struct vp_frame *frame)
 {
 	at = vp_put_text(at, "{\"function\": ");
 	at = vp_export_texts_put(&jsonl->texts, frame->function, at);
@@ -109,23 +110,23 @@ static char *put_frame(char *at, const struct jsonl *jsonl, const struct vp_fram
 
 /* The process is that of what was hit; frames are from the outermost on. There are millions of
  * these lines: they are put together from what is JSON already. */
-static void put_sample(struct vp_export *export, const struct vp_sample *sample)
+static void export_jsonl_put_sample(struct vp_export *export, const struct vp_sample *sample)
 {
 	const struct vp_frame *inner = &sample->frames[sample->count - 1];
 	struct jsonl *jsonl = export->state;
-	char *at = vp_buffer_room(export->out, room_for(jsonl, export, sample));
+	char *at = vp_buffer_room(export->out, export_jsonl_room_for(jsonl, export, sample));
 
 	at = vp_put_text(at, "{\"type\": \"sample\", \"time_ns\": ");
 	at = vp_put_count(at, sample->time);
 	at = vp_put_text(at, ", \"weight\": ");
 	at = vp_put_count(at, sample->weight);
-	at = put_number(at, ", \"pcpu\": ", sample->pcpu);
+	at = export_jsonl_put_number(at, ", \"pcpu\": ", sample->pcpu);
 	at = vp_put_text(at, ", \"vm\": ");
 	at = vp_export_texts_put(&jsonl->vms, inner->vm, at);
-	at = put_number(at, ", \"vcpu\": ", inner->vcpu);
+	at = export_jsonl_put_number(at, ", \"vcpu\": ", inner->vcpu);
 	at = vp_put_text(at, ", \"process\": ");
 	at = vp_export_texts_put(&jsonl->texts, inner->process, at);
-	at = put_number(at, ", \"pid\": ", inner->pid);
+	at = export_jsonl_put_number(at, ", \"pid\": ", inner->pid);
 	at = vp_put_text(at, ", \"host_pid\": ");
 	at = vp_put_count(at, sample->pid);
 	at = vp_put_text(at, ", \"host_tid\": ");
@@ -133,14 +134,14 @@ static void put_sample(struct vp_export *export, const struct vp_sample *sample)
 	at = vp_put_text(at, ", \"frames\": [");
 	for (uint32_t i = 0; i < sample->count; i++) {
 		at = i ? vp_put_text(at, ", ") : at;
-		at = put_frame(at, jsonl, &sample->frames[i]);
+		at = export_jsonl_put_frame(at, jsonl, &sample->frames[i]);
 	}
 	vp_buffer_end(export->out, vp_put_text(at, "]}\n"));
 }
 
-static void put_slice(struct vp_export *export, const struct vp_state_slice *slice)
+static void export_jsonl_put_slice(struct vp_export *export, const struct vp_state_slice *slice)
 {
-	struct vp_json json = begin_line(export, "slice");
+	struct vp_json json = export_jsonl_begin_line(export, "slice");
 
 	vp_json_count(&json, "begin_ns", slice->begin);
 	vp_json_count(&json, "end_ns", slice->end);
@@ -152,7 +153,7 @@ static void put_slice(struct vp_export *export, const struct vp_state_slice *sli
 	end_line(&json);
 }
 
-static void put_period(struct vp_export *export, const struct vp_period *period)
+static void export_jsonl_put_period(struct vp_export *export, const struct vp_period *period)
 {
 	const struct vp_lanes_layout layout = {.lanes = export->lanes};
 
@@ -161,7 +162,7 @@ static void put_period(struct vp_export *export, const struct vp_period *period)
 
 static void put_end(struct vp_export *export)
 {
-	struct vp_json json = begin_line(export, "end");
+	struct vp_json json = export_jsonl_begin_line(export, "end");
 
 	vp_json_count(&json, "lost", export->report->lost);
 	vp_json_array(&json, "notes");
@@ -171,7 +172,7 @@ static void put_end(struct vp_export *export)
 	end_line(&json);
 }
 
-static void deinit(void *state)
+static void export_jsonl_deinit(void *state)
 {
 	struct jsonl *jsonl = state;
 
@@ -184,11 +185,11 @@ const struct vp_exporter *vp_exporter_jsonl(void)
 {
 	static const struct vp_exporter exporter = {.state_size = sizeof(struct jsonl),
 						    .begin = put_begin,
-						    .sample = put_sample,
-						    .slice = put_slice,
-						    .period = put_period,
+						    .sample = export_jsonl_put_sample,
+						    .slice = export_jsonl_put_slice,
+						    .period = export_jsonl_put_period,
 						    .end = put_end,
-						    .deinit = deinit};
+						    .deinit = export_jsonl_deinit};
 
 	return &exporter;
 }

@@ -81,7 +81,7 @@ struct perf {
 	uint64_t written;
 };
 
-static void fail(struct vp_export *export, int error, const char *what)
+static void export_perf_fail(struct vp_export *export, int error, const char *what)
 {
 	if (!export->error)
 		export->error =
@@ -99,7 +99,7 @@ static void put_u32(struct vp_buffer *out, uint32_t value)
 }
 
 /* What was put into `perf->record`, as a record. */
-static void put_record(struct vp_export *export, uint32_t type, uint32_t misc)
+static void export_perf_put_record(struct vp_export *export, uint32_t type, uint32_t misc)
 {
 	struct perf *perf = export->state;
 	struct perf_event_header header = {.type = type,
@@ -113,7 +113,7 @@ static void put_record(struct vp_export *export, uint32_t type, uint32_t misc)
 }
 
 /* Text with its end, up to a multiple of eight bytes. */
-static void put_text(struct vp_buffer *out, const char *text)
+static void export_perf_put_text(struct vp_buffer *out, const char *text)
 {
 	size_t size = strnlen(text, MOST_TEXT);
 
@@ -131,7 +131,7 @@ static void put_sample_id(struct vp_buffer *out, const struct place *place, uint
 	put_u64(out, place->id);
 }
 
-static uint32_t machine_of(const struct vp_export *export, uint32_t vm)
+static uint32_t export_perf_machine_of(const struct vp_export *export, uint32_t vm)
 {
 	return vm == VP_NONE ? 0 : export->vms.at[vm].pid;
 }
@@ -169,7 +169,7 @@ static void put_id_index(struct vp_export *export, size_t from, size_t to)
 		put_u64(out, perf->ids.at[i].machine);
 		put_u64(out, perf->ids.at[i].vcpu);
 	}
-	put_record(export, RECORD_ID_INDEX, 0);
+	export_perf_put_record(export, RECORD_ID_INDEX, 0);
 }
 
 static void put_kernels(struct vp_export *export)
@@ -179,7 +179,7 @@ static void put_kernels(struct vp_export *export)
 
 	for (uint32_t vm = 0; vm <= vms->count; vm++) {
 		uint32_t number = vm == vms->count ? VP_NONE : vm;
-		uint32_t machine = machine_of(export, number);
+		uint32_t machine = export_perf_machine_of(export, number);
 		VP_AUTO_FREE char *name =
 		    machine ? vp_format("[guest.kernel.kallsyms.%u]_text", machine)
 			    : vp_strdup("[kernel.kallsyms]_text");
@@ -191,12 +191,12 @@ static void put_kernels(struct vp_export *export)
 		put_u64(&perf->record, VP_PERF_KERNEL);
 		put_u64(&perf->record, VP_PERF_KERNEL_SIZE);
 		put_u64(&perf->record, VP_PERF_KERNEL);
-		put_text(&perf->record, name);
+		export_perf_put_text(&perf->record, name);
 		put_sample_id(&perf->record, &place, 0);
 		if (!machine || id)
-			put_record(export, PERF_RECORD_MMAP,
-				   machine ? PERF_RECORD_MISC_GUEST_KERNEL
-					   : PERF_RECORD_MISC_KERNEL);
+			export_perf_put_record(export, PERF_RECORD_MMAP,
+					       machine ? PERF_RECORD_MISC_GUEST_KERNEL
+						       : PERF_RECORD_MISC_KERNEL);
 		perf->record.size = 0;
 	}
 }
@@ -237,7 +237,7 @@ static void fill_attr(const struct vp_export *export, struct perf_event_attr *at
 	set_event(&export->report->recording, attr);
 }
 
-static void put_header(struct vp_export *export)
+static void export_perf_put_header(struct vp_export *export)
 {
 	struct perf *perf = export->state;
 	uint64_t ids = sizeof(struct header), ids_size = perf->ids.count * sizeof(uint64_t);
@@ -283,7 +283,7 @@ static void put_event_name(struct vp_export *export)
 	perf->header.features[0] |= 1ULL << FEATURE_EVENTS;
 }
 
-static void begin(struct vp_export *export)
+static void export_perf_begin(struct vp_export *export)
 {
 	struct perf *perf = export->state;
 	VP_AUTO_FREE char *path = vp_format("%s/data", export->directory);
@@ -293,9 +293,9 @@ static void begin(struct vp_export *export)
 	vp_perf_symbols_init(&perf->symbols, export->directory);
 	perf->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (perf->fd < 0)
-		fail(export, errno, "data");
+		export_perf_fail(export, errno, "data");
 	add_ids(export);
-	put_header(export);
+	export_perf_put_header(export);
 	for (size_t from = 0; from < perf->ids.count; from += IDS_AT_ONCE)
 		put_id_index(export, from,
 			     from + IDS_AT_ONCE < perf->ids.count ? from + IDS_AT_ONCE
@@ -303,7 +303,7 @@ static void begin(struct vp_export *export)
 	put_kernels(export);
 }
 
-static void write_out(struct vp_export *export)
+static void export_perf_write_out(struct vp_export *export)
 {
 	struct perf *perf = export->state;
 	int status = 0;
@@ -312,7 +312,7 @@ static void write_out(struct vp_export *export)
 		status = vp_fd_write_all(perf->fd, export->out->bytes, export->out->size);
 	export->out->size = 0;
 	if (status)
-		fail(export, -status, "data");
+		export_perf_fail(export, -status, "data");
 }
 
 static void tell_thread(struct vp_export *export, const struct place *place, uint32_t process,
@@ -330,10 +330,11 @@ static void tell_thread(struct vp_export *export, const struct place *place, uin
 	clean[strnlen(clean, 15)] = 0; /* as the kernel has it */
 	put_u32(&perf->record, place->pid);
 	put_u32(&perf->record, place->tid);
-	put_text(&perf->record, clean);
+	export_perf_put_text(&perf->record, clean);
 	put_sample_id(&perf->record, place, time);
-	put_record(export, PERF_RECORD_COMM,
-		   place->vm == VP_NONE ? PERF_RECORD_MISC_USER : PERF_RECORD_MISC_GUEST_USER);
+	export_perf_put_record(export, PERF_RECORD_COMM,
+			       place->vm == VP_NONE ? PERF_RECORD_MISC_USER
+						    : PERF_RECORD_MISC_GUEST_USER);
 }
 
 static void tell_mapping(struct vp_export *export, const struct place *place, uint32_t module,
@@ -354,10 +355,11 @@ static void tell_mapping(struct vp_export *export, const struct place *place, ui
 		put_u64(&perf->record, 0);
 	put_u32(&perf->record, 5); /* PROT_READ | PROT_EXEC */
 	put_u32(&perf->record, 2); /* MAP_PRIVATE */
-	put_text(&perf->record, vp_perf_module_path(&perf->symbols, module));
+	export_perf_put_text(&perf->record, vp_perf_module_path(&perf->symbols, module));
 	put_sample_id(&perf->record, place, time);
-	put_record(export, PERF_RECORD_MMAP2,
-		   place->vm == VP_NONE ? PERF_RECORD_MISC_USER : PERF_RECORD_MISC_GUEST_USER);
+	export_perf_put_record(export, PERF_RECORD_MMAP2,
+			       place->vm == VP_NONE ? PERF_RECORD_MISC_USER
+						    : PERF_RECORD_MISC_GUEST_USER);
 }
 
 /* The address of a frame in the address space of the sample. What another machine runs is in a
@@ -384,7 +386,7 @@ static uint64_t address_of(struct vp_export *export, const struct vp_frame *fram
 	return vp_perf_module_function(&perf->symbols, number, function);
 }
 
-static struct place place_of(struct vp_export *export, const struct vp_sample *sample)
+static struct place export_perf_place_of(struct vp_export *export, const struct vp_sample *sample)
 {
 	const struct vp_frame *inner = &sample->frames[sample->count - 1];
 	struct perf *perf = export->state;
@@ -401,8 +403,8 @@ static struct place place_of(struct vp_export *export, const struct vp_sample *s
 	return (struct place){inner->vm, pid, pid, *id};
 }
 
-static void put_chain(struct vp_export *export, const struct vp_sample *sample,
-		      const struct place *place, uint64_t *ip, uint32_t *misc)
+static void export_perf_put_chain(struct vp_export *export, const struct vp_sample *sample,
+				  const struct place *place, uint64_t *ip, uint32_t *misc)
 {
 	struct perf *perf = export->state;
 	bool kernel, before = false;
@@ -425,16 +427,16 @@ static void put_chain(struct vp_export *export, const struct vp_sample *sample,
 	}
 }
 
-static void put_sample(struct vp_export *export, const struct vp_sample *sample)
+static void export_perf_put_sample(struct vp_export *export, const struct vp_sample *sample)
 {
 	const struct vp_frame *inner = &sample->frames[sample->count - 1];
 	struct perf *perf = export->state;
-	struct place place = place_of(export, sample);
+	struct place place = export_perf_place_of(export, sample);
 	uint64_t ip = 0, unit = vp_recording_unit_ns(&export->report->recording);
 	uint32_t misc = 0;
 
 	tell_thread(export, &place, inner->process, sample->time);
-	put_chain(export, sample, &place, &ip, &misc);
+	export_perf_put_chain(export, sample, &place, &ip, &misc);
 	put_u64(&perf->record, place.id);
 	put_u64(&perf->record, ip);
 	put_u32(&perf->record, place.pid);
@@ -444,34 +446,34 @@ static void put_sample(struct vp_export *export, const struct vp_sample *sample)
 	put_u64(&perf->record, sample->weight * (unit ? unit : 1));
 	put_u64(&perf->record, perf->chain.size / sizeof(uint64_t));
 	vp_buffer_append(&perf->record, perf->chain.bytes, perf->chain.size);
-	put_record(export, PERF_RECORD_SAMPLE, misc);
+	export_perf_put_record(export, PERF_RECORD_SAMPLE, misc);
 	if (++perf->in_round == ROUND) {
-		put_record(export, RECORD_FINISHED_ROUND, 0);
+		export_perf_put_record(export, RECORD_FINISHED_ROUND, 0);
 		perf->in_round = 0;
 	}
 	if (export->out->size >= VP_EXPORT_PIECE)
-		write_out(export);
+		export_perf_write_out(export);
 }
 
 /* The file's header says how much there is. */
-static void end(struct vp_export *export)
+static void export_perf_end(struct vp_export *export)
 {
 	struct perf *perf = export->state;
 
-	write_out(export);
+	export_perf_write_out(export);
 	perf->header.data.size = perf->written;
 	if (export->report->recording.weigh == VP_WEIGH_EVENTS) {
 		put_event_name(export);
-		write_out(export);
+		export_perf_write_out(export);
 	}
 	if (!export->error &&
 	    vp_pwrite(perf->fd, &perf->header, sizeof(perf->header), 0) != sizeof(perf->header))
-		fail(export, errno, "data");
+		export_perf_fail(export, errno, "data");
 	if (!export->error)
 		export->error = vp_perf_symbols_write(&perf->symbols, &export->report->vms);
 }
 
-static void deinit(void *state)
+static void export_perf_deinit(void *state)
 {
 	struct perf *perf = state;
 
@@ -490,10 +492,10 @@ const struct vp_exporter *vp_exporter_perf(void)
 {
 	static const struct vp_exporter exporter = {.state_size = sizeof(struct perf),
 						    .directory = true,
-						    .begin = begin,
-						    .sample = put_sample,
-						    .end = end,
-						    .deinit = deinit};
+						    .begin = export_perf_begin,
+						    .sample = export_perf_put_sample,
+						    .end = export_perf_end,
+						    .deinit = export_perf_deinit};
 
 	return &exporter;
 }

@@ -36,8 +36,8 @@ static uint64_t uuid_of(enum track track, uint32_t vm, uint32_t number)
 }
 
 /* Plain tracks: those of processes and threads would not stay below others. */
-static void describe(struct vp_export *export, uint64_t uuid, uint64_t parent, const char *name,
-		     uint64_t rank)
+static void export_perfetto_describe(struct vp_export *export, uint64_t uuid, uint64_t parent,
+				     const char *name, uint64_t rank)
 {
 	struct perfetto *perfetto = export->state;
 	bool inserted;
@@ -61,8 +61,8 @@ static uint64_t pcpu_track(struct vp_export *export, uint32_t pcpu)
 	uint64_t uuid = uuid_of(PCPU, 0, pcpu), host = uuid_of(HOST, 0, 0);
 	VP_AUTO_FREE char *name = vp_format("pCPU %u", pcpu);
 
-	describe(export, host, 0, "Host", 0);
-	describe(export, uuid, host, name, pcpu);
+	export_perfetto_describe(export, host, 0, "Host", 0);
+	export_perfetto_describe(export, uuid, host, name, pcpu);
 	return uuid;
 }
 
@@ -71,8 +71,8 @@ static uint64_t vcpu_track(struct vp_export *export, uint32_t vm, uint32_t vcpu,
 	uint64_t uuid = uuid_of(VCPU, vm, vcpu), parent = uuid_of(VM, vm, 0);
 	VP_AUTO_FREE char *vcpu_name = vp_format("vCPU %u", vcpu);
 
-	describe(export, parent, 0, name, 1);
-	describe(export, uuid, parent, vcpu_name, vcpu);
+	export_perfetto_describe(export, parent, 0, name, 1);
+	export_perfetto_describe(export, uuid, parent, vcpu_name, vcpu);
 	return uuid;
 }
 
@@ -84,13 +84,13 @@ static uint64_t thread_track(struct vp_export *export, const struct vp_period *p
 	VP_AUTO_FREE char *name =
 	    vp_format("%s/%u", period->guest_comm ? period->guest_comm : "-", period->guest_tid);
 
-	describe(export, vm, 0, vp_lanes_vm(export->lanes, period->vm), 1);
-	describe(export, threads, vm, "Threads", UINT32_MAX);
-	describe(export, uuid, threads, name, period->guest_tid);
+	export_perfetto_describe(export, vm, 0, vp_lanes_vm(export->lanes, period->vm), 1);
+	export_perfetto_describe(export, threads, vm, "Threads", UINT32_MAX);
+	export_perfetto_describe(export, uuid, threads, name, period->guest_tid);
 	return uuid;
 }
 
-static void begin(struct vp_export *export)
+static void export_perfetto_begin(struct vp_export *export)
 {
 	struct perfetto *perfetto = export->state;
 
@@ -108,7 +108,7 @@ static void annotate(struct perfetto *perfetto, const char *name, const char *te
 }
 
 /* Begins an event in `perfetto->event`. */
-static void begin_event(struct perfetto *perfetto, uint32_t type, uint64_t track)
+static void export_perfetto_begin_event(struct perfetto *perfetto, uint32_t type, uint64_t track)
 {
 	perfetto->event.size = 0;
 	vp_pb_count(&perfetto->event, EVENT_TYPE, type);
@@ -125,26 +125,27 @@ static void end_event(struct vp_export *export, uint64_t time)
 
 static void begin_slice(struct perfetto *perfetto, uint64_t track, const char *name)
 {
-	begin_event(perfetto, EVENT_BEGIN, track);
+	export_perfetto_begin_event(perfetto, EVENT_BEGIN, track);
 	vp_pb_text(&perfetto->event, EVENT_NAME, name);
 }
 
 /* What was begun, from one time to the other. */
-static void end_slice(struct vp_export *export, uint64_t track, uint64_t from, uint64_t to)
+static void export_perfetto_end_slice(struct vp_export *export, uint64_t track, uint64_t from,
+				      uint64_t to)
 {
 	end_event(export, from);
-	begin_event(export->state, EVENT_END, track);
+	export_perfetto_begin_event(export->state, EVENT_END, track);
 	end_event(export, to);
 }
 
-static void put_sample(struct vp_export *export, const struct vp_sample *sample)
+static void export_perfetto_put_sample(struct vp_export *export, const struct vp_sample *sample)
 {
 	struct perfetto *perfetto = export->state;
 
 	vp_perfetto_sample(&perfetto->samples, export, sample);
 }
 
-static void put_slice(struct vp_export *export, const struct vp_state_slice *slice)
+static void export_perfetto_put_slice(struct vp_export *export, const struct vp_state_slice *slice)
 {
 	struct perfetto *perfetto = export->state;
 
@@ -154,10 +155,11 @@ static void put_slice(struct vp_export *export, const struct vp_state_slice *sli
 				    vp_export_vm(export, slice->vm));
 	begin_slice(perfetto, track, slice->state);
 	annotate(perfetto, "reason", slice->reason);
-	end_slice(export, track, slice->begin, slice->end);
+	export_perfetto_end_slice(export, track, slice->begin, slice->end);
 }
 
-static void put_pcpu_period(struct vp_export *export, const struct vp_period *period)
+static void export_perfetto_put_pcpu_period(struct vp_export *export,
+					    const struct vp_period *period)
 {
 	struct perfetto *perfetto = export->state;
 	uint64_t track = pcpu_track(export, period->pcpu);
@@ -168,7 +170,7 @@ static void put_pcpu_period(struct vp_export *export, const struct vp_period *pe
 	else
 		vp_export_put_thread(export, period, &perfetto->name);
 	begin_slice(perfetto, track, vp_buffer_text(&perfetto->name));
-	end_slice(export, track, period->begin, period->end);
+	export_perfetto_end_slice(export, track, period->begin, period->end);
 }
 
 /* From an instant on the waker's pCPU to the slice in which the vCPU waits. */
@@ -177,7 +179,8 @@ static uint64_t put_waker(struct vp_export *export, const struct vp_period *peri
 	struct perfetto *perfetto = export->state;
 	uint64_t flow = ++perfetto->flows;
 
-	begin_event(perfetto, EVENT_INSTANT, pcpu_track(export, period->waker_pcpu));
+	export_perfetto_begin_event(perfetto, EVENT_INSTANT,
+				    pcpu_track(export, period->waker_pcpu));
 	vp_pb_text(&perfetto->event, EVENT_NAME, "wakeup");
 	vp_pb_fixed64(&perfetto->event, EVENT_FLOW, flow);
 	annotate(perfetto, "waker", period->waker_comm);
@@ -185,17 +188,19 @@ static uint64_t put_waker(struct vp_export *export, const struct vp_period *peri
 	return flow;
 }
 
-static void put_guest_thread(struct vp_export *export, const struct vp_period *period)
+static void export_perfetto_put_guest_thread(struct vp_export *export,
+					     const struct vp_period *period)
 {
 	struct perfetto *perfetto = export->state;
 	uint64_t track = thread_track(export, period);
 
 	begin_slice(perfetto, track, vp_lane_state_name(period->state));
 	annotate(perfetto, "certainty", vp_lane_certainty_name(period->certainty));
-	end_slice(export, track, period->begin, period->end);
+	export_perfetto_end_slice(export, track, period->begin, period->end);
 }
 
-static void put_vcpu_period(struct vp_export *export, const struct vp_period *period)
+static void export_perfetto_put_vcpu_period(struct vp_export *export,
+					    const struct vp_period *period)
 {
 	struct perfetto *perfetto = export->state;
 	uint32_t number = period->vcpu == VP_VCPU_UNKNOWN ? period->tid : period->vcpu;
@@ -209,20 +214,20 @@ static void put_vcpu_period(struct vp_export *export, const struct vp_period *pe
 	if (flow)
 		vp_pb_fixed64(&perfetto->event, EVENT_FLOW, flow);
 	annotate(perfetto, "thief", period->has_thief ? period->thief_comm : NULL);
-	end_slice(export, track, period->begin, period->end);
+	export_perfetto_end_slice(export, track, period->begin, period->end);
 	if (period->has_guest)
-		put_guest_thread(export, period);
+		export_perfetto_put_guest_thread(export, period);
 }
 
-static void put_period(struct vp_export *export, const struct vp_period *period)
+static void export_perfetto_put_period(struct vp_export *export, const struct vp_period *period)
 {
 	if (period->lane == VP_LANE_PCPU)
-		put_pcpu_period(export, period);
+		export_perfetto_put_pcpu_period(export, period);
 	else
-		put_vcpu_period(export, period);
+		export_perfetto_put_vcpu_period(export, period);
 }
 
-static void deinit(void *state)
+static void export_perfetto_deinit(void *state)
 {
 	struct perfetto *perfetto = state;
 
@@ -237,11 +242,11 @@ static void deinit(void *state)
 const struct vp_exporter *vp_exporter_perfetto(void)
 {
 	static const struct vp_exporter exporter = {.state_size = sizeof(struct perfetto),
-						    .begin = begin,
-						    .sample = put_sample,
-						    .slice = put_slice,
-						    .period = put_period,
-						    .deinit = deinit};
+						    .begin = export_perfetto_begin,
+						    .sample = export_perfetto_put_sample,
+						    .slice = export_perfetto_put_slice,
+						    .period = export_perfetto_put_period,
+						    .deinit = export_perfetto_deinit};
 
 	return &exporter;
 }

@@ -71,7 +71,7 @@ static uint64_t string_of(struct vp_export *export, const char *text)
 	return number;
 }
 
-static void put_message(struct vp_export *export, uint32_t field)
+static void export_pprof_put_message(struct vp_export *export, uint32_t field)
 {
 	struct pprof *pprof = export->state;
 
@@ -85,10 +85,10 @@ static void put_type(struct vp_export *export, uint32_t field, const char *type,
 
 	vp_pb_count(&pprof->message, TYPE_TYPE, string_of(export, type));
 	vp_pb_count(&pprof->message, TYPE_UNIT, string_of(export, unit));
-	put_message(export, field);
+	export_pprof_put_message(export, field);
 }
 
-static void begin(struct vp_export *export)
+static void export_pprof_begin(struct vp_export *export)
 {
 	struct pprof *pprof = export->state;
 	const struct vp_recording *recording = &export->report->recording;
@@ -108,7 +108,7 @@ static void begin(struct vp_export *export)
 	vp_pb_count(export->out, PROFILE_DURATION, (uint64_t)(export->report->duration * 1e9));
 }
 
-static uint32_t mapping_of(struct vp_export *export, uint32_t module)
+static uint32_t export_pprof_mapping_of(struct vp_export *export, uint32_t module)
 {
 	struct pprof *pprof = export->state;
 	bool inserted;
@@ -122,33 +122,34 @@ static uint32_t mapping_of(struct vp_export *export, uint32_t module)
 		vp_pb_count(&pprof->message, MAPPING_ID, number);
 		vp_pb_count(&pprof->message, MAPPING_FILE, file);
 		vp_pb_count(&pprof->message, MAPPING_HAS_FUNCTIONS, 1);
-		put_message(export, PROFILE_MAPPING);
+		export_pprof_put_message(export, PROFILE_MAPPING);
 	}
 	return number;
 }
 
 /* Each function is a location of its own, of the same number. */
-static void put_function(struct vp_export *export, uint64_t number, const struct vp_frame *frame)
+static void export_pprof_put_function(struct vp_export *export, uint64_t number,
+				      const struct vp_frame *frame)
 {
 	struct pprof *pprof = export->state;
 	const char *name = vp_export_text(export, frame->function);
 	const char *module = vp_export_text(export, frame->module);
 	uint64_t string = string_of(export, name ? name : "[unknown]");
 	uint64_t file = string_of(export, module ? module : "");
-	uint32_t mapping = mapping_of(export, frame->module);
+	uint32_t mapping = export_pprof_mapping_of(export, frame->module);
 
 	vp_pb_count(&pprof->message, FUNCTION_ID, number);
 	vp_pb_count(&pprof->message, FUNCTION_NAME, string);
 	vp_pb_count(&pprof->message, FUNCTION_SYSTEM_NAME, string);
 	vp_pb_count(&pprof->message, FUNCTION_FILE, file);
-	put_message(export, PROFILE_FUNCTION);
+	export_pprof_put_message(export, PROFILE_FUNCTION);
 	pprof->line.size = 0;
 	vp_pb_count(&pprof->line, LINE_FUNCTION, number);
 	vp_pb_count(&pprof->message, LOCATION_ID, number);
 	if (mapping)
 		vp_pb_count(&pprof->message, LOCATION_MAPPING, mapping);
 	vp_pb_message(&pprof->message, LOCATION_LINE, &pprof->line);
-	put_message(export, PROFILE_LOCATION);
+	export_pprof_put_message(export, PROFILE_LOCATION);
 }
 
 static uint64_t location_of(struct vp_export *export, const struct vp_frame *frame)
@@ -159,7 +160,7 @@ static uint64_t location_of(struct vp_export *export, const struct vp_frame *fra
 	uint64_t number = 1 + (uint64_t)vp_key_set_add(&pprof->functions, key, &inserted);
 
 	if (inserted)
-		put_function(export, number, frame);
+		export_pprof_put_function(export, number, frame);
 	return number;
 }
 
@@ -176,7 +177,7 @@ static void put_label(struct vp_export *export, const char *key, const char *tex
 }
 
 /* pprof takes a number of 0 without a unit for none: it gets one. */
-static void put_number(struct vp_export *export, const char *key, uint32_t number)
+static void export_pprof_put_number(struct vp_export *export, const char *key, uint32_t number)
 {
 	struct pprof *pprof = export->state;
 
@@ -189,7 +190,7 @@ static void put_number(struct vp_export *export, const char *key, uint32_t numbe
 	pprof->message.size = 0;
 }
 
-static void put_stack(struct vp_export *export, const struct vp_sample *sample)
+static void export_pprof_put_stack(struct vp_export *export, const struct vp_sample *sample)
 {
 	const struct vp_frame *inner = &sample->frames[sample->count - 1];
 	struct pprof *pprof = export->state;
@@ -205,20 +206,20 @@ static void put_stack(struct vp_export *export, const struct vp_sample *sample)
 	vp_pb_message(&pprof->sample, SAMPLE_LOCATION, &pprof->locations);
 	vp_pb_message(&pprof->sample, SAMPLE_VALUE, &pprof->values);
 	put_label(export, "vm", vm ? vm : "host");
-	put_number(export, "vcpu", inner->vcpu);
+	export_pprof_put_number(export, "vcpu", inner->vcpu);
 	put_label(export, "state", vp_kind_name(inner->kind));
 	put_label(export, "process", vp_export_text(export, inner->process));
-	put_number(export, "pid", inner->pid);
+	export_pprof_put_number(export, "pid", inner->pid);
 	vp_pb_message(export->out, PROFILE_SAMPLE, &pprof->sample);
 }
 
-static void end(struct vp_export *export)
+static void export_pprof_end(struct vp_export *export)
 {
 	vp_vec_each (&export->report->notes, note)
 		vp_pb_count(export->out, PROFILE_COMMENT, string_of(export, *note));
 }
 
-static void deinit(void *state)
+static void export_pprof_deinit(void *state)
 {
 	struct pprof *pprof = state;
 
@@ -236,10 +237,10 @@ const struct vp_exporter *vp_exporter_pprof(void)
 {
 	static const struct vp_exporter exporter = {.state_size = sizeof(struct pprof),
 						    .totals = true,
-						    .begin = begin,
-						    .sample = put_stack,
-						    .end = end,
-						    .deinit = deinit};
+						    .begin = export_pprof_begin,
+						    .sample = export_pprof_put_stack,
+						    .end = export_pprof_end,
+						    .deinit = export_pprof_deinit};
 
 	return &exporter;
 }

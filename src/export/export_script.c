@@ -26,7 +26,7 @@ struct script {
 };
 
 /* Readers take what follows a blank for the next field. */
-static void put_word(const char *text, struct vp_buffer *out)
+static void export_script_put_word(const char *text, struct vp_buffer *out)
 {
 	size_t from = out->size;
 
@@ -36,9 +36,9 @@ static void put_word(const char *text, struct vp_buffer *out)
 			out->bytes[i] = '_';
 }
 
-static void put_vm(const char *name, struct vp_buffer *out)
+static void export_script_put_vm(const char *name, struct vp_buffer *out)
 {
-	put_word(name, out);
+	export_script_put_word(name, out);
 	vp_buffer_string(out, "/");
 }
 
@@ -49,16 +49,17 @@ static void put_process(const char *name, struct vp_buffer *out)
 
 	for (const char *at = name; *at; at++)
 		has_number |= at[0] == ' ' && at[1] >= '0' && at[1] <= '9';
-	(has_number || name[0] == ' ' || name[0] == '#' ? put_word : vp_export_put_clean)(
-	    name[0] ? name : "-", out);
+	(has_number || name[0] == ' ' || name[0] == '#'
+	     ? export_script_put_word
+	     : vp_export_put_clean)(name[0] ? name : "-", out);
 }
 
 /* perf's names of kernels. */
-static void put_file(const char *name, const char *kernel, struct vp_buffer *out)
+static void export_script_put_file(const char *name, const char *kernel, struct vp_buffer *out)
 {
 	vp_buffer_string(out, " (");
 	if (strcmp(name, "[kernel]") != 0)
-		put_word(name, out);
+		export_script_put_word(name, out);
 	else
 		vp_buffer_string(out, kernel);
 	vp_buffer_string(out, ")");
@@ -66,32 +67,33 @@ static void put_file(const char *name, const char *kernel, struct vp_buffer *out
 
 static void put_module(const char *name, struct vp_buffer *out)
 {
-	put_file(name, "[kernel.kallsyms]", out);
+	export_script_put_file(name, "[kernel.kallsyms]", out);
 }
 
 static void put_guest_module(const char *name, struct vp_buffer *out)
 {
-	put_file(name, "[guest.kernel.kallsyms]", out);
+	export_script_put_file(name, "[guest.kernel.kallsyms]", out);
 }
 
-static char *event_of(const struct vp_recording *recording)
+static char *export_script_event_of(const struct vp_recording *recording)
 {
 	struct vp_buffer name = {0};
 
-	put_word(recording->trigger[0] ? recording->trigger : "samples", &name);
+	export_script_put_word(recording->trigger[0] ? recording->trigger : "samples", &name);
 	char *event = vp_strdup(vp_buffer_text(&name));
 	vp_buffer_deinit(&name);
 	return event;
 }
 
-static void begin(struct vp_export *export)
+static void export_script_begin(struct vp_export *export)
 {
 	const struct vp_recording *recording = &export->report->recording;
 	struct script *script = export->state;
 
-	script->event = event_of(recording);
+	script->event = export_script_event_of(recording);
 	script->unit = recording->weigh == VP_WEIGH_TICKS ? recording->period_ns : 1;
-	script->vms = (struct vp_export_texts){.text = vp_export_vm, .put = put_vm, .unknown = ""};
+	script->vms = (struct vp_export_texts){
+	    .text = vp_export_vm, .put = export_script_put_vm, .unknown = ""};
 	script->processes =
 	    (struct vp_export_texts){.text = vp_export_text, .put = put_process, .unknown = ""};
 	script->functions = (struct vp_export_texts){
@@ -124,8 +126,8 @@ static struct vp_export_texts *modules_of(struct script *script, const struct vp
 	return frame->vm == VP_NONE ? &script->modules : &script->guest_modules;
 }
 
-static size_t room_for(struct script *script, const struct vp_export *export,
-		       const struct vp_sample *sample)
+static size_t export_script_room_for(struct script *script, const struct vp_export *export,
+				     const struct vp_sample *sample)
 {
 	const struct vp_frame *inner = &sample->frames[sample->count - 1];
 	size_t room = LINES + strlen(script->event) +
@@ -151,8 +153,9 @@ static bool is_unnamed(const char *text, const struct vp_frame_place *place)
 	return is_address && place->ip - place->start <= 1;
 }
 
-static char *put_frame(char *at, struct vp_export *export, const struct vp_frame *frame,
-		       const struct vp_frame_place *place)
+static char *export_script_put_frame(char *at, struct vp_export *export,
+				     const struct vp_frame *frame,
+				     const struct vp_frame_place *place)
 {
 	struct script *script = export->state;
 	const char *text = vp_export_text(export, frame->function);
@@ -174,7 +177,8 @@ static char *put_frame(char *at, struct vp_export *export, const struct vp_frame
 }
 
 /* perf calls a thread without a name by its number, and what idles the swapper. */
-static char *put_thread(char *at, const struct script *script, const struct vp_sample *sample)
+static char *export_script_put_thread(char *at, const struct script *script,
+				      const struct vp_sample *sample)
 {
 	const struct vp_frame *inner = &sample->frames[sample->count - 1];
 	bool in_guest = inner->vm != VP_NONE, idle = inner->kind == VP_KIND_IDLE;
@@ -198,24 +202,24 @@ static char *put_thread(char *at, const struct script *script, const struct vp_s
 	return vp_put_text(at, number);
 }
 
-static void put_sample(struct vp_export *export, const struct vp_sample *sample)
+static void export_script_put_sample(struct vp_export *export, const struct vp_sample *sample)
 {
 	struct script *script = export->state;
-	char *at = vp_buffer_room(export->out, room_for(script, export, sample));
+	char *at = vp_buffer_room(export->out, export_script_room_for(script, export, sample));
 
-	at = put_thread(at, script, sample);
+	at = export_script_put_thread(at, script, sample);
 	at = put_when(at, sample->pcpu, sample->time);
 	at = vp_put_padded(at, sample->weight * script->unit, 10, ' ');
 	*at++ = ' ';
 	at = vp_put_text(at, script->event);
 	at = vp_put_text(at, ": \n");
 	for (uint32_t i = sample->count; i-- > 0;)
-		at = put_frame(at, export, &sample->frames[i], &sample->places[i]);
+		at = export_script_put_frame(at, export, &sample->frames[i], &sample->places[i]);
 	*at++ = '\n';
 	vp_buffer_end(export->out, at);
 }
 
-static void deinit(void *state)
+static void export_script_deinit(void *state)
 {
 	struct script *script = state;
 
@@ -230,9 +234,9 @@ static void deinit(void *state)
 const struct vp_exporter *vp_exporter_script(void)
 {
 	static const struct vp_exporter exporter = {.state_size = sizeof(struct script),
-						    .begin = begin,
-						    .sample = put_sample,
-						    .deinit = deinit};
+						    .begin = export_script_begin,
+						    .sample = export_script_put_sample,
+						    .deinit = export_script_deinit};
 
 	return &exporter;
 }

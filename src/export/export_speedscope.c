@@ -29,7 +29,7 @@ struct speedscope {
 	bool more;
 };
 
-static void begin(struct vp_export *export)
+static void export_speedscope_begin(struct vp_export *export)
 {
 	struct speedscope *speedscope = export->state;
 	const struct vp_recording *recording = &export->report->recording;
@@ -43,7 +43,7 @@ static void begin(struct vp_export *export)
 			 "\"profiles\":[{\"type\":\"sampled\",\"name\":\"vperf\",\"samples\":[");
 }
 
-static void put_frame(struct vp_export *export, const struct key *key)
+static void export_speedscope_put_frame(struct vp_export *export, const struct key *key)
 {
 	struct speedscope *speedscope = export->state;
 	bool inserted;
@@ -51,23 +51,24 @@ static void put_frame(struct vp_export *export, const struct key *key)
 	vp_buffer_count(export->out, vp_key_set_add(&speedscope->frames, key, &inserted));
 }
 
-static void put_stack(struct vp_export *export, const struct vp_sample *sample)
+static void export_speedscope_put_stack(struct vp_export *export, const struct vp_sample *sample)
 {
 	struct speedscope *speedscope = export->state;
 	const struct vp_frame *outer = &sample->frames[0];
 	uint64_t weight = sample->weight * speedscope->unit;
 
 	vp_buffer_string(export->out, speedscope->more ? ",\n[" : "\n[");
-	put_frame(export,
-		  &(struct key){MACHINE, outer->kind == VP_KIND_VM ? VP_NONE : outer->vm, 0});
+	export_speedscope_put_frame(
+	    export, &(struct key){MACHINE, outer->kind == VP_KIND_VM ? VP_NONE : outer->vm, 0});
 	if (vp_export_is_code(outer)) {
 		vp_buffer_string(export->out, ",");
-		put_frame(export, &(struct key){PROCESS, outer->process, 0});
+		export_speedscope_put_frame(export, &(struct key){PROCESS, outer->process, 0});
 	}
 	for (uint32_t i = 0; i < sample->count; i++) {
 		const struct vp_frame *frame = &sample->frames[i];
 		vp_buffer_string(export->out, ",");
-		put_frame(export, &(struct key){FUNCTION, frame->function, frame->module});
+		export_speedscope_put_frame(
+		    export, &(struct key){FUNCTION, frame->function, frame->module});
 	}
 	vp_buffer_string(export->out, "]");
 	vp_buffer_string(&speedscope->weights, speedscope->more ? "," : "");
@@ -76,7 +77,8 @@ static void put_stack(struct vp_export *export, const struct vp_sample *sample)
 	speedscope->more = true;
 }
 
-static void put_name(const struct vp_export *export, const struct key *key, struct vp_json *json)
+static void export_speedscope_put_name(const struct vp_export *export, const struct key *key,
+				       struct vp_json *json)
 {
 	const char *name = key->what == MACHINE ? vp_export_vm(export, key->text)
 						: vp_export_text(export, key->text);
@@ -90,7 +92,7 @@ static void put_name(const struct vp_export *export, const struct key *key, stru
 	vp_buffer_string(json->out, "\n");
 }
 
-static void end(struct vp_export *export)
+static void export_speedscope_end(struct vp_export *export)
 {
 	struct speedscope *speedscope = export->state;
 	struct vp_buffer *out = export->out;
@@ -106,12 +108,12 @@ static void end(struct vp_export *export)
 	struct vp_json json = vp_json_to(out);
 	vp_json_array(&json, NULL);
 	for (uint32_t i = 0; i < speedscope->frames.count; i++)
-		put_name(export, vp_key_set_key(&speedscope->frames, i), &json);
+		export_speedscope_put_name(export, vp_key_set_key(&speedscope->frames, i), &json);
 	vp_json_array_end(&json);
 	vp_buffer_string(out, "}}\n");
 }
 
-static void deinit(void *state)
+static void export_speedscope_deinit(void *state)
 {
 	struct speedscope *speedscope = state;
 
@@ -123,10 +125,10 @@ const struct vp_exporter *vp_exporter_speedscope(void)
 {
 	static const struct vp_exporter exporter = {.state_size = sizeof(struct speedscope),
 						    .totals = true,
-						    .begin = begin,
-						    .sample = put_stack,
-						    .end = end,
-						    .deinit = deinit};
+						    .begin = export_speedscope_begin,
+						    .sample = export_speedscope_put_stack,
+						    .end = export_speedscope_end,
+						    .deinit = export_speedscope_deinit};
 
 	return &exporter;
 }

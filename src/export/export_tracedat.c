@@ -52,7 +52,7 @@ struct dat {
 	uint64_t events, too_long, homeless;
 };
 
-static void fail(struct vp_export *export, struct vp_error *error)
+static void export_tracedat_fail(struct vp_export *export, struct vp_error *error)
 {
 	if (export->error)
 		vp_error_free(error);
@@ -69,13 +69,13 @@ static void make_machines(struct vp_export *export)
 		vp_vec_push(&dat->machines, (struct machine){0});
 }
 
-static void begin(struct vp_export *export)
+static void export_tracedat_begin(struct vp_export *export)
 {
 	struct dat *dat = export->state;
 	struct vp_error *error = vp_dat_pages_init(&dat->pages, export->directory);
 
 	if (error)
-		fail(export, error);
+		export_tracedat_fail(export, error);
 	dat->has_pages = !error;
 	make_machines(export);
 }
@@ -94,7 +94,7 @@ static void deinit_machine(struct machine *machine)
 	vp_vec_deinit(&machine->tids);
 }
 
-static void deinit(void *state)
+static void export_tracedat_deinit(void *state)
 {
 	struct dat *dat = state;
 
@@ -130,8 +130,8 @@ static const struct vp_ftrace_format *format_of(struct machine *machine,
 	return made;
 }
 
-static void name_thread(struct dat *dat, struct machine *machine,
-			const struct vp_script_event *event)
+static void export_tracedat_name_thread(struct dat *dat, struct machine *machine,
+					const struct vp_script_event *event)
 {
 	bool inserted;
 
@@ -144,14 +144,14 @@ static void name_thread(struct dat *dat, struct machine *machine,
 		vp_vec_push(&machine->tids, event->tid);
 }
 
-static struct vp_dat_cpu *cpu_of(struct machine *machine, uint32_t cpu)
+static struct vp_dat_cpu *export_tracedat_cpu_of(struct machine *machine, uint32_t cpu)
 {
 	while (machine->cpus.count <= cpu)
 		vp_vec_push(&machine->cpus, (struct vp_dat_cpu){0});
 	return &machine->cpus.at[cpu];
 }
 
-static void put_event(struct vp_export *export, const struct vp_script_event *event)
+static void export_tracedat_put_event(struct vp_export *export, const struct vp_script_event *event)
 {
 	struct dat *dat = export->state;
 	uint32_t cpu = event->of_guest ? event->vcpu : event->pcpu;
@@ -170,16 +170,16 @@ static void put_event(struct vp_export *export, const struct vp_script_event *ev
 	struct machine *machine = &dat->machines.at[number];
 	dat->event.size = 0;
 	vp_ftrace_put(format, event, &dat->event);
-	if (!vp_dat_cpu_put(cpu_of(machine, cpu), &dat->pages, event->time, dat->event.bytes,
-			    dat->event.size)) {
+	if (!vp_dat_cpu_put(export_tracedat_cpu_of(machine, cpu), &dat->pages, event->time,
+			    dat->event.bytes, dat->event.size)) {
 		dat->too_long++;
 		return;
 	}
-	name_thread(dat, machine, event);
+	export_tracedat_name_thread(dat, machine, event);
 	dat->events++;
 }
 
-static uint64_t id_of(const struct vp_export *export, const char *part)
+static uint64_t export_tracedat_id_of(const struct vp_export *export, const char *part)
 {
 	return XXH64(part, strlen(part), export->report->recording.start);
 }
@@ -244,7 +244,8 @@ static void put_commands(const struct dat *dat, const struct machine *machine,
 }
 
 /* Which guest, and for each of its CPUs the thread that is it. */
-static void put_guest(const struct vp_vm *vm, uint64_t id, struct vp_buffer *options)
+static void export_tracedat_put_guest(const struct vp_vm *vm, uint64_t id,
+				      struct vp_buffer *options)
 {
 	struct vp_buffer guest = {0};
 	uint32_t cpus = 0;
@@ -275,7 +276,8 @@ static void put_guests(const struct vp_export *export, struct vp_buffer *options
 		if (!dat->machines.at[i + 1].cpus.count)
 			continue;
 		VP_AUTO_FREE char *part = vp_vm_part(vms, &vms->at[i]);
-		put_guest(&vms->at[i], id_of(export, part), options);
+		export_tracedat_put_guest(&vms->at[i], export_tracedat_id_of(export, part),
+					  options);
 	}
 }
 
@@ -286,7 +288,7 @@ static void write_machine(struct vp_export *export, size_t number, const char *p
 	struct machine *machine = &dat->machines.at[number];
 	VP_AUTO_FREE char *path = vp_format("%s/%s.dat", export->directory, part);
 	struct vp_dat_head head = {0};
-	uint64_t id = id_of(export, part);
+	uint64_t id = export_tracedat_id_of(export, part);
 
 	put_systems(machine, &head);
 	put_commands(dat, machine, &head.commands);
@@ -296,20 +298,20 @@ static void write_machine(struct vp_export *export, size_t number, const char *p
 		put_guests(export, &head.options);
 	struct vp_error *error = vp_dat_write(path, &head, &machine->cpus, &dat->pages);
 	if (error)
-		fail(export, error);
+		export_tracedat_fail(export, error);
 	vp_buffer_deinit(&head.systems);
 	vp_buffer_deinit(&head.commands);
 	vp_buffer_deinit(&head.options);
 }
 
-static void note_count(struct vp_export *export, uint64_t count, const char *why)
+static void export_tracedat_note_count(struct vp_export *export, uint64_t count, const char *why)
 {
 	if (count)
 		vp_vec_push(&export->notes,
 			    vp_format("%" PRIu64 " events are left out: %s", count, why));
 }
 
-static void end(struct vp_export *export)
+static void export_tracedat_end(struct vp_export *export)
 {
 	struct dat *dat = export->state;
 	const vp_vms *vms = &export->report->vms;
@@ -317,7 +319,7 @@ static void end(struct vp_export *export)
 	if (export->error)
 		return;
 	make_machines(export);
-	cpu_of(&dat->machines.at[0], 0); /* trace-cmd reads no file without a CPU */
+	export_tracedat_cpu_of(&dat->machines.at[0], 0); /* trace-cmd reads no file without a CPU */
 	write_machine(export, 0, "host");
 	for (size_t i = 0; i < vms->count && !export->error; i++) {
 		if (!dat->machines.at[i + 1].cpus.count)
@@ -331,18 +333,18 @@ static void end(struct vp_export *export)
 				      vp_recording_advice(&export->report->recording,
 							  ": 'vperf record --trace' records "
 							  "them")));
-	note_count(export, dat->homeless, "it is not known which CPU they are of");
-	note_count(export, dat->too_long, "they are longer than a page");
+	export_tracedat_note_count(export, dat->homeless, "it is not known which CPU they are of");
+	export_tracedat_note_count(export, dat->too_long, "they are longer than a page");
 }
 
 const struct vp_exporter *vp_exporter_tracedat(void)
 {
 	static const struct vp_exporter exporter = {.state_size = sizeof(struct dat),
 						    .directory = true,
-						    .begin = begin,
-						    .event = put_event,
-						    .end = end,
-						    .deinit = deinit};
+						    .begin = export_tracedat_begin,
+						    .event = export_tracedat_put_event,
+						    .end = export_tracedat_end,
+						    .deinit = export_tracedat_deinit};
 
 	return &exporter;
 }

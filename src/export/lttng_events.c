@@ -127,7 +127,7 @@ static const struct event made[] = {
     {"", "vmsync_gh_host", true, {{"cnt", U32, {0}}, {"vm_uid", U64, {0}}}},
 };
 
-static struct vp_event_field type_of(const struct field *field)
+static struct vp_event_field lttng_events_type_of(const struct field *field)
 {
 	struct vp_event_field type = {
 	    .name = (char *)field->name, .size = 4, .is_signed = true, .count = 0};
@@ -169,14 +169,14 @@ static struct vp_event_field type_of(const struct field *field)
 static const struct vp_event_field thread_field = {
     .name = (char *)"common_pid", .size = 4, .is_signed = true};
 
-static struct vp_error *add_class(const struct event *event, vp_event_classes *classes)
+static struct vp_error *lttng_events_add_class(const struct event *event, vp_event_classes *classes)
 {
 	struct vp_event_class *class;
 
 	VP_TRY(vp_event_classes_add(classes, event->name, &class));
 	for (const struct field *field = event->fields;
 	     field < event->fields + VP_ARRAY_SIZE(event->fields) && field->name; field++) {
-		const struct vp_event_field type = type_of(field);
+		const struct vp_event_field type = lttng_events_type_of(field);
 		VP_TRY(vp_event_class_add_field(class, &type));
 	}
 	return vp_event_class_add_field(class, &thread_field);
@@ -185,15 +185,15 @@ static struct vp_error *add_class(const struct event *event, vp_event_classes *c
 struct vp_error *vp_lttng_classes(vp_event_classes *ret)
 {
 	for (size_t i = 0; i < VP_ARRAY_SIZE(events); i++)
-		VP_TRY(add_class(&events[i], ret));
+		VP_TRY(lttng_events_add_class(&events[i], ret));
 	for (size_t i = 0; i < VP_ARRAY_SIZE(made); i++)
-		VP_TRY(add_class(&made[i], ret));
+		VP_TRY(lttng_events_add_class(&made[i], ret));
 	return NULL;
 }
 
 /* The first of the fields that the event has. */
-static const struct vp_script_field *find(const struct vp_script_event *event,
-					  const struct field *field)
+static const struct vp_script_field *lttng_events_find(const struct vp_script_event *event,
+						       const struct field *field)
 {
 	for (size_t i = 0; i < VP_ARRAY_SIZE(field->from) && field->from[i]; i++)
 		vp_vec_each (&event->fields, have)
@@ -208,9 +208,10 @@ static bool takes(const struct field *field, const char *own)
 	       (field->from[1] && !strcmp(field->from[1], own));
 }
 
-static struct vp_slice text_of(const struct vp_script_event *event, const struct field *field)
+static struct vp_slice lttng_events_text_of(const struct vp_script_event *event,
+					    const struct field *field)
 {
-	const struct vp_script_field *have = find(event, field);
+	const struct vp_script_field *have = lttng_events_find(event, field);
 	const char *text = have ? have->text : takes(field, "@comm") ? event->comm : NULL;
 
 	if (text && !strcmp(text, "-"))
@@ -256,7 +257,7 @@ static uint32_t reason_of_svm(const char *name)
 	return !strncmp(name, "EXCP", 4) ? VMX_EXCEPTION : VMX_UNKNOWN;
 }
 
-static uint32_t reason_of(const struct vp_script_field *have)
+static uint32_t lttng_events_reason_of(const struct vp_script_field *have)
 {
 	char name[VP_EXIT_NAME_SIZE];
 
@@ -272,7 +273,7 @@ static uint32_t reason_of(const struct vp_script_field *have)
 }
 
 /* A thread that was preempted is runnable, whatever the other bits say. */
-static uint64_t state_of(const struct vp_script_field *have)
+static uint64_t lttng_events_state_of(const struct vp_script_field *have)
 {
 	uint64_t state = have ? have->value.number : 0;
 
@@ -281,17 +282,18 @@ static uint64_t state_of(const struct vp_script_field *have)
 	return state & MOST_STATE;
 }
 
-static uint64_t number_of(const struct vp_script_event *event, const struct field *field)
+static uint64_t lttng_events_number_of(const struct vp_script_event *event,
+				       const struct field *field)
 {
-	const struct vp_script_field *have = find(event, field);
+	const struct vp_script_field *have = lttng_events_find(event, field);
 
 	switch (field->kind) {
 	case REASON:
-		return reason_of(have);
+		return lttng_events_reason_of(have);
 	case ISA:
 		return VMX;
 	case STATE:
-		return state_of(have);
+		return lttng_events_state_of(have);
 	case PRIO:
 		return have ? have->value.number - REAL_TIME_PRIOS : USUAL_PRIO;
 	default:
@@ -302,23 +304,23 @@ static uint64_t number_of(const struct vp_script_event *event, const struct fiel
 	return takes(field, "@vcpu") && event->has_vcpu ? event->vcpu : 0;
 }
 
-static void put_field(const struct vp_script_event *event, const struct field *field,
-		      const struct vp_event_field *type, struct vp_buffer *out)
+static void lttng_events_put_field(const struct vp_script_event *event, const struct field *field,
+				   const struct vp_event_field *type, struct vp_buffer *out)
 {
 	if (field->kind == STRING) {
-		struct vp_slice text = text_of(event, field);
+		struct vp_slice text = lttng_events_text_of(event, field);
 		vp_buffer_append(out, text.bytes, text.size);
 		vp_buffer_append(out, "", 1);
 	} else if (field->kind == COMM_TEXT) {
-		struct vp_slice text = text_of(event, field);
+		struct vp_slice text = lttng_events_text_of(event, field);
 		vp_event_put_bytes(out, type, text.bytes, text.size);
 	} else {
-		vp_event_put_integer(out, type, number_of(event, field));
+		vp_event_put_integer(out, type, lttng_events_number_of(event, field));
 	}
 }
 
 /* False: too long for a record. */
-static bool end_of(struct vp_buffer *out, size_t begin)
+static bool lttng_events_end_of(struct vp_buffer *out, size_t begin)
 {
 	struct vp_error *error = vp_event_end(out, begin);
 
@@ -338,9 +340,9 @@ bool vp_lttng_convert(const vp_event_classes *classes, const struct vp_script_ev
 	const struct vp_event_class *class = &classes->at[number];
 	vp_event_begin(out, class, event->time);
 	for (size_t i = 0; i + 1 < class->fields.count; i++)
-		put_field(event, &events[number].fields[i], &class->fields.at[i], out);
+		lttng_events_put_field(event, &events[number].fields[i], &class->fields.at[i], out);
 	vp_event_put_integer(out, &thread_field, event->has_tid ? event->tid : (uint64_t)NO_THREAD);
-	return end_of(out, begin);
+	return lttng_events_end_of(out, begin);
 }
 
 static const struct vp_event_class *class_named(const vp_event_classes *classes, const char *name)
@@ -369,7 +371,7 @@ static void put_made(const struct vp_event_class *class, uint64_t time, const ui
 		}
 	}
 	vp_event_put_integer(out, &thread_field, (uint64_t)NO_THREAD);
-	end_of(out, begin);
+	lttng_events_end_of(out, begin);
 }
 
 void vp_lttng_put_process(const vp_event_classes *classes, uint64_t time, uint32_t tid,

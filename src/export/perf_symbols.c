@@ -50,8 +50,8 @@ char *vp_perf_clean(const char *text)
 	return vp_text_cleaned(text);
 }
 
-static uint32_t place_of(struct vp_perf_symbols *symbols, uint32_t owner, const char *function,
-			 vp_perf_functions *functions)
+static uint32_t perf_symbols_place_of(struct vp_perf_symbols *symbols, uint32_t owner,
+				      const char *function, vp_perf_functions *functions)
 {
 	uint32_t text = vp_intern_string(&symbols->texts, function);
 	const uint32_t key[2] = {owner, text};
@@ -79,7 +79,8 @@ static vp_perf_functions *kernel_of(struct vp_perf_symbols *symbols, uint32_t ma
 uint64_t vp_perf_kernel_function(struct vp_perf_symbols *symbols, uint32_t vm, const char *function)
 {
 	uint32_t machine = vm + 1; /* UINT32_MAX becomes 0 */
-	uint64_t place = place_of(symbols, machine, function, kernel_of(symbols, machine));
+	uint64_t place =
+	    perf_symbols_place_of(symbols, machine, function, kernel_of(symbols, machine));
 
 	/* The first one is _text. */
 	return VP_PERF_KERNEL + (place + 1) * KERNEL_FUNCTION_SIZE;
@@ -88,8 +89,8 @@ uint64_t vp_perf_kernel_function(struct vp_perf_symbols *symbols, uint32_t vm, c
 uint64_t vp_perf_module_function(struct vp_perf_symbols *symbols, uint32_t module,
 				 const char *function)
 {
-	uint64_t place =
-	    place_of(symbols, module | OF_MODULE, function, &symbols->modules.at[module].functions);
+	uint64_t place = perf_symbols_place_of(symbols, module | OF_MODULE, function,
+					       &symbols->modules.at[module].functions);
 
 	return vp_perf_module_begin(module) + CODE + place * FUNCTION_SIZE;
 }
@@ -139,7 +140,7 @@ uint64_t vp_perf_module_begin(uint32_t module)
 	return MODULES_BEGIN + module * VP_PERF_MODULE_SIZE;
 }
 
-static struct vp_error *make_folder(const char *path)
+static struct vp_error *perf_symbols_make_folder(const char *path)
 {
 	if (mkdir(path, 0755) && errno != EEXIST)
 		return vp_error_errno(errno, "cannot make '%s'", path);
@@ -163,8 +164,8 @@ static void put_symbol(uint64_t address, const char *name, struct vp_buffer *out
 	vp_buffer_printf(out, "%" PRIx64 " t %s\n", address, clean);
 }
 
-static struct vp_error *write_kernel(const struct vp_perf_symbols *symbols, uint32_t pid,
-				     const vp_perf_functions *functions)
+static struct vp_error *perf_symbols_write_kernel(const struct vp_perf_symbols *symbols,
+						  uint32_t pid, const vp_perf_functions *functions)
 {
 	VP_AUTO_FREE char *folder =
 	    pid ? vp_format("%s/kcore_dir__%" PRIu32, symbols->directory, pid)
@@ -173,7 +174,7 @@ static struct vp_error *write_kernel(const struct vp_perf_symbols *symbols, uint
 	struct vp_buffer out = {0};
 	uint64_t address = VP_PERF_KERNEL;
 
-	VP_TRY(make_folder(folder));
+	VP_TRY(perf_symbols_make_folder(folder));
 	put_symbol(address, "_text", &out);
 	for (size_t i = 0; functions && i < functions->count; i++)
 		put_symbol(address += KERNEL_FUNCTION_SIZE,
@@ -186,8 +187,9 @@ static struct vp_error *write_kernel(const struct vp_perf_symbols *symbols, uint
 
 enum { TEXT = 1, SYMBOLS, STRINGS, NAMES, SECTIONS };
 
-static void put_symbols(const struct vp_perf_symbols *symbols, const vp_perf_functions *functions,
-			struct vp_buffer *table, struct vp_buffer *strings)
+static void perf_symbols_put_symbols(const struct vp_perf_symbols *symbols,
+				     const vp_perf_functions *functions, struct vp_buffer *table,
+				     struct vp_buffer *strings)
 {
 	Elf64_Sym symbol = {0};
 
@@ -241,15 +243,16 @@ static void put_elf(const vp_perf_functions *functions, const struct vp_buffer *
 	vp_buffer_append(out, names, sizeof(names));
 }
 
-static struct vp_error *write_module(const struct vp_perf_symbols *symbols, uint32_t number)
+static struct vp_error *perf_symbols_write_module(const struct vp_perf_symbols *symbols,
+						  uint32_t number)
 {
 	const char *path = symbols->modules.at[number].path;
 	const vp_perf_functions *functions = &symbols->modules.at[number].functions;
 	VP_AUTO_FREE char *folder = vp_format("%s/files/%" PRIu32, symbols->directory, number);
 	struct vp_buffer table = {0}, strings = {0}, out = {0};
 
-	VP_TRY(make_folder(folder));
-	put_symbols(symbols, functions, &table, &strings);
+	VP_TRY(perf_symbols_make_folder(folder));
+	perf_symbols_put_symbols(symbols, functions, &table, &strings);
 	put_elf(functions, &table, &strings, &out);
 	struct vp_error *error = vp_file_publish(path, out.bytes, out.size);
 	vp_buffer_deinit(&table);
@@ -262,13 +265,14 @@ struct vp_error *vp_perf_symbols_write(const struct vp_perf_symbols *symbols, co
 {
 	VP_AUTO_FREE char *files = vp_format("%s/files", symbols->directory);
 
-	VP_TRY(write_kernel(symbols, 0, symbols->n_kernels ? &symbols->kernels[0] : NULL));
+	VP_TRY(perf_symbols_write_kernel(symbols, 0,
+					 symbols->n_kernels ? &symbols->kernels[0] : NULL));
 	for (uint32_t vm = 0; vm < vms->count; vm++)
-		VP_TRY(
-		    write_kernel(symbols, vms->at[vm].pid,
-				 vm + 1 < symbols->n_kernels ? &symbols->kernels[vm + 1] : NULL));
-	VP_TRY(make_folder(files));
+		VP_TRY(perf_symbols_write_kernel(
+		    symbols, vms->at[vm].pid,
+		    vm + 1 < symbols->n_kernels ? &symbols->kernels[vm + 1] : NULL));
+	VP_TRY(perf_symbols_make_folder(files));
 	for (uint32_t module = 0; module < symbols->modules.count; module++)
-		VP_TRY(write_module(symbols, module));
+		VP_TRY(perf_symbols_write_module(symbols, module));
 	return NULL;
 }

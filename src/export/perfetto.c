@@ -89,7 +89,7 @@ static void intern_text(struct vp_perfetto_samples *samples, uint32_t field, uin
 	vp_pb_message(&samples->interned, field, &samples->message);
 }
 
-static const char *name_of(const struct vp_export *export, enum what what, uint32_t text)
+static const char *perfetto_name_of(const struct vp_export *export, enum what what, uint32_t text)
 {
 	const char *name =
 	    what == MACHINE ? vp_export_vm(export, text) : vp_export_text(export, text);
@@ -97,8 +97,8 @@ static const char *name_of(const struct vp_export *export, enum what what, uint3
 	return name ? name : what == MACHINE ? "host" : "[unknown]";
 }
 
-static uint32_t mapping_of(struct vp_perfetto_samples *samples, const struct vp_export *export,
-			   uint32_t module)
+static uint32_t perfetto_mapping_of(struct vp_perfetto_samples *samples,
+				    const struct vp_export *export, uint32_t module)
 {
 	bool inserted;
 
@@ -116,16 +116,17 @@ static uint32_t mapping_of(struct vp_perfetto_samples *samples, const struct vp_
 	return number;
 }
 
-static uint64_t frame_of(struct vp_perfetto_samples *samples, const struct vp_export *export,
-			 enum what what, uint32_t text, uint32_t module)
+static uint64_t perfetto_frame_of(struct vp_perfetto_samples *samples,
+				  const struct vp_export *export, enum what what, uint32_t text,
+				  uint32_t module)
 {
 	const uint32_t name_key[2] = {what, text};
 	bool inserted;
 	uint32_t name = 1 + vp_key_set_add(&samples->names, name_key, &inserted);
 
 	if (inserted)
-		intern_text(samples, INTERNED_FUNCTION, name, name_of(export, what, text));
-	uint32_t mapping = mapping_of(samples, export, module);
+		intern_text(samples, INTERNED_FUNCTION, name, perfetto_name_of(export, what, text));
+	uint32_t mapping = perfetto_mapping_of(samples, export, module);
 	const uint32_t key[2] = {name, mapping};
 	uint32_t frame = 1 + vp_key_set_add(&samples->frames, key, &inserted);
 	if (!inserted)
@@ -154,13 +155,14 @@ static uint64_t stack_of(struct vp_perfetto_samples *samples, const struct vp_ex
 	size_t before = samples->stacks.strings.count;
 
 	samples->key.size = samples->line.size = 0;
-	add_to_stack(samples, frame_of(samples, export, MACHINE, vm, VP_NONE));
+	add_to_stack(samples, perfetto_frame_of(samples, export, MACHINE, vm, VP_NONE));
 	if (vp_export_is_code(outer))
-		add_to_stack(samples, frame_of(samples, export, PROCESS, outer->process, VP_NONE));
+		add_to_stack(samples,
+			     perfetto_frame_of(samples, export, PROCESS, outer->process, VP_NONE));
 	for (uint32_t i = 0; i < sample->count; i++) {
 		const struct vp_frame *frame = &sample->frames[i];
-		add_to_stack(samples,
-			     frame_of(samples, export, FUNCTION, frame->function, frame->module));
+		add_to_stack(samples, perfetto_frame_of(samples, export, FUNCTION, frame->function,
+							frame->module));
 	}
 	uint64_t number =
 	    1 + (uint64_t)vp_intern_string(&samples->stacks, vp_buffer_text(&samples->key));
@@ -171,7 +173,7 @@ static uint64_t stack_of(struct vp_perfetto_samples *samples, const struct vp_ex
 	return number;
 }
 
-static enum mode mode_of(const struct vp_frame *frame)
+static enum mode perfetto_mode_of(const struct vp_frame *frame)
 {
 	if (frame->kind == VP_KIND_VM)
 		return HYPERVISOR;
@@ -197,7 +199,8 @@ void vp_perfetto_sample(struct vp_perfetto_samples *samples, const struct vp_exp
 	vp_pb_count(&samples->message, SAMPLE_PID, sample->pid);
 	vp_pb_count(&samples->message, SAMPLE_TID, sample->tid);
 	vp_pb_count(&samples->message, SAMPLE_STACK, stack);
-	vp_pb_count(&samples->message, SAMPLE_MODE, mode_of(&sample->frames[sample->count - 1]));
+	vp_pb_count(&samples->message, SAMPLE_MODE,
+		    perfetto_mode_of(&sample->frames[sample->count - 1]));
 	vp_pb_count(&samples->message, SAMPLE_COUNT, sample->weight);
 	vp_perfetto_put(samples->packets, PACKET_PERF_SAMPLE, &sample->time, &samples->message,
 			export->out);

@@ -16,14 +16,14 @@ void vp_pb_varint(struct vp_buffer *out, uint64_t value)
 	vp_buffer_append(out, bytes, size);
 }
 
-static void put_key(struct vp_buffer *out, uint32_t field, uint32_t type)
+static void protobuf_put_key(struct vp_buffer *out, uint32_t field, uint32_t type)
 {
 	vp_pb_varint(out, (uint64_t)field << 3 | type);
 }
 
 void vp_pb_count(struct vp_buffer *out, uint32_t field, uint64_t value)
 {
-	put_key(out, field, VARINT);
+	protobuf_put_key(out, field, VARINT);
 	vp_pb_varint(out, value);
 }
 
@@ -33,13 +33,13 @@ void vp_pb_fixed64(struct vp_buffer *out, uint32_t field, uint64_t value)
 
 	for (int i = 0; i < 8; i++)
 		bytes[i] = (unsigned char)(value >> 8 * i);
-	put_key(out, field, FIXED64);
+	protobuf_put_key(out, field, FIXED64);
 	vp_buffer_append(out, bytes, sizeof(bytes));
 }
 
 void vp_pb_bytes(struct vp_buffer *out, uint32_t field, const void *bytes, size_t size)
 {
-	put_key(out, field, SIZED);
+	protobuf_put_key(out, field, SIZED);
 	vp_pb_varint(out, size);
 	vp_buffer_append(out, bytes, size);
 }

@@ -69,7 +69,8 @@ static const struct vp_ftrace_own owns[] = {
       {"switches", U32, "switches"}}},
 };
 
-static const struct vp_script_field *find(const struct vp_script_event *event, const char *name)
+static const struct vp_script_field *tracedat_events_find(const struct vp_script_event *event,
+							  const char *name)
 {
 	vp_vec_each (&event->fields, field)
 		if (!strcmp(field->name, name))
@@ -81,10 +82,10 @@ static const struct vp_script_field *find(const struct vp_script_event *event, c
 static bool is_own(const struct vp_ftrace_own *own, const struct vp_script_event *event)
 {
 	return !strcmp(own->name, event->name) &&
-	       (own->mark ? find(event, own->mark) != NULL : !event->fields.count);
+	       (own->mark ? tracedat_events_find(event, own->mark) != NULL : !event->fields.count);
 }
 
-static const struct vp_ftrace_own *own_of(const struct vp_script_event *event)
+static const struct vp_ftrace_own *tracedat_events_own_of(const struct vp_script_event *event)
 {
 	for (size_t i = 0; i < VP_ARRAY_SIZE(owns); i++)
 		if (is_own(&owns[i], event))
@@ -92,7 +93,7 @@ static const struct vp_ftrace_own *own_of(const struct vp_script_event *event)
 	return NULL;
 }
 
-static struct vp_ftrace_field type_of(const struct own_field *field)
+static struct vp_ftrace_field tracedat_events_type_of(const struct own_field *field)
 {
 	bool wide = field->kind == U64 || field->kind == STATE, text = field->kind == TEXT;
 
@@ -130,8 +131,8 @@ static struct vp_ftrace_field type_of_tracepoint(const struct vp_script_field *f
 }
 
 /* Behind the others, where its size divides the offset. */
-static void add_field(struct vp_ftrace_format *format, struct vp_ftrace_field field,
-		      const char *name, uint32_t from)
+static void tracedat_events_add_field(struct vp_ftrace_format *format, struct vp_ftrace_field field,
+				      const char *name, uint32_t from)
 {
 	uint16_t alignment = field.shape == VP_FTRACE_DYNAMIC ? 4 : field.size;
 	uint32_t size = field.shape == VP_FTRACE_DYNAMIC ? 4U : field.size * (uint32_t)field.count;
@@ -146,15 +147,16 @@ static void add_field(struct vp_ftrace_format *format, struct vp_ftrace_field fi
 void vp_ftrace_format_make(const struct vp_script_event *event, uint16_t id,
 			   struct vp_ftrace_format *ret)
 {
-	const struct vp_ftrace_own *own = own_of(event);
+	const struct vp_ftrace_own *own = tracedat_events_own_of(event);
 
 	*ret = (struct vp_ftrace_format){
 	    .name = vp_strdup(event->name), .id = id, .size = HEAD, .own = own};
 	for (uint32_t i = 0; own && i < VP_ARRAY_SIZE(own->fields) && own->fields[i].name; i++)
-		add_field(ret, type_of(&own->fields[i]), own->fields[i].name, i);
+		tracedat_events_add_field(ret, tracedat_events_type_of(&own->fields[i]),
+					  own->fields[i].name, i);
 	for (uint32_t i = 0; !own && i < event->fields.count; i++)
-		add_field(ret, type_of_tracepoint(&event->fields.at[i]),
-			  kernels_name(event->fields.at[i].name), i);
+		tracedat_events_add_field(ret, type_of_tracepoint(&event->fields.at[i]),
+					  kernels_name(event->fields.at[i].name), i);
 }
 
 void vp_ftrace_format_deinit(struct vp_ftrace_format *format)
@@ -168,7 +170,7 @@ void vp_ftrace_format_deinit(struct vp_ftrace_format *format)
 bool vp_ftrace_format_is_of(const struct vp_ftrace_format *format,
 			    const struct vp_script_event *event)
 {
-	if (strcmp(format->name, event->name) != 0 || own_of(event) != format->own)
+	if (strcmp(format->name, event->name) != 0 || tracedat_events_own_of(event) != format->own)
 		return false;
 	if (format->own)
 		return true;
@@ -245,7 +247,7 @@ void vp_ftrace_format_text(const struct vp_ftrace_format *format, struct vp_buff
 }
 
 /* A thread that was preempted is runnable, whatever its bits say. */
-static uint64_t state_of(const struct vp_script_field *have)
+static uint64_t tracedat_events_state_of(const struct vp_script_field *have)
 {
 	bool runs = have && have->text && have->text[0] == 'R';
 
@@ -268,13 +270,14 @@ static uint64_t isa_of(const struct vp_script_field *have)
 
 static uint64_t own_number(const struct vp_script_event *event, const struct own_field *field)
 {
-	const struct vp_script_field *have = field->from ? find(event, field->from) : NULL;
+	const struct vp_script_field *have =
+	    field->from ? tracedat_events_find(event, field->from) : NULL;
 
 	switch (field->kind) {
 	case PRIO:
 		return USUAL_PRIO;
 	case STATE:
-		return state_of(have);
+		return tracedat_events_state_of(have);
 	case ISA:
 		return isa_of(have);
 	default:
@@ -289,13 +292,13 @@ static const char *own_text(const struct vp_script_event *event, const struct ow
 {
 	if (!strcmp(field->from, "@comm"))
 		return event->comm ? event->comm : "";
-	const struct vp_script_field *have = find(event, field->from);
+	const struct vp_script_field *have = tracedat_events_find(event, field->from);
 	/* "-": the thread has no name. */
 	return have && have->text && strcmp(have->text, "-") != 0 ? have->text : "";
 }
 
-static void put_own(const struct vp_ftrace_format *format, const struct vp_script_event *event,
-		    char *at)
+static void tracedat_events_put_own(const struct vp_ftrace_format *format,
+				    const struct vp_script_event *event, char *at)
 {
 	vp_vec_each (&format->fields, field) {
 		const struct own_field *own = &format->own->fields[field->from];
@@ -351,7 +354,7 @@ void vp_ftrace_put(const struct vp_ftrace_format *format, const struct vp_script
 	memcpy(at, &format->id, sizeof(format->id));
 	memcpy(at + 4, &tid, sizeof(tid));
 	if (format->own)
-		put_own(format, event, at);
+		tracedat_events_put_own(format, event, at);
 	else
 		put_tracepoint(format, event, begin, out);
 }

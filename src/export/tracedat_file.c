@@ -68,7 +68,7 @@ static void end_page(struct vp_dat_cpu *cpu, struct vp_dat_pages *pages)
 	cpu->page.size = 0;
 }
 
-static void put_word(struct vp_buffer *out, uint32_t word)
+static void tracedat_file_put_word(struct vp_buffer *out, uint32_t word)
 {
 	vp_buffer_append(out, &word, sizeof(word));
 }
@@ -94,14 +94,15 @@ bool vp_dat_cpu_put(struct vp_dat_cpu *cpu, struct vp_dat_pages *pages, uint64_t
 		begin_page(cpu, time);
 	uint64_t delta = time - cpu->last;
 	if (delta >> DELTA_BITS) {
-		put_word(&cpu->page, TIME_EXTEND | (uint32_t)(delta << 5));
-		put_word(&cpu->page, (uint32_t)(delta >> DELTA_BITS));
+		tracedat_file_put_word(&cpu->page, TIME_EXTEND | (uint32_t)(delta << 5));
+		tracedat_file_put_word(&cpu->page, (uint32_t)(delta >> DELTA_BITS));
 		delta = 0;
 	}
 	bool is_short = words <= LONGEST_DATA;
-	put_word(&cpu->page, (is_short ? (uint32_t)words : 0) | (uint32_t)(delta << 5));
+	tracedat_file_put_word(&cpu->page,
+			       (is_short ? (uint32_t)words : 0) | (uint32_t)(delta << 5));
 	if (!is_short)
-		put_word(&cpu->page, (uint32_t)(4 + 4 * words));
+		tracedat_file_put_word(&cpu->page, (uint32_t)(4 + 4 * words));
 	vp_buffer_append(&cpu->page, bytes, size);
 	vp_buffer_fill(&cpu->page, 0, 4 * words - size);
 	cpu->last = time;
@@ -111,7 +112,7 @@ bool vp_dat_cpu_put(struct vp_dat_cpu *cpu, struct vp_dat_pages *pages, uint64_t
 void vp_dat_option(struct vp_buffer *options, uint16_t id, const void *bytes, size_t size)
 {
 	vp_buffer_append(options, &id, sizeof(id));
-	put_word(options, (uint32_t)size);
+	tracedat_file_put_word(options, (uint32_t)size);
 	vp_buffer_append(options, bytes, size);
 }
 
@@ -122,7 +123,8 @@ static void put_sized(struct vp_buffer *out, const void *bytes, uint64_t size)
 	vp_buffer_append(out, bytes, size);
 }
 
-static void put_head(const struct vp_dat_head *head, uint32_t cpus, struct vp_buffer *out)
+static void tracedat_file_put_head(const struct vp_dat_head *head, uint32_t cpus,
+				   struct vp_buffer *out)
 {
 	static const char magic[] = "\x17\x08\x44tracing6"; /* with the zero behind the version */
 	static const char options[10] = "options  ", pages[10] = "flyrecord";
@@ -130,18 +132,18 @@ static void put_head(const struct vp_dat_head *head, uint32_t cpus, struct vp_bu
 
 	vp_buffer_append(out, magic, sizeof(magic));
 	vp_buffer_append(out, "\0\x08", 2); /* little endian, bytes of a long */
-	put_word(out, VP_DAT_PAGE);
+	tracedat_file_put_word(out, VP_DAT_PAGE);
 	vp_buffer_append(out, "header_page", sizeof("header_page"));
 	put_sized(out, header_page, sizeof(header_page) - 1);
 	vp_buffer_append(out, "header_event", sizeof("header_event"));
 	put_sized(out, header_event, sizeof(header_event) - 1);
-	put_word(out, 0); /* ftrace's own events */
-	put_word(out, head->n_systems);
+	tracedat_file_put_word(out, 0); /* ftrace's own events */
+	tracedat_file_put_word(out, head->n_systems);
 	vp_buffer_append(out, head->systems.bytes, head->systems.size);
-	put_word(out, 0); /* kallsyms */
-	put_word(out, 0); /* formats of trace_printk() */
+	tracedat_file_put_word(out, 0); /* kallsyms */
+	tracedat_file_put_word(out, 0); /* formats of trace_printk() */
 	put_sized(out, head->commands.bytes, head->commands.size);
-	put_word(out, cpus);
+	tracedat_file_put_word(out, cpus);
 	vp_buffer_append(out, options, sizeof(options));
 	vp_buffer_append(out, head->options.bytes, head->options.size);
 	vp_buffer_append(out, &no_option, sizeof(no_option));
@@ -188,7 +190,7 @@ struct vp_error *vp_dat_write(const char *path, const struct vp_dat_head *head, 
 	vp_vec_each (cpus, cpu)
 		if (cpu->page.size)
 			end_page(cpu, pages);
-	put_head(head, (uint32_t)cpus->count, &out);
+	tracedat_file_put_head(head, (uint32_t)cpus->count, &out);
 	put_places(cpus, &out);
 	if (!status)
 		status =

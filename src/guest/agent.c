@@ -21,7 +21,7 @@ enum { MAX_CLOCKS = 256 };
 /* Bytes of one process's /proc/PID/maps that are read. */
 enum { MOST_MAPS = 64 << 20 };
 
-static uint64_t now_ns(void)
+static uint64_t agent_now_ns(void)
 {
 	struct timespec now;
 
@@ -45,7 +45,7 @@ void vp_agent_note_clock(struct vp_agent *agent)
 {
 	size_t count = agent->clocks.count, kept = 1;
 
-	if (count && now_ns() - agent->clocks.at[count - 1].mono_ns < CLOCK_EVERY_NS)
+	if (count && agent_now_ns() - agent->clocks.at[count - 1].mono_ns < CLOCK_EVERY_NS)
 		return;
 	if (count == MAX_CLOCKS) { /* the first stays, and every second one after it */
 		for (size_t i = 2; i < count; i += 2)
@@ -66,7 +66,7 @@ struct scan {
 static bool see_mapping(void *context, const struct vp_proc_mapping *mapping)
 {
 	struct scan *scan = context;
-	struct vp_tracker_event event = {.time_ns = now_ns(), .tgid = scan->pid};
+	struct vp_tracker_event event = {.time_ns = agent_now_ns(), .tgid = scan->pid};
 
 	/* The page at the top that emulates old system calls is no file's, and everybody's. */
 	if (!strcmp(mapping->path, "[vsyscall]"))
@@ -92,7 +92,7 @@ static bool see_mapping(void *context, const struct vp_proc_mapping *mapping)
 	return true;
 }
 
-static void see_process(void *context, uint32_t pid)
+static void agent_see_process(void *context, uint32_t pid)
 {
 	struct scan scan = {.tracker = context, .pid = pid};
 	size_t bytes = MOST_MAPS;
@@ -102,7 +102,7 @@ static void see_process(void *context, uint32_t pid)
 
 static void look_around(struct vp_agent *agent)
 {
-	struct vp_error *error = vp_proc_processes(see_process, &agent->tracker);
+	struct vp_error *error = vp_proc_processes(agent_see_process, &agent->tracker);
 
 	if (error)
 		vp_agent_note(agent, "%s", vp_error_message(error));
@@ -157,7 +157,7 @@ void vp_agent_stop(struct vp_agent *agent)
 
 void vp_agent_drain(struct vp_agent *agent)
 {
-	uint64_t now = now_ns();
+	uint64_t now = agent_now_ns();
 
 	if (agent->perf)
 		vp_perf_drain(agent->perf, &agent->tracker);
@@ -169,7 +169,7 @@ void vp_agent_drain(struct vp_agent *agent)
 void vp_agent_catch_up(struct vp_agent *agent)
 {
 	look_around(agent);
-	uint64_t until = now_ns();
+	uint64_t until = agent_now_ns();
 	vp_sleep_ns(SETTLE_NS);
 	vp_agent_drain(agent);
 	vp_tracker_apply(&agent->tracker, until);

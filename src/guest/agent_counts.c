@@ -60,7 +60,7 @@ static void list_programs(const struct vp_counts_bpf *programs, struct program l
 }
 
 /* Loads what counts the events that are asked for. */
-static int load(struct session *session, bool trace_functions)
+static int agent_counts_load(struct session *session, bool trace_functions)
 {
 	struct program list[N_PROGRAMS];
 
@@ -84,10 +84,10 @@ static int load(struct session *session, bool trace_functions)
 
 static struct vp_error *load_programs(struct session *session)
 {
-	int result = load(session, true);
+	int result = agent_counts_load(session, true);
 
 	if (result)
-		result = load(session, false);
+		result = agent_counts_load(session, false);
 	return result ? vp_error_errno(-result, "cannot load the counting programs") : NULL;
 }
 
@@ -148,7 +148,7 @@ struct placing {
 	int pagemap;
 };
 
-static struct vp_error *put_cpu(void *context, uint32_t cpu, uint32_t vcpu)
+static struct vp_error *agent_counts_put_cpu(void *context, uint32_t cpu, uint32_t vcpu)
 {
 	const struct placing *placing = context;
 	struct session *session = placing->session;
@@ -160,7 +160,7 @@ static struct vp_error *put_cpu(void *context, uint32_t cpu, uint32_t vcpu)
 	return NULL;
 }
 
-static struct vp_error *make_answer(struct session *session)
+static struct vp_error *agent_counts_make_answer(struct session *session)
 {
 	VP_AUTO_CLOSE int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	struct vp_counts_line line = {.kind = VP_COUNTS_HEAD, .number = 1};
@@ -173,7 +173,7 @@ static struct vp_error *make_answer(struct session *session)
 	VP_TRY(vp_guest_physical(&session->cells[0].words[VP_COUNTS_MARKER_WORD], pagemap,
 				 &line.number));
 	put_counts_line(session, &line);
-	VP_TRY(vp_guest_cpus(put_cpu, &(struct placing){session, pagemap}));
+	VP_TRY(vp_guest_cpus(agent_counts_put_cpu, &(struct placing){session, pagemap}));
 	line.kind = VP_COUNTS_WITHOUT;
 	for (line.event = 0; line.event < VP_GUEST_COUNT; line.event++)
 		if (without >> line.event & 1)
@@ -183,7 +183,7 @@ static struct vp_error *make_answer(struct session *session)
 	return NULL;
 }
 
-static struct vp_error *begin(struct session *session)
+static struct vp_error *agent_counts_begin(struct session *session)
 {
 	int cpus = libbpf_num_possible_cpus();
 
@@ -193,7 +193,7 @@ static struct vp_error *begin(struct session *session)
 	VP_TRY(load_programs(session));
 	VP_TRY(map_cells(session));
 	VP_TRY(start_counting(session));
-	return make_answer(session);
+	return agent_counts_make_answer(session);
 }
 
 /* Until the host goes, or says nothing for too long. */
@@ -220,7 +220,7 @@ int vp_counts_serve(int fd, const struct vp_counts_request *request)
 	struct session session = {.request = request};
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	struct vp_error *error = begin(&session);
+	struct vp_error *error = agent_counts_begin(&session);
 	if (error) {
 		session.answer.size = 0;
 		vp_buffer_printf(&session.answer, "error %s\n", vp_error_message(error));

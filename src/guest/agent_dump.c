@@ -71,7 +71,7 @@ static void find_users(struct dump *dump)
 	}
 }
 
-static void write_image(struct dump *dump, uint32_t number)
+static void agent_dump_write_image(struct dump *dump, uint32_t number)
 {
 	struct vp_tracker_image *image = &dump->agent->tracker.images.at[number];
 	const struct live_mapping *live = &dump->live[number];
@@ -202,7 +202,7 @@ static void write_left_jit(struct dump *dump)
 	vp_map_deinit(&last);
 }
 
-static void write_losses(struct dump *dump)
+static void agent_dump_write_losses(struct dump *dump)
 {
 	const struct vp_agent *agent = dump->agent;
 	const struct vp_tracker *tracker = &agent->tracker;
@@ -243,14 +243,14 @@ static int dump_processes(struct dump *dump)
 	/* Images first: reading them tells the build-ids that mappings bear. */
 	find_users(dump);
 	for (uint32_t i = 0; i < tracker->images.count; i++)
-		write_image(dump, i);
+		agent_dump_write_image(dump, i);
 	vp_vec_each (&tracker->spaces, space)
 		write_space(dump, space);
 	if (dump->symbols) {
 		write_live_jit(dump);
 		write_left_jit(dump);
 	}
-	write_losses(dump);
+	agent_dump_write_losses(dump);
 	return vp_maps_writer_finish(&dump->writer);
 }
 

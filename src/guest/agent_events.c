@@ -71,7 +71,8 @@ struct session {
 	uint64_t clock_ns; /* when the host was told last of the counter */
 };
 
-static struct vp_error *put_file(const struct session *session, const char *name, const char *text)
+static struct vp_error *agent_events_put_file(const struct session *session, const char *name,
+					      const char *text)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/%s", session->path, name);
 	VP_AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -85,8 +86,8 @@ static struct vp_error *gone(int errnum)
 	return vp_error_errno(errnum, "the host takes no more");
 }
 
-static struct vp_error *put_head(const struct session *session, enum vp_events_kind kind,
-				 uint32_t vcpu, size_t size)
+static struct vp_error *agent_events_put_head(const struct session *session,
+					      enum vp_events_kind kind, uint32_t vcpu, size_t size)
 {
 	const struct vp_events_frame frame = {.kind = kind, .vcpu = vcpu, .size = (uint32_t)size};
 	int result = vp_fd_write_all(session->host, &frame, sizeof(frame));
@@ -94,10 +95,11 @@ static struct vp_error *put_head(const struct session *session, enum vp_events_k
 	return result ? gone(-result) : NULL;
 }
 
-static struct vp_error *put_frame(const struct session *session, enum vp_events_kind kind,
-				  uint32_t vcpu, const void *bytes, size_t size)
+static struct vp_error *agent_events_put_frame(const struct session *session,
+					       enum vp_events_kind kind, uint32_t vcpu,
+					       const void *bytes, size_t size)
 {
-	VP_TRY(put_head(session, kind, vcpu, size));
+	VP_TRY(agent_events_put_head(session, kind, vcpu, size));
 	int result = vp_fd_write_all(session->host, bytes, size);
 	return result ? gone(-result) : NULL;
 }
@@ -131,7 +133,7 @@ static struct vp_error *find_tracefs(void)
 }
 
 /* Whether this process's instance is the only one, and no event outside of it is on. */
-static bool traces_alone(void)
+static bool agent_events_traces_alone(void)
 {
 	DIR *directory = opendir(TRACEFS "/instances");
 	struct vp_buffer enabled = {0};
@@ -153,10 +155,10 @@ static bool traces_alone(void)
  * to write the event. Here the events have the names. Who else traces may want the list, and what
  * is said of it in one instance holds for all that trace at that time.
  */
-static void go_without_names(const struct session *session)
+static void agent_events_go_without_names(const struct session *session)
 {
-	if (traces_alone())
-		vp_error_free(put_file(session, "trace_options", "norecord-cmd"));
+	if (agent_events_traces_alone())
+		vp_error_free(agent_events_put_file(session, "trace_options", "norecord-cmd"));
 }
 
 static struct vp_error *make_instance(struct session *session)
@@ -170,17 +172,18 @@ static struct vp_error *make_instance(struct session *session)
 		return error;
 	}
 	session->path = path;
-	VP_TRY(put_file(session, "tracing_on", "0"));
-	VP_TRY(put_file(session, "trace_clock", TRACE_CLOCK));
-	VP_TRY(put_file(session, "options/overwrite", "0"));
-	go_without_names(session);
+	VP_TRY(agent_events_put_file(session, "tracing_on", "0"));
+	VP_TRY(agent_events_put_file(session, "trace_clock", TRACE_CLOCK));
+	VP_TRY(agent_events_put_file(session, "options/overwrite", "0"));
+	agent_events_go_without_names(session);
 	VP_AUTO_FREE char *size = vp_format("%u", session->ring_kib);
-	vp_error_free(put_file(session, "buffer_size_kb", size)); /* else as large as it is */
+	vp_error_free(
+	    agent_events_put_file(session, "buffer_size_kb", size)); /* else as large as it is */
 	return NULL;
 }
 
 /* Whether the kernel has the event, it is sent how it looks, and switched on. */
-static struct vp_error *add_event(struct session *session, const char *name)
+static struct vp_error *agent_events_add_event(struct session *session, const char *name)
 {
 	VP_AUTO_FREE char *folder = vp_format("events/%s", name);
 	struct vp_buffer text = {0};
@@ -193,23 +196,25 @@ static struct vp_error *add_event(struct session *session, const char *name)
 	vp_buffer_printf(&text, "%s\n", name);
 	struct vp_error *error = vp_file_read(path, FORMAT_MAX, &text);
 	if (!error)
-		error = put_frame(session, VP_EVENTS_FORMAT, 0, text.bytes, text.size);
+		error = agent_events_put_frame(session, VP_EVENTS_FORMAT, 0, text.bytes, text.size);
 	vp_buffer_deinit(&text);
-	return error ? error : put_file(session, enable, "1");
+	return error ? error : agent_events_put_file(session, enable, "1");
 }
 
-static struct vp_error *add_events(struct session *session, unsigned sets)
+static struct vp_error *agent_events_add_events(struct session *session, unsigned sets)
 {
 	const struct {
 		struct vp_events_frame frame;
 		uint32_t page_size;
-	} begin = {{VP_EVENTS_BEGIN, 0, sizeof(begin.page_size), VP_EVENTS_CAN_FLUSH},
-		   (uint32_t)session->page_size};
+	} agent_events_begin = {
+	    {VP_EVENTS_BEGIN, 0, sizeof(agent_events_begin.page_size), VP_EVENTS_CAN_FLUSH},
+	    (uint32_t)session->page_size};
 	const char *name;
 
 	for (size_t i = 0; (name = vp_events_of_sets(sets, i)); i++)
-		VP_TRY(add_event(session, name));
-	int result = vp_fd_write_all(session->host, &begin, sizeof(begin));
+		VP_TRY(agent_events_add_event(session, name));
+	int result =
+	    vp_fd_write_all(session->host, &agent_events_begin, sizeof(agent_events_begin));
 	return result ? gone(-result) : NULL;
 }
 
@@ -234,10 +239,10 @@ static struct vp_error *send_tasks(const struct session *session)
 	struct vp_error *error = vp_proc_processes(add_tasks_of, &tasks);
 
 	if (!error)
-		error = put_frame(session, VP_EVENTS_TASKS, 0, tasks.bytes,
-				  tasks.size < MOST * sizeof(struct vp_events_task)
-				      ? tasks.size
-				      : MOST * sizeof(struct vp_events_task));
+		error = agent_events_put_frame(session, VP_EVENTS_TASKS, 0, tasks.bytes,
+					       tasks.size < MOST * sizeof(struct vp_events_task)
+						   ? tasks.size
+						   : MOST * sizeof(struct vp_events_task));
 	vp_buffer_deinit(&tasks);
 	return error;
 }
@@ -266,7 +271,7 @@ static struct vp_error *note_vcpu(void *context, uint32_t cpu, uint32_t vcpu)
 	return NULL;
 }
 
-static struct vp_error *know_vcpu(struct session *session, struct cpu *cpu)
+static struct vp_error *agent_events_know_vcpu(struct session *session, struct cpu *cpu)
 {
 	return cpu->is_known ? NULL : vp_guest_cpus(note_vcpu, session);
 }
@@ -282,16 +287,16 @@ static struct vp_error *send_clock(struct session *session)
 	if (session->clock_ns && clock.ns - session->clock_ns < CLOCK_MS * 1000000ULL)
 		return NULL;
 	session->clock_ns = clock.ns;
-	return put_frame(session, VP_EVENTS_CLOCK, 0, &clock, sizeof(clock));
+	return agent_events_put_frame(session, VP_EVENTS_CLOCK, 0, &clock, sizeof(clock));
 }
 
 /* From the pipe, in which they are nobody's any more, to the host: by a copy, since what is spliced
  * to a socket is a message of its own for each page, which takes longer. */
 static struct vp_error *send_pages(struct session *session, struct cpu *cpu, size_t size)
 {
-	VP_TRY(know_vcpu(session, cpu));
+	VP_TRY(agent_events_know_vcpu(session, cpu));
 	VP_TRY(send_clock(session));
-	VP_TRY(put_head(session, VP_EVENTS_PAGES, cpu->vcpu, size));
+	VP_TRY(agent_events_put_head(session, VP_EVENTS_PAGES, cpu->vcpu, size));
 	while (size) {
 		size_t most = size < MESSAGE_BYTES ? size : MESSAGE_BYTES;
 		ssize_t taken = vp_read(session->pipe[0], session->message, most);
@@ -333,10 +338,10 @@ static struct vp_error *send_rest(struct session *session)
 		ssize_t size;
 		while (left-- &&
 		       (size = vp_read(cpu->pages, session->page, session->page_size)) > 0) {
-			VP_TRY(know_vcpu(session, cpu));
+			VP_TRY(agent_events_know_vcpu(session, cpu));
 			VP_TRY(send_clock(session));
-			VP_TRY(put_frame(session, VP_EVENTS_PAGES, cpu->vcpu, session->page,
-					 (size_t)size));
+			VP_TRY(agent_events_put_frame(session, VP_EVENTS_PAGES, cpu->vcpu,
+						      session->page, (size_t)size));
 		}
 	}
 	return NULL;
@@ -350,8 +355,9 @@ static struct vp_error *send_lost(struct session *session)
 		    vp_proc_ftrace_lost(session->path, (uint32_t)(cpu - session->cpus.at), &lost));
 		if (lost == cpu->lost)
 			continue;
-		VP_TRY(know_vcpu(session, cpu));
-		VP_TRY(put_frame(session, VP_EVENTS_LOST, cpu->vcpu, &lost, sizeof(lost)));
+		VP_TRY(agent_events_know_vcpu(session, cpu));
+		VP_TRY(agent_events_put_frame(session, VP_EVENTS_LOST, cpu->vcpu, &lost,
+					      sizeof(lost)));
 		cpu->lost = lost;
 	}
 	return NULL;
@@ -373,14 +379,14 @@ static enum wish wait_for_wish(const struct session *session, bool any)
 }
 
 /* All that there is up to now. */
-static struct vp_error *flush(struct session *session)
+static struct vp_error *agent_events_flush(struct session *session)
 {
 	bool any;
 
 	VP_TRY(send_full(session, &any));
 	VP_TRY(send_rest(session));
 	VP_TRY(send_lost(session));
-	return put_frame(session, VP_EVENTS_FLUSHED, 0, NULL, 0);
+	return agent_events_put_frame(session, VP_EVENTS_FLUSHED, 0, NULL, 0);
 }
 
 static struct vp_error *send_all(struct session *session)
@@ -389,10 +395,10 @@ static struct vp_error *send_all(struct session *session)
 	enum wish wish;
 
 	VP_TRY(send_clock(session));
-	VP_TRY(put_file(session, "tracing_on", "1"));
+	VP_TRY(agent_events_put_file(session, "tracing_on", "1"));
 	while ((wish = wait_for_wish(session, any)) != STOP) {
 		if (wish == FLUSH)
-			VP_TRY(flush(session));
+			VP_TRY(agent_events_flush(session));
 		VP_TRY(send_full(session, &any));
 		session->ms_to_lost += any ? 0 : LOOK_MS;
 		if (session->ms_to_lost < LOST_MS)
@@ -400,16 +406,16 @@ static struct vp_error *send_all(struct session *session)
 		session->ms_to_lost = 0;
 		VP_TRY(send_lost(session));
 	}
-	VP_TRY(put_file(session, "tracing_on", "0"));
+	VP_TRY(agent_events_put_file(session, "tracing_on", "0"));
 	do
 		VP_TRY(send_full(session, &any));
 	while (any);
 	VP_TRY(send_rest(session));
 	VP_TRY(send_lost(session));
-	return put_frame(session, VP_EVENTS_END, 0, NULL, 0);
+	return agent_events_put_frame(session, VP_EVENTS_END, 0, NULL, 0);
 }
 
-static struct vp_error *begin(struct session *session, unsigned sets)
+static struct vp_error *agent_events_begin(struct session *session, unsigned sets)
 {
 	const struct timeval patience = {.tv_sec = VP_EVENTS_STALL_S};
 	sigset_t signals;
@@ -424,10 +430,10 @@ static struct vp_error *begin(struct session *session, unsigned sets)
 	VP_TRY(make_instance(session));
 	open_cpus(session);
 	int result = vp_fd_write_all(session->host, VP_EVENTS_HEAD, sizeof(VP_EVENTS_HEAD) - 1);
-	return result ? gone(-result) : add_events(session, sets);
+	return result ? gone(-result) : agent_events_add_events(session, sets);
 }
 
-static void end(struct session *session)
+static void agent_events_end(struct session *session)
 {
 	vp_vec_each (&session->cpus, cpu)
 		close(cpu->pages);
@@ -448,7 +454,7 @@ int vp_events_serve(int fd, unsigned sets, unsigned ring_kib)
 	session.page = vp_alloc(session.page_size);
 	session.message = vp_alloc(MESSAGE_BYTES);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	struct vp_error *error = begin(&session, sets);
+	struct vp_error *error = agent_events_begin(&session, sets);
 	bool begun = !error;
 	if (begun)
 		error = send_tasks(&session);
@@ -459,7 +465,7 @@ int vp_events_serve(int fd, unsigned sets, unsigned ring_kib)
 		int ignored = vp_fd_write_all(fd, line, strlen(line));
 		(void)ignored;
 	}
-	end(&session);
+	agent_events_end(&session);
 	int result = error ? -EIO : 0;
 	vp_error_free(error);
 	return result;

@@ -66,7 +66,7 @@ struct placing {
 	int pagemap;
 };
 
-static struct vp_error *put_cell(void *context, uint32_t cpu, uint32_t vcpu)
+static struct vp_error *agent_lend_put_cell(void *context, uint32_t cpu, uint32_t vcpu)
 {
 	struct placing *placing = context;
 	struct vp_lend_line line = {.kind = VP_LEND_CELL, .vcpu = vcpu};
@@ -79,7 +79,7 @@ static struct vp_error *put_cell(void *context, uint32_t cpu, uint32_t vcpu)
 	return NULL;
 }
 
-static struct vp_error *make_answer(struct vp_lend *lend, struct vp_buffer *answer)
+static struct vp_error *agent_lend_make_answer(struct vp_lend *lend, struct vp_buffer *answer)
 {
 	VP_AUTO_CLOSE int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	struct placing placing = {lend, answer, 1, pagemap};
@@ -87,16 +87,16 @@ static struct vp_error *make_answer(struct vp_lend *lend, struct vp_buffer *answ
 	if (pagemap < 0)
 		return vp_error_errno(errno, "cannot open '/proc/self/pagemap'");
 	vp_lend_line_write(&(struct vp_lend_line){VP_LEND_HEAD, .number = 1}, answer);
-	VP_TRY(vp_guest_cpus(put_cell, &placing));
+	VP_TRY(vp_guest_cpus(agent_lend_put_cell, &placing));
 	vp_lend_line_write(&(struct vp_lend_line){VP_LEND_END, .number = placing.lines}, answer);
 	return NULL;
 }
 
-static struct vp_error *begin(struct vp_lend *lend, struct vp_buffer *answer)
+static struct vp_error *agent_lend_begin(struct vp_lend *lend, struct vp_buffer *answer)
 {
 	VP_TRY(listen_clients(lend));
 	VP_TRY(vp_lend_load(lend));
-	return make_answer(lend, answer);
+	return agent_lend_make_answer(lend, answer);
 }
 
 /* The host says something now and then; false: it has gone, or says nothing for too long. */
@@ -119,7 +119,7 @@ static bool hear_host(struct vp_lend *lend, short events)
 	return false;
 }
 
-static uint64_t now_ms(void)
+static uint64_t agent_lend_now_ms(void)
 {
 	struct timespec now;
 
@@ -135,7 +135,7 @@ static void serve_clients(struct vp_lend *lend)
 
 	hear_host(lend, POLLIN);
 	while (goes_on) {
-		bool hears = now_ms() >= lend->deaf_until;
+		bool hears = agent_lend_now_ms() >= lend->deaf_until;
 		int newcomers = hears ? lend->listener : -1;
 		fds.count = 0;
 		vp_vec_push(&fds, ((struct pollfd){.fd = lend->host, .events = POLLIN}));
@@ -148,9 +148,9 @@ static void serve_clients(struct vp_lend *lend)
 		for (size_t i = fds.count; i-- > 2;)
 			if (fds.at[i].revents)
 				vp_lend_client_hear(lend, i - 2);
-		vp_lend_clients_expire(lend, now_ms());
+		vp_lend_clients_expire(lend, agent_lend_now_ms());
 		if (fds.at[1].revents)
-			vp_lend_client_accept(lend, now_ms());
+			vp_lend_client_accept(lend, agent_lend_now_ms());
 	}
 	vp_vec_deinit(&fds);
 }
@@ -162,7 +162,7 @@ int vp_lend_serve(int fd, const struct vp_lend_request *request)
 	struct vp_buffer answer = {0};
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	struct vp_error *error = begin(&lend, &answer);
+	struct vp_error *error = agent_lend_begin(&lend, &answer);
 	if (error) {
 		answer.size = 0;
 		vp_buffer_printf(&answer, "error %s\n", vp_error_message(error));

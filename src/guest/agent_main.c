@@ -109,7 +109,7 @@ static struct vp_error *parse_options(int argc, char **argv, struct options *opt
 	return NULL;
 }
 
-static struct vp_error *run(int argc, char **argv)
+static struct vp_error *agent_main_run(int argc, char **argv)
 {
 	struct options options = {.port = VP_AGENT_PORT, .ring_kib = USUAL_RING_KIB};
 
@@ -139,7 +139,7 @@ int main(int argc, char **argv)
 	if (!vp_open_standard_files())
 		return VP_ERROR_FAILURE;
 	vp_raise_file_limit(&before);
-	struct vp_error *error = run(argc, argv);
+	struct vp_error *error = agent_main_run(argc, argv);
 	int status = error ? (int)vp_error_kind(error) : 0;
 
 	if (error)

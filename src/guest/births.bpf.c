@@ -67,8 +67,8 @@ unsigned long long kernel_address = 0;
 unsigned long long kernel_value = 0;
 long kernel_error = 0;
 
-static __always_inline void describe(struct vp_birth *birth, struct task_struct *task,
-				     enum vp_birth_kind kind)
+static __always_inline void births_describe(struct vp_birth *birth, struct task_struct *task,
+					    enum vp_birth_kind kind)
 {
 	struct mm_struct *mm = BPF_CORE_READ(task, mm);
 
@@ -80,7 +80,7 @@ static __always_inline void describe(struct vp_birth *birth, struct task_struct 
 		birth->pgd = (unsigned long long)BPF_CORE_READ(mm, pgd);
 }
 
-static __always_inline void send(struct vp_birth *birth)
+static __always_inline void births_send(struct vp_birth *birth)
 {
 	__u64 waiting = bpf_ringbuf_query(&births, BPF_RB_AVAIL_DATA);
 	__u64 flags = waiting > wakeup_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
@@ -102,8 +102,8 @@ int on_fork(struct bpf_raw_tracepoint_args *context)
 	if (!mm || (unsigned int)BPF_CORE_READ(child, tgid) == birth.parent)
 		return 0;
 	birth.shared = mm == BPF_CORE_READ(parent, mm);
-	describe(&birth, child, VP_BIRTH_FORK);
-	send(&birth);
+	births_describe(&birth, child, VP_BIRTH_FORK);
+	births_send(&birth);
 	return 0;
 }
 
@@ -112,8 +112,8 @@ int on_exec(struct bpf_raw_tracepoint_args *context)
 {
 	struct vp_birth birth = {0};
 
-	describe(&birth, (struct task_struct *)context->args[0], VP_BIRTH_EXEC);
-	send(&birth);
+	births_describe(&birth, (struct task_struct *)context->args[0], VP_BIRTH_EXEC);
+	births_send(&birth);
 	return 0;
 }
 
@@ -128,8 +128,8 @@ int on_exit(struct bpf_raw_tracepoint_args *context)
 		return 0;
 	if (BPF_CORE_READ(task, flags) & TASK_IS_KERNEL_THREAD)
 		return 0;
-	describe(&birth, task, VP_BIRTH_EXIT);
-	send(&birth);
+	births_describe(&birth, task, VP_BIRTH_EXIT);
+	births_send(&birth);
 	return 0;
 }
 
@@ -143,7 +143,7 @@ int each_task(struct bpf_iter__task *context)
 	/* Kernel threads borrow address spaces. */
 	if (!task || (BPF_CORE_READ(task, flags) & TASK_IS_KERNEL_THREAD))
 		return 0;
-	describe(&birth, task, VP_BIRTH_EXISTING);
+	births_describe(&birth, task, VP_BIRTH_EXISTING);
 	if (birth.pgd)
 		bpf_seq_write(seq, &birth, sizeof(birth));
 	return 0;

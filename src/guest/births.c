@@ -53,7 +53,7 @@ static void add_birth(struct vp_births_watch *watch, const struct vp_birth *birt
 	vp_tracker_add(watch->tracker, &event);
 }
 
-static int on_record(void *context, void *data, size_t size)
+static int births_on_record(void *context, void *data, size_t size)
 {
 	const struct vp_birth *birth = data;
 
@@ -94,7 +94,7 @@ static int run_iterator(struct bpf_program *program, int (*each)(void *, void *,
 	return result;
 }
 
-static bool read_kernel(void *context, uint64_t address, uint64_t *value)
+static bool births_read_kernel(void *context, uint64_t address, uint64_t *value)
 {
 	struct vp_births_watch *watch = context;
 	struct vp_births__bss *shared = watch->skeleton->bss;
@@ -122,7 +122,7 @@ static void find_direct_map(struct vp_births_watch *watch)
 	uint64_t pgd = 0;
 
 	if (!run_iterator(watch->skeleton->progs.each_task, keep_pgd, &pgd) && pgd)
-		watch->direct_map = vp_direct_map_find(pgd, read_kernel, watch);
+		watch->direct_map = vp_direct_map_find(pgd, births_read_kernel, watch);
 }
 
 static struct vp_error *births_start(struct vp_births_watch *watch)
@@ -144,8 +144,8 @@ static struct vp_error *births_start(struct vp_births_watch *watch)
 	result = vp_births__attach(watch->skeleton);
 	if (result)
 		return vp_error_errno(-result, "cannot attach the BPF programs");
-	watch->ring =
-	    ring_buffer__new(bpf_map__fd(watch->skeleton->maps.births), on_record, watch, NULL);
+	watch->ring = ring_buffer__new(bpf_map__fd(watch->skeleton->maps.births), births_on_record,
+				       watch, NULL);
 	if (!watch->ring)
 		return vp_error_errno(errno, "cannot read the BPF ring buffer");
 	return NULL;
@@ -178,7 +178,7 @@ void vp_births_close(struct vp_births_watch *watch)
 struct vp_error *vp_births_scan(struct vp_births_watch *watch, struct vp_tracker *tracker)
 {
 	watch->tracker = tracker;
-	int result = run_iterator(watch->skeleton->progs.each_task, on_record, watch);
+	int result = run_iterator(watch->skeleton->progs.each_task, births_on_record, watch);
 	watch->tracker = NULL;
 	return result ? vp_error_errno(-result, "cannot list the processes by BPF") : NULL;
 }

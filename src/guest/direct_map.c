@@ -20,8 +20,8 @@ enum { PRESENT = 1, LARGE = 1 << 7 };
 enum { FEW_CANDIDATES = 64, MAX_CANDIDATES = 4096 };
 
 /* The physical address of `address` by the tables at `pgd`, if the direct map begins at `base`. */
-static bool walk(uint64_t pgd, uint64_t address, uint64_t base, unsigned levels,
-		 vp_read_kernel *read, void *context, uint64_t *physical)
+static bool direct_map_walk(uint64_t pgd, uint64_t address, uint64_t base, unsigned levels,
+			    vp_read_kernel *read, void *context, uint64_t *physical)
 {
 	uint64_t table = pgd;
 
@@ -47,7 +47,8 @@ static bool is_base(uint64_t pgd, uint64_t base, vp_read_kernel *read, void *con
 	unsigned levels = pgd < 0xffff000000000000ULL ? 5 : 4;
 	uint64_t physical;
 
-	return base && base <= pgd && walk(pgd, pgd, base, levels, read, context, &physical) &&
+	return base && base <= pgd &&
+	       direct_map_walk(pgd, pgd, base, levels, read, context, &physical) &&
 	       base + physical == pgd;
 }
 

@@ -125,21 +125,22 @@ int BPF_KPROBE(find_device, struct irq_desc *desc)
 #endif
 
 /* So that the host publishes, as it does at each entry. */
-static __always_inline void force_exit(void)
+static __always_inline void guest_lend_force_exit(void)
 {
 	__u32 ignored;
 
 	bpf_probe_read_kernel(&ignored, sizeof(ignored), (void *)device_address());
 }
 
-static __always_inline struct vp_lent_thread *thread_of(__u32 tid)
+static __always_inline struct vp_lent_thread *guest_lend_thread_of(__u32 tid)
 {
 	__u32 *place = bpf_map_lookup_elem(&places, &tid);
 
 	return place ? bpf_map_lookup_elem(&threads, place) : 0;
 }
 
-static __always_inline void take_out(struct vp_lent_thread *thread, const struct vp_lent_cell *cell)
+static __always_inline void guest_lend_take_out(struct vp_lent_thread *thread,
+						const struct vp_lent_cell *cell)
 {
 	if (thread->state != VP_LENT_RUNNING)
 		return;
@@ -153,8 +154,8 @@ static __always_inline void take_out(struct vp_lent_thread *thread, const struct
 	thread->sequence++;
 }
 
-static __always_inline void take_in(struct vp_lent_thread *thread, const struct vp_lent_cell *cell,
-				    __u32 cpu)
+static __always_inline void guest_lend_take_in(struct vp_lent_thread *thread,
+					       const struct vp_lent_cell *cell, __u32 cpu)
 {
 	thread->sequence++;
 	barrier();
@@ -168,11 +169,11 @@ static __always_inline void take_in(struct vp_lent_thread *thread, const struct 
 }
 
 /* Has the host publish; false: it has not. */
-static __always_inline bool publish(volatile struct vp_lent_cell *cell)
+static __always_inline bool guest_lend_publish(volatile struct vp_lent_cell *cell)
 {
 	__u64 before = cell->sequence;
 
-	force_exit();
+	guest_lend_force_exit();
 	return cell->sequence != before;
 }
 
@@ -240,8 +241,8 @@ int on_switch(struct bpf_raw_tracepoint_args *context)
 	struct task_struct *prev = (struct task_struct *)context->args[1];
 	struct task_struct *next = (struct task_struct *)context->args[2];
 	__u32 leaving = BPF_CORE_READ(prev, pid), coming = BPF_CORE_READ(next, pid);
-	struct vp_lent_thread *leaves = thread_of(leaving);
-	struct vp_lent_thread *comes = thread_of(coming);
+	struct vp_lent_thread *leaves = guest_lend_thread_of(leaving);
+	struct vp_lent_thread *comes = guest_lend_thread_of(coming);
 	struct kinship *leaves_adopted = bpf_map_lookup_elem(&adopted, &leaving);
 	struct kinship *comes_adopted = bpf_map_lookup_elem(&adopted, &coming);
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -263,14 +264,14 @@ int on_switch(struct bpf_raw_tracepoint_args *context)
 	barrier_var(concerns);
 	if (!concerns || !cell)
 		return 0;
-	bool stale = !publish(cell);
+	bool stale = !guest_lend_publish(cell);
 	if (leaves) {
 		leaves->stale += stale;
-		take_out(leaves, (struct vp_lent_cell *)cell);
+		guest_lend_take_out(leaves, (struct vp_lent_cell *)cell);
 	}
 	if (comes) {
 		comes->stale += stale;
-		take_in(comes, (struct vp_lent_cell *)cell, cpu);
+		guest_lend_take_in(comes, (struct vp_lent_cell *)cell, cpu);
 	}
 	if (leaves_adopted)
 		end_stint(cpu, (struct vp_lent_cell *)cell, leaves_adopted, stale);
@@ -283,7 +284,7 @@ int on_switch(struct bpf_raw_tracepoint_args *context)
 SEC("socket")
 int on_packet(void *context)
 {
-	force_exit();
+	guest_lend_force_exit();
 	return 0; /* of the packet, nothing is kept */
 }
 
@@ -300,14 +301,14 @@ static __always_inline void set_markers(__u64 marker)
 /* The running thread with its counts up to now; NULL: it is no client's. */
 static __always_inline struct vp_lent_thread *settle_current(void)
 {
-	struct vp_lent_thread *thread = thread_of((__u32)bpf_get_current_pid_tgid());
+	struct vp_lent_thread *thread = guest_lend_thread_of((__u32)bpf_get_current_pid_tgid());
 	__u32 cpu = bpf_get_smp_processor_id();
 	volatile struct vp_lent_cell *cell = bpf_map_lookup_elem(&cells, &cpu);
 
 	if (!thread || !cell || thread->state != VP_LENT_RUNNING)
 		return 0;
-	thread->stale += !publish(cell);
-	take_out(thread, (struct vp_lent_cell *)cell);
+	thread->stale += !guest_lend_publish(cell);
+	guest_lend_take_out(thread, (struct vp_lent_cell *)cell);
 	return thread;
 }
 
@@ -341,7 +342,7 @@ int on_exec(struct bpf_raw_tracepoint_args *context)
 		__builtin_memcpy(thread->at_exec, thread->base, sizeof(thread->at_exec));
 		thread->made_at_exec = thread->made;
 	}
-	take_in(thread, cell, cpu);
+	guest_lend_take_in(thread, cell, cpu);
 	return 0;
 }
 
@@ -394,7 +395,7 @@ static __always_inline void leave_family(__u32 tid)
 
 	if (!kinship || !cell)
 		return;
-	bool stale = !publish(cell);
+	bool stale = !guest_lend_publish(cell);
 	end_stint(cpu, (struct vp_lent_cell *)cell, kinship, stale);
 	struct vp_lent_thread *family = family_of(kinship);
 	if (family)

@@ -175,7 +175,7 @@ static void send_reply(const struct vp_lend_client *client, struct vp_lent_reply
 	(void)ignored;
 }
 
-static void refuse(const struct vp_lend_client *client, int errnum, const char *why)
+static void lend_clients_refuse(const struct vp_lend_client *client, int errnum, const char *why)
 {
 	struct vp_lent_reply reply = {.version = VP_LENT_VERSION, .status = errnum};
 
@@ -183,7 +183,7 @@ static void refuse(const struct vp_lend_client *client, int errnum, const char *
 	send_reply(client, &reply, NULL, 0);
 }
 
-static void hand_over(const struct vp_lend *lend, struct vp_lend_client *client)
+static void lend_clients_hand_over(const struct vp_lend *lend, struct vp_lend_client *client)
 {
 	struct vp_lent_reply reply = {.version = VP_LENT_VERSION,
 				      .thread = client->place,
@@ -198,36 +198,37 @@ static void hand_over(const struct vp_lend *lend, struct vp_lend_client *client)
 	};
 
 	if (force < 0)
-		return refuse(client, -force, "the agent cannot make a socket for it");
+		return lend_clients_refuse(client, -force, "the agent cannot make a socket for it");
 	memcpy(reply.names, lend->request->names, sizeof(reply.names));
 	send_reply(client, &reply, fds, VP_LENT_FDS);
 	close(force);
 }
 
-static void attach(struct vp_lend *lend, struct vp_lend_client *client,
-		   const struct vp_lent_request *request)
+static void lend_clients_attach(struct vp_lend *lend, struct vp_lend_client *client,
+				const struct vp_lent_request *request)
 {
 	client->tid = request->tid;
 	if (request->version != VP_LENT_VERSION)
-		return refuse(client, EPROTO, "it is of another version");
+		return lend_clients_refuse(client, EPROTO, "it is of another version");
 	if (!may_count(client, client->tid))
-		return refuse(client, ESRCH,
-			      "the thread is none of its user in this PID namespace");
+		return lend_clients_refuse(client, ESRCH,
+					   "the thread is none of its user in this PID namespace");
 	int result = start_lending(lend);
 	if (result)
-		return refuse(client, -result, "this kernel lets no program see its switches");
+		return lend_clients_refuse(client, -result,
+					   "this kernel lets no program see its switches");
 	result = give_place(lend, client);
 	if (result)
-		return refuse(client, -result, "too many threads have some");
+		return lend_clients_refuse(client, -result, "too many threads have some");
 	if (request->flags & VP_LENT_ADOPT)
 		result = vp_lend_command(lend, VP_LEND_ADOPT, client->place);
 	if (result)
-		return refuse(client, -result, "what it makes cannot be counted");
+		return lend_clients_refuse(client, -result, "what it makes cannot be counted");
 	client->is_attached = true;
-	hand_over(lend, client);
+	lend_clients_hand_over(lend, client);
 }
 
-static void forget(struct vp_lend *lend, size_t i)
+static void lend_clients_forget(struct vp_lend *lend, size_t i)
 {
 	struct vp_lend_client client = lend->clients.at[i];
 
@@ -257,7 +258,7 @@ static void limit_silent(struct vp_lend *lend, uint32_t uid)
 			oldest = i;
 	}
 	if (count >= MOST_SILENT)
-		forget(lend, oldest);
+		lend_clients_forget(lend, oldest);
 }
 
 void vp_lend_clients_expire(struct vp_lend *lend, uint64_t now_ms)
@@ -265,7 +266,7 @@ void vp_lend_clients_expire(struct vp_lend *lend, uint64_t now_ms)
 	for (size_t i = lend->clients.count; i-- > 0;) {
 		const struct vp_lend_client *client = &lend->clients.at[i];
 		if (!client->is_attached && now_ms - client->since > SILENT_MS)
-			forget(lend, i);
+			lend_clients_forget(lend, i);
 	}
 }
 
@@ -302,7 +303,7 @@ void vp_lend_client_hear(struct vp_lend *lend, size_t i)
 
 	/* That of another version may be shorter. */
 	if (got >= (ssize_t)sizeof(request.version) && !client->is_attached)
-		attach(lend, client, &request);
+		lend_clients_attach(lend, client, &request);
 	else if (got >= 0 || errno != EAGAIN)
-		forget(lend, i);
+		lend_clients_forget(lend, i);
 }

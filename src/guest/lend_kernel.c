@@ -54,7 +54,7 @@ int vp_lend_command(const struct vp_lend *lend, enum vp_lend_command command, ui
 }
 
 /* Which device makes a CPU leave the guest: of x86, the programs know it. */
-static struct vp_error *find_device(struct vp_lend *lend)
+static struct vp_error *lend_kernel_find_device(struct vp_lend *lend)
 {
 #ifdef __aarch64__
 	struct bpf_link *link = bpf_program__attach(lend->programs->progs.find_device);
@@ -84,5 +84,5 @@ struct vp_error *vp_lend_load(struct vp_lend *lend)
 		return vp_error_errno(errno, "cannot run a program in the kernel");
 	if (!bpf_program__attach(lend->programs->progs.on_exit))
 		return vp_error_errno(errno, "cannot watch for process exits");
-	return find_device(lend);
+	return lend_kernel_find_device(lend);
 }

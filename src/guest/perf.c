@@ -38,7 +38,7 @@ struct vp_perf_watch {
 	struct vp_tracker *tracker; /* while draining */
 };
 
-static int open_event(int cpu, bool lives, bool build_id)
+static int perf_open_event(int cpu, bool lives, bool build_id)
 {
 	struct perf_event_attr attr = {
 	    .type = PERF_TYPE_SOFTWARE,
@@ -63,10 +63,10 @@ static int open_event(int cpu, bool lives, bool build_id)
 
 static struct vp_error *open_cpu(struct vp_perf_watch *watch, int cpu)
 {
-	int fd = open_event(cpu, watch->lives, true);
+	int fd = perf_open_event(cpu, watch->lives, true);
 
 	if (fd < 0 && errno == EINVAL) /* Linux before 5.12 */
-		fd = open_event(cpu, watch->lives, false);
+		fd = perf_open_event(cpu, watch->lives, false);
 	if (fd < 0 && errno == ENODEV) /* offline */
 		return NULL;
 	if (fd < 0)
@@ -159,7 +159,7 @@ static void on_mmap(struct vp_perf_watch *watch, struct vp_cursor *body, unsigne
 	vp_tracker_add(watch->tracker, &event);
 }
 
-static void on_comm(struct vp_perf_watch *watch, struct vp_cursor *body, unsigned misc)
+static void perf_on_comm(struct vp_perf_watch *watch, struct vp_cursor *body, unsigned misc)
 {
 	struct vp_tracker_event event = {.time_ns = take_time(body)};
 
@@ -191,7 +191,7 @@ static void on_task(struct vp_perf_watch *watch, struct vp_cursor *body, bool ex
 		vp_tracker_add(watch->tracker, &event);
 }
 
-static void on_record(struct vp_perf_watch *watch, const struct perf_event_header *header)
+static void perf_on_record(struct vp_perf_watch *watch, const struct perf_event_header *header)
 {
 	struct vp_cursor body = vp_cursor_of(header + 1, header->size - sizeof(*header));
 
@@ -200,7 +200,7 @@ static void on_record(struct vp_perf_watch *watch, const struct perf_event_heade
 		on_mmap(watch, &body, header->misc);
 		break;
 	case PERF_RECORD_COMM:
-		on_comm(watch, &body, header->misc);
+		perf_on_comm(watch, &body, header->misc);
 		break;
 	case PERF_RECORD_FORK:
 	case PERF_RECORD_EXIT:
@@ -228,7 +228,7 @@ static void drain_ring(struct vp_perf_watch *watch, struct ring *ring)
 		memcpy(copy, header, size < first ? size : first);
 		if (size > first)
 			memcpy(copy + first, ring->data, size - first);
-		on_record(watch, (const struct perf_event_header *)copy);
+		perf_on_record(watch, (const struct perf_event_header *)copy);
 		tail += size;
 	}
 	__atomic_store_n(&ring->page->data_tail, head, __ATOMIC_RELEASE);

@@ -68,7 +68,7 @@ static int listen_vsock(unsigned port)
 	return fd;
 }
 
-static int open_socket(bool serve)
+static int serve_open_socket(bool serve)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = VP_AGENT_SOCKET};
 	/* Accepting must not wait for an asker that has gone again. */
@@ -91,7 +91,7 @@ static int open_socket(bool serve)
 
 static struct vp_error *listen_socket(struct server *server)
 {
-	int other = open_socket(false);
+	int other = serve_open_socket(false);
 
 	if (other >= 0) {
 		close(other);
@@ -99,7 +99,7 @@ static struct vp_error *listen_socket(struct server *server)
 				    VP_AGENT_SOCKET);
 	}
 	unlink(VP_AGENT_SOCKET); /* left by one that was killed */
-	server->socket_fd = open_socket(true);
+	server->socket_fd = serve_open_socket(true);
 	if (server->socket_fd < 0)
 		return vp_error_errno(-server->socket_fd, "cannot listen on '%s'", VP_AGENT_SOCKET);
 	return watch_fd(server, server->socket_fd, EVENT_SOCKET);
@@ -161,13 +161,13 @@ static bool read_request(int fd, char *request, size_t room)
 	return false;
 }
 
-static int refuse(int fd, const char *line)
+static int serve_refuse(int fd, const char *line)
 {
 	return vp_fd_write_all(fd, line, strlen(line));
 }
 
 /* In a child: a broken file that it reads, or an asker who does not listen, harms nobody else. */
-static int answer(struct server *server, int fd)
+static int serve_answer(struct server *server, int fd)
 {
 	struct timeval patience = {.tv_sec = PATIENCE_SECONDS};
 	char request[VP_AGENT_MAX_REQUEST];
@@ -175,7 +175,7 @@ static int answer(struct server *server, int fd)
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (!read_request(fd, request, sizeof(request)))
-		return refuse(fd, "error expected a request line\n");
+		return serve_refuse(fd, "error expected a request line\n");
 	struct vp_slice line = {request, strcspn(request, "\n")};
 	struct vp_counts_request counts;
 	if (vp_counts_request_parse(line, &counts))
@@ -190,10 +190,10 @@ static int answer(struct server *server, int fd)
 		return vp_agent_dump(&server->agent, fd, server->options.symbols);
 	if (!strcmp(request, VP_AGENT_REQUEST_NO_SYMBOLS))
 		return vp_agent_dump(&server->agent, fd, false);
-	return refuse(fd, "error expected 'vperf-request 1 dump [no-symbols]', "
-			  "'vperf-request 1 counts MARKER EVENT...', "
-			  "'vperf-request 1 lend MARKER EVENT...' or "
-			  "'vperf-request 1 events SET...'\n");
+	return serve_refuse(fd, "error expected 'vperf-request 1 dump [no-symbols]', "
+				"'vperf-request 1 counts MARKER EVENT...', "
+				"'vperf-request 1 lend MARKER EVENT...' or "
+				"'vperf-request 1 events SET...'\n");
 }
 
 static void on_connection(struct server *server, int listener, bool vsock)
@@ -203,14 +203,14 @@ static void on_connection(struct server *server, int listener, bool vsock)
 	if (fd < 0 || (vsock && !is_from_host(fd)))
 		return;
 	if (server->answers >= MAX_ANSWERS) {
-		int ignored = refuse(fd, "error " VP_AGENT_TOO_MANY "\n");
+		int ignored = serve_refuse(fd, "error " VP_AGENT_TOO_MANY "\n");
 		(void)ignored;
 		return;
 	}
 	vp_agent_catch_up(&server->agent);
 	pid_t child = fork();
 	if (child == 0)
-		_exit(answer(server, fd) ? 1 : 0);
+		_exit(serve_answer(server, fd) ? 1 : 0);
 	if (child > 0)
 		server->answers++;
 }
@@ -302,7 +302,7 @@ struct vp_error *vp_agent_serve(const struct vp_agent_serve_options *options)
 struct vp_error *vp_agent_ask(int fd, bool symbols, bool *served)
 {
 	const char *request = symbols ? VP_AGENT_REQUEST : VP_AGENT_REQUEST_NO_SYMBOLS;
-	VP_AUTO_CLOSE int agent = open_socket(false);
+	VP_AUTO_CLOSE int agent = serve_open_socket(false);
 	char piece[64 * 1024];
 	ssize_t got = 0;
 

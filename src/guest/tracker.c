@@ -73,8 +73,9 @@ static void set_space(struct vp_tracker *tracker, uint32_t tgid, uint32_t space)
 	*vp_map_insert(&tracker->space_of_tgid, tgid, space, &inserted) = space;
 }
 
-static struct vp_tracker_space *begin_space(struct vp_tracker *tracker,
-					    const struct vp_tracker_event *event, uint64_t start_ns)
+static struct vp_tracker_space *tracker_begin_space(struct vp_tracker *tracker,
+						    const struct vp_tracker_event *event,
+						    uint64_t start_ns)
 {
 	struct vp_tracker_space *space = vp_vec_push_slot(&tracker->spaces);
 
@@ -109,12 +110,12 @@ static void on_existing(struct vp_tracker *tracker, const struct vp_tracker_even
 	uint32_t number = vp_tracker_space_of(tracker, event->tgid);
 
 	if (number == VP_TRACKER_NONE)
-		begin_space(tracker, event, 0);
+		tracker_begin_space(tracker, event, 0);
 	else if (!tracker->spaces.at[number].root)
 		tracker->spaces.at[number].root = event->root;
 }
 
-static void on_fork(struct vp_tracker *tracker, const struct vp_tracker_event *event)
+static void tracker_on_fork(struct vp_tracker *tracker, const struct vp_tracker_event *event)
 {
 	uint32_t parent = vp_tracker_space_of(tracker, event->parent);
 
@@ -124,7 +125,7 @@ static void on_fork(struct vp_tracker *tracker, const struct vp_tracker_event *e
 		set_space(tracker, event->tgid, parent);
 		return;
 	}
-	struct vp_tracker_space *space = begin_space(tracker, event, event->time_ns);
+	struct vp_tracker_space *space = tracker_begin_space(tracker, event, event->time_ns);
 	if (parent != VP_TRACKER_NONE) {
 		space->parent = parent;
 		tracker->spaces.at[parent].children++;
@@ -134,7 +135,7 @@ static void on_fork(struct vp_tracker *tracker, const struct vp_tracker_event *e
 static void on_exec_begin(struct vp_tracker *tracker, const struct vp_tracker_event *event)
 {
 	end_space(tracker, event->tgid, event->time_ns);
-	begin_space(tracker, event, event->time_ns)->exec_under_way = true;
+	tracker_begin_space(tracker, event, event->time_ns)->exec_under_way = true;
 }
 
 static void on_exec_done(struct vp_tracker *tracker, const struct vp_tracker_event *event)
@@ -145,14 +146,14 @@ static void on_exec_done(struct vp_tracker *tracker, const struct vp_tracker_eve
 
 	if (!space || !space->exec_under_way || space->tgid != event->tgid) {
 		end_space(tracker, event->tgid, event->time_ns);
-		space = begin_space(tracker, event, event->time_ns);
+		space = tracker_begin_space(tracker, event, event->time_ns);
 	}
 	space->root = event->root;
 	space->exec_under_way = false;
 	memcpy(space->comm, event->comm, sizeof(space->comm));
 }
 
-static void on_comm(struct vp_tracker *tracker, const struct vp_tracker_event *event)
+static void tracker_on_comm(struct vp_tracker *tracker, const struct vp_tracker_event *event)
 {
 	uint32_t number = vp_tracker_space_of(tracker, event->tgid);
 
@@ -187,7 +188,7 @@ static void on_map(struct vp_tracker *tracker, const struct vp_tracker_event *ev
 	/* A process whose birth got lost. */
 	if (number == VP_TRACKER_NONE) {
 		struct vp_tracker_event birth = {.tgid = event->tgid};
-		begin_space(tracker, &birth, seen ? 0 : event->time_ns);
+		tracker_begin_space(tracker, &birth, seen ? 0 : event->time_ns);
 		number = (uint32_t)tracker->spaces.count - 1;
 	}
 	if (seen && is_mapped(tracker, number, event))
@@ -216,7 +217,7 @@ static void apply_event(struct vp_tracker *tracker, const struct vp_tracker_even
 		on_existing(tracker, event);
 		break;
 	case VP_TRACKER_FORK:
-		on_fork(tracker, event);
+		tracker_on_fork(tracker, event);
 		break;
 	case VP_TRACKER_EXEC_BEGIN:
 		on_exec_begin(tracker, event);
@@ -228,7 +229,7 @@ static void apply_event(struct vp_tracker *tracker, const struct vp_tracker_even
 		end_space(tracker, event->tgid, event->time_ns);
 		break;
 	case VP_TRACKER_COMM:
-		on_comm(tracker, event);
+		tracker_on_comm(tracker, event);
 		break;
 	case VP_TRACKER_MAP:
 	case VP_TRACKER_MAP_SEEN:

@@ -25,7 +25,7 @@ struct type {
 };
 
 /* Bytes behind the head of a type; false for a kind that is not known. */
-static bool size_behind(const struct btf_type *head, size_t *ret)
+static bool btf_size_behind(const struct btf_type *head, size_t *ret)
 {
 	size_t count = BTF_INFO_VLEN(head->info);
 
@@ -62,7 +62,7 @@ static bool size_behind(const struct btf_type *head, size_t *ret)
 	}
 }
 
-static bool find_types(struct vp_guest_btf *btf)
+static bool btf_find_types(struct vp_guest_btf *btf)
 {
 	struct vp_cursor cursor = vp_cursor_of(btf->types.bytes, btf->types.size);
 
@@ -73,7 +73,7 @@ static bool find_types(struct vp_guest_btf *btf)
 		if (!vp_cursor_ok(&cursor) || btf->places.count == MOST_TYPES)
 			return false;
 		memcpy(&head, bytes.bytes, sizeof(head));
-		if (!size_behind(&head, &behind))
+		if (!btf_size_behind(&head, &behind))
 			return false;
 		vp_cursor_bytes(&cursor, behind);
 		if (!vp_cursor_ok(&cursor))
@@ -102,7 +102,7 @@ struct vp_error *vp_guest_btf_init(const void *bytes, size_t size, struct vp_gue
 		return vp_error_new("the kernel's BTF has a bad header");
 	ret->types = part(bytes, size, (uint64_t)header.hdr_len + header.type_off, header.type_len);
 	ret->strings = part(bytes, size, (uint64_t)header.hdr_len + header.str_off, header.str_len);
-	if (!ret->types.size || !ret->strings.size || !find_types(ret)) {
+	if (!ret->types.size || !ret->strings.size || !btf_find_types(ret)) {
 		vp_guest_btf_deinit(ret);
 		return vp_error_new("the kernel's BTF is damaged");
 	}
@@ -115,7 +115,7 @@ void vp_guest_btf_deinit(struct vp_guest_btf *btf)
 }
 
 /* The type of that number; 0 is void. */
-static bool type_of(const struct vp_guest_btf *btf, uint32_t id, struct type *ret)
+static bool btf_type_of(const struct vp_guest_btf *btf, uint32_t id, struct type *ret)
 {
 	if (!id || id > btf->places.count)
 		return false;
@@ -127,7 +127,8 @@ static bool type_of(const struct vp_guest_btf *btf, uint32_t id, struct type *re
 }
 
 /* Whether the string there is `text`, of `size` bytes. */
-static bool is_named(const struct vp_guest_btf *btf, uint32_t name, const char *text, size_t size)
+static bool btf_is_named(const struct vp_guest_btf *btf, uint32_t name, const char *text,
+			 size_t size)
 {
 	if (name >= btf->strings.size || btf->strings.size - name <= size)
 		return false;
@@ -145,7 +146,7 @@ static bool is_struct(const struct type *type)
 /* The struct behind typedefs and qualifiers. */
 static bool real_type(const struct vp_guest_btf *btf, uint32_t id, struct type *ret)
 {
-	for (unsigned depth = 0; depth < MOST_DEPTH && type_of(btf, id, ret); depth++) {
+	for (unsigned depth = 0; depth < MOST_DEPTH && btf_type_of(btf, id, ret); depth++) {
 		uint32_t kind = BTF_INFO_KIND(ret->head.info);
 		if (kind != BTF_KIND_TYPEDEF && kind != BTF_KIND_CONST &&
 		    kind != BTF_KIND_VOLATILE && kind != BTF_KIND_TYPE_TAG)
@@ -174,8 +175,8 @@ static uint32_t size_of(const struct vp_guest_btf *btf, uint32_t id)
 	}
 }
 
-static bool find_member(struct search *search, const struct type *type, const char *path,
-			unsigned depth, struct vp_guest_member *ret)
+static bool btf_find_member(struct search *search, const struct type *type, const char *path,
+			    unsigned depth, struct vp_guest_member *ret)
 {
 	const struct vp_guest_btf *btf = search->btf;
 	const char *dot = strchr(path, '.');
@@ -189,7 +190,7 @@ static bool find_member(struct search *search, const struct type *type, const ch
 			return false;
 		search->steps++;
 		memcpy(&member, type->behind + i * sizeof(member), sizeof(member));
-		bool named = is_named(btf, member.name_off, path, size);
+		bool named = btf_is_named(btf, member.name_off, path, size);
 		if (!named && member.name_off)
 			continue;
 		uint32_t bits = flagged ? BTF_MEMBER_BIT_OFFSET(member.offset) : member.offset;
@@ -198,7 +199,7 @@ static bool find_member(struct search *search, const struct type *type, const ch
 			return true;
 		}
 		if (real_type(btf, member.type, &inner) && is_struct(&inner) &&
-		    find_member(search, &inner, named ? dot + 1 : path, depth + 1, ret)) {
+		    btf_find_member(search, &inner, named ? dot + 1 : path, depth + 1, ret)) {
 			ret->offset += bits / 8;
 			return true;
 		}
@@ -217,7 +218,8 @@ static bool find_struct(const struct vp_guest_btf *btf, const char *name, struct
 
 	for (uint32_t id = 1; id <= btf->places.count; id++) {
 		struct type type;
-		if (type_of(btf, id, &type) && is_named(btf, type.head.name_off, name, size) &&
+		if (btf_type_of(btf, id, &type) &&
+		    btf_is_named(btf, type.head.name_off, name, size) &&
 		    real_type(btf, id, &type) && is_struct(&type) &&
 		    (!found || type.head.size > ret->head.size)) {
 			*ret = type;
@@ -233,7 +235,7 @@ bool vp_guest_btf_member(const struct vp_guest_btf *btf, const char *type, const
 	struct search search = {.btf = btf};
 	struct type found;
 
-	return find_struct(btf, type, &found) && find_member(&search, &found, member, 0, ret);
+	return find_struct(btf, type, &found) && btf_find_member(&search, &found, member, 0, ret);
 }
 
 uint32_t vp_guest_btf_size(const struct vp_guest_btf *btf, const char *type)
@@ -251,7 +253,7 @@ static bool find_enumerator(const struct vp_guest_btf *btf, const struct type *t
 	for (uint32_t i = 0; i < type->count; i++) {
 		struct btf_enum item;
 		memcpy(&item, type->behind + i * sizeof(item), sizeof(item));
-		if (is_named(btf, item.name_off, name, size)) {
+		if (btf_is_named(btf, item.name_off, name, size)) {
 			*ret = (uint32_t)item.val;
 			return true;
 		}
@@ -266,8 +268,9 @@ bool vp_guest_btf_enumerator(const struct vp_guest_btf *btf, const char *type, c
 
 	for (uint32_t id = 1; id <= btf->places.count; id++) {
 		struct type found;
-		if (type_of(btf, id, &found) && BTF_INFO_KIND(found.head.info) == BTF_KIND_ENUM &&
-		    is_named(btf, found.head.name_off, type, size) &&
+		if (btf_type_of(btf, id, &found) &&
+		    BTF_INFO_KIND(found.head.info) == BTF_KIND_ENUM &&
+		    btf_is_named(btf, found.head.name_off, type, size) &&
 		    find_enumerator(btf, &found, name, ret))
 			return true;
 	}

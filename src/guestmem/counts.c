@@ -22,8 +22,8 @@ static uint64_t timer_offset(const struct vp_kernel_pack *pack)
 	return pack->at.irq_counts + pack->value.irq_timer * sizeof(uint32_t);
 }
 
-static bool place_of(const struct vp_kernel_pack *pack, enum vp_guest_count count,
-		     struct place *ret)
+static bool counts_place_of(const struct vp_kernel_pack *pack, enum vp_guest_count count,
+			    struct place *ret)
 {
 	const uint64_t none = VP_PACK_NONE;
 
@@ -83,7 +83,7 @@ bool vp_guest_counter_find(const struct vp_guest_kernel *kernel, const struct vp
 {
 	struct place place;
 
-	if (!place_of(&kernel->pack, count, &place))
+	if (!counts_place_of(&kernel->pack, count, &place))
 		return false;
 	/* total_forks is of no CPU in any kernel. */
 	uint64_t base = count == VP_GUEST_forks ? kernel->text : percpu_base(kernel, cpu);

@@ -133,7 +133,7 @@ static bool fits_pgd(const struct tasks *tasks, int offset)
 }
 
 /* Whether the mm_struct's page tables map the kernel to where it is. */
-static bool maps_kernel(const struct tasks *tasks, uint64_t mm)
+static bool derive_maps_kernel(const struct tasks *tasks, uint64_t mm)
 {
 	struct vp_guest_view view = tasks->kernel->view;
 	struct vp_guest_page page;
@@ -159,7 +159,7 @@ static bool fits_mm(const struct tasks *tasks, int offset)
 		kernel_threads += !mm;
 		if ((!i && !mm) || (mm && (!is_kernel_pointer(mm) || mm % 8 ||
 					   mm != u64_of(task_of(tasks, i), offset + 8) ||
-					   !maps_kernel(tasks, mm))))
+					   !derive_maps_kernel(tasks, mm))))
 			return false;
 	}
 	return kernel_threads > 0;
@@ -178,7 +178,7 @@ static void keep_tasks(struct tasks *tasks)
 	}
 }
 
-static bool find_places(struct tasks *tasks)
+static bool derive_find_places(struct tasks *tasks)
 {
 	tasks->comm = find_only(tasks, TASK_BYTES - COMM, 4, fits_comm);
 	if (tasks->comm < 0)
@@ -207,7 +207,7 @@ bool vp_guest_derive_tasks(struct vp_guest_kernel *kernel)
 
 	if (!idle || !kernel->view.direct_map ||
 	    !vp_guest_view_read(&kernel->view, idle, idle_bytes, TASK_BYTES) ||
-	    !find_places(&tasks))
+	    !derive_find_places(&tasks))
 		return false;
 	struct vp_kernel_pack *pack = &kernel->pack;
 	pack->at.task_comm = (uint32_t)tasks.comm;

@@ -98,7 +98,7 @@ struct reading {
 	uint64_t vdso;
 };
 
-static uint64_t hash_of(const uint64_t *words, size_t count)
+static uint64_t dump_hash_of(const uint64_t *words, size_t count)
 {
 	uint64_t hash = 0;
 
@@ -115,7 +115,7 @@ static uint32_t image_add(struct vp_guest_dump *dump, const char *path,
 	bool inserted;
 
 	memcpy(&words[1], build_id->bytes, sizeof(build_id->bytes));
-	uint32_t *image = vp_map_insert(&dump->image_of, hash_of(words, VP_ARRAY_SIZE(words)),
+	uint32_t *image = vp_map_insert(&dump->image_of, dump_hash_of(words, VP_ARRAY_SIZE(words)),
 					(uint32_t)dump->images.count, &inserted);
 	if (inserted)
 		vp_vec_push(&dump->images, ((struct image){(uint32_t)words[0], *build_id, file}));
@@ -143,7 +143,7 @@ static uint32_t image_of_mapping(struct reading *reading, const struct vp_guest_
 	return image;
 }
 
-static void take_mapping(void *context, const struct vp_guest_mapping *seen)
+static void dump_take_mapping(void *context, const struct vp_guest_mapping *seen)
 {
 	struct reading *reading = context;
 	struct vp_guest_dump *dump = reading->dump;
@@ -156,15 +156,15 @@ static void take_mapping(void *context, const struct vp_guest_mapping *seen)
 
 	if (dump->mappings.count == MOST_KEPT)
 		return;
-	vp_map_insert(&dump->known, hash_of(words, VP_ARRAY_SIZE(words)), 0, &is_new);
+	vp_map_insert(&dump->known, dump_hash_of(words, VP_ARRAY_SIZE(words)), 0, &is_new);
 	if (!is_new)
 		return;
 	mapping.image = image_of_mapping(reading, seen);
 	vp_vec_push(&dump->mappings, mapping);
 }
 
-static void read_mappings(struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
-			  const struct vp_guest_task *task, uint32_t space)
+static void dump_read_mappings(struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
+			       const struct vp_guest_task *task, uint32_t space)
 {
 	struct reading reading = {.dump = dump, .kernel = kernel, .task = task, .space = space};
 
@@ -173,11 +173,11 @@ static void read_mappings(struct vp_guest_dump *dump, const struct vp_guest_kern
 	if (kernel->pack.at.mm_vdso == VP_PACK_NONE ||
 	    !vp_guest_view_u64(&kernel->view, task->mm + kernel->pack.at.mm_vdso, &reading.vdso))
 		reading.vdso = 0;
-	dump->damaged += !vp_guest_mappings_each(kernel, task->mm, take_mapping, &reading);
+	dump->damaged += !vp_guest_mappings_each(kernel, task->mm, dump_take_mapping, &reading);
 }
 
-static void see_task(struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
-		     const struct vp_guest_task *task, uint64_t time)
+static void dump_see_task(struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
+			  const struct vp_guest_task *task, uint64_t time)
 {
 	struct space space = {.tgid = task->tgid, .root = task->root};
 	bool is_new;
@@ -191,14 +191,14 @@ static void see_task(struct vp_guest_dump *dump, const struct vp_guest_kernel *k
 		struct space *before = &dump->spaces.at[*latest];
 		if (before->root == task->root) {
 			memcpy(before->comm, task->comm, sizeof(before->comm));
-			read_mappings(dump, kernel, task, *latest);
+			dump_read_mappings(dump, kernel, task, *latest);
 			return;
 		}
 		before->end = space.start = time;
 		*latest = (uint32_t)dump->spaces.count;
 	}
 	vp_vec_push(&dump->spaces, space);
-	read_mappings(dump, kernel, task, (uint32_t)dump->spaces.count - 1);
+	dump_read_mappings(dump, kernel, task, (uint32_t)dump->spaces.count - 1);
 }
 
 void vp_guest_dump_see(struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
@@ -211,7 +211,7 @@ void vp_guest_dump_see(struct vp_guest_dump *dump, const struct vp_guest_kernel 
 	vp_guest_lines_begin(&dump->lines, kernel->view.memory);
 	near.view.memory = &dump->lines.memory;
 	if (vp_guest_task_read(&near, place, &task) && task.tgid == tgid)
-		see_task(dump, &near, &task, time);
+		dump_see_task(dump, &near, &task, time);
 }
 
 struct refreshing {
@@ -220,14 +220,14 @@ struct refreshing {
 	bool all;
 };
 
-static bool refresh(void *context, const struct vp_guest_task *task)
+static bool dump_refresh(void *context, const struct vp_guest_task *task)
 {
 	const struct refreshing *refreshing = context;
 	const uint32_t *space = vp_map_find(&refreshing->dump->space_of, task->tgid);
 	bool known = space && refreshing->dump->spaces.at[*space].root == task->root;
 
 	if (refreshing->all || known)
-		see_task(refreshing->dump, refreshing->kernel, task, 0);
+		dump_see_task(refreshing->dump, refreshing->kernel, task, 0);
 	space = vp_map_find(&refreshing->dump->space_of, task->tgid);
 	if (space && refreshing->dump->spaces.at[*space].root == task->root)
 		refreshing->dump->spaces.at[*space].leader = task->place;
@@ -242,8 +242,8 @@ static bool put_kernel_symbol(void *context, const struct vp_kallsyms_symbol *sy
 	return true;
 }
 
-static void write_kernel(const struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
-			 struct vp_maps_writer *writer)
+static void dump_write_kernel(const struct vp_guest_dump *dump,
+			      const struct vp_guest_kernel *kernel, struct vp_maps_writer *writer)
 {
 	if (!vp_kallsyms_each(&dump->tables, dump->symbols.bytes, dump->symbols.size,
 			      put_kernel_symbol, writer))
@@ -252,8 +252,9 @@ static void write_kernel(const struct vp_guest_dump *dump, const struct vp_guest
 	vp_guest_modules_write(kernel, writer);
 }
 
-static void write_images(const struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
-			 bool symbols, struct vp_maps_writer *writer)
+static void dump_write_images(const struct vp_guest_dump *dump,
+			      const struct vp_guest_kernel *kernel, bool symbols,
+			      struct vp_maps_writer *writer)
 {
 	struct vp_guest_images images;
 
@@ -281,8 +282,8 @@ static bool keep_first(void *context, const struct vp_guest_task *task)
 /*
  * Of a process that ended, what it left in the /tmp of process 1: for the last that had the pid.
  */
-static void write_jit(const struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
-		      struct vp_maps_writer *writer)
+static void dump_write_jit(const struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
+			   struct vp_maps_writer *writer)
 {
 	struct vp_guest_jit *jit = vp_guest_jit_new(kernel, writer);
 	struct vp_guest_task first = {0}, task;
@@ -303,7 +304,7 @@ static void write_jit(const struct vp_guest_dump *dump, const struct vp_guest_ke
 	vp_guest_jit_free(jit);
 }
 
-static void write_spaces(const struct vp_guest_dump *dump, struct vp_maps_writer *writer)
+static void dump_write_spaces(const struct vp_guest_dump *dump, struct vp_maps_writer *writer)
 {
 	for (size_t i = 0; i < dump->spaces.count; i++) {
 		const struct space *space = &dump->spaces.at[i];
@@ -328,17 +329,17 @@ struct vp_error *vp_guest_dump_write(struct vp_guest_dump *dump,
 
 	vp_vec_each (&dump->spaces, space)
 		space->leader = 0;
-	vp_guest_tasks_each(kernel, refresh, &refreshing, &damaged);
+	vp_guest_tasks_each(kernel, dump_refresh, &refreshing, &damaged);
 	vp_maps_writer_init(&writer, fd);
 	vp_maps_write_machine(&writer, true, "");
 	vp_maps_write_source(&writer, "memory");
 	vp_maps_write_kernel(&writer, kernel->pack.release, &kernel->pack.build_id);
 	vp_maps_write_paging(&writer, kernel->view.levels, dump->isolates);
-	write_kernel(dump, kernel, &writer);
-	write_spaces(dump, &writer);
-	write_images(dump, kernel, symbols, &writer);
+	dump_write_kernel(dump, kernel, &writer);
+	dump_write_spaces(dump, &writer);
+	dump_write_images(dump, kernel, symbols, &writer);
 	if (symbols)
-		write_jit(dump, kernel, &writer);
+		dump_write_jit(dump, kernel, &writer);
 	if (kernel->pack.derived)
 		vp_maps_write_note(&writer, "the guest's kernel has no BTF: process mappings "
 					    "cannot be read from guest memory");

@@ -140,7 +140,7 @@ static const char *put_segments(struct reading *reading)
 	return NULL;
 }
 
-static const char *put_header(struct reading *reading)
+static const char *elf_tables_put_header(struct reading *reading)
 {
 	Elf64_Ehdr *header = &reading->header;
 
@@ -165,9 +165,9 @@ static const char *put_header(struct reading *reading)
 	return NULL;
 }
 
-static const char *read_tables(struct reading *reading)
+static const char *elf_tables_read_tables(struct reading *reading)
 {
-	const char *problem = put_header(reading);
+	const char *problem = elf_tables_put_header(reading);
 
 	if (!problem)
 		problem = put_segments(reading);
@@ -187,7 +187,7 @@ void vp_elf_tables_read(const struct vp_guest_file *file, uint64_t limit, struct
 	*ret = (struct vp_elf_tables){0};
 	if (reading.left > VP_ELF_TABLES_MAX)
 		reading.left = VP_ELF_TABLES_MAX;
-	const char *problem = read_tables(&reading);
+	const char *problem = elf_tables_read_tables(&reading);
 	if (problem)
 		ret->problem = vp_strdup(problem);
 	free(reading.sections);

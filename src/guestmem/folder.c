@@ -14,7 +14,7 @@ enum {
 	MOST_NAME = 255,
 };
 
-static bool is_known(const uint32_t *places, size_t count)
+static bool folder_is_known(const uint32_t *places, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (places[i] == VP_PACK_NONE)
@@ -29,7 +29,7 @@ bool vp_guest_folder_root(const struct vp_guest_kernel *kernel, const struct vp_
 	const uint32_t needed[] = {pack->at.task_fs, pack->at.fs_root_dentry, pack->at.fs_root_mnt};
 	uint64_t fs;
 
-	return is_known(needed, VP_ARRAY_SIZE(needed)) &&
+	return folder_is_known(needed, VP_ARRAY_SIZE(needed)) &&
 	       vp_guest_view_u64(&kernel->view, task->place + pack->at.task_fs, &fs) && fs &&
 	       vp_guest_view_u64(&kernel->view, fs + pack->at.fs_root_dentry, &ret->dentry) &&
 	       vp_guest_view_u64(&kernel->view, fs + pack->at.fs_root_mnt, &ret->mnt) &&
@@ -55,9 +55,10 @@ static bool find_children(const struct vp_guest_kernel *kernel, uint64_t dentry,
 	const uint32_t common[] = {pack->at.dentry_name, pack->at.dentry_len,
 				   pack->at.dentry_inode};
 
-	ret->ring = !is_known(list, VP_ARRAY_SIZE(list));
+	ret->ring = !folder_is_known(list, VP_ARRAY_SIZE(list));
 	const uint32_t *used = ret->ring ? ring : list;
-	if (!is_known(common, VP_ARRAY_SIZE(common)) || !is_known(used, VP_ARRAY_SIZE(list)))
+	if (!folder_is_known(common, VP_ARRAY_SIZE(common)) ||
+	    !folder_is_known(used, VP_ARRAY_SIZE(list)))
 		return false;
 	ret->head = dentry + used[0];
 	ret->link = used[1];
@@ -145,7 +146,8 @@ static void climb_mounts(const struct vp_guest_kernel *kernel, struct vp_guest_f
 				   pack->at.mount_point, pack->at.mnt_root};
 	struct vp_guest_folder above;
 
-	for (unsigned i = 0; is_known(needed, VP_ARRAY_SIZE(needed)) && i < MOST_STACKED; i++) {
+	for (unsigned i = 0; folder_is_known(needed, VP_ARRAY_SIZE(needed)) && i < MOST_STACKED;
+	     i++) {
 		if (!find_mount(kernel, folder, &above))
 			return;
 		*folder = above;
@@ -158,7 +160,7 @@ struct search {
 	uint64_t found; /* a dentry, or 0 */
 };
 
-static bool look_at(void *context, const char *name, uint64_t dentry)
+static bool folder_look_at(void *context, const char *name, uint64_t dentry)
 {
 	struct search *search = context;
 
@@ -174,7 +176,7 @@ bool vp_guest_folder_enter(const struct vp_guest_kernel *kernel,
 {
 	struct search search = {.kernel = kernel, .name = name};
 
-	vp_guest_folder_each(kernel, folder, look_at, &search);
+	vp_guest_folder_each(kernel, folder, folder_look_at, &search);
 	if (!search.found)
 		return false;
 	*ret = (struct vp_guest_folder){search.found, folder->mnt};

@@ -49,7 +49,7 @@ struct writing {
 	size_t entries;
 };
 
-static uint8_t kind_of(const struct packed_entry *entry, bool older)
+static uint8_t guest_orc_kind_of(const struct packed_entry *entry, bool older)
 {
 	static const uint8_t newer_kinds[] = {VP_ORC_UNDEFINED, VP_ORC_OUTERMOST, VP_ORC_CALL,
 					      VP_ORC_REGS, VP_ORC_IRET_REGS};
@@ -70,7 +70,7 @@ static struct vp_orc_rule rule_of(const struct writing *writing, const struct pa
 				    .bp_offset = entry->bp_offset,
 				    .sp_reg = writing->registers[entry->registers & 15],
 				    .bp_reg = writing->registers[entry->registers >> 4],
-				    .kind = kind_of(entry, writing->older_kinds)};
+				    .kind = guest_orc_kind_of(entry, writing->older_kinds)};
 }
 
 /* Nothing says which numbers a kernel has, but nearly all of its code has RSP to go by. */
@@ -85,7 +85,7 @@ static const uint8_t *registers_of(const struct packed_entry *entries, uint64_t 
 	return newer > older ? newer_registers : older_registers;
 }
 
-static void flush(struct writing *writing, size_t least)
+static void guest_orc_flush(struct writing *writing, size_t least)
 {
 	struct vp_buffer *text = &writing->writer.text;
 
@@ -97,7 +97,7 @@ static void flush(struct writing *writing, size_t least)
 }
 
 /* False if they cannot be read. */
-static bool write_tables(struct writing *writing, const struct tables *tables)
+static bool guest_orc_write_tables(struct writing *writing, const struct tables *tables)
 {
 	const struct vp_guest_view *view = &writing->kernel->view;
 
@@ -115,13 +115,13 @@ static bool write_tables(struct writing *writing, const struct tables *tables)
 		struct vp_orc_rule rule = rule_of(writing, &rules[i]);
 		vp_orc_write(&writing->writer, tables->ips + i * sizeof(*ips) + (int64_t)ips[i],
 			     &rule);
-		flush(writing, FLUSH_SIZE);
+		guest_orc_flush(writing, FLUSH_SIZE);
 	}
 	writing->entries += tables->count;
 	return true;
 }
 
-static bool write_module(void *context, uint64_t module)
+static bool guest_orc_write_module(void *context, uint64_t module)
 {
 	struct writing *writing = context;
 	const struct vp_guest_view *view = &writing->kernel->view;
@@ -135,7 +135,7 @@ static bool write_module(void *context, uint64_t module)
 	tables.count = read ? count : 0;
 	/* Without its tables, a chain through the module ends there. */
 	if (tables.count)
-		write_tables(writing, &tables);
+		guest_orc_write_tables(writing, &tables);
 	return true;
 }
 
@@ -166,12 +166,12 @@ struct vp_error *vp_guest_orc_write(const struct vp_guest_kernel *kernel, int fd
 
 	VP_TRY(tables_of_kernel(kernel, &tables));
 	vp_orc_writer_init(&writing.writer, pack->release, &pack->build_id);
-	bool read = write_tables(&writing, &tables);
+	bool read = guest_orc_write_tables(&writing, &tables);
 	if (read && pack->at.module_orcs != VP_PACK_NONE &&
 	    pack->at.module_orc_ips != VP_PACK_NONE && pack->at.module_orc != VP_PACK_NONE)
-		vp_guest_modules_each(kernel, write_module, &writing);
+		vp_guest_modules_each(kernel, guest_orc_write_module, &writing);
 	vp_orc_writer_finish(&writing.writer);
-	flush(&writing, 0);
+	guest_orc_flush(&writing, 0);
 	vp_orc_writer_deinit(&writing.writer);
 	*entries = writing.entries;
 	if (writing.result)

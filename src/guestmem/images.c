@@ -21,7 +21,7 @@ void vp_guest_images_init(struct vp_guest_images *images, const struct vp_guest_
 	*images = (struct vp_guest_images){.kernel = kernel, .writer = writer, .left = MOST_BYTES};
 }
 
-static void tell(struct vp_guest_images *images, const char *path, const char *why)
+static void images_tell(struct vp_guest_images *images, const char *path, const char *why)
 {
 	if (images->told++ < MOST_TOLD)
 		vp_maps_write_note(images->writer, "no function names of '%s': %s", path, why);
@@ -29,8 +29,8 @@ static void tell(struct vp_guest_images *images, const char *path, const char *w
 		images->untold++;
 }
 
-static void tell_missing(struct vp_guest_images *images, const char *path,
-			 const struct vp_elf_tables *tables)
+static void images_tell_missing(struct vp_guest_images *images, const char *path,
+				const struct vp_elf_tables *tables)
 {
 	if (images->told++ < MOST_TOLD)
 		vp_maps_write_note(images->writer,
@@ -41,8 +41,8 @@ static void tell_missing(struct vp_guest_images *images, const char *path,
 		images->untold++;
 }
 
-static struct vp_error *write_symbols(const struct vp_buffer *bytes, const char *path,
-				      struct vp_maps_writer *writer)
+static struct vp_error *images_write_symbols(const struct vp_buffer *bytes, const char *path,
+					     struct vp_maps_writer *writer)
 {
 	struct vp_image elf = {0};
 	struct vp_error *error = vp_image_read_memory(bytes->bytes, bytes->size, path, &elf);
@@ -55,21 +55,21 @@ static struct vp_error *write_symbols(const struct vp_buffer *bytes, const char 
 	return error;
 }
 
-static void write_tables(struct vp_guest_images *images, const char *path,
-			 const struct vp_guest_file *file)
+static void images_write_tables(struct vp_guest_images *images, const char *path,
+				const struct vp_guest_file *file)
 {
 	struct vp_elf_tables tables;
 
 	vp_elf_tables_read(file, images->left, &tables);
 	images->left -= tables.bytes.size < images->left ? tables.bytes.size : images->left;
 	if (tables.problem) {
-		tell(images, path, tables.problem);
+		images_tell(images, path, tables.problem);
 	} else {
-		struct vp_error *error = write_symbols(&tables.bytes, path, images->writer);
+		struct vp_error *error = images_write_symbols(&tables.bytes, path, images->writer);
 		if (error)
-			tell(images, path, vp_error_message(error));
+			images_tell(images, path, vp_error_message(error));
 		else if (tables.missing)
-			tell_missing(images, path, &tables);
+			images_tell_missing(images, path, &tables);
 		vp_error_free(error);
 	}
 	vp_elf_tables_deinit(&tables);
@@ -82,14 +82,14 @@ void vp_guest_images_write(struct vp_guest_images *images, const struct vp_guest
 
 	vp_maps_write_image(images->writer, &image->build_id, image->path);
 	if (!image->file || !vp_guest_file_open(images->kernel, image->file, &file))
-		tell(images, image->path, "the guest kernel's page cache cannot be located");
+		images_tell(images, image->path, "the guest kernel's page cache cannot be located");
 	else if (!vp_guest_file_build_id(&file, &now))
-		tell(images, image->path,
-		     "its build-id is missing or not in the guest's page cache");
+		images_tell(images, image->path,
+			    "its build-id is missing or not in the guest's page cache");
 	else if (!vp_build_id_equal(&now, &image->build_id))
-		tell(images, image->path, "it changed since it was mapped");
+		images_tell(images, image->path, "it changed since it was mapped");
 	else
-		write_tables(images, image->path, &file);
+		images_write_tables(images, image->path, &file);
 }
 
 /* The kernel keeps the vDSO's image for itself: struct vdso_image begins with its address and size.
@@ -109,7 +109,7 @@ static void write_vdso(const struct vp_guest_kernel *kernel, struct vp_maps_writ
 	char *to = vp_buffer_extend(&bytes, image[1]);
 	if (vp_guest_view_read(&kernel->view, image[0], to, image[1])) {
 		vp_maps_write_image(writer, &unknown, "[vdso]");
-		vp_error_free(write_symbols(&bytes, "[vdso]", writer));
+		vp_error_free(images_write_symbols(&bytes, "[vdso]", writer));
 	}
 	vp_buffer_deinit(&bytes);
 }

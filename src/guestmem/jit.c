@@ -101,7 +101,7 @@ struct listing {
 	struct tmp *tmp;
 };
 
-static bool take_entry(void *context, const char *name, uint64_t dentry)
+static bool jit_take_entry(void *context, const char *name, uint64_t dentry)
 {
 	struct listing *listing = context;
 	struct perf_map map;
@@ -128,7 +128,7 @@ static const struct tmp *tmp_of(struct vp_guest_jit *jit, const struct vp_guest_
 	*tmp = (struct tmp){.root = root};
 	struct listing listing = {jit, tmp};
 	if (vp_guest_folder_enter(jit->kernel, &root, "tmp", &folder) &&
-	    !vp_guest_folder_each(jit->kernel, &folder, take_entry, &listing))
+	    !vp_guest_folder_each(jit->kernel, &folder, jit_take_entry, &listing))
 		vp_maps_write_note(jit->writer, "a /tmp of the guest could only be read in part: "
 						"names of JIT code may be missing");
 	return tmp;
@@ -162,7 +162,7 @@ bool vp_jit_line_parse(struct vp_slice line, struct vp_jit_symbol *ret)
 	       !__builtin_add_overflow(ret->addr, ret->size, &end);
 }
 
-static void write_lines(struct vp_guest_jit *jit, const struct vp_buffer *text, uint64_t space)
+static void jit_write_lines(struct vp_guest_jit *jit, const struct vp_buffer *text, uint64_t space)
 {
 	struct vp_cursor cursor = vp_cursor_of(text->bytes, text->size);
 	struct vp_slice line = {0};
@@ -180,7 +180,8 @@ static void write_lines(struct vp_guest_jit *jit, const struct vp_buffer *text, 
 }
 
 /* What is missing reads as zeros, and so the lines that go on in it are none. */
-static uint64_t read_pages(const struct vp_guest_file *file, uint64_t size, struct vp_buffer *text)
+static uint64_t jit_read_pages(const struct vp_guest_file *file, uint64_t size,
+			       struct vp_buffer *text)
 {
 	char *to = vp_buffer_extend(text, size);
 	uint64_t missing = 0;
@@ -195,7 +196,7 @@ static uint64_t read_pages(const struct vp_guest_file *file, uint64_t size, stru
 	return missing;
 }
 
-static void write_map(struct vp_guest_jit *jit, const struct perf_map *map, uint64_t space)
+static void jit_write_map(struct vp_guest_jit *jit, const struct perf_map *map, uint64_t space)
 {
 	struct vp_buffer text = {0};
 	struct vp_guest_file file;
@@ -205,8 +206,8 @@ static void write_map(struct vp_guest_jit *jit, const struct perf_map *map, uint
 	uint64_t size = file.size < LARGEST_MAP ? file.size : LARGEST_MAP;
 	size = size < jit->left ? size : jit->left;
 	jit->left -= size;
-	uint64_t missing = read_pages(&file, size, &text);
-	write_lines(jit, &text, space);
+	uint64_t missing = jit_read_pages(&file, size, &text);
+	jit_write_lines(jit, &text, space);
 	vp_buffer_deinit(&text);
 	if ((missing || size < file.size) && jit->told++ < MOST_TOLD)
 		vp_maps_write_note(
@@ -225,5 +226,5 @@ void vp_guest_jit_write(struct vp_guest_jit *jit, const struct vp_guest_task *ta
 		return;
 	vp_vec_each (&tmp->maps, map)
 		if (map->pid == pid)
-			write_map(jit, map, space);
+			jit_write_map(jit, map, space);
 }

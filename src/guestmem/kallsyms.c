@@ -33,7 +33,7 @@ static uint32_t u32_at(const struct search *search, uint64_t at)
 	return value;
 }
 
-static uint64_t u64_at(const struct search *search, uint64_t at)
+static uint64_t kallsyms_u64_at(const struct search *search, uint64_t at)
 {
 	uint64_t value;
 
@@ -166,7 +166,8 @@ static bool has_markers(struct search *search, uint64_t names, uint32_t count)
 			continue;
 		/* 64 bits wide until v4.20 (80ffbaa5b1bd). */
 		if (u32_at(search, markers + 4) == marked ||
-		    (!u32_at(search, markers + 4) && u64_at(search, markers + 8) == marked))
+		    (!u32_at(search, markers + 4) &&
+		     kallsyms_u64_at(search, markers + 8) == marked))
 			return true;
 	}
 	return false;
@@ -252,9 +253,9 @@ static bool try_offsets(struct search *search, uint64_t offsets, enum vp_kallsym
 
 static bool try_with_base(struct search *search, uint64_t offsets, uint64_t base_at)
 {
-	if (!holds(search, base_at, 8) || !in_image(search, u64_at(search, base_at)))
+	if (!holds(search, base_at, 8) || !in_image(search, kallsyms_u64_at(search, base_at)))
 		return false;
-	uint64_t base = u64_at(search, base_at);
+	uint64_t base = kallsyms_u64_at(search, base_at);
 	return try_offsets(search, offsets, VP_KALLSYMS_PERCPU, base) ||
 	       try_offsets(search, offsets, VP_KALLSYMS_RELATIVE, base);
 }

@@ -59,8 +59,8 @@ static bool find_by_registers(const struct vp_guest_memory *memory,
 	return false;
 }
 
-static void read_pages(const struct vp_guest_memory *memory, uint64_t gpa, uint64_t size,
-		       char *bytes)
+static void kernel_read_pages(const struct vp_guest_memory *memory, uint64_t gpa, uint64_t size,
+			      char *bytes)
 {
 	for (uint64_t at = 0; at < size; at += LARGE_PAGE) {
 		size_t piece = size - at < LARGE_PAGE ? (size_t)(size - at) : LARGE_PAGE;
@@ -78,7 +78,7 @@ static void read_image(const struct vp_guest_view *view, struct vp_buffer *image
 {
 	image->size = 0;
 	char *bytes = vp_buffer_extend(image, view->image_size);
-	read_pages(view->memory, view->image_gpa, view->image_size, bytes);
+	kernel_read_pages(view->memory, view->image_gpa, view->image_size, bytes);
 }
 
 bool vp_guest_kernel_tables(const struct vp_guest_kernel *kernel, struct vp_buffer *bytes,
@@ -102,8 +102,8 @@ bool vp_guest_kernel_tables(const struct vp_guest_kernel *kernel, struct vp_buff
 	tables->token_index -= from;
 	tables->base += kernel->text + (in_image->sense == VP_KALLSYMS_PLACE ? from : 0);
 	bytes->size = 0;
-	read_pages(view->memory, view->image_gpa + from, to - from,
-		   vp_buffer_extend(bytes, to - from));
+	kernel_read_pages(view->memory, view->image_gpa + from, to - from,
+			  vp_buffer_extend(bytes, to - from));
 	return true;
 }
 
@@ -263,7 +263,7 @@ static bool use_pack(struct vp_guest_kernel *kernel, const vp_kernel_packs *pack
 }
 
 /* Goes over to the kernel's own page tables, which no process's end takes away. */
-static void settle(struct vp_guest_kernel *kernel)
+static void kernel_settle(struct vp_guest_kernel *kernel)
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
 	uint64_t top = vp_guest_kernel_symbol(kernel, pack->symbol.init_top_pgt);
@@ -313,7 +313,7 @@ struct vp_error *vp_guest_kernel_read(const struct vp_guest_view *found,
 		if (error)
 			return error;
 	}
-	settle(ret);
+	kernel_settle(ret);
 	return NULL;
 }
 

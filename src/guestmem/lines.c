@@ -19,7 +19,7 @@ static const char *line_at(struct vp_guest_lines *lines, uint64_t place)
 	return line;
 }
 
-static bool read_lines(void *context, uint64_t hva, void *bytes, size_t size)
+static bool lines_read_lines(void *context, uint64_t hva, void *bytes, size_t size)
 {
 	struct vp_guest_lines *lines = context;
 	uint64_t inside = hva % VP_GUEST_LINE;
@@ -42,7 +42,7 @@ void vp_guest_lines_begin(struct vp_guest_lines *lines, const struct vp_guest_me
 {
 	lines->below = below;
 	lines->memory = *below;
-	lines->memory.read = read_lines;
+	lines->memory.read = lines_read_lines;
 	lines->memory.backed = below->backed ? ask_below : NULL;
 	lines->memory.context = lines;
 	memset(lines->places, 0, sizeof(lines->places));

@@ -37,7 +37,7 @@ bool vp_guest_memory_add(struct vp_guest_memory *memory, uint64_t gpa, uint64_t 
 	return true;
 }
 
-static bool is_same(const struct vp_guest_slot *one, const struct vp_guest_slot *other)
+static bool memory_is_same(const struct vp_guest_slot *one, const struct vp_guest_slot *other)
 {
 	return one->gpa == other->gpa && one->size == other->size && one->hva == other->hva;
 }
@@ -47,7 +47,7 @@ bool vp_guest_memory_change(struct vp_guest_memory *memory, const struct vp_gues
 	bool same = memory->slots.count == now->slots.count;
 
 	for (size_t i = 0; i < now->slots.count && same; i++)
-		same = is_same(&memory->slots.at[i], &now->slots.at[i]);
+		same = memory_is_same(&memory->slots.at[i], &now->slots.at[i]);
 	if (same)
 		return false;
 	memory->slots.count = 0;
@@ -61,7 +61,8 @@ void vp_guest_memory_deinit(struct vp_guest_memory *memory)
 	vp_vec_deinit(&memory->slots);
 }
 
-static const struct vp_guest_slot *slot_of(const struct vp_guest_memory *memory, uint64_t gpa)
+static const struct vp_guest_slot *memory_slot_of(const struct vp_guest_memory *memory,
+						  uint64_t gpa)
 {
 	size_t beyond = first_beyond(memory, gpa);
 	const struct vp_guest_slot *slot = beyond ? &memory->slots.at[beyond - 1] : NULL;
@@ -71,14 +72,14 @@ static const struct vp_guest_slot *slot_of(const struct vp_guest_memory *memory,
 
 uint64_t vp_guest_memory_hva(const struct vp_guest_memory *memory, uint64_t gpa, size_t size)
 {
-	const struct vp_guest_slot *slot = slot_of(memory, gpa);
+	const struct vp_guest_slot *slot = memory_slot_of(memory, gpa);
 
 	return slot && slot->size - (gpa - slot->gpa) >= size ? slot->hva + (gpa - slot->gpa) : 0;
 }
 
 uint64_t vp_guest_memory_left(const struct vp_guest_memory *memory, uint64_t gpa)
 {
-	const struct vp_guest_slot *slot = slot_of(memory, gpa);
+	const struct vp_guest_slot *slot = memory_slot_of(memory, gpa);
 
 	return slot ? slot->size - (gpa - slot->gpa) : 0;
 }
@@ -89,7 +90,7 @@ bool vp_guest_memory_read(const struct vp_guest_memory *memory, uint64_t gpa, vo
 	char *to = bytes;
 
 	while (size) {
-		const struct vp_guest_slot *slot = slot_of(memory, gpa);
+		const struct vp_guest_slot *slot = memory_slot_of(memory, gpa);
 		if (!slot)
 			return false;
 		uint64_t at = gpa - slot->gpa, left = slot->size - at;
@@ -153,7 +154,7 @@ size_t vp_guest_memory_copy(const struct vp_guest_memory *memory, uint64_t gpa, 
 	size_t got = 0;
 
 	for (size_t at = 0, piece; at < size; at += piece) {
-		const struct vp_guest_slot *slot = slot_of(memory, gpa + at);
+		const struct vp_guest_slot *slot = memory_slot_of(memory, gpa + at);
 		piece = size - at < most ? size - at : most;
 		if (!slot) {
 			piece = piece < VP_GUEST_PAGE ? piece : VP_GUEST_PAGE;
@@ -168,7 +169,7 @@ size_t vp_guest_memory_copy(const struct vp_guest_memory *memory, uint64_t gpa, 
 	return got;
 }
 
-static bool read_file(void *context, uint64_t hva, void *bytes, size_t size)
+static bool memory_read_file(void *context, uint64_t hva, void *bytes, size_t size)
 {
 	const struct vp_guest_files *files = context;
 	char *to = bytes;
@@ -203,7 +204,7 @@ static void ask_pagemap(void *context, uint64_t hva, size_t pages, unsigned char
 
 void vp_guest_memory_by_files(struct vp_guest_memory *memory, const struct vp_guest_files *files)
 {
-	memory->read = read_file;
+	memory->read = memory_read_file;
 	memory->backed = files->pagemap >= 0 ? ask_pagemap : NULL;
 	memory->context = (void *)files;
 }

@@ -17,7 +17,8 @@ struct tables {
 	uint32_t count;
 };
 
-static bool read_tables(const struct vp_guest_kernel *kernel, uint64_t module, struct tables *ret)
+static bool modules_read_tables(const struct vp_guest_kernel *kernel, uint64_t module,
+				struct tables *ret)
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
 	const struct vp_guest_view *view = &kernel->view;
@@ -31,8 +32,8 @@ static bool read_tables(const struct vp_guest_kernel *kernel, uint64_t module, s
 	       ret->count <= MOST_SYMBOLS;
 }
 
-static void write_symbols(const struct vp_guest_kernel *kernel, const struct tables *tables,
-			  const char *module, struct vp_maps_writer *writer)
+static void modules_write_symbols(const struct vp_guest_kernel *kernel, const struct tables *tables,
+				  const char *module, struct vp_maps_writer *writer)
 {
 	const struct vp_guest_view *view = &kernel->view;
 	VP_AUTO_FREE Elf64_Sym *symbols =
@@ -78,7 +79,7 @@ struct writing {
 };
 
 /* One module; false if it is none. */
-static bool write_module(void *context, uint64_t module)
+static bool modules_write_module(void *context, uint64_t module)
 {
 	const struct writing *writing = context;
 	const struct vp_guest_kernel *kernel = writing->kernel;
@@ -87,9 +88,9 @@ static bool write_module(void *context, uint64_t module)
 
 	if (!vp_guest_view_string(&kernel->view, module + kernel->pack.at.module_name, name,
 				  sizeof(name)) ||
-	    !name[0] || !read_tables(kernel, module, &tables))
+	    !name[0] || !modules_read_tables(kernel, module, &tables))
 		return false;
-	write_symbols(kernel, &tables, name, writing->writer);
+	modules_write_symbols(kernel, &tables, name, writing->writer);
 	return true;
 }
 
@@ -102,7 +103,7 @@ void vp_guest_modules_write(const struct vp_guest_kernel *kernel, struct vp_maps
 		     pack->at.mod_symtab != VP_PACK_NONE && pack->at.mod_typetab != VP_PACK_NONE &&
 		     pack->at.mod_strtab != VP_PACK_NONE && pack->at.mod_num_symtab != VP_PACK_NONE;
 
-	if (!known || !vp_guest_modules_each(kernel, write_module, &writing))
+	if (!known || !vp_guest_modules_each(kernel, modules_write_module, &writing))
 		vp_maps_write_note(writer,
 				   "the guest's list of kernel modules could only be read in part");
 }

@@ -47,7 +47,7 @@ static const struct table {
     {"base", offsetof(struct vp_kernel_pack, kallsyms.base)},
 };
 
-static void *field(struct vp_kernel_pack *pack, size_t place)
+static void *pack_field(struct vp_kernel_pack *pack, size_t place)
 {
 	return (char *)pack + place;
 }
@@ -61,11 +61,12 @@ void vp_kernel_pack_init(struct vp_kernel_pack *pack)
 {
 	*pack = (struct vp_kernel_pack){0};
 	for (size_t i = 0; i < VP_ARRAY_SIZE(members); i++)
-		*(uint32_t *)field(pack, members[i].place) = VP_PACK_NONE;
+		*(uint32_t *)pack_field(pack, members[i].place) = VP_PACK_NONE;
 	for (size_t i = 0; i < VP_ARRAY_SIZE(values); i++)
-		*(uint32_t *)field(pack, values[i].place) = VP_PACK_NONE;
+		*(uint32_t *)pack_field(pack, values[i].place) = VP_PACK_NONE;
 	for (size_t i = 0; i < VP_ARRAY_SIZE(symbols); i++)
-		((struct vp_pack_symbol *)field(pack, symbols[i].place))->offset = VP_PACK_NONE;
+		((struct vp_pack_symbol *)pack_field(pack, symbols[i].place))->offset =
+		    VP_PACK_NONE;
 }
 
 void vp_kernel_pack_take(struct vp_kernel_pack *pack, const struct vp_kallsyms_symbol *symbol,
@@ -77,7 +78,7 @@ void vp_kernel_pack_take(struct vp_kernel_pack *pack, const struct vp_kallsyms_s
 		return;
 	for (size_t i = 0; i < VP_ARRAY_SIZE(symbols); i++)
 		if (!strcmp(symbols[i].name, symbol->name)) {
-			struct vp_pack_symbol *known = field(pack, symbols[i].place);
+			struct vp_pack_symbol *known = pack_field(pack, symbols[i].place);
 			*known = (struct vp_pack_symbol){(uint32_t)offset, symbol->percpu};
 		}
 }
@@ -98,7 +99,7 @@ static bool find_text(void *context, const struct vp_kallsyms_symbol *symbol)
 	return !collecting->has_text;
 }
 
-static bool collect(void *context, const struct vp_kallsyms_symbol *symbol)
+static bool pack_collect(void *context, const struct vp_kallsyms_symbol *symbol)
 {
 	const struct collecting *collecting = context;
 
@@ -115,7 +116,7 @@ bool vp_kernel_pack_symbols(struct vp_kernel_pack *pack, const char *image, size
 	    !collecting.has_text)
 		return false;
 	*text = collecting.text;
-	return vp_kallsyms_each(&pack->kallsyms, image, size, collect, &collecting);
+	return vp_kallsyms_each(&pack->kallsyms, image, size, pack_collect, &collecting);
 }
 
 void vp_kernel_pack_members(struct vp_kernel_pack *pack, const struct vp_guest_btf *btf)
@@ -124,13 +125,13 @@ void vp_kernel_pack_members(struct vp_kernel_pack *pack, const struct vp_guest_b
 		struct vp_guest_member found;
 		if (vp_guest_btf_member(btf, members[i].type, members[i].member, &found) &&
 		    found.offset < LARGEST_STRUCT)
-			*(uint32_t *)field(pack, members[i].place) = found.offset;
+			*(uint32_t *)pack_field(pack, members[i].place) = found.offset;
 	}
 	for (size_t i = 0; i < VP_ARRAY_SIZE(values); i++) {
 		uint32_t value;
 		if (vp_guest_btf_enumerator(btf, values[i].type, values[i].member, &value) &&
 		    value < LARGEST_STRUCT)
-			*(uint32_t *)field(pack, values[i].place) = value;
+			*(uint32_t *)pack_field(pack, values[i].place) = value;
 	}
 	pack->page_size_of = vp_guest_btf_size(btf, "page");
 }
@@ -205,12 +206,12 @@ void vp_kernel_pack_write(const struct vp_kernel_pack *pack, struct vp_buffer *t
 			 pack->page_size_of, pack->seed, pack->hash, lines + 2);
 }
 
-static void take_symbol(struct vp_kernel_pack *pack, struct vp_slice name, uint64_t offset,
-			bool percpu)
+static void pack_take_symbol(struct vp_kernel_pack *pack, struct vp_slice name, uint64_t offset,
+			     bool percpu)
 {
 	for (size_t i = 0; i < VP_ARRAY_SIZE(symbols); i++)
 		if (vp_slice_is(name, symbols[i].name))
-			*(struct vp_pack_symbol *)field(pack, symbols[i].place) =
+			*(struct vp_pack_symbol *)pack_field(pack, symbols[i].place) =
 			    (struct vp_pack_symbol){(uint32_t)offset, percpu};
 }
 
@@ -224,7 +225,7 @@ static void take_member(struct vp_kernel_pack *pack, const struct member *known,
 		    name.bytes[size] == '.' &&
 		    vp_slice_is((struct vp_slice){name.bytes + size + 1, name.size - size - 1},
 				known[i].member))
-			*(uint32_t *)field(pack, known[i].place) = (uint32_t)offset;
+			*(uint32_t *)pack_field(pack, known[i].place) = (uint32_t)offset;
 	}
 }
 
@@ -232,10 +233,10 @@ static void take_table(struct vp_kernel_pack *pack, struct vp_slice name, uint64
 {
 	for (size_t i = 0; i < VP_ARRAY_SIZE(tables); i++)
 		if (vp_slice_is(name, tables[i].name))
-			*(uint64_t *)field(pack, tables[i].place) = offset;
+			*(uint64_t *)pack_field(pack, tables[i].place) = offset;
 }
 
-static bool take_kernel(struct vp_kernel_pack *pack, struct vp_cursor *words)
+static bool pack_take_kernel(struct vp_kernel_pack *pack, struct vp_cursor *words)
 {
 	bool known = vp_build_id_parse(vp_cursor_word(words), &pack->build_id);
 	struct vp_buffer release = {0};
@@ -253,7 +254,7 @@ static bool take_fact(struct vp_kernel_pack *pack, struct vp_slice line)
 	struct vp_slice what = vp_cursor_word(&words);
 
 	if (vp_slice_is(what, "kernel"))
-		return take_kernel(pack, &words);
+		return pack_take_kernel(pack, &words);
 	if (vp_slice_is(what, "kallsyms")) {
 		uint64_t count = vp_cursor_decimal(&words), sense = vp_cursor_decimal(&words);
 		pack->kallsyms.count = (uint32_t)count;
@@ -287,7 +288,7 @@ static bool take_fact(struct vp_kernel_pack *pack, struct vp_slice line)
 	else if (size)
 		pack->page_size_of = (uint32_t)offset;
 	else
-		take_symbol(pack, name, offset, percpu);
+		pack_take_symbol(pack, name, offset, percpu);
 	return table || member || value || size || percpu || vp_slice_is(what, "symbol");
 }
 

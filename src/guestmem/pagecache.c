@@ -59,8 +59,8 @@ static bool is_internal(uint64_t entry)
 }
 
 /* Finds the entry of page `index`, and how many pages behind the entry's own that one is. */
-static bool find_entry(const struct vp_guest_file *file, uint64_t index, uint64_t *entry,
-		       uint64_t *behind)
+static bool pagecache_find_entry(const struct vp_guest_file *file, uint64_t index, uint64_t *entry,
+				 uint64_t *behind)
 {
 	const struct vp_kernel_pack *pack = &file->kernel->pack;
 	const struct vp_guest_view *view = &file->kernel->view;
@@ -94,7 +94,7 @@ static bool find_page(const struct vp_guest_file *file, uint64_t index, uint64_t
 {
 	uint64_t page, behind;
 
-	if (!find_entry(file, index, &page, &behind))
+	if (!pagecache_find_entry(file, index, &page, &behind))
 		return false;
 	uint64_t place = page - file->memmap;
 	if (page < file->memmap || place % file->kernel->pack.page_size_of)
@@ -122,7 +122,7 @@ bool vp_guest_file_read(const struct vp_guest_file *file, uint64_t offset, void 
 	return true;
 }
 
-static bool read_header(const struct vp_guest_file *file, Elf64_Ehdr *header)
+static bool pagecache_read_header(const struct vp_guest_file *file, Elf64_Ehdr *header)
 {
 	return vp_guest_file_read(file, 0, header, sizeof(*header)) &&
 	       !memcmp(header->e_ident, ELFMAG, SELFMAG) &&
@@ -134,7 +134,7 @@ bool vp_guest_file_build_id(const struct vp_guest_file *file, struct vp_build_id
 	Elf64_Ehdr header;
 
 	*ret = (struct vp_build_id){0};
-	if (!read_header(file, &header) || header.e_phentsize != sizeof(Elf64_Phdr))
+	if (!pagecache_read_header(file, &header) || header.e_phentsize != sizeof(Elf64_Phdr))
 		return false;
 	for (unsigned i = 0; i < header.e_phnum && i < MOST_PROGRAM_HEADERS; i++) {
 		char notes[MOST_NOTES];

@@ -77,7 +77,7 @@ static bool is_root_node(uint64_t entry)
 	return (entry & 3) == 2 && entry > 4096;
 }
 
-static uint64_t u64_at(const char *bytes, size_t at)
+static uint64_t process_u64_at(const char *bytes, size_t at)
 {
 	uint64_t value;
 
@@ -115,11 +115,11 @@ static bool walk_node(struct walk *walk, uint64_t entry, uint64_t max, unsigned 
 				sizeof(node)))
 		return false;
 	for (unsigned i = 0; i < count; i++) {
-		uint64_t pivot = i < count - 1 ? u64_at(node, pivots + 8 * i) : max;
+		uint64_t pivot = i < count - 1 ? process_u64_at(node, pivots + 8 * i) : max;
 		if (!pivot && i) /* not in use: this slot is the last */
 			pivot = max;
 		if (pivot > max || pivot < last ||
-		    !walk_slot(walk, u64_at(node, slots + 8 * i), leaf, pivot, depth))
+		    !walk_slot(walk, process_u64_at(node, slots + 8 * i), leaf, pivot, depth))
 			return false;
 		if (pivot == max)
 			return true;
@@ -171,8 +171,8 @@ struct place {
 	uint64_t dentry, mnt;
 };
 
-static bool read_place(const struct vp_guest_kernel *kernel, uint64_t dentry_at, uint64_t mnt_at,
-		       struct place *ret)
+static bool process_read_place(const struct vp_guest_kernel *kernel, uint64_t dentry_at,
+			       uint64_t mnt_at, struct place *ret)
 {
 	return vp_guest_view_u64(&kernel->view, dentry_at, &ret->dentry) &&
 	       vp_guest_view_u64(&kernel->view, mnt_at, &ret->mnt) && ret->dentry && ret->mnt;
@@ -253,11 +253,13 @@ bool vp_guest_path(const struct vp_guest_kernel *kernel, const struct vp_guest_t
 	uint64_t fs;
 
 	if (!has_all(needed, VP_ARRAY_SIZE(needed)) ||
-	    !read_place(kernel, file + pack->at.file_dentry, file + pack->at.file_mnt, &place))
+	    !process_read_place(kernel, file + pack->at.file_dentry, file + pack->at.file_mnt,
+				&place))
 		return false;
 	/* A task that is ending has no root directory any more: the path is from the top then. */
 	if (vp_guest_view_u64(&kernel->view, task->place + pack->at.task_fs, &fs) && fs &&
-	    !read_place(kernel, fs + pack->at.fs_root_dentry, fs + pack->at.fs_root_mnt, &root))
+	    !process_read_place(kernel, fs + pack->at.fs_root_dentry, fs + pack->at.fs_root_mnt,
+				&root))
 		root = (struct place){0};
 	if (!walk_up(kernel, place, root, text, &at) || at == sizeof(text))
 		return false;

@@ -45,7 +45,7 @@ static bool read_task_bytes(const struct vp_guest_kernel *kernel, uint64_t place
 	       vp_guest_view_read(&kernel->view, place + ret->first, ret->bytes, end - ret->first);
 }
 
-static void take_field(const struct task_bytes *task, uint32_t offset, void *ret, size_t size)
+static void tasks_take_field(const struct task_bytes *task, uint32_t offset, void *ret, size_t size)
 {
 	memcpy(ret, task->bytes + (offset - task->first), size);
 }
@@ -62,11 +62,11 @@ bool vp_guest_task_read(const struct vp_guest_kernel *kernel, uint64_t place,
 	*ret = (struct vp_guest_task){.place = place};
 	if (kernel->lacks || place % 8 || !read_task_bytes(kernel, place, &bytes))
 		return false;
-	take_field(&bytes, pack->at.task_pid, &ret->tid, sizeof(ret->tid));
-	take_field(&bytes, pack->at.task_tgid, &ret->tgid, sizeof(ret->tgid));
-	take_field(&bytes, pack->at.task_mm, &ret->mm, sizeof(ret->mm));
-	take_field(&bytes, pack->at.task_comm, ret->comm, sizeof(ret->comm));
-	take_field(&bytes, pack->at.task_tasks, &ret->next, sizeof(ret->next));
+	tasks_take_field(&bytes, pack->at.task_pid, &ret->tid, sizeof(ret->tid));
+	tasks_take_field(&bytes, pack->at.task_tgid, &ret->tgid, sizeof(ret->tgid));
+	tasks_take_field(&bytes, pack->at.task_mm, &ret->mm, sizeof(ret->mm));
+	tasks_take_field(&bytes, pack->at.task_comm, ret->comm, sizeof(ret->comm));
+	tasks_take_field(&bytes, pack->at.task_tasks, &ret->next, sizeof(ret->next));
 	ret->next -= pack->at.task_tasks;
 	if (ret->mm && vp_guest_view_u64(view, ret->mm + pack->at.mm_pgd, &pgd) &&
 	    vp_guest_view_translate(view, pgd, &page))
@@ -101,7 +101,8 @@ void vp_guest_tasks_each(const struct vp_guest_kernel *kernel,
 }
 
 /* Whether the task's page tables map the kernel to where it is. */
-static bool maps_kernel(const struct vp_guest_kernel *kernel, const struct vp_guest_task *task)
+static bool tasks_maps_kernel(const struct vp_guest_kernel *kernel,
+			      const struct vp_guest_task *task)
 {
 	struct vp_guest_view view = kernel->view;
 	struct vp_guest_page page;
@@ -125,7 +126,7 @@ struct vp_error *vp_guest_kernel_check(const struct vp_guest_kernel *kernel)
 	if (!vp_guest_task_read(kernel, task.next, &task) || task.tid != 1 || task.tgid != 1)
 		return vp_error_new("the kernel pack does not match, or the guest is still "
 				    "booting: no process 1 after the idle task");
-	if (!maps_kernel(kernel, &task))
+	if (!tasks_maps_kernel(kernel, &task))
 		return vp_error_new("the kernel pack does not match: the page tables of process 1 "
 				    "do not map the kernel");
 	return NULL;

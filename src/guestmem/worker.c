@@ -45,7 +45,7 @@ struct worker {
 	struct vp_buffer answer;
 };
 
-static void put_escaped(struct worker *worker, const char *text)
+static void worker_put_escaped(struct worker *worker, const char *text)
 {
 	vp_buffer_string(&worker->answer, " ");
 	vp_maps_escape(text, &worker->answer);
@@ -55,11 +55,11 @@ static void put_escaped(struct worker *worker, const char *text)
 static void put_error(struct worker *worker, struct vp_error *error)
 {
 	vp_buffer_string(&worker->answer, "error");
-	put_escaped(worker, vp_error_message(error));
+	worker_put_escaped(worker, vp_error_message(error));
 	vp_error_free(error);
 }
 
-static void put_cpu(struct worker *worker, const struct vp_guest_cpu *cpu)
+static void worker_put_cpu(struct worker *worker, const struct vp_guest_cpu *cpu)
 {
 	uint64_t chosen = 0;
 
@@ -79,7 +79,7 @@ static void put_counters(struct worker *worker, const struct vp_guest_cpu *cpu)
 	}
 }
 
-static void put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
+static void worker_put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
 {
 	const struct vp_guest_kernel *kernel = &worker->kernel;
 	const struct vp_guest_view *view = &kernel->view;
@@ -91,19 +91,19 @@ static void put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
 			 view->image_size, view->direct_map, view->levels,
 			 kernel->route == VP_PACK_CACHED, worker->scanned, kernel->pack.derived);
 	vp_build_id_put(&kernel->pack.build_id, answer);
-	put_escaped(worker, kernel->banner);
+	worker_put_escaped(worker, kernel->banner);
 	uint32_t stack = kernel->pack.at.task_stack;
 	vp_buffer_printf(answer, "at %x %x %x %x %x %x\n", kernel->pack.at.task_pid,
 			 kernel->pack.at.task_tgid, kernel->pack.at.task_comm,
 			 stack == VP_PACK_NONE ? 0 : stack, kernel->pack.at.task_mm,
 			 kernel->pack.at.mm_pgd);
 	vp_vec_each (cpus, cpu)
-		put_cpu(worker, cpu);
+		worker_put_cpu(worker, cpu);
 	vp_vec_each (cpus, cpu)
 		put_counters(worker, cpu);
 	if (kernel->lacks) {
 		vp_buffer_string(answer, "lacks");
-		put_escaped(worker, kernel->lacks);
+		worker_put_escaped(worker, kernel->lacks);
 	}
 	vp_buffer_printf(answer, "banner %" PRIx64 "\n",
 			 kernel->pack.symbol.banner.offset == VP_PACK_NONE
@@ -113,7 +113,7 @@ static void put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
 	struct vp_buffer text = {0};
 	vp_kernel_pack_write(&kernel->pack, &text);
 	vp_buffer_string(answer, "pack");
-	put_escaped(worker, vp_buffer_text(&text));
+	worker_put_escaped(worker, vp_buffer_text(&text));
 	vp_buffer_deinit(&text);
 }
 
@@ -156,7 +156,7 @@ static struct vp_error *read_found(struct worker *worker, const struct vp_guest_
 	if (error && worker->kernel.text && worker->kernel.route == VP_PACK_CACHED) {
 		/* The pack is no good, though it is of this kernel: a new one is made. */
 		vp_buffer_string(&worker->answer, "dropped");
-		put_escaped(worker, vp_error_message(error));
+		worker_put_escaped(worker, vp_error_message(error));
 		vp_error_free(error);
 		vp_vec_deinit(&cpus);
 		error = read_with(worker, found, &none, &cpus);
@@ -164,7 +164,7 @@ static struct vp_error *read_found(struct worker *worker, const struct vp_guest_
 	worker->found = !error;
 	if (!error) {
 		vp_guest_dump_keep(worker->dump, &worker->kernel);
-		put_kernel(worker, &cpus);
+		worker_put_kernel(worker, &cpus);
 	}
 	vp_vec_deinit(&cpus);
 	return error;
@@ -230,7 +230,7 @@ static struct vp_error *scan_on(struct worker *worker, uint64_t remembered)
 	return NULL;
 }
 
-static struct vp_error *find(struct worker *worker, struct vp_cursor *words)
+static struct vp_error *worker_find(struct worker *worker, struct vp_cursor *words)
 {
 	const struct vp_guest_worker_options *options = worker->options;
 	bool scan = false, known = false;
@@ -258,12 +258,12 @@ static struct vp_error *find(struct worker *worker, struct vp_cursor *words)
 	return scan_on(worker, remembered);
 }
 
-static bool put_task(void *context, const struct vp_guest_task *task)
+static bool worker_put_task(void *context, const struct vp_guest_task *task)
 {
 	struct worker *worker = context;
 
 	vp_buffer_printf(&worker->answer, "task %x %" PRIx64, task->tgid, task->root);
-	put_escaped(worker, task->comm);
+	worker_put_escaped(worker, task->comm);
 	return true;
 }
 
@@ -271,7 +271,7 @@ static struct vp_error *list_tasks(struct worker *worker)
 {
 	bool damaged;
 
-	vp_guest_tasks_each(&worker->kernel, put_task, worker, &damaged);
+	vp_guest_tasks_each(&worker->kernel, worker_put_task, worker, &damaged);
 	if (damaged)
 		vp_buffer_string(&worker->answer, "damaged\n");
 	return NULL;
@@ -289,7 +289,7 @@ static struct vp_error *write_dump(struct worker *worker, bool symbols)
 	return NULL;
 }
 
-static void change_memory(struct vp_guest_memory *memory, struct vp_cursor *words)
+static void worker_change_memory(struct vp_guest_memory *memory, struct vp_cursor *words)
 {
 	if (!vp_cursor_left(words)) {
 		memory->slots.count = 0;
@@ -313,17 +313,17 @@ static struct vp_error *write_orc(struct worker *worker)
 }
 
 /* True if the request has an answer. */
-static bool serve(struct worker *worker, struct vp_slice line)
+static bool worker_serve(struct worker *worker, struct vp_slice line)
 {
 	struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
 	struct vp_slice what = vp_cursor_word(&words);
 	struct vp_error *error = NULL;
 
 	if (vp_slice_is(what, "find")) {
-		error = find(worker, &words);
+		error = worker_find(worker, &words);
 	} else if (vp_slice_is(what, "memory")) {
 		end_scan(worker); /* of memory that is not so any longer */
-		change_memory(worker->options->memory, &words);
+		worker_change_memory(worker->options->memory, &words);
 		return false;
 	} else if (!worker->found) {
 		error = vp_error_new("the kernel has not been found yet");
@@ -377,7 +377,7 @@ void vp_guest_worker_run(const struct vp_guest_worker_options *options)
 		while ((end = memchr(cursor.next, '\n', vp_cursor_left(&cursor)))) {
 			struct vp_slice line;
 			worker.answer.size = 0;
-			if (vp_cursor_line(&cursor, &line) && serve(&worker, line) &&
+			if (vp_cursor_line(&cursor, &line) && worker_serve(&worker, line) &&
 			    vp_fd_write_all(options->channel, worker.answer.bytes,
 					    worker.answer.size))
 				break;

@@ -40,8 +40,8 @@ static void note_names(struct excerpt *excerpt, const struct btf *wanted)
 static uint32_t add_type(struct excerpt *excerpt, const struct btf *from, uint32_t id);
 
 /* Has the copy refer to copies; additions may move it. */
-static void add_parts(struct excerpt *excerpt, const struct btf *from, const struct btf_type *type,
-		      uint32_t copy)
+static void btf_excerpt_add_parts(struct excerpt *excerpt, const struct btf *from,
+				  const struct btf_type *type, uint32_t copy)
 {
 	uint32_t count = btf_is_composite(type) ? btf_vlen(type) : 0, number;
 
@@ -82,7 +82,7 @@ static uint32_t add_type(struct excerpt *excerpt, const struct btf *from, uint32
 		return 0;
 	}
 	*known = (uint32_t)copy;
-	add_parts(excerpt, from, type, (uint32_t)copy);
+	btf_excerpt_add_parts(excerpt, from, type, (uint32_t)copy);
 	return (uint32_t)copy;
 }
 

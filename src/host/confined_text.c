@@ -30,7 +30,8 @@ static VP_NORETURN void run_writer(const struct vp_confined_text *text, int fd)
 	_exit(vp_maps_writer_flush(&writer) != 0);
 }
 
-static struct vp_error *take_lines(int fd, const char *keywords, struct vp_maps_writer *writer)
+static struct vp_error *confined_text_take_lines(int fd, const char *keywords,
+						 struct vp_maps_writer *writer)
 {
 	struct stat status;
 
@@ -90,7 +91,7 @@ struct vp_error *vp_confined_text_write(struct vp_maps_writer *writer,
 	if (process < 0)
 		return vp_error_errno(errno, "cannot start a process to read them");
 	struct vp_error *error = await_writer(process, text->meanwhile);
-	struct vp_error *problem = take_lines(fd, text->keywords, writer);
+	struct vp_error *problem = confined_text_take_lines(fd, text->keywords, writer);
 	if (!error)
 		return problem;
 	vp_error_free(problem); /* the first one says why */

@@ -29,7 +29,7 @@ static bool is_device(struct vp_slice path)
 }
 
 /* "7f0000000000-7f0000001000 rw-s 00000000 00:0e 1027   anon_inode:[vfio-device]" */
-static bool parse_line(struct vp_slice text, struct vp_device_range *range)
+static bool device_memory_parse_line(struct vp_slice text, struct vp_device_range *range)
 {
 	struct vp_cursor line = vp_cursor_of(text.bytes, text.size);
 	struct vp_slice place = vp_cursor_word(&line);
@@ -55,7 +55,7 @@ vp_device_ranges vp_device_memory_parse(struct vp_slice maps)
 	struct vp_slice line;
 
 	while (vp_cursor_line(&text, &line))
-		if (parse_line(line, &range))
+		if (device_memory_parse_line(line, &range))
 			vp_vec_push(&found, range);
 	return found;
 }

@@ -22,7 +22,7 @@ struct shared {
 };
 
 /* In the process that reads. */
-static void write_images(struct vp_maps_writer *writer, void *context)
+static void host_images_write_images(struct vp_maps_writer *writer, void *context)
 {
 	struct reading *reading = context;
 
@@ -51,8 +51,10 @@ struct vp_error *vp_host_images_write(struct vp_maps_writer *writer, struct vp_m
 	void *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct reading reading = {
 	    .images = images, .count = count, .with_symbols = with_symbols, .shared = shared};
-	const struct vp_confined_text text = {
-	    .write = write_images, .context = &reading, .keywords = "is", .meanwhile = meanwhile};
+	const struct vp_confined_text text = {.write = host_images_write_images,
+					      .context = &reading,
+					      .keywords = "is",
+					      .meanwhile = meanwhile};
 
 	*unread = 0;
 	if (shared == MAP_FAILED)

@@ -24,15 +24,15 @@ struct reading {
 	unsigned lines;
 };
 
-static char *path_of(const struct vp_host_jit *jit)
+static char *host_jit_path_of(const struct vp_host_jit *jit)
 {
 	return jit->is_alive ? vp_format("/proc/%u/root/tmp/perf-%u.map", jit->pid,
 					 vp_proc_inner_pid(jit->pid))
 			     : vp_format("/tmp/perf-%u.map", jit->pid);
 }
 
-static void write_lines(struct reading *reading, uint64_t space, const struct vp_buffer *text,
-			struct vp_maps_writer *writer)
+static void host_jit_write_lines(struct reading *reading, uint64_t space,
+				 const struct vp_buffer *text, struct vp_maps_writer *writer)
 {
 	struct vp_cursor lines = vp_cursor_of(text->bytes, text->size);
 	struct vp_slice line = {0};
@@ -48,7 +48,7 @@ static void write_lines(struct reading *reading, uint64_t space, const struct vp
 }
 
 /* Some of it: the rest cannot be read, or the file grew. */
-static void read_text(int fd, struct vp_buffer *text)
+static void host_jit_read_text(int fd, struct vp_buffer *text)
 {
 	enum { PIECE = 1 << 16 };
 	ssize_t got;
@@ -61,18 +61,18 @@ static void read_text(int fd, struct vp_buffer *text)
 }
 
 /* Anybody may put a file, a link or a pipe of that name into /tmp. */
-static void write_map(struct reading *reading, const struct vp_host_jit *jit,
-		      struct vp_maps_writer *writer)
+static void host_jit_write_map(struct reading *reading, const struct vp_host_jit *jit,
+			       struct vp_maps_writer *writer)
 {
-	VP_AUTO_FREE char *path = path_of(jit);
+	VP_AUTO_FREE char *path = host_jit_path_of(jit);
 	VP_AUTO_CLOSE int fd = vp_file_open_regular(path, LARGEST_MAP, O_NOFOLLOW);
 	struct vp_buffer text = {0};
 	struct stat status;
 
 	if (fd < 0 || fstat(fd, &status) || (status.st_uid != jit->uid && status.st_uid != 0))
 		return;
-	read_text(fd, &text);
-	write_lines(reading, jit->space, &text, writer);
+	host_jit_read_text(fd, &text);
+	host_jit_write_lines(reading, jit->space, &text, writer);
 	vp_buffer_deinit(&text);
 }
 
@@ -82,7 +82,7 @@ static void write_maps(struct vp_maps_writer *writer, void *context)
 	struct reading *reading = context;
 
 	for (size_t i = 0; i < reading->count; i++)
-		write_map(reading, &reading->jits[i], writer);
+		host_jit_write_map(reading, &reading->jits[i], writer);
 }
 
 struct vp_error *vp_host_jit_write(struct vp_maps_writer *writer, const struct vp_host_jit *jits,

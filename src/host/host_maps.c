@@ -147,7 +147,7 @@ static void note_image(struct vp_host_maps *maps, const struct mapping *mapping,
 	image->end = mapping->end;
 }
 
-static uint64_t hash_of(const struct mapping *mapping)
+static uint64_t host_maps_hash_of(const struct mapping *mapping)
 {
 	const uint64_t words[] = {mapping->start, mapping->end, mapping->pgoff, mapping->path};
 
@@ -167,7 +167,7 @@ static bool has_room(const struct vp_host_maps *maps, const struct program *prog
 	       maps->path_bytes + path <= ALL_PATH_BYTES;
 }
 
-static bool take_mapping(void *context, const struct vp_proc_mapping *seen)
+static bool host_maps_take_mapping(void *context, const struct vp_proc_mapping *seen)
 {
 	struct reading *reading = context;
 	struct vp_host_maps *maps = reading->maps;
@@ -182,7 +182,7 @@ static bool take_mapping(void *context, const struct vp_proc_mapping *seen)
 				  .end = seen->end,
 				  .pgoff = seen->pgoff};
 	note_image(maps, &mapping, reading->pid);
-	vp_map_insert(&reading->known, hash_of(&mapping), 0, &is_new);
+	vp_map_insert(&reading->known, host_maps_hash_of(&mapping), 0, &is_new);
 	if (is_new) {
 		vp_vec_push(&program->mappings, mapping);
 		program->path_bytes += length;
@@ -192,15 +192,17 @@ static bool take_mapping(void *context, const struct vp_proc_mapping *seen)
 }
 
 /* Adds what the process has mapped now to its program. `bytes`: of text that may be read. */
-static void read_mappings(struct vp_host_maps *maps, uint32_t pid, uint32_t number, size_t *bytes)
+static void host_maps_read_mappings(struct vp_host_maps *maps, uint32_t pid, uint32_t number,
+				    size_t *bytes)
 {
 	struct reading reading = {.maps = maps, .pid = pid, .program = number};
 	struct program *program = &maps->programs.at[number];
 	bool is_new;
 
 	vp_vec_each (&program->mappings, mapping)
-		vp_map_insert(&reading.known, hash_of(mapping), 0, &is_new);
-	bool stopped = vp_proc_mappings(pid, bytes, take_mapping, &reading) == VP_PROC_STOPPED;
+		vp_map_insert(&reading.known, host_maps_hash_of(mapping), 0, &is_new);
+	bool stopped =
+	    vp_proc_mappings(pid, bytes, host_maps_take_mapping, &reading) == VP_PROC_STOPPED;
 	vp_map_deinit(&reading.known);
 	program = &maps->programs.at[number];
 	if (stopped && !*bytes)
@@ -211,7 +213,7 @@ static void read_mappings(struct vp_host_maps *maps, uint32_t pid, uint32_t numb
 }
 
 /* Whether the process still has the name, as far as that is known. */
-static bool has_name(uint32_t pid, const char *comm)
+static bool host_maps_has_name(uint32_t pid, const char *comm)
 {
 	char now[16] = "";
 
@@ -288,8 +290,8 @@ static uint32_t new_program(struct vp_host_maps *maps, const struct space *space
 
 	vp_vec_push(&maps->programs,
 		    ((struct program){.identity = identity, .uid = user_of(space->pid)}));
-	if (identity && has_name(space->pid, space->comm))
-		read_mappings(maps, space->pid, number, &maps->may_read);
+	if (identity && host_maps_has_name(space->pid, space->comm))
+		host_maps_read_mappings(maps, space->pid, number, &maps->may_read);
 	return number;
 }
 
@@ -447,7 +449,7 @@ void vp_host_maps_count(const struct vp_host_maps *maps, size_t *spaces, size_t 
 }
 
 /* Reads the mappings of running programs again. */
-static void read_again(struct vp_host_maps *maps)
+static void host_maps_read_again(struct vp_host_maps *maps)
 {
 	size_t bytes = READ_AT_END;
 
@@ -455,12 +457,12 @@ static void read_again(struct vp_host_maps *maps)
 		const struct space *space = &maps->spaces.at[process->latest];
 		uint64_t identity = maps->programs.at[space->program].identity;
 		if (!space->end && identity && vp_proc_program(space->pid) == identity)
-			read_mappings(maps, space->pid, space->program, &bytes);
+			host_maps_read_mappings(maps, space->pid, space->program, &bytes);
 	}
 }
 
-static void write_images(struct vp_host_maps *maps, struct vp_maps_writer *writer,
-			 bool with_symbols, struct vp_error **problem)
+static void host_maps_write_images(struct vp_host_maps *maps, struct vp_maps_writer *writer,
+				   bool with_symbols, struct vp_error **problem)
 {
 	for (uint32_t i = 0; i < maps->images.count; i++)
 		maps->images.at[i].path = vp_intern_text(&maps->paths, i);
@@ -486,8 +488,8 @@ static bool has_generated_code(const struct vp_host_maps *maps, const struct pro
 }
 
 /* Names of generated code. `first`: the first space of each program. */
-static void write_jit(const struct vp_host_maps *maps, const uint32_t *first,
-		      struct vp_maps_writer *writer, struct vp_error **problem)
+static void host_maps_write_jit(const struct vp_host_maps *maps, const uint32_t *first,
+				struct vp_maps_writer *writer, struct vp_error **problem)
 {
 	VP_VEC(struct vp_host_jit) jits = {0};
 
@@ -507,8 +509,8 @@ static void write_jit(const struct vp_host_maps *maps, const uint32_t *first,
 }
 
 /* Further spaces of a program have its mappings as a child has its parent's. */
-static void write_spaces(const struct vp_host_maps *maps, uint32_t *first,
-			 struct vp_maps_writer *writer)
+static void host_maps_write_spaces(const struct vp_host_maps *maps, uint32_t *first,
+				   struct vp_maps_writer *writer)
 {
 	memset(first, 0xff, (maps->programs.count + 1) * sizeof(*first));
 	for (uint32_t i = 0; i < maps->spaces.count; i++) {
@@ -529,8 +531,8 @@ static void write_spaces(const struct vp_host_maps *maps, uint32_t *first,
 }
 
 /* Writes a note to the map; also queues it for the user if there is `more` than reported before. */
-static void tell(struct vp_host_maps *maps, struct vp_maps_writer *writer, char *sentence,
-		 bool more)
+static void host_maps_tell(struct vp_host_maps *maps, struct vp_maps_writer *writer, char *sentence,
+			   bool more)
 {
 	vp_maps_write_note(writer, "%s", sentence);
 	if (more)
@@ -545,47 +547,54 @@ static void tell_losses(struct vp_host_maps *maps, struct vp_maps_writer *writer
 	const struct losses *lost = &maps->lost, *told = &maps->told;
 
 	if (images)
-		tell(maps, writer,
-		     vp_format("some files of host programs were not read (%s): some of their "
-			       "functions have no names",
-			       vp_error_message(images)),
-		     true);
+		host_maps_tell(
+		    maps, writer,
+		    vp_format("some files of host programs were not read (%s): some of their "
+			      "functions have no names",
+			      vp_error_message(images)),
+		    true);
 	if (jit)
-		tell(maps, writer,
-		     vp_format("some perf maps of host programs were not read (%s): generated code "
-			       "of theirs has no names",
-			       vp_error_message(jit)),
-		     true);
+		host_maps_tell(
+		    maps, writer,
+		    vp_format("some perf maps of host programs were not read (%s): generated code "
+			      "of theirs has no names",
+			      vp_error_message(jit)),
+		    true);
 	if (lost->unseen)
-		tell(maps, writer,
-		     vp_format("%llu samples of host processes have no names: at most %d programs "
-			       "or names per second of one process and %d of all are read",
-			       (unsigned long long)lost->unseen, VP_HOST_MAPS_PROCESS_PER_SECOND,
-			       VP_HOST_MAPS_PER_SECOND),
-		     lost->unseen > told->unseen);
+		host_maps_tell(
+		    maps, writer,
+		    vp_format("%llu samples of host processes have no names: at most %d programs "
+			      "or names per second of one process and %d of all are read",
+			      (unsigned long long)lost->unseen, VP_HOST_MAPS_PROCESS_PER_SECOND,
+			      VP_HOST_MAPS_PER_SECOND),
+		    lost->unseen > told->unseen);
 	if (lost->stale)
-		tell(maps, writer,
-		     vp_format("%llu samples of host processes are shown under a former name of "
-			       "the process: at most %d names per second and %d in all are kept",
-			       (unsigned long long)lost->stale, VP_HOST_MAPS_PROCESS_PER_SECOND,
-			       VP_HOST_MAPS_PROCESS_SPACES),
-		     lost->stale > told->stale);
+		host_maps_tell(
+		    maps, writer,
+		    vp_format("%llu samples of host processes are shown under a former name of "
+			      "the process: at most %d names per second and %d in all are kept",
+			      (unsigned long long)lost->stale, VP_HOST_MAPS_PROCESS_PER_SECOND,
+			      VP_HOST_MAPS_PROCESS_SPACES),
+		    lost->stale > told->stale);
 	if (lost->cut)
-		tell(maps, writer,
-		     vp_format("%llu host programs have more than %d executable mappings: the "
-			       "others have no names",
-			       (unsigned long long)lost->cut, VP_HOST_MAPS_MAPPINGS),
-		     lost->cut > told->cut);
+		host_maps_tell(
+		    maps, writer,
+		    vp_format("%llu host programs have more than %d executable mappings: the "
+			      "others have no names",
+			      (unsigned long long)lost->cut, VP_HOST_MAPS_MAPPINGS),
+		    lost->cut > told->cut);
 	if (lost->unread)
-		tell(maps, writer,
-		     vp_format("%llu times the mappings of a host program were not read: they are "
-			       "too many, or change too often",
-			       (unsigned long long)lost->unread),
-		     lost->unread > told->unread);
+		host_maps_tell(
+		    maps, writer,
+		    vp_format("%llu times the mappings of a host program were not read: they are "
+			      "too many, or change too often",
+			      (unsigned long long)lost->unread),
+		    lost->unread > told->unread);
 	maps->told = maps->lost;
 }
 
-static void write_all(struct vp_host_maps *maps, struct vp_maps_writer *writer, bool with_symbols)
+static void host_maps_write_all(struct vp_host_maps *maps, struct vp_maps_writer *writer,
+				bool with_symbols)
 {
 	VP_AUTO_FREE uint32_t *first =
 	    vp_realloc_array(NULL, maps->programs.count + 1, sizeof(*first));
@@ -593,10 +602,10 @@ static void write_all(struct vp_host_maps *maps, struct vp_maps_writer *writer, 
 
 	vp_proc_write_machine(writer, false);
 	vp_proc_write_kallsyms(writer);
-	write_images(maps, writer, with_symbols, &images);
-	write_spaces(maps, first, writer);
+	host_maps_write_images(maps, writer, with_symbols, &images);
+	host_maps_write_spaces(maps, first, writer);
 	if (with_symbols)
-		write_jit(maps, first, writer, &jit);
+		host_maps_write_jit(maps, first, writer, &jit);
 	tell_losses(maps, writer, images, jit);
 }
 
@@ -611,11 +620,11 @@ struct vp_error *vp_host_maps_write(struct vp_host_maps *maps, const char *path,
 		return vp_error_errno(-result, "cannot create a file beside '%s'", path);
 	if (from)
 		keep_from(maps, from);
-	read_again(maps);
+	host_maps_read_again(maps);
 	maps->is_writing = true;
 	maps->meanwhile = meanwhile;
 	vp_maps_writer_init(&writer, file.fd);
-	write_all(maps, &writer, with_symbols);
+	host_maps_write_all(maps, &writer, with_symbols);
 	maps->is_writing = false;
 	see_pending(maps);
 	result = vp_maps_writer_finish(&writer);

@@ -11,7 +11,7 @@
 #include "base/macros.h"
 
 /* A small file; false: it is not there. */
-static bool read_file(const char *sysfs, const char *name, struct vp_buffer *text)
+static bool host_rules_read_file(const char *sysfs, const char *name, struct vp_buffer *text)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/%s", sysfs, name);
 	struct vp_error *error = vp_file_read(path, 256, text);
@@ -28,7 +28,7 @@ const char *vp_host_lockdown(const char *sysfs)
 	struct vp_buffer text = {0};
 	const char *found = NULL;
 
-	if (read_file(sysfs, "kernel/security/lockdown", &text))
+	if (host_rules_read_file(sysfs, "kernel/security/lockdown", &text))
 		for (size_t i = 0; i < VP_ARRAY_SIZE(modes); i++) {
 			VP_AUTO_FREE char *chosen = vp_format("[%s]", modes[i]);
 			if (strstr(vp_buffer_text(&text), chosen))
@@ -46,7 +46,7 @@ bool vp_host_has_mediated_pmu(const char *sysfs)
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(files); i++) {
 		struct vp_buffer text = {0};
-		found |= read_file(sysfs, files[i], &text) && text.size &&
+		found |= host_rules_read_file(sysfs, files[i], &text) && text.size &&
 			 strchr("Y1", vp_buffer_text(&text)[0]);
 		vp_buffer_deinit(&text);
 	}
@@ -63,7 +63,7 @@ static bool is_of_core(const char *sysfs, uint32_t type)
 	for (size_t i = 0; i < VP_ARRAY_SIZE(pmus) && !found; i++) {
 		VP_AUTO_FREE char *file = vp_format("bus/event_source/devices/%s/type", pmus[i]);
 		struct vp_buffer text = {0};
-		found = read_file(sysfs, file, &text) && text.size &&
+		found = host_rules_read_file(sysfs, file, &text) && text.size &&
 			strtoul(vp_buffer_text(&text), NULL, 10) == type;
 		vp_buffer_deinit(&text);
 	}

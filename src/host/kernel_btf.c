@@ -105,7 +105,7 @@ static int put_types(const struct btf *types)
 	return -1;
 }
 
-static int find_types(struct vp_kernel_btf *kernel, const void *elf, size_t size)
+static int kernel_btf_find_types(struct vp_kernel_btf *kernel, const void *elf, size_t size)
 {
 	const struct btf *from[1 + VP_ARRAY_SIZE(modules)] = {vp_kernel_btf_all(kernel)};
 	struct bpf_object *object = from[0] ? bpf_object__open_mem(elf, size, NULL) : NULL;
@@ -129,7 +129,7 @@ void vp_fitting_init(struct vp_fitting *fitting, struct vp_kernel_btf *kernel, c
 	*fitting = (struct vp_fitting){.kernel = kernel ? kernel : vp_kernel_btf_new(),
 				       .own = !kernel,
 				       .options = {.sz = sizeof(fitting->options)}};
-	fitting->fd = find_types(fitting->kernel, elf, size);
+	fitting->fd = kernel_btf_find_types(fitting->kernel, elf, size);
 	snprintf(fitting->path, sizeof(fitting->path), "/proc/self/fd/%d", fitting->fd);
 	/* Not where capabilities are the file's: a user's own process is root's there. */
 	if (!access(fitting->path, R_OK))

@@ -37,7 +37,7 @@ static struct vp_error *unknown_pmu_event(const char *event, char *reason,
 }
 
 /* A file of one line, without its end; false: it cannot be read. */
-static bool read_line(const char *folder, const char *name, struct vp_buffer *text)
+static bool pmu_read_line(const char *folder, const char *name, struct vp_buffer *text)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/%s", folder, name);
 
@@ -49,7 +49,7 @@ static bool read_line(const char *folder, const char *name, struct vp_buffer *te
 	return !error;
 }
 
-static bool take_number(const char *text, uint64_t *value)
+static bool pmu_take_number(const char *text, uint64_t *value)
 {
 	struct vp_cursor cursor = vp_cursor_of(text, strlen(text));
 
@@ -65,7 +65,8 @@ static bool take_number(const char *text, uint64_t *value)
 static bool read_number(const char *folder, const char *name, uint64_t *value)
 {
 	struct vp_buffer text = {0};
-	bool found = read_line(folder, name, &text) && take_number(vp_buffer_text(&text), value);
+	bool found =
+	    pmu_read_line(folder, name, &text) && pmu_take_number(vp_buffer_text(&text), value);
 
 	vp_buffer_deinit(&text);
 	return found;
@@ -77,8 +78,8 @@ static int is_visible(const struct dirent *entry)
 }
 
 /* Calls `each` for what is in a folder, in order; nothing if there is no such folder. */
-static void each_entry(const char *folder, void (*each)(void *context, const char *name),
-		       void *context)
+static void pmu_each_entry(const char *folder, void (*each)(void *context, const char *name),
+			   void *context)
 {
 	struct dirent **entries;
 	int n = scandir(folder, &entries, is_visible, alphasort);
@@ -92,7 +93,7 @@ static void each_entry(const char *folder, void (*each)(void *context, const cha
 }
 
 /* Beside an event's file there may be its scale, its unit and whether it is a snapshot. */
-static bool is_event(const char *file)
+static bool pmu_is_event(const char *file)
 {
 	const char *dot = strrchr(file, '.');
 
@@ -102,15 +103,15 @@ static bool is_event(const char *file)
 
 static void compare_pmu_name(void *nearest, const char *name)
 {
-	if (is_event(name))
+	if (pmu_is_event(name))
 		vp_nearest_add(nearest, name);
 }
 
-static void look_at_all(const char *folder, const char *kind, struct vp_nearest *nearest)
+static void pmu_look_at_all(const char *folder, const char *kind, struct vp_nearest *nearest)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/%s", folder, kind);
 
-	each_entry(path, compare_pmu_name, nearest);
+	pmu_each_entry(path, compare_pmu_name, nearest);
 }
 
 static struct vp_error *unknown_term(const struct pmu *pmu, const char *term)
@@ -118,14 +119,14 @@ static struct vp_error *unknown_term(const struct pmu *pmu, const char *term)
 	struct vp_nearest nearest;
 
 	vp_nearest_init(&nearest, (struct vp_slice){term, strlen(term)});
-	look_at_all(pmu->folder, "events", &nearest);
-	look_at_all(pmu->folder, "format", &nearest);
+	pmu_look_at_all(pmu->folder, "events", &nearest);
+	pmu_look_at_all(pmu->folder, "format", &nearest);
 	return unknown_pmu_event(
 	    pmu->event, vp_format("PMU '%s' has no event or format term '%s'", pmu->name, term),
 	    &nearest);
 }
 
-static uint64_t *field_of(const char *name, struct vp_event *event)
+static uint64_t *pmu_field_of(const char *name, struct vp_event *event)
 {
 	return !strcmp(name, "config")    ? &event->config
 	       : !strcmp(name, "config1") ? &event->config1
@@ -160,7 +161,7 @@ static struct vp_error *set_formatted(const struct pmu *pmu, const char *term, u
 
 	if (colon)
 		*colon = 0;
-	uint64_t *field = colon ? field_of(format, event) : NULL;
+	uint64_t *field = colon ? pmu_field_of(format, event) : NULL;
 	if (!field)
 		return unknown_pmu_event(
 		    pmu->event,
@@ -179,14 +180,14 @@ static struct vp_error *set_term(const struct pmu *pmu, const char *term, const 
 {
 	VP_AUTO_FREE char *file = vp_format("format/%s", term);
 	struct vp_buffer format = {0};
-	uint64_t value = 1, *field = field_of(term, event);
+	uint64_t value = 1, *field = pmu_field_of(term, event);
 	struct vp_error *error = NULL;
 
-	if (number && !take_number(number, &value))
+	if (number && !pmu_take_number(number, &value))
 		error = unknown_pmu_event(
 		    pmu->event,
 		    vp_format("expected a number for term '%s', not '%s'", term, number), NULL);
-	else if (read_line(pmu->folder, file, &format))
+	else if (pmu_read_line(pmu->folder, file, &format))
 		error = set_formatted(pmu, term, value, format.bytes, event);
 	else if (field && number)
 		*field = value;
@@ -197,8 +198,8 @@ static struct vp_error *set_term(const struct pmu *pmu, const char *term, const 
 }
 
 /* Terms parted by commas; those that a named event stands for name no other (`within`). */
-static struct vp_error *set_terms(const struct pmu *pmu, char *terms, bool within,
-				  struct vp_event *event)
+static struct vp_error *pmu_set_terms(const struct pmu *pmu, char *terms, bool within,
+				      struct vp_event *event)
 {
 	for (char *term; (term = strsep(&terms, ","));) {
 		char *number = strchr(term, '=');
@@ -206,8 +207,8 @@ static struct vp_error *set_terms(const struct pmu *pmu, char *terms, bool withi
 			*number++ = 0;
 		VP_AUTO_FREE char *file = vp_format("events/%s", term);
 		struct vp_buffer named = {0};
-		bool is_named = !number && !within && read_line(pmu->folder, file, &named);
-		struct vp_error *error = is_named ? set_terms(pmu, named.bytes, true, event)
+		bool is_named = !number && !within && pmu_read_line(pmu->folder, file, &named);
+		struct vp_error *error = is_named ? pmu_set_terms(pmu, named.bytes, true, event)
 						  : set_term(pmu, term, number, event);
 		vp_buffer_deinit(&named);
 		if (error)
@@ -221,13 +222,13 @@ static struct vp_error *unknown_pmu(const char *sysfs, const struct pmu *pmu)
 	struct vp_nearest nearest;
 
 	vp_nearest_init(&nearest, (struct vp_slice){pmu->name, strlen(pmu->name)});
-	look_at_all(sysfs, DEVICES, &nearest);
+	pmu_look_at_all(sysfs, DEVICES, &nearest);
 	return unknown_pmu_event(pmu->event, vp_format("this machine has no PMU '%s'", pmu->name),
 				 &nearest);
 }
 
-static struct vp_error *find_event(const char *sysfs, const struct pmu *pmu, char *terms,
-				   struct vp_event *event)
+static struct vp_error *pmu_find_event(const char *sysfs, const struct pmu *pmu, char *terms,
+				       struct vp_event *event)
 {
 	VP_AUTO_FREE char *cpumask = vp_format("%s/cpumask", pmu->folder);
 	uint64_t type;
@@ -239,7 +240,7 @@ static struct vp_error *find_event(const char *sysfs, const struct pmu *pmu, cha
 				    "uncore PMUs are not supported",
 				    pmu->event, pmu->name);
 	event->type = (uint32_t)type;
-	return set_terms(pmu, terms, false, event);
+	return pmu_set_terms(pmu, terms, false, event);
 }
 
 static struct vp_error *resolve_pmu(const char *sysfs, const char *name, struct vp_event *event)
@@ -249,7 +250,7 @@ static struct vp_error *resolve_pmu(const char *sysfs, const char *name, struct 
 	struct pmu pmu = {.event = name, .name = vp_strndup(name, (size_t)(first - name))};
 
 	pmu.folder = vp_format("%s/" DEVICES "/%s", sysfs, pmu.name);
-	struct vp_error *error = find_event(sysfs, &pmu, terms, event);
+	struct vp_error *error = pmu_find_event(sysfs, &pmu, terms, event);
 	free(pmu.folder);
 	free(pmu.name);
 	return error;
@@ -285,7 +286,7 @@ static struct vp_error *resolve_tracepoint(const char *sysfs, const char *name,
 		return NULL;
 	vp_nearest_init(&nearest, (struct vp_slice){name, strlen(name)});
 	vp_event_look_near(&nearest);
-	each_entry(folder, look_at_tracepoint, (void *)&system);
+	pmu_each_entry(folder, look_at_tracepoint, (void *)&system);
 	return unknown_pmu_event(name,
 				 access(all, R_OK)
 				     ? vp_format("tracepoints cannot be read in '%s'", all)
@@ -348,12 +349,12 @@ struct listing {
 	void *context;
 };
 
-static void list_event(void *context, const char *event)
+static void pmu_list_event(void *context, const char *event)
 {
 	const struct listing *listing = context;
 	VP_AUTO_FREE char *name = vp_format("%s/%s/", listing->pmu, event);
 
-	if (is_event(event))
+	if (pmu_is_event(event))
 		listing->each(listing->context, name);
 }
 
@@ -365,7 +366,7 @@ static void list_pmu(void *context, const char *pmu)
 
 	listing->pmu = pmu;
 	if (access(cpumask, F_OK))
-		each_entry(folder, list_event, listing);
+		pmu_each_entry(folder, pmu_list_event, listing);
 }
 
 void vp_pmu_each(const char *sysfs, void (*each)(void *context, const char *name), void *context)
@@ -373,5 +374,5 @@ void vp_pmu_each(const char *sysfs, void (*each)(void *context, const char *name
 	VP_AUTO_FREE char *devices = vp_format("%s/" DEVICES, sysfs);
 	struct listing listing = {.devices = devices, .each = each, .context = context};
 
-	each_entry(devices, list_pmu, &listing);
+	pmu_each_entry(devices, list_pmu, &listing);
 }

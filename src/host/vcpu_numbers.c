@@ -22,7 +22,7 @@ struct numbered {
 };
 typedef VP_VEC(struct numbered) numbers;
 
-static int compare(const void *one, const void *other)
+static int vcpu_numbers_compare(const void *one, const void *other)
 {
 	const struct numbered *a = one, *b = other;
 
@@ -32,12 +32,12 @@ static int compare(const void *one, const void *other)
 static void sort(const numbers *list)
 {
 	if (list->count)
-		qsort(list->at, list->count, sizeof(*list->at), compare);
+		qsort(list->at, list->count, sizeof(*list->at), vcpu_numbers_compare);
 }
 
 /* A file of one line: false if it is not there. */
-static bool read_line(const char *folder, const char *name, const char *file,
-		      struct vp_buffer *text)
+static bool vcpu_numbers_read_line(const char *folder, const char *name, const char *file,
+				   struct vp_buffer *text)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/%s/%s", folder, name, file);
 	struct vp_error *error = vp_file_read(path, NAME_MAX_BYTES, text);
@@ -48,7 +48,7 @@ static bool read_line(const char *folder, const char *name, const char *file,
 }
 
 /* The process's folders are called by it and the descriptor that it got the VM by. */
-static char *find_folder(const char *debugfs, bool alone, const struct vp_vm *vm)
+static char *vcpu_numbers_find_folder(const char *debugfs, bool alone, const struct vp_vm *vm)
 {
 	VP_AUTO_FREE char *own = vp_format("%s/%u-%u", debugfs, vm->pid, vm->fd);
 	VP_AUTO_FREE char *any = vp_format("%s/%u-*", debugfs, vm->pid);
@@ -83,7 +83,7 @@ static void read_kvms(const char *folder, numbers *ret)
 		if (sscanf(entry->d_name, "vcpu%u%n", &vcpu.number, &end) != 1 ||
 		    entry->d_name[end])
 			continue;
-		vcpu.tid = read_line(folder, entry->d_name, "pid", &text)
+		vcpu.tid = vcpu_numbers_read_line(folder, entry->d_name, "pid", &text)
 			       ? (uint32_t)strtoul(vp_buffer_text(&text), NULL, 10)
 			       : 0;
 		vp_vec_push(ret, vcpu);
@@ -106,7 +106,7 @@ static void read_named(const char *proc, uint32_t pid, numbers *ret)
 		struct numbered vcpu = {.tid = (uint32_t)strtoul(entry->d_name, NULL, 10),
 					.is_guessed = true};
 		int end = 0;
-		if (vcpu.tid && read_line(path, entry->d_name, "comm", &text) &&
+		if (vcpu.tid && vcpu_numbers_read_line(path, entry->d_name, "comm", &text) &&
 		    sscanf(vp_buffer_text(&text), "CPU %u/KVM%n", &vcpu.number, &end) == 1 && end)
 			vp_vec_push(ret, vcpu);
 		vp_buffer_deinit(&text);
@@ -143,7 +143,7 @@ static void take_named(const char *proc, uint32_t pid, numbers *kvms)
 
 void vp_vcpu_numbers_read(const char *proc, const char *debugfs, bool alone, struct vp_vm *vm)
 {
-	VP_AUTO_FREE char *folder = find_folder(debugfs, alone, vm);
+	VP_AUTO_FREE char *folder = vcpu_numbers_find_folder(debugfs, alone, vm);
 	numbers found = {0};
 
 	if (folder)

@@ -126,7 +126,7 @@ static bool read_debug_number(const struct vp_vm *vm, uint32_t vcpu, const char 
 	return read_number_of(own, false, ret) || read_number_of(any, true, ret);
 }
 
-static void add_vm(vp_vms *vms, uint32_t pid, uint32_t fd, bool alone, bool at_start)
+static void vm_scan_add_vm(vp_vms *vms, uint32_t pid, uint32_t fd, bool alone, bool at_start)
 {
 	uint32_t nth = 0;
 
@@ -149,7 +149,7 @@ static void add_vm(vp_vms *vms, uint32_t pid, uint32_t fd, bool alone, bool at_s
 }
 
 /* One that has not ended, as far as is known. */
-static bool is_known(const vp_vms *vms, uint32_t pid, uint32_t fd)
+static bool vm_scan_is_known(const vp_vms *vms, uint32_t pid, uint32_t fd)
 {
 	vp_vec_each (vms, vm)
 		if (vm->pid == pid && vm->fd == fd && !vm->end)
@@ -163,8 +163,8 @@ struct vp_vm *vp_vm_look_at(vp_vms *vms, uint32_t pid, bool at_start)
 	size_t before = vms->count;
 
 	vp_vec_each (&found, fd)
-		if (!is_known(vms, pid, *fd))
-			add_vm(vms, pid, *fd, found.count == 1, at_start);
+		if (!vm_scan_is_known(vms, pid, *fd))
+			vm_scan_add_vm(vms, pid, *fd, found.count == 1, at_start);
 	vp_vec_deinit(&found);
 	return vms->count > before ? &vms->at[before] : NULL;
 }
@@ -238,7 +238,7 @@ void vp_vm_read_tsc(struct vp_vm *vm)
 }
 
 /* As the kernel lists them. */
-static char *list_of(const cpu_set_t *set, size_t size)
+static char *vm_scan_list_of(const cpu_set_t *set, size_t size)
 {
 	struct vp_buffer text = {0};
 
@@ -265,7 +265,7 @@ void vp_vm_read_pcpus(struct vp_vm *vm)
 		if (!vcpu->tid || vm->has_domain || sched_getaffinity((pid_t)vcpu->tid, size, set))
 			continue;
 		free(vcpu->pcpus);
-		vcpu->pcpus = list_of(set, size);
+		vcpu->pcpus = vm_scan_list_of(set, size);
 	}
 	free(set);
 }

@@ -45,7 +45,7 @@ static uint32_t cid_of(const char *text, size_t size)
 	return (uint32_t)number;
 }
 
-static void put(char **place, char *text)
+static void vmm_command_put(char **place, char *text)
 {
 	free(*place);
 	*place = text;
@@ -74,14 +74,14 @@ static bool next_field(const char **text, char **key, char **value)
 
 /* The value of `key`, the last one if there are several; `first`: a first field without a key is
  * it, too. NULL: there is none. */
-static char *field_of(const char *text, const char *wanted, bool first)
+static char *vmm_command_field_of(const char *text, const char *wanted, bool first)
 {
 	char *key, *value, *found = NULL;
 
 	for (bool at_first = true; next_field(&text, &key, &value); at_first = false) {
 		bool is_it = key ? !strcmp(key, wanted) : first && at_first;
 		if (is_it)
-			put(&found, VP_TAKE(value));
+			vmm_command_put(&found, VP_TAKE(value));
 		free(key);
 		free(value);
 	}
@@ -95,7 +95,7 @@ static bool is_vsock(const char *driver)
 	return driver && !strncmp(driver, "vhost-vsock-", 12);
 }
 
-static const char *text_in(struct json_object *object, const char *key)
+static const char *vmm_command_text_in(struct json_object *object, const char *key)
 {
 	struct json_object *value;
 
@@ -112,8 +112,8 @@ static uint32_t cid_of_json(const char *text)
 	uint32_t cid = 0;
 
 	if (object && json_object_is_type(object, json_type_object) &&
-	    is_vsock(text_in(object, "driver"))) {
-		const char *number = text_in(object, "guest-cid");
+	    is_vsock(vmm_command_text_in(object, "driver"))) {
+		const char *number = vmm_command_text_in(object, "guest-cid");
 		cid = number ? cid_of(number, strlen(number)) : 0;
 	}
 	json_object_put(object);
@@ -125,18 +125,18 @@ static uint32_t cid_of_device(const char *device)
 {
 	if (device[0] == '{')
 		return cid_of_json(device);
-	VP_AUTO_FREE char *driver = field_of(device, "driver", true);
-	VP_AUTO_FREE char *cid = field_of(device, "guest-cid", false);
+	VP_AUTO_FREE char *driver = vmm_command_field_of(device, "driver", true);
+	VP_AUTO_FREE char *cid = vmm_command_field_of(device, "guest-cid", false);
 	return is_vsock(driver) && cid ? cid_of(cid, strlen(cid)) : 0;
 }
 
 /* A later -name adds to one before; what it has of its own is no name. */
 static void take_qemu_name(struct vp_vmm_command *command, const char *value)
 {
-	char *name = field_of(value, "guest", true);
+	char *name = vmm_command_field_of(value, "guest", true);
 
 	if (name)
-		put(&command->name, name);
+		vmm_command_put(&command->name, name);
 }
 
 static void take_qemu(struct vp_vmm_command *command, const char *option, const char *value)
@@ -144,7 +144,7 @@ static void take_qemu(struct vp_vmm_command *command, const char *option, const 
 	if (!strcmp(option, "name"))
 		take_qemu_name(command, value);
 	else if (!strcmp(option, "uuid"))
-		put(&command->uuid, vp_strdup(value));
+		vmm_command_put(&command->uuid, vp_strdup(value));
 	else if (!strcmp(option, "device") && !command->cid)
 		command->cid = cid_of_device(value);
 }
@@ -153,9 +153,9 @@ static void take_qemu(struct vp_vmm_command *command, const char *option, const 
 static void take_crosvm(struct vp_vmm_command *command, const char *option, const char *value)
 {
 	if (!strcmp(option, "name")) {
-		put(&command->name, vp_strdup(value));
+		vmm_command_put(&command->name, vp_strdup(value));
 	} else if (!strcmp(option, "vsock") || !strcmp(option, "cid")) {
-		VP_AUTO_FREE char *cid = field_of(value, "cid", true);
+		VP_AUTO_FREE char *cid = vmm_command_field_of(value, "cid", true);
 		command->cid = cid ? cid_of(cid, strlen(cid)) : 0;
 	}
 }
@@ -163,7 +163,7 @@ static void take_crosvm(struct vp_vmm_command *command, const char *option, cons
 static void take_kvmtool(struct vp_vmm_command *command, const char *option, const char *value)
 {
 	if (!strcmp(option, "name"))
-		put(&command->name, vp_strdup(value));
+		vmm_command_put(&command->name, vp_strdup(value));
 	else if (!strcmp(option, "vsock"))
 		command->cid = cid_of(value, strlen(value));
 }
@@ -173,15 +173,15 @@ static void take_cloud_hypervisor(struct vp_vmm_command *command, const char *op
 				  const char *value)
 {
 	if (!strcmp(option, "vsock"))
-		put(&command->vsock, field_of(value, "socket", false));
+		vmm_command_put(&command->vsock, vmm_command_field_of(value, "socket", false));
 }
 
 static void take_firecracker(struct vp_vmm_command *command, const char *option, const char *value)
 {
 	if (!strcmp(option, "id"))
-		put(&command->name, vp_strdup(value));
+		vmm_command_put(&command->name, vp_strdup(value));
 	else if (!strcmp(option, "api-sock"))
-		put(&command->api, vp_strdup(value));
+		vmm_command_put(&command->api, vp_strdup(value));
 }
 
 /* qemu-options.hx: those with HAS_ARG 0, of all versions since 2.0. */
@@ -294,7 +294,7 @@ static const char *const firecracker_texts[] = {"id", NULL};
 static const struct dialect firecracker = {firecracker_flags, firecracker_texts, false, true,
 					   take_firecracker};
 
-static bool is_one_of(const char *const *names, const char *name)
+static bool vmm_command_is_one_of(const char *const *names, const char *name)
 {
 	for (; *names; names++)
 		if (!strcmp(*names, name))
@@ -336,16 +336,17 @@ static char *option_of(const struct dialect *dialect, const char *argument, cons
 	return equal ? vp_strndup(name, (size_t)(equal - name)) : vp_strdup(name);
 }
 
-static void take_all(struct vp_vmm_command *command, const struct dialect *dialect,
-		     const arguments *given)
+static void vmm_command_take_all(struct vp_vmm_command *command, const struct dialect *dialect,
+				 const arguments *given)
 {
 	for (size_t i = 1; i < given->count; i++) {
 		const char *value = NULL;
 		VP_AUTO_FREE char *option = option_of(dialect, given->at[i], &value);
 		const char *next = i + 1 < given->count ? given->at[i + 1] : NULL;
-		if (!option || is_one_of(dialect->flags, option))
+		if (!option || vmm_command_is_one_of(dialect->flags, option))
 			continue;
-		if (!value && next && (next[0] != '-' || is_one_of(dialect->texts, option))) {
+		if (!value && next &&
+		    (next[0] != '-' || vmm_command_is_one_of(dialect->texts, option))) {
 			value = next;
 			i++;
 		}
@@ -367,11 +368,11 @@ struct vp_vmm_command vp_vmm_command_read(const char *text, size_t size)
 		vp_vec_push(&given, bytes.bytes + at);
 	if (given.count) {
 		const struct dialect *dialect = dialect_of(&given);
-		take_all(&command, dialect, &given);
+		vmm_command_take_all(&command, dialect, &given);
 		command.is_firecracker = dialect == &firecracker;
 	}
 	if (command.name && !command.name[0])
-		put(&command.name, NULL);
+		vmm_command_put(&command.name, NULL);
 	vp_vec_deinit(&given);
 	vp_buffer_deinit(&bytes);
 	return command;

@@ -106,7 +106,7 @@ char *vp_vsock_path_find(const char *proc, uint32_t pid, const struct vp_vmm_com
 	return command->is_firecracker ? find_listening(proc, pid, command->api) : NULL;
 }
 
-static uint64_t now_ms(void)
+static uint64_t vsock_path_now_ms(void)
 {
 	struct timespec now;
 
@@ -136,13 +136,13 @@ static bool is_of_process(int fd, uint32_t pid)
 }
 
 /* A line, byte by byte, since what follows it is the guest's; 0 or -errno. */
-static int read_line(int fd, uint64_t deadline, char line[LINE_MAX])
+static int vsock_path_read_line(int fd, uint64_t deadline, char line[LINE_MAX])
 {
 	size_t size = 0;
 
 	while (size + 1 < LINE_MAX) {
 		struct pollfd ready = {.fd = fd, .events = POLLIN};
-		uint64_t now = now_ms();
+		uint64_t now = vsock_path_now_ms();
 		int left = now < deadline ? (int)(deadline - now) : 0;
 		int result = vp_poll(&ready, 1, left);
 		if (result <= 0)
@@ -168,7 +168,7 @@ static struct vp_error *ask_for_port(int fd, const char *path, unsigned port, un
 	int result = sent == (ssize_t)size ? 0 : sent < 0 ? -errno : -EPROTO;
 
 	if (!result)
-		result = read_line(fd, now_ms() + 1000ULL * seconds, line);
+		result = vsock_path_read_line(fd, vsock_path_now_ms() + 1000ULL * seconds, line);
 	if (result)
 		return vp_error_errno(-result, "no agent reachable through '%s' at vsock port %u",
 				      path, port);

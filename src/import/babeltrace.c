@@ -70,8 +70,8 @@ static int consume(struct bt_message_iterator *iterator, void *context)
 }
 
 /* Where it reads from: {"inputs": [path]}. */
-static bool add_source(const struct reading *reading, const char *path,
-		       const struct bt_component_source **ret)
+static bool babeltrace_add_source(const struct reading *reading, const char *path,
+				  const struct bt_component_source **ret)
 {
 	const struct vp_babeltrace *bt = reading->babeltrace;
 	struct bt_value *parameters = bt->value_map_create(), *inputs = bt->value_array_create();
@@ -95,7 +95,7 @@ static bool connect(struct reading *reading, const char *path)
 	const struct bt_component_filter *muxer;
 	const struct bt_component_sink *sink;
 
-	if (!reading->graph || !add_source(reading, path, &source) ||
+	if (!reading->graph || !babeltrace_add_source(reading, path, &source) ||
 	    bt->graph_add_filter_component(
 		reading->graph,
 		bt->plugin_borrow_filter_component_class_by_name_const(bt->utils, "muxer"), "muxer",

@@ -29,7 +29,7 @@ static const struct {
     {"signal_", "signal:signal_"},
 };
 
-static char *name_of(const char *name)
+static char *ctf_events_name_of(const char *name)
 {
 	if (strchr(name, ':'))
 		return vp_strdup(name); /* perf's: they are the kernel's already */
@@ -39,7 +39,7 @@ static char *name_of(const char *name)
 	return vp_format("lttng:%s", name);
 }
 
-static bool ends_in(const char *name, const char *end)
+static bool ctf_events_ends_in(const char *name, const char *end)
 {
 	size_t size = strlen(name), length = strlen(end);
 
@@ -49,7 +49,7 @@ static bool ends_in(const char *name, const char *end)
 /* What the kernel calls a pid is a thread's number, which LTTng calls tid. */
 static char *field_name_of(const char *event, const char *name)
 {
-	bool is_tid = !strcmp(name, "tid") || ends_in(name, "_tid");
+	bool is_tid = !strcmp(name, "tid") || ctf_events_ends_in(name, "_tid");
 
 	if (strncmp(event, "sched:", 6) != 0 || !is_tid)
 		return vp_strdup(name);
@@ -76,13 +76,13 @@ static bool type_of_integer(const struct vp_babeltrace *bt, const struct bt_fiel
 }
 
 /* False: records have no such fields. */
-static bool type_of(const struct vp_babeltrace *bt, const struct bt_field_class *class,
-		    const char *name, struct vp_event_field *ret)
+static bool ctf_events_type_of(const struct vp_babeltrace *bt, const struct bt_field_class *class,
+			       const char *name, struct vp_event_field *ret)
 {
 	unsigned long type = bt->field_class_get_type(class);
 
 	*ret = (struct vp_event_field){.name = (char *)name};
-	if (type & VP_BT_STRING && ends_in(name, "comm")) {
+	if (type & VP_BT_STRING && ctf_events_ends_in(name, "comm")) {
 		*ret = (struct vp_event_field){.name = (char *)name,
 					       .shape = VP_EVENT_ARRAY,
 					       .size = 1,
@@ -121,8 +121,9 @@ static struct vp_error *add_fields(struct vp_ctf_events *events, const struct bt
 			continue;
 		VP_AUTO_FREE char *name = field_name_of(class->name, given);
 		struct vp_event_field field;
-		if (!type_of(bt, bt->field_class_structure_member_borrow_field_class_const(member),
-			     name, &field)) {
+		if (!ctf_events_type_of(
+			bt, bt->field_class_structure_member_borrow_field_class_const(member), name,
+			&field)) {
 			events->left_out++;
 			continue;
 		}
@@ -132,10 +133,11 @@ static struct vp_error *add_fields(struct vp_ctf_events *events, const struct bt
 	return NULL;
 }
 
-static uint32_t add_class(struct vp_ctf_events *events, const struct bt_event_class *from)
+static uint32_t ctf_events_add_class(struct vp_ctf_events *events,
+				     const struct bt_event_class *from)
 {
 	const char *given = events->babeltrace->event_class_get_name(from);
-	VP_AUTO_FREE char *name = name_of(given ? given : "unnamed");
+	VP_AUTO_FREE char *name = ctf_events_name_of(given ? given : "unnamed");
 	vp_ctf_members members = {0};
 	struct vp_event_class *class;
 	struct vp_error *error = vp_event_classes_add(&events->classes, name, &class);
@@ -174,12 +176,12 @@ uint32_t vp_ctf_events_class(struct vp_ctf_events *events, const struct bt_event
 		return NO_CLASS;
 	if (known)
 		return *known;
-	uint32_t class = add_class(events, from);
+	uint32_t class = ctf_events_add_class(events, from);
 	vp_map_insert(&events->class_of, key, class, &inserted);
 	return class;
 }
 
-static uint64_t number_of(const struct vp_babeltrace *bt, const struct bt_field *field)
+static uint64_t ctf_events_number_of(const struct vp_babeltrace *bt, const struct bt_field *field)
 {
 	unsigned long type = bt->field_get_class_type(field);
 
@@ -190,7 +192,8 @@ static uint64_t number_of(const struct vp_babeltrace *bt, const struct bt_field 
 	return type & VP_BT_BOOL ? (uint64_t)bt->field_bool_get_value(field) : 0;
 }
 
-static struct vp_slice text_of(const struct vp_babeltrace *bt, const struct bt_field *field)
+static struct vp_slice ctf_events_text_of(const struct vp_babeltrace *bt,
+					  const struct bt_field *field)
 {
 	if (!(bt->field_get_class_type(field) & VP_BT_STRING))
 		return (struct vp_slice){"", 0};
@@ -208,30 +211,30 @@ static void put_sequence(const struct vp_babeltrace *bt, const struct vp_event_f
 
 	vp_buffer_append(out, &count, sizeof(count));
 	for (uint16_t i = 0; i < count; i++) {
-		uint64_t value =
-		    number_of(bt, bt->field_array_borrow_element_field_by_index_const(field, i));
+		uint64_t value = ctf_events_number_of(
+		    bt, bt->field_array_borrow_element_field_by_index_const(field, i));
 		vp_buffer_append(out, &value, type->size); /* little endian */
 	}
 }
 
-static void put_field(const struct vp_babeltrace *bt, const struct vp_event_field *type,
-		      const struct bt_field *field, struct vp_buffer *out)
+static void ctf_events_put_field(const struct vp_babeltrace *bt, const struct vp_event_field *type,
+				 const struct bt_field *field, struct vp_buffer *out)
 {
 	struct vp_slice text;
 
 	switch (type->shape) {
 	case VP_EVENT_INTEGER:
-		vp_event_put_integer(out, type, number_of(bt, field));
+		vp_event_put_integer(out, type, ctf_events_number_of(bt, field));
 		break;
 	case VP_EVENT_SEQUENCE:
 		put_sequence(bt, type, field, out);
 		break;
 	case VP_EVENT_ARRAY:
-		text = text_of(bt, field);
+		text = ctf_events_text_of(bt, field);
 		vp_event_put_bytes(out, type, text.bytes, strnlen(text.bytes, text.size));
 		break;
 	case VP_EVENT_STRING:
-		text = text_of(bt, field);
+		text = ctf_events_text_of(bt, field);
 		vp_buffer_append(out, text.bytes, strnlen(text.bytes, text.size));
 		vp_buffer_append(out, "", 1);
 		break;
@@ -251,7 +254,7 @@ bool vp_ctf_events_convert(const struct vp_ctf_events *events, uint32_t place,
 	vp_event_begin(out, class, time);
 	vp_event_put_integer(out, &class->fields.at[0], tid);
 	for (size_t i = 0; payload && i < members->count; i++)
-		put_field(
+		ctf_events_put_field(
 		    bt, &class->fields.at[i + 1],
 		    bt->field_structure_borrow_member_field_by_index_const(payload, members->at[i]),
 		    out);
@@ -260,8 +263,8 @@ bool vp_ctf_events_convert(const struct vp_ctf_events *events, uint32_t place,
 	return !error;
 }
 
-static bool number_in(const struct vp_babeltrace *bt, const struct bt_field *structure,
-		      const char *name, uint64_t *ret)
+static bool ctf_events_number_in(const struct vp_babeltrace *bt, const struct bt_field *structure,
+				 const char *name, uint64_t *ret)
 {
 	const struct bt_field *field =
 	    structure ? bt->field_structure_borrow_member_field_by_name_const(structure, name)
@@ -269,15 +272,15 @@ static bool number_in(const struct vp_babeltrace *bt, const struct bt_field *str
 
 	if (!field || !(bt->field_get_class_type(field) & (VP_BT_UNSIGNED | VP_BT_SIGNED)))
 		return false;
-	*ret = number_of(bt, field);
+	*ret = ctf_events_number_of(bt, field);
 	return true;
 }
 
 bool vp_ctf_number(const struct vp_babeltrace *babeltrace, const struct bt_event *event,
 		   const char *name, uint64_t *ret)
 {
-	return number_in(babeltrace, babeltrace->event_borrow_payload_field_const(event), name,
-			 ret);
+	return ctf_events_number_in(babeltrace, babeltrace->event_borrow_payload_field_const(event),
+				    name, ret);
 }
 
 bool vp_ctf_context_number(const struct vp_babeltrace *babeltrace, const struct bt_event *event,
@@ -285,13 +288,15 @@ bool vp_ctf_context_number(const struct vp_babeltrace *babeltrace, const struct 
 {
 	const struct bt_packet *packet = babeltrace->event_borrow_packet_const(event);
 
-	return number_in(babeltrace, babeltrace->event_borrow_common_context_field_const(event),
-			 name, ret) ||
-	       number_in(babeltrace, babeltrace->event_borrow_specific_context_field_const(event),
-			 name, ret) ||
+	return ctf_events_number_in(babeltrace,
+				    babeltrace->event_borrow_common_context_field_const(event),
+				    name, ret) ||
+	       ctf_events_number_in(babeltrace,
+				    babeltrace->event_borrow_specific_context_field_const(event),
+				    name, ret) ||
 	       (packet &&
-		number_in(babeltrace, babeltrace->packet_borrow_context_field_const(packet), name,
-			  ret));
+		ctf_events_number_in(
+		    babeltrace, babeltrace->packet_borrow_context_field_const(packet), name, ret));
 }
 
 struct vp_slice vp_ctf_text(const struct vp_babeltrace *babeltrace, const struct bt_event *event,
@@ -302,5 +307,5 @@ struct vp_slice vp_ctf_text(const struct vp_babeltrace *babeltrace, const struct
 	    payload ? babeltrace->field_structure_borrow_member_field_by_name_const(payload, name)
 		    : NULL;
 
-	return field ? text_of(babeltrace, field) : (struct vp_slice){"", 0};
+	return field ? ctf_events_text_of(babeltrace, field) : (struct vp_slice){"", 0};
 }

@@ -69,7 +69,7 @@ static struct vp_error *unexpected(const struct source *source)
 			    source->operand.path);
 }
 
-static struct vp_slice slice_of(const char *text)
+static struct vp_slice import_slice_of(const char *text)
 {
 	return (struct vp_slice){text, strlen(text)};
 }
@@ -79,7 +79,7 @@ static struct vp_trace_writer *writer_of(const struct source *source)
 	return source->is_host ? source->import->host : source->writer;
 }
 
-static void append(struct source *source, struct vp_stream_id id, void *record)
+static void import_append(struct source *source, struct vp_stream_id id, void *record)
 {
 	while (source->streams.count <= id.pcpu)
 		vp_vec_push(&source->streams, (uint8_t)0);
@@ -87,8 +87,8 @@ static void append(struct source *source, struct vp_stream_id id, void *record)
 	vp_trace_append(writer_of(source), id, record);
 }
 
-static void put_name(struct source *source, uint32_t cpu, uint64_t time, uint32_t tid,
-		     struct vp_slice name)
+static void import_put_name(struct source *source, uint32_t cpu, uint64_t time, uint32_t tid,
+			    struct vp_slice name)
 {
 	const enum vp_stream_class class =
 	    source->is_host ? VP_STREAM_TRACE : VP_STREAM_TRACEPOINTS;
@@ -96,7 +96,7 @@ static void put_name(struct source *source, uint32_t cpu, uint64_t time, uint32_
 	size_t size = name.size < sizeof(task.comm) ? name.size : sizeof(task.comm);
 
 	memcpy(task.comm, name.bytes, size);
-	append(source, (struct vp_stream_id){class, cpu}, &task);
+	import_append(source, (struct vp_stream_id){class, cpu}, &task);
 }
 
 /* Each thread's last name: a line is "TID NAME". */
@@ -111,12 +111,13 @@ static void take_names(struct source *source, struct vp_slice text)
 		uint32_t tid = (uint32_t)vp_cursor_decimal(&words);
 		struct vp_slice name = vp_cursor_rest(&words);
 		if (vp_cursor_ok(&words) && name.size)
-			put_name(source, 0, time, tid, name);
+			import_put_name(source, 0, time, tid, name);
 	}
 }
 
 /* What was traced on the host becomes vperf's own events, as far as there are some. */
-static struct vp_error *take_events(struct source *source, uint32_t cpu, struct vp_slice bytes)
+static struct vp_error *import_take_events(struct source *source, uint32_t cpu,
+					   struct vp_slice bytes)
 {
 	struct vp_cursor records = vp_cursor_of(bytes.bytes, bytes.size);
 	struct vp_import_event event;
@@ -132,11 +133,11 @@ static struct vp_error *take_events(struct source *source, uint32_t cpu, struct 
 		struct vp_record_header *header = event.record;
 		header->time = vp_import_clock_at(&source->clock, header->time);
 		for (size_t i = 0; i < event.n_names; i++)
-			put_name(source, cpu, header->time, event.names[i].tid,
-				 event.names[i].comm);
+			import_put_name(source, cpu, header->time, event.names[i].tid,
+					event.names[i].comm);
 		const struct vp_stream_id id = {
 		    event.is_own ? VP_STREAM_TRACE : VP_STREAM_TRACEPOINTS, cpu};
-		append(source, id, event.record);
+		import_append(source, id, event.record);
 	}
 	return NULL;
 }
@@ -152,7 +153,8 @@ static struct vp_error *take_samples(struct source *source, uint32_t cpu, struct
 		   : unexpected(source);
 }
 
-static struct vp_error *take_thread(const struct source *source, const struct vp_import_news *news)
+static struct vp_error *import_take_thread(const struct source *source,
+					   const struct vp_import_news *news)
 {
 	struct vp_import_vms *vms = &source->import->vms;
 	const struct vp_import_thread thread = {
@@ -170,12 +172,12 @@ static struct vp_error *take_thread(const struct source *source, const struct vp
 	return NULL;
 }
 
-static bool is_empty(const struct source *source)
+static bool import_is_empty(const struct source *source)
 {
 	return source->first > source->last;
 }
 
-static struct vp_error *take_span(struct source *source, struct vp_slice bytes)
+static struct vp_error *import_take_span(struct source *source, struct vp_slice bytes)
 {
 	struct vp_cursor span = vp_cursor_of(bytes.bytes, bytes.size);
 
@@ -183,7 +185,7 @@ static struct vp_error *take_span(struct source *source, struct vp_slice bytes)
 	source->last = vp_cursor_u64(&span);
 	if (!vp_cursor_ok(&span))
 		return unexpected(source);
-	return is_empty(source) && source->is_host
+	return import_is_empty(source) && source->is_host
 		   ? vp_error_new("'%s' has no events", source->operand.path)
 		   : NULL;
 }
@@ -285,9 +287,9 @@ static struct vp_error *take_about(struct source *source, const struct vp_import
 		return NULL;
 	case VP_IMPORT_THREAD:
 	case VP_IMPORT_VCPU:
-		return take_thread(source, news);
+		return import_take_thread(source, news);
 	case VP_IMPORT_SPAN:
-		return take_span(source, bytes);
+		return import_take_span(source, bytes);
 	case VP_IMPORT_SAMPLING:
 		return take_sampling(source, bytes);
 	case VP_IMPORT_BEGIN:
@@ -300,8 +302,8 @@ static struct vp_error *take_about(struct source *source, const struct vp_import
 	}
 }
 
-static struct vp_error *take(struct source *source, const struct vp_import_news *news,
-			     struct vp_slice bytes)
+static struct vp_error *import_take(struct source *source, const struct vp_import_news *news,
+				    struct vp_slice bytes)
 {
 	if (news->cpu >= MOST_CPUS)
 		return unexpected(source);
@@ -310,7 +312,7 @@ static struct vp_error *take(struct source *source, const struct vp_import_news 
 		take_names(source, bytes);
 		return NULL;
 	case VP_IMPORT_EVENTS:
-		return take_events(source, news->cpu, bytes);
+		return import_take_events(source, news->cpu, bytes);
 	case VP_IMPORT_MISSED:
 		source->missed += news->number;
 		return NULL;
@@ -366,17 +368,17 @@ static struct vp_error *hear_events(struct source *source)
 		VP_TRY(vp_import_reader_next(source->reader, &news, &bytes));
 		if (news.kind == VP_IMPORT_END)
 			return NULL;
-		VP_TRY(take(source, &news, bytes));
+		VP_TRY(import_take(source, &news, bytes));
 	}
 }
 
 /* By what both traces say of one another, or the user does. SIZE_MAX: it is not known. */
-static size_t find_vm(struct source *source)
+static size_t import_find_vm(struct source *source)
 {
 	struct vp_import_vms *vms = &source->import->vms;
 	const struct source *host = &source->import->sources.at[0];
 	const char *name = source->operand.name ? source->operand.name : source->hostname;
-	struct vp_slice its = slice_of(name ? name : "guest");
+	struct vp_slice its = import_slice_of(name ? name : "guest");
 
 	for (size_t i = 0; source->id && i < vms->vms.count; i++)
 		if (vms->ids.at[i] == source->id)
@@ -413,14 +415,14 @@ static struct vp_error *link_guest(struct source *source)
 	vms->taken.at[source->vm] = true;
 	const char *name = source->operand.name ? source->operand.name : source->hostname;
 	if (name)
-		vp_import_vms_rename(vms, source->vm, slice_of(name));
+		vp_import_vms_rename(vms, source->vm, import_slice_of(name));
 	return NULL;
 }
 
 static struct vp_error *link_all(struct import *import)
 {
 	vp_vec_each (&import->sources, source)
-		source->vm = source->is_host ? 0 : find_vm(source);
+		source->vm = source->is_host ? 0 : import_find_vm(source);
 	vp_import_vms_add_unknown(&import->vms, import->notes);
 	vp_vec_each (&import->sources, source)
 		if (!source->is_host && source->vm != SIZE_MAX)
@@ -483,7 +485,7 @@ static struct vp_error *begin_host(struct source *source)
 		   : NULL;
 }
 
-static struct vp_error *begin_guest(struct source *source)
+static struct vp_error *import_begin_guest(struct source *source)
 {
 	struct import *import = source->import;
 	const struct vp_vm *vm = &import->vms.vms.at[source->vm];
@@ -497,17 +499,17 @@ static struct vp_error *begin_guest(struct source *source)
 	return vp_trace_writer_define(source->writer, &source->events.classes);
 }
 
-static struct vp_error *begin(struct source *source)
+static struct vp_error *import_begin(struct source *source)
 {
 	const struct vp_slice text = {source->classes.bytes, source->classes.size};
 
 	VP_TRY(vp_import_events_init(&source->events, source->operand.path, text, source->is_host,
 				     &source->import->vms.vms));
-	return source->is_host ? begin_host(source) : begin_guest(source);
+	return source->is_host ? begin_host(source) : import_begin_guest(source);
 }
 
 /* What was lost is said in the first stream. */
-static struct vp_error *flush(const struct source *source)
+static struct vp_error *import_flush(const struct source *source)
 {
 	struct vp_trace_writer *writer = writer_of(source);
 	uint64_t lost = source->lost;
@@ -526,36 +528,37 @@ static struct vp_error *flush(const struct source *source)
 		   : NULL;
 }
 
-static void note_count(const struct source *source, uint64_t count, const char *what)
+static void import_note_count(const struct source *source, uint64_t count, const char *what)
 {
 	if (count)
 		vp_vec_push(source->import->notes,
 			    vp_format("'%s': %" PRIu64 " %s", source->operand.path, count, what));
 }
 
-static void note_what_is_missing(const struct source *source)
+static void import_note_what_is_missing(const struct source *source)
 {
-	note_count(source, source->missed,
-		   "places where events are missing: they were lost when it was recorded");
-	note_count(source, source->lost, "events were lost when it was recorded");
-	note_count(source, source->strange + source->samples.strange,
-		   "entries are no events of the formats that it has, or of a vCPU that is not "
-		   "known, and were skipped");
-	note_count(source, source->left_out,
-		   "fields of its events are neither numbers nor text, and were left out");
+	import_note_count(source, source->missed,
+			  "places where events are missing: they were lost when it was recorded");
+	import_note_count(source, source->lost, "events were lost when it was recorded");
+	import_note_count(
+	    source, source->strange + source->samples.strange,
+	    "entries are no events of the formats that it has, or of a vCPU that is not "
+	    "known, and were skipped");
+	import_note_count(source, source->left_out,
+			  "fields of its events are neither numbers nor text, and were left out");
 }
 
 static struct vp_error *import_events_of(struct source *source)
 {
-	if (is_empty(source)) {
+	if (import_is_empty(source)) {
 		vp_vec_push(source->import->notes,
 			    vp_format("'%s' has no events", source->operand.path));
 		return NULL;
 	}
-	VP_TRY(begin(source));
+	VP_TRY(import_begin(source));
 	VP_TRY(hear_events(source));
-	VP_TRY(flush(source));
-	note_what_is_missing(source);
+	VP_TRY(import_flush(source));
+	import_note_what_is_missing(source);
 	return NULL;
 }
 

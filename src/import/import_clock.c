@@ -17,12 +17,12 @@ struct bound {
 };
 typedef VP_VEC(struct bound) bounds_vec;
 
-static uint64_t key_of(const struct vp_import_mark *mark, enum vp_import_side side)
+static uint64_t import_clock_key_of(const struct vp_import_mark *mark, enum vp_import_side side)
 {
 	return vp_hash64(mark->vm) ^ ((uint64_t)mark->count << 2 | (uint64_t)side);
 }
 
-static int by_time(const void *a, const void *b)
+static int import_clock_by_time(const void *a, const void *b)
 {
 	const struct bound *left = a, *right = b;
 
@@ -37,12 +37,13 @@ static void find_bounds(const struct vp_import_timing *host, const struct vp_imp
 	bool inserted;
 
 	for (size_t i = 0; i < host->marks.count; i++)
-		vp_map_insert(&place_of, key_of(&host->marks.at[i], host->marks.at[i].side),
+		vp_map_insert(&place_of,
+			      import_clock_key_of(&host->marks.at[i], host->marks.at[i].side),
 			      (uint32_t)i, &inserted);
 	vp_vec_each (&guest->marks, mark) {
 		bool sends = mark->side == VP_IMPORT_GUEST_SENDS;
 		enum vp_import_side other = sends ? VP_IMPORT_HOST_HEARS : VP_IMPORT_HOST_SENDS;
-		const uint32_t *found = vp_map_find(&place_of, key_of(mark, other));
+		const uint32_t *found = vp_map_find(&place_of, import_clock_key_of(mark, other));
 		if (!found || (!sends && mark->side != VP_IMPORT_GUEST_HEARS))
 			continue;
 		const struct vp_import_mark *its = &host->marks.at[*found];
@@ -53,7 +54,7 @@ static void find_bounds(const struct vp_import_timing *host, const struct vp_imp
 	}
 	vp_map_deinit(&place_of);
 	if (ret->count)
-		qsort(ret->at, ret->count, sizeof(*ret->at), by_time);
+		qsort(ret->at, ret->count, sizeof(*ret->at), import_clock_by_time);
 }
 
 struct range {
@@ -76,7 +77,7 @@ static struct range range_of(const struct bound *from, const struct bound *end)
 	return range;
 }
 
-static uint64_t distance(int64_t a, int64_t b)
+static uint64_t import_clock_distance(int64_t a, int64_t b)
 {
 	return a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
 }
@@ -104,11 +105,11 @@ static void make_nodes(const bounds_vec *bounds, struct vp_import_clock *ret,
 		uint64_t begin = bounds->at[from].time, last = bounds->at[end - 1].time;
 		struct vp_import_clock_node node = {begin + (last - begin) / 2,
 						    middle(range.low, range.high)};
-		uint64_t wide = distance(range.low, range.high) / 2 + 1;
+		uint64_t wide = import_clock_distance(range.low, range.high) / 2 + 1;
 		width = wide > width ? wide : width;
 		if (ret->nodes.count) {
 			int64_t before = ret->nodes.at[ret->nodes.count - 1].shift;
-			uint64_t apart = distance(before, node.shift);
+			uint64_t apart = import_clock_distance(before, node.shift);
 			drift = apart > drift ? apart : drift;
 		}
 		vp_vec_push(&ret->nodes, node);
@@ -136,7 +137,7 @@ struct vp_import_clock_fit vp_import_clock_make(const struct vp_import_timing *h
 		    0, (int64_t)((uint64_t)guest->offset - (uint64_t)host->offset)};
 		if (range.has_low && range.has_high) {
 			node.shift = middle(range.low, range.high);
-			fit.error_ns = distance(range.low, range.high) / 2 + 1;
+			fit.error_ns = import_clock_distance(range.low, range.high) / 2 + 1;
 		} else if (bounds.count) {
 			fit.way = VP_IMPORT_CLOCK_ONE_WAY;
 			node.shift = range.has_high ? range.high : range.low;
@@ -149,7 +150,7 @@ struct vp_import_clock_fit vp_import_clock_make(const struct vp_import_timing *h
 	return fit;
 }
 
-static uint64_t shifted(uint64_t time, __int128 shift)
+static uint64_t import_clock_shifted(uint64_t time, __int128 shift)
 {
 	__int128 moved = (__int128)time + shift;
 
@@ -162,14 +163,14 @@ uint64_t vp_import_clock_at(const struct vp_import_clock *clock, uint64_t time)
 		return time;
 	size_t later = VP_FIRST(i, clock->nodes.count, clock->nodes.at[i].time > time);
 	if (!later)
-		return shifted(time, clock->nodes.at[0].shift);
+		return import_clock_shifted(time, clock->nodes.at[0].shift);
 	const struct vp_import_clock_node *from = &clock->nodes.at[later - 1], *to = from + 1;
 	if (later == clock->nodes.count)
-		return shifted(time, from->shift);
+		return import_clock_shifted(time, from->shift);
 	__int128 growth = (__int128)to->shift - from->shift;
 	/* What a damaged trace says may be beyond what fits: no overflow. */
 	__int128 grown = (__int128)((unsigned __int128)growth * (time - from->time));
-	return shifted(time, from->shift + grown / (__int128)(to->time - from->time));
+	return import_clock_shifted(time, from->shift + grown / (__int128)(to->time - from->time));
 }
 
 void vp_import_clock_deinit(struct vp_import_clock *clock)

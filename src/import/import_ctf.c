@@ -117,8 +117,8 @@ static struct vp_error *begin_trace(struct ctf *ctf, const struct bt_stream *str
 	return NULL;
 }
 
-static uint64_t time_of(const struct ctf *ctf, const struct bt_message *message,
-			const struct bt_event *event)
+static uint64_t import_ctf_time_of(const struct ctf *ctf, const struct bt_message *message,
+				   const struct bt_event *event)
 {
 	const struct vp_babeltrace *bt = &ctf->bt;
 	const struct bt_clock_class *clock = bt->stream_class_borrow_default_clock_class_const(
@@ -131,7 +131,7 @@ static uint64_t time_of(const struct ctf *ctf, const struct bt_message *message,
 		     bt->clock_class_get_frequency(clock));
 }
 
-static struct cpu *cpu_of(struct ctf *ctf, const struct bt_event *event)
+static struct cpu *import_ctf_cpu_of(struct ctf *ctf, const struct bt_event *event)
 {
 	uint64_t number = 0;
 
@@ -143,7 +143,8 @@ static struct cpu *cpu_of(struct ctf *ctf, const struct bt_event *event)
 	return &ctf->cpus.at[number];
 }
 
-static uint32_t number_in(const struct ctf *ctf, const struct event *event, const char *name)
+static uint32_t import_ctf_number_in(const struct ctf *ctf, const struct event *event,
+				     const char *name)
 {
 	uint64_t number = 0;
 
@@ -152,19 +153,20 @@ static uint32_t number_in(const struct ctf *ctf, const struct event *event, cons
 }
 
 /* The thread that has the CPU: as the event says, or the scheduler did. */
-static uint32_t thread_of(struct ctf *ctf, const struct event *event, bool is_switch)
+static uint32_t import_ctf_thread_of(struct ctf *ctf, const struct event *event, bool is_switch)
 {
 	uint64_t tid;
 
 	if (is_switch)
-		return number_in(ctf, event, "prev_tid") | number_in(ctf, event, "prev_pid");
+		return import_ctf_number_in(ctf, event, "prev_tid") |
+		       import_ctf_number_in(ctf, event, "prev_pid");
 	if (vp_ctf_context_number(&ctf->bt, event->event, "tid", &tid) ||
 	    vp_ctf_number(&ctf->bt, event->event, "common_pid", &tid))
 		return (int64_t)tid < 0 ? event->cpu->current : (uint32_t)tid;
 	return event->cpu->current;
 }
 
-static void see_process(struct ctf *ctf, uint32_t tid, uint32_t process)
+static void import_ctf_see_process(struct ctf *ctf, uint32_t tid, uint32_t process)
 {
 	bool inserted;
 
@@ -173,7 +175,7 @@ static void see_process(struct ctf *ctf, uint32_t tid, uint32_t process)
 }
 
 /* The first name of each thread. */
-static void see_name(struct ctf *ctf, uint32_t tid, struct vp_slice name)
+static void import_ctf_see_name(struct ctf *ctf, uint32_t tid, struct vp_slice name)
 {
 	size_t size = strnlen(name.bytes, name.size);
 	bool inserted = false;
@@ -191,19 +193,24 @@ static void see_name(struct ctf *ctf, uint32_t tid, struct vp_slice name)
 static void see_names(struct ctf *ctf, const struct event *event, bool is_switch)
 {
 	if (is_switch) {
-		see_name(ctf, event->tid, vp_ctf_text(&ctf->bt, event->event, "prev_comm"));
-		see_name(ctf, number_in(ctf, event, "next_tid") | number_in(ctf, event, "next_pid"),
-			 vp_ctf_text(&ctf->bt, event->event, "next_comm"));
+		import_ctf_see_name(ctf, event->tid,
+				    vp_ctf_text(&ctf->bt, event->event, "prev_comm"));
+		import_ctf_see_name(ctf,
+				    import_ctf_number_in(ctf, event, "next_tid") |
+					import_ctf_number_in(ctf, event, "next_pid"),
+				    vp_ctf_text(&ctf->bt, event->event, "next_comm"));
 	} else if (!strncmp(ctf->events.classes.at[event->class].name, "sched:", 6)) {
-		see_name(ctf, number_in(ctf, event, "tid") | number_in(ctf, event, "pid"),
-			 vp_ctf_text(&ctf->bt, event->event, "comm"));
+		import_ctf_see_name(ctf,
+				    import_ctf_number_in(ctf, event, "tid") |
+					import_ctf_number_in(ctf, event, "pid"),
+				    vp_ctf_text(&ctf->bt, event->event, "comm"));
 	}
 }
 
 static void see_mark(struct ctf *ctf, const struct event *event, enum vp_import_side side)
 {
 	struct vp_import_mark mark = {.time = event->time,
-				      .count = number_in(ctf, event, "cnt"),
+				      .count = import_ctf_number_in(ctf, event, "cnt"),
 				      .side = side,
 				      .tid = event->tid};
 
@@ -226,7 +233,7 @@ static bool is_made_up(const struct ctf *ctf, const struct event *event)
 	return ctf->exported && ctf->marks.count && event->time <= ctf->marked + BEHIND_MARKS;
 }
 
-static void see_vcpu(struct ctf *ctf, uint32_t tid, uint32_t vcpu)
+static void import_ctf_see_vcpu(struct ctf *ctf, uint32_t tid, uint32_t vcpu)
 {
 	bool inserted = false;
 
@@ -260,23 +267,23 @@ static void see_event(struct ctf *ctf, const struct event *event, bool is_switch
 		see_names(ctf, event, is_switch);
 	}
 	if (vp_ctf_context_number(&ctf->bt, event->event, "pid", &process))
-		see_process(ctf, event->tid, (uint32_t)process);
+		import_ctf_see_process(ctf, event->tid, (uint32_t)process);
 	if (!strcmp(event->name, "lttng_statedump_process_state")) {
-		uint32_t tid = number_in(ctf, event, "tid");
-		see_process(ctf, tid, number_in(ctf, event, "pid"));
-		see_name(ctf, tid, vp_ctf_text(&ctf->bt, event->event, "name"));
+		uint32_t tid = import_ctf_number_in(ctf, event, "tid");
+		import_ctf_see_process(ctf, tid, import_ctf_number_in(ctf, event, "pid"));
+		import_ctf_see_name(ctf, tid, vp_ctf_text(&ctf->bt, event->event, "name"));
 	} else if (!strcmp(event->name, "sched_process_fork")) {
-		see_process(ctf, number_in(ctf, event, "child_tid"),
-			    number_in(ctf, event, "child_pid"));
+		import_ctf_see_process(ctf, import_ctf_number_in(ctf, event, "child_tid"),
+				       import_ctf_number_in(ctf, event, "child_pid"));
 	} else if (!strcmp(ctf->events.classes.at[event->class].name, "kvm:kvm_entry")) {
-		see_vcpu(ctf, event->tid, number_in(ctf, event, "vcpu_id"));
+		import_ctf_see_vcpu(ctf, event->tid, import_ctf_number_in(ctf, event, "vcpu_id"));
 	}
 	for (size_t i = 0; i < VP_ARRAY_SIZE(marks); i++)
 		if (!strcmp(event->name, marks[i]))
 			see_mark(ctf, event, (enum vp_import_side)i);
 }
 
-static void tell_events(struct ctf *ctf, struct cpu *cpu)
+static void import_ctf_tell_events(struct ctf *ctf, struct cpu *cpu)
 {
 	const struct vp_import_news news = {.kind = VP_IMPORT_EVENTS,
 					    .cpu = (uint32_t)(cpu - ctf->cpus.at)};
@@ -286,16 +293,16 @@ static void tell_events(struct ctf *ctf, struct cpu *cpu)
 	cpu->records.size = 0;
 }
 
-static void tell_event(struct ctf *ctf, const struct event *event)
+static void import_ctf_tell_event(struct ctf *ctf, const struct event *event)
 {
 	if (!vp_ctf_events_convert(&ctf->events, event->class, event->event, event->time,
 				   event->tid, &event->cpu->records))
 		ctf->strange++;
 	if (event->cpu->records.size >= USUAL_EVENTS)
-		tell_events(ctf, event->cpu);
+		import_ctf_tell_events(ctf, event->cpu);
 }
 
-static void take_event(struct ctf *ctf, const struct bt_message *message)
+static void import_ctf_take_event(struct ctf *ctf, const struct bt_message *message)
 {
 	const struct vp_babeltrace *bt = &ctf->bt;
 	struct event event = {.event = bt->message_event_borrow_event_const(message)};
@@ -303,25 +310,25 @@ static void take_event(struct ctf *ctf, const struct bt_message *message)
 	if (!ctf->begun)
 		ctf->error = begin_trace(ctf, bt->event_borrow_stream_const(event.event));
 	event.class = ctf->error ? NO_CLASS : vp_ctf_events_class(&ctf->events, event.event);
-	event.cpu = ctf->error ? NULL : cpu_of(ctf, event.event);
+	event.cpu = ctf->error ? NULL : import_ctf_cpu_of(ctf, event.event);
 	if (event.class == NO_CLASS || !event.cpu) {
 		ctf->strange += ctf->telling;
 		return;
 	}
 	event.name = bt->event_class_get_name(bt->event_borrow_class_const(event.event));
 	event.name = event.name ? event.name : "";
-	event.time = time_of(ctf, message, event.event);
+	event.time = import_ctf_time_of(ctf, message, event.event);
 	bool is_switch = !strcmp(ctf->events.classes.at[event.class].name, "sched:sched_switch");
-	event.tid = thread_of(ctf, &event, is_switch);
+	event.tid = import_ctf_thread_of(ctf, &event, is_switch);
 	if (ctf->telling && is_made_up(ctf, &event))
 		return;
 	if (ctf->telling)
-		tell_event(ctf, &event);
+		import_ctf_tell_event(ctf, &event);
 	else
 		see_event(ctf, &event, is_switch);
 	if (is_switch)
-		event.cpu->current =
-		    number_in(ctf, &event, "next_tid") | number_in(ctf, &event, "next_pid");
+		event.cpu->current = import_ctf_number_in(ctf, &event, "next_tid") |
+				     import_ctf_number_in(ctf, &event, "next_pid");
 }
 
 static bool take_message(void *context, const struct bt_message *message)
@@ -331,7 +338,7 @@ static bool take_message(void *context, const struct bt_message *message)
 	uint64_t count;
 
 	if (type == VP_BT_MESSAGE_EVENT)
-		take_event(ctf, message);
+		import_ctf_take_event(ctf, message);
 	else if (type == VP_BT_MESSAGE_DISCARDED && ctf->telling)
 		ctf->lost +=
 		    ctf->bt.message_discarded_events_get_count(message, &count) ? count : 1;
@@ -348,7 +355,7 @@ static struct vp_error *go_through(struct ctf *ctf)
 	return VP_TAKE(ctf->error);
 }
 
-static void tell_vcpus(const struct ctf *ctf)
+static void import_ctf_tell_vcpus(const struct ctf *ctf)
 {
 	vp_vec_each (&ctf->vcpus, vcpu) {
 		const uint32_t *process = vp_map_find(&ctf->process_of_tid, vcpu->tid);
@@ -371,7 +378,7 @@ static void tell_survey(struct ctf *ctf)
 	}
 	vp_import_tell(ctf->channel, (struct vp_import_news){.kind = VP_IMPORT_MARKS},
 		       ctf->marks.at, ctf->marks.count * sizeof(*ctf->marks.at));
-	tell_vcpus(ctf);
+	import_ctf_tell_vcpus(ctf);
 	vp_import_tell(ctf->channel, (struct vp_import_news){.kind = VP_IMPORT_SPAN}, ctf->span,
 		       sizeof(ctf->span));
 	vp_event_classes_write(&ctf->events.classes, &text);
@@ -382,7 +389,7 @@ static void tell_survey(struct ctf *ctf)
 		       ctf->names.bytes, ctf->names.size);
 }
 
-static struct vp_error *tell_all(void *state, const struct vp_import_channel *channel)
+static struct vp_error *import_ctf_tell_all(void *state, const struct vp_import_channel *channel)
 {
 	struct ctf *ctf = state;
 
@@ -394,7 +401,7 @@ static struct vp_error *tell_all(void *state, const struct vp_import_channel *ch
 		cpu->current = cpu->first;
 	VP_TRY(go_through(ctf));
 	vp_vec_each (&ctf->cpus, cpu)
-		tell_events(ctf, cpu);
+		import_ctf_tell_events(ctf, cpu);
 	const struct vp_import_news counts[] = {
 	    {.kind = VP_IMPORT_LOST, .number = ctf->lost},
 	    {.kind = VP_IMPORT_STRANGE, .number = ctf->strange},
@@ -418,7 +425,7 @@ static char *find_trace(const char *path)
 	return NULL;
 }
 
-static bool has_trace(const char *path)
+static bool import_ctf_has_trace(const char *path)
 {
 	VP_AUTO_FREE char *found = find_trace(path);
 
@@ -444,9 +451,9 @@ const struct vp_importer *vp_importer_ctf(void)
 	static const struct vp_importer importer = {
 	    .name = "CTF",
 	    .summary = "a directory with a trace of LTTng's kernel tracer, or its folder 'kernel'",
-	    .knows = has_trace,
+	    .knows = import_ctf_has_trace,
 	    .open = open_trace,
-	    .tell = tell_all};
+	    .tell = import_ctf_tell_all};
 
 	return &importer;
 }

@@ -8,8 +8,8 @@
 #include "schema/event_class.h"
 
 /* The thread and the vCPU of an event kvm:kvm_entry; false: it is another one. */
-static bool find_vcpu(const struct vp_event_class *class, struct vp_cursor fields, uint32_t *tid,
-		      uint32_t *vcpu)
+static bool import_entries_find_vcpu(const struct vp_event_class *class, struct vp_cursor fields,
+				     uint32_t *tid, uint32_t *vcpu)
 {
 	struct vp_event_value value;
 	bool found = false;
@@ -41,7 +41,8 @@ void vp_import_entries_see(struct vp_import_entries *entries, const struct vp_tr
 		return;
 	entries->record.size = 0;
 	if (vp_tracepoint_convert(its, &file->places.at[class], 0, raw, &entries->record) &&
-	    find_vcpu(its, vp_event_fields((void *)entries->record.bytes), &tid, &vcpu))
+	    import_entries_find_vcpu(its, vp_event_fields((void *)entries->record.bytes), &tid,
+				     &vcpu))
 		vp_map_insert(&entries->vcpu_of_tid, tid, vcpu, &inserted);
 	if (inserted)
 		vp_import_tell(channel,

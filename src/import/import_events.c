@@ -67,8 +67,8 @@ static struct vp_error *keep_class(struct vp_import_events *events,
 	return NULL;
 }
 
-static struct vp_error *know_class(struct vp_import_events *events,
-				   const struct vp_event_class *class, bool is_host)
+static struct vp_error *import_events_know_class(struct vp_import_events *events,
+						 const struct vp_event_class *class, bool is_host)
 {
 	struct vp_import_class become = {.fields = {NO_FIELD, NO_FIELD, NO_FIELD}};
 	bool converted = false;
@@ -82,7 +82,7 @@ static struct vp_error *know_class(struct vp_import_events *events,
 	return NULL;
 }
 
-static void know_vcpus(struct vp_import_events *events, const vp_vms *vms)
+static void import_events_know_vcpus(struct vp_import_events *events, const vp_vms *vms)
 {
 	bool inserted;
 
@@ -101,9 +101,9 @@ struct vp_error *vp_import_events_init(struct vp_import_events *events, const ch
 	VP_TRY(vp_event_classes_parse(source, text.bytes, text.size, &events->given));
 	if (is_host)
 		VP_TRY(vp_trace_event_classes(&events->classes));
-	know_vcpus(events, vms);
+	import_events_know_vcpus(events, vms);
 	vp_vec_each (&events->given, class)
-		VP_TRY(know_class(events, class, is_host));
+		VP_TRY(import_events_know_class(events, class, is_host));
 	return NULL;
 }
 
@@ -118,7 +118,7 @@ void vp_import_events_deinit(struct vp_import_events *events)
 	vp_buffer_deinit(&events->record);
 }
 
-static bool ends_in(const char *name, const char *end)
+static bool import_events_ends_in(const char *name, const char *end)
 {
 	size_t size = strlen(name), length = strlen(end);
 
@@ -126,8 +126,8 @@ static bool ends_in(const char *name, const char *end)
 }
 
 /* A name is right before the thread that has it, in all tracepoints of the scheduler. */
-static void see_name(struct vp_import_events *events, struct vp_slice comm, uint32_t tid,
-		     struct vp_import_event *event)
+static void import_events_see_name(struct vp_import_events *events, struct vp_slice comm,
+				   uint32_t tid, struct vp_import_event *event)
 {
 	size_t size = strnlen(comm.bytes, comm.size);
 	uint32_t hash = (uint32_t)XXH64(comm.bytes, size, 0);
@@ -143,9 +143,9 @@ static void see_name(struct vp_import_events *events, struct vp_slice comm, uint
 }
 
 /* Reads all fields: the wanted ones, the thread, names. False: it is not as its class says. */
-static bool read_fields(struct vp_import_events *events, size_t place,
-			struct vp_import_event *event, uint32_t *tid,
-			uint64_t values[VP_IMPORT_FIELDS])
+static bool import_events_read_fields(struct vp_import_events *events, size_t place,
+				      struct vp_import_event *event, uint32_t *tid,
+				      uint64_t values[VP_IMPORT_FIELDS])
 {
 	const struct vp_event_class *class = &events->given.at[place];
 	const struct vp_import_class *become = &events->become.at[place];
@@ -161,9 +161,9 @@ static bool read_fields(struct vp_import_events *events, size_t place,
 		for (size_t wanted = 0; wanted < VP_IMPORT_FIELDS; wanted++)
 			if (become->fields[wanted] == i)
 				values[wanted] = value.number;
-		if (comm.bytes && become->own && ends_in(field->name, "pid"))
-			see_name(events, comm, (uint32_t)value.number, event);
-		bool is_comm = field->is_text && ends_in(field->name, "comm");
+		if (comm.bytes && become->own && import_events_ends_in(field->name, "pid"))
+			import_events_see_name(events, comm, (uint32_t)value.number, event);
+		bool is_comm = field->is_text && import_events_ends_in(field->name, "comm");
 		comm = is_comm ? value.bytes : (struct vp_slice){NULL, 0};
 	}
 	return !vp_cursor_left(&fields);
@@ -199,8 +199,9 @@ static bool put_kvm(const struct vp_import_events *events, enum vp_trace_place p
 }
 
 /* False: an event of a vCPU that is not known. */
-static bool put_own(const struct vp_import_events *events, enum vp_trace_place place, uint64_t time,
-		    uint32_t tid, const uint64_t *values, struct vp_buffer *out)
+static bool import_events_put_own(const struct vp_import_events *events, enum vp_trace_place place,
+				  uint64_t time, uint32_t tid, const uint64_t *values,
+				  struct vp_buffer *out)
 {
 	uint32_t first = (uint32_t)values[0], second = (uint32_t)values[1];
 
@@ -258,14 +259,14 @@ bool vp_import_events_next(struct vp_import_events *events, struct vp_cursor *re
 		return false;
 	const struct vp_import_class *become = &events->become.at[place];
 	*ret = (struct vp_import_event){.record = record, .is_own = become->own != 0};
-	if (!read_fields(events, place, ret, &tid, values))
+	if (!import_events_read_fields(events, place, ret, &tid, values))
 		return false;
 	record->id = become->id;
 	if (!become->own)
 		return true;
 	events->record.size = 0;
-	ret->is_strange = !put_own(events, (enum vp_trace_place)(become->own - 1), record->time,
-				   tid, values, &events->record);
+	ret->is_strange = !import_events_put_own(events, (enum vp_trace_place)(become->own - 1),
+						 record->time, tid, values, &events->record);
 	ret->record = events->record.bytes;
 	return true;
 }

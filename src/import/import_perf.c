@@ -64,12 +64,12 @@ struct perf {
 	struct vp_perf_kernel kernel;           /* that runs here */
 };
 
-static bool is_tracepoint(const struct vp_perfdata_record *record)
+static bool import_perf_is_tracepoint(const struct vp_perfdata_record *record)
 {
 	return record->type == PERF_RECORD_SAMPLE && record->attr->type == PERF_TYPE_TRACEPOINT;
 }
 
-static uint32_t class_of(struct perf *perf, const struct vp_perfdata_record *record)
+static uint32_t import_perf_class_of(struct perf *perf, const struct vp_perfdata_record *record)
 {
 	struct vp_cursor common = vp_perfdata_cursor(record, record->raw);
 	uint16_t id = vp_cursor_u16(&common);
@@ -89,12 +89,12 @@ static void tell_gathered(struct perf *perf, enum vp_import_kind kind, uint32_t 
 	gathered->size = 0;
 }
 
-static void tell_records(struct perf *perf, uint32_t cpu)
+static void import_perf_tell_records(struct perf *perf, uint32_t cpu)
 {
 	tell_gathered(perf, VP_IMPORT_EVENTS, cpu, &perf->records.at[cpu]);
 }
 
-static uint32_t cpu_of(struct perf *perf, const struct vp_perfdata_record *record)
+static uint32_t import_perf_cpu_of(struct perf *perf, const struct vp_perfdata_record *record)
 {
 	uint32_t cpu = record->cpu == VP_PERFDATA_NO_CPU ? 0 : record->cpu;
 
@@ -106,7 +106,7 @@ static uint32_t cpu_of(struct perf *perf, const struct vp_perfdata_record *recor
 }
 
 /* The first name of each thread. */
-static void see_name(struct perf *perf, const struct vp_perfdata_record *record)
+static void import_perf_see_name(struct perf *perf, const struct vp_perfdata_record *record)
 {
 	uint32_t tid = 0;
 	struct vp_slice name = vp_perfdata_comm(record, &tid);
@@ -146,7 +146,7 @@ static void see_spaces(struct perf *perf, const struct vp_perfdata_record *recor
 
 /* In a guest as convert.c has it: KVM may report a wrong mode, so the address tells. Who names the
  * vCPU knows better. */
-static unsigned mode_of(const struct vp_perfdata_record *record)
+static unsigned import_perf_mode_of(const struct vp_perfdata_record *record)
 {
 	unsigned mode = record->misc & PERF_RECORD_MISC_CPUMODE_MASK;
 
@@ -173,7 +173,8 @@ static void see_sample(struct perf *perf, const struct vp_perfdata_record *recor
 	perf->has_chains |= record->chain.size != 0;
 	if (record->vcpu)
 		return; /* it is named */
-	if (mode_of(record) == VP_MODE_GUEST_KERNEL || mode_of(record) == VP_MODE_GUEST_USER)
+	if (import_perf_mode_of(record) == VP_MODE_GUEST_KERNEL ||
+	    import_perf_mode_of(record) == VP_MODE_GUEST_USER)
 		vp_map_insert(&perf->seen, record->tid, 0, &inserted);
 	if (inserted)
 		vp_vec_push(&perf->vcpus, ((struct vcpu){record->pid, record->tid}));
@@ -181,7 +182,7 @@ static void see_sample(struct perf *perf, const struct vp_perfdata_record *recor
 
 static void see_tracepoint(struct perf *perf, const struct vp_perfdata_record *record)
 {
-	uint32_t class = class_of(perf, record);
+	uint32_t class = import_perf_class_of(perf, record);
 
 	if (class != NO_CLASS)
 		vp_import_entries_see(&perf->entries, &perf->formats, class, record->raw,
@@ -189,20 +190,20 @@ static void see_tracepoint(struct perf *perf, const struct vp_perfdata_record *r
 }
 
 /* Before all: when it was, which classes there are events of, which threads are vCPUs. */
-static void survey(struct perf *perf)
+static void import_perf_survey(struct perf *perf)
 {
 	struct vp_perfdata_record record;
 
 	perf->shortest = UINT64_MAX;
 	for (vp_perfdata_rewind(&perf->file); vp_perfdata_next(&perf->file, &record);) {
-		see_name(perf, &record);
+		import_perf_see_name(perf, &record);
 		see_spaces(perf, &record);
 		if (record.type != PERF_RECORD_SAMPLE)
 			continue;
-		cpu_of(perf, &record);
+		import_perf_cpu_of(perf, &record);
 		perf->span[0] = record.time < perf->span[0] ? record.time : perf->span[0];
 		perf->span[1] = record.time > perf->span[1] ? record.time : perf->span[1];
-		if (is_tracepoint(&record))
+		if (import_perf_is_tracepoint(&record))
 			see_tracepoint(perf, &record);
 		if (vp_perf_choice_has(&perf->choice, &record))
 			see_sample(perf, &record);
@@ -234,7 +235,7 @@ static int by_thread(const void *a, const void *b)
 }
 
 /* Samples do not say which vCPU a thread is: a VMM makes them one after another. */
-static void tell_vcpus(struct perf *perf)
+static void import_perf_tell_vcpus(struct perf *perf)
 {
 	uint32_t number = 0, pid = 0;
 
@@ -261,7 +262,7 @@ static void tell_sampling(struct perf *perf)
 
 	if (!perf->samples)
 		return;
-	tell_vcpus(perf);
+	import_perf_tell_vcpus(perf);
 	vp_buffer_append(&bytes, &sampling, sizeof(sampling));
 	vp_buffer_string(&bytes, perf->choice.name);
 	vp_import_tell(perf->channel, (struct vp_import_news){.kind = VP_IMPORT_SAMPLING},
@@ -276,7 +277,7 @@ static void tell_note(const struct perf *perf, const char *text)
 }
 
 /* Reports what of the file is left out, and what its samples lack. */
-static void tell_notes(const struct perf *perf)
+static void import_perf_tell_notes(const struct perf *perf)
 {
 	const struct vp_perfdata *file = &perf->file;
 	VP_AUTO_FREE char *others = vp_perf_choice_others(&perf->choice);
@@ -309,7 +310,7 @@ static void tell_about(const struct perf *perf)
 				       texts[i].bytes, texts[i].size);
 }
 
-static void tell_begin(const struct perf *perf)
+static void import_perf_tell_begin(const struct perf *perf)
 {
 	struct vp_buffer text = {0};
 
@@ -342,8 +343,8 @@ static void tell_map(const struct perf *perf, struct vp_perf_spaces *spaces)
 }
 
 /* The frames of the host's kernel and user space: a mark says which the next ones are of. */
-static void put_frames(const struct vp_perfdata_record *record, struct vp_import_sample *sample,
-		       struct vp_buffer *out)
+static void import_perf_put_frames(const struct vp_perfdata_record *record,
+				   struct vp_import_sample *sample, struct vp_buffer *out)
 {
 	const uint64_t sides[] = {PERF_CONTEXT_KERNEL, PERF_CONTEXT_USER};
 	uint16_t *const counts[] = {&sample->kernel, &sample->user};
@@ -370,7 +371,7 @@ static void tell_samples(struct perf *perf, uint32_t cpu)
 
 static void tell_sample(struct perf *perf, const struct vp_perfdata_record *record, uint64_t period)
 {
-	uint32_t cpu = cpu_of(perf, record);
+	uint32_t cpu = import_perf_cpu_of(perf, record);
 	struct vp_buffer *taken = &perf->taken.at[cpu];
 	/* A thread that ends has no number any more: perf takes it for the idle one. */
 	struct vp_import_sample sample = {.time = record->time,
@@ -380,7 +381,7 @@ static void tell_sample(struct perf *perf, const struct vp_perfdata_record *reco
 					  .tid = record->tid,
 					  .machine = record->vcpu ? record->vcpu->machine : 0,
 					  .vcpu = record->vcpu ? record->vcpu->number : 0,
-					  .mode = (uint16_t)mode_of(record)};
+					  .mode = (uint16_t)import_perf_mode_of(record)};
 	const char *comm = vp_perf_spaces_comm(&perf->machines.at[0], record->tid);
 	size_t place = taken->size;
 
@@ -390,15 +391,15 @@ static void tell_sample(struct perf *perf, const struct vp_perfdata_record *reco
 	else if (!sample.machine)
 		memcpy(sample.comm, comm, strnlen(comm, sizeof(sample.comm)));
 	vp_buffer_append(taken, &sample, sizeof(sample));
-	put_frames(record, &sample, taken);
+	import_perf_put_frames(record, &sample, taken);
 	memcpy(taken->bytes + place, &sample, sizeof(sample));
 	if (taken->size >= USUAL_EVENTS)
 		tell_samples(perf, cpu);
 }
 
-static void tell_event(struct perf *perf, const struct vp_perfdata_record *record)
+static void import_perf_tell_event(struct perf *perf, const struct vp_perfdata_record *record)
 {
-	uint32_t class = class_of(perf, record), cpu = cpu_of(perf, record);
+	uint32_t class = import_perf_class_of(perf, record), cpu = import_perf_cpu_of(perf, record);
 
 	if (class == NO_CLASS ||
 	    !vp_tracepoint_convert(&perf->formats.classes.at[class],
@@ -408,7 +409,7 @@ static void tell_event(struct perf *perf, const struct vp_perfdata_record *recor
 		return;
 	}
 	if (perf->records.at[cpu].size >= USUAL_EVENTS)
-		tell_records(perf, cpu);
+		import_perf_tell_records(perf, cpu);
 }
 
 static void tell_samples_of(struct perf *perf, const struct vp_perfdata_record *record)
@@ -419,7 +420,7 @@ static void tell_samples_of(struct perf *perf, const struct vp_perfdata_record *
 		tell_sample(perf, record, period);
 }
 
-static void tell_events(struct perf *perf)
+static void import_perf_tell_events(struct perf *perf)
 {
 	struct vp_perfdata_record record;
 
@@ -430,13 +431,13 @@ static void tell_events(struct perf *perf)
 		see_spaces(perf, &record);
 		if (record.type != PERF_RECORD_SAMPLE)
 			continue;
-		if (is_tracepoint(&record))
-			tell_event(perf, &record);
+		if (import_perf_is_tracepoint(&record))
+			import_perf_tell_event(perf, &record);
 		if (vp_perf_choice_has(&perf->choice, &record))
 			tell_samples_of(perf, &record);
 	}
 	for (uint32_t cpu = 0; cpu < perf->records.count; cpu++) {
-		tell_records(perf, cpu);
+		import_perf_tell_records(perf, cpu);
 		tell_samples(perf, cpu);
 	}
 }
@@ -451,7 +452,7 @@ static struct vp_error *open_formats(struct perf *perf)
 	return NULL;
 }
 
-static struct vp_error *tell_all(void *state, const struct vp_import_channel *channel)
+static struct vp_error *import_perf_tell_all(void *state, const struct vp_import_channel *channel)
 {
 	struct perf *perf = state;
 
@@ -461,14 +462,14 @@ static struct vp_error *tell_all(void *state, const struct vp_import_channel *ch
 	VP_TRY(vp_perf_choice_make(&perf->file, perf->event, &perf->choice));
 	begin_spaces(perf);
 	tell_about(perf);
-	survey(perf);
+	import_perf_survey(perf);
 	tell_sampling(perf);
-	tell_notes(perf);
-	tell_begin(perf);
+	import_perf_tell_notes(perf);
+	import_perf_tell_begin(perf);
 	if (perf->samples)
 		vp_vec_each (&perf->machines, spaces)
 			tell_map(perf, spaces);
-	tell_events(perf);
+	import_perf_tell_events(perf);
 	const struct vp_import_news counts[] = {
 	    {.kind = VP_IMPORT_LOST, .number = perf->file.lost},
 	    {.kind = VP_IMPORT_STRANGE,
@@ -527,8 +528,8 @@ static struct vp_error *map_files(struct perf *perf)
 	return NULL;
 }
 
-static struct vp_error *open_file(const char *path, const struct vp_import_options *options,
-				  void **state)
+static struct vp_error *import_perf_open_file(const char *path,
+					      const struct vp_import_options *options, void **state)
 {
 	struct perf *perf = vp_alloc(sizeof(*perf));
 
@@ -549,8 +550,8 @@ const struct vp_importer *vp_importer_perf(void)
 	    .summary = "a file of perf record, or its directory with a file data",
 	    .has_samples = true,
 	    .knows = has_data,
-	    .open = open_file,
-	    .tell = tell_all};
+	    .open = import_perf_open_file,
+	    .tell = import_perf_tell_all};
 
 	return &importer;
 }

@@ -27,7 +27,7 @@ struct job {
 	const struct vp_import_options *options;
 };
 
-static void read_file(void *context, int channel)
+static void import_reader_read_file(void *context, int channel)
 {
 	const struct job *job = context;
 	void *state = NULL;
@@ -73,13 +73,13 @@ struct vp_error *vp_import_reader_start(const char *path, const struct vp_import
 	if (options->event && !job.importer->has_samples)
 		return vp_error_new("option --event: '%s' has no samples: it is of format %s", path,
 				    job.importer->name);
-	VP_TRY(vp_worker_process_start(SOCK_STREAM, read_file, &job, &worker));
+	VP_TRY(vp_worker_process_start(SOCK_STREAM, import_reader_read_file, &job, &worker));
 	*ret = vp_alloc(sizeof(**ret));
 	**ret = (struct vp_import_reader){.worker = worker, .path = path};
 	return NULL;
 }
 
-static bool read_all(int fd, void *bytes, size_t size)
+static bool import_reader_read_all(int fd, void *bytes, size_t size)
 {
 	for (size_t done = 0; done < size;) {
 		ssize_t got = vp_read(fd, (char *)bytes + done, size - done);
@@ -94,10 +94,10 @@ struct vp_error *vp_import_reader_next(struct vp_import_reader *reader, struct v
 				       struct vp_slice *bytes)
 {
 	reader->bytes.size = 0;
-	if (!read_all(reader->worker.channel, ret, sizeof(*ret)) ||
+	if (!import_reader_read_all(reader->worker.channel, ret, sizeof(*ret)) ||
 	    ret->size > VP_IMPORT_MOST_BYTES ||
-	    !read_all(reader->worker.channel, vp_buffer_extend(&reader->bytes, ret->size),
-		      ret->size))
+	    !import_reader_read_all(reader->worker.channel,
+				    vp_buffer_extend(&reader->bytes, ret->size), ret->size))
 		return vp_error_new("reading '%s' failed: the process that reads it ended",
 				    reader->path);
 	*bytes = (struct vp_slice){reader->bytes.bytes, ret->size};

@@ -18,7 +18,7 @@
 
 enum { VCPU_BITS = 16, MOST_VMS = 1 << 15 };
 
-static void know_vcpus(struct vp_import_samples *samples)
+static void import_samples_know_vcpus(struct vp_import_samples *samples)
 {
 	bool inserted;
 
@@ -33,7 +33,7 @@ void vp_import_samples_begin(struct vp_import_samples *samples, const char *dire
 {
 	samples->vms = vms;
 	samples->directory = vp_strdup(directory);
-	know_vcpus(samples);
+	import_samples_know_vcpus(samples);
 }
 
 void vp_import_samples_deinit(struct vp_import_samples *samples)
@@ -43,7 +43,8 @@ void vp_import_samples_deinit(struct vp_import_samples *samples)
 	vp_map_deinit(&samples->task_of_cpu);
 }
 
-static const struct vp_vm *vm_of(const struct vp_import_samples *samples, uint64_t process)
+static const struct vp_vm *import_samples_vm_of(const struct vp_import_samples *samples,
+						uint64_t process)
 {
 	vp_vec_each (samples->vms, vm)
 		if (vm->pid == process)
@@ -54,7 +55,7 @@ static const struct vp_vm *vm_of(const struct vp_import_samples *samples, uint64
 struct vp_error *vp_import_samples_map(struct vp_import_samples *samples, uint64_t process,
 				       struct vp_slice text)
 {
-	const struct vp_vm *vm = process ? vm_of(samples, process) : NULL;
+	const struct vp_vm *vm = process ? import_samples_vm_of(samples, process) : NULL;
 
 	if (process && !vm)
 		return NULL; /* none of its vCPUs was told */
@@ -67,9 +68,9 @@ struct vp_error *vp_import_samples_map(struct vp_import_samples *samples, uint64
 }
 
 /* A sample's frames as they lie behind it: not aligned. */
-static void put_frames(struct vp_trace_writer *writer, struct vp_stream_id id,
-		       const struct vp_import_sample *sample, unsigned mode, const char *frames,
-		       unsigned count)
+static void import_samples_put_frames(struct vp_trace_writer *writer, struct vp_stream_id id,
+				      const struct vp_import_sample *sample, unsigned mode,
+				      const char *frames, unsigned count)
 {
 	unsigned most = count < VP_CHAIN_FRAMES ? count : VP_CHAIN_FRAMES;
 
@@ -89,8 +90,9 @@ static void put_frames(struct vp_trace_writer *writer, struct vp_stream_id id,
 	}
 }
 
-static void put_task(struct vp_import_samples *samples, struct vp_trace_writer *writer,
-		     struct vp_stream_id id, const struct vp_import_sample *sample)
+static void import_samples_put_task(struct vp_import_samples *samples,
+				    struct vp_trace_writer *writer, struct vp_stream_id id,
+				    const struct vp_import_sample *sample)
 {
 	struct vp_task task = {
 	    .time = sample->time, .id = VP_ID_task, .pid = sample->pid, .tid = sample->tid};
@@ -106,8 +108,8 @@ static void put_task(struct vp_import_samples *samples, struct vp_trace_writer *
 	vp_trace_append(writer, id, &task);
 }
 
-static void put_sample(struct vp_trace_writer *writer, struct vp_stream_id id,
-		       const struct vp_import_sample *sample)
+static void import_samples_put_sample(struct vp_trace_writer *writer, struct vp_stream_id id,
+				      const struct vp_import_sample *sample)
 {
 	struct vp_host_sample record = {.time = sample->time,
 					.id = VP_ID_host_sample,
@@ -119,8 +121,9 @@ static void put_sample(struct vp_trace_writer *writer, struct vp_stream_id id,
 	vp_trace_append(writer, id, &record);
 }
 
-static void put_vcpu_sample(struct vp_trace_writer *writer, struct vp_stream_id id,
-			    const struct vp_import_sample *sample, uint32_t vm, uint16_t vcpu)
+static void import_samples_put_vcpu_sample(struct vp_trace_writer *writer, struct vp_stream_id id,
+					   const struct vp_import_sample *sample, uint32_t vm,
+					   uint16_t vcpu)
 {
 	struct vp_vcpu_sample record = {.time = sample->time,
 					.id = VP_ID_vcpu_sample,
@@ -144,8 +147,9 @@ static void put_vcpu_sample(struct vp_trace_writer *writer, struct vp_stream_id 
 }
 
 /* The weight of the sample that follows. */
-static void put_period(const struct vp_import_samples *samples, struct vp_trace_writer *writer,
-		       struct vp_stream_id id, const struct vp_import_sample *sample)
+static void import_samples_put_period(const struct vp_import_samples *samples,
+				      struct vp_trace_writer *writer, struct vp_stream_id id,
+				      const struct vp_import_sample *sample)
 {
 	struct vp_sample_period record = {
 	    .time = sample->time, .id = VP_ID_sample_period, .events = sample->period};
@@ -158,7 +162,7 @@ static void put_period(const struct vp_import_samples *samples, struct vp_trace_
 static bool put_told(const struct vp_import_samples *samples, struct vp_trace_writer *writer,
 		     struct vp_stream_id id, const struct vp_import_sample *sample)
 {
-	const struct vp_vm *vm = vm_of(samples, sample->machine);
+	const struct vp_vm *vm = import_samples_vm_of(samples, sample->machine);
 	struct vp_guest_sample record = {.time = sample->time,
 					 .id = VP_ID_guest_sample,
 					 .flags = VP_BY_MEMORY,
@@ -174,27 +178,28 @@ static bool put_told(const struct vp_import_samples *samples, struct vp_trace_wr
 	vp_vec_each (&vm->vcpus, vcpu)
 		if (vcpu->number == sample->vcpu)
 			record.tid = vcpu->tid;
-	put_period(samples, writer, id, sample);
+	import_samples_put_period(samples, writer, id, sample);
 	vp_trace_append(writer, id, &record);
 	return true;
 }
 
-static void put_own(struct vp_import_samples *samples, struct vp_trace_writer *writer,
-		    struct vp_stream_id id, const struct vp_import_sample *sample,
-		    struct vp_slice frames)
+static void import_samples_put_own(struct vp_import_samples *samples,
+				   struct vp_trace_writer *writer, struct vp_stream_id id,
+				   const struct vp_import_sample *sample, struct vp_slice frames)
 {
 	const uint32_t *vcpu = vp_map_find(&samples->vcpu_of_tid, sample->tid);
 
-	put_task(samples, writer, id, sample);
-	put_frames(writer, id, sample, VP_MODE_KERNEL, frames.bytes, sample->kernel);
-	put_frames(writer, id, sample, VP_MODE_USER,
-		   frames.bytes + sample->kernel * sizeof(uint64_t), sample->user);
-	put_period(samples, writer, id, sample);
+	import_samples_put_task(samples, writer, id, sample);
+	import_samples_put_frames(writer, id, sample, VP_MODE_KERNEL, frames.bytes, sample->kernel);
+	import_samples_put_frames(writer, id, sample, VP_MODE_USER,
+				  frames.bytes + sample->kernel * sizeof(uint64_t), sample->user);
+	import_samples_put_period(samples, writer, id, sample);
 	if (vcpu)
-		put_vcpu_sample(writer, id, sample, vp_vm_id(&samples->vms->at[*vcpu >> VCPU_BITS]),
-				(uint16_t)*vcpu);
+		import_samples_put_vcpu_sample(writer, id, sample,
+					       vp_vm_id(&samples->vms->at[*vcpu >> VCPU_BITS]),
+					       (uint16_t)*vcpu);
 	else
-		put_sample(writer, id, sample);
+		import_samples_put_sample(writer, id, sample);
 }
 
 bool vp_import_samples_take(struct vp_import_samples *samples, struct vp_trace_writer *writer,
@@ -222,7 +227,7 @@ bool vp_import_samples_take(struct vp_import_samples *samples, struct vp_trace_w
 		else if (in_guest && !vp_map_find(&samples->vcpu_of_tid, sample.tid))
 			samples->strange++;
 		else
-			put_own(samples, writer, id, &sample, frames);
+			import_samples_put_own(samples, writer, id, &sample, frames);
 	}
 	return true;
 }

@@ -55,7 +55,7 @@ static void tell_guests(const struct telling *telling)
 	}
 }
 
-static void step(struct telling *telling, struct lane *lane)
+static void import_tracedat_step(struct telling *telling, struct lane *lane)
 {
 	lane->has_event =
 	    vp_tracedat_next(&telling->file, &lane->walk, &lane->class, &lane->time, &lane->raw);
@@ -68,7 +68,7 @@ static void begin_lanes(struct telling *telling, uint32_t cpu, lane_list *ret)
 	vp_vec_each (&telling->buffers, buffer) {
 		struct lane *lane = vp_vec_push_slot(ret);
 		*lane = (struct lane){.walk = {.cpu = cpu, .buffer = *buffer}};
-		step(telling, lane);
+		import_tracedat_step(telling, lane);
 	}
 }
 
@@ -91,7 +91,7 @@ static void end_lanes(lane_list *lanes)
 }
 
 /* Before all: when it was, which classes there are events of, which threads are vCPUs. */
-static void survey(struct telling *telling)
+static void import_tracedat_survey(struct telling *telling)
 {
 	uint64_t span[2] = {UINT64_MAX, 0};
 
@@ -103,7 +103,7 @@ static void survey(struct telling *telling)
 			span[1] = lane->time > span[1] ? lane->time : span[1];
 			vp_import_entries_see(&telling->entries, &telling->file, lane->class,
 					      lane->raw, 0, telling->channel);
-			step(telling, lane);
+			import_tracedat_step(telling, lane);
 		}
 		end_lanes(&lanes);
 	}
@@ -111,7 +111,7 @@ static void survey(struct telling *telling)
 		       sizeof(span));
 }
 
-static void tell_begin(const struct telling *telling)
+static void import_tracedat_tell_begin(const struct telling *telling)
 {
 	struct vp_buffer text = {0};
 
@@ -124,7 +124,7 @@ static void tell_begin(const struct telling *telling)
 		       telling->file.commands.bytes, telling->file.commands.size);
 }
 
-static void tell_events(struct telling *telling, uint32_t cpu)
+static void import_tracedat_tell_events(struct telling *telling, uint32_t cpu)
 {
 	if (telling->records.size)
 		vp_import_tell(telling->channel,
@@ -139,14 +139,15 @@ static void tell_cpu(struct telling *telling, uint32_t cpu)
 	lane_list lanes;
 	struct lane *lane;
 
-	for (begin_lanes(telling, cpu, &lanes); (lane = next_lane(&lanes)); step(telling, lane)) {
+	for (begin_lanes(telling, cpu, &lanes); (lane = next_lane(&lanes));
+	     import_tracedat_step(telling, lane)) {
 		strange += !vp_tracepoint_convert(&telling->file.classes.at[lane->class],
 						  &telling->file.places.at[lane->class], lane->time,
 						  lane->raw, &telling->records);
 		if (telling->records.size >= USUAL_EVENTS)
-			tell_events(telling, cpu);
+			import_tracedat_tell_events(telling, cpu);
 	}
-	tell_events(telling, cpu);
+	import_tracedat_tell_events(telling, cpu);
 	vp_vec_each (&lanes, one) {
 		missed += one->walk.missed;
 		strange += one->walk.malformed;
@@ -168,7 +169,7 @@ static bool has_events(struct telling *telling, uint32_t buffer)
 
 	for (uint32_t cpu = 0; !found && cpu < telling->file.cpus; cpu++) {
 		struct lane lane = {.walk = {.cpu = cpu, .buffer = buffer}};
-		step(telling, &lane);
+		import_tracedat_step(telling, &lane);
 		found = lane.has_event;
 		vp_buffer_deinit(&lane.walk.piece);
 	}
@@ -185,7 +186,7 @@ static const char *clock_problem(const struct vp_tracedat_buffer *buffer)
 	return NULL;
 }
 
-static void tell_notes(struct telling *telling)
+static void import_tracedat_tell_notes(struct telling *telling)
 {
 	vp_vec_each (&telling->notes, note) {
 		vp_import_tell(telling->channel, (struct vp_import_news){.kind = VP_IMPORT_NOTE},
@@ -195,18 +196,18 @@ static void tell_notes(struct telling *telling)
 	vp_vec_deinit(&telling->notes);
 }
 
-static char *name_of(const struct vp_tracedat_buffer *buffer)
+static char *import_tracedat_name_of(const struct vp_tracedat_buffer *buffer)
 {
 	return buffer->name.size
 		   ? vp_format("instance '%.*s'", (int)buffer->name.size, buffer->name.bytes)
 		   : vp_strdup("the top-level buffer");
 }
 
-static void take_buffer(struct telling *telling, uint32_t number)
+static void import_tracedat_take_buffer(struct telling *telling, uint32_t number)
 {
 	const struct vp_tracedat_buffer *buffer = &telling->file.buffers.at[number];
 	const char *problem = clock_problem(buffer);
-	VP_AUTO_FREE char *name = name_of(buffer);
+	VP_AUTO_FREE char *name = import_tracedat_name_of(buffer);
 
 	if (!problem && telling->buffers.count &&
 	    !vp_tracedat_same_clock(&telling->file, telling->buffers.at[0], number))
@@ -234,7 +235,7 @@ static struct vp_error *choose_buffers(struct telling *telling)
 		const char *problem = clock_problem(&file->buffers.at[i]);
 		if (!has_events(telling, i))
 			continue;
-		take_buffer(telling, i);
+		import_tracedat_take_buffer(telling, i);
 		without = problem ? &file->buffers.at[i] : without;
 	}
 	if (!telling->buffers.count && without)
@@ -243,11 +244,12 @@ static struct vp_error *choose_buffers(struct telling *telling)
 		    "record -C mono'",
 		    telling->path, (int)without->clock.size, without->clock.bytes,
 		    clock_problem(without));
-	tell_notes(telling);
+	import_tracedat_tell_notes(telling);
 	return NULL;
 }
 
-static struct vp_error *tell_all(void *state, const struct vp_import_channel *channel)
+static struct vp_error *import_tracedat_tell_all(void *state,
+						 const struct vp_import_channel *channel)
 {
 	struct telling *telling = state;
 
@@ -261,15 +263,15 @@ static struct vp_error *tell_all(void *state, const struct vp_import_channel *ch
 		vp_import_tell(channel, (struct vp_import_news){.kind = VP_IMPORT_UNSHIFTED}, NULL,
 			       0);
 	tell_guests(telling);
-	survey(telling);
-	tell_begin(telling);
+	import_tracedat_survey(telling);
+	import_tracedat_tell_begin(telling);
 	for (uint32_t cpu = 0; cpu < telling->file.cpus; cpu++)
 		tell_cpu(telling, cpu);
 	return NULL;
 }
 
-static struct vp_error *open_file(const char *path, const struct vp_import_options *options,
-				  void **state)
+static struct vp_error *
+import_tracedat_open_file(const char *path, const struct vp_import_options *options, void **state)
 {
 	struct telling *telling = vp_alloc(sizeof(*telling));
 
@@ -291,8 +293,8 @@ const struct vp_importer *vp_importer_tracedat(void)
 	static const struct vp_importer importer = {.name = "trace.dat",
 						    .summary = "a file of trace-cmd",
 						    .knows = begins_like_one,
-						    .open = open_file,
-						    .tell = tell_all};
+						    .open = import_tracedat_open_file,
+						    .tell = import_tracedat_tell_all};
 
 	return &importer;
 }

@@ -14,14 +14,15 @@
 enum { MOST_LISTED = 50 };
 #define MODIFIERS ":ukhpPGHSDIWe"
 
-static bool is_chosen(const struct vp_perf_choice *choice, const struct vp_perfdata_attr *attr)
+static bool perf_choice_is_chosen(const struct vp_perf_choice *choice,
+				  const struct vp_perfdata_attr *attr)
 {
 	return choice->chosen.at[attr - choice->file->events.attrs.at];
 }
 
 /* "cycles" is also "cycles:ppp" and cpu_core/cycles/, and the other way round. */
-static bool is_called(const struct vp_perfdata *file, const struct vp_perfdata_attr *attr,
-		      const char *wanted)
+static bool perf_choice_is_called(const struct vp_perfdata *file,
+				  const struct vp_perfdata_attr *attr, const char *wanted)
 {
 	VP_AUTO_FREE char *name = vp_perfdata_event_name(file, attr);
 	VP_AUTO_FREE char *hybrid = vp_perfdata_hybrid_name(file, attr);
@@ -57,13 +58,14 @@ static void choose_named(struct vp_perf_choice *choice, const char *wanted)
 	for (size_t i = 0; i < file->events.attrs.count; i++) {
 		const struct vp_perfdata_attr *attr = &file->events.attrs.at[i];
 		VP_AUTO_FREE char *name = vp_perfdata_event_name(file, attr);
-		choice->chosen.at[i] = attr->samples && (exactly ? !strcmp(name, wanted)
-								 : is_called(file, attr, wanted));
+		choice->chosen.at[i] =
+		    attr->samples &&
+		    (exactly ? !strcmp(name, wanted) : perf_choice_is_called(file, attr, wanted));
 	}
 }
 
 /* The first with samples, and on other kinds of cores the same. */
-static void choose_first(struct vp_perf_choice *choice)
+static void perf_choice_choose_first(struct vp_perf_choice *choice)
 {
 	const struct vp_perfdata *file = choice->file;
 	const struct vp_perfdata_attr *first = NULL;
@@ -90,7 +92,7 @@ static bool is_clock(const struct vp_perfdata_attr *attr)
 }
 
 /* Its name, without a PMU if it is of several. */
-static void describe(struct vp_perf_choice *choice)
+static void perf_choice_describe(struct vp_perf_choice *choice)
 {
 	const struct vp_perfdata *file = choice->file;
 	const struct vp_perfdata_attr *first = NULL;
@@ -112,12 +114,13 @@ static void describe(struct vp_perf_choice *choice)
 }
 
 /* "cycles (20 samples), …" */
-static void list_events(const struct vp_perf_choice *choice, bool chosen_too, struct vp_buffer *out)
+static void perf_choice_list_events(const struct vp_perf_choice *choice, bool chosen_too,
+				    struct vp_buffer *out)
 {
 	size_t listed = 0;
 
 	vp_vec_each (&choice->file->events.attrs, attr) {
-		if (!attr->samples || (!chosen_too && is_chosen(choice, attr)))
+		if (!attr->samples || (!chosen_too && perf_choice_is_chosen(choice, attr)))
 			continue;
 		VP_AUTO_FREE char *name = vp_perfdata_event_name(choice->file, attr);
 		if (listed++ == MOST_LISTED) {
@@ -140,11 +143,11 @@ struct vp_error *vp_perf_choice_make(const struct vp_perfdata *file, const char 
 	if (name)
 		choose_named(ret, name);
 	else
-		choose_first(ret);
-	describe(ret);
+		perf_choice_choose_first(ret);
+	perf_choice_describe(ret);
 	if (!name || ret->name)
 		return NULL;
-	list_events(ret, true, &events);
+	perf_choice_list_events(ret, true, &events);
 	struct vp_error *error =
 	    vp_error_new("option --event: '%s' has no samples of event '%s'; it has: %s",
 			 file->source, name, events.size ? vp_buffer_text(&events) : "none");
@@ -161,7 +164,7 @@ void vp_perf_choice_rewind(struct vp_perf_choice *choice)
 bool vp_perf_choice_has(const struct vp_perf_choice *choice,
 			const struct vp_perfdata_record *record)
 {
-	return choice->name && (record->value_size || is_chosen(choice, record->attr));
+	return choice->name && (record->value_size || perf_choice_is_chosen(choice, record->attr));
 }
 
 /* How much the event counted since its value was read last. */
@@ -203,7 +206,7 @@ bool vp_perf_choice_next(struct vp_perf_choice *choice, const struct vp_perfdata
 	if (record->values.size && record->value_size)
 		return next_value(choice, record, from, period);
 	*period = record->period;
-	return !(*from)++ && is_chosen(choice, record->attr);
+	return !(*from)++ && perf_choice_is_chosen(choice, record->attr);
 }
 
 char *vp_perf_choice_others(const struct vp_perf_choice *choice)
@@ -213,9 +216,9 @@ char *vp_perf_choice_others(const struct vp_perf_choice *choice)
 	char *text = NULL;
 
 	vp_vec_each (&choice->file->events.attrs, attr)
-		if (attr->type != PERF_TYPE_TRACEPOINT && !is_chosen(choice, attr))
+		if (attr->type != PERF_TYPE_TRACEPOINT && !perf_choice_is_chosen(choice, attr))
 			samples += attr->samples;
-	list_events(choice, false, &events);
+	perf_choice_list_events(choice, false, &events);
 	if (samples)
 		text = vp_format("%" PRIu64 " samples of other events were left out: a recording "
 				 "has samples of one. 'vperf import --event NAME' chooses it: %s",

@@ -35,7 +35,7 @@ struct symbol {
 	struct vp_slice name, module; /* "[kvm]" or "kvm", or empty */
 };
 
-static bool take_symbol(struct vp_slice line, bool is_map, struct symbol *ret)
+static bool perf_kernel_take_symbol(struct vp_slice line, bool is_map, struct symbol *ret)
 {
 	struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
 
@@ -69,7 +69,7 @@ static bool find_shift(struct vp_slice text, bool is_map, const struct vp_perf_s
 
 	*ret = 0;
 	while (vp_cursor_line(&lines, &line)) {
-		if (!take_symbol(line, is_map, &symbol) || symbol.module.size)
+		if (!perf_kernel_take_symbol(line, is_map, &symbol) || symbol.module.size)
 			continue;
 		if (!spaces->kernel && symbol.address)
 			return true;
@@ -82,15 +82,16 @@ static bool find_shift(struct vp_slice text, bool is_map, const struct vp_perf_s
 }
 
 /* Modules are elsewhere after another boot. */
-static void put_symbols(struct vp_slice text, bool is_map, uint64_t shift,
-			struct vp_maps_writer *maps)
+static void perf_kernel_put_symbols(struct vp_slice text, bool is_map, uint64_t shift,
+				    struct vp_maps_writer *maps)
 {
 	struct vp_cursor lines = vp_cursor_of(text.bytes, text.size);
 	struct vp_slice line;
 	struct symbol symbol;
 
 	while (vp_cursor_line(&lines, &line)) {
-		if (!take_symbol(line, is_map, &symbol) || (shift && symbol.module.size))
+		if (!perf_kernel_take_symbol(line, is_map, &symbol) ||
+		    (shift && symbol.module.size))
 			continue;
 		struct vp_slice module = symbol.module;
 		if (module.size > 2 && module.bytes[0] == '[')
@@ -106,23 +107,23 @@ static void put_symbols(struct vp_slice text, bool is_map, uint64_t shift,
 }
 
 /* False: the text does not say where the kernel's functions are. */
-static bool put_text(struct vp_slice text, bool is_map, const struct vp_perf_spaces *spaces,
-		     struct vp_maps_writer *maps)
+static bool perf_kernel_put_text(struct vp_slice text, bool is_map,
+				 const struct vp_perf_spaces *spaces, struct vp_maps_writer *maps)
 {
 	uint64_t shift;
 
 	if (!find_shift(text, is_map, spaces, &shift))
 		return false;
-	put_symbols(text, is_map, shift, maps);
+	perf_kernel_put_symbols(text, is_map, shift, maps);
 	return true;
 }
 
-static bool put_file(const char *path, const struct vp_perf_spaces *spaces,
-		     struct vp_maps_writer *maps)
+static bool perf_kernel_put_file(const char *path, const struct vp_perf_spaces *spaces,
+				 struct vp_maps_writer *maps)
 {
 	struct vp_slice text = vp_import_file_beside(path);
 
-	return text.size && put_text(text, false, spaces, maps);
+	return text.size && perf_kernel_put_text(text, false, spaces, maps);
 }
 
 /* Beside the data: perf record --kcore, and vperf export perf for its VMs. */
@@ -134,7 +135,7 @@ static bool put_from_directory(const char *directory, const struct vp_perf_space
 	VP_AUTO_FREE char *path =
 	    vp_format("%s/kcore_dir%s/kallsyms", directory ? directory : "", suffix);
 
-	return directory && put_file(path, spaces, maps);
+	return directory && perf_kernel_put_file(path, spaces, maps);
 }
 
 /* In perf's cache: ~/.debug, of each kernel that it has recorded. */
@@ -152,24 +153,25 @@ static bool put_from_cache(const struct vp_build_id *id, const struct vp_perf_sp
 						   : "",
 					    cache ? "" : "/.debug", text, text + 2);
 	vp_buffer_deinit(&digits);
-	return put_file(path, spaces, maps);
+	return perf_kernel_put_file(path, spaces, maps);
 }
 
-static struct vp_build_id id_of(const struct vp_perfdata *file, const struct vp_perf_spaces *spaces)
+static struct vp_build_id perf_kernel_id_of(const struct vp_perfdata *file,
+					    const struct vp_perf_spaces *spaces)
 {
 	return spaces->kernel_id.size ? spaces->kernel_id
 				      : vp_perfdata_build_id(file, "[kernel.kallsyms]");
 }
 
-static bool put_host(const struct vp_perf_kernel *here, const struct vp_build_id *id,
-		     const struct vp_perf_spaces *spaces, struct vp_maps_writer *maps)
+static bool perf_kernel_put_host(const struct vp_perf_kernel *here, const struct vp_build_id *id,
+				 const struct vp_perf_spaces *spaces, struct vp_maps_writer *maps)
 {
 	const struct vp_buffer *own = &here->kallsyms.buffer;
 
 	if (!id->size)
 		return false;
 	if (vp_build_id_equal(id, &here->id) &&
-	    put_text((struct vp_slice){own->bytes, own->size}, true, spaces, maps))
+	    perf_kernel_put_text((struct vp_slice){own->bytes, own->size}, true, spaces, maps))
 		return true;
 	return put_from_cache(id, spaces, maps);
 }
@@ -178,14 +180,14 @@ void vp_perf_kernel_write(const struct vp_perf_kernel *here, const char *directo
 			  const struct vp_perfdata *file, const struct vp_perf_spaces *spaces,
 			  struct vp_maps_writer *maps)
 {
-	const struct vp_build_id id = id_of(file, spaces);
+	const struct vp_build_id id = perf_kernel_id_of(file, spaces);
 	VP_AUTO_FREE char *release = vp_format("%.*s", (int)file->release.size,
 					       file->release.bytes ? file->release.bytes : "");
 
 	if (!spaces->machine)
 		vp_maps_write_kernel(maps, release[0] ? release : "unknown", &id);
 	if (put_from_directory(directory, spaces, maps) ||
-	    (!spaces->machine && put_host(here, &id, spaces, maps)))
+	    (!spaces->machine && perf_kernel_put_host(here, &id, spaces, maps)))
 		return;
 	if (!spaces->machine && !id.size)
 		vp_maps_write_note(maps, "the file has no build-id of the kernel (perf record "

@@ -39,7 +39,7 @@ const char *vp_perf_spaces_comm(const struct vp_perf_spaces *spaces, uint32_t ti
 }
 
 /* The number of the process's space; a new one is one that was there before. */
-static uint32_t space_of(struct vp_perf_spaces *spaces, uint32_t pid)
+static uint32_t perf_spaces_space_of(struct vp_perf_spaces *spaces, uint32_t pid)
 {
 	const uint32_t *found = vp_map_find(&spaces->space_of_pid, pid);
 	bool inserted;
@@ -56,7 +56,8 @@ static uint32_t space_of(struct vp_perf_spaces *spaces, uint32_t pid)
 }
 
 /* The process's space ends, and another begins. */
-static void begin_space(struct vp_perf_spaces *spaces, uint32_t pid, uint32_t parent, uint64_t time)
+static void perf_spaces_begin_space(struct vp_perf_spaces *spaces, uint32_t pid, uint32_t parent,
+				    uint64_t time)
 {
 	uint32_t *found = vp_map_find(&spaces->space_of_pid, pid);
 	bool inserted;
@@ -73,7 +74,8 @@ static void begin_space(struct vp_perf_spaces *spaces, uint32_t pid, uint32_t pa
 	*vp_map_insert(&spaces->space_of_pid, pid, number, &inserted) = number;
 }
 
-static void take_comm(struct vp_perf_spaces *spaces, const struct vp_perfdata_record *record)
+static void perf_spaces_take_comm(struct vp_perf_spaces *spaces,
+				  const struct vp_perfdata_record *record)
 {
 	uint32_t tid = 0;
 	struct vp_slice name = vp_perfdata_comm(record, &tid);
@@ -84,8 +86,8 @@ static void take_comm(struct vp_perf_spaces *spaces, const struct vp_perfdata_re
 
 	*vp_map_insert(&spaces->comm_of_tid, tid, number, &inserted) = number;
 	if (record->misc & PERF_RECORD_MISC_COMM_EXEC && record->time)
-		begin_space(spaces, pid, 0, record->time);
-	uint32_t space = pid == tid ? space_of(spaces, pid) : NOBODY;
+		perf_spaces_begin_space(spaces, pid, 0, record->time);
+	uint32_t space = pid == tid ? perf_spaces_space_of(spaces, pid) : NOBODY;
 	if (space != NOBODY)
 		spaces->spaces.at[space].comm = number;
 }
@@ -106,11 +108,12 @@ static void take_fork(struct vp_perf_spaces *spaces, const struct vp_perfdata_re
 	}
 	if (pid == parent || !record->time)
 		return;
-	uint32_t from = space_of(spaces, parent);
-	begin_space(spaces, pid, from == NOBODY ? 0 : from + 1, record->time);
+	uint32_t from = perf_spaces_space_of(spaces, parent);
+	perf_spaces_begin_space(spaces, pid, from == NOBODY ? 0 : from + 1, record->time);
 }
 
-static void take_exit(struct vp_perf_spaces *spaces, const struct vp_perfdata_record *record)
+static void perf_spaces_take_exit(struct vp_perf_spaces *spaces,
+				  const struct vp_perfdata_record *record)
 {
 	struct vp_cursor cursor = vp_perfdata_cursor(record, record->body);
 	uint32_t pid = vp_cursor_u32(&cursor);
@@ -123,8 +126,8 @@ static void take_exit(struct vp_perf_spaces *spaces, const struct vp_perfdata_re
 }
 
 /* "[kernel.kallsyms]_text": perf has the symbol's address for the mapping's offset in its file. */
-static void take_kernel(struct vp_perf_spaces *spaces, const uint64_t where[3],
-			const struct vp_build_id *given, const char *text)
+static void perf_spaces_take_kernel(struct vp_perf_spaces *spaces, const uint64_t where[3],
+				    const struct vp_build_id *given, const char *text)
 {
 	static const char host[] = "[kernel.kallsyms]", guest[] = "[guest.kernel.kallsyms";
 	bool is_host = !strncmp(text, host, sizeof(host) - 1);
@@ -149,17 +152,18 @@ static void put_mapping(struct vp_perf_spaces *spaces, const struct vp_perfdata_
 	unsigned mode = record->misc & PERF_RECORD_MISC_CPUMODE_MASK;
 
 	if (mode == PERF_RECORD_MISC_KERNEL || mode == PERF_RECORD_MISC_GUEST_KERNEL)
-		take_kernel(spaces, where, given, text);
+		perf_spaces_take_kernel(spaces, where, given, text);
 	if ((mode != PERF_RECORD_MISC_USER && mode != PERF_RECORD_MISC_GUEST_USER) || !where[1])
 		return;
-	uint32_t space = space_of(spaces, pid);
+	uint32_t space = perf_spaces_space_of(spaces, pid);
 	struct vp_build_id id = given ? *given : vp_perfdata_build_id(spaces->file, text);
 	if (space != NOBODY)
 		vp_maps_write_mapping(&spaces->mappings, space + 1, where[0], where[0] + where[1],
 				      where[2], record->time, &id, text);
 }
 
-static void take_mapping(struct vp_perf_spaces *spaces, const struct vp_perfdata_record *record)
+static void perf_spaces_take_mapping(struct vp_perf_spaces *spaces,
+				     const struct vp_perfdata_record *record)
 {
 	struct vp_cursor cursor = vp_perfdata_cursor(record, record->body);
 	uint32_t pid = vp_cursor_u32(&cursor);
@@ -193,17 +197,17 @@ void vp_perf_spaces_take(struct vp_perf_spaces *spaces, const struct vp_perfdata
 		return;
 	switch (record->type) {
 	case PERF_RECORD_COMM:
-		take_comm(spaces, record);
+		perf_spaces_take_comm(spaces, record);
 		break;
 	case PERF_RECORD_FORK:
 		take_fork(spaces, record);
 		break;
 	case PERF_RECORD_EXIT:
-		take_exit(spaces, record);
+		perf_spaces_take_exit(spaces, record);
 		break;
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:
-		take_mapping(spaces, record);
+		perf_spaces_take_mapping(spaces, record);
 		break;
 	default:
 		break;

@@ -38,12 +38,12 @@ struct section {
 	uint64_t offset, size;
 };
 
-static struct vp_error *malformed(const struct vp_perfdata *file, const char *what)
+static struct vp_error *perfdata_malformed(const struct vp_perfdata *file, const char *what)
 {
 	return vp_error_new("'%s' is damaged: %s", file->source, what);
 }
 
-static struct vp_cursor cursor_of(const struct vp_perfdata *file, struct vp_slice slice)
+static struct vp_cursor perfdata_cursor_of(const struct vp_perfdata *file, struct vp_slice slice)
 {
 	struct vp_cursor cursor = vp_cursor_of(slice.bytes, slice.size);
 
@@ -51,7 +51,7 @@ static struct vp_cursor cursor_of(const struct vp_perfdata *file, struct vp_slic
 	return cursor;
 }
 
-static struct section take_section(struct vp_cursor *cursor)
+static struct section perfdata_take_section(struct vp_cursor *cursor)
 {
 	struct section section = {.offset = vp_cursor_u64(cursor)};
 
@@ -60,7 +60,7 @@ static struct section take_section(struct vp_cursor *cursor)
 }
 
 /* Empty: it is not in the file. */
-static struct vp_slice slice_of(const struct vp_perfdata *file, struct section section)
+static struct vp_slice perfdata_slice_of(const struct vp_perfdata *file, struct section section)
 {
 	if (section.offset > file->bytes.size || section.size > file->bytes.size - section.offset)
 		return (struct vp_slice){"", 0};
@@ -69,7 +69,7 @@ static struct vp_slice slice_of(const struct vp_perfdata *file, struct section s
 
 static void take_ids(struct vp_perfdata *file, struct vp_slice ids)
 {
-	struct vp_cursor cursor = cursor_of(file, ids);
+	struct vp_cursor cursor = perfdata_cursor_of(file, ids);
 	bool inserted;
 
 	while (vp_cursor_left(&cursor) >= sizeof(uint64_t))
@@ -93,7 +93,7 @@ static uint64_t take_flags(struct vp_cursor *cursor)
 
 static bool take_attr(struct vp_perfdata *file, struct vp_slice bytes)
 {
-	struct vp_cursor cursor = cursor_of(file, bytes);
+	struct vp_cursor cursor = perfdata_cursor_of(file, bytes);
 	struct vp_perfdata_attr attr = {.type = vp_cursor_u32(&cursor), .name = {"", 0}};
 
 	vp_cursor_u32(&cursor); /* its size */
@@ -112,19 +112,19 @@ static bool take_attr(struct vp_perfdata *file, struct vp_slice bytes)
 
 static struct vp_error *take_attrs(struct vp_perfdata *file, struct section section, uint64_t size)
 {
-	struct vp_slice attrs = slice_of(file, section);
-	struct vp_cursor cursor = cursor_of(file, attrs);
+	struct vp_slice attrs = perfdata_slice_of(file, section);
+	struct vp_cursor cursor = perfdata_cursor_of(file, attrs);
 
 	if (size < LEAST_ATTR + sizeof(struct section) || size > attrs.size ||
 	    attrs.size / size > MOST_ATTRS)
-		return malformed(file, "the events that it is of");
+		return perfdata_malformed(file, "the events that it is of");
 	while (vp_cursor_left(&cursor) >= size) {
 		struct vp_slice attr =
 		    vp_cursor_bytes(&cursor, (size_t)size - sizeof(struct section));
-		struct section ids = take_section(&cursor);
+		struct section ids = perfdata_take_section(&cursor);
 		if (!take_attr(file, attr))
-			return malformed(file, "what it says of its events");
-		take_ids(file, slice_of(file, ids));
+			return perfdata_malformed(file, "what it says of its events");
+		take_ids(file, perfdata_slice_of(file, ids));
 	}
 	return NULL;
 }
@@ -137,9 +137,9 @@ static struct vp_slice take_text(struct vp_cursor *cursor)
 	return (struct vp_slice){text.bytes, text.size ? strnlen(text.bytes, text.size) : 0};
 }
 
-static struct vp_slice text_in(const struct vp_perfdata *file, struct vp_slice section)
+static struct vp_slice perfdata_text_in(const struct vp_perfdata *file, struct vp_slice section)
 {
-	struct vp_cursor cursor = cursor_of(file, section);
+	struct vp_cursor cursor = perfdata_cursor_of(file, section);
 
 	return take_text(&cursor);
 }
@@ -153,9 +153,9 @@ static void name_event(struct vp_perfdata *file, uint64_t id, struct vp_slice na
 }
 
 /* Events as perf was given them: attr, name, ids of each; in the order of the attrs. */
-static void take_events(struct vp_perfdata *file, struct vp_slice section)
+static void perfdata_take_events(struct vp_perfdata *file, struct vp_slice section)
 {
-	struct vp_cursor cursor = cursor_of(file, section);
+	struct vp_cursor cursor = perfdata_cursor_of(file, section);
 	uint32_t count = vp_cursor_u32(&cursor), size = vp_cursor_u32(&cursor);
 
 	for (uint32_t i = 0; i < count && vp_cursor_ok(&cursor); i++) {
@@ -172,7 +172,7 @@ static void take_events(struct vp_perfdata *file, struct vp_slice section)
 
 static void take_pmus(struct vp_perfdata *file, struct vp_slice section)
 {
-	struct vp_cursor cursor = cursor_of(file, section);
+	struct vp_cursor cursor = perfdata_cursor_of(file, section);
 	uint32_t count = vp_cursor_u32(&cursor);
 
 	for (uint32_t i = 0; i < count && i < MOST_PMUS; i++) {
@@ -194,13 +194,13 @@ static void take_feature(struct vp_perfdata *file, uint64_t feature, struct vp_s
 		file->build_ids = section;
 		break;
 	case FEATURE_HOSTNAME:
-		file->hostname = text_in(file, section);
+		file->hostname = perfdata_text_in(file, section);
 		break;
 	case FEATURE_RELEASE:
-		file->release = text_in(file, section);
+		file->release = perfdata_text_in(file, section);
 		break;
 	case FEATURE_EVENTS:
-		take_events(file, section);
+		perfdata_take_events(file, section);
 		break;
 	case FEATURE_PMUS:
 		take_pmus(file, section);
@@ -212,13 +212,13 @@ static void take_feature(struct vp_perfdata *file, uint64_t feature, struct vp_s
 
 static void take_features(struct vp_perfdata *file, const uint64_t *features, uint64_t offset)
 {
-	struct vp_cursor cursor = cursor_of(
+	struct vp_cursor cursor = perfdata_cursor_of(
 	    file, (struct vp_slice){file->bytes.bytes + offset, file->bytes.size - (size_t)offset});
 
 	for (unsigned feature = 0; feature < FEATURES; feature++) {
 		if (!(features[feature / 64] >> feature % 64 & 1))
 			continue;
-		struct vp_slice section = slice_of(file, take_section(&cursor));
+		struct vp_slice section = perfdata_slice_of(file, perfdata_take_section(&cursor));
 		if (!vp_cursor_ok(&cursor))
 			return;
 		take_feature(file, feature, section);
@@ -236,7 +236,8 @@ static void take_index(struct vp_perfdata *file, const struct vp_perfdata_record
 
 	if (count > vp_cursor_left(&cursor) / (ENTRY + ENTRY_2))
 		return;
-	struct vp_cursor ids = cursor_of(file, vp_cursor_bytes(&cursor, (size_t)count * ENTRY));
+	struct vp_cursor ids =
+	    perfdata_cursor_of(file, vp_cursor_bytes(&cursor, (size_t)count * ENTRY));
 	for (uint64_t i = 0; i < count; i++) {
 		uint64_t id = vp_cursor_u64(&ids);
 		vp_cursor_bytes(&ids, 2 * sizeof(uint64_t)); /* its index and CPU */
@@ -264,7 +265,7 @@ static void count_lost(struct vp_perfdata *file, const struct vp_perfdata_record
 
 static void take_attr_record(struct vp_perfdata *file, struct vp_slice body)
 {
-	struct vp_cursor cursor = cursor_of(file, body);
+	struct vp_cursor cursor = perfdata_cursor_of(file, body);
 
 	vp_cursor_u32(&cursor); /* its type */
 	uint32_t size = vp_cursor_u32(&cursor);
@@ -327,7 +328,8 @@ static void count_sample(struct vp_perfdata *file, const struct vp_perfdata_reco
 }
 
 /* The first time through all records. */
-static void see(void *context, const struct vp_perfdata_record *record, struct vp_slice whole)
+static void perfdata_see(void *context, const struct vp_perfdata_record *record,
+			 struct vp_slice whole)
 {
 	struct vp_perfdata *file = context;
 
@@ -353,7 +355,7 @@ static struct vp_error *read_through(struct vp_perfdata *file)
 	bool has;
 
 	file->has_times = file->has_cpus = true;
-	order->see = see;
+	order->see = perfdata_see;
 	order->context = file;
 	vp_perfdata_order_begin(order);
 	for (;;) {
@@ -372,8 +374,8 @@ static struct vp_error *read_through(struct vp_perfdata *file)
 	return NULL;
 }
 
-static struct vp_error *take_records(struct vp_perfdata *file, struct section data,
-				     const struct vp_slice *files, size_t count)
+static struct vp_error *perfdata_take_records(struct vp_perfdata *file, struct section data,
+					      const struct vp_slice *files, size_t count)
 {
 	struct vp_perfdata_order *order = &file->order;
 	uint64_t base = 0;
@@ -395,10 +397,11 @@ static struct vp_error *parse_pipe(struct vp_perfdata *file, const struct vp_sli
 {
 	const struct section records = {PIPE_HEADER_SIZE, file->bytes.size - PIPE_HEADER_SIZE};
 
-	VP_TRY(take_records(file, records, files, 1));
+	VP_TRY(perfdata_take_records(file, records, files, 1));
 	file->build_ids = (struct vp_slice){file->gathered.bytes, file->gathered.size};
-	return file->events.attrs.count ? NULL
-					: malformed(file, "it says of no event that it is of");
+	return file->events.attrs.count
+		   ? NULL
+		   : perfdata_malformed(file, "it says of no event that it is of");
 }
 
 /* Of the other byte order the bits may have been written as words of 32 bits. */
@@ -412,9 +415,10 @@ static void take_feature_bits(const struct vp_perfdata *file, struct vp_cursor *
 			features[i] = features[i] << 32 | features[i] >> 32;
 }
 
-static struct vp_error *parse(struct vp_perfdata *file, const struct vp_slice *files, size_t count)
+static struct vp_error *perfdata_parse(struct vp_perfdata *file, const struct vp_slice *files,
+				       size_t count)
 {
-	struct vp_cursor start = cursor_of(file, file->bytes), *cursor = &start;
+	struct vp_cursor start = perfdata_cursor_of(file, file->bytes), *cursor = &start;
 	struct vp_slice magic = vp_cursor_bytes(cursor, sizeof(VP_PERFDATA_MAGIC) - 1);
 	uint64_t features[FEATURES / 64];
 
@@ -426,11 +430,11 @@ static struct vp_error *parse(struct vp_perfdata *file, const struct vp_slice *f
 	if (size == PIPE_HEADER_SIZE)
 		return parse_pipe(file, files);
 	uint64_t attr_size = vp_cursor_u64(cursor);
-	struct section attrs = take_section(cursor), data = take_section(cursor);
-	take_section(cursor); /* types of events, as they were once */
+	struct section attrs = perfdata_take_section(cursor), data = perfdata_take_section(cursor);
+	perfdata_take_section(cursor); /* types of events, as they were once */
 	take_feature_bits(file, cursor, features);
 	if (!vp_cursor_ok(cursor) || size < HEADER_SIZE || data.offset > file->bytes.size)
-		return malformed(file, "its header");
+		return perfdata_malformed(file, "its header");
 	if (!data.size) /* perf was killed: it is the rest, and nothing is behind it */
 		data.size = file->bytes.size - data.offset;
 	file->is_cut = data.size > file->bytes.size - data.offset;
@@ -438,9 +442,9 @@ static struct vp_error *parse(struct vp_perfdata *file, const struct vp_slice *f
 		data.size = file->bytes.size - data.offset;
 	VP_TRY(take_attrs(file, attrs, attr_size));
 	if (!file->events.attrs.count)
-		return malformed(file, "it says of no event that it is of");
+		return perfdata_malformed(file, "it says of no event that it is of");
 	take_features(file, features, data.offset + data.size);
-	return take_records(file, data, files, count);
+	return perfdata_take_records(file, data, files, count);
 }
 
 struct vp_error *vp_perfdata_open(const char *source, const struct vp_slice *files, size_t count,
@@ -449,7 +453,7 @@ struct vp_error *vp_perfdata_open(const char *source, const struct vp_slice *fil
 	*ret = (struct vp_perfdata){.source = source, .bytes = files[0]};
 	ret->order.source = source;
 	ret->order.events = &ret->events;
-	struct vp_error *error = parse(ret, files, count);
+	struct vp_error *error = perfdata_parse(ret, files, count);
 	if (error)
 		vp_perfdata_close(ret);
 	return error;
@@ -486,7 +490,7 @@ bool vp_perfdata_next(struct vp_perfdata *file, struct vp_perfdata_record *ret)
 struct vp_build_id vp_perfdata_build_id(const struct vp_perfdata *file, const char *path)
 {
 	enum { HAS_SIZE = 1 << 15, USUAL_SIZE = 20 };
-	struct vp_cursor cursor = cursor_of(file, file->build_ids);
+	struct vp_cursor cursor = perfdata_cursor_of(file, file->build_ids);
 
 	while (vp_cursor_left(&cursor)) {
 		vp_cursor_u32(&cursor); /* no record's type */

@@ -55,7 +55,7 @@ void vp_perfdata_order_deinit(struct vp_perfdata_order *order)
 	vp_buffer_deinit(&order->unpacked);
 }
 
-static int by_time(const void *a, const void *b)
+static int perfdata_order_by_time(const void *a, const void *b)
 {
 	const struct vp_perfdata_place *left = a, *right = b;
 
@@ -65,7 +65,8 @@ static int by_time(const void *a, const void *b)
 }
 
 /* A record without a time is as late as what comes before it; samples then follow one another. */
-static uint64_t time_of(struct vp_perfdata_order *order, const struct vp_perfdata_record *record)
+static uint64_t perfdata_order_time_of(struct vp_perfdata_order *order,
+				       const struct vp_perfdata_record *record)
 {
 	if (!record->has_time && record->type == PERF_RECORD_SAMPLE)
 		order->known++;
@@ -84,7 +85,7 @@ static struct vp_error *wait_for_round(struct vp_perfdata_order *order,
 		return vp_error_new("'%s' has more than %d records whose order is not known: no "
 				    "rounds of perf's (FINISHED_ROUND) are among them",
 				    order->source, MOST_WAITING);
-	const struct vp_perfdata_place place = {time_of(order, record), offset};
+	const struct vp_perfdata_place place = {perfdata_order_time_of(order, record), offset};
 	order->newest = place.time > order->newest ? place.time : order->newest;
 	vp_vec_push(&order->waiting, place);
 	return NULL;
@@ -114,8 +115,8 @@ static struct vp_error *take_unpacked(struct vp_perfdata_order *order)
 	return NULL;
 }
 
-static struct vp_error *unpack(struct vp_perfdata_order *order,
-			       const struct vp_perfdata_record *record)
+static struct vp_error *perfdata_order_unpack(struct vp_perfdata_order *order,
+					      const struct vp_perfdata_record *record)
 {
 	struct vp_cursor cursor = vp_perfdata_cursor(record, record->body);
 	struct vp_slice piece = record->body;
@@ -141,7 +142,8 @@ static struct vp_error *unpack(struct vp_perfdata_order *order,
 static void end_round(struct vp_perfdata_order *order, bool is_last)
 {
 	if (order->waiting.count)
-		qsort(order->waiting.at, order->waiting.count, sizeof(*order->waiting.at), by_time);
+		qsort(order->waiting.at, order->waiting.count, sizeof(*order->waiting.at),
+		      perfdata_order_by_time);
 	order->ready = order->waiting.count;
 	while (!is_last && order->ready && order->waiting.at[order->ready - 1].time > order->limit)
 		order->ready--;
@@ -171,7 +173,7 @@ static struct vp_error *read_one(struct vp_perfdata_order *order, bool *round)
 		order->see(order->context, &record, (struct vp_slice){rest.bytes, (size_t)size});
 	*round = record.type == VP_PERFDATA_FINISHED_ROUND;
 	return record.type == COMPRESSED || record.type == COMPRESSED_2
-		   ? unpack(order, &record)
+		   ? perfdata_order_unpack(order, &record)
 		   : wait_for_round(order, &record, offset);
 }
 

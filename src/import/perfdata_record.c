@@ -14,8 +14,8 @@ void vp_perfdata_events_deinit(struct vp_perfdata_events *events)
 	vp_map_deinit(&events->vcpu_of_id);
 }
 
-static struct vp_cursor cursor_of(const struct vp_perfdata_events *events, const char *bytes,
-				  size_t size)
+static struct vp_cursor perfdata_record_cursor_of(const struct vp_perfdata_events *events,
+						  const char *bytes, size_t size)
 {
 	struct vp_cursor cursor = vp_cursor_of(bytes, size);
 
@@ -46,7 +46,8 @@ static void take_ids_of_record(const struct vp_perfdata_events *events, struct v
 
 	if (!attr->all_have_ids || size > body.size)
 		return;
-	struct vp_cursor cursor = cursor_of(events, body.bytes + body.size - size, size);
+	struct vp_cursor cursor =
+	    perfdata_record_cursor_of(events, body.bytes + body.size - size, size);
 	if (attr->sample_type & PERF_SAMPLE_TID)
 		vp_cursor_u64(&cursor);
 	ret->has_time = attr->sample_type & PERF_SAMPLE_TIME;
@@ -61,13 +62,13 @@ static void take_ids_of_record(const struct vp_perfdata_events *events, struct v
 }
 
 /* The event that the sample is of; NULL: none. Without an id it is the first, as for perf. */
-static const struct vp_perfdata_attr *attr_of(const struct vp_perfdata_events *events,
-					      struct vp_slice body, uint64_t *id)
+static const struct vp_perfdata_attr *
+perfdata_record_attr_of(const struct vp_perfdata_events *events, struct vp_slice body, uint64_t *id)
 {
 	uint64_t type = events->attrs.at[0].sample_type;
 	const uint64_t before =
 	    PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR;
-	struct vp_cursor cursor = cursor_of(events, body.bytes, body.size);
+	struct vp_cursor cursor = perfdata_record_cursor_of(events, body.bytes, body.size);
 
 	if (type & PERF_SAMPLE_IDENTIFIER) {
 		*id = vp_cursor_u64(&cursor);
@@ -105,7 +106,7 @@ static void take_values(struct vp_cursor *cursor, uint64_t format, struct vp_per
 	ret->value_size = format & id ? each : 0;
 }
 
-static struct vp_slice take_chain(struct vp_cursor *cursor)
+static struct vp_slice perfdata_record_take_chain(struct vp_cursor *cursor)
 {
 	uint64_t count = vp_cursor_u64(cursor);
 
@@ -124,12 +125,12 @@ static bool take_cpu(struct vp_cursor *cursor, uint32_t *ret)
 }
 
 /* In the order of enum perf_event_sample_format's bits, but for the identifier. */
-static bool take_sample(const struct vp_perfdata_events *events, struct vp_slice body,
-			struct vp_perfdata_record *ret)
+static bool perfdata_record_take_sample(const struct vp_perfdata_events *events,
+					struct vp_slice body, struct vp_perfdata_record *ret)
 {
-	struct vp_cursor cursor = cursor_of(events, body.bytes, body.size);
+	struct vp_cursor cursor = perfdata_record_cursor_of(events, body.bytes, body.size);
 
-	ret->attr = attr_of(events, body, &ret->id);
+	ret->attr = perfdata_record_attr_of(events, body, &ret->id);
 	if (!ret->attr)
 		return false;
 	uint64_t type = ret->attr->sample_type;
@@ -150,7 +151,7 @@ static bool take_sample(const struct vp_perfdata_events *events, struct vp_slice
 	if (type & PERF_SAMPLE_READ)
 		take_values(&cursor, ret->attr->read_format, ret);
 	if (type & PERF_SAMPLE_CALLCHAIN)
-		ret->chain = take_chain(&cursor);
+		ret->chain = perfdata_record_take_chain(&cursor);
 	if (type & PERF_SAMPLE_RAW)
 		ret->raw = vp_cursor_bytes(&cursor, vp_cursor_u32(&cursor));
 	return vp_cursor_ok(&cursor);
@@ -159,7 +160,7 @@ static bool take_sample(const struct vp_perfdata_events *events, struct vp_slice
 bool vp_perfdata_record_read(const struct vp_perfdata_events *events, struct vp_slice bytes,
 			     struct vp_perfdata_record *ret)
 {
-	struct vp_cursor cursor = cursor_of(events, bytes.bytes, bytes.size);
+	struct vp_cursor cursor = perfdata_record_cursor_of(events, bytes.bytes, bytes.size);
 
 	*ret = (struct vp_perfdata_record){
 	    .type = vp_cursor_u32(&cursor), .cpu = VP_PERFDATA_NO_CPU, .swaps = events->swaps};
@@ -172,7 +173,8 @@ bool vp_perfdata_record_read(const struct vp_perfdata_events *events, struct vp_
 		return false;
 	if (ret->type < VP_PERFDATA_FIRST_OF_PERF && !events->attrs.count)
 		return false; /* in the form for pipes events come first */
-	bool good = ret->type != PERF_RECORD_SAMPLE || take_sample(events, ret->body, ret);
+	bool good =
+	    ret->type != PERF_RECORD_SAMPLE || perfdata_record_take_sample(events, ret->body, ret);
 	if (ret->type < VP_PERFDATA_FIRST_OF_PERF && ret->type != PERF_RECORD_SAMPLE)
 		take_ids_of_record(events, ret->body, ret);
 	const uint32_t *vcpu = good ? vp_map_find(&events->vcpu_of_id, ret->id) : NULL;
@@ -181,7 +183,7 @@ bool vp_perfdata_record_read(const struct vp_perfdata_events *events, struct vp_
 }
 
 /* The size of the data after a record that are no record. */
-static uint64_t size_behind(uint32_t type, struct vp_cursor *body)
+static uint64_t perfdata_record_size_behind(uint32_t type, struct vp_cursor *body)
 {
 	if (type == VP_PERFDATA_AUXTRACE)
 		return vp_cursor_u64(body);
@@ -192,12 +194,12 @@ static uint64_t size_behind(uint32_t type, struct vp_cursor *body)
 
 uint64_t vp_perfdata_record_size(const struct vp_perfdata_events *events, struct vp_slice bytes)
 {
-	struct vp_cursor cursor = cursor_of(events, bytes.bytes, bytes.size);
+	struct vp_cursor cursor = perfdata_record_cursor_of(events, bytes.bytes, bytes.size);
 	uint32_t type = vp_cursor_u32(&cursor);
 
 	vp_cursor_u16(&cursor);
 	uint16_t size = vp_cursor_u16(&cursor);
-	uint64_t more = size_behind(type, &cursor);
+	uint64_t more = perfdata_record_size_behind(type, &cursor);
 	if (!vp_cursor_ok(&cursor) || size < sizeof(struct perf_event_header) ||
 	    size > bytes.size || more > bytes.size - size)
 		return 0;

@@ -28,7 +28,7 @@ enum {
 };
 enum { SHIFT_INTERPOLATES = 1 };
 
-static struct vp_error *malformed(const struct vp_tracedat *file, const char *what)
+static struct vp_error *tracedat_malformed(const struct vp_tracedat *file, const char *what)
 {
 	return vp_error_new("'%s' is damaged: %s", file->source, what);
 }
@@ -56,7 +56,7 @@ static struct vp_error *take_page_size(const struct vp_tracedat *file, struct vp
 {
 	*ret = vp_cursor_u32(cursor);
 	if (!vp_cursor_ok(cursor) || *ret < 64 || *ret > 1 << 24)
-		return malformed(file, "the size of a page");
+		return tracedat_malformed(file, "the size of a page");
 	return NULL;
 }
 
@@ -70,7 +70,7 @@ static struct vp_error *take_kind(struct vp_tracedat *file, struct vp_cursor *cu
 				    file->source);
 	file->long_size = (uint8_t)kind.bytes[1];
 	if (file->long_size != 4 && file->long_size != 8)
-		return malformed(file, "the size of a word");
+		return tracedat_malformed(file, "the size of a word");
 	return take_page_size(file, cursor, &file->page_size);
 }
 
@@ -93,10 +93,10 @@ static void take_page_header(struct vp_tracedat *file, struct vp_slice text)
 static struct vp_error *take_headers(struct vp_tracedat *file, struct vp_cursor *cursor)
 {
 	if (!takes_text(cursor, "header_page", sizeof("header_page")))
-		return malformed(file, "no description of a page");
+		return tracedat_malformed(file, "no description of a page");
 	take_page_header(file, take_sized(cursor));
 	if (!takes_text(cursor, "header_event", sizeof("header_event")))
-		return malformed(file, "no description of an event's header");
+		return tracedat_malformed(file, "no description of an event's header");
 	take_sized(cursor);
 	return NULL;
 }
@@ -117,8 +117,8 @@ static struct vp_error *take_version(struct vp_tracedat *file, struct vp_cursor 
 	return take_kind(file, cursor);
 }
 
-static struct vp_error *take_events(struct vp_tracedat *file, struct vp_cursor *cursor,
-				    struct vp_slice system)
+static struct vp_error *tracedat_take_events(struct vp_tracedat *file, struct vp_cursor *cursor,
+					     struct vp_slice system)
 {
 	uint32_t count = vp_cursor_u32(cursor);
 
@@ -127,7 +127,7 @@ static struct vp_error *take_events(struct vp_tracedat *file, struct vp_cursor *
 		if (vp_cursor_ok(cursor) && vp_tracepoint_format_id(format.text, &format.id))
 			vp_vec_push(&file->formats, format);
 	}
-	return vp_cursor_ok(cursor) ? NULL : malformed(file, "the formats of its events");
+	return vp_cursor_ok(cursor) ? NULL : tracedat_malformed(file, "the formats of its events");
 }
 
 static struct vp_error *take_systems(struct vp_tracedat *file, struct vp_cursor *cursor)
@@ -135,10 +135,10 @@ static struct vp_error *take_systems(struct vp_tracedat *file, struct vp_cursor 
 	uint32_t systems = vp_cursor_u32(cursor);
 
 	if (systems > MOST_SYSTEMS)
-		return malformed(file, "the number of its event systems");
+		return tracedat_malformed(file, "the number of its event systems");
 	for (uint32_t i = 0; i < systems; i++) {
 		struct vp_slice system = vp_cursor_string(cursor);
-		VP_TRY(take_events(file, cursor, system));
+		VP_TRY(tracedat_take_events(file, cursor, system));
 	}
 	return NULL;
 }
@@ -147,17 +147,17 @@ static struct vp_error *take_systems(struct vp_tracedat *file, struct vp_cursor 
 static struct vp_error *take_formats(struct vp_tracedat *file, struct vp_cursor *cursor)
 {
 	VP_TRY(take_headers(file, cursor));
-	VP_TRY(take_events(file, cursor, (struct vp_slice){"ftrace", 6}));
+	VP_TRY(tracedat_take_events(file, cursor, (struct vp_slice){"ftrace", 6}));
 	VP_TRY(take_systems(file, cursor));
 	vp_cursor_bytes(cursor, vp_cursor_u32(cursor)); /* the kernel's symbols */
 	vp_cursor_bytes(cursor, vp_cursor_u32(cursor)); /* formats of trace_printk() */
-	return vp_cursor_ok(cursor) ? NULL : malformed(file, "the formats of its events");
+	return vp_cursor_ok(cursor) ? NULL : tracedat_malformed(file, "the formats of its events");
 }
 
 static struct vp_error *take_commands(struct vp_tracedat *file, struct vp_cursor *cursor)
 {
 	file->commands = take_sized(cursor);
-	return vp_cursor_ok(cursor) ? NULL : malformed(file, "the names of its threads");
+	return vp_cursor_ok(cursor) ? NULL : tracedat_malformed(file, "the names of its threads");
 }
 
 static struct vp_error *take_guest(struct vp_tracedat *file, struct vp_slice option)
@@ -178,7 +178,7 @@ static struct vp_error *take_guest(struct vp_tracedat *file, struct vp_slice opt
 		vp_vec_push(&file->guests, guest);
 		return NULL;
 	}
-	return malformed(file, "what it says of a guest");
+	return tracedat_malformed(file, "what it says of a guest");
 }
 
 static void take_shifts_of_cpu(struct vp_tracedat *file, uint32_t cpu, struct vp_cursor *cursor)
@@ -207,20 +207,22 @@ static struct vp_error *take_shifts(struct vp_tracedat *file, struct vp_slice op
 	file->interpolates = vp_cursor_u32(&cursor) & SHIFT_INTERPOLATES;
 	uint32_t cpus = vp_cursor_u32(&cursor);
 	if (cpus > MOST_CPUS || file->shifts.count)
-		return malformed(file, "the CPUs that it has offsets for");
+		return tracedat_malformed(file, "the CPUs that it has offsets for");
 	for (uint32_t cpu = 0; cpu < cpus && vp_cursor_ok(&cursor); cpu++)
 		take_shifts_of_cpu(file, cpu, &cursor);
 	if (!vp_cursor_ok(&cursor))
-		return malformed(file, "its offsets from the host's clock");
+		return tracedat_malformed(file, "its offsets from the host's clock");
 	/* Older files have no fractions. */
 	for (uint32_t cpu = 0; cpu < cpus && vp_cursor_left(&cursor); cpu++)
 		vp_vec_each (&file->shifts.at[cpu].of, shift)
 			shift->fraction_bits = vp_cursor_u64(&cursor);
-	return vp_cursor_ok(&cursor) ? NULL : malformed(file, "the fractions of its clock's rate");
+	return vp_cursor_ok(&cursor)
+		   ? NULL
+		   : tracedat_malformed(file, "the fractions of its clock's rate");
 }
 
 /* "local [global] mono", as the kernel's trace_clock has it: the one in brackets. */
-static void take_clock(struct vp_tracedat *file, struct vp_slice text)
+static void tracedat_take_clock(struct vp_tracedat *file, struct vp_slice text)
 {
 	const char *from = text.size ? memchr(text.bytes, '[', text.size) : NULL;
 	const char *end = text.bytes + text.size;
@@ -234,7 +236,7 @@ static struct vp_error *add_buffer(struct vp_tracedat *file, struct vp_slice nam
 				   struct vp_tracedat_buffer **ret)
 {
 	if (file->buffers.count == MOST_BUFFERS)
-		return malformed(file, "the number of its instances");
+		return tracedat_malformed(file, "the number of its instances");
 	vp_vec_push(&file->buffers,
 		    ((struct vp_tracedat_buffer){.name = name, .page_size = file->page_size}));
 	*ret = &file->buffers.at[file->buffers.count - 1];
@@ -250,7 +252,7 @@ static struct vp_error *take_instance(struct vp_tracedat *file, struct vp_slice 
 	struct vp_tracedat_buffer *buffer;
 
 	if (!vp_cursor_ok(&cursor))
-		return malformed(file, "an instance");
+		return tracedat_malformed(file, "an instance");
 	VP_TRY(add_buffer(file, name, &buffer));
 	buffer->offset = offset;
 	return NULL;
@@ -259,7 +261,7 @@ static struct vp_error *take_instance(struct vp_tracedat *file, struct vp_slice 
 static struct vp_error *set_cpus(struct vp_tracedat *file, uint32_t count)
 {
 	if (count > MOST_CPUS)
-		return malformed(file, "the number of its CPUs");
+		return tracedat_malformed(file, "the number of its CPUs");
 	file->cpus = count;
 	return NULL;
 }
@@ -273,7 +275,7 @@ static struct vp_error *take_option(struct vp_tracedat *file, uint16_t id, struc
 		file->id = vp_cursor_u64(&cursor);
 		return NULL;
 	case OPTION_CLOCK:
-		take_clock(file, option);
+		tracedat_take_clock(file, option);
 		return NULL;
 	case OPTION_VERSION:
 		file->by_trace_cmd = true;
@@ -285,7 +287,7 @@ static struct vp_error *take_option(struct vp_tracedat *file, uint16_t id, struc
 	case OPTION_CLOCK_RATE:
 		file->mult = vp_cursor_u32(&cursor);
 		file->shift = vp_cursor_u32(&cursor);
-		return file->shift < 64 ? NULL : malformed(file, "the rate of its clock");
+		return file->shift < 64 ? NULL : tracedat_malformed(file, "the rate of its clock");
 	default:
 		return NULL;
 	}
@@ -296,7 +298,7 @@ static struct vp_error *take_options(struct vp_tracedat *file, struct vp_cursor 
 	for (;;) {
 		uint16_t id = vp_cursor_u16(cursor);
 		if (!vp_cursor_ok(cursor))
-			return malformed(file, "its options");
+			return tracedat_malformed(file, "its options");
 		if (!id)
 			return NULL;
 		struct vp_slice option = vp_cursor_bytes(cursor, vp_cursor_u32(cursor));
@@ -322,10 +324,11 @@ static struct vp_error *take_cpus(const struct vp_tracedat *file, struct vp_curs
 		if (!size)
 			continue;
 		if (offset > whole.size || size > whole.size - offset)
-			return malformed(file, "it ends before the events of its CPUs do");
+			return tracedat_malformed(file, "it ends before the events of its CPUs do");
 		its->pages = (struct vp_slice){whole.bytes + offset, (size_t)size};
 	}
-	return vp_cursor_ok(cursor) ? NULL : malformed(file, "the places of its CPUs' events");
+	return vp_cursor_ok(cursor) ? NULL
+				    : tracedat_malformed(file, "the places of its CPUs' events");
 }
 
 struct option {
@@ -349,7 +352,7 @@ static struct vp_error *open_section(struct vp_tracedat *file,
 	bool good = vp_tracedat_unpack(ret, &bytes);
 	vp_vec_push(&file->unpacked, bytes);
 	*ret = vp_cursor_of(bytes.size ? bytes.bytes : "", bytes.size);
-	return good ? NULL : malformed(file, "a compressed section");
+	return good ? NULL : tracedat_malformed(file, "a compressed section");
 }
 
 /* Of all its sections: the last option of each says where the next one is. */
@@ -363,13 +366,13 @@ static struct vp_error *gather_options(struct vp_tracedat *file,
 		struct vp_cursor cursor;
 		struct option option;
 		if (i == MOST_OPTION_SECTIONS)
-			return malformed(file, "the sections of its options");
+			return tracedat_malformed(file, "the sections of its options");
 		VP_TRY(open_section(file, sections, next, &cursor));
 		do {
 			option.id = vp_cursor_u16(&cursor);
 			option.bytes = vp_cursor_bytes(&cursor, vp_cursor_u32(&cursor));
 			if (!vp_cursor_ok(&cursor))
-				return malformed(file, "its options");
+				return tracedat_malformed(file, "its options");
 			vp_vec_push(ret, option);
 		} while (option.id != OPTION_DONE);
 		struct vp_cursor done = vp_cursor_of(option.bytes.bytes, option.bytes.size);
@@ -386,9 +389,9 @@ static struct vp_error *begin_buffer(struct vp_tracedat *file, struct vp_slice n
 	return name.size || (*ret)->cpus.count ? add_buffer(file, name, ret) : NULL;
 }
 
-static struct vp_error *take_buffer(struct vp_tracedat *file,
-				    const struct vp_tracedat_sections *sections,
-				    struct vp_slice option)
+static struct vp_error *tracedat_take_buffer(struct vp_tracedat *file,
+					     const struct vp_tracedat_sections *sections,
+					     struct vp_slice option)
 {
 	struct vp_cursor cursor = vp_cursor_of(option.bytes, option.size);
 	struct vp_tracedat_section section;
@@ -415,13 +418,14 @@ static struct vp_error *take_buffer(struct vp_tracedat *file,
 		VP_TRY(vp_tracedat_sections_range(sections, offset, size, &cpu->pages));
 		cpu->is_packed = section.is_packed;
 	}
-	return vp_cursor_ok(&cursor) ? NULL : malformed(file, "the places of its CPUs' events");
+	return vp_cursor_ok(&cursor) ? NULL
+				     : tracedat_malformed(file, "the places of its CPUs' events");
 }
 
 /* One that says where a section is, which is taken. */
-static struct vp_error *take_section(struct vp_tracedat *file,
-				     const struct vp_tracedat_sections *sections,
-				     const struct option *option)
+static struct vp_error *tracedat_take_section(struct vp_tracedat *file,
+					      const struct vp_tracedat_sections *sections,
+					      const struct option *option)
 {
 	struct vp_cursor place = vp_cursor_of(option->bytes.bytes, option->bytes.size), cursor;
 
@@ -430,7 +434,7 @@ static struct vp_error *take_section(struct vp_tracedat *file,
 	case OPTION_HEADERS:
 		return take_headers(file, &cursor);
 	case OPTION_FTRACE_FORMATS:
-		return take_events(file, &cursor, (struct vp_slice){"ftrace", 6});
+		return tracedat_take_events(file, &cursor, (struct vp_slice){"ftrace", 6});
 	case OPTION_FORMATS:
 		return take_systems(file, &cursor);
 	default:
@@ -455,10 +459,10 @@ static struct vp_error *take_buffers(struct vp_tracedat *file,
 		return vp_error_new("'%s' has text (trace-cmd's latency format) and no events",
 				    file->source);
 	if (!has_buffer)
-		return malformed(file, "no places of its CPUs' events");
+		return tracedat_malformed(file, "no places of its CPUs' events");
 	vp_vec_each (all, option)
 		if (option->id == OPTION_BUFFER)
-			VP_TRY(take_buffer(file, sections, option->bytes));
+			VP_TRY(tracedat_take_buffer(file, sections, option->bytes));
 	return NULL;
 }
 
@@ -475,7 +479,7 @@ static struct vp_error *take_sections(struct vp_tracedat *file,
 	VP_TRY(take_buffers(file, sections, all));
 	vp_vec_each (all, option)
 		if (is_section(option->id))
-			VP_TRY(take_section(file, sections, option));
+			VP_TRY(tracedat_take_section(file, sections, option));
 		else if (option->id != OPTION_CLOCK || !file->buffers.at[0].clock.size)
 			VP_TRY(take_option(file, option->id, option->bytes));
 	return NULL;
@@ -501,7 +505,7 @@ static void take_clocks(struct vp_tracedat *file, struct vp_cursor *cursor)
 	struct vp_slice text = take_sized(cursor);
 
 	if (vp_cursor_ok(cursor) && !file->buffers.at[0].clock.size)
-		take_clock(file, text);
+		tracedat_take_clock(file, text);
 }
 
 /* Of version 6: what is at its offset. */
@@ -512,7 +516,7 @@ static struct vp_error *take_instance_cpus(const struct vp_tracedat *file, struc
 	struct vp_cursor cursor = vp_cursor_of(whole.bytes, whole.size);
 
 	if (buffer->offset > whole.size)
-		return malformed(file, "the places of an instance's events");
+		return tracedat_malformed(file, "the places of an instance's events");
 	vp_cursor_bytes(&cursor, (size_t)buffer->offset);
 	/* Otherwise it is text. */
 	return takes_text(&cursor, pages, sizeof(pages)) ? take_cpus(file, &cursor, buffer) : NULL;
@@ -532,12 +536,12 @@ static struct vp_error *parse_old(struct vp_tracedat *file, struct vp_cursor *cu
 		kind = vp_cursor_bytes(cursor, sizeof(pages));
 	}
 	if (!vp_cursor_ok(cursor))
-		return malformed(file, "it ends before the places of its CPUs' events");
+		return tracedat_malformed(file, "it ends before the places of its CPUs' events");
 	if (!memcmp(kind.bytes, text, sizeof(text)))
 		return vp_error_new("'%s' has text (trace-cmd's latency format) and no events",
 				    file->source);
 	if (memcmp(kind.bytes, pages, sizeof(pages)) != 0)
-		return malformed(file, "no places of its CPUs' events");
+		return tracedat_malformed(file, "no places of its CPUs' events");
 	VP_TRY(take_cpus(file, cursor, &file->buffers.at[0]));
 	take_clocks(file, cursor);
 	const struct vp_slice whole = {cursor->start, (size_t)(cursor->end - cursor->start)};
@@ -564,7 +568,7 @@ static enum vp_tracedat_clock clock_of(const struct vp_tracedat *file, struct vp
 	return VP_TRACEDAT_NS;
 }
 
-static struct vp_error *parse(struct vp_tracedat *file, struct vp_cursor *cursor)
+static struct vp_error *tracedat_parse(struct vp_tracedat *file, struct vp_cursor *cursor)
 {
 	bool in_sections = false;
 	struct vp_tracedat_buffer *own;
@@ -586,7 +590,7 @@ struct vp_error *vp_tracedat_open(const char *source, struct vp_slice bytes,
 	struct vp_cursor cursor = vp_cursor_of(bytes.bytes, bytes.size);
 
 	*ret = (struct vp_tracedat){.source = source};
-	struct vp_error *error = parse(ret, &cursor);
+	struct vp_error *error = tracedat_parse(ret, &cursor);
 	if (error)
 		vp_tracedat_close(ret);
 	return error;
@@ -597,7 +601,7 @@ static struct vp_error *parse_formats(struct vp_tracedat *file, struct vp_cursor
 	static const char magic[] = VP_TRACEDAT_MAGIC;
 
 	if (!takes_text(cursor, magic, sizeof(magic) - 1))
-		return malformed(file, "the formats of its tracepoints");
+		return tracedat_malformed(file, "the formats of its tracepoints");
 	vp_cursor_string(cursor); /* perf's version */
 	VP_TRY(take_kind(file, cursor));
 	return take_formats(file, cursor);

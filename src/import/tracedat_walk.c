@@ -19,8 +19,8 @@
 enum { NO_CLASS = VP_TRACEDAT_NO_CLASS };
 #define TICK_NS 10000000ULL /* of the clock "uptime": USER_HZ is 100 */
 
-static uint64_t shifted(const struct vp_tracedat *file, const struct vp_tracedat_shifts *shifts,
-			uint64_t time)
+static uint64_t tracedat_walk_shifted(const struct vp_tracedat *file,
+				      const struct vp_tracedat_shifts *shifts, uint64_t time)
 {
 	size_t place = 0, last = shifts->of.count - 1;
 
@@ -41,18 +41,18 @@ static uint64_t shifted(const struct vp_tracedat *file, const struct vp_tracedat
 	return (uint64_t)(((unsigned __int128)time * from->scaling) >> bits) + (uint64_t)offset;
 }
 
-static uint64_t time_of(const struct vp_tracedat *file, const struct vp_tracedat_walk *walk,
-			uint64_t time)
+static uint64_t tracedat_walk_time_of(const struct vp_tracedat *file,
+				      const struct vp_tracedat_walk *walk, uint64_t time)
 {
 	if (walk->cpu < file->shifts.count && file->shifts.at[walk->cpu].of.count)
-		time = shifted(file, &file->shifts.at[walk->cpu], time);
+		time = tracedat_walk_shifted(file, &file->shifts.at[walk->cpu], time);
 	if (file->mult)
 		return (uint64_t)(((unsigned __int128)time * file->mult) >> file->shift);
 	return file->buffers.at[walk->buffer].counts == VP_TRACEDAT_TICKS ? time * TICK_NS : time;
 }
 
 /* "name: sched_switch" */
-static struct vp_slice name_of(struct vp_slice text)
+static struct vp_slice tracedat_walk_name_of(struct vp_slice text)
 {
 	struct vp_cursor lines = vp_cursor_of(text.bytes, text.size);
 	struct vp_slice line;
@@ -62,9 +62,10 @@ static struct vp_slice name_of(struct vp_slice text)
 	return (struct vp_slice){line.bytes + 6, line.size - 6};
 }
 
-static uint32_t add_class(struct vp_tracedat *file, const struct vp_tracedat_format *format)
+static uint32_t tracedat_walk_add_class(struct vp_tracedat *file,
+					const struct vp_tracedat_format *format)
 {
-	struct vp_slice name = name_of(format->text);
+	struct vp_slice name = tracedat_walk_name_of(format->text);
 	VP_AUTO_FREE char *whole = vp_format("%.*s:%.*s", (int)format->system.size,
 					     format->system.bytes, (int)name.size, name.bytes);
 	vp_tracepoint_places places = {0};
@@ -94,7 +95,7 @@ uint32_t vp_tracedat_class(struct vp_tracedat *file, uint32_t id)
 		return *known;
 	vp_vec_each (&file->formats, format)
 		if (format->id == id) {
-			class = add_class(file, format);
+			class = tracedat_walk_add_class(file, format);
 			break;
 		}
 	vp_map_insert(&file->class_of_id, id, class, &inserted);
@@ -171,7 +172,7 @@ bool vp_tracedat_next(struct vp_tracedat *file, struct vp_tracedat_walk *walk, u
 		struct vp_cursor common = vp_cursor_of(raw->bytes, raw->size);
 		*class = vp_tracedat_class(file, vp_cursor_u16(&common));
 		if (vp_cursor_ok(&common) && *class != NO_CLASS) {
-			*time = time_of(file, walk, *time);
+			*time = tracedat_walk_time_of(file, walk, *time);
 			return true;
 		}
 		walk->malformed++;

@@ -186,7 +186,7 @@ static struct vp_error *elf_file_open(int fd, const char *label, struct elf_file
 }
 
 /* The file's offset of the address, by the headers of the file that is mapped at run time. */
-static bool offset_of(const struct elf_file *file, uint64_t addr, uint64_t *offset)
+static bool image_offset_of(const struct elf_file *file, uint64_t addr, uint64_t *offset)
 {
 	vp_vec_each (&file->segments, segment)
 		if (addr >= segment->start && addr < segment->end)
@@ -231,8 +231,8 @@ static uint8_t rank_of(const GElf_Sym *symbol, const char *name)
 	return (uint8_t)rank;
 }
 
-static void keep_symbol(struct vp_image *image, const GElf_Sym *symbol, const char *name,
-			uint64_t offset)
+static void image_keep_symbol(struct vp_image *image, const GElf_Sym *symbol, const char *name,
+			      uint64_t offset)
 {
 	size_t length = strnlen(name, MAX_NAME);
 	struct vp_image_symbol *kept = vp_vec_push_slot(&image->symbols);
@@ -269,11 +269,11 @@ static struct vp_error *read_table(const struct elf_file *file, Elf_Scn *section
 			return broken(file, "whole symbols");
 		const char *name = elf_strptr(file->elf, header.sh_link, symbol.st_name);
 		if (!name || !*name || !names_code(file->elf, &symbol, name) ||
-		    !offset_of(main, symbol.st_value, &offset))
+		    !image_offset_of(main, symbol.st_value, &offset))
 			continue;
 		if (image->names.size > MAX_NAMES)
 			return broken(file, "less than a gigabyte of symbol names");
-		keep_symbol(image, &symbol, name, offset);
+		image_keep_symbol(image, &symbol, name, offset);
 	}
 	return NULL;
 }
@@ -289,7 +289,7 @@ static int by_offset(const void *left, const void *right)
 	return a->name < b->name ? -1 : a->name > b->name;
 }
 
-static void sort_symbols(struct vp_image *image)
+static void image_sort_symbols(struct vp_image *image)
 {
 	size_t kept = 0;
 
@@ -384,7 +384,7 @@ static struct vp_error *read_symbols(const struct elf_file *main, const struct e
 		error = read_table(main, main->dynsym, main, image);
 	image->has_symtab = main->symtab || debug;
 	image->has_debugdata = main->has_debugdata && !main->symtab && !debug;
-	sort_symbols(image);
+	image_sort_symbols(image);
 	return error;
 }
 

@@ -12,8 +12,8 @@
 #include "maps/image.h"
 #include "maps/proc.h"
 
-static void write_image(struct vp_maps_writer *writer, const struct vp_image *image,
-			const char *path)
+static void mapped_write_image(struct vp_maps_writer *writer, const struct vp_image *image,
+			       const char *path)
 {
 	vp_maps_write_image(writer, &image->build_id, path);
 	vp_vec_each (&image->symbols, symbol)
@@ -40,7 +40,7 @@ static bool try_file(struct vp_maps_writer *writer, struct vp_mapped *mapped, co
 			       vp_build_id_equal(&mapped->build_id, &image.build_id));
 	if (ours) {
 		mapped->build_id = image.build_id;
-		write_image(writer, &image, mapped->path);
+		mapped_write_image(writer, &image, mapped->path);
 	}
 	vp_error_free(error);
 	vp_image_deinit(&image);
@@ -87,7 +87,7 @@ void vp_mapped_write_vdso(struct vp_maps_writer *writer)
 	struct vp_error *error = vp_image_read_memory((const void *)(uintptr_t)vdso.start,
 						      vdso.end - vdso.start, "[vdso]", &image);
 	if (!error)
-		write_image(writer, &image, "[vdso]");
+		mapped_write_image(writer, &image, "[vdso]");
 	vp_error_free(error);
 	vp_image_deinit(&image);
 }

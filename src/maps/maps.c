@@ -30,7 +30,7 @@ static void keep_warning(struct parser *parser, char *sentence)
 		free(sentence);
 }
 
-static void expected(struct parser *parser, const char *what)
+static void maps_expected(struct parser *parser, const char *what)
 {
 	struct vp_maps *maps = parser->maps;
 
@@ -42,7 +42,7 @@ static void expected(struct parser *parser, const char *what)
 }
 
 /* One more of something that may be `limit` many? Says so once when not. */
-static bool room_for(struct parser *parser, size_t count, size_t limit, const char *what)
+static bool maps_room_for(struct parser *parser, size_t count, size_t limit, const char *what)
 {
 	if (count < limit)
 		return true;
@@ -83,7 +83,7 @@ static void parse_machine(struct parser *parser)
 	vp_text name = text_word(parser);
 
 	if (!line_is_over(parser) || (!vp_slice_is(kind, "guest") && !vp_slice_is(kind, "host"))) {
-		expected(parser, "'machine guest|host NAME'");
+		maps_expected(parser, "'machine guest|host NAME'");
 		return;
 	}
 	parser->maps->guest = vp_slice_is(kind, "guest");
@@ -96,7 +96,7 @@ static void parse_kernel(struct parser *parser)
 	struct vp_build_id id;
 
 	if (!vp_build_id_parse(vp_cursor_word(&parser->words), &id) || !line_is_over(parser)) {
-		expected(parser, "'kernel RELEASE BUILDID'");
+		maps_expected(parser, "'kernel RELEASE BUILDID'");
 		return;
 	}
 	parser->maps->release = release;
@@ -108,7 +108,7 @@ static void parse_source(struct parser *parser)
 	struct vp_slice source = vp_cursor_word(&parser->words);
 
 	if (!line_is_over(parser) || !vp_slice_is(source, "memory"))
-		expected(parser, "'source memory'");
+		maps_expected(parser, "'source memory'");
 	else
 		parser->maps->from_memory = true;
 }
@@ -121,7 +121,7 @@ static void parse_paging(struct parser *parser)
 
 	if (!line_is_over(parser) || !vp_slice_is(word, "kpti") || kpti > 1 || levels < 3 ||
 	    levels > 5) {
-		expected(parser, "'address-bits LEVELS kpti 0|1'");
+		maps_expected(parser, "'address-bits LEVELS kpti 0|1'");
 		return;
 	}
 	parser->maps->levels = (unsigned)levels;
@@ -136,8 +136,9 @@ static void parse_clock(struct parser *parser)
 	if (vp_cursor_left(&parser->words))
 		clock.error_ns = vp_cursor_decimal(&parser->words);
 	if (!line_is_over(parser))
-		expected(parser, "'clock MONO_NS TSC [ERROR_NS]'");
-	else if (room_for(parser, parser->maps->clocks.count, VP_MAPS_MAX_CLOCKS, "clock lines"))
+		maps_expected(parser, "'clock MONO_NS TSC [ERROR_NS]'");
+	else if (maps_room_for(parser, parser->maps->clocks.count, VP_MAPS_MAX_CLOCKS,
+			       "clock lines"))
 		vp_vec_push(&parser->maps->clocks, clock);
 }
 
@@ -151,11 +152,12 @@ static void parse_kernel_symbol(struct parser *parser)
 	if (vp_cursor_left(&parser->words))
 		symbol.module = text_word(parser);
 	if (!line_is_over(parser) || type.size != 1) {
-		expected(parser, "'k ADDR SIZE TYPE NAME [MODULE]'");
+		maps_expected(parser, "'k ADDR SIZE TYPE NAME [MODULE]'");
 		return;
 	}
 	symbol.type = type.bytes[0];
-	if (room_for(parser, parser->maps->kernel.count, VP_MAPS_MAX_SYMBOLS, "kernel symbols"))
+	if (maps_room_for(parser, parser->maps->kernel.count, VP_MAPS_MAX_SYMBOLS,
+			  "kernel symbols"))
 		vp_vec_push(&parser->maps->kernel, symbol);
 }
 
@@ -172,17 +174,17 @@ static void parse_space(struct parser *parser)
 	space.comm = text_word(parser);
 	if (!line_is_over(parser) || tgid > UINT32_MAX ||
 	    (space.end_ns && space.end_ns < space.start_ns)) {
-		expected(parser, "'a ID TGID ROOT START_NS END_NS COMM' with START <= END");
+		maps_expected(parser, "'a ID TGID ROOT START_NS END_NS COMM' with START <= END");
 		return;
 	}
 	space.tgid = (uint32_t)tgid;
-	if (!room_for(parser, maps->spaces.count, VP_MAPS_MAX_SPACES, "address spaces"))
+	if (!maps_room_for(parser, maps->spaces.count, VP_MAPS_MAX_SPACES, "address spaces"))
 		return;
 	vp_map_insert(&parser->space_of_id, space.id, (uint32_t)maps->spaces.count, &inserted);
 	if (inserted)
 		vp_vec_push(&maps->spaces, space);
 	else
-		expected(parser, "a new address space ID");
+		maps_expected(parser, "a new address space ID");
 }
 
 static void parse_fork(struct parser *parser)
@@ -192,12 +194,12 @@ static void parse_fork(struct parser *parser)
 
 	/* A parent comes before its child, so that following parents comes to an end. */
 	if (!line_is_over(parser) || child == UINT32_MAX || parent >= child)
-		expected(parser, "'f ID PARENT' with known address space IDs");
+		maps_expected(parser, "'f ID PARENT' with known address space IDs");
 	else
 		parser->maps->spaces.at[child].parent = parent + 1;
 }
 
-static void parse_mapping(struct parser *parser)
+static void maps_parse_mapping(struct parser *parser)
 {
 	struct vp_maps *maps = parser->maps;
 	struct vp_maps_mapping mapping = {.space = space_word(parser)};
@@ -209,12 +211,13 @@ static void parse_mapping(struct parser *parser)
 	mapping.build_id = text_word(parser);
 	mapping.path = text_word(parser);
 	if (!line_is_over(parser) || mapping.end <= mapping.start) {
-		expected(parser, "'m ID START END PGOFF FROM_NS BUILDID PATH' with START < END");
+		maps_expected(parser,
+			      "'m ID START END PGOFF FROM_NS BUILDID PATH' with START < END");
 		return;
 	}
 	if (mapping.space == UINT32_MAX)
-		expected(parser, "a known address space ID");
-	else if (room_for(parser, maps->mappings.count, VP_MAPS_MAX_MAPPINGS, "mappings"))
+		maps_expected(parser, "a known address space ID");
+	else if (maps_room_for(parser, maps->mappings.count, VP_MAPS_MAX_MAPPINGS, "mappings"))
 		vp_vec_push(&maps->mappings, mapping);
 }
 
@@ -227,10 +230,10 @@ static void parse_image(struct parser *parser)
 	image.path = text_word(parser);
 	parser->in_image = false;
 	if (!line_is_over(parser) || !known) {
-		expected(parser, "'i BUILDID PATH'");
+		maps_expected(parser, "'i BUILDID PATH'");
 		return;
 	}
-	if (!room_for(parser, maps->images.count, VP_MAPS_MAX_IMAGES, "images"))
+	if (!maps_room_for(parser, maps->images.count, VP_MAPS_MAX_IMAGES, "images"))
 		return;
 	vp_vec_push(&maps->images, image);
 	parser->in_image = true;
@@ -251,14 +254,14 @@ static void parse_symbol(struct parser *parser)
 	struct vp_maps_symbol symbol = symbol_words(parser);
 
 	if (!line_is_over(parser)) {
-		expected(parser, "'s OFFSET SIZE NAME'");
+		maps_expected(parser, "'s OFFSET SIZE NAME'");
 		return;
 	}
 	if (!parser->in_image) {
-		expected(parser, "an 'i' line before the first 's' line");
+		maps_expected(parser, "an 'i' line before the first 's' line");
 		return;
 	}
-	if (!room_for(parser, maps->symbols.count, VP_MAPS_MAX_SYMBOLS, "symbols"))
+	if (!maps_room_for(parser, maps->symbols.count, VP_MAPS_MAX_SYMBOLS, "symbols"))
 		return;
 	vp_vec_push(&maps->symbols, symbol);
 	maps->images.at[maps->images.count - 1].count++;
@@ -270,8 +273,8 @@ static void parse_jit(struct parser *parser)
 
 	jit.symbol = symbol_words(parser);
 	if (!line_is_over(parser) || jit.space == UINT32_MAX)
-		expected(parser, "'j ID ADDR SIZE NAME' with a known address space ID");
-	else if (room_for(parser, parser->maps->jit.count, VP_MAPS_MAX_SYMBOLS, "JIT symbols"))
+		maps_expected(parser, "'j ID ADDR SIZE NAME' with a known address space ID");
+	else if (maps_room_for(parser, parser->maps->jit.count, VP_MAPS_MAX_SYMBOLS, "JIT symbols"))
 		vp_vec_push(&parser->maps->jit, jit);
 }
 
@@ -280,8 +283,8 @@ static void parse_note(struct parser *parser)
 	vp_text note = text_word(parser);
 
 	if (!line_is_over(parser))
-		expected(parser, "'n TEXT'");
-	else if (room_for(parser, parser->maps->notes.count, VP_MAPS_MAX_NOTES, "notes"))
+		maps_expected(parser, "'n TEXT'");
+	else if (maps_room_for(parser, parser->maps->notes.count, VP_MAPS_MAX_NOTES, "notes"))
 		vp_vec_push(&parser->maps->notes, note);
 }
 
@@ -292,28 +295,28 @@ static void parse_end(struct parser *parser)
 	if (line_is_over(parser) && lines == parser->line - 1)
 		parser->maps->complete = true;
 	else
-		expected(parser, "'end LINES' with the number of lines before it");
+		maps_expected(parser, "'end LINES' with the number of lines before it");
 }
 
-static void parse_line(struct parser *parser, struct vp_slice line)
+static void maps_parse_line(struct parser *parser, struct vp_slice line)
 {
 	static const struct {
 		const char *keyword;
 		void (*parse)(struct parser *parser);
 	} kinds[] = {
 	    /* the frequent ones first */
-	    {"s", parse_symbol},      {"k", parse_kernel_symbol},
-	    {"m", parse_mapping},     {"a", parse_space},
-	    {"f", parse_fork},        {"j", parse_jit},
-	    {"i", parse_image},       {"n", parse_note},
-	    {"clock", parse_clock},   {"machine", parse_machine},
-	    {"source", parse_source}, {"kernel", parse_kernel},
-	    {"end", parse_end},       {"address-bits", parse_paging},
+	    {"s", parse_symbol},       {"k", parse_kernel_symbol},
+	    {"m", maps_parse_mapping}, {"a", parse_space},
+	    {"f", parse_fork},         {"j", parse_jit},
+	    {"i", parse_image},        {"n", parse_note},
+	    {"clock", parse_clock},    {"machine", parse_machine},
+	    {"source", parse_source},  {"kernel", parse_kernel},
+	    {"end", parse_end},        {"address-bits", parse_paging},
 	};
 
 	parser->line++;
 	if (line.size > VP_MAPS_MAX_LINE) {
-		expected(parser, "a line of at most 8192 bytes");
+		maps_expected(parser, "a line of at most 8192 bytes");
 		return;
 	}
 	parser->words = vp_cursor_of(line.bytes, line.size);
@@ -323,8 +326,8 @@ static void parse_line(struct parser *parser, struct vp_slice line)
 			kinds[i].parse(parser);
 			return;
 		}
-	expected(parser, "one of the words machine, kernel, address-bits, clock, "
-			 "k, a, f, m, i, s, j, n, end");
+	maps_expected(parser, "one of the words machine, kernel, address-bits, clock, "
+			      "k, a, f, m, i, s, j, n, end");
 }
 
 static struct vp_error *parse_version(struct parser *parser, struct vp_cursor *cursor)
@@ -358,7 +361,7 @@ struct vp_error *vp_maps_parse(const char *label, struct vp_buffer *text, struct
 	struct vp_cursor cursor = vp_cursor_of(maps->text.bytes, maps->text.size);
 	VP_TRY(parse_version(&parser, &cursor));
 	while (!maps->complete && vp_cursor_line(&cursor, &line))
-		parse_line(&parser, line);
+		maps_parse_line(&parser, line);
 	vp_map_deinit(&parser.space_of_id);
 
 	if (!maps->complete)
@@ -443,7 +446,7 @@ static bool parse_kallsyms_line(struct parser *parser, struct vp_slice line)
 		return false;
 	symbol.type = type.bytes[0];
 	if (symbol.addr &&
-	    room_for(parser, maps->kernel.count, VP_MAPS_MAX_SYMBOLS, "kernel symbols"))
+	    maps_room_for(parser, maps->kernel.count, VP_MAPS_MAX_SYMBOLS, "kernel symbols"))
 		vp_vec_push(&maps->kernel, symbol);
 	return true;
 }
@@ -465,7 +468,7 @@ struct vp_error *vp_maps_load_kallsyms(const char *path, struct vp_maps *maps)
 		if (parse_kallsyms_line(&parser, line))
 			any = true;
 		else
-			expected(&parser, "'ADDR TYPE NAME [MODULE]'");
+			maps_expected(&parser, "'ADDR TYPE NAME [MODULE]'");
 	}
 	if (!error && !any)
 		error = vp_error_new("'%s' has no line like 'ADDR TYPE NAME', as System.map and "

@@ -69,7 +69,7 @@ static bool take_rule(struct parser *parser, struct vp_cursor *words)
 	return true;
 }
 
-static bool take_entry(struct parser *parser, struct vp_cursor *words, bool absolute)
+static bool orc_take_entry(struct parser *parser, struct vp_cursor *words, bool absolute)
 {
 	uint64_t place = vp_cursor_hex(words), rule = vp_cursor_hex(words);
 	uint64_t from = absolute ? place : parser->last + place;
@@ -86,7 +86,7 @@ static bool take_entry(struct parser *parser, struct vp_cursor *words, bool abso
 static bool take_orc_line(struct parser *parser, struct vp_slice what, struct vp_cursor *words)
 {
 	if (vp_slice_is(what, "d") || vp_slice_is(what, "a"))
-		return take_entry(parser, words, what.bytes[0] == 'a');
+		return orc_take_entry(parser, words, what.bytes[0] == 'a');
 	if (vp_slice_is(what, "r"))
 		return take_rule(parser, words);
 	return vp_slice_is(what, "kernel");
@@ -176,7 +176,7 @@ void vp_orc_writer_init(struct vp_orc_writer *writer, const char *release,
 }
 
 /* The number of a rule, written if it is new. */
-static uint32_t number_of(struct vp_orc_writer *writer, const struct vp_orc_rule *rule)
+static uint32_t orc_number_of(struct vp_orc_writer *writer, const struct vp_orc_rule *rule)
 {
 	uint64_t bits;
 	bool is_new;
@@ -195,7 +195,7 @@ static uint32_t number_of(struct vp_orc_writer *writer, const struct vp_orc_rule
 
 void vp_orc_write(struct vp_orc_writer *writer, uint64_t from, const struct vp_orc_rule *rule)
 {
-	uint32_t number = number_of(writer, rule);
+	uint32_t number = orc_number_of(writer, rule);
 	bool near = writer->last && from >= writer->last;
 
 	vp_buffer_printf(&writer->text, "%s %" PRIx64 " %x\n", near ? "d" : "a",

@@ -31,8 +31,8 @@ enum {
 enum { MAX_SYMBOLS_AT_ONCE = 16 * 1024 };
 
 /* "7f00-7f01 r-xp 00001000 08:01 42      /usr/bin/true" */
-static bool parse_mapping(struct vp_slice line, struct vp_proc_mapping *mapping,
-			  struct vp_buffer *path)
+static bool proc_parse_mapping(struct vp_slice line, struct vp_proc_mapping *mapping,
+			       struct vp_buffer *path)
 {
 	struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
 	struct vp_slice range = vp_cursor_word(&words);
@@ -74,7 +74,7 @@ static bool take_mappings(struct mappings_reading *reading, const char *bytes, s
 	for (*used = 0; (end = memchr(bytes + *used, '\n', size - *used));) {
 		struct vp_slice line = {bytes + *used, (size_t)(end - bytes) - *used};
 		*used += line.size + 1;
-		if (parse_mapping(line, &mapping, &reading->path) &&
+		if (proc_parse_mapping(line, &mapping, &reading->path) &&
 		    !reading->each(reading->context, &mapping))
 			return false;
 	}
@@ -82,7 +82,8 @@ static bool take_mappings(struct mappings_reading *reading, const char *bytes, s
 }
 
 /* A line has a path of at most PATH_MAX bytes, each of which may be escaped as four. */
-static enum vp_proc_mappings read_mappings(int fd, size_t *most, struct mappings_reading *reading)
+static enum vp_proc_mappings proc_read_mappings(int fd, size_t *most,
+						struct mappings_reading *reading)
 {
 	char bytes[MAX_MAPS_AT_ONCE];
 	size_t kept = 0, used;
@@ -112,7 +113,7 @@ vp_proc_mappings(uint32_t pid, size_t *bytes,
 		return VP_PROC_GONE;
 	if (!*bytes)
 		return VP_PROC_STOPPED;
-	enum vp_proc_mappings result = read_mappings(fd, bytes, &reading);
+	enum vp_proc_mappings result = proc_read_mappings(fd, bytes, &reading);
 	vp_buffer_deinit(&reading.path);
 	return result;
 }

@@ -22,7 +22,7 @@ static void writer_flush(struct vp_maps_writer *writer)
 }
 
 /* A name that is too long for a line is cut: the reader would refuse the line otherwise. */
-static void put_escaped(struct vp_maps_writer *writer, const char *text)
+static void writer_put_escaped(struct vp_maps_writer *writer, const char *text)
 {
 	enum { LONGEST = 2048 }; /* escaped: three times as long, and still inside a line */
 
@@ -62,10 +62,10 @@ static void put_decimal(struct vp_maps_writer *writer, uint64_t value)
 	put_number_word(writer, value, 10);
 }
 
-static void put_word(struct vp_maps_writer *writer, const char *text)
+static void writer_put_word(struct vp_maps_writer *writer, const char *text)
 {
 	put_blank(writer);
-	put_escaped(writer, text);
+	writer_put_escaped(writer, text);
 }
 
 static void put_build_id(struct vp_maps_writer *writer, const struct vp_build_id *id)
@@ -133,14 +133,14 @@ void vp_maps_writer_adopt(struct vp_maps_writer *writer, struct vp_slice text, c
 void vp_maps_write_machine(struct vp_maps_writer *writer, bool guest, const char *name)
 {
 	line_begin(writer, guest ? "machine guest" : "machine host");
-	put_word(writer, name);
+	writer_put_word(writer, name);
 	line_end(writer);
 }
 
 void vp_maps_write_source(struct vp_maps_writer *writer, const char *source)
 {
 	line_begin(writer, "source");
-	put_word(writer, source);
+	writer_put_word(writer, source);
 	line_end(writer);
 }
 
@@ -148,7 +148,7 @@ void vp_maps_write_kernel(struct vp_maps_writer *writer, const char *release,
 			  const struct vp_build_id *id)
 {
 	line_begin(writer, "kernel");
-	put_word(writer, release);
+	writer_put_word(writer, release);
 	put_build_id(writer, id);
 	line_end(writer);
 }
@@ -177,10 +177,10 @@ void vp_maps_write_kernel_symbol(struct vp_maps_writer *writer, uint64_t addr, u
 	line_begin(writer, "k");
 	put_hex(writer, addr);
 	put_hex(writer, size);
-	put_word(writer, type_text);
-	put_word(writer, name);
+	writer_put_word(writer, type_text);
+	writer_put_word(writer, name);
 	if (module)
-		put_word(writer, module);
+		writer_put_word(writer, module);
 	line_end(writer);
 }
 
@@ -193,7 +193,7 @@ void vp_maps_write_space(struct vp_maps_writer *writer, uint64_t id, uint32_t tg
 	put_hex(writer, root);
 	put_decimal(writer, start_ns);
 	put_decimal(writer, end_ns);
-	put_word(writer, comm);
+	writer_put_word(writer, comm);
 	line_end(writer);
 }
 
@@ -216,7 +216,7 @@ void vp_maps_write_mapping(struct vp_maps_writer *writer, uint64_t id, uint64_t 
 	put_hex(writer, pgoff);
 	put_decimal(writer, from_ns);
 	put_build_id(writer, build_id);
-	put_word(writer, path);
+	writer_put_word(writer, path);
 	line_end(writer);
 }
 
@@ -225,7 +225,7 @@ void vp_maps_write_image(struct vp_maps_writer *writer, const struct vp_build_id
 {
 	line_begin(writer, "i");
 	put_build_id(writer, id);
-	put_word(writer, path);
+	writer_put_word(writer, path);
 	line_end(writer);
 }
 
@@ -235,7 +235,7 @@ void vp_maps_write_symbol(struct vp_maps_writer *writer, uint64_t offset, uint64
 	line_begin(writer, "s");
 	put_hex(writer, offset);
 	put_hex(writer, size);
-	put_word(writer, name);
+	writer_put_word(writer, name);
 	line_end(writer);
 }
 
@@ -246,7 +246,7 @@ void vp_maps_write_jit(struct vp_maps_writer *writer, uint64_t id, uint64_t addr
 	put_decimal(writer, id);
 	put_hex(writer, addr);
 	put_hex(writer, size);
-	put_word(writer, name);
+	writer_put_word(writer, name);
 	line_end(writer);
 }
 
@@ -259,6 +259,6 @@ void vp_maps_write_note(struct vp_maps_writer *writer, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	line_begin(writer, "n");
-	put_word(writer, text);
+	writer_put_word(writer, text);
 	line_end(writer);
 }

@@ -66,7 +66,7 @@ static void *find_next(const char *name)
 }
 
 /* NULL: it is none of vperf's. */
-static struct event *event_of(uint32_t number)
+static struct event *papi_event_of(uint32_t number)
 {
 	return number < atomic_load(&n_events) ? &events[number] : NULL;
 }
@@ -234,7 +234,7 @@ static int overflow_signal(void)
 }
 
 /* With a signal each `period`, if that is not 0. */
-static int open_counters(const char *name, uint64_t period, struct vperf_counters **ret)
+static int papi_open_counters(const char *name, uint64_t period, struct vperf_counters **ret)
 {
 	const struct vperf_options options = {.size = sizeof(options),
 					      .flags = VPERF_EXACT,
@@ -256,7 +256,7 @@ static bool try_event(const char *name, char *description, size_t size)
 	};
 	struct vperf_counters *counters;
 
-	if (open_counters(name, 0, &counters))
+	if (papi_open_counters(name, 0, &counters))
 		return false;
 	snprintf(description, size, "%s of the calling thread (%s)", name,
 		 ways[vperf_counters_way(counters)]);
@@ -265,7 +265,7 @@ static bool try_event(const char *name, char *description, size_t size)
 }
 
 /* Its place among the events, where it is put if it was not there; or a negative code. */
-static int add_event(const char *name)
+static int papi_add_event(const char *name)
 {
 	unsigned n = atomic_load(&n_events);
 
@@ -282,7 +282,7 @@ static int add_event(const char *name)
 }
 
 /* Those of perf's events that can be counted here, with the kernel's part, and without. */
-static void list_events(void)
+static void papi_list_events(void)
 {
 	char user[VP_COUNTERS_NAME_SIZE];
 	const char *name;
@@ -290,8 +290,8 @@ static void list_events(void)
 	pthread_mutex_lock(&lock);
 	for (unsigned i = 0; (name = vp_counters_event_name(i)); i++) {
 		snprintf(user, sizeof(user), "%s:u", name);
-		add_event(name);
-		add_event(user);
+		papi_add_event(name);
+		papi_add_event(user);
 	}
 	/* PAPI begins with number 0, which has to be an event. */
 	n_reserved = atomic_load(&n_events) ? MOST_EVENTS : 0;
@@ -301,7 +301,7 @@ static void list_events(void)
 /* A number of libsde's as PAPI knows it, less that of libsde. */
 static uint32_t sde_numbers(void)
 {
-	pthread_once(&list_once, list_events);
+	pthread_once(&list_once, papi_list_events);
 	return n_reserved;
 }
 
@@ -309,7 +309,7 @@ PUBLIC int sde_ti_read_counter(uint32_t number, long long *ret);
 PUBLIC int sde_ti_read_counter(uint32_t number, long long *ret)
 {
 	int (*next)(uint32_t, long long *) = find_next(__func__);
-	const struct event *event = event_of(number);
+	const struct event *event = papi_event_of(number);
 	uint64_t value;
 
 	if (!event)
@@ -348,7 +348,7 @@ static int reset(struct reader *reader, const char *name)
 		close_reader(reader);
 	if (reader->counters)
 		return SDE_OK;
-	if (open_counters(name, reader->period, &reader->counters))
+	if (papi_open_counters(name, reader->period, &reader->counters))
 		return SDE_ENOEVNT;
 	if (reader->period && !restart(reader))
 		return SDE_OK;
@@ -363,7 +363,7 @@ PUBLIC int sde_ti_reset_counter(uint32_t number);
 PUBLIC int sde_ti_reset_counter(uint32_t number)
 {
 	int (*next)(uint32_t) = find_next(__func__);
-	const struct event *event = event_of(number);
+	const struct event *event = papi_event_of(number);
 
 	if (!event)
 		return next ? next(number - sde_numbers()) : SDE_EINVAL;
@@ -376,7 +376,7 @@ PUBLIC int sde_ti_write_counter(uint32_t number, long long value)
 {
 	int (*next)(uint32_t, long long) = find_next(__func__);
 
-	return event_of(number) || !next ? SDE_EINVAL : next(number - sde_numbers(), value);
+	return papi_event_of(number) || !next ? SDE_EINVAL : next(number - sde_numbers(), value);
 }
 
 static int pass_name_on(int (*next)(const char *, uint32_t *), const char *name, uint32_t *ret)
@@ -399,7 +399,7 @@ PUBLIC int sde_ti_name_to_code(const char *name, uint32_t *ret)
 	if (next)
 		sde_numbers();
 	pthread_mutex_lock(&lock);
-	int place = add_event(name + strlen(prefix));
+	int place = papi_add_event(name + strlen(prefix));
 	pthread_mutex_unlock(&lock);
 	if (place < 0)
 		return place;
@@ -413,7 +413,7 @@ PUBLIC int sde_ti_is_simple_counter(uint32_t number)
 {
 	int (*next)(uint32_t) = find_next(__func__);
 
-	return event_of(number) || !next ? 0 : next(number - sde_numbers());
+	return papi_event_of(number) || !next ? 0 : next(number - sde_numbers());
 }
 
 PUBLIC int sde_ti_is_counter_set_to_overflow(uint32_t number);
@@ -421,14 +421,14 @@ PUBLIC int sde_ti_is_counter_set_to_overflow(uint32_t number)
 {
 	int (*next)(uint32_t) = find_next(__func__);
 
-	return event_of(number) || !next ? 0 : next(number - sde_numbers());
+	return papi_event_of(number) || !next ? 0 : next(number - sde_numbers());
 }
 
 /* The set is opened at once, so that PAPI_overflow() says what stands against it. */
 static int set_overflow(struct reader *reader, const char *name, uint64_t period)
 {
 	struct vperf_counters *counters = NULL;
-	int status = period ? open_counters(name, period, &counters) : VPERF_OK;
+	int status = period ? papi_open_counters(name, period, &counters) : VPERF_OK;
 
 	if (status)
 		return status == VPERF_E_RIGHTS ? PAPI_EPERM : PAPI_ECMP;
@@ -444,7 +444,7 @@ PUBLIC int sde_ti_set_counter_overflow(uint32_t number, int threshold);
 PUBLIC int sde_ti_set_counter_overflow(uint32_t number, int threshold)
 {
 	int (*next)(uint32_t, int) = find_next(__func__);
-	const struct event *event = event_of(number);
+	const struct event *event = papi_event_of(number);
 
 	if (!event)
 		return next ? next(number - sde_numbers(), threshold) : SDE_EINVAL;
@@ -460,7 +460,7 @@ PUBLIC char *sde_ti_get_event_name(int number);
 PUBLIC char *sde_ti_get_event_name(int number)
 {
 	char *(*next)(int) = find_next(__func__);
-	struct event *event = event_of((uint32_t)number);
+	struct event *event = papi_event_of((uint32_t)number);
 
 	if (event)
 		return event->name;
@@ -471,7 +471,7 @@ PUBLIC char *sde_ti_get_event_description(int number);
 PUBLIC char *sde_ti_get_event_description(int number)
 {
 	char *(*next)(int) = find_next(__func__);
-	struct event *event = event_of((uint32_t)number);
+	struct event *event = papi_event_of((uint32_t)number);
 
 	if (event)
 		return event->description;

@@ -37,7 +37,7 @@ static bool read_lent(void *context, uint64_t *values)
 }
 
 /* The handler interrupts nothing that is done under the lock: signals are blocked then. */
-static void take_off(void *context, const uint64_t *values)
+static void sampling_take_off(void *context, const uint64_t *values)
 {
 	const struct vp_shim_event *sampled = context;
 
@@ -75,7 +75,7 @@ static uint64_t place_in_code(const ucontext_t *interrupted)
 
 /* As the kernel does: one that has no room is dropped. All records are of one size, which divides
  * the buffer's. */
-static void put_sample(struct vp_shim_sampling *sampling)
+static void sampling_put_sample(struct vp_shim_sampling *sampling)
 {
 	struct {
 		struct perf_event_header header;
@@ -96,14 +96,14 @@ static void put_sample(struct vp_shim_sampling *sampling)
 }
 
 /* What is due at the end is told of with the last place that is known. */
-static bool tell(void *context, const void *interrupted)
+static bool sampling_tell(void *context, const void *interrupted)
 {
 	struct vp_shim_event *event = context;
 	struct vp_shim_sampling *sampling = &event->sampling;
 
 	if (interrupted)
 		sampling->ip = place_in_code(interrupted);
-	put_sample(sampling);
+	sampling_put_sample(sampling);
 	if (!sampling->limit || --sampling->limit)
 		return true;
 	if (sampling->runs)
@@ -115,7 +115,8 @@ static bool tell(void *context, const void *interrupted)
 /* Needs to be called by a signal, so not under the lock. */
 static int open_overflow(struct vp_shim_event *event)
 {
-	static const struct vp_counters_overflow_ops ops = {read_lent, take_off, tell};
+	static const struct vp_counters_overflow_ops ops = {read_lent, sampling_take_off,
+							    sampling_tell};
 	struct vp_shim_sampling *sampling = &event->sampling;
 	const struct vperf_options options = {.size = sizeof(options),
 					      .signal = sampling->signal,

@@ -53,7 +53,7 @@ static __attribute__((constructor)) void find_next(void)
 	pthread_atfork(vp_shim_lock, vp_shim_unlock, vp_shim_unlock);
 }
 
-static long answer(long result)
+static long shim_answer(long result)
 {
 	if (result >= 0)
 		return result;
@@ -66,27 +66,27 @@ static bool is_for_want_of_counter(int errnum)
 	return errnum == ENOENT || errnum == EOPNOTSUPP || errnum == ENODEV || errnum == ENXIO;
 }
 
-static long open_event(const long *arguments)
+static long shim_open_event(const long *arguments)
 {
 	const struct perf_event_attr *attr = (const void *)arguments[0]; // NOLINT: an address
 	pid_t pid = (pid_t)arguments[1];
 	int cpu = (int)arguments[2], group = (int)arguments[3];
 
 	if (!vp_shim_may_join(attr, group))
-		return answer(-EINVAL);
+		return shim_answer(-EINVAL);
 	long fd = next.syscall(SYS_perf_event_open, attr, pid, cpu, vp_shim_kernels_group(group),
 			       arguments[4]);
 	if (fd >= 0)
 		vp_shim_note((int)fd, attr, pid, cpu, group);
 	if (fd >= 0 || !is_for_want_of_counter(errno))
 		return fd;
-	return answer(vp_shim_open(attr, pid, cpu, group, (unsigned long)arguments[4], errno));
+	return shim_answer(vp_shim_open(attr, pid, cpu, group, (unsigned long)arguments[4], errno));
 }
 
 PUBLIC ssize_t read(int fd, void *buffer, size_t size)
 {
 	find_next();
-	return vp_shim_has(fd) ? answer(vp_shim_read(fd, buffer, size))
+	return vp_shim_has(fd) ? shim_answer(vp_shim_read(fd, buffer, size))
 			       : next.read(fd, buffer, size);
 }
 
@@ -107,7 +107,7 @@ PUBLIC int ioctl(int fd, unsigned long request, ...)
 	unsigned long argument = va_arg(args, unsigned long);
 	va_end(args);
 	find_next();
-	return vp_shim_knows(fd) ? (int)answer(vp_shim_ioctl(fd, request, argument))
+	return vp_shim_knows(fd) ? (int)shim_answer(vp_shim_ioctl(fd, request, argument))
 				 : next.ioctl(fd, request, argument);
 }
 
@@ -120,7 +120,7 @@ PUBLIC int fcntl(int fd, int command, ...)
 	va_end(args);
 	find_next();
 	int result = vp_shim_has(fd) ? vp_shim_fcntl(fd, command, argument) : -ENOSYS;
-	return result == -ENOSYS ? next.fcntl(fd, command, argument) : (int)answer(result);
+	return result == -ENOSYS ? next.fcntl(fd, command, argument) : (int)shim_answer(result);
 }
 
 /* What fcntl() is in programs whose files may be large. */
@@ -152,7 +152,7 @@ PUBLIC void *mmap(void *address, size_t size, int protection, int flags, int fd,
 	int result = vp_shim_mmap(fd, address, size, protection, flags, offset, &mapped);
 	if (result == -ENOSYS)
 		return next.mmap(address, size, protection, flags, fd, offset);
-	answer(result);
+	shim_answer(result);
 	return mapped;
 }
 
@@ -174,7 +174,7 @@ PUBLIC long syscall(long number, ...)
 	find_next();
 	switch (number) {
 	case SYS_perf_event_open:
-		return open_event(arguments);
+		return shim_open_event(arguments);
 	case SYS_read:
 		return read((int)arguments[0], (void *)arguments[1], (size_t)arguments[2]);
 	case SYS_ioctl:

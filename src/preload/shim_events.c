@@ -49,7 +49,7 @@ static __thread sigset_t signals_at_fork;
 
 /* A signal's handler may read counters, too: it must not wait for a lock that its own thread has.
  */
-static void enter(sigset_t *signals)
+static void shim_events_enter(sigset_t *signals)
 {
 	sigset_t all;
 
@@ -59,7 +59,7 @@ static void enter(sigset_t *signals)
 	has_lock = true;
 }
 
-static void leave(const sigset_t *signals)
+static void shim_events_leave(const sigset_t *signals)
 {
 	has_lock = false;
 	pthread_mutex_unlock(&lock);
@@ -68,14 +68,14 @@ static void leave(const sigset_t *signals)
 
 void vp_shim_lock(void)
 {
-	enter(&signals_at_fork);
+	shim_events_enter(&signals_at_fork);
 }
 
 void vp_shim_unlock(void)
 {
 	if (atomic_load(&owner))
 		atomic_store(&owner, getpid());
-	leave(&signals_at_fork);
+	shim_events_leave(&signals_at_fork);
 }
 
 /* False in a child of vfork(): its descriptors are its own, the events are its parent's. */
@@ -86,7 +86,7 @@ static bool is_owner(void)
 	return atomic_compare_exchange_strong(&owner, &nobody, own) || nobody == own;
 }
 
-static struct vp_shim_event *event_of(int fd)
+static struct vp_shim_event *shim_events_event_of(int fd)
 {
 	return fd >= 0 && fd < MOST_DESCRIPTORS ? atomic_load(&events[fd]) : NULL;
 }
@@ -104,7 +104,7 @@ static bool is_perf_event(int fd)
 /* Another file may have been put in its place, by dup2() or so. */
 bool vp_shim_has(int fd)
 {
-	const struct vp_shim_event *event = event_of(fd);
+	const struct vp_shim_event *event = shim_events_event_of(fd);
 
 	if (!event || !event->is_answered)
 		return false;
@@ -117,14 +117,15 @@ bool vp_shim_has(int fd)
 
 bool vp_shim_knows(int fd)
 {
-	const struct vp_shim_event *event = event_of(fd);
+	const struct vp_shim_event *event = shim_events_event_of(fd);
 
 	return event && (vp_shim_is_kernels(event) ? is_perf_event(fd) : vp_shim_has(fd));
 }
 
 int vp_shim_kernels_group(int group_fd)
 {
-	const struct vp_shim_event *leader = vp_shim_has(group_fd) ? event_of(group_fd) : NULL;
+	const struct vp_shim_event *leader =
+	    vp_shim_has(group_fd) ? shim_events_event_of(group_fd) : NULL;
 
 	return leader ? leader->companion : group_fd;
 }
@@ -170,8 +171,8 @@ static void join_source(struct vp_shim_event *event)
 	event->source->events = event;
 }
 
-static int take_place(struct vp_shim_event *event, const struct perf_event_attr *attr,
-		      const struct vp_shim_event *leader, int refusal)
+static int shim_events_take_place(struct vp_shim_event *event, const struct perf_event_attr *attr,
+				  const struct vp_shim_event *leader, int refusal)
 {
 	const struct vp_counters_event asked = {.type = attr->type,
 						.config = attr->config,
@@ -254,7 +255,7 @@ static void answer_group(struct vp_shim_event *leader)
 		event->is_answered = is_lent;
 }
 
-static void forget(struct vp_shim_event *event)
+static void shim_events_forget(struct vp_shim_event *event)
 {
 	struct vp_shim_event *leader = event->leader;
 
@@ -269,8 +270,8 @@ static void forget(struct vp_shim_event *event)
 static void publish_event(struct vp_shim_event *event, struct vp_shim_event *leader, int fd)
 {
 	/* One that was closed behind the shim's back. */
-	if (event_of(fd))
-		forget(event_of(fd));
+	if (shim_events_event_of(fd))
+		shim_events_forget(shim_events_event_of(fd));
 	event->fd = fd;
 	if (ioctl(event->companion, PERF_EVENT_IOC_ID, &event->id))
 		event->id = 0;
@@ -326,7 +327,7 @@ static int open_locked(const struct perf_event_attr *attr, pid_t pid, struct vp_
 	if (!result && vp_shim_source_get(event->tid, event->inherits, &event->source))
 		result = -refusal;
 	if (!result)
-		result = take_place(event, attr, leader, refusal);
+		result = shim_events_take_place(event, attr, leader, refusal);
 	if (!result)
 		result = open_descriptor(flags);
 	if (result < 0)
@@ -380,13 +381,13 @@ void vp_shim_note(int fd, const struct perf_event_attr *given, pid_t pid, int cp
 	if (has_lock || !is_owner() || fd >= MOST_DESCRIPTORS || pid < 0 || cpu != -1 ||
 	    !copy_attr(given, &attr))
 		return;
-	enter(&signals);
-	struct vp_shim_event *leader = event_of(group_fd);
+	shim_events_enter(&signals);
+	struct vp_shim_event *leader = shim_events_event_of(group_fd);
 	/* What is not known of a group, nothing lent can join; nor one whose leader takes samples.
 	 */
 	if (group_fd < 0 ? !attr.sample_period : leader && leader->tid == tid)
 		note_locked(fd, &attr, tid, leader);
-	leave(&signals);
+	shim_events_leave(&signals);
 }
 
 int vp_shim_open(const struct perf_event_attr *given, pid_t pid, int cpu, int group_fd,
@@ -398,15 +399,15 @@ int vp_shim_open(const struct perf_event_attr *given, pid_t pid, int cpu, int gr
 
 	if (!is_owner() || !copy_attr(given, &attr) || !is_answerable(&attr, pid, cpu, flags))
 		return -refusal;
-	enter(&signals);
+	shim_events_enter(&signals);
 	if (group_fd >= 0)
-		leader = event_of(group_fd);
+		leader = shim_events_event_of(group_fd);
 	int result = -refusal;
 	if (leader && (leader->leader != leader || leader->tid != (pid ? pid : gettid())))
 		result = -EINVAL;
 	else if (group_fd < 0 || leader)
 		result = open_locked(&attr, pid, leader, flags, refusal);
-	leave(&signals);
+	shim_events_leave(&signals);
 	return result;
 }
 
@@ -456,10 +457,10 @@ ssize_t vp_shim_read(int fd, void *buffer, size_t size)
 {
 	sigset_t signals;
 
-	enter(&signals);
-	const struct vp_shim_event *event = event_of(fd);
+	shim_events_enter(&signals);
+	const struct vp_shim_event *event = shim_events_event_of(fd);
 	ssize_t result = event ? read_locked(event, buffer, size) : -EBADF;
-	leave(&signals);
+	shim_events_leave(&signals);
 	return result;
 }
 
@@ -499,7 +500,7 @@ static int change_all(struct vp_shim_event *event, unsigned long request, unsign
 }
 
 /* So many overflows more, and then it is disabled. */
-static int refresh(struct vp_shim_event *event, unsigned long overflows)
+static int shim_events_refresh(struct vp_shim_event *event, unsigned long overflows)
 {
 	if (!event->sampling.period || !overflows)
 		return -EINVAL;
@@ -521,7 +522,7 @@ static int ioctl_locked(struct vp_shim_event *event, unsigned long request, unsi
 		memcpy((void *)argument, &event->id, sizeof(event->id)); // NOLINT: an address
 		return 0;
 	case PERF_EVENT_IOC_REFRESH:
-		return refresh(event, argument);
+		return shim_events_refresh(event, argument);
 	case PERF_EVENT_IOC_PERIOD:
 	case PERF_EVENT_IOC_SET_OUTPUT:
 	case PERF_EVENT_IOC_SET_FILTER:
@@ -538,16 +539,16 @@ int vp_shim_ioctl(int fd, unsigned long request, unsigned long argument)
 
 	if (!is_owner())
 		return -EBADF;
-	enter(&signals);
-	struct vp_shim_event *event = event_of(fd);
+	shim_events_enter(&signals);
+	struct vp_shim_event *event = shim_events_event_of(fd);
 	int result = event ? ioctl_locked(event, request, argument) : -EBADF;
-	leave(&signals);
+	shim_events_leave(&signals);
 	return result;
 }
 
 int vp_shim_fcntl(int fd, int command, unsigned long argument)
 {
-	struct vp_shim_event *event = event_of(fd);
+	struct vp_shim_event *event = shim_events_event_of(fd);
 
 	return event && event->sampling.period ? vp_shim_sampling_fcntl(event, command, argument)
 					       : -ENOSYS;
@@ -558,7 +559,7 @@ int vp_shim_fcntl(int fd, int command, unsigned long argument)
 int vp_shim_mmap(int fd, void *address, size_t size, int protection, int flags, off_t offset,
 		 void **ret)
 {
-	struct vp_shim_event *event = event_of(fd);
+	struct vp_shim_event *event = shim_events_event_of(fd);
 	size_t page = (size_t)getpagesize(), pages = size / page;
 
 	if (event && vp_shim_is_kernels(event))
@@ -586,10 +587,10 @@ void vp_shim_close(int fd)
 {
 	sigset_t signals;
 
-	if (!event_of(fd) || !is_owner())
+	if (!shim_events_event_of(fd) || !is_owner())
 		return;
-	enter(&signals);
-	if (event_of(fd))
-		forget(event_of(fd));
-	leave(&signals);
+	shim_events_enter(&signals);
+	if (shim_events_event_of(fd))
+		shim_events_forget(shim_events_event_of(fd));
+	shim_events_leave(&signals);
 }

@@ -22,7 +22,7 @@ const char *vp_counts_event_name(enum vp_guest_count event)
 	return event_names[event];
 }
 
-static bool find_event(struct vp_slice name, enum vp_guest_count *ret)
+static bool counts_protocol_find_event(struct vp_slice name, enum vp_guest_count *ret)
 {
 	for (uint32_t i = 0; i < VP_GUEST_COUNT; i++)
 		if (vp_slice_is(name, event_names[i])) {
@@ -53,7 +53,7 @@ bool vp_counts_request_parse(struct vp_slice line, struct vp_counts_request *ret
 	struct vp_cursor words = vp_cursor_of(line.bytes + head + 1, line.size - head - 1);
 	ret->marker = vp_cursor_hex(&words);
 	while (vp_cursor_ok(&words) && vp_cursor_left(&words)) {
-		if (!find_event(vp_cursor_word(&words), &event))
+		if (!counts_protocol_find_event(vp_cursor_word(&words), &event))
 			return false;
 		ret->events |= 1U << event;
 	}
@@ -82,7 +82,7 @@ void vp_counts_line_write(const struct vp_counts_line *line, struct vp_buffer *t
 	vp_buffer_string(text, "\n");
 }
 
-static bool find_kind(struct vp_slice name, enum vp_counts_kind *ret)
+static bool counts_protocol_find_kind(struct vp_slice name, enum vp_counts_kind *ret)
 {
 	for (size_t i = 0; i < VP_ARRAY_SIZE(kind_names); i++)
 		if (vp_slice_is(name, kind_names[i])) {
@@ -92,11 +92,11 @@ static bool find_kind(struct vp_slice name, enum vp_counts_kind *ret)
 	return false;
 }
 
-static bool take_place(struct vp_cursor *words, struct vp_counts_line *ret)
+static bool counts_protocol_take_place(struct vp_cursor *words, struct vp_counts_line *ret)
 {
 	uint64_t vcpu = vp_cursor_decimal(words);
 
-	if (vcpu >= UINT32_MAX || !find_event(vp_cursor_word(words), &ret->event))
+	if (vcpu >= UINT32_MAX || !counts_protocol_find_event(vp_cursor_word(words), &ret->event))
 		return false;
 	ret->vcpu = (uint32_t)vcpu;
 	ret->number = vp_cursor_hex(words);
@@ -109,12 +109,12 @@ bool vp_counts_line_parse(struct vp_slice text, struct vp_counts_line *ret)
 	bool good = true;
 
 	*ret = (struct vp_counts_line){0};
-	if (!find_kind(vp_cursor_word(&words), &ret->kind))
+	if (!counts_protocol_find_kind(vp_cursor_word(&words), &ret->kind))
 		return false;
 	if (ret->kind == VP_COUNTS_PLACE)
-		good = take_place(&words, ret);
+		good = counts_protocol_take_place(&words, ret);
 	else if (ret->kind == VP_COUNTS_WITHOUT)
-		good = find_event(vp_cursor_word(&words), &ret->event);
+		good = counts_protocol_find_event(vp_cursor_word(&words), &ret->event);
 	else if (ret->kind == VP_COUNTS_MARKER)
 		ret->number = vp_cursor_hex(&words);
 	else
@@ -124,19 +124,20 @@ bool vp_counts_line_parse(struct vp_slice text, struct vp_counts_line *ret)
 	return good && vp_cursor_ok(&words) && !vp_cursor_left(&words);
 }
 
-static struct vp_error *not_an_answer(const struct vp_counts_answer *answer)
+static struct vp_error *counts_protocol_not_an_answer(const struct vp_counts_answer *answer)
 {
 	return vp_error_new("sent a malformed reply: line %" PRIu64, answer->lines + 1);
 }
 
 /* Whoever hands its own words on to a terminal makes them printable. */
-static struct vp_error *refused(const struct vp_counts_answer *answer, struct vp_slice line)
+static struct vp_error *counts_protocol_refused(const struct vp_counts_answer *answer,
+						struct vp_slice line)
 {
 	static const char head[] = "error ";
 	const size_t skip = sizeof(head) - 1;
 
 	if (line.size <= skip || memcmp(line.bytes, head, skip) != 0)
-		return not_an_answer(answer);
+		return counts_protocol_not_an_answer(answer);
 	return vp_error_new("%s: %.*s", answer->whole ? "stopped" : "refuses",
 			    (int)(line.size - skip), line.bytes + skip);
 }
@@ -145,10 +146,10 @@ struct vp_error *vp_counts_answer_take(struct vp_counts_answer *answer, struct v
 				       struct vp_counts_line *ret)
 {
 	if (answer->whole || !vp_counts_line_parse(text, ret))
-		return refused(answer, text);
+		return counts_protocol_refused(answer, text);
 	bool is_first = !answer->lines, is_end = ret->kind == VP_COUNTS_END;
 	if (is_first != (ret->kind == VP_COUNTS_HEAD) || (is_end && ret->number != answer->lines))
-		return not_an_answer(answer);
+		return counts_protocol_not_an_answer(answer);
 	answer->lines++;
 	answer->places += ret->kind == VP_COUNTS_PLACE;
 	if (answer->places > VP_COUNTS_MOST_PLACES)

@@ -12,7 +12,7 @@ static const char *const kind_names[] = {
     [VP_LEND_END] = "end",
 };
 
-static bool fits(struct vp_slice name)
+static bool lend_protocol_fits(struct vp_slice name)
 {
 	for (size_t i = 0; i < name.size; i++)
 		if (name.bytes[i] <= ' ' || name.bytes[i] > '~')
@@ -22,7 +22,7 @@ static bool fits(struct vp_slice name)
 
 bool vp_lend_name_fits(const char *name)
 {
-	return fits((struct vp_slice){name, strlen(name)});
+	return lend_protocol_fits((struct vp_slice){name, strlen(name)});
 }
 
 void vp_lend_request_write(const struct vp_lend_request *request, struct vp_buffer *text)
@@ -44,7 +44,7 @@ bool vp_lend_request_parse(struct vp_slice line, struct vp_lend_request *ret)
 	ret->marker = vp_cursor_hex(&words);
 	while (vp_cursor_ok(&words) && vp_cursor_left(&words)) {
 		struct vp_slice name = vp_cursor_word(&words);
-		if (ret->n == VP_LENT_EVENTS || !fits(name))
+		if (ret->n == VP_LENT_EVENTS || !lend_protocol_fits(name))
 			return false;
 		memcpy(ret->names[ret->n++], name.bytes, name.size);
 	}
@@ -60,7 +60,7 @@ void vp_lend_line_write(const struct vp_lend_line *line, struct vp_buffer *text)
 		vp_buffer_printf(text, "%s %" PRIu64 "\n", kind_names[line->kind], line->number);
 }
 
-static bool find_kind(struct vp_slice name, enum vp_lend_kind *ret)
+static bool lend_protocol_find_kind(struct vp_slice name, enum vp_lend_kind *ret)
 {
 	for (size_t i = 0; i < VP_ARRAY_SIZE(kind_names); i++)
 		if (vp_slice_is(name, kind_names[i])) {
@@ -76,7 +76,7 @@ bool vp_lend_line_parse(struct vp_slice text, struct vp_lend_line *ret)
 	uint64_t vcpu = 0;
 
 	*ret = (struct vp_lend_line){0};
-	if (!find_kind(vp_cursor_word(&words), &ret->kind))
+	if (!lend_protocol_find_kind(vp_cursor_word(&words), &ret->kind))
 		return false;
 	if (ret->kind == VP_LEND_CELL) {
 		vcpu = vp_cursor_decimal(&words);
@@ -89,7 +89,8 @@ bool vp_lend_line_parse(struct vp_slice text, struct vp_lend_line *ret)
 	       (ret->kind != VP_LEND_HEAD || ret->number == 1);
 }
 
-static struct vp_error *not_an_answer(uint64_t lines, bool whole, struct vp_slice text)
+static struct vp_error *lend_protocol_not_an_answer(uint64_t lines, bool whole,
+						    struct vp_slice text)
 {
 	static const char head[] = "error ";
 	const size_t skip = sizeof(head) - 1;
@@ -106,7 +107,7 @@ struct vp_error *vp_lend_answer_take(uint64_t *lines, bool whole, struct vp_slic
 	if (whole || !vp_lend_line_parse(text, ret) ||
 	    (*lines == 0) != (ret->kind == VP_LEND_HEAD) ||
 	    (ret->kind == VP_LEND_END && ret->number != *lines))
-		return not_an_answer(*lines, whole, text);
+		return lend_protocol_not_an_answer(*lines, whole, text);
 	if (++*lines > VP_LEND_MOST_CELLS + 2)
 		return vp_error_new("sent more than %d addresses", VP_LEND_MOST_CELLS);
 	return NULL;

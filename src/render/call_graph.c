@@ -19,7 +19,7 @@ struct drawing {
 
 enum { DEEPEST = 256 };
 
-static void put_name(struct drawing *drawing, uint32_t call)
+static void call_graph_put_name(struct drawing *drawing, uint32_t call)
 {
 	const struct vp_profile *profile = &drawing->report->profile;
 	uint32_t row = drawing->tree->calls.at[call].row;
@@ -51,11 +51,11 @@ static void put_branches(struct drawing *drawing, uint32_t call, unsigned depth)
 /* A line for each call of a straight piece; what branches off follows it. */
 static void put_call_line(struct drawing *drawing, uint32_t call, unsigned depth)
 {
-	put_name(drawing, call);
+	call_graph_put_name(drawing, call);
 	for (uint32_t only; depth < DEEPEST && (only = only_branch(drawing->tree, call)) != VP_NONE;
 	     call = only, depth++) {
 		put_margin(drawing, "");
-		put_name(drawing, only);
+		call_graph_put_name(drawing, only);
 	}
 	if (depth < DEEPEST)
 		put_branches(drawing, call, depth + 1);

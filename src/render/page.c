@@ -34,8 +34,8 @@ static void put_columns(const struct vp_table *table, struct vp_json *json)
 	vp_json_array_end(json);
 }
 
-static void put_cell(const struct vp_table_column *column, const union vp_cell *cell,
-		     struct vp_json *json)
+static void page_put_cell(const struct vp_table_column *column, const union vp_cell *cell,
+			  struct vp_json *json)
 {
 	if (column->type == VP_CELL_TEXT)
 		vp_json_text(json, NULL, cell->text);
@@ -47,7 +47,7 @@ static void put_cell(const struct vp_table_column *column, const union vp_cell *
 		vp_json_count(json, NULL, cell->count);
 }
 
-static void put_table(const struct vp_page_table *table, struct vp_json *json)
+static void page_put_table(const struct vp_page_table *table, struct vp_json *json)
 {
 	size_t columns = table->table.columns.count;
 
@@ -60,15 +60,15 @@ static void put_table(const struct vp_page_table *table, struct vp_json *json)
 	for (size_t row = 0; row < vp_table_rows(&table->table); row++) {
 		vp_json_array(json, NULL);
 		for (size_t i = 0; i < columns; i++)
-			put_cell(&table->table.columns.at[i],
-				 &table->table.cells.at[row * columns + i], json);
+			page_put_cell(&table->table.columns.at[i],
+				      &table->table.cells.at[row * columns + i], json);
 		vp_json_array_end(json);
 	}
 	vp_json_array_end(json);
 	vp_json_object_end(json);
 }
 
-static void put_about(const struct vp_page *page, struct vp_json *json)
+static void page_put_about(const struct vp_page *page, struct vp_json *json)
 {
 	const struct vp_report *report = page->report;
 	const struct vp_recording *recording = &report->recording;
@@ -104,15 +104,15 @@ static void put_about(const struct vp_page *page, struct vp_json *json)
 	vp_json_array_end(json);
 }
 
-static void put_data(const struct vp_page *page, struct vp_buffer *out)
+static void page_put_data(const struct vp_page *page, struct vp_buffer *out)
 {
 	struct vp_json json = vp_json_to(out);
 
 	vp_json_object(&json, NULL);
-	put_about(page, &json);
+	page_put_about(page, &json);
 	vp_json_object(&json, "tables");
 	for (size_t i = 0; i < page->n_tables; i++)
-		put_table(&page->tables[i], &json);
+		page_put_table(&page->tables[i], &json);
 	vp_json_object_end(&json);
 	if (page->diagnosis)
 		vp_render_diagnosis_json(page->diagnosis, page->account, &json);
@@ -128,7 +128,7 @@ static void put_data(const struct vp_page *page, struct vp_buffer *out)
 }
 
 /* Within a script element only '<' can begin anything else; in JSON it is only in strings. */
-static void put_escaped(const struct vp_buffer *data, struct vp_buffer *out)
+static void page_put_escaped(const struct vp_buffer *data, struct vp_buffer *out)
 {
 	const char *at = data->bytes, *end = data->bytes + data->size;
 
@@ -146,9 +146,9 @@ void vp_render_page(const struct vp_page *page, struct vp_buffer *out)
 	const struct vp_page_frame *frame = vp_page_frame();
 	struct vp_buffer data = {0};
 
-	put_data(page, &data);
+	page_put_data(page, &data);
 	vp_buffer_append(out, frame->head, frame->head_size);
-	put_escaped(&data, out);
+	page_put_escaped(&data, out);
 	vp_buffer_append(out, frame->tail, frame->tail_size);
 	vp_buffer_deinit(&data);
 }

@@ -17,7 +17,7 @@ enum { MOST_NODES = 400000 };
 
 /* Each row: kind, function, module, process (texts + 1, 0: not known), VM (index + 1, 0: the host),
  * samples of its own. */
-static void put_rows(const struct vp_report *report, struct vp_json *json)
+static void page_profile_put_rows(const struct vp_report *report, struct vp_json *json)
 {
 	const struct vp_profile *profile = &report->profile;
 	struct vp_buffer packed = {0};
@@ -35,7 +35,7 @@ static void put_rows(const struct vp_report *report, struct vp_json *json)
 }
 
 /* Samples below each node, its own included: parents have lower numbers. */
-static uint64_t *sums_of(const vp_profile_nodes *nodes)
+static uint64_t *page_profile_sums_of(const vp_profile_nodes *nodes)
 {
 	uint64_t *ret = vp_realloc_array(NULL, nodes->count + 1, sizeof(*ret));
 
@@ -79,7 +79,7 @@ static uint64_t *ends_of(const vp_profile_nodes *nodes, const uint64_t *sums, ui
 static void put_nodes(const struct vp_profile *profile, struct vp_json *json)
 {
 	const vp_profile_nodes *nodes = &profile->nodes;
-	uint64_t *sums = sums_of(nodes);
+	uint64_t *sums = page_profile_sums_of(nodes);
 	uint64_t least = least_to_keep(sums, nodes->count);
 	uint64_t *ends = ends_of(nodes, sums, least);
 	uint32_t *number = vp_realloc_array(NULL, nodes->count + 1, sizeof(*number)), kept = 0;
@@ -124,7 +124,7 @@ void vp_page_put_profile(const struct vp_report *report, const char *key, struct
 	for (uint32_t i = 0; i < profile->texts.strings.count; i++)
 		vp_json_text(json, NULL, vp_intern_text(&profile->texts, i));
 	vp_json_array_end(json);
-	put_rows(report, json);
+	page_profile_put_rows(report, json);
 	put_nodes(profile, json);
 	vp_json_object_end(json);
 }

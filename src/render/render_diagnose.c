@@ -13,7 +13,7 @@
 static const char by_address[] = "exits --by address";
 
 /* A word of a shell's command: quoted unless it is plain. */
-static void put_word(const char *word, struct vp_buffer *out)
+static void render_diagnose_put_word(const char *word, struct vp_buffer *out)
 {
 	static const char plain[] =
 	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-+:";
@@ -36,13 +36,13 @@ static void put_command(const char *verb, const struct vp_finding *finding,
 	vp_buffer_printf(out, "vperf %s", verb);
 	if (finding->vm != VP_FINDING_OF_NO_VM) {
 		vp_buffer_string(out, " --vm");
-		put_word(rec->vms.at[finding->vm].name, out);
+		render_diagnose_put_word(rec->vms.at[finding->vm].name, out);
 	}
-	put_word(rec->path, out);
+	render_diagnose_put_word(rec->path, out);
 }
 
-static void put_head(const struct vp_finding *finding, const struct vp_account_recording *rec,
-		     struct vp_buffer *out)
+static void render_diagnose_put_head(const struct vp_finding *finding,
+				     const struct vp_account_recording *rec, struct vp_buffer *out)
 {
 	const struct vp_rule *rule = finding->rule;
 	char lost[VP_DURATION_SIZE];
@@ -76,7 +76,7 @@ static void put_finding(const struct vp_finding *finding, size_t number,
 	char most[VP_DURATION_SIZE];
 
 	vp_buffer_printf(out, "%zu. ", number);
-	put_head(finding, rec, out);
+	render_diagnose_put_head(finding, rec, out);
 	if (who)
 		vp_buffer_printf(out, "most of it: %s, %s\n", who,
 				 vp_text_duration(finding->most, most));
@@ -106,8 +106,8 @@ void vp_render_diagnosis_text(const struct vp_diagnosis *diagnosis,
 		vp_buffer_string(out, "Nothing stands out.\n");
 }
 
-static void put_json(const struct vp_finding *finding, const struct vp_account_recording *rec,
-		     struct vp_json *json)
+static void render_diagnose_put_json(const struct vp_finding *finding,
+				     const struct vp_account_recording *rec, struct vp_json *json)
 {
 	struct vp_buffer command = {0}, addresses = {0};
 
@@ -145,6 +145,6 @@ void vp_render_diagnosis_json(const struct vp_diagnosis *diagnosis,
 	vp_json_line(json);
 	vp_json_array(json, "findings");
 	vp_vec_each (&diagnosis->findings, finding)
-		put_json(finding, rec, json);
+		render_diagnose_put_json(finding, rec, json);
 	vp_json_array_end(json);
 }

@@ -38,7 +38,8 @@ char *vp_render_intervals_plan(const struct vp_interval_recording *rec)
 			 width, pers[recipe->per], vp_interval_partial(rec));
 }
 
-static void put_head(const struct vp_interval_recording *rec, struct vp_buffer *out)
+static void render_intervals_put_head(const struct vp_interval_recording *rec,
+				      struct vp_buffer *out)
 {
 	const struct vp_recording *about = &rec->recording;
 	VP_AUTO_FREE char *plan = vp_render_intervals_plan(rec);
@@ -60,7 +61,7 @@ static void put_ratio(double value, struct vp_buffer *out)
 }
 
 /* A time with its unit; below a nanosecond with as many digits as it takes. */
-static void put_time(double ns, int width, struct vp_buffer *out)
+static void render_intervals_put_time(double ns, int width, struct vp_buffer *out)
 {
 	char text[VP_DURATION_SIZE];
 
@@ -73,16 +74,16 @@ static void put_time(double ns, int width, struct vp_buffer *out)
 }
 
 /* Without a value: not a number. */
-static void put_value(bool is_time, double value, struct vp_buffer *out)
+static void render_intervals_put_value(bool is_time, double value, struct vp_buffer *out)
 {
 	if (is_time)
-		put_time(value, 14, out);
+		render_intervals_put_time(value, 14, out);
 	else
 		put_ratio(value, out);
 }
 
-static void put_event(const struct vp_interval_recording *rec, size_t event, double base,
-		      struct vp_buffer *out)
+static void render_intervals_put_event(const struct vp_interval_recording *rec, size_t event,
+				       double base, struct vp_buffer *out)
 {
 	const struct vp_recipe_event *about = &rec->recipe.events.at[event];
 	struct vp_interval_total total = vp_interval_total(rec, event);
@@ -91,14 +92,15 @@ static void put_event(const struct vp_interval_recording *rec, size_t event, dou
 
 	vp_buffer_printf(out, "%-26s", about->name);
 	if (is_time)
-		put_time(sum, 20, out);
+		render_intervals_put_time(sum, 20, out);
 	else if (total.live > 0)
 		vp_buffer_printf(out, "  %20.0f", sum);
 	else
 		vp_buffer_printf(out, "  %20s", "-");
-	put_value(is_time, rec->rows.count ? sum / (double)rec->rows.count : (double)NAN, out);
+	render_intervals_put_value(
+	    is_time, rec->rows.count ? sum / (double)rec->rows.count : (double)NAN, out);
 	if (base > 0)
-		put_value(is_time, sum / base, out);
+		render_intervals_put_value(is_time, sum / base, out);
 	vp_buffer_printf(out, "  %8.2f%%  %8.2f%%\n", 100 * total.live, 100 * total.least_live);
 }
 
@@ -109,18 +111,18 @@ void vp_render_intervals_text(const struct vp_interval_recording *rec, const cha
 	double divisor = number < VP_EVENTS_MAX ? vp_interval_total(rec, number).estimate / per : 0;
 	VP_AUTO_FREE char *heading = divisor > 0 ? vp_format("  %14.14s", base) : vp_strdup("");
 
-	put_head(rec, out);
+	render_intervals_put_head(rec, out);
 	if (divisor > 0)
 		vp_buffer_printf(out, "%-26s  %20s  %14s  per %10.6g  %9s  %9s\n", "", "", "", per,
 				 "", "");
 	vp_buffer_printf(out, "%-26s  %20s  %14s%s  %9s  %9s\n", "event", "sum", "per interval",
 			 heading, "running %", "min %");
 	for (size_t i = 0; i < rec->recipe.events.count; i++)
-		put_event(rec, i, divisor, out);
+		render_intervals_put_event(rec, i, divisor, out);
 }
 
-static void put_json_row(const struct vp_interval_recording *rec, const struct vp_interval_row *row,
-			 struct vp_json *json)
+static void render_intervals_put_json_row(const struct vp_interval_recording *rec,
+					  const struct vp_interval_row *row, struct vp_json *json)
 {
 	VP_AUTO_FREE char *subject = vp_interval_subject(rec, row);
 	const struct vp_interval *head = &row->head;
@@ -181,7 +183,7 @@ void vp_render_intervals_json(const struct vp_interval_recording *rec, struct vp
 	vp_json_line(&json);
 	vp_json_array(&json, "intervals");
 	vp_vec_each (&rec->rows, row)
-		put_json_row(rec, row, &json);
+		render_intervals_put_json_row(rec, row, &json);
 	vp_json_array_end(&json);
 	vp_json_object_end(&json);
 	vp_buffer_string(out, "\n");

@@ -35,16 +35,16 @@ static const char *lane_name(const struct vp_period *period, const struct vp_lan
 	return layout->of_threads ? "thread" : period->lane == VP_LANE_PCPU ? "pcpu" : "vcpu";
 }
 
-static void put_name(const char *name, struct vp_buffer *out)
+static void render_lanes_put_name(const char *name, struct vp_buffer *out)
 {
 	vp_text_clean(name ? name : "-", name ? strlen(name) : 1, out);
 }
 
-static void put_guest(const struct vp_period *period, struct vp_buffer *out)
+static void render_lanes_put_guest(const struct vp_period *period, struct vp_buffer *out)
 {
 	if (!period->has_guest)
 		return;
-	put_name(period->guest_comm, out);
+	render_lanes_put_name(period->guest_comm, out);
 	vp_buffer_printf(out, "/%" PRIu32 " ", period->guest_tid);
 }
 
@@ -58,20 +58,20 @@ static void put_certainty(const struct vp_period *period, struct vp_buffer *out)
 		vp_buffer_printf(out, "switches=%" PRIu32 " ", period->switches);
 }
 
-static void put_vcpu(const struct vp_period *period, const struct vp_lanes_layout *layout,
-		     struct vp_buffer *out)
+static void render_lanes_put_vcpu(const struct vp_period *period,
+				  const struct vp_lanes_layout *layout, struct vp_buffer *out)
 {
 	if (!period->has_vcpu)
 		return;
-	put_name(vp_lanes_vm(layout->lanes, period->vm), out);
+	render_lanes_put_name(vp_lanes_vm(layout->lanes, period->vm), out);
 	if (period->vcpu == VP_VCPU_UNKNOWN)
 		vp_buffer_string(out, "/- ");
 	else
 		vp_buffer_printf(out, "/%" PRIu32 " ", period->vcpu);
 }
 
-static void put_text(const struct vp_period *period, const struct vp_lanes_layout *layout,
-		     struct vp_buffer *out)
+static void render_lanes_put_text(const struct vp_period *period,
+				  const struct vp_lanes_layout *layout, struct vp_buffer *out)
 {
 	char length[VP_DURATION_SIZE];
 
@@ -83,25 +83,26 @@ static void put_text(const struct vp_period *period, const struct vp_lanes_layou
 	else
 		vp_buffer_printf(out, "[%03" PRIu32 "] ", period->pcpu);
 	if (layout->of_threads)
-		put_guest(period, out);
-	put_vcpu(period, layout, out);
+		render_lanes_put_guest(period, out);
+	render_lanes_put_vcpu(period, layout, out);
 	vp_buffer_printf(out, "%s ", vp_lane_state_name(period->state));
 	if (period->lane == VP_LANE_PCPU && period->tid) {
-		put_name(period->comm, out);
+		render_lanes_put_name(period->comm, out);
 		vp_buffer_printf(out, "/%" PRIu32 " ", period->tid);
 	}
 	if (!layout->of_threads)
-		put_guest(period, out);
+		render_lanes_put_guest(period, out);
 	put_certainty(period, out);
 	if (period->has_thief) {
 		vp_buffer_string(out, "by=");
-		put_name(period->thief_comm, out);
+		render_lanes_put_name(period->thief_comm, out);
 		vp_buffer_printf(out, "/%" PRIu32 " ", period->thief_tid);
 	}
 	out->bytes[out->size - 1] = '\n';
 }
 
-static void put_json_known(struct vp_json *json, const char *key, bool known, uint64_t number)
+static void render_lanes_put_json_known(struct vp_json *json, const char *key, bool known,
+					uint64_t number)
 {
 	if (known)
 		vp_json_count(json, key, number);
@@ -109,8 +110,8 @@ static void put_json_known(struct vp_json *json, const char *key, bool known, ui
 		vp_json_null(json, key);
 }
 
-static void put_json(const struct vp_period *period, const struct vp_lanes_layout *layout,
-		     struct vp_buffer *out)
+static void render_lanes_put_json(const struct vp_period *period,
+				  const struct vp_lanes_layout *layout, struct vp_buffer *out)
 {
 	struct vp_json json = vp_json_to(out);
 
@@ -119,32 +120,32 @@ static void put_json(const struct vp_period *period, const struct vp_lanes_layou
 	vp_json_text(&json, "lane", lane_name(period, layout));
 	vp_json_count(&json, "begin_ns", period->begin);
 	vp_json_count(&json, "end_ns", period->end);
-	put_json_known(&json, "pcpu", period->pcpu != VP_NO_PCPU, period->pcpu);
+	render_lanes_put_json_known(&json, "pcpu", period->pcpu != VP_NO_PCPU, period->pcpu);
 	vp_json_text(&json, "state", vp_lane_state_name(period->state));
 	vp_json_count(&json, "tid", period->tid);
 	vp_json_text(&json, "comm", period->comm);
 	vp_json_text(&json, "vm", period->has_vcpu ? vp_lanes_vm(layout->lanes, period->vm) : NULL);
-	put_json_known(&json, "vcpu", period->has_vcpu && period->vcpu != VP_VCPU_UNKNOWN,
-		       period->vcpu);
-	put_json_known(&json, "guest_tid", period->has_guest, period->guest_tid);
-	put_json_known(&json, "guest_pid", period->has_guest, period->guest_pid);
+	render_lanes_put_json_known(
+	    &json, "vcpu", period->has_vcpu && period->vcpu != VP_VCPU_UNKNOWN, period->vcpu);
+	render_lanes_put_json_known(&json, "guest_tid", period->has_guest, period->guest_tid);
+	render_lanes_put_json_known(&json, "guest_pid", period->has_guest, period->guest_pid);
 	vp_json_text(&json, "guest_comm", period->guest_comm);
 	vp_json_text(&json, "certainty", vp_lane_certainty_name(period->certainty));
 	vp_json_count(&json, "switches", period->switches);
-	put_json_known(&json, "thief_tid", period->has_thief, period->thief_tid);
+	render_lanes_put_json_known(&json, "thief_tid", period->has_thief, period->thief_tid);
 	vp_json_text(&json, "thief_comm", period->thief_comm);
 	vp_json_object_end(&json);
 	vp_buffer_string(out, "\n");
 }
 
-static void begin_csv(struct vp_buffer *out)
+static void render_lanes_begin_csv(struct vp_buffer *out)
 {
 	vp_buffer_string(out,
 			 "lane,begin_ns,end_ns,pcpu,state,tid,comm,vm,vcpu,guest_tid,guest_pid,"
 			 "guest_comm,certainty,switches,thief_tid,thief_comm\n");
 }
 
-static void put_cell(const char *text, struct vp_buffer *out)
+static void render_lanes_put_cell(const char *text, struct vp_buffer *out)
 {
 	struct vp_buffer clean = {0};
 
@@ -155,39 +156,43 @@ static void put_cell(const char *text, struct vp_buffer *out)
 	vp_buffer_deinit(&clean);
 }
 
-static void put_number(bool known, uint64_t number, struct vp_buffer *out)
+static void render_lanes_put_number(bool known, uint64_t number, struct vp_buffer *out)
 {
 	if (known)
 		vp_buffer_count(out, number);
 	vp_buffer_string(out, ",");
 }
 
-static void put_csv(const struct vp_period *period, const struct vp_lanes_layout *layout,
-		    struct vp_buffer *out)
+static void render_lanes_put_csv(const struct vp_period *period,
+				 const struct vp_lanes_layout *layout, struct vp_buffer *out)
 {
-	put_cell(lane_name(period, layout), out);
-	put_number(true, period->begin, out);
-	put_number(true, period->end, out);
-	put_number(period->pcpu != VP_NO_PCPU, period->pcpu, out);
-	put_cell(vp_lane_state_name(period->state), out);
-	put_number(true, period->tid, out);
-	put_cell(period->comm, out);
-	put_cell(period->has_vcpu ? vp_lanes_vm(layout->lanes, period->vm) : NULL, out);
-	put_number(period->has_vcpu && period->vcpu != VP_VCPU_UNKNOWN, period->vcpu, out);
-	put_number(period->has_guest, period->guest_tid, out);
-	put_number(period->has_guest, period->guest_pid, out);
-	put_cell(period->guest_comm, out);
-	put_cell(vp_lane_certainty_name(period->certainty), out);
-	put_number(true, period->switches, out);
-	put_number(period->has_thief, period->thief_tid, out);
-	put_cell(period->thief_comm, out);
+	render_lanes_put_cell(lane_name(period, layout), out);
+	render_lanes_put_number(true, period->begin, out);
+	render_lanes_put_number(true, period->end, out);
+	render_lanes_put_number(period->pcpu != VP_NO_PCPU, period->pcpu, out);
+	render_lanes_put_cell(vp_lane_state_name(period->state), out);
+	render_lanes_put_number(true, period->tid, out);
+	render_lanes_put_cell(period->comm, out);
+	render_lanes_put_cell(period->has_vcpu ? vp_lanes_vm(layout->lanes, period->vm) : NULL,
+			      out);
+	render_lanes_put_number(period->has_vcpu && period->vcpu != VP_VCPU_UNKNOWN, period->vcpu,
+				out);
+	render_lanes_put_number(period->has_guest, period->guest_tid, out);
+	render_lanes_put_number(period->has_guest, period->guest_pid, out);
+	render_lanes_put_cell(period->guest_comm, out);
+	render_lanes_put_cell(vp_lane_certainty_name(period->certainty), out);
+	render_lanes_put_number(true, period->switches, out);
+	render_lanes_put_number(period->has_thief, period->thief_tid, out);
+	render_lanes_put_cell(period->thief_comm, out);
 	out->bytes[out->size - 1] = '\n';
 }
 
 const struct vp_lanes_format *vp_lanes_format_named(const char *name)
 {
 	static const struct vp_lanes_format formats[] = {
-	    {"text", NULL, put_text}, {"jsonl", NULL, put_json}, {"csv", begin_csv, put_csv}};
+	    {"text", NULL, render_lanes_put_text},
+	    {"jsonl", NULL, render_lanes_put_json},
+	    {"csv", render_lanes_begin_csv, render_lanes_put_csv}};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(formats); i++)
 		if (!strcmp(formats[i].name, name))

@@ -10,7 +10,7 @@ enum { SCREENFUL = 20 };
 
 static const char *const models[] = {[VP_CHECK_LINEAR] = "linear", [VP_CHECK_TREE] = "tree"};
 
-static void put_rows(const struct vp_model_check *check, struct vp_buffer *out)
+static void render_model_check_put_rows(const struct vp_model_check *check, struct vp_buffer *out)
 {
 	size_t shown = 0, all = 0;
 
@@ -68,12 +68,13 @@ void vp_render_check_text(const struct vp_model_check *check, struct vp_buffer *
 	vp_buffer_printf(out, "\n%zu rows explained by no model, %zu with a leverage above %.4f\n",
 			 check->unexplained, check->influential, check->high_leverage);
 	if (check->unexplained || check->influential)
-		put_rows(check, out);
+		render_model_check_put_rows(check, out);
 	if (check->workloads.count)
 		put_workloads(check, out);
 }
 
-static void put_json_model(const struct vp_model_check *check, size_t m, struct vp_json *json)
+static void render_model_check_put_json_model(const struct vp_model_check *check, size_t m,
+					      struct vp_json *json)
 {
 	vp_json_line(json);
 	vp_json_object(json, models[m]);
@@ -86,7 +87,7 @@ static void put_json_model(const struct vp_model_check *check, size_t m, struct 
 	vp_json_object_end(json);
 }
 
-static void put_json_row(const struct vp_checked_row *row, struct vp_json *json)
+static void render_model_check_put_json_row(const struct vp_checked_row *row, struct vp_json *json)
 {
 	vp_json_object(json, NULL);
 	vp_json_count(json, "row", row->row + 1);
@@ -110,7 +111,7 @@ static void put_json_noted(const struct vp_model_check *check, struct vp_json *j
 			continue;
 		if (any)
 			vp_json_line(json);
-		put_json_row(row, json);
+		render_model_check_put_json_row(row, json);
 		any = true;
 	}
 	vp_json_array_end(json);
@@ -143,7 +144,7 @@ void vp_render_check_json(const struct vp_model_check *check, struct vp_buffer *
 	vp_json_count(&json, "influential", check->influential);
 	vp_json_number(&json, "high_leverage", check->high_leverage);
 	for (size_t m = 0; m < VP_CHECK_MODELS; m++)
-		put_json_model(check, m, &json);
+		render_model_check_put_json_model(check, m, &json);
 	put_json_workloads(check, &json);
 	put_json_noted(check, &json);
 	vp_json_object_end(&json);

@@ -16,7 +16,7 @@ static double more(const struct vp_compared_group *group)
 }
 
 /* In percent of what the mean is more; NaN if it is the same. */
-static double share(const struct vp_comparison *c, double part)
+static double render_model_compare_share(const struct vp_comparison *c, double part)
 {
 	double all = c->mean[VP_VIRTUAL] - c->mean[VP_NATIVE];
 
@@ -28,7 +28,7 @@ static double inflation(const double *sides)
 	return sides[VP_VIRTUAL] / sides[VP_NATIVE];
 }
 
-static int name_width(const struct vp_comparison *c)
+static int render_model_compare_name_width(const struct vp_comparison *c)
 {
 	size_t width = strlen("(constant)");
 
@@ -40,7 +40,8 @@ static int name_width(const struct vp_comparison *c)
 static void put_group_line(const struct vp_comparison *c, const char *name, int width,
 			   const double *sides, struct vp_buffer *out)
 {
-	double all = sides[VP_VIRTUAL] - sides[VP_NATIVE], percent = share(c, all);
+	double all = sides[VP_VIRTUAL] - sides[VP_NATIVE],
+	       percent = render_model_compare_share(c, all);
 
 	vp_buffer_printf(out, "%-*s  %12.6g  %12.6g  %12.6g", width, name, sides[VP_NATIVE],
 			 sides[VP_VIRTUAL], all);
@@ -52,7 +53,7 @@ static void put_group_line(const struct vp_comparison *c, const char *name, int 
 
 void vp_render_comparison_text(const struct vp_comparison *c, struct vp_buffer *out)
 {
-	int width = name_width(c);
+	int width = render_model_compare_name_width(c);
 
 	vp_buffer_printf(out, "%s: native %.6g, virtualized %.6g: %.4f times\n", c->target,
 			 c->mean[VP_NATIVE], c->mean[VP_VIRTUAL], inflation(c->mean));
@@ -73,7 +74,7 @@ void vp_render_comparison_csv(const struct vp_comparison *c, struct vp_buffer *o
 	vp_buffer_string(out, "group,native,virtualized,more,share_percent\n");
 	vp_vec_each (&c->groups, group) {
 		const double values[] = {group->part[VP_NATIVE], group->part[VP_VIRTUAL],
-					 more(group), share(c, more(group))};
+					 more(group), render_model_compare_share(c, more(group))};
 		vp_render_csv_field(group->name, out);
 		for (size_t i = 0; i < VP_ARRAY_SIZE(values); i++) {
 			vp_buffer_string(out, ",");
@@ -112,7 +113,7 @@ void vp_render_comparison_json(const struct vp_comparison *c, const char *key, s
 		vp_json_number(json, "native", group->part[VP_NATIVE]);
 		vp_json_number(json, "virtualized", group->part[VP_VIRTUAL]);
 		vp_json_number(json, "more", more(group));
-		vp_json_number(json, "share_percent", share(c, more(group)));
+		vp_json_number(json, "share_percent", render_model_compare_share(c, more(group)));
 		vp_json_object_end(json);
 	}
 	vp_json_array_end(json);

@@ -11,7 +11,8 @@
 #include "stats/linear.h"
 
 /* Columns as wide as their longest name, within reason. */
-static int name_width(const struct vp_linear *model, const struct vp_model_groups *groups)
+static int render_model_linear_name_width(const struct vp_linear *model,
+					  const struct vp_model_groups *groups)
 {
 	size_t width = strlen("(constant)");
 
@@ -89,7 +90,7 @@ static void put_constants(const struct vp_linear *model, const struct vp_data *d
 void vp_render_linear_text(const struct vp_linear *model, const struct vp_model_groups *groups,
 			   const struct vp_data *data, struct vp_buffer *out)
 {
-	int width = name_width(model, groups);
+	int width = render_model_linear_name_width(model, groups);
 
 	vp_buffer_printf(out, "Linear model of %s: %zu rows, mean %.6g%s\n\n", model->target,
 			 model->rows, model->mean,
@@ -121,7 +122,7 @@ void vp_render_linear_text(const struct vp_linear *model, const struct vp_model_
 	put_rank(model, out);
 }
 
-static void put_field(double value, struct vp_buffer *out)
+static void render_model_linear_put_field(double value, struct vp_buffer *out)
 {
 	vp_buffer_string(out, ",");
 	if (isfinite(value))
@@ -135,19 +136,19 @@ void vp_render_linear_csv(const struct vp_linear *model, const struct vp_model_g
 	for (size_t j = 0; j < model->inputs.at.count; j++) {
 		const struct vp_linear_term *term = &model->terms[j];
 		vp_render_csv_field(model->inputs.at.at[j].name, out);
-		put_field(term->coefficient, out);
-		put_field(term->error, out);
-		put_field(term->inflation, out);
-		put_field(term->contribution, out);
+		render_model_linear_put_field(term->coefficient, out);
+		render_model_linear_put_field(term->error, out);
+		render_model_linear_put_field(term->inflation, out);
+		render_model_linear_put_field(term->contribution, out);
 		vp_buffer_string(out, ",");
 		vp_render_csv_field(groups->at.at[term->group].name, out);
 		vp_buffer_string(out, "\n");
 	}
 	vp_buffer_string(out, "(constant)");
-	put_field(model->constant, out);
-	put_field(model->constant_error, out);
-	put_field(NAN, out);
-	put_field(model->constant_contribution, out);
+	render_model_linear_put_field(model->constant, out);
+	render_model_linear_put_field(model->constant_error, out);
+	render_model_linear_put_field(NAN, out);
+	render_model_linear_put_field(model->constant_contribution, out);
 	vp_buffer_string(out, ",\n");
 }
 

@@ -23,7 +23,7 @@ static double place(const struct scale *scale, double value)
 	return TOP + PLOT * (scale->high - value) / (scale->high - scale->low);
 }
 
-static void put_escaped(const char *text, struct vp_buffer *out)
+static void render_model_svg_put_escaped(const char *text, struct vp_buffer *out)
 {
 	for (; *text; text++)
 		if (*text == '<' || *text == '&' || *text == '"')
@@ -65,7 +65,7 @@ static void put_bar(const struct vp_comparison *c, size_t side, const struct sca
 				 "fill=\"%s\"><title>",
 				 x, top, BAR, place(scale, fmin(*from, *from + part)) - top,
 				 colours[i % VP_ARRAY_SIZE(colours)]);
-		put_escaped(c->groups.at[i].name, out);
+		render_model_svg_put_escaped(c->groups.at[i].name, out);
 		vp_buffer_printf(out, ": %.6g</title></rect>\n", part);
 		*from += part;
 	}
@@ -74,7 +74,7 @@ static void put_bar(const struct vp_comparison *c, size_t side, const struct sca
 			 c->mean[side]);
 }
 
-static void put_key(const struct vp_comparison *c, struct vp_buffer *out)
+static void render_model_svg_put_key(const struct vp_comparison *c, struct vp_buffer *out)
 {
 	for (size_t i = 0; i < c->groups.count; i++) {
 		size_t y = TOP + 18 * i;
@@ -82,7 +82,7 @@ static void put_key(const struct vp_comparison *c, struct vp_buffer *out)
 				 "<rect x=\"%d\" y=\"%zu\" width=\"12\" height=\"12\" "
 				 "fill=\"%s\"/><text x=\"%d\" y=\"%zu\">",
 				 KEY, y, colours[i % VP_ARRAY_SIZE(colours)], KEY + 18, y + 11);
-		put_escaped(c->groups.at[i].name, out);
+		render_model_svg_put_escaped(c->groups.at[i].name, out);
 		vp_buffer_string(out, "</text>\n");
 	}
 }
@@ -96,7 +96,7 @@ void vp_render_comparison_svg(const struct vp_comparison *c, struct vp_buffer *o
 			 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%zu\" "
 			 "font-family=\"sans-serif\" font-size=\"13\">\n<text x=\"10\" y=\"20\">",
 			 WIDTH, keys > HEIGHT ? keys : (size_t)HEIGHT);
-	put_escaped(c->target, out);
+	render_model_svg_put_escaped(c->target, out);
 	vp_buffer_string(out, "</text>\n");
 	for (size_t side = 0; side < VP_SIDES; side++)
 		put_bar(c, side, &scale, out);
@@ -106,6 +106,6 @@ void vp_render_comparison_svg(const struct vp_comparison *c, struct vp_buffer *o
 			 "<text x=\"%d\" y=\"%.2f\" text-anchor=\"end\">%.4g</text>\n",
 			 LEFT, place(&scale, 0), KEY - GAP, LEFT - 6, place(&scale, 0) + 4,
 			 LEFT - 6, place(&scale, scale.high) + 4, scale.high);
-	put_key(c, out);
+	render_model_svg_put_key(c, out);
 	vp_buffer_string(out, "</svg>\n");
 }

@@ -100,8 +100,9 @@ void vp_render_tree_text(const struct vp_m5 *tree, struct vp_buffer *out)
 	vp_buffer_printf(out, "\nNumber of Rules : %zu\n", tree->leaves);
 }
 
-static void put_json_model(const struct vp_m5 *tree, const struct vp_linear_model *model,
-			   struct vp_json *json)
+static void render_model_tree_put_json_model(const struct vp_m5 *tree,
+					     const struct vp_linear_model *model,
+					     struct vp_json *json)
 {
 	vp_json_number(json, "constant", model->intercept);
 	vp_json_array(json, "coefficients");
@@ -126,7 +127,7 @@ static void put_json_node(const struct vp_m5 *tree, const struct vp_m5_node *nod
 	vp_json_number(json, "rmse", node->rmse);
 	if (!node->left) {
 		vp_json_count(json, "rule", node->number);
-		put_json_model(tree, &node->model, json);
+		render_model_tree_put_json_model(tree, &node->model, json);
 	} else {
 		vp_json_text(json, "input", tree->inputs.at.at[node->input].name);
 		vp_json_number(json, "cut", node->cut);

@@ -30,7 +30,8 @@ static char *put_hex_at(char *at, uint64_t number)
 	return at + digits;
 }
 
-static char *put_number_at(char *at, const struct vp_event_field *type, uint64_t number)
+static char *render_script_put_number_at(char *at, const struct vp_event_field *type,
+					 uint64_t number)
 {
 	if (type->is_hex)
 		return put_hex_at(at, number);
@@ -41,18 +42,19 @@ static char *put_number_at(char *at, const struct vp_event_field *type, uint64_t
 	return vp_put_count(at, number);
 }
 
-static void put_number(const struct vp_event_field *type, uint64_t number, struct vp_buffer *out)
+static void render_script_put_number(const struct vp_event_field *type, uint64_t number,
+				     struct vp_buffer *out)
 {
-	vp_buffer_end(out, put_number_at(vp_buffer_room(out, NUMBER), type, number));
+	vp_buffer_end(out, render_script_put_number_at(vp_buffer_room(out, NUMBER), type, number));
 }
 
 /* The integers of an array or a sequence. */
-static size_t count_of(const struct vp_script_field *field)
+static size_t render_script_count_of(const struct vp_script_field *field)
 {
 	return field->value.bytes.size / field->type->size;
 }
 
-static uint64_t number_at(const struct vp_script_field *field, size_t i)
+static uint64_t render_script_number_at(const struct vp_script_field *field, size_t i)
 {
 	size_t size = field->type->size;
 	unsigned unused = 64 - 8 * (unsigned)size;
@@ -67,7 +69,7 @@ static bool is_text(const struct vp_script_field *field)
 	return field->text || field->type->is_text || field->type->shape == VP_EVENT_STRING;
 }
 
-static void put_text(const struct vp_script_field *field, struct vp_buffer *out)
+static void render_script_put_text(const struct vp_script_field *field, struct vp_buffer *out)
 {
 	const struct vp_slice *bytes = &field->value.bytes;
 
@@ -77,17 +79,18 @@ static void put_text(const struct vp_script_field *field, struct vp_buffer *out)
 		vp_text_clean(bytes->bytes, strnlen(bytes->bytes, bytes->size), out);
 }
 
-static void put_value(const struct vp_script_field *field, struct vp_buffer *out)
+static void render_script_put_value(const struct vp_script_field *field, struct vp_buffer *out)
 {
 	if (is_text(field)) {
-		put_text(field, out);
+		render_script_put_text(field, out);
 	} else if (field->type->shape == VP_EVENT_INTEGER) {
-		put_number(field->type, field->value.number, out);
+		render_script_put_number(field->type, field->value.number, out);
 	} else {
 		vp_buffer_string(out, "{");
-		for (size_t i = 0; i < count_of(field); i++) {
+		for (size_t i = 0; i < render_script_count_of(field); i++) {
 			vp_buffer_string(out, i ? "," : "");
-			put_number(field->type, number_at(field, i), out);
+			render_script_put_number(field->type, render_script_number_at(field, i),
+						 out);
 		}
 		vp_buffer_string(out, "}");
 	}
@@ -156,10 +159,10 @@ static void put_text_field(const struct vp_script_field *field, struct vp_buffer
 	if (field->text) {
 		at = put_at(at, field->text, text_size);
 	} else if (!is_text(field) && field->type->shape == VP_EVENT_INTEGER) {
-		at = put_number_at(at, field->type, field->value.number);
+		at = render_script_put_number_at(at, field->type, field->value.number);
 	} else {
 		vp_buffer_end(out, at);
-		put_value(field, out);
+		render_script_put_value(field, out);
 		at = vp_buffer_room(out, 1);
 	}
 	vp_buffer_end(out, put_byte(at, ' '));
@@ -212,20 +215,21 @@ static void put_json_field(const struct vp_script_field *field, struct vp_json *
 	if (field->text) {
 		vp_json_text(json, field->name, field->text);
 	} else if (is_text(field)) {
-		put_text(field, &text);
+		render_script_put_text(field, &text);
 		vp_json_text(json, field->name, vp_buffer_text(&text));
 	} else if (field->type->shape == VP_EVENT_INTEGER) {
 		put_json_number(json, field->name, field->type, field->value.number);
 	} else {
 		vp_json_array(json, field->name);
-		for (size_t i = 0; i < count_of(field); i++)
-			put_json_number(json, NULL, field->type, number_at(field, i));
+		for (size_t i = 0; i < render_script_count_of(field); i++)
+			put_json_number(json, NULL, field->type, render_script_number_at(field, i));
 		vp_json_array_end(json);
 	}
 	vp_buffer_deinit(&text);
 }
 
-static void put_json_known(struct vp_json *json, const char *key, bool known, uint32_t number)
+static void render_script_put_json_known(struct vp_json *json, const char *key, bool known,
+					 uint32_t number)
 {
 	if (known)
 		vp_json_count(json, key, number);
@@ -248,15 +252,15 @@ static void put_json_event(const struct vp_script_event *event,
 	if (shown & VP_SHOW_TIME)
 		vp_json_count(&json, "time_ns", event->time);
 	if (shown & VP_SHOW_CPU)
-		put_json_known(&json, "pcpu", event->pcpu != VP_NO_PCPU, event->pcpu);
+		render_script_put_json_known(&json, "pcpu", event->pcpu != VP_NO_PCPU, event->pcpu);
 	if (shown & VP_SHOW_COMM)
 		vp_json_text(&json, "comm", event->comm);
 	if (shown & VP_SHOW_TID)
-		put_json_known(&json, "tid", event->has_tid, event->tid);
+		render_script_put_json_known(&json, "tid", event->has_tid, event->tid);
 	if (shown & VP_SHOW_VM)
 		vp_json_text(&json, "vm", event->vm);
 	if (shown & VP_SHOW_VCPU)
-		put_json_known(&json, "vcpu", event->has_vcpu, event->vcpu);
+		render_script_put_json_known(&json, "vcpu", event->has_vcpu, event->vcpu);
 	if (shown & VP_SHOW_EVENT) {
 		vp_json_text(&json, "machine", machine_name(event));
 		vp_json_text(&json, "event", event->name);
@@ -279,7 +283,7 @@ static void end_csv(struct vp_buffer *out)
 	vp_buffer_string(out, "\n");
 }
 
-static void begin_csv(const struct vp_script_layout *layout, struct vp_buffer *out)
+static void render_script_begin_csv(const struct vp_script_layout *layout, struct vp_buffer *out)
 {
 	static const struct {
 		unsigned bit;
@@ -317,14 +321,14 @@ static void put_csv_known(bool known, uint64_t number, struct vp_buffer *out)
 	vp_buffer_string(out, ",");
 }
 
-static void put_csv_cell(const struct vp_script_field *field, struct vp_buffer *out)
+static void render_script_put_csv_cell(const struct vp_script_field *field, struct vp_buffer *out)
 {
 	struct vp_buffer value = {0};
 
 	if (!is_text(field) && field->type->shape == VP_EVENT_INTEGER) {
-		put_number(field->type, field->value.number, out);
+		render_script_put_number(field->type, field->value.number, out);
 	} else {
-		put_value(field, &value);
+		render_script_put_value(field, &value);
 		vp_render_csv_field(vp_buffer_text(&value), out);
 		vp_buffer_deinit(&value);
 	}
@@ -353,7 +357,7 @@ static void put_csv_cells(const struct vp_script_event *event, size_t count, str
 
 	while ((field = field_from(event, column, count))) {
 		vp_buffer_fill(out, ',', field->column - column);
-		put_csv_cell(field, out);
+		render_script_put_csv_cell(field, out);
 		column = field->column + 1;
 	}
 	vp_buffer_fill(out, ',', count - column);
@@ -390,7 +394,7 @@ const struct vp_script_format *vp_script_format_named(const char *name)
 	static const struct vp_script_format formats[] = {
 	    {"text", NULL, put_text_event},
 	    {"jsonl", NULL, put_json_event},
-	    {"csv", begin_csv, put_csv_event},
+	    {"csv", render_script_begin_csv, put_csv_event},
 	};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(formats); i++)
@@ -406,7 +410,7 @@ static const struct {
 	     {"time", VP_SHOW_TIME},   {"vm", VP_SHOW_VM},        {"vcpu", VP_SHOW_VCPU},
 	     {"event", VP_SHOW_EVENT}, {"fields", VP_SHOW_FIELDS}};
 
-static struct vp_error *add_part(struct vp_slice word, unsigned *shown)
+static struct vp_error *render_script_add_part(struct vp_slice word, unsigned *shown)
 {
 	for (size_t i = 0; i < VP_ARRAY_SIZE(parts); i++)
 		if (vp_slice_is(word, parts[i].name)) {
@@ -423,7 +427,7 @@ struct vp_error *vp_script_shown_parse(const char *text, unsigned *ret)
 	*ret = 0;
 	for (;;) {
 		size_t size = strcspn(text, ",");
-		VP_TRY(add_part((struct vp_slice){text, size}, ret));
+		VP_TRY(render_script_add_part((struct vp_slice){text, size}, ret));
 		if (!text[size])
 			return NULL;
 		text += size + 1;

@@ -25,7 +25,7 @@ static void put_row_number(struct vp_json *json, const char *key, uint32_t numbe
 		vp_json_count(json, key, number);
 }
 
-static void put_shares(const struct vp_profile_part *part, struct vp_json *json)
+static void report_json_put_shares(const struct vp_profile_part *part, struct vp_json *json)
 {
 	static const uint32_t order[] = {VP_KIND_OS, VP_KIND_USER, VP_KIND_IDLE, VP_KIND_STEAL,
 					 VP_KIND_VM};
@@ -38,8 +38,8 @@ static void put_shares(const struct vp_profile_part *part, struct vp_json *json)
 }
 
 /* What is said of the whole and of each vCPU, before the rows. */
-static void put_part(const struct vp_report *report, const struct vp_profile_part *part,
-		     struct vp_json *json)
+static void report_json_put_part(const struct vp_report *report, const struct vp_profile_part *part,
+				 struct vp_json *json)
 {
 	vp_json_text(json, "view", vp_view_of(report->profile.view)->name);
 	vp_json_text(json, "vm", vp_report_vm(report, part));
@@ -48,7 +48,7 @@ static void put_part(const struct vp_report *report, const struct vp_profile_par
 	else
 		put_row_number(json, "vcpu", part->vcpu);
 	vp_json_count(json, vp_report_weight_key(report), part->samples);
-	put_shares(part, json);
+	report_json_put_shares(part, json);
 }
 
 /* Rows are many, and most often have as many samples as the one before: then so is the text of
@@ -59,7 +59,7 @@ struct percent {
 	char text[32];
 };
 
-static const char *percent_of(struct percent *percent, uint64_t samples)
+static const char *report_json_percent_of(struct percent *percent, uint64_t samples)
 {
 	if (samples != percent->samples || !percent->text[0])
 		snprintf(percent->text, sizeof(percent->text), "%.9g",
@@ -68,8 +68,8 @@ static const char *percent_of(struct percent *percent, uint64_t samples)
 	return percent->text;
 }
 
-static void put_exits(const struct vp_profile *profile, const struct vp_profile_row *row,
-		      struct vp_json *json)
+static void report_json_put_exits(const struct vp_profile *profile,
+				  const struct vp_profile_row *row, struct vp_json *json)
 {
 	vp_json_object(json, "exits");
 	for (uint32_t i = 0; i < row->reasons; i++) {
@@ -85,14 +85,14 @@ static void put_exits(const struct vp_profile *profile, const struct vp_profile_
 	vp_json_object_end(json);
 }
 
-static void put_row(const struct vp_report *report, const struct vp_profile_row *row,
-		    struct percent *percent, struct vp_json *json)
+static void report_json_put_row(const struct vp_report *report, const struct vp_profile_row *row,
+				struct percent *percent, struct vp_json *json)
 {
 	const struct vp_profile *profile = &report->profile;
 
 	vp_json_object(json, NULL);
 	vp_json_count(json, vp_report_weight_key(report), row->samples);
-	vp_json_raw(json, "percent", percent_of(percent, row->samples));
+	vp_json_raw(json, "percent", report_json_percent_of(percent, row->samples));
 	if (report->options.chains)
 		vp_json_count(json, "total", row->total);
 	vp_json_text(json, "function", vp_profile_text(profile, row->function));
@@ -104,13 +104,15 @@ static void put_row(const struct vp_report *report, const struct vp_profile_row 
 		put_row_number(json, "vcpu", row->vcpu);
 	vp_json_text(json, "kind", vp_kind_name(row->kind));
 	if (row->reasons)
-		put_exits(profile, row, json);
+		report_json_put_exits(profile, row, json);
 	vp_json_object_end(json);
 }
 
 /* `whole` is what the rows of `parts` are percents of. */
-static void put_rows(const struct vp_report *report, const struct vp_profile_part *whole,
-		     const struct vp_profile_part *parts, size_t n_parts, struct vp_json *json)
+static void report_json_put_rows(const struct vp_report *report,
+				 const struct vp_profile_part *whole,
+				 const struct vp_profile_part *parts, size_t n_parts,
+				 struct vp_json *json)
 {
 	struct percent percent = {.whole = whole};
 
@@ -118,24 +120,24 @@ static void put_rows(const struct vp_report *report, const struct vp_profile_par
 	for (size_t i = 0; i < n_parts; i++) {
 		const struct vp_profile_row *row = vp_profile_rows(&report->profile, &parts[i]);
 		for (size_t left = vp_report_rows(report, &parts[i]); left; left--, row++)
-			put_row(report, row, &percent, json);
+			report_json_put_row(report, row, &percent, json);
 	}
 	vp_json_array_end(json);
 }
 
-static void put_vcpus(const struct vp_report *report, struct vp_json *json)
+static void report_json_put_vcpus(const struct vp_report *report, struct vp_json *json)
 {
 	vp_json_array(json, "vcpus");
 	vp_vec_each (&report->profile.parts, part) {
 		vp_json_object(json, NULL);
-		put_part(report, part, json);
-		put_rows(report, part, part, 1, json);
+		report_json_put_part(report, part, json);
+		report_json_put_rows(report, part, part, 1, json);
 		vp_json_object_end(json);
 	}
 	vp_json_array_end(json);
 }
 
-static void put_routes(const struct vp_profile *profile, struct vp_json *json)
+static void report_json_put_routes(const struct vp_profile *profile, struct vp_json *json)
 {
 	vp_json_object(json, "routes");
 	for (uint32_t route = 0; route < VP_ROUTES; route++)
@@ -144,7 +146,8 @@ static void put_routes(const struct vp_profile *profile, struct vp_json *json)
 	vp_json_object_end(json);
 }
 
-static void put_stack(const struct vp_report *report, uint32_t node, struct vp_json *json)
+static void report_json_put_stack(const struct vp_report *report, uint32_t node,
+				  struct vp_json *json)
 {
 	const struct vp_profile *profile = &report->profile;
 	uint32_t rows[VP_CALL_PATH_MAX];
@@ -173,7 +176,7 @@ static void put_stacks(const struct vp_report *report, struct vp_json *json)
 	vp_json_array(json, "stacks");
 	for (uint32_t node = 0; node < profile->nodes.count; node++)
 		if (profile->nodes.at[node].samples)
-			put_stack(report, node, json);
+			report_json_put_stack(report, node, json);
 	vp_json_array_end(json);
 }
 
@@ -226,10 +229,10 @@ void vp_render_report_json(const struct vp_report *report, bool colour, struct v
 
 	vp_json_pretty(&json, true);
 	vp_json_object(&json, NULL);
-	put_part(report, &whole, &json);
-	put_rows(report, &whole, profile->parts.at, profile->parts.count, &json);
+	report_json_put_part(report, &whole, &json);
+	report_json_put_rows(report, &whole, profile->parts.at, profile->parts.count, &json);
 	if (split)
-		put_vcpus(report, &json);
+		report_json_put_vcpus(report, &json);
 	vp_json_count(&json, "lost", report->lost);
 	vp_json_double(&json, "duration_s", report->duration);
 	vp_json_count(&json, "period_ns", report->recording.period_ns);
@@ -239,7 +242,7 @@ void vp_render_report_json(const struct vp_report *report, bool colour, struct v
 	vp_json_count(&json, "ticks", profile->counts.ticks);
 	vp_json_count(&json, "late_ticks", profile->counts.late);
 	vp_json_count(&json, "unattributed", profile->unattributed);
-	put_routes(profile, &json);
+	report_json_put_routes(profile, &json);
 	if (report->options.chains) {
 		put_walks(profile, &json);
 		put_stacks(report, &json);

@@ -36,8 +36,8 @@ static void put_total(const struct vp_report *report, const struct vp_profile_pa
 				 part->samples);
 }
 
-static void put_shares(const struct vp_report *report, const struct vp_profile_part *part,
-		       struct vp_buffer *out)
+static void report_text_put_shares(const struct vp_report *report,
+				   const struct vp_profile_part *part, struct vp_buffer *out)
 {
 	bool guest = report->profile.view == VP_VIEW_GUEST;
 	double os = vp_report_percent(part, part->kinds[VP_KIND_OS]);
@@ -113,15 +113,15 @@ static void put_graphs(const struct vp_report *report, const struct vp_profile_p
 	}
 }
 
-static void put_part(const struct vp_report *report, const struct vp_profile_part *part,
-		     bool colour, struct vp_buffer *out)
+static void report_text_put_part(const struct vp_report *report, const struct vp_profile_part *part,
+				 bool colour, struct vp_buffer *out)
 {
 	struct vp_table table = {0};
 	struct vp_buffer text = {0};
 
 	if (part->vcpu != VP_NONE)
 		vp_buffer_printf(out, "vCPU %u\n", part->vcpu);
-	put_shares(report, part, out);
+	report_text_put_shares(report, part, out);
 	vp_report_table(report, part, &table);
 	if (report->graph.shown && report->options.chains) {
 		vp_render_table_text(&table, colour, &text);
@@ -173,7 +173,7 @@ void vp_render_report_text(const struct vp_report *report, bool colour, struct v
 	vp_render_notes(&report->notes, report->verbose, out);
 	vp_vec_each (&report->profile.parts, part) {
 		vp_buffer_string(out, "\n");
-		put_part(report, part, colour, out);
+		report_text_put_part(report, part, colour, out);
 	}
 }
 

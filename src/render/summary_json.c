@@ -46,8 +46,8 @@ static void put_map_notes(const struct vp_maps *maps, struct vp_json *json)
 	vp_json_array_end(json);
 }
 
-static void put_maps(const char *key, const char *state, const struct vp_names *names,
-		     struct vp_json *json)
+static void summary_json_put_maps(const char *key, const char *state, const struct vp_names *names,
+				  struct vp_json *json)
 {
 	vp_json_object(json, key);
 	vp_json_text(json, "state", state);
@@ -65,7 +65,8 @@ static void put_maps(const char *key, const char *state, const struct vp_names *
 	vp_json_object_end(json);
 }
 
-static void put_clock(const char *key, const struct vp_clock_map *clock, struct vp_json *json)
+static void summary_json_put_clock(const char *key, const struct vp_clock_map *clock,
+				   struct vp_json *json)
 {
 	static const char *const how[] = {[VP_CLOCK_UNKNOWN] = "unknown",
 					  [VP_CLOCK_BY_DUMP] = "dump",
@@ -79,7 +80,7 @@ static void put_clock(const char *key, const struct vp_clock_map *clock, struct 
 	vp_json_object_end(json);
 }
 
-static void put_vcpus(const struct vp_vm *vm, struct vp_json *json)
+static void summary_json_put_vcpus(const struct vp_vm *vm, struct vp_json *json)
 {
 	vp_json_array(json, "vcpus");
 	vp_vec_each (&vm->vcpus, vcpu) {
@@ -91,7 +92,8 @@ static void put_vcpus(const struct vp_vm *vm, struct vp_json *json)
 	vp_json_array_end(json);
 }
 
-static void put_vm(const struct vp_summary *summary, size_t index, struct vp_json *json)
+static void summary_json_put_vm(const struct vp_summary *summary, size_t index,
+				struct vp_json *json)
 {
 	const struct vp_vm *vm = &summary->report.vms.at[index];
 
@@ -100,19 +102,19 @@ static void put_vm(const struct vp_summary *summary, size_t index, struct vp_jso
 	vp_json_count(json, vm->has_domain ? "domain" : "pid",
 		      vm->has_domain ? vm->domain : vm->pid);
 	vp_json_text(json, "uuid", vm->uuid[0] ? vm->uuid : NULL);
-	put_vcpus(vm, json);
+	summary_json_put_vcpus(vm, json);
 	vp_json_bool(json, "started_during_recording", vp_summary_vm_started(summary, vm));
 	vp_json_bool(json, "ended_during_recording", vm->end != 0);
 	vp_json_text(json, "agent", vm->agent);
 	vp_json_text(json, "memory", vm->memory);
 	if (index < summary->report.naming.vms.count) {
 		const struct vp_naming_machine *machine = &summary->report.naming.vms.at[index];
-		put_maps("maps", machine->state, machine->names, json);
-		put_clock("clock", &machine->clock, json);
+		summary_json_put_maps("maps", machine->state, machine->names, json);
+		summary_json_put_clock("clock", &machine->clock, json);
 		if (machine->agent_state) {
-			put_maps("agent_maps", machine->agent_state,
-				 vp_names_second(machine->names), json);
-			put_clock("agent_clock", &machine->agent_clock, json);
+			summary_json_put_maps("agent_maps", machine->agent_state,
+					      vp_names_second(machine->names), json);
+			summary_json_put_clock("agent_clock", &machine->agent_clock, json);
 		}
 	}
 	vp_json_object_end(json);
@@ -133,7 +135,7 @@ static void put_intervals(const struct vp_interval_recording *rec, struct vp_jso
 	vp_json_object_end(json);
 }
 
-static void put_about(const struct vp_report *report, struct vp_json *json)
+static void summary_json_put_about(const struct vp_report *report, struct vp_json *json)
 {
 	const struct vp_recording *recording = &report->recording;
 
@@ -164,7 +166,7 @@ static void put_about(const struct vp_report *report, struct vp_json *json)
 	vp_json_count(json, "begun_ns", recording->begun);
 }
 
-static void put_samples(const struct vp_profile *profile, struct vp_json *json)
+static void summary_json_put_samples(const struct vp_profile *profile, struct vp_json *json)
 {
 	vp_json_count(json, "guest_samples", profile->counts.guest_samples);
 	vp_json_object(json, "routes");
@@ -180,7 +182,7 @@ void vp_render_summary_json(const struct vp_summary *summary, struct vp_buffer *
 
 	vp_json_pretty(&json, true);
 	vp_json_object(&json, NULL);
-	put_about(report, &json);
+	summary_json_put_about(report, &json);
 	put_pcpus(summary, &json);
 	vp_json_count(&json, "vcpu_spans", summary->vcpu_spans);
 	vp_json_count(&json, "hypervisor_events", summary->hypervisor_events);
@@ -188,12 +190,13 @@ void vp_render_summary_json(const struct vp_summary *summary, struct vp_buffer *
 	vp_json_count(&json, "account_lost", summary->account_lost);
 	if (summary->has_intervals)
 		put_intervals(&summary->intervals, &json);
-	put_maps("host_maps", report->naming.host.state, report->naming.host.names, &json);
+	summary_json_put_maps("host_maps", report->naming.host.state, report->naming.host.names,
+			      &json);
 	vp_json_array(&json, "vms");
 	for (size_t i = 0; i < report->vms.count; i++)
-		put_vm(summary, i, &json);
+		summary_json_put_vm(summary, i, &json);
 	vp_json_array_end(&json);
-	put_samples(&report->profile, &json);
+	summary_json_put_samples(&report->profile, &json);
 	vp_json_array(&json, "notes");
 	vp_vec_each (vp_summary_notes(summary), note)
 		vp_json_text(&json, NULL, *note);

@@ -75,7 +75,7 @@ static void put_flight(const struct vp_recording *recording, struct vp_buffer *o
 					: "none yet: records are in the recorder's memory");
 }
 
-static void put_head(const struct vp_summary *summary, struct vp_buffer *out)
+static void summary_text_put_head(const struct vp_summary *summary, struct vp_buffer *out)
 {
 	const struct vp_report *report = &summary->report;
 	const struct vp_recording *recording = &report->recording;
@@ -108,7 +108,7 @@ static void put_head(const struct vp_summary *summary, struct vp_buffer *out)
 	vp_buffer_string(out, "\n");
 }
 
-static void put_clock(const struct vp_clock_map *clock, struct vp_buffer *out)
+static void summary_text_put_clock(const struct vp_clock_map *clock, struct vp_buffer *out)
 {
 	static const char *const how[] = {
 	    [VP_CLOCK_UNKNOWN] = "unknown",
@@ -127,8 +127,8 @@ static void put_clock(const struct vp_clock_map *clock, struct vp_buffer *out)
 }
 
 /* `whose`: who wrote it, if that is to be said; `names` may be NULL. */
-static void put_maps(const char *whose, const char *state, const struct vp_names *names,
-		     bool verbose, struct vp_buffer *out)
+static void summary_text_put_maps(const char *whose, const char *state,
+				  const struct vp_names *names, bool verbose, struct vp_buffer *out)
 {
 	vp_buffer_printf(out, "    symbol map%s: %s\n", whose, state);
 	if (!names)
@@ -147,8 +147,8 @@ static void put_maps(const char *whose, const char *state, const struct vp_names
 				 maps->notes.count - SHOWN_NOTES);
 }
 
-static void put_vm(const struct vp_summary *summary, const struct vp_vm *vm, size_t number,
-		   bool verbose, struct vp_buffer *out)
+static void summary_text_put_vm(const struct vp_summary *summary, const struct vp_vm *vm,
+				size_t number, bool verbose, struct vp_buffer *out)
 {
 	vp_buffer_printf(out, "\nVM '%s': %s%s%s, %zu vCPU%s%s%s\n", vm->name,
 			 vp_vm_place(vm, (char[32]){""}), vm->uuid[0] ? ", uuid " : "", vm->uuid,
@@ -164,17 +164,18 @@ static void put_vm(const struct vp_summary *summary, const struct vp_vm *vm, siz
 	const char *whose = !names                              ? ""
 			    : vp_names_maps(names)->from_memory ? " from guest memory"
 								: " from the agent";
-	put_maps(whose, machine->state, names, verbose, out);
+	summary_text_put_maps(whose, machine->state, names, verbose, out);
 	if (names)
-		put_clock(&machine->clock, out);
+		summary_text_put_clock(&machine->clock, out);
 	if (!machine->agent_state)
 		return;
-	put_maps(" from the agent", machine->agent_state, vp_names_second(names), verbose, out);
+	summary_text_put_maps(" from the agent", machine->agent_state, vp_names_second(names),
+			      verbose, out);
 	if (vp_names_second(names))
-		put_clock(&machine->agent_clock, out);
+		summary_text_put_clock(&machine->agent_clock, out);
 }
 
-static void put_routes(const struct vp_profile *profile, struct vp_buffer *out)
+static void summary_text_put_routes(const struct vp_profile *profile, struct vp_buffer *out)
 {
 	if (!profile->counts.guest_samples)
 		return;
@@ -192,7 +193,7 @@ void vp_render_summary_text(const struct vp_summary *summary, bool verbose, stru
 	const struct vp_report *report = &summary->report;
 	struct vp_table table = {0};
 
-	put_head(summary, out);
+	summary_text_put_head(summary, out);
 	vp_summary_table(summary, &table);
 	vp_render_table_text(&table, false, out);
 	vp_table_deinit(&table);
@@ -203,11 +204,12 @@ void vp_render_summary_text(const struct vp_summary *summary, bool verbose, stru
 				 summary->hypervisor_events, summary->hypervisor_events_lost);
 	if (summary->has_more) {
 		vp_buffer_string(out, "\nHost:\n");
-		put_maps("", report->naming.host.state, report->naming.host.names, verbose, out);
+		summary_text_put_maps("", report->naming.host.state, report->naming.host.names,
+				      verbose, out);
 	}
 	for (size_t i = 0; i < report->vms.count; i++)
-		put_vm(summary, &report->vms.at[i], i, verbose, out);
-	put_routes(&report->profile, out);
+		summary_text_put_vm(summary, &report->vms.at[i], i, verbose, out);
+	summary_text_put_routes(&report->profile, out);
 	vp_buffer_string(out, "\n");
 	vp_render_notes(vp_summary_notes(summary), verbose, out);
 }

@@ -26,8 +26,8 @@ void vp_render_csv_field(const char *text, struct vp_buffer *out)
 	vp_buffer_string(out, "\"");
 }
 
-static void put_csv_cell(const struct vp_table_column *column, const union vp_cell *cell,
-			 struct vp_buffer *out)
+static void table_csv_put_csv_cell(const struct vp_table_column *column, const union vp_cell *cell,
+				   struct vp_buffer *out)
 {
 	switch (column->type) {
 	case VP_CELL_TEXT:
@@ -54,7 +54,7 @@ void vp_render_table_csv(const struct vp_table *table, bool with_keys, struct vp
 		vp_buffer_string(out, i + 1 == columns ? "\n" : ",");
 	}
 	for (size_t i = 0; i < table->cells.count; i++) {
-		put_csv_cell(&table->columns.at[i % columns], &table->cells.at[i], out);
+		table_csv_put_csv_cell(&table->columns.at[i % columns], &table->cells.at[i], out);
 		vp_buffer_string(out, i % columns + 1 == columns ? "\n" : ",");
 	}
 }

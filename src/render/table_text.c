@@ -57,8 +57,8 @@ static void put_percent(double percent, struct vp_buffer *out)
 	vp_buffer_append(out, fraction, sizeof(fraction));
 }
 
-static void put_cell(const struct vp_table_column *column, const union vp_cell *cell,
-		     struct vp_buffer *out)
+static void table_text_put_cell(const struct vp_table_column *column, const union vp_cell *cell,
+				struct vp_buffer *out)
 {
 	char duration[VP_DURATION_SIZE];
 
@@ -127,7 +127,7 @@ static size_t cell_width(const struct vp_table_column *column, const union vp_ce
 	return width;
 }
 
-static void measure(const struct vp_table *table, size_t *widths)
+static void table_text_measure(const struct vp_table *table, size_t *widths)
 {
 	size_t columns = table->columns.count;
 
@@ -149,8 +149,8 @@ static const char *colour_of(const struct vp_table_column *column, const union v
 	return cell->percent >= HOT ? "\033[31m" : "\033[32m";
 }
 
-static void put_row(const struct vp_table *table, const union vp_cell *cells, const size_t *widths,
-		    bool colour, struct vp_buffer *out)
+static void table_text_put_row(const struct vp_table *table, const union vp_cell *cells,
+			       const size_t *widths, bool colour, struct vp_buffer *out)
 {
 	size_t columns = table->columns.count;
 
@@ -160,7 +160,7 @@ static void put_row(const struct vp_table *table, const union vp_cell *cells, co
 		if (paint)
 			vp_buffer_string(out, paint);
 		size_t start = out->size;
-		put_cell(column, &cells[i], out);
+		table_text_put_cell(column, &cells[i], out);
 		pad_from(start, widths[i], column->type != VP_CELL_TEXT, i + 1 == columns, out);
 		if (paint)
 			vp_buffer_string(out, "\033[m");
@@ -172,7 +172,7 @@ void vp_render_table_text(const struct vp_table *table, bool colour, struct vp_b
 	size_t columns = table->columns.count;
 	size_t *widths = vp_alloc((columns + 1) * sizeof(*widths));
 
-	measure(table, widths);
+	table_text_measure(table, widths);
 	for (size_t i = 0; i < columns; i++) {
 		size_t start = out->size;
 		vp_buffer_string(out, table->columns.at[i].header);
@@ -180,6 +180,6 @@ void vp_render_table_text(const struct vp_table *table, bool colour, struct vp_b
 			 i + 1 == columns, out);
 	}
 	for (size_t row = 0; row < vp_table_rows(table); row++)
-		put_row(table, &table->cells.at[row * columns], widths, colour, out);
+		table_text_put_row(table, &table->cells.at[row * columns], widths, colour, out);
 	free(widths);
 }

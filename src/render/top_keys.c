@@ -10,7 +10,7 @@ enum { ESCAPE = 27, PAGE = 10 };
 
 /* The VM behind the present one, in the order of their numbers, or before it; all of them come
  * after the last. */
-static void choose_vm(struct vp_top *top, const struct vp_live *live, bool backwards)
+static void top_keys_choose_vm(struct vp_top *top, const struct vp_live *live, bool backwards)
 {
 	const struct vp_live_order all = {.by_vm = true, .sort = VP_LIVE_VALUES};
 	vp_live_rows vms = {0};
@@ -80,7 +80,7 @@ static void take_key(struct vp_top *top, char key, const struct vp_live *live)
 		break;
 	case 'v':
 	case 'V':
-		choose_vm(top, live, key == 'V');
+		top_keys_choose_vm(top, live, key == 'V');
 		break;
 	case 'a':
 		top->order.has_vm = false;

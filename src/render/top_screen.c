@@ -87,7 +87,7 @@ static void put_line(struct canvas *canvas, const char *colour)
 	canvas->line.size = 0;
 }
 
-static void put_field(struct canvas *canvas, const char *text, size_t room)
+static void top_screen_put_field(struct canvas *canvas, const char *text, size_t room)
 {
 	VP_AUTO_FREE char *clean = vp_text_cleaned(text ? text : "-");
 
@@ -114,7 +114,7 @@ static void put_state(struct canvas *canvas, size_t rows)
 			 value_name(top->order.sort));
 	if (vm) {
 		vp_buffer_string(&canvas->line, "VM ");
-		put_field(canvas, vm, NAME);
+		top_screen_put_field(canvas, vm, NAME);
 	}
 	vp_buffer_string(&canvas->line, screen->keys ? "  h: help  q: quit" : "");
 	put_line(canvas, "\033[1m");
@@ -159,14 +159,14 @@ static void put_history(struct canvas *canvas, const struct vp_live_row *row)
 	}
 }
 
-static void put_row(struct canvas *canvas, const struct vp_live_row *row)
+static void top_screen_put_row(struct canvas *canvas, const struct vp_live_row *row)
 {
 	const struct vp_live *live = canvas->screen->live;
 	float values[VP_LIVE_VALUES];
 
 	for (unsigned value = 0; value < VP_LIVE_VALUES; value++)
 		values[value] = vp_live_value(live, row, value, 0);
-	put_field(canvas, canvas->screen->vms->at[row->vm].name, canvas->name);
+	top_screen_put_field(canvas, canvas->screen->vms->at[row->vm].name, canvas->name);
 	vp_buffer_printf(&canvas->line, " %5" PRIu32,
 			 canvas->top->order.by_vm ? row->vcpus : row->vcpu);
 	for (unsigned value = VP_LIVE_GUEST; value <= VP_LIVE_STEAL; value++)
@@ -178,7 +178,7 @@ static void put_row(struct canvas *canvas, const struct vp_live_row *row)
 
 static void put_heading(struct canvas *canvas)
 {
-	put_field(canvas, "VM", canvas->name);
+	top_screen_put_field(canvas, "VM", canvas->name);
 	vp_buffer_printf(&canvas->line, " %5s %6s %6s %6s %6s %10s  ",
 			 canvas->top->order.by_vm ? "vCPUs" : "vCPU", "guest%", "host%", "idle%",
 			 "steal%", "exits/s");
@@ -193,7 +193,7 @@ static const union vp_cell *cell_of(const struct vp_table *table, size_t row, co
 	return &table->cells.at[row * table->columns.count + vp_table_column_of(table, key)];
 }
 
-static void put_exits(struct canvas *canvas, size_t rows)
+static void top_screen_put_exits(struct canvas *canvas, size_t rows)
 {
 	const struct vp_table *table = canvas->screen->exits;
 	static const char *const times[] = {"work_ns", "blocked_ns", "stolen_ns"};
@@ -202,15 +202,15 @@ static void put_exits(struct canvas *canvas, size_t rows)
 	if (!rows)
 		return;
 	put_line(canvas, NULL);
-	put_field(canvas, "VM", canvas->name);
+	top_screen_put_field(canvas, "VM", canvas->name);
 	vp_buffer_string(&canvas->line, " ");
-	put_field(canvas, "Exit reason", REASON);
+	top_screen_put_field(canvas, "Exit reason", REASON);
 	vp_buffer_printf(&canvas->line, " %9s %9s %9s %9s", "Exits/s", "Work", "Idle", "Stolen");
 	put_line(canvas, "\033[7m");
 	for (size_t row = 0; row < rows; row++) {
-		put_field(canvas, cell_of(table, row, "vm")->text, canvas->name);
+		top_screen_put_field(canvas, cell_of(table, row, "vm")->text, canvas->name);
 		vp_buffer_string(&canvas->line, " ");
-		put_field(canvas, cell_of(table, row, "reason")->text, REASON);
+		top_screen_put_field(canvas, cell_of(table, row, "reason")->text, REASON);
 		vp_buffer_printf(&canvas->line, " %9" PRIu64, cell_of(table, row, "per_s")->count);
 		for (size_t i = 0; i < VP_ARRAY_SIZE(times); i++)
 			vp_buffer_printf(
@@ -248,17 +248,17 @@ static void put_thieves(struct canvas *canvas, size_t rows)
 	if (!rows)
 		return;
 	put_line(canvas, NULL);
-	put_field(canvas, "VM", canvas->name);
+	top_screen_put_field(canvas, "VM", canvas->name);
 	vp_buffer_printf(&canvas->line, " %5s ", "vCPU");
-	put_field(canvas, "Its time was taken by", thief_width);
+	top_screen_put_field(canvas, "Its time was taken by", thief_width);
 	vp_buffer_printf(&canvas->line, " %9s %8s", "Time", "Percent");
 	put_line(canvas, "\033[7m");
 	for (size_t i = 0; i < rows; i++) {
 		size_t row = shown[i] = next_thief(table, shown, i);
-		put_field(canvas, cell_of(table, row, "vm")->text, canvas->name);
+		top_screen_put_field(canvas, cell_of(table, row, "vm")->text, canvas->name);
 		vp_buffer_printf(&canvas->line, " %5" PRIu64 " ",
 				 cell_of(table, row, "vcpu")->count);
-		put_field(canvas, cell_of(table, row, "thief")->text, thief_width);
+		top_screen_put_field(canvas, cell_of(table, row, "thief")->text, thief_width);
 		vp_buffer_printf(&canvas->line, " %9s %8.2f",
 				 vp_text_duration(cell_of(table, row, "ns")->count, text),
 				 cell_of(table, row, "percent")->percent);
@@ -283,7 +283,7 @@ static const char *const help[] = {
     "idle: halted. steal: the vCPU wanted to run, and others had its pCPU.",
 };
 
-static size_t least(size_t a, size_t b)
+static size_t top_screen_least(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
@@ -294,11 +294,11 @@ static size_t bottom_lines(size_t rows)
 	return rows ? rows + 2 : 0;
 }
 
-static void put_rows(struct canvas *canvas, const vp_live_rows *rows)
+static void top_screen_put_rows(struct canvas *canvas, const vp_live_rows *rows)
 {
 	const struct vp_top_screen *screen = canvas->screen;
-	size_t exits = least(vp_table_rows(screen->exits), BOTTOM_ROWS);
-	size_t thieves = least(vp_table_rows(screen->thieves), BOTTOM_ROWS);
+	size_t exits = top_screen_least(vp_table_rows(screen->exits), BOTTOM_ROWS);
+	size_t thieves = top_screen_least(vp_table_rows(screen->thieves), BOTTOM_ROWS);
 	size_t above = canvas->lines + 1;
 
 	/* What costs most is left out where there is no room for it. */
@@ -308,12 +308,13 @@ static void put_rows(struct canvas *canvas, const vp_live_rows *rows)
 		thieves = 0;
 	size_t taken = above + bottom_lines(exits) + bottom_lines(thieves);
 	size_t room = screen->height > taken ? screen->height - taken : 0;
-	size_t first = least(canvas->top->first, rows->count > room ? rows->count - room : 0);
+	size_t first =
+	    top_screen_least(canvas->top->first, rows->count > room ? rows->count - room : 0);
 
 	put_heading(canvas);
 	for (size_t i = first; i < rows->count && i < first + room; i++)
-		put_row(canvas, rows->at[i]);
-	put_exits(canvas, exits);
+		top_screen_put_row(canvas, rows->at[i]);
+	top_screen_put_exits(canvas, exits);
 	put_thieves(canvas, thieves);
 }
 
@@ -324,7 +325,7 @@ void vp_top_draw(const struct vp_top *top, const struct vp_top_screen *screen,
 	struct canvas canvas = {.top = top,
 				.screen = screen,
 				.out = out,
-				.name = (uint32_t)least(NAME + more, MOST_NAME)};
+				.name = (uint32_t)top_screen_least(NAME + more, MOST_NAME)};
 	vp_live_rows rows = {0};
 
 	vp_live_rows_make(screen->live, &top->order, &rows);
@@ -335,7 +336,7 @@ void vp_top_draw(const struct vp_top *top, const struct vp_top_screen *screen,
 			put_line(&canvas, NULL);
 		}
 	} else {
-		put_rows(&canvas, &rows);
+		top_screen_put_rows(&canvas, &rows);
 	}
 	vp_vec_deinit(&rows);
 	vp_buffer_deinit(&canvas.line);

@@ -38,7 +38,7 @@ static struct vp_slice trimmed(struct vp_slice text)
 
 /* Digits, and some behind a point, in units of 1e-9, of which an hour's nanoseconds are more than
  * 64 bits; false: they are none, or too many. */
-static bool take_number(struct vp_slice *text, __uint128_t *ret)
+static bool condition_take_number(struct vp_slice *text, __uint128_t *ret)
 {
 	__uint128_t value = 0;
 	uint64_t unit = 1000000000;
@@ -71,7 +71,7 @@ static bool parse_duration(struct vp_slice text, uint64_t *ret)
 {
 	__uint128_t value;
 
-	if (!take_number(&text, &value))
+	if (!condition_take_number(&text, &value))
 		return false;
 	text = trimmed(text);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(units); i++) {
@@ -84,7 +84,7 @@ static bool parse_duration(struct vp_slice text, uint64_t *ret)
 	return false;
 }
 
-static char *clean(struct vp_slice text)
+static char *condition_clean(struct vp_slice text)
 {
 	VP_AUTO_FREE char *raw = vp_strndup(text.bytes, text.size);
 
@@ -102,7 +102,7 @@ struct vp_error *vp_duration_parse(const char *option, const char *text, size_t 
 	}
 	if (parse_duration(slice, ret) && (*ret || may_be_0))
 		return NULL;
-	VP_AUTO_FREE char *word = clean(slice);
+	VP_AUTO_FREE char *word = condition_clean(slice);
 	return vp_error_usage("option --%s: expected a time of at most 3600s such as 10ms, with "
 			      "ns, us, ms or s, not '%s'",
 			      option, word);
@@ -121,7 +121,7 @@ static struct vp_error *find_condition(struct vp_slice name, enum vp_condition *
 		vp_nearest_add(&nearest, conditions[i].name);
 	}
 	VP_AUTO_FREE char *near = vp_nearest_text(&nearest);
-	VP_AUTO_FREE char *word = clean(name);
+	VP_AUTO_FREE char *word = condition_clean(name);
 	return vp_error_usage(
 	    "option --snapshot-on: expected steal>TIME, wakeup>TIME, exit>TIME or "
 	    "throttled, not '%s'%s",

@@ -115,7 +115,7 @@ static bool raw_code(struct vp_slice name, uint64_t *config)
 	return vp_cursor_ok(&digits) && !vp_cursor_left(&digits);
 }
 
-static bool is_name(struct vp_slice text)
+static bool event_is_name(struct vp_slice text)
 {
 	static const char letters[] =
 	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
@@ -134,7 +134,7 @@ static bool of_pmu(struct vp_slice name, struct vp_event *ret)
 	const char *last = memchr(terms, '/', (size_t)(end - terms));
 
 	return last && last > terms &&
-	       is_name((struct vp_slice){name.bytes, (size_t)(first - name.bytes)}) &&
+	       event_is_name((struct vp_slice){name.bytes, (size_t)(first - name.bytes)}) &&
 	       (last + 1 == end ||
 		take_modifiers((struct vp_slice){last + 1, (size_t)(end - last - 1)}, ret));
 }
@@ -162,8 +162,8 @@ static bool find_counter(struct vp_slice name, struct vp_event *ret)
 	struct vp_slice behind = {name.bytes + size + 1, colon ? name.size - size - 1 : 0};
 	if (find_bare(bare, ret))
 		return !colon || take_modifiers(behind, ret);
-	ret->of_machine =
-	    of_pmu(name, ret) || (is_name(bare) && is_name(behind) && !are_modifiers(behind));
+	ret->of_machine = of_pmu(name, ret) ||
+			  (event_is_name(bare) && event_is_name(behind) && !are_modifiers(behind));
 	return ret->of_machine;
 }
 

@@ -11,7 +11,7 @@
 enum { NAME_MAX_BYTES = 255 };
 
 /* A word in text, and an identifier in TSDL once the characters that it may not have are gone. */
-static bool is_name(const char *name)
+static bool event_class_is_name(const char *name)
 {
 	size_t size = strlen(name);
 
@@ -26,7 +26,7 @@ static bool is_name(const char *name)
 struct vp_error *vp_event_classes_add(vp_event_classes *classes, const char *name,
 				      struct vp_event_class **ret)
 {
-	if (!is_name(name))
+	if (!event_class_is_name(name))
 		return vp_error_new("'%s' is not a valid event name: expected up to %d characters "
 				    "without blanks and quotes",
 				    name, NAME_MAX_BYTES);
@@ -45,7 +45,7 @@ struct vp_error *vp_event_class_add_field(struct vp_event_class *event,
 	struct vp_event_field copy = *field;
 	uint8_t size = field->size;
 
-	if (!is_name(field->name))
+	if (!event_class_is_name(field->name))
 		return vp_error_new("'%s' is not a valid field name in event '%s'", field->name,
 				    event->name);
 	if (field->shape != VP_EVENT_STRING && size != 1 && size != 2 && size != 4 && size != 8)
@@ -254,7 +254,7 @@ static struct vp_error *parse_field(struct vp_cursor *line, struct vp_slice name
 	return vp_event_class_add_field(event, &field);
 }
 
-static struct vp_error *parse_line(struct vp_cursor *line, vp_event_classes *classes)
+static struct vp_error *event_class_parse_line(struct vp_cursor *line, vp_event_classes *classes)
 {
 	struct vp_slice key = vp_cursor_word(line), name = vp_cursor_word(line);
 	struct vp_event_class *last = classes->count ? &classes->at[classes->count - 1] : NULL;
@@ -281,7 +281,7 @@ struct vp_error *vp_event_classes_parse(const char *source, const char *text, si
 	while (!error && vp_cursor_line(&lines, &line)) {
 		struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
 		number++;
-		error = parse_line(&words, ret);
+		error = event_class_parse_line(&words, ret);
 	}
 	if (!error)
 		return NULL;
@@ -344,7 +344,7 @@ struct vp_cursor vp_event_fields(const struct vp_defined_record *record)
 }
 
 /* Sizes that are constants: a copy is an instruction. */
-static uint64_t number_of(const char *bytes, const struct vp_event_field *field)
+static uint64_t event_class_number_of(const char *bytes, const struct vp_event_field *field)
 {
 	unsigned unused = 64 - 8 * field->size;
 	uint64_t number = 0;
@@ -372,13 +372,13 @@ bool vp_event_next_value(struct vp_cursor *record, const struct vp_event_field *
 	if (field->shape == VP_EVENT_INTEGER && !record->failed &&
 	    (size_t)(record->end - record->next) >= field->size) {
 		ret->bytes = (struct vp_slice){record->next, field->size};
-		ret->number = number_of(record->next, field);
+		ret->number = event_class_number_of(record->next, field);
 		record->next += field->size;
 		return true;
 	}
 	if (field->shape == VP_EVENT_INTEGER) {
 		ret->bytes = vp_cursor_bytes(record, field->size);
-		ret->number = ret->bytes.size ? number_of(ret->bytes.bytes, field) : 0;
+		ret->number = ret->bytes.size ? event_class_number_of(ret->bytes.bytes, field) : 0;
 		return vp_cursor_ok(record);
 	}
 	*ret = (struct vp_event_value){.bytes = {"", 0}};

@@ -25,7 +25,7 @@ struct parser {
 };
 
 /* An error about a place of the line at hand. */
-#define FAIL(parser, at, ...) fail(parser, at, vp_format(__VA_ARGS__))
+#define FAIL(parser, at, ...) recipe_fail(parser, at, vp_format(__VA_ARGS__))
 
 struct vp_error *vp_recipe_fail(const char *label, struct vp_recipe_place place, char *sentence)
 {
@@ -36,17 +36,17 @@ struct vp_error *vp_recipe_fail(const char *label, struct vp_recipe_place place,
 	return error;
 }
 
-static struct vp_recipe_place place_of(const struct parser *parser, const char *at)
+static struct vp_recipe_place recipe_place_of(const struct parser *parser, const char *at)
 {
 	return (struct vp_recipe_place){parser->line, (size_t)(at - parser->line_begin) + 1};
 }
 
-static struct vp_error *fail(const struct parser *parser, const char *at, char *sentence)
+static struct vp_error *recipe_fail(const struct parser *parser, const char *at, char *sentence)
 {
-	return vp_recipe_fail(parser->label, place_of(parser, at), sentence);
+	return vp_recipe_fail(parser->label, recipe_place_of(parser, at), sentence);
 }
 
-static void skip_blanks(struct parser *parser)
+static void recipe_skip_blanks(struct parser *parser)
 {
 	struct vp_cursor *words = &parser->words;
 
@@ -59,7 +59,7 @@ static struct vp_slice next_word(struct parser *parser)
 {
 	struct vp_cursor *words = &parser->words;
 
-	skip_blanks(parser);
+	recipe_skip_blanks(parser);
 	struct vp_slice word = {words->next, 0};
 	while (words->next < words->end && !strchr(" \t\r", *words->next))
 		words->next++;
@@ -88,8 +88,9 @@ static const struct suffix time_suffixes[] = {
 static const struct suffix no_suffixes[] = {{"", 1}, {NULL, 0}};
 
 /* A number from 1 to `most`, with one of the suffixes. */
-static struct vp_error *take_number(struct parser *parser, const char *what,
-				    const struct suffix *suffixes, uint64_t most, uint64_t *ret)
+static struct vp_error *recipe_take_number(struct parser *parser, const char *what,
+					   const struct suffix *suffixes, uint64_t most,
+					   uint64_t *ret)
 {
 	struct vp_slice word = next_word(parser);
 	size_t digits = 0;
@@ -115,10 +116,10 @@ static struct vp_error *take_time_width(struct parser *parser)
 	struct vp_recipe *recipe = parser->recipe;
 
 	recipe->unit = VP_UNIT_TIME;
-	skip_blanks(parser);
+	recipe_skip_blanks(parser);
 	const char *at = parser->words.next;
-	VP_TRY(take_number(parser, "a time above 0 such as 10ms", time_suffixes, MOST_WIDTH,
-			   &recipe->width));
+	VP_TRY(recipe_take_number(parser, "a time above 0 such as 10ms", time_suffixes, MOST_WIDTH,
+				  &recipe->width));
 	return recipe->width < LEAST_NS
 		   ? FAIL(parser, at, "expected a time of at least %d ns, not %" PRIu64, LEAST_NS,
 			  recipe->width)
@@ -135,7 +136,7 @@ static struct vp_error *take_interval(struct parser *parser)
 			    "expected a unit and a width, such as "
 			    "'instructions 60M' or 'time 10ms'");
 	recipe->unit_name = vp_strndup(unit.bytes, unit.size);
-	recipe->unit_place = place_of(parser, unit.bytes);
+	recipe->unit_place = recipe_place_of(parser, unit.bytes);
 	if (vp_slice_is(unit, "time"))
 		return take_time_width(parser);
 	if (vp_slice_is(unit, "exits"))
@@ -147,9 +148,9 @@ static struct vp_error *take_interval(struct parser *parser)
 			    "unknown unit '%.*s': expected time, exits or a perf event",
 			    (int)unit.size, unit.bytes);
 	bool is_time = recipe->unit == VP_UNIT_EVENT && recipe->trigger.unit[0];
-	return take_number(parser,
-			   is_time ? "a time above 0 such as 10ms" : "a width above 0 such as 60M",
-			   is_time ? time_suffixes : count_suffixes, MOST_WIDTH, &recipe->width);
+	return recipe_take_number(
+	    parser, is_time ? "a time above 0 such as 10ms" : "a width above 0 such as 60M",
+	    is_time ? time_suffixes : count_suffixes, MOST_WIDTH, &recipe->width);
 }
 
 static bool find_per(struct vp_slice word, enum vp_interval_per *ret)
@@ -192,7 +193,7 @@ static struct vp_error *check_event(const struct parser *parser, struct vp_slice
 	return NULL;
 }
 
-static struct vp_error *take_events(struct parser *parser, uint32_t set)
+static struct vp_error *recipe_take_events(struct parser *parser, uint32_t set)
 {
 	struct vp_recipe *recipe = parser->recipe;
 	struct vp_slice word = next_word(parser);
@@ -202,13 +203,13 @@ static struct vp_error *take_events(struct parser *parser, uint32_t set)
 	for (; word.size; word = next_word(parser)) {
 		struct vp_event event;
 		if (!vp_event_find(word, &event))
-			return fail(parser, word.bytes, vp_event_unknown(word));
+			return recipe_fail(parser, word.bytes, vp_event_unknown(word));
 		VP_TRY(check_event(parser, word, &event, set));
 		if (event.source == VP_FROM_COUNTER)
 			event.index = recipe->n_counters++;
-		vp_vec_push(&recipe->events,
-			    ((struct vp_recipe_event){vp_strndup(word.bytes, word.size),
-						      place_of(parser, word.bytes), event, set}));
+		vp_vec_push(&recipe->events, ((struct vp_recipe_event){
+						 vp_strndup(word.bytes, word.size),
+						 recipe_place_of(parser, word.bytes), event, set}));
 	}
 	return NULL;
 }
@@ -219,14 +220,15 @@ static struct vp_error *take_set(struct parser *parser)
 
 	if (recipe->n_sets == VP_SETS_MAX)
 		return FAIL(parser, parser->line_begin, "expected at most %d sets", VP_SETS_MAX);
-	return take_events(parser, ++recipe->n_sets);
+	return recipe_take_events(parser, ++recipe->n_sets);
 }
 
 static struct vp_error *take_sub_intervals(struct parser *parser)
 {
 	uint64_t value;
 
-	VP_TRY(take_number(parser, "a number from 1 to 1000000", no_suffixes, 1000000, &value));
+	VP_TRY(
+	    recipe_take_number(parser, "a number from 1 to 1000000", no_suffixes, 1000000, &value));
 	parser->recipe->sub_intervals = (uint32_t)value;
 	return NULL;
 }
@@ -259,14 +261,14 @@ static struct vp_error *take_statement(struct parser *parser)
 		recipe->native = true;
 		error = NULL;
 	} else if (vp_slice_is(word, "duration")) {
-		error = take_number(parser, "a number of seconds above 0", no_suffixes, 1000000000,
-				    &recipe->duration);
+		error = recipe_take_number(parser, "a number of seconds above 0", no_suffixes,
+					   1000000000, &recipe->duration);
 	} else if (vp_slice_is(word, "sub-intervals")) {
 		error = take_sub_intervals(parser);
 	} else if (vp_slice_is(word, "set")) {
 		error = take_set(parser);
 	} else if (vp_slice_is(word, "count")) {
-		error = take_events(parser, 0);
+		error = recipe_take_events(parser, 0);
 	} else {
 		error = FAIL(parser, word.bytes,
 			     "unknown statement '%.*s': expected interval, per, native, "

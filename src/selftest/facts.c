@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/macros.h"
 
-static const char *text_of(struct json_object *object, const char *key)
+static const char *facts_text_of(struct json_object *object, const char *key)
 {
 	struct json_object *member;
 
@@ -16,7 +16,7 @@ static const char *text_of(struct json_object *object, const char *key)
 							       : NULL;
 }
 
-static double number_of(struct json_object *object, const char *key)
+static double facts_number_of(struct json_object *object, const char *key)
 {
 	struct json_object *member;
 
@@ -25,7 +25,7 @@ static double number_of(struct json_object *object, const char *key)
 
 static bool is(struct json_object *object, const char *key, const char *value)
 {
-	const char *text = text_of(object, key);
+	const char *text = facts_text_of(object, key);
 
 	return text && !strcmp(text, value);
 }
@@ -63,7 +63,7 @@ void vp_facts_take_check(struct vp_selftest_facts *facts, struct json_object *ch
 	{
 		if (!is(probe, "name", features[i].name) || !is(probe, "found", "false"))
 			continue;
-		const char *detail = text_of(probe, "detail");
+		const char *detail = facts_text_of(probe, "detail");
 		free(*features[i].missing);
 		*features[i].missing = vp_strdup(detail ? detail : "not found");
 	}
@@ -71,20 +71,20 @@ void vp_facts_take_check(struct vp_selftest_facts *facts, struct json_object *ch
 
 void vp_facts_take_info(struct vp_selftest_recording *recording, struct json_object *info)
 {
-	const char *trigger = text_of(info, "trigger");
+	const char *trigger = facts_text_of(info, "trigger");
 
 	free(recording->trigger);
 	recording->trigger = vp_strdup(trigger ? trigger : "none");
-	recording->period_ns = number_of(info, "period_ns");
+	recording->period_ns = facts_number_of(info, "period_ns");
 	recording->by_time = is(info, "unit", "ns");
-	recording->lost = number_of(info, "lost") + number_of(info, "account_lost");
+	recording->lost = facts_number_of(info, "lost") + facts_number_of(info, "account_lost");
 }
 
 void vp_facts_take_report(struct vp_selftest_recording *recording, const char *vm,
 			  struct json_object *report)
 {
-	recording->late = number_of(report, "late_ticks");
-	recording->ticks = number_of(report, "ticks");
+	recording->late = facts_number_of(report, "late_ticks");
+	recording->ticks = facts_number_of(report, "ticks");
 }
 
 void vp_facts_take_sample(struct vp_selftest_recording *recording, const char *vm,
@@ -96,9 +96,10 @@ void vp_facts_take_sample(struct vp_selftest_recording *recording, const char *v
 	    !json_object_object_get_ex(sample, "frames", &frames))
 		return;
 	size_t count = json_object_array_length(frames);
-	double ns = number_of(sample, "weight") * (recording->by_time ? 1 : recording->period_ns);
+	double ns =
+	    facts_number_of(sample, "weight") * (recording->by_time ? 1 : recording->period_ns);
 	frame = count ? json_object_array_get_idx(frames, count - 1) : NULL;
-	const char *function = frame ? text_of(frame, "function") : NULL;
+	const char *function = frame ? facts_text_of(frame, "function") : NULL;
 	if (!function)
 		function = "";
 	bool hot = !strcmp(function, VP_GUEST_HOT), cold = !strcmp(function, VP_GUEST_COLD);
@@ -136,13 +137,13 @@ void vp_facts_take_account(struct vp_selftest_recording *recording, const char *
 	{
 		if (!is(row, "vm", vm))
 			continue;
-		recording->states += number_of(row, "ns");
+		recording->states += facts_number_of(row, "ns");
 		for (size_t i = 0; i < VP_ARRAY_SIZE(states); i++)
 			if (is(row, "state", states[i].name))
-				*states[i].ns += number_of(row, "ns");
+				*states[i].ns += facts_number_of(row, "ns");
 	}
 	each_element(account, "vcpus", row) if (is(row, "vm", vm)) recording->wall +=
-	    number_of(row, "wall_ns");
+	    facts_number_of(row, "wall_ns");
 }
 
 static bool is_reason(const struct vp_guest_exit_kind *kind, const char *reason)
@@ -156,7 +157,7 @@ static bool is_reason(const struct vp_guest_exit_kind *kind, const char *reason)
 /* The guest's function that a row names by its address: it has no symbols there. */
 static const char *function_of(struct json_object *row)
 {
-	const char *text = text_of(row, "function");
+	const char *text = facts_text_of(row, "function");
 
 	if (!text || strncmp(text, "0x", 2))
 		return text;
@@ -168,14 +169,14 @@ void vp_facts_take_exits(struct vp_selftest_recording *recording, const char *vm
 {
 	each_element(exits, "exits", row)
 	{
-		double count = number_of(row, "count");
+		double count = facts_number_of(row, "count");
 		if (!is(row, "vm", vm))
 			continue;
 		recording->exits += count;
 		for (int i = 0; i < VP_GUEST_EXITS; i++) {
 			const struct vp_guest_exit_kind *kind =
 			    vp_guest_exit_kind((enum vp_guest_exit)i);
-			if (!kind->check || !is_reason(kind, text_of(row, "reason")))
+			if (!kind->check || !is_reason(kind, facts_text_of(row, "reason")))
 				continue;
 			recording->by_reason[i] += count;
 			const char *function = function_of(row);
@@ -189,7 +190,7 @@ void vp_facts_take_steal(struct vp_selftest_recording *recording, const char *vm
 			 struct json_object *steal)
 {
 	each_element(steal, "thieves", row) if (is(row, "vm", vm) && is(row, "thief", thief))
-	    recording->stolen_by_thief += number_of(row, "ns");
+	    recording->stolen_by_thief += facts_number_of(row, "ns");
 }
 
 void vp_facts_deinit(struct vp_selftest_facts *facts)

@@ -20,7 +20,7 @@ enum {
 static const double books_share = 0.02; /* by which two books of the same time may differ */
 static const double ms = 1e6;
 
-static double between(struct vp_guest_books from, struct vp_guest_books to)
+static double judge_between(struct vp_guest_books from, struct vp_guest_books to)
 {
 	return (double)(to.at - from.at);
 }
@@ -30,7 +30,7 @@ static double slept(struct vp_guest_books from, struct vp_guest_books to)
 {
 	double ran = (double)(to.run - from.run), waited = (double)(to.delay - from.delay);
 
-	return fmax(between(from, to) - ran - waited, 0);
+	return fmax(judge_between(from, to) - ran - waited, 0);
 }
 
 /* ns of a pCPU for a thousand loops. */
@@ -38,7 +38,7 @@ static double pace(const struct vp_guest_done *done)
 {
 	double waited = (double)(done->busy.delay - done->begin.delay);
 
-	return 1000 * (between(done->begin, done->busy) - waited) / (double)done->loops;
+	return 1000 * (judge_between(done->begin, done->busy) - waited) / (double)done->loops;
 }
 
 static double books_bound(double ns)
@@ -98,9 +98,9 @@ static void judge_clock(const struct vp_selftest_facts *facts, struct vp_checks 
 	bool within = recording->first >= done->begin.at && recording->last <= done->busy.at;
 
 	vp_check_near(checks, "clock: time from first to last sample", "ms",
-		      between(done->begin, done->busy) / ms,
+		      judge_between(done->begin, done->busy) / ms,
 		      (double)(recording->last - recording->first) / ms,
-		      (CLOCK_NS + books_share * between(done->begin, done->busy)) / ms);
+		      (CLOCK_NS + books_share * judge_between(done->begin, done->busy)) / ms);
 	vp_check_same(checks, "clock: samples within the work's time", "all",
 		      !recording->first ? "none"
 		      : within          ? "all"

@@ -144,7 +144,7 @@ static char *cell_number(const struct vp_check *check, double value, const char 
 		   : vp_format("%s%.4g%s%s", before, value, space, check->unit ? check->unit : "");
 }
 
-static void cells_of(const struct vp_check *check, char *cells[COLUMNS])
+static void verdict_cells_of(const struct vp_check *check, char *cells[COLUMNS])
 {
 	cells[0] = vp_strdup(check->name);
 	cells[1] = check->expected_text ? vp_strdup(check->expected_text)
@@ -210,13 +210,13 @@ void vp_checks_put_text(const struct vp_checks *checks, struct vp_buffer *out)
 
 	widen(head, widths);
 	vp_vec_each (&checks->all, check) {
-		cells_of(check, cells);
+		verdict_cells_of(check, cells);
 		widen(cells, widths);
 		free_cells(cells);
 	}
 	put_cells(head, widths, out);
 	vp_vec_each (&checks->all, check) {
-		cells_of(check, cells);
+		verdict_cells_of(check, cells);
 		put_cells(cells, widths, out);
 		free_cells(cells);
 		if (*check->why)
@@ -225,7 +225,7 @@ void vp_checks_put_text(const struct vp_checks *checks, struct vp_buffer *out)
 	put_sentence(checks, out);
 }
 
-static void put_value(struct vp_json *json, const char *key, const char *text, double value)
+static void verdict_put_value(struct vp_json *json, const char *key, const char *text, double value)
 {
 	if (text)
 		vp_json_text(json, key, text);
@@ -239,8 +239,8 @@ void vp_checks_put_json(const struct vp_checks *checks, struct vp_json *json)
 	vp_vec_each (&checks->all, check) {
 		vp_json_object(json, NULL);
 		vp_json_text(json, "check", check->name);
-		put_value(json, "expected", check->expected_text, check->expected);
-		put_value(json, "measured", check->measured_text, check->measured);
+		verdict_put_value(json, "expected", check->expected_text, check->expected);
+		verdict_put_value(json, "measured", check->measured_text, check->measured);
 		vp_json_amount(json, "bound", check->bound);
 		vp_json_text(json, "unit", check->unit);
 		vp_json_text(json, "verdict", vp_verdict_name(check->verdict));

@@ -163,7 +163,7 @@ static bool stats_read(const struct vp_guest *guest, uint64_t *exits, uint64_t *
 
 /* A signal at the end of the busy time takes the vCPU out of the guest; its handler does nothing.
  */
-static void on_timer(int signal)
+static void vmm_on_timer(int signal)
 {
 }
 
@@ -171,7 +171,7 @@ static void on_timer(int signal)
  * lost. */
 static void timer_set(uint64_t ns)
 {
-	struct sigaction action = {.sa_handler = on_timer};
+	struct sigaction action = {.sa_handler = vmm_on_timer};
 	struct itimerval timer = {.it_value = {.tv_sec = (time_t)(ns / NS_PER_S),
 					       .tv_usec = (suseconds_t)(ns % NS_PER_S / 1000)},
 				  .it_interval = {.tv_usec = ns ? 10000 : 0}};

@@ -143,7 +143,7 @@ vp_cgroups *vp_account_writer_cgroups(struct vp_account_writer *writer)
 	return &writer->cgroups;
 }
 
-static void hand_over(struct vp_account_writer *writer, void *record, uint16_t id)
+static void account_writer_hand_over(struct vp_account_writer *writer, void *record, uint16_t id)
 {
 	struct vp_record_header *header = record;
 
@@ -159,8 +159,8 @@ static uint32_t vm_of_place(const struct vp_account_writer *writer, size_t place
 }
 
 /* The vCPU's number in the VM with number `vm_id`. */
-static uint32_t number_of(const struct vp_account_writer *writer, uint32_t vm_id,
-			  const struct vp_account_vcpu *vcpu)
+static uint32_t account_writer_number_of(const struct vp_account_writer *writer, uint32_t vm_id,
+					 const struct vp_account_vcpu *vcpu)
 {
 	const struct vp_vm *vm = vp_vms_find(writer->vms, vm_id);
 
@@ -220,7 +220,7 @@ static void write_states(struct vp_account_writer *writer, struct known *known,
 	struct vp_vcpu_account record = {
 	    .vm = known->vm,
 	    .tid = vcpu->tid ? vcpu->tid : before->tid,
-	    .vcpu = number_of(writer, known->vm, vcpu),
+	    .vcpu = account_writer_number_of(writer, known->vm, vcpu),
 	    .flags = known->ended ? VP_ENDED : 0,
 	    .begin = known->time ? known->time : vcpu->begin,
 	    .end = end,
@@ -241,7 +241,7 @@ static void write_states(struct vp_account_writer *writer, struct known *known,
 	    .poll_wasted = vcpu->poll_wasted - before->poll_wasted,
 	};
 	known->time = end;
-	hand_over(writer, &record, VP_ID_vcpu_account);
+	account_writer_hand_over(writer, &record, VP_ID_vcpu_account);
 }
 
 /* A copy whose parts are of the same exits, unless they come too fast. */
@@ -267,7 +267,7 @@ static void write_buckets(struct vp_account_writer *writer, const struct vp_exit
 						.bucket = bucket,
 						.count = after[bucket] - before[bucket]};
 		if (record.count)
-			hand_over(writer, &record, VP_ID_exit_bucket);
+			account_writer_hand_over(writer, &record, VP_ID_exit_bucket);
 	}
 }
 
@@ -277,7 +277,7 @@ static void write_exit(struct vp_account_writer *writer, uint32_t vm_id,
 {
 	struct vp_exit_account record = {
 	    .vm = vm_id,
-	    .vcpu = number_of(writer, vm_id, vcpu),
+	    .vcpu = account_writer_number_of(writer, vm_id, vcpu),
 	    .reason = after->reason,
 	    .vendor = writer->vendor,
 	    .count = after->count - before->count,
@@ -292,7 +292,7 @@ static void write_exit(struct vp_account_writer *writer, uint32_t vm_id,
 
 	record.kernel = record.total - record.poll - record.vmm - record.stolen - record.blocked -
 			record.waking;
-	hand_over(writer, &record, VP_ID_exit_account);
+	account_writer_hand_over(writer, &record, VP_ID_exit_account);
 	write_buckets(writer, &record, before->buckets, after->buckets);
 }
 
@@ -334,7 +334,7 @@ static void write_interrupts(struct vp_account_writer *writer, const struct know
 	for (uint32_t i = 0; i < VP_IRQ_SOURCES; i++) {
 		struct vp_thief record = {
 		    .vm = known->vm,
-		    .vcpu = number_of(writer, known->vm, vcpu),
+		    .vcpu = account_writer_number_of(writer, known->vm, vcpu),
 		    .state = VP_STATE_IRQ,
 		    .kind = i < VP_IRQ_LOCAL_TIMER ? VP_BY_SOFTIRQ : VP_BY_VECTOR,
 		    .number = i,
@@ -343,7 +343,7 @@ static void write_interrupts(struct vp_account_writer *writer, const struct know
 		};
 		name_interrupt(record.kind, i, record.comm);
 		if (record.ns || record.count)
-			hand_over(writer, &record, VP_ID_thief);
+			account_writer_hand_over(writer, &record, VP_ID_thief);
 	}
 }
 
@@ -368,7 +368,7 @@ static void write_vcpu(struct vp_account_writer *writer, size_t place)
 }
 
 /* A directory in /proc/irq/NUMBER has the name of each of its handlers. */
-static void find_device(uint32_t number, char name[VP_COMM_SIZE])
+static void account_writer_find_device(uint32_t number, char name[VP_COMM_SIZE])
 {
 	VP_AUTO_FREE char *path = vp_format("/proc/irq/%u", number);
 	DIR *directory = opendir(path);
@@ -391,7 +391,7 @@ static void name_device(struct vp_account_writer *writer, uint32_t number, char 
 
 	if (inserted) {
 		vp_vec_push(&writer->devices, (struct device_name){0});
-		find_device(number, writer->devices.at[index].text);
+		account_writer_find_device(number, writer->devices.at[index].text);
 	}
 	memcpy(name, writer->devices.at[index].text, VP_COMM_SIZE);
 }
@@ -404,7 +404,7 @@ static void name_thief(struct vp_account_writer *writer, const struct vp_thief_k
 
 	if (key->kind == VP_BY_VCPU && writer->ops->vcpu(writer->source, key->id, &vcpu)) {
 		record->thief_pid = vm_of_place(writer, key->id, vcpu.pid);
-		record->number = number_of(writer, record->thief_pid, &vcpu);
+		record->number = account_writer_number_of(writer, record->thief_pid, &vcpu);
 	} else if (key->kind == VP_BY_TASK && writer->ops->task(writer->source, key->id, &task)) {
 		record->thief_pid = task.pid;
 		record->cgroup = task.cgroup;
@@ -439,7 +439,7 @@ static void write_thief(void *context, const void *thief_key, const void *thief_
 	uint32_t vm_id = vm_of_place(writer, key->vcpu, vcpu.pid);
 	struct vp_thief record = {
 	    .vm = vm_id,
-	    .vcpu = number_of(writer, vm_id, &vcpu),
+	    .vcpu = account_writer_number_of(writer, vm_id, &vcpu),
 	    .state = key->state,
 	    .kind = key->kind,
 	    .number = key->id,
@@ -449,7 +449,7 @@ static void write_thief(void *context, const void *thief_key, const void *thief_
 	name_thief(writer, key, &record);
 	*before = *cost;
 	known->changed = writer->now;
-	hand_over(writer, &record, VP_ID_thief);
+	account_writer_hand_over(writer, &record, VP_ID_thief);
 }
 
 static uint16_t id_of_site(const struct vp_site_key *key, const struct vp_site_cost *cost)
@@ -480,7 +480,7 @@ static void write_site(struct vp_account_writer *writer, uint32_t vm_id,
 					    .idle = cost->idle,
 					    .stolen = cost->stolen};
 
-	hand_over(writer, &record, id_of_site(key, cost));
+	account_writer_hand_over(writer, &record, id_of_site(key, cost));
 }
 
 static void write_old_site(void *context, const void *key, const void *cost)
@@ -517,7 +517,7 @@ static void write_sites(struct vp_account_writer *writer)
 	writer->ops->old_sites(writer->source, write_old_site, writer);
 }
 
-static void write_losses(struct vp_account_writer *writer)
+static void account_writer_write_losses(struct vp_account_writer *writer)
 {
 	struct vp_account_lost lost = writer->ops->lost(writer->source);
 	struct vp_account_loss record = {
@@ -526,11 +526,11 @@ static void write_losses(struct vp_account_writer *writer)
 	if (!memcmp(&lost, &writer->lost, sizeof(lost)))
 		return;
 	writer->lost = lost;
-	hand_over(writer, &record, VP_ID_account_loss);
+	account_writer_hand_over(writer, &record, VP_ID_account_loss);
 }
 
 /* What was handed over of who took that vCPU's time: the next one's counts begin at 0. */
-static void forget_thieves(struct vp_account_writer *writer, uint32_t place)
+static void account_writer_forget_thieves(struct vp_account_writer *writer, uint32_t place)
 {
 	vp_vec_each (&writer->thieves, thief)
 		if (thief->key.vcpu == place)
@@ -594,7 +594,7 @@ static void release_ended(struct vp_account_writer *writer)
 		if (!known->ended || writer->now < known->counters.end + RELEASE_AFTER)
 			continue;
 		write_sites_of(writer, place);
-		forget_thieves(writer, place);
+		account_writer_forget_thieves(writer, place);
 		free(known->exits);
 		*known = (struct known){0};
 		vp_vec_push(&ended, place);
@@ -616,7 +616,7 @@ void vp_account_writer_write(struct vp_account_writer *writer, uint64_t now, boo
 	writer->ops->thieves(writer->source, write_thief, writer);
 	if (all)
 		write_sites(writer);
-	write_losses(writer);
+	account_writer_write_losses(writer);
 	if (all) /* the last time */
 		return;
 	recycle_thieves(writer);
@@ -642,7 +642,7 @@ static uint16_t number_of_thread(const struct vp_account_writer *writer,
 {
 	const struct vp_account_vcpu vcpu = {.tid = state->tid, .number = VP_VCPU_UNKNOWN};
 
-	return (uint16_t)number_of(writer, state->vm, &vcpu);
+	return (uint16_t)account_writer_number_of(writer, state->vm, &vcpu);
 }
 
 /* What each vCPU is doing when the recording ends. */
@@ -663,7 +663,7 @@ static void keep_open_states(struct vp_account_writer *writer)
 		    .flags = has_reason ? VP_HAS_EXIT_REASON : 0,
 		    .vm = vcpu.pid,
 		    .tid = vcpu.tid,
-		    .vcpu = (uint16_t)number_of(writer, vcpu.pid, &vcpu),
+		    .vcpu = (uint16_t)account_writer_number_of(writer, vcpu.pid, &vcpu),
 		    .state = (uint8_t)state,
 		    .vendor = (uint8_t)writer->vendor,
 		    .reason = has_reason ? vcpu.reason : 0,

@@ -19,7 +19,7 @@
 enum { MOST_ANSWER = 65536, WAITING = 8 };
 
 /* A socket's address has little room: the directory goes by its descriptor. */
-static int open_socket(const char *path, struct sockaddr_un *address, int *directory)
+static int control_open_socket(const char *path, struct sockaddr_un *address, int *directory)
 {
 	*directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (*directory < 0)
@@ -34,7 +34,7 @@ struct vp_error *vp_control_listen(const char *path, int *ret)
 {
 	VP_AUTO_CLOSE int directory = -1;
 	struct sockaddr_un address;
-	int fd = open_socket(path, &address, &directory);
+	int fd = control_open_socket(path, &address, &directory);
 
 	/* Of a new socket the mode is what a descriptor's is: nobody else may connect. */
 	if (fd >= 0 && !fchmod(fd, 0600) &&
@@ -49,7 +49,7 @@ struct vp_error *vp_control_listen(const char *path, int *ret)
 	return error;
 }
 
-static bool may_ask(int connection)
+static bool control_may_ask(int connection)
 {
 	struct ucred who;
 	socklen_t size = sizeof(who);
@@ -62,7 +62,7 @@ int vp_control_accept(int listener)
 {
 	int connection = vp_accept(listener, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	if (connection < 0 || may_ask(connection))
+	if (connection < 0 || control_may_ask(connection))
 		return connection;
 	close(connection);
 	return -1;
@@ -98,7 +98,7 @@ static struct vp_error *no_recorder(int reason, const char *path)
 	return vp_error_errno(reason, "cannot ask the recorder of '%s'", path);
 }
 
-static struct vp_error *take_answer(const char *path, struct vp_buffer *answer, char **ret)
+static struct vp_error *control_take_answer(const char *path, struct vp_buffer *answer, char **ret)
 {
 	VP_AUTO_FREE char *text = vp_strndup(answer->bytes, answer->size);
 	size_t size = strcspn(text, "\n");
@@ -120,7 +120,7 @@ struct vp_error *vp_control_ask(const char *path, char **ret)
 	ssize_t got = 1;
 
 	*ret = NULL;
-	VP_AUTO_CLOSE int fd = open_socket(path, &address, &directory);
+	VP_AUTO_CLOSE int fd = control_open_socket(path, &address, &directory);
 	if (fd < 0 || vp_connect(fd, (const struct sockaddr *)&address, sizeof(address)))
 		return no_recorder(errno, path);
 	while (got > 0 && answer.size < MOST_ANSWER) {
@@ -129,7 +129,7 @@ struct vp_error *vp_control_ask(const char *path, char **ret)
 		if (got > 0)
 			vp_buffer_append(&answer, bytes, (size_t)got);
 	}
-	struct vp_error *error = take_answer(path, &answer, ret);
+	struct vp_error *error = control_take_answer(path, &answer, ret);
 	vp_buffer_deinit(&answer);
 	return error;
 }

@@ -110,7 +110,7 @@ static void miss(struct vp_guest_agents *agents, struct agent *agent, const char
 	agent->problem = vp_strdup(why);
 }
 
-static void pause_asking(struct agent *agent)
+static void guest_agents_pause_asking(struct agent *agent)
 {
 	uint64_t pause = AGAIN_S * SECOND, longest = LONGEST_AGAIN_S * SECOND;
 
@@ -120,7 +120,7 @@ static void pause_asking(struct agent *agent)
 	agent->next = vp_clock_monotonic() + (pause < longest ? pause : longest);
 }
 
-static void end(struct vp_guest_agents *agents, struct agent *agent)
+static void guest_agents_end(struct vp_guest_agents *agents, struct agent *agent)
 {
 	VP_AUTO_FREE char *names = name_events(agent->wanted);
 	const char *why = vp_agent_counts_problem(agent->counts);
@@ -142,10 +142,10 @@ static void end(struct vp_guest_agents *agents, struct agent *agent)
 	vp_agent_counts_free(agent->counts);
 	agent->counts = NULL;
 	agent->state = VP_AGENT_GONE;
-	pause_asking(agent);
+	guest_agents_pause_asking(agent);
 }
 
-static void say_back(struct vp_guest_agents *agents, struct agent *agent)
+static void guest_agents_say_back(struct vp_guest_agents *agents, struct agent *agent)
 {
 	VP_AUTO_FREE char *names = name_events(agent->wanted);
 	uint64_t passed = vp_clock_monotonic() - agent->gone_at;
@@ -191,10 +191,10 @@ static void take_places(struct vp_guest_agents *agents, struct agent *agent)
 	agent->state = VP_AGENT_COUNTING;
 	agent->failures = 0;
 	if (agent->gone_at && agent->wanted)
-		say_back(agents, agent);
+		guest_agents_say_back(agents, agent);
 }
 
-static void hear(struct vp_guest_agents *agents, struct agent *agent, int timeout_ms)
+static void guest_agents_hear(struct vp_guest_agents *agents, struct agent *agent, int timeout_ms)
 {
 	if (!agent->counts)
 		return;
@@ -204,7 +204,7 @@ static void hear(struct vp_guest_agents *agents, struct agent *agent, int timeou
 	else if (now == VP_AGENT_ABSENT)
 		miss(agents, agent, vp_agent_counts_problem(agent->counts));
 	else if (now == VP_AGENT_GONE)
-		end(agents, agent);
+		guest_agents_end(agents, agent);
 	if (agent->counts)
 		agent->state = now;
 }
@@ -214,7 +214,8 @@ bool vp_guest_agents_asked(const struct vp_guest_agents *agents, const struct vp
 	return agent_of(agents, vp_vm_id(vm)) != NULL;
 }
 
-static void start(struct vp_guest_agents *agents, struct agent *agent, const struct vp_vm *vm)
+static void guest_agents_start(struct vp_guest_agents *agents, struct agent *agent,
+			       const struct vp_vm *vm)
 {
 	const struct vp_agent_address address = vp_agent_address_of(vm, agents->port);
 	struct vp_error *error =
@@ -225,7 +226,7 @@ static void start(struct vp_guest_agents *agents, struct agent *agent, const str
 	agent->state = VP_AGENT_ASKED;
 	if (error) {
 		miss(agents, agent, vp_error_message(error));
-		pause_asking(agent);
+		guest_agents_pause_asking(agent);
 	}
 	vp_error_free(error);
 }
@@ -242,7 +243,7 @@ void vp_guest_agents_again(struct vp_guest_agents *agents, const struct vp_vm *v
 	    vp_clock_monotonic() < agent->next)
 		return;
 	agent->wanted = agent->asked_for;
-	start(agents, agent, vm);
+	guest_agents_start(agents, agent, vm);
 }
 
 void vp_guest_agents_forget(struct vp_guest_agents *agents, uint32_t id)
@@ -268,7 +269,7 @@ void vp_guest_agents_ask(struct vp_guest_agents *agents, const struct vp_vm *vm)
 				.wanted = wanted,
 				.asked_for = wanted};
 	if (wanted)
-		start(agents, agent, vm);
+		guest_agents_start(agents, agent, vm);
 }
 
 void vp_guest_agents_settle(struct vp_guest_agents *agents, unsigned timeout_ms)
@@ -278,13 +279,13 @@ void vp_guest_agents_settle(struct vp_guest_agents *agents, unsigned timeout_ms)
 	vp_vec_each (&agents->agents, agent)
 		while (agent->counts && agent->state == VP_AGENT_ASKED &&
 		       vp_clock_monotonic() < deadline)
-			hear(agents, agent, 20);
+			guest_agents_hear(agents, agent, 20);
 }
 
 void vp_guest_agents_step(struct vp_guest_agents *agents)
 {
 	vp_vec_each (&agents->agents, agent)
-		hear(agents, agent, 0);
+		guest_agents_hear(agents, agent, 0);
 }
 
 char *vp_guest_agents_state(const struct vp_guest_agents *agents, const struct vp_vm *vm)

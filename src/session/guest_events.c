@@ -94,7 +94,7 @@ static bool has_counter(const struct vp_vm *vm)
 	return false;
 }
 
-static struct vp_error *start(struct vp_guest_events *events, const struct vp_vm *vm)
+static struct vp_error *guest_events_start(struct vp_guest_events *events, const struct vp_vm *vm)
 {
 	const struct vp_agent_address address = vp_agent_address_of(vm, events->options.port);
 
@@ -118,7 +118,7 @@ struct vp_guest_events *vp_guest_events_new(const struct vp_guest_events_options
 					   .from = UINT64_MAX,
 					   .to = UINT64_MAX};
 	vp_guest_events_know(events, vm);
-	struct vp_error *error = start(events, vm);
+	struct vp_error *error = guest_events_start(events, vm);
 	if (error)
 		have_problem(events, vp_error_message(error));
 	vp_error_free(error);
@@ -156,7 +156,7 @@ int vp_guest_events_fd(const struct vp_guest_events *events)
 
 static void take_early(struct vp_guest_events *events, uint32_t vcpu);
 
-static struct vp_vcpu *vcpu_of(const struct vp_guest_events *events, uint32_t number)
+static struct vp_vcpu *guest_events_vcpu_of(const struct vp_guest_events *events, uint32_t number)
 {
 	vp_vec_each (&events->vcpus, vcpu)
 		if (vcpu->number == number)
@@ -167,7 +167,7 @@ static struct vp_vcpu *vcpu_of(const struct vp_guest_events *events, uint32_t nu
 void vp_guest_events_know(struct vp_guest_events *events, const struct vp_vm *vm)
 {
 	vp_vec_each (&vm->vcpus, vcpu) {
-		struct vp_vcpu *known = vcpu_of(events, vcpu->number);
+		struct vp_vcpu *known = guest_events_vcpu_of(events, vcpu->number);
 		if (!vcpu->has_tsc)
 			continue;
 		if (!known) {
@@ -185,7 +185,7 @@ void vp_guest_events_know(struct vp_guest_events *events, const struct vp_vm *vm
 	}
 }
 
-static struct stream *stream_of(struct vp_guest_events *events, uint32_t vcpu)
+static struct stream *guest_events_stream_of(struct vp_guest_events *events, uint32_t vcpu)
 {
 	vp_vec_each (&events->streams, stream)
 		if (stream->vcpu == vcpu)
@@ -194,7 +194,7 @@ static struct stream *stream_of(struct vp_guest_events *events, uint32_t vcpu)
 	return &events->streams.at[events->streams.count - 1];
 }
 
-static struct vp_stream_id id_of(uint32_t vcpu)
+static struct vp_stream_id guest_events_id_of(uint32_t vcpu)
 {
 	return (struct vp_stream_id){VP_STREAM_TRACEPOINTS, vcpu};
 }
@@ -226,7 +226,8 @@ static struct vp_error *make_trace(struct vp_guest_events *events)
 	return NULL;
 }
 
-static struct vp_error *know_classes(struct vp_guest_events *events, struct vp_slice text)
+static struct vp_error *guest_events_know_classes(struct vp_guest_events *events,
+						  struct vp_slice text)
 {
 	size_t before = events->classes.count;
 
@@ -260,7 +261,7 @@ static void say_missing(struct vp_guest_events *events)
 	vp_buffer_deinit(&missing);
 }
 
-static void say_back(struct vp_guest_events *events)
+static void guest_events_say_back(struct vp_guest_events *events)
 {
 	uint64_t passed = vp_clock_monotonic() - events->gone_at;
 
@@ -274,18 +275,18 @@ static void take_classes(void *context, struct vp_slice text)
 {
 	struct vp_guest_events *events = context;
 	bool is_first = !events->writer;
-	struct vp_error *error = know_classes(events, text);
+	struct vp_error *error = guest_events_know_classes(events, text);
 
 	if (error)
 		have_problem(events, vp_error_message(error));
 	else if (is_first)
 		say_missing(events);
 	if (!error && events->gone_at)
-		say_back(events);
+		guest_events_say_back(events);
 	vp_error_free(error);
 }
 
-static void take_tasks(void *context, const struct vp_events_task *tasks, size_t count)
+static void guest_events_take_tasks(void *context, const struct vp_events_task *tasks, size_t count)
 {
 	enum { MOST_TASKS = 1 << 16 };
 	struct vp_guest_events *events = context;
@@ -304,12 +305,12 @@ static void put_tasks(struct vp_guest_events *events, uint32_t vcpu)
 		    .pid = known->pid,
 		    .tid = known->tid};
 		memcpy(task.comm, known->comm, sizeof(task.comm));
-		vp_trace_append(events->writer, id_of(vcpu), &task);
+		vp_trace_append(events->writer, guest_events_id_of(vcpu), &task);
 	}
 	vp_vec_deinit(&events->tasks);
 }
 
-static void take_clock(void *context, const struct vp_events_clock *clock)
+static void guest_events_take_clock(void *context, const struct vp_events_clock *clock)
 {
 	struct vp_guest_events *events = context;
 
@@ -339,7 +340,7 @@ static bool complete(struct vp_guest_events *events, const struct vp_vcpu *vcpu,
 			       "VM '%s': its agent sent more than %" PRIu64
 			       " MiB of events: later ones are counted as lost (--agent-limit)",
 			       events->vm, events->options.most_bytes >> 20);
-		stream_of(events, vcpu->number)->lost++;
+		guest_events_stream_of(events, vcpu->number)->lost++;
 		return false;
 	}
 	events->bytes += record->size;
@@ -348,12 +349,12 @@ static bool complete(struct vp_guest_events *events, const struct vp_vcpu *vcpu,
 	return true;
 }
 
-static void put_run(struct vp_guest_events *events, uint32_t vcpu, struct vp_run *run)
+static void guest_events_put_run(struct vp_guest_events *events, uint32_t vcpu, struct vp_run *run)
 {
 	char *end = run->bytes + run->size;
 
 	if (run->n)
-		vp_trace_append_run(events->writer, id_of(vcpu), run);
+		vp_trace_append_run(events->writer, guest_events_id_of(vcpu), run);
 	*run = (struct vp_run){.bytes = end};
 }
 
@@ -381,7 +382,7 @@ static size_t put_records(struct vp_guest_events *events, const struct vp_vcpu *
 			break;
 		bool is_wanted = complete(events, vcpu, record);
 		if (!is_wanted || run.size + record->size > VP_RUN_MAX)
-			put_run(events, vcpu->number, &run);
+			guest_events_put_run(events, vcpu->number, &run);
 		end += record->size;
 		if (!is_wanted) {
 			run.bytes = bytes + end;
@@ -394,7 +395,7 @@ static size_t put_records(struct vp_guest_events *events, const struct vp_vcpu *
 		run.last = record->time;
 		run.size += record->size;
 	}
-	put_run(events, vcpu->number, &run);
+	guest_events_put_run(events, vcpu->number, &run);
 	return end;
 }
 
@@ -423,10 +424,10 @@ static void keep_early(struct vp_guest_events *events, uint32_t vcpu, const char
 	events->early_bytes += size;
 }
 
-static void take_records(void *context, uint32_t number, char *bytes, size_t size)
+static void guest_events_take_records(void *context, uint32_t number, char *bytes, size_t size)
 {
 	struct vp_guest_events *events = context;
-	const struct vp_vcpu *vcpu = vcpu_of(events, number);
+	const struct vp_vcpu *vcpu = guest_events_vcpu_of(events, number);
 
 	if (!events->writer) {
 		events->strange++;
@@ -436,7 +437,7 @@ static void take_records(void *context, uint32_t number, char *bytes, size_t siz
 		keep_early(events, number, bytes, size);
 		return;
 	}
-	stream_of(events, number);
+	guest_events_stream_of(events, number);
 	events->failures = 0;
 	if (events->from != UINT64_MAX)
 		put_tasks(events, number);
@@ -447,14 +448,14 @@ static void take_lost(void *context, uint32_t number, uint64_t count)
 {
 	struct vp_guest_events *events = context;
 
-	if (!vcpu_of(events, number)) {
+	if (!guest_events_vcpu_of(events, number)) {
 		struct early *early = early_of(events, number);
 		if (early)
 			early->lost = count;
 		else
 			events->strange++;
 	} else if (!events->refused) {
-		struct stream *stream = stream_of(events, number);
+		struct stream *stream = guest_events_stream_of(events, number);
 		stream->lost = stream->lost_before + count;
 	}
 }
@@ -468,7 +469,7 @@ static void take_early(struct vp_guest_events *events, uint32_t vcpu)
 		early->records = (struct vp_buffer){0};
 		events->early_bytes -= records.size;
 		if (records.size)
-			take_records(events, vcpu, records.bytes, records.size);
+			guest_events_take_records(events, vcpu, records.bytes, records.size);
 		if (early->lost)
 			take_lost(events, vcpu, early->lost);
 		vp_buffer_deinit(&records);
@@ -500,7 +501,7 @@ static void close_agent(struct vp_guest_events *events)
 	events->state = VP_AGENT_EVENTS_ASKED;
 }
 
-static void pause_asking(struct vp_guest_events *events, uint64_t now)
+static void guest_events_pause_asking(struct vp_guest_events *events, uint64_t now)
 {
 	uint64_t pause = AGAIN_S * SECOND;
 
@@ -530,7 +531,7 @@ static void end_agent(struct vp_guest_events *events)
 		have_problem(events, why);
 	}
 	close_agent(events);
-	pause_asking(events, vp_clock_monotonic());
+	guest_events_pause_asking(events, vp_clock_monotonic());
 }
 
 /* Nothing that the next agent says goes on where the one before ended. */
@@ -557,10 +558,10 @@ bool vp_guest_events_again(struct vp_guest_events *events, const struct vp_vm *v
 	if (events->agent || now < events->next || events->to != UINT64_MAX)
 		return false;
 	begin_anew(events);
-	struct vp_error *error = start(events, vm);
+	struct vp_error *error = guest_events_start(events, vm);
 	if (error) {
 		have_problem(events, vp_error_message(error));
-		pause_asking(events, now);
+		guest_events_pause_asking(events, now);
 	}
 	vp_error_free(error);
 	return events->agent;
@@ -576,9 +577,9 @@ bool vp_guest_events_hear(struct vp_guest_events *events, int timeout_ms)
 {
 	const struct vp_agent_events_taker taker = {.context = events,
 						    .classes = take_classes,
-						    .tasks = take_tasks,
-						    .clock = take_clock,
-						    .records = take_records,
+						    .tasks = guest_events_take_tasks,
+						    .clock = guest_events_take_clock,
+						    .records = guest_events_take_records,
 						    .lost = take_lost,
 						    .malformed = take_malformed};
 
@@ -621,7 +622,7 @@ void vp_guest_events_flush(struct vp_guest_events *events)
 	if (!events->writer)
 		return;
 	vp_vec_each (&events->streams, stream)
-		vp_trace_flush(events->writer, id_of(stream->vcpu), stream->lost);
+		vp_trace_flush(events->writer, guest_events_id_of(stream->vcpu), stream->lost);
 	int failure = vp_trace_take_failure(events->writer);
 	if (failure && !events->problem)
 		have_problem(events, strerror(failure));
@@ -640,7 +641,7 @@ bool vp_guest_events_is_hastened(const struct vp_guest_events *events)
 
 /* Since when all of the guest's events are there: a guest that floods has fewer seconds of its own,
  * and nobody else has. */
-static uint64_t reach_of(struct vp_guest_events *events, uint64_t from)
+static uint64_t guest_events_reach_of(struct vp_guest_events *events, uint64_t from)
 {
 	uint64_t reach = vp_trace_writer_reach(events->writer);
 
@@ -662,7 +663,8 @@ struct vp_error *vp_guest_events_snapshot(struct vp_guest_events *events, const 
 	struct vp_trace_counts counts;
 
 	return events->writer
-		   ? vp_trace_writer_snapshot(events->writer, path, reach_of(events, from), &counts)
+		   ? vp_trace_writer_snapshot(events->writer, path,
+					      guest_events_reach_of(events, from), &counts)
 		   : NULL;
 }
 

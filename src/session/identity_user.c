@@ -4,25 +4,27 @@
 #include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_state.h"
 
-static struct vp_error *identify(void *context, uint32_t number, const struct vp_guest_state *state,
-				 const struct vp_guest_finding *finding)
+static struct vp_error *identity_user_identify(void *context, uint32_t number,
+					       const struct vp_guest_state *state,
+					       const struct vp_guest_finding *finding)
 {
 	return vp_identity_tell(context, number, state, finding);
 }
 
-static void forget(void *context, uint32_t pid)
+static void identity_user_forget(void *context, uint32_t pid)
 {
 	vp_identity_forget(context, pid);
 }
 
-static uint64_t count_nowhere(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+static uint64_t identity_user_count_nowhere(void *context, uint32_t pid,
+					    const struct vp_guest_finding *finding)
 {
 	return vp_identity_counts(context, pid, finding).nowhere;
 }
 
-static struct vp_error *change_memory(void *context, uint32_t number,
-				      const struct vp_guest_state *state,
-				      const struct vp_guest_finding *finding)
+static struct vp_error *identity_user_change_memory(void *context, uint32_t number,
+						    const struct vp_guest_state *state,
+						    const struct vp_guest_finding *finding)
 {
 	return vp_identity_tell_memory(context, number, state, finding);
 }
@@ -34,9 +36,9 @@ struct vp_guest_user vp_identity_user(struct vp_identity *identity, const char *
 	return (struct vp_guest_user){.context = identity,
 				      .name = name,
 				      .check_s = 1,
-				      .identify = identify,
-				      .forget = forget,
-				      .count_nowhere = count_nowhere,
-				      .change_memory = change_memory,
+				      .identify = identity_user_identify,
+				      .forget = identity_user_forget,
+				      .count_nowhere = identity_user_count_nowhere,
+				      .change_memory = identity_user_change_memory,
 				      .outcome = outcome};
 }

@@ -27,13 +27,13 @@ struct account {
 	struct vp_account_writer *writer;
 };
 
-static struct account *account_of(const struct vp_instrument *instrument)
+static struct account *instrument_account_account_of(const struct vp_instrument *instrument)
 {
 	return (struct account *)instrument;
 }
 
 /* The VM may be one that was not known. */
-static uint32_t number_vm(void *context, uint32_t pid, uint32_t tid)
+static uint32_t instrument_account_number_vm(void *context, uint32_t pid, uint32_t tid)
 {
 	return vp_session_vm_id(context, pid, tid);
 }
@@ -81,9 +81,9 @@ static void take_account(void *context, struct vp_record_header *header)
 	vp_trace_append(session->trace, id, header);
 }
 
-static struct vp_error *account_open(struct vp_instrument *instrument)
+static struct vp_error *instrument_account_account_open(struct vp_instrument *instrument)
 {
-	struct account *account = account_of(instrument);
+	struct account *account = instrument_account_account_of(instrument);
 	struct vp_session *session = instrument->session;
 
 	bool knows_rip = !session->hypervisor->has_processes || vp_session_knows_rip(session);
@@ -94,7 +94,7 @@ static struct vp_error *account_open(struct vp_instrument *instrument)
 	VP_TRY(vp_account_writer_open(hypervisor->account(), &session->vms, hypervisor->vendor(),
 				      &account->options, take_account, session, &account->writer));
 	session->exit_programs = vp_account_writer_programs(account->writer);
-	vp_account_writer_number_vms(account->writer, number_vm);
+	vp_account_writer_number_vms(account->writer, instrument_account_number_vm);
 	const char *missing = vp_account_writer_missing(account->writer);
 	if (missing)
 		VP_NOTICE(session, "vCPU accounting is limited on this kernel: %s", missing);
@@ -105,7 +105,8 @@ static struct vp_error *account_open(struct vp_instrument *instrument)
 }
 
 /* Of the exits that some code of the guest's caused. */
-static char *count_named(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+static char *instrument_account_count_named(void *context, uint32_t pid,
+					    const struct vp_guest_finding *finding)
 {
 	struct vp_identity_counts counts = vp_identity_counts(context, pid, finding);
 
@@ -114,28 +115,30 @@ static char *count_named(void *context, uint32_t pid, const struct vp_guest_find
 
 static void account_watch_guests(struct vp_instrument *instrument)
 {
-	struct vp_identity *identity = vp_account_writer_identity(account_of(instrument)->writer);
+	struct vp_identity *identity =
+	    vp_account_writer_identity(instrument_account_account_of(instrument)->writer);
 
 	if (!identity)
 		return;
-	const struct vp_guest_user user = vp_identity_user(identity, "exits", count_named);
+	const struct vp_guest_user user =
+	    vp_identity_user(identity, "exits", instrument_account_count_named);
 	vp_session_watch_guests(instrument->session, &user);
 }
 
-static struct vp_error *account_prepare(struct vp_instrument *instrument)
+static struct vp_error *instrument_account_account_prepare(struct vp_instrument *instrument)
 {
-	return vp_account_writer_prepare(account_of(instrument)->writer);
+	return vp_account_writer_prepare(instrument_account_account_of(instrument)->writer);
 }
 
 static struct vp_error *account_start(struct vp_instrument *instrument, uint64_t now)
 {
-	vp_account_writer_begin(account_of(instrument)->writer, now);
+	vp_account_writer_begin(instrument_account_account_of(instrument)->writer, now);
 	return NULL;
 }
 
-static struct vp_error *account_drain(struct vp_instrument *instrument)
+static struct vp_error *instrument_account_account_drain(struct vp_instrument *instrument)
 {
-	const struct account *account = account_of(instrument);
+	const struct account *account = instrument_account_account_of(instrument);
 
 	/* Nothing may be left at the source for long. */
 	vp_account_writer_gather(account->writer, vp_clock_monotonic());
@@ -146,18 +149,19 @@ static struct vp_error *account_drain(struct vp_instrument *instrument)
 
 static void account_second(struct vp_instrument *instrument, uint64_t now)
 {
-	vp_account_writer_write(account_of(instrument)->writer, now, false);
+	vp_account_writer_write(instrument_account_account_of(instrument)->writer, now, false);
 }
 
 static struct vp_error *account_stop(struct vp_instrument *instrument)
 {
-	vp_account_writer_end(account_of(instrument)->writer);
+	vp_account_writer_end(instrument_account_account_of(instrument)->writer);
 	return NULL;
 }
 
 static struct vp_error *account_put_files(struct vp_instrument *instrument, const char *directory)
 {
-	vp_cgroups *cgroups = vp_account_writer_cgroups(account_of(instrument)->writer);
+	vp_cgroups *cgroups =
+	    vp_account_writer_cgroups(instrument_account_account_of(instrument)->writer);
 
 	vp_cgroups_find(cgroups);
 	return vp_cgroups_write(directory, cgroups);
@@ -165,7 +169,7 @@ static struct vp_error *account_put_files(struct vp_instrument *instrument, cons
 
 static struct vp_error *account_finish(struct vp_instrument *instrument, uint64_t end)
 {
-	struct account *account = account_of(instrument);
+	struct account *account = instrument_account_account_of(instrument);
 
 	vp_account_writer_write(account->writer, end, true);
 	if (account->options.with_states)
@@ -174,9 +178,10 @@ static struct vp_error *account_finish(struct vp_instrument *instrument, uint64_
 }
 
 /* What the account itself missed is a record of its own (account_loss); these did not come here. */
-static uint64_t account_lost(const struct vp_instrument *instrument, struct vp_stream_id id)
+static uint64_t instrument_account_account_lost(const struct vp_instrument *instrument,
+						struct vp_stream_id id)
 {
-	const struct account *account = account_of(instrument);
+	const struct account *account = instrument_account_account_of(instrument);
 
 	if (account->writer && id.kind == VP_STREAM_ACCOUNT)
 		return vp_account_writer_lost_events(account->writer);
@@ -189,20 +194,22 @@ static void account_put_total(const struct vp_instrument *instrument, struct vp_
 {
 }
 
-static void account_free(struct vp_instrument *instrument)
+static void instrument_account_account_free(struct vp_instrument *instrument)
 {
-	vp_account_writer_free(account_of(instrument)->writer);
+	vp_account_writer_free(instrument_account_account_of(instrument)->writer);
 	free(instrument);
 }
 
 #define OPS(own_streams, is_often)                                                                 \
 	{                                                                                          \
 		.name = "account", .classes = (own_streams), .needs_names = true,                  \
-		.often = (is_often), .open = account_open, .watch_guests = account_watch_guests,   \
-		.prepare = account_prepare, .start = account_start, .drain = account_drain,        \
-		.second = account_second, .stop = account_stop, .finish = account_finish,          \
-		.put_files = account_put_files, .lost = account_lost,                              \
-		.put_total = account_put_total, .free = account_free                               \
+		.often = (is_often), .open = instrument_account_account_open,                      \
+		.watch_guests = account_watch_guests,                                              \
+		.prepare = instrument_account_account_prepare, .start = account_start,             \
+		.drain = instrument_account_account_drain, .second = account_second,               \
+		.stop = account_stop, .finish = account_finish, .put_files = account_put_files,    \
+		.lost = instrument_account_account_lost, .put_total = account_put_total,           \
+		.free = instrument_account_account_free                                            \
 	}
 
 struct vp_instrument *vp_instrument_account(const struct vp_account_source_options *options)

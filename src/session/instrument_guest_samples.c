@@ -28,7 +28,7 @@ struct instrument {
 
 static const struct vp_stream_id stream = {VP_STREAM_GUESTS, VP_NO_PCPU};
 
-static struct instrument *own_of(const struct vp_instrument *base)
+static struct instrument *instrument_guest_samples_own_of(const struct vp_instrument *base)
 {
 	return (struct instrument *)base;
 }
@@ -40,7 +40,7 @@ bool vp_guest_samples_needed(void)
 
 static struct vp_error *samples_open(struct vp_instrument *base)
 {
-	struct instrument *own = own_of(base);
+	struct instrument *own = instrument_guest_samples_own_of(base);
 	const struct vp_guest_sampler_options options = {.period_ns = own->options.period_ns,
 							 .look_ns = own->options.look_ns,
 							 .interrupts = own->options.interrupts};
@@ -56,7 +56,7 @@ static void samples_describe(const struct vp_instrument *base, struct vp_recordi
 {
 	if (vp_recording_has_instrument(about, "profile"))
 		return;
-	about->period_ns = own_of(base)->options.period_ns;
+	about->period_ns = instrument_guest_samples_own_of(base)->options.period_ns;
 }
 
 static struct vp_error *samples_identify(void *context, uint32_t number,
@@ -93,13 +93,14 @@ static void samples_watch_guests(struct vp_instrument *base)
 					   .forget = samples_forget,
 					   .outcome = samples_outcome};
 
-	if (own_of(base)->options.read_memory)
+	if (instrument_guest_samples_own_of(base)->options.read_memory)
 		vp_session_watch_guests(base->session, &user);
 }
 
 static struct vp_error *samples_start(struct vp_instrument *base, uint64_t now)
 {
-	return own_of(base)->ops->begin(own_of(base)->sampler);
+	return instrument_guest_samples_own_of(base)->ops->begin(
+	    instrument_guest_samples_own_of(base)->sampler);
 }
 
 /* Blanks out what the guest did, if its VM was not asked for; that the guest ran stays. */
@@ -110,7 +111,7 @@ static void hide(struct vp_guest_sample *sample)
 	sample->flags = (sample->flags & ~(VP_HAS_AS_ROOT | VP_BY_MEMORY)) | VP_HIDDEN;
 }
 
-static void take(void *context, union vp_any_record *record)
+static void instrument_guest_samples_take(void *context, union vp_any_record *record)
 {
 	struct instrument *own = context;
 	struct vp_session *session = own->base.session;
@@ -136,20 +137,22 @@ static void take(void *context, union vp_any_record *record)
 
 static struct vp_error *samples_drain(struct vp_instrument *base)
 {
-	struct instrument *own = own_of(base);
+	struct instrument *own = instrument_guest_samples_own_of(base);
 
-	own->ops->drain(own->sampler, take, own);
+	own->ops->drain(own->sampler, instrument_guest_samples_take, own);
 	return NULL;
 }
 
 static struct vp_error *samples_stop(struct vp_instrument *base)
 {
-	return own_of(base)->ops->end(own_of(base)->sampler);
+	return instrument_guest_samples_own_of(base)->ops->end(
+	    instrument_guest_samples_own_of(base)->sampler);
 }
 
 /* Which sampler gave which share. */
-static void put_shares(const struct instrument *own, const struct vp_guest_sampler_totals *totals,
-		       struct vp_buffer *out)
+static void instrument_guest_samples_put_shares(const struct instrument *own,
+						const struct vp_guest_sampler_totals *totals,
+						struct vp_buffer *out)
 {
 	const bool counters = own->options.interrupts == VP_INTERRUPTS_COUNTERS;
 
@@ -174,7 +177,7 @@ static void put_shares(const struct instrument *own, const struct vp_guest_sampl
 /* What they cost is said with the recording. */
 static struct vp_error *samples_finish(struct vp_instrument *base, uint64_t end)
 {
-	struct instrument *own = own_of(base);
+	struct instrument *own = instrument_guest_samples_own_of(base);
 	VP_TRY(samples_drain(base)); /* what the account told last */
 	struct vp_recording *about = &base->session->about;
 	struct vp_guest_sampler_totals totals = own->ops->totals(own->sampler);
@@ -185,7 +188,7 @@ static struct vp_error *samples_finish(struct vp_instrument *base, uint64_t end)
 		VP_NOTICE(base->session, "samples of PV guests have no processes: %s",
 			  totals.problem);
 	struct vp_buffer shares = {0};
-	put_shares(own, &totals, &shares);
+	instrument_guest_samples_put_shares(own, &totals, &shares);
 	free(about->guest_sampling);
 	about->guest_sampling = vp_format(
 	    "%s, one each %.3f ms of a vCPU's CPU time, %.1f a second; a vCPU stood still "
@@ -202,19 +205,20 @@ static struct vp_error *samples_finish(struct vp_instrument *base, uint64_t end)
 
 static uint64_t samples_lost(const struct vp_instrument *base, struct vp_stream_id id)
 {
-	const struct instrument *own = own_of(base);
+	const struct instrument *own = instrument_guest_samples_own_of(base);
 
 	return own->sampler ? own->ops->totals(own->sampler).lost : 0;
 }
 
 static void samples_put_total(const struct vp_instrument *base, struct vp_buffer *out)
 {
-	vp_buffer_printf(out, "%" PRIu64 " samples of guests, ", own_of(base)->samples);
+	vp_buffer_printf(out, "%" PRIu64 " samples of guests, ",
+			 instrument_guest_samples_own_of(base)->samples);
 }
 
 static void samples_free(struct vp_instrument *base)
 {
-	struct instrument *own = own_of(base);
+	struct instrument *own = instrument_guest_samples_own_of(base);
 
 	if (own->sampler)
 		own->ops->free(own->sampler);

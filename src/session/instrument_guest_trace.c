@@ -60,7 +60,7 @@ static struct vp_error *guest_trace_open(struct vp_instrument *base)
 	return vp_host_vendor() == VP_VENDOR_ARM ? vp_guest_lister_new(&own->lister) : NULL;
 }
 
-static bool is_asked(const struct instrument *own, const struct vp_vm *vm)
+static bool instrument_guest_trace_is_asked(const struct instrument *own, const struct vp_vm *vm)
 {
 	vp_vec_each (&own->guests, guest)
 		if (vp_guest_events_vm(*guest) == vp_vm_id(vm))
@@ -69,7 +69,7 @@ static bool is_asked(const struct instrument *own, const struct vp_vm *vm)
 }
 
 /* How KVM says that the counters of the VM's vCPUs differ from the host's. */
-static void read_counters(struct instrument *own, struct vp_vm *vm)
+static void instrument_guest_trace_read_counters(struct instrument *own, struct vp_vm *vm)
 {
 	vp_vm_read_tsc(vm);
 	if (!own->lister)
@@ -84,7 +84,8 @@ static void read_counters(struct instrument *own, struct vp_vm *vm)
 	}
 }
 
-static void wait_for(struct instrument *own, const struct vp_guest_events *guest)
+static void instrument_guest_trace_wait_for(struct instrument *own,
+					    const struct vp_guest_events *guest)
 {
 	struct epoll_event wanted = {.events = EPOLLIN};
 
@@ -92,7 +93,7 @@ static void wait_for(struct instrument *own, const struct vp_guest_events *guest
 		epoll_ctl(own->epoll, EPOLL_CTL_ADD, vp_guest_events_fd(guest), &wanted);
 }
 
-static void ask(struct instrument *own, struct vp_vm *vm)
+static void instrument_guest_trace_ask(struct instrument *own, struct vp_vm *vm)
 {
 	struct vp_session *session = own->base.session;
 	VP_AUTO_FREE char *part = vp_vm_part(&session->vms, vm);
@@ -107,11 +108,11 @@ static void ask(struct instrument *own, struct vp_vm *vm)
 	    .clock = &own->clock,
 	};
 
-	read_counters(own, vm);
+	instrument_guest_trace_read_counters(own, vm);
 	struct vp_guest_events *guest = vp_guest_events_new(&options, vm, part);
 
 	vp_vec_push(&own->guests, guest);
-	wait_for(own, guest);
+	instrument_guest_trace_wait_for(own, guest);
 	if (own->began)
 		vp_guest_events_begin(guest, own->began);
 }
@@ -121,8 +122,9 @@ static void ask_all(struct instrument *own)
 	struct vp_session *session = own->base.session;
 
 	vp_vec_each (&session->vms, vm)
-		if (!vm->end && vp_session_is_chosen(session, vm) && !is_asked(own, vm))
-			ask(own, vm);
+		if (!vm->end && vp_session_is_chosen(session, vm) &&
+		    !instrument_guest_trace_is_asked(own, vm))
+			instrument_guest_trace_ask(own, vm);
 }
 
 /* What the guests say now; the times of what was said before `until` are known. */
@@ -184,12 +186,12 @@ static struct vp_error *guest_trace_drain(struct vp_instrument *base)
 
 /* What KVM says of the vCPUs' counters: of new ones, and of those that were set anew because the VM
  * was suspended or came from elsewhere. */
-static void know_vcpus(struct instrument *own)
+static void instrument_guest_trace_know_vcpus(struct instrument *own)
 {
 	vp_vec_each (&own->guests, guest) {
 		struct vp_vm *vm = vp_vms_find(&own->base.session->vms, vp_guest_events_vm(*guest));
 		if (vm && !vm->end) {
-			read_counters(own, vm);
+			instrument_guest_trace_read_counters(own, vm);
 			vp_guest_events_know(*guest, vm);
 		}
 	}
@@ -204,7 +206,7 @@ static void ask_again(struct instrument *own, uint64_t now)
 		if (vm && vm->end)
 			vp_guest_events_give_up(*guest);
 		else if (vm && vp_guest_events_again(*guest, vm, now))
-			wait_for(own, *guest);
+			instrument_guest_trace_wait_for(own, *guest);
 	}
 }
 
@@ -214,7 +216,7 @@ static void guest_trace_second(struct vp_instrument *base, uint64_t now)
 
 	vp_guest_clock_read(&own->clock);
 	ask_all(own);
-	know_vcpus(own);
+	instrument_guest_trace_know_vcpus(own);
 	ask_again(own, now);
 	vp_vec_each (&own->guests, guest) {
 		vp_guest_events_flush(*guest);
@@ -266,7 +268,7 @@ static struct vp_error *guest_trace_finish(struct vp_instrument *base, uint64_t 
 	uint64_t deadline = vp_clock_monotonic() + END_MS * 1000000ULL;
 
 	hear_while(own, vp_guest_events_is_open, deadline);
-	know_vcpus(own);
+	instrument_guest_trace_know_vcpus(own);
 	vp_vec_each (&own->guests, guest) {
 		const struct vp_vm *vm =
 		    vp_vms_find(&base->session->vms, vp_guest_events_vm(*guest));

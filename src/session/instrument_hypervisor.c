@@ -19,24 +19,25 @@ struct instrument {
 
 static const struct vp_stream_id stream = {VP_STREAM_HYPERVISOR, VP_NO_PCPU};
 
-static struct instrument *own_of(const struct vp_instrument *base)
+static struct instrument *instrument_hypervisor_own_of(const struct vp_instrument *base)
 {
 	return (struct instrument *)base;
 }
 
-static struct vp_error *events_open(struct vp_instrument *base)
+static struct vp_error *instrument_hypervisor_events_open(struct vp_instrument *base)
 {
 	return NULL;
 }
 
 static struct vp_error *events_prepare(struct vp_instrument *base)
 {
-	return own_of(base)->ops->define(own_of(base)->events, &base->session->event_classes);
+	return instrument_hypervisor_own_of(base)->ops->define(
+	    instrument_hypervisor_own_of(base)->events, &base->session->event_classes);
 }
 
 static struct vp_error *events_drain(struct vp_instrument *base)
 {
-	struct instrument *own = own_of(base);
+	struct instrument *own = instrument_hypervisor_own_of(base);
 	struct vp_buffer *records = own->ops->take(own->events);
 
 	own->n_events +=
@@ -44,14 +45,16 @@ static struct vp_error *events_drain(struct vp_instrument *base)
 	return NULL;
 }
 
-static uint64_t events_lost(const struct vp_instrument *base, struct vp_stream_id id)
+static uint64_t instrument_hypervisor_events_lost(const struct vp_instrument *base,
+						  struct vp_stream_id id)
 {
-	return own_of(base)->ops->lost(own_of(base)->events);
+	return instrument_hypervisor_own_of(base)->ops->lost(
+	    instrument_hypervisor_own_of(base)->events);
 }
 
 static void events_conclude(struct vp_instrument *base)
 {
-	uint64_t lost = events_lost(base, stream);
+	uint64_t lost = instrument_hypervisor_events_lost(base, stream);
 
 	if (lost)
 		VP_NOTICE(base->session,
@@ -61,12 +64,13 @@ static void events_conclude(struct vp_instrument *base)
 
 static void events_put_total(const struct vp_instrument *base, struct vp_buffer *out)
 {
-	vp_buffer_printf(out, "%" PRIu64 " events of the hypervisor, ", own_of(base)->n_events);
+	vp_buffer_printf(out, "%" PRIu64 " events of the hypervisor, ",
+			 instrument_hypervisor_own_of(base)->n_events);
 }
 
-static void events_free(struct vp_instrument *base)
+static void instrument_hypervisor_events_free(struct vp_instrument *base)
 {
-	own_of(base)->ops->free(own_of(base)->events);
+	instrument_hypervisor_own_of(base)->ops->free(instrument_hypervisor_own_of(base)->events);
 	free(base);
 }
 
@@ -75,13 +79,13 @@ struct vp_instrument *vp_instrument_hypervisor(struct vp_hypervisor_events *even
 	static const struct vp_instrument_ops ops = {
 	    .name = "hypervisor",
 	    .classes = VP_STREAMS(VP_STREAM_HYPERVISOR),
-	    .open = events_open,
+	    .open = instrument_hypervisor_events_open,
 	    .prepare = events_prepare,
 	    .drain = events_drain,
 	    .conclude = events_conclude,
-	    .lost = events_lost,
+	    .lost = instrument_hypervisor_events_lost,
 	    .put_total = events_put_total,
-	    .free = events_free,
+	    .free = instrument_hypervisor_events_free,
 	};
 	struct instrument *own = vp_alloc(sizeof(*own));
 

@@ -63,7 +63,8 @@ static void note_interval_vcpu(struct vp_session *session, const struct vp_inter
 }
 
 /* A record of a program's: an interval with all its values, or the name of a new vCPU's thread. */
-static void take_records(void *context, uint32_t pcpu, char *records, size_t size)
+static void instrument_intervals_take_records(void *context, uint32_t pcpu, char *records,
+					      size_t size)
 {
 	struct instrument *own = context;
 	struct vp_session *session = own->base.session;
@@ -130,7 +131,7 @@ static struct vp_error *intervals_open(struct vp_instrument *base)
 	    .exit_programs = base->session->exit_programs,
 	    .kernel = base->session->kernel_btf,
 	    .only_watched = base->session->options.n_vm_names > 0,
-	    .take = take_records,
+	    .take = instrument_intervals_take_records,
 	    .context = own,
 	};
 

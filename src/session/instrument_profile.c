@@ -77,7 +77,8 @@ static void profile_describe(const struct vp_instrument *instrument, struct vp_r
 	about->chains = profile->options.with_chains;
 }
 
-static char *count_named(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+static char *instrument_profile_count_named(void *context, uint32_t pid,
+					    const struct vp_guest_finding *finding)
 {
 	struct vp_identity_counts counts = vp_identity_counts(context, pid, finding);
 
@@ -87,8 +88,8 @@ static char *count_named(void *context, uint32_t pid, const struct vp_guest_find
 static void profile_watch_guests(struct vp_instrument *instrument)
 {
 	struct vp_profile_instrument *profile = profile_of(instrument);
-	const struct vp_guest_user user =
-	    vp_identity_user(vp_sampler_identity(profile->sampler), "samples", count_named);
+	const struct vp_guest_user user = vp_identity_user(
+	    vp_sampler_identity(profile->sampler), "samples", instrument_profile_count_named);
 
 	if (profile->options.read_memory)
 		vp_session_watch_guests(instrument->session, &user);
@@ -115,7 +116,7 @@ static struct vp_error *profile_start(struct vp_instrument *instrument, uint64_t
 }
 
 /* Notes what was lost up to now: gaps in what is drained next may be filled only without losses. */
-static void note_losses(struct vp_profile_instrument *profile)
+static void instrument_profile_note_losses(struct vp_profile_instrument *profile)
 {
 	vp_vec_each (&profile->trigger.pcpus, pcpu) {
 		struct vp_profile_stream *stream = vp_profile_stream(profile, (uint32_t)*pcpu);
@@ -127,7 +128,7 @@ static void note_losses(struct vp_profile_instrument *profile)
 
 static struct vp_error *profile_drain(struct vp_instrument *instrument)
 {
-	note_losses(profile_of(instrument));
+	instrument_profile_note_losses(profile_of(instrument));
 	return vp_sampler_drain(profile_of(instrument)->sampler);
 }
 

@@ -44,7 +44,8 @@ static void hide_place(struct vp_session *session, struct vp_trace_kvm_exit *exi
 		exit->guest_rip = exit->detail = exit->detail_kind = 0;
 }
 
-static void see_vcpu(struct vp_session *session, const struct vp_trace_kvm_entry *entry)
+static void instrument_trace_see_vcpu(struct vp_session *session,
+				      const struct vp_trace_kvm_entry *entry)
 {
 	struct vp_vm *vm = vp_session_vm(session, entry->vm);
 
@@ -73,7 +74,8 @@ static uint32_t id_of_vm(struct vp_session *session, struct last_vcpu *last, uin
 }
 
 /* The programs know a VM by its process; it may be one that was not known. */
-static void number_vm(struct vp_session *session, struct last_vcpu *last, char *record)
+static void instrument_trace_number_vm(struct vp_session *session, struct last_vcpu *last,
+				       char *record)
 {
 	union {
 		struct vp_record_header header;
@@ -88,7 +90,7 @@ static void number_vm(struct vp_session *session, struct last_vcpu *last, char *
 	case VP_TRACE_ID_kvm_entry:
 		event->entry.vm = id_of_vm(session, last, event->entry.vm, event->entry.tid);
 		if (event->entry.vcpu != last->vcpu) {
-			see_vcpu(session, &event->entry);
+			instrument_trace_see_vcpu(session, &event->entry);
 			last->id = vp_session_vm_id(session, last->pid, last->tid);
 		}
 		last->vcpu = event->entry.vcpu;
@@ -129,7 +131,7 @@ static struct vp_run look_through(struct instrument *own, struct last_vcpu *last
 		if (run.size + length > VP_RUN_MAX)
 			break;
 		own->n_events += header->id >= VP_ID_DEFINED;
-		number_vm(own->base.session, last, records + run.size);
+		instrument_trace_number_vm(own->base.session, last, records + run.size);
 		if (header->time < run.last)
 			header->time = run.last;
 		if (!run.n++)
@@ -205,23 +207,25 @@ static void trace_forget(void *context, uint32_t pid)
 	vp_tracer_forget(own->tracer, pid);
 }
 
-static uint64_t count_nowhere(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+static uint64_t instrument_trace_count_nowhere(void *context, uint32_t pid,
+					       const struct vp_guest_finding *finding)
 {
 	struct instrument *own = context;
 
 	return vp_identity_counts(vp_tracer_identity(own->tracer), pid, finding).nowhere;
 }
 
-static struct vp_error *change_memory(void *context, uint32_t number,
-				      const struct vp_guest_state *state,
-				      const struct vp_guest_finding *finding)
+static struct vp_error *instrument_trace_change_memory(void *context, uint32_t number,
+						       const struct vp_guest_state *state,
+						       const struct vp_guest_finding *finding)
 {
 	struct instrument *own = context;
 
 	return vp_identity_tell_memory(vp_tracer_identity(own->tracer), number, state, finding);
 }
 
-static char *count_switches(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+static char *instrument_trace_count_switches(void *context, uint32_t pid,
+					     const struct vp_guest_finding *finding)
 {
 	struct instrument *own = context;
 	struct vp_identity_counts counts =
@@ -239,9 +243,9 @@ static void trace_watch_guests(struct vp_instrument *base)
 					   .check_s = 1,
 					   .identify = trace_identify,
 					   .forget = trace_forget,
-					   .count_nowhere = count_nowhere,
-					   .change_memory = change_memory,
-					   .outcome = count_switches};
+					   .count_nowhere = instrument_trace_count_nowhere,
+					   .change_memory = instrument_trace_change_memory,
+					   .outcome = instrument_trace_count_switches};
 
 	if (own->options.sets & VP_TRACE_SET_guest)
 		vp_session_watch_guests(base->session, &user);
@@ -276,7 +280,7 @@ static struct vp_error *trace_stop(struct vp_instrument *base)
 	return NULL;
 }
 
-static void say_lost(struct vp_instrument *base, uint32_t pcpu, const char *why)
+static void instrument_trace_say_lost(struct vp_instrument *base, uint32_t pcpu, const char *why)
 {
 	uint64_t lost = vp_tracer_lost(trace_of(base)->tracer, pcpu);
 
@@ -291,9 +295,9 @@ static void trace_conclude(struct vp_instrument *base)
 	uint64_t untold = vp_tracer_untold(own->tracer);
 
 	vp_vec_each (&base->session->pcpus, pcpu)
-		say_lost(base, (uint32_t)*pcpu, "its buffer was full");
+		instrument_trace_say_lost(base, (uint32_t)*pcpu, "its buffer was full");
 	vp_vec_each (&base->session->late_pcpus, late)
-		say_lost(base, late->pcpu, "it had no buffer yet, or it was full");
+		instrument_trace_say_lost(base, late->pcpu, "it had no buffer yet, or it was full");
 	if (untold)
 		VP_NOTICE(base->session,
 			  "%" PRIu64 " events were not told by the kernel: the same event came "

@@ -104,7 +104,7 @@ static uint64_t tracepoints_lost(const struct vp_instrument *base, struct vp_str
 	return own->tracepoints ? vp_tracepoints_lost(own->tracepoints, id.pcpu).events : 0;
 }
 
-static void say_lost(struct vp_instrument *base, uint32_t pcpu)
+static void instrument_tracepoints_say_lost(struct vp_instrument *base, uint32_t pcpu)
 {
 	struct vp_tracepoints_loss lost =
 	    vp_tracepoints_lost(tracepoints_of(base)->tracepoints, pcpu);
@@ -120,9 +120,9 @@ static void say_lost(struct vp_instrument *base, uint32_t pcpu)
 static void tracepoints_conclude(struct vp_instrument *base)
 {
 	vp_vec_each (&base->session->pcpus, pcpu)
-		say_lost(base, (uint32_t)*pcpu);
+		instrument_tracepoints_say_lost(base, (uint32_t)*pcpu);
 	vp_vec_each (&base->session->late_pcpus, late)
-		say_lost(base, late->pcpu);
+		instrument_tracepoints_say_lost(base, late->pcpu);
 }
 
 static void tracepoints_put_total(const struct vp_instrument *base, struct vp_buffer *out)

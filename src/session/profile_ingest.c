@@ -28,8 +28,8 @@ struct vp_profile_stream *vp_profile_stream(struct vp_profile_instrument *profil
 	return &profile->streams.at[pcpu];
 }
 
-static void find_vcpu(struct vp_profile_instrument *profile, uint64_t key, uint32_t vm_id,
-		      uint32_t number, uint32_t tid)
+static void profile_ingest_find_vcpu(struct vp_profile_instrument *profile, uint64_t key,
+				     uint32_t vm_id, uint32_t number, uint32_t tid)
 {
 	uint32_t *known = vp_map_find(&profile->vcpu_tids, key);
 	bool inserted;
@@ -66,8 +66,8 @@ static void see_new_vcpu(struct vp_profile_instrument *profile, struct vp_profil
 	stream->vcpu = record->vcpu;
 	stream->vcpu_tid = record->tid;
 	stream->vcpu_vm = record->vm;
-	find_vcpu(profile, (uint64_t)record->vm << 32 | record->vcpu, record->vm, record->vcpu,
-		  record->tid);
+	profile_ingest_find_vcpu(profile, (uint64_t)record->vm << 32 | record->vcpu, record->vm,
+				 record->vcpu, record->tid);
 }
 
 /* Of any record of a vCPU: they begin alike. */
@@ -293,7 +293,8 @@ static void put_busy_ticks(struct stretch *stretch, const union vp_any_record *s
 }
 
 /* Adds the events of the current sample. */
-static void weigh(struct vp_profile_instrument *profile, struct vp_profile_stream *stream)
+static void profile_ingest_weigh(struct vp_profile_instrument *profile,
+				 struct vp_profile_stream *stream)
 {
 	uint64_t events = stream->events ? stream->events : profile->trigger.events;
 
@@ -318,7 +319,7 @@ void vp_profile_take(void *context, uint32_t pcpu, char *records, size_t size)
 			profile->samples++;
 			if (profile->trigger.weigh == VP_WEIGH_TIME && stream->events)
 				put_busy_ticks(&stretch, record, stream->events);
-			weigh(profile, stream);
+			profile_ingest_weigh(profile, stream);
 			if (record->header.time >= stream->late_from)
 				put_late_ticks(&stretch, record);
 			stream->late_from += tick;

@@ -195,7 +195,7 @@ static struct vp_error *open_instruments(struct vp_session *session)
 	return error;
 }
 
-static void describe(struct vp_session *session)
+static void session_describe(struct vp_session *session)
 {
 	struct vp_recording *about = &session->about;
 
@@ -254,7 +254,7 @@ struct vp_error *vp_session_open(struct vp_session *session)
 	const char *directory = session->place.now;
 	VP_TRY(find_vms(session));
 	VP_TRY(open_instruments(session));
-	describe(session);
+	session_describe(session);
 	VP_TRY(vp_session_flight_open(session));
 	VP_TRY(vp_trace_writer_create_host(directory, session->about.hostname, &session->trace));
 	if (session->options.compression)
@@ -318,7 +318,7 @@ static void flush_class(struct vp_session *session, enum vp_stream_class kind)
 }
 
 /* 0, or why something could not be written. */
-static int write_out(struct vp_session *session)
+static int session_write_out(struct vp_session *session)
 {
 	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
 		flush_class(session, kind);
@@ -327,7 +327,7 @@ static int write_out(struct vp_session *session)
 
 static void flush_all(struct vp_session *session)
 {
-	int failure = write_out(session);
+	int failure = session_write_out(session);
 
 	if (failure && !session->said_unwritten) {
 		VP_NOTICE(session, "cannot write to '%s': %s; records are being lost, and counted",
@@ -352,7 +352,7 @@ struct vp_error *vp_session_start(struct vp_session *session)
 
 struct vp_error *vp_session_publish(struct vp_session *session)
 {
-	int failure = write_out(session); /* the clocks, at the least */
+	int failure = session_write_out(session); /* the clocks, at the least */
 
 	if (failure)
 		return vp_error_errno(failure, "cannot write to '%s'", session->place.now);

@@ -169,7 +169,7 @@ static bool has_account(const struct vp_session *session)
 /* Since when all that was recorded is in memory. The account is written once a second, of the time
  * before: a snapshot begins at such a moment, if there is one before its end, so that it has the
  * account of all of its time. */
-static uint64_t reach_of(const struct vp_session *session)
+static uint64_t session_flight_reach_of(const struct vp_session *session)
 {
 	uint64_t reach = vp_trace_writer_reach(session->trace);
 
@@ -182,7 +182,7 @@ static uint64_t reach_of(const struct vp_session *session)
 }
 
 /* DIR.YYYYMMDDhhmmss and hundredths, as perf's --switch-output has it; it is not there yet. */
-static struct vp_error *make_directory(const struct vp_session *session, char **ret)
+static struct vp_error *session_flight_make_directory(const struct vp_session *session, char **ret)
 {
 	const char *directory = session->options.directory;
 	size_t size = strlen(directory);
@@ -240,8 +240,8 @@ static struct vp_error *put_files(struct vp_session *session, const char *direct
 }
 
 /* What there is room for on a full disk is a recording that opens; the first error is returned. */
-static struct vp_error *write_all(struct vp_session *session, const char *directory,
-				  struct vp_recording *about)
+static struct vp_error *session_flight_write_all(struct vp_session *session, const char *directory,
+						 struct vp_recording *about)
 {
 	struct vp_error *error = write_streams(session, directory, about);
 
@@ -273,10 +273,10 @@ static struct vp_error *snapshot(struct vp_session *session, const char *cause, 
 		if ((*instrument)->ops->hasten)
 			(*instrument)->ops->hasten(*instrument);
 	about.end = vp_session_gather(session);
-	about.start = reach_of(session);
+	about.start = session_flight_reach_of(session);
 	about.cause = clean;
-	VP_TRY(make_directory(session, ret));
-	return write_all(session, *ret, &about);
+	VP_TRY(session_flight_make_directory(session, ret));
+	return session_flight_write_all(session, *ret, &about);
 }
 
 struct vp_error *vp_session_snapshot(struct vp_session *session, const char *cause, char **ret)
@@ -294,7 +294,7 @@ struct vp_error *vp_session_flight_finish(struct vp_session *session)
 {
 	if (!session->flight)
 		return NULL;
-	session->about.start = reach_of(session);
+	session->about.start = session_flight_reach_of(session);
 	free(session->about.cause);
 	session->about.cause = vp_strdup("end of the recording");
 	uint64_t unheard =
@@ -346,7 +346,7 @@ static void put_what(const struct vp_fired *fired, struct vp_buffer *out)
 }
 
 /* "steal>20ms: vCPU 0 of VM 'g1' (thread 77) was runnable for …", a new string. */
-static char *describe(struct vp_session *session, const struct vp_fired *fired)
+static char *session_flight_describe(struct vp_session *session, const struct vp_fired *fired)
 {
 	uint32_t id = vp_session_vm_id(session, fired->pid, fired->tid);
 	const struct vp_vm *vm = vp_session_vm(session, id);
@@ -367,7 +367,7 @@ static char *describe(struct vp_session *session, const struct vp_fired *fired)
 }
 
 /* What was written of one that failed counts, too. */
-static void take_snapshot(struct vp_session *session, const char *cause)
+static void session_flight_take_snapshot(struct vp_session *session, const char *cause)
 {
 	struct vp_session_flight *flight = session->flight;
 	VP_AUTO_FREE char *path = NULL;
@@ -393,7 +393,7 @@ static void snapshot_by_condition(struct vp_session *session)
 {
 	struct vp_session_flight *flight = session->flight;
 	const struct vp_snapshot_limits *limits = &session->options.flight->limits;
-	VP_AUTO_FREE char *cause = describe(session, &flight->fired);
+	VP_AUTO_FREE char *cause = session_flight_describe(session, &flight->fired);
 	VP_AUTO_FREE char *no_room =
 	    vp_snapshots_no_room(&flight->by_condition, limits, session->options.directory);
 
@@ -401,7 +401,7 @@ static void snapshot_by_condition(struct vp_session *session)
 	if (no_room)
 		skip_snapshot(session, cause, no_room);
 	else
-		take_snapshot(session, cause);
+		session_flight_take_snapshot(session, cause);
 	flight->arm_at = flight->fired.time + session->options.flight->every_ns;
 	VP_AUTO_FREE char *used_up = vp_snapshots_used_up(&flight->by_condition, limits);
 	if (!used_up)

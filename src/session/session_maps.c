@@ -49,8 +49,8 @@ static struct vp_error *read_unwind_tables(struct vp_session *session, const str
 	return error;
 }
 
-static struct vp_error *read_guest(struct vp_session *session, const struct vp_vm *vm,
-				   const char *directory)
+static struct vp_error *session_maps_read_guest(struct vp_session *session, const struct vp_vm *vm,
+						const char *directory)
 {
 	VP_AUTO_FREE char *path = vp_recording_maps_path(directory, &session->vms, vm);
 	bool written = false;
@@ -87,7 +87,8 @@ static struct vp_error *write_guests(struct vp_session *session, const char *dir
 	for (size_t i = 0; i < session->vms.count; i++)
 		if (vp_session_is_chosen(session, &session->vms.at[i]))
 			error = vp_session_first_of(
-			    error, read_guest(session, &session->vms.at[i], directory));
+			    error,
+			    session_maps_read_guest(session, &session->vms.at[i], directory));
 	return error;
 }
 
@@ -108,8 +109,8 @@ struct vp_error *vp_session_write_maps(struct vp_session *session, const char *d
 }
 
 /* One sentence; a new string. */
-static char *outcome_of(const struct vp_error *error, const struct vp_agent_result *result,
-			unsigned port)
+static char *session_maps_outcome_of(const struct vp_error *error,
+				     const struct vp_agent_result *result, unsigned port)
 {
 	VP_AUTO_FREE char *standing = vp_agent_port_standing(port);
 
@@ -131,7 +132,7 @@ struct asking {
 	bool started;
 };
 
-static void *ask(void *context)
+static void *session_maps_ask(void *context)
 {
 	struct asking *asking = context;
 
@@ -151,9 +152,9 @@ static void start_asking(struct vp_session *session, const struct vp_vm *vm, str
 				       .seconds_idle = options->agent_seconds,
 				       .seconds_total = options->agent_seconds,
 				       .no_symbols = !options->with_symbols}};
-	asking->started = !pthread_create(&asking->thread, NULL, ask, asking);
+	asking->started = !pthread_create(&asking->thread, NULL, session_maps_ask, asking);
 	if (!asking->started) /* then one after the other */
-		ask(asking);
+		session_maps_ask(asking);
 }
 
 /* How that went goes into `vms`. */
@@ -162,7 +163,7 @@ static void end_asking(struct vp_session *session, struct vp_vm *vm, struct aski
 	if (asking->started)
 		pthread_join(asking->thread, NULL);
 	VP_AUTO_FREE char *outcome =
-	    outcome_of(asking->error, &asking->result, session->options.agent_port);
+	    session_maps_outcome_of(asking->error, &asking->result, session->options.agent_port);
 	vp_session_note_agent(session, vm, outcome);
 	/* Without an agent nothing is missing if names come from the guest's memory. */
 	bool is_missed = session->options.agent_port || strncmp(vm->memory, "ok", 2) != 0;

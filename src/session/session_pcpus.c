@@ -62,7 +62,7 @@ static void add_to_all(struct vp_session *session, uint32_t pcpu)
 	}
 }
 
-static void hear(void *context, uint32_t pcpu, bool online)
+static void session_pcpus_hear(void *context, uint32_t pcpu, bool online)
 {
 	struct vp_session *session = context;
 
@@ -74,7 +74,8 @@ static void hear(void *context, uint32_t pcpu, bool online)
 
 void vp_session_watch_pcpus(struct vp_session *session)
 {
-	if (session->cpu_hotplug >= 0 && !vp_cpu_hotplug_read(session->cpu_hotplug, hear, session))
+	if (session->cpu_hotplug >= 0 &&
+	    !vp_cpu_hotplug_read(session->cpu_hotplug, session_pcpus_hear, session))
 		VP_NOTICE(session, "the kernel dropped uevents: pCPUs that came online may not be "
 				   "sampled");
 }

@@ -80,7 +80,7 @@ struct vp_learner vp_m5_learner(const struct vp_m5_options *options)
 	return (struct vp_learner){m5_learn, m5_predict, m5_forget, options};
 }
 
-static double mean_of(const double *y, const uint32_t *rows, size_t n)
+static double evaluate_mean_of(const double *y, const uint32_t *rows, size_t n)
 {
 	double sum = 0;
 
@@ -95,7 +95,7 @@ void vp_score_training(const struct vp_learner *learner, const void *model,
 	const double *y = data->columns.at[data->target].values;
 	size_t n;
 	VP_AUTO_FREE uint32_t *rows = vp_data_known_rows(data, &n);
-	double mean = mean_of(y, rows, n);
+	double mean = evaluate_mean_of(y, rows, n);
 
 	for (size_t row = 0; row < data->rows; row++)
 		vp_score_add(score, y[row], learner->predict(model, data, row), mean);
@@ -139,7 +139,7 @@ static void predict_fold(const struct validation *v, struct fold *fold)
 {
 	const double *y = v->data->columns.at[v->data->target].values;
 
-	fold->mean = fold->n_train ? mean_of(y, fold->train, fold->n_train) : NAN;
+	fold->mean = fold->n_train ? evaluate_mean_of(y, fold->train, fold->n_train) : NAN;
 	if (v->learner->any_order)
 		put_in_order(fold->train, fold->n_train, v->data->rows);
 	void *model = fold->n_train ? v->learner->learn(v->learner->options, v->data, fold->train,

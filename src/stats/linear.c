@@ -84,13 +84,13 @@ static double residual_squares(const struct columns *columns, size_t n, size_t k
 	return squares;
 }
 
-static double share(const struct vp_linear *model, double part)
+static double linear_share(const struct vp_linear *model, double part)
 {
 	return model->mean != 0 ? 100 * part / model->mean : NAN;
 }
 
 /* From the standardised columns' coefficients to those of raw values. */
-static void set_terms(struct vp_linear *model, const double *b, double squares)
+static void linear_set_terms(struct vp_linear *model, const double *b, double squares)
 {
 	size_t n = model->rows, k = model->inputs.at.count;
 	double free = (double)n - (double)model->rank - 1, spread = 1 / (double)n;
@@ -106,9 +106,9 @@ static void set_terms(struct vp_linear *model, const double *b, double squares)
 		if (model->options.nonneg)
 			term->error = NAN;
 		model->constant -= term->coefficient * term->mean;
-		term->contribution = share(model, term->coefficient * term->mean);
+		term->contribution = linear_share(model, term->coefficient * term->mean);
 	}
-	model->constant_contribution = share(model, model->constant);
+	model->constant_contribution = linear_share(model, model->constant);
 	VP_AUTO_FREE double *centre = vp_alloc((k + 1) * sizeof(*centre));
 	for (size_t j = 0; j < k; j++)
 		centre[j] = model->terms[j].sd > 0 ? model->terms[j].mean / model->terms[j].sd : 0;
@@ -138,8 +138,8 @@ struct vp_linear *vp_linear_build(const struct vp_data *data, const uint32_t *ro
 	}
 	vp_lstsq_solve(&model->fit, columns.z, n, k, columns.y, DEPENDENT);
 	model->rank = model->fit.rank;
-	set_terms(model, options->nonneg ? b : model->fit.b,
-		  options->nonneg ? squares : model->fit.residual);
+	linear_set_terms(model, options->nonneg ? b : model->fit.b,
+			 options->nonneg ? squares : model->fit.residual);
 	free(columns.z);
 	free(columns.y);
 	return model;
@@ -176,22 +176,24 @@ double vp_linear_leverage(const struct vp_linear *model, const struct vp_data *d
 	return 1 / (double)model->rows + vp_lstsq_leverage(&model->fit, z);
 }
 
-static void *learn(const void *options, const struct vp_data *data, const uint32_t *rows, size_t n)
+static void *linear_learn(const void *options, const struct vp_data *data, const uint32_t *rows,
+			  size_t n)
 {
 	return vp_linear_build(data, rows, n, options);
 }
 
-static double predict(const void *model, const struct vp_data *data, size_t row)
+static double linear_predict(const void *model, const struct vp_data *data, size_t row)
 {
 	return vp_linear_row(model, data, row);
 }
 
-static void forget(void *model)
+static void linear_forget(void *model)
 {
 	vp_linear_free(model);
 }
 
 struct vp_learner vp_linear_learner(const struct vp_linear_options *options)
 {
-	return (struct vp_learner){learn, predict, forget, options, .any_order = true};
+	return (struct vp_learner){linear_learn, linear_predict, linear_forget, options,
+				   .any_order = true};
 }

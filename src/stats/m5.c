@@ -37,17 +37,17 @@ void vp_m5_node_prune(struct vp_m5_node *node)
 	node->left = node->right = NULL;
 }
 
-static unsigned number(struct vp_m5_node *node, unsigned before)
+static unsigned m5_number(struct vp_m5_node *node, unsigned before)
 {
 	if (node->left)
-		return number(node->right, number(node->left, before));
+		return m5_number(node->right, m5_number(node->left, before));
 	node->number = before + 1;
 	return before + 1;
 }
 
 void vp_m5_number(struct vp_m5 *tree)
 {
-	tree->leaves = number(tree->root, 0);
+	tree->leaves = m5_number(tree->root, 0);
 }
 
 /* A node on the way to a leaf, as it was before any leaf was smoothed. */

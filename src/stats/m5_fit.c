@@ -41,7 +41,7 @@ static size_t blocks_of(size_t n)
 }
 
 /* The candidates' values block by block: within a block, BLOCK values of each candidate. */
-static void gather(struct vp_fit_work *work, const struct vp_fit_task *task)
+static void m5_fit_gather(struct vp_fit_work *work, const struct vp_fit_task *task)
 {
 	size_t k = task->n_candidates, need = blocks_of(task->n) * BLOCK * k;
 
@@ -259,7 +259,7 @@ static void drop_weak(struct fit *fit)
 	}
 }
 
-static void run(struct fit *fit)
+static void m5_fit_run(struct fit *fit)
 {
 	moments(fit);
 	multiply(fit);
@@ -277,7 +277,7 @@ void vp_m5_fit(const struct vp_fit_task *task, struct vp_fit_work *work,
 	VP_AUTO_FREE bool *selected = vp_alloc(k + 1);
 	struct fit fit = {.task = task, .k = k, .selected = selected};
 
-	gather(work, task);
+	m5_fit_gather(work, task);
 	fit.gathered = work->gathered;
 	fit.mean = room;
 	fit.sd = fit.mean + k;
@@ -286,7 +286,7 @@ void vp_m5_fit(const struct vp_fit_task *task, struct vp_fit_work *work,
 	fit.trial = fit.b + k + 1;
 	fit.products = fit.trial + k + 1;
 	fit.part = fit.products + k * k;
-	run(&fit);
+	m5_fit_run(&fit);
 
 	memset(model->coefficients, 0, task->matrix->n_inputs * sizeof(double));
 	model->parameters = 0;

@@ -62,7 +62,7 @@ static bool all_differ(const double *x, const uint32_t *rows, size_t n)
  * input's values. Where no value repeats there is only one such order, which is known from the
  * root's.
  */
-static void sort_rows(struct grower *g, size_t input, struct piece piece)
+static void m5_grow_sort_rows(struct grower *g, size_t input, struct piece piece)
 {
 	uint32_t *rows = g->order + piece.begin;
 	const uint32_t *sorted = g->sorted[input] ? g->sorted[input] + piece.begin : NULL;
@@ -95,7 +95,7 @@ static bool find_split(struct grower *g, struct piece piece, struct vp_split *be
 	best->impurity = -1e20;
 	for (size_t input = 0; input < g->matrix.n_inputs; input++) {
 		struct vp_split split;
-		sort_rows(g, input, piece);
+		m5_grow_sort_rows(g, input, piece);
 		for (size_t i = 0; i < piece.n; i++)
 			g->y[i] = g->matrix.y[rows[i]];
 		if (!vp_split_find(g->x, g->y, piece.n, &g->split, &split) ||
@@ -205,7 +205,7 @@ static void finish_node(struct grower *g, struct vp_m5_node *node, const uint32_
 	set_predictions(g, rows, n);
 }
 
-static double mean_of(const double *y, const uint32_t *rows, size_t n)
+static double m5_grow_mean_of(const double *y, const uint32_t *rows, size_t n)
 {
 	double sum = 0;
 
@@ -231,7 +231,7 @@ static struct vp_m5_node *grow(struct grower *g, struct piece piece, bool *below
 	struct vp_split split;
 
 	node->rows = piece.n;
-	node->mean = mean_of(g->matrix.y, rows, piece.n);
+	node->mean = m5_grow_mean_of(g->matrix.y, rows, piece.n);
 	if ((double)piece.n < g->tree->options.minimum ||
 	    deviation(g->matrix.y, rows, piece.n) < g->tree->deviation * DEVIATION_PART ||
 	    !find_split(g, piece, &split)) {

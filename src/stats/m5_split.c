@@ -29,7 +29,7 @@ void vp_split_work_deinit(struct vp_split_work *work)
 	free(work->impurity);
 }
 
-static struct sums sums_of(const double *y, size_t n)
+static struct sums m5_split_sums_of(const double *y, size_t n)
 {
 	struct sums sums = {.n = (double)n};
 
@@ -95,7 +95,7 @@ static double margin(double whole, double impurity)
 static double estimate(const double *x, const double *y, size_t n, size_t side, double whole,
 		       struct vp_split_work *work)
 {
-	struct sums left = sums_of(y, side), right = sums_of(y + side, n - side);
+	struct sums left = m5_split_sums_of(y, side), right = m5_split_sums_of(y + side, n - side);
 	double certain = -INFINITY;
 
 	for (size_t i = side; i + side + 1 < n; i++) {
@@ -121,11 +121,11 @@ bool vp_split_find(const double *x, const double *y, size_t n, struct vp_split_w
 
 	if (n < 4)
 		return false;
-	struct sums all = sums_of(y, n);
+	struct sums all = m5_split_sums_of(y, n);
 	double variance = fabs((all.squares - all.sum * all.sum / all.n) / all.n);
 	double whole = pow(variance, 1.0 / ORDER);
 	double certain = estimate(x, y, n, side, whole, work);
-	struct sums left = sums_of(y, side), right = sums_of(y + side, n - side);
+	struct sums left = m5_split_sums_of(y, side), right = m5_split_sums_of(y + side, n - side);
 	best->impurity = -1e20;
 	for (size_t i = side; i + side + 1 < n; i++) {
 		move_left(y[i], &left, &right);

@@ -9,7 +9,7 @@
 #include "base/macros.h"
 #include "stats/order.h"
 
-static double mean_of(const double *values, const uint32_t *rows, size_t n)
+static double prepare_mean_of(const double *values, const uint32_t *rows, size_t n)
 {
 	double sum = 0, count = 0;
 
@@ -22,7 +22,7 @@ static double mean_of(const double *values, const uint32_t *rows, size_t n)
 }
 
 /* The most frequent label, the first of them. */
-static double mode_of(const struct vp_column *column, const uint32_t *rows, size_t n)
+static double prepare_mode_of(const struct vp_column *column, const uint32_t *rows, size_t n)
 {
 	VP_AUTO_FREE size_t *counts = vp_alloc((column->labels.count + 1) * sizeof(*counts));
 	size_t best = 0;
@@ -130,8 +130,8 @@ void vp_inputs_learn(struct vp_inputs *inputs, const struct vp_data *data, const
 		if (i == data->target)
 			continue;
 		inputs->replacement[i] = column->type == VP_COLUMN_NOMINAL
-					     ? mode_of(column, rows, n)
-					     : mean_of(column->values, rows, n);
+					     ? prepare_mode_of(column, rows, n)
+					     : prepare_mean_of(column->values, rows, n);
 		if (column->type == VP_COLUMN_NOMINAL)
 			learn_nominal(inputs, i, data, rows, n);
 		else

@@ -10,7 +10,7 @@
 /* 1 / the normal distribution's quantile of 3/4 */
 #define NORMAL 1.4826022185056018
 
-static int compare(const void *a, const void *b)
+static int quantile_compare(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
@@ -19,7 +19,7 @@ static int compare(const void *a, const void *b)
 
 void vp_quantile_sort(double *values, size_t n)
 {
-	qsort(values, n, sizeof(*values), compare);
+	qsort(values, n, sizeof(*values), quantile_compare);
 }
 
 double vp_quantile(const double *sorted, size_t n, double p)

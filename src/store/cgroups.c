@@ -22,7 +22,7 @@ void vp_cgroups_deinit(vp_cgroups *cgroups)
 	vp_vec_deinit(cgroups);
 }
 
-static struct vp_cgroup *find(const vp_cgroups *cgroups, uint64_t id)
+static struct vp_cgroup *cgroups_find(const vp_cgroups *cgroups, uint64_t id)
 {
 	vp_vec_each (cgroups, cgroup)
 		if (cgroup->id == id)
@@ -32,12 +32,12 @@ static struct vp_cgroup *find(const vp_cgroups *cgroups, uint64_t id)
 
 void vp_cgroups_note(vp_cgroups *cgroups, uint64_t id)
 {
-	if (id && !find(cgroups, id))
+	if (id && !cgroups_find(cgroups, id))
 		vp_vec_push(cgroups, ((struct vp_cgroup){.id = id}));
 }
 
 /* A group's id is the inode number of its directory. */
-static void walk(const char *root, const char *below, unsigned depth, vp_cgroups *cgroups)
+static void cgroups_walk(const char *root, const char *below, unsigned depth, vp_cgroups *cgroups)
 {
 	VP_AUTO_FREE char *path = vp_format("%s%s", root, below);
 	DIR *directory = opendir(path);
@@ -46,14 +46,14 @@ static void walk(const char *root, const char *below, unsigned depth, vp_cgroups
 	if (!directory)
 		return;
 	struct vp_cgroup *known =
-	    fstat(dirfd(directory), &status) ? NULL : find(cgroups, status.st_ino);
+	    fstat(dirfd(directory), &status) ? NULL : cgroups_find(cgroups, status.st_ino);
 	if (known && !known->path)
 		known->path = vp_strdup(below[0] ? below : "/");
 	for (struct dirent *entry; depth < MOST_DEPTH && (entry = readdir(directory));) {
 		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
 			continue;
 		VP_AUTO_FREE char *next = vp_format("%s/%s", below, entry->d_name);
-		walk(root, next, depth + 1, cgroups);
+		cgroups_walk(root, next, depth + 1, cgroups);
 	}
 	closedir(directory);
 }
@@ -65,12 +65,12 @@ void vp_cgroups_find(vp_cgroups *cgroups)
 
 	for (size_t i = 0; cgroups->count && i < VP_ARRAY_SIZE(roots); i++)
 		if (!statfs(roots[i], &status) && status.f_type == CGROUP2_SUPER_MAGIC)
-			walk(roots[i], "", 0, cgroups);
+			cgroups_walk(roots[i], "", 0, cgroups);
 }
 
 const char *vp_cgroups_path(const vp_cgroups *cgroups, uint64_t id)
 {
-	const struct vp_cgroup *found = id ? find(cgroups, id) : NULL;
+	const struct vp_cgroup *found = id ? cgroups_find(cgroups, id) : NULL;
 
 	return found ? found->path : NULL;
 }

@@ -194,7 +194,7 @@ static struct vp_error *expect_own_files(int directory, const char *path)
 	return each_guest_file(directory, path, expect_own, false);
 }
 
-static bool is_empty(int directory)
+static bool directory_is_empty(int directory)
 {
 	DIR *entries = open_entries(directory, ".");
 	bool empty = entries && !next_entry(entries);
@@ -250,7 +250,8 @@ static struct vp_error *expect_old_removable(const char *path)
 	VP_TRY(lock_directory(old, &lock));
 	if (is_recording(lock))
 		return expect_own_files(lock, old);
-	return is_empty(lock) ? NULL : vp_error_new("'%s' exists and is not a recording", old);
+	return directory_is_empty(lock) ? NULL
+					: vp_error_new("'%s' exists and is not a recording", old);
 }
 
 /* *lock is on the older recording, or -1 if there is none. */
@@ -267,7 +268,7 @@ static struct vp_error *expect_replaceable(const char *path, int *lock)
 	struct vp_error *error = NULL;
 	if (is_recording(*lock))
 		error = expect_old_removable(path);
-	else if (!is_empty(*lock))
+	else if (!directory_is_empty(*lock))
 		error = vp_error_new("'%s' exists and is not a recording", path);
 	if (error) {
 		close(*lock);

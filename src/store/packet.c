@@ -40,7 +40,7 @@ const char *vp_stream_class_name(enum vp_stream_class kind)
 	return classes[kind].name;
 }
 
-static char *path_of(const char *path, struct vp_stream_id id, bool compressed)
+static char *packet_path_of(const char *path, struct vp_stream_id id, bool compressed)
 {
 	const char *suffix = compressed ? VP_ZSTD_SUFFIX : "";
 
@@ -52,7 +52,7 @@ static char *path_of(const char *path, struct vp_stream_id id, bool compressed)
 char *vp_stream_find(const char *path, struct vp_stream_id id)
 {
 	for (int compressed = 0; compressed < 2; compressed++) {
-		char *file = path_of(path, id, compressed);
+		char *file = packet_path_of(path, id, compressed);
 		if (!access(file, F_OK))
 			return file;
 		free(file);
@@ -62,7 +62,7 @@ char *vp_stream_find(const char *path, struct vp_stream_id id)
 
 int vp_stream_create(const char *path, struct vp_stream_id id, bool compressed)
 {
-	VP_AUTO_FREE char *file = path_of(path, id, compressed);
+	VP_AUTO_FREE char *file = packet_path_of(path, id, compressed);
 
 	return open(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_APPEND | O_CLOEXEC, 0644);
 }

@@ -14,20 +14,21 @@ struct named {
 	struct vp_vcpu_span spans[MOST];
 };
 
-static bool is_of(const struct vp_vcpu_span *one, const struct vp_vcpu_span *other)
+static bool packet_states_is_of(const struct vp_vcpu_span *one, const struct vp_vcpu_span *other)
 {
 	return one->tid == other->tid && one->vm == other->vm && one->vcpu == other->vcpu &&
 	       one->vendor == other->vendor;
 }
 
 /* The number of the span's vCPU; `count` if it has none. */
-static size_t number_of(struct named *named, const struct vp_vcpu_span *span)
+static size_t packet_states_number_of(struct named *named, const struct vp_vcpu_span *span)
 {
 	size_t number = named->last;
 
-	if (number < named->count && is_of(&named->spans[number], span))
+	if (number < named->count && packet_states_is_of(&named->spans[number], span))
 		return number;
-	for (number = 0; number < named->count && !is_of(&named->spans[number], span); number++)
+	for (number = 0; number < named->count && !packet_states_is_of(&named->spans[number], span);
+	     number++)
 		;
 	named->last = number;
 	return number;
@@ -48,14 +49,14 @@ static bool can_be_short(const struct named *named, size_t number, const struct 
 	       span->cpu <= UINT8_MAX && span->flags <= UINT8_MAX && span->reason <= UINT16_MAX;
 }
 
-static void put(struct vp_buffer *out, const void *record, size_t size)
+static void packet_states_put(struct vp_buffer *out, const void *record, size_t size)
 {
 	memcpy(vp_buffer_extend(out, size), record, size);
 }
 
 static void pack_span(struct named *named, const struct vp_vcpu_span *span, struct vp_buffer *out)
 {
-	size_t number = number_of(named, span);
+	size_t number = packet_states_number_of(named, span);
 
 	if (can_be_short(named, number, span)) {
 		const struct vp_vcpu_next next = {.time = span->time,
@@ -65,9 +66,9 @@ static void pack_span(struct named *named, const struct vp_vcpu_span *span, stru
 						  .flags = (uint8_t)span->flags,
 						  .cpu = (uint8_t)span->cpu,
 						  .reason = (uint16_t)span->reason};
-		put(out, &next, sizeof(next));
+		packet_states_put(out, &next, sizeof(next));
 	} else {
-		put(out, span, sizeof(*span));
+		packet_states_put(out, span, sizeof(*span));
 	}
 	name(named, number, span);
 }
@@ -84,7 +85,7 @@ void vp_states_pack(const char *records, size_t size, struct vp_buffer *ret)
 			memcpy(&span, header, sizeof(span));
 			pack_span(&named, &span, ret);
 		} else {
-			put(ret, header, length);
+			packet_states_put(ret, header, length);
 		}
 		at += length;
 	}
@@ -101,7 +102,7 @@ static bool unpack_next(struct named *named, const struct vp_vcpu_next *next, st
 	span->state = next->state;
 	span->cpu = next->cpu;
 	span->reason = next->reason;
-	put(out, span, sizeof(*span));
+	packet_states_put(out, span, sizeof(*span));
 	return true;
 }
 
@@ -116,10 +117,10 @@ static bool unpack_record(struct named *named, const void *record, struct vp_buf
 		memcpy(&next, record, sizeof(next));
 		return unpack_next(named, &next, out);
 	}
-	put(out, record, vp_record_size(header.id));
+	packet_states_put(out, record, vp_record_size(header.id));
 	if (header.id == VP_ID_vcpu_span) {
 		memcpy(&span, record, sizeof(span));
-		name(named, number_of(named, &span), &span);
+		name(named, packet_states_number_of(named, &span), &span);
 	}
 	return true;
 }

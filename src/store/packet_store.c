@@ -57,14 +57,15 @@ static size_t room_of(const struct vp_stored_packet *packet)
 	return (sizeof(*packet) + packet->size + 7) / 8 * 8;
 }
 
-static const struct vp_stored_packet *packet_at(const struct vp_packet_store *store, size_t at)
+static const struct vp_stored_packet *packet_store_packet_at(const struct vp_packet_store *store,
+							     size_t at)
 {
 	return (const void *)(store->room + at);
 }
 
 static void drop_oldest(struct vp_packet_store *store)
 {
-	const struct vp_stored_packet *oldest = packet_at(store, store->tail);
+	const struct vp_stored_packet *oldest = packet_store_packet_at(store, store->tail);
 
 	store->overwritten(store->context, oldest);
 	store->tail += room_of(oldest);
@@ -116,7 +117,7 @@ void vp_packet_store_each(const struct vp_packet_store *store, vp_packet_taker t
 	size_t at = store->tail;
 
 	for (size_t i = 0; i < store->count; i++) {
-		const struct vp_stored_packet *packet = packet_at(store, at);
+		const struct vp_stored_packet *packet = packet_store_packet_at(store, at);
 		take(context, packet);
 		at += room_of(packet);
 		if (store->wrapped && at == store->lap_end)

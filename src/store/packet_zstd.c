@@ -108,8 +108,8 @@ void vp_unpacker_free(struct vp_unpacker *unpacker)
 }
 
 /* The records of that size whose compressed bytes these are, into the unpacker's memory. */
-static bool unpack(struct vp_unpacker *unpacker, const struct vp_zstd_lead *lead, const char *bytes,
-		   size_t size)
+static bool packet_zstd_unpack(struct vp_unpacker *unpacker, const struct vp_zstd_lead *lead,
+			       const char *bytes, size_t size)
 {
 	char *records = unpacker->bytes + sizeof(lead->header);
 	char *to = lead->split.count ? unpacker->split : records;
@@ -127,7 +127,7 @@ const char *vp_unpacker_unpack(struct vp_unpacker *unpacker, const struct vp_zst
 {
 	uint64_t size = vp_packet_header_size(&lead->header);
 
-	if (!unpack(unpacker, lead, bytes, size - sizeof(lead->header)))
+	if (!packet_zstd_unpack(unpacker, lead, bytes, size - sizeof(lead->header)))
 		return NULL;
 	memcpy(unpacker->bytes, &lead->header, sizeof(lead->header));
 	memset(unpacker->bytes + size, 0, sizeof(struct vp_record_header));

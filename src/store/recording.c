@@ -161,7 +161,7 @@ static void write_number(struct vp_buffer *out, const char *key, uint64_t value)
 	vp_buffer_printf(out, "%s %" PRIu64 "\n", key, value);
 }
 
-static uint64_t sum_of(const uint64_t counts[VP_STREAM_CLASSES])
+static uint64_t recording_sum_of(const uint64_t counts[VP_STREAM_CLASSES])
 {
 	uint64_t sum = 0;
 
@@ -206,8 +206,8 @@ struct vp_error *vp_recording_write(const char *path, const struct vp_recording 
 	write_number(&out, "pcpus", recording->pcpus);
 	write_number(&out, "start", recording->start);
 	if (recording->end) {
-		write_number(&out, "records", sum_of(recording->records));
-		write_number(&out, "lost", sum_of(recording->lost));
+		write_number(&out, "records", recording_sum_of(recording->records));
+		write_number(&out, "lost", recording_sum_of(recording->lost));
 		for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
 			if (recording->records[kind] || recording->lost[kind])
 				vp_buffer_printf(&out, "streams %s %" PRIu64 " %" PRIu64 "\n",
@@ -220,7 +220,7 @@ struct vp_error *vp_recording_write(const char *path, const struct vp_recording 
 	return error;
 }
 
-static void read_text(struct vp_cursor *line, char **ret)
+static void recording_read_text(struct vp_cursor *line, char **ret)
 {
 	struct vp_slice rest = vp_cursor_rest(line);
 
@@ -279,7 +279,7 @@ static void recording_line(struct vp_cursor *line, void *into)
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(texts); i++)
 		if (vp_slice_is(key, texts[i].key)) {
-			read_text(line, texts[i].value);
+			recording_read_text(line, texts[i].value);
 			return;
 		}
 	for (size_t i = 0; i < VP_ARRAY_SIZE(numbers); i++)
@@ -325,7 +325,8 @@ static struct vp_error *check_version(const char *file, const char *magic, struc
 }
 
 /* Reads a text file of this directory line by line; the first begins with `magic`. */
-static struct vp_error *read_lines(const char *file, const char *magic, line_taker take, void *into)
+static struct vp_error *recording_read_lines(const char *file, const char *magic, line_taker take,
+					     void *into)
 {
 	struct vp_buffer bytes = {0};
 	struct vp_error *error = vp_file_read(file, TEXT_LIMIT, &bytes);
@@ -385,7 +386,8 @@ struct vp_error *vp_recording_read(const char *path, struct vp_recording *ret)
 	VP_AUTO_FREE char *file = vp_format("%s/recording", path);
 
 	*ret = (struct vp_recording){0};
-	struct vp_error *error = read_lines(file, VP_RECORDING_MAGIC, recording_line, ret);
+	struct vp_error *error =
+	    recording_read_lines(file, VP_RECORDING_MAGIC, recording_line, ret);
 	default_text(&ret->tool);
 	default_text(&ret->hostname);
 	default_text(&ret->kernel);
@@ -499,14 +501,14 @@ static void vms_line(struct vp_cursor *line, void *into)
 	} else if (vm && vm->vcpus.count && vp_slice_is(key, "tsc")) {
 		parse_tsc(line, &vm->vcpus.at[vm->vcpus.count - 1]);
 	} else if (vm && vm->vcpus.count && vp_slice_is(key, "pcpus")) {
-		read_text(line, &vm->vcpus.at[vm->vcpus.count - 1].pcpus);
+		recording_read_text(line, &vm->vcpus.at[vm->vcpus.count - 1].pcpus);
 	} else if (vm && vp_slice_is(key, "domain")) {
 		vm->domain = (uint32_t)vp_cursor_decimal(line);
 		vm->has_domain = true;
 	} else if (vm && vp_slice_is(key, "agent")) {
-		read_text(line, &vm->agent);
+		recording_read_text(line, &vm->agent);
 	} else if (vm && vp_slice_is(key, "memory")) {
-		read_text(line, &vm->memory);
+		recording_read_text(line, &vm->memory);
 	} else if (vm && vp_slice_is(key, "guest-events")) {
 		vm->guest_events = vp_cursor_decimal(line);
 		vm->guest_events_lost = vp_cursor_decimal(line);
@@ -516,7 +518,7 @@ static void vms_line(struct vp_cursor *line, void *into)
 struct vp_error *vp_vms_read(const char *path, vp_vms *ret)
 {
 	VP_AUTO_FREE char *file = vp_format("%s/vms", path);
-	struct vp_error *error = read_lines(file, VMS_MAGIC, vms_line, ret);
+	struct vp_error *error = recording_read_lines(file, VMS_MAGIC, vms_line, ret);
 
 	if (error)
 		vp_vms_deinit(ret);

@@ -18,7 +18,7 @@ void vp_stream_state_deinit(struct vp_stream_state *state)
 	*state = (struct vp_stream_state){0};
 }
 
-static void *copy_of(const void *records, size_t size)
+static void *stream_state_copy_of(const void *records, size_t size)
 {
 	void *copy = records ? vp_alloc(size) : NULL;
 
@@ -31,12 +31,14 @@ struct vp_stream_state vp_stream_state_copy(const struct vp_stream_state *state)
 {
 	struct vp_stream_state copy = *state;
 
-	copy.tasks = copy_of(state->tasks, TASKS * sizeof(*state->tasks));
-	copy.guest_tasks = copy_of(state->guest_tasks, GUEST_TASKS * sizeof(*state->guest_tasks));
+	copy.tasks = stream_state_copy_of(state->tasks, TASKS * sizeof(*state->tasks));
+	copy.guest_tasks =
+	    stream_state_copy_of(state->guest_tasks, GUEST_TASKS * sizeof(*state->guest_tasks));
 	return copy;
 }
 
-static void see_task(struct vp_stream_state *state, const struct vp_record_header *record)
+static void stream_state_see_task(struct vp_stream_state *state,
+				  const struct vp_record_header *record)
 {
 	struct vp_task task;
 
@@ -62,7 +64,7 @@ void vp_stream_state_see(struct vp_stream_state *state, const struct vp_record_h
 {
 	switch (record->id) {
 	case VP_ID_task:
-		see_task(state, record);
+		stream_state_see_task(state, record);
 		break;
 	case VP_ID_guest_task:
 		see_guest_task(state, record);
@@ -74,7 +76,8 @@ void vp_stream_state_see(struct vp_stream_state *state, const struct vp_record_h
 }
 
 /* 1, or 0 if there is no record. */
-static uint64_t put(const void *record, size_t size, uint64_t now, struct vp_buffer *out)
+static uint64_t stream_state_put(const void *record, size_t size, uint64_t now,
+				 struct vp_buffer *out)
 {
 	const struct vp_record_header *header = record;
 
@@ -89,16 +92,17 @@ static uint64_t put(const void *record, size_t size, uint64_t now, struct vp_buf
 uint64_t vp_stream_state_put(const struct vp_stream_state *state, uint64_t now,
 			     struct vp_buffer *out)
 {
-	uint64_t n = put(&state->loss, sizeof(state->loss), now, out);
+	uint64_t n = stream_state_put(&state->loss, sizeof(state->loss), now, out);
 	uint32_t last = state->last_tid % TASKS;
 
 	for (size_t i = 0; state->guest_tasks && i < GUEST_TASKS; i++)
-		n += put(&state->guest_tasks[i], sizeof(state->guest_tasks[i]), now, out);
+		n += stream_state_put(&state->guest_tasks[i], sizeof(state->guest_tasks[i]), now,
+				      out);
 	for (size_t i = 0; state->tasks && i < TASKS; i++)
 		if (i != last)
-			n += put(&state->tasks[i], sizeof(state->tasks[i]), now, out);
+			n += stream_state_put(&state->tasks[i], sizeof(state->tasks[i]), now, out);
 	/* Whose the samples are that follow. */
 	if (state->tasks)
-		n += put(&state->tasks[last], sizeof(state->tasks[last]), now, out);
+		n += stream_state_put(&state->tasks[last], sizeof(state->tasks[last]), now, out);
 	return n;
 }

@@ -149,7 +149,8 @@ static size_t begin_size(const struct vp_stream_reader *stream)
 	return stream->unpacker ? sizeof(struct vp_zstd_lead) : sizeof(struct vp_packet_header);
 }
 
-static struct found packet_at(const struct vp_stream_reader *stream, const char *bytes, size_t left)
+static struct found trace_reader_packet_at(const struct vp_stream_reader *stream, const char *bytes,
+					   size_t left)
 {
 	struct found found = {.size = 0};
 
@@ -217,7 +218,8 @@ static void skip_damage(struct vp_stream_reader *stream, size_t left)
 static bool window_has_packet(const struct vp_stream_reader *stream)
 {
 	size_t left = stream->filled - stream->packet_at;
-	struct found found = packet_at(stream, stream->window + stream->packet_at, left);
+	struct found found =
+	    trace_reader_packet_at(stream, stream->window + stream->packet_at, left);
 
 	return found.size && found.size <= left;
 }
@@ -274,7 +276,7 @@ static const char *packet_find(struct vp_stream_reader *stream, struct found *fo
 			return NULL;
 
 		const char *bytes = stream->window + stream->packet_at;
-		*found = packet_at(stream, bytes, left);
+		*found = trace_reader_packet_at(stream, bytes, left);
 		const char *packet =
 		    found->size && found->size <= left ? packet_bytes(stream, found, bytes) : NULL;
 		if (packet)
@@ -383,7 +385,7 @@ static bool find_packet_in(const struct vp_stream_reader *stream, char piece[PRO
 		at = find_magic(stream, at, end);
 		if (!at)
 			return false;
-		*found = packet_at(stream, at, (size_t)(end - at));
+		*found = trace_reader_packet_at(stream, at, (size_t)(end - at));
 		if (found->size) {
 			*offset += (uint64_t)(at - piece);
 			return true;
@@ -411,7 +413,7 @@ static struct found packet_of_file(const struct vp_stream_reader *stream, uint64
 	char bytes[sizeof(struct vp_zstd_lead)];
 	ssize_t got = vp_pread(stream->fd, bytes, begin_size(stream), (off_t)offset);
 
-	return packet_at(stream, bytes, got > 0 ? (size_t)got : 0);
+	return trace_reader_packet_at(stream, bytes, got > 0 ? (size_t)got : 0);
 }
 
 bool vp_stream_time_near(const struct vp_stream_reader *stream, uint64_t offset, uint64_t *time)

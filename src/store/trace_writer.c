@@ -45,7 +45,8 @@ struct vp_trace_writer {
 	struct vp_buffer metadata, events; /* what the files of that name are to hold */
 };
 
-static struct vp_error *publish(const char *path, const char *suffix, const struct vp_buffer *text)
+static struct vp_error *trace_writer_publish(const char *path, const char *suffix,
+					     const struct vp_buffer *text)
 {
 	VP_AUTO_FREE char *file = vp_format("%s%s", path, suffix);
 
@@ -53,7 +54,7 @@ static struct vp_error *publish(const char *path, const char *suffix, const stru
 }
 
 /* The folder's path now, to be freed. */
-static char *path_of(const struct vp_trace_writer *writer)
+static char *trace_writer_path_of(const struct vp_trace_writer *writer)
 {
 	return writer->part ? vp_format("%s/%s", writer->directory, writer->part)
 			    : vp_strdup(writer->directory);
@@ -64,8 +65,8 @@ static struct vp_error *write_metadata(struct vp_trace_writer *writer,
 {
 	writer->metadata.size = 0;
 	vp_schema_ctf_metadata(trace, &writer->metadata);
-	VP_AUTO_FREE char *path = path_of(writer);
-	return publish(path, "/metadata", &writer->metadata);
+	VP_AUTO_FREE char *path = trace_writer_path_of(writer);
+	return trace_writer_publish(path, "/metadata", &writer->metadata);
 }
 
 static struct vp_error *create(const char *directory, const char *part,
@@ -75,7 +76,7 @@ static struct vp_error *create(const char *directory, const char *part,
 
 	writer->directory = directory;
 	writer->part = part ? vp_strdup(part) : NULL;
-	VP_AUTO_FREE char *path = path_of(writer);
+	VP_AUTO_FREE char *path = trace_writer_path_of(writer);
 	if (mkdir(path, 0777) && errno != EEXIST) {
 		int errnum = errno;
 		vp_trace_writer_free(writer);
@@ -148,8 +149,8 @@ struct vp_error *vp_trace_writer_define(struct vp_trace_writer *writer,
 
 	writer->events.size = 0;
 	vp_event_classes_write(classes, &writer->events);
-	VP_AUTO_FREE char *path = path_of(writer);
-	VP_TRY(publish(path, ".events", &writer->events));
+	VP_AUTO_FREE char *path = trace_writer_path_of(writer);
+	VP_TRY(trace_writer_publish(path, ".events", &writer->events));
 	return write_metadata(writer, &trace);
 }
 
@@ -173,9 +174,9 @@ struct vp_error *vp_trace_writer_snapshot(const struct vp_trace_writer *writer, 
 {
 	if (mkdir(path, 0777) && errno != EEXIST)
 		return vp_error_errno(errno, "cannot create directory '%s'", path);
-	VP_TRY(publish(path, "/metadata", &writer->metadata));
+	VP_TRY(trace_writer_publish(path, "/metadata", &writer->metadata));
 	if (writer->events.size)
-		VP_TRY(publish(path, ".events", &writer->events));
+		VP_TRY(trace_writer_publish(path, ".events", &writer->events));
 	return vp_flight_write(writer->flight, path, writer->uuid, writer->packer, from, ret);
 }
 
@@ -213,7 +214,7 @@ void vp_trace_writer_free(struct vp_trace_writer *writer)
 /* Where that fails, it is tried again with each packet. */
 static int create_file(const struct vp_trace_writer *writer, struct stream *stream)
 {
-	VP_AUTO_FREE char *path = path_of(writer);
+	VP_AUTO_FREE char *path = trace_writer_path_of(writer);
 
 	stream->fd = vp_stream_create(path, stream->id, writer->packer != NULL);
 	return stream->fd < 0 ? -errno : 0;
@@ -233,7 +234,7 @@ static struct stream *stream_new(struct vp_trace_writer *writer, struct vp_strea
 	return stream;
 }
 
-static struct stream *stream_of(struct vp_trace_writer *writer, struct vp_stream_id id)
+static struct stream *trace_writer_stream_of(struct vp_trace_writer *writer, struct vp_stream_id id)
 {
 	size_t place = vp_stream_class_is_per_pcpu(id.kind) ? id.pcpu : 0;
 
@@ -350,8 +351,8 @@ static void write_gathered(struct vp_trace_writer *writer, struct stream *stream
 
 /* Room for `size` bytes more in the packet, which then holds `n` records more, up to time `last`.
  */
-static char *gather(struct vp_trace_writer *writer, struct stream *stream, size_t size, uint64_t n,
-		    uint64_t first, uint64_t last)
+static char *trace_writer_gather(struct vp_trace_writer *writer, struct stream *stream, size_t size,
+				 uint64_t n, uint64_t first, uint64_t last)
 {
 	if (stream->records.size + size > VP_RUN_MAX)
 		write_gathered(writer, stream);
@@ -364,13 +365,14 @@ static char *gather(struct vp_trace_writer *writer, struct stream *stream, size_
 
 void vp_trace_append(struct vp_trace_writer *writer, struct vp_stream_id id, void *record)
 {
-	struct stream *stream = stream_of(writer, id);
+	struct stream *stream = trace_writer_stream_of(writer, id);
 	struct vp_record_header *header = record;
 	size_t size = vp_record_length(header);
 
 	if (header->time < stream->last_time)
 		header->time = stream->last_time;
-	memcpy(gather(writer, stream, size, 1, header->time, header->time), record, size);
+	memcpy(trace_writer_gather(writer, stream, size, 1, header->time, header->time), record,
+	       size);
 }
 
 static void raise_times(struct vp_run *run, uint64_t least)
@@ -388,13 +390,14 @@ static void raise_times(struct vp_run *run, uint64_t least)
 
 void vp_trace_append_run(struct vp_trace_writer *writer, struct vp_stream_id id, struct vp_run *run)
 {
-	struct stream *stream = stream_of(writer, id);
+	struct stream *stream = trace_writer_stream_of(writer, id);
 
 	if (run->first < stream->last_time)
 		raise_times(run, stream->last_time);
 	if (run->size < LONG_RUN) {
-		memcpy(gather(writer, stream, run->size, run->n, run->first, run->last), run->bytes,
-		       run->size);
+		memcpy(
+		    trace_writer_gather(writer, stream, run->size, run->n, run->first, run->last),
+		    run->bytes, run->size);
 		return;
 	}
 	if (stream->n_records)
@@ -406,7 +409,7 @@ void vp_trace_append_run(struct vp_trace_writer *writer, struct vp_stream_id id,
 uint64_t vp_trace_append_records(struct vp_trace_writer *writer, struct vp_stream_id id,
 				 char *records, size_t size)
 {
-	uint64_t least = stream_of(writer, id)->last_time, n_events = 0;
+	uint64_t least = trace_writer_stream_of(writer, id)->last_time, n_events = 0;
 	struct vp_run run = {.bytes = records};
 
 	for (size_t left = size; left;) {
@@ -432,7 +435,7 @@ uint64_t vp_trace_append_records(struct vp_trace_writer *writer, struct vp_strea
 
 void vp_trace_flush(struct vp_trace_writer *writer, struct vp_stream_id id, uint64_t lost)
 {
-	struct stream *stream = stream_of(writer, id);
+	struct stream *stream = trace_writer_stream_of(writer, id);
 
 	stream->lost_before = lost;
 	if (stream->n_records || stream->lost_said != lost + stream->unwritten || !stream->is_begun)

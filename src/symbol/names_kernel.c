@@ -19,7 +19,7 @@
 /* The last symbol of the kernel or a module has no next one to end it. */
 enum { LAST_SYMBOL_SIZE = 64 * 1024 };
 
-static int by_addr(const void *left, const void *right)
+static int names_kernel_by_addr(const void *left, const void *right)
 {
 	const struct vp_maps_kernel_symbol *a = left, *b = right;
 
@@ -61,8 +61,8 @@ static const struct vp_maps_kernel_symbol *best_at(const struct vp_maps *maps, s
 	return best;
 }
 
-static uint64_t end_of(const struct vp_maps *maps, const struct vp_maps_kernel_symbol *symbol,
-		       size_t next)
+static uint64_t names_kernel_end_of(const struct vp_maps *maps,
+				    const struct vp_maps_kernel_symbol *symbol, size_t next)
 {
 	uint64_t size = symbol->size ? symbol->size : LAST_SYMBOL_SIZE;
 
@@ -77,14 +77,14 @@ static uint64_t end_of(const struct vp_maps *maps, const struct vp_maps_kernel_s
 	return __builtin_add_overflow(symbol->addr, size, &end) ? UINT64_MAX : end;
 }
 
-static void keep_symbol(struct vp_names *names, const struct vp_maps_kernel_symbol *symbol,
-			size_t next)
+static void names_kernel_keep_symbol(struct vp_names *names,
+				     const struct vp_maps_kernel_symbol *symbol, size_t next)
 {
-	vp_vec_push(&names->kernel,
-		    ((struct vp_names_kernel_symbol){.addr = symbol->addr,
-						     .end = end_of(&names->maps, symbol, next),
-						     .name = symbol->name,
-						     .module = symbol->module}));
+	vp_vec_push(&names->kernel, ((struct vp_names_kernel_symbol){
+					.addr = symbol->addr,
+					.end = names_kernel_end_of(&names->maps, symbol, next),
+					.name = symbol->name,
+					.module = symbol->module}));
 	if (!symbol->module)
 		return;
 	struct vp_slice module = vp_maps_word(&names->maps, symbol->module);
@@ -100,7 +100,8 @@ void vp_names_index_kernel(struct vp_names *names)
 	struct vp_maps *maps = &names->maps;
 
 	if (maps->kernel.count)
-		qsort(maps->kernel.at, maps->kernel.count, sizeof(*maps->kernel.at), by_addr);
+		qsort(maps->kernel.at, maps->kernel.count, sizeof(*maps->kernel.at),
+		      names_kernel_by_addr);
 	for (size_t i = 0, next; i < maps->kernel.count; i = next) {
 		for (next = i; next < maps->kernel.count &&
 			       maps->kernel.at[next].addr == maps->kernel.at[i].addr;
@@ -109,7 +110,7 @@ void vp_names_index_kernel(struct vp_names *names)
 				names->kernel_text = maps->kernel.at[i].addr;
 		const struct vp_maps_kernel_symbol *best = best_at(maps, i, next);
 		if (best)
-			keep_symbol(names, best, next);
+			names_kernel_keep_symbol(names, best, next);
 	}
 }
 

@@ -69,7 +69,7 @@ uint32_t vp_names_module_of(struct vp_names *names, const struct vp_maps_mapping
 	return id;
 }
 
-static int by_addr(const void *left, const void *right)
+static int names_module_by_addr(const void *left, const void *right)
 {
 	const struct vp_maps_symbol *a = left, *b = right;
 
@@ -78,11 +78,11 @@ static int by_addr(const void *left, const void *right)
 	return a->name < b->name ? -1 : a->name > b->name;
 }
 
-static void sort_symbols(struct vp_maps_symbol *symbols, size_t count)
+static void names_module_sort_symbols(struct vp_maps_symbol *symbols, size_t count)
 {
 	for (size_t i = 1; i < count; i++)
 		if (symbols[i].addr < symbols[i - 1].addr) {
-			qsort(symbols, count, sizeof(*symbols), by_addr);
+			qsort(symbols, count, sizeof(*symbols), names_module_by_addr);
 			return;
 		}
 }
@@ -116,7 +116,7 @@ static uint32_t image_of(struct vp_names *names, const struct vp_names_module *m
 	return other ? UINT32_MAX : image;
 }
 
-static void resolve(struct vp_names *names, struct vp_names_module *module)
+static void names_module_resolve(struct vp_names *names, struct vp_names_module *module)
 {
 	module->resolved = true;
 	module->image = UINT32_MAX;
@@ -127,7 +127,8 @@ static void resolve(struct vp_names *names, struct vp_names_module *module)
 	if (module->image != UINT32_MAX) {
 		const struct vp_maps_image *image = &names->maps.images.at[module->image];
 		if (image->count) {
-			sort_symbols(names->maps.symbols.at + image->first, image->count);
+			names_module_sort_symbols(names->maps.symbols.at + image->first,
+						  image->count);
 			return;
 		}
 	}
@@ -161,8 +162,8 @@ static void find_in_text(struct vp_names *names, const struct vp_maps_image *ima
 					   above < image->count ? symbols[above].addr : 0);
 }
 
-static void find_in_file(struct vp_names *names, const struct vp_image *image, uint64_t offset,
-			 struct vp_name *name)
+static void names_module_find_in_file(struct vp_names *names, const struct vp_image *image,
+				      uint64_t offset, struct vp_name *name)
 {
 	const struct vp_image_symbol *symbols = image->symbols.at;
 	size_t above = VP_FIRST(i, image->symbols.count, symbols[i].offset > offset);
@@ -185,11 +186,11 @@ void vp_names_find_in_module(struct vp_names *names, uint32_t number, uint64_t o
 	struct vp_names_module *module = &names->modules.at[number];
 
 	if (!module->resolved)
-		resolve(names, module);
+		names_module_resolve(names, module);
 	name->module = module->path;
 	name->module_offset = offset;
 	if (module->image != UINT32_MAX)
 		find_in_text(names, &names->maps.images.at[module->image], offset, name);
 	else if (module->file)
-		find_in_file(names, module->file, offset, name);
+		names_module_find_in_file(names, module->file, offset, name);
 }

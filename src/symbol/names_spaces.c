@@ -72,7 +72,7 @@ static int by_key_and_start(const void *left, const void *right)
 	return a->space < b->space ? -1 : 1;
 }
 
-static uint64_t key_of(const struct vp_names *names, uint32_t space, bool by_root)
+static uint64_t names_spaces_key_of(const struct vp_names *names, uint32_t space, bool by_root)
 {
 	const struct vp_maps_space *life = &names->maps.spaces.at[space];
 
@@ -86,7 +86,7 @@ static void index_by_key(struct vp_names *names, bool by_root, struct vp_names_b
 	size_t used = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
-		uint64_t key = key_of(names, i, by_root);
+		uint64_t key = names_spaces_key_of(names, i, by_root);
 		if (key)
 			keyed[used++] =
 			    (struct keyed_space){key, names->maps.spaces.at[i].start_ns, i};
@@ -111,7 +111,7 @@ void vp_names_index_spaces(struct vp_names *names)
 }
 
 /* How far `time` is from the life; 0: inside. */
-static uint64_t distance(const struct vp_maps_space *life, uint64_t time)
+static uint64_t names_spaces_distance(const struct vp_maps_space *life, uint64_t time)
 {
 	if (time < life->start_ns)
 		return life->start_ns - time;
@@ -136,7 +136,7 @@ static uint32_t find_life(const struct vp_names *names, const struct vp_names_by
 		best = UINT64_MAX;
 	uint32_t found = VP_NAMES_NO_SPACE;
 	for (size_t i = later ? later - 1 : 0; i <= later && i < lives->count; i++) {
-		uint64_t far = distance(&names->maps.spaces.at[order[i]], time);
+		uint64_t far = names_spaces_distance(&names->maps.spaces.at[order[i]], time);
 		if (far <= best && (found == VP_NAMES_NO_SPACE || far < best)) {
 			best = far;
 			found = order[i];

@@ -27,7 +27,7 @@ struct state {
 	enum vp_unwind_end failure;
 };
 
-static bool read_word(struct state *state, uint64_t address, uint64_t *ret)
+static bool unwind_read_word(struct state *state, uint64_t address, uint64_t *ret)
 {
 	for (size_t i = 0; i < state->n_pieces; i++) {
 		const struct vp_chain_stack *piece = &state->pieces[i];
@@ -45,7 +45,7 @@ static bool read_word(struct state *state, uint64_t address, uint64_t *ret)
 static bool read_saved(struct state *state, unsigned word, uint64_t *ret)
 {
 	if (state->regs)
-		return read_word(state, state->regs + word * WORD, ret);
+		return unwind_read_word(state, state->regs + word * WORD, ret);
 	state->failure = VP_UNWIND_NO_REGISTER;
 	return false;
 }
@@ -64,10 +64,10 @@ static bool find_frame(struct state *state, const struct vp_orc_rule *rule, uint
 		base = state->now.bp;
 		break;
 	case VP_ORC_SP_INDIRECT:
-		known = read_word(state, state->now.sp, &base);
+		known = unwind_read_word(state, state->now.sp, &base);
 		break;
 	case VP_ORC_BP_INDIRECT:
-		return read_word(state, state->now.bp + offset, ret);
+		return unwind_read_word(state, state->now.bp + offset, ret);
 	case VP_ORC_R10:
 		known = read_saved(state, REGS_R10, &base);
 		break;
@@ -97,11 +97,11 @@ static bool find_bp(struct state *state, const struct vp_orc_rule *rule, uint64_
 	uint64_t offset = (uint64_t)(int64_t)rule->bp_offset;
 
 	if (rule->bp_reg == VP_ORC_PREV_SP)
-		return read_word(state, frame + offset, &state->now.bp);
+		return unwind_read_word(state, frame + offset, &state->now.bp);
 	if (rule->bp_reg == VP_ORC_BP)
-		return read_word(state, state->now.bp + offset, &state->now.bp);
+		return unwind_read_word(state, state->now.bp + offset, &state->now.bp);
 	if (state->regs && rule->kind == VP_ORC_REGS)
-		return read_word(state, state->regs + REGS_BP * WORD, &state->now.bp);
+		return unwind_read_word(state, state->regs + REGS_BP * WORD, &state->now.bp);
 	return true;
 }
 
@@ -110,13 +110,13 @@ static bool find_bp(struct state *state, const struct vp_orc_rule *rule, uint64_
 static bool leave_by_iret(struct state *state, uint64_t iret, uint64_t *cs)
 {
 	state->exact = true;
-	return read_word(state, iret, &state->now.ip) &&
-	       read_word(state, iret + IRET_CS * WORD, cs) &&
-	       read_word(state, iret + IRET_SP * WORD, &state->now.sp);
+	return unwind_read_word(state, iret, &state->now.ip) &&
+	       unwind_read_word(state, iret + IRET_CS * WORD, cs) &&
+	       unwind_read_word(state, iret + IRET_SP * WORD, &state->now.sp);
 }
 
 /* One frame up; false at the end, and `failure` says why. */
-static bool step(struct state *state)
+static bool unwind_step(struct state *state)
 {
 	const struct vp_orc_rule *rule =
 	    vp_orc_find(state->orc, state->exact ? state->now.ip : state->now.ip - 1);
@@ -134,7 +134,7 @@ static bool step(struct state *state)
 		return false;
 	state->regs = rule->kind == VP_ORC_REGS ? frame : 0;
 	if (rule->kind == VP_ORC_CALL) {
-		good = read_word(state, frame - WORD, &state->now.ip);
+		good = unwind_read_word(state, frame - WORD, &state->now.ip);
 		state->now.sp = frame;
 		state->exact = false;
 	} else {
@@ -156,7 +156,7 @@ void vp_unwind_kernel(const struct vp_orc *orc, const struct vp_unwind_registers
 
 	*ret = (struct vp_unwind){.count = 1, .at = {from->ip}, .end = VP_UNWIND_TOO_DEEP};
 	while (ret->count < VP_UNWIND_FRAMES) {
-		if (!step(&state)) {
+		if (!unwind_step(&state)) {
 			ret->end = state.failure;
 			ret->user_ip = ret->end == VP_UNWIND_USER ? state.now.ip : 0;
 			return;

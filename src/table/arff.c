@@ -58,7 +58,7 @@ static struct vp_error *scan_quoted(struct scanner *scanner, char quote)
 	return NULL;
 }
 
-static bool is_blank(char c)
+static bool arff_is_blank(char c)
 {
 	return c == ',' || (c > 0 && c <= ' ');
 }
@@ -68,7 +68,7 @@ static void scan_word(struct scanner *scanner)
 {
 	char *start = scanner->next, *end = start;
 
-	while (*end && !is_blank(*end) && !strchr("%'\"{}", *end))
+	while (*end && !arff_is_blank(*end) && !strchr("%'\"{}", *end))
 		end++;
 	memmove(start - 1, start, (size_t)(end - start));
 	end[-1] = 0;
@@ -77,9 +77,9 @@ static void scan_word(struct scanner *scanner)
 	scanner->kind = WORD;
 }
 
-static struct vp_error *scan(struct scanner *scanner)
+static struct vp_error *arff_scan(struct scanner *scanner)
 {
-	while (is_blank(*scanner->next))
+	while (arff_is_blank(*scanner->next))
 		scanner->next++;
 	scanner->column = (size_t)(scanner->next - scanner->reader->line);
 	switch (*scanner->next) {
@@ -120,7 +120,7 @@ static struct vp_error *next_line(struct scanner *scanner, bool *more)
 	return NULL;
 }
 
-static struct vp_error *expected(const struct scanner *scanner, const char *what)
+static struct vp_error *arff_expected(const struct scanner *scanner, const char *what)
 {
 	return vp_error_new("%s:%zu:%zu: expected %s", scanner->reader->path,
 			    scanner->reader->number, scanner->column, what);
@@ -136,11 +136,11 @@ static struct vp_error *read_labels(struct scanner *scanner, size_t column)
 	double value;
 
 	for (;;) {
-		VP_TRY(scan(scanner));
+		VP_TRY(arff_scan(scanner));
 		if (scanner->kind == CLOSE)
 			break;
 		if (scanner->kind == END || scanner->kind == OPEN)
-			return expected(scanner, "'}' at the end of the labels");
+			return arff_expected(scanner, "'}' at the end of the labels");
 		size_t before = scanner->reader->data->columns.at[column].labels.count;
 		VP_TRY(vp_table_label(scanner->reader, column, scanner->word, true, &value));
 		if (scanner->reader->data->columns.at[column].labels.count == before)
@@ -156,9 +156,9 @@ static struct vp_error *read_date_format(struct scanner *scanner, size_t column)
 {
 	struct vp_table_reader *reader = scanner->reader;
 
-	VP_TRY(scan(scanner));
+	VP_TRY(arff_scan(scanner));
 	if (scanner->kind == OPEN || scanner->kind == CLOSE)
-		return expected(scanner, "the date format after 'date'");
+		return arff_expected(scanner, "the date format after 'date'");
 	const char *format = scanner->kind == END ? VP_DATE_USUAL : scanner->word;
 	char unknown = vp_date_format_unknown(format);
 	if (unknown)
@@ -188,14 +188,14 @@ static struct vp_error *read_attribute(struct scanner *scanner)
 	struct vp_table_reader *reader = scanner->reader;
 	size_t column = reader->data->columns.count;
 
-	VP_TRY(scan(scanner));
+	VP_TRY(arff_scan(scanner));
 	if (scanner->kind != WORD && scanner->kind != QUOTED)
-		return expected(scanner, "an attribute name after @attribute");
+		return arff_expected(scanner, "an attribute name after @attribute");
 	if (column == VP_TABLE_MOST_COLUMNS)
 		return vp_error_new("%s:%zu:%zu: expected at most %d attributes", reader->path,
 				    reader->number, scanner->column, VP_TABLE_MOST_COLUMNS);
 	vp_table_column(reader, vp_strdup(scanner->word), VP_COLUMN_NUMERIC);
-	VP_TRY(scan(scanner));
+	VP_TRY(arff_scan(scanner));
 	if (scanner->kind == OPEN) {
 		reader->data->columns.at[column].type = VP_COLUMN_NOMINAL;
 		reader->data->columns.at[column].line = reader->number;
@@ -205,11 +205,11 @@ static struct vp_error *read_attribute(struct scanner *scanner)
 		return NULL;
 	if (is_word(scanner, "date"))
 		return read_date_format(scanner, column);
-	return scanner->kind == END ? expected(scanner, "the attribute's type: " TYPES)
+	return scanner->kind == END ? arff_expected(scanner, "the attribute's type: " TYPES)
 				    : refuse_type(scanner, column);
 }
 
-static struct vp_error *read_header(struct scanner *scanner)
+static struct vp_error *arff_read_header(struct scanner *scanner)
 {
 	bool more;
 
@@ -218,24 +218,24 @@ static struct vp_error *read_header(struct scanner *scanner)
 		if (!more)
 			return vp_error_new("%s:%zu: expected a line @data, found the end",
 					    scanner->reader->path, scanner->reader->number);
-		VP_TRY(scan(scanner));
+		VP_TRY(arff_scan(scanner));
 		if (is_word(scanner, "@data"))
 			return NULL;
 		if (is_word(scanner, "@attribute")) {
 			VP_TRY(read_attribute(scanner));
 		} else if (is_word(scanner, "@relation")) {
-			VP_TRY(scan(scanner));
+			VP_TRY(arff_scan(scanner));
 			if (scanner->kind == WORD || scanner->kind == QUOTED) {
 				free(scanner->reader->data->name);
 				scanner->reader->data->name = vp_strdup(scanner->word);
 			}
 		} else if (scanner->kind != END) {
-			return expected(scanner, "@relation, @attribute or @data");
+			return arff_expected(scanner, "@relation, @attribute or @data");
 		}
 	}
 }
 
-static struct vp_error *read_date(const struct scanner *scanner, size_t index, double *value)
+static struct vp_error *arff_read_date(const struct scanner *scanner, size_t index, double *value)
 {
 	const struct vp_table_reader *reader = scanner->reader;
 	const char *format = reader->dates.at[index];
@@ -256,10 +256,10 @@ static struct vp_error *read_value(struct scanner *scanner, size_t index)
 	if (scanner->kind == END)
 		return vp_table_not_row(reader, index);
 	if (scanner->kind == OPEN && !index)
-		return expected(scanner,
-				"a value for each attribute (sparse rows are not supported)");
+		return arff_expected(scanner,
+				     "a value for each attribute (sparse rows are not supported)");
 	if (scanner->kind == OPEN || scanner->kind == CLOSE)
-		return expected(scanner, "a value, not '{' or '}'");
+		return arff_expected(scanner, "a value, not '{' or '}'");
 	if (scanner->kind == WORD && !strcmp(scanner->word, "?")) {
 		*value = NAN;
 		return NULL;
@@ -267,7 +267,7 @@ static struct vp_error *read_value(struct scanner *scanner, size_t index)
 	if (column->type == VP_COLUMN_NOMINAL)
 		return vp_table_label(reader, index, scanner->word, false, value);
 	if (reader->dates.at[index])
-		return read_date(scanner, index, value);
+		return arff_read_date(scanner, index, value);
 	return vp_table_number(scanner->word, '.', value)
 		   ? NULL
 		   : vp_table_not_number(reader, index, scanner->word);
@@ -280,12 +280,12 @@ static struct vp_error *read_row(struct scanner *scanner)
 	VP_TRY(vp_table_row(scanner->reader));
 	for (size_t i = 0; i < columns; i++) {
 		if (i)
-			VP_TRY(scan(scanner));
+			VP_TRY(arff_scan(scanner));
 		VP_TRY(read_value(scanner, i));
 	}
-	VP_TRY(scan(scanner));
+	VP_TRY(arff_scan(scanner));
 	if (scanner->kind == OPEN)
-		return expected(scanner, "the end of the row (weights are not supported)");
+		return arff_expected(scanner, "the end of the row (weights are not supported)");
 	return scanner->kind == END ? NULL : vp_table_not_row(scanner->reader, columns + 1);
 }
 
@@ -294,14 +294,14 @@ struct vp_error *vp_table_read_arff(struct vp_table_reader *reader)
 	struct scanner scanner = {.reader = reader};
 	bool more;
 
-	VP_TRY(read_header(&scanner));
+	VP_TRY(arff_read_header(&scanner));
 	if (!reader->data->columns.count)
-		return expected(&scanner, "an @attribute before @data");
+		return arff_expected(&scanner, "an @attribute before @data");
 	for (;;) {
 		VP_TRY(next_line(&scanner, &more));
 		if (!more)
 			return NULL;
-		VP_TRY(scan(&scanner));
+		VP_TRY(arff_scan(&scanner));
 		if (scanner.kind != END)
 			VP_TRY(read_row(&scanner));
 	}

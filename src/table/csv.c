@@ -33,7 +33,7 @@ static bool quotes_are_open(const char *text, bool open)
 }
 
 /* A row: usually a line; more if a quoted field has line ends in it. Empty lines are skipped. */
-static struct vp_error *next_record(struct csv *csv, bool *more)
+static struct vp_error *csv_next_record(struct csv *csv, bool *more)
 {
 	struct vp_table_reader *reader = csv->reader;
 
@@ -66,7 +66,7 @@ static bool is_separator(const struct csv *csv, char c)
 }
 
 /* Copies a quoted field onto itself without quotes; returns what is behind the closing one. */
-static char *take_quoted(char *from, char **to)
+static char *csv_take_quoted(char *from, char **to)
 {
 	for (; *from; from++) {
 		if (*from == '"' && *++from != '"')
@@ -76,7 +76,7 @@ static char *take_quoted(char *from, char **to)
 	return from;
 }
 
-static char *skip_blanks(const struct csv *csv, char *at)
+static char *csv_skip_blanks(const struct csv *csv, char *at)
 {
 	while ((*at == ' ' || *at == '\t') && (csv->separator == ' ' || !is_separator(csv, *at)))
 		at++;
@@ -84,13 +84,13 @@ static char *skip_blanks(const struct csv *csv, char *at)
 }
 
 /* One field, from `at`; returns the separator or the end behind it. */
-static struct vp_error *take_field(struct csv *csv, char *base, char **at)
+static struct vp_error *csv_take_field(struct csv *csv, char *base, char **at)
 {
-	char *start = skip_blanks(csv, *at), *to = start, *end = start;
+	char *start = csv_skip_blanks(csv, *at), *to = start, *end = start;
 	bool quoted = *start == '"';
 
 	if (quoted) {
-		end = skip_blanks(csv, take_quoted(start + 1, &to));
+		end = csv_skip_blanks(csv, csv_take_quoted(start + 1, &to));
 		if (csv->separator == ' ' && end > start)
 			end -= *end && (end[-1] == ' ' || end[-1] == '\t');
 		if (*end && !is_separator(csv, *end))
@@ -113,35 +113,35 @@ static struct vp_error *take_field(struct csv *csv, char *base, char **at)
 static struct vp_error *next_row(struct csv *csv, bool *more)
 {
 	csv->fields.count = csv->quoted.count = 0;
-	VP_TRY(next_record(csv, more));
+	VP_TRY(csv_next_record(csv, more));
 	if (!*more)
 		return NULL;
 	vp_buffer_text(&csv->record);
 	char *base = csv->record.bytes, *at = base;
 	while (at) {
-		if (csv->separator == ' ' && !*skip_blanks(csv, at))
+		if (csv->separator == ' ' && !*csv_skip_blanks(csv, at))
 			break;
-		VP_TRY(take_field(csv, base, &at));
+		VP_TRY(csv_take_field(csv, base, &at));
 	}
 	return NULL;
 }
 
-static const char *field(const struct csv *csv, size_t index)
+static const char *csv_field(const struct csv *csv, size_t index)
 {
 	return csv->record.bytes + csv->fields.at[index];
 }
 
-static bool is_missing(const struct csv *csv, size_t index)
+static bool csv_is_missing(const struct csv *csv, size_t index)
 {
-	const char *text = field(csv, index);
+	const char *text = csv_field(csv, index);
 
 	return !*text || (!csv->quoted.at[index] && (!strcmp(text, "?") || !strcmp(text, "NA")));
 }
 
 /* Between semicolons, a number may have a comma for its point. */
-static bool is_number(const struct csv *csv, size_t index, double *value)
+static bool csv_is_number(const struct csv *csv, size_t index, double *value)
 {
-	const char *text = field(csv, index);
+	const char *text = csv_field(csv, index);
 
 	return vp_table_number(text, '.', value) ||
 	       (csv->separator == ';' && vp_table_number(text, ',', value));
@@ -168,7 +168,7 @@ static struct vp_error *read_names(struct csv *csv)
 	double number;
 	bool more;
 
-	VP_TRY(next_record(csv, &more));
+	VP_TRY(csv_next_record(csv, &more));
 	if (!more)
 		return vp_error_new("%s: expected a line of column names, found nothing",
 				    reader->path);
@@ -180,8 +180,8 @@ static struct vp_error *read_names(struct csv *csv)
 		return vp_error_new("%s:%zu: expected at most %d columns", reader->path,
 				    reader->number, VP_TABLE_MOST_COLUMNS);
 	for (size_t i = 0; i < csv->fields.count; i++) {
-		const char *name = field(csv, i);
-		if (!*name || (!csv->quoted.at[i] && is_number(csv, i, &number)))
+		const char *name = csv_field(csv, i);
+		if (!*name || (!csv->quoted.at[i] && csv_is_number(csv, i, &number)))
 			return vp_error_new("%s:%zu: column %zu: expected a name, not '%s'",
 					    reader->path, reader->number, i + 1, name);
 		vp_table_column(reader, vp_strdup(name), VP_COLUMN_NUMERIC);
@@ -199,7 +199,7 @@ static struct vp_error *check_count(const struct csv *csv)
 /* A word that strtod() takes although it is no finite number is a mistake, not a label. */
 static struct vp_error *check_word(const struct csv *csv, size_t column)
 {
-	const char *text = field(csv, column);
+	const char *text = csv_field(csv, column);
 	char *end;
 	double value = strtod(text, &end);
 
@@ -208,7 +208,7 @@ static struct vp_error *check_word(const struct csv *csv, size_t column)
 	return NULL;
 }
 
-static struct vp_error *find_types(struct csv *csv)
+static struct vp_error *csv_find_types(struct csv *csv)
 {
 	double number;
 	bool more;
@@ -220,7 +220,7 @@ static struct vp_error *find_types(struct csv *csv)
 		VP_TRY(check_count(csv));
 		for (size_t i = 0; i < csv->fields.count; i++) {
 			struct vp_column *column = &csv->reader->data->columns.at[i];
-			if (is_missing(csv, i) || is_number(csv, i, &number))
+			if (csv_is_missing(csv, i) || csv_is_number(csv, i, &number))
 				continue;
 			VP_TRY(check_word(csv, i));
 			column->type = VP_COLUMN_NOMINAL;
@@ -242,12 +242,13 @@ static struct vp_error *read_rows(struct csv *csv)
 		VP_TRY(vp_table_row(csv->reader));
 		for (size_t i = 0; i < csv->fields.count; i++) {
 			double *value = &data->columns.at[i].values[data->rows - 1];
-			if (is_missing(csv, i))
+			if (csv_is_missing(csv, i))
 				*value = NAN;
 			else if (data->columns.at[i].type == VP_COLUMN_NOMINAL)
-				VP_TRY(vp_table_label(csv->reader, i, field(csv, i), true, value));
-			else if (!is_number(csv, i, value))
-				return vp_table_not_number(csv->reader, i, field(csv, i));
+				VP_TRY(
+				    vp_table_label(csv->reader, i, csv_field(csv, i), true, value));
+			else if (!csv_is_number(csv, i, value))
+				return vp_table_not_number(csv->reader, i, csv_field(csv, i));
 		}
 	}
 }
@@ -257,7 +258,7 @@ static struct vp_error *read_twice(struct csv *csv)
 	bool more;
 
 	VP_TRY(read_names(csv));
-	VP_TRY(find_types(csv));
+	VP_TRY(csv_find_types(csv));
 	rewind(csv->reader->file);
 	csv->reader->number = 0;
 	VP_TRY(next_row(csv, &more));

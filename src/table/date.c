@@ -43,7 +43,7 @@ char vp_date_format_unknown(const char *format)
 }
 
 /* A number of at most `most` characters from `at`, blanks before it included. */
-static bool take_number(struct date *date, long most, long *value)
+static bool date_take_number(struct date *date, long most, long *value)
 {
 	const char *at = date->at;
 	long digits = 0;
@@ -81,7 +81,7 @@ static bool take_zone(struct date *date)
 	if (*date->at != '+' && !minus)
 		return false;
 	const char *digits = ++date->at;
-	if (!take_number(date, 4, &value) || date->at - digits != 4 || value % 100 > 59)
+	if (!date_take_number(date, 4, &value) || date->at - digits != 4 || value % 100 > 59)
 		return false;
 	date->zone = (value / 100 * 60 + value % 100) * (minus ? -60 : 60);
 	date->zoned = true;
@@ -99,7 +99,7 @@ static long whole_year(long year)
 	return first / 100 * 100 + year + (year < first % 100 ? 100 : 0);
 }
 
-static bool between(long value, long least, long most)
+static bool date_between(long value, long least, long most)
 {
 	return value >= least && value <= most;
 }
@@ -118,7 +118,8 @@ static bool take_month(struct date *date, long count, long most)
 					    "September", "October",  "November", "December"};
 
 	if (count < 3)
-		return take_number(date, most, &date->month) && between(date->month, 1, 12);
+		return date_take_number(date, most, &date->month) &&
+		       date_between(date->month, 1, 12);
 	bool found = take_date_name(date, names, 12, &date->month);
 	date->month++;
 	return found;
@@ -134,14 +135,14 @@ static bool take_weekday(struct date *date)
 
 static bool take_year(struct date *date, long count, long most)
 {
-	if (!take_number(date, most, &date->year))
+	if (!date_take_number(date, most, &date->year))
 		return false;
 	if (count < 3 && date->two_digits)
 		date->year = whole_year(date->year);
 	return date->year > 0;
 }
 
-static bool take_field(struct date *date, char letter, long count, long most)
+static bool date_take_field(struct date *date, char letter, long count, long most)
 {
 	switch (letter) {
 	case 'y':
@@ -149,21 +150,22 @@ static bool take_field(struct date *date, char letter, long count, long most)
 	case 'M':
 		return take_month(date, count, most);
 	case 'd':
-		return take_number(date, most, &date->day);
+		return date_take_number(date, most, &date->day);
 	case 'H':
-		return take_number(date, most, &date->hour) && date->hour < 24;
+		return date_take_number(date, most, &date->hour) && date->hour < 24;
 	case 'k':
-		return take_number(date, most, &date->hour) && between(date->hour, 1, 24);
+		return date_take_number(date, most, &date->hour) && date_between(date->hour, 1, 24);
 	case 'K':
-		return take_number(date, most, &date->hour12) && date->hour12 < 12;
+		return date_take_number(date, most, &date->hour12) && date->hour12 < 12;
 	case 'h':
-		return take_number(date, most, &date->hour12) && between(date->hour12, 1, 12);
+		return date_take_number(date, most, &date->hour12) &&
+		       date_between(date->hour12, 1, 12);
 	case 'm':
-		return take_number(date, most, &date->minute) && date->minute < 60;
+		return date_take_number(date, most, &date->minute) && date->minute < 60;
 	case 's':
-		return take_number(date, most, &date->second) && date->second < 60;
+		return date_take_number(date, most, &date->second) && date->second < 60;
 	case 'S':
-		return take_number(date, most, &date->ms) && date->ms < 1000;
+		return date_take_number(date, most, &date->ms) && date->ms < 1000;
 	case 'a':
 		return take_half(date);
 	case 'E':
@@ -173,7 +175,7 @@ static bool take_field(struct date *date, char letter, long count, long most)
 	}
 }
 
-static bool take_letters(struct date *date, const char **format)
+static bool date_take_letters(struct date *date, const char **format)
 {
 	const char *letters = *format;
 	long count = 0;
@@ -182,11 +184,11 @@ static bool take_letters(struct date *date, const char **format)
 		count++;
 	*format += count;
 	/* A number that another field follows at once has as many digits as it has letters. */
-	return take_field(date, letters[0], count, is_letter(**format) ? count : MOST_DIGITS);
+	return date_take_field(date, letters[0], count, is_letter(**format) ? count : MOST_DIGITS);
 }
 
 /* Text in quotes; two quotes are one of the text, within it and alone. */
-static bool take_quoted(struct date *date, const char **format)
+static bool date_take_quoted(struct date *date, const char **format)
 {
 	const char *at = *format + 1;
 
@@ -217,13 +219,13 @@ static int64_t days_of(long year, long month, long day)
 static bool day_exists(const struct date *date)
 {
 	long next = date->month % 12 + 1, year = date->year + (next == 1);
-	bool skipped = date->year == 1582 && date->month == 10 && between(date->day, 5, 14);
+	bool skipped = date->year == 1582 && date->month == 10 && date_between(date->day, 5, 14);
 
 	return date->day > 0 && !skipped &&
 	       days_of(date->year, date->month, date->day) < days_of(year, next, 1);
 }
 
-static bool seconds_of(const struct date *date, int64_t *seconds)
+static bool date_seconds_of(const struct date *date, int64_t *seconds)
 {
 	long hour = date->hour != UNSET     ? date->hour % 24
 		    : date->hour12 != UNSET ? date->hour12 % 12 + 12 * (date->pm == 1)
@@ -257,13 +259,13 @@ bool vp_date_parse(const char *format, const char *text, double *ms)
 	int64_t seconds;
 
 	while (*format) {
-		bool taken = is_letter(*format) ? take_letters(&date, &format)
-			     : *format == '\''  ? take_quoted(&date, &format)
+		bool taken = is_letter(*format) ? date_take_letters(&date, &format)
+			     : *format == '\''  ? date_take_quoted(&date, &format)
 						: *date.at++ == *format++;
 		if (!taken)
 			return false;
 	}
-	if (!seconds_of(&date, &seconds))
+	if (!date_seconds_of(&date, &seconds))
 		return false;
 	*ms = (double)(seconds * 1000 + date.ms);
 	return true;

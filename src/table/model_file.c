@@ -16,14 +16,14 @@ enum { DEEPEST = 512 };
 #define LARGEST_FILE ((size_t)1 << 30)
 #define FORMAT "vperf model tree 1"
 
-static void add(struct json_object *object, const char *key, struct json_object *value)
+static void model_file_add(struct json_object *object, const char *key, struct json_object *value)
 {
 	json_object_object_add(object, key, value);
 }
 
 static void add_number(struct json_object *object, const char *key, double value)
 {
-	add(object, key, json_object_new_double(value));
+	model_file_add(object, key, json_object_new_double(value));
 }
 
 static struct json_object *save_columns(const struct vp_m5 *tree, const struct vp_data *data)
@@ -33,7 +33,7 @@ static struct json_object *save_columns(const struct vp_m5 *tree, const struct v
 	for (size_t i = 0; i < data->columns.count; i++) {
 		const struct vp_column *column = &data->columns.at[i];
 		struct json_object *object = json_object_new_object();
-		add(object, "name", json_object_new_string(column->name));
+		model_file_add(object, "name", json_object_new_string(column->name));
 		add_number(object, "replacement", tree->inputs.replacement[i]);
 		if (column->type == VP_COLUMN_NOMINAL) {
 			struct json_object *labels = json_object_new_array();
@@ -44,8 +44,8 @@ static struct json_object *save_columns(const struct vp_m5 *tree, const struct v
 				json_object_array_add(
 				    ranks, json_object_new_int64(tree->inputs.ranks[i][l]));
 			}
-			add(object, "labels", labels);
-			add(object, "ranks", ranks);
+			model_file_add(object, "labels", labels);
+			model_file_add(object, "ranks", ranks);
 		}
 		json_object_array_add(columns, object);
 	}
@@ -58,10 +58,10 @@ static struct json_object *save_inputs(const struct vp_m5 *tree)
 
 	vp_vec_each (&tree->inputs.at, input) {
 		struct json_object *object = json_object_new_object();
-		add(object, "name", json_object_new_string(input->name));
-		add(object, "column", json_object_new_int64((int64_t)input->column));
+		model_file_add(object, "name", json_object_new_string(input->name));
+		model_file_add(object, "column", json_object_new_int64((int64_t)input->column));
 		if (input->nominal)
-			add(object, "rank", json_object_new_int64(input->rank));
+			model_file_add(object, "rank", json_object_new_int64(input->rank));
 		json_object_array_add(inputs, object);
 	}
 	return inputs;
@@ -71,21 +71,21 @@ static struct json_object *save_node(const struct vp_m5 *tree, const struct vp_m
 {
 	struct json_object *object = json_object_new_object();
 
-	add(object, "rows", json_object_new_int64((int64_t)node->rows));
+	model_file_add(object, "rows", json_object_new_int64((int64_t)node->rows));
 	add_number(object, "rmse", node->rmse);
 	add_number(object, "mean", node->mean);
 	if (node->left) {
-		add(object, "input", json_object_new_int64((int64_t)node->input));
+		model_file_add(object, "input", json_object_new_int64((int64_t)node->input));
 		add_number(object, "cut", node->cut);
-		add(object, "left", save_node(tree, node->left));
-		add(object, "right", save_node(tree, node->right));
+		model_file_add(object, "left", save_node(tree, node->left));
+		model_file_add(object, "right", save_node(tree, node->right));
 		return object;
 	}
 	struct json_object *coefficients = json_object_new_array();
 	for (size_t i = 0; i < tree->inputs.at.count; i++)
 		json_object_array_add(coefficients,
 				      json_object_new_double(node->model.coefficients[i]));
-	add(object, "coefficients", coefficients);
+	model_file_add(object, "coefficients", coefficients);
 	add_number(object, "constant", node->model.intercept);
 	return object;
 }
@@ -94,17 +94,17 @@ void vp_model_save(const struct vp_m5 *tree, const struct vp_data *data, struct 
 {
 	struct json_object *root = json_object_new_object();
 
-	add(root, "format", json_object_new_string(FORMAT));
-	add(root, "target", json_object_new_int64((int64_t)data->target));
+	model_file_add(root, "format", json_object_new_string(FORMAT));
+	model_file_add(root, "target", json_object_new_int64((int64_t)data->target));
 	add_number(root, "deviation", tree->deviation);
 	add_number(root, "minimum", tree->options.minimum);
-	add(root, "unpruned", json_object_new_boolean(tree->options.unpruned));
-	add(root, "unsmoothed", json_object_new_boolean(tree->options.unsmoothed));
-	add(root, "regression", json_object_new_boolean(tree->options.regression));
-	add(root, "nonneg", json_object_new_boolean(tree->options.nonneg));
-	add(root, "columns", save_columns(tree, data));
-	add(root, "inputs", save_inputs(tree));
-	add(root, "root", save_node(tree, tree->root));
+	model_file_add(root, "unpruned", json_object_new_boolean(tree->options.unpruned));
+	model_file_add(root, "unsmoothed", json_object_new_boolean(tree->options.unsmoothed));
+	model_file_add(root, "regression", json_object_new_boolean(tree->options.regression));
+	model_file_add(root, "nonneg", json_object_new_boolean(tree->options.nonneg));
+	model_file_add(root, "columns", save_columns(tree, data));
+	model_file_add(root, "inputs", save_inputs(tree));
+	model_file_add(root, "root", save_node(tree, tree->root));
 	vp_buffer_string(text, json_object_to_json_string_ext(root, JSON_C_TO_STRING_SPACED));
 	vp_buffer_string(text, "\n");
 	json_object_put(root);
@@ -118,8 +118,8 @@ struct loader {
 	const char *wrong;
 };
 
-static struct json_object *get(struct loader *loader, struct json_object *object, const char *key,
-			       enum json_type type)
+static struct json_object *model_file_get(struct loader *loader, struct json_object *object,
+					  const char *key, enum json_type type)
 {
 	struct json_object *value = NULL;
 
@@ -149,7 +149,7 @@ static double get_number(struct loader *loader, struct json_object *object, cons
 static size_t get_index(struct loader *loader, struct json_object *object, const char *key,
 			size_t limit)
 {
-	struct json_object *value = get(loader, object, key, json_type_int);
+	struct json_object *value = model_file_get(loader, object, key, json_type_int);
 	int64_t index = value ? json_object_get_int64(value) : 0;
 
 	if (index >= 0 && (size_t)index < limit)
@@ -161,12 +161,12 @@ static size_t get_index(struct loader *loader, struct json_object *object, const
 
 static bool get_flag(struct loader *loader, struct json_object *object, const char *key)
 {
-	return json_object_get_boolean(get(loader, object, key, json_type_boolean));
+	return json_object_get_boolean(model_file_get(loader, object, key, json_type_boolean));
 }
 
 static char *get_text(struct loader *loader, struct json_object *object, const char *key)
 {
-	struct json_object *value = get(loader, object, key, json_type_string);
+	struct json_object *value = model_file_get(loader, object, key, json_type_string);
 
 	return vp_strdup(value ? json_object_get_string(value) : "");
 }
@@ -179,8 +179,8 @@ static size_t length(struct json_object *array)
 static void load_labels(struct loader *loader, struct json_object *object, size_t index)
 {
 	struct vp_column *column = &loader->schema->columns.at[index];
-	struct json_object *labels = get(loader, object, "labels", json_type_array);
-	struct json_object *ranks = get(loader, object, "ranks", json_type_array);
+	struct json_object *labels = model_file_get(loader, object, "labels", json_type_array);
+	struct json_object *ranks = model_file_get(loader, object, "ranks", json_type_array);
 	size_t n = length(labels);
 
 	if (length(ranks) != n && !loader->wrong)
@@ -202,7 +202,7 @@ static void load_labels(struct loader *loader, struct json_object *object, size_
 
 static void load_columns(struct loader *loader, struct json_object *root)
 {
-	struct json_object *columns = get(loader, root, "columns", json_type_array);
+	struct json_object *columns = model_file_get(loader, root, "columns", json_type_array);
 	struct vp_inputs *inputs = &loader->tree->inputs;
 	size_t n = length(columns);
 
@@ -227,7 +227,7 @@ static void load_columns(struct loader *loader, struct json_object *root)
 
 static void load_inputs(struct loader *loader, struct json_object *root)
 {
-	struct json_object *array = get(loader, root, "inputs", json_type_array), *rank;
+	struct json_object *array = model_file_get(loader, root, "inputs", json_type_array), *rank;
 
 	for (size_t i = 0; i < length(array) && !loader->wrong; i++) {
 		struct json_object *object = json_object_array_get_idx(array, i);
@@ -251,7 +251,8 @@ static void load_inputs(struct loader *loader, struct json_object *root)
 
 static void load_leaf(struct loader *loader, struct json_object *object, struct vp_m5_node *node)
 {
-	struct json_object *coefficients = get(loader, object, "coefficients", json_type_array);
+	struct json_object *coefficients =
+	    model_file_get(loader, object, "coefficients", json_type_array);
 	size_t n = loader->tree->inputs.at.count;
 
 	if (length(coefficients) != n && !loader->wrong)
@@ -278,8 +279,10 @@ static struct vp_m5_node *load_node(struct loader *loader, struct json_object *o
 	}
 	node->input = get_index(loader, object, "input", loader->tree->inputs.at.count);
 	node->cut = get_number(loader, object, "cut");
-	node->left = load_node(loader, get(loader, object, "left", json_type_object), depth + 1);
-	node->right = load_node(loader, get(loader, object, "right", json_type_object), depth + 1);
+	node->left =
+	    load_node(loader, model_file_get(loader, object, "left", json_type_object), depth + 1);
+	node->right =
+	    load_node(loader, model_file_get(loader, object, "right", json_type_object), depth + 1);
 	return node;
 }
 
@@ -301,7 +304,7 @@ static void load_all(struct loader *loader, struct json_object *root)
 	if (loader->wrong)
 		return;
 	tree->target = vp_strdup(loader->schema->columns.at[loader->schema->target].name);
-	tree->root = load_node(loader, get(loader, root, "root", json_type_object), 0);
+	tree->root = load_node(loader, model_file_get(loader, root, "root", json_type_object), 0);
 	vp_m5_number(tree);
 }
 

@@ -123,7 +123,7 @@ static struct vp_error *looks_like_arff(struct vp_table_reader *reader, bool *ar
 	return NULL;
 }
 
-static struct vp_error *read_all(struct vp_table_reader *reader)
+static struct vp_error *reader_read_all(struct vp_table_reader *reader)
 {
 	bool arff;
 
@@ -147,7 +147,7 @@ struct vp_error *vp_table_read_stream(FILE *file, const char *path, struct vp_da
 	const char *slash = strrchr(path, '/');
 
 	*data = (struct vp_data){.name = vp_strdup(slash ? slash + 1 : path)};
-	struct vp_error *error = read_all(&reader);
+	struct vp_error *error = reader_read_all(&reader);
 	vp_vec_each (&reader.labels, labels)
 		vp_intern_deinit(labels);
 	vp_vec_deinit(&reader.labels);
@@ -161,7 +161,7 @@ struct vp_error *vp_table_read_stream(FILE *file, const char *path, struct vp_da
 }
 
 /* A pipe cannot be read twice, as finding out what it holds needs. */
-static struct vp_error *copy_of(FILE *pipe, const char *path, FILE **copy)
+static struct vp_error *reader_copy_of(FILE *pipe, const char *path, FILE **copy)
 {
 	char bytes[65536];
 	size_t size;
@@ -190,11 +190,11 @@ struct vp_error *vp_table_read(const char *path, struct vp_data *data)
 	if (S_ISDIR(stat.st_mode))
 		return vp_error_new("'%s' is a directory: expected an ARFF or CSV file", path);
 	if (!S_ISREG(stat.st_mode))
-		VP_TRY(copy_of(file, path, &copy));
+		VP_TRY(reader_copy_of(file, path, &copy));
 	return vp_table_read_stream(copy ? copy : file, path, data);
 }
 
-static void put_quoted(const char *text, struct vp_buffer *out)
+static void reader_put_quoted(const char *text, struct vp_buffer *out)
 {
 	vp_buffer_string(out, "\"");
 	for (; *text; text++)
@@ -220,7 +220,7 @@ void vp_table_write_csv(const struct vp_data *data, struct vp_buffer *out)
 	size_t columns = data->columns.count;
 
 	for (size_t i = 0; i < columns; i++) {
-		put_quoted(data->columns.at[i].name, out);
+		reader_put_quoted(data->columns.at[i].name, out);
 		vp_buffer_string(out, i + 1 < columns ? "," : "\n");
 	}
 	for (size_t row = 0; row < data->rows; row++)
@@ -228,7 +228,7 @@ void vp_table_write_csv(const struct vp_data *data, struct vp_buffer *out)
 			const struct vp_column *column = &data->columns.at[i];
 			double value = column->values[row];
 			if (!isnan(value) && column->type == VP_COLUMN_NOMINAL)
-				put_quoted(column->labels.at[(size_t)value], out);
+				reader_put_quoted(column->labels.at[(size_t)value], out);
 			else if (!isnan(value))
 				put_csv_number(value, out);
 			vp_buffer_string(out, i + 1 < columns ? "," : "\n");
@@ -236,7 +236,7 @@ void vp_table_write_csv(const struct vp_data *data, struct vp_buffer *out)
 }
 
 /* A word of ARFF, in quotes whatever it is. */
-static void put_word(const char *text, struct vp_buffer *out)
+static void reader_put_word(const char *text, struct vp_buffer *out)
 {
 	vp_buffer_string(out, "'");
 	for (; *text; text++) {
@@ -250,12 +250,12 @@ static void put_word(const char *text, struct vp_buffer *out)
 static void put_attribute(const struct vp_column *column, struct vp_buffer *out)
 {
 	vp_buffer_string(out, "@attribute ");
-	put_word(column->name, out);
+	reader_put_word(column->name, out);
 	vp_buffer_string(out, column->type == VP_COLUMN_NOMINAL ? " {" : " numeric\n");
 	if (column->type != VP_COLUMN_NOMINAL)
 		return;
 	for (size_t i = 0; i < column->labels.count; i++) {
-		put_word(column->labels.at[i], out);
+		reader_put_word(column->labels.at[i], out);
 		vp_buffer_string(out, i + 1 < column->labels.count ? "," : "");
 	}
 	vp_buffer_string(out, "}\n");
@@ -264,7 +264,7 @@ static void put_attribute(const struct vp_column *column, struct vp_buffer *out)
 void vp_table_write_arff(const struct vp_data *data, struct vp_buffer *out)
 {
 	vp_buffer_string(out, "@relation ");
-	put_word(data->name, out);
+	reader_put_word(data->name, out);
 	vp_buffer_string(out, "\n\n");
 	vp_vec_each (&data->columns, column)
 		put_attribute(column, out);
@@ -275,7 +275,7 @@ void vp_table_write_arff(const struct vp_data *data, struct vp_buffer *out)
 			if (isnan(value))
 				vp_buffer_string(out, "?");
 			else if (column->type == VP_COLUMN_NOMINAL)
-				put_word(column->labels.at[(size_t)value], out);
+				reader_put_word(column->labels.at[(size_t)value], out);
 			else
 				put_csv_number(value, out);
 			vp_buffer_string(

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static void begin(struct vp_chain *chain, uint32_t tid)
+static void chain_begin(struct vp_chain *chain, uint32_t tid)
 {
 	chain->tid = tid;
 	chain->used = chain->has_regs = false;
@@ -38,7 +38,7 @@ void vp_chain_take(struct vp_chain *chain, const struct vp_record_header *header
 							  : record.stack->tid;
 
 	if (chain->used || chain->tid != tid || header->id == VP_ID_guest_regs)
-		begin(chain, tid);
+		chain_begin(chain, tid);
 	if (header->id == VP_ID_guest_regs) {
 		chain->regs = *record.regs;
 		chain->has_regs = true;

@@ -19,7 +19,7 @@ enum {
 };
 #define MIN_BASELINE_NS 1000000000ULL /* two instants closer than this give no slope */
 
-static uint64_t distance(uint64_t a, uint64_t b)
+static uint64_t clock_map_distance(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : b - a;
 }
@@ -117,8 +117,8 @@ static const struct vp_vcpu *choose_vcpu(const struct vp_host_clock *host, const
 		if (!chosen)
 			chosen = vcpu;
 		uint64_t far =
-		    distance(vp_host_clock_at(host, vp_vcpu_host_tsc(vcpu, guest_tsc)),
-			     vp_host_clock_at(host, vp_vcpu_host_tsc(chosen, guest_tsc)));
+		    clock_map_distance(vp_host_clock_at(host, vp_vcpu_host_tsc(vcpu, guest_tsc)),
+				       vp_host_clock_at(host, vp_vcpu_host_tsc(chosen, guest_tsc)));
 		*spread = far > *spread ? far : *spread;
 	}
 	return chosen;
@@ -154,14 +154,14 @@ static bool is_baseline(const struct instant *first, const struct instant *last)
 	    last->guest_ns - first->guest_ns < MIN_BASELINE_NS)
 		return false;
 	uint64_t guest = last->guest_ns - first->guest_ns, by_host = last->host_ns - first->host_ns;
-	return distance(guest, by_host) <= drift(guest, 2 * MAX_DRIFT_PPM);
+	return clock_map_distance(guest, by_host) <= drift(guest, 2 * MAX_DRIFT_PPM);
 }
 
 /*
  * The pair to draw the line from: the last before the recording began, since the speed of a clock
  * that is steered is less known the longer ago it was; else the first of all. -1: none will do.
  */
-static ssize_t choose_first(const struct instant *instants, size_t count, uint64_t begin)
+static ssize_t clock_map_choose_first(const struct instant *instants, size_t count, uint64_t begin)
 {
 	for (size_t i = count - 1; i-- > 0;)
 		if (instants[i].host_ns <= begin && is_baseline(&instants[i], &instants[count - 1]))
@@ -192,13 +192,13 @@ static uint64_t error_of_line(const struct instant *first, const struct instant 
 {
 	uint64_t guest = last->guest_ns - first->guest_ns, by_host = last->host_ns - first->host_ns;
 	uint64_t reach = reach_between(first->host_ns, last->host_ns, begin, end);
-	uint64_t wander = clamp_u64((__int128)distance(guest, by_host) * reach / guest);
+	uint64_t wander = clamp_u64((__int128)clock_map_distance(guest, by_host) * reach / guest);
 	uint64_t off = 0;
 
 	for (const struct instant *between = first + 1; between < last; between++) {
 		uint64_t expected = on_line(between->guest_ns, first->guest_ns, last->guest_ns,
 					    first->host_ns, last->host_ns);
-		uint64_t far = distance(expected, between->host_ns);
+		uint64_t far = clock_map_distance(expected, between->host_ns);
 		off = far > off ? far : off;
 	}
 	uint64_t error = sum(sum(off, wander), drift(reach, STEADY_PPM));
@@ -212,7 +212,8 @@ static uint64_t error_of_line(const struct instant *first, const struct instant 
 /* Without a line: both clocks run at the same speed, but for what they may be steered. */
 static uint64_t error_of_point(const struct instant *only, uint64_t begin, uint64_t end)
 {
-	uint64_t to_begin = distance(only->host_ns, begin), to_end = distance(only->host_ns, end);
+	uint64_t to_begin = clock_map_distance(only->host_ns, begin),
+		 to_end = clock_map_distance(only->host_ns, end);
 
 	return drift(to_begin > to_end ? to_begin : to_end, MAX_DRIFT_PPM);
 }
@@ -234,7 +235,7 @@ void vp_clock_map_by_tsc(const struct vp_host_clock *host, const struct vp_vm *v
 	for (size_t i = 0; i < n_pairs; i++)
 		instants[i] = instant_of(host, vcpu, &pairs[i]);
 	const struct instant *last = &instants[n_pairs - 1];
-	ssize_t from = choose_first(instants, n_pairs, begin);
+	ssize_t from = clock_map_choose_first(instants, n_pairs, begin);
 	const struct instant *first = from < 0 ? last : &instants[from];
 
 	map->basis = VP_CLOCK_BY_TSC;

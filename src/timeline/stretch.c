@@ -28,7 +28,7 @@ struct probe {
 };
 typedef VP_VEC(struct probe) probes;
 
-static int by_time(const void *left, const void *right)
+static int stretch_by_time(const void *left, const void *right)
 {
 	const struct probe *a = left, *b = right;
 
@@ -56,7 +56,7 @@ bool vp_stretches_choose(const vp_stream_readers *streams, size_t count, uint64_
 	for (size_t i = 0; i < count; i++, weight *= 1 - SURVEY_COST)
 		weights += weight;
 	if (found.count)
-		qsort(found.at, found.count, sizeof(*found.at), by_time);
+		qsort(found.at, found.count, sizeof(*found.at), stretch_by_time);
 	vp_vec_each (&found, probe)
 		all += (double)probe->bytes;
 	weight = before = 1;

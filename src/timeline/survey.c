@@ -59,8 +59,8 @@ _Static_assert(offsetof(struct vp_host_sample, pid) == offsetof(struct vp_vcpu_i
 
 /* Where the thread is and why it had left its guest, by a record that is not older than others of
  * its stream; streams come in the order of their numbers. */
-static void see_exit(struct vp_survey_thread *thread, const struct vp_vcpu_in *record,
-		     struct vp_survey_moment now)
+static void survey_see_exit(struct vp_survey_thread *thread, const struct vp_vcpu_in *record,
+			    struct vp_survey_moment now)
 {
 	uint32_t reason;
 
@@ -80,14 +80,15 @@ static void see_place(struct vp_survey_thread *thread, const struct vp_vcpu_in *
 }
 
 /* The thread's last records, which were left for later, are those that count. */
-static void settle(struct vp_survey *survey, struct vp_survey_recent *recent, uint32_t stream)
+static void survey_settle(struct vp_survey *survey, struct vp_survey_recent *recent,
+			  uint32_t stream)
 {
 	const struct vp_vcpu_in *without = recent->last[0], *with = recent->last[1];
 	struct vp_survey_thread *thread = &survey->threads.at[recent->number];
 	const struct vp_vcpu_in *last = without > with ? without : with;
 
 	if (with)
-		see_exit(thread, with, (struct vp_survey_moment){with->time, stream});
+		survey_see_exit(thread, with, (struct vp_survey_moment){with->time, stream});
 	if (last)
 		see_place(thread, last, (struct vp_survey_moment){last->time, stream});
 	recent->last[0] = recent->last[1] = NULL;
@@ -98,7 +99,7 @@ static void settle_all(struct vp_survey *survey, uint32_t stream)
 	struct vp_survey_recent *recent = survey->pending;
 
 	for (; recent; recent = recent->next) {
-		settle(survey, recent, stream);
+		survey_settle(survey, recent, stream);
 		recent->is_pending = false;
 	}
 	survey->pending = NULL;
@@ -116,7 +117,8 @@ static uint32_t thread_add(struct vp_survey *survey, uint32_t owner, uint32_t ti
 	return number;
 }
 
-static inline bool is_of(const struct vp_survey_recent *recent, const struct vp_vcpu_in *record)
+static inline bool survey_is_of(const struct vp_survey_recent *recent,
+				const struct vp_vcpu_in *record)
 {
 	return recent->is_used && recent->tid == record->tid && recent->owner == record->vm;
 }
@@ -128,8 +130,8 @@ static struct vp_survey_recent *recent_of(struct vp_survey *survey, const struct
 	struct vp_survey_recent *recent = &survey->recent[record->tid % VP_SURVEY_RECENT];
 
 	if (recent->is_used)
-		settle(survey, recent, stream);
-	if (is_of(recent, record))
+		survey_settle(survey, recent, stream);
+	if (survey_is_of(recent, record))
 		return recent;
 	recent->is_used = true;
 	recent->is_born = false;
@@ -154,7 +156,7 @@ static void see_thread(struct vp_survey *survey, const struct kind *kind,
 	}
 	see_place(thread, record, now);
 	if (record->flags & kind->flags & VP_HAS_EXIT_REASON)
-		see_exit(thread, record, now);
+		survey_see_exit(thread, record, now);
 }
 
 static inline void see_tick(struct vp_survey_pcpu *pcpu, const struct vp_host_sample *sample)
@@ -196,7 +198,7 @@ union any {
 	const struct vp_sample_period *period;
 };
 
-static void see_name(struct vp_survey *survey, union any record, struct vp_survey_moment now)
+static void survey_see_name(struct vp_survey *survey, union any record, struct vp_survey_moment now)
 {
 	if (record.header->id == VP_ID_task)
 		SEE_NAME(&survey->name_of_tid, &survey->names, record.task->tid, now,
@@ -207,8 +209,8 @@ static void see_name(struct vp_survey *survey, union any record, struct vp_surve
 			 record.guest_task->comm);
 }
 
-static inline void see(struct vp_survey *survey, struct vp_survey_pcpu *pcpu, union any record,
-		       struct vp_survey_moment now)
+static inline void survey_see(struct vp_survey *survey, struct vp_survey_pcpu *pcpu,
+			      union any record, struct vp_survey_moment now)
 {
 	uint32_t id = record.header->id <= VP_ID_MAX ? record.header->id : 0;
 	const struct kind *kind = &kinds[id];
@@ -222,7 +224,7 @@ static inline void see(struct vp_survey *survey, struct vp_survey_pcpu *pcpu, un
 	switch (record.header->id) {
 	case VP_ID_task:
 	case VP_ID_guest_task:
-		see_name(survey, record, now);
+		survey_see_name(survey, record, now);
 		break;
 	case VP_ID_sample_period:
 		pcpu->events = record.period->events;
@@ -255,7 +257,7 @@ static void pass_by(struct vp_survey *survey, struct vp_survey_pcpu *pcpu,
 		struct vp_survey_recent *recent = &survey->recent[record->tid % VP_SURVEY_RECENT];
 
 		if (!kind->of_thread || record->time < time || record->time >= until ||
-		    !is_of(recent, record) || kind->of_vcpu > recent->is_born)
+		    !survey_is_of(recent, record) || kind->of_vcpu > recent->is_born)
 			break;
 		if (!recent->is_pending) {
 			recent->is_pending = true;
@@ -303,7 +305,7 @@ static void survey_stream(struct vp_survey *survey, struct vp_stream_reader *str
 		if (!survey->first || (!now.time && time < survey->first))
 			survey->first = time;
 		now.time = time > now.time ? time : now.time;
-		see(survey, pcpu, record, now);
+		survey_see(survey, pcpu, record, now);
 		/* Each tick is to be seen where there are chains. */
 		if (!pcpu->chain)
 			pass_by(survey, pcpu, (struct vp_stream_cursor *)stream, until, &now);

@@ -116,8 +116,8 @@ static inline const struct vp_occupant *occupy(struct vp_timeline *timeline, uin
 }
 
 /* A record of a vCPU's thread on a pCPU: it is at home there, and this was its last exit. */
-static inline void see_vcpu(struct vp_timeline *timeline, uint32_t pcpu, uint32_t vcpu,
-			    uint32_t vendor, uint32_t reason, uint32_t flags)
+static inline void timeline_see_vcpu(struct vp_timeline *timeline, uint32_t pcpu, uint32_t vcpu,
+				     uint32_t vendor, uint32_t reason, uint32_t flags)
 {
 	struct vp_vcpu_state *state = &timeline->guests.vcpus.at[vcpu];
 
@@ -127,21 +127,22 @@ static inline void see_vcpu(struct vp_timeline *timeline, uint32_t pcpu, uint32_
 		state->exit = (struct vp_exit){vendor, reason, true};
 }
 
-static void take_switch(struct vp_timeline *timeline, uint32_t pcpu, const struct vp_vcpu_in *in)
+static void timeline_take_switch(struct vp_timeline *timeline, uint32_t pcpu,
+				 const struct vp_vcpu_in *in)
 {
 	uint32_t vcpu = vp_guests_vcpu_add(&timeline->guests, in->vm, in->tid, in->vcpu);
 
-	see_vcpu(timeline, pcpu, vcpu, in->vendor, in->exit_reason, in->flags);
+	timeline_see_vcpu(timeline, pcpu, vcpu, in->vendor, in->exit_reason, in->flags);
 }
 
-static void take_period(struct vp_timeline *timeline, const struct vp_merge_head *head)
+static void timeline_take_period(struct vp_timeline *timeline, const struct vp_merge_head *head)
 {
 	const struct vp_sample_period *period = (const void *)head->record;
 
 	timeline->pcpus.at[head->stream].events = period->events;
 }
 
-static void take_chain(struct vp_timeline *timeline, const struct vp_merge_head *head)
+static void timeline_take_chain(struct vp_timeline *timeline, const struct vp_merge_head *head)
 {
 	struct vp_pcpu *pcpu = &timeline->pcpus.at[head->stream];
 
@@ -211,8 +212,8 @@ static inline void take_guest_sample(struct vp_timeline *timeline, const struct 
 	 * level comes from the same exit as the program counter. */
 	if (sample->flags & VP_HAS_CPL)
 		tick->mode = sample->cpl == 3 ? VP_MODE_GUEST_USER : VP_MODE_GUEST_KERNEL;
-	see_vcpu(timeline, head->stream, tick->vcpu, sample->vendor, sample->exit_reason,
-		 sample->flags & VP_HAS_EXIT_REASON);
+	timeline_see_vcpu(timeline, head->stream, tick->vcpu, sample->vendor, sample->exit_reason,
+			  sample->flags & VP_HAS_EXIT_REASON);
 }
 
 static inline void take_vcpu_sample(struct vp_timeline *timeline, const struct vp_merge_head *head,
@@ -225,8 +226,8 @@ static inline void take_vcpu_sample(struct vp_timeline *timeline, const struct v
 		vp_guests_vcpu_add(&timeline->guests, sample->vm, sample->tid, sample->vcpu);
 		tick_of_sample(timeline, head, tick);
 	}
-	see_vcpu(timeline, head->stream, tick->vcpu, sample->vendor, sample->exit_reason,
-		 sample->flags & VP_HAS_EXIT_REASON);
+	timeline_see_vcpu(timeline, head->stream, tick->vcpu, sample->vendor, sample->exit_reason,
+			  sample->flags & VP_HAS_EXIT_REASON);
 }
 
 /* A vCPU's thread outside of KVM is at work for its VM: it is not blocked. */
@@ -235,12 +236,12 @@ static inline void take_host_sample(struct vp_timeline *timeline, const struct v
 {
 	tick_of_sample(timeline, head, tick);
 	if (tick->vcpu != VP_NONE)
-		see_vcpu(timeline, head->stream, tick->vcpu, 0, 0, 0);
+		timeline_see_vcpu(timeline, head->stream, tick->vcpu, 0, 0, 0);
 }
 
 /* Takes one record; true if it is a tick. */
-static inline bool take_record(struct vp_timeline *timeline, const struct vp_merge_head *head,
-			       struct vp_tick *tick)
+static inline bool timeline_take_record(struct vp_timeline *timeline,
+					const struct vp_merge_head *head, struct vp_tick *tick)
 {
 	switch (head->record->id) {
 	case VP_ID_host_sample:
@@ -260,15 +261,15 @@ static inline bool take_record(struct vp_timeline *timeline, const struct vp_mer
 		return false;
 	case VP_ID_vcpu_in:
 	case VP_ID_vcpu_out: /* the same fields at the same places */
-		take_switch(timeline, head->stream, (const void *)head->record);
+		timeline_take_switch(timeline, head->stream, (const void *)head->record);
 		return false;
 	case VP_ID_sample_period:
-		take_period(timeline, head);
+		timeline_take_period(timeline, head);
 		return false;
 	case VP_ID_guest_regs:
 	case VP_ID_chain_frames:
 	case VP_ID_chain_stack:
-		take_chain(timeline, head);
+		timeline_take_chain(timeline, head);
 		return false;
 	default:
 		return false;
@@ -349,7 +350,7 @@ static bool fill_rest(struct vp_timeline *timeline, struct vp_tick *tick)
 	return tick->weight > 0;
 }
 
-static inline const struct vp_merge_head *next_record(struct vp_timeline *timeline)
+static inline const struct vp_merge_head *timeline_next_record(struct vp_timeline *timeline)
 {
 	const struct vp_merge_head *head = vp_merge_next(&timeline->merge);
 
@@ -374,7 +375,7 @@ bool vp_timeline_next(struct vp_timeline *timeline, struct vp_tick *tick)
 {
 	for (;;) {
 		const struct vp_merge_head *head =
-		    timeline->pending ? timeline->pending : next_record(timeline);
+		    timeline->pending ? timeline->pending : timeline_next_record(timeline);
 		timeline->pending = NULL;
 		if (!head)
 			return !timeline->until && fill_rest(timeline, tick);
@@ -383,7 +384,7 @@ bool vp_timeline_next(struct vp_timeline *timeline, struct vp_tick *tick)
 			timeline->pending = head;
 			return true;
 		}
-		if (take_record(timeline, head, tick)) {
+		if (timeline_take_record(timeline, head, tick)) {
 			tick->weight =
 			    weight_of(timeline, &timeline->pcpus.at[head->stream], head->time);
 			find_chain(timeline, tick);

@@ -66,7 +66,7 @@ static void note_clocks(struct vp_xen_buffers *buffers)
 
 /* On the line through the two readings around it, or nearest to it. *at is the second one's place
  * for an earlier time, at least 1. */
-static uint64_t time_of(const struct vp_xen_buffers *buffers, uint64_t tsc, size_t *at)
+static uint64_t buffers_time_of(const struct vp_xen_buffers *buffers, uint64_t tsc, size_t *at)
 {
 	const struct vp_clock_reading *readings = buffers->readings;
 
@@ -272,7 +272,7 @@ static size_t unread(struct vp_xen_buffers *buffers, struct ring *ring, uint32_t
 	return size <= ring->size ? size : 0; /* no Xen does that */
 }
 
-static void empty(struct vp_xen_buffers *buffers, struct ring *ring)
+static void buffers_empty(struct vp_xen_buffers *buffers, struct ring *ring)
 {
 	uint32_t produced = atomic_load_explicit(&ring->head->produced, memory_order_acquire);
 	const char *records = (const char *)(ring->head + 1);
@@ -314,12 +314,12 @@ uint64_t vp_xen_buffers_drain(struct vp_xen_buffers *buffers,
 	note_clocks(buffers);
 	const struct vp_clock_reading *now = &buffers->readings[buffers->n_readings - 1];
 	vp_vec_each (&buffers->rings, ring)
-		empty(buffers, ring);
+		buffers_empty(buffers, ring);
 	vp_xen_order_find(&buffers->order, buffers->pending.at, buffers->pending.count);
 	uint64_t known = buffers->tracing ? now->monotonic - LATE_NS : now->monotonic;
 	for (; done < buffers->pending.count; done++) {
 		struct vp_xen_traced *traced = &buffers->pending.at[buffers->order.places.at[done]];
-		uint64_t time = time_of(buffers, traced->time, &reading);
+		uint64_t time = buffers_time_of(buffers, traced->time, &reading);
 		if (time > known && buffers->tracing)
 			break;
 		traced->time = time;

@@ -27,7 +27,7 @@ bool vp_xen_domain_of(const struct vp_xen *xen, const struct vp_vm *vm, struct v
 }
 
 /* As xl calls it; NULL: it has no name (yet). */
-static char *name_of(const struct vp_xen *xen, uint32_t domain)
+static char *domains_name_of(const struct vp_xen *xen, uint32_t domain)
 {
 	VP_AUTO_FREE char *path = vp_format("/local/domain/%u/name", domain);
 	void *store = xen->call.store_open(0);
@@ -56,7 +56,7 @@ static void add_domain(const struct vp_xen *xen, const struct vp_xen_domain *dom
 		       vp_vms *vms)
 {
 	char uuid[40];
-	char *name = name_of(xen, domain->id);
+	char *name = domains_name_of(xen, domain->id);
 	struct vp_vm *vm = vp_vec_push_slot(vms);
 
 	write_uuid(domain->uuid, uuid);

@@ -159,7 +159,7 @@ static bool read_machine(struct vp_xen_foreign *foreign, uint64_t address, uint6
 }
 
 /* Of an address that the guest's kernel has for its table. */
-static bool walk(struct vp_xen_foreign *foreign, uint64_t address, uint64_t *frame)
+static bool foreign_walk(struct vp_xen_foreign *foreign, uint64_t address, uint64_t *frame)
 {
 	uint64_t entry = foreign->own.root;
 
@@ -186,7 +186,7 @@ static uint64_t machine_frame(struct vp_xen_foreign *foreign, uint64_t frame)
 		return NO_FRAME;
 	if (own->page != address / PAGE) {
 		own->page = 0;
-		if (!walk(foreign, address, &own->page_frame))
+		if (!foreign_walk(foreign, address, &own->page_frame))
 			return NO_FRAME;
 		own->page = address / PAGE;
 	}
@@ -196,7 +196,7 @@ static uint64_t machine_frame(struct vp_xen_foreign *foreign, uint64_t frame)
 }
 
 /* Maps so many of the guest's frames. */
-static char *map(struct vp_xen_foreign *foreign, uint64_t first, size_t pages, int *errors)
+static char *foreign_map(struct vp_xen_foreign *foreign, uint64_t first, size_t pages, int *errors)
 {
 	uint64_t frames[MOST] = {0};
 
@@ -236,8 +236,9 @@ static const struct window *window_of(struct vp_xen_foreign *foreign, uint64_t f
 	if (window->at && window->first == first && now < window->until)
 		return window;
 	close_window(window, WINDOW);
-	*window = (struct window){
-	    .at = map(foreign, first, WINDOW, errors), .first = first, .until = now + SECOND};
+	*window = (struct window){.at = foreign_map(foreign, first, WINDOW, errors),
+				  .first = first,
+				  .until = now + SECOND};
 	for (unsigned i = 0; window->at && i < WINDOW; i++)
 		window->there |= errors[i] ? 0 : 1U << i;
 	return window;
@@ -259,7 +260,7 @@ static bool read_small(struct vp_xen_foreign *foreign, uint64_t address, char *t
 static bool read_large(struct vp_xen_foreign *foreign, uint64_t frame, char *to, size_t pages)
 {
 	int errors[MOST];
-	char *at = map(foreign, frame, pages, errors);
+	char *at = foreign_map(foreign, frame, pages, errors);
 	bool good = at != NULL;
 
 	for (size_t i = 0; good && i < pages; i++)
@@ -302,7 +303,7 @@ void vp_xen_foreign_backed(struct vp_xen_foreign *foreign, uint64_t address, siz
 
 	for (size_t done = 0, piece; done < pages; done += piece) {
 		piece = pages - done < MOST ? pages - done : MOST;
-		char *at = map(foreign, address / PAGE + done, piece, errors);
+		char *at = foreign_map(foreign, address / PAGE + done, piece, errors);
 		for (size_t i = 0; i < piece; i++)
 			ret[done + i] = at && !errors[i];
 		if (at)

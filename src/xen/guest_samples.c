@@ -43,8 +43,8 @@ static bool read_foreign(void *context, uint64_t address, void *bytes, size_t si
 	return vp_xen_foreign_read(context, address, bytes, size);
 }
 
-static bool find_task(const struct vp_xen_told *told, const struct vp_xen_place *place,
-		      struct vp_xen_task *ret)
+static bool guest_samples_find_task(const struct vp_xen_told *told,
+				    const struct vp_xen_place *place, struct vp_xen_task *ret)
 {
 	const struct vp_xen_memory memory = {read_foreign, told->foreign};
 
@@ -95,7 +95,7 @@ void vp_xen_sample_make(struct vp_xen_told *told, const struct vp_xen_place *pla
 			     .cpl = context->user ? 3 : 0}};
 	if (!told->known)
 		return;
-	if (!find_task(told, place, &found)) {
+	if (!guest_samples_find_task(told, place, &found)) {
 		told->counts.unnamed += place->periods;
 		return;
 	}

@@ -54,7 +54,7 @@ static const struct {
 };
 
 /* The first line of a small file; "" if there is none. */
-static void read_word(const char *path, char *ret, size_t size)
+static void library_read_word(const char *path, char *ret, size_t size)
 {
 	struct vp_buffer text = {0};
 	struct vp_error *error = vp_file_read(path, 4096, &text);
@@ -69,13 +69,13 @@ bool vp_xen_is_here(void)
 {
 	char type[16], features[16];
 
-	read_word(HYPERVISOR "type", type, sizeof(type));
+	library_read_word(HYPERVISOR "type", type, sizeof(type));
 	/* Bit 11: this is the initial domain (XENFEAT_dom0 of Xen's public/features.h). */
-	read_word(HYPERVISOR "properties/features", features, sizeof(features));
+	library_read_word(HYPERVISOR "properties/features", features, sizeof(features));
 	return !strcmp(type, "xen") && strtoul(features, NULL, 16) & 1UL << 11;
 }
 
-static struct vp_error *load(struct vp_xen *xen)
+static struct vp_error *library_load(struct vp_xen *xen)
 {
 	char names[LIBRARIES][64] = {
 	    [MEMORY] = "libxenforeignmemory.so.1", [STORE] = "libxenstore.so.4"};
@@ -99,21 +99,21 @@ static struct vp_error *load(struct vp_xen *xen)
 	return NULL;
 }
 
-static struct vp_error *open_all(struct vp_xen *xen)
+static struct vp_error *library_open_all(struct vp_xen *xen)
 {
 	char major[8], minor[8];
 
 	if (!vp_xen_is_here())
 		return vp_error_new("this is not the control domain (dom0) of a Xen");
-	read_word(HYPERVISOR "version/major", major, sizeof(major));
-	read_word(HYPERVISOR "version/minor", minor, sizeof(minor));
+	library_read_word(HYPERVISOR "version/major", major, sizeof(major));
+	library_read_word(HYPERVISOR "version/minor", minor, sizeof(minor));
 	snprintf(xen->version, sizeof(xen->version), "%s.%s", major, minor);
 	if (access("/dev/xen/privcmd", R_OK | W_OK))
 		return vp_error_errno(
 		    errno,
 		    "cannot use '/dev/xen/privcmd' (root, and the kernel's module xen-privcmd, "
 		    "are needed)");
-	VP_TRY(load(xen));
+	VP_TRY(library_load(xen));
 	xen->control = xen->call.interface_open(NULL, NULL, 0);
 	xen->memory = xen->call.memory_open(NULL, 0);
 	if (!xen->control || !xen->memory)
@@ -124,7 +124,7 @@ static struct vp_error *open_all(struct vp_xen *xen)
 struct vp_error *vp_xen_open(struct vp_xen **ret)
 {
 	struct vp_xen *xen = vp_alloc(sizeof(*xen));
-	struct vp_error *error = open_all(xen);
+	struct vp_error *error = library_open_all(xen);
 
 	if (error)
 		vp_xen_close(xen);

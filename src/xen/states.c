@@ -32,13 +32,13 @@ void vp_xen_states_deinit(struct vp_xen_states *states)
 	vp_vec_deinit(&states->spans);
 }
 
-static uint64_t key_of(uint32_t domain, uint32_t vcpu)
+static uint64_t states_key_of(uint32_t domain, uint32_t vcpu)
 {
 	return (uint64_t)domain << 32 | vcpu;
 }
 
 /* A place for a new vCPU; false: there is none left. */
-static bool take_place(struct vp_xen_states *states, uint32_t *ret)
+static bool states_take_place(struct vp_xen_states *states, uint32_t *ret)
 {
 	if (states->free_places.count) {
 		*ret = states->free_places.at[--states->free_places.count];
@@ -48,16 +48,16 @@ static bool take_place(struct vp_xen_states *states, uint32_t *ret)
 	return states->n_places < VP_XEN_PLACES && ++states->n_places;
 }
 
-static struct vp_account_vcpu *add(struct vp_xen_states *states, uint32_t domain, uint32_t vcpu,
-				   uint64_t now, uint32_t *place)
+static struct vp_account_vcpu *states_add(struct vp_xen_states *states, uint32_t domain,
+					  uint32_t vcpu, uint64_t now, uint32_t *place)
 {
 	bool inserted;
 
-	if (!take_place(states, place)) {
+	if (!states_take_place(states, place)) {
 		states->lost.vcpus++;
 		return NULL;
 	}
-	*vp_map_insert(&states->places, key_of(domain, vcpu), *place, &inserted) = *place;
+	*vp_map_insert(&states->places, states_key_of(domain, vcpu), *place, &inserted) = *place;
 	struct vp_account_vcpu *entry = &states->vcpus[*place];
 	*entry = (struct vp_account_vcpu){.begin = now,
 					  .since = now,
@@ -87,33 +87,34 @@ static bool has_ended(const struct vp_xen_states *states, uint32_t place, uint32
  * A vCPU that has ended and goes offline is nothing new: Xen 4.20 has such an event of a domain
  * that was destroyed, up to a second after it left Xen's list. NULL, too, without a place for it.
  */
-static struct vp_account_vcpu *find(struct vp_xen_states *states, uint32_t domain, uint32_t vcpu,
-				    uint64_t now, bool offline, uint32_t *place)
+static struct vp_account_vcpu *states_find(struct vp_xen_states *states, uint32_t domain,
+					   uint32_t vcpu, uint64_t now, bool offline,
+					   uint32_t *place)
 {
-	const uint32_t *found = vp_map_find(&states->places, key_of(domain, vcpu));
+	const uint32_t *found = vp_map_find(&states->places, states_key_of(domain, vcpu));
 	const bool ended = found && has_ended(states, *found, domain, vcpu);
 
 	if (ended && offline)
 		return NULL;
 	if (!found || ended)
-		return add(states, domain, vcpu, now, place);
+		return states_add(states, domain, vcpu, now, place);
 	*place = *found;
 	return &states->vcpus[*place];
 }
 
-static struct vp_xen_pcpu *pcpu_of(struct vp_xen_states *states, uint32_t number)
+static struct vp_xen_pcpu *states_pcpu_of(struct vp_xen_states *states, uint32_t number)
 {
 	while (states->pcpus.count <= number && number < PCPUS_MOST)
 		memset(vp_vec_push_slot(&states->pcpus), 0, sizeof(*states->pcpus.at));
 	return number < PCPUS_MOST ? &states->pcpus.at[number] : NULL;
 }
 
-static bool runs(uint32_t state)
+static bool states_runs(uint32_t state)
 {
 	return state == VP_STATE_GUEST || state == VP_STATE_KERNEL;
 }
 
-static bool waits(uint32_t state)
+static bool states_waits(uint32_t state)
 {
 	return state == VP_STATE_PREEMPTED || state == VP_STATE_WAKING;
 }
@@ -132,7 +133,7 @@ static void tell_span(struct vp_xen_states *states, const struct vp_account_vcpu
 		      uint32_t state, uint32_t next, uint64_t ns, uint64_t now)
 {
 	bool has_reason = vcpu->flags & VP_REASON_KNOWN;
-	bool got_pcpu = waits(state) && runs(next);
+	bool got_pcpu = states_waits(state) && states_runs(next);
 
 	vp_vec_push(&states->spans,
 		    ((struct vp_vcpu_span){
@@ -152,8 +153,8 @@ static void tell_span(struct vp_xen_states *states, const struct vp_account_vcpu
 }
 
 /* Closes the present state, at a time that is not before its beginning, and begins another one. */
-static void enter(struct vp_xen_states *states, struct vp_account_vcpu *vcpu, uint32_t state,
-		  uint64_t now)
+static void states_enter(struct vp_xen_states *states, struct vp_account_vcpu *vcpu, uint32_t state,
+			 uint64_t now)
 {
 	uint32_t before = vcpu->state == VP_STATE_UNKNOWN ? vcpu->asleep : vcpu->state;
 	uint64_t ns = now > vcpu->since ? now - vcpu->since : 0;
@@ -169,7 +170,7 @@ static void enter(struct vp_xen_states *states, struct vp_account_vcpu *vcpu, ui
 	vcpu->state = state;
 }
 
-static void charge(struct vp_xen_states *states, struct vp_thief_key key, uint64_t ns)
+static void states_charge(struct vp_xen_states *states, struct vp_thief_key key, uint64_t ns)
 {
 	uint64_t number;
 	bool inserted;
@@ -197,13 +198,13 @@ static void charge_thieves(struct vp_xen_states *states, struct vp_thief_key key
 		uint64_t from = slice->begin > begin ? slice->begin : begin;
 		key.kind = slice->place ? VP_BY_VCPU : VP_BY_NOBODY;
 		key.id = slice->place ? slice->place - 1 : 0;
-		charge(states, key, end - from);
+		states_charge(states, key, end - from);
 		end = from;
 	}
 	key.kind = VP_BY_UNKNOWN;
 	key.id = 0;
 	if (end > begin)
-		charge(states, key, end - begin);
+		states_charge(states, key, end - begin);
 }
 
 /* Until when it is known who had the pCPU: every switch is told, so who leaves it first had it from
@@ -224,8 +225,8 @@ static void leave_pcpu(const struct vp_xen_states *states, struct vp_xen_pcpu *p
 	pcpu->place = 0;
 }
 
-static void have_pcpu(const struct vp_xen_states *states, struct vp_xen_pcpu *pcpu, uint32_t place,
-		      uint64_t now)
+static void states_have_pcpu(const struct vp_xen_states *states, struct vp_xen_pcpu *pcpu,
+			     uint32_t place, uint64_t now)
 {
 	if (pcpu->known)
 		leave_pcpu(states, pcpu, pcpu->place, now);
@@ -234,8 +235,8 @@ static void have_pcpu(const struct vp_xen_states *states, struct vp_xen_pcpu *pc
 }
 
 /* What it is called while it does not run. */
-static uint32_t state_of(const struct vp_xen_states *states, uint32_t place,
-			 const struct vp_xen_record *record)
+static uint32_t states_state_of(const struct vp_xen_states *states, uint32_t place,
+				const struct vp_xen_record *record)
 {
 	switch (record->after) {
 	case VP_XEN_RUNNABLE:
@@ -251,7 +252,7 @@ static uint32_t state_of(const struct vp_xen_states *states, uint32_t place,
 static void believe(const struct vp_xen_states *states, uint32_t place,
 		    struct vp_account_vcpu *vcpu, const struct vp_xen_record *record)
 {
-	bool ran = runs(vcpu->state), waited = waits(vcpu->state);
+	bool ran = states_runs(vcpu->state), waited = states_waits(vcpu->state);
 
 	if (record->before == VP_XEN_RUNNING && !ran)
 		vcpu->state = VP_STATE_GUEST;
@@ -264,23 +265,24 @@ static void believe(const struct vp_xen_states *states, uint32_t place,
 		vcpu->state = states->capped[place] ? VP_STATE_THROTTLED : VP_STATE_WAITING;
 }
 
-static void run(struct vp_xen_states *states, uint32_t place, struct vp_account_vcpu *vcpu,
-		struct vp_xen_pcpu *pcpu, uint64_t now)
+static void states_run(struct vp_xen_states *states, uint32_t place, struct vp_account_vcpu *vcpu,
+		       struct vp_xen_pcpu *pcpu, uint64_t now)
 {
-	bool waited = waits(vcpu->state);
+	bool waited = states_waits(vcpu->state);
 	struct vp_thief_key key = {.vcpu = (uint16_t)place, .state = (uint8_t)vcpu->state};
 
 	if (waited && now > vcpu->since)
 		charge_thieves(states, key, vcpu->since, now, pcpu);
 	vcpu->cpu = (uint32_t)(pcpu - states->pcpus.at);
-	enter(states, vcpu, vcpu->flags & VP_EXIT_OPEN ? VP_STATE_KERNEL : VP_STATE_GUEST, now);
-	have_pcpu(states, pcpu, place + 1, now);
+	states_enter(states, vcpu, vcpu->flags & VP_EXIT_OPEN ? VP_STATE_KERNEL : VP_STATE_GUEST,
+		     now);
+	states_have_pcpu(states, pcpu, place + 1, now);
 }
 
-static void take_runstate(struct vp_xen_states *states, const struct vp_xen_traced *traced)
+static void states_take_runstate(struct vp_xen_states *states, const struct vp_xen_traced *traced)
 {
 	const struct vp_xen_record *record = &traced->record;
-	struct vp_xen_pcpu *pcpu = pcpu_of(states, traced->pcpu);
+	struct vp_xen_pcpu *pcpu = states_pcpu_of(states, traced->pcpu);
 	uint32_t place;
 
 	if (!pcpu)
@@ -289,11 +291,12 @@ static void take_runstate(struct vp_xen_states *states, const struct vp_xen_trac
 		if (record->before == VP_XEN_RUNNING)
 			leave_pcpu(states, pcpu, 0, traced->time);
 		else if (record->after == VP_XEN_RUNNING)
-			have_pcpu(states, pcpu, 0, traced->time);
+			states_have_pcpu(states, pcpu, 0, traced->time);
 		return;
 	}
-	struct vp_account_vcpu *vcpu = find(states, record->domain, record->vcpu, traced->time,
-					    record->after == VP_XEN_OFFLINE, &place);
+	struct vp_account_vcpu *vcpu =
+	    states_find(states, record->domain, record->vcpu, traced->time,
+			record->after == VP_XEN_OFFLINE, &place);
 	if (!vcpu)
 		return;
 	if (record->before == VP_XEN_RUNNING)
@@ -302,14 +305,14 @@ static void take_runstate(struct vp_xen_states *states, const struct vp_xen_trac
 	vcpu->wakeups += record->before != VP_XEN_RUNNING && record->after == VP_XEN_RUNNABLE;
 	vcpu->preemptions += record->before == VP_XEN_RUNNING && record->after == VP_XEN_RUNNABLE;
 	if (record->after == VP_XEN_RUNNING)
-		run(states, place, vcpu, pcpu, traced->time);
+		states_run(states, place, vcpu, pcpu, traced->time);
 	else
-		enter(states, vcpu, state_of(states, place, record), traced->time);
+		states_enter(states, vcpu, states_state_of(states, place, record), traced->time);
 }
 
 /* The row of its reason; the last takes those that there is no row for. */
-static struct vp_account_exit *row_of(struct vp_account_exit *rows, struct vp_account_vcpu *vcpu,
-				      uint32_t reason)
+static struct vp_account_exit *states_row_of(struct vp_account_exit *rows,
+					     struct vp_account_vcpu *vcpu, uint32_t reason)
 {
 	for (uint32_t i = 0; i < vcpu->reasons; i++)
 		if (rows[i].reason == reason)
@@ -321,7 +324,8 @@ static struct vp_account_exit *row_of(struct vp_account_exit *rows, struct vp_ac
 }
 
 /* A site whose counter another one needs. */
-static void evict(struct vp_xen_states *states, const struct vp_account_site *site, uint32_t vm)
+static void states_evict(struct vp_xen_states *states, const struct vp_account_site *site,
+			 uint32_t vm)
 {
 	struct vp_site_key key = {
 	    .ip = site->ip, .address = VP_NO_ADDRESS, .pid = vm, .reason = site->reason};
@@ -345,15 +349,16 @@ static void evict(struct vp_xen_states *states, const struct vp_account_site *si
 }
 
 /* One more exit for that reason at that place, which took so long. */
-static struct vp_account_site *count_site(struct vp_xen_states *states, uint32_t place, uint64_t ip,
-					  uint32_t reason, uint64_t total, uint64_t now)
+static struct vp_account_site *states_count_site(struct vp_xen_states *states, uint32_t place,
+						 uint64_t ip, uint32_t reason, uint64_t total,
+						 uint64_t now)
 {
 	uint64_t mixed = (ip ^ (uint64_t)reason << 40) * 0x9e3779b97f4a7c15ULL;
 	struct vp_account_site *site = &states->sites[place][mixed >> 55];
 
 	_Static_assert(VP_EXIT_SITES == 512, "the nine bits above");
 	if (site->count && (site->ip != ip || site->reason != reason)) {
-		evict(states, site, states->vcpus[place].pid);
+		states_evict(states, site, states->vcpus[place].pid);
 		*site = (struct vp_account_site){0};
 	}
 	site->ip = ip;
@@ -365,10 +370,10 @@ static struct vp_account_site *count_site(struct vp_xen_states *states, uint32_t
 	return site;
 }
 
-static void count_exit(struct vp_xen_states *states, uint32_t place, struct vp_account_vcpu *vcpu,
-		       uint64_t total)
+static void states_count_exit(struct vp_xen_states *states, uint32_t place,
+			      struct vp_account_vcpu *vcpu, uint64_t total)
 {
-	struct vp_account_exit *exit = row_of(states->exits[place], vcpu, vcpu->reason);
+	struct vp_account_exit *exit = states_row_of(states->exits[place], vcpu, vcpu->reason);
 
 	exit->count++;
 	exit->total += total;
@@ -377,7 +382,7 @@ static void count_exit(struct vp_xen_states *states, uint32_t place, struct vp_a
 	vcpu->exits++;
 	struct vp_account_site *site =
 	    vcpu->flags & VP_PLACE_KNOWN
-		? count_site(states, place, vcpu->ip, vcpu->reason, total, vcpu->since)
+		? states_count_site(states, place, vcpu->ip, vcpu->reason, total, vcpu->since)
 		: NULL;
 	if (!(vcpu->flags & VP_EXIT_SPLIT)) /* all of it is the kernel's */
 		return;
@@ -392,53 +397,53 @@ static void count_exit(struct vp_xen_states *states, uint32_t place, struct vp_a
 	memset(vcpu->parts, 0, sizeof(vcpu->parts));
 }
 
-static void take_exit(struct vp_xen_states *states, uint32_t place, struct vp_account_vcpu *vcpu,
-		      const struct vp_xen_traced *traced)
+static void states_take_exit(struct vp_xen_states *states, uint32_t place,
+			     struct vp_account_vcpu *vcpu, const struct vp_xen_traced *traced)
 {
-	enter(states, vcpu, VP_STATE_KERNEL, traced->time);
+	states_enter(states, vcpu, VP_STATE_KERNEL, traced->time);
 	vcpu->exit_at = vcpu->since;
 	vcpu->reason = traced->record.reason;
 	vcpu->ip = traced->record.ip;
 	vcpu->flags |= VP_EXIT_OPEN | VP_REASON_KNOWN | VP_PLACE_KNOWN;
 }
 
-static void take_entry(struct vp_xen_states *states, uint32_t place, struct vp_account_vcpu *vcpu,
-		       const struct vp_xen_traced *traced)
+static void states_take_entry(struct vp_xen_states *states, uint32_t place,
+			      struct vp_account_vcpu *vcpu, const struct vp_xen_traced *traced)
 {
 	bool open = vcpu->flags & VP_EXIT_OPEN;
 
-	enter(states, vcpu, VP_STATE_GUEST, traced->time);
+	states_enter(states, vcpu, VP_STATE_GUEST, traced->time);
 	if (open)
-		count_exit(states, place, vcpu, vcpu->since - vcpu->exit_at);
+		states_count_exit(states, place, vcpu, vcpu->since - vcpu->exit_at);
 	vcpu->flags &= ~(uint32_t)(VP_EXIT_OPEN | VP_REASON_KNOWN | VP_PLACE_KNOWN | VP_EXIT_SPLIT);
 }
 
 /* Xen does not tell when it is done, so there is a count and no time. */
-static void take_work(struct vp_xen_states *states, uint32_t place, struct vp_account_vcpu *vcpu,
-		      const struct vp_xen_traced *traced)
+static void states_take_work(struct vp_xen_states *states, uint32_t place,
+			     struct vp_account_vcpu *vcpu, const struct vp_xen_traced *traced)
 {
-	row_of(states->exits[place], vcpu, traced->record.reason)->count++;
+	states_row_of(states->exits[place], vcpu, traced->record.reason)->count++;
 	vcpu->exits++;
 	if (traced->record.has_ip)
-		count_site(states, place, traced->record.ip, traced->record.reason, 0,
-			   traced->time);
+		states_count_site(states, place, traced->record.ip, traced->record.reason, 0,
+				  traced->time);
 }
 
 /* What the vCPU that has the pCPU did. */
 static void take_of_running(struct vp_xen_states *states, const struct vp_xen_traced *traced)
 {
-	const struct vp_xen_pcpu *pcpu = pcpu_of(states, traced->pcpu);
+	const struct vp_xen_pcpu *pcpu = states_pcpu_of(states, traced->pcpu);
 
 	if (!pcpu || !pcpu->known || !pcpu->place)
 		return;
 	uint32_t place = pcpu->place - 1;
 	struct vp_account_vcpu *vcpu = &states->vcpus[place];
 	if (traced->record.event == VP_XEN_EXIT)
-		take_exit(states, place, vcpu, traced);
+		states_take_exit(states, place, vcpu, traced);
 	else if (traced->record.event == VP_XEN_WORK)
-		take_work(states, place, vcpu, traced);
+		states_take_work(states, place, vcpu, traced);
 	else
-		take_entry(states, place, vcpu, traced);
+		states_take_entry(states, place, vcpu, traced);
 }
 
 void vp_xen_states_take(struct vp_xen_states *states, const struct vp_xen_traced *traced)
@@ -447,7 +452,7 @@ void vp_xen_states_take(struct vp_xen_states *states, const struct vp_xen_traced
 		return;
 	switch (traced->record.event) {
 	case VP_XEN_RUNSTATE:
-		take_runstate(states, traced);
+		states_take_runstate(states, traced);
 		break;
 	case VP_XEN_EXIT:
 	case VP_XEN_ENTRY:
@@ -470,14 +475,14 @@ const struct vp_account_vcpu *vp_xen_states_running(const struct vp_xen_states *
 bool vp_xen_states_ran(const struct vp_xen_states *states, uint32_t domain, uint32_t number,
 		       uint64_t time, struct vp_xen_ran *ret)
 {
-	const uint32_t *place = vp_map_find(&states->places, key_of(domain, number));
+	const uint32_t *place = vp_map_find(&states->places, states_key_of(domain, number));
 	const struct vp_account_vcpu *vcpu = place ? &states->vcpus[*place] : NULL;
 
 	if (!vcpu || vcpu->tid != vp_xen_tid(domain, number))
 		return false;
 	uint32_t state = vcpu->state == VP_STATE_UNKNOWN ? vcpu->asleep : vcpu->state;
 	ret->ns = vcpu->states[VP_STATE_GUEST] + vcpu->states[VP_STATE_KERNEL] +
-		  (runs(state) && time > vcpu->since ? time - vcpu->since : 0);
+		  (states_runs(state) && time > vcpu->since ? time - vcpu->since : 0);
 	ret->open_exit = vcpu->flags & VP_EXIT_OPEN ? vcpu->exit_at : 0;
 	return true;
 }
@@ -499,11 +504,12 @@ void vp_xen_states_seed(struct vp_xen_states *states, uint32_t domain, uint32_t 
 					    [VP_XEN_BLOCKED] = VP_STATE_HALTED,
 					    [VP_XEN_OFFLINE] = VP_STATE_WAITING};
 	uint32_t place;
-	struct vp_account_vcpu *vcpu = find(states, domain, number, now, false, &place);
+	struct vp_account_vcpu *vcpu = states_find(states, domain, number, now, false, &place);
 
 	if (vcpu && vcpu->state == VP_STATE_UNKNOWN)
 		vcpu->asleep = meanings[runstate];
-	struct vp_xen_pcpu *pcpu = runstate == VP_XEN_RUNNING ? pcpu_of(states, pcpu_number) : NULL;
+	struct vp_xen_pcpu *pcpu =
+	    runstate == VP_XEN_RUNNING ? states_pcpu_of(states, pcpu_number) : NULL;
 	if (vcpu && runstate == VP_XEN_RUNNING)
 		vcpu->cpu = pcpu_number;
 	if (vcpu && pcpu && !pcpu->head) {
@@ -524,7 +530,7 @@ void vp_xen_states_end_gone(struct vp_xen_states *states)
 		struct vp_account_vcpu *vcpu = &states->vcpus[place];
 		if (!states->was_there[place])
 			continue;
-		enter(states, vcpu, VP_STATE_GONE, states->was_there[place]);
+		states_enter(states, vcpu, VP_STATE_GONE, states->was_there[place]);
 		states->was_there[place] = 0;
 		vcpu->end = vcpu->since;
 	}

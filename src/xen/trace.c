@@ -40,7 +40,7 @@ static uint64_t wide(const struct vp_xen_record *record, unsigned i)
 	return word(record, i) | (uint64_t)word(record, i + 1) << 32;
 }
 
-static void take_runstate(struct vp_xen_record *ret)
+static void trace_take_runstate(struct vp_xen_record *ret)
 {
 	if (!ret->n_words)
 		return;
@@ -51,7 +51,7 @@ static void take_runstate(struct vp_xen_record *ret)
 	ret->after = ret->id >> 4 & 3;
 }
 
-static void take_exit(struct vp_xen_record *ret)
+static void trace_take_exit(struct vp_xen_record *ret)
 {
 	if (ret->n_words < 2)
 		return;
@@ -67,7 +67,7 @@ static unsigned place_of_ip(uint32_t number, unsigned size)
 }
 
 /* What a PV guest entered Xen for. */
-static void take_work(uint32_t number, struct vp_xen_record *ret)
+static void trace_take_work(uint32_t number, struct vp_xen_record *ret)
 {
 	unsigned size = ret->id & WIDE ? 2 : 1, at = place_of_ip(number, size), least = at + size;
 
@@ -89,7 +89,7 @@ static void take_work(uint32_t number, struct vp_xen_record *ret)
 	ret->ip = size == 2 ? wide(ret, at) : word(ret, at);
 }
 
-static void take_event(struct vp_xen_record *ret)
+static void trace_take_event(struct vp_xen_record *ret)
 {
 	uint32_t narrow = ret->id & ~(uint32_t)WIDE;
 
@@ -99,13 +99,13 @@ static void take_event(struct vp_xen_record *ret)
 		/* The second word is whose the first one was. */
 		ret->since = ret->n_words < 4 ? UINT64_MAX : wide(ret, 2);
 	} else if ((ret->id & ~(uint32_t)RUNSTATE_BITS) == RUNSTATE_CHANGE) {
-		take_runstate(ret);
+		trace_take_runstate(ret);
 	} else if (narrow == VMENTRY) {
 		ret->event = VP_XEN_ENTRY;
 	} else if (narrow == VMEXIT || narrow == SVM_VMEXIT) {
-		take_exit(ret);
+		trace_take_exit(ret);
 	} else if ((narrow & ~(uint32_t)PV_NUMBER) == PV) {
-		take_work(narrow & PV_NUMBER, ret);
+		trace_take_work(narrow & PV_NUMBER, ret);
 	}
 }
 
@@ -133,6 +133,6 @@ bool vp_xen_record_read(struct vp_cursor *cursor, struct vp_xen_record *ret)
 		memcpy(ret->words, rest.bytes + time, sizeof(ret->words));
 	else
 		memcpy(ret->words, rest.bytes + time, size);
-	take_event(ret);
+	trace_take_event(ret);
 	return true;
 }

@@ -37,7 +37,7 @@ struct xen_account {
 };
 
 /* What is handed out under a name that hides it. */
-static struct xen_account *account_of(const struct vp_account_source *source)
+static struct xen_account *xen_account_account_of(const struct vp_account_source *source)
 {
 	return (struct xen_account *)source;
 }
@@ -57,9 +57,9 @@ enum vp_vendor vp_xen_vendor(void)
 	return vendor;
 }
 
-static void account_free(struct vp_account_source *source)
+static void xen_account_account_free(struct vp_account_source *source)
 {
-	struct xen_account *account = account_of(source);
+	struct xen_account *account = xen_account_account_of(source);
 
 	if (!account)
 		return;
@@ -70,9 +70,9 @@ static void account_free(struct vp_account_source *source)
 	free(account);
 }
 
-static struct vp_error *account_open(const vp_vms *vms,
-				     const struct vp_account_source_options *options,
-				     struct vp_account_source **ret)
+static struct vp_error *xen_account_account_open(const vp_vms *vms,
+						 const struct vp_account_source_options *options,
+						 struct vp_account_source **ret)
 {
 	struct xen_account *account = vp_alloc(sizeof(*account));
 
@@ -87,7 +87,7 @@ static struct vp_error *account_open(const vp_vms *vms,
 	if (!error)
 		error = vp_xen_buffers_open(account->xen, &account->buffers);
 	if (error)
-		account_free((struct vp_account_source *)account);
+		xen_account_account_free((struct vp_account_source *)account);
 	else
 		*ret = (struct vp_account_source *)account;
 	return error;
@@ -124,7 +124,8 @@ static void look_at_caps(struct xen_account *account)
 					  credit.cap && !(domain.flags & VP_XEN_PAUSED));
 }
 
-static void seed(struct xen_account *account, const struct vp_xen_domain *domain, uint64_t now)
+static void xen_account_seed(struct xen_account *account, const struct vp_xen_domain *domain,
+			     uint64_t now)
 {
 	for (uint32_t i = 0; i <= domain->last_vcpu && domain->last_vcpu != UINT32_MAX; i++) {
 		uint32_t pcpu = UINT32_MAX;
@@ -133,9 +134,9 @@ static void seed(struct xen_account *account, const struct vp_xen_domain *domain
 	}
 }
 
-static struct vp_error *account_prepare(struct vp_account_source *source)
+static struct vp_error *xen_account_account_prepare(struct vp_account_source *source)
 {
-	const struct xen_account *account = account_of(source);
+	const struct xen_account *account = xen_account_account_of(source);
 	uint32_t mask = VP_XEN_TRACE_SCHED | VP_XEN_TRACE_EXITS;
 
 	if (account->paravirtual)
@@ -162,14 +163,14 @@ static void weigh_contexts(struct xen_account *account, uint64_t time)
 
 static void account_begin(struct vp_account_source *source, const vp_vms *vms, uint64_t now)
 {
-	struct xen_account *account = account_of(source);
+	struct xen_account *account = xen_account_account_of(source);
 	struct vp_xen_domain domain;
 
 	account->states.begin = account->known = account->looked = now;
 	account->running = true;
 	for (uint32_t next = 0; vp_xen_domain_next(account->xen, next, &domain);
 	     next = domain.id + 1u)
-		seed(account, &domain, now);
+		xen_account_seed(account, &domain, now);
 	look_at_caps(account);
 	if (account->sampler)
 		weigh_contexts(account, 0);
@@ -197,7 +198,7 @@ static void tell_exit(struct xen_account *account, const struct vp_xen_traced *t
 }
 
 /* An event is of the vCPU that had the pCPU before it. */
-static void take(void *context, const struct vp_xen_traced *traced)
+static void xen_account_take(void *context, const struct vp_xen_traced *traced)
 {
 	struct xen_account *account = context;
 
@@ -233,12 +234,12 @@ static void look_for_ends(struct xen_account *account, uint64_t now)
 
 static uint64_t account_gather(struct vp_account_source *source, uint64_t now)
 {
-	struct xen_account *account = account_of(source);
+	struct xen_account *account = xen_account_account_of(source);
 
 	if (!account->buffers)
 		return now;
 	account->next_context = 0; /* there may be new ones */
-	uint64_t known = vp_xen_buffers_drain(account->buffers, take, account);
+	uint64_t known = vp_xen_buffers_drain(account->buffers, xen_account_take, account);
 	if (account->events)
 		vp_xen_events_note_lost(account->events, vp_xen_buffers_lost(account->buffers));
 	if (!account->running)
@@ -263,7 +264,7 @@ static uint64_t account_gather(struct vp_account_source *source, uint64_t now)
 
 static void account_end(struct vp_account_source *source)
 {
-	struct xen_account *account = account_of(source);
+	struct xen_account *account = xen_account_account_of(source);
 
 	vp_xen_buffers_stop(account->buffers);
 	account->running = false;
@@ -283,7 +284,7 @@ static size_t account_places(const struct vp_account_source *source)
 static bool account_vcpu(const struct vp_account_source *source, size_t place,
 			 struct vp_account_vcpu *ret)
 {
-	const struct vp_xen_states *states = &account_of(source)->states;
+	const struct vp_xen_states *states = &xen_account_account_of(source)->states;
 
 	if (place >= states->n_places || !states->vcpus[place].begin)
 		return false;
@@ -294,26 +295,26 @@ static bool account_vcpu(const struct vp_account_source *source, size_t place,
 static void account_release(struct vp_account_source *source, const uint32_t *places, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		vp_xen_states_release(&account_of(source)->states, places[i]);
+		vp_xen_states_release(&xen_account_account_of(source)->states, places[i]);
 }
 
 static const struct vp_account_exit *account_exits(const struct vp_account_source *source,
 						   size_t place)
 {
-	return account_of(source)->states.exits[place];
+	return xen_account_account_of(source)->states.exits[place];
 }
 
 static const struct vp_account_site *account_sites(const struct vp_account_source *source,
 						   size_t place)
 {
-	return account_of(source)->states.sites[place];
+	return xen_account_account_of(source)->states.sites[place];
 }
 
 static void account_thieves(const struct vp_account_source *source,
 			    void (*take_thief)(void *context, const void *key, const void *cost),
 			    void *context)
 {
-	vp_vec_each (&account_of(source)->states.thieves, thief)
+	vp_vec_each (&xen_account_account_of(source)->states.thieves, thief)
 		take_thief(context, &thief->key, &thief->cost);
 }
 
@@ -321,7 +322,7 @@ static void account_old_sites(const struct vp_account_source *source,
 			      void (*take_site)(void *context, const void *key, const void *cost),
 			      void *context)
 {
-	vp_vec_each (&account_of(source)->states.old_sites, site)
+	vp_vec_each (&xen_account_account_of(source)->states.old_sites, site)
 		take_site(context, &site->key, &site->cost);
 }
 
@@ -331,11 +332,11 @@ static bool account_task(const struct vp_account_source *source, uint32_t tid,
 	return false; /* only vCPUs have pCPUs */
 }
 
-static void account_drain(struct vp_account_source *source,
-			  void (*take_span)(void *context, struct vp_vcpu_span *record),
-			  void *context)
+static void xen_account_account_drain(struct vp_account_source *source,
+				      void (*take_span)(void *context, struct vp_vcpu_span *record),
+				      void *context)
 {
-	struct vp_xen_states *states = &account_of(source)->states;
+	struct vp_xen_states *states = &xen_account_account_of(source)->states;
 
 	vp_vec_each (&states->spans, span)
 		take_span(context, span);
@@ -347,14 +348,14 @@ static uint64_t account_lost_states(const struct vp_account_source *source)
 	return 0;
 }
 
-static struct vp_account_lost account_lost(const struct vp_account_source *source)
+static struct vp_account_lost xen_account_account_lost(const struct vp_account_source *source)
 {
-	return account_of(source)->states.lost;
+	return xen_account_account_of(source)->states.lost;
 }
 
 static uint64_t account_lost_events(const struct vp_account_source *source)
 {
-	return vp_xen_buffers_lost(account_of(source)->buffers);
+	return vp_xen_buffers_lost(xen_account_account_of(source)->buffers);
 }
 
 const struct vp_account_ops *vp_xen_account_ops(void)
@@ -362,12 +363,12 @@ const struct vp_account_ops *vp_xen_account_ops(void)
 	static const struct vp_account_ops ops = {
 	    .often = true,
 	    .has_paravirtual = true,
-	    .open = account_open,
-	    .prepare = account_prepare,
+	    .open = xen_account_account_open,
+	    .prepare = xen_account_account_prepare,
 	    .begin = account_begin,
 	    .gather = account_gather,
 	    .end = account_end,
-	    .free = account_free,
+	    .free = xen_account_account_free,
 	    .missing = account_missing,
 	    .places = account_places,
 	    .vcpu = account_vcpu,
@@ -377,9 +378,9 @@ const struct vp_account_ops *vp_xen_account_ops(void)
 	    .thieves = account_thieves,
 	    .old_sites = account_old_sites,
 	    .task = account_task,
-	    .drain = account_drain,
+	    .drain = xen_account_account_drain,
 	    .lost_states = account_lost_states,
-	    .lost = account_lost,
+	    .lost = xen_account_account_lost,
 	    .lost_events = account_lost_events,
 	};
 

@@ -57,7 +57,7 @@ struct vp_hypervisor_events {
 	uint64_t lost;
 };
 
-static bool is_chosen(const struct vp_hypervisor_events *events, size_t type)
+static bool xen_events_is_chosen(const struct vp_hypervisor_events *events, size_t type)
 {
 	return events->chosen[type] || types[type].number & events->classes & CLASS_BITS;
 }
@@ -102,7 +102,7 @@ static struct vp_error *no_event(const char *name)
 			      name, near);
 }
 
-static void events_free(struct vp_hypervisor_events *events)
+static void xen_events_events_free(struct vp_hypervisor_events *events)
 {
 	if (!events)
 		return;
@@ -113,8 +113,8 @@ static void events_free(struct vp_hypervisor_events *events)
 	free(events);
 }
 
-static struct vp_error *choose(struct vp_hypervisor_events *events, const char *const *names,
-			       size_t n_names)
+static struct vp_error *xen_events_choose(struct vp_hypervisor_events *events,
+					  const char *const *names, size_t n_names)
 {
 	for (size_t i = 0; i < n_names; i++)
 		if (!choose_class(events, names[i]) && !choose_types(events, names[i]))
@@ -122,23 +122,24 @@ static struct vp_error *choose(struct vp_hypervisor_events *events, const char *
 	return NULL;
 }
 
-static struct vp_error *events_open(const char *const *names, size_t n_names,
-				    struct vp_hypervisor_events **ret)
+static struct vp_error *xen_events_events_open(const char *const *names, size_t n_names,
+					       struct vp_hypervisor_events **ret)
 {
 	struct vp_hypervisor_events *events = vp_alloc(sizeof(*events));
-	struct vp_error *error = choose(events, names, n_names);
+	struct vp_error *error = xen_events_choose(events, names, n_names);
 	bool inserted;
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(types); i++)
 		vp_map_insert(&events->type_of_number, types[i].number, (uint32_t)i, &inserted);
 	if (error)
-		events_free(events);
+		xen_events_events_free(events);
 	else
 		*ret = events;
 	return error;
 }
 
-static struct vp_error *add_field(struct vp_event_class *event, const char *name, char letter)
+static struct vp_error *xen_events_add_field(struct vp_event_class *event, const char *name,
+					     char letter)
 {
 	const struct vp_event_field field = {.name = (char *)name,
 					     .shape = letter == 'r' ? VP_EVENT_SEQUENCE
@@ -158,10 +159,10 @@ static struct vp_error *add_words(struct vp_event_class *event, const char *word
 		VP_AUTO_FREE char *name = vp_strndup(words, size);
 		char letter = words[size + 1];
 		if (letter == 'v') {
-			VP_TRY(add_field(event, "domid", 'd'));
-			VP_TRY(add_field(event, "vcpuid", 'd'));
+			VP_TRY(xen_events_add_field(event, "domid", 'd'));
+			VP_TRY(xen_events_add_field(event, "vcpuid", 'd'));
 		} else {
-			VP_TRY(add_field(event, name, letter));
+			VP_TRY(xen_events_add_field(event, name, letter));
 		}
 		words += size + 2;
 		words += *words == ' ';
@@ -169,15 +170,16 @@ static struct vp_error *add_words(struct vp_event_class *event, const char *word
 	return NULL;
 }
 
-static struct vp_error *add_class(vp_event_classes *to, const char *name, const char *words)
+static struct vp_error *xen_events_add_class(vp_event_classes *to, const char *name,
+					     const char *words)
 {
 	VP_AUTO_FREE char *full = vp_format(SYSTEM ":%s", name);
 	struct vp_event_class *event;
 
 	VP_TRY(vp_event_classes_add(to, full, &event));
-	VP_TRY(add_field(event, "pcpu", 'd'));
-	VP_TRY(add_field(event, "vm", 'd'));
-	VP_TRY(add_field(event, "vcpu", 'd'));
+	VP_TRY(xen_events_add_field(event, "pcpu", 'd'));
+	VP_TRY(xen_events_add_field(event, "vm", 'd'));
+	VP_TRY(xen_events_add_field(event, "vcpu", 'd'));
 	return add_words(event, words);
 }
 
@@ -188,10 +190,10 @@ static struct vp_error *events_define(struct vp_hypervisor_events *events, vp_ev
 	for (size_t i = 0; i <= count; i++) {
 		const char *name = i < count ? types[i].name : OTHER;
 		const char *words = i < count ? types[i].words : "number:x words:r";
-		VP_TRY(add_class(&events->own, name, words));
-		if (i < count && !is_chosen(events, i))
+		VP_TRY(xen_events_add_class(&events->own, name, words));
+		if (i < count && !xen_events_is_chosen(events, i))
 			continue;
-		VP_TRY(add_class(to, name, words));
+		VP_TRY(xen_events_add_class(to, name, words));
 		events->id[i] = to->at[to->count - 1].id;
 		events->own.at[i].id = events->id[i];
 	}
@@ -204,7 +206,7 @@ static unsigned words_of(char letter, uint32_t number)
 }
 
 /* Whether a record of that number and so many words is as its type says. */
-static bool fits(const struct event_type *type, const struct vp_xen_record *record)
+static bool xen_events_fits(const struct event_type *type, const struct vp_xen_record *record)
 {
 	unsigned wanted = 0;
 
@@ -216,7 +218,7 @@ static bool fits(const struct event_type *type, const struct vp_xen_record *reco
 	return record->n_words == wanted;
 }
 
-static void put_word(struct vp_buffer *out, uint64_t value, uint8_t size)
+static void xen_events_put_word(struct vp_buffer *out, uint64_t value, uint8_t size)
 {
 	const struct vp_event_field field = {.shape = VP_EVENT_INTEGER, .size = size};
 
@@ -245,27 +247,27 @@ static void put_words(struct vp_buffer *out, const char *words, const struct vp_
 		if (count == 2)
 			value |= (uint64_t)record->words[next + 1] << 32;
 		if (at[1] == 'v') {
-			put_word(out, value >> 16, sizeof(uint32_t));
+			xen_events_put_word(out, value >> 16, sizeof(uint32_t));
 			value &= UINT16_MAX;
 		}
-		put_word(out, value, at[1] == 'q' || at[1] == 'a' ? 8 : 4);
+		xen_events_put_word(out, value, at[1] == 'q' || at[1] == 'a' ? 8 : 4);
 		next += count;
 	}
 }
 
 /* Of the record's number; NO_TYPE: it is none of these, or not as that one is. */
-static uint32_t type_of(const struct vp_hypervisor_events *events,
-			const struct vp_xen_record *record)
+static uint32_t xen_events_type_of(const struct vp_hypervisor_events *events,
+				   const struct vp_xen_record *record)
 {
 	const uint32_t *found = vp_map_find(&events->type_of_number, record->id);
 
 	if (!found)
 		found = vp_map_find(&events->type_of_number, record->id & ~(uint32_t)WIDE);
-	return found && fits(&types[*found], record) ? *found : NO_TYPE;
+	return found && xen_events_fits(&types[*found], record) ? *found : NO_TYPE;
 }
 
 /* What is for readers of the buffers is no event. */
-static bool is_event(uint32_t number)
+static bool xen_events_is_event(uint32_t number)
 {
 	return (number & MASK_BITS) != NEVER || number == TRACE_IRQ;
 }
@@ -274,22 +276,22 @@ void vp_xen_events_add(struct vp_hypervisor_events *events, const struct vp_xen_
 		       uint32_t vm, uint32_t vcpu)
 {
 	const struct vp_xen_record *record = &traced->record;
-	uint32_t type = type_of(events, record);
+	uint32_t type = xen_events_type_of(events, record);
 	size_t begin = events->records.size;
 	struct vp_buffer *out = &events->records;
 
 	if (type == NO_TYPE &&
-	    (!(record->id & events->classes & CLASS_BITS) || !is_event(record->id)))
+	    (!(record->id & events->classes & CLASS_BITS) || !xen_events_is_event(record->id)))
 		return;
 	if (type != NO_TYPE && !events->id[type])
 		return;
 	vp_event_begin(out, &events->own.at[type == NO_TYPE ? VP_ARRAY_SIZE(types) : type],
 		       traced->time);
-	put_word(out, traced->pcpu, sizeof(uint32_t));
-	put_word(out, vm, sizeof(uint32_t));
-	put_word(out, vcpu, sizeof(uint32_t));
+	xen_events_put_word(out, traced->pcpu, sizeof(uint32_t));
+	xen_events_put_word(out, vm, sizeof(uint32_t));
+	xen_events_put_word(out, vcpu, sizeof(uint32_t));
 	if (type == NO_TYPE) {
-		put_word(out, record->id, sizeof(uint32_t));
+		xen_events_put_word(out, record->id, sizeof(uint32_t));
 		put_rest(out, record, 0);
 	} else {
 		put_words(out, types[type].words, record);
@@ -317,7 +319,7 @@ static struct vp_buffer *events_take(struct vp_hypervisor_events *events)
 	return &events->taken;
 }
 
-static uint64_t events_lost(const struct vp_hypervisor_events *events)
+static uint64_t xen_events_events_lost(const struct vp_hypervisor_events *events)
 {
 	return events->lost;
 }
@@ -325,11 +327,11 @@ static uint64_t events_lost(const struct vp_hypervisor_events *events)
 const struct vp_hypervisor_events_ops *vp_xen_events_ops(void)
 {
 	static const struct vp_hypervisor_events_ops ops = {.system = SYSTEM,
-							    .open = events_open,
+							    .open = xen_events_events_open,
 							    .define = events_define,
 							    .take = events_take,
-							    .lost = events_lost,
-							    .free = events_free};
+							    .lost = xen_events_events_lost,
+							    .free = xen_events_events_free};
 
 	return &ops;
 }

@@ -13,12 +13,12 @@
 #include "xen/library.h"
 #include "xen/states.h"
 
-static struct vp_error *open_lister(void **lister)
+static struct vp_error *xen_guest_access_open_lister(void **lister)
 {
 	return vp_xen_open((struct vp_xen **)lister);
 }
 
-static void close_lister(void *lister)
+static void xen_guest_access_close_lister(void *lister)
 {
 	vp_xen_close(lister);
 }
@@ -38,7 +38,8 @@ static void read_registers(const struct vp_xen *xen, const struct vp_xen_domain 
 			vp_vec_push(&state->vcpus, registers);
 }
 
-static struct vp_error *list(void *lister, uint32_t pid, struct vp_guest_state *ret)
+static struct vp_error *xen_guest_access_list(void *lister, uint32_t pid,
+					      struct vp_guest_state *ret)
 {
 	const struct vp_xen *xen = lister;
 	struct vp_xen_domain domain;
@@ -56,7 +57,7 @@ static struct vp_error *list(void *lister, uint32_t pid, struct vp_guest_state *
 	return NULL;
 }
 
-static bool runs(uint32_t pid)
+static bool xen_guest_access_runs(uint32_t pid)
 {
 	struct vp_xen_domain domain;
 	struct vp_xen *xen;
@@ -74,11 +75,13 @@ static bool runs(uint32_t pid)
 /* Xen gives a number to another domain only after it has given all others. */
 static struct vp_error *expect_same(const struct vp_guest_state *state)
 {
-	return runs(state->pid) ? NULL : vp_error_new("domain %u has ended", state->pid - 1);
+	return xen_guest_access_runs(state->pid)
+		   ? NULL
+		   : vp_error_new("domain %u has ended", state->pid - 1);
 }
 
-static struct vp_error *open_memory(const struct vp_guest_state *state,
-				    int fds[VP_GUEST_ACCESS_FDS])
+static struct vp_error *xen_guest_access_open_memory(const struct vp_guest_state *state,
+						     int fds[VP_GUEST_ACCESS_FDS])
 {
 	return vp_xen_foreign_open((uint16_t)(state->pid - 1), &fds[0]);
 }
@@ -125,8 +128,9 @@ static struct vp_error *prepare(const struct vp_guest_state *state, void **ret)
 	return error;
 }
 
-static void read_by(const struct vp_guest_state *state, void *prepared,
-		    const int fds[VP_GUEST_ACCESS_FDS], struct vp_guest_memory *memory)
+static void xen_guest_access_read_by(const struct vp_guest_state *state, void *prepared,
+				     const int fds[VP_GUEST_ACCESS_FDS],
+				     struct vp_guest_memory *memory)
 {
 	struct reading *reading = prepared;
 
@@ -142,15 +146,15 @@ static void read_by(const struct vp_guest_state *state, void *prepared,
 const struct vp_guest_access *vp_guest_access_xen(void)
 {
 	static const struct vp_guest_access access = {
-	    .open = open_lister,
-	    .close = close_lister,
-	    .list = list,
+	    .open = xen_guest_access_open_lister,
+	    .close = xen_guest_access_close_lister,
+	    .list = xen_guest_access_list,
 	    .expect_same = expect_same,
-	    .runs = runs,
-	    .open_memory = open_memory,
+	    .runs = xen_guest_access_runs,
+	    .open_memory = xen_guest_access_open_memory,
 	    .prepare = prepare,
 	    .request = VP_XEN_MAP_REQUEST,
-	    .read_by = read_by,
+	    .read_by = xen_guest_access_read_by,
 	};
 
 	return &access;

@@ -22,7 +22,7 @@
 
 enum { FEW_PAGES = 512, PROBE_HZ = 97 };
 
-static struct vp_error *scan(vp_vms *vms, bool at_start)
+static struct vp_error *xen_hypervisor_scan(vp_vms *vms, bool at_start)
 {
 	struct vp_xen *xen;
 
@@ -32,7 +32,7 @@ static struct vp_error *scan(vp_vms *vms, bool at_start)
 	return NULL;
 }
 
-static struct vp_vm *look_at(vp_vms *vms, uint32_t id, bool at_start)
+static struct vp_vm *xen_hypervisor_look_at(vp_vms *vms, uint32_t id, bool at_start)
 {
 	size_t before = vms->count;
 	struct vp_xen *xen;
@@ -84,7 +84,7 @@ static bool probe_xen(char *detail, size_t size)
 static bool probe_domains(char *detail, size_t size)
 {
 	vp_vms vms = {0};
-	struct vp_error *error = scan(&vms, true);
+	struct vp_error *error = xen_hypervisor_scan(&vms, true);
 	size_t at = 0;
 
 	if (error)
@@ -98,7 +98,7 @@ static bool probe_domains(char *detail, size_t size)
 	return true;
 }
 
-static bool probe_trace(char *detail, size_t size)
+static bool xen_hypervisor_probe_trace(char *detail, size_t size)
 {
 	struct vp_xen *xen;
 	struct vp_xen_buffers *buffers = NULL;
@@ -181,7 +181,7 @@ static const struct vp_source *source_xen(void)
 	    {"Xen", "VMs are not found", false, probe_xen},
 	    {"running VMs", "there is only the host to record", false, probe_domains},
 	    {"Xen's trace buffers", "no exact vCPU accounting (account, steal, exits, top)", false,
-	     probe_trace},
+	     xen_hypervisor_probe_trace},
 	    {"Xen's PMU", "no samples of guests by a hardware counter (record --interrupts=pmu)",
 	     false, probe_pmu},
 	    {"guests' memory", "samples of guests have no processes and no names", false,
@@ -206,8 +206,8 @@ const struct vp_hypervisor *vp_hypervisor_xen(void)
 	static const struct vp_hypervisor xen = {
 	    .name = "Xen",
 	    .vendor = vp_xen_vendor,
-	    .scan = scan,
-	    .look_at = look_at,
+	    .scan = xen_hypervisor_scan,
+	    .look_at = xen_hypervisor_look_at,
 	    .has_exited = has_exited,
 	    .is_gone = is_gone,
 	    .account = vp_xen_account_ops,

@@ -22,8 +22,8 @@ static void find_runs(struct vp_xen_order *order, const struct vp_xen_traced *re
 
 /* Two runs that follow each other, from `at` to `middle` and to `end`, behind what is in `spare`.
  */
-static void merge(struct vp_xen_order *order, const struct vp_xen_traced *records, size_t at,
-		  size_t middle, size_t end)
+static void xen_order_merge(struct vp_xen_order *order, const struct vp_xen_traced *records,
+			    size_t at, size_t middle, size_t end)
 {
 	const uint32_t *places = order->places.at;
 	size_t other = middle;
@@ -48,7 +48,7 @@ static void merge_pairs(struct vp_xen_order *order, const struct vp_xen_traced *
 	for (size_t i = 0; i < n; i += 2) {
 		size_t middle = i + 1 < n ? runs[i + 1] : count;
 		size_t end = i + 2 < n ? runs[i + 2] : count;
-		merge(order, records, runs[i], middle, end);
+		xen_order_merge(order, records, runs[i], middle, end);
 		runs[kept++] = runs[i];
 	}
 	order->runs.count = kept;

@@ -39,7 +39,7 @@ enum vp_xen_pmu_whose vp_xen_pmu_whose(const struct vp_xen_pmu_place *place)
 	return place->domain > FIRST_RESERVED ? VP_XEN_PMU_XEN : VP_XEN_PMU_GUEST;
 }
 
-static void note_pcpu(struct vp_xen_pmu *pmu, uint32_t pcpu)
+static void xen_pmu_note_pcpu(struct vp_xen_pmu *pmu, uint32_t pcpu)
 {
 	while (pmu->seen.count <= pcpu)
 		vp_vec_push(&pmu->seen, false);
@@ -47,7 +47,7 @@ static void note_pcpu(struct vp_xen_pmu *pmu, uint32_t pcpu)
 	pmu->seen.at[pcpu] = true;
 }
 
-static int take_place(void *context, void *data, size_t size)
+static int xen_pmu_take_place(void *context, void *data, size_t size)
 {
 	struct vp_xen_pmu *pmu = context;
 	const struct vp_xen_pmu_place *place = data;
@@ -55,7 +55,7 @@ static int take_place(void *context, void *data, size_t size)
 
 	pmu->totals.of[whose]++;
 	if (place->pcpu < PCPUS_MOST)
-		note_pcpu(pmu, place->pcpu);
+		xen_pmu_note_pcpu(pmu, place->pcpu);
 	if (whose != VP_XEN_PMU_DOM0)
 		pmu->take(pmu->context, place);
 	return 0;
@@ -78,22 +78,22 @@ static struct vp_error *put_pages(struct vp_xen_pmu *pmu)
 		      : NULL;
 }
 
-static struct vp_error *load(struct vp_xen_pmu *pmu)
+static struct vp_error *xen_pmu_load(struct vp_xen_pmu *pmu)
 {
 	pmu->programs = xen_pmu_bpf__open();
 	if (pmu->programs)
 		VP_TRY(put_pages(pmu));
 	if (!pmu->programs || xen_pmu_bpf__load(pmu->programs))
 		return vp_error_errno(errno, "cannot load the program that reads Xen's PMU pages");
-	pmu->ring =
-	    ring_buffer__new(bpf_map__fd(pmu->programs->maps.places), take_place, pmu, NULL);
+	pmu->ring = ring_buffer__new(bpf_map__fd(pmu->programs->maps.places), xen_pmu_take_place,
+				     pmu, NULL);
 	return pmu->ring ? NULL : vp_error_errno(errno, "cannot map the ring of Xen's PMU pages");
 }
 
 /* A fixed number of cycles: perf adapts a frequency at interrupts that follow each other closely,
  * and at dom0's ticks, which an idle dom0 does not have. */
-static struct vp_error *open_counters(const struct vp_xen *xen, struct vp_xen_pmu *pmu,
-				      uint64_t frequency)
+static struct vp_error *xen_pmu_open_counters(const struct vp_xen *xen, struct vp_xen_pmu *pmu,
+					      uint64_t frequency)
 {
 	struct vp_trigger_options options = {.event = "cycles"};
 	struct vp_xen_machine machine = {0};
@@ -119,9 +119,9 @@ struct vp_error *vp_xen_pmu_open(const struct vp_xen *xen, uint64_t frequency,
 	pmu->mode.folder = VP_XEN_PMU_FOLDER;
 	struct vp_error *error = vp_xen_pmu_mode_try(&pmu->mode);
 	if (!error)
-		error = load(pmu);
+		error = xen_pmu_load(pmu);
 	if (!error)
-		error = open_counters(xen, pmu, frequency);
+		error = xen_pmu_open_counters(xen, pmu, frequency);
 	if (error)
 		vp_xen_pmu_free(pmu);
 	else

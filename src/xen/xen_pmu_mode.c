@@ -11,7 +11,7 @@
 
 static const char all[] = "all";
 
-static char *path_of(const struct vp_xen_pmu_mode *mode)
+static char *xen_pmu_mode_path_of(const struct vp_xen_pmu_mode *mode)
 {
 	return vp_format("%s/pmu_mode", mode->folder);
 }
@@ -30,7 +30,7 @@ static struct vp_error *not_read(int errnum, const char *path)
 	return vp_error_errno(errnum, "cannot read %s", path);
 }
 
-static int read_word(const char *path, char *text, size_t size)
+static int xen_pmu_mode_read_word(const char *path, char *text, size_t size)
 {
 	VP_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t count = fd < 0 ? -1 : vp_read(fd, text, size - 1);
@@ -53,8 +53,8 @@ static int write_word(const char *path, const char *word)
 
 struct vp_error *vp_xen_pmu_mode_read(struct vp_xen_pmu_mode *mode)
 {
-	VP_AUTO_FREE char *path = path_of(mode);
-	int errnum = read_word(path, mode->before, sizeof(mode->before));
+	VP_AUTO_FREE char *path = xen_pmu_mode_path_of(mode);
+	int errnum = xen_pmu_mode_read_word(path, mode->before, sizeof(mode->before));
 
 	if (errnum) {
 		mode->before[0] = 0;
@@ -69,7 +69,7 @@ struct vp_error *vp_xen_pmu_mode_read(struct vp_xen_pmu_mode *mode)
 
 struct vp_error *vp_xen_pmu_mode_take(struct vp_xen_pmu_mode *mode)
 {
-	VP_AUTO_FREE char *path = path_of(mode);
+	VP_AUTO_FREE char *path = xen_pmu_mode_path_of(mode);
 
 	if (strcmp(mode->before, all) == 0)
 		return NULL;
@@ -84,7 +84,7 @@ struct vp_error *vp_xen_pmu_mode_take(struct vp_xen_pmu_mode *mode)
 
 struct vp_error *vp_xen_pmu_mode_restore(struct vp_xen_pmu_mode *mode)
 {
-	VP_AUTO_FREE char *path = path_of(mode);
+	VP_AUTO_FREE char *path = xen_pmu_mode_path_of(mode);
 
 	if (!mode->changed)
 		return NULL;

@@ -153,7 +153,7 @@ static void list_domains(struct vp_guest_sampler *sampler)
 		}
 }
 
-static bool put(struct vp_guest_sampler *sampler, const union vp_any_record *record)
+static bool xen_sampler_put(struct vp_guest_sampler *sampler, const union vp_any_record *record)
 {
 	if (sampler->records.count >= MOST_RECORDS) {
 		sampler->totals.lost++;
@@ -163,17 +163,17 @@ static bool put(struct vp_guest_sampler *sampler, const union vp_any_record *rec
 	return true;
 }
 
-static void put_sample(struct vp_guest_sampler *sampler, const struct vp_guest_sample *sample,
-		       uint64_t periods)
+static void xen_sampler_put_sample(struct vp_guest_sampler *sampler,
+				   const struct vp_guest_sample *sample, uint64_t periods)
 {
 	union vp_any_record record = {.guest_sample = *sample};
 
 	sampler->totals.late += periods - 1;
 	record.guest_sample.flags |= VP_LATE;
 	for (uint64_t i = 1; i < periods; i++)
-		put(sampler, &record);
+		xen_sampler_put(sampler, &record);
 	record.guest_sample.flags &= (uint16_t)~VP_LATE;
-	put(sampler, &record);
+	xen_sampler_put(sampler, &record);
 }
 
 static void put_context(struct vp_guest_sampler *sampler, struct sampled *sampled,
@@ -188,8 +188,8 @@ static void put_context(struct vp_guest_sampler *sampler, struct sampled *sample
 		return;
 	}
 	if (look.task.header.id)
-		put(sampler, &look.task);
-	put_sample(sampler, &look.sample.guest_sample, place->periods);
+		xen_sampler_put(sampler, &look.task);
+	xen_sampler_put_sample(sampler, &look.sample.guest_sample, place->periods);
 }
 
 static void sample_vcpu(struct vp_guest_sampler *sampler, struct sampled *sampled,
@@ -238,7 +238,7 @@ static void look_at_vcpu(struct vp_guest_sampler *sampler, struct sampled *sampl
 		sample_vcpu(sampler, sampled, vcpu);
 }
 
-static void look_at_all(struct vp_guest_sampler *sampler)
+static void xen_sampler_look_at_all(struct vp_guest_sampler *sampler)
 {
 	uint64_t now = vp_clock_monotonic();
 
@@ -261,7 +261,7 @@ static void sleep_until(uint64_t time)
 		;
 }
 
-static void *run(void *context)
+static void *xen_sampler_run(void *context)
 {
 	struct vp_guest_sampler *sampler = context;
 	const uint64_t period = sampler->options.look_ns;
@@ -269,7 +269,7 @@ static void *run(void *context)
 
 	while (!sampler->ending) {
 		pthread_mutex_lock(&sampler->lock);
-		look_at_all(sampler);
+		xen_sampler_look_at_all(sampler);
 		pthread_mutex_unlock(&sampler->lock);
 		uint64_t now = vp_clock_monotonic();
 		next += period;
@@ -308,7 +308,7 @@ static struct vp_error *sampler_begin(struct vp_guest_sampler *sampler)
 	/* Signals are the main thread's. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int failure = pthread_create(&sampler->thread, NULL, run, sampler);
+	int failure = pthread_create(&sampler->thread, NULL, xen_sampler_run, sampler);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	sampler->running = !failure;
 	if (failure)
@@ -342,7 +342,7 @@ static void take_weighed(void *context, const struct vp_guest_sample *sample, ui
 	struct vp_guest_sampler_totals *totals = &taker->sampler->totals;
 	bool named = sample->flags & VP_BY_MEMORY;
 
-	put_sample(taker->sampler, sample, periods);
+	xen_sampler_put_sample(taker->sampler, sample, periods);
 	if (!(sample->flags & VP_AT_INTERRUPT))
 		return;
 	totals->exits++;
@@ -352,8 +352,8 @@ static void take_weighed(void *context, const struct vp_guest_sample *sample, ui
 	    taker->sampled->told.known ? periods : 0;
 }
 
-static struct sampled_vcpu *vcpu_of(struct vp_guest_sampler *sampler, uint32_t domain,
-				    uint32_t number)
+static struct sampled_vcpu *xen_sampler_vcpu_of(struct vp_guest_sampler *sampler, uint32_t domain,
+						uint32_t number)
 {
 	struct sampled *sampled = sampled_of(sampler, domain);
 
@@ -417,26 +417,27 @@ static void weigh_at_exit(struct vp_guest_sampler *sampler, const struct look *l
 
 	if (!exit)
 		return;
-	vp_xen_weights_exit(&vcpu_of(sampler, exit->domain, exit->vcpu)->weights,
+	vp_xen_weights_exit(&xen_sampler_vcpu_of(sampler, exit->domain, exit->vcpu)->weights,
 			    sampler->options.period_ns, time, exit->ran, exit->ip);
 	exit->time = 0;
 	sampler->counted_at_exits++;
 }
 
-static void weigh(struct vp_guest_sampler *sampler, const struct look *look,
-		  struct vp_xen_runner runner)
+static void xen_sampler_weigh(struct vp_guest_sampler *sampler, const struct look *look,
+			      struct vp_xen_runner runner)
 {
 	if (look->counted && look->domain >= VP_XEN_DOMID_FIRST_RESERVED) {
 		weigh_at_exit(sampler, look);
 		return;
 	}
 	const struct vp_guest_sample *sample = &look->sample.guest_sample;
-	struct vp_xen_weights *weights = &vcpu_of(sampler, look->domain, look->vcpu)->weights;
+	struct vp_xen_weights *weights =
+	    &xen_sampler_vcpu_of(sampler, look->domain, look->vcpu)->weights;
 	struct taker taker = {sampler, sampled_of(sampler, look->domain)};
 	struct vp_xen_ran ran = {.ns = weights->ran};
 
 	if (look->task.header.id)
-		put(sampler, &look->task);
+		xen_sampler_put(sampler, &look->task);
 	runner.ran(runner.context, look->domain, look->vcpu, sample->time, &ran);
 	if (look->counted) {
 		vp_xen_weights_exit(weights, sampler->options.period_ns, sample->time, ran.ns,
@@ -458,7 +459,7 @@ uint64_t vp_xen_sampler_weigh(struct vp_guest_sampler *sampler, uint64_t time,
 	if (sampler->pmu)
 		vp_xen_pmu_drain(sampler->pmu, take_counted, sampler);
 	while (done < sampler->looks.count && sampler->looks.at[done].sample.header.time <= time)
-		weigh(sampler, &sampler->looks.at[done++], runner);
+		xen_sampler_weigh(sampler, &sampler->looks.at[done++], runner);
 	sampler->looks.count -= done;
 	if (sampler->looks.count) {
 		memmove(sampler->looks.at, sampler->looks.at + done,
@@ -478,8 +479,9 @@ void vp_xen_sampler_exit(struct vp_guest_sampler *sampler, const struct vp_xen_e
 		struct last_exits *last = &sampler->exits.at[exit->pcpu];
 		last->at[last->next++ % LAST_EXITS] = *exit;
 	} else {
-		vp_xen_weights_exit(&vcpu_of(sampler, exit->domain, exit->vcpu)->weights,
-				    sampler->options.period_ns, exit->time, exit->ran, exit->ip);
+		vp_xen_weights_exit(
+		    &xen_sampler_vcpu_of(sampler, exit->domain, exit->vcpu)->weights,
+		    sampler->options.period_ns, exit->time, exit->ran, exit->ip);
 	}
 	pthread_mutex_unlock(&sampler->lock);
 }
@@ -529,7 +531,7 @@ void vp_xen_sampler_known(struct vp_guest_sampler *sampler, uint64_t time,
 	pthread_mutex_unlock(&sampler->lock);
 }
 
-static int by_time(const void *one, const void *other)
+static int xen_sampler_by_time(const void *one, const void *other)
 {
 	const struct vp_record_header *a = one, *b = other;
 
@@ -564,7 +566,7 @@ static void sampler_drain(struct vp_guest_sampler *sampler,
 	memcpy(&taken, &sampler->records, sizeof(taken));
 	memset(&sampler->records, 0, sizeof(sampler->records));
 	if (sampler->told && taken.count)
-		qsort(taken.at, taken.count, sizeof(*taken.at), by_time);
+		qsort(taken.at, taken.count, sizeof(*taken.at), xen_sampler_by_time);
 	while (done < taken.count && taken.at[done].header.time < until)
 		done++;
 	for (size_t i = done; i < taken.count; i++)

@@ -51,17 +51,17 @@ void vp_account_deinit(struct vp_account *account)
 	vp_overcommit_deinit(&account->overcommit);
 }
 
-static void add_vm(struct vp_account *account, uint32_t number)
+static void account_add_vm(struct vp_account *account, uint32_t number)
 {
 	bool inserted;
 
 	vp_map_insert(&account->vm_of_id, vp_vm_id(&account->vms->at[number]), number, &inserted);
 }
 
-static uint32_t vm_of(struct vp_account *account, uint32_t vm_id)
+static uint32_t account_vm_of(struct vp_account *account, uint32_t vm_id)
 {
 	while (account->of_vms.count < account->vms->count) {
-		add_vm(account, (uint32_t)account->of_vms.count);
+		account_add_vm(account, (uint32_t)account->of_vms.count);
 		vp_vec_push(&account->of_vms, (struct vp_account_of_vm){0});
 	}
 	const uint32_t *known = vp_map_find(&account->vm_of_id, vm_id);
@@ -72,7 +72,7 @@ static uint32_t vm_of(struct vp_account *account, uint32_t vm_id)
 						  .name = vp_format("pid-%u", vm_id),
 						  .uuid = vp_strdup(""),
 						  .agent = vp_strdup("")}));
-	return vm_of(account, vm_id);
+	return account_vm_of(account, vm_id);
 }
 
 const struct vp_vm *vp_account_vm(const struct vp_account *account, uint32_t id)
@@ -98,7 +98,7 @@ const struct vp_vm *vp_account_vm(const struct vp_account *account, uint32_t id)
 
 static struct vp_account_times *times_of(struct vp_account *account, uint32_t vm_id, uint32_t vcpu)
 {
-	struct time_key key = {vm_of(account, vm_id), vcpu};
+	struct time_key key = {account_vm_of(account, vm_id), vcpu};
 	bool inserted;
 	uint32_t number = vp_key_set_add(&account->time_keys, &key, &inserted);
 
@@ -143,10 +143,10 @@ static void take_times(struct vp_account *account, const struct vp_vcpu_account 
 	vp_overcommit_take(&account->overcommit, &account->vms->at[times->vm], record);
 }
 
-static struct vp_account_cost *cost_of(struct vp_account *account, uint32_t vm_id, uint32_t vcpu,
-				       uint32_t reason, uint32_t vendor)
+static struct vp_account_cost *account_cost_of(struct vp_account *account, uint32_t vm_id,
+					       uint32_t vcpu, uint32_t reason, uint32_t vendor)
 {
-	struct cost_key key = {vm_of(account, vm_id), vcpu, reason, vendor};
+	struct cost_key key = {account_vm_of(account, vm_id), vcpu, reason, vendor};
 	bool inserted;
 	uint32_t number = vp_key_set_add(&account->cost_keys, &key, &inserted);
 
@@ -162,7 +162,7 @@ static struct vp_account_cost *cost_of(struct vp_account *account, uint32_t vm_i
 static void take_cost(struct vp_account *account, const struct vp_exit_account *record)
 {
 	struct vp_account_cost *cost =
-	    cost_of(account, record->vm, record->vcpu, record->reason, record->vendor);
+	    account_cost_of(account, record->vm, record->vcpu, record->reason, record->vendor);
 
 	cost->count += record->count;
 	cost->total += record->total;
@@ -178,7 +178,7 @@ static void take_cost(struct vp_account *account, const struct vp_exit_account *
 static void take_bucket(struct vp_account *account, const struct vp_exit_bucket *record)
 {
 	struct vp_account_cost *cost =
-	    cost_of(account, record->vm, record->vcpu, record->reason, record->vendor);
+	    account_cost_of(account, record->vm, record->vcpu, record->reason, record->vendor);
 
 	if (record->bucket < VP_BUCKETS)
 		cost->buckets[record->bucket] += record->count;
@@ -187,7 +187,7 @@ static void take_bucket(struct vp_account *account, const struct vp_exit_bucket 
 static void take_thief(struct vp_account *account, const struct vp_thief *record)
 {
 	struct theft_key key = {.cgroup = record->cgroup,
-				.vm = vm_of(account, record->vm),
+				.vm = account_vm_of(account, record->vm),
 				.vcpu = record->vcpu,
 				.kind = record->kind,
 				.id = record->number,
@@ -229,7 +229,7 @@ static struct vp_account_place *take_site(struct vp_account *account,
 	struct place_key key = {.ip = record->ip,
 				.as_root = record->as_root,
 				.address = address,
-				.vm = vm_of(account, record->vm),
+				.vm = account_vm_of(account, record->vm),
 				.reason = record->reason,
 				.vendor = record->vendor,
 				.known = record->flags & VP_SITE_KNOWN,
@@ -278,7 +278,7 @@ static void take_site_waits(struct vp_account *account, const struct vp_exit_sit
 	account->places_have_waits = true;
 }
 
-static void take_sample(struct vp_account *account, const struct vp_guest_sample *record)
+static void account_take_sample(struct vp_account *account, const struct vp_guest_sample *record)
 {
 	struct vp_account_times *times = times_of(account, record->vm, record->vcpu);
 
@@ -317,7 +317,7 @@ void vp_account_take(struct vp_account *account, const struct vp_record_header *
 		memcpy(&account->lost, record, sizeof(account->lost));
 		break;
 	case VP_ID_guest_sample:
-		take_sample(account, (const void *)record);
+		account_take_sample(account, (const void *)record);
 		break;
 	default:
 		break;

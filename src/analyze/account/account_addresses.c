@@ -29,7 +29,8 @@ struct row {
 
 typedef VP_VEC(struct row) address_rows;
 
-static struct row *row_of(struct vp_key_set *keys, address_rows *rows, const struct row_key *key)
+static struct row *account_addresses_row_of(struct vp_key_set *keys, address_rows *rows,
+					    const struct row_key *key)
 {
 	bool inserted;
 	uint32_t number = vp_key_set_add(keys, key, &inserted);
@@ -61,21 +62,21 @@ static void add_rest(const struct vp_account_view *view, struct vp_key_set *keys
 		if (!vp_exit_reason_is_memory(cost->vendor, cost->reason) ||
 		    !vp_account_view_shows(view, cost->vm, VP_NONE))
 			continue;
-		struct row *row = row_of(keys, rows, &key);
+		struct row *row = account_addresses_row_of(keys, rows, &key);
 		vp_exit_sums_add_cost(&row->sums, cost);
 	}
 	vp_vec_each (&view->account->places, place) {
 		struct row_key key = unknown_address(place->vm, place->reason, place->vendor);
 		if (!has_address(view, place))
 			continue;
-		struct row *row = row_of(keys, rows, &key);
+		struct row *row = account_addresses_row_of(keys, rows, &key);
 		struct vp_exit_sums part = {0};
 		vp_exit_sums_add_place(&part, view->account, place);
 		vp_exit_sums_subtract(&row->sums, &part);
 	}
 }
 
-static int by_cost(const void *a, const void *b)
+static int account_addresses_by_cost(const void *a, const void *b)
 {
 	const struct row *left = a, *right = b;
 
@@ -86,7 +87,7 @@ static int by_cost(const void *a, const void *b)
 	return (left->key.address > right->key.address) - (left->key.address < right->key.address);
 }
 
-static void collect(const struct vp_account_view *view, address_rows *rows)
+static void account_addresses_collect(const struct vp_account_view *view, address_rows *rows)
 {
 	struct vp_key_set keys = {.key_size = sizeof(struct row_key)};
 
@@ -99,15 +100,15 @@ static void collect(const struct vp_account_view *view, address_rows *rows)
 					    .kind = place->detail_kind};
 		if (!has_address(view, place))
 			continue;
-		struct row *row = row_of(&keys, rows, &key);
+		struct row *row = account_addresses_row_of(&keys, rows, &key);
 		vp_exit_sums_add_place(&row->sums, view->account, place);
 	}
 	vp_key_set_deinit(&keys);
 	if (rows->count)
-		qsort(rows->at, rows->count, sizeof(*rows->at), by_cost);
+		qsort(rows->at, rows->count, sizeof(*rows->at), account_addresses_by_cost);
 }
 
-static const char *keep(struct vp_account_view *view, const char *text)
+static const char *account_addresses_keep(struct vp_account_view *view, const char *text)
 {
 	return vp_intern_text(&view->texts, vp_intern_string(&view->texts, text));
 }
@@ -126,7 +127,7 @@ static const char *address_text(struct vp_account_view *view, const struct row_k
 		snprintf(text, sizeof(text), "0x%" PRIx64, key->address);
 	else
 		snprintf(text, sizeof(text), "0x%" PRIx64 "-0x%" PRIx64, key->address, end);
-	return keep(view, text);
+	return account_addresses_keep(view, text);
 }
 
 static const char *access_text(uint32_t kind)
@@ -145,7 +146,8 @@ static const char *access_text(uint32_t kind)
 	}
 }
 
-static void add_row(struct vp_account_view *view, const struct row *row, struct vp_table *table)
+static void account_addresses_add_row(struct vp_account_view *view, const struct row *row,
+				      struct vp_table *table)
 {
 	const struct row_key *key = &row->key;
 	bool device = key->kind == VP_DETAIL_MMIO_READ || key->kind == VP_DETAIL_MMIO_WRITE;
@@ -169,10 +171,10 @@ void vp_account_addresses_table(struct vp_account_view *view, struct vp_table *t
 	vp_table_column_add(table, "access", "Access", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "reason", "Reason", "", VP_CELL_TEXT);
 	vp_exit_sums_columns(table);
-	collect(view, &rows);
+	account_addresses_collect(view, &rows);
 	for (size_t i = 0, left = view->limit ? view->limit : SIZE_MAX; i < rows.count && left; i++)
 		if (rows.at[i].sums.count) {
-			add_row(view, &rows.at[i], table);
+			account_addresses_add_row(view, &rows.at[i], table);
 			left--;
 		}
 	vp_vec_deinit(&rows);

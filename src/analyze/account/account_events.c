@@ -11,7 +11,7 @@
 #include "store/recording.h"
 #include "store/trace_reader.h"
 
-static void add_columns(struct vp_table *table)
+static void account_events_add_columns(struct vp_table *table)
 {
 	vp_table_column_add(table, "begin_ns", "Begin [s]", "ns", VP_CELL_TIME);
 	vp_table_column_add(table, "ns", "Time", "ns", VP_CELL_DURATION);
@@ -50,7 +50,7 @@ struct vp_error *vp_account_events_table(struct vp_account_view *view, const cha
 		    "the recording '%s' has no account events%s", directory,
 		    vp_recording_advice_at(directory, ": record with --account-events"));
 	VP_TRY(vp_stream_open(path, &stream));
-	add_columns(table);
+	account_events_add_columns(table);
 	for (uint64_t rows = 0; (record = vp_stream_next(stream));) {
 		const struct vp_vcpu_span *event = (const void *)record;
 		if (record->id != VP_ID_vcpu_span || event->state >= VP_STATES)

@@ -33,7 +33,7 @@ struct place_row {
 
 typedef VP_VEC(struct place_row) place_rows;
 
-static uint32_t text_of(struct vp_account_view *view, const char *text)
+static uint32_t account_places_text_of(struct vp_account_view *view, const char *text)
 {
 	return text ? vp_intern_string(&view->texts, text) : VP_NONE;
 }
@@ -54,11 +54,11 @@ static void name_process(struct vp_account_view *view, struct vp_names *names, u
 	const char *comm;
 
 	if (names && vp_names_process(names, space, &comm, &key->pid))
-		key->process = text_of(view, comm);
+		key->process = account_places_text_of(view, comm);
 	else if (kernel && (names || !root))
-		key->process = text_of(view, "[kernel]");
+		key->process = account_places_text_of(view, "[kernel]");
 	else if (!root)
-		key->process = text_of(view, "[unknown]");
+		key->process = account_places_text_of(view, "[unknown]");
 	else
 		key->process = made_text(view, vp_format("cr3:0x%" PRIx64, root));
 }
@@ -74,9 +74,9 @@ static void name_function(struct vp_account_view *view, const struct vp_naming_m
 	if (names)
 		vp_names_find(names, names == machine->names ? space : VP_NAMES_NO_SPACE, kernel,
 			      place->ip, place->last, &name);
-	key->module = text_of(view, name.module);
+	key->module = account_places_text_of(view, name.module);
 	key->function =
-	    name.function ? text_of(view, name.function)
+	    name.function ? account_places_text_of(view, name.function)
 	    : name.module
 		? made_text(view, vp_format("%s+0x%" PRIx64, name.module, name.module_offset))
 		: made_text(view, vp_format("0x%" PRIx64, place->ip));
@@ -95,18 +95,20 @@ static struct place_row_key unplaced(uint32_t vm, uint32_t reason, uint32_t vend
 }
 
 /* A device's memory with its address; other memory is one for all. */
-static uint32_t name_detail(struct vp_account_view *view, const struct vp_account_place *place)
+static uint32_t account_places_name_detail(struct vp_account_view *view,
+					   const struct vp_account_place *place)
 {
 	bool device = vp_account_place_is_device(place);
 	char text[VP_EXIT_NAME_SIZE];
 
-	return text_of(view, vp_exit_detail_text(place->detail_kind,
-						 device ? place->address : place->detail, text));
+	return account_places_text_of(
+	    view,
+	    vp_exit_detail_text(place->detail_kind, device ? place->address : place->detail, text));
 }
 
-static void name_place(struct vp_account_view *view, const struct vp_naming *naming,
-		       enum vp_exits_by by, const struct vp_account_place *place,
-		       struct place_row_key *key)
+static void account_places_name_place(struct vp_account_view *view, const struct vp_naming *naming,
+				      enum vp_exits_by by, const struct vp_account_place *place,
+				      struct place_row_key *key)
 {
 	static const struct vp_naming_machine nothing;
 	const struct vp_naming_machine *machine =
@@ -120,11 +122,11 @@ static void name_place(struct vp_account_view *view, const struct vp_naming *nam
 	if (by != VP_EXITS_BY_FUNCTION)
 		return;
 	name_function(view, machine, space, place, key);
-	key->detail = name_detail(view, place);
+	key->detail = account_places_name_detail(view, place);
 }
 
-static struct place_row *row_of(struct vp_key_set *keys, place_rows *rows,
-				const struct place_row_key *key)
+static struct place_row *account_places_row_of(struct vp_key_set *keys, place_rows *rows,
+					       const struct place_row_key *key)
 {
 	bool inserted;
 	uint32_t number = vp_key_set_add(keys, key, &inserted);
@@ -143,29 +145,29 @@ static void add_unplaced(const struct vp_account_view *view, struct vp_key_set *
 		struct place_row_key key = unplaced(cost->vm, cost->reason, cost->vendor);
 		if (!vp_account_view_shows(view, cost->vm, VP_NONE))
 			continue;
-		struct place_row *row = row_of(keys, rows, &key);
+		struct place_row *row = account_places_row_of(keys, rows, &key);
 		vp_exit_sums_add_cost(&row->sums, cost);
 	}
 	vp_vec_each (&view->account->places, place) {
 		struct place_row_key key = unplaced(place->vm, place->reason, place->vendor);
 		if (!place->known || !vp_account_view_shows(view, place->vm, VP_NONE))
 			continue;
-		struct place_row *row = row_of(keys, rows, &key);
+		struct place_row *row = account_places_row_of(keys, rows, &key);
 		struct vp_exit_sums part = {0};
 		vp_exit_sums_add_place(&part, view->account, place);
 		vp_exit_sums_subtract(&row->sums, &part);
 	}
 }
 
-static int by_cost(const void *a, const void *b)
+static int account_places_by_cost(const void *a, const void *b)
 {
 	const struct place_row *left = a, *right = b;
 
 	return vp_exit_sums_order(&left->sums, &right->sums);
 }
 
-static void collect(struct vp_account_view *view, const struct vp_naming *naming,
-		    enum vp_exits_by by, place_rows *rows)
+static void account_places_collect(struct vp_account_view *view, const struct vp_naming *naming,
+				   enum vp_exits_by by, place_rows *rows)
 {
 	struct vp_key_set keys = {.key_size = sizeof(struct place_row_key)};
 
@@ -174,16 +176,17 @@ static void collect(struct vp_account_view *view, const struct vp_naming *naming
 		struct place_row_key key;
 		if (!place->known || !vp_account_view_shows(view, place->vm, VP_NONE))
 			continue;
-		name_place(view, naming, by, place, &key);
-		struct place_row *row = row_of(&keys, rows, &key);
+		account_places_name_place(view, naming, by, place, &key);
+		struct place_row *row = account_places_row_of(&keys, rows, &key);
 		vp_exit_sums_add_place(&row->sums, view->account, place);
 	}
 	vp_key_set_deinit(&keys);
 	if (rows->count)
-		qsort(rows->at, rows->count, sizeof(*rows->at), by_cost);
+		qsort(rows->at, rows->count, sizeof(*rows->at), account_places_by_cost);
 }
 
-static void put_name(const struct vp_account_view *view, uint32_t text, struct vp_table *table)
+static void account_places_put_name(const struct vp_account_view *view, uint32_t text,
+				    struct vp_table *table)
 {
 	vp_table_text(table, text == VP_NONE ? NULL : vp_intern_text(&view->texts, text));
 }
@@ -192,19 +195,19 @@ static void add_place_row(struct vp_account_view *view, enum vp_exits_by by,
 			  const struct place_row *row, struct vp_table *table)
 {
 	char reason[VP_EXIT_NAME_SIZE];
-	uint32_t text =
-	    text_of(view, vp_exit_reason_name(row->key.vendor, row->key.reason, reason));
+	uint32_t text = account_places_text_of(
+	    view, vp_exit_reason_name(row->key.vendor, row->key.reason, reason));
 
 	vp_table_text(table, vp_account_view_vm(view, row->key.vm));
 	if (by == VP_EXITS_BY_FUNCTION) {
-		put_name(view, row->key.function, table);
-		put_name(view, row->key.module, table);
+		account_places_put_name(view, row->key.function, table);
+		account_places_put_name(view, row->key.module, table);
 	}
-	put_name(view, row->key.process, table);
+	account_places_put_name(view, row->key.process, table);
 	vp_table_count(table, row->key.pid == VP_NONE ? VP_CELL_NO_COUNT : row->key.pid);
-	put_name(view, text, table);
+	account_places_put_name(view, text, table);
 	if (by == VP_EXITS_BY_FUNCTION)
-		put_name(view, row->key.detail, table);
+		account_places_put_name(view, row->key.detail, table);
 	vp_exit_sums_put(&row->sums, vp_exit_reason_has_time(row->key.reason), table);
 }
 
@@ -224,7 +227,7 @@ void vp_account_places_table(struct vp_account_view *view, const struct vp_namin
 	if (by == VP_EXITS_BY_FUNCTION)
 		vp_table_column_add(table, "detail", "Detail", "", VP_CELL_TEXT);
 	vp_exit_sums_columns(table);
-	collect(view, naming, by, &rows);
+	account_places_collect(view, naming, by, &rows);
 	for (size_t i = 0, left = view->limit ? view->limit : SIZE_MAX; i < rows.count && left; i++)
 		if (rows.at[i].sums.count) {
 			add_place_row(view, by, &rows.at[i], table);

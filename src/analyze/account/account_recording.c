@@ -50,7 +50,7 @@ static struct ticks read_records(struct vp_account_recording *rec, vp_stream_rea
 	return ticks;
 }
 
-static void note_losses(struct vp_account_recording *rec)
+static void account_recording_note_losses(struct vp_account_recording *rec)
 {
 	const struct vp_account_loss *lost = &rec->account.lost;
 
@@ -86,7 +86,7 @@ static void clean_names(struct vp_account_recording *rec)
 	}
 }
 
-static struct vp_error *read_all(struct vp_account_recording *rec)
+static struct vp_error *account_recording_read_all(struct vp_account_recording *rec)
 {
 	VP_AUTO_FREE char *host = vp_format("%s/host", rec->path);
 	vp_stream_readers streams = {0};
@@ -107,7 +107,7 @@ static struct vp_error *read_all(struct vp_account_recording *rec)
 	vp_health_deinit(&health);
 	vp_trace_close(&streams);
 	clean_names(rec);
-	note_losses(rec);
+	account_recording_note_losses(rec);
 	uint64_t end = recording->end;
 	rec->duration = end > recording->start ? (double)(end - recording->start) / 1e9 : 0;
 	/* An interrupted recording does not say how many ticks were due. */
@@ -136,7 +136,7 @@ struct vp_error *vp_account_recording_open(const char *path, struct vp_account_r
 	vp_account_init(&ret->account, &ret->vms);
 	struct vp_error *error = vp_recording_open(path, &ret->recording, &ret->vms, &ret->notes);
 	if (!error)
-		error = read_all(ret);
+		error = account_recording_read_all(ret);
 	if (error)
 		vp_account_recording_close(ret);
 	return error;

@@ -25,7 +25,7 @@ struct row {
 
 typedef VP_VEC(struct row) thief_rows;
 
-static const char *keep(struct vp_account_view *view, char *text)
+static const char *account_steal_keep(struct vp_account_view *view, char *text)
 {
 	uint32_t number = vp_intern_string(&view->texts, text);
 
@@ -33,7 +33,7 @@ static const char *keep(struct vp_account_view *view, char *text)
 	return vp_intern_text(&view->texts, number);
 }
 
-static const char *kind_of(const struct vp_account_theft *theft)
+static const char *account_steal_kind_of(const struct vp_account_theft *theft)
 {
 	static const char *const names[] = {
 	    [VP_BY_VCPU] = "vcpu",  [VP_BY_TASK] = "task",       [VP_BY_NOBODY] = "idle",
@@ -63,10 +63,12 @@ static const char *task_text(struct vp_account_view *view, const struct vp_accou
 	const char *comm = theft->comm[0] ? theft->comm : "?";
 
 	if (own)
-		return keep(view, vp_format("%s/%u of VM %s", comm, theft->id, own->name));
+		return account_steal_keep(view,
+					  vp_format("%s/%u of VM %s", comm, theft->id, own->name));
 	if (served)
-		return keep(view, vp_format("%s/%u for VM %s", comm, theft->id, served->name));
-	return keep(view, vp_format("%s/%u", comm, theft->id));
+		return account_steal_keep(
+		    view, vp_format("%s/%u for VM %s", comm, theft->id, served->name));
+	return account_steal_keep(view, vp_format("%s/%u", comm, theft->id));
 }
 
 static const char *thief_text(struct vp_account_view *view, const struct vp_account_theft *theft)
@@ -75,7 +77,8 @@ static const char *thief_text(struct vp_account_view *view, const struct vp_acco
 
 	switch (theft->kind) {
 	case VP_BY_VCPU:
-		return keep(view, vp_format("vCPU %u of VM %s", theft->id, vm ? vm->name : "?"));
+		return account_steal_keep(
+		    view, vp_format("vCPU %u of VM %s", theft->id, vm ? vm->name : "?"));
 	case VP_BY_TASK:
 		return task_text(view, theft);
 	case VP_BY_NOBODY:
@@ -83,8 +86,9 @@ static const char *thief_text(struct vp_account_view *view, const struct vp_acco
 	case VP_BY_DEVICE:
 	case VP_BY_SOFTIRQ:
 	case VP_BY_VECTOR:
-		return keep(view, theft->comm[0] ? vp_format("%s/%u", theft->comm, theft->id)
-						 : vp_format("%u", theft->id));
+		return account_steal_keep(view, theft->comm[0]
+						    ? vp_format("%s/%u", theft->comm, theft->id)
+						    : vp_format("%u", theft->id));
 	case VP_BY_MANY:
 		return "thieves beyond the table";
 	default:
@@ -106,7 +110,7 @@ static void add_thieves(struct vp_account_view *view, const struct vp_account_ti
 		    view->cgroups ? vp_cgroups_path(view->cgroups, theft->cgroup) : NULL;
 		vp_vec_push(rows, ((struct row){.vm = theft->vm,
 						.vcpu = theft->vcpu,
-						.kind = kind_of(theft),
+						.kind = account_steal_kind_of(theft),
 						.thief = thief_text(view, theft),
 						.cgroup = path,
 						.taken = theft->preempted + theft->irq,

@@ -42,7 +42,7 @@ bool vp_account_view_shows(const struct vp_account_view *view, uint32_t vm, uint
 	return chosen && (!view->has_vcpu || vcpu == VP_NONE || vcpu == view->vcpu);
 }
 
-static double percent_of(uint64_t part, uint64_t whole)
+static double account_tables_percent_of(uint64_t part, uint64_t whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0.0;
 }
@@ -97,8 +97,8 @@ void vp_account_states_table(struct vp_account_view *view, struct vp_table *tabl
 			vp_account_put_vcpu(view, (*times)->vm, (*times)->vcpu, table);
 			vp_table_text(table, state_names[state]);
 			vp_table_count(table, (*times)->states[state]);
-			vp_table_percent(table,
-					 percent_of((*times)->states[state], (*times)->wall));
+			vp_table_percent(table, account_tables_percent_of((*times)->states[state],
+									  (*times)->wall));
 		}
 	vp_vec_deinit(&shown);
 }
@@ -111,8 +111,8 @@ static uint64_t rate(uint64_t count, uint64_t wall)
 /* The guest's time in user space: its exact time, divided as its samples are. */
 static double user_percent(const struct vp_account_times *times)
 {
-	return percent_of(times->user_samples, times->guest_samples) *
-	       percent_of(times->states[VP_STATE_GUEST], times->wall) / 100;
+	return account_tables_percent_of(times->user_samples, times->guest_samples) *
+	       account_tables_percent_of(times->states[VP_STATE_GUEST], times->wall) / 100;
 }
 
 static bool has_samples(const vp_times *shown)
@@ -149,12 +149,14 @@ void vp_account_vcpus_table(struct vp_account_view *view, struct vp_table *table
 		vp_account_put_vcpu(view, times->vm, times->vcpu, table);
 		vp_table_count(table, times->wall);
 		for (size_t state = 0; state < VP_STATES; state++)
-			vp_table_percent(table, percent_of(times->states[state], times->wall));
+			vp_table_percent(
+			    table, account_tables_percent_of(times->states[state], times->wall));
 		if (sampled) {
 			double user = user_percent(times);
 			vp_table_percent(table, user);
-			vp_table_percent(
-			    table, percent_of(times->states[VP_STATE_GUEST], times->wall) - user);
+			vp_table_percent(table, account_tables_percent_of(
+						    times->states[VP_STATE_GUEST], times->wall) -
+						    user);
 		}
 		vp_table_count(table, rate(times->exits, times->wall));
 		vp_table_count(table, rate(times->wakeups, times->wall));

@@ -12,7 +12,7 @@ void vp_exit_sums_add_cost(struct vp_exit_sums *sums, const struct vp_account_co
 }
 
 /* The share of `part` in `whole`, of `ns`. */
-static uint64_t share_of(uint64_t ns, uint64_t part, uint64_t whole)
+static uint64_t exit_sums_share_of(uint64_t ns, uint64_t part, uint64_t whole)
 {
 	return whole ? (uint64_t)((double)ns * ((double)part / (double)whole)) : 0;
 }
@@ -33,8 +33,8 @@ void vp_exit_sums_add_place(struct vp_exit_sums *sums, const struct vp_account *
 		if (cost->reason == place->reason && cost->vendor == place->vendor)
 			vp_exit_sums_add_cost(&all, cost);
 	}
-	sums->idle += share_of(place->ns, all.idle, all.ns);
-	sums->stolen += share_of(place->ns, all.stolen, all.ns);
+	sums->idle += exit_sums_share_of(place->ns, all.idle, all.ns);
+	sums->stolen += exit_sums_share_of(place->ns, all.stolen, all.ns);
 }
 
 static void subtract(uint64_t *from, uint64_t part)
@@ -50,18 +50,18 @@ void vp_exit_sums_subtract(struct vp_exit_sums *sums, const struct vp_exit_sums 
 	subtract(&sums->stolen, part->stolen);
 }
 
-static int most_first(uint64_t a, uint64_t b)
+static int exit_sums_most_first(uint64_t a, uint64_t b)
 {
 	return (a < b) - (a > b);
 }
 
 int vp_exit_sums_order(const struct vp_exit_sums *a, const struct vp_exit_sums *b)
 {
-	int order = most_first(vp_exit_sums_work(a), vp_exit_sums_work(b));
+	int order = exit_sums_most_first(vp_exit_sums_work(a), vp_exit_sums_work(b));
 
 	if (!order)
-		order = most_first(a->ns, b->ns);
-	return order ? order : most_first(a->count, b->count);
+		order = exit_sums_most_first(a->ns, b->ns);
+	return order ? order : exit_sums_most_first(a->count, b->count);
 }
 
 void vp_exit_sums_columns(struct vp_table *table)

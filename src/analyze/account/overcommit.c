@@ -74,7 +74,7 @@ static void relate(struct vp_overcommit *overcommit, uint32_t number)
 }
 
 /* Reads a list that ascends, as the kernel's do. How many there are; 0: it is none. */
-static uint32_t read_list(const char *next, uint64_t *pcpus)
+static uint32_t overcommit_read_list(const char *next, uint64_t *pcpus)
 {
 	uint32_t count = 0;
 	unsigned long least = 0;
@@ -99,7 +99,7 @@ static uint32_t read_list(const char *next, uint64_t *pcpus)
 static struct vp_crowd make_crowd(const char *list, uint32_t n_all)
 {
 	struct vp_crowd ret = {.n_pcpus = n_all, .pcpus = vp_alloc(WORDS * sizeof(*ret.pcpus))};
-	uint32_t count = read_list(list, ret.pcpus);
+	uint32_t count = overcommit_read_list(list, ret.pcpus);
 
 	if (count && count < n_all) {
 		ret.n_pcpus = count;
@@ -110,7 +110,7 @@ static struct vp_crowd make_crowd(const char *list, uint32_t n_all)
 	return ret;
 }
 
-static const char *list_of(const struct vp_vm *vm, uint32_t number)
+static const char *overcommit_list_of(const struct vp_vm *vm, uint32_t number)
 {
 	vp_vec_each (&vm->vcpus, vcpu)
 		if (vcpu->number == number && vcpu->pcpus)
@@ -120,7 +120,7 @@ static const char *list_of(const struct vp_vm *vm, uint32_t number)
 
 static uint32_t crowd_of(struct vp_overcommit *overcommit, const struct vp_vm *vm, uint32_t vcpu)
 {
-	const char *list = list_of(vm, vcpu);
+	const char *list = overcommit_list_of(vm, vcpu);
 
 	if (overcommit->crowds.count == CROWDS_MAX && !vp_intern_has(&overcommit->lists, list))
 		list = everywhere;
@@ -168,7 +168,8 @@ void vp_overcommit_take_theft(struct vp_overcommit *overcommit, const struct vp_
 
 /* What those who may only use the crowd's pCPUs wanted more than these had, explains as much of
  * what vCPUs took from them. */
-static void explain(struct vp_overcommit *overcommit, struct vp_crowd *crowd, uint64_t length)
+static void overcommit_explain(struct vp_overcommit *overcommit, struct vp_crowd *crowd,
+			       uint64_t length)
 {
 	double wanted = 0, shed = 0, taken = 0, room = (double)length * crowd->n_pcpus;
 
@@ -200,7 +201,7 @@ void vp_overcommit_close(struct vp_overcommit *overcommit,
 		crowd->left = 1;
 	}
 	for (size_t i = 0; i < overcommit->by_size.count; i++)
-		explain(overcommit, crowd_at(overcommit, i), length);
+		overcommit_explain(overcommit, crowd_at(overcommit, i), length);
 	vp_vec_each (&overcommit->thefts, theft)
 		crowded(
 		    context, theft->theft,

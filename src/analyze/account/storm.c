@@ -46,8 +46,8 @@ bool vp_storm_find(const struct vp_account *account, const struct vp_account_tim
 }
 
 /* How often the vCPU left the guest, and what for most often. */
-static void put_exits(const struct vp_account *account, const struct vp_account_times *times,
-		      struct vp_buffer *out)
+static void storm_put_exits(const struct vp_account *account, const struct vp_account_times *times,
+			    struct vp_buffer *out)
 {
 	const struct vp_account_cost *most = NULL;
 	char name[VP_EXIT_NAME_SIZE];
@@ -62,8 +62,8 @@ static void put_exits(const struct vp_account *account, const struct vp_account_
 				 vp_exit_reason_name(most->vendor, most->reason, name));
 }
 
-static void put_samples(const struct vp_account_times *times, uint64_t period_ns,
-			struct vp_buffer *out)
+static void storm_put_samples(const struct vp_account_times *times, uint64_t period_ns,
+			      struct vp_buffer *out)
 {
 	double wall = (double)times->wall;
 
@@ -91,8 +91,8 @@ void vp_storm_tell(const struct vp_account *account, uint64_t period_ns, vp_sent
 		    "had a pCPU, which took %.1f%% of its time",
 		    account->vms->at[times->vm].name, times->vcpu, storm.per_s, storm.source,
 		    storm.percent);
-		put_exits(account, times, &text);
-		put_samples(times, period_ns, &text);
+		storm_put_exits(account, times, &text);
+		storm_put_samples(times, period_ns, &text);
 		vp_vec_push(sentences, vp_strdup(vp_buffer_text(&text)));
 		vp_buffer_deinit(&text);
 	}

@@ -8,7 +8,7 @@
 #include "base/vec.h"
 
 /* Chooses the VMs of that name, else those with that pid; false: there is none. */
-static bool choose(const vp_vms *vms, const char *word, bool *chosen)
+static bool filter_choose(const vp_vms *vms, const char *word, bool *chosen)
 {
 	bool any = false;
 
@@ -48,7 +48,7 @@ struct vp_error *vp_filter_choose_vms(const vp_vms *vms, const char *vm, bool **
 	for (size_t i = 0; i < vms->count; i++)
 		chosen[i] = !vm;
 	for (char *word; vm && !error && (word = strsep(&rest, "\n"));)
-		if (!choose(vms, word, chosen))
+		if (!filter_choose(vms, word, chosen))
 			error = no_such_vm(vms, word);
 	if (error)
 		free(chosen);

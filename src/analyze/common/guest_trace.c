@@ -45,7 +45,7 @@ void vp_guest_traces_deinit(vp_guest_traces *traces)
 	vp_vec_deinit(traces);
 }
 
-static bool ends_in(const char *name, const char *end)
+static bool guest_trace_ends_in(const char *name, const char *end)
 {
 	size_t size = strlen(name), length = strlen(end);
 
@@ -66,9 +66,9 @@ static void names_of_event(const struct vp_event_class *class,
 		if (!vp_event_next_value(&fields, field, &value))
 			return;
 		bool is_text = field->is_text || field->shape == VP_EVENT_STRING;
-		if (is_text && ends_in(field->name, "comm")) {
+		if (is_text && guest_trace_ends_in(field->name, "comm")) {
 			comm = value.bytes;
-		} else if (comm.bytes && ends_in(field->name, "pid")) {
+		} else if (comm.bytes && guest_trace_ends_in(field->name, "pid")) {
 			take(context, (uint32_t)value.number, comm);
 			comm.bytes = NULL;
 		}

@@ -37,7 +37,7 @@ void vp_health_deinit(struct vp_health *health)
 }
 
 /* Of what the recorder counted for each class of streams. */
-static uint64_t sum_of(const uint64_t counts[VP_STREAM_CLASSES], unsigned classes)
+static uint64_t health_sum_of(const uint64_t counts[VP_STREAM_CLASSES], unsigned classes)
 {
 	uint64_t sum = 0;
 
@@ -48,7 +48,7 @@ static uint64_t sum_of(const uint64_t counts[VP_STREAM_CLASSES], unsigned classe
 
 uint64_t vp_health_lost(const struct vp_health *health, const struct vp_recording *recording)
 {
-	uint64_t lost = sum_of(recording->lost, health->classes);
+	uint64_t lost = health_sum_of(recording->lost, health->classes);
 
 	return health->lost > lost ? health->lost : lost;
 }
@@ -74,7 +74,7 @@ void vp_health_sentences(const struct vp_health *health, const struct vp_recordi
 			 vp_sentences *sentences)
 {
 	uint64_t lost = vp_health_lost(health, recording);
-	uint64_t records = sum_of(recording->records, health->classes);
+	uint64_t records = health_sum_of(recording->records, health->classes);
 
 	if (!recording->end)
 		SAY(sentences, "the recording was interrupted: it has no end marker, and data "
@@ -102,7 +102,7 @@ void vp_health_sentences(const struct vp_health *health, const struct vp_recordi
 }
 
 /* What others wrote is going to be printed. */
-static void clean(char **text)
+static void health_clean(char **text)
 {
 	char *before = *text;
 
@@ -142,14 +142,14 @@ struct vp_error *vp_recording_open(const char *directory, struct vp_recording *r
 			  &recording->command,     &recording->guest_sampling, &recording->mode,
 			  &recording->cause};
 	for (size_t i = 0; i < VP_ARRAY_SIZE(texts); i++)
-		clean(texts[i]);
+		health_clean(texts[i]);
 	if (recording->imported)
-		clean(&recording->imported);
+		health_clean(&recording->imported);
 	vp_vec_each (vms, vm) {
-		clean(&vm->name);
-		clean(&vm->uuid);
-		clean(&vm->agent);
-		clean(&vm->memory);
+		health_clean(&vm->name);
+		health_clean(&vm->uuid);
+		health_clean(&vm->agent);
+		health_clean(&vm->memory);
 	}
 	return NULL;
 }

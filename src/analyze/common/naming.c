@@ -179,7 +179,7 @@ static struct vp_error *vm_load(const struct vp_naming_options *options, const v
 }
 
 /* Notes of the host's map are about something that is missing in it. */
-static void note_missing(struct vp_naming_machine *host)
+static void naming_note_missing(struct vp_naming_machine *host)
 {
 	if (!host->complete || !vp_names_maps(host->names)->notes.count)
 		return;
@@ -237,7 +237,7 @@ struct vp_error *vp_naming_load(const struct vp_naming_options *options,
 	const char *kernel = file_of(&options->kernels, HOST);
 	if (kernel)
 		error = vp_names_load_kallsyms(kernel, &ret->host.kernel);
-	note_missing(&ret->host);
+	naming_note_missing(&ret->host);
 	vp_host_clock_read(streams, &clock);
 	vp_vec_each (vms, vm) {
 		if (!error)

@@ -70,8 +70,9 @@ static void add_value(double *sum, double value)
 		*sum = isnan(*sum) ? value : *sum + value;
 }
 
-static void add_row(struct vp_interval_bins *bins, const struct vp_interval_recording *rec,
-		    const struct vp_interval_row *row, size_t first)
+static void interval_bins_add_row(struct vp_interval_bins *bins,
+				  const struct vp_interval_recording *rec,
+				  const struct vp_interval_row *row, size_t first)
 {
 	uint64_t since = row->head.time - bins->begin;
 	size_t bin = (size_t)(since / bins->width);
@@ -104,7 +105,7 @@ void vp_interval_bins_make(const struct vp_interval_recording *rec, size_t most,
 		vp_vec_push(&ret->values, NAN);
 	for (size_t i = 0; i < rec->rows.count; i++)
 		if (first[of_row[i]] != SIZE_MAX)
-			add_row(ret, rec, &rec->rows.at[i], first[of_row[i]]);
+			interval_bins_add_row(ret, rec, &rec->rows.at[i], first[of_row[i]]);
 	free(first);
 	free(of_row);
 }

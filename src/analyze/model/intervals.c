@@ -13,8 +13,8 @@
 #include "store/packet.h"
 #include "store/trace_reader.h"
 
-static struct vp_interval_cell *cells_of(const struct vp_interval_recording *rec,
-					 const struct vp_interval_row *row)
+static struct vp_interval_cell *intervals_cells_of(const struct vp_interval_recording *rec,
+						   const struct vp_interval_row *row)
 {
 	return &rec->cells.at[row->cells];
 }
@@ -29,8 +29,9 @@ static void add_interval_row(struct vp_interval_recording *rec, const struct vp_
 }
 
 /* A value belongs to the interval before it in its stream. */
-static void take_record(struct vp_interval_recording *rec, const struct vp_record_header *record,
-			uint32_t pcpu, bool *has_row)
+static void intervals_take_record(struct vp_interval_recording *rec,
+				  const struct vp_record_header *record, uint32_t pcpu,
+				  bool *has_row)
 {
 	const struct vp_interval_value *value = (const void *)record;
 
@@ -39,7 +40,7 @@ static void take_record(struct vp_interval_recording *rec, const struct vp_recor
 		*has_row = true;
 	} else if (record->id == VP_ID_interval_value && *has_row &&
 		   value->place < rec->recipe.events.count) {
-		cells_of(rec, &rec->rows.at[rec->rows.count - 1])[value->place] =
+		intervals_cells_of(rec, &rec->rows.at[rec->rows.count - 1])[value->place] =
 		    (struct vp_interval_cell){(double)value->value,
 					      (double)value->live / VP_LIVE_ALL};
 	}
@@ -63,7 +64,7 @@ static struct vp_error *read_trace(struct vp_interval_recording *rec)
 	vp_vec_each (&streams, stream) {
 		bool has_row = false;
 		while ((record = vp_stream_next(*stream)))
-			take_record(rec, record, vp_stream_cpu(*stream), &has_row);
+			intervals_take_record(rec, record, vp_stream_cpu(*stream), &has_row);
 	}
 	vp_health_add(&streams, &health);
 	vp_health_sentences(&health, &rec->recording, &rec->notes);
@@ -156,7 +157,7 @@ struct vp_interval_total vp_interval_total(const struct vp_interval_recording *r
 	double live_time = 0, time = 0;
 
 	vp_vec_each (&rec->rows, row) {
-		const struct vp_interval_cell *cell = &cells_of(rec, row)[event];
+		const struct vp_interval_cell *cell = &intervals_cells_of(rec, row)[event];
 		double length = (double)(row->head.time - row->head.begin);
 		total.counted += cell->value;
 		if (cell->live > 0)
@@ -171,7 +172,7 @@ struct vp_interval_total vp_interval_total(const struct vp_interval_recording *r
 }
 
 /* An event's name without what is behind its colon, if that says who is counted. */
-static bool is_called(const char *name, const char *bare)
+static bool intervals_is_called(const char *name, const char *bare)
 {
 	size_t size = strlen(bare);
 
@@ -181,14 +182,14 @@ static bool is_called(const char *name, const char *bare)
 const char *vp_interval_usual_base(const struct vp_interval_recording *rec)
 {
 	vp_vec_each (&rec->recipe.events, event)
-		if (is_called(event->name, "instructions") &&
+		if (intervals_is_called(event->name, "instructions") &&
 		    vp_interval_total(rec, (size_t)(event - rec->recipe.events.at)).live > 0)
 			return event->name;
 	return NULL;
 }
 
-static bool is_of_vm(const struct vp_interval_recording *rec, const struct vp_interval_row *row,
-		     const bool *chosen)
+static bool intervals_is_of_vm(const struct vp_interval_recording *rec,
+			       const struct vp_interval_row *row, const bool *chosen)
 {
 	const struct vp_vm *vm = chosen ? vp_vms_find(&rec->vms, row->head.owner) : NULL;
 
@@ -201,26 +202,26 @@ static double divisor(const struct vp_interval_recording *rec, const struct vp_i
 {
 	if (row->head.flags & VP_INTERVAL_PARTIAL && !choice->partial)
 		return 0;
-	if (!is_of_vm(rec, row, choice->chosen))
+	if (!intervals_is_of_vm(rec, row, choice->chosen))
 		return 0;
 	if (base == VP_EVENTS_MAX)
 		return 1;
-	double value = vp_interval_estimate(&cells_of(rec, row)[base]);
+	double value = vp_interval_estimate(&intervals_cells_of(rec, row)[base]);
 	return value > 0 ? value / choice->per : 0;
 }
 
 typedef VP_VEC(double) divisors;
 
 /* The column of an event: `by` has what each row is divided by; the rest is multiplied. */
-static void add_event(struct vp_data *data, const struct vp_interval_recording *rec, size_t event,
-		      const char *name, const divisors *by, double times)
+static void intervals_add_event(struct vp_data *data, const struct vp_interval_recording *rec,
+				size_t event, const char *name, const divisors *by, double times)
 {
 	struct vp_column *column = vp_data_column_add(data, vp_strdup(name), VP_COLUMN_NUMERIC);
 	size_t n = 0;
 
 	column->values = vp_alloc((data->rows + 1) * sizeof(double));
 	vp_vec_each (&rec->rows, row) {
-		const struct vp_interval_cell *cell = &cells_of(rec, row)[event];
+		const struct vp_interval_cell *cell = &intervals_cells_of(rec, row)[event];
 		double divide = by->at[row - rec->rows.at];
 		if (divide > 0)
 			column->values[n++] = vp_interval_estimate(cell) / divide * times;
@@ -238,7 +239,7 @@ static void add_live(struct vp_data *data, const struct vp_interval_recording *r
 	column->values = vp_alloc((data->rows + 1) * sizeof(double));
 	vp_vec_each (&rec->rows, row)
 		if (by->at[row - rec->rows.at] > 0)
-			column->values[n++] = cells_of(rec, row)[event].live;
+			column->values[n++] = intervals_cells_of(rec, row)[event].live;
 }
 
 static void add_subjects(struct vp_data *data, const struct vp_interval_recording *rec,
@@ -264,29 +265,31 @@ static void add_subjects(struct vp_data *data, const struct vp_interval_recordin
 	}
 }
 
-static void add_events(struct vp_data *data, const struct vp_interval_recording *rec,
-		       const struct vp_interval_choice *choice, uint32_t base, const divisors *by)
+static void intervals_add_events(struct vp_data *data, const struct vp_interval_recording *rec,
+				 const struct vp_interval_choice *choice, uint32_t base,
+				 const divisors *by)
 {
 	bool by_instructions =
-	    base < VP_EVENTS_MAX && is_called(rec->recipe.events.at[base].name, "instructions");
+	    base < VP_EVENTS_MAX &&
+	    intervals_is_called(rec->recipe.events.at[base].name, "instructions");
 	size_t cpi = VP_EVENTS_MAX;
 
 	vp_vec_each (&rec->recipe.events, event) {
 		size_t number = (size_t)(event - rec->recipe.events.at);
-		bool cycles =
-		    is_called(event->name, "cycles") || is_called(event->name, "cpu-cycles");
+		bool cycles = intervals_is_called(event->name, "cycles") ||
+			      intervals_is_called(event->name, "cpu-cycles");
 		if (number == base)
 			continue;
 		if (by_instructions && cycles && cpi == VP_EVENTS_MAX) {
 			cpi = number;
 			continue;
 		}
-		add_event(data, rec, number, event->name, by, 1);
+		intervals_add_event(data, rec, number, event->name, by, 1);
 		if (choice->live)
 			add_live(data, rec, number, by);
 	}
 	if (cpi < VP_EVENTS_MAX)
-		add_event(data, rec, cpi, "cpi", by, 1 / choice->per);
+		intervals_add_event(data, rec, cpi, "cpi", by, 1 / choice->per);
 }
 
 struct vp_error *vp_interval_data(const struct vp_interval_recording *rec,
@@ -312,7 +315,7 @@ struct vp_error *vp_interval_data(const struct vp_interval_recording *rec,
 	ret->name = vp_strdup("intervals");
 	if (choice->subjects)
 		add_subjects(ret, rec, &by);
-	add_events(ret, rec, choice, base, &by);
+	intervals_add_events(ret, rec, choice, base, &by);
 	vp_vec_deinit(&by);
 	ret->target = ret->columns.count - 1;
 	if (ret->rows && ret->columns.count)

@@ -41,8 +41,9 @@ static void judge_rows(struct vp_model_check *check)
 	}
 }
 
-static void check_rows(struct vp_model_check *check, const struct vp_data *data,
-		       const struct vp_learner *learners, const struct vp_linear_options *linear)
+static void model_check_check_rows(struct vp_model_check *check, const struct vp_data *data,
+				   const struct vp_learner *learners,
+				   const struct vp_linear_options *linear)
 {
 	const double *y = data->columns.at[data->target].values;
 	VP_AUTO_FREE double *predicted = vp_alloc(data->rows * sizeof(*predicted));
@@ -119,7 +120,7 @@ struct vp_error *vp_model_check_init(struct vp_model_check *check, struct vp_dat
 	*check = (struct vp_model_check){.folds = folds};
 	if (workload)
 		VP_TRY(take_workload(check, data, workload));
-	check_rows(check, data, learners, linear);
+	model_check_check_rows(check, data, learners, linear);
 	if (workload)
 		check_workloads(check, data, learners);
 	return NULL;

@@ -50,8 +50,9 @@ static struct vp_error *merge_column(const struct vp_data *sides, const char *co
 	return NULL;
 }
 
-static struct vp_error *merge_columns(const struct vp_data *sides, const char *const *paths,
-				      struct vp_data *merged)
+static struct vp_error *model_compare_merge_columns(const struct vp_data *sides,
+						    const char *const *paths,
+						    struct vp_data *merged)
 {
 	const char *target = sides[VP_NATIVE].columns.at[sides[VP_NATIVE].target].name;
 
@@ -76,7 +77,7 @@ struct vp_error *vp_comparison_merge(const struct vp_data *sides, const char *co
 {
 	*merged = (struct vp_data){.name = vp_strdup("merged"),
 				   .rows = sides[VP_NATIVE].rows + sides[VP_VIRTUAL].rows};
-	struct vp_error *error = merge_columns(sides, paths, merged);
+	struct vp_error *error = model_compare_merge_columns(sides, paths, merged);
 	if (error)
 		vp_data_deinit(merged);
 	return error;

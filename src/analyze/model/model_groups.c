@@ -91,9 +91,9 @@ static struct vp_error *take_group(struct vp_model_groups *groups, struct vp_lin
 	return NULL;
 }
 
-static struct vp_error *take_lines(struct vp_model_groups *groups, struct vp_linear *model,
-				   const struct vp_data *data, const struct vp_buffer *text,
-				   const char *path)
+static struct vp_error *model_groups_take_lines(struct vp_model_groups *groups,
+						struct vp_linear *model, const struct vp_data *data,
+						const struct vp_buffer *text, const char *path)
 {
 	struct vp_cursor cursor = vp_cursor_of(text->bytes, text->size);
 	struct vp_slice slice;
@@ -116,7 +116,7 @@ struct vp_error *vp_model_groups_read(struct vp_model_groups *groups, const char
 		model->terms[j].group = UINT32_MAX;
 	struct vp_error *error = vp_file_read(path, LARGEST_FILE, &text);
 	if (!error)
-		error = take_lines(groups, model, data, &text, path);
+		error = model_groups_take_lines(groups, model, data, &text, path);
 	vp_buffer_deinit(&text);
 	if (error) {
 		vp_model_groups_deinit(groups);

@@ -40,7 +40,8 @@ static struct vp_sink_tick sink_tick(const struct vp_flow *flow, const struct vp
 				     .tid = tick->sample ? tick->sample->tid : 0};
 }
 
-static void wait_for(struct vp_flow *flow, const struct vp_tick *tick, uint32_t frame, bool given)
+static void flow_wait_for(struct vp_flow *flow, const struct vp_tick *tick, uint32_t frame,
+			  bool given)
 {
 	if (flow->n_waiting == VP_FLOW_WAITING)
 		vp_resolver_flush(flow->resolver);
@@ -108,7 +109,7 @@ void vp_flow_code(struct vp_flow *flow, const struct vp_tick *tick, uint32_t par
 			give_stack(flow, tick, &stack);
 	}
 	if (flow->sink)
-		wait_for(flow, tick, VP_NONE, !alone);
+		flow_wait_for(flow, tick, VP_NONE, !alone);
 	vp_resolver_hand_on(flow->resolver, tick, part);
 }
 
@@ -123,7 +124,7 @@ void vp_flow_host(struct vp_flow *flow, const struct vp_tick *tick, uint32_t par
 void vp_flow_frame(struct vp_flow *flow, const struct vp_tick *tick, uint32_t frame)
 {
 	if (flow->sink)
-		wait_for(flow, tick, frame, false);
+		flow_wait_for(flow, tick, frame, false);
 	else
 		vp_totals_add(&flow->totals, frame, tick->weight);
 }

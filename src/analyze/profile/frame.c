@@ -51,7 +51,7 @@ static struct vp_frame masked(unsigned columns, const struct vp_frame *frame)
 }
 
 /* What differs between samples of one frame is unknown of the frame. */
-static void merge_columns(struct vp_frame *known, const struct vp_frame *frame)
+static void frame_merge_columns(struct vp_frame *known, const struct vp_frame *frame)
 {
 	uint32_t *mine[] = {&known->kind, &known->function, &known->module, &known->process,
 			    &known->pid,  &known->vm,       &known->vcpu};
@@ -72,7 +72,7 @@ static uint32_t add_by_key(struct vp_frames *frames, const struct vp_frame *key,
 	if (inserted)
 		vp_vec_push(&frames->at, *frame);
 	else
-		merge_columns(&frames->at.at[number], frame);
+		frame_merge_columns(&frames->at.at[number], frame);
 	return number;
 }
 

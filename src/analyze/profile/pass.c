@@ -29,7 +29,7 @@ unsigned vp_pass_columns(const struct vp_profile_options *options)
 }
 
 /* Notes what is counted of every tick, whatever the view. */
-static void see(struct vp_pass_counts *counts, const struct vp_tick *tick)
+static void pass_see(struct vp_pass_counts *counts, const struct vp_tick *tick)
 {
 	counts->ticks += tick->weight;
 	counts->samples += tick->sample != NULL;
@@ -156,7 +156,7 @@ static void run_view(const struct vp_view_ops *view, struct vp_pass *pass)
 		vp_flow_part(flow, VP_NONE, VP_NONE);
 	while (vp_timeline_next(&pass->timeline, &tick)) {
 		if (is_in_time(options, tick.time)) {
-			see(&pass->counts, &tick);
+			pass_see(&pass->counts, &tick);
 			view->tick(state, flow, &tick);
 		}
 		if (--left)

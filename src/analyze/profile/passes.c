@@ -46,7 +46,7 @@ static void *work(void *context)
 	return NULL;
 }
 
-static void read_again(const vp_stream_readers *streams, vp_stream_readers *ret)
+static void passes_read_again(const vp_stream_readers *streams, vp_stream_readers *ret)
 {
 	vp_vec_each (streams, stream)
 		vp_vec_push(ret, vp_stream_again(*stream));
@@ -63,7 +63,7 @@ static struct vp_error *workers_init(struct worker *workers, uint32_t count, con
 		bool last = i + 1 == count;
 		workers[i].pass = &passes->at[i];
 		if (!last)
-			read_again(input->streams, &workers[i].streams);
+			passes_read_again(input->streams, &workers[i].streams);
 		part.streams = last ? input->streams : &workers[i].streams;
 		part.from = i ? cuts[i - 1] : 0;
 		part.until = last ? 0 : cuts[i];

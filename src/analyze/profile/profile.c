@@ -143,7 +143,7 @@ static void move_rows(struct vp_profile_row *rows, struct vp_keyed *sorted, size
 	}
 }
 
-static uint64_t count_of(const struct vp_profile_row *row, bool by_total)
+static uint64_t profile_count_of(const struct vp_profile_row *row, bool by_total)
 {
 	return by_total ? row->total : row->samples;
 }
@@ -162,7 +162,7 @@ static struct vp_keyed *order_rows(const struct vp_profile *profile, bool by_tot
 		    (struct vp_keyed){rows[i].function == VP_NONE ? 0 : ranks[rows[i].function], i};
 	vp_radix_sort(sorted, count);
 	for (size_t i = 0; i < count; i++)
-		sorted[i].key = UINT64_MAX - count_of(&rows[sorted[i].item], by_total);
+		sorted[i].key = UINT64_MAX - profile_count_of(&rows[sorted[i].item], by_total);
 	vp_radix_sort(sorted, count);
 	for (size_t i = 0; i < count; i++)
 		sorted[i].key = rows[sorted[i].item].part;
@@ -172,7 +172,7 @@ static struct vp_keyed *order_rows(const struct vp_profile *profile, bool by_tot
 		for (end = begin + 1; end < count; end++) {
 			row = &rows[sorted[end].item];
 			if (row->part != first->part || row->function != first->function ||
-			    count_of(row, by_total) != count_of(first, by_total))
+			    profile_count_of(row, by_total) != profile_count_of(first, by_total))
 				break;
 		}
 		if (end - begin > 1)
@@ -182,7 +182,7 @@ static struct vp_keyed *order_rows(const struct vp_profile *profile, bool by_tot
 	return sorted;
 }
 
-static void sort_rows(struct vp_profile *profile, bool by_total)
+static void profile_sort_rows(struct vp_profile *profile, bool by_total)
 {
 	size_t count = profile->rows.count;
 	VP_AUTO_FREE struct vp_keyed *sorted = order_rows(profile, by_total);
@@ -374,7 +374,7 @@ struct vp_error *vp_profile_make(const struct vp_profile_options *options,
 	vp_pass_close(passes.at);
 	take_totals(ret, passes.at);
 	vp_passes_deinit(&passes);
-	sort_rows(ret, options->by_callees);
+	profile_sort_rows(ret, options->by_callees);
 	sort_nodes(ret);
 	qsort(ret->parts.at, ret->parts.count, sizeof(*ret->parts.at), by_vm_and_vcpu);
 	return NULL;

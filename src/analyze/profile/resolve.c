@@ -157,8 +157,8 @@ static void find_space(struct vp_resolver *resolver, const struct space_key *key
 	}
 }
 
-static const struct space_slot *space_of(struct vp_resolver *resolver, uint32_t vm, bool by_pid,
-					 uint64_t id, uint64_t time)
+static const struct space_slot *resolve_space_of(struct vp_resolver *resolver, uint32_t vm,
+						 bool by_pid, uint64_t id, uint64_t time)
 {
 	struct space_key key = {id, vm, by_pid};
 	bool inserted;
@@ -172,8 +172,8 @@ static const struct space_slot *space_of(struct vp_resolver *resolver, uint32_t 
 	return slot;
 }
 
-static bool is_hidden(const struct vp_resolver *resolver, const struct vp_tick *tick,
-		      const struct context *context)
+static bool resolve_is_hidden(const struct vp_resolver *resolver, const struct vp_tick *tick,
+			      const struct context *context)
 {
 	const struct vp_filter *filter = resolver->setup.filter;
 	const struct vp_timeline *timeline = resolver->setup.timeline;
@@ -214,16 +214,16 @@ static const struct space_slot *space_of_tick(struct vp_resolver *resolver,
 
 	if (by_memory && slot->root) {
 		const struct space_slot *space =
-		    space_of(resolver, slot->vm, false, slot->root, tick->time);
+		    resolve_space_of(resolver, slot->vm, false, slot->root, tick->time);
 		if (space->space != VP_NAMES_NO_SPACE && space->pid == slot->id)
 			return space;
 	}
 	const struct space_slot *space =
-	    space_of(resolver, slot->vm, slot->by_pid, slot->id, tick->time);
+	    resolve_space_of(resolver, slot->vm, slot->by_pid, slot->id, tick->time);
 	/* An agent knows a process of vfork(2) by its parent's page tables only. */
 	if (by_memory && slot->root && space->space == VP_NAMES_NO_SPACE && machine->names &&
 	    (!vp_names_maps(machine->names)->from_memory || vp_names_second(machine->names)))
-		return space_of(resolver, slot->vm, false, slot->root, tick->time);
+		return resolve_space_of(resolver, slot->vm, false, slot->root, tick->time);
 	return space;
 }
 
@@ -246,8 +246,8 @@ static struct space_slot space_of_page(struct vp_resolver *resolver, const struc
 	if (space == claimed.space)
 		return claimed;
 	if (!vp_names_process(names, space, &comm, &pid))
-		return *space_of(resolver, slot->vm, false, 0, tick->time);
-	return *space_of(resolver, slot->vm, true, pid, tick->time);
+		return *resolve_space_of(resolver, slot->vm, false, 0, tick->time);
+	return *resolve_space_of(resolver, slot->vm, true, pid, tick->time);
 }
 
 /* Makes the context of a sample, and notes in the slot how long it is good. */
@@ -285,7 +285,7 @@ static void find_context(struct vp_resolver *resolver, const struct vp_tick *tic
 	if (guest && !by_memory && kernel && space.space == VP_NAMES_NO_SPACE &&
 	    vp_naming_machine(resolver->setup.naming, slot->vm)->names)
 		context.process = vp_frames_text(resolver->setup.frames, "[kernel]");
-	context.hidden = is_hidden(resolver, tick, &context);
+	context.hidden = resolve_is_hidden(resolver, tick, &context);
 	slot->from = space.from;
 	slot->to = space.to;
 	slot->context = vp_key_set_add(&resolver->context_keys, &context, &inserted);
@@ -399,8 +399,8 @@ static uint32_t frame_of_name(struct vp_resolver *resolver, const struct context
 
 /* Finds the name and the frame of an address; fills the slot. Its size is 0 if it is not to be
  * kept: code that was replaced in the same process has another name at another time. */
-static void resolve(struct vp_resolver *resolver, uint32_t number, uint64_t ip, uint64_t time,
-		    struct frame_slot *slot)
+static void resolve_resolve(struct vp_resolver *resolver, uint32_t number, uint64_t ip,
+			    uint64_t time, struct frame_slot *slot)
 {
 	const struct context context =
 	    *(const struct context *)vp_key_set_key(&resolver->context_keys, number);
@@ -476,7 +476,7 @@ static const struct frame_slot *frame_slot(struct vp_resolver *resolver,
 	for (size_t i = 0; i < FRAME_SLOTS; i++)
 		if (slot_holds(&slots[i], sample->context, sample->ip))
 			return &slots[i];
-	resolve(resolver, sample->context, sample->ip, sample->time, &resolver->passing);
+	resolve_resolve(resolver, sample->context, sample->ip, sample->time, &resolver->passing);
 	if (!resolver->passing.size)
 		return &resolver->passing;
 	resolver->evictions += slots[FRAME_SLOTS - 1].size != 0;

@@ -42,7 +42,7 @@ struct guest_view {
 #define IDLE ((1ULL << 40) - 1)
 
 /* Looks up what is the same for every tick of the vCPU. */
-static void know_vcpu(struct guest_view *view, struct vp_flow *flow, uint32_t number)
+static void view_guest_know_vcpu(struct guest_view *view, struct vp_flow *flow, uint32_t number)
 {
 	const struct vp_vcpu_state *vcpu = &flow->timeline->guests.vcpus.at[number];
 	struct shown_vcpu *known = &view->vcpus.at[number];
@@ -67,7 +67,7 @@ static struct shown_vcpu *shown_at(struct guest_view *view, struct vp_flow *flow
 	if (vm->end && time > vm->end)
 		return NULL;
 	if (!known->known)
-		know_vcpu(view, flow, number);
+		view_guest_know_vcpu(view, flow, number);
 	return known->shown ? known : NULL;
 }
 
@@ -185,7 +185,7 @@ static void guest_tick(void *state, struct vp_flow *flow, const struct vp_tick *
 		count_vcpu(state, flow, homes->vcpus.at[i], tick);
 }
 
-static void guest_deinit(void *state)
+static void view_guest_guest_deinit(void *state)
 {
 	struct guest_view *view = state;
 
@@ -201,7 +201,7 @@ const struct vp_view_ops *vp_view_guest(void)
 						.of_one_vm = true,
 						.state_size = sizeof(struct guest_view),
 						.tick = guest_tick,
-						.deinit = guest_deinit};
+						.deinit = view_guest_guest_deinit};
 
 	return &view;
 }

@@ -59,7 +59,7 @@ static void host_tick(void *state, struct vp_flow *flow, const struct vp_tick *t
 		vp_flow_host(flow, tick, part);
 }
 
-static void host_deinit(void *state)
+static void view_host_host_deinit(void *state)
 {
 	struct host_view *view = state;
 
@@ -74,7 +74,7 @@ const struct vp_view_ops *vp_view_host(void)
 						.hosts_only = true,
 						.state_size = sizeof(struct host_view),
 						.tick = host_tick,
-						.deinit = host_deinit};
+						.deinit = view_host_host_deinit};
 
 	return &view;
 }

@@ -40,7 +40,7 @@ struct loss {
 	VP_VEC(uint64_t) shares; /* ns of each */
 };
 
-static void see(struct loss *loss, uint64_t ns, uint64_t count, const char *who)
+static void diagnose_see(struct loss *loss, uint64_t ns, uint64_t count, const char *who)
 {
 	loss->ns += ns;
 	loss->count += count;
@@ -52,7 +52,7 @@ static void see(struct loss *loss, uint64_t ns, uint64_t count, const char *who)
 	loss->shares.at[name] += ns;
 }
 
-static void forget(struct loss *loss)
+static void diagnose_forget(struct loss *loss)
 {
 	vp_intern_deinit(&loss->names);
 	vp_vec_deinit(&loss->shares);
@@ -74,7 +74,7 @@ static const char *most_of(const struct loss *loss, uint64_t *ns)
 }
 
 /* Whether one of the words in `list` is `word`, or with `within` is in it. */
-static bool has_word(const char *list, char between, const char *word, bool within)
+static bool diagnose_has_word(const char *list, char between, const char *word, bool within)
 {
 	const char separators[] = {between, 0};
 	char part[64];
@@ -91,7 +91,7 @@ static bool has_word(const char *list, char between, const char *word, bool with
 
 static bool has_reason(const struct vp_rule *rule, const char *reason)
 {
-	return has_word(rule->reasons, ' ', reason, false);
+	return diagnose_has_word(rule->reasons, ' ', reason, false);
 }
 
 /* Threads of the kernel that do what interrupts began. */
@@ -119,7 +119,8 @@ static bool is_of_storm(const struct evidence *evidence, const struct vp_account
 	return false;
 }
 
-static unsigned class_of(const struct evidence *evidence, const struct vp_account_theft *theft)
+static unsigned diagnose_class_of(const struct evidence *evidence,
+				  const struct vp_account_theft *theft)
 {
 	const struct vp_account *account = evidence->view->account;
 	uint32_t own = vp_vm_id(&account->vms->at[theft->vm]),
@@ -171,7 +172,7 @@ static void measure_thieves(const struct evidence *evidence, const struct vp_rul
 		unsigned class;
 		uint64_t count;
 		if (!vp_account_view_shows(view, vm, theft->vcpu) ||
-		    !((class = class_of(evidence, theft)) & rule->thieves))
+		    !((class = diagnose_class_of(evidence, theft)) & rule->thieves))
 			continue;
 		const struct vp_vm *of = vp_account_vm(view->account, theft->owner);
 		if (theft->kind == VP_BY_VCPU)
@@ -181,7 +182,7 @@ static void measure_thieves(const struct evidence *evidence, const struct vp_rul
 			snprintf(who, sizeof(who), "%s/%u", theft->comm[0] ? theft->comm : "?",
 				 theft->id);
 		uint64_t ns = part_of(rule, class, theft, &count);
-		see(loss, ns, count, who);
+		diagnose_see(loss, ns, count, who);
 	}
 }
 
@@ -190,7 +191,7 @@ static void measure_waking(const struct vp_account_view *view, uint32_t vm, stru
 	vp_account_each_of(view->account, thefts, vm,
 			   theft) if (theft->kind == VP_BY_NOBODY &&
 				      vp_account_view_shows(view, vm, theft->vcpu))
-	    see(loss, theft->waking, theft->count, NULL);
+	    diagnose_see(loss, theft->waking, theft->count, NULL);
 }
 
 static void measure_times(const struct vp_account_view *view, const struct vp_rule *rule,
@@ -204,8 +205,8 @@ static void measure_times(const struct vp_account_view *view, const struct vp_ru
 		if (!vp_account_view_shows(view, vm, times->vcpu))
 			continue;
 		snprintf(who, sizeof(who), "vCPU %u", times->vcpu);
-		see(loss, quota ? times->states[VP_STATE_THROTTLED] : times->poll_wasted,
-		    quota ? 0 : times->polls, who);
+		diagnose_see(loss, quota ? times->states[VP_STATE_THROTTLED] : times->poll_wasted,
+			     quota ? 0 : times->polls, who);
 	}
 }
 
@@ -219,11 +220,11 @@ struct place {
 static bool names(const struct vp_rule *rule, const struct place *place)
 {
 	if (rule->details &&
-	    (has_word(rule->details, ',', place->reason, false) ||
-	     (place->detail && has_word(rule->details, ',', place->detail, false))))
+	    (diagnose_has_word(rule->details, ',', place->reason, false) ||
+	     (place->detail && diagnose_has_word(rule->details, ',', place->detail, false))))
 		return true;
 	return rule->functions && place->function && !place->detail &&
-	       has_word(rule->functions, ' ', place->function, true);
+	       diagnose_has_word(rule->functions, ' ', place->function, true);
 }
 
 /* Of exits to memory: whether they are what the rule is about. */
@@ -271,8 +272,8 @@ struct reason_cost {
 	uint64_t kernel, vmm, count;
 };
 
-static struct reason_cost cost_of(const struct vp_account_view *view, uint32_t vm,
-				  const char *reason)
+static struct reason_cost diagnose_cost_of(const struct vp_account_view *view, uint32_t vm,
+					   const char *reason)
 {
 	struct reason_cost ret = {0};
 	char name[VP_EXIT_NAME_SIZE];
@@ -365,7 +366,7 @@ static void measure_reason(const struct evidence *evidence, const struct vp_rule
 {
 	const struct vp_account_view *view = evidence->view;
 	uint32_t first = first_place(evidence, vp_account_view_vm(view, vm));
-	struct reason_cost cost = cost_of(view, vm, reason);
+	struct reason_cost cost = diagnose_cost_of(view, vm, reason);
 	struct places_of_reason all = sum_places(evidence, first, reason);
 	bool by_server = rule->memory && !all.told;
 	double ns = (double)(!by_server                          ? cost.kernel + cost.vmm
@@ -375,9 +376,9 @@ static void measure_reason(const struct evidence *evidence, const struct vp_rule
 
 	while (all.ns > 0 && next_place(evidence, reason, &first, &place))
 		if (by_server || is_of_rule(rule, &place))
-			see(loss, (uint64_t)(place.ns / all.ns * ns),
-			    (uint64_t)(place.count / all.count * (double)cost.count + 0.5),
-			    place.function);
+			diagnose_see(loss, (uint64_t)(place.ns / all.ns * ns),
+				     (uint64_t)(place.count / all.count * (double)cost.count + 0.5),
+				     place.function);
 }
 
 static void measure_exits(const struct evidence *evidence, const struct vp_rule *rule, uint32_t vm,
@@ -397,8 +398,8 @@ static void measure_exits(const struct evidence *evidence, const struct vp_rule 
 	}
 }
 
-static void measure(const struct evidence *evidence, const struct vp_rule *rule, uint32_t vm,
-		    struct loss *loss)
+static void diagnose_measure(const struct evidence *evidence, const struct vp_rule *rule,
+			     uint32_t vm, struct loss *loss)
 {
 	const struct vp_account_view *view = evidence->view;
 
@@ -433,14 +434,14 @@ static uint64_t wall_of(const struct vp_account_view *view, uint32_t vm)
 	return wall;
 }
 
-static int by_time(const void *a, const void *b)
+static int diagnose_by_time(const void *a, const void *b)
 {
 	const struct vp_finding *left = a, *right = b;
 
 	return (left->ns < right->ns) - (left->ns > right->ns);
 }
 
-static const char *keep(struct vp_diagnosis *diagnosis, const char *text)
+static const char *diagnose_keep(struct vp_diagnosis *diagnosis, const char *text)
 {
 	return vp_intern_text(&diagnosis->texts, vp_intern_string(&diagnosis->texts, text));
 }
@@ -456,8 +457,8 @@ static void measure_address(const struct vp_table *addresses, size_t row,
 	if (!address || strcmp(cells[vp_table_column_of(addresses, "vm")].text, vm) != 0 ||
 	    strcmp(cells[vp_table_column_of(addresses, "what")].text, what) != 0)
 		return;
-	see(time, cells[vp_table_column_of(addresses, "work_ns")].count, 0, address);
-	see(count, cells[vp_table_column_of(addresses, "count")].count, 0, address);
+	diagnose_see(time, cells[vp_table_column_of(addresses, "work_ns")].count, 0, address);
+	diagnose_see(count, cells[vp_table_column_of(addresses, "count")].count, 0, address);
 }
 
 /* The one that took most time, by reads and writes together, and how often. */
@@ -474,11 +475,11 @@ static void find_address(const struct vp_account_view *view, const struct vp_tab
 		measure_address(addresses, row, finding->rule, vm, &time, &count);
 	most = most_of(&time, &ns);
 	if (most) {
-		finding->address = keep(ret, most);
+		finding->address = diagnose_keep(ret, most);
 		finding->address_count = count.shares.at[vp_intern_string(&count.names, most)];
 	}
-	forget(&time);
-	forget(&count);
+	diagnose_forget(&time);
+	diagnose_forget(&count);
 }
 
 /* How many vCPUs wanted to run. */
@@ -495,7 +496,7 @@ static const char *tell_crowd(const struct vp_account_view *view, uint32_t vm,
 		 "for %s in all, %.1f vCPUs of the host wanted to run where they may use %u pCPU%s",
 		 vp_text_duration((uint64_t)crowd.ns, time), crowd.wanted, crowd.pcpus,
 		 crowd.pcpus == 1 ? "" : "s");
-	return keep(ret, text);
+	return diagnose_keep(ret, text);
 }
 
 static void add_finding(const struct vp_account_view *view, const struct vp_rule *rule, uint32_t vm,
@@ -506,7 +507,7 @@ static void add_finding(const struct vp_account_view *view, const struct vp_rule
 	const char *who = most_of(loss, &finding.most);
 
 	if (who)
-		finding.who = keep(ret, who);
+		finding.who = diagnose_keep(ret, who);
 	if (rule->loss == VP_LOSS_CROWDED)
 		finding.detail = tell_crowd(view, vm, ret);
 	vp_vec_push(&ret->findings, finding);
@@ -535,11 +536,11 @@ static void diagnose_vm(struct evidence *evidence, uint32_t vm, struct vp_diagno
 		find_storms(evidence, vm);
 	for (size_t i = 0; wall && i < count; i++) {
 		struct loss loss = {0};
-		measure(evidence, &rules[i], vm, &loss);
+		diagnose_measure(evidence, &rules[i], vm, &loss);
 		double percent = 100 * (double)loss.ns / (double)wall;
 		if (rules[i].loss < VP_LOSS_RECORDS && percent >= rules[i].least)
 			add_finding(evidence->view, &rules[i], vm, &loss, percent, ret);
-		forget(&loss);
+		diagnose_forget(&loss);
 	}
 }
 
@@ -614,7 +615,8 @@ void vp_diagnose(const struct vp_account_view *view, const struct vp_table *plac
 						     ? NULL
 						     : &view->account->vms->at[finding->vm]);
 	if (ret->findings.count)
-		qsort(ret->findings.at, ret->findings.count, sizeof(*ret->findings.at), by_time);
+		qsort(ret->findings.at, ret->findings.count, sizeof(*ret->findings.at),
+		      diagnose_by_time);
 	vp_vec_deinit(&evidence.storms);
 	vp_vec_deinit(&evidence.first);
 	vp_vec_deinit(&evidence.next);

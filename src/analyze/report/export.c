@@ -55,7 +55,7 @@ static void forget_names(struct vp_export *export)
 	vp_vec_deinit(&export->vms);
 }
 
-static struct vp_frame frame_of(const struct vp_profile_row *row)
+static struct vp_frame export_frame_of(const struct vp_profile_row *row)
 {
 	return (struct vp_frame){.part = row->part,
 				 .kind = row->kind,
@@ -75,7 +75,7 @@ static void give_total(const struct vp_exporter *exporter, struct vp_export *exp
 	    .weight = samples, .pcpu = VP_NONE, .frames = frames, .count = count};
 
 	for (uint32_t i = 0; i < count; i++)
-		frames[i] = frame_of(&export->report->profile.rows.at[rows[i]]);
+		frames[i] = export_frame_of(&export->report->profile.rows.at[rows[i]]);
 	exporter->sample(export, &sample);
 }
 
@@ -183,7 +183,7 @@ static struct vp_error *open_spans(struct streaming *streaming)
 	return NULL;
 }
 
-static bool has_trace(const char *path)
+static bool export_has_trace(const char *path)
 {
 	struct vp_feed feed;
 	VP_AUTO_ERROR struct vp_error *error = vp_feed_open(path, &feed);
@@ -202,7 +202,8 @@ static void begin_once(struct streaming *streaming)
 	streaming->begun = true;
 	add_vms(&report->vms, 0, &streaming->export.vms);
 	streaming->vms = report->vms.count;
-	streaming->export.has_periods = streaming->exporter->period && has_trace(report->path);
+	streaming->export.has_periods =
+	    streaming->exporter->period && export_has_trace(report->path);
 	streaming->error = open_spans(streaming);
 	if (streaming->exporter->begin)
 		streaming->exporter->begin(&streaming->export);
@@ -253,7 +254,7 @@ static void give_slices(struct streaming *streaming, uint64_t until)
 }
 
 /* In the exporter's thread. */
-static void take_sample(struct streaming *streaming, const struct vp_sample *sample)
+static void export_take_sample(struct streaming *streaming, const struct vp_sample *sample)
 {
 	if (!streaming->error)
 		give_slices(streaming, sample->time);
@@ -280,7 +281,7 @@ static void take_batch(void *context, const struct vp_export_batch *batch)
 		sample.places = places;
 		frames += sample.count;
 		places += sample.count;
-		take_sample(streaming, &sample);
+		export_take_sample(streaming, &sample);
 	}
 }
 

@@ -16,7 +16,7 @@ static bool wait_for_one(struct vp_export_queue *queue)
 	return is_there;
 }
 
-static void *take_all(void *context)
+static void *export_queue_take_all(void *context)
 {
 	struct vp_export_queue *queue = context;
 
@@ -35,7 +35,8 @@ void vp_export_queue_begin(struct vp_export_queue *queue, bool threaded)
 {
 	pthread_mutex_init(&queue->lock, NULL);
 	pthread_cond_init(&queue->changed, NULL);
-	queue->has_thread = threaded && !pthread_create(&queue->thread, NULL, take_all, queue);
+	queue->has_thread =
+	    threaded && !pthread_create(&queue->thread, NULL, export_queue_take_all, queue);
 }
 
 struct vp_export_batch *vp_export_queue_batch(struct vp_export_queue *queue)
@@ -43,7 +44,7 @@ struct vp_export_batch *vp_export_queue_batch(struct vp_export_queue *queue)
 	return batch_at(queue, queue->given);
 }
 
-static void empty(struct vp_export_batch *batch)
+static void export_queue_empty(struct vp_export_batch *batch)
 {
 	batch->samples.count = 0;
 	batch->frames.count = 0;
@@ -64,7 +65,7 @@ void vp_export_queue_hand_on(struct vp_export_queue *queue)
 	} else {
 		queue->take(queue->context, vp_export_queue_batch(queue));
 	}
-	empty(vp_export_queue_batch(queue));
+	export_queue_empty(vp_export_queue_batch(queue));
 }
 
 void vp_export_queue_end(struct vp_export_queue *queue)

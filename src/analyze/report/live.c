@@ -15,7 +15,7 @@ void vp_live_deinit(struct vp_live *live)
 	vp_vec_deinit(&live->rows);
 }
 
-static void forget(struct vp_live_row *row)
+static void live_forget(struct vp_live_row *row)
 {
 	for (size_t i = 0; i < VP_LIVE_HISTORY; i++)
 		for (size_t value = 0; value < VP_LIVE_VALUES; value++)
@@ -23,7 +23,7 @@ static void forget(struct vp_live_row *row)
 }
 
 /* The row, with zeros for the present update. */
-static struct vp_live_row *row_of(struct vp_live *live, uint32_t vm, uint32_t vcpu)
+static struct vp_live_row *live_row_of(struct vp_live *live, uint32_t vm, uint32_t vcpu)
 {
 	bool inserted;
 	uint32_t number = *vp_map_insert(&live->numbers, (uint64_t)vm << 32 | vcpu,
@@ -32,7 +32,7 @@ static struct vp_live_row *row_of(struct vp_live *live, uint32_t vm, uint32_t vc
 	if (inserted) {
 		struct vp_live_row *row = vp_vec_push_slot(&live->rows);
 		*row = (struct vp_live_row){.vm = vm, .vcpu = vcpu};
-		forget(row);
+		live_forget(row);
 	}
 	struct vp_live_row *row = &live->rows.at[number];
 	if (row->seen != live->updates) {
@@ -46,7 +46,7 @@ static struct vp_live_row *row_of(struct vp_live *live, uint32_t vm, uint32_t vc
 	return row;
 }
 
-static void add(struct vp_live_row *row, const struct vp_live *live, const float *values)
+static void live_add(struct vp_live_row *row, const struct vp_live *live, const float *values)
 {
 	float *sums = row->values[live->updates % VP_LIVE_HISTORY];
 
@@ -59,7 +59,7 @@ static void add(struct vp_live_row *row, const struct vp_live *live, const float
 	}
 }
 
-static void take_vcpu(struct vp_live *live, const struct vp_account_times *times)
+static void live_take_vcpu(struct vp_live *live, const struct vp_account_times *times)
 {
 	const uint64_t *states = times->states;
 	float percent = 100.0F / (float)times->wall;
@@ -73,8 +73,8 @@ static void take_vcpu(struct vp_live *live, const struct vp_account_times *times
 				  states[VP_STATE_THROTTLED] + states[VP_STATE_IRQ]),
 	    [VP_LIVE_EXITS] = (float)times->exits * 1e9F / (float)times->wall};
 
-	add(row_of(live, times->vm, times->vcpu), live, values);
-	add(row_of(live, times->vm, VM_ROW), live, values);
+	live_add(live_row_of(live, times->vm, times->vcpu), live, values);
+	live_add(live_row_of(live, times->vm, VM_ROW), live, values);
 }
 
 static void begin_update(struct vp_live *live)
@@ -91,7 +91,7 @@ void vp_live_take(struct vp_live *live, const struct vp_account_view *view)
 	begin_update(live);
 	vp_vec_each (&view->account->times, times)
 		if (times->wall && vp_account_view_shows(view, times->vm, times->vcpu))
-			take_vcpu(live, times);
+			live_take_vcpu(live, times);
 }
 
 void vp_live_miss(struct vp_live *live)
@@ -112,7 +112,7 @@ struct sorted {
 	float value;
 };
 
-static int most_first(const void *a, const void *b)
+static int live_most_first(const void *a, const void *b)
 {
 	const struct sorted *left = a, *right = b;
 
@@ -138,7 +138,7 @@ void vp_live_rows_make(const struct vp_live *live, const struct vp_live_order *o
 		    ((struct sorted){row, order->sort < VP_LIVE_VALUES ? values[order->sort] : 0}));
 	}
 	if (sorted.count)
-		qsort(sorted.at, sorted.count, sizeof(*sorted.at), most_first);
+		qsort(sorted.at, sorted.count, sizeof(*sorted.at), live_most_first);
 	vp_vec_each (&sorted, item)
 		vp_vec_push(ret, item->row);
 	vp_vec_deinit(&sorted);

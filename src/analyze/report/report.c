@@ -265,7 +265,7 @@ static void note_machines(struct vp_report *report)
 		vp_vec_push(&report->notes, used);
 }
 
-static double seconds_of(const struct vp_report *report)
+static double report_seconds_of(const struct vp_report *report)
 {
 	const struct vp_recording *recording = &report->recording;
 	uint64_t start = recording->start ? recording->start : report->profile.first;
@@ -277,7 +277,7 @@ static double seconds_of(const struct vp_report *report)
 	return end > start ? (double)(end - start) / 1e9 : 0.0;
 }
 
-static bool is_wanted(const struct vp_profile_options *options, uint32_t pcpu)
+static bool report_is_wanted(const struct vp_profile_options *options, uint32_t pcpu)
 {
 	for (size_t i = 0; i < options->n_pcpus; i++)
 		if ((uint32_t)options->pcpus[i] == pcpu)
@@ -291,7 +291,7 @@ static struct vp_error *choose_pcpus(struct vp_report *report, vp_stream_readers
 	size_t kept = 0;
 
 	for (size_t i = 0; i < streams->count; i++) {
-		if (is_wanted(&report->options, vp_stream_cpu(streams->at[i])))
+		if (report_is_wanted(&report->options, vp_stream_cpu(streams->at[i])))
 			streams->at[kept++] = streams->at[i];
 		else
 			vp_stream_free(streams->at[i]);
@@ -328,8 +328,8 @@ static bool must_discover(const struct vp_naming_options *naming, const struct v
 	return asked && (!report->recording.end || !report->vms.count);
 }
 
-static struct vp_error *make(const struct vp_naming_options *naming, const char *host,
-			     struct vp_report *report)
+static struct vp_error *report_make(const struct vp_naming_options *naming, const char *host,
+				    struct vp_report *report)
 {
 	vp_stream_readers streams = {0};
 	struct vp_health health = {.classes = VP_STREAMS_SAMPLES};
@@ -351,7 +351,7 @@ static struct vp_error *make(const struct vp_naming_options *naming, const char 
 		vp_health_sentences(&health, &report->recording, &report->notes);
 		if (!report->options.events_only)
 			note_all(report);
-		report->duration = seconds_of(report);
+		report->duration = report_seconds_of(report);
 	}
 	vp_health_deinit(&health);
 	vp_trace_close(&streams);
@@ -373,7 +373,7 @@ struct vp_error *vp_report_make(const struct vp_naming_options *naming,
 	ret->options.chains &= ret->recording.chains;
 	ret->options.by_callees &= ret->options.chains;
 	if (!error)
-		error = make(naming, host, ret);
+		error = report_make(naming, host, ret);
 	if (error)
 		vp_report_deinit(ret);
 	return error;
@@ -403,7 +403,7 @@ static void add_weight_column(const struct vp_report *report, struct vp_table *t
 		    "", VP_CELL_COUNT);
 }
 
-static void add_columns(const struct vp_report *report, struct vp_table *table)
+static void report_add_columns(const struct vp_report *report, struct vp_table *table)
 {
 	const struct vp_profile *profile = &report->profile;
 	bool by_callees = report->options.by_callees;
@@ -458,7 +458,7 @@ void vp_report_table(const struct vp_report *report, const struct vp_profile_par
 			 : profile->columns & VP_COLUMN_PROCESS ? VP_COLUMN_PROCESS
 								: 0;
 
-	add_columns(report, table);
+	report_add_columns(report, table);
 	for (size_t left = vp_report_rows(report, part); left; left--, row++) {
 		if (report->options.by_callees)
 			vp_table_percent(table, vp_report_percent(part, row->total));

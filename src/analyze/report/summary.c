@@ -16,7 +16,7 @@
 #include "store/recording.h"
 #include "store/trace_reader.h"
 
-static struct vp_summary_pcpu *pcpu_of(struct vp_summary *summary, uint32_t cpu)
+static struct vp_summary_pcpu *summary_pcpu_of(struct vp_summary *summary, uint32_t cpu)
 {
 	vp_vec_each (&summary->pcpus, pcpu)
 		if (pcpu->cpu == cpu)
@@ -30,7 +30,8 @@ static void count_stream(struct vp_stream_reader *stream, struct vp_summary *sum
 	struct vp_summary_pcpu none = {0};
 	bool per_pcpu = vp_stream_class_is_per_pcpu(vp_stream_class(stream));
 	const struct vp_record_header *record = vp_stream_next(stream);
-	struct vp_summary_pcpu *pcpu = per_pcpu ? pcpu_of(summary, vp_stream_cpu(stream)) : &none;
+	struct vp_summary_pcpu *pcpu =
+	    per_pcpu ? summary_pcpu_of(summary, vp_stream_cpu(stream)) : &none;
 
 	for (; record; record = vp_stream_next(stream))
 		if (record->id <= VP_ID_MAX)
@@ -64,7 +65,7 @@ static struct vp_error *count_records(const char *host, struct vp_summary *summa
 }
 
 /* What the intervals lack is said behind what the samples do, once. */
-static void add_notes(struct vp_summary *summary)
+static void summary_add_notes(struct vp_summary *summary)
 {
 	vp_sentences *notes = &summary->report.notes;
 
@@ -94,7 +95,7 @@ struct vp_error *vp_summary_make(const char *directory, struct vp_summary *ret)
 		ret->has_intervals = !error;
 	}
 	if (ret->has_intervals && ret->has_more)
-		add_notes(ret);
+		summary_add_notes(ret);
 	if (ret->hypervisor_events_lost)
 		vp_vec_push(&ret->report.notes,
 			    vp_format("%" PRIu64

@@ -22,14 +22,15 @@ struct walk {
 	unsigned depth;
 };
 
-static void resolve(struct walk *walk, const struct vp_thread *thread, uint64_t from, uint64_t to);
+static void critical_resolve(struct walk *walk, const struct vp_thread *thread, uint64_t from,
+			     uint64_t to);
 
-static const char *machine_of(struct vp_threads *threads, uint32_t vm)
+static const char *critical_machine_of(struct vp_threads *threads, uint32_t vm)
 {
 	return vm ? vp_lanes_vm(threads->lanes, vm) : "host";
 }
 
-static const char *keep(struct walk *walk, const char *text)
+static const char *critical_keep(struct walk *walk, const char *text)
 {
 	struct vp_intern *texts = &walk->critical->threads->texts;
 
@@ -42,11 +43,12 @@ static const char *thread_name(struct walk *walk, const struct vp_thread *thread
 }
 
 /* Links come in reverse order, each right before the one that came before. */
-static void put(struct walk *walk, const struct vp_thread *thread, enum vp_critical_kind kind,
-		uint64_t begin, uint64_t end, const char *detail)
+static void critical_put(struct walk *walk, const struct vp_thread *thread,
+			 enum vp_critical_kind kind, uint64_t begin, uint64_t end,
+			 const char *detail)
 {
 	struct vp_critical *critical = walk->critical;
-	const char *machine = machine_of(critical->threads, thread->vm);
+	const char *machine = critical_machine_of(critical->threads, thread->vm);
 	const char *name = thread_name(walk, thread);
 	size_t count = critical->links.count;
 	struct vp_critical_link *last = count ? &critical->links.at[count - 1] : NULL;
@@ -113,12 +115,12 @@ static void split(struct walk *walk, const struct vp_thread *thread, uint32_t nu
 			break;
 		enum vp_critical_kind kind =
 		    thread->vm ? kind_on_vcpu(part->state, runs) : VP_CRITICAL_HOST_QUEUE;
-		put(walk, thread, VP_CRITICAL_UNKNOWN, end, to, "no event of its CPU");
-		put(walk, thread, kind, begin, end,
-		    thread->vm ? who_had(walk, kind, part) : occupant(walk, part));
+		critical_put(walk, thread, VP_CRITICAL_UNKNOWN, end, to, "no event of its CPU");
+		critical_put(walk, thread, kind, begin, end,
+			     thread->vm ? who_had(walk, kind, part) : occupant(walk, part));
 		to = begin;
 	}
-	put(walk, thread, VP_CRITICAL_UNKNOWN, from, to, "no event of its CPU");
+	critical_put(walk, thread, VP_CRITICAL_UNKNOWN, from, to, "no event of its CPU");
 }
 
 static bool is_waiting(const struct walk *walk, const struct vp_thread *thread)
@@ -156,7 +158,7 @@ static const char *device_text(struct walk *walk, const char *whose, const struc
 {
 	VP_AUTO_FREE char *text = vp_format("%s interrupt %" PRIu32, whose, waker->id);
 
-	return keep(walk, text);
+	return critical_keep(walk, text);
 }
 
 /* A device of the guest is a thread of the host, or what that waits for. */
@@ -171,12 +173,12 @@ static void resolve_device(struct walk *walk, const struct vp_thread *thread,
 					    : NULL;
 
 	if (!other || is_waiting(walk, other)) {
-		put(walk, thread, VP_CRITICAL_DEVICE, from, to,
-		    device_text(walk, "guest's", waker));
+		critical_put(walk, thread, VP_CRITICAL_DEVICE, from, to,
+			     device_text(walk, "guest's", waker));
 		return;
 	}
 	split(walk, thread, waker->cpu, true, sleep->end, to);
-	resolve(walk, other, from, sleep->end);
+	critical_resolve(walk, other, from, sleep->end);
 }
 
 static void resolve_sleep(struct walk *walk, const struct vp_thread *thread,
@@ -190,24 +192,26 @@ static void resolve_sleep(struct walk *walk, const struct vp_thread *thread,
 	switch (waker->kind) {
 	case VP_WAKER_THREAD:
 		if (other && !is_waiting(walk, other) && walk->depth < MOST_DEPTH)
-			resolve(walk, other, from, to);
+			critical_resolve(walk, other, from, to);
 		else
-			put(walk, thread, VP_CRITICAL_UNKNOWN, from, to,
-			    other ? "threads woke each other" : "nothing is known of its waker");
+			critical_put(walk, thread, VP_CRITICAL_UNKNOWN, from, to,
+				     other ? "threads woke each other"
+					   : "nothing is known of its waker");
 		return;
 	case VP_WAKER_TIMER:
-		put(walk, thread, VP_CRITICAL_TIMER, from, to, NULL);
+		critical_put(walk, thread, VP_CRITICAL_TIMER, from, to, NULL);
 		return;
 	case VP_WAKER_DEVICE:
 		if (thread->vm)
 			resolve_device(walk, thread, waker, from, to);
 		else
-			put(walk, thread, VP_CRITICAL_DEVICE, from, to,
-			    device_text(walk, "host's", waker));
+			critical_put(walk, thread, VP_CRITICAL_DEVICE, from, to,
+				     device_text(walk, "host's", waker));
 		return;
 	case VP_WAKER_SOFTIRQ:
 	case VP_WAKER_UNKNOWN:
-		put(walk, thread, VP_CRITICAL_UNKNOWN, from, to, "no event says who woke it");
+		critical_put(walk, thread, VP_CRITICAL_UNKNOWN, from, to,
+			     "no event says who woke it");
 	}
 }
 
@@ -221,17 +225,18 @@ static void resolve_part(struct walk *walk, const struct vp_thread *thread,
 	if (part->stay == VP_STAY_RUNNING && thread->vm)
 		split(walk, thread, part->cpu, true, from, to);
 	else if (part->stay == VP_STAY_RUNNING)
-		put(walk, thread, VP_CRITICAL_HOST, from, to, NULL);
+		critical_put(walk, thread, VP_CRITICAL_HOST, from, to, NULL);
 	else if (part->stay == VP_STAY_RUNNABLE)
 		split(walk, thread, cpu, false, from, to);
 	else if (!part->ended)
-		put(walk, thread, VP_CRITICAL_UNKNOWN, from, to, "it slept on");
+		critical_put(walk, thread, VP_CRITICAL_UNKNOWN, from, to, "it slept on");
 	else
 		resolve_sleep(walk, thread, &part->waker, from, to);
 }
 
 /* What a vCPU's thread did for others up to `to`, the guest's thread did that had the vCPU then. */
-static void resolve(struct walk *walk, const struct vp_thread *thread, uint64_t from, uint64_t to)
+static void critical_resolve(struct walk *walk, const struct vp_thread *thread, uint64_t from,
+			     uint64_t to)
 {
 	const struct vp_thread *inside = vp_threads_inside(walk->critical->threads, thread, to);
 
@@ -239,8 +244,8 @@ static void resolve(struct walk *walk, const struct vp_thread *thread, uint64_t 
 	size_t place = vp_thread_part_before(thread, to);
 
 	if (walk->depth == MOST_DEPTH) {
-		put(walk, thread, VP_CRITICAL_UNKNOWN, from, to,
-		    "too many threads wait for others");
+		critical_put(walk, thread, VP_CRITICAL_UNKNOWN, from, to,
+			     "too many threads wait for others");
 		return;
 	}
 	walk->stack[walk->depth++] = thread;
@@ -250,16 +255,16 @@ static void resolve(struct walk *walk, const struct vp_thread *thread, uint64_t 
 		uint64_t end = part->end < to ? part->end : to;
 		if (end <= from)
 			break;
-		put(walk, thread, VP_CRITICAL_UNKNOWN, end, to, "no event of the thread");
+		critical_put(walk, thread, VP_CRITICAL_UNKNOWN, end, to, "no event of the thread");
 		resolve_part(walk, thread, part, place < thread->parts.count ? part + 1 : NULL,
 			     begin, end);
 		to = begin;
 	}
-	put(walk, thread, VP_CRITICAL_UNKNOWN, from, to, "no event of the thread");
+	critical_put(walk, thread, VP_CRITICAL_UNKNOWN, from, to, "no event of the thread");
 	walk->depth--;
 }
 
-static bool is_number(const char *word)
+static bool critical_is_number(const char *word)
 {
 	return word[0] && strspn(word, "0123456789") == strlen(word);
 }
@@ -268,7 +273,7 @@ static bool is_meant(const struct vp_thread *thread, uint32_t vm, const char *wo
 {
 	if (thread->vm != vm || !vm)
 		return false;
-	if (is_number(word))
+	if (critical_is_number(word))
 		return strtoull(word, NULL, 10) == thread->tid;
 	return thread->comm && !strcmp(thread->comm, word) && thread->parts.count;
 }
@@ -321,7 +326,7 @@ struct vp_error *vp_critical_find(struct vp_threads *threads, const struct vp_th
 	ret->to = end < threads->to ? end : threads->to;
 	if (ret->from >= ret->to)
 		return vp_error_new("the thread did nothing in that time that events tell of");
-	resolve(&walk, thread, ret->from, ret->to);
+	critical_resolve(&walk, thread, ret->from, ret->to);
 	for (size_t i = 0, j = ret->links.count; i + 1 < j; i++) {
 		struct vp_critical_link link = ret->links.at[i];
 		ret->links.at[i] = ret->links.at[--j];
@@ -397,7 +402,7 @@ static int by_cause(const void *one, const void *other)
 	return (a > b) - (a < b);
 }
 
-static bool is_same(const struct vp_critical_link *a, const struct vp_critical_link *b)
+static bool critical_is_same(const struct vp_critical_link *a, const struct vp_critical_link *b)
 {
 	return a->kind == b->kind && a->thread == b->thread && a->machine == b->machine &&
 	       a->detail == b->detail;
@@ -422,7 +427,7 @@ static size_t sum_causes(const struct vp_critical *critical, struct cause *cause
 		causes[count++] = (struct cause){link, link->end - link->begin, 1};
 	qsort(causes, count, sizeof(*causes), by_cause);
 	for (size_t i = 0; i < count; i++) {
-		if (kept && is_same(causes[kept - 1].first, causes[i].first)) {
+		if (kept && critical_is_same(causes[kept - 1].first, causes[i].first)) {
 			causes[kept - 1].ns += causes[i].ns;
 			causes[kept - 1].count++;
 		} else {

@@ -43,15 +43,16 @@ static uint64_t not_on_pcpu(const struct split *split)
 }
 
 /* The vCPU in whose queue it is: where it runs then. */
-static uint32_t cpu_of(const struct vp_thread *thread, const struct vp_thread_part *part)
+static uint32_t guest_sched_cpu_of(const struct vp_thread *thread,
+				   const struct vp_thread_part *part)
 {
 	bool is_last = part + 1 == thread->parts.at + thread->parts.count;
 
 	return !is_last && part[1].stay == VP_STAY_RUNNING ? part[1].cpu : part->cpu;
 }
 
-static void add_part(struct vp_guest_sched *sched, const struct vp_thread *thread,
-		     const struct vp_thread_part *part, struct vp_guest_time *time)
+static void guest_sched_add_part(struct vp_guest_sched *sched, const struct vp_thread *thread,
+				 const struct vp_thread_part *part, struct vp_guest_time *time)
 {
 	const struct vp_threads *threads = sched->threads;
 	uint64_t begin = part->begin > threads->from ? part->begin : threads->from;
@@ -62,7 +63,7 @@ static void add_part(struct vp_guest_sched *sched, const struct vp_thread *threa
 		time->asleep += end - begin;
 		return;
 	}
-	split_time(threads, thread->vm, cpu_of(thread, part), begin, end, &split);
+	split_time(threads, thread->vm, guest_sched_cpu_of(thread, part), begin, end, &split);
 	if (part->stay == VP_STAY_RUNNING) {
 		time->on_cpu += split.ns[VP_LANE_GUEST];
 		time->host += split.ns[VP_LANE_HOST];
@@ -114,7 +115,7 @@ static void keep_worst(struct vp_guest_sched *sched, const struct vp_wakeup *wak
 	sched->worst.at[at] = *wakeup;
 }
 
-static uint32_t bucket_of(uint64_t ns)
+static uint32_t guest_sched_bucket_of(uint64_t ns)
 {
 	uint32_t bucket = 0;
 
@@ -139,18 +140,18 @@ static void add_wakeup(struct vp_guest_sched *sched, const struct vp_thread *thr
 		wakeup.parts[VP_WAKEUP_VCPU] = waking->end - waking->begin;
 		wakeup.parts[VP_WAKEUP_INJECTION] = part->begin - waking->end;
 	}
-	split_time(sched->threads, thread->vm, cpu_of(thread, part), part->begin, part->end,
-		   &split);
+	split_time(sched->threads, thread->vm, guest_sched_cpu_of(thread, part), part->begin,
+		   part->end, &split);
 	uint64_t halted = split.ns[VP_LANE_HALTED] + split.ns[VP_LANE_BLOCKED];
 	wakeup.parts[VP_WAKEUP_VCPU] += split.ns[VP_LANE_WAKING];
 	wakeup.parts[VP_WAKEUP_INJECTION] += halted;
 	wakeup.parts[VP_WAKEUP_SCHEDULING] =
 	    part->end - part->begin - halted - split.ns[VP_LANE_WAKING];
 	wakeup.ns = part->end - wakeup.begin;
-	sched->whole[bucket_of(wakeup.ns)]++;
+	sched->whole[guest_sched_bucket_of(wakeup.ns)]++;
 	for (int i = 0; i < VP_WAKEUP_PARTS; i++)
 		if (wakeup.parts[i])
-			sched->by_part[i][bucket_of(wakeup.parts[i])]++;
+			sched->by_part[i][guest_sched_bucket_of(wakeup.parts[i])]++;
 	keep_worst(sched, &wakeup);
 }
 
@@ -167,7 +168,7 @@ void vp_guest_sched_sum(struct vp_guest_sched *sched)
 		if (!thread->vm || !thread->parts.count)
 			continue;
 		vp_vec_each (&thread->parts, part) {
-			add_part(sched, thread, part, &time);
+			guest_sched_add_part(sched, thread, part, &time);
 			if (is_whole_wakeup(sched->threads, part))
 				add_wakeup(sched, thread, part);
 		}
@@ -203,8 +204,8 @@ static void add_thread_columns(struct vp_table *table)
 	vp_table_column_add(table, "comm", "Thread", "", VP_CELL_TEXT);
 }
 
-static void put_thread(const struct vp_guest_sched *sched, const struct vp_thread *thread,
-		       struct vp_table *table)
+static void guest_sched_put_thread(const struct vp_guest_sched *sched,
+				   const struct vp_thread *thread, struct vp_table *table)
 {
 	vp_table_text(table, vp_lanes_vm(sched->threads->lanes, thread->vm));
 	vp_table_count(table, thread->tid);
@@ -224,7 +225,7 @@ void vp_guest_sched_thread_table(struct vp_guest_sched *sched, struct vp_table *
 	if (sched->times.count)
 		qsort(sched->times.at, sched->times.count, sizeof(*sched->times.at), by_awake);
 	vp_vec_each (&sched->times, time) {
-		put_thread(sched, time->thread, table);
+		guest_sched_put_thread(sched, time->thread, table);
 		vp_table_count(table, time->on_cpu);
 		vp_table_count(table, time->host);
 		vp_table_count(table, time->runnable);
@@ -297,7 +298,7 @@ void vp_guest_sched_worst_table(struct vp_guest_sched *sched, struct vp_table *t
 	vp_vec_each (&sched->worst, wakeup) {
 		VP_AUTO_FREE char *at = vp_format("%" PRIu64 ".%09" PRIu64, wakeup->begin / second,
 						  wakeup->begin % second);
-		put_thread(sched, wakeup->thread, table);
+		guest_sched_put_thread(sched, wakeup->thread, table);
 		vp_table_count(table, wakeup->ns);
 		for (int i = 0; i < VP_WAKEUP_PARTS; i++)
 			vp_table_count(table, wakeup->parts[i]);

@@ -89,7 +89,7 @@ void vp_lane_states_free(struct vp_lane_states *states)
 	free(states);
 }
 
-static struct pcpu *pcpu_of(struct vp_lane_states *states, uint32_t number)
+static struct pcpu *lane_states_pcpu_of(struct vp_lane_states *states, uint32_t number)
 {
 	if (number >= MOST_PCPUS)
 		return NULL;
@@ -99,7 +99,8 @@ static struct pcpu *pcpu_of(struct vp_lane_states *states, uint32_t number)
 }
 
 /* NOBODY: no recording has as many. */
-static uint32_t place_of(struct vp_lane_states *states, uint32_t vm, uint32_t number, uint32_t tid)
+static uint32_t lane_states_place_of(struct vp_lane_states *states, uint32_t vm, uint32_t number,
+				     uint32_t tid)
 {
 	bool inserted;
 
@@ -118,7 +119,7 @@ static uint32_t place_of(struct vp_lane_states *states, uint32_t vm, uint32_t nu
 }
 
 /* It has no thread, so it is called what 'vperf steal' calls it. */
-static const char *name_of(struct vp_lane_states *states, const struct vcpu *vcpu)
+static const char *lane_states_name_of(struct vp_lane_states *states, const struct vcpu *vcpu)
 {
 	const struct vp_vm *vm = vp_vms_find(&states->feed->vms, vcpu->vm);
 	VP_AUTO_FREE char *text =
@@ -137,7 +138,7 @@ static void tell_turn(struct vp_lane_states *states, const struct pcpu *pcpu)
 					 .end = pcpu->until,
 					 .pcpu = (uint32_t)(pcpu - states->pcpus.at),
 					 .tid = vcpu->tid,
-					 .comm = name_of(states, vcpu),
+					 .comm = lane_states_name_of(states, vcpu),
 					 .has_vcpu = true,
 					 .vm = vcpu->vm,
 					 .vcpu = vcpu->number};
@@ -168,7 +169,7 @@ static void keep_turn(struct pcpu *pcpu, uint64_t begin, uint64_t end, uint32_t 
 }
 
 /* A vCPU has the pCPU from `now` on, and the switch to it began at `begin`. */
-static void begin_turn(struct pcpu *pcpu, uint32_t place, uint64_t begin, uint64_t now)
+static void lane_states_begin_turn(struct pcpu *pcpu, uint32_t place, uint64_t begin, uint64_t now)
 {
 	pcpu->known = true;
 	pcpu->place = place;
@@ -176,7 +177,7 @@ static void begin_turn(struct pcpu *pcpu, uint32_t place, uint64_t begin, uint64
 	pcpu->since = pcpu->until = now;
 }
 
-static void end_turn(struct vp_lane_states *states, struct pcpu *pcpu)
+static void lane_states_end_turn(struct vp_lane_states *states, struct pcpu *pcpu)
 {
 	tell_turn(states, pcpu);
 	keep_turn(pcpu, pcpu->begin, pcpu->until, pcpu->place);
@@ -189,27 +190,27 @@ static void get_pcpu(struct vp_lane_states *states, struct pcpu *pcpu, uint32_t 
 	uint64_t begin = pcpu->known ? pcpu->until : now;
 
 	if (pcpu->known)
-		end_turn(states, pcpu);
+		lane_states_end_turn(states, pcpu);
 	if (pcpu->known && was_idle) {
 		tell_idle(states, pcpu, now);
 		keep_turn(pcpu, pcpu->until, now, NOBODY);
 		begin = now;
 	}
-	begin_turn(pcpu, place, begin, now);
+	lane_states_begin_turn(pcpu, place, begin, now);
 }
 
 /* The vCPU had the pCPU: at the beginning, or after a loss, without having got it. */
-static void have_pcpu(struct vp_lane_states *states, struct pcpu *pcpu, uint32_t place,
-		      uint64_t begin, uint64_t end)
+static void lane_states_have_pcpu(struct vp_lane_states *states, struct pcpu *pcpu, uint32_t place,
+				  uint64_t begin, uint64_t end)
 {
 	if (pcpu->known && pcpu->place != place)
-		end_turn(states, pcpu);
+		lane_states_end_turn(states, pcpu);
 	if (!pcpu->known || pcpu->place != place)
-		begin_turn(pcpu, place, begin, begin);
+		lane_states_begin_turn(pcpu, place, begin, begin);
 	pcpu->until = end;
 }
 
-static enum vp_lane_state state_of(uint32_t state)
+static enum vp_lane_state lane_states_state_of(uint32_t state)
 {
 	switch (state) {
 	case VP_STATE_GUEST:
@@ -228,16 +229,17 @@ static enum vp_lane_state state_of(uint32_t state)
 	}
 }
 
-static struct vp_period period_of(struct vp_lane_states *states, const struct vcpu *vcpu,
-				  const struct vp_vcpu_span *span)
+static struct vp_period lane_states_period_of(struct vp_lane_states *states,
+					      const struct vcpu *vcpu,
+					      const struct vp_vcpu_span *span)
 {
 	struct vp_period period = {.lane = VP_LANE_VCPU,
-				   .state = state_of(span->state),
+				   .state = lane_states_state_of(span->state),
 				   .begin = span->ns < span->time ? span->time - span->ns : 0,
 				   .end = span->time,
 				   .pcpu = span->cpu,
 				   .tid = vcpu->tid,
-				   .comm = name_of(states, vcpu),
+				   .comm = lane_states_name_of(states, vcpu),
 				   .has_vcpu = true,
 				   .vm = vcpu->vm,
 				   .vcpu = vcpu->number};
@@ -296,7 +298,7 @@ static void tell_piece(struct vp_lane_states *states, struct vp_period period, u
 	period.end = end;
 	period.has_thief = turn != NULL;
 	period.thief_tid = thief ? thief->tid : 0;
-	period.thief_comm = thief ? name_of(states, thief) : turn ? "nobody" : NULL;
+	period.thief_comm = thief ? lane_states_name_of(states, thief) : turn ? "nobody" : NULL;
 	states->tell(states->context, &period);
 }
 
@@ -328,11 +330,11 @@ static void tell_wait(struct vp_lane_states *states, struct vp_period period,
 		tell_piece(states, period, done, period.end, NULL);
 }
 
-static void take_wait(struct vp_lane_states *states, uint32_t place, struct vp_period period,
-		      uint16_t flags)
+static void lane_states_take_wait(struct vp_lane_states *states, uint32_t place,
+				  struct vp_period period, uint16_t flags)
 {
 	bool got = flags & VP_STATE_GOT_PCPU;
-	struct pcpu *pcpu = got ? pcpu_of(states, period.pcpu) : NULL;
+	struct pcpu *pcpu = got ? lane_states_pcpu_of(states, period.pcpu) : NULL;
 
 	period.wait_begin = period.begin;
 	period.wait_ends = got;
@@ -345,23 +347,24 @@ static void take_wait(struct vp_lane_states *states, uint32_t place, struct vp_p
 	tell_wait(states, period, pcpu);
 }
 
-static void take_span(struct vp_lane_states *states, const struct vp_vcpu_span *span)
+static void lane_states_take_span(struct vp_lane_states *states, const struct vp_vcpu_span *span)
 {
-	uint32_t place =
-	    span->state < VP_STATES ? place_of(states, span->vm, span->vcpu, span->tid) : NOBODY;
+	uint32_t place = span->state < VP_STATES
+			     ? lane_states_place_of(states, span->vm, span->vcpu, span->tid)
+			     : NOBODY;
 
 	if (place == NOBODY)
 		return;
 	struct vcpu *vcpu = &states->vcpus.at[place];
-	struct vp_period period = period_of(states, vcpu, span);
-	struct pcpu *pcpu = pcpu_of(states, span->cpu);
+	struct vp_period period = lane_states_period_of(states, vcpu, span);
+	struct pcpu *pcpu = lane_states_pcpu_of(states, span->cpu);
 	bool runs = period.state == VP_LANE_GUEST || period.state == VP_LANE_HOST;
 	if (runs && pcpu)
-		have_pcpu(states, pcpu, place, period.begin, period.end);
+		lane_states_have_pcpu(states, pcpu, place, period.begin, period.end);
 	if (runs) {
 		tell_running(states, vcpu, period);
 	} else if (period.state == VP_LANE_STOLEN || period.state == VP_LANE_WAKING) {
-		take_wait(states, place, period, span->flags);
+		lane_states_take_wait(states, place, period, span->flags);
 	} else {
 		set_thread(states, vcpu, &period);
 		states->tell(states->context, &period);
@@ -369,9 +372,11 @@ static void take_span(struct vp_lane_states *states, const struct vp_vcpu_span *
 }
 
 /* The host's own scheduler: of a CPU that is one of its VM's vCPUs. */
-static void take_switch(struct vp_lane_states *states, const struct vp_feed_event *event)
+static void lane_states_take_switch(struct vp_lane_states *states,
+				    const struct vp_feed_event *event)
 {
-	uint32_t place = states->has_host ? place_of(states, states->host, event->pcpu, 0) : NOBODY;
+	uint32_t place =
+	    states->has_host ? lane_states_place_of(states, states->host, event->pcpu, 0) : NOBODY;
 
 	if (place == NOBODY || states->vcpus.at[place].switches.count == MOST_SWITCHES)
 		return;
@@ -384,9 +389,9 @@ static void take_switch(struct vp_lane_states *states, const struct vp_feed_even
 void vp_lane_states_take(struct vp_lane_states *states, const struct vp_feed_event *event)
 {
 	if (event->place == VP_FEED_SPAN)
-		take_span(states, event->span);
+		lane_states_take_span(states, event->span);
 	else if (event->place == VP_TRACE_PLACE_sched_switch)
-		take_switch(states, event);
+		lane_states_take_switch(states, event);
 }
 
 void vp_lane_states_end(struct vp_lane_states *states)

@@ -81,7 +81,7 @@ static bool is_short(const struct vp_lane_store *store, const struct vp_lane_sli
 }
 
 /* Two neighbours as one, in the state that has most of it. */
-static void merge(struct vp_lane_slice *slice, const struct vp_lane_slice *next)
+static void lane_store_merge(struct vp_lane_slice *slice, const struct vp_lane_slice *next)
 {
 	if (slice->merged == 1)
 		slice->parts[slice->state] = (float)slice->main;
@@ -114,7 +114,7 @@ static void compact_lane(struct vp_lane_store *store, struct vp_stored_lane *lan
 	for (size_t i = 0; i < lane->slices.count; i++) {
 		const struct vp_lane_slice *next = &lane->slices.at[i];
 		if (kept && belong_together(store, &lane->slices.at[kept - 1], next))
-			merge(&lane->slices.at[kept - 1], next);
+			lane_store_merge(&lane->slices.at[kept - 1], next);
 		else
 			lane->slices.at[kept++] = *next;
 	}
@@ -146,7 +146,7 @@ static void add_slice(struct vp_lane_store *store, struct vp_stored_lane *lane,
 		return;
 	slice.main = slice.end - slice.begin;
 	if (last && belong_together(store, last, &slice)) {
-		merge(last, &slice);
+		lane_store_merge(last, &slice);
 		return;
 	}
 	vp_vec_push(&lane->slices, slice);
@@ -164,8 +164,8 @@ static void take_pcpu(struct vp_lane_store *store, const struct vp_period *perio
 }
 
 /* In the guest, the guest's thread; while it waits, who has the pCPU. */
-static void take_vcpu(struct vp_lane_store *store, const struct vp_period *period,
-		      struct vp_lane_slice slice)
+static void lane_store_take_vcpu(struct vp_lane_store *store, const struct vp_period *period,
+				 struct vp_lane_slice slice)
 {
 	if (period->has_thief)
 		slice.label = label_of(store, period->thief_comm, period->thief_tid, VP_NONE);
@@ -175,8 +175,8 @@ static void take_vcpu(struct vp_lane_store *store, const struct vp_period *perio
 }
 
 /* Thread 0 is the guest's idle task, one on each vCPU. */
-static void take_thread(struct vp_lane_store *store, const struct vp_period *period,
-			const struct vp_lane_slice *slice)
+static void lane_store_take_thread(struct vp_lane_store *store, const struct vp_period *period,
+				   const struct vp_lane_slice *slice)
 {
 	if (!period->has_guest || !period->guest_tid)
 		return;
@@ -200,8 +200,8 @@ void vp_lane_store_take(struct vp_lane_store *store, const struct vp_period *per
 		take_pcpu(store, period, slice);
 		return;
 	}
-	take_vcpu(store, period, slice);
-	take_thread(store, period, &slice);
+	lane_store_take_vcpu(store, period, slice);
+	lane_store_take_thread(store, period, &slice);
 }
 
 void vp_lane_store_close(struct vp_lane_store *store)

@@ -59,7 +59,7 @@ struct vp_lanes {
 	struct vp_lane_states *states; /* does all, if the feed tells them; else NULL */
 };
 
-static bool is_of_vm(struct vp_lanes *lanes, const struct vp_period *period)
+static bool lanes_is_of_vm(struct vp_lanes *lanes, const struct vp_period *period)
 {
 	const struct vp_vm *vm;
 
@@ -69,7 +69,7 @@ static bool is_of_vm(struct vp_lanes *lanes, const struct vp_period *period)
 	return vm && lanes->chosen[vm - lanes->feed.vms.at];
 }
 
-static bool is_of_pcpus(const struct vp_lanes_options *options, uint32_t pcpu)
+static bool lanes_is_of_pcpus(const struct vp_lanes_options *options, uint32_t pcpu)
 {
 	for (size_t i = 0; i < options->n_pcpus; i++)
 		if ((uint32_t)options->pcpus[i] == pcpu)
@@ -77,7 +77,7 @@ static bool is_of_pcpus(const struct vp_lanes_options *options, uint32_t pcpu)
 	return !options->n_pcpus;
 }
 
-static void tell(struct vp_lanes *lanes, struct vp_period period)
+static void lanes_tell(struct vp_lanes *lanes, struct vp_period period)
 {
 	const struct vp_lanes_options *options = &lanes->options;
 
@@ -89,7 +89,7 @@ static void tell(struct vp_lanes *lanes, struct vp_period period)
 	}
 	if (period.begin >= period.end && !(period.wait_ends && period.begin == period.end))
 		return;
-	if (is_of_vm(lanes, &period) && is_of_pcpus(options, period.pcpu))
+	if (lanes_is_of_vm(lanes, &period) && lanes_is_of_pcpus(options, period.pcpu))
 		options->take(options->context, &period);
 }
 
@@ -110,13 +110,13 @@ static void let_go(struct vp_lanes *lanes, struct vcpu *vcpu, bool told, bool ch
 				? vp_feed_guest_comm(&lanes->feed, vcpu->vm, vcpu->guest_tid)
 				: NULL;
 		}
-		tell(lanes, *period);
+		lanes_tell(lanes, *period);
 	}
 	vcpu->held.count = 0;
 	vcpu->left_untold = false;
 }
 
-static struct pcpu *pcpu_of(struct vp_lanes *lanes, uint32_t number)
+static struct pcpu *lanes_pcpu_of(struct vp_lanes *lanes, uint32_t number)
 {
 	if (number >= MOST_PCPUS)
 		return NULL;
@@ -125,7 +125,7 @@ static struct pcpu *pcpu_of(struct vp_lanes *lanes, uint32_t number)
 	return &lanes->pcpus.at[number];
 }
 
-static bool waits(const struct vcpu *vcpu)
+static bool lanes_waits(const struct vcpu *vcpu)
 {
 	return vcpu->known && (vcpu->state == VP_LANE_STOLEN || vcpu->state == VP_LANE_WAKING);
 }
@@ -138,7 +138,8 @@ static enum vp_lane_certainty certainty_of(const struct vcpu *vcpu)
 }
 
 /* The vCPU's present period as it is if it ends now. */
-static struct vp_period period_of(struct vp_lanes *lanes, const struct vcpu *vcpu, uint64_t now)
+static struct vp_period lanes_period_of(struct vp_lanes *lanes, const struct vcpu *vcpu,
+					uint64_t now)
 {
 	struct vp_period period = {
 	    .lane = VP_LANE_VCPU,
@@ -159,8 +160,9 @@ static struct vp_period period_of(struct vp_lanes *lanes, const struct vcpu *vcp
 
 	if (vcpu->has_guest)
 		period.guest_comm = vp_feed_guest_comm(&lanes->feed, vcpu->vm, vcpu->guest_tid);
-	const struct pcpu *where =
-	    waits(vcpu) && vcpu->pcpu < lanes->pcpus.count ? &lanes->pcpus.at[vcpu->pcpu] : NULL;
+	const struct pcpu *where = lanes_waits(vcpu) && vcpu->pcpu < lanes->pcpus.count
+				       ? &lanes->pcpus.at[vcpu->pcpu]
+				       : NULL;
 	if (vcpu->state == VP_LANE_WAKING && vcpu->has_waker) {
 		period.has_waker = true;
 		period.waker_tid = vcpu->waker_tid;
@@ -168,7 +170,7 @@ static struct vp_period period_of(struct vp_lanes *lanes, const struct vcpu *vcp
 		period.waker_comm = vp_feed_comm(&lanes->feed, vcpu->waker_tid);
 	}
 	/* Damaged streams may not be in order. */
-	if (waits(vcpu))
+	if (lanes_waits(vcpu))
 		period.wait_begin = vcpu->wait_since < vcpu->since ? vcpu->wait_since : vcpu->since;
 	if (where && where->known && where->tid != vcpu->tid) {
 		period.has_thief = true;
@@ -178,9 +180,9 @@ static struct vp_period period_of(struct vp_lanes *lanes, const struct vcpu *vcp
 	return period;
 }
 
-static void begin_wait(struct vp_lanes *lanes, struct vcpu *vcpu)
+static void lanes_begin_wait(struct vp_lanes *lanes, struct vcpu *vcpu)
 {
-	struct pcpu *where = pcpu_of(lanes, vcpu->pcpu);
+	struct pcpu *where = lanes_pcpu_of(lanes, vcpu->pcpu);
 
 	if (!where) {
 		vcpu->pcpu = VP_NO_PCPU;
@@ -190,9 +192,9 @@ static void begin_wait(struct vp_lanes *lanes, struct vcpu *vcpu)
 	where->waiting = (uint32_t)(vcpu - lanes->vcpus.at) + 1;
 }
 
-static void end_wait(struct vp_lanes *lanes, struct vcpu *vcpu)
+static void lanes_end_wait(struct vp_lanes *lanes, struct vcpu *vcpu)
 {
-	struct pcpu *where = pcpu_of(lanes, vcpu->pcpu);
+	struct pcpu *where = lanes_pcpu_of(lanes, vcpu->pcpu);
 	uint32_t own = (uint32_t)(vcpu - lanes->vcpus.at) + 1;
 
 	if (!where)
@@ -213,28 +215,28 @@ static void close_period(struct vp_lanes *lanes, struct vcpu *vcpu, struct vp_pe
 	if (vcpu->left_untold)
 		vp_vec_push(&vcpu->held, *period);
 	else
-		tell(lanes, *period);
+		lanes_tell(lanes, *period);
 }
 
 /* The vCPU is in that state from now on. */
 static void go_on(struct vp_lanes *lanes, struct vcpu *vcpu, enum vp_lane_state state,
 		  uint32_t pcpu, uint64_t now)
 {
-	struct vp_period period = period_of(lanes, vcpu, now);
-	bool waited = waits(vcpu);
+	struct vp_period period = lanes_period_of(lanes, vcpu, now);
+	bool waited = lanes_waits(vcpu);
 
 	period.wait_ends = waited && state == VP_LANE_HOST;
 	close_period(lanes, vcpu, &period);
 	if (waited)
-		end_wait(lanes, vcpu);
+		lanes_end_wait(lanes, vcpu);
 	vcpu->known = true;
 	vcpu->state = state;
 	vcpu->since = now;
 	vcpu->pcpu = pcpu;
-	if (waits(vcpu) && !waited)
+	if (lanes_waits(vcpu) && !waited)
 		vcpu->wait_since = now;
-	if (waits(vcpu))
-		begin_wait(lanes, vcpu);
+	if (lanes_waits(vcpu))
+		lanes_begin_wait(lanes, vcpu);
 }
 
 static struct vcpu *vcpu_of_tid(const struct vp_lanes *lanes, uint32_t tid)
@@ -245,14 +247,15 @@ static struct vcpu *vcpu_of_tid(const struct vp_lanes *lanes, uint32_t tid)
 }
 
 /* Of one whose number is not known: its thread's. */
-static uint64_t key_of(uint32_t vm, uint32_t number, uint32_t tid)
+static uint64_t lanes_key_of(uint32_t vm, uint32_t number, uint32_t tid)
 {
 	return (uint64_t)vm << 32 | (number == VP_VCPU_UNKNOWN ? tid | 1U << 31 : number);
 }
 
 /* The vCPU, known from now on; its thread may be another one than before. NULL: no recording has as
  * many. */
-static struct vcpu *vcpu_of(struct vp_lanes *lanes, uint32_t vm, uint32_t number, uint32_t tid)
+static struct vcpu *lanes_vcpu_of(struct vp_lanes *lanes, uint32_t vm, uint32_t number,
+				  uint32_t tid)
 {
 	struct vcpu *known = vcpu_of_tid(lanes, tid);
 	bool inserted;
@@ -261,7 +264,7 @@ static struct vcpu *vcpu_of(struct vp_lanes *lanes, uint32_t vm, uint32_t number
 		return known;
 	if (lanes->vcpus.count == MOST_VCPUS)
 		return NULL;
-	uint32_t *place = vp_map_insert(&lanes->vcpu_of_key, key_of(vm, number, tid),
+	uint32_t *place = vp_map_insert(&lanes->vcpu_of_key, lanes_key_of(vm, number, tid),
 					(uint32_t)lanes->vcpus.count, &inserted);
 	if (inserted)
 		vp_vec_push(&lanes->vcpus, ((struct vcpu){.vm = vm, .number = number, .tid = tid}));
@@ -276,7 +279,7 @@ static void change_thief(struct vp_lanes *lanes, const struct pcpu *where, uint6
 {
 	for (uint32_t place = where->waiting; place; place = lanes->vcpus.at[place - 1].next) {
 		struct vcpu *vcpu = &lanes->vcpus.at[place - 1];
-		struct vp_period period = period_of(lanes, vcpu, now);
+		struct vp_period period = lanes_period_of(lanes, vcpu, now);
 		if (vcpu->since == now)
 			continue;
 		close_period(lanes, vcpu, &period);
@@ -291,22 +294,22 @@ static void tell_pcpu(struct vp_lanes *lanes, const struct pcpu *pcpu, uint32_t 
 
 	if (!pcpu->known)
 		return;
-	tell(lanes, (struct vp_period){.lane = VP_LANE_PCPU,
-				       .state = pcpu->tid ? VP_LANE_RUNNING : VP_LANE_IDLE,
-				       .begin = pcpu->since,
-				       .end = now,
-				       .pcpu = number,
-				       .tid = pcpu->tid,
-				       .comm = vp_feed_comm(&lanes->feed, pcpu->tid),
-				       .has_vcpu = vcpu != NULL,
-				       .vm = vcpu ? vcpu->vm : 0,
-				       .vcpu = vcpu ? vcpu->number : 0});
+	lanes_tell(lanes, (struct vp_period){.lane = VP_LANE_PCPU,
+					     .state = pcpu->tid ? VP_LANE_RUNNING : VP_LANE_IDLE,
+					     .begin = pcpu->since,
+					     .end = now,
+					     .pcpu = number,
+					     .tid = pcpu->tid,
+					     .comm = vp_feed_comm(&lanes->feed, pcpu->tid),
+					     .has_vcpu = vcpu != NULL,
+					     .vm = vcpu ? vcpu->vm : 0,
+					     .vcpu = vcpu ? vcpu->number : 0});
 }
 
 /* In the guest, and something after it was lost: until when, and who ran then, is not known. */
 static void doubt_guest(struct vp_lanes *lanes, struct vcpu *vcpu, uint64_t now)
 {
-	struct vp_period period = period_of(lanes, vcpu, now);
+	struct vp_period period = lanes_period_of(lanes, vcpu, now);
 
 	if (!vcpu->known || vcpu->state != VP_LANE_GUEST)
 		return;
@@ -327,10 +330,10 @@ static void lose_pcpu(struct vp_lanes *lanes, struct vcpu *vcpu, const struct vp
 	      event->time);
 }
 
-static void take_switch(struct vp_lanes *lanes, const struct vp_feed_event *event)
+static void lanes_take_switch(struct vp_lanes *lanes, const struct vp_feed_event *event)
 {
 	const struct vp_trace_sched_switch *change = event->sched_switch;
-	struct pcpu *pcpu = pcpu_of(lanes, event->pcpu);
+	struct pcpu *pcpu = lanes_pcpu_of(lanes, event->pcpu);
 	struct vcpu *next = vcpu_of_tid(lanes, change->next_tid);
 	struct vcpu *prev = vcpu_of_tid(lanes, change->prev_tid);
 
@@ -355,7 +358,7 @@ static void take_switch(struct vp_lanes *lanes, const struct vp_feed_event *even
 static void take_wakeup(struct vp_lanes *lanes, const struct vp_feed_event *event)
 {
 	struct vcpu *vcpu = vcpu_of_tid(lanes, event->sched_wakeup->woken_tid);
-	const struct pcpu *where = pcpu_of(lanes, event->pcpu);
+	const struct pcpu *where = lanes_pcpu_of(lanes, event->pcpu);
 
 	if (!vcpu || !vcpu->known ||
 	    (vcpu->state != VP_LANE_HALTED && vcpu->state != VP_LANE_BLOCKED))
@@ -366,10 +369,10 @@ static void take_wakeup(struct vp_lanes *lanes, const struct vp_feed_event *even
 	vcpu->waker_pcpu = event->pcpu;
 }
 
-static void take_entry(struct vp_lanes *lanes, const struct vp_feed_event *event)
+static void lanes_take_entry(struct vp_lanes *lanes, const struct vp_feed_event *event)
 {
 	const struct vp_trace_kvm_entry *entry = event->kvm_entry;
-	struct vcpu *vcpu = vcpu_of(lanes, entry->vm, entry->vcpu, entry->tid);
+	struct vcpu *vcpu = lanes_vcpu_of(lanes, entry->vm, entry->vcpu, entry->tid);
 
 	if (!vcpu)
 		return;
@@ -379,10 +382,10 @@ static void take_entry(struct vp_lanes *lanes, const struct vp_feed_event *event
 	go_on(lanes, vcpu, VP_LANE_GUEST, event->pcpu, event->time);
 }
 
-static void take_exit(struct vp_lanes *lanes, const struct vp_feed_event *event)
+static void lanes_take_exit(struct vp_lanes *lanes, const struct vp_feed_event *event)
 {
 	const struct vp_trace_kvm_exit *exit = event->kvm_exit;
-	struct vcpu *vcpu = vcpu_of(lanes, exit->vm, exit->vcpu, exit->tid);
+	struct vcpu *vcpu = lanes_vcpu_of(lanes, exit->vm, exit->vcpu, exit->tid);
 
 	if (!vcpu)
 		return;
@@ -393,8 +396,8 @@ static void take_exit(struct vp_lanes *lanes, const struct vp_feed_event *event)
 		go_on(lanes, vcpu, VP_LANE_HOST, event->pcpu, event->time);
 }
 
-static void count_switches(struct vp_lanes *lanes, struct vcpu *vcpu,
-			   const struct vp_feed_event *event)
+static void lanes_count_switches(struct vp_lanes *lanes, struct vcpu *vcpu,
+				 const struct vp_feed_event *event)
 {
 	const struct vp_trace_guest_switch *change = event->guest_switch;
 
@@ -410,14 +413,14 @@ static void count_switches(struct vp_lanes *lanes, struct vcpu *vcpu,
 static void take_guest_switch(struct vp_lanes *lanes, const struct vp_feed_event *event)
 {
 	const struct vp_trace_guest_switch *change = event->guest_switch;
-	struct vcpu *vcpu = vcpu_of(lanes, change->vm, change->vcpu, change->tid);
+	struct vcpu *vcpu = lanes_vcpu_of(lanes, change->vm, change->vcpu, change->tid);
 	bool was_in_guest = vcpu && vcpu->known && vcpu->state == VP_LANE_GUEST;
 
 	if (!vcpu)
 		return;
-	count_switches(lanes, vcpu, event);
+	lanes_count_switches(lanes, vcpu, event);
 	if (was_in_guest) {
-		struct vp_period period = period_of(lanes, vcpu, event->time);
+		struct vp_period period = lanes_period_of(lanes, vcpu, event->time);
 		period.certainty = vcpu->has_guest ? VP_LANE_UNCERTAIN : VP_LANE_UNKNOWN;
 		period.switches = change->switches;
 		close_period(lanes, vcpu, &period);
@@ -439,10 +442,10 @@ static void take_guest_switch(struct vp_lanes *lanes, const struct vp_feed_event
 
 static void tell_of_states(void *context, const struct vp_period *period)
 {
-	tell(context, *period);
+	lanes_tell(context, *period);
 }
 
-static void take_event(struct vp_lanes *lanes, const struct vp_feed_event *event)
+static void lanes_take_event(struct vp_lanes *lanes, const struct vp_feed_event *event)
 {
 	if (lanes->states) {
 		vp_lane_states_take(lanes->states, event);
@@ -450,17 +453,17 @@ static void take_event(struct vp_lanes *lanes, const struct vp_feed_event *event
 	}
 	switch (event->place) {
 	case VP_TRACE_PLACE_sched_switch:
-		take_switch(lanes, event);
+		lanes_take_switch(lanes, event);
 		break;
 	case VP_TRACE_PLACE_sched_wakeup:
 	case VP_TRACE_PLACE_sched_wakeup_new:
 		take_wakeup(lanes, event);
 		break;
 	case VP_TRACE_PLACE_kvm_entry:
-		take_entry(lanes, event);
+		lanes_take_entry(lanes, event);
 		break;
 	case VP_TRACE_PLACE_kvm_exit:
-		take_exit(lanes, event);
+		lanes_take_exit(lanes, event);
 		break;
 	case VP_TRACE_PLACE_guest_switch:
 		take_guest_switch(lanes, event);
@@ -471,14 +474,14 @@ static void take_event(struct vp_lanes *lanes, const struct vp_feed_event *event
 }
 
 /* What goes on at the end is told as far as it is known. */
-static void end(struct vp_lanes *lanes)
+static void lanes_end(struct vp_lanes *lanes)
 {
 	uint64_t now = lanes->feed.last;
 
 	if (lanes->states)
 		vp_lane_states_end(lanes->states);
 	vp_vec_each (&lanes->vcpus, vcpu) {
-		struct vp_period period = period_of(lanes, vcpu, now);
+		struct vp_period period = lanes_period_of(lanes, vcpu, now);
 		if (period.certainty == VP_LANE_EXACT)
 			period.certainty = VP_LANE_UNCERTAIN; /* no exit said who ran */
 		close_period(lanes, vcpu, &period);
@@ -495,22 +498,22 @@ bool vp_lanes_read(struct vp_lanes *lanes, uint64_t events)
 
 	for (uint64_t i = 0; !lanes->ended && i < events; i++) {
 		if (!vp_feed_next(&lanes->feed, &event))
-			end(lanes);
+			lanes_end(lanes);
 		else
-			take_event(lanes, &event);
+			lanes_take_event(lanes, &event);
 	}
 	return !lanes->ended;
 }
 
-static void know_vcpus(struct vp_lanes *lanes)
+static void lanes_know_vcpus(struct vp_lanes *lanes)
 {
 	vp_vec_each (&lanes->feed.vms, vm)
 		vp_vec_each (&vm->vcpus, vcpu)
 			if (vcpu->tid)
-				vcpu_of(lanes, vp_vm_id(vm), vcpu->number, vcpu->tid);
+				lanes_vcpu_of(lanes, vp_vm_id(vm), vcpu->number, vcpu->tid);
 }
 
-static struct vp_error *open_all(const char *directory, struct vp_lanes *lanes)
+static struct vp_error *lanes_open_all(const char *directory, struct vp_lanes *lanes)
 {
 	const struct vp_lanes_options *options = &lanes->options;
 
@@ -520,7 +523,7 @@ static struct vp_error *open_all(const char *directory, struct vp_lanes *lanes)
 	if (lanes->feed.by_states)
 		lanes->states = vp_lane_states_new(&lanes->feed, tell_of_states, lanes);
 	else
-		know_vcpus(lanes);
+		lanes_know_vcpus(lanes);
 	return NULL;
 }
 
@@ -530,7 +533,7 @@ struct vp_error *vp_lanes_open(const char *directory, const struct vp_lanes_opti
 	struct vp_lanes *lanes = vp_alloc(sizeof(*lanes));
 
 	lanes->options = *options;
-	struct vp_error *error = open_all(directory, lanes);
+	struct vp_error *error = lanes_open_all(directory, lanes);
 	if (error)
 		vp_lanes_close(lanes);
 	else
@@ -572,7 +575,7 @@ const char *vp_lanes_vm(struct vp_lanes *lanes, uint32_t id)
 struct vp_lane_switches vp_lanes_switches(const struct vp_lanes *lanes, uint32_t vm, uint32_t vcpu,
 					  uint32_t tid)
 {
-	const uint32_t *place = vp_map_find(&lanes->vcpu_of_key, key_of(vm, vcpu, tid));
+	const uint32_t *place = vp_map_find(&lanes->vcpu_of_key, lanes_key_of(vm, vcpu, tid));
 
 	return place ? lanes->vcpus.at[*place].switches : (struct vp_lane_switches){0};
 }

@@ -20,7 +20,7 @@ void vp_sched_deinit(struct vp_sched *sched)
 	vp_intern_deinit(&sched->texts);
 }
 
-static uint32_t vcpu_of(struct vp_sched *sched, const struct vp_period *period)
+static uint32_t sched_vcpu_of(struct vp_sched *sched, const struct vp_period *period)
 {
 	uint32_t number = period->vcpu == VP_VCPU_UNKNOWN ? period->tid | 1U << 31 : period->vcpu;
 	bool inserted;
@@ -35,8 +35,8 @@ static uint32_t vcpu_of(struct vp_sched *sched, const struct vp_period *period)
 }
 
 /* NULL: there is no room for another one. */
-static struct vp_sched_thread *thread_of(struct vp_sched *sched, uint32_t vcpu,
-					 const struct vp_period *period, uint32_t *place)
+static struct vp_sched_thread *sched_thread_of(struct vp_sched *sched, uint32_t vcpu,
+					       const struct vp_period *period, uint32_t *place)
 {
 	uint64_t key = (uint64_t)vcpu << TID_BITS | period->guest_tid;
 	const uint32_t *known = vp_map_find(&sched->thread_of, key);
@@ -83,7 +83,7 @@ static void add_to_thread(struct vp_sched *sched, uint32_t vcpu, const struct vp
 
 	if (!period->has_guest)
 		return;
-	struct vp_sched_thread *thread = thread_of(sched, vcpu, period, &place);
+	struct vp_sched_thread *thread = sched_thread_of(sched, vcpu, period, &place);
 	if (!thread) {
 		sched->left_out++;
 		return;
@@ -115,7 +115,7 @@ static void add_to_vcpu(struct vp_sched_vcpu *vcpu, const struct vp_period *peri
 		vcpu->unknown += ns;
 }
 
-static uint32_t bucket_of(uint64_t ns)
+static uint32_t sched_bucket_of(uint64_t ns)
 {
 	uint32_t bucket = 0;
 
@@ -141,7 +141,7 @@ static void keep_wait(struct vp_sched *sched, const struct vp_sched_wait *wait)
 	sched->waits.at[at] = *wait;
 }
 
-static void take_wait(struct vp_sched *sched, uint32_t place, const struct vp_period *period)
+static void sched_take_wait(struct vp_sched *sched, uint32_t place, const struct vp_period *period)
 {
 	struct vp_sched_vcpu *vcpu = &sched->vcpus.at[place];
 	uint64_t ns = period->end - period->begin;
@@ -167,7 +167,7 @@ static void take_wait(struct vp_sched *sched, uint32_t place, const struct vp_pe
 					   .has_thief = vcpu->thief_ns != 0,
 					   .thief_tid = vcpu->thief_tid,
 					   .thief_comm = vcpu->thief_comm};
-	(wait.woken ? sched->woken : sched->preempted)[bucket_of(wait.ns)]++;
+	(wait.woken ? sched->woken : sched->preempted)[sched_bucket_of(wait.ns)]++;
 	keep_wait(sched, &wait);
 }
 
@@ -175,9 +175,9 @@ void vp_sched_take(struct vp_sched *sched, const struct vp_period *period)
 {
 	if (period->lane != VP_LANE_VCPU)
 		return;
-	uint32_t vcpu = vcpu_of(sched, period);
+	uint32_t vcpu = sched_vcpu_of(sched, period);
 	add_to_vcpu(&sched->vcpus.at[vcpu], period);
 	add_to_thread(sched, vcpu, period);
 	if (period->state == VP_LANE_STOLEN || period->state == VP_LANE_WAKING)
-		take_wait(sched, vcpu, period);
+		sched_take_wait(sched, vcpu, period);
 }

@@ -11,15 +11,15 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static const char *text_of(struct vp_sched *sched, const char *comm, uint32_t tid)
+static const char *sched_tables_text_of(struct vp_sched *sched, const char *comm, uint32_t tid)
 {
 	VP_AUTO_FREE char *text = vp_format("%s/%" PRIu32, comm ? comm : "-", tid);
 
 	return vp_intern_text(&sched->texts, vp_intern_string(&sched->texts, text));
 }
 
-static void put_vcpu(const struct vp_sched_vcpu *vcpu, struct vp_lanes *lanes,
-		     struct vp_table *table)
+static void sched_tables_put_vcpu(const struct vp_sched_vcpu *vcpu, struct vp_lanes *lanes,
+				  struct vp_table *table)
 {
 	vp_table_text(table, vp_lanes_vm(lanes, vcpu->vm));
 	vp_table_count(table, vcpu->vcpu == VP_VCPU_UNKNOWN ? VP_CELL_NO_COUNT : vcpu->vcpu);
@@ -61,7 +61,7 @@ void vp_sched_vcpu_table(const struct vp_sched *sched, struct vp_lanes *lanes,
 		const struct vp_lane_switches switches =
 		    vp_lanes_switches(lanes, vcpu->vm, vcpu->vcpu, vcpu->tid);
 		uint64_t guest = vcpu->ns[VP_LANE_GUEST];
-		put_vcpu(vcpu, lanes, table);
+		sched_tables_put_vcpu(vcpu, lanes, table);
 		vp_table_count(table, vcpu->tid);
 		for (int state = VP_LANE_GUEST; state < VP_LANE_STATES; state++)
 			vp_table_count(table, vcpu->ns[state]);
@@ -72,7 +72,7 @@ void vp_sched_vcpu_table(const struct vp_sched *sched, struct vp_lanes *lanes,
 	}
 }
 
-static uint64_t time_of(const struct vp_sched_thread *thread)
+static uint64_t sched_tables_time_of(const struct vp_sched_thread *thread)
 {
 	return thread->exact + thread->uncertain + thread->host + thread->stolen;
 }
@@ -84,11 +84,11 @@ struct order {
 };
 
 /* Of the same time: as they were seen first. */
-static int by_time(const void *one, const void *other)
+static int sched_tables_by_time(const void *one, const void *other)
 {
 	const struct vp_sched_thread *first = ((const struct order *)one)->thread;
 	const struct vp_sched_thread *second = ((const struct order *)other)->thread;
-	uint64_t a = time_of(first), b = time_of(second);
+	uint64_t a = sched_tables_time_of(first), b = sched_tables_time_of(second);
 
 	return a != b ? (a < b) - (a > b) : (first > second) - (first < second);
 }
@@ -104,7 +104,7 @@ static struct order *order_of(const struct vp_sched *sched)
 		if (!its->theft || its->theft->ns < theft->ns)
 			its->theft = theft;
 	}
-	qsort(order, sched->threads.count, sizeof(*order), by_time);
+	qsort(order, sched->threads.count, sizeof(*order), sched_tables_by_time);
 	return order;
 }
 
@@ -125,7 +125,7 @@ void vp_sched_thread_table(struct vp_sched *sched, struct vp_lanes *lanes, struc
 	for (size_t i = 0; i < sched->threads.count; i++) {
 		const struct vp_sched_thread *thread = order[i].thread;
 		const struct vp_sched_theft *theft = order[i].theft;
-		put_vcpu(&sched->vcpus.at[thread->vcpu], lanes, table);
+		sched_tables_put_vcpu(&sched->vcpus.at[thread->vcpu], lanes, table);
 		vp_table_count(table, thread->pid);
 		vp_table_count(table, thread->tid);
 		vp_table_text(table, thread->comm);
@@ -134,7 +134,8 @@ void vp_sched_thread_table(struct vp_sched *sched, struct vp_lanes *lanes, struc
 		vp_table_count(table, thread->host);
 		vp_table_count(table, thread->stolen);
 		vp_table_count(table, theft ? theft->ns : 0);
-		vp_table_text(table, theft ? text_of(sched, theft->comm, theft->tid) : NULL);
+		vp_table_text(table,
+			      theft ? sched_tables_text_of(sched, theft->comm, theft->tid) : NULL);
 	}
 }
 
@@ -170,16 +171,16 @@ void vp_sched_worst_table(struct vp_sched *sched, struct vp_lanes *lanes, struct
 	vp_vec_each (&sched->waits, wait) {
 		VP_AUTO_FREE char *at =
 		    vp_format("%" PRIu64 ".%09" PRIu64, wait->begin / second, wait->begin % second);
-		put_vcpu(&sched->vcpus.at[wait->vcpu], lanes, table);
+		sched_tables_put_vcpu(&sched->vcpus.at[wait->vcpu], lanes, table);
 		vp_table_count(table, wait->ns);
 		vp_table_text(table, wait->woken ? "wake-up" : "preemption");
 		vp_table_text(table,
 			      vp_intern_text(&sched->texts, vp_intern_string(&sched->texts, at)));
-		vp_table_text(table, wait->has_guest
-					 ? text_of(sched, wait->guest_comm, wait->guest_tid)
-					 : NULL);
-		vp_table_text(table, wait->has_thief
-					 ? text_of(sched, wait->thief_comm, wait->thief_tid)
-					 : NULL);
+		vp_table_text(table, wait->has_guest ? sched_tables_text_of(sched, wait->guest_comm,
+									    wait->guest_tid)
+						     : NULL);
+		vp_table_text(table, wait->has_thief ? sched_tables_text_of(sched, wait->thief_comm,
+									    wait->thief_tid)
+						     : NULL);
 	}
 }

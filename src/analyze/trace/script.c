@@ -78,7 +78,7 @@ struct reading {
 };
 
 /* By tid; idle tasks, which all have number 0, by pCPU. */
-static uint64_t key_of(uint64_t tid, uint32_t pcpu)
+static uint64_t script_key_of(uint64_t tid, uint32_t pcpu)
 {
 	return tid ? tid : 1ULL << 32 | pcpu;
 }
@@ -110,7 +110,7 @@ static const char *keep_clean(struct vp_script *script, const char *text, size_t
 	return vp_intern_text(&script->comms, clean_name(script, text, size));
 }
 
-static const char *name_of(const struct vp_script *script, const struct vp_vm *vm)
+static const char *script_name_of(const struct vp_script *script, const struct vp_vm *vm)
 {
 	return script->names.at[vm - script->vms.at];
 }
@@ -129,7 +129,7 @@ static void know_vms(struct vp_script *script)
 	}
 }
 
-static uint64_t guest_key(uint64_t vm, uint64_t tid)
+static uint64_t script_guest_key(uint64_t vm, uint64_t tid)
 {
 	return vm << 32 | (uint32_t)tid;
 }
@@ -149,8 +149,9 @@ static void learn_names(struct vp_script *script, const struct vp_record_header 
 	if (record->id == VP_ID_guest_task && script->comm_of_guest_tid.count < MOST_GUEST_NAMES) {
 		uint32_t name =
 		    clean_name(script, guest->comm, strnlen(guest->comm, sizeof(guest->comm)));
-		*vp_map_insert(&script->comm_of_guest_tid, guest_key(guest->vm, guest->guest_tid),
-			       name, &inserted) = name;
+		*vp_map_insert(&script->comm_of_guest_tid,
+			       script_guest_key(guest->vm, guest->guest_tid), name, &inserted) =
+		    name;
 	}
 }
 
@@ -168,12 +169,12 @@ static void learn_guest_name(void *context, uint32_t tid, struct vp_slice comm)
 	if (!tid || script->comm_of_guest_tid.count >= MOST_GUEST_NAMES)
 		return;
 	uint32_t name = clean_name(script, comm.bytes, strnlen(comm.bytes, comm.size));
-	*vp_map_insert(&script->comm_of_guest_tid, guest_key(learning->vm, tid), name, &inserted) =
-	    name;
+	*vp_map_insert(&script->comm_of_guest_tid, script_guest_key(learning->vm, tid), name,
+		       &inserted) = name;
 }
 
-static void learn(struct vp_script *script, const struct machine *machine,
-		  const struct vp_record_header *record)
+static void script_learn(struct vp_script *script, const struct machine *machine,
+			 const struct vp_record_header *record)
 {
 	struct learning learning = {script, machine->vm ? vp_vm_id(machine->vm) : 0};
 
@@ -194,10 +195,10 @@ static const struct thread *know_idle(struct vp_script *script, uint64_t key)
 }
 
 /* What is known of it, which may be nothing. */
-static const struct thread *thread_of(struct vp_script *script, uint64_t tid)
+static const struct thread *script_thread_of(struct vp_script *script, uint64_t tid)
 {
 	static const struct thread unknown = {0};
-	uint64_t key = key_of(tid, script->event.pcpu);
+	uint64_t key = script_key_of(tid, script->event.pcpu);
 	struct recent *recent = &script->recent[key % RECENT];
 
 	if (recent->key == key)
@@ -212,7 +213,7 @@ static const struct thread *thread_of(struct vp_script *script, uint64_t tid)
 /* Each of a guest's CPUs has an idle task of that number. */
 static const char *guest_comm_of(const struct vp_script *script, uint64_t vm, uint64_t tid)
 {
-	const uint32_t *name = vp_map_find(&script->comm_of_guest_tid, guest_key(vm, tid));
+	const uint32_t *name = vp_map_find(&script->comm_of_guest_tid, script_guest_key(vm, tid));
 
 	if (!tid)
 		return "swapper";
@@ -224,9 +225,9 @@ static bool is_asked_for(const struct vp_script *script, const struct vp_vm *vm)
 	return script->chosen[vm - script->vms.at];
 }
 
-static void add_field(struct vp_script *script, const struct vp_script_column *column,
-		      const struct vp_event_field *type, const struct vp_event_value *value,
-		      const char *text)
+static void script_add_field(struct vp_script *script, const struct vp_script_column *column,
+			     const struct vp_event_field *type, const struct vp_event_value *value,
+			     const char *text)
 {
 	const struct vp_script_field field = {.name = column->name,
 					      .name_size = column->name_size,
@@ -240,7 +241,7 @@ static void add_field(struct vp_script *script, const struct vp_script_column *c
 
 static const struct thread *see_tid(struct vp_script *script, uint64_t tid, struct reading *reading)
 {
-	const struct thread *thread = thread_of(script, tid);
+	const struct thread *thread = script_thread_of(script, tid);
 
 	reading->of_tid |= tid == script->options.tid;
 	reading->of_vm |= thread->vm && is_asked_for(script, thread->vm);
@@ -270,7 +271,7 @@ static void take_tid(struct vp_script *script, uint64_t tid, struct reading *rea
 	event->comm = thread->comm;
 	if (event->vm || !thread->vm)
 		return;
-	event->vm = name_of(script, thread->vm);
+	event->vm = script_name_of(script, thread->vm);
 	event->vcpu = thread->vcpu;
 	event->has_vcpu = true;
 }
@@ -281,7 +282,7 @@ static void take_vm(struct vp_script *script, uint64_t id, struct reading *readi
 
 	if (!vm)
 		snprintf(script->vm, sizeof(script->vm), "%" PRIu32, (uint32_t)id);
-	script->event.vm = vm ? name_of(script, vm) : script->vm;
+	script->event.vm = vm ? script_name_of(script, vm) : script->vm;
 	reading->vm = id;
 	reading->of_vm |= vm && script->options.vm && is_asked_for(script, vm);
 }
@@ -302,8 +303,8 @@ static const char *flags_text(struct vp_script *script, uint64_t flags)
 	return script->flags;
 }
 
-static void take_value(struct vp_script *script, const struct vp_script_part *part,
-		       const struct vp_event_value *value, struct reading *reading)
+static void script_take_value(struct vp_script *script, const struct vp_script_part *part,
+			      const struct vp_event_value *value, struct reading *reading)
 {
 	struct vp_script_event *event = &script->event;
 
@@ -343,14 +344,14 @@ static void take_value(struct vp_script *script, const struct vp_script_part *pa
 	default:
 		break;
 	}
-	add_field(script, &part->column, part->field, value,
-		  part->role == VP_SCRIPT_SWITCH ? flags_text(script, value->number) : NULL);
+	script_add_field(script, &part->column, part->field, value,
+			 part->role == VP_SCRIPT_SWITCH ? flags_text(script, value->number) : NULL);
 	if (part->role == VP_SCRIPT_OTHER_TID) {
 		const char *comm = see_tid(script, value->number, reading)->comm;
-		add_field(script, &part->comm_column, part->field, value, comm ? comm : "-");
+		script_add_field(script, &part->comm_column, part->field, value, comm ? comm : "-");
 	} else if (part->role == VP_SCRIPT_GUEST_TID) {
 		const char *comm = guest_comm_of(script, reading->vm, value->number);
-		add_field(script, &part->comm_column, part->field, value, comm);
+		script_add_field(script, &part->comm_column, part->field, value, comm);
 	} else if (part->role == VP_SCRIPT_REASON) {
 		reading->reason = event->fields.count;
 	} else if (part->role == VP_SCRIPT_DETAIL) {
@@ -373,7 +374,7 @@ static const char *reason_text(struct vp_script *script, const struct vp_script_
 }
 
 /* An exit that was to nothing has no such field. */
-static void name_detail(struct vp_script *script, const struct reading *reading)
+static void script_name_detail(struct vp_script *script, const struct reading *reading)
 {
 	struct vp_script_field *field = &script->event.fields.at[reading->detail - 1];
 	size_t behind = script->event.fields.count - reading->detail;
@@ -415,7 +416,7 @@ static void name_values(struct vp_script *script, const struct reading *reading)
 		fields[reading->state - 1].text =
 		    state_text(script, fields[reading->state - 1].value.number, reading->preempted);
 	if (reading->detail)
-		name_detail(script, reading);
+		script_name_detail(script, reading);
 }
 
 static struct vp_cursor fields_of(const struct vp_record_header *record)
@@ -426,8 +427,8 @@ static struct vp_cursor fields_of(const struct vp_record_header *record)
 }
 
 /* False: it is not as its class says. */
-static bool read_fields(struct vp_script *script, const struct vp_script_class *class,
-			const struct vp_record_header *record, struct reading *reading)
+static bool script_read_fields(struct vp_script *script, const struct vp_script_class *class,
+			       const struct vp_record_header *record, struct reading *reading)
 {
 	struct vp_cursor values = fields_of(record);
 
@@ -436,7 +437,7 @@ static bool read_fields(struct vp_script *script, const struct vp_script_class *
 		struct vp_event_value value;
 		if (!vp_event_next_value(&values, part->field, &value))
 			return false;
-		take_value(script, part, &value, reading);
+		script_take_value(script, part, &value, reading);
 	}
 	/* Of a pCPU, an interval has its number there. */
 	script->event.has_vcpu &= script->event.vm != NULL;
@@ -444,7 +445,7 @@ static bool read_fields(struct vp_script *script, const struct vp_script_class *
 	return true;
 }
 
-static bool is_of_pcpus(const struct vp_script_options *options, uint32_t pcpu)
+static bool script_is_of_pcpus(const struct vp_script_options *options, uint32_t pcpu)
 {
 	for (size_t i = 0; i < options->n_pcpus; i++)
 		if ((uint32_t)options->pcpus[i] == pcpu)
@@ -453,9 +454,10 @@ static bool is_of_pcpus(const struct vp_script_options *options, uint32_t pcpu)
 }
 
 /* Whether it is asked for, as far as can be said without its fields. */
-static const struct vp_script_class *class_of(const struct vp_script *script,
-					      const struct machine *machine,
-					      const struct vp_merge_head *head, uint32_t pcpu)
+static const struct vp_script_class *script_class_of(const struct vp_script *script,
+						     const struct machine *machine,
+						     const struct vp_merge_head *head,
+						     uint32_t pcpu)
 {
 	const struct vp_script_options *options = &script->options;
 	const struct vp_script_class *class =
@@ -466,10 +468,10 @@ static const struct vp_script_class *class_of(const struct vp_script *script,
 	    head->time < script->recording.start)
 		return NULL;
 	/* The hypervisor's say of which only with their fields. */
-	return class->of_hypervisor || is_of_pcpus(options, pcpu) ? class : NULL;
+	return class->of_hypervisor || script_is_of_pcpus(options, pcpu) ? class : NULL;
 }
 
-static const struct machine *machine_of(const struct vp_script *script, uint32_t stream)
+static const struct machine *script_machine_of(const struct vp_script *script, uint32_t stream)
 {
 	const struct machine *machine = script->machines.at;
 
@@ -479,8 +481,8 @@ static const struct machine *machine_of(const struct vp_script *script, uint32_t
 }
 
 /* What is known of the event without its fields. */
-static void begin_event(struct vp_script *script, const struct machine *machine,
-			const struct vp_merge_head *head, struct reading *reading)
+static void script_begin_event(struct vp_script *script, const struct machine *machine,
+			       const struct vp_merge_head *head, struct reading *reading)
 {
 	uint32_t cpu = vp_stream_cpu(script->streams.at[head->stream]);
 	struct vp_script_event *event = &script->event;
@@ -495,36 +497,37 @@ static void begin_event(struct vp_script *script, const struct machine *machine,
 	event->pcpu = VP_NO_PCPU; /* the guest does not know */
 	event->of_guest = event->has_vcpu = true;
 	event->vcpu = cpu;
-	event->vm = name_of(script, machine->vm);
+	event->vm = script_name_of(script, machine->vm);
 	reading->vm = vp_vm_id(machine->vm);
 	reading->of_vm = is_asked_for(script, machine->vm);
 }
 
-static bool take(struct vp_script *script, const struct vp_merge_head *head)
+static bool script_take(struct vp_script *script, const struct vp_merge_head *head)
 {
-	const struct machine *machine = machine_of(script, head->stream);
+	const struct machine *machine = script_machine_of(script, head->stream);
 	const struct vp_script_options *options = &script->options;
 	struct reading reading = {0};
 
-	learn(script, machine, head->record);
-	begin_event(script, machine, head, &reading);
-	const struct vp_script_class *class = class_of(script, machine, head, script->event.pcpu);
+	script_learn(script, machine, head->record);
+	script_begin_event(script, machine, head, &reading);
+	const struct vp_script_class *class =
+	    script_class_of(script, machine, head, script->event.pcpu);
 	if (!class) {
 		script->unreadable += !vp_script_classes_find(&machine->classes, head->record->id);
 		return false;
 	}
 	script->event.name = class->name;
 	script->event.of_hypervisor = class->of_hypervisor;
-	if (!read_fields(script, class, head->record, &reading)) {
+	if (!script_read_fields(script, class, head->record, &reading)) {
 		script->unreadable++;
 		return false;
 	}
-	if (class->of_hypervisor && !is_of_pcpus(options, script->event.pcpu))
+	if (class->of_hypervisor && !script_is_of_pcpus(options, script->event.pcpu))
 		return false;
 	return (!options->vm || reading.of_vm) && (!options->has_tid || reading.of_tid);
 }
 
-static void end(struct vp_script *script)
+static void script_end(struct vp_script *script)
 {
 	struct vp_health health = {.classes = VP_STREAMS_ALL};
 
@@ -544,16 +547,16 @@ const struct vp_script_event *vp_script_next(struct vp_script *script)
 	const struct vp_merge_head *head;
 
 	while (!script->ended && (head = vp_merge_next(&script->merge)))
-		if (take(script, head))
+		if (script_take(script, head))
 			return &script->event;
 	if (!script->ended)
-		end(script);
+		script_end(script);
 	return NULL;
 }
 
 /* Adds the machine's streams to those of all. */
-static struct vp_error *add_machine(struct vp_script *script, const char *path,
-				    const struct vp_vm *vm, vp_event_classes *defined)
+static struct vp_error *script_add_machine(struct vp_script *script, const char *path,
+					   const struct vp_vm *vm, vp_event_classes *defined)
 {
 	vp_stream_readers streams = {0};
 	struct machine machine = {.vm = vm};
@@ -574,14 +577,14 @@ static struct vp_error *add_machines(struct vp_script *script, const char *direc
 	vp_event_classes defined = {0};
 
 	VP_TRY(vp_trace_classes(host, &defined));
-	VP_TRY(add_machine(script, host, NULL, &defined));
+	VP_TRY(script_add_machine(script, host, NULL, &defined));
 	VP_TRY(vp_guest_traces_find(directory, &script->vms, &script->guests));
 	vp_vec_each (&script->guests, guest)
-		VP_TRY(add_machine(script, guest->path, guest->vm, &guest->classes));
+		VP_TRY(script_add_machine(script, guest->path, guest->vm, &guest->classes));
 	return NULL;
 }
 
-static struct vp_error *choose_events(struct vp_script *script)
+static struct vp_error *script_choose_events(struct vp_script *script)
 {
 	const struct vp_script_options *options = &script->options;
 	size_t count = script->machines.count;
@@ -596,12 +599,12 @@ static struct vp_error *choose_events(struct vp_script *script)
 	return error;
 }
 
-static struct vp_error *open_all(const char *directory, struct vp_script *script)
+static struct vp_error *script_open_all(const char *directory, struct vp_script *script)
 {
 	VP_TRY(vp_recording_open(directory, &script->recording, &script->vms, &script->notes));
 	VP_TRY(vp_filter_choose_vms(&script->vms, script->options.vm, &script->chosen));
 	VP_TRY(add_machines(script, directory));
-	VP_TRY(choose_events(script));
+	VP_TRY(script_choose_events(script));
 	know_vms(script);
 	vp_merge_init(&script->merge, &script->streams, NULL);
 	script->merging = true;
@@ -614,7 +617,7 @@ struct vp_error *vp_script_open(const char *directory, const struct vp_script_op
 	struct vp_script *script = vp_alloc(sizeof(*script));
 
 	script->options = *options;
-	struct vp_error *error = open_all(directory, script);
+	struct vp_error *error = script_open_all(directory, script);
 	if (error)
 		vp_script_close(script);
 	else

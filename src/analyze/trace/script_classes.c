@@ -72,7 +72,8 @@ static struct vp_script_column column_of(struct vp_script_classes *classes, cons
 	return add_column(classes, clean);
 }
 
-static void add_columns(struct vp_script_classes *classes, struct vp_script_part *part)
+static void script_classes_add_columns(struct vp_script_classes *classes,
+				       struct vp_script_part *part)
 {
 	const char *name = part->field->name;
 
@@ -104,7 +105,7 @@ static enum vp_script_role role_in_tracepoint(const struct vp_event_field *field
 	return strcmp(field->name, "common_pid") != 0 ? VP_SCRIPT_PLAIN : VP_SCRIPT_TID;
 }
 
-static bool is_tracepoint(const struct vp_event_class *event)
+static bool script_classes_is_tracepoint(const struct vp_event_class *event)
 {
 	return event->fields.count && !strcmp(event->fields.at[0].name, "common_pid");
 }
@@ -130,10 +131,11 @@ static enum vp_script_role role_in_hypervisor(const struct vp_event_class *event
 	return place < VP_ARRAY_SIZE(first) ? first[place] : VP_SCRIPT_PLAIN;
 }
 
-static void add_parts(struct vp_script_classes *classes, struct vp_script_class *class)
+static void script_classes_add_parts(struct vp_script_classes *classes,
+				     struct vp_script_class *class)
 {
 	bool is_defined = class - classes->all.at >= VP_ID_DEFINED;
-	bool raw = is_tracepoint(class->event);
+	bool raw = script_classes_is_tracepoint(class->event);
 
 	class->of_hypervisor = is_defined && is_of_hypervisor(class->event);
 	class->name = vp_text_cleaned(class->event->name);
@@ -145,7 +147,7 @@ static void add_parts(struct vp_script_classes *classes, struct vp_script_class 
 		if (class->of_hypervisor)
 			part.role = role_in_hypervisor(class->event, field);
 		if (class->chosen)
-			add_columns(classes, &part);
+			script_classes_add_columns(classes, &part);
 		vp_vec_push(&class->parts, part);
 	}
 }
@@ -173,7 +175,7 @@ static struct vp_error *add_fixed(vp_event_classes *fixed, const struct vp_recor
 	return NULL;
 }
 
-static struct vp_error *add_all(struct vp_script_classes *classes)
+static struct vp_error *script_classes_add_all(struct vp_script_classes *classes)
 {
 	for (uint32_t id = 0; id <= VP_ID_MAX; id++)
 		if (vp_record_type(id))
@@ -198,7 +200,7 @@ static const char *without_system(const char *name)
 }
 
 /* `pattern`: a name, or with wildcards as fnmatch(3) has them. */
-static bool is_named(const char *name, const char *pattern)
+static bool script_classes_is_named(const char *name, const char *pattern)
 {
 	return !strcmp(name, pattern) || !fnmatch(pattern, name, 0);
 }
@@ -212,7 +214,8 @@ static bool choose_by_name(struct vp_script_classes *classes, const char *name,
 		if (!class->event)
 			continue;
 		const char *its = class->event->name;
-		if (is_named(its, name) || is_named(without_system(its), name))
+		if (script_classes_is_named(its, name) ||
+		    script_classes_is_named(without_system(its), name))
 			found = class->chosen = true;
 		vp_nearest_add(nearest, strchr(name, ':') ? its : without_system(its));
 	}
@@ -234,7 +237,7 @@ static struct vp_error *choose_in_all(struct vp_script_classes *const *traces, s
 	return vp_error_usage("the recording has no event '%s'%s", name, near);
 }
 
-static void choose_events(struct vp_script_classes *classes)
+static void script_classes_choose_events(struct vp_script_classes *classes)
 {
 	vp_vec_each (&classes->all, class)
 		class->chosen = class->event != NULL;
@@ -247,7 +250,7 @@ struct vp_error *vp_script_classes_init(struct vp_script_classes *classes,
 {
 	*classes = (struct vp_script_classes){.defined = *defined, .columns = columns};
 	*defined = (vp_event_classes){0};
-	struct vp_error *error = add_all(classes);
+	struct vp_error *error = script_classes_add_all(classes);
 	if (error)
 		vp_script_classes_deinit(classes);
 	return error;
@@ -260,10 +263,10 @@ struct vp_error *vp_script_classes_choose(struct vp_script_classes *const *trace
 		VP_TRY(choose_in_all(traces, n_traces, names[i]));
 	for (size_t i = 0; i < n_traces; i++) {
 		if (!n_names)
-			choose_events(traces[i]);
+			script_classes_choose_events(traces[i]);
 		vp_vec_each (&traces[i]->all, class)
 			if (class->event)
-				add_parts(traces[i], class);
+				script_classes_add_parts(traces[i], class);
 	}
 	return NULL;
 }

@@ -30,30 +30,30 @@ enum { SOFTIRQ_TIMER = 1, SOFTIRQ_NET_TX, SOFTIRQ_NET_RX, SOFTIRQ_BLOCK, SOFTIRQ
  */
 #define NOT_RUNNABLE 0xff
 
-static uint64_t key_of(uint32_t vm, uint32_t number)
+static uint64_t threads_key_of(uint32_t vm, uint32_t number)
 {
 	return (uint64_t)vm << 32 | number;
 }
 
-static struct vp_thread *thread_of(struct vp_threads *threads, uint32_t vm, uint32_t tid)
+static struct vp_thread *threads_thread_of(struct vp_threads *threads, uint32_t vm, uint32_t tid)
 {
-	const uint32_t *place = vp_map_find(&threads->thread_of, key_of(vm, tid));
+	const uint32_t *place = vp_map_find(&threads->thread_of, threads_key_of(vm, tid));
 	bool inserted;
 
 	if (!place && threads->threads.count == MOST_THREADS)
 		return NULL;
 	if (!place) {
-		place = vp_map_insert(&threads->thread_of, key_of(vm, tid),
+		place = vp_map_insert(&threads->thread_of, threads_key_of(vm, tid),
 				      (uint32_t)threads->threads.count, &inserted);
 		vp_vec_push(&threads->threads, ((struct vp_thread){.vm = vm, .tid = tid}));
 	}
 	return &threads->threads.at[*place];
 }
 
-static struct vp_cpu *cpu_of(struct vp_threads *threads, uint32_t vm, uint32_t number)
+static struct vp_cpu *threads_cpu_of(struct vp_threads *threads, uint32_t vm, uint32_t number)
 {
 	bool inserted;
-	uint32_t place = *vp_map_insert(&threads->cpu_of, key_of(vm, number),
+	uint32_t place = *vp_map_insert(&threads->cpu_of, threads_key_of(vm, number),
 					(uint32_t)threads->cpus.count, &inserted);
 
 	if (inserted)
@@ -63,14 +63,14 @@ static struct vp_cpu *cpu_of(struct vp_threads *threads, uint32_t vm, uint32_t n
 
 const struct vp_thread *vp_threads_find(const struct vp_threads *threads, uint32_t vm, uint32_t tid)
 {
-	const uint32_t *place = vp_map_find(&threads->thread_of, key_of(vm, tid));
+	const uint32_t *place = vp_map_find(&threads->thread_of, threads_key_of(vm, tid));
 
 	return place ? &threads->threads.at[*place] : NULL;
 }
 
 const struct vp_cpu *vp_threads_cpu(const struct vp_threads *threads, uint32_t vm, uint32_t number)
 {
-	const uint32_t *place = vp_map_find(&threads->cpu_of, key_of(vm, number));
+	const uint32_t *place = vp_map_find(&threads->cpu_of, threads_key_of(vm, number));
 
 	return place ? &threads->cpus.at[*place] : NULL;
 }
@@ -157,7 +157,8 @@ static struct context *context_of(struct contexts *contexts, uint32_t cpu)
 	return &contexts->of_cpu.at[cpu];
 }
 
-static void enter(struct context *context, enum vp_waker_kind kind, uint64_t id, uint32_t cpu)
+static void threads_enter(struct context *context, enum vp_waker_kind kind, uint64_t id,
+			  uint32_t cpu)
 {
 	if (context && context->depth < DEPTH)
 		context->interrupts[context->depth] =
@@ -166,7 +167,7 @@ static void enter(struct context *context, enum vp_waker_kind kind, uint64_t id,
 		context->depth += context->depth < DEPTH;
 }
 
-static void leave(struct context *context, uint64_t now)
+static void threads_leave(struct context *context, uint64_t now)
 {
 	if (!context)
 		return;
@@ -195,9 +196,9 @@ static void enter_softirq(struct context *context, uint64_t number, uint32_t tid
 	bool is_net = number == SOFTIRQ_NET_RX || number == SOFTIRQ_NET_TX;
 
 	if (is_net && tid && context && !context->depth && now - context->left > AT_ONCE_NS)
-		enter(context, VP_WAKER_THREAD, tid, cpu);
+		threads_enter(context, VP_WAKER_THREAD, tid, cpu);
 	else
-		enter(context, kind_of_softirq(number), number, cpu);
+		threads_enter(context, kind_of_softirq(number), number, cpu);
 }
 
 static struct vp_waker waker_of(const struct context *context, uint32_t tid, uint32_t cpu)
@@ -208,10 +209,10 @@ static struct vp_waker waker_of(const struct context *context, uint32_t tid, uin
 	    .kind = tid ? VP_WAKER_THREAD : VP_WAKER_UNKNOWN, .id = tid, .cpu = cpu};
 }
 
-static void begin_turn(struct vp_threads *threads, uint32_t vm, uint32_t number, uint64_t now,
-		       uint32_t tid)
+static void threads_begin_turn(struct vp_threads *threads, uint32_t vm, uint32_t number,
+			       uint64_t now, uint32_t tid)
 {
-	struct vp_cpu *cpu = cpu_of(threads, vm, number);
+	struct vp_cpu *cpu = threads_cpu_of(threads, vm, number);
 
 	if (now >= threads->to || threads->kept == MOST_PARTS)
 		return;
@@ -223,25 +224,25 @@ static void begin_turn(struct vp_threads *threads, uint32_t vm, uint32_t number,
 	threads->kept++;
 }
 
-static void take_switch(struct vp_threads *threads, uint32_t vm, uint32_t cpu, uint64_t now,
-			uint32_t prev, bool runnable, uint32_t next)
+static void threads_take_switch(struct vp_threads *threads, uint32_t vm, uint32_t cpu, uint64_t now,
+				uint32_t prev, bool runnable, uint32_t next)
 {
-	struct vp_thread *leaves = prev ? thread_of(threads, vm, prev) : NULL;
+	struct vp_thread *leaves = prev ? threads_thread_of(threads, vm, prev) : NULL;
 
 	if (leaves)
 		begin_part(threads, leaves, runnable ? VP_STAY_RUNNABLE : VP_STAY_ASLEEP, cpu, now);
-	struct vp_thread *comes = next ? thread_of(threads, vm, next) : NULL;
+	struct vp_thread *comes = next ? threads_thread_of(threads, vm, next) : NULL;
 	if (comes)
 		begin_part(threads, comes, VP_STAY_RUNNING, cpu, now);
 	if (vm)
-		begin_turn(threads, vm, cpu, now, next);
+		threads_begin_turn(threads, vm, cpu, now, next);
 }
 
 /* It sleeps no more. */
 static void wake(struct vp_threads *threads, uint32_t vm, uint32_t tid, struct vp_waker waker,
 		 uint32_t cpu, uint64_t now)
 {
-	struct vp_thread *thread = thread_of(threads, vm, tid);
+	struct vp_thread *thread = threads_thread_of(threads, vm, tid);
 
 	if (!thread)
 		return;
@@ -265,8 +266,8 @@ static void take_host_event(struct vp_threads *threads, struct contexts *context
 
 	switch (event->place) {
 	case VP_TRACE_PLACE_sched_switch:
-		take_switch(threads, 0, event->pcpu, event->time, change->prev_tid,
-			    change->preempted || !change->prev_state, change->next_tid);
+		threads_take_switch(threads, 0, event->pcpu, event->time, change->prev_tid,
+				    change->preempted || !change->prev_state, change->next_tid);
 		break;
 	case VP_TRACE_PLACE_sched_wakeup:
 	case VP_TRACE_PLACE_sched_wakeup_new:
@@ -274,8 +275,9 @@ static void take_host_event(struct vp_threads *threads, struct contexts *context
 		     woken->target_cpu, event->time);
 		break;
 	case VP_TRACE_PLACE_irq_handler_entry:
-		enter(context, VP_WAKER_DEVICE,
-		      ((const struct vp_trace_irq_handler_entry *)event->header)->irq, event->pcpu);
+		threads_enter(context, VP_WAKER_DEVICE,
+			      ((const struct vp_trace_irq_handler_entry *)event->header)->irq,
+			      event->pcpu);
 		break;
 	case VP_TRACE_PLACE_softirq_entry: {
 		const struct vp_trace_softirq_entry *entry = (const void *)event->header;
@@ -283,12 +285,12 @@ static void take_host_event(struct vp_threads *threads, struct contexts *context
 		break;
 	}
 	case VP_TRACE_PLACE_local_timer_entry:
-		enter(context, VP_WAKER_TIMER, 0, event->pcpu);
+		threads_enter(context, VP_WAKER_TIMER, 0, event->pcpu);
 		break;
 	case VP_TRACE_PLACE_irq_handler_exit:
 	case VP_TRACE_PLACE_softirq_exit:
 	case VP_TRACE_PLACE_local_timer_exit:
-		leave(context, event->time);
+		threads_leave(context, event->time);
 		break;
 	default:
 		break;
@@ -337,10 +339,10 @@ struct guest {
 	struct contexts contexts;
 };
 
-static void learn_name(void *context, uint32_t tid, struct vp_slice comm)
+static void threads_learn_name(void *context, uint32_t tid, struct vp_slice comm)
 {
 	struct guest *guest = context;
-	struct vp_thread *thread = tid ? thread_of(guest->threads, guest->vm, tid) : NULL;
+	struct vp_thread *thread = tid ? threads_thread_of(guest->threads, guest->vm, tid) : NULL;
 	struct vp_buffer clean = {0};
 
 	if (!thread)
@@ -352,7 +354,7 @@ static void learn_name(void *context, uint32_t tid, struct vp_slice comm)
 	vp_buffer_deinit(&clean);
 }
 
-static bool ends_in(const char *name, const char *end)
+static bool threads_ends_in(const char *name, const char *end)
 {
 	size_t size = strlen(name), length = strlen(end);
 
@@ -362,16 +364,17 @@ static bool ends_in(const char *name, const char *end)
 static void take_interrupt(struct context *context, const char *name, const struct values *values,
 			   uint32_t cpu, uint64_t now)
 {
-	if (ends_in(name, "_exit")) {
-		leave(context, now);
+	if (threads_ends_in(name, "_exit")) {
+		threads_leave(context, now);
 	} else if (!strcmp(name, "irq:irq_handler_entry")) {
-		enter(context, VP_WAKER_DEVICE, values->irq, cpu);
+		threads_enter(context, VP_WAKER_DEVICE, values->irq, cpu);
 	} else if (!strcmp(name, "irq:softirq_entry")) {
 		enter_softirq(context, values->vec, (uint32_t)values->common_pid, cpu, now);
 	} else if (!strcmp(name, "irq_vectors:local_timer_entry")) {
-		enter(context, VP_WAKER_TIMER, 0, cpu);
-	} else if (ends_in(name, "_entry")) { /* another CPU's call: who made it is not known */
-		enter(context, VP_WAKER_UNKNOWN, 0, cpu);
+		threads_enter(context, VP_WAKER_TIMER, 0, cpu);
+	} else if (threads_ends_in(name,
+				   "_entry")) { /* another CPU's call: who made it is not known */
+		threads_enter(context, VP_WAKER_UNKNOWN, 0, cpu);
 	}
 }
 
@@ -385,8 +388,9 @@ static void take_guest_event(struct guest *guest, const struct vp_event_class *c
 	if (!read_values(class, (const void *)record, &values))
 		return;
 	if (!strcmp(name, "sched:sched_switch"))
-		take_switch(guest->threads, guest->vm, cpu, record->time, (uint32_t)values.prev_pid,
-			    !(values.prev_state & NOT_RUNNABLE), (uint32_t)values.next_pid);
+		threads_take_switch(guest->threads, guest->vm, cpu, record->time,
+				    (uint32_t)values.prev_pid, !(values.prev_state & NOT_RUNNABLE),
+				    (uint32_t)values.next_pid);
 	else if (!strcmp(name, "sched:sched_waking") || !strcmp(name, "sched:sched_wakeup") ||
 		 !strcmp(name, "sched:sched_wakeup_new"))
 		wake(guest->threads, guest->vm, (uint32_t)values.pid,
@@ -403,7 +407,8 @@ static void end_all(struct vp_threads *threads, uint32_t vm, uint64_t now)
 			end_part(threads, thread, now, false);
 }
 
-static struct vp_error *read_guest(struct vp_threads *threads, const struct vp_guest_trace *trace)
+static struct vp_error *threads_read_guest(struct vp_threads *threads,
+					   const struct vp_guest_trace *trace)
 {
 	struct guest guest = {
 	    .threads = threads, .vm = vp_vm_id(trace->vm), .classes = &trace->classes};
@@ -419,7 +424,7 @@ static struct vp_error *read_guest(struct vp_threads *threads, const struct vp_g
 		    head->record->id < VP_ID_DEFINED
 			? NULL
 			: vp_event_classes_find(guest.classes, head->record->id);
-		vp_guest_trace_names(guest.classes, head->record, learn_name, &guest);
+		vp_guest_trace_names(guest.classes, head->record, threads_learn_name, &guest);
 		if (class)
 			take_guest_event(&guest, class, head->record,
 					 vp_stream_cpu(streams.at[head->stream]));
@@ -447,7 +452,7 @@ static struct vp_error *read_guests(struct vp_threads *threads, const char *dire
 		bool is_chosen = chosen[guest->vm - feed->vms.at];
 		any |= is_chosen;
 		if (is_chosen || options->others)
-			VP_TRY(read_guest(threads, guest));
+			VP_TRY(threads_read_guest(threads, guest));
 	}
 	return any ? NULL
 		   : vp_error_new("the recording has no events of %s%s%s%s",
@@ -484,7 +489,7 @@ static struct vp_error *read_host(struct vp_threads *threads, const char *direct
 	return NULL;
 }
 
-static void take_period(void *context, const struct vp_period *period)
+static void threads_take_period(void *context, const struct vp_period *period)
 {
 	struct vp_threads *threads = context;
 	bool of_vcpu = period->lane == VP_LANE_VCPU;
@@ -494,8 +499,8 @@ static void take_period(void *context, const struct vp_period *period)
 	if (threads->kept == MOST_PARTS || period->begin >= period->end ||
 	    (!of_vcpu && period->pcpu == VP_NO_PCPU))
 		return;
-	struct vp_cpu *cpu =
-	    cpu_of(threads, of_vcpu ? period->vm : 0, of_vcpu ? period->vcpu : period->pcpu);
+	struct vp_cpu *cpu = threads_cpu_of(threads, of_vcpu ? period->vm : 0,
+					    of_vcpu ? period->vcpu : period->pcpu);
 	if (of_vcpu && cpu->tid != period->tid) {
 		bool inserted;
 		uint32_t place = (uint32_t)(cpu - threads->cpus.at);
@@ -509,11 +514,14 @@ static void take_period(void *context, const struct vp_period *period)
 	threads->kept++;
 }
 
-static struct vp_error *open_all(const char *directory, const struct vp_threads_options *options,
-				 struct vp_threads *threads)
+static struct vp_error *threads_open_all(const char *directory,
+					 const struct vp_threads_options *options,
+					 struct vp_threads *threads)
 {
-	const struct vp_lanes_options lanes = {
-	    .from = options->from, .to = options->to, .take = take_period, .context = threads};
+	const struct vp_lanes_options lanes = {.from = options->from,
+					       .to = options->to,
+					       .take = threads_take_period,
+					       .context = threads};
 
 	VP_TRY(vp_lanes_open(directory, &lanes, &threads->lanes));
 	VP_TRY(expect_processes(threads));
@@ -532,7 +540,7 @@ struct vp_error *vp_threads_open(const char *directory, const struct vp_threads_
 				 struct vp_threads *ret)
 {
 	*ret = (struct vp_threads){.from = options->from, .to = options->to};
-	struct vp_error *error = open_all(directory, options, ret);
+	struct vp_error *error = threads_open_all(directory, options, ret);
 	if (error)
 		vp_threads_deinit(ret);
 	return error;

@@ -34,8 +34,8 @@ static bool same_fields(const struct vp_event_class *one, const struct vp_event_
 }
 
 /* Recordings of other versions of this program may number events otherwise. */
-static void know_class(struct vp_feed *feed, const struct vp_event_class *event,
-		       const vp_event_classes *own)
+static void trace_feed_know_class(struct vp_feed *feed, const struct vp_event_class *event,
+				  const vp_event_classes *own)
 {
 	if (event->id - VP_ID_DEFINED >= (int)sizeof(feed->place_of_id))
 		return;
@@ -44,7 +44,7 @@ static void know_class(struct vp_feed *feed, const struct vp_event_class *event,
 			feed->place_of_id[event->id - VP_ID_DEFINED] = (uint8_t)(i + 1);
 }
 
-static struct vp_error *know_classes(struct vp_feed *feed, const char *host)
+static struct vp_error *trace_feed_know_classes(struct vp_feed *feed, const char *host)
 {
 	vp_event_classes defined = {0}, own = {0};
 	struct vp_error *error = vp_trace_classes(host, &defined);
@@ -53,7 +53,7 @@ static struct vp_error *know_classes(struct vp_feed *feed, const char *host)
 		error = vp_trace_event_classes(&own);
 	if (!error)
 		vp_vec_each (&defined, event)
-			know_class(feed, event, &own);
+			trace_feed_know_class(feed, event, &own);
 	if (!error && !defined.count && !feed->by_states)
 		error = vp_error_new(
 		    "the recording has no events%s",
@@ -92,7 +92,7 @@ static struct vp_error *expect_states(const char *host)
 				  "record --trace' records them, or --account-events");
 }
 
-static struct vp_error *open_all(const char *directory, struct vp_feed *feed)
+static struct vp_error *trace_feed_open_all(const char *directory, struct vp_feed *feed)
 {
 	VP_AUTO_FREE char *host = vp_format("%s/host", directory);
 
@@ -100,7 +100,7 @@ static struct vp_error *open_all(const char *directory, struct vp_feed *feed)
 	feed->by_states = has_domains(&feed->vms);
 	if (feed->by_states)
 		VP_TRY(expect_states(host));
-	VP_TRY(know_classes(feed, host));
+	VP_TRY(trace_feed_know_classes(feed, host));
 	VP_TRY(vp_trace_open(host, streams_of(feed), &feed->streams));
 	vp_merge_init(&feed->merge, &feed->streams, NULL);
 	feed->merging = true;
@@ -119,7 +119,7 @@ bool vp_feed_is_recorded(const char *directory, const struct vp_recording *recor
 struct vp_error *vp_feed_open(const char *directory, struct vp_feed *ret)
 {
 	*ret = (struct vp_feed){0};
-	struct vp_error *error = open_all(directory, ret);
+	struct vp_error *error = trace_feed_open_all(directory, ret);
 	if (error)
 		vp_feed_close(ret);
 	return error;
@@ -142,12 +142,13 @@ void vp_feed_close(struct vp_feed *feed)
 	*feed = (struct vp_feed){0};
 }
 
-static uint64_t guest_key(uint32_t vm, uint32_t tid)
+static uint64_t trace_feed_guest_key(uint32_t vm, uint32_t tid)
 {
 	return (uint64_t)vm << 32 | tid;
 }
 
-static void learn(struct vp_feed *feed, struct vp_map *map, uint64_t key, const char *comm)
+static void trace_feed_learn(struct vp_feed *feed, struct vp_map *map, uint64_t key,
+			     const char *comm)
 {
 	struct vp_buffer clean = {0};
 	bool inserted;
@@ -162,11 +163,11 @@ static void learn_task(struct vp_feed *feed, const struct vp_task *task)
 {
 	bool inserted;
 
-	learn(feed, &feed->comm_of_tid, task->tid, task->comm);
+	trace_feed_learn(feed, &feed->comm_of_tid, task->tid, task->comm);
 	*vp_map_insert(&feed->pid_of_tid, task->tid, task->pid, &inserted) = task->pid;
 }
 
-static void learn_name(struct vp_feed *feed, const struct vp_record_header *record)
+static void trace_feed_learn_name(struct vp_feed *feed, const struct vp_record_header *record)
 {
 	const struct vp_guest_task *guest = (const void *)record;
 	const struct vp_task *task = (const void *)record;
@@ -174,8 +175,8 @@ static void learn_name(struct vp_feed *feed, const struct vp_record_header *reco
 	if (record->id == VP_ID_task)
 		learn_task(feed, task);
 	if (record->id == VP_ID_guest_task && feed->comm_of_guest_tid.count < MOST_GUEST_NAMES)
-		learn(feed, &feed->comm_of_guest_tid, guest_key(guest->vm, guest->guest_tid),
-		      guest->comm);
+		trace_feed_learn(feed, &feed->comm_of_guest_tid,
+				 trace_feed_guest_key(guest->vm, guest->guest_tid), guest->comm);
 }
 
 static void note_time(struct vp_feed *feed, uint64_t time)
@@ -221,7 +222,7 @@ static bool read_event(struct vp_feed *feed, const struct vp_merge_head *head,
 	return true;
 }
 
-static void end(struct vp_feed *feed)
+static void trace_feed_end(struct vp_feed *feed)
 {
 	struct vp_health health = {.classes = streams_of(feed)};
 
@@ -252,12 +253,12 @@ bool vp_feed_next(struct vp_feed *feed, struct vp_feed_event *ret)
 	const struct vp_merge_head *head;
 
 	while (!feed->ended && (head = vp_merge_next(&feed->merge))) {
-		learn_name(feed, head->record);
+		trace_feed_learn_name(feed, head->record);
 		if (read_span(feed, head, ret) || read_event(feed, head, ret))
 			return true;
 	}
 	if (!feed->ended)
-		end(feed);
+		trace_feed_end(feed);
 	return false;
 }
 
@@ -279,7 +280,7 @@ const char *vp_feed_comm(const struct vp_feed *feed, uint32_t tid)
 
 const char *vp_feed_guest_comm(const struct vp_feed *feed, uint32_t vm, uint32_t tid)
 {
-	const uint32_t *name = vp_map_find(&feed->comm_of_guest_tid, guest_key(vm, tid));
+	const uint32_t *name = vp_map_find(&feed->comm_of_guest_tid, trace_feed_guest_key(vm, tid));
 
 	if (!tid)
 		return "swapper"; /* each of a guest's CPUs has one of that number */

@@ -82,8 +82,8 @@ static void print_json(const struct vp_account_recording *rec, const struct vp_n
 }
 
 /* The columns that have something, or all. */
-static void put_table(const struct vp_table *table, bool verbose, bool colour,
-		      struct vp_buffer *out)
+static void account_options_put_table(const struct vp_table *table, bool verbose, bool colour,
+				      struct vp_buffer *out)
 {
 	struct vp_table shown;
 
@@ -102,15 +102,15 @@ static bool all_hold(const struct vp_account_checks *checks)
 	       checks->exits_agree && checks->parts_sum && checks->all_placed;
 }
 
-static void print_text(const struct vp_account_recording *rec, const char *verb,
-		       const struct vp_named_table *tables, size_t n_tables, bool checks,
-		       bool verbose, struct vp_buffer *out)
+static void account_options_print_text(const struct vp_account_recording *rec, const char *verb,
+				       const struct vp_named_table *tables, size_t n_tables,
+				       bool checks, bool verbose, struct vp_buffer *out)
 {
 	bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 
 	vp_render_account_head(rec, verb, out);
 	for (size_t i = 0; i < n_tables; i++) {
-		put_table(&tables[i].table, verbose, colour, out);
+		account_options_put_table(&tables[i].table, verbose, colour, out);
 		vp_buffer_string(out, "\n");
 	}
 	if (checks && !verbose && all_hold(&rec->checks))
@@ -130,7 +130,8 @@ struct vp_error *vp_account_print(const struct vp_account_options *options,
 	else if (options->chosen == VP_FORMAT_CSV)
 		vp_render_table_csv(&tables[0].table, true, &out);
 	else
-		print_text(rec, verb, tables, n_tables, checks, options->verbose, &out);
+		account_options_print_text(rec, verb, tables, n_tables, checks, options->verbose,
+					   &out);
 	if (options->chosen == VP_FORMAT_CSV)
 		vp_vec_each (&rec->notes, note)
 			vp_verb_say(verb, *note);

@@ -23,7 +23,7 @@ static bool files_raised;          /* … until it was raised */
 static mode_t users_umask;
 static bool has_own_umask;
 
-static void on_signal(int signal)
+static void command_on_signal(int signal)
 {
 	stop_wanted = 1;
 }
@@ -34,7 +34,7 @@ static void on_child(int signal)
 
 void vp_command_catch_signals(void)
 {
-	struct sigaction action = {.sa_handler = on_signal};
+	struct sigaction action = {.sa_handler = command_on_signal};
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);

@@ -8,7 +8,7 @@
 #include "cmd/common/time_options.h"
 #include "cmd/common/verb.h"
 
-static struct vp_error *choose_cpus(struct vp_event_options *options)
+static struct vp_error *event_options_choose_cpus(struct vp_event_options *options)
 {
 	if (!options->cpus)
 		return NULL;
@@ -23,7 +23,7 @@ static struct vp_error *choose_cpus(struct vp_event_options *options)
 
 struct vp_error *vp_event_options_check(struct vp_event_options *options)
 {
-	VP_TRY(choose_cpus(options));
+	VP_TRY(event_options_choose_cpus(options));
 	VP_TRY(vp_verb_recording(&options->operands, options->input, "vperf.data",
 				 &options->directory));
 	return vp_time_option_parse(options->time, options->directory, &options->from,

@@ -131,7 +131,7 @@ static struct vp_error *set_of_last(const struct vp_option *option, const char *
 /* Joined names live as long as the program. */
 static char *joined_names[4];
 
-static struct vp_error *add_name(const struct vp_option *option, const char *text)
+static struct vp_error *options_add_name(const struct vp_option *option, const char *text)
 {
 	const char **names = option->value;
 	size_t place = 0;
@@ -166,7 +166,7 @@ static struct vp_error *set_option(const struct vp_option *option, const char *t
 		vp_vec_push((struct vp_texts *)option->value, text);
 		return NULL;
 	case VP_OPTION_NAMES:
-		return add_name(option, text);
+		return options_add_name(option, text);
 	case VP_OPTION_OF_LAST:
 		return set_of_last(option, text);
 	case VP_OPTION_PAGES:
@@ -198,8 +198,8 @@ static struct vp_error *expect_attached(const struct parser *parser, const struc
 }
 
 /* Sets an option from the text that came with it, or from the next word. */
-static struct vp_error *take_value(struct parser *parser, const struct vp_option *option,
-				   const char *attached)
+static struct vp_error *options_take_value(struct parser *parser, const struct vp_option *option,
+					   const char *attached)
 {
 	if (option->type == VP_OPTION_FLAG)
 		return attached ? vp_error_usage("option --%s takes no value", option->name)
@@ -215,7 +215,7 @@ static struct vp_error *take_value(struct parser *parser, const struct vp_option
 	return set_option(option, attached ? attached : parser->argv[parser->next++]);
 }
 
-static struct vp_error *take_long(struct parser *parser, const char *word)
+static struct vp_error *options_take_long(struct parser *parser, const char *word)
 {
 	const char *equals = strchr(word, '=');
 	size_t size = equals ? (size_t)(equals - word) : strlen(word);
@@ -223,10 +223,10 @@ static struct vp_error *take_long(struct parser *parser, const char *word)
 
 	if (!option)
 		return unknown_long(parser->options, parser->n_options, word, size);
-	return take_value(parser, option, equals ? equals + 1 : NULL);
+	return options_take_value(parser, option, equals ? equals + 1 : NULL);
 }
 
-static struct vp_error *take_letters(struct parser *parser, const char *letters)
+static struct vp_error *options_take_letters(struct parser *parser, const char *letters)
 {
 	for (; *letters; letters++) {
 		const struct vp_option *option =
@@ -234,7 +234,7 @@ static struct vp_error *take_letters(struct parser *parser, const char *letters)
 		if (!option)
 			return vp_error_usage("unknown option '-%c'", *letters);
 		if (option->type != VP_OPTION_FLAG)
-			return take_value(parser, option, letters[1] ? letters + 1 : NULL);
+			return options_take_value(parser, option, letters[1] ? letters + 1 : NULL);
 		VP_TRY(set_option(option, NULL));
 	}
 	return NULL;
@@ -259,9 +259,9 @@ struct vp_error *vp_options_parse(const struct vp_option *options, size_t n_opti
 			*help = true;
 			return NULL;
 		} else if (word[1] == '-') {
-			VP_TRY(take_long(&parser, word + 2));
+			VP_TRY(options_take_long(&parser, word + 2));
 		} else {
-			VP_TRY(take_letters(&parser, word + 1));
+			VP_TRY(options_take_letters(&parser, word + 1));
 		}
 	}
 	return NULL;

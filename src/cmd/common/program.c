@@ -106,7 +106,7 @@ static int show_help(const struct vp_program *program, const char *name)
 	return 0;
 }
 
-static bool is_one_of(const char *word, const char *const *words)
+static bool program_is_one_of(const char *word, const char *const *words)
 {
 	for (; *words; words++)
 		if (!strcmp(word, *words))
@@ -126,9 +126,9 @@ int vp_program_run(const struct vp_program *program, int argc, char **argv)
 		help(program, stderr);
 		return VP_ERROR_USAGE;
 	}
-	if (is_one_of(argv[1], help_words))
+	if (program_is_one_of(argv[1], help_words))
 		return flushed(show_help(program, argc > 2 ? argv[2] : NULL));
-	if (is_one_of(argv[1], version_words)) {
+	if (program_is_one_of(argv[1], version_words)) {
 		printf("%s %s\n", program->name, VPERF_VERSION);
 		return flushed(0);
 	}

@@ -19,13 +19,13 @@
 static struct termios before;
 static volatile sig_atomic_t is_begun, has_keys, is_changed;
 
-static void write_all(const char *text)
+static void terminal_write_all(const char *text)
 {
 	if (vp_fd_write_all(STDOUT_FILENO, text, strlen(text)))
 		return; /* there is nobody to tell */
 }
 
-static void enter(void)
+static void terminal_enter(void)
 {
 	struct termios raw = before;
 
@@ -34,12 +34,12 @@ static void enter(void)
 	raw.c_cc[VTIME] = 0;
 	if (has_keys)
 		tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-	write_all(ENTER);
+	terminal_write_all(ENTER);
 }
 
-static void leave(void)
+static void terminal_leave(void)
 {
-	write_all(LEAVE);
+	terminal_write_all(LEAVE);
 	if (has_keys)
 		tcsetattr(STDIN_FILENO, TCSANOW, &before);
 }
@@ -55,7 +55,7 @@ static void set_handler(int signal, void (*handler)(int), int flags)
 static void on_end(int signal)
 {
 	if (is_begun)
-		leave();
+		terminal_leave();
 	raise(signal); /* the handler is reset: as if there had been none */
 }
 
@@ -63,7 +63,7 @@ static void on_continue(int signal)
 {
 	set_handler(SIGTSTP, on_end, (int)SA_RESETHAND);
 	if (is_begun)
-		enter();
+		terminal_enter();
 	is_changed = 1;
 }
 
@@ -90,14 +90,14 @@ bool vp_terminal_begin(void)
 	has_keys = isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &before) == 0;
 	handle_signals();
 	is_begun = 1;
-	enter();
+	terminal_enter();
 	return true;
 }
 
 void vp_terminal_end(void)
 {
 	if (is_begun)
-		leave();
+		terminal_leave();
 	is_begun = 0;
 }
 

@@ -92,7 +92,7 @@ static bool read_zone(const char *text, int64_t *ret)
 }
 
 /* RFC 3339, "2026-11-25T16:49:05.25Z"; without a zone in the reader's. As CLOCK_REALTIME. */
-static bool read_date(const char *text, uint64_t *ret)
+static bool time_options_read_date(const char *text, uint64_t *ret)
 {
 	struct tm date = {0};
 	int used = 0;
@@ -147,14 +147,14 @@ static bool read_bound(const struct vp_recording *about, const char *text, uint6
 	}
 	if (read_time(text, text + strlen(text), ret))
 		return true;
-	if (read_date(text, &time))
+	if (time_options_read_date(text, &time))
 		return to_monotonic(about, time, false, ret);
 	localtime_r(&start, &day);
 	return read_time_of_day(text, day, &time) && to_monotonic(about, time, true, ret);
 }
 
-static struct vp_error *parse(const struct vp_recording *about, const char *text, uint64_t *from,
-			      uint64_t *to)
+static struct vp_error *time_options_parse(const struct vp_recording *about, const char *text,
+					   uint64_t *from, uint64_t *to)
 {
 	const char *comma = strchr(text, ',');
 	VP_AUTO_FREE char *first = vp_strndup(text, comma ? (size_t)(comma - text) : 0);
@@ -185,7 +185,7 @@ struct vp_error *vp_time_option_parse(const char *text, const char *directory, u
 	if (!text)
 		return NULL;
 	VP_TRY(vp_recording_read(directory, &about));
-	struct vp_error *error = parse(&about, text, from, to);
+	struct vp_error *error = time_options_parse(&about, text, from, to);
 	vp_recording_deinit(&about);
 	return error;
 }

@@ -36,7 +36,7 @@ void vp_verb_say(const char *verb, const char *sentence)
 }
 
 /* Returns the error's exit status. */
-static int fail(const struct vp_verb *verb, struct vp_error *error)
+static int verb_fail(const struct vp_verb *verb, struct vp_error *error)
 {
 	int status = (int)vp_error_kind(error);
 
@@ -75,7 +75,7 @@ int vp_verb_run(const struct vp_verb *verb, const struct vp_option *options, siz
 	else if (!error)
 		error = act(context);
 	vp_vec_deinit(operands);
-	return error ? fail(verb, error) : 0;
+	return error ? verb_fail(verb, error) : 0;
 }
 
 struct vp_error *vp_verb_recording(const struct vp_texts *operands, const char *input,

@@ -31,8 +31,8 @@ struct check {
 	struct vp_texts operands;
 };
 
-static void print_text(const struct vp_probe *probe, bool found, const char *detail,
-		       struct vp_buffer *out)
+static void cmd_check_print_text(const struct vp_probe *probe, bool found, const char *detail,
+				 struct vp_buffer *out)
 {
 	vp_buffer_printf(out, "%-4s %-25s %s\n", found ? "yes" : "no", probe->name, detail);
 	if (!found)
@@ -50,8 +50,8 @@ static void put_verdict(const struct check *check, struct vp_buffer *out)
 	vp_buffer_string(out, ".\n\n");
 }
 
-static void put_json(const struct vp_probe *probe, bool found, const char *detail,
-		     struct vp_json *json)
+static void cmd_check_put_json(const struct vp_probe *probe, bool found, const char *detail,
+			       struct vp_json *json)
 {
 	vp_json_object(json, NULL);
 	vp_json_text(json, "name", probe->name);
@@ -74,9 +74,9 @@ static void check_probe(struct check *check, const struct vp_probe *probe, struc
 	if (!found)
 		vp_buffer_printf(&check->names, "%s%s", check->names.size ? ", " : "", probe->name);
 	if (check->json)
-		put_json(probe, found, clean, json);
+		cmd_check_put_json(probe, found, clean, json);
 	else
-		print_text(probe, found, clean, found ? &check->present : &check->absent);
+		cmd_check_print_text(probe, found, clean, found ? &check->present : &check->absent);
 }
 
 static struct vp_error *check_with(void *context)

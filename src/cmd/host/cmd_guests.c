@@ -42,8 +42,8 @@ struct guests {
 	size_t unread; /* VMs that could not be looked into */
 };
 
-static struct vp_error *ask(struct vp_guest_reader *reader, const char *request,
-			    struct vp_slice *answer)
+static struct vp_error *cmd_guests_ask(struct vp_guest_reader *reader, const char *request,
+				       struct vp_slice *answer)
 {
 	bool done;
 
@@ -53,8 +53,8 @@ static struct vp_error *ask(struct vp_guest_reader *reader, const char *request,
 }
 
 /* A scan is asked to go on until it has found the kernel, or has taken too long. */
-static struct vp_error *find(const struct guests *guests, struct vp_guest_reader *reader,
-			     const char *folder, struct vp_guest_answer *ret)
+static struct vp_error *cmd_guests_find(const struct guests *guests, struct vp_guest_reader *reader,
+					const char *folder, struct vp_guest_answer *ret)
 {
 	uint64_t end = vp_clock_monotonic() + ANSWER_MS * 1000000ULL;
 	uint64_t place = guests->no_cache ? 0 : vp_kernel_place_recall(folder, ret->vm->name);
@@ -65,7 +65,7 @@ static struct vp_error *find(const struct guests *guests, struct vp_guest_reader
 
 	do {
 		vp_guest_finding_deinit(finding);
-		VP_TRY(ask(reader, request, &answer));
+		VP_TRY(cmd_guests_ask(reader, request, &answer));
 		VP_TRY(vp_guest_finding_parse(answer, finding));
 	} while (finding->searching && vp_clock_monotonic() < end);
 	if (finding->searching)
@@ -78,17 +78,17 @@ static struct vp_error *find(const struct guests *guests, struct vp_guest_reader
 	return NULL;
 }
 
-static struct vp_error *look(const struct guests *guests, struct vp_guest_reader *reader,
-			     const char *folder, struct vp_guest_answer *ret)
+static struct vp_error *cmd_guests_look(const struct guests *guests, struct vp_guest_reader *reader,
+					const char *folder, struct vp_guest_answer *ret)
 {
 	struct vp_slice answer;
 	bool damaged;
 
-	VP_TRY(find(guests, reader, folder, ret));
+	VP_TRY(cmd_guests_find(guests, reader, folder, ret));
 	if (ret->finding.lacks)
 		return vp_error_new("its tasks cannot be listed: the kernel does not provide %s",
 				    ret->finding.lacks);
-	VP_TRY(ask(reader, "tasks", &answer));
+	VP_TRY(cmd_guests_ask(reader, "tasks", &answer));
 	VP_TRY(vp_guest_processes_parse(answer, &ret->processes, &damaged));
 	return damaged ? vp_error_new("the task list could only be read in part") : NULL;
 }
@@ -107,14 +107,14 @@ static struct vp_error *inspect_guest(const struct guests *guests, void *lister,
 	if (!error)
 		error = access->expect_same(&state);
 	if (!error)
-		error = look(guests, reader, folder, ret);
+		error = cmd_guests_look(guests, reader, folder, ret);
 	vp_guest_reader_free(reader);
 	vp_guest_state_deinit(&state);
 	return error;
 }
 
 /* Text of a guest's is going to be printed. */
-static void clean(char **text)
+static void cmd_guests_clean(char **text)
 {
 	char *before = *text;
 
@@ -131,14 +131,14 @@ static void finish_answer(const struct guests *guests, const char *folder,
 		    vp_pack_cache_store(folder, &answer->finding.build_id, answer->finding.pack);
 	answer->problem = error ? vp_strdup(vp_error_message(error)) : NULL;
 	vp_error_free(error);
-	clean(&answer->problem);
-	clean(&answer->finding.banner);
-	clean(&answer->finding.dropped);
+	cmd_guests_clean(&answer->problem);
+	cmd_guests_clean(&answer->finding.banner);
+	cmd_guests_clean(&answer->finding.dropped);
 	vp_vec_each (&answer->processes, process)
-		clean(&process->comm);
+		cmd_guests_clean(&process->comm);
 }
 
-static bool is_wanted(const struct guests *guests, const struct vp_vm *vm)
+static bool cmd_guests_is_wanted(const struct guests *guests, const struct vp_vm *vm)
 {
 	for (size_t i = 0; i < guests->vms.count; i++)
 		if (!strcmp(guests->vms.at[i], vm->name))
@@ -159,8 +159,8 @@ static struct vp_error *check_names(const struct guests *guests, const vp_vms *v
 }
 
 /* Looks at all wanted VMs. */
-static struct vp_error *look_at_all(struct guests *guests, const vp_vms *vms,
-				    vp_guest_answers *answers)
+static struct vp_error *cmd_guests_look_at_all(struct guests *guests, const vp_vms *vms,
+					       vp_guest_answers *answers)
 {
 	VP_AUTO_FREE char *folder = vp_pack_cache_folder();
 	void *lister = NULL;
@@ -172,7 +172,7 @@ static struct vp_error *look_at_all(struct guests *guests, const vp_vms *vms,
 		vp_pack_cache_load(folder, &packs);
 	vp_vec_each (vms, vm) {
 		struct vp_guest_answer answer = {.vm = vm};
-		if (!is_wanted(guests, vm) || vp_vm_is_host(vm))
+		if (!cmd_guests_is_wanted(guests, vm) || vp_vm_is_host(vm))
 			continue;
 		finish_answer(guests, folder, &answer,
 			      inspect_guest(guests, lister, folder, &packs, &answer));
@@ -213,9 +213,9 @@ static struct vp_error *guests_with(void *context)
 	guests->access = hypervisor->guest_access();
 	struct vp_error *error = hypervisor->scan(&vms, true);
 	if (!error)
-		error = look_at_all(guests, &vms, &answers);
+		error = cmd_guests_look_at_all(guests, &vms, &answers);
 	vp_vec_each (&vms, vm)
-		clean(&vm->name);
+		cmd_guests_clean(&vm->name);
 	if (!error) {
 		if (guests->json)
 			vp_render_guests_json(&answers, &out);

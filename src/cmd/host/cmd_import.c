@@ -28,7 +28,7 @@ struct import {
 	struct vp_texts operands;
 };
 
-static struct vp_error *list_formats(void)
+static struct vp_error *cmd_import_list_formats(void)
 {
 	const struct vp_importer *importer;
 
@@ -44,7 +44,7 @@ static struct vp_error *import_with(void *context)
 	struct vp_place place;
 
 	if (import->list)
-		return list_formats();
+		return cmd_import_list_formats();
 	if (!import->operands.count)
 		return vp_error_usage("expected what was recorded on the host, and then in its "
 				      "guests: 'vperf import --list' lists the formats");

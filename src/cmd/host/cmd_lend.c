@@ -55,7 +55,7 @@ static void split_events(struct lend *lend)
 	}
 }
 
-static struct vp_error *find_vm(const struct lend *lend, const struct vp_vm **ret)
+static struct vp_error *cmd_lend_find_vm(const struct lend *lend, const struct vp_vm **ret)
 {
 	VP_TRY(vp_vms_expect(&lend->vms, &lend->vm, 1));
 	vp_vec_each (&lend->vms, vm) {
@@ -94,8 +94,8 @@ static void put_totals(const struct lend *lend, const struct vp_lender *lender,
 }
 
 /* Until the end of COMMAND, of the VM or of the agent, or a signal. */
-static struct vp_error *serve(struct lend *lend, const struct vp_vm *vm, struct vp_lender *lender,
-			      struct vp_command *command)
+static struct vp_error *cmd_lend_serve(struct lend *lend, const struct vp_vm *vm,
+				       struct vp_lender *lender, struct vp_command *command)
 {
 	bool lends = false, said = false;
 
@@ -130,7 +130,7 @@ static struct vp_error *lend_to(struct lend *lend, const struct vp_vm *vm)
 	struct vp_error *error = vp_lender_open(vm, (const char *const *)lend->names.at,
 						lend->names.count, (unsigned)lend->port, &lender);
 	if (!error)
-		error = serve(lend, vm, lender, &command);
+		error = cmd_lend_serve(lend, vm, lender, &command);
 	if (command.pid)
 		kill(command.pid, SIGTERM);
 	if (lender)
@@ -157,7 +157,7 @@ static struct vp_error *lend_with(void *context)
 		return vp_error_new("lending counters requires root (try sudo)");
 	split_events(lend);
 	VP_TRY(vp_vm_scan(&lend->vms, true));
-	VP_TRY(find_vm(lend, &vm));
+	VP_TRY(cmd_lend_find_vm(lend, &vm));
 	return lend_to(lend, vm);
 }
 

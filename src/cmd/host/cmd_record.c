@@ -161,7 +161,7 @@ static struct vp_error *choose_interrupts(struct record *record)
 				  vp_hypervisor_here()->name);
 }
 
-static struct vp_error *check_options(struct record *record)
+static struct vp_error *cmd_record_check_options(struct record *record)
 {
 	if (record->frequency && record->period)
 		return vp_error_usage("-F and -c are mutually exclusive");
@@ -202,7 +202,7 @@ static struct vp_error *check_options(struct record *record)
 }
 
 /* *stat is the recipe of --stat. */
-static struct vp_error *read_recipe(const struct record *record, struct vp_recipe *stat)
+static struct vp_error *cmd_record_read_recipe(const struct record *record, struct vp_recipe *stat)
 {
 	VP_AUTO_FREE char *path = NULL;
 
@@ -349,11 +349,11 @@ static struct vp_error *record_with(void *context)
 	struct record *record = context;
 	struct vp_recipe stat = {0};
 
-	VP_TRY(check_options(record));
+	VP_TRY(cmd_record_check_options(record));
 	vp_command_keep_private(record->shared);
 	if (geteuid() != 0)
 		return vp_error_new("sampling the host requires root (try sudo)");
-	struct vp_error *error = read_recipe(record, &stat);
+	struct vp_error *error = cmd_record_read_recipe(record, &stat);
 	if (!error)
 		error = record_session(record, &stat);
 	vp_recipe_deinit(&stat);

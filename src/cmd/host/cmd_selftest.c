@@ -124,13 +124,13 @@ static struct host host_read(int pcpu)
 	return host;
 }
 
-static void host_deinit(struct host *host)
+static void cmd_selftest_host_deinit(struct host *host)
 {
 	free(host->cpu);
 	free(host->microcode);
 }
 
-static void put_host(const struct host *host, struct vp_buffer *out)
+static void cmd_selftest_put_host(const struct host *host, struct vp_buffer *out)
 {
 	VP_AUTO_FREE char *cpu = vp_text_cleaned(host->cpu);
 
@@ -182,8 +182,8 @@ static void put_probes_json(const char *probes, struct vp_json *json)
 	json_object_put(all);
 }
 
-static void put_json(const struct vp_checks *checks, const struct host *host, const char *probes,
-		     struct vp_buffer *out)
+static void cmd_selftest_put_json(const struct vp_checks *checks, const struct host *host,
+				  const char *probes, struct vp_buffer *out)
 {
 	struct vp_json json = vp_json_to(out);
 
@@ -214,10 +214,10 @@ static struct vp_error *print_results(const struct selftest *selftest,
 	struct vp_error *error;
 
 	if (selftest->json) {
-		put_json(&selftest->checks, &host, test->probes, &out);
+		cmd_selftest_put_json(&selftest->checks, &host, test->probes, &out);
 		error = vp_verb_print(&out);
 	} else {
-		put_host(&host, &out);
+		cmd_selftest_put_host(&host, &out);
 		vp_checks_put_text(&selftest->checks, &out);
 		error = vp_verb_print(&out);
 		put_probes(test->probes, &out);
@@ -225,7 +225,7 @@ static struct vp_error *print_results(const struct selftest *selftest,
 	if (!error && selftest->output)
 		error = vp_verb_write(selftest->output, &out);
 	vp_buffer_deinit(&out);
-	host_deinit(&host);
+	cmd_selftest_host_deinit(&host);
 	return error;
 }
 

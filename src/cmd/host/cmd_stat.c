@@ -31,8 +31,8 @@ const struct vp_verb *vp_verb_stat(void)
 	return &verb;
 }
 
-static void list_event(void *context, const char *name, const struct vp_event *event,
-		       const char *meaning)
+static void cmd_stat_list_event(void *context, const char *name, const struct vp_event *event,
+				const char *meaning)
 {
 	static const char *const sources[] = {
 	    [VP_FROM_COUNTER] = "counter", [VP_FROM_COUNT] = "host", [VP_FROM_GUEST] = "guest"};
@@ -46,9 +46,9 @@ static void list_pmu_event(void *context, const char *name)
 	printf("%-26s %-8s %-3s %s\n", name, "counter", "", "kernel PMU event");
 }
 
-static struct vp_error *list(void)
+static struct vp_error *cmd_stat_list(void)
 {
-	vp_event_each(list_event, NULL);
+	vp_event_each(cmd_stat_list_event, NULL);
 	vp_pmu_each(VP_SYSFS, list_pmu_event, NULL);
 	printf("%-26s %-8s %-3s %s\n", "rHEX", "counter", "", "raw hardware event code");
 	printf("%-26s %-8s %-3s %s\n", "PMU/TERM=VALUE,.../", "counter", "",
@@ -57,7 +57,8 @@ static struct vp_error *list(void)
 	return NULL;
 }
 
-static struct vp_error *check(const struct vp_stat_options *options, const struct vp_recipe *recipe)
+static struct vp_error *cmd_stat_check(const struct vp_stat_options *options,
+				       const struct vp_recipe *recipe)
 {
 	if (recipe->per == VP_PER_TASK && !options->command.count)
 		return vp_error_usage("intervals of a task: expected -- COMMAND");
@@ -96,7 +97,7 @@ static struct vp_error *record_recipe(const struct vp_stat_options *options,
 	VP_AUTO_FREE char *text = vp_command_text(&options->command);
 	struct vp_command command = {0};
 
-	VP_TRY(check(options, recipe));
+	VP_TRY(cmd_stat_check(options, recipe));
 	vp_command_keep_private(options->shared);
 	vp_command_catch_signals();
 	if (options->command.count)
@@ -124,8 +125,8 @@ static struct vp_error *record_recipe(const struct vp_stat_options *options,
 }
 
 /* `*label` names the recipe in sentences; to be freed. */
-static struct vp_error *read_recipe(const struct vp_stat_options *options, char **label,
-				    struct vp_recipe *ret)
+static struct vp_error *cmd_stat_read_recipe(const struct vp_stat_options *options, char **label,
+					     struct vp_recipe *ret)
 {
 	if (!options->recipe) {
 		*label = vp_strdup("the options");
@@ -182,11 +183,11 @@ static struct vp_error *stat_with(void *context)
 	struct vp_recipe recipe;
 
 	if (options->list)
-		return list();
+		return cmd_stat_list();
 	VP_TRY(check_plan(options));
 	choose_defaults(options);
 	VP_AUTO_FREE char *label = NULL;
-	VP_TRY(read_recipe(options, &label, &recipe));
+	VP_TRY(cmd_stat_read_recipe(options, &label, &recipe));
 	struct vp_error *error = NULL;
 	if (options->native)
 		error = vp_recipe_make_native(label, &recipe);

@@ -58,12 +58,12 @@ struct top {
 	struct vp_top screen;
 };
 
-static void on_signal(int signal)
+static void cmd_top_on_signal(int signal)
 {
 	stop_wanted = 1;
 }
 
-static void take(void *context, struct vp_record_header *record)
+static void cmd_top_take(void *context, struct vp_record_header *record)
 {
 	struct top *top = context;
 	uint32_t pid = ((struct vp_vcpu_account *)record)->vm; /* as no VM has been numbered */
@@ -146,7 +146,7 @@ static struct vp_error *put_update(struct top *top, double seconds, struct vp_bu
 }
 
 /* Of those that the option chooses, the one that a key chose. */
-static void choose_vm(struct vp_account_view *view, const struct vp_live_order *order)
+static void cmd_top_choose_vm(struct vp_account_view *view, const struct vp_live_order *order)
 {
 	if (!order->has_vm)
 		return;
@@ -164,7 +164,7 @@ static struct vp_error *draw(struct top *top)
 	struct vp_account_view view;
 
 	VP_TRY(vp_account_view_init(&view, &top->shown, top->vm));
-	choose_vm(&view, &top->screen.order);
+	cmd_top_choose_vm(&view, &top->screen.order);
 	view.seconds = top->shown_seconds;
 	vp_account_exits_table(&view, &exits);
 	vp_account_steal_table(&view, &thieves);
@@ -211,8 +211,8 @@ static struct vp_error *show_on_terminal(struct top *top, double seconds)
 	return draw(top);
 }
 
-static struct vp_error *show(struct top *top, struct vp_account_writer *writer, uint64_t begin,
-			     uint64_t now)
+static struct vp_error *cmd_top_show(struct top *top, struct vp_account_writer *writer,
+				     uint64_t begin, uint64_t now)
 {
 	double seconds = (double)(now - begin) / 1e9;
 	struct vp_buffer out = {0};
@@ -264,7 +264,7 @@ static struct vp_error *watch(struct top *top, struct vp_account_writer *writer)
 		if (top->screen.quit)
 			break;
 		uint64_t now = vp_clock_monotonic();
-		VP_TRY(show(top, writer, begin, now));
+		VP_TRY(cmd_top_show(top, writer, begin, now));
 		begin = now;
 	}
 	return NULL;
@@ -274,7 +274,7 @@ static struct vp_error *top_with(void *context)
 {
 	struct top *top = context;
 	struct vp_account_writer *writer = NULL;
-	struct sigaction action = {.sa_handler = on_signal};
+	struct sigaction action = {.sa_handler = cmd_top_on_signal};
 
 	if (top->operands.count)
 		return vp_error_usage(
@@ -290,7 +290,7 @@ static struct vp_error *top_with(void *context)
 	VP_TRY(hypervisor->scan(&top->vms, true));
 	const struct vp_account_source_options options = {0};
 	VP_TRY(vp_account_writer_open(hypervisor->account(), &top->vms, hypervisor->vendor(),
-				      &options, take, top, &writer));
+				      &options, cmd_top_take, top, &writer));
 	if (vp_account_writer_missing(writer))
 		vp_verb_say("top", vp_account_writer_missing(writer));
 	sigaction(SIGINT, &action, NULL);

@@ -16,7 +16,7 @@ static uint64_t slide_of(const struct vp_guest_finding *finding)
 	return finding->text - VP_KERNEL_LINKED;
 }
 
-static void put_guest(const struct vp_guest_answer *answer, struct vp_buffer *out)
+static void guests_table_put_guest(const struct vp_guest_answer *answer, struct vp_buffer *out)
 {
 	const struct vp_guest_finding *finding = &answer->finding;
 
@@ -64,7 +64,7 @@ void vp_render_guests_text(const vp_guest_answers *answers, struct vp_buffer *ou
 	struct vp_table table = {0};
 
 	vp_vec_each (answers, answer)
-		put_guest(answer, out);
+		guests_table_put_guest(answer, out);
 	fill_table(answers, &table);
 	vp_render_table_text(&table, false, out);
 	vp_table_deinit(&table);
@@ -92,7 +92,7 @@ static void put_cpus(const struct vp_guest_finding *finding, struct vp_json *jso
 	vp_json_array_end(json);
 }
 
-static void put_kernel(const struct vp_guest_finding *finding, struct vp_json *json)
+static void guests_table_put_kernel(const struct vp_guest_finding *finding, struct vp_json *json)
 {
 	struct vp_buffer build_id = {0};
 
@@ -121,7 +121,7 @@ static void put_answer(const struct vp_guest_answer *answer, struct vp_json *jso
 	vp_json_count(json, "pid", answer->vm->pid);
 	vp_json_text(json, "problem", answer->problem);
 	if (answer->finding.banner)
-		put_kernel(&answer->finding, json);
+		guests_table_put_kernel(&answer->finding, json);
 	else
 		vp_json_null(json, "kernel");
 	vp_json_array(json, "processes");

@@ -36,8 +36,8 @@ static const char *name_in_hypervisor(const char *name)
 	return size && !strncmp(name, system, size) && name[size] == ':' ? name + size + 1 : NULL;
 }
 
-static struct vp_error *add_name(struct vp_record_events *events, const char *name,
-				 const char *filter)
+static struct vp_error *record_events_add_name(struct vp_record_events *events, const char *name,
+					       const char *filter)
 {
 	const char *in_hypervisor = name_in_hypervisor(name);
 
@@ -74,7 +74,8 @@ struct vp_error *vp_record_events_choose(struct vp_record_events *events)
 		for (;;) {
 			size_t size = name_size(word);
 			vp_vec_push(&events->names, vp_strndup(word, size));
-			VP_TRY(add_name(events, events->names.at[events->names.count - 1], filter));
+			VP_TRY(record_events_add_name(
+			    events, events->names.at[events->names.count - 1], filter));
 			if (!word[size])
 				break;
 			word += size + 1;

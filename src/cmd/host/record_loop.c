@@ -62,7 +62,7 @@ static void print_summary(const struct vp_record_loop *loop)
 }
 
 /* A snapshot that a signal asked for; that there is none does not end the recording. */
-static void take_snapshot(const struct vp_record_loop *loop)
+static void record_loop_take_snapshot(const struct vp_record_loop *loop)
 {
 	VP_AUTO_FREE char *path = NULL;
 	VP_AUTO_ERROR struct vp_error *error = vp_session_snapshot(loop->session, "SIGUSR2", &path);
@@ -99,7 +99,7 @@ static struct vp_error *run_until_end(const struct vp_record_loop *loop, struct 
 		VP_TRY(vp_session_step(loop->session, step_ms(loop, now - since)));
 		print_notices(loop);
 		if (vp_command_take_snapshot_wanted())
-			take_snapshot(loop);
+			record_loop_take_snapshot(loop);
 		if (shows_progress(loop) && now - shown >= SECOND) {
 			print_progress(loop, since);
 			shown = now;

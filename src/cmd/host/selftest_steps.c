@@ -59,7 +59,7 @@ static struct vp_error *expect_time(const struct vp_selftest *test, const char *
 	return NULL;
 }
 
-static void say(const struct vp_selftest *test, const char *what)
+static void selftest_steps_say(const struct vp_selftest *test, const char *what)
 {
 	if (!test->quiet)
 		fprintf(stderr, "vperf selftest: %s\n", what);
@@ -97,7 +97,7 @@ struct reply {
 	char message[MOST_MESSAGE]; /* an error's, or "" */
 };
 
-static void put_message(struct reply *reply, struct vp_error *error)
+static void selftest_steps_put_message(struct reply *reply, struct vp_error *error)
 {
 	if (error)
 		snprintf(reply->message, sizeof(reply->message), "%s", vp_error_message(error));
@@ -112,14 +112,14 @@ static noreturn void serve_guest(int channel, int pcpu)
 	struct reply reply = {0};
 
 	become_child("vperf-guest", pcpu);
-	put_message(&reply, vp_guest_new(&guest));
+	selftest_steps_put_message(&reply, vp_guest_new(&guest));
 	while (vp_send(channel, &reply, sizeof(reply), MSG_NOSIGNAL) == (ssize_t)sizeof(reply) &&
 	       guest &&
 	       vp_recv(channel, &request, sizeof(request), 0) == (ssize_t)sizeof(request)) {
 		reply = (struct reply){0};
 		if (request.thief)
 			reply.thief_begin = vp_guest_books_read(request.thief);
-		put_message(&reply, vp_guest_run(guest, &request.work, &reply.done));
+		selftest_steps_put_message(&reply, vp_guest_run(guest, &request.work, &reply.done));
 		if (request.thief)
 			reply.thief_end = vp_guest_books_read(request.thief);
 	}
@@ -338,7 +338,8 @@ static struct vp_error *recorder_end(struct vp_selftest *test, const char *name,
 }
 
 /* A symbol table of the guest, as System.map has it. */
-static struct vp_error *write_symbols(const struct vp_selftest *test, const char *path)
+static struct vp_error *selftest_steps_write_symbols(const struct vp_selftest *test,
+						     const char *path)
 {
 	struct vp_guest_symbol symbol;
 	struct vp_buffer text = {0};
@@ -351,8 +352,8 @@ static struct vp_error *write_symbols(const struct vp_selftest *test, const char
 	return error;
 }
 
-static void take_lines(struct vp_selftest_recording *recording, const char *vm,
-		       struct vp_buffer *text)
+static void selftest_steps_take_lines(struct vp_selftest_recording *recording, const char *vm,
+				      struct vp_buffer *text)
 {
 	char *more = (char *)vp_buffer_text(text), *line;
 
@@ -379,7 +380,7 @@ static struct vp_error *read_samples(struct vp_selftest *test, const char *direc
 	json_object_put(json);
 	struct vp_error *error = vperf_output(test, "export", export, 0, &text);
 	if (!error)
-		take_lines(recording, test->vm, &text);
+		selftest_steps_take_lines(recording, test->vm, &text);
 	vp_buffer_deinit(&text);
 	return error;
 }
@@ -413,7 +414,7 @@ static struct vp_error *read_recording(struct vp_selftest *test, const char *dir
 	const char *info[] = {"info", directory, "--json", NULL};
 	struct json_object *json;
 
-	VP_TRY(write_symbols(test, path));
+	VP_TRY(selftest_steps_write_symbols(test, path));
 	VP_TRY(vperf_json(test, "info", info, &json));
 	vp_facts_take_info(recording, json);
 	json_object_put(json);
@@ -488,7 +489,7 @@ static struct vp_error *step_probes(struct vp_selftest *test)
 	return error;
 }
 
-static struct vp_error *make_folder(struct vp_selftest *test)
+static struct vp_error *selftest_steps_make_folder(struct vp_selftest *test)
 {
 	const char *where = getenv("TMPDIR");
 
@@ -516,22 +517,22 @@ struct vp_error *vp_selftest_run(struct vp_selftest *test)
 						       [VP_GUEST_HYPERCALL] = 1000,
 						       [VP_GUEST_HALT] = 500},
 					     .halt_us = HALT_US};
-	VP_TRY(make_folder(test));
-	say(test, "1 of 5: features of this host (vperf check)");
+	VP_TRY(selftest_steps_make_folder(test));
+	selftest_steps_say(test, "1 of 5: features of this host (vperf check)");
 	VP_TRY(step_probes(test));
-	say(test, "2 of 5: a guest alone, without a recording");
+	selftest_steps_say(test, "2 of 5: a guest alone, without a recording");
 	VP_TRY(guest_start(test));
 	VP_TRY(guest_work(test, &alone, &reply));
 	alone.busy_ns = (uint64_t)ALONE_MS * NS_PER_MS;
 	alone.counts = true;
 	VP_TRY(guest_work(test, &alone, &reply));
 	facts->before = reply.done;
-	say(test, "3 of 5: a recording of known work: samples, VM exits, halts");
+	selftest_steps_say(test, "3 of 5: a recording of known work: samples, VM exits, halts");
 	VP_TRY(step_quiet(test, &reply));
-	say(test, "4 of 5: the guest alone again");
+	selftest_steps_say(test, "4 of 5: the guest alone again");
 	VP_TRY(guest_work(test, &alone, &reply));
 	facts->after = reply.done;
-	say(test, "5 of 5: a recording with a known thief on the guest's pCPU");
+	selftest_steps_say(test, "5 of 5: a recording with a known thief on the guest's pCPU");
 	return step_shared(test, &reply);
 }
 

@@ -48,7 +48,7 @@ static struct vp_error *take_event_name(struct vp_slice name, const char *events
 }
 
 /* A line for each event, or for those of one set: {EVENT,EVENT}. */
-static struct vp_error *take_events(const char *events, struct vp_buffer *text)
+static struct vp_error *stat_events_take_events(const char *events, struct vp_buffer *text)
 {
 	bool in_set = false, was_in_set = false;
 
@@ -85,7 +85,7 @@ struct vp_error *vp_stat_recipe(const struct vp_stat_options *options, struct vp
 		vp_buffer_printf(&text, "interval %s", interval);
 	vp_vec_each (&options->events, events)
 		if (!error)
-			error = take_events(*events, &text);
+			error = stat_events_take_events(*events, &text);
 	if (!error)
 		error = vp_recipe_parse("the options", text.bytes, text.size, ret);
 	vp_buffer_deinit(&text);

@@ -26,7 +26,7 @@ static char *folder_of_build(void)
 }
 
 /* The folder, to be freed: what the environment says, else the first that is there. */
-static char *find_folder(void)
+static char *stat_recipes_find_folder(void)
 {
 	const char *wanted = getenv("VPERF_RECIPES");
 
@@ -70,7 +70,7 @@ struct vp_error *vp_stat_recipe_path(const char *name, char **ret)
 		*ret = vp_strdup(name);
 		return NULL;
 	}
-	VP_AUTO_FREE char *folder = find_folder();
+	VP_AUTO_FREE char *folder = stat_recipes_find_folder();
 	VP_AUTO_FREE char *path = vp_format("%s/%s" SUFFIX, folder, name);
 	if (access(path, R_OK))
 		return unknown_recipe(name, folder);

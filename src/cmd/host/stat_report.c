@@ -25,9 +25,10 @@ struct report {
 	struct vp_texts operands;
 };
 
-static struct vp_error *put_data(const struct report *report,
-				 const struct vp_interval_recording *rec, const char *base,
-				 double per, bool arff, struct vp_buffer *out)
+static struct vp_error *stat_report_put_data(const struct report *report,
+					     const struct vp_interval_recording *rec,
+					     const char *base, double per, bool arff,
+					     struct vp_buffer *out)
 {
 	struct vp_interval_choice choice = {
 	    .base = base,
@@ -64,7 +65,7 @@ static struct vp_error *put_recording(const struct report *report,
 	if (base && vp_recipe_find(&rec->recipe, base) == VP_EVENTS_MAX)
 		return vp_error_new("'%s' has no counts of '%s'", rec->path, base);
 	if (!strcmp(format, "csv") || !strcmp(format, "arff"))
-		return put_data(report, rec, base, per, !strcmp(format, "arff"), out);
+		return stat_report_put_data(report, rec, base, per, !strcmp(format, "arff"), out);
 	if (!strcmp(format, "json"))
 		vp_render_intervals_json(rec, out);
 	else if (!strcmp(format, "text"))
@@ -75,7 +76,7 @@ static struct vp_error *put_recording(const struct report *report,
 	return NULL;
 }
 
-static struct vp_error *report_with(void *context)
+static struct vp_error *stat_report_report_with(void *context)
 {
 	const struct report *report = context;
 	struct vp_interval_recording rec;
@@ -116,7 +117,7 @@ int vp_stat_report(int argc, char **argv)
 	};
 
 	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &report.operands,
-			   report_with, &report);
+			   stat_report_report_with, &report);
 }
 
 static const struct vp_verb verb = {

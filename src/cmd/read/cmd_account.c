@@ -31,9 +31,9 @@ static struct vp_error *print_sums(const struct vp_account_options *options,
 	return error;
 }
 
-static struct vp_error *print_events(const struct vp_account_options *options,
-				     const struct vp_account_recording *rec,
-				     struct vp_account_view *view)
+static struct vp_error *cmd_account_print_events(const struct vp_account_options *options,
+						 const struct vp_account_recording *rec,
+						 struct vp_account_view *view)
 {
 	struct vp_named_table table = {.key = "events"};
 	struct vp_error *error =
@@ -53,8 +53,8 @@ static struct vp_error *account_with(void *context)
 
 	VP_TRY(vp_account_options_check(options));
 	VP_TRY(vp_account_options_open(options, &rec, &view));
-	struct vp_error *error =
-	    options->events ? print_events(options, &rec, &view) : print_sums(options, &rec, &view);
+	struct vp_error *error = options->events ? cmd_account_print_events(options, &rec, &view)
+						 : print_sums(options, &rec, &view);
 	vp_account_view_deinit(&view);
 	vp_account_recording_close(&rec);
 	return error;

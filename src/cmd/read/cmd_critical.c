@@ -38,7 +38,7 @@ struct critical {
 	struct vp_table tables[TABLES];
 };
 
-static struct vp_error *choose_all(struct critical *critical)
+static struct vp_error *cmd_critical_choose_all(struct critical *critical)
 {
 	bool found = !critical->table;
 
@@ -63,8 +63,8 @@ static struct vp_error *choose_all(struct critical *critical)
 		   : NULL;
 }
 
-static void put_json(const struct critical *critical, const struct vp_critical *path,
-		     struct vp_buffer *out)
+static void cmd_critical_put_json(const struct critical *critical, const struct vp_critical *path,
+				  struct vp_buffer *out)
 {
 	struct vp_json json = vp_json_to(out);
 
@@ -83,7 +83,7 @@ static void put_json(const struct critical *critical, const struct vp_critical *
 	vp_buffer_string(out, "\n");
 }
 
-static void put_text(const struct critical *critical, struct vp_buffer *out)
+static void cmd_critical_put_text(const struct critical *critical, struct vp_buffer *out)
 {
 	bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 
@@ -95,16 +95,16 @@ static void put_text(const struct critical *critical, struct vp_buffer *out)
 	}
 }
 
-static struct vp_error *print(struct critical *critical, struct vp_critical *path)
+static struct vp_error *cmd_critical_print(struct critical *critical, struct vp_critical *path)
 {
 	struct vp_buffer out = {0};
 
 	vp_critical_blame_table(path, &critical->tables[BLAME]);
 	vp_critical_chain_table(path, &critical->tables[CHAIN]);
 	if (!strcmp(critical->format, "json"))
-		put_json(critical, path, &out);
+		cmd_critical_put_json(critical, path, &out);
 	else if (!strcmp(critical->format, "text"))
-		put_text(critical, &out);
+		cmd_critical_put_text(critical, &out);
 	for (int i = 0; !strcmp(critical->format, "csv") && i < TABLES; i++)
 		if (critical->shown[i])
 			vp_render_table_csv(&critical->tables[i], true, &out);
@@ -121,7 +121,7 @@ static struct vp_error *print_path(struct critical *critical, struct vp_threads 
 	VP_TRY(vp_critical_choose(threads, critical->which.vm, critical->thread, &thread));
 	struct vp_error *error = vp_critical_find(threads, thread, &path);
 	if (!error)
-		error = print(critical, &path);
+		error = cmd_critical_print(critical, &path);
 	vp_critical_deinit(&path);
 	return error;
 }
@@ -131,7 +131,7 @@ static struct vp_error *critical_with(void *context)
 	struct critical *critical = context;
 	struct vp_threads threads;
 
-	VP_TRY(choose_all(critical));
+	VP_TRY(cmd_critical_choose_all(critical));
 	const struct vp_threads_options options = {.from = critical->which.from,
 						   .to = critical->which.to,
 						   .vm = critical->which.vm,

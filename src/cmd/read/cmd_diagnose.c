@@ -33,9 +33,10 @@ struct diagnose {
 };
 
 /* Exits by the guests' functions. */
-static struct vp_error *find_places(const struct diagnose *diagnose,
-				    struct vp_account_recording *rec, struct vp_account_view *view,
-				    struct vp_table *places)
+static struct vp_error *cmd_diagnose_find_places(const struct diagnose *diagnose,
+						 struct vp_account_recording *rec,
+						 struct vp_account_view *view,
+						 struct vp_table *places)
 {
 	VP_AUTO_FREE char *host = vp_format("%s/host", rec->path);
 	vp_stream_readers streams = {0};
@@ -52,8 +53,9 @@ static struct vp_error *find_places(const struct diagnose *diagnose,
 	return error;
 }
 
-static struct vp_error *print(const struct diagnose *diagnose, const struct vp_diagnosis *diagnosis,
-			      const struct vp_account_recording *rec)
+static struct vp_error *cmd_diagnose_print(const struct diagnose *diagnose,
+					   const struct vp_diagnosis *diagnosis,
+					   const struct vp_account_recording *rec)
 {
 	struct vp_buffer out = {0};
 	struct vp_json json = vp_json_to(&out);
@@ -88,11 +90,11 @@ static struct vp_error *diagnose_with(void *context)
 	VP_TRY(vp_naming_words_check(&diagnose->words, diagnose->account.directory,
 				     &diagnose->naming));
 	VP_TRY(vp_account_options_open(&diagnose->account, &rec, &view));
-	struct vp_error *error = find_places(diagnose, &rec, &view, &places);
+	struct vp_error *error = cmd_diagnose_find_places(diagnose, &rec, &view, &places);
 	if (!error) {
 		vp_account_addresses_table(&view, &addresses);
 		vp_diagnose(&view, &places, &addresses, &rec.losses, &diagnosis);
-		error = print(diagnose, &diagnosis, &rec);
+		error = cmd_diagnose_print(diagnose, &diagnosis, &rec);
 		vp_diagnosis_deinit(&diagnosis);
 	}
 	vp_table_deinit(&places);

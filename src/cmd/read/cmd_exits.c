@@ -31,7 +31,7 @@ struct exits {
 	struct vp_naming_options naming;
 };
 
-static struct vp_error *choose_all(struct exits *exits)
+static struct vp_error *cmd_exits_choose_all(struct exits *exits)
 {
 	static const char *const names[] = {[VP_EXITS_BY_REASON] = "reason",
 					    [VP_EXITS_BY_FUNCTION] = "function",
@@ -80,7 +80,7 @@ static struct vp_error *exits_with(void *context)
 	struct vp_named_table table = {.key = "exits"};
 	struct vp_error *error = NULL;
 
-	VP_TRY(choose_all(exits));
+	VP_TRY(cmd_exits_choose_all(exits));
 	VP_TRY(vp_account_options_open(&exits->common, &rec, &view));
 	if (exits->chosen == VP_EXITS_BY_REASON)
 		vp_account_exits_table(&view, &table.table);

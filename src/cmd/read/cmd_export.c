@@ -46,7 +46,7 @@ struct export
 	char *directory; /* of a format that is one */
 };
 
-static struct vp_error *list_formats(void)
+static struct vp_error *cmd_export_list_formats(void)
 {
 	size_t count;
 	const struct vp_export_format *formats = vp_export_formats(&count);
@@ -72,7 +72,7 @@ static struct vp_error *choose_format(struct export *export)
 	return NULL;
 }
 
-static struct vp_error *choose_all(struct export *export)
+static struct vp_error *cmd_export_choose_all(struct export *export)
 {
 	VP_TRY(choose_format(export));
 	VP_TRY(vp_event_options_check(&export->which));
@@ -83,7 +83,7 @@ static struct vp_error *choose_all(struct export *export)
 	return vp_naming_words_check(&export->words, export->which.directory, &export->naming);
 }
 
-static struct vp_error *write_piece(void *context, struct vp_buffer *out)
+static struct vp_error *cmd_export_write_piece(void *context, struct vp_buffer *out)
 {
 	const struct export *export = context;
 	struct vp_error *error = NULL;
@@ -113,10 +113,10 @@ static struct vp_profile_options options_of(const struct export *export)
 					   .jobs_at_most = true};
 }
 
-static struct vp_error *write_all(struct export *export, struct vp_report *made)
+static struct vp_error *cmd_export_write_all(struct export *export, struct vp_report *made)
 {
 	const struct vp_exporter *exporter = export->format->exporter();
-	const struct vp_export_writer writer = {export, export->directory, write_piece};
+	const struct vp_export_writer writer = {export, export->directory, cmd_export_write_piece};
 	struct vp_profile_options options = options_of(export);
 	struct vp_buffer out = {0};
 
@@ -126,7 +126,7 @@ static struct vp_error *write_all(struct export *export, struct vp_report *made)
 		options.columns = exporter->columns;
 	VP_TRY(vp_report_make(&export->naming, &options, made));
 	vp_export_totals(made, exporter, &out);
-	struct vp_error *error = write_piece(export, &out);
+	struct vp_error *error = cmd_export_write_piece(export, &out);
 	vp_buffer_deinit(&out);
 	if (error)
 		vp_report_deinit(made);
@@ -139,7 +139,7 @@ static struct vp_error *export_to_file(struct export *export)
 	struct vp_report made;
 	int status;
 
-	VP_TRY(write_all(export, &made));
+	VP_TRY(cmd_export_write_all(export, &made));
 	vp_vec_each (&made.notes, note)
 		vp_verb_say(verb.name, *note);
 	vp_report_deinit(&made);
@@ -195,8 +195,8 @@ static struct vp_error *export_with(void *context)
 	int status;
 
 	if (export->list)
-		return list_formats();
-	VP_TRY(choose_all(export));
+		return cmd_export_list_formats();
+	VP_TRY(cmd_export_choose_all(export));
 	vp_command_keep_private(export->shared);
 	if (!export->format->exporter || export->format->exporter()->directory)
 		return export_to_directory(export);

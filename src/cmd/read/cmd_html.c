@@ -74,7 +74,7 @@ struct html {
 	vp_sentences notes; /* the texts are the parts' */
 };
 
-static struct vp_error *choose_all(struct html *html)
+static struct vp_error *cmd_html_choose_all(struct html *html)
 {
 	if (!vp_page_frame())
 		return vp_error_new(
@@ -154,7 +154,7 @@ static struct vp_error *make_account(struct html *html)
 	return NULL;
 }
 
-static void take(void *context, const struct vp_period *period)
+static void cmd_html_take(void *context, const struct vp_period *period)
 {
 	struct html *html = context;
 
@@ -165,7 +165,7 @@ static void take(void *context, const struct vp_period *period)
 static struct vp_error *make_lanes(struct html *html)
 {
 	const struct vp_lanes_options options = {
-	    .to = UINT64_MAX, .vm = html->vm, .take = take, .context = html};
+	    .to = UINT64_MAX, .vm = html->vm, .take = cmd_html_take, .context = html};
 	struct vp_page_table *tables = html->tables;
 
 	if (!vp_feed_is_recorded(html->naming.directory, &html->report.recording,
@@ -193,7 +193,7 @@ static struct vp_error *make_intervals(struct html *html)
 }
 
 /* Each note once, whoever says it. */
-static void add_notes(struct html *html, const vp_sentences *notes)
+static void cmd_html_add_notes(struct html *html, const vp_sentences *notes)
 {
 	vp_vec_each (notes, note) {
 		bool known = false;
@@ -206,13 +206,13 @@ static void add_notes(struct html *html, const vp_sentences *notes)
 
 static void gather_notes(struct html *html)
 {
-	add_notes(html, &html->report.notes);
+	cmd_html_add_notes(html, &html->report.notes);
 	if (html->has_account)
-		add_notes(html, &html->account.notes);
+		cmd_html_add_notes(html, &html->account.notes);
 	if (html->has_lanes)
-		add_notes(html, &vp_lanes_feed(html->lanes)->notes);
+		cmd_html_add_notes(html, &vp_lanes_feed(html->lanes)->notes);
 	if (html->has_intervals)
-		add_notes(html, &html->intervals.notes);
+		cmd_html_add_notes(html, &html->intervals.notes);
 }
 
 static struct vp_error *write_page(struct html *html)
@@ -301,7 +301,7 @@ static struct vp_error *html_with(void *context)
 {
 	struct html *html = context;
 
-	VP_TRY(choose_all(html));
+	VP_TRY(cmd_html_choose_all(html));
 	vp_lane_store_init(&html->store, MOST_SLICES);
 	html->sched.most_waits = WORST_WAITS;
 	name_tables(html);

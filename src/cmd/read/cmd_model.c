@@ -40,7 +40,7 @@ static struct vp_error *check_labels(const struct vp_data *data, const char *pat
 	return NULL;
 }
 
-static struct vp_error *check_rows(const struct vp_data *data, const char *path)
+static struct vp_error *cmd_model_check_rows(const struct vp_data *data, const char *path)
 {
 	const char *target = data->columns.at[data->target].name;
 	size_t known;
@@ -112,7 +112,7 @@ struct vp_error *vp_model_read(const struct vp_model_options *options, const cha
 	else if (data->columns.at[data->target].type != VP_COLUMN_NUMERIC)
 		error = words_error(data, path);
 	if (!error)
-		error = check_rows(data, path);
+		error = cmd_model_check_rows(data, path);
 	if (!error && options->workload)
 		error = find_workload(options, data, path);
 	if (!error)

@@ -17,9 +17,9 @@
 
 /* JSON goes into the object at hand. The tree of the merged data tells what the sides differ in,
  * where a regression cannot. */
-static struct vp_error *put_tree(const struct vp_model_options *options,
-				 const struct vp_data *merged, struct vp_json *json,
-				 struct vp_buffer *out)
+static struct vp_error *cmd_model_compare_put_tree(const struct vp_model_options *options,
+						   const struct vp_data *merged,
+						   struct vp_json *json, struct vp_buffer *out)
 {
 	struct vp_m5_options how = vp_model_tree_options(options);
 	struct vp_learner learner = vp_m5_learner(&how);
@@ -64,12 +64,12 @@ static struct vp_error *put_comparison(const struct vp_model_options *options,
 	} else if (options->chosen == VP_MODEL_JSON) {
 		vp_json_object(&json, NULL);
 		vp_render_comparison_json(comparison, "comparison", &json);
-		VP_TRY(put_tree(options, merged, &json, out));
+		VP_TRY(cmd_model_compare_put_tree(options, merged, &json, out));
 		vp_json_object_end(&json);
 		vp_buffer_string(out, "\n");
 	} else {
 		vp_render_comparison_text(comparison, out);
-		VP_TRY(put_tree(options, merged, &json, out));
+		VP_TRY(cmd_model_compare_put_tree(options, merged, &json, out));
 	}
 	if (options->svg) {
 		struct vp_buffer clean = {0};
@@ -85,8 +85,9 @@ static struct vp_error *put_comparison(const struct vp_model_options *options,
 	return NULL;
 }
 
-static struct vp_error *compare(const struct vp_model_options *options, const struct vp_data *sides,
-				struct vp_buffer *out)
+static struct vp_error *cmd_model_compare_compare(const struct vp_model_options *options,
+						  const struct vp_data *sides,
+						  struct vp_buffer *out)
 {
 	struct vp_linear_options how = {.nonneg = options->nonneg};
 	struct vp_comparison comparison;
@@ -113,7 +114,7 @@ struct vp_error *vp_model_compare(const struct vp_model_options *options, struct
 	struct vp_error *error =
 	    vp_model_read(options, options->operands.at[2], &sides[VP_VIRTUAL]);
 	if (!error)
-		error = compare(options, sides, out);
+		error = cmd_model_compare_compare(options, sides, out);
 	for (size_t side = 0; side < VP_SIDES; side++)
 		vp_data_deinit(&sides[side]);
 	return error;

@@ -37,7 +37,8 @@ static void put_tree_text(const struct vp_m5 *tree, const struct outcome *outcom
 	vp_render_score_text("Cross-validation", &outcome->crossed, out);
 }
 
-static void put_json(const struct vp_m5 *tree, const struct outcome *outcome, struct vp_buffer *out)
+static void cmd_model_tree_put_json(const struct vp_m5 *tree, const struct outcome *outcome,
+				    struct vp_buffer *out)
 {
 	struct vp_json json = vp_json_to(out);
 
@@ -59,8 +60,9 @@ static void put_json(const struct vp_m5 *tree, const struct outcome *outcome, st
 }
 
 /* Data without rows is what a loaded tree was learnt from: it has no errors to show. */
-static struct vp_error *put_tree(const struct vp_model_options *options, const struct vp_m5 *tree,
-				 double seconds, const struct vp_data *data, struct vp_buffer *out)
+static struct vp_error *cmd_model_tree_put_tree(const struct vp_model_options *options,
+						const struct vp_m5 *tree, double seconds,
+						const struct vp_data *data, struct vp_buffer *out)
 {
 	struct outcome outcome = {.seconds = seconds};
 	struct vp_learner learner = vp_m5_learner(&tree->options);
@@ -77,13 +79,13 @@ static struct vp_error *put_tree(const struct vp_model_options *options, const s
 	if (outcome.folds)
 		vp_cross_validate(&learner, data, outcome.folds, &outcome.crossed, NULL);
 	if (options->chosen == VP_MODEL_JSON)
-		put_json(tree, &outcome, out);
+		cmd_model_tree_put_json(tree, &outcome, out);
 	else
 		put_tree_text(tree, &outcome, out);
 	return NULL;
 }
 
-static void put_known(double value, struct vp_buffer *out)
+static void cmd_model_tree_put_known(double value, struct vp_buffer *out)
 {
 	if (!isnan(value))
 		vp_json_put_number(value, out);
@@ -97,9 +99,9 @@ static void put_predictions(const struct vp_m5 *tree, const struct vp_data *data
 	vp_buffer_string(out, "row,actual,predicted,rule\n");
 	for (size_t row = 0; row < data->rows; row++) {
 		vp_buffer_printf(out, "%zu,", row + 1);
-		put_known(y[row], out);
+		cmd_model_tree_put_known(y[row], out);
 		vp_buffer_string(out, ",");
-		put_known(vp_m5_predict(tree, data, row), out);
+		cmd_model_tree_put_known(vp_m5_predict(tree, data, row), out);
 		vp_buffer_printf(out, ",%u\n", vp_m5_leaf(tree, data, row)->number);
 	}
 }
@@ -129,8 +131,9 @@ static void put_predictions_json(const struct vp_m5 *tree, const struct vp_data 
 	vp_buffer_string(out, "\n");
 }
 
-static struct vp_error *predict(const struct vp_model_options *options, const struct vp_m5 *tree,
-				const struct vp_data *schema, struct vp_buffer *out)
+static struct vp_error *cmd_model_tree_predict(const struct vp_model_options *options,
+					       const struct vp_m5 *tree,
+					       const struct vp_data *schema, struct vp_buffer *out)
 {
 	struct vp_learner learner = vp_m5_learner(&tree->options);
 	struct vp_score score = {0};
@@ -174,9 +177,9 @@ static struct vp_error *use_tree(const struct vp_model_options *options, const s
 				 double seconds, const struct vp_data *data, struct vp_buffer *out)
 {
 	if (options->predict)
-		VP_TRY(predict(options, tree, data, out));
+		VP_TRY(cmd_model_tree_predict(options, tree, data, out));
 	else
-		VP_TRY(put_tree(options, tree, seconds, data, out));
+		VP_TRY(cmd_model_tree_put_tree(options, tree, seconds, data, out));
 	if (!options->save)
 		return NULL;
 	struct vp_buffer text = {0};

@@ -136,7 +136,7 @@ static struct vp_error *choose_numbers(struct report *report)
 	return NULL;
 }
 
-static struct vp_error *choose_cpus(struct report *report)
+static struct vp_error *cmd_report_choose_cpus(struct report *report)
 {
 	if (!report->cpus)
 		return NULL;
@@ -238,19 +238,19 @@ static struct vp_error *choose_input(struct report *report)
 	return NULL;
 }
 
-static struct vp_error *choose_all(struct report *report)
+static struct vp_error *cmd_report_choose_all(struct report *report)
 {
 	VP_TRY(choose_view(report));
 	VP_TRY(choose_report_format(report));
 	VP_TRY(choose_columns(report));
 	VP_TRY(choose_numbers(report));
-	VP_TRY(choose_cpus(report));
+	VP_TRY(cmd_report_choose_cpus(report));
 	VP_TRY(choose_graph(report));
 	VP_TRY(choose_jobs(report));
 	return choose_input(report);
 }
 
-static struct vp_error *write_piece(void *context, struct vp_buffer *out)
+static struct vp_error *cmd_report_write_piece(void *context, struct vp_buffer *out)
 {
 	struct vp_error *error = vp_verb_print(out);
 
@@ -273,7 +273,7 @@ static struct vp_error *print_made(const struct report *report, const struct vp_
 }
 
 /* Where the format has no place for them. */
-static void say_notes(const struct report *report, const struct vp_report *made)
+static void cmd_report_say_notes(const struct report *report, const struct vp_report *made)
 {
 	vp_sentences folded = {0};
 
@@ -290,14 +290,14 @@ static void say_notes(const struct report *report, const struct vp_report *made)
 
 static struct vp_error *make_and_print(struct report *report, struct vp_report *made)
 {
-	static const struct vp_export_writer writer = {.write = write_piece};
+	static const struct vp_export_writer writer = {.write = cmd_report_write_piece};
 	const struct vp_exporter *exporter =
 	    report->chosen->exporter ? report->chosen->exporter() : NULL;
 
 	if (exporter && !exporter->totals) {
 		VP_TRY(
 		    vp_export_stream(&report->naming, &report->profile, exporter, &writer, made));
-		say_notes(report, made);
+		cmd_report_say_notes(report, made);
 		return NULL;
 	}
 	VP_TRY(vp_report_make(&report->naming, &report->profile, made));
@@ -307,19 +307,19 @@ static struct vp_error *make_and_print(struct report *report, struct vp_report *
 	made->limit = report->limit;
 	made->percent_limit = report->least_percent;
 	made->verbose = report->verbose;
-	say_notes(report, made);
+	cmd_report_say_notes(report, made);
 	struct vp_error *error = print_made(report, made);
 	if (error)
 		vp_report_deinit(made);
 	return error;
 }
 
-static struct vp_error *report_with(void *context)
+static struct vp_error *cmd_report_report_with(void *context)
 {
 	struct report *report = context;
 	struct vp_report made;
 
-	VP_TRY(choose_all(report));
+	VP_TRY(cmd_report_choose_all(report));
 	if (vp_recording_is_of_intervals(report->naming.directory))
 		return vp_error_new("'%s' is an interval recording: use 'vperf stat report'",
 				    report->naming.directory);
@@ -379,7 +379,7 @@ static int run_report(int argc, char **argv)
 	     "print all notes in the header"},
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
-				 &report.operands, report_with, &report);
+				 &report.operands, cmd_report_report_with, &report);
 
 	vp_naming_words_deinit(&report.words, &report.naming);
 	vp_vec_deinit(&report.pcpus);

@@ -55,7 +55,7 @@ struct sched {
 	struct vp_table tables[TABLES];
 };
 
-static void take(void *context, const struct vp_period *period)
+static void cmd_sched_take(void *context, const struct vp_period *period)
 {
 	vp_sched_take(context, period);
 }
@@ -77,7 +77,7 @@ static struct vp_error *choose_tables(struct sched *sched)
 				      sched->table);
 }
 
-static struct vp_error *choose_all(struct sched *sched)
+static struct vp_error *cmd_sched_choose_all(struct sched *sched)
 {
 	if (strcmp(sched->format, "text") != 0 && strcmp(sched->format, "json") != 0 &&
 	    strcmp(sched->format, "csv") != 0)
@@ -103,7 +103,8 @@ static bool is_shown(const struct sched *sched, int table)
 	return sched->shown[table] && (table < GUESTS || sched->of_guests);
 }
 
-static void put_json(const struct sched *sched, const struct vp_feed *feed, struct vp_buffer *out)
+static void cmd_sched_put_json(const struct sched *sched, const struct vp_feed *feed,
+			       struct vp_buffer *out)
 {
 	struct vp_json json = vp_json_to(out);
 
@@ -123,7 +124,7 @@ static void put_json(const struct sched *sched, const struct vp_feed *feed, stru
 	vp_buffer_string(out, "\n");
 }
 
-static void put_text(const struct sched *sched, struct vp_buffer *out)
+static void cmd_sched_put_text(const struct sched *sched, struct vp_buffer *out)
 {
 	bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 
@@ -135,7 +136,7 @@ static void put_text(const struct sched *sched, struct vp_buffer *out)
 	}
 }
 
-static void put_csv(const struct sched *sched, struct vp_buffer *out)
+static void cmd_sched_put_csv(const struct sched *sched, struct vp_buffer *out)
 {
 	for (int i = 0; i < TABLES; i++)
 		if (is_shown(sched, i))
@@ -167,7 +168,7 @@ static struct vp_error *fill_guest_tables(struct sched *sched, const struct vp_f
 	return NULL;
 }
 
-static struct vp_error *print(struct sched *sched, struct vp_lanes *lanes)
+static struct vp_error *cmd_sched_print(struct sched *sched, struct vp_lanes *lanes)
 {
 	const struct vp_feed *feed = vp_lanes_feed(lanes);
 	struct vp_buffer out = {0};
@@ -177,11 +178,11 @@ static struct vp_error *print(struct sched *sched, struct vp_lanes *lanes)
 	fill_tables(sched, lanes);
 	VP_TRY(fill_guest_tables(sched, feed));
 	if (!strcmp(sched->format, "json"))
-		put_json(sched, feed, &out);
+		cmd_sched_put_json(sched, feed, &out);
 	else if (!strcmp(sched->format, "csv"))
-		put_csv(sched, &out);
+		cmd_sched_put_csv(sched, &out);
 	else
-		put_text(sched, &out);
+		cmd_sched_put_text(sched, &out);
 	struct vp_error *error = vp_verb_print(&out);
 	vp_buffer_deinit(&out);
 	if (!error && strcmp(sched->format, "json") != 0)
@@ -197,17 +198,17 @@ static struct vp_error *sched_with(void *context)
 {
 	struct sched *sched = context;
 
-	VP_TRY(choose_all(sched));
+	VP_TRY(cmd_sched_choose_all(sched));
 	const struct vp_lanes_options options = {.from = sched->which.from,
 						 .to = sched->which.to,
 						 .vm = sched->which.vm,
 						 .pcpus = sched->which.pcpus.at,
 						 .n_pcpus = sched->which.pcpus.count,
-						 .take = take,
+						 .take = cmd_sched_take,
 						 .context = &sched->sums};
 	struct vp_lanes *lanes;
 	VP_TRY(vp_lanes_open(sched->which.directory, &options, &lanes));
-	struct vp_error *error = print(sched, lanes);
+	struct vp_error *error = cmd_sched_print(sched, lanes);
 	vp_lanes_close(lanes);
 	return error;
 }

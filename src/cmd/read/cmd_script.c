@@ -51,7 +51,7 @@ static struct vp_error *choose_tid(struct script *script)
 	return NULL;
 }
 
-static void choose_events(struct script *script)
+static void cmd_script_choose_events(struct script *script)
 {
 	char *rest = NULL;
 
@@ -63,7 +63,7 @@ static void choose_events(struct script *script)
 	script->options.n_events = script->events.count;
 }
 
-static struct vp_error *choose_all(struct script *script)
+static struct vp_error *cmd_script_choose_all(struct script *script)
 {
 	script->chosen = vp_script_format_named(script->format);
 	if (!script->chosen)
@@ -73,7 +73,7 @@ static struct vp_error *choose_all(struct script *script)
 	if (script->fields)
 		VP_TRY(vp_script_shown_parse(script->fields, &script->shown));
 	VP_TRY(choose_tid(script));
-	choose_events(script);
+	cmd_script_choose_events(script);
 	VP_TRY(vp_event_options_check(&script->which));
 	script->options.from = script->which.from;
 	script->options.to = script->which.to;
@@ -83,7 +83,7 @@ static struct vp_error *choose_all(struct script *script)
 	return NULL;
 }
 
-static struct vp_error *write_piece(struct vp_buffer *out)
+static struct vp_error *cmd_script_write_piece(struct vp_buffer *out)
 {
 	struct vp_error *error = vp_verb_print(out);
 
@@ -91,7 +91,8 @@ static struct vp_error *write_piece(struct vp_buffer *out)
 	return error;
 }
 
-static struct vp_error *print_events(const struct script *script, struct vp_script *events)
+static struct vp_error *cmd_script_print_events(const struct script *script,
+						struct vp_script *events)
 {
 	const struct vp_script_layout layout = {vp_script_columns(events), script->shown};
 	const struct vp_script_event *event;
@@ -104,10 +105,10 @@ static struct vp_error *print_events(const struct script *script, struct vp_scri
 	while (!error && left-- && (event = vp_script_next(events))) {
 		script->chosen->event(event, &layout, &out);
 		if (out.size >= PIECE)
-			error = write_piece(&out);
+			error = cmd_script_write_piece(&out);
 	}
 	if (!error)
-		error = write_piece(&out);
+		error = cmd_script_write_piece(&out);
 	vp_buffer_deinit(&out);
 	return error;
 }
@@ -117,7 +118,7 @@ static struct vp_error *print_recording(const struct script *script)
 	struct vp_script *events;
 
 	VP_TRY(vp_script_open(script->which.directory, &script->options, &events));
-	struct vp_error *error = print_events(script, events);
+	struct vp_error *error = cmd_script_print_events(script, events);
 	if (!error)
 		vp_vec_each (vp_script_notes(events), note)
 			vp_verb_say(verb.name, *note);
@@ -128,7 +129,7 @@ static struct vp_error *print_recording(const struct script *script)
 static struct vp_error *script_with(void *context)
 {
 	struct script *script = context;
-	struct vp_error *error = choose_all(script);
+	struct vp_error *error = cmd_script_choose_all(script);
 
 	return error ? error : print_recording(script);
 }

@@ -37,12 +37,12 @@ struct timeline {
 	uint64_t limit;   /* at most this many are; 0: all */
 };
 
-static bool is_full(const struct timeline *timeline)
+static bool cmd_timeline_is_full(const struct timeline *timeline)
 {
 	return timeline->limit && timeline->periods >= timeline->limit;
 }
 
-static void take(void *context, const struct vp_period *period)
+static void cmd_timeline_take(void *context, const struct vp_period *period)
 {
 	struct timeline *timeline = context;
 	bool of_pcpu = period->lane == VP_LANE_PCPU;
@@ -51,13 +51,13 @@ static void take(void *context, const struct vp_period *period)
 		return;
 	if (timeline->chosen == THREAD && !period->has_guest)
 		return;
-	if (is_full(timeline))
+	if (cmd_timeline_is_full(timeline))
 		return;
 	timeline->how->period(period, &timeline->layout, &timeline->out);
 	timeline->periods++;
 }
 
-static struct vp_error *choose_all(struct timeline *timeline)
+static struct vp_error *cmd_timeline_choose_all(struct timeline *timeline)
 {
 	static const char *const lanes[] = {"pcpu", "vcpu", "thread"};
 	bool found = false;
@@ -79,7 +79,7 @@ static struct vp_error *choose_all(struct timeline *timeline)
 	return vp_event_options_check(&timeline->which);
 }
 
-static struct vp_error *write_piece(struct timeline *timeline)
+static struct vp_error *cmd_timeline_write_piece(struct timeline *timeline)
 {
 	struct vp_error *error = vp_verb_print(&timeline->out);
 
@@ -95,15 +95,16 @@ static struct vp_error *print_periods(struct timeline *timeline)
 	if (timeline->how->begin)
 		timeline->how->begin(&timeline->out);
 	while (more && !error) {
-		more = vp_lanes_read(timeline->layout.lanes, EVENTS_AT_ONCE) && !is_full(timeline);
+		more = vp_lanes_read(timeline->layout.lanes, EVENTS_AT_ONCE) &&
+		       !cmd_timeline_is_full(timeline);
 		if (timeline->out.size >= PIECE || !more)
-			error = write_piece(timeline);
+			error = cmd_timeline_write_piece(timeline);
 	}
 	vp_buffer_deinit(&timeline->out);
 	return error;
 }
 
-static void say_notes(const struct timeline *timeline)
+static void cmd_timeline_say_notes(const struct timeline *timeline)
 {
 	vp_vec_each (&vp_lanes_feed(timeline->layout.lanes)->notes, note)
 		vp_verb_say(verb.name, *note);
@@ -118,20 +119,20 @@ static struct vp_error *timeline_with(void *context)
 {
 	struct timeline *timeline = context;
 
-	VP_TRY(choose_all(timeline));
+	VP_TRY(cmd_timeline_choose_all(timeline));
 	const struct vp_lanes_options options = {.from = timeline->which.from,
 						 .to = timeline->which.to,
 						 .vm = timeline->which.vm,
 						 .pcpus = timeline->which.pcpus.at,
 						 .n_pcpus = timeline->which.pcpus.count,
-						 .take = take,
+						 .take = cmd_timeline_take,
 						 .context = timeline};
 	struct vp_lanes *lanes;
 	VP_TRY(vp_lanes_open(timeline->which.directory, &options, &lanes));
 	timeline->layout.lanes = lanes;
 	struct vp_error *error = print_periods(timeline);
 	if (!error)
-		say_notes(timeline);
+		cmd_timeline_say_notes(timeline);
 	vp_lanes_close(lanes);
 	return error;
 }

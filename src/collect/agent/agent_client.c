@@ -34,7 +34,7 @@ struct transfer {
 	size_t tail_size;
 };
 
-static uint64_t now_ms(void)
+static uint64_t agent_client_now_ms(void)
 {
 	struct timespec now;
 
@@ -46,7 +46,7 @@ static uint64_t now_ms(void)
 static struct vp_error *wait_ready(const struct transfer *transfer, short events)
 {
 	struct pollfd ready = {.fd = transfer->fd, .events = events};
-	uint64_t now = now_ms(), idle = 1000ULL * transfer->limits.seconds_idle;
+	uint64_t now = agent_client_now_ms(), idle = 1000ULL * transfer->limits.seconds_idle;
 	uint64_t left = transfer->deadline_ms > now ? transfer->deadline_ms - now : 0;
 	uint64_t wait = left < idle ? left : idle;
 	int result;
@@ -64,7 +64,7 @@ static struct vp_error *wait_ready(const struct transfer *transfer, short events
 			    transfer->name, transfer->limits.seconds_idle, transfer->bytes);
 }
 
-static struct vp_error *send_request(struct transfer *transfer)
+static struct vp_error *agent_client_send_request(struct transfer *transfer)
 {
 	const char *next =
 	    transfer->limits.no_symbols ? VP_AGENT_REQUEST_NO_SYMBOLS : VP_AGENT_REQUEST;
@@ -156,7 +156,7 @@ static struct vp_error *store(struct transfer *transfer, const char *bytes, size
 	return NULL;
 }
 
-static struct vp_error *receive(struct transfer *transfer)
+static struct vp_error *agent_client_receive(struct transfer *transfer)
 {
 	char piece[64 * 1024];
 
@@ -224,15 +224,15 @@ static struct vp_error *open_transfer(struct transfer *transfer, const char *pat
 	int failure = vp_new_file_create(out, path, 0644);
 
 	transfer->limits = usual_limits(limits);
-	transfer->deadline_ms = now_ms() + 1000ULL * transfer->limits.seconds_total;
+	transfer->deadline_ms = agent_client_now_ms() + 1000ULL * transfer->limits.seconds_total;
 	transfer->out = out->fd;
 	return failure ? vp_error_errno(-failure, "cannot create a file beside '%s'", path) : NULL;
 }
 
 static struct vp_error *converse(struct transfer *transfer)
 {
-	VP_TRY(send_request(transfer));
-	return receive(transfer);
+	VP_TRY(agent_client_send_request(transfer));
+	return agent_client_receive(transfer);
 }
 
 struct vp_error *vp_agent_fetch_from(int fd, const char *name, const char *path_out,
@@ -367,7 +367,7 @@ static bool is_busy(const struct transfer *transfer)
 static struct vp_error *try_once(struct transfer *transfer, const struct vp_agent_address *address,
 				 bool *again)
 {
-	uint64_t now = now_ms();
+	uint64_t now = agent_client_now_ms();
 	uint64_t left = transfer->deadline_ms > now ? (transfer->deadline_ms - now) / 1000 + 1 : 1;
 	unsigned idle = transfer->limits.seconds_idle;
 	VP_AUTO_CLOSE int fd = -1;
@@ -383,8 +383,8 @@ static struct vp_error *try_once(struct transfer *transfer, const struct vp_agen
 /* Until the deadline, with what came so far thrown away. */
 static bool may_try_again(struct transfer *transfer)
 {
-	if (now_ms() + 1000ULL * AGAIN_S >= transfer->deadline_ms || ftruncate(transfer->out, 0) ||
-	    lseek(transfer->out, 0, SEEK_SET))
+	if (agent_client_now_ms() + 1000ULL * AGAIN_S >= transfer->deadline_ms ||
+	    ftruncate(transfer->out, 0) || lseek(transfer->out, 0, SEEK_SET))
 		return false;
 	transfer->bytes = transfer->tail_size = 0;
 	vp_sleep_us(AGAIN_S * 1000000ULL);

@@ -55,39 +55,40 @@ struct talker {
 	struct vp_counts_answer answer;
 };
 
-static void tell(const struct talker *talker, const struct news *news)
+static void counts_client_tell(const struct talker *talker, const struct news *news)
 {
 	if (vp_write(talker->channel, news, sizeof(*news)) != sizeof(*news))
 		_exit(1);
 }
 
-static void tell_error(const struct talker *talker, enum news_kind kind, struct vp_error *error)
+static void counts_client_tell_error(const struct talker *talker, enum news_kind kind,
+				     struct vp_error *error)
 {
 	struct news news = {.kind = kind};
 
 	strncpy(news.text, vp_error_message(error), sizeof(news.text) - 1);
 	vp_error_free(error);
-	tell(talker, &news);
+	counts_client_tell(talker, &news);
 }
 
-static void tell_absent(void *talker, struct vp_error *error)
+static void counts_client_tell_absent(void *talker, struct vp_error *error)
 {
-	tell_error(talker, NEWS_ABSENT, error);
+	counts_client_tell_error(talker, NEWS_ABSENT, error);
 }
 
 /* Until there is an agent, or no use in waiting for one; unless the connection was given. */
-static void connect_agent(struct talker *talker)
+static void counts_client_connect_agent(struct talker *talker)
 {
 	if (talker->fd >= 0)
 		return;
 	/* Somebody waits for what is lent, and wants to know that there is nobody to lend it to. */
 	unsigned tries = talker->lend.n ? LEND_TRIES : 0;
 	struct vp_error *error =
-	    vp_agent_await(&talker->address, tries, tell_absent, talker, &talker->fd);
+	    vp_agent_await(&talker->address, tries, counts_client_tell_absent, talker, &talker->fd);
 
 	if (!error)
 		return;
-	tell_error(talker, NEWS_GONE, error);
+	counts_client_tell_error(talker, NEWS_GONE, error);
 	_exit(0);
 }
 
@@ -103,7 +104,8 @@ static struct vp_error *prepare_waiting(const struct talker *talker)
 	return NULL;
 }
 
-static struct vp_error *say(const struct talker *talker, const char *text, size_t size)
+static struct vp_error *counts_client_say(const struct talker *talker, const char *text,
+					  size_t size)
 {
 	int result = vp_fd_write_all(talker->fd, text, size);
 
@@ -111,7 +113,7 @@ static struct vp_error *say(const struct talker *talker, const char *text, size_
 		      : NULL;
 }
 
-static struct vp_error *ask(const struct talker *talker)
+static struct vp_error *counts_client_ask(const struct talker *talker)
 {
 	struct vp_buffer line = {0};
 
@@ -119,7 +121,7 @@ static struct vp_error *ask(const struct talker *talker)
 		vp_lend_request_write(&talker->lend, &line);
 	else
 		vp_counts_request_write(&talker->request, &line);
-	struct vp_error *error = say(talker, line.bytes, line.size);
+	struct vp_error *error = counts_client_say(talker, line.bytes, line.size);
 	vp_buffer_deinit(&line);
 	return error;
 }
@@ -136,10 +138,10 @@ static struct vp_error *take_answer_line(struct talker *talker, struct vp_slice 
 	if (error)
 		return vp_error_new("the agent of %s %s", talker->name, vp_error_message(error));
 	if (line.kind != VP_COUNTS_HEAD)
-		tell(talker, &(struct news){.kind = kinds[line.kind],
-					    .vcpu = line.vcpu,
-					    .event = line.event,
-					    .gpa = line.number});
+		counts_client_tell(talker, &(struct news){.kind = kinds[line.kind],
+							  .vcpu = line.vcpu,
+							  .event = line.event,
+							  .gpa = line.number});
 	return NULL;
 }
 
@@ -154,14 +156,15 @@ static struct vp_error *take_lend_line(struct talker *talker, struct vp_slice te
 		return vp_error_new("the agent of %s %s", talker->name, vp_error_message(error));
 	talker->answer.whole = line.kind == VP_LEND_END;
 	if (line.kind != VP_LEND_HEAD)
-		tell(talker,
-		     &(struct news){.kind = line.kind == VP_LEND_CELL ? NEWS_CELL : NEWS_WHOLE,
-				    .vcpu = line.vcpu,
-				    .gpa = line.number});
+		counts_client_tell(
+		    talker,
+		    &(struct news){.kind = line.kind == VP_LEND_CELL ? NEWS_CELL : NEWS_WHOLE,
+				   .vcpu = line.vcpu,
+				   .gpa = line.number});
 	return NULL;
 }
 
-static struct vp_error *take_lines(struct talker *talker)
+static struct vp_error *counts_client_take_lines(struct talker *talker)
 {
 	struct vp_buffer *heard = &talker->heard;
 	struct vp_cursor cursor = vp_cursor_of(heard->bytes, heard->size);
@@ -181,19 +184,20 @@ static struct vp_error *take_lines(struct talker *talker)
 }
 
 /* Hands over what the agent says and renews its lease, until either of them has enough. */
-static struct vp_error *listen_to(struct talker *talker)
+static struct vp_error *counts_client_listen_to(struct talker *talker)
 {
 	enum { PIECE = 4096 };
 
-	VP_TRY(ask(talker));
+	VP_TRY(counts_client_ask(talker));
 	for (;;) {
 		char *room = vp_buffer_extend(&talker->heard, PIECE);
 		ssize_t got = vp_read(talker->fd, room, PIECE);
 		talker->heard.size -= PIECE - (size_t)(got > 0 ? got : 0);
 		if (got > 0) {
-			VP_TRY(take_lines(talker));
+			VP_TRY(counts_client_take_lines(talker));
 		} else if (got < 0 && errno == EAGAIN && talker->answer.whole) {
-			VP_TRY(say(talker, VP_COUNTS_KEEP, sizeof(VP_COUNTS_KEEP) - 1));
+			VP_TRY(
+			    counts_client_say(talker, VP_COUNTS_KEEP, sizeof(VP_COUNTS_KEEP) - 1));
 		} else if (got < 0 && errno == EAGAIN) {
 			return vp_error_new("the agent of %s sent nothing for %d s", talker->name,
 					    VP_COUNTS_KEEP_S);
@@ -206,12 +210,12 @@ static struct vp_error *listen_to(struct talker *talker)
 	}
 }
 
-static void talk(void *context, int channel)
+static void counts_client_talk(void *context, int channel)
 {
 	struct talker *talker = context;
 
 	talker->channel = channel;
-	connect_agent(talker);
+	counts_client_connect_agent(talker);
 	struct vp_error *error = prepare_waiting(talker);
 	if (!error) {
 		int keep[] = {talker->fd, talker->channel};
@@ -219,12 +223,13 @@ static void talk(void *context, int channel)
 		talker->fd = keep[0];
 		talker->channel = keep[1];
 		if (!error)
-			error = listen_to(talker);
+			error = counts_client_listen_to(talker);
 	}
-	tell_error(talker, NEWS_GONE, error);
+	counts_client_tell_error(talker, NEWS_GONE, error);
 }
 
-static struct vp_error *start_talker(struct talker *talker, struct vp_agent_counts **ret)
+static struct vp_error *counts_client_start_talker(struct talker *talker,
+						   struct vp_agent_counts **ret)
 {
 	struct vp_worker_process worker;
 
@@ -233,7 +238,7 @@ static struct vp_error *start_talker(struct talker *talker, struct vp_agent_coun
 		return vp_error_errno(errno, "cannot get a random number");
 	talker->request.marker |= 1; /* 0 is what a broken one is */
 	talker->lend.marker = talker->request.marker;
-	VP_TRY(vp_worker_process_start(SOCK_SEQPACKET, talk, talker, &worker));
+	VP_TRY(vp_worker_process_start(SOCK_SEQPACKET, counts_client_talk, talker, &worker));
 	struct vp_agent_counts *counts = vp_alloc(sizeof(*counts));
 	*counts = (struct vp_agent_counts){.worker = worker,
 					   .places = {.marker = talker->request.marker}};
@@ -248,7 +253,7 @@ struct vp_error *vp_agent_counts_start(const struct vp_agent_address *address, u
 	struct talker talker = {
 	    .address = *address, .request = {.events = events}, .name = name, .fd = -1};
 
-	return start_talker(&talker, ret);
+	return counts_client_start_talker(&talker, ret);
 }
 
 struct vp_error *vp_agent_lend_start(const struct vp_agent_address *address,
@@ -258,7 +263,7 @@ struct vp_error *vp_agent_lend_start(const struct vp_agent_address *address,
 	VP_AUTO_FREE char *name = vp_agent_address_name(address);
 	struct talker talker = {.address = *address, .lend = *request, .name = name, .fd = -1};
 
-	return start_talker(&talker, ret);
+	return counts_client_start_talker(&talker, ret);
 }
 
 struct vp_error *vp_agent_counts_start_from(int fd, const char *name, uint32_t events,
@@ -267,7 +272,7 @@ struct vp_error *vp_agent_counts_start_from(int fd, const char *name, uint32_t e
 	VP_AUTO_CLOSE int own = fd;
 	struct talker talker = {.request = {.events = events}, .name = name, .fd = own};
 
-	return start_talker(&talker, ret);
+	return counts_client_start_talker(&talker, ret);
 }
 
 void vp_agent_counts_free(struct vp_agent_counts *counts)
@@ -281,7 +286,8 @@ void vp_agent_counts_free(struct vp_agent_counts *counts)
 	free(counts);
 }
 
-static void take_problem(struct vp_agent_counts *counts, const char *text, size_t room)
+static void counts_client_take_problem(struct vp_agent_counts *counts, const char *text,
+				       size_t room)
 {
 	free(counts->problem);
 	counts->problem = vp_strndup(text, strnlen(text, room));
@@ -290,14 +296,14 @@ static void take_problem(struct vp_agent_counts *counts, const char *text, size_
 			*c = '?';
 }
 
-static void take_news(struct vp_agent_counts *counts, const struct news *news)
+static void counts_client_take_news(struct vp_agent_counts *counts, const struct news *news)
 {
 	struct vp_agent_places *places = &counts->places;
 
 	switch (news->kind) {
 	case NEWS_ABSENT:
 	case NEWS_GONE:
-		take_problem(counts, news->text, sizeof(news->text));
+		counts_client_take_problem(counts, news->text, sizeof(news->text));
 		counts->state = news->kind == NEWS_GONE ? VP_AGENT_GONE : VP_AGENT_ABSENT;
 		break;
 	case NEWS_MARKER:
@@ -334,9 +340,9 @@ enum vp_agent_counts_state vp_agent_counts_hear(struct vp_agent_counts *counts, 
 	       vp_poll(&ready, 1, counts->state == before ? timeout_ms : 0) > 0) {
 		ssize_t got = vp_recv(counts->worker.channel, &news, sizeof(news), MSG_DONTWAIT);
 		if (got == sizeof(news)) {
-			take_news(counts, &news);
+			counts_client_take_news(counts, &news);
 		} else if (got >= 0 || errno != EAGAIN) {
-			take_problem(counts, died, sizeof(died));
+			counts_client_take_problem(counts, died, sizeof(died));
 			counts->state = VP_AGENT_GONE;
 		}
 	}

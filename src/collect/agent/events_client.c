@@ -87,7 +87,8 @@ static void send_packet(const struct talker *talker, const struct vp_buffer *pac
 		_exit(1);
 }
 
-static void tell(struct talker *talker, const struct news *head, const void *bytes, size_t size)
+static void events_client_tell(struct talker *talker, const struct news *head, const void *bytes,
+			       size_t size)
 {
 	talker->news.size = 0;
 	vp_buffer_append(&talker->news, head, sizeof(*head));
@@ -95,11 +96,12 @@ static void tell(struct talker *talker, const struct news *head, const void *byt
 	send_packet(talker, &talker->news);
 }
 
-static void tell_error(struct talker *talker, enum news_kind kind, struct vp_error *error)
+static void events_client_tell_error(struct talker *talker, enum news_kind kind,
+				     struct vp_error *error)
 {
 	const char *message = vp_error_message(error);
 
-	tell(talker, &(struct news){.kind = kind}, message, strlen(message));
+	events_client_tell(talker, &(struct news){.kind = kind}, message, strlen(message));
 	vp_error_free(error);
 }
 
@@ -124,26 +126,26 @@ static bool tell_connection(const struct talker *talker)
 	return vp_sendmsg(talker->channel, &message, MSG_NOSIGNAL) == sizeof(head);
 }
 
-static void tell_absent(void *talker, struct vp_error *error)
+static void events_client_tell_absent(void *talker, struct vp_error *error)
 {
-	tell_error(talker, NEWS_ABSENT, error);
+	events_client_tell_error(talker, NEWS_ABSENT, error);
 }
 
 /* Until there is an agent, or no use in waiting for one; unless the connection was given. */
-static void connect_agent(struct talker *talker)
+static void events_client_connect_agent(struct talker *talker)
 {
 	if (talker->fd >= 0)
 		return;
 	struct vp_error *error =
-	    vp_agent_await(&talker->address, 0, tell_absent, talker, &talker->fd);
+	    vp_agent_await(&talker->address, 0, events_client_tell_absent, talker, &talker->fd);
 
 	if (!error)
 		return;
-	tell_error(talker, NEWS_GONE, error);
+	events_client_tell_error(talker, NEWS_GONE, error);
 	_exit(0);
 }
 
-static struct vp_error *ask(const struct talker *talker)
+static struct vp_error *events_client_ask(const struct talker *talker)
 {
 	struct vp_buffer line = {0};
 
@@ -154,7 +156,8 @@ static struct vp_error *ask(const struct talker *talker)
 		      : NULL;
 }
 
-static struct vp_error *read_all(const struct talker *talker, void *bytes, size_t size)
+static struct vp_error *events_client_read_all(const struct talker *talker, void *bytes,
+					       size_t size)
 {
 	for (size_t done = 0; done < size;) {
 		ssize_t got = vp_read(talker->fd, (char *)bytes + done, size - done);
@@ -168,7 +171,7 @@ static struct vp_error *read_all(const struct talker *talker, void *bytes, size_
 	return NULL;
 }
 
-static struct vp_error *malformed(const struct talker *talker, const char *what)
+static struct vp_error *events_client_malformed(const struct talker *talker, const char *what)
 {
 	return vp_error_new("the agent of %s sent a malformed reply: %s", talker->name, what);
 }
@@ -180,14 +183,14 @@ static struct vp_error *read_head(const struct talker *talker)
 	size_t size = 0;
 
 	while (size + 1 < sizeof(line) && (!size || line[size - 1] != '\n')) {
-		VP_TRY(read_all(talker, line + size, 1));
+		VP_TRY(events_client_read_all(talker, line + size, 1));
 		size++;
 	}
 	line[size] = 0;
 	if (!strcmp(line, VP_EVENTS_HEAD))
 		return NULL;
 	if (strncmp(line, "error ", 6) != 0)
-		return malformed(talker, "its first line");
+		return events_client_malformed(talker, "its first line");
 	line[size - 1] = 0;
 	return vp_error_new("the agent of %s refuses: %s", talker->name, line + 6);
 }
@@ -200,12 +203,12 @@ static struct vp_error *take_format(struct talker *talker, struct vp_cursor *pay
 
 	if (!vp_cursor_line(payload, &name) || !vp_events_is_allowed(name) ||
 	    talker->classes.count == CLASSES_MAX)
-		return malformed(talker, "an event that was not asked for");
+		return events_client_malformed(talker, "an event that was not asked for");
 	struct vp_slice text = vp_cursor_rest(payload);
 	if (!vp_tracepoint_format_id(text, &id) || id >= IDS)
-		return malformed(talker, "an event without a number");
+		return events_client_malformed(talker, "an event without a number");
 	if (talker->class_of_id[id])
-		return malformed(talker, "two events of one number");
+		return events_client_malformed(talker, "two events of one number");
 	talker->class_of_id[id] = (uint8_t)(talker->classes.count + 1);
 	VP_AUTO_FREE char *copy = vp_strndup(name.bytes, name.size);
 	VP_TRY(vp_event_classes_add(&talker->classes, copy, &class));
@@ -221,19 +224,19 @@ static struct vp_error *take_begin(struct talker *talker, uint32_t can, struct v
 
 	talker->page_size = vp_cursor_u32(payload);
 	if (talker->page_size < 64 || talker->page_size > VP_EVENTS_PAGE_MAX)
-		return malformed(talker, "the size of a page");
+		return events_client_malformed(talker, "the size of a page");
 	vp_event_classes_write(&talker->classes, &text);
 	if (text.size > NEWS_MAX)
-		error = malformed(talker, "events with too many fields");
+		error = events_client_malformed(talker, "events with too many fields");
 	else
-		tell(talker, &(struct news){.kind = NEWS_CLASSES, .number = can}, text.bytes,
-		     text.size);
+		events_client_tell(talker, &(struct news){.kind = NEWS_CLASSES, .number = can},
+				   text.bytes, text.size);
 	vp_buffer_deinit(&text);
 	talker->begun = true;
 	return error;
 }
 
-static void tell_records(struct talker *talker, uint32_t vcpu)
+static void events_client_tell_records(struct talker *talker, uint32_t vcpu)
 {
 	const struct news head = {.kind = NEWS_RECORDS, .vcpu = vcpu};
 
@@ -245,7 +248,7 @@ static void tell_records(struct talker *talker, uint32_t vcpu)
 }
 
 /* An entry begins with the kernel's number of its event. */
-static void take_entry(struct talker *talker, uint64_t time, struct vp_slice entry)
+static void events_client_take_entry(struct talker *talker, uint64_t time, struct vp_slice entry)
 {
 	uint16_t id = 0;
 
@@ -269,9 +272,9 @@ static void take_page(struct talker *talker, uint32_t vcpu, struct vp_slice byte
 		return;
 	}
 	while (vp_ring_page_next(&page, &time, &entry)) {
-		take_entry(talker, time, entry);
+		events_client_take_entry(talker, time, entry);
 		if (talker->records.size >= USUAL_NEWS)
-			tell_records(talker, vcpu);
+			events_client_tell_records(talker, vcpu);
 	}
 	talker->malformed += page.malformed;
 }
@@ -287,30 +290,31 @@ static void take_pages(struct talker *talker, uint32_t vcpu, struct vp_cursor *p
 		size_t size = left < talker->page_size ? left : talker->page_size;
 		take_page(talker, vcpu, vp_cursor_bytes(payload, size));
 	}
-	tell_records(talker, vcpu);
+	events_client_tell_records(talker, vcpu);
 	if (talker->malformed != before)
-		tell(talker, &(struct news){.kind = NEWS_MALFORMED, .number = talker->malformed},
-		     NULL, 0);
+		events_client_tell(
+		    talker, &(struct news){.kind = NEWS_MALFORMED, .number = talker->malformed},
+		    NULL, 0);
 }
 
-static void take_tasks(struct talker *talker, struct vp_cursor *payload)
+static void events_client_take_tasks(struct talker *talker, struct vp_cursor *payload)
 {
 	enum { MOST = USUAL_NEWS / sizeof(struct vp_events_task) };
 
 	for (size_t left; (left = vp_cursor_left(payload) / sizeof(struct vp_events_task));) {
 		size_t size = (left < MOST ? left : MOST) * sizeof(struct vp_events_task);
-		tell(talker, &(struct news){.kind = NEWS_TASKS},
-		     vp_cursor_bytes(payload, size).bytes, size);
+		events_client_tell(talker, &(struct news){.kind = NEWS_TASKS},
+				   vp_cursor_bytes(payload, size).bytes, size);
 	}
 }
 
-static struct vp_error *take_clock(struct talker *talker, struct vp_cursor *payload)
+static struct vp_error *events_client_take_clock(struct talker *talker, struct vp_cursor *payload)
 {
 	struct vp_slice clock = vp_cursor_bytes(payload, sizeof(struct vp_events_clock));
 
 	if (!vp_cursor_ok(payload))
-		return malformed(talker, "a clock");
-	tell(talker, &(struct news){.kind = NEWS_CLOCK}, clock.bytes, clock.size);
+		return events_client_malformed(talker, "a clock");
+	events_client_tell(talker, &(struct news){.kind = NEWS_CLOCK}, clock.bytes, clock.size);
 	return NULL;
 }
 
@@ -321,74 +325,76 @@ static struct vp_error *take_frame(struct talker *talker, const struct vp_events
 	struct news numbered = lost;
 
 	if (frame->vcpu >= VP_EVENTS_VCPUS_MAX)
-		return malformed(talker, "the number of a vCPU");
+		return events_client_malformed(talker, "the number of a vCPU");
 	if ((frame->kind <= VP_EVENTS_BEGIN) == talker->begun)
-		return malformed(talker, "a frame out of order");
+		return events_client_malformed(talker, "a frame out of order");
 	switch (frame->kind) {
 	case VP_EVENTS_FORMAT:
 		return take_format(talker, payload);
 	case VP_EVENTS_BEGIN:
 		return take_begin(talker, frame->can, payload);
 	case VP_EVENTS_TASKS:
-		take_tasks(talker, payload);
+		events_client_take_tasks(talker, payload);
 		return NULL;
 	case VP_EVENTS_CLOCK:
-		return take_clock(talker, payload);
+		return events_client_take_clock(talker, payload);
 	case VP_EVENTS_PAGES:
 		take_pages(talker, frame->vcpu, payload);
 		return NULL;
 	case VP_EVENTS_LOST:
 		numbered.number = vp_cursor_u64(payload);
-		tell(talker, &numbered, NULL, 0);
+		events_client_tell(talker, &numbered, NULL, 0);
 		return NULL;
 	case VP_EVENTS_FLUSHED:
-		tell(talker, &(struct news){.kind = NEWS_FLUSHED}, NULL, 0);
+		events_client_tell(talker, &(struct news){.kind = NEWS_FLUSHED}, NULL, 0);
 		return NULL;
 	case VP_EVENTS_END:
-		tell(talker, &(struct news){.kind = NEWS_END}, NULL, 0);
+		events_client_tell(talker, &(struct news){.kind = NEWS_END}, NULL, 0);
 		_exit(0);
 	}
-	return malformed(talker, "a frame of no known kind");
+	return events_client_malformed(talker, "a frame of no known kind");
 }
 
-static struct vp_error *listen_to(struct talker *talker)
+static struct vp_error *events_client_listen_to(struct talker *talker)
 {
-	VP_TRY(ask(talker));
+	VP_TRY(events_client_ask(talker));
 	VP_TRY(read_head(talker));
 	for (;;) {
 		struct vp_events_frame frame;
-		VP_TRY(read_all(talker, &frame, sizeof(frame)));
+		VP_TRY(events_client_read_all(talker, &frame, sizeof(frame)));
 		if (frame.size > VP_EVENTS_FRAME_MAX)
-			return malformed(talker, "a frame that is too long");
+			return events_client_malformed(talker, "a frame that is too long");
 		talker->payload.size = 0;
-		VP_TRY(
-		    read_all(talker, vp_buffer_extend(&talker->payload, frame.size), frame.size));
+		VP_TRY(events_client_read_all(
+		    talker, vp_buffer_extend(&talker->payload, frame.size), frame.size));
 		struct vp_cursor payload = vp_cursor_of(talker->payload.bytes, frame.size);
 		VP_TRY(take_frame(talker, &frame, &payload));
 	}
 }
 
-static void talk(void *context, int channel)
+static void events_client_talk(void *context, int channel)
 {
 	struct talker *talker = context;
 
 	talker->channel = channel;
 	talker->class_of_id = vp_alloc(IDS);
-	connect_agent(talker);
+	events_client_connect_agent(talker);
 	int keep[] = {talker->fd, talker->channel};
 	if (!tell_connection(talker))
 		_exit(1);
 	struct vp_error *error = vp_confine(keep, VP_ARRAY_SIZE(keep), 0, 0);
 	talker->fd = keep[0];
 	talker->channel = keep[1];
-	tell_error(talker, NEWS_GONE, error ? error : listen_to(talker));
+	events_client_tell_error(talker, NEWS_GONE,
+				 error ? error : events_client_listen_to(talker));
 }
 
-static struct vp_error *start_talker(struct talker *talker, struct vp_agent_events **ret)
+static struct vp_error *events_client_start_talker(struct talker *talker,
+						   struct vp_agent_events **ret)
 {
 	struct vp_worker_process worker;
 
-	VP_TRY(vp_worker_process_start(SOCK_SEQPACKET, talk, talker, &worker));
+	VP_TRY(vp_worker_process_start(SOCK_SEQPACKET, events_client_talk, talker, &worker));
 	struct vp_agent_events *events = vp_alloc(sizeof(*events));
 	*events = (struct vp_agent_events){
 	    .worker = worker, .connection = -1, .news = vp_alloc(sizeof(struct news) + NEWS_MAX)};
@@ -402,7 +408,7 @@ struct vp_error *vp_agent_events_start(const struct vp_agent_address *address, u
 	VP_AUTO_FREE char *name = vp_agent_address_name(address);
 	struct talker talker = {.address = *address, .sets = sets, .name = name, .fd = -1};
 
-	return start_talker(&talker, ret);
+	return events_client_start_talker(&talker, ret);
 }
 
 struct vp_error *vp_agent_events_start_from(int fd, const char *name, unsigned sets,
@@ -411,7 +417,7 @@ struct vp_error *vp_agent_events_start_from(int fd, const char *name, unsigned s
 	VP_AUTO_CLOSE int own = fd;
 	struct talker talker = {.sets = sets, .name = name, .fd = own};
 
-	return start_talker(&talker, ret);
+	return events_client_start_talker(&talker, ret);
 }
 
 void vp_agent_events_free(struct vp_agent_events *events)
@@ -433,7 +439,8 @@ int vp_agent_events_fd(const struct vp_agent_events *events)
 	return events->worker.channel;
 }
 
-static void take_problem(struct vp_agent_events *events, const char *text, size_t size)
+static void events_client_take_problem(struct vp_agent_events *events, const char *text,
+				       size_t size)
 {
 	free(events->problem);
 	events->problem = vp_strndup(text, strnlen(text, size < 256 ? size : 256));
@@ -442,8 +449,8 @@ static void take_problem(struct vp_agent_events *events, const char *text, size_
 			*c = '?';
 }
 
-static void take_news(struct vp_agent_events *events, size_t size,
-		      const struct vp_agent_events_taker *taker)
+static void events_client_take_news(struct vp_agent_events *events, size_t size,
+				    const struct vp_agent_events_taker *taker)
 {
 	struct news *news = events->news;
 	size_t tasks = size / sizeof(struct vp_events_task);
@@ -451,7 +458,7 @@ static void take_news(struct vp_agent_events *events, size_t size,
 	switch (news->kind) {
 	case NEWS_ABSENT:
 	case NEWS_GONE:
-		take_problem(events, news->bytes, size);
+		events_client_take_problem(events, news->bytes, size);
 		events->state =
 		    news->kind == NEWS_GONE ? VP_AGENT_EVENTS_GONE : VP_AGENT_EVENTS_ABSENT;
 		break;
@@ -498,7 +505,7 @@ static int connection_of(struct msghdr *message)
 }
 
 /* Bytes of the next packet behind its head; negative: there is none. */
-static ssize_t receive(struct vp_agent_events *events)
+static ssize_t events_client_receive(struct vp_agent_events *events)
 {
 	union {
 		struct cmsghdr header;
@@ -515,7 +522,7 @@ static ssize_t receive(struct vp_agent_events *events)
 		return -1;
 	if (got < (ssize_t)sizeof(struct news)) {
 		static const char died[] = "the agent client process has died";
-		take_problem(events, died, sizeof(died));
+		events_client_take_problem(events, died, sizeof(died));
 		events->state = VP_AGENT_EVENTS_GONE;
 		return -1;
 	}
@@ -536,11 +543,11 @@ enum vp_agent_events_state vp_agent_events_hear(struct vp_agent_events *events, 
 	for (size_t heard = 0; events->state < VP_AGENT_EVENTS_ENDED && heard < most;) {
 		if (vp_poll(&ready, 1, heard ? 0 : timeout_ms) <= 0)
 			break;
-		ssize_t size = receive(events);
+		ssize_t size = events_client_receive(events);
 		if (size < 0)
 			break;
 		heard += sizeof(struct news) + (size_t)size;
-		take_news(events, (size_t)size, taker);
+		events_client_take_news(events, (size_t)size, taker);
 	}
 	return events->state;
 }

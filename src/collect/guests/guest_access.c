@@ -14,17 +14,17 @@
 #include "host/host.h"
 #include "schema/records.h"
 
-static struct vp_error *open_lister(void **lister)
+static struct vp_error *guest_access_open_lister(void **lister)
 {
 	return vp_guest_lister_new((struct vp_guest_lister **)lister);
 }
 
-static void close_lister(void *lister)
+static void guest_access_close_lister(void *lister)
 {
 	vp_guest_lister_free(lister);
 }
 
-static struct vp_error *list(void *lister, uint32_t pid, struct vp_guest_state *ret)
+static struct vp_error *guest_access_list(void *lister, uint32_t pid, struct vp_guest_state *ret)
 {
 	vp_guest_states states = {0};
 
@@ -35,13 +35,13 @@ static struct vp_error *list(void *lister, uint32_t pid, struct vp_guest_state *
 	return NULL;
 }
 
-static bool runs(uint32_t pid)
+static bool guest_access_runs(uint32_t pid)
 {
 	return !kill((pid_t)pid, 0) || errno != ESRCH;
 }
 
-static struct vp_error *open_memory(const struct vp_guest_state *state,
-				    int fds[VP_GUEST_ACCESS_FDS])
+static struct vp_error *guest_access_open_memory(const struct vp_guest_state *state,
+						 int fds[VP_GUEST_ACCESS_FDS])
 {
 	VP_AUTO_FREE char *path = vp_format("/proc/%u/mem", state->pid);
 	VP_AUTO_FREE char *pagemap_path = vp_format("/proc/%u/pagemap", state->pid);
@@ -58,8 +58,8 @@ static struct vp_error *open_memory(const struct vp_guest_state *state,
 	return NULL;
 }
 
-static void read_by(const struct vp_guest_state *state, void *prepared,
-		    const int fds[VP_GUEST_ACCESS_FDS], struct vp_guest_memory *memory)
+static void guest_access_read_by(const struct vp_guest_state *state, void *prepared,
+				 const int fds[VP_GUEST_ACCESS_FDS], struct vp_guest_memory *memory)
 {
 	_Static_assert(sizeof(struct vp_guest_files) == VP_GUEST_ACCESS_FDS * sizeof(int),
 		       "they are these descriptors");
@@ -69,13 +69,13 @@ static void read_by(const struct vp_guest_state *state, void *prepared,
 const struct vp_guest_access *vp_guest_access_kvm(void)
 {
 	static const struct vp_guest_access access = {
-	    .open = open_lister,
-	    .close = close_lister,
-	    .list = list,
+	    .open = guest_access_open_lister,
+	    .close = guest_access_close_lister,
+	    .list = guest_access_list,
 	    .expect_same = vp_guest_state_expect_same,
-	    .runs = runs,
-	    .open_memory = open_memory,
-	    .read_by = read_by,
+	    .runs = guest_access_runs,
+	    .open_memory = guest_access_open_memory,
+	    .read_by = guest_access_read_by,
 	};
 
 	return &access;

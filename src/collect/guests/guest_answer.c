@@ -18,7 +18,7 @@ enum {
 };
 
 /* Whether the last line of the answer is there. */
-static bool is_whole(const struct vp_buffer *answer)
+static bool guest_answer_is_whole(const struct vp_buffer *answer)
 {
 	size_t size = answer->size;
 
@@ -49,7 +49,7 @@ struct vp_error *vp_guest_answer_take(int channel, int timeout_ms, struct vp_buf
 {
 	struct pollfd ready = {.fd = channel, .events = POLLIN};
 
-	*done = is_whole(heard);
+	*done = guest_answer_is_whole(heard);
 	while (!*done && vp_poll(&ready, 1, timeout_ms) > 0) {
 		char *room = vp_buffer_extend(heard, PIECE);
 		ssize_t got = vp_recv(channel, room, PIECE, MSG_DONTWAIT);
@@ -59,7 +59,7 @@ struct vp_error *vp_guest_answer_take(int channel, int timeout_ms, struct vp_buf
 		if (heard->size > MOST_ANSWER)
 			return vp_error_new(
 			    "malformed reply from the guest memory reader: too long");
-		*done = is_whole(heard);
+		*done = guest_answer_is_whole(heard);
 	}
 	if (!*done)
 		return NULL;
@@ -77,7 +77,7 @@ static char *rest_of(struct vp_cursor *words)
 	return copy;
 }
 
-static bool take_kernel(struct vp_cursor *words, struct vp_guest_finding *finding)
+static bool guest_answer_take_kernel(struct vp_cursor *words, struct vp_guest_finding *finding)
 {
 	finding->text = vp_cursor_hex(words);
 	finding->gpa = vp_cursor_hex(words);
@@ -108,13 +108,13 @@ static bool take_count(struct vp_cursor *words, struct vp_guest_finding *finding
 	return true;
 }
 
-static bool take_finding(struct vp_slice line, struct vp_guest_finding *finding)
+static bool guest_answer_take_finding(struct vp_slice line, struct vp_guest_finding *finding)
 {
 	struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
 	struct vp_slice what = vp_cursor_word(&words);
 
 	if (vp_slice_is(what, "kernel"))
-		return take_kernel(&words, finding);
+		return guest_answer_take_kernel(&words, finding);
 	const struct {
 		const char *name;
 		char **text;
@@ -164,7 +164,7 @@ struct vp_error *vp_guest_finding_parse(struct vp_slice answer, struct vp_guest_
 
 	*ret = (struct vp_guest_finding){0};
 	while (vp_cursor_line(&cursor, &line))
-		if (!take_finding(line, ret)) {
+		if (!guest_answer_take_finding(line, ret)) {
 			vp_guest_finding_deinit(ret);
 			return vp_error_new("malformed reply from the guest memory reader");
 		}

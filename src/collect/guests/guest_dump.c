@@ -59,7 +59,7 @@ static void tell_truncated(struct vp_guest_watch *watch, const struct guest *gue
 }
 
 /* How far it came the last time is forgotten. */
-static void begin(struct guest *guest)
+static void guest_dump_begin(struct guest *guest)
 {
 	guest->has_map = guest->has_tables = false;
 	vp_error_free(guest->lacks_tables);
@@ -69,7 +69,8 @@ static void begin(struct guest *guest)
 			     : WRITING_SOON;
 }
 
-static void fail(struct vp_guest_watch *watch, struct guest *guest, struct vp_error *error)
+static void guest_dump_fail(struct vp_guest_watch *watch, struct guest *guest,
+			    struct vp_error *error)
 {
 	guest->writing = WRITING_NOTHING;
 	vp_guest_lose(watch, guest, error);
@@ -97,7 +98,7 @@ static void ask_when_free(struct vp_guest_watch *watch, struct guest *guest)
 		return;
 	struct vp_error *error = ask_for_map(watch, guest);
 	if (error)
-		fail(watch, guest, error);
+		guest_dump_fail(watch, guest, error);
 }
 
 static void take_map(struct vp_guest_watch *watch, struct guest *guest, bool tables)
@@ -115,14 +116,14 @@ static void take_map(struct vp_guest_watch *watch, struct guest *guest, bool tab
 		guest->writing = WRITING_NOTHING;
 }
 
-static void take_answer(struct vp_guest_watch *watch, struct guest *guest, bool tables)
+static void guest_dump_take_answer(struct vp_guest_watch *watch, struct guest *guest, bool tables)
 {
 	struct vp_slice answer;
 	bool done;
 	struct vp_error *error = vp_guest_reader_wait(guest->reader, 0, &done, &answer);
 
 	if (guest->writing == WRITING_MAP && error) {
-		fail(watch, guest, error);
+		guest_dump_fail(watch, guest, error);
 	} else if (guest->writing == WRITING_MAP && done) {
 		take_map(watch, guest, tables);
 	} else if (guest->writing == WRITING_TABLES && (error || done)) {
@@ -170,7 +171,7 @@ static void give_up(struct vp_guest_watch *watch, struct guest *guest, unsigned 
 		guest->has_map = !ftruncate(guest->text, guest->map_size);
 		vp_guest_keep_text(guest);
 	}
-	fail(watch, guest, error);
+	guest_dump_fail(watch, guest, error);
 }
 
 void vp_guest_watch_write(struct vp_guest_watch *watch, bool tables, unsigned timeout_ms,
@@ -179,13 +180,13 @@ void vp_guest_watch_write(struct vp_guest_watch *watch, bool tables, unsigned ti
 	uint64_t end = vp_clock_monotonic() + timeout_ms * 1000000ULL;
 
 	vp_vec_each (&watch->guests, guest)
-		begin(guest);
+		guest_dump_begin(guest);
 	while (is_any_writing(watch) && vp_clock_monotonic() < end) {
 		vp_vec_each (&watch->guests, guest)
 			if (guest->writing == WRITING_SOON)
 				ask_when_free(watch, guest);
 			else if (guest->writing != WRITING_NOTHING)
-				take_answer(watch, guest, tables);
+				guest_dump_take_answer(watch, guest, tables);
 		if (is_any_writing(watch))
 			wait_for_any(watch);
 		vp_meanwhile(meanwhile);

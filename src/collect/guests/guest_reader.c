@@ -42,7 +42,7 @@ struct work {
 enum { CHANNEL = VP_GUEST_ACCESS_FDS, DUMP, KEPT };
 
 /* As the answer to the first request. */
-static VP_NORETURN void refuse(int channel, const struct vp_error *error)
+static VP_NORETURN void guest_reader_refuse(int channel, const struct vp_error *error)
 {
 	struct vp_buffer answer = {0};
 
@@ -53,7 +53,7 @@ static VP_NORETURN void refuse(int channel, const struct vp_error *error)
 }
 
 /* In the new process: gives up everything, then reads until nobody asks any more. */
-static void read_guest(void *context, int channel)
+static void guest_reader_read_guest(void *context, int channel)
 {
 	const struct work *work = context;
 	struct vp_guest_memory guest = work->state->memory;
@@ -68,13 +68,13 @@ static void read_guest(void *context, int channel)
 	struct vp_error *error =
 	    work->access->prepare ? work->access->prepare(work->state, &prepared) : NULL;
 	if (error)
-		refuse(channel, error);
+		guest_reader_refuse(channel, error);
 	memcpy(keep, work->fds, VP_GUEST_ACCESS_FDS * sizeof(*keep));
 	if (getrandom(&options.seed, sizeof(options.seed), 0) != sizeof(options.seed))
 		_exit(1);
 	error = vp_confine(keep, VP_ARRAY_SIZE(keep), work->access->request, work->most_dump);
 	if (error)
-		refuse(keep[CHANNEL], error);
+		guest_reader_refuse(keep[CHANNEL], error);
 	work->access->read_by(work->state, prepared, keep, &guest);
 	options.channel = keep[CHANNEL];
 	options.dump = keep[DUMP];
@@ -94,7 +94,8 @@ struct vp_error *vp_guest_reader_start(const struct vp_guest_access *access,
 	if (!error)
 		error = access->open_memory(state, fds);
 	if (!error)
-		error = vp_worker_process_start(SOCK_STREAM, read_guest, &work, &worker);
+		error =
+		    vp_worker_process_start(SOCK_STREAM, guest_reader_read_guest, &work, &worker);
 	for (size_t i = 0; i < VP_GUEST_ACCESS_FDS; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
@@ -116,7 +117,8 @@ void vp_guest_reader_free(struct vp_guest_reader *reader)
 }
 
 /* A reader that has died must not end this program; one that is stuck must not hold it. */
-static struct vp_error *send_request(struct vp_guest_reader *reader, const char *text, size_t size)
+static struct vp_error *guest_reader_send_request(struct vp_guest_reader *reader, const char *text,
+						  size_t size)
 {
 	ssize_t sent = vp_send(reader->worker.channel, text, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 
@@ -148,7 +150,7 @@ struct vp_error *vp_guest_reader_ask(struct vp_guest_reader *reader, const char 
 		return vp_error_new("the request to the guest memory reader is too long");
 	text[length++] = '\n';
 	reader->answer.size = 0;
-	return send_request(reader, text, (size_t)length);
+	return guest_reader_send_request(reader, text, (size_t)length);
 }
 
 struct vp_error *vp_guest_reader_see(struct vp_guest_reader *reader, uint64_t task, uint32_t tgid,
@@ -158,7 +160,7 @@ struct vp_error *vp_guest_reader_see(struct vp_guest_reader *reader, uint64_t ta
 	int length =
 	    snprintf(text, sizeof(text), "see %" PRIx64 " %x %" PRIx64 "\n", task, tgid, time);
 
-	return send_request(reader, text, (size_t)length);
+	return guest_reader_send_request(reader, text, (size_t)length);
 }
 
 struct vp_error *vp_guest_reader_memory(struct vp_guest_reader *reader,
@@ -170,7 +172,7 @@ struct vp_error *vp_guest_reader_memory(struct vp_guest_reader *reader,
 	vp_vec_each (&memory->slots, slot)
 		vp_buffer_printf(&text, "memory %" PRIx64 " %" PRIx64 " %" PRIx64 "\n", slot->gpa,
 				 slot->size, slot->hva);
-	struct vp_error *error = send_request(reader, text.bytes, text.size);
+	struct vp_error *error = guest_reader_send_request(reader, text.bytes, text.size);
 	vp_buffer_deinit(&text);
 	return error;
 }

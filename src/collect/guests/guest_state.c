@@ -24,7 +24,7 @@ struct vp_guest_lister {
 
 enum { READ_ONLY = 2 }; /* KVM_MEM_READONLY: firmware */
 
-static int load(struct vp_guest_lister *lister)
+static int guest_state_load(struct vp_guest_lister *lister)
 {
 	struct vp_fitting fitting;
 	size_t size;
@@ -44,7 +44,7 @@ static int load(struct vp_guest_lister *lister)
 struct vp_error *vp_guest_lister_new(struct vp_guest_lister **ret)
 {
 	struct vp_guest_lister *lister = vp_alloc(sizeof(*lister));
-	int result = load(lister);
+	int result = guest_state_load(lister);
 
 	if (!result) {
 		lister->link = bpf_program__attach_iter(lister->programs->progs.list_guests, NULL);
@@ -67,7 +67,7 @@ void vp_guest_lister_free(struct vp_guest_lister *lister)
 	free(lister);
 }
 
-static struct vp_guest_state *state_of(vp_guest_states *states, uint32_t pid)
+static struct vp_guest_state *guest_state_state_of(vp_guest_states *states, uint32_t pid)
 {
 	vp_vec_each (states, state)
 		if (state->pid == pid)
@@ -79,7 +79,7 @@ static struct vp_guest_state *state_of(vp_guest_states *states, uint32_t pid)
 
 static void take_item(vp_guest_states *states, const struct vp_guest_item *item)
 {
-	struct vp_guest_state *state = state_of(states, item->pid);
+	struct vp_guest_state *state = guest_state_state_of(states, item->pid);
 
 	if (item->has_counter)
 		vp_vec_push(&state->counters,
@@ -107,7 +107,7 @@ static struct vp_error *take_slots(const struct vp_guest_lister *lister, uint32_
 				     VP_LISTED_SLOTS);
 	for (uint32_t i = 0; i < count && !error; i++) {
 		const struct vp_guest_listed_slot *slot = &lister->programs->bss->found[i];
-		struct vp_guest_state *state = state_of(states, slot->pid);
+		struct vp_guest_state *state = guest_state_state_of(states, slot->pid);
 		if (slot->flags & READ_ONLY ||
 		    vp_device_memory_has(&devices, slot->hva, slot->size))
 			continue;
@@ -145,7 +145,8 @@ static void take_protection(const struct vp_guest_lister *lister, struct vp_gues
 	vp_guest_memory_deinit(&state->memory);
 }
 
-static struct vp_error *list(struct vp_guest_lister *lister, uint32_t pid, vp_guest_states *states)
+static struct vp_error *guest_state_list(struct vp_guest_lister *lister, uint32_t pid,
+					 vp_guest_states *states)
 {
 	uint64_t started = vp_proc_start_time(pid);
 
@@ -174,7 +175,7 @@ struct vp_error *vp_guest_lister_read_one(struct vp_guest_lister *lister, uint32
 {
 	uint64_t started = vp_proc_start_time(pid);
 
-	VP_TRY(list(lister, pid, states));
+	VP_TRY(guest_state_list(lister, pid, states));
 	VP_TRY(take_slots(lister, pid, states));
 	if (states->count) {
 		take_protection(lister, &states->at[0]);
@@ -188,7 +189,7 @@ struct vp_error *vp_guest_lister_read_one(struct vp_guest_lister *lister, uint32
 struct vp_error *vp_guest_lister_read_counters(struct vp_guest_lister *lister, struct vp_vm *vm)
 {
 	vp_guest_states states = {0};
-	struct vp_error *error = list(lister, vm->pid, &states);
+	struct vp_error *error = guest_state_list(lister, vm->pid, &states);
 
 	if (!error && states.count)
 		vp_vec_each (&states.at[0].counters, counter) {

@@ -72,7 +72,7 @@ static void guest_stop(struct guest *guest)
 	guest->text = -1;
 }
 
-static void guest_deinit(struct guest *guest)
+static void guest_watch_guest_deinit(struct guest *guest)
 {
 	guest_stop(guest);
 	if (guest->last_text >= 0)
@@ -88,7 +88,7 @@ void vp_guest_watch_free(struct vp_guest_watch *watch)
 	if (!watch)
 		return;
 	vp_vec_each (&watch->guests, guest)
-		guest_deinit(guest);
+		guest_watch_guest_deinit(guest);
 	vp_vec_deinit(&watch->guests);
 	vp_vec_deinit(&watch->users);
 	if (watch->lister)
@@ -145,7 +145,8 @@ static void tell_found_again(struct vp_guest_watch *watch, struct guest *guest)
 }
 
 /* Its kernel was not found yet: that is not to be a surprise at the end. */
-static void tell_missing(struct vp_guest_watch *watch, struct guest *guest, const char *why)
+static void guest_watch_tell_missing(struct vp_guest_watch *watch, struct guest *guest,
+				     const char *why)
 {
 	if (guest->is_protected && !guest->told_missing) {
 		guest->told_missing = true;
@@ -177,7 +178,7 @@ static void tell_found(struct vp_guest_watch *watch, struct guest *guest)
 }
 
 /* Users know guests by their processes: a number that is another VM's by now is that VM's. */
-static void forget(struct vp_guest_watch *watch, const struct guest *guest)
+static void guest_watch_forget(struct vp_guest_watch *watch, const struct guest *guest)
 {
 	vp_vec_each (&watch->guests, other)
 		if (other != guest && other->pid == guest->pid && !other->ended)
@@ -195,8 +196,8 @@ void vp_guest_lose(struct vp_guest_watch *watch, struct guest *guest, struct vp_
 	if (was_found && !guest->lost_at)
 		tell_lost(watch, guest, vp_error_message(error));
 	else if (!was_found && !guest->lost_at)
-		tell_missing(watch, guest, vp_error_message(error));
-	forget(watch, guest);
+		guest_watch_tell_missing(watch, guest, vp_error_message(error));
+	guest_watch_forget(watch, guest);
 	guest_stop(guest);
 	free(guest->problem);
 	guest->problem = vp_strdup(vp_error_message(error));
@@ -258,7 +259,7 @@ static void try_start(struct vp_guest_watch *watch, struct guest *guest)
 /* The VM has ended. What its reader knows is still to be written. */
 static void end_guest(struct vp_guest_watch *watch, struct guest *guest)
 {
-	forget(watch, guest);
+	guest_watch_forget(watch, guest);
 	guest->ended = true;
 }
 
@@ -322,7 +323,8 @@ static void keep_place(struct vp_guest_watch *watch, struct guest *guest)
 }
 
 /* One user may lack room for the guest where another has it. */
-static struct vp_error *identify(struct vp_guest_watch *watch, const struct guest *guest)
+static struct vp_error *guest_watch_identify(struct vp_guest_watch *watch,
+					     const struct guest *guest)
 {
 	size_t failed = 0;
 
@@ -340,8 +342,8 @@ static struct vp_error *identify(struct vp_guest_watch *watch, const struct gues
 	return NULL;
 }
 
-static struct vp_error *take_finding(struct vp_guest_watch *watch, struct guest *guest,
-				     struct vp_slice answer)
+static struct vp_error *guest_watch_take_finding(struct vp_guest_watch *watch, struct guest *guest,
+						 struct vp_slice answer)
 {
 	VP_TRY(vp_guest_finding_parse(answer, &guest->finding));
 	guest->searching = guest->finding.searching;
@@ -353,7 +355,7 @@ static struct vp_error *take_finding(struct vp_guest_watch *watch, struct guest 
 	}
 	const char *lacks = guest->finding.lacks;
 	if (!lacks)
-		VP_TRY(identify(watch, guest));
+		VP_TRY(guest_watch_identify(watch, guest));
 	keep_pack(watch, &guest->finding);
 	keep_place(watch, guest);
 	guest->tries = 0;
@@ -369,9 +371,10 @@ static struct vp_error *take_finding(struct vp_guest_watch *watch, struct guest 
 }
 
 /* The guest's memory is not what it was: has what is known so far written, before it is lost. */
-static void leave(struct vp_guest_watch *watch, struct guest *guest, struct vp_error *reason)
+static void guest_watch_leave(struct vp_guest_watch *watch, struct guest *guest,
+			      struct vp_error *reason)
 {
-	forget(watch, guest);
+	guest_watch_forget(watch, guest);
 	struct vp_error *error = vp_guest_reader_ask(guest->reader, "dump %d", watch->symbols);
 	if (error) {
 		vp_error_free(error);
@@ -403,11 +406,11 @@ static unsigned check_s(const struct vp_guest_watch *watch)
 }
 
 /* An answer has come, or an error instead of it. */
-static struct vp_error *take_answer(struct vp_guest_watch *watch, struct guest *guest,
-				    struct vp_slice answer)
+static struct vp_error *guest_watch_take_answer(struct vp_guest_watch *watch, struct guest *guest,
+						struct vp_slice answer)
 {
 	if (guest->state == GUEST_FINDING) {
-		VP_TRY(take_finding(watch, guest, answer));
+		VP_TRY(guest_watch_take_finding(watch, guest, answer));
 		if (guest->searching)
 			return NULL;
 	}
@@ -429,11 +432,11 @@ void vp_guest_hear(struct vp_guest_watch *watch, struct guest *guest, int timeou
 	struct vp_error *error = vp_guest_reader_wait(guest->reader, timeout_ms, &done, &answer);
 	bool refused = error && done;
 	if (!error && done)
-		error = take_answer(watch, guest, answer);
+		error = guest_watch_take_answer(watch, guest, answer);
 	else if (!error && vp_clock_monotonic() - guest->asked > ANSWER_S * SECOND)
 		error = vp_error_new("reading guest memory took too long");
 	if (refused && guest->state == GUEST_CHECKING)
-		leave(watch, guest, error);
+		guest_watch_leave(watch, guest, error);
 	else if (error)
 		vp_guest_lose(watch, guest, error);
 }
@@ -456,7 +459,7 @@ void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms)
 		if (guest->state == GUEST_FINDING && guest->searching)
 			tell_searching(watch, guest);
 		else if (guest->state == GUEST_FINDING)
-			tell_missing(watch, guest, "reading guest memory takes long");
+			guest_watch_tell_missing(watch, guest, "reading guest memory takes long");
 }
 
 bool vp_guest_watch_has_found(const struct vp_guest_watch *watch, const struct vp_vm *vm)
@@ -533,7 +536,7 @@ static struct vp_error *ask_to_check(struct vp_guest_watch *watch, struct guest 
 	return NULL;
 }
 
-static void check(struct vp_guest_watch *watch, struct guest *guest)
+static void guest_watch_check(struct vp_guest_watch *watch, struct guest *guest)
 {
 	struct vp_error *error = ask_to_check(watch, guest);
 
@@ -549,7 +552,7 @@ static void step_ended(struct vp_guest_watch *watch, struct guest *guest)
 	if (guest->state == GUEST_FINDING)
 		error = vp_error_new("the VM ended before its kernel was found");
 	else if (guest->state == GUEST_READY && vp_guest_reader_listens(guest->reader, 0))
-		leave(watch, guest, vp_error_new("the VM ended"));
+		guest_watch_leave(watch, guest, vp_error_new("the VM ended"));
 	else if (guest->state == GUEST_READY)
 		error = wait_for_reader(guest, vp_clock_monotonic());
 	else if (guest->state != GUEST_LOST)
@@ -558,7 +561,7 @@ static void step_ended(struct vp_guest_watch *watch, struct guest *guest)
 		vp_guest_lose(watch, guest, error);
 }
 
-static bool is_asked(const struct guest *guest)
+static bool guest_watch_is_asked(const struct guest *guest)
 {
 	return guest->state == GUEST_FINDING || guest->state == GUEST_CHECKING ||
 	       guest->state == GUEST_LEAVING;
@@ -572,10 +575,10 @@ void vp_guest_watch_step(struct vp_guest_watch *watch)
 		bool due = now >= guest->next;
 		if (guest->ended)
 			step_ended(watch, guest);
-		else if (is_asked(guest))
+		else if (guest_watch_is_asked(guest))
 			vp_guest_hear(watch, guest, 0);
 		else if (guest->state == GUEST_READY && due && !guest->finding.lacks)
-			check(watch, guest);
+			guest_watch_check(watch, guest);
 		else if (guest->state == GUEST_LOST && due && !guest->is_protected &&
 			 vmm_runs(watch, guest))
 			try_start(watch, guest);
@@ -583,7 +586,7 @@ void vp_guest_watch_step(struct vp_guest_watch *watch)
 }
 
 /* Whether asking once more now is within bounds. */
-static bool may_ask(struct vp_guest_watch *watch, uint64_t time)
+static bool guest_watch_may_ask(struct vp_guest_watch *watch, uint64_t time)
 {
 	if (time / SECOND != watch->second) {
 		watch->second = time / SECOND;
@@ -606,7 +609,7 @@ void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task
 		return;
 	struct guest *guest = vp_guest_of(watch, task->vm);
 	bool listens = guest && (guest->state == GUEST_READY || guest->state == GUEST_CHECKING);
-	if (!listens || !may_ask(watch, task->time))
+	if (!listens || !guest_watch_may_ask(watch, task->time))
 		return;
 	if (watch->seen.count >= MOST_SEEN)
 		vp_map_deinit(&watch->seen);
@@ -635,11 +638,11 @@ void vp_guest_watch_drop(struct vp_guest_watch *watch, const struct vp_vm *vm)
 		return;
 	if (!guest->ended)
 		end_guest(watch, guest);
-	guest_deinit(guest);
+	guest_watch_guest_deinit(guest);
 	*guest = watch->guests.at[--watch->guests.count];
 }
 
-static char *outcome_of(const struct vp_guest_watch *watch, const struct guest *guest)
+static char *guest_watch_outcome_of(const struct vp_guest_watch *watch, const struct guest *guest)
 {
 	char *text = vp_strdup("");
 
@@ -668,7 +671,7 @@ char *vp_guest_watch_state(const struct vp_guest_watch *watch, const struct vp_v
 				 guest->searched >> 20, guest->to_search >> 20);
 	if (guest->state == GUEST_FINDING)
 		return vp_strdup("the guest's kernel was not found before the recording ended");
-	VP_AUTO_FREE char *outcome = outcome_of(watch, guest);
+	VP_AUTO_FREE char *outcome = guest_watch_outcome_of(watch, guest);
 	VP_AUTO_FREE char *lost = guest->lost_why
 				      ? vp_format("; lost for %.1f s: %s",
 						  (double)guest->lost_ns / SECOND, guest->lost_why)

@@ -13,7 +13,7 @@
 enum { MOST_BYTES = 64 << 10 };
 
 /* Takes a line apart; false if it is none of these. */
-static bool parse(struct vp_slice line, uint64_t *gpa, struct vp_slice *name)
+static bool kernel_places_parse(struct vp_slice line, uint64_t *gpa, struct vp_slice *name)
 {
 	struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
 
@@ -23,7 +23,7 @@ static bool parse(struct vp_slice line, uint64_t *gpa, struct vp_slice *name)
 }
 
 /* The file as it is; nothing if it cannot be read. */
-static void load(const char *path, struct vp_buffer *text)
+static void kernel_places_load(const char *path, struct vp_buffer *text)
 {
 	VP_AUTO_ERROR struct vp_error *error = vp_file_read(path, MOST_BYTES, text);
 
@@ -38,11 +38,12 @@ uint64_t vp_kernel_place_recall(const char *folder, const char *vm)
 	struct vp_slice line, name;
 	uint64_t place, found = 0;
 
-	load(path, &text);
+	kernel_places_load(path, &text);
 	vp_maps_escape(vm, &escaped);
 	struct vp_cursor cursor = vp_cursor_of(text.bytes, text.size);
 	while (vp_cursor_line(&cursor, &line))
-		if (parse(line, &place, &name) && vp_slice_is(name, vp_buffer_text(&escaped)))
+		if (kernel_places_parse(line, &place, &name) &&
+		    vp_slice_is(name, vp_buffer_text(&escaped)))
 			found = place;
 	vp_buffer_deinit(&escaped);
 	vp_buffer_deinit(&text);
@@ -58,8 +59,8 @@ static void keep_others(const struct vp_buffer *text, const char *vm, size_t roo
 	uint64_t place;
 
 	while (vp_cursor_line(&cursor, &line)) {
-		if (vp_cursor_left(&cursor) + line.size + 1 > room || !parse(line, &place, &name) ||
-		    vp_slice_is(name, vm))
+		if (vp_cursor_left(&cursor) + line.size + 1 > room ||
+		    !kernel_places_parse(line, &place, &name) || vp_slice_is(name, vm))
 			continue;
 		vp_buffer_append(ret, line.bytes, line.size);
 		vp_buffer_string(ret, "\n");
@@ -72,7 +73,7 @@ struct vp_error *vp_kernel_place_remember(const char *folder, const char *vm, ui
 	struct vp_buffer text = {0}, escaped = {0}, line = {0}, ret = {0};
 
 	VP_TRY(vp_pack_cache_make(folder));
-	load(path, &text);
+	kernel_places_load(path, &text);
 	vp_maps_escape(vm, &escaped);
 	vp_buffer_printf(&line, "%" PRIx64 " %s\n", gpa, vp_buffer_text(&escaped));
 	if (line.size < MOST_BYTES)

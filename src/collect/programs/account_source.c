@@ -129,7 +129,7 @@ static size_t most_thieves(const struct vp_account_source *source)
 }
 
 /* Sizes the maps before they are made. */
-static int size_maps(struct vp_account_source *source)
+static int account_source_size_maps(struct vp_account_source *source)
 {
 	struct account_bpf *programs = source->programs;
 	uint32_t places = (uint32_t)source->places;
@@ -188,7 +188,7 @@ static void find_guests(struct vp_account_source *source)
 				 .places = bpf_map__fd(programs->maps.identity_places)};
 }
 
-static int fill_places(const struct vp_account_source *source)
+static int account_source_fill_places(const struct vp_account_source *source)
 {
 	int queue = bpf_map__fd(source->programs->maps.places);
 	int result = 0;
@@ -228,9 +228,9 @@ static void choose_programs(struct account_bpf *programs)
 				  vendor == VP_VENDOR_INTEL || vendor == VP_VENDOR_AMD);
 }
 
-static struct vp_error *load_fitted(struct vp_account_source *source,
-				    const struct vp_account_source_options *options,
-				    bool by_plain_loads, struct vp_fitting *fitting)
+static struct vp_error *account_source_load_fitted(struct vp_account_source *source,
+						   const struct vp_account_source_options *options,
+						   bool by_plain_loads, struct vp_fitting *fitting)
 {
 	source->programs = account_bpf__open_opts(&fitting->options);
 	if (!source->programs)
@@ -246,7 +246,7 @@ static struct vp_error *load_fitted(struct vp_account_source *source,
 	    vp_svm_data_open(source->programs->obj, by_plain_loads, fitting->kernel, &svm_data);
 	source->programs->rodata->counts_hits = source->programs->rodata->knows_svm_data &&
 						!options->with_states && !options->tells_exits;
-	int result = size_maps(source);
+	int result = account_source_size_maps(source);
 	if (!result)
 		result = size_guests(source->programs);
 	if (!result)
@@ -255,7 +255,7 @@ static struct vp_error *load_fitted(struct vp_account_source *source,
 		result = account_bpf__load(source->programs);
 	vp_svm_data_close(&svm_data);
 	if (!result)
-		result = fill_places(source);
+		result = account_source_fill_places(source);
 	if (result)
 		return vp_host_load_error(result, "accounting");
 	const struct account_bpf *programs = source->programs;
@@ -270,8 +270,9 @@ static struct vp_error *load_fitted(struct vp_account_source *source,
 		   : vp_error_errno(errno, "cannot map the account");
 }
 
-static struct vp_error *load(struct vp_account_source *source,
-			     const struct vp_account_source_options *options, bool by_plain_loads)
+static struct vp_error *account_source_load(struct vp_account_source *source,
+					    const struct vp_account_source_options *options,
+					    bool by_plain_loads)
 {
 	struct vp_fitting fitting;
 	size_t size;
@@ -279,7 +280,8 @@ static struct vp_error *load(struct vp_account_source *source,
 
 	VP_TRY(vp_host_expect_btf("accounting"));
 	vp_fitting_init(&fitting, options->kernel, elf, size);
-	struct vp_error *error = load_fitted(source, options, by_plain_loads, &fitting);
+	struct vp_error *error =
+	    account_source_load_fitted(source, options, by_plain_loads, &fitting);
 	vp_fitting_deinit(&fitting);
 	return error;
 }
@@ -305,7 +307,7 @@ static bool has_quota(void)
 	return nftw("/sys/fs/cgroup", look_for_quota, MOST_OPEN_FOLDERS, FTW_PHYS) == 1;
 }
 
-static void note_missing(struct vp_account_source *source, const char *program)
+static void account_source_note_missing(struct vp_account_source *source, const char *program)
 {
 	if (!strcmp(program, "note_unthrottle") && !has_quota())
 		return;
@@ -342,11 +344,11 @@ static struct vp_error *attach_program(struct vp_account_source *source,
 		return vp_error_errno(errno, "cannot attach to '%s'",
 				      bpf_program__section_name(program));
 	else
-		note_missing(source, name);
+		account_source_note_missing(source, name);
 	return NULL;
 }
 
-static struct vp_error *attach(struct vp_account_source *source)
+static struct vp_error *account_source_attach(struct vp_account_source *source)
 {
 	struct bpf_program *program;
 
@@ -365,14 +367,14 @@ struct vp_error *vp_account_source_open(const vp_vms *vms,
 	struct vp_account_source *source = vp_alloc(sizeof(*source));
 
 	source->places = wanted_places(vms);
-	struct vp_error *error = load(source, options, true);
+	struct vp_error *error = account_source_load(source, options, true);
 	if (error && source->programs && source->programs->rodata->knows_svm_data) {
 		vp_error_free(error);
 		account_bpf__destroy(source->programs);
-		error = load(source, options, false);
+		error = account_source_load(source, options, false);
 	}
 	if (!error)
-		error = attach(source);
+		error = account_source_attach(source);
 	if (error)
 		vp_account_source_free(source);
 	else
@@ -449,8 +451,8 @@ static uint32_t halt_reason(void)
 	}
 }
 
-static void seed(struct vp_account_source *source, const struct vp_vm *vm,
-		 const struct vp_vcpu *vcpu, uint64_t now)
+static void account_source_seed(struct vp_account_source *source, const struct vp_vm *vm,
+				const struct vp_vcpu *vcpu, uint64_t now)
 {
 	const struct account_bpf *programs = source->programs;
 	int vcpus = bpf_map__fd(programs->maps.vcpus), places = bpf_map__fd(programs->maps.places);
@@ -485,7 +487,7 @@ void vp_account_source_begin(struct vp_account_source *source, const vp_vms *vms
 	vp_vec_each (vms, vm)
 		vp_vec_each (&vm->vcpus, vcpu)
 			if (vcpu->tid)
-				seed(source, vm, vcpu, now);
+				account_source_seed(source, vm, vcpu, now);
 	source->programs->bss->enabled = 1;
 }
 
@@ -504,7 +506,7 @@ size_t vp_account_source_places(const struct vp_account_source *source)
 	return source->places;
 }
 
-static bool is_whole(const struct vp_account_vcpu *vcpu)
+static bool account_source_is_whole(const struct vp_account_vcpu *vcpu)
 {
 	uint64_t sum = 0;
 
@@ -522,7 +524,8 @@ bool vp_account_source_vcpu(const struct vp_account_source *source, size_t place
 		return false;
 	for (int tries = 0; tries < COPY_TRIES; tries++) {
 		memcpy(ret, (const void *)entry, sizeof(*ret));
-		if (is_whole(ret) && entry->since == ret->since && entry->state == ret->state)
+		if (account_source_is_whole(ret) && entry->since == ret->since &&
+		    entry->state == ret->state)
 			return true;
 	}
 	return true;
@@ -550,9 +553,10 @@ const struct vp_account_site *vp_account_source_sites(const struct vp_account_so
  * All of a map at once, of keys and values of these sizes: a system call for hundreds of
  * entries, rather than two for each. What is added meanwhile may be left out until the next time.
  */
-static void each_entry(int map, size_t key_size, size_t value_size,
-		       void (*take)(void *context, const void *key, const void *value),
-		       void *context)
+static void account_source_each_entry(int map, size_t key_size, size_t value_size,
+				      void (*take)(void *context, const void *key,
+						   const void *value),
+				      void *context)
 {
 	/* Not on the heap, where they would be cleared each second. */
 	_Alignas(uint64_t) char keys[ENTRIES_AT_ONCE * LARGEST_KEY];
@@ -600,18 +604,19 @@ void vp_account_source_thieves(const struct vp_account_source *source,
 			       void (*take)(void *context, const void *key, const void *cost),
 			       void *context)
 {
-	each_entry(bpf_map__fd(source->programs->maps.thieves), sizeof(struct vp_thief_key),
-		   sizeof(struct vp_thief_cost), take, context);
+	account_source_each_entry(bpf_map__fd(source->programs->maps.thieves),
+				  sizeof(struct vp_thief_key), sizeof(struct vp_thief_cost), take,
+				  context);
 	struct others others = {take, context};
 	if (source->programs->bss->lost.thieves)
-		each_entry(bpf_map__fd(source->programs->maps.other_thieves), sizeof(uint32_t),
-			   sizeof(struct vp_thief_cost), take_others, &others);
+		account_source_each_entry(bpf_map__fd(source->programs->maps.other_thieves),
+					  sizeof(uint32_t), sizeof(struct vp_thief_cost),
+					  take_others, &others);
 }
 
-static void forget_thieves(const struct vp_account_source *source, const struct vp_thief_key *keys,
-			   size_t count,
-			   void (*take)(void *context, const void *key, const void *cost),
-			   void *context)
+static void account_source_forget_thieves(
+    const struct vp_account_source *source, const struct vp_thief_key *keys, size_t count,
+    void (*take)(void *context, const void *key, const void *cost), void *context)
 {
 	int map = bpf_map__fd(source->programs->maps.thieves);
 	struct vp_thief_cost cost;
@@ -630,8 +635,9 @@ void vp_account_source_old_sites(const struct vp_account_source *source,
 				 void (*take)(void *context, const void *key, const void *cost),
 				 void *context)
 {
-	each_entry(bpf_map__fd(source->programs->maps.old_sites), sizeof(struct vp_site_key),
-		   sizeof(struct vp_site_cost), take, context);
+	account_source_each_entry(bpf_map__fd(source->programs->maps.old_sites),
+				  sizeof(struct vp_site_key), sizeof(struct vp_site_cost), take,
+				  context);
 }
 
 bool vp_account_source_task(const struct vp_account_source *source, uint32_t tid,
@@ -678,7 +684,7 @@ const struct vp_account_ops *vp_account_source_ops(void)
 	    .exits = vp_account_source_exits,
 	    .sites = vp_account_source_sites,
 	    .thieves = vp_account_source_thieves,
-	    .forget_thieves = forget_thieves,
+	    .forget_thieves = account_source_forget_thieves,
 	    .most_thieves = most_thieves,
 	    .old_sites = vp_account_source_old_sites,
 	    .task = vp_account_source_task,

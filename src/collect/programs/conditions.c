@@ -45,8 +45,8 @@ static struct vp_error *check_kernel(const struct vp_conditions *conditions)
 	return NULL;
 }
 
-static struct vp_error *load(struct vp_condition_watch *watch,
-			     const struct vp_conditions *conditions, bool every_vm)
+static struct vp_error *conditions_load(struct vp_condition_watch *watch,
+					const struct vp_conditions *conditions, bool every_vm)
 {
 	struct conditions_bpf *programs = conditions_bpf__open();
 
@@ -68,7 +68,7 @@ static struct vp_error *load(struct vp_condition_watch *watch,
 	return result ? vp_host_load_error(result, "condition") : NULL;
 }
 
-static struct vp_error *attach(struct vp_condition_watch *watch)
+static struct vp_error *conditions_attach(struct vp_condition_watch *watch)
 {
 	struct bpf_program *program;
 
@@ -98,8 +98,8 @@ static uint64_t overlap(const struct vp_condition_slice *slice, uint64_t from, u
 }
 
 /* All its slices: whoever has a pCPU may lose it for microseconds, to migration/N for one. */
-static uint64_t time_of(const struct vp_condition_cpu *cpu, uint32_t tid, uint64_t from,
-			uint64_t to)
+static uint64_t conditions_time_of(const struct vp_condition_cpu *cpu, uint32_t tid, uint64_t from,
+				   uint64_t to)
 {
 	uint64_t ns = 0;
 
@@ -117,7 +117,7 @@ void vp_condition_find_thief(const struct vp_condition_cpu *cpu, struct vp_fired
 		const struct vp_condition_slice *slice = &cpu->slices[i];
 		if (!slice->tid || slice->tid == fired->tid || !overlap(slice, from, fired->time))
 			continue;
-		uint64_t ns = time_of(cpu, slice->tid, from, fired->time);
+		uint64_t ns = conditions_time_of(cpu, slice->tid, from, fired->time);
 		if (ns <= fired->thief_ns)
 			continue;
 		fired->thief_ns = ns;
@@ -127,7 +127,7 @@ void vp_condition_find_thief(const struct vp_condition_cpu *cpu, struct vp_fired
 	}
 }
 
-static int hear(void *context, void *bytes, size_t size)
+static int conditions_hear(void *context, void *bytes, size_t size)
 {
 	struct vp_condition_watch *watch = context;
 
@@ -142,22 +142,23 @@ static int hear(void *context, void *bytes, size_t size)
 	return 0;
 }
 
-static struct vp_error *open_all(struct vp_condition_watch *watch,
-				 const struct vp_conditions *conditions, bool every_vm)
+static struct vp_error *conditions_open_all(struct vp_condition_watch *watch,
+					    const struct vp_conditions *conditions, bool every_vm)
 {
 	VP_TRY(check_kernel(conditions));
-	VP_TRY(load(watch, conditions, every_vm));
-	watch->ring = ring_buffer__new(bpf_map__fd(watch->programs->maps.fired), hear, watch, NULL);
+	VP_TRY(conditions_load(watch, conditions, every_vm));
+	watch->ring = ring_buffer__new(bpf_map__fd(watch->programs->maps.fired), conditions_hear,
+				       watch, NULL);
 	if (!watch->ring)
 		return vp_error_errno(errno, "cannot map the conditions' ring buffer");
-	return attach(watch);
+	return conditions_attach(watch);
 }
 
 struct vp_error *vp_condition_watch_open(const struct vp_conditions *conditions, bool every_vm,
 					 struct vp_condition_watch **ret)
 {
 	struct vp_condition_watch *watch = vp_alloc(sizeof(*watch));
-	struct vp_error *error = open_all(watch, conditions, every_vm);
+	struct vp_error *error = conditions_open_all(watch, conditions, every_vm);
 
 	if (error)
 		vp_condition_watch_free(watch);

@@ -13,7 +13,7 @@
 #include "schema/event.h"
 #include "schema/interval.h"
 
-static bool is_missing(int errnum)
+static bool counter_sets_is_missing(int errnum)
 {
 	return errnum == ENOENT || errnum == EOPNOTSUPP || errnum == ENODEV || errnum == ENXIO;
 }
@@ -31,7 +31,7 @@ static struct vp_error *open_error(int errnum, const char *name, int pcpu)
 	return vp_error_errno(errnum, "cannot open event '%s' on pCPU %d", name, pcpu);
 }
 
-static void note_missing(struct vp_counters *counters, const char *name)
+static void counter_sets_note_missing(struct vp_counters *counters, const char *name)
 {
 	vp_vec_each (&counters->missing, known)
 		if (!strcmp(*known, name))
@@ -51,8 +51,8 @@ static struct vp_error *open_one(const struct vp_recipe_event *event, int pcpu, 
 	attr.pinned = !event->set && event->event.type != PERF_TYPE_SOFTWARE;
 	VP_TRY(vp_perf_event_refuse(event->name, &attr));
 	int fd = vp_perf_event_open(&attr, -1, pcpu, event->set ? *leader : -1);
-	if (fd < 0 && is_missing(errno)) {
-		note_missing(counters, event->name);
+	if (fd < 0 && counter_sets_is_missing(errno)) {
+		counter_sets_note_missing(counters, event->name);
 		return NULL;
 	}
 	if (fd < 0 && errno == EINVAL && event->set && *leader >= 0)
@@ -69,8 +69,8 @@ static struct vp_error *open_one(const struct vp_recipe_event *event, int pcpu, 
 	return NULL;
 }
 
-static struct vp_error *open_on(const struct vp_recipe *recipe, int pcpu,
-				struct vp_counters *counters)
+static struct vp_error *counter_sets_open_on(const struct vp_recipe *recipe, int pcpu,
+					     struct vp_counters *counters)
 {
 	uint32_t set = 0;
 	int leader = -1;
@@ -158,11 +158,12 @@ static struct vp_error *try_beside_trigger(const struct vp_recipe *recipe, int p
 	return NULL;
 }
 
-static struct vp_error *open_counters(const struct vp_recipe *recipe, const struct vp_pcpus *pcpus,
-				      struct vp_counters *counters)
+static struct vp_error *counter_sets_open_counters(const struct vp_recipe *recipe,
+						   const struct vp_pcpus *pcpus,
+						   struct vp_counters *counters)
 {
 	for (size_t i = 0; i < pcpus->count; i++)
-		VP_TRY(open_on(recipe, pcpus->at[i], counters));
+		VP_TRY(counter_sets_open_on(recipe, pcpus->at[i], counters));
 	for (size_t i = 0; i < pcpus->count; i++)
 		VP_TRY(try_beside_trigger(recipe, pcpus->at[i], counters));
 	for (size_t i = 0; counters->multiplexed && i < pcpus->count; i++)
@@ -175,7 +176,7 @@ struct vp_error *vp_counters_open(const struct vp_recipe *recipe, const struct v
 				  struct vp_counters *ret)
 {
 	*ret = (struct vp_counters){0};
-	struct vp_error *error = open_counters(recipe, pcpus, ret);
+	struct vp_error *error = counter_sets_open_counters(recipe, pcpus, ret);
 	if (error)
 		vp_counters_close(ret);
 	return error;
@@ -200,7 +201,7 @@ static struct vp_error *add_on(const struct vp_recipe *recipe, int pcpu,
 	if (counters->multiplexed)
 		return vp_error_new("events that take turns (set) are counted only on pCPUs that "
 				    "were online all the time (start it again)");
-	VP_TRY(open_on(recipe, pcpu, counters));
+	VP_TRY(counter_sets_open_on(recipe, pcpu, counters));
 	VP_TRY(try_beside_trigger(recipe, pcpu, counters));
 	if (!counters->multiplexed)
 		return NULL;
@@ -258,7 +259,7 @@ struct vp_error *vp_counter_trigger(const struct vp_recipe *recipe, uint64_t per
 	*fd = vp_perf_event_open(&attr, tid, pcpu, -1);
 	if (*fd >= 0)
 		return NULL;
-	if (is_missing(errno) || errno == EINVAL)
+	if (counter_sets_is_missing(errno) || errno == EINVAL)
 		return vp_error_new("cannot use '%s' as interval trigger on this machine: "
 				    "'interval time 10ms' works everywhere",
 				    recipe->unit_name);

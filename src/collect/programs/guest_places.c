@@ -11,12 +11,12 @@
 #include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_state.h"
 
-static uint64_t key_of(uint32_t pid, uint32_t vcpu)
+static uint64_t guest_places_key_of(uint32_t pid, uint32_t vcpu)
 {
 	return (uint64_t)pid << 32 | vcpu;
 }
 
-static struct vp_guest_places get(int map, uint64_t key)
+static struct vp_guest_places guest_places_get(int map, uint64_t key)
 {
 	struct vp_guest_places places;
 
@@ -25,7 +25,8 @@ static struct vp_guest_places get(int map, uint64_t key)
 	return places;
 }
 
-static struct vp_error *put(int map, uint64_t key, const struct vp_guest_places *places)
+static struct vp_error *guest_places_put(int map, uint64_t key,
+					 const struct vp_guest_places *places)
 {
 	if (!bpf_map_update_elem(map, &key, places, BPF_ANY))
 		return NULL;
@@ -38,15 +39,15 @@ struct vp_error *vp_guest_places_of_kernel(int map, const struct vp_guest_state 
 					   const struct vp_guest_finding *finding)
 {
 	vp_vec_each (&finding->cpus, cpu) {
-		uint64_t key = key_of(state->pid, cpu->vcpu);
-		struct vp_guest_places places = get(map, key);
+		uint64_t key = guest_places_key_of(state->pid, cpu->vcpu);
+		struct vp_guest_places places = guest_places_get(map, key);
 		vp_vec_each (&finding->counts, place) {
 			if (place->vcpu != cpu->vcpu || places.marked >> place->count & 1)
 				continue;
 			places.hva[place->count] = vp_guest_state_hva(state, place->gpa);
 			places.narrow |= (uint64_t)place->narrow << place->count;
 		}
-		VP_TRY(put(map, key, &places));
+		VP_TRY(guest_places_put(map, key, &places));
 	}
 	return NULL;
 }
@@ -66,16 +67,16 @@ struct vp_error *vp_guest_places_of_agent(int map, const struct vp_guest_state *
 	uint64_t marker = vp_guest_state_hva(state, agent->marker_gpa);
 
 	vp_vec_each (&agent->counts, place) {
-		uint64_t key = key_of(state->pid, place->vcpu);
+		uint64_t key = guest_places_key_of(state->pid, place->vcpu);
 		uint64_t hva = vp_guest_state_hva(state, place->gpa);
-		struct vp_guest_places places = get(map, key);
+		struct vp_guest_places places = guest_places_get(map, key);
 		if (!marker || !hva || places.hva[place->event] || !has_vcpu(state, place->vcpu))
 			continue;
 		places.hva[place->event] = hva;
 		places.marked |= 1ULL << place->event;
 		places.marker_hva = marker;
 		places.marker = agent->marker;
-		VP_TRY(put(map, key, &places));
+		VP_TRY(guest_places_put(map, key, &places));
 	}
 	return NULL;
 }
@@ -113,10 +114,10 @@ void vp_guest_places_drop(int map, uint32_t pid, bool agents)
 	map_keys keys = keys_of(map, pid);
 
 	vp_vec_each (&keys, key) {
-		struct vp_guest_places places = get(map, *key);
+		struct vp_guest_places places = guest_places_get(map, *key);
 		drop(&places, agents);
 		/* It takes the place of one that is there: there is room. */
-		vp_error_free(put(map, *key, &places));
+		vp_error_free(guest_places_put(map, *key, &places));
 	}
 	vp_vec_deinit(&keys);
 }
@@ -127,7 +128,7 @@ uint32_t vp_guest_places_known(int map, uint32_t pid)
 	uint32_t known = keys.count ? (1U << VP_GUEST_COUNT) - 1 : 0;
 
 	vp_vec_each (&keys, key) {
-		const struct vp_guest_places places = get(map, *key);
+		const struct vp_guest_places places = guest_places_get(map, *key);
 		for (uint32_t i = 0; i < VP_GUEST_COUNT; i++)
 			if (!places.hva[i])
 				known &= ~(1U << i);

@@ -11,7 +11,7 @@
 #include "collect/guests/guest_state.h"
 #include "guestmem/memory.h"
 
-static uint64_t key_of(uint32_t pid, uint32_t vcpu)
+static uint64_t identity_key_of(uint32_t pid, uint32_t vcpu)
 {
 	return (uint64_t)pid << 32 | vcpu;
 }
@@ -70,7 +70,7 @@ static struct vp_error *put_slots(struct vp_identity *identity, uint32_t number,
 	return NULL;
 }
 
-static struct vp_identity_vm vm_of(const struct vp_guest_finding *finding)
+static struct vp_identity_vm identity_vm_of(const struct vp_guest_finding *finding)
 {
 	return (struct vp_identity_vm){.direct_map = finding->direct_map,
 				       .image_va = finding->text,
@@ -85,7 +85,7 @@ void vp_identity_deinit(struct vp_identity *identity)
 	vp_vec_deinit(&identity->ranges);
 }
 
-static bool find_place(struct vp_identity *identity, uint64_t key, uint32_t *ret)
+static bool identity_find_place(struct vp_identity *identity, uint64_t key, uint32_t *ret)
 {
 	if (!bpf_map_lookup_elem(identity->places, &key, ret))
 		return true;
@@ -112,15 +112,16 @@ static struct vp_error *no_room(uint32_t pid, uint32_t vcpu)
 struct vp_error *vp_identity_place(struct vp_identity *identity, uint32_t pid, uint32_t vcpu,
 				   uint32_t *ret)
 {
-	return find_place(identity, key_of(pid, vcpu), ret) ? NULL : no_room(pid, vcpu);
+	return identity_find_place(identity, identity_key_of(pid, vcpu), ret) ? NULL
+									      : no_room(pid, vcpu);
 }
 
-static struct vp_error *put_vcpus(struct vp_identity *identity, uint32_t number,
-				  const struct vp_guest_state *state,
-				  const struct vp_guest_finding *finding)
+static struct vp_error *identity_put_vcpus(struct vp_identity *identity, uint32_t number,
+					   const struct vp_guest_state *state,
+					   const struct vp_guest_finding *finding)
 {
 	vp_vec_each (&finding->cpus, cpu) {
-		uint64_t key = key_of(state->pid, cpu->vcpu);
+		uint64_t key = identity_key_of(state->pid, cpu->vcpu);
 		struct vp_identity_vcpu vcpu = {.key = key,
 						.current_hva =
 						    vp_guest_state_hva(state, cpu->current_gpa),
@@ -132,7 +133,7 @@ static struct vp_error *put_vcpus(struct vp_identity *identity, uint32_t number,
 						.at_pgd = finding->at_pgd};
 		uint32_t place;
 		if (vcpu.current_hva &&
-		    (!find_place(identity, key, &place) ||
+		    (!identity_find_place(identity, key, &place) ||
 		     bpf_map_update_elem(identity->vcpus, &place, &vcpu, BPF_ANY)))
 			return no_room(state->pid, cpu->vcpu);
 	}
@@ -143,7 +144,7 @@ struct vp_error *vp_identity_tell_memory(struct vp_identity *identity, uint32_t 
 					 const struct vp_guest_state *state,
 					 const struct vp_guest_finding *finding)
 {
-	struct vp_identity_vm vm = vm_of(finding);
+	struct vp_identity_vm vm = identity_vm_of(finding);
 
 	if (number >= VP_IDENTITY_VMS)
 		return vp_error_new("no table entry left for another VM");
@@ -166,7 +167,7 @@ struct vp_error *vp_identity_tell(struct vp_identity *identity, uint32_t number,
 	    finding->at_mm > LARGEST_STRUCT || finding->at_pgd > LARGEST_STRUCT)
 		return vp_error_new("unknown layout of the guest's task_struct");
 	VP_TRY(vp_identity_tell_memory(identity, number, state, finding));
-	return put_vcpus(identity, number, state, finding);
+	return identity_put_vcpus(identity, number, state, finding);
 }
 
 /* Its place is another's from now on. */
@@ -201,7 +202,7 @@ struct vp_identity_counts vp_identity_counts(const struct vp_identity *identity,
 	struct vp_identity_counts counts = {0};
 
 	vp_vec_each (&finding->cpus, cpu) {
-		uint64_t key = key_of(pid, cpu->vcpu);
+		uint64_t key = identity_key_of(pid, cpu->vcpu);
 		struct vp_identity_vcpu vcpu;
 		uint32_t place;
 		if (bpf_map_lookup_elem(identity->places, &key, &place) ||

@@ -203,7 +203,7 @@ static void set_plan(struct vp_intervals *intervals)
 	set_parts(intervals, plan);
 }
 
-static int size_maps(struct vp_intervals *intervals)
+static int intervals_source_size_maps(struct vp_intervals *intervals)
 {
 	struct intervals_bpf *programs = intervals->programs;
 	uint32_t cpus = (uint32_t)libbpf_num_possible_cpus();
@@ -225,7 +225,7 @@ static int size_maps(struct vp_intervals *intervals)
 	return result;
 }
 
-static int fill_places(const struct vp_intervals *intervals)
+static int intervals_source_fill_places(const struct vp_intervals *intervals)
 {
 	const struct bpf_map *map = intervals->programs->maps.free_places;
 	uint32_t count = bpf_map__max_entries(map);
@@ -254,8 +254,9 @@ static int fill_counters(const struct vp_intervals *intervals)
 	return result;
 }
 
-static struct vp_error *load_fitted(struct vp_intervals *intervals, bool by_plain_loads,
-				    struct vp_fitting *fitting)
+static struct vp_error *intervals_source_load_fitted(struct vp_intervals *intervals,
+						     bool by_plain_loads,
+						     struct vp_fitting *fitting)
 {
 	struct bpf_program *program;
 
@@ -271,20 +272,20 @@ static struct vp_error *load_fitted(struct vp_intervals *intervals, bool by_plai
 	struct vp_svm_data svm_data;
 	intervals->programs->rodata->knows_svm_data =
 	    vp_svm_data_open(intervals->programs->obj, by_plain_loads, fitting->kernel, &svm_data);
-	int result = size_maps(intervals);
+	int result = intervals_source_size_maps(intervals);
 	if (!result)
 		result = join_account(intervals);
 	if (!result)
 		result = intervals_bpf__load(intervals->programs);
 	vp_svm_data_close(&svm_data);
 	if (!result)
-		result = fill_places(intervals);
+		result = intervals_source_fill_places(intervals);
 	if (!result)
 		result = fill_counters(intervals);
 	return result ? vp_host_load_error(result, "interval") : NULL;
 }
 
-static struct vp_error *load(struct vp_intervals *intervals, bool by_plain_loads)
+static struct vp_error *intervals_source_load(struct vp_intervals *intervals, bool by_plain_loads)
 {
 	struct vp_fitting fitting;
 	size_t size;
@@ -292,12 +293,12 @@ static struct vp_error *load(struct vp_intervals *intervals, bool by_plain_loads
 
 	VP_TRY(vp_host_expect_btf("interval"));
 	vp_fitting_init(&fitting, intervals->options.kernel, elf, size);
-	struct vp_error *error = load_fitted(intervals, by_plain_loads, &fitting);
+	struct vp_error *error = intervals_source_load_fitted(intervals, by_plain_loads, &fitting);
 	vp_fitting_deinit(&fitting);
 	return error;
 }
 
-static void note_missing(struct vp_intervals *intervals, const char *what)
+static void intervals_source_note_missing(struct vp_intervals *intervals, const char *what)
 {
 	char *before = intervals->missing;
 
@@ -306,12 +307,12 @@ static void note_missing(struct vp_intervals *intervals, const char *what)
 }
 
 /* False: it cannot be done without. */
-static bool do_without(struct vp_intervals *intervals, const char *program)
+static bool intervals_source_do_without(struct vp_intervals *intervals, const char *program)
 {
 	for (size_t i = 0; i < VP_ARRAY_SIZE(optional); i++) {
 		if (strcmp(program, optional[i].program) != 0)
 			continue;
-		note_missing(intervals, optional[i].cost);
+		intervals_source_note_missing(intervals, optional[i].cost);
 		intervals->programs->bss->uncounted |= optional[i].counts;
 		return true;
 	}
@@ -327,7 +328,7 @@ static bool is_attached(const struct bpf_program *program)
 	       strcmp(bpf_program__section_name(program), "raw_tp") != 0;
 }
 
-static struct vp_error *attach(struct vp_intervals *intervals)
+static struct vp_error *intervals_source_attach(struct vp_intervals *intervals)
 {
 	struct bpf_program *program;
 
@@ -339,7 +340,7 @@ static struct vp_error *attach(struct vp_intervals *intervals)
 		struct bpf_link *link = bpf_program__attach(program);
 		if (link)
 			vp_vec_push(&intervals->links, link);
-		else if (!do_without(intervals, name))
+		else if (!intervals_source_do_without(intervals, name))
 			return vp_error_errno(errno, "cannot attach to '%s'",
 					      bpf_program__section_name(program));
 	}
@@ -347,7 +348,7 @@ static struct vp_error *attach(struct vp_intervals *intervals)
 }
 
 /* What is in the ring is not ours to change: the taker gets a copy. */
-static int take_record(void *context, void *bytes, size_t size)
+static int intervals_source_take_record(void *context, void *bytes, size_t size)
 {
 	struct source *source = context;
 	const struct vp_intervals_options *options = &source->intervals->options;
@@ -376,13 +377,15 @@ static struct vp_error *open_ring(struct vp_intervals *intervals, struct source 
 	VP_TRY(make_ring(intervals->programs->maps.rings, source->pcpu,
 			 intervals->options.ring_bytes, &source->map));
 	if (!intervals->rings)
-		intervals->rings = ring_buffer__new(source->map, take_record, source, NULL);
-	else if (ring_buffer__add(intervals->rings, source->map, take_record, source))
+		intervals->rings =
+		    ring_buffer__new(source->map, intervals_source_take_record, source, NULL);
+	else if (ring_buffer__add(intervals->rings, source->map, intervals_source_take_record,
+				  source))
 		return vp_error_errno(errno, "cannot map a ring buffer");
 	return intervals->rings ? NULL : vp_error_errno(errno, "cannot map a ring buffer");
 }
 
-static struct vp_error *add_source(struct vp_intervals *intervals, uint32_t pcpu)
+static struct vp_error *intervals_source_add_source(struct vp_intervals *intervals, uint32_t pcpu)
 {
 	struct source *source = vp_alloc(sizeof(*source));
 
@@ -391,10 +394,10 @@ static struct vp_error *add_source(struct vp_intervals *intervals, uint32_t pcpu
 	return open_ring(intervals, source);
 }
 
-static struct vp_error *open_rings(struct vp_intervals *intervals)
+static struct vp_error *intervals_source_open_rings(struct vp_intervals *intervals)
 {
 	for (size_t i = 0; i < intervals->pcpus.count; i++)
-		VP_TRY(add_source(intervals, (uint32_t)intervals->pcpus.at[i]));
+		VP_TRY(intervals_source_add_source(intervals, (uint32_t)intervals->pcpus.at[i]));
 	return NULL;
 }
 
@@ -479,7 +482,7 @@ static struct vp_error *start_multiplex(struct vp_intervals *intervals)
 	VP_AUTO_FREE char *sentence = vp_format(
 	    "counter multiplexing may lag on a busy machine: cannot get real-time priority: %s",
 	    strerror(vp_multiplex_delay(intervals->multiplex)));
-	note_missing(intervals, sentence);
+	intervals_source_note_missing(intervals, sentence);
 	return NULL;
 }
 
@@ -491,19 +494,19 @@ static struct vp_error *open_programs_and_counters(struct vp_intervals *interval
 	VP_TRY(vp_counters_open(recipe, &intervals->pcpus, &intervals->counters));
 	vp_vec_each (&intervals->counters.missing, name) {
 		VP_AUTO_FREE char *sentence = vp_format("this machine has no event '%s'", *name);
-		note_missing(intervals, sentence);
+		intervals_source_note_missing(intervals, sentence);
 	}
-	struct vp_error *error = load(intervals, true);
+	struct vp_error *error = intervals_source_load(intervals, true);
 	if (error && intervals->programs && intervals->programs->rodata->knows_svm_data) {
 		vp_error_free(error);
 		intervals_bpf__destroy(intervals->programs);
-		error = load(intervals, false);
+		error = intervals_source_load(intervals, false);
 	}
 	VP_TRY(error);
-	VP_TRY(open_rings(intervals));
+	VP_TRY(intervals_source_open_rings(intervals));
 	if (intervals->counters.multiplexed)
 		VP_TRY(start_multiplex(intervals));
-	VP_TRY(attach(intervals));
+	VP_TRY(intervals_source_attach(intervals));
 	return open_triggers(intervals);
 }
 
@@ -717,7 +720,7 @@ struct vp_error *vp_intervals_add_pcpu(struct vp_intervals *intervals, uint32_t 
 	bool is_new = !is_online(&intervals->pcpus, (int)pcpu);
 
 	if (is_new) {
-		VP_TRY(add_source(intervals, pcpu));
+		VP_TRY(intervals_source_add_source(intervals, pcpu));
 		vp_vec_push(&intervals->pcpus, (int)pcpu);
 	}
 	VP_TRY(forget_counters(intervals, pcpu));
@@ -802,7 +805,7 @@ char *vp_intervals_missing(const struct vp_intervals *intervals)
 	return intervals->missing ? vp_strdup(intervals->missing) : NULL;
 }
 
-static void take_nothing(void *context, uint32_t pcpu, char *records, size_t size)
+static void intervals_source_take_nothing(void *context, uint32_t pcpu, char *records, size_t size)
 {
 }
 
@@ -812,8 +815,9 @@ static bool probe_intervals(char *detail, size_t size)
 	struct vp_intervals *intervals = NULL;
 	struct vp_recipe recipe = {0};
 	struct vp_error *error = vp_recipe_parse("", text, sizeof(text) - 1, &recipe);
-	struct vp_intervals_options options = {
-	    .recipe = &recipe, .ring_bytes = (size_t)getpagesize(), .take = take_nothing};
+	struct vp_intervals_options options = {.recipe = &recipe,
+					       .ring_bytes = (size_t)getpagesize(),
+					       .take = intervals_source_take_nothing};
 
 	if (!error)
 		error = vp_intervals_open(&options, &intervals);

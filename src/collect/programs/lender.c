@@ -56,7 +56,7 @@ static struct vp_error *why_not_loaded(int result)
 			: vp_host_load_error(result, "lending");
 }
 
-static struct vp_error *load(struct host_lend_bpf **ret)
+static struct vp_error *lender_load(struct host_lend_bpf **ret)
 {
 	VP_TRY(vp_host_expect_btf("lending"));
 	struct vp_fitting fitting;
@@ -77,7 +77,7 @@ static struct vp_error *load(struct host_lend_bpf **ret)
 	return NULL;
 }
 
-static struct vp_error *find_event(const char *name, struct vp_event *ret)
+static struct vp_error *lender_find_event(const char *name, struct vp_event *ret)
 {
 	struct vp_slice slice = {name, strlen(name)};
 
@@ -119,13 +119,13 @@ static struct vp_error *open_counter(struct vp_lender *lender, const char *name,
 	return NULL;
 }
 
-static struct vp_error *open_counters(struct vp_lender *lender, const struct vp_vm *vm,
-				      const char *const *names)
+static struct vp_error *lender_open_counters(struct vp_lender *lender, const struct vp_vm *vm,
+					     const char *const *names)
 {
 	struct vp_event events[VP_LENT_EVENTS];
 
 	for (uint32_t i = 0; i < lender->n; i++)
-		VP_TRY(find_event(names[i], &events[i]));
+		VP_TRY(lender_find_event(names[i], &events[i]));
 	vp_vec_each (&vm->vcpus, vcpu) {
 		uint32_t first = (uint32_t)lender->vcpus.count * VP_LENT_EVENTS;
 		if (!vcpu->tid)
@@ -157,14 +157,14 @@ static struct vp_error *ask_agent(struct vp_lender *lender, const struct vp_vm *
 	return vp_agent_lend_start(&address, &request, &lender->agent);
 }
 
-static struct vp_error *open_all(struct vp_lender *lender, const struct vp_vm *vm,
-				 const char *const *names, unsigned port)
+static struct vp_error *lender_open_all(struct vp_lender *lender, const struct vp_vm *vm,
+					const char *const *names, unsigned port)
 {
 	if (!lender->n || lender->n > VP_LENT_EVENTS)
 		return vp_error_usage("option --events: expected 1 to %d events, got %u",
 				      VP_LENT_EVENTS, lender->n);
-	VP_TRY(load(&lender->programs));
-	VP_TRY(open_counters(lender, vm, names));
+	VP_TRY(lender_load(&lender->programs));
+	VP_TRY(lender_open_counters(lender, vm, names));
 	VP_TRY(vp_guest_lister_new(&lender->lister));
 	lender->link = bpf_program__attach(lender->programs->progs.publish);
 	if (!lender->link)
@@ -178,7 +178,7 @@ struct vp_error *vp_lender_open(const struct vp_vm *vm, const char *const *names
 	struct vp_lender *lender = vp_alloc(sizeof(*lender));
 
 	*lender = (struct vp_lender){.pid = vm->pid, .n = (uint32_t)n};
-	struct vp_error *error = open_all(lender, vm, names, port);
+	struct vp_error *error = lender_open_all(lender, vm, names, port);
 	if (error)
 		vp_lender_free(lender);
 	else
@@ -212,8 +212,8 @@ static uint64_t hva_of_cell(const struct vp_guest_state *state,
 }
 
 /* The program sees the thread's number when all the rest is there. */
-static bool put_vcpu(const struct vp_lender *lender, struct lent_vcpu *vcpu,
-		     struct vp_lend_vcpu *entry)
+static bool lender_put_vcpu(const struct vp_lender *lender, struct lent_vcpu *vcpu,
+			    struct vp_lend_vcpu *entry)
 {
 	int map = bpf_map__fd(lender->programs->maps.vcpus);
 
@@ -246,7 +246,7 @@ static struct vp_error *take_cells(struct vp_lender *lender, const struct vp_gue
 			return vp_error_new("the guest's agent says no cell in the guest's memory "
 					    "for vCPU %u",
 					    vcpu->number);
-		if (!put_vcpu(lender, vcpu, &entry))
+		if (!lender_put_vcpu(lender, vcpu, &entry))
 			return vp_error_errno(errno, "cannot tell the lending program of vCPU %u",
 					      vcpu->number);
 		vcpu->hva = entry.hva;
@@ -354,7 +354,7 @@ static struct vp_error *try_lending(void)
 
 	if (vp_host_vendor() == VP_VENDOR_UNKNOWN)
 		return vp_error_new("there is no KVM: only its guests can be lent counters");
-	VP_TRY(load(&programs));
+	VP_TRY(lender_load(&programs));
 	host_lend_bpf__destroy(programs);
 	if (vp_host_has_mediated_pmu(VP_SYSFS))
 		return vp_error_new("%s", no_counters_left);

@@ -57,7 +57,7 @@ static void switch_sets(struct switcher *switcher)
 }
 
 /* Binds the thread to its pCPU, before all that is not real-time there. */
-static void settle(struct switcher *switcher)
+static void multiplex_settle(struct switcher *switcher)
 {
 	struct sched_param first = {.sched_priority = sched_get_priority_max(SCHED_FIFO)};
 	size_t size = CPU_ALLOC_SIZE(switcher->pcpu + 1);
@@ -75,7 +75,7 @@ static void *run_switcher(void *context)
 {
 	struct switcher *switcher = context;
 
-	settle(switcher);
+	multiplex_settle(switcher);
 	sem_post(&switcher->ready);
 	while (ring_buffer__poll(switcher->requests, -1) >= 0 || errno == EINTR)
 		switch_sets(switcher);

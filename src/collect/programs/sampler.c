@@ -49,7 +49,7 @@ static void make_task(struct made *made, const struct vp_raw_record *raw)
  * Of a sample that hit the guest, what the host was at is no news: it was inside KVM. Chains of a
  * sample that was lost itself are of another time, and nobody's.
  */
-static void put_chains(struct made *made, bool hit_guest, uint64_t time)
+static void sampler_put_chains(struct made *made, bool hit_guest, uint64_t time)
 {
 	for (size_t at = 0; at < made->chains.size;) {
 		const struct vp_chain_frames *record = (const void *)(made->chains.bytes + at);
@@ -95,7 +95,7 @@ static void make_records(const struct vp_sampler *sampler, struct made *made, ui
 				vp_buffer_append(&made->records, &record,
 						 sizeof(record.sample_period));
 		}
-		put_chains(made, hit_guest, raw->time);
+		sampler_put_chains(made, hit_guest, raw->time);
 		vp_convert_sample(raw, mode, ip, vendor, &record);
 	} else {
 		vp_convert_switch(raw, vendor, &record);
@@ -113,7 +113,8 @@ static void take_chains(struct made *made, const struct output_event *event)
 		vp_buffer_append(&made->chains, event->raw + sizeof(raw), raw.used);
 }
 
-static enum bpf_perf_event_ret take_event(void *context, int pcpu, struct perf_event_header *header)
+static enum bpf_perf_event_ret sampler_take_event(void *context, int pcpu,
+						  struct perf_event_header *header)
 {
 	struct vp_sampler *sampler = context;
 	const struct output_event *event = (const void *)header;
@@ -134,7 +135,7 @@ static enum bpf_perf_event_ret take_event(void *context, int pcpu, struct perf_e
 	return LIBBPF_PERF_EVENT_CONT;
 }
 
-static int drain_buffer(struct vp_sampler *sampler)
+static int sampler_drain_buffer(struct vp_sampler *sampler)
 {
 	int result = perf_buffer__consume(sampler->buffer);
 
@@ -148,7 +149,7 @@ static int drain_buffer(struct vp_sampler *sampler)
 }
 
 /* The reader asks all rings anyhow: what comes through the doorbell only wakes it. */
-static int hear_doorbell(void *context, void *data, size_t size)
+static int sampler_hear_doorbell(void *context, void *data, size_t size)
 {
 	return 0;
 }
@@ -173,13 +174,13 @@ static struct vp_error *plan_rings(struct vp_sampler *sampler, size_t pages)
 	return NULL;
 }
 
-static struct vp_error *open_rings(struct vp_sampler *sampler)
+static struct vp_error *sampler_open_rings(struct vp_sampler *sampler)
 {
 	VP_TRY(vp_rings_map(&sampler->rings, bpf_map__fd(sampler->programs->maps.rings)));
 	if (sampler->seen_by != VP_SEEN_BY_IRQ)
 		return NULL;
 	sampler->doorbell = ring_buffer__new(bpf_map__fd(sampler->programs->maps.doorbell),
-					     hear_doorbell, NULL, NULL);
+					     sampler_hear_doorbell, NULL, NULL);
 	if (!sampler->doorbell)
 		return vp_error_errno(errno, "cannot open the wake-up event of the ring buffers");
 	return NULL;
@@ -200,7 +201,7 @@ static struct vp_error *open_buffer(struct vp_sampler *sampler)
 	};
 
 	sampler->buffer = perf_buffer__new_raw(bpf_map__fd(sampler->programs->maps.records), pages,
-					       &attr, take_event, sampler, NULL);
+					       &attr, sampler_take_event, sampler, NULL);
 	if (!sampler->buffer)
 		return vp_error_errno(errno, "cannot set up the per-CPU buffers of %zu pages",
 				      pages);
@@ -235,7 +236,7 @@ static struct vp_error *attach_to(const struct vp_sampler *sampler, int event)
 		   : NULL;
 }
 
-static struct vp_error *attach(struct vp_sampler *sampler)
+static struct vp_error *sampler_attach(struct vp_sampler *sampler)
 {
 	sampler->switch_link = bpf_program__attach(sampler->programs->progs.note_vcpu_switch);
 	if (!sampler->switch_link)
@@ -261,9 +262,9 @@ static enum vp_seen_by seen_by(const struct vp_sampler_options *options)
 	return by_irq ? VP_SEEN_BY_IRQ : VP_SEEN_BY_PERF;
 }
 
-static struct vp_error *load_fitted(struct vp_sampler *sampler,
-				    const struct vp_sampler_options *options, bool by_plain_loads,
-				    struct vp_fitting *fitting)
+static struct vp_error *sampler_load_fitted(struct vp_sampler *sampler,
+					    const struct vp_sampler_options *options,
+					    bool by_plain_loads, struct vp_fitting *fitting)
 {
 	sampler->programs = sampler_bpf__open_opts(&fitting->options);
 	if (!sampler->programs)
@@ -291,8 +292,8 @@ static struct vp_error *load_fitted(struct vp_sampler *sampler,
 	return result ? vp_host_load_error(result, "sampling") : NULL;
 }
 
-static struct vp_error *load(struct vp_sampler *sampler, const struct vp_sampler_options *options,
-			     bool by_plain_loads)
+static struct vp_error *sampler_load(struct vp_sampler *sampler,
+				     const struct vp_sampler_options *options, bool by_plain_loads)
 {
 	struct vp_fitting fitting;
 	size_t size;
@@ -300,7 +301,7 @@ static struct vp_error *load(struct vp_sampler *sampler, const struct vp_sampler
 
 	VP_TRY(vp_host_expect_btf("sampling"));
 	vp_fitting_init(&fitting, options->kernel, elf, size);
-	struct vp_error *error = load_fitted(sampler, options, by_plain_loads, &fitting);
+	struct vp_error *error = sampler_load_fitted(sampler, options, by_plain_loads, &fitting);
 	vp_fitting_deinit(&fitting);
 	return error;
 }
@@ -322,18 +323,18 @@ struct vp_error *vp_sampler_start(const struct vp_sampler_options *options, stru
 	sampler->with_chains = options->with_chains;
 	sampler->vendor = vp_host_vendor();
 	sampler->seen_by = seen_by(options);
-	struct vp_error *error = load(sampler, options, true);
+	struct vp_error *error = sampler_load(sampler, options, true);
 	if (error && sampler->programs && sampler->programs->rodata->knows_svm_data) {
 		vp_error_free(error);
 		sampler_bpf__destroy(sampler->programs);
-		error = load(sampler, options, false);
+		error = sampler_load(sampler, options, false);
 	}
 	if (!error)
-		error = open_rings(sampler);
+		error = sampler_open_rings(sampler);
 	if (!error && sampler->seen_by == VP_SEEN_BY_PERF)
 		error = open_buffer(sampler);
 	if (!error)
-		error = attach(sampler);
+		error = sampler_attach(sampler);
 	if (error)
 		vp_sampler_free(sampler);
 	else
@@ -358,7 +359,7 @@ int vp_sampler_fd(const struct vp_sampler *sampler)
 struct vp_error *vp_sampler_drain(struct vp_sampler *sampler)
 {
 	if (sampler->seen_by == VP_SEEN_BY_PERF)
-		return sampler->buffer ? read_error(drain_buffer(sampler)) : NULL;
+		return sampler->buffer ? read_error(sampler_drain_buffer(sampler)) : NULL;
 	vp_vec_each (&sampler->trigger->pcpus, pcpu)
 		vp_rings_drain(&sampler->rings, (uint32_t)*pcpu, sampler->take, sampler->context);
 	return read_error(ring_buffer__consume(sampler->doorbell));
@@ -372,7 +373,7 @@ static struct vp_error *open_buffer_again(struct vp_sampler *sampler)
 {
 	vp_vec_each (&sampler->trigger->pcpus, pcpu)
 		bpf_map_delete_elem(bpf_map__fd(sampler->programs->maps.records), pcpu);
-	VP_TRY(read_error(drain_buffer(sampler)));
+	VP_TRY(read_error(sampler_drain_buffer(sampler)));
 	perf_buffer__free(sampler->buffer);
 	sampler->buffer = NULL;
 	return open_buffer(sampler);

@@ -12,7 +12,7 @@
 #include "host/kernel_variable.h"
 #include "schema/records.h"
 
-static bool is_named(int fd, const char *module)
+static bool svm_data_is_named(int fd, const char *module)
 {
 	char name[64] = "";
 	struct bpf_btf_info info = {.name = (uintptr_t)name, .name_len = sizeof(name)};
@@ -29,7 +29,7 @@ static int open_module(const char *module)
 
 	while (!bpf_btf_get_next_id(id, &id)) {
 		int fd = bpf_btf_get_fd_by_id(id);
-		if (fd >= 0 && is_named(fd, module))
+		if (fd >= 0 && svm_data_is_named(fd, module))
 			return fd;
 		if (fd >= 0)
 			close(fd);

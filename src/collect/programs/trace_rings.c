@@ -186,7 +186,7 @@ struct draining {
 	size_t done; /* bytes of the late ones */
 };
 
-static void hand_over(const struct draining *draining, char *records, size_t size)
+static void trace_rings_hand_over(const struct draining *draining, char *records, size_t size)
 {
 	if (size)
 		draining->take(draining->context, draining->source->pcpu, records, size);
@@ -203,7 +203,7 @@ static void hand_over_late(struct draining *draining)
 {
 	size_t size = vp_record_length(next_late(draining));
 
-	hand_over(draining, draining->source->late.bytes + draining->done, size);
+	trace_rings_hand_over(draining, draining->source->late.bytes + draining->done, size);
 	draining->done += size;
 }
 
@@ -216,7 +216,7 @@ static void hand_over_run(struct draining *draining, char *records, size_t size)
 	for (size_t at = 0; late && at < size;) {
 		const struct vp_record_header *header = (const void *)(records + at);
 		if (late->time < header->time) {
-			hand_over(draining, records + begun, at - begun);
+			trace_rings_hand_over(draining, records + begun, at - begun);
 			begun = at;
 			hand_over_late(draining);
 			late = next_late(draining);
@@ -224,10 +224,10 @@ static void hand_over_run(struct draining *draining, char *records, size_t size)
 			at += vp_record_length(header);
 		}
 	}
-	hand_over(draining, records + begun, size - begun);
+	trace_rings_hand_over(draining, records + begun, size - begun);
 }
 
-static void drain_pages(struct draining *draining)
+static void trace_rings_drain_pages(struct draining *draining)
 {
 	struct vp_trace_source *source = draining->source;
 	uint64_t head = source->head;
@@ -249,7 +249,7 @@ static void drain_source(struct vp_trace_source *source, size_t waited, vp_recor
 {
 	struct draining draining = {.source = source, .take = take, .context = context};
 
-	drain_pages(&draining);
+	trace_rings_drain_pages(&draining);
 	while (next_late(&draining) && draining.done < waited)
 		hand_over_late(&draining);
 	source->late.size -= draining.done;

@@ -45,7 +45,7 @@ static const struct {
 };
 
 /* What is known of guests takes memory: a row of it if they are not looked at. */
-static int size_maps(struct vp_tracer *tracer)
+static int tracer_size_maps(struct vp_tracer *tracer)
 {
 	struct bpf_map *of_guests[] = {
 	    tracer->programs->maps.identity_vms,    tracer->programs->maps.identity_vcpus,
@@ -60,8 +60,8 @@ static int size_maps(struct vp_tracer *tracer)
 	return result;
 }
 
-static struct vp_error *load_fitted(struct vp_tracer *tracer, bool by_plain_loads,
-				    struct vp_fitting *fitting)
+static struct vp_error *tracer_load_fitted(struct vp_tracer *tracer, bool by_plain_loads,
+					   struct vp_fitting *fitting)
 {
 	struct bpf_program *program;
 	struct vp_svm_data svm_data;
@@ -76,7 +76,7 @@ static struct vp_error *load_fitted(struct vp_tracer *tracer, bool by_plain_load
 		unsigned set = vp_trace_set_of(bpf_program__name(program));
 		bpf_program__set_autoload(program, set & tracer->options.sets);
 	}
-	int result = size_maps(tracer);
+	int result = tracer_size_maps(tracer);
 	tracer->programs->rodata->knows_svm_data =
 	    vp_svm_data_open(tracer->programs->obj, by_plain_loads, fitting->kernel, &svm_data);
 	if (!result)
@@ -93,7 +93,7 @@ static struct vp_error *load_fitted(struct vp_tracer *tracer, bool by_plain_load
 	return result ? vp_host_load_error(result, "trace") : NULL;
 }
 
-static struct vp_error *load(struct vp_tracer *tracer, bool by_plain_loads)
+static struct vp_error *tracer_load(struct vp_tracer *tracer, bool by_plain_loads)
 {
 	struct vp_fitting fitting;
 	size_t size;
@@ -101,25 +101,25 @@ static struct vp_error *load(struct vp_tracer *tracer, bool by_plain_loads)
 
 	VP_TRY(vp_host_expect_btf("trace"));
 	vp_fitting_init(&fitting, tracer->options.kernel, elf, size);
-	struct vp_error *error = load_fitted(tracer, by_plain_loads, &fitting);
+	struct vp_error *error = tracer_load_fitted(tracer, by_plain_loads, &fitting);
 	vp_fitting_deinit(&fitting);
 	return error;
 }
 
 static struct vp_error *load_as_can_be(struct vp_tracer *tracer)
 {
-	struct vp_error *error = load(tracer, true);
+	struct vp_error *error = tracer_load(tracer, true);
 
 	if (!error || !tracer->programs || !tracer->programs->rodata->knows_svm_data)
 		return error;
 	vp_error_free(error);
 	vp_trace_rings_deinit(&tracer->rings);
 	trace_bpf__destroy(tracer->programs);
-	return load(tracer, false);
+	return tracer_load(tracer, false);
 }
 
 /* What comes through the doorbell only wakes the reader; 0 is from a pCPU without a ring. */
-static int hear_doorbell(void *context, void *data, size_t size)
+static int tracer_hear_doorbell(void *context, void *data, size_t size)
 {
 	struct vp_tracer *tracer = context;
 	uint64_t word = 1;
@@ -138,7 +138,7 @@ static void add_rings(struct vp_tracer *tracer)
 			vp_error_free(vp_trace_rings_add(&tracer->rings, pcpu));
 }
 
-static struct vp_error *open_rings(struct vp_tracer *tracer)
+static struct vp_error *tracer_open_rings(struct vp_tracer *tracer)
 {
 	const struct trace_bpf *programs = tracer->programs;
 	struct vp_pcpus pcpus = {0};
@@ -149,15 +149,15 @@ static struct vp_error *open_rings(struct vp_tracer *tracer)
 		error = vp_trace_rings_add(&tracer->rings, (uint32_t)pcpus.at[i]);
 	vp_vec_deinit(&pcpus);
 	VP_TRY(error);
-	tracer->doorbell =
-	    ring_buffer__new(bpf_map__fd(programs->maps.doorbell), hear_doorbell, tracer, NULL);
+	tracer->doorbell = ring_buffer__new(bpf_map__fd(programs->maps.doorbell),
+					    tracer_hear_doorbell, tracer, NULL);
 	if (!tracer->doorbell)
 		return vp_error_errno(errno, "cannot open the wake-up event of the ring buffers");
 	return NULL;
 }
 
 /* False: it cannot be done without. */
-static bool do_without(struct vp_tracer *tracer, const char *program)
+static bool tracer_do_without(struct vp_tracer *tracer, const char *program)
 {
 	for (size_t i = 0; i < VP_ARRAY_SIZE(optional); i++) {
 		if (strcmp(program, optional[i].program) != 0)
@@ -171,7 +171,7 @@ static bool do_without(struct vp_tracer *tracer, const char *program)
 	return false;
 }
 
-static struct vp_error *attach(struct vp_tracer *tracer)
+static struct vp_error *tracer_attach(struct vp_tracer *tracer)
 {
 	struct bpf_program *program;
 
@@ -182,18 +182,18 @@ static struct vp_error *attach(struct vp_tracer *tracer)
 		struct bpf_link *link = bpf_program__attach(program);
 		if (link)
 			vp_vec_push(&tracer->links, link);
-		else if (!do_without(tracer, bpf_program__name(program)))
+		else if (!tracer_do_without(tracer, bpf_program__name(program)))
 			return vp_error_errno(errno, "cannot attach to '%s'",
 					      bpf_program__section_name(program));
 	}
 	return NULL;
 }
 
-static struct vp_error *open_all(struct vp_tracer *tracer)
+static struct vp_error *tracer_open_all(struct vp_tracer *tracer)
 {
 	VP_TRY(load_as_can_be(tracer));
-	VP_TRY(open_rings(tracer));
-	return attach(tracer);
+	VP_TRY(tracer_open_rings(tracer));
+	return tracer_attach(tracer);
 }
 
 struct vp_error *vp_tracer_open(const struct vp_tracer_options *options, struct vp_tracer **ret)
@@ -201,7 +201,7 @@ struct vp_error *vp_tracer_open(const struct vp_tracer_options *options, struct 
 	struct vp_tracer *tracer = vp_alloc(sizeof(*tracer));
 
 	tracer->options = *options;
-	struct vp_error *error = open_all(tracer);
+	struct vp_error *error = tracer_open_all(tracer);
 	if (error)
 		vp_tracer_free(tracer);
 	else
@@ -269,9 +269,9 @@ bool vp_tracer_can_see(const struct vp_guest_finding *finding)
 }
 
 /* Before the programs know the vCPU: what they knew of whoever had the place is gone. */
-static struct vp_error *put_run(struct vp_tracer *tracer, const struct vp_guest_state *state,
-				const struct vp_guest_finding *finding,
-				const struct vp_guest_place *cpu)
+static struct vp_error *tracer_put_run(struct vp_tracer *tracer, const struct vp_guest_state *state,
+				       const struct vp_guest_finding *finding,
+				       const struct vp_guest_place *cpu)
 {
 	const struct vp_guest_run run = {
 	    .count_hva = vp_guest_state_hva(state, gpa_of_switches(finding, cpu->vcpu)),
@@ -290,7 +290,7 @@ struct vp_error *vp_tracer_identify(struct vp_tracer *tracer, uint32_t number,
 				    const struct vp_guest_finding *finding)
 {
 	vp_vec_each (&finding->cpus, cpu)
-		VP_TRY(put_run(tracer, state, finding, cpu));
+		VP_TRY(tracer_put_run(tracer, state, finding, cpu));
 	return vp_identity_tell(&tracer->identity, number, state, finding);
 }
 
@@ -353,14 +353,15 @@ const char *vp_tracer_missing(const struct vp_tracer *tracer)
 	return tracer->missing;
 }
 
-static void take_nothing(void *context, uint32_t pcpu, char *records, size_t size)
+static void tracer_take_nothing(void *context, uint32_t pcpu, char *records, size_t size)
 {
 }
 
-static bool probe_trace(char *detail, size_t size)
+static bool tracer_probe_trace(char *detail, size_t size)
 {
-	const struct vp_tracer_options options = {
-	    .sets = VP_TRACE_SETS_ALL, .ring_bytes = (size_t)getpagesize(), .take = take_nothing};
+	const struct vp_tracer_options options = {.sets = VP_TRACE_SETS_ALL,
+						  .ring_bytes = (size_t)getpagesize(),
+						  .take = tracer_take_nothing};
 	struct vp_tracer *tracer = NULL;
 	struct vp_error *error = vp_tracer_open(&options, &tracer);
 	bool found =
@@ -373,7 +374,7 @@ static bool probe_trace(char *detail, size_t size)
 const struct vp_source *vp_source_trace(void)
 {
 	static const struct vp_probe probe = {
-	    "trace programs", "'vperf record --trace' does not work", false, probe_trace};
+	    "trace programs", "'vperf record --trace' does not work", false, tracer_probe_trace};
 	static const struct vp_source source = {&probe, 1};
 
 	return &source;

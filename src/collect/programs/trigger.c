@@ -28,7 +28,7 @@ static struct vp_error *unknown_trigger(const char *name)
 	return vp_error_usage("%s", sentence);
 }
 
-static struct vp_error *attr_of(const char *name, struct perf_event_attr *attr)
+static struct vp_error *trigger_attr_of(const char *name, struct perf_event_attr *attr)
 {
 	struct vp_event event;
 
@@ -150,7 +150,7 @@ static struct vp_error *check_rate(const struct vp_trigger_options *options, boo
 	return NULL;
 }
 
-static struct vp_error *open_on(const struct vp_trigger *trigger, int pcpu, int *fd)
+static struct vp_error *trigger_open_on(const struct vp_trigger *trigger, int pcpu, int *fd)
 {
 	*fd = vp_perf_event_open(trigger->attr, -1, pcpu, -1);
 	if (*fd >= 0)
@@ -173,7 +173,7 @@ static struct vp_error *open_on(const struct vp_trigger *trigger, int pcpu, int 
 }
 
 /* pCPUs that were seen, in the order in which they first were. */
-static size_t place_of(struct vp_trigger *trigger, int pcpu)
+static size_t trigger_place_of(struct vp_trigger *trigger, int pcpu)
 {
 	size_t place = 0;
 
@@ -191,8 +191,8 @@ struct vp_error *vp_trigger_add(struct vp_trigger *trigger, int pcpu, size_t *re
 {
 	int fd;
 
-	VP_TRY(open_on(trigger, pcpu, &fd));
-	*ret = place_of(trigger, pcpu);
+	VP_TRY(trigger_open_on(trigger, pcpu, &fd));
+	*ret = trigger_place_of(trigger, pcpu);
 	int *before = &trigger->fds.at[*ret];
 	if (*before >= 0)
 		close(*before);
@@ -221,7 +221,7 @@ struct vp_error *vp_trigger_open(const struct vp_trigger_options *options, struc
 	    (struct vp_trigger){.gives_way_to_vms = !event && vp_host_has_mediated_pmu(VP_SYSFS)};
 	if (!event)
 		event = vp_trigger_has_hardware() ? "cycles" : "cpu-clock";
-	VP_TRY(attr_of(event, &attr));
+	VP_TRY(trigger_attr_of(event, &attr));
 	VP_TRY(vp_perf_event_refuse(event, &attr));
 	ret->by_time = ticks_always(&attr);
 	ret->weigh = weigh_of(options, ret->by_time, &attr);

@@ -73,7 +73,7 @@ static int owner_of(struct vp_slice line, struct vp_slice *name)
 }
 
 /* One that somebody still uses stays: the kernel does not remove it. */
-static void remove_leftover(struct vp_dynamic_events *own, bool of_user)
+static void dynamic_events_remove_leftover(struct vp_dynamic_events *own, bool of_user)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/%s", own->tracing, lists[of_user]);
 	struct vp_buffer list = {0};
@@ -100,7 +100,7 @@ struct vp_dynamic_events *vp_dynamic_events_new(const char *tracing, const char 
 	own->tracing = vp_strdup(tracing);
 	own->kallsyms = vp_strdup(kallsyms);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(lists); i++)
-		remove_leftover(own, i);
+		dynamic_events_remove_leftover(own, i);
 	return own;
 }
 
@@ -152,7 +152,7 @@ static char *shown_group(const struct vp_probe_definition *definition)
 	return vp_format("probe_%s", name);
 }
 
-static bool has_name(const struct vp_dynamic_events *own, const char *name)
+static bool dynamic_events_has_name(const struct vp_dynamic_events *own, const char *name)
 {
 	vp_vec_each (&own->events, event)
 		if (!strcmp(event->name, name))
@@ -171,7 +171,7 @@ static char *event_name(const struct vp_dynamic_events *own,
 		: vp_format("%s%s", function, definition->at_return ? "__return" : "");
 	char *name = vp_strdup(first);
 
-	for (unsigned number = 1; has_name(own, name); number++) {
+	for (unsigned number = 1; dynamic_events_has_name(own, name); number++) {
 		free(name);
 		name = vp_format("%s_%u", first, number);
 	}
@@ -237,7 +237,7 @@ static struct vp_error *put_kernel_place(const struct vp_dynamic_events *own,
 
 /* What tracefs says of the last line of ours that was refused: "[time] WHO: error: WHY", and below
  * it "  Command: LINE"; NULL: nothing. */
-static char *reason_of(const struct vp_dynamic_events *own, const char *name)
+static char *dynamic_events_reason_of(const struct vp_dynamic_events *own, const char *name)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/error_log", own->tracing);
 	struct vp_slice line, why = {0}, found = {0};
@@ -258,11 +258,11 @@ static char *reason_of(const struct vp_dynamic_events *own, const char *name)
 	return text;
 }
 
-static struct vp_error *refused(const struct vp_dynamic_events *own,
-				const struct vp_probe_definition *definition, const char *name,
-				int errnum)
+static struct vp_error *dynamic_events_refused(const struct vp_dynamic_events *own,
+					       const struct vp_probe_definition *definition,
+					       const char *name, int errnum)
 {
-	VP_AUTO_FREE char *said = reason_of(own, name);
+	VP_AUTO_FREE char *said = dynamic_events_reason_of(own, name);
 	VP_AUTO_FREE char *clean = said ? vp_text_cleaned(said) : NULL;
 
 	if (errnum == ENOENT && !clean)
@@ -297,7 +297,7 @@ static struct vp_error *make_event(struct vp_dynamic_events *own,
 	vp_buffer_string(line, "\n");
 	int result = write_line(own, definition->of_user, vp_buffer_text(line));
 	if (result)
-		return refused(own, definition, full, -result);
+		return dynamic_events_refused(own, definition, full, -result);
 	vp_vec_push(&own->events, ((struct event){.of_user = definition->of_user,
 						  .name = name,
 						  .shown = vp_format("%s:%s", group, name)}));

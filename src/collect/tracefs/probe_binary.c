@@ -39,7 +39,7 @@ static bool is_loaded_at(const GElf_Phdr *header, uint64_t address)
 	       address - header->p_vaddr < header->p_filesz;
 }
 
-static bool offset_of(Elf *elf, uint64_t address, uint64_t *ret)
+static bool probe_binary_offset_of(Elf *elf, uint64_t address, uint64_t *ret)
 {
 	size_t count = 0;
 	GElf_Phdr header;
@@ -66,13 +66,14 @@ static bool find_in_table(Elf *elf, Elf_Scn *section, const char *name, uint64_t
 	for (int i = 0; gelf_getsym(data, i, &symbol); i++) {
 		const char *its = elf_strptr(elf, header.sh_link, symbol.st_name);
 		if (its && !strcmp(its, name) && GELF_ST_TYPE(symbol.st_info) == STT_FUNC &&
-		    symbol.st_shndx != SHN_UNDEF && offset_of(elf, symbol.st_value, ret))
+		    symbol.st_shndx != SHN_UNDEF &&
+		    probe_binary_offset_of(elf, symbol.st_value, ret))
 			return true;
 	}
 	return false;
 }
 
-static bool find_in_file(int fd, const char *name, uint64_t *ret)
+static bool probe_binary_find_in_file(int fd, const char *name, uint64_t *ret)
 {
 	bool found = false;
 
@@ -132,7 +133,7 @@ struct vp_error *vp_probe_binary_find(const struct vp_probe_definition *definiti
 	VP_AUTO_CLOSE int fd = vp_file_open_regular(found, VP_IMAGE_MAX_BYTES, 0);
 	if (fd < 0)
 		return vp_error_errno(errno, "cannot read '%s'", found);
-	if (!find_in_file(fd, definition->function, offset))
+	if (!probe_binary_find_in_file(fd, definition->function, offset))
 		VP_TRY(find_in_image(fd, found, definition->function, offset));
 	*offset += definition->offset;
 	*path = found;

@@ -23,7 +23,8 @@ bool vp_probe_is_definition(const char *text)
 	return false;
 }
 
-static struct vp_error *expected(const struct vp_probe_definition *own, const char *what)
+static struct vp_error *probe_definition_expected(const struct vp_probe_definition *own,
+						  const char *what)
 {
 	return vp_error_usage("event '%s': expected %s", own->text, what);
 }
@@ -48,7 +49,7 @@ static struct vp_error *parse_kind(struct vp_probe_definition *own, const char *
 		return NULL;
 	const char *colon = memrchr(rest, ':', *size);
 	if (!colon || colon == rest)
-		return expected(own, "uprobe:BINARY:FUNCTION");
+		return probe_definition_expected(own, "uprobe:BINARY:FUNCTION");
 	own->binary = vp_strndup(rest, (size_t)(colon - rest));
 	*size -= (size_t)(colon + 1 - rest);
 	*place = colon + 1;
@@ -73,7 +74,8 @@ static struct vp_error *parse_place(struct vp_probe_definition *own, const char 
 	if (equals) {
 		own->event = vp_strndup(text, (size_t)(equals - text));
 		if (!is_event_name(own->event))
-			return expected(own, "letters, digits and '_' as the event's name");
+			return probe_definition_expected(
+			    own, "letters, digits and '_' as the event's name");
 		size -= (size_t)(equals + 1 - text);
 		text = equals + 1;
 	}
@@ -81,20 +83,22 @@ static struct vp_error *parse_place(struct vp_probe_definition *own, const char 
 	char *mark = strpbrk(own->function, "+%");
 	if (mark && *mark == '%') {
 		if (strcmp(mark, "%return") != 0)
-			return expected(own, "%return behind the function, if anything");
+			return probe_definition_expected(
+			    own, "%return behind the function, if anything");
 		own->at_return = true;
 	} else if (mark) {
 		errno = 0;
 		own->offset = strtoull(mark + 1, &end, 0);
 		if (errno || end == mark + 1 || *end || mark[1] == '-')
-			return expected(own, "a number of bytes behind FUNCTION+");
+			return probe_definition_expected(own, "a number of bytes behind FUNCTION+");
 	}
 	if (mark)
 		*mark = 0;
 	if (!own->function[0])
-		return expected(own, own->of_user ? "uprobe:BINARY:FUNCTION" : "kprobe:FUNCTION");
+		return probe_definition_expected(own, own->of_user ? "uprobe:BINARY:FUNCTION"
+								   : "kprobe:FUNCTION");
 	return own->at_return && own->offset
-		   ? expected(own, "a function, not a place in it, that returns")
+		   ? probe_definition_expected(own, "a function, not a place in it, that returns")
 		   : NULL;
 }
 
@@ -109,21 +113,24 @@ static struct vp_error *parse_argument(struct vp_probe_definition *own, const ch
 	if (equals) {
 		argument->name = vp_strndup(text, (size_t)(equals - text));
 		if (!is_event_name(argument->name))
-			return expected(own, "letters, digits and '_' as an argument's name");
+			return probe_definition_expected(
+			    own, "letters, digits and '_' as an argument's name");
 		text = equals + 1;
 	}
 	const char *colon = memrchr(text, ':', (size_t)(end - text));
 	if (colon) {
 		argument->type = vp_strndup(colon + 1, (size_t)(end - colon - 1));
 		if (!argument->type[0])
-			return expected(own, "a type behind an argument's ':'");
+			return probe_definition_expected(own, "a type behind an argument's ':'");
 		end = colon;
 	}
 	argument->what = vp_strndup(text, (size_t)(end - text));
-	return argument->what[0] ? NULL : expected(own, "arguments of the form [NAME=]WHAT[:TYPE]");
+	return argument->what[0]
+		   ? NULL
+		   : probe_definition_expected(own, "arguments of the form [NAME=]WHAT[:TYPE]");
 }
 
-static struct vp_error *parse(struct vp_probe_definition *own)
+static struct vp_error *probe_definition_parse(struct vp_probe_definition *own)
 {
 	const char *place;
 	size_t size;
@@ -140,7 +147,7 @@ static struct vp_error *parse(struct vp_probe_definition *own)
 struct vp_error *vp_probe_definition_parse(const char *text, struct vp_probe_definition *ret)
 {
 	*ret = (struct vp_probe_definition){.text = text};
-	struct vp_error *error = parse(ret);
+	struct vp_error *error = probe_definition_parse(ret);
 	if (error)
 		vp_probe_definition_deinit(ret);
 	return error;

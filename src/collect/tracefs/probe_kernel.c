@@ -137,15 +137,17 @@ struct value {
 	bool in_memory;  /* … or it is `base` itself */
 };
 
-static char *text_of(const struct value *value, uint64_t offset)
+static char *probe_kernel_text_of(const struct value *value, uint64_t offset)
 {
 	return value->in_memory ? vp_format("+%" PRIu64 "(%s)", offset, value->base)
 				: vp_strdup(value->base);
 }
 
 /* Also inside unnamed structs and unions; *offset is in bits. */
-static const struct btf_member *find_member(const struct btf *btf, const struct btf_type *type,
-					    struct vp_slice name, uint64_t *offset, int depth)
+static const struct btf_member *probe_kernel_find_member(const struct btf *btf,
+							 const struct btf_type *type,
+							 struct vp_slice name, uint64_t *offset,
+							 int depth)
 {
 	for (uint32_t i = 0; i < btf_vlen(type) && depth < MOST_NESTED; i++) {
 		const struct btf_member *member = &btf_members(type)[i];
@@ -157,7 +159,7 @@ static const struct btf_member *find_member(const struct btf *btf, const struct 
 		const struct btf_type *inner = plain(btf, member->type);
 		const struct btf_member *found =
 		    its && !its[0] && inner && btf_is_composite(inner)
-			? find_member(btf, inner, name, offset, depth + 1)
+			? probe_kernel_find_member(btf, inner, name, offset, depth + 1)
 			: NULL;
 		if (found)
 			return found;
@@ -194,7 +196,7 @@ static struct vp_error *go_to_member(struct value *value,
 	uint64_t bits = 0;
 
 	if (type && btf_is_ptr(type)) {
-		char *base = text_of(value, value->offset);
+		char *base = probe_kernel_text_of(value, value->offset);
 		free(value->base);
 		value->base = base;
 		value->offset = 0;
@@ -205,7 +207,8 @@ static struct vp_error *go_to_member(struct value *value,
 		return vp_error_usage("event '%s': '%.*s' is a member of something that is no "
 				      "struct",
 				      definition->text, (int)name.size, name.bytes);
-	const struct btf_member *member = find_member(value->btf, type, name, &bits, 0);
+	const struct btf_member *member =
+	    probe_kernel_find_member(value->btf, type, name, &bits, 0);
 	if (!member)
 		return no_member(value->btf, type, definition, name);
 	value->offset += bits / 8;
@@ -235,12 +238,13 @@ static const char *kernel_type(const struct btf *btf, uint32_t id)
 			   : NULL;
 }
 
-static struct vp_error *put_value(const struct value *value,
-				  const struct vp_probe_definition *definition,
-				  const struct vp_probe_argument *argument, struct vp_buffer *out)
+static struct vp_error *probe_kernel_put_value(const struct value *value,
+					       const struct vp_probe_definition *definition,
+					       const struct vp_probe_argument *argument,
+					       struct vp_buffer *out)
 {
 	const struct btf_type *type = plain(value->btf, value->type);
-	VP_AUTO_FREE char *text = text_of(value, value->offset);
+	VP_AUTO_FREE char *text = probe_kernel_text_of(value, value->offset);
 	const char *usual = kernel_type(value->btf, value->type), *given = argument->type;
 	bool is_string = given && (!strcmp(given, "string") || !strcmp(given, "ustring"));
 
@@ -304,7 +308,7 @@ static struct vp_error *put_path(const struct vp_probe_function *function,
 		error = go_to_member(&value, definition, name);
 	}
 	if (!error)
-		error = put_value(&value, definition, argument, out);
+		error = probe_kernel_put_value(&value, definition, argument, out);
 	free(value.base);
 	return error;
 }

@@ -30,7 +30,7 @@ static uint64_t absolute(uint64_t before, uint64_t stamp)
 }
 
 /* An entry whose length does not fit into its type has it in a word, which counts itself. */
-static struct vp_slice take_long(struct vp_cursor *data)
+static struct vp_slice ring_page_take_long(struct vp_cursor *data)
 {
 	uint32_t size = vp_cursor_u32(data);
 
@@ -70,7 +70,7 @@ bool vp_ring_page_next_other(struct vp_ring_page *page, uint64_t *time, struct v
 		if (type >= TIME_EXTEND && vp_cursor_ok(data))
 			continue;
 		struct vp_slice bytes = type == LONG_ENTRY || type == PADDING
-					    ? take_long(data)
+					    ? ring_page_take_long(data)
 					    : vp_cursor_bytes(data, (size_t)type * 4);
 		if (!vp_cursor_ok(data))
 			return end_malformed(page);

@@ -19,7 +19,8 @@ void vp_thread_names_deinit(struct vp_thread_names *names)
 	vp_vec_deinit(&names->threads);
 }
 
-static struct vp_task *thread_of(struct vp_thread_names *names, uint32_t tid, bool *is_new)
+static struct vp_task *thread_names_thread_of(struct vp_thread_names *names, uint32_t tid,
+					      bool *is_new)
 {
 	if (names->threads.count > NAMES_MAX) { /* ids are used again */
 		vp_map_deinit(&names->thread_of_tid);
@@ -33,7 +34,7 @@ static struct vp_task *thread_of(struct vp_thread_names *names, uint32_t tid, bo
 }
 
 /* Nothing, if the thread is over. */
-static void read_file(uint32_t tid, const char *name, struct vp_buffer *ret)
+static void thread_names_read_file(uint32_t tid, const char *name, struct vp_buffer *ret)
 {
 	char path[64];
 
@@ -51,7 +52,7 @@ static void read_comm(struct vp_task *task)
 {
 	struct vp_buffer comm = {0};
 
-	read_file(task->tid, "comm", &comm);
+	thread_names_read_file(task->tid, "comm", &comm);
 	set_comm(task, comm.bytes, strcspn(vp_buffer_text(&comm), "\n"));
 	vp_buffer_deinit(&comm);
 }
@@ -60,7 +61,7 @@ static uint32_t read_process(uint32_t tid)
 {
 	struct vp_buffer status = {0};
 
-	read_file(tid, "status", &status);
+	thread_names_read_file(tid, "status", &status);
 	const char *line = strstr(vp_buffer_text(&status), "\nTgid:");
 	uint32_t pid = line ? (uint32_t)strtoul(line + strlen("\nTgid:"), NULL, 10) : 0;
 	vp_buffer_deinit(&status);
@@ -77,7 +78,7 @@ const struct vp_task *vp_thread_names_find(struct vp_thread_names *names, uint32
 					   uint32_t tid)
 {
 	bool is_new;
-	struct vp_task *task = thread_of(names, tid, &is_new);
+	struct vp_task *task = thread_names_thread_of(names, tid, &is_new);
 
 	if (is_new) {
 		begin_thread(task, pid, tid);
@@ -90,7 +91,7 @@ void vp_thread_names_set(struct vp_thread_names *names, uint32_t pid, uint32_t t
 			 struct vp_slice comm)
 {
 	bool is_new;
-	struct vp_task *task = thread_of(names, tid, &is_new);
+	struct vp_task *task = thread_names_thread_of(names, tid, &is_new);
 
 	if (is_new || pid)
 		begin_thread(task, pid, tid);

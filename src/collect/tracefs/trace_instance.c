@@ -62,7 +62,7 @@ static bool is_leftover(const char *name)
 	return pid > 0 && (!*end || *end == '-') && kill((pid_t)pid, 0) && errno == ESRCH;
 }
 
-static void remove_leftover(const char *tracing)
+static void trace_instance_remove_leftover(const char *tracing)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/instances", tracing);
 	DIR *directory = opendir(path);
@@ -77,7 +77,7 @@ static void remove_leftover(const char *tracing)
 		closedir(directory);
 }
 
-static struct vp_error *make_directory(struct vp_trace_instance *own)
+static struct vp_error *trace_instance_make_directory(struct vp_trace_instance *own)
 {
 	for (int number = 0; number < NAMES_MOST; number++) {
 		char *path =
@@ -99,7 +99,7 @@ static struct vp_error *make_directory(struct vp_trace_instance *own)
 }
 
 /* In a process of its own, which has nothing of this one's but the pipe. */
-static void keep(const char *path, int alive)
+static void trace_instance_keep(const char *path, int alive)
 {
 	char byte;
 
@@ -122,7 +122,7 @@ static struct vp_error *start_keeper(struct vp_trace_instance *own)
 	own->keeper = fork();
 	if (!own->keeper) {
 		close(ends[1]);
-		keep(own->path, ends[0]);
+		trace_instance_keep(own->path, ends[0]);
 	}
 	close(ends[0]);
 	own->alive = ends[1];
@@ -130,7 +130,7 @@ static struct vp_error *start_keeper(struct vp_trace_instance *own)
 }
 
 /* Whether this instance is the only one, and no event outside of it is on. */
-static bool traces_alone(const struct vp_trace_instance *own)
+static bool trace_instance_traces_alone(const struct vp_trace_instance *own)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/instances", own->tracing);
 	VP_AUTO_FREE char *switches = vp_format("%s/events/enable", own->tracing);
@@ -153,24 +153,24 @@ static bool traces_alone(const struct vp_trace_instance *own)
  * write the event, and is not used here. Who else traces may want it, and what is said of it in one
  * instance holds for all events that are on at that time.
  */
-static void go_without_names(const struct vp_trace_instance *own)
+static void trace_instance_go_without_names(const struct vp_trace_instance *own)
 {
-	if (traces_alone(own))
+	if (trace_instance_traces_alone(own))
 		vp_error_free(set(own, "trace_options", "norecord-cmd"));
 }
 
-static struct vp_error *make(struct vp_trace_instance *own, size_t bytes)
+static struct vp_error *trace_instance_make(struct vp_trace_instance *own, size_t bytes)
 {
 	VP_AUTO_FREE char *size = vp_format("%zu", bytes >> 10);
 
-	remove_leftover(own->tracing);
-	VP_TRY(make_directory(own));
+	trace_instance_remove_leftover(own->tracing);
+	VP_TRY(trace_instance_make_directory(own));
 	VP_TRY(start_keeper(own));
 	VP_TRY(set(own, "tracing_on", "0"));
 	VP_TRY(set(own, "trace_clock", "mono"));
 	VP_TRY(set(own, "options/overwrite", "0"));
 	VP_TRY(set(own, "buffer_percent", "25"));
-	go_without_names(own);
+	trace_instance_go_without_names(own);
 	return set(own, "buffer_size_kb", size);
 }
 
@@ -180,7 +180,7 @@ struct vp_error *vp_trace_instance_new(const char *tracing, size_t bytes,
 	struct vp_trace_instance *own = vp_alloc(sizeof(*own));
 
 	*own = (struct vp_trace_instance){.tracing = vp_strdup(tracing), .alive = -1};
-	struct vp_error *error = make(own, bytes);
+	struct vp_error *error = trace_instance_make(own, bytes);
 	if (error)
 		vp_trace_instance_free(own);
 	else

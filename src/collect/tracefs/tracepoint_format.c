@@ -22,7 +22,7 @@ static const struct {
 } sizes[] = {{"char", 1}, {"bool", 1}, {"u8", 1}, {"s8", 1},  {"int8", 1}, {"short", 2},
 	     {"16", 2},   {"long", 8}, {"64", 8}, {"int", 4}, {"32", 4},   {"unsigned", 4}};
 
-static bool has_word(struct vp_slice text, const char *word)
+static bool tracepoint_format_has_word(struct vp_slice text, const char *word)
 {
 	return memmem(text.bytes, text.size, word, strlen(word)) != NULL;
 }
@@ -37,7 +37,7 @@ static uint8_t element_size(const struct line *line)
 		return size == 1 || size == 2 || size == 4 || size == 8 ? (uint8_t)size : 1;
 	}
 	for (size_t i = 0; i < VP_ARRAY_SIZE(sizes); i++)
-		if (has_word(type, sizes[i].word))
+		if (tracepoint_format_has_word(type, sizes[i].word))
 			return sizes[i].size;
 	return 1;
 }
@@ -58,7 +58,7 @@ static bool take_part(struct vp_cursor *line, const char *key, struct vp_slice *
 	return true;
 }
 
-static bool take_number(struct vp_cursor *line, const char *key, uint64_t *ret)
+static bool tracepoint_format_take_number(struct vp_cursor *line, const char *key, uint64_t *ret)
 {
 	struct vp_slice text;
 
@@ -95,18 +95,18 @@ static bool split_declaration(struct line *line)
 	return line->name.size > 0;
 }
 
-static bool read_line(struct vp_slice text, struct line *line)
+static bool tracepoint_format_read_line(struct vp_slice text, struct line *line)
 {
 	struct vp_cursor rest = vp_cursor_of(text.bytes, text.size);
 	uint64_t is_signed;
 
 	*line = (struct line){0};
 	if (!take_part(&rest, "field:", &line->declaration) ||
-	    !take_number(&rest, "offset:", &line->offset) ||
-	    !take_number(&rest, "size:", &line->size) || line->offset > UINT16_MAX ||
-	    line->size > UINT16_MAX || !split_declaration(line))
+	    !tracepoint_format_take_number(&rest, "offset:", &line->offset) ||
+	    !tracepoint_format_take_number(&rest, "size:", &line->size) ||
+	    line->offset > UINT16_MAX || line->size > UINT16_MAX || !split_declaration(line))
 		return false;
-	line->is_signed = take_number(&rest, "signed:", &is_signed) && is_signed;
+	line->is_signed = tracepoint_format_take_number(&rest, "signed:", &is_signed) && is_signed;
 	return true;
 }
 
@@ -119,13 +119,14 @@ static bool is_integer(uint64_t size)
 static void classify(const struct line *line, struct vp_event_field *field,
 		     struct vp_tracepoint_place *place)
 {
-	bool is_char =
-	    has_word(line->declaration, "char") && !has_word(line->declaration, "signed");
+	bool is_char = tracepoint_format_has_word(line->declaration, "char") &&
+		       !tracepoint_format_has_word(line->declaration, "signed");
 
 	place->offset = (uint16_t)line->offset;
 	place->size = (uint16_t)line->size;
-	place->is_relative = has_word(line->declaration, "__rel_loc ");
-	place->is_dynamic = place->is_relative || has_word(line->declaration, "__data_loc ");
+	place->is_relative = tracepoint_format_has_word(line->declaration, "__rel_loc ");
+	place->is_dynamic =
+	    place->is_relative || tracepoint_format_has_word(line->declaration, "__data_loc ");
 	field->size = element_size(line);
 	if (place->is_dynamic) {
 		field->shape = is_char ? VP_EVENT_STRING : VP_EVENT_SEQUENCE;
@@ -137,13 +138,14 @@ static void classify(const struct line *line, struct vp_event_field *field,
 	} else {
 		field->shape = VP_EVENT_INTEGER;
 		field->size = (uint8_t)line->size;
-		field->is_hex = has_word(line->declaration, "*");
+		field->is_hex = tracepoint_format_has_word(line->declaration, "*");
 	}
 	field->is_signed = line->is_signed && !field->is_text && !field->is_hex;
 }
 
-static struct vp_error *add_field(const struct line *line, struct vp_event_class *event,
-				  vp_tracepoint_places *places)
+static struct vp_error *tracepoint_format_add_field(const struct line *line,
+						    struct vp_event_class *event,
+						    vp_tracepoint_places *places)
 {
 	VP_AUTO_FREE char *name = vp_strndup(line->name.bytes, line->name.size);
 	struct vp_event_field field = {.name = name};
@@ -162,13 +164,15 @@ static struct vp_error *add_field(const struct line *line, struct vp_event_class
 /* Fields that "print fmt" has in hexadecimal: of probes, which say so of arguments of type xN. */
 static void show_as_printed(struct vp_slice print, struct vp_event_class *event)
 {
-	if (!has_word(print, "__probe_ip") && !has_word(print, "__probe_func") &&
-	    !has_word(print, "__probe_vaddr"))
+	if (!tracepoint_format_has_word(print, "__probe_ip") &&
+	    !tracepoint_format_has_word(print, "__probe_func") &&
+	    !tracepoint_format_has_word(print, "__probe_vaddr"))
 		return;
 	vp_vec_each (&event->fields, field) {
 		VP_AUTO_FREE char *shown = vp_format(" %s=0x%%", field->name);
-		field->is_hex = field->shape == VP_EVENT_INTEGER &&
-				(!strncmp(field->name, "__probe_", 8) || has_word(print, shown));
+		field->is_hex =
+		    field->shape == VP_EVENT_INTEGER && (!strncmp(field->name, "__probe_", 8) ||
+							 tracepoint_format_has_word(print, shown));
 		field->is_signed = field->is_signed && !field->is_hex;
 	}
 }
@@ -217,7 +221,7 @@ static void join_fields(const struct vp_event_class *event, vp_tracepoint_places
 }
 
 /* Of the common fields only who had the CPU is wanted. */
-static bool is_wanted(const struct line *line)
+static bool tracepoint_format_is_wanted(const struct line *line)
 {
 	return line->name.size < 7 || memcmp(line->name.bytes, "common_", 7) != 0 ||
 	       vp_slice_is(line->name, "common_pid");
@@ -232,17 +236,19 @@ struct vp_error *vp_tracepoint_format_parse(const char *source, const char *text
 
 	for (size_t number = 1; vp_cursor_line(&lines, &slice); number++) {
 		struct line line;
-		if (has_word(slice, "print fmt:")) {
+		if (tracepoint_format_has_word(slice, "print fmt:")) {
 			show_as_printed(slice, event);
 			break;
 		}
-		if (!has_word(slice, "field:"))
+		if (!tracepoint_format_has_word(slice, "field:"))
 			continue;
-		if (!read_line(slice, &line))
+		if (!tracepoint_format_read_line(slice, &line))
 			return vp_error_new("'%s' line %zu: expected 'field:TYPE NAME; offset:N; "
 					    "size:N; signed:N;'",
 					    source, number);
-		struct vp_error *error = is_wanted(&line) ? add_field(&line, event, places) : NULL;
+		struct vp_error *error = tracepoint_format_is_wanted(&line)
+					     ? tracepoint_format_add_field(&line, event, places)
+					     : NULL;
 		if (!error)
 			continue;
 		struct vp_error *told =
@@ -254,7 +260,7 @@ struct vp_error *vp_tracepoint_format_parse(const char *source, const char *text
 	return places->count ? NULL : vp_error_new("'%s' has no fields", source);
 }
 
-static uint64_t number_at(const char *bytes, const struct vp_event_field *field)
+static uint64_t tracepoint_format_number_at(const char *bytes, const struct vp_event_field *field)
 {
 	uint64_t number = 0;
 
@@ -281,14 +287,14 @@ static bool find_bytes(const struct vp_tracepoint_place *place, struct vp_slice 
 	return vp_cursor_ok(&cursor);
 }
 
-static void put_value(const struct vp_event_field *field, struct vp_slice bytes,
-		      struct vp_buffer *out)
+static void tracepoint_format_put_value(const struct vp_event_field *field, struct vp_slice bytes,
+					struct vp_buffer *out)
 {
 	size_t length = strnlen(bytes.bytes, bytes.size);
 
 	switch (field->shape) {
 	case VP_EVENT_INTEGER:
-		vp_event_put_integer(out, field, number_at(bytes.bytes, field));
+		vp_event_put_integer(out, field, tracepoint_format_number_at(bytes.bytes, field));
 		break;
 	case VP_EVENT_STRING:
 		vp_buffer_append(out, bytes.bytes, length);
@@ -314,7 +320,7 @@ bool vp_tracepoint_convert_fields(const struct vp_event_class *event,
 		if (place->run && place->offset + place->run <= raw.size) {
 			vp_buffer_append(out, raw.bytes + place->offset, place->run);
 		} else if (!place->run && find_bytes(place, raw, &bytes)) {
-			put_value(&event->fields.at[i], bytes, out);
+			tracepoint_format_put_value(&event->fields.at[i], bytes, out);
 		} else {
 			out->size = begin;
 			return false;

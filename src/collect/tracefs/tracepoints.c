@@ -108,7 +108,7 @@ bool vp_tracepoints_is_name(const char *name)
 }
 
 /* A file of SYSTEM:EVENT. */
-static char *path_of(const char *name, const char *file)
+static char *tracepoints_path_of(const char *name, const char *file)
 {
 	char *path = vp_format("%s/%s/%s", EVENTS, name, file), *colon = strchr(path, ':');
 
@@ -132,10 +132,10 @@ static struct vp_error *read_format(struct tracepoint *event, const char *path)
 }
 
 /* One whose name has no wildcards; again is nothing new. `shown` is what users know it by. */
-static struct vp_error *add_event(struct vp_tracepoints *own, const char *name, const char *shown,
-				  const char *filter)
+static struct vp_error *tracepoints_add_event(struct vp_tracepoints *own, const char *name,
+					      const char *shown, const char *filter)
 {
-	VP_AUTO_FREE char *path = path_of(name, "format");
+	VP_AUTO_FREE char *path = tracepoints_path_of(name, "format");
 	struct vp_event found = {.of_machine = true};
 
 	VP_TRY(vp_pmu_resolve(VP_SYSFS, name, &found));
@@ -172,7 +172,7 @@ static char *name_of_path(const char *path)
 static struct vp_error *add_matching(struct vp_tracepoints *own, const char *pattern,
 				     const char *filter)
 {
-	VP_AUTO_FREE char *path = path_of(pattern, "id"); /* ftrace's own have none */
+	VP_AUTO_FREE char *path = tracepoints_path_of(pattern, "id"); /* ftrace's own have none */
 	struct vp_error *error = NULL;
 	glob_t found = {0};
 
@@ -180,7 +180,7 @@ static struct vp_error *add_matching(struct vp_tracepoints *own, const char *pat
 		error = vp_error_usage("no tracepoint matches '%s' in '%s'", pattern, EVENTS);
 	for (size_t i = 0; !error && i < found.gl_pathc; i++) {
 		VP_AUTO_FREE char *name = name_of_path(found.gl_pathv[i]);
-		error = add_event(own, name, name, filter);
+		error = tracepoints_add_event(own, name, name, filter);
 	}
 	globfree(&found);
 	return error;
@@ -192,19 +192,21 @@ static struct vp_error *add_probe(struct vp_tracepoints *own, const char *defini
 	VP_AUTO_FREE char *name = NULL, *shown = NULL;
 
 	VP_TRY(vp_dynamic_events_add(own->probes, definition, &name, &shown));
-	return add_event(own, name, shown, filter);
+	return tracepoints_add_event(own, name, shown, filter);
 }
 
 static struct vp_error *add_wish(struct vp_tracepoints *own, const struct vp_tracepoint_wish *wish)
 {
 	if (vp_probe_is_definition(wish->name))
 		return add_probe(own, wish->name, wish->filter);
-	return has_wildcards(wish->name) ? add_matching(own, wish->name, wish->filter)
-					 : add_event(own, wish->name, wish->name, wish->filter);
+	return has_wildcards(wish->name)
+		   ? add_matching(own, wish->name, wish->filter)
+		   : tracepoints_add_event(own, wish->name, wish->name, wish->filter);
 }
 
 /* Done without. */
-static void note_missing(struct vp_tracepoints *own, const char *name, struct vp_error *error)
+static void tracepoints_note_missing(struct vp_tracepoints *own, const char *name,
+				     struct vp_error *error)
 {
 	char *before = own->missing;
 
@@ -214,21 +216,22 @@ static void note_missing(struct vp_tracepoints *own, const char *name, struct vp
 	vp_error_free(error);
 }
 
-static struct vp_error *add_all(struct vp_tracepoints *own)
+static struct vp_error *tracepoints_add_all(struct vp_tracepoints *own)
 {
 	for (size_t i = 0; i < own->options.n_wishes; i++) {
 		const struct vp_tracepoint_wish *wish = &own->options.wishes[i];
 		struct vp_error *error = add_wish(own, wish);
 		if (error && wish->optional)
-			note_missing(own, wish->name, error);
+			tracepoints_note_missing(own, wish->name, error);
 		else if (error)
 			return error;
 	}
 	return own->events.count ? NULL : vp_error_new("%s", own->missing);
 }
 
-static struct vp_error *open_event(struct vp_tracepoints *own, const struct tracepoint *event,
-				   struct source *source)
+static struct vp_error *tracepoints_open_event(struct vp_tracepoints *own,
+					       const struct tracepoint *event,
+					       struct source *source)
 {
 	bool first = !source->fds.count;
 	struct perf_event_attr attr = {
@@ -285,7 +288,7 @@ static struct vp_error *open_by_perf(struct vp_tracepoints *own, uint32_t pcpu)
 	struct source *source = &own->sources.at[own->sources.count - 1];
 
 	vp_vec_each (&own->events, event) {
-		VP_TRY(open_event(own, event, source));
+		VP_TRY(tracepoints_open_event(own, event, source));
 		if (!source->page)
 			VP_TRY(map_buffer(own, source));
 	}
@@ -308,7 +311,7 @@ static struct vp_error *open_by_ftrace(struct vp_tracepoints *own, uint32_t pcpu
 static void watch_renames(struct vp_tracepoints *own)
 {
 	struct vp_event found = {.of_machine = true};
-	VP_AUTO_FREE char *path = path_of(RENAME, "format");
+	VP_AUTO_FREE char *path = tracepoints_path_of(RENAME, "format");
 
 	own->rename.name = vp_strdup(RENAME);
 	struct vp_error *error = vp_pmu_resolve(VP_SYSFS, RENAME, &found);
@@ -347,7 +350,7 @@ static struct vp_error *add_to_instance(struct vp_tracepoints *own)
 
 static struct vp_error *open_tracepoints(struct vp_tracepoints *own)
 {
-	VP_TRY(add_all(own));
+	VP_TRY(tracepoints_add_all(own));
 	if (!own->options.by_perf)
 		VP_TRY(add_to_instance(own));
 	VP_TRY(vp_pcpus_online(&own->pcpus));
@@ -541,7 +544,8 @@ static void note_record(struct vp_tracepoints *own, uint64_t time, bool is_event
 	own->batch.n_events += is_event;
 }
 
-static void put_name(struct vp_tracepoints *own, uint64_t time, uint32_t pid, uint32_t tid)
+static void tracepoints_put_name(struct vp_tracepoints *own, uint64_t time, uint32_t pid,
+				 uint32_t tid)
 {
 	struct vp_task task = *vp_thread_names_find(&own->names, pid, tid);
 
@@ -554,15 +558,15 @@ static void put_name(struct vp_tracepoints *own, uint64_t time, uint32_t pid, ui
 
 /* Puts the thread's name before its event, if the pCPU's stream has not had it or may have
  * forgotten it: a flight recorder keeps the last of each of these places. */
-static inline void name_thread(struct vp_tracepoints *own, struct source *source, uint64_t time,
-			       uint32_t pid, uint32_t tid)
+static inline void tracepoints_name_thread(struct vp_tracepoints *own, struct source *source,
+					   uint64_t time, uint32_t pid, uint32_t tid)
 {
 	uint32_t *told = &source->told[tid % VP_TRACE_NAMES];
 
 	if (!tid || *told == tid)
 		return;
 	*told = tid;
-	put_name(own, time, pid, tid);
+	tracepoints_put_name(own, time, pid, tid);
 }
 
 /* All streams are told again when they have something of it. */
@@ -597,7 +601,8 @@ static uint64_t in_order(const struct vp_tracepoints *own, uint64_t time)
 }
 
 /* PERF_RECORD_COMM: pid, tid, name, and behind it pid, tid and time of the record. */
-static void take_comm(struct vp_tracepoints *own, struct source *source, struct vp_cursor *body)
+static void tracepoints_take_comm(struct vp_tracepoints *own, struct source *source,
+				  struct vp_cursor *body)
 {
 	uint32_t pid = vp_cursor_u32(body), tid = vp_cursor_u32(body);
 	size_t left = vp_cursor_left(body);
@@ -608,7 +613,7 @@ static void take_comm(struct vp_tracepoints *own, struct source *source, struct 
 	vp_cursor_u64(body);
 	uint64_t time = vp_cursor_u64(body);
 	rename_thread(own, pid, tid, comm);
-	name_thread(own, source, in_order(own, time), pid, tid);
+	tracepoints_name_thread(own, source, in_order(own, time), pid, tid);
 }
 
 /* The fields that all have: of them the kernel's number of the event, and the thread. */
@@ -617,8 +622,8 @@ struct common {
 	uint32_t tid;
 };
 
-static inline void take_event(struct vp_tracepoints *own, struct source *source, uint64_t time,
-			      uint32_t pid, struct vp_slice raw)
+static inline void tracepoints_take_event(struct vp_tracepoints *own, struct source *source,
+					  uint64_t time, uint32_t pid, struct vp_slice raw)
 {
 	struct common common;
 
@@ -631,7 +636,7 @@ static inline void take_event(struct vp_tracepoints *own, struct source *source,
 		return;
 	const struct tracepoint *event = &own->events.at[own->place_of_id[common.id] - 1];
 	time = in_order(own, time);
-	name_thread(own, source, time, pid, common.tid);
+	tracepoints_name_thread(own, source, time, pid, common.tid);
 	if (!vp_tracepoint_convert(event->class, &event->places, time, raw, &own->records))
 		return;
 	note_record(own, time, true);
@@ -639,14 +644,15 @@ static inline void take_event(struct vp_tracepoints *own, struct source *source,
 	source->uncounted += event->counts_time;
 }
 
-static void take_sample(struct vp_tracepoints *own, struct source *source, struct vp_cursor *body)
+static void tracepoints_take_sample(struct vp_tracepoints *own, struct source *source,
+				    struct vp_cursor *body)
 {
 	uint32_t pid = vp_cursor_u32(body);
 	vp_cursor_u32(body);
 	uint64_t time = vp_cursor_u64(body);
 	struct vp_slice raw = vp_cursor_bytes(body, vp_cursor_u32(body));
 
-	take_event(own, source, time, pid, raw);
+	tracepoints_take_event(own, source, time, pid, raw);
 }
 
 static void take_perf_record(struct vp_tracepoints *own, struct source *source,
@@ -656,10 +662,10 @@ static void take_perf_record(struct vp_tracepoints *own, struct source *source,
 
 	switch (header->type) {
 	case PERF_RECORD_SAMPLE:
-		take_sample(own, source, &body);
+		tracepoints_take_sample(own, source, &body);
 		break;
 	case PERF_RECORD_COMM:
-		take_comm(own, source, &body);
+		tracepoints_take_comm(own, source, &body);
 		break;
 	case PERF_RECORD_LOST:
 		vp_cursor_u64(&body);
@@ -668,7 +674,7 @@ static void take_perf_record(struct vp_tracepoints *own, struct source *source,
 	}
 }
 
-static void hand_over(struct vp_tracepoints *own, const struct source *source)
+static void tracepoints_hand_over(struct vp_tracepoints *own, const struct source *source)
 {
 	own->batch.bytes = own->records.bytes;
 	own->batch.size = own->records.size;
@@ -680,7 +686,7 @@ static void hand_over(struct vp_tracepoints *own, const struct source *source)
 
 /* At most twice what a ring has: events can come faster than they are read, and other pCPUs, the
  * end and signals would wait for them for ever. */
-static struct vp_error *drain_pages(struct vp_tracepoints *own, struct source *source)
+static struct vp_error *tracepoints_drain_pages(struct vp_tracepoints *own, struct source *source)
 {
 	const size_t page_size = (size_t)getpagesize();
 	size_t left = 2 * (own->options.ring_bytes / page_size + 1);
@@ -695,15 +701,15 @@ static struct vp_error *drain_pages(struct vp_tracepoints *own, struct source *s
 					    "expected an entry's header and its length",
 					    source->pcpu);
 		while (vp_ring_page_next(&page, &time, &entry))
-			take_event(own, source, time, 0, entry);
+			tracepoints_take_event(own, source, time, 0, entry);
 		if (own->records.size >= BATCH)
-			hand_over(own, source);
+			tracepoints_hand_over(own, source);
 	}
-	hand_over(own, source);
+	tracepoints_hand_over(own, source);
 	return vp_trace_instance_lost(own->instance, source->pcpu, &source->dropped);
 }
 
-static void drain_buffer(struct vp_tracepoints *own, struct source *source)
+static void tracepoints_drain_buffer(struct vp_tracepoints *own, struct source *source)
 {
 	const char *data = (const char *)source->page + getpagesize();
 	uint64_t head = __atomic_load_n(&source->page->data_head, __ATOMIC_ACQUIRE);
@@ -722,9 +728,9 @@ static void drain_buffer(struct vp_tracepoints *own, struct source *source)
 		take_perf_record(own, source, header);
 		tail += size;
 		if (own->records.size >= BATCH)
-			hand_over(own, source);
+			tracepoints_hand_over(own, source);
 	}
-	hand_over(own, source);
+	tracepoints_hand_over(own, source);
 	__atomic_store_n(&source->page->data_tail, head, __ATOMIC_RELEASE);
 }
 
@@ -733,9 +739,10 @@ struct vp_error *vp_tracepoints_drain(struct vp_tracepoints *own)
 	struct vp_error *error = NULL;
 
 	vp_vec_each (&own->sources, source) {
-		struct vp_error *failed = own->instance ? drain_pages(own, source) : NULL;
+		struct vp_error *failed =
+		    own->instance ? tracepoints_drain_pages(own, source) : NULL;
 		if (!own->instance)
-			drain_buffer(own, source);
+			tracepoints_drain_buffer(own, source);
 		if (error)
 			vp_error_free(failed);
 		else
@@ -782,7 +789,8 @@ struct vp_tracepoints_loss vp_tracepoints_lost(const struct vp_tracepoints *own,
 	return sum;
 }
 
-static void take_nothing(void *context, uint32_t pcpu, const struct vp_tracepoints_batch *batch)
+static void tracepoints_take_nothing(void *context, uint32_t pcpu,
+				     const struct vp_tracepoints_batch *batch)
 {
 }
 
@@ -792,7 +800,7 @@ static bool probe_tracepoints(char *detail, size_t size)
 	const struct vp_tracepoints_options options = {.wishes = &wish,
 						       .n_wishes = 1,
 						       .ring_bytes = (size_t)getpagesize(),
-						       .take = take_nothing};
+						       .take = tracepoints_take_nothing};
 	struct vp_tracepoints *tracepoints = NULL;
 	struct vp_error *error = vp_tracepoints_open(&options, &tracepoints);
 	bool found = vp_probe_say_opened(
