@@ -69,7 +69,9 @@ def amd(run, claims):
     claims.check("vlab" not in json.dumps(report) and "running VMs" not in json.dumps(report), "the report has no name of the host or of VMs")
     claims.check("vperf-selftest" not in run.command_output(1), f"nothing stays in /tmp: {run.command_output(1)}")
     found = verdicts(run, "profiler")
-    claims.check(found["failed"] == {"cost: a busy guest's time"}, f"with another profiler the cost is too high, and else nothing: {found['failed']}")
+    # Which one depends on the host: its samples or its cost.
+    claims.check(found["failed"] and found["failed"] <= {"cost: a busy guest's time", "samples: time in the guest"},
+                 f"with another profiler the test fails: {found['failed']}")
     claims.check("status 1" in run.command_output(2), "… which is exit status 1")
     expect(run, claims, "load", ALWAYS | PLACES | EXITS, NO_PMU, command=3)
     said = run.command_output(4, "err")
