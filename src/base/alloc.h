@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Two kinds of memory.
+/* Two kinds of allocation.
  *
- * What is small, or grows with what was seen (a name, a row, a sentence), is there when the call
- * returns. If it is not to be had, vp_alloc_failed() is called, which is the program's: it says so
- * and ends (cmd/, the agent), or leaves with longjmp() (a process that runs for months). Nothing
- * here prints, ends the process or keeps state.
+ * Small allocations, and those proportional to the data (a name, a row, a message), do not fail: on
+ * ENOMEM they call vp_alloc_failed(), which the program defines. It prints a message and exits
+ * (cmd/, the agent), or leaves with longjmp() (a process that runs for months). Nothing here
+ * prints, exits or keeps state.
  *
- * Where a file or a stranger decides how much it is, the _try functions are used: they yield NULL,
- * and the caller makes an error of it that names the file.
- */
+ * The _try functions are for sizes that a file or a peer decides. They return NULL, and the caller
+ * makes an error that names the file. */
 #ifndef VP_BASE_ALLOC_H
 #define VP_BASE_ALLOC_H
 

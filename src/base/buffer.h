@@ -44,7 +44,8 @@ static inline void vp_buffer_fill(struct vp_buffer *buffer, char with, size_t si
 }
 void vp_buffer_printf(struct vp_buffer *buffer, const char *format, ...) VP_PRINTF(2, 3)
     __attribute__((nonnull(2)));
-/* A number as printf("%llu") has it, behind a character up to a width of at most 24. */
+/* Appends a number as printf("%llu") prints it, padded on the left with `with` to a width of at
+ * most 24. */
 void vp_buffer_padded(struct vp_buffer *buffer, uint64_t number, size_t width, char with);
 /* The same without a width, many times faster than printf(): an export has millions of lines. */
 void vp_buffer_count(struct vp_buffer *buffer, uint64_t number);
@@ -74,14 +75,14 @@ static inline char *vp_put_text(char *at, const char *text)
 	memcpy(at, text, size);
 	return at + size;
 }
-/* By blocks, which is no call: behind both places there is a block more. */
+/* Copies in blocks, without a call: both places must have room for one block more. */
 static inline char *vp_put_blocks(char *at, const char *bytes, size_t size)
 {
 	for (size_t i = 0; i < size; i += VP_PUT_BLOCK)
 		memcpy(at + i, bytes + i, VP_PUT_BLOCK);
 	return at + size;
 }
-/* A number of at most VP_PUT_COUNT digits: so many bytes may be written. */
+/* Writes a number. VP_PUT_COUNT bytes at `at` may be overwritten. */
 char *vp_put_count(char *at, uint64_t number);
 /* As vp_buffer_padded(): VP_PUT_PADDED bytes are written, whatever the width. */
 char *vp_put_padded(char *to, uint64_t number, size_t width, char with);

@@ -21,8 +21,8 @@ struct vp_clock_reading vp_clock_read(void);
 /* The counter that this machine's time is made of, as programs read it: of x86 the TSC, of 64-bit
  * Arm CNTVCT; 0: there is none. */
 uint64_t vp_clock_counter(void);
-/* What a clock of the kernel's showed, and the counter at the same moment but for up to error_ns:
- * the tightest of so many tries, since others may be interrupted. */
+/* A reading of a kernel clock, and of the counter at the same moment within error_ns: the tightest
+ * of `tries`, since others may be interrupted. */
 void vp_clock_pair(clockid_t clock, int tries, uint64_t *ns, uint64_t *counter, uint64_t *error_ns);
 
 #endif

@@ -27,7 +27,7 @@ struct vp_slice {
 	size_t size;
 };
 
-/* What is binary is read inline: an event has a dozen of such reads. */
+/* Binary reads are inline: an event has a dozen of them. */
 
 /* A cursor at the start of `size` bytes, which must outlive it and its slices. */
 static inline struct vp_cursor vp_cursor_of(const void *bytes, size_t size)
@@ -94,7 +94,7 @@ struct vp_slice vp_cursor_rest(struct vp_cursor *cursor);
 uint64_t vp_cursor_decimal(struct vp_cursor *cursor);
 uint64_t vp_cursor_hex(struct vp_cursor *cursor);
 
-/* What a hexadecimal digit stands for; -1: it is none. */
+/* Value of a hexadecimal digit; -1 for other characters. */
 static inline int vp_hex_value(char c)
 {
 	if (c >= '0' && c <= '9')

@@ -13,7 +13,7 @@
 
 struct vp_error;
 
-/* Which exit status the error deserves: 1 for a failure, 2 for wrong usage. */
+/* The exit status: 1 for a failure, 2 for wrong usage. */
 enum vp_error_kind { VP_ERROR_FAILURE = 1, VP_ERROR_USAGE = 2 };
 
 /* A failure, or wrong usage, with a sentence as printf() prints it; free with vp_error_free(). */

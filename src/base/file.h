@@ -14,20 +14,16 @@
 /* Appends the file's bytes to `buffer`; more than `limit` bytes is an error. Works on /proc too. */
 struct vp_error *vp_file_read(const char *path, size_t limit,
 			      struct vp_buffer *buffer) VP_MUST_CHECK;
-/*
- * Opens a regular file of at most `most` bytes to read; -1 and errno if it is none. What the path
- * leads to is looked at first: opening a device may do something, and nothing of that happens here.
- * `flags`: 0, or O_NOFOLLOW to refuse a link.
- */
+/* Opens a regular file of at most `most` bytes for reading; otherwise -1 and errno. The file's type
+ * is checked before the open, because opening a device can have side effects. `flags`: 0, or
+ * O_NOFOLLOW to refuse a link. */
 int vp_file_open_regular(const char *path, uint64_t most, int flags) VP_MUST_CHECK;
 /* Writes all of `size` bytes to `fd`, however many calls it takes; 0 or -errno. */
 int vp_fd_write_all(int fd, const void *bytes, size_t size) VP_MUST_CHECK;
 /* The same of `n` parts by as few calls as possible; `parts` is used up. */
 int vp_fd_write_parts(int fd, struct iovec *parts, int n) VP_MUST_CHECK;
-/*
- * A file that is written beside `path` and then becomes it. It is new, and nobody can tell its name
- * before: whoever may write to the folder cannot have put a link there.
- */
+/* A new file next to `path` that later replaces it. Its name is unpredictable, so other users of
+ * the folder cannot have put a link there. */
 struct vp_new_file {
 	const char *path;
 	char *name; /* NULL: it became `path`, or is written to it */
@@ -49,11 +45,9 @@ int vp_new_file_publish(struct vp_new_file *file) VP_MUST_CHECK;
 void vp_new_file_deinit(struct vp_new_file *file);
 #define VP_AUTO_NEW_FILE VP_CLEANUP(vp_new_file_deinit)
 
-/*
- * Replaces `path` at once: written beside it, to the disk, then renamed, so that readers see all or
- * nothing, after a crash, too.
- * Only on a full disk the file is written over instead, as far as its own room goes.
- */
+/* Replaces `path` atomically: writes a new file, syncs and renames it, so that readers see all or
+ * nothing, after a crash, too. If the disk is full, the file is overwritten in place, as far as its
+ * own blocks go. */
 struct vp_error *vp_file_publish(const char *path, const void *bytes, size_t size) VP_MUST_CHECK;
 /* The same of an output that a user named, see vp_new_file_create_output(). */
 struct vp_error *vp_file_publish_output(const char *path, const void *bytes,

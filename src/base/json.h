@@ -34,7 +34,7 @@ void vp_json_object_end(struct vp_json *json);
 void vp_json_array(struct vp_json *json, const char *key);
 void vp_json_array_end(struct vp_json *json);
 
-/* NULL: null. What is no UTF-8, and what a terminal could take for a command, becomes '?'. */
+/* NULL: null. Invalid UTF-8 and control characters become '?'. */
 void vp_json_text(struct vp_json *json, const char *key, const char *text);
 void vp_json_count(struct vp_json *json, const char *key, uint64_t count);
 void vp_json_bool(struct vp_json *json, const char *key, bool value);
@@ -45,7 +45,7 @@ void vp_json_number(struct vp_json *json, const char *key, double value);
 void vp_json_double(struct vp_json *json, const char *key, double value);
 /* As vp_json_number(), but whole numbers below 1e15 without exponent. */
 void vp_json_amount(struct vp_json *json, const char *key, double value);
-/* That many digits behind the point. */
+/* A number with `digits` digits after the point. */
 void vp_json_fixed(struct vp_json *json, const char *key, double value, int digits);
 /* A string "0x…". */
 void vp_json_hex(struct vp_json *json, const char *key, uint64_t value);

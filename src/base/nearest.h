@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Of many names, those that somebody may have meant who wrote another. */
+/* Spelling suggestions: known names closest to an unknown one. */
 #ifndef VP_BASE_NEAREST_H
 #define VP_BASE_NEAREST_H
 

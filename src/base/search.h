@@ -5,10 +5,8 @@
 
 #include <stddef.h>
 
-/*
- * The first index from 0 to count - 1 for which `holds`, an expression in the index `i`, is true;
- * count, if there is none. It must be true for all behind the first.
- */
+/* The first index from 0 to count - 1 for which `holds`, an expression in the index `i`, is true;
+ * count, if there is none. It must be true for all later indices. */
 #define VP_FIRST(i, count, holds)                                                                  \
 	({                                                                                         \
 		size_t vp_low = 0, vp_high = (count);                                              \

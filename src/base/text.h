@@ -18,7 +18,7 @@ void vp_text_clean(const char *text, size_t size, struct vp_buffer *buffer);
 void vp_text_clean_lines(const char *text, size_t size, struct vp_buffer *buffer);
 /* How many of the bytes, from the first on, do no harm. */
 size_t vp_text_clean_size(const char *text, size_t size);
-/* Of text that begins with something harmful: how many bytes of it one '?' replaces. */
+/* Length of the harmful sequence at the start of a text: one '?' replaces that many bytes. */
 size_t vp_text_unclean_size(const char *text, size_t size);
 /* vp_text_clean() as a string of its own. */
 char *vp_text_cleaned(const char *text) __attribute__((returns_nonnull)) VP_MUST_CHECK;

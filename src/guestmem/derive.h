@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Where a kernel without BTF has what in its tasks: worked out from what must hold in its memory.
- * Only what leaves no doubt is told.
- */
+/* Derives the offsets of task members of a kernel without BTF from invariants in its memory. Only
+ * unambiguous ones are returned. */
 #ifndef VP_GUESTMEM_DERIVE_H
 #define VP_GUESTMEM_DERIVE_H
 

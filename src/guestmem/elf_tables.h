@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What names the functions of a guest's ELF file, as far as it is in the guest's page cache. */
+/* Symbol tables of a guest's ELF file, as far as it is in the guest's page cache. */
 #ifndef VP_GUESTMEM_ELF_TABLES_H
 #define VP_GUESTMEM_ELF_TABLES_H
 

@@ -13,7 +13,7 @@ struct vp_guest_image {
 	uint64_t file;               /* a struct file of it; 0: none */
 };
 
-/* What all files of a guest have together. */
+/* Totals of all files of a guest. */
 struct vp_guest_images {
 	const struct vp_guest_kernel *kernel;
 	struct vp_maps_writer *writer;

@@ -18,10 +18,8 @@ void vp_guest_jit_free(struct vp_guest_jit *jit);
 /* The pid that the process has in its own, innermost pid namespace; `leader` is its main thread. */
 uint32_t vp_guest_inner_pid(const struct vp_guest_kernel *kernel,
 			    const struct vp_guest_task *leader);
-/*
- * Writes what the perf map of process `pid` in the /tmp of that task names, as symbols of address
- * space `space`; pages that are missing are told in a note.
- */
+/* Writes the symbols of process `pid`'s perf map, in the /tmp of that task, as symbols of address
+ * space `space`; a note reports missing pages. */
 void vp_guest_jit_write(struct vp_guest_jit *jit, const struct vp_guest_task *task, uint32_t pid,
 			uint64_t space);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The symbol table that a kernel carries in its own read-only data (CONFIG_KALLSYMS), found and
- * decoded in a copy of its image. Its tables have no header and changed places over time; they are
- * found by what must hold between them:
+ * decoded in a copy of its image. Its tables have no header and moved over time; they are
+ * found by invariants between them:
  *
  *   token_table   256 texts; token_index the 256 offsets of these texts, right behind
  *   names         per symbol a length (one byte, since v6.1 two from 128 on) and that many tokens

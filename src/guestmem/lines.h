@@ -17,8 +17,8 @@ struct vp_guest_lines {
 	char bytes[VP_GUEST_LINES][VP_GUEST_LINE];
 };
 
-/* Has `lines->memory` read `below`, which outlives its use, anew. It has the slots of `below` and
- * owns nothing. */
+/* Initializes `lines->memory` to read `below`, which must outlive it. It has the slots of `below`
+ * and owns nothing. */
 void vp_guest_lines_begin(struct vp_guest_lines *lines, const struct vp_guest_memory *below);
 
 #endif

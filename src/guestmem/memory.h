@@ -23,14 +23,14 @@ enum { VP_GUEST_SLOTS_MAX = 2048 };
 
 struct vp_guest_memory {
 	VP_VEC(struct vp_guest_slot) slots;
-	/* Reads the VMM's memory; false if not all of it can be had. */
+	/* Reads the VMM's memory; false if not all of it is available. */
 	bool (*read)(void *context, uint64_t hva, void *bytes, size_t size);
 	/* Says of each of these pages of the VMM's memory whether the host has it now (1): reading
 	 * any other would have it made, or brought from a disk or another machine. NULL: not known.
 	 */
 	void (*backed)(void *context, uint64_t hva, size_t pages, unsigned char *ret);
-	/* What the guest's page tables and CR3 have as an address, as a guest physical one; ~0: the
-	 * guest has none there. NULL: it is one. */
+	/* The guest physical address of an address, by the guest's page tables and CR3; ~0: not
+	 * mapped. NULL: addresses are physical already. */
 	uint64_t (*translate)(void *context, uint64_t address);
 	void *context;
 };
@@ -59,7 +59,7 @@ bool vp_guest_memory_read(const struct vp_guest_memory *memory, uint64_t gpa, vo
  */
 size_t vp_guest_memory_copy(const struct vp_guest_memory *memory, uint64_t gpa, void *bytes,
 			    size_t size);
-/* Where in the VMM so many bytes are that are in one slot; 0: nowhere. */
+/* The VMM's address of a range within one slot; 0: none. */
 uint64_t vp_guest_memory_hva(const struct vp_guest_memory *memory, uint64_t gpa, size_t size);
 /* How many bytes of one slot there are from `gpa` on; 0: none. */
 uint64_t vp_guest_memory_left(const struct vp_guest_memory *memory, uint64_t gpa);
@@ -73,10 +73,8 @@ struct vp_guest_files {
 /* Reads through descriptors, which outlive the memory; its `context` is then theirs. */
 void vp_guest_memory_by_files(struct vp_guest_memory *memory, const struct vp_guest_files *files);
 
-/*
- * What the vCPU's registers say, as far as the host can read them. 0: not known. On Intel hosts
- * they are in the VMCS, which only the processor reads.
- */
+/* Registers of a vCPU, as far as the host can read them. 0: unknown. On Intel hosts they are in the
+ * VMCS, which only the processor reads. */
 struct vp_guest_registers {
 	uint32_t vcpu;
 	uint64_t cr3, cr4;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * A bound on what long work costs the host: so much time of one pCPU and so many bytes a second,
- * whichever is slower. A little may be used at once; what is used beyond that is slept for.
- */
+/* Limits the cost of long work to a share of one pCPU and to a number of bytes per second,
+ * whichever is slower. A little may be used at once; more is paid for by sleeping. */
 #ifndef VP_GUESTMEM_PACE_H
 #define VP_GUESTMEM_PACE_H
 
@@ -12,7 +10,7 @@
 enum {
 	VP_PACE_CPU_PERCENT = 2, /* of one pCPU */
 	VP_PACE_MIB = 64,        /* in a second */
-	/* What may be used at once by one that has used nothing for long. */
+	/* The amount that may be used at once after a long idle time. */
 	VP_PACE_CPU_MS_AT_ONCE = 50,
 	VP_PACE_MIB_AT_ONCE = 16,
 };
@@ -34,7 +32,7 @@ struct vp_pace {
 
 /* `clock` NULL: this process's own. */
 void vp_pace_init(struct vp_pace *pace, const struct vp_pace_clock *clock);
-/* So many bytes were read. True if the clocks were looked at, which is done now and then. */
+/* Accounts for that many bytes. True if the clocks were read, which is done from time to time. */
 bool vp_pace_take(struct vp_pace *pace, uint64_t bytes);
 /* Looks at the clocks; `charge`: what was used since the last look has to be paid for. */
 void vp_pace_look(struct vp_pace *pace, bool charge);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a guest's process has mapped. */
+/* Mappings of a guest process. */
 #ifndef VP_GUESTMEM_PROCESS_H
 #define VP_GUESTMEM_PROCESS_H
 

@@ -40,11 +40,9 @@ struct vp_scan_progress {
 /* Memory and packs must outlive it; when the memory's slots change, a new one is needed. */
 struct vp_kernel_scan *vp_kernel_scan_new(const struct vp_scan_setup *setup);
 void vp_kernel_scan_free(struct vp_kernel_scan *scan);
-/*
- * Looks on for that long at most, sleeping included, and a little longer when there is something to
- * look at. `ret`: the kernel's own page tables and its image, as they map it. One that turns out to
- * be none is left behind by the next step.
- */
+/* Continues the search for at most that long, including sleep, and a little longer if there is a
+ * candidate. `ret`: the kernel's own page tables and its image, as they map it. A rejected
+ * candidate is skipped by the next step. */
 enum vp_scan_result vp_kernel_scan_step(struct vp_kernel_scan *scan, uint64_t slice_ns,
 					struct vp_guest_view *ret) VP_MUST_CHECK;
 struct vp_scan_progress vp_kernel_scan_progress(const struct vp_kernel_scan *scan);

@@ -37,7 +37,7 @@ struct vp_error *vp_guest_kernel_check(const struct vp_guest_kernel *kernel) VP_
 /* Whether user space runs on page tables of its own (KPTI), by those of process 1. */
 bool vp_guest_kernel_isolates(const struct vp_guest_kernel *kernel);
 
-/* Which CPU of the guest a vCPU is, and where the pointer to its current task is. */
+/* The guest CPU of a vCPU, and the place of its pointer to the current task. */
 struct vp_guest_cpu {
 	uint32_t vcpu, cpu;
 	uint64_t base;        /* per-CPU base */

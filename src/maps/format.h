@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The symbol map: which processes, mappings and symbols a machine had. Plain text, one line per
- * thing, words separated by one blank. `vperf record` writes it for the host, `vperf-agent` for a
- * guest. docs/format-maps.md is the reference; in short:
+ * The symbol map: processes, mappings and symbols of a machine. Plain text, one line per item,
+ * words separated by one blank. `vperf record` writes it for the host, `vperf-agent` for a guest.
+ * docs/format-maps.md is the reference; in short:
  *
  *   vperf-maps 1
  *   machine guest|host NAME
@@ -35,7 +35,7 @@
 
 #define VP_MAPS_VERSION 1
 
-/* What a reader accepts; a file that has more is read up to here, with a warning. */
+/* Limits of a reader; a larger file is read up to here, with a warning. */
 #define VP_MAPS_MAX_LINE ((size_t)8 * 1024)
 #define VP_MAPS_MAX_BYTES ((size_t)2 * 1024 * 1024 * 1024)
 #define VP_MAPS_MAX_SYMBOLS ((size_t)32 * 1024 * 1024)

@@ -17,11 +17,9 @@ struct vp_mapped {
 	uint64_t start, end;
 };
 
-/*
- * Writes the image and, if wanted, its symbols, and completes its build-id. It is looked for in the
- * mapping itself, in the process's mount namespace, then in ours. False if it is no longer to be
- * had, or not as it was; nothing is written then.
- */
+/* Writes the mapped file and, if wanted, its symbols, and completes its build-id. It is searched
+ * for in the mapping itself, in the process's mount namespace, then in ours. False if it is no
+ * longer available or has changed; nothing is written then. */
 bool vp_mapped_write(struct vp_maps_writer *writer, struct vp_mapped *mapped, bool with_symbols);
 /* Whether the path names a file, and not memory such as [vdso] or //anon. */
 bool vp_mapped_is_file(const char *path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How to get from any instruction of a kernel to the caller's stack frame: ORC, the tables that
- * x86-64 kernels without frame pointers carry for their own stack traces
+ * ORC: tables that map each instruction of a kernel to its caller's stack frame. They are the
+ * tables that x86-64 kernels without frame pointers carry for their own stack traces
  * (Documentation/arch/x86/orc-unwinder.rst). As text, one line per thing, words separated by one
  * blank (docs/format-maps.md):
  *
@@ -24,7 +24,7 @@
 #include "base/vec.h"
 #include "maps/format.h"
 
-/* What an offset is added to. */
+/* Base of an offset. */
 enum vp_orc_register {
 	VP_ORC_NONE,
 	VP_ORC_PREV_SP, /* the caller's stack pointer */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What this machine's /proc and /sys say, as a symbol map or ready for it. */
+/* Reads this machine's /proc and /sys into a symbol map. */
 #ifndef VP_MAPS_PROC_H
 #define VP_MAPS_PROC_H
 

@@ -39,7 +39,7 @@ void vp_maps_writer_adopt(struct vp_maps_writer *writer, struct vp_slice text,
  * in ns of the machine's CLOCK_MONOTONIC, addresses and sizes in bytes. Texts are escaped here.
  */
 void vp_maps_write_machine(struct vp_maps_writer *writer, bool guest, const char *name);
-/* Who made the text, if it was not an agent: "memory" is the host, reading the guest's memory. */
+/* The source of the text, if it is not an agent: "memory" is the host, reading guest memory. */
 void vp_maps_write_source(struct vp_maps_writer *writer, const char *source);
 void vp_maps_write_kernel(struct vp_maps_writer *writer, const char *release,
 			  const struct vp_build_id *id);

@@ -8,10 +8,8 @@
 #ifndef VP_PROTOCOL_AGENT_PROTOCOL_H
 #define VP_PROTOCOL_AGENT_PROTOCOL_H
 
-/*
- * Of AF_VSOCK. Only who has CAP_NET_BIND_SERVICE in the guest may listen below 1024: what answers
- * there is not any program that says it is the agent.
- */
+/* A port of AF_VSOCK. Only a process with CAP_NET_BIND_SERVICE in the guest can listen below 1024,
+ * so an unprivileged program cannot pretend to be the agent. */
 #define VP_AGENT_PORT 733
 enum { VP_AGENT_PORTS_OF_ROOT = 1024 };
 #define VP_AGENT_SOCKET "/run/vperf-agent.sock"

@@ -46,7 +46,7 @@ const char *vp_counts_event_name(enum vp_guest_count event);
 
 /* The request's line, with its newline. */
 void vp_counts_request_write(const struct vp_counts_request *request, struct vp_buffer *text);
-/* Of a line without its newline; false: it is another request, or none. */
+/* Parses a line without its newline; false: it is another request, or none. */
 bool vp_counts_request_parse(struct vp_slice line, struct vp_counts_request *ret) VP_MUST_CHECK;
 
 enum vp_counts_kind {
@@ -74,10 +74,8 @@ struct vp_counts_answer {
 	uint64_t lines, places;
 	bool whole;
 };
-/*
- * Takes its next line, without the newline; `ret` is what it says. An error, to be read behind "the
- * agent": what it says is none of an answer, or it says in words of its own why there is none.
- */
+/* Parses the next line, without the newline, into `ret`. The error completes "the agent": the reply
+ * is invalid, or has a reason. */
 struct vp_error *vp_counts_answer_take(struct vp_counts_answer *answer, struct vp_slice text,
 				       struct vp_counts_line *ret) VP_MUST_CHECK;
 

@@ -42,7 +42,7 @@ enum {
 	VP_EVENTS_FRAME_MAX = 1 << 20,
 	VP_EVENTS_PAGE_MAX = 1 << 18,
 	VP_EVENTS_VCPUS_MAX = 4096,
-	VP_EVENTS_STALL_S = 30, /* a host that takes nothing for so long has gone */
+	VP_EVENTS_STALL_S = 30, /* a host that reads nothing for that long is considered gone */
 	VP_EVENTS_CAN_FLUSH = 1
 };
 

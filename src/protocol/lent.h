@@ -22,12 +22,13 @@ enum {
 	VP_LENT_EVENTS = 8,
 	VP_LENT_NAME_SIZE = 48,
 	VP_LENT_THREADS = 1024, /* with counters at the same time */
-	/* Of a request: what the thread makes from then on is counted, too, apart from it. */
+	/* Flag of a request: children that the thread creates from then on are counted, too,
+	 * separately. */
 	VP_LENT_ADOPT = 1,
 };
 
-/* Of a vCPU. A multiple of a cache line; the host writes what is behind the marker. There is one
- * cell more than CPUs: nobody's, without a marker. */
+/* The cell of a vCPU. Its size is a multiple of a cache line; the host writes the part after the
+ * marker. There is one cell more than CPUs, without a marker: nobody's. */
 struct vp_lent_cell {
 	/* The guest's: the host writes only while it is here, and breaks it when it cannot count.
 	 */
@@ -41,12 +42,12 @@ struct vp_lent_cell {
 
 enum vp_lent_thread_state { VP_LENT_NEW, VP_LENT_OUT, VP_LENT_RUNNING };
 
-/* Of a client's thread; the agent's program writes it, while the thread does not run. Others may
- * look at it meanwhile: the sequence is odd then. */
+/* The entry of a client's thread. The agent's program writes it while the thread does not run.
+ * Other threads may read it meanwhile: the sequence is odd then. */
 struct vp_lent_thread {
 	unsigned long long sequence; /* changes with each switch */
-	/* The CPU's number is that of its cell. Of a thread that has missed something, it is that
-	 * of nobody's: then one look at the marker tells a reader of all that can go wrong. */
+	/* `cpu` is the number of its cell. A thread that has missed something has nobody's cell, so
+	 * that one check of the marker detects all failures. */
 	unsigned int state, cpu;
 	unsigned long long stale; /* publications that did not come though they were forced */
 	unsigned long long stolen_base;
@@ -64,8 +65,8 @@ struct vp_lent_thread {
 	unsigned long long missed;
 };
 
-/* One for each CPU, behind the threads: the stint there of one of a family. It has had
- * cell[cpu].counts less what that showed when it began. */
+/* One for each CPU, after the threads: the current turn of a family member there. Its counts are
+ * cell[cpu].counts minus their value at the start of the turn. */
 struct vp_lent_stint {
 	unsigned long long sequence; /* changes at its beginning and end; odd while it is changed */
 	unsigned int runs, place, born, unused;

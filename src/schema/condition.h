@@ -12,8 +12,8 @@
 
 /* In the order of bpf/conditions_abi.h. */
 enum vp_condition {
-	VP_CONDITION_STEAL,     /* a vCPU's thread was runnable for so long without a pCPU */
-	VP_CONDITION_WAKEUP,    /* it was woken, and got a pCPU so long after */
+	VP_CONDITION_STEAL,     /* a vCPU thread was runnable for that long without a pCPU */
+	VP_CONDITION_WAKEUP,    /* it got a pCPU that long after its wakeup */
 	VP_CONDITION_EXIT,      /* from a VM exit that is no halt to the next entry */
 	VP_CONDITION_THROTTLED, /* its cgroup's CPU quota was used up */
 	VP_CONDITIONS

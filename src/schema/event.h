@@ -14,22 +14,20 @@ struct vp_event {
 	enum vp_event_source source;
 	uint32_t index;   /* enum vp_interval_count or vp_guest_count; of a counter, its number */
 	const char *unit; /* "" for a plain count, "ns" for a time */
-	/* Of a counter, as in struct perf_event_attr. */
+	/* Attributes of a counter, as in struct perf_event_attr. */
 	uint32_t type;
 	uint64_t config, config1, config2;
-	/* Only the machine knows what the name means: type and config are not there yet. */
+	/* Only the machine can resolve the name: type and config are not set yet. */
 	bool of_machine;
 	const char *machine_name; /* what the machine calls it, if the recipe does not; or NULL */
 	bool exclude_user, exclude_kernel, exclude_host, exclude_guest;
 };
 
-/*
- * Finds an event by its name: a name of schema/interval.h, perf's name of an event (with modifiers
- * u, k, G and H behind a colon), rHEX, the processor's own code, or one that a machine may have, as
- * perf names it: PMU/TERM,.../ (modifiers behind it) or SYSTEM:TRACEPOINT. False: there is none.
- */
+/* Finds an event by its name: a name of schema/interval.h; a perf event name (with modifiers u, k,
+ * G and H after a colon); rHEX, the processor's own code; or one of this machine, in perf's
+ * notation: PMU/TERM,.../ (modifiers after it) or SYSTEM:TRACEPOINT. False: there is none. */
 bool vp_event_find(struct vp_slice name, struct vp_event *ret);
-/* What is wrong with a name of no event, with the names most like it; the caller frees it. */
+/* The error in an unknown event name, with the closest names; the caller frees it. */
 char *vp_event_unknown(struct vp_slice name);
 /* Looks at every name that is no machine's own. */
 void vp_event_look_near(struct vp_nearest *nearest);

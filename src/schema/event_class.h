@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Event classes that are defined when a recording starts (a tracepoint's fields, say), beside the
- * records of the schema. Their ids begin at VP_ID_DEFINED; they are in streams of class
- * VP_STREAM_TRACE only.
+/* Event classes that are defined when a recording starts (for example a tracepoint's fields), in
+ * addition to the records of the schema. Their ids start at VP_ID_DEFINED; they are in streams of
+ * class VP_STREAM_TRACE only.
  *
- * A record is a header {u64 time, u16 id, u16 size of it all in bytes} and the class's fields in
- * their order, little endian, without padding: an integer; an array of so many; a sequence, u16 how
- * many and then they; a string up to its zero byte.
- */
+ * A record is a header {u64 time, u16 id, u16 total size in bytes} and the class's fields in their
+ * order, little endian, without padding: an integer; a fixed-length array; a sequence (u16 length
+ * prefix); a NUL-terminated string. */
 #ifndef VP_SCHEMA_EVENT_CLASS_H
 #define VP_SCHEMA_EVENT_CLASS_H
 
@@ -58,9 +56,9 @@ struct vp_error *vp_event_classes_add(vp_event_classes *classes, const char *nam
 struct vp_error *vp_event_class_add_field(struct vp_event_class *event,
 					  const struct vp_event_field *field) VP_MUST_CHECK;
 void vp_event_classes_deinit(vp_event_classes *classes);
-/* Adds those classes of `more` that are not there yet, name and fields; ids[i] is the id in
- * `classes` of the class at index i of `more`, which is left empty. False: there would be more than
- * `most`; then nothing is added. */
+/* Adds the classes of `more` that are missing, by name and fields; ids[i] is the id in `classes` of
+ * the class at index i of `more`, which is left empty. False: there would be more than `most`; then
+ * nothing is added. */
 bool vp_event_classes_join(vp_event_classes *classes, vp_event_classes *more, size_t most,
 			   uint16_t *ids) VP_MUST_CHECK;
 /* The class of that id, or NULL. */
@@ -92,7 +90,8 @@ struct vp_event_value {
 	uint64_t number;
 	struct vp_slice bytes; /* of an array, a sequence, a string (without its zero) */
 };
-/* The values of a record in order: `record` begins behind the header. False if it ends too soon. */
+/* Reads the values of a record in order; `record` starts after the header. False if it ends too
+ * soon. */
 bool vp_event_next_value(struct vp_cursor *record, const struct vp_event_field *field,
 			 struct vp_event_value *ret);
 /* The fields of a record. */

@@ -18,8 +18,8 @@ enum { VP_EXIT_NAME_SIZE = 32 };
 
 /* Writes the reason's name into `name`, or its number where it has none, and returns `name`. */
 const char *vp_exit_reason_name(uint32_t vendor, uint32_t reason, char name[VP_EXIT_NAME_SIZE]);
-/* What an exit was to, by enum vp_detail_kind and number ("port 0x70 out"; of a device's memory it
- * is the address, or 0), in `text`; NULL: it does not say. */
+/* Formats the target of an exit, by enum vp_detail_kind and number ("port 0x70 out"; for device
+ * memory it is the address, or 0), in `text`; NULL: unknown. */
 const char *vp_exit_detail_text(uint32_t kind, uint64_t number, char text[VP_EXIT_NAME_SIZE]);
 /* Whether it is for an access to the guest's memory, or to where a device is instead. */
 bool vp_exit_reason_is_memory(uint32_t vendor, uint32_t reason);

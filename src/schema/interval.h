@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * What can be counted in an interval beside perf's events: shared by the recipe's reader, the
- * programs in the kernel and the report.
- */
+/* Events of an interval in addition to perf's: shared by the recipe's reader, the BPF programs and
+ * the report. */
 #ifndef VP_SCHEMA_INTERVAL_H
 #define VP_SCHEMA_INTERVAL_H
 
@@ -73,9 +71,9 @@ enum vp_guest_count { VP_GUEST_COUNTS(VP_ENUM_GUEST) VP_GUEST_COUNT };
 /* Bits of those that kernels count by themselves. */
 #define VP_GUEST_IN_MEMORY ((1U << VP_GUEST_COUNT) - 1 - (1U << VP_GUEST_system_calls))
 
-/* What closes an interval. */
+/* The unit that closes an interval. */
 enum vp_interval_unit { VP_UNIT_EVENT, VP_UNIT_EXITS, VP_UNIT_TIME };
-/* Whose intervals they are. */
+/* The subject of the intervals. */
 enum vp_interval_per { VP_PER_VCPU, VP_PER_TASK, VP_PER_PCPU };
 /* Where an event's count comes from. */
 enum vp_event_source { VP_FROM_COUNTER, VP_FROM_COUNT, VP_FROM_GUEST };

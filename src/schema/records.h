@@ -369,11 +369,9 @@ enum vp_vendor { VP_VENDOR_UNKNOWN = 0, VP_VENDOR_INTEL = 1, VP_VENDOR_AMD = 2, 
 /* Arm has no exit reasons: a trap has its exception class (ESR_EL2.EC, 6 bits); what is no trap has
  * this bit and KVM's own code (v6.1, ARM_EXCEPTION_* of arch/arm64/include/asm/kvm_asm.h). */
 #define VP_ARM_NO_TRAP 0x40
-/*
- * A guest without hardware's help has no exits either. What it enters its hypervisor for is counted
- * as such, with this pattern, which no vendor's numbers have, and: a hypercall's number; a trap's
- * vector; or which kind of work it is for the hypervisor. How long it lasts, nobody tells.
- */
+/* Guests without hardware virtualization have no exits. Their entries into the hypervisor are
+ * counted with this pattern, which no vendor's exit reasons have, plus: a hypercall's number; a
+ * trap's vector; or the kind of work in the hypervisor. Their duration is unknown. */
 #define VP_PARAVIRTUAL 0x50000000
 #define VP_PARAVIRTUAL_BITS 0xffff0000
 enum { VP_PARAVIRTUAL_TRAP = 0x1000, VP_PARAVIRTUAL_WORK = 0x2000 };
@@ -435,7 +433,7 @@ enum vp_detail_kind {
 };
 /* No address is known. */
 #define VP_NO_ADDRESS 0xffffffffffffffffULL
-/* What an exit to memory that is no device's is counted by: 2 MiB of it. */
+/* The unit by which exits to RAM are counted: 2 MiB. */
 #define VP_MEMORY_BLOCK 0x200000ULL
 /* Bits of an interval's `flags`. */
 enum { VP_INTERVAL_PARTIAL = 1, VP_INTERVAL_LAST = 2 };

@@ -62,7 +62,7 @@ static inline bool vp_mode_is_guest(uint32_t mode)
 /* The record type of that id, or NULL. */
 const struct vp_record_type *vp_record_type(uint32_t id);
 
-/* Layout of a packet: this header, then records, no padding behind them. */
+/* Layout of a packet: this header, then records, without padding at the end. */
 #define VP_PACKET_MAGIC 0xC1FC1FC1u
 struct vp_packet_header {
 	uint32_t magic;

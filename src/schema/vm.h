@@ -40,8 +40,8 @@ struct vp_vm {
 			      * it is recorded */
 	uint64_t start, end; /* when it was first seen, and gone; end 0: still there at the end */
 	bool at_start;       /* it ran before the recording did */
-	char
-	    *memory; /* outcome of reading its memory: "ok: …", or a sentence, or "" if not tried */
+	char *memory;        /* outcome of reading its memory: "ok: …", or a reason, or "" if not
+			      * attempted */
 	char *agent;      /* outcome of asking its agent: "ok", or a sentence, or "" if not asked */
 	char *part;       /* vp_vm_part(), once it is settled; or NULL */
 	bool is_put_away; /* its guest's symbol map is written; while it is recorded */
@@ -79,7 +79,7 @@ struct vp_vm *vp_vms_latest(const vp_vms *vms, uint32_t pid);
 struct vp_vm *vp_vms_of_thread(const vp_vms *vms, uint32_t pid, uint32_t tid);
 /* The vCPU of that number, added if it is new. */
 struct vp_vcpu *vp_vm_vcpu(struct vp_vm *vm, uint32_t number);
-/* What the host's counter showed when the vCPU's showed `guest_tsc`. */
+/* The host's counter at the moment at which the vCPU's was `guest_tsc`. */
 uint64_t vp_vcpu_host_tsc(const struct vp_vcpu *vcpu, uint64_t guest_tsc);
 /* The unique name of the VM's part of a recording, to be freed: guest-NAME, or guest-NAME-PID for a
  * second VM of that name. */

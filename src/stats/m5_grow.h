@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What m5.c and m5_grow.c share. */
+/* Shared by m5.c and m5_grow.c. */
 #ifndef VP_STATS_M5_GROW_H
 #define VP_STATS_M5_GROW_H
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * From a data set to the numbers that a model is fitted to, as WEKA's M5P prepares them: missing
- * values replaced, labels turned into 0/1 columns, columns of one value left out. What was learnt
- * from some rows is applied to any other.
- */
+/* Converts a data set to the numbers that a model is fitted to, as WEKA's M5P does: missing values
+ * are replaced, labels become 0/1 columns, constant columns are left out. The preparation learnt
+ * from some rows can be applied to others. */
 #ifndef VP_STATS_PREPARE_H
 #define VP_STATS_PREPARE_H
 
@@ -16,7 +14,7 @@
 struct vp_input {
 	char *name;
 	size_t column;
-	/* Of a nominal column: 1 if the label's rank is at least `rank`, else 0. */
+	/* For a nominal column: 1 if the label's rank is at least `rank`, else 0. */
 	bool nominal;
 	uint32_t rank;
 };

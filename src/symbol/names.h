@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Names for the addresses of one machine, from its symbol map (maps/format.h).
+/* Names for the addresses of one machine, from its symbol map (maps/format.h).
  *
- * Which process: by page table root (a guest sample's CR3) or by pid, and by time, since both are
- * used again. Which function: by the mapping that was there at that time.
- */
+ * The process is found by CR3 (of a guest sample) or pid, and by time, since both are reused; the
+ * function by the mapping at that time. */
 #ifndef VP_SYMBOL_NAMES_H
 #define VP_SYMBOL_NAMES_H
 
@@ -44,8 +42,9 @@ struct vp_name {
 	const char *function; /* demangled; NULL: unknown */
 	/* Path of the file, "[kernel]", "[kvm]" for a kernel module; NULL: unknown. */
 	const char *module;
-	uint64_t function_offset; /* of the address from the begin of the function */
-	uint64_t function_size;   /* so far from its begin the answer is the same; 0: unknown */
+	uint64_t function_offset; /* offset of the address in the function */
+	uint64_t function_size;   /* for that many bytes from its start the answer is the same; 0:
+				   * unknown */
 	uint64_t
 	    module_offset; /* offset in the file; in the kernel, from _text; else the address */
 	bool varies;       /* another file was mapped there at another time: ask again then */
@@ -61,18 +60,16 @@ struct vp_error *vp_names_load(const char *path, const struct vp_names_options *
 struct vp_error *vp_names_load_kallsyms(const char *path, struct vp_names **names) VP_MUST_CHECK;
 void vp_names_free(struct vp_names *names);
 
-/* What was read: notes and warnings for the user, clock lines, kernel release. */
+/* Results of the reading: notes and warnings for the user, clock lines, kernel release. */
 const struct vp_maps *vp_names_maps(const struct vp_names *names);
 /* Appends the paths of this machine's files (or copies from servers) that gave names. */
 void vp_names_files_used(const struct vp_names *names, vp_names_paths *ret);
 /* To be called before lookups with times, once the clock is known. */
 void vp_names_set_clock(struct vp_names *names, const struct vp_names_clock *clock);
 
-/*
- * Has `second`, which is taken over, tell what `names` do not: processes whose root or pid these do
- * not know, functions of code that these have no name for. Where they contradict each other, it is
- * not believed. Its clock is set apart.
- */
+/* Adds `second`, which is taken over, as a fallback of `names`: for processes with an unknown CR3
+ * or pid, and for code without a function. Where they contradict each other, it is ignored. Its
+ * clock is kept apart. */
 void vp_names_set_second(struct vp_names *names, struct vp_names *second);
 /* NULL: there is none. */
 const struct vp_names *vp_names_second(const struct vp_names *names);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of symbol/ share. */
+/* Shared by the files of symbol/. */
 #ifndef VP_SYMBOL_NAMES_PRIVATE_H
 #define VP_SYMBOL_NAMES_PRIVATE_H
 
@@ -100,8 +100,7 @@ void vp_names_index_kernel(struct vp_names *names);
 /* Names an address of the kernel or of one of its modules. */
 void vp_names_find_kernel(struct vp_names *names, uint64_t addr, struct vp_name *name);
 
-/* The file that was mapped, from the machine's file system or by its build-id; NULL: not to be had.
- */
+/* The mapped file, from the machine's file system or by its build-id; NULL: not available. */
 struct vp_image *vp_names_find_file(const struct vp_names *names, struct vp_names_module *module);
 
 /* Builds the index of images; the module (index in `modules`) of a mapping, added if it is new. */

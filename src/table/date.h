@@ -10,7 +10,8 @@
 /* The letters of fields that a format may have. */
 #define VP_DATE_LETTERS "yMdHkKhmsSaEZ"
 
-/* What of the format is not known here: a letter or a quote that stays open; 0: nothing. */
+/* The first unsupported character of the format (a letter, or an open quote); 0 if there is
+ * none. */
 char vp_date_format_unknown(const char *format);
 /*
  * Milliseconds since 1970 UTC; a date without a zone is local time. As SimpleDateFormat.parse() of

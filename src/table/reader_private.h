@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the readers of the two formats share. */
+/* Shared by the readers of both formats. */
 #ifndef VP_TABLE_READER_PRIVATE_H
 #define VP_TABLE_READER_PRIVATE_H
 

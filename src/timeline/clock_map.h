@@ -16,7 +16,7 @@
 #include "store/recording.h"
 #include "store/trace_reader.h"
 
-/* A clock and the time-stamp counter beside it, read together within error_ns. */
+/* Readings of a clock and of the time-stamp counter, within error_ns of each other. */
 struct vp_clock_pair {
 	uint64_t ns, tsc, error_ns;
 };

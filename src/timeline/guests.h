@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Whose a thread is, and where each vCPU was last seen.
+/* Maps threads to vCPUs, and vCPUs to their last pCPU.
  *
- * A vCPU's home is the pCPU it last ran on: the one whose ticks are also the vCPU's ticks. It has
- * no home before it was first seen and after its VM was gone.
- */
+ * A vCPU's home is the pCPU on which it last ran; samples of the home are also the vCPU's samples.
+ * It has no home before it was first seen and after its VM was gone. */
 #ifndef VP_TIMELINE_GUESTS_H
 #define VP_TIMELINE_GUESTS_H
 

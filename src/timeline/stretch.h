@@ -10,14 +10,12 @@
 #include "store/trace_reader.h"
 #include "timeline/timeline.h"
 
-/*
- * Where to cut into `count` stretches that take as long each: writes count - 1 times, in order. A
- * later one is shorter, since what is before it has to be looked at. False: that cannot be told.
- */
+/* Computes where to cut into `count` stretches of equal cost: writes count - 1 times, in order.
+ * Later ones are shorter, since the records before them are surveyed. False: that is unknown. */
 bool vp_stretches_choose(const vp_stream_readers *streams, size_t count, uint64_t *cuts);
 
-/* As vp_timeline_init(), for the records that are not before `from` (0: all) and before `until` (0:
- * all). The streams are at their begin. */
+/* As vp_timeline_init(), for the records from `from` (0: all) up to `until` (0: all), exclusive.
+ * The streams are at their start. */
 void vp_stretch_init(struct vp_timeline *timeline, const struct vp_recording *recording,
 		     vp_vms *vms, const vp_stream_readers *streams, uint64_t from, uint64_t until);
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * What the records before some time leave behind for those after it: names of threads, where each
- * vCPU was last seen and why it had left its guest, the last tick of each pCPU, call chains whose
- * sample is still to come. Much cheaper than going through them in order of time: each stream is
- * read by itself, and nothing is counted.
- */
+/* A survey computes the state that the records before some time leave for those after it: names of
+ * threads, each vCPU's last pCPU and exit, the last sample of each pCPU, stacks whose sample is
+ * still to come. It is much cheaper than merging in time order: each stream is read by itself, and
+ * nothing is counted. */
 #ifndef VP_TIMELINE_SURVEY_H
 #define VP_TIMELINE_SURVEY_H
 
@@ -66,7 +64,7 @@ struct vp_survey_recent {
 	bool is_born;    /* as far as its stream goes: it had a record of a vCPU */
 	bool is_pending; /* in the list of those to be settled */
 	struct vp_survey_recent *next;
-	/* Of the packet at hand: its last records without and with an exit's reason; or NULL. */
+	/* The current packet's last records without and with an exit reason; or NULL. */
 	const struct vp_vcpu_in *last[2];
 };
 

@@ -17,7 +17,7 @@
 #include "timeline/guests.h"
 #include "timeline/merge.h"
 
-/* Whose a thread is, as looked up last; valid while tid, owner and generation are the same. */
+/* Result of the last lookup of a thread; valid while tid, owner and generation are the same. */
 struct vp_occupant {
 	uint32_t owner; /* VM number of a vCPU's thread, else pid */
 	uint32_t tid, generation;
