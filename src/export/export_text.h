@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What exporters call a frame and those that it belongs to. */
+/* Names of a frame and of its owners in exports. */
 #ifndef VP_EXPORT_EXPORT_TEXT_H
 #define VP_EXPORT_EXPORT_TEXT_H
 
@@ -15,7 +15,7 @@ struct vp_export_made {
 
 /* Texts as a format has them, by their number: made once each. */
 struct vp_export_texts {
-	/* Whose numbers these are: vp_export_text(), vp_export_vm() or vp_export_kind(). */
+	/* Owner of these numbers: vp_export_text(), vp_export_vm() or vp_export_kind(). */
 	const char *(*text)(const struct vp_export *export, uint32_t number);
 	/* Appends the text as the format has it. */
 	void (*put)(const char *text, struct vp_buffer *out);

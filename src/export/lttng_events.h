@@ -11,7 +11,7 @@
 #include "base/macros.h"
 #include "schema/event_class.h"
 
-/* What an exporter makes up: what a thread is, and marks that pair a guest with its VM. */
+/* Synthetic events of an exporter: thread descriptions, and marks that pair a guest with its VM. */
 enum vp_lttng_made { VP_LTTNG_PROCESS, VP_LTTNG_GUEST_MARK, VP_LTTNG_HOST_MARK };
 
 /* The classes of all of them. */

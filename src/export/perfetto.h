@@ -48,7 +48,7 @@ void vp_perfetto_packets_deinit(struct vp_perfetto_packets *packets);
 void vp_perfetto_put(struct vp_perfetto_packets *packets, uint32_t field, const uint64_t *time,
 		     const struct vp_buffer *message, struct vp_buffer *out);
 
-/* Call stacks are told once each, and known by their number then. */
+/* Each stack is written once, and referenced by its number. */
 struct vp_perfetto_samples {
 	struct vp_perfetto_packets *packets;
 	struct vp_key_set names, frames; /* of text, kind of text; of name, mapping */

@@ -19,7 +19,7 @@ struct vp_ftrace_field {
 	uint32_t from; /* place in the event, or in the table of vperf's own events */
 };
 
-/* Of all events of a class. */
+/* For all events of a class. */
 struct vp_ftrace_format {
 	char *name; /* "sched:sched_switch" */
 	uint16_t id;

@@ -38,7 +38,7 @@ void vp_dat_cpu_deinit(struct vp_dat_cpu *cpu);
 
 typedef VP_VEC(struct vp_dat_cpu) vp_dat_cpus;
 
-/* What a file says before its pages. */
+/* Contents of a file before its pages. */
 struct vp_dat_head {
 	struct vp_buffer systems; /* as many as: their names, counts and formats of their events */
 	uint32_t n_systems;

@@ -7,12 +7,10 @@
 
 struct btf;
 
-/*
- * From the kernel's BTF, which is the first of `from`, and modules' on top of it, or NULL: all
- * types with a name that one of `wanted` has, too (up to "___", as libbpf sees it). What a pointer
- * points to is left out: it makes no difference to where members are. To be freed with btf__free();
- * NULL: no memory.
- */
+/* Builds BTF with all types whose name is in `wanted`, and the types of their members. `from`: the
+ * kernel's BTF, followed by modules' or NULL. Names count up to "___", as in libbpf. Targets of
+ * pointers are left out: they do not affect offsets of members. To be freed with btf__free(); NULL:
+ * no memory. */
 struct btf *vp_btf_excerpt(const struct btf *const *from, size_t count, const struct btf *wanted);
 
 #endif

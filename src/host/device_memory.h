@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * What a VMM has mapped of devices (BARs by VFIO, a GPU's memory): KVM has memory slots for it as
- * for RAM, but reading it may mean something to the device.
- */
+/* Device memory that a VMM has mapped (BARs by VFIO, a GPU's memory): KVM has memory slots for it
+ * as for RAM, but reading it can have side effects on the device. */
 #ifndef VP_HOST_DEVICE_MEMORY_H
 #define VP_HOST_DEVICE_MEMORY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What this host's kernel is like, asked of it. */
+/* Properties of this host's kernel. */
 #ifndef VP_HOST_HOST_H
 #define VP_HOST_HOST_H
 
@@ -11,14 +11,13 @@
 
 #define VP_HOST_BTF "/sys/kernel/btf/vmlinux"
 
-/* Which vendor's KVM this kernel runs. */
+/* The vendor of this kernel's KVM. */
 enum vp_vendor vp_host_vendor(void);
 /* Whether AMD's KVM uses nested paging. */
 bool vp_host_has_nested_paging(void);
 
-/* Before programs are opened: an error if the kernel has no BTF that these ("sampling") programs
- * can be fitted to. What libbpf itself says is the caller's to print or not (libbpf_set_print()).
- */
+/* Called before programs are opened: an error if the kernel has no BTF for these ("sampling")
+ * programs. The caller decides whether libbpf's own messages are printed (libbpf_set_print()). */
 struct vp_error *vp_host_expect_btf(const char *programs) VP_MUST_CHECK;
 /* The error of loading these programs that came with -errno. */
 struct vp_error *vp_host_load_error(int result, const char *programs) VP_MUST_CHECK;

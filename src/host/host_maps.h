@@ -24,7 +24,7 @@ enum {
 	/* Names or programs of one process: in a second, and that are kept. */
 	VP_HOST_MAPS_PROCESS_PER_SECOND = 8,
 	VP_HOST_MAPS_PROCESS_SPACES = 64,
-	/* Of all processes. */
+	/* Totals of all processes. */
 	VP_HOST_MAPS_PER_SECOND = 1000,
 	VP_HOST_MAPS_SPACES = 1 << 18,
 };

@@ -9,7 +9,7 @@
 #include "base/macros.h"
 #include "schema/event.h"
 
-/* What is counted, and where; nothing is said about sampling. */
+/* The event and its scope; without sampling. */
 struct perf_event_attr vp_perf_event_attr(const struct vp_event *event);
 /* A file descriptor, or -1 with errno; `tid`, `pcpu` and `group` as perf_event_open(2) has them. An
  * event that would keep VMs from starting (vp_host_event_blocks_vms()) is not opened: EOPNOTSUPP.

@@ -21,11 +21,11 @@ bool vp_vm_has_exited(const struct vp_vm *vm);
 /* The same, or another process has it by now, or the VM's has closed it: about 80,000 instructions,
  * nearly all for the process's start time in its `stat`. */
 bool vp_vm_is_gone(const struct vp_vm *vm);
-/* A number that is another one once any VM was opened or closed; 0: KVM's debugfs is not there. */
+/* A number that changes when a VM is opened or closed; 0: KVM's debugfs is missing. */
 uint64_t vp_vm_generation(void);
 /* Reads the TSC offset and scaling of every vCPU from KVM's debugfs, as far as they are there. */
 void vp_vm_read_tsc(struct vp_vm *vm);
-/* Which pCPUs each vCPU may run on, as far as its thread is there. */
+/* Affinity of each vCPU, as far as its thread exists. */
 void vp_vm_read_pcpus(struct vp_vm *vm);
 
 #endif

@@ -17,11 +17,12 @@ struct vp_vmm_command {
 	char *uuid;          /* or NULL */
 	uint32_t cid;        /* of its vhost-vsock device; 0: it has none */
 	char *vsock;         /* the VMM's own unix socket of its vsock device, or NULL */
-	bool is_firecracker; /* it is told of its vsock by its API … */
+	bool is_firecracker; /* its API gets the vsock … */
 	char *api;           /* … whose socket this is, or NULL */
 };
 
-/* `text` is as in /proc/PID/cmdline: arguments that end with zeros. What it has is to be freed. */
+/* Parses `text`, in the form of /proc/PID/cmdline: arguments that end with zeros. The result is to
+ * be freed. */
 struct vp_vmm_command vp_vmm_command_read(const char *text, size_t size);
 void vp_vmm_command_deinit(struct vp_vmm_command *command);
 

@@ -13,15 +13,12 @@
 #include "base/macros.h"
 #include "host/vmm_command.h"
 
-/*
- * The path of that socket of a VMM's process, as it can be reached from here, to be freed; NULL:
- * it has none, or it is not known which it is. By its command line (Cloud Hypervisor), or by what
- * it listens at (Firecracker, which is told by its API). `proc` is
- * "/proc".
- */
+/* The path of that socket of a VMM's process, as reachable from here, to be freed; NULL: it has
+ * none, or it is ambiguous. It comes from the command line (Cloud Hypervisor), or from the sockets
+ * that it listens at (Firecracker, which gets it by its API). `proc` is "/proc". */
 char *vp_vsock_path_find(const char *proc, uint32_t pid, const struct vp_vmm_command *command);
-/* Connects to the guest's port by it; process `pid` must be who listens there. It has so long. *ret
- * is a socket on which reading and writing wait. */
+/* Connects to the guest's port through it, within the time limit; process `pid` must be the
+ * listener. *ret is a blocking socket. */
 struct vp_error *vp_vsock_path_connect(const char *path, uint32_t pid, unsigned port,
 				       unsigned seconds, int *ret) VP_MUST_CHECK;
 

@@ -14,7 +14,7 @@
 #include "import/babeltrace.h"
 #include "schema/event_class.h"
 
-/* Which member of an event is which field of the class, behind common_pid. */
+/* Maps an event's members to the class's fields, after common_pid. */
 typedef VP_VEC(uint16_t) vp_ctf_members;
 
 struct vp_ctf_events {
@@ -26,7 +26,7 @@ struct vp_ctf_events {
 };
 
 void vp_ctf_events_deinit(struct vp_ctf_events *events);
-/* The place of its class in `classes`, added if it is new; UINT32_MAX: it cannot be had. */
+/* Index of its class in `classes`, added if it is new; UINT32_MAX: not convertible. */
 uint32_t vp_ctf_events_class(struct vp_ctf_events *events, const struct bt_event *event);
 /* Appends its record. False: it is too long, and nothing was appended. */
 bool vp_ctf_events_convert(const struct vp_ctf_events *events, uint32_t class,

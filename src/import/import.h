@@ -8,12 +8,10 @@
 #include "collect/guests/notices.h"
 #include "import/import_channel.h"
 
-/*
- * What is said by `operands` (import_operand.h), the host's first and then those of its guests, in
- * any format that is known (import/importer.h), becomes a recording in `directory`, which is there
- * and empty. `notes` gets what is missing or assumed. Errors: one cannot be read, which VM's a
- * guest is is not known, the recording cannot be written.
- */
+/* Imports `operands` (import_operand.h), the host's first and then those of its guests, in any
+ * known format (import/importer.h), into a recording in `directory`, which exists and is empty.
+ * `notes` gets missing and assumed facts. Errors: one cannot be read, the VM of a guest is unknown,
+ * the recording cannot be written. */
 struct vp_error *vp_import(const char *const *operands, size_t count,
 			   const struct vp_import_options *options, const char *directory,
 			   vp_notices *notes) VP_MUST_CHECK;

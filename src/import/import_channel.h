@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the process that reads a file tells the one that makes a recording of it. */
+/* Messages from the process that reads a file to the one that makes a recording of it. */
 #ifndef VP_IMPORT_IMPORT_CHANNEL_H
 #define VP_IMPORT_IMPORT_CHANNEL_H
 
@@ -8,10 +8,8 @@
 
 enum { VP_IMPORT_MOST_BYTES = 1 << 26 /* at once */ };
 
-/*
- * Of a file, in this order: what it says of its machine, clock, guests and vCPUs; when it was; its
- * begin; names; then the events of its CPUs; its end. All times are ns.
- */
+/* Messages of a file, in this order: its machine, clock, guests and vCPUs; its time; its start;
+ * names; then the events of its CPUs; its end. All times are ns. */
 enum vp_import_kind {
 	VP_IMPORT_MACHINE,   /* cpu: enum vp_import_machine; bytes: text */
 	VP_IMPORT_CPUS,      /* number: how many */
@@ -20,7 +18,7 @@ enum vp_import_kind {
 			      */
 	VP_IMPORT_MARKS,     /* bytes: struct vp_import_mark, as many as there are */
 	VP_IMPORT_GUEST,     /* number: the guest's id; bytes: its name */
-	VP_IMPORT_THREAD,    /* cpu: of the guest that was told last; number: the host's thread */
+	VP_IMPORT_THREAD,    /* cpu: of the latest guest; number: the host thread */
 	VP_IMPORT_VCPU,      /* cpu: of whatever guest; number: a thread that entered one, and from
 				bit 32 on its process, if that is known */
 	VP_IMPORT_SPAN,      /* times of its first and last event: bytes, two u64 */
@@ -59,7 +57,7 @@ struct vp_import_mark {
 };
 
 struct vp_import_sampling {
-	/* Of a clock that ticks evenly: ns between two samples, which count 1 each. 0: each counts
+	/* For a clock with even ticks: ns between two samples, which count 1 each. 0: each counts
 	 * for its `period`. */
 	uint64_t tick_ns;
 	uint32_t has_chains, reserved;
@@ -72,7 +70,7 @@ struct vp_import_sample {
 	uint32_t machine, vcpu; /* the VMM's process, or 0: it does not say */
 	uint16_t mode;          /* enum vp_mode */
 	uint16_t kernel,
-	    user; /* so many u64 behind it: the chain's frames there, innermost first */
+	    user; /* number of u64 after it: the stack's frames there, innermost first */
 	uint16_t reserved;
 	char comm[16];
 };
@@ -86,7 +84,7 @@ struct vp_import_news {
 	uint32_t kind; /* enum vp_import_kind */
 	uint32_t cpu;
 	uint64_t number;
-	uint32_t size, reserved; /* bytes behind it */
+	uint32_t size, reserved; /* bytes after it */
 };
 
 /* To whom it tells; if that is gone, the process ends. */

@@ -13,7 +13,7 @@
 #include "base/vec.h"
 #include "import/import_channel.h"
 
-/* What a trace says of its clock. */
+/* Clock data of a trace. */
 struct vp_import_timing {
 	bool has_clock;
 	bool is_unshifted; /* VP_IMPORT_UNSHIFTED */

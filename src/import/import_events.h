@@ -15,7 +15,7 @@
 
 enum { VP_IMPORT_FIELDS = 3 };
 
-/* What a class becomes. */
+/* Result of a class's conversion. */
 struct vp_import_class {
 	uint16_t id;                       /* in the recording */
 	uint8_t own;                       /* enum vp_trace_place, plus one; 0: it stays */

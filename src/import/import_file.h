@@ -15,7 +15,7 @@ bool vp_import_file_begins(const char *path, const char *magic, size_t size);
  * process has room for. */
 struct vp_error *vp_import_file_map(const char *path, struct vp_slice *ret) VP_MUST_CHECK;
 
-/* The same within the confined process, of a further file. Empty: it cannot be had. */
+/* The same within the confined process, for a further file. Empty: not available. */
 struct vp_slice vp_import_file_beside(const char *path);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is to be imported, as the user says it: PATH, NAME:PATH or NAME@PID:PATH. */
+/* An operand of vperf import: PATH, NAME:PATH or NAME@PID:PATH. */
 #ifndef VP_IMPORT_IMPORT_OPERAND_H
 #define VP_IMPORT_IMPORT_OPERAND_H
 
@@ -14,7 +14,7 @@ struct vp_import_operand {
 	uint32_t pid; /* of its VMM's process, or of a vCPU's thread; or 0 */
 };
 
-/* What is a path as it stands is one. Errors: no valid name or number. */
+/* An existing path is one. Errors: an invalid name or number. */
 struct vp_error *vp_import_operand_parse(const char *text,
 					 struct vp_import_operand *ret) VP_MUST_CHECK;
 void vp_import_operand_deinit(struct vp_import_operand *operand);

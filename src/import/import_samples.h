@@ -17,7 +17,7 @@ struct vp_import_samples {
 	const vp_vms *vms;
 	struct vp_map vcpu_of_tid; /* place of the VM, from bit 16 on, and its vCPU */
 	uint64_t strange;          /* of a VM that is not known: skipped */
-	struct vp_map task_of_cpu; /* a hash of the thread and its name that were told last */
+	struct vp_map task_of_cpu; /* a hash of the latest thread and its name */
 };
 
 /* `vms` are only read. */

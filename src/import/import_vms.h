@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which VMs there are in what is imported: which threads are their vCPUs. */
+/* VMs of an import: maps threads to vCPUs. */
 #ifndef VP_IMPORT_IMPORT_VMS_H
 #define VP_IMPORT_IMPORT_VMS_H
 
@@ -27,8 +27,8 @@ size_t vp_import_vms_add(struct vp_import_vms *vms, struct vp_slice name, uint64
  * is `name` from then on. SIZE_MAX: no thread of it entered a guest. */
 size_t vp_import_vms_claim(struct vp_import_vms *vms, uint32_t process, uint32_t tid,
 			   struct vp_slice name);
-/* All threads that are no VM's yet: by their processes; where these are not known, VMs are assumed
- * by the order of threads, which is said in `notes`. */
+/* Assigns all threads that belong to no VM yet: by their processes. If these are unknown, VMs are
+ * assumed by the order of threads, with a line in `notes`. */
 void vp_import_vms_add_unknown(struct vp_import_vms *vms, vp_notices *notes);
 /* The only VM that no guest's trace was found for; SIZE_MAX: there are several, or none. */
 size_t vp_import_vms_only(const struct vp_import_vms *vms);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * What reads a file that another program recorded: one for each format. It runs in a process that
- * may do nothing else (import_reader.h), and tells the other one, which checks what it is told.
- */
+/* Reader of another program's recording: one for each format. It runs in a confined process
+ * (import_reader.h) and sends messages to the other one, which checks them. */
 #ifndef VP_IMPORT_IMPORTER_H
 #define VP_IMPORT_IMPORTER_H
 
@@ -15,11 +13,11 @@ struct vp_importer {
 	const char *name, *summary;
 	bool has_samples;                /* of events that can be chosen */
 	bool (*knows)(const char *path); /* whether it looks like one of its own */
-	/* What it needs from this machine, and the file; its state is for tell() and goes with the
-	 * process. */
+	/* Opens the file, and whatever it needs on this machine; its state is for tell() and ends
+	 * with the process. */
 	struct vp_error *(*open)(const char *path, const struct vp_import_options *options,
 				 void **state);
-	/* All of it, but for its end: without any rights, but to read. */
+	/* Sends the whole file except the end marker; runs sandboxed (read-only). */
 	struct vp_error *(*tell)(void *state, const struct vp_import_channel *channel);
 };
 

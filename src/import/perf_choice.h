@@ -14,7 +14,7 @@ struct vp_perf_choice {
 	VP_VEC(uint8_t)
 	chosen;        /* by attr: of one event on several kinds of cores they are several */
 	bool is_clock; /* it counts ns */
-	/* Of groups whose values are in each sample: the last value, by id. */
+	/* For groups whose values are in each sample: the last value, by id. */
 	struct vp_map place_of_id;
 	VP_VEC(uint64_t) values;
 };

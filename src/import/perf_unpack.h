@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What perf record -z compresses: one zstd stream, in pieces, each of which is a record. */
+/* Decompresses perf record -z: one zstd stream, in pieces, each of which is a record. */
 #ifndef VP_IMPORT_PERF_UNPACK_H
 #define VP_IMPORT_PERF_UNPACK_H
 

@@ -15,7 +15,7 @@
 #include "import/perfdata_record.h"
 #include "maps/format.h"
 
-/* Of files that a machine of this byte order wrote, by now and before 2013; and of the other. */
+/* Magic numbers of files in this byte order, now and before 2013; and in the other. */
 #define VP_PERFDATA_MAGIC "PERFILE2"
 #define VP_PERFDATA_MAGIC_1 "PERFFILE"
 #define VP_PERFDATA_MAGIC_SWAPPED "2ELIFREP"

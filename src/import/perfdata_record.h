@@ -52,7 +52,7 @@ struct vp_perfdata_record {
 	const struct vp_perfdata_vcpu *vcpu; /* pid and tid are its guest's; or NULL */
 	struct vp_slice body;                /* of all but samples: after the header */
 	bool swaps;                          /* slices are in the other byte order */
-	/* Of samples. */
+	/* Members of samples. */
 	const struct vp_perfdata_attr *attr;
 	uint64_t ip, id, period;
 	struct vp_slice chain, raw; /* u64 each; as the tracepoint wrote it */

@@ -82,7 +82,7 @@ struct vp_tracedat {
 	VP_VEC(struct vp_tracedat_buffer) buffers; /* the trace's own is the first */
 	VP_VEC(struct vp_tracedat_shifts) shifts;  /* by CPU */
 	VP_VEC(struct vp_tracedat_guest) guests;
-	/* Of the formats that were asked for. */
+	/* For the requested formats. */
 	struct vp_map class_of_id;
 	vp_event_classes classes;
 	VP_VEC(vp_tracepoint_places) places;
@@ -107,8 +107,8 @@ enum { VP_TRACEDAT_NO_CLASS = UINT32_MAX };
  */
 uint32_t vp_tracedat_class(struct vp_tracedat *file, uint32_t id);
 
-/* The events of a CPU in one buffer; zeroed, with `cpu` and `buffer`, before the first. What it
- * holds is freed after the last. */
+/* Reader of a CPU's events in one buffer; zeroed, with `cpu` and `buffer`, before the first. Its
+ * memory is freed after the last. */
 struct vp_tracedat_walk {
 	uint32_t cpu, buffer;
 	size_t offset; /* of the next page, in `pages` of the CPU, or in `piece` */

@@ -5,7 +5,7 @@
 
 #include "base/buffer.h"
 
-/* At most `digits` behind the point, no zeros at the end. */
+/* At most `digits` digits after the point, without zeros at the end. */
 void vp_render_decimal(double value, int digits, struct vp_buffer *out);
 /* The same in a field of `width`, the point in the same place whatever the digits. */
 void vp_render_decimal_field(double value, int width, int digits, struct vp_buffer *out);

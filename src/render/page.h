@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * A recording as one page for a browser, in one file that asks no server for anything. What is
- * shown, and how, is in web/, which is bundled when vperf is built; the page's data is a JSON
- * object in it (web/src/data.ts says what it holds).
- */
+/* A recording as one HTML page, in one file that makes no requests. The contents and layout are in
+ * web/, which is bundled when vperf is built; the page's data is a JSON object in it
+ * (web/src/data.ts has its types). */
 #ifndef VP_RENDER_PAGE_H
 #define VP_RENDER_PAGE_H
 

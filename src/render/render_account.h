@@ -7,7 +7,7 @@
 #include "analyze/common/table.h"
 #include "base/json.h"
 
-/* What the recording is, and what is wrong with it: lines that begin with #. */
+/* The recording and its problems: lines that start with #. */
 void vp_render_account_head(const struct vp_account_recording *rec, const char *verb,
 			    struct vp_buffer *out);
 /* One line: whether the account is right. */

@@ -6,7 +6,7 @@
 #include "analyze/model/intervals.h"
 #include "base/buffer.h"
 
-/* What was counted, in a sentence; to be freed. */
+/* A sentence about the counts; to be freed. */
 char *vp_render_intervals_plan(const struct vp_interval_recording *rec);
 /* Each event over all intervals; `base` and `per` as in struct vp_interval_choice. */
 void vp_render_intervals_text(const struct vp_interval_recording *rec, const char *base, double per,

@@ -11,7 +11,7 @@
 
 /* Notes as '#' lines. Those that are alike are folded into one, unless `verbose`. */
 void vp_render_notes(const vp_sentences *notes, bool verbose, struct vp_buffer *out);
-/* For people: notes as '#' lines, the shares, the table, the exits behind stolen time. */
+/* Text output: notes as '#' lines, the shares, the table, the exits that caused stolen time. */
 void vp_render_report_text(const struct vp_report *report, bool colour, struct vp_buffer *out);
 /* `colour` is for text alone. */
 void vp_render_report_csv(const struct vp_report *report, bool colour, struct vp_buffer *out);

@@ -6,7 +6,7 @@
 #include "analyze/trace/script.h"
 #include "base/macros.h"
 
-/* What is printed of an event: bits. */
+/* Printed members of an event: bits. */
 enum vp_script_shown {
 	VP_SHOW_COMM = 1,
 	VP_SHOW_TID = 2,

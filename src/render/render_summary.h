@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What 'vperf info' prints, appended to `out`. */
+/* Output of 'vperf info', appended to `out`. */
 #ifndef VP_RENDER_RENDER_SUMMARY_H
 #define VP_RENDER_RENDER_SUMMARY_H
 

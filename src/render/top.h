@@ -7,12 +7,12 @@
 #include "base/buffer.h"
 #include "schema/vm.h"
 
-/* What the user chose; zeroed at first, but for `order`. */
+/* The user's choices; zeroed at first, but for `order`. */
 struct vp_top {
 	struct vp_live_order order;
 	bool frozen, help, quit;
 	size_t first;   /* the row at the top */
-	char escape[8]; /* the begin of a key that takes several bytes */
+	char escape[8]; /* the start of a key of several bytes */
 	size_t escaped;
 };
 
@@ -26,7 +26,7 @@ struct vp_top_screen {
 	double seconds; /* the length of the last update */
 	const struct vp_live *live;
 	const vp_vms *vms;
-	/* Of the VMs that are shown, as analyze/account/account_tables.h makes them. */
+	/* The shown VMs, from analyze/account/account_tables.h. */
 	const struct vp_table *exits, *thieves;
 };
 

@@ -45,7 +45,7 @@ struct vp_account_theft {
 	uint64_t cgroup;
 	char comm[VP_COMM_SIZE + 1];
 	uint64_t preempted, waking, irq; /* ns, by how the vCPU lost its time */
-	/* Of `preempted` and `waking`, what vCPUs took that had no pCPU of their own left
+	/* The part of `preempted` and `waking` that is overcommit
 	 * (analyze/account/overcommit.h). */
 	uint64_t crowded;
 	uint64_t count;
@@ -126,7 +126,7 @@ uint64_t vp_account_quantile(const struct vp_account_cost *cost, double share);
 /* Adds the exits of `from` to those of `to`. */
 void vp_account_cost_add(struct vp_account_cost *to, const struct vp_account_cost *from);
 
-/* What must hold if the account is right. */
+/* Invariants that a correct account has. */
 struct vp_account_checks {
 	double worst_gap;    /* of the states' sum from wall time, percent; the worst vCPU's */
 	bool sampled;        /* the next two mean something */

@@ -47,7 +47,7 @@ void vp_account_vcpus_table(struct vp_account_view *view, struct vp_table *table
  */
 struct vp_error *vp_account_events_table(struct vp_account_view *view, const char *directory,
 					 uint64_t start, struct vp_table *table) VP_MUST_CHECK;
-/* Who took each vCPU's time. */
+/* Table of thieves per vCPU. */
 void vp_account_steal_table(struct vp_account_view *view, struct vp_table *table);
 /* Exits and what they cost, by reason. */
 void vp_account_exits_table(struct vp_account_view *view, struct vp_table *table);

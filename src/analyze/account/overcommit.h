@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Overcommit: when more vCPUs wanted to run than there are pCPUs that they may use. The account's
- * intervals (a second each) say how long each vCPU wanted to run. What is more than the pCPUs had
- * is time that vCPUs had to lose to each other, wherever they ran; what they lost beyond that, they
- * would not have lost on other pCPUs. Within an interval demand may rise and fall, so this is the
- * least that overcommit can have cost.
- */
+/* Overcommit: more vCPUs wanted to run than there are pCPUs that they may use. The account's
+ * intervals (a second each) have each vCPU's demand. Demand above the time of the pCPUs had to be
+ * lost by some vCPU, wherever they ran; losses beyond that were avoidable on other pCPUs. Demand
+ * may rise and fall within an interval, so this is a lower bound. */
 #ifndef VP_ANALYZE_ACCOUNT_OVERCOMMIT_H
 #define VP_ANALYZE_ACCOUNT_OVERCOMMIT_H
 
@@ -30,7 +27,7 @@ struct vp_crowd {
 struct vp_crowd_theft {
 	uint32_t crowd;
 	uint64_t ns;
-	uint32_t theft; /* as it was told */
+	uint32_t theft; /* as it was given */
 };
 
 struct vp_overcommit {
@@ -55,11 +52,11 @@ void vp_overcommit_close(struct vp_overcommit *overcommit,
 			 void (*crowded)(void *context, uint32_t theft, uint64_t ns),
 			 void *context);
 
-/* What is to be said of a VM: the pCPUs for which more of all vCPUs wanted to run. */
+/* The overcommit of a VM: the pCPUs for which the demand of all vCPUs was too large. */
 struct vp_overcommit_of_vm {
 	uint32_t pcpus;
 	double wanted; /* vCPUs, while that was so, on average */
-	double ns;     /* for so long */
+	double ns;     /* for that long */
 };
 /* Whether it was so. */
 bool vp_overcommit_of_vm(const struct vp_overcommit *overcommit, const struct vp_vm *vm,

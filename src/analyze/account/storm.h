@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Interrupt storms: so many interrupts on a vCPU's pCPU that they are what its time goes to, and
- * that samples, which are taken by interrupts themselves, no longer hit what they should.
- */
+/* Interrupt storms: interrupts on a vCPU's pCPU at a rate that takes much of its time and biases
+ * samples, which are taken by interrupts themselves. */
 #ifndef VP_ANALYZE_ACCOUNT_STORM_H
 #define VP_ANALYZE_ACCOUNT_STORM_H
 

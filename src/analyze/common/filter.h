@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which samples are shown: those of a VM, a vCPU, a process. */
+/* Filter of samples: by VM, vCPU and process. */
 #ifndef VP_ANALYZE_COMMON_FILTER_H
 #define VP_ANALYZE_COMMON_FILTER_H
 

@@ -24,7 +24,7 @@ struct vp_error *vp_guest_traces_find(const char *directory, const vp_vms *vms,
 /* Whether there are any: of all VMs, or of the one of that name (`vm`). */
 bool vp_guest_traces_any(const char *directory, const vp_vms *vms, const char *vm);
 void vp_guest_traces_deinit(vp_guest_traces *traces);
-/* Has `take` told each name of a thread that a record of these classes says. */
+/* Calls `take` for every thread name in the record. */
 void vp_guest_trace_names(const vp_event_classes *classes, const struct vp_record_header *record,
 			  void (*take)(void *context, uint32_t tid, struct vp_slice comm),
 			  void *context);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a recording lacks: records lost, bytes damaged, an end that never came. */
+/* Problems of a recording: lost records, damaged bytes, a missing end. */
 #ifndef VP_ANALYZE_COMMON_HEALTH_H
 #define VP_ANALYZE_COMMON_HEALTH_H
 
@@ -32,8 +32,8 @@ void vp_health_deinit(struct vp_health *health);
 /* Records of these streams that were lost: as the streams count them, or as the recorder did, which
  * knows of more. */
 uint64_t vp_health_lost(const struct vp_health *health, const struct vp_recording *recording);
-/* Records of each class of streams: those that there are, and those that were lost. Of an
- * interrupted recording they are known of the streams that were read only. */
+/* Records of each class of streams, and lost ones. For an interrupted recording they are known only
+ * for the streams that were read. */
 struct vp_losses {
 	uint64_t records[VP_STREAM_CLASSES], lost[VP_STREAM_CLASSES];
 	uint64_t period_ns; /* what a sample stands for */

@@ -23,7 +23,7 @@ struct vp_table_column {
 	enum vp_cell_type type;
 };
 
-/* Which of these it has, its column's type says. */
+/* The column's type selects the member. */
 union vp_cell {
 	/* NULL: not known. Owned by whoever the table was made from, or the table. */
 	const char *text;

@@ -41,7 +41,7 @@ struct vp_error *vp_interval_recording_open(const char *path,
 					    struct vp_interval_recording *ret) VP_MUST_CHECK;
 void vp_interval_recording_close(struct vp_interval_recording *rec);
 
-/* What the event would have counted, had it been live all the time; NaN: it never was. */
+/* The estimated count for the whole interval; NaN: the event was never live. */
 double vp_interval_estimate(const struct vp_interval_cell *cell);
 /* "g1/0", "make/4711", "pCPU 3"; a new string. */
 char *vp_interval_subject(const struct vp_interval_recording *rec,
@@ -60,7 +60,7 @@ struct vp_interval_total vp_interval_total(const struct vp_interval_recording *r
 
 struct vp_interval_choice {
 	const char *base;   /* event by which the others are divided; NULL: none */
-	double per;         /* so many of them */
+	double per;         /* their number */
 	const char *vm;     /* only these VMs' rows (analyze/filter.h); NULL: all */
 	const bool *chosen; /* the same, by place in the list of VMs: vp_interval_data() sets it */
 	bool partial;       /* also intervals that ended before their trigger */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who called a row, or what it called: of the profile's stacks, those that go through the row. */
+/* Callers or callees of a row: the stacks of the profile that contain the row. */
 #ifndef VP_ANALYZE_PROFILE_CALL_TREE_H
 #define VP_ANALYZE_PROFILE_CALL_TREE_H
 

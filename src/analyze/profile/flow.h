@@ -15,7 +15,7 @@
 
 struct vp_flow;
 
-/* Of a tick, what is not in its stack. */
+/* The members of a sample that are not in its stack. */
 struct vp_sink_tick {
 	uint64_t time, weight;
 	uint32_t pcpu;     /* index of the stream, or VP_NONE */
@@ -23,7 +23,7 @@ struct vp_sink_tick {
 	uint32_t pid, tid; /* of the host's thread; 0: none */
 };
 
-/* Who wants each sample as it comes, in the order of their times. */
+/* Receives each sample, in the order of their times. */
 struct vp_sample_sink {
 	void *context;
 	/* `stack`: numbers in flow->frames, outermost first, and their places; valid during the

@@ -9,7 +9,7 @@
 #include "base/vec.h"
 #include "timeline/guests.h"
 
-/* What a frame is. OS and USER are the guest's, or the host's in a frame without a VM. */
+/* Kind of a frame. OS and USER are the guest's, or the host's in a frame without a VM. */
 enum vp_kind { VP_KIND_OS, VP_KIND_USER, VP_KIND_IDLE, VP_KIND_STEAL, VP_KIND_VM, VP_KINDS };
 
 /* Columns by which frames are distinguished: frames that differ only in others are the same. */

@@ -32,7 +32,7 @@ struct vp_profile_options {
 	bool per_process;  /* usual columns, and the pid */
 	bool chains;       /* call chains, too: stacks and what rows' callees took */
 	bool needs_chains; /* a recording without call chains is an error */
-	bool events_only;  /* samples are not what is asked for: nothing is said of them */
+	bool events_only;  /* samples are not requested: no notes about them */
 	bool
 	    by_callees; /* rows with most samples of their own and of what they called come first */
 	const struct vp_sample_sink *sink; /* who wants the samples one by one instead of rows, or
@@ -41,7 +41,7 @@ struct vp_profile_options {
 	bool jobs_at_most; /* fewer if the recording is so small that more are not worth it */
 };
 
-/* What is counted of every tick, whatever the view. */
+/* Counts of every sample, whatever the view. */
 struct vp_pass_counts {
 	uint64_t samples; /* in the recording: how many, whatever they weigh */
 	/* The rest by weight, in the recording's unit. */
@@ -51,13 +51,13 @@ struct vp_pass_counts {
 	uint64_t no_root;      /* guest samples without address-space root */
 };
 
-/* What a pass reads. */
+/* Input of a pass. */
 struct vp_pass_input {
 	const struct vp_profile_options *options;
 	const struct vp_recording *recording;
 	vp_vms *vms; /* may grow by VMs that only the records know; by one pass of several it does
 			not */
-	const vp_stream_readers *streams; /* at their begin; this pass's only */
+	const vp_stream_readers *streams; /* at their start; for this pass only */
 	const struct vp_naming *naming;
 	uint64_t from, until; /* the stretch, ns of CLOCK_MONOTONIC; 0: no bound */
 	/* Shared by several passes at a time: set, they end early, and what they made is worthless.
@@ -67,8 +67,7 @@ struct vp_pass_input {
 
 struct vp_pass { /* one thread's */
 	struct vp_pass_input input;
-	vp_vms *vms; /* the input's, or `own`: those, and behind them those that only the records
-			know */
+	vp_vms *vms; /* the input's, or `own`: those, followed by VMs that only the records have */
 	vp_vms own;
 	size_t given; /* VMs of the input */
 	struct vp_timeline timeline;
@@ -78,7 +77,7 @@ struct vp_pass { /* one thread's */
 	uint64_t begin, end; /* digests of the timeline */
 } __attribute__((aligned(VP_APART)));
 
-/* Which columns the rows have: enum vp_frame_column. */
+/* Columns of the rows: enum vp_frame_column. */
 unsigned vp_pass_columns(const struct vp_profile_options *options);
 /* Errors: an unknown VM. */
 struct vp_error *vp_pass_init(struct vp_pass *pass,

@@ -11,10 +11,8 @@ struct vp_passes {
 	uint32_t count;
 };
 
-/*
- * Goes through all of the recording. Where stretches do not fit together, or cannot be had, one
- * pass does it again. `input` has no bounds. Its streams are read to their end.
- */
+/* Processes the whole recording. If stretches do not fit together, or cannot be computed, one pass
+ * repeats it. `input` has no bounds. Its streams are read to their end. */
 struct vp_error *vp_passes_make(const struct vp_pass_input *input,
 				struct vp_passes *ret) VP_MUST_CHECK;
 void vp_passes_deinit(struct vp_passes *passes);

@@ -50,11 +50,9 @@ struct vp_profile {
 	uint64_t first, last; /* ns; of the records */
 };
 
-/*
- * Goes through the whole recording, by as many threads as the options say: each goes through a
- * stretch of its time. What is made is the same whatever their number. `vms` may grow. Errors: an
- * unknown VM, or none for view guest.
- */
+/* Processes the whole recording with the threads of the options, each with a stretch of its time.
+ * The result does not depend on their number. `vms` may grow. Errors: an unknown VM, or none for
+ * view guest. */
 struct vp_error *vp_profile_make(const struct vp_profile_options *options,
 				 const struct vp_recording *recording, vp_vms *vms,
 				 const vp_stream_readers *streams, const struct vp_naming *naming,

@@ -50,7 +50,7 @@ struct vp_resolver_setup {
 
 struct vp_resolver;
 
-/* What `setup` points to must outlive the resolver. */
+/* The objects in `setup` must outlive the resolver. */
 struct vp_resolver *vp_resolver_new(const struct vp_resolver_setup *setup);
 void vp_resolver_free(struct vp_resolver *resolver);
 

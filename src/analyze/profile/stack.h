@@ -11,7 +11,7 @@
 #include "schema/chain_frames.h"
 #include "symbol/unwind.h"
 
-/* Whose frames a walk was after, and how it ended. */
+/* The part of a stack that a walk was for, and how it ended. */
 enum vp_walk { VP_WALK_GUEST_USER, VP_WALK_GUEST_KERNEL, VP_WALK_HOST, VP_WALKS };
 enum vp_walk_end {
 	VP_WALK_WHOLE,

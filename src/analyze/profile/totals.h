@@ -57,7 +57,7 @@ void vp_totals_init(struct vp_totals *totals);
 void vp_totals_deinit(struct vp_totals *totals);
 /* Counts `weight` samples in a frame; in a stack of `count` frames, outermost first. */
 void vp_totals_add(struct vp_totals *totals, uint32_t frame, uint64_t weight);
-/* What a resolver has named; `by_frame`: each frame's samples, too. */
+/* Counts a named sample; `by_frame`: counts each of its frames, too. */
 void vp_totals_take(struct vp_totals *totals, const struct vp_resolved *samples, uint32_t count,
 		    bool by_frame);
 void vp_totals_add_stack(struct vp_totals *totals, const uint32_t *frames, uint32_t count,

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * What costs a VM most: findings by the time that its vCPUs lost, from the exact account. Rules are
- * data (diagnose_rules.c): what they measure, from which share on it is worth a word, and what to
- * try, each with where that is known from.
- */
+/* Findings: the largest losses of a VM, by the time that its vCPUs lost in the exact account. Rules
+ * are data (diagnose_rules.c): a measure, a threshold, what to try, and a reference. */
 #ifndef VP_ANALYZE_REPORT_DIAGNOSE_H
 #define VP_ANALYZE_REPORT_DIAGNOSE_H
 

@@ -7,7 +7,7 @@
 
 #include "store/recording.h"
 
-/* What a rule measures of a VM's vCPUs. */
+/* Measure of a rule for a VM's vCPUs. */
 enum vp_loss {
 	VP_LOSS_THIEVES,   /* time that thieves of a class took while a vCPU wanted to run, but
 			      for the next: */
@@ -62,7 +62,7 @@ struct vp_rule {
 	} of_domains;
 };
 
-/* What the rule says of the VM; of none, if that is NULL. */
+/* The rule's sentence about the VM; without a VM if that is NULL. */
 struct vp_rule_words vp_rule_words(const struct vp_rule *rule, const struct vp_vm *vm);
 const struct vp_rule *vp_rules(size_t *count);
 

@@ -14,7 +14,7 @@
 #include "base/macros.h"
 #include "schema/vm.h"
 
-/* What a vCPU did for a while: there are slices in what 'vperf record --account-events' made. */
+/* A slice of a vCPU's state, from 'vperf record --account-events'. */
 struct vp_state_slice {
 	uint64_t begin, end; /* ns of the host's clock */
 	uint32_t vm;         /* its number */
@@ -24,14 +24,14 @@ struct vp_state_slice {
 };
 
 struct vp_export {
-	/* What is recorded; which VMs, what was counted and what noted only at the end. */
+	/* The recording: its VMs, counts, and facts that were noted at the end. */
 	const struct vp_report *report;
 	/* The frames' texts and VMs, by number: as many as there are by now. */
 	vp_export_names texts;
 	vp_vms vms;
 	struct vp_buffer *out; /* where operations write */
 	void *state;           /* the exporter's own, zeroed before begin() */
-	/* Of what vCPUs did, periods are given: they say more than slices. */
+	/* Slices of vCPUs are passed as periods, which have more members. */
 	bool has_periods;
 	struct vp_lanes *lanes; /* names of a period's VMs */
 	const char *directory;  /* of an exporter to a directory: its own, absolute, empty */
@@ -47,10 +47,10 @@ struct vp_exporter {
 	bool totals;      /* wants each stack once, with all its samples, instead of each sample */
 	unsigned columns; /* with totals: the enum vp_frame_column that it shows; 0: all */
 	bool directory;   /* writes files of its own, instead of into `out` */
-	/* In this order, sample() and slice() as often as there are some, by time (slices by that
-	 * of their end), then period(), by the time of their end, then event(), by time; each may
-	 * be NULL. sample() and slice() run beside the pass that makes the report: of that they may
-	 * use what was there at begin(). */
+	/* Called in this order: sample() and slice() any number of times, by time (slices by their
+	 * end), then period(), by end, then event(), by time; each may be NULL. sample() and
+	 * slice() run in parallel with the pass of the report: they may use only what existed at
+	 * begin(). */
 	void (*begin)(struct vp_export *export);
 	void (*sample)(struct vp_export *export, const struct vp_sample *sample);
 	void (*slice)(struct vp_export *export, const struct vp_state_slice *slice);

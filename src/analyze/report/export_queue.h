@@ -30,7 +30,7 @@ struct vp_export_batch {
 	VP_VEC(struct vp_sample) samples; /* by time; without their `frames` and `places` */
 	VP_VEC(struct vp_frame) frames;   /* of one sample after another */
 	VP_VEC(struct vp_frame_place) places;
-	/* What became known since the batch before. The strings are the pass's. */
+	/* New facts since the previous batch. The strings are the pass's. */
 	vp_export_names texts;
 	vp_vms vms;
 };
@@ -56,7 +56,7 @@ struct vp_export_queue {
 void vp_export_queue_begin(struct vp_export_queue *queue, bool threaded);
 /* The batch to be filled. */
 struct vp_export_batch *vp_export_queue_batch(struct vp_export_queue *queue);
-/* Hands it on; waits while the exporter is behind by all batches. */
+/* Passes it on; waits while the exporter has all batches. */
 void vp_export_queue_hand_on(struct vp_export_queue *queue);
 /* Waits until all is taken. */
 void vp_export_queue_end(struct vp_export_queue *queue);

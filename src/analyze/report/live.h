@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What vCPUs and VMs did of late: values of the last updates of an account, for 'vperf top'. */
+/* Recent state of vCPUs and VMs: values of the last updates of an account, for 'vperf top'. */
 #ifndef VP_ANALYZE_REPORT_LIVE_H
 #define VP_ANALYZE_REPORT_LIVE_H
 

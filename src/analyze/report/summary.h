@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a recording is: records by pCPU and kind, its VMs, how well their samples can be named. */
+/* Summary of a recording: records by pCPU and kind, its VMs, the state of their names. */
 #ifndef VP_ANALYZE_REPORT_SUMMARY_H
 #define VP_ANALYZE_REPORT_SUMMARY_H
 
@@ -34,7 +34,7 @@ struct vp_error *vp_summary_make(const char *directory, struct vp_summary *ret) 
 void vp_summary_deinit(struct vp_summary *summary);
 /* A row per pCPU. */
 void vp_summary_table(const struct vp_summary *summary, struct vp_table *table);
-/* What it lacks: of samples, their names too. */
+/* Its problems, including missing names of samples. */
 const vp_sentences *vp_summary_notes(const struct vp_summary *summary);
 /* Whether the VM came or went while recording. */
 bool vp_summary_vm_started(const struct vp_summary *summary, const struct vp_vm *vm);

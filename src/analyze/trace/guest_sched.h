@@ -12,7 +12,7 @@
 
 enum { VP_GUEST_SCHED_BUCKETS = 40 }; /* n has those from 2^n ns on */
 
-/* Of a wake-up. They add up to the whole. */
+/* Parts of a wakeup's latency; their sum is the whole. */
 enum vp_wakeup_part {
 	VP_WAKEUP_VCPU,       /* the vCPU's thread was woken, and waited for a pCPU */
 	VP_WAKEUP_INJECTION,  /* until the guest was interrupted, and handled it */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The periods of a recording (lanes.h) by lane, for pictures: each pCPU, vCPU and thread of a guest
- * has its slices in order of time. At most so many are kept: beyond that, slices that are short and
- * follow each other become one, which says of how many it was made. No time is lost by that, and
- * every slice of at least `shortest` ns is still there.
- */
+/* Slices of a recording (lanes.h) by track, for pictures: each pCPU, vCPU and guest thread has its
+ * slices in order of time. Their number is limited: beyond that, short adjacent slices are merged
+ * into one, which has their number. No time is lost, and every slice of at least `shortest` ns is
+ * kept. */
 #ifndef VP_ANALYZE_TRACE_LANE_STORE_H
 #define VP_ANALYZE_TRACE_LANE_STORE_H
 
@@ -36,7 +34,7 @@ struct vp_stored_lane {
 	VP_VEC(struct vp_lane_slice) slices;
 };
 
-/* Who it was: a thread, and of a vCPU's thread the VM. */
+/* The thread of the slice, and for a vCPU thread the VM. */
 struct vp_lane_label {
 	uint32_t text; /* in `texts` */
 	uint32_t vm;   /* VP_NONE: none */

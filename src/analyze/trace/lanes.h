@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Who had what when: a recording's events as periods of its pCPUs (which thread) and of its vCPUs
- * (in the guest, in KVM, waiting for a pCPU, asleep; and which thread the guest had on it). One
- * period is told when it ends; memory grows with pCPUs, vCPUs and names only.
- */
+/* Slices of a recording: its events as states of its pCPUs (the thread) and of its vCPUs (in the
+ * guest, in KVM, waiting for a pCPU, asleep; and the guest thread). A slice is passed on at its
+ * end; memory grows with pCPUs, vCPUs and names only. */
 #ifndef VP_ANALYZE_TRACE_LANES_H
 #define VP_ANALYZE_TRACE_LANES_H
 
@@ -36,7 +34,7 @@ struct vp_period {
 	const char *comm;
 	bool has_vcpu; /* of a pCPU: its thread is a vCPU's */
 	uint32_t vm, vcpu;
-	/* A vCPU's: the guest's thread that was current at its begin. */
+	/* For a vCPU: the guest thread that was current at the start. */
 	bool has_guest;
 	uint32_t guest_tid, guest_pid;
 	const char *guest_comm;
@@ -77,7 +75,8 @@ struct vp_lanes;
 struct vp_error *vp_lanes_open(const char *directory, const struct vp_lanes_options *options,
 			       struct vp_lanes **ret) VP_MUST_CHECK;
 void vp_lanes_close(struct vp_lanes *lanes);
-/* Reads on, up to `events` of them; false at the recording's end, when everything was told. */
+/* Reads up to `events` more of them; false at the recording's end, when all slices were passed
+ * on. */
 bool vp_lanes_read(struct vp_lanes *lanes, uint64_t events);
 const struct vp_feed *vp_lanes_feed(const struct vp_lanes *lanes);
 /* Name of a VM, or its number as text; the lanes'. */

@@ -57,7 +57,7 @@ struct vp_sched {
 	VP_VEC(struct vp_sched_theft) thefts;
 	struct vp_map vcpu_of, thread_of, theft_of;
 	uint64_t woken[VP_SCHED_BUCKETS], preempted[VP_SCHED_BUCKETS];
-	size_t most_waits; /* so many of the longest are kept: the longest first */
+	size_t most_waits; /* number of the longest ones to keep, longest first */
 	VP_VEC(struct vp_sched_wait) waits;
 	uint64_t left_out; /* periods of threads and thefts for which there was no room */
 	struct vp_intern texts;

@@ -54,7 +54,7 @@ void vp_script_close(struct vp_script *script);
 const struct vp_script_event *vp_script_next(struct vp_script *script);
 /* Names of all fields that there may be. */
 const struct vp_intern *vp_script_columns(const struct vp_script *script);
-/* What the recording lacks; after the last event. */
+/* Problems of the recording; valid after the last event. */
 const vp_sentences *vp_script_notes(const struct vp_script *script);
 
 #endif

@@ -9,13 +9,13 @@
 #include "schema/event_class.h"
 #include "schema/schema.h"
 
-/* What a field means beyond its number. */
+/* Meaning of a field beyond its number. */
 enum vp_script_role {
 	VP_SCRIPT_PLAIN,
 	VP_SCRIPT_HIDDEN,    /* it says nothing, or what another one says better */
 	VP_SCRIPT_TID,       /* who had the pCPU: no field of its own */
 	VP_SCRIPT_PREV_TID,  /* the same, and a field */
-	VP_SCRIPT_OTHER_TID, /* the thread's name is a field beside it */
+	VP_SCRIPT_OTHER_TID, /* the thread's name is in another field */
 	VP_SCRIPT_GUEST_TID, /* the same, of a thread of the VM's guest */
 	VP_SCRIPT_VM,
 	VP_SCRIPT_VCPU,
@@ -61,11 +61,8 @@ struct vp_script_classes {
 struct vp_error *vp_script_classes_init(struct vp_script_classes *classes,
 					vp_event_classes *defined,
 					struct vp_intern *columns) VP_MUST_CHECK;
-/*
- * Of all traces of a recording: the classes of these names are chosen; without names all that are
- * events, and no names of threads, sums or pieces of call chains. A name may be without its system
- * ("kvm_exit").
- */
+/* Chooses classes by name in all traces of a recording. Without names: all events, without thread
+ * names, sums or stack pieces. A name may omit its system ("kvm_exit"). */
 struct vp_error *vp_script_classes_choose(struct vp_script_classes *const *traces, size_t n_traces,
 					  const char *const *names, size_t n_names) VP_MUST_CHECK;
 void vp_script_classes_deinit(struct vp_script_classes *classes);

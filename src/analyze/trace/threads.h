@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * What each thread of the host and of the guests did, from a recording's events: it had a CPU, was
- * runnable, or slept, and who woke it. Unlike periods of vCPUs (lanes.h) these have to be looked up
- * in any order, so that they are kept in memory, for the time that is asked for.
- */
+/* History of each thread of the host and of the guests, from a recording's events: running,
+ * runnable or asleep, with its waker. Unlike vCPU slices (lanes.h) these are looked up in any
+ * order, so they are kept in memory, for the requested time. */
 #ifndef VP_ANALYZE_TRACE_THREADS_H
 #define VP_ANALYZE_TRACE_THREADS_H
 
@@ -15,7 +13,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-/* Of enum vp_stay the first two are on a CPU or in its run queue. */
+/* The first two of enum vp_stay are on a CPU or in its run queue. */
 enum vp_stay { VP_STAY_RUNNING, VP_STAY_RUNNABLE, VP_STAY_ASLEEP };
 
 enum vp_waker_kind {

@@ -25,7 +25,7 @@ struct vp_feed {
 	vp_stream_readers streams;
 	struct vp_merge merge;
 	bool merging, ended;
-	bool by_states;          /* what vCPUs do is told by their states */
+	bool by_states;          /* vCPU slices come from their states */
 	uint8_t place_of_id[64]; /* from VP_ID_DEFINED on: enum vp_trace_place + 1, or 0 */
 	struct vp_map comm_of_tid, comm_of_guest_tid, pid_of_tid;
 	struct vp_intern comms;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What vperf account, steal and exits share: their options, and how they print. */
+/* Shared by vperf account, steal and exits: options and output. */
 #ifndef VP_CMD_COMMON_ACCOUNT_OPTIONS_H
 #define VP_CMD_COMMON_ACCOUNT_OPTIONS_H
 
@@ -17,7 +17,7 @@ struct vp_account_options {
 	uint64_t limit;
 	bool json, csv, events, verbose;
 	struct vp_texts operands;
-	/* What the words mean. */
+	/* Parsed options. */
 	const char *directory;
 	enum vp_account_format chosen;
 	bool has_vcpu;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The user's command beside a recording, and the signals that end one. */
+/* The user's command that runs during a recording, and the signals that end one. */
 #ifndef VP_CMD_COMMON_COMMAND_H
 #define VP_CMD_COMMON_COMMAND_H
 

@@ -11,7 +11,7 @@
 struct vp_event_options {
 	const char *input, *time, *vm, *cpus;
 	struct vp_texts operands;
-	/* What the words mean. */
+	/* Parsed options. */
 	const char *directory;
 	uint64_t from, to; /* CLOCK_MONOTONIC, ns */
 	struct vp_pcpus pcpus;

@@ -16,7 +16,7 @@ struct vp_report_format {
 	const struct vp_exporter *(*exporter)(void);
 };
 
-/* What 'vperf export' writes. */
+/* Formats of 'vperf export'. */
 struct vp_export_format {
 	const char *name;
 	const char *summary;                         /* one line */

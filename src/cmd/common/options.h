@@ -19,8 +19,8 @@ enum vp_option_type {
 	VP_OPTION_NAMES,   /* const char *: may be given again and again: one name a line */
 	VP_OPTION_OF_LAST, /* struct vp_texts: is of the last one of the option before it in the
 			      table, and has its place there; others get NULL */
-	VP_OPTION_PAGES, /* uint64_t: a number of pages; or of bytes with B, K, M or G behind it, as
-			    perf has it: rounded up to a power of two of pages */
+	VP_OPTION_PAGES, /* uint64_t: a number of pages; or of bytes with a suffix B, K, M or G, as
+			  * in perf: rounded up to a power of two of pages */
 	VP_OPTION_COUNT, /* uint64_t: a positive number, with k, M or G after it if wanted */
 	VP_OPTION_SECONDS, /* uint64_t, ns: a time above 0 in seconds, with a fraction (0.3) or a
 			      unit (500ms, 10s, 5m) if wanted */
@@ -42,15 +42,14 @@ struct vp_option {
 	void *value;          /* of the type's kind, in the verb's own struct */
 	const char *argument; /* what --help calls it; NULL for a flag */
 	const char *help;
-	/* VP_OPTION_MAYBE: whether a word that follows by itself looks like the value, which
-	 * belongs behind a '='. */
+	/* VP_OPTION_MAYBE: whether a separate following word looks like the value, which needs a
+	 * '='. */
 	bool (*is_value)(const char *word);
 };
 
-/*
- * Parses argv[1] … up to the first word that is no option, or "--". Words behind are *rest
- * (n_rest). Options may follow operands unless `stop_at_operand`. *help is set if --help was given.
- */
+/* Parses argv[1] … up to the first word that is no option, or "--". The following words are
+ * *rest (n_rest). Options may follow operands unless `stop_at_operand`. *help is set if --help
+ * was given. */
 struct vp_error *vp_options_parse(const struct vp_option *options, size_t n_options, int argc,
 				  char **argv, bool stop_at_operand, struct vp_texts *rest,
 				  bool *help) VP_MUST_CHECK;

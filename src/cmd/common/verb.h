@@ -10,7 +10,7 @@
 /* A verb: one file in cmd/, one function in main.c's list. */
 struct vp_verb {
 	const char *name;
-	const char *usage;   /* behind "vperf NAME " */
+	const char *usage;   /* follows "vperf NAME " */
 	const char *summary; /* one line */
 	bool takes_command;  /* options end at the first operand: what follows is COMMAND's */
 	/* Prints errors itself and returns the exit status. argv[0] is the verb. */

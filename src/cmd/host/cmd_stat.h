@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of vperf stat share. */
+/* Shared by the files of vperf stat. */
 #ifndef VP_CMD_HOST_CMD_STAT_H
 #define VP_CMD_HOST_CMD_STAT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What 'vperf guests' prints, appended to `out`. */
+/* Output of 'vperf guests', appended to `out`. */
 #ifndef VP_CMD_HOST_GUESTS_TABLE_H
 #define VP_CMD_HOST_GUESTS_TABLE_H
 
@@ -8,7 +8,7 @@
 #include "collect/guests/guest_reader.h"
 #include "schema/vm.h"
 
-/* What one VM answered, its texts cleaned; `problem` is why something is missing, or NULL. */
+/* The reply of one VM, with sanitized texts; `problem` is the reason for missing data, or NULL. */
 struct vp_guest_answer {
 	const struct vp_vm *vm;
 	struct vp_guest_finding finding;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What `vperf record -e` is given: the event to sample on, and tracepoints to record. */
+/* Values of `vperf record -e`: the sampling event, and tracepoints to record. */
 #ifndef VP_CMD_HOST_RECORD_EVENTS_H
 #define VP_CMD_HOST_RECORD_EVENTS_H
 
@@ -10,7 +10,7 @@
 
 struct vp_record_events {
 	struct vp_texts words, filters; /* of -e and --filter: a filter has its event's place */
-	/* What they mean. */
+	/* Parsed values. */
 	const char *trigger; /* NULL: none was given */
 	VP_VEC(struct vp_tracepoint_wish) wishes;
 	struct vp_texts of_hypervisor; /* names of its own events, without their system's */

@@ -7,7 +7,7 @@
 #include "cmd/common/options.h"
 #include "session/session.h"
 
-/* Of snapshots by conditions, if nothing else is asked for; --help says so. */
+/* Default limits of triggered snapshots, also in --help. */
 #define VP_RECORD_SNAPSHOTS 100
 #define VP_RECORD_SNAPSHOT_BYTES (10ULL << 30)
 

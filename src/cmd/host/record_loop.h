@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the verbs that record do from the start to the end, beside the user's command. */
+/* The loop of the recording commands, from start to end, in parallel with the user's command. */
 #ifndef VP_CMD_HOST_RECORD_LOOP_H
 #define VP_CMD_HOST_RECORD_LOOP_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the kinds of vperf model share. */
+/* Shared by the subcommands of vperf model. */
 #ifndef VP_CMD_READ_CMD_MODEL_H
 #define VP_CMD_READ_CMD_MODEL_H
 
@@ -19,7 +19,7 @@ struct vp_model_options {
 	uint64_t folds, minimum;
 	bool nonneg, unpruned, unsmoothed, regression;
 	struct vp_texts operands;
-	/* What the words mean. */
+	/* Parsed options. */
 	enum vp_model_format chosen;
 };
 
