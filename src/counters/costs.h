@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What counting adds to the counts: reads, and switches of the thread. */
+/* Overhead of counting: reads, and switches of the thread. */
 #ifndef VP_COUNTERS_COSTS_H
 #define VP_COUNTERS_COSTS_H
 
@@ -8,13 +8,13 @@
 
 #include "vperf/counters.h"
 
-/* Of each event; what is the same each time. */
+/* Constant overhead of each event. */
 struct vp_counters_costs {
 	uint64_t read[VPERF_MOST_EVENTS], exact_read[VPERF_MOST_EVENTS];
 	uint64_t stint[VPERF_MOST_EVENTS]; /* from a switch in to the next switch out */
 };
 
-/* Of the calling thread's counters, which count. */
+/* For the calling thread's counters, which are running. */
 struct vp_counters_costs_ops {
 	/* As a client reads them; `exact`: as at start and stop. */
 	int (*read)(void *context, bool exact, uint64_t *values);
@@ -22,7 +22,7 @@ struct vp_counters_costs_ops {
 	uint64_t (*stints)(void *context);
 };
 
-/* Takes some milliseconds, and makes a thread beside the calling one meanwhile. */
+/* Takes some milliseconds, and creates a thread meanwhile. */
 int vp_counters_costs_measure(const struct vp_counters_costs_ops *ops, void *context, unsigned n,
 			      struct vp_counters_costs *ret, struct vperf_error *error);
 

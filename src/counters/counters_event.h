@@ -17,7 +17,7 @@ struct vp_counters_event {
 
 /* False: no event is called so. */
 bool vp_counters_event_find(const char *name, struct vp_counters_event *ret);
-/* perf's names, one after another; NULL behind the last. */
+/* perf's names, ended by NULL. */
 const char *vp_counters_event_name(unsigned i);
 /* Whether these count the same: a processor's own code may be that of one of perf's events. */
 bool vp_counters_event_same(const struct vp_counters_event *one,

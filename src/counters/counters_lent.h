@@ -26,24 +26,24 @@ struct vp_counters_lent {
 	size_t sizes[2];
 };
 
-/* Of all that the host lends: what the thread had, and what it had when it first executed a
- * program; how often it did, and how many threads and processes it made, in all and until then. */
+/* For all host-provided counters: the thread's counts, and their values when it first executed a
+ * program; the number of programs, and of created threads and processes, in all and until then. */
 struct vp_counters_lent_state {
 	uint64_t counts[VP_LENT_EVENTS], at_exec[VP_LENT_EVENTS];
 	uint32_t executed, made, made_at_exec;
 };
 
-/* Of any thread that the caller may count; closed as any other. `adopts`: what it makes from then
- * on is counted as its family. */
+/* Counters of any thread that the caller may count; closed as any other. `adopts`: children that it
+ * creates from then on are counted as its family. */
 int vp_counters_lent_attach(pid_t tid, bool adopts, struct vp_counters_lent **ret,
 			    struct vperf_error *error);
 /* Where it is among what the host lends, or -1. */
 int vp_counters_lent_place(const struct vp_counters_lent *lent,
 			   const struct vp_counters_event *event);
-/* As exact as can be. Of a thread that runs elsewhere, it waits for the host to publish. */
+/* An exact read. If the thread runs elsewhere, it waits for the host to publish. */
 int vp_counters_lent_look(const struct vp_counters_lent *lent, struct vp_counters_lent_state *ret);
-/* What its family has had, of all that the host lends, and how many of it live: with those that run
- * as their vCPUs' last publications have it. */
+/* Counts of its family, for all host-provided counters, and the number of its living members.
+ * Running ones are counted up to their vCPUs' last publication. */
 int vp_counters_lent_family(const struct vp_counters_lent *lent, uint64_t counts[VP_LENT_EVENTS],
 			    uint32_t *live);
 

@@ -17,17 +17,17 @@ struct vp_counters_overflow;
 /* In the thread whose counters they are, also in a handler of signals; as many values as there are
  * events. */
 struct vp_counters_overflow_ops {
-	/* What the counters show, exactly; false: they cannot tell any more. */
+	/* Exact values of the counters; false: they can no longer be read. */
 	bool (*read)(void *context, uint64_t *values);
-	/* So much of that the handler had, and not the program. */
+	/* The handler's own part of the counts, to be subtracted. */
 	void (*take_off)(void *context, const uint64_t *values);
 	/* Before each signal, if not NULL: what the timer interrupted (a ucontext_t), or NULL if it
 	 * did not. False: the signal is the last one until counting is resumed. */
 	bool (*tell)(void *context, const void *interrupted);
 };
 
-/* Of `n` events of the calling thread, the signal is sent to it each `period` of one, as the
- * options say. They can be read, and counting has not begun. */
+/* Sets up `n` events of the calling thread to send it the signal each `period` of one, as in the
+ * options. They must be readable, and not started. */
 int vp_counters_overflow_open(const struct vp_counters_overflow_ops *ops, void *context, unsigned n,
 			      const struct vperf_options *options,
 			      struct vp_counters_overflow **ret, struct vperf_error *error);
@@ -35,11 +35,11 @@ int vp_counters_overflow_open(const struct vp_counters_overflow_ops *ops, void *
 void vp_counters_overflow_close(struct vp_counters_overflow *overflow);
 /* `shown` is what the counter shows: periods begin there. */
 int vp_counters_overflow_start(struct vp_counters_overflow *overflow, uint64_t shown);
-/* What is due of signals by then is sent. */
+/* Sends the signals that are due. */
 void vp_counters_overflow_stop(struct vp_counters_overflow *overflow, uint64_t shown);
 /* Counting goes on; the period goes on where it was stopped. */
 int vp_counters_overflow_resume(struct vp_counters_overflow *overflow, uint64_t shown);
-/* What a signal's si_fd names; it may be set to something else. */
+/* The value of a signal's si_fd; it can be changed. */
 int vp_counters_overflow_fd(const struct vp_counters_overflow *overflow);
 void vp_counters_overflow_set_fd(struct vp_counters_overflow *overflow, int fd);
 

@@ -38,7 +38,7 @@ int vp_counters_group_user(const struct vp_counters_group *group, uint64_t *valu
 bool vp_counters_prefer_user(struct vp_counters_group *group, const struct vp_counters_event *first,
 			     bool asked, char *why, size_t size);
 
-/* What the clocks show that are read at the start and then again. */
+/* Readings of the clocks at the start and later. */
 struct vp_counters_clocks {
 	uint64_t wall, on_cpu;
 	uint64_t steal; /* of the CPU or CPUs that the thread may run on */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What vperf-agent knows, and how it tells it. */
+/* State and output of vperf-agent. */
 #ifndef VP_GUEST_AGENT_H
 #define VP_GUEST_AGENT_H
 
@@ -24,10 +24,10 @@ struct vp_agent {
 	struct vp_births_watch *births;       /* NULL: not permitted */
 	struct vp_perf_watch *perf;           /* NULL: not permitted */
 	VP_VEC(struct vp_agent_clock) clocks; /* oldest first: when it started, and since */
-	VP_VEC(char *) notes;                 /* what cannot be had */
+	VP_VEC(char *) notes;                 /* missing parts */
 };
 
-/* Begins to watch, and looks at what is there. What is not permitted becomes a note. */
+/* Starts tracking, and reads the current state. Missing permissions become notes. */
 void vp_agent_start(struct vp_agent *agent);
 /* Closes the watches and frees everything. */
 void vp_agent_stop(struct vp_agent *agent);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What counts.bpf.c and counts.c share: where is counted, in memory that the host reads. */
+/* Shared by counts.bpf.c and agent_counts.c: counters in memory that the host reads. */
 #ifndef VP_GUEST_AGENT_COUNTS_H
 #define VP_GUEST_AGENT_COUNTS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What births.bpf.c and births.c share. */
+/* Shared by births.bpf.c and births.c. */
 #ifndef VP_GUEST_BIRTHS_H
 #define VP_GUEST_BIRTHS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which vCPU each CPU of this guest is, as the host numbers them. */
+/* Maps each CPU of this guest to its vCPU number on the host. */
 #ifndef VP_GUEST_CPUS_H
 #define VP_GUEST_CPUS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What lend.c, which talks to the host, lend_clients.c and lend_kernel.c share. */
+/* Shared by agent_lend.c, which talks to the host, lend_clients.c and lend_kernel.c. */
 #ifndef VP_GUEST_LEND_PRIVATE_H
 #define VP_GUEST_LEND_PRIVATE_H
 
@@ -39,7 +39,7 @@ struct vp_lend {
 /* Loads the programs and attaches those that clients are not waited for with. Links and maps live
  * as long as this process. */
 struct vp_error *vp_lend_load(struct vp_lend *lend) VP_MUST_CHECK;
-/* Has a program in the kernel do that; 0 or negative errno. */
+/* Runs that command in the kernel; 0 or negative errno. */
 int vp_lend_command(const struct vp_lend *lend, enum vp_lend_command command,
 		    uint64_t argument) VP_MUST_CHECK;
 
@@ -47,7 +47,7 @@ int vp_lend_command(const struct vp_lend *lend, enum vp_lend_command command,
 void vp_lend_client_accept(struct vp_lend *lend, uint64_t now_ms);
 /* Those that have said nothing for too long are gone. */
 void vp_lend_clients_expire(struct vp_lend *lend, uint64_t now_ms);
-/* What client number `i` says, or that it has gone. */
+/* Handles a message of client number `i`, or its end. */
 void vp_lend_client_hear(struct vp_lend *lend, size_t i);
 
 #endif

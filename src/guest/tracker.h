@@ -19,7 +19,7 @@
 
 #define VP_TRACKER_NONE UINT32_MAX
 
-/* What all of it together may take, without the kernel's buffers. */
+/* Limit for all of it together, without the kernel's buffers. */
 #define VP_TRACKER_MAX_BYTES ((size_t)64 * 1024 * 1024)
 #define VP_TRACKER_MAX_PATH_BYTES ((size_t)16 * 1024 * 1024)
 

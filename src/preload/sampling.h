@@ -61,7 +61,7 @@ bool vp_shim_can_sample(const struct perf_event_attr *attr, pid_t pid);
 /* After whatever may have switched it on or off; 0, or -errno. */
 int vp_shim_sampling_follow(struct vp_shim_event *event);
 void vp_shim_sampling_close(struct vp_shim_sampling *sampling);
-/* What fcntl(2) says; -ENOSYS: that is the kernel's to answer. */
+/* The result of fcntl(2); -ENOSYS: pass it to the kernel. */
 int vp_shim_sampling_fcntl(struct vp_shim_event *event, int command, unsigned long argument);
 /* A buffer of that size, for the program and for this side; MAP_FAILED. */
 void *vp_shim_sampling_map(struct vp_shim_sampling *sampling, void *address, size_t size,

@@ -7,11 +7,11 @@
 #include "preload/sampling.h"
 #include "protocol/lent.h"
 
-/* What can be seen of a source now. */
+/* Observable state of a source. */
 struct vp_shim_sight {
 	const struct vp_shim_source *source;
 	struct vp_counters_lent_state state;
-	uint64_t family[VP_LENT_EVENTS]; /* what the thread has made had, beside it */
+	uint64_t family[VP_LENT_EVENTS]; /* counts of the thread's children, in addition to it */
 	uint32_t live;                   /* of those */
 	bool is_good;
 };
@@ -20,7 +20,7 @@ struct vp_shim_sight {
 int vp_shim_source_get(pid_t tid, bool adopts, struct vp_shim_source **ret);
 void vp_shim_source_put(struct vp_shim_source *source);
 void vp_shim_sight_take(const struct vp_shim_source *source, struct vp_shim_sight *ret);
-/* Of the event's counter, with what is inherited, if it is. */
+/* Count of the event, with what is inherited, if it is. */
 uint64_t vp_shim_sight_shows(const struct vp_shim_sight *sight, const struct vp_shim_event *event);
 /* Brings a group up to date; before whatever changes it, too. */
 void vp_shim_settle(struct vp_shim_event *leader);

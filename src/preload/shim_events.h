@@ -22,8 +22,8 @@ int vp_shim_kernels_group(int group_fd);
 bool vp_shim_may_join(const struct perf_event_attr *attr, int group_fd);
 /* The kernel has opened an event. */
 void vp_shim_note(int fd, const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd);
-/* The descriptor; `refusal` is what the kernel said, and what is said if nothing that the host
- * lends is meant. */
+/* The descriptor; `refusal` is the kernel's error, which is returned if no host-provided event
+ * matches. */
 int vp_shim_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd,
 		 unsigned long flags, int refusal);
 ssize_t vp_shim_read(int fd, void *buffer, size_t size);

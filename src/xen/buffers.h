@@ -12,8 +12,8 @@ struct vp_xen_buffers;
 /* Switches the buffers on; nothing is written to them yet. Errors: no rights; somebody else reads
  * the buffers. */
 struct vp_error *vp_xen_buffers_open(struct vp_xen *xen, struct vp_xen_buffers **ret) VP_MUST_CHECK;
-/* Has events written from now on that are in `mask` (VP_XEN_TRACE_*). From here on they have to be
- * drained often. */
+/* Enables the events in `mask` (VP_XEN_TRACE_*). From here on the buffers have to be drained
+ * often. */
 struct vp_error *vp_xen_buffers_start(struct vp_xen_buffers *buffers, uint32_t mask) VP_MUST_CHECK;
 /* No more events are written; those that were can still be read. */
 void vp_xen_buffers_stop(struct vp_xen_buffers *buffers);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * What a vCPU's registers are, as Xen tells: it pauses the vCPU for that, and lets it go on. The
- * parsers take Xen's bytes as they are in its public headers, which have not changed since 4.0.
- */
+/* Registers of a vCPU, from Xen, which pauses the vCPU for that. The parsers take Xen's bytes as in
+ * its public headers, which have not changed since 4.0. */
 #ifndef VP_XEN_CONTEXT_H
 #define VP_XEN_CONTEXT_H
 
@@ -21,7 +19,7 @@ struct vp_xen_context {
 	bool user; /* in user space */
 };
 
-/* Of a domain that is (not) HVM or PVH. */
+/* For a domain that is (not) HVM or PVH. */
 void vp_xen_context_parse(const void *bytes, bool hvm, struct vp_xen_context *ret);
 /* The registers that lead to a guest's kernel: of a PV guest (a context's bytes), and of others
  * (struct hvm_hw_cpu). */

@@ -31,16 +31,12 @@ struct vp_xen_foreign *vp_xen_foreign_new(int fd, uint16_t domain);
 typedef char *(*vp_xen_map)(void *context, const uint64_t *frames, size_t pages, int *errors);
 /* Maps by that function instead. */
 struct vp_xen_foreign *vp_xen_foreign_new_by(vp_xen_map map, void *context);
-/*
- * It is a PV guest, whose memory is told by its own frames; `shared_info` is the machine frame that
- * Xen and it share. False: the guest does not tell which machine frames they are.
- */
+/* For a PV guest, whose memory is addressed by its own frames; `shared_info` is the machine frame
+ * that Xen and it share. False: the guest does not publish its machine frames. */
 bool vp_xen_foreign_is_pv(struct vp_xen_foreign *foreign, uint64_t shared_info) VP_MUST_CHECK;
 void vp_xen_foreign_free(struct vp_xen_foreign *foreign);
-/*
- * Reads guest physical memory. False if not all of it is there. What is mapped for small reads
- * stays so for a second at most.
- */
+/* Reads guest physical memory. False if not all of it is available. Mappings for small reads are
+ * kept for a second at most. */
 bool vp_xen_foreign_read(struct vp_xen_foreign *foreign, uint64_t address, void *bytes,
 			 size_t size) VP_MUST_CHECK;
 /* Says of each of these pages whether it is there (1). */

@@ -11,12 +11,14 @@
 #include "xen/foreign.h"
 #include "xen/xen_guest_current.h"
 
-/* What was told of a domain's kernel; all zeros: nothing yet. */
+/* Facts about a domain's kernel; all zeros: none yet. */
 struct vp_xen_told {
 	bool known;
 	struct vp_xen_kernel kernel;
-	VP_VEC(struct vp_guest_place) cpus; /* where each vCPU's current task is told */
-	int fd;                             /* of `foreign` */
+	VP_VEC(struct vp_guest_place)
+	cpus;   /* addresses of each vCPU's pointer to the current
+		 * task */
+	int fd; /* of `foreign` */
 	struct vp_xen_foreign *foreign;
 	struct vp_guest_sampler_counts counts; /* over all kernels of the domain */
 };
@@ -37,7 +39,7 @@ struct vp_xen_last {
 
 struct vp_error *vp_xen_told_init(struct vp_xen_told *told, const struct vp_guest_state *state,
 				  const struct vp_guest_finding *finding) VP_MUST_CHECK;
-/* The domain is gone, or what was told holds no more: nothing of it stays mapped. */
+/* The domain is gone, or these facts are no longer valid: unmaps everything of it. */
 void vp_xen_told_forget(struct vp_xen_told *told);
 /* The sample's record, and the one of the task's name that goes before it; its id is 0 if it is the
  * same as of `last`. */

@@ -55,8 +55,8 @@ struct vp_xen_credit2 {
 	uint16_t weight, cap;
 };
 
-/* Of xc_domain_hvm_getcontext_partial(): one vCPU's registers (Xen's public/arch-x86/hvm/save.h).
- */
+/* Result of xc_domain_hvm_getcontext_partial(): one vCPU's registers (Xen's
+ * public/arch-x86/hvm/save.h). */
 enum { VP_XEN_HVM_SAVE_CPU = 2 };
 
 /* struct xen_sysctl_physinfo, as far as it is the same everywhere. */

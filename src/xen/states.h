@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * What every vCPU does, worked out from trace records in order of time: the same accounts as
- * bpf/account.bpf.c keeps, with the same rules. Nothing here asks Xen.
- */
+/* Computes the state of every vCPU from trace records in order of time: the same accounts as
+ * bpf/account.bpf.c, by the same rules. Nothing here calls Xen. */
 #ifndef VP_XEN_STATES_H
 #define VP_XEN_STATES_H
 
@@ -19,7 +17,7 @@ enum {
 	VP_XEN_SLICES = 512,  /* of a pCPU, kept for those who wait for it: a power of two */
 };
 
-/* Who has or had a pCPU: an idle one has no place. */
+/* The current or last vCPU of a pCPU: an idle one has no place. */
 struct vp_xen_slice {
 	uint64_t begin, end;
 	uint32_t place; /* + 1; 0: nobody */
@@ -80,8 +78,8 @@ void vp_xen_states_deinit(struct vp_xen_states *states);
 /* The vCPU that has the pCPU, as far as is known; NULL: none. */
 const struct vp_account_vcpu *vp_xen_states_running(const struct vp_xen_states *states,
 						    uint32_t pcpu);
-/* What the vCPU has had of its pCPUs up to then, which is not before what was taken last; false: it
- * has no account. */
+/* The vCPU's pCPU time up to then, which is not before the last taken record; false: it has no
+ * account. */
 bool vp_xen_states_ran(const struct vp_xen_states *states, uint32_t domain, uint32_t vcpu,
 		       uint64_t time, struct vp_xen_ran *ret);
 /* Whether the record is of a guest that is left for an interrupt. */

@@ -11,7 +11,7 @@
 
 #include "base/cursor.h"
 
-/* Which events Xen is asked for: of these classes and this subclass (public/trace.h, TRC_*). */
+/* Events to request from Xen: of these classes and this subclass (public/trace.h, TRC_*). */
 enum {
 	VP_XEN_TRACE_SCHED = 0x00021000, /* TRC_SCHED_MIN: runstates */
 	VP_XEN_TRACE_EXITS = 0x00081000, /* TRC_HVM_ENTRYEXIT */
@@ -44,8 +44,8 @@ struct vp_xen_record {
 	uint64_t ip;
 	uint32_t count;
 	uint64_t since;                    /* TSC */
-	uint8_t n_words;                   /* what is in the record behind its time … */
-	uint32_t words[VP_XEN_WORDS_MOST]; /* … and, behind those, anything */
+	uint8_t n_words;                   /* the record's words after its time … */
+	uint32_t words[VP_XEN_WORDS_MOST]; /* … and, after those, anything */
 };
 
 /* A record with where and when it was written. */

@@ -23,7 +23,7 @@ struct vp_xen_exit_place {
 	uint64_t time, ip, periods;
 };
 
-/* What a vCPU had by some time. */
+/* A vCPU's CPU time at some time. */
 struct vp_xen_ran {
 	uint64_t ns;        /* CPU time */
 	uint64_t open_exit; /* when it left the guest, which it has not entered since; 0: it has */
@@ -31,14 +31,14 @@ struct vp_xen_ran {
 
 /* A vCPU's samples of both kinds; all zeros at first. */
 struct vp_xen_weights {
-	uint64_t ran;                           /* the latest CPU time that was told, ns */
+	uint64_t ran;                           /* the latest reported CPU time, ns */
 	uint64_t accounted;                     /* CPU time up to which samples stand for it */
 	VP_VEC(struct vp_xen_exit_place) exits; /* since the context before */
 	bool has_context;
 	struct vp_guest_sample context; /* the one before */
 };
 
-/* Takes a sample that stands for so many periods; 0: for none, it is no sample. */
+/* Takes a sample that stands for that many periods; 0: it is left out. */
 struct vp_xen_weighed {
 	void (*take)(void *context, const struct vp_guest_sample *sample, uint64_t periods);
 	void *context;

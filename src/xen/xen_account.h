@@ -8,7 +8,7 @@
 #include "schema/records.h"
 
 const struct vp_account_ops *vp_xen_account_ops(void);
-/* Of the processor's exits. */
+/* For the processor's exits. */
 enum vp_vendor vp_xen_vendor(void);
 
 #endif

@@ -8,12 +8,12 @@
 
 const struct vp_hypervisor_events_ops *vp_xen_events_ops(void);
 
-/* What Xen is to be asked for beside others' events (VP_XEN_TRACE_*). */
+/* Events to request in addition to others' (VP_XEN_TRACE_*). */
 uint32_t vp_xen_events_mask(const struct vp_hypervisor_events *events);
 /* Makes a record of it, if it was chosen; UINT32_MAX: no vCPU had the pCPU. */
 void vp_xen_events_add(struct vp_hypervisor_events *events, const struct vp_xen_traced *traced,
 		       uint32_t vm, uint32_t vcpu);
-/* So many were lost up to now. */
+/* Number of events lost so far. */
 void vp_xen_events_note_lost(struct vp_hypervisor_events *events, uint64_t lost);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Whose a sample of a guest is, by the guest's memory: what bpf/guest_current.bpf.h reads under
- * KVM. The guest decides what is read, so nothing but words at places that it has is.
- */
+/* Finds the task of a guest sample in guest memory, as bpf/guest_current.bpf.h does on KVM. The
+ * guest controls the data, so only words at places that it has are read. */
 #ifndef VP_XEN_XEN_GUEST_CURRENT_H
 #define VP_XEN_XEN_GUEST_CURRENT_H
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Where vCPUs of guests are when a hardware counter of dom0's interrupts them (XENPMU): see Linux's
- * arch/x86/xen/pmu.c and Xen's arch/x86/cpu/vpmu.c.
- */
+/* Samples of guest vCPUs at interrupts of dom0's hardware counter (XENPMU). Written from Linux's
+ * arch/x86/xen/pmu.c and Xen's arch/x86/cpu/vpmu.c; not tested on a machine with a PMU. */
 #ifndef VP_XEN_XEN_PMU_H
 #define VP_XEN_XEN_PMU_H
 
@@ -17,7 +15,7 @@
 
 struct vp_xen_pmu;
 
-/* Whose place it is; of Xen's own code Xen does not say for which domain it worked. */
+/* Owner of the place; for Xen's own code the domain is unknown. */
 enum vp_xen_pmu_whose { VP_XEN_PMU_GUEST, VP_XEN_PMU_DOM0, VP_XEN_PMU_XEN };
 
 struct vp_xen_pmu_totals {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Whom Xen's counters are for, as dom0's kernel has it in a file: "off"; "self": each domain has
- * its own; "hv": dom0's count in Xen, too; "all": dom0's count everything on the pCPU, and no other
- * domain has any.
- */
+/* The owner of Xen's counters, in a file of dom0's kernel: "off"; "self": each domain has its own;
+ * "hv": dom0's count in Xen, too; "all": dom0's count everything on the pCPU, and no other domain
+ * has any. */
 #ifndef VP_XEN_XEN_PMU_MODE_H
 #define VP_XEN_XEN_PMU_MODE_H
 

@@ -15,7 +15,7 @@ bool vp_xen_sampler_wants_account(const struct vp_guest_sampler *sampler);
 /* … and where they left their guests for interrupts. */
 bool vp_xen_sampler_wants_exits(const struct vp_guest_sampler *sampler);
 
-/* What the account knows of a vCPU at a time; false: nothing. */
+/* The account's data of a vCPU at a time; false: none. */
 struct vp_xen_runner {
 	bool (*ran)(void *context, uint32_t domain, uint32_t vcpu, uint64_t time,
 		    struct vp_xen_ran *ret);
@@ -33,7 +33,7 @@ struct vp_xen_exit {
 	uint64_t time, ran, ip;
 };
 void vp_xen_sampler_exit(struct vp_guest_sampler *sampler, const struct vp_xen_exit *exit);
-/* All exits were told that were before that time; UINT64_MAX: no more will come. */
+/* All exits before that time were passed on; UINT64_MAX: no more will come. */
 void vp_xen_sampler_known(struct vp_guest_sampler *sampler, uint64_t time,
 			  struct vp_xen_runner runner);
 

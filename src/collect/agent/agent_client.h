@@ -25,7 +25,7 @@ struct vp_agent_address {
 struct vp_agent_address vp_agent_address_of(const struct vp_vm *vm, unsigned port);
 /* Whether it can be asked at all. */
 bool vp_agent_is_addressed(const struct vp_agent_address *address);
-/* What sentences call the guest; a new string. */
+/* The guest's name in messages; a new string. */
 char *vp_agent_address_name(const struct vp_agent_address *address) VP_MUST_CHECK;
 
 struct vp_agent_limits {
@@ -42,15 +42,9 @@ struct vp_agent_result {
 
 /* Whether only root of a guest can listen at that vsock port (0: the usual one). */
 bool vp_agent_port_is_of_root(unsigned port);
-/*
- * Who it is that answered at that vsock port (0: the usual one), as a sentence: "ok: …"; a new
- * string.
- */
+/* Describes the listener at that vsock port (0: the usual one): "ok: …"; a new string. */
 char *vp_agent_port_standing(unsigned port) VP_MUST_CHECK;
-/*
- * Connects to the agent; it has so long to be there. *ret is a socket on which reading and writing
- * wait.
- */
+/* Connects to the agent within the time limit. *ret is a blocking socket. */
 struct vp_error *vp_agent_connect(const struct vp_agent_address *address, unsigned seconds,
 				  int *ret) VP_MUST_CHECK;
 /*

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * What one clock showed when another one did, by pairs of both that are read while a recording
- * runs. Between two pairs, and before and after all, it is a straight line.
- */
+/* Converts one clock to another, by pairs of readings during a recording. Between two pairs, and
+ * before and after all, it is a straight line. */
 #ifndef VP_COLLECT_AGENT_CLOCK_LINE_H
 #define VP_COLLECT_AGENT_CLOCK_LINE_H
 
@@ -31,7 +29,7 @@ void vp_clock_line_add(struct vp_clock_line *line, const struct vp_clock_point *
 /* How many of the pairs are before that: 0 or all of them, if it lies outside. */
 size_t vp_clock_line_find(struct vp_clock_line *line, uint64_t from);
 uint64_t vp_clock_line_look(struct vp_clock_line *line, uint64_t from);
-/* What the other clock showed; there must be a pair. */
+/* The other clock's time; there must be a pair. */
 static inline uint64_t vp_clock_line_at(struct vp_clock_line *line, uint64_t from)
 {
 	uint64_t passed = from - line->begin;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Has the agent of a guest count events where the host can read them (protocol/counts_protocol.h).
- * A process of its own talks to the agent, as long as the counts are wanted; it has no rights once
- * it reads what the agent says, and what it hands over is taken for the word of a stranger.
- */
+/* Makes the agent of a guest count events where the host can read them
+ * (protocol/counts_protocol.h). A child process talks to the agent for as long as the counts are
+ * wanted; it drops all rights before it reads the agent's messages, and its output is untrusted. */
 #ifndef VP_COLLECT_AGENT_COUNTS_CLIENT_H
 #define VP_COLLECT_AGENT_COUNTS_CLIENT_H
 
@@ -54,7 +52,7 @@ struct vp_error *vp_agent_counts_start_from(int fd, const char *name, uint32_t e
 					    struct vp_agent_counts **ret) VP_MUST_CHECK;
 /* Ends it, and so the agent's counting. */
 void vp_agent_counts_free(struct vp_agent_counts *counts);
-/* Takes news, for which it waits so long at most while there were none yet. */
+/* Receives updates, with a timeout while there are none yet. */
 enum vp_agent_counts_state vp_agent_counts_hear(struct vp_agent_counts *counts, int timeout_ms);
 /* Once it counts. */
 const struct vp_agent_places *vp_agent_counts_places(const struct vp_agent_counts *counts);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Has the agent of a guest send its kernel's events (protocol/events_protocol.h). A process of its
- * own talks to the agent and makes records of what it sends; it has no rights once it reads that,
- * and what it hands over is taken for the word of a stranger.
- */
+/* Makes the agent of a guest send its kernel's events (protocol/events_protocol.h). A child process
+ * talks to the agent and converts its data to records; it drops all rights before it reads, and its
+ * output is untrusted. */
 #ifndef VP_COLLECT_AGENT_EVENTS_CLIENT_H
 #define VP_COLLECT_AGENT_EVENTS_CLIENT_H
 
@@ -26,7 +24,7 @@ enum vp_agent_events_state {
 	VP_AGENT_EVENTS_GONE
 };
 
-/* Who gets what it sends. Nothing of it is known to be well-formed. */
+/* Receives the agent's data, which may be malformed. */
 struct vp_agent_events_taker {
 	void *context;
 	/* As vp_event_classes_write() has them; once, before all others. */
@@ -36,7 +34,7 @@ struct vp_agent_events_taker {
 	void (*clock)(void *context, const struct vp_events_clock *clock);
 	/* Records of these classes; their times are the guest's counter's, or as `clock` says. */
 	void (*records)(void *context, uint32_t vcpu, char *bytes, size_t size);
-	/* Of the vCPU since the start: that found no room in the guest. */
+	/* Events of the vCPU since the start that did not fit into the guest's buffer. */
 	void (*lost)(void *context, uint32_t vcpu, uint64_t count);
 	/* Entries that no event class was for, or that were none; pages that were none. */
 	void (*malformed)(void *context, uint64_t count);
@@ -52,15 +50,15 @@ struct vp_error *vp_agent_events_start_from(int fd, const char *name, unsigned s
 void vp_agent_events_free(struct vp_agent_events *events);
 /* A descriptor that can be read when there is something to hear. */
 int vp_agent_events_fd(const struct vp_agent_events *events);
-/* Hands over what there is, at most so many bytes, for which it waits so long at most. */
+/* Passes on available data, at most that many bytes, with a timeout. */
 enum vp_agent_events_state vp_agent_events_hear(struct vp_agent_events *events, int timeout_ms,
 						size_t most,
 						const struct vp_agent_events_taker *taker);
-/* Has the agent send what it has up to now, if it can; whether it still is at that: it is to be
- * heard, but need not be honest. */
+/* Asks the agent to flush, if it can. _is_flushing(): the reply is pending; the agent may be
+ * dishonest. */
 void vp_agent_events_flush(struct vp_agent_events *events);
 bool vp_agent_events_is_flushing(const struct vp_agent_events *events);
-/* Has the agent send what it has left, and end. */
+/* Asks the agent to send its remaining data, and to stop. */
 void vp_agent_events_stop(struct vp_agent_events *events);
 /* Why it is absent or gone: printable, but may be the guest's own words. */
 const char *vp_agent_events_problem(const struct vp_agent_events *events);

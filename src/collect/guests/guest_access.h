@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How a hypervisor lets its guests' memory be looked into, as operations. A VM is told by the
- * number that a recording has for its process (struct vp_vm's `pid`). */
+/* Operations by which a hypervisor gives access to guest memory. A VM is identified by the number
+ * that a recording has for its process (struct vp_vm's `pid`). */
 #ifndef VP_COLLECT_GUESTS_GUEST_ACCESS_H
 #define VP_COLLECT_GUESTS_GUEST_ACCESS_H
 

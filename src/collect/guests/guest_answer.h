@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a reader of a guest's memory answers (guestmem/worker.h): the word of a stranger. */
+/* Replies of a reader of guest memory (guestmem/worker.h): untrusted. */
 #ifndef VP_COLLECT_GUESTS_GUEST_ANSWER_H
 #define VP_COLLECT_GUESTS_GUEST_ANSWER_H
 
@@ -29,13 +29,13 @@ struct vp_guest_count_place {
 	bool narrow; /* 4 bytes, not 8 */
 };
 
-/* What a reader found out about a guest's kernel. */
+/* Facts about a guest's kernel from its reader. */
 struct vp_guest_finding {
 	uint64_t text, gpa, size; /* the kernel's image */
 	uint64_t direct_map;
 	uint32_t levels;
 	bool cached, scanned; /* by a kernel pack that was there; without registers */
-	bool derived;         /* without BTF: tasks are told, but not their mappings */
+	bool derived;         /* without BTF: there are tasks, but not their mappings */
 	struct vp_build_id build_id;
 	char *banner;
 	uint32_t at_tid, at_tgid, at_comm; /* in task_struct */
@@ -44,7 +44,7 @@ struct vp_guest_finding {
 	VP_VEC(struct vp_guest_place) cpus;
 	VP_VEC(struct vp_guest_count_place) counts;
 	uint64_t banner_gpa; /* where a scan is to look first the next time; 0: not known */
-	char *lacks;         /* why its tasks cannot be told, or NULL */
+	char *lacks;         /* the reason for missing tasks, or NULL */
 	char *dropped;       /* why a cached kernel pack was not used, or NULL */
 	char *pack;          /* its kernel pack as text, or NULL */
 	/* A scan goes on, and nothing is known yet: bytes it has gone through, of all there are. */
@@ -59,11 +59,9 @@ struct vp_guest_process {
 };
 typedef VP_VEC(struct vp_guest_process) vp_guest_processes;
 
-/*
- * Waits for an answer's next pieces, at most so long for each; `heard` is what there is of it.
- * *done is false if it is not whole yet. The answer, without its last line, is in `heard` too. An
- * error that the reader says is an error.
- */
+/* Waits for the next pieces of a reply, with a timeout for each; `heard` has those so far. *done is
+ * false if it is not complete yet. The reply, without its last line, is in `heard`, too. An error
+ * from the reader is an error. */
 struct vp_error *vp_guest_answer_take(int channel, int timeout_ms, struct vp_buffer *heard,
 				      bool *done, struct vp_slice *answer) VP_MUST_CHECK;
 

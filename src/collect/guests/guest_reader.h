@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Reads a guest's memory in a process of its own. That process has open descriptors of that memory,
- * read-only (struct vp_guest_access), and no rights whatsoever beside them: another user, no other
- * file, no system call but reading, writing, making room and the one request that the memory is
- * mapped by. What it answers is taken for what it is, the word of a stranger.
- */
+/* Reads a guest's memory in a confined process. That process has open, read-only descriptors of
+ * that memory (struct vp_guest_access), and no other rights: another user, no other file, no system
+ * calls except reading, writing, memory management and the one request that maps the memory. Its
+ * replies are untrusted. */
 #ifndef VP_COLLECT_GUESTS_GUEST_READER_H
 #define VP_COLLECT_GUESTS_GUEST_READER_H
 
@@ -32,16 +30,14 @@ int vp_guest_reader_fd(const struct vp_guest_reader *reader);
 /* Sends a request of guestmem/worker.h, without its newline. */
 struct vp_error *vp_guest_reader_ask(struct vp_guest_reader *reader, const char *format, ...)
     VP_PRINTF(2, 3) VP_MUST_CHECK;
-/* Has the mappings of a process read; there is no answer. An error: it is too busy to listen. */
+/* Requests the mappings of a process; there is no reply. An error: the reader is too busy. */
 struct vp_error *vp_guest_reader_see(struct vp_guest_reader *reader, uint64_t task, uint32_t tgid,
 				     uint64_t time) VP_MUST_CHECK;
 /* The VM's memory slots are these now; there is no answer. */
 struct vp_error *vp_guest_reader_memory(struct vp_guest_reader *reader,
 					const struct vp_guest_memory *memory) VP_MUST_CHECK;
-/*
- * Waits for the answer at most so long; *done is false if it is not whole yet. The answer, without
- * its last line, is in `answer` until the next request. An error that the reader says is an error.
- */
+/* Waits for the reply, with a timeout; *done is false if it is not complete yet. The reply, without
+ * its last line, is in `answer` until the next request. An error from the reader is an error. */
 struct vp_error *vp_guest_reader_wait(struct vp_guest_reader *reader, int timeout_ms, bool *done,
 				      struct vp_slice *answer) VP_MUST_CHECK;
 

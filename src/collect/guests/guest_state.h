@@ -8,7 +8,7 @@
 #include "guestmem/memory.h"
 #include "schema/vm.h"
 
-/* Of a vCPU, where KVM's memory has it: how much less its counter shows than the host's. */
+/* Offset of a vCPU's counter to the host's, if KVM has it in its memory. */
 struct vp_guest_counter {
 	uint32_t vcpu;
 	uint64_t offset;

@@ -18,7 +18,7 @@
 
 struct vp_guest_watch;
 
-/* Who makes use of what is found out. */
+/* Receivers of the results. */
 struct vp_guest_user {
 	void *context;
 	const char *name; /* in sentences: "samples" */
@@ -28,10 +28,10 @@ struct vp_guest_user {
 	struct vp_error *(*identify)(void *context, uint32_t number,
 				     const struct vp_guest_state *state,
 				     const struct vp_guest_finding *finding);
-	/* What was found for the VM of VMM process `pid` is no longer valid. */
+	/* The results for the VM of VMM process `pid` are no longer valid. */
 	void (*forget)(void *context, uint32_t pid);
-	/* Both or none: how many times a task was in none of the memory slots, from the begin on;
-	 * and that these have changed. */
+	/* Both or none: the number of tasks outside of all memory slots since the start; and a
+	 * notification that the slots have changed. */
 	uint64_t (*count_nowhere)(void *context, uint32_t pid,
 				  const struct vp_guest_finding *finding);
 	struct vp_error *(*change_memory)(void *context, uint32_t number,
@@ -62,11 +62,8 @@ void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms);
 void vp_guest_watch_step(struct vp_guest_watch *watch);
 /* A sample hit user space of that thread of a guest, which was not hit lately. */
 void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task *task);
-/*
- * Has all guests' readers write symbol maps, and unwind tables if wanted, at once: for `timeout_ms`
- * at most in all, whatever any of them does. Those that are late by then are lost as at any other
- * time.
- */
+/* Makes all guest readers write symbol maps, and unwind tables if wanted, in parallel, within
+ * `timeout_ms` in total. Readers that are late are lost as at any other time. */
 void vp_guest_watch_write(struct vp_guest_watch *watch, bool tables, unsigned timeout_ms,
 			  const struct vp_meanwhile *meanwhile);
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the watch over guests and the writing of their maps (guest_dump.c) share. */
+/* Shared by the guest watcher and the writing of guest maps (guest_dump.c). */
 #ifndef VP_COLLECT_GUESTS_GUEST_WATCH_PRIVATE_H
 #define VP_COLLECT_GUESTS_GUEST_WATCH_PRIVATE_H
 
@@ -18,7 +18,8 @@
 /* Leaving: its memory is not what it was; what is known so far is being written. */
 enum guest_state { GUEST_FINDING, GUEST_READY, GUEST_CHECKING, GUEST_LEAVING, GUEST_LOST };
 
-/* Of a symbol map and unwind tables: its reader is to be asked, writes one, writes the other. */
+/* State of writing a symbol map and unwind tables: reader not asked yet, writing one, writing the
+ * other. */
 enum guest_writing { WRITING_NOTHING, WRITING_SOON, WRITING_MAP, WRITING_TABLES };
 
 struct guest {
@@ -42,13 +43,13 @@ struct guest {
 	bool ended;        /* the VM did: its map is read once more, and then nothing */
 	bool put_away;     /* its map is where it belongs, and kept here no more */
 	uint64_t added;    /* when looking for its kernel began */
-	unsigned quiet_tries; /* how many may fail before the user is told */
-	bool told_missing;    /* and was told */
+	unsigned quiet_tries; /* number of failures before the user is warned */
+	bool told_missing;    /* and the warning was given */
 	bool searching;       /* its memory is gone through for the kernel: bytes, of all */
 	uint64_t searched, to_search;
 	uint64_t banner_gpa; /* where a scan found its kernel the last time; 0: not known */
 	char *name, *problem;
-	/* Of the last time that maps were written: */
+	/* State of the last time that maps were written: */
 	enum guest_writing writing;
 	bool has_map;   /* `text`, up to map_size */
 	off_t map_size; /* unwind tables follow it */
@@ -80,7 +81,7 @@ void vp_guest_hear(struct vp_guest_watch *watch, struct guest *guest, int timeou
 /* Memory may have been plugged in or out: it is looked for again. */
 struct vp_error *vp_guest_refresh_memory(struct vp_guest_watch *watch,
 					 struct guest *guest) VP_MUST_CHECK;
-/* What the reader wrote is the guest's last map. */
+/* Makes the reader's output the guest's last map. */
 void vp_guest_keep_text(struct guest *guest);
 uint64_t vp_guest_text_size(int text);
 uint64_t vp_guest_most_text(const struct guest *guest);

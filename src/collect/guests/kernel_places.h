@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Where in a VM's memory its kernel was found the last time, beside the kernel packs: a file
- * `places` with a line `GPA NAME` for each VM, the address in hexadecimal, the name escaped as in
- * map text, the one that was found last at the end.
- */
+/* Last known places of guest kernels in their VMs' memory, stored next to the kernel packs. The
+ * file `places` has a line `GPA NAME` for each VM, with the address in hexadecimal and the name
+ * escaped as in map text; the latest is last. */
 #ifndef VP_COLLECT_GUESTS_KERNEL_PLACES_H
 #define VP_COLLECT_GUESTS_KERNEL_PLACES_H
 
@@ -12,7 +10,7 @@
 #include "base/error.h"
 #include "base/macros.h"
 
-/* 0: not known. What is read there may be anything. */
+/* 0: unknown. The memory there may have any contents. */
 uint64_t vp_kernel_place_recall(const char *folder, const char *vm);
 /* The folder is made if it has to be. */
 struct vp_error *vp_kernel_place_remember(const char *folder, const char *vm,

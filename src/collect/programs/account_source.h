@@ -28,7 +28,7 @@ struct vp_account_source_options {
 	bool by_memory; /* Intel: guests' memory says whose exits are: vp_account_source_identity()
 			 */
 	struct vp_hypervisor_events *events; /* NULL, or what gets the hypervisor's own events */
-	/* NULL, or what is to be told where guests were left for interrupts. */
+	/* NULL, or the receiver of guest exits for interrupts. */
 	struct vp_guest_sampler *guest_sampler;
 	bool paravirtual; /* also what guests enter the hypervisor for that have no exits */
 	const struct vp_exit_event *exit_event; /* NULL, or opened before */
@@ -40,7 +40,7 @@ struct vp_account_source_options {
 struct vp_error *vp_account_source_open(const vp_vms *vms,
 					const struct vp_account_source_options *options,
 					struct vp_account_source **ret) VP_MUST_CHECK;
-/* The programs that others' may join; none where exits are not told. */
+/* Programs that others can join; none if exits are not reported. */
 struct vp_exit_programs vp_account_source_programs(const struct vp_account_source *source);
 /* For telling the programs how guests' current tasks are read; NULL: they do not ask. */
 struct vp_identity *vp_account_source_identity(struct vp_account_source *source);
@@ -54,7 +54,7 @@ void vp_account_source_begin(struct vp_account_source *source, const vp_vms *vms
 void vp_account_source_end(struct vp_account_source *source);
 void vp_account_source_free(struct vp_account_source *source);
 
-/* What this kernel does not let be seen, as a sentence; NULL: nothing. */
+/* Limitations on this kernel, as a sentence; NULL: none. */
 const char *vp_account_source_missing(const struct vp_account_source *source);
 /* Number of places that vCPUs may have. */
 size_t vp_account_source_places(const struct vp_account_source *source);
@@ -81,7 +81,7 @@ void vp_account_source_thieves(const struct vp_account_source *source,
 void vp_account_source_old_sites(const struct vp_account_source *source,
 				 void (*take)(void *context, const void *key, const void *cost),
 				 void *context);
-/* What is known of a thread that took time; false if nothing is. */
+/* Known facts of a thief's thread; false if there are none. */
 bool vp_account_source_task(const struct vp_account_source *source, uint32_t tid,
 			    struct vp_account_task *ret);
 /* Hands over the stretches of time (struct vp_vcpu_span) that ended since the last call; to be

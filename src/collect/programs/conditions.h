@@ -16,13 +16,13 @@ struct vp_error *vp_condition_watch_open(const struct vp_conditions *conditions,
 					 struct vp_condition_watch **ret) VP_MUST_CHECK;
 /* The VM of VMM process `pid`, too. */
 void vp_condition_watch_add(struct vp_condition_watch *watch, uint32_t pid);
-/* From now on the next time that one of them holds is told; those after it are only counted. */
+/* Enables the next notification; triggers after it are only counted. */
 void vp_condition_watch_arm(struct vp_condition_watch *watch);
 /* A descriptor that can be read when there is one. */
 int vp_condition_watch_fd(const struct vp_condition_watch *watch);
 /* False: there was none since it was armed. */
 bool vp_condition_watch_take(struct vp_condition_watch *watch, struct vp_fired *ret);
-/* How often one of them held without being told. */
+/* Number of triggers without a notification. */
 uint64_t vp_condition_watch_unheard(const struct vp_condition_watch *watch);
 /* Names the thief in the notice, by that pCPU's slices. */
 void vp_condition_find_thief(const struct vp_condition_cpu *cpu, struct vp_fired *fired);

@@ -23,13 +23,11 @@ struct vp_counters {
 			   */
 };
 
-/*
- * Opens every counter of the recipe on every pCPU, counting from now on. Counters of a set are one
- * group of perf's: on the processor together or not at all. If the sets do not all fit beside the
- * trigger and what is counted all the time, only the first one is on: the others are for
- * vp_multiplex_start(). An event that the machine does not have is noted in `missing`. Errors: a
- * set that does not even fit alone, no permission.
- */
+/* Opens every counter of the recipe on every pCPU, and starts counting. Counters of a set are one
+ * perf event group: scheduled together or not at all. If the sets do not all fit with the trigger
+ * and the permanent counters, only the first one is enabled: the others are for
+ * vp_multiplex_start(). Events that the machine lacks are noted in `missing`. Errors: a set that
+ * does not even fit alone, no permission. */
 struct vp_error *vp_counters_open(const struct vp_recipe *recipe, const struct vp_pcpus *pcpus,
 				  struct vp_counters *ret) VP_MUST_CHECK;
 /*

@@ -12,7 +12,7 @@
 
 struct vp_guest_sampler;
 
-/* Where guests are sampled beside looks at their vCPUs. */
+/* Places at which guests are sampled, in addition to reading their vCPUs' contexts. */
 enum vp_guest_interrupts {
 	VP_INTERRUPTS_NONE,
 	VP_INTERRUPTS_EXITS,    /* where they left for interrupts, which the account tells */
@@ -31,8 +31,8 @@ struct vp_guest_sampler_totals {
 	uint64_t pause, most_ns; /* how long vCPUs stood still for that, ns; and the longest */
 	uint64_t unsampled_ns;   /* CPU time that no sample stands for */
 	uint64_t lost;           /* samples there was no room for */
-	/* Of places at interrupts: how many of them are samples, for how many periods these stand,
-	 * and for how many of these the process is not known. */
+	/* Totals of places at interrupts: the number of samples, the periods that these stand for,
+	 * and the periods without a known process. */
 	uint64_t exits, exit_periods, unknown_periods;
 	/* Interrupts of counters that hit this host's own vCPUs, and the hypervisor; and on how
 	 * many pCPUs there were any. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whose VMs this host runs: what differs between hypervisors, as operations. */
+/* Operations of the hypervisor of this host: everything that differs between hypervisors. */
 #ifndef VP_COLLECT_PROGRAMS_HYPERVISOR_H
 #define VP_COLLECT_PROGRAMS_HYPERVISOR_H
 
@@ -24,11 +24,11 @@ struct vp_hypervisor {
 	bool has_processes;           /* a VM's number is that of a process of this host */
 	const struct vp_account_ops *(*account)(void);
 	const struct vp_guest_access *(*guest_access)(void);
-	/* What samples guests where this host's own samples do not; NULL: they do. */
+	/* Guest sampler, if this host's own samples do not hit guests; NULL: they do. */
 	const struct vp_guest_sampler_ops *(*guest_sampler)(void);
-	/* What it traces of itself; NULL: nothing. */
+	/* Source of the hypervisor's own events; NULL: none. */
 	const struct vp_hypervisor_events_ops *(*events)(void);
-	/* What `vperf check` asks, one source after another; NULL behind the last. */
+	/* Sources for `vperf check`, ended by NULL. */
 	const struct vp_source *(*source)(size_t number);
 };
 

@@ -9,16 +9,15 @@ struct vp_hypervisor_events;
 
 struct vp_hypervisor_events_ops {
 	const char *system; /* users write SYSTEM:EVENT */
-	/* Of these names, each of an event (which may have wildcards) or of a class of events.
-	 * Errors: there is none of that name. */
+	/* Selects events by name (with wildcards) or by class. Errors: an unknown name. */
 	struct vp_error *(*open)(const char *const *names, size_t n_names,
 				 struct vp_hypervisor_events **ret);
-	/* Adds the classes of what was chosen behind those that there are. Of each event the first
-	 * fields are `pcpu`, and `vm` and `vcpu` (UINT32_MAX: none) of the vCPU that had it. */
+	/* Adds the classes of the selected events after the existing ones. The first fields of each
+	 * event are `pcpu`, and `vm` and `vcpu` (UINT32_MAX: none) of the current vCPU. */
 	struct vp_error *(*define)(struct vp_hypervisor_events *events, vp_event_classes *classes);
 	/* The records since the last call, in order of time, until the next. */
 	struct vp_buffer *(*take)(struct vp_hypervisor_events *events);
-	/* So many found no room with the hypervisor. */
+	/* Number of events that did not fit into the hypervisor's buffers. */
 	uint64_t (*lost)(const struct vp_hypervisor_events *events);
 	void (*free)(struct vp_hypervisor_events *events);
 };

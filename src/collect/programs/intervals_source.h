@@ -20,7 +20,7 @@ struct vp_kernel_btf;
 struct vp_intervals_options {
 	const struct vp_recipe *recipe; /* outlives them */
 	size_t ring_bytes;              /* per pCPU: a power of two, at least a page */
-	/* VM exits are told by these; none: by programs of its own. */
+	/* VM exits are reported by these; none: by programs of its own. */
 	struct vp_exit_programs exit_programs;
 	struct vp_kernel_btf *kernel; /* read before, or NULL */
 	bool only_watched;            /* vCPUs that nobody asked for have no intervals */
@@ -31,21 +31,17 @@ struct vp_intervals_options {
 /* Opens the counters, loads and attaches the programs. Nothing is counted yet. */
 struct vp_error *vp_intervals_open(const struct vp_intervals_options *options,
 				   struct vp_intervals **ret) VP_MUST_CHECK;
-/*
- * Has intervals of thread `tid` of process `pid`: of vCPU number `vcpu`, or with VP_VCPU_UNKNOWN of
- * a task and then of all that it starts. Threads may be added while intervals are counted. Errors:
- * no room in the table, an event that cannot be opened.
- */
+/* Starts intervals of thread `tid` of process `pid`: of vCPU number `vcpu`, or with VP_VCPU_UNKNOWN
+ * of a task and its children. Threads may be added while intervals are counted. Errors: no room in
+ * the table, an event that cannot be opened. */
 struct vp_error *vp_intervals_watch(struct vp_intervals *intervals, uint32_t pid, uint32_t tid,
 				    uint32_t vcpu) VP_MUST_CHECK;
 /* Whether vp_intervals_watch() was called for the thread. */
 bool vp_intervals_is_watched(const struct vp_intervals *intervals, uint32_t tid);
-/* What the recipe asks of guests' kernels: bits of enum vp_guest_count. */
+/* Guest counts of the recipe: bits of enum vp_guest_count. */
 uint32_t vp_intervals_guest_events(const struct vp_intervals *intervals);
-/*
- * Has a guest's counters read from its memory from now on; vp_intervals_forget(): no longer.
- * Counters that its agent has already stay the agent's.
- */
+/* Starts reading a guest's counters from its memory; vp_intervals_forget() stops. Counters that
+ * come from its agent already stay the agent's. */
 struct vp_error *vp_intervals_identify(struct vp_intervals *intervals,
 				       const struct vp_guest_state *state,
 				       const struct vp_guest_finding *finding) VP_MUST_CHECK;
@@ -73,11 +69,11 @@ struct vp_error *vp_intervals_drain(struct vp_intervals *intervals) VP_MUST_CHEC
 struct vp_error *vp_intervals_end(struct vp_intervals *intervals) VP_MUST_CHECK;
 void vp_intervals_free(struct vp_intervals *intervals);
 
-/* What was lost so far. */
+/* Losses so far. */
 struct vp_intervals_lost vp_intervals_lost(const struct vp_intervals *intervals);
 /* Numbers of the pCPUs. */
 const struct vp_pcpus *vp_intervals_pcpus(const struct vp_intervals *intervals);
-/* Whether exits are told by the programs of the options: the kernel may not allow it. */
+/* Whether exits are reported by the programs of the options: the kernel may not allow it. */
 bool vp_intervals_has_joined(const struct vp_intervals *intervals);
 /* A sentence on what this machine cannot count, or NULL; a new string. */
 char *vp_intervals_missing(const struct vp_intervals *intervals);

@@ -14,8 +14,8 @@ struct vp_lender;
 struct vp_lender_totals {
 	uint64_t published;
 	uint64_t idle;      /* no client in the guest: nothing was read or written */
-	uint64_t unread;    /* a counter could not be read: clients are told */
-	uint64_t unwritten; /* the guest's memory was not there, or was being changed */
+	uint64_t unread;    /* a counter could not be read: clients get an error */
+	uint64_t unwritten; /* the guest's memory was missing, or was being changed */
 };
 
 /*
@@ -25,12 +25,10 @@ struct vp_lender_totals {
  */
 struct vp_error *vp_lender_open(const struct vp_vm *vm, const char *const *names, size_t n,
 				unsigned port, struct vp_lender **ret) VP_MUST_CHECK;
-/* Ends the lending; clients in the guest are told. NULL is allowed. */
+/* Ends the lending; clients in the guest get an error. NULL is allowed. */
 void vp_lender_free(struct vp_lender *lender);
-/*
- * Waits so long at most for news of the agent. Errors: it has gone, or there is none. *lends is
- * whether counters are published by now to those who ask.
- */
+/* Waits for the agent's messages, with a timeout. Errors: the agent has stopped, or there is none.
+ * *lends: counters are published to clients by now. */
 struct vp_error *vp_lender_step(struct vp_lender *lender, int timeout_ms,
 				bool *lends) VP_MUST_CHECK;
 /* vCPUs that it lends to. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Multiplexes sets of counters: on each pCPU a thread, bound to it, switches to the set that the
- * programs in the kernel ask for. What it interrupts does not go on before it is done.
- */
+/* Multiplexes sets of counters: on each pCPU a bound thread enables the set that the BPF programs
+ * request. The interrupted thread continues after it is done. */
 #ifndef VP_COLLECT_PROGRAMS_MULTIPLEX_H
 #define VP_COLLECT_PROGRAMS_MULTIPLEX_H
 

@@ -10,10 +10,8 @@
 #include "base/macros.h"
 #include "bpf/sampler_abi.h"
 
-/*
- * Whole records of the schema, in the pCPU's order, on 8 bytes; good until the call returns. Who
- * takes them may change them.
- */
+/* Complete records, 8-byte aligned, in order; valid during the call; the callback may modify
+ * them. */
 typedef void (*vp_records_taker)(void *context, uint32_t pcpu, char *records, size_t size);
 
 struct vp_rings {

@@ -23,7 +23,7 @@ struct vp_kernel_btf;
 struct vp_sampler_options {
 	const struct vp_trigger *trigger;
 	size_t buffer_pages;
-	bool by_memory; /* ask guests' memory who runs, once vp_sampler_identity() was told how */
+	bool by_memory; /* identify guest tasks from guest memory, after vp_sampler_identity() */
 	bool with_chains;
 	/* No sample can hit a guest, whatever perf says: in a Xen dom0 it goes by the last
 	 * interrupt of Xen's PMU, also for an event that is another one. */
@@ -48,7 +48,7 @@ struct vp_error *vp_sampler_drain(struct vp_sampler *sampler) VP_MUST_CHECK;
 uint64_t vp_sampler_lost(const struct vp_sampler *sampler, uint32_t pcpu);
 void vp_sampler_free(struct vp_sampler *sampler);
 
-/* Has the samples of guests named by their memory; the sampler's. */
+/* Enables identification of guest tasks from guest memory, for the sampler. */
 struct vp_identity *vp_sampler_identity(struct vp_sampler *sampler);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of the sampler share. */
+/* Shared by the files of the sampler. */
 #ifndef VP_COLLECT_PROGRAMS_SAMPLER_PRIVATE_H
 #define VP_COLLECT_PROGRAMS_SAMPLER_PRIVATE_H
 

@@ -32,11 +32,9 @@ int vp_trace_rings_plan(struct vp_trace_rings *rings, struct trace_bpf *programs
 struct vp_error *vp_trace_rings_map(struct vp_trace_rings *rings) VP_MUST_CHECK;
 struct vp_error *vp_trace_rings_add(struct vp_trace_rings *rings, uint32_t pcpu) VP_MUST_CHECK;
 bool vp_trace_rings_has(const struct vp_trace_rings *rings, uint32_t pcpu);
-/*
- * Hands over what there is, pCPU by pCPU, in order of time. Of what was written aside, the last may
- * wait for the next time, since something before it may still come; not if `all` that there will be
- * is there. The taker may change the records.
- */
+/* Passes on available records, pCPU by pCPU, in order of time. The last of those written aside may
+ * wait for the next call, since earlier ones may still arrive; not with `all`, at the end. The
+ * callback may modify the records. */
 void vp_trace_rings_drain(struct vp_trace_rings *rings, bool all, vp_records_taker take,
 			  void *context);
 /* Records of that pCPU that found no room. */

@@ -40,7 +40,7 @@ void vp_tracer_free(struct vp_tracer *tracer);
 
 /* Whether the guest's kernel tells where it counts switches. */
 bool vp_tracer_can_see(const struct vp_guest_finding *finding);
-/* Has the threads of such a guest told, with the set `guest`: as vp_identity_tell(). */
+/* Enables guest switches of such a guest, with the set `guest`: as vp_identity_tell(). */
 struct vp_error *vp_tracer_identify(struct vp_tracer *tracer, uint32_t number,
 				    const struct vp_guest_state *state,
 				    const struct vp_guest_finding *finding) VP_MUST_CHECK;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Kernel and user probes as tracepoints of the kernel's, for as long as this process needs them
- * (Documentation/trace/kprobetrace.rst, uprobetracer.rst). They are in a group that is called after
- * the process: what one that was killed left behind is removed by the next.
- */
+/* Kernel and user probes as tracepoints, for as long as this process needs them
+ * (Documentation/trace/kprobetrace.rst, uprobetracer.rst). Their group has the name of the process;
+ * the next run removes those of a killed one. */
 #ifndef VP_COLLECT_TRACEFS_DYNAMIC_EVENTS_H
 #define VP_COLLECT_TRACEFS_DYNAMIC_EVENTS_H
 

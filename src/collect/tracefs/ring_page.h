@@ -23,12 +23,12 @@ struct vp_ring_page {
  * False: there is no room for what it says that it holds. */
 bool vp_ring_page_open_of(struct vp_slice bytes, unsigned long_size,
 			  struct vp_ring_page *ret) VP_MUST_CHECK;
-/* Of a kernel of 64 bits, as is this one. */
+/* For a 64-bit kernel, such as this one. */
 static inline bool vp_ring_page_open(struct vp_slice bytes, struct vp_ring_page *ret)
 {
 	return vp_ring_page_open_of(bytes, 8, ret);
 }
-/* Of an entry's first word: type or length, then the time since the entry before. */
+/* Parts of an entry's first word: type or length, then the time since the previous entry. */
 enum { VP_RING_TYPE_BITS = 5, VP_RING_LONG = 0, VP_RING_PADDING = 29 };
 
 /* One that is no usual one. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Names of this host's threads, for whoever sees only their numbers: read once from /proc, and kept
- * up by what is told of them since. */
+/* Thread names of this host: read once from /proc, and updated by events. */
 #ifndef VP_COLLECT_TRACEFS_THREAD_NAMES_H
 #define VP_COLLECT_TRACEFS_THREAD_NAMES_H
 

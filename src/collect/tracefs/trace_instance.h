@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * An instance of tracefs of one's own: ftrace's rings, one per pCPU, with the tracepoints that are
- * switched on in it, on CLOCK_MONOTONIC. What finds no room is counted by the kernel, and what is
- * in the rings is not overwritten.
- */
+/* An ftrace instance of its own: buffers, one per pCPU, with the enabled tracepoints, on
+ * CLOCK_MONOTONIC. The kernel counts events that do not fit, and does not overwrite. */
 #ifndef VP_COLLECT_TRACEFS_TRACE_INSTANCE_H
 #define VP_COLLECT_TRACEFS_TRACE_INSTANCE_H
 
@@ -16,17 +13,15 @@
 
 struct vp_trace_instance;
 
-/*
- * Makes it below directory `tracing`, with `bytes` for each pCPU's ring, switched off; and removes
- * those of recorders that were killed. A process beside this one removes it when this one has
- * ended, however that was. Errors: the kernel makes none.
- */
+/* Creates it below directory `tracing`, with `bytes` for each pCPU's buffer, disabled; and removes
+ * those of killed recorders. A child process removes it when this one has ended, for whatever
+ * reason. Errors: the kernel creates none. */
 struct vp_error *vp_trace_instance_new(const char *tracing, size_t bytes,
 				       struct vp_trace_instance **ret) VP_MUST_CHECK;
 /* Its descriptors of pages are to be closed before. */
 void vp_trace_instance_free(struct vp_trace_instance *instance);
-/* Has the event be recorded once all is switched on; `filter` may be NULL. Errors: there is no such
- * event, or its filter is none. */
+/* Adds the event to those that are recorded; `filter` may be NULL. Errors: no such event, or an
+ * invalid filter. */
 struct vp_error *vp_trace_instance_add(struct vp_trace_instance *instance, const char *name,
 				       const char *filter) VP_MUST_CHECK;
 struct vp_error *vp_trace_instance_switch(struct vp_trace_instance *instance,

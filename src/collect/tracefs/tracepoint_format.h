@@ -17,9 +17,9 @@
 struct vp_tracepoint_place {
 	uint16_t offset, size;
 	bool is_dynamic;  /* there is a u32 with the offset of the data and their size << 16 … */
-	bool is_relative; /* … that offset is from behind it */
-	/* Fields that the kernel's record has in a row as the recording's has, so that they are one
-	 * copy: bytes of them, and how many fields beside this one. 0: it is converted alone. */
+	bool is_relative; /* … that offset is relative to its end */
+	/* Fields that are adjacent in both the kernel's and the recording's record are copied at
+	 * once: their bytes, and the number of further fields. 0: it is converted alone. */
 	uint16_t run, others;
 	uint32_t
 	    reach; /* of the first field: bytes that a record has at least, if all are in such */
@@ -34,7 +34,7 @@ struct vp_error *vp_tracepoint_format_parse(const char *source, const char *text
 					    struct vp_event_class *event,
 					    vp_tracepoint_places *places) VP_MUST_CHECK;
 
-/* Of an event whose fields are converted one by one. */
+/* For an event whose fields are converted one by one. */
 bool vp_tracepoint_convert_fields(const struct vp_event_class *event,
 				  const vp_tracepoint_places *places, uint64_t time,
 				  struct vp_slice raw, struct vp_buffer *out);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Any tracepoints of the kernel: each pCPU's events through a ring of ftrace's in an instance of
- * their own, or, where there is none to be had, through one of perf's buffers; converted to records
- * of event classes that are made of the tracepoints' formats.
- */
+/* Any tracepoints of the kernel: each pCPU's events through a buffer of an ftrace instance or, if
+ * the kernel has none, through perf's buffers; converted to records of event classes that are made
+ * of the tracepoints' formats. */
 #ifndef VP_COLLECT_TRACEFS_TRACEPOINTS_H
 #define VP_COLLECT_TRACEFS_TRACEPOINTS_H
 
@@ -55,7 +53,8 @@ const char *vp_tracepoints_missing(const struct vp_tracepoints *tracepoints);
 const char *vp_tracepoints_detour(const struct vp_tracepoints *tracepoints);
 /* How many probes of recorders that were killed it has removed. */
 unsigned vp_tracepoints_leftover(const struct vp_tracepoints *tracepoints);
-/* Adds their classes behind those that there are: their records have these ids. Before begin. */
+/* Adds their classes after the existing ones: their records have these ids. Call before the
+ * start. */
 struct vp_error *vp_tracepoints_define(struct vp_tracepoints *tracepoints,
 				       vp_event_classes *classes) VP_MUST_CHECK;
 struct vp_error *vp_tracepoints_begin(struct vp_tracepoints *tracepoints) VP_MUST_CHECK;
@@ -63,8 +62,8 @@ struct vp_error *vp_tracepoints_begin(struct vp_tracepoints *tracepoints) VP_MUS
 int vp_tracepoints_fd(const struct vp_tracepoints *tracepoints);
 /* Hands over what there is. Errors: the kernel's pages or its counts of losses cannot be read. */
 struct vp_error *vp_tracepoints_drain(struct vp_tracepoints *tracepoints) VP_MUST_CHECK;
-/* The pCPU came online: has its events be recorded, too. By ftrace they are from its first moment
- * on, by perf from now on. After begin. */
+/* The pCPU came online: records its events, too. With ftrace from its first moment on, with perf
+ * from now on. Call after the start. */
 struct vp_error *vp_tracepoints_add_pcpu(struct vp_tracepoints *tracepoints,
 					 uint32_t pcpu) VP_MUST_CHECK;
 /* Counts no more; what is left can still be drained. */
