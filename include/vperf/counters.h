@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * libvperf: what a thread cost, in events of the processor and of the kernel, on bare metal and in
- * guests. See vperf_counters(3).
+ * libvperf: counts hardware and kernel events per thread, on bare metal and in guests. See
+ * vperf_counters(3).
  *
  * A set of events belongs to the thread that opened it, and only that thread may use it. No
- * function prints, ends the process or keeps state beside the set. Functions return VPERF_OK or one
+ * function prints, exits, or keeps state outside of the set. Functions return VPERF_OK or one
  * of the negative codes of enum vperf_status.
  */
 #ifndef VPERF_COUNTERS_H
@@ -42,7 +42,7 @@ enum { VPERF_MOST_EVENTS = 8 };
 
 /* Flags of struct vperf_options. */
 enum {
-	/* Of lent counters: each read forces the vCPU to leave the guest, so that it is exact. */
+	/* For host-provided counters: each read forces a VM exit, so that it is exact. */
 	VPERF_EXACT = 1,
 };
 
@@ -72,7 +72,7 @@ struct vperf_times {
 	uint64_t wall;
 	uint64_t on_cpu; /* had by the thread, as the guest's kernel sees it: with what was stolen
 			  */
-	/* Of on_cpu, this was stolen from the vCPU: at least and at most. */
+	/* Steal time included in on_cpu: lower and upper bound. */
 	uint64_t stolen_least, stolen_most;
 };
 
@@ -82,12 +82,10 @@ struct vperf_counters;
 
 #define VPERF_PUBLIC __attribute__((visibility("default")))
 
-/*
- * Opens `n` events, up to VPERF_MOST_EVENTS, for the calling thread; they are read in that order
- * and do not count yet. Names are perf's ("instructions", "page-faults", with :u or :k behind them
- * if only user space or only the kernel is meant), PAPI's presets ("PAPI_TOT_INS") or rHEX.
- * `options` and `error` may be NULL.
- */
+/* Opens `n` events, up to VPERF_MOST_EVENTS, for the calling thread; they are read in that order
+ * and do not count yet. Names are perf's ("instructions", "page-faults", with :u or :k for user
+ * space or the kernel only), PAPI's presets ("PAPI_TOT_INS") or rHEX. `options` and `error` may be
+ * NULL. */
 VPERF_PUBLIC int vperf_counters_open(const char *const *events, unsigned n,
 				     const struct vperf_options *options,
 				     struct vperf_counters **ret, struct vperf_error *error);
@@ -96,7 +94,7 @@ VPERF_PUBLIC void vperf_counters_close(struct vperf_counters *counters);
 
 /* Counting begins, from 0. */
 VPERF_PUBLIC int vperf_counters_start(struct vperf_counters *counters);
-/* What was counted since the start, as many values as there are events. */
+/* Counts since the start, as many values as events. */
 VPERF_PUBLIC int vperf_counters_read(struct vperf_counters *counters, uint64_t *values);
 /* Adds to `values` what was counted since the start or the last such call. */
 VPERF_PUBLIC int vperf_counters_accumulate(struct vperf_counters *counters, uint64_t *values);
@@ -113,11 +111,8 @@ VPERF_PUBLIC int vperf_counters_descriptor(const struct vperf_counters *counters
 /* A code in words; never NULL. */
 VPERF_PUBLIC const char *vperf_status_text(int status);
 
-/*
- * What each read itself, and each switch of the thread from one CPU's queue to another thread and
- * back, adds to the counts is measured, and from then on taken off. The set may not be counting.
- * See vperf_counters(3) for what that is worth. `error` may be NULL.
- */
+/* Measures the overhead of a read and of a context switch and subtracts it from later reads. The
+ * set must be stopped. Accuracy: vperf_counters(3). `error` may be NULL. */
 VPERF_PUBLIC int vperf_counters_calibrate(struct vperf_counters *counters,
 					  struct vperf_error *error);
 
@@ -125,14 +120,12 @@ VPERF_PUBLIC int vperf_counters_calibrate(struct vperf_counters *counters,
 VPERF_PUBLIC int vperf_counters_read_one(struct vperf_counters *counters, unsigned event,
 					 uint64_t *value);
 
-/*
- * What vperf_view_read() reads lent counters by: its layout stays as it is for as long as the
- * library knows VPERF_VIEW_1.
- */
+/* Data of vperf_view_read() for host-provided counters: its layout does not change as long as the
+ * library supports VPERF_VIEW_1. */
 enum { VPERF_VIEW_1 = 1 };
 
-/* The thread, and the CPU that it runs on: written only while it does not run. Behind these, where
- * an event's count is, in bytes, is the same in both. */
+/* The thread, and the CPU on which it runs: written only while it does not run. The offset of an
+ * event's count after these, in bytes, is the same in both. */
 struct vperf_view_thread {
 	uint64_t sequence;
 	uint32_t state, cpu;
@@ -154,7 +147,7 @@ struct vperf_view {
 	} events[VPERF_MOST_EVENTS];
 };
 
-/* Of a set, as long as it is open; NULL: this library does not know that layout. */
+/* The view of a set, valid while it is open; NULL: this library does not support that layout. */
 VPERF_PUBLIC const struct vperf_view *vperf_counters_view(struct vperf_counters *counters,
 							  unsigned layout);
 

@@ -22,10 +22,11 @@ enum vp_account_flag {
 };
 
 enum {
-	VP_EXIT_CODES = 256,   /* what a reason is told apart by */
+	VP_EXIT_CODES = 256,   /* key of a reason */
 	VP_EXIT_REASONS = 64,  /* different ones of a vCPU; the last one takes the rest */
 	VP_EXIT_SITES = 512,   /* places of the guest that are counted in place: a power of two */
-	VP_SITE_BLOCKS = 8192, /* blocks of memory that evicted ones are told apart by, at most */
+	VP_SITE_BLOCKS = 8192, /* number of memory blocks that evicted sites are kept for, at
+				* most */
 	VP_SLICES = 128,       /* of a pCPU, kept while a vCPU waits for it: a power of two */
 	VP_TID_BITS = 65536,   /* of the filter of threads' ids: a power of two */
 	VP_MOST_PCPUS = 8192,  /* as Linux has (NR_CPUS): a power of two */
@@ -111,13 +112,13 @@ struct vp_account_slice {
 	__u32 id;   /* as a thief's of that kind */
 };
 
-/* What has a pCPU; only its own programs write it. */
+/* State of a pCPU; only its own programs write it. */
 struct vp_account_here {
 	__u32 vcpu;       /* place + 1 of the vCPU whose thread has it, or 0 */
 	__u32 tid;        /* of the thread that has it */
 	__u64 irq_at;     /* when the hard interrupt began … */
 	__u32 irq_source; /* … that is being handled while that vCPU has the pCPU: source + 1 */
-	/* Of an interrupt that hit the guest, and is not counted yet: source + 1, or 0, … */
+	/* An interrupt that hit the guest and is not counted yet: source + 1, or 0, … */
 	__u32 hit;
 	__u64 hit_at, hit_end;
 	__u32 hit_reason; /* … that of the exit, if it was for nothing else, or 0 */
@@ -140,7 +141,7 @@ struct vp_account_cpu {
 enum { VP_TAKEN_STATES = 4 };
 #define VP_TAKEN_STATE(state) ((state) & (VP_TAKEN_STATES - 1))
 
-/* What did not fit. */
+/* Losses. */
 struct vp_account_lost {
 	__u64 vcpus, thieves, sites;
 };

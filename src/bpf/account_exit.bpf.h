@@ -42,7 +42,7 @@ static __always_inline __u64 bucket_of(__u64 ns)
 	return bucket ? bucket : work_out_bucket(ns);
 }
 
-/* Which of its 256 counters a reason has; what lies far out is moved into gaps of the numbering. */
+/* Index of a reason in its 256 counters; distant ones are moved into gaps of the numbering. */
 static __always_inline __u32 code_of(__u32 reason)
 {
 	if (vendor == VP_VENDOR_INTEL)

@@ -47,7 +47,7 @@ struct {
 	__type(value, struct vp_thief_cost);
 } thieves SEC(".maps");
 
-/* What those took, all together, that `thieves` has no room for: a row for each place. */
+/* Total of the thieves that do not fit into `thieves`: a row for each place. */
 MMAPPED_ARRAY(other_thieves, struct vp_thief_cost);
 
 struct {
@@ -71,10 +71,10 @@ struct {
 	__uint(max_entries, 4096);
 } states SEC(".maps");
 
-/* Set by the loader: every stretch of a vCPU's time is told, not only the sums. */
+/* Set by the loader: every slice of a vCPU's time is reported, not only the sums. */
 const volatile __u32 tell_states = 0;
 
-/* Whether a vCPU's thread has an id of these low bits: most threads are told apart by it alone. */
+/* Whether a vCPU thread has an id with these low bits: a quick test that excludes most threads. */
 __u8 may_be_vcpu[VP_TID_BITS];
 /* No map: a place in it costs a third of a lookup. */
 struct vp_account_here heres[VP_MOST_PCPUS];

@@ -63,8 +63,8 @@ __noinline __u64 settle_slice(__u32 number, __u32 index, __u64 waiter, __u64 fro
 
 enum { SLICES_AT_ONCE = 14 };
 
-/* The same of so many slices, newest first: the verifier goes through one loop and then the other,
- * not through each step of the one in each of the other. */
+/* The same for that many slices, newest first: the verifier checks the loops one after the other,
+ * not each step of one in each step of the other. */
 __noinline __u64 settle_slices(__u32 number, __u32 newest, __u64 waiter, __u64 from, __u64 upper)
 {
 	for (__u32 i = 0; i < SLICES_AT_ONCE && upper > from; i++)
@@ -72,7 +72,7 @@ __noinline __u64 settle_slices(__u32 number, __u32 newest, __u64 waiter, __u64 f
 	return upper;
 }
 
-/* Who had pCPU `number` from `from` to `to`, newest first, as far as its slices go back. */
+/* Threads of pCPU `number` from `from` to `to`, newest first, as far as its slices go back. */
 __noinline int settle_wait(__u32 number, __u32 place, __u32 state, __u64 from, __u64 to)
 {
 	struct vp_account_cpu *cpu = bpf_map_lookup_elem(&cpus, &number);
@@ -161,7 +161,7 @@ static __always_inline void end_wait(struct vp_account_vcpu *vcpu, __u32 place, 
 		return;
 	__sync_fetch_and_add(&there->waiting, -1);
 	if (vcpu->state == VP_STATE_THROTTLED) {
-		/* What followed the quota's renewal was competition. */
+		/* After the quota's renewal, the rest was competition. */
 		if (there->unthrottled <= from || there->unthrottled > now) {
 			charge(vcpu, now);
 			return;

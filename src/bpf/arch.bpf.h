@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What depends on the processor that a program runs on, for programs on perf events. */
+/* Processor-specific parts of programs on perf events. */
 #ifndef VP_BPF_ARCH_H
 #define VP_BPF_ARCH_H
 

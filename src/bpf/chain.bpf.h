@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Call chains of a sample. Of the host: as the kernel walks them for perf. Of a guest: its user
- * space by frame pointers; of its kernel, which has none, the stack as it is, for who has the
- * kernel's tables to unwind it later. All of it is made in memory of the pCPU's own, as records of
- * the schema, and handed over at once.
- */
+/* Stacks of a sample. The host's: as the kernel walks them for perf. The guest's: its user space by
+ * frame pointers; for its kernel, which has none, a copy of the stack, to be unwound later with the
+ * kernel's tables. All of it is made in the pCPU's own memory, as records of the schema, and
+ * submitted at once. */
 #ifndef VP_BPF_CHAIN_BPF_H
 #define VP_BPF_CHAIN_BPF_H
 
@@ -25,14 +23,14 @@ enum { KERNEL_STACK_BYTES = 16384 };
 /* struct pt_regs in words, at the top of a task's stack; since v6.9 (FRED) with two words above. */
 enum { REGS_BP = 4, REGS_IP = 16, REGS_CS = 17, REGS_SP = 19, REGS_SS = 20, REGS_WORDS = 21 };
 enum { TOP_WORDS = REGS_WORDS + 2, USER_CS = 0x33, USER_SS = 0x2b };
-/* What the processor pushes: IP, CS, flags, SP and SS. */
+/* The frame that the processor pushes: IP, CS, flags, SP and SS. */
 enum { FRAME_CS = 1, FRAME_SP = 3, FRAME_SS = 4, ENTRY_WORDS = 6 };
 
 struct chain_maker {
-	/* Records: `used` bytes of them; behind them room for what a sample may have at most. */
+	/* Records: `used` bytes of them, followed by room for the largest sample. */
 	struct vp_raw_chain raw;
 	char bytes[VP_CHAIN_BYTES];
-	/* Whose. */
+	/* Owner. */
 	__u64 time;
 	__u32 tid, vm;
 	/* The guest's address space, and its page that was looked up last. */
@@ -82,7 +80,7 @@ static __always_inline bool read_guest_word(struct chain_maker *maker, __u64 va,
 	return hva && !bpf_probe_read_user(ret, sizeof(*ret), (void *)hva);
 }
 
-/* What is at a frame pointer. */
+/* The words at a frame pointer. */
 struct user_frame {
 	__u64 next, ip;
 };
@@ -101,10 +99,8 @@ static __always_inline bool read_user_frame(struct chain_maker *maker, __u64 bp,
 	       read_guest_word(maker, bp + sizeof(ret->next), &ret->ip);
 }
 
-/*
- * Where a record of that size goes; NULL: there is no room for it. What the compiler is kept from
- * is to add before it has compared: the verifier would not know the sum's bounds.
- */
+/* Place for a record of that size; NULL: there is no room. The barrier keeps the compiler from
+ * adding before it has compared: the verifier would lose the sum's bounds. */
 static __always_inline void *next_record(struct chain_maker *maker, __u32 size)
 {
 	__u64 used = maker->raw.used;
@@ -245,11 +241,9 @@ __noinline int find_user_regs(__u64 top)
 	return 1;
 }
 
-/*
- * The same of what the processor itself has put on the stack that it enters the kernel on, which is
- * copied to the task's right behind: five words, for some exceptions above an error code. RBP still
- * is the user space's.
- */
+/* The same for the frame that the processor pushes on its entry stack, which is copied to the
+ * task's right after: five words, for some exceptions above an error code. RBP is still user
+ * space's. */
 __noinline int find_entry_regs(__u64 sp)
 {
 	struct chain_maker *maker = chain_maker();
@@ -336,7 +330,7 @@ static __always_inline void put_chain_behind_kernel(struct chain_maker *maker,
 		put_user_frames(maker);
 }
 
-/* What is sampled: a vCPU's thread, and where its guest is. */
+/* The sampled vCPU thread, and the place in its guest. */
 struct chain_subject {
 	struct kvm_vcpu *vcpu;
 	__u32 pid, number, cpl, flags; /* flags: what is known, as in a guest_sample */

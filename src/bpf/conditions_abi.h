@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What conditions.bpf.c shares with collect/programs/conditions.c. */
+/* Shared by conditions.bpf.c and collect/programs/conditions.c. */
 #ifndef VP_BPF_CONDITIONS_ABI_H
 #define VP_BPF_CONDITIONS_ABI_H
 
@@ -42,7 +42,7 @@ struct vp_condition_cpu {
 	struct vp_condition_slice slices[VP_CONDITION_SLICES];
 };
 
-/* What user space is told. */
+/* Message to user space. */
 struct vp_condition_notice {
 	struct vp_fired fired;
 	struct vp_condition_cpu cpu; /* that pCPU's */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a VM exit was to, as enum vp_detail_kind and a number. Intel has it in the exit's
+ * Target of a VM exit, as enum vp_detail_kind and a number. Intel has it in the exit's
  * qualification (SDM, volume 3, section 28.2.1), AMD in EXITINFO1 (APM, volume 2, chapter 15).
  * MSRs are named by the guest's ECX. The address of an access to memory is in AMD's EXITINFO2;
  * Intel's is in the VMCS, and KVM reads it after its event of the exit.
@@ -68,7 +68,7 @@ static __always_inline void detail_of_amd(struct kvm_vcpu *vcpu, const struct vm
 	}
 }
 
-/* Which control register, and how (1: moved from it). */
+/* The control register and the access (1: moved from it). */
 static __always_inline void detail_of_register(__u64 info, struct exit_detail *ret)
 {
 	ret->kind = (info >> 4 & 3) == 1 ? VP_DETAIL_CR_READ : VP_DETAIL_CR_WRITE;

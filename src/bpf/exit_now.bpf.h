@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Intel: what KVM's event of a VM exit says, of the exit that was last on this pCPU.
+ * Intel: data of KVM's kvm_exit event, for the last exit on this pCPU.
  * exit_event.bpf.c writes it before other programs at kvm_exit run; an interrupt that hits the
- * guest comes right behind it, with interrupts off since. The loader gives all objects the same
- * map.
+ * guest comes right after it, with interrupts off since. The loader gives all objects the same map.
  */
 #ifndef VP_BPF_EXIT_NOW_BPF_H
 #define VP_BPF_EXIT_NOW_BPF_H

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What exit_event.bpf.c keeps of a pCPU's last VM exit: shared with collect/programs/exit_event.c.
- */
+/* A pCPU's last VM exit, from exit_event.bpf.c: shared with collect/programs/exit_event.c. */
 #ifndef VP_BPF_EXIT_NOW_ABI_H
 #define VP_BPF_EXIT_NOW_ABI_H
 
 #include <linux/types.h>
 
-/* A read of so many words of a guest's memory costs little more than one of a single word. */
+/* A read of that many words of guest memory costs little more than one of a single word. */
 enum { VP_NEAR_WORDS = 20 };
 
 struct vp_exit_now {

@@ -65,8 +65,8 @@ struct guest_current {
  * given away again only after a grace period of RCU, and exec changes the address space.
  */
 enum { SURELY_SAME_NS = 4000000 };
-/* A thread's address space at the same place is another one only after two execs, and so soon at
- * most is that not seen. */
+/* Another address space at the same place needs two execs of the thread; within that time it is not
+ * noticed. */
 enum { SAME_ROOT_NS = 64000000 };
 
 /* The vCPU, looked for at the place that the caller remembers first; 0: its kernel is not known. */
@@ -182,10 +182,8 @@ static __always_inline bool read_numbers(struct vp_identity_vcpu *vcpu, __u64 *i
 	return true;
 }
 
-/*
- * A task_struct is used again for another task, and exec gives a task another name. What cannot be
- * a task's is not believed.
- */
+/* A task_struct is reused for another task, and exec changes a task's name. Impossible values are
+ * ignored. */
 static __always_inline bool read_task(struct vp_identity_vcpu *vcpu, struct guest_current *ret)
 {
 	__u64 ids = 0;

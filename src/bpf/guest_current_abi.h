@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What guest_current.bpf.h needs to know of a VM, as user space tells it. */
+/* Data about a VM for guest_current.bpf.h, from user space. */
 #ifndef VP_BPF_GUEST_CURRENT_ABI_H
 #define VP_BPF_GUEST_CURRENT_ABI_H
 
@@ -31,12 +31,12 @@ struct vp_identity_vcpu {
 	__u64 key;         /* VMM's process << 32 | vCPU; 0: nobody has this place */
 	__u64 current_hva; /* of the pointer to the current task of its CPU */
 	__u32 vm;          /* which vp_identity_vm */
-	__u32 at_ids;      /* in task_struct: tid, and the tgid right behind it */
+	__u32 at_ids;      /* in task_struct: tid, and the tgid right after it */
 	__u32 at_comm;
 	__u32 at_stack; /* 0: not known */
 	__u32 at_mm; /* … and in mm_struct: where the host cannot tell the address space's root */
 	__u32 at_pgd;
-	/* Of the sample before: */
+	/* From the previous sample: */
 	__u64 task, task_hva;
 	__u64 mm, root;         /* where its mm_struct is, 0: not known; and what root that says */
 	__u64 mm_now;           /* the same of the sample at hand */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the program that lists VMs' memory and registers hands to user space. */
+/* Output of the program that lists VMs' memory and registers. */
 #ifndef VP_BPF_GUEST_STATE_ABI_H
 #define VP_BPF_GUEST_STATE_ABI_H
 

@@ -41,10 +41,8 @@ struct vp_reading {
 	__u64 value, enabled, running;
 };
 
-/*
- * Who has intervals: a vCPU's thread, a task, a pCPU. Sums only grow; an interval is what they grew
- * by since `before`. Only the subject's own pCPU writes here, but for wake-ups.
- */
+/* Subject of intervals: a vCPU thread, a task, a pCPU. Sums only grow; an interval is their growth
+ * since `before`. Only the subject's own pCPU writes here, except wakeups. */
 struct vp_subject {
 	__u32 tid, pid, vcpu;
 	__u32 state, flags; /* enum vp_subject_state, vp_subject_flag */
@@ -82,7 +80,7 @@ struct vp_event_place {
 	__u8 source, index; /* enum vp_event_source */
 };
 
-/* What a run of the program `do_here` does. */
+/* Action of a run of the program `do_here`. */
 enum vp_interval_command {
 	VP_BEGIN_HERE = 1, /* on the pCPU where it runs: whoever has it */
 	VP_FORGET_HERE,    /* its counters are to be others, which have counted nothing yet */
@@ -91,7 +89,7 @@ enum vp_interval_command {
 	VP_SWITCHES_HERE /* the thread that comes with it switches the sets of this pCPU */
 };
 
-/* What was not counted. */
+/* Losses. */
 struct vp_intervals_lost {
 	__u64 intervals; /* that found no room */
 	__u64 subjects;  /* that there was no place for */

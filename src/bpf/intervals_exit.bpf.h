@@ -110,11 +110,9 @@ static __always_inline __u32 reason_of_amd(struct vp_subject *subject, void *vcp
 	return read_exit_reason(vcpu, &subject->vmcb, &code, &vmcb) ? (__u32)code : VMEXIT_VMRUN;
 }
 
-/*
- * v5.17, 0a62a0319abb "KVM: x86: Get error code from get_exit_info" and its neighbours dropped the
- * reason before the vCPU; a kernel's pointer is negative, a reason is not. What is `told` need not
- * be read.
- */
+/* v5.17, 0a62a0319abb "KVM: x86: Get error code from get_exit_info" and its neighbours dropped the
+ * reason before the vCPU; a kernel's pointer is negative, a reason is not. Reasons in `told` need
+ * not be read. */
 static __always_inline __u32 class_of_exit(struct vp_subject *subject, __u64 first, __u64 second,
 					   __u32 told)
 {

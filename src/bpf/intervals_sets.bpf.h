@@ -32,7 +32,7 @@ const volatile __u32 parts = 1; /* sub-intervals of an interval */
 const volatile __u64 part_width = 0;
 /* enum vp_interval_count: the subject's time that a set is live in, or not. */
 const volatile __u32 ran_count = VP_COUNT_time_running;
-/* Of each counter: from 1; 0: it is counted all the time. */
+/* The set of each counter: from 1; 0: it is counted all the time. */
 const volatile __u8 sets_of_counters[VP_COUNTERS_MAX] = {};
 /* A counter of each set. */
 const volatile __u32 first_counters[VP_SETS_MAX] = {};
@@ -123,7 +123,7 @@ static __always_inline __u32 next_set(const struct vp_set_shares *sets, __u32 se
 	return set_on;
 }
 
-/* Wakes this pCPU's switcher; false: it was not told. */
+/* Wakes this pCPU's switcher; false: the message was lost. */
 static __always_inline bool request_set(__u32 set)
 {
 	__u32 here = bpf_get_smp_processor_id();

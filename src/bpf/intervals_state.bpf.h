@@ -182,13 +182,11 @@ static __always_inline bool is_on(const struct interval_cpu *cpu, __u32 counter)
 	return !set || set - 1 == cpu->on;
 }
 
-/*
- * What the counters of this pCPU say now; the subject (NULL: nobody) gets what they counted since
- * they were read last. A counter that cannot be read keeps what it said.
+/* Reads this pCPU's counters; the subject (NULL: nobody) gets their growth since the last reading.
+ * A counter that cannot be read keeps its value.
  *
- * One counter is read after the other. What the reading itself adds to the later ones is the same
- * at both ends of a stretch, and cancels out, if it takes the same way for nobody as for a subject.
- */
+ * Counters are read one after the other. The overhead of reading in the later ones is the same at
+ * both ends of an interval, and cancels out, if the path is the same with and without a subject. */
 static __noinline int read_counters(struct interval_cpu *cpu, struct vp_subject *subject)
 {
 	__u32 here = bpf_get_smp_processor_id();
@@ -223,7 +221,7 @@ static __always_inline bool marker_is_intact(const struct vp_guest_places *place
 	       marker == places->marker;
 }
 
-/* What the guest's kernel has counted; only in the context of the vCPU's thread. */
+/* Reads the guest kernel's counters; only in the context of the vCPU thread. */
 static __noinline int read_guest(struct vp_subject *subject)
 {
 	if (!subject || !wants_guest)
@@ -289,10 +287,8 @@ static __always_inline void charge_guest(struct vp_subject *subject, __u64 now)
 	subject->entered_at = now;
 }
 
-/*
- * How much of the interval a counter was live that ran for so long in it. One that takes turns is
- * enabled only then: the subject's own time says how long it might have been.
- */
+/* The running share of a counter in the interval, from its running time. A multiplexed one is
+ * enabled only in its turns: the subject's own time is the maximum. */
 static __always_inline __u32 live_of(const struct vp_subject *subject, __u64 running, __u64 enabled,
 				     __u32 set, bool partial)
 {
@@ -477,7 +473,7 @@ static __always_inline void close_part(struct interval_cpu *cpu, struct vp_subje
 	}
 }
 
-/* All that is only to be had while the subject has this pCPU. */
+/* Reads everything that is available only while the subject has this pCPU. */
 static __always_inline void take_all(struct interval_cpu *cpu, struct vp_subject *subject)
 {
 	read_counters(cpu, subject);
@@ -486,7 +482,7 @@ static __always_inline void take_all(struct interval_cpu *cpu, struct vp_subject
 		bpf_get_current_comm(subject->comm, sizeof(subject->comm));
 }
 
-/* What the trigger counted of the subject's interval, by the last reading; -1: not known. */
+/* The trigger's count of the subject's interval, by the last reading; -1: unknown. */
 static __always_inline __s64 counted_by_trigger(const struct vp_subject *subject)
 {
 	__u32 i = trigger_counter;
@@ -500,7 +496,8 @@ static __always_inline __s64 counted_by_trigger(const struct vp_subject *subject
 	return now->value - before->value;
 }
 
-/* What the scheduler executes until perf stops the trigger, at most: it may overflow in there. */
+/* Upper bound of the scheduler's instructions until perf stops the trigger: it may overflow
+ * there. */
 enum { BEHIND_SWITCH = 2000 };
 
 static __always_inline __s64 overdue_slack(void)

@@ -186,7 +186,7 @@ static __always_inline struct kvm_vcpu *vcpu_of_notifier(void *notifier)
 	       bpf_core_field_offset(struct preempt_notifier, link);
 }
 
-/* Whether KVM will not poll in the vCPU's next halt, as it has set behind the last one. */
+/* Whether KVM will not poll in the vCPU's next halt, as set after the last one. */
 static __always_inline bool polls_not(struct kvm_vcpu *vcpu)
 {
 	unsigned int ns;
@@ -334,7 +334,7 @@ static __always_inline bool read_vmx_exit_reason(struct kvm_vcpu *vcpu, __u32 *r
 /* KVM's number of RIP among the registers, and of its bit in regs_avail. */
 enum { KVM_RIP = 16 };
 
-/* RIP and regs_avail, which is right behind it. */
+/* RIP and regs_avail, which is right after it. */
 struct rip_in_kvm {
 	__u64 rip, available;
 };
@@ -384,7 +384,7 @@ static __always_inline __u32 vmx_cpl(struct kvm_vcpu *vcpu, __u64 ip)
 
 	if ((__s64)ip < 0)
 		return 0;
-	/* What is not in long mode is below 4 GiB. */
+	/* Outside of long mode, addresses are below 4 GiB. */
 	if (ip >> 32 || !bpf_core_field_exists(vcpu->arch.efer) ||
 	    bpf_core_read(&efer, sizeof(efer), &vcpu->arch.efer))
 		return 3;

@@ -50,7 +50,7 @@ static __always_inline __u32 protection_by_type(struct kvm *kvm)
 
 	if (!bpf_core_field_exists(typed->arch.vm_type))
 		return VP_NOT_PROTECTED;
-	/* Of one byte or of eight, little endian. */
+	/* Reads one byte or eight, little endian. */
 	bpf_probe_read_kernel(&type, bpf_core_field_size(typed->arch.vm_type) & 15,
 			      (void *)typed + bpf_core_field_offset(typed->arch.vm_type));
 	switch (type) {

@@ -9,7 +9,7 @@ enum { VP_LEND_MOST_VCPUS = 512 };
  * if that is taken one of the next ones. */
 enum { VP_LEND_PLACES = 4096, VP_LEND_TRIES = 8 };
 
-/* Of a vCPU's thread: where its cell is in the VMM's memory, and what became of it. */
+/* State of a vCPU thread: the address of its cell in the VMM's memory, and the last result. */
 struct vp_lend_vcpu {
 	unsigned int tid; /* 0: there is none here */
 	unsigned int unused;

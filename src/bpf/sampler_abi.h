@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the sampling program hands to user space: shared by sampler.bpf.c and
- * collect/programs/sampler.c. */
+/* Output of the sampling program: shared by sampler.bpf.c and collect/programs/sampler.c. */
 #ifndef VP_BPF_SAMPLER_ABI_H
 #define VP_BPF_SAMPLER_ABI_H
 
@@ -15,16 +14,14 @@
  */
 enum vp_seen_by { VP_SEEN_BY_PERF = 0, VP_SEEN_BY_IRQ = 1 };
 
-/*
- * By IRQ, the programs write the records of the schema themselves, into a ring per pCPU in memory
- * that they share with user space: this header, `ring_size` bytes (a power of two), and room for
- * what begins in them and ends behind. Only the pCPU's own programs write, one at a time
+/* By IRQ, the programs write the records of the schema themselves, into a ring per pCPU in memory
+ * that they share with user space: this header, `ring_size` bytes (a power of two), and room for a
+ * record that starts in them and ends beyond. Only the pCPU's own programs write, one at a time
  * (interrupts are off in each); only user space reads.
  *
- * `head` and `tail` count bytes; where the next record lies is their remainder by `ring_size`. A
- * record that reaches the end of the ring's bytes is not divided: the next one begins the next lap,
- * and `lap_end` says where in the ring the lap before ended.
- */
+ * `head` and `tail` count bytes; their remainder by `ring_size` is the place of the next record. A
+ * record that reaches the end of the ring's bytes is not divided: the next one starts the next lap,
+ * and `lap_end` is the end of the previous lap in the ring. */
 struct vp_ring {
 	__u64 head; /* of what was written; the programs' */
 	__u64 lap_end;
@@ -35,7 +32,7 @@ struct vp_ring {
 	__u32 last_tid, last_vcpu, last_renames;
 	__u32 last_identity; /* place in identity_vcpus */
 	__u64 hit_ip;        /* where KVM is when an interrupt of the guest comes through to it */
-	__u64 told;          /* when user space was told of a process last */
+	__u64 told;          /* time of the last wakeup of user space for a process */
 	__u64 padding[6];
 	__u64 tail; /* of what was read; user space's, on a cache line of its own */
 	__u64 more_padding[7];
@@ -64,7 +61,7 @@ struct vp_raw_record {
 	__u32 other_tid;
 	__u32 cpl;
 	char comm[16];
-	/* Of the guest's current task, with VP_BY_MEMORY. */
+	/* The guest's current task, with VP_BY_MEMORY. */
 	__u32 guest_pid, guest_tid;
 	__u64 guest_task; /* the guest's address of its task_struct */
 	__u64 events;     /* of the trigger since the sample before: its period */
@@ -74,7 +71,7 @@ struct vp_raw_record {
 #define VP_RAW_ON_VCPU 0x100u  /* the thread is inside KVM's vCPU loop */
 #define VP_RAW_NEW_TASK 0x200u /* the guest's task is to be named */
 
-/* Begins like a vp_raw_record; behind it are the chain records of the sample that follows. */
+/* Starts like a vp_raw_record, followed by the chain records of the next sample. */
 struct vp_raw_chain {
 	__u64 reserved[3];
 	__u32 kind;

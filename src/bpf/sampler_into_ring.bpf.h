@@ -8,7 +8,7 @@
 #include "bpf/sampler_ring.bpf.h"
 #include "bpf/sampler_vcpu.bpf.h"
 
-/* Processes whose user space was hit: user space was told of them. */
+/* Processes whose user space was hit and that user space was notified of. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
@@ -59,7 +59,7 @@ static __always_inline void put_task(struct place *place, __u32 pid, __u32 tid, 
 	ring->last_renames = seen;
 }
 
-/* Who runs in the guest, by the guest's own memory; names a thread that was not named lately. */
+/* Finds the guest's current task in guest memory; names a thread that was not named recently. */
 static __always_inline void put_guest_task(struct place *place, __u32 pid, __u32 number,
 					   struct vcpu_words *words, __u64 time,
 					   struct guest_current *ret)
@@ -93,7 +93,7 @@ static __always_inline __u32 host_mode(struct bpf_perf_event_data *context)
 	return regs_are_user(&context->regs) ? VP_MODE_USER : VP_MODE_KERNEL;
 }
 
-/* What all samples begin with. */
+/* The common start of all samples. */
 static __always_inline struct vp_vcpu_sample *put_start(struct place *place, __u32 pid, __u32 tid,
 							__u64 time)
 {

@@ -12,7 +12,7 @@
 /* Set by the loader: whether guests' memory is asked who runs. */
 const volatile __u32 by_memory = 0;
 
-/* What the vCPU that a thread is inside of says of itself. */
+/* State of the vCPU that a thread is inside of. */
 struct vcpu_words {
 	__u32 exit_reason;
 	__u32 flags; /* enum vp_flag */
@@ -21,7 +21,7 @@ struct vcpu_words {
 	__u64 ip;
 };
 
-/* What the VMCB says: the last exit, and for a sample that hit the guest where that was. */
+/* State in the VMCB: the last exit, and for a guest sample its place. */
 static __always_inline void read_vmcb(struct kvm_vcpu *vcpu, const struct vmcb_view *vmcb,
 				      __u32 reason, bool with_place, struct vcpu_words *ret)
 {
@@ -133,7 +133,8 @@ static __always_inline bool may_have_hit_guest(struct vp_ring *ring, struct kvm_
 	return hit_by_mark(ring, vcpu, PT_REGS_IP(regs));
 }
 
-/* On AMD the exit's reason tells the two apart, but for a second interrupt behind the first. */
+/* On AMD the exit's reason separates the two, except for a second interrupt right after the
+ * first. */
 static __always_inline bool exit_was_by_interrupt(const struct vcpu_words *words)
 {
 	return vendor != VP_VENDOR_AMD || !(words->flags & VP_HAS_EXIT_REASON) ||

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * What is asked of the scheduler's structs, and how it drifts between kernels. For programs whose
- * task_struct is an argument that the kernel describes (tp_btf): members are loaded directly.
- */
+/* Members of the scheduler's structs that the programs use, and their differences between kernels.
+ * For programs whose task_struct is an argument that the kernel describes (tp_btf): members are
+ * loaded directly. */
 #ifndef VP_BPF_SCHED_COMPAT_H
 #define VP_BPF_SCHED_COMPAT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What trace.bpf.c keeps of each pCPU: shared with collect/programs/tracer.c. */
+/* State of each pCPU in trace.bpf.c: shared with collect/programs/tracer.c. */
 #ifndef VP_BPF_TRACE_ABI_H
 #define VP_BPF_TRACE_ABI_H
 
@@ -14,13 +14,11 @@ struct vp_trace_name {
 	__u32 digest; /* of the name: it may change */
 };
 
-/*
- * A pCPU's ring is an array of pages in memory that user space maps. `head` and `tail` count bytes,
- * VP_TRACE_PAGE for each page. Only the pCPU's programs write, one at a time; only user space
- * reads. A record that begins in a page may end behind its VP_TRACE_PAGE bytes: the next one begins
- * the next page, and `end` says where this one's ended. A page is written again when all of it has
- * been read.
- */
+/* A pCPU's ring is an array of pages in memory that user space maps. `head` and `tail` count
+ * bytes, VP_TRACE_PAGE for each page. Only the pCPU's programs write, one at a time; only user
+ * space reads. A record that starts in a page may end beyond its VP_TRACE_PAGE bytes: the next
+ * one starts the next page, and `end` is the end of this one's. A page is reused when all of it
+ * has been read. */
 enum {
 	VP_TRACE_PAGE = 64 << 10,
 	VP_TRACE_SPARE = 128, /* at least what the largest record takes */
@@ -46,17 +44,15 @@ struct vp_trace_cpu {
 	struct vp_trace_name names[VP_TRACE_NAMES];
 };
 
-/*
- * What a guest's CPU ran when it was looked at last, in the place of its vp_identity_vcpu. Only the
- * vCPU's thread has to do with it.
- */
+/* The last known task of a guest CPU, at the place of its vp_identity_vcpu. Only the vCPU thread
+ * uses it. */
 struct vp_guest_run {
 	__u64 count_hva;  /* of its run queue's nr_switches; 0: not known */
 	__u64 chosen_hva; /* of its curr */
 	/* As told last. */
 	__u64 count, chosen, task;
 	__u64 checked; /* when the count was read last, ns */
-	__u32 known;   /* it was told */
+	__u32 known;   /* it was recorded */
 	__u32 lost;    /* and then something was not */
 	__u32 blind;   /* told that it cannot be read */
 	__u32 padding;

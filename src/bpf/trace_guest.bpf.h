@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Part of trace.bpf.c: at a VM exit, which thread the guest's CPU has and how many switches its
- * kernel has counted; told when that is not what was told last.
+ * Part of trace.bpf.c: at a VM exit, records the guest CPU's thread and the switch count of its
+ * kernel, if they have changed.
  *
- * A guest's kernel counts a switch (rq.nr_switches), writes down whom it has chosen (rq.curr), and
- * only then changes the stack and the current task. It may be left anywhere between, and while it
- * is left, nothing of this changes: the state at an exit is that at the next entry.
+ * A guest's kernel counts a switch (rq.nr_switches), writes its choice (rq.curr), and only then
+ * changes the stack and the current task. An exit may come anywhere in between. Outside of guest
+ * mode none of this changes: the state at an exit is that at the next entry.
  */
 #ifndef VP_BPF_TRACE_GUEST_H
 #define VP_BPF_TRACE_GUEST_H
@@ -23,7 +23,7 @@ struct {
 /* Set by the loader. */
 const volatile __u32 sees_guests = 0;
 
-/* No kernel switches threads more often than once in so many ns. */
+/* Minimum time (ns) between two context switches of any kernel. */
 enum { LEAST_SWITCH_NS = 16 };
 
 struct sight {
@@ -93,7 +93,7 @@ static __noinline int tell_guest(struct vp_trace_cpu *cpu, struct vp_identity_vc
 	__u32 switches = compare(run, sight, now, &flags);
 	if (find_task(vcpu) && read_task(vcpu, &current)) {
 		vcpu->good++;
-		/* A name that finds no room is lost; the thread is told all the same. */
+		/* A name that does not fit is lost; the thread is recorded anyway. */
 		name_guest(cpu, vcpu, id >> 32, now, &current);
 	} else {
 		vcpu->failed++;
@@ -116,7 +116,7 @@ static __noinline int tell_guest(struct vp_trace_cpu *cpu, struct vp_identity_vc
 	return true;
 }
 
-/* What ran until now is not known any more; the count goes on where it was. */
+/* The previous task is unknown now; the count continues. */
 static __noinline int tell_blind(struct vp_trace_cpu *cpu, struct vp_guest_run *run, __u32 number,
 				 __u64 now)
 {

@@ -52,7 +52,8 @@ struct {
 	__type(value, struct vp_trace_cpu);
 } cpus SEC(".maps");
 
-/* Set by the loader: a ring's pages, a power of two; so many wake the reader. */
+/* Set by the loader: a ring's pages, a power of two, and the number of pages that wakes the
+ * reader. */
 const volatile __u32 ring_pages = 1, ring_part = 1;
 
 volatile __u32 enabled;
@@ -73,10 +74,8 @@ static __noinline int call_for_ring(void)
 	return 0;
 }
 
-/*
- * Who counts first and finds no other count writes into the pages: never two do, whatever comes
- * between. (A count that returns what it found is not in 5.10.)
- */
+/* The program that counts first and finds no other count writes into the pages: never two do,
+ * whatever interrupts. (A count that returns its old value is not in 5.10.) */
 static __always_inline bool begin(struct vp_trace_cpu *cpu)
 {
 	__sync_fetch_and_add(&cpu->busy, 1);

@@ -10,7 +10,7 @@ struct vp_vmcb_memo {
 	__u64 uses;
 };
 
-/* What stands in programs where the loader puts the kernel's variable svm_data: see
+/* Placeholder immediate that the loader patches with the address of svm_data: see
  * collect/programs/svm_data.c. */
 #define VP_SVM_DATA 0x7670737664617461
 #define VP_SVM_DATA_TEXT "0x7670737664617461"

@@ -4,12 +4,12 @@
  * decoded in a copy of its image. Its tables have no header and moved over time; they are
  * found by invariants between them:
  *
- *   token_table   256 texts; token_index the 256 offsets of these texts, right behind
+ *   token_table   256 texts; token_index the 256 offsets of these texts, right after
  *   names         per symbol a length (one byte, since v6.1 two from 128 on) and that many tokens
  *   markers       the offset in names of every 256th symbol; between names and token_table
  *   num_syms      the number of symbols, right before names
  *   offsets       per symbol 32 bits from relative_base on, which follows them: before num_syms, or
- *                 since v6.4 (404bad70fcf7 "scripts: kallsyms: change the output order") behind
+ *                 since v6.4 (404bad70fcf7 "scripts: kallsyms: change the output order") after
  *                 token_index
  */
 #ifndef VP_GUESTMEM_KALLSYMS_H

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reads one guest's memory on request: the only code that looks into what a guest wrote, made to
- * run in a process of its own that may do nothing else (collect/guests/guest_reader.h starts it).
+ * Reads one guest's memory on request. It is the only code that parses guest memory, and runs in a
+ * confined process (collect/guests/guest_reader.h starts it).
  *
- * Requests and answers are lines; an answer ends with the line ".". Numbers are hexadecimal, texts
+ * Requests and replies are lines; a reply ends with the line ".". Numbers are hexadecimal, texts
  * escaped as in map text.
  *
  *   find [scan] [banner GPA]
  *                 look for the kernel (scan: without the vCPUs' registers), first where its banner
- *                 was. Without registers this takes long: it is to be asked again until another
- *                 answer comes than
+ *                 was. Without registers this takes long: repeat it until the reply is not
  *       searching DONE ALL                bytes; the latter is all that there are
  *       kernel TEXT GPA SIZE DIRECT LEVELS CACHED SCANNED DERIVED BUILDID BANNER
  *       at TID TGID COMM STACK            places in task_struct; STACK 0: not known

@@ -12,12 +12,12 @@
  *   clock MONO_NS TSC [ERROR_NS]
  *   k ADDR SIZE TYPE NAME [MODULE]              kernel symbol; SIZE 0: up to the next one
  *   a ID TGID ROOT START_NS END_NS COMM         one address space, from birth to death
- *   f ID PARENT                                 ID was forked: it began with PARENT's mappings
+ *   f ID PARENT                                 ID was forked: it starts with PARENT's mappings
  *   m ID START END PGOFF FROM_NS BUILDID|- PATH executable mapping
  *   i BUILDID|- PATH                            image: the s lines after it are its symbols
  *   s OFFSET SIZE NAME                          symbol by offset in the image's file
  *   j ID ADDR SIZE NAME                         symbol of generated code, by address
- *   n TEXT                                      something that could not be had, in one sentence
+ *   n TEXT                                      a note about something missing, in one sentence
  *   end LINES                                   number of lines before this one
  *
  * ADDR, SIZE, ROOT, START, END, PGOFF, OFFSET and BUILDID are hexadecimal, the rest is decimal.

@@ -9,7 +9,7 @@
  *   kernel RELEASE BUILDID|-
  *   r SP_REG SP_OFFSET BP_REG BP_OFFSET KIND    a rule; they are numbered from 0
  *   a ADDR RULE                                 from this address on
- *   d DELTA RULE                                from so many bytes behind the line before on
+ *   d DELTA RULE                                from DELTA bytes after the previous address on
  *   end LINES
  *
  * ADDR, DELTA and RULE are hexadecimal, the rest is decimal.

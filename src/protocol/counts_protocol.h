@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What host and agent say to each other so that the host can read, in the guest's memory, what
- * programs of the agent count in the guest's kernel. The host asks with
+ * Protocol by which the host reads, in guest memory, the counts of the agent's BPF programs. The
+ * host sends
  *
  *   vperf-request 1 counts MARKER EVENT...
  *
- * and the agent answers
+ * and the agent replies
  *
  *   vperf-counts 1
  *   marker GPA               there is the number MARKER, as long as anything is counted

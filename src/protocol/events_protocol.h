@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What host and agent say to each other so that the host gets the events of the guest's kernel. The
- * host asks with
+ * Protocol by which the host receives guest events from the agent. The host sends
  *
  *   vperf-request 1 events SET...
  *
- * and the agent answers with the line "vperf-events 1" and then frames: a header (struct
+ * and the agent replies with the line "vperf-events 1" and then frames: a header (struct
  * vp_events_frame, little endian) and `size` bytes. Times in pages are the guest's counter; where
  * its kernel has no trace clock that is (64-bit Arm), they are another clock's, and frames
  * VP_EVENTS_CLOCK, the first before all pages, say what the counter was when. It sends until the

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What host and agent say to each other so that the host can lend counters to the guest
- * (protocol/lent.h). The host asks with
+ * Protocol by which the host lends counters to the guest (protocol/lent.h). The host sends
  *
  *   vperf-request 1 lend MARKER EVENT...
  *
- * and the agent answers
+ * and the agent replies
  *
  *   vperf-lend 1
  *   cell VCPU GPA            there is that vCPU's struct vp_lent_cell

@@ -9,7 +9,7 @@ enum {
 	/* Frames: of the guest's user space, of the host's kernel and user space. */
 	VP_CHAIN_FRAMES = 64,
 	VP_CHAIN_FRAMES_PER_RECORD = 8,
-	/* Pieces of the stack that the guest's kernel is on, and of the task's own behind it. */
+	/* Pieces of the guest kernel's current stack, and of the task's own after it. */
 	VP_CHAIN_PIECE = 128,
 	VP_CHAIN_PIECES = 24,
 	VP_CHAIN_OUTER_PIECES = 16,

@@ -29,9 +29,9 @@ struct vp_error *vp_account_writer_open(const struct vp_account_ops *ops, const 
 					struct vp_account_writer **ret) VP_MUST_CHECK;
 /* The programs that others' may join. */
 struct vp_exit_programs vp_account_writer_programs(const struct vp_account_writer *writer);
-/* How the source is told where guests' current tasks are; NULL: it does not ask. */
+/* Receives the places of guests' current tasks for the source; NULL: it has no use for them. */
 struct vp_identity *vp_account_writer_identity(struct vp_account_writer *writer);
-/* Has records' `vm` be what `vm_id` returns, called with the context of `take`; without it, it is
+/* Makes `vm` of records the result of `vm_id`, called with the context of `take`; without it, it is
  * the VMM's pid. */
 void vp_account_writer_number_vms(struct vp_account_writer *writer, vp_account_vm_id vm_id);
 /* Right before it begins: what is opened may have to wait long for the rest. */
@@ -52,7 +52,7 @@ uint64_t vp_account_writer_lost_states(const struct vp_account_writer *writer);
 uint64_t vp_account_writer_lost_events(const struct vp_account_writer *writer);
 /* Counts no more: what is written later is the account up to now. */
 void vp_account_writer_end(struct vp_account_writer *writer);
-/* What this kernel does not let be seen, or NULL. */
+/* Limitations on this kernel, or NULL. */
 const char *vp_account_writer_missing(const struct vp_account_writer *writer);
 /* Control groups of the thieves so far. */
 vp_cgroups *vp_account_writer_cgroups(struct vp_account_writer *writer);

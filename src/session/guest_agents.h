@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Has the agents in guests count those events of their kernels that the guests' memory does not
- * tell, for intervals. Nothing here waits for an agent while intervals are counted.
- */
+/* Makes the agents in guests count those kernel events that are not in guest memory, for intervals.
+ * Nothing here waits for an agent while intervals are counted. */
 #ifndef VP_SESSION_GUEST_AGENTS_H
 #define VP_SESSION_GUEST_AGENTS_H
 

@@ -24,8 +24,8 @@ struct vp_guest_events_options {
 	struct vp_guest_clock *clock; /* that of all guests */
 };
 
-/* Asks the VM's agent. What the options point to outlives it, and `part` is copied. A VM that
- * cannot be asked has a problem, and is no error. */
+/* Contacts the VM's agent. Objects that the options point to must outlive it; `part` is copied. A
+ * VM without a reachable agent has a problem, and is no error. */
 struct vp_guest_events *vp_guest_events_new(const struct vp_guest_events_options *options,
 					    const struct vp_vm *vm, const char *part);
 void vp_guest_events_free(struct vp_guest_events *events);
@@ -40,7 +40,7 @@ uint32_t vp_guest_events_vm(const struct vp_guest_events *events);
 int vp_guest_events_fd(const struct vp_guest_events *events);
 /* Its vCPUs, and how their counters differ from the host's now. */
 void vp_guest_events_know(struct vp_guest_events *events, const struct vp_vm *vm);
-/* Takes what there is, for which it waits so long at most. False: there is no agent to hear. */
+/* Receives available data, with a timeout. False: there is no agent. */
 bool vp_guest_events_hear(struct vp_guest_events *events, int timeout_ms);
 /* Whether it is still not known if there is an agent. */
 bool vp_guest_events_is_asking(const struct vp_guest_events *events);
@@ -48,15 +48,14 @@ bool vp_guest_events_is_asking(const struct vp_guest_events *events);
 bool vp_guest_events_is_open(const struct vp_guest_events *events);
 /* Events from then on are recorded; those before, and all until it is called, are not. */
 void vp_guest_events_begin(struct vp_guest_events *events, uint64_t now);
-/* Has the agent send what it has left, of which what is later than `now` is not recorded. */
+/* Asks the agent to send its remaining data; events later than `now` are not recorded. */
 void vp_guest_events_stop(struct vp_guest_events *events, uint64_t now);
 /* Writes what has gathered. */
 void vp_guest_events_flush(struct vp_guest_events *events);
-/* Has the agent send what it has up to now; whether it is still at that. */
+/* Asks the agent to flush; returns whether the reply is pending. */
 void vp_guest_events_hasten(struct vp_guest_events *events);
 bool vp_guest_events_is_hastened(const struct vp_guest_events *events);
-/* Of events that are kept: writes those from `from` on to `path`, a recording's part of the guest.
- */
+/* For events in memory: writes those from `from` on to `path`, the guest's part of a recording. */
 struct vp_error *vp_guest_events_snapshot(struct vp_guest_events *events, const char *path,
 					  uint64_t from) VP_MUST_CHECK;
 /* Gives the room back of one that is over, if all its events are from before that time. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which hypervisor runs this host's VMs. */
+/* Detects the hypervisor of this host's VMs. */
 #ifndef VP_SESSION_HYPERVISOR_CHOICE_H
 #define VP_SESSION_HYPERVISOR_CHOICE_H
 

@@ -35,8 +35,8 @@ struct vp_instrument_ops {
 	bool needs_names; /* its records have addresses: the recording is to have symbol maps */
 	bool often;       /* `drain` must be called at least every 0.1 s */
 
-	/* Loads its programs, opens its events. The VMs are known, the directory is not there yet.
-	 */
+	/* Loads its programs and opens its events. The VMs are known, the directory does not exist
+	 * yet. */
 	struct vp_error *(*open)(struct vp_instrument *instrument);
 	void (*describe)(const struct vp_instrument *instrument, struct vp_recording *about);
 	/* Says by vp_session_watch_guests() what it wants to know of guests' kernels. */
@@ -58,9 +58,9 @@ struct vp_instrument_ops {
 	struct vp_error *(*finish)(struct vp_instrument *instrument, uint64_t end);
 	/* Writes its own files, if it has any, to a snapshot's directory. */
 	struct vp_error *(*put_files)(struct vp_instrument *instrument, const char *directory);
-	/* Before a snapshot: has what gathers elsewhere be sent, for a moment at most. */
+	/* Before a snapshot: asks remote buffers (agents) to flush; must not block long. */
 	void (*hasten)(struct vp_instrument *instrument);
-	/* Of streams that it keeps in memory itself: writes them, from `from` on, to a snapshot's
+	/* For streams that it keeps in memory itself: writes them, from `from` on, to a snapshot's
 	 * directory. */
 	struct vp_error *(*put_streams)(struct vp_instrument *instrument, const char *directory,
 					uint64_t from);
@@ -81,8 +81,8 @@ struct vp_instrument_ops {
 struct vp_instrument {
 	const struct vp_instrument_ops *ops;
 	struct vp_session *session;
-	/* What is missing ("no vCPU accounting") if it cannot be opened and there are other
-	 * instruments, which then record without it. NULL: that is an error. */
+	/* Name of the missing data ("no vCPU accounting") if it cannot be opened and there are
+	 * other instruments, which then record without it. NULL: that is an error. */
 	const char *absence;
 };
 
@@ -121,7 +121,7 @@ struct vp_session {
 	vp_notices notices;
 	bool said_unwritten;
 	struct vp_session_flight *flight; /* session_flight.c; NULL: records go to disk */
-	int cpu_hotplug;                  /* that pCPUs come and go; -1: it cannot be heard */
+	int cpu_hotplug;                  /* hotplug events of pCPUs; -1: not available */
 };
 
 #define VP_NOTICE(session, ...) vp_vec_push(&(session)->notices, vp_format(__VA_ARGS__))
@@ -140,7 +140,7 @@ void vp_session_say(const struct vp_session *session, bool only_agents_left, con
 /* Sees to it that programs which are attached from now on know where a guest leaves; false: this
  * host does not let them. */
 bool vp_session_knows_rip(struct vp_session *session);
-/* Has this user told about the kernels of selected guests. */
+/* Makes this user receive the kernels of selected guests. */
 void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_user *user);
 /* Adds to the outcome of asking the VM's agent. */
 void vp_session_note_agent(struct vp_session *session, struct vp_vm *vm, const char *outcome);
@@ -149,7 +149,7 @@ struct vp_error *vp_session_first_of(struct vp_error *first, struct vp_error *se
 
 /* session_pcpus.c: the pCPUs that are online now, and hears from now on of those that come. */
 struct vp_error *vp_session_find_pcpus(struct vp_session *session) VP_MUST_CHECK;
-/* Has the instruments record pCPUs that came online since. */
+/* Makes the instruments record pCPUs that came online since. */
 void vp_session_watch_pcpus(struct vp_session *session);
 /* There are streams of these classes of that pCPU, too, if it was not online at the start. */
 void vp_session_add_pcpu(struct vp_session *session, uint32_t pcpu, unsigned classes);
@@ -159,8 +159,8 @@ void vp_session_add_pcpu(struct vp_session *session, uint32_t pcpu, unsigned cla
 void vp_session_take_vms(struct vp_session *session, size_t from);
 void vp_session_watch_vms(struct vp_session *session);
 void vp_session_check_vms(struct vp_session *session, bool closely);
-/* Of VMs that have ended: writes what is known of their guests; forgets those that ended well
- * before that time, and all that is known of them. */
+/* For ended VMs: writes the facts about their guests; forgets those that ended well before that
+ * time, with everything about them. */
 void vp_session_put_away_vms(struct vp_session *session);
 void vp_session_forget_vms(struct vp_session *session, uint64_t before);
 /* Whether VMs may have come since this was asked last. */

@@ -14,8 +14,8 @@ struct vp_instrument_guest_samples_options {
 	uint64_t period_ns; /* of a vCPU's CPU time */
 	uint64_t look_ns;   /* how often vCPUs are looked at */
 	bool read_memory;   /* name samples by guests' memory */
-	/* Other than none: the account, which tells what it takes, is to be in the session behind
-	 * this instrument. */
+	/* Unless `none`: the account, which reports these exits, must be in the session after this
+	 * instrument. */
 	enum vp_guest_interrupts interrupts;
 };
 

@@ -7,8 +7,8 @@
 
 struct vp_instrument;
 
-/* `events` are the instrument's from now on. The account, which gathers them, must have got them
- * and be in the session before. */
+/* Takes over `events`. The account, which collects them, must have them already, and must be added
+ * to the session first. */
 struct vp_instrument *vp_instrument_hypervisor(struct vp_hypervisor_events *events);
 
 #endif

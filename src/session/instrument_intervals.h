@@ -9,7 +9,7 @@ struct vp_instrument_intervals_options {
 	const struct vp_recipe *recipe; /* outlives the instrument */
 	size_t ring_bytes;              /* per pCPU, a power of two */
 	uint32_t task;                  /* with `per task`: whose intervals, with all it starts */
-	/* What guests' kernels count: where it may come from. */
+	/* Possible sources of guest counts. */
 	bool read_guest_memory, ask_agents;
 	unsigned agent_port; /* vsock; 0: the usual one */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of the profile share. */
+/* Shared by the files of the profile. */
 #ifndef VP_SESSION_INSTRUMENT_PROFILE_PRIVATE_H
 #define VP_SESSION_INSTRUMENT_PROFILE_PRIVATE_H
 
@@ -11,7 +11,7 @@
 #include "session/instrument.h"
 #include "session/instrument_profile.h"
 
-/* Of a pCPU: what its records said last. */
+/* State of a pCPU from its latest records. */
 struct vp_profile_stream {
 	uint32_t tid; /* the thread whose name was given */
 	char comm[VP_COMM_SIZE];
@@ -35,7 +35,7 @@ struct vp_profile_instrument {
 	uint64_t events, most_events;
 };
 
-/* What is known of that pCPU's records. */
+/* State of that pCPU's records. */
 struct vp_profile_stream *vp_profile_stream(struct vp_profile_instrument *profile, uint32_t pcpu);
 /* Takes a vp_records_taker's records to the trace; `context` is the profile. */
 void vp_profile_take(void *context, uint32_t pcpu, char *records, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What this host can do for vperf: what its sources (source.h) say, one after another. */
+/* Probes of this host: the requirements of vperf's sources (source.h), one after another. */
 #ifndef VP_SESSION_PROBE_H
 #define VP_SESSION_PROBE_H
 

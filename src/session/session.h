@@ -22,7 +22,7 @@ struct vp_instrument;
 struct vp_flight_options {
 	size_t bytes;                     /* of memory */
 	struct vp_conditions conditions;  /* on which a snapshot is taken */
-	uint64_t after_ns;                /* so long after the condition was seen */
+	uint64_t after_ns;                /* delay after the trigger */
 	uint64_t every_ns;                /* not sooner again */
 	struct vp_snapshot_limits limits; /* of these snapshots */
 };
@@ -45,35 +45,29 @@ struct vp_session_options {
 	void (*progress)(const char *what, bool only_agents_left);
 };
 
-/* What `options` point to must outlive the session. */
+/* Objects that `options` points to must outlive the session. */
 struct vp_session *vp_session_new(const struct vp_session_options *options);
-/* Has the instrument record, too: before vp_session_open(). It is the session's from now on. */
+/* Adds the instrument to the recording: before vp_session_open(). The session takes it over. */
 void vp_session_add(struct vp_session *session, struct vp_instrument *instrument);
 /* Claims the directory, finds the VMs, loads the BPF programs. Nothing is recorded yet. Errors: no
  * permission, a kernel without what an instrument needs, a directory that cannot be used. */
 struct vp_error *vp_session_open(struct vp_session *session) VP_MUST_CHECK;
 /* Starts every instrument. */
 struct vp_error *vp_session_start(struct vp_session *session) VP_MUST_CHECK;
-/*
- * What there is so far is a good recording: its directory takes the name of the options, and an
- * older one of that name makes way. Before, vp_session_free() leaves nothing behind. Errors:
- * nothing can be written; something else has the name by now.
- */
+/* Confirms that the recording is good so far: its directory gets the name of the options, and an
+ * older one of that name is moved away. Before that, vp_session_free() leaves nothing on disk.
+ * Errors: nothing can be written; the name is taken by now. */
 struct vp_error *vp_session_publish(struct vp_session *session) VP_MUST_CHECK;
 /* Waits up to `timeout_ms` for records and writes what there is. */
 struct vp_error *vp_session_step(struct vp_session *session, int timeout_ms) VP_MUST_CHECK;
-/*
- * Stops and writes what is left: records, the end, names, agents' answers. What fails does not keep
- * the rest from being written; the first error is returned.
- */
+/* Stops and writes the rest: records, the end, names, agents' replies. An error does not stop the
+ * other steps; the first one is returned. */
 struct vp_error *vp_session_finish(struct vp_session *session) VP_MUST_CHECK;
-/*
- * Of a flight recorder: writes what is in memory as a recording of its own, beside the session's
- * directory; `cause` is said in it. *ret is its path, to be freed. Errors: it cannot be written.
- */
+/* For a flight recorder: writes its memory as a recording of its own, next to the session's
+ * directory, with `cause`. *ret is its path, to be freed. Errors: it cannot be written. */
 struct vp_error *vp_session_snapshot(struct vp_session *session, const char *cause,
 				     char **ret) VP_MUST_CHECK;
-/* What there is by now ("12 samples, 3 intervals, 0 lost, 1 VM"), to be freed. */
+/* Progress so far ("12 samples, 3 intervals, 0 lost, 1 VM"), to be freed. */
 char *vp_session_totals(const struct vp_session *session) VP_MUST_CHECK;
 /* A sentence about something that was lost or is missing, or NULL; each is handed out once. */
 char *vp_session_take_notice(struct vp_session *session);

@@ -6,8 +6,8 @@
 #include "base/macros.h"
 #include "session/instrument.h"
 
-/* Of a session with options.flight; all do nothing without. Errors: a condition that this kernel
- * does not know. */
+/* For a session with options.flight; otherwise all do nothing. Errors: a trigger that this kernel
+ * does not support. */
 struct vp_error *vp_session_flight_open(struct vp_session *session) VP_MUST_CHECK;
 /* The session's directory is there now. Errors: no memory for records, no socket. */
 struct vp_error *vp_session_flight_place(struct vp_session *session) VP_MUST_CHECK;
@@ -23,8 +23,8 @@ int vp_session_flight_wait(const struct vp_session *session, int timeout_ms, int
 void vp_session_flight_step(struct vp_session *session);
 /* Once a second: the account was written up to `now`. */
 void vp_session_flight_mark(struct vp_session *session, uint64_t now);
-/* At the end, all is flushed: the last snapshot, as the recording itself; sets its begin and what
- * it has. */
+/* At the end, after all is flushed: writes the last snapshot, as the recording itself; sets its
+ * start and totals. */
 struct vp_error *vp_session_flight_finish(struct vp_session *session) VP_MUST_CHECK;
 
 #endif

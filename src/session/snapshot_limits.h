@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the snapshots that conditions trigger may take of a disk. */
+/* Disk limits of triggered snapshots. */
 #ifndef VP_SESSION_SNAPSHOT_LIMITS_H
 #define VP_SESSION_SNAPSHOT_LIMITS_H
 
@@ -17,7 +17,7 @@ struct vp_snapshot_limits {
 	uint64_t free_bytes; /* that the file system has left afterwards */
 };
 
-/* What there is so far. */
+/* Snapshots so far. */
 struct vp_snapshots {
 	uint64_t count, bytes, largest;
 };

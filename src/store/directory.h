@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The directory of a new recording. It is written beside its final name and takes that name only
- * when it is known to be good: until then an older recording of that name stays as it is.
- */
+/* The directory of a new recording. It is written next to its final name and gets that name only
+ * when it is known to be good: until then an older recording of that name is unchanged. */
 #ifndef VP_STORE_DIRECTORY_H
 #define VP_STORE_DIRECTORY_H
 
@@ -20,11 +18,9 @@ struct vp_place {
 };
 #define VP_NO_PLACE ((struct vp_place){.lock = -1, .older = -1})
 
-/*
- * Creates an empty, locked directory beside `path` (PATH.HEX.new). Errors: `path` is in use by
+/* Creates an empty, locked directory next to `path` (PATH.HEX.new). Errors: `path` is in use by
  * another recorder, or is not a recording; PATH.old has files that vperf does not write; nothing
- * can be created there. `path` and PATH.old are not touched.
- */
+ * can be created there. `path` and PATH.old are not changed. */
 struct vp_error *vp_place_claim(const char *path, struct vp_place *ret) VP_MUST_CHECK;
 /*
  * Gives the directory its final name. An older recording of that name becomes PATH.old, as with

@@ -21,13 +21,10 @@ void vp_flight_free(struct vp_flight *flight);
 void vp_flight_put(struct vp_flight *flight, const struct vp_stored_packet *packet);
 /* The time of the last record that was overwritten, whatever its stream; 0: there is none. */
 uint64_t vp_flight_reach(const struct vp_flight *flight);
-/*
- * Writes all streams to files in directory `path`: records of `from` and later (of the account,
- * which tells of the time before it: only later ones), and before them, with that time, what
- * earlier ones say that still holds. What was lost before is not counted. `packer` compresses
- * them; or NULL. Errors: a file cannot be
- * written.
- */
+/* Writes all streams to files in directory `path`: records from `from` on (of the account, which
+ * covers the time before it: only later ones), preceded by the state from earlier ones, with that
+ * time. Earlier losses are not counted. `packer` compresses them; or NULL. Errors: a file cannot be
+ * written. */
 struct vp_error *vp_flight_write(const struct vp_flight *flight, const char *path,
 				 const uint8_t uuid[16], struct vp_packer *packer, uint64_t from,
 				 struct vp_trace_counts *ret) VP_MUST_CHECK;

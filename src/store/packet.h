@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the trace's writer and reader agree on beyond the schema. */
+/* Conventions of the trace's writer and reader beyond the schema. */
 #ifndef VP_STORE_PACKET_H
 #define VP_STORE_PACKET_H
 
@@ -10,7 +10,7 @@
 #include "base/macros.h"
 #include "schema/schema.h"
 
-/* What a stream tells: each class of records has streams of its own, so that each is in order. */
+/* Contents of a stream: each class of records has its own streams, so that each is in order. */
 enum vp_stream_class {
 	VP_STREAM_PCPU,        /* samples and switches of a pCPU; the first one's also the clocks */
 	VP_STREAM_ACCOUNT,     /* the account of the vCPUs' time */
@@ -45,7 +45,7 @@ static inline struct vp_stream_id vp_stream_of_pcpu(uint32_t pcpu)
 bool vp_stream_class_is_per_pcpu(enum vp_stream_class kind);
 /* Whether its records may be of classes that are defined for the trace. */
 bool vp_stream_class_has_defined(enum vp_stream_class kind);
-/* What `recording` calls the class: "pcpus". */
+/* Name of the class in `recording`: "pcpus". */
 const char *vp_stream_class_name(enum vp_stream_class kind);
 /* A stream's file in the machine's directory is "cpu3", or "cpu3.zst" if it is compressed
  * (packet_zstd.h). */
@@ -65,7 +65,8 @@ int vp_stream_create(const char *path, struct vp_stream_id id, bool compressed) 
 /* Bytes of the packet that this is the header of, itself included, or 0: it is no header. */
 uint64_t vp_packet_header_size(const struct vp_packet_header *header);
 
-/* Of a packet: the header with its checksum field taken as 0, and `size` bytes of records. */
+/* Checksum of a packet: over the header with its checksum field taken as 0, and `size` bytes of
+ * records. */
 uint32_t vp_packet_checksum(const struct vp_packet_header *header, const void *records,
 			    size_t size);
 

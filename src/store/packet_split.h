@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Records of a packet as they compress best: their times apart from the rest, as differences. Of
- * what a compressed event takes, nearly all is its time; and where that lies between the others'
- * bytes, little there is long enough to be found again.
+ * Splits records of a packet so that they compress best: their times apart from the rest, as
+ * differences. Nearly all bytes of a compressed event are its time; between the others' bytes, it
+ * leaves few repetitions for the compressor.
  *
- * Split, records are: each one without its time; then the lowest bytes of all differences, each to
- * the record before (the first one's to the packet's begin), then their next bytes, and so on.
+ * The split form: each record without its time; then the lowest bytes of all differences, each to
+ * the previous record (the first one's to the packet's start), then their next bytes, and so on.
  */
 #ifndef VP_STORE_PACKET_SPLIT_H
 #define VP_STORE_PACKET_SPLIT_H
@@ -28,8 +28,8 @@ struct vp_splitter {
 	char bytes[VP_PACKET_MAX];
 };
 
-/* Puts the records, split, into the splitter's bytes; `begin` is the packet's. What is not records
- * from its first to its last byte is not split. */
+/* Splits the records into the splitter's bytes; `begin` is the packet's. Anything but whole records
+ * is not split. */
 struct vp_split vp_records_split(struct vp_splitter *splitter, const char *records, size_t size,
 				 uint64_t begin);
 

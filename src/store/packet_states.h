@@ -11,7 +11,7 @@
 
 #include "base/buffer.h"
 
-/* Of the records of a packet as they are in memory, those of its file. */
+/* Converts the records of a packet from the form in memory to that in the file. */
 void vp_states_pack(const char *records, size_t size, struct vp_buffer *ret);
 /* And back. Returns how many of the bytes were good; what follows those is no record, or one of a
  * vCPU that the packet does not name. */

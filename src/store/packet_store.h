@@ -27,8 +27,8 @@ typedef void (*vp_packet_taker)(void *context, const struct vp_stored_packet *pa
 /* Less is refused: no packet must be larger than the room. */
 enum { VP_PACKET_STORE_LEAST = 4 * VP_PACKET_MAX };
 
-/* Room for `bytes` bytes, all of it in memory from now on; `overwritten` is told of each packet
- * before its room is used again. Errors: too little, no memory. */
+/* Allocates `bytes` bytes, all of it in memory from now on; `overwritten` is called for each packet
+ * before it is overwritten. Errors: too little, no memory. */
 struct vp_error *vp_packet_store_new(size_t bytes, vp_packet_taker overwritten, void *context,
 				     struct vp_packet_store **ret) VP_MUST_CHECK;
 void vp_packet_store_free(struct vp_packet_store *store);

@@ -20,8 +20,8 @@ enum { VP_ZSTD_LEVEL_LEAST = 1, VP_ZSTD_LEVEL_MOST = 22 };
 #define VP_ZSTD_LEAD_MAGIC 0x184D2A5Eu
 struct vp_zstd_lead {
 	uint32_t magic;
-	uint32_t size;       /* bytes of the fields behind it */
-	uint32_t compressed; /* bytes of the frame behind this one */
+	uint32_t size;       /* bytes of the fields after it */
+	uint32_t compressed; /* bytes of the frame after this one */
 	struct vp_split split;
 	struct vp_packet_header header;
 } __attribute__((packed));
@@ -34,8 +34,8 @@ struct vp_packer;
 struct vp_packer *vp_packer_new(int level) VP_MUST_CHECK;
 void vp_packer_free(struct vp_packer *packer);
 
-/* Writes the packet of that finished header and the records behind it with one write, compressed if
- * there is a packer. *size is what the file then has more. Returns 0 or -errno. */
+/* Writes the packet of that finished header and the records after it with one write, compressed if
+ * there is a packer. *size is the number of bytes written. Returns 0 or -errno. */
 int vp_packet_write(int fd, struct vp_packer *packer, const struct vp_packet_header *header,
 		    const void *records, size_t *size);
 
@@ -46,8 +46,8 @@ struct vp_unpacker;
 
 struct vp_unpacker *vp_unpacker_new(void) VP_MUST_CHECK;
 void vp_unpacker_free(struct vp_unpacker *unpacker);
-/* The packet, header and records, whose compressed bytes are behind its lead; valid until the next
- * call, with room for a record's header behind it. NULL: they are none. */
+/* Decompresses the packet after its lead: header and records; valid until the next call, with room
+ * for a record's header after it. NULL: it is damaged. */
 const char *vp_unpacker_unpack(struct vp_unpacker *unpacker, const struct vp_zstd_lead *lead,
 			       const char *bytes);
 

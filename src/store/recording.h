@@ -59,14 +59,14 @@ struct vp_recording {
 	int64_t realtime_offset;
 	/* As counted by the recorder, by class of streams; 0 if interrupted. */
 	uint64_t records[VP_STREAM_CLASSES], lost[VP_STREAM_CLASSES];
-	/* Of a flight recorder's snapshot: `start` is as far back as all of it reaches. */
+	/* For a flight recorder's snapshot: `start` is the start of the complete part. */
 	char *mode;     /* "flight", or "" */
 	char *cause;    /* why it was taken, or "" */
 	uint64_t begun; /* when the recorder began */
 };
 
 void vp_recording_deinit(struct vp_recording *recording);
-/* What to do about something missing, with options of vperf record: "" if another program recorded
+/* Advice about something missing, with options of vperf record: "" if another program recorded
  * it. */
 const char *vp_recording_advice(const struct vp_recording *recording, const char *advice);
 /* The same, of the recording in the directory. */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * What records of a stream say that holds from then on: names of threads, the account's losses.
- * Kept, in bounded room, when the records themselves are overwritten. The clocks' records are no
- * state: there is one each second.
- */
+/* Lasting state from records of a stream: names of threads, the account's losses. It is kept, in
+ * bounded memory, when the records themselves are overwritten. Clock records are no state: there is
+ * one each second. */
 #ifndef VP_STORE_STREAM_STATE_H
 #define VP_STORE_STREAM_STATE_H
 

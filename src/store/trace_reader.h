@@ -28,7 +28,7 @@ struct vp_stream_health {
 	bool cut_off;        /* the file ends inside a packet */
 };
 
-/* The unread records of the packet at hand; the begin of every reader. */
+/* The unread records of the current packet; the start of every reader. */
 struct vp_stream_cursor {
 	const char *at, *end;
 	uint64_t records; /* that were handed out */
@@ -39,14 +39,14 @@ struct vp_stream_cursor {
 struct vp_error *vp_stream_open(const char *path, struct vp_stream_reader **ret) VP_MUST_CHECK;
 void vp_stream_free(struct vp_stream_reader *stream);
 
-/* A second reader of the same file, from its begin; to be freed before the first one. */
+/* A second reader of the same file, from its start; to be freed before the first one. */
 struct vp_stream_reader *vp_stream_again(const struct vp_stream_reader *of) VP_MUST_CHECK;
 /* Goes back to the file's begin; its health is as if nothing was read. */
 void vp_stream_rewind(struct vp_stream_reader *stream);
 /* Trusted, packets are read whose checksum is wrong: for one that another reader looks at, too. */
 void vp_stream_trust(struct vp_stream_reader *stream, bool trusted);
 
-/* What vp_stream_next() does at the end of a packet, or at bytes that are no record. */
+/* The slow path of vp_stream_next(): at the end of a packet, or at bytes that are no record. */
 const struct vp_record_header *vp_stream_next_slow(struct vp_stream_reader *stream);
 /*
  * The next record, or NULL at the end. It points at `vp_record_type(id)->size` bytes, packed and
@@ -57,7 +57,7 @@ static inline const struct vp_record_header *vp_stream_next(struct vp_stream_rea
 {
 	struct vp_stream_cursor *cursor = (struct vp_stream_cursor *)stream;
 	const struct vp_record_header *record = (const void *)cursor->at;
-	/* Behind the last packet the window has room for a header. */
+	/* After the last packet the window has room for a header. */
 	size_t size = vp_record_size(record->id);
 
 	if (!size || size > (size_t)(cursor->end - cursor->at))
@@ -76,14 +76,14 @@ const struct vp_packet_header *vp_stream_next_packet(struct vp_stream_reader *st
 void vp_stream_seek_tail(struct vp_stream_reader *stream, uint64_t bytes);
 /* Bytes of the file. */
 uint64_t vp_stream_size(const struct vp_stream_reader *stream);
-/* About when the records at that byte of the file are from; false: that cannot be told. Reading
- * goes on where it was. */
+/* The approximate time of the records at that byte of the file; false: unknown. The reading
+ * position does not change. */
 bool vp_stream_time_near(const struct vp_stream_reader *stream, uint64_t offset, uint64_t *time);
 /* The pCPU whose stream it is, or VP_NO_PCPU. */
 uint32_t vp_stream_cpu(const struct vp_stream_reader *stream);
 /* Path of the file; the reader's. */
 const char *vp_stream_path(const struct vp_stream_reader *stream);
-/* What was read and lost so far; complete at the end of the stream. */
+/* Records read and lost so far; complete at the end of the stream. */
 struct vp_stream_health vp_stream_health(const struct vp_stream_reader *stream);
 
 enum vp_stream_class vp_stream_class(const struct vp_stream_reader *stream);

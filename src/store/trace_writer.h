@@ -33,18 +33,15 @@ struct vp_error *vp_trace_writer_create_host(const char *directory, const char *
 struct vp_error *vp_trace_writer_create_guest(const char *directory, const char *part,
 					      const char *hostname,
 					      struct vp_trace_writer **ret) VP_MUST_CHECK;
-/*
- * Says which event classes the trace has beside the schema's: to its metadata, and for vperf to a
- * file PATH.events beside the trace. Before the first of their records; `classes` is only read.
- */
+/* Defines the trace's event classes in addition to the schema's: in its metadata, and for vperf in
+ * a file PATH.events next to the trace. Call before the first of their records; `classes` is only
+ * read. */
 struct vp_error *vp_trace_writer_define(struct vp_trace_writer *writer,
 					const vp_event_classes *classes) VP_MUST_CHECK;
-/*
- * Has packets be kept in `bytes` bytes of memory, of which the oldest are overwritten, instead of
- * being written to files: before the first record. Errors: too few bytes, no memory.
- */
+/* Keeps packets in `bytes` bytes of memory, overwriting the oldest, in place of files. Call before
+ * the first record. Errors: too few bytes, no memory. */
 struct vp_error *vp_trace_writer_keep(struct vp_trace_writer *writer, size_t bytes) VP_MUST_CHECK;
-/* Has packets be compressed in their files (packet_zstd.h), at zstd's `level`: before the first
+/* Compresses packets in their files (packet_zstd.h), at zstd's `level`. Call before the first
  * record. */
 void vp_trace_writer_compress(struct vp_trace_writer *writer, int level);
 /* From when on all that was flushed is still there; 0: nothing was overwritten yet. */

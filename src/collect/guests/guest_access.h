@@ -23,7 +23,7 @@ struct vp_guest_access {
 	/* In the process that is going to read, while it still has its rights; what it returns goes
 	 * to read_by(). NULL: there is nothing to do. */
 	struct vp_error *(*prepare)(const struct vp_guest_state *state, void **ret);
-	unsigned long request; /* the ioctl that reading takes beside reading; 0: none */
+	unsigned long request; /* the ioctl that reading needs in addition to read(); 0: none */
 	/* In a process that has nothing but these descriptors: has `memory` read by them. They and
 	 * `state` outlive it. */
 	void (*read_by)(const struct vp_guest_state *state, void *prepared,
