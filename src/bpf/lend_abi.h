@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What lend.bpf.c and collect/programs/lender.c share beside protocol/lent.h. */
+/* Shared by lend.bpf.c and collect/programs/lender.c, in addition to protocol/lent.h. */
 #ifndef VP_BPF_LEND_ABI_H
 #define VP_BPF_LEND_ABI_H
 

@@ -18,8 +18,8 @@ struct vp_filter {
 	size_t n_chosen; /* how many there are flags for: later VMs are shown if all are */
 };
 
-/* The VMs that `vm` means (names or pids, one a line), as a new array of flags; all if it is NULL.
- * Errors: one of them is not there. */
+/* The VMs of the names or pids in `vm`, one a line, as a new array of flags; all if it is NULL.
+ * Errors: one of them is missing. */
 struct vp_error *vp_filter_choose_vms(const vp_vms *vms, const char *vm, bool **ret) VP_MUST_CHECK;
 
 /* `vm`: as above. The other members are the caller's to set. */

@@ -18,7 +18,7 @@ enum vp_stored_lane_kind { VP_STORED_PCPU, VP_STORED_VCPU, VP_STORED_THREAD };
 struct vp_lane_slice {
 	uint64_t begin, end; /* CLOCK_MONOTONIC, ns */
 	uint64_t main;       /* ns of it in `state`, which was the longest */
-	/* Of a merged slice: ns in each state. */
+	/* Shares of a merged slice: ns in each state. */
 	float parts[VP_LANE_STATES];
 	uint32_t label;  /* in vp_lane_store.labels, or VP_NONE */
 	uint32_t pcpu;   /* VP_NO_PCPU: none */

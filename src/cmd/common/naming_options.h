@@ -37,8 +37,7 @@ struct vp_naming_words {
 		    "use no files of this machine for names, only the recording"                   \
 	}
 
-/* What the words mean, for the recording in `directory`; NAME=FILE is split in the caller's argv.
- */
+/* Parses the options, for the recording in `directory`; NAME=FILE is split in the caller's argv. */
 struct vp_error *vp_naming_words_check(const struct vp_naming_words *words, const char *directory,
 				       struct vp_naming_options *ret) VP_MUST_CHECK;
 void vp_naming_words_deinit(struct vp_naming_words *words, struct vp_naming_options *options);
