@@ -136,7 +136,7 @@ char *vp_put_padded(char *to, uint64_t number, size_t width, char with)
 	unsigned zeros = zeros_of(digits), size = 8 - zeros;
 	size_t before = width > size ? width - size : 0;
 
-	memset(to, with, VP_PUT_PADDED - 8); /* always so many, which is no call */
+	memset(to, with, VP_PUT_PADDED - 8); /* a constant number of bytes, which needs no call */
 	return put_eight(to + before, digits >> 8 * zeros) - zeros;
 }
 

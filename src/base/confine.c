@@ -30,7 +30,7 @@ enum { NOBODY = 65534, FIRST_KEPT = 3, MOST_KEPT = 8 };
 #define THIS_ARCH AUDIT_ARCH_AARCH64
 #endif
 
-/* What malloc() and the C library need for reading, writing and ending. */
+/* System calls that malloc() and the C library need for reading, writing and exiting. */
 static const unsigned allowed[] = {
     SYS_read,         SYS_write, SYS_pread64, SYS_mmap,          SYS_munmap,
     SYS_mremap,       SYS_brk,   SYS_madvise, SYS_exit,          SYS_exit_group,
@@ -43,7 +43,7 @@ static const unsigned allowed_to_reader[] = {
 };
 enum { WRITING = O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND };
 
-/* Who debugs vperf wants to see what is said there; nobody else has to believe it. */
+/* For debugging vperf; otherwise its output is not trusted. */
 static bool drop_standard_files(void)
 {
 	int last = getenv("VPERF_DEBUG") ? STDOUT_FILENO : STDERR_FILENO;
@@ -141,7 +141,7 @@ static void allow_waiting(struct filter *filter)
 		    (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
 }
 
-/* The last one: what is looked at behind it is not the call's number any more. */
+/* The last rule: after it, the accumulator no longer has the call's number. */
 static void allow_opening_to_read(struct filter *filter)
 {
 	const unsigned low = offsetof(struct seccomp_data, args[2]); /* little endian */

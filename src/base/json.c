@@ -65,7 +65,7 @@ static void json_put_quoted(const char *text, struct vp_buffer *out)
 	vp_buffer_append(out, "\"", 1);
 }
 
-/* What stands before every value. */
+/* Separator and key of a value. */
 static void json_begin(struct vp_json *json, const char *key)
 {
 	bool in_line = !json->pretty && !json->line;

@@ -87,7 +87,7 @@ static void export_csv_put_text(const char *text, struct vp_buffer *out)
 	vp_buffer_string(out, ",");
 }
 
-/* Of a sample's line all but its texts, at most. */
+/* Maximum length of a sample's line without its texts. */
 enum { LINE = 256 };
 
 static char *export_csv_put_number_at(char *at, bool known, uint64_t number)

@@ -117,7 +117,7 @@ static void export_ctf_begin(struct vp_export *export)
 	}
 }
 
-/* What is in `ctf->record`, as an event of the machine's CPU. */
+/* Writes `ctf->record` as an event of the machine's CPU. */
 static void export_ctf_append(struct ctf *ctf, struct machine *machine, uint32_t cpu)
 {
 	const struct vp_stream_id id = {VP_STREAM_TRACE, cpu};

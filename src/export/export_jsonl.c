@@ -69,7 +69,7 @@ static void put_begin(struct vp_export *export)
 	    .text = vp_export_text, .put = export_jsonl_put_quoted, .unknown = "null"};
 }
 
-/* Of a sample's line, and of each of its frames, all but texts, at most. */
+/* Maximum length of a sample's line, and of each of its frames, without texts. */
 enum { LINE = 384, LINE_OF_FRAME = 64 };
 
 static size_t export_jsonl_room_for(struct jsonl *jsonl, const struct vp_export *export,

@@ -62,7 +62,7 @@ struct id {
 	uint64_t tid;           /* the vCPU's thread, or of all */
 };
 
-/* Of which machine, process and thread a sample is. */
+/* Machine, process and thread of a sample. */
 struct place {
 	uint32_t vm, pid, tid;
 	uint64_t id;
@@ -98,7 +98,7 @@ static void put_u32(struct vp_buffer *out, uint32_t value)
 	vp_buffer_append(out, &value, sizeof(value));
 }
 
-/* What was put into `perf->record`, as a record. */
+/* Writes `perf->record` as a record. */
 static void export_perf_put_record(struct vp_export *export, uint32_t type, uint32_t misc)
 {
 	struct perf *perf = export->state;
@@ -201,8 +201,8 @@ static void put_kernels(struct vp_export *export)
 	}
 }
 
-/* What samples that count for events were taken by: perf knows it by its name (put_event_name()),
- * whatever it counted. */
+/* The event of samples that count for events: perf gets it by its name (put_event_name()), whatever
+ * it counted. */
 static void set_event(const struct vp_recording *recording, struct perf_event_attr *attr)
 {
 	const char *name = recording->trigger;
@@ -362,8 +362,8 @@ static void tell_mapping(struct vp_export *export, const struct place *place, ui
 						    : PERF_RECORD_MISC_GUEST_USER);
 }
 
-/* The address of a frame in the address space of the sample. What another machine runs is in a
- * module of its name there. */
+/* The address of a frame in the address space of the sample. Code of another machine is in a module
+ * of that name there. */
 static uint64_t address_of(struct vp_export *export, const struct vp_frame *frame,
 			   const struct place *place, uint64_t time, bool *kernel)
 {
@@ -396,7 +396,7 @@ static struct place export_perf_place_of(struct vp_export *export, const struct 
 		id = vp_map_find(&perf->id_of_vcpu, (uint64_t)inner->vm << 32 | inner->vcpu);
 	if (!id)
 		return (struct place){VP_NONE, sample->pid, sample->tid, ID_HOST};
-	/* Which thread of a process it was is not known here. Those without a number get one. */
+	/* The thread within a process is unknown here. Those without a number get one. */
 	uint32_t pid = inner->pid != VP_NONE       ? inner->pid
 		       : inner->process == VP_NONE ? VP_PERF_NO_PID
 						   : VP_PERF_NO_PID + 1 + inner->process;

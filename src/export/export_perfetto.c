@@ -19,7 +19,7 @@
 #include "render/render_lanes.h"
 #include "schema/records.h"
 
-/* What a track is of: the upper bits of its number. */
+/* Kind of a track: the upper bits of its number. */
 enum track { HOST = 1, PCPU, VM, VCPU, THREADS, THREAD };
 
 struct perfetto {
@@ -129,7 +129,7 @@ static void begin_slice(struct perfetto *perfetto, uint64_t track, const char *n
 	vp_pb_text(&perfetto->event, EVENT_NAME, name);
 }
 
-/* What was begun, from one time to the other. */
+/* A finished slice, from one time to the other. */
 static void export_perfetto_end_slice(struct vp_export *export, uint64_t track, uint64_t from,
 				      uint64_t to)
 {

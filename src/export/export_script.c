@@ -143,8 +143,8 @@ static size_t export_script_room_for(struct script *script, const struct vp_expo
 	return room;
 }
 
-/* An address without a name has a text that says where it is, and no function that it is in. Of a
- * return address it is where the call ends. */
+/* An address without a name has a text with its place, and no function. For a return address it is
+ * the end of the call. */
 static bool is_unnamed(const char *text, const struct vp_frame_place *place)
 {
 	const char *plus = text ? strrchr(text, '+') : NULL;

@@ -24,7 +24,7 @@
 #include "export/tracedat_events.h"
 #include "export/tracedat_file.h"
 
-/* Of trace-cmd.dat(5). */
+/* Constants of trace-cmd.dat(5). */
 enum {
 	OPTION_CLOCK = 4,
 	OPTION_ID = 11,
@@ -196,7 +196,7 @@ static bool same_system(const struct vp_ftrace_format *a, const struct vp_ftrace
 	return size == system_size(b->name) && !memcmp(a->name, b->name, size);
 }
 
-/* A system with its events: those behind the first one, which is `first`. */
+/* A system with its events: those after the first one, which is `first`. */
 static void put_system(const struct machine *machine, size_t first, struct vp_buffer *out)
 {
 	struct vp_buffer text = {0}, formats = {0};
@@ -243,7 +243,7 @@ static void put_commands(const struct dat *dat, const struct machine *machine,
 				 vp_intern_text(&dat->texts, *vp_map_find(&machine->comms, *tid)));
 }
 
-/* Which guest, and for each of its CPUs the thread that is it. */
+/* The guest, and the thread of each of its CPUs. */
 static void export_tracedat_put_guest(const struct vp_vm *vm, uint64_t id,
 				      struct vp_buffer *options)
 {

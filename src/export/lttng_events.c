@@ -13,7 +13,7 @@
 enum { NO_THREAD = -1, VMX = 1 /* KVM's number of whose reasons they are */ };
 enum { COMM = 16, USUAL_PRIO = 20, REAL_TIME_PRIOS = 100, PREEMPTED = 0x100, MOST_STATE = 0x7ff };
 
-/* What a value becomes. */
+/* Conversion of a value. */
 enum kind { S32, U32, U64, STATE, PRIO, REASON, ISA, COMM_TEXT, STRING };
 
 struct field {
@@ -354,7 +354,7 @@ static const struct vp_event_class *class_named(const vp_event_classes *classes,
 	return class;
 }
 
-/* A record whose numbers and texts have these values, in their order; its thread is not said. */
+/* A record with these numbers and texts, in their order, without a thread. */
 static void put_made(const struct vp_event_class *class, uint64_t time, const uint64_t *values,
 		     const char *const *texts, struct vp_buffer *out)
 {

@@ -11,9 +11,9 @@
 #include "base/file.h"
 #include "base/text.h"
 
-/* Every function of a module has so many bytes; they begin behind the file's first page.
+/* Size of each function of a module; they start after the file's first page.
  *
- * A kernel's have a page each: where kallsyms goes from a name without '[' to one with it, perf
+ * A kernel's have a page each: where kallsyms changes from a name without '[' to one with it, perf
  * takes it for the border of a module and lets the symbol before it end with its page
  * (symbols__fixup_end). Smaller ones would get a name like [idle] or [unknown], or lose theirs to
  * it. */

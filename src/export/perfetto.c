@@ -37,7 +37,7 @@ enum {
 /* Profiling.CpuMode; those of StackSample are others. */
 enum mode { KERNEL = 1, USER = 2, HYPERVISOR = 3, GUEST_KERNEL = 4, GUEST_USER = 5 };
 
-/* What a text stands for. */
+/* Meaning of a text. */
 enum what { FUNCTION, MACHINE, PROCESS };
 
 void vp_perfetto_packets_deinit(struct vp_perfetto_packets *packets)

@@ -13,7 +13,7 @@
 
 enum { COMM = 16, HEAD = 8, USUAL_PRIO = 120, PREEMPTED = 0x100, MOST_STATE = 0xff };
 
-/* What a field of vperf's own events becomes. */
+/* Conversion of a field of vperf's own events. */
 enum kind { S32, U32, U64, STATE, PRIO, ISA, TEXT };
 
 struct own_field {
@@ -130,7 +130,7 @@ static struct vp_ftrace_field type_of_tracepoint(const struct vp_script_field *f
 	return made;
 }
 
-/* Behind the others, where its size divides the offset. */
+/* After the others, where its size divides the offset. */
 static void tracedat_events_add_field(struct vp_ftrace_format *format, struct vp_ftrace_field field,
 				      const char *name, uint32_t from)
 {
@@ -312,7 +312,7 @@ static void tracedat_events_put_own(const struct vp_ftrace_format *format,
 	}
 }
 
-/* What a dynamic field says at its place: size and offset of its bytes. */
+/* The word of a dynamic field: size and offset of its bytes. */
 static void put_dynamic(const struct vp_ftrace_field *field, const struct vp_slice *bytes,
 			size_t begin, struct vp_buffer *out)
 {

@@ -126,7 +126,7 @@ static void put_sized(struct vp_buffer *out, const void *bytes, uint64_t size)
 static void tracedat_file_put_head(const struct vp_dat_head *head, uint32_t cpus,
 				   struct vp_buffer *out)
 {
-	static const char magic[] = "\x17\x08\x44tracing6"; /* with the zero behind the version */
+	static const char magic[] = "\x17\x08\x44tracing6"; /* with the zero after the version */
 	static const char options[10] = "options  ", pages[10] = "flyrecord";
 	const uint16_t no_option = 0;
 

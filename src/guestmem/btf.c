@@ -24,7 +24,7 @@ struct type {
 	uint32_t count;     /* … and how many of it */
 };
 
-/* Bytes behind the head of a type; false for a kind that is not known. */
+/* Bytes after the head of a type; false for an unknown kind. */
 static bool btf_size_behind(const struct btf_type *head, size_t *ret)
 {
 	size_t count = BTF_INFO_VLEN(head->info);
@@ -143,7 +143,7 @@ static bool is_struct(const struct type *type)
 	return kind == BTF_KIND_STRUCT || kind == BTF_KIND_UNION;
 }
 
-/* The struct behind typedefs and qualifiers. */
+/* The struct under typedefs and qualifiers. */
 static bool real_type(const struct vp_guest_btf *btf, uint32_t id, struct type *ret)
 {
 	for (unsigned depth = 0; depth < MOST_DEPTH && btf_type_of(btf, id, ret); depth++) {

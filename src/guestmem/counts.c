@@ -5,7 +5,7 @@
 #include "guestmem/kernel.h"
 #include "guestmem/pack.h"
 
-/* A symbol, and how far behind it the counter is. */
+/* A symbol, and the counter's offset from it. */
 struct place {
 	struct vp_pack_symbol symbol;
 	uint64_t offset;

@@ -9,7 +9,7 @@
 #include "guestmem/pack.h"
 
 enum {
-	TASK_BYTES = 8192, /* of a task_struct that are looked at; registers are behind that */
+	TASK_BYTES = 8192, /* bytes of a task_struct that are examined; registers come after that */
 	MM_BYTES = 1024,
 	LEAST_TASKS = 8, /* a kernel that is up has some dozens of threads */
 	MOST_TASKS = 1 << 17,
@@ -147,7 +147,7 @@ static bool derive_maps_kernel(const struct tasks *tasks, uint64_t mm)
 	       page.gpa == view.image_gpa + (tasks->kernel->text - view.image_va);
 }
 
-/* mm, with active_mm behind it: the same for a process, none for a thread of the kernel. */
+/* mm, followed by active_mm: the same for a process, none for a kernel thread. */
 static bool fits_mm(const struct tasks *tasks, int offset)
 {
 	unsigned kernel_threads = 0;

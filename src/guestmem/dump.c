@@ -31,7 +31,7 @@ enum {
 /* One program in a process: from an exec to the next, or to its end. */
 struct space {
 	uint32_t tgid;
-	uint64_t root, start, end; /* host ns; start 0: from the begin on; end 0: still there */
+	uint64_t root, start, end; /* host ns; start 0: from the start on; end 0: still there */
 	uint64_t leader;           /* its main thread, as last seen among all; 0: it was not */
 	char comm[16];
 };
@@ -57,7 +57,7 @@ struct vp_guest_dump {
 	struct vp_map known;    /* hashes of mappings */
 	uint64_t damaged, nameless;
 	struct vp_guest_lines lines;
-	/* Of the kernel: */
+	/* Data of the kernel: */
 	struct vp_buffer symbols; /* what `tables` are in */
 	struct vp_kallsyms tables;
 	bool isolates;
@@ -279,9 +279,7 @@ static bool keep_first(void *context, const struct vp_guest_task *task)
 	return false;
 }
 
-/*
- * Of a process that ended, what it left in the /tmp of process 1: for the last that had the pid.
- */
+/* A process that ended left its file in the /tmp of process 1: for the last one with the pid. */
 static void dump_write_jit(const struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
 			   struct vp_maps_writer *writer)
 {

@@ -22,7 +22,7 @@ static bool is_in_file(const struct vp_guest_file *file, uint64_t offset, uint64
 	return offset <= file->size && size <= file->size - offset;
 }
 
-/* Room for `size` bytes behind what there is; NULL if the limit is met. */
+/* Room for `size` bytes after the existing ones; NULL if the limit is met. */
 static char *extend(struct reading *reading, uint64_t size)
 {
 	struct vp_buffer *bytes = &reading->tables->bytes;
@@ -122,7 +122,7 @@ static const char *put_sections(struct reading *reading)
 	return problem;
 }
 
-/* Segments say where in the file an address is. What is in them is not there: notes are none. */
+/* Segments map addresses to places in the file. Their contents are missing, and so are notes. */
 static const char *put_segments(struct reading *reading)
 {
 	size_t size = reading->header.e_phnum * sizeof(Elf64_Phdr);

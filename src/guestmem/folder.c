@@ -65,7 +65,7 @@ static bool find_children(const struct vp_guest_kernel *kernel, uint64_t dentry,
 	return true;
 }
 
-/* Its name with a zero behind it; false if it cannot be a file's. */
+/* Its NUL-terminated name; false if it cannot be a file's. */
 static bool read_name(const struct vp_guest_kernel *kernel, uint64_t dentry,
 		      char name[MOST_NAME + 1])
 {

@@ -14,11 +14,9 @@
 
 enum { MOST_ENTRIES = 1 << 22, FLUSH_SIZE = 256 << 10 };
 
-/*
- * struct orc_entry. What the last byte means changed: since v6.4 (fb799447ae29 "x86,objtool: Split
- * UNWIND_HINT_EMPTY in two") kinds have numbers of their own; before, `end` told the outermost
- * frame from no frame, and 0 was a call.
- */
+/* struct orc_entry. The meaning of the last byte changed: since v6.4 (fb799447ae29 "x86,objtool:
+ * Split UNWIND_HINT_EMPTY in two") kinds have their own numbers; before, `end` separated the
+ * outermost frame from no frame, and 0 was a call. */
 struct packed_entry {
 	int16_t sp_offset, bp_offset;
 	uint8_t registers; /* of the stack pointer in the low half, of RBP in the high one */

@@ -179,7 +179,7 @@ static void jit_write_lines(struct vp_guest_jit *jit, const struct vp_buffer *te
 	}
 }
 
-/* What is missing reads as zeros, and so the lines that go on in it are none. */
+/* Missing pages read as zeros, so lines that continue in them are invalid. */
 static uint64_t jit_read_pages(const struct vp_guest_file *file, uint64_t size,
 			       struct vp_buffer *text)
 {

@@ -118,7 +118,7 @@ static bool find_token_table(struct search *search, uint64_t from, uint64_t *dig
 	return false;
 }
 
-/* Length of the name at *at, which moves behind the length; 0 if there is none. */
+/* Length of the name at *at, which moves past the length; 0 if there is none. */
 static uint32_t name_length(const unsigned char *image, uint64_t end, uint64_t *at)
 {
 	if (*at >= end)

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* The line at that host address, read if it is not at hand; NULL: not all of it can be had. A line
- * does not reach into another page. */
+/* The line at that host address, read if it is not cached; NULL: not all of it is available. A line
+ * does not cross a page. */
 static const char *line_at(struct vp_guest_lines *lines, uint64_t place)
 {
 	size_t index = place / VP_GUEST_LINE % VP_GUEST_LINES;

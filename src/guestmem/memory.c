@@ -104,7 +104,7 @@ bool vp_guest_memory_read(const struct vp_guest_memory *memory, uint64_t gpa, vo
 	return true;
 }
 
-/* Reads pages that the host has, or as many of them as can be had. */
+/* Reads pages that the host has, as many as are available. */
 static size_t copy_run(const struct vp_guest_memory *memory, uint64_t hva, char *to, size_t size)
 {
 	size_t got = 0;

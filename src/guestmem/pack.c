@@ -215,7 +215,7 @@ static void pack_take_symbol(struct vp_kernel_pack *pack, struct vp_slice name, 
 			    (struct vp_pack_symbol){(uint32_t)offset, percpu};
 }
 
-/* Of `known`, the one that is called STRUCT.MEMBER or ENUM.NAME. */
+/* The entry of `known` with the name STRUCT.MEMBER or ENUM.NAME. */
 static void take_member(struct vp_kernel_pack *pack, const struct member *known, size_t n,
 			struct vp_slice name, uint64_t offset)
 {

@@ -58,7 +58,7 @@ static bool is_internal(uint64_t entry)
 	return (entry & 3) == 2;
 }
 
-/* Finds the entry of page `index`, and how many pages behind the entry's own that one is. */
+/* Finds the entry of page `index`, and the distance in pages from the entry's own. */
 static bool pagecache_find_entry(const struct vp_guest_file *file, uint64_t index, uint64_t *entry,
 				 uint64_t *behind)
 {

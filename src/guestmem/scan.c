@@ -186,11 +186,9 @@ static bool locate(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pac
 	return locate_with(scan, pack, text, 4, ret) || locate_with(scan, pack, text, 5, ret);
 }
 
-/*
- * The same, if what is there is a banner that the kernel does not use: since v6.2 (2df8220cc511
- * "kbuild: build init/built-in.a just once", also in Debian's 6.1) a weak one is left at the begin
- * of the read-only data, and the one that counts is behind it somewhere.
- */
+/* The same, for a banner that the kernel does not use: since v6.2 (2df8220cc511 "kbuild: build
+ * init/built-in.a just once", also in Debian's 6.1) a weak one is left at the start of the
+ * read-only data, and the real one is somewhere after it. */
 static bool locate_by_other(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack,
 			    uint64_t banner, struct vp_guest_view *ret)
 {
@@ -263,7 +261,7 @@ static bool try_tables(struct vp_kernel_scan *scan, uint64_t tokens, uint64_t ba
 	return false;
 }
 
-/* The kernel's symbol tables are the first ones behind its banner. */
+/* The kernel's symbol tables are the first ones after its banner. */
 static bool try_tables_behind(struct vp_kernel_scan *scan, uint64_t banner,
 			      struct vp_guest_view *ret)
 {
@@ -289,7 +287,7 @@ static bool try_banner(struct vp_kernel_scan *scan, uint64_t banner, struct vp_g
 	return try_tables_behind(scan, banner, ret);
 }
 
-/* What may be a kernel was looked at, in one go: that is paid for before anything else is. */
+/* A candidate was examined in one go: this is paid for before anything else. */
 static bool note_try(struct vp_kernel_scan *scan, bool found)
 {
 	vp_pace_look(&scan->pace, true);
@@ -410,8 +408,8 @@ enum vp_scan_result vp_kernel_scan_step(struct vp_kernel_scan *scan, uint64_t sl
 
 	if (!scan->setup.memory->backed)
 		return VP_SCAN_ENDED;
-	/* What was done since the last step is not the scan's, unless it was with a kernel that it
-	 * has found, and that was none. */
+	/* Work since the last step is not the scan's, unless it was with a kernel that the scan
+	 * found and that was rejected. */
 	vp_pace_look(&scan->pace, scan->found);
 	uint64_t end = scan->pace.now + slice_ns;
 	while (result == VP_SCAN_GOES_ON && vp_pace_pay(&scan->pace, end) && scan->pace.now < end)

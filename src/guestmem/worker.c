@@ -200,8 +200,8 @@ static void put_progress(struct worker *worker)
 			 progress.all);
 }
 
-/* One slice of a scan. What it finds may be a kernel of before a reboot, or one that boots: then
- * it goes on. */
+/* One slice of a scan. The result may be a kernel from before a reboot, or one that boots: then the
+ * scan continues. */
 static struct vp_error *scan_on(struct worker *worker, uint64_t remembered)
 {
 	const struct vp_scan_setup setup = {.memory = worker->options->memory,

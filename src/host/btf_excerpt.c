@@ -39,7 +39,7 @@ static void note_names(struct excerpt *excerpt, const struct btf *wanted)
 
 static uint32_t add_type(struct excerpt *excerpt, const struct btf *from, uint32_t id);
 
-/* Has the copy refer to copies; additions may move it. */
+/* Makes the copy refer to copies; additions may move it. */
 static void btf_excerpt_add_parts(struct excerpt *excerpt, const struct btf *from,
 				  const struct btf_type *type, uint32_t copy)
 {

@@ -35,7 +35,7 @@ static void host_images_write_images(struct vp_maps_writer *writer, void *contex
 	}
 }
 
-/* What the reader says is believed as far as it can do no harm. */
+/* The reader's data is checked only as far as it could do harm. */
 static void take_build_ids(const struct reading *reading)
 {
 	for (size_t i = 0; i < reading->count; i++)

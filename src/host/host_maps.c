@@ -630,7 +630,7 @@ struct vp_error *vp_host_maps_write(struct vp_host_maps *maps, const char *path,
 	result = vp_maps_writer_finish(&writer);
 	vp_maps_writer_deinit(&writer);
 
-	/* What there was room for on a full disk is kept: it is seen to be cut off. */
+	/* On a full disk the written part is kept: it is recognizably truncated. */
 	if (!result || result == -ENOSPC || result == -EDQUOT) {
 		int published = vp_new_file_publish(&file);
 		result = published ? published : result;

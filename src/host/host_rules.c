@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/macros.h"
 
-/* A small file; false: it is not there. */
+/* Reads a small file; false: it is missing. */
 static bool host_rules_read_file(const char *sysfs, const char *name, struct vp_buffer *text)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/%s", sysfs, name);
@@ -53,7 +53,7 @@ bool vp_host_has_mediated_pmu(const char *sysfs)
 	return found;
 }
 
-/* Of the processor's cores: others, such as uncore's, are nobody's but the host's. */
+/* PMUs of the processor's cores: others, such as uncore's, belong to the host only. */
 static bool is_of_core(const char *sysfs, uint32_t type)
 {
 	static const char *const pmus[] = {"cpu", "cpu_core", "cpu_atom"};

@@ -92,7 +92,7 @@ static void pmu_each_entry(const char *folder, void (*each)(void *context, const
 		free(entries);
 }
 
-/* Beside an event's file there may be its scale, its unit and whether it is a snapshot. */
+/* Other files of an event may have its scale, its unit and whether it is a snapshot. */
 static bool pmu_is_event(const char *file)
 {
 	const char *dot = strrchr(file, '.');
@@ -313,8 +313,7 @@ static struct vp_error *resolve_at(const char *sysfs, const char *label,
 	return error ? vp_recipe_fail(label, place, vp_strdup(vp_error_message(error))) : NULL;
 }
 
-/* What stands for an event of guests' kernels may be missing, as theirs may be: no PMU is of that
- * type, and perf says so. */
+/* The PMU type for events of guest kernels may be missing: perf then reports an error. */
 static void resolve_native(const char *sysfs, struct vp_event *event)
 {
 	struct vp_error *error = vp_pmu_resolve(sysfs, event->machine_name, event);

@@ -35,7 +35,7 @@ static void sort(const numbers *list)
 		qsort(list->at, list->count, sizeof(*list->at), vcpu_numbers_compare);
 }
 
-/* A file of one line: false if it is not there. */
+/* Reads a file of one line: false if it is missing. */
 static bool vcpu_numbers_read_line(const char *folder, const char *name, const char *file,
 				   struct vp_buffer *text)
 {

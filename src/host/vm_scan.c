@@ -116,8 +116,8 @@ static bool read_number_of(const char *pattern, bool only, int64_t *ret)
 	return found;
 }
 
-/* A number in a file of KVM's debugfs for the vCPU; false if the file is not there. Its folder is
- * called by the process and the descriptor that it got the VM by. */
+/* Reads a number in a file of KVM's debugfs for the vCPU; false if the file is missing. Its folder
+ * has the name of the process and of the descriptor by which it got the VM. */
 static bool read_debug_number(const struct vp_vm *vm, uint32_t vcpu, const char *file, int64_t *ret)
 {
 	VP_AUTO_FREE char *own = vp_format(DEBUGFS "/%u-%u/vcpu%u/%s", vm->pid, vm->fd, vcpu, file);

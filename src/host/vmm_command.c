@@ -21,8 +21,8 @@ typedef VP_VEC(const char *) arguments;
 
 /* Options of one kind of VMMs. */
 struct dialect {
-	/* Those without a value of their own, then those whose value may begin with '-': it is
-	 * text. Another one has a value unless an option follows. NULL behind the last. */
+	/* Options without a value, then those whose value may start with '-': it is text. Others
+	 * have a value unless an option follows. Ended by NULL. */
 	const char *const *flags;
 	const char *const *texts;
 	bool one_dash;   /* "-name" is "--name" */

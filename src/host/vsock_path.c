@@ -75,7 +75,7 @@ static bool read_socket(struct vp_slice line, const struct vp_map *inodes, struc
 	       vp_map_find(inodes, inode);
 }
 
-/* The only one at which it listens beside that of its API. */
+/* The only socket at which it listens, except that of its API. */
 static char *find_listening(const char *proc, uint32_t pid, const char *api)
 {
 	VP_AUTO_FREE char *list = vp_format("%s/%" PRIu32 "/net/unix", proc, pid);

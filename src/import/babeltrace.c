@@ -116,7 +116,7 @@ static bool connect(struct reading *reading, const char *path)
 	    bt->component_sink_borrow_input_port_by_index_const(sink, 0), NULL);
 }
 
-/* What it says first is the cause of all the others. */
+/* Its first message is the cause of all the others. */
 static struct vp_error *why(const struct vp_babeltrace *bt, const char *path)
 {
 	const struct bt_error *error = bt->current_thread_take_error();

@@ -46,7 +46,7 @@ static bool ctf_events_ends_in(const char *name, const char *end)
 	return size >= length && !strcmp(name + size - length, end);
 }
 
-/* What the kernel calls a pid is a thread's number, which LTTng calls tid. */
+/* The kernel's name pid is a thread's number, which LTTng calls tid. */
 static char *field_name_of(const char *event, const char *name)
 {
 	bool is_tid = !strcmp(name, "tid") || ctf_events_ends_in(name, "_tid");

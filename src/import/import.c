@@ -115,7 +115,7 @@ static void take_names(struct source *source, struct vp_slice text)
 	}
 }
 
-/* What was traced on the host becomes vperf's own events, as far as there are some. */
+/* Host events become vperf's own events where vperf has them. */
 static struct vp_error *import_take_events(struct source *source, uint32_t cpu,
 					   struct vp_slice bytes)
 {
@@ -254,7 +254,7 @@ static void take_note(struct source *source, struct vp_slice text)
 	vp_buffer_deinit(&clean);
 }
 
-/* Of what is said before its begin. */
+/* Messages before the start. */
 static struct vp_error *take_about(struct source *source, const struct vp_import_news *news,
 				   struct vp_slice bytes)
 {
@@ -339,7 +339,7 @@ static struct vp_error *import_take(struct source *source, const struct vp_impor
 	}
 }
 
-/* Up to its begin: what there is has to be known of all sources before the first event. */
+/* Reads up to its start: VMs have to be known of all sources before the first event. */
 static struct vp_error *hear_about(struct source *source)
 {
 	struct vp_import_news news;
@@ -508,7 +508,7 @@ static struct vp_error *import_begin(struct source *source)
 	return source->is_host ? begin_host(source) : import_begin_guest(source);
 }
 
-/* What was lost is said in the first stream. */
+/* Losses are reported in the first stream. */
 static struct vp_error *import_flush(const struct source *source)
 {
 	struct vp_trace_writer *writer = writer_of(source);

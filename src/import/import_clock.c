@@ -6,10 +6,10 @@
 #include "base/map.h"
 #include "base/search.h"
 
-/* Within so long clocks are taken to go at one speed. */
+/* Clocks are assumed to run at one speed for that long. */
 #define WINDOW_NS 1000000000ULL
 
-/* What is added to a guest's time is at most, or at least, this. */
+/* Upper or lower bound of a guest's offset. */
 struct bound {
 	uint64_t time;
 	int64_t shift;
@@ -87,8 +87,8 @@ static int64_t middle(int64_t a, int64_t b)
 	return (int64_t)(((__int128)a + b) / 2);
 }
 
-/* A node for each window that has both bounds. What the clocks drift apart from one to the next is
- * the error of the time between them. */
+/* A node for each window that has both bounds. The drift of the clocks from one to the next is the
+ * error of the time between them. */
 static void make_nodes(const bounds_vec *bounds, struct vp_import_clock *ret,
 		       struct vp_import_clock_fit *fit)
 {
@@ -168,7 +168,7 @@ uint64_t vp_import_clock_at(const struct vp_import_clock *clock, uint64_t time)
 	if (later == clock->nodes.count)
 		return import_clock_shifted(time, from->shift);
 	__int128 growth = (__int128)to->shift - from->shift;
-	/* What a damaged trace says may be beyond what fits: no overflow. */
+	/* Times of a damaged trace may not fit: no overflow. */
 	__int128 grown = (__int128)((unsigned __int128)growth * (time - from->time));
 	return import_clock_shifted(time, from->shift + grown / (__int128)(to->time - from->time));
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Traces in the Common Trace Format that a kernel's tracer wrote: LTTng's, perf's (perf data
- * convert --to-ctf), and what vperf exports as such. They are read twice: what is known of threads
- * and vCPUs is known before the first event is told.
- */
+/* CTF traces of a kernel tracer: LTTng's, perf's (perf data convert --to-ctf), and vperf's own
+ * exports. They are read twice, so that threads and vCPUs are known before the first event is
+ * passed on. */
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/cursor.h"
@@ -189,7 +187,7 @@ static void import_ctf_see_name(struct ctf *ctf, uint32_t tid, struct vp_slice n
 	vp_buffer_string(&ctf->names, "\n");
 }
 
-/* Of events of the scheduler. */
+/* For scheduler events. */
 static void see_names(struct ctf *ctf, const struct event *event, bool is_switch)
 {
 	if (is_switch) {
@@ -227,7 +225,7 @@ static void see_mark(struct ctf *ctf, const struct event *event, enum vp_import_
 	}
 }
 
-/* What vperf put before the first event, so that Trace Compass knows vCPUs' threads. */
+/* vperf's records before the first event, which describe the vCPU threads for Trace Compass. */
 static bool is_made_up(const struct ctf *ctf, const struct event *event)
 {
 	return ctf->exported && ctf->marks.count && event->time <= ctf->marked + BEHIND_MARKS;

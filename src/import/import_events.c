@@ -19,7 +19,7 @@ static const struct conversion {
     {VP_TRACE_PLACE_sched_wakeup_new, {"pid", "target_cpu"}},
     {VP_TRACE_PLACE_kvm_entry, {NULL}},
     {VP_TRACE_PLACE_kvm_exit, {"exit_reason", "guest_rip", "isa"}},
-    {VP_TRACE_PLACE_kvm_exit, {"exit_reason", "guest_rip"}}, /* whose reasons is not said */
+    {VP_TRACE_PLACE_kvm_exit, {"exit_reason", "guest_rip"}}, /* without reasons */
     {VP_TRACE_PLACE_kvm_inj_virq, {"vector"}},
     {VP_TRACE_PLACE_kvm_inj_virq, {"irq"}}, /* in older kernels */
     {VP_TRACE_PLACE_irq_handler_entry, {"irq"}},

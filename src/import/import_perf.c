@@ -41,7 +41,7 @@ struct vcpu {
 };
 
 struct perf {
-	char *path, *directory; /* with what perf has beside its data; or NULL */
+	char *path, *directory; /* perf's directory of the data; or NULL */
 	const char *event;      /* asked for; or NULL */
 	VP_VEC(struct vp_slice) files;
 	const struct vp_import_channel *channel;
@@ -58,7 +58,7 @@ struct perf {
 	uint64_t samples, shortest, longest; /* of the event; of their periods */
 	bool has_chains;
 	VP_VEC(struct vp_buffer) taken;         /* of each CPU */
-	VP_VEC(struct vp_perf_spaces) machines; /* the host's processes, and of VMs that are told */
+	VP_VEC(struct vp_perf_spaces) machines; /* processes of the host, and of VMs with a name */
 	VP_VEC(struct vcpu) vcpus;              /* threads that were in a guest */
 	struct vp_map seen;                     /* of them */
 	struct vp_perf_kernel kernel;           /* that runs here */
@@ -78,7 +78,7 @@ static uint32_t import_perf_class_of(struct perf *perf, const struct vp_perfdata
 							  : NO_CLASS;
 }
 
-/* What has gathered of the CPU. */
+/* Collected data of the CPU. */
 static void tell_gathered(struct perf *perf, enum vp_import_kind kind, uint32_t cpu,
 			  struct vp_buffer *gathered)
 {
@@ -144,8 +144,8 @@ static void see_spaces(struct perf *perf, const struct vp_perfdata_record *recor
 		vp_perf_spaces_take(spaces, record);
 }
 
-/* In a guest as convert.c has it: KVM may report a wrong mode, so the address tells. Who names the
- * vCPU knows better. */
+/* Guest mode as convert.c has it: KVM may report a wrong mode, so the address decides. A given vCPU
+ * takes precedence. */
 static unsigned import_perf_mode_of(const struct vp_perfdata_record *record)
 {
 	unsigned mode = record->misc & PERF_RECORD_MISC_CPUMODE_MASK;
@@ -156,7 +156,7 @@ static unsigned import_perf_mode_of(const struct vp_perfdata_record *record)
 					  : VP_MODE_GUEST_USER;
 	if (mode == PERF_RECORD_MISC_USER)
 		return VP_MODE_USER;
-	/* Of a kernel, of what is below it, or unknown: by its half of the address space. */
+	/* Kernel, user space or unknown: by the half of the address space. */
 	return mode || record->ip >> 63 ? VP_MODE_KERNEL : VP_MODE_USER;
 }
 
@@ -442,7 +442,7 @@ static void import_perf_tell_events(struct perf *perf)
 	}
 }
 
-/* Of a machine of the other byte order tracepoints cannot be read. */
+/* Tracepoints of the other byte order cannot be read. */
 static struct vp_error *open_formats(struct perf *perf)
 {
 	if (!perf->file.tracing.size || perf->file.events.swaps)
@@ -508,7 +508,8 @@ static bool has_data(const char *path)
 	return found != NULL;
 }
 
-/* data.0, data.1 … beside it: records without a header, one file for each of perf's threads. */
+/* data.0, data.1 … in the same directory: records without a header, one file for each of perf's
+ * threads. */
 static struct vp_error *map_files(struct perf *perf)
 {
 	struct vp_slice bytes;

@@ -58,7 +58,7 @@ struct vp_error *vp_import_samples_map(struct vp_import_samples *samples, uint64
 	const struct vp_vm *vm = process ? import_samples_vm_of(samples, process) : NULL;
 
 	if (process && !vm)
-		return NULL; /* none of its vCPUs was told */
+		return NULL; /* none of its vCPUs was announced */
 	VP_AUTO_FREE char *path = vp_recording_maps_path(samples->directory, samples->vms, vm);
 	VP_AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 	if (fd < 0)
@@ -67,7 +67,7 @@ struct vp_error *vp_import_samples_map(struct vp_import_samples *samples, uint64
 	return status ? vp_error_errno(-status, "cannot write '%s'", path) : NULL;
 }
 
-/* A sample's frames as they lie behind it: not aligned. */
+/* A sample's frames after it: not aligned. */
 static void import_samples_put_frames(struct vp_trace_writer *writer, struct vp_stream_id id,
 				      const struct vp_import_sample *sample, unsigned mode,
 				      const char *frames, unsigned count)
@@ -158,7 +158,7 @@ static void import_samples_put_period(const struct vp_import_samples *samples,
 		vp_trace_append(writer, id, &record);
 }
 
-/* It is told whose vCPU's it is, and which of its guest's threads ran. */
+/* Its vCPU and guest thread are given. */
 static bool put_told(const struct vp_import_samples *samples, struct vp_trace_writer *writer,
 		     struct vp_stream_id id, const struct vp_import_sample *sample)
 {

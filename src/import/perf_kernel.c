@@ -126,7 +126,7 @@ static bool perf_kernel_put_file(const char *path, const struct vp_perf_spaces *
 	return text.size && perf_kernel_put_text(text, false, spaces, maps);
 }
 
-/* Beside the data: perf record --kcore, and vperf export perf for its VMs. */
+/* In the data's directory: perf record --kcore, and vperf export perf for its VMs. */
 static bool put_from_directory(const char *directory, const struct vp_perf_spaces *spaces,
 			       struct vp_maps_writer *maps)
 {

@@ -129,7 +129,7 @@ static struct vp_error *take_attrs(struct vp_perfdata *file, struct section sect
 	return NULL;
 }
 
-/* A text of perf's: its length, and then it with zeros behind. */
+/* A text of perf's: its length, and then it, padded with zeros. */
 static struct vp_slice take_text(struct vp_cursor *cursor)
 {
 	struct vp_slice text = vp_cursor_bytes(cursor, vp_cursor_u32(cursor));
@@ -341,7 +341,7 @@ static void perfdata_see(void *context, const struct vp_perfdata_record *record,
 	}
 	if (record->type == ID_INDEX)
 		take_index(file, record);
-	/* What was compressed is gone when its names are asked for. */
+	/* Compressed records are no longer available when their names are read. */
 	if (is_inside(file->bytes, record->body.bytes))
 		take_header_record(file, record, whole);
 }
@@ -404,7 +404,7 @@ static struct vp_error *parse_pipe(struct vp_perfdata *file, const struct vp_sli
 		   : perfdata_malformed(file, "it says of no event that it is of");
 }
 
-/* Of the other byte order the bits may have been written as words of 32 bits. */
+/* In the other byte order the bits may have been written as 32-bit words. */
 static void take_feature_bits(const struct vp_perfdata *file, struct vp_cursor *cursor,
 			      uint64_t features[FEATURES / 64])
 {
@@ -435,7 +435,7 @@ static struct vp_error *perfdata_parse(struct vp_perfdata *file, const struct vp
 	take_feature_bits(file, cursor, features);
 	if (!vp_cursor_ok(cursor) || size < HEADER_SIZE || data.offset > file->bytes.size)
 		return perfdata_malformed(file, "its header");
-	if (!data.size) /* perf was killed: it is the rest, and nothing is behind it */
+	if (!data.size) /* perf was killed: it is the rest, and nothing follows */
 		data.size = file->bytes.size - data.offset;
 	file->is_cut = data.size > file->bytes.size - data.offset;
 	if (file->is_cut)

@@ -19,7 +19,7 @@ static uint64_t end_of_files(const struct vp_perfdata_order *order)
 	return last->base + last->file.size;
 }
 
-/* What is at the place, and after it. */
+/* The records at the place, and after it. */
 static struct vp_slice bytes_at(const struct vp_perfdata_order *order, uint64_t offset)
 {
 	uint64_t end = end_of_files(order);
@@ -177,7 +177,7 @@ static struct vp_error *read_one(struct vp_perfdata_order *order, bool *round)
 		   : wait_for_round(order, &record, offset);
 }
 
-/* What was handed out is not needed any more. */
+/* Records that were passed on are no longer needed. */
 static void drop_taken(struct vp_perfdata_order *order)
 {
 	size_t left = order->waiting.count - order->ready;

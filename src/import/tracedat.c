@@ -60,7 +60,7 @@ static struct vp_error *take_page_size(const struct vp_tracedat *file, struct vp
 	return NULL;
 }
 
-/* What follows the version: byte order, size of a long, size of a page. */
+/* Header after the version: byte order, size of a long, size of a page. */
 static struct vp_error *take_kind(struct vp_tracedat *file, struct vp_cursor *cursor)
 {
 	struct vp_slice kind = vp_cursor_bytes(cursor, 2);
@@ -243,7 +243,7 @@ static struct vp_error *add_buffer(struct vp_tracedat *file, struct vp_slice nam
 	return NULL;
 }
 
-/* Of version 6. */
+/* For version 6. */
 static struct vp_error *take_instance(struct vp_tracedat *file, struct vp_slice option)
 {
 	struct vp_cursor cursor = vp_cursor_of(option.bytes, option.size);
@@ -355,7 +355,7 @@ static struct vp_error *open_section(struct vp_tracedat *file,
 	return good ? NULL : tracedat_malformed(file, "a compressed section");
 }
 
-/* Of all its sections: the last option of each says where the next one is. */
+/* For all its sections: the last option of each has the place of the next one. */
 static struct vp_error *gather_options(struct vp_tracedat *file,
 				       const struct vp_tracedat_sections *sections,
 				       option_list *ret)
@@ -508,7 +508,7 @@ static void take_clocks(struct vp_tracedat *file, struct vp_cursor *cursor)
 		tracedat_take_clock(file, text);
 }
 
-/* Of version 6: what is at its offset. */
+/* For version 6: the data at its offset. */
 static struct vp_error *take_instance_cpus(const struct vp_tracedat *file, struct vp_slice whole,
 					   struct vp_tracedat_buffer *buffer)
 {

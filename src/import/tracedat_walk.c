@@ -26,7 +26,7 @@ static uint64_t tracedat_walk_shifted(const struct vp_tracedat *file,
 
 	if (!last)
 		return time + (uint64_t)shifts->of.at[0].offset;
-	/* The one before, and the next; behind the last, the last two: as trace-cmd does. */
+	/* The one before, and the next; after the last, the last two: as trace-cmd does. */
 	while (place + 1 < last && shifts->of.at[place + 1].time <= time)
 		place++;
 	const struct vp_tracedat_shift *from = &shifts->of.at[place], *to = from + 1;
@@ -120,7 +120,7 @@ static bool open_piece(const struct vp_tracedat_cpu *cpu, struct vp_tracedat_wal
 	return false;
 }
 
-/* The next page, whatever is in it; false behind the last. */
+/* The next page, whatever is in it; false after the last. */
 static bool next_page(struct vp_tracedat *file, struct vp_tracedat_walk *walk, struct vp_slice *ret)
 {
 	const struct vp_tracedat_buffer *buffer = &file->buffers.at[walk->buffer];

@@ -218,8 +218,8 @@ static bool names_code(Elf *elf, const GElf_Sym *symbol, const char *name)
 	}
 }
 
-/* Of several names for one place: sized before unsized, global before local, plain before _plain.
- */
+/* Preference among several names for one place: sized before unsized, global before local, plain
+ * before _plain. */
 static uint8_t rank_of(const GElf_Sym *symbol, const char *name)
 {
 	unsigned binding = GELF_ST_BIND(symbol->st_info), rank = 0;

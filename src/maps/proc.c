@@ -147,7 +147,7 @@ bool vp_proc_comm(uint32_t pid, char comm[16])
 	return !error;
 }
 
-/* Of /proc/PID/stat: numbers behind the process's name, which may hold anything. */
+/* Parses /proc/PID/stat: the numbers after the process's name, which may hold anything. */
 enum { STAT_STARTED = 19, STAT_CODE = 23, STAT_STACK = 25, STAT_FIELDS };
 
 /* Those from STAT_STARTED on; all are 0 if the process is gone. */
@@ -257,7 +257,7 @@ void vp_proc_write_machine(struct vp_maps_writer *writer, bool guest)
 	write_paging(writer);
 }
 
-/* The address that a line begins with, and what is behind it. */
+/* The address at the start of a line, and the rest of the line. */
 static uint64_t take_address(char **line)
 {
 	uint64_t addr = 0;
@@ -268,7 +268,7 @@ static uint64_t take_address(char **line)
 	return addr;
 }
 
-/* What was read of kallsyms so far. */
+/* The part of kallsyms that was read so far. */
 struct symbols_seen {
 	bool any;         /* an address is known */
 	bool behind_text; /* the last one was a function's */

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "base/vec.h"
 
-/* Of what findings about memory have beside their rule's. */
+/* Members of findings about memory in addition to their rule's. */
 static const char by_address[] = "exits --by address";
 
 /* A word of a shell's command: quoted unless it is plain. */

@@ -17,7 +17,7 @@
 
 #define SECOND 1000000000
 
-/* What a number takes at most, and may be written of. */
+/* Maximum length of a number, including scratch bytes. */
 enum { NUMBER = VP_PUT_COUNT + 8 };
 
 static char *put_hex_at(char *at, uint64_t number)
@@ -275,7 +275,7 @@ static void put_json_event(const struct vp_script_event *event,
 	vp_buffer_string(out, "\n");
 }
 
-/* Every cell has a comma behind it, the last one's is taken away. */
+/* Every cell is followed by a comma; the last one is removed. */
 static void end_csv(struct vp_buffer *out)
 {
 	if (out->size && out->bytes[out->size - 1] == ',')

@@ -37,7 +37,7 @@ static void report_json_put_shares(const struct vp_profile_part *part, struct vp
 	vp_json_object_end(json);
 }
 
-/* What is said of the whole and of each vCPU, before the rows. */
+/* Members of the whole and of each vCPU, before the rows. */
 static void report_json_put_part(const struct vp_report *report, const struct vp_profile_part *part,
 				 struct vp_json *json)
 {

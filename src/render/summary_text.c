@@ -126,7 +126,7 @@ static void summary_text_put_clock(const struct vp_clock_map *clock, struct vp_b
 	vp_buffer_string(out, "\n");
 }
 
-/* `whose`: who wrote it, if that is to be said; `names` may be NULL. */
+/* `whose`: the writer, if it is to be printed; `names` may be NULL. */
 static void summary_text_put_maps(const char *whose, const char *state,
 				  const struct vp_names *names, bool verbose, struct vp_buffer *out)
 {

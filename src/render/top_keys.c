@@ -8,8 +8,8 @@
 
 enum { ESCAPE = 27, PAGE = 10 };
 
-/* The VM behind the present one, in the order of their numbers, or before it; all of them come
- * after the last. */
+/* The VM after the current one, in the order of their numbers, or before it; all of them come after
+ * the last. */
 static void top_keys_choose_vm(struct vp_top *top, const struct vp_live *live, bool backwards)
 {
 	const struct vp_live_order all = {.by_vm = true, .sort = VP_LIVE_VALUES};

@@ -120,7 +120,7 @@ static void put_state(struct canvas *canvas, size_t rows)
 	put_line(canvas, "\033[1m");
 }
 
-/* What the history is of. */
+/* The history's subject. */
 static enum vp_live_value history_value(const struct canvas *canvas)
 {
 	unsigned sort = canvas->top->order.sort;
@@ -220,7 +220,7 @@ static void top_screen_put_exits(struct canvas *canvas, size_t rows)
 	}
 }
 
-/* Of the thieves that were not shown, the one that took most. */
+/* The largest one of the thieves that were not shown. */
 static size_t next_thief(const struct vp_table *table, const size_t *shown, size_t n_shown)
 {
 	size_t best = SIZE_MAX;
@@ -301,7 +301,7 @@ static void top_screen_put_rows(struct canvas *canvas, const vp_live_rows *rows)
 	size_t thieves = top_screen_least(vp_table_rows(screen->thieves), BOTTOM_ROWS);
 	size_t above = canvas->lines + 1;
 
-	/* What costs most is left out where there is no room for it. */
+	/* The most expensive part is left out where there is no room for it. */
 	if (above + LEAST_ROWS + bottom_lines(exits) + bottom_lines(thieves) > screen->height)
 		exits = 0;
 	if (above + LEAST_ROWS + bottom_lines(exits) + bottom_lines(thieves) > screen->height)

@@ -36,8 +36,8 @@ static struct vp_slice trimmed(struct vp_slice text)
 	return text;
 }
 
-/* Digits, and some behind a point, in units of 1e-9, of which an hour's nanoseconds are more than
- * 64 bits; false: they are none, or too many. */
+/* Digits, with a fraction, in units of 1e-9, of which an hour's nanoseconds are more than 64 bits;
+ * false: none, or too many. */
 static bool condition_take_number(struct vp_slice *text, __uint128_t *ret)
 {
 	__uint128_t value = 0;
@@ -55,7 +55,7 @@ static bool condition_take_number(struct vp_slice *text, __uint128_t *ret)
 		has_digit = true;
 		if (has_point)
 			unit /= 10;
-		/* What is beyond a billionth is not there. */
+		/* Digits beyond a billionth are ignored. */
 		uint64_t digit = (uint64_t)(c - '0') * (has_point ? unit : 1000000000);
 		if (!has_point)
 			value *= 10;

@@ -57,7 +57,7 @@ static const struct {
     {"emulation-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_EMULATION_FAULTS, ""},
 };
 
-/* What the programs count: by enum vp_interval_count and enum vp_guest_count. */
+/* Counts of the programs: by enum vp_interval_count and enum vp_guest_count. */
 static const struct {
 	const char *name, *unit, *meaning;
 } counts[] =

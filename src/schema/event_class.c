@@ -223,7 +223,7 @@ void vp_event_classes_write(const vp_event_classes *classes, struct vp_buffer *o
 	}
 }
 
-/* Which of the words it is; their number if it is none. */
+/* Index of the word; their number if it is none. */
 static size_t index_of(struct vp_slice word, const char *const *words, size_t n_words)
 {
 	size_t i = 0;
@@ -384,7 +384,7 @@ bool vp_event_next_value(struct vp_cursor *record, const struct vp_event_field *
 	*ret = (struct vp_event_value){.bytes = {"", 0}};
 	if (field->shape == VP_EVENT_STRING) {
 		const char *end = memchr(record->next, 0, vp_cursor_left(record));
-		/* Without an end it fails here: there are not so many bytes. */
+		/* Without an end it fails here: there are too few bytes. */
 		size_t size = end ? (size_t)(end - record->next) : vp_cursor_left(record);
 		ret->bytes = vp_cursor_bytes(record, size);
 		vp_cursor_bytes(record, 1);

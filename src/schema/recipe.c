@@ -322,7 +322,7 @@ static struct vp_error *check_parts(const char *label, size_t line, const struct
 			    recipe->unit == VP_UNIT_TIME ? " ns" : "");
 }
 
-/* What only the whole recipe tells. */
+/* Checks that need the whole recipe. */
 static struct vp_error *check_whole(const struct parser *parser)
 {
 	struct vp_recipe *recipe = parser->recipe;

@@ -122,7 +122,7 @@ void vp_vms_deinit(vp_vms *vms)
 	vp_vec_deinit(vms);
 }
 
-/* A longer name of a file is too long for some file systems, with what is put behind it. */
+/* A longer file name, with suffixes, is too long for some file systems. */
 enum { PART_SIZE = 200 };
 
 /* No part is called as another's file: "a.maps" of a VM "a". */

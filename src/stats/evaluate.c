@@ -101,7 +101,7 @@ void vp_score_training(const struct vp_learner *learner, const void *model,
 		vp_score_add(score, y[row], learner->predict(model, data, row), mean);
 }
 
-/* What one model learns from, and the rows that it is asked for. */
+/* Training rows of one model, and the rows to predict. */
 struct fold {
 	uint32_t *train, *test;
 	size_t n_train, n_test;

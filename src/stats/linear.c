@@ -9,10 +9,8 @@
 #include "stats/data.h"
 #include "stats/nnls.h"
 
-/*
- * What is left of a standardised column below this part of the longest one is rounding, of the
- * numbers in the file if not of the machine: the variance inflation would be above 1e12.
- */
+/* A rest of a standardised column below this part of the longest one is rounding, of the numbers in
+ * the file if not of the machine: the variance inflation would be above 1e12. */
 #define DEPENDENT 1e-6
 /* Relative to the number of rows; only to keep the products of dependent columns solvable. */
 #define NONNEG_RIDGE 1e-12

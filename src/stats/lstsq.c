@@ -153,7 +153,7 @@ static void find_unclear(struct vp_lstsq *fit)
 	}
 }
 
-/* Of all b with (R11 R12) b = c the shortest: b = Q2 R2'^-1 c, where Q2 R2 = (R11 R12)'. */
+/* The shortest b with (R11 R12) b = c: b = Q2 R2'^-1 c, where Q2 R2 = (R11 R12)'. */
 static void least_norm(const struct vp_lstsq *fit, const double *c, double *b)
 {
 	size_t k = fit->k, rank = fit->rank;

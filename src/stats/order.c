@@ -23,7 +23,7 @@ static void sort_three(struct vp_keyed *left, struct vp_keyed *middle, struct vp
 	swap_if_greater(middle, right);
 }
 
-/* Items of a block that are on the wrong side of the pivot, by their distance from its begin. */
+/* Items of a block that are on the wrong side of the pivot, by their distance from its start. */
 struct block {
 	struct vp_keyed *begin;
 	unsigned char wrong[BLOCK];

@@ -72,7 +72,8 @@ static struct vp_error *copy_file(struct copy *copy, const char *from, const cha
 
 static struct vp_error *copy_folder(struct copy *copy, const char *from, const char *to, int depth);
 
-/* What is neither a file nor a folder, as a flight recorder's socket, is not of the recording. */
+/* Anything but files and folders, such as a flight recorder's socket, is not part of the
+ * recording. */
 static struct vp_error *copy_entry(struct copy *copy, const char *from, const char *to, int depth)
 {
 	struct stat status;

@@ -34,7 +34,7 @@ static struct vp_error *lock_directory(const char *path, int *lock)
 	return NULL;
 }
 
-/* What a recording's folders hold; beside a file its next version may be left, half written. */
+/* Files in a recording's folders; an unfinished new version of a file may be left next to it. */
 #define HALF_WRITTEN "?(?(.+([0-9a-f])).tmp)"
 #define TRACE_FILES                                                                                \
 	"@(metadata|@(account|vcpus|guest-samples|hypervisor|?(intervals-|trace-|tracepoints-)"    \
@@ -285,7 +285,7 @@ struct vp_error *vp_place_claim(const char *path, struct vp_place *ret)
 				      "to standard output");
 	ret->path = vp_strdup(path);
 	for (size_t size = strlen(path); size > 1 && ret->path[size - 1] == '/'; size--)
-		ret->path[size - 1] = 0; /* so that ".old" goes behind the name */
+		ret->path[size - 1] = 0; /* so that ".old" follows the name */
 	struct vp_error *error = expect_replaceable(ret->path, &ret->older);
 	if (!error) {
 		ret->now = vp_format("%s.%016" PRIx64 ".new", ret->path, vp_seed_new());

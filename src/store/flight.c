@@ -14,7 +14,7 @@
 #include "store/packet_zstd.h"
 #include "store/stream_state.h"
 
-/* What is known of a stream beside its packets. */
+/* State of a stream in addition to its packets. */
 struct known {
 	struct vp_stream_id id;
 	struct vp_stream_state state; /* by the records that were overwritten */
@@ -135,7 +135,7 @@ static void write_packet(struct writing *writing, struct output *output,
 	writing->counts.records[packet->stream.kind] += packet->n;
 }
 
-/* What holds at the begin: the first packet, which may be empty. */
+/* The state at the start: the first packet, which may be empty. */
 static void begin_output(struct writing *writing, struct output *output)
 {
 	struct vp_buffer records = {0};
@@ -157,7 +157,7 @@ static bool is_before(const struct writing *writing, struct vp_stream_id id, uin
 	return time < writing->from || (id.kind == VP_STREAM_ACCOUNT && time == writing->from);
 }
 
-/* Leaves out what is before the begin but what it says that still holds. */
+/* Leaves out records before the start, except for their lasting state. */
 static void cut_begin(const struct writing *writing, struct output *output,
 		      struct vp_stored_packet *packet)
 {
@@ -213,7 +213,7 @@ static void take_packet(void *context, const struct vp_stored_packet *stored)
 		output->known.lost = packet.lost;
 }
 
-/* What was lost after the last records. */
+/* Losses after the last records. */
 static void end_output(struct writing *writing, struct output *output)
 {
 	struct vp_stored_packet packet = {.stream = output->known.id, .lost = output->untold};

@@ -22,7 +22,7 @@ static size_t rest_size(const char *rest, size_t left)
 	return size >= HEADER && size - TIME <= left ? size - TIME : 0;
 }
 
-/* Of the largest of numbers, as far as their bits tell: `bits` has all of them. */
+/* Width of the largest of numbers: `bits` has the bits of all. */
 static uint32_t bytes_of(uint64_t bits)
 {
 	uint32_t bytes = 0;

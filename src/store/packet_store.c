@@ -8,8 +8,8 @@
 
 #include "base/alloc.h"
 
-/* The room is a circle: packets lie from `tail` to `head`, or, once `wrapped`, from `tail` to
- * `lap_end` and from 0 to `head`. Each lies behind its description. */
+/* The memory is circular: packets lie from `tail` to `head`, or, once `wrapped`, from `tail` to
+ * `lap_end` and from 0 to `head`. Each follows its description. */
 struct vp_packet_store {
 	char *room;
 	size_t size, head, tail, lap_end, count;

@@ -47,7 +47,7 @@ void vp_packer_free(struct vp_packer *packer)
 	free(packer);
 }
 
-/* What the file gets, in the packer's memory; none if there was no memory for it. */
+/* The bytes for the file, in the packer's memory; none if there was no memory for it. */
 static size_t pack(struct vp_packer *packer, const struct vp_packet_header *header,
 		   const char *records)
 {

@@ -101,7 +101,7 @@ uint64_t vp_stream_state_put(const struct vp_stream_state *state, uint64_t now,
 	for (size_t i = 0; state->tasks && i < TASKS; i++)
 		if (i != last)
 			n += stream_state_put(&state->tasks[i], sizeof(state->tasks[i]), now, out);
-	/* Whose the samples are that follow. */
+	/* Owner of the samples that follow. */
 	if (state->tasks)
 		n += stream_state_put(&state->tasks[last], sizeof(state->tasks[last]), now, out);
 	return n;

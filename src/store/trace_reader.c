@@ -15,7 +15,7 @@
 #include "store/packet_states.h"
 #include "store/packet_zstd.h"
 
-/* So much is read at once, while it is whole packets: that of many streams stays in the caches. */
+/* Bytes to read at once, in whole packets: those of many streams stay in the caches. */
 enum {
 	LONGEST = VP_ZSTD_PACKET_MAX, /* what a packet takes of a file, compressed or not */
 	WINDOW = 2 * LONGEST,
@@ -117,7 +117,7 @@ void vp_stream_free(struct vp_stream_reader *stream)
 	free(stream);
 }
 
-/* Moves the unread rest to the front of the window and reads on behind it, up to `most` bytes. */
+/* Moves the unread rest to the front of the window and reads more after it, up to `most` bytes. */
 static void window_refill(struct vp_stream_reader *stream, size_t most)
 {
 	memmove(stream->window, stream->window + stream->packet_at,
@@ -143,7 +143,7 @@ struct found {
 	uint64_t size;            /* bytes of the file; 0: it is none */
 };
 
-/* What must be there of a packet to find its size. */
+/* Bytes of a packet that are needed to find its size. */
 static size_t begin_size(const struct vp_stream_reader *stream)
 {
 	return stream->unpacker ? sizeof(struct vp_zstd_lead) : sizeof(struct vp_packet_header);
@@ -239,14 +239,14 @@ static void take_states(struct vp_stream_reader *stream)
 	if (vp_states_unpack(cursor->at, size, &stream->states) != size)
 		note_packet(stream);
 	size = stream->states.size;
-	/* Room for a header, as behind all packets. */
+	/* Room for a header, as after all packets. */
 	memset(vp_buffer_extend(&stream->states, sizeof(struct vp_record_header)), 0,
 	       sizeof(struct vp_record_header));
 	cursor->at = stream->states.bytes;
 	cursor->end = cursor->at + size;
 }
 
-/* Has the cursor go through the packet. */
+/* Moves the cursor through the packet. */
 static void packet_take(struct vp_stream_reader *stream, const struct found *found,
 			const char *packet)
 {
@@ -319,7 +319,7 @@ static void drop_rest(struct vp_stream_reader *stream)
 	cursor->at = cursor->end;
 }
 
-/* Of the record at hand; 0: it is none. */
+/* Size of the current record; 0: it is invalid. */
 static size_t size_at_hand(const struct vp_stream_reader *stream)
 {
 	size_t left = (size_t)(stream->cursor.end - stream->cursor.at);

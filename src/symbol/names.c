@@ -293,7 +293,7 @@ static const struct vp_names_mapping *find_mapping(const struct vp_names *names,
 		const struct vp_maps_space *life = &names->maps.spaces.at[space];
 		if (mapping || !life->parent)
 			return mapping;
-		/* What the parent mapped after the fork is not the child's. */
+		/* Mappings that the parent made after the fork are not the child's. */
 		if (life->start_ns && life->start_ns < time)
 			time = life->start_ns;
 		space = life->parent - 1;

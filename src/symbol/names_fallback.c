@@ -17,7 +17,7 @@ const struct vp_names *vp_names_second(const struct vp_names *names)
 	return names->second;
 }
 
-/* Its address spaces have the numbers behind the first one's. */
+/* Its address spaces have the numbers after the first one's. */
 uint32_t vp_names_from_second(const struct vp_names *names, uint32_t space)
 {
 	uint64_t number = (uint64_t)names->spaces.count + space;
@@ -36,7 +36,8 @@ static bool is_process(const struct vp_names *names, uint32_t space, uint32_t pi
 	return space < names->spaces.count && names->maps.spaces.at[space].tgid == pid;
 }
 
-/* What the second calls that address space of the first; a vfork has its parent's page tables. */
+/* The second map's name of that address space of the first; a vfork has its parent's page
+ * tables. */
 static uint32_t same_space(const struct vp_names *names, uint32_t space, uint64_t host_ns)
 {
 	const struct vp_maps_space *life = &names->maps.spaces.at[space];

@@ -47,7 +47,7 @@ static char *find_in_root(const struct vp_names *names, const struct vp_names_mo
 	return may ? vp_format("%s%s", names->root, module->path) : NULL;
 }
 
-/* What perf keeps of binaries it has seen. */
+/* perf's cache of binaries. */
 static char *find_by_build_id(const struct vp_names *names, const struct vp_names_module *module)
 {
 	const char *home = getenv("HOME");
@@ -105,10 +105,8 @@ static char *find_on_server(const struct vp_names *names, const struct vp_names_
 	return ask_servers(module, "debuginfod_find_executable");
 }
 
-/*
- * The file's full symbol table may be had where the file itself is not, or was stripped. Debugging
- * symbols alone would not do: without the code they do not say where in the file it is.
- */
+/* The file's full symbol table may be available where the file itself is not, or was stripped.
+ * Debug files alone are not enough: without the code the place in the file is unknown. */
 static void add_debug_file(struct vp_image **image, const char *path, const char *inside,
 			   const struct vp_names_module *module, struct vp_image_places *places)
 {

@@ -120,7 +120,7 @@ static void names_module_resolve(struct vp_names *names, struct vp_names_module 
 {
 	module->resolved = true;
 	module->image = UINT32_MAX;
-	/* What the guest's page cache had of a file is less than the file. */
+	/* The symbols of a file in the guest's page cache may be incomplete. */
 	if (names->maps.from_memory && (module->file = vp_names_find_file(names, module)))
 		return;
 	module->image = image_of(names, module);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which process: page table roots and pids over time. */
+/* Finds processes: CR3 and pids over time. */
 #include "base/alloc.h"
 #include "base/map.h"
 #include "base/vec.h"

@@ -63,7 +63,7 @@ static bool arff_is_blank(char c)
 	return c == ',' || (c > 0 && c <= ' ');
 }
 
-/* Ends the word by moving it one byte to the front, so that the byte behind it stays. */
+/* Ends the word by moving it one byte to the front, so that the byte after it is unchanged. */
 static void scan_word(struct scanner *scanner)
 {
 	char *start = scanner->next, *end = start;

@@ -65,7 +65,7 @@ static bool is_separator(const struct csv *csv, char c)
 	return csv->separator == ' ' ? c == ' ' || c == '\t' : c == csv->separator;
 }
 
-/* Copies a quoted field onto itself without quotes; returns what is behind the closing one. */
+/* Copies a quoted field onto itself without quotes; returns the place after the closing one. */
 static char *csv_take_quoted(char *from, char **to)
 {
 	for (; *from; from++) {
@@ -83,7 +83,7 @@ static char *csv_skip_blanks(const struct csv *csv, char *at)
 	return at;
 }
 
-/* One field, from `at`; returns the separator or the end behind it. */
+/* One field, from `at`; returns the separator or the end after it. */
 static struct vp_error *csv_take_field(struct csv *csv, char *base, char **at)
 {
 	char *start = csv_skip_blanks(csv, *at), *to = start, *end = start;

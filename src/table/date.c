@@ -22,7 +22,7 @@ static bool is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* What is behind a quoted piece of a format; NULL: it stays open. */
+/* The place after a quoted piece of a format; NULL: it is not closed. */
 static const char *behind_quote(const char *format)
 {
 	const char *end = strchr(format + 1, '\'');

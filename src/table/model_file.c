@@ -110,7 +110,7 @@ void vp_model_save(const struct vp_m5 *tree, const struct vp_data *data, struct 
 	json_object_put(root);
 }
 
-/* What is being read, and the first thing that is wrong with it. */
+/* State of the reading, with the first error. */
 struct loader {
 	const char *path;
 	struct vp_m5 *tree;

@@ -42,7 +42,7 @@ static inline void take_digits(struct number *number, bool behind_point)
 		number->exponent = -(int)(number->at - start);
 }
 
-/* False: an 'e' without a number behind it. */
+/* False: an 'e' without a number after it. */
 static bool take_exponent(struct number *number)
 {
 	bool minus = number->at[1] == '-';

@@ -17,12 +17,12 @@
 
 enum {
 	MAX_PROBES = 128, /* of all streams … */
-	LEAST_PROBES = 8, /* … but of each at least so many */
+	LEAST_PROBES = 8, /* … but at least that many of each */
 };
-/* What looking at a record costs, of what it costs to count it. */
+/* Cost of surveying a record, relative to counting it. */
 #define SURVEY_COST 0.1
 
-/* So many bytes of a stream were written about then. */
+/* Approximate size of a stream at that time. */
 struct probe {
 	uint64_t time, bytes;
 };
@@ -176,7 +176,7 @@ void vp_stretch_init(struct vp_timeline *timeline, const struct vp_recording *re
 	vp_survey_deinit(&survey);
 }
 
-/* Of a map: the order of its slots does not count. */
+/* Digest of a map: independent of the order of its slots. */
 static uint64_t digest_map(const struct vp_map *map, const struct vp_intern *texts)
 {
 	uint64_t sum = 0;

@@ -7,10 +7,8 @@
 #include "schema/records.h"
 #include "schema/schema.h"
 
-/*
- * What a record of a thread says of it. All of them have owner, tid, vendor and vCPU at the same
- * places. Which kind comes next cannot be foretold: what follows does not branch by it.
- */
+/* The common members of thread records: all have owner, tid, vendor and vCPU at the same places.
+ * The kind of the next record is unpredictable: the following code has no branch on it. */
 struct kind {
 	uint8_t of_thread, of_vcpu, by_switch, is_tick;
 	uint8_t reason_at; /* where in the record the exit's reason is */
@@ -277,7 +275,7 @@ static void pass_by(struct vp_survey *survey, struct vp_survey_pcpu *pcpu,
 	cursor->records += records;
 }
 
-/* The reader's next record; what was left for later is settled before it reads on behind it. */
+/* The reader's next record; postponed work is done before it reads on. */
 static const struct vp_record_header *next_of(struct vp_survey *survey,
 					      struct vp_stream_reader *stream, uint32_t number)
 {

@@ -362,7 +362,7 @@ static inline const struct vp_merge_head *timeline_next_record(struct vp_timelin
 	return head;
 }
 
-/* A late tick shares the chains of the sample behind it. All samples have their flags first. */
+/* A late sample shares the stacks of the sample after it. All samples have their flags first. */
 static inline void find_chain(const struct vp_timeline *timeline, struct vp_tick *tick)
 {
 	struct vp_chain *chain = timeline->pcpus.at[tick->pcpu].chain;

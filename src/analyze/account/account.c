@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 
-/* What the parts of an account are found by; no padding. */
+/* Keys of the parts of an account; no padding. */
 struct time_key {
 	uint32_t vm, vcpu;
 };
@@ -84,7 +84,7 @@ const struct vp_vm *vp_account_vm(const struct vp_account *account, uint32_t id)
 	return account->of_vms.count < account->vms->count ? vp_vms_find(account->vms, id) : NULL;
 }
 
-/* The last one of a kind is behind its VM's others. */
+/* The last one of a kind is after its VM's others. */
 #define CHAIN(account, part, number)                                                               \
 	do {                                                                                       \
 		struct vp_account_chain *chain = &(account)->of_vms.at[number].part;               \
@@ -361,11 +361,10 @@ void vp_account_cost_add(struct vp_account_cost *to, const struct vp_account_cos
 		to->buckets[i] += from->buckets[i];
 }
 
-/*
- * Compares one vCPU's samples with its account. A tick that comes due while the host has interrupts
- * off, in a handler or around an entry, waits; KVM lets it in right behind the next exit, where it
- * counts as the guest's. So samples may show the interrupts' and the kernel's time as the guest's.
- */
+/* Compares one vCPU's samples with its account. A sample that is due while the host has interrupts
+ * off, in a handler or around an entry, is delayed; KVM lets it in right after the next exit, where
+ * it counts as the guest's. So samples may show the time of interrupts and the kernel as the
+ * guest's. */
 static void check_samples(const struct vp_account_times *times, uint64_t period_ns, double missing,
 			  struct vp_account_checks *checks)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What exits to memory cost, by the guest's physical address. */
+/* Cost of exits to memory, by guest physical address. */
 #include "analyze/account/account.h"
 #include "analyze/account/account_tables.h"
 #include "analyze/common/key_set.h"
@@ -16,7 +16,7 @@
 #include "schema/exit_reason.h"
 #include "timeline/guests.h"
 
-/* What rows are told apart by; no padding. */
+/* Keys of rows; no padding. */
 struct row_key {
 	uint64_t address;
 	uint32_t vm, reason, vendor, kind;
@@ -53,7 +53,7 @@ static bool has_address(const struct vp_account_view *view, const struct vp_acco
 	       vp_account_view_shows(view, place->vm, VP_NONE);
 }
 
-/* What the account by reason has beyond that by address. */
+/* The part of the account by reason that has no address. */
 static void add_rest(const struct vp_account_view *view, struct vp_key_set *keys,
 		     address_rows *rows)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What exits cost, by the guest's code that caused them. */
+/* Cost of exits, by the guest code that caused them. */
 #include "analyze/account/account.h"
 #include "analyze/account/account_tables.h"
 #include "analyze/common/key_set.h"
@@ -21,7 +21,7 @@
 /* The page table's address in CR3: below it the PCID or flags, above it flags. */
 #define ROOT_MASK 0x000ffffffffff000ULL
 
-/* What rows are told apart by: numbers of texts, or VP_NONE. */
+/* Keys of rows: numbers of texts, or VP_NONE. */
 struct place_row_key {
 	uint32_t vm, function, module, process, pid, reason, vendor, detail;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who took a vCPU's time: the thieves, the quota, and what has no name. */
+/* Table of steal: the thieves, the quota, and unattributed time. */
 #include "analyze/account/account.h"
 #include "analyze/account/account_tables.h"
 #include "analyze/common/table.h"

@@ -43,7 +43,7 @@ static bool is_within(const struct vp_crowd *crowd, const struct vp_crowd *other
 	return true;
 }
 
-/* Behind those that may use fewer pCPUs. */
+/* Sorted after those that may use fewer pCPUs. */
 static void add_by_size(struct vp_overcommit *overcommit, uint32_t number)
 {
 	const struct vp_crowd *crowd = &overcommit->crowds.at[number];
@@ -95,7 +95,7 @@ static uint32_t overcommit_read_list(const char *next, uint64_t *pcpus)
 	return count;
 }
 
-/* What is no list stands for all pCPUs, as does one of all. */
+/* A text that is no list stands for all pCPUs, as does a list of all. */
 static struct vp_crowd make_crowd(const char *list, uint32_t n_all)
 {
 	struct vp_crowd ret = {.n_pcpus = n_all, .pcpus = vp_alloc(WORDS * sizeof(*ret.pcpus))};
@@ -166,8 +166,8 @@ void vp_overcommit_take_theft(struct vp_overcommit *overcommit, const struct vp_
 		    ((struct vp_crowd_theft){.crowd = number, .ns = record->ns, .theft = theft}));
 }
 
-/* What those who may only use the crowd's pCPUs wanted more than these had, explains as much of
- * what vCPUs took from them. */
+/* Demand above the time of the crowd's pCPUs, of those who may only use these, explains the same
+ * amount of losses to vCPUs. */
 static void overcommit_explain(struct vp_overcommit *overcommit, struct vp_crowd *crowd,
 			       uint64_t length)
 {

@@ -10,8 +10,8 @@
 #include "schema/account_terms.h"
 #include "schema/exit_reason.h"
 
-/* The kernel's own tick is at most 1000 a second, and drivers hold their devices to some thousands
- * (interrupt moderation). So few interrupts or so little time say nothing of a rate. */
+/* The kernel's own tick has at most 1000 per second, and drivers moderate their devices to some
+ * thousands. Fewer interrupts or less time give no reliable rate. */
 enum { LEAST_PER_S = 20000, LEAST_COUNT = 1000, LEAST_NS = 10000000 };
 
 /* How long the vCPU's thread had a pCPU. */

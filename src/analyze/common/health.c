@@ -36,7 +36,7 @@ void vp_health_deinit(struct vp_health *health)
 	vp_vec_deinit(&health->streams);
 }
 
-/* Of what the recorder counted for each class of streams. */
+/* The recorder's counts for each class of streams. */
 static uint64_t health_sum_of(const uint64_t counts[VP_STREAM_CLASSES], unsigned classes)
 {
 	uint64_t sum = 0;
@@ -101,7 +101,7 @@ void vp_health_sentences(const struct vp_health *health, const struct vp_recordi
 		SAY(sentences, "%s", recording->note);
 }
 
-/* What others wrote is going to be printed. */
+/* Untrusted text that is going to be printed. */
 static void health_clean(char **text)
 {
 	char *before = *text;

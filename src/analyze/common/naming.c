@@ -120,7 +120,7 @@ static void relate_clocks(const struct vp_recording *recording, const struct vp_
 	set_clock(machine);
 }
 
-/* What the agent said is added to what the guest's memory told, or is all that there is. */
+/* The agent's map is added to that from guest memory, or is the only one. */
 static void load_agent(struct vp_naming *naming, const char *path,
 		       const struct vp_names_options *options, const struct vp_recording *recording,
 		       const struct vp_host_clock *host, const struct vp_vm *vm,

@@ -11,7 +11,7 @@
 static const char prefix[] = "VM '", infix[] = "': ";
 enum { NAMED = 3 };
 
-/* What the note says of its VM, and the VM's quoted name; NULL: it is not of a VM. */
+/* The note's text after the VM, and the VM's quoted name; NULL: it is not about a VM. */
 static const char *note_of_vm(const char *note, struct vp_slice *name)
 {
 	const char *end = strncmp(note, prefix, sizeof(prefix) - 1) ? NULL : strstr(note, infix);

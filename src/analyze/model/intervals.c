@@ -171,7 +171,7 @@ struct vp_interval_total vp_interval_total(const struct vp_interval_recording *r
 	return total;
 }
 
-/* An event's name without what is behind its colon, if that says who is counted. */
+/* An event's name without its modifiers after the colon. */
 static bool intervals_is_called(const char *name, const char *bare)
 {
 	size_t size = strlen(bare);
@@ -196,7 +196,7 @@ static bool intervals_is_of_vm(const struct vp_interval_recording *rec,
 	return !chosen || (vm && chosen[vm - rec->vms.at]);
 }
 
-/* What the row's values are divided by; 0: the row is left out. */
+/* The divisor of the row's values; 0: the row is left out. */
 static double divisor(const struct vp_interval_recording *rec, const struct vp_interval_row *row,
 		      const struct vp_interval_choice *choice, uint32_t base)
 {

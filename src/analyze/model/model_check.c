@@ -8,9 +8,9 @@
 #include "stats/m5.h"
 #include "stats/quantile.h"
 
-/* A residual so many standard deviations away is not explained. */
+/* A residual above this many standard deviations is unexplained. */
 #define FAR 3.0
-/* A row's leverage is high from so many times the mean on (Hoaglin and Welsch 1978: 2). */
+/* A row's leverage is high from this multiple of the mean on (Hoaglin and Welsch 1978: 2). */
 #define HIGH 2.0
 
 static void set_distances(struct vp_model_check *check, size_t model)

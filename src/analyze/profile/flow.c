@@ -85,7 +85,7 @@ void vp_flow_take(void *context, const struct vp_resolved *samples, uint32_t cou
 	flow->n_waiting = 0;
 }
 
-/* Of a tick with call chains: what waits was before it. */
+/* A sample with stacks: those in the queue are earlier. */
 static void give_stack(struct vp_flow *flow, const struct vp_tick *tick,
 		       const struct vp_stack *stack)
 {

@@ -27,7 +27,7 @@ void vp_frames_deinit(struct vp_frames *frames)
 	vp_vec_deinit(&frames->at);
 }
 
-/* The frame without the columns that are not told apart. */
+/* The frame without the unused columns. */
 static struct vp_frame masked(unsigned columns, const struct vp_frame *frame)
 {
 	struct vp_frame result = *frame;
@@ -50,7 +50,7 @@ static struct vp_frame masked(unsigned columns, const struct vp_frame *frame)
 	return result;
 }
 
-/* What differs between samples of one frame is unknown of the frame. */
+/* Members that differ between samples of one frame are unknown for the frame. */
 static void frame_merge_columns(struct vp_frame *known, const struct vp_frame *frame)
 {
 	uint32_t *mine[] = {&known->kind, &known->function, &known->module, &known->process,
@@ -101,7 +101,7 @@ uint32_t *vp_frames_merge(struct vp_frames *frames, const struct vp_frames *from
 	uint32_t *numbers = vp_realloc_array(NULL, from->at.count, sizeof(*numbers));
 
 	for (uint32_t i = 0; i < from->at.count; i++) {
-		/* What it was told apart by: columns in which its samples differ are not in it. */
+		/* The columns of its key: columns in which its samples differ are left out. */
 		const struct vp_frame *known = vp_key_set_key(&from->keys, i);
 		struct vp_frame key = translated(*known, part_of, text_of),
 				frame = translated(from->at.at[i], part_of, text_of);

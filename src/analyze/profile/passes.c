@@ -9,8 +9,8 @@
 #include "store/trace_reader.h"
 #include "timeline/stretch.h"
 
-/* A thread for less than so many bytes of records is not worth its begin; more threads than so many
- * would mostly look at what is before their stretch. */
+/* A thread needs at least that many bytes of records to be worth its start; more threads would
+ * mostly survey. */
 enum { LEAST_BYTES = 32 << 20, MAX_JOBS = 64, USEFUL_JOBS = 8 };
 
 static uint32_t jobs_of(const struct vp_pass_input *input)
@@ -74,7 +74,7 @@ static struct vp_error *workers_init(struct worker *workers, uint32_t count, con
 	return NULL;
 }
 
-/* The first one's stretch is gone through here. False: there are not so many threads. */
+/* The first stretch is processed here. False: there are fewer threads. */
 static bool run_all(struct worker *workers, uint32_t count, bool *stop)
 {
 	bool all = true;

@@ -35,8 +35,7 @@ static struct vp_error *check_vms(const struct vp_profile_options *options, cons
 	return error;
 }
 
-/* What rows are compared by whose samples and functions are the same: texts by their rank, not
- * letter by letter. */
+/* Sort key of rows with equal samples and functions: texts by their rank, not letter by letter. */
 struct row_order {
 	const struct vp_profile_row *rows; /* as they were */
 	const uint32_t *ranks;             /* of texts */
@@ -330,14 +329,14 @@ static void make_rows(struct vp_profile *profile, const struct vp_flow *flow)
 	}
 }
 
-/* The totals as a view's rows: what is not needed any more stays behind. */
+/* Converts the totals to a view's rows, and drops the rest. */
 static void take_totals(struct vp_profile *profile, struct vp_pass *pass)
 {
 	struct vp_flow *flow = &pass->flow;
 	struct vp_totals *totals = &flow->totals;
 
 	profile->frames = flow->frames.at.count;
-	/* Who got each sample by itself has no use for their sums. */
+	/* A receiver of each sample does not need their sums. */
 	if (!pass->input.options->sink) {
 		make_rows(profile, flow);
 		profile->reasons = totals->reasons;

@@ -46,7 +46,7 @@ struct context {
 	uint32_t by_address; /* 0, 1: only the address told it */
 };
 
-/* What an address space is looked up by. */
+/* Key of an address space. */
 struct space_key {
 	uint64_t id; /* root or pid */
 	uint32_t vm; /* VP_NONE: the host */
@@ -334,7 +334,7 @@ uint32_t vp_resolver_context(struct vp_resolver *resolver, const struct vp_tick 
 	return slot->context;
 }
 
-/* What an address without a function is called; 0 in a guest is one that was blanked out. */
+/* Name of an address without a function; 0 in a guest is one that was blanked out. */
 static uint32_t unnamed_text(struct vp_resolver *resolver, const struct vp_name *name, uint64_t ip,
 			     bool guest)
 {

@@ -46,7 +46,7 @@ static void push(struct vp_stack *stack, uint32_t frame, struct vp_frame_place p
 	stack->frames[stack->count++] = frame;
 }
 
-/* What `tick` would be if it had hit another side of the same thread. */
+/* The variant of `tick` for another side of the same thread. */
 static struct vp_tick with_mode(const struct vp_tick *tick, uint32_t mode)
 {
 	struct vp_tick other = *tick;
@@ -103,8 +103,8 @@ static void push_guest_user(struct vp_stacks *stacks, const struct vp_tick *tick
 	push_frames(stacks, &user, part, walk->ips, walk->count, true, stack);
 }
 
-/* Of the guest's kernel what was hit, and before it the user space that the task came from: there
- * is no chain between them that could prove it. */
+/* For the guest kernel: the function that was hit, preceded by the user space that the task came
+ * from, without a chain between them. */
 static void push_behind_kernel(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
 			       struct vp_stack *stack)
 {
@@ -249,7 +249,7 @@ bool vp_stacks_make(struct vp_stacks *stacks, const struct vp_tick *tick, uint32
 		return false;
 	if (tick->chain)
 		push_all(stacks, tick, part, stack);
-	/* What was hit is what is counted, whatever the walks were of. */
+	/* The hit frame is counted, whatever the walks were of. */
 	if (!stack->count || stack->frames[stack->count - 1] != hit)
 		push(stack, hit, place);
 	return true;

@@ -18,13 +18,13 @@
 #include "timeline/guests.h"
 #include "timeline/timeline.h"
 
-/* Who had the pCPU, as a number: 0 the host, then two for each vCPU and VM. */
+/* Owner of the pCPU, as a number: 0 the host, then two for each vCPU and VM. */
 #define BY_HOST 0ULL
 #define BY_VCPU(vcpu) (1 + 2ULL * (vcpu))
 #define BY_VM(vm) (2 + 2ULL * (vm))
 
-/* What is the same for every tick of a vCPU, and the last blank's frame and reason: most often the
- * next has them too. */
+/* State that is the same for every sample of a vCPU, and the last blank's frame and reason: usually
+ * the next one has them too. */
 struct shown_vcpu {
 	bool known, shown;
 	uint32_t part;
@@ -71,7 +71,7 @@ static struct shown_vcpu *shown_at(struct guest_view *view, struct vp_flow *flow
 	return known->shown ? known : NULL;
 }
 
-/* Who kept `vcpu` from its pCPU at this tick. */
+/* The thief of `vcpu`'s pCPU at this sample. */
 static uint64_t thief_of(const struct vp_vcpu_state *vcpu, uint32_t number,
 			 const struct vp_tick *tick)
 {

@@ -24,7 +24,7 @@ struct storm {
 	uint32_t vm, vcpu, kind, id;
 };
 
-/* What findings are made of, beside the account. */
+/* Input of findings, in addition to the account. */
 struct evidence {
 	const struct vp_account_view *view;
 	const struct vp_table *places;
@@ -58,7 +58,7 @@ static void diagnose_forget(struct loss *loss)
 	vp_vec_deinit(&loss->shares);
 }
 
-/* Who took most, and how much; NULL: not known. */
+/* The main thief, and its time; NULL: unknown. */
 static const char *most_of(const struct loss *loss, uint64_t *ns)
 {
 	const char *who = NULL;
@@ -227,7 +227,7 @@ static bool names(const struct vp_rule *rule, const struct place *place)
 	       diagnose_has_word(rule->functions, ' ', place->function, true);
 }
 
-/* Of exits to memory: whether they are what the rule is about. */
+/* Whether these exits to memory are the rule's. */
 static bool is_of_memory(const struct vp_rule *rule, const struct place *place)
 {
 	bool device = place->detail ? !strncmp(place->detail, "MMIO ", 5)
@@ -267,7 +267,7 @@ static bool is_preempted(const struct vp_account_view *view, uint32_t vm)
 	return vcpus > 1 && (double)lost > preempted_share * (double)wall;
 }
 
-/* What exits of a reason cost, without what others took meanwhile. */
+/* Cost of exits of a reason, without steal. */
 struct reason_cost {
 	uint64_t kernel, vmm, count;
 };
@@ -304,7 +304,7 @@ static void group_places(struct evidence *evidence, const struct vp_table *place
 	}
 }
 
-/* The first row of the VM, + 1, and the one behind it. */
+/* The first row of the VM, + 1, and the one after its last. */
 static uint32_t first_place(const struct evidence *evidence, const char *vm)
 {
 	struct vp_intern *names = (struct vp_intern *)&evidence->names;
@@ -544,7 +544,7 @@ static void diagnose_vm(struct evidence *evidence, uint32_t vm, struct vp_diagno
 	}
 }
 
-/* What the tables of the account had no room for is no record of any stream. */
+/* Losses of the account's tables are no records of any stream. */
 static uint64_t lost_beside(const struct vp_account *account, const struct vp_rule *rule)
 {
 	return rule->streams & VP_STREAMS(VP_STREAM_ACCOUNT)

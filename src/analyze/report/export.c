@@ -40,7 +40,7 @@ static void add_vms(const vp_vms *vms, size_t from, vp_vms *ret)
 		vp_vec_push(ret, vms->at[i]);
 }
 
-/* What became known since so many texts and VMs were. */
+/* New facts since there were that many texts and VMs. */
 static void add_names(const struct vp_intern *texts, size_t from_text, const vp_vms *vms,
 		      size_t from_vm, vp_export_names *ret_texts, vp_vms *ret_vms)
 {
@@ -295,7 +295,7 @@ static void hand_on(struct streaming *streaming, const struct vp_intern *texts, 
 	vp_export_queue_hand_on(&streaming->queue);
 }
 
-/* Of what a vCPU's thread does, the vCPU; of a blank, the one that waits. */
+/* The vCPU of a vCPU thread; for a blank, the one that waits. */
 static struct vp_frame with_vcpu(struct vp_frame frame, uint32_t vcpu)
 {
 	if (frame.kind != VP_KIND_IDLE && frame.kind != VP_KIND_STEAL)

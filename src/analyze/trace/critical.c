@@ -15,7 +15,7 @@
 /* MOST_DEPTH: of threads that wait for each other; a path that is as long is cut there. */
 enum { MOST_DEPTH = 64 };
 
-/* The walk goes from the interval's end to its begin; `stack` has the threads that wait. */
+/* The walk goes from the interval's end to its start; `stack` has the threads that wait. */
 struct walk {
 	struct vp_critical *critical;
 	const struct vp_thread *stack[MOST_DEPTH];
@@ -76,7 +76,7 @@ static const char *occupant(struct walk *walk, const struct vp_cpu_part *part)
 			 : "idle pCPU";
 }
 
-/* What the vCPU did while the thread had it (`runs`) or was in its queue. */
+/* State of the vCPU while the thread had it (`runs`) or was in its queue. */
 static enum vp_critical_kind kind_on_vcpu(enum vp_lane_state state, bool runs)
 {
 	switch (state) {
@@ -215,7 +215,7 @@ static void resolve_sleep(struct walk *walk, const struct vp_thread *thread,
 	}
 }
 
-/* What the part between these times was for; `next`: the part after it, or NULL. */
+/* The cause of the part between these times; `next`: the part after it, or NULL. */
 static void resolve_part(struct walk *walk, const struct vp_thread *thread,
 			 const struct vp_thread_part *part, const struct vp_thread_part *next,
 			 uint64_t from, uint64_t to)
@@ -234,7 +234,8 @@ static void resolve_part(struct walk *walk, const struct vp_thread *thread,
 		resolve_sleep(walk, thread, &part->waker, from, to);
 }
 
-/* What a vCPU's thread did for others up to `to`, the guest's thread did that had the vCPU then. */
+/* Work of a vCPU thread for others up to `to` is attributed to the guest thread that had the vCPU
+ * then. */
 static void critical_resolve(struct walk *walk, const struct vp_thread *thread, uint64_t from,
 			     uint64_t to)
 {
@@ -408,7 +409,7 @@ static bool critical_is_same(const struct vp_critical_link *a, const struct vp_c
 	       a->detail == b->detail;
 }
 
-/* Of the same length: as they came first. */
+/* Equal lengths: in order of appearance. */
 static int by_length(const void *one, const void *other)
 {
 	const struct cause *a = one, *b = other;

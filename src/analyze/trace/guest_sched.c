@@ -9,7 +9,7 @@
 #include "base/intern.h"
 #include "base/macros.h"
 
-/* What the vCPU did between two times, by its state, and the longest that another had its pCPU. */
+/* Time of the vCPU between two times, by state, and its longest thief. */
 struct split {
 	uint64_t ns[VP_LANE_STATES];
 	const struct vp_cpu_part *theft;

@@ -18,7 +18,7 @@
 enum { MOST_PCPUS = 1 << 16, MOST_VCPUS = 1 << 16, MOST_SWITCHES = 1 << 20, TURNS = 512 };
 #define NOBODY UINT32_MAX
 
-/* Who had a pCPU, with the switch to it. */
+/* The owner of a pCPU, with the switch to it. */
 struct turn {
 	uint64_t begin, end;
 	uint32_t place; /* of the vCPU, or NOBODY */
@@ -33,7 +33,7 @@ struct pcpu {
 	VP_VEC(struct turn) turns; /* the latest, TURNS at most: the n-th at n % TURNS */
 };
 
-/* Of the host's threads, on its vCPU. */
+/* Host threads on its vCPU. */
 struct thread_switch {
 	uint64_t time;
 	uint32_t prev, next;

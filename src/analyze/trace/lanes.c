@@ -42,7 +42,8 @@ struct vcpu {
 	/* The guest's thread, as of the last exit. */
 	bool has_guest, middle;
 	uint32_t guest_tid, guest_pid;
-	bool left_untold; /* it left the guest, and its exit was not told yet: periods are held */
+	bool left_untold; /* it left the guest, and its exit was not reported yet: slices are
+			   * held */
 	VP_VEC(struct vp_period) held;
 	struct vp_lane_switches switches;
 };
@@ -93,8 +94,8 @@ static void lanes_tell(struct vp_lanes *lanes, struct vp_period period)
 		options->take(options->context, &period);
 }
 
-/* What was held has the guest's thread that an exit told: `changed` if it was another one before,
- * NULL: nothing is known of it. */
+/* Held slices get the guest thread of the exit: `changed` if it was another one before, NULL:
+ * unknown. */
 static void let_go(struct vp_lanes *lanes, struct vcpu *vcpu, bool told, bool changed)
 {
 	vp_vec_each (&vcpu->held, period) {
@@ -246,7 +247,7 @@ static struct vcpu *vcpu_of_tid(const struct vp_lanes *lanes, uint32_t tid)
 	return place ? &lanes->vcpus.at[*place] : NULL;
 }
 
-/* Of one whose number is not known: its thread's. */
+/* For one with an unknown number: its thread's. */
 static uint64_t lanes_key_of(uint32_t vm, uint32_t number, uint32_t tid)
 {
 	return (uint64_t)vm << 32 | (number == VP_VCPU_UNKNOWN ? tid | 1U << 31 : number);
@@ -342,7 +343,7 @@ static void lanes_take_switch(struct vp_lanes *lanes, const struct vp_feed_event
 	if (pcpu->known && pcpu->tid != change->prev_tid)
 		pcpu->known = false; /* a switch between was lost */
 	tell_pcpu(lanes, pcpu, event->pcpu, event->time);
-	/* What waits, waited until now for whoever leaves. */
+	/* Waiting vCPUs waited until now for the thread that leaves. */
 	if (next)
 		doubt_guest(lanes, next, event->time);
 	if (next)
@@ -473,7 +474,7 @@ static void lanes_take_event(struct vp_lanes *lanes, const struct vp_feed_event 
 	}
 }
 
-/* What goes on at the end is told as far as it is known. */
+/* Open slices at the end are passed on as far as they are known. */
 static void lanes_end(struct vp_lanes *lanes)
 {
 	uint64_t now = lanes->feed.last;

@@ -83,7 +83,7 @@ struct order {
 	const struct vp_sched_theft *theft;
 };
 
-/* Of the same time: as they were seen first. */
+/* Equal times: in order of appearance. */
 static int sched_tables_by_time(const void *one, const void *other)
 {
 	const struct vp_sched_thread *first = ((const struct order *)one)->thread;

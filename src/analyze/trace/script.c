@@ -38,7 +38,7 @@ struct recent {
 	uint32_t place;
 };
 
-/* Whose events these are. */
+/* Owner of these events. */
 struct machine {
 	const struct vp_vm *vm; /* NULL: the host's */
 	size_t streams;         /* its streams are those up to here, from the machine before on */
@@ -65,11 +65,11 @@ struct vp_script {
 	struct vp_map comm_of_guest_tid; /* VM << 32 | tid */
 	struct vp_script_event event;
 	uint64_t unreadable;
-	/* Of the event at hand. */
+	/* The current event. */
 	char reason[VP_EXIT_NAME_SIZE], detail[VP_EXIT_NAME_SIZE], state[4], vm[16], flags[64];
 };
 
-/* What is gathered of a record until all its fields are read. */
+/* Parts of a record, collected until all its fields are read. */
 struct reading {
 	bool of_vm, of_tid; /* it is of the VM, of the thread that is asked for */
 	bool has_flags;
@@ -194,7 +194,7 @@ static const struct thread *know_idle(struct vp_script *script, uint64_t key)
 	return thread;
 }
 
-/* What is known of it, which may be nothing. */
+/* Known facts about it, possibly none. */
 static const struct thread *script_thread_of(struct vp_script *script, uint64_t tid)
 {
 	static const struct thread unknown = {0};
@@ -439,7 +439,7 @@ static bool script_read_fields(struct vp_script *script, const struct vp_script_
 			return false;
 		script_take_value(script, part, &value, reading);
 	}
-	/* Of a pCPU, an interval has its number there. */
+	/* For a pCPU, an interval has its number there. */
 	script->event.has_vcpu &= script->event.vm != NULL;
 	name_values(script, reading);
 	return true;
@@ -453,7 +453,7 @@ static bool script_is_of_pcpus(const struct vp_script_options *options, uint32_t
 	return !options->n_pcpus;
 }
 
-/* Whether it is asked for, as far as can be said without its fields. */
+/* Whether it is requested, as far as its fields are not needed for that. */
 static const struct vp_script_class *script_class_of(const struct vp_script *script,
 						     const struct machine *machine,
 						     const struct vp_merge_head *head,
@@ -480,7 +480,7 @@ static const struct machine *script_machine_of(const struct vp_script *script, u
 	return machine;
 }
 
-/* What is known of the event without its fields. */
+/* Facts about the event that do not need its fields. */
 static void script_begin_event(struct vp_script *script, const struct machine *machine,
 			       const struct vp_merge_head *head, struct reading *reading)
 {

@@ -10,7 +10,7 @@
 #include "base/nearest.h"
 #include "base/text.h"
 
-/* Of records: the begin of each that is no event by itself. */
+/* Prefixes of records that are no events by themselves. */
 static const uint32_t no_events[] = {
     VP_ID_task,           VP_ID_clock_sync,       VP_ID_guest_task,
     VP_ID_guest_regs,     VP_ID_chain_frames,     VP_ID_chain_stack,

@@ -26,8 +26,8 @@ enum { MOST_PARTS = 1 << 25, MOST_THREADS = 1 << 20, EVENTS_AT_ONCE = 1 << 16, D
 #define AT_ONCE_NS 5000
 /* Soft interrupts by number: include/linux/interrupt.h. */
 enum { SOFTIRQ_TIMER = 1, SOFTIRQ_NET_TX, SOFTIRQ_NET_RX, SOFTIRQ_BLOCK, SOFTIRQ_HRTIMER = 8 };
-/* Of the tracepoint's prev_state the bits of those who sleep or end; preempted ones have another.
- */
+/* Bits of the tracepoint's prev_state for threads that sleep or end; preempted ones have
+ * another. */
 #define NOT_RUNNABLE 0xff
 
 static uint64_t threads_key_of(uint32_t vm, uint32_t number)
@@ -110,7 +110,7 @@ const char *vp_threads_name(struct vp_threads *threads, const char *comm, uint32
 	return vp_intern_text(&threads->texts, vp_intern_string(&threads->texts, text));
 }
 
-/* What goes on ends now. Damaged streams may not be in order. */
+/* The current state ends now. Damaged streams may not be in order. */
 static void end_part(struct vp_threads *threads, struct vp_thread *thread, uint64_t now, bool ended)
 {
 	struct vp_thread_part part = thread->now;
