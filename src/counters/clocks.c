@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * How long a thread had a CPU, and how much of that the hypervisor took away again.
+/* Measures a thread's CPU time, and the steal in it.
  *
- * A guest's kernel is told by the hypervisor how long each vCPU waited for a pCPU, and shows it in
- * /proc/stat per CPU. It does not say which thread was on that CPU. So all that is certain is that
- * no more was stolen from a thread than from the CPUs that it may have run on.
- */
+ * The hypervisor reports to the guest's kernel how long each vCPU waited for a pCPU, and the kernel
+ * shows it in /proc/stat per CPU, not per thread. So the only certain bound is the steal of the
+ * CPUs that the thread may have run on. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The least of several measurements: whatever comes between, an interrupt say, only adds.
+/* The least of several measurements: interruptions only add.
  *
- * What a switch adds is seen between two threads on one CPU that do nothing but yield to each
- * other. A yield for which there is no other thread to run is the same call without the switch.
- */
+ * The cost of a switch is measured with two threads on one CPU that only yield to each other. A
+ * yield without another runnable thread is the same call without the switch. */
 #include "counters/costs.h"
 
 #include <pthread.h>
@@ -24,7 +22,7 @@ struct measurement {
 	struct vp_counters_costs *costs;
 };
 
-/* The thread beside the one that counts. */
+/* The second thread. */
 struct other {
 	pthread_t thread;
 	_Atomic bool runs, shall_end;
@@ -49,9 +47,9 @@ static uint64_t stints_of(const struct measurement *m)
 	return m->ops->stints ? m->ops->stints(m->context) : 0;
 }
 
-/* What was counted between two exact reads with that between, the least of each event in batches in
- * which the thread was switched in between `least` and `most` times: of these, the part for each
- * time, less `known`. False: there was no such batch, or the counters cannot be read. */
+/* Counts between two exact reads around that call: the least of each event, in batches in which the
+ * thread was switched in between `least` and `most` times; of these the part for each switch, less
+ * `known`. False: there was no such batch, or the counters cannot be read. */
 static bool costs_measure(const struct measurement *m, void (*work)(const struct measurement *),
 			  uint64_t least, uint64_t most, const uint64_t *known, uint64_t *ret)
 {

@@ -25,7 +25,7 @@ struct vperf_counters {
 	struct vp_counters_lent *lent;         /* of way 3 */
 	struct vp_counters_overflow *overflow; /* of way 3, with a signal; else NULL */
 	unsigned signal_event;
-	/* What the counters showed at the start; what of it since then was added up. */
+	/* Counters at the start; and the part since then that was added up. */
 	uint64_t start[VPERF_MOST_EVENTS], added[VPERF_MOST_EVENTS];
 	struct vperf_view view;
 	bool is_calibrated;
@@ -162,8 +162,8 @@ static int open_any(struct vperf_counters *counters, const struct vp_counters_ev
 	return status ? vp_counters_fail(error, status, "%s", own.text) : status;
 }
 
-/* Of a process that is forked, the child has zeros there: perf's pages it does not have, and the
- * events are its parent's. */
+/* In a forked child there are zeros here: it does not have perf's pages, and the events are its
+ * parent's. */
 static struct vperf_counters *new_set(void)
 {
 	void *memory = mmap(NULL, sizeof(struct vperf_counters), PROT_READ | PROT_WRITE,
@@ -226,7 +226,7 @@ static int check_running(const struct vperf_counters *counters)
 	return counters->is_running ? VPERF_OK : VPERF_E_ARGUMENT;
 }
 
-/* What the counters show now, less `start`; of lent ones, exactly if asked for. */
+/* Current counts, less `start`; of host-provided ones, exact if requested. */
 static inline int counters_show(struct vperf_counters *counters, bool exact, const uint64_t *start,
 				uint64_t *values)
 {
@@ -303,7 +303,7 @@ static int show_between_switches(struct vperf_counters *counters, bool exact, ui
 	return status;
 }
 
-/* Less what counting itself has added. What that is varies a little: no value goes backwards. */
+/* Less the overhead of counting, which varies a little: no value goes backwards. */
 static int show_calibrated(struct vperf_counters *counters, bool exact, uint64_t *values)
 {
 	const struct vp_counters_costs *costs = &counters->costs;

@@ -104,7 +104,7 @@ static bool counters_event_find_entry(const char *name, size_t size, struct entr
 	return parse_raw(name, size, &ret->config);
 }
 
-/* Behind the colon: u, k, or both, which is as if there were none. */
+/* After the colon: u, k, or both, which is the same as none. */
 static bool parse_modifiers(const char *text, struct vp_counters_event *ret)
 {
 	bool user = false, kernel = false;
@@ -156,7 +156,7 @@ static uint64_t code_of_cycles(void)
 }
 #endif
 
-/* Of a raw code that one of perf's events stands for here, that event. */
+/* The perf event that a raw code stands for here. */
 static struct vp_counters_event canonical(const struct vp_counters_event *event)
 {
 #ifdef __x86_64__

@@ -15,7 +15,7 @@
 #include "counters/page_read.h"
 #include "counters/set.h"
 
-/* What read(2) of the leader yields; of an event alone, which takes half the time. */
+/* Data of read(2) of the leader; of an event alone, which takes half the time. */
 struct group_reading {
 	uint64_t n, enabled, running, values[VPERF_MOST_EVENTS];
 };

@@ -66,7 +66,7 @@ int vp_counters_lent_stolen(struct vp_counters_lent *lent, uint64_t *ret)
 	return vp_counters_lent_is_lost(lent, cell) ? VPERF_E_LOST : VPERF_OK;
 }
 
-/* Of a thread that does not run, the cell says nothing. */
+/* If the thread does not run, the cell is not used. */
 static int status_of(const struct vp_counters_lent *lent, uint32_t cpu)
 {
 	return vp_counters_lent_is_lost(lent, &lent->cells[cpu]) || lent->thread->stale
@@ -74,7 +74,7 @@ static int status_of(const struct vp_counters_lent *lent, uint32_t cpu)
 		   : VPERF_OK;
 }
 
-/* What can be seen of a thread, and when that was. */
+/* Observable state of a thread, and its time. */
 struct look {
 	uint64_t switches, sequence; /* the latter of the cell of the vCPU that it runs on */
 	uint32_t state, cpu;
@@ -102,19 +102,17 @@ static void lent_read_take_look(const struct vp_counters_lent *lent, struct look
 	}
 }
 
-/* What is seen then has all that was before the first look. One publication may have been under way
- * then, so that it takes two. */
+/* A state with all counts from before the first look. One publication may have been under way then,
+ * so it takes two. */
 static bool is_new(const struct look *first, const struct look *now)
 {
 	return now->state != VP_LENT_RUNNING || now->switches != first->switches ||
 	       now->sequence - first->sequence >= 2;
 }
 
-/*
- * Of a thread that runs elsewhere no program here can make the host publish: its vCPU does at its
- * next tick. Its writers may be at work at each look: what was the same in two of them, a moment
- * apart, with nothing written between, is right.
- */
+/* If the thread runs elsewhere, no program here can make the host publish: its vCPU does at its
+ * next tick. Its writers may be active at each look: values that are the same in two of them, a
+ * moment apart, with nothing written in between, are right. */
 static int look_at_other(const struct vp_counters_lent *lent, struct vp_counters_lent_state *ret)
 {
 	const struct timespec moment = {.tv_nsec = VP_COUNTERS_WAIT_NS};
@@ -151,7 +149,7 @@ int vp_counters_lent_look(const struct vp_counters_lent *lent, struct vp_counter
 	return status_of(lent, look.cpu);
 }
 
-/* What can be seen of a family. */
+/* Observable state of a family. */
 struct family_look {
 	uint64_t counts[VP_LENT_EVENTS], sequence; /* of the stints, added up */
 	uint64_t missed;

@@ -31,7 +31,8 @@ struct vp_counters_overflow {
 	int signal, fd;
 	int told_fd; /* in the signal */
 	pid_t tid;
-	uint64_t rest[VPERF_MOST_EVENTS]; /* what the handler has beside what it sees itself */
+	uint64_t rest[VPERF_MOST_EVENTS]; /* counts of the handler in addition to those it sees
+					   * itself */
 	uint64_t origin;                  /* what the counter showed when it was 0 */
 	uint64_t stopped_at;              /* what it showed when it was stopped */
 	uint64_t sent;                    /* signals since the start */
@@ -93,8 +94,8 @@ static bool send_signal(const struct vp_counters_overflow *overflow, int number)
 	return !syscall(SYS_rt_tgsigqueueinfo, getpid(), overflow->tid, number, &info);
 }
 
-/* Of the signals before the real-time ones, only one waits to be delivered: the next goes out when
- * it has been. False: nor can more of the others. */
+/* Of the signals below the real-time ones, only one is pending at a time: the next is sent when it
+ * has been delivered. False: no more of the others can be sent, either. */
 static bool send_due(struct vp_counters_overflow *overflow, uint64_t count, const void *interrupted)
 {
 	const struct vp_counters_overflow_ops *ops = overflow->ops;
@@ -117,7 +118,7 @@ static bool send_due(struct vp_counters_overflow *overflow, uint64_t count, cons
 	return true;
 }
 
-/* What was counted since the last look, and in what time. */
+/* Counts since the last look, and their time. */
 static void learn_pace(struct vp_counters_overflow *overflow, uint64_t counted, uint64_t took)
 {
 	struct pace *paces = overflow->paces;
@@ -150,8 +151,8 @@ static void let_get_on(struct vp_counters_overflow *overflow, uint64_t counted)
 	overflow->least_ns = ns < LEAST_NS ? LEAST_NS : ns > MOST_NS ? MOST_NS : ns;
 }
 
-/* Of the thread's own time, until the next overflow at its pace; a little more, as too early is
- * once more. */
+/* Thread time until the next overflow at the current rate; a little more, because a timer that is
+ * too early fires once more. */
 static uint64_t time_left(struct vp_counters_overflow *overflow, uint64_t count, uint64_t now)
 {
 	uint64_t took = now - overflow->ns, next = (overflow->sent + 1) * overflow->period;
@@ -262,7 +263,7 @@ static int timer_signal(int wanted)
 				   .sa_flags = SA_SIGINFO | SA_RESTART};
 	struct sigaction before;
 
-	/* What it sends is delivered when it is left, at the instruction that it interrupted. */
+	/* Its signals are delivered when it returns, at the interrupted instruction. */
 	sigfillset(&action.sa_mask);
 	for (int number = SIGRTMAX; number >= SIGRTMIN; number--) {
 		if (number == wanted || sigaction(number, NULL, &before))
@@ -305,8 +306,8 @@ static int ask_for_timer(struct vp_counters_overflow *overflow, int number)
 	return 0;
 }
 
-/* What a call of the handler adds to the counters beside what it sees itself: less, if that is less
- * than what is known already. False: they cannot be read. */
+/* Measures the counts of a handler call in addition to those it sees itself; keeps the smallest.
+ * False: they cannot be read. */
 static bool measure_once(struct vp_counters_overflow *overflow, int number, uint64_t *least)
 {
 	uint64_t shown[3][VPERF_MOST_EVENTS];

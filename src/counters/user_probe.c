@@ -76,7 +76,7 @@ static uint64_t user_probe_now_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-/* Of a read, ns: the least of some trials, as anything else may have taken the time in others. */
+/* Time of a read, ns: the least of some trials, since others may be interrupted. */
 static uint64_t time_reads(const struct vp_counters_group *group,
 			   int (*read_group)(const struct vp_counters_group *, uint64_t *))
 {

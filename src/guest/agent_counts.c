@@ -45,7 +45,7 @@ enum { N_PROGRAMS = 7 };
 
 static void list_programs(const struct vp_counts_bpf *programs, struct program list[N_PROGRAMS])
 {
-	/* One that comes behind another of the same events stands in for it. */
+	/* A later one of the same events replaces it. */
 	const struct program all[N_PROGRAMS] = {
 	    {programs->progs.on_switch, 1U << VP_GUEST_switches, false},
 	    {programs->progs.on_fault, 1U << VP_GUEST_faults | 1U << VP_GUEST_major_faults, true},

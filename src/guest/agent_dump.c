@@ -43,7 +43,7 @@ struct dump {
 		uint32_t tgid;
 		uint64_t start, end;
 	} * live;
-	uint64_t unread; /* files that are no longer there, or not as they were */
+	uint64_t unread; /* files that are missing or have changed */
 	size_t jit_lines;
 };
 
@@ -173,7 +173,7 @@ static void write_live_jit(struct dump *dump)
 		}
 }
 
-/* Of processes that ended, what they left in this /tmp; for the last that had the pid. */
+/* Perf maps of ended processes in this /tmp; for the last one that had the pid. */
 static void write_left_jit(struct dump *dump)
 {
 	const struct vp_tracker *tracker = &dump->agent->tracker;
@@ -235,7 +235,7 @@ static void agent_dump_write_losses(struct dump *dump)
 				   MAX_JIT_LINES);
 }
 
-/* What users have made: their files, what their programs wrote, which names they have. */
+/* Parses users' data: their files, their programs' output, their names. */
 static int dump_processes(struct dump *dump)
 {
 	const struct vp_tracker *tracker = &dump->agent->tracker;

@@ -68,7 +68,7 @@ struct session {
 	char *page, *message;
 	size_t page_size;
 	uint64_t ms_to_lost;
-	uint64_t clock_ns; /* when the host was told last of the counter */
+	uint64_t clock_ns; /* time of the last counter message to the host */
 };
 
 static struct vp_error *agent_events_put_file(const struct session *session, const char *name,
@@ -150,11 +150,9 @@ static bool agent_events_traces_alone(void)
 	return alone;
 }
 
-/*
- * At switches and wake-ups the kernel notes the threads' names in a list, which takes longer than
- * to write the event. Here the events have the names. Who else traces may want the list, and what
- * is said of it in one instance holds for all that trace at that time.
- */
+/* At switches and wakeups the kernel notes thread names in a list, which takes longer than to write
+ * the event. Here the events have the names. Other tracers may want the list, and the setting of
+ * one instance holds for all that trace at that time. */
 static void agent_events_go_without_names(const struct session *session)
 {
 	if (agent_events_traces_alone())
@@ -276,7 +274,7 @@ static struct vp_error *agent_events_know_vcpu(struct session *session, struct c
 	return cpu->is_known ? NULL : vp_guest_cpus(note_vcpu, session);
 }
 
-/* What the counter is, unless that was said only now. */
+/* Sends the counter's value, unless it was sent just now. */
 static struct vp_error *send_clock(struct session *session)
 {
 	struct vp_events_clock clock;
@@ -365,7 +363,7 @@ static struct vp_error *send_lost(struct session *session)
 
 enum wish { MORE, FLUSH, STOP };
 
-/* What the host wants now, or whether this process is to end. */
+/* The host's request, or whether this process is to end. */
 static enum wish wait_for_wish(const struct session *session, bool any)
 {
 	struct pollfd fds[] = {{.fd = session->host, .events = POLLIN},

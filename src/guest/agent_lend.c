@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Lends a host's counters to threads of this guest: see protocol/lent.h and
+/* Lends a host's counters to threads of this guest: see protocol/lent.h and
  * protocol/lend_protocol.h. One process per host that lends; its end breaks the cells' markers
- * (lend.bpf.c), so that the host writes no more and clients are told.
- */
+ * (guest_lend.bpf.c), so that the host stops writing and clients get an error. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

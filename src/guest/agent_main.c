@@ -122,7 +122,7 @@ static struct vp_error *agent_main_run(int argc, char **argv)
 	return vp_error_usage("expected 'serve' or 'dump FILE|-', see --help");
 }
 
-/* Of base/alloc.h. */
+/* Defined for base/alloc.h. */
 void vp_alloc_failed(void)
 {
 	static const char message[] = "vperf-agent: out of memory\n";

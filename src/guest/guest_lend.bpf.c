@@ -58,7 +58,7 @@ struct {
 	__type(value, __u32);
 } places SEC(".maps");
 
-/* Of a thread that a family has: which family. */
+/* The family of a thread. */
 struct kinship {
 	__u32 place, born;
 };
@@ -124,7 +124,7 @@ int BPF_KPROBE(find_device, struct irq_desc *desc)
 }
 #endif
 
-/* So that the host publishes, as it does at each entry. */
+/* Makes the host publish, as it does at each entry. */
 static __always_inline void guest_lend_force_exit(void)
 {
 	__u32 ignored;
@@ -168,7 +168,7 @@ static __always_inline void guest_lend_take_in(struct vp_lent_thread *thread,
 	thread->sequence++;
 }
 
-/* Has the host publish; false: it has not. */
+/* Makes the host publish; false: it has not. */
 static __always_inline bool guest_lend_publish(volatile struct vp_lent_cell *cell)
 {
 	__u64 before = cell->sequence;
@@ -358,8 +358,8 @@ static __always_inline void adopt(__u32 child, const struct kinship *kinship)
 		__sync_fetch_and_add(&family->live, 1);
 }
 
-/* What a thread makes is not counted with it, but as its family, if it wants to have one; and then
- * what these make, too. The child does not run yet. */
+/* Children of a thread are not counted with it, but as its family, if it wants one; and so are
+ * theirs. The child does not run yet. */
 SEC("raw_tp/sched_process_fork")
 int on_fork(struct bpf_raw_tracepoint_args *context)
 {
@@ -427,10 +427,8 @@ static __always_inline void clear(struct vp_lent_thread *thread)
 	thread->born = born;
 }
 
-/*
- * What the owner does to the arrays: they are frozen, so that nobody can write who has only their
- * descriptors.
- */
+/* The owner's commands for the arrays: these are frozen, so that clients with their descriptors
+ * cannot write. */
 SEC("raw_tp")
 int command(struct bpf_raw_tracepoint_args *context)
 {

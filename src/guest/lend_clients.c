@@ -20,7 +20,7 @@
 enum {
 	MOST_CLIENTS = 2 * VP_LENT_THREADS,
 	MOST_OF_USER = VP_LENT_THREADS / 4,
-	/* That have not asked yet, of one user; they have so long for it. */
+	/* Clients of one user without a request yet, and their time limit. */
 	MOST_SILENT = 32,
 	SILENT_MS = 3000,
 	/* While this process has no descriptor left, nobody new is listened to. */
@@ -238,7 +238,7 @@ static void lend_clients_forget(struct vp_lend *lend, size_t i)
 		close(client.force);
 	if (client.is_attached && !is_taken(lend, client.place)) {
 		bpf_map_delete_elem(bpf_map__fd(lend->programs->maps.places), &client.tid);
-		/* What it has made is followed no longer. */
+		/* Its children are no longer followed. */
 		int ignored = vp_lend_command(lend, VP_LEND_CLEAR, client.place);
 		(void)ignored;
 	}

@@ -53,7 +53,7 @@ int vp_lend_command(const struct vp_lend *lend, enum vp_lend_command command, ui
 	return bpf_prog_test_run_opts(bpf_program__fd(lend->programs->progs.command), &options);
 }
 
-/* Which device makes a CPU leave the guest: of x86, the programs know it. */
+/* The device that makes a CPU exit: on x86, the programs know it. */
 static struct vp_error *lend_kernel_find_device(struct vp_lend *lend)
 {
 #ifdef __aarch64__

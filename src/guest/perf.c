@@ -186,7 +186,7 @@ static void on_task(struct vp_perf_watch *watch, struct vp_cursor *body, bool ex
 	event.tgid = vp_cursor_u32(body);
 	event.parent = vp_cursor_u32(body);
 	uint32_t tid = vp_cursor_u32(body);
-	/* A process ends with its first thread as far as can be told here. */
+	/* A process is taken to end with its first thread. */
 	if (vp_cursor_ok(body) && watch->lives && tid == event.tgid)
 		vp_tracker_add(watch->tracker, &event);
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * libvperf-papi.so, for LD_PRELOAD: libvperf's counters as software-defined events of PAPI's
+/* libvperf-papi.so, for LD_PRELOAD: libvperf's counters as software-defined events of PAPI
  * (sde:::vperf::NAME). PAPI's component for these looks in the program for the functions sde_ti_*
- * of its library libsde, and these are they. Where the program has libsde too, as papi_native_avail
- * has, what is not vperf's is passed on to it, with numbers behind vperf's.
+ * of its library libsde, and these are they. If the program has libsde too, as papi_native_avail
+ * has, other events are passed on to it, with numbers after vperf's.
  *
  * libsde has one value per event for all threads. Here each thread has its own: PAPI starts, reads
- * and stops in the thread that it counts.
- */
+ * and stops in the thread that it counts. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -32,12 +30,12 @@ enum { PAPI_ECMP = -4, PAPI_EPERM = -15 };
 enum { MOST_EVENTS = 128, NAME_SIZE = VP_COUNTERS_NAME_SIZE + 8 };
 static const char prefix[] = "vperf::";
 
-/* Of an event in one thread. */
+/* State of an event in one thread. */
 struct reader {
 	struct vperf_counters *counters;
 	uint64_t base;
-	/* Of PAPI_overflow(): 0 if it was not called; how often a period was over since it was;
-	 * whether PAPI is told of it. */
+	/* State of PAPI_overflow(): 0 if it was not called; the number of periods since it was;
+	 * whether PAPI gets a call. */
 	uint64_t period, overflows;
 	volatile bool tells;
 };
@@ -55,7 +53,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 typedef void check_overflow(uint32_t number, long long value);
 static _Atomic(check_overflow *) papi_check_overflow;
 static pthread_key_t readers_key;
-/* What the signal of an overflow interrupted, for as long as PAPI may ask for it. */
+/* The context that the signal of an overflow interrupted, for as long as PAPI may ask for it. */
 static __thread const ucontext_t *interrupted __attribute__((tls_model("initial-exec")));
 static pthread_once_t key_once = PTHREAD_ONCE_INIT, list_once = PTHREAD_ONCE_INIT;
 
@@ -83,7 +81,7 @@ static void make_key(void)
 	pthread_key_create(&readers_key, close_readers);
 }
 
-/* Of the calling thread; NULL: no memory. */
+/* State of the calling thread; NULL: no memory. */
 static struct reader *reader_of(const struct event *event)
 {
 	pthread_once(&key_once, make_key);
@@ -264,7 +262,7 @@ static bool try_event(const char *name, char *description, size_t size)
 	return true;
 }
 
-/* Its place among the events, where it is put if it was not there; or a negative code. */
+/* Its index among the events, where it is added if it is missing; or a negative code. */
 static int papi_add_event(const char *name)
 {
 	unsigned n = atomic_load(&n_events);
@@ -338,7 +336,7 @@ static void close_reader(struct reader *reader)
 	reader->counters = NULL;
 }
 
-/* Which PAPI does when it starts to count. */
+/* PAPI calls it when it starts to count. */
 static int reset(struct reader *reader, const char *name)
 {
 	if (reader->counters && reader->period && !restart(reader))
@@ -395,7 +393,7 @@ PUBLIC int sde_ti_name_to_code(const char *name, uint32_t *ret)
 
 	if (strncmp(name, prefix, strlen(prefix)) != 0)
 		return next ? pass_name_on(next, name, ret) : SDE_ENOEVNT;
-	/* Which its own would be afterwards is settled first. */
+	/* Settles first which its own would be afterwards. */
 	if (next)
 		sde_numbers();
 	pthread_mutex_lock(&lock);
@@ -407,7 +405,7 @@ PUBLIC int sde_ti_name_to_code(const char *name, uint32_t *ret)
 	return SDE_OK;
 }
 
-/* Of libsde's simple counters PAPI reads the memory itself. */
+/* PAPI itself reads the memory of libsde's simple counters. */
 PUBLIC int sde_ti_is_simple_counter(uint32_t number);
 PUBLIC int sde_ti_is_simple_counter(uint32_t number)
 {

@@ -95,7 +95,7 @@ static void sampling_put_sample(struct vp_shim_sampling *sampling)
 	__atomic_store_n(&sampling->ring->data_head, sampling->head, __ATOMIC_RELEASE);
 }
 
-/* What is due at the end is told of with the last place that is known. */
+/* Signals that are due at the end have the last known place. */
 static bool sampling_tell(void *context, const void *interrupted)
 {
 	struct vp_shim_event *event = context;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What events have counted, from the lent counters of their threads. */
+/* Counts of events, from the host-provided counters of their threads. */
 #include "preload/settle.h"
 
 #include <errno.h>
@@ -59,7 +59,7 @@ uint64_t vp_shim_sight_shows(const struct vp_shim_sight *sight, const struct vp_
 	       (event->inherits ? sight->family[event->place] : 0);
 }
 
-/* What of these an event counted, and from when on. */
+/* The part of these that an event counted, and its start. */
 static void settle_one(struct vp_shim_event *event, const struct vp_shim_sight *sight, bool begins)
 {
 	const struct vp_counters_lent_state *state = &sight->state;
@@ -71,7 +71,7 @@ static void settle_one(struct vp_shim_event *event, const struct vp_shim_sight *
 	}
 	if (begins) {
 		event->since = state->at_exec[event->place] + event->family;
-		/* What those had that it made before is not kept. */
+		/* Counts of earlier children are not kept. */
 		event->is_lost |= event->inherits && state->made_at_exec != event->made;
 	}
 	if (event->is_on && event->leader->is_on)

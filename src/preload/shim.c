@@ -4,7 +4,7 @@
  * the host lends works. Each call goes to the kernel first, and whatever it can answer is its
  * answer.
  */
-/* What is defined here are the functions of that name, and no inline ones in front of them. */
+/* The functions of that name are defined here, without the inline ones of the headers. */
 #undef _FILE_OFFSET_BITS
 #undef _FORTIFY_SOURCE
 
@@ -90,7 +90,7 @@ PUBLIC ssize_t read(int fd, void *buffer, size_t size)
 			       : next.read(fd, buffer, size);
 }
 
-/* What read() is in programs that check the sizes of buffers. */
+/* The name of read() in programs that check the sizes of buffers. */
 PUBLIC ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room);
 PUBLIC ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room)
 {
@@ -123,7 +123,7 @@ PUBLIC int fcntl(int fd, int command, ...)
 	return result == -ENOSYS ? next.fcntl(fd, command, argument) : (int)shim_answer(result);
 }
 
-/* What fcntl() is in programs whose files may be large. */
+/* The name of fcntl() in programs with large files. */
 PUBLIC int fcntl64(int fd, int command, ...);
 PUBLIC int fcntl64(int fd, int command, ...)
 {

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The events. Each has a companion: an event of the kernel's that counts nothing, of the same
- * thread and opened alike. By it the kernel says whether this user may count that thread, keeps the
- * times, and lays out what is read, in which only the counts are put. Its descriptor stays in here;
- * the one that the program gets can do nothing of itself, so that a call which is not answered here
- * fails, and no number is wrong.
+/* The events. Each has a companion: a kernel event that counts nothing, of the same thread and with
+ * the same flags. By it the kernel decides whether this user may count that thread, keeps the
+ * times, and lays out the data, in which only the counts are replaced. Its descriptor stays in
+ * here; the one that the program gets does nothing by itself, so calls that are not handled here
+ * fail, and no number is wrong.
  *
- * The companions of a group are a group of the kernel's, which may have events of the kernel's own,
- * too, or be led by one. Of these, the companion is the event itself, by another descriptor.
- */
+ * The companions of a group are a kernel group, which can also have kernel events, or one as the
+ * leader. For these, the companion is the event itself, by another descriptor. */
 #include "preload/shim_events.h"
 
 #include <errno.h>
@@ -32,7 +30,7 @@
 #include "preload/settle.h"
 
 enum { MOST_DESCRIPTORS = 65536 };
-/* Of struct perf_event_attr, what each kernel has had. */
+/* Sizes of struct perf_event_attr in kernels. */
 enum { ATTR_LEAST = 64 };
 
 /* By descriptor; looked up without the lock. A program has one kernel, and no other place to keep
@@ -130,7 +128,7 @@ int vp_shim_kernels_group(int group_fd)
 	return leader ? leader->companion : group_fd;
 }
 
-/* What lent counters can do; the rest they cannot. */
+/* Supported attributes of host-provided counters. */
 static bool is_answerable(const struct perf_event_attr *attr, pid_t pid, int cpu,
 			  unsigned long flags)
 {
@@ -185,8 +183,8 @@ static int shim_events_take_place(struct vp_shim_event *event, const struct perf
 	if (place < 0)
 		return -refusal;
 	vp_shim_sight_take(event->source, &sight);
-	/* It has executed one already: where it will the next time is not kept. What it has made
-	 * already is not to be inherited. */
+	/* It has executed a program already: the next one's place is not kept. Children that it has
+	 * already must not be inherited. */
 	if (!sight.is_good || (waits && sight.state.executed) || (event->inherits && sight.live))
 		return -refusal;
 	event->place = (unsigned)place;
@@ -269,7 +267,7 @@ static void shim_events_forget(struct vp_shim_event *event)
 /* Into its group, and to where its descriptor leads. */
 static void publish_event(struct vp_shim_event *event, struct vp_shim_event *leader, int fd)
 {
-	/* One that was closed behind the shim's back. */
+	/* An event whose descriptor was closed without the shim. */
 	if (shim_events_event_of(fd))
 		shim_events_forget(shim_events_event_of(fd));
 	event->fd = fd;
@@ -314,7 +312,7 @@ static struct vp_shim_event *new_event(const struct perf_event_attr *attr, pid_t
 static int open_locked(const struct perf_event_attr *attr, pid_t pid, struct vp_shim_event *leader,
 		       unsigned long flags, int refusal)
 {
-	/* Whom to signal is said later. */
+	/* The receiver of the signal is set later. */
 	if (attr->sample_period && !attr->disabled && (!leader || leader->is_on))
 		return -refusal;
 	struct vp_shim_event *event = new_event(attr, pid ? pid : gettid());
@@ -337,7 +335,7 @@ static int open_locked(const struct perf_event_attr *attr, pid_t pid, struct vp_
 	return result;
 }
 
-/* Of perf_event_attr's versions; false: it is shorter than the first. */
+/* A version of perf_event_attr; false: it is shorter than the first. */
 static bool copy_attr(const struct perf_event_attr *given, struct perf_event_attr *ret)
 {
 	size_t size = given->size ? given->size : ATTR_LEAST;
@@ -383,8 +381,8 @@ void vp_shim_note(int fd, const struct perf_event_attr *given, pid_t pid, int cp
 		return;
 	shim_events_enter(&signals);
 	struct vp_shim_event *leader = shim_events_event_of(group_fd);
-	/* What is not known of a group, nothing lent can join; nor one whose leader takes samples.
-	 */
+	/* Host-provided events cannot join a group with unknown members, nor one whose leader takes
+	 * samples. */
 	if (group_fd < 0 ? !attr.sample_period : leader && leader->tid == tid)
 		note_locked(fd, &attr, tid, leader);
 	shim_events_leave(&signals);
@@ -444,7 +442,7 @@ static bool is_any_lost(const struct vp_shim_event *event)
 static ssize_t read_locked(const struct vp_shim_event *event, void *buffer, size_t size)
 {
 	vp_shim_settle(event->leader);
-	/* What the kernel says of an event that it cannot count any more. */
+	/* The kernel's reply for an event that can no longer be counted. */
 	if (is_any_lost(event))
 		return 0;
 	ssize_t got = read(event->companion, buffer, size);
@@ -499,7 +497,7 @@ static int change_all(struct vp_shim_event *event, unsigned long request, unsign
 	return follow_all(leader);
 }
 
-/* So many overflows more, and then it is disabled. */
+/* That many overflows more, and then it is disabled. */
 static int shim_events_refresh(struct vp_shim_event *event, unsigned long overflows)
 {
 	if (!event->sampling.period || !overflows)

@@ -19,9 +19,8 @@
 enum {
 	PAGES = 256,         /* of each buffer: 45,000 exits and more */
 	READINGS = 16,       /* of the clocks, kept */
-	LATE_NS = 1000000,   /* an event is in its buffer at most so long after its time */
-	LOOK_NS = 250000000, /* so long it is watched whether somebody else reads; xentrace does
-				every 100 ms */
+	LATE_NS = 1000000,   /* maximum delay of an event into its buffer */
+	LOOK_NS = 250000000, /* time to watch for another reader; xentrace reads every 100 ms */
 	INFO_PAGES = 1024,   /* of struct t_info, at most */
 };
 
@@ -153,7 +152,7 @@ static bool were_read(const struct vp_xen_buffers *buffers)
 	return false;
 }
 
-/* What is in the buffers from before is not ours. */
+/* Older contents of the buffers are not ours. */
 static void skip_old(struct vp_xen_buffers *buffers)
 {
 	vp_vec_each (&buffers->rings, ring) {
@@ -167,7 +166,7 @@ static struct vp_error *open_buffers(struct vp_xen_buffers *buffers)
 	const struct vp_xen *xen = buffers->xen;
 	unsigned long frame = 0, bytes = 0;
 
-	/* What is traced is chosen only when nobody else can mind. */
+	/* The mask is set only when there is no other reader. */
 	if (xen->call.tbuf_enable(xen->control, PAGES, &frame, &bytes))
 		return vp_error_errno(errno, "Xen's trace buffers cannot be switched on");
 	VP_TRY(map_info(buffers, frame, bytes));
@@ -214,7 +213,7 @@ void vp_xen_buffers_stop(struct vp_xen_buffers *buffers)
 		return;
 	buffers->tracing = false;
 	xen->call.tbuf_disable(xen->control);
-	/* Who comes next may not choose. */
+	/* The next reader may not set a mask. */
 	xen->call.tbuf_set_evt_mask(xen->control, VP_XEN_TRACE_ALL);
 }
 
@@ -256,7 +255,7 @@ static void take_bytes(struct vp_xen_buffers *buffers, struct ring *ring, size_t
 	buffers->lost += !vp_cursor_ok(&cursor);
 }
 
-/* So many bytes in the ring have not been read. */
+/* Number of unread bytes in the ring. */
 static size_t unread(struct vp_xen_buffers *buffers, struct ring *ring, uint32_t produced)
 {
 	uint32_t consumed = atomic_load(&ring->head->consumed);
@@ -293,7 +292,7 @@ static void buffers_empty(struct vp_xen_buffers *buffers, struct ring *ring)
 	take_bytes(buffers, ring, size);
 }
 
-/* What is pending from the n-th on stays so, in its order. */
+/* Pending records from the n-th on stay so, in their order. */
 static void keep_later(struct vp_xen_buffers *buffers, size_t n)
 {
 	buffers->later.count = 0;

@@ -5,7 +5,7 @@
 
 /* struct vcpu_guest_context of 64-bit x86 (Xen's public/arch-x86/xen.h and xen-x86_64.h). */
 enum {
-	FLAGS = 512, /* behind the FPU's registers */
+	FLAGS = 512, /* after the FPU's registers */
 	IN_KERNEL = 1 << 2,
 	USER_REGS = 520,
 	RBP = USER_REGS + 32,
@@ -17,22 +17,22 @@ enum {
 	TRAP_ADDRESS = 8,
 	PAGE_FAULT = 14,
 	LDT = TRAPS + 256 * TRAP_SIZE,
-	/* Behind the LDT's two words, the GDT's 17, and the kernel's stack. */
+	/* After the LDT's two words, the GDT's 17, and the kernel's stack. */
 	CONTROL_REGS = LDT + 8 * (2 + 17 + 2),
 	CR3 = CONTROL_REGS + 3 * 8,
 	CR4 = CONTROL_REGS + 4 * 8,
 	DEBUG_REGS = CONTROL_REGS + 8 * 8,
-	SYSCALL_CALLBACK = DEBUG_REGS + 8 * 8 + 2 * 8, /* behind event's and failsafe's */
-	GS_BASE_KERNEL = SYSCALL_CALLBACK + 3 * 8,     /* behind vm_assist and fs_base */
+	SYSCALL_CALLBACK = DEBUG_REGS + 8 * 8 + 2 * 8, /* after event's and failsafe's */
+	GS_BASE_KERNEL = SYSCALL_CALLBACK + 3 * 8,     /* after vm_assist and fs_base */
 	GS_BASE_USER = GS_BASE_KERNEL + 8,
 };
 _Static_assert(GS_BASE_USER + 8 <= VP_XEN_CONTEXT_SIZE, "room for a context");
 
 /* struct hvm_hw_cpu (Xen's public/arch-x86/hvm/save.h). */
 enum {
-	HVM_CR3 = 672, /* behind the FPU's, 16 general registers, RIP, RFLAGS, CR0 and CR2 */
+	HVM_CR3 = 672, /* after the FPU's, 16 general registers, RIP, RFLAGS, CR0 and CR2 */
 	HVM_CR4 = 680,
-	HVM_GS_BASE = 840, /* behind 6 debug registers, 8 selectors, 10 limits and 4 bases */
+	HVM_GS_BASE = 840, /* after 6 debug registers, 8 selectors, 10 limits and 4 bases */
 	HVM_IDT_BASE = 872,
 	HVM_SHADOW_GS = 944,
 	HVM_LSTAR = 960,

@@ -158,7 +158,7 @@ static bool read_machine(struct vp_xen_foreign *foreign, uint64_t address, uint6
 	return true;
 }
 
-/* Of an address that the guest's kernel has for its table. */
+/* Converts an address that the guest's kernel has for its table. */
 static bool foreign_walk(struct vp_xen_foreign *foreign, uint64_t address, uint64_t *frame)
 {
 	uint64_t entry = foreign->own.root;
@@ -195,7 +195,7 @@ static uint64_t machine_frame(struct vp_xen_foreign *foreign, uint64_t frame)
 	return entry < NO_FRAME ? entry : NO_FRAME; /* bits 62 and 63: none of its own */
 }
 
-/* Maps so many of the guest's frames. */
+/* Maps that many of the guest's frames. */
 static char *foreign_map(struct vp_xen_foreign *foreign, uint64_t first, size_t pages, int *errors)
 {
 	uint64_t frames[MOST] = {0};
@@ -205,8 +205,8 @@ static char *foreign_map(struct vp_xen_foreign *foreign, uint64_t first, size_t 
 	return foreign->map(foreign->context, frames, pages, errors);
 }
 
-/* struct shared_info of 64-bit x86 (Xen's public/xen.h): its `arch` is behind 32 vCPUs, two bitmaps
- * of event channels and the wall clock. */
+/* struct shared_info of 64-bit x86 (Xen's public/xen.h): its `arch` comes after 32 vCPUs, two
+ * bitmaps of event channels and the wall clock. */
 enum {
 	ARCH = 32 * 64 + 2 * 512 + 16,
 	MAX_PFN = ARCH,

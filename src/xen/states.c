@@ -207,14 +207,14 @@ static void charge_thieves(struct vp_xen_states *states, struct vp_thief_key key
 		states_charge(states, key, end - begin);
 }
 
-/* Until when it is known who had the pCPU: every switch is told, so who leaves it first had it from
- * the beginning on. */
+/* The time up to which the pCPU's owner is known: every switch is recorded, so the first to leave
+ * had it from the start on. */
 static uint64_t known_until(const struct vp_xen_states *states, const struct vp_xen_pcpu *pcpu)
 {
 	return pcpu->head ? pcpu->slices[(pcpu->head - 1) % VP_XEN_SLICES].end : states->begin;
 }
 
-/* Who had the pCPU has it no more. */
+/* The previous owner has lost the pCPU. */
 static void leave_pcpu(const struct vp_xen_states *states, struct vp_xen_pcpu *pcpu, uint32_t place,
 		       uint64_t now)
 {
@@ -234,7 +234,7 @@ static void states_have_pcpu(const struct vp_xen_states *states, struct vp_xen_p
 	pcpu->place = place;
 }
 
-/* What it is called while it does not run. */
+/* Its state while it does not run. */
 static uint32_t states_state_of(const struct vp_xen_states *states, uint32_t place,
 				const struct vp_xen_record *record)
 {
@@ -348,7 +348,7 @@ static void states_evict(struct vp_xen_states *states, const struct vp_account_s
 	states->old_sites.at[index].cost.stolen += site->stolen;
 }
 
-/* One more exit for that reason at that place, which took so long. */
+/* Counts one more exit for that reason at that place, with its duration. */
 static struct vp_account_site *states_count_site(struct vp_xen_states *states, uint32_t place,
 						 uint64_t ip, uint32_t reason, uint64_t total,
 						 uint64_t now)
@@ -429,7 +429,7 @@ static void states_take_work(struct vp_xen_states *states, uint32_t place,
 				  traced->time);
 }
 
-/* What the vCPU that has the pCPU did. */
+/* Event of the vCPU that has the pCPU. */
 static void take_of_running(struct vp_xen_states *states, const struct vp_xen_traced *traced)
 {
 	const struct vp_xen_pcpu *pcpu = states_pcpu_of(states, traced->pcpu);

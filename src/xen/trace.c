@@ -5,8 +5,7 @@
 
 #include "schema/records.h"
 
-/* The word that a record begins with: event, number of words behind the time, whether there is a
- * time. */
+/* The first word of a record: event, number of words after the time, whether there is a time. */
 #define EVENT(head) ((head)&0x0fffffff)
 #define EXTRA(head) ((head) >> 28 & 7)
 #define HAS_TIME(head) ((head) >> 31)
@@ -60,13 +59,13 @@ static void trace_take_exit(struct vp_xen_record *ret)
 	ret->ip = ret->id & WIDE ? wide(ret, 1) : word(ret, 1);
 }
 
-/* Where the guest's pc is among the words: first, or behind what was to be written. */
+/* Index of the guest's RIP in the words: first, or after the value to be written. */
 static unsigned place_of_ip(uint32_t number, unsigned size)
 {
 	return number == PV_PTWR_EMULATION ? 2 * size : number == PV_PTWR_EMULATION_PAE ? 3 : 0;
 }
 
-/* What a PV guest entered Xen for. */
+/* The reason why a PV guest entered Xen. */
 static void trace_take_work(uint32_t number, struct vp_xen_record *ret)
 {
 	unsigned size = ret->id & WIDE ? 2 : 1, at = place_of_ip(number, size), least = at + size;

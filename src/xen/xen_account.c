@@ -36,7 +36,7 @@ struct xen_account {
 	uint64_t looked;    /* when the domains were looked at last */
 };
 
-/* What is handed out under a name that hides it. */
+/* Objects with an opaque type outside. */
 static struct xen_account *xen_account_account_of(const struct vp_account_source *source)
 {
 	return (struct xen_account *)source;
@@ -93,7 +93,7 @@ static struct vp_error *xen_account_account_open(const vp_vms *vms,
 	return error;
 }
 
-/* What the vCPU did last, as far as Xen tells without a trace. */
+/* The last state of the vCPU, as far as Xen has it without a trace. */
 static enum vp_xen_runstate ask_runstate(const struct xen_account *account,
 					 const struct vp_xen_domain *domain, uint32_t number,
 					 uint32_t *pcpu)
@@ -216,7 +216,7 @@ static void xen_account_take(void *context, const struct vp_xen_traced *traced)
 		vp_xen_states_take(&account->states, traced);
 }
 
-/* Which domains are there no more. */
+/* Finds domains that are gone. */
 static void look_for_ends(struct xen_account *account, uint64_t now)
 {
 	struct vp_xen_states *states = &account->states;

@@ -205,7 +205,7 @@ static unsigned words_of(char letter, uint32_t number)
 	return letter == 'q' || (letter == 'a' && number & WIDE) ? 2 : 1;
 }
 
-/* Whether a record of that number and so many words is as its type says. */
+/* Whether a record with that number and that many words matches its type. */
 static bool xen_events_fits(const struct event_type *type, const struct vp_xen_record *record)
 {
 	unsigned wanted = 0;
@@ -255,7 +255,7 @@ static void put_words(struct vp_buffer *out, const char *words, const struct vp_
 	}
 }
 
-/* Of the record's number; NO_TYPE: it is none of these, or not as that one is. */
+/* Type of the record's number; NO_TYPE: unknown, or of another form. */
 static uint32_t xen_events_type_of(const struct vp_hypervisor_events *events,
 				   const struct vp_xen_record *record)
 {
@@ -266,7 +266,7 @@ static uint32_t xen_events_type_of(const struct vp_hypervisor_events *events,
 	return found && xen_events_fits(&types[*found], record) ? *found : NO_TYPE;
 }
 
-/* What is for readers of the buffers is no event. */
+/* Records for readers of the buffers are no events. */
 static bool xen_events_is_event(uint32_t number)
 {
 	return (number & MASK_BITS) != NEVER || number == TRACE_IRQ;

@@ -86,7 +86,7 @@ static struct vp_error *xen_guest_access_open_memory(const struct vp_guest_state
 	return vp_xen_foreign_open((uint16_t)(state->pid - 1), &fds[0]);
 }
 
-/* What the process that reads has, for as long as it lasts. */
+/* State of the reading process, for its lifetime. */
 struct reading {
 	struct vp_xen_foreign *foreign;
 	struct vp_xen_frames frames; /* of a PV guest */
@@ -138,7 +138,7 @@ static void xen_guest_access_read_by(const struct vp_guest_state *state, void *p
 	memory->read = read_memory;
 	memory->backed = ask_backed;
 	memory->context = reading;
-	/* If it is not told, nothing can be read, and that is said. */
+	/* Without it nothing can be read, and a message reports that. */
 	if (state->detail && vp_xen_foreign_is_pv(reading->foreign, state->detail))
 		memory->translate = translate;
 }

@@ -5,7 +5,8 @@
 
 #include "base/error.h"
 
-/* Of CR3 beside the address: PCID, or with page table isolation which of two tables; bit 63. */
+/* Bits of CR3 besides the address: PCID, or with page table isolation which of two tables; bit
+ * 63. */
 #define ROOT_BITS 0x7fffffffffffe000ULL
 
 enum { LARGEST_STRUCT = 1 << 16 };
@@ -28,7 +29,7 @@ struct vp_error *vp_xen_kernel_init(const struct vp_guest_finding *finding,
 	return NULL;
 }
 
-/* Of an address in the kernel's image or its direct map of all memory. */
+/* For an address in the kernel's image or its direct map of all memory. */
 static uint64_t physical(const struct vp_xen_kernel *kernel, uint64_t address)
 {
 	uint64_t in_image = address - kernel->image_va;

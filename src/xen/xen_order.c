@@ -20,8 +20,8 @@ static void find_runs(struct vp_xen_order *order, const struct vp_xen_traced *re
 	}
 }
 
-/* Two runs that follow each other, from `at` to `middle` and to `end`, behind what is in `spare`.
- */
+/* Merges two adjacent runs, from `at` to `middle` and to `end`; the result follows the records in
+ * `spare`. */
 static void xen_order_merge(struct vp_xen_order *order, const struct vp_xen_traced *records,
 			    size_t at, size_t middle, size_t end)
 {

@@ -16,7 +16,7 @@ static char *xen_pmu_mode_path_of(const struct vp_xen_pmu_mode *mode)
 	return vp_format("%s/pmu_mode", mode->folder);
 }
 
-/* What dom0's kernel and Xen (do_xenpmu_op()) answer where there is nothing to read. */
+/* Errors of dom0's kernel and Xen (do_xenpmu_op()) where there is no mode. */
 static struct vp_error *not_read(int errnum, const char *path)
 {
 	if (errnum == ENOENT)

@@ -101,7 +101,7 @@ static struct sampled *sampled_of(struct vp_guest_sampler *sampler, uint32_t dom
 	return sampled;
 }
 
-/* What is left of the vCPUs' CPU time goes without samples. */
+/* The rest of the vCPUs' CPU time has no samples. */
 static void leave_vcpus(struct vp_guest_sampler *sampler, struct sampled *sampled)
 {
 	if (sampler->told) /* they may have run until now, as the account will tell */
@@ -330,7 +330,7 @@ static struct vp_error *sampler_end(struct vp_guest_sampler *sampler)
 	return error;
 }
 
-/* Whose exits these are, and of which sampler. */
+/* Owner and sampler of these exits. */
 struct taker {
 	struct vp_guest_sampler *sampler;
 	struct sampled *sampled;

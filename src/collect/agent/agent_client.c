@@ -18,9 +18,9 @@
 #include "host/vsock_path.h"
 #include "protocol/agent_protocol.h"
 
-/* Of waiting for an agent. */
+/* Time limit for an agent to appear. */
 enum { QUICK_TRIES = 20, RETRY_S = 3, LONGEST_RETRY_S = 60, CONNECT_S = 5 };
-/* Of an agent that closed the connection without a map. */
+/* Retries for an agent that closed the connection without a map. */
 enum { AGAIN_S = 1 };
 
 struct transfer {

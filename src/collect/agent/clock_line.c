@@ -9,7 +9,7 @@ enum {
 	MOST_POINTS = 4096,
 	STEADY_PPM = 1, /* taken for what the speed of a clock changes by unseen */
 };
-/* Of pairs close to each other the errors of reading them would be the speed. */
+/* With pairs close to each other, the reading errors would dominate the rate. */
 #define APART_NS 20000000ULL
 
 void vp_clock_line_add(struct vp_clock_line *line, const struct vp_clock_point *point)
@@ -50,7 +50,7 @@ static void note_error(struct vp_clock_line *line, const struct vp_clock_point *
 {
 	unsigned __int128 reads = (unsigned __int128)before->error_ns + after->error_ns;
 	uint64_t length = after->ns - before->ns, span = after->from - before->from;
-	/* What is between two numbers of the slower clock is not seen, nor what is rounded off. */
+	/* Resolution of the slower clock, and rounding. */
 	uint64_t unseen = 2 + length / (after->to - before->to) + length / span;
 	unsigned __int128 error =
 	    reads + reads * away / span + length * STEADY_PPM / 1000000 + unseen;
@@ -59,7 +59,8 @@ static void note_error(struct vp_clock_line *line, const struct vp_clock_point *
 		line->error_ns = error < UINT32_MAX ? (uint64_t)error : UINT32_MAX;
 }
 
-/* From `before` to `after`, unless it is too steep for a fraction, or so long that this is off. */
+/* From `before` to `after`, unless the slope does not fit a fraction, or the distance is too long
+ * for its precision. */
 static void keep_near(struct vp_clock_line *line, const struct vp_clock_point *before,
 		      const struct vp_clock_point *after)
 {

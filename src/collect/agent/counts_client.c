@@ -29,7 +29,7 @@ enum news_kind {
 	NEWS_GONE
 };
 
-/* What the process that talks to the agent says, one packet each. */
+/* Messages of the process that talks to the agent, one packet each. */
 struct news {
 	uint32_t kind; /* enum news_kind */
 	uint32_t vcpu, event;
@@ -51,7 +51,7 @@ struct talker {
 	struct vp_lend_request lend; /* of no events: it is not asked for */
 	const char *name;            /* of the guest */
 	int fd, channel;
-	struct vp_buffer heard; /* the begin of a line */
+	struct vp_buffer heard; /* the start of a line */
 	struct vp_counts_answer answer;
 };
 

@@ -41,7 +41,7 @@ enum news_kind {
 	NEWS_END
 };
 
-/* What the process that talks to the agent says, one packet each. */
+/* Messages of the process that talks to the agent, one packet each. */
 struct news {
 	uint32_t kind; /* enum news_kind */
 	uint32_t vcpu;
@@ -176,7 +176,7 @@ static struct vp_error *events_client_malformed(const struct talker *talker, con
 	return vp_error_new("the agent of %s sent a malformed reply: %s", talker->name, what);
 }
 
-/* What it answers with, or why it does not. */
+/* Its reply, or the reason for none. */
 static struct vp_error *read_head(const struct talker *talker)
 {
 	char line[LONGEST_LINE] = "";
@@ -504,7 +504,7 @@ static int connection_of(struct msghdr *message)
 	return fd;
 }
 
-/* Bytes of the next packet behind its head; negative: there is none. */
+/* Bytes of the next packet after its head; negative: there is none. */
 static ssize_t events_client_receive(struct vp_agent_events *events)
 {
 	union {

@@ -37,7 +37,7 @@ static struct vp_error *copy_text(int from, off_t at, off_t end, const char *pat
 			break;
 		result = vp_fd_write_all(out.fd, bytes, (size_t)got);
 	}
-	/* What there was room for on a full disk is kept: it is seen to be cut off. */
+	/* On a full disk the written part is kept: it is recognizably truncated. */
 	if (out.name && (!result || result == -ENOSPC || result == -EDQUOT)) {
 		int published = vp_new_file_publish(&out);
 		result = published ? published : result;

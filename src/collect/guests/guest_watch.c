@@ -28,7 +28,7 @@ enum {
 	RETRY_S = 3,
 	QUICK_TRIES = 20,
 	LONGEST_RETRY_S = 60,
-	/* Tries after which it is told that the kernel of a VM that was just started is missing. */
+	/* Tries after which a missing kernel of a new VM is reported. */
 	TRIES_OF_NEW = 10,
 	/* A scan for the kernel may take minutes: the start is not held up for longer. */
 	SEARCH_MS = 1000,
@@ -256,7 +256,7 @@ static void try_start(struct vp_guest_watch *watch, struct guest *guest)
 		vp_guest_lose(watch, guest, error);
 }
 
-/* The VM has ended. What its reader knows is still to be written. */
+/* The VM has ended. Its reader's data is still to be written. */
 static void end_guest(struct vp_guest_watch *watch, struct guest *guest)
 {
 	guest_watch_forget(watch, guest);

@@ -31,7 +31,7 @@ void vp_pack_cache_load(const char *folder, vp_pack_texts *texts)
 			continue;
 		VP_AUTO_FREE char *path = vp_format("%s/%s", folder, entry->d_name);
 		struct vp_buffer text = {0};
-		/* What cannot be read is made again. */
+		/* Unreadable packs are made again. */
 		VP_AUTO_ERROR struct vp_error *error = vp_file_read(path, MOST_BYTES, &text);
 		if (error)
 			vp_buffer_deinit(&text);

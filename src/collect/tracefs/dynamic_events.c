@@ -43,7 +43,7 @@ struct vp_dynamic_events {
 
 static const char *const lists[] = {"kprobe_events", "uprobe_events"};
 
-/* What is written is added; 0 or -errno. */
+/* Appends; 0 or -errno. */
 static int write_line(const struct vp_dynamic_events *own, bool of_user, const char *line)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/%s", own->tracing, lists[of_user]);
@@ -140,7 +140,7 @@ static char *as_name(const char *text)
 	return name;
 }
 
-/* perf's: "probe", or "probe_" and the begin of the file's name. */
+/* perf's default group: "probe", or "probe_" and the start of the file's name. */
 static char *shown_group(const struct vp_probe_definition *definition)
 {
 	if (!definition->of_user)
@@ -208,7 +208,7 @@ static struct vp_error *put_arguments(const struct vp_probe_definition *definiti
 	return NULL;
 }
 
-/* Behind "p:GROUP/EVENT ": where it is and what it says. */
+/* The part after "p:GROUP/EVENT ": address and parameters. */
 static struct vp_error *put_user_place(const struct vp_probe_definition *definition,
 				       struct vp_buffer *line)
 {
@@ -235,8 +235,8 @@ static struct vp_error *put_kernel_place(const struct vp_dynamic_events *own,
 	return error;
 }
 
-/* What tracefs says of the last line of ours that was refused: "[time] WHO: error: WHY", and below
- * it "  Command: LINE"; NULL: nothing. */
+/* tracefs's error about our last rejected line: "[time] WHO: error: WHY", followed by " Command:
+ * LINE"; NULL: none. */
 static char *dynamic_events_reason_of(const struct vp_dynamic_events *own, const char *name)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/error_log", own->tracing);

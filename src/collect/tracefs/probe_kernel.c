@@ -133,7 +133,7 @@ struct value {
 	const struct btf *btf;
 	uint32_t type;
 	char *base;      /* "$arg1", "+24($arg1)" */
-	uint64_t offset; /* the value is in memory, so far behind `base` … */
+	uint64_t offset; /* the value is in memory, at that offset from `base` … */
 	bool in_memory;  /* … or it is `base` itself */
 };
 

@@ -6,7 +6,7 @@ enum { LONG_ENTRY = VP_RING_LONG, PADDING = VP_RING_PADDING, TIME_EXTEND = 30, T
 #define TYPE_MASK ((1U << TYPE_BITS) - 1)
 /* An absolute time has no room for the highest bits: they are those of the time before. */
 #define STAMP_BITS 59
-/* Of the word that says how much of the page is used. */
+/* Bits of the word with the used size of the page. */
 #define COMMIT_MASK 0xfffffU
 #define MISSED_EVENTS (1U << 31)
 

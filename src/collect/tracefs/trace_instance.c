@@ -148,11 +148,9 @@ static bool trace_instance_traces_alone(const struct vp_trace_instance *own)
 	return alone;
 }
 
-/*
- * At switches and wake-ups the kernel notes threads' names in a list, which takes longer than to
- * write the event, and is not used here. Who else traces may want it, and what is said of it in one
- * instance holds for all events that are on at that time.
- */
+/* At switches and wakeups the kernel notes thread names in a list, which takes longer than to write
+ * the event, and is not used here. Other tracers may want it, and the setting of one instance holds
+ * for all events that are on at that time. */
 static void trace_instance_go_without_names(const struct vp_trace_instance *own)
 {
 	if (trace_instance_traces_alone(own))

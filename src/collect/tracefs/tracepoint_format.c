@@ -42,7 +42,7 @@ static uint8_t element_size(const struct line *line)
 	return 1;
 }
 
-/* "KEY:" up to the next semicolon; false: it is not there. */
+/* "KEY:" up to the next semicolon; false: it is missing. */
 static bool take_part(struct vp_cursor *line, const char *key, struct vp_slice *ret)
 {
 	size_t left = vp_cursor_left(line);
@@ -75,7 +75,7 @@ static bool is_of_name(char c)
 	       c == '_';
 }
 
-/* The last word is the name, but for "[N]" behind it. "__data_loc char[] name" has none. */
+/* The last word is the name, without a following "[N]". "__data_loc char[] name" has none. */
 static bool split_declaration(struct line *line)
 {
 	const char *start = line->declaration.bytes, *end = start + line->declaration.size;
@@ -115,7 +115,7 @@ static bool is_integer(uint64_t size)
 	return size == 1 || size == 2 || size == 4 || size == 8;
 }
 
-/* What its class says of it. */
+/* Its description in the class. */
 static void classify(const struct line *line, struct vp_event_field *field,
 		     struct vp_tracepoint_place *place)
 {
@@ -220,7 +220,7 @@ static void join_fields(const struct vp_event_class *event, vp_tracepoint_places
 		places->at[0].reach = reach_of_runs(places);
 }
 
-/* Of the common fields only who had the CPU is wanted. */
+/* The only common field that is used is the current thread. */
 static bool tracepoint_format_is_wanted(const struct line *line)
 {
 	return line->name.size < 7 || memcmp(line->name.bytes, "common_", 7) != 0 ||

@@ -44,7 +44,7 @@ enum {
 	FORMAT_MAX = 1 << 16,
 	EVENTS_MAX = 1024,  /* each needs a descriptor on every pCPU */
 	IDS = 1 << 16,      /* the number has 16 bits in an event */
-	BATCH = 128 * 1024, /* so many bytes of records are handed over at once, or a few more */
+	BATCH = 128 * 1024, /* approximate number of record bytes that are passed on at once */
 };
 
 struct tracepoint {
@@ -476,7 +476,7 @@ struct vp_error *vp_tracepoints_begin(struct vp_tracepoints *own)
 			     : switch_all(own, PERF_EVENT_IOC_ENABLE);
 }
 
-/* What perf counts is what happened, whether there was room for it or not. */
+/* perf counts all events, whether there was room for them or not. */
 static struct vp_error *end_by_perf(struct vp_tracepoints *own)
 {
 	VP_TRY(switch_all(own, PERF_EVENT_IOC_DISABLE));
@@ -511,7 +511,7 @@ static bool has_pages(const struct vp_tracepoints *own, uint32_t pcpu)
 	return false;
 }
 
-/* Of perf's events from before the pCPU went, none comes back with it. */
+/* perf's events from before the pCPU went offline do not come back with it. */
 static struct vp_error *open_late(struct vp_tracepoints *own, uint32_t pcpu)
 {
 	if (own->instance)
@@ -569,7 +569,7 @@ static inline void tracepoints_name_thread(struct vp_tracepoints *own, struct so
 	tracepoints_put_name(own, time, pid, tid);
 }
 
-/* All streams are told again when they have something of it. */
+/* All streams get the name again when they have events of it. */
 static void rename_thread(struct vp_tracepoints *own, uint32_t pid, uint32_t tid,
 			  struct vp_slice comm)
 {
@@ -600,7 +600,7 @@ static uint64_t in_order(const struct vp_tracepoints *own, uint64_t time)
 	return time < own->batch.last ? own->batch.last : time;
 }
 
-/* PERF_RECORD_COMM: pid, tid, name, and behind it pid, tid and time of the record. */
+/* PERF_RECORD_COMM: pid, tid, name, followed by pid, tid and time of the record. */
 static void tracepoints_take_comm(struct vp_tracepoints *own, struct source *source,
 				  struct vp_cursor *body)
 {
