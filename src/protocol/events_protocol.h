@@ -10,8 +10,8 @@
  * VP_EVENTS_CLOCK, the first before all pages, say what the counter was when. It sends until the
  * host shuts its direction of the connection; then what is left, and an end. If its frame
  * VP_EVENTS_BEGIN says that it can (VP_EVENTS_CAN_FLUSH), the host may send a byte, which it
- * answers with what it has up to then, and VP_EVENTS_FLUSHED. Which events a set has is said here
- * and nowhere else: the host cannot ask for others, and takes no others.
+ * answers with what it has up to then, and VP_EVENTS_FLUSHED. The events of a set are listed only
+ * here: the host can neither request nor accept others.
  */
 #ifndef VP_PROTOCOL_EVENTS_PROTOCOL_H
 #define VP_PROTOCOL_EVENTS_PROTOCOL_H

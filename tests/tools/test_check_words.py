@@ -53,6 +53,10 @@ class Words(unittest.TestCase):
     def patterns(self, text, document="README.md"):
         return [hit.pattern for hit in tool.hits_of(document, text)]
 
+    def test_header(self):
+        text = "/* Memory of the\n * reader. What it has is freed. */\nint what; /* Of a vCPU: its number. */\n// behind\n/* Reads `n` bytes behind it. */\n"
+        self.assertEqual([(hit.line, hit.pattern) for hit in tool.hits_of("src/base/what.h", text)], [(2, "opens-relative"), (3, "opens-relative")])
+
     def test_bad(self):
         for pattern, sentences in BAD.items():
             for sentence in sentences:
