@@ -8,8 +8,7 @@
 
 #include <linux/types.h>
 
-/* What a vCPU is doing: one of these at every instant. The order is that of vcpu_account's fields.
- */
+/* State of a vCPU: exactly one at every instant. The order is that of vcpu_account's fields. */
 enum vp_state {
 	VP_STATE_GUEST,
 	VP_STATE_KERNEL, /* the host kernel handles an exit */
