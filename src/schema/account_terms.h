@@ -28,7 +28,7 @@ enum vp_state {
 
 /* Interrupt sources with a counter in each vCPU; above VP_IRQ_DEVICE: that and the number. */
 enum vp_irq_source {
-	VP_IRQ_SOFT = 0, /* and the nine behind it */
+	VP_IRQ_SOFT = 0, /* and the nine after it */
 	VP_IRQ_LOCAL_TIMER = 10,
 	VP_IRQ_RESCHEDULE,
 	VP_IRQ_CALL_FUNCTION,
