@@ -11,7 +11,7 @@
 
 struct json_object;
 
-/* What vperf's reports have of one recording. */
+/* Facts of vperf's reports about one recording. */
 struct vp_selftest_recording {
 	char *trigger;
 	double period_ns, lost;
@@ -41,7 +41,7 @@ struct vp_selftest_facts {
 	struct vp_guest_books thief_begin, thief_end;
 };
 
-/* What `vperf check --json` says of this host. */
+/* Results of `vperf check --json` on this host. */
 void vp_facts_take_check(struct vp_selftest_facts *facts, struct json_object *check);
 /* The reports of a recording; `vm` is the guest's name in them. */
 void vp_facts_take_info(struct vp_selftest_recording *recording, struct json_object *info);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the guest's VMM and the part of an architecture share. */
+/* Shared by the guest's VMM and its architecture-specific part. */
 #ifndef VP_SELFTEST_GUEST_PRIVATE_H
 #define VP_SELFTEST_GUEST_PRIVATE_H
 
@@ -21,7 +21,7 @@ struct vp_guest {
 	size_t run_size;
 };
 
-/* What the guest wants of its VMM by an exit. */
+/* Request of the guest to its VMM by an exit. */
 enum vp_guest_wish { VP_GUEST_GOES_ON, VP_GUEST_WAS_BUSY, VP_GUEST_ENDS, VP_GUEST_IS_LOST };
 
 /* Memory at the guest's address, vCPU and devices; what is open already is closed by the caller. */
