@@ -544,7 +544,7 @@ static __always_inline bool began_before_trigger(const struct vp_subject *subjec
 	return counted < 0 ? !subject->number : counted > width + overdue_slack();
 }
 
-/* What the trigger ends, of the subject that has this pCPU now. */
+/* Closes the interval or sub-interval of this pCPU's subject, after its trigger. */
 static __always_inline void close_here(struct interval_cpu *cpu, struct vp_subject *subject)
 {
 	__u64 now = bpf_ktime_get_ns();
