@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What records in a session: an instrument is a file that fills one table of operations. And what
+ * Data sources of a session: an instrument is a file that fills one table of operations. And what
  * the session has for its instruments.
  */
 #ifndef VP_SESSION_INSTRUMENT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Names for every machine of a recording: the symbol map that belongs to each, and how a guest's
- * clock relates to the host's. What could not be had is a sentence, not an error.
+ * clock relates to the host's. Missing names are notes, not errors.
  */
 #ifndef VP_ANALYZE_COMMON_NAMING_H
 #define VP_ANALYZE_COMMON_NAMING_H
