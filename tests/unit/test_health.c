@@ -415,8 +415,9 @@ static void test_merged_lanes(void **state)
 	assert_int_equal(slice[0].begin, 0);
 	assert_int_equal(slice[0].end, 1500);
 	assert_int_equal(slice[0].merged, 3);
-	assert_int_equal(slice[0].state, VP_LANE_IDLE);
-	assert_int_equal(slice[0].main, 600);
+	assert_int_equal(slice[0].state, VP_LANE_RUNNING); /* 400 and 500 of it */
+	assert_int_equal(slice[0].main, 900);
+	assert_int_equal(slice[0].parts[VP_LANE_IDLE], 600);
 	assert_int_equal(slice[0].label, VP_NONE);
 	assert_int_equal(slice[1].begin, 5000);
 	assert_int_equal(slice[1].merged, 1);

@@ -85,6 +85,8 @@ static void lane_store_merge(struct vp_lane_slice *slice, const struct vp_lane_s
 {
 	if (slice->merged == 1)
 		slice->parts[slice->state] = (float)slice->main;
+	bool was_in_it =
+	    slice->parts[next->state] > 0; /* in next's state, maybe with another label */
 	if (next->merged == 1)
 		slice->parts[next->state] += (float)next->main;
 	for (int state = 0; next->merged > 1 && state < VP_LANE_STATES; state++)
@@ -93,7 +95,7 @@ static void lane_store_merge(struct vp_lane_slice *slice, const struct vp_lane_s
 		slice->label = slice->label == next->label ? slice->label : VP_NONE;
 	} else if (slice->parts[next->state] > slice->parts[slice->state]) {
 		slice->state = next->state;
-		slice->label = next->label;
+		slice->label = was_in_it ? VP_NONE : next->label;
 	}
 	slice->main = (uint64_t)slice->parts[slice->state];
 	slice->end = next->end;

@@ -463,9 +463,10 @@ static const struct vp_script_class *script_class_of(const struct vp_script *scr
 	const struct vp_script_class *class =
 	    vp_script_classes_find(&machine->classes, head->record->id);
 
-	/* Records from before the start say what holds then: they are state, not events. */
+	/* Records from before the start say what holds then: they are state, not events. An import
+	 * has none, and guests' events that came before the host's. */
 	if (!class || !class->chosen || head->time < options->from || head->time > options->to ||
-	    head->time < script->recording.start)
+	    (head->time < script->recording.start && !script->recording.imported))
 		return NULL;
 	/* The hypervisor's say of which only with their fields. */
 	return class->of_hypervisor || script_is_of_pcpus(options, pcpu) ? class : NULL;
