@@ -76,6 +76,8 @@ class Browser:
         return element
 
     def click(self, selector):
+        """In the middle of the screen: at its edge a scroll bar or a bar of the browser may lie over it."""
+        self.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center', behavior: 'instant'})", selector)
         self.ask("POST", f"/element/{self.find(selector)}/click")
 
     def type(self, selector, text):
