@@ -5,11 +5,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "analyze/model/intervals.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/vec.h"
 #include "cmd/common/command.h"
 #include "cmd/common/verb.h"
@@ -163,7 +165,7 @@ static void choose_defaults(struct vp_stat_options *options)
 		options->interval = "10";
 }
 
-/* The sums of what was counted. */
+/* The sums of what was counted, to stderr as perf stat does: stdout is COMMAND's. */
 static struct vp_error *print_counts(const struct vp_stat_options *options)
 {
 	struct vp_interval_recording rec;
@@ -171,10 +173,10 @@ static struct vp_error *print_counts(const struct vp_stat_options *options)
 
 	VP_TRY(vp_interval_recording_open(options->output, &rec));
 	vp_render_intervals_text(&rec, NULL, 1000, &out);
-	struct vp_error *error = vp_verb_print(&out);
+	bool written = !vp_fd_write_all(STDERR_FILENO, out.bytes, out.size);
 	vp_buffer_deinit(&out);
 	vp_interval_recording_close(&rec);
-	return error;
+	return written ? NULL : vp_error_new("cannot write to standard error");
 }
 
 static struct vp_error *stat_with(void *context)
