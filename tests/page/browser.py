@@ -76,8 +76,11 @@ class Browser:
         return element
 
     def click(self, selector):
-        """In the middle of the screen: at its edge a scroll bar or a bar of the browser may lie over it."""
-        self.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center', behavior: 'instant'})", selector)
+        """In the middle of the screen, where it has stayed for a moment: what was done before may still move the page."""
+        self.until("""const element = document.querySelector(arguments[0]), seen = window.whereItWas;
+            element.scrollIntoView({block: 'center', behavior: 'instant'});
+            window.whereItWas = arguments[0] + JSON.stringify(element.getBoundingClientRect());
+            return seen === window.whereItWas""", selector)
         self.ask("POST", f"/element/{self.find(selector)}/click")
 
     def type(self, selector, text):
