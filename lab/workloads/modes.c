@@ -4,8 +4,8 @@
  * Spends known shares of its time in user space and in the kernel: of USER + KERNEL pieces, in
  * random order, USER are computation and KERNEL are system calls, read(2) of /dev/zero. Each piece
  * is the same work every time, so that the shortest one is a piece that nothing interrupted. With
- * --timer a timer's signal also interrupts it, once in so many microseconds. Prints the time of the
- * pieces without interrupts, and of all of it.
+ * --timer, a signal interrupts it every US microseconds. Prints the time of the pieces without
+ * interrupts, and the time of the whole run.
  */
 #include "common.h"
 

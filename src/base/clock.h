@@ -19,7 +19,7 @@ uint64_t vp_clock_monotonic(void);
 struct vp_clock_reading vp_clock_read(void);
 
 /* The counter that this machine's time is made of, as programs read it: of x86 the TSC, of 64-bit
- * Arm CNTVCT; 0: there is none. */
+ * Arm CNTVCT; 0 on other architectures. */
 uint64_t vp_clock_counter(void);
 /* A reading of a kernel clock, and of the counter at the same moment within error_ns: the tightest
  * of `tries`, since others may be interrupted. */

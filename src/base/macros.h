@@ -14,7 +14,7 @@
 #define VP_NORETURN __attribute__((noreturn))
 #define VP_CLEANUP(fn) __attribute__((cleanup(fn)))
 
-/* An index that is none. */
+/* Stands for "no index". */
 #define VP_NONE UINT32_MAX
 
 #define VP_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* The first index from 0 to count - 1 for which `holds`, an expression in the index `i`, is true;
- * count, if there is none. It must be true for all later indices. */
+ * count if it is false for all. Once true, it must be true for all later indices. */
 #define VP_FIRST(i, count, holds)                                                                  \
 	({                                                                                         \
 		size_t vp_low = 0, vp_high = (count);                                              \

@@ -45,7 +45,7 @@ static int counters_lent_connect_agent(struct vp_counters_lent *lent, struct vpe
 	return VPERF_OK;
 }
 
-/* One packet with descriptors; false: there is none such. */
+/* One packet with descriptors; false if there is none such. */
 static bool counters_lent_receive(int socket, struct vp_lent_reply *reply, int fds[VP_LENT_FDS])
 {
 	union {

@@ -256,7 +256,7 @@ static void overflow_on_timer(int number, siginfo_t *info, void *context)
 	errno = errnum;
 }
 
-/* The highest that has no handler, or already this one; 0: there is none. */
+/* The highest that has no handler, or already this one; 0 if there is none. */
 static int timer_signal(int wanted)
 {
 	struct sigaction action = {.sa_sigaction = overflow_on_timer,

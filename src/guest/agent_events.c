@@ -53,7 +53,7 @@ enum { CLOCK_IS_COUNTER = 1 };
 #endif
 
 struct cpu {
-	int pages; /* its trace_pipe_raw; -1: there is none */
+	int pages; /* its trace_pipe_raw; -1 if there is none */
 	uint32_t vcpu;
 	bool is_known; /* its vCPU is */
 	uint64_t lost; /* as the host knows */

@@ -50,7 +50,7 @@ struct vp_kallsyms_symbol {
 /* Looks for the tables. `image_va` is the image's address, if it is known, or 0. */
 struct vp_error *vp_kallsyms_find(const char *image, size_t size, uint64_t image_va,
 				  struct vp_kallsyms *ret) VP_MUST_CHECK;
-/* The first place in the bytes that may be part of such tables; NULL: there is none. */
+/* The first place in the bytes that may be part of such tables; NULL if there is none. */
 const char *vp_kallsyms_maybe(const char *bytes, size_t size);
 /* Calls `each` for every symbol until it returns false. False if the tables are damaged. */
 bool vp_kallsyms_each(const struct vp_kallsyms *tables, const char *image, size_t size,

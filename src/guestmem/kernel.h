@@ -47,7 +47,7 @@ void vp_guest_kernel_deinit(struct vp_guest_kernel *kernel);
  */
 bool vp_guest_kernel_tables(const struct vp_guest_kernel *kernel, struct vp_buffer *bytes,
 			    struct vp_kallsyms *tables) VP_MUST_CHECK;
-/* Address of a symbol that is not per CPU; 0: there is none. */
+/* Address of a symbol that is not per CPU; 0 if there is none. */
 uint64_t vp_guest_kernel_symbol(const struct vp_guest_kernel *kernel, struct vp_pack_symbol symbol);
 
 #endif

@@ -129,7 +129,7 @@ static size_t copy(struct vp_kernel_scan *scan, uint64_t gpa, void *bytes, size_
 	return got;
 }
 
-/* The first address from `from` on that is a multiple of `align` and memory; false: there is none.
+/* The first address from `from` on that is a multiple of `align` and memory, or false.
  */
 static bool next_memory(const struct vp_kernel_scan *scan, uint64_t from, uint64_t align,
 			uint64_t *ret)

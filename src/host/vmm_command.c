@@ -73,7 +73,7 @@ static bool next_field(const char **text, char **key, char **value)
 }
 
 /* The value of `key`, the last one if there are several; `first`: a first field without a key is
- * it, too. NULL: there is none. */
+ * it, too. NULL if there is none. */
 static char *vmm_command_field_of(const char *text, const char *wanted, bool first)
 {
 	char *key, *value, *found = NULL;
@@ -322,7 +322,7 @@ static const struct dialect *dialect_of(const arguments *given)
 	return begins(program, "lkvm") || begins(program, "kvmtool") || runs ? &kvmtool : &qemu;
 }
 
-/* The option that an argument is, without dashes; NULL: it is none. */
+/* The option that an argument is, without dashes; NULL if it is not one. */
 static char *option_of(const struct dialect *dialect, const char *argument, const char **value)
 {
 	size_t dashes = strspn(argument, "-");

@@ -410,7 +410,7 @@ static struct vp_error *import_ctf_tell_all(void *state, const struct vp_import_
 	return NULL;
 }
 
-/* The directory that has the trace: a session of LTTng's is one of domains. NULL: there is none. */
+/* The directory that has the trace: a session of LTTng's is one of domains. NULL if none has. */
 static char *find_trace(const char *path)
 {
 	const char *const places[] = {"", "/kernel"};

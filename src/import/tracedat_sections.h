@@ -33,7 +33,7 @@ struct vp_tracedat_section {
 struct vp_error *vp_tracedat_sections_at(const struct vp_tracedat_sections *sections,
 					 uint64_t offset,
 					 struct vp_tracedat_section *ret) VP_MUST_CHECK;
-/* Appends the next compressed piece, with its sizes before it. False: it is none. */
+/* Appends the next compressed piece, with its sizes before it. False if it is not one. */
 bool vp_tracedat_unpack(struct vp_cursor *cursor, struct vp_buffer *out);
 
 #endif

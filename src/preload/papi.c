@@ -212,7 +212,7 @@ __asm__(".pushsection .text\n"
 	".popsection\n");
 #endif
 
-/* The highest real-time one that has no handler, or already this; 0: there is none. */
+/* The highest real-time one that has no handler, or already this; 0 if there is none. */
 static int overflow_signal(void)
 {
 	struct sigaction action = {.sa_sigaction = on_overflow,

@@ -73,7 +73,7 @@ enum vp_events_set {
 	VP_EVENTS_SET_timer = 32
 };
 
-/* The set of that name; 0: there is none. */
+/* The set of that name; 0 if there is none. */
 unsigned vp_events_set_named(struct vp_slice name);
 /* Names of all sets, one after another from number 0; NULL: there are no more. */
 const char *vp_events_set_name(size_t number);

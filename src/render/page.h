@@ -27,7 +27,7 @@ struct vp_page {
 	    *before; /* of another recording, that this one is compared with; or NULL */
 	const struct vp_page_table *tables;
 	size_t n_tables;
-	const struct vp_diagnosis *diagnosis; /* with its account; NULL: there is none */
+	const struct vp_diagnosis *diagnosis; /* with its account; NULL if there is none */
 	const struct vp_account_recording *account;
 	const struct vp_lane_store *lanes;             /* NULL: no events were recorded */
 	const struct vp_interval_recording *intervals; /* NULL: there are none */

@@ -18,7 +18,7 @@ struct vp_lanes_format {
 		       struct vp_buffer *out);
 };
 
-/* text, jsonl or csv; NULL: there is none of that name. */
+/* text, jsonl or csv; NULL if there is none of that name. */
 const struct vp_lanes_format *vp_lanes_format_named(const char *name);
 
 /* "guest", "stolen", …; "exact", "uncertain", NULL if it is not known. */

@@ -75,7 +75,7 @@ struct vp_vm *vp_vms_find(const vp_vms *vms, uint32_t id);
 /* The latest VM of VMM process `pid`, or NULL. */
 struct vp_vm *vp_vms_latest(const vp_vms *vms, uint32_t pid);
 /* The VM of VMM process `pid` that has thread `tid` as a vCPU, otherwise the latest; VMs that have
- * not ended are preferred. NULL: there is none. */
+ * not ended are preferred. NULL if there is none. */
 struct vp_vm *vp_vms_of_thread(const vp_vms *vms, uint32_t pid, uint32_t tid);
 /* The vCPU of that number, added if it is new. */
 struct vp_vcpu *vp_vm_vcpu(struct vp_vm *vm, uint32_t number);

@@ -119,7 +119,7 @@ void vp_guest_free(struct vp_guest *guest)
 }
 
 #ifdef KVM_GET_STATS_FD
-/* The value of the vCPU's statistic with that name; false: there is none. */
+/* The value of the vCPU's statistic with that name; false if there is none. */
 static bool stat_find(int fd, const struct kvm_stats_header *header, const char *name,
 		      uint64_t *ret)
 {

@@ -13,7 +13,7 @@
 
 /* Listens in directory `path`; *ret is the socket. Errors: it cannot be made. */
 struct vp_error *vp_control_listen(const char *path, int *ret) VP_MUST_CHECK;
-/* Takes one question; -1: there is none, or it is not root's nor this user's. */
+/* Takes one question; -1 if there is none, or it is not root's nor this user's. */
 int vp_control_accept(int listener) VP_MUST_CHECK;
 /* Answers it with the snapshot's path, or the error, which stays the caller's. */
 void vp_control_answer(int connection, const char *path, const struct vp_error *error);

@@ -20,7 +20,7 @@ struct agent {
 	char *vm;                       /* its name */
 	uint32_t wanted;                /* bits of enum vp_guest_count … */
 	uint32_t asked_for;             /* … and those of the first time */
-	struct vp_agent_counts *counts; /* NULL: there is none, or none any more */
+	struct vp_agent_counts *counts; /* NULL if there is none, or none any more */
 	enum vp_agent_counts_state state;
 	char *problem; /* why there is none */
 	uint64_t next; /* when it is asked again, if there is none */

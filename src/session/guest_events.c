@@ -51,7 +51,7 @@ struct vp_guest_events {
 	struct vp_guest_events_options options;
 	uint32_t id;
 	char *vm, *part;               /* the VM's name, and its part of the recording */
-	struct vp_agent_events *agent; /* NULL: there is none to ask, or none any more */
+	struct vp_agent_events *agent; /* NULL if there is none to ask, or none any more */
 	enum vp_agent_events_state state;
 	char *problem;
 	uint64_t next;                  /* when it is asked again, without an agent */

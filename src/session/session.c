@@ -285,7 +285,7 @@ static void append_clocks(struct vp_session *session)
 				&record);
 }
 
-/* The instrument whose streams these are; NULL: there is none. */
+/* The instrument whose streams these are; NULL if there is none. */
 static const struct vp_instrument *instrument_of(const struct vp_session *session,
 						 enum vp_stream_class kind)
 {

@@ -13,7 +13,7 @@ struct vp_linear_options {
 
 struct vp_linear_term {
 	double coefficient;
-	double error; /* standard error; NaN: there is none */
+	double error; /* standard error; NaN if there is none */
 	double mean;  /* of the predictor */
 	double sd;
 	double inflation;    /* of the coefficient's variance by the other predictors */

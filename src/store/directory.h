@@ -13,7 +13,7 @@ struct vp_place {
 	char *path; /* the final name */
 	char *now;  /* the directory's name now; its memory stays the same when the name changes */
 	int lock;   /* on the directory, as long as it is open */
-	int older;  /* on the recording that it will replace; -1: there is none */
+	int older;  /* on the recording that it will replace; -1 if there is none */
 	bool is_published;
 };
 #define VP_NO_PLACE ((struct vp_place){.lock = -1, .older = -1})

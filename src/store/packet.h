@@ -54,7 +54,7 @@ const char *vp_stream_class_name(enum vp_stream_class kind);
 bool vp_stream_of_file(const char *name, struct vp_stream_id *ret);
 /* Whether a file of that name or path is compressed. */
 bool vp_stream_is_compressed(const char *name);
-/* Path of the stream's file in the machine's directory `path`, to be freed; NULL: there is none. */
+/* Path of the stream's file in the machine's directory `path`, to be freed, or NULL. */
 char *vp_stream_find(const char *path, struct vp_stream_id id) VP_MUST_CHECK;
 /* Creates the stream's file in the machine's directory; -1 and errno if that cannot be. */
 int vp_stream_create(const char *path, struct vp_stream_id id, bool compressed) VP_MUST_CHECK;

@@ -8,7 +8,7 @@
 
 enum { TIME = sizeof(uint64_t), ID = sizeof(uint16_t), HEADER = TIME + ID };
 
-/* Bytes of a record without its time, of which `left` are there; 0: it is none. */
+/* Bytes of a record without its time, of which `left` are there; 0 if it is not one. */
 static size_t rest_size(const char *rest, size_t left)
 {
 	struct {

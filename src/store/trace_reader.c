@@ -140,7 +140,7 @@ static void window_refill(struct vp_stream_reader *stream, size_t most)
 /* A packet as it lies in the file. */
 struct found {
 	struct vp_zstd_lead lead; /* only its header, if it is not compressed */
-	uint64_t size;            /* bytes of the file; 0: it is none */
+	uint64_t size;            /* bytes of the file; 0 if it is not one */
 };
 
 /* Bytes of a packet that are needed to find its size. */

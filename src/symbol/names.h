@@ -71,7 +71,7 @@ void vp_names_set_clock(struct vp_names *names, const struct vp_names_clock *clo
  * or pid, and for code without a function. Where they contradict each other, it is ignored. Its
  * clock is kept apart. */
 void vp_names_set_second(struct vp_names *names, struct vp_names *second);
-/* NULL: there is none. */
+/* NULL if there is none. */
 const struct vp_names *vp_names_second(const struct vp_names *names);
 
 /*

@@ -37,7 +37,7 @@ static uint64_t states_key_of(uint32_t domain, uint32_t vcpu)
 	return (uint64_t)domain << 32 | vcpu;
 }
 
-/* A place for a new vCPU; false: there is none left. */
+/* A place for a new vCPU; false if there is none left. */
 static bool states_take_place(struct vp_xen_states *states, uint32_t *ret)
 {
 	if (states->free_places.count) {

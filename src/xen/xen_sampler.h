@@ -23,7 +23,7 @@ struct vp_xen_runner {
 };
 
 /* In order of time with the next function: the contexts that were read up to `time`, and the places
- * at which counters interrupted vCPUs. Returns when the next one was; UINT64_MAX: there is none
+ * at which counters interrupted vCPUs. Returns when the next one was; UINT64_MAX if there is none
  * yet. */
 uint64_t vp_xen_sampler_weigh(struct vp_guest_sampler *sampler, uint64_t time,
 			      struct vp_xen_runner runner);

@@ -1,10 +1,10 @@
 /*
  * falseagent garbage|flood|cut PORT
  *
- * For guests: what answers at a vsock port as vperf-agent would (src/protocol/events_protocol.h)
- * when it is asked for events, one host after another, and is none. Each time it begins well, with
- * ten good events, and then sends pages of random bytes, or good pages as fast as they are taken,
- * or half of a page, with which it ends.
+ * A hostile agent for guests. It listens at a vsock port and answers a request for events as
+ * vperf-agent would (src/protocol/events_protocol.h), one host after another. It sends ten good
+ * events, then random pages (garbage), good pages without a pause (flood), or half a page before
+ * it closes the connection (cut).
  */
 #include "common.h"
 

@@ -77,7 +77,7 @@ static inline bool vp_account_place_is_device(const struct vp_account_place *pla
 }
 
 /* The VM's parts of each kind, in the order in which they came: the place of the first and of the
- * last one, + 1; 0: there is none. */
+ * last one, + 1; 0 if there is none. */
 struct vp_account_chain {
 	uint32_t first, last;
 };

@@ -73,7 +73,7 @@ static void relate(struct vp_overcommit *overcommit, uint32_t number)
 	}
 }
 
-/* Reads a list that ascends, as the kernel's do. How many there are; 0: it is none. */
+/* Reads a list that ascends, as the kernel's do. How many there are; 0 if it is not one. */
 static uint32_t overcommit_read_list(const char *next, uint64_t *pcpus)
 {
 	uint32_t count = 0;

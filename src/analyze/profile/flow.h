@@ -53,8 +53,8 @@ struct vp_flow {
 	bool per_vcpu;                     /* each vCPU is a part */
 	bool chains;                       /* count stacks */
 	struct vp_map part_of_vcpu;
-	uint32_t unsplit_part; /* of all that no vCPU has a part for; VP_NONE: there is none yet */
-	uint32_t idle_frame;   /* VP_NONE: there is none yet */
+	uint32_t unsplit_part; /* of all that no vCPU has a part for; VP_NONE: none yet */
+	uint32_t idle_frame;   /* VP_NONE: none yet */
 	/* In the order of their times: each that has no frame is one that the resolver has. */
 	struct vp_waiting_tick waiting[VP_FLOW_WAITING];
 	uint32_t n_waiting;

@@ -68,7 +68,7 @@ struct context_slot {
 	uint64_t from, to;
 	uint32_t vm, vcpu, mode, comm, part;
 	uint32_t by_pid;
-	uint32_t context; /* VP_NONE: there is none yet */
+	uint32_t context; /* VP_NONE if there is none yet */
 };
 
 struct frame_slot {

@@ -185,7 +185,7 @@ static void note_time(struct vp_feed *feed, uint64_t time)
 	feed->last = time;
 }
 
-/* False: it is none. */
+/* False if it is not one. */
 static bool read_span(struct vp_feed *feed, const struct vp_merge_head *head,
 		      struct vp_feed_event *ret)
 {

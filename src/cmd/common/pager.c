@@ -10,7 +10,7 @@
 
 #include "base/io.h"
 
-static pid_t pager; /* 0: there is none */
+static pid_t pager; /* 0: no pager runs */
 
 static const char *pager_command(void)
 {

@@ -71,7 +71,7 @@ void vp_alloc_failed(void)
 	_exit(VP_ERROR_FAILURE);
 }
 
-/* What could not be printed is a failure. */
+/* Output that could not be written is an error. */
 static int flushed(int status)
 {
 	return (fflush(stdout) || ferror(stdout)) && !status ? 1 : status;

@@ -12,7 +12,7 @@
 enum { SECOND_DIGITS = 9, DAY = 86400 };
 #define SECOND 1000000000ULL
 
-/* "12.5", the seconds that the events' lines have; false: it is none. */
+/* Parses seconds of the host's clock, such as "12.5"; false if `text` is something else. */
 static bool read_time(const char *text, const char *end, uint64_t *ret)
 {
 	uint64_t ns = 0, whole = 0;
@@ -75,7 +75,7 @@ static bool read_time_of_day(const char *text, struct tm day, uint64_t *ret)
 	return true;
 }
 
-/* The offset of a zone such as "Z" or "+01:00", seconds; false: it is none. */
+/* Parses a time zone such as "Z" or "+01:00" to seconds; false if it is not one. */
 static bool read_zone(const char *text, int64_t *ret)
 {
 	int hours, minutes, used = 0;

@@ -12,7 +12,7 @@
 #define VP_RECORD_SNAPSHOT_BYTES (10ULL << 30)
 
 struct vp_record_flight {
-	const char *size; /* NULL: it is none */
+	const char *size; /* NULL if it is not one */
 	const char *after, *every;
 	const char *all, *left; /* of --snapshot-size, of --snapshot-free */
 	struct vp_texts conditions;

@@ -16,7 +16,7 @@
 /* Where an agent listens. */
 struct vp_agent_address {
 	unsigned cid;     /* of the guest's vsock device, 0: … */
-	const char *path; /* … it is the VMM's unix socket (vsock_path.h), or NULL: there is none */
+	const char *path; /* … it is the VMM's unix socket (vsock_path.h), or NULL */
 	uint32_t pid;     /* of the VMM */
 	unsigned port;    /* 0: the usual one */
 };

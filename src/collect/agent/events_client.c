@@ -76,7 +76,7 @@ struct talker {
 	uint32_t page_size;
 	vp_event_classes classes;
 	VP_VEC(struct tracepoint) tracepoints; /* the classes' */
-	uint8_t *class_of_id;                  /* by the kernel's number: + 1; 0: there is none */
+	uint8_t *class_of_id;                  /* by the kernel's number: + 1; 0 if there is none */
 	uint64_t malformed;
 };
 
@@ -504,7 +504,7 @@ static int connection_of(struct msghdr *message)
 	return fd;
 }
 
-/* Bytes of the next packet after its head; negative: there is none. */
+/* Bytes of the next packet after its head; negative if there is none. */
 static ssize_t events_client_receive(struct vp_agent_events *events)
 {
 	union {
