@@ -278,62 +278,47 @@ static void test_folded(void **state)
 		    "[vm0];server;=a:\"b\\,c 1\n");
 }
 
+/* The stacks and frames of both files of speedscope: their weights differ. */
+#define SPEEDSCOPE_STACKS                                                                          \
+	"[0,1,2,3],\n"                                                                             \
+	"[4,5,2,6],\n"                                                                             \
+	"[7,8,9],\n"                                                                               \
+	"[0,10],\n"                                                                                \
+	"[0,11],\n"                                                                                \
+	"[4,5,2,6],\n"                                                                             \
+	"[7,1,12]],\n"
+#define SPEEDSCOPE_FRAMES                                                                          \
+	"\"shared\":{\"frames\":[{\"name\": \"host\"}\n"                                           \
+	", {\"name\": \"server\"}\n"                                                               \
+	", {\"name\": \"main\", \"file\": \"/bin/app\"}\n"                                         \
+	", {\"name\": \"sys_read\", \"file\": \"[kernel]\"}\n"                                     \
+	", {\"name\": \"v m,1\"}\n"                                                                \
+	", {\"name\": \"web srv 2\"}\n"                                                            \
+	", {\"name\": \"work\", \"file\": \"/bin/app\"}\n"                                         \
+	", {\"name\": \"vm0\"}\n"                                                                  \
+	", {\"name\": \"[unknown]\"}\n"                                                            \
+	", {\"name\": \"[unknown]\", \"file\": \"[kernel]\"}\n"                                    \
+	", {\"name\": \"[vm0]\"}\n"                                                                \
+	", {\"name\": \"[idle]\"}\n"                                                               \
+	", {\"name\": \"=a;\\\"b\\\\,c\"}\n"                                                       \
+	"]}}\n"
+
 static void test_speedscope(void **state)
 {
 	expect_text("speedscope", VP_WEIGH_TICKS,
 		    "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
 		    "\"exporter\":\"vperf " VPERF_VERSION "\",\"activeProfileIndex\":0,"
-		    "\"profiles\":[{\"type\":\"sampled\",\"name\":\"vperf\",\"samples\":[\n"
-		    "[0,1,2,3],\n"
-		    "[4,5,2,6],\n"
-		    "[7,8,9],\n"
-		    "[0,10],\n"
-		    "[0,11],\n"
-		    "[4,5,2,6],\n"
-		    "[7,1,12]],\n"
+		    "\"profiles\":[{\"type\":\"sampled\",\"name\":\"vperf\",\"samples\":["
+		    "\n" SPEEDSCOPE_STACKS
 		    "\"weights\":[1000,1000,1000,1000,3000,2000,1000],\"unit\":\"nanoseconds\","
-		    "\"startValue\":0,\"endValue\":10000}],\n"
-		    "\"shared\":{\"frames\":[{\"name\": \"host\"}\n"
-		    ", {\"name\": \"server\"}\n"
-		    ", {\"name\": \"main\", \"file\": \"/bin/app\"}\n"
-		    ", {\"name\": \"sys_read\", \"file\": \"[kernel]\"}\n"
-		    ", {\"name\": \"v m,1\"}\n"
-		    ", {\"name\": \"web srv 2\"}\n"
-		    ", {\"name\": \"work\", \"file\": \"/bin/app\"}\n"
-		    ", {\"name\": \"vm0\"}\n"
-		    ", {\"name\": \"[unknown]\"}\n"
-		    ", {\"name\": \"[unknown]\", \"file\": \"[kernel]\"}\n"
-		    ", {\"name\": \"[vm0]\"}\n"
-		    ", {\"name\": \"[idle]\"}\n"
-		    ", {\"name\": \"=a;\\\"b\\\\,c\"}\n"
-		    "]}}\n");
-	expect_text(
-	    "speedscope", VP_WEIGH_EVENTS,
-	    "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
-	    "\"exporter\":\"vperf " VPERF_VERSION "\",\"activeProfileIndex\":0,"
-	    "\"profiles\":[{\"type\":\"sampled\",\"name\":\"vperf\",\"samples\":[\n"
-	    "[0,1,2,3],\n"
-	    "[4,5,2,6],\n"
-	    "[7,8,9],\n"
-	    "[0,10],\n"
-	    "[0,11],\n"
-	    "[4,5,2,6],\n"
-	    "[7,1,12]],\n"
-	    "\"weights\":[1,1,1,1,3,2,1],\"unit\":\"none\",\"startValue\":0,\"endValue\":10}],\n"
-	    "\"shared\":{\"frames\":[{\"name\": \"host\"}\n"
-	    ", {\"name\": \"server\"}\n"
-	    ", {\"name\": \"main\", \"file\": \"/bin/app\"}\n"
-	    ", {\"name\": \"sys_read\", \"file\": \"[kernel]\"}\n"
-	    ", {\"name\": \"v m,1\"}\n"
-	    ", {\"name\": \"web srv 2\"}\n"
-	    ", {\"name\": \"work\", \"file\": \"/bin/app\"}\n"
-	    ", {\"name\": \"vm0\"}\n"
-	    ", {\"name\": \"[unknown]\"}\n"
-	    ", {\"name\": \"[unknown]\", \"file\": \"[kernel]\"}\n"
-	    ", {\"name\": \"[vm0]\"}\n"
-	    ", {\"name\": \"[idle]\"}\n"
-	    ", {\"name\": \"=a;\\\"b\\\\,c\"}\n"
-	    "]}}\n");
+		    "\"startValue\":0,\"endValue\":10000}],\n" SPEEDSCOPE_FRAMES);
+	expect_text("speedscope", VP_WEIGH_EVENTS,
+		    "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
+		    "\"exporter\":\"vperf " VPERF_VERSION "\",\"activeProfileIndex\":0,"
+		    "\"profiles\":[{\"type\":\"sampled\",\"name\":\"vperf\",\"samples\":["
+		    "\n" SPEEDSCOPE_STACKS
+		    "\"weights\":[1,1,1,1,3,2,1],\"unit\":\"none\",\"startValue\":0,\"endValue\":"
+		    "10}],\n" SPEEDSCOPE_FRAMES);
 }
 
 static void test_csv(void **state)
