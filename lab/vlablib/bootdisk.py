@@ -34,7 +34,7 @@ FILES = {
     "etc/default/grub": "GRUB_DEFAULT=0\nGRUB_TIMEOUT=0\nGRUB_DISTRIBUTOR=Debian\nGRUB_CMDLINE_LINUX=\"console=ttyS0 panic=5\"\n"
                         "GRUB_CMDLINE_LINUX_DEFAULT=\nGRUB_TERMINAL=console\nGRUB_DISABLE_OS_PROBER=true\nXEN_OVERRIDE_GRUB_DEFAULT=0\n"
                         "GRUB_CMDLINE_LINUX_XEN_REPLACE=\"console=hvc0 panic=5\"\n"
-                        "GRUB_CMDLINE_XEN=\"console=com1 com1=115200 loglvl=warning spec-ctrl=eager-fpu dom0_max_vcpus=1 "
+                        "GRUB_CMDLINE_XEN=\"console=com1 com1=115200 loglvl=warning spec-ctrl=eager-fpu no-xsave dom0_max_vcpus=1 "
                         f"dom0_mem={DOM0_MEMORY}M,max:{DOM0_MEMORY}M\"\n",
     "etc/initramfs-tools/initramfs.conf": "MODULES=list\nBUSYBOX=auto\nKEYMAP=n\nCOMPRESS=gzip\nDEVICE=\nNFSROOT=auto\nRUNSIZE=10%\n",
     "etc/initramfs-tools/modules": "".join(f"{name}\n" for name in MODULES),

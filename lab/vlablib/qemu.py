@@ -72,12 +72,13 @@ class Monitor:
                 return answer.get("return")
 
     def registers(self):
-        """(program counter, whether it cannot be interrupted: in the kernel, interrupts masked, not halted)
-        of each pCPU."""
-        text = self.execute("human-monitor-command", **{"command-line": "info registers -a"})
-        found = re.findall(r"RIP=([0-9a-f]+) RFL=([0-9a-f]+).*CPL=(\d).*HLT=(\d)", text)
-        return [(int(rip, 16), not int(flags, 16) & 0x200 and level == "0" and halted == "0")
-                for rip, flags, level, halted in found]
+        """The registers of each pCPU, as text. The machine is stopped for it: of a pCPU that runs, QEMU knows only where it
+        was when it last used a device, and that is an instruction which writes to the APIC with interrupts masked."""
+        self.execute("stop")
+        try:
+            return self.execute("human-monitor-command", **{"command-line": "info registers -a"})
+        finally:
+            self.execute("cont")
 
 
 class SpinWatch:
@@ -88,8 +89,11 @@ class SpinWatch:
         self.looks, self.last = [], 0
 
     def note(self, registers):
-        """Where a pCPU spins, by this look and those before: the lowest address, or None."""
-        self.looks = [*self.looks[1 - SPIN_LOOKS:], registers]
+        """Where a pCPU spins, by these registers and those before: the lowest address, or None."""
+        found = re.findall(r"RIP=([0-9a-f]+) RFL=([0-9a-f]+).*CPL=(\d).*HLT=(\d)", registers)
+        self.looks = [*self.looks[1 - SPIN_LOOKS:],
+                      [(int(rip, 16), not int(flags, 16) & 0x200 and level == "0" and halted == "0")
+                       for rip, flags, level, halted in found]]
         if len(self.looks) < SPIN_LOOKS:
             return None
         for pcpu in zip(*self.looks):
@@ -214,9 +218,10 @@ class Qemu:
         return self.monitor
 
     def show_hang(self, process):
-        """Makes the kernel of a lab host that hangs print where its pCPUs are: a non-maskable interrupt,
+        """Writes the registers of its pCPUs to vlab/registers. Then makes its kernel print where it is: a non-maskable interrupt,
         which host/main made it panic on."""
         try:
+            (self.lab.out / "vlab" / "registers").write_text(self._monitor().registers(), encoding="utf-8")
             self._monitor().execute("inject-nmi")
             process.wait(NMI_WAIT)
         except (OSError, ValueError, subprocess.TimeoutExpired):

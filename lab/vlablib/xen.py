@@ -21,9 +21,10 @@ def write_image(root, path):
 
 def arguments(scenario):
     """Xen's own. dom0 gets the memory that the guests leave, and one vCPU for each pCPU, on it. A vCPU's
-    vector registers are switched with it: left until it uses them, they were another's (docs/lab.md)."""
+    vector registers are switched with it: left until it uses them, they were another's. XSAVE is off: an
+    emulated guest's XSETBV does not tell Xen (docs/lab.md)."""
     host = scenario.host
     memory = host.memory - OVERHEAD - sum(g.memory + GUEST_OVERHEAD for g in scenario.guests)
     vpmu = " vpmu=1" if host.pmu else ""
-    return (f"console=com1 com1=115200 loglvl=warning spec-ctrl=eager-fpu dom0_mem={memory}M,max:{memory}M "
+    return (f"console=com1 com1=115200 loglvl=warning spec-ctrl=eager-fpu no-xsave dom0_mem={memory}M,max:{memory}M "
             f"dom0_max_vcpus={host.pcpus} dom0_vcpus_pin{vpmu}")

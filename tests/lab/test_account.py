@@ -7,7 +7,7 @@ import re
 import statistics
 
 import test_trace
-from lab import page_of, share_bound, vperf
+from lab import page_of, vperf
 
 # Names of VM exits as perf prints them (AMD), and ours.
 PERF_NAMES = {"cpuid": "CPUID", "io": "IOIO", "npf": "NPF", "interrupt": "INTR", "hlt": "HLT",
@@ -321,7 +321,6 @@ command shares a=100 & vperf record --no-guest-memory --no-agent -o /out/contend
 """.replace("\\\n", "")
 
 
-HOST_TICK_NS = 4_000_000  # Debian's kernels: 250 a second
 ON_PCPU = ("guest", "kernel", "poll", "vmm", "interrupted")
 
 
@@ -347,10 +346,6 @@ def thieves(run, claims, recording="rec"):
         claims.near(f"time taken by {name}, %",
                     share(sum(r["ns"] for r in rows if r["thief"] == thief), wall), expected,
                     0.02 * expected + apart)
-    vcpu = max((t for t in books["threads"] if t["comm"].startswith("CPU ") and t["tid"] != g2), key=lambda t: t["run_ns"])
-    guest, ticks = share(states["guest"], sum(states.get(state, 0) for state in ON_PCPU)), vcpu["run_ns"] / HOST_TICK_NS
-    claims.near("guest mode, % of its time on the pCPU (the host's /proc/PID/stat)", share(vcpu["guest_ns"], vcpu["run_ns"]), guest,
-                share_bound(guest, ticks, 0) + share(10e6, vcpu["run_ns"]))
     stolen = states["preempted"] + states.get("waking", 0) + states.get("throttled", 0)
     steal = share(books["steal_ns"], books["steal_of_ns"])
     claims.near("stolen, % (the guest's /proc/stat)", share(stolen, wall), steal,

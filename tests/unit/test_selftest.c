@@ -340,6 +340,33 @@ static void test_each_can_fail(void **state)
 	WRONG(quiet_recording.first, 4999ULL * MS, "clock: samples within the work's time");
 }
 
+/* Samples stand for the handlers that took them, too. */
+static struct vp_selftest_facts facts_with_handlers(double sampled)
+{
+	struct vp_selftest_facts facts = good_facts();
+
+	facts.quiet_recording.guest = 2850.0 * MS;
+	facts.quiet_recording.interrupted = 150.0 * MS;
+	facts.quiet_recording.sampled_ns = facts.quiet_recording.named_ns = sampled;
+	return facts;
+}
+
+static void test_time_of_handlers(void **state)
+{
+	struct vp_selftest_facts less = facts_with_handlers(2600.0 * MS);
+	struct vp_selftest_facts more = facts_with_handlers(3250.0 * MS);
+	struct vp_selftest_facts facts = facts_with_handlers(3000.0 * MS);
+	struct vp_checks checks = {0};
+
+	(void)state;
+	expect_failed(&less, "samples: time in the guest");
+	expect_failed(&more, "samples: time in the guest");
+	vp_facts_judge(&facts, &checks);
+	assert_int_equal(vp_checks_count(&checks, VP_VERDICT_FAILED), 0);
+	vp_checks_deinit(&checks);
+	vp_facts_deinit(&facts);
+}
+
 /* Exits without a place are counted by reason, where the program has no others of that kind. */
 static void test_not_possible(void **state)
 {
@@ -390,17 +417,12 @@ static void test_without_programs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_bounds),
-	    cmocka_unit_test(test_status),
-	    cmocka_unit_test(test_share_bound),
-	    cmocka_unit_test(test_text),
-	    cmocka_unit_test(test_json),
-	    cmocka_unit_test(test_reports),
-	    cmocka_unit_test(test_exits),
-	    cmocka_unit_test(expect_all_ok),
-	    cmocka_unit_test(test_each_can_fail),
-	    cmocka_unit_test(test_not_possible),
-	    cmocka_unit_test(test_without_programs),
+	    cmocka_unit_test(test_bounds),        cmocka_unit_test(test_status),
+	    cmocka_unit_test(test_share_bound),   cmocka_unit_test(test_text),
+	    cmocka_unit_test(test_json),          cmocka_unit_test(test_reports),
+	    cmocka_unit_test(test_exits),         cmocka_unit_test(expect_all_ok),
+	    cmocka_unit_test(test_each_can_fail), cmocka_unit_test(test_time_of_handlers),
+	    cmocka_unit_test(test_not_possible),  cmocka_unit_test(test_without_programs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
