@@ -35,10 +35,8 @@ command vperf check --json; vperf record --interrupts=pmu -d 1 -o /out/pmu; echo
 
 
 def of_trixie(scenario):
-    """The same with Debian 13's Xen and dom0. PVH guests with Debian 12's kernel warn at boot there that their FPU state has another
-    size than the emulated processor says; so they do in `lab/vlab run` of the same guests without vperf."""
-    return (r"# kernels may say: WARNING: CPU: 0 PID: 0 at arch/x86/kernel/fpu/xstate\.c:\d+ fpu__init_system_xstate" + "\n" +
-            scenario.replace("icount=yes", "icount=yes kernel=trixie"))
+    """The same with Debian 13's Xen and dom0."""
+    return scenario.replace("icount=yes", "icount=yes kernel=trixie")
 
 
 # Its xenalyze knows AMD's exits by their events.
