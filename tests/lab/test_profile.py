@@ -276,7 +276,9 @@ def two_vcpus_on_one_pcpu(run, claims):
                      (vcpu["samples"], report), 100 * exact / wall[vcpu["vcpu"]], 3)
 
 
+# In virtual time the kernel's remote tick of a pCPU without one comes late, while the guest boots.
 TWO_PCPUS = f"""
+# kernels may say: WARNING: .* sched_tick_remote
 host pcpus=2 icount=yes append="nohz_full=1"
 guest g1 vcpus=2 memory=256 pin=0,1 agent=yes
 {start("g1", "shares fast=80 slow=20", "shares fast=80 slow=20")}
@@ -300,7 +302,7 @@ def time_in_guest_mode(run, claims):
     claims.check(100 * least / passed - others <= guest <= 100 * most / passed,
                  f"vCPU 1 in guest mode: {guest:.2f} % of the time, in the kernel and interrupted {others:.2f} %; by the kernel "
                  f"{100 * least / passed:.2f} to {100 * most / passed:.2f} % with parts of these")
-    claims.check(others <= 3, f"vCPU 1: those parts are {others:.2f} %, at most 3")
+    claims.check(others <= 5, f"vCPU 1: those parts are {others:.2f} %, at most 5")
 
 
 def two_vcpus_on_two_pcpus(run, claims):
@@ -352,7 +354,7 @@ def guests_come_and_go(run, claims):
     claims.check(workload > 2000 and workload <= report["samples"], f"g1, which has an agent: {workload} samples of its workload by name")
 
 
-# Generated code, a program in a namespace of its own, and what goes wrong.
+# Generated code, and a program in a namespace of its own.
 ODD = f"""
 host pcpus=1 icount=yes
 guest g1 vcpus=1 memory=256 agent=yes append="nokaslr"
@@ -366,6 +368,12 @@ command nice -n -15 vperf record --agent-port 9733 --vm g1 -o /out/jit-refused -
 command nice -n -15 vperf record --no-guest-memory --vm g1 -o /out/plain -- lab-guest busy g1 1
 command lab-guest run g1 vperf-agent dump /out/agent.dump
 {end("g1")}
+"""
+
+# What goes wrong.
+FAULTS = f"""
+host pcpus=1 icount=yes
+guest g1 vcpus=1 memory=256 agent=yes append="nokaslr"
 {start("g1", "shares fast=80 slow=20")}
 command vperf record -o /tmp/killed -- sleep 10000 & recorder=$!; \\
         until vperf info /tmp/killed --json >/out/before-kill.json 2>/dev/null && \\
@@ -379,7 +387,7 @@ command vperf record -F 10 -c 10; echo "status $?"
 command setpriv --reuid 65534 --clear-groups vperf record -o /tmp/user; echo "status $?"
 command vperf record -e nonsense -o /out/event; echo "status $?"
 """.replace("\\\n        ", "")
-FIRST_FAULT = 11  # the number of its command
+FIRST_FAULT = 2  # the number of its command
 
 
 def generated_code(run, claims):
@@ -439,7 +447,6 @@ def faults(run, claims):
 def odd_guest(run, claims):
     generated_code(run, claims)
     contained_program(run, claims)
-    faults(run, claims)
 
 
 SHADOW = f"""
@@ -456,7 +463,7 @@ def shadow_paging(run, claims):
 
 TESTS = [
     ("profile: a busy guest", BUSY, busy_guest),
-    ("profile: odd programs, faults", ODD, odd_guest),
+    ("profile: faults", FAULTS, faults),
     ("profile: a shared pCPU", SHARED, three_guests_on_one_pcpu),
     ("profile: guests come and go", COMINGS, guests_come_and_go),
 ]
@@ -482,6 +489,7 @@ def matrix_claims(run, claims):
 
 
 FULL = [("profile: two vCPUs on two pCPUs", TWO_PCPUS, two_vcpus_on_two_pcpus),
+        ("profile: odd programs", ODD, odd_guest),
         ("profile: two vCPUs on one pCPU", TWO_ON_ONE, two_vcpus_on_one_pcpu),
         ("profile: shadow paging", SHADOW, shadow_paging),
         ("profile: libquantum as published", SHOR, published_libquantum)]
