@@ -193,6 +193,11 @@ void vp_facts_take_steal(struct vp_selftest_recording *recording, const char *vm
 	    recording->stolen_by_thief += facts_number_of(row, "ns");
 }
 
+bool vp_facts_records_nothing(const struct vp_selftest_facts *facts)
+{
+	return facts->no_samples && facts->no_account;
+}
+
 void vp_facts_deinit(struct vp_selftest_facts *facts)
 {
 	free(facts->no_samples);

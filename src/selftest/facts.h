@@ -56,6 +56,8 @@ void vp_facts_take_exits(struct vp_selftest_recording *recording, const char *vm
 			 struct json_object *exits);
 void vp_facts_take_steal(struct vp_selftest_recording *recording, const char *vm, const char *thief,
 			 struct json_object *steal);
+/* Neither samples nor the account are possible: there is no recording. */
+bool vp_facts_records_nothing(const struct vp_selftest_facts *facts);
 void vp_facts_deinit(struct vp_selftest_facts *facts);
 
 /* All checks, in the order of the table. */

@@ -228,6 +228,7 @@ void vp_facts_judge(const struct vp_selftest_facts *facts, struct vp_checks *che
 	static const char *const of_samples[] = {"samples", "clock", NULL};
 	static const char *const of_account[] = {"account", "exits", "steal", NULL};
 	static const char *const of_places[] = {"samples: share of " VP_GUEST_HOT, "clock", NULL};
+	static const char *const of_recordings[] = {"lost records", "cost", NULL};
 
 	if (facts->no_samples) {
 		cannot(checks, of_samples, facts->no_samples);
@@ -250,8 +251,12 @@ void vp_facts_judge(const struct vp_selftest_facts *facts, struct vp_checks *che
 		judge_exits(facts, checks);
 		judge_steal(facts, checks);
 	}
+	judge_counter(facts, checks);
+	if (vp_facts_records_nothing(facts)) {
+		cannot(checks, of_recordings, "nothing can be recorded on this host");
+		return;
+	}
 	vp_check_near(checks, "lost records", "", 0,
 		      facts->quiet_recording.lost + facts->shared_recording.lost, 0);
-	judge_counter(facts, checks);
 	judge_cost(facts, checks);
 }

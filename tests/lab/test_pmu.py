@@ -7,7 +7,7 @@ import re
 import subprocess
 
 import test_counters
-from lab import REPOSITORY, VPERF, rows_named, samples_of, share_bound, vperf
+from lab import REPOSITORY, VPERF, rows_named, run_scenario, samples_of, share_bound, vperf
 from test_account import check_closing, read
 from test_counters import LOOPS, check_moved, check_rounds, check_signals, check_threads, lines_of, said
 from test_profile import end, start
@@ -304,6 +304,23 @@ def moved(run, claims):
     test_counters.check_moves(run, claims)
 
 
+# TLB misses take cycles here. Of the overflows that PAPI tells, 13 % were not in the loop in the first run; why, is not known.
+PROCESSOR = test_counters.Processor(0.01, 0)
+
+
+def run_shim(directory):
+    """PAPI and perf, as Debian has them on this machine, in a guest without a PMU."""
+    return run_scenario(test_counters.shim_scenario("pmu=yes pcpus=1 memory=2048 append=kvm.enable_pmu=0", "", "", "/usr/lib/x86_64-linux-gnu",
+                                                    VPERF.parent), directory)
+
+
+run_shim.is_virtual = True
+
+
+def shim(run, claims):
+    test_counters.shim(run, claims, PROCESSOR)
+
+
 def missing():
     """The reason why there is no lab host with a PMU, or None. Builds its emulator."""
     if os.environ.get("VPERF_SKIP_PMU"):
@@ -321,4 +338,5 @@ QUICK = ()
 FULL = [("PMU: Xen", XEN, xen), ("PMU: intervals", INTERVALS, intervals), ("PMU: a CPI model", CPI, cpi), ("PMU: two pCPUs", TWO_PCPUS, two_pcpus), ("PMU: injected once", INJECTED, injected), ("PMU: TLB misses", TLB, tlb),
         ("PMU: lent counters", LENT, lent), ("PMU: lent counters beside a busy VM", on_amd(test_counters.BESIDE), test_counters.beside_a_busy_vm),
         ("PMU: lent counters and bad input", on_amd(test_counters.BAD, "append=kvm.enable_pmu=0"), test_counters.bad_input),
-        ("PMU: counters of vCPUs that are moved", on_amd(test_counters.MOVED), moved)]
+        ("PMU: counters of vCPUs that are moved", on_amd(test_counters.MOVED), moved),
+        ("PMU: PAPI and perf without a PMU", run_shim, shim)]

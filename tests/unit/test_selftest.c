@@ -401,14 +401,18 @@ static void test_without_programs(void **state)
 
 	facts.no_samples = strdup("samplers do not load");
 	facts.no_account = strdup("account programs do not load");
+	facts.quiet_recording.lost = 1;
+	facts.quiet.loops = 0;
 	vp_facts_judge(&facts, &checks);
-	size_t samples = 0, account = 0;
+	size_t samples = 0, account = 0, recordings = 0;
 	vp_vec_each (&checks.all, check) {
 		samples += !strcmp(check->why, "samplers do not load");
 		account += !strcmp(check->why, "account programs do not load");
+		recordings += !strcmp(check->why, "nothing can be recorded on this host");
 	}
 	assert_int_equal(samples, 2);
 	assert_int_equal(account, 3);
+	assert_int_equal(recordings, 2);
 	assert_int_equal(vp_checks_status(&checks), 0);
 	vp_checks_deinit(&checks);
 	vp_facts_deinit(&facts);
