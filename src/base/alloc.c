@@ -53,7 +53,8 @@ char *vp_strdup(const char *text)
 
 char *vp_strndup(const char *text, size_t size)
 {
-	char *copy = strndup(text, size);
+	/* An empty slice may have no bytes at all. */
+	char *copy = strndup(size ? text : "", size);
 	if (!copy)
 		vp_alloc_failed();
 	return copy;
