@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -16,6 +17,7 @@
 
 #include <bpf/bpf.h>
 #include <linux/sockios.h>
+#include <linux/vm_sockets.h>
 
 #include "base/file.h"
 #include "bpf/intervals_abi.h"
@@ -860,17 +862,60 @@ static void test_no_descriptors(void **state)
 	close(fd);
 }
 
-static int connect_agent(void)
+#define VSOCK "/run/vsock" /* the socket in place of a vsock device's */
+
+/* Who asks over vsock, as the kernel has it for the server; NULL: there is no device of the test's.
+ */
+static struct sockaddr_vm *vsock_peer;
+
+int __real_socket(int domain, int type, int protocol);
+int __wrap_socket(int domain, int type, int protocol);
+int __real_bind(int fd, const struct sockaddr *address, socklen_t size);
+int __wrap_bind(int fd, const struct sockaddr *address, socklen_t size);
+int __real_getpeername(int fd, struct sockaddr *address, socklen_t *size);
+int __wrap_getpeername(int fd, struct sockaddr *address, socklen_t *size);
+
+int __wrap_socket(int domain, int type, int protocol)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = VP_AGENT_SOCKET};
+	return __real_socket(vsock_peer && domain == AF_VSOCK ? AF_UNIX : domain, type, protocol);
+}
+
+int __wrap_bind(int fd, const struct sockaddr *address, socklen_t size)
+{
+	const struct sockaddr_un there = {.sun_family = AF_UNIX, .sun_path = VSOCK};
+
+	if (!vsock_peer || address->sa_family != AF_VSOCK)
+		return __real_bind(fd, address, size);
+	assert_int_equal(((const struct sockaddr_vm *)address)->svm_port, 9739);
+	assert_int_equal(((const struct sockaddr_vm *)address)->svm_cid, VMADDR_CID_ANY);
+	return __real_bind(fd, (const struct sockaddr *)&there, sizeof(there));
+}
+
+int __wrap_getpeername(int fd, struct sockaddr *address, socklen_t *size)
+{
+	if (!vsock_peer)
+		return __real_getpeername(fd, address, size);
+	memcpy(address, vsock_peer, sizeof(*vsock_peer));
+	return vsock_peer->svm_family ? 0 : -1;
+}
+
+static int connect_to(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
+	strncpy(address.sun_path, path, sizeof(address.sun_path) - 1);
 	for (int i = 0; connect(fd, (struct sockaddr *)&address, sizeof(address)); i++) {
 		assert_in_range(i, 0, 3000);
 		usleep(10000);
 	}
 	return fd;
+}
+
+static int connect_agent(void)
+{
+	return connect_to(VP_AGENT_SOCKET);
 }
 
 /* What the agent says at once. */
@@ -899,6 +944,35 @@ static void wait_until_read(int fd)
 
 static const struct vp_agent_serve_options serve_options = {.port = 9739, .ring_kib = 64};
 
+/* Over vsock only the host is answered, not programs of the guest itself, nor who is not known. */
+static void expect_only_host(void)
+{
+	static const struct {
+		sa_family_t family;
+		unsigned cid;
+	} others[] = {{AF_VSOCK, VMADDR_CID_LOCAL},
+		      {AF_VSOCK, VMADDR_CID_HYPERVISOR},
+		      {AF_VSOCK, 3},
+		      {AF_UNIX, VMADDR_CID_HOST},
+		      {0, VMADDR_CID_HOST}};
+	const struct timeval patience = {.tv_sec = 10};
+	char byte;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(others); i++) {
+		vsock_peer->svm_family = others[i].family;
+		vsock_peer->svm_cid = others[i].cid;
+		int fd = connect_to(VSOCK);
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+		assert_int_equal(recv(fd, &byte, 1, 0), 0);
+		close(fd);
+	}
+	vsock_peer->svm_family = AF_VSOCK;
+	vsock_peer->svm_cid = VMADDR_CID_HOST;
+	int fd = connect_to(VSOCK);
+	assert_int_equal(write(fd, "x\n", 2), 2);
+	expect_reply(fd, "error expected 'vperf-request 1 dump");
+}
+
 /* In a /run of this process's own. It is the last test: that stays. */
 static void test_server(void **state)
 {
@@ -909,10 +983,14 @@ static void test_server(void **state)
 	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 	    mount("tmpfs", "/run", "tmpfs", 0, NULL))
 		skip();
+	vsock_peer = mmap(NULL, sizeof(*vsock_peer), PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(vsock_peer != MAP_FAILED);
 	pid_t server = fork();
 	if (server == 0)
 		_exit(vp_agent_serve(&serve_options) != NULL);
 	close(connect_agent());
+	expect_only_host();
 	/* It tells kernel addresses. */
 	assert_int_equal(stat(VP_AGENT_SOCKET, &about), 0);
 	assert_int_equal(about.st_mode & 0777, 0600);
@@ -942,6 +1020,8 @@ static void test_server(void **state)
 	assert_int_equal(waitpid(server, &status, 0), server);
 	assert_int_equal(status, 0);
 	assert_int_equal(access(VP_AGENT_SOCKET, F_OK), -1);
+	munmap(vsock_peer, sizeof(*vsock_peer));
+	vsock_peer = NULL;
 }
 
 int main(void)

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Perf's events as a group: how the kernel, in whose place the test is, is asked for each. */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <linux/perf_event.h>
+
+#include "base/macros.h"
+#include "counters/counters_event.h"
+#include "counters/set.h"
+
+enum { MOST = 8 };
+
+static struct asked {
+	struct perf_event_attr attr;
+	int pid, cpu, leader, fd;
+	unsigned long flags;
+} asked[MOST];
+static unsigned n_asked;
+static int refuses; /* errno for the event of that number … */
+static unsigned refused;
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+
+static int open_event(const struct perf_event_attr *attr, const long *words)
+{
+	struct asked *one = &asked[n_asked];
+
+	assert_in_range(n_asked, 0, MOST - 1);
+	*one = (struct asked){.attr = *attr,
+			      .pid = (int)words[1],
+			      .cpu = (int)words[2],
+			      .leader = (int)words[3],
+			      .flags = (unsigned long)words[4]};
+	if (n_asked++ == refused && refuses) {
+		errno = refuses;
+		return one->fd = -1;
+	}
+	/* One that can be signalled for. */
+	int ends[2];
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	close(ends[1]);
+	return one->fd = ends[0];
+}
+
+long __wrap_syscall(long number, ...)
+{
+	long words[6];
+	va_list arguments;
+
+	va_start(arguments, number);
+	for (int i = 0; i < 6; i++)
+		words[i] = va_arg(arguments, long);
+	va_end(arguments);
+	if (number == SYS_perf_event_open)
+		return open_event((const struct perf_event_attr *)words[0], words);
+	return __real_syscall(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+}
+
+static const struct vp_counters_event events[] = {
+    {.name = "cycles", .type = PERF_TYPE_HARDWARE, .config = 0, .exclude_kernel = true},
+    {.name = "page-faults", .type = PERF_TYPE_SOFTWARE, .config = 2, .exclude_user = true},
+    {.name = "raw", .type = PERF_TYPE_RAW, .config = 0x1234}};
+
+static int open_group(unsigned n, const struct vperf_options *options,
+		      struct vp_counters_group *group, struct vperf_error *error)
+{
+	n_asked = 0;
+	return vp_counters_group_open(events, n, options, group, error);
+}
+
+/* All events follow the leader, which has its counters all the time or not at all. */
+static void test_group(void **state)
+{
+	static const struct vperf_options options = {.event = 0};
+	struct vp_counters_group group;
+	struct vperf_error error;
+
+	assert_int_equal(open_group(3, &options, &group, &error), VPERF_OK);
+	assert_int_equal(n_asked, 3);
+	assert_int_equal(group.n, 3);
+	for (unsigned i = 0; i < 3; i++) {
+		const struct asked *one = &asked[i];
+		assert_int_equal(one->pid, 0);
+		assert_int_equal(one->cpu, -1);
+		assert_int_equal(one->leader, i ? group.fds[0] : -1);
+		assert_int_equal(one->flags, PERF_FLAG_FD_CLOEXEC);
+		assert_int_equal(one->fd, group.fds[i]);
+		assert_null(group.pages[i]);
+		assert_int_equal(one->attr.size, sizeof(one->attr));
+		assert_int_equal(one->attr.type, events[i].type);
+		assert_int_equal(one->attr.config, events[i].config);
+		assert_int_equal(one->attr.exclude_kernel, events[i].exclude_kernel);
+		assert_int_equal(one->attr.exclude_user, events[i].exclude_user);
+		assert_int_equal(one->attr.pinned, i == 0);
+		assert_int_equal(one->attr.disabled, i == 0);
+		assert_int_equal(one->attr.read_format, PERF_FORMAT_GROUP |
+							    PERF_FORMAT_TOTAL_TIME_ENABLED |
+							    PERF_FORMAT_TOTAL_TIME_RUNNING);
+		assert_int_equal(one->attr.sample_period, 0);
+		assert_int_equal(one->attr.wakeup_events, 0);
+	}
+	vp_counters_group_close(&group);
+	assert_int_equal(group.n, 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(fcntl(asked[i].fd, F_GETFD), -1);
+}
+
+/* One alone is read without a group's head. */
+static void test_single(void **state)
+{
+	static const struct vperf_options options = {.event = 0};
+	struct vp_counters_group group;
+	struct vperf_error error;
+
+	assert_int_equal(open_group(1, &options, &group, &error), VPERF_OK);
+	assert_int_equal(n_asked, 1);
+	assert_true(asked[0].attr.pinned && asked[0].attr.disabled);
+	assert_int_equal(asked[0].attr.read_format,
+			 PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING);
+	vp_counters_group_close(&group);
+}
+
+/* Overflows of one event, whichever it is, are signalled to this thread. */
+static void test_signal(void **state)
+{
+	const struct vperf_options options = {.signal = SIGUSR1, .event = 1, .period = 777};
+	struct vp_counters_group group;
+	struct vperf_error error;
+	struct f_owner_ex owner;
+
+	assert_int_equal(open_group(3, &options, &group, &error), VPERF_OK);
+	for (unsigned i = 0; i < 3; i++) {
+		bool is_it = i == 1;
+		assert_int_equal(asked[i].attr.sample_period, is_it ? 777 : 0);
+		assert_int_equal(asked[i].attr.wakeup_events, is_it);
+		assert_int_equal(asked[i].attr.pinned, i == 0);
+		assert_int_equal(fcntl(group.fds[i], F_GETFL) & O_ASYNC, is_it ? O_ASYNC : 0);
+		assert_int_equal(fcntl(group.fds[i], F_GETSIG), is_it ? SIGUSR1 : 0);
+	}
+	assert_int_equal(fcntl(group.fds[1], F_GETOWN_EX, &owner), 0);
+	assert_int_equal(owner.type, F_OWNER_TID);
+	assert_int_equal(owner.pid, gettid());
+	vp_counters_group_close(&group);
+}
+
+/* What cannot be counted is said of the event that it is; those before it are closed. */
+static void test_refusals(void **state)
+{
+	static const struct vperf_options options = {.event = 0};
+	static const struct {
+		int refuses;
+		unsigned refused;
+		int status;
+		const char *text;
+	} cases[] = {
+	    {EACCES, 0, VPERF_E_RIGHTS,
+	     "'cycles' may not be counted by this user: see kernel.perf_event_paranoid"},
+	    {EPERM, 2, VPERF_E_RIGHTS,
+	     "'raw' may not be counted by this user: see kernel.perf_event_paranoid; user space "
+	     "alone, with ':u', may be"},
+	    {ENOENT, 0, VPERF_E_NO_COUNTER, "this machine has no counter for 'cycles'"},
+	    {EOPNOTSUPP, 1, VPERF_E_NO_COUNTER, "this machine has no counter for 'page-faults'"},
+	    {EINVAL, 0, VPERF_E_NO_COUNTER, "this machine cannot count 'cycles'"},
+	    {EINVAL, 1, VPERF_E_TOO_MANY, "there is no counter left for 'page-faults'"},
+	    {ENOSPC, 2, VPERF_E_TOO_MANY, "there is no counter left for 'raw'"},
+	    {ENOSYS, 0, VPERF_E_NO_COUNTER, "this kernel counts nothing for programs"},
+	    {EMFILE, 1, VPERF_E_SYSTEM, "cannot open 'page-faults': Too many open files"}};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(cases); i++) {
+		struct vp_counters_group group;
+		struct vperf_error error;
+		refuses = cases[i].refuses;
+		refused = cases[i].refused;
+		assert_int_equal(open_group(3, &options, &group, &error), cases[i].status);
+		assert_string_equal(error.text, cases[i].text);
+		assert_int_equal(group.n, 0);
+		for (unsigned j = 0; j < cases[i].refused; j++)
+			assert_int_equal(fcntl(asked[j].fd, F_GETFD), -1);
+	}
+	refuses = 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_group),
+	    cmocka_unit_test(test_single),
+	    cmocka_unit_test(test_signal),
+	    cmocka_unit_test(test_refusals),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
