@@ -74,7 +74,27 @@ static void end(struct vp_export *export)
 static const struct vp_exporter exporter = {
     .begin = begin, .sample = sample, .slice = slice, .end = end};
 
-static void expect_export(struct vp_profile_options options, const char *expected)
+static void period(struct vp_export *export, const struct vp_period *period)
+{
+	vp_buffer_printf(export->out, "%s %llu-%llu %u",
+			 period->lane == VP_LANE_PCPU ? "pcpu" : "vcpu",
+			 (unsigned long long)(period->begin - MADE_START),
+			 (unsigned long long)(period->end - MADE_START), period->pcpu);
+	if (period->has_vcpu)
+		vp_buffer_printf(export->out, " %s/%u", vp_lanes_vm(export->lanes, period->vm),
+				 period->vcpu);
+	vp_buffer_printf(export->out, " %u\n", period->tid);
+}
+
+static void event(struct vp_export *export, const struct vp_script_event *event)
+{
+	vp_buffer_printf(export->out, "%s %llu %u %s\n", event->name,
+			 (unsigned long long)(event->time - MADE_START), event->pcpu,
+			 event->vm ? event->vm : "-");
+}
+
+static void expect_export_by(const struct vp_exporter *way, struct vp_profile_options options,
+			     const char *expected)
 {
 	static const struct vp_export_writer writer = {.write = keep};
 	const struct vp_naming_options naming = {.directory = NAME};
@@ -82,13 +102,18 @@ static void expect_export(struct vp_profile_options options, const char *expecte
 	for (uint32_t jobs = 1; jobs < 3; jobs++) {
 		written.size = 0;
 		options.jobs = jobs;
-		expect_no_error(vp_export_stream(&naming, &options, &exporter, &writer, &report));
+		expect_no_error(vp_export_stream(&naming, &options, way, &writer, &report));
 		assert_string_equal(vp_buffer_text(&written), expected);
 		assert_string_equal(report.notes.at[report.notes.count - 1], "a format's note");
 		vp_report_deinit(&report);
 	}
 	vp_buffer_deinit(&written);
 	written = (struct vp_buffer){0};
+}
+
+static void expect_export(struct vp_profile_options options, const char *expected)
+{
+	expect_export_by(&exporter, options, expected);
 }
 
 static void span(struct made *made, uint32_t vm, uint32_t vcpu, uint64_t ns, uint64_t length,
@@ -214,6 +239,63 @@ static void test_filters(void **state)
 		      "end\n");
 }
 
+/* A vCPU of vm0 on pCPU 0, one of vm1 on pCPU 1. */
+static void make_trace(void)
+{
+	struct made made;
+
+	made_begin(&made, NAME, 2);
+	made_trace_begin(&made, 2);
+	MADE_EVENT(&made, 0, AT(100), sched_switch, .prev_tid = 0, .next_tid = 1001);
+	MADE_EVENT(&made, 1, AT(150), sched_switch, .prev_tid = 0, .next_tid = 2002);
+	MADE_EVENT(&made, 0, AT(200), kvm_entry, .tid = 1001, .vm = 1000, .vcpu = 0);
+	MADE_EVENT(&made, 1, AT(250), kvm_entry, .tid = 2002, .vm = 2000, .vcpu = 1);
+	MADE_EVENT(&made, 0, AT(300), kvm_exit, .tid = 1001, .vm = 1000, .vcpu = 0);
+	MADE_EVENT(&made, 1, AT(350), kvm_exit, .tid = 2002, .vm = 2000, .vcpu = 1);
+	made_trace_end(&made, 2, 10);
+}
+
+/* Events and what lies between them: of the VM, the pCPUs and the time that are asked for. */
+static void test_traces(void **state)
+{
+	static const struct vp_exporter events = {.begin = begin, .event = event, .end = end};
+	static const struct vp_exporter periods = {.begin = begin, .period = period, .end = end};
+	static const char of_second[] = "begin\nvcpu 150-250 1 vm1/1 2002\n"
+					"vcpu 250-350 1 vm1/1 2002\n"
+					"pcpu 150-350 1 vm1/1 2002\nend\n";
+	static const int second[] = {1};
+	struct vp_profile_options options = {.view = VP_VIEW_UNIFIED};
+
+	make_trace();
+	expect_export_by(&events, options,
+			 "begin\nsched:sched_switch 100 0 -\nsched:sched_switch 150 1 -\n"
+			 "kvm:kvm_entry 200 0 vm0\nkvm:kvm_entry 250 1 vm1\n"
+			 "kvm:kvm_exit 300 0 vm0\nkvm:kvm_exit 350 1 vm1\nend\n");
+	options.from = AT(200);
+	options.to = AT(300);
+	expect_export_by(&events, options,
+			 "begin\nkvm:kvm_entry 200 0 vm0\nkvm:kvm_entry 250 1 vm1\n"
+			 "kvm:kvm_exit 300 0 vm0\nend\n");
+	options = (struct vp_profile_options){.view = VP_VIEW_UNIFIED, .vm = "vm1"};
+	expect_export_by(&events, options,
+			 "begin\nsched:sched_switch 150 1 -\nkvm:kvm_entry 250 1 vm1\n"
+			 "kvm:kvm_exit 350 1 vm1\nend\n");
+	expect_export_by(&periods, options, of_second);
+	options =
+	    (struct vp_profile_options){.view = VP_VIEW_UNIFIED, .pcpus = second, .n_pcpus = 1};
+	expect_export_by(&events, options,
+			 "begin\nsched:sched_switch 150 1 -\nkvm:kvm_entry 250 1 vm1\n"
+			 "kvm:kvm_exit 350 1 vm1\nend\n");
+	expect_export_by(&periods, options, of_second);
+	options =
+	    (struct vp_profile_options){.view = VP_VIEW_UNIFIED, .from = AT(210), .to = AT(260)};
+	/* Cut off at the window's ends. */
+	expect_export_by(&periods, options,
+			 "begin\nvcpu 210-250 1 vm1/1 2002\nvcpu 210-260 0 vm0/0 1001\n"
+			 "vcpu 250-260 1 vm1/1 2002\npcpu 210-260 0 vm0/0 1001\n"
+			 "pcpu 210-260 1 vm1/1 2002\nend\n");
+}
+
 /* Rows instead of samples: as many as are shown. */
 static void test_totals(void **state)
 {
@@ -271,8 +353,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_stream),  cmocka_unit_test(test_blanks),
-	    cmocka_unit_test(test_filters), cmocka_unit_test(test_totals),
-	    cmocka_unit_test(test_writing),
+	    cmocka_unit_test(test_filters), cmocka_unit_test(test_traces),
+	    cmocka_unit_test(test_totals),  cmocka_unit_test(test_writing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

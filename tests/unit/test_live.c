@@ -167,7 +167,14 @@ static void test_ring(void **state)
 				   (double)(VP_LIVE_HISTORY + 2 - ago), 1e-3);
 	assert_true(isnan(value_of(&fixture, 0, 0, VP_LIVE_GUEST, VP_LIVE_HISTORY)));
 	for (uint64_t ago = 0; ago < VP_LIVE_HISTORY; ago++)
-		assert_true(isnan(value_of(&fixture, 0, 1, VP_LIVE_GUEST, ago)));
+		for (unsigned value = 0; value < VP_LIVE_VALUES; value++)
+			assert_true(isnan(value_of(&fixture, 0, 1, value, ago)));
+	/* One that is new has no values from before. */
+	put(&fixture, SECOND_VM, 0, SECOND / 2, 1);
+	vp_live_take(&fixture.live, &fixture.view);
+	for (uint64_t ago = 0; ago < VP_LIVE_HISTORY; ago++)
+		for (unsigned value = 0; value < VP_LIVE_VALUES; value++)
+			assert_int_equal(!isnan(value_of(&fixture, 1, 0, value, ago)), ago == 0);
 	end(&fixture);
 }
 
@@ -227,11 +234,11 @@ static void test_order(void **state)
 	struct fixture fixture;
 
 	begin(&fixture);
-	put(&fixture, SECOND_VM, 1, SECOND / 20, 50);
+	put(&fixture, FIRST_VM, 1, SECOND / 10, 30);
 	put(&fixture, SECOND_VM, 0, SECOND / 2, 10);
 	put(&fixture, FIRST_VM, 2, SECOND / 20, 40);
-	put(&fixture, FIRST_VM, 1, SECOND / 10, 30);
 	put(&fixture, FIRST_VM, 0, SECOND / 20, 20);
+	put(&fixture, SECOND_VM, 1, SECOND / 20, 50);
 	vp_live_take(&fixture.live, &fixture.view);
 	expect_order(&fixture, &order, by_guest, 5);
 	order.sort = VP_LIVE_STEAL;

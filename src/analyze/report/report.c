@@ -285,12 +285,13 @@ static bool report_is_wanted(const struct vp_profile_options *options, uint32_t 
 	return options->n_pcpus == 0;
 }
 
-/* Closes the streams of pCPUs that are not wanted. */
+/* Closes the streams of pCPUs that are not wanted. A recording without samples has none: its events
+ * are of pCPUs all the same. */
 static struct vp_error *choose_pcpus(struct vp_report *report, vp_stream_readers *streams)
 {
-	size_t kept = 0;
+	size_t kept = 0, count = streams->count;
 
-	for (size_t i = 0; i < streams->count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		if (report_is_wanted(&report->options, vp_stream_cpu(streams->at[i])))
 			streams->at[kept++] = streams->at[i];
 		else
@@ -301,7 +302,7 @@ static struct vp_error *choose_pcpus(struct vp_report *report, vp_stream_readers
 		report->recording.pcpus = (uint32_t)kept;
 		report->recording.records[VP_STREAM_PCPU] = 0; /* of these: not known */
 	}
-	return kept || !report->options.n_pcpus
+	return kept || !count || !report->options.n_pcpus
 		   ? NULL
 		   : vp_error_new("the recording '%s' has none of the requested pCPUs",
 				  report->path);
