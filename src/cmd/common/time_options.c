@@ -18,7 +18,7 @@ static bool read_time(const char *text, const char *end, uint64_t *ret)
 	uint64_t ns = 0, whole = 0;
 	int digits = -1;
 
-	if (text == end)
+	if (text == end || (end - text == 1 && *text == '.'))
 		return false;
 	for (; text < end; text++) {
 		if (*text == '.' && digits < 0) {
@@ -28,7 +28,7 @@ static bool read_time(const char *text, const char *end, uint64_t *ret)
 			continue;
 		}
 		if (!isdigit((unsigned char)*text) || digits == SECOND_DIGITS ||
-		    ns > UINT64_MAX / SECOND / 10)
+		    ns > (UINT64_MAX / SECOND - 9) / 10)
 			return false;
 		ns = 10 * ns + (uint64_t)(*text - '0');
 		digits += digits >= 0;
@@ -121,13 +121,14 @@ static bool time_options_read_date(const char *text, uint64_t *ret)
 	return true;
 }
 
-/* From CLOCK_REALTIME to the recording's clock; a time of day is of the day that is nearest. */
+/* From CLOCK_REALTIME to the recording's clock; a time of day is of the day that is nearest, of two
+ * the later one: a recording has nothing from before its start. */
 static bool to_monotonic(const struct vp_recording *about, uint64_t realtime, bool of_day,
 			 uint64_t *ret)
 {
 	uint64_t start = about->start + (uint64_t)about->realtime_offset;
 
-	if (of_day && realtime + DAY / 2 * SECOND < start)
+	if (of_day && realtime + DAY / 2 * SECOND <= start)
 		realtime += DAY * SECOND;
 	*ret = realtime > (uint64_t)about->realtime_offset
 		   ? realtime - (uint64_t)about->realtime_offset
