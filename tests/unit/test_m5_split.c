@@ -140,6 +140,11 @@ static void test_same(void **state)
 	assert_true(fabs(cut_of(x, y, 20) - x[7]) > 0.5);
 	x[8] = x[7] + 2e-10;
 	assert_float_equal(cut_of(x, y, 20), x[7] + 1e-10, 1e-11);
+	/* Exactly as far apart as it takes. */
+	for (size_t i = 0; i < 20; i++)
+		x[i] = (double)i - 7;
+	x[8] = 1e-10;
+	assert_float_equal(cut_of(x, y, 20), 0.5e-10, 1e-12);
 	for (size_t i = 0; i < 20; i++)
 		x[i] = 5;
 	assert_true(isnan(cut_of(x, y, 20)));
@@ -223,12 +228,101 @@ static void test_all_cuts(void **state)
 	vp_split_work_deinit(&work);
 }
 
+/* Of any values, in twice as many digits. */
+static long double exact_root(const double *y, size_t n)
+{
+	long double mean = 0, squares = 0;
+
+	for (size_t i = 0; i < n; i++)
+		mean += (long double)y[i] / (long double)n;
+	for (size_t i = 0; i < n; i++)
+		squares += ((long double)y[i] - mean) * ((long double)y[i] - mean);
+	return powl(squares / (long double)n, 0.2L);
+}
+
+/* How many rows the best cut leaves on the left, and what it takes away. */
+static size_t exact_best(const double *y, size_t n, long double *impurity)
+{
+	size_t best = 0;
+
+	for (size_t left = n / 5 + 1; left + n / 5 < n; left++) {
+		long double is =
+		    exact_root(y, n) - (long double)left / (long double)n * exact_root(y, left) -
+		    (long double)(n - left) / (long double)n * exact_root(y + left, n - left);
+		if (best && is <= *impurity)
+			continue;
+		best = left;
+		*impurity = is;
+	}
+	return best;
+}
+
+/* One value is moved to where two cuts are as good: next to that, estimates do not decide, however
+ * large the values are. */
+static void compare_near(double *y, size_t n, size_t moved, double low, struct vp_split_work *work)
+{
+	double x[MOST], scaled[MOST], high = low + 0.25, impurity;
+	long double best;
+
+	for (size_t i = 0; i < n; i++)
+		x[i] = (double)i;
+	y[moved] = low;
+	size_t below = exact_best(y, n, &best);
+	for (int i = 0; i < 48; i++) {
+		y[moved] = (low + high) / 2;
+		if (exact_best(y, n, &best) == below)
+			low = y[moved];
+		else
+			high = y[moved];
+	}
+	for (int i = -24; i <= 24; i++) {
+		y[moved] = high * (1 + 2e-10 * i);
+		exact_best(y, n, &best);
+		for (size_t j = 0; j < n; j++)
+			scaled[j] = 0x1p50 * y[j];
+		assert_false(isnan(cut_with(x, scaled, n, work, &impurity)));
+		impurity /= 0x1p20;
+		if (!(fabsl((long double)impurity - best) <= 1e-13L))
+			fail_msg("%.17g, not %.17Lg", impurity, best);
+	}
+}
+
+static void test_near_ties(void **state)
+{
+	enum { ROWS = 30 };
+	struct vp_split_work work;
+	struct vp_random random;
+	unsigned ties = 0;
+
+	vp_random_init(&random, 3);
+	vp_split_work_init(&work, ROWS);
+	for (unsigned i = 0; i < 40; i++) {
+		double y[ROWS];
+		long double best;
+		for (size_t j = 0; j < ROWS; j++)
+			y[j] = (double)vp_random_below(&random, 10);
+		size_t moved = vp_random_below(&random, ROWS), before = 0;
+		for (double value = 0; value < 12; value += 0.25) {
+			y[moved] = value;
+			size_t is = exact_best(y, ROWS, &best);
+			if (before && is != before) {
+				compare_near(y, ROWS, moved, value - 0.25, &work);
+				ties++;
+			}
+			before = is;
+		}
+	}
+	assert_true(ties > 20);
+	vp_split_work_deinit(&work);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_step),     cmocka_unit_test(test_few),
-	    cmocka_unit_test(test_same),     cmocka_unit_test(test_room_again),
-	    cmocka_unit_test(test_rounding), cmocka_unit_test(test_all_cuts),
+	    cmocka_unit_test(test_step),      cmocka_unit_test(test_few),
+	    cmocka_unit_test(test_same),      cmocka_unit_test(test_room_again),
+	    cmocka_unit_test(test_rounding),  cmocka_unit_test(test_all_cuts),
+	    cmocka_unit_test(test_near_ties),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
