@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -987,8 +988,10 @@ static void test_server(void **state)
 			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(vsock_peer != MAP_FAILED);
 	pid_t server = fork();
-	if (server == 0)
+	if (server == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		_exit(vp_agent_serve(&serve_options) != NULL);
+	}
 	close(connect_agent());
 	expect_only_host();
 	/* It tells kernel addresses. */

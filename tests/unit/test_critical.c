@@ -280,6 +280,32 @@ static void test_latencies(void **state)
 	vp_threads_deinit(&threads);
 }
 
+/* A wakeup of which only a part is in the window does not count. */
+static void test_window(void **state)
+{
+	static const struct {
+		uint64_t from, to;
+		size_t count;
+	} windows[] = {{252, 290, 2}, {253, 1000, 1}, {281, 1000, 0}, {200, 259, 0}, {200, 260, 1}};
+
+	make(true);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(windows); i++) {
+		const struct vp_threads_options options = {
+		    .from = AT(windows[i].from), .to = AT(windows[i].to), .vm = "vm0"};
+		struct vp_threads threads;
+		struct vp_guest_sched sums = {.threads = &threads, .most_worst = 10};
+		uint64_t whole = 0;
+		expect_no_error(vp_threads_open(NAME, &options, &threads));
+		vp_guest_sched_sum(&sums);
+		for (size_t j = 0; j < VP_GUEST_SCHED_BUCKETS; j++)
+			whole += sums.whole[j];
+		assert_int_equal(whole, windows[i].count);
+		assert_int_equal(sums.worst.count, windows[i].count);
+		vp_guest_sched_deinit(&sums);
+		vp_threads_deinit(&threads);
+	}
+}
+
 static void test_errors(void **state)
 {
 	const struct vp_thread *thread;
@@ -306,7 +332,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_path),   cmocka_unit_test(test_other_vm),
 	    cmocka_unit_test(test_blame),  cmocka_unit_test(test_latencies),
-	    cmocka_unit_test(test_errors),
+	    cmocka_unit_test(test_window), cmocka_unit_test(test_errors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,26 @@
 #include "analyze/trace/lane_states.h"
 #include "analyze/trace/sched.h"
 #include "bpf/account_abi.h"
+#include "render/render_table.h"
+
+struct vp_lanes;
+const char *__wrap_vp_lanes_vm(struct vp_lanes *lanes, uint32_t vm);
+struct vp_lane_switches __wrap_vp_lanes_switches(const struct vp_lanes *lanes, uint32_t vm,
+						 uint32_t vcpu, uint32_t tid);
+
+/* In place of a recording's. */
+const char *__wrap_vp_lanes_vm(struct vp_lanes *lanes, uint32_t vm)
+{
+	return vm == 1000 ? "alpha" : "beta";
+}
+
+struct vp_lane_switches __wrap_vp_lanes_switches(const struct vp_lanes *lanes, uint32_t vm,
+						 uint32_t vcpu, uint32_t tid)
+{
+	return vm == 1000 ? (struct vp_lane_switches){0}
+			  : (struct vp_lane_switches){
+				.made = tid, .seen = vcpu + 7, .jumps = 3, .begins = 1};
+}
 
 enum { FIRST = 1000, SECOND = 2000, THIEF = 50, OTHER = 60 };
 
@@ -218,8 +238,7 @@ static void test_longest(void **state)
 	assert_int_equal(sums.preempted[3], 1);
 }
 
-/* Of each thread the theft that took most, by all of its periods. */
-static void test_thefts(void **state)
+static void take_thefts(void)
 {
 	static const struct {
 		uint32_t tid, thief;
@@ -236,6 +255,12 @@ static void test_thefts(void **state)
 		period.thief_comm = thefts[i].thief == THIEF ? "thief" : "other";
 		vp_sched_take(&sums, &period);
 	}
+}
+
+/* Of each thread the theft that took most, by all of its periods. */
+static void test_thefts(void **state)
+{
+	take_thefts();
 	assert_int_equal(sums.thefts.count, 4);
 	assert_int_equal(sums.thefts.at[0].ns, 60);
 	assert_int_equal(sums.thefts.at[0].thread, 0);
@@ -244,6 +269,74 @@ static void test_thefts(void **state)
 	assert_int_equal(sums.thefts.at[1].ns, 5);
 	assert_int_equal(sums.thefts.at[2].ns, 50);
 	assert_int_equal(sums.thefts.at[3].ns, 4);
+}
+
+static void expect_csv(struct vp_table *table, const char *expected)
+{
+	struct vp_buffer out = {0};
+
+	vp_render_table_csv(table, true, &out);
+	assert_string_equal(vp_buffer_text(&out), expected);
+	vp_buffer_deinit(&out);
+	vp_table_deinit(table);
+	*table = (struct vp_table){0};
+}
+
+/* Threads by their time, each with the thief that took most of it. */
+static void test_thread_table(void **state)
+{
+	struct vp_table table = {0};
+
+	take_of_thread(SECOND, 0, VP_LANE_GUEST, 20, 9, VP_LANE_UNCERTAIN);
+	take_of_thread(FIRST, 1, VP_LANE_HOST, 30, 9, VP_LANE_UNKNOWN);
+	take_thefts();
+	take_of_thread(SECOND, 1, VP_LANE_GUEST, 1000, 7, VP_LANE_EXACT);
+	vp_sched_thread_table(&sums, NULL, &table);
+	expect_csv(&table, "vm,vcpu,pid,tid,comm,exact_ns,uncertain_ns,host_ns,stolen_ns,thief_ns,"
+			   "thief\n"
+			   "beta,1,8,7,thread,1000,0,0,110,60,thief/50\n"
+			   "alpha,1,10,9,thread,0,0,30,0,0,\n"
+			   "beta,0,10,9,thread,0,20,0,0,0,\n"
+			   "beta,1,0,8,,0,0,0,9,5,other/60\n");
+}
+
+/* The share of guest time of which it is known whose it was; switches where they are counted. */
+static void test_vcpu_table(void **state)
+{
+	struct vp_table table = {0};
+
+	take_of_thread(SECOND, 1, VP_LANE_GUEST, 300, 7, VP_LANE_EXACT);
+	take_of_thread(SECOND, 1, VP_LANE_GUEST, 100, 7, VP_LANE_UNCERTAIN);
+	take(SECOND, 1, VP_LANE_GUEST, 0, 100);
+	take(SECOND, 1, VP_LANE_HOST, 0, 2);
+	take(SECOND, 1, VP_LANE_STOLEN, 0, 3);
+	take(SECOND, 1, VP_LANE_WAKING, 0, 4);
+	take(SECOND, 1, VP_LANE_HALTED, 0, 5);
+	take(SECOND, 1, VP_LANE_BLOCKED, 0, 6);
+	take(FIRST, VP_VCPU_UNKNOWN, VP_LANE_HOST, 0, 9);
+	vp_sched_vcpu_table(&sums, NULL, &table);
+	expect_csv(&table, "vm,vcpu,tid,guest_ns,host_ns,stolen_ns,waking_ns,halted_ns,blocked_ns,"
+			   "exact_ns,uncertain_ns,exact_percent,switches_seen,switches_made,jumps\n"
+			   "beta,1,2002,500,2,3,4,5,6,300,100,60,8,2002,3\n"
+			   "alpha,,66536,0,9,0,0,0,0,0,0,0,,,0\n");
+}
+
+static void test_wait_tables(void **state)
+{
+	struct vp_table table = {0};
+
+	vp_sched_wait_table(&sums, &table);
+	expect_csv(&table, "from_ns,wakeups,preemptions\n");
+	wait_for(SECOND, 1, VP_LANE_WAKING, 1000000005, 1000000005, 1000000014, THIEF, true);
+	wait_for(FIRST, 0, VP_LANE_STOLEN, 20, 20, 60, OTHER, true);
+	wait_for(FIRST, 0, VP_LANE_STOLEN, 70, 70, 107, 0, true);
+	vp_sched_wait_table(&sums, &table);
+	expect_csv(&table, "from_ns,wakeups,preemptions\n8,1,0\n16,0,0\n32,0,2\n");
+	vp_sched_worst_table(&sums, NULL, &table);
+	expect_csv(&table, "vm,vcpu,ns,after,at_s,guest_thread,thief\n"
+			   "alpha,0,40,preemption,0.000000020,,other/60\n"
+			   "alpha,0,37,preemption,0.000000070,,\n"
+			   "beta,1,9,wake-up,1.000000005,,thief/50\n");
 }
 
 /* Periods of vCPUs that are told by their states (Xen): a VM is the host, whose threads are known
@@ -402,10 +495,11 @@ static void test_pieces(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_vcpus),  TEST(test_unknown_numbers), TEST(test_threads),
-	    TEST(test_waits),  TEST(test_buckets),         TEST(test_longest),
-	    TEST(test_thefts), TEST(test_lost_switch),     TEST(test_states),
-	    TEST(test_pieces),
+	    TEST(test_vcpus),       TEST(test_unknown_numbers), TEST(test_threads),
+	    TEST(test_waits),       TEST(test_buckets),         TEST(test_longest),
+	    TEST(test_thefts),      TEST(test_lost_switch),     TEST(test_states),
+	    TEST(test_pieces),      TEST(test_thread_table),    TEST(test_vcpu_table),
+	    TEST(test_wait_tables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,8 +12,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "collect/programs/conditions.h"
 #include "maps/proc.h"
 #include "session/instrument.h"
+#include "session/session_flight.h"
 #include "store/trace_reader.h"
 
 #define NAME "test_session.rec"
@@ -440,6 +442,232 @@ static void test_wait(void **state)
 	close(ends[1]);
 }
 
+/* What sees the conditions, in the kernel's place. */
+static struct {
+	struct vp_fired fired;
+	bool has_fired, open;
+	unsigned armed;
+	uint64_t unheard;
+	int ends[2];
+} watch;
+
+struct vp_error *__wrap_vp_condition_watch_open(const struct vp_conditions *conditions,
+						bool every_vm, struct vp_condition_watch **ret);
+void __wrap_vp_condition_watch_add(struct vp_condition_watch *its, uint32_t pid);
+void __wrap_vp_condition_watch_arm(struct vp_condition_watch *its);
+int __wrap_vp_condition_watch_fd(const struct vp_condition_watch *its);
+bool __wrap_vp_condition_watch_take(struct vp_condition_watch *its, struct vp_fired *ret);
+uint64_t __wrap_vp_condition_watch_unheard(const struct vp_condition_watch *its);
+void __wrap_vp_condition_watch_free(struct vp_condition_watch *its);
+
+struct vp_error *__wrap_vp_condition_watch_open(const struct vp_conditions *conditions,
+						bool every_vm, struct vp_condition_watch **ret)
+{
+	assert_true(every_vm);
+	assert_int_equal(pipe(watch.ends), 0);
+	watch.open = true;
+	*ret = (void *)&watch;
+	return NULL;
+}
+
+void __wrap_vp_condition_watch_add(struct vp_condition_watch *its, uint32_t pid)
+{
+}
+
+void __wrap_vp_condition_watch_arm(struct vp_condition_watch *its)
+{
+	watch.armed++;
+}
+
+int __wrap_vp_condition_watch_fd(const struct vp_condition_watch *its)
+{
+	return watch.ends[0];
+}
+
+bool __wrap_vp_condition_watch_take(struct vp_condition_watch *its, struct vp_fired *ret)
+{
+	bool has = watch.has_fired;
+
+	*ret = has ? watch.fired : *ret;
+	watch.has_fired = false;
+	return has;
+}
+
+uint64_t __wrap_vp_condition_watch_unheard(const struct vp_condition_watch *its)
+{
+	return watch.unheard;
+}
+
+void __wrap_vp_condition_watch_free(struct vp_condition_watch *its)
+{
+	if (!its)
+		return;
+	watch.open = false;
+	close(watch.ends[0]);
+	close(watch.ends[1]);
+}
+
+#define HOUR (3600 * 1000000000ULL)
+
+/* Of one of which nothing is known any more; `ago` ns. */
+static void fire(uint64_t ago)
+{
+	watch.fired = (struct vp_fired){.time = vp_clock_monotonic() - ago,
+					.ns = 25000000,
+					.kind = VP_FIRED_STEAL,
+					.pid = 4194000,
+					.tid = 4194001,
+					.vcpu = 1,
+					.cpu = 3,
+					.thief_tid = 5,
+					.thief_ns = 20000000,
+					.thief_comm = "thief"};
+	watch.has_fired = true;
+}
+
+static void begin_conditions(struct scene *scene, const struct vp_flight_options *flight)
+{
+	(void)!system("rm -rf " NAME ".2*");
+	memset(&watch, 0, sizeof(watch));
+	begin(scene);
+	scene->session->options.flight = flight;
+	expect_no_error(vp_session_open(scene->session));
+	assert_true(watch.open);
+	start(scene);
+	assert_int_equal(watch.armed, 1);
+}
+
+/* The next sentence begins with this. */
+static void expect_notice(struct scene *scene, const char *begin)
+{
+	VP_AUTO_FREE char *notice = vp_session_take_notice(scene->session);
+
+	assert_non_null(notice);
+	if (strncmp(notice, begin, strlen(begin)) != 0)
+		fail_msg("'%s' does not begin with '%s'", notice, begin);
+}
+
+static void expect_no_notice(struct scene *scene)
+{
+	VP_AUTO_FREE char *notice = vp_session_take_notice(scene->session);
+
+	if (notice)
+		fail_msg("'%s'", notice);
+}
+
+static void step(struct scene *scene)
+{
+	expect_no_error(vp_session_step(scene->session, 0));
+}
+
+static const struct vp_conditions two_conditions = {.wanted = {true, true},
+						    .ns = {20000000, 10000000}};
+
+/* A snapshot so long after the condition, and the next one not sooner than it says. */
+static void test_conditions(void **state)
+{
+	const struct vp_flight_options flight = {.bytes = 1 << 20,
+						 .conditions = two_conditions,
+						 .after_ns = HOUR,
+						 .every_ns = 3 * HOUR,
+						 .limits = {.count = 3, .bytes = 1 << 30}};
+	struct scene scene;
+
+	begin_conditions(&scene, &flight);
+	fire(0);
+	for (int i = 0; i < 3; i++)
+		step(&scene);
+	expect_no_notice(&scene); /* it is in an hour */
+	fire(2 * HOUR);
+	step(&scene);
+	expect_notice(&scene, "steal>20ms: vCPU 1 of VM '?' (thread 4194001) was runnable for "
+			      "25.0 ms without a pCPU; of this, 'thief' (thread 5) had pCPU 3 "
+			      "for 20.0 ms; snapshot in '" NAME ".2");
+	for (int i = 0; i < 3; i++)
+		step(&scene);
+	assert_int_equal(watch.armed, 1);
+	expect_no_notice(&scene);
+	/* One whose time to wait is over: it is looked for again, once. */
+	fire(4 * HOUR);
+	watch.fired.thief_tid = 0;
+	watch.fired.kind = VP_FIRED_WAKEUP;
+	watch.fired.vcpu = VP_VCPU_UNKNOWN;
+	step(&scene);
+	expect_notice(&scene,
+		      "wakeup>10ms: vCPU ? of VM '?' (thread 4194001) got a pCPU 25.0 ms after "
+		      "it was woken; nobody is known to have had pCPU 3; snapshot in '");
+	for (int i = 0; i < 3; i++)
+		step(&scene);
+	assert_int_equal(watch.armed, 2);
+	/* The last one that there may be. */
+	fire(4 * HOUR);
+	step(&scene);
+	expect_notice(&scene, "steal>20ms: ");
+	expect_notice(&scene, "no more snapshots by condition: ");
+	assert_false(watch.open);
+	step(&scene);
+	assert_int_equal(watch.armed, 2);
+	expect_no_error(vp_session_finish(scene.session));
+	end(&scene);
+	(void)!system("rm -rf " NAME ".2*");
+}
+
+/* Conditions that nobody could be told of are counted; no room on the disk is said once. */
+static void test_unheard(void **state)
+{
+	const struct vp_flight_options flight = {
+	    .bytes = 1 << 20,
+	    .conditions = two_conditions,
+	    .limits = {.count = 3, .bytes = 1 << 30, .free_bytes = 1ULL << 60}};
+	struct scene scene;
+
+	begin_conditions(&scene, &flight);
+	for (int i = 0; i < 3; i++) {
+		fire(1);
+		step(&scene);
+		step(&scene);
+		assert_int_equal(watch.armed, 2 + i);
+		if (!i)
+			expect_notice(&scene, "steal>20ms: ");
+		expect_no_notice(&scene);
+	}
+	watch.unheard = 17;
+	expect_no_error(vp_session_finish(scene.session));
+	expect_notice(&scene, "17 times a condition held without a snapshot");
+	end(&scene);
+	assert_false(watch.open);
+}
+
+/* How long to wait: until the snapshot is due, then until conditions are looked for again. */
+static void test_wait_for_conditions(void **state)
+{
+	const struct vp_flight_options flight = {.bytes = 1 << 20,
+						 .conditions = two_conditions,
+						 .after_ns = HOUR,
+						 .every_ns = 3 * HOUR,
+						 .limits = {.count = 3, .bytes = 1 << 30}};
+	int fds[VP_FLIGHT_FDS];
+	struct scene scene;
+	size_t n = 0;
+
+	begin_conditions(&scene, &flight);
+	assert_int_equal(vp_session_flight_wait(scene.session, 60000, fds, &n), 60000);
+	assert_int_equal(n, 2);
+	assert_int_equal(fds[1], watch.ends[0]);
+	fire(HOUR - 30 * 1000000000ULL);
+	step(&scene);
+	n = 0;
+	assert_in_range(vp_session_flight_wait(scene.session, 60000, fds, &n), 1, 30001);
+	n = 0;
+	assert_int_equal(vp_session_flight_wait(scene.session, 7, fds, &n), 7);
+	fire(3 * HOUR - 40 * 1000000000ULL);
+	step(&scene);
+	n = 0;
+	assert_in_range(vp_session_flight_wait(scene.session, 60000, fds, &n), 1, 40001);
+	end(&scene);
+	(void)!system("rm -rf " NAME ".2*");
+}
+
 /* This process stands for a VMM, and has no VM open. */
 static bool is_another_process(const struct vp_vm *vm)
 {
@@ -714,6 +942,9 @@ int main(void)
 	    cmocka_unit_test(test_failed_start_leaves_older),
 	    cmocka_unit_test(test_flight),
 	    cmocka_unit_test(test_wait),
+	    cmocka_unit_test(test_conditions),
+	    cmocka_unit_test(test_unheard),
+	    cmocka_unit_test(test_wait_for_conditions),
 	    cmocka_unit_test(test_number_used_again),
 	    cmocka_unit_test(test_generations),
 	    cmocka_unit_test(test_new_vm_of_known_process),
