@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * counter-read WAY READS: how long a read of one counter, 'instructions:u', takes in each way that
- * there is: `user`, `call` and `lent` of libvperf; `view`, vperf_view_read() in the loop itself,
- * and `loop`, the loop without it; `bare`, the instructions that read perf's page and nothing else;
- * `read`, read(2) of one event; `papi`, PAPI_read() of the libpapi that is found. Prints WAY and
- * ns; under icount a nanosecond is an instruction.
+ * there is; `user4`, `call4` and `lent4` read a set of four: `user`, `call` and `lent` of libvperf;
+ * `view`, vperf_view_read() in the loop itself, and `loop`, the loop without it; `bare`, the
+ * instructions that read perf's page and nothing else; `read`, read(2) of one event; `papi`,
+ * PAPI_read() of the libpapi that is found. Prints WAY and ns; under icount a nanosecond is an
+ * instruction.
  */
 #include <dlfcn.h>
 #include <err.h>
@@ -34,21 +35,22 @@ static void say(const char *way, double begin, unsigned long reads)
 	printf("%s %.1f\n", way, (now_ns() - begin) / (double)reads);
 }
 
-static void time_library(const char *name, uint32_t way, uint32_t flags, unsigned long reads)
+static void time_library(const char *name, uint32_t way, uint32_t flags, unsigned n,
+			 unsigned long reads)
 {
-	const char *const events[] = {"instructions:u"};
+	const char *const events[] = {"instructions:u", "cycles:u", "instructions:u", "cycles:u"};
 	struct vperf_options options = {.size = sizeof(options), .way = way, .flags = flags};
 	struct vperf_counters *counters;
 	struct vperf_error error;
-	uint64_t value;
+	uint64_t values[4];
 
-	if (vperf_counters_open(events, 1, &options, &counters, &error))
+	if (vperf_counters_open(events, n, &options, &counters, &error))
 		errx(1, "%s", error.text);
-	if (vperf_counters_start(counters) || vperf_counters_read(counters, &value))
+	if (vperf_counters_start(counters) || vperf_counters_read(counters, values))
 		errx(1, "cannot read");
 	double begin = now_ns();
 	for (unsigned long i = 0; i < reads; i++)
-		vperf_counters_read(counters, &value);
+		vperf_counters_read(counters, values);
 	say(name, begin, reads);
 	vperf_counters_close(counters);
 }
@@ -176,17 +178,29 @@ int main(int argc, char **argv)
 {
 	unsigned long reads = argc == 3 ? strtoul(argv[2], NULL, 10) : 0;
 
+	static const struct {
+		const char *name;
+		uint32_t way, flags;
+		unsigned n;
+	} ways[] = {
+	    {"user", VPERF_WAY_USER, 0, 1},
+	    {"user4", VPERF_WAY_USER, 0, 4},
+	    {"call", VPERF_WAY_CALL, 0, 1},
+	    {"call4", VPERF_WAY_CALL, 0, 4},
+	    {"lent", VPERF_WAY_LENT, 0, 1},
+	    {"lent4", VPERF_WAY_LENT, 0, 4},
+	    {"exact", VPERF_WAY_LENT, VPERF_EXACT, 1},
+	};
+
 	if (!reads)
-		errx(2, "usage: counter-read user|call|lent|exact|view|bare|read|papi READS");
-	if (!strcmp(argv[1], "user"))
-		time_library("user", VPERF_WAY_USER, 0, reads);
-	else if (!strcmp(argv[1], "call"))
-		time_library("call", VPERF_WAY_CALL, 0, reads);
-	else if (!strcmp(argv[1], "lent"))
-		time_library("lent", VPERF_WAY_LENT, 0, reads);
-	else if (!strcmp(argv[1], "exact"))
-		time_library("exact", VPERF_WAY_LENT, VPERF_EXACT, reads);
-	else if (!strcmp(argv[1], "view"))
+		errx(2, "usage: counter-read user[4]|call[4]|lent[4]|exact|view|bare|read|papi "
+			"READS");
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
+		if (!strcmp(argv[1], ways[i].name)) {
+			time_library(ways[i].name, ways[i].way, ways[i].flags, ways[i].n, reads);
+			return 0;
+		}
+	if (!strcmp(argv[1], "view"))
 		time_view(reads);
 	else if (!strcmp(argv[1], "bare"))
 		time_bare(reads);

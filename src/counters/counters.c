@@ -27,6 +27,7 @@ struct vperf_counters {
 	unsigned signal_event;
 	/* Counters at the start; and the part since then that was added up. */
 	uint64_t start[VPERF_MOST_EVENTS], added[VPERF_MOST_EVENTS];
+	uint64_t origins[VPERF_MOST_EVENTS]; /* `start` for vp_counters_page_read() */
 	struct vperf_view view;
 	bool is_calibrated;
 	struct vp_counters_costs costs;
@@ -272,6 +273,8 @@ int vperf_counters_start(struct vperf_counters *counters)
 		status = vp_counters_group_enable(&counters->group, true);
 	if (!status)
 		status = counters_show(counters, true, zeros, counters->start);
+	for (unsigned i = 0; i < counters->n; i++)
+		counters->origins[i] = counters->start[i] + counters->group.signs[i];
 	if (counters->is_calibrated && counters->lent)
 		counters->stints = vp_counters_lent_stints(counters->lent);
 	memset(counters->added, 0, sizeof(counters->added));
@@ -339,10 +342,9 @@ static inline bool read_quickly(const struct vperf_counters *counters, uint64_t 
 		return false;
 	unsigned i = 0;
 	do {
-		uint64_t value;
-		if (!vp_counters_page_read(counters->group.pages[i], &value))
+		if (!vp_counters_page_read(counters->group.pages[i], counters->group.signs[i],
+					   counters->origins[i], &values[i]))
 			return false;
-		values[i] = value - counters->start[i];
 	} while (++i < counters->n);
 	return true;
 }

@@ -148,11 +148,16 @@ void vp_counters_group_close(struct vp_counters_group *group)
 	group->n = 0;
 }
 
-int vp_counters_group_enable(const struct vp_counters_group *group, bool enable)
+int vp_counters_group_enable(struct vp_counters_group *group, bool enable)
 {
 	unsigned long request = enable ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
 
-	return ioctl(group->fds[0], request, PERF_IOC_FLAG_GROUP) ? VPERF_E_SYSTEM : VPERF_OK;
+	if (ioctl(group->fds[0], request, PERF_IOC_FLAG_GROUP))
+		return VPERF_E_SYSTEM;
+	for (unsigned i = 0; i < group->n; i++)
+		if (group->pages[i])
+			group->signs[i] = vp_counters_page_sign(group->pages[i]);
+	return VPERF_OK;
 }
 
 static int call_single(const struct vp_counters_group *group, uint64_t *value)
@@ -188,7 +193,8 @@ int vp_counters_group_call(const struct vp_counters_group *group, uint64_t *valu
 int vp_counters_group_user(const struct vp_counters_group *group, uint64_t *values)
 {
 	for (unsigned i = 0; i < group->n; i++)
-		if (!vp_counters_page_read(group->pages[i], &values[i]))
+		if (!vp_counters_page_read(group->pages[i], group->signs[i], group->signs[i],
+					   &values[i]))
 			return vp_counters_group_call(group, values);
 	return VPERF_OK;
 }

@@ -7,30 +7,37 @@
 
 #include "counters/user_read.h"
 
+/* The sign bit of the counter's values, by which they are extended to 64 bits. */
+static inline uint64_t vp_counters_page_sign(const volatile struct perf_event_mmap_page *page)
+{
+	unsigned width = page->pmc_width;
+
+	return width ? 1ULL << (width - 1) : 0;
+}
+
 /*
+ * The count since `origin`, which is an earlier count plus `sign`, or `sign` for the whole count.
+ * `sign` is vp_counters_page_sign(), which stays the same while the event counts.
  * perf_event_open(2), "MMAP layout": the kernel changes `lock` whenever it changes the rest, which
  * it does when the thread gets or loses a CPU. False: the event is on no counter now.
  */
-static inline bool vp_counters_page_read(const volatile struct perf_event_mmap_page *page,
-					 uint64_t *ret)
+static inline bool vp_counters_page_read(const struct perf_event_mmap_page *page, uint64_t sign,
+					 uint64_t origin, uint64_t *ret)
 {
+	const volatile struct perf_event_mmap_page *fields = page; /* each is read once */
 	uint32_t sequence, index;
-	uint64_t count;
 
 	do {
-		sequence = page->lock;
+		sequence = fields->lock;
 		VP_COUNTERS_BARRIER();
-		index = page->index;
-		count = (uint64_t)page->offset;
-		if (index) {
-			unsigned unused = 64U - page->pmc_width;
-			uint64_t value = vp_counters_user_read(index - 1);
-			count += (uint64_t)((int64_t)(value << unused) >> unused);
-		}
+		index = fields->index;
+		if (!index)
+			return false;
+		*ret =
+		    (uint64_t)fields->offset + (vp_counters_user_read(index - 1) ^ sign) - origin;
 		VP_COUNTERS_BARRIER();
 	} while (page->lock != sequence);
-	*ret = count;
-	return index != 0;
+	return true;
 }
 
 #endif

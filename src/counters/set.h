@@ -18,6 +18,7 @@ struct vp_counters_group {
 	unsigned n;
 	int fds[VPERF_MOST_EVENTS];                            /* the first is the leader */
 	struct perf_event_mmap_page *pages[VPERF_MOST_EVENTS]; /* NULL: not mapped */
+	uint64_t signs[VPERF_MOST_EVENTS]; /* vp_counters_page_sign(), once it counts */
 };
 
 /* Sets the error, if there is one to set, and returns the status. */
@@ -29,7 +30,7 @@ int vp_counters_group_open(const struct vp_counters_event *events, unsigned n,
 			   const struct vperf_options *options, struct vp_counters_group *ret,
 			   struct vperf_error *error);
 void vp_counters_group_close(struct vp_counters_group *group);
-int vp_counters_group_enable(const struct vp_counters_group *group, bool enable);
+int vp_counters_group_enable(struct vp_counters_group *group, bool enable);
 /* By a call, and in user space; the latter makes the call where the page says nothing. */
 int vp_counters_group_call(const struct vp_counters_group *group, uint64_t *values);
 int vp_counters_group_user(const struct vp_counters_group *group, uint64_t *values);

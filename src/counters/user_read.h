@@ -15,10 +15,10 @@ enum { VP_COUNTERS_HAVE_USER_READ = 1 };
 /* `number` is that of struct perf_event_mmap_page's index, less one. */
 static inline uint64_t vp_counters_user_read(uint32_t number)
 {
-	uint32_t low, high;
+	uint64_t low, high; /* the upper halves of both registers are 0 */
 
 	__asm__ volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(number));
-	return (uint64_t)high << 32 | low;
+	return high << 32 | low;
 }
 
 #elif defined(__aarch64__)
