@@ -25,6 +25,7 @@ enum {
 	PROFILE_LOCATION = 4,
 	PROFILE_FUNCTION = 5,
 	PROFILE_STRING = 6,
+	PROFILE_TIME = 9,
 	PROFILE_DURATION = 10,
 	PROFILE_PERIOD_TYPE = 11,
 	PROFILE_PERIOD = 12,
@@ -105,6 +106,9 @@ static void export_pprof_begin(struct vp_export *export)
 		put_type(export, PROFILE_PERIOD_TYPE, "time", "nanoseconds");
 		vp_pb_count(export->out, PROFILE_PERIOD, recording->period_ns);
 	}
+	if (recording->realtime_offset)
+		vp_pb_count(export->out, PROFILE_TIME,
+			    recording->start + (uint64_t)recording->realtime_offset);
 	vp_pb_count(export->out, PROFILE_DURATION, (uint64_t)(export->report->duration * 1e9));
 }
 

@@ -16,11 +16,16 @@ void vp_render_account_head(const struct vp_account_recording *rec, const char *
 	vp_buffer_printf(out, "# vperf %s of '%s': host %s, kernel %s, %u pCPU%s, %.3f s", verb,
 			 rec->path, rec->recording.hostname, rec->recording.kernel,
 			 rec->recording.pcpus, rec->recording.pcpus == 1 ? "" : "s", rec->duration);
+	uint64_t start = rec->recording.start;
+	if (!vp_window_is_all(&rec->window)) {
+		vp_buffer_printf(out, " (--time, %s)",
+				 rec->exact ? "exact" : "divided at its borders");
+		start = rec->window.from;
+	}
 	if (rec->recording.realtime_offset)
 		vp_buffer_printf(
 		    out, " from %s",
-		    vp_text_date(rec->recording.start + (uint64_t)rec->recording.realtime_offset,
-				 date));
+		    vp_text_date(start + (uint64_t)rec->recording.realtime_offset, date));
 	vp_buffer_string(out, "\n");
 	vp_vec_each (&rec->notes, note)
 		vp_buffer_printf(out, "# %s\n", *note);
@@ -94,12 +99,29 @@ static void put_checks(const struct vp_account_checks *checks, struct vp_json *j
 	vp_json_bool(json, "all_have_accounts", checks->all_placed);
 }
 
+static void account_put_window(const struct vp_account_recording *rec, struct vp_json *json)
+{
+	const struct vp_account_window *window = &rec->account.window;
+
+	vp_json_line(json);
+	vp_json_object(json, "window");
+	vp_json_count(json, "start_ns", rec->window.from);
+	vp_json_count(json, "end_ns", rec->window.to);
+	vp_json_bool(json, "exact", rec->exact);
+	vp_json_count(json, "state_error_ns", window->state_error);
+	vp_json_count(json, "thief_error_ns", window->theft_error);
+	vp_json_count(json, "exit_error_ns", window->exit_error);
+	vp_json_object_end(json);
+}
+
 void vp_render_account_json(const struct vp_account_recording *rec, struct vp_json *json)
 {
 	vp_json_line(json);
 	vp_json_text(json, "path", rec->path);
 	vp_json_line(json);
 	vp_json_fixed(json, "duration_s", rec->duration, 9);
+	if (!vp_window_is_all(&rec->window))
+		account_put_window(rec, json);
 	vp_json_line(json);
 	vp_json_pretty(json, true);
 	vp_json_object(json, "checks");

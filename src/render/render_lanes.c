@@ -75,8 +75,8 @@ static void render_lanes_put_text(const struct vp_period *period,
 {
 	char length[VP_DURATION_SIZE];
 
-	vp_buffer_printf(out, "%5" PRIu64 ".%09" PRIu64 " %8s ", period->begin / SECOND,
-			 period->begin % SECOND,
+	char at[VP_CLOCK_TEXT_SIZE];
+	vp_buffer_printf(out, "%15s %8s ", vp_clock_text(&layout->clock, period->begin, at),
 			 vp_text_duration(period->end - period->begin, length));
 	if (period->pcpu == VP_NO_PCPU)
 		vp_buffer_string(out, "[-] ");

@@ -4,10 +4,12 @@
 #define VP_RENDER_RENDER_LANES_H
 
 #include "analyze/trace/lanes.h"
+#include "base/clock_text.h"
 
 struct vp_lanes_layout {
-	struct vp_lanes *lanes; /* names of VMs */
-	bool of_threads;        /* the guest's thread is whose the lane is */
+	struct vp_lanes *lanes;     /* names of VMs */
+	bool of_threads;            /* the guest's thread is whose the lane is */
+	struct vp_clock_text clock; /* of times, in text */
 };
 
 struct vp_lanes_format {

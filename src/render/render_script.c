@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/clock_text.h"
 #include "base/cursor.h"
 #include "base/error.h"
 #include "base/intern.h"
@@ -121,10 +122,12 @@ static inline char *put_byte(char *at, char byte)
 }
 
 /* As perf script has it: who, where, when, what. */
-static void put_text_head(const struct vp_script_event *event, unsigned shown,
-			  struct vp_buffer *out)
+static void put_text_head(const struct vp_script_event *event,
+			  const struct vp_script_layout *layout, struct vp_buffer *out)
 {
-	enum { WIDTH = 16, REST = 4 * VP_PUT_PADDED };
+	enum { WIDTH = 16, REST = 4 * VP_PUT_PADDED + VP_CLOCK_TEXT_SIZE };
+	unsigned shown = layout->shown;
+	char time[VP_CLOCK_TEXT_SIZE];
 	const char *comm = event->comm ? event->comm : "-";
 	size_t comm_size = strlen(comm), name_size = strlen(event->name);
 	char *at = vp_buffer_room(out, WIDTH + comm_size + name_size + REST);
@@ -140,7 +143,10 @@ static void put_text_head(const struct vp_script_event *event, unsigned shown,
 		at = vp_put_text(at, "[-] ");
 	else if (shown & VP_SHOW_CPU)
 		at = vp_put_text(vp_put_padded(put_byte(at, '['), event->pcpu, 3, '0'), "] ");
-	if (shown & VP_SHOW_TIME) {
+	if (shown & VP_SHOW_TIME && layout->clock.form != VP_CLOCK_FORM_HOST) {
+		at = vp_put_text(vp_put_text(at, vp_clock_text(&layout->clock, event->time, time)),
+				 ": ");
+	} else if (shown & VP_SHOW_TIME) {
 		at = put_byte(vp_put_padded(at, event->time / SECOND, 5, ' '), '.');
 		at = vp_put_text(vp_put_padded(at, event->time % SECOND, 9, '0'), ": ");
 	}
@@ -173,7 +179,7 @@ static void put_text_event(const struct vp_script_event *event,
 {
 	unsigned shown = layout->shown;
 
-	put_text_head(event, shown, out);
+	put_text_head(event, layout, out);
 	if (shown & VP_SHOW_VM && event->vm) {
 		vp_buffer_string(out, event->of_guest ? "guest=" : "vm=");
 		vp_buffer_string(out, event->vm);

@@ -4,6 +4,7 @@
 #define VP_RENDER_RENDER_SCRIPT_H
 
 #include "analyze/trace/script.h"
+#include "base/clock_text.h"
 #include "base/macros.h"
 
 /* Printed members of an event: bits. */
@@ -22,6 +23,7 @@ enum vp_script_shown {
 struct vp_script_layout {
 	const struct vp_intern *columns; /* of the fields */
 	unsigned shown;
+	struct vp_clock_text clock; /* of times, in text */
 };
 
 struct vp_script_format {

@@ -154,12 +154,12 @@ void vp_render_report_text(const struct vp_report *report, bool colour, struct v
 {
 	const struct vp_recording *recording = &report->recording;
 	const char *vm = vp_report_vm(report, &report->profile.parts.at[0]);
-	char period[VP_DURATION_SIZE];
+	char period[VP_DURATION_SIZE], date[VP_TEXT_DATE_SIZE];
 
 	vp_buffer_printf(out, "# vperf report of '%s': view %s%s%s\n", report->path,
 			 vp_view_of(report->profile.view)->name, vm ? " of VM " : "", vm ? vm : "");
-	vp_buffer_printf(out, "# host %s, kernel %s, %u pCPUs", recording->hostname,
-			 recording->kernel, recording->pcpus);
+	vp_buffer_printf(out, "# host %s, kernel %s, %u pCPU%s", recording->hostname,
+			 recording->kernel, recording->pcpus, recording->pcpus == 1 ? "" : "s");
 	if (recording->weigh == VP_WEIGH_EVENTS && recording->events)
 		vp_buffer_printf(out, ", trigger %s every %" PRIu64 " events", recording->trigger,
 				 recording->events);
@@ -167,7 +167,12 @@ void vp_render_report_text(const struct vp_report *report, bool colour, struct v
 		vp_buffer_printf(out, ", trigger %s", recording->trigger);
 	if (recording->trigger[0] && vp_recording_has_period(recording))
 		vp_buffer_printf(out, " every %s", vp_text_duration(recording->period_ns, period));
-	vp_buffer_printf(out, ", %.3f s\n", report->duration);
+	vp_buffer_printf(out, ", %.3f s", report->duration);
+	if (recording->realtime_offset)
+		vp_buffer_printf(
+		    out, " from %s",
+		    vp_text_date(recording->start + (uint64_t)recording->realtime_offset, date));
+	vp_buffer_string(out, "\n");
 	if (recording->guest_sampling[0])
 		vp_buffer_printf(out, "# guests sampled apart: %s\n", recording->guest_sampling);
 	vp_render_notes(&report->notes, report->verbose, out);

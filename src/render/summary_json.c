@@ -7,6 +7,7 @@
 #include "analyze/report/report.h"
 #include "analyze/report/summary.h"
 #include "base/buffer.h"
+#include "base/clock_text.h"
 #include "base/json.h"
 #include "base/macros.h"
 #include "base/text.h"
@@ -158,6 +159,11 @@ static void summary_json_put_about(const struct vp_report *report, struct vp_jso
 	vp_json_count(json, "lost", report->lost);
 	vp_json_bool(json, "interrupted", !recording->end);
 	vp_json_count(json, "start_ns", recording->start);
+	const struct vp_clock_text clock = {VP_CLOCK_FORM_RFC3339, recording->start,
+					    recording->realtime_offset};
+	char start[VP_CLOCK_TEXT_SIZE];
+	if (recording->realtime_offset)
+		vp_json_text(json, "start", vp_clock_text(&clock, recording->start, start));
 	vp_json_count(json, "end_ns", recording->end);
 	if (!recording->mode[0])
 		return;

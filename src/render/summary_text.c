@@ -81,8 +81,13 @@ static void summary_text_put_head(const struct vp_summary *summary, struct vp_bu
 	const struct vp_recording *recording = &report->recording;
 
 	vp_buffer_printf(out, "Recording:   %s (vperf %s)\n", report->path, recording->tool);
-	vp_buffer_printf(out, "Host:        %s, kernel %s, %u pCPUs\n", recording->hostname,
-			 recording->kernel, recording->pcpus);
+	char date[VP_TEXT_DATE_SIZE];
+	if (recording->realtime_offset)
+		vp_buffer_printf(
+		    out, "Recorded:    %s\n",
+		    vp_text_date(recording->start + (uint64_t)recording->realtime_offset, date));
+	vp_buffer_printf(out, "Host:        %s, kernel %s, %u pCPU%s\n", recording->hostname,
+			 recording->kernel, recording->pcpus, recording->pcpus == 1 ? "" : "s");
 	if (vp_recording_has_instrument(recording, "profile"))
 		put_trigger(recording, out);
 	if (recording->guest_sampling[0])

@@ -57,9 +57,20 @@ static void put_percent(double percent, struct vp_buffer *out)
 	vp_buffer_append(out, fraction, sizeof(fraction));
 }
 
-static void table_text_put_cell(const struct vp_table_column *column, const union vp_cell *cell,
-				struct vp_buffer *out)
+/* Seconds since the start, or the table's clock. */
+static const char *time_text(const struct vp_table *table, uint64_t ns,
+			     char text[VP_CLOCK_TEXT_SIZE])
 {
+	if (table->clock.form != VP_CLOCK_FORM_HOST)
+		return vp_clock_text(&table->clock, table->clock.start + ns, text);
+	snprintf(text, VP_CLOCK_TEXT_SIZE, "%.9f", (double)ns / 1e9);
+	return text;
+}
+
+static void table_text_put_cell(const struct vp_table *table, const struct vp_table_column *column,
+				const union vp_cell *cell, struct vp_buffer *out)
+{
+	char time[VP_CLOCK_TEXT_SIZE];
 	char duration[VP_DURATION_SIZE];
 
 	switch (column->type) {
@@ -76,7 +87,7 @@ static void table_text_put_cell(const struct vp_table_column *column, const unio
 		vp_buffer_string(out, vp_text_duration(cell->count, duration));
 		break;
 	case VP_CELL_TIME:
-		vp_buffer_printf(out, "%.9f", (double)cell->count / 1e9);
+		vp_buffer_string(out, time_text(table, cell->count, time));
 		break;
 	case VP_CELL_PERCENT:
 		put_percent(cell->percent, out);
@@ -100,8 +111,10 @@ static void pad_from(size_t start, size_t width, bool right, bool last, struct v
 }
 
 /* How wide a cell is, without formatting it: there may be a hundred thousand. */
-static size_t cell_width(const struct vp_table_column *column, const union vp_cell *cell)
+static size_t cell_width(const struct vp_table *table, const struct vp_table_column *column,
+			 const union vp_cell *cell)
 {
+	char time[VP_CLOCK_TEXT_SIZE];
 	char duration[VP_DURATION_SIZE];
 	const char *text;
 	size_t width = 1;
@@ -118,7 +131,7 @@ static size_t cell_width(const struct vp_table_column *column, const union vp_ce
 	case VP_CELL_DURATION:
 		return strlen(vp_text_duration(cell->count, duration));
 	case VP_CELL_TIME:
-		return (size_t)snprintf(NULL, 0, "%.9f", (double)cell->count / 1e9);
+		return strlen(time_text(table, cell->count, time));
 	case VP_CELL_PERCENT:
 		return cell->percent >= 99.995  ? sizeof("100.00%") - 1
 		       : cell->percent >= 9.995 ? sizeof("10.00%") - 1
@@ -136,7 +149,7 @@ static void table_text_measure(const struct vp_table *table, size_t *widths)
 		    text_width(table->columns.at[i].header, strlen(table->columns.at[i].header));
 	for (size_t i = 0; i < table->cells.count; i++) {
 		size_t column = i % columns;
-		size_t width = cell_width(&table->columns.at[column], &table->cells.at[i]);
+		size_t width = cell_width(table, &table->columns.at[column], &table->cells.at[i]);
 		width = width > MAX_WIDTH ? MAX_WIDTH : width;
 		widths[column] = width > widths[column] ? width : widths[column];
 	}
@@ -160,7 +173,7 @@ static void table_text_put_row(const struct vp_table *table, const union vp_cell
 		if (paint)
 			vp_buffer_string(out, paint);
 		size_t start = out->size;
-		table_text_put_cell(column, &cells[i], out);
+		table_text_put_cell(table, column, &cells[i], out);
 		pad_from(start, widths[i], column->type != VP_CELL_TEXT, i + 1 == columns, out);
 		if (paint)
 			vp_buffer_string(out, "\033[m");

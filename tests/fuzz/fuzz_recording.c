@@ -187,7 +187,7 @@ static void account(const char *directory)
 	struct vp_account_recording rec;
 	struct vp_account_view view;
 	struct vp_buffer out = {0};
-	struct vp_error *error = vp_account_recording_open(directory, &rec);
+	struct vp_error *error = vp_account_recording_open(directory, NULL, &rec);
 
 	if (error) {
 		vp_error_free(error);

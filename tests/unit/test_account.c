@@ -389,7 +389,7 @@ static void test_book(void **state)
 	made_begin(&made, NAME, 1);
 	made_guest(&made, 0, 0, 0, 0, VP_MODE_GUEST_USER, MADE_INTR);
 	made_end(&made, 1);
-	struct vp_error *error = vp_account_recording_open(NAME, &rec);
+	struct vp_error *error = vp_account_recording_open(NAME, NULL, &rec);
 	assert_non_null(error);
 	assert_non_null(strstr(vp_error_message(error), "has no vCPU accounting"));
 	vp_error_free(error);
@@ -410,13 +410,13 @@ static void test_book(void **state)
 	cgroups.at[0].path = vp_strdup("/machine.slice/a b");
 	expect_no_error(vp_cgroups_write(NAME, &cgroups));
 	vp_cgroups_deinit(&cgroups);
-	expect_no_error(vp_account_recording_open(NAME, &rec));
+	expect_no_error(vp_account_recording_open(NAME, NULL, &rec));
 	assert_string_equal(vp_cgroups_path(&rec.cgroups, 7), "/machine.slice/a b");
 	assert_null(vp_cgroups_path(&rec.cgroups, 8));
 	assert_true(rec.checks.closes);
 	vp_account_recording_close(&rec);
 	temporary_file(NAME "/cgroups", "seven /a\n", 9);
-	error = vp_account_recording_open(NAME, &rec);
+	error = vp_account_recording_open(NAME, NULL, &rec);
 	assert_non_null(error);
 	vp_error_free(error);
 }

@@ -106,7 +106,7 @@ static void test_account(void **state)
 	put_ticks(&made, 0);
 	put_second(&made);
 	end(&made, 1000);
-	expect_no_error(vp_account_recording_open(NAME, &rec));
+	expect_no_error(vp_account_recording_open(NAME, NULL, &rec));
 	assert_string_equal(rec.path, NAME);
 	assert_string_equal(rec.recording.hostname, "made");
 	assert_float_equal(rec.duration, 1, 1e-12);
@@ -141,7 +141,7 @@ static void test_ticks(void **state)
 	put_ticks(&made, 100);
 	put_second(&made);
 	end(&made, 1000);
-	expect_no_error(vp_account_recording_open(NAME, &rec));
+	expect_no_error(vp_account_recording_open(NAME, NULL, &rec));
 	assert_float_equal(rec.checks.sample_error, error_with(0.05), 1e-9);
 	vp_account_recording_close(&rec);
 	/* 40 ticks of a kind are late: they are there, but sure are only 1900 of 2000. */
@@ -152,7 +152,7 @@ static void test_ticks(void **state)
 			put_tick(&made, 1, 1000, late[kind], VP_LATE);
 		put_second(&made);
 		end(&made, 1000);
-		expect_no_error(vp_account_recording_open(NAME, &rec));
+		expect_no_error(vp_account_recording_open(NAME, NULL, &rec));
 		assert_float_equal(rec.checks.sample_error, error_with(60.0 / 2000), 1e-9);
 		vp_account_recording_close(&rec);
 	}
@@ -165,7 +165,7 @@ static void test_ticks(void **state)
 	}
 	put_second(&made);
 	end(&made, 1000);
-	expect_no_error(vp_account_recording_open(NAME, &rec));
+	expect_no_error(vp_account_recording_open(NAME, NULL, &rec));
 	assert_float_equal(rec.checks.sample_error, error_with(20.0 / 2000), 1e-9);
 	vp_account_recording_close(&rec);
 	/* More than were due: nothing is missing. */
@@ -173,7 +173,7 @@ static void test_ticks(void **state)
 	put_ticks(&made, 0);
 	put_second(&made);
 	end(&made, 990);
-	expect_no_error(vp_account_recording_open(NAME, &rec));
+	expect_no_error(vp_account_recording_open(NAME, NULL, &rec));
 	assert_float_equal(rec.checks.sample_error, error_with(0), 1e-9);
 	assert_float_equal(rec.duration, 0.99, 1e-12);
 	vp_account_recording_close(&rec);
@@ -192,7 +192,7 @@ static void test_not_comparable(void **state)
 		put_second(&made);
 		made.about.by_time = kind != 0;
 		end(&made, kind == 1 ? 0 : 1000);
-		expect_no_error(vp_account_recording_open(NAME, &rec));
+		expect_no_error(vp_account_recording_open(NAME, NULL, &rec));
 		assert_false(rec.checks.sampled);
 		assert_true(rec.checks.closes);
 		assert_int_equal(rec.checks.exits, 5);
@@ -213,7 +213,7 @@ static void test_losses(void **state)
 	PUT(&made, account_loss, 1000000001, .vcpus = 3, .thieves = 44, .sites = 555);
 	made.lost = 7;
 	end(&made, 1000);
-	expect_no_error(vp_account_recording_open(NAME, &rec));
+	expect_no_error(vp_account_recording_open(NAME, NULL, &rec));
 	assert_int_equal(notes_like(&rec.notes, "3 events belong to vCPUs without an account"), 1);
 	assert_int_equal(notes_like(&rec.notes, "44 intervals of stolen time are charged"), 1);
 	assert_int_equal(notes_like(&rec.notes, "555 exits are missing from the account by"), 1);
@@ -231,7 +231,7 @@ static void test_losses(void **state)
 		PUT(&made, account_loss, 1000000001, .vcpus = kind == 0, .thieves = kind == 1,
 		    .sites = kind == 2);
 		end(&made, 1000);
-		expect_no_error(vp_account_recording_open(NAME, &rec));
+		expect_no_error(vp_account_recording_open(NAME, NULL, &rec));
 		assert_int_equal(rec.notes.count, 1);
 		assert_int_equal(notes_like(&rec.notes, "1 events belong"), kind == 0);
 		assert_int_equal(notes_like(&rec.notes, "1 intervals of stolen"), kind == 1);
@@ -260,7 +260,7 @@ static void test_names(void **state)
 	    .end = MADE_START + 10, .guest = 10);
 	end(&made, 1000);
 	temporary_file(NAME "/cgroups", cgroups, sizeof(cgroups) - 1);
-	expect_no_error(vp_account_recording_open(NAME, &rec));
+	expect_no_error(vp_account_recording_open(NAME, NULL, &rec));
 	assert_int_equal(rec.account.thefts.count, 2);
 	assert_string_equal(rec.account.thefts.at[0].comm, "x?y");
 	assert_int_equal(rec.account.thefts.at[0].preempted, 10);
@@ -273,7 +273,7 @@ static void test_names(void **state)
 	assert_int_equal(rec.account.times.at[1].vm, 2);
 	vp_account_recording_close(&rec);
 	temporary_file(NAME "/cgroups", "nonsense\n", 9);
-	expect_error(vp_account_recording_open(NAME, &rec), "expected ID PATH");
+	expect_error(vp_account_recording_open(NAME, NULL, &rec), "expected ID PATH");
 	unlink(NAME "/cgroups");
 }
 
@@ -296,7 +296,7 @@ static void test_no_account(void **state)
 		PUT(&made, vcpu_account, 5, .vm = 1000, .tid = 1001, .begin = 5, .end = 5,
 		    .exits = 3);
 		end(&made, 1000);
-		expect_error(vp_account_recording_open(NAME, &rec),
+		expect_error(vp_account_recording_open(NAME, NULL, &rec),
 			     kind == 0 ? "the recording '" NAME "' has no vCPU accounting: it was "
 					 "recorded with --no-account"
 			     : kind == 1 ? "the recording '" NAME
@@ -305,12 +305,13 @@ static void test_no_account(void **state)
 					 : "the recording '" NAME "' has no vCPU accounting: no VM "
 					   "ran");
 	}
-	expect_error(vp_account_recording_open("nowhere", &rec), "there is no recording 'nowhere'");
+	expect_error(vp_account_recording_open("nowhere", NULL, &rec),
+		     "there is no recording 'nowhere'");
 	begin(&made);
 	put_second(&made);
 	end(&made, 1000);
 	assert_int_equal(system("rm -r " NAME "/host"), 0);
-	expect_error(vp_account_recording_open(NAME, &rec),
+	expect_error(vp_account_recording_open(NAME, NULL, &rec),
 		     "cannot open trace directory '" NAME "/host'");
 }
 
@@ -353,7 +354,7 @@ static void test_storms(void **state)
 	put_second(&made);
 	put_storm(&made, 21000);
 	end(&made, 1000);
-	expect_no_error(vp_account_recording_open(NAME, &rec));
+	expect_no_error(vp_account_recording_open(NAME, NULL, &rec));
 	assert_int_equal(rec.storms.count, 1);
 	assert_int_equal(rec.notes.count, 1);
 	assert_string_equal(rec.storms.at[0], rec.notes.at[0]);

@@ -63,6 +63,38 @@ static void test_book(void **state)
 	vp_interval_recording_close(&rec);
 }
 
+/* Counts of adjoining windows sum to the whole; an interval that is cut is a partial one. */
+static void test_windows(void **state)
+{
+	const uint64_t borders[] = {0, MADE_START + 3 * MADE_PERIOD,
+				    MADE_START + 4 * MADE_PERIOD + MADE_PERIOD / 4, UINT64_MAX};
+	struct vp_interval_recording rec;
+	double whole[4], sums[4] = {0};
+
+	record_some();
+	expect_no_error(vp_interval_recording_open(NAME, &rec));
+	for (size_t i = 0; i < 4; i++)
+		whole[i] = vp_interval_total(&rec, i).counted;
+	vp_interval_recording_close(&rec);
+	for (size_t window = 0; window + 1 < VP_ARRAY_SIZE(borders); window++) {
+		expect_no_error(vp_interval_recording_open(NAME, &rec));
+		vp_interval_recording_cut(
+		    &rec, &(struct vp_window){borders[window], borders[window + 1]});
+		for (size_t i = 0; i < 4; i++)
+			sums[i] += vp_interval_total(&rec, i).counted;
+		if (window == 0) {
+			/* The first whole, and a quarter of that of pCPU 1. */
+			assert_int_equal(rec.rows.count, 2);
+			assert_int_equal(vp_interval_partial(&rec), 1);
+			assert_true(vp_interval_total(&rec, 0).counted == 1250);
+			assert_non_null(strstr(rec.notes.at[0], "1 intervals were divided"));
+		}
+		vp_interval_recording_close(&rec);
+	}
+	for (size_t i = 0; i < 4; i++)
+		assert_true(fabs(sums[i] - whole[i]) < 1e-9 * (1 + whole[i]));
+}
+
 static void assert_csv(const struct vp_interval_choice *choice, const char *expected)
 {
 	struct vp_interval_recording rec;
@@ -185,9 +217,13 @@ static void test_other_recordings(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_book),     cmocka_unit_test(test_data),
-	    cmocka_unit_test(test_no_data),  cmocka_unit_test(test_strange_records),
-	    cmocka_unit_test(test_rendered), cmocka_unit_test(test_other_recordings),
+	    cmocka_unit_test(test_book),
+	    cmocka_unit_test(test_windows),
+	    cmocka_unit_test(test_data),
+	    cmocka_unit_test(test_no_data),
+	    cmocka_unit_test(test_strange_records),
+	    cmocka_unit_test(test_rendered),
+	    cmocka_unit_test(test_other_recordings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

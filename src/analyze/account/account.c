@@ -48,6 +48,7 @@ void vp_account_deinit(struct vp_account *account)
 	vp_vec_deinit(&account->places);
 	vp_vec_deinit(&account->of_vms);
 	vp_map_deinit(&account->vm_of_id);
+	vp_account_window_deinit(&account->window);
 	vp_overcommit_deinit(&account->overcommit);
 }
 
@@ -115,6 +116,40 @@ static void add_crowded(void *context, uint32_t theft, uint64_t ns)
 	struct vp_account *account = context;
 
 	account->thefts.at[theft].crowded += ns;
+}
+
+/* A vCPU whose single states leave out more than that keeps the sums. */
+static bool has_all_spans(const struct vp_account_times *times)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < VP_STATES; i++)
+		sum += times->spans[i];
+	return fabs((double)sum - (double)times->wall) <= CLOSE_PERCENT / 100 * (double)times->wall;
+}
+
+void vp_account_settle_window(struct vp_account *account)
+{
+	bool all = account->by_spans;
+
+	if (vp_window_is_all(&account->window.window))
+		return;
+	vp_vec_each (&account->times, times) {
+		if (!account->by_spans || !has_all_spans(times))
+			all &= !times->wall;
+		else
+			memcpy(times->states, times->spans, sizeof(times->states));
+	}
+	if (all)
+		account->window.state_error = 0;
+	vp_vec_each (&account->costs, cost)
+		for (uint32_t i = VP_BUCKETS; i-- > 0;)
+			if (cost->buckets[i]) {
+				uint64_t end =
+				    i + 1 < VP_BUCKETS ? vp_bucket_begin(i + 1) : UINT64_MAX;
+				cost->max = cost->max < end ? cost->max : end;
+				break;
+			}
 }
 
 void vp_account_settle(struct vp_account *account)
@@ -286,9 +321,34 @@ static void account_take_sample(struct vp_account *account, const struct vp_gues
 	times->user_samples += record->mode == VP_MODE_GUEST_USER;
 }
 
+/* In a window, single states are cut at its borders. */
+static void take_span(struct vp_account *account, const struct vp_vcpu_span *record)
+{
+	uint64_t begin = record->time > record->ns ? record->time - record->ns : 0;
+	uint64_t ns = vp_window_overlap(&account->window.window, begin, record->time);
+
+	if (!account->by_spans || record->state >= VP_STATES || !ns)
+		return;
+	struct vp_account_times *times = times_of(account, record->vm, record->vcpu);
+	if (record->flags & VP_STATE_MOVED) {
+		uint64_t kernel = times->spans[VP_STATE_KERNEL];
+		ns = ns < kernel ? ns : kernel;
+		times->spans[VP_STATE_KERNEL] -= ns;
+	}
+	times->spans[record->state] += ns;
+}
+
 void vp_account_take(struct vp_account *account, const struct vp_record_header *record)
 {
+	union vp_account_record part;
+
+	record = vp_account_window_cut(&account->window, record, &part);
+	if (!record)
+		return;
 	switch (record->id) {
+	case VP_ID_vcpu_span:
+		take_span(account, (const void *)record);
+		break;
 	case VP_ID_vcpu_account:
 		take_times(account, (const void *)record);
 		break;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "analyze/account/account_window.h"
 #include "analyze/account/overcommit.h"
 #include "analyze/common/key_set.h"
 #include "base/map.h"
@@ -24,6 +25,7 @@ struct vp_account_times {
 	uint64_t states[VP_STATES];
 	uint64_t exits, wakeups, preemptions, polls, poll_wasted;
 	uint64_t guest_samples, user_samples; /* of the guest; of its user space */
+	uint64_t spans[VP_STATES];            /* in the window, by single states */
 	uint32_t next;                        /* of its VM, + 1; 0: the last */
 };
 
@@ -97,6 +99,11 @@ struct vp_account {
 	/* Places' `idle` and `stolen` were recorded. */
 	bool places_have_waits;
 	struct vp_account_loss lost;
+	/* `window.window` is the caller's to set before there are records. */
+	struct vp_account_window window;
+	/* In a window the states are those of single states (vcpu_span), which are all there: the
+	 * caller's, too. */
+	bool by_spans;
 	/* With `pcpus`, which is the caller's to set before there are records, it is worked out. */
 	struct vp_overcommit overcommit;
 };
@@ -109,6 +116,8 @@ void vp_account_take(struct vp_account *account, const struct vp_record_header *
 
 /* After the last record: settles what concerns several of them. */
 void vp_account_settle(struct vp_account *account);
+/* After that, with a window: what it says exactly, or at most. */
+void vp_account_settle_window(struct vp_account *account);
 
 /* The VM of that number, or NULL. */
 const struct vp_vm *vp_account_vm(const struct vp_account *account, uint32_t id);

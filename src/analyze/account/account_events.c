@@ -13,7 +13,9 @@
 
 static void account_events_add_columns(struct vp_table *table)
 {
-	vp_table_column_add(table, "begin_ns", "Begin [s]", "ns", VP_CELL_TIME);
+	vp_table_column_add(table, "begin_ns",
+			    table->clock.form == VP_CLOCK_FORM_HOST ? "Begin [s]" : "Begin", "ns",
+			    VP_CELL_TIME);
 	vp_table_column_add(table, "ns", "Time", "ns", VP_CELL_DURATION);
 	vp_account_add_vcpu_columns(table);
 	vp_table_column_add(table, "pcpu", "pCPU", "", VP_CELL_COUNT);
@@ -26,8 +28,11 @@ static void add_span_row(struct vp_account_view *view, const struct vp_vcpu_span
 {
 	uint64_t begin = event->time - event->ns;
 
+	if (begin < view->window.from)
+		begin = view->window.from;
 	vp_table_count(table, begin > start ? begin - start : 0);
-	vp_table_count(table, event->ns);
+	vp_table_count(table,
+		       vp_window_overlap(&view->window, event->time - event->ns, event->time));
 	vp_account_put_vcpu(view, vm, event->vcpu, table);
 	vp_table_count(table, event->cpu);
 	vp_table_text(table, vp_state_name(event->state));
@@ -58,6 +63,9 @@ struct vp_error *vp_account_events_table(struct vp_account_view *view, const cha
 		const struct vp_vm *vm = vp_vms_find(view->account->vms, event->vm);
 		uint32_t number = vm ? (uint32_t)(vm - view->account->vms->at) : VP_NONE;
 		if (!vm || !vp_account_view_shows(view, number, event->vcpu))
+			continue;
+		if (!vp_window_is_all(&view->window) &&
+		    !vp_window_overlap(&view->window, event->time - event->ns, event->time))
 			continue;
 		if (view->limit && rows++ == view->limit)
 			break;

@@ -21,10 +21,14 @@ struct ticks {
 	uint64_t all, late;
 };
 
-static void count_tick(const struct vp_record_header *record, struct ticks *ticks)
+static void count_tick(const struct vp_window *window, const struct vp_record_header *record,
+		       struct ticks *ticks)
 {
 	uint32_t flags;
 
+	if (!vp_window_is_all(window) &&
+	    (record->time <= window->from || record->time > window->to))
+		return;
 	if (record->id == VP_ID_host_sample)
 		flags = ((const struct vp_host_sample *)record)->flags;
 	else if (record->id == VP_ID_vcpu_sample)
@@ -44,7 +48,7 @@ static struct ticks read_records(struct vp_account_recording *rec, vp_stream_rea
 
 	vp_vec_each (streams, stream)
 		while ((record = vp_stream_next(*stream))) {
-			count_tick(record, &ticks);
+			count_tick(&rec->window, record, &ticks);
 			vp_account_take(&rec->account, record);
 		}
 	return ticks;
@@ -73,6 +77,48 @@ static void account_recording_note_losses(struct vp_account_recording *rec)
 		     (uint64_t)lost->sites);
 }
 
+static void note_window(struct vp_account_recording *rec)
+{
+	const struct vp_account_window *window = &rec->account.window;
+	char state[VP_DURATION_SIZE], theft[VP_DURATION_SIZE], exits[VP_DURATION_SIZE];
+
+	rec->exact = !window->state_error && !window->theft_error && !window->exit_error;
+	if (rec->exact)
+		return;
+	if (window->state_error)
+		NOTE(rec,
+		     "states are summed once a second and divided in proportion at the borders of "
+		     "--time: a vCPU's state is off by at most %s, a thief's time by %s, a part of "
+		     "exits by %s; counts are estimates (states are exact with record "
+		     "--account-events)",
+		     vp_text_duration(window->state_error, state),
+		     vp_text_duration(window->theft_error, theft),
+		     vp_text_duration(window->exit_error, exits));
+	else
+		NOTE(rec,
+		     "states are exact; thieves and exits are summed once a second and divided in "
+		     "proportion at the borders of --time: a thief's time is off by at most %s, a "
+		     "part of exits by %s; counts are estimates",
+		     vp_text_duration(window->theft_error, theft),
+		     vp_text_duration(window->exit_error, exits));
+}
+
+/* The part of the window that was recorded. */
+static void clip_window(struct vp_account_recording *rec, const struct vp_window *window)
+{
+	const struct vp_recording *recording = &rec->recording;
+	uint64_t end = recording->end;
+
+	rec->window = *window;
+	if (vp_window_is_all(window))
+		return;
+	if (rec->window.from < recording->start)
+		rec->window.from = recording->start;
+	if (end && rec->window.to > end)
+		rec->window.to = end;
+	rec->account.window.window = *window;
+}
+
 static void clean_names(struct vp_account_recording *rec)
 {
 	vp_vec_each (&rec->account.thefts, theft) {
@@ -97,8 +143,12 @@ static struct vp_error *account_recording_read_all(struct vp_account_recording *
 	VP_TRY(vp_cgroups_read(rec->path, &rec->cgroups));
 	VP_TRY(vp_trace_open(host, health.classes, &streams));
 	rec->account.overcommit.pcpus = recording->pcpus;
+	vp_vec_each (&streams, stream)
+		rec->account.by_spans |=
+		    !vp_window_is_all(&rec->window) && vp_stream_class(*stream) == VP_STREAM_STATES;
 	struct ticks ticks = read_records(rec, &streams);
 	vp_account_settle(&rec->account);
+	vp_account_settle_window(&rec->account);
 	/* There may be more now. */
 	vp_vms_settle_parts(&rec->vms);
 	vp_health_add(&streams, &health);
@@ -109,9 +159,14 @@ static struct vp_error *account_recording_read_all(struct vp_account_recording *
 	clean_names(rec);
 	account_recording_note_losses(rec);
 	uint64_t end = recording->end;
-	rec->duration = end > recording->start ? (double)(end - recording->start) / 1e9 : 0;
+	if (!vp_window_is_all(&rec->window))
+		end = rec->window.to;
+	uint64_t start = vp_window_is_all(&rec->window) ? recording->start : rec->window.from;
+	rec->duration = end > start ? (double)(end - start) / 1e9 : 0;
+	note_window(rec);
 	/* An interrupted recording does not say how many ticks were due. */
-	bool comparable = ticks.all && recording->by_time && rec->duration > 0;
+	bool comparable = ticks.all && recording->by_time && rec->duration > 0 &&
+			  !rec->account.window.state_error;
 	double due = rec->duration * 1e9 / (double)recording->period_ns * recording->pcpus;
 	double sure = (double)(ticks.all - ticks.late);
 	double missing = comparable && sure < due ? 1 - sure / due : 0;
@@ -123,6 +178,9 @@ static struct vp_error *account_recording_read_all(struct vp_account_recording *
 	vp_vec_each (&rec->account.times, times)
 		if (times->wall)
 			return NULL;
+	if (!vp_window_is_all(&rec->window) && rec->account.window.now)
+		return vp_error_new("the recording '%s' has no time of a vCPU in that window",
+				    rec->path);
 	return vp_error_new("the recording '%s' has no vCPU accounting: %s", rec->path,
 			    recording->imported ? "it was imported"
 			    : vp_recording_has_instrument(recording, "account")
@@ -130,11 +188,14 @@ static struct vp_error *account_recording_read_all(struct vp_account_recording *
 				: "it was recorded with --no-account");
 }
 
-struct vp_error *vp_account_recording_open(const char *path, struct vp_account_recording *ret)
+struct vp_error *vp_account_recording_open(const char *path, const struct vp_window *window,
+					   struct vp_account_recording *ret)
 {
 	*ret = (struct vp_account_recording){.path = path};
 	vp_account_init(&ret->account, &ret->vms);
 	struct vp_error *error = vp_recording_open(path, &ret->recording, &ret->vms, &ret->notes);
+	if (!error && window)
+		clip_window(ret, window);
 	if (!error)
 		error = account_recording_read_all(ret);
 	if (error)
@@ -176,7 +237,7 @@ void vp_account_recording_tell_storms(const char *path, vp_sentences *sentences)
 
 	if (!had_storm(path))
 		return;
-	struct vp_error *error = vp_account_recording_open(path, &rec);
+	struct vp_error *error = vp_account_recording_open(path, NULL, &rec);
 	if (error) {
 		vp_vec_push(sentences, vp_format("storms of interrupts are not told of: %s",
 						 vp_error_message(error)));

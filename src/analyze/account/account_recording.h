@@ -5,6 +5,7 @@
 
 #include "analyze/account/account.h"
 #include "analyze/common/health.h"
+#include "analyze/common/window.h"
 #include "base/macros.h"
 #include "schema/vm.h"
 #include "store/cgroups.h"
@@ -18,14 +19,17 @@ struct vp_account_recording {
 	struct vp_account account;
 	struct vp_account_checks checks;
 	struct vp_losses losses;
-	double duration; /* seconds */
+	double duration;         /* seconds */
+	struct vp_window window; /* … of which, within the recording; or all */
+	/* … it is exact to the nanosecond: nothing was divided. */
+	bool exact;
 	vp_sentences notes;
 	vp_sentences storms; /* those of the notes that are about them */
 };
 
-/* Reads the account of the recording in directory `path`, which is not copied. Errors: no
- * recording, or one without an account. */
-struct vp_error *vp_account_recording_open(const char *path,
+/* Reads the account of the recording in directory `path`, which is not copied; of `window` alone
+ * (NULL: all). Errors: no recording, or one without an account. */
+struct vp_error *vp_account_recording_open(const char *path, const struct vp_window *window,
 					   struct vp_account_recording *ret) VP_MUST_CHECK;
 /* For whoever does not look at the account: appends what it has to say of interrupt storms in the
  * recording at `path` (analyze/account/storm.h), if there were any. Without an account there is

@@ -6,6 +6,7 @@
 #include "analyze/account/account.h"
 #include "analyze/common/naming.h"
 #include "analyze/common/table.h"
+#include "analyze/common/window.h"
 #include "base/intern.h"
 #include "base/macros.h"
 #include "store/cgroups.h"
@@ -18,7 +19,8 @@ struct vp_account_view {
 	size_t n_chosen;
 	bool has_vcpu;
 	uint64_t vcpu;
-	uint64_t limit; /* rows at most; 0: all */
+	uint64_t limit;          /* rows at most; 0: all */
+	struct vp_window window; /* of vp_account_events_table() */
 	struct vp_intern texts;
 };
 

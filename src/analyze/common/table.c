@@ -73,7 +73,7 @@ void vp_table_without_zeros(const struct vp_table *table, struct vp_table *ret)
 	size_t columns = table->columns.count, rows = vp_table_rows(table);
 	VP_AUTO_FREE bool *shown = vp_alloc(columns + 1);
 
-	*ret = (struct vp_table){0};
+	*ret = (struct vp_table){.clock = table->clock};
 	for (size_t i = 0; i < columns; i++) {
 		const struct vp_table_column *column = &table->columns.at[i];
 		shown[i] = !rows || !strcmp(column->key, "vcpu");

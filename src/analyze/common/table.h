@@ -6,13 +6,15 @@
 
 #include <stdint.h>
 
+#include "base/clock_text.h"
 #include "base/vec.h"
 
 enum vp_cell_type {
 	VP_CELL_TEXT,
 	VP_CELL_COUNT,
 	VP_CELL_DURATION, /* a count of ns; people see it with a unit */
-	VP_CELL_TIME,     /* a count of ns since the recording began; people see seconds */
+	VP_CELL_TIME,     /* a count of ns since the recording began; people see the table's
+			     clock, or seconds if that is the host's */
 	VP_CELL_PERCENT
 };
 
@@ -38,6 +40,7 @@ struct vp_table {
 	VP_VEC(struct vp_table_column) columns;
 	VP_VEC(union vp_cell) cells; /* row after row */
 	VP_VEC(char *) cleaned;      /* texts that could not be shown as they were */
+	struct vp_clock_text clock;  /* of VP_CELL_TIME */
 };
 
 void vp_table_deinit(struct vp_table *table);

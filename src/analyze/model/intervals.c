@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/model/intervals.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -96,6 +97,49 @@ struct vp_error *vp_interval_recording_open(const char *path, struct vp_interval
 	if (error)
 		vp_interval_recording_close(ret);
 	return error;
+}
+
+/* Cuts a row of which `part` is in the window. */
+static void cut_row(struct vp_interval_recording *rec, struct vp_interval_row *row,
+		    const struct vp_window *window, uint64_t part)
+{
+	double share = (double)part / (double)(row->head.time - row->head.begin);
+
+	for (size_t i = 0; i < rec->recipe.events.count; i++)
+		rec->cells.at[row->cells + i].value *= share;
+	row->head.flags |= VP_INTERVAL_PARTIAL;
+	if (row->head.begin < window->from)
+		row->head.begin = window->from;
+	if (row->head.time > window->to)
+		row->head.time = window->to;
+}
+
+void vp_interval_recording_cut(struct vp_interval_recording *rec, const struct vp_window *window)
+{
+	uint64_t all = 0, divided = 0, count = 0;
+	size_t kept = 0;
+
+	if (vp_window_is_all(window))
+		return;
+	vp_vec_each (&rec->rows, row) {
+		const struct vp_interval *head = &row->head;
+		uint64_t part = vp_window_overlap(window, head->begin, head->time);
+		if (!part)
+			continue;
+		all += part;
+		if (part < head->time - head->begin) {
+			divided += part;
+			count++;
+			cut_row(rec, row, window, part);
+		}
+		rec->rows.at[kept++] = *row;
+	}
+	rec->rows.count = kept;
+	if (count)
+		vp_vec_push(&rec->notes,
+			    vp_format("%" PRIu64 " intervals were divided in proportion to time at "
+				      "the borders of --time: %.2f%% of the time shown",
+				      count, 100 * (double)divided / (double)all));
 }
 
 void vp_interval_recording_close(struct vp_interval_recording *rec)

@@ -4,6 +4,7 @@
 #define VP_ANALYZE_MODEL_INTERVALS_H
 
 #include "analyze/common/health.h"
+#include "analyze/common/window.h"
 #include "base/macros.h"
 #include "base/vec.h"
 #include "schema/recipe.h"
@@ -39,6 +40,9 @@ struct vp_interval_recording {
  * intervals. */
 struct vp_error *vp_interval_recording_open(const char *path,
 					    struct vp_interval_recording *ret) VP_MUST_CHECK;
+/* Leaves out what is not of the window. Intervals at its borders are divided in proportion to time,
+ * and are from then on partial ones: a note says how much that is. */
+void vp_interval_recording_cut(struct vp_interval_recording *rec, const struct vp_window *window);
 void vp_interval_recording_close(struct vp_interval_recording *rec);
 
 /* The estimated count for the whole interval; NaN: the event was never live. */

@@ -469,7 +469,8 @@ static void find_address(const struct vp_account_view *view, const struct vp_tab
 	struct loss time = {0}, count = {0};
 	uint64_t ns;
 
-	if (!finding->rule->memory)
+	/* Addresses are summed over the whole recording. */
+	if (!finding->rule->memory || !vp_window_is_all(&view->account->window.window))
 		return;
 	for (size_t row = 0; row < vp_table_rows(addresses); row++)
 		measure_address(addresses, row, finding->rule, vm, &time, &count);

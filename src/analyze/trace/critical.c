@@ -8,6 +8,7 @@
 #include "analyze/trace/lanes.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/clock_text.h"
 #include "base/error.h"
 #include "base/intern.h"
 #include "schema/vm.h"
@@ -367,14 +368,12 @@ static void add_link_columns(struct vp_table *table)
 
 void vp_critical_chain_table(struct vp_critical *critical, struct vp_table *table)
 {
-	const uint64_t second = 1000000000;
-
 	vp_table_column_add(table, "at_s", "At", "s", VP_CELL_TEXT);
 	vp_table_column_add(table, "ns", "Time", "ns", VP_CELL_DURATION);
 	add_link_columns(table);
 	vp_vec_each (&critical->links, link) {
-		VP_AUTO_FREE char *at =
-		    vp_format("%" PRIu64 ".%09" PRIu64, link->begin / second, link->begin % second);
+		char at[VP_CLOCK_TEXT_SIZE];
+		vp_clock_text(&critical->clock, link->begin, at);
 		struct vp_intern *texts = &critical->threads->texts;
 		vp_table_text(table, vp_intern_text(texts, vp_intern_string(texts, at)));
 		vp_table_count(table, link->end - link->begin);

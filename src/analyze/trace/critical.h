@@ -9,6 +9,7 @@
 
 #include "analyze/common/table.h"
 #include "analyze/trace/threads.h"
+#include "base/clock_text.h"
 #include "base/macros.h"
 #include "base/vec.h"
 
@@ -39,6 +40,7 @@ struct vp_critical {
 	const struct vp_thread *thread; /* whose path it is */
 	uint64_t from, to;
 	VP_VEC(struct vp_critical_link) links; /* in order of time */
+	struct vp_clock_text clock;            /* the caller's: of times in the table */
 };
 
 /* The thread of VM `vm` with that number, or with that name if it is the only one; errors: there is

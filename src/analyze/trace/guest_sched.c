@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/trace/guest_sched.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "analyze/trace/lanes.h"
 #include "base/alloc.h"
+#include "base/clock_text.h"
 #include "base/intern.h"
 #include "base/macros.h"
 
@@ -286,7 +286,6 @@ static const char *waker_text(struct vp_guest_sched *sched, const struct vp_wake
 void vp_guest_sched_worst_table(struct vp_guest_sched *sched, struct vp_table *table)
 {
 	struct vp_intern *texts = &sched->threads->texts;
-	const uint64_t second = 1000000000;
 
 	add_thread_columns(table);
 	vp_table_column_add(table, "ns", "Latency", "ns", VP_CELL_DURATION);
@@ -296,8 +295,8 @@ void vp_guest_sched_worst_table(struct vp_guest_sched *sched, struct vp_table *t
 	vp_table_column_add(table, "at_s", "At", "s", VP_CELL_TEXT);
 	vp_table_column_add(table, "waker", "Woken by", "", VP_CELL_TEXT);
 	vp_vec_each (&sched->worst, wakeup) {
-		VP_AUTO_FREE char *at = vp_format("%" PRIu64 ".%09" PRIu64, wakeup->begin / second,
-						  wakeup->begin % second);
+		char at[VP_CLOCK_TEXT_SIZE];
+		vp_clock_text(&sched->clock, wakeup->begin, at);
 		guest_sched_put_thread(sched, wakeup->thread, table);
 		vp_table_count(table, wakeup->ns);
 		for (int i = 0; i < VP_WAKEUP_PARTS; i++)

@@ -8,6 +8,7 @@
 
 #include "analyze/common/table.h"
 #include "analyze/trace/threads.h"
+#include "base/clock_text.h"
 #include "base/vec.h"
 
 enum { VP_GUEST_SCHED_BUCKETS = 40 }; /* n has those from 2^n ns on */
@@ -44,6 +45,7 @@ struct vp_guest_sched {
 	uint64_t by_part[VP_WAKEUP_PARTS][VP_GUEST_SCHED_BUCKETS];
 	size_t most_worst;
 	VP_VEC(struct vp_wakeup) worst; /* the longest first */
+	struct vp_clock_text clock;     /* the caller's: of times in tables */
 };
 
 /* Sums all of the guests' threads. */

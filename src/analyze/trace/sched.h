@@ -8,6 +8,7 @@
 
 #include "analyze/common/table.h"
 #include "analyze/trace/lanes.h"
+#include "base/clock_text.h"
 #include "base/intern.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -61,6 +62,7 @@ struct vp_sched {
 	VP_VEC(struct vp_sched_wait) waits;
 	uint64_t left_out; /* periods of threads and thefts for which there was no room */
 	struct vp_intern texts;
+	struct vp_clock_text clock; /* the caller's: of times in tables */
 };
 
 void vp_sched_deinit(struct vp_sched *sched);

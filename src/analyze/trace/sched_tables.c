@@ -3,6 +3,7 @@
 #include "analyze/trace/lanes.h"
 #include "analyze/trace/sched.h"
 #include "base/alloc.h"
+#include "base/clock_text.h"
 #include "base/intern.h"
 #include "base/macros.h"
 #include "base/vec.h"
@@ -160,8 +161,6 @@ void vp_sched_wait_table(const struct vp_sched *sched, struct vp_table *table)
 
 void vp_sched_worst_table(struct vp_sched *sched, struct vp_lanes *lanes, struct vp_table *table)
 {
-	const uint64_t second = 1000000000;
-
 	add_vcpu_columns(table);
 	vp_table_column_add(table, "ns", "Waited", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "after", "After", "", VP_CELL_TEXT);
@@ -169,8 +168,8 @@ void vp_sched_worst_table(struct vp_sched *sched, struct vp_lanes *lanes, struct
 	vp_table_column_add(table, "guest_thread", "Guest's thread", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "thief", "Mostly for", "", VP_CELL_TEXT);
 	vp_vec_each (&sched->waits, wait) {
-		VP_AUTO_FREE char *at =
-		    vp_format("%" PRIu64 ".%09" PRIu64, wait->begin / second, wait->begin % second);
+		char at[VP_CLOCK_TEXT_SIZE];
+		vp_clock_text(&sched->clock, wait->begin, at);
 		sched_tables_put_vcpu(&sched->vcpus.at[wait->vcpu], lanes, table);
 		vp_table_count(table, wait->ns);
 		vp_table_text(table, wait->woken ? "wake-up" : "preemption");

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/vec.h"
+#include "cmd/common/time_options.h"
 #include "render/render_account.h"
 #include "render/render_table.h"
 
@@ -45,15 +46,16 @@ struct vp_error *vp_account_options_check(struct vp_account_options *options)
 					      options->vcpu);
 		options->has_vcpu = true;
 	}
-	return vp_verb_recording(&options->operands, options->input, "vperf.data",
-				 &options->directory);
+	VP_TRY(vp_verb_recording(&options->operands, options->input, "vperf.data",
+				 &options->directory));
+	return vp_time_option_window(options->time, options->directory, &options->window);
 }
 
 struct vp_error *vp_account_options_open(const struct vp_account_options *options,
 					 struct vp_account_recording *rec,
 					 struct vp_account_view *view)
 {
-	VP_TRY(vp_account_recording_open(options->directory, rec));
+	VP_TRY(vp_account_recording_open(options->directory, &options->window, rec));
 	struct vp_error *error = vp_account_view_init(view, &rec->account, options->vm);
 	if (error) {
 		vp_account_recording_close(rec);
@@ -64,6 +66,7 @@ struct vp_error *vp_account_options_open(const struct vp_account_options *option
 	view->has_vcpu = options->has_vcpu;
 	view->vcpu = options->number;
 	view->limit = options->limit;
+	view->window = options->window;
 	return NULL;
 }
 

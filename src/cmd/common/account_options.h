@@ -6,14 +6,16 @@
 #include "analyze/account/account_recording.h"
 #include "analyze/account/account_tables.h"
 #include "analyze/common/table.h"
+#include "analyze/common/window.h"
 #include "base/macros.h"
 #include "cmd/common/options.h"
+#include "cmd/common/time_options.h"
 #include "cmd/common/verb.h"
 
 enum vp_account_format { VP_FORMAT_TEXT, VP_FORMAT_JSON, VP_FORMAT_CSV };
 
 struct vp_account_options {
-	const char *input, *vm, *vcpu, *format;
+	const char *input, *vm, *vcpu, *format, *time, *clock_form;
 	uint64_t limit;
 	bool json, csv, events, verbose;
 	struct vp_texts operands;
@@ -22,6 +24,8 @@ struct vp_account_options {
 	enum vp_account_format chosen;
 	bool has_vcpu;
 	uint64_t number;
+	struct vp_window window;
+	struct vp_clock_text clock;
 };
 
 /* The options that the verbs have in common, for their tables. */
@@ -39,6 +43,7 @@ struct vp_account_options {
 	     "NAME",                                                                               \
 	     "only this VM (name, or pid of its VMM); can be repeated"},                           \
 	    {0, "vcpu", VP_OPTION_TEXT, &(options)->vcpu, "N", "only this vCPU"},                  \
+	    {0, "time", VP_OPTION_TEXT, &(options)->time, "FROM,TO", VP_TIME_HELP},                \
 	    {0,                                                                                    \
 	     "format",                                                                             \
 	     VP_OPTION_TEXT,                                                                       \

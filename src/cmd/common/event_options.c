@@ -26,6 +26,7 @@ struct vp_error *vp_event_options_check(struct vp_event_options *options)
 	VP_TRY(event_options_choose_cpus(options));
 	VP_TRY(vp_verb_recording(&options->operands, options->input, "vperf.data",
 				 &options->directory));
+	VP_TRY(vp_clock_option_parse(options->clock_form, options->directory, &options->clock));
 	return vp_time_option_parse(options->time, options->directory, &options->from,
 				    &options->to);
 }

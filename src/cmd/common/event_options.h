@@ -3,18 +3,20 @@
 #ifndef VP_CMD_COMMON_EVENT_OPTIONS_H
 #define VP_CMD_COMMON_EVENT_OPTIONS_H
 
+#include "base/clock_text.h"
 #include "base/macros.h"
 #include "base/pcpus.h"
 #include "cmd/common/options.h"
 #include "cmd/common/time_options.h"
 
 struct vp_event_options {
-	const char *input, *time, *vm, *cpus;
+	const char *input, *time, *clock_form, *vm, *cpus;
 	struct vp_texts operands;
 	/* Parsed options. */
 	const char *directory;
 	uint64_t from, to; /* CLOCK_MONOTONIC, ns */
 	struct vp_pcpus pcpus;
+	struct vp_clock_text clock;
 };
 
 #define VP_EVENT_OPTIONS_OF_ALL_PCPUS(options)                                                     \
@@ -25,6 +27,7 @@ struct vp_event_options {
 	 "DIR",                                                                                    \
 	 "recording directory (default: vperf.data)"},                                             \
 	    {0, "time", VP_OPTION_TEXT, &(options)->time, "FROM,TO", VP_TIME_HELP},                \
+	    {0, "clock", VP_OPTION_TEXT, &(options)->clock_form, "FORM", VP_CLOCK_HELP},           \
 	{                                                                                          \
 		0, "vm", VP_OPTION_NAMES, &(options)->vm, "NAME",                                  \
 		    "only this VM and its vCPUs' threads (name, or pid); can be repeated"          \

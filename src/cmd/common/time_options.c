@@ -190,3 +190,33 @@ struct vp_error *vp_time_option_parse(const char *text, const char *directory, u
 	vp_recording_deinit(&about);
 	return error;
 }
+
+struct vp_error *vp_time_option_window(const char *text, const char *directory,
+				       struct vp_window *ret)
+{
+	*ret = (struct vp_window){0};
+	return text ? vp_time_option_parse(text, directory, &ret->from, &ret->to) : NULL;
+}
+
+struct vp_error *vp_clock_option_parse(const char *text, const char *directory,
+				       struct vp_clock_text *ret)
+{
+	struct vp_recording about;
+
+	*ret = (struct vp_clock_text){0};
+	if (!text)
+		return NULL;
+	if (!vp_clock_form_named(text, &ret->form))
+		return vp_error_usage("option --clock: expected host, offset, time or rfc3339, "
+				      "not '%s'",
+				      text);
+	VP_TRY(vp_recording_read(directory, &about));
+	ret->start = about.start;
+	ret->realtime_offset = about.realtime_offset;
+	vp_recording_deinit(&about);
+	if (ret->form >= VP_CLOCK_FORM_TIME && !ret->realtime_offset)
+		return vp_error_usage("option --clock: the recording '%s' has no date: expected "
+				      "host or offset",
+				      directory);
+	return NULL;
+}

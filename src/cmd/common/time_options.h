@@ -5,9 +5,14 @@
 
 #include <stdint.h>
 
+#include "analyze/common/window.h"
+#include "base/clock_text.h"
 #include "base/error.h"
 #include "base/macros.h"
 
+#define VP_CLOCK_HELP                                                                              \
+	"print times as host (seconds of its clock), offset (from the start), time (of day) or "   \
+	"rfc3339 (default: host)"
 #define VP_TIME_HELP                                                                               \
 	"only from FROM to TO: seconds as printed, +OFFSET from the start, a time of day or an "   \
 	"RFC 3339 time; either may be left out"
@@ -19,5 +24,12 @@
  */
 struct vp_error *vp_time_option_parse(const char *text, const char *directory, uint64_t *from,
 				      uint64_t *to) VP_MUST_CHECK;
+/* The form of the recording's times; NULL is the host's clock. Errors: another word; a recording
+ * whose date is not known. */
+struct vp_error *vp_clock_option_parse(const char *text, const char *directory,
+				       struct vp_clock_text *ret) VP_MUST_CHECK;
+/* The same as a window. */
+struct vp_error *vp_time_option_window(const char *text, const char *directory,
+				       struct vp_window *ret) VP_MUST_CHECK;
 
 #endif

@@ -3,11 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/common/window.h"
 #include "analyze/model/intervals.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/macros.h"
 #include "cmd/common/options.h"
+#include "cmd/common/time_options.h"
 #include "cmd/common/verb.h"
 #include "cmd/host/cmd_stat.h"
 #include "render/render_intervals.h"
@@ -19,7 +21,7 @@
 static const struct vp_verb verb;
 
 struct report {
-	const char *input, *format, *base, *vm;
+	const char *input, *format, *base, *vm, *time;
 	uint64_t per;
 	bool raw, partial, subjects, live;
 	struct vp_texts operands;
@@ -82,9 +84,12 @@ static struct vp_error *stat_report_report_with(void *context)
 	struct vp_interval_recording rec;
 	struct vp_buffer out = {0};
 	const char *directory;
+	struct vp_window window;
 
 	VP_TRY(vp_verb_recording(&report->operands, report->input, "vperf.stat", &directory));
+	VP_TRY(vp_time_option_window(report->time, directory, &window));
 	VP_TRY(vp_interval_recording_open(directory, &rec));
+	vp_interval_recording_cut(&rec, &window);
 	struct vp_error *error = put_recording(report, &rec, &out);
 	if (!error)
 		error = vp_verb_print(&out);
@@ -99,6 +104,7 @@ int vp_stat_report(int argc, char **argv)
 	const struct vp_option options[] = {
 	    {'i', "input", VP_OPTION_TEXT, &report.input, "DIR",
 	     "recording directory (default: vperf.stat)"},
+	    {0, "time", VP_OPTION_TEXT, &report.time, "FROM,TO", VP_TIME_HELP},
 	    {0, "format", VP_OPTION_TEXT, &report.format, "FORMAT",
 	     "text: sums; csv, arff: one row per interval; json: both (default: text)"},
 	    {0, "base", VP_OPTION_TEXT, &report.base, "EVENT",
@@ -122,6 +128,6 @@ int vp_stat_report(int argc, char **argv)
 
 static const struct vp_verb verb = {
     .name = "stat report",
-    .usage = "[--format FORMAT] [--base EVENT] [DIR]",
+    .usage = "[--format FORMAT] [--base EVENT] [--time FROM,TO] [DIR]",
     .summary = "show the counts of an interval recording",
 };

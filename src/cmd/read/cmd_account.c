@@ -36,6 +36,7 @@ static struct vp_error *cmd_account_print_events(const struct vp_account_options
 						 struct vp_account_view *view)
 {
 	struct vp_named_table table = {.key = "events"};
+	table.table.clock = options->clock;
 	struct vp_error *error =
 	    vp_account_events_table(view, rec->path, rec->recording.start, &table.table);
 
@@ -52,6 +53,7 @@ static struct vp_error *account_with(void *context)
 	struct vp_account_view view;
 
 	VP_TRY(vp_account_options_check(options));
+	VP_TRY(vp_clock_option_parse(options->clock_form, options->directory, &options->clock));
 	VP_TRY(vp_account_options_open(options, &rec, &view));
 	struct vp_error *error = options->events ? cmd_account_print_events(options, &rec, &view)
 						 : print_sums(options, &rec, &view);
@@ -65,6 +67,8 @@ static int run_account(int argc, char **argv)
 	struct vp_account_options account = {0};
 	const struct vp_option options[] = {
 	    VP_ACCOUNT_OPTIONS(&account),
+	    {0, "clock", VP_OPTION_TEXT, &account.clock_form, "FORM",
+	     "with --events: " VP_CLOCK_HELP},
 	    {0, "events", VP_OPTION_FLAG, &account.events, NULL,
 	     "list every vCPU state change (needs 'vperf record --account-events')"}};
 
@@ -74,7 +78,7 @@ static int run_account(int argc, char **argv)
 
 static const struct vp_verb verb = {
     .name = "account",
-    .usage = "[--vm NAME] [--vcpu N] [--events] [--format FORMAT] [DIR]",
+    .usage = "[--vm NAME] [--vcpu N] [--time FROM,TO] [--events] [--format FORMAT] [DIR]",
     .summary = "show what each vCPU did, to the nanosecond",
     .run = run_account,
 };

@@ -99,6 +99,7 @@ static struct vp_error *cmd_critical_print(struct critical *critical, struct vp_
 {
 	struct vp_buffer out = {0};
 
+	path->clock = critical->which.clock;
 	vp_critical_blame_table(path, &critical->tables[BLAME]);
 	vp_critical_chain_table(path, &critical->tables[CHAIN]);
 	if (!strcmp(critical->format, "json"))

@@ -13,6 +13,7 @@
 #include "cmd/common/account_options.h"
 #include "cmd/common/naming_options.h"
 #include "cmd/common/options.h"
+#include "cmd/common/time_options.h"
 #include "cmd/common/verb.h"
 #include "render/render_account.h"
 #include "render/render_diagnose.h"
@@ -112,6 +113,7 @@ static int run_diagnose(int argc, char **argv)
 	     "recording directory (default: vperf.data)"},
 	    {0, "vm", VP_OPTION_NAMES, &diagnose.account.vm, "NAME",
 	     "only this VM (name, or pid of its VMM); can be repeated"},
+	    {0, "time", VP_OPTION_TEXT, &diagnose.account.time, "FROM,TO", VP_TIME_HELP},
 	    {0, "format", VP_OPTION_TEXT, &diagnose.account.format, "FORMAT",
 	     "text or json (default: text)"},
 	    {0, "json", VP_OPTION_FLAG, &diagnose.account.json, NULL, "same as --format json"},
@@ -127,7 +129,7 @@ static int run_diagnose(int argc, char **argv)
 
 static const struct vp_verb verb = {
     .name = "diagnose",
-    .usage = "[--vm NAME] [--json] [DIR]",
+    .usage = "[--vm NAME] [--time FROM,TO] [--json] [DIR]",
     .summary = "say what costs VMs most, and what to try",
     .run = run_diagnose,
 };

@@ -50,6 +50,12 @@ static struct vp_error *cmd_exits_choose_all(struct exits *exits)
 	if (exits->chosen != VP_EXITS_BY_REASON && exits->common.vcpu)
 		return vp_error_usage("--vcpu works only with --by reason: guest addresses are not "
 				      "recorded per vCPU");
+	if (exits->chosen != VP_EXITS_BY_REASON && exits->common.time)
+		return vp_error_usage(
+		    "--time works only with --by reason: guest addresses of exits "
+		    "are summed over the whole recording; with 'record --trace', "
+		    "'vperf script --event kvm_exit --time %s' lists them",
+		    exits->common.time);
 	return vp_naming_words_check(&exits->words, exits->common.directory, &exits->naming);
 }
 

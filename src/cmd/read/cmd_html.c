@@ -8,6 +8,7 @@
 #include "analyze/common/health.h"
 #include "analyze/common/naming.h"
 #include "analyze/common/table.h"
+#include "analyze/common/window.h"
 #include "analyze/model/intervals.h"
 #include "analyze/profile/frame.h"
 #include "analyze/profile/pass.h"
@@ -25,6 +26,7 @@
 #include "base/vec.h"
 #include "cmd/common/naming_options.h"
 #include "cmd/common/options.h"
+#include "cmd/common/time_options.h"
 #include "cmd/common/verb.h"
 #include "render/page.h"
 #include "render/page_frame.h"
@@ -55,11 +57,12 @@ const struct vp_verb *vp_verb_html(void)
 }
 
 struct html {
-	const char *input, *output, *before, *vm;
+	const char *input, *output, *before, *vm, *time;
 	struct vp_texts operands;
 	struct vp_naming_words words;
 	/* What the words mean. */
 	struct vp_naming_options naming, naming_before;
+	struct vp_window window;
 	/* What was made of the recording. */
 	struct vp_report report, report_before;
 	struct vp_account_recording account;
@@ -85,6 +88,7 @@ static struct vp_error *cmd_html_choose_all(struct html *html)
 	VP_TRY(
 	    vp_verb_recording(&html->operands, html->input, "vperf.data", &html->naming.directory));
 	VP_TRY(vp_naming_words_check(&html->words, html->naming.directory, &html->naming));
+	VP_TRY(vp_time_option_window(html->time, html->naming.directory, &html->window));
 	html->naming_before = html->naming;
 	html->naming_before.directory = html->before;
 	return NULL;
@@ -98,6 +102,8 @@ static struct vp_error *make_report(const struct html *html, const struct vp_nam
 	    .vm = html->vm,
 	    .columns = VP_COLUMN_FUNCTION | VP_COLUMN_MODULE | VP_COLUMN_PROCESS | VP_COLUMN_VM,
 	    .chains = true,
+	    .from = naming == &html->naming ? html->window.from : 0,
+	    .to = naming == &html->naming ? html->window.to : 0,
 	    .jobs = 2,
 	    .jobs_at_most = true};
 
@@ -134,7 +140,7 @@ static struct vp_error *make_account(struct html *html)
 	if (!vp_recording_has_instrument(&html->report.recording, "account") ||
 	    !html->report.vms.count)
 		return NULL;
-	VP_TRY(vp_account_recording_open(html->naming.directory, &html->account));
+	VP_TRY(vp_account_recording_open(html->naming.directory, &html->window, &html->account));
 	html->has_account = true;
 	VP_TRY(vp_account_view_init(&html->view, &html->account.account, html->vm));
 	html->view.cgroups = &html->account.cgroups;
@@ -151,6 +157,11 @@ static struct vp_error *make_account(struct html *html)
 	vp_diagnose(&html->view, &tables[EXITS_BY_FUNCTION].table, &tables[EXITS_BY_ADDRESS].table,
 		    &html->account.losses, &html->diagnosis);
 	html->has_diagnosis = true;
+	/* These are sums over the whole recording. */
+	for (int i = EXITS_BY_FUNCTION; html->window.to && i <= EXITS_BY_ADDRESS; i++) {
+		vp_table_deinit(&tables[i].table);
+		tables[i].table = (struct vp_table){0};
+	}
 	return NULL;
 }
 
@@ -164,8 +175,12 @@ static void cmd_html_take(void *context, const struct vp_period *period)
 
 static struct vp_error *make_lanes(struct html *html)
 {
-	const struct vp_lanes_options options = {
-	    .to = UINT64_MAX, .vm = html->vm, .take = cmd_html_take, .context = html};
+	const struct vp_lanes_options options = {.from = html->window.from,
+						 .to =
+						     html->window.to ? html->window.to : UINT64_MAX,
+						 .vm = html->vm,
+						 .take = cmd_html_take,
+						 .context = html};
 	struct vp_page_table *tables = html->tables;
 
 	if (!vp_feed_is_recorded(html->naming.directory, &html->report.recording,
@@ -189,6 +204,7 @@ static struct vp_error *make_intervals(struct html *html)
 		return NULL;
 	VP_TRY(vp_interval_recording_open(html->naming.directory, &html->intervals));
 	html->has_intervals = true;
+	vp_interval_recording_cut(&html->intervals, &html->window);
 	return NULL;
 }
 
@@ -322,6 +338,7 @@ static int run_html(int argc, char **argv)
 	     "compare with the recording in DIR: its flame graph is the one before"},
 	    {0, "vm", VP_OPTION_NAMES, &html.vm, "NAME",
 	     "only this VM (name, or pid of its VMM); can be repeated"},
+	    {0, "time", VP_OPTION_TEXT, &html.time, "FROM,TO", VP_TIME_HELP},
 	    VP_NAMING_OPTIONS(&html.words),
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &html.operands,
@@ -333,7 +350,7 @@ static int run_html(int argc, char **argv)
 
 static const struct vp_verb verb = {
     .name = "html",
-    .usage = "[--diff DIR] [OPTION]... [DIR] -o FILE.html",
+    .usage = "[--diff DIR] [--time FROM,TO] [OPTION]... [DIR] -o FILE.html",
     .summary = "show a recording as one page for a browser",
     .run = run_html,
 };

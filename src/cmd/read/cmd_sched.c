@@ -12,6 +12,7 @@
 #include "analyze/trace/threads.h"
 #include "analyze/trace/trace_feed.h"
 #include "base/buffer.h"
+#include "base/clock_text.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/macros.h"
@@ -95,6 +96,7 @@ static void fill_tables(struct sched *sched, struct vp_lanes *lanes)
 	vp_sched_vcpu_table(&sched->sums, lanes, &sched->tables[VCPUS]);
 	vp_sched_thread_table(&sched->sums, lanes, &sched->tables[THREADS]);
 	vp_sched_wait_table(&sched->sums, &sched->tables[WAITS]);
+	sched->sums.clock = sched->which.clock;
 	vp_sched_worst_table(&sched->sums, lanes, &sched->tables[WORST_WAITS]);
 }
 
@@ -124,6 +126,20 @@ static void cmd_sched_put_json(const struct sched *sched, const struct vp_feed *
 	vp_buffer_string(out, "\n");
 }
 
+/* A command that shows the longest wait. */
+static void put_command(const struct sched *sched, struct vp_buffer *out)
+{
+	char from[VP_CLOCK_TEXT_SIZE], to[VP_CLOCK_TEXT_SIZE];
+
+	if (!sched->sums.waits.count)
+		return;
+	const struct vp_sched_wait *longest = &sched->sums.waits.at[0];
+	vp_buffer_printf(out, "# the first one: vperf timeline --time %s,%s %s\n",
+			 vp_clock_text(&sched->which.clock, longest->begin, from),
+			 vp_clock_text(&sched->which.clock, longest->begin + longest->ns, to),
+			 sched->which.directory);
+}
+
 static void cmd_sched_put_text(const struct sched *sched, struct vp_buffer *out)
 {
 	bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
@@ -133,6 +149,8 @@ static void cmd_sched_put_text(const struct sched *sched, struct vp_buffer *out)
 			continue;
 		vp_buffer_printf(out, "%s# %s\n", out->size ? "\n" : "", titles[i]);
 		vp_render_table_text(&sched->tables[i], colour, out);
+		if (i == WORST_WAITS)
+			put_command(sched, out);
 	}
 }
 
@@ -155,7 +173,8 @@ static struct vp_error *fill_guest_tables(struct sched *sched, const struct vp_f
 	if (!wanted || (!sched->table && !vp_guest_traces_any(directory, &feed->vms, options.vm)))
 		return NULL;
 	VP_TRY(vp_threads_open(directory, &options, &threads));
-	struct vp_guest_sched sums = {.threads = &threads, .most_worst = sched->worst};
+	struct vp_guest_sched sums = {
+	    .threads = &threads, .most_worst = sched->worst, .clock = sched->which.clock};
 	vp_guest_sched_sum(&sums);
 	vp_guest_sched_thread_table(&sums, &sched->tables[GUESTS]);
 	vp_guest_sched_wakeup_table(&sums, &sched->tables[WAKEUPS]);

@@ -94,7 +94,8 @@ static struct vp_error *cmd_script_write_piece(struct vp_buffer *out)
 static struct vp_error *cmd_script_print_events(const struct script *script,
 						struct vp_script *events)
 {
-	const struct vp_script_layout layout = {vp_script_columns(events), script->shown};
+	const struct vp_script_layout layout = {vp_script_columns(events), script->shown,
+						script->which.clock};
 	const struct vp_script_event *event;
 	struct vp_error *error = NULL;
 	struct vp_buffer out = {0};

@@ -44,7 +44,7 @@ static int run_steal(int argc, char **argv)
 
 static const struct vp_verb verb = {
     .name = "steal",
-    .usage = "[--vm NAME] [--vcpu N] [--format FORMAT] [DIR]",
+    .usage = "[--vm NAME] [--vcpu N] [--time FROM,TO] [--format FORMAT] [DIR]",
     .summary = "show who took the vCPUs' time",
     .run = run_steal,
 };

@@ -130,6 +130,7 @@ static struct vp_error *timeline_with(void *context)
 	struct vp_lanes *lanes;
 	VP_TRY(vp_lanes_open(timeline->which.directory, &options, &lanes));
 	timeline->layout.lanes = lanes;
+	timeline->layout.clock = timeline->which.clock;
 	struct vp_error *error = print_periods(timeline);
 	if (!error)
 		cmd_timeline_say_notes(timeline);

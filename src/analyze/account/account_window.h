@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The records of an account, cut to a window. A record has the sums of about a second: at the
+ * window's borders they are divided in proportion to time, and the largest error of that is kept.
+ * The parts of adjoining windows sum to the whole.
+ */
+#ifndef VP_ANALYZE_ACCOUNT_ACCOUNT_WINDOW_H
+#define VP_ANALYZE_ACCOUNT_ACCOUNT_WINDOW_H
+
+#include "analyze/common/window.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "schema/records.h"
+
+/* The stretch of a vCPU's last record. */
+struct vp_account_stretch {
+	uint64_t time; /* of the record */
+	uint64_t begin, end;
+};
+
+struct vp_account_window {
+	struct vp_window window;
+	struct vp_map places; /* index in `stretches`, by vCPU */
+	VP_VEC(struct vp_account_stretch) stretches;
+	uint64_t before, now; /* times of the last two writes of records */
+	/* Largest errors, ns: of a vCPU's state, of what a thief took, of a part of exits. */
+	uint64_t state_error, theft_error, exit_error;
+};
+
+union vp_account_record {
+	struct vp_record_header header;
+	struct vp_vcpu_account times;
+	struct vp_exit_account exits;
+	struct vp_exit_bucket bucket;
+	struct vp_thief thief;
+};
+
+void vp_account_window_deinit(struct vp_account_window *window);
+/* The part of the record in the window: `record`, a changed copy in *ret, or NULL if there is
+ * none. */
+const struct vp_record_header *vp_account_window_cut(struct vp_account_window *window,
+						     const struct vp_record_header *record,
+						     union vp_account_record *ret);
+
+#endif
