@@ -4,6 +4,8 @@
 #include <inttypes.h>
 
 #include "analyze/account/account.h"
+#include "analyze/account/account_window.h"
+#include "analyze/common/window.h"
 #include "base/buffer.h"
 #include "base/text.h"
 #include "base/vec.h"

@@ -5,6 +5,7 @@
 #include "analyze/common/table.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/clock_text.h"
 #include "base/text.h"
 #include "render/render_table.h"
 

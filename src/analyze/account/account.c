@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "analyze/common/window.h"
 #include "base/alloc.h"
 
 /* Keys of the parts of an account; no padding. */

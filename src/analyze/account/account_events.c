@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/account/account_tables.h"
 #include "analyze/common/table.h"
+#include "analyze/common/window.h"
 #include "base/alloc.h"
+#include "base/clock_text.h"
 #include "base/error.h"
 #include "base/macros.h"
 #include "schema/account_terms.h"

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analyze/account/account_window.h"
 #include "analyze/account/storm.h"
 #include "base/alloc.h"
 #include "base/error.h"

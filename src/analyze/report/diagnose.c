@@ -9,6 +9,7 @@
 #include "analyze/account/overcommit.h"
 #include "analyze/account/storm.h"
 #include "analyze/common/table.h"
+#include "analyze/common/window.h"
 #include "base/text.h"
 #include "schema/account_terms.h"
 #include "schema/exit_reason.h"

@@ -7,6 +7,7 @@
 #include "analyze/account/account_tables.h"
 #include "analyze/common/table.h"
 #include "analyze/common/window.h"
+#include "base/clock_text.h"
 #include "base/macros.h"
 #include "cmd/common/options.h"
 #include "cmd/common/time_options.h"

@@ -27,7 +27,6 @@ struct vp_event_options {
 	 "DIR",                                                                                    \
 	 "recording directory (default: vperf.data)"},                                             \
 	    {0, "time", VP_OPTION_TEXT, &(options)->time, "FROM,TO", VP_TIME_HELP},                \
-	    {0, "clock", VP_OPTION_TEXT, &(options)->clock_form, "FORM", VP_CLOCK_HELP},           \
 	{                                                                                          \
 		0, "vm", VP_OPTION_NAMES, &(options)->vm, "NAME",                                  \
 		    "only this VM and its vCPUs' threads (name, or pid); can be repeated"          \
@@ -37,6 +36,12 @@ struct vp_event_options {
 	{                                                                                          \
 		'C', "cpu", VP_OPTION_TEXT, &(options)->cpus, "LIST",                              \
 		    "only these pCPUs, such as 0-3,8"                                              \
+	}
+
+/* For those that print times. */
+#define VP_CLOCK_OPTION(options)                                                                   \
+	{                                                                                          \
+		0, "clock", VP_OPTION_TEXT, &(options)->clock_form, "FORM", VP_CLOCK_HELP          \
 	}
 
 /* Errors: what cannot be understood, more than one recording. */

@@ -7,6 +7,7 @@
 #include "base/macros.h"
 #include "cmd/common/account_options.h"
 #include "cmd/common/options.h"
+#include "cmd/common/time_options.h"
 #include "cmd/common/verb.h"
 
 static const struct vp_verb verb;

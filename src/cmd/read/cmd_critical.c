@@ -154,6 +154,7 @@ static int run_critical(int argc, char **argv)
 	struct critical critical = {.format = "text"};
 	const struct vp_option options[] = {
 	    VP_EVENT_OPTIONS_OF_ALL_PCPUS(&critical.which),
+	    VP_CLOCK_OPTION(&critical.which),
 	    {0, "thread", VP_OPTION_TEXT, &critical.thread, "TID|NAME",
 	     "the guest's thread: its number in the guest, or its name"},
 	    {0, "table", VP_OPTION_TEXT, &critical.table, "TABLE",

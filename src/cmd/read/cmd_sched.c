@@ -237,6 +237,7 @@ static int run_sched(int argc, char **argv)
 	struct sched sched = {.format = "text", .worst = WORST};
 	const struct vp_option options[] = {
 	    VP_EVENT_OPTIONS(&sched.which),
+	    VP_CLOCK_OPTION(&sched.which),
 	    {0, "table", VP_OPTION_TEXT, &sched.table, "TABLE",
 	     "only vcpus, threads, waits, worst, or with guests' own events guests, wakeups, "
 	     "worst-wakeups (default: all; threads for csv)"},

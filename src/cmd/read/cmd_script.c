@@ -140,6 +140,7 @@ static int run_script(int argc, char **argv)
 	struct script script = {.format = "text"};
 	const struct vp_option options[] = {
 	    VP_EVENT_OPTIONS(&script.which),
+	    VP_CLOCK_OPTION(&script.which),
 	    {0, "tid", VP_OPTION_TEXT, &script.tid, "TID",
 	     "only events that this host thread was running at, or is named in"},
 	    {'e', "event", VP_OPTION_TEXT, &script.event, "NAMES",

@@ -145,6 +145,7 @@ static int run_timeline(int argc, char **argv)
 	    {0, "lane", VP_OPTION_TEXT, &timeline.lane, "LANE",
 	     "periods of each pcpu, vcpu or thread of a guest (default: vcpu)"},
 	    VP_EVENT_OPTIONS(&timeline.which),
+	    VP_CLOCK_OPTION(&timeline.which),
 	    {0, "format", VP_OPTION_TEXT, &timeline.format, "FORMAT",
 	     "text, jsonl or csv (default: text)"},
 	    {0, "limit", VP_OPTION_COUNT, &timeline.limit, "N", "print only the first N periods"},
