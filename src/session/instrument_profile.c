@@ -75,6 +75,12 @@ static void profile_describe(const struct vp_instrument *instrument, struct vp_r
 	about->weigh = profile->trigger.weigh;
 	about->events = profile->trigger.events;
 	about->chains = profile->options.with_chains;
+	const struct vp_profile_targets *targets = profile->options.targets;
+	if (targets && (targets->pids.count || targets->tids.count || targets->pcpus.count)) {
+		free(about->note);
+		about->note = vp_format("samples were taken only of the processes, threads or "
+					"pCPUs that -p, -t or -C chose: shares are of these");
+	}
 }
 
 static char *instrument_profile_count_named(void *context, uint32_t pid,
@@ -132,11 +138,22 @@ static struct vp_error *profile_drain(struct vp_instrument *instrument)
 	return vp_sampler_drain(profile_of(instrument)->sampler);
 }
 
+static bool has_pcpu(const struct vp_pcpus *pcpus, uint32_t pcpu)
+{
+	vp_vec_each (pcpus, other)
+		if (*other == (int)pcpu)
+			return true;
+	return false;
+}
+
 static struct vp_error *profile_add_pcpu(struct vp_instrument *instrument, uint32_t pcpu)
 {
 	struct vp_profile_instrument *profile = profile_of(instrument);
 	size_t place;
 
+	const struct vp_profile_targets *targets = profile->options.targets;
+	if (targets && targets->pcpus.count && !has_pcpu(&targets->pcpus, pcpu))
+		return NULL;
 	VP_TRY(profile_drain(instrument)); /* its ticks before are of another clock */
 	VP_TRY(vp_trigger_add(&profile->trigger, (int)pcpu, &place));
 	VP_TRY(vp_sampler_add(profile->sampler, place));

@@ -173,6 +173,7 @@ struct stretch {
 	uint64_t n;
 	const struct vp_record_header *last; /* in it, or before it; NULL: none yet */
 	char *names;           /* from here on it only tells of the next sample; NULL: not so */
+	uint64_t n_names;      /* records from there on */
 	uint64_t before_names; /* time of the record before those */
 };
 
@@ -209,10 +210,50 @@ static inline void stretch_add(struct stretch *stretch, const struct vp_record_h
 	} else if (!stretch->names) {
 		stretch->names = stretch->end;
 		stretch->before_names = stretch->last ? stretch->last->time : 0;
+		stretch->n_names = 0;
 	}
+	stretch->n_names++;
 	stretch->last = record;
 	stretch->end += size;
 	stretch->n++;
+}
+
+/* Leaves out a sample, and what tells of it. */
+static void stretch_skip(struct stretch *stretch, size_t size)
+{
+	char *after = stretch->end + size;
+
+	if (stretch->names && stretch->names >= stretch->begin) {
+		stretch->end = stretch->names;
+		stretch->n -= stretch->n_names;
+	}
+	stretch_put(stretch);
+	stretch->begin = stretch->end = after;
+	stretch->names = NULL;
+}
+
+static bool has_id(const struct vp_profile_ids *ids, uint32_t id)
+{
+	vp_vec_each (ids, other)
+		if (*other == id)
+			return true;
+	return false;
+}
+
+/* Whether the sample is of one of the processes or threads of -p and -t. */
+static bool is_target(const struct vp_profile_instrument *profile,
+		      const union vp_any_record *record)
+{
+	const struct vp_profile_targets *targets = profile->options.targets;
+
+	if (!targets || (!targets->pids.count && !targets->tids.count))
+		return true;
+	if (record->header.id == VP_ID_host_sample)
+		return has_id(&targets->pids, record->host_sample.pid) ||
+		       has_id(&targets->tids, record->host_sample.tid);
+	const struct vp_vm *vm = vp_session_vm(profile->base.session, record->vcpu_sample.vm);
+	return has_id(&targets->tids, record->vcpu_sample.tid) ||
+	       (vm && has_id(&targets->pids, vm->pid));
 }
 
 /* What says whose a sample is goes before the ticks that it stands for. */
@@ -315,6 +356,15 @@ void vp_profile_take(void *context, uint32_t pcpu, char *records, size_t size)
 	for (char *end = records + size; stretch.end < end;) {
 		union vp_any_record *record = (void *)stretch.end;
 		see_record(profile, stream, record);
+		if (record->header.id <= VP_ID_guest_sample && !is_target(profile, record)) {
+			if (record->header.time >= stream->late_from)
+				missed_ticks(profile, stream, record->header.time);
+			stream->late_from += tick;
+			stream->events = 0;
+			stream->last_time = record->header.time;
+			stretch_skip(&stretch, vp_record_size(record->header.id));
+			continue;
+		}
 		if (record->header.id <= VP_ID_guest_sample) { /* the first three are samples */
 			profile->samples++;
 			if (profile->trigger.weigh == VP_WEIGH_TIME && stream->events)

@@ -13,6 +13,7 @@
 #include "cmd/host/record_events.h"
 #include "cmd/host/record_flight.h"
 #include "cmd/host/record_loop.h"
+#include "cmd/host/record_targets.h"
 #include "collect/programs/account_source.h"
 #include "collect/programs/guest_sampler.h"
 #include "host/host.h"
@@ -60,6 +61,7 @@ struct record {
 	    paravirtual;
 	enum vp_guest_interrupts at; /* of --interrupts */
 	struct vp_record_flight flight;
+	struct vp_record_targets targets;
 	bool quiet, shared;
 	bool as_ever; /* what is asked for is done anyway */
 	int status;   /* of COMMAND */
@@ -173,6 +175,11 @@ static struct vp_error *cmd_record_check_options(struct record *record)
 		return vp_error_usage("--account-events and --no-account are mutually exclusive");
 	if (record->paravirtual && record->no_account)
 		return vp_error_usage("--paravirtual and --no-account are mutually exclusive");
+	if (record->no_samples &&
+	    (record->targets.pids || record->targets.tids || record->targets.cpus))
+		return vp_error_usage("--no-samples and --pid, --tid or --cpu are mutually "
+				      "exclusive: these choose samples");
+	VP_TRY(vp_record_targets_check(&record->targets));
 	VP_TRY(choose_hypervisor_events(record));
 	if (record->paravirtual && !vp_hypervisor_here()->account()->has_paravirtual)
 		return vp_error_new("option --paravirtual: guests of %s have exits, which are "
@@ -255,10 +262,12 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 	const struct vp_instrument_profile_options profile = {
 	    .trigger = {.event = trigger_of(record),
 			.frequency = frequency,
-			.period = record->period},
+			.period = record->period,
+			.pcpus = &record->targets.chosen.pcpus},
 	    .buffer_pages = record->pages ? record->pages : 512,
 	    .read_memory = !record->no_memory && !guests_apart,
 	    .with_chains = record->chains || record->call_graph,
+	    .targets = &record->targets.chosen,
 	};
 	const struct vp_account_source_options account = {.with_states = wants_states(record),
 							  .tells_exits = record->stat != NULL,
@@ -290,7 +299,8 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 
 	if (!record->no_samples)
 		vp_session_add(session, vp_instrument_profile(&profile));
-	if (!record->no_samples && guests_apart)
+	/* These guests have no process or thread of this host. */
+	if (!record->no_samples && guests_apart && !record->targets.pids && !record->targets.tids)
 		vp_session_add(session, vp_instrument_guest_samples(&guest_samples));
 	if (!record->no_account)
 		vp_session_add(session, vp_instrument_account(&account));
@@ -424,6 +434,7 @@ static int run_record(int argc, char **argv)
 	     "also record the guests' own events, which their agents send: sched, irq (default: "
 	     "these), block, net, syscalls, timer, separated by commas",
 	     is_sets},
+	    VP_RECORD_TARGET_OPTIONS(&record.targets),
 	    VP_RECORD_FLIGHT_OPTIONS(&record.flight),
 	    {0, "no-samples", VP_OPTION_FLAG, &record.no_samples, NULL,
 	     "no samples: only vCPU accounting, --stat and --trace"},
@@ -449,6 +460,7 @@ static int run_record(int argc, char **argv)
 	vp_vec_deinit(&record.vms);
 	vp_record_events_deinit(&record.events);
 	vp_vec_deinit(&record.flight.conditions);
+	vp_record_targets_deinit(&record.targets);
 	/* A command that the user's Ctrl-C ended did not fail. */
 	return status ? status : record.status != 0 && !vp_command_stop_wanted();
 }

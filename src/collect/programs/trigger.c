@@ -200,14 +200,22 @@ struct vp_error *vp_trigger_add(struct vp_trigger *trigger, int pcpu, size_t *re
 	return NULL;
 }
 
+static struct vp_error *open_all(const struct vp_pcpus *pcpus, struct vp_trigger *trigger)
+{
+	size_t place;
+
+	for (size_t i = 0; i < pcpus->count; i++)
+		VP_TRY(vp_trigger_add(trigger, pcpus->at[i], &place));
+	return NULL;
+}
+
 static struct vp_error *open_online(struct vp_trigger *trigger)
 {
 	struct vp_pcpus pcpus = {0};
 	struct vp_error *error = vp_pcpus_online(&pcpus);
-	size_t place;
 
-	for (size_t i = 0; !error && i < pcpus.count; i++)
-		error = vp_trigger_add(trigger, pcpus.at[i], &place);
+	if (!error)
+		error = open_all(&pcpus, trigger);
 	vp_vec_deinit(&pcpus);
 	return error;
 }
@@ -232,7 +240,8 @@ struct vp_error *vp_trigger_open(const struct vp_trigger_options *options, struc
 	ret->name = vp_strdup(event);
 	ret->attr = vp_alloc(sizeof(attr));
 	*ret->attr = attr;
-	struct vp_error *error = open_online(ret);
+	bool chosen = options->pcpus && options->pcpus->count;
+	struct vp_error *error = chosen ? open_all(options->pcpus, ret) : open_online(ret);
 	if (error)
 		vp_trigger_close(ret);
 	return error;

@@ -22,6 +22,7 @@ struct vp_trigger_options {
 	 * Both 0: VP_USUAL_FREQUENCY, or what the kernel allows, if that is less.
 	 */
 	uint64_t frequency, period;
+	const struct vp_pcpus *pcpus; /* only these, which are online; NULL or none: all */
 };
 
 struct perf_event_attr;
