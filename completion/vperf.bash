@@ -24,8 +24,21 @@ _vperf_values() {
 	--by) printf '%s\n' reason function process address ;;
 	--lane) printf '%s\n' pcpu vcpu thread ;;
 	--per) printf '%s\n' vcpu task pcpu ;;
-	--sort) printf '%s\n' sym dso comm pid vm vcpu ;;
-	--table) printf '%s\n' vcpus threads waits worst guests wakeups worst-wakeups ;;
+	--sort)
+		case $2 in
+		account) printf '%s\n' vm vcpu wall_ns guest kernel poll vmm halted preempted exits_per_s ;;
+		steal) printf '%s\n' vm vcpu kind thief taken_ns waking_ns ns percent count ;;
+		exits) printf '%s\n' vm reason count work_ns kernel_ns stolen_ns total_ns mean_ns p99_ns max_ns ;;
+		*) printf '%s\n' sym dso comm pid vm vcpu ;;
+		esac
+		;;
+	--clock) printf '%s\n' host offset time rfc3339 ;;
+	--table)
+		case $2 in
+		critical) printf '%s\n' blame chain ;;
+		*) printf '%s\n' vcpus threads waits worst guests wakeups worst-wakeups ;;
+		esac
+		;;
 	--limit) printf '%s\n' 10 20 50 100 ;;
 	--format)
 		case $2 in

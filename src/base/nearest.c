@@ -87,3 +87,18 @@ char *vp_nearest_text(const struct vp_nearest *nearest)
 	vp_buffer_deinit(&text);
 	return copy;
 }
+
+void vp_nearest_add_words(struct vp_nearest *nearest, const char *list)
+{
+	char word[VP_NEAREST_SIZE];
+
+	while (*(list += strspn(list, " ,"))) {
+		size_t size = strcspn(list, " ,");
+		if (size < sizeof(word)) {
+			memcpy(word, list, size);
+			word[size] = 0;
+			vp_nearest_add(nearest, word);
+		}
+		list += size;
+	}
+}

@@ -22,6 +22,8 @@ struct vp_nearest {
 void vp_nearest_init(struct vp_nearest *nearest, struct vp_slice wanted);
 /* Looks at one more name; those of VP_NEAREST_SIZE letters and more are too long. */
 void vp_nearest_add(struct vp_nearest *nearest, const char *name);
+/* Looks at each word of a list such as "a, b or c". */
+void vp_nearest_add_words(struct vp_nearest *nearest, const char *list);
 /* " (did you mean a, b or c?)", or "" if no name is near; the caller frees it. */
 char *vp_nearest_text(const struct vp_nearest *nearest);
 

@@ -9,6 +9,7 @@
 #include "schema/vm.h"
 #include "schema/weigh.h"
 #include "session/instrument.h"
+#include "session/instrument_profile.h"
 #include "session/instrument_profile_private.h"
 #include "store/packet.h"
 #include "store/trace_writer.h"

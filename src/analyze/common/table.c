@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/common/table.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -85,4 +86,59 @@ void vp_table_without_zeros(const struct vp_table *table, struct vp_table *ret)
 	for (size_t i = 0; i < rows * columns; i++)
 		if (shown[i % columns])
 			vp_vec_push(&ret->cells, table->cells.at[i]);
+}
+
+void vp_table_limit(struct vp_table *table, uint64_t rows)
+{
+	if (rows && vp_table_rows(table) > rows)
+		table->cells.count = rows * table->columns.count;
+}
+
+struct sorted_row {
+	const union vp_cell *cells;
+	size_t column;
+	enum vp_cell_type type;
+};
+
+/* What is not known comes last. */
+static int table_compare_cells(enum vp_cell_type type, const union vp_cell *a,
+			       const union vp_cell *b)
+{
+	switch (type) {
+	case VP_CELL_TEXT:
+		if (!a->text || !b->text)
+			return !a->text - !b->text;
+		return strcmp(a->text, b->text);
+	case VP_CELL_PERCENT:
+		return (a->percent < b->percent) - (a->percent > b->percent);
+	default:
+		if (a->count == VP_CELL_NO_COUNT || b->count == VP_CELL_NO_COUNT)
+			return (a->count == VP_CELL_NO_COUNT) - (b->count == VP_CELL_NO_COUNT);
+		return (a->count < b->count) - (a->count > b->count);
+	}
+}
+
+static int by_cell(const void *one, const void *other)
+{
+	const struct sorted_row *a = one, *b = other;
+	int order = table_compare_cells(a->type, &a->cells[a->column], &b->cells[b->column]);
+
+	return order ? order : (a->cells > b->cells) - (a->cells < b->cells);
+}
+
+void vp_table_sort(struct vp_table *table, size_t column)
+{
+	size_t columns = table->columns.count, rows = vp_table_rows(table);
+	size_t size = columns * sizeof(*table->cells.at);
+	VP_AUTO_FREE struct sorted_row *order = vp_alloc((rows + 1) * sizeof(*order));
+	VP_AUTO_FREE union vp_cell *cells = vp_alloc(rows * size + 1);
+
+	for (size_t i = 0; i < rows; i++)
+		order[i] = (struct sorted_row){&table->cells.at[i * columns], column,
+					       table->columns.at[column].type};
+	qsort(order, rows, sizeof(*order), by_cell);
+	for (size_t i = 0; i < rows; i++)
+		memcpy(&cells[i * columns], order[i].cells, size);
+	if (rows)
+		memcpy(table->cells.at, cells, rows * size);
 }

@@ -57,6 +57,11 @@ size_t vp_table_rows(const struct vp_table *table);
 /* Place of the column with that key; the number of columns if there is none. */
 size_t vp_table_column_of(const struct vp_table *table, const char *key);
 
+/* Leaves out all rows but the first `rows`; 0: none. */
+void vp_table_limit(struct vp_table *table, uint64_t rows);
+/* Sorts rows by the column: numbers largest first, texts in order of the alphabet; equal ones stay
+ * in their order. */
+void vp_table_sort(struct vp_table *table, size_t column);
 /* A copy without the columns of times, percentages and counts that are 0 in every row; texts stay
  * those of `table`. */
 void vp_table_without_zeros(const struct vp_table *table, struct vp_table *ret);

@@ -9,29 +9,42 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/vec.h"
+#include "cmd/common/choice.h"
 #include "cmd/common/time_options.h"
 #include "render/render_account.h"
 #include "render/render_table.h"
 
 static struct vp_error *choose_account_format(struct vp_account_options *options)
 {
-	static const char *const names[] = {
-	    [VP_FORMAT_TEXT] = "text", [VP_FORMAT_JSON] = "json", [VP_FORMAT_CSV] = "csv"};
+	const char *name;
 
-	if ((options->format != NULL) + options->json + options->csv > 1)
-		return vp_error_usage("more than one output format given");
-	options->chosen = options->json  ? VP_FORMAT_JSON
-			  : options->csv ? VP_FORMAT_CSV
-					 : VP_FORMAT_TEXT;
-	if (!options->format)
+	VP_TRY(vp_choose_format(&options->format, vp_usual_formats, 3, &name));
+	options->chosen = !strcmp(name, "json")  ? VP_FORMAT_JSON
+			  : !strcmp(name, "csv") ? VP_FORMAT_CSV
+						 : VP_FORMAT_TEXT;
+	return NULL;
+}
+
+/* The last table is that of single vCPUs; --sort and --limit are of it. */
+static struct vp_error *arrange(const struct vp_account_options *options,
+				struct vp_named_table *tables, size_t n_tables)
+{
+	struct vp_table *table = &tables[n_tables - 1].table;
+	VP_VEC(const char *) keys = {0};
+	size_t column;
+
+	if (!options->sort)
 		return NULL;
-	for (size_t i = 0; i < VP_ARRAY_SIZE(names); i++)
-		if (!strcmp(options->format, names[i])) {
-			options->chosen = (enum vp_account_format)i;
-			return NULL;
-		}
-	return vp_error_usage("option --format: expected text, json or csv, not '%s'",
-			      options->format);
+	vp_vec_each (&table->columns, other)
+		vp_vec_push(&keys, other->key);
+	struct vp_error *error = vp_choose("sort", options->sort, keys.at, keys.count, &column);
+	vp_vec_deinit(&keys);
+	if (error)
+		return error;
+	vp_table_sort(table, column);
+	for (size_t i = 0; i < n_tables; i++)
+		vp_table_limit(&tables[i].table, options->limit);
+	return NULL;
 }
 
 struct vp_error *vp_account_options_check(struct vp_account_options *options)
@@ -65,7 +78,7 @@ struct vp_error *vp_account_options_open(const struct vp_account_options *option
 	view->seconds = rec->duration;
 	view->has_vcpu = options->has_vcpu;
 	view->vcpu = options->number;
-	view->limit = options->limit;
+	view->limit = options->sort ? 0 : options->limit;
 	view->window = options->window;
 	return NULL;
 }
@@ -124,10 +137,11 @@ static void account_options_print_text(const struct vp_account_recording *rec, c
 
 struct vp_error *vp_account_print(const struct vp_account_options *options,
 				  const struct vp_account_recording *rec, const char *verb,
-				  const struct vp_named_table *tables, size_t n_tables, bool checks)
+				  struct vp_named_table *tables, size_t n_tables, bool checks)
 {
 	struct vp_buffer out = {0};
 
+	VP_TRY(arrange(options, tables, n_tables));
 	if (options->chosen == VP_FORMAT_JSON)
 		print_json(rec, tables, n_tables, &out);
 	else if (options->chosen == VP_FORMAT_CSV)

@@ -9,6 +9,7 @@
 #include "analyze/common/window.h"
 #include "base/clock_text.h"
 #include "base/macros.h"
+#include "cmd/common/choice.h"
 #include "cmd/common/options.h"
 #include "cmd/common/time_options.h"
 #include "cmd/common/verb.h"
@@ -16,9 +17,10 @@
 enum vp_account_format { VP_FORMAT_TEXT, VP_FORMAT_JSON, VP_FORMAT_CSV };
 
 struct vp_account_options {
-	const char *input, *vm, *vcpu, *format, *time, *clock_form;
+	const char *input, *vm, *vcpu, *sort, *time, *clock_form;
 	uint64_t limit;
-	bool json, csv, events, verbose;
+	struct vp_format_words format;
+	bool events, verbose;
 	struct vp_texts operands;
 	/* Parsed options. */
 	const char *directory;
@@ -45,20 +47,19 @@ struct vp_account_options {
 	     "only this VM (name, or pid of its VMM); can be repeated"},                           \
 	    {0, "vcpu", VP_OPTION_TEXT, &(options)->vcpu, "N", "only this vCPU"},                  \
 	    {0, "time", VP_OPTION_TEXT, &(options)->time, "FROM,TO", VP_TIME_HELP},                \
+	    VP_FORMAT_OPTIONS(&(options)->format, "json", "csv", "text, json or csv"),             \
 	    {0,                                                                                    \
-	     "format",                                                                             \
+	     "sort",                                                                               \
 	     VP_OPTION_TEXT,                                                                       \
-	     &(options)->format,                                                                   \
-	     "FORMAT",                                                                             \
-	     "text, json or csv (default: text)"},                                                 \
-	    {0, "json", VP_OPTION_FLAG, &(options)->json, NULL, "same as --format json"},          \
+	     &(options)->sort,                                                                     \
+	     "COLUMN",                                                                             \
+	     "sort by this column, named as in JSON and CSV; numbers largest first"},              \
 	    {'v',                                                                                  \
 	     "verbose",                                                                            \
 	     VP_OPTION_FLAG,                                                                       \
 	     &(options)->verbose,                                                                  \
 	     NULL,                                                                                 \
 	     "text: show columns that are zero everywhere, too, and each check"},                  \
-	    {0, "csv", VP_OPTION_FLAG, &(options)->csv, NULL, "same as --format csv"},             \
 	{                                                                                          \
 		0, "limit", VP_OPTION_COUNT, &(options)->limit, "N", "print only the first N rows" \
 	}
@@ -79,7 +80,7 @@ struct vp_named_table {
 /* Prints to stdout; CSV is the first table alone. With text, the checks end it if wanted. */
 struct vp_error *vp_account_print(const struct vp_account_options *options,
 				  const struct vp_account_recording *rec, const char *verb,
-				  const struct vp_named_table *tables, size_t n_tables,
+				  struct vp_named_table *tables, size_t n_tables,
 				  bool checks) VP_MUST_CHECK;
 
 #endif

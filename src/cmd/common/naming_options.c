@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "cmd/common/naming_options.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/vec.h"
@@ -14,6 +16,9 @@ struct vp_error *vp_naming_options_take(const struct vp_texts *texts, const char
 		if (!equals || equals == texts->at[i] || !equals[1])
 			return vp_error_usage("option --%s: expected NAME=FILE, not '%s'", option,
 					      texts->at[i]);
+		if (access(equals + 1, R_OK))
+			return vp_error_errno(errno, "option --%s: cannot read '%s'", option,
+					      equals + 1);
 		*equals = 0;
 		vp_vec_push(files, ((struct vp_naming_file){texts->at[i], equals + 1}));
 	}

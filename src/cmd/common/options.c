@@ -66,7 +66,7 @@ static struct vp_error *set_count(const struct vp_option *option, const char *te
 			      text);
 }
 
-static struct vp_error *set_seconds(const struct vp_option *option, const char *text)
+bool vp_option_read_time(const char *text, uint64_t *ret_ns)
 {
 	static const struct {
 		const char *name;
@@ -84,9 +84,16 @@ static struct vp_error *set_seconds(const struct vp_option *option, const char *
 			continue;
 		if (ns < 1 || ns > (double)VP_OPTION_MOST_SECONDS * 1e9)
 			break;
-		*(uint64_t *)option->value = (uint64_t)ns;
-		return NULL;
+		*ret_ns = (uint64_t)ns;
+		return true;
 	}
+	return false;
+}
+
+static struct vp_error *set_seconds(const struct vp_option *option, const char *text)
+{
+	if (vp_option_read_time(text, option->value))
+		return NULL;
 	return vp_error_usage("option --%s: expected a time such as 5, 0.3, 500ms or 10m, "
 			      "not '%s'",
 			      option->name, text);

@@ -50,7 +50,7 @@ static void help(const struct vp_program *program, FILE *out)
 	    {"Where did the time go?", {"diagnose", "report", "account", "steal", "exits", "html"}},
 	    {"What happened when?", {"script", "timeline", "sched", "critical"}},
 	    {"Data", {"info", "export", "import", "model"}},
-	    {"Host", {"check", "guests"}}};
+	    {"Host", {"check", "selftest", "guests"}}};
 
 	fprintf(out,
 		"%s: %s\n\nUsage: %s COMMAND [OPTION]... (options: '%s help COMMAND', "

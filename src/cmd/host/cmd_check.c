@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/macros.h"
 #include "base/text.h"
+#include "cmd/common/choice.h"
 #include "cmd/common/options.h"
 #include "cmd/common/verb.h"
 #include "collect/programs/hypervisor.h"
@@ -85,11 +86,10 @@ static struct vp_error *check_with(void *context)
 	const struct vp_hypervisor *hypervisor = vp_hypervisor_here();
 	const struct vp_source *source;
 
-	if (check->format && strcmp(check->format, "json") != 0 &&
-	    strcmp(check->format, "text") != 0)
-		return vp_error_usage("option --format: expected text or json, not '%s'",
-				      check->format);
-	check->json |= check->format && !strcmp(check->format, "json");
+	const struct vp_format_words words = {check->format, check->json, false};
+	const char *format;
+	VP_TRY(vp_choose_format(&words, vp_usual_formats, 2, &format));
+	check->json = !strcmp(format, "json");
 	if (check->operands.count)
 		return vp_error_usage("unexpected argument '%s'", check->operands.at[0]);
 	struct vp_buffer out = {0};

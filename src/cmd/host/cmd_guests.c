@@ -12,6 +12,7 @@
 #include "base/macros.h"
 #include "base/text.h"
 #include "base/vec.h"
+#include "cmd/common/choice.h"
 #include "cmd/common/options.h"
 #include "cmd/common/verb.h"
 #include "cmd/host/guests_table.h"
@@ -186,15 +187,13 @@ static struct vp_error *cmd_guests_look_at_all(struct guests *guests, const vp_v
 
 static struct vp_error *choose_guests_format(struct guests *guests)
 {
-	const char *format = guests->format ? guests->format : "text";
+	const struct vp_format_words words = {guests->format, guests->json, guests->csv};
+	const char *format;
 
-	guests->json |= !strcmp(format, "json");
-	guests->csv |= !strcmp(format, "csv");
-	if (!guests->json && !guests->csv && strcmp(format, "text") != 0)
-		return vp_error_usage("option --format: expected text, json or csv, not '%s'",
-				      format);
-	return guests->json && guests->csv ? vp_error_usage("more than one output format given")
-					   : NULL;
+	VP_TRY(vp_choose_format(&words, vp_usual_formats, 3, &format));
+	guests->json = !strcmp(format, "json");
+	guests->csv = !strcmp(format, "csv");
+	return NULL;
 }
 
 static struct vp_error *guests_with(void *context)

@@ -50,7 +50,7 @@ const struct vp_verb *vp_verb_record(void)
 }
 
 struct record {
-	uint64_t frequency, period, pages, duration_ns, agent_port, agent_seconds, agent_megabytes;
+	uint64_t frequency, period, pages, duration_ns, agent_port, agent_ns, agent_megabytes;
 	const char *output, *call_graph, *stat, *trace, *trace_guests, *compression, *interrupts;
 	unsigned level; /* of --compression-level; 0: not given */
 	struct vp_record_events events;
@@ -196,7 +196,8 @@ static struct vp_error *cmd_record_check_options(struct record *record)
 		VP_TRY(choose_guest_sets(record));
 	VP_TRY(check_most("freq", record->frequency, 100000000));
 	VP_TRY(check_most("agent-port", record->agent_port, UINT32_MAX - 1));
-	VP_TRY(check_most("agent-timeout", record->agent_seconds, 86400));
+	if (record->agent_ns > 86400 * 1000000000ULL)
+		return vp_error_usage("option --agent-timeout: expected at most a day");
 	VP_TRY(check_most("agent-limit", record->agent_megabytes, 1 << 20));
 	if (record->call_graph && strcmp(record->call_graph, "fp") != 0)
 		return vp_error_usage("option --call-graph: expected fp, not '%s'",
@@ -330,7 +331,7 @@ static struct vp_error *record_session(struct record *record, const struct vp_re
 	    .with_symbols = !record->no_symbols,
 	    .ask_agents = !record->no_agent,
 	    .agent_port = (unsigned)record->agent_port,
-	    .agent_seconds = (unsigned)record->agent_seconds,
+	    .agent_seconds = (unsigned)((record->agent_ns + 999999999) / 1000000000),
 	    .agent_bytes = record->agent_megabytes << 20,
 	    .progress = record->quiet ? NULL : vp_record_loop_progress,
 	};
@@ -374,7 +375,7 @@ static int run_record(int argc, char **argv)
 {
 	struct record record = {.output = "vperf.data",
 				.agent_port = VP_AGENT_PORT,
-				.agent_seconds = 60,
+				.agent_ns = 60000000000ULL,
 				.agent_megabytes = 512};
 	const struct vp_option options[] = {
 	    {'F', "freq", VP_OPTION_COUNT, &record.frequency, "HZ",
@@ -448,8 +449,8 @@ static int run_record(int argc, char **argv)
 	     "record only build-ids, no symbol tables of files"},
 	    {0, "agent-port", VP_OPTION_COUNT, &record.agent_port, "PORT",
 	     "vsock port of the guest agents (default: 733)"},
-	    {0, "agent-timeout", VP_OPTION_COUNT, &record.agent_seconds, "S",
-	     "timeout for one agent's reply, in seconds (default: 60)"},
+	    {0, "agent-timeout", VP_OPTION_SECONDS, &record.agent_ns, "TIME",
+	     "timeout for one agent's reply, in seconds or such as 2m (default: 60)"},
 	    {0, "agent-limit", VP_OPTION_COUNT, &record.agent_megabytes, "MIB",
 	     "maximum size of one agent's reply, in MiB (default: 512)"},
 	    {'q', "quiet", VP_OPTION_FLAG, &record.quiet, NULL, "no progress, no summary"},

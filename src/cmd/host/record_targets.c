@@ -13,6 +13,8 @@
 static struct vp_error *read_numbers(const char *option, const char *what, const char *of_many,
 				     const char *text, struct vp_profile_ids *ret)
 {
+	const char *all = text;
+
 	while (text) {
 		char *end;
 		unsigned long number = strtoul(text, &end, 10);
@@ -20,7 +22,7 @@ static struct vp_error *read_numbers(const char *option, const char *what, const
 		    !number || number > INT32_MAX)
 			return vp_error_usage("option --%s: expected numbers of %s, separated by "
 					      "commas, not '%s'",
-					      option, of_many, text);
+					      option, of_many, all);
 		VP_AUTO_FREE char *path = vp_format("/proc/%lu", number);
 		if (access(path, F_OK))
 			return vp_error_new("option --%s: there is no %s %lu", option, what,

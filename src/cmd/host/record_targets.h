@@ -15,9 +15,17 @@ struct vp_record_targets {
 };
 
 #define VP_RECORD_TARGET_OPTIONS(targets)                                                          \
-	{'p', "pid", VP_OPTION_TEXT, &(targets)->pids, "PIDS",                                     \
+	{'p',                                                                                      \
+	 "pid",                                                                                    \
+	 VP_OPTION_TEXT,                                                                           \
+	 &(targets)->pids,                                                                         \
+	 "PIDS",                                                                                   \
 	 "sample only these processes of the host, such as 120,340; a VM's is its VMM"},           \
-	    {'t', "tid", VP_OPTION_TEXT, &(targets)->tids, "TIDS",                                 \
+	    {'t',                                                                                  \
+	     "tid",                                                                                \
+	     VP_OPTION_TEXT,                                                                       \
+	     &(targets)->tids,                                                                     \
+	     "TIDS",                                                                               \
 	     "sample only these threads of the host; a vCPU's is its thread"},                     \
 	{                                                                                          \
 		'C', "cpu", VP_OPTION_TEXT, &(targets)->cpus, "LIST",                              \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf stat -e and -I: a recipe from options, spelled as perf stat spells them. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -8,6 +9,7 @@
 #include "base/error.h"
 #include "base/macros.h"
 #include "base/vec.h"
+#include "cmd/common/options.h"
 #include "cmd/host/cmd_stat.h"
 #include "schema/event.h"
 #include "schema/recipe.h"
@@ -77,10 +79,17 @@ struct vp_error *vp_stat_recipe(const struct vp_stat_options *options, struct vp
 	struct vp_buffer text = {0};
 	struct vp_error *error = NULL;
 
+	uint64_t ns;
+
 	if (interval && !interval[strspn(interval, "0123456789")])
 		vp_buffer_printf(&text, "interval time %sms", interval);
-	else if (interval && interval[0] >= '0' && interval[0] <= '9')
-		vp_buffer_printf(&text, "interval time %s", interval);
+	else if (interval && interval[0] >= '0' && interval[0] <= '9' &&
+		 vp_option_read_time(interval, &ns))
+		vp_buffer_printf(&text, "interval time %" PRIu64 "ns", ns);
+	else if (interval && (interval[0] < 'a' || interval[0] > 'z'))
+		error = vp_error_usage("option --interval: '%s' is not an interval (examples: 10, "
+				       "10ms, 0.5s, 'exits 1000')",
+				       interval);
 	else if (interval)
 		vp_buffer_printf(&text, "interval %s", interval);
 	vp_vec_each (&options->events, events)

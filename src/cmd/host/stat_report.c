@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/macros.h"
+#include "cmd/common/choice.h"
 #include "cmd/common/options.h"
 #include "cmd/common/time_options.h"
 #include "cmd/common/verb.h"
@@ -23,7 +24,7 @@ static const struct vp_verb verb;
 struct report {
 	const char *input, *format, *base, *vm, *time;
 	uint64_t per;
-	bool raw, partial, subjects, live;
+	bool json, csv, raw, partial, subjects, live;
 	struct vp_texts operands;
 };
 
@@ -55,13 +56,16 @@ static struct vp_error *put_recording(const struct report *report,
 				      const struct vp_interval_recording *rec,
 				      struct vp_buffer *out)
 {
-	const char *format = report->format ? report->format : "text";
+	static const char *const formats[] = {"text", "json", "csv", "arff"};
+	const struct vp_format_words words = {report->format, report->json, report->csv};
+	const char *format;
 	const char *base = report->base  ? report->base
 			   : report->raw ? NULL
 					 : vp_interval_usual_base(rec);
 
 	double per = report->per ? (double)report->per : 1000;
 
+	VP_TRY(vp_choose_format(&words, formats, VP_ARRAY_SIZE(formats), &format));
 	if (report->raw && report->base)
 		return vp_error_usage("--raw and --base are mutually exclusive");
 	if (base && vp_recipe_find(&rec->recipe, base) == VP_EVENTS_MAX)
@@ -70,11 +74,8 @@ static struct vp_error *put_recording(const struct report *report,
 		return stat_report_put_data(report, rec, base, per, !strcmp(format, "arff"), out);
 	if (!strcmp(format, "json"))
 		vp_render_intervals_json(rec, out);
-	else if (!strcmp(format, "text"))
-		vp_render_intervals_text(rec, base, per, out);
 	else
-		return vp_error_usage("option --format: expected text, csv, arff or json, not '%s'",
-				      format);
+		vp_render_intervals_text(rec, base, per, out);
 	return NULL;
 }
 
@@ -107,6 +108,8 @@ int vp_stat_report(int argc, char **argv)
 	    {0, "time", VP_OPTION_TEXT, &report.time, "FROM,TO", VP_TIME_HELP},
 	    {0, "format", VP_OPTION_TEXT, &report.format, "FORMAT",
 	     "text: sums; csv, arff: one row per interval; json: both (default: text)"},
+	    {0, "json", VP_OPTION_FLAG, &report.json, NULL, "same as --format json"},
+	    {0, "csv", VP_OPTION_FLAG, &report.csv, NULL, "same as --format csv"},
 	    {0, "base", VP_OPTION_TEXT, &report.base, "EVENT",
 	     "normalize by this event (default: instructions, if counted)"},
 	    {0, "per", VP_OPTION_COUNT, &report.per, "N",

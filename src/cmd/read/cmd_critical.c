@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/macros.h"
 #include "base/vec.h"
+#include "cmd/common/choice.h"
 #include "cmd/common/event_options.h"
 #include "cmd/common/options.h"
 #include "cmd/common/verb.h"
@@ -33,6 +34,8 @@ const struct vp_verb *vp_verb_critical(void)
 
 struct critical {
 	struct vp_event_options which;
+	struct vp_format_words words;
+	uint64_t limit; /* rows of each table; 0: all */
 	const char *thread, *format, *table;
 	bool shown[TABLES];
 	struct vp_table tables[TABLES];
@@ -40,19 +43,13 @@ struct critical {
 
 static struct vp_error *cmd_critical_choose_all(struct critical *critical)
 {
-	bool found = !critical->table;
+	size_t table = 0;
 
-	if (strcmp(critical->format, "text") != 0 && strcmp(critical->format, "json") != 0 &&
-	    strcmp(critical->format, "csv") != 0)
-		return vp_error_usage("option --format: expected text, json or csv, not '%s'",
-				      critical->format);
-	for (int i = 0; i < TABLES; i++) {
-		critical->shown[i] = !critical->table || !strcmp(critical->table, table_names[i]);
-		found |= critical->shown[i];
-	}
-	if (!found)
-		return vp_error_usage("option --table: expected blame or chain, not '%s'",
-				      critical->table);
+	VP_TRY(vp_choose_format(&critical->words, vp_usual_formats, 3, &critical->format));
+	if (critical->table)
+		VP_TRY(vp_choose("table", critical->table, table_names, TABLES, &table));
+	for (size_t i = 0; i < TABLES; i++)
+		critical->shown[i] = !critical->table || i == table;
 	if (!critical->table && !strcmp(critical->format, "csv"))
 		critical->shown[CHAIN] = false;
 	VP_TRY(vp_event_options_check(&critical->which));
@@ -102,6 +99,8 @@ static struct vp_error *cmd_critical_print(struct critical *critical, struct vp_
 	path->clock = critical->which.clock;
 	vp_critical_blame_table(path, &critical->tables[BLAME]);
 	vp_critical_chain_table(path, &critical->tables[CHAIN]);
+	for (int i = 0; i < TABLES; i++)
+		vp_table_limit(&critical->tables[i], critical->limit);
 	if (!strcmp(critical->format, "json"))
 		cmd_critical_put_json(critical, path, &out);
 	else if (!strcmp(critical->format, "text"))
@@ -151,7 +150,7 @@ static struct vp_error *critical_with(void *context)
 
 static int run_critical(int argc, char **argv)
 {
-	struct critical critical = {.format = "text"};
+	struct critical critical = {0};
 	const struct vp_option options[] = {
 	    VP_EVENT_OPTIONS_OF_ALL_PCPUS(&critical.which),
 	    VP_CLOCK_OPTION(&critical.which),
@@ -159,8 +158,9 @@ static int run_critical(int argc, char **argv)
 	     "the guest's thread: its number in the guest, or its name"},
 	    {0, "table", VP_OPTION_TEXT, &critical.table, "TABLE",
 	     "only blame or chain (default: both; blame for csv)"},
-	    {0, "format", VP_OPTION_TEXT, &critical.format, "FORMAT",
-	     "text, json or csv (default: text)"},
+	    VP_FORMAT_OPTIONS(&critical.words, "json", "csv", "text, json or csv"),
+	    {0, "limit", VP_OPTION_COUNT, &critical.limit, "N",
+	     "print only the first N rows of a table"},
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
 				 &critical.which.operands, critical_with, &critical);

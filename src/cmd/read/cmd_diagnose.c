@@ -91,10 +91,13 @@ static struct vp_error *diagnose_with(void *context)
 	VP_TRY(vp_naming_words_check(&diagnose->words, diagnose->account.directory,
 				     &diagnose->naming));
 	VP_TRY(vp_account_options_open(&diagnose->account, &rec, &view));
+	view.limit = 0; /* findings are limited, not what they are found in */
 	struct vp_error *error = cmd_diagnose_find_places(diagnose, &rec, &view, &places);
 	if (!error) {
 		vp_account_addresses_table(&view, &addresses);
 		vp_diagnose(&view, &places, &addresses, &rec.losses, &diagnosis);
+		if (diagnose->account.limit && diagnosis.findings.count > diagnose->account.limit)
+			diagnosis.findings.count = diagnose->account.limit;
 		error = cmd_diagnose_print(diagnose, &diagnosis, &rec);
 		vp_diagnosis_deinit(&diagnosis);
 	}
@@ -114,9 +117,12 @@ static int run_diagnose(int argc, char **argv)
 	    {0, "vm", VP_OPTION_NAMES, &diagnose.account.vm, "NAME",
 	     "only this VM (name, or pid of its VMM); can be repeated"},
 	    {0, "time", VP_OPTION_TEXT, &diagnose.account.time, "FROM,TO", VP_TIME_HELP},
-	    {0, "format", VP_OPTION_TEXT, &diagnose.account.format, "FORMAT",
+	    {0, "format", VP_OPTION_TEXT, &diagnose.account.format.format, "FORMAT",
 	     "text or json (default: text)"},
-	    {0, "json", VP_OPTION_FLAG, &diagnose.account.json, NULL, "same as --format json"},
+	    {0, "json", VP_OPTION_FLAG, &diagnose.account.format.json, NULL,
+	     "same as --format json"},
+	    {0, "limit", VP_OPTION_COUNT, &diagnose.account.limit, "N",
+	     "print only the first N findings"},
 	    VP_NAMING_OPTIONS(&diagnose.words),
 	};
 

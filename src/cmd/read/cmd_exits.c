@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/macros.h"
 #include "cmd/common/account_options.h"
+#include "cmd/common/choice.h"
 #include "cmd/common/naming_options.h"
 #include "cmd/common/options.h"
 #include "cmd/common/verb.h"
@@ -40,12 +41,8 @@ static struct vp_error *cmd_exits_choose_all(struct exits *exits)
 	size_t by = 0;
 
 	VP_TRY(vp_account_options_check(&exits->common));
-	while (by < VP_ARRAY_SIZE(names) && exits->by && strcmp(exits->by, names[by]) != 0)
-		by++;
-	if (by == VP_ARRAY_SIZE(names))
-		return vp_error_usage(
-		    "option --by: expected reason, function, process or address, not '%s'",
-		    exits->by);
+	if (exits->by)
+		VP_TRY(vp_choose("by", exits->by, names, VP_ARRAY_SIZE(names), &by));
 	exits->chosen = (enum vp_exits_by)by;
 	if (exits->chosen != VP_EXITS_BY_REASON && exits->common.vcpu)
 		return vp_error_usage("--vcpu works only with --by reason: guest addresses are not "

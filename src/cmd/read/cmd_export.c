@@ -15,9 +15,11 @@
 #include "analyze/report/report.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/cursor.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/macros.h"
+#include "base/nearest.h"
 #include "base/vec.h"
 #include "cmd/common/command.h"
 #include "cmd/common/event_options.h"
@@ -57,6 +59,20 @@ static struct vp_error *cmd_export_list_formats(void)
 }
 
 /* The first operand. */
+static struct vp_error *unknown_format(const char *name)
+{
+	struct vp_nearest nearest;
+	size_t count;
+	const struct vp_export_format *formats = vp_export_formats(&count);
+
+	vp_nearest_init(&nearest, (struct vp_slice){name, strlen(name)});
+	for (size_t i = 0; i < count; i++)
+		vp_nearest_add(&nearest, formats[i].name);
+	VP_AUTO_FREE char *meant = vp_nearest_text(&nearest);
+	return vp_error_usage("there is no format '%s'%s: 'vperf export --list' lists them", name,
+			      meant);
+}
+
 static struct vp_error *choose_format(struct export *export)
 {
 	struct vp_texts *operands = &export->which.operands;
@@ -65,8 +81,7 @@ static struct vp_error *choose_format(struct export *export)
 		return vp_error_usage("expected a format: 'vperf export --list' lists them");
 	export->format = vp_export_format_named(operands->at[0]);
 	if (!export->format)
-		return vp_error_usage("there is no format '%s': 'vperf export --list' lists them",
-				      operands->at[0]);
+		return unknown_format(operands->at[0]);
 	operands->count--;
 	memmove(operands->at, operands->at + 1, operands->count * sizeof(*operands->at));
 	return NULL;

@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/macros.h"
+#include "cmd/common/choice.h"
 #include "cmd/common/options.h"
 #include "cmd/common/verb.h"
 #include "render/render_summary.h"
@@ -29,14 +30,13 @@ static struct vp_error *info_with(void *context)
 	const struct info *info = context;
 	struct vp_summary summary;
 	struct vp_buffer out = {0};
-	const char *directory;
+	const char *directory, *format;
 
-	if (info->format && strcmp(info->format, "json") != 0 && strcmp(info->format, "text") != 0)
-		return vp_error_usage("option --format: expected text or json, not '%s'",
-				      info->format);
+	const struct vp_format_words words = {info->format, info->json, false};
+	VP_TRY(vp_choose_format(&words, vp_usual_formats, 2, &format));
 	VP_TRY(vp_verb_recording(&info->operands, info->input, "vperf.data", &directory));
 	VP_TRY(vp_summary_make(directory, &summary));
-	if (info->json || (info->format && !strcmp(info->format, "json")))
+	if (!strcmp(format, "json"))
 		vp_render_summary_json(&summary, &out);
 	else
 		vp_render_summary_text(&summary, info->verbose, &out);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf model: a column explained by the others, on any table of numbers. */
 #include "cmd/read/cmd_model.h"
+#include "base/cursor.h"
+#include "base/nearest.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -183,6 +185,17 @@ static struct vp_error *choose_model_format(struct vp_model_options *options)
 			       : NULL;
 }
 
+static struct vp_error *unknown_kind(const char *kind)
+{
+	struct vp_nearest nearest;
+
+	vp_nearest_init(&nearest, (struct vp_slice){kind, strlen(kind)});
+	for (size_t i = 0; i < VP_ARRAY_SIZE(kinds); i++)
+		vp_nearest_add(&nearest, kinds[i].name);
+	VP_AUTO_FREE char *meant = vp_nearest_text(&nearest);
+	return vp_error_usage("unknown model kind '%s'%s", kind, meant);
+}
+
 static struct vp_error *run_kind(struct vp_model_options *options, struct vp_buffer *out)
 {
 	const char *kind = options->operands.count ? options->operands.at[0] : NULL;
@@ -197,7 +210,7 @@ static struct vp_error *run_kind(struct vp_model_options *options, struct vp_buf
 					      kinds[i].most, files);
 		return kinds[i].run(options, out);
 	}
-	return kind ? vp_error_usage("unknown model kind '%s'", kind)
+	return kind ? unknown_kind(kind)
 		    : vp_error_usage("expected a model kind: linear, tree, compare or check");
 }
 

@@ -15,10 +15,13 @@
 #include "analyze/report/report.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/cursor.h"
 #include "base/error.h"
 #include "base/macros.h"
+#include "base/nearest.h"
 #include "base/pcpus.h"
 #include "base/vec.h"
+#include "cmd/common/choice.h"
 #include "cmd/common/formats.h"
 #include "cmd/common/naming_options.h"
 #include "cmd/common/options.h"
@@ -53,10 +56,11 @@ struct report {
 
 static struct vp_error *choose_view(struct report *report)
 {
-	report->profile.view = vp_view_named(report->view);
-	if (report->profile.view == VP_VIEWS)
-		return vp_error_usage("option --view: expected host, guest or unified, not '%s'",
-				      report->view);
+	static const char *const names[] = {"host", "guest", "unified"};
+	size_t view;
+
+	VP_TRY(vp_choose("view", report->view, names, VP_ARRAY_SIZE(names), &view));
+	report->profile.view = vp_view_named(names[view]);
 	return NULL;
 }
 
@@ -71,7 +75,12 @@ static struct vp_error *choose_report_format(struct report *report)
 	report->chosen = vp_report_format_named(name);
 	if (!report->chosen) {
 		VP_AUTO_FREE char *names = vp_report_format_names();
-		return vp_error_usage("option --format: expected %s, not '%s'", names, name);
+		struct vp_nearest nearest;
+		vp_nearest_init(&nearest, (struct vp_slice){name, strlen(name)});
+		vp_nearest_add_words(&nearest, names);
+		VP_AUTO_FREE char *meant = vp_nearest_text(&nearest);
+		return vp_error_usage("option --format: expected %s, not '%s'%s", names, name,
+				      meant);
 	}
 	if (report->json + report->csv + report->folded + (report->format != NULL) > 1)
 		return vp_error_usage("more than one output format given");
@@ -96,6 +105,19 @@ static const struct {
     {"vcpu", VP_COLUMN_VCPU},
 };
 
+static struct vp_error *unknown_sort_key(const char *key)
+{
+	struct vp_nearest nearest;
+
+	vp_nearest_init(&nearest, (struct vp_slice){key, strlen(key)});
+	for (size_t i = 0; i < VP_ARRAY_SIZE(sort_keys); i++)
+		vp_nearest_add(&nearest, sort_keys[i].key);
+	VP_AUTO_FREE char *meant = vp_nearest_text(&nearest);
+	return vp_error_usage("option --sort: expected samples, function (sym), module (dso), "
+			      "process (comm), pid, vm or vcpu, not '%s'%s",
+			      key, meant);
+}
+
 static struct vp_error *choose_columns(struct report *report)
 {
 	VP_AUTO_FREE char *keys = vp_strdup(report->sort ? report->sort : "");
@@ -106,10 +128,7 @@ static struct vp_error *choose_columns(struct report *report)
 		while (i < VP_ARRAY_SIZE(sort_keys) && strcmp(sort_keys[i].key, key) != 0)
 			i++;
 		if (i == VP_ARRAY_SIZE(sort_keys))
-			return vp_error_usage(
-			    "option --sort: expected samples, function (sym), module "
-			    "(dso), process (comm), pid, vm or vcpu, not '%s'",
-			    key);
+			return unknown_sort_key(key);
 		report->profile.columns |= sort_keys[i].column;
 	}
 	return NULL;

@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/macros.h"
 #include "base/vec.h"
+#include "cmd/common/choice.h"
 #include "cmd/common/event_options.h"
 #include "cmd/common/options.h"
 #include "cmd/common/verb.h"
@@ -46,6 +47,8 @@ const struct vp_verb *vp_verb_sched(void)
 
 struct sched {
 	struct vp_event_options which;
+	struct vp_format_words words;
+	uint64_t limit; /* rows of each table; 0: all */
 	const char *format, *table;
 	uint64_t worst;
 	/* What the words mean. */
@@ -63,27 +66,19 @@ static void cmd_sched_take(void *context, const struct vp_period *period)
 
 static struct vp_error *choose_tables(struct sched *sched)
 {
-	bool found = !sched->table && strcmp(sched->format, "csv") != 0;
+	bool all = !sched->table && strcmp(sched->format, "csv") != 0;
+	size_t table = THREADS;
 
-	for (int i = 0; i < TABLES; i++)
-		sched->shown[i] = found;
-	if (!sched->table && !found)
-		found = sched->shown[THREADS] = true;
-	for (int i = 0; sched->table && i < TABLES; i++)
-		if (!strcmp(sched->table, table_names[i]))
-			found = sched->shown[i] = true;
-	return found ? NULL
-		     : vp_error_usage("option --table: expected vcpus, threads, waits, worst, "
-				      "guests, wakeups or worst-wakeups, not '%s'",
-				      sched->table);
+	if (sched->table)
+		VP_TRY(vp_choose("table", sched->table, table_names, TABLES, &table));
+	for (size_t i = 0; i < TABLES; i++)
+		sched->shown[i] = all || i == table;
+	return NULL;
 }
 
 static struct vp_error *cmd_sched_choose_all(struct sched *sched)
 {
-	if (strcmp(sched->format, "text") != 0 && strcmp(sched->format, "json") != 0 &&
-	    strcmp(sched->format, "csv") != 0)
-		return vp_error_usage("option --format: expected text, json or csv, not '%s'",
-				      sched->format);
+	VP_TRY(vp_choose_format(&sched->words, vp_usual_formats, 3, &sched->format));
 	if (sched->worst > MOST_WORST)
 		return vp_error_usage("option --worst: expected at most %d", MOST_WORST);
 	sched->sums.most_waits = sched->worst;
@@ -196,6 +191,8 @@ static struct vp_error *cmd_sched_print(struct sched *sched, struct vp_lanes *la
 		;
 	fill_tables(sched, lanes);
 	VP_TRY(fill_guest_tables(sched, feed));
+	for (int i = 0; i < TABLES; i++)
+		vp_table_limit(&sched->tables[i], sched->limit);
 	if (!strcmp(sched->format, "json"))
 		cmd_sched_put_json(sched, feed, &out);
 	else if (!strcmp(sched->format, "csv"))
@@ -234,7 +231,7 @@ static struct vp_error *sched_with(void *context)
 
 static int run_sched(int argc, char **argv)
 {
-	struct sched sched = {.format = "text", .worst = WORST};
+	struct sched sched = {.worst = WORST};
 	const struct vp_option options[] = {
 	    VP_EVENT_OPTIONS(&sched.which),
 	    VP_CLOCK_OPTION(&sched.which),
@@ -243,8 +240,9 @@ static int run_sched(int argc, char **argv)
 	     "worst-wakeups (default: all; threads for csv)"},
 	    {0, "worst", VP_OPTION_COUNT, &sched.worst, "N",
 	     "so many of the longest waits and wake-ups (default: 10)"},
-	    {0, "format", VP_OPTION_TEXT, &sched.format, "FORMAT",
-	     "text, json or csv (default: text)"},
+	    VP_FORMAT_OPTIONS(&sched.words, "json", "csv", "text, json or csv"),
+	    {0, "limit", VP_OPTION_COUNT, &sched.limit, "N",
+	     "print only the first N rows of a table"},
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
 				 &sched.which.operands, sched_with, &sched);

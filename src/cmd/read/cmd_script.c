@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/macros.h"
 #include "base/vec.h"
+#include "cmd/common/choice.h"
 #include "cmd/common/event_options.h"
 #include "cmd/common/options.h"
 #include "cmd/common/verb.h"
@@ -26,7 +27,8 @@ const struct vp_verb *vp_verb_script(void)
 
 struct script {
 	struct vp_event_options which;
-	const char *tid, *event, *format, *fields;
+	const char *tid, *event, *fields;
+	struct vp_format_words format;
 	/* What the words mean. */
 	const struct vp_script_format *chosen;
 	unsigned shown;
@@ -65,10 +67,11 @@ static void cmd_script_choose_events(struct script *script)
 
 static struct vp_error *cmd_script_choose_all(struct script *script)
 {
-	script->chosen = vp_script_format_named(script->format);
-	if (!script->chosen)
-		return vp_error_usage("option --format: expected text, jsonl or csv, not '%s'",
-				      script->format);
+	static const char *const formats[] = {"text", "jsonl", "csv"};
+	const char *format;
+
+	VP_TRY(vp_choose_format(&script->format, formats, VP_ARRAY_SIZE(formats), &format));
+	script->chosen = vp_script_format_named(format);
 	script->shown = VP_SHOW_ALL;
 	if (script->fields)
 		VP_TRY(vp_script_shown_parse(script->fields, &script->shown));
@@ -137,7 +140,7 @@ static struct vp_error *script_with(void *context)
 
 static int run_script(int argc, char **argv)
 {
-	struct script script = {.format = "text"};
+	struct script script = {0};
 	const struct vp_option options[] = {
 	    VP_EVENT_OPTIONS(&script.which),
 	    VP_CLOCK_OPTION(&script.which),
@@ -150,8 +153,7 @@ static int run_script(int argc, char **argv)
 	    {'F', "fields", VP_OPTION_TEXT, &script.fields, "NAMES",
 	     "print only these: comm, tid, cpu, time, vm, vcpu, event, fields, separated by "
 	     "commas"},
-	    {0, "format", VP_OPTION_TEXT, &script.format, "FORMAT",
-	     "text, jsonl or csv (default: text)"},
+	    VP_FORMAT_OPTIONS(&script.format, "jsonl", "csv", "text, jsonl or csv"),
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
 				 &script.which.operands, script_with, &script);

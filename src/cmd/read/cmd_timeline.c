@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/macros.h"
 #include "base/vec.h"
+#include "cmd/common/choice.h"
 #include "cmd/common/event_options.h"
 #include "cmd/common/options.h"
 #include "cmd/common/verb.h"
@@ -27,7 +28,8 @@ const struct vp_verb *vp_verb_timeline(void)
 
 struct timeline {
 	struct vp_event_options which;
-	const char *lane, *format;
+	const char *lane;
+	struct vp_format_words format;
 	/* What the words mean. */
 	enum lane chosen;
 	const struct vp_lanes_format *how;
@@ -60,21 +62,14 @@ static void cmd_timeline_take(void *context, const struct vp_period *period)
 static struct vp_error *cmd_timeline_choose_all(struct timeline *timeline)
 {
 	static const char *const lanes[] = {"pcpu", "vcpu", "thread"};
-	bool found = false;
+	static const char *const formats[] = {"text", "jsonl", "csv"};
+	const char *format;
+	size_t lane;
 
-	timeline->how = vp_lanes_format_named(timeline->format);
-	if (!timeline->how)
-		return vp_error_usage("option --format: expected text, jsonl or csv, not '%s'",
-				      timeline->format);
-	for (size_t i = 0; i < VP_ARRAY_SIZE(lanes); i++) {
-		if (strcmp(lanes[i], timeline->lane) != 0)
-			continue;
-		timeline->chosen = (enum lane)i;
-		found = true;
-	}
-	if (!found)
-		return vp_error_usage("option --lane: expected pcpu, vcpu or thread, not '%s'",
-				      timeline->lane);
+	VP_TRY(vp_choose_format(&timeline->format, formats, VP_ARRAY_SIZE(formats), &format));
+	timeline->how = vp_lanes_format_named(format);
+	VP_TRY(vp_choose("lane", timeline->lane, lanes, VP_ARRAY_SIZE(lanes), &lane));
+	timeline->chosen = (enum lane)lane;
 	timeline->layout.of_threads = timeline->chosen == THREAD;
 	return vp_event_options_check(&timeline->which);
 }
@@ -140,14 +135,13 @@ static struct vp_error *timeline_with(void *context)
 
 static int run_timeline(int argc, char **argv)
 {
-	struct timeline timeline = {.lane = "vcpu", .format = "text"};
+	struct timeline timeline = {.lane = "vcpu"};
 	const struct vp_option options[] = {
 	    {0, "lane", VP_OPTION_TEXT, &timeline.lane, "LANE",
 	     "periods of each pcpu, vcpu or thread of a guest (default: vcpu)"},
 	    VP_EVENT_OPTIONS(&timeline.which),
 	    VP_CLOCK_OPTION(&timeline.which),
-	    {0, "format", VP_OPTION_TEXT, &timeline.format, "FORMAT",
-	     "text, jsonl or csv (default: text)"},
+	    VP_FORMAT_OPTIONS(&timeline.format, "jsonl", "csv", "text, jsonl or csv"),
 	    {0, "limit", VP_OPTION_COUNT, &timeline.limit, "N", "print only the first N periods"},
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,

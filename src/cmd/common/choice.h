@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Options whose value is one of a few words: --format and others. */
+#ifndef VP_CMD_COMMON_CHOICE_H
+#define VP_CMD_COMMON_CHOICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/macros.h"
+#include "cmd/common/options.h"
+
+/* *ret is the place of `text` in `names`. The error names all of them, and those that are spelled
+ * like it. */
+struct vp_error *vp_choose(const char *option, const char *text, const char *const *names,
+			   size_t n_names, size_t *ret) VP_MUST_CHECK;
+
+struct vp_format_words {
+	const char *format;
+	bool json, csv;
+};
+
+#define VP_FORMAT_OPTIONS(words, json_name, csv_name, formats)                                     \
+	{0, "format", VP_OPTION_TEXT, &(words)->format, "FORMAT", formats " (default: text)"},     \
+	    {0, "json", VP_OPTION_FLAG, &(words)->json, NULL, "same as --format " json_name},      \
+	{                                                                                          \
+		0, "csv", VP_OPTION_FLAG, &(words)->csv, NULL, "same as --format " csv_name        \
+	}
+
+/* text, json, csv */
+extern const char *const vp_usual_formats[3];
+
+/* The chosen name; without a word the first one. --json stands for the one that begins like it. */
+struct vp_error *vp_choose_format(const struct vp_format_words *words, const char *const *names,
+				  size_t n_names, const char **ret) VP_MUST_CHECK;
+
+#endif
