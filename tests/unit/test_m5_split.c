@@ -261,7 +261,7 @@ static size_t exact_best(const double *y, size_t n, long double *impurity)
  * large the values are. */
 static void compare_near(double *y, size_t n, size_t moved, double low, struct vp_split_work *work)
 {
-	double x[MOST], scaled[MOST], high = low + 0.25, impurity;
+	double x[MOST], scaled[MOST], high = low + 0.25, impurity = 0;
 	long double best;
 
 	for (size_t i = 0; i < n; i++)
