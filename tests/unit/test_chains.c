@@ -212,6 +212,31 @@ static void test_unwind_registers(void **state)
 	vp_orc_deinit(&orc);
 }
 
+/* RBP of interrupted code is with its other registers: the handler's own is another one. */
+static void test_unwind_interrupted(void **state)
+{
+	static const char text[] = "vperf-orc 1\nr bp 16 none 0 call\nr sp 0 none 0 regs\n"
+				   "a 1000 0\na 2000 1\nend 5\n";
+	struct vp_unwind_registers from = {0x2000, STACK, STACK + 8};
+	struct vp_chain_stack pieces[3] = {0};
+	struct vp_unwind unwind;
+	struct vp_orc orc;
+
+	expect_no_error(vp_orc_parse("it", text, sizeof(text) - 1, &orc));
+	for (size_t i = 0; i < 3; i++)
+		pieces[i].address = STACK + i * sizeof(pieces[i].words);
+	pieces[0].words[2] = 0x9999; /* where the handler's would lead */
+	pieces[0].words[4] = STACK + 8 * 40;
+	pieces[1].words[0] = 0x1004;
+	pieces[1].words[1] = 0x10;
+	pieces[2].words[41 - 32] = 0x3008;
+	vp_unwind_kernel(&orc, &from, pieces, 3, &unwind);
+	assert_true(unwind.count >= 3);
+	assert_int_equal(unwind.at[1], 0x1004);
+	assert_int_equal(unwind.at[2], 0x3007);
+	vp_orc_deinit(&orc);
+}
+
 static struct guest_builder guest;
 
 /* The tables of the guest as it is, read from its memory and parsed again. */
@@ -696,15 +721,25 @@ static void test_no_tables(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_tables),           cmocka_unit_test(test_tables_malformed),
-	    cmocka_unit_test(test_tables_written),   cmocka_unit_test(test_unwind),
-	    cmocka_unit_test(test_unwind_ends),      cmocka_unit_test(test_unwind_registers),
-	    cmocka_unit_test(test_guest_tables),     cmocka_unit_test(test_chain_records),
-	    cmocka_unit_test(test_no_stack_pointer), cmocka_unit_test(test_folded),
-	    cmocka_unit_test(test_totals),           cmocka_unit_test(test_graph),
-	    cmocka_unit_test(test_report_table),     cmocka_unit_test(test_chain_begins),
-	    cmocka_unit_test(test_no_tables),        cmocka_unit_test(test_other_user_space),
-	    cmocka_unit_test(test_host_stacks),      cmocka_unit_test(test_walk_names),
+	    cmocka_unit_test(test_tables),
+	    cmocka_unit_test(test_tables_malformed),
+	    cmocka_unit_test(test_tables_written),
+	    cmocka_unit_test(test_unwind),
+	    cmocka_unit_test(test_unwind_ends),
+	    cmocka_unit_test(test_unwind_registers),
+	    cmocka_unit_test(test_unwind_interrupted),
+	    cmocka_unit_test(test_guest_tables),
+	    cmocka_unit_test(test_chain_records),
+	    cmocka_unit_test(test_no_stack_pointer),
+	    cmocka_unit_test(test_folded),
+	    cmocka_unit_test(test_totals),
+	    cmocka_unit_test(test_graph),
+	    cmocka_unit_test(test_report_table),
+	    cmocka_unit_test(test_chain_begins),
+	    cmocka_unit_test(test_no_tables),
+	    cmocka_unit_test(test_other_user_space),
+	    cmocka_unit_test(test_host_stacks),
+	    cmocka_unit_test(test_walk_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

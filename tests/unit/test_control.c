@@ -2,6 +2,7 @@
 /* The socket by which a recorder is asked for a snapshot. Who asks is the test's to say. */
 #include "unit.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -65,13 +66,16 @@ static int begin(void)
 	return listener;
 }
 
-/* The lowest descriptor that is free: the same again if none is left open. */
-static int free_descriptor(void)
+/* How many descriptors are open. */
+static int open_descriptors(void)
 {
-	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	DIR *directory = opendir("/proc/self/fd");
+	int count = 0;
 
-	close(fd);
-	return fd;
+	while (readdir(directory))
+		count++;
+	closedir(directory);
+	return count;
 }
 
 static int connect_plainly(const char *path)
@@ -86,7 +90,7 @@ static int connect_plainly(const char *path)
 
 static void test_listen(void **state)
 {
-	int free_before = free_descriptor(), other = -1;
+	int before = open_descriptors(), other = -1;
 	struct stat status;
 	int listener = begin();
 
@@ -96,14 +100,14 @@ static void test_listen(void **state)
 	assert_true(fcntl(listener, F_GETFL) & O_NONBLOCK);
 	assert_true(fcntl(listener, F_GETFD) & FD_CLOEXEC);
 	/* There is one recorder for a directory. */
-	int taken = free_descriptor();
+	int taken = open_descriptors();
 	expect_error(vp_control_listen(NAME, &other), "cannot listen at '" SOCKET "'");
 	expect_error(vp_control_listen("nowhere", &other), "cannot listen at 'nowhere/control'");
 	assert_int_equal(other, -1);
-	assert_int_equal(free_descriptor(), taken);
+	assert_int_equal(open_descriptors(), taken);
 	vp_control_close(NAME, listener);
 	assert_int_equal(stat(SOCKET, &status), -1);
-	assert_int_equal(free_descriptor(), free_before);
+	assert_int_equal(open_descriptors(), before);
 }
 
 /* A path that is longer than a socket's address can be. */
@@ -134,7 +138,7 @@ static void test_close_of_nothing(void **state)
 static void test_who_may_ask(void **state)
 {
 	int listener = begin();
-	int none = free_descriptor();
+	int none = open_descriptors();
 	static const struct {
 		int peer;
 		bool may;
@@ -154,7 +158,7 @@ static void test_who_may_ask(void **state)
 		/* Either way the connection has ended. */
 		assert_int_equal(vp_recv(asks, &byte, 1, MSG_DONTWAIT), 0);
 		close(asks);
-		assert_int_equal(free_descriptor(), none);
+		assert_int_equal(open_descriptors(), none);
 	}
 	peer = THIS_USER;
 	assert_int_equal(vp_control_accept(listener), -1);
@@ -219,10 +223,10 @@ static char *asked(int listener, const char *bytes, size_t size, unsigned times)
 {
 	pid_t child = start_recorder(listener, bytes, size, times);
 	char *path = (char *)"not set";
-	int before = free_descriptor(), status;
+	int before = open_descriptors(), status;
 	struct vp_error *error = vp_control_ask(NAME, &path);
 
-	assert_int_equal(free_descriptor(), before);
+	assert_int_equal(open_descriptors(), before);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	if (!error)
@@ -281,13 +285,13 @@ static void test_ask(void **state)
 static void expect_no_recorder(const char *path, const char *expected)
 {
 	char *answer = (char *)"not set";
-	int before = free_descriptor();
+	int before = open_descriptors();
 	struct vp_error *error = vp_control_ask(path, &answer);
 
 	assert_non_null(error);
 	assert_string_equal(vp_error_message(error), expected);
 	assert_null(answer);
-	assert_int_equal(free_descriptor(), before);
+	assert_int_equal(open_descriptors(), before);
 	vp_error_free(error);
 }
 
@@ -321,7 +325,7 @@ static void test_find(void **state)
 	VP_AUTO_FREE char *not_one =
 	    vp_format("process %d is not a 'vperf record --flight'", (int)getpid());
 	char *path = (char *)"not set", *here = getcwd(NULL, 0);
-	int before = free_descriptor();
+	int before = open_descriptors();
 
 	int listener = begin();
 	/* A socket without its directory open is none. */
@@ -329,11 +333,11 @@ static void test_find(void **state)
 	assert_null(path);
 	int directory = open(NAME, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int file = open(NAME "/..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int after = free_descriptor();
+	int after = open_descriptors();
 	expect_no_error(vp_control_find(getpid(), &path));
 	VP_AUTO_FREE char *expected = vp_format("%s/" NAME, here);
 	assert_string_equal(path, expected);
-	assert_int_equal(free_descriptor(), after);
+	assert_int_equal(open_descriptors(), after);
 	free(path);
 	close(file);
 	vp_control_close(NAME, listener);
@@ -342,7 +346,7 @@ static void test_find(void **state)
 	expect_error(vp_control_find(getpid(), &path), not_one);
 	close(directory);
 	free(here);
-	assert_int_equal(free_descriptor(), before);
+	assert_int_equal(open_descriptors(), before);
 	/* A process that has ended, and was waited for, has left its number. */
 	pid_t child = fork();
 	if (!child)

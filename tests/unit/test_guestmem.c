@@ -615,6 +615,34 @@ static void test_maple_tree(void **state)
 	close_guest(&opened);
 }
 
+/* All slots of a node are in use: the last one has no pivot. */
+static void test_full_maple_node(void **state)
+{
+	uint64_t slots[16][2], vmas[2];
+	struct seen seen = {0};
+	struct opened opened;
+
+	built_kernel(&guest, BUILT_NEW);
+	uint64_t mm = built_mm(&guest);
+	for (unsigned i = 0; i < 16; i++) {
+		slots[i][0] = 0x400fff + 0x1000 * i;
+		slots[i][1] = 0;
+	}
+	vmas[0] = built_vma(&guest, 0x40e000, 0x40f000, 0, 0);
+	vmas[1] = built_vma(&guest, 0x40f000, 0x410000, 0, 0);
+	slots[14][1] = vmas[0];
+	slots[15][1] = vmas[1];
+	slots[15][0] = UINT64_MAX;
+	uint64_t root = maple_node(LEAF, (const uint64_t(*)[2])slots, 16) | ROOT;
+	built_put64(&guest, mm + guest.pack.at.mm_maple_root, root);
+	open_kernel(&opened);
+	assert_true(vp_guest_mappings_each(&opened.kernel, mm, keep_mapping, &seen));
+	assert_int_equal(seen.count, 2);
+	assert_int_equal(seen.mappings[0].start, 0x40e000);
+	assert_int_equal(seen.mappings[1].start, 0x40f000);
+	close_guest(&opened);
+}
+
 /* Trees that contain themselves, have pivots in disorder, unknown types, or no memory. */
 static void test_maple_lies(void **state)
 {
@@ -928,6 +956,7 @@ int main(void)
 	    cmocka_unit_test(test_mapping_list),
 	    cmocka_unit_test(test_maple_tree),
 	    cmocka_unit_test(test_maple_lies),
+	    cmocka_unit_test(test_full_maple_node),
 	    cmocka_unit_test(test_worker),
 	    cmocka_unit_test(test_worker_scans),
 	    cmocka_unit_test(test_worker_memory),

@@ -330,6 +330,23 @@ static void test_filters(void **state)
 	printed_free(&printed);
 }
 
+/* Names of guests' and the host's threads may be anything; CSV has them in quotes. */
+static void test_csv_names(void **state)
+{
+	struct printed printed = {.lane = VP_LANE_PCPU};
+	struct made made;
+
+	begin(&made);
+	put_name(&made, 51, "a,\"b\"");
+	change(&made, 0, 10, 0, 51, 0);
+	change(&made, 0, 20, 51, 0, 0);
+	finish(&made);
+	print(&printed, "csv", (struct vp_lanes_options){0});
+	assert_non_null(strstr(vp_buffer_text(&printed.out), "pcpu,1000000010,1000000020,0,running,"
+							     "51,\"a,\"\"b\"\"\",,,,,,,0,,\n"));
+	printed_free(&printed);
+}
+
 static void test_switches(void **state)
 {
 	struct printed printed = {.lane = VP_LANE_PCPU};
@@ -597,17 +614,12 @@ static void test_no_states(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_vcpu),
-	    cmocka_unit_test(test_states),
-	    cmocka_unit_test(test_many_turns),
-	    cmocka_unit_test(test_no_states),
-	    cmocka_unit_test(test_late_exits),
-	    cmocka_unit_test(test_losses),
-	    cmocka_unit_test(test_filters),
-	    cmocka_unit_test(test_switches),
-	    cmocka_unit_test(test_sums),
-	    cmocka_unit_test(test_worst_waits),
-	    cmocka_unit_test(test_other_recordings),
+	    cmocka_unit_test(test_vcpu),        cmocka_unit_test(test_states),
+	    cmocka_unit_test(test_many_turns),  cmocka_unit_test(test_no_states),
+	    cmocka_unit_test(test_late_exits),  cmocka_unit_test(test_losses),
+	    cmocka_unit_test(test_filters),     cmocka_unit_test(test_switches),
+	    cmocka_unit_test(test_csv_names),   cmocka_unit_test(test_sums),
+	    cmocka_unit_test(test_worst_waits), cmocka_unit_test(test_other_recordings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

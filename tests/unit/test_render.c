@@ -290,6 +290,91 @@ static void test_summary(void **state)
 	vp_summary_deinit(&summary);
 }
 
+static void expect_number(struct json_object *object, const char *key, double expected)
+{
+	struct json_object *value = NULL;
+
+	assert_true(json_object_object_get_ex(object, key, &value));
+	assert_float_equal(json_object_get_double(value), expected, 1e-9);
+}
+
+static void expect_word(struct json_object *object, const char *key, const char *expected)
+{
+	struct json_object *value = NULL;
+
+	assert_true(json_object_object_get_ex(object, key, &value));
+	assert_string_equal(json_object_get_string(value), expected);
+}
+
+/* A flight recorder's snapshot of 250 Hz: each number under its own key. */
+static void test_summary_numbers(void **state)
+{
+	struct vp_summary summary;
+	struct vp_buffer out = {0};
+	struct made made;
+
+	made_begin(&made, NAME, 2);
+	made.about.period_ns = 4000000;
+	made.about.pcpus = 7;
+	made.about.compression = 3;
+	made.about.begun = MADE_START - 500;
+	made.about.mode = vp_strdup("flight");
+	made.about.cause = vp_strdup("steal>1ms");
+	made.about.guest_sampling = vp_strdup("");
+	made_guest(&made, 0, 1, 1, 1, VP_MODE_GUEST_USER, MADE_INTR);
+	made_idle(&made, 0, 2);
+	made.lost = 5;
+	made_end(&made, 40);
+	expect_no_error(vp_summary_make(NAME, &summary));
+	vp_render_summary_json(&summary, &out);
+	struct json_object *object = json_tokener_parse(vp_buffer_text(&out));
+	expect_word(object, "hostname", "made");
+	expect_word(object, "kernel", "6.1");
+	expect_word(object, "trigger", "cpu-clock");
+	expect_word(object, "mode", "flight");
+	expect_word(object, "cause", "steal>1ms");
+	expect_number(object, "period_ns", 4000000);
+	expect_number(object, "rate_hz", 250);
+	expect_number(object, "duration_s", 0.04);
+	expect_number(object, "pcpus", 7);
+	expect_number(object, "compression_level", 3);
+	expect_number(object, "lost", 5);
+	expect_number(object, "start_ns", MADE_START);
+	expect_number(object, "end_ns", MADE_START + 40 * MADE_PERIOD);
+	expect_number(object, "begun_ns", MADE_START - 500);
+	expect_number(object, "guest_samples", 1);
+	expect_number(object, "account_lost", 0);
+	struct json_object *vms = json_object_object_get(object, "vms");
+	struct json_object *second = json_object_array_get_idx(vms, 1);
+	expect_word(second, "name", "vm1");
+	expect_number(second, "pid", 2000);
+	struct json_object *vcpus = json_object_object_get(second, "vcpus");
+	assert_int_equal(json_object_array_length(vcpus), 2);
+	expect_number(json_object_array_get_idx(vcpus, 1), "vcpu", 1);
+	expect_number(json_object_array_get_idx(vcpus, 1), "tid", 2002);
+	json_object_put(object);
+	vp_buffer_deinit(&out);
+	vp_summary_deinit(&summary);
+}
+
+/* Quotes where a reader of CSV needs them, and nowhere else. */
+static void test_csv_cells(void **state)
+{
+	static const char *const cells[] = {"plain", "a b", "a\"b", "a,b", "a\nb", "a\rb", ""};
+	struct vp_table table = {0};
+	struct vp_buffer out = {0};
+
+	vp_table_column_add(&table, "a,\"key", "Key", "", VP_CELL_TEXT);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(cells); i++)
+		vp_table_text(&table, cells[i]);
+	vp_table_text(&table, NULL);
+	vp_render_table_csv(&table, true, &out);
+	assert_string_equal(vp_buffer_text(&out),
+			    "\"a,\"\"key\"\nplain\na b\n\"a\"\"b\"\n\"a,b\"\na?b\na?b\n\n\n");
+	vp_buffer_deinit(&out);
+	vp_table_deinit(&table);
+}
+
 /* Columns are as wide as their characters, of which some are several bytes. */
 static void test_widths(void **state)
 {
@@ -353,6 +438,8 @@ int main(void)
 	    cmocka_unit_test(test_csv_and_folded),
 	    cmocka_unit_test(test_json),
 	    cmocka_unit_test(test_summary),
+	    cmocka_unit_test(test_summary_numbers),
+	    cmocka_unit_test(test_csv_cells),
 	    cmocka_unit_test(test_script),
 	    cmocka_unit_test(test_jsonl),
 	    cmocka_unit_test(test_export_ends_at_first_error),
