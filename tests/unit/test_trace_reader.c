@@ -11,6 +11,7 @@
 #include "make_recording.h"
 #include "schema/records.h"
 #include "schema/trace_records.h"
+#include "store/packet_zstd.h"
 #include "store/trace_reader.h"
 
 #define NAME "test_trace_reader.rec"
@@ -427,6 +428,34 @@ static void test_tail(void **state)
 	assert_int_equal(read_on(tail), PACKETS * RECORDS);
 	vp_stream_free(tail);
 	vp_stream_free(reader);
+	/* Of a file of one byte nothing is asked for. */
+	temporary_file(STREAM, "x", 1);
+	reader = open_stream(STREAM);
+	vp_stream_seek_tail(reader, 0);
+	assert_int_equal(read_on(reader), 0);
+	assert_int_equal(vp_stream_health(reader).damaged, 0);
+	vp_stream_free(reader);
+}
+
+/* A packet that begins anywhere after damage, also where little is left of what is read at once. */
+static void test_damage_before(void **state)
+{
+	make();
+	struct vp_buffer bytes = bytes_of(STREAM), other = {0};
+	const size_t window = 2 * (size_t)VP_ZSTD_PACKET_MAX;
+
+	for (size_t size = window - 8; size <= window + 2; size++) {
+		other.size = 0;
+		memset(vp_buffer_extend(&other, size), 'C', size);
+		vp_buffer_append(&other, bytes.bytes, bytes.size);
+		temporary_file(STREAM, other.bytes, other.size);
+		struct vp_stream_reader *reader = open_stream(STREAM);
+		assert_int_equal(read_on(reader), PACKETS * RECORDS);
+		assert_int_equal(vp_stream_health(reader).damaged, size);
+		vp_stream_free(reader);
+	}
+	vp_buffer_deinit(&other);
+	vp_buffer_deinit(&bytes);
 }
 
 static void expect_time(const struct vp_stream_reader *reader, uint64_t offset, double ticks)
@@ -593,6 +622,7 @@ int main(void)
 	    cmocka_unit_test(test_defined),
 	    cmocka_unit_test(test_states),
 	    cmocka_unit_test(test_tail),
+	    cmocka_unit_test(test_damage_before),
 	    cmocka_unit_test(test_time_near),
 	    cmocka_unit_test(test_time_near_far),
 	    cmocka_unit_test(test_trace),
