@@ -3,7 +3,10 @@
 #include "unit.h"
 
 #include "analyze/report/export.h"
+#include "base/file.h"
 #include "bpf/account_abi.h"
+#include "export/exporters.h"
+#include "import/tracedat.h"
 #include "make_recording.h"
 
 #define NAME "test_exports.rec"
@@ -296,6 +299,50 @@ static void test_traces(void **state)
 			 "pcpu 210-260 1 vm1/1 2002\nend\n");
 }
 
+/* Why a thread left its pCPU is told as the kernel does: preempted ones are runnable. */
+static void test_states_of_tracedat(void **state)
+{
+	enum { STATE = 8 + 16 + 4 + 4 }; /* behind the common fields, name, number and priority */
+	static const uint64_t expected[] = {0x100, 0, 1, 2, 0x80};
+	static const struct vp_export_writer writer = {.write = keep,
+						       .directory = "test_exports.dats"};
+	const struct vp_naming_options naming = {.directory = NAME};
+	const struct vp_profile_options options = {.view = VP_VIEW_UNIFIED};
+	struct vp_tracedat_walk walk = {.cpu = 0};
+	struct vp_buffer bytes = {0};
+	struct vp_tracedat file;
+	struct made made;
+	struct vp_slice raw;
+	uint32_t class;
+	uint64_t time;
+
+	made_begin(&made, NAME, 2);
+	made_trace_begin(&made, 1);
+	MADE_EVENT(&made, 0, AT(100), sched_switch, .prev_tid = 5, .prev_state = 1, .preempted = 1);
+	MADE_EVENT(&made, 0, AT(200), sched_switch, .prev_tid = 5);
+	MADE_EVENT(&made, 0, AT(300), sched_switch, .prev_tid = 5, .prev_state = 1);
+	MADE_EVENT(&made, 0, AT(400), sched_switch, .prev_tid = 5, .prev_state = 2);
+	MADE_EVENT(&made, 0, AT(500), sched_switch, .prev_tid = 5, .prev_state = 0x80);
+	made_trace_end(&made, 1, 10);
+	assert_int_equal(system("rm -rf test_exports.dats && mkdir test_exports.dats"), 0);
+	expect_no_error(
+	    vp_export_stream(&naming, &options, vp_exporter_tracedat(), &writer, &report));
+	vp_report_deinit(&report);
+	expect_no_error(vp_file_read("test_exports.dats/host.dat", 1 << 24, &bytes));
+	expect_no_error(vp_tracedat_open("it", (struct vp_slice){bytes.bytes, bytes.size}, &file));
+	for (size_t i = 0; i < VP_ARRAY_SIZE(expected); i++) {
+		uint64_t is;
+		assert_true(vp_tracedat_next(&file, &walk, &class, &time, &raw));
+		assert_string_equal(file.classes.at[class].name, "sched:sched_switch");
+		assert_true(raw.size >= STATE + sizeof(is));
+		memcpy(&is, raw.bytes + STATE, sizeof(is));
+		assert_int_equal(is, expected[i]);
+	}
+	assert_false(vp_tracedat_next(&file, &walk, &class, &time, &raw));
+	vp_tracedat_close(&file);
+	vp_buffer_deinit(&bytes);
+}
+
 /* Rows instead of samples: as many as are shown. */
 static void test_totals(void **state)
 {
@@ -352,9 +399,13 @@ static void test_writing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_stream),  cmocka_unit_test(test_blanks),
-	    cmocka_unit_test(test_filters), cmocka_unit_test(test_traces),
-	    cmocka_unit_test(test_totals),  cmocka_unit_test(test_writing),
+	    cmocka_unit_test(test_stream),
+	    cmocka_unit_test(test_blanks),
+	    cmocka_unit_test(test_filters),
+	    cmocka_unit_test(test_traces),
+	    cmocka_unit_test(test_states_of_tracedat),
+	    cmocka_unit_test(test_totals),
+	    cmocka_unit_test(test_writing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

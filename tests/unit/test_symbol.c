@@ -348,7 +348,17 @@ static void test_files_of_this_machine(void **state)
 	vp_names_files_used(names, &used);
 	assert_int_equal(used.count, 1);
 	assert_string_equal(used.at[0], "test_symbol.root/bin/tool");
-	vp_names_free(names);
+	/* Those of the second map are used, too. */
+	static const char empty[] = "vperf-maps 1\nend 1\n";
+	struct vp_names *first;
+	temporary_file(NAMES, empty, sizeof(empty) - 1);
+	expect_no_error(vp_names_load(NAMES, &options, &first));
+	vp_names_set_second(first, names);
+	used.count = 0;
+	vp_names_files_used(first, &used);
+	assert_int_equal(used.count, 1);
+	vp_names_free(first);
+	temporary_file(NAMES, map, sizeof(map) - 1);
 
 	used.count = 0;
 	options.map_only = true;

@@ -241,13 +241,35 @@ static void test_damage(void **state)
 	vp_buffer_deinit(&bytes);
 }
 
+/* Instances whose clocks differ are not one trace; those of the scheduler's clock are. */
+static void test_same_clock(void **state)
+{
+	static const struct {
+		const char *one, *other;
+		bool same;
+	} cases[] = {
+	    {"", "local", true},         {"local", "global", true}, {"global", "perf", true},
+	    {"perf", "", true},          {"mono", "mono", true},    {"mono", "boot", false},
+	    {"mono", "mono_raw", false}, {"local", "mono", false},  {"mono", "local", false},
+	    {"x86-tsc", "", false},      {"", "counter", false}};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(cases); i++) {
+		struct vp_tracedat_buffer buffers[] = {
+		    {.clock = {"odd", 3}},
+		    {.clock = {cases[i].one, strlen(cases[i].one)}},
+		    {.clock = {cases[i].other, strlen(cases[i].other)}}};
+		struct vp_tracedat file = {.buffers = {.at = buffers, .count = 3}};
+		if (vp_tracedat_same_clock(&file, 1, 2) != cases[i].same)
+			fail_msg("'%s', '%s'", cases[i].one, cases[i].other);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_events),
-	    cmocka_unit_test(test_guests),
-	    cmocka_unit_test(test_clocks),
-	    cmocka_unit_test(test_damage),
+	    cmocka_unit_test(test_events),     cmocka_unit_test(test_guests),
+	    cmocka_unit_test(test_clocks),     cmocka_unit_test(test_damage),
+	    cmocka_unit_test(test_same_clock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
