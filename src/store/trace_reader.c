@@ -129,8 +129,6 @@ static void window_refill(struct vp_stream_reader *stream, size_t most)
 		ssize_t got =
 		    vp_pread(stream->fd, stream->window + stream->filled, most - stream->filled,
 			     (off_t)(stream->offset + stream->filled));
-		if (got < 0 && errno == EINTR)
-			continue;
 		if (got <= 0)
 			return;
 		stream->filled += (size_t)got;

@@ -199,6 +199,51 @@ static void test_exits(void **state)
 	vp_script_close(script);
 }
 
+/* A field that is left out takes none of those behind it along. */
+static void test_exits_to_nothing(void **state)
+{
+	static const char *const names[] = {"exit_site_detail"};
+	const struct vp_stream_id id = {VP_STREAM_ACCOUNT, VP_NO_PCPU};
+	struct vp_script_options options = everything;
+	struct vp_exit_site_detail site = {.time = AT(100),
+					   .id = VP_ID_exit_site_detail,
+					   .flags = VP_SITE_KNOWN,
+					   .vm = 2000,
+					   .reason = MADE_HLT,
+					   .vendor = VP_VENDOR_AMD,
+					   .ip = 0x1234,
+					   .as_root = 0x5000,
+					   .count = 7,
+					   .ns = 99};
+	struct made made;
+
+	begin(&made, NAME, 2, 1);
+	vp_trace_append(made.writer, id, &site);
+	site.time = AT(200);
+	site.detail_kind = VP_DETAIL_PORT_OUT;
+	site.detail = 0x70;
+	vp_trace_append(made.writer, id, &site);
+	vp_trace_flush(made.writer, id, 0);
+	end(&made);
+	options.events = names;
+	options.n_events = 1;
+	struct vp_script *script = open_script(&options);
+	for (int with = 0; with < 2; with++) {
+		const struct vp_script_event *event = next(script, "exit_site_detail");
+		assert_string_equal(event->vm, "vm1");
+		expect_text(event, "reason", "HLT");
+		assert_int_equal(field_of(event, "detail") != NULL, with);
+		if (with)
+			expect_text(event, "detail", "port 0x70 out");
+		assert_int_equal(field_of(event, "ip")->value.number, 0x1234);
+		assert_int_equal(field_of(event, "as_root")->value.number, 0x5000);
+		assert_int_equal(field_of(event, "count")->value.number, 7);
+		assert_int_equal(field_of(event, "ns")->value.number, 99);
+	}
+	assert_null(vp_script_next(script));
+	vp_script_close(script);
+}
+
 static void test_switch_flags(void **state)
 {
 	static const struct {
@@ -485,6 +530,7 @@ int main(void)
 	    cmocka_unit_test(test_threads),
 	    cmocka_unit_test(test_thread_states),
 	    cmocka_unit_test(test_exits),
+	    cmocka_unit_test(test_exits_to_nothing),
 	    cmocka_unit_test(test_switch_flags),
 	    cmocka_unit_test(test_guests),
 	    cmocka_unit_test(test_filters_of_guests),

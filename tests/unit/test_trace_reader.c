@@ -205,6 +205,48 @@ static void test_trust_and_rewind(void **state)
 	vp_buffer_deinit(&bytes);
 }
 
+/* Trusted or not: what is no packet, or not all of one, is none. */
+static void test_trust_in_damage(void **state)
+{
+	make();
+	struct vp_buffer bytes = bytes_of(STREAM), other = {0};
+	size_t packet = bytes.size / PACKETS;
+
+	for (size_t i = 0; i < PACKETS; i++) {
+		memset(vp_buffer_extend(&other, 300 + i), 'x', 300 + i);
+		vp_buffer_append(&other, bytes.bytes + i * packet, packet);
+	}
+	for (int trusted = 0; trusted < 2; trusted++) {
+		temporary_file(STREAM, other.bytes, other.size);
+		struct vp_stream_reader *reader = open_stream(STREAM);
+		vp_stream_trust(reader, trusted);
+		assert_int_equal(read_on(reader), PACKETS * RECORDS);
+		assert_int_equal(vp_stream_health(reader).damaged, 300 + 301 + 302 + 303);
+		assert_int_equal(vp_stream_health(reader).damaged_at, 0);
+		vp_stream_free(reader);
+		temporary_file(STREAM, bytes.bytes, bytes.size - 1);
+		reader = open_stream(STREAM);
+		vp_stream_trust(reader, trusted);
+		assert_int_equal(read_on(reader), (PACKETS - 1) * RECORDS);
+		assert_int_equal(vp_stream_health(reader).damaged, packet - 1);
+		assert_true(vp_stream_health(reader).cut_off);
+		vp_stream_free(reader);
+	}
+	vp_buffer_deinit(&other);
+	vp_buffer_deinit(&bytes);
+}
+
+/* A folder can be opened, and not be read: then there is nothing. */
+static void test_unreadable(void **state)
+{
+	make();
+	assert_int_equal(mkdir(HOST "/cpu5", 0755), 0);
+	struct vp_stream_reader *reader = open_stream(HOST "/cpu5");
+	assert_int_equal(read_on(reader), 0);
+	assert_int_equal(vp_stream_health(reader).damaged, 0);
+	vp_stream_free(reader);
+}
+
 /* Packets as they are, compressed or not. */
 static void expect_packets(const char *path)
 {
@@ -500,6 +542,16 @@ static void test_time_near(void **state)
 	expect_time(reader, 100000, 0);
 	expect_time(reader, 100000 + packet + packet / 2, RECORDS + 4.5);
 	vp_stream_free(reader);
+	/* One whose header lies across what is read at once. */
+	for (size_t size = 65536 - 120; size < 65536 + 20; size += 7) {
+		other.size = 0;
+		memset(vp_buffer_extend(&other, size), 'x', size);
+		vp_buffer_append(&other, bytes.bytes, bytes.size);
+		temporary_file(STREAM, other.bytes, other.size);
+		reader = open_stream(STREAM);
+		expect_time(reader, 0, 0);
+		vp_stream_free(reader);
+	}
 	/* A packet whose times are in no order lasts no time. */
 	struct vp_packet_header *header = (void *)bytes.bytes;
 	header->timestamp_end = header->timestamp_begin - 1;
@@ -507,7 +559,7 @@ static void test_time_near(void **state)
 	reader = open_stream(STREAM);
 	expect_time(reader, packet / 2, 0);
 	vp_stream_free(reader);
-	temporary_file(STREAM, other.bytes, 100000);
+	temporary_file(STREAM, other.bytes, 60000);
 	reader = open_stream(STREAM);
 	assert_false(vp_stream_time_near(reader, 50, &time));
 	vp_stream_free(reader);
@@ -616,6 +668,8 @@ int main(void)
 	    cmocka_unit_test(test_open),
 	    cmocka_unit_test(test_again),
 	    cmocka_unit_test(test_trust_and_rewind),
+	    cmocka_unit_test(test_trust_in_damage),
+	    cmocka_unit_test(test_unreadable),
 	    cmocka_unit_test(test_packets),
 	    cmocka_unit_test(test_long_stream),
 	    cmocka_unit_test(test_no_records),
