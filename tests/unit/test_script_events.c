@@ -202,19 +202,22 @@ static void test_exits(void **state)
 /* A field that is left out takes none of those behind it along. */
 static void test_exits_to_nothing(void **state)
 {
-	static const char *const names[] = {"exit_site_detail"};
+	static const char *const names[] = {"exit_site_waits"};
 	const struct vp_stream_id id = {VP_STREAM_ACCOUNT, VP_NO_PCPU};
 	struct vp_script_options options = everything;
-	struct vp_exit_site_detail site = {.time = AT(100),
-					   .id = VP_ID_exit_site_detail,
-					   .flags = VP_SITE_KNOWN,
-					   .vm = 2000,
-					   .reason = MADE_HLT,
-					   .vendor = VP_VENDOR_AMD,
-					   .ip = 0x1234,
-					   .as_root = 0x5000,
-					   .count = 7,
-					   .ns = 99};
+	struct vp_exit_site_waits site = {.time = AT(100),
+					  .id = VP_ID_exit_site_waits,
+					  .flags = VP_SITE_KNOWN,
+					  .vm = 2000,
+					  .reason = MADE_HLT,
+					  .vendor = VP_VENDOR_AMD,
+					  .ip = 0x1234,
+					  .as_root = 0x5000,
+					  .count = 7,
+					  .ns = 99,
+					  .address = 0xfee00000,
+					  .idle = 11,
+					  .stolen = 22};
 	struct made made;
 
 	begin(&made, NAME, 2, 1);
@@ -229,7 +232,7 @@ static void test_exits_to_nothing(void **state)
 	options.n_events = 1;
 	struct vp_script *script = open_script(&options);
 	for (int with = 0; with < 2; with++) {
-		const struct vp_script_event *event = next(script, "exit_site_detail");
+		const struct vp_script_event *event = next(script, "exit_site_waits");
 		assert_string_equal(event->vm, "vm1");
 		expect_text(event, "reason", "HLT");
 		assert_int_equal(field_of(event, "detail") != NULL, with);
@@ -239,6 +242,10 @@ static void test_exits_to_nothing(void **state)
 		assert_int_equal(field_of(event, "as_root")->value.number, 0x5000);
 		assert_int_equal(field_of(event, "count")->value.number, 7);
 		assert_int_equal(field_of(event, "ns")->value.number, 99);
+		assert_int_equal(field_of(event, "address")->value.number, 0xfee00000);
+		assert_int_equal(field_of(event, "idle")->value.number, 11);
+		assert_int_equal(field_of(event, "stolen")->value.number, 22);
+		assert_int_equal(event->fields.count, 10 + with);
 	}
 	assert_null(vp_script_next(script));
 	vp_script_close(script);
