@@ -384,6 +384,9 @@ static void test_storms(void **state)
 	put_storm(&made, 13000);
 	end(&made, 1000);
 	expect_storms(0, false);
+	/* Then the rest is not even read. */
+	temporary_file(NAME "/cgroups", "nonsense\n", 9);
+	expect_storms(0, false);
 	begin(&made);
 	put_storm(&made, 21000);
 	end(&made, 1000);

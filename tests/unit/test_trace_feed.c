@@ -132,6 +132,8 @@ static void test_names(void **state)
 	expect_no_error(vp_feed_open(NAME, &feed));
 	assert_null(vp_feed_comm(&feed, 55));
 	assert_true(vp_feed_next(&feed, &event));
+	assert_int_equal(feed.comm_of_guest_tid.count, 3);
+	assert_int_equal(feed.comm_of_tid.count, 2);
 	assert_string_equal(vp_feed_comm(&feed, 55), "first?");
 	assert_int_equal(vp_feed_pid(&feed, 55), 40);
 	assert_int_equal(vp_feed_pid(&feed, 56), 0);
@@ -326,6 +328,17 @@ static void test_notes(void **state)
 	assert_true(is_noted(&feed, "no events of the scheduler: when"));
 	assert_true(is_noted(&feed, "3 records were lost while recording"));
 	assert_int_equal(feed.notes.count, 2);
+	vp_feed_close(&feed);
+	/* Samples that were lost are none of its own. */
+	begin(&made, NAME, 1, 1);
+	change(&made, 0, 100, 0, 5, 0);
+	vp_trace_flush(made.writer, (struct vp_stream_id){VP_STREAM_TRACE, 0}, 0);
+	made_host(&made, 0, 1, 5, VP_MODE_USER);
+	made.lost = 9;
+	made_end(&made, 10);
+	expect_no_error(vp_feed_open(NAME, &feed));
+	assert_int_equal(read_on(&feed), 1);
+	assert_int_equal(feed.notes.count, 0);
 	vp_feed_close(&feed);
 }
 
