@@ -2,6 +2,8 @@
 /* Roles and columns of the fields of all classes, and which classes are chosen. */
 #include "unit.h"
 
+#include <stdio.h>
+
 #include "analyze/trace/script_classes.h"
 #include "schema/records.h"
 #include "schema/trace_event.h"
@@ -79,6 +81,7 @@ static void begin(struct fixture *fixture)
 	expect_no_error(vp_script_classes_init(&fixture->guest, &guest, &fixture->columns));
 	/* They are taken over. */
 	assert_int_equal(host.count, 0);
+	assert_null(host.at);
 	assert_int_equal(guest.count, 0);
 	fixture->both[0] = &fixture->host;
 	fixture->both[1] = &fixture->guest;
@@ -276,6 +279,26 @@ static void test_all(void **state)
 	end(&fixture);
 }
 
+/* As many as there is room for: behind the last one is none. */
+static void test_last(void **state)
+{
+	struct vp_script_classes classes;
+	struct vp_intern columns = {0};
+	vp_event_classes defined = {0};
+
+	for (unsigned i = 0; i < VP_ID_DEFINED; i++) {
+		char name[16];
+		snprintf(name, sizeof(name), "event%u", i);
+		add(&defined, name);
+	}
+	expect_no_error(vp_script_classes_init(&classes, &defined, &columns));
+	assert_int_equal(classes.all.count, 2 * VP_ID_DEFINED);
+	assert_non_null(vp_script_classes_find(&classes, 2 * VP_ID_DEFINED - 1));
+	assert_null(vp_script_classes_find(&classes, 2 * VP_ID_DEFINED));
+	vp_script_classes_deinit(&classes);
+	vp_intern_deinit(&columns);
+}
+
 static void expect_chosen(const char *const *names, size_t count, const uint32_t *host,
 			  size_t n_host, size_t n_guest)
 {
@@ -392,7 +415,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_roles),   cmocka_unit_test(test_columns),
 	    cmocka_unit_test(test_all),     cmocka_unit_test(test_names),
-	    cmocka_unit_test(test_unknown), cmocka_unit_test(test_fixed),
+	    cmocka_unit_test(test_unknown), cmocka_unit_test(test_last),
+	    cmocka_unit_test(test_fixed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
