@@ -24,7 +24,7 @@ static void put_task(struct made *made, uint32_t pcpu, uint64_t ns, uint32_t pid
 {
 	struct vp_task task = {.time = AT(ns), .id = VP_ID_task, .pid = pid, .tid = tid};
 
-	strncpy(task.comm, comm, sizeof(task.comm));
+	memcpy(task.comm, comm, strlen(comm));
 	made_event(made, pcpu, &task);
 }
 
@@ -34,7 +34,7 @@ static void put_guest_task(struct made *made, uint64_t ns, uint32_t vm, uint32_t
 	struct vp_guest_task task = {
 	    .time = AT(ns), .id = VP_ID_guest_task, .vm = vm, .guest_pid = 9, .guest_tid = tid};
 
-	strncpy(task.comm, comm, sizeof(task.comm));
+	memcpy(task.comm, comm, strlen(comm));
 	made_event(made, 0, &task);
 }
 
