@@ -111,6 +111,7 @@ struct vp_session {
 	struct vp_exit_event *exit_event;       /* vp_session_knows_rip() */
 	struct vp_kernel_btf *kernel_btf;       /* for those that load programs */
 	vp_vms vms;
+	uint64_t vms_revision;  /* changes when a process's or a thread's VM may have changed */
 	uint64_t vms_forgotten; /* that were in `vms` until no packet in memory was of them */
 	struct vp_map no_vms;   /* pids that were looked at and have no VM (any more) */
 	struct vp_map varying;  /* pids: their VM ended, or they have or had several */

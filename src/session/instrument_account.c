@@ -12,8 +12,8 @@
 #include "collect/programs/hypervisor.h"
 #include "collect/programs/identity.h"
 #include "schema/records.h"
-#include "schema/vm.h"
 #include "session/account_writer.h"
+#include "session/admit.h"
 #include "session/hypervisor_choice.h"
 #include "session/identity_user.h"
 #include "session/instrument.h"
@@ -25,6 +25,7 @@ struct account {
 	struct vp_instrument base;
 	struct vp_account_source_options options;
 	struct vp_account_writer *writer;
+	struct vp_admission admission;
 };
 
 static struct account *instrument_account_account_of(const struct vp_instrument *instrument)
@@ -35,7 +36,9 @@ static struct account *instrument_account_account_of(const struct vp_instrument 
 /* The VM may be one that was not known. */
 static uint32_t instrument_account_number_vm(void *context, uint32_t pid, uint32_t tid)
 {
-	return vp_session_vm_id(context, pid, tid);
+	const struct account *account = context;
+
+	return vp_session_vm_id(account->base.session, pid, tid);
 }
 
 static bool is_site(const struct vp_record_header *header)
@@ -44,41 +47,18 @@ static bool is_site(const struct vp_record_header *header)
 	       header->id == VP_ID_exit_site_address || header->id == VP_ID_exit_site_waits;
 }
 
-/* Each kind of exit_site begins like the one before it: detail, address, waits. */
-static void hide_site(struct vp_record_header *header)
-{
-	struct vp_exit_site_address *site = (void *)header;
-
-	site->ip = site->as_root = site->flags = 0;
-	if (header->id != VP_ID_exit_site)
-		site->detail = site->detail_kind = 0;
-	if (header->id == VP_ID_exit_site_address || header->id == VP_ID_exit_site_waits)
-		site->address = VP_NO_ADDRESS;
-}
-
-/* Code of VMs that were not asked for is not looked at. */
 static void take_account(void *context, struct vp_record_header *header)
 {
-	struct vp_session *session = context;
-	struct vp_stream_id id = {VP_STREAM_ACCOUNT, VP_NO_PCPU};
-	uint32_t who = ((const struct vp_vcpu_account *)header)->vm;
+	struct account *account = context;
+	struct vp_session *session = account->base.session;
+	const enum vp_stream_class kind =
+	    header->id == VP_ID_vcpu_span ? VP_STREAM_STATES : VP_STREAM_ACCOUNT;
 
-	/* It tells of all the time since the recorder began, which is not in its snapshots. */
-	bool of_site = is_site(header);
-	if (of_site && session->options.flight)
+	/* Sites cover all the time since the recorder began, which is not in its snapshots. */
+	if (is_site(header) && session->options.flight)
 		return;
-
-	if (of_site && session->options.n_vm_names) {
-		const struct vp_vm *vm = vp_session_vm(session, who);
-		if (!vm || !vp_session_is_chosen(session, vm))
-			hide_site(header);
-	}
-	if (header->id == VP_ID_vcpu_span) {
-		struct vp_vcpu_span *span = (void *)header;
-		span->vm = vp_session_vm_id(session, who, span->tid);
-		id.kind = VP_STREAM_STATES;
-	}
-	vp_trace_append(session->trace, id, header);
+	vp_admit(session, &account->admission, header);
+	vp_trace_append(session->trace, (struct vp_stream_id){kind, VP_NO_PCPU}, header);
 }
 
 static struct vp_error *instrument_account_account_open(struct vp_instrument *instrument)
@@ -92,7 +72,7 @@ static struct vp_error *instrument_account_account_open(struct vp_instrument *in
 	account->options.guest_sampler = session->guest_sampler;
 	const struct vp_hypervisor *hypervisor = session->hypervisor;
 	VP_TRY(vp_account_writer_open(hypervisor->account(), &session->vms, hypervisor->vendor(),
-				      &account->options, take_account, session, &account->writer));
+				      &account->options, take_account, account, &account->writer));
 	session->exit_programs = vp_account_writer_programs(account->writer);
 	vp_account_writer_number_vms(account->writer, instrument_account_number_vm);
 	const char *missing = vp_account_writer_missing(account->writer);

@@ -11,7 +11,7 @@
 #include "collect/guests/guest_watch.h"
 #include "schema/records.h"
 #include "schema/schema.h"
-#include "schema/vm.h"
+#include "session/admit.h"
 #include "session/hypervisor_choice.h"
 #include "session/instrument.h"
 #include "store/packet.h"
@@ -23,6 +23,7 @@ struct instrument {
 	struct vp_instrument_guest_samples_options options;
 	const struct vp_guest_sampler_ops *ops;
 	struct vp_guest_sampler *sampler;
+	struct vp_admission admission;
 	uint64_t samples;
 };
 
@@ -103,35 +104,17 @@ static struct vp_error *samples_start(struct vp_instrument *base, uint64_t now)
 	    instrument_guest_samples_own_of(base)->sampler);
 }
 
-/* Blanks out what the guest did, if its VM was not asked for; that the guest ran stays. */
-static void hide(struct vp_guest_sample *sample)
-{
-	sample->ip = sample->as_root = 0;
-	sample->guest_pid = sample->guest_tid = 0;
-	sample->flags = (sample->flags & ~(VP_HAS_AS_ROOT | VP_BY_MEMORY)) | VP_HIDDEN;
-}
-
 static void instrument_guest_samples_take(void *context, union vp_any_record *record)
 {
 	struct instrument *own = context;
 	struct vp_session *session = own->base.session;
-	/* The VM is at the same place in both kinds. */
-	struct vp_vm *vm = vp_session_vm(session, record->guest_sample.vm);
-	bool hidden = vm && !vp_session_is_chosen(session, vm);
 
-	if (record->header.id == VP_ID_guest_task) {
-		if (hidden)
-			return;
-		if (session->guest_watch && record->guest_task.flags & VP_IN_USER)
-			vp_guest_watch_see(session->guest_watch, &record->guest_task);
-	} else {
-		own->samples++;
-		if (vm)
-			vp_session_vcpu(session, vm, record->guest_sample.vcpu,
-					record->guest_sample.tid);
-		if (hidden)
-			hide(&record->guest_sample);
-	}
+	own->samples += record->header.id == VP_ID_guest_sample;
+	if (!vp_admit(session, &own->admission, record))
+		return;
+	if (record->header.id == VP_ID_guest_task && session->guest_watch &&
+	    record->guest_task.flags & VP_IN_USER)
+		vp_guest_watch_see(session->guest_watch, &record->guest_task);
 	vp_trace_append(session->trace, stream, record);
 }
 

@@ -18,6 +18,7 @@
 #include "schema/interval.h"
 #include "schema/records.h"
 #include "schema/vm.h"
+#include "session/admit.h"
 #include "session/guest_agents.h"
 #include "session/instrument.h"
 #include "store/packet.h"
@@ -36,6 +37,7 @@ struct instrument {
 	struct vp_intervals *intervals;
 	bool in_memory;                 /* guests' memory is read for them */
 	struct vp_guest_agents *agents; /* NULL: agents are not asked */
+	struct vp_admission admission;
 	uint64_t n_intervals;
 	bool stopped;
 	VP_VEC(struct vp_task) newcomers; /* vCPUs that are to be watched */
@@ -53,15 +55,6 @@ static void note(const struct instrument *own, struct vp_error *error)
 	vp_error_free(error);
 }
 
-/* What the programs know of a vCPU is better than what its thread's name says. */
-static void note_interval_vcpu(struct vp_session *session, const struct vp_interval *interval)
-{
-	struct vp_vm *vm = vp_session_vm(session, interval->owner);
-
-	if (vm && interval->vcpu != VP_VCPU_UNKNOWN)
-		vp_session_vcpu(session, vm, interval->vcpu, interval->tid);
-}
-
 /* A record of a program's: an interval with all its values, or the name of a new vCPU's thread. */
 static void instrument_intervals_take_records(void *context, uint32_t pcpu, char *records,
 					      size_t size)
@@ -73,13 +66,11 @@ static void instrument_intervals_take_records(void *context, uint32_t pcpu, char
 	    .bytes = records, .size = size, .n = 1, .first = first->time, .last = first->time};
 
 	if (first->id == VP_ID_interval) {
-		struct vp_interval *interval = (void *)records;
+		const struct vp_interval *interval = (const void *)records;
 		run.n += interval->values;
 		own->n_intervals++;
-		if (own->options.recipe->per == VP_PER_VCPU) {
-			interval->owner = vp_session_vm_id(session, interval->owner, interval->tid);
-			note_interval_vcpu(session, interval);
-		}
+		if (own->options.recipe->per == VP_PER_VCPU)
+			vp_admit(session, &own->admission, records);
 	} else {
 		const struct vp_task *task = (const void *)records;
 		vp_session_vm(session, task->pid);

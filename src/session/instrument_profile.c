@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/error.h"
-#include "base/map.h"
 #include "base/vec.h"
 #include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_watch.h"
@@ -214,7 +213,6 @@ static void profile_free(struct vp_instrument *instrument)
 
 	vp_sampler_free(profile->sampler);
 	vp_trigger_close(&profile->trigger);
-	vp_map_deinit(&profile->vcpu_tids);
 	vp_vec_deinit(&profile->streams);
 	free(profile);
 }

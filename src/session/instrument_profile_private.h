@@ -3,11 +3,11 @@
 #ifndef VP_SESSION_INSTRUMENT_PROFILE_PRIVATE_H
 #define VP_SESSION_INSTRUMENT_PROFILE_PRIVATE_H
 
-#include "base/map.h"
 #include "base/vec.h"
 #include "collect/programs/sampler.h"
 #include "collect/programs/trigger.h"
 #include "schema/records.h"
+#include "session/admit.h"
 #include "session/instrument.h"
 #include "session/instrument_profile.h"
 
@@ -15,12 +15,12 @@
 struct vp_profile_stream {
 	uint32_t tid; /* the thread whose name was given */
 	char comm[VP_COMM_SIZE];
-	uint64_t late_from;               /* a sample after this time is more than a period late */
-	uint64_t lost;                    /* records lost before this drain */
-	uint64_t events;                  /* weight of the next sample; 0: the trigger's */
-	uint64_t last_time;               /* of the last record that is not about the next one */
-	bool may_fill;                    /* a gap in this drain is no loss: nothing was lost */
-	uint32_t vcpu_vm, vcpu_tid, vcpu; /* noted last: VM number, thread and its vCPU number */
+	uint64_t late_from;            /* a sample after this time is more than a period late */
+	uint64_t lost;                 /* records lost before this drain */
+	uint64_t events;               /* weight of the next sample; 0: the trigger's */
+	uint64_t last_time;            /* of the last record that is not about the next one */
+	bool may_fill;                 /* a gap in this drain is no loss: nothing was lost */
+	struct vp_admission admission; /* of its last vCPU */
 };
 
 struct vp_profile_instrument {
@@ -28,7 +28,6 @@ struct vp_profile_instrument {
 	struct vp_instrument_profile_options options;
 	struct vp_trigger trigger;
 	struct vp_sampler *sampler;
-	struct vp_map vcpu_tids; /* (VMM's pid, vCPU) -> tid, as the session knows it */
 	VP_VEC(struct vp_profile_stream) streams; /* by pCPU */
 	uint64_t samples, late;
 	/* With VP_WEIGH_EVENTS: those that the samples stand for, and a sample at most. */

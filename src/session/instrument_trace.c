@@ -17,6 +17,7 @@
 #include "schema/schema.h"
 #include "schema/trace_event.h"
 #include "schema/vm.h"
+#include "session/admit.h"
 #include "session/instrument.h"
 #include "store/packet.h"
 #include "store/trace_writer.h"
@@ -25,6 +26,7 @@ struct instrument {
 	struct vp_instrument base;
 	struct vp_instrument_trace_options options;
 	struct vp_tracer *tracer;
+	struct vp_admission admission;
 	uint64_t n_events;
 	VP_VEC(bool) has_stream; /* by pCPU */
 };
@@ -32,84 +34,6 @@ struct instrument {
 static struct instrument *trace_of(const struct vp_instrument *base)
 {
 	return (struct instrument *)base;
-}
-
-/* Code of VMs that were not asked for is not looked at. */
-static void hide_place(struct vp_session *session, struct vp_trace_kvm_exit *exit)
-{
-	const struct vp_vm *vm =
-	    session->options.n_vm_names ? vp_session_vm(session, exit->vm) : NULL;
-
-	if (session->options.n_vm_names && (!vm || !vp_session_is_chosen(session, vm)))
-		exit->guest_rip = exit->detail = exit->detail_kind = 0;
-}
-
-static void instrument_trace_see_vcpu(struct vp_session *session,
-				      const struct vp_trace_kvm_entry *entry)
-{
-	struct vp_vm *vm = vp_session_vm(session, entry->vm);
-
-	if (vm && entry->vcpu != VP_VCPU_UNKNOWN)
-		vp_session_vcpu(session, vm, entry->vcpu, entry->tid);
-}
-
-/* Whose the event before was: most are of the same vCPU. While a batch is taken, a VM only ends
- * when a vCPU has got another thread. */
-struct last_vcpu {
-	bool known;
-	uint32_t pid, tid, id;
-	uint16_t vcpu; /* as was seen last */
-};
-
-static uint32_t id_of_vm(struct vp_session *session, struct last_vcpu *last, uint32_t pid,
-			 uint32_t tid)
-{
-	if (!last->known || last->pid != pid || last->tid != tid)
-		*last = (struct last_vcpu){.known = true,
-					   .pid = pid,
-					   .tid = tid,
-					   .id = vp_session_vm_id(session, pid, tid),
-					   .vcpu = VP_VCPU_UNKNOWN};
-	return last->id;
-}
-
-/* The programs know a VM by its process; it may be one that was not known. */
-static void instrument_trace_number_vm(struct vp_session *session, struct last_vcpu *last,
-				       char *record)
-{
-	union {
-		struct vp_record_header header;
-		struct vp_trace_kvm_entry entry;
-		struct vp_trace_kvm_exit exit;
-		struct vp_trace_kvm_inj_virq injection;
-		struct vp_trace_guest_switch change;
-		struct vp_guest_task name;
-	} *event = (void *)record;
-
-	switch (event->header.id) {
-	case VP_TRACE_ID_kvm_entry:
-		event->entry.vm = id_of_vm(session, last, event->entry.vm, event->entry.tid);
-		if (event->entry.vcpu != last->vcpu) {
-			instrument_trace_see_vcpu(session, &event->entry);
-			last->id = vp_session_vm_id(session, last->pid, last->tid);
-		}
-		last->vcpu = event->entry.vcpu;
-		break;
-	case VP_TRACE_ID_kvm_exit:
-		event->exit.vm = id_of_vm(session, last, event->exit.vm, event->exit.tid);
-		hide_place(session, &event->exit);
-		break;
-	case VP_TRACE_ID_kvm_inj_virq:
-		event->injection.vm =
-		    id_of_vm(session, last, event->injection.vm, event->injection.tid);
-		break;
-	case VP_TRACE_ID_guest_switch:
-		event->change.vm = id_of_vm(session, last, event->change.vm, event->change.tid);
-		break;
-	case VP_ID_guest_task:
-		event->name.vm = vp_session_vm_id(session, event->name.vm, 0);
-		break;
-	}
 }
 
 static bool *has_stream_of(struct instrument *own, uint32_t pcpu)
@@ -120,8 +44,7 @@ static bool *has_stream_of(struct instrument *own, uint32_t pcpu)
 }
 
 /* As many of the records as a packet holds; their times go on from where the run before ended. */
-static struct vp_run look_through(struct instrument *own, struct last_vcpu *last, char *records,
-				  size_t size)
+static struct vp_run look_through(struct instrument *own, char *records, size_t size)
 {
 	struct vp_run run = {.bytes = records};
 
@@ -131,7 +54,8 @@ static struct vp_run look_through(struct instrument *own, struct last_vcpu *last
 		if (run.size + length > VP_RUN_MAX)
 			break;
 		own->n_events += header->id >= VP_ID_DEFINED;
-		instrument_trace_number_vm(own->base.session, last, records + run.size);
+		/* Names of threads come only from the memory of selected guests. */
+		(void)vp_admit(own->base.session, &own->admission, header);
 		if (header->time < run.last)
 			header->time = run.last;
 		if (!run.n++)
@@ -146,14 +70,13 @@ void vp_instrument_trace_take(void *instrument, uint32_t pcpu, char *records, si
 {
 	struct instrument *own = instrument;
 	struct vp_session *session = own->base.session;
-	struct last_vcpu last = {0};
 
 	if (pcpu >= own->has_stream.count || !own->has_stream.at[pcpu]) {
 		*has_stream_of(own, pcpu) = true;
 		vp_session_add_pcpu(session, pcpu, VP_STREAMS(VP_STREAM_TRACE));
 	}
 	while (size) {
-		struct vp_run run = look_through(own, &last, records, size);
+		struct vp_run run = look_through(own, records, size);
 		records += run.size;
 		size -= run.size;
 		vp_trace_append_run(session->trace, (struct vp_stream_id){VP_STREAM_TRACE, pcpu},

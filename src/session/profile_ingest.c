@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the sampling programs recorded, on its way to the trace. */
-#include "base/map.h"
 #include "base/vec.h"
 #include "collect/guests/guest_watch.h"
 #include "host/host_maps.h"
 #include "schema/records.h"
 #include "schema/schema.h"
-#include "schema/vm.h"
 #include "schema/weigh.h"
+#include "session/admit.h"
 #include "session/instrument.h"
 #include "session/instrument_profile.h"
 #include "session/instrument_profile_private.h"
@@ -29,108 +28,14 @@ struct vp_profile_stream *vp_profile_stream(struct vp_profile_instrument *profil
 	return &profile->streams.at[pcpu];
 }
 
-static void profile_ingest_find_vcpu(struct vp_profile_instrument *profile, uint64_t key,
-				     uint32_t vm_id, uint32_t number, uint32_t tid)
-{
-	uint32_t *known = vp_map_find(&profile->vcpu_tids, key);
-	bool inserted;
-
-	if (known && *known == tid)
-		return;
-	struct vp_vm *vm = vp_session_vm(profile->base.session, vm_id);
-	if (!vm)
-		return;
-	vp_session_vcpu(profile->base.session, vm, number, tid);
-	*vp_map_insert(&profile->vcpu_tids, key, tid, &inserted) = tid;
-}
-
-/* Where the kernel does not tell the vCPU's number, the thread's name did. */
-static uint16_t number_by_thread(struct vp_profile_instrument *profile, uint32_t vm_id,
-				 uint32_t tid)
-{
-	const struct vp_vm *vm = vp_session_vm(profile->base.session, vm_id);
-
-	if (vm)
-		vp_vec_each (&vm->vcpus, vcpu)
-			if (vcpu->tid == tid)
-				return (uint16_t)vcpu->number;
-	return VP_VCPU_UNKNOWN;
-}
-
-static void see_new_vcpu(struct vp_profile_instrument *profile, struct vp_profile_stream *stream,
-			 struct vp_vcpu_sample *record)
-{
-	if (record->vcpu == VP_VCPU_UNKNOWN) {
-		record->vcpu = number_by_thread(profile, record->vm, record->tid);
-		return;
-	}
-	stream->vcpu = record->vcpu;
-	stream->vcpu_tid = record->tid;
-	stream->vcpu_vm = record->vm;
-	profile_ingest_find_vcpu(profile, (uint64_t)record->vm << 32 | record->vcpu, record->vm,
-				 record->vcpu, record->tid);
-}
-
-/* Of any record of a vCPU: they begin alike. */
-static inline void note_sampled_vcpu(struct vp_profile_instrument *profile,
-				     struct vp_profile_stream *stream,
-				     struct vp_vcpu_sample *record)
-{
-	if (stream->vcpu_tid != record->tid || stream->vcpu != record->vcpu ||
-	    stream->vcpu_vm != record->vm)
-		see_new_vcpu(profile, stream, record);
-}
-
-/* Blanks out what the guest did, if its VM was not asked for; that the guest ran stays. */
-static void hide_unchosen(struct vp_profile_instrument *profile, struct vp_guest_sample *record)
-{
-	const struct vp_vm *vm = vp_session_vm(profile->base.session, record->vm);
-
-	if (!vm || vp_session_is_chosen(profile->base.session, vm))
-		return;
-	record->ip = 0;
-	record->as_root = 0;
-	record->guest_pid = record->guest_tid = 0;
-	record->flags = (record->flags & ~(VP_HAS_AS_ROOT | VP_BY_MEMORY)) | VP_HIDDEN;
-}
-
-static void hide_unchosen_regs(struct vp_profile_instrument *profile, struct vp_guest_regs *record)
-{
-	const struct vp_vm *vm = vp_session_vm(profile->base.session, record->vm);
-
-	if (!vm || vp_session_is_chosen(profile->base.session, vm))
-		return;
-	record->ip = record->sp = record->bp = record->as_root = 0;
-	record->guest_pid = record->guest_tid = 0;
-	record->flags = VP_HIDDEN;
-}
-
-/* Has a vCPU's record say which VM of its process it is about: they begin alike. */
-static void set_vm(struct vp_session *session, union vp_any_record *record)
-{
-	switch (record->header.id) {
-	case VP_ID_guest_task: /* it does not tell the thread */
-		record->guest_task.vm = vp_session_vm_id(session, record->guest_task.vm, 0);
-		break;
-	case VP_ID_guest_regs:
-	case VP_ID_guest_sample:
-	case VP_ID_vcpu_sample:
-	case VP_ID_vcpu_in:
-	case VP_ID_vcpu_out:
-		record->vcpu_sample.vm =
-		    vp_session_vm_id(session, record->vcpu_sample.vm, record->vcpu_sample.tid);
-		break;
-	}
-}
-
-/* Takes note of what a record says of threads and VMs, and completes it. */
+/* Completes the record; notes the threads and VMs that it names. */
 static void see_record(struct vp_profile_instrument *profile, struct vp_profile_stream *stream,
 		       union vp_any_record *record)
 {
 	const struct vp_host_sample *sample = &record->host_sample;
 
-	if (profile->base.session->varying.count)
-		set_vm(profile->base.session, record);
+	/* Names of threads come only from the memory of selected guests. */
+	(void)vp_admit(profile->base.session, &stream->admission, record);
 	switch (record->header.id) {
 	case VP_ID_sample_period:
 		stream->events = record->sample_period.events;
@@ -148,20 +53,6 @@ static void see_record(struct vp_profile_instrument *profile, struct vp_profile_
 	case VP_ID_guest_task:
 		if (profile->base.session->guest_watch && record->guest_task.flags & VP_IN_USER)
 			vp_guest_watch_see(profile->base.session->guest_watch, &record->guest_task);
-		break;
-	case VP_ID_guest_regs:
-		if (profile->base.session->options.n_vm_names)
-			hide_unchosen_regs(profile, &record->guest_regs);
-		break;
-	case VP_ID_guest_sample:
-		note_sampled_vcpu(profile, stream, &record->vcpu_sample);
-		if (profile->base.session->options.n_vm_names)
-			hide_unchosen(profile, &record->guest_sample);
-		break;
-	case VP_ID_vcpu_sample:
-	case VP_ID_vcpu_in:
-	case VP_ID_vcpu_out:
-		note_sampled_vcpu(profile, stream, &record->vcpu_sample);
 		break;
 	}
 }

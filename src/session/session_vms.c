@@ -49,10 +49,12 @@ static void note_varying(struct vp_session *session, uint32_t pid)
 	bool inserted;
 
 	vp_map_insert(&session->varying, pid, 0, &inserted);
+	session->vms_revision++;
 }
 
 void vp_session_take_vms(struct vp_session *session, size_t from)
 {
+	session->vms_revision++;
 	for (size_t i = from; i < session->vms.count; i++)
 		if (session->vms.at[i].nth)
 			note_varying(session, session->vms.at[i].pid);
@@ -166,6 +168,7 @@ void vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t numb
 		note_end(session, vm);
 	if (vm->end)
 		return;
+	session->vms_revision += vcpu->tid != tid;
 	session->vms_changed |= vcpu->tid != tid;
 	vcpu->tid = tid;
 	vcpu->is_guessed = false;
@@ -249,5 +252,6 @@ void vp_session_forget_vms(struct vp_session *session, uint64_t before)
 			session->vms.at[kept++] = *vm;
 	}
 	session->vms_forgotten += session->vms.count - kept;
+	session->vms_revision++;
 	session->vms.count = kept;
 }
