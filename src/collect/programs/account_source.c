@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/vec.h"
 #include "collect/programs/account_slots.h"
-#include "collect/programs/svm_data.h"
+#include "collect/programs/load.h"
 #include "host/host.h"
 #include "host/kernel_btf.h"
 #include "host/source.h"
@@ -48,8 +48,9 @@ enum {
 
 struct vp_account_source {
 	struct account_bpf *programs;
+	const struct vp_account_source_options *options; /* while they are loaded */
 	size_t places;
-	VP_VEC(struct bpf_link *) links;
+	vp_links links;
 	const struct vp_account_vcpu *vcpus;
 	const struct vp_account_exit *exits;
 	const struct vp_account_site *sites;
@@ -63,10 +64,7 @@ struct vp_account_source {
 /* Of a cgroup's quota, and of a walk through the cgroups. */
 enum { MOST_QUOTA_TEXT = 4096, MOST_OPEN_FOLDERS = 16 };
 
-/* What an optional program adds, by its name. */
-static const struct {
-	const char *program, *cost;
-} optional[] = {
+static const struct vp_optional_program optional[] = {
     {"note_vmm", "time in the VMM is counted as kernel time"},
     {"note_poll", "halt polling is counted as kernel time"},
     {"note_fault", "exits for the guest's memory have no address"},
@@ -162,32 +160,6 @@ static int account_source_size_maps(struct vp_account_source *source)
 	return result;
 }
 
-/* What is known of guests takes memory: a row of it if they are not looked at. */
-static int size_guests(struct account_bpf *programs)
-{
-	struct bpf_map *of_guests[] = {programs->maps.identity_vms, programs->maps.identity_vcpus,
-				       programs->maps.identity_places,
-				       programs->maps.identity_slots,
-				       programs->maps.identity_names};
-	int result = 0;
-
-	for (size_t i = 0; i < VP_ARRAY_SIZE(of_guests); i++)
-		if (!result && !programs->rodata->by_memory)
-			result = bpf_map__set_max_entries(of_guests[i], 1);
-	return result;
-}
-
-static void find_guests(struct vp_account_source *source)
-{
-	const struct account_bpf *programs = source->programs;
-
-	source->identity =
-	    (struct vp_identity){.vms = bpf_map__fd(programs->maps.identity_vms),
-				 .vcpus = bpf_map__fd(programs->maps.identity_vcpus),
-				 .slots = bpf_map__fd(programs->maps.identity_slots),
-				 .places = bpf_map__fd(programs->maps.identity_places)};
-}
-
 static int account_source_fill_places(const struct vp_account_source *source)
 {
 	int queue = bpf_map__fd(source->programs->maps.places);
@@ -228,38 +200,49 @@ static void choose_programs(struct account_bpf *programs)
 				  vendor == VP_VENDOR_INTEL || vendor == VP_VENDOR_AMD);
 }
 
-static struct vp_error *account_source_load_fitted(struct vp_account_source *source,
-						   const struct vp_account_source_options *options,
-						   bool by_plain_loads, struct vp_fitting *fitting)
+static struct vp_error *open_programs(void *context, const struct bpf_object_open_opts *options,
+				      struct bpf_object_skeleton **ret)
 {
-	source->programs = account_bpf__open_opts(&fitting->options);
-	if (!source->programs)
+	struct vp_account_source *source = context;
+	const struct vp_account_source_options *wanted = source->options;
+	struct account_bpf *programs = account_bpf__open_opts(options);
+
+	source->programs = programs;
+	if (!programs)
 		return vp_error_errno(errno, "cannot open the accounting programs");
-	source->programs->rodata->vendor = vp_host_vendor();
-	source->programs->rodata->tell_states = options->with_states;
-	source->programs->rodata->tells_others = options->tells_exits;
-	source->programs->rodata->by_memory =
-	    options->by_memory && vp_host_vendor() == VP_VENDOR_INTEL;
-	choose_programs(source->programs);
-	struct vp_svm_data svm_data;
-	source->programs->rodata->knows_svm_data =
-	    vp_svm_data_open(source->programs->obj, by_plain_loads, fitting->kernel, &svm_data);
-	source->programs->rodata->counts_hits = source->programs->rodata->knows_svm_data &&
-						!options->with_states && !options->tells_exits;
+	*ret = programs->skeleton;
+	programs->rodata->vendor = vp_host_vendor();
+	programs->rodata->tell_states = wanted->with_states;
+	programs->rodata->tells_others = wanted->tells_exits;
+	programs->rodata->by_memory = wanted->by_memory && vp_host_vendor() == VP_VENDOR_INTEL;
+	choose_programs(programs);
 	int result = account_source_size_maps(source);
-	if (!result)
-		result = size_guests(source->programs);
-	if (!result)
-		result = vp_exit_event_share(options->exit_event, source->programs->maps.exit_now);
-	if (!result)
-		result = account_bpf__load(source->programs);
-	vp_svm_data_close(&svm_data);
-	if (!result)
-		result = account_source_fill_places(source);
-	if (result)
-		return vp_host_load_error(result, "accounting");
+	if (!result && !programs->rodata->by_memory)
+		result = vp_identity_shrink(programs->obj);
+	return result ? vp_host_load_error(result, "accounting") : NULL;
+}
+
+static void account_source_set_svm_data(void *context, bool is_known)
+{
+	struct vp_account_source *source = context;
+	struct account_bpf__rodata *constants = source->programs->rodata;
+
+	constants->knows_svm_data = is_known;
+	constants->counts_hits = is_known && !constants->tell_states && !constants->tells_others;
+}
+
+static void account_source_close(void *context)
+{
+	struct vp_account_source *source = context;
+
+	account_bpf__destroy(source->programs);
+	source->programs = NULL;
+}
+
+static struct vp_error *account_source_map(struct vp_account_source *source)
+{
 	const struct account_bpf *programs = source->programs;
-	find_guests(source);
+
 	source->vcpus = map_array(programs->maps.vcpus, source->places, sizeof(*source->vcpus));
 	source->exits = map_array(programs->maps.exits, source->places * VP_EXIT_REASONS,
 				  sizeof(*source->exits));
@@ -271,19 +254,24 @@ static struct vp_error *account_source_load_fitted(struct vp_account_source *sou
 }
 
 static struct vp_error *account_source_load(struct vp_account_source *source,
-					    const struct vp_account_source_options *options,
-					    bool by_plain_loads)
+					    const struct vp_account_source_options *options)
 {
-	struct vp_fitting fitting;
-	size_t size;
-	const void *elf = account_bpf__elf_bytes(&size);
+	struct vp_programs_load load = {.name = "accounting",
+					.kernel = options->kernel,
+					.exit_event = options->exit_event,
+					.context = source,
+					.open = open_programs,
+					.set_svm_data = account_source_set_svm_data,
+					.close = account_source_close};
 
-	VP_TRY(vp_host_expect_btf("accounting"));
-	vp_fitting_init(&fitting, options->kernel, elf, size);
-	struct vp_error *error =
-	    account_source_load_fitted(source, options, by_plain_loads, &fitting);
-	vp_fitting_deinit(&fitting);
-	return error;
+	load.elf = account_bpf__elf_bytes(&load.elf_size);
+	source->options = options;
+	struct vp_error *error = vp_programs_load(&load);
+	source->options = NULL;
+	VP_TRY(error);
+	vp_identity_init(&source->identity, source->programs->obj);
+	int result = account_source_fill_places(source);
+	return result ? vp_host_load_error(result, "accounting") : account_source_map(source);
 }
 
 /* Stops the walk at a cgroup with a quota. */
@@ -307,20 +295,6 @@ static bool has_quota(void)
 	return nftw("/sys/fs/cgroup", look_for_quota, MOST_OPEN_FOLDERS, FTW_PHYS) == 1;
 }
 
-static void account_source_note_missing(struct vp_account_source *source, const char *program)
-{
-	if (!strcmp(program, "note_unthrottle") && !has_quota())
-		return;
-	for (size_t i = 0; i < VP_ARRAY_SIZE(optional); i++) {
-		if (strcmp(optional[i].program, program) != 0)
-			continue;
-		char *before = source->missing;
-		source->missing =
-		    vp_format("%s%s%s", before ? before : "", before ? "; " : "", optional[i].cost);
-		free(before);
-	}
-}
-
 static bool is_needed(const char *program)
 {
 	static const char *const needed[] = {"note_switch", "note_wakeup", "note_migration",
@@ -332,32 +306,19 @@ static bool is_needed(const char *program)
 	return false;
 }
 
-static struct vp_error *attach_program(struct vp_account_source *source,
-				       struct bpf_program *program)
+static bool account_source_is_missed(void *context, size_t number)
 {
-	const char *name = bpf_program__name(program);
-	struct bpf_link *link = bpf_program__attach(program);
-
-	if (link)
-		vp_vec_push(&source->links, link);
-	else if (is_needed(name))
-		return vp_error_errno(errno, "cannot attach to '%s'",
-				      bpf_program__section_name(program));
-	else
-		account_source_note_missing(source, name);
-	return NULL;
+	return strcmp(optional[number].name, "note_unthrottle") != 0 || has_quota();
 }
 
 static struct vp_error *account_source_attach(struct vp_account_source *source)
 {
-	struct bpf_program *program;
+	const struct vp_programs_attach attach = {.optional = optional,
+						  .n_optional = VP_ARRAY_SIZE(optional),
+						  .is_needed = is_needed,
+						  .is_missed = account_source_is_missed};
 
-	bpf_object__for_each_program(program, source->programs->obj)
-	{
-		if (bpf_program__autoload(program))
-			VP_TRY(attach_program(source, program));
-	}
-	return NULL;
+	return vp_programs_attach(source->programs->obj, &attach, &source->links, &source->missing);
 }
 
 struct vp_error *vp_account_source_open(const vp_vms *vms,
@@ -367,12 +328,7 @@ struct vp_error *vp_account_source_open(const vp_vms *vms,
 	struct vp_account_source *source = vp_alloc(sizeof(*source));
 
 	source->places = wanted_places(vms);
-	struct vp_error *error = account_source_load(source, options, true);
-	if (error && source->programs && source->programs->rodata->knows_svm_data) {
-		vp_error_free(error);
-		account_bpf__destroy(source->programs);
-		error = account_source_load(source, options, false);
-	}
+	struct vp_error *error = account_source_load(source, options);
 	if (!error)
 		error = account_source_attach(source);
 	if (error)
@@ -402,9 +358,7 @@ void vp_account_source_free(struct vp_account_source *source)
 	if (!source)
 		return;
 	vp_identity_deinit(&source->identity);
-	vp_vec_each (&source->links, link)
-		bpf_link__destroy(*link);
-	vp_vec_deinit(&source->links);
+	vp_links_deinit(&source->links);
 	unmap_array(source->vcpus, source->places, sizeof(*source->vcpus));
 	unmap_array(source->exits, source->places * VP_EXIT_REASONS, sizeof(*source->exits));
 	unmap_array(source->sites, source->places * VP_EXIT_SITES, sizeof(*source->sites));

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/vec.h"
+#include "collect/programs/load.h"
 #include "conditions.skel.h"
 #include "host/host.h"
 #include "host/kernel_btf.h"
@@ -22,7 +23,9 @@ _Static_assert((int)VP_CONDITION_STEAL == (int)VP_FIRED_STEAL &&
 
 struct vp_condition_watch {
 	struct conditions_bpf *programs;
-	VP_VEC(struct bpf_link *) links;
+	vp_links links;
+	const struct vp_conditions *conditions; /* while they are loaded */
+	bool every_vm;
 	struct ring_buffer *ring;
 	struct vp_fired fired; /* the first since it was armed */
 	bool is_armed, has_fired;
@@ -45,16 +48,19 @@ static struct vp_error *check_kernel(const struct vp_conditions *conditions)
 	return NULL;
 }
 
-static struct vp_error *conditions_load(struct vp_condition_watch *watch,
-					const struct vp_conditions *conditions, bool every_vm)
+static struct vp_error *open_programs(void *context, const struct bpf_object_open_opts *options,
+				      struct bpf_object_skeleton **ret)
 {
-	struct conditions_bpf *programs = conditions_bpf__open();
+	struct vp_condition_watch *watch = context;
+	const struct vp_conditions *conditions = watch->conditions;
+	struct conditions_bpf *programs = conditions_bpf__open_opts(options);
 
 	watch->programs = programs;
 	if (!programs)
 		return vp_error_errno(errno, "cannot open the condition programs");
+	*ret = programs->skeleton;
 	programs->rodata->vendor = vp_host_vendor();
-	programs->rodata->every_vm = every_vm;
+	programs->rodata->every_vm = watch->every_vm;
 	for (int i = 0; i < VP_CONDITIONS; i++)
 		programs->rodata->limits[i] =
 		    conditions->wanted[i] ? conditions->ns[i] : UINT64_MAX;
@@ -63,29 +69,31 @@ static struct vp_error *conditions_load(struct vp_condition_watch *watch,
 	bpf_program__set_autoload(programs->progs.see_entry, wants_exit);
 	int result =
 	    bpf_map__set_max_entries(programs->maps.cpus, (uint32_t)libbpf_num_possible_cpus());
-	if (!result)
-		result = conditions_bpf__load(programs);
 	return result ? vp_host_load_error(result, "condition") : NULL;
+}
+
+static struct vp_error *conditions_load(struct vp_condition_watch *watch,
+					const struct vp_conditions *conditions, bool every_vm)
+{
+	struct vp_programs_load load = {
+	    .name = "condition", .context = watch, .open = open_programs};
+
+	load.elf = conditions_bpf__elf_bytes(&load.elf_size);
+	watch->conditions = conditions;
+	watch->every_vm = every_vm;
+	return vp_programs_load(&load);
 }
 
 static struct vp_error *conditions_attach(struct vp_condition_watch *watch)
 {
-	struct bpf_program *program;
+	const struct vp_programs_attach attach = {.n_optional = 0};
+	char *missing = NULL;
+	VP_AUTO_ERROR struct vp_error *error =
+	    vp_programs_attach(watch->programs->obj, &attach, &watch->links, &missing);
 
-	bpf_object__for_each_program(program, watch->programs->obj)
-	{
-		if (!bpf_program__autoload(program))
-			continue;
-		struct bpf_link *link = bpf_program__attach(program);
-		if (!link)
-			return vp_error_errno(
-			    errno,
-			    "option --snapshot-on: this kernel does not allow it: "
-			    "cannot attach to '%s'",
-			    bpf_program__section_name(program));
-		vp_vec_push(&watch->links, link);
-	}
-	return NULL;
+	return error ? vp_error_new("option --snapshot-on: this kernel does not allow it: %s",
+				    vp_error_message(error))
+		     : NULL;
 }
 
 /* The part of a slice that lies in the wait; an open one lasts until its end. */
@@ -210,9 +218,7 @@ void vp_condition_watch_free(struct vp_condition_watch *watch)
 {
 	if (!watch)
 		return;
-	vp_vec_each (&watch->links, link)
-		bpf_link__destroy(*link);
-	vp_vec_deinit(&watch->links);
+	vp_links_deinit(&watch->links);
 	ring_buffer__free(watch->ring);
 	conditions_bpf__destroy(watch->programs);
 	free(watch);

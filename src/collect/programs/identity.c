@@ -4,12 +4,35 @@
 #include <errno.h>
 
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "bpf/guest_current_abi.h"
 #include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_state.h"
 #include "guestmem/memory.h"
+
+void vp_identity_init(struct vp_identity *identity, const struct bpf_object *object)
+{
+	*identity = (struct vp_identity){
+	    .vms = bpf_object__find_map_fd_by_name(object, "identity_vms"),
+	    .vcpus = bpf_object__find_map_fd_by_name(object, "identity_vcpus"),
+	    .places = bpf_object__find_map_fd_by_name(object, "identity_places"),
+	    .slots = bpf_object__find_map_fd_by_name(object, "identity_slots")};
+}
+
+int vp_identity_shrink(const struct bpf_object *object)
+{
+	static const char *const names[] = {"identity_vms", "identity_vcpus", "identity_places",
+					    "identity_slots", "identity_names"};
+	int result = 0;
+
+	for (size_t i = 0; !result && i < VP_ARRAY_SIZE(names); i++)
+		result =
+		    bpf_map__set_max_entries(bpf_object__find_map_by_name(object, names[i]), 1);
+	return result;
+}
 
 static uint64_t identity_key_of(uint32_t pid, uint32_t vcpu)
 {

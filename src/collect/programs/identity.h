@@ -10,6 +10,8 @@
 #include "base/vec.h"
 #include "collect/guests/guest_reader.h"
 
+struct bpf_object;
+
 /* Slots of the VM of that number. */
 struct vp_identity_range {
 	uint32_t number, first, count;
@@ -27,6 +29,10 @@ struct vp_identity_counts {
 	uint64_t good, failed, nowhere;
 };
 
+/* Finds its maps in a loaded object. */
+void vp_identity_init(struct vp_identity *identity, const struct bpf_object *object);
+/* Before an object is loaded whose programs do not read guests: its maps take no memory. */
+int vp_identity_shrink(const struct bpf_object *object);
 void vp_identity_deinit(struct vp_identity *identity);
 /* The place that the vCPU has, or a new one. */
 struct vp_error *vp_identity_place(struct vp_identity *identity, uint32_t pid, uint32_t vcpu,

@@ -17,8 +17,8 @@
 #include "collect/guests/guest_state.h"
 #include "collect/programs/counter_sets.h"
 #include "collect/programs/guest_places.h"
+#include "collect/programs/load.h"
 #include "collect/programs/multiplex.h"
-#include "collect/programs/svm_data.h"
 #include "host/host.h"
 #include "host/kernel_btf.h"
 #include "host/source.h"
@@ -46,7 +46,7 @@ struct vp_intervals {
 	struct intervals_bpf *programs;
 	struct vp_counters counters;
 	struct vp_pcpus pcpus;
-	VP_VEC(struct bpf_link *) links;
+	vp_links links;
 	VP_VEC(int) triggers;
 	VP_VEC(struct source *) sources; /* one per pCPU of `pcpus` */
 	struct ring_buffer *rings;
@@ -62,20 +62,24 @@ struct vp_intervals {
 	 (COUNT(VP_COUNTS) - COUNT(VP_COUNT_BY_CLASS)))
 _Static_assert(VP_COUNTS < 64, "the counts of intervals are bits of a word");
 
-/* What only some recipes and kernels have, and what is lacking without. */
-static const struct {
-	const char *program, *cost;
-	uint64_t counts; /* bits of enum vp_interval_count */
-} optional[] = {
-    {"note_mmio", "MMIO accesses are counted as page faults",
-     COUNT(VP_COUNT_BY_CLASS + VP_EXITS_mmio) | COUNT(VP_COUNT_TIME_BY_CLASS + VP_EXITS_mmio)},
-    {"note_inj_virq", "inject:interrupt is not counted", COUNT(VP_COUNT_inject_interrupt)},
-    {"note_inj_exception", "inject:exception and inject:page-fault are not counted",
-     COUNT(VP_COUNT_inject_exception) | COUNT(VP_COUNT_inject_page_fault)},
-    {"note_exit", "VM exits are not counted", ALL_EXITS | COUNT(VP_COUNT_time_guest)},
-    {"note_entry", "VM entries are not counted",
-     ALL_EXITS | COUNT(VP_COUNT_time_guest) | COUNT(VP_COUNT_entries)},
+/* Programs that only some recipes and kernels have. */
+static const struct vp_optional_program optional[] = {
+    {"note_mmio", "MMIO accesses are counted as page faults"},
+    {"note_inj_virq", "inject:interrupt is not counted"},
+    {"note_inj_exception", "inject:exception and inject:page-fault are not counted"},
+    {"note_exit", "VM exits are not counted"},
+    {"note_entry", "VM entries are not counted"},
 };
+
+/* The counts that need each of them, as bits of enum vp_interval_count. */
+static const uint64_t counts_of[] = {
+    COUNT(VP_COUNT_BY_CLASS + VP_EXITS_mmio) | COUNT(VP_COUNT_TIME_BY_CLASS + VP_EXITS_mmio),
+    COUNT(VP_COUNT_inject_interrupt),
+    COUNT(VP_COUNT_inject_exception) | COUNT(VP_COUNT_inject_page_fault),
+    ALL_EXITS | COUNT(VP_COUNT_time_guest),
+    ALL_EXITS | COUNT(VP_COUNT_time_guest) | COUNT(VP_COUNT_entries),
+};
+_Static_assert(VP_ARRAY_SIZE(counts_of) == VP_ARRAY_SIZE(optional), "one for each program");
 
 static bool wants_kvm(const struct vp_recipe *recipe)
 {
@@ -93,7 +97,7 @@ static bool wants_program(const struct vp_intervals_options *options, const char
 	bool kvm = false, joins = joins_account(options);
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(optional); i++)
-		kvm |= !strcmp(name, optional[i].program);
+		kvm |= !strcmp(name, optional[i].name);
 	if (!strcmp(name, "exit_of_account") || !strcmp(name, "entry_of_account"))
 		return joins;
 	if (joins && (!strcmp(name, "note_exit") || !strcmp(name, "note_entry")))
@@ -254,69 +258,66 @@ static int fill_counters(const struct vp_intervals *intervals)
 	return result;
 }
 
-static struct vp_error *intervals_source_load_fitted(struct vp_intervals *intervals,
-						     bool by_plain_loads,
-						     struct vp_fitting *fitting)
+static struct vp_error *open_programs(void *context, const struct bpf_object_open_opts *options,
+				      struct bpf_object_skeleton **ret)
 {
+	struct vp_intervals *intervals = context;
 	struct bpf_program *program;
 
-	intervals->programs = intervals_bpf__open_opts(&fitting->options);
+	intervals->programs = intervals_bpf__open_opts(options);
 	if (!intervals->programs)
 		return vp_error_errno(errno, "cannot open the interval programs");
+	*ret = intervals->programs->skeleton;
 	set_plan(intervals);
 	bpf_object__for_each_program(program, intervals->programs->obj)
 	{
 		bool wanted = wants_program(&intervals->options, bpf_program__name(program));
 		bpf_program__set_autoload(program, wanted);
 	}
-	struct vp_svm_data svm_data;
-	intervals->programs->rodata->knows_svm_data =
-	    vp_svm_data_open(intervals->programs->obj, by_plain_loads, fitting->kernel, &svm_data);
 	int result = intervals_source_size_maps(intervals);
 	if (!result)
 		result = join_account(intervals);
-	if (!result)
-		result = intervals_bpf__load(intervals->programs);
-	vp_svm_data_close(&svm_data);
-	if (!result)
-		result = intervals_source_fill_places(intervals);
+	return result ? vp_host_load_error(result, "interval") : NULL;
+}
+
+static void intervals_source_set_svm_data(void *context, bool is_known)
+{
+	const struct vp_intervals *intervals = context;
+
+	intervals->programs->rodata->knows_svm_data = is_known;
+}
+
+static void intervals_source_close(void *context)
+{
+	struct vp_intervals *intervals = context;
+
+	intervals_bpf__destroy(intervals->programs);
+	intervals->programs = NULL;
+}
+
+static struct vp_error *intervals_source_load(struct vp_intervals *intervals)
+{
+	struct vp_programs_load load = {.name = "interval",
+					.kernel = intervals->options.kernel,
+					.context = intervals,
+					.open = open_programs,
+					.set_svm_data = intervals_source_set_svm_data,
+					.close = intervals_source_close};
+
+	load.elf = intervals_bpf__elf_bytes(&load.elf_size);
+	VP_TRY(vp_programs_load(&load));
+	int result = intervals_source_fill_places(intervals);
 	if (!result)
 		result = fill_counters(intervals);
 	return result ? vp_host_load_error(result, "interval") : NULL;
 }
 
-static struct vp_error *intervals_source_load(struct vp_intervals *intervals, bool by_plain_loads)
+static bool intervals_source_is_missed(void *context, size_t number)
 {
-	struct vp_fitting fitting;
-	size_t size;
-	const void *elf = intervals_bpf__elf_bytes(&size);
+	struct vp_intervals *intervals = context;
 
-	VP_TRY(vp_host_expect_btf("interval"));
-	vp_fitting_init(&fitting, intervals->options.kernel, elf, size);
-	struct vp_error *error = intervals_source_load_fitted(intervals, by_plain_loads, &fitting);
-	vp_fitting_deinit(&fitting);
-	return error;
-}
-
-static void intervals_source_note_missing(struct vp_intervals *intervals, const char *what)
-{
-	char *before = intervals->missing;
-
-	intervals->missing = vp_format("%s%s%s", before ? before : "", before ? "; " : "", what);
-	free(before);
-}
-
-/* False: it cannot be done without. */
-static bool intervals_source_do_without(struct vp_intervals *intervals, const char *program)
-{
-	for (size_t i = 0; i < VP_ARRAY_SIZE(optional); i++) {
-		if (strcmp(program, optional[i].program) != 0)
-			continue;
-		intervals_source_note_missing(intervals, optional[i].cost);
-		intervals->programs->bss->uncounted |= optional[i].counts;
-		return true;
-	}
-	return false;
+	intervals->programs->bss->uncounted |= counts_of[number];
+	return true;
 }
 
 /* The programs of events and commands are not attached by name. */
@@ -330,21 +331,14 @@ static bool is_attached(const struct bpf_program *program)
 
 static struct vp_error *intervals_source_attach(struct vp_intervals *intervals)
 {
-	struct bpf_program *program;
+	const struct vp_programs_attach attach = {.optional = optional,
+						  .n_optional = VP_ARRAY_SIZE(optional),
+						  .context = intervals,
+						  .is_attached = is_attached,
+						  .is_missed = intervals_source_is_missed};
 
-	bpf_object__for_each_program(program, intervals->programs->obj)
-	{
-		const char *name = bpf_program__name(program);
-		if (!bpf_program__autoload(program) || !is_attached(program))
-			continue;
-		struct bpf_link *link = bpf_program__attach(program);
-		if (link)
-			vp_vec_push(&intervals->links, link);
-		else if (!intervals_source_do_without(intervals, name))
-			return vp_error_errno(errno, "cannot attach to '%s'",
-					      bpf_program__section_name(program));
-	}
-	return NULL;
+	return vp_programs_attach(intervals->programs->obj, &attach, &intervals->links,
+				  &intervals->missing);
 }
 
 /* What is in the ring is not ours to change: the taker gets a copy. */
@@ -482,7 +476,7 @@ static struct vp_error *start_multiplex(struct vp_intervals *intervals)
 	VP_AUTO_FREE char *sentence = vp_format(
 	    "counter multiplexing may lag on a busy machine: cannot get real-time priority: %s",
 	    strerror(vp_multiplex_delay(intervals->multiplex)));
-	intervals_source_note_missing(intervals, sentence);
+	vp_missing_add(&intervals->missing, sentence);
 	return NULL;
 }
 
@@ -494,15 +488,9 @@ static struct vp_error *open_programs_and_counters(struct vp_intervals *interval
 	VP_TRY(vp_counters_open(recipe, &intervals->pcpus, &intervals->counters));
 	vp_vec_each (&intervals->counters.missing, name) {
 		VP_AUTO_FREE char *sentence = vp_format("this machine has no event '%s'", *name);
-		intervals_source_note_missing(intervals, sentence);
+		vp_missing_add(&intervals->missing, sentence);
 	}
-	struct vp_error *error = intervals_source_load(intervals, true);
-	if (error && intervals->programs && intervals->programs->rodata->knows_svm_data) {
-		vp_error_free(error);
-		intervals_bpf__destroy(intervals->programs);
-		error = intervals_source_load(intervals, false);
-	}
-	VP_TRY(error);
+	VP_TRY(intervals_source_load(intervals));
 	VP_TRY(intervals_source_open_rings(intervals));
 	if (intervals->counters.multiplexed)
 		VP_TRY(start_multiplex(intervals));
@@ -553,9 +541,7 @@ void vp_intervals_free(struct vp_intervals *intervals)
 {
 	if (!intervals)
 		return;
-	vp_vec_each (&intervals->links, link)
-		bpf_link__destroy(*link);
-	vp_vec_deinit(&intervals->links);
+	vp_links_deinit(&intervals->links);
 	vp_vec_each (&intervals->triggers, fd)
 		close(*fd);
 	vp_vec_deinit(&intervals->triggers);

@@ -15,6 +15,7 @@
 #include "collect/agent/agent_client.h"
 #include "collect/agent/counts_client.h"
 #include "collect/guests/guest_state.h"
+#include "collect/programs/load.h"
 #include "host/host.h"
 #include "host/host_rules.h"
 #include "host/kernel_btf.h"
@@ -46,35 +47,37 @@ struct vp_lender {
 	VP_VEC(int) fds;
 };
 
-static struct vp_error *why_not_loaded(int result)
+static struct vp_error *open_programs(void *context, const struct bpf_object_open_opts *options,
+				      struct bpf_object_skeleton **ret)
 {
-	const char *lockdown = vp_host_lockdown(VP_SYSFS);
+	struct host_lend_bpf **programs = context;
 
-	return lockdown ? vp_error_new("this kernel is locked down (%s, as by Secure Boot): no "
-				       "program may write to guests' memory",
-				       lockdown)
-			: vp_host_load_error(result, "lending");
+	*programs = host_lend_bpf__open_opts(options);
+	if (!*programs)
+		return vp_host_load_error(-errno, "lending");
+	(*programs)->rodata->vendor = vp_host_vendor();
+	*ret = (*programs)->skeleton;
+	return NULL;
 }
 
 static struct vp_error *lender_load(struct host_lend_bpf **ret)
 {
-	VP_TRY(vp_host_expect_btf("lending"));
-	struct vp_fitting fitting;
-	size_t size;
-	const void *elf = host_lend_bpf__elf_bytes(&size);
+	struct vp_programs_load load = {.name = "lending", .context = ret, .open = open_programs};
 
-	vp_fitting_init(&fitting, NULL, elf, size);
-	struct host_lend_bpf *programs = host_lend_bpf__open_opts(&fitting.options);
-	if (programs)
-		programs->rodata->vendor = vp_host_vendor();
-	int result = programs ? host_lend_bpf__load(programs) : -errno;
-	vp_fitting_deinit(&fitting);
-	if (result) {
-		host_lend_bpf__destroy(programs);
-		return why_not_loaded(result);
-	}
-	*ret = programs;
-	return NULL;
+	VP_TRY(vp_host_expect_btf("lending"));
+	load.elf = host_lend_bpf__elf_bytes(&load.elf_size);
+	struct vp_error *error = vp_programs_load(&load);
+	if (!error)
+		return NULL;
+	host_lend_bpf__destroy(*ret);
+	*ret = NULL;
+	const char *lockdown = vp_host_lockdown(VP_SYSFS);
+	if (!lockdown)
+		return error;
+	vp_error_free(error);
+	return vp_error_new("this kernel is locked down (%s, as by Secure Boot): no program may "
+			    "write to guests' memory",
+			    lockdown);
 }
 
 static struct vp_error *lender_find_event(const char *name, struct vp_event *ret)

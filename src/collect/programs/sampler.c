@@ -20,7 +20,7 @@
 #include "base/buffer.h"
 #include "base/pcpus.h"
 #include "collect/programs/convert.h"
-#include "collect/programs/svm_data.h"
+#include "collect/programs/load.h"
 #include "host/host.h"
 #include "host/source.h"
 
@@ -262,48 +262,55 @@ static enum vp_seen_by seen_by(const struct vp_sampler_options *options)
 	return by_irq ? VP_SEEN_BY_IRQ : VP_SEEN_BY_PERF;
 }
 
-static struct vp_error *sampler_load_fitted(struct vp_sampler *sampler,
-					    const struct vp_sampler_options *options,
-					    bool by_plain_loads, struct vp_fitting *fitting)
+static struct vp_error *open_programs(void *context, const struct bpf_object_open_opts *options,
+				      struct bpf_object_skeleton **ret)
 {
-	sampler->programs = sampler_bpf__open_opts(&fitting->options);
+	struct vp_sampler *sampler = context;
+
+	sampler->programs = sampler_bpf__open_opts(options);
 	if (!sampler->programs)
 		return vp_error_errno(errno, "cannot open the sampling programs");
+	*ret = sampler->programs->skeleton;
 	sampler->programs->rodata->vendor = sampler->vendor;
 	sampler->programs->rodata->nested_paging = vp_host_has_nested_paging();
 	sampler->programs->rodata->seen_by = sampler->seen_by;
-	sampler->programs->rodata->by_memory = options->by_memory;
+	sampler->programs->rodata->by_memory = sampler->by_memory;
 	sampler->programs->rodata->by_count =
 	    !sampler->trigger->by_time && sampler->trigger->frequency;
 	choose_program(sampler);
-	VP_TRY(plan_rings(sampler, options->buffer_pages));
-	struct vp_svm_data svm_data;
-	sampler->programs->rodata->knows_svm_data =
-	    vp_svm_data_open(sampler->programs->obj, by_plain_loads, fitting->kernel, &svm_data);
-	int result = vp_exit_event_share(options->exit_event, sampler->programs->maps.exit_now);
-	if (!result)
-		result = sampler_bpf__load(sampler->programs);
-	vp_svm_data_close(&svm_data);
-	sampler->identity =
-	    (struct vp_identity){.vms = bpf_map__fd(sampler->programs->maps.identity_vms),
-				 .vcpus = bpf_map__fd(sampler->programs->maps.identity_vcpus),
-				 .slots = bpf_map__fd(sampler->programs->maps.identity_slots),
-				 .places = bpf_map__fd(sampler->programs->maps.identity_places)};
-	return result ? vp_host_load_error(result, "sampling") : NULL;
+	return plan_rings(sampler, sampler->buffer_pages);
+}
+
+static void sampler_set_svm_data(void *context, bool is_known)
+{
+	struct vp_sampler *sampler = context;
+
+	sampler->programs->rodata->knows_svm_data = is_known;
+}
+
+static void sampler_close(void *context)
+{
+	struct vp_sampler *sampler = context;
+
+	sampler_bpf__destroy(sampler->programs);
+	sampler->programs = NULL;
 }
 
 static struct vp_error *sampler_load(struct vp_sampler *sampler,
-				     const struct vp_sampler_options *options, bool by_plain_loads)
+				     const struct vp_sampler_options *options)
 {
-	struct vp_fitting fitting;
-	size_t size;
-	const void *elf = sampler_bpf__elf_bytes(&size);
+	struct vp_programs_load load = {.name = "sampling",
+					.kernel = options->kernel,
+					.exit_event = options->exit_event,
+					.context = sampler,
+					.open = open_programs,
+					.set_svm_data = sampler_set_svm_data,
+					.close = sampler_close};
 
-	VP_TRY(vp_host_expect_btf("sampling"));
-	vp_fitting_init(&fitting, options->kernel, elf, size);
-	struct vp_error *error = sampler_load_fitted(sampler, options, by_plain_loads, &fitting);
-	vp_fitting_deinit(&fitting);
-	return error;
+	load.elf = sampler_bpf__elf_bytes(&load.elf_size);
+	VP_TRY(vp_programs_load(&load));
+	vp_identity_init(&sampler->identity, sampler->programs->obj);
+	return NULL;
 }
 
 struct vp_identity *vp_sampler_identity(struct vp_sampler *sampler)
@@ -321,14 +328,10 @@ struct vp_error *vp_sampler_start(const struct vp_sampler_options *options, stru
 	sampler->take = options->take;
 	sampler->context = options->context;
 	sampler->with_chains = options->with_chains;
+	sampler->by_memory = options->by_memory;
 	sampler->vendor = vp_host_vendor();
 	sampler->seen_by = seen_by(options);
-	struct vp_error *error = sampler_load(sampler, options, true);
-	if (error && sampler->programs && sampler->programs->rodata->knows_svm_data) {
-		vp_error_free(error);
-		sampler_bpf__destroy(sampler->programs);
-		error = sampler_load(sampler, options, false);
-	}
+	struct vp_error *error = sampler_load(sampler, options);
 	if (!error)
 		error = sampler_open_rings(sampler);
 	if (!error && sampler->seen_by == VP_SEEN_BY_PERF)

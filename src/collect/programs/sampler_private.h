@@ -30,6 +30,7 @@ struct vp_sampler {
 	enum vp_vendor vendor;
 	enum vp_seen_by seen_by;
 	bool hits_no_guests;
+	bool by_memory;
 	bool with_chains;
 	size_t buffer_pages;
 	struct vp_rings rings;

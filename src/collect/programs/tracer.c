@@ -14,7 +14,7 @@
 #include "bpf/trace_abi.h"
 #include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_state.h"
-#include "collect/programs/svm_data.h"
+#include "collect/programs/load.h"
 #include "collect/programs/trace_rings.h"
 #include "host/host.h"
 #include "host/kernel_btf.h"
@@ -24,7 +24,7 @@
 struct vp_tracer {
 	struct vp_tracer_options options;
 	struct trace_bpf *programs;
-	VP_VEC(struct bpf_link *) links;
+	vp_links links;
 	struct vp_trace_rings rings; /* one per pCPU that is or was online */
 	bool lacks_ring;             /* a pCPU came online that has none */
 	bool ended;
@@ -33,10 +33,7 @@ struct vp_tracer {
 	char *missing;
 };
 
-/* What only some machines have, and what is lacking without. */
-static const struct {
-	const char *program, *cost;
-} optional[] = {
+static const struct vp_optional_program optional[] = {
     {"kvm_entry", "VM entries are not recorded"},
     {"kvm_exit", "VM exits are not recorded"},
     {"kvm_inj_virq", "injected interrupts are not recorded"},
@@ -44,31 +41,29 @@ static const struct {
     {"local_timer_exit", "ends of timer interrupts are not recorded"},
 };
 
-/* What is known of guests takes memory: a row of it if they are not looked at. */
 static int tracer_size_maps(struct vp_tracer *tracer)
 {
-	struct bpf_map *of_guests[] = {
-	    tracer->programs->maps.identity_vms,    tracer->programs->maps.identity_vcpus,
-	    tracer->programs->maps.identity_places, tracer->programs->maps.identity_slots,
-	    tracer->programs->maps.identity_names,  tracer->programs->maps.guest_runs};
+	const struct trace_bpf *programs = tracer->programs;
+
+	vp_trace_rings_deinit(&tracer->rings);
 	int result =
 	    vp_trace_rings_plan(&tracer->rings, tracer->programs, tracer->options.ring_bytes);
-
-	for (size_t i = 0; i < VP_ARRAY_SIZE(of_guests); i++)
-		if (!result && !(tracer->options.sets & VP_TRACE_SET_guest))
-			result = bpf_map__set_max_entries(of_guests[i], 1);
-	return result;
+	if (result || tracer->options.sets & VP_TRACE_SET_guest)
+		return result;
+	result = vp_identity_shrink(programs->obj);
+	return result ? result : bpf_map__set_max_entries(programs->maps.guest_runs, 1);
 }
 
-static struct vp_error *tracer_load_fitted(struct vp_tracer *tracer, bool by_plain_loads,
-					   struct vp_fitting *fitting)
+static struct vp_error *open_programs(void *context, const struct bpf_object_open_opts *options,
+				      struct bpf_object_skeleton **ret)
 {
+	struct vp_tracer *tracer = context;
 	struct bpf_program *program;
-	struct vp_svm_data svm_data;
 
-	tracer->programs = trace_bpf__open_opts(&fitting->options);
+	tracer->programs = trace_bpf__open_opts(options);
 	if (!tracer->programs)
 		return vp_error_errno(errno, "cannot open the trace programs");
+	*ret = tracer->programs->skeleton;
 	tracer->programs->rodata->vendor = vp_host_vendor();
 	tracer->programs->rodata->sees_guests = (tracer->options.sets & VP_TRACE_SET_guest) != 0;
 	bpf_object__for_each_program(program, tracer->programs->obj)
@@ -77,45 +72,38 @@ static struct vp_error *tracer_load_fitted(struct vp_tracer *tracer, bool by_pla
 		bpf_program__set_autoload(program, set & tracer->options.sets);
 	}
 	int result = tracer_size_maps(tracer);
-	tracer->programs->rodata->knows_svm_data =
-	    vp_svm_data_open(tracer->programs->obj, by_plain_loads, fitting->kernel, &svm_data);
-	if (!result)
-		result = vp_exit_event_share(tracer->options.exit_event,
-					     tracer->programs->maps.exit_now);
-	if (!result)
-		result = trace_bpf__load(tracer->programs);
-	vp_svm_data_close(&svm_data);
-	tracer->identity =
-	    (struct vp_identity){.vms = bpf_map__fd(tracer->programs->maps.identity_vms),
-				 .vcpus = bpf_map__fd(tracer->programs->maps.identity_vcpus),
-				 .slots = bpf_map__fd(tracer->programs->maps.identity_slots),
-				 .places = bpf_map__fd(tracer->programs->maps.identity_places)};
 	return result ? vp_host_load_error(result, "trace") : NULL;
 }
 
-static struct vp_error *tracer_load(struct vp_tracer *tracer, bool by_plain_loads)
+static void tracer_set_svm_data(void *context, bool is_known)
 {
-	struct vp_fitting fitting;
-	size_t size;
-	const void *elf = trace_bpf__elf_bytes(&size);
+	const struct vp_tracer *tracer = context;
 
-	VP_TRY(vp_host_expect_btf("trace"));
-	vp_fitting_init(&fitting, tracer->options.kernel, elf, size);
-	struct vp_error *error = tracer_load_fitted(tracer, by_plain_loads, &fitting);
-	vp_fitting_deinit(&fitting);
-	return error;
+	tracer->programs->rodata->knows_svm_data = is_known;
 }
 
-static struct vp_error *load_as_can_be(struct vp_tracer *tracer)
+static void tracer_close(void *context)
 {
-	struct vp_error *error = tracer_load(tracer, true);
+	struct vp_tracer *tracer = context;
 
-	if (!error || !tracer->programs || !tracer->programs->rodata->knows_svm_data)
-		return error;
-	vp_error_free(error);
-	vp_trace_rings_deinit(&tracer->rings);
 	trace_bpf__destroy(tracer->programs);
-	return tracer_load(tracer, false);
+	tracer->programs = NULL;
+}
+
+static struct vp_error *tracer_load(struct vp_tracer *tracer)
+{
+	struct vp_programs_load load = {.name = "trace",
+					.kernel = tracer->options.kernel,
+					.exit_event = tracer->options.exit_event,
+					.context = tracer,
+					.open = open_programs,
+					.set_svm_data = tracer_set_svm_data,
+					.close = tracer_close};
+
+	load.elf = trace_bpf__elf_bytes(&load.elf_size);
+	VP_TRY(vp_programs_load(&load));
+	vp_identity_init(&tracer->identity, tracer->programs->obj);
+	return NULL;
 }
 
 /* What comes through the doorbell only wakes the reader; 0 is from a pCPU without a ring. */
@@ -156,42 +144,17 @@ static struct vp_error *tracer_open_rings(struct vp_tracer *tracer)
 	return NULL;
 }
 
-/* False: it cannot be done without. */
-static bool tracer_do_without(struct vp_tracer *tracer, const char *program)
-{
-	for (size_t i = 0; i < VP_ARRAY_SIZE(optional); i++) {
-		if (strcmp(program, optional[i].program) != 0)
-			continue;
-		char *before = tracer->missing;
-		tracer->missing =
-		    vp_format("%s%s%s", before ? before : "", before ? "; " : "", optional[i].cost);
-		free(before);
-		return true;
-	}
-	return false;
-}
-
 static struct vp_error *tracer_attach(struct vp_tracer *tracer)
 {
-	struct bpf_program *program;
+	const struct vp_programs_attach attach = {.optional = optional,
+						  .n_optional = VP_ARRAY_SIZE(optional)};
 
-	bpf_object__for_each_program(program, tracer->programs->obj)
-	{
-		if (!bpf_program__autoload(program))
-			continue;
-		struct bpf_link *link = bpf_program__attach(program);
-		if (link)
-			vp_vec_push(&tracer->links, link);
-		else if (!tracer_do_without(tracer, bpf_program__name(program)))
-			return vp_error_errno(errno, "cannot attach to '%s'",
-					      bpf_program__section_name(program));
-	}
-	return NULL;
+	return vp_programs_attach(tracer->programs->obj, &attach, &tracer->links, &tracer->missing);
 }
 
 static struct vp_error *tracer_open_all(struct vp_tracer *tracer)
 {
-	VP_TRY(load_as_can_be(tracer));
+	VP_TRY(tracer_load(tracer));
 	VP_TRY(tracer_open_rings(tracer));
 	return tracer_attach(tracer);
 }
@@ -213,9 +176,7 @@ void vp_tracer_free(struct vp_tracer *tracer)
 {
 	if (!tracer)
 		return;
-	vp_vec_each (&tracer->links, link)
-		bpf_link__destroy(*link);
-	vp_vec_deinit(&tracer->links);
+	vp_links_deinit(&tracer->links);
 	ring_buffer__free(tracer->doorbell);
 	vp_trace_rings_deinit(&tracer->rings);
 	trace_bpf__destroy(tracer->programs);
