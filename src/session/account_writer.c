@@ -46,7 +46,7 @@ struct known_thief {
 };
 
 struct vp_account_writer {
-	const struct vp_account_ops *ops;
+	struct vp_account_ops ops;
 	struct vp_account_source *source;
 	const vp_vms *vms;
 	uint32_t vendor;
@@ -74,26 +74,22 @@ struct vp_error *vp_account_writer_open(const struct vp_account_ops *ops, const 
 
 	VP_TRY(ops->open(vms, options, &source));
 	struct vp_account_writer *writer = vp_alloc(sizeof(*writer));
-	*writer = (struct vp_account_writer){.ops = ops,
+	*writer = (struct vp_account_writer){.ops = vp_account_ops_complete(ops),
 					     .source = source,
 					     .vms = vms,
 					     .vendor = vendor,
 					     .take = take,
 					     .context = context};
-	writer->known = vp_alloc(writer->ops->places(source) * sizeof(*writer->known));
+	writer->known = vp_alloc(writer->ops.places(source) * sizeof(*writer->known));
 	*ret = writer;
 	return NULL;
 }
 
-struct vp_exit_programs vp_account_writer_programs(const struct vp_account_writer *writer)
+struct vp_account_source *vp_account_writer_source(const struct vp_account_writer *writer,
+						   const struct vp_account_ops **ops)
 {
-	return writer->ops->programs ? writer->ops->programs(writer->source)
-				     : (struct vp_exit_programs){0};
-}
-
-struct vp_identity *vp_account_writer_identity(struct vp_account_writer *writer)
-{
-	return writer->ops->identity ? writer->ops->identity(writer->source) : NULL;
+	*ops = &writer->ops;
+	return writer->source;
 }
 
 void vp_account_writer_number_vms(struct vp_account_writer *writer, vp_account_vm_id vm_id)
@@ -101,29 +97,14 @@ void vp_account_writer_number_vms(struct vp_account_writer *writer, vp_account_v
 	writer->vm_id = vm_id;
 }
 
-struct vp_error *vp_account_writer_prepare(struct vp_account_writer *writer)
-{
-	return writer->ops->prepare ? writer->ops->prepare(writer->source) : NULL;
-}
-
-void vp_account_writer_begin(struct vp_account_writer *writer, uint64_t now)
-{
-	writer->ops->begin(writer->source, writer->vms, now);
-}
-
-void vp_account_writer_end(struct vp_account_writer *writer)
-{
-	writer->ops->end(writer->source);
-}
-
 void vp_account_writer_free(struct vp_account_writer *writer)
 {
 	if (!writer)
 		return;
-	for (size_t i = 0; i < writer->ops->places(writer->source); i++)
+	for (size_t i = 0; i < writer->ops.places(writer->source); i++)
 		free(writer->known[i].exits);
 	free(writer->known);
-	writer->ops->free(writer->source);
+	writer->ops.free(writer->source);
 	vp_map_deinit(&writer->thief_keys);
 	vp_vec_deinit(&writer->thieves);
 	vp_cgroups_deinit(&writer->cgroups);
@@ -131,11 +112,6 @@ void vp_account_writer_free(struct vp_account_writer *writer)
 	vp_vec_deinit(&writer->devices);
 	vp_vec_deinit(&writer->states);
 	free(writer);
-}
-
-const char *vp_account_writer_missing(const struct vp_account_writer *writer)
-{
-	return writer->ops->missing(writer->source);
 }
 
 vp_cgroups *vp_account_writer_cgroups(struct vp_account_writer *writer)
@@ -299,7 +275,7 @@ static void write_exit(struct vp_account_writer *writer, uint32_t vm_id,
 static void write_exits(struct vp_account_writer *writer, size_t place, struct known *known,
 			const struct vp_account_vcpu *vcpu)
 {
-	const struct vp_account_exit *exits = writer->ops->exits(writer->source, place);
+	const struct vp_account_exit *exits = writer->ops.exits(writer->source, place);
 
 	for (uint32_t i = 0; i < vcpu->reasons && i < VP_EXIT_REASONS; i++) {
 		struct vp_account_exit after;
@@ -352,7 +328,7 @@ static void write_vcpu(struct vp_account_writer *writer, size_t place)
 	struct known *known = &writer->known[place];
 	struct vp_account_vcpu vcpu;
 
-	if (known->ended || !writer->ops->vcpu(writer->source, place, &vcpu))
+	if (known->ended || !writer->ops.vcpu(writer->source, place, &vcpu))
 		return;
 	if (!known->exits)
 		known->exits = vp_alloc(VP_EXIT_REASONS * sizeof(*known->exits));
@@ -402,10 +378,10 @@ static void name_thief(struct vp_account_writer *writer, const struct vp_thief_k
 	struct vp_account_vcpu vcpu;
 	struct vp_account_task task;
 
-	if (key->kind == VP_BY_VCPU && writer->ops->vcpu(writer->source, key->id, &vcpu)) {
+	if (key->kind == VP_BY_VCPU && writer->ops.vcpu(writer->source, key->id, &vcpu)) {
 		record->thief_pid = vm_of_place(writer, key->id, vcpu.pid);
 		record->number = account_writer_number_of(writer, record->thief_pid, &vcpu);
-	} else if (key->kind == VP_BY_TASK && writer->ops->task(writer->source, key->id, &task)) {
+	} else if (key->kind == VP_BY_TASK && writer->ops.task(writer->source, key->id, &task)) {
 		record->thief_pid = task.pid;
 		record->cgroup = task.cgroup;
 		record->flags = task.kernel_thread;
@@ -434,7 +410,7 @@ static void write_thief(void *context, const void *thief_key, const void *thief_
 	struct known_thief *known = &writer->thieves.at[index];
 	struct vp_thief_cost *before = &known->cost;
 	known->is_listed = true;
-	if (cost->ns == before->ns || !writer->ops->vcpu(writer->source, key->vcpu, &vcpu))
+	if (cost->ns == before->ns || !writer->ops.vcpu(writer->source, key->vcpu, &vcpu))
 		return;
 	uint32_t vm_id = vm_of_place(writer, key->vcpu, vcpu.pid);
 	struct vp_thief record = {
@@ -494,7 +470,7 @@ static void write_old_site(void *context, const void *key, const void *cost)
 static void write_sites_of(struct vp_account_writer *writer, size_t place)
 {
 	const struct known *known = &writer->known[place];
-	const struct vp_account_site *sites = writer->ops->sites(writer->source, place);
+	const struct vp_account_site *sites = writer->ops.sites(writer->source, place);
 
 	for (size_t i = 0; known->time && i < VP_EXIT_SITES; i++) {
 		struct vp_site_key key = {.ip = sites[i].ip,
@@ -512,14 +488,14 @@ static void write_sites_of(struct vp_account_writer *writer, size_t place)
 
 static void write_sites(struct vp_account_writer *writer)
 {
-	for (size_t place = 0; place < writer->ops->places(writer->source); place++)
+	for (size_t place = 0; place < writer->ops.places(writer->source); place++)
 		write_sites_of(writer, place);
-	writer->ops->old_sites(writer->source, write_old_site, writer);
+	writer->ops.old_sites(writer->source, write_old_site, writer);
 }
 
 static void account_writer_write_losses(struct vp_account_writer *writer)
 {
-	struct vp_account_lost lost = writer->ops->lost(writer->source);
+	struct vp_account_lost lost = writer->ops.lost(writer->source);
 	struct vp_account_loss record = {
 	    .vcpus = lost.vcpus, .thieves = lost.thieves, .sites = lost.sites};
 
@@ -562,7 +538,7 @@ static void drop_unlisted_thieves(struct vp_account_writer *writer)
  */
 static void recycle_thieves(struct vp_account_writer *writer)
 {
-	const struct vp_account_ops *ops = writer->ops;
+	const struct vp_account_ops *ops = &writer->ops;
 	VP_VEC(struct vp_thief_key) idle = {0};
 
 	if (ops->forget_thieves) {
@@ -589,7 +565,7 @@ static void release_ended(struct vp_account_writer *writer)
 {
 	VP_VEC(uint32_t) ended = {0};
 
-	for (uint32_t place = 0; place < writer->ops->places(writer->source); place++) {
+	for (uint32_t place = 0; place < writer->ops.places(writer->source); place++) {
 		struct known *known = &writer->known[place];
 		if (!known->ended || writer->now < known->counters.end + RELEASE_AFTER)
 			continue;
@@ -599,21 +575,16 @@ static void release_ended(struct vp_account_writer *writer)
 		*known = (struct known){0};
 		vp_vec_push(&ended, place);
 	}
-	writer->ops->release(writer->source, ended.at, ended.count);
+	writer->ops.release(writer->source, ended.at, ended.count);
 	vp_vec_deinit(&ended);
-}
-
-uint64_t vp_account_writer_gather(struct vp_account_writer *writer, uint64_t now)
-{
-	return writer->ops->gather ? writer->ops->gather(writer->source, now) : now;
 }
 
 void vp_account_writer_write(struct vp_account_writer *writer, uint64_t now, bool all)
 {
-	writer->now = vp_account_writer_gather(writer, now);
-	for (size_t place = 0; place < writer->ops->places(writer->source); place++)
+	writer->now = writer->ops.gather(writer->source, now);
+	for (size_t place = 0; place < writer->ops.places(writer->source); place++)
 		write_vcpu(writer, place);
-	writer->ops->thieves(writer->source, write_thief, writer);
+	writer->ops.thieves(writer->source, write_thief, writer);
 	if (all)
 		write_sites(writer);
 	account_writer_write_losses(writer);
@@ -650,8 +621,8 @@ static void keep_open_states(struct vp_account_writer *writer)
 {
 	struct vp_account_vcpu vcpu;
 
-	for (size_t place = 0; place < writer->ops->places(writer->source); place++) {
-		if (!writer->ops->vcpu(writer->source, place, &vcpu))
+	for (size_t place = 0; place < writer->ops.places(writer->source); place++) {
+		if (!writer->ops.vcpu(writer->source, place, &vcpu))
 			continue;
 		uint32_t state = vcpu.state == VP_STATE_UNKNOWN ? vcpu.asleep : vcpu.state;
 		if (state >= VP_STATES || vcpu.since >= writer->now)
@@ -676,7 +647,7 @@ static void keep_open_states(struct vp_account_writer *writer)
 
 void vp_account_writer_write_states(struct vp_account_writer *writer, bool last)
 {
-	writer->ops->drain(writer->source, keep_state, writer);
+	writer->ops.drain(writer->source, keep_state, writer);
 	if (last)
 		keep_open_states(writer);
 	if (writer->states.count)
@@ -688,14 +659,4 @@ void vp_account_writer_write_states(struct vp_account_writer *writer, bool last)
 		writer->take(writer->context, (struct vp_record_header *)state);
 	}
 	writer->states.count = 0;
-}
-
-uint64_t vp_account_writer_lost_states(const struct vp_account_writer *writer)
-{
-	return writer->ops->lost_states(writer->source);
-}
-
-uint64_t vp_account_writer_lost_events(const struct vp_account_writer *writer)
-{
-	return writer->ops->lost_events ? writer->ops->lost_events(writer->source) : 0;
 }

@@ -27,33 +27,19 @@ struct vp_error *vp_account_writer_open(const struct vp_account_ops *ops, const 
 					const struct vp_account_source_options *options,
 					vp_account_taker take, void *context,
 					struct vp_account_writer **ret) VP_MUST_CHECK;
-/* The programs that others' may join. */
-struct vp_exit_programs vp_account_writer_programs(const struct vp_account_writer *writer);
-/* Receives the places of guests' current tasks for the source; NULL: it has no use for them. */
-struct vp_identity *vp_account_writer_identity(struct vp_account_writer *writer);
+/* The account that it reads, and its operations (vp_account_ops_complete()), for all but reading
+ * it: valid as long as the writer. */
+struct vp_account_source *vp_account_writer_source(const struct vp_account_writer *writer,
+						   const struct vp_account_ops **ops);
 /* Makes `vm` of records the result of `vm_id`, called with the context of `take`; without it, it is
  * the VMM's pid. */
 void vp_account_writer_number_vms(struct vp_account_writer *writer, vp_account_vm_id vm_id);
-/* Right before it begins: what is opened may have to wait long for the rest. */
-struct vp_error *vp_account_writer_prepare(struct vp_account_writer *writer) VP_MUST_CHECK;
-/* Counts from `now` (CLOCK_MONOTONIC, ns) on. */
-void vp_account_writer_begin(struct vp_account_writer *writer, uint64_t now);
-/* Takes what has happened from where it may not stay long; returns up to when it is known then. */
-uint64_t vp_account_writer_gather(struct vp_account_writer *writer, uint64_t now);
 /* Hands over what happened since the last time, up to `now` (CLOCK_MONOTONIC, ns); with `all`, at
  * the end, also where the guests exited. */
 void vp_account_writer_write(struct vp_account_writer *writer, uint64_t now, bool all);
 /* Hands over the spans (vcpu_span) that ended since the last time, in order: some times a second;
  * the `last` time also those that have not ended. */
 void vp_account_writer_write_states(struct vp_account_writer *writer, bool last);
-/* Spans that were lost. */
-uint64_t vp_account_writer_lost_states(const struct vp_account_writer *writer);
-/* Events that were lost before they were counted. */
-uint64_t vp_account_writer_lost_events(const struct vp_account_writer *writer);
-/* Counts no more: what is written later is the account up to now. */
-void vp_account_writer_end(struct vp_account_writer *writer);
-/* Limitations on this kernel, or NULL. */
-const char *vp_account_writer_missing(const struct vp_account_writer *writer);
 /* Control groups of the thieves so far. */
 vp_cgroups *vp_account_writer_cgroups(struct vp_account_writer *writer);
 void vp_account_writer_free(struct vp_account_writer *writer);

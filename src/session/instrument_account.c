@@ -25,6 +25,8 @@ struct account {
 	struct vp_instrument base;
 	struct vp_account_source_options options;
 	struct vp_account_writer *writer;
+	const struct vp_account_ops *ops;
+	struct vp_account_source *source; /* the writer's */
 	struct vp_admission admission;
 };
 
@@ -73,9 +75,10 @@ static struct vp_error *instrument_account_account_open(struct vp_instrument *in
 	const struct vp_hypervisor *hypervisor = session->hypervisor;
 	VP_TRY(vp_account_writer_open(hypervisor->account(), &session->vms, hypervisor->vendor(),
 				      &account->options, take_account, account, &account->writer));
-	session->exit_programs = vp_account_writer_programs(account->writer);
+	account->source = vp_account_writer_source(account->writer, &account->ops);
+	session->exit_programs = account->ops->programs(account->source);
 	vp_account_writer_number_vms(account->writer, instrument_account_number_vm);
-	const char *missing = vp_account_writer_missing(account->writer);
+	const char *missing = account->ops->missing(account->source);
 	if (missing)
 		VP_NOTICE(session, "vCPU accounting is limited on this kernel: %s", missing);
 	if (!knows_rip)
@@ -95,8 +98,8 @@ static char *instrument_account_count_named(void *context, uint32_t pid,
 
 static void account_watch_guests(struct vp_instrument *instrument)
 {
-	struct vp_identity *identity =
-	    vp_account_writer_identity(instrument_account_account_of(instrument)->writer);
+	const struct account *account = instrument_account_account_of(instrument);
+	struct vp_identity *identity = account->ops->identity(account->source);
 
 	if (!identity)
 		return;
@@ -107,12 +110,16 @@ static void account_watch_guests(struct vp_instrument *instrument)
 
 static struct vp_error *instrument_account_account_prepare(struct vp_instrument *instrument)
 {
-	return vp_account_writer_prepare(instrument_account_account_of(instrument)->writer);
+	const struct account *account = instrument_account_account_of(instrument);
+
+	return account->ops->prepare(account->source);
 }
 
 static struct vp_error *account_start(struct vp_instrument *instrument, uint64_t now)
 {
-	vp_account_writer_begin(instrument_account_account_of(instrument)->writer, now);
+	const struct account *account = instrument_account_account_of(instrument);
+
+	account->ops->begin(account->source, &instrument->session->vms, now);
 	return NULL;
 }
 
@@ -121,7 +128,7 @@ static struct vp_error *instrument_account_account_drain(struct vp_instrument *i
 	const struct account *account = instrument_account_account_of(instrument);
 
 	/* Nothing may be left at the source for long. */
-	vp_account_writer_gather(account->writer, vp_clock_monotonic());
+	account->ops->gather(account->source, vp_clock_monotonic());
 	if (account->options.with_states)
 		vp_account_writer_write_states(account->writer, false);
 	return NULL;
@@ -134,7 +141,9 @@ static void account_second(struct vp_instrument *instrument, uint64_t now)
 
 static struct vp_error *account_stop(struct vp_instrument *instrument)
 {
-	vp_account_writer_end(instrument_account_account_of(instrument)->writer);
+	const struct account *account = instrument_account_account_of(instrument);
+
+	account->ops->end(account->source);
 	return NULL;
 }
 
@@ -164,9 +173,9 @@ static uint64_t instrument_account_account_lost(const struct vp_instrument *inst
 	const struct account *account = instrument_account_account_of(instrument);
 
 	if (account->writer && id.kind == VP_STREAM_ACCOUNT)
-		return vp_account_writer_lost_events(account->writer);
+		return account->ops->lost_events(account->source);
 	return account->writer && account->options.with_states && id.kind == VP_STREAM_STATES
-		   ? vp_account_writer_lost_states(account->writer)
+		   ? account->ops->lost_states(account->source)
 		   : 0;
 }
 

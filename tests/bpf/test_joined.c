@@ -62,8 +62,9 @@ static uint64_t exits_of_account(const struct vp_account_source *account)
 {
 	struct vp_account_vcpu vcpu;
 
-	for (size_t place = 0; place < vp_account_source_places(account); place++)
-		if (vp_account_source_vcpu(account, place, &vcpu) && vcpu.tid == vp_own_tid())
+	for (size_t place = 0; place < vp_account_source_ops()->places(account); place++)
+		if (vp_account_source_ops()->vcpu(account, place, &vcpu) &&
+		    vcpu.tid == vp_own_tid())
 			return vcpu.exits;
 	return 0;
 }
@@ -81,7 +82,7 @@ struct scene {
 
 static void end(struct scene *scene)
 {
-	vp_account_source_free(scene->account);
+	vp_account_source_ops()->free(scene->account);
 	vp_recipe_deinit(&scene->recipe);
 }
 
@@ -90,14 +91,14 @@ static void begin(struct scene *scene)
 {
 	const struct vp_account_source_options options = {.tells_exits = true};
 	const vp_vms none = {0};
-	struct vp_error *error = vp_account_source_open(&none, &options, &scene->account);
+	struct vp_error *error = vp_account_source_ops()->open(&none, &options, &scene->account);
 
 	if (error) {
 		vp_error_free(error);
 		skip();
 	}
 	vp_stay_here();
-	scene->programs = vp_account_source_programs(scene->account);
+	scene->programs = vp_account_source_ops()->programs(scene->account);
 	expect_no_error(vp_recipe_parse("recipe", text, sizeof(text) - 1, &scene->recipe));
 	const struct vp_intervals_options intervals = {.recipe = &scene->recipe,
 						       .ring_bytes = RING,
@@ -134,7 +135,7 @@ static void test_one_program_for_both(void **state)
 	struct scene scene = {0};
 
 	begin(&scene);
-	vp_account_source_begin(scene.account, &(vp_vms){0}, vp_now());
+	vp_account_source_ops()->begin(scene.account, &(vp_vms){0}, vp_now());
 	expect_no_error(vp_intervals_begin(scene.intervals));
 	run_exits(&scene.programs, vp_host_vendor(), EXITS);
 	uint64_t counted = exits_of_account(scene.account);

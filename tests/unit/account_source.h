@@ -236,7 +236,6 @@ static inline struct vp_account_writer *open_keeping(const vp_vms *vms)
 	kept.count = 0;
 	expect_no_error(
 	    vp_account_writer_open(&ops, vms, VP_VENDOR_AMD, NULL, keep_record, NULL, &writer));
-	vp_account_writer_begin(writer, SECOND);
 	return writer;
 }
 

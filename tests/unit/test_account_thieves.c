@@ -50,7 +50,6 @@ static struct vp_account_writer *open_writer(void)
 	recorded_ns = recorded_count = records = 0;
 	expect_no_error(
 	    vp_account_writer_open(&ops, &none, VP_VENDOR_AMD, NULL, take_record, NULL, &writer));
-	vp_account_writer_begin(writer, SECOND);
 	return writer;
 }
 

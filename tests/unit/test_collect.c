@@ -251,22 +251,22 @@ static bool account_of(const vp_vms *vms, uint32_t number, struct vp_account_vcp
 {
 	struct vp_account_source *source;
 	const struct vp_account_source_options options = {0};
-	struct vp_error *error = vp_account_source_open(vms, &options, &source);
+	struct vp_error *error = vp_account_source_ops()->open(vms, &options, &source);
 
 	if (error) {
 		vp_error_free(error);
 		return false;
 	}
 	uint64_t begin = vp_clock_monotonic();
-	vp_account_source_begin(source, vms, begin);
+	vp_account_source_ops()->begin(source, vms, begin);
 	do {
-		for (size_t i = 0; i < vp_account_source_places(source); i++)
-			if (vp_account_source_vcpu(source, i, ret) && ret->number == number)
+		for (size_t i = 0; i < vp_account_source_ops()->places(source); i++)
+			if (vp_account_source_ops()->vcpu(source, i, ret) && ret->number == number)
 				break;
 		sched_yield();
 	} while (!(ret->number == number && ret->wakeups) &&
 		 vp_clock_monotonic() - begin < DEADLINE_S * 1000000000ULL);
-	vp_account_source_free(source);
+	vp_account_source_ops()->free(source);
 	return true;
 }
 

@@ -246,19 +246,25 @@ static struct vp_error *take_keys(struct top *top, int ms)
 /* Until that time, a signal, or a key that ends it. */
 static struct vp_error *wait_until(struct top *top, struct vp_account_writer *writer, uint64_t time)
 {
+	const struct vp_account_ops *ops;
+	struct vp_account_source *source = vp_account_writer_source(writer, &ops);
+
 	for (uint64_t now; !stop_wanted && (now = vp_clock_monotonic()) < time;) {
 		uint64_t ms = (time - now) / 1000000 + 1;
 		VP_TRY(take_keys(top, ms > GATHER_MS ? GATHER_MS : (int)ms));
-		vp_account_writer_gather(writer, vp_clock_monotonic());
+		ops->gather(source, vp_clock_monotonic());
 	}
 	return NULL;
 }
 
 static struct vp_error *watch(struct top *top, struct vp_account_writer *writer)
 {
-	VP_TRY(vp_account_writer_prepare(writer));
+	const struct vp_account_ops *ops;
+	struct vp_account_source *source = vp_account_writer_source(writer, &ops);
+
+	VP_TRY(ops->prepare(source));
 	uint64_t begin = vp_clock_monotonic();
-	vp_account_writer_begin(writer, begin);
+	ops->begin(source, &top->vms, begin);
 	for (uint64_t i = 0; !stop_wanted && (!top->count || i < top->count); i++) {
 		VP_TRY(wait_until(top, writer, begin + top->delay_ns));
 		if (top->screen.quit)
@@ -291,8 +297,10 @@ static struct vp_error *top_with(void *context)
 	const struct vp_account_source_options options = {0};
 	VP_TRY(vp_account_writer_open(hypervisor->account(), &top->vms, hypervisor->vendor(),
 				      &options, cmd_top_take, top, &writer));
-	if (vp_account_writer_missing(writer))
-		vp_verb_say("top", vp_account_writer_missing(writer));
+	const struct vp_account_ops *ops;
+	const struct vp_account_source *source = vp_account_writer_source(writer, &ops);
+	if (ops->missing(source))
+		vp_verb_say("top", ops->missing(source));
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	top->on_terminal = !top->json && !top->csv && vp_terminal_begin();

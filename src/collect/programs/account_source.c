@@ -321,39 +321,7 @@ static struct vp_error *account_source_attach(struct vp_account_source *source)
 	return vp_programs_attach(source->programs->obj, &attach, &source->links, &source->missing);
 }
 
-struct vp_error *vp_account_source_open(const vp_vms *vms,
-					const struct vp_account_source_options *options,
-					struct vp_account_source **ret)
-{
-	struct vp_account_source *source = vp_alloc(sizeof(*source));
-
-	source->places = wanted_places(vms);
-	struct vp_error *error = account_source_load(source, options);
-	if (!error)
-		error = account_source_attach(source);
-	if (error)
-		vp_account_source_free(source);
-	else
-		*ret = source;
-	return error;
-}
-
-struct vp_exit_programs vp_account_source_programs(const struct vp_account_source *source)
-{
-	const struct account_bpf *programs = source->programs;
-
-	if (!programs->rodata->tells_others)
-		return (struct vp_exit_programs){0};
-	return (struct vp_exit_programs){.exit = bpf_program__fd(programs->progs.note_exit),
-					 .entry = bpf_program__fd(programs->progs.note_entry)};
-}
-
-struct vp_identity *vp_account_source_identity(struct vp_account_source *source)
-{
-	return source->programs->rodata->by_memory ? &source->identity : NULL;
-}
-
-void vp_account_source_free(struct vp_account_source *source)
+static void account_source_free(struct vp_account_source *source)
 {
 	if (!source)
 		return;
@@ -366,6 +334,38 @@ void vp_account_source_free(struct vp_account_source *source)
 	account_bpf__destroy(source->programs);
 	free(source->missing);
 	free(source);
+}
+
+static struct vp_error *account_source_open(const vp_vms *vms,
+					    const struct vp_account_source_options *options,
+					    struct vp_account_source **ret)
+{
+	struct vp_account_source *source = vp_alloc(sizeof(*source));
+
+	source->places = wanted_places(vms);
+	struct vp_error *error = account_source_load(source, options);
+	if (!error)
+		error = account_source_attach(source);
+	if (error)
+		account_source_free(source);
+	else
+		*ret = source;
+	return error;
+}
+
+static struct vp_exit_programs account_source_programs(const struct vp_account_source *source)
+{
+	const struct account_bpf *programs = source->programs;
+
+	if (!programs->rodata->tells_others)
+		return (struct vp_exit_programs){0};
+	return (struct vp_exit_programs){.exit = bpf_program__fd(programs->progs.note_exit),
+					 .entry = bpf_program__fd(programs->progs.note_entry)};
+}
+
+static struct vp_identity *account_source_identity(struct vp_account_source *source)
+{
+	return source->programs->rodata->by_memory ? &source->identity : NULL;
 }
 
 /* Whether the thread sleeps in KVM's own wait for something to do. */
@@ -436,7 +436,7 @@ static void account_source_seed(struct vp_account_source *source, const struct v
 	bpf_map_update_elem(places, NULL, &place, BPF_ANY);
 }
 
-void vp_account_source_begin(struct vp_account_source *source, const vp_vms *vms, uint64_t now)
+static void account_source_begin(struct vp_account_source *source, const vp_vms *vms, uint64_t now)
 {
 	vp_vec_each (vms, vm)
 		vp_vec_each (&vm->vcpus, vcpu)
@@ -445,17 +445,17 @@ void vp_account_source_begin(struct vp_account_source *source, const vp_vms *vms
 	source->programs->bss->enabled = 1;
 }
 
-void vp_account_source_end(struct vp_account_source *source)
+static void account_source_end(struct vp_account_source *source)
 {
 	source->programs->bss->enabled = 0;
 }
 
-const char *vp_account_source_missing(const struct vp_account_source *source)
+static const char *account_source_missing(const struct vp_account_source *source)
 {
 	return source->missing;
 }
 
-size_t vp_account_source_places(const struct vp_account_source *source)
+static size_t account_source_places(const struct vp_account_source *source)
 {
 	return source->places;
 }
@@ -469,8 +469,8 @@ static bool account_source_is_whole(const struct vp_account_vcpu *vcpu)
 	return sum == vcpu->since - vcpu->begin && vcpu->state <= VP_STATE_GONE;
 }
 
-bool vp_account_source_vcpu(const struct vp_account_source *source, size_t place,
-			    struct vp_account_vcpu *ret)
+static bool account_source_vcpu(const struct vp_account_source *source, size_t place,
+				struct vp_account_vcpu *ret)
 {
 	const volatile struct vp_account_vcpu *entry = &source->vcpus[place];
 
@@ -485,20 +485,20 @@ bool vp_account_source_vcpu(const struct vp_account_source *source, size_t place
 	return true;
 }
 
-void vp_account_source_release(struct vp_account_source *source, const uint32_t *places,
-			       size_t count)
+static void account_source_release(struct vp_account_source *source, const uint32_t *places,
+				   size_t count)
 {
 	vp_account_places_release(source->programs, places, count);
 }
 
-const struct vp_account_exit *vp_account_source_exits(const struct vp_account_source *source,
-						      size_t place)
+static const struct vp_account_exit *account_source_exits(const struct vp_account_source *source,
+							  size_t place)
 {
 	return &source->exits[place * VP_EXIT_REASONS];
 }
 
-const struct vp_account_site *vp_account_source_sites(const struct vp_account_source *source,
-						      size_t place)
+static const struct vp_account_site *account_source_sites(const struct vp_account_source *source,
+							  size_t place)
 {
 	return &source->sites[place * VP_EXIT_SITES];
 }
@@ -554,9 +554,9 @@ static void take_others(void *context, const void *row, const void *cost)
 	}
 }
 
-void vp_account_source_thieves(const struct vp_account_source *source,
-			       void (*take)(void *context, const void *key, const void *cost),
-			       void *context)
+static void account_source_thieves(const struct vp_account_source *source,
+				   void (*take)(void *context, const void *key, const void *cost),
+				   void *context)
 {
 	account_source_each_entry(bpf_map__fd(source->programs->maps.thieves),
 				  sizeof(struct vp_thief_key), sizeof(struct vp_thief_cost), take,
@@ -585,24 +585,24 @@ static void account_source_forget_thieves(
 	}
 }
 
-void vp_account_source_old_sites(const struct vp_account_source *source,
-				 void (*take)(void *context, const void *key, const void *cost),
-				 void *context)
+static void account_source_old_sites(const struct vp_account_source *source,
+				     void (*take)(void *context, const void *key, const void *cost),
+				     void *context)
 {
 	account_source_each_entry(bpf_map__fd(source->programs->maps.old_sites),
 				  sizeof(struct vp_site_key), sizeof(struct vp_site_cost), take,
 				  context);
 }
 
-bool vp_account_source_task(const struct vp_account_source *source, uint32_t tid,
-			    struct vp_account_task *ret)
+static bool account_source_task(const struct vp_account_source *source, uint32_t tid,
+				struct vp_account_task *ret)
 {
 	return !bpf_map_lookup_elem(bpf_map__fd(source->programs->maps.tasks), &tid, ret);
 }
 
-void vp_account_source_drain(struct vp_account_source *source,
-			     void (*take)(void *context, struct vp_vcpu_span *record),
-			     void *context)
+static void account_source_drain(struct vp_account_source *source,
+				 void (*take)(void *context, struct vp_vcpu_span *record),
+				 void *context)
 {
 	source->take = take;
 	source->context = context;
@@ -610,41 +610,78 @@ void vp_account_source_drain(struct vp_account_source *source,
 		ring_buffer__consume(source->states);
 }
 
-uint64_t vp_account_source_lost_states(const struct vp_account_source *source)
+static uint64_t account_source_lost_states(const struct vp_account_source *source)
 {
 	return source->programs->bss->lost_states;
 }
 
-struct vp_account_lost vp_account_source_lost(const struct vp_account_source *source)
+static struct vp_account_lost account_source_lost(const struct vp_account_source *source)
 {
 	struct account_bpf__bss *bss = source->programs->bss;
 
 	return (struct vp_account_lost){bss->lost.vcpus, bss->lost.thieves, bss->lost.sites};
 }
 
+static struct vp_exit_programs no_programs(const struct vp_account_source *source)
+{
+	return (struct vp_exit_programs){0};
+}
+
+static struct vp_identity *no_identity(struct vp_account_source *source)
+{
+	return NULL;
+}
+
+static struct vp_error *prepare_nothing(struct vp_account_source *source)
+{
+	return NULL;
+}
+
+static uint64_t gather_nothing(struct vp_account_source *source, uint64_t now)
+{
+	return now;
+}
+
+static uint64_t no_lost_events(const struct vp_account_source *source)
+{
+	return 0;
+}
+
+struct vp_account_ops vp_account_ops_complete(const struct vp_account_ops *ops)
+{
+	struct vp_account_ops all = *ops;
+
+	all.programs = ops->programs ? ops->programs : no_programs;
+	all.identity = ops->identity ? ops->identity : no_identity;
+	all.prepare = ops->prepare ? ops->prepare : prepare_nothing;
+	all.gather = ops->gather ? ops->gather : gather_nothing;
+	all.lost_events = ops->lost_events ? ops->lost_events : no_lost_events;
+	return all;
+}
+
 const struct vp_account_ops *vp_account_source_ops(void)
 {
 	static const struct vp_account_ops ops = {
-	    .open = vp_account_source_open,
-	    .programs = vp_account_source_programs,
-	    .identity = vp_account_source_identity,
-	    .begin = vp_account_source_begin,
-	    .end = vp_account_source_end,
-	    .free = vp_account_source_free,
-	    .missing = vp_account_source_missing,
-	    .places = vp_account_source_places,
-	    .vcpu = vp_account_source_vcpu,
-	    .release = vp_account_source_release,
-	    .exits = vp_account_source_exits,
-	    .sites = vp_account_source_sites,
-	    .thieves = vp_account_source_thieves,
+	    .open = account_source_open,
+	    .programs = account_source_programs,
+	    .identity = account_source_identity,
+	    .begin = account_source_begin,
+	    .end = account_source_end,
+	    .free = account_source_free,
+	    .missing = account_source_missing,
+	    .places = account_source_places,
+	    .vcpu = account_source_vcpu,
+	    .release = account_source_release,
+	    .exits = account_source_exits,
+	    .sites = account_source_sites,
+	    .thieves = account_source_thieves,
 	    .forget_thieves = account_source_forget_thieves,
 	    .most_thieves = most_thieves,
-	    .old_sites = vp_account_source_old_sites,
-	    .task = vp_account_source_task,
-	    .drain = vp_account_source_drain,
-	    .lost_states = vp_account_source_lost_states,
-	    .lost = vp_account_source_lost,
+	    .old_sites = account_source_old_sites,
+	    .task = account_source_task,
+	    .drain = account_source_drain,
+	    .lost_states = account_source_lost_states,
+	    .lost = account_source_lost,
 	};
 
 	return &ops;
@@ -655,11 +692,11 @@ static bool probe_account(char *detail, size_t size)
 	struct vp_account_source *source = NULL;
 	const struct vp_account_source_options options = {0};
 	vp_vms none = {0};
-	struct vp_error *error = vp_account_source_open(&none, &options, &source);
-	bool found = vp_probe_say_opened(error, source ? vp_account_source_missing(source) : NULL,
+	struct vp_error *error = account_source_open(&none, &options, &source);
+	bool found = vp_probe_say_opened(error, source ? account_source_missing(source) : NULL,
 					 detail, size);
 
-	vp_account_source_free(source);
+	account_source_free(source);
 	return found;
 }
 
