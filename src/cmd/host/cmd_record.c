@@ -33,16 +33,13 @@
 #include "session/instrument_profile.h"
 #include "session/instrument_trace.h"
 #include "session/instrument_tracepoints.h"
+#include "session/plan.h"
 #include "session/session.h"
 #include "store/packet_zstd.h"
 
 static const struct vp_verb verb;
 
-enum {
-	MOST_PAGES = 1 << 20,
-	GUEST_FREQUENCY = 97,       /* where guests are sampled apart */
-	INTERRUPTS_FREQUENCY = 997, /* … at exits for interrupts, too, which costs them nothing */
-};
+enum { MOST_PAGES = 1 << 20 };
 
 const struct vp_verb *vp_verb_record(void)
 {
@@ -224,84 +221,61 @@ static struct vp_error *cmd_record_read_recipe(const struct record *record, stru
 		   : NULL;
 }
 
-/* Where guests are sampled apart, each sample costs them a pause: fewer, unless more are asked for.
- * This host has the same period, so that shares can be compared, unless -c gives it another. */
-static uint64_t frequency_of_guests(const struct record *record)
-{
-	if (record->frequency || record->period)
-		return record->frequency;
-	return record->interrupts ? INTERRUPTS_FREQUENCY : GUEST_FREQUENCY;
-}
-
-/* Where VMs are no processes, the host's scheduler does not know when vCPUs run: their states tell.
- */
-static bool wants_states(const struct record *record)
-{
-	return record->account_events || (record->trace && !vp_hypervisor_here()->has_processes);
-}
-
-/* Where guests are sampled apart, a counter may count in them, too, and the clock does not. */
-static const char *trigger_of(const struct record *record)
-{
-	return record->events.trigger || !vp_guest_samples_needed() ? record->events.trigger
-								    : "cpu-clock";
-}
-
 static void add_instruments(const struct record *record, const struct vp_recipe *stat, pid_t task,
 			    struct vp_session *session)
 {
-	const bool guests_apart = vp_guest_samples_needed();
-	const uint64_t frequency = guests_apart ? frequency_of_guests(record) : record->frequency;
-	const uint64_t period_ns = 1000000000 / (frequency ? frequency : GUEST_FREQUENCY);
+	const struct vp_plan_request request = {
+	    .frequency = record->frequency,
+	    .period = record->period,
+	    .trigger = record->events.trigger,
+	    .pages = record->pages,
+	    .at_interrupts = record->interrupts != NULL,
+	    .no_memory = record->no_memory,
+	    .states = record->account_events,
+	    .trace = record->trace != NULL,
+	};
+	struct vp_plan plan = vp_plan_make(&request, vp_hypervisor_here());
+	plan.trigger.pcpus = &record->targets.chosen.pcpus;
 	const struct vp_instrument_guest_samples_options guest_samples = {
-	    .period_ns = period_ns,
-	    .look_ns = record->interrupts && period_ns < 1000000000 / GUEST_FREQUENCY
-			   ? 1000000000 / GUEST_FREQUENCY
-			   : period_ns,
+	    .period_ns = plan.guest_period_ns,
+	    .look_ns = plan.guest_poll_ns,
 	    .read_memory = !record->no_memory,
 	    .interrupts = record->at};
 	const struct vp_instrument_profile_options profile = {
-	    .trigger = {.event = trigger_of(record),
-			.frequency = frequency,
-			.period = record->period,
-			.pcpus = &record->targets.chosen.pcpus},
-	    .buffer_pages = record->pages ? record->pages : 512,
-	    .read_memory = !record->no_memory && !guests_apart,
+	    .trigger = plan.trigger,
+	    .buffer_pages = plan.sample_pages,
+	    .read_memory = plan.samples_read_memory,
 	    .with_chains = record->chains || record->call_graph,
 	    .targets = &record->targets.chosen,
 	};
-	const struct vp_account_source_options account = {.with_states = wants_states(record),
+	const struct vp_account_source_options account = {.with_states = plan.states,
 							  .tells_exits = record->stat != NULL,
 							  .by_memory = !record->no_memory,
 							  .events = record->hypervisor_events,
 							  .paravirtual = record->paravirtual};
 	const struct vp_instrument_intervals_options intervals = {
 	    .recipe = stat,
-	    .ring_bytes = (record->pages ? record->pages : 256) * (size_t)getpagesize(),
+	    .ring_bytes = plan.interval_bytes,
 	    .task = (uint32_t)task,
 	    .read_guest_memory = !record->no_memory,
 	    .ask_agents = !record->no_agent,
 	    .agent_port = (unsigned)record->agent_port,
 	};
-
-	const struct vp_instrument_trace_options trace = {
-	    .sets = record->sets & VP_TRACE_SETS_ALL,
-	    .ring_bytes = (record->pages ? record->pages : 1024) * (size_t)getpagesize(),
-	};
-
+	const struct vp_instrument_trace_options trace = {.sets = record->sets & VP_TRACE_SETS_ALL,
+							  .ring_bytes = plan.trace_bytes};
 	const struct vp_instrument_tracepoints_options tracepoints = {
 	    .wishes = record->events.wishes.at,
 	    .n_wishes = record->events.wishes.count,
-	    .ring_bytes = trace.ring_bytes,
+	    .ring_bytes = plan.trace_bytes,
 	};
-
 	const struct vp_instrument_guest_trace_options guest_trace = {
 	    .sets = record->guest_sets, .port = (unsigned)record->agent_port};
 
 	if (!record->no_samples)
 		vp_session_add(session, vp_instrument_profile(&profile));
 	/* These guests have no process or thread of this host. */
-	if (!record->no_samples && guests_apart && !record->targets.pids && !record->targets.tids)
+	if (!record->no_samples && plan.samples_guests_apart && !record->targets.pids &&
+	    !record->targets.tids)
 		vp_session_add(session, vp_instrument_guest_samples(&guest_samples));
 	if (!record->no_account)
 		vp_session_add(session, vp_instrument_account(&account));
