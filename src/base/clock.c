@@ -11,7 +11,9 @@ static uint64_t read_ns(clockid_t clock)
 	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-uint64_t vp_clock_counter(void)
+/* The counter that this machine's time is made of, as programs read it: of x86 the TSC, of 64-bit
+ * Arm CNTVCT; 0 on other architectures. */
+static uint64_t clock_counter(void)
 {
 	/* Not to be moved before or after the clock reads around it. */
 #if defined(__x86_64__)
@@ -39,7 +41,7 @@ struct vp_clock_reading vp_clock_read(void)
 
 	for (int i = 0; i < 8; i++) {
 		uint64_t before = vp_clock_monotonic();
-		uint64_t tsc = vp_clock_counter();
+		uint64_t tsc = clock_counter();
 		uint64_t realtime = read_ns(CLOCK_REALTIME);
 		uint64_t after = vp_clock_monotonic();
 		if (after - before < best.error_ns)
@@ -57,7 +59,7 @@ void vp_clock_pair(clockid_t clock, int tries, uint64_t *ns, uint64_t *counter, 
 
 	for (int i = 0; i < tries; i++) {
 		uint64_t before = read_ns(clock);
-		uint64_t at = vp_clock_counter();
+		uint64_t at = clock_counter();
 		uint64_t after = read_ns(clock);
 		if (after - before < best) {
 			best = after - before;

@@ -68,11 +68,6 @@ bool vp_export_is_code(const struct vp_frame *frame)
 	return frame->kind == VP_KIND_OS || frame->kind == VP_KIND_USER || frame->kind == VP_NONE;
 }
 
-const char *vp_export_machine(const struct vp_export *export, const struct vp_frame *frame)
-{
-	return frame->kind == VP_KIND_VM ? NULL : vp_export_vm(export, frame->vm);
-}
-
 uint32_t vp_export_vm_id(const struct vp_export *export, uint32_t vm)
 {
 	return vp_vm_id(&export->vms.at[vm]);

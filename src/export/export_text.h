@@ -58,8 +58,6 @@ void vp_export_put_clean(const char *text, struct vp_buffer *out);
 
 /* Whether it is code: it is a process's, or a kernel's. */
 bool vp_export_is_code(const struct vp_frame *frame);
-/* The VM that runs the frame's code, or NULL: the host does. */
-const char *vp_export_machine(const struct vp_export *export, const struct vp_frame *frame);
 /* The number of a VM in records, of its place in the report's list. */
 uint32_t vp_export_vm_id(const struct vp_export *export, uint32_t vm);
 /* "VM/vCPU", or of other threads "comm/tid"; cleaned. */

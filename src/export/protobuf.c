@@ -37,7 +37,7 @@ void vp_pb_fixed64(struct vp_buffer *out, uint32_t field, uint64_t value)
 	vp_buffer_append(out, bytes, sizeof(bytes));
 }
 
-void vp_pb_bytes(struct vp_buffer *out, uint32_t field, const void *bytes, size_t size)
+static void pb_bytes(struct vp_buffer *out, uint32_t field, const void *bytes, size_t size)
 {
 	protobuf_put_key(out, field, SIZED);
 	vp_pb_varint(out, size);
@@ -46,7 +46,7 @@ void vp_pb_bytes(struct vp_buffer *out, uint32_t field, const void *bytes, size_
 
 void vp_pb_message(struct vp_buffer *out, uint32_t field, const struct vp_buffer *message)
 {
-	vp_pb_bytes(out, field, message->bytes, message->size);
+	pb_bytes(out, field, message->bytes, message->size);
 }
 
 void vp_pb_text(struct vp_buffer *out, uint32_t field, const char *text)
@@ -55,7 +55,7 @@ void vp_pb_text(struct vp_buffer *out, uint32_t field, const char *text)
 	struct vp_buffer clean = {0};
 
 	if (vp_text_clean_size(text, size) == size) {
-		vp_pb_bytes(out, field, text, size);
+		pb_bytes(out, field, text, size);
 		return;
 	}
 	vp_text_clean(text, size, &clean);

@@ -69,8 +69,9 @@ void vp_kernel_pack_init(struct vp_kernel_pack *pack)
 		    VP_PACK_NONE;
 }
 
-void vp_kernel_pack_take(struct vp_kernel_pack *pack, const struct vp_kallsyms_symbol *symbol,
-			 uint64_t text)
+/* Takes a symbol of the kernel into the pack, if it is one of those; `text` is _text's address. */
+static void kernel_pack_add(struct vp_kernel_pack *pack, const struct vp_kallsyms_symbol *symbol,
+			    uint64_t text)
 {
 	uint64_t offset = symbol->percpu ? symbol->addr : symbol->addr - text;
 
@@ -103,7 +104,7 @@ static bool pack_collect(void *context, const struct vp_kallsyms_symbol *symbol)
 {
 	const struct collecting *collecting = context;
 
-	vp_kernel_pack_take(collecting->pack, symbol, collecting->text);
+	kernel_pack_add(collecting->pack, symbol, collecting->text);
 	return true;
 }
 

@@ -174,9 +174,6 @@ struct vp_kernel_pack {
 };
 
 void vp_kernel_pack_init(struct vp_kernel_pack *pack);
-/* Takes a symbol of the kernel into the pack, if it is one of those; `text` is _text's address. */
-void vp_kernel_pack_take(struct vp_kernel_pack *pack, const struct vp_kallsyms_symbol *symbol,
-			 uint64_t text);
 /*
  * Takes all those of a copy of the image or of a part of it, by pack->kallsyms; `text` becomes
  * _text's address. False if it has none, or the tables are damaged.

@@ -40,7 +40,6 @@ const struct vp_source *vp_source_trace(void);       /* tracer.c */
 const struct vp_source *vp_source_tracepoints(void); /* tracepoints.c */
 const struct vp_source *vp_source_conditions(void);  /* conditions.c */
 const struct vp_source *vp_source_lend(void);        /* lend.c */
-const struct vp_source *vp_source_guests(void);      /* KVM, guests' memory and agents */
 const struct vp_source *vp_source_machine(void);     /* what does not depend on the hypervisor */
 
 #endif

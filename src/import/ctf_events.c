@@ -153,15 +153,6 @@ static uint32_t ctf_events_add_class(struct vp_ctf_events *events,
 	return good ? (uint32_t)events->classes.count - 1 : NO_CLASS;
 }
 
-void vp_ctf_events_deinit(struct vp_ctf_events *events)
-{
-	vp_vec_each (&events->members, members)
-		vp_vec_deinit(members);
-	vp_vec_deinit(&events->members);
-	vp_event_classes_deinit(&events->classes);
-	vp_map_deinit(&events->class_of);
-}
-
 uint32_t vp_ctf_events_class(struct vp_ctf_events *events, const struct bt_event *event)
 {
 	const struct vp_babeltrace *bt = events->babeltrace;

@@ -25,7 +25,6 @@ struct vp_ctf_events {
 	uint64_t left_out;      /* fields that a recording's classes cannot have */
 };
 
-void vp_ctf_events_deinit(struct vp_ctf_events *events);
 /* Index of its class in `classes`, added if it is new; UINT32_MAX: not convertible. */
 uint32_t vp_ctf_events_class(struct vp_ctf_events *events, const struct bt_event *event);
 /* Appends its record. False: it is too long, and nothing was appended. */

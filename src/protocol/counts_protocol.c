@@ -103,7 +103,7 @@ static bool counts_protocol_take_place(struct vp_cursor *words, struct vp_counts
 	return true;
 }
 
-bool vp_counts_line_parse(struct vp_slice text, struct vp_counts_line *ret)
+static bool counts_line_parse(struct vp_slice text, struct vp_counts_line *ret)
 {
 	struct vp_cursor words = vp_cursor_of(text.bytes, text.size);
 	bool good = true;
@@ -145,7 +145,7 @@ static struct vp_error *counts_protocol_refused(const struct vp_counts_answer *a
 struct vp_error *vp_counts_answer_take(struct vp_counts_answer *answer, struct vp_slice text,
 				       struct vp_counts_line *ret)
 {
-	if (answer->whole || !vp_counts_line_parse(text, ret))
+	if (answer->whole || !counts_line_parse(text, ret))
 		return counts_protocol_refused(answer, text);
 	bool is_first = !answer->lines, is_end = ret->kind == VP_COUNTS_END;
 	if (is_first != (ret->kind == VP_COUNTS_HEAD) || (is_end && ret->number != answer->lines))

@@ -67,7 +67,6 @@ struct vp_counts_line {
 
 /* Appends the line with its newline; parses one without it (false: it is malformed). */
 void vp_counts_line_write(const struct vp_counts_line *line, struct vp_buffer *text);
-bool vp_counts_line_parse(struct vp_slice text, struct vp_counts_line *ret) VP_MUST_CHECK;
 
 /* How much of an answer was there. */
 struct vp_counts_answer {

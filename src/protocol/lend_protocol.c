@@ -70,7 +70,7 @@ static bool lend_protocol_find_kind(struct vp_slice name, enum vp_lend_kind *ret
 	return false;
 }
 
-bool vp_lend_line_parse(struct vp_slice text, struct vp_lend_line *ret)
+static bool lend_line_parse(struct vp_slice text, struct vp_lend_line *ret)
 {
 	struct vp_cursor words = vp_cursor_of(text.bytes, text.size);
 	uint64_t vcpu = 0;
@@ -104,8 +104,7 @@ static struct vp_error *lend_protocol_not_an_answer(uint64_t lines, bool whole,
 struct vp_error *vp_lend_answer_take(uint64_t *lines, bool whole, struct vp_slice text,
 				     struct vp_lend_line *ret)
 {
-	if (whole || !vp_lend_line_parse(text, ret) ||
-	    (*lines == 0) != (ret->kind == VP_LEND_HEAD) ||
+	if (whole || !lend_line_parse(text, ret) || (*lines == 0) != (ret->kind == VP_LEND_HEAD) ||
 	    (ret->kind == VP_LEND_END && ret->number != *lines))
 		return lend_protocol_not_an_answer(*lines, whole, text);
 	if (++*lines > VP_LEND_MOST_CELLS + 2)

@@ -50,7 +50,6 @@ struct vp_lend_line {
 };
 
 void vp_lend_line_write(const struct vp_lend_line *line, struct vp_buffer *text);
-bool vp_lend_line_parse(struct vp_slice text, struct vp_lend_line *ret) VP_MUST_CHECK;
 /* Parses the next line of a reply into `ret`; `*lines` counts the lines so far, `whole`: the reply
  * has ended before. The error completes "the agent": the reply is invalid, or has a reason. */
 struct vp_error *vp_lend_answer_take(uint64_t *lines, bool whole, struct vp_slice text,

@@ -81,8 +81,6 @@ struct vp_guest;
 
 /* Errors: /dev/kvm cannot be used, or a VM cannot be made. */
 struct vp_error *vp_guest_new(struct vp_guest **ret) VP_MUST_CHECK;
-/* NULL does nothing. */
-void vp_guest_free(struct vp_guest *guest);
 /* Runs it in the calling thread, whose books these are. Errors: KVM refuses, or the guest leaves
  * its program. */
 struct vp_error *vp_guest_run(struct vp_guest *guest, const struct vp_guest_work *work,

@@ -83,11 +83,6 @@ void vp_check_same(struct vp_checks *checks, const char *name, const char *expec
 	check->measured_text = vp_strdup(measured ? measured : "-");
 }
 
-void vp_check_fails(struct vp_checks *checks, const char *name, const char *why)
-{
-	check_add(checks, name, VP_VERDICT_FAILED, why);
-}
-
 void vp_check_not_possible(struct vp_checks *checks, const char *name, const char *why)
 {
 	check_add(checks, name, VP_VERDICT_NOT_POSSIBLE, why);

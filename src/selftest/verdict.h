@@ -38,7 +38,6 @@ void vp_check_most(struct vp_checks *checks, const char *name, const char *unit,
 /* Ok if both texts are the same; NULL differs from all. */
 void vp_check_same(struct vp_checks *checks, const char *name, const char *expected,
 		   const char *measured);
-void vp_check_fails(struct vp_checks *checks, const char *name, const char *why);
 void vp_check_not_possible(struct vp_checks *checks, const char *name, const char *why);
 /* Explains the last check. */
 void vp_check_explain(struct vp_checks *checks, const char *format, ...) VP_PRINTF(2, 3);

@@ -89,21 +89,8 @@ static struct vp_error *guest_open(struct vp_guest *guest)
 	return NULL;
 }
 
-struct vp_error *vp_guest_new(struct vp_guest **ret)
-{
-	struct vp_guest *guest = vp_alloc(sizeof(*guest));
-
-	*guest = (struct vp_guest){.kvm = -1, .vm = -1, .vcpu = -1};
-	struct vp_error *error = guest_open(guest);
-	if (error) {
-		vp_guest_free(guest);
-		guest = NULL;
-	}
-	*ret = guest;
-	return error;
-}
-
-void vp_guest_free(struct vp_guest *guest)
+/* NULL does nothing. */
+static void guest_free(struct vp_guest *guest)
 {
 	if (!guest)
 		return;
@@ -116,6 +103,20 @@ void vp_guest_free(struct vp_guest *guest)
 		if (files[i] >= 0)
 			close(files[i]);
 	free(guest);
+}
+
+struct vp_error *vp_guest_new(struct vp_guest **ret)
+{
+	struct vp_guest *guest = vp_alloc(sizeof(*guest));
+
+	*guest = (struct vp_guest){.kvm = -1, .vm = -1, .vcpu = -1};
+	struct vp_error *error = guest_open(guest);
+	if (error) {
+		guest_free(guest);
+		guest = NULL;
+	}
+	*ret = guest;
+	return error;
 }
 
 #ifdef KVM_GET_STATS_FD

@@ -11,6 +11,7 @@
 #include "schema/trace_records.h"
 #include "schema/vm.h"
 #include "session/instrument.h"
+#include "session/session_private.h"
 
 /* A record of any type that has a VM. */
 union admitted {

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/macros.h"
 #include "base/map.h"
+#include "base/pcpus.h"
 #include "base/vec.h"
 #include "collect/guests/guest_watch.h"
 #include "collect/guests/notices.h"
@@ -25,6 +26,20 @@
 #include "store/recording.h"
 #include "store/trace_writer.h"
 
+/* Services that an instrument may provide to others. */
+enum vp_service {
+	VP_SERVICE_GUEST_SAMPLER = 1,
+	VP_SERVICE_EXIT_PROGRAMS = 2,
+};
+
+struct vp_services {
+	/* NULL: guests are not sampled apart. It receives guest exits for interrupts. */
+	struct vp_guest_sampler *guest_sampler;
+	struct vp_exit_programs exit_programs; /* those of the account; none if it has none */
+	struct vp_exit_event *exit_event;      /* vp_session_enable_exit_rip() */
+	bool unwind_tables;                    /* of guests' kernels are wanted */
+};
+
 /*
  * In the order in which they are called; what an instrument does not need is NULL, but open, drain,
  * lost, put_total and free. Times are CLOCK_MONOTONIC, ns.
@@ -35,9 +50,13 @@ struct vp_instrument_ops {
 	bool needs_names; /* its records have addresses: the recording is to have symbol maps */
 	bool often;       /* `drain` must be called at least every 0.1 s */
 
+	/* Bits of enum vp_service: those that `open` provides, and those that it uses if another
+	 * instrument provides them: that one is opened before. */
+	unsigned provides, uses;
+
 	/* Loads its programs and opens its events. The VMs are known, the directory does not exist
 	 * yet. */
-	struct vp_error *(*open)(struct vp_instrument *instrument);
+	struct vp_error *(*open)(struct vp_instrument *instrument, struct vp_services *services);
 	void (*describe)(const struct vp_instrument *instrument, struct vp_recording *about);
 	/* Says by vp_session_watch_guests() what it wants to know of guests' kernels. */
 	void (*watch_guests)(struct vp_instrument *instrument);
@@ -90,42 +109,28 @@ struct vp_late_pcpu {
 	uint32_t pcpu;
 	unsigned classes; /* VP_STREAMS() */
 };
+typedef VP_VEC(struct vp_late_pcpu) vp_late_pcpus;
 
-struct vp_session {
-	struct vp_session_options options;
-	const struct vp_hypervisor *hypervisor;
-	struct vp_recording about;
-	VP_VEC(struct vp_instrument *) instruments;
-	VP_VEC(int) pcpus; /* that were online at the start */
-	/* That came later, and of which classes there are streams of them. */
-	VP_VEC(struct vp_late_pcpu) late_pcpus;
-	struct vp_trace_writer *trace;
-	vp_event_classes event_classes; /* to which `prepare` adds those that it defines */
-	struct vp_place place;          /* its directory */
-	struct vp_host_maps *host_maps;
-	struct vp_guest_watch *guest_watch; /* NULL: guests' memory is not read */
-	bool wants_unwind_tables;           /* of guests' kernels */
-	/* Those of the account, if it has any; for instruments that are opened after it. */
-	struct vp_exit_programs exit_programs;
-	struct vp_guest_sampler *guest_sampler; /* NULL: guests are not sampled apart; likewise */
-	struct vp_exit_event *exit_event;       /* vp_session_knows_rip() */
-	struct vp_kernel_btf *kernel_btf;       /* for those that load programs */
-	vp_vms vms;
-	uint64_t vms_revision;  /* changes when a process's or a thread's VM may have changed */
-	uint64_t vms_forgotten; /* that were in `vms` until no packet in memory was of them */
-	struct vp_map no_vms;   /* pids that were looked at and have no VM (any more) */
-	struct vp_map varying;  /* pids: their VM ended, or they have or had several */
-	uint64_t vm_generation; /* of the hypervisor, when more VMs were looked for last */
-	bool vms_changed;
-	uint64_t seconds;     /* of slow work done */
-	uint64_t next_second; /* when to look for what changes slowly */
-	vp_notices notices;
-	bool said_unwritten;
-	struct vp_session_flight *flight; /* session_flight.c; NULL: records go to disk */
-	int cpu_hotplug;                  /* hotplug events of pCPUs; -1: not available */
-};
+#define VP_NOTICE(session, ...) vp_vec_push(vp_session_notices(session), vp_format(__VA_ARGS__))
 
-#define VP_NOTICE(session, ...) vp_vec_push(&(session)->notices, vp_format(__VA_ARGS__))
+/* What instruments share: valid as long as the session, the trace and the directory from `prepare`
+ * on. */
+const struct vp_session_options *vp_session_options(const struct vp_session *session);
+const struct vp_hypervisor *vp_session_hypervisor(const struct vp_session *session);
+struct vp_kernel_btf *vp_session_kernel_btf(const struct vp_session *session);
+struct vp_recording *vp_session_recording(struct vp_session *session);
+const char *vp_session_directory(const struct vp_session *session);
+struct vp_trace_writer *vp_session_trace(const struct vp_session *session);
+/* To which `prepare` adds those that the instrument defines. */
+vp_event_classes *vp_session_event_classes(struct vp_session *session);
+vp_vms *vp_session_vms(struct vp_session *session);
+/* The pCPUs that were online at the start, and those that came later. */
+const struct vp_pcpus *vp_session_pcpus(const struct vp_session *session);
+const vp_late_pcpus *vp_session_late_pcpus(const struct vp_session *session);
+struct vp_host_maps *vp_session_host_maps(const struct vp_session *session);
+/* NULL: guest memory is not read. */
+struct vp_guest_watch *vp_session_guest_watch(const struct vp_session *session);
+vp_notices *vp_session_notices(struct vp_session *session);
 
 /* The VM of that number, found now if it is new; NULL if there is none. */
 struct vp_vm *vp_session_vm(struct vp_session *session, uint32_t id);
@@ -138,9 +143,9 @@ bool vp_session_is_chosen(const struct vp_session *session, const struct vp_vm *
 void vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t number, uint32_t tid);
 /* Reports progress, see struct vp_session_options. */
 void vp_session_say(const struct vp_session *session, bool only_agents_left, const char *what);
-/* Sees to it that programs which are attached from now on know where a guest leaves; false: this
- * host does not let them. */
-bool vp_session_knows_rip(struct vp_session *session);
+/* Makes programs that are attached from now on know the guest RIP of VM exits; false: this host
+ * does not let them. */
+bool vp_session_enable_exit_rip(struct vp_session *session);
 /* Makes this user receive the kernels of selected guests. */
 void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_user *user);
 /* Adds to the outcome of asking the VM's agent. */
@@ -148,37 +153,7 @@ void vp_session_note_agent(struct vp_session *session, struct vp_vm *vm, const c
 /* The first of two errors (either may be NULL); the other is freed. */
 struct vp_error *vp_session_first_of(struct vp_error *first, struct vp_error *second) VP_MUST_CHECK;
 
-/* session_pcpus.c: the pCPUs that are online now, and hears from now on of those that come. */
-struct vp_error *vp_session_find_pcpus(struct vp_session *session) VP_MUST_CHECK;
-/* Makes the instruments record pCPUs that came online since. */
-void vp_session_watch_pcpus(struct vp_session *session);
 /* There are streams of these classes of that pCPU, too, if it was not online at the start. */
 void vp_session_add_pcpu(struct vp_session *session, uint32_t pcpu, unsigned classes);
-
-/* session_vms.c: takes the VMs from index `from` on, which were just found; starts watching all;
- * checks which have ended, `closely` also which their processes have closed or opened. */
-void vp_session_take_vms(struct vp_session *session, size_t from);
-void vp_session_watch_vms(struct vp_session *session);
-void vp_session_check_vms(struct vp_session *session, bool closely);
-/* For ended VMs: writes the facts about their guests; forgets those that ended well before that
- * time, with everything about them. */
-void vp_session_put_away_vms(struct vp_session *session);
-void vp_session_forget_vms(struct vp_session *session, uint64_t before);
-/* Whether VMs may have come since this was asked last. */
-bool vp_session_may_be_new_vms(struct vp_session *session);
-
-/* session_maps.c: symbol maps of the host, of what was seen from `from` on, and of the guests from
- * their memory and from their agents. */
-struct vp_error *vp_session_write_maps(struct vp_session *session, const char *directory,
-				       uint64_t from) VP_MUST_CHECK;
-void vp_session_ask_agents(struct vp_session *session);
-
-/* session.c, for session_flight.c: has all that instruments know up to now flushed, and returns
- * now; only takes what they have; whether the recording is to have symbol maps; keeps with each VM
- * how it went with its guest's memory. */
-uint64_t vp_session_gather(struct vp_session *session);
-struct vp_error *vp_session_drain(struct vp_session *session) VP_MUST_CHECK;
-bool vp_session_needs_names(const struct vp_session *session);
-void vp_session_note_guests(struct vp_session *session);
 
 #endif

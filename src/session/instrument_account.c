@@ -57,26 +57,29 @@ static void take_account(void *context, struct vp_record_header *header)
 	    header->id == VP_ID_vcpu_span ? VP_STREAM_STATES : VP_STREAM_ACCOUNT;
 
 	/* Sites cover all the time since the recorder began, which is not in its snapshots. */
-	if (is_site(header) && session->options.flight)
+	if (is_site(header) && vp_session_options(session)->flight)
 		return;
 	vp_admit(session, &account->admission, header);
-	vp_trace_append(session->trace, (struct vp_stream_id){kind, VP_NO_PCPU}, header);
+	vp_trace_append(vp_session_trace(session), (struct vp_stream_id){kind, VP_NO_PCPU}, header);
 }
 
-static struct vp_error *instrument_account_account_open(struct vp_instrument *instrument)
+static struct vp_error *instrument_account_account_open(struct vp_instrument *instrument,
+							struct vp_services *services)
 {
 	struct account *account = instrument_account_account_of(instrument);
 	struct vp_session *session = instrument->session;
 
-	bool knows_rip = !session->hypervisor->has_processes || vp_session_knows_rip(session);
-	account->options.exit_event = session->exit_event;
-	account->options.kernel = session->kernel_btf;
-	account->options.guest_sampler = session->guest_sampler;
-	const struct vp_hypervisor *hypervisor = session->hypervisor;
-	VP_TRY(vp_account_writer_open(hypervisor->account(), &session->vms, hypervisor->vendor(),
-				      &account->options, take_account, account, &account->writer));
+	bool knows_rip =
+	    !vp_session_hypervisor(session)->has_processes || vp_session_enable_exit_rip(session);
+	account->options.exit_event = services->exit_event;
+	account->options.kernel = vp_session_kernel_btf(session);
+	account->options.guest_sampler = services->guest_sampler;
+	const struct vp_hypervisor *hypervisor = vp_session_hypervisor(session);
+	VP_TRY(vp_account_writer_open(hypervisor->account(), vp_session_vms(session),
+				      hypervisor->vendor(), &account->options, take_account,
+				      account, &account->writer));
 	account->source = vp_account_writer_source(account->writer, &account->ops);
-	session->exit_programs = account->ops->programs(account->source);
+	services->exit_programs = account->ops->programs(account->source);
 	vp_account_writer_number_vms(account->writer, instrument_account_number_vm);
 	const char *missing = account->ops->missing(account->source);
 	if (missing)
@@ -119,7 +122,7 @@ static struct vp_error *account_start(struct vp_instrument *instrument, uint64_t
 {
 	const struct account *account = instrument_account_account_of(instrument);
 
-	account->ops->begin(account->source, &instrument->session->vms, now);
+	account->ops->begin(account->source, vp_session_vms(instrument->session), now);
 	return NULL;
 }
 
@@ -163,7 +166,7 @@ static struct vp_error *account_finish(struct vp_instrument *instrument, uint64_
 	vp_account_writer_write(account->writer, end, true);
 	if (account->options.with_states)
 		vp_account_writer_write_states(account->writer, true);
-	return account_put_files(instrument, instrument->session->place.now);
+	return account_put_files(instrument, vp_session_directory(instrument->session));
 }
 
 /* What the account itself missed is a record of its own (account_loss); these did not come here. */
@@ -192,6 +195,7 @@ static void instrument_account_account_free(struct vp_instrument *instrument)
 #define OPS(own_streams, is_often)                                                                 \
 	{                                                                                          \
 		.name = "account", .classes = (own_streams), .needs_names = true,                  \
+		.provides = VP_SERVICE_EXIT_PROGRAMS, .uses = VP_SERVICE_GUEST_SAMPLER,            \
 		.often = (is_often), .open = instrument_account_account_open,                      \
 		.watch_guests = account_watch_guests,                                              \
 		.prepare = instrument_account_account_prepare, .start = account_start,             \

@@ -39,16 +39,16 @@ bool vp_guest_samples_needed(void)
 	return vp_hypervisor_here()->guest_sampler != NULL;
 }
 
-static struct vp_error *samples_open(struct vp_instrument *base)
+static struct vp_error *samples_open(struct vp_instrument *base, struct vp_services *services)
 {
 	struct instrument *own = instrument_guest_samples_own_of(base);
 	const struct vp_guest_sampler_options options = {.period_ns = own->options.period_ns,
 							 .look_ns = own->options.look_ns,
 							 .interrupts = own->options.interrupts};
 
-	own->ops = base->session->hypervisor->guest_sampler();
+	own->ops = vp_session_hypervisor(base->session)->guest_sampler();
 	VP_TRY(own->ops->open(&options, &own->sampler));
-	base->session->guest_sampler = own->sampler;
+	services->guest_sampler = own->sampler;
 	return NULL;
 }
 
@@ -112,10 +112,10 @@ static void instrument_guest_samples_take(void *context, union vp_any_record *re
 	own->samples += record->header.id == VP_ID_guest_sample;
 	if (!vp_admit(session, &own->admission, record))
 		return;
-	if (record->header.id == VP_ID_guest_task && session->guest_watch &&
+	if (record->header.id == VP_ID_guest_task && vp_session_guest_watch(session) &&
 	    record->guest_task.flags & VP_IN_USER)
-		vp_guest_watch_see(session->guest_watch, &record->guest_task);
-	vp_trace_append(session->trace, stream, record);
+		vp_guest_watch_see(vp_session_guest_watch(session), &record->guest_task);
+	vp_trace_append(vp_session_trace(session), stream, record);
 }
 
 static struct vp_error *samples_drain(struct vp_instrument *base)
@@ -162,7 +162,7 @@ static struct vp_error *samples_finish(struct vp_instrument *base, uint64_t end)
 {
 	struct instrument *own = instrument_guest_samples_own_of(base);
 	VP_TRY(samples_drain(base)); /* what the account told last */
-	struct vp_recording *about = &base->session->about;
+	struct vp_recording *about = vp_session_recording(base->session);
 	struct vp_guest_sampler_totals totals = own->ops->totals(own->sampler);
 	uint64_t mean = totals.samples ? totals.pause / totals.samples : 0;
 	double seconds = (double)(end - about->start) / 1e9;
@@ -215,6 +215,7 @@ vp_instrument_guest_samples(const struct vp_instrument_guest_samples_options *op
 	    .name = "guest-samples",
 	    .classes = VP_STREAMS(VP_STREAM_GUESTS),
 	    .needs_names = true,
+	    .provides = VP_SERVICE_GUEST_SAMPLER,
 	    .open = samples_open,
 	    .describe = samples_describe,
 	    .watch_guests = samples_watch_guests,

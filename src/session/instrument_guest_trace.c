@@ -46,7 +46,7 @@ static struct instrument *guest_trace_of(const struct vp_instrument *base)
 	return (struct instrument *)base;
 }
 
-static struct vp_error *guest_trace_open(struct vp_instrument *base)
+static struct vp_error *guest_trace_open(struct vp_instrument *base, struct vp_services *services)
 {
 	struct instrument *own = guest_trace_of(base);
 
@@ -96,15 +96,17 @@ static void instrument_guest_trace_wait_for(struct instrument *own,
 static void instrument_guest_trace_ask(struct instrument *own, struct vp_vm *vm)
 {
 	struct vp_session *session = own->base.session;
-	VP_AUTO_FREE char *part = vp_vm_part(&session->vms, vm);
+	VP_AUTO_FREE char *part = vp_vm_part(vp_session_vms(session), vm);
 	const struct vp_guest_events_options options = {
-	    .directory = session->place.now,
+	    .directory = vp_session_directory(session),
 	    .port = own->options.port,
 	    .sets = own->options.sets,
-	    .most_bytes = session->options.agent_bytes,
-	    .compression = session->options.compression,
-	    .flight_bytes = session->options.flight ? session->options.flight->bytes : 0,
-	    .notices = &session->notices,
+	    .most_bytes = vp_session_options(session)->agent_bytes,
+	    .compression = vp_session_options(session)->compression,
+	    .flight_bytes = vp_session_options(session)->flight
+				? vp_session_options(session)->flight->bytes
+				: 0,
+	    .notices = vp_session_notices(session),
 	    .clock = &own->clock,
 	};
 
@@ -121,7 +123,7 @@ static void ask_all(struct instrument *own)
 {
 	struct vp_session *session = own->base.session;
 
-	vp_vec_each (&session->vms, vm)
+	vp_vec_each (vp_session_vms(session), vm)
 		if (!vm->end && vp_session_is_chosen(session, vm) &&
 		    !instrument_guest_trace_is_asked(own, vm))
 			instrument_guest_trace_ask(own, vm);
@@ -189,7 +191,8 @@ static struct vp_error *guest_trace_drain(struct vp_instrument *base)
 static void instrument_guest_trace_know_vcpus(struct instrument *own)
 {
 	vp_vec_each (&own->guests, guest) {
-		struct vp_vm *vm = vp_vms_find(&own->base.session->vms, vp_guest_events_vm(*guest));
+		struct vp_vm *vm =
+		    vp_vms_find(vp_session_vms(own->base.session), vp_guest_events_vm(*guest));
 		if (vm && !vm->end) {
 			instrument_guest_trace_read_counters(own, vm);
 			vp_guest_events_know(*guest, vm);
@@ -202,7 +205,7 @@ static void ask_again(struct instrument *own, uint64_t now)
 {
 	vp_vec_each (&own->guests, guest) {
 		const struct vp_vm *vm =
-		    vp_vms_find(&own->base.session->vms, vp_guest_events_vm(*guest));
+		    vp_vms_find(vp_session_vms(own->base.session), vp_guest_events_vm(*guest));
 		if (vm && vm->end)
 			vp_guest_events_give_up(*guest);
 		else if (vm && vp_guest_events_again(*guest, vm, now))
@@ -220,8 +223,9 @@ static void guest_trace_second(struct vp_instrument *base, uint64_t now)
 	ask_again(own, now);
 	vp_vec_each (&own->guests, guest) {
 		vp_guest_events_flush(*guest);
-		if (base->session->flight)
-			vp_guest_events_forget(*guest, vp_trace_writer_reach(base->session->trace));
+		if (vp_session_options(base->session)->flight)
+			vp_guest_events_forget(
+			    *guest, vp_trace_writer_reach(vp_session_trace(base->session)));
 	}
 }
 
@@ -238,7 +242,7 @@ static void guest_trace_hasten(struct vp_instrument *base)
 static struct vp_error *guest_trace_put_streams(struct vp_instrument *base, const char *directory,
 						uint64_t from)
 {
-	const vp_vms *vms = &base->session->vms;
+	const vp_vms *vms = vp_session_vms(base->session);
 	struct vp_error *error = NULL;
 
 	vp_vec_each (&guest_trace_of(base)->guests, guest) {
@@ -271,7 +275,7 @@ static struct vp_error *guest_trace_finish(struct vp_instrument *base, uint64_t 
 	instrument_guest_trace_know_vcpus(own);
 	vp_vec_each (&own->guests, guest) {
 		const struct vp_vm *vm =
-		    vp_vms_find(&base->session->vms, vp_guest_events_vm(*guest));
+		    vp_vms_find(vp_session_vms(base->session), vp_guest_events_vm(*guest));
 		if (vm && vp_guest_events_is_open(*guest))
 			VP_NOTICE(base->session,
 				  "VM '%s': its agent did not end within %d s: its last events are "
@@ -287,7 +291,8 @@ static void guest_trace_conclude(struct vp_instrument *base)
 	struct instrument *own = guest_trace_of(base);
 
 	vp_vec_each (&own->guests, guest) {
-		struct vp_vm *vm = vp_vms_find(&base->session->vms, vp_guest_events_vm(*guest));
+		struct vp_vm *vm =
+		    vp_vms_find(vp_session_vms(base->session), vp_guest_events_vm(*guest));
 		VP_AUTO_FREE char *outcome = vp_guest_events_outcome(*guest);
 		uint64_t lost = vp_guest_events_lost(*guest);
 		if (!vm)

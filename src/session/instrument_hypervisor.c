@@ -24,7 +24,8 @@ static struct instrument *instrument_hypervisor_own_of(const struct vp_instrumen
 	return (struct instrument *)base;
 }
 
-static struct vp_error *instrument_hypervisor_events_open(struct vp_instrument *base)
+static struct vp_error *instrument_hypervisor_events_open(struct vp_instrument *base,
+							  struct vp_services *services)
 {
 	return NULL;
 }
@@ -32,7 +33,7 @@ static struct vp_error *instrument_hypervisor_events_open(struct vp_instrument *
 static struct vp_error *events_prepare(struct vp_instrument *base)
 {
 	return instrument_hypervisor_own_of(base)->ops->define(
-	    instrument_hypervisor_own_of(base)->events, &base->session->event_classes);
+	    instrument_hypervisor_own_of(base)->events, vp_session_event_classes(base->session));
 }
 
 static struct vp_error *events_drain(struct vp_instrument *base)
@@ -40,8 +41,8 @@ static struct vp_error *events_drain(struct vp_instrument *base)
 	struct instrument *own = instrument_hypervisor_own_of(base);
 	struct vp_buffer *records = own->ops->take(own->events);
 
-	own->n_events +=
-	    vp_trace_append_records(base->session->trace, stream, records->bytes, records->size);
+	own->n_events += vp_trace_append_records(vp_session_trace(base->session), stream,
+						 records->bytes, records->size);
 	return NULL;
 }
 

@@ -76,7 +76,8 @@ static void instrument_intervals_take_records(void *context, uint32_t pcpu, char
 		vp_session_vm(session, task->pid);
 		vp_vec_push(&own->newcomers, *task);
 	}
-	vp_trace_append_run(session->trace, (struct vp_stream_id){VP_STREAM_INTERVALS, pcpu}, &run);
+	vp_trace_append_run(vp_session_trace(session),
+			    (struct vp_stream_id){VP_STREAM_INTERVALS, pcpu}, &run);
 }
 
 /* Their intervals are closed by events of their own, if events close them. */
@@ -108,20 +109,20 @@ static struct vp_error *watch_all(struct instrument *own)
 		return vp_intervals_watch(own->intervals, options->task, options->task,
 					  VP_VCPU_UNKNOWN);
 	if (options->recipe->per == VP_PER_VCPU)
-		vp_vec_each (&own->base.session->vms, vm)
+		vp_vec_each (vp_session_vms(own->base.session), vm)
 			VP_TRY(watch_vm(own, vm));
 	return NULL;
 }
 
-static struct vp_error *intervals_open(struct vp_instrument *base)
+static struct vp_error *intervals_open(struct vp_instrument *base, struct vp_services *services)
 {
 	struct instrument *own = intervals_of(base);
 	struct vp_intervals_options how = {
 	    .recipe = own->options.recipe,
 	    .ring_bytes = own->options.ring_bytes,
-	    .exit_programs = base->session->exit_programs,
-	    .kernel = base->session->kernel_btf,
-	    .only_watched = base->session->options.n_vm_names > 0,
+	    .exit_programs = services->exit_programs,
+	    .kernel = vp_session_kernel_btf(base->session),
+	    .only_watched = vp_session_options(base->session)->n_vm_names > 0,
 	    .take = instrument_intervals_take_records,
 	    .context = own,
 	};
@@ -129,7 +130,7 @@ static struct vp_error *intervals_open(struct vp_instrument *base)
 	VP_TRY(vp_intervals_open(&how, &own->intervals));
 	char *missing = vp_intervals_missing(own->intervals);
 	if (missing)
-		vp_vec_push(&base->session->notices, missing);
+		vp_vec_push(vp_session_notices(base->session), missing);
 	return watch_all(own);
 }
 
@@ -188,13 +189,13 @@ static bool is_agents_turn(const struct instrument *own, const struct vp_vm *vm)
 	return vp_session_is_chosen(session, vm) && !vm->end &&
 	       !vp_guest_agents_asked(own->agents, vm) &&
 	       (!own->in_memory || vm->at_start ||
-		vp_guest_watch_has_found(session->guest_watch, vm) ||
+		vp_guest_watch_has_found(vp_session_guest_watch(session), vm) ||
 		waited > BOOT_MS * 1000000ULL);
 }
 
 static void ask_agents(struct instrument *own)
 {
-	vp_vec_each (&own->base.session->vms, vm)
+	vp_vec_each (vp_session_vms(own->base.session), vm)
 		if (is_agents_turn(own, vm))
 			vp_guest_agents_ask(own->agents, vm);
 		else
@@ -208,9 +209,9 @@ static void watch_agents(struct instrument *own)
 
 	if (!own->options.ask_agents || !vp_intervals_guest_events(own->intervals))
 		return;
-	own->agents =
-	    vp_guest_agents_new(own->intervals, own->options.agent_port, &session->notices);
-	if (session->vms.count)
+	own->agents = vp_guest_agents_new(own->intervals, own->options.agent_port,
+					  vp_session_notices(session));
+	if (vp_session_vms(session)->count)
 		vp_session_say(session, false, "waiting for the guest agents");
 	ask_agents(own);
 	vp_guest_agents_settle(own->agents, AGENTS_MS);
@@ -229,7 +230,7 @@ static struct vp_error *intervals_put_files(struct vp_instrument *base, const ch
 
 static struct vp_error *intervals_prepare(struct vp_instrument *base)
 {
-	struct vp_error *error = intervals_put_files(base, base->session->place.now);
+	struct vp_error *error = intervals_put_files(base, vp_session_directory(base->session));
 
 	if (!error)
 		watch_agents(intervals_of(base));
@@ -278,7 +279,7 @@ static void note_agents(struct instrument *own)
 {
 	if (!own->agents)
 		return;
-	vp_vec_each (&own->base.session->vms, vm) {
+	vp_vec_each (vp_session_vms(own->base.session), vm) {
 		VP_AUTO_FREE char *state = vp_guest_agents_state(own->agents, vm);
 		vp_session_note_agent(own->base.session, vm, state);
 	}
@@ -289,7 +290,7 @@ static void note_agents(struct instrument *own)
 
 static void note_guests(const struct instrument *own)
 {
-	vp_vec_each (&own->base.session->vms, vm)
+	vp_vec_each (vp_session_vms(own->base.session), vm)
 		if (own->in_memory && vm->memory[0] && strncmp(vm->memory, "ok", 2) != 0)
 			VP_NOTICE(own->base.session,
 				  "VM '%s': the guest kernel's counters are not available: %s",
@@ -315,7 +316,7 @@ static void intervals_conclude(struct vp_instrument *base)
 static uint64_t intervals_lost(const struct vp_instrument *base, struct vp_stream_id id)
 {
 	const struct instrument *own = intervals_of(base);
-	bool first = (int)id.pcpu == base->session->pcpus.at[0];
+	bool first = (int)id.pcpu == vp_session_pcpus(base->session)->at[0];
 
 	return first && own->intervals ? vp_intervals_lost(own->intervals).intervals : 0;
 }
@@ -346,6 +347,7 @@ struct vp_instrument *vp_instrument_intervals(const struct vp_instrument_interva
 	static const struct vp_instrument_ops ops = {
 	    .name = "intervals",
 	    .classes = VP_STREAMS(VP_STREAM_INTERVALS),
+	    .uses = VP_SERVICE_EXIT_PROGRAMS,
 	    .open = intervals_open,
 	    .describe = intervals_describe,
 	    .watch_guests = intervals_watch_guests,

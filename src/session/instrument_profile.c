@@ -36,7 +36,7 @@ static void note_low_frequency(const struct vp_profile_instrument *profile)
 			  frequency, VP_USUAL_FREQUENCY);
 }
 
-static struct vp_error *profile_open(struct vp_instrument *instrument)
+static struct vp_error *profile_open(struct vp_instrument *instrument, struct vp_services *services)
 {
 	struct vp_profile_instrument *profile = profile_of(instrument);
 	const struct vp_instrument_profile_options *options = &profile->options;
@@ -47,19 +47,19 @@ static struct vp_error *profile_open(struct vp_instrument *instrument)
 		VP_NOTICE(instrument->session,
 			  "sampling by cpu-clock instead of cycles: KVM hands the PMU to guests "
 			  "(enable_mediated_pmu), and no VM could start while cycles are sampled");
-	instrument->session->wants_unwind_tables |= options->with_chains;
+	services->unwind_tables |= options->with_chains;
 	if (profile->trigger.by_time)
-		vp_session_knows_rip(instrument->session);
-	struct vp_sampler_options sampling = {.trigger = &profile->trigger,
-					      .buffer_pages = options->buffer_pages,
-					      .by_memory = options->read_memory,
-					      .with_chains = options->with_chains,
-					      .hits_no_guests =
-						  instrument->session->hypervisor->guest_sampler,
-					      .exit_event = instrument->session->exit_event,
-					      .kernel = instrument->session->kernel_btf,
-					      .take = vp_profile_take,
-					      .context = profile};
+		vp_session_enable_exit_rip(instrument->session);
+	struct vp_sampler_options sampling = {
+	    .trigger = &profile->trigger,
+	    .buffer_pages = options->buffer_pages,
+	    .by_memory = options->read_memory,
+	    .with_chains = options->with_chains,
+	    .hits_no_guests = vp_session_hypervisor(instrument->session)->guest_sampler,
+	    .exit_event = services->exit_event,
+	    .kernel = vp_session_kernel_btf(instrument->session),
+	    .take = vp_profile_take,
+	    .context = profile};
 	return vp_sampler_start(&sampling, &profile->sampler);
 }
 
@@ -177,7 +177,7 @@ static struct vp_error *profile_stop(struct vp_instrument *instrument)
 static struct vp_error *profile_finish(struct vp_instrument *instrument, uint64_t end)
 {
 	const struct vp_profile_instrument *profile = profile_of(instrument);
-	struct vp_recording *about = &instrument->session->about;
+	struct vp_recording *about = vp_session_recording(instrument->session);
 	uint64_t counted = vp_trigger_count(&profile->trigger);
 	/* Those after the last sample of each pCPU are no loss. */
 	uint64_t known = profile->events + profile->most_events * profile->trigger.fds.count;

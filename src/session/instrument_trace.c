@@ -79,22 +79,22 @@ void vp_instrument_trace_take(void *instrument, uint32_t pcpu, char *records, si
 		struct vp_run run = look_through(own, records, size);
 		records += run.size;
 		size -= run.size;
-		vp_trace_append_run(session->trace, (struct vp_stream_id){VP_STREAM_TRACE, pcpu},
-				    &run);
+		vp_trace_append_run(vp_session_trace(session),
+				    (struct vp_stream_id){VP_STREAM_TRACE, pcpu}, &run);
 	}
 }
 
-static struct vp_error *trace_open(struct vp_instrument *base)
+static struct vp_error *trace_open(struct vp_instrument *base, struct vp_services *services)
 {
 	struct instrument *own = trace_of(base);
 	bool knows_rip =
-	    !(own->options.sets & VP_TRACE_SET_kvm) || vp_session_knows_rip(base->session);
+	    !(own->options.sets & VP_TRACE_SET_kvm) || vp_session_enable_exit_rip(base->session);
 	const struct vp_tracer_options how = {.sets = own->options.sets,
 					      .ring_bytes = own->options.ring_bytes,
 					      .take = vp_instrument_trace_take,
 					      .context = own,
-					      .exit_event = base->session->exit_event,
-					      .kernel = base->session->kernel_btf};
+					      .exit_event = services->exit_event,
+					      .kernel = vp_session_kernel_btf(base->session)};
 
 	VP_TRY(vp_tracer_open(&how, &own->tracer));
 	if (!knows_rip)
@@ -115,7 +115,7 @@ static struct vp_error *trace_identify(void *context, uint32_t number,
 
 	if (vp_tracer_can_see(finding))
 		return vp_tracer_identify(own->tracer, number, state, finding);
-	const struct vp_vm *vm = vp_vms_latest(&own->base.session->vms, state->pid);
+	const struct vp_vm *vm = vp_vms_latest(vp_session_vms(own->base.session), state->pid);
 	VP_NOTICE(own->base.session,
 		  "VM '%s': switches of its threads are not recorded: its kernel does not tell "
 		  "where it counts them",
@@ -176,9 +176,9 @@ static void trace_watch_guests(struct vp_instrument *base)
 
 static struct vp_error *trace_prepare(struct vp_instrument *base)
 {
-	vp_vec_each (&base->session->pcpus, pcpu)
+	vp_vec_each (vp_session_pcpus(base->session), pcpu)
 		*has_stream_of(trace_of(base), (uint32_t)*pcpu) = true;
-	return vp_trace_event_classes(&base->session->event_classes);
+	return vp_trace_event_classes(vp_session_event_classes(base->session));
 }
 
 static struct vp_error *trace_start(struct vp_instrument *base, uint64_t now)
@@ -217,9 +217,9 @@ static void trace_conclude(struct vp_instrument *base)
 	const struct instrument *own = trace_of(base);
 	uint64_t untold = vp_tracer_untold(own->tracer);
 
-	vp_vec_each (&base->session->pcpus, pcpu)
+	vp_vec_each (vp_session_pcpus(base->session), pcpu)
 		instrument_trace_say_lost(base, (uint32_t)*pcpu, "its buffer was full");
-	vp_vec_each (&base->session->late_pcpus, late)
+	vp_vec_each (vp_session_late_pcpus(base->session), late)
 		instrument_trace_say_lost(base, late->pcpu, "it had no buffer yet, or it was full");
 	if (untold)
 		VP_NOTICE(base->session,

@@ -26,7 +26,7 @@ static struct instrument *tracepoints_of(const struct vp_instrument *base)
 static void take_tracepoints(void *context, uint32_t pcpu, const struct vp_tracepoints_batch *batch)
 {
 	struct instrument *own = context;
-	struct vp_trace_writer *writer = own->base.session->trace;
+	struct vp_trace_writer *writer = vp_session_trace(own->base.session);
 	const struct vp_stream_id stream = {VP_STREAM_TRACEPOINTS, pcpu};
 	struct vp_run run = {batch->bytes, batch->size, batch->n, batch->first, batch->last};
 
@@ -37,7 +37,7 @@ static void take_tracepoints(void *context, uint32_t pcpu, const struct vp_trace
 		vp_trace_append_records(writer, stream, batch->bytes, batch->size);
 }
 
-static struct vp_error *tracepoints_open(struct vp_instrument *base)
+static struct vp_error *tracepoints_open(struct vp_instrument *base, struct vp_services *services)
 {
 	struct instrument *own = tracepoints_of(base);
 	const struct vp_tracepoints_options how = {.wishes = own->options.wishes,
@@ -67,7 +67,7 @@ static struct vp_error *tracepoints_open(struct vp_instrument *base)
 static struct vp_error *tracepoints_prepare(struct vp_instrument *base)
 {
 	return vp_tracepoints_define(tracepoints_of(base)->tracepoints,
-				     &base->session->event_classes);
+				     vp_session_event_classes(base->session));
 }
 
 static struct vp_error *tracepoints_start(struct vp_instrument *base, uint64_t now)
@@ -119,9 +119,9 @@ static void instrument_tracepoints_say_lost(struct vp_instrument *base, uint32_t
 
 static void tracepoints_conclude(struct vp_instrument *base)
 {
-	vp_vec_each (&base->session->pcpus, pcpu)
+	vp_vec_each (vp_session_pcpus(base->session), pcpu)
 		instrument_tracepoints_say_lost(base, (uint32_t)*pcpu);
-	vp_vec_each (&base->session->late_pcpus, late)
+	vp_vec_each (vp_session_late_pcpus(base->session), late)
 		instrument_tracepoints_say_lost(base, late->pcpu);
 }
 

@@ -46,13 +46,15 @@ static void see_record(struct vp_profile_instrument *profile, struct vp_profile_
 		break;
 	case VP_ID_host_sample:
 		if (sample->mode == VP_MODE_USER)
-			vp_host_maps_see(profile->base.session->host_maps, sample->pid,
+			vp_host_maps_see(vp_session_host_maps(profile->base.session), sample->pid,
 					 sample->tid == sample->pid ? stream->comm : NULL,
 					 sample->time);
 		break;
 	case VP_ID_guest_task:
-		if (profile->base.session->guest_watch && record->guest_task.flags & VP_IN_USER)
-			vp_guest_watch_see(profile->base.session->guest_watch, &record->guest_task);
+		if (vp_session_guest_watch(profile->base.session) &&
+		    record->guest_task.flags & VP_IN_USER)
+			vp_guest_watch_see(vp_session_guest_watch(profile->base.session),
+					   &record->guest_task);
 		break;
 	}
 }
@@ -80,8 +82,8 @@ static void stretch_put(struct stretch *stretch)
 	    .first = ((const struct vp_record_header *)(const void *)stretch->begin)->time,
 	    .last = stretch->last->time,
 	};
-	vp_trace_append_run(stretch->profile->base.session->trace, vp_stream_of_pcpu(stretch->pcpu),
-			    &run);
+	vp_trace_append_run(vp_session_trace(stretch->profile->base.session),
+			    vp_stream_of_pcpu(stretch->pcpu), &run);
 	stretch->begin = stretch->end;
 	stretch->n = 0;
 }
@@ -193,8 +195,8 @@ static void put_ticks_before(struct stretch *stretch, const union vp_any_record 
 		memcpy(&late, sample, vp_record_size(sample->header.id));
 		late.header.time = time;
 		late.host_sample.flags |= VP_LATE;
-		vp_trace_append(profile->base.session->trace, vp_stream_of_pcpu(stretch->pcpu),
-				&late);
+		vp_trace_append(vp_session_trace(profile->base.session),
+				vp_stream_of_pcpu(stretch->pcpu), &late);
 	}
 }
 

@@ -8,10 +8,12 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/map.h"
+#include "base/pcpus.h"
 #include "base/vec.h"
 #include "collect/guests/guest_watch.h"
 #include "collect/guests/notices.h"
 #include "collect/programs/exit_event.h"
+#include "collect/programs/hypervisor.h"
 #include "host/host_maps.h"
 #include "host/kernel_btf.h"
 #include "host/vm_scan.h"
@@ -22,6 +24,7 @@
 #include "session/instrument.h"
 #include "session/session.h"
 #include "session/session_flight.h"
+#include "session/session_private.h"
 #include "store/directory.h"
 #include "store/packet.h"
 #include "store/recording.h"
@@ -61,7 +64,7 @@ void vp_session_free(struct vp_session *session)
 		(*instrument)->ops->free(*instrument);
 	vp_vec_deinit(&session->instruments);
 	vp_session_flight_free(session);
-	vp_exit_event_close(session->exit_event);
+	vp_exit_event_close(session->services.exit_event);
 	vp_kernel_btf_free(session->kernel_btf);
 	vp_guest_watch_free(session->guest_watch);
 	vp_trace_writer_free(session->trace);
@@ -88,17 +91,84 @@ struct vp_error *vp_session_first_of(struct vp_error *first, struct vp_error *se
 	return first;
 }
 
+const struct vp_session_options *vp_session_options(const struct vp_session *session)
+{
+	return &session->options;
+}
+
+const struct vp_hypervisor *vp_session_hypervisor(const struct vp_session *session)
+{
+	return session->hypervisor;
+}
+
+struct vp_kernel_btf *vp_session_kernel_btf(const struct vp_session *session)
+{
+	return session->kernel_btf;
+}
+
+struct vp_recording *vp_session_recording(struct vp_session *session)
+{
+	return &session->about;
+}
+
+const char *vp_session_directory(const struct vp_session *session)
+{
+	return session->place.now;
+}
+
+struct vp_trace_writer *vp_session_trace(const struct vp_session *session)
+{
+	return session->trace;
+}
+
+vp_event_classes *vp_session_event_classes(struct vp_session *session)
+{
+	return &session->event_classes;
+}
+
+vp_vms *vp_session_vms(struct vp_session *session)
+{
+	return &session->vms;
+}
+
+const struct vp_pcpus *vp_session_pcpus(const struct vp_session *session)
+{
+	return &session->pcpus;
+}
+
+const vp_late_pcpus *vp_session_late_pcpus(const struct vp_session *session)
+{
+	return &session->late_pcpus;
+}
+
+struct vp_host_maps *vp_session_host_maps(const struct vp_session *session)
+{
+	return session->host_maps;
+}
+
+struct vp_guest_watch *vp_session_guest_watch(const struct vp_session *session)
+{
+	return session->guest_watch;
+}
+
+vp_notices *vp_session_notices(struct vp_session *session)
+{
+	return &session->notices;
+}
+
 void vp_session_say(const struct vp_session *session, bool only_agents_left, const char *what)
 {
 	if (session->options.progress)
 		session->options.progress(what, only_agents_left);
 }
 
-bool vp_session_knows_rip(struct vp_session *session)
+bool vp_session_enable_exit_rip(struct vp_session *session)
 {
-	if (!session->exit_event)
-		session->exit_event = vp_exit_event_open();
-	return vp_exit_event_suffices(session->exit_event);
+	struct vp_services *services = &session->services;
+
+	if (!services->exit_event)
+		services->exit_event = vp_exit_event_open();
+	return vp_exit_event_suffices(services->exit_event);
 }
 
 void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_user *user)
@@ -171,15 +241,47 @@ char *vp_session_take_notice(struct vp_session *session)
 	return vp_notices_take(&session->notices);
 }
 
-/* Some instruments are a help beside others. */
+/* Whether one of the instruments from index `from` on, but this one, provides what it uses. */
+static bool has_to_wait(const struct vp_session *session, size_t from, size_t index)
+{
+	const unsigned uses = session->instruments.at[index]->ops->uses;
+
+	for (size_t i = from; i < session->instruments.count; i++)
+		if (i != index && session->instruments.at[i]->ops->provides & uses)
+			return true;
+	return false;
+}
+
+/* Those that provide something go before those that use it; else the order stays. */
+static void order_instruments(struct vp_session *session)
+{
+	struct vp_instrument **all = session->instruments.at;
+	const size_t count = session->instruments.count;
+
+	for (size_t next = 0; next < count; next++) {
+		size_t found = next;
+		while (found < count && has_to_wait(session, next, found))
+			found++;
+		if (found == count) /* they wait for each other */
+			return;
+		struct vp_instrument *instrument = all[found];
+		memmove(&all[next + 1], &all[next],
+			(found - next) * sizeof(struct vp_instrument *));
+		all[next] = instrument;
+	}
+}
+
+/* Some instruments are a help in addition to others. */
 static struct vp_error *open_instruments(struct vp_session *session)
 {
 	size_t kept = 0, count = session->instruments.count;
 	struct vp_error *error = NULL;
 
+	order_instruments(session);
 	for (size_t i = 0; i < count; i++) {
 		struct vp_instrument *instrument = session->instruments.at[i];
-		struct vp_error *problem = error ? NULL : instrument->ops->open(instrument);
+		struct vp_error *problem =
+		    error ? NULL : instrument->ops->open(instrument, &session->services);
 		bool dropped = problem && instrument->absence && count > 1;
 		if (!dropped) {
 			session->instruments.at[kept++] = instrument;

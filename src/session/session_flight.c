@@ -23,6 +23,7 @@
 #include "schema/vm.h"
 #include "session/control.h"
 #include "session/session.h"
+#include "session/session_private.h"
 #include "session/snapshot_limits.h"
 #include "store/flight.h"
 #include "store/packet.h"

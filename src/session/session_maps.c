@@ -14,6 +14,7 @@
 #include "schema/vm.h"
 #include "session/instrument.h"
 #include "session/session.h"
+#include "session/session_private.h"
 #include "store/recording.h"
 
 /* For the symbol maps of all guests together. */
@@ -56,7 +57,7 @@ static struct vp_error *session_maps_read_guest(struct vp_session *session, cons
 	bool written = false;
 	struct vp_error *error = vp_guest_watch_dump(session->guest_watch, vm, path, &written);
 
-	if (!error && written && !vm->end && session->wants_unwind_tables)
+	if (!error && written && !vm->end && session->services.unwind_tables)
 		error = read_unwind_tables(session, vm, directory);
 	VP_AUTO_FREE char *state = vp_guest_watch_state(session->guest_watch, vm);
 	if (!written && state[0] && !vm->end)
@@ -101,8 +102,8 @@ struct vp_error *vp_session_write_maps(struct vp_session *session, const char *d
 
 	if (session->guest_watch) {
 		vp_session_say(session, false, "reading guest symbol maps");
-		vp_guest_watch_write(session->guest_watch, session->wants_unwind_tables, GUESTS_MS,
-				     &meanwhile);
+		vp_guest_watch_write(session->guest_watch, session->services.unwind_tables,
+				     GUESTS_MS, &meanwhile);
 		error = vp_session_first_of(error, write_guests(session, directory));
 	}
 	return vp_session_first_of(error, draining.error);

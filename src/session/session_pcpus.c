@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "host/cpu_hotplug.h"
 #include "session/instrument.h"
+#include "session/session_private.h"
 
 struct vp_error *vp_session_find_pcpus(struct vp_session *session)
 {

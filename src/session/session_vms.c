@@ -11,6 +11,7 @@
 #include "host/vm_scan.h"
 #include "schema/vm.h"
 #include "session/instrument.h"
+#include "session/session_private.h"
 #include "store/recording.h"
 
 /* A VM that has ended may still be named by records for so long, ns: as the one that had a pCPU. */

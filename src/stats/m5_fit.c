@@ -297,12 +297,3 @@ void vp_m5_fit(const struct vp_fit_task *task, struct vp_fit_work *work,
 		}
 	model->intercept = fit.b[at];
 }
-
-double vp_linear_predict(const struct vp_linear_model *model, const double *x, size_t n_inputs)
-{
-	double sum = 0;
-
-	for (size_t i = 0; i < n_inputs; i++)
-		sum += model->coefficients[i] * x[i];
-	return sum + model->intercept;
-}

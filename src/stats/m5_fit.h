@@ -31,7 +31,5 @@ struct vp_fit_task {
 /* Fits a model; `model->coefficients` has room for all inputs. */
 void vp_m5_fit(const struct vp_fit_task *task, struct vp_fit_work *work,
 	       struct vp_linear_model *model);
-/* The model's value for a row of inputs. */
-double vp_linear_predict(const struct vp_linear_model *model, const double *x, size_t n_inputs);
 
 #endif

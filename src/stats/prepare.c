@@ -153,13 +153,6 @@ void vp_inputs_deinit(struct vp_inputs *inputs)
 	*inputs = (struct vp_inputs){0};
 }
 
-void vp_inputs_row(const struct vp_inputs *inputs, const struct vp_data *data, size_t row,
-		   double *out)
-{
-	for (size_t i = 0; i < inputs->at.count; i++)
-		out[i] = vp_input_value(inputs, i, data, row);
-}
-
 static bool has_missing(const double *values, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

@@ -51,9 +51,6 @@ static inline double vp_input_value(const struct vp_inputs *inputs, size_t input
 		value = inputs->ranks[way->column][(size_t)value] >= way->rank;
 	return value;
 }
-/* All inputs of a row. */
-void vp_inputs_row(const struct vp_inputs *inputs, const struct vp_data *data, size_t row,
-		   double *out);
 
 /* All rows of the data set as inputs; columns that are already as wanted are not copied. */
 void vp_matrix_init(struct vp_matrix *matrix, const struct vp_inputs *inputs,

@@ -69,7 +69,7 @@ void vp_xen_registers_parse_pv(const void *bytes, struct vp_guest_registers *ret
 	ret->kernel_gs_base = word_at(bytes, GS_BASE_KERNEL);
 }
 
-void vp_xen_registers_parse_hvm(const void *bytes, struct vp_guest_registers *ret)
+static void registers_parse_hvm(const void *bytes, struct vp_guest_registers *ret)
 {
 	ret->cr3 = word_at(bytes, HVM_CR3);
 	ret->cr4 = word_at(bytes, HVM_CR4);
@@ -101,7 +101,7 @@ bool vp_xen_registers_read(const struct vp_xen *xen, const struct vp_xen_domain 
 							    VP_XEN_HVM_SAVE_CPU, (uint16_t)vcpu,
 							    bytes, sizeof(bytes)))
 			return false;
-		vp_xen_registers_parse_hvm(bytes, ret);
+		registers_parse_hvm(bytes, ret);
 	} else {
 		if (xen->call.vcpu_getcontext(xen->control, domain->id, vcpu, bytes))
 			return false;

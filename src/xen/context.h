@@ -24,7 +24,6 @@ void vp_xen_context_parse(const void *bytes, bool hvm, struct vp_xen_context *re
 /* The registers that lead to a guest's kernel: of a PV guest (a context's bytes), and of others
  * (struct hvm_hw_cpu). */
 void vp_xen_registers_parse_pv(const void *bytes, struct vp_guest_registers *ret);
-void vp_xen_registers_parse_hvm(const void *bytes, struct vp_guest_registers *ret);
 
 /* False: the domain or the vCPU is gone, or was never up. */
 bool vp_xen_context_read(const struct vp_xen *xen, const struct vp_xen_domain *domain,

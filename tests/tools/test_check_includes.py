@@ -102,8 +102,9 @@ class CheckIncludes(unittest.TestCase):
         self.assertEqual(self.complaints(changes), [])
         self.expect("store/packet_private.h is private to store/", changes | {
             "session/packets.c": '#include "store/packet_private.h"\n\nvoid session_take(struct vp_packets *packets);\n'})
+        self.assertEqual(self.complaints(changes | {"store/reader.c": "void reader_take(struct vp_packets *packets);\n"}), [])
         self.expect('uses vp_packets and does not include "store/packet_private.h"', changes | {
-            "session/packets.c": "", "store/reader.c": "void reader_take(struct vp_packets *packets);\n"})
+            "session/packets.c": "", "store/reader.c": "static struct vp_packets packets;\n"})
 
     def test_header_of_its_own_header(self):
         self.assertEqual(self.complaints({"store/packet.h": '#include "base/text.h"\n' + HOUSE["store/packet.h"],

@@ -9,6 +9,7 @@
 #include "schema/trace_records.h"
 #include "session/admit.h"
 #include "session/instrument.h"
+#include "session/session_private.h"
 
 enum { OTHER = 1000, CHOSEN = 2000, NOBODY = 3000 };
 

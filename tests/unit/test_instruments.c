@@ -13,6 +13,7 @@
 #include "session/instrument_guest_samples.h"
 #include "session/instrument_guest_trace.h"
 #include "session/instrument_hypervisor.h"
+#include "session/session_private.h"
 #include "store/trace_reader.h"
 
 #define NAME "test_instruments.dir"
@@ -39,6 +40,7 @@ struct vp_guest_sampler {
 	struct vp_guest_sampler_options options;
 };
 static struct vp_guest_sampler sampler;
+static struct vp_services services; /* of the session */
 static struct vp_guest_sampler_totals totals;
 static VP_VEC(union vp_any_record) gathered;
 
@@ -242,7 +244,7 @@ static struct vp_instrument *samples_of(struct vp_session *session,
 	struct vp_instrument *instrument = vp_instrument_guest_samples(&options);
 
 	instrument->session = session;
-	expect_no_error(instrument->ops->open(instrument));
+	expect_no_error(instrument->ops->open(instrument, &services));
 	return instrument;
 }
 
@@ -257,7 +259,7 @@ static void test_guest_samples(void **state)
 	session_begin(&session);
 	struct vp_instrument *instrument = samples_of(&session, VP_INTERRUPTS_NONE);
 	assert_true(sampler.options.period_ns == 2000000 && sampler.options.look_ns == 500000);
-	assert_ptr_equal(session.guest_sampler, &sampler);
+	assert_ptr_equal(services.guest_sampler, &sampler);
 	struct vp_recording about = {.instruments = (char *)"guest-samples account"};
 	instrument->ops->describe(instrument, &about);
 	assert_int_equal(about.period_ns, 2000000);
@@ -363,7 +365,7 @@ static void test_hypervisor_events(void **state)
 	session_begin(&session);
 	struct vp_instrument *instrument = vp_instrument_hypervisor(NULL);
 	instrument->session = &session;
-	expect_no_error(instrument->ops->open(instrument));
+	expect_no_error(instrument->ops->open(instrument, &services));
 	expect_no_error(instrument->ops->prepare(instrument));
 	assert_int_equal(session.event_classes.count, 1);
 	expect_no_error(vp_trace_writer_define(session.trace, &session.event_classes));
@@ -565,7 +567,7 @@ static struct vp_instrument *trace_of(struct vp_session *session)
 	assert_false(pipe(pipes));
 	agents.count = 0;
 	called.size = 0;
-	struct vp_error *error = instrument->ops->open(instrument);
+	struct vp_error *error = instrument->ops->open(instrument, &services);
 	if (error) /* this machine has no such counter */
 		skip();
 	return instrument;

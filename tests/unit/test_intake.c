@@ -14,6 +14,7 @@
 #include "schema/trace_event.h"
 #include "session/instrument_profile_private.h"
 #include "session/instrument_trace.h"
+#include "session/session_private.h"
 #include "store/trace_reader.h"
 
 #define NAME "test_intake.rec"

@@ -16,6 +16,7 @@
 #include "maps/proc.h"
 #include "session/instrument.h"
 #include "session/session_flight.h"
+#include "session/session_private.h"
 #include "store/trace_reader.h"
 
 #define NAME "test_session.rec"
@@ -46,7 +47,7 @@ static struct vp_error *failure(const char *why)
 	return why ? vp_error_new("%s", why) : NULL;
 }
 
-static struct vp_error *fake_open(struct vp_instrument *instrument)
+static struct vp_error *fake_open(struct vp_instrument *instrument, struct vp_services *services)
 {
 	return failure(fake_of(instrument)->fails_to_open);
 }
@@ -258,6 +259,29 @@ static void test_first_error(void **state)
 }
 
 /* What is a help only may be absent, unless there is nothing else; what is not stops the start. */
+/* Instruments that provide something are opened before those that use it; else the order stays. */
+static void test_order(void **state)
+{
+	enum { FIRST = VP_SERVICE_GUEST_SAMPLER, SECOND = VP_SERVICE_EXIT_PROGRAMS };
+	struct vp_instrument_ops ops[] = {
+	    FAKE_OPS("alone", VP_STREAM_PCPU), FAKE_OPS("both", VP_STREAM_INTERVALS),
+	    FAKE_OPS("second", VP_STREAM_TRACE), FAKE_OPS("other", VP_STREAM_TRACEPOINTS),
+	    FAKE_OPS("first", VP_STREAM_HYPERVISOR)};
+	const struct vp_session_options options = {.directory = NAME};
+	struct scene scene = {.session = vp_session_new(&options)};
+
+	ops[1].uses = FIRST | SECOND;
+	ops[2].uses = FIRST;
+	ops[2].provides = SECOND;
+	ops[4].provides = FIRST;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(ops); i++)
+		add(&scene, &ops[i], VP_STREAM_PCPU, 0);
+	expect_no_error(vp_session_open(scene.session));
+	assert_string_equal(scene.session->about.instruments, "alone other first second both");
+	vp_session_free(scene.session);
+	assert_int_equal(scene.freed, VP_ARRAY_SIZE(ops));
+}
+
 static void test_absence(void **state)
 {
 	struct scene scene;
@@ -937,6 +961,7 @@ int main(void)
 	    cmocka_unit_test(test_streams_and_losses),
 	    cmocka_unit_test(test_losses_of_late_pcpus),
 	    cmocka_unit_test(test_first_error),
+	    cmocka_unit_test(test_order),
 	    cmocka_unit_test(test_absence),
 	    cmocka_unit_test(test_full_disk),
 	    cmocka_unit_test(test_failed_start_leaves_older),

@@ -53,7 +53,8 @@ const char *vp_report_vm(const struct vp_report *report, const struct vp_profile
 	return part->vm == VP_NONE ? report->options.vm : report->vms.at[part->vm].name;
 }
 
-uint64_t vp_report_weight(const struct vp_report *report, const struct vp_profile_row *row)
+/* Sort order of rows: by own samples, or including callees. */
+static uint64_t report_weight(const struct vp_report *report, const struct vp_profile_row *row)
 {
 	return report->options.by_callees ? row->total : row->samples;
 }
@@ -65,8 +66,8 @@ size_t vp_report_rows(const struct vp_report *report, const struct vp_profile_pa
 
 	/* With call chains there are rows that only called others. */
 	while (count < part->rows && (!report->limit || count < report->limit) &&
-	       (!report->options.chains || vp_report_weight(report, &rows[count])) &&
-	       vp_report_percent(part, vp_report_weight(report, &rows[count])) >=
+	       (!report->options.chains || report_weight(report, &rows[count])) &&
+	       vp_report_percent(part, report_weight(report, &rows[count])) >=
 		   report->percent_limit)
 		count++;
 	return count;
@@ -77,8 +78,7 @@ size_t vp_report_hidden(const struct vp_report *report, const struct vp_profile_
 	const struct vp_profile_row *rows = vp_profile_rows(&report->profile, part);
 	size_t count = part->rows, shown = vp_report_rows(report, part);
 
-	while (report->options.chains && count > shown &&
-	       !vp_report_weight(report, &rows[count - 1]))
+	while (report->options.chains && count > shown && !report_weight(report, &rows[count - 1]))
 		count--;
 	return count - shown;
 }

@@ -52,8 +52,6 @@ const char *vp_report_amount(const struct vp_report *report, uint64_t weight,
 const char *vp_report_weight_key(const struct vp_report *report);
 /* Name of the VM a part is of, or NULL: all. */
 const char *vp_report_vm(const struct vp_report *report, const struct vp_profile_part *part);
-/* Sort order of rows: by own samples, or including callees. */
-uint64_t vp_report_weight(const struct vp_report *report, const struct vp_profile_row *row);
 /* How many rows of the part are to be printed. */
 size_t vp_report_rows(const struct vp_report *report, const struct vp_profile_part *part);
 /* How many more there are; rows that only called others are none where that is not counted. */

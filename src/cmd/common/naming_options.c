@@ -8,8 +8,9 @@
 #include "base/error.h"
 #include "base/vec.h"
 
-struct vp_error *vp_naming_options_take(const struct vp_texts *texts, const char *option,
-					vp_naming_files *files)
+/* Splits each NAME=FILE at its first '='; the words are the caller's argv. */
+static struct vp_error *naming_options_take(const struct vp_texts *texts, const char *option,
+					    vp_naming_files *files)
 {
 	for (size_t i = 0; i < texts->count; i++) {
 		char *equals = strchr(texts->at[i], '=');
@@ -33,8 +34,8 @@ struct vp_error *vp_naming_words_check(const struct vp_naming_words *words, cons
 	ret->no_host_files = words->no_host_files;
 	if (words->symfs && words->no_host_files)
 		return vp_error_usage("--symfs and --no-host-files are mutually exclusive");
-	VP_TRY(vp_naming_options_take(&words->guests, "guest", &ret->maps));
-	return vp_naming_options_take(&words->kallsyms, "kallsyms", &ret->kernels);
+	VP_TRY(naming_options_take(&words->guests, "guest", &ret->maps));
+	return naming_options_take(&words->kallsyms, "kallsyms", &ret->kernels);
 }
 
 void vp_naming_words_deinit(struct vp_naming_words *words, struct vp_naming_options *options)

@@ -41,8 +41,5 @@ struct vp_naming_words {
 struct vp_error *vp_naming_words_check(const struct vp_naming_words *words, const char *directory,
 				       struct vp_naming_options *ret) VP_MUST_CHECK;
 void vp_naming_words_deinit(struct vp_naming_words *words, struct vp_naming_options *options);
-/* Splits each NAME=FILE at its first '='; the words are the caller's argv. */
-struct vp_error *vp_naming_options_take(const struct vp_texts *texts, const char *option,
-					vp_naming_files *files) VP_MUST_CHECK;
 
 #endif

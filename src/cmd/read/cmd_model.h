@@ -34,13 +34,6 @@ struct vp_error *vp_model_folds(const struct vp_model_options *options, const st
 /* The tree's options, and a regression (to be freed) on all rows of known target. */
 struct vp_m5_options vp_model_tree_options(const struct vp_model_options *options);
 
-struct vp_linear *vp_model_fit_linear(const struct vp_model_options *options,
-				      const struct vp_data *data);
-/* The groups of --groups, else proposed ones. */
-struct vp_error *vp_model_groups_choose(const struct vp_model_options *options,
-					struct vp_model_groups *groups, struct vp_linear *model,
-					const struct vp_data *data) VP_MUST_CHECK;
-
 /* The kinds: each appends what it has to say to `out`. */
 struct vp_error *vp_model_tree(const struct vp_model_options *options,
 			       struct vp_buffer *out) VP_MUST_CHECK;

@@ -16,9 +16,10 @@
 /* Of 10-fold cross-validation, or of as many folds as there are rows. */
 enum { FOLDS = 10 };
 
-struct vp_error *vp_model_groups_choose(const struct vp_model_options *options,
-					struct vp_model_groups *groups, struct vp_linear *model,
-					const struct vp_data *data)
+/* The groups of --groups, else proposed ones. */
+static struct vp_error *model_groups_choose(const struct vp_model_options *options,
+					    struct vp_model_groups *groups, struct vp_linear *model,
+					    const struct vp_data *data)
 {
 	if (options->groups)
 		return vp_model_groups_read(groups, options->groups, model, data);
@@ -26,8 +27,8 @@ struct vp_error *vp_model_groups_choose(const struct vp_model_options *options,
 	return NULL;
 }
 
-struct vp_linear *vp_model_fit_linear(const struct vp_model_options *options,
-				      const struct vp_data *data)
+static struct vp_linear *model_fit_linear(const struct vp_model_options *options,
+					  const struct vp_data *data)
 {
 	struct vp_linear_options how = {.nonneg = options->nonneg};
 	size_t n;
@@ -85,8 +86,8 @@ struct vp_error *vp_model_linear(const struct vp_model_options *options, struct 
 	if (options->chosen == VP_MODEL_DOT)
 		return vp_error_usage("option --format: dot is only for trees");
 	VP_TRY(vp_model_read(options, options->operands.at[1], &data));
-	struct vp_linear *model = vp_model_fit_linear(options, &data);
-	struct vp_error *error = vp_model_groups_choose(options, &groups, model, &data);
+	struct vp_linear *model = model_fit_linear(options, &data);
+	struct vp_error *error = model_groups_choose(options, &groups, model, &data);
 	if (!error) {
 		error = put_linear(options, model, &groups, &data, out);
 		vp_model_groups_deinit(&groups);

@@ -329,8 +329,9 @@ static struct vp_error *connect_vsock(const struct vp_agent_address *address, un
 	return error;
 }
 
-struct vp_error *vp_agent_connect(const struct vp_agent_address *address, unsigned seconds,
-				  int *ret)
+/* Connects to the agent within the time limit. *ret is a blocking socket. */
+static struct vp_error *agent_client_connect(const struct vp_agent_address *address,
+					     unsigned seconds, int *ret)
 {
 	return address->cid ? connect_vsock(address, seconds, ret)
 			    : vp_vsock_path_connect(address->path, address->pid, port_of(address),
@@ -344,7 +345,7 @@ struct vp_error *vp_agent_await(const struct vp_agent_address *address, unsigned
 	unsigned pause = RETRY_S;
 
 	for (unsigned done = 1;; done++) {
-		struct vp_error *error = vp_agent_connect(address, CONNECT_S, ret);
+		struct vp_error *error = agent_client_connect(address, CONNECT_S, ret);
 		if (!error || done == tries)
 			return error;
 		absent(context, error);
@@ -372,7 +373,7 @@ static struct vp_error *try_once(struct transfer *transfer, const struct vp_agen
 	unsigned idle = transfer->limits.seconds_idle;
 	VP_AUTO_CLOSE int fd = -1;
 
-	VP_TRY(vp_agent_connect(address, left < idle ? (unsigned)left : idle, &fd));
+	VP_TRY(agent_client_connect(address, left < idle ? (unsigned)left : idle, &fd));
 	transfer->fd = fd;
 	struct vp_error *error = converse(transfer);
 	transfer->fd = -1;

@@ -44,9 +44,6 @@ struct vp_agent_result {
 bool vp_agent_port_is_of_root(unsigned port);
 /* Describes the listener at that vsock port (0: the usual one): "ok: …"; a new string. */
 char *vp_agent_port_standing(unsigned port) VP_MUST_CHECK;
-/* Connects to the agent within the time limit. *ret is a blocking socket. */
-struct vp_error *vp_agent_connect(const struct vp_agent_address *address, unsigned seconds,
-				  int *ret) VP_MUST_CHECK;
 /*
  * The same, tried again, `tries` times or (0) without an end, every few seconds and then ever less
  * often: a guest that was just started has no agent yet. Each error but the last is given to

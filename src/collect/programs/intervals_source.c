@@ -776,11 +776,6 @@ struct vp_intervals_lost vp_intervals_lost(const struct vp_intervals *intervals)
 	return (struct vp_intervals_lost){bss->lost.intervals, bss->lost.subjects};
 }
 
-const struct vp_pcpus *vp_intervals_pcpus(const struct vp_intervals *intervals)
-{
-	return &intervals->pcpus;
-}
-
 bool vp_intervals_has_joined(const struct vp_intervals *intervals)
 {
 	return joins_account(&intervals->options);

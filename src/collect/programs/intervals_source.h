@@ -71,8 +71,6 @@ void vp_intervals_free(struct vp_intervals *intervals);
 
 /* Losses so far. */
 struct vp_intervals_lost vp_intervals_lost(const struct vp_intervals *intervals);
-/* Numbers of the pCPUs. */
-const struct vp_pcpus *vp_intervals_pcpus(const struct vp_intervals *intervals);
 /* Whether exits are reported by the programs of the options: the kernel may not allow it. */
 bool vp_intervals_has_joined(const struct vp_intervals *intervals);
 /* A sentence on what this machine cannot count, or NULL; a new string. */
