@@ -46,8 +46,7 @@ int vp_kernel_variable_put(struct bpf_object *programs, const struct vp_kernel_v
 	struct bpf_program *program;
 	int status = 0;
 
-	bpf_object__for_each_program(program, programs)
-	{
+	bpf_object__for_each_program (program, programs) {
 		if (!status)
 			status = put_into(program, variable);
 	}

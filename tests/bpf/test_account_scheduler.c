@@ -31,8 +31,7 @@ static void attach(struct scene *scene)
 					   "note_unthrottle"};
 	struct bpf_program *program;
 
-	bpf_object__for_each_program(program, scene->rig->programs->obj)
-	{
+	bpf_object__for_each_program (program, scene->rig->programs->obj) {
 		const char *name = bpf_program__name(program);
 		bool run_by_test = false;
 		for (size_t i = 0; i < VP_ARRAY_SIZE(ours); i++)

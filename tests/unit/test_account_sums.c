@@ -28,7 +28,9 @@ static const struct vp_account_times *times_of(uint32_t vm, uint32_t vcpu)
 {
 	const struct vp_account_times *found = NULL;
 
-	vp_account_each_of(&account, times, vm, times) if (times->vcpu == vcpu) found = times;
+	vp_account_each_of (&account, times, vm, times)
+		if (times->vcpu == vcpu)
+			found = times;
 	assert_non_null(found);
 	return found;
 }
@@ -106,8 +108,9 @@ static const struct vp_account_cost *cost_of(uint32_t vm, uint32_t vcpu, uint32_
 {
 	const struct vp_account_cost *found = NULL;
 
-	vp_account_each_of(&account, costs, vm,
-			   cost) if (cost->vcpu == vcpu && cost->reason == reason) found = cost;
+	vp_account_each_of (&account, costs, vm, cost)
+		if (cost->vcpu == vcpu && cost->reason == reason)
+			found = cost;
 	assert_non_null(found);
 	return found;
 }

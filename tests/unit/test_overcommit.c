@@ -51,8 +51,9 @@ static uint64_t crowded_of(uint32_t vm, uint32_t vcpu)
 {
 	uint64_t crowded = UINT64_MAX;
 
-	vp_account_each_of(&account, thefts, vm, theft) if (theft->vcpu == vcpu) crowded =
-	    theft->crowded;
+	vp_account_each_of (&account, thefts, vm, theft)
+		if (theft->vcpu == vcpu)
+			crowded = theft->crowded;
 	return crowded;
 }
 

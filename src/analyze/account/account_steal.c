@@ -102,8 +102,7 @@ static void add_thieves(struct vp_account_view *view, const struct vp_account_ti
 	uint64_t named = 0;
 	const uint64_t *states = times->states;
 
-	vp_account_each_of(view->account, thefts, times->vm, theft)
-	{
+	vp_account_each_of (view->account, thefts, times->vm, theft) {
 		if (theft->vcpu != times->vcpu)
 			continue;
 		const char *path =

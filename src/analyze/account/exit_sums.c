@@ -28,8 +28,7 @@ void vp_exit_sums_add_place(struct vp_exit_sums *sums, const struct vp_account *
 	sums->stolen += place->stolen;
 	if (account->places_have_waits)
 		return;
-	vp_account_each_of(account, costs, place->vm, cost)
-	{
+	vp_account_each_of (account, costs, place->vm, cost) {
 		if (cost->reason == place->reason && cost->vendor == place->vendor)
 			vp_exit_sums_add_cost(&all, cost);
 	}

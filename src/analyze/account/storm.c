@@ -29,9 +29,10 @@ bool vp_storm_find(const struct vp_account *account, const struct vp_account_tim
 	const struct vp_account_theft *most = NULL;
 	uint64_t ns = on_pcpu(times);
 
-	vp_account_each_of(account, thefts, times->vm,
-			   theft) if (theft->vcpu == times->vcpu && theft->irq &&
-				      (!most || theft->count > most->count)) most = theft;
+	vp_account_each_of (account, thefts, times->vm, theft)
+		if (theft->vcpu == times->vcpu && theft->irq &&
+		    (!most || theft->count > most->count))
+			most = theft;
 	if (!most || ns < LEAST_NS || most->count < LEAST_COUNT)
 		return false;
 	*ret = (struct vp_storm){.kind = most->kind,
@@ -52,9 +53,9 @@ static void storm_put_exits(const struct vp_account *account, const struct vp_ac
 	const struct vp_account_cost *most = NULL;
 	char name[VP_EXIT_NAME_SIZE];
 
-	vp_account_each_of(account, costs, times->vm,
-			   cost) if (cost->vcpu == times->vcpu &&
-				     (!most || cost->count > most->count)) most = cost;
+	vp_account_each_of (account, costs, times->vm, cost)
+		if (cost->vcpu == times->vcpu && (!most || cost->count > most->count))
+			most = cost;
 	if (most && times->exits)
 		vp_buffer_printf(out, "; of its %.0f exits a second %.1f%% were %s",
 				 (double)times->exits * 1e9 / (double)times->wall,

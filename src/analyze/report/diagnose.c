@@ -168,8 +168,7 @@ static void measure_thieves(const struct evidence *evidence, const struct vp_rul
 	const struct vp_account_view *view = evidence->view;
 	char who[128];
 
-	vp_account_each_of(view->account, thefts, vm, theft)
-	{
+	vp_account_each_of (view->account, thefts, vm, theft) {
 		unsigned class;
 		uint64_t count;
 		if (!vp_account_view_shows(view, vm, theft->vcpu) ||
@@ -189,10 +188,9 @@ static void measure_thieves(const struct evidence *evidence, const struct vp_rul
 
 static void measure_waking(const struct vp_account_view *view, uint32_t vm, struct loss *loss)
 {
-	vp_account_each_of(view->account, thefts, vm,
-			   theft) if (theft->kind == VP_BY_NOBODY &&
-				      vp_account_view_shows(view, vm, theft->vcpu))
-	    diagnose_see(loss, theft->waking, theft->count, NULL);
+	vp_account_each_of (view->account, thefts, vm, theft)
+		if (theft->kind == VP_BY_NOBODY && vp_account_view_shows(view, vm, theft->vcpu))
+			diagnose_see(loss, theft->waking, theft->count, NULL);
 }
 
 static void measure_times(const struct vp_account_view *view, const struct vp_rule *rule,
@@ -200,8 +198,7 @@ static void measure_times(const struct vp_account_view *view, const struct vp_ru
 {
 	char who[32];
 
-	vp_account_each_of(view->account, times, vm, times)
-	{
+	vp_account_each_of (view->account, times, vm, times) {
 		bool quota = rule->loss == VP_LOSS_THROTTLED;
 		if (!vp_account_view_shows(view, vm, times->vcpu))
 			continue;
@@ -259,8 +256,7 @@ static bool is_preempted(const struct vp_account_view *view, uint32_t vm)
 	uint64_t lost = 0, wall = 0;
 	uint32_t vcpus = 0;
 
-	vp_account_each_of(view->account, times, vm, times)
-	{
+	vp_account_each_of (view->account, times, vm, times) {
 		vcpus += times->wall != 0;
 		lost += times->states[VP_STATE_PREEMPTED];
 		wall += times->wall;
@@ -279,8 +275,7 @@ static struct reason_cost diagnose_cost_of(const struct vp_account_view *view, u
 	struct reason_cost ret = {0};
 	char name[VP_EXIT_NAME_SIZE];
 
-	vp_account_each_of(view->account, costs, vm, cost)
-	{
+	vp_account_each_of (view->account, costs, vm, cost) {
 		if (!vp_account_view_shows(view, vm, cost->vcpu) ||
 		    strcmp(vp_exit_reason_name(cost->vendor, cost->reason, name), reason))
 			continue;
@@ -429,9 +424,9 @@ static uint64_t wall_of(const struct vp_account_view *view, uint32_t vm)
 {
 	uint64_t wall = 0;
 
-	vp_account_each_of(view->account, times, vm,
-			   times) if (vp_account_view_shows(view, vm, times->vcpu)) wall +=
-	    times->wall;
+	vp_account_each_of (view->account, times, vm, times)
+		if (vp_account_view_shows(view, vm, times->vcpu))
+			wall += times->wall;
 	return wall;
 }
 
@@ -522,10 +517,10 @@ static void find_storms(struct evidence *evidence, uint32_t vm)
 	struct vp_storm storm;
 
 	evidence->storms.count = 0;
-	vp_account_each_of(account, times, vm,
-			   times) if (times->wall && vp_storm_find(account, times, &storm))
-	    vp_vec_push(&evidence->storms,
-			((struct storm){times->vm, times->vcpu, storm.kind, storm.id}));
+	vp_account_each_of (account, times, vm, times)
+		if (times->wall && vp_storm_find(account, times, &storm))
+			vp_vec_push(&evidence->storms,
+				    ((struct storm){times->vm, times->vcpu, storm.kind, storm.id}));
 }
 
 static void diagnose_vm(struct evidence *evidence, uint32_t vm, struct vp_diagnosis *ret)

@@ -269,8 +269,7 @@ static struct vp_error *open_programs(void *context, const struct bpf_object_ope
 		return vp_error_errno(errno, "cannot open the interval programs");
 	*ret = intervals->programs->skeleton;
 	set_plan(intervals);
-	bpf_object__for_each_program(program, intervals->programs->obj)
-	{
+	bpf_object__for_each_program (program, intervals->programs->obj) {
 		bool wanted = wants_program(&intervals->options, bpf_program__name(program));
 		bpf_program__set_autoload(program, wanted);
 	}

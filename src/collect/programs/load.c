@@ -92,8 +92,7 @@ struct vp_error *vp_programs_attach(const struct bpf_object *object,
 {
 	struct bpf_program *program;
 
-	bpf_object__for_each_program(program, object)
-	{
+	bpf_object__for_each_program (program, object) {
 		if (!bpf_program__autoload(program) ||
 		    (attach->is_attached && !attach->is_attached(program)))
 			continue;

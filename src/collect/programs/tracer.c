@@ -66,8 +66,7 @@ static struct vp_error *open_programs(void *context, const struct bpf_object_ope
 	*ret = tracer->programs->skeleton;
 	tracer->programs->rodata->vendor = vp_host_vendor();
 	tracer->programs->rodata->sees_guests = (tracer->options.sets & VP_TRACE_SET_guest) != 0;
-	bpf_object__for_each_program(program, tracer->programs->obj)
-	{
+	bpf_object__for_each_program (program, tracer->programs->obj) {
 		unsigned set = vp_trace_set_of(bpf_program__name(program));
 		bpf_program__set_autoload(program, set & tracer->options.sets);
 	}
@@ -298,8 +297,7 @@ uint64_t vp_tracer_untold(const struct vp_tracer *tracer)
 	struct bpf_program *program;
 	uint64_t sum = 0;
 
-	bpf_object__for_each_program(program, tracer->programs->obj)
-	{
+	bpf_object__for_each_program (program, tracer->programs->obj) {
 		struct bpf_prog_info info = {0};
 		uint32_t size = sizeof(info);
 		int fd = bpf_program__fd(program);
