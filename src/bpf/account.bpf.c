@@ -4,8 +4,8 @@
  * Nothing is sent to user space: counters are in maps that it reads when it likes.
  *
  * kvm_entry and kvm_exit are the hot path: one look at the pCPU's vCPU, one clock, one addition.
- * What lies between two entries if only an interrupt hit the guest, mostly the host's own tick or a
- * sample, is noted for the pCPU, without a look at the vCPU, and counted at the second. A vCPU's
+ * The time between two entries, if only an interrupt hit the guest (mostly the host's own tick or a
+ * sample), is noted for the pCPU, without a look at the vCPU, and counted at the second. A vCPU's
  * entry in `vcpus` is written by its own pCPU or under the lock of its run queue; what can
  * interrupt a program (interrupts, and where tracepoints are preemptible the scheduler) leaves the
  * entry alone while it is busy.
@@ -237,7 +237,7 @@ static __noinline int note_late_exit(struct vp_account_vcpu *vcpu, __u32 place, 
 	return 0;
 }
 
-/* What KVM's exit code and the exception class of Arm make up: see VP_ARM_NO_TRAP. */
+/* The reason made of KVM's exit code and Arm's exception class: see VP_ARM_NO_TRAP. */
 static __always_inline __u32 arm_reason(__u64 code, __u64 class)
 {
 	enum { TRAP = 2 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Has KVM read the guest's RIP and the exit's qualification at each VM exit, on Intel: the
+ * Makes KVM read the guest's RIP and the exit's qualification at each VM exit, on Intel: the
  * tracepoint's event has them as fields, which are filled in before the program runs. A raw
  * tracepoint has no such record. KVM keeps RIP, too (read_vmx_rip() of kvm_compat.bpf.h).
  */

@@ -107,7 +107,7 @@ __u32 only_pid = 0;
 /* The slots that were found; beyond what there is room for, they are only counted. */
 struct vp_guest_listed_slot found[VP_LISTED_SLOTS] = {};
 __u32 n_found = 0;
-/* Of the slots that were listed last: another number once any of them has changed. */
+/* Generation of the slots that were listed last: it changes with any of them. */
 __u64 generation = 0;
 /* enum vp_guest_protection of the VM that was listed last. */
 __u32 protection = 0;
@@ -196,7 +196,7 @@ static __always_inline __u64 saved(const void *vmcb, __u32 offset)
 	return value;
 }
 
-/* Of x86, KVM tells it in debugfs. */
+/* On x86, KVM has it in debugfs. */
 static __always_inline bool read_counter_offset(struct kvm_vcpu *vcpu, __u64 *ret)
 {
 	struct kvm___arm *kvm = (void *)BPF_CORE_READ((struct kvm_vcpu___vm *)vcpu, kvm);

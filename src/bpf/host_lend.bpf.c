@@ -24,8 +24,8 @@ struct task_struct___waits {
 	struct sched_info sched_info;
 } CORE;
 
-/* Of the VM's memory slots when the cells were found in them; others may have other memory at the
- * cells' places. */
+/* Generation of the VM's memory slots in which the cells were found; another may have other memory
+ * at their addresses. */
 volatile __u64 generation = 0;
 
 struct {
@@ -74,7 +74,7 @@ static __always_inline bool read_events(const struct vp_lend_vcpu *vcpu, struct 
 	return true;
 }
 
-/* Of 64-bit Arm, the tracepoint has the guest's program counter instead. */
+/* On 64-bit Arm, the tracepoint has the guest's program counter instead. */
 static __always_inline struct kvm_vcpu *entering_vcpu(const struct bpf_raw_tracepoint_args *context)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();

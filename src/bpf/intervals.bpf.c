@@ -212,7 +212,7 @@ int exit_of_account(__u64 first, __u64 second, __u32 reason, __u64 now)
 	return 0;
 }
 
-/* What the guest's kernel counted before its vCPU had intervals is not theirs. */
+/* Counts of the guest's kernel from before its vCPU had intervals are not theirs. */
 static __always_inline void intervals_begin_guest(struct vp_subject *subject)
 {
 	subject->flags |= VP_SUBJECT_ENTERED;
@@ -368,7 +368,7 @@ static __always_inline void intervals_take_in(struct interval_cpu *cpu, struct v
 		close_part(cpu, subject, now, 0);
 }
 
-/* Of a pCPU, what vCPUs do is counted; without a hypervisor, what all but the idle task do. */
+/* On a pCPU, vCPUs are counted; without a hypervisor, all tasks but the idle one. */
 static __always_inline bool counts_on_pcpu(struct task_struct *task)
 {
 	return native ? task->pid != 0 : kvm_notifier_of_known_task(task) != 0;
@@ -463,7 +463,7 @@ int BPF_PROG(note_wakeup_new, struct task_struct *task)
 	return note_wakeup(task);
 }
 
-/* What a task that is counted starts is counted too. */
+/* Children of a counted task are counted, too. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(note_fork, struct task_struct *parent, struct task_struct *child)
 {

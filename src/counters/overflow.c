@@ -94,8 +94,8 @@ static bool send_signal(const struct vp_counters_overflow *overflow, int number)
 	return !syscall(SYS_rt_tgsigqueueinfo, getpid(), overflow->tid, number, &info);
 }
 
-/* Of the signals below the real-time ones, only one is pending at a time: the next is sent when it
- * has been delivered. False: no more of the others can be sent, either. */
+/* A signal below the real-time ones is pending once at most: the next is sent when it has been
+ * delivered. False: no more of the others can be sent, either. */
 static bool send_due(struct vp_counters_overflow *overflow, uint64_t count, const void *interrupted)
 {
 	const struct vp_counters_overflow_ops *ops = overflow->ops;

@@ -14,8 +14,8 @@
 
 enum { COPY_TRIES = 1000 };
 /*
- * So long the place of a vCPU that has ended stays its own, ns: who waited for a pCPU meanwhile may
- * still name it as the one that had it.
+ * Grace period before the slot of an exited vCPU is reused, ns: waiters may still report it as the
+ * thief.
  */
 #define RELEASE_AFTER 10000000000ULL
 /* How long a thief that takes nothing keeps its entry in the source's table; and when that is more
@@ -23,7 +23,7 @@ enum { COPY_TRIES = 1000 };
 #define IDLE_NS 10000000000ULL
 #define IDLE_WHEN_FULL_NS 1000000000ULL
 
-/* What was handed over of a vCPU so far. */
+/* The counts of a vCPU recorded so far. */
 struct known {
 	uint64_t time; /* up to here */
 	uint32_t vm;   /* its number; 0: not asked for yet */
@@ -158,8 +158,8 @@ static void close_state(struct vp_account_vcpu *vcpu, uint64_t now)
 }
 
 /*
- * What each state gained. A state may have lost time that was handed over already: what was held
- * for the kernel's work turns out to have been polling. It is taken from what gained most then.
+ * The time that each state gained. A state may have lost time that was recorded already (kernel
+ * time that turns out to have been polling): that is taken from the state that gained most.
  */
 static void take_gains(struct known *known, const struct vp_account_vcpu *vcpu,
 		       uint64_t gains[VP_STATES])
@@ -188,7 +188,7 @@ static void write_states(struct vp_account_writer *writer, struct known *known,
 	const struct vp_account_vcpu *before = &known->counters;
 	uint64_t gains[VP_STATES];
 
-	/* What happened between the look at the clock and that at the vCPU is in the copy. */
+	/* The copy may be later than `now`: it has the events up to `since`. */
 	uint64_t end = known->ended                ? vcpu->end
 		       : vcpu->since > writer->now ? vcpu->since
 						   : writer->now;
@@ -463,7 +463,7 @@ static void write_old_site(void *context, const void *key, const void *cost)
 {
 	const struct vp_site_key *site = key;
 
-	/* Of a site that was evicted only the VMM's process is known. */
+	/* For an evicted site, only the VMM's process is known. */
 	write_site(context, site->pid, site, cost);
 }
 
@@ -505,7 +505,7 @@ static void account_writer_write_losses(struct vp_account_writer *writer)
 	account_writer_hand_over(writer, &record, VP_ID_account_loss);
 }
 
-/* What was handed over of who took that vCPU's time: the next one's counts begin at 0. */
+/* Forgets the recorded thieves of that vCPU: counts of the slot's next vCPU start at 0. */
 static void account_writer_forget_thieves(struct vp_account_writer *writer, uint32_t place)
 {
 	vp_vec_each (&writer->thieves, thief)
@@ -616,7 +616,7 @@ static uint16_t number_of_thread(const struct vp_account_writer *writer,
 	return (uint16_t)account_writer_number_of(writer, state->vm, &vcpu);
 }
 
-/* What each vCPU is doing when the recording ends. */
+/* Keeps the spans that are still open when the recording ends. */
 static void keep_open_states(struct vp_account_writer *writer)
 {
 	struct vp_account_vcpu vcpu;

@@ -36,7 +36,7 @@ struct vp_error *vp_control_listen(const char *path, int *ret)
 	struct sockaddr_un address;
 	int fd = control_open_socket(path, &address, &directory);
 
-	/* Of a new socket the mode is what a descriptor's is: nobody else may connect. */
+	/* A new socket gets the descriptor's mode: only this user may connect. */
 	if (fd >= 0 && !fchmod(fd, 0600) &&
 	    !bind(fd, (const struct sockaddr *)&address, sizeof(address)) && !listen(fd, WAITING) &&
 	    !fcntl(fd, F_SETFL, O_NONBLOCK)) {
@@ -72,7 +72,7 @@ void vp_control_answer(int connection, const char *path, const struct vp_error *
 {
 	VP_AUTO_FREE char *answer =
 	    error ? vp_format("error %s\n", vp_error_message(error)) : vp_format("ok %s\n", path);
-	/* Who does not wait for it any more need not have it. */
+	/* The client may be gone. */
 	ssize_t sent = vp_send(connection, answer, strlen(answer), MSG_NOSIGNAL);
 
 	(void)sent;

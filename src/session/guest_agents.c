@@ -98,7 +98,7 @@ static bool is_one(uint32_t events)
 	return !(events & (events - 1));
 }
 
-/* What the agent was wanted for is not to be had, as of now. */
+/* Marks the events that the agent was asked for as not available, up to now. */
 static void miss(struct vp_guest_agents *agents, struct agent *agent, const char *why)
 {
 	VP_AUTO_FREE char *names = name_events(agent->wanted);

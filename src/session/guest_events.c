@@ -21,7 +21,7 @@
 #include "store/packet.h"
 #include "store/trace_writer.h"
 
-/* What is taken of one guest before the others and the host's own rings have their turn. */
+/* Bytes read from one guest before the other guests and the host's rings. */
 enum { MOST_AT_ONCE = 4 << 20 };
 
 /* Events of a vCPU that was plugged in may come before KVM was asked for its counter. A guest
@@ -33,7 +33,7 @@ struct early {
 	struct vp_buffer records;
 };
 
-/* Of one of its vCPUs. */
+/* Stream of one of its vCPUs. */
 struct stream {
 	uint32_t vcpu;
 	uint64_t lost;        /* in the guest, by its own word … */
@@ -358,7 +358,7 @@ static void guest_events_put_run(struct vp_guest_events *events, uint32_t vcpu, 
 	*run = (struct vp_run){.bytes = end};
 }
 
-/* Of the agent's; 0: it has none of that number. */
+/* Class number for the agent's number; 0: there is none. */
 static uint16_t id_here(const struct vp_guest_events *events, uint16_t id)
 {
 	size_t index = (size_t)id - VP_ID_DEFINED;

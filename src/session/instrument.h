@@ -113,8 +113,8 @@ typedef VP_VEC(struct vp_late_pcpu) vp_late_pcpus;
 
 #define VP_NOTICE(session, ...) vp_vec_push(vp_session_notices(session), vp_format(__VA_ARGS__))
 
-/* What instruments share: valid as long as the session, the trace and the directory from `prepare`
- * on. */
+/* Shared by all instruments: valid as long as the session, the trace and the directory from
+ * `prepare` on. */
 const struct vp_session_options *vp_session_options(const struct vp_session *session);
 const struct vp_hypervisor *vp_session_hypervisor(const struct vp_session *session);
 struct vp_kernel_btf *vp_session_kernel_btf(const struct vp_session *session);

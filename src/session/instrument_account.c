@@ -90,7 +90,7 @@ static struct vp_error *instrument_account_account_open(struct vp_instrument *in
 	return NULL;
 }
 
-/* Of the exits that some code of the guest's caused. */
+/* Outcome for the exits that guest code caused. */
 static char *instrument_account_count_named(void *context, uint32_t pid,
 					    const struct vp_guest_finding *finding)
 {
@@ -169,7 +169,7 @@ static struct vp_error *account_finish(struct vp_instrument *instrument, uint64_
 	return account_put_files(instrument, vp_session_directory(instrument->session));
 }
 
-/* What the account itself missed is a record of its own (account_loss); these did not come here. */
+/* Events lost on the way here; those that the account missed are in a record (account_loss). */
 static uint64_t instrument_account_account_lost(const struct vp_instrument *instrument,
 						struct vp_stream_id id)
 {

@@ -132,7 +132,7 @@ static struct vp_error *samples_stop(struct vp_instrument *base)
 	    instrument_guest_samples_own_of(base)->sampler);
 }
 
-/* Which sampler gave which share. */
+/* Appends each sampler's share. */
 static void instrument_guest_samples_put_shares(const struct instrument *own,
 						const struct vp_guest_sampler_totals *totals,
 						struct vp_buffer *out)
@@ -157,7 +157,7 @@ static void instrument_guest_samples_put_shares(const struct instrument *own,
 				 totals->pcpus, totals->own, totals->hypervisor);
 }
 
-/* What they cost is said with the recording. */
+/* Writes the cost of the samples into the recording. */
 static struct vp_error *samples_finish(struct vp_instrument *base, uint64_t end)
 {
 	struct instrument *own = instrument_guest_samples_own_of(base);

@@ -129,7 +129,7 @@ static void ask_all(struct instrument *own)
 			instrument_guest_trace_ask(own, vm);
 }
 
-/* What the guests say now; the times of what was said before `until` are known. */
+/* Receives the guests' events; times up to `until` are known. */
 static void hear_all(struct instrument *own, int timeout_ms)
 {
 	vp_vec_each (&own->guests, guest)
@@ -186,8 +186,8 @@ static struct vp_error *guest_trace_drain(struct vp_instrument *base)
 	return NULL;
 }
 
-/* What KVM says of the vCPUs' counters: of new ones, and of those that were set anew because the VM
- * was suspended or came from elsewhere. */
+/* Reads from KVM the vCPUs' counters that are new or were set anew: the VM was suspended or
+ * migrated. */
 static void instrument_guest_trace_know_vcpus(struct instrument *own)
 {
 	vp_vec_each (&own->guests, guest) {

@@ -202,7 +202,7 @@ static void ask_agents(struct instrument *own)
 			vp_guest_agents_again(own->agents, vm);
 }
 
-/* What guests' memory does not tell. */
+/* Asks agents for counters that guest memory does not have. */
 static void watch_agents(struct instrument *own)
 {
 	struct vp_session *session = own->base.session;

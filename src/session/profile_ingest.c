@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the sampling programs recorded, on its way to the trace. */
+/* Records of the sampling programs on their way to the trace. */
 #include "base/vec.h"
 #include "collect/guests/guest_watch.h"
 #include "host/host_maps.h"
@@ -112,7 +112,7 @@ static inline void stretch_add(struct stretch *stretch, const struct vp_record_h
 	stretch->n++;
 }
 
-/* Leaves out a sample, and what tells of it. */
+/* Leaves out a sample, and the records about it. */
 static void stretch_skip(struct stretch *stretch, size_t size)
 {
 	char *after = stretch->end + size;
@@ -150,7 +150,7 @@ static bool is_target(const struct vp_profile_instrument *profile,
 	       (vm && has_id(&targets->pids, vm->pid));
 }
 
-/* What says whose a sample is goes before the ticks that it stands for. */
+/* Moves the records that identify a sample's thread before the ticks that it stands for. */
 static void stretch_move_names(struct stretch *stretch, uint64_t time)
 {
 	if (time < stretch->before_names)
@@ -163,10 +163,10 @@ static void stretch_move_names(struct stretch *stretch, uint64_t time)
 }
 
 /*
- * How many ticks of the clock a sample stands for beside its own, if it is late. A timer that fires
- * late (interrupts were off, or this machine is itself a VM that waited) skips the ticks that were
- * due meanwhile: perf forgets them. What was interrupted had the pCPU all the while, as far as
- * anyone can tell.
+ * How many ticks of the clock a sample stands for in addition to its own, if it is late. A timer
+ * that fires late (interrupts were off, or this machine is itself a VM that waited) skips the ticks
+ * that were due meanwhile: perf forgets them. As far as can be known, the interrupted thread had
+ * the pCPU all that time.
  */
 static uint64_t missed_ticks(const struct vp_profile_instrument *profile,
 			     struct vp_profile_stream *stream, uint64_t time)

@@ -471,7 +471,7 @@ static struct vp_error *write_vms(struct vp_session *session)
 	return error;
 }
 
-/* Has instruments say what they know up to `now`. */
+/* Makes instruments write their state up to `now`. */
 static void do_second(struct vp_session *session, uint64_t now)
 {
 	append_clocks(session);
@@ -611,7 +611,7 @@ struct vp_error *vp_session_finish(struct vp_session *session)
 			vp_vm_read_tsc(vm);
 			vp_vm_read_pcpus(vm);
 		}
-	/* What is small first: there may be no room for the maps. */
+	/* Small files first: there may be no room for the maps. */
 	error = vp_session_first_of(error, write_end(session));
 	bool names = vp_session_needs_names(session);
 	if (names)

@@ -240,7 +240,7 @@ static struct vp_error *put_files(struct vp_session *session, const char *direct
 	return NULL;
 }
 
-/* What there is room for on a full disk is a recording that opens; the first error is returned. */
+/* On a full disk, the part that fits is a valid recording; the first error is returned. */
 static struct vp_error *session_flight_write_all(struct vp_session *session, const char *directory,
 						 struct vp_recording *about)
 {
@@ -367,7 +367,7 @@ static char *session_flight_describe(struct vp_session *session, const struct vp
 	return sentence;
 }
 
-/* What was written of one that failed counts, too. */
+/* Takes a snapshot; a part of one that failed counts, too. */
 static void session_flight_take_snapshot(struct vp_session *session, const char *cause)
 {
 	struct vp_session_flight *flight = session->flight;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which VMs there are while a session records: found, numbered, watched, gone. */
+/* The VMs of a session: found, numbered, watched, gone. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -206,8 +206,8 @@ void vp_session_check_vms(struct vp_session *session, bool closely)
 		find_more_vms(session);
 }
 
-/* Of a recording on disk: the maps of VMs that have ended are in their places at once, and not in
- * memory until its end. */
+/* In a recording on disk, maps of ended VMs are written at once, not kept in memory until the
+ * end. */
 static void put_away_map(struct vp_session *session, struct vp_vm *vm)
 {
 	VP_AUTO_FREE char *path =

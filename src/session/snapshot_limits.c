@@ -10,7 +10,7 @@
 
 #define GIB (1ULL << 30)
 
-/* Of all files in the directory. */
+/* Size of all files in the directory. */
 static uint64_t disk_bytes(const char *directory)
 {
 	VP_AUTO_FREE char *path = vp_strdup(directory);

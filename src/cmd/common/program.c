@@ -60,7 +60,7 @@ static void help(const struct vp_program *program, FILE *out)
 		help_group(program, groups[i].title, groups[i].names, out);
 }
 
-/* Of base/alloc.h: nothing of vperf has a useful way on. */
+/* Declared in base/alloc.h: no part of vperf can go on without memory. */
 void vp_alloc_failed(void)
 {
 	static const char message[] = "vperf: out of memory\n";

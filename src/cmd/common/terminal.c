@@ -51,7 +51,7 @@ static void set_handler(int signal, void (*handler)(int), int flags)
 	sigaction(signal, &action, NULL);
 }
 
-/* What ends the process, or stops it, finds the terminal as it was. */
+/* Restores the terminal before a signal ends or stops the process. */
 static void on_end(int signal)
 {
 	if (is_begun)

@@ -145,7 +145,7 @@ static struct vp_error *put_update(struct top *top, double seconds, struct vp_bu
 	return NULL;
 }
 
-/* Of those that the option chooses, the one that a key chose. */
+/* The VM that a key chose, of those that the option selects. */
 static void cmd_top_choose_vm(struct vp_account_view *view, const struct vp_live_order *order)
 {
 	if (!order->has_vm)
@@ -229,7 +229,7 @@ static struct vp_error *cmd_top_show(struct top *top, struct vp_account_writer *
 	return error;
 }
 
-/* What was typed within that time. */
+/* Handles the keys typed within that time. */
 static struct vp_error *take_keys(struct top *top, int ms)
 {
 	char bytes[64];

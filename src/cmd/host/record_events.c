@@ -26,7 +26,7 @@ static size_t name_size(const char *text)
 	return size;
 }
 
-/* What is behind "SYSTEM:", if that is what this host's hypervisor traces; NULL: it is not. */
+/* The name after "SYSTEM:", if this host's hypervisor traces that system; NULL: it does not. */
 static const char *name_in_hypervisor(const char *name)
 {
 	const struct vp_hypervisor *here = vp_hypervisor_here();

@@ -13,7 +13,7 @@
 #include "cmd/common/verb.h"
 
 #define SECOND 1000000000ULL
-/* What a `kill -9` loses at most, in milliseconds. */
+/* Longest time that a `kill -9` loses, ms. */
 enum { FIRST_STEP_MS = 10, STEP_MS = 1000 };
 
 static bool shows_progress(const struct vp_record_loop *loop)

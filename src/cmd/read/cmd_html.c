@@ -60,10 +60,10 @@ struct html {
 	const char *input, *output, *before, *vm, *time;
 	struct vp_texts operands;
 	struct vp_naming_words words;
-	/* What the words mean. */
+	/* Meaning of the words. */
 	struct vp_naming_options naming, naming_before;
 	struct vp_window window;
-	/* What was made of the recording. */
+	/* Results, by part of the page. */
 	struct vp_report report, report_before;
 	struct vp_account_recording account;
 	struct vp_account_view view;

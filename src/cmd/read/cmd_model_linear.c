@@ -13,7 +13,7 @@
 #include "render/render_model.h"
 #include "render/render_model_linear.h"
 
-/* Of 10-fold cross-validation, or of as many folds as there are rows. */
+/* Folds of the cross-validation; fewer if there are fewer rows. */
 enum { FOLDS = 10 };
 
 /* The groups of --groups, else proposed ones. */

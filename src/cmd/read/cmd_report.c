@@ -43,7 +43,7 @@ struct report {
 	bool children, no_children, per_vcpu, per_process, json, csv, folded, stdio, verbose;
 	struct vp_texts operands;
 	struct vp_naming_words words;
-	/* What the words mean. */
+	/* Meaning of the words. */
 	const struct vp_report_format *chosen;
 	double least_percent;
 	enum vp_call_order order;

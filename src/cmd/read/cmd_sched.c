@@ -51,7 +51,7 @@ struct sched {
 	uint64_t limit; /* rows of each table; 0: all */
 	const char *format, *table;
 	uint64_t worst;
-	/* What the words mean. */
+	/* Meaning of the words. */
 	bool shown[TABLES];
 	bool of_guests; /* there are tables of theirs */
 	struct vp_sched sums;

@@ -29,7 +29,7 @@ struct script {
 	struct vp_event_options which;
 	const char *tid, *event, *fields;
 	struct vp_format_words format;
-	/* What the words mean. */
+	/* Meaning of the words. */
 	const struct vp_script_format *chosen;
 	unsigned shown;
 	uint64_t limit; /* events; 0: all */

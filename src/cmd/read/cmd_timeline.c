@@ -30,7 +30,7 @@ struct timeline {
 	struct vp_event_options which;
 	const char *lane;
 	struct vp_format_words format;
-	/* What the words mean. */
+	/* Meaning of the words. */
 	enum lane chosen;
 	const struct vp_lanes_format *how;
 	struct vp_lanes_layout layout;

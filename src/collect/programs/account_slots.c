@@ -29,7 +29,7 @@ static void remove_thieves(const struct bpf_map *map, const struct vp_map *relea
 	struct vp_thief_key key, *before = NULL;
 	uint32_t most = bpf_map__max_entries(map);
 
-	/* What is added meanwhile may send the walk back to its begin. */
+	/* Entries added meanwhile may restart the walk. */
 	for (uint32_t i = 0; i < most && !bpf_map_get_next_key(bpf_map__fd(map), before, &key);
 	     i++, before = &key)
 		if (vp_map_find(released, key.vcpu))

@@ -61,7 +61,7 @@ struct vp_account_source {
 	void *context;
 };
 
-/* Of a cgroup's quota, and of a walk through the cgroups. */
+/* Limits: the text of a cgroup's quota, open folders of a walk through the cgroups. */
 enum { MOST_QUOTA_TEXT = 4096, MOST_OPEN_FOLDERS = 16 };
 
 static const struct vp_optional_program optional[] = {
@@ -412,7 +412,7 @@ static void account_source_seed(struct vp_account_source *source, const struct v
 	int vcpus = bpf_map__fd(programs->maps.vcpus), places = bpf_map__fd(programs->maps.places);
 	uint32_t place = 0;
 
-	/* What has none now gets one when it is seen, or is counted as lost then. */
+	/* A vCPU without a slot gets one when it is seen, or is counted as lost then. */
 	if (bpf_map_lookup_and_delete_elem(places, NULL, &place))
 		return;
 	bool in_kvm = sleeps_in_kvm(vm->pid, vcpu->tid);
@@ -505,7 +505,7 @@ static const struct vp_account_site *account_source_sites(const struct vp_accoun
 
 /*
  * All of a map at once, of keys and values of these sizes: a system call for hundreds of
- * entries, rather than two for each. What is added meanwhile may be left out until the next time.
+ * entries, rather than two for each. Entries added meanwhile may be missing until the next time.
  */
 static void account_source_each_entry(int map, size_t key_size, size_t value_size,
 				      void (*take)(void *context, const void *key,
@@ -537,7 +537,7 @@ struct others {
 	void *context;
 };
 
-/* What was taken by those that the table has no room for, as one thief more. */
+/* Thieves that the table has no room for, as one more. */
 static void take_others(void *context, const void *row, const void *cost)
 {
 	const struct others *others = context;

@@ -31,7 +31,7 @@ struct vp_condition_watch {
 	bool is_armed, has_fired;
 };
 
-/* What the kernel has to describe. */
+/* Checks that the kernel's BTF has the types that the programs need. */
 static struct vp_error *check_kernel(const struct vp_conditions *conditions)
 {
 	VP_TRY(vp_host_expect_btf("condition"));

@@ -47,7 +47,7 @@ static struct vp_error *open_one(const struct vp_recipe_event *event, int pcpu, 
 
 	attr.disabled = leads;
 	attr.read_format = PERF_FORMAT_TOTAL_TIME_RUNNING;
-	/* What is counted all the time is before the sets. */
+	/* Permanent counters have priority over the sets. */
 	attr.pinned = !event->set && event->event.type != PERF_TYPE_SOFTWARE;
 	VP_TRY(vp_perf_event_refuse(event->name, &attr));
 	int fd = vp_perf_event_open(&attr, -1, pcpu, event->set ? *leader : -1);

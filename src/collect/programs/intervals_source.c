@@ -340,7 +340,7 @@ static struct vp_error *intervals_source_attach(struct vp_intervals *intervals)
 				  &intervals->missing);
 }
 
-/* What is in the ring is not ours to change: the taker gets a copy. */
+/* The ring is read-only: the callback gets a copy, which it may change. */
 static int intervals_source_take_record(void *context, void *bytes, size_t size)
 {
 	struct source *source = context;

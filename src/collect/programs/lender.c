@@ -101,7 +101,7 @@ static const char no_counters_left[] = "KVM hands the whole PMU to guests that h
 				       "(enable_mediated_pmu): while the host counts "
 				       "something of a guest, no VM could start";
 
-/* Of the vCPU's thread while it is in the guest; all the time, or not at all. */
+/* Counts the vCPU's thread in guest mode, all the time or not at all (pinned). */
 static struct vp_error *open_counter(struct vp_lender *lender, const char *name,
 				     const struct vp_event *event, uint32_t tid, uint32_t place)
 {

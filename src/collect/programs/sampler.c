@@ -24,7 +24,7 @@
 #include "host/host.h"
 #include "host/source.h"
 
-/* What the kernel writes for bpf_perf_event_output() with PERF_SAMPLE_IP | PERF_SAMPLE_RAW. */
+/* The kernel's record for bpf_perf_event_output() with PERF_SAMPLE_IP | PERF_SAMPLE_RAW. */
 struct output_event {
 	struct perf_event_header header;
 	uint64_t ip;
@@ -46,8 +46,8 @@ static void make_task(struct made *made, const struct vp_raw_record *raw)
 }
 
 /*
- * Of a sample that hit the guest, what the host was at is no news: it was inside KVM. Chains of a
- * sample that was lost itself are of another time, and nobody's.
+ * For a guest sample the host chain is useless: it always ends in KVM. Chains of a lost sample have
+ * another time and are dropped.
  */
 static void sampler_put_chains(struct made *made, bool hit_guest, uint64_t time)
 {
@@ -186,7 +186,7 @@ static struct vp_error *sampler_open_rings(struct vp_sampler *sampler)
 	return NULL;
 }
 
-/* Of the pCPUs that are online. */
+/* For the pCPUs that are online. */
 static struct vp_error *open_buffer(struct vp_sampler *sampler)
 {
 	size_t pages = sampler->buffer_pages;
@@ -216,7 +216,7 @@ static struct bpf_program *sampling_program(const struct vp_sampler *sampler)
 						  : sampler->programs->progs.chains_by_perf;
 }
 
-/* Has the kernel look at the program that is used only. */
+/* Loads only the sampling program that is used. */
 static void choose_program(const struct vp_sampler *sampler)
 {
 	struct bpf_program *all[] = {sampler->programs->progs.take_sample,
@@ -369,8 +369,8 @@ struct vp_error *vp_sampler_drain(struct vp_sampler *sampler)
 }
 
 /*
- * A pCPU that goes offline ends its perf buffer for good, and libbpf adds none later. What the
- * programs cannot write meanwhile, they count.
+ * A pCPU that goes offline ends its perf buffer for good, and libbpf adds none later. The
+ * programs count the records that they cannot write meanwhile.
  */
 static struct vp_error *open_buffer_again(struct vp_sampler *sampler)
 {
@@ -413,7 +413,7 @@ void vp_sampler_free(struct vp_sampler *sampler)
 	free(sampler);
 }
 
-/* What it does all the same, but less well. */
+/* The limitation of this mode; NULL: none. */
 static const char *limit_of(const struct vp_sampler *sampler)
 {
 	if (sampler->with_chains && sampler->vendor == VP_VENDOR_INTEL)

@@ -16,7 +16,8 @@
 #include "schema/schema.h"
 #include "trace.skel.h"
 
-/* The reader is woken when a fourth of a ring was written. What goes aside is little. */
+/* The reader is woken when a fourth of a ring was written. The buffer for
+ * late records is small. */
 enum { PARTS = 4, ASIDE_BYTES = 64 << 10 };
 
 struct vp_trace_source {
@@ -178,7 +179,7 @@ bool vp_trace_rings_has(const struct vp_trace_rings *rings, uint32_t pcpu)
 	return false;
 }
 
-/* Who takes what is drained, and what of the late records is not handed over yet. */
+/* A drain: its callback, and the late records that were not passed on yet. */
 struct draining {
 	struct vp_trace_source *source;
 	vp_records_taker take;
@@ -257,7 +258,7 @@ static void drain_source(struct vp_trace_source *source, size_t waited, vp_recor
 		memmove(source->late.bytes, source->late.bytes + draining.done, source->late.size);
 }
 
-/* What is aside was there before what came after it in the pages: the heads are read first. */
+/* Late records precede the records after them in the pages: the heads are read first. */
 void vp_trace_rings_drain(struct vp_trace_rings *rings, bool all, vp_records_taker take,
 			  void *context)
 {

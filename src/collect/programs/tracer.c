@@ -105,7 +105,7 @@ static struct vp_error *tracer_load(struct vp_tracer *tracer)
 	return NULL;
 }
 
-/* What comes through the doorbell only wakes the reader; 0 is from a pCPU without a ring. */
+/* A word through the doorbell only wakes the reader; 0 is from a pCPU without a ring. */
 static int tracer_hear_doorbell(void *context, void *data, size_t size)
 {
 	struct vp_tracer *tracer = context;
