@@ -57,6 +57,7 @@ static void put_begin(struct vp_export *export)
 	vp_json_text(&json, "hostname", recording->hostname);
 	vp_json_text(&json, "kernel", recording->kernel);
 	vp_json_count(&json, "pcpus", recording->pcpus);
+	vp_json_text(&json, "sampling_event", recording->trigger);
 	vp_json_text(&json, "trigger", recording->trigger);
 	vp_json_count(&json, "period_ns", recording->period_ns);
 	vp_json_text(&json, "unit", vp_recording_unit(recording));

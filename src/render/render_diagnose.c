@@ -122,6 +122,9 @@ static void render_diagnose_put_json(const struct vp_finding *finding,
 	vp_json_count(json, "ns", finding->ns);
 	vp_json_number(json, "percent", finding->percent);
 	vp_json_count(json, "count", finding->count);
+	vp_json_text(json, "top_cause", finding->who);
+	vp_json_count(json, "top_cause_ns", finding->most);
+	/* Their names of earlier releases, for one more. */
 	vp_json_text(json, "most", finding->who);
 	vp_json_count(json, "most_ns", finding->most);
 	vp_json_text(json, "address", finding->address);

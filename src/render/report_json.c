@@ -31,6 +31,8 @@ static void report_json_put_shares(const struct vp_profile_part *part, struct vp
 					 VP_KIND_VM};
 
 	vp_json_object(json, "shares");
+	/* Its old name is "os". */
+	vp_json_double(json, "kernel", vp_report_percent(part, part->kinds[VP_KIND_OS]));
 	for (size_t i = 0; i < VP_ARRAY_SIZE(order); i++)
 		vp_json_double(json, vp_kind_name(order[i]),
 			       vp_report_percent(part, part->kinds[order[i]]));
@@ -137,9 +139,10 @@ static void report_json_put_vcpus(const struct vp_report *report, struct vp_json
 	vp_json_array_end(json);
 }
 
-static void report_json_put_routes(const struct vp_profile *profile, struct vp_json *json)
+static void report_json_put_routes(const struct vp_profile *profile, const char *key,
+				   struct vp_json *json)
 {
-	vp_json_object(json, "routes");
+	vp_json_object(json, key);
 	for (uint32_t route = 0; route < VP_ROUTES; route++)
 		if (profile->routes[route])
 			vp_json_count(json, vp_route_name(route), profile->routes[route]);
@@ -180,13 +183,13 @@ static void put_stacks(const struct vp_report *report, struct vp_json *json)
 	vp_json_array_end(json);
 }
 
-static void put_walks(const struct vp_profile *profile, struct vp_json *json)
+static void put_walks(const struct vp_profile *profile, const char *key, struct vp_json *json)
 {
 	static const char *const keys[] = {[VP_WALK_GUEST_USER] = "guest_user",
 					   [VP_WALK_GUEST_KERNEL] = "guest_kernel",
 					   [VP_WALK_HOST] = "host"};
 
-	vp_json_object(json, "walks");
+	vp_json_object(json, key);
 	for (uint32_t walk = 0; walk < VP_WALKS; walk++) {
 		vp_json_object(json, keys[walk]);
 		for (uint32_t end = 0; end < VP_WALK_ENDS; end++)
@@ -241,10 +244,14 @@ void vp_render_report_json(const struct vp_report *report, bool colour, struct v
 	vp_json_count(&json, "samples_taken", profile->counts.samples);
 	vp_json_count(&json, "ticks", profile->counts.ticks);
 	vp_json_count(&json, "late_ticks", profile->counts.late);
+	/* Each with its name of earlier releases, for one more. */
+	vp_json_count(&json, "unresolved", profile->unattributed);
 	vp_json_count(&json, "unattributed", profile->unattributed);
-	report_json_put_routes(profile, &json);
+	report_json_put_routes(profile, "attribution", &json);
+	report_json_put_routes(profile, "routes", &json);
 	if (report->options.chains) {
-		put_walks(profile, &json);
+		put_walks(profile, "stack_ends", &json);
+		put_walks(profile, "walks", &json);
 		put_stacks(report, &json);
 	}
 	put_notes(report, &json);

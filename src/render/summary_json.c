@@ -60,6 +60,7 @@ static void summary_json_put_maps(const char *key, const char *state, const stru
 					       : "host");
 		vp_json_count(json, "processes", maps->spaces.count);
 		vp_json_count(json, "kernel_symbols", maps->kernel.count);
+		vp_json_count(json, "mapped_files", maps->images.count);
 		vp_json_count(json, "images", maps->images.count);
 		put_map_notes(maps, json);
 	}
@@ -144,7 +145,9 @@ static void summary_json_put_about(const struct vp_report *report, struct vp_jso
 	vp_json_text(json, "tool", recording->tool);
 	vp_json_text(json, "hostname", recording->hostname);
 	vp_json_text(json, "kernel", recording->kernel);
+	vp_json_text(json, "data_sources", recording->instruments);
 	vp_json_text(json, "instruments", recording->instruments);
+	vp_json_text(json, "sampling_event", recording->trigger);
 	vp_json_text(json, "trigger", recording->trigger);
 	vp_json_text(json, "guest_sampling", recording->guest_sampling);
 	vp_json_count(json, "compression_level", recording->compression);
@@ -172,13 +175,21 @@ static void summary_json_put_about(const struct vp_report *report, struct vp_jso
 	vp_json_count(json, "begun_ns", recording->begun);
 }
 
-static void summary_json_put_samples(const struct vp_profile *profile, struct vp_json *json)
+static void summary_json_put_routes(const struct vp_profile *profile, const char *key,
+				    struct vp_json *json)
 {
-	vp_json_count(json, "guest_samples", profile->counts.guest_samples);
-	vp_json_object(json, "routes");
+	vp_json_object(json, key);
 	for (uint32_t route = 0; route < VP_ROUTES; route++)
 		vp_json_count(json, vp_route_name(route), profile->routes[route]);
 	vp_json_object_end(json);
+}
+
+/* Keys with their names of earlier releases, for one more. */
+static void summary_json_put_samples(const struct vp_profile *profile, struct vp_json *json)
+{
+	vp_json_count(json, "guest_samples", profile->counts.guest_samples);
+	summary_json_put_routes(profile, "attribution", json);
+	summary_json_put_routes(profile, "routes", json);
 }
 
 void vp_render_summary_json(const struct vp_summary *summary, struct vp_buffer *out)
