@@ -187,7 +187,7 @@ struct vp_error *vp_file_publish(const char *path, const void *bytes, size_t siz
 	if (file_is_full(result) && !write_in_place(path, bytes, size))
 		return NULL;
 	if (result)
-		return vp_error_errno(-result, "cannot create a file beside '%s'", path);
+		return vp_error_errno(-result, "cannot create a file next to '%s'", path);
 	result = vp_fd_write_all(file.fd, bytes, size);
 	if (!result)
 		result = vp_new_file_publish(&file);

@@ -124,8 +124,8 @@ static int counters_lent_find_places(struct vp_counters_lent *lent,
 		int place = vp_counters_lent_place(lent, &events[i]);
 		if (place < 0)
 			return vp_counters_fail(error, VPERF_E_NOT_LENT,
-						"the host does not lend '%s': 'vperf lend "
-						"--events' there says what it does",
+						"the host does not lend '%s': it is not in "
+						"--events of 'vperf lend' there",
 						events[i].name);
 		lent->places[i] = (unsigned)place;
 	}

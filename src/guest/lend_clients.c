@@ -211,19 +211,19 @@ static void lend_clients_attach(struct vp_lend *lend, struct vp_lend_client *cli
 	if (request->version != VP_LENT_VERSION)
 		return lend_clients_refuse(client, EPROTO, "it is of another version");
 	if (!may_count(client, client->tid))
-		return lend_clients_refuse(client, ESRCH,
-					   "the thread is none of its user in this PID namespace");
+		return lend_clients_refuse(
+		    client, ESRCH, "the thread is not one of its user's in this PID namespace");
 	int result = start_lending(lend);
 	if (result)
-		return lend_clients_refuse(client, -result,
-					   "this kernel lets no program see its switches");
+		return lend_clients_refuse(client, -result, "cannot attach to sched_switch");
 	result = give_place(lend, client);
 	if (result)
-		return lend_clients_refuse(client, -result, "too many threads have some");
+		return lend_clients_refuse(client, -result,
+					   "too many threads already hold lent counters");
 	if (request->flags & VP_LENT_ADOPT)
 		result = vp_lend_command(lend, VP_LEND_ADOPT, client->place);
 	if (result)
-		return lend_clients_refuse(client, -result, "what it makes cannot be counted");
+		return lend_clients_refuse(client, -result, "cannot follow child threads");
 	client->is_attached = true;
 	lend_clients_hand_over(lend, client);
 }

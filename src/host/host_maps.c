@@ -617,7 +617,7 @@ struct vp_error *vp_host_maps_write(struct vp_host_maps *maps, const char *path,
 	int result = vp_new_file_create(&file, path, 0644);
 
 	if (result)
-		return vp_error_errno(-result, "cannot create a file beside '%s'", path);
+		return vp_error_errno(-result, "cannot create a file next to '%s'", path);
 	if (from)
 		keep_from(maps, from);
 	host_maps_read_again(maps);

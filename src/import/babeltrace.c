@@ -124,7 +124,7 @@ static struct vp_error *why(const struct vp_babeltrace *bt, const char *path)
 
 	if (error && bt->error_get_cause_count(error))
 		ret = vp_error_new(
-		    "'%s' cannot be read as a CTF trace: babeltrace2 says: %s", path,
+		    "'%s' cannot be read as a CTF trace: babeltrace2: %s", path,
 		    bt->error_cause_get_message(bt->error_borrow_cause_by_index(error, 0)));
 	else
 		ret = vp_error_new("'%s' cannot be read as a CTF trace", path);

@@ -56,7 +56,7 @@ static struct vp_error *unknown_format(const char *path)
 	for (size_t i = 0; (importer = vp_importer_at(i)); i++)
 		vp_buffer_printf(&formats, "%s%s (%s)", i ? ", " : "", importer->name,
 				 importer->summary);
-	struct vp_error *error = vp_error_new("'%s' is of no format that can be imported: %s", path,
+	struct vp_error *error = vp_error_new("'%s': unrecognized format (supported: %s)", path,
 					      vp_buffer_text(&formats));
 	vp_buffer_deinit(&formats);
 	return error;

@@ -123,7 +123,7 @@ static struct vp_error *take_attrs(struct vp_perfdata *file, struct section sect
 		    vp_cursor_bytes(&cursor, (size_t)size - sizeof(struct section));
 		struct section ids = perfdata_take_section(&cursor);
 		if (!take_attr(file, attr))
-			return perfdata_malformed(file, "what it says of its events");
+			return perfdata_malformed(file, "its description of events");
 		take_ids(file, perfdata_slice_of(file, ids));
 	}
 	return NULL;
@@ -399,9 +399,8 @@ static struct vp_error *parse_pipe(struct vp_perfdata *file, const struct vp_sli
 
 	VP_TRY(perfdata_take_records(file, records, files, 1));
 	file->build_ids = (struct vp_slice){file->gathered.bytes, file->gathered.size};
-	return file->events.attrs.count
-		   ? NULL
-		   : perfdata_malformed(file, "it says of no event that it is of");
+	return file->events.attrs.count ? NULL
+					: perfdata_malformed(file, "its event is not described");
 }
 
 /* In the other byte order the bits may have been written as 32-bit words. */
@@ -442,7 +441,7 @@ static struct vp_error *perfdata_parse(struct vp_perfdata *file, const struct vp
 		data.size = file->bytes.size - data.offset;
 	VP_TRY(take_attrs(file, attrs, attr_size));
 	if (!file->events.attrs.count)
-		return perfdata_malformed(file, "it says of no event that it is of");
+		return perfdata_malformed(file, "its event is not described");
 	take_features(file, features, data.offset + data.size);
 	return perfdata_take_records(file, data, files, count);
 }

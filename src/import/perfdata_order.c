@@ -82,8 +82,8 @@ static struct vp_error *wait_for_round(struct vp_perfdata_order *order,
 	if (record->type >= VP_PERFDATA_FIRST_OF_PERF)
 		return NULL;
 	if (order->waiting.count == MOST_WAITING)
-		return vp_error_new("'%s' has more than %d records whose order is not known: no "
-				    "rounds of perf's (FINISHED_ROUND) are among them",
+		return vp_error_new("'%s' has more than %d records of unknown order: it has no "
+				    "FINISHED_ROUND records of perf",
 				    order->source, MOST_WAITING);
 	const struct vp_perfdata_place place = {perfdata_order_time_of(order, record), offset};
 	order->newest = place.time > order->newest ? place.time : order->newest;
@@ -133,7 +133,7 @@ static struct vp_error *perfdata_order_unpack(struct vp_perfdata_order *order,
 	}
 	if (order->unpacked.size > MOST_UNPACKED)
 		return vp_error_new("'%s' has more than 1 GiB of compressed records (perf record "
-				    "-z) whose order is not known",
+				    "-z) of unknown order",
 				    order->source);
 	return take_unpacked(order);
 }

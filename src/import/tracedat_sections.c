@@ -33,7 +33,7 @@ struct vp_error *vp_tracedat_sections_range(const struct vp_tracedat_sections *s
 	struct vp_slice bytes = sections->bytes;
 
 	if (offset > bytes.size || size > bytes.size - offset)
-		return vp_error_new("'%s' is damaged: it ends before what it says is in it",
+		return vp_error_new("'%s' is damaged: it is shorter than its headers say",
 				    sections->source);
 	*ret = (struct vp_slice){bytes.bytes + offset, (size_t)size};
 	return NULL;

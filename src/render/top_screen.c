@@ -270,7 +270,7 @@ static const char *const help[] = {
     "Keys:",
     "  g o i t x   sort by guest, host, idle, steal, exits; the history shows the same",
     "  n           sort by VM and vCPU",
-    "  < >         sort by the column before, behind",
+    "  < >         sort by the previous, next column",
     "  v V         next VM only, the one before; after the last: all of them",
     "  a           all VMs",
     "  c           rows of vCPUs, or of VMs: the mean of their vCPUs, the sum of exits",

@@ -343,7 +343,7 @@ static struct vp_error *set_registers(const struct vp_guest *guest)
 	struct kvm_mp_state runnable = {.mp_state = KVM_MP_STATE_RUNNABLE};
 
 	if (ioctl(guest->vcpu, KVM_GET_SREGS, &system))
-		return vp_error_errno(errno, "KVM does not tell a vCPU's registers");
+		return vp_error_errno(errno, "KVM does not return a vCPU's registers");
 	system.cs.base = system.cs.selector = 0;
 	system.ds.base = system.ds.selector = system.ss.base = system.ss.selector = 0;
 	system.fs.base = DEVICE;

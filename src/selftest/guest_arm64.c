@@ -178,7 +178,7 @@ struct vp_error *vp_guest_make(struct vp_guest *guest)
 	if (ioctl(guest->vm, KVM_SET_USER_MEMORY_REGION, &region))
 		return vp_error_errno(errno, "KVM refuses memory for a guest");
 	if (ioctl(guest->vm, KVM_ARM_PREFERRED_TARGET, &model))
-		return vp_error_errno(errno, "KVM does not tell the model of a vCPU");
+		return vp_error_errno(errno, "KVM does not return the model of a vCPU");
 	model.features[0] |= 1U << KVM_ARM_VCPU_PSCI_0_2;
 	guest->vcpu = ioctl(guest->vm, KVM_CREATE_VCPU, 0UL);
 	if (guest->vcpu < 0 || ioctl(guest->vcpu, KVM_ARM_VCPU_INIT, &model))

@@ -101,7 +101,7 @@ static struct vp_error *guest_events_start(struct vp_guest_events *events, const
 	if (!vp_agent_is_addressed(&address))
 		return vp_error_new("the VM has no vsock device");
 	if (!has_counter(vm))
-		return vp_error_new("KVM does not tell how its vCPUs' time-stamp counters differ "
+		return vp_error_new("KVM does not report how its vCPUs' time-stamp counters differ "
 				    "from the host's");
 	return vp_agent_events_start(&address, events->options.sets, &events->agent);
 }

@@ -59,8 +59,7 @@ static void events_conclude(struct vp_instrument *base)
 
 	if (lost)
 		VP_NOTICE(base->session,
-			  "%" PRIu64 " events of the hypervisor's found no room in its buffers",
-			  lost);
+			  "%" PRIu64 " hypervisor events were lost: its buffers were full", lost);
 }
 
 static void events_put_total(const struct vp_instrument *base, struct vp_buffer *out)

@@ -117,8 +117,8 @@ static struct vp_error *trace_identify(void *context, uint32_t number,
 		return vp_tracer_identify(own->tracer, number, state, finding);
 	const struct vp_vm *vm = vp_vms_latest(vp_session_vms(own->base.session), state->pid);
 	VP_NOTICE(own->base.session,
-		  "VM '%s': switches of its threads are not recorded: its kernel does not tell "
-		  "where it counts them",
+		  "VM '%s': guest thread switches are not recorded: the address of its kernel's "
+		  "switch counter is unknown",
 		  vm ? vm->name : "?");
 	return NULL;
 }
@@ -222,10 +222,11 @@ static void trace_conclude(struct vp_instrument *base)
 	vp_vec_each (vp_session_late_pcpus(base->session), late)
 		instrument_trace_say_lost(base, late->pcpu, "it had no buffer yet, or it was full");
 	if (untold)
-		VP_NOTICE(base->session,
-			  "%" PRIu64 " events were not told by the kernel: the same event came "
-			  "while one was being written",
-			  untold);
+		VP_NOTICE(
+		    base->session,
+		    "%" PRIu64
+		    " events missed: they came while the same BPF program was running (nmissed)",
+		    untold);
 }
 
 static uint64_t trace_lost(const struct vp_instrument *base, struct vp_stream_id id)

@@ -111,9 +111,8 @@ static void instrument_tracepoints_say_lost(struct vp_instrument *base, uint32_t
 
 	if (lost.events)
 		VP_NOTICE(base->session,
-			  "pCPU %" PRIu32 ": of %" PRIu64 " events of tracepoints %" PRIu64
-			  " were not recorded; of %" PRIu64 " the kernel says that the "
-			  "buffer was full (-m)",
+			  "pCPU %" PRIu32 ": of %" PRIu64 " tracepoint events, %" PRIu64
+			  " were lost, %" PRIu64 " of them because the buffer was full (-m)",
 			  pcpu, lost.all, lost.events, lost.full);
 }
 

@@ -208,9 +208,9 @@ static struct vp_error *session_flight_make_directory(const struct vp_session *s
 		if (errno != EEXIST)
 			return vp_error_errno(errno, "cannot create directory '%s'", path);
 	}
-	return vp_error_new("cannot create a directory for a snapshot beside '%s': all names are "
-			    "taken",
-			    directory);
+	return vp_error_new(
+	    "cannot create a directory for a snapshot next to '%s': all names are taken",
+	    directory);
 }
 
 /* Writes what `about` is about to be, with its streams. */
@@ -302,7 +302,8 @@ struct vp_error *vp_session_flight_finish(struct vp_session *session)
 	    session->flight->watch ? vp_condition_watch_unheard(session->flight->watch) : 0;
 	if (unheard)
 		VP_NOTICE(session,
-			  "%llu times a condition held without a snapshot: too soon after another",
+			  "%llu snapshot triggers suppressed: too soon after the previous snapshot "
+			  "(--snapshot-every)",
 			  (unsigned long long)unheard);
 	return write_streams(session, session->place.now, &session->about);
 }

@@ -25,7 +25,7 @@ struct vp_error *vp_xen_told_init(struct vp_xen_told *told, const struct vp_gues
 	told->known = true;
 	return !state->detail || vp_xen_foreign_is_pv(told->foreign, state->detail)
 		   ? NULL
-		   : vp_error_new("the guest does not tell which frames its memory is");
+		   : vp_error_new("the guest does not publish the frames of its memory");
 }
 
 void vp_xen_told_forget(struct vp_xen_told *told)

@@ -48,7 +48,7 @@ static struct vp_error *xen_guest_access_list(void *lister, uint32_t pid,
 	if (!find_domain(xen, pid, &domain))
 		return vp_error_new("domain %u ended before its memory could be read", pid - 1);
 	if (xen->call.domain_maximum_gpfn(xen->control, domain.id, &last))
-		return vp_error_new("Xen does not tell how much memory domain %u has", domain.id);
+		return vp_error_new("Xen does not report the memory size of domain %u", domain.id);
 	*ret = (struct vp_guest_state){
 	    .pid = pid, .detail = domain.flags & VP_XEN_HVM ? 0 : domain.shared_info_frame};
 	/* Where there is a hole, nothing can be mapped. */

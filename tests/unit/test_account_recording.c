@@ -374,7 +374,7 @@ static void test_storms(void **state)
 	vp_sentences sentences = {0};
 	vp_account_recording_tell_storms(NAME, &sentences);
 	assert_int_equal(sentences.count, 1);
-	assert_int_equal(notes_like(&sentences, "storms of interrupts are not told of: '"), 1);
+	assert_int_equal(notes_like(&sentences, "interrupt storms are not reported: '"), 1);
 	assert_int_equal(notes_like(&sentences, "expected ID PATH"), 1);
 	free(sentences.at[0]);
 	vp_vec_deinit(&sentences);

@@ -393,7 +393,7 @@ static void test_overcommit(void **state)
 	assert_int_equal(finding[0].ns, 2ULL * SECOND);
 	assert_int_equal(finding[0].count, 16);
 	assert_string_equal(finding[0].detail,
-			    "for 1.00 s in all, 4.0 vCPUs of the host wanted to run where they "
+			    "for 1.00 s in total, 4.0 vCPUs were runnable on average where they "
 			    "may use 2 pCPUs");
 	assert_string_equal(finding[1].rule->id, "steal-vm");
 	assert_int_equal(finding[1].ns, SECOND / 2);

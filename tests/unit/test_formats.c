@@ -354,7 +354,8 @@ static void test_jsonl(void **state)
 	expect_text(
 	    "jsonl", VP_WEIGH_TIME,
 	    "{\"type\": \"recording\", \"path\": \"made\", \"hostname\": \"here\", \"kernel\": "
-	    "\"6.1\", \"pcpus\": 2, \"trigger\": \"cpu clock\", \"period_ns\": 1000, \"unit\": "
+	    "\"6.1\", \"pcpus\": 2, \"sampling_event\": \"cpu clock\", \"trigger\": \"cpu clock\", "
+	    "\"period_ns\": 1000, \"unit\": "
 	    "\"ns\"}\n"
 	    "{\"type\": \"sample\", \"time_ns\": 1000000005, \"weight\": 1, \"pcpu\": 0, \"vm\": "
 	    "null, \"vcpu\": null, \"process\": \"server\", \"pid\": 77, \"host_pid\": 77, "

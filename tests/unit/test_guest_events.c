@@ -341,7 +341,7 @@ static void test_agents_that_go_wrong(void **state)
 	expect_gone(&too_long, sizeof(too_long), "a frame that is too long");
 	expect_gone(&no_vcpu, sizeof(no_vcpu), "the number of a vCPU");
 	expect_gone(&late, sizeof(late), "a frame out of order");
-	expect_gone(&unknown, sizeof(unknown), "no known kind");
+	expect_gone(&unknown, sizeof(unknown), "an unknown kind");
 	expect_gone(&no_clock, sizeof(no_clock), "a clock");
 }
 
@@ -364,7 +364,7 @@ static void test_refusals(void **state)
 	expect_refused("error \033[31mno tracefs\n", NULL, "refuses: ?[31mno tracefs");
 	expect_refused("vperf-events 2\n", NULL, "malformed reply: its first line");
 	expect_refused("", NULL, "has ended");
-	expect_refused(VP_EVENTS_HEAD, "kvm:kvm_exit", "an event that was not asked for");
+	expect_refused(VP_EVENTS_HEAD, "kvm:kvm_exit", "an event that was not requested");
 }
 
 static void add_point(struct vp_clock_line *line, uint64_t from, uint64_t to, uint64_t error_ns)
@@ -673,8 +673,9 @@ static void test_no_way(void **state)
 	vp_vm_vcpu(&vm, 0);
 	for (int i = 0; i < 2; i++) {
 		struct vp_guest_events *events = vp_guest_events_new(&options, &vm, "guest-g");
-		const char *why = i ? "KVM does not tell how its vCPUs' time-stamp counters differ"
-				    : "the VM has no vsock device";
+		const char *why =
+		    i ? "KVM does not report how its vCPUs' time-stamp counters differ"
+		      : "the VM has no vsock device";
 		VP_AUTO_FREE char *outcome = vp_guest_events_outcome(events);
 		assert_int_equal(strncmp(outcome, "events: ", 8), 0);
 		assert_non_null(strstr(outcome, why));

@@ -657,7 +657,7 @@ static void test_unheard(void **state)
 	}
 	watch.unheard = 17;
 	expect_no_error(vp_session_finish(scene.session));
-	expect_notice(&scene, "17 times a condition held without a snapshot");
+	expect_notice(&scene, "17 snapshot triggers suppressed");
 	end(&scene);
 	assert_false(watch.open);
 }

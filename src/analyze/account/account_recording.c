@@ -240,7 +240,7 @@ void vp_account_recording_tell_storms(const char *path, vp_sentences *sentences)
 		return;
 	struct vp_error *error = vp_account_recording_open(path, NULL, &rec);
 	if (error) {
-		vp_vec_push(sentences, vp_format("storms of interrupts are not told of: %s",
+		vp_vec_push(sentences, vp_format("interrupt storms are not reported: %s",
 						 vp_error_message(error)));
 		vp_error_free(error);
 		return;

@@ -489,10 +489,11 @@ static const char *tell_crowd(const struct vp_account_view *view, uint32_t vm,
 
 	if (!vp_overcommit_of_vm(&account->overcommit, &account->vms->at[vm], &crowd))
 		return NULL;
-	snprintf(text, sizeof(text),
-		 "for %s in all, %.1f vCPUs of the host wanted to run where they may use %u pCPU%s",
-		 vp_text_duration((uint64_t)crowd.ns, time), crowd.wanted, crowd.pcpus,
-		 crowd.pcpus == 1 ? "" : "s");
+	snprintf(
+	    text, sizeof(text),
+	    "for %s in total, %.1f vCPUs were runnable on average where they may use %u pCPU%s",
+	    vp_text_duration((uint64_t)crowd.ns, time), crowd.wanted, crowd.pcpus,
+	    crowd.pcpus == 1 ? "" : "s");
 	return diagnose_keep(ret, text);
 }
 

@@ -28,8 +28,8 @@ static const struct vp_rule rules[] = {
      .least = 2,
      .what = "overcommit: the VMs' vCPUs wanted more than all pCPUs that they may use",
      .evidence = "steal",
-     .advice = "run fewer VMs or vCPUs here, or let them use more pCPUs; cpu.weight only says who "
-	       "loses",
+     .advice = "run fewer VMs or vCPUs here, or let them use more pCPUs; cpu.weight only shifts "
+	       "the loss to another VM",
      .source = KERNEL_DOCUMENTATION
      "virt/kvm/x86/msr.rst (MSR_KVM_STEAL_TIME), admin-guide/cgroup-v2.rst (cpu.weight)"},
     {.id = "steal-self",
@@ -73,10 +73,9 @@ static const struct vp_rule rules[] = {
      .least = 3,
      .what = "a storm of interrupts",
      .evidence = "steal",
-     .advice =
-	 "find what asks for so many: for local_timer a program with timers (vperf record "
-	 "--trace=timer), for a device its driver's moderation of interrupts (ethtool -C), for "
-	 "calls the pCPUs that send them; or keep it off these pCPUs",
+     .advice = "find the source: for local_timer, a program arming timers (vperf record "
+	       "--trace=timer); for a device, its interrupt moderation (ethtool -C); for function "
+	       "calls, the pCPUs that send them; or keep it off these pCPUs",
      .source = KERNEL_DOCUMENTATION
      "timers/hrtimers.rst, networking/napi.rst (IRQ mitigation), core-api/irq/irq-affinity.rst"},
     {.id = "steal-tick",
@@ -292,7 +291,7 @@ static const struct vp_rule rules[] = {
      .streams = VP_STREAMS(VP_STREAM_INTERVALS),
      .records = "intervals",
      .least = 0.1,
-     .what = "sums of vperf stat are too small by what was counted in them",
+     .what = "sums of vperf stat lack these intervals' counts",
      .evidence = "info",
      .advice = "larger buffers (-m 16M), longer intervals",
      .source = "vperf: man vperf-stat (-m)"},

@@ -212,7 +212,7 @@ static void resolve_sleep(struct walk *walk, const struct vp_thread *thread,
 	case VP_WAKER_SOFTIRQ:
 	case VP_WAKER_UNKNOWN:
 		critical_put(walk, thread, VP_CRITICAL_UNKNOWN, from, to,
-			     "no event says who woke it");
+			     "no event for the wakeup");
 	}
 }
 
@@ -327,7 +327,7 @@ struct vp_error *vp_critical_find(struct vp_threads *threads, const struct vp_th
 	ret->from = first->begin > threads->from ? first->begin : threads->from;
 	ret->to = end < threads->to ? end : threads->to;
 	if (ret->from >= ret->to)
-		return vp_error_new("the thread did nothing in that time that events tell of");
+		return vp_error_new("the recording has no events of the thread in that time");
 	critical_resolve(&walk, thread, ret->from, ret->to);
 	for (size_t i = 0, j = ret->links.count; i + 1 < j; i++) {
 		struct vp_critical_link link = ret->links.at[i];

@@ -466,9 +466,8 @@ static struct vp_error *read_guests(struct vp_threads *threads, const char *dire
 static struct vp_error *expect_processes(const struct vp_threads *threads)
 {
 	return vp_lanes_feed(threads->lanes)->by_states
-		   ? vp_error_new("why threads of guests wait is told by the guests' own events, "
-				  "which an agent sends over vsock: VMs that are domains have no "
-				  "vsock")
+		   ? vp_error_new("the waits of guest threads need the guests' own events, which "
+				  "an agent sends over vsock: Xen domains have no vsock")
 		   : NULL;
 }
 

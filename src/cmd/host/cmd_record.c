@@ -118,8 +118,8 @@ static struct vp_error *choose_hypervisor_events(struct record *record)
 	if (!names->count)
 		return NULL;
 	if (record->no_account)
-		return vp_error_usage("the hypervisor's own events come with the account: expected "
-				      "no --no-account beside -e %s:%s",
+		return vp_error_usage("the hypervisor's own events need vCPU accounting: "
+				      "--no-account and -e %s:%s are mutually exclusive",
 				      vp_hypervisor_here()->events()->system, names->at[0]);
 	return vp_hypervisor_here()->events()->open(names->at, names->count,
 						    &record->hypervisor_events);
@@ -360,9 +360,9 @@ static int run_record(int argc, char **argv)
 	    {'e', "event", VP_OPTION_TEXTS, &record.events.words, "EVENT",
 	     "event to sample on: a perf event or rHEX (default: cycles, or cpu-clock without a "
 	     "hardware counter); SYSTEM:EVENT (may have wildcards): a tracepoint to record; "
-	     "kprobe:FUNCTION or uprobe:BINARY:FUNCTION, and what perf probe has behind it: a "
-	     "probe "
-	     "to record; on Xen xentrace:CLASS or xentrace:EVENT: Xen's own; can be repeated"},
+	     "kprobe:FUNCTION or uprobe:BINARY:FUNCTION, with the syntax of perf probe after it: a "
+	     "probe to record; on Xen xentrace:CLASS or xentrace:EVENT: Xen's own; can be "
+	     "repeated"},
 	    {0, "filter", VP_OPTION_OF_LAST, &record.events.filters, "FILTER",
 	     "record only events of the tracepoint before it that this holds for, such as "
 	     "'prev_pid == 0'"},
@@ -395,9 +395,9 @@ static int run_record(int argc, char **argv)
 	    {0, "paravirtual", VP_OPTION_FLAG, &record.paravirtual, NULL,
 	     "on Xen: also count hypercalls and traps of PV guests, for 'vperf exits'"},
 	    {0, "interrupts", VP_OPTION_MAYBE, &record.interrupts, "AT",
-	     "on Xen: also sample guests at interrupts; AT is exits (default): HVM and PVH guests "
-	     "where they are left for interrupts; pmu: all where a hardware counter interrupts "
-	     "them",
+	     "on Xen: also sample guests at interrupts; AT is exits (default): HVM and PVH guests, "
+	     "at VM exits for external interrupts; pmu: all guests, at interrupts of a hardware "
+	     "counter",
 	     is_place_of_interrupts},
 	    {0, "stat", VP_OPTION_TEXT, &record.stat, "RECIPE",
 	     "also count in intervals, like 'vperf stat --recipe RECIPE'"},

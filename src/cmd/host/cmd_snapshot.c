@@ -63,6 +63,6 @@ static int run_snapshot(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "snapshot",
     .usage = "[DIR | --pid PID]",
-    .summary = "have a 'vperf record --flight' write what it remembers",
+    .summary = "dump the buffer of a running flight recorder",
     .run = run_snapshot,
 };

@@ -26,8 +26,8 @@ struct vp_record_flight {
 	 VP_OPTION_TEXT,                                                                           \
 	 &(flight)->size,                                                                          \
 	 "SIZE",                                                                                   \
-	 "keep the latest records in SIZE of memory (64M), write them when asked: vperf "          \
-	 "snapshot, SIGUSR2, --snapshot-on; at the end in any case"},                              \
+	 "flight recorder: keep the last SIZE (e.g. 64M) of data in memory; dump it on vperf "     \
+	 "snapshot, SIGUSR2, a --snapshot-on trigger, or exit"},                                   \
 	    {0,                                                                                    \
 	     "snapshot-on",                                                                        \
 	     VP_OPTION_TEXTS,                                                                      \
@@ -40,25 +40,25 @@ struct vp_record_flight {
 	     VP_OPTION_TEXT,                                                                       \
 	     &(flight)->after,                                                                     \
 	     "TIME",                                                                               \
-	     "so long after the condition (default: 0)"},                                          \
+	     "delay between trigger and snapshot (default: 0)"},                                   \
 	    {0,                                                                                    \
 	     "snapshot-every",                                                                     \
 	     VP_OPTION_TEXT,                                                                       \
 	     &(flight)->every,                                                                     \
 	     "TIME",                                                                               \
-	     "by conditions not sooner than TIME after another (default: 10s)"},                   \
+	     "minimum time between triggered snapshots (default: 10s)"},                           \
 	    {0,                                                                                    \
 	     "snapshot-max",                                                                       \
 	     VP_OPTION_COUNT,                                                                      \
 	     &(flight)->most,                                                                      \
 	     "N",                                                                                  \
-	     "at most N snapshots by conditions (default: 100)"},                                  \
+	     "at most N triggered snapshots (default: 100)"},                                      \
 	    {0,                                                                                    \
 	     "snapshot-size",                                                                      \
 	     VP_OPTION_TEXT,                                                                       \
 	     &(flight)->all,                                                                       \
 	     "SIZE",                                                                               \
-	     "at most SIZE for all snapshots by conditions together (default: 10G)"},              \
+	     "at most SIZE for all triggered snapshots (default: 10G)"},                           \
 	{                                                                                          \
 		0, "snapshot-free", VP_OPTION_TEXT, &(flight)->left, "SIZE",                       \
 		    "no snapshot by a condition that leaves less than SIZE of the disk free "      \

@@ -232,7 +232,7 @@ static int run_export(int argc, char **argv)
 	    {'o', "output", VP_OPTION_TEXT, &export.output, "FILE",
 	     "write to FILE; -: to standard output"},
 	    {0, "shared", VP_OPTION_FLAG, &export.shared, NULL,
-	     "let others read what is written, as the umask allows (default: only you)"},
+	     "let others read the output, as the umask allows (default: only you)"},
 	    {0, "list", VP_OPTION_FLAG, &export.list, NULL, "list the formats"},
 	    VP_EVENT_OPTIONS(&export.which),
 	    VP_NAMING_OPTIONS(&export.words),

@@ -64,6 +64,6 @@ static int run_info(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "info",
     .usage = "[-v] [--json] [DIR]",
-    .summary = "describe a recording and what it lacks",
+    .summary = "describe a recording and its gaps",
     .run = run_info,
 };

@@ -106,7 +106,7 @@ static void cmd_timeline_say_notes(const struct timeline *timeline)
 	if (timeline->periods)
 		return;
 	VP_AUTO_FREE char *text =
-	    vp_format("no periods of lane '%s' are in what was asked for", timeline->lane);
+	    vp_format("no slices of lane '%s' match the options", timeline->lane);
 	vp_verb_say(verb.name, text);
 }
 

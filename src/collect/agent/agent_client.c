@@ -226,7 +226,7 @@ static struct vp_error *open_transfer(struct transfer *transfer, const char *pat
 	transfer->limits = usual_limits(limits);
 	transfer->deadline_ms = agent_client_now_ms() + 1000ULL * transfer->limits.seconds_total;
 	transfer->out = out->fd;
-	return failure ? vp_error_errno(-failure, "cannot create a file beside '%s'", path) : NULL;
+	return failure ? vp_error_errno(-failure, "cannot create a file next to '%s'", path) : NULL;
 }
 
 static struct vp_error *converse(struct transfer *transfer)

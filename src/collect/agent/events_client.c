@@ -189,7 +189,7 @@ static struct vp_error *take_format(struct events_worker *worker, struct vp_curs
 
 	if (!vp_cursor_line(payload, &name) || !vp_events_is_allowed(name) ||
 	    worker->classes.count == CLASSES_MAX)
-		return events_client_malformed(worker, "an event that was not asked for");
+		return events_client_malformed(worker, "an event that was not requested");
 	struct vp_slice text = vp_cursor_rest(payload);
 	if (!vp_tracepoint_format_id(text, &id) || id >= IDS)
 		return events_client_malformed(worker, "an event without a number");
@@ -341,7 +341,7 @@ static struct vp_error *take_frame(struct events_worker *worker,
 		events_client_send(worker, &(struct msg){.kind = MSG_END}, NULL, 0);
 		_exit(0);
 	}
-	return events_client_malformed(worker, "a frame of no known kind");
+	return events_client_malformed(worker, "an unknown kind of frame");
 }
 
 static struct vp_error *events_client_talk(struct vp_agent_worker *base)

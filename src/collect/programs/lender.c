@@ -246,11 +246,11 @@ static struct vp_error *take_cells(struct vp_lender *lender, const struct vp_gue
 					     .first = vcpu->first,
 					     .n = lender->n};
 		if (!entry.hva)
-			return vp_error_new("the guest's agent says no cell in the guest's memory "
-					    "for vCPU %u",
-					    vcpu->number);
+			return vp_error_new(
+			    "the guest's agent reports no cell in guest memory for vCPU %u",
+			    vcpu->number);
 		if (!lender_put_vcpu(lender, vcpu, &entry))
-			return vp_error_errno(errno, "cannot tell the lending program of vCPU %u",
+			return vp_error_errno(errno, "cannot pass vCPU %u to the lending program",
 					      vcpu->number);
 		vcpu->hva = entry.hva;
 		vcpu->has_cell = true;

@@ -83,14 +83,14 @@ static struct vp_error *parse_place(struct vp_probe_definition *own, const char 
 	char *mark = strpbrk(own->function, "+%");
 	if (mark && *mark == '%') {
 		if (strcmp(mark, "%return") != 0)
-			return probe_definition_expected(
-			    own, "%return behind the function, if anything");
+			return probe_definition_expected(own,
+							 "%return after the function, if anything");
 		own->at_return = true;
 	} else if (mark) {
 		errno = 0;
 		own->offset = strtoull(mark + 1, &end, 0);
 		if (errno || end == mark + 1 || *end || mark[1] == '-')
-			return probe_definition_expected(own, "a number of bytes behind FUNCTION+");
+			return probe_definition_expected(own, "a number of bytes after FUNCTION+");
 	}
 	if (mark)
 		*mark = 0;
@@ -121,7 +121,7 @@ static struct vp_error *parse_argument(struct vp_probe_definition *own, const ch
 	if (colon) {
 		argument->type = vp_strndup(colon + 1, (size_t)(end - colon - 1));
 		if (!argument->type[0])
-			return probe_definition_expected(own, "a type behind an argument's ':'");
+			return probe_definition_expected(own, "a type after an argument's ':'");
 		end = colon;
 	}
 	argument->what = vp_strndup(text, (size_t)(end - text));

@@ -253,10 +253,9 @@ static struct vp_error *probe_kernel_put_value(const struct value *value,
 		return NULL;
 	}
 	if (!given && !usual)
-		return vp_error_usage(
-		    "event '%s': '%s' is no number: expected a member of it, or a "
-		    "type behind it (%s:string)",
-		    definition->text, argument->what, argument->what);
+		return vp_error_usage("event '%s': '%s' is no number: expected a member of it, or "
+				      "a type after it (%s:string)",
+				      definition->text, argument->what, argument->what);
 	vp_buffer_printf(out, "%s:%s", text, given ? given : usual);
 	return NULL;
 }
