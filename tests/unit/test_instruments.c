@@ -386,7 +386,7 @@ static void test_hypervisor_events(void **state)
 	events_missed = 9;
 	assert_int_equal(instrument->ops->lost(instrument, id), 9);
 	instrument->ops->conclude(instrument);
-	assert_non_null(strstr(session.notices.at[0], "9 events of the hypervisor's found no"));
+	assert_non_null(strstr(session.notices.at[0], "9 hypervisor events were lost"));
 	vp_trace_flush(session.trace, id, 9);
 	expect_no_error(vp_trace_open(NAME "/host", VP_STREAMS(VP_STREAM_HYPERVISOR), &streams));
 	while ((record = vp_stream_next(streams.at[0])))

@@ -224,7 +224,7 @@ static void test_damage(void **state)
 	expect_refused("\x17\x08\x44tracing7\0\0\x08\0\x10\0\0zlib\0001\0\x01\0\0\0\0\0\0\0", 33,
 		       "not by zstd");
 	expect_refused("\x17\x08\x44tracing7\0\0\x08\0\x10\0\0none\0\0\x01\0\0\0\0\x01\0\0", 32,
-		       "ends before");
+		       "is shorter than");
 	expect_refused("\x17\x08\x44tracing6\0\x01\x08\0\0\0\0", 18, "big-endian");
 	/* An event without a format is none. */
 	char *text = memmem(bytes.bytes, bytes.size, "ID: 7", 5);

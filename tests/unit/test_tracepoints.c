@@ -314,7 +314,7 @@ static void test_no_probe_definitions(void **state)
 	    {"uprobe:malloc", "expected uprobe:BINARY:FUNCTION"},
 	    {"uprobe::malloc", "expected uprobe:BINARY:FUNCTION"},
 	    {"uprobe:/bin/sh:", "expected uprobe:BINARY:FUNCTION"},
-	    {"kprobe:f%retrun", "expected %return behind the function"},
+	    {"kprobe:f%retrun", "expected %return after the function"},
 	    {"kretprobe:f+4", "expected a function, not a place in it, that returns"},
 	    {"kprobe:f+", "expected a number of bytes"},
 	    {"kprobe:f+-4", "expected a number of bytes"},
