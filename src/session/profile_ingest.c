@@ -5,6 +5,7 @@
 #include "host/host_maps.h"
 #include "schema/records.h"
 #include "schema/schema.h"
+#include "schema/vm.h"
 #include "schema/weigh.h"
 #include "session/admit.h"
 #include "session/instrument.h"

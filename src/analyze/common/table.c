@@ -100,7 +100,7 @@ struct sorted_row {
 	enum vp_cell_type type;
 };
 
-/* What is not known comes last. */
+/* Unknown values come last. */
 static int table_compare_cells(enum vp_cell_type type, const union vp_cell *a,
 			       const union vp_cell *b)
 {

@@ -239,7 +239,7 @@ static int run_sched(int argc, char **argv)
 	     "only vcpus, threads, waits, worst, or with guests' own events guests, wakeups, "
 	     "worst-wakeups (default: all; threads for csv)"},
 	    {0, "worst", VP_OPTION_COUNT, &sched.worst, "N",
-	     "so many of the longest waits and wake-ups (default: 10)"},
+	     "number of the longest waits and wakeups (default: 10)"},
 	    VP_FORMAT_OPTIONS(&sched.words, "json", "csv", "text, json or csv"),
 	    {0, "limit", VP_OPTION_COUNT, &sched.limit, "N",
 	     "print only the first N rows of a table"},
