@@ -2,8 +2,12 @@
 #include "base/alloc.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+
+enum { HUGE_PAGE = 2 << 20, CACHE_LINE = 64 };
 
 __attribute__((weak)) void vp_alloc_failed(void)
 {
@@ -36,6 +40,18 @@ void *vp_alloc_apart(size_t size)
 	if (!memory)
 		vp_alloc_failed();
 	return memset(memory, 0, whole);
+}
+
+void *vp_alloc_large(size_t size)
+{
+	bool large = size >= HUGE_PAGE;
+	void *memory = aligned_alloc(large ? HUGE_PAGE : CACHE_LINE, size);
+
+	if (!memory)
+		return NULL;
+	if (large)
+		madvise(memory, size, MADV_HUGEPAGE);
+	return memset(memory, 0, size);
 }
 
 void *vp_realloc_array(void *old, size_t count, size_t size)

@@ -30,6 +30,10 @@ char *vp_strndup(const char *text, size_t size) __attribute__((returns_nonnull))
 char *vp_format(const char *format, ...) __attribute__((returns_nonnull))
 VP_PRINTF(1, 2) VP_MUST_CHECK;
 
+/* For a table that is hit all over: `size` zeroed bytes, a power of two, in large pages if it has
+ * their size; with small ones most look-ups would walk page tables. NULL if memory is out. */
+void *vp_alloc_large(size_t size) VP_MUST_CHECK;
+
 /* As vp_realloc_array(), but NULL if memory is out; `old` is then unchanged. */
 void *vp_realloc_try(void *old, size_t count, size_t size) VP_MUST_CHECK;
 

@@ -62,6 +62,10 @@ int vp_stream_create(const char *path, struct vp_stream_id id, bool compressed) 
 /* No packet is larger: what a reader must hold in memory per stream. */
 #define VP_PACKET_MAX (256 * 1024)
 
+/* A reader has room for so many bytes after a packet's records: whatever it has at hand may be read
+ * as a record's header, or as a sample of any kind. */
+enum { VP_RECORD_ROOM = 64 };
+
 /* Bytes of the packet that this is the header of, itself included, or 0: it is no header. */
 uint64_t vp_packet_header_size(const struct vp_packet_header *header);
 

@@ -21,7 +21,7 @@ struct vp_packer {
 struct vp_unpacker {
 	ZSTD_DCtx *context;
 	char split[VP_PACKET_MAX];
-	char bytes[VP_PACKET_MAX + sizeof(struct vp_record_header)];
+	char bytes[VP_PACKET_MAX + VP_RECORD_ROOM];
 };
 
 _Static_assert(sizeof(struct vp_zstd_lead) + ZSTD_COMPRESSBOUND(VP_PACKET_MAX) <=
@@ -130,6 +130,6 @@ const char *vp_unpacker_unpack(struct vp_unpacker *unpacker, const struct vp_zst
 	if (!packet_zstd_unpack(unpacker, lead, bytes, size - sizeof(lead->header)))
 		return NULL;
 	memcpy(unpacker->bytes, &lead->header, sizeof(lead->header));
-	memset(unpacker->bytes + size, 0, sizeof(struct vp_record_header));
+	memset(unpacker->bytes + size, 0, VP_RECORD_ROOM);
 	return unpacker->bytes;
 }

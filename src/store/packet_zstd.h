@@ -47,7 +47,7 @@ struct vp_unpacker;
 struct vp_unpacker *vp_unpacker_new(void) VP_MUST_CHECK;
 void vp_unpacker_free(struct vp_unpacker *unpacker);
 /* Decompresses the packet after its lead: header and records; valid until the next call, with room
- * for a record's header after it. NULL: it is damaged. */
+ * (VP_RECORD_ROOM) after it. NULL: it is damaged. */
 const char *vp_unpacker_unpack(struct vp_unpacker *unpacker, const struct vp_zstd_lead *lead,
 			       const char *bytes);
 

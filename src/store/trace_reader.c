@@ -55,7 +55,7 @@ static void set_id(struct vp_stream_reader *stream)
 
 static void make_window(struct vp_stream_reader *stream)
 {
-	stream->window = vp_alloc(WINDOW + sizeof(struct vp_record_header));
+	stream->window = vp_alloc(WINDOW + VP_RECORD_ROOM);
 	stream->cursor.at = stream->cursor.end = stream->window;
 	if (vp_stream_is_compressed(stream->path))
 		stream->unpacker = vp_unpacker_new();
@@ -237,9 +237,8 @@ static void take_states(struct vp_stream_reader *stream)
 	if (vp_states_unpack(cursor->at, size, &stream->states) != size)
 		note_packet(stream);
 	size = stream->states.size;
-	/* Room for a header, as after all packets. */
-	memset(vp_buffer_extend(&stream->states, sizeof(struct vp_record_header)), 0,
-	       sizeof(struct vp_record_header));
+	/* As after all packets. */
+	memset(vp_buffer_extend(&stream->states, VP_RECORD_ROOM), 0, VP_RECORD_ROOM);
 	cursor->at = stream->states.bytes;
 	cursor->end = cursor->at + size;
 }

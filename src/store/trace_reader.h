@@ -66,6 +66,21 @@ static inline const struct vp_record_header *vp_stream_next(struct vp_stream_rea
 	cursor->records++;
 	return record;
 }
+/* The last record that vp_stream_next() returned, and those after it in its packet, lie up to here.
+ */
+static inline const char *vp_stream_packet_end(const struct vp_stream_reader *stream)
+{
+	return ((const struct vp_stream_cursor *)stream)->end;
+}
+/* `at` is where the unread records begin now, `count` of which were read since the last one that
+ * vp_stream_next() returned. */
+static inline void vp_stream_skip(struct vp_stream_reader *stream, const char *at, uint64_t count)
+{
+	struct vp_stream_cursor *cursor = (struct vp_stream_cursor *)stream;
+
+	cursor->at = at;
+	cursor->records += count;
+}
 /* The next packet as a stream that is not compressed has it: vp_packet_header_size() bytes, valid
  * until the next call; NULL at the end. Not for a reader of records. */
 const struct vp_packet_header *vp_stream_next_packet(struct vp_stream_reader *stream);

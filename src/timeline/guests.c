@@ -107,6 +107,7 @@ void vp_guests_move_away(struct vp_guests *guests, uint32_t vcpu, uint32_t home)
 	if (home != VP_NONE)
 		vp_vec_push(&guests->homes.at[home].vcpus, vcpu);
 	state->home = home;
+	guests->moves++;
 }
 
 static void discover_in(struct vp_stream_reader *stream, struct vp_guests *guests)

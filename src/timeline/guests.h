@@ -41,6 +41,7 @@ struct vp_guests {
 	VP_VEC(struct vp_homes) homes; /* by stream */
 	/* Counts what was added, from 1: a cached look-up is good for one generation. */
 	uint32_t generation;
+	uint32_t moves; /* of vCPUs from pCPU to pCPU */
 };
 
 /* The vCPUs at home on one pCPU, by index. */

@@ -47,8 +47,26 @@ void vp_merge_init(struct vp_merge *merge, const vp_stream_readers *streams,
 		else
 			head_advance(merge, &merge->heads[i]);
 	}
+	vp_merge_resume(merge);
+}
+
+void vp_merge_resume(struct vp_merge *merge)
+{
 	if (merge->count)
 		merge->winner = play(merge, 1);
+	merge->taken = false;
+}
+
+void vp_merge_advance(struct vp_merge *merge, uint32_t stream)
+{
+	head_advance(merge, &merge->heads[stream]);
+}
+
+void vp_merge_pause(struct vp_merge *merge)
+{
+	if (merge->taken)
+		vp_merge_advance(merge, merge->winner);
+	merge->taken = false;
 }
 
 void vp_merge_deinit(struct vp_merge *merge)

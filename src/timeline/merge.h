@@ -31,6 +31,12 @@ struct vp_merge {
 void vp_merge_init(struct vp_merge *merge, const vp_stream_readers *streams,
 		   const struct vp_record_header *const *heads);
 void vp_merge_deinit(struct vp_merge *merge);
+/* Goes on at the heads as they are now: whoever took others than the merge's next one set them. */
+void vp_merge_resume(struct vp_merge *merge);
+/* Every head is a record that was not handed out yet. */
+void vp_merge_pause(struct vp_merge *merge);
+/* The stream's next record is its head. */
+void vp_merge_advance(struct vp_merge *merge, uint32_t stream);
 /* The next record of all streams, or NULL at the end; valid until the next call. */
 const struct vp_merge_head *vp_merge_next(struct vp_merge *merge);
 

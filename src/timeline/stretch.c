@@ -200,7 +200,7 @@ static void digest_walk(XXH3_state_t *state, const struct vp_chain_walk *walk)
 		XXH3_64bits_update(state, &walk->end, sizeof(walk->end));
 }
 
-static void digest_pcpu(XXH3_state_t *state, const struct vp_pcpu *pcpu, bool fills)
+static void digest_pcpu(XXH3_state_t *state, const struct vp_pcpu *pcpu, bool fills, bool chains)
 {
 	const struct vp_chain *chain = pcpu->chain;
 
@@ -208,7 +208,7 @@ static void digest_pcpu(XXH3_state_t *state, const struct vp_pcpu *pcpu, bool fi
 		XXH3_64bits_update(state, &pcpu->last_tick, sizeof(pcpu->last_tick));
 	if (pcpu->events)
 		XXH3_64bits_update(state, &pcpu->events, sizeof(pcpu->events));
-	if (!chain || chain->used)
+	if (!chains || !chain || chain->used)
 		return;
 	XXH3_64bits_update(state, &chain->tid, sizeof(chain->tid));
 	if (chain->has_regs)
@@ -219,7 +219,7 @@ static void digest_pcpu(XXH3_state_t *state, const struct vp_pcpu *pcpu, bool fi
 	XXH3_64bits_update(state, chain->stack, chain->n_stack * sizeof(*chain->stack));
 }
 
-static void digest_vcpu(XXH3_state_t *state, const struct vp_vcpu_state *vcpu)
+static void digest_vcpu(XXH3_state_t *state, const struct vp_vcpu_state *vcpu, bool homes)
 {
 	const uint32_t all[] = {vcpu->vm,
 				vcpu->number,
@@ -230,7 +230,7 @@ static void digest_vcpu(XXH3_state_t *state, const struct vp_vcpu_state *vcpu)
 				vcpu->exit.known ? vcpu->exit.reason : 0,
 				vcpu->blocked};
 
-	XXH3_64bits_update(state, all, sizeof(all));
+	XXH3_64bits_update(state, all, homes ? sizeof(all) : 3 * sizeof(*all));
 }
 
 uint64_t vp_stretch_digest(const struct vp_timeline *timeline)
@@ -249,9 +249,9 @@ uint64_t vp_stretch_digest(const struct vp_timeline *timeline)
 	XXH3_64bits_reset(state);
 	XXH3_64bits_update(state, sums, sizeof(sums));
 	vp_vec_each (&guests->vcpus, vcpu)
-		digest_vcpu(state, vcpu);
+		digest_vcpu(state, vcpu, !timeline->no_homes);
 	vp_vec_each (&timeline->pcpus, pcpu)
-		digest_pcpu(state, pcpu, timeline->fill_period);
+		digest_pcpu(state, pcpu, timeline->fill_period, !timeline->no_chains);
 	uint64_t digest = XXH3_64bits_digest(state);
 	XXH3_freeState(state);
 	return digest;

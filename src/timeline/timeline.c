@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "timeline/timeline.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/macros.h"
 #include "store/packet.h"
@@ -53,13 +55,22 @@ void vp_timeline_deinit(struct vp_timeline *timeline)
 	vp_vec_deinit(&timeline->pcpus);
 }
 
+static void name_set(struct vp_timeline *timeline, struct vp_map *names, uint64_t key,
+		     uint32_t comm)
+{
+	bool inserted;
+	uint32_t *known = vp_map_insert(names, key, comm, &inserted);
+
+	timeline->renames += inserted || *known != comm;
+	*known = comm;
+}
+
 void vp_timeline_name(struct vp_timeline *timeline, uint32_t tid, const char name[16])
 {
 	struct vp_occupant *occupant = &timeline->occupants[tid % VP_OCCUPANTS];
 	uint32_t comm = vp_intern_add(&timeline->comms, name, sizeof(((struct vp_task *)0)->comm));
-	bool inserted;
 
-	*vp_map_insert(&timeline->comm_of_tid, tid, comm, &inserted) = comm;
+	name_set(timeline, &timeline->comm_of_tid, tid, comm);
 	if (occupant->tid == tid)
 		occupant->comm = comm;
 }
@@ -73,10 +84,8 @@ void vp_timeline_name_guest(struct vp_timeline *timeline, uint32_t vm_id, uint32
 			    const char name[16])
 {
 	uint32_t comm = vp_intern_add(&timeline->comms, name, sizeof(((struct vp_task *)0)->comm));
-	bool inserted;
 
-	*vp_map_insert(&timeline->comm_of_guest_tid, guest_tid_key(vm_id, guest_tid), comm,
-		       &inserted) = comm;
+	name_set(timeline, &timeline->comm_of_guest_tid, guest_tid_key(vm_id, guest_tid), comm);
 }
 
 static void take_task(struct vp_timeline *timeline, const struct vp_task *task)
@@ -121,6 +130,8 @@ static inline void timeline_see_vcpu(struct vp_timeline *timeline, uint32_t pcpu
 {
 	struct vp_vcpu_state *state = &timeline->guests.vcpus.at[vcpu];
 
+	if (timeline->no_homes)
+		return;
 	vp_guests_move(&timeline->guests, vcpu, pcpu);
 	state->blocked = flags & VP_BLOCKED;
 	if (flags & VP_HAS_EXIT_REASON)
@@ -146,6 +157,8 @@ static void timeline_take_chain(struct vp_timeline *timeline, const struct vp_me
 {
 	struct vp_pcpu *pcpu = &timeline->pcpus.at[head->stream];
 
+	if (timeline->no_chains)
+		return;
 	if (!pcpu->chain)
 		pcpu->chain = vp_alloc(sizeof(*pcpu->chain));
 	vp_chain_take(pcpu->chain, head->record);
@@ -197,21 +210,37 @@ uint32_t vp_timeline_guest_comm(const struct vp_timeline *timeline,
 	return comm ? *comm : VP_NONE;
 }
 
-static inline void take_guest_sample(struct vp_timeline *timeline, const struct vp_merge_head *head,
-				     struct vp_tick *tick)
+static inline void tick_of_vcpu(struct vp_timeline *timeline, const struct vp_merge_head *head,
+				struct vp_tick *tick)
 {
-	const struct vp_guest_sample *sample = (const void *)head->record;
+	const struct vp_vcpu_sample *sample = (const void *)head->record;
 
 	tick_of_sample(timeline, head, tick);
 	if (tick->vcpu == VP_NONE) {
 		vp_guests_vcpu_add(&timeline->guests, sample->vm, sample->tid, sample->vcpu);
 		tick_of_sample(timeline, head, tick);
 	}
+}
+
+static inline void tick_of_guest(struct vp_timeline *timeline, const struct vp_merge_head *head,
+				 struct vp_tick *tick)
+{
+	const struct vp_guest_sample *sample = (const void *)head->record;
+
+	tick_of_vcpu(timeline, head, tick);
 	tick->comm = vp_timeline_guest_comm(timeline, sample);
 	/* KVM's word on kernel or user space may be older than the program counter; the privilege
 	 * level comes from the same exit as the program counter. */
 	if (sample->flags & VP_HAS_CPL)
 		tick->mode = sample->cpl == 3 ? VP_MODE_GUEST_USER : VP_MODE_GUEST_KERNEL;
+}
+
+static inline void take_guest_sample(struct vp_timeline *timeline, const struct vp_merge_head *head,
+				     struct vp_tick *tick)
+{
+	const struct vp_guest_sample *sample = (const void *)head->record;
+
+	tick_of_guest(timeline, head, tick);
 	timeline_see_vcpu(timeline, head->stream, tick->vcpu, sample->vendor, sample->exit_reason,
 			  sample->flags & VP_HAS_EXIT_REASON);
 }
@@ -221,11 +250,7 @@ static inline void take_vcpu_sample(struct vp_timeline *timeline, const struct v
 {
 	const struct vp_vcpu_sample *sample = (const void *)head->record;
 
-	tick_of_sample(timeline, head, tick);
-	if (tick->vcpu == VP_NONE) {
-		vp_guests_vcpu_add(&timeline->guests, sample->vm, sample->tid, sample->vcpu);
-		tick_of_sample(timeline, head, tick);
-	}
+	tick_of_vcpu(timeline, head, tick);
 	timeline_see_vcpu(timeline, head->stream, tick->vcpu, sample->vendor, sample->exit_reason,
 			  sample->flags & VP_HAS_EXIT_REASON);
 }
@@ -271,6 +296,83 @@ static inline bool timeline_take_record(struct vp_timeline *timeline,
 	case VP_ID_chain_stack:
 		timeline_take_chain(timeline, head);
 		return false;
+	default:
+		return false;
+	}
+}
+
+void vp_timeline_tick(struct vp_timeline *timeline, uint32_t stream,
+		      const struct vp_record_header *record, struct vp_tick *tick)
+{
+	const struct vp_merge_head head = {record->time, stream, record};
+
+	if (record->id == VP_ID_guest_sample)
+		tick_of_guest(timeline, &head, tick);
+	else if (record->id == VP_ID_vcpu_sample)
+		tick_of_vcpu(timeline, &head, tick);
+	else
+		tick_of_sample(timeline, &head, tick);
+}
+
+void vp_timeline_take(struct vp_timeline *timeline, uint32_t stream,
+		      const struct vp_record_header *record)
+{
+	const struct vp_merge_head head = {record->time, stream, record};
+	struct vp_tick tick;
+
+	(void)timeline_take_record(timeline, &head, &tick);
+}
+
+uint64_t vp_timeline_weight(struct vp_timeline *timeline, uint32_t stream, uint64_t time)
+{
+	return weight_of(timeline, &timeline->pcpus.at[stream], time);
+}
+
+/* Whether the name in the record is not what the thread is called already. */
+static bool is_other_name(const struct vp_timeline *timeline, const uint32_t *known,
+			  const char name[VP_COMM_SIZE])
+{
+	return !known || strncmp(vp_intern_text(&timeline->comms, *known), name, VP_COMM_SIZE) != 0;
+}
+
+bool vp_timeline_is_of_all(struct vp_timeline *timeline, uint32_t stream,
+			   const struct vp_record_header *record)
+{
+	struct vp_guests *guests = &timeline->guests;
+	union {
+		const struct vp_record_header *header;
+		const struct vp_host_sample *sample;
+		const struct vp_task *task;
+		const struct vp_guest_task *guest_task;
+		const struct vp_vcpu_in *in;
+	} at = {record};
+	uint32_t vcpu;
+
+	switch (record->id) {
+	case VP_ID_host_sample:
+		vcpu = occupy(timeline, at.sample->pid, at.sample->tid)->vcpu;
+		return vcpu != VP_NONE && !timeline->no_homes &&
+		       guests->vcpus.at[vcpu].home != stream;
+	case VP_ID_vcpu_sample:
+	case VP_ID_guest_sample:
+		vcpu = occupy(timeline, at.sample->pid, at.sample->tid)->vcpu;
+		return vcpu == VP_NONE ||
+		       (!timeline->no_homes && guests->vcpus.at[vcpu].home != stream);
+	case VP_ID_task:
+		return is_other_name(timeline, vp_map_find(&timeline->comm_of_tid, at.task->tid),
+				     at.task->comm);
+	case VP_ID_guest_task:
+		return is_other_name(
+		    timeline,
+		    vp_map_find(&timeline->comm_of_guest_tid,
+				guest_tid_key(at.guest_task->vm, at.guest_task->guest_tid)),
+		    at.guest_task->comm);
+	case VP_ID_vcpu_in:
+	case VP_ID_vcpu_out:
+		vcpu = vp_guests_vcpu(guests, at.in->vm & VP_PID_MASK, at.in->tid);
+		return vcpu == VP_NONE ||
+		       vp_vm_id(&guests->vms->at[guests->vcpus.at[vcpu].vm]) != at.in->vm ||
+		       (!timeline->no_homes && guests->vcpus.at[vcpu].home != stream);
 	default:
 		return false;
 	}

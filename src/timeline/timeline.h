@@ -56,6 +56,11 @@ struct vp_timeline {
 	bool filling;
 	const struct vp_merge_head *pending; /* the record that waits until gaps are filled */
 
+	uint32_t renames; /* of threads, here and in guests */
+	/* Not kept, since nobody asks for it: where vCPUs are and what they left the guest for;
+	 * call chains. */
+	bool no_homes, no_chains;
+
 	uint64_t first, last; /* times of the first and the last record */
 	uint64_t until;       /* the timeline ends before this time; 0: with the recording */
 };
@@ -86,6 +91,30 @@ void vp_timeline_init(struct vp_timeline *timeline, const struct vp_recording *r
 void vp_timeline_deinit(struct vp_timeline *timeline);
 /* The next tick; false at the end. The state of the vCPUs in `guests` is that at the tick. */
 bool vp_timeline_next(struct vp_timeline *timeline, struct vp_tick *tick);
+
+/*
+ * The same for whoever takes the records from `merge` or from the streams themselves. Where nothing
+ * is to be filled in, and where no chains are kept.
+ */
+
+/* The tick of a sample, without its weight; its vCPU is known from now on, and nothing else of it:
+ * that is vp_timeline_see()'s. */
+void vp_timeline_tick(struct vp_timeline *timeline, uint32_t stream,
+		      const struct vp_record_header *record, struct vp_tick *tick);
+/* Takes a record that is no sample. */
+void vp_timeline_take(struct vp_timeline *timeline, uint32_t stream,
+		      const struct vp_record_header *record);
+/* The weight of the stream's next sample, whose time that is. */
+uint64_t vp_timeline_weight(struct vp_timeline *timeline, uint32_t stream, uint64_t time);
+/* Whether the record changes what records of other streams are: a name, a vCPU, its home. */
+bool vp_timeline_is_of_all(struct vp_timeline *timeline, uint32_t stream,
+			   const struct vp_record_header *record);
+/* Counts such changes. */
+static inline uint32_t vp_timeline_changes(const struct vp_timeline *timeline)
+{
+	return timeline->renames + timeline->guests.generation +
+	       (timeline->no_homes ? 0 : timeline->guests.moves);
+}
 
 /* Sets the name of a thread from now on; of a guest's thread by VM number and tid in the guest. */
 void vp_timeline_name(struct vp_timeline *timeline, uint32_t tid, const char comm[16]);

@@ -100,10 +100,10 @@ static void report(const char *directory, const struct vp_profile_options *optio
 	vp_buffer_deinit(&out);
 }
 
-/* Three threads say what one does. */
-static void report_by_three(const char *directory, enum vp_view view)
+/* Three threads say what one does, tick by tick and by classes of them. */
+static void report_by_three(const char *directory, enum vp_view view, bool chains)
 {
-	struct vp_profile_options options = {.view = view, .chains = true};
+	struct vp_profile_options options = {.view = view, .chains = chains};
 	struct vp_buffer one = {0}, three = {0};
 
 	report_into(&one, directory, &options);
@@ -437,7 +437,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		export_samples(directory, vp_exporter_script(), view);
 		export_samples(directory, vp_exporter_jsonl(), view);
 	}
-	report_by_three(directory, bytes[size - 1] % (VP_VIEW_UNIFIED + 1));
+	report_by_three(directory, bytes[size - 1] % (VP_VIEW_UNIFIED + 1), false);
+	report_by_three(directory, bytes[size - 1] % (VP_VIEW_UNIFIED + 1), true);
 	inform(directory);
 	account(directory);
 	print_events(directory, &(struct vp_script_options){.to = UINT64_MAX});

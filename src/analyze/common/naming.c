@@ -299,6 +299,35 @@ void vp_naming_lifetime(const struct vp_naming_machine *machine, uint32_t space,
 	}
 }
 
+/* Cuts the times from *from to *to around `time` at a process's begin or end; 0: there is none. */
+static void period_cut(const struct vp_clock_map *map, uint64_t guest_ns, uint64_t time,
+		       uint64_t *from, uint64_t *to)
+{
+	uint64_t at = guest_ns ? host_time(map, guest_ns) : 0;
+
+	if (!guest_ns)
+		return;
+	if (time > ROUNDING_NS && time - ROUNDING_NS >= at)
+		*from = at + ROUNDING_NS > *from ? at + ROUNDING_NS : *from;
+	else if (at > ROUNDING_NS && at - ROUNDING_NS > time)
+		*to = at - ROUNDING_NS - 1 < *to ? at - ROUNDING_NS - 1 : *to;
+	else
+		*from = *to = time;
+}
+
+void vp_naming_period(const struct vp_naming_machine *machine, uint64_t time, uint64_t *from,
+		      uint64_t *to)
+{
+	uint64_t start, end;
+
+	*from = 0;
+	*to = UINT64_MAX;
+	for (uint32_t space = 0; vp_names_life(machine->names, space, &start, &end); space++) {
+		period_cut(&machine->clock, start, time, from, to);
+		period_cut(&machine->clock, end, time, from, to);
+	}
+}
+
 const struct vp_naming_machine *vp_naming_machine(const struct vp_naming *naming, uint32_t vm)
 {
 	static const struct vp_naming_machine nothing;

@@ -66,5 +66,8 @@ const struct vp_naming_machine *vp_naming_machine(const struct vp_naming *naming
  */
 void vp_naming_lifetime(const struct vp_naming_machine *machine, uint32_t space, uint64_t *from,
 			uint64_t *to);
+/* Host times around `time` between which no process of the machine begins or ends. */
+void vp_naming_period(const struct vp_naming_machine *machine, uint64_t time, uint64_t *from,
+		      uint64_t *to);
 
 #endif

@@ -74,7 +74,7 @@ void vp_flow_take(void *context, const struct vp_resolved *samples, uint32_t cou
 {
 	struct vp_flow *flow = context;
 
-	vp_totals_take(&flow->totals, samples, count, !flow->sink);
+	vp_totals_take(&flow->totals, samples, count, false);
 	name_waiting(flow, samples);
 	for (uint32_t i = 0; i < flow->n_waiting; i++) {
 		const struct vp_waiting_tick *waiting = &flow->waiting[i];
@@ -98,6 +98,10 @@ static void give_stack(struct vp_flow *flow, const struct vp_tick *tick,
 
 void vp_flow_code(struct vp_flow *flow, const struct vp_tick *tick, uint32_t part)
 {
+	if (flow->apart) {
+		flow->code_part = part;
+		return;
+	}
 	bool alone = flow->sink && !flow->chains && !tick->chain;
 	struct vp_stack stack;
 
@@ -108,9 +112,13 @@ void vp_flow_code(struct vp_flow *flow, const struct vp_tick *tick, uint32_t par
 		if (flow->sink)
 			give_stack(flow, tick, &stack);
 	}
-	if (flow->sink)
+	if (flow->sink) {
 		flow_wait_for(flow, tick, VP_NONE, !alone);
-	vp_resolver_hand_on(flow->resolver, tick, part);
+		vp_resolver_hand_on(flow->resolver, tick, part);
+	} else {
+		vp_tally_add(&flow->tally, vp_resolver_context(flow->resolver, tick, part),
+			     tick->sample->ip, tick->time, tick->weight);
+	}
 }
 
 void vp_flow_host(struct vp_flow *flow, const struct vp_tick *tick, uint32_t part)

@@ -9,6 +9,7 @@
 #include "analyze/common/filter.h"
 #include "analyze/profile/frame.h"
 #include "analyze/profile/stack.h"
+#include "analyze/profile/tally.h"
 #include "analyze/profile/totals.h"
 #include "base/map.h"
 #include "schema/vm.h"
@@ -55,6 +56,9 @@ struct vp_flow {
 	struct vp_map part_of_vcpu;
 	uint32_t unsplit_part; /* of all that no vCPU has a part for; VP_NONE: none yet */
 	uint32_t idle_frame;   /* VP_NONE: none yet */
+	struct vp_tally tally; /* of code, unless there is a sink */
+	bool apart;            /* code is counted apart: only `code_part` says whose it is … */
+	uint32_t code_part;    /* … of the last tick; VP_NONE: it was no code */
 	/* In the order of their times: each that has no frame is one that the resolver has. */
 	struct vp_waiting_tick waiting[VP_FLOW_WAITING];
 	uint32_t n_waiting;

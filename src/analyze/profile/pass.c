@@ -5,15 +5,18 @@
 
 #include "analyze/common/filter.h"
 #include "analyze/common/naming.h"
+#include "analyze/profile/classes.h"
 #include "analyze/profile/frame.h"
 #include "analyze/profile/resolve.h"
 #include "analyze/profile/stack.h"
+#include "analyze/profile/tally.h"
 #include "analyze/profile/totals.h"
 #include "base/error.h"
 #include "base/intern.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "schema/records.h"
+#include "timeline/batches.h"
 #include "timeline/stretch.h"
 
 unsigned vp_pass_columns(const struct vp_profile_options *options)
@@ -28,32 +31,11 @@ unsigned vp_pass_columns(const struct vp_profile_options *options)
 	return columns;
 }
 
-/* Notes what is counted of every tick, whatever the view. */
-static void pass_see(struct vp_pass_counts *counts, const struct vp_tick *tick)
-{
-	counts->ticks += tick->weight;
-	counts->samples += tick->sample != NULL;
-	if (!tick->sample) {
-		counts->filled += tick->weight;
-	} else if (vp_tick_is_guest(tick)) {
-		const struct vp_guest_sample *sample = (const void *)tick->sample;
-		counts->guest_samples += tick->weight;
-		if (!(sample->flags &
-		      (VP_HAS_AS_ROOT | VP_HIDDEN | VP_BY_MEMORY | VP_AT_INTERRUPT)))
-			counts->no_root += tick->weight;
-		counts->late += (sample->flags & VP_LATE) != 0;
-	} else if (tick->sample->id == VP_ID_vcpu_sample) {
-		const struct vp_vcpu_sample *sample = (const void *)tick->sample;
-		counts->late += (sample->flags & VP_LATE) != 0;
-	} else {
-		counts->late += (tick->sample->flags & VP_LATE) != 0;
-	}
-}
-
 static void flow_deinit(struct vp_flow *flow)
 {
 	vp_filter_deinit(&flow->filter);
 	vp_frames_deinit(&flow->frames);
+	vp_tally_deinit(&flow->tally);
 	vp_resolver_free(flow->resolver);
 	vp_totals_deinit(&flow->totals);
 	vp_map_deinit(&flow->part_of_vcpu);
@@ -83,6 +65,7 @@ static struct vp_error *flow_init(struct vp_flow *flow, const struct vp_profile_
 								     .frames = &flow->frames,
 								     .take = vp_flow_take,
 								     .context = flow});
+	vp_tally_init(&flow->tally, flow->resolver, &flow->totals);
 	flow->stacks = (struct vp_stacks){.resolver = flow->resolver,
 					  .timeline = timeline,
 					  .naming = naming,
@@ -144,20 +127,17 @@ static bool is_in_time(const struct vp_profile_options *options, uint64_t time)
 	return time >= options->from && (!options->to || time <= options->to);
 }
 
-static void run_view(const struct vp_view_ops *view, struct vp_pass *pass)
+/* Ticks one by one. */
+static void run_ticks(const struct vp_view_ops *view, struct vp_pass *pass, void *state)
 {
-	VP_AUTO_FREE void *state = vp_alloc(view->state_size);
 	const struct vp_profile_options *options = pass->input.options;
-	struct vp_flow *flow = &pass->flow;
 	struct vp_tick tick;
 	uint32_t left = LOOK_EVERY;
 
-	if (!view->of_one_vm)
-		vp_flow_part(flow, VP_NONE, VP_NONE);
 	while (vp_timeline_next(&pass->timeline, &tick)) {
 		if (is_in_time(options, tick.time)) {
-			pass_see(&pass->counts, &tick);
-			view->tick(state, flow, &tick);
+			vp_pass_counts_add(&pass->counts, &tick, 1);
+			view->tick(state, &pass->flow, &tick);
 		}
 		if (--left)
 			continue;
@@ -167,19 +147,78 @@ static void run_view(const struct vp_view_ops *view, struct vp_pass *pass)
 		if (is_stopped(pass))
 			break;
 	}
+}
+
+/* Samples by classes of them. */
+static void run_classes(struct vp_pass *pass, void *state)
+{
+	struct vp_classes *classes =
+	    vp_classes_new(&(struct vp_classes_setup){.view = vp_view_of(pass->input.options->view),
+						      .state = state,
+						      .flow = &pass->flow,
+						      .counts = &pass->counts,
+						      .from = pass->input.options->from,
+						      .to = pass->input.options->to});
+	struct vp_batches batches;
+	struct vp_batch *batch;
+	uint64_t records, last = 0, left = LOOK_EVERY;
+
+	vp_batches_init(&batches, &pass->timeline, pass->input.in_order);
+	while ((batch = vp_batches_next(&batches))) {
+		records = vp_classes_take(classes, batch, &last);
+		vp_batches_taken(&batches, records, last);
+		left -= records < left ? records : left;
+		if (left)
+			continue;
+		left = LOOK_EVERY;
+		if (pass->input.stop)
+			stop_if_worthless(pass);
+		if (is_stopped(pass))
+			break;
+	}
+	vp_batches_deinit(&batches);
+	vp_classes_close(classes);
+	vp_classes_free(classes);
+}
+
+/* Whether each tick is wanted by itself: with its stack, by whoever takes them one by one, or where
+ * some are filled in between. */
+static bool wants_ticks(const struct vp_pass *pass)
+{
+	const struct vp_profile_options *options = pass->input.options;
+
+	return options->sink || options->chains || pass->timeline.fill_period;
+}
+
+static void run_view(const struct vp_view_ops *view, struct vp_pass *pass, bool ticks)
+{
+	VP_AUTO_FREE void *state = vp_alloc(view->state_size);
+	struct vp_flow *flow = &pass->flow;
+
+	if (!view->of_one_vm)
+		vp_flow_part(flow, VP_NONE, VP_NONE);
+	if (ticks)
+		run_ticks(view, pass, state);
+	else
+		run_classes(pass, state);
 	if (view->deinit)
 		view->deinit(state);
 	vp_resolver_flush(flow->resolver);
+	vp_tally_close(&flow->tally);
 }
 
 void vp_pass_run(struct vp_pass *pass)
 {
 	const struct vp_pass_input *input = &pass->input;
+	const struct vp_view_ops *view = vp_view_of(input->options->view);
 
 	vp_stretch_init(&pass->timeline, input->recording, pass->vms, input->streams, input->from,
 			input->until);
+	bool ticks = wants_ticks(pass);
+	pass->timeline.no_homes = !ticks && !view->other;
+	pass->timeline.no_chains = !ticks;
 	pass->begin = input->from ? vp_stretch_digest(&pass->timeline) : 0;
-	run_view(vp_view_of(input->options->view), pass);
+	run_view(view, pass, ticks);
 	pass->end = input->until ? vp_stretch_digest(&pass->timeline) : 0;
 	(void)vp_resolver_unnamed(pass->flow.resolver, &pass->unnamed);
 	if (input->stop)

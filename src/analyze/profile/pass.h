@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "analyze/profile/flow.h"
+#include "analyze/profile/tick_counts.h"
 #include "analyze/profile/view.h"
 #include "base/alloc.h"
 #include "base/macros.h"
@@ -41,16 +42,6 @@ struct vp_profile_options {
 	bool jobs_at_most; /* fewer if the recording is so small that more are not worth it */
 };
 
-/* Counts of every sample, whatever the view. */
-struct vp_pass_counts {
-	uint64_t samples; /* in the recording: how many, whatever they weigh */
-	/* The rest by weight, in the recording's unit. */
-	uint64_t guest_samples;
-	uint64_t ticks;        /* of all pCPUs */
-	uint64_t late, filled; /* ticks taken late; filled in for idle pCPUs */
-	uint64_t no_root;      /* guest samples without address-space root */
-};
-
 /* Input of a pass. */
 struct vp_pass_input {
 	const struct vp_profile_options *options;
@@ -60,6 +51,9 @@ struct vp_pass_input {
 	const vp_stream_readers *streams; /* at their start; for this pass only */
 	const struct vp_naming *naming;
 	uint64_t from, until; /* the stretch, ns of CLOCK_MONOTONIC; 0: no bound */
+	/* One record after another in order of time, even if that makes no difference: which
+	 * addresses without a name share one frame depends on it when there are very many. */
+	bool in_order;
 	/* Shared by several passes at a time: set, they end early, and what they made is worthless.
 	 * NULL: there is one only. */
 	bool *stop;

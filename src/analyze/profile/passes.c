@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "analyze/profile/resolve.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/vec.h"
@@ -126,6 +127,8 @@ static struct vp_error *make_by_several(const struct vp_pass_input *input, uint3
 
 static struct vp_error *make_by_one(const struct vp_pass_input *input, struct vp_passes *ret)
 {
+	vp_vec_each (input->streams, stream)
+		vp_stream_rewind(*stream);
 	ret->at = vp_alloc_apart(sizeof(*ret->at));
 	ret->count = 1;
 	struct vp_error *error = vp_pass_init(ret->at, input);
@@ -146,9 +149,13 @@ struct vp_error *vp_passes_make(const struct vp_pass_input *input, struct vp_pas
 		VP_TRY(make_by_several(input, jobs, ret, &done));
 	if (done)
 		return NULL;
-	vp_vec_each (input->streams, stream)
-		vp_stream_rewind(*stream);
-	return make_by_one(input, ret);
+	VP_TRY(make_by_one(input, ret));
+	if (!vp_resolver_is_full(ret->at->flow.resolver))
+		return NULL;
+	struct vp_pass_input in_order = *input;
+	in_order.in_order = true;
+	vp_passes_deinit(ret);
+	return make_by_one(&in_order, ret);
 }
 
 void vp_passes_deinit(struct vp_passes *passes)

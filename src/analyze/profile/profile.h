@@ -12,6 +12,7 @@
 #include "analyze/profile/pass.h"
 #include "analyze/profile/resolve.h"
 #include "analyze/profile/stack.h"
+#include "analyze/profile/tick_counts.h"
 #include "analyze/profile/totals.h"
 #include "analyze/profile/view.h"
 #include "base/intern.h"

@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "analyze/common/key_set.h"
 #include "base/alloc.h"
@@ -24,7 +23,6 @@ enum {
 	CACHE_BITS_MAX = 19,
 	EVICTION_BITS = 5,
 	EVICTION_WINDOW = 1 << 14,
-	HUGE_PAGE = 2 << 20,
 	CONTEXT_BITS = 10,
 	LINE_BITS = 6, /* of an address: a function has a cache entry for each 64 bytes of it */
 };
@@ -75,7 +73,7 @@ struct frame_slot {
 	uint64_t start; /* of the function … */
 	uint32_t size;  /* … and how many bytes of it this is good for; 0: the slot is free */
 	uint32_t context;
-	uint32_t frame; /* in the low bits; above it the route, and whether there is no name */
+	uint32_t code; /* struct vp_named_range */
 } __attribute__((packed, aligned(4)));
 
 /* The slots of one hash: as many as a line of the processor's cache holds. */
@@ -92,12 +90,6 @@ struct pending_sample {
 	bool guest;
 };
 enum { MAX_PENDING = 48 };
-
-/* Parts of frame_slot.frame. The highest number stands for "not shown". */
-#define FRAME_BITS 28
-#define FRAME_MASK ((1u << FRAME_BITS) - 1)
-#define FRAME_UNNAMED (1u << 31)
-#define FRAME_ROUTE(slot) ((slot) >> FRAME_BITS & 7)
 
 struct vp_resolver {
 	struct vp_resolver_setup setup;
@@ -257,6 +249,7 @@ static void find_context(struct vp_resolver *resolver, const struct vp_tick *tic
 	const struct space_slot claimed = *space_of_tick(resolver, tick, slot);
 	const struct space_slot space =
 	    slot->page ? space_of_page(resolver, tick, slot, claimed) : claimed;
+	const struct vp_names *names = vp_naming_machine(resolver->setup.naming, slot->vm)->names;
 	bool guest = slot->vm != VP_NONE, as_claimed = space.space == claimed.space;
 	bool by_memory = guest && slot->by_pid && as_claimed;
 	bool kernel = slot->mode == VP_MODE_KERNEL || slot->mode == VP_MODE_GUEST_KERNEL;
@@ -282,12 +275,19 @@ static void find_context(struct vp_resolver *resolver, const struct vp_tick *tic
 		context.process = comm_text(resolver, tick->comm);
 	/* A root that no process has is the kernel's own, as its idle loop and its threads use it,
 	 * or that of a process on its way out. */
-	if (guest && !by_memory && kernel && space.space == VP_NAMES_NO_SPACE &&
-	    vp_naming_machine(resolver->setup.naming, slot->vm)->names)
+	if (guest && !by_memory && kernel && space.space == VP_NAMES_NO_SPACE && names)
 		context.process = vp_frames_text(resolver->setup.frames, "[kernel]");
 	context.hidden = resolve_is_hidden(resolver, tick, &context);
 	slot->from = space.from;
 	slot->to = space.to;
+	/* Another process may have code at that page at another time. */
+	if (slot->page && names) {
+		uint64_t from, to;
+		vp_naming_period(vp_naming_machine(resolver->setup.naming, slot->vm), tick->time,
+				 &from, &to);
+		slot->from = from > slot->from ? from : slot->from;
+		slot->to = to < slot->to ? to : slot->to;
+	}
 	slot->context = vp_key_set_add(&resolver->context_keys, &context, &inserted);
 }
 
@@ -299,6 +299,14 @@ static bool vcpu_matters(const struct vp_resolver *resolver)
 
 uint32_t vp_resolver_context(struct vp_resolver *resolver, const struct vp_tick *tick,
 			     uint32_t part)
+{
+	uint64_t from, to;
+
+	return vp_resolver_context_for(resolver, tick, part, &from, &to);
+}
+
+uint32_t vp_resolver_context_for(struct vp_resolver *resolver, const struct vp_tick *tick,
+				 uint32_t part, uint64_t *from, uint64_t *to)
 {
 	const struct vp_guest_sample *guest =
 	    vp_tick_is_guest(tick) ? (const void *)tick->sample : NULL;
@@ -327,10 +335,15 @@ uint32_t vp_resolver_context(struct vp_resolver *resolver, const struct vp_tick 
 	if (slot->context != VP_NONE && slot->id == wanted.id && slot->root == wanted.root &&
 	    slot->page == wanted.page && slot->vm == wanted.vm && slot->comm == wanted.comm &&
 	    slot->mode == wanted.mode && slot->part == part && slot->by_pid == wanted.by_pid &&
-	    slot->vcpu == wanted.vcpu && tick->time >= slot->from && tick->time <= slot->to)
+	    slot->vcpu == wanted.vcpu && tick->time >= slot->from && tick->time <= slot->to) {
+		*from = slot->from;
+		*to = slot->to;
 		return slot->context;
+	}
 	*slot = wanted;
 	find_context(resolver, tick, slot);
+	*from = slot->from;
+	*to = slot->to;
 	return slot->context;
 }
 
@@ -397,10 +410,9 @@ static uint32_t frame_of_name(struct vp_resolver *resolver, const struct context
 	return vp_frames_add(resolver->setup.frames, &frame);
 }
 
-/* Finds the name and the frame of an address; fills the slot. Its size is 0 if it is not to be
- * kept: code that was replaced in the same process has another name at another time. */
-static void resolve_resolve(struct vp_resolver *resolver, uint32_t number, uint64_t ip,
-			    uint64_t time, struct frame_slot *slot)
+/* Code that was replaced in the same process has another name at another time. */
+struct vp_named_range vp_resolver_range(struct vp_resolver *resolver, uint32_t number, uint64_t ip,
+					uint64_t time)
 {
 	const struct context context =
 	    *(const struct context *)vp_key_set_key(&resolver->context_keys, number);
@@ -421,30 +433,28 @@ static void resolve_resolve(struct vp_resolver *resolver, uint32_t number, uint6
 		route = VP_ROUTE_KERNEL;
 	bool ranged = name.function && name.function_size > name.function_offset;
 	uint64_t size = ranged ? name.function_size : 1;
-	*slot = (struct frame_slot){
-	    .start = ranged ? ip - name.function_offset : ip,
-	    .size = name.varies         ? 0
-		    : size > UINT32_MAX ? UINT32_MAX
-					: (uint32_t)size,
-	    .context = number,
-	    .frame = route << FRAME_BITS | (name.function ? 0 : FRAME_UNNAMED),
-	};
-	slot->frame |= context.hidden ? FRAME_MASK : frame_of_name(resolver, &context, &name, ip);
+	uint32_t frame =
+	    context.hidden ? VP_CODE_FRAME : frame_of_name(resolver, &context, &name, ip);
+	return (struct vp_named_range){.start = ranged ? ip - name.function_offset : ip,
+				       .size = name.varies ? 0 : size,
+				       .code = route << VP_CODE_FRAME_BITS |
+					       (name.function ? 0 : VP_CODE_UNNAMED) | frame};
+}
+
+bool vp_resolver_is_guest(const struct vp_resolver *resolver, uint32_t context)
+{
+	const struct context *about = vp_key_set_key(&resolver->context_keys, context);
+
+	return about->vm != VP_NONE;
 }
 
 /* False: there is not so much memory; the resolver's cache is as it was. */
 static bool cache_new(struct vp_resolver *resolver, unsigned bits)
 {
-	size_t sets = 1ULL << bits, size = sets * sizeof(*resolver->cache);
-	bool large = size >= HUGE_PAGE;
-	struct frame_set *cache = aligned_alloc(large ? HUGE_PAGE : sizeof(*resolver->cache), size);
+	struct frame_set *cache = vp_alloc_large(sizeof(*cache) << bits);
 
 	if (!cache)
 		return false;
-	/* It is hit all over: with small pages most look-ups would walk page tables. */
-	if (large)
-		madvise(cache, size, MADV_HUGEPAGE);
-	memset(cache, 0, size);
 	free(resolver->cache);
 	resolver->cache = cache;
 	resolver->cache_bits = bits;
@@ -476,7 +486,13 @@ static const struct frame_slot *frame_slot(struct vp_resolver *resolver,
 	for (size_t i = 0; i < FRAME_SLOTS; i++)
 		if (slot_holds(&slots[i], sample->context, sample->ip))
 			return &slots[i];
-	resolve_resolve(resolver, sample->context, sample->ip, sample->time, &resolver->passing);
+	struct vp_named_range range =
+	    vp_resolver_range(resolver, sample->context, sample->ip, sample->time);
+	resolver->passing =
+	    (struct frame_slot){.start = range.start,
+				.size = range.size > UINT32_MAX ? UINT32_MAX : (uint32_t)range.size,
+				.context = sample->context,
+				.code = range.code};
 	if (!resolver->passing.size)
 		return &resolver->passing;
 	resolver->evictions += slots[FRAME_SLOTS - 1].size != 0;
@@ -493,12 +509,11 @@ void vp_resolver_flush(struct vp_resolver *resolver)
 	for (uint32_t i = 0; i < count; i++) {
 		const struct pending_sample *sample = &resolver->pending[i];
 		const struct frame_slot *found = frame_slot(resolver, sample);
-		uint32_t slot = found->frame, frame = slot & FRAME_MASK;
 		resolved[i] = (struct vp_resolved){.weight = sample->weight,
 						   .start = found->start,
-						   .frame = frame == FRAME_MASK ? VP_NONE : frame,
-						   .route = FRAME_ROUTE(slot),
-						   .named = !(slot & FRAME_UNNAMED),
+						   .frame = vp_code_frame(found->code),
+						   .route = vp_code_route(found->code),
+						   .named = vp_code_is_named(found->code),
 						   .guest = sample->guest};
 	}
 	resolver->setup.take(resolver->setup.context, resolved, count);
@@ -522,10 +537,9 @@ uint32_t vp_resolver_frame(struct vp_resolver *resolver, uint32_t context, uint6
 	struct pending_sample sample = {
 	    .set = set_of(resolver, context, ip), .ip = ip, .time = time, .context = context};
 	const struct frame_slot *slot = frame_slot(resolver, &sample);
-	uint32_t frame = slot->frame & FRAME_MASK;
 
 	*start = slot->start;
-	return frame == FRAME_MASK ? VP_NONE : frame;
+	return vp_code_frame(slot->code);
 }
 
 void vp_resolver_hand_on(struct vp_resolver *resolver, const struct vp_tick *tick, uint32_t part)

@@ -9,6 +9,7 @@
 #include "analyze/common/filter.h"
 #include "analyze/common/naming.h"
 #include "analyze/profile/frame.h"
+#include "base/macros.h"
 #include "timeline/timeline.h"
 
 /* How a guest sample got its process or, failing that, its name. */
@@ -32,6 +33,33 @@ struct vp_resolved {
 	bool named;     /* its function is known */
 	bool guest;
 };
+
+/* Addresses that have the name of one that was looked up. The low bits of `code` are the frame, all
+ * ones if it is filtered out; above it are the route, and whether there is no name. */
+struct vp_named_range {
+	uint64_t start;
+	uint64_t size; /* 0: the name is that sample's only */
+	uint32_t code;
+};
+
+#define VP_CODE_FRAME_BITS 28
+#define VP_CODE_FRAME ((1u << VP_CODE_FRAME_BITS) - 1)
+#define VP_CODE_UNNAMED (1u << 31)
+
+static inline uint32_t vp_code_frame(uint32_t code)
+{
+	return (code & VP_CODE_FRAME) == VP_CODE_FRAME ? VP_NONE : code & VP_CODE_FRAME;
+}
+
+static inline uint32_t vp_code_route(uint32_t code)
+{
+	return code >> VP_CODE_FRAME_BITS & 7;
+}
+
+static inline bool vp_code_is_named(uint32_t code)
+{
+	return !(code & VP_CODE_UNNAMED);
+}
 
 /* Takes samples in the order in which they were handed over. */
 typedef void (*vp_resolved_fn)(void *context, const struct vp_resolved *samples, uint32_t count);
@@ -57,6 +85,16 @@ void vp_resolver_free(struct vp_resolver *resolver);
 /* The context of a tick's sample, which belongs to that part of the view. */
 uint32_t vp_resolver_context(struct vp_resolver *resolver, const struct vp_tick *tick,
 			     uint32_t part);
+/* The same, and how long it is that of ticks that differ in nothing but time and address; *from >
+ * *to: of this one only. At an interrupt (VP_AT_INTERRUPT) of a guest's user space the page
+ * matters, too. */
+uint32_t vp_resolver_context_for(struct vp_resolver *resolver, const struct vp_tick *tick,
+				 uint32_t part, uint64_t *from, uint64_t *to);
+/* Whether samples of that context are a guest's. */
+bool vp_resolver_is_guest(const struct vp_resolver *resolver, uint32_t context);
+/* Looks an address up in a context. */
+struct vp_named_range vp_resolver_range(struct vp_resolver *resolver, uint32_t context, uint64_t ip,
+					uint64_t time);
 /* Names an address in a context. Returns the frame; VP_NONE: filtered out. *start: where its
  * function begins. */
 uint32_t vp_resolver_frame(struct vp_resolver *resolver, uint32_t context, uint64_t ip,

@@ -17,6 +17,10 @@ struct vp_view_ops {
 	bool hosts_only;   /* guests' frames are not shown */
 	size_t state_size; /* of what the view keeps from tick to tick, zeroed */
 	void (*tick)(void *state, struct vp_flow *flow, const struct vp_tick *tick);
+	/* The same in two parts, for whoever counts many ticks at once: what it is to the thread
+	 * that it hit; and to another vCPU at home on the pCPU (NULL: nothing). */
+	void (*own)(void *state, struct vp_flow *flow, const struct vp_tick *tick);
+	void (*other)(void *state, struct vp_flow *flow, uint32_t vcpu, const struct vp_tick *tick);
 	void (*deinit)(void *state); /* or NULL */
 };
 

@@ -185,6 +185,18 @@ static void guest_tick(void *state, struct vp_flow *flow, const struct vp_tick *
 		count_vcpu(state, flow, homes->vcpus.at[i], tick);
 }
 
+static void guest_own(void *state, struct vp_flow *flow, const struct vp_tick *tick)
+{
+	if (tick->vcpu != VP_NONE)
+		count_vcpu(state, flow, tick->vcpu, tick);
+}
+
+static void guest_other(void *state, struct vp_flow *flow, uint32_t vcpu,
+			const struct vp_tick *tick)
+{
+	count_vcpu(state, flow, vcpu, tick);
+}
+
 static void view_guest_guest_deinit(void *state)
 {
 	struct guest_view *view = state;
@@ -201,6 +213,8 @@ const struct vp_view_ops *vp_view_guest(void)
 						.of_one_vm = true,
 						.state_size = sizeof(struct guest_view),
 						.tick = guest_tick,
+						.own = guest_own,
+						.other = guest_other,
 						.deinit = view_guest_guest_deinit};
 
 	return &view;

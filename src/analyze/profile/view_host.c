@@ -74,6 +74,7 @@ const struct vp_view_ops *vp_view_host(void)
 						.hosts_only = true,
 						.state_size = sizeof(struct host_view),
 						.tick = host_tick,
+						.own = host_tick,
 						.deinit = view_host_host_deinit};
 
 	return &view;

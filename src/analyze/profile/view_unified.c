@@ -28,7 +28,8 @@ const struct vp_view_ops *vp_view_unified(void)
 	static const struct vp_view_ops view = {.name = "unified",
 						.columns = VP_COLUMN_FUNCTION | VP_COLUMN_MODULE |
 							   VP_COLUMN_PROCESS | VP_COLUMN_VM,
-						.tick = unified_tick};
+						.tick = unified_tick,
+						.own = unified_tick};
 
 	return &view;
 }

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/profile/classes.h"
+
+#include <string.h>
+
+#include "analyze/profile/flow.h"
+#include "analyze/profile/resolve.h"
+#include "analyze/profile/tally.h"
+#include "analyze/profile/view.h"
+#include "base/alloc.h"
+#include "base/macros.h"
+#include "schema/records.h"
+#include "schema/schema.h"
+#include "schema/vm.h"
+#include "schema/weigh.h"
+#include "timeline/guests.h"
+#include "timeline/timeline.h"
+
+enum {
+	/* Classes at a time, as powers of two; there may be more when more than one record in
+	 * 1 << MISS_BITS of a window was of none. */
+	BITS_FIRST = 10,
+	BITS_MAX = 14,
+	MISS_BITS = 4,
+	MISS_WINDOW = 1 << 14,
+	WORDS = 6,
+};
+
+/* Who counts the tick to the vCPU that it hit, in a view that knows others. */
+enum own {
+	OWN_NOBODY,
+	OWN_CLASS, /* the class */
+	OWN_EACH,  /* each record: it depends on the exit before it */
+};
+
+struct class
+{
+	/* What a record is told by, and when: a line of the processor's cache. */
+	uint64_t words[WORDS];
+	uint64_t from, length; /* it is good for that time; `length` less one */
+	/* What it is: another line. */
+	uint64_t n, weight;
+	uint32_t context; /* of its addresses; VP_NONE: it is no code */
+	uint32_t own;     /* enum own */
+	uint32_t vm, vcpu;
+	uint32_t bound; /* number of the period that its time is in */
+	bool used, counted;
+	struct vp_exit exit; /* that its records know */
+} __attribute__((aligned(64)));
+
+/* Its first record, which stands for all. */
+struct sample {
+	struct vp_tick tick;
+	union vp_any_record record;
+} __attribute__((aligned(64)));
+
+/* Records of one stream, one after another, that hit the same vCPU: what they are to others at home
+ * on the pCPU is counted at the end. */
+struct run {
+	uint64_t weight;
+	uint32_t vm, vcpu;
+	uint32_t bound; /* VP_NONE: there is no run */
+	bool counted;
+	struct vp_exit exit; /* the last that a record of it knew */
+	struct vp_tick tick;
+};
+
+struct vp_classes {
+	struct vp_classes_setup setup;
+	const struct vp_view_ops *view;
+	void *state; /* of the view */
+	struct vp_flow *flow;
+	struct vp_timeline *timeline;
+	struct class *classes;  /* by hash of the words */
+	struct sample *samples; /* of the classes */
+	unsigned bits;
+	uint32_t records, misses; /* since the last look at whether there are too few */
+	struct run *runs;         /* by stream */
+	/* Times at which something else counts from then on, in order. */
+	uint64_t *bounds;
+	uint32_t n_bounds;
+};
+
+static int by_time(const void *left, const void *right)
+{
+	const uint64_t *a = left, *b = right;
+
+	return (*a > *b) - (*a < *b);
+}
+
+static void make_bounds(struct vp_classes *classes)
+{
+	const struct vp_classes_setup *setup = &classes->setup;
+	const vp_vms *vms = classes->flow->vms;
+	uint32_t n = 0;
+
+	classes->bounds = vp_realloc_array(NULL, vms->count + 2, sizeof(*classes->bounds));
+	classes->bounds[n++] = setup->from;
+	if (setup->to && setup->to < UINT64_MAX)
+		classes->bounds[n++] = setup->to + 1;
+	for (size_t i = 0; classes->view->other && i < vms->count; i++)
+		if (vms->at[i].end && vms->at[i].end < UINT64_MAX)
+			classes->bounds[n++] = vms->at[i].end + 1;
+	qsort(classes->bounds, n, sizeof(*classes->bounds), by_time);
+	classes->n_bounds = n;
+}
+
+static void make_table(struct vp_classes *classes, unsigned bits)
+{
+	free(classes->classes);
+	free(classes->samples);
+	classes->bits = bits;
+	classes->classes = vp_alloc_large(sizeof(*classes->classes) << bits);
+	classes->samples = vp_alloc_large(sizeof(*classes->samples) << bits);
+	if (!classes->classes || !classes->samples)
+		vp_alloc_failed();
+}
+
+struct vp_classes *vp_classes_new(const struct vp_classes_setup *setup)
+{
+	struct vp_classes *classes = vp_alloc(sizeof(*classes));
+	uint32_t streams = setup->flow->timeline->merge.count;
+
+	classes->setup = *setup;
+	classes->view = setup->view;
+	classes->state = setup->state;
+	classes->flow = setup->flow;
+	classes->timeline = setup->flow->timeline;
+	make_table(classes, BITS_FIRST);
+	make_bounds(classes);
+	classes->runs = vp_alloc((streams + 1) * sizeof(*classes->runs));
+	for (uint32_t i = 0; i < streams; i++)
+		classes->runs[i].bound = VP_NONE;
+	return classes;
+}
+
+void vp_classes_free(struct vp_classes *classes)
+{
+	free(classes->classes);
+	free(classes->samples);
+	free(classes->bounds);
+	free(classes->runs);
+	free(classes);
+}
+
+static struct sample *sample_of(const struct vp_classes *classes, const struct class *class)
+{
+	return &classes->samples[class - classes->classes];
+}
+
+/* The tick that stands for all of the class, as many as `weight` says. */
+static struct vp_tick tick_of(const struct vp_classes *classes, const struct class *class,
+			      uint64_t weight)
+{
+	struct sample *sample = sample_of(classes, class);
+	struct vp_tick tick = sample->tick;
+
+	tick.weight = weight;
+	tick.sample = &sample->record.host_sample;
+	return tick;
+}
+
+/* What the class's ticks are to the view. */
+static void count_own(struct vp_classes *classes, const struct class *class)
+{
+	struct vp_flow *flow = classes->flow;
+	struct vp_tick tick = tick_of(classes, class, class->weight);
+	struct vp_exit kept = {0}, *exit = NULL;
+
+	if (class->exit.known && class->vcpu != VP_NONE) {
+		exit = &classes->timeline->guests.vcpus.at[class->vcpu].exit;
+		kept = *exit;
+		*exit = class->exit;
+	}
+	flow->apart = true;
+	flow->code_part = VP_NONE;
+	classes->view->own(classes->state, flow, &tick);
+	flow->apart = false;
+	if (exit)
+		*exit = kept;
+}
+
+static void class_apply(struct vp_classes *classes, struct class *class)
+{
+	if (class->n && class->counted) {
+		struct vp_tick tick = tick_of(classes, class, class->weight);
+		vp_pass_counts_add(classes->setup.counts, &tick, class->n);
+		if (class->own == OWN_CLASS)
+			count_own(classes, class);
+	}
+	class->n = class->weight = 0;
+}
+
+static void class_drop(struct vp_classes *classes, size_t number)
+{
+	struct class *class = &classes->classes[number];
+
+	class_apply(classes, class);
+	*class = (struct class){0}; /* no record has id 0 */
+}
+
+static VP_NOINLINE void drop_all(struct vp_classes *classes)
+{
+	for (size_t i = 0; i < 1ULL << classes->bits; i++)
+		if (classes->classes[i].used)
+			class_drop(classes, i);
+}
+
+/* Those of a thread, of the host's or of a guest, that gets another name. */
+static void drop_thread(struct vp_classes *classes, const struct vp_record_header *record)
+{
+	bool guest = record->id == VP_ID_guest_task;
+	uint32_t tid = guest ? ((const struct vp_guest_task *)(const void *)record)->guest_tid
+			     : ((const struct vp_task *)(const void *)record)->tid;
+
+	for (size_t i = 0; i < 1ULL << classes->bits; i++) {
+		const union vp_any_record *of = &classes->samples[i].record;
+		if (!classes->classes[i].used)
+			continue;
+		if (guest ? of->header.id == VP_ID_guest_sample && of->guest_sample.guest_tid == tid
+			  : of->host_sample.tid == tid)
+			class_drop(classes, i);
+	}
+}
+
+/* The run's vCPU is as its last record left it. */
+static void run_settle(struct vp_classes *classes, const struct run *run)
+{
+	struct vp_vcpu_state *vcpu;
+
+	if (run->bound == VP_NONE || run->vcpu == VP_NONE)
+		return;
+	vcpu = &classes->timeline->guests.vcpus.at[run->vcpu];
+	vcpu->blocked = false;
+	if (run->exit.known)
+		vcpu->exit = run->exit;
+}
+
+static void run_end(struct vp_classes *classes, uint32_t stream)
+{
+	struct run *run = &classes->runs[stream];
+	const struct vp_homes *homes = &classes->timeline->guests.homes.at[stream];
+
+	run_settle(classes, run);
+	if (run->bound != VP_NONE && run->counted &&
+	    !classes->timeline->pcpus.at[stream].of_vcpus) {
+		run->tick.weight = run->weight;
+		for (size_t i = 0; i < homes->vcpus.count; i++)
+			if (homes->vcpus.at[i] != run->vcpu)
+				classes->view->other(classes->state, classes->flow,
+						     homes->vcpus.at[i], &run->tick);
+	}
+	run->bound = VP_NONE;
+}
+
+static void end_runs(struct vp_classes *classes)
+{
+	for (uint32_t i = 0; classes->view->other && i < classes->timeline->merge.count; i++)
+		run_end(classes, i);
+}
+
+static VP_NOINLINE void run_begin(struct vp_classes *classes, uint32_t stream,
+				  const struct class *class)
+{
+	struct vp_guests *guests = &classes->timeline->guests;
+	uint32_t home = class->vcpu == VP_NONE ? stream : guests->vcpus.at[class->vcpu].home;
+
+	run_end(classes, stream);
+	if (home != stream) {
+		if (home != VP_NONE)
+			run_end(classes, home);
+		vp_guests_move(guests, class->vcpu, stream);
+	}
+	classes->runs[stream] = (struct run){.vm = class->vm,
+					     .vcpu = class->vcpu,
+					     .bound = class->bound,
+					     .counted = class->counted,
+					     .tick = tick_of(classes, class, 0)};
+}
+
+/* A tick whose part for its vCPU depends on what that left the guest for before. */
+static VP_NOINLINE void count_each(struct vp_classes *classes, const struct run *run,
+				   const struct class *class, const struct vp_record_header *record,
+				   uint64_t weight)
+{
+	struct vp_tick tick = tick_of(classes, class, weight);
+
+	run_settle(classes, run);
+	tick.time = record->time;
+	tick.sample = (const void *)record;
+	classes->view->own(classes->state, classes->flow, &tick);
+}
+
+/* The period between bounds that the class's time is in: it is good for that at most. */
+static void class_bound(const struct vp_classes *classes, struct class *class, uint64_t time,
+			uint64_t *to)
+{
+	const struct vp_classes_setup *setup = &classes->setup;
+	uint32_t i = 0;
+
+	class->from = 0;
+	*to = UINT64_MAX;
+	for (; i < classes->n_bounds && classes->bounds[i] <= time; i++)
+		class->from = classes->bounds[i];
+	if (i < classes->n_bounds)
+		*to = classes->bounds[i] - 1;
+	class->bound = i;
+	class->counted = time >= setup->from && (!setup->to || time <= setup->to);
+}
+
+/* In which context its addresses are, and how long. */
+static void class_context(struct vp_classes *classes, struct class *class, uint64_t *to)
+{
+	const struct vp_tick tick = tick_of(classes, class, 0);
+	uint64_t good_from, good_to;
+
+	class->context = vp_resolver_context_for(classes->flow->resolver, &tick,
+						 classes->flow->code_part, &good_from, &good_to);
+	/* Good for one look-up only, or what is known best of another time. */
+	if (tick.time < good_from || tick.time > good_to)
+		good_from = good_to = tick.time;
+	class->from = good_from > class->from ? good_from : class->from;
+	*to = good_to < *to ? good_to : *to;
+}
+
+static struct vp_exit exit_of(const union vp_any_record *record)
+{
+	if (record->header.id == VP_ID_guest_sample &&
+	    record->guest_sample.flags & VP_HAS_EXIT_REASON)
+		return (struct vp_exit){record->guest_sample.vendor,
+					record->guest_sample.exit_reason, true};
+	if (record->header.id == VP_ID_vcpu_sample &&
+	    record->vcpu_sample.flags & VP_HAS_EXIT_REASON)
+		return (struct vp_exit){record->vcpu_sample.vendor, record->vcpu_sample.exit_reason,
+					true};
+	return (struct vp_exit){0};
+}
+
+static inline uint64_t word_at(const void *record, size_t number)
+{
+	uint64_t word;
+
+	memcpy(&word, (const char *)record + number * sizeof(word), sizeof(word));
+	return word;
+}
+
+/* At an exit for an interrupt the page in a guest's user space tells the process. */
+static VP_NOINLINE uint64_t page_of(const struct vp_record_header *record)
+{
+	const struct vp_guest_sample *sample = (const void *)record;
+	bool user =
+	    sample->flags & VP_HAS_CPL ? sample->cpl == 3 : sample->mode == VP_MODE_GUEST_USER;
+
+	return user ? sample->ip >> 12 : 0;
+}
+
+/* What samples of the same class have in common; of a shorter one the rest is masked. */
+static VP_INLINE void read_words(const struct vp_record_header *record, uint32_t id,
+				 uint64_t words[WORDS])
+{
+	uint64_t of_vcpu = -(uint64_t)(id != VP_ID_host_sample);
+	uint64_t of_guest = -(uint64_t)(id == VP_ID_guest_sample);
+
+	words[0] = word_at(record, 1);
+	words[1] = word_at(record, 2);
+	words[2] = word_at(record, 4) & of_vcpu;
+	words[3] = word_at(record, 5) & of_guest;
+	words[4] = word_at(record, 6) & of_guest;
+	words[5] = 0;
+	if (VP_RARELY(words[0] & of_guest & (uint64_t)VP_AT_INTERRUPT << 16))
+		words[5] = page_of(record);
+}
+
+/* Makes the record's class in the place of another. */
+static VP_NOINLINE void class_make(struct vp_classes *classes, struct class *class, uint32_t stream,
+				   const struct vp_record_header *record)
+{
+	struct sample *sample = sample_of(classes, class);
+	uint32_t generation = classes->timeline->guests.generation;
+	uint64_t to;
+
+	classes->misses++;
+	if (class->used)
+		class_drop(classes, (size_t)(class - classes->classes));
+	vp_timeline_tick(classes->timeline, stream, record, &sample->tick);
+	/* A thread of the host's may be another vCPU's now. */
+	if (classes->timeline->guests.generation != generation)
+		drop_all(classes);
+	memcpy(&sample->record, record, vp_record_size(record->id));
+	read_words(record, record->id, class->words);
+	class->used = true;
+	class->vm = sample->tick.vm;
+	class->vcpu = sample->tick.vcpu;
+	class->exit = exit_of(&sample->record);
+	class->own = OWN_CLASS;
+	class->context = VP_NONE;
+	class_bound(classes, class, record->time, &to);
+	if (classes->view->other && class->vcpu == VP_NONE)
+		class->own = OWN_NOBODY;
+	else if (classes->view->other && record->id != VP_ID_guest_sample && !class->exit.known)
+		class->own = OWN_EACH;
+	if (class->own == OWN_CLASS && class->counted) {
+		count_own(classes, class);
+		if (classes->flow->code_part != VP_NONE)
+			class_context(classes, class, &to);
+	}
+	class->length = to - class->from;
+}
+
+static VP_NOINLINE void take_other(struct vp_classes *classes, uint32_t stream,
+				   const struct vp_record_header *record)
+{
+	struct vp_timeline *timeline = classes->timeline;
+	struct vp_guests *guests = &timeline->guests;
+	uint32_t generation = guests->generation;
+
+	if (record->id == VP_ID_task || record->id == VP_ID_guest_task) {
+		if (vp_timeline_is_of_all(timeline, stream, record))
+			drop_thread(classes, record);
+	} else if (record->id == VP_ID_vcpu_in || record->id == VP_ID_vcpu_out) {
+		const struct vp_vcpu_in *in = (const void *)record;
+		uint32_t vcpu = vp_guests_vcpu(guests, in->vm & VP_PID_MASK, in->tid);
+		uint32_t home = vcpu == VP_NONE ? VP_NONE : guests->vcpus.at[vcpu].home;
+		if (classes->view->other && home == stream)
+			run_end(classes, stream);
+		else
+			end_runs(classes);
+	}
+	vp_timeline_take(timeline, stream, record);
+	if (guests->generation != generation)
+		drop_all(classes);
+}
+
+/* The record's class. */
+static VP_INLINE struct class *class_of(struct vp_classes *classes, uint32_t stream,
+					const struct vp_record_header *record, uint32_t id,
+					uint64_t time)
+{
+	uint64_t words[WORDS], mixed, differ = 0;
+
+	read_words(record, id, words);
+	mixed = words[0] ^ words[1] << 9 ^ words[2] << 3 ^ words[3] << 20 ^ words[4] << 5 ^
+		words[5] << 13;
+	struct class *class =
+	    &classes->classes[(mixed * 0x9e3779b97f4a7c15ULL) >> (64 - classes->bits)];
+	for (size_t i = 0; i < WORDS; i++)
+		differ |= class->words[i] ^ words[i];
+	if (VP_RARELY(differ || time - class->from > class->length))
+		class_make(classes, class, stream, record);
+	return class;
+}
+
+/* Takes one sample, without a branch on its kind. `homes` and `weighted` are constants. */
+static VP_INLINE void take_sample(struct vp_classes *classes, uint32_t stream,
+				  const struct vp_record_header *record, uint32_t id, bool homes,
+				  bool weighted)
+{
+	uint64_t time = record->time;
+	uint64_t weight = weighted ? vp_timeline_weight(classes->timeline, stream, time) : 1;
+	struct class *class = class_of(classes, stream, record, id, time);
+
+	class->n++;
+	class->weight += weight;
+	if (homes) {
+		struct run *run = &classes->runs[stream];
+		if (VP_RARELY(run->vcpu != class->vcpu || run->bound != class->bound ||
+			      run->vm != class->vm))
+			run_begin(classes, stream, class);
+		run->weight += weight;
+		if (class->exit.known)
+			run->exit = class->exit;
+		if (class->own == OWN_EACH && class->counted)
+			count_each(classes, run, class, record, weight);
+	}
+	if (class->context != VP_NONE)
+		vp_tally_add(&classes->flow->tally, class->context, word_at(record, 3), time,
+			     weight);
+}
+
+static VP_INLINE uint64_t take_batch(struct vp_classes *classes, struct vp_batch *batch,
+				     uint64_t *last, bool homes, bool weighted)
+{
+	const char *at = batch->at, *end = batch->end;
+	uint64_t records = 0, through = batch->through, time = *last;
+	uint32_t stream = batch->stream;
+
+	for (; at < end; records++) {
+		const struct vp_record_header *record = (const void *)at;
+		uint32_t id = record->id;
+		size_t size = vp_record_size(id);
+		if (!size || size > (size_t)(end - at) || record->time > through)
+			break;
+		time = record->time > time ? record->time : time;
+		if (VP_RARELY(id > VP_ID_guest_sample))
+			take_other(classes, stream, record);
+		else
+			take_sample(classes, stream, record, id, homes, weighted);
+		at += size;
+	}
+	*last = time;
+	batch->at = at;
+	return records;
+}
+
+static void classes_adapt(struct vp_classes *classes)
+{
+	bool few = classes->misses > classes->records >> MISS_BITS;
+
+	classes->records = classes->misses = 0;
+	if (!few || classes->bits == BITS_MAX)
+		return;
+	drop_all(classes);
+	make_table(classes, classes->bits + 1);
+}
+
+uint64_t vp_classes_take(struct vp_classes *classes, struct vp_batch *batch, uint64_t *last)
+{
+	bool weighted = classes->timeline->weigh != VP_WEIGH_TICKS;
+	uint64_t records;
+
+	if (classes->view->other)
+		records = weighted ? take_batch(classes, batch, last, true, true)
+				   : take_batch(classes, batch, last, true, false);
+	else
+		records = weighted ? take_batch(classes, batch, last, false, true)
+				   : take_batch(classes, batch, last, false, false);
+	classes->records += (uint32_t)records;
+	if (classes->records >= MISS_WINDOW)
+		classes_adapt(classes);
+	return records;
+}
+
+void vp_classes_close(struct vp_classes *classes)
+{
+	end_runs(classes);
+	drop_all(classes);
+}

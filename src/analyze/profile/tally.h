@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Counts addresses by context: each 64 bytes of code that a context has samples in hold their own
+ * count, next to the name that was found for them. Frames get the sums later.
+ */
+#ifndef VP_ANALYZE_PROFILE_TALLY_H
+#define VP_ANALYZE_PROFILE_TALLY_H
+
+#include "analyze/profile/resolve.h"
+#include "analyze/profile/totals.h"
+
+enum { VP_TALLY_WAITING = 32, VP_TALLY_LINE_BITS = 6 };
+
+struct vp_tally_set;
+
+/* A sample that waits for its slots to come from memory. */
+struct vp_tally_sample {
+	struct vp_tally_set *set;
+	uint64_t ip, time, weight;
+	uint32_t context;
+};
+
+struct vp_tally {
+	struct vp_resolver *resolver;
+	struct vp_totals *totals;
+	struct vp_tally_set *sets; /* by hash of context and line of code */
+	unsigned bits;             /* log2 of their number */
+	/* Samples, and slots taken from others, since the last look at whether there are too few.
+	 */
+	uint32_t lookups, evictions;
+	uint32_t n_waiting;
+	struct vp_tally_sample waiting[VP_TALLY_WAITING];
+};
+
+/* `resolver` and `totals` must outlive it. */
+void vp_tally_init(struct vp_tally *tally, struct vp_resolver *resolver, struct vp_totals *totals);
+void vp_tally_deinit(struct vp_tally *tally);
+/* Counts the samples that wait. */
+void vp_tally_flush(struct vp_tally *tally);
+/* Hands everything that was counted to the totals. */
+void vp_tally_close(struct vp_tally *tally);
+
+/* The bytes of a set. */
+enum { VP_TALLY_SET = 64 };
+
+/* Counts a sample in that context. */
+static inline void vp_tally_add(struct vp_tally *tally, uint32_t context, uint64_t ip,
+				uint64_t time, uint64_t weight)
+{
+	uint64_t line = (ip >> VP_TALLY_LINE_BITS) + ((uint64_t)context << 40);
+	uint64_t hash = line * 0x9e3779b97f4a7c15ULL;
+	struct vp_tally_set *set =
+	    (struct vp_tally_set *)((char *)tally->sets +
+				    (hash >> (64 - tally->bits)) * VP_TALLY_SET);
+
+	__builtin_prefetch(set, 1);
+	tally->waiting[tally->n_waiting++] = (struct vp_tally_sample){
+	    .set = set, .ip = ip, .time = time, .weight = weight, .context = context};
+	if (tally->n_waiting == VP_TALLY_WAITING)
+		vp_tally_flush(tally);
+}
+
+#endif

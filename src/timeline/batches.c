@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "timeline/batches.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/macros.h"
+#include "schema/records.h"
+#include "schema/schema.h"
+#include "store/trace_reader.h"
+#include "timeline/merge.h"
+
+/* After so many records of each stream that change nothing for others it is worth to look ahead
+ * again, which takes a fraction of what it saves. */
+enum { QUIET = 64 };
+
+/* The last time that counts. */
+static uint64_t end_of(const struct vp_batches *batches)
+{
+	return batches->timeline->until ? batches->timeline->until - 1 : UINT64_MAX;
+}
+
+void vp_batches_init(struct vp_batches *batches, struct vp_timeline *timeline, bool in_order)
+{
+	const struct vp_merge *merge = &timeline->merge;
+
+	*batches =
+	    (struct vp_batches){.timeline = timeline, .in_order = in_order, .merging = in_order};
+	batches->ahead = vp_alloc((merge->count + 1) * sizeof(*batches->ahead));
+	if (timeline->first || !merge->count || !merge->heads[merge->winner].record)
+		return;
+	if (merge->heads[merge->winner].time <= end_of(batches))
+		timeline->first = merge->heads[merge->winner].time;
+}
+
+void vp_batches_deinit(struct vp_batches *batches)
+{
+	free(batches->ahead);
+	*batches = (struct vp_batches){0};
+}
+
+static bool has_more(const struct vp_batches *batches, uint32_t stream)
+{
+	const struct vp_merge_head *head = &batches->timeline->merge.heads[stream];
+
+	return head->record && head->time <= end_of(batches);
+}
+
+/* Threads whose last record in the packet matters to this stream alone: so do the next ones. */
+struct quiet {
+	uint64_t vcpu; /* the thread of a vCPU that is known, and at home here */
+	uint64_t host; /* one of whom there was a sample outside of KVM */
+};
+
+static inline bool is_of_all(struct vp_timeline *timeline, uint32_t stream,
+			     const struct vp_record_header *record, struct quiet *quiet)
+{
+	bool host = record->id == VP_ID_host_sample, sample = record->id <= VP_ID_guest_sample;
+	uint64_t who; /* pid or VM, and thread: at the same place in all samples */
+
+	memcpy(&who, &((const struct vp_host_sample *)(const void *)record)->pid, sizeof(who));
+	if (sample && (who == quiet->vcpu || (host && (who == quiet->host || timeline->no_homes))))
+		return false;
+	if (vp_timeline_is_of_all(timeline, stream, record))
+		return true;
+	if (sample)
+		*(host ? &quiet->host : &quiet->vcpu) = who;
+	return false;
+}
+
+/* Goes through the rest of the stream's packet up to the first record that matters to others. */
+static void look_ahead(struct vp_batches *batches, uint32_t stream)
+{
+	struct vp_timeline *timeline = batches->timeline;
+	const char *end = vp_stream_packet_end(timeline->merge.streams->at[stream]);
+	const char *at = (const char *)timeline->merge.heads[stream].record;
+	struct vp_ahead ahead = {.looked = true, .event = UINT64_MAX};
+	struct quiet quiet = {UINT64_MAX, UINT64_MAX};
+	uint64_t end_time = end_of(batches), last = 0;
+
+	while (at < end) {
+		const struct vp_record_header *record = (const void *)at;
+		size_t size = vp_record_size(record->id);
+		if (!size || size > (size_t)(end - at) || record->time > end_time)
+			break;
+		at += size;
+		last = record->time > last ? record->time : last;
+		if (VP_RARELY(is_of_all(timeline, stream, record, &quiet))) {
+			ahead.event = record->time;
+			break;
+		}
+	}
+	ahead.last = last;
+	batches->ahead[stream] = ahead;
+}
+
+static struct vp_batch *give(struct vp_batches *batches, uint32_t stream, uint64_t through)
+{
+	const struct vp_merge *merge = &batches->timeline->merge;
+	uint64_t end_time = end_of(batches);
+
+	batches->given = (struct vp_batch){.stream = stream,
+					   .at = (const char *)merge->heads[stream].record,
+					   .end = vp_stream_packet_end(merge->streams->at[stream]),
+					   .through = through < end_time ? through : end_time};
+	return &batches->given;
+}
+
+/* As many records as possible of the stream whose packet ends first: when it is at its end, all
+ * others are known up to then. NULL: there are none that can be counted without the order. */
+static struct vp_batch *give_many(struct vp_batches *batches, bool *ended)
+{
+	const struct vp_merge *merge = &batches->timeline->merge;
+	uint64_t event = UINT64_MAX;
+	uint32_t first = VP_NONE;
+
+	for (uint32_t i = 0; i < merge->count; i++) {
+		if (!has_more(batches, i))
+			continue;
+		if (!batches->ahead[i].looked)
+			look_ahead(batches, i);
+		if (batches->ahead[i].event < event)
+			event = batches->ahead[i].event;
+		if (first == VP_NONE || batches->ahead[i].last < batches->ahead[first].last)
+			first = i;
+	}
+	*ended = first == VP_NONE;
+	if (first == VP_NONE)
+		return NULL;
+	if (batches->ahead[first].last < event)
+		return give(batches, first, UINT64_MAX);
+	for (uint32_t i = 0; i < merge->count; i++)
+		if (has_more(batches, i) && merge->heads[i].time < event)
+			return give(batches, i, event - 1);
+	return NULL;
+}
+
+static struct vp_batch *give_one(struct vp_batches *batches)
+{
+	const struct vp_merge_head *head = vp_merge_next(&batches->timeline->merge);
+
+	if (!head || head->time > end_of(batches))
+		return NULL;
+	batches->given =
+	    (struct vp_batch){.stream = head->stream,
+			      .at = (const char *)head->record,
+			      .end = (const char *)head->record + vp_record_size(head->record->id),
+			      .through = UINT64_MAX};
+	return &batches->given;
+}
+
+/* Whether the next records can be taken without regard to the order of all. */
+static bool is_quiet(struct vp_batches *batches)
+{
+	uint32_t changes = vp_timeline_changes(batches->timeline);
+
+	batches->quiet = changes == batches->changes ? batches->quiet + 1 : 0;
+	batches->changes = changes;
+	return batches->quiet > (uint64_t)QUIET * batches->timeline->merge.count;
+}
+
+static void merge_pause(struct vp_batches *batches)
+{
+	struct vp_merge *merge = &batches->timeline->merge;
+
+	vp_merge_pause(merge);
+	for (uint32_t i = 0; i < merge->count; i++)
+		batches->ahead[i].looked = false;
+	batches->merging = false;
+}
+
+static void merge_resume(struct vp_batches *batches)
+{
+	vp_merge_resume(&batches->timeline->merge);
+	batches->quiet = 0;
+	batches->changes = vp_timeline_changes(batches->timeline);
+	batches->merging = true;
+}
+
+struct vp_batch *vp_batches_next(struct vp_batches *batches)
+{
+	bool ended = false;
+
+	if (batches->merging && !batches->in_order && is_quiet(batches))
+		merge_pause(batches);
+	if (!batches->merging) {
+		struct vp_batch *batch = give_many(batches, &ended);
+		if (batch || ended)
+			return batch;
+		merge_resume(batches);
+	}
+	return give_one(batches);
+}
+
+void vp_batches_taken(struct vp_batches *batches, uint64_t records, uint64_t last)
+{
+	struct vp_timeline *timeline = batches->timeline;
+	struct vp_merge_head *head = &timeline->merge.heads[batches->given.stream];
+	struct vp_stream_reader *stream = timeline->merge.streams->at[batches->given.stream];
+	const char *at = batches->given.at;
+	const struct vp_record_header *next = (const void *)at;
+
+	if (last > timeline->last)
+		timeline->last = last;
+	if (batches->merging) /* the merge itself goes on */
+		return;
+	/* The head was handed out already; the rest of the records were not. */
+	size_t size = at < batches->given.end ? vp_record_size(next->id) : 0;
+	if (size && size <= (size_t)(batches->given.end - at)) {
+		vp_stream_skip(stream, at + size, records);
+		head->record = next;
+		head->time = next->time;
+		return;
+	}
+	vp_stream_skip(stream, at, records - 1);
+	vp_merge_advance(&timeline->merge, batches->given.stream);
+	batches->ahead[batches->given.stream].looked = false;
+}
