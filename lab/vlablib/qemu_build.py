@@ -92,12 +92,21 @@ def _fill(place):
         (place / "version").write_text(description.name.removeprefix("qemu_").removesuffix(".dsc") + "\n", encoding="ascii")
 
 
-def get(refresh=False):
-    """The directory with the program and its version."""
+def _place():
     digest = hashlib.sha256(" ".join((SUITE, *CONFIGURE)).encode())
     for path in sorted(CODE.iterdir()):
         digest.update(path.name.encode() + path.read_bytes())
-    place = cache_dir("qemu") / digest.hexdigest()[:16]
+    return cache_dir("qemu") / digest.hexdigest()[:16]
+
+
+def is_built():
+    """Whether it is in the cache."""
+    return (_place() / "version").exists()
+
+
+def get(refresh=False):
+    """The directory with the program and its version."""
+    place = _place()
     try:
         publish(place, "qemu", "version", refresh, _fill)
     except LabError as error:
