@@ -12,6 +12,7 @@
 #include "timeline/clock_map.h"
 #include "timeline/guests.h"
 #include "timeline/merge.h"
+#include "timeline/survey.h"
 
 #define NAME "test_timeline.rec"
 #define SECOND 1000000000ULL
@@ -455,9 +456,35 @@ static void test_absurd_numbers(void **state)
 	vp_clock_map_by_tsc(&odd, &vm, pairs, 2, UINT64_MAX, 0, &map);
 }
 
+/* Threads have numbers of up to 22 bits: each has its place among the recent ones. */
+static void test_survey_of_large_numbers(void **state)
+{
+	static const unsigned vms[] = {0, 3, 255, 4193};
+	vp_stream_readers streams = {0};
+	struct vp_survey survey;
+	struct made made;
+
+	made_begin(&made, "test_timeline.survey", 1);
+	for (uint64_t i = 0; i < 16; i++) {
+		made_in(&made, 0, 2 * i, vms[i % 4], 0, MADE_HLT);
+		made_out(&made, 0, 2 * i + 1, vms[i % 4], 0, MADE_HLT, true);
+	}
+	made_end(&made, 40);
+	expect_no_error(vp_trace_open("test_timeline.survey/host", VP_STREAMS_ALL, &streams));
+	vp_survey_make(&streams, UINT64_MAX, &survey);
+	assert_int_equal(survey.threads.count, 4);
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(survey.threads.at[i].tid, 1000 * (vms[i] + 1) + 1);
+		assert_true(survey.threads.at[i].is_vcpu);
+	}
+	vp_survey_deinit(&survey);
+	vp_trace_close(&streams);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_survey_of_large_numbers),
 		cmocka_unit_test(test_exit_names),
 		cmocka_unit_test(test_interrupts),
 		cmocka_unit_test(test_exit_details),
