@@ -166,7 +166,7 @@ static void put_format(struct vp_buffer *out, const char *name)
 }
 
 /* Two events of number 314 and one that nobody knows. */
-static void put_pages(struct vp_buffer *out)
+static void put_pages_of(struct vp_buffer *out, uint32_t cpu)
 {
 	struct vp_buffer page = {0};
 
@@ -178,8 +178,13 @@ static void put_pages(struct vp_buffer *out)
 		put(&page, 100 + i, 4);
 	}
 	end_page(&page, 0);
-	put_frame(out, VP_EVENTS_PAGES, 1, page.bytes, page.size);
+	put_frame(out, VP_EVENTS_PAGES, cpu, page.bytes, page.size);
 	vp_buffer_deinit(&page);
+}
+
+static void put_pages(struct vp_buffer *out)
+{
+	put_pages_of(out, 1);
 }
 
 static void put_good(struct vp_buffer *out)
@@ -524,20 +529,38 @@ static void answer_once(int fd, int boot)
 	answer_reboots(fd, 0);
 }
 
-static void guest_begin(struct guest *guest, const struct vp_guest_events_options *options)
+/* With events of one vCPU more. */
+static void answer_of_two(int fd, int boot)
+{
+	struct vp_buffer said = {0};
+
+	put_good(&said);
+	put_pages_of(&said, 2);
+	if (vp_fd_write_all(fd, said.bytes, said.size))
+		_exit(1);
+	vp_buffer_deinit(&said);
+}
+
+static void guest_begin_with(struct guest *guest, const struct vp_guest_events_options *options,
+			     void (*answer)(int fd, int boot))
 {
 	*guest = (struct guest){.options = *options};
 	guest->options.directory = RECORDING;
 	guest->options.sets = VP_EVENTS_SET_sched;
 	guest->options.notices = &guest->notices;
 	guest->options.clock = &guest->clock;
-	guest->vm = (struct vp_vm){.pid = (uint32_t)start_socket_vmm(VSOCK, 1, answer_once),
+	guest->vm = (struct vp_vm){.pid = (uint32_t)start_socket_vmm(VSOCK, 1, answer),
 				   .nth = 2,
 				   .name = (char *)"g",
 				   .vsock = (char *)VSOCK};
 	assert_int_equal(system("rm -rf " RECORDING " && mkdir " RECORDING), 0);
 	vp_guest_clock_read(&guest->clock);
 	vp_vm_vcpu(&guest->vm, 0)->has_tsc = true;
+}
+
+static void guest_begin(struct guest *guest, const struct vp_guest_events_options *options)
+{
+	guest_begin_with(guest, options, answer_once);
 }
 
 static void guest_hear(struct guest *guest)
@@ -593,6 +616,22 @@ static void test_new_vcpu(void **state)
 	expect_outcome(&guest, "ok: it sent 2 events, 12 lost, 1 entries were none;");
 	vp_guest_events_know(guest.events, &guest.vm);
 	assert_int_equal(vp_guest_events_count(guest.events), 2);
+	guest_end(&guest);
+}
+
+/* Each vCPU that KVM does not have counts. */
+static void test_unknown_vcpus(void **state)
+{
+	const struct vp_guest_events_options options = {.most_bytes = 1 << 20};
+	struct guest guest;
+
+	guest_begin_with(&guest, &options, answer_of_two);
+	guest_hear(&guest);
+	expect_outcome(&guest, "ok: it sent 0 events, 0 lost, 4 entries were none;");
+	vp_vm_vcpu(&guest.vm, 2)->has_tsc = true;
+	vp_guest_events_know(guest.events, &guest.vm);
+	assert_int_equal(vp_guest_events_count(guest.events), 2);
+	expect_outcome(&guest, "ok: it sent 2 events, 0 lost, 3 entries were none;");
 	guest_end(&guest);
 }
 
@@ -797,6 +836,7 @@ int main(void)
 	    cmocka_unit_test(test_reboots),
 	    cmocka_unit_test(test_ring_page_times),
 	    cmocka_unit_test(test_new_vcpu),
+	    cmocka_unit_test(test_unknown_vcpus),
 	    cmocka_unit_test(test_limit),
 	    cmocka_unit_test(test_before_the_begin),
 	    cmocka_unit_test(test_flight),
