@@ -26,7 +26,7 @@ enum {
 	WORDS = 6,
 };
 
-/* Who counts the tick to the vCPU that it hit, in a view that knows others. */
+/* Counts the tick to the vCPU that it hit, in a view that also knows other vCPUs. */
 enum own {
 	OWN_NOBODY,
 	OWN_CLASS, /* the class */
@@ -35,10 +35,10 @@ enum own {
 
 struct class
 {
-	/* What a record is told by, and when: a line of the processor's cache. */
+	/* The key of its records, and its time: a line of the processor's cache. */
 	uint64_t words[WORDS];
 	uint64_t from, length; /* it is good for that time; `length` less one */
-	/* What it is: another line. */
+	/* Its counts and place: another line. */
 	uint64_t n, weight;
 	uint32_t context; /* of its addresses; VP_NONE: it is no code */
 	uint32_t own;     /* enum own */
@@ -160,7 +160,7 @@ static struct vp_tick tick_of(const struct vp_classes *classes, const struct cla
 	return tick;
 }
 
-/* What the class's ticks are to the view. */
+/* Adds the class's ticks to the view. */
 static void count_own(struct vp_classes *classes, const struct class *class)
 {
 	struct vp_flow *flow = classes->flow;
@@ -354,7 +354,7 @@ static VP_NOINLINE uint64_t page_of(const struct vp_record_header *record)
 	return user ? sample->ip >> 12 : 0;
 }
 
-/* What samples of the same class have in common; of a shorter one the rest is masked. */
+/* The words that are equal in all samples of a class; those beyond a shorter record are masked. */
 static VP_INLINE void read_words(const struct vp_record_header *record, uint32_t id,
 				 uint64_t words[WORDS])
 {
