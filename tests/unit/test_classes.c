@@ -129,7 +129,7 @@ static void put_event(struct made *made, uint32_t pcpu, uint64_t tick)
 				   .tid = 1000 * (vm + 1) + 10 + any(2),
 				   .vcpu = vcpu};
 
-	switch (any(7)) {
+	switch (any(8)) {
 	case 0:
 		made_task(made, pcpu, tick, 50, 50 + any(2), names[any(3)]);
 		break;
@@ -148,6 +148,10 @@ static void put_event(struct made *made, uint32_t pcpu, uint64_t tick)
 		break;
 	case 5: /* the vCPU has another thread from now on */
 		put(made, pcpu, tick, &other);
+		break;
+	case 6: /* nobody knows yet that it is a vCPU's thread */
+		made_in_vmm(made, pcpu, tick, vm, vcpu);
+		put_guest(made, pcpu, tick, vm, vcpu);
 		break;
 	default:
 		made_in_kvm(made, pcpu, tick, vm, vcpu, MADE_NPF);
@@ -172,6 +176,7 @@ static void make_recording(const char *name, uint32_t number)
 	made.pcpus = made.about.pcpus = PCPUS;
 	made.about.weigh = events ? VP_WEIGH_EVENTS : VP_WEIGH_TICKS;
 	made.about.events = 3;
+	made.about.chains = true; /* that there may be some: see expect_same_by() */
 	if (ends) {
 		made.vms.at[0].end = at_tick(TICKS / 2) + 7;
 		made.vms.at[1].end = at_tick(TICKS / 4) + 7;
@@ -257,6 +262,7 @@ static void expect_same_by(struct vp_profile_options options, uint32_t jobs)
 	options.chains = true;
 	options.jobs = 1;
 	expect_no_error(vp_report_make(&naming, &options, &by_ticks));
+	assert_true(by_ticks.profile.nodes.count || !by_ticks.profile.rows.count);
 	options.chains = false;
 	for (options.jobs = 1; options.jobs <= jobs; options.jobs++) {
 		expect_no_error(vp_report_make(&naming, &options, &by_classes));
