@@ -44,13 +44,13 @@ static void help_group(const struct vp_program *program, const char *title,
 static void help(const struct vp_program *program, FILE *out)
 {
 	static const struct {
-		const char *title, *names[8];
-	} groups[] = {
-	    {"Record", {"record", "stat", "top", "snapshot", "lend"}},
-	    {"Where did the time go?", {"diagnose", "report", "account", "steal", "exits", "html"}},
-	    {"What happened when?", {"script", "timeline", "sched", "critical"}},
-	    {"Data", {"info", "export", "import", "model"}},
-	    {"Host", {"check", "selftest", "guests"}}};
+		const char *title, *names[9];
+	} groups[] = {{"Record", {"record", "stat", "top", "snapshot", "lend"}},
+		      {"Where did the time go?",
+		       {"diagnose", "report", "account", "steal", "exits", "html", "diff"}},
+		      {"What happened when?", {"script", "timeline", "sched", "critical"}},
+		      {"Data", {"info", "export", "import", "model"}},
+		      {"Host", {"check", "selftest", "guests"}}};
 
 	fprintf(out,
 		"%s: %s\n\nUsage: %s COMMAND [OPTION]... (options: '%s help COMMAND', "

@@ -52,7 +52,7 @@ static bool is_paged(const char *name)
 {
 	static const char *const names[] = {"report",   "account", "steal",    "exits", "diagnose",
 					    "script",   "sched",   "critical", "info",  "check",
-					    "timeline", "guests",  "model"};
+					    "timeline", "guests",  "model",    "diff"};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(names); i++)
 		if (!strcmp(names[i], name))

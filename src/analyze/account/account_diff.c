@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/account/account_diff.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/account/account_recording.h"
+#include "analyze/common/filter.h"
+#include "base/alloc.h"
+#include "schema/account_terms.h"
+#include "schema/records.h"
+#include "schema/vm.h"
+#include "store/packet.h"
+#include "store/trace_reader.h"
+
+/* Fewer observations have no interval. */
+enum { LEAST_SECONDS = 3 };
+
+/* All of a VM's vCPUs between two writes of the account. */
+struct second {
+	uint64_t time;
+	double wall;
+	double amounts[VP_DIFF_MEASURES];
+};
+
+typedef VP_VEC(struct second) seconds;
+
+/* A VM's mean and its standard error, squared. */
+struct mean {
+	double value, error_squared;
+	size_t count;
+};
+
+static const struct {
+	const char *name, *unit;
+	int good; /* 1: more of it is better, -1: worse, 0: neither */
+} measures[VP_DIFF_MEASURES] = {
+    [VP_DIFF_STEAL] = {"steal", "%", -1},  [VP_DIFF_HYPERVISOR] = {"hypervisor", "%", -1},
+    [VP_DIFF_GUEST] = {"guest", "%", 0},   [VP_DIFF_IDLE] = {"idle", "%", 0},
+    [VP_DIFF_EXITS] = {"exits", "/s", -1}, [VP_DIFF_WAKEUPS] = {"wakeups", "/s", 0}};
+
+const char *vp_diff_measure_name(enum vp_diff_measure measure)
+{
+	return measures[measure].name;
+}
+
+const char *vp_diff_measure_unit(enum vp_diff_measure measure)
+{
+	return measures[measure].unit;
+}
+
+const char *vp_diff_verdict_name(enum vp_diff_verdict verdict)
+{
+	static const char *const names[] = {
+	    [VP_DIFF_UNKNOWN] = "too short", [VP_DIFF_SAME] = "no difference",
+	    [VP_DIFF_BETTER] = "better",     [VP_DIFF_WORSE] = "worse",
+	    [VP_DIFF_MORE] = "more",         [VP_DIFF_LESS] = "less"};
+	return names[verdict];
+}
+
+static void diff_take(seconds *all, const struct vp_vcpu_account *record)
+{
+	size_t place = all->count;
+
+	/* Those of one write follow each other. */
+	while (place > 0 && all->at[place - 1].time > record->time)
+		place--;
+	if (!place || all->at[place - 1].time != record->time) {
+		vp_vec_push(all, (struct second){.time = record->time});
+		place = all->count;
+	}
+	struct second *second = &all->at[place - 1];
+	second->wall += (double)(record->end - record->begin);
+	second->amounts[VP_DIFF_STEAL] +=
+	    (double)(record->waking + record->preempted + record->throttled + record->irq);
+	second->amounts[VP_DIFF_HYPERVISOR] +=
+	    (double)(record->kernel + record->poll + record->vmm);
+	second->amounts[VP_DIFF_GUEST] += (double)record->guest;
+	second->amounts[VP_DIFF_IDLE] += (double)(record->halted + record->waiting);
+	second->amounts[VP_DIFF_EXITS] += (double)record->exits;
+	second->amounts[VP_DIFF_WAKEUPS] += (double)record->wakeups;
+}
+
+static struct vp_error *read_seconds(const char *directory, uint32_t vm_id, seconds *ret)
+{
+	VP_AUTO_FREE char *host = vp_format("%s/host", directory);
+	const struct vp_record_header *record;
+	vp_stream_readers streams = {0};
+
+	VP_TRY(vp_trace_open(host, VP_STREAMS(VP_STREAM_ACCOUNT), &streams));
+	vp_vec_each (&streams, stream)
+		while ((record = vp_stream_next(*stream))) {
+			const struct vp_vcpu_account *account = (const void *)record;
+			if (record->id == VP_ID_vcpu_account && account->vm == vm_id &&
+			    account->end > account->begin)
+				diff_take(ret, account);
+		}
+	vp_trace_close(&streams);
+	return NULL;
+}
+
+/* In percent of the vCPUs' time, or per second of it. */
+static double scale_of(enum vp_diff_measure measure)
+{
+	return measure < VP_DIFF_EXITS ? 100 : 1e9;
+}
+
+/* The mean of all; its error is that of the whole seconds: a short one at the end says little. */
+static struct mean mean_of(const seconds *all, enum vp_diff_measure measure)
+{
+	double amount = 0, wall = 0, longest = 0, squares = 0, scale = scale_of(measure);
+	struct mean ret = {0};
+
+	vp_vec_each (all, second) {
+		amount += second->amounts[measure];
+		wall += second->wall;
+		longest = fmax(longest, second->wall);
+	}
+	ret.value = wall > 0 ? scale * amount / wall : 0;
+	vp_vec_each (all, second) {
+		if (second->wall < longest / 2)
+			continue;
+		double off = scale * second->amounts[measure] / second->wall - ret.value;
+		squares += off * off;
+		ret.count++;
+	}
+	if (ret.count > 1)
+		ret.error_squared = squares / (double)(ret.count - 1) / (double)ret.count;
+	return ret;
+}
+
+/* Student's t for 95% on both sides. */
+static double student(double degrees)
+{
+	static const double values[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365,
+					2.306,  2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
+					2.131,  2.120, 2.110, 2.101, 2.093, 2.086};
+	size_t below = degrees < 1 ? 1 : (size_t)degrees;
+
+	if (below <= VP_ARRAY_SIZE(values))
+		return values[below - 1];
+	return 1.960 + 2.5 / degrees;
+}
+
+static enum vp_diff_verdict verdict_of(const struct vp_diff_row *row)
+{
+	int good = measures[row->measure].good;
+
+	if (row->low <= 0 && row->high >= 0)
+		return VP_DIFF_SAME;
+	bool more = row->low > 0;
+	if (!good)
+		return more ? VP_DIFF_MORE : VP_DIFF_LESS;
+	return more == (good > 0) ? VP_DIFF_BETTER : VP_DIFF_WORSE;
+}
+
+/* Welch's interval: the recordings may vary differently. */
+static void compare(const char *vm, enum vp_diff_measure measure, const seconds *before,
+		    const seconds *after, struct vp_diff *ret)
+{
+	struct mean a = mean_of(before, measure), b = mean_of(after, measure);
+	struct vp_diff_row row = {.vm = vp_strdup(vm),
+				  .measure = measure,
+				  .before = a.value,
+				  .after = b.value,
+				  .verdict = VP_DIFF_UNKNOWN};
+
+	if (a.count >= LEAST_SECONDS && b.count >= LEAST_SECONDS) {
+		double sum = a.error_squared + b.error_squared;
+		double parts = a.error_squared * a.error_squared / (double)(a.count - 1) +
+			       b.error_squared * b.error_squared / (double)(b.count - 1);
+		double wide = parts > 0 ? student(sum * sum / parts) * sqrt(sum) : 0;
+		row.low = b.value - a.value - wide;
+		row.high = b.value - a.value + wide;
+		row.verdict = verdict_of(&row);
+	}
+	vp_vec_push(&ret->rows, row);
+}
+
+static const struct vp_vm *diff_vm_named(const vp_vms *vms, const char *name)
+{
+	vp_vec_each (vms, vm)
+		if (!strcmp(vm->name, name))
+			return vm;
+	return NULL;
+}
+
+static struct vp_error *compare_vm(const struct vp_account_recording *before,
+				   const struct vp_account_recording *after, const struct vp_vm *vm,
+				   const struct vp_vm *other, struct vp_diff *ret)
+{
+	seconds first = {0}, second = {0};
+	struct vp_error *error = read_seconds(before->path, vp_vm_id(vm), &first);
+
+	if (!error)
+		error = read_seconds(after->path, vp_vm_id(other), &second);
+	for (int i = 0; !error && i < VP_DIFF_MEASURES; i++)
+		compare(vm->name, (enum vp_diff_measure)i, &first, &second, ret);
+	vp_vec_deinit(&first);
+	vp_vec_deinit(&second);
+	return error;
+}
+
+/* VMs of one recording only. */
+static void note_missing(const struct vp_account_recording *rec,
+			 const struct vp_account_recording *other, struct vp_diff *ret)
+{
+	vp_vec_each (&rec->vms, vm)
+		if (!diff_vm_named(&other->vms, vm->name))
+			vp_vec_push(&ret->notes,
+				    vp_format("VM '%s' is only in '%s'", vm->name, rec->path));
+}
+
+static struct vp_error *compare_all(const struct vp_account_recording *before,
+				    const struct vp_account_recording *after, const char *vm,
+				    struct vp_diff *ret)
+{
+	VP_AUTO_FREE bool *chosen = NULL;
+	VP_AUTO_FREE bool *chosen_after = NULL;
+
+	VP_TRY(vp_filter_choose_vms(&before->vms, vm, &chosen));
+	VP_TRY(vp_filter_choose_vms(&after->vms, vm, &chosen_after));
+	for (size_t i = 0; i < before->vms.count; i++) {
+		const struct vp_vm *one = &before->vms.at[i];
+		const struct vp_vm *other = diff_vm_named(&after->vms, one->name);
+		if (other && (!chosen || chosen[i]))
+			VP_TRY(compare_vm(before, after, one, other, ret));
+	}
+	note_missing(before, after, ret);
+	note_missing(after, before, ret);
+	if (!ret->rows.count)
+		return vp_error_new("'%s' and '%s' have no VM of the same name", before->path,
+				    after->path);
+	vp_vec_each (&ret->rows, row)
+		if (row->verdict == VP_DIFF_UNKNOWN) {
+			vp_vec_push(&ret->notes,
+				    vp_format("a confidence interval needs at least %d seconds of "
+					      "each recording",
+					      LEAST_SECONDS));
+			break;
+		}
+	return NULL;
+}
+
+struct vp_error *vp_diff_make(const char *before, const char *after, const char *vm,
+			      struct vp_diff *ret)
+{
+	struct vp_account_recording one, other;
+
+	*ret = (struct vp_diff){0};
+	VP_TRY(vp_account_recording_open(before, NULL, &one));
+	struct vp_error *error = vp_account_recording_open(after, NULL, &other);
+	if (!error) {
+		error = compare_all(&one, &other, vm, ret);
+		vp_account_recording_close(&other);
+	}
+	vp_account_recording_close(&one);
+	if (error)
+		vp_diff_deinit(ret);
+	return error;
+}
+
+void vp_diff_deinit(struct vp_diff *diff)
+{
+	vp_vec_each (&diff->rows, row)
+		free(row->vm);
+	vp_vec_deinit(&diff->rows);
+	vp_vec_each (&diff->notes, note)
+		free(*note);
+	vp_vec_deinit(&diff->notes);
+}

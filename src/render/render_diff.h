@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Two recordings compared: a table for people, JSON, CSV. */
+#ifndef VP_RENDER_RENDER_DIFF_H
+#define VP_RENDER_RENDER_DIFF_H
+
+#include "analyze/account/account_diff.h"
+#include "base/buffer.h"
+
+void vp_render_diff_text(const struct vp_diff *diff, const char *before, const char *after,
+			 struct vp_buffer *out);
+void vp_render_diff_json(const struct vp_diff *diff, const char *before, const char *after,
+			 struct vp_buffer *out);
+void vp_render_diff_csv(const struct vp_diff *diff, struct vp_buffer *out);
+
+#endif

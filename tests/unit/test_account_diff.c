@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Two recordings compared: verdicts follow from the intervals, and these from the seconds. */
+#include "unit.h"
+
+#include <math.h>
+
+#include "analyze/account/account_diff.h"
+#include "base/buffer.h"
+#include "make_recording.h"
+#include "render/render_diff.h"
+#include "schema/records.h"
+
+#define BEFORE "diff_before"
+#define AFTER "diff_after"
+#define SECOND 1000000000ULL
+#define PERCENT (SECOND / 100)
+
+static const struct vp_stream_id account_stream = {VP_STREAM_ACCOUNT, VP_NO_PCPU};
+
+/* Of each second: percent of steal, and exits; the rest is guest time. */
+struct made_second {
+	uint64_t steal, exits;
+};
+
+static void record(const char *name, unsigned n_vms, const struct made_second *seconds,
+		   size_t count)
+{
+	struct made made;
+
+	made_begin(&made, name, n_vms);
+	for (size_t i = 0; i < count; i++)
+		for (uint32_t vm = 0; vm < n_vms; vm++) {
+			uint64_t begin = MADE_START + i * SECOND,
+				 steal = seconds[i].steal * PERCENT;
+			/* vm1 is idle. */
+			struct vp_vcpu_account times = {.time = begin + SECOND,
+							.id = VP_ID_vcpu_account,
+							.vm = 1000 * (vm + 1),
+							.begin = begin,
+							.end = begin + SECOND,
+							.guest = vm ? 0 : SECOND - steal,
+							.preempted = vm ? 0 : steal,
+							.halted = vm ? SECOND : 0,
+							.exits = vm ? 0 : seconds[i].exits};
+			vp_trace_append(made.writer, account_stream, &times);
+		}
+	vp_trace_flush(made.writer, account_stream, 0);
+	made_end(&made, 1);
+}
+
+static const struct vp_diff_row *row_of(const struct vp_diff *diff, const char *vm,
+					enum vp_diff_measure measure)
+{
+	vp_vec_each (&diff->rows, row)
+		if (!strcmp(row->vm, vm) && row->measure == measure)
+			return row;
+	fail_msg("there is no row of %s", vm);
+	return NULL;
+}
+
+static void test_verdicts(void **state)
+{
+	static const struct made_second noisy[] = {{20, 900}, {30, 1100}, {25, 1000}, {25, 1000}};
+	static const struct made_second less[] = {{2, 1010}, {4, 990}, {3, 1000}, {3, 1000}};
+	struct vp_diff diff;
+
+	record(BEFORE, 2, noisy, VP_ARRAY_SIZE(noisy));
+	record(AFTER, 2, less, VP_ARRAY_SIZE(less));
+	expect_no_error(vp_diff_make(BEFORE, AFTER, NULL, &diff));
+	const struct vp_diff_row *row = row_of(&diff, "vm0", VP_DIFF_STEAL);
+	assert_true(fabs(row->before - 25) < 1e-9 && fabs(row->after - 3) < 1e-9);
+	/* Variances 50/3 and 2/3 of 4 seconds: Welch has 3.2 degrees of freedom, t is 3.182. */
+	double wide = 3.182 * sqrt((50.0 / 3 + 2.0 / 3) / 4);
+	assert_true(fabs(row->low - (-22 - wide)) < 1e-6 && fabs(row->high - (-22 + wide)) < 1e-6);
+	assert_int_equal(row->verdict, VP_DIFF_BETTER);
+	assert_int_equal(row_of(&diff, "vm0", VP_DIFF_GUEST)->verdict, VP_DIFF_MORE);
+	row = row_of(&diff, "vm0", VP_DIFF_EXITS);
+	assert_true(fabs(row->before - 1000) < 1e-9 && row->verdict == VP_DIFF_SAME);
+	assert_int_equal(row_of(&diff, "vm1", VP_DIFF_STEAL)->verdict, VP_DIFF_SAME);
+	assert_int_equal(diff.rows.count, 2 * VP_DIFF_MEASURES);
+	vp_diff_deinit(&diff);
+
+	/* The other way round. */
+	expect_no_error(vp_diff_make(AFTER, BEFORE, "vm0", &diff));
+	assert_int_equal(row_of(&diff, "vm0", VP_DIFF_STEAL)->verdict, VP_DIFF_WORSE);
+	assert_int_equal(row_of(&diff, "vm0", VP_DIFF_GUEST)->verdict, VP_DIFF_LESS);
+	assert_int_equal(diff.rows.count, VP_DIFF_MEASURES);
+	struct vp_buffer out = {0};
+	vp_render_diff_csv(&diff, &out);
+	assert_non_null(strstr(vp_buffer_text(&out), "\nvm0,steal,%,3,25,22,"));
+	out.size = 0;
+	vp_render_diff_text(&diff, AFTER, BEFORE, &out);
+	assert_non_null(strstr(vp_buffer_text(&out), "3.00%   25.00%  +22.00%"));
+	vp_buffer_deinit(&out);
+	vp_diff_deinit(&diff);
+}
+
+static void test_too_short(void **state)
+{
+	static const struct made_second seconds[] = {{20, 900}, {30, 1100}};
+	struct vp_diff diff;
+
+	record(BEFORE, 2, seconds, 2);
+	record(AFTER, 1, seconds, 2);
+	expect_no_error(vp_diff_make(BEFORE, AFTER, NULL, &diff));
+	assert_int_equal(row_of(&diff, "vm0", VP_DIFF_STEAL)->verdict, VP_DIFF_UNKNOWN);
+	assert_string_equal(diff.notes.at[0], "VM 'vm1' is only in '" BEFORE "'");
+	assert_non_null(strstr(diff.notes.at[1], "at least 3 seconds"));
+	struct vp_buffer out = {0};
+	vp_render_diff_json(&diff, BEFORE, AFTER, &out);
+	assert_non_null(strstr(vp_buffer_text(&out), "\"low\": null, \"high\": null, \"verdict\": "
+						     "\"too short\""));
+	vp_buffer_deinit(&out);
+	vp_diff_deinit(&diff);
+	expect_error(vp_diff_make(BEFORE, AFTER, "vm1", &diff), "there is no VM 'vm1'");
+	expect_error(vp_diff_make(BEFORE, "nowhere", NULL, &diff), "nowhere");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_verdicts),
+					   cmocka_unit_test(test_too_short)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
