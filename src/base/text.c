@@ -175,3 +175,20 @@ const char *vp_text_date(uint64_t realtime_ns, char text[VP_TEXT_DATE_SIZE])
 		snprintf(text, VP_TEXT_DATE_SIZE, "?");
 	return text;
 }
+
+void vp_text_put_word(const char *word, struct vp_buffer *out)
+{
+	static const char plain[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-+:";
+	VP_AUTO_FREE char *clean = vp_text_cleaned(word);
+
+	vp_buffer_string(out, " ");
+	if (*clean && !clean[strspn(clean, plain)]) {
+		vp_buffer_string(out, clean);
+		return;
+	}
+	vp_buffer_string(out, "'");
+	for (const char *at = clean; *at; at++)
+		vp_buffer_append(out, *at == '\'' ? "'\\''" : at, *at == '\'' ? 4 : 1);
+	vp_buffer_string(out, "'");
+}

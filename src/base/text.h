@@ -25,6 +25,9 @@ char *vp_text_cleaned(const char *text) __attribute__((returns_nonnull)) VP_MUST
 /* Whether the above would leave it as it is. */
 bool vp_text_is_clean(const char *text);
 
+/* A blank and a word of a shell's command, cleaned: quoted unless it is plain. */
+void vp_text_put_word(const char *word, struct vp_buffer *out);
+
 /* Longest text of a duration, with its NUL. */
 #define VP_DURATION_SIZE 24
 /*

@@ -126,6 +126,32 @@ static bool read_debug_number(const struct vp_vm *vm, uint32_t vcpu, const char 
 	return read_number_of(own, false, ret) || read_number_of(any, true, ret);
 }
 
+/* The path of the unified hierarchy (0::/…); with cgroup v1, that of the cpu controller. */
+static char *read_cgroup(uint32_t pid)
+{
+	VP_AUTO_FREE char *path = vp_format("/proc/%u/cgroup", pid);
+	struct vp_buffer text = {0};
+	char *ret = NULL, *rest = NULL;
+
+	vp_error_free(vp_file_read(path, CMDLINE_MAX, &text));
+	VP_AUTO_FREE char *lines = vp_strdup(vp_buffer_text(&text));
+	for (char *line = strtok_r(lines, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		char *controllers = strchr(line, ':');
+		char *place = controllers ? strchr(controllers + 1, ':') : NULL;
+		bool unified = place == controllers + 1;
+		if (!place ||
+		    (!unified && !strstr(controllers, "cpu,") && !strstr(controllers, ":cpu:")))
+			continue;
+		/* The unified one may have no controllers. */
+		if (!ret || (unified && place[1] && place[2])) {
+			free(ret);
+			ret = vp_strdup(place + 1);
+		}
+	}
+	vp_buffer_deinit(&text);
+	return ret;
+}
+
 static void vm_scan_add_vm(vp_vms *vms, uint32_t pid, uint32_t fd, bool alone, bool at_start)
 {
 	uint32_t nth = 0;
@@ -143,6 +169,7 @@ static void vm_scan_add_vm(vp_vms *vms, uint32_t pid, uint32_t fd, bool alone, b
 			     .agent = vp_strdup(""),
 			     .memory = vp_strdup("")};
 	read_command_line(vm);
+	vm->cgroup = read_cgroup(pid);
 	vp_vcpu_numbers_read("/proc", DEBUGFS, alone, vm);
 	vp_vm_read_tsc(vm);
 	vp_vm_read_pcpus(vm);

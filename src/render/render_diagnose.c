@@ -2,8 +2,10 @@
 #include "render/render_diagnose.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "analyze/report/diagnose_rules.h"
+#include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/macros.h"
 #include "base/text.h"
@@ -12,33 +14,15 @@
 /* Members of findings about memory in addition to their rule's. */
 static const char by_address[] = "exits --by address";
 
-/* A word of a shell's command: quoted unless it is plain. */
-static void render_diagnose_put_word(const char *word, struct vp_buffer *out)
-{
-	static const char plain[] =
-	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-+:";
-	VP_AUTO_FREE char *clean = vp_text_cleaned(word);
-
-	vp_buffer_string(out, " ");
-	if (*clean && !clean[strspn(clean, plain)]) {
-		vp_buffer_string(out, clean);
-		return;
-	}
-	vp_buffer_string(out, "'");
-	for (const char *at = clean; *at; at++)
-		vp_buffer_append(out, *at == '\'' ? "'\\''" : at, *at == '\'' ? 4 : 1);
-	vp_buffer_string(out, "'");
-}
-
 static void put_command(const char *verb, const struct vp_finding *finding,
 			const struct vp_account_recording *rec, struct vp_buffer *out)
 {
 	vp_buffer_printf(out, "vperf %s", verb);
 	if (finding->vm != VP_FINDING_OF_NO_VM) {
 		vp_buffer_string(out, " --vm");
-		render_diagnose_put_word(rec->vms.at[finding->vm].name, out);
+		vp_text_put_word(rec->vms.at[finding->vm].name, out);
 	}
-	render_diagnose_put_word(rec->path, out);
+	vp_text_put_word(rec->path, out);
 }
 
 static void render_diagnose_put_head(const struct vp_finding *finding,
@@ -68,8 +52,42 @@ static void render_diagnose_put_head(const struct vp_finding *finding,
 		vp_buffer_string(out, "   ");
 }
 
-static void put_finding(const struct vp_finding *finding, size_t number,
+static bool has_text(const char *text)
+{
+	return text && text[0];
+}
+
+/* The other VMs that the same cause costs. */
+static void put_victims(const struct vp_diagnosis *diagnosis, const struct vp_finding *finding,
 			const struct vp_account_recording *rec, struct vp_buffer *out)
+{
+	size_t cause = (size_t)(finding - diagnosis->findings.at) + 1;
+	char lost[VP_DURATION_SIZE];
+
+	vp_vec_each (&diagnosis->findings, other) {
+		if (other->cause != cause)
+			continue;
+		VP_AUTO_FREE char *vm = vp_text_cleaned(rec->vms.at[other->vm].name);
+		vp_buffer_printf(out, "   so does VM %s: %s, %.1f%%\n", vm,
+				 vp_text_duration(other->ns, lost), other->percent);
+	}
+}
+
+static void put_place(const struct vp_finding *finding, struct vp_buffer *out)
+{
+	vp_buffer_string(out, "   where:  ");
+	if (has_text(finding->pcpus))
+		vp_buffer_printf(out, "pCPU%s %s", strpbrk(finding->pcpus, "-,") ? "s" : "",
+				 finding->pcpus);
+	if (finding->cgroup)
+		vp_buffer_printf(out, "%scgroup %s", has_text(finding->pcpus) ? ", " : "",
+				 finding->cgroup);
+	vp_buffer_string(out, "\n");
+}
+
+static void put_finding(const struct vp_diagnosis *diagnosis, const struct vp_finding *finding,
+			size_t number, const struct vp_account_recording *rec,
+			struct vp_buffer *out)
 {
 	const struct vp_rule *rule = finding->rule;
 	VP_AUTO_FREE char *who = finding->who ? vp_text_cleaned(finding->who) : NULL;
@@ -85,14 +103,24 @@ static void put_finding(const struct vp_finding *finding, size_t number,
 	if (finding->address)
 		vp_buffer_printf(out, "   most at %s, %" PRIu64 " times\n", finding->address,
 				 finding->address_count);
+	put_victims(diagnosis, finding, rec, out);
+	if (has_text(finding->pcpus) || finding->cgroup)
+		put_place(finding, out);
 	vp_buffer_string(out, "   see:    ");
 	put_command(rule->evidence, finding, rec, out);
 	if (finding->address) {
 		vp_buffer_string(out, "\n           ");
 		put_command(by_address, finding, rec, out);
 	}
-	vp_buffer_printf(out, "\n   try:    %s\n   source: %s\n\n", finding->words.advice,
-			 finding->words.source);
+	vp_buffer_printf(out, "\n   try:    %s\n", finding->words.advice);
+	for (const char *line = finding->commands; line && *line; line += strcspn(line, "\n") + 1)
+		vp_buffer_printf(out, "           %.*s\n", (int)strcspn(line, "\n"), line);
+	if (has_text(finding->commands)) {
+		vp_buffer_string(out, "   verify: record again, then vperf diff");
+		vp_text_put_word(rec->path, out);
+		vp_buffer_string(out, " AFTER\n");
+	}
+	vp_buffer_printf(out, "   source: %s\n\n", finding->words.source);
 }
 
 void vp_render_diagnosis_text(const struct vp_diagnosis *diagnosis,
@@ -101,12 +129,13 @@ void vp_render_diagnosis_text(const struct vp_diagnosis *diagnosis,
 	size_t number = 0;
 
 	vp_vec_each (&diagnosis->findings, finding)
-		put_finding(finding, ++number, rec, out);
+		if (!finding->cause)
+			put_finding(diagnosis, finding, ++number, rec, out);
 	if (!number)
 		vp_buffer_string(out, "Nothing stands out.\n");
 }
 
-static void render_diagnose_put_json(const struct vp_finding *finding,
+static void render_diagnose_put_json(const struct vp_finding *finding, size_t place,
 				     const struct vp_account_recording *rec, struct vp_json *json)
 {
 	struct vp_buffer command = {0}, addresses = {0};
@@ -137,6 +166,15 @@ static void render_diagnose_put_json(const struct vp_finding *finding,
 		     finding->address ? vp_buffer_text(&addresses) : NULL);
 	vp_json_text(json, "advice", finding->words.advice);
 	vp_json_text(json, "source", finding->words.source);
+	vp_json_text(json, "pcpus", has_text(finding->pcpus) ? finding->pcpus : NULL);
+	vp_json_text(json, "cgroup", finding->cgroup);
+	vp_json_array(json, "commands");
+	for (const char *line = finding->commands; line && *line; line += strcspn(line, "\n") + 1) {
+		VP_AUTO_FREE char *text = vp_strndup(line, strcspn(line, "\n"));
+		vp_json_text(json, NULL, text);
+	}
+	vp_json_array_end(json);
+	vp_json_count(json, "cause", finding->cause ? finding->cause - 1 : place);
 	vp_json_object_end(json);
 	vp_buffer_deinit(&command);
 	vp_buffer_deinit(&addresses);
@@ -148,6 +186,7 @@ void vp_render_diagnosis_json(const struct vp_diagnosis *diagnosis,
 	vp_json_line(json);
 	vp_json_array(json, "findings");
 	vp_vec_each (&diagnosis->findings, finding)
-		render_diagnose_put_json(finding, rec, json);
+		render_diagnose_put_json(finding, (size_t)(finding - diagnosis->findings.at), rec,
+					 json);
 	vp_json_array_end(json);
 }

@@ -109,6 +109,7 @@ void vp_vm_deinit(struct vp_vm *vm)
 	free(vm->agent);
 	free(vm->memory);
 	free(vm->vsock);
+	free(vm->cgroup);
 	free(vm->part);
 	vp_vec_each (&vm->vcpus, vcpu)
 		free(vcpu->pcpus);

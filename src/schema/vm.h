@@ -43,6 +43,7 @@ struct vp_vm {
 	char *memory;        /* outcome of reading its memory: "ok: …", or a reason, or "" if not
 			      * attempted */
 	char *agent;      /* outcome of asking its agent: "ok", or a sentence, or "" if not asked */
+	char *cgroup;     /* of its VMM: the path below the hierarchy's root, or NULL: not known */
 	char *part;       /* vp_vm_part(), once it is settled; or NULL */
 	bool is_put_away; /* its guest's symbol map is written; while it is recorded */
 	uint64_t guest_events;      /* recorded ones of its guest, which its agent sent … */

@@ -424,6 +424,8 @@ static void write_vm(struct vp_buffer *out, const struct vp_vm *vm)
 	if (vm->guest_events || vm->guest_events_lost)
 		vp_buffer_printf(out, "guest-events %" PRIu64 " %" PRIu64 "\n", vm->guest_events,
 				 vm->guest_events_lost);
+	if (vm->cgroup && vm->cgroup[0])
+		write_text(out, "cgroup", vm->cgroup);
 	vp_vec_each (&vm->vcpus, vcpu) {
 		vp_buffer_printf(out, "vcpu %u %u\n", vcpu->number, vcpu->tid);
 		if (vcpu->has_tsc)
@@ -484,8 +486,8 @@ static void parse_tsc(struct vp_cursor *line, struct vp_vcpu *vcpu)
 	vcpu->has_tsc = vp_cursor_ok(line) && vcpu->tsc_frac_bits < 64;
 }
 
-/* Takes one line of `vms`; vcpu, tsc, pcpus, agent, memory and guest-events lines belong to the vm
- * line before them. */
+/* Takes one line of `vms`; vcpu, tsc, pcpus, cgroup, agent, memory and guest-events lines belong to
+ * the vm line before them. */
 static void vms_line(struct vp_cursor *line, void *into)
 {
 	vp_vms *vms = into;
@@ -507,6 +509,8 @@ static void vms_line(struct vp_cursor *line, void *into)
 		vm->has_domain = true;
 	} else if (vm && vp_slice_is(key, "agent")) {
 		recording_read_text(line, &vm->agent);
+	} else if (vm && vp_slice_is(key, "cgroup")) {
+		recording_read_text(line, &vm->cgroup);
 	} else if (vm && vp_slice_is(key, "memory")) {
 		recording_read_text(line, &vm->memory);
 	} else if (vm && vp_slice_is(key, "guest-events")) {

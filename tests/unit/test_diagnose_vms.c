@@ -3,6 +3,7 @@
 #include "account_records.h"
 
 #include "analyze/report/diagnose.h"
+#include "analyze/report/diagnose_commands.h"
 
 enum { SECOND = 1000000000, PERCENT = SECOND / 100, PAUSE = 0x77, IOIO = 0x7b, MSR = 0x7c };
 
@@ -96,6 +97,81 @@ static void take_exits(uint32_t vm, uint32_t vcpu, uint32_t reason, uint64_t cou
 	TAKE(&account, exit_account, .vm = vm, .vcpu = vcpu, .reason = reason,
 	     .vendor = VP_VENDOR_AMD, .count = count, .total = kernel + vmm, .kernel = kernel,
 	     .vmm = vmm);
+}
+
+static void expect_commands(const char *rule_id, const struct vp_vm *vm, uint32_t pcpus,
+			    const char *expected)
+{
+	size_t count;
+	const struct vp_rule *rules = vp_rules(&count);
+	struct vp_buffer out = {0};
+
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(rules[i].id, rule_id))
+			vp_diagnose_commands(&rules[i], vm, pcpus, &out);
+	assert_string_equal(vp_buffer_text(&out), expected);
+	vp_buffer_deinit(&out);
+}
+
+/* Each manager's commands, with the numbers of pCPUs that the VM does not use yet. */
+static void test_commands(void **state)
+{
+	static const struct {
+		const char *cgroup, *name;
+		enum vp_manager manager;
+		const char *pin, *quota;
+	} managers[] = {
+	    {"/machine.slice/machine-qemu\\x2d3\\x2dweb.scope/libvirt/emulator", "web",
+	     VP_MANAGER_LIBVIRT, "virsh vcpupin web 0 0,4-7\nvirsh vcpupin web 1 0,4-7\n",
+	     "virsh schedinfo web --live --set vcpu_quota=-1\n"},
+	    {"/machine.slice/machine-qemu\\x2d3\\x2dinstance\\x2d0000002a.scope",
+	     "instance-0000002a", VP_MANAGER_NOVA,
+	     "openstack flavor set FLAVOR --property hw:cpu_policy=dedicated\n"
+	     "openstack server resize --flavor FLAVOR SERVER\n",
+	     "openstack flavor set FLAVOR --property quota:cpu_quota=-1\n"},
+	    {"/qemu.slice/100.scope", "web", VP_MANAGER_PROXMOX, "qm set 100 --affinity 0,4-7\n",
+	     "qm set 100 --cpulimit 0\n"},
+	    {"/system.slice/my vm.service", "web", VP_MANAGER_SYSTEMD,
+	     "systemctl set-property 'my vm.service' AllowedCPUs=0,4-7\n",
+	     "systemctl set-property 'my vm.service' CPUQuota=\n"},
+	    {"/user.slice/user-1000.slice/session-2.scope", "web", VP_MANAGER_UNKNOWN, "", ""},
+	    {"/", "web", VP_MANAGER_UNKNOWN, "", ""},
+	};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(managers); i++) {
+		struct vp_vm vm = vp_vm_of_id(7);
+		vm.name = vp_strdup(managers[i].name);
+		vm.cgroup = vp_strdup(managers[i].cgroup);
+		vp_vm_vcpu(&vm, 0)->pcpus = vp_strdup("1-2");
+		vp_vm_vcpu(&vm, 1)->pcpus = vp_strdup("2-3");
+		assert_int_equal(vp_manager_of(&vm), managers[i].manager);
+		expect_commands("steal-vm", &vm, 8, managers[i].pin);
+		expect_commands("quota", &vm, 8, managers[i].quota);
+		expect_commands("exits-cpuid", &vm, 8, "");
+		/* No other pCPU. */
+		free(vp_vm_vcpu(&vm, 0)->pcpus);
+		vp_vm_vcpu(&vm, 0)->pcpus = vp_strdup("0-7");
+		expect_commands("steal-vm", &vm, 8, "");
+		vp_vm_deinit(&vm);
+	}
+}
+
+/* One task that costs two VMs, and two that cost one each. */
+static void test_causes(void **state)
+{
+	take_seconds(30 * PERCENT);
+	take_theft(FIRST_VM, 0, VP_BY_TASK, 70, 0, 30 * PERCENT, "backup");
+	take_theft(SECOND_VM, 0, VP_BY_TASK, 70, 0, 20 * PERCENT, "backup");
+	diagnose();
+	assert_int_equal(diagnosis.findings.count, 2);
+	assert_int_equal(diagnosis.findings.at[0].cause, 0);
+	assert_int_equal(diagnosis.findings.at[1].cause, 1);
+	vp_diagnosis_deinit(&diagnosis);
+	take_theft(SECOND_VM, 1, VP_BY_TASK, 71, 0, 60 * PERCENT, "make");
+	diagnose();
+	assert_int_equal(diagnosis.findings.count, 2);
+	assert_int_equal(diagnosis.findings.at[1].cause, 0);
+	vp_diagnosis_deinit(&diagnosis);
 }
 
 /* The rules as they are documented: what each is about, from which share on. */
@@ -469,7 +545,8 @@ int main(void)
 	    TEST(test_classes),     TEST(test_names_of_vcpus), TEST(test_waking_and_quota),
 	    TEST(test_lock_holder), TEST(test_places),         TEST(test_named_exits),
 	    TEST(test_addresses),   TEST(test_overcommit),     TEST(test_storm),
-	    TEST(test_losses),      TEST(test_guest_losses),
+	    TEST(test_losses),      TEST(test_guest_losses),   TEST(test_commands),
+	    TEST(test_causes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

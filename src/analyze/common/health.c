@@ -148,6 +148,8 @@ struct vp_error *vp_recording_open(const char *directory, struct vp_recording *r
 	vp_vec_each (vms, vm) {
 		health_clean(&vm->name);
 		health_clean(&vm->uuid);
+		if (vm->cgroup)
+			health_clean(&vm->cgroup);
 		health_clean(&vm->agent);
 		health_clean(&vm->memory);
 	}

@@ -10,11 +10,14 @@
 #include "analyze/account/storm.h"
 #include "analyze/common/table.h"
 #include "analyze/common/window.h"
+#include "analyze/report/diagnose_commands.h"
+#include "base/buffer.h"
 #include "base/text.h"
 #include "schema/account_terms.h"
 #include "schema/exit_reason.h"
 #include "schema/records.h"
 #include "schema/vm.h"
+#include "store/cgroups.h"
 #include "store/packet.h"
 
 /* From this share of a VM's time on its vCPUs count as preempted. */
@@ -588,6 +591,63 @@ static void find_guest_losses(const struct vp_account *account, const struct vp_
 	}
 }
 
+/* Whether both are one event, seen from two VMs. */
+static bool has_same_cause(const struct vp_finding *a, const struct vp_finding *b)
+{
+	if (a->rule != b->rule || a->vm == VP_FINDING_OF_NO_VM || strcmp(a->pcpus, b->pcpus) != 0)
+		return false;
+	if (a->rule->loss == VP_LOSS_CROWDED)
+		return true;
+	bool by_one = a->rule->loss == VP_LOSS_THIEVES &&
+		      a->rule->thieves & (VP_THIEF_TASK | VP_THIEF_TOOL | VP_THIEF_DEVICE |
+					  VP_THIEF_STORM | VP_THIEF_VECTOR | VP_THIEF_OTHER_VM);
+	return by_one && a->who && b->who && !strcmp(a->who, b->who);
+}
+
+/* The cgroup of the finding's main thief. */
+static const char *cgroup_of(const struct vp_account_view *view, const struct vp_finding *finding)
+{
+	char who[128];
+
+	if (!finding->who || !view->cgroups || finding->rule->loss != VP_LOSS_THIEVES)
+		return NULL;
+	vp_account_each_of (view->account, thefts, finding->vm, theft) {
+		snprintf(who, sizeof(who), "%s/%u", theft->comm, theft->id);
+		if (theft->kind == VP_BY_TASK && !strcmp(who, finding->who))
+			return vp_cgroups_path(view->cgroups, theft->cgroup);
+	}
+	return NULL;
+}
+
+/* Where it is, and what to do about it. */
+static void complete(const struct vp_account_view *view, struct vp_finding *finding,
+		     struct vp_diagnosis *ret)
+{
+	struct vp_buffer pcpus = {0}, commands = {0};
+
+	if (finding->vm != VP_FINDING_OF_NO_VM) {
+		const struct vp_vm *vm = &view->account->vms->at[finding->vm];
+		uint32_t count = view->account->overcommit.pcpus;
+		vp_diagnose_pcpus(vm, count, &pcpus);
+		vp_diagnose_commands(finding->rule, vm, count, &commands);
+		finding->cgroup = cgroup_of(view, finding);
+	}
+	finding->pcpus = diagnose_keep(ret, vp_buffer_text(&pcpus));
+	finding->commands = diagnose_keep(ret, vp_buffer_text(&commands));
+	vp_buffer_deinit(&pcpus);
+	vp_buffer_deinit(&commands);
+}
+
+static void find_causes(struct vp_diagnosis *diagnosis)
+{
+	for (size_t i = 0; i < diagnosis->findings.count; i++) {
+		struct vp_finding *finding = &diagnosis->findings.at[i];
+		for (size_t j = 0; j < i && !finding->cause; j++)
+			if (has_same_cause(&diagnosis->findings.at[j], finding))
+				finding->cause = j + 1;
+	}
+}
+
 void vp_diagnose(const struct vp_account_view *view, const struct vp_table *places,
 		 const struct vp_table *addresses, const struct vp_losses *losses,
 		 struct vp_diagnosis *ret)
@@ -615,6 +675,9 @@ void vp_diagnose(const struct vp_account_view *view, const struct vp_table *plac
 	if (ret->findings.count)
 		qsort(ret->findings.at, ret->findings.count, sizeof(*ret->findings.at),
 		      diagnose_by_time);
+	vp_vec_each (&ret->findings, finding)
+		complete(view, finding, ret);
+	find_causes(ret);
 	vp_vec_deinit(&evidence.storms);
 	vp_vec_deinit(&evidence.first);
 	vp_vec_deinit(&evidence.next);

@@ -26,7 +26,11 @@ struct vp_finding {
 	 */
 	const char *address;
 	uint64_t address_count;
-	const char *detail; /* the rule's own sentence, or NULL. The diagnosis' */
+	const char *detail;   /* the rule's own sentence, or NULL. The diagnosis' */
+	const char *pcpus;    /* that the VM's vCPUs may use, or "": all, or not known */
+	const char *cgroup;   /* of `who`, or NULL */
+	const char *commands; /* of the VM's manager, a line each; or "" */
+	size_t cause; /* place of the first finding with the same cause, + 1; 0: it is that */
 };
 
 struct vp_diagnosis {

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Advice as commands of the manager that runs the VM, with the pCPUs and vCPUs of the recording. */
+#ifndef VP_ANALYZE_REPORT_DIAGNOSE_COMMANDS_H
+#define VP_ANALYZE_REPORT_DIAGNOSE_COMMANDS_H
+
+#include <stdint.h>
+
+#include "analyze/report/diagnose_rules.h"
+#include "base/buffer.h"
+#include "schema/vm.h"
+
+/* A VM's manager, by its cgroup and name. */
+enum vp_manager {
+	VP_MANAGER_UNKNOWN,
+	VP_MANAGER_LIBVIRT,
+	VP_MANAGER_NOVA,    /* libvirt below OpenStack: instance-0000002a */
+	VP_MANAGER_PROXMOX, /* /qemu.slice/100.scope */
+	VP_MANAGER_SYSTEMD, /* another unit */
+	VP_MANAGER_XEN
+};
+
+enum vp_manager vp_manager_of(const struct vp_vm *vm);
+const char *vp_manager_name(enum vp_manager manager);
+
+/* Appends the commands for the rule's finding about the VM, a line each; none if the manager or the
+ * rule has none, or no other pCPU is known. `pcpus`: how many the host has. */
+void vp_diagnose_commands(const struct vp_rule *rule, const struct vp_vm *vm, uint32_t pcpus,
+			  struct vp_buffer *ret);
+/* The pCPUs that the VM's vCPUs may use, as a list: "0-3,8"; "" if they are all or not known. */
+void vp_diagnose_pcpus(const struct vp_vm *vm, uint32_t pcpus, struct vp_buffer *ret);
+
+#endif
