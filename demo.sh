@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The demonstration: installs what is missing, builds vperf, boots a KVM host with two guests in an
 # emulated machine, profiles it from the host alone, and shows who burned the CPU, where each vCPU's
-# time went and what VM exits cost. Two to three minutes.
+# time went, what VM exits cost, and the stacks from guest functions through the guest kernel into KVM.
+# Two to three minutes.
 #
 # usage: ./demo.sh [DIR]     the recording and the lab's logs go to DIR (a new temporary directory)
 set -euo pipefail
@@ -16,12 +17,14 @@ case "${1-}" in
 	;;
 esac
 out=${1:-$(mktemp -d -t vperf-demo.XXXXXX)}
+mkdir -p "$out"
 
 echo "== packages" >&2
-tools/install-packages packages.txt lab/packages.txt
+DEBIAN_FRONTEND=noninteractive tools/install-packages packages.txt lab/packages.txt >"$out/packages.log" 2>&1 ||
+	{ cat "$out/packages.log" >&2; exit 1; }
 echo "== build" >&2
-[ -e build/build.ninja ] || meson setup build --buildtype=release -Db_ndebug=false >&2
-ninja -C build >&2
+[ -e build/build.ninja ] || meson setup build --buildtype=release -Db_ndebug=false >"$out/setup.log"
+ninja -C build >"$out/build.log" 2>&1 || { tail -40 "$out/build.log" >&2; exit 1; }
 echo "== lab: a KVM host with the guests g1 (a program that spends 80 % and 20 % in two functions)" >&2
 echo "        and g2 (Shor's algorithm on a simulated quantum computer); results in $out" >&2
 VLAB_VPERF_BUILD=$PWD/build lab/vlab run lab/scenarios/demo.scn --out "$out" --force
@@ -37,10 +40,11 @@ show report "$out/rec" --limit 20
 show report "$out/rec" --view guest --vm g1 --limit 10
 show report "$out/rec" --view guest --vm g2 --limit 10
 show report "$out/rec" --view host --limit 10
+show report "$out/rec" --view guest --vm g1 -g caller --limit 3
 show account "$out/rec"
 show steal "$out/rec" --limit 12
 show exits "$out/rec" --by function --limit 12
 build/vperf html "$out/rec" -o "$out/report.html"
 echo
 echo "All of it as one page for a browser: $out/report.html" >&2
-echo "The recording is $out/rec: look on with 'build/vperf report $out/rec --help'." >&2
+echo "The recording is $out/rec. Next: build/vperf timeline $out/rec, build/vperf sched $out/rec" >&2
