@@ -40,7 +40,7 @@ show report "$out/rec" --limit 20
 show report "$out/rec" --view guest --vm g1 --limit 10
 show report "$out/rec" --view guest --vm g2 --limit 10
 show report "$out/rec" --view host --limit 10
-show report "$out/rec" --view guest --vm g1 -g caller --limit 3
+show report "$out/rec" --vm g1 --call-graph=caller --limit 3
 show account "$out/rec"
 show steal "$out/rec" --limit 12
 show exits "$out/rec" --by function --limit 12

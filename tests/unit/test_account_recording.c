@@ -395,13 +395,46 @@ static void test_storms(void **state)
 	expect_storms(0, false);
 }
 
+/* From the disk: a window's duration, samples, errors and note; a window without time of a vCPU. */
+static void test_window(void **state)
+{
+	const struct vp_window half = {MADE_START, MADE_START + 500000000}, all = {0, UINT64_MAX},
+			       none = {MADE_START, MADE_START};
+	struct vp_account_recording rec;
+	struct made made;
+
+	begin(&made);
+	put_ticks(&made, 0);
+	put_second(&made);
+	end(&made, 1000);
+	expect_no_error(vp_account_recording_open(NAME, &half, &rec));
+	assert_float_equal(rec.duration, 0.5, 1e-12);
+	assert_false(rec.exact);
+	assert_int_equal(rec.account.times.at[0].wall, 500000000);
+	assert_int_equal(rec.account.times.at[0].states[VP_STATE_GUEST], 300000000);
+	/* 600 ms of guest time in a second: 100 to 500 ms of it are in half of it. */
+	assert_int_equal(rec.account.window.state_error, 200000000);
+	assert_int_equal(notes_like(&rec.notes, "off by at most 200 ms"), 1);
+	assert_true(rec.account.times.at[0].guest_samples < 600);
+	vp_account_recording_close(&rec);
+
+	expect_no_error(vp_account_recording_open(NAME, &all, &rec));
+	assert_true(rec.exact);
+	assert_float_equal(rec.duration, 1, 1e-12);
+	assert_int_equal(rec.account.times.at[0].guest_samples, 600);
+	assert_int_equal(notes_like(&rec.notes, "off by at most"), 0);
+	vp_account_recording_close(&rec);
+	expect_error(vp_account_recording_open(NAME, &none, &rec),
+		     "no time of a vCPU in that window");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_account),        cmocka_unit_test(test_ticks),
-	    cmocka_unit_test(test_not_comparable), cmocka_unit_test(test_losses),
-	    cmocka_unit_test(test_names),          cmocka_unit_test(test_no_account),
-	    cmocka_unit_test(test_storms),
+	    cmocka_unit_test(test_account),    cmocka_unit_test(test_window),
+	    cmocka_unit_test(test_ticks),      cmocka_unit_test(test_not_comparable),
+	    cmocka_unit_test(test_losses),     cmocka_unit_test(test_names),
+	    cmocka_unit_test(test_no_account), cmocka_unit_test(test_storms),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,6 @@
 #include "collect/programs/guest_sampler.h"
 #include "host/host.h"
 #include "host/pmu.h"
-#include "protocol/agent_protocol.h"
 #include "schema/interval.h"
 #include "schema/recipe.h"
 #include "schema/records.h"
@@ -347,10 +346,8 @@ static struct vp_error *record_with(void *context)
 
 static int run_record(int argc, char **argv)
 {
-	struct record record = {.output = "vperf.data",
-				.agent_port = VP_AGENT_PORT,
-				.agent_ns = 60000000000ULL,
-				.agent_megabytes = 512};
+	struct record record = {
+	    .output = "vperf.data", .agent_ns = 60000000000ULL, .agent_megabytes = 512};
 	const struct vp_option options[] = {
 	    {'F', "freq", VP_OPTION_COUNT, &record.frequency, "HZ",
 	     "samples per second and pCPU (default: 997; on Xen 97, of each vCPU's CPU time, or "
