@@ -23,8 +23,8 @@
 #include "bpf/exit_detail.bpf.h"
 #include "bpf/guest_current.bpf.h"
 
-/* Set by the loader: exits and entries are told to also_exit() and also_entry(). */
-const volatile __u32 tells_others = 0;
+/* Set by the loader: exits and entries are told to exit_hook() and entry_hook(). */
+const volatile __u32 notifies_freplace = 0;
 /* … the root of an exit's address space is asked of the guest's memory. */
 const volatile __u32 by_memory = 0;
 /* … an interrupt that hits the guest may be counted with its exit: see note_hit(). Not where
@@ -36,14 +36,14 @@ const volatile __u32 counts_hits = 0;
  * exit runs one set of programs, with one reading of the clock: the arguments of kvm_exit, the
  * reason, if it is known, and the time.
  */
-__noinline int also_exit(__u64 first, __u64 second, __u32 reason, __u64 now)
+__noinline int exit_hook(__u64 first, __u64 second, __u32 reason, __u64 now)
 {
 	/* Or the compiler passes nothing, and calls nothing. */
 	asm volatile("" ::"r"(first), "r"(second), "r"(reason), "r"(now));
 	return 0;
 }
 
-__noinline int also_entry(__u64 now)
+__noinline int entry_hook(__u64 now)
 {
 	asm volatile("" ::"r"(now));
 	return 0;
@@ -63,19 +63,19 @@ __noinline __u32 look_again(__u64 known)
 	struct kvm_vcpu *kvm = (void *)known;
 	struct vp_account_here *here = this_here();
 	__u64 id = bpf_get_current_pid_tgid();
-	__u32 place = find_place((__u32)id);
+	__u32 slot = find_slot((__u32)id);
 
 	changeable(here);
 	here->hit = here->hit_reason = 0;
-	if (!place)
-		place = make_place((__u32)id, id >> 32, bpf_ktime_get_ns());
-	struct vp_account_vcpu *vcpu = place ? vcpu_at(place) : 0;
+	if (!slot)
+		slot = make_slot((__u32)id, id >> 32, bpf_ktime_get_ns());
+	struct vp_account_vcpu *vcpu = slot ? vcpu_at(slot) : 0;
 	if (!vcpu)
 		return 0;
-	end_untold_wait(vcpu, place, bpf_ktime_get_ns());
+	end_missed_wait(vcpu, slot, bpf_ktime_get_ns());
 	if (!kvm && vendor == VP_VENDOR_ARM)
 		kvm = vcpu_of_notifier(kvm_notifier_of_task((void *)bpf_get_current_task()));
-	here->vcpu = place;
+	here->vcpu = slot;
 	here->tid = (__u32)id;
 	if (kvm) {
 		vcpu->kvm_vcpu = (__u64)kvm;
@@ -85,7 +85,7 @@ __noinline __u32 look_again(__u64 known)
 			vcpu->flags |= VP_NUMBER_KNOWN;
 		}
 	}
-	return place;
+	return slot;
 }
 
 /* The vCPU that runs here; its place is here->vcpu. */
@@ -96,8 +96,8 @@ static __always_inline struct vp_account_vcpu *running(struct kvm_vcpu *kvm,
 
 	if (vcpu && (vcpu->kvm_vcpu == (__u64)kvm || !kvm))
 		return vcpu;
-	__u32 place = look_again((__u64)kvm);
-	return place ? vcpu_at(place) : 0;
+	__u32 slot = look_again((__u64)kvm);
+	return slot ? vcpu_at(slot) : 0;
 }
 
 /* An interrupt may come at any time: what it finds counted is whole, or it leaves the entry alone.
@@ -127,7 +127,7 @@ static __always_inline void note_detail(struct vp_account_vcpu *vcpu,
 static __always_inline void note_amd(struct vp_account_vcpu *vcpu)
 {
 	struct exit_detail detail;
-	struct vmcb_place place;
+	struct vmcb_place slot;
 	struct vmcb_view vmcb;
 	__u64 code;
 
@@ -137,12 +137,12 @@ static __always_inline void note_amd(struct vp_account_vcpu *vcpu)
 	/* Where it hit the guest says nothing of why: no code of the guest's caused it. */
 	if (vcpu->reason >= AMD_INTR && vcpu->reason <= AMD_SMI)
 		return;
-	if (!read_vmcb_place(&vmcb, &place))
+	if (!read_vmcb_place(&vmcb, &slot))
 		return;
 	detail_of_amd((struct kvm_vcpu *)vcpu->kvm_vcpu, &vmcb, vcpu->reason, &detail);
 	note_detail(vcpu, &detail);
-	vcpu->ip = place.rip;
-	vcpu->cr3 = place.cr3;
+	vcpu->ip = slot.rip;
+	vcpu->cr3 = slot.cr3;
 	vcpu->flags |= VP_PLACE_KNOWN;
 }
 
@@ -150,7 +150,7 @@ static __always_inline void note_amd(struct vp_account_vcpu *vcpu)
 static __always_inline bool read_intel(struct kvm_vcpu *kvm, __u32 *reason, __u64 *ip,
 				       struct exit_detail *detail)
 {
-	struct vp_exit_now *now = exit_here();
+	struct vp_exit_now *now = this_cpu_last_exit();
 
 	*detail = (struct exit_detail){.address = VP_NO_ADDRESS};
 	if (!now || !now->known)
@@ -204,7 +204,7 @@ static __always_inline void note_intel(struct vp_account_vcpu *vcpu)
  * reason before the vCPU; a kernel's pointer is negative, a reason is not. */
 static __always_inline void note_reason(struct vp_account_vcpu *vcpu, __u64 first)
 {
-	vcpu->reason = VP_REASON_UNTOLD;
+	vcpu->reason = VP_REASON_MISSING;
 	if (vendor == VP_VENDOR_AMD)
 		note_amd(vcpu);
 	else
@@ -215,7 +215,7 @@ static __always_inline void note_reason(struct vp_account_vcpu *vcpu, __u64 firs
 }
 
 /* Not out of the guest: an interrupt came first, or this is the first that is seen of it. */
-static __noinline int note_late_exit(struct vp_account_vcpu *vcpu, __u32 place, __u64 now)
+static __noinline int note_late_exit(struct vp_account_vcpu *vcpu, __u32 slot, __u64 now)
 {
 	if (!vcpu)
 		return 0;
@@ -230,7 +230,7 @@ static __noinline int note_late_exit(struct vp_account_vcpu *vcpu, __u32 place, 
 		return 0;
 	/* An entry that was not told: the exit before is over. */
 	if (vcpu->flags & VP_EXIT_OPEN)
-		finish_exit(vcpu, place, vcpu->since);
+		finish_exit(vcpu, slot, vcpu->since);
 	clear_exit(vcpu);
 	vcpu->exit_at = vcpu->since;
 	vcpu->flags |= VP_EXIT_OPEN;
@@ -261,7 +261,7 @@ static __always_inline void note_arm(struct vp_account_vcpu *vcpu,
 }
 
 /* Out of the guest, if nothing has said so before. */
-static __always_inline void begin_exit(struct vp_account_vcpu *vcpu, __u32 place)
+static __always_inline void begin_exit(struct vp_account_vcpu *vcpu, __u32 slot)
 {
 	const __u32 whole = VP_EXIT_OPEN | VP_REASON_KNOWN;
 
@@ -270,11 +270,11 @@ static __always_inline void begin_exit(struct vp_account_vcpu *vcpu, __u32 place
 		return;
 	__u64 now = bpf_ktime_get_ns(), passed = now - vcpu->since;
 	if (vcpu->state != VP_STATE_GUEST || (__s64)passed < 0) {
-		note_late_exit(vcpu, place, now);
+		note_late_exit(vcpu, slot, now);
 		return;
 	}
 	vcpu->states[VP_STATE_GUEST] += passed;
-	tell_state(vcpu, VP_STATE_GUEST, 0, passed, now);
+	emit_state(vcpu, VP_STATE_GUEST, 0, passed, now);
 	vcpu->since = vcpu->exit_at = now;
 	vcpu->state = VP_STATE_KERNEL;
 	vcpu->flags |= VP_EXIT_OPEN;
@@ -326,12 +326,12 @@ static __always_inline bool account_exit(struct bpf_raw_tracepoint_args *context
 SEC("raw_tp/kvm_exit")
 int note_exit(struct bpf_raw_tracepoint_args *context)
 {
-	__u32 reason = VP_REASON_UNTOLD;
+	__u32 reason = VP_REASON_MISSING;
 	__u64 now;
 	bool known = account_exit(context, &reason, &now);
 
-	if (tells_others)
-		also_exit(context->args[0], context->args[1], reason,
+	if (notifies_freplace)
+		exit_hook(context->args[0], context->args[1], reason,
 			  known ? now : bpf_ktime_get_ns());
 	return 0;
 }
@@ -397,7 +397,7 @@ int note_fast_mmio(struct bpf_raw_tracepoint_args *context)
 	return 0;
 }
 
-static __noinline int note_slow_entry(struct vp_account_vcpu *vcpu, __u32 place, __u64 now)
+static __noinline int note_slow_entry(struct vp_account_vcpu *vcpu, __u32 slot, __u64 now)
 {
 	if (!vcpu)
 		return 0;
@@ -413,8 +413,8 @@ static __noinline int note_slow_entry(struct vp_account_vcpu *vcpu, __u32 place,
  */
 static __always_inline bool account_hit(struct vp_account_here *here, __u64 kvm, __u64 now)
 {
-	__u32 reason = here->hit_reason, place = here->vcpu, source = here->hit - 1;
-	struct vp_account_vcpu *vcpu = vcpu_at(place);
+	__u32 reason = here->hit_reason, slot = here->vcpu, source = here->hit - 1;
+	struct vp_account_vcpu *vcpu = vcpu_at(slot);
 
 	if (!vcpu || vcpu->kvm_vcpu != kvm)
 		return false;
@@ -428,7 +428,7 @@ static __always_inline bool account_hit(struct vp_account_here *here, __u64 kvm,
 	vcpu->states[VP_STATE_KERNEL] += kernel;
 	vcpu->since = now;
 	add_irq(vcpu, source, irq);
-	struct vp_account_exit *exit = count_exit(vcpu, place, reason, now - at);
+	struct vp_account_exit *exit = count_exit(vcpu, slot, reason, now - at);
 	if (exit)
 		exit->stolen += irq;
 	return true;
@@ -445,18 +445,18 @@ static __always_inline void account_entry(struct bpf_raw_tracepoint_args *contex
 	struct vp_account_vcpu *vcpu = running(kvm, here);
 	if (!vcpu)
 		return;
-	__u32 place = here->vcpu;
+	__u32 slot = here->vcpu;
 	begin_change(here, vcpu);
 	__u64 passed = now - vcpu->since;
 	if (vcpu->state == VP_STATE_KERNEL && (__s64)passed >= 0) {
 		vcpu->states[VP_STATE_KERNEL] += passed;
 		vcpu->since = now;
-		tell_state(vcpu, VP_STATE_KERNEL, 0, passed, now);
+		emit_state(vcpu, VP_STATE_KERNEL, 0, passed, now);
 	} else {
-		note_slow_entry(vcpu, place, now);
+		note_slow_entry(vcpu, slot, now);
 	}
 	if ((vcpu->flags & whole) == whole)
-		finish_exit(vcpu, place, vcpu->since);
+		finish_exit(vcpu, slot, vcpu->since);
 	clear_exit(vcpu);
 	vcpu->state = VP_STATE_GUEST;
 	account_set_busy(vcpu, 0);
@@ -469,13 +469,13 @@ int note_entry(struct bpf_raw_tracepoint_args *context)
 {
 	__u32 counts = enabled;
 
-	if (!counts && !tells_others)
+	if (!counts && !notifies_freplace)
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
 	if (counts)
 		account_entry(context, now);
-	if (tells_others)
-		also_entry(now);
+	if (notifies_freplace)
+		entry_hook(now);
 	return 0;
 }
 
@@ -522,7 +522,7 @@ int note_poll(struct bpf_raw_tracepoint_args *context)
 		ns = ns > kernel ? kernel : ns;
 		vcpu->states[VP_STATE_KERNEL] -= ns;
 		vcpu->states[VP_STATE_POLL] += ns;
-		tell_state(vcpu, VP_STATE_POLL, VP_STATE_MOVED, ns, vcpu->since);
+		emit_state(vcpu, VP_STATE_POLL, VP_STATE_MOVED, ns, vcpu->since);
 		vcpu->parts[VP_STATE_POLL] += ns;
 		vcpu->flags |= VP_EXIT_SPLIT;
 		vcpu->polls += ns > 0;
@@ -562,18 +562,18 @@ static __always_inline void begin_hard(__u32 source)
 		return;
 	here->irq_source = source + 1;
 	here->irq_at = bpf_ktime_get_ns();
-	struct vp_account_vcpu *vcpu = tell_states ? changeable(here) : 0;
+	struct vp_account_vcpu *vcpu = emit_states ? changeable(here) : 0;
 	if (vcpu)
 		end_hit_state(vcpu, here->irq_at);
 }
 
-static __always_inline void count_irq(struct vp_account_vcpu *vcpu, __u32 place, __u32 source,
+static __always_inline void count_irq(struct vp_account_vcpu *vcpu, __u32 slot, __u32 source,
 				      __u64 passed)
 {
 	if (source < VP_IRQ_SOURCES)
 		add_irq(vcpu, source, passed);
 	else
-		add_thief(place, VP_BY_DEVICE, VP_STATE_IRQ, source - VP_IRQ_DEVICE, passed);
+		add_thief(slot, VP_BY_DEVICE, VP_STATE_IRQ, source - VP_IRQ_DEVICE, passed);
 }
 
 /* It hit the guest: the program that comes next counts it. */

@@ -29,7 +29,7 @@ enum {
 				* most */
 	VP_SLICES = 128,       /* of a pCPU, kept while a vCPU waits for it: a power of two */
 	VP_TID_BITS = 65536,   /* of the filter of threads' ids: a power of two */
-	VP_MOST_PCPUS = 8192,  /* as Linux has (NR_CPUS): a power of two */
+	VP_MAX_PCPUS = 8192,   /* as Linux has (NR_CPUS): a power of two */
 };
 
 /*
@@ -135,7 +135,7 @@ struct vp_account_cpu {
 };
 
 /* In the place of an exit's reason: to be found by whoever wants to know it. */
-#define VP_REASON_UNTOLD 0xffffffffu
+#define VP_REASON_MISSING 0xffffffffu
 
 /* A vCPU's row of `other_thieves` has a place for each state in which time is taken. */
 enum { VP_TAKEN_STATES = 4 };

@@ -54,14 +54,14 @@ static __always_inline __u32 code_of(__u32 reason)
 
 static __noinline __u32 assign_reason(struct vp_account_vcpu *vcpu, __u32 code)
 {
-	__u32 slot;
+	__u32 row;
 
 	if (!vcpu)
 		return 0;
-	slot = vcpu->reasons < VP_EXIT_REASONS - 1 ? vcpu->reasons + 1 : VP_EXIT_REASONS;
-	vcpu->reasons = slot;
-	vcpu->reason_slots[code & (VP_EXIT_CODES - 1)] = slot;
-	return slot;
+	row = vcpu->reasons < VP_EXIT_REASONS - 1 ? vcpu->reasons + 1 : VP_EXIT_REASONS;
+	vcpu->reasons = row;
+	vcpu->reason_slots[code & (VP_EXIT_CODES - 1)] = row;
+	return row;
 }
 
 static __always_inline bool add_to_old(const struct vp_site_key *key,
@@ -128,12 +128,12 @@ static __noinline int replace_site(struct vp_account_site *site, struct vp_accou
 	return 0;
 }
 
-static __always_inline void count_site(struct vp_account_vcpu *vcpu, __u32 place, __u64 total)
+static __always_inline void count_site(struct vp_account_vcpu *vcpu, __u32 slot, __u64 total)
 {
 	__u64 detail = (__u64)vcpu->detail << 20 ^ vcpu->detail_kind ^ vcpu->address << 4;
 	__u64 mixed = (vcpu->ip ^ vcpu->cr3 >> 8 ^ (__u64)vcpu->reason << 40 ^ detail) *
 		      0x9e3779b97f4a7c15ULL;
-	__u32 index = (place - 1) * VP_EXIT_SITES + (__u32)(mixed >> 55);
+	__u32 index = (slot - 1) * VP_EXIT_SITES + (__u32)(mixed >> 55);
 	struct vp_account_site *site = bpf_map_lookup_elem(&sites, &index);
 
 	if (!site)
@@ -163,15 +163,15 @@ static __always_inline void take_parts(struct vp_account_vcpu *vcpu, struct vp_a
 }
 
 /* Counts an exit that took that long; returns its row, to which its parts are to be added, or 0. */
-static __always_inline struct vp_account_exit *count_exit(struct vp_account_vcpu *vcpu, __u32 place,
+static __always_inline struct vp_account_exit *count_exit(struct vp_account_vcpu *vcpu, __u32 slot,
 							  __u32 reason, __u64 total)
 {
 	__u32 code = code_of(reason);
-	__u32 slot = vcpu->reason_slots[code & (VP_EXIT_CODES - 1)];
+	__u32 row = vcpu->reason_slots[code & (VP_EXIT_CODES - 1)];
 
-	if (!slot)
-		slot = assign_reason(vcpu, code);
-	__u32 index = (place - 1) * VP_EXIT_REASONS + slot - 1;
+	if (!row)
+		row = assign_reason(vcpu, code);
+	__u32 index = (slot - 1) * VP_EXIT_REASONS + row - 1;
 	struct vp_account_exit *exit = bpf_map_lookup_elem(&exits, &index);
 	if (!exit)
 		return 0;
@@ -190,10 +190,10 @@ static __always_inline struct vp_account_exit *count_exit(struct vp_account_vcpu
 }
 
 /* The exit that began at exit_at is over. */
-static __always_inline void finish_exit(struct vp_account_vcpu *vcpu, __u32 place, __u64 now)
+static __always_inline void finish_exit(struct vp_account_vcpu *vcpu, __u32 slot, __u64 now)
 {
 	__u64 total = now - vcpu->exit_at;
-	struct vp_account_exit *exit = count_exit(vcpu, place, vcpu->reason, total);
+	struct vp_account_exit *exit = count_exit(vcpu, slot, vcpu->reason, total);
 
 	if (!exit)
 		return;
@@ -201,7 +201,7 @@ static __always_inline void finish_exit(struct vp_account_vcpu *vcpu, __u32 plac
 	if (vcpu->flags & VP_EXIT_SPLIT)
 		take_parts(vcpu, exit);
 	if (vcpu->flags & VP_PLACE_KNOWN)
-		count_site(vcpu, place, total);
+		count_site(vcpu, slot, total);
 }
 
 static __always_inline void clear_exit(struct vp_account_vcpu *vcpu)

@@ -14,7 +14,7 @@ static __always_inline __u64 charge_irq(struct vp_account_vcpu *vcpu, __u64 now)
 		return 0;
 	vcpu->states[VP_STATE_IRQ] += passed;
 	vcpu->since = now;
-	tell_state(vcpu, VP_STATE_IRQ, 0, passed, now);
+	emit_state(vcpu, VP_STATE_IRQ, 0, passed, now);
 	if (vcpu->flags & VP_EXIT_OPEN)
 		vcpu->parts[VP_STATE_IRQ] += passed;
 	return passed;

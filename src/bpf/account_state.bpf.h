@@ -27,7 +27,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, 1);
 	__uint(value_size, sizeof(__u32));
-} places SEC(".maps");
+} slots SEC(".maps");
 
 /*
  * From a thread's id to its vCPU's place + 1. It has room for every place, and each has one thread
@@ -38,7 +38,7 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u32);
-} place_of_tid SEC(".maps");
+} slot_of_tid SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -72,12 +72,12 @@ struct {
 } states SEC(".maps");
 
 /* Set by the loader: every slice of a vCPU's time is reported, not only the sums. */
-const volatile __u32 tell_states = 0;
+const volatile __u32 emit_states = 0;
 
 /* Whether a vCPU thread has an id with these low bits: a quick test that excludes most threads. */
 __u8 may_be_vcpu[VP_TID_BITS];
 /* No map: a place in it costs a third of a lookup. */
-struct vp_account_here heres[VP_MOST_PCPUS];
+struct vp_account_here heres[VP_MAX_PCPUS];
 struct vp_account_lost lost;
 __u64 lost_states;
 __u64 old_blocks; /* blocks of memory in `old_sites` */
@@ -87,16 +87,16 @@ volatile __u32 enabled;
 /* Intel SDM, volume 3, appendix C: the host's own timers and devices. */
 enum { VMX_EXTERNAL_INTERRUPT = 1, VMX_PREEMPTION_TIMER = 52 };
 
-static __always_inline struct vp_account_vcpu *vcpu_at(__u32 place)
+static __always_inline struct vp_account_vcpu *vcpu_at(__u32 slot)
 {
-	__u32 index = place - 1;
+	__u32 index = slot - 1;
 
 	return bpf_map_lookup_elem(&vcpus, &index);
 }
 
 static __always_inline struct vp_account_here *here_of(__u32 cpu)
 {
-	struct vp_account_here *here = &heres[cpu & (VP_MOST_PCPUS - 1)];
+	struct vp_account_here *here = &heres[cpu & (VP_MAX_PCPUS - 1)];
 
 	barrier_var(here); /* or the compiler works it out again and again */
 	return here;
@@ -108,43 +108,43 @@ static __always_inline struct vp_account_here *this_here(void)
 }
 
 /* Place + 1 of the thread's vCPU, or 0. */
-static __always_inline __u32 find_place(__u32 tid)
+static __always_inline __u32 find_slot(__u32 tid)
 {
 	if (!may_be_vcpu[tid & (VP_TID_BITS - 1)])
 		return 0;
-	__u32 *place = bpf_map_lookup_elem(&place_of_tid, &tid);
-	struct vp_account_vcpu *vcpu = place ? vcpu_at(*place) : 0;
-	return vcpu && vcpu->tid == tid ? *place : 0;
+	__u32 *slot = bpf_map_lookup_elem(&slot_of_tid, &tid);
+	struct vp_account_vcpu *vcpu = slot ? vcpu_at(*slot) : 0;
+	return vcpu && vcpu->tid == tid ? *slot : 0;
 }
 
-static __always_inline bool note_place(__u32 tid, __u32 place)
+static __always_inline bool note_slot(__u32 tid, __u32 slot)
 {
-	if (bpf_map_update_elem(&place_of_tid, &tid, &place, BPF_ANY))
+	if (bpf_map_update_elem(&slot_of_tid, &tid, &slot, BPF_ANY))
 		return false;
 	may_be_vcpu[tid & (VP_TID_BITS - 1)] = 1;
 	return true;
 }
 
 /* The thread has ended. User space gives its place back when it has read it. */
-static __always_inline void forget_place(__u32 tid)
+static __always_inline void forget_slot(__u32 tid)
 {
-	bpf_map_delete_elem(&place_of_tid, &tid);
+	bpf_map_delete_elem(&slot_of_tid, &tid);
 }
 
 /* Gives a vCPU that is seen for the first time a place; returns it + 1, or 0 if there is none. */
-__noinline __u32 make_place(__u32 tid, __u32 pid, __u64 now)
+__noinline __u32 make_slot(__u32 tid, __u32 pid, __u64 now)
 {
-	__u32 place = 0;
+	__u32 slot = 0;
 	struct vp_account_vcpu *vcpu;
 
-	if (bpf_map_pop_elem(&places, &place) || !(vcpu = vcpu_at(place))) {
+	if (bpf_map_pop_elem(&slots, &slot) || !(vcpu = vcpu_at(slot))) {
 		__sync_fetch_and_add(&lost.vcpus, 1);
 		return 0;
 	}
 	vcpu->tid = tid;
-	if (!note_place(tid, place)) {
+	if (!note_slot(tid, slot)) {
 		vcpu->tid = 0;
-		bpf_map_push_elem(&places, &place, BPF_ANY);
+		bpf_map_push_elem(&slots, &slot, BPF_ANY);
 		__sync_fetch_and_add(&lost.vcpus, 1);
 		return 0;
 	}
@@ -153,16 +153,16 @@ __noinline __u32 make_place(__u32 tid, __u32 pid, __u64 now)
 	vcpu->state = VP_STATE_UNKNOWN;
 	vcpu->base = VP_STATE_KERNEL;
 	vcpu->asleep = VP_STATE_WAITING;
-	return place;
+	return slot;
 }
 
 /* Tells of `ns` in a state that ended at `now`. User space asks often enough not to be woken. */
-static __always_inline void tell_state(const struct vp_account_vcpu *vcpu, __u32 state, __u32 flags,
+static __always_inline void emit_state(const struct vp_account_vcpu *vcpu, __u32 state, __u32 flags,
 				       __u64 ns, __u64 now)
 {
 	struct vp_vcpu_span *record;
 
-	if (!tell_states)
+	if (!emit_states)
 		return;
 	record = bpf_ringbuf_reserve(&states, sizeof(*record), 0);
 	if (!record) {
@@ -193,7 +193,7 @@ static __always_inline __u64 charge(struct vp_account_vcpu *vcpu, __u64 now)
 		return 0;
 	vcpu->states[state] += passed;
 	vcpu->since = now;
-	tell_state(vcpu, state, 0, passed, now);
+	emit_state(vcpu, state, 0, passed, now);
 	if (vcpu->flags & VP_EXIT_OPEN && state != VP_STATE_KERNEL) {
 		vcpu->parts[state] += passed;
 		vcpu->flags |= VP_EXIT_SPLIT;
@@ -209,7 +209,7 @@ static __always_inline void leave_guest(struct vp_account_vcpu *vcpu, __u64 now)
 	if ((__s64)passed > 0) {
 		vcpu->states[VP_STATE_GUEST] += passed;
 		vcpu->since = now;
-		tell_state(vcpu, VP_STATE_GUEST, 0, passed, now);
+		emit_state(vcpu, VP_STATE_GUEST, 0, passed, now);
 	}
 	vcpu->exit_at = vcpu->since;
 	vcpu->flags |= VP_EXIT_OPEN;

@@ -5,9 +5,9 @@
 
 #include "bpf/account_irq.bpf.h"
 
-static __always_inline void add_thief(__u32 place, __u32 kind, __u32 state, __u32 id, __u64 ns)
+static __always_inline void add_thief(__u32 slot, __u32 kind, __u32 state, __u32 id, __u64 ns)
 {
-	struct vp_thief_key key = {.vcpu = place - 1, .kind = kind, .state = state, .id = id};
+	struct vp_thief_key key = {.vcpu = slot - 1, .kind = kind, .state = state, .id = id};
 	struct vp_thief_cost *cost = bpf_map_lookup_elem(&thieves, &key);
 
 	if (cost) {
@@ -19,7 +19,7 @@ static __always_inline void add_thief(__u32 place, __u32 kind, __u32 state, __u3
 	if (!bpf_map_update_elem(&thieves, &key, &first, BPF_NOEXIST))
 		return;
 	/* Full, or another pCPU was faster: the time counts, only the name is lost. */
-	__u32 row = (place - 1) * VP_TAKEN_STATES + VP_TAKEN_STATE(state);
+	__u32 row = (slot - 1) * VP_TAKEN_STATES + VP_TAKEN_STATE(state);
 	cost = bpf_map_lookup_elem(&thieves, &key);
 	if (!cost) {
 		__sync_fetch_and_add(&lost.thieves, 1);
@@ -73,7 +73,7 @@ __noinline __u64 settle_slices(__u32 number, __u32 newest, __u64 waiter, __u64 f
 }
 
 /* Threads of pCPU `number` from `from` to `to`, newest first, as far as its slices go back. */
-__noinline int settle_wait(__u32 number, __u32 place, __u32 state, __u64 from, __u64 to)
+__noinline int settle_wait(__u32 number, __u32 slot, __u32 state, __u64 from, __u64 to)
 {
 	struct vp_account_cpu *cpu = bpf_map_lookup_elem(&cpus, &number);
 	struct vp_account_slice open;
@@ -86,12 +86,12 @@ __noinline int settle_wait(__u32 number, __u32 place, __u32 state, __u64 from, _
 		/* Migrated away from a slice that has not ended. */
 		const struct vp_account_here *there = here_of(number);
 		set_holder(&open, there->vcpu, there->tid);
-		add_thief(place, open.kind, state, open.id, to - upper);
+		add_thief(slot, open.kind, state, open.id, to - upper);
 	}
 	for (__u32 i = 0; i + SLICES_AT_ONCE < VP_SLICES && upper > from; i += SLICES_AT_ONCE)
-		upper = settle_slices(number, newest - i, place | (__u64)state << 32, from, upper);
+		upper = settle_slices(number, newest - i, slot | (__u64)state << 32, from, upper);
 	if (upper > from)
-		add_thief(place, VP_BY_UNKNOWN, state, 0, upper - from);
+		add_thief(slot, VP_BY_UNKNOWN, state, 0, upper - from);
 	return 0;
 }
 
@@ -151,7 +151,7 @@ static __always_inline void begin_wait(struct vp_account_vcpu *vcpu, __u32 state
 }
 
 /* Its wait in that run queue is over: names those it waited for. */
-static __always_inline void end_wait(struct vp_account_vcpu *vcpu, __u32 place, __u64 now)
+static __always_inline void end_wait(struct vp_account_vcpu *vcpu, __u32 slot, __u64 now)
 {
 	struct vp_account_cpu *there;
 	__u64 from = vcpu->wait_at;
@@ -171,20 +171,20 @@ static __always_inline void end_wait(struct vp_account_vcpu *vcpu, __u32 place, 
 		vcpu->state = VP_STATE_PREEMPTED;
 	}
 	charge(vcpu, now);
-	settle_wait(number, place, vcpu->state, from, now);
+	settle_wait(number, slot, vcpu->state, from, now);
 }
 
 /* It runs, whatever its state says: a kernel may switch without telling (some hide tasks of their
  * own, and what they are switched from). */
-static __always_inline void end_untold_wait(struct vp_account_vcpu *vcpu, __u32 place, __u64 now)
+static __always_inline void end_missed_wait(struct vp_account_vcpu *vcpu, __u32 slot, __u64 now)
 {
 	if (!waits(vcpu))
 		return;
-	end_wait(vcpu, place, now);
+	end_wait(vcpu, slot, now);
 	vcpu->state = vcpu->base;
 }
 
-static __always_inline void switch_out(struct vp_account_vcpu *vcpu, __u32 place, __u32 cpu,
+static __always_inline void switch_out(struct vp_account_vcpu *vcpu, __u32 slot, __u32 cpu,
 				       struct task_struct *task, bool preempted, __u64 now)
 {
 	__u32 state = task_state(task);
@@ -193,7 +193,7 @@ static __always_inline void switch_out(struct vp_account_vcpu *vcpu, __u32 place
 		vcpu->flags |= VP_SWITCH_IGNORED;
 		return;
 	}
-	end_untold_wait(vcpu, place, now);
+	end_missed_wait(vcpu, slot, now);
 	if (vcpu->state == VP_STATE_UNKNOWN)
 		vcpu->state = VP_STATE_KERNEL;
 	if (vcpu->state == VP_STATE_GUEST)
@@ -211,7 +211,7 @@ static __always_inline void switch_out(struct vp_account_vcpu *vcpu, __u32 place
 		vcpu->state = VP_STATE_GONE;
 		vcpu->end = now;
 		vcpu->tid = 0;
-		forget_place(task->pid);
+		forget_slot(task->pid);
 	} else {
 		vcpu->state = reason_is_halt(vcpu) ? VP_STATE_HALTED : VP_STATE_WAITING;
 		if (!(vcpu->flags & VP_BLOCKED_ONCE))
@@ -220,7 +220,7 @@ static __always_inline void switch_out(struct vp_account_vcpu *vcpu, __u32 place
 	}
 }
 
-static __always_inline void switch_in(struct vp_account_vcpu *vcpu, __u32 place, __u64 now)
+static __always_inline void switch_in(struct vp_account_vcpu *vcpu, __u32 slot, __u64 now)
 {
 	if (vcpu->flags & VP_SWITCH_IGNORED) {
 		vcpu->flags &= ~VP_SWITCH_IGNORED;
@@ -229,7 +229,7 @@ static __always_inline void switch_in(struct vp_account_vcpu *vcpu, __u32 place,
 	if (vcpu->state == VP_STATE_UNKNOWN)
 		vcpu->state = VP_STATE_PREEMPTED, charge(vcpu, now);
 	else if (waits(vcpu))
-		end_wait(vcpu, place, now);
+		end_wait(vcpu, slot, now);
 	else
 		charge(vcpu, now);
 	vcpu->state = vcpu->base;
@@ -238,18 +238,18 @@ static __always_inline void switch_in(struct vp_account_vcpu *vcpu, __u32 place,
 /* The thread's vCPU; given a place now if the thread is inside KVM_RUN and has none. */
 static __always_inline __u32 place_of(struct task_struct *task, __u64 now)
 {
-	__u32 place = find_place(task->pid);
+	__u32 slot = find_slot(task->pid);
 
-	if (place || !task->preempt_notifiers.first)
-		return place;
-	place = make_place(task->pid, task->tgid, now);
-	struct vp_account_vcpu *vcpu = place ? vcpu_at(place) : 0;
+	if (slot || !task->preempt_notifiers.first)
+		return slot;
+	slot = make_slot(task->pid, task->tgid, now);
+	struct vp_account_vcpu *vcpu = slot ? vcpu_at(slot) : 0;
 	struct kvm_vcpu *kvm = vcpu_of_notifier(task->preempt_notifiers.first);
 	if (vcpu && kvm) {
 		vcpu->number = BPF_CORE_READ(kvm, vcpu_id);
 		vcpu->flags |= VP_NUMBER_KNOWN;
 	}
-	return place;
+	return slot;
 }
 
 SEC("tp_btf/sched_switch")
@@ -263,7 +263,7 @@ int BPF_PROG(note_switch, bool preempted, struct task_struct *prev, struct task_
 		return 0;
 	bool seen = here->vcpu || prev->preempt_notifiers.first || next->preempt_notifiers.first ||
 		    cpu->waiting;
-	if (!seen && !find_place(next->pid)) {
+	if (!seen && !find_slot(next->pid)) {
 		here->tid = next->pid;
 		return 0;
 	}
@@ -287,8 +287,8 @@ int BPF_PROG(note_switch, bool preempted, struct task_struct *prev, struct task_
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(note_wakeup, struct task_struct *task)
 {
-	__u32 place = find_place(task->pid);
-	struct vp_account_vcpu *vcpu = place ? vcpu_at(place) : 0;
+	__u32 slot = find_slot(task->pid);
+	struct vp_account_vcpu *vcpu = slot ? vcpu_at(slot) : 0;
 
 	if (!vcpu || !enabled)
 		return 0;
@@ -306,13 +306,13 @@ int BPF_PROG(note_wakeup, struct task_struct *task)
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(note_migration, struct task_struct *task, int to)
 {
-	__u32 place = find_place(task->pid);
-	struct vp_account_vcpu *vcpu = place ? vcpu_at(place) : 0;
+	__u32 slot = find_slot(task->pid);
+	struct vp_account_vcpu *vcpu = slot ? vcpu_at(slot) : 0;
 
 	if (!vcpu || !enabled || !waits(vcpu))
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
-	end_wait(vcpu, place, now);
+	end_wait(vcpu, slot, now);
 	begin_wait(vcpu, vcpu->state, to, now);
 	return 0;
 }

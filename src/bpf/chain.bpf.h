@@ -301,9 +301,9 @@ static __always_inline void put_kernel_chain(struct chain_maker *maker,
 {
 	__u64 stack = 0, sp = maker->sp;
 
-	if (current->known && identity->at_stack)
+	if (current->known && identity->off_stack)
 		bpf_probe_read_user(&stack, sizeof(stack),
-				    (void *)identity->task_hva + identity->at_stack);
+				    (void *)identity->task_hva + identity->off_stack);
 	bool own = stack && sp - stack < KERNEL_STACK_BYTES;
 	__u64 top = own ? stack + KERNEL_STACK_BYTES : top_of_other_stack(sp);
 	put_guest_stack(sp, top, VP_CHAIN_PIECES);
@@ -323,9 +323,9 @@ static __always_inline void put_chain_behind_kernel(struct chain_maker *maker,
 {
 	__u64 stack = 0;
 
-	if (current->known && identity->at_stack &&
+	if (current->known && identity->off_stack &&
 	    !bpf_probe_read_user(&stack, sizeof(stack),
-				 (void *)identity->task_hva + identity->at_stack) &&
+				 (void *)identity->task_hva + identity->off_stack) &&
 	    stack && find_user_regs(stack + KERNEL_STACK_BYTES))
 		put_user_frames(maker);
 }

@@ -23,11 +23,11 @@ volatile __u32 enabled;
 volatile __u32 armed;
 __u64 unheard[VP_FIRED_KINDS];
 
-enum { MOST_THREADS = 16384, MOST_VMS = 4096 };
+enum { MAX_THREADS = 16384, MAX_VMS = 4096 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MOST_THREADS);
+	__uint(max_entries, MAX_THREADS);
 	__type(key, __u32);
 	__type(value, struct vp_condition_thread);
 } threads SEC(".maps");
@@ -35,7 +35,7 @@ struct {
 /* VMMs' processes; without every_vm. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MOST_VMS);
+	__uint(max_entries, MAX_VMS);
 	__type(key, __u32);
 	__type(value, __u8);
 } vms SEC(".maps");

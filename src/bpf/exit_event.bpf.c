@@ -25,7 +25,7 @@ enum { GOES_ON = 1 };
 SEC("tp/kvm/kvm_exit")
 int note_exit_now(struct trace_event_raw_kvm_exit *context)
 {
-	struct vp_exit_now *now = exit_here();
+	struct vp_exit_now *now = this_cpu_last_exit();
 
 	/* Where modules are not described (before 5.11), having the event is all. */
 	if (!now || !bpf_core_field_exists(context->intr_info))

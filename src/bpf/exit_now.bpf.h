@@ -19,7 +19,7 @@ struct {
 } exit_now SEC(".maps");
 
 /* 0, or without `known`: it has to be asked of KVM. */
-static __always_inline struct vp_exit_now *exit_here(void)
+static __always_inline struct vp_exit_now *this_cpu_last_exit(void)
 {
 	__u32 pcpu = bpf_get_smp_processor_id();
 

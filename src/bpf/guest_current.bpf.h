@@ -135,7 +135,7 @@ __noinline __u64 hva_in_kernel(__u32 number, __u64 va, __u32 size)
 /* Intel: the processor keeps the address space's root to itself. */
 static __always_inline bool root_is_in_memory(const struct vp_identity_vcpu *vcpu)
 {
-	return vendor == VP_VENDOR_INTEL && vcpu->at_mm;
+	return vendor == VP_VENDOR_INTEL && vcpu->off_mm;
 }
 
 /* A task is looked for again only when the pointer to it has changed, or it was not found. */
@@ -146,10 +146,10 @@ static __always_inline bool find_task(struct vp_identity_vcpu *vcpu)
 	if (bpf_probe_read_user(&task, sizeof(task), (void *)vcpu->current_hva))
 		return false;
 	if (task != vcpu->task || !vcpu->task_hva) {
-		__u32 last = vcpu->at_comm > vcpu->at_ids ? vcpu->at_comm : vcpu->at_ids;
-		if (root_is_in_memory(vcpu) && vcpu->at_mm + VP_NEAR_WORDS * sizeof(__u64) > last)
-			last = vcpu->at_mm + VP_NEAR_WORDS * sizeof(__u64);
-		__u32 size = (last > vcpu->at_stack ? last : vcpu->at_stack) + 16;
+		__u32 last = vcpu->off_comm > vcpu->off_ids ? vcpu->off_comm : vcpu->off_ids;
+		if (root_is_in_memory(vcpu) && vcpu->off_mm + VP_NEAR_WORDS * sizeof(__u64) > last)
+			last = vcpu->off_mm + VP_NEAR_WORDS * sizeof(__u64);
+		__u32 size = (last > vcpu->off_stack ? last : vcpu->off_stack) + 16;
 		vcpu->task_hva = hva_in_kernel(vcpu->vm, task, size);
 		vcpu->task = task;
 		vcpu->nowhere += !vcpu->task_hva;
@@ -160,7 +160,7 @@ static __always_inline bool find_task(struct vp_identity_vcpu *vcpu)
 static __always_inline bool read_mm(struct vp_identity_vcpu *vcpu)
 {
 	return !bpf_probe_read_user(&vcpu->mm_now, sizeof(vcpu->mm_now),
-				    (void *)vcpu->task_hva + vcpu->at_mm);
+				    (void *)vcpu->task_hva + vcpu->off_mm);
 }
 
 /* The task's numbers, and in vcpu->mm_now the mm where the root is by memory; that is shortly
@@ -168,14 +168,14 @@ static __always_inline bool read_mm(struct vp_identity_vcpu *vcpu)
 static __always_inline bool read_numbers(struct vp_identity_vcpu *vcpu, __u64 *ids)
 {
 	const char *task = (const char *)vcpu->task_hva;
-	__u32 distance = vcpu->at_ids - vcpu->at_mm, place = distance / sizeof(*ids);
-	struct vp_exit_now *room = root_is_in_memory(vcpu) ? exit_here() : 0;
+	__u32 distance = vcpu->off_ids - vcpu->off_mm, place = distance / sizeof(*ids);
+	struct vp_exit_now *room = root_is_in_memory(vcpu) ? this_cpu_last_exit() : 0;
 
 	barrier_var(place); /* or the compiler checks one copy of it and uses another */
 	if (!room || distance % sizeof(*ids) || place >= VP_NEAR_WORDS)
-		return !bpf_probe_read_user(ids, sizeof(*ids), task + vcpu->at_ids) &&
+		return !bpf_probe_read_user(ids, sizeof(*ids), task + vcpu->off_ids) &&
 		       (!root_is_in_memory(vcpu) || read_mm(vcpu));
-	if (bpf_probe_read_user(room->words, sizeof(room->words), task + vcpu->at_mm))
+	if (bpf_probe_read_user(room->words, sizeof(room->words), task + vcpu->off_mm))
 		return false;
 	vcpu->mm_now = room->words[0];
 	*ids = room->words[place];
@@ -190,7 +190,7 @@ static __always_inline bool read_task(struct vp_identity_vcpu *vcpu, struct gues
 
 	if (!read_numbers(vcpu, &ids) ||
 	    bpf_probe_read_user(ret->comm, sizeof(ret->comm),
-				(void *)vcpu->task_hva + vcpu->at_comm))
+				(void *)vcpu->task_hva + vcpu->off_comm))
 		return false;
 	vcpu->tid = (__u32)ids;
 	vcpu->tgid = ids >> 32;
@@ -235,7 +235,7 @@ static __always_inline __u64 root_by_memory(struct vp_identity_vcpu *vcpu, bool 
 		return 0;
 	if (!same_task || mm != before || time - vcpu->root_read >= SAME_ROOT_NS) {
 		struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &vcpu->vm);
-		__u64 hva = hva_in_kernel(vcpu->vm, mm + vcpu->at_pgd, sizeof(pgd));
+		__u64 hva = hva_in_kernel(vcpu->vm, mm + vcpu->off_pgd, sizeof(pgd));
 		if (!vm || !hva || bpf_probe_read_user(&pgd, sizeof(pgd), (void *)hva))
 			return 0;
 		vcpu->root = gpa_in_kernel(vm, pgd);

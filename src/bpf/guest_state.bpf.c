@@ -99,7 +99,7 @@ struct kvm_memory_slot___hash {
 	struct hlist_node id_node[2];
 } CORE;
 
-enum { BUCKETS = 128, MOST_IN_BUCKET = 1024, ARRAY_PIECE = 256, PAGE_BITS = 12 };
+enum { BUCKETS = 128, MAX_IN_BUCKET = 1024, ARRAY_PIECE = 256, PAGE_BITS = 12 };
 
 /* Only this process, or all if it is 0. */
 __u32 only_pid = 0;
@@ -138,7 +138,7 @@ __noinline int find_list(__u64 head, __u64 place, __u32 pid)
 	__u64 node = 0;
 
 	bpf_probe_read_kernel(&node, sizeof(node), (void *)head);
-	for (int i = 0; i < MOST_IN_BUCKET && node; i++) {
+	for (int i = 0; i < MAX_IN_BUCKET && node; i++) {
 		find_slot(node - place, pid);
 		bpf_probe_read_kernel(&node, sizeof(node), (void *)node);
 	}

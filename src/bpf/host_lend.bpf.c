@@ -37,7 +37,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
-	__uint(max_entries, VP_LEND_MOST_VCPUS *VP_LENT_EVENTS);
+	__uint(max_entries, VP_LEND_MAX_VCPUS *VP_LENT_EVENTS);
 	__type(key, __u32);
 	__type(value, __u32);
 } events SEC(".maps");

@@ -45,7 +45,7 @@ static __always_inline void install(struct interval_cpu *cpu, struct vp_subject 
 }
 
 /* Wakes user space for a vCPU that is new: its thread may need a trigger of its own. */
-static __always_inline void tell_of_vcpu(__u32 pid, __u32 tid, __u64 now)
+static __always_inline void emit_of_vcpu(__u32 pid, __u32 tid, __u64 now)
 {
 	__u32 here = bpf_get_smp_processor_id();
 	void *ring = bpf_map_lookup_elem(&rings, &here);
@@ -67,7 +67,7 @@ static __noinline int intervals_look_again(struct interval_cpu *cpu, bool may_ma
 	if (!place && may_make) {
 		place = make_place(id >> 32, (__u32)id, vcpu_here(), now);
 		if (place)
-			tell_of_vcpu(id >> 32, (__u32)id, now);
+			emit_of_vcpu(id >> 32, (__u32)id, now);
 		came = VP_SUBJECT_CAME;
 	}
 	struct vp_subject *subject = subject_at(place);
@@ -199,13 +199,13 @@ SEC("raw_tp/kvm_exit")
 int note_exit(struct bpf_raw_tracepoint_args *context)
 {
 	if (enabled)
-		intervals_take_exit(context->args[0], context->args[1], VP_REASON_UNTOLD,
+		intervals_take_exit(context->args[0], context->args[1], VP_REASON_MISSING,
 				    bpf_ktime_get_ns());
 	return 0;
 }
 
 /* The same, where the account's program runs at each exit already. */
-SEC("?freplace/also_exit")
+SEC("?freplace/exit_hook")
 int exit_of_account(__u64 first, __u64 second, __u32 reason, __u64 now)
 {
 	intervals_take_exit(first, second, reason, now);
@@ -254,7 +254,7 @@ int note_entry(void *context)
 	return 0;
 }
 
-SEC("?freplace/also_entry")
+SEC("?freplace/entry_hook")
 int entry_of_account(__u64 now)
 {
 	intervals_take_entry(now);

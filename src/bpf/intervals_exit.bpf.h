@@ -13,7 +13,7 @@ enum { X86_PAGE_FAULT = 14 };
 /* kvm_exit's first two words: ARM_EXCEPTION_IRQ is 0, a trap's class is ESR_EL2.EC. They say all.
  */
 static __always_inline __u32 class_of_exit(struct vp_subject *subject, __u64 first, __u64 second,
-					   __u32 told)
+					   __u32 reported)
 {
 	if (!((__u32)first & 0x7fffffff))
 		return VP_EXITS_interrupt;
@@ -114,11 +114,11 @@ static __always_inline __u32 reason_of_amd(struct vp_subject *subject, void *vcp
  * reason before the vCPU; a kernel's pointer is negative, a reason is not. Reasons in `told` need
  * not be read. */
 static __always_inline __u32 class_of_exit(struct vp_subject *subject, __u64 first, __u64 second,
-					   __u32 told)
+					   __u32 reported)
 {
-	__u32 reason = (__s64)first >= 0 ? (__u32)first : told;
+	__u32 reason = (__s64)first >= 0 ? (__u32)first : reported;
 
-	if ((__s64)first >= 0 || told != VP_REASON_UNTOLD)
+	if ((__s64)first >= 0 || reported != VP_REASON_MISSING)
 		return vendor == VP_VENDOR_AMD ? class_of_amd(reason) : class_of_intel(reason);
 	if (vendor == VP_VENDOR_AMD)
 		return class_of_amd(reason_of_amd(subject, (void *)first));

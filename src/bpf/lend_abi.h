@@ -3,7 +3,7 @@
 #ifndef VP_BPF_LEND_ABI_H
 #define VP_BPF_LEND_ABI_H
 
-enum { VP_LEND_MOST_VCPUS = 512 };
+enum { VP_LEND_MAX_VCPUS = 512 };
 
 /* vCPUs are looked up at each VM entry. A thread's place in the array is its number's remainder, or
  * if that is taken one of the next ones. */

@@ -32,7 +32,7 @@ struct vp_ring {
 	__u32 last_tid, last_vcpu, last_renames;
 	__u32 last_identity; /* place in identity_vcpus */
 	__u64 hit_ip;        /* where KVM is when an interrupt of the guest comes through to it */
-	__u64 told;          /* time of the last wakeup of user space for a process */
+	__u64 reported;      /* time of the last wakeup of user space for a process */
 	__u64 padding[6];
 	__u64 tail; /* of what was read; user space's, on a cache line of its own */
 	__u64 more_padding[7];

@@ -35,7 +35,7 @@ static __always_inline void fill_vcpu(void *notifier, bool with_place, struct vp
 				      __u64 *guest_ip)
 {
 	struct kvm_vcpu *vcpu = vcpu_of_notifier(notifier);
-	struct vcpu_words words;
+	struct vcpu_regs words;
 
 	record->flags |= VP_RAW_ON_VCPU;
 	record->vcpu = vcpu_number(vcpu);

@@ -14,7 +14,7 @@ struct {
 	__uint(max_entries, 4096);
 	__type(key, __u32);
 	__type(value, __u8);
-} told_of SEC(".maps");
+} announced_pids SEC(".maps");
 
 /* So often at most is user space told of a process. */
 enum { TELL_NS = 2000000 };
@@ -23,14 +23,14 @@ enum { TELL_NS = 2000000 };
 __u32 renames = 1;
 
 /* Wakes the reader for a process that was not sampled lately: its mappings are gone when it is. */
-static __always_inline void tell_of_process(struct vp_ring *ring, __u32 pid, __u64 time)
+static __always_inline void announce_process(struct vp_ring *ring, __u32 pid, __u64 time)
 {
 	__u8 one = 1;
 
-	if (time - ring->told < TELL_NS || bpf_map_lookup_elem(&told_of, &pid))
+	if (time - ring->reported < TELL_NS || bpf_map_lookup_elem(&announced_pids, &pid))
 		return;
-	ring->told = time;
-	bpf_map_update_elem(&told_of, &pid, &one, BPF_ANY);
+	ring->reported = time;
+	bpf_map_update_elem(&announced_pids, &pid, &one, BPF_ANY);
 	bpf_ringbuf_output(&doorbell, &pid, sizeof(pid), BPF_RB_FORCE_WAKEUP);
 }
 
@@ -44,7 +44,7 @@ static __always_inline void put_task(struct place *place, __u32 pid, __u32 tid, 
 	if (ring->last_tid == tid && ring->last_renames == seen)
 		return;
 	if (user)
-		tell_of_process(ring, pid, time);
+		announce_process(ring, pid, time);
 	struct vp_task *record = place_take(place, sizeof(*record));
 	record->time = time;
 	record->id = VP_ID_task;
@@ -61,7 +61,7 @@ static __always_inline void put_task(struct place *place, __u32 pid, __u32 tid, 
 
 /* Finds the guest's current task in guest memory; names a thread that was not named recently. */
 static __always_inline void put_guest_task(struct place *place, __u32 pid, __u32 number,
-					   struct vcpu_words *words, __u64 time,
+					   struct vcpu_regs *words, __u64 time,
 					   struct guest_current *ret)
 {
 	bool user = words->cpl == 3;
@@ -106,7 +106,7 @@ static __always_inline struct vp_vcpu_sample *put_start(struct place *place, __u
 }
 
 static __always_inline void put_guest_sample(struct place *place, __u32 pid, __u32 tid,
-					     __u32 number, const struct vcpu_words *words,
+					     __u32 number, const struct vcpu_regs *words,
 					     const struct guest_current *current, __u64 time)
 {
 	struct vp_guest_sample *record = (void *)put_start(place, pid, tid, time);
@@ -125,7 +125,7 @@ static __always_inline void put_guest_sample(struct place *place, __u32 pid, __u
 }
 
 static __always_inline void put_vcpu_sample(struct place *place, __u32 pid, __u32 tid, __u32 number,
-					    const struct vcpu_words *words, __u64 host_ip,
+					    const struct vcpu_regs *words, __u64 host_ip,
 					    __u32 mode, __u64 time)
 {
 	struct vp_vcpu_sample *record = put_start(place, pid, tid, time);
@@ -191,7 +191,7 @@ static __always_inline void put_sample_of_vcpu(struct place *place,
 	__u32 number = number_in_ring(place->ring, notifier, vcpu);
 	bool hit = may_have_hit_guest(place->ring, vcpu, &context->regs);
 	struct guest_current current = {};
-	struct vcpu_words words;
+	struct vcpu_regs words;
 
 	read_vcpu_again(place->ring, vcpu, hit, hit || with_chains, &words);
 	hit = hit && exit_was_by_interrupt(&words);
@@ -240,7 +240,7 @@ static __always_inline void switch_into_ring(struct task_struct *task, struct ta
 					     void *notifier, __u32 id, __u32 flags)
 {
 	struct kvm_vcpu *vcpu = vcpu_of_notifier(notifier);
-	struct vcpu_words words;
+	struct vcpu_regs words;
 	struct place place;
 
 	if (!vcpu || !place_begin(&place, VP_SAMPLE_SPARE))

@@ -13,7 +13,7 @@
 const volatile __u32 by_memory = 0;
 
 /* State of the vCPU that a thread is inside of. */
-struct vcpu_words {
+struct vcpu_regs {
 	__u32 exit_reason;
 	__u32 flags; /* enum vp_flag */
 	__u32 cpl;
@@ -23,7 +23,7 @@ struct vcpu_words {
 
 /* State in the VMCB: the last exit, and for a guest sample its place. */
 static __always_inline void read_vmcb(struct kvm_vcpu *vcpu, const struct vmcb_view *vmcb,
-				      __u32 reason, bool with_place, struct vcpu_words *ret)
+				      __u32 reason, bool with_place, struct vcpu_regs *ret)
 {
 	struct vmcb_place place;
 
@@ -41,9 +41,9 @@ static __always_inline void read_vmcb(struct kvm_vcpu *vcpu, const struct vmcb_v
  * that hit the guest is this pCPU's last exit, of which its event has told.
  */
 static __always_inline void read_vmx(struct kvm_vcpu *vcpu, bool hit, bool with_place,
-				     struct vcpu_words *ret)
+				     struct vcpu_regs *ret)
 {
-	struct vp_exit_now *now = hit ? exit_here() : 0;
+	struct vp_exit_now *now = hit ? this_cpu_last_exit() : 0;
 
 	if (now && now->known) {
 		ret->exit_reason = now->reason;
@@ -60,13 +60,12 @@ static __always_inline void read_vmx(struct kvm_vcpu *vcpu, bool hit, bool with_
 	}
 }
 
-static __always_inline void read_vcpu(struct kvm_vcpu *vcpu, bool with_place,
-				      struct vcpu_words *ret)
+static __always_inline void read_vcpu(struct kvm_vcpu *vcpu, bool with_place, struct vcpu_regs *ret)
 {
 	struct vmcb_view vmcb = {.at = vendor == VP_VENDOR_AMD ? vmcb_of(vcpu) : 0};
 	__u64 reason;
 
-	*ret = (struct vcpu_words){};
+	*ret = (struct vcpu_regs){};
 	/* By perf: in an NMI, KVM may not have read RIP yet. */
 	if (read_vmx_exit_reason(vcpu, &ret->exit_reason))
 		ret->flags = VP_HAS_EXIT_REASON;
@@ -76,12 +75,12 @@ static __always_inline void read_vcpu(struct kvm_vcpu *vcpu, bool with_place,
 
 /* The same of the vCPU that the sample before was of; `hit`: the interrupt hit its guest. */
 static __always_inline void read_vcpu_again(struct vp_ring *ring, struct kvm_vcpu *vcpu, bool hit,
-					    bool with_place, struct vcpu_words *ret)
+					    bool with_place, struct vcpu_regs *ret)
 {
 	struct vmcb_view vmcb;
 	__u64 reason;
 
-	*ret = (struct vcpu_words){};
+	*ret = (struct vcpu_regs){};
 	if (vendor == VP_VENDOR_INTEL)
 		read_vmx(vcpu, hit, with_place, ret);
 	else if (read_exit_reason(vcpu, &ring->last_vmcb, &reason, &vmcb))
@@ -135,7 +134,7 @@ static __always_inline bool may_have_hit_guest(struct vp_ring *ring, struct kvm_
 
 /* On AMD the exit's reason separates the two, except for a second interrupt right after the
  * first. */
-static __always_inline bool exit_was_by_interrupt(const struct vcpu_words *words)
+static __always_inline bool exit_was_by_interrupt(const struct vcpu_regs *words)
 {
 	return vendor != VP_VENDOR_AMD || !(words->flags & VP_HAS_EXIT_REASON) ||
 	       (words->exit_reason >= AMD_INTR && words->exit_reason <= AMD_SMI);

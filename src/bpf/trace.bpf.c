@@ -114,7 +114,7 @@ int kvm_entry(struct bpf_raw_tracepoint_args *context)
 struct left {
 	__u64 rip;
 	__u32 reason;
-	bool told; /* the reason is */
+	bool reported; /* the reason is */
 	struct exit_detail detail;
 };
 
@@ -144,7 +144,7 @@ static __always_inline void leave_amd(struct vp_trace_cpu *cpu, struct kvm_vcpu 
 	if (*(volatile __u64 *)&cpu->kvm_vcpu == (__u64)kvm)
 		cpu->vmcb = memo;
 	left->reason = (__u32)code;
-	left->told = true;
+	left->reported = true;
 	if (read_vmcb_place(&vmcb, &place))
 		left->rip = place.rip;
 	detail_of_amd(kvm, &vmcb, left->reason, &left->detail);
@@ -154,16 +154,16 @@ static __always_inline void leave_amd(struct vp_trace_cpu *cpu, struct kvm_vcpu 
 /* By KVM's event of this exit, or by KVM. */
 static __always_inline void leave_intel(struct kvm_vcpu *kvm, struct left *left)
 {
-	struct vp_exit_now *now = exit_here();
+	struct vp_exit_now *now = this_cpu_last_exit();
 
 	if (now && now->known) {
 		left->reason = now->reason;
-		left->told = true;
+		left->reported = true;
 		left->rip = now->rip;
 		detail_of_intel(kvm, now, &left->detail);
 		return;
 	}
-	left->told = read_vmx_exit_reason(kvm, &left->reason);
+	left->reported = read_vmx_exit_reason(kvm, &left->reason);
 	read_vmx_rip(kvm, &left->rip);
 }
 
@@ -181,7 +181,7 @@ leave_x86(struct vp_trace_cpu *cpu, struct bpf_raw_tracepoint_args *context, str
 		leave_intel(kvm, left);
 	if ((__s64)first >= 0) {
 		left->reason = (__u32)first;
-		left->told = true;
+		left->reported = true;
 	}
 	return kvm;
 }
@@ -194,14 +194,14 @@ static __always_inline void leave_arm(struct bpf_raw_tracepoint_args *context, s
 	__u64 code = context->args[0], class = context->args[1];
 
 	left->reason = (code & 0xf) == TRAP ? class & 0x3f : VP_ARM_NO_TRAP | (code & 0xf);
-	left->told = true;
+	left->reported = true;
 	left->rip = context->args[2];
 }
 
 SEC("raw_tp/kvm_exit")
 int kvm_exit(struct bpf_raw_tracepoint_args *context)
 {
-	struct left left = {.told = false};
+	struct left left = {.reported = false};
 	struct vp_trace_cpu *cpu = this_cpu();
 	__u64 id = bpf_get_current_pid_tgid();
 	__u64 now = bpf_ktime_get_ns();
@@ -222,7 +222,7 @@ int kvm_exit(struct bpf_raw_tracepoint_args *context)
 	}
 	PUT_AT(cpu, kvm_exit, now, .tid = (__u32)id, .guest_rip = left.rip, .vm = id >> 32,
 	       .reason = left.reason, .detail = left.detail.number, .vcpu = (__u16)number,
-	       .vendor = (__u16)(left.told ? vendor : VP_VENDOR_UNKNOWN),
+	       .vendor = (__u16)(left.reported ? vendor : VP_VENDOR_UNKNOWN),
 	       .detail_kind = (__u16)left.detail.kind);
 	return 0;
 }

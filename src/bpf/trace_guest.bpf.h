@@ -24,7 +24,7 @@ struct {
 const volatile __u32 sees_guests = 0;
 
 /* Minimum time (ns) between two context switches of any kernel. */
-enum { LEAST_SWITCH_NS = 16 };
+enum { MIN_SWITCH_NS = 16 };
 
 struct sight {
 	__u64 count, chosen, task;
@@ -71,7 +71,7 @@ static __always_inline __u32 compare(const struct vp_guest_run *run, const struc
 	}
 	*flags = run->lost ? VP_SWITCH_LOST : 0;
 	/* The guest decides what is read: backwards is far ahead. */
-	if (made >> 32 || made > (now - run->checked) / LEAST_SWITCH_NS + 1) {
+	if (made >> 32 || made > (now - run->checked) / MIN_SWITCH_NS + 1) {
 		*flags |= VP_SWITCH_JUMPED | VP_SWITCH_MIDDLE;
 		return 0;
 	}
@@ -81,7 +81,7 @@ static __always_inline __u32 compare(const struct vp_guest_run *run, const struc
 	return (__u32)made;
 }
 
-static __noinline int tell_guest(struct vp_trace_cpu *cpu, struct vp_identity_vcpu *vcpu,
+static __noinline int send_guest(struct vp_trace_cpu *cpu, struct vp_identity_vcpu *vcpu,
 				 struct vp_guest_run *run, const struct sight *sight, __u64 now)
 {
 	__u64 id = bpf_get_current_pid_tgid();
@@ -117,8 +117,8 @@ static __noinline int tell_guest(struct vp_trace_cpu *cpu, struct vp_identity_vc
 }
 
 /* The previous task is unknown now; the count continues. */
-static __noinline int tell_blind(struct vp_trace_cpu *cpu, struct vp_guest_run *run, __u32 number,
-				 __u64 now)
+static __noinline int report_blind(struct vp_trace_cpu *cpu, struct vp_guest_run *run, __u32 number,
+				   __u64 now)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 
@@ -144,13 +144,13 @@ static __noinline int see_guest(struct vp_trace_cpu *cpu, __u64 id, __u32 number
 	if (!run)
 		return true;
 	if (!look(run, vcpu, &sight))
-		return tell_blind(cpu, run, number, now);
+		return report_blind(cpu, run, number, now);
 	if (run->known && !run->blind && sight.count == run->count && sight.chosen == run->chosen &&
 	    sight.task == run->task) {
 		run->checked = now;
 		return true;
 	}
-	return tell_guest(cpu, vcpu, run, &sight, now);
+	return send_guest(cpu, vcpu, run, &sight, now);
 }
 
 #endif

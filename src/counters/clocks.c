@@ -23,7 +23,7 @@
 #endif
 
 /* The kernel adds up what was stolen at its ticks, of 10 ms at most, and shows whole ones. */
-enum { STEAL_SLACK_TICKS = 2, PIECE = 1 << 12, MOST_CPUS = 8192 };
+enum { STEAL_SLACK_TICKS = 2, PIECE = 1 << 12, MAX_CPUS = 8192 };
 
 int vp_counters_clocks_open(void)
 {
@@ -47,11 +47,11 @@ static uint64_t read_on_cpu(int fd)
 /* The only CPU that the thread may run on, or -1. */
 static int only_cpu(void)
 {
-	cpu_set_t set[MOST_CPUS / CPU_SETSIZE];
+	cpu_set_t set[MAX_CPUS / CPU_SETSIZE];
 
 	if (sched_getaffinity(0, sizeof(set), set) || CPU_COUNT_S(sizeof(set), set) != 1)
 		return -1;
-	for (int cpu = 0; cpu < MOST_CPUS; cpu++)
+	for (int cpu = 0; cpu < MAX_CPUS; cpu++)
 		if (CPU_ISSET_S(cpu, sizeof(set), set))
 			return cpu;
 	return -1;
@@ -123,7 +123,7 @@ void vp_counters_clocks_read(int fd, struct vp_counters_clocks *ret)
 	ret->steal = read_steal(ret->cpu);
 }
 
-enum hypervisor { BARE, TELLS_STEAL, UNKNOWN };
+enum hypervisor { BARE, SHOWS_STEAL, UNKNOWN };
 
 /* In user space of a PV guest, CPUID is the processor's own: it knows of no hypervisor. */
 static bool is_xen(void)
@@ -143,7 +143,7 @@ static bool is_xen(void)
 static enum hypervisor hypervisor(void)
 {
 	if (is_xen())
-		return TELLS_STEAL;
+		return SHOWS_STEAL;
 #if defined(__x86_64__)
 	enum { HYPERVISOR_BIT = 1U << 31, KVM_FEATURES = 0x40000001, KVM_STEAL_TIME = 1 << 5 };
 	uint32_t a = 0, b = 0, c = 0, d = 0;
@@ -158,7 +158,7 @@ static enum hypervisor hypervisor(void)
 	if (strcmp(name, "KVMKVMKVM") != 0)
 		return UNKNOWN;
 	__cpuid(KVM_FEATURES, a, b, c, d);
-	return a & KVM_STEAL_TIME ? TELLS_STEAL : UNKNOWN;
+	return a & KVM_STEAL_TIME ? SHOWS_STEAL : UNKNOWN;
 #else
 	return UNKNOWN;
 #endif

@@ -13,7 +13,7 @@
 
 #include "counters/set.h"
 
-enum { BATCHES = 16, MOST_BATCHES = 400, OF_BATCH = 16 };
+enum { BATCHES = 16, MAX_BATCHES = 400, OF_BATCH = 16 };
 
 struct measurement {
 	const struct vp_counters_costs_ops *ops;
@@ -42,9 +42,9 @@ static void yield_many(const struct measurement *m)
 		sched_yield();
 }
 
-static uint64_t stints_of(const struct measurement *m)
+static uint64_t runs_of(const struct measurement *m)
 {
-	return m->ops->stints ? m->ops->stints(m->context) : 0;
+	return m->ops->runs ? m->ops->runs(m->context) : 0;
 }
 
 /* Counts between two exact reads around that call: the least of each event, in batches in which the
@@ -55,25 +55,25 @@ static bool costs_measure(const struct measurement *m, void (*work)(const struct
 {
 	uint64_t before[VPERF_MOST_EVENTS], after[VPERF_MOST_EVENTS];
 	/* Each yield to others that are busy takes as long as they may run. */
-	unsigned found = 0, most_batches = work == yield_many ? 2 * BATCHES : MOST_BATCHES;
+	unsigned found = 0, most_batches = work == yield_many ? 2 * BATCHES : MAX_BATCHES;
 
 	memset(ret, 0xff, m->n * sizeof(*ret));
 	for (unsigned i = 0; i < most_batches && found < BATCHES; i++) {
-		uint64_t stints = stints_of(m);
+		uint64_t runs = runs_of(m);
 		if (m->ops->read(m->context, true, before))
 			return false;
 		if (work)
 			work(m);
 		if (m->ops->read(m->context, true, after))
 			return false;
-		stints = stints_of(m) - stints;
-		if (stints < least || stints > most)
+		runs = runs_of(m) - runs;
+		if (runs < least || runs > most)
 			continue;
 		found++;
 		for (unsigned j = 0; j < m->n; j++) {
 			uint64_t all = after[j] - before[j];
 			uint64_t rest = all > known[j] ? all - known[j] : 0;
-			rest /= stints ? stints : 1;
+			rest /= runs ? runs : 1;
 			ret[j] = rest < ret[j] ? rest : ret[j];
 		}
 	}
@@ -112,18 +112,18 @@ static bool measure_switches(const struct measurement *m)
 
 	if (!costs_measure(m, yield_many, 0, 0, nothing, alone) || !start_other(&other))
 		return false;
-	bool good = costs_measure(m, yield_many, 1, OF_BATCH, alone, m->costs->stint);
+	bool good = costs_measure(m, yield_many, 1, OF_BATCH, alone, m->costs->run);
 	atomic_store(&other.shall_end, true);
 	pthread_join(other.thread, NULL);
 	return good;
 }
 
-static bool measure_stint(const struct measurement *m)
+static bool measure_run(const struct measurement *m)
 {
 	cpu_set_t before[8], here[8]; /* of 1,024 CPUs each */
 	int cpu = sched_getcpu();
 
-	if (!m->ops->stints)
+	if (!m->ops->runs)
 		return true;
 	CPU_ZERO_S(sizeof(here), here);
 	if (cpu < 0 || sched_getaffinity(0, sizeof(before), before))
@@ -148,7 +148,7 @@ int vp_counters_costs_measure(const struct vp_counters_costs_ops *ops, void *con
 		return vp_counters_fail(error, VPERF_E_LOST, "the counters cannot be read");
 	for (unsigned i = 0; i < n; i++)
 		ret->read[i] /= OF_BATCH;
-	if (!measure_stint(&m))
+	if (!measure_run(&m))
 		return vp_counters_fail(error, VPERF_E_SYSTEM,
 					"cannot measure what a switch between threads adds: other "
 					"threads are busy on this CPU, or two did not take turns");

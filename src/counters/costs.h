@@ -11,7 +11,7 @@
 /* Constant overhead of each event. */
 struct vp_counters_costs {
 	uint64_t read[VPERF_MOST_EVENTS], exact_read[VPERF_MOST_EVENTS];
-	uint64_t stint[VPERF_MOST_EVENTS]; /* from a switch in to the next switch out */
+	uint64_t run[VPERF_MOST_EVENTS]; /* from a switch in to the next switch out */
 };
 
 /* For the calling thread's counters, which are running. */
@@ -19,7 +19,7 @@ struct vp_counters_costs_ops {
 	/* As a client reads them; `exact`: as at start and stop. */
 	int (*read)(void *context, bool exact, uint64_t *values);
 	/* How often the thread was switched in; NULL: its switches cost nothing. */
-	uint64_t (*stints)(void *context);
+	uint64_t (*runs)(void *context);
 };
 
 /* Takes some milliseconds, and creates a thread meanwhile. */

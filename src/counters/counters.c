@@ -33,7 +33,7 @@ struct vperf_counters {
 	struct vp_counters_costs costs;
 	/* Since the start: what reads have cost, how often the thread had been switched in before,
 	 * and what was read last. */
-	uint64_t spent[VPERF_MOST_EVENTS], stints, last[VPERF_MOST_EVENTS];
+	uint64_t spent[VPERF_MOST_EVENTS], runs, last[VPERF_MOST_EVENTS];
 	int clocks_fd, signal_fd;
 	struct vp_counters_clocks clocks;
 	uint64_t stolen; /* of lent counters, at the start */
@@ -276,7 +276,7 @@ int vperf_counters_start(struct vperf_counters *counters)
 	for (unsigned i = 0; i < counters->n; i++)
 		counters->origins[i] = counters->start[i] + counters->group.signs[i];
 	if (counters->is_calibrated && counters->lent)
-		counters->stints = vp_counters_lent_stints(counters->lent);
+		counters->runs = vp_counters_lent_runs(counters->lent);
 	memset(counters->added, 0, sizeof(counters->added));
 	memset(counters->spent, 0, sizeof(counters->spent));
 	memset(counters->last, 0, sizeof(counters->last));
@@ -291,18 +291,18 @@ int vperf_counters_start(struct vperf_counters *counters)
 
 /* The values, and how often the thread had been switched in when they were read. */
 static int show_between_switches(struct vperf_counters *counters, bool exact, uint64_t *values,
-				 uint64_t *stints)
+				 uint64_t *runs)
 {
 	int status;
 
 	if (!counters->lent) {
-		*stints = counters->stints;
+		*runs = counters->runs;
 		return counters_show(counters, exact, counters->start, values);
 	}
 	do {
-		*stints = vp_counters_lent_stints(counters->lent);
+		*runs = vp_counters_lent_runs(counters->lent);
 		status = counters_show(counters, exact, counters->start, values);
-	} while (!status && *stints != vp_counters_lent_stints(counters->lent));
+	} while (!status && *runs != vp_counters_lent_runs(counters->lent));
 	return status;
 }
 
@@ -310,12 +310,12 @@ static int show_between_switches(struct vperf_counters *counters, bool exact, ui
 static int show_calibrated(struct vperf_counters *counters, bool exact, uint64_t *values)
 {
 	const struct vp_counters_costs *costs = &counters->costs;
-	uint64_t stints;
-	int status = show_between_switches(counters, exact, values, &stints);
+	uint64_t runs;
+	int status = show_between_switches(counters, exact, values, &runs);
 
 	for (unsigned i = 0; !status && i < counters->n; i++) {
 		counters->spent[i] += exact ? costs->exact_read[i] : costs->read[i];
-		uint64_t own = counters->spent[i] + (stints - counters->stints) * costs->stint[i];
+		uint64_t own = counters->spent[i] + (runs - counters->runs) * costs->run[i];
 		uint64_t value = values[i] > own ? values[i] - own : 0;
 		values[i] = value > counters->last[i] ? value : counters->last[i];
 		counters->last[i] = values[i];
@@ -450,16 +450,16 @@ static int read_for_costs(void *context, bool exact, uint64_t *values)
 	return vperf_counters_read(counters, values);
 }
 
-static uint64_t stints_for_costs(void *context)
+static uint64_t runs_for_costs(void *context)
 {
-	return vp_counters_lent_stints(((struct vperf_counters *)context)->lent);
+	return vp_counters_lent_runs(((struct vperf_counters *)context)->lent);
 }
 
 int vperf_counters_calibrate(struct vperf_counters *counters, struct vperf_error *error)
 {
 	const struct vp_counters_costs_ops ops = {
 	    .read = read_for_costs,
-	    .stints = counters->way == VPERF_WAY_LENT ? stints_for_costs : NULL,
+	    .runs = counters->way == VPERF_WAY_LENT ? runs_for_costs : NULL,
 	};
 
 	if (counters->thread != __builtin_thread_pointer())

@@ -90,7 +90,7 @@ static int map_all(struct vp_counters_lent *lent, const struct vp_lent_reply *re
 					strerror(errno));
 	lent->cells = lent->maps[0];
 	lent->thread = (struct vp_lent_thread *)lent->maps[1] + reply->thread;
-	lent->stints = (struct vp_lent_stint *)lent->maps[1] + VP_LENT_THREADS;
+	lent->runs = (struct vp_lent_run *)lent->maps[1] + VP_LENT_THREADS;
 	lent->n_cpus = reply->cells - 1;
 	lent->place = reply->thread;
 	lent->marker = reply->marker;
@@ -178,7 +178,7 @@ static int wait_for_switch(const struct vp_counters_lent *lent, struct vperf_err
 	for (int i = 0; lent->thread->state == VP_LENT_NEW; i++) {
 		if (!own && sleeps(lent->tid))
 			break;
-		if (i == VP_COUNTERS_MOST_WAITS)
+		if (i == VP_COUNTERS_MAX_WAITS)
 			return vp_counters_fail(error, VPERF_E_LOST,
 						"the agent's program does not see this thread");
 		nanosleep(&moment, NULL);
@@ -186,12 +186,12 @@ static int wait_for_switch(const struct vp_counters_lent *lent, struct vperf_err
 	return VPERF_OK;
 }
 
-static int counters_lent_attach(struct vp_counters_lent *lent, bool adopts,
+static int counters_lent_attach(struct vp_counters_lent *lent, bool inherits,
 				struct vperf_error *error)
 {
 	struct vp_lent_request request = {.version = VP_LENT_VERSION,
 					  .tid = (unsigned)lent->tid,
-					  .flags = adopts ? VP_LENT_ADOPT : 0};
+					  .flags = inherits ? VP_LENT_ADOPT : 0};
 	struct vp_lent_reply reply;
 	int fds[VP_LENT_FDS] = {-1, -1, -1};
 	int status = counters_lent_connect_agent(lent, error);
@@ -210,7 +210,7 @@ static int counters_lent_attach(struct vp_counters_lent *lent, bool adopts,
 	return status;
 }
 
-int vp_counters_lent_attach(pid_t tid, bool adopts, struct vp_counters_lent **ret,
+int vp_counters_lent_attach(pid_t tid, bool inherits, struct vp_counters_lent **ret,
 			    struct vperf_error *error)
 {
 	struct vp_counters_lent *lent = calloc(1, sizeof(*lent));
@@ -219,7 +219,7 @@ int vp_counters_lent_attach(pid_t tid, bool adopts, struct vp_counters_lent **re
 		return vp_counters_fail(error, VPERF_E_SYSTEM, "out of memory");
 	lent->tid = tid;
 	lent->socket = lent->force = -1;
-	int status = counters_lent_attach(lent, adopts, error);
+	int status = counters_lent_attach(lent, inherits, error);
 	if (!status)
 		status = wait_for_switch(lent, error);
 	if (status)

@@ -8,13 +8,13 @@
 #include "protocol/lent.h"
 
 /* How long is waited for the kernel or the host to do something, and how often. */
-enum { VP_COUNTERS_MOST_WAITS = 1000, VP_COUNTERS_WAIT_NS = 100000 };
+enum { VP_COUNTERS_MAX_WAITS = 1000, VP_COUNTERS_WAIT_NS = 100000 };
 
 struct vp_counters_lent {
 	const volatile struct vp_lent_cell *cells;
 	const volatile struct vp_lent_thread *thread;
-	const volatile struct vp_lent_stint *stints; /* one for each CPU */
-	unsigned n_cpus, place;                      /* the latter of the thread */
+	const volatile struct vp_lent_run *runs; /* one for each CPU */
+	unsigned n_cpus, place;                  /* the latter of the thread */
 	uint64_t marker;
 	unsigned n, places[VPERF_MOST_EVENTS]; /* of the set's events among those lent */
 	bool exact;
@@ -33,9 +33,9 @@ struct vp_counters_lent_state {
 	uint32_t executed, made, made_at_exec;
 };
 
-/* Counters of any thread that the caller may count; closed as any other. `adopts`: children that it
- * creates from then on are counted as its family. */
-int vp_counters_lent_attach(pid_t tid, bool adopts, struct vp_counters_lent **ret,
+/* Counters of any thread that the caller may count; closed as any other. `inherits`: children that
+ * it creates from then on are counted as its family. */
+int vp_counters_lent_attach(pid_t tid, bool inherits, struct vp_counters_lent **ret,
 			    struct vperf_error *error);
 /* Where it is among what the host lends, or -1. */
 int vp_counters_lent_place(const struct vp_counters_lent *lent,
@@ -44,8 +44,8 @@ int vp_counters_lent_place(const struct vp_counters_lent *lent,
 int vp_counters_lent_look(const struct vp_counters_lent *lent, struct vp_counters_lent_state *ret);
 /* Counts of its family, for all host-provided counters, and the number of its living members.
  * Running ones are counted up to their vCPUs' last publication. */
-int vp_counters_lent_family(const struct vp_counters_lent *lent, uint64_t counts[VP_LENT_EVENTS],
-			    uint32_t *live);
+int vp_counters_lent_children(const struct vp_counters_lent *lent, uint64_t counts[VP_LENT_EVENTS],
+			      uint32_t *live);
 
 /* The host, or the agent, has gone, or something was not counted: that is in the marker of a thread
  * that runs. */

@@ -44,11 +44,11 @@ int vp_counters_lent_read(struct vp_counters_lent *lent, bool exact, const uint6
 	return vp_counters_lent_read_own(lent, start, values) ? VPERF_OK : VPERF_E_LOST;
 }
 
-uint64_t vp_counters_lent_stints(const struct vp_counters_lent *lent)
+uint64_t vp_counters_lent_runs(const struct vp_counters_lent *lent)
 {
-	enum { OF_STINT = 4 }; /* two changes when it is switched in, and two when it is out */
+	enum { OF_RUN = 4 }; /* two changes when it is switched in, and two when it is out */
 
-	return lent->thread->sequence / OF_STINT;
+	return lent->thread->sequence / OF_RUN;
 }
 
 int vp_counters_lent_stolen(struct vp_counters_lent *lent, uint64_t *ret)
@@ -120,7 +120,7 @@ static int look_at_other(const struct vp_counters_lent *lent, struct vp_counters
 
 	lent_read_take_look(lent, &first);
 	last = first;
-	for (int i = 0; i < VP_COUNTERS_MOST_WAITS; i++) {
+	for (int i = 0; i < VP_COUNTERS_MAX_WAITS; i++) {
 		nanosleep(&moment, NULL);
 		lent_read_take_look(lent, &now);
 		if (!(now.switches % 2) && !memcmp(&now, &last, sizeof(now)) &&
@@ -150,26 +150,26 @@ int vp_counters_lent_look(const struct vp_counters_lent *lent, struct vp_counter
 }
 
 /* Observable state of a family. */
-struct family_look {
+struct children_update {
 	uint64_t counts[VP_LENT_EVENTS], sequence; /* of the stints, added up */
 	uint64_t missed;
 	uint32_t live, unsettled;
 };
 
-static void add_stint(const struct vp_counters_lent *lent, unsigned cpu, struct family_look *ret)
+static void add_run(const struct vp_counters_lent *lent, unsigned cpu, struct children_update *ret)
 {
-	const volatile struct vp_lent_stint *stint = &lent->stints[cpu];
+	const volatile struct vp_lent_run *run = &lent->runs[cpu];
 	const volatile struct vp_lent_cell *cell = &lent->cells[cpu];
 
-	ret->unsettled += stint->sequence % 2;
-	if (!stint->runs || stint->place != lent->place || stint->born != lent->thread->born)
+	ret->unsettled += run->sequence % 2;
+	if (!run->runs || run->place != lent->place || run->born != lent->thread->born)
 		return;
-	ret->sequence += stint->sequence + cell->sequence;
+	ret->sequence += run->sequence + cell->sequence;
 	for (unsigned i = 0; i < lent->events; i++)
-		ret->counts[i] += cell->counts[i] - stint->start[i];
+		ret->counts[i] += cell->counts[i] - run->start[i];
 }
 
-static void look_at_family(const struct vp_counters_lent *lent, struct family_look *ret)
+static void update_children(const struct vp_counters_lent *lent, struct children_update *ret)
 {
 	const volatile struct vp_lent_thread *thread = lent->thread;
 
@@ -179,20 +179,20 @@ static void look_at_family(const struct vp_counters_lent *lent, struct family_lo
 	for (unsigned i = 0; i < lent->events; i++)
 		ret->counts[i] = thread->family[i];
 	for (unsigned cpu = 0; cpu < lent->n_cpus; cpu++)
-		add_stint(lent, cpu, ret);
+		add_run(lent, cpu, ret);
 }
 
-int vp_counters_lent_family(const struct vp_counters_lent *lent, uint64_t counts[VP_LENT_EVENTS],
-			    uint32_t *live)
+int vp_counters_lent_children(const struct vp_counters_lent *lent, uint64_t counts[VP_LENT_EVENTS],
+			      uint32_t *live)
 {
 	const struct timespec moment = {.tv_nsec = VP_COUNTERS_WAIT_NS};
-	struct family_look last, now;
+	struct children_update last, now;
 
-	look_at_family(lent, &now);
-	for (int i = 0; i < VP_COUNTERS_MOST_WAITS; i++) {
+	update_children(lent, &now);
+	for (int i = 0; i < VP_COUNTERS_MAX_WAITS; i++) {
 		last = now;
 		nanosleep(&moment, NULL);
-		look_at_family(lent, &now);
+		update_children(lent, &now);
 		if (!now.unsettled && !memcmp(&now, &last, sizeof(now))) {
 			memcpy(counts, now.counts, sizeof(now.counts));
 			*live = now.live;

@@ -20,8 +20,8 @@
 /* ns between looks. The first tells the pace; the least is what the kernel's timer takes; the most
  * is how late a pace that changes may be noticed. Where it is not known well, the time grows by a
  * factor. A thread that gets on by less than this part of its pace spends its time on looks. */
-enum { FIRST_NS = 50000, LEAST_NS = 10000, MOST_NS = 4000000, GROWTH = 4, LEAST_PART = 4 };
-enum { MOST_OVERFLOWS = 1024 };
+enum { FIRST_NS = 50000, MIN_NS = 10000, MAX_NS = 4000000, GROWTH = 4, MIN_PART = 4 };
+enum { MAX_OVERFLOWS = 1024 };
 
 struct vp_counters_overflow {
 	const struct vp_counters_overflow_ops *ops;
@@ -29,7 +29,7 @@ struct vp_counters_overflow {
 	unsigned n, event;
 	uint64_t period;
 	int signal, fd;
-	int told_fd; /* in the signal */
+	int reported_fd; /* in the signal */
 	pid_t tid;
 	uint64_t rest[VPERF_MOST_EVENTS]; /* counts of the handler in addition to those it sees
 					   * itself */
@@ -48,13 +48,13 @@ struct vp_counters_overflow {
 
 /* By the timer's descriptor, which is all that its signal says. A handler has no other place to
  * look for whom it is called. */
-static _Atomic(struct vp_counters_overflow *) overflows[MOST_OVERFLOWS];
+static _Atomic(struct vp_counters_overflow *) overflows[MAX_OVERFLOWS];
 
 static _Atomic(struct vp_counters_overflow *) *place_of(int fd)
 {
-	for (int i = 0; i < MOST_OVERFLOWS; i++) {
+	for (int i = 0; i < MAX_OVERFLOWS; i++) {
 		_Atomic(struct vp_counters_overflow *) *place =
-		    &overflows[(fd + i) % MOST_OVERFLOWS];
+		    &overflows[(fd + i) % MAX_OVERFLOWS];
 		struct vp_counters_overflow *overflow = atomic_load(place);
 		if (overflow && overflow->fd == fd)
 			return place;
@@ -64,9 +64,9 @@ static _Atomic(struct vp_counters_overflow *) *place_of(int fd)
 
 static bool overflow_take_place(struct vp_counters_overflow *overflow)
 {
-	for (int i = 0; i < MOST_OVERFLOWS; i++) {
+	for (int i = 0; i < MAX_OVERFLOWS; i++) {
 		struct vp_counters_overflow *none = NULL;
-		if (atomic_compare_exchange_strong(&overflows[(overflow->fd + i) % MOST_OVERFLOWS],
+		if (atomic_compare_exchange_strong(&overflows[(overflow->fd + i) % MAX_OVERFLOWS],
 						   &none, overflow))
 			return true;
 	}
@@ -90,7 +90,7 @@ static bool send_signal(const struct vp_counters_overflow *overflow, int number)
 	info.si_signo = number;
 	info.si_code = POLL_IN;
 	info.si_band = POLLIN | POLLRDNORM;
-	info.si_fd = number == overflow->signal ? overflow->told_fd : overflow->fd;
+	info.si_fd = number == overflow->signal ? overflow->reported_fd : overflow->fd;
 	return !syscall(SYS_rt_tgsigqueueinfo, getpid(), overflow->tid, number, &info);
 }
 
@@ -144,11 +144,11 @@ static struct pace pace_of(const struct vp_counters_overflow *overflow)
 static void let_get_on(struct vp_counters_overflow *overflow, uint64_t counted)
 {
 	struct pace pace = pace_of(overflow);
-	bool gets_on = (__uint128_t)counted * pace.ns * LEAST_PART >=
+	bool gets_on = (__uint128_t)counted * pace.ns * MIN_PART >=
 		       (__uint128_t)pace.count * overflow->asked_ns;
 	uint64_t ns = gets_on ? overflow->least_ns / 2 : overflow->least_ns * 2;
 
-	overflow->least_ns = ns < LEAST_NS ? LEAST_NS : ns > MOST_NS ? MOST_NS : ns;
+	overflow->least_ns = ns < MIN_NS ? MIN_NS : ns > MAX_NS ? MAX_NS : ns;
 }
 
 /* Thread time until the next overflow at the current rate; a little more, because a timer that is
@@ -156,7 +156,7 @@ static void let_get_on(struct vp_counters_overflow *overflow, uint64_t counted)
 static uint64_t time_left(struct vp_counters_overflow *overflow, uint64_t count, uint64_t now)
 {
 	uint64_t took = now - overflow->ns, next = (overflow->sent + 1) * overflow->period;
-	uint64_t most = took * GROWTH < MOST_NS ? took * GROWTH : MOST_NS;
+	uint64_t most = took * GROWTH < MAX_NS ? took * GROWTH : MAX_NS;
 	uint64_t least = overflow->least_ns;
 	__uint128_t time = most;
 
@@ -168,7 +168,7 @@ static uint64_t time_left(struct vp_counters_overflow *overflow, uint64_t count,
 		time = (__uint128_t)(next - count) * pace.ns / pace.count;
 	time += time / 64;
 	if (pace.count >= overflow->period / 8)
-		most = MOST_NS;
+		most = MAX_NS;
 	if (time > most)
 		time = most;
 	return time < least ? least : (uint64_t)time;
@@ -209,7 +209,7 @@ static bool overflow_look(struct vp_counters_overflow *overflow, const void *int
 	if (!overflow->is_measured)
 		has_room = send_due(overflow, count, interrupted);
 	let_get_on(overflow, count - overflow->count);
-	uint64_t left = has_room ? time_left(overflow, count, now) : MOST_NS;
+	uint64_t left = has_room ? time_left(overflow, count, now) : MAX_NS;
 	overflow->count = count;
 	if (!overflow->ops->read(overflow->context, own))
 		return false;
@@ -367,7 +367,7 @@ static int set_up(struct vp_counters_overflow *overflow, struct vperf_error *err
 		    strerror(errnum));
 	if (!overflow_take_place(overflow))
 		return vp_counters_fail(error, VPERF_E_TOO_MANY,
-					"more than %d sets with overflow signals", MOST_OVERFLOWS);
+					"more than %d sets with overflow signals", MAX_OVERFLOWS);
 	return measure_handler(overflow, number, error);
 }
 
@@ -388,7 +388,7 @@ int vp_counters_overflow_open(const struct vp_counters_overflow_ops *ops, void *
 	overflow->tid = gettid();
 	overflow->fd = -1;
 	int status = set_up(overflow, error);
-	overflow->told_fd = overflow->fd;
+	overflow->reported_fd = overflow->fd;
 	if (status)
 		vp_counters_overflow_close(overflow);
 	else
@@ -416,7 +416,7 @@ int vp_counters_overflow_start(struct vp_counters_overflow *overflow, uint64_t s
 	overflow->origin = shown;
 	overflow->sent = overflow->count = 0;
 	overflow->ns = thread_ns();
-	overflow->least_ns = LEAST_NS;
+	overflow->least_ns = MIN_NS;
 	memset(overflow->paces, 0, sizeof(overflow->paces));
 	overflow->runs = true;
 	return set_timer(overflow, FIRST_NS) ? VPERF_E_SYSTEM : VPERF_OK;
@@ -447,5 +447,5 @@ int vp_counters_overflow_fd(const struct vp_counters_overflow *overflow)
 
 void vp_counters_overflow_set_fd(struct vp_counters_overflow *overflow, int fd)
 {
-	overflow->told_fd = fd;
+	overflow->reported_fd = fd;
 }

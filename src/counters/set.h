@@ -66,6 +66,6 @@ int vp_counters_lent_read(struct vp_counters_lent *lent, bool exact, const uint6
 			  uint64_t *values);
 int vp_counters_lent_stolen(struct vp_counters_lent *lent, uint64_t *ret);
 /* How often the thread was switched in. */
-uint64_t vp_counters_lent_stints(const struct vp_counters_lent *lent);
+uint64_t vp_counters_lent_runs(const struct vp_counters_lent *lent);
 
 #endif

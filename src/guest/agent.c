@@ -19,7 +19,7 @@
 #define CLOCK_EVERY_NS 1000000000ULL
 enum { MAX_CLOCKS = 256 };
 /* Bytes of one process's /proc/PID/maps that are read. */
-enum { MOST_MAPS = 64 << 20 };
+enum { MAX_MAPS = 64 << 20 };
 
 static uint64_t agent_now_ns(void)
 {
@@ -95,7 +95,7 @@ static bool see_mapping(void *context, const struct vp_proc_mapping *mapping)
 static void agent_see_process(void *context, uint32_t pid)
 {
 	struct scan scan = {.tracker = context, .pid = pid};
-	size_t bytes = MOST_MAPS;
+	size_t bytes = MAX_MAPS;
 
 	vp_proc_mappings(pid, &bytes, see_mapping, &scan);
 }

@@ -29,7 +29,7 @@ enum {
 	MAX_JIT_LINES = 4 << 20,
 	MAX_JIT_FILE = 256 << 20,
 	MAX_JIT_LINE = 64 << 10,
-	MOST_SECONDS = 300,
+	MAX_SECONDS = 300,
 	NOT_CONFINED = 2,
 	LOOK_US = 2000,
 };
@@ -273,7 +273,7 @@ static int await_dump(pid_t process)
 
 	for (uint64_t waited = 0; !(ended = vp_waitpid(process, &status, WNOHANG));
 	     waited += LOOK_US) {
-		if (waited > MOST_SECONDS * 1000000ULL)
+		if (waited > MAX_SECONDS * 1000000ULL)
 			kill(process, SIGKILL);
 		vp_sleep_us(LOOK_US);
 	}

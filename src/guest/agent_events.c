@@ -269,7 +269,7 @@ static struct vp_error *note_vcpu(void *context, uint32_t cpu, uint32_t vcpu)
 	return NULL;
 }
 
-static struct vp_error *agent_events_know_vcpu(struct session *session, struct cpu *cpu)
+static struct vp_error *agent_events_update_vcpu(struct session *session, struct cpu *cpu)
 {
 	return cpu->is_known ? NULL : vp_guest_cpus(note_vcpu, session);
 }
@@ -292,7 +292,7 @@ static struct vp_error *send_clock(struct session *session)
  * to a socket is a message of its own for each page, which takes longer. */
 static struct vp_error *send_pages(struct session *session, struct cpu *cpu, size_t size)
 {
-	VP_TRY(agent_events_know_vcpu(session, cpu));
+	VP_TRY(agent_events_update_vcpu(session, cpu));
 	VP_TRY(send_clock(session));
 	VP_TRY(agent_events_put_head(session, VP_EVENTS_PAGES, cpu->vcpu, size));
 	while (size) {
@@ -336,7 +336,7 @@ static struct vp_error *send_rest(struct session *session)
 		ssize_t size;
 		while (left-- &&
 		       (size = vp_read(cpu->pages, session->page, session->page_size)) > 0) {
-			VP_TRY(agent_events_know_vcpu(session, cpu));
+			VP_TRY(agent_events_update_vcpu(session, cpu));
 			VP_TRY(send_clock(session));
 			VP_TRY(agent_events_put_frame(session, VP_EVENTS_PAGES, cpu->vcpu,
 						      session->page, (size_t)size));
@@ -353,7 +353,7 @@ static struct vp_error *send_lost(struct session *session)
 		    vp_proc_ftrace_lost(session->path, (uint32_t)(cpu - session->cpus.at), &lost));
 		if (lost == cpu->lost)
 			continue;
-		VP_TRY(agent_events_know_vcpu(session, cpu));
+		VP_TRY(agent_events_update_vcpu(session, cpu));
 		VP_TRY(agent_events_put_frame(session, VP_EVENTS_LOST, cpu->vcpu, &lost,
 					      sizeof(lost)));
 		cpu->lost = lost;
@@ -361,10 +361,10 @@ static struct vp_error *send_lost(struct session *session)
 	return NULL;
 }
 
-enum wish { MORE, FLUSH, STOP };
+enum request { MORE, FLUSH, STOP };
 
 /* The host's request, or whether this process is to end. */
-static enum wish wait_for_wish(const struct session *session, bool any)
+static enum request wait_for_request(const struct session *session, bool any)
 {
 	struct pollfd fds[] = {{.fd = session->host, .events = POLLIN},
 			       {.fd = session->signals, .events = POLLIN}};
@@ -390,12 +390,12 @@ static struct vp_error *agent_events_flush(struct session *session)
 static struct vp_error *send_all(struct session *session)
 {
 	bool any = false;
-	enum wish wish;
+	enum request request;
 
 	VP_TRY(send_clock(session));
 	VP_TRY(agent_events_put_file(session, "tracing_on", "1"));
-	while ((wish = wait_for_wish(session, any)) != STOP) {
-		if (wish == FLUSH)
+	while ((request = wait_for_request(session, any)) != STOP) {
+		if (request == FLUSH)
 			VP_TRY(agent_events_flush(session));
 		VP_TRY(send_full(session, &any));
 		session->ms_to_lost += any ? 0 : LOOK_MS;

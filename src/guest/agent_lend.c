@@ -98,7 +98,7 @@ static struct vp_error *agent_lend_begin(struct vp_lend *lend, struct vp_buffer 
 }
 
 /* The host says something now and then; false: it has gone, or says nothing for too long. */
-static bool hear_host(struct vp_lend *lend, short events)
+static bool receive_from_host(struct vp_lend *lend, short events)
 {
 	static const char too_long[] = "error timeout: no request from the host\n";
 	char bytes[64];
@@ -107,10 +107,10 @@ static bool hear_host(struct vp_lend *lend, short events)
 	clock_gettime(CLOCK_BOOTTIME, &now);
 	if (events) {
 		ssize_t got = vp_recv(lend->host, bytes, sizeof(bytes), MSG_DONTWAIT);
-		lend->heard = now.tv_sec;
+		lend->last_contact = now.tv_sec;
 		return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
 	}
-	if (now.tv_sec - lend->heard < VP_COUNTS_LEASE_S)
+	if (now.tv_sec - lend->last_contact < VP_COUNTS_LEASE_S)
 		return true;
 	int ignored = vp_fd_write_all(lend->host, too_long, sizeof(too_long) - 1);
 	(void)ignored;
@@ -131,21 +131,21 @@ static void serve_clients(struct vp_lend *lend)
 	VP_VEC(struct pollfd) fds = {0};
 	bool goes_on = true;
 
-	hear_host(lend, POLLIN);
+	receive_from_host(lend, POLLIN);
 	while (goes_on) {
-		bool hears = agent_lend_now_ms() >= lend->deaf_until;
-		int newcomers = hears ? lend->listener : -1;
+		bool receives = agent_lend_now_ms() >= lend->deaf_until;
+		int newcomers = receives ? lend->listener : -1;
 		fds.count = 0;
 		vp_vec_push(&fds, ((struct pollfd){.fd = lend->host, .events = POLLIN}));
 		vp_vec_push(&fds, ((struct pollfd){.fd = newcomers, .events = POLLIN}));
 		vp_vec_each (&lend->clients, client)
 			vp_vec_push(&fds, ((struct pollfd){.fd = client->fd, .events = POLLIN}));
-		if (vp_poll(fds.at, fds.count, hears ? 1000 : DEAF_MS) < 0 && errno != EINTR)
+		if (vp_poll(fds.at, fds.count, receives ? 1000 : DEAF_MS) < 0 && errno != EINTR)
 			break;
-		goes_on = hear_host(lend, fds.at[0].revents);
+		goes_on = receive_from_host(lend, fds.at[0].revents);
 		for (size_t i = fds.count; i-- > 2;)
 			if (fds.at[i].revents)
-				vp_lend_client_hear(lend, i - 2);
+				vp_lend_client_receive(lend, i - 2);
 		vp_lend_clients_expire(lend, agent_lend_now_ms());
 		if (fds.at[1].revents)
 			vp_lend_client_accept(lend, agent_lend_now_ms());

@@ -26,7 +26,7 @@ static const char usage[] =
     "--help, "
     "--version\n";
 
-enum { USUAL_RING_KIB = 4096, MOST_RING_KIB = 1 << 20 };
+enum { USUAL_RING_KIB = 4096, MAX_RING_KIB = 1 << 20 };
 
 struct options {
 	unsigned port, ring_kib;
@@ -90,7 +90,7 @@ static struct vp_error *parse_options(int argc, char **argv, struct options *opt
 			VP_TRY(parse_number("--port", UINT32_MAX - 1, &options->port));
 			break;
 		case 'r':
-			VP_TRY(parse_number("--ring", MOST_RING_KIB, &options->ring_kib));
+			VP_TRY(parse_number("--ring", MAX_RING_KIB, &options->ring_kib));
 			break;
 		case 'n':
 			options->no_symbols = true;

@@ -8,7 +8,7 @@
 #include "base/file.h"
 
 /* A line of /proc/cpuinfo is at most as long as the processor's flags. */
-enum { MOST_CPUINFO_BYTES = 64 << 20 };
+enum { MAX_CPUINFO_BYTES = 64 << 20 };
 
 /* The number in a line "KEY\t: NUMBER"; false: it is not of that key. */
 static bool read_field(struct vp_slice line, const char *key, uint32_t *ret)
@@ -29,7 +29,7 @@ struct vp_error *vp_guest_cpus(struct vp_error *(*take)(void *context, uint32_t 
 			       void *context)
 {
 	struct vp_buffer text = {0};
-	struct vp_error *error = vp_file_read("/proc/cpuinfo", MOST_CPUINFO_BYTES, &text);
+	struct vp_error *error = vp_file_read("/proc/cpuinfo", MAX_CPUINFO_BYTES, &text);
 	struct vp_cursor lines = vp_cursor_of(text.bytes, text.size);
 	uint32_t cpu = UINT32_MAX, vcpu = 0, next;
 	struct vp_slice line;

@@ -65,7 +65,7 @@ struct kinship {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, VP_LEND_MOST_ADOPTED);
+	__uint(max_entries, VP_LEND_MAX_ADOPTED);
 	__type(key, __u32);
 	__type(value, struct kinship);
 } adopted SEC(".maps");
@@ -183,10 +183,10 @@ static __always_inline struct vp_lent_thread *family_of(const struct kinship *ki
 	__u32 place = kinship->place;
 	struct vp_lent_thread *family = bpf_map_lookup_elem(&threads, &place);
 
-	return family && family->adopts && family->born == kinship->born ? family : 0;
+	return family && family->inherits && family->born == kinship->born ? family : 0;
 }
 
-static __always_inline struct vp_lent_stint *stint_of(__u32 cpu)
+static __always_inline struct vp_lent_run *run_of(__u32 cpu)
 {
 	__u32 place = VP_LENT_THREADS + cpu;
 
@@ -194,43 +194,43 @@ static __always_inline struct vp_lent_stint *stint_of(__u32 cpu)
 }
 
 /* One of a family leaves the CPU, whose cell is up to date. */
-static __always_inline void end_stint(__u32 cpu, const struct vp_lent_cell *cell,
-				      const struct kinship *kinship, bool stale)
+static __always_inline void end_run(__u32 cpu, const struct vp_lent_cell *cell,
+				    const struct kinship *kinship, bool stale)
 {
 	struct vp_lent_thread *family = family_of(kinship);
-	struct vp_lent_stint *stint = stint_of(cpu);
+	struct vp_lent_run *run = run_of(cpu);
 
-	if (!stint || !stint->runs)
+	if (!run || !run->runs)
 		return;
-	stint->sequence++;
+	run->sequence++;
 	barrier();
 	if (family)
 		for (int i = 0; i < VP_LENT_EVENTS; i++)
-			__sync_fetch_and_add(&family->family[i], cell->counts[i] - stint->start[i]);
-	stint->runs = false;
+			__sync_fetch_and_add(&family->family[i], cell->counts[i] - run->start[i]);
+	run->runs = false;
 	barrier();
-	stint->sequence++;
+	run->sequence++;
 	if (family && stale)
 		__sync_fetch_and_add(&family->missed, 1);
 }
 
-static __always_inline void begin_stint(__u32 cpu, const struct vp_lent_cell *cell,
-					const struct kinship *kinship, bool stale)
+static __always_inline void begin_run(__u32 cpu, const struct vp_lent_cell *cell,
+				      const struct kinship *kinship, bool stale)
 {
 	struct vp_lent_thread *family = family_of(kinship);
-	struct vp_lent_stint *stint = stint_of(cpu);
+	struct vp_lent_run *run = run_of(cpu);
 
-	if (!family || !stint)
+	if (!family || !run)
 		return;
-	stint->sequence++;
+	run->sequence++;
 	barrier();
 	for (int i = 0; i < VP_LENT_EVENTS; i++)
-		stint->start[i] = cell->counts[i];
-	stint->place = kinship->place;
-	stint->born = kinship->born;
-	stint->runs = true;
+		run->start[i] = cell->counts[i];
+	run->place = kinship->place;
+	run->born = kinship->born;
+	run->runs = true;
 	barrier();
-	stint->sequence++;
+	run->sequence++;
 	if (stale)
 		__sync_fetch_and_add(&family->missed, 1);
 }
@@ -274,9 +274,9 @@ int on_switch(struct bpf_raw_tracepoint_args *context)
 		guest_lend_take_in(comes, (struct vp_lent_cell *)cell, cpu);
 	}
 	if (leaves_adopted)
-		end_stint(cpu, (struct vp_lent_cell *)cell, leaves_adopted, stale);
+		end_run(cpu, (struct vp_lent_cell *)cell, leaves_adopted, stale);
 	if (comes_adopted)
-		begin_stint(cpu, (struct vp_lent_cell *)cell, comes_adopted, stale);
+		begin_run(cpu, (struct vp_lent_cell *)cell, comes_adopted, stale);
 	return 0;
 }
 
@@ -290,7 +290,7 @@ int on_packet(void *context)
 
 static __always_inline void set_markers(__u64 marker)
 {
-	for (__u32 i = 0; i < VP_LEND_MOST_CPUS && i < n_cpus; i++) {
+	for (__u32 i = 0; i < VP_LEND_MAX_CPUS && i < n_cpus; i++) {
 		__u32 cpu = i;
 		struct vp_lent_cell *cell = bpf_map_lookup_elem(&cells, &cpu);
 		if (cell)
@@ -375,7 +375,7 @@ int on_fork(struct bpf_raw_tracepoint_args *context)
 		own.place = *place;
 		own.born = thread->born;
 	}
-	if (thread && thread->adopts) {
+	if (thread && thread->inherits) {
 		struct vp_lent_thread *other = inherited ? family_of(inherited) : 0;
 		if (other) /* it can be in one only */
 			__sync_fetch_and_add(&other->missed, 1);
@@ -387,7 +387,7 @@ int on_fork(struct bpf_raw_tracepoint_args *context)
 	return 0;
 }
 
-static __always_inline void leave_family(__u32 tid)
+static __always_inline void leave_children(__u32 tid)
 {
 	struct kinship *kinship = bpf_map_lookup_elem(&adopted, &tid);
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -396,7 +396,7 @@ static __always_inline void leave_family(__u32 tid)
 	if (!kinship || !cell)
 		return;
 	bool stale = !guest_lend_publish(cell);
-	end_stint(cpu, (struct vp_lent_cell *)cell, kinship, stale);
+	end_run(cpu, (struct vp_lent_cell *)cell, kinship, stale);
 	struct vp_lent_thread *family = family_of(kinship);
 	if (family)
 		__sync_fetch_and_add(&family->live, -1);
@@ -411,7 +411,7 @@ int on_exit(struct bpf_raw_tracepoint_args *context)
 	__u32 tid = (__u32)BPF_CORE_READ(task, pid);
 
 	settle_current();
-	leave_family(tid);
+	leave_children(tid);
 	bpf_map_delete_elem(&places, &tid);
 	if (tid == owner)
 		set_markers(0);
@@ -445,7 +445,7 @@ int command(struct bpf_raw_tracepoint_args *context)
 		if (thread && context->args[0] == VP_LEND_CLEAR)
 			clear(thread);
 		else if (thread)
-			thread->adopts = true;
+			thread->inherits = true;
 	}
 	return 0;
 }

@@ -18,10 +18,10 @@
 #include "protocol/lent.h"
 
 enum {
-	MOST_CLIENTS = 2 * VP_LENT_THREADS,
-	MOST_OF_USER = VP_LENT_THREADS / 4,
+	MAX_CLIENTS = 2 * VP_LENT_THREADS,
+	MAX_OF_USER = VP_LENT_THREADS / 4,
 	/* Clients of one user without a request yet, and their time limit. */
-	MOST_SILENT = 32,
+	MAX_SILENT = 32,
 	SILENT_MS = 3000,
 	/* While this process has no descriptor left, nobody new is listened to. */
 	PAUSE_MS = 200,
@@ -98,7 +98,7 @@ static int give_place(struct vp_lend *lend, struct vp_lend_client *client)
 		of_user += other->is_attached && other->uid == client->uid;
 	for (client->place = 0; is_taken(lend, client->place);)
 		client->place++;
-	if (client->place >= VP_LENT_THREADS || (client->uid && of_user >= MOST_OF_USER))
+	if (client->place >= VP_LENT_THREADS || (client->uid && of_user >= MAX_OF_USER))
 		return -ENOSPC;
 	int result = vp_lend_command(lend, VP_LEND_CLEAR, client->place);
 	if (result)
@@ -183,7 +183,7 @@ static void lend_clients_refuse(const struct vp_lend_client *client, int errnum,
 	send_reply(client, &reply, NULL, 0);
 }
 
-static void lend_clients_hand_over(const struct vp_lend *lend, struct vp_lend_client *client)
+static void lend_clients_send_maps(const struct vp_lend *lend, struct vp_lend_client *client)
 {
 	struct vp_lent_reply reply = {.version = VP_LENT_VERSION,
 				      .thread = client->place,
@@ -225,7 +225,7 @@ static void lend_clients_attach(struct vp_lend *lend, struct vp_lend_client *cli
 	if (result)
 		return lend_clients_refuse(client, -result, "cannot follow child threads");
 	client->is_attached = true;
-	lend_clients_hand_over(lend, client);
+	lend_clients_send_maps(lend, client);
 }
 
 static void lend_clients_forget(struct vp_lend *lend, size_t i)
@@ -257,7 +257,7 @@ static void limit_silent(struct vp_lend *lend, uint32_t uid)
 		if (!count++ || client->since < lend->clients.at[oldest].since)
 			oldest = i;
 	}
-	if (count >= MOST_SILENT)
+	if (count >= MAX_SILENT)
 		lend_clients_forget(lend, oldest);
 }
 
@@ -287,7 +287,7 @@ void vp_lend_client_accept(struct vp_lend *lend, uint64_t now_ms)
 		return;
 	}
 	limit_silent(lend, peer.uid);
-	if (lend->clients.count >= MOST_CLIENTS) {
+	if (lend->clients.count >= MAX_CLIENTS) {
 		close(fd);
 		return;
 	}
@@ -295,7 +295,7 @@ void vp_lend_client_accept(struct vp_lend *lend, uint64_t now_ms)
 					.fd = fd, .force = -1, .uid = peer.uid, .since = now_ms}));
 }
 
-void vp_lend_client_hear(struct vp_lend *lend, size_t i)
+void vp_lend_client_receive(struct vp_lend *lend, size_t i)
 {
 	struct vp_lend_client *client = &lend->clients.at[i];
 	struct vp_lent_request request = {0};

@@ -3,7 +3,7 @@
 #ifndef VP_GUEST_LEND_COMMAND_H
 #define VP_GUEST_LEND_COMMAND_H
 
-enum { VP_LEND_MOST_CPUS = 512, VP_LEND_MOST_ADOPTED = 8192 };
+enum { VP_LEND_MAX_CPUS = 512, VP_LEND_MAX_ADOPTED = 8192 };
 
 /* Actions of the program `command` with its second argument: none; set the marker of all cells;
  * give the thread of that place nobody's cell; count that thread's children as its family. */

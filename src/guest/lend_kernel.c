@@ -73,9 +73,9 @@ struct vp_error *vp_lend_load(struct vp_lend *lend)
 {
 	int cpus = libbpf_num_possible_cpus();
 
-	if (cpus < 0 || cpus > VP_LEND_MOST_CPUS)
+	if (cpus < 0 || cpus > VP_LEND_MAX_CPUS)
 		return vp_error_new("counters can be lent to guests of at most %d CPUs",
-				    VP_LEND_MOST_CPUS);
+				    VP_LEND_MAX_CPUS);
 	lend->n_cells = (uint32_t)cpus;
 	VP_TRY(open_programs(lend));
 	VP_TRY(freeze(lend));

@@ -31,8 +31,8 @@ struct vp_lend {
 	const volatile struct vp_lent_cell *cells;
 	uint32_t n_cells;
 	int host, listener;
-	int64_t heard;       /* of the host, s */
-	uint64_t deaf_until; /* ms: no new client is accepted before */
+	int64_t last_contact; /* of the host, s */
+	uint64_t deaf_until;  /* ms: no new client is accepted before */
 	VP_VEC(struct vp_lend_client) clients;
 };
 
@@ -48,6 +48,6 @@ void vp_lend_client_accept(struct vp_lend *lend, uint64_t now_ms);
 /* Those that have said nothing for too long are gone. */
 void vp_lend_clients_expire(struct vp_lend *lend, uint64_t now_ms);
 /* Handles a message of client number `i`, or its end. */
-void vp_lend_client_hear(struct vp_lend *lend, size_t i);
+void vp_lend_client_receive(struct vp_lend *lend, size_t i);
 
 #endif

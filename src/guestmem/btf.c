@@ -5,12 +5,12 @@
 #include <string.h>
 
 enum {
-	MOST_TYPES = 4 << 20,
+	MAX_TYPES = 4 << 20,
 	/* Unnamed structs in unnamed unions, and typedefs of typedefs. */
-	MOST_DEPTH = 16,
+	MAX_DEPTH = 16,
 	/* Members looked at for one answer: unnamed structs in each other are few, unless made to
 	 * be many. */
-	MOST_STEPS = 1 << 18,
+	MAX_STEPS = 1 << 18,
 };
 
 struct search {
@@ -70,7 +70,7 @@ static bool btf_find_types(struct vp_guest_btf *btf)
 		struct btf_type head;
 		size_t behind, at = vp_cursor_offset(&cursor);
 		struct vp_slice bytes = vp_cursor_bytes(&cursor, sizeof(head));
-		if (!vp_cursor_ok(&cursor) || btf->places.count == MOST_TYPES)
+		if (!vp_cursor_ok(&cursor) || btf->places.count == MAX_TYPES)
 			return false;
 		memcpy(&head, bytes.bytes, sizeof(head));
 		if (!btf_size_behind(&head, &behind))
@@ -146,7 +146,7 @@ static bool is_struct(const struct type *type)
 /* The struct under typedefs and qualifiers. */
 static bool real_type(const struct vp_guest_btf *btf, uint32_t id, struct type *ret)
 {
-	for (unsigned depth = 0; depth < MOST_DEPTH && btf_type_of(btf, id, ret); depth++) {
+	for (unsigned depth = 0; depth < MAX_DEPTH && btf_type_of(btf, id, ret); depth++) {
 		uint32_t kind = BTF_INFO_KIND(ret->head.info);
 		if (kind != BTF_KIND_TYPEDEF && kind != BTF_KIND_CONST &&
 		    kind != BTF_KIND_VOLATILE && kind != BTF_KIND_TYPE_TAG)
@@ -183,10 +183,10 @@ static bool btf_find_member(struct search *search, const struct type *type, cons
 	size_t size = dot ? (size_t)(dot - path) : strlen(path);
 	bool flagged = BTF_INFO_KFLAG(type->head.info); /* the upper bits are a bit field's size */
 
-	for (uint32_t i = 0; i < type->count && depth < MOST_DEPTH; i++) {
+	for (uint32_t i = 0; i < type->count && depth < MAX_DEPTH; i++) {
 		struct btf_member member;
 		struct type inner;
-		if (search->steps >= MOST_STEPS)
+		if (search->steps >= MAX_STEPS)
 			return false;
 		search->steps++;
 		memcpy(&member, type->behind + i * sizeof(member), sizeof(member));

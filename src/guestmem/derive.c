@@ -11,10 +11,10 @@
 enum {
 	TASK_BYTES = 8192, /* bytes of a task_struct that are examined; registers come after that */
 	MM_BYTES = 1024,
-	LEAST_TASKS = 8, /* a kernel that is up has some dozens of threads */
-	MOST_TASKS = 1 << 17,
-	MOST_KEPT = 64, /* tasks that are compared */
-	MOST_TID = 4 << 20,
+	MIN_TASKS = 8, /* a kernel that is up has some dozens of threads */
+	MAX_TASKS = 1 << 17,
+	MAX_KEPT = 64, /* tasks that are compared */
+	MAX_TID = 4 << 20,
 	COMM = 16,
 	NOT_FOUND = -1,
 	DOUBTFUL = -2,
@@ -90,7 +90,7 @@ static bool fits_list(const struct tasks *tasks, int offset)
 	uint64_t at = u64_of(tasks->idle, offset);
 	unsigned count = 0;
 
-	for (; at != head && count < MOST_TASKS; count++) {
+	for (; at != head && count < MAX_TASKS; count++) {
 		uint64_t links[2];
 		char name[COMM];
 		if (!is_kernel_pointer(at) || at % 8 ||
@@ -102,7 +102,7 @@ static bool fits_list(const struct tasks *tasks, int offset)
 		before = at;
 		at = links[0];
 	}
-	return at == head && count >= LEAST_TASKS;
+	return at == head && count >= MIN_TASKS;
 }
 
 /* Tid and tgid of a process's first thread are the same number, and no other process's. */
@@ -112,7 +112,7 @@ static bool fits_pid(const struct tasks *tasks, int offset)
 		return false;
 	for (size_t i = 1; i < tasks->count; i++) {
 		uint32_t tid = u32_of(task_of(tasks, i), offset);
-		if (tid != u32_of(task_of(tasks, i), offset + 4) || tid < 2 || tid > MOST_TID)
+		if (tid != u32_of(task_of(tasks, i), offset + 4) || tid < 2 || tid > MAX_TID)
 			return false;
 		for (size_t j = 1; j < i; j++)
 			if (u32_of(task_of(tasks, j), offset) == tid)
@@ -170,7 +170,7 @@ static void keep_tasks(struct tasks *tasks)
 	uint64_t link = (uint64_t)tasks->list, head = tasks->idle_at + link;
 	uint64_t at = u64_of(tasks->idle, tasks->list);
 
-	for (; at != head && tasks->count < MOST_KEPT; tasks->count++) {
+	for (; at != head && tasks->count < MAX_KEPT; tasks->count++) {
 		char *to = tasks->bytes + tasks->count * TASK_BYTES;
 		if (!vp_guest_view_read(&tasks->kernel->view, at - link, to, TASK_BYTES))
 			return;
@@ -187,7 +187,7 @@ static bool derive_find_places(struct tasks *tasks)
 	if (tasks->list < 0)
 		return false;
 	keep_tasks(tasks);
-	if (tasks->count < LEAST_TASKS)
+	if (tasks->count < MIN_TASKS)
 		return false;
 	tasks->pid = find_only(tasks, TASK_BYTES - 8, 4, fits_pid);
 	tasks->pgd = find_only(tasks, MM_BYTES, 8, fits_pgd);
@@ -201,7 +201,7 @@ bool vp_guest_derive_tasks(struct vp_guest_kernel *kernel)
 {
 	uint64_t idle = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.init_task);
 	VP_AUTO_FREE char *idle_bytes = vp_alloc(TASK_BYTES);
-	VP_AUTO_FREE char *bytes = vp_alloc((size_t)MOST_KEPT * TASK_BYTES);
+	VP_AUTO_FREE char *bytes = vp_alloc((size_t)MAX_KEPT * TASK_BYTES);
 	struct tasks tasks = {
 	    .kernel = kernel, .idle_at = idle, .idle = idle_bytes, .bytes = bytes};
 

@@ -24,8 +24,8 @@
 #include "maps/writer.h"
 
 enum {
-	MOST_SPACES = 100000,
-	MOST_KEPT = 4 << 20, /* mappings of all of them */
+	MAX_SPACES = 100000,
+	MAX_KEPT = 4 << 20, /* mappings of all of them */
 };
 
 /* One program in a process: from an exec to the next, or to its end. */
@@ -154,7 +154,7 @@ static void dump_take_mapping(void *context, const struct vp_guest_mapping *seen
 				  seen->file};
 	bool is_new;
 
-	if (dump->mappings.count == MOST_KEPT)
+	if (dump->mappings.count == MAX_KEPT)
 		return;
 	vp_map_insert(&dump->known, dump_hash_of(words, VP_ARRAY_SIZE(words)), 0, &is_new);
 	if (!is_new)
@@ -182,7 +182,7 @@ static void dump_see_task(struct vp_guest_dump *dump, const struct vp_guest_kern
 	struct space space = {.tgid = task->tgid, .root = task->root};
 	bool is_new;
 
-	if (!task->mm || dump->spaces.count == MOST_SPACES)
+	if (!task->mm || dump->spaces.count == MAX_SPACES)
 		return;
 	memcpy(space.comm, task->comm, sizeof(space.comm));
 	uint32_t *latest =

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/macros.h"
 
-enum { PAGE = 4096, MOST_PROGRAM_HEADERS = 512, ALIGN = 8 };
+enum { PAGE = 4096, MAX_PROGRAM_HEADERS = 512, ALIGN = 8 };
 
 struct reading {
 	const struct vp_guest_file *file;
@@ -151,7 +151,7 @@ static const char *elf_tables_put_header(struct reading *reading)
 	    (header->e_phnum && header->e_phentsize != sizeof(Elf64_Phdr)) ||
 	    (header->e_shnum && header->e_shentsize != sizeof(Elf64_Shdr)))
 		return "it is not a 64-bit ELF file";
-	if (header->e_phnum > MOST_PROGRAM_HEADERS)
+	if (header->e_phnum > MAX_PROGRAM_HEADERS)
 		return "it has too many program headers";
 	if (!header->e_shnum)
 		return "it has no section headers";

@@ -8,10 +8,10 @@
 #include "guestmem/pack.h"
 
 enum {
-	MOST_ENTRIES = 1 << 16,
-	MOST_MOUNTS = 1 << 14,
-	MOST_STACKED = 16, /* mounts on one folder */
-	MOST_NAME = 255,
+	MAX_ENTRIES = 1 << 16,
+	MAX_MOUNTS = 1 << 14,
+	MAX_STACKED = 16, /* mounts on one folder */
+	MAX_NAME = 255,
 };
 
 static bool folder_is_known(const uint32_t *places, size_t count)
@@ -67,14 +67,14 @@ static bool find_children(const struct vp_guest_kernel *kernel, uint64_t dentry,
 
 /* Its NUL-terminated name; false if it cannot be a file's. */
 static bool read_name(const struct vp_guest_kernel *kernel, uint64_t dentry,
-		      char name[MOST_NAME + 1])
+		      char name[MAX_NAME + 1])
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
 	uint32_t length;
 	uint64_t at;
 
 	if (!vp_guest_view_u32(&kernel->view, dentry + pack->at.dentry_len, &length) || !length ||
-	    length > MOST_NAME ||
+	    length > MAX_NAME ||
 	    !vp_guest_view_u64(&kernel->view, dentry + pack->at.dentry_name, &at) ||
 	    !vp_guest_view_read(&kernel->view, at, name, length))
 		return false;
@@ -88,7 +88,7 @@ bool vp_guest_folder_each(const struct vp_guest_kernel *kernel,
 			  void *context)
 {
 	struct children children;
-	char name[MOST_NAME + 1];
+	char name[MAX_NAME + 1];
 	uint64_t next;
 
 	if (!find_children(kernel, folder->dentry, &children) ||
@@ -96,7 +96,7 @@ bool vp_guest_folder_each(const struct vp_guest_kernel *kernel,
 		return false;
 	for (unsigned i = 0; next != (children.ring ? children.head : 0); i++) {
 		uint64_t dentry = next - children.link;
-		if (i == MOST_ENTRIES || !vp_guest_view_u64(&kernel->view, next, &next))
+		if (i == MAX_ENTRIES || !vp_guest_view_u64(&kernel->view, next, &next))
 			return false;
 		if (read_name(kernel, dentry, name) && !each(context, name, dentry))
 			return true;
@@ -123,7 +123,7 @@ static bool find_mount(const struct vp_guest_kernel *kernel, const struct vp_gue
 
 	if (!vp_guest_view_u64(view, head, &next))
 		return false;
-	for (unsigned i = 0; next != head && i < MOST_MOUNTS; i++) {
+	for (unsigned i = 0; next != head && i < MAX_MOUNTS; i++) {
 		uint64_t mount = next - pack->at.mount_child;
 		if (!vp_guest_view_u64(view, mount + pack->at.mount_point, &point))
 			return false;
@@ -146,7 +146,7 @@ static void climb_mounts(const struct vp_guest_kernel *kernel, struct vp_guest_f
 				   pack->at.mount_point, pack->at.mnt_root};
 	struct vp_guest_folder above;
 
-	for (unsigned i = 0; folder_is_known(needed, VP_ARRAY_SIZE(needed)) && i < MOST_STACKED;
+	for (unsigned i = 0; folder_is_known(needed, VP_ARRAY_SIZE(needed)) && i < MAX_STACKED;
 	     i++) {
 		if (!find_mount(kernel, folder, &above))
 			return;

@@ -12,7 +12,7 @@
 #include "guestmem/pack.h"
 #include "maps/orc.h"
 
-enum { MOST_ENTRIES = 1 << 22, FLUSH_SIZE = 256 << 10 };
+enum { MAX_ENTRIES = 1 << 22, FLUSH_SIZE = 256 << 10 };
 
 /* struct orc_entry. The meaning of the last byte changed: since v6.4 (fb799447ae29 "x86,objtool:
  * Split UNWIND_HINT_EMPTY in two") kinds have their own numbers; before, `end` separated the
@@ -99,7 +99,7 @@ static bool guest_orc_write_tables(struct writing *writing, const struct tables 
 {
 	const struct vp_guest_view *view = &writing->kernel->view;
 
-	if (tables->count > MOST_ENTRIES)
+	if (tables->count > MAX_ENTRIES)
 		return false;
 	VP_AUTO_FREE int32_t *ips = vp_realloc_array(NULL, tables->count + 1, sizeof(*ips));
 	VP_AUTO_FREE struct packed_entry *rules =
@@ -149,7 +149,7 @@ static struct vp_error *tables_of_kernel(const struct vp_guest_kernel *kernel, s
 	if (!ret->ips || !ret->rules || stop <= ret->ips || end <= ret->rules)
 		return vp_error_new(
 		    "the guest's kernel has no unwind tables (CONFIG_UNWINDER_ORC)");
-	if (ret->count > MOST_ENTRIES ||
+	if (ret->count > MAX_ENTRIES ||
 	    (end - ret->rules) / sizeof(struct packed_entry) < ret->count)
 		return vp_error_new("the unwind tables of the guest's kernel are inconsistent");
 	return NULL;

@@ -11,8 +11,8 @@ enum {
 	LARGE_PAGE = 2 << 20,
 	BITS_PER_LEVEL = 9,
 	PAGE_BITS = 12,
-	LEAST_IMAGE = 8 << 20,
-	MOST_GAP = 16 << 20, /* inside an image: what the kernel has freed */
+	MIN_IMAGE = 8 << 20,
+	MAX_GAP = 16 << 20, /* inside an image: what the kernel has freed */
 };
 
 static bool is_canonical(uint64_t va, unsigned levels)
@@ -58,18 +58,18 @@ bool vp_guest_view_find_image(struct vp_guest_view *view, uint64_t inside)
 	    !vp_guest_view_walk(view, inside, &page))
 		return false;
 	uint64_t shift = inside - page.gpa; /* of addresses against physical ones */
-	for (uint64_t at = base; base - at <= VP_KERNEL_IMAGE_MAX / 2 && first - at <= MOST_GAP;
+	for (uint64_t at = base; base - at <= VP_KERNEL_IMAGE_MAX / 2 && first - at <= MAX_GAP;
 	     at -= LARGE_PAGE)
 		if (vp_guest_view_walk(view, at, &page) && at - page.gpa == shift)
 			first = at;
-	for (uint64_t at = base; at - first < VP_KERNEL_IMAGE_MAX && at - last <= MOST_GAP;
+	for (uint64_t at = base; at - first < VP_KERNEL_IMAGE_MAX && at - last <= MAX_GAP;
 	     at += LARGE_PAGE)
 		if (vp_guest_view_walk(view, at, &page) && at - page.gpa == shift)
 			last = at;
 	view->image_va = first;
 	view->image_gpa = first - shift;
 	view->image_size = last + LARGE_PAGE - first;
-	return view->image_size >= LEAST_IMAGE;
+	return view->image_size >= MIN_IMAGE;
 }
 
 bool vp_guest_view_translate(const struct vp_guest_view *view, uint64_t va,

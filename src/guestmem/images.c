@@ -11,34 +11,34 @@
 #include "guestmem/pagecache.h"
 #include "maps/image.h"
 
-enum { LARGEST_VDSO = 64 << 10, MOST_TOLD = 100 };
+enum { LARGEST_VDSO = 64 << 10, MAX_REPORTED = 100 };
 /* Bytes of the symbol tables of all files. */
-#define MOST_BYTES (512ULL << 20)
+#define MAX_BYTES (512ULL << 20)
 
 void vp_guest_images_init(struct vp_guest_images *images, const struct vp_guest_kernel *kernel,
 			  struct vp_maps_writer *writer)
 {
-	*images = (struct vp_guest_images){.kernel = kernel, .writer = writer, .left = MOST_BYTES};
+	*images = (struct vp_guest_images){.kernel = kernel, .writer = writer, .left = MAX_BYTES};
 }
 
-static void images_tell(struct vp_guest_images *images, const char *path, const char *why)
+static void images_report(struct vp_guest_images *images, const char *path, const char *why)
 {
-	if (images->told++ < MOST_TOLD)
+	if (images->reported++ < MAX_REPORTED)
 		vp_maps_write_note(images->writer, "no function names of '%s': %s", path, why);
 	else
-		images->untold++;
+		images->missed++;
 }
 
-static void images_tell_missing(struct vp_guest_images *images, const char *path,
-				const struct vp_elf_tables *tables)
+static void images_report_missing(struct vp_guest_images *images, const char *path,
+				  const struct vp_elf_tables *tables)
 {
-	if (images->told++ < MOST_TOLD)
+	if (images->reported++ < MAX_REPORTED)
 		vp_maps_write_note(images->writer,
 				   "only some function names of '%s': %" PRIu64 " of %" PRIu64
 				   " pages of its symbol tables are not in the guest's page cache",
 				   path, tables->missing, tables->pages);
 	else
-		images->untold++;
+		images->missed++;
 }
 
 static struct vp_error *images_write_symbols(const struct vp_buffer *bytes, const char *path,
@@ -63,13 +63,13 @@ static void images_write_tables(struct vp_guest_images *images, const char *path
 	vp_elf_tables_read(file, images->left, &tables);
 	images->left -= tables.bytes.size < images->left ? tables.bytes.size : images->left;
 	if (tables.problem) {
-		images_tell(images, path, tables.problem);
+		images_report(images, path, tables.problem);
 	} else {
 		struct vp_error *error = images_write_symbols(&tables.bytes, path, images->writer);
 		if (error)
-			images_tell(images, path, vp_error_message(error));
+			images_report(images, path, vp_error_message(error));
 		else if (tables.missing)
-			images_tell_missing(images, path, &tables);
+			images_report_missing(images, path, &tables);
 		vp_error_free(error);
 	}
 	vp_elf_tables_deinit(&tables);
@@ -82,12 +82,13 @@ void vp_guest_images_write(struct vp_guest_images *images, const struct vp_guest
 
 	vp_maps_write_image(images->writer, &image->build_id, image->path);
 	if (!image->file || !vp_guest_file_open(images->kernel, image->file, &file))
-		images_tell(images, image->path, "the guest kernel's page cache cannot be located");
+		images_report(images, image->path,
+			      "the guest kernel's page cache cannot be located");
 	else if (!vp_guest_file_build_id(&file, &now))
-		images_tell(images, image->path,
-			    "its build-id is missing or not in the guest's page cache");
+		images_report(images, image->path,
+			      "its build-id is missing or not in the guest's page cache");
 	else if (!vp_build_id_equal(&now, &image->build_id))
-		images_tell(images, image->path, "it changed since it was mapped");
+		images_report(images, image->path, "it changed since it was mapped");
 	else
 		images_write_tables(images, image->path, &file);
 }
@@ -117,9 +118,9 @@ static void write_vdso(const struct vp_guest_kernel *kernel, struct vp_maps_writ
 void vp_guest_images_finish(struct vp_guest_images *images)
 {
 	write_vdso(images->kernel, images->writer);
-	if (images->untold)
+	if (images->missed)
 		vp_maps_write_note(images->writer,
 				   "function names of %" PRIu64
 				   " more files are missing or incomplete",
-				   images->untold);
+				   images->missed);
 }

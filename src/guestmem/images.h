@@ -18,8 +18,8 @@ struct vp_guest_images {
 	const struct vp_guest_kernel *kernel;
 	struct vp_maps_writer *writer;
 	uint64_t left;   /* bytes of symbol tables that may still be read */
-	uint64_t untold; /* files whose lack of symbols there was no line for */
-	unsigned told;
+	uint64_t missed; /* files whose lack of symbols there was no line for */
+	unsigned reported;
 };
 
 void vp_guest_images_init(struct vp_guest_images *images, const struct vp_guest_kernel *kernel,

@@ -17,15 +17,15 @@
 enum {
 	PAGE = 4096,
 	LARGEST_MAP = 64 << 20,
-	MOST_LINES = 4 << 20, /* of all processes */
-	MOST_FOLDERS = 1024,  /* different /tmp */
-	MOST_TOLD = 100,
+	MAX_LINES = 4 << 20, /* of all processes */
+	MAX_FOLDERS = 1024,  /* different /tmp */
+	MAX_REPORTED = 100,
 	LONGEST_NAME = 2000, /* escaped it is up to three times as long */
-	MOST_LEVELS = 32,    /* of pid namespaces: MAX_PID_NS_LEVEL */
+	MAX_LEVELS = 32,     /* of pid namespaces: MAX_PID_NS_LEVEL */
 	UPID_SIZE = 16,      /* struct upid: the number, and a pointer to the namespace */
 };
 /* Bytes of the maps of all processes. */
-#define MOST_BYTES (512ULL << 20)
+#define MAX_BYTES (512ULL << 20)
 
 struct perf_map {
 	uint32_t pid;
@@ -43,7 +43,7 @@ struct vp_guest_jit {
 	struct vp_maps_writer *writer;
 	VP_VEC(struct tmp) folders;
 	uint64_t left; /* bytes that may still be read */
-	unsigned lines, told;
+	unsigned lines, reported;
 };
 
 struct vp_guest_jit *vp_guest_jit_new(const struct vp_guest_kernel *kernel,
@@ -51,7 +51,7 @@ struct vp_guest_jit *vp_guest_jit_new(const struct vp_guest_kernel *kernel,
 {
 	struct vp_guest_jit *jit = vp_alloc(sizeof(*jit));
 
-	*jit = (struct vp_guest_jit){.kernel = kernel, .writer = writer, .left = MOST_BYTES};
+	*jit = (struct vp_guest_jit){.kernel = kernel, .writer = writer, .left = MAX_BYTES};
 	return jit;
 }
 
@@ -74,7 +74,7 @@ uint32_t vp_guest_inner_pid(const struct vp_guest_kernel *kernel,
 	    pack->at.pid_numbers == VP_PACK_NONE ||
 	    !vp_guest_view_u64(&kernel->view, leader->place + pack->at.task_thread_pid, &pid) ||
 	    !pid || !vp_guest_view_u32(&kernel->view, pid + pack->at.pid_level, &level) ||
-	    level > MOST_LEVELS ||
+	    level > MAX_LEVELS ||
 	    !vp_guest_view_u32(&kernel->view, pid + pack->at.pid_numbers + UPID_SIZE * level,
 			       &number))
 		return leader->tgid;
@@ -122,7 +122,7 @@ static const struct tmp *tmp_of(struct vp_guest_jit *jit, const struct vp_guest_
 	vp_vec_each (&jit->folders, known)
 		if (known->root.dentry == root.dentry && known->root.mnt == root.mnt)
 			return known;
-	if (jit->folders.count == MOST_FOLDERS)
+	if (jit->folders.count == MAX_FOLDERS)
 		return NULL;
 	struct tmp *tmp = vp_vec_push_slot(&jit->folders);
 	*tmp = (struct tmp){.root = root};
@@ -167,7 +167,7 @@ static void jit_write_lines(struct vp_guest_jit *jit, const struct vp_buffer *te
 	struct vp_cursor cursor = vp_cursor_of(text->bytes, text->size);
 	struct vp_slice line = {0};
 
-	while (vp_cursor_line(&cursor, &line) && jit->lines < MOST_LINES) {
+	while (vp_cursor_line(&cursor, &line) && jit->lines < MAX_LINES) {
 		struct vp_jit_symbol symbol;
 		char name[LONGEST_NAME + 1];
 		if (!vp_jit_line_parse(line, &symbol))
@@ -209,7 +209,7 @@ static void jit_write_map(struct vp_guest_jit *jit, const struct perf_map *map, 
 	uint64_t missing = jit_read_pages(&file, size, &text);
 	jit_write_lines(jit, &text, space);
 	vp_buffer_deinit(&text);
-	if ((missing || size < file.size) && jit->told++ < MOST_TOLD)
+	if ((missing || size < file.size) && jit->reported++ < MAX_REPORTED)
 		vp_maps_write_note(
 		    jit->writer,
 		    "only some names of JIT code of process %u: of '/tmp/perf-%u.map', %" PRIu64

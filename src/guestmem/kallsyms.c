@@ -7,15 +7,15 @@
 
 enum {
 	TOKENS = 256,
-	LEAST_SYMBOLS = 1000,
-	MOST_SYMBOLS = 4 << 20,
-	MOST_TABLES = 32 << 20, /* bytes from num_syms to token_table */
-	MOST_TRIES = 64,        /* places that look like the digits' tokens */
-	FIRST_SYMBOLS = 16,     /* looked at before all are */
-	MARKED = 256,           /* symbols from marker to marker */
+	MIN_SYMBOLS = 1000,
+	MAX_SYMBOLS = 4 << 20,
+	MAX_TABLES = 32 << 20, /* bytes from num_syms to token_table */
+	MAX_TRIES = 64,        /* places that look like the digits' tokens */
+	FIRST_SYMBOLS = 16,    /* looked at before all are */
+	MARKED = 256,          /* symbols from marker to marker */
 };
 /* Names gone through while looking for the right ones: some times as many as there can be. */
-#define MOST_STEPS (1UL << 26)
+#define MAX_STEPS (1UL << 26)
 
 struct search {
 	const unsigned char *image;
@@ -95,7 +95,7 @@ static bool try_token_table(struct search *search, uint64_t digit)
 }
 
 /* The digits stand for themselves in every table: symbols have numbers in their names. */
-const char *vp_kallsyms_maybe(const char *bytes, size_t size)
+const char *vp_kallsyms_find_candidate(const char *bytes, size_t size)
 {
 	static const char digits[] = "0\0001\0002\0003\0004\0005\0006\0007\0008\0009";
 
@@ -106,8 +106,8 @@ static bool find_token_table(struct search *search, uint64_t from, uint64_t *dig
 {
 	const char *image = (const char *)search->image;
 
-	for (unsigned tries = 0; tries < MOST_TRIES; tries++) {
-		const char *found = vp_kallsyms_maybe(image + from, search->size - from);
+	for (unsigned tries = 0; tries < MAX_TRIES; tries++) {
+		const char *found = vp_kallsyms_find_candidate(image + from, search->size - from);
 		if (!found)
 			return false;
 		*digit = (uint64_t)(found - image);
@@ -155,7 +155,7 @@ static bool has_markers(struct search *search, uint64_t names, uint32_t count)
 		if (i == MARKED)
 			marked = at - names;
 		uint32_t length = name_length(search->image, end, &at);
-		if (!length || search->steps++ > MOST_STEPS ||
+		if (!length || search->steps++ > MAX_STEPS ||
 		    (i < FIRST_SYMBOLS && !is_type(first_char(search, search->image[at]))))
 			return false;
 		at += length;
@@ -178,12 +178,12 @@ static bool find_names(struct search *search, uint64_t *num_syms)
 {
 	struct vp_kallsyms *tables = &search->tables;
 	uint64_t last = tables->token_table / 4 * 4;
-	uint64_t first = last > MOST_TABLES ? last - MOST_TABLES : 0;
+	uint64_t first = last > MAX_TABLES ? last - MAX_TABLES : 0;
 
-	for (uint64_t at = last; at >= first + 4 && search->steps <= MOST_STEPS;) {
+	for (uint64_t at = last; at >= first + 4 && search->steps <= MAX_STEPS;) {
 		at -= 4;
 		uint32_t count = u32_at(search, at);
-		if (count < LEAST_SYMBOLS || count > MOST_SYMBOLS)
+		if (count < MIN_SYMBOLS || count > MAX_SYMBOLS)
 			continue;
 		for (uint64_t to = 4; to <= 8; to += 4) {
 			if (!has_markers(search, align(at + 4, to), count))
@@ -223,7 +223,7 @@ static bool in_image(const struct search *search, uint64_t addr)
 }
 
 /* Symbols are in the order of their addresses, in the image. */
-static bool try_offsets(struct search *search, uint64_t offsets, enum vp_kallsyms_sense sense,
+static bool try_offsets(struct search *search, uint64_t offsets, enum vp_kallsyms_encoding sense,
 			uint64_t base)
 {
 	struct vp_kallsyms *tables = &search->tables;
@@ -248,7 +248,7 @@ static bool try_offsets(struct search *search, uint64_t offsets, enum vp_kallsym
 		before = addr;
 		relative++;
 	}
-	return relative >= LEAST_SYMBOLS;
+	return relative >= MIN_SYMBOLS;
 }
 
 static bool try_with_base(struct search *search, uint64_t offsets, uint64_t base_at)

@@ -24,7 +24,7 @@
 enum { VP_KALLSYMS_NAME_MAX = 512 };
 
 /* How a symbol's 32 bits become its address. */
-enum vp_kallsyms_sense {
+enum vp_kallsyms_encoding {
 	VP_KALLSYMS_RELATIVE = 1, /* base + value */
 	/* Values from 0 up are per-CPU offsets, others base - 1 - value. Until v6.15 (01157ddc58dc
 	 * "kallsyms: Remove KALLSYMS_ABSOLUTE_PERCPU") on x86-64 with SMP. */
@@ -36,7 +36,7 @@ enum vp_kallsyms_sense {
 struct vp_kallsyms {
 	uint64_t names, token_table, token_index, offsets;
 	uint32_t count;
-	enum vp_kallsyms_sense sense;
+	enum vp_kallsyms_encoding sense;
 	uint64_t base; /* relative_base, as the running kernel has it */
 };
 
@@ -51,7 +51,7 @@ struct vp_kallsyms_symbol {
 struct vp_error *vp_kallsyms_find(const char *image, size_t size, uint64_t image_va,
 				  struct vp_kallsyms *ret) VP_MUST_CHECK;
 /* The first place in the bytes that may be part of such tables; NULL if there is none. */
-const char *vp_kallsyms_maybe(const char *bytes, size_t size);
+const char *vp_kallsyms_find_candidate(const char *bytes, size_t size);
 /* Calls `each` for every symbol until it returns false. False if the tables are damaged. */
 bool vp_kallsyms_each(const struct vp_kallsyms *tables, const char *image, size_t size,
 		      bool (*each)(void *context, const struct vp_kallsyms_symbol *symbol),

@@ -20,8 +20,8 @@ enum {
 	LARGE_PAGE = 2 << 20,
 	CR4_LA57 = 1 << 12,
 	KPTI_BIT = 1 << 12, /* of CR3: the user's half of a pair of top tables */
-	MOST_NOTES = 1 << 16,
-	MOST_BTF = 64 << 20,
+	MAX_NOTES = 1 << 16,
+	MAX_BTF = 64 << 20,
 	PAGE_FAULT = 14,
 	INDEX_SIZE = 512, /* of kallsyms' token_index */
 };
@@ -145,7 +145,7 @@ static bool read_build_id(const struct vp_guest_kernel *kernel, const struct vp_
 	uint64_t size = vp_guest_kernel_symbol(kernel, pack->symbol.stop_notes) - start;
 
 	*ret = (struct vp_build_id){0};
-	if (!start || size > MOST_NOTES)
+	if (!start || size > MAX_NOTES)
 		return false;
 	VP_AUTO_FREE char *notes = vp_alloc(size + 1);
 	return vp_guest_view_read(&kernel->view, start, notes, size) &&
@@ -207,7 +207,7 @@ static void read_members(struct vp_guest_kernel *kernel, const struct vp_buffer 
 	struct vp_guest_btf btf;
 
 	if (start == VP_PACK_NONE || end == VP_PACK_NONE || start >= end || end > image->size ||
-	    end - start > MOST_BTF)
+	    end - start > MAX_BTF)
 		return;
 	struct vp_error *error = vp_guest_btf_init(image->bytes + start, end - start, &btf);
 	if (!error) {

@@ -10,7 +10,7 @@
 #include "guestmem/guest_view.h"
 #include "guestmem/pack.h"
 
-enum { MOST_MODULES = 4096, MOST_SYMBOLS = 1 << 17, LONGEST_NAME = 512, MODULE_NAME = 56 };
+enum { MAX_MODULES = 4096, MAX_SYMBOLS = 1 << 17, LONGEST_NAME = 512, MODULE_NAME = 56 };
 
 struct tables {
 	uint64_t symbols, names, types;
@@ -29,7 +29,7 @@ static bool modules_read_tables(const struct vp_guest_kernel *kernel, uint64_t m
 	       vp_guest_view_u64(view, at + pack->at.mod_strtab, &ret->names) &&
 	       vp_guest_view_u64(view, at + pack->at.mod_typetab, &ret->types) &&
 	       vp_guest_view_u32(view, at + pack->at.mod_num_symtab, &ret->count) &&
-	       ret->count <= MOST_SYMBOLS;
+	       ret->count <= MAX_SYMBOLS;
 }
 
 static void modules_write_symbols(const struct vp_guest_kernel *kernel, const struct tables *tables,
@@ -61,7 +61,7 @@ bool vp_guest_modules_each(const struct vp_guest_kernel *kernel,
 	struct vp_map seen = {0};
 	bool good = head && pack->at.module_list != VP_PACK_NONE;
 
-	for (unsigned i = 0; good && i < MOST_MODULES; i++) {
+	for (unsigned i = 0; good && i < MAX_MODULES; i++) {
 		bool is_new;
 		good = vp_guest_view_u64(&kernel->view, at, &at);
 		if (!good || at == head)

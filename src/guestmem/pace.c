@@ -36,12 +36,12 @@ static void own_sleep(void *context, uint64_t ns)
 	vp_sleep_ns(ns);
 }
 
-void vp_pace_init(struct vp_pace *pace, const struct vp_pace_clock *clock)
+void vp_throttle_init(struct vp_throttle *pace, const struct vp_throttle_clock *clock)
 {
-	static const struct vp_pace_clock own = {
+	static const struct vp_throttle_clock own = {
 	    .wall = own_wall, .cpu = own_cpu, .sleep = own_sleep};
 
-	*pace = (struct vp_pace){.clock = clock ? *clock : own};
+	*pace = (struct vp_throttle){.clock = clock ? *clock : own};
 	pace->now = pace->clock.wall(pace->clock.context);
 	pace->cpu = pace->clock.cpu(pace->clock.context);
 }
@@ -54,7 +54,7 @@ static void charge_due(uint64_t *due, uint64_t now, uint64_t used, uint64_t per_
 	*due = from + (uint64_t)((__uint128_t)used * SECOND / per_second);
 }
 
-void vp_pace_look(struct vp_pace *pace, bool charge)
+void vp_throttle_update(struct vp_throttle *pace, bool charge)
 {
 	uint64_t cpu = pace->clock.cpu(pace->clock.context), before = pace->now;
 
@@ -68,16 +68,16 @@ void vp_pace_look(struct vp_pace *pace, bool charge)
 	pace->bytes = 0;
 }
 
-bool vp_pace_take(struct vp_pace *pace, uint64_t bytes)
+bool vp_throttle_charge(struct vp_throttle *pace, uint64_t bytes)
 {
 	pace->bytes += bytes;
 	if (pace->bytes < BYTES_OF_LOOK)
 		return false;
-	vp_pace_look(pace, true);
+	vp_throttle_update(pace, true);
 	return true;
 }
 
-bool vp_pace_pay(struct vp_pace *pace, uint64_t end)
+bool vp_throttle_wait(struct vp_throttle *pace, uint64_t end)
 {
 	const uint64_t cpu_at_once =
 	    VP_PACE_CPU_MS_AT_ONCE * 1000000ULL * 100 / VP_PACE_CPU_PERCENT;

@@ -16,28 +16,28 @@ enum {
 };
 
 /* Nanoseconds. */
-struct vp_pace_clock {
+struct vp_throttle_clock {
 	void *context;
 	uint64_t (*wall)(void *context); /* that only goes on */
 	uint64_t (*cpu)(void *context);  /* that this process has used */
 	void (*sleep)(void *context, uint64_t ns);
 };
 
-struct vp_pace {
-	struct vp_pace_clock clock;
+struct vp_throttle {
+	struct vp_throttle_clock clock;
 	uint64_t now, cpu;          /* at the last look */
 	uint64_t cpu_due, read_due; /* when all that was used is paid for */
 	uint64_t bytes;             /* read since the last look */
 };
 
 /* `clock` NULL: this process's own. */
-void vp_pace_init(struct vp_pace *pace, const struct vp_pace_clock *clock);
+void vp_throttle_init(struct vp_throttle *pace, const struct vp_throttle_clock *clock);
 /* Accounts for that many bytes. True if the clocks were read, which is done from time to time. */
-bool vp_pace_take(struct vp_pace *pace, uint64_t bytes);
+bool vp_throttle_charge(struct vp_throttle *pace, uint64_t bytes);
 /* Looks at the clocks; `charge`: what was used since the last look has to be paid for. */
-void vp_pace_look(struct vp_pace *pace, bool charge);
+void vp_throttle_update(struct vp_throttle *pace, bool charge);
 /* Sleeps until what was used beyond what may be used at once is paid for, but not beyond `end`;
  * false: it is not by then. */
-bool vp_pace_pay(struct vp_pace *pace, uint64_t end);
+bool vp_throttle_wait(struct vp_throttle *pace, uint64_t end);
 
 #endif

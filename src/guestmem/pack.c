@@ -259,7 +259,7 @@ static bool take_fact(struct vp_kernel_pack *pack, struct vp_slice line)
 	if (vp_slice_is(what, "kallsyms")) {
 		uint64_t count = vp_cursor_decimal(&words), sense = vp_cursor_decimal(&words);
 		pack->kallsyms.count = (uint32_t)count;
-		pack->kallsyms.sense = (enum vp_kallsyms_sense)sense;
+		pack->kallsyms.sense = (enum vp_kallsyms_encoding)sense;
 		return vp_cursor_ok(&words) && count <= UINT32_MAX &&
 		       sense >= VP_KALLSYMS_RELATIVE && sense <= VP_KALLSYMS_PLACE;
 	}

@@ -7,7 +7,7 @@
  *
  *   vperf-pack 5
  *   kernel BUILDID RELEASE
- *   kallsyms COUNT SENSE       number of symbols; enum vp_kallsyms_sense
+ *   kallsyms COUNT SENSE       number of symbols; enum vp_kallsyms_encoding
  *   table NAME OFFSET          where its tables are, from _text on
  *   symbol NAME OFFSET         from _text on; `percpu NAME OFFSET` from a per-CPU base on
  *   member STRUCT.MEMBER OFFSET

@@ -12,10 +12,10 @@
 enum {
 	PAGE = 4096,
 	PAGE_BITS = 12,
-	MOST_LEVELS = 11, /* of a tree with 6 bits a level */
+	MAX_LEVELS = 11, /* of a tree with 6 bits a level */
 	SLOT_BITS = 6,
-	MOST_PROGRAM_HEADERS = 64,
-	MOST_NOTES = 8192,
+	MAX_PROGRAM_HEADERS = 64,
+	MAX_NOTES = 8192,
 };
 
 /* `mapping_at`: where the pointer to its struct address_space is. */
@@ -70,7 +70,7 @@ static bool pagecache_find_entry(const struct vp_guest_file *file, uint64_t inde
 	for (unsigned level = 0; is_internal(*entry); level++) {
 		uint64_t node = *entry - 2, slot;
 		uint8_t shift;
-		if (level == MOST_LEVELS || *entry < PAGE ||
+		if (level == MAX_LEVELS || *entry < PAGE ||
 		    !vp_guest_view_read(view, node + pack->at.xa_node_shift, &shift, 1) ||
 		    shift > 60)
 			return false;
@@ -136,8 +136,8 @@ bool vp_guest_file_build_id(const struct vp_guest_file *file, struct vp_build_id
 	*ret = (struct vp_build_id){0};
 	if (!pagecache_read_header(file, &header) || header.e_phentsize != sizeof(Elf64_Phdr))
 		return false;
-	for (unsigned i = 0; i < header.e_phnum && i < MOST_PROGRAM_HEADERS; i++) {
-		char notes[MOST_NOTES];
+	for (unsigned i = 0; i < header.e_phnum && i < MAX_PROGRAM_HEADERS; i++) {
+		char notes[MAX_NOTES];
 		Elf64_Phdr segment;
 		if (!vp_guest_file_read(file, header.e_phoff + i * sizeof(segment), &segment,
 					sizeof(segment)))

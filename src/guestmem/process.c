@@ -11,11 +11,11 @@
 enum {
 	VM_EXEC = 4,
 	PAGE_BITS = 12,
-	MOST_MAPPINGS = 1 << 17,
-	MOST_NODES = 1 << 15,
-	MOST_DEPTH = 12, /* of a maple tree: 10 slots a node would hold 10^12 mappings */
-	MOST_PATH_STEPS = 512,
-	MOST_NAME = 255,
+	MAX_MAPPINGS = 1 << 17,
+	MAX_NODES = 1 << 15,
+	MAX_DEPTH = 12, /* of a maple tree: 10 slots a node would hold 10^12 mappings */
+	MAX_PATH_STEPS = 512,
+	MAX_NAME = 255,
 };
 
 struct walk {
@@ -34,7 +34,7 @@ static bool take_vma(struct walk *walk, uint64_t vma)
 	struct vp_guest_mapping mapping;
 	uint64_t flags;
 
-	if (vma % 8 || walk->mappings++ == MOST_MAPPINGS ||
+	if (vma % 8 || walk->mappings++ == MAX_MAPPINGS ||
 	    !vp_guest_view_u64(view, vma + pack->at.vma_start, &mapping.start) ||
 	    !vp_guest_view_u64(view, vma + pack->at.vma_end, &mapping.end) ||
 	    !vp_guest_view_u64(view, vma + pack->at.vma_pgoff, &mapping.pgoff) ||
@@ -108,7 +108,7 @@ static bool walk_node(struct walk *walk, uint64_t entry, uint64_t max, unsigned 
 	char node[MAPLE_NODE];
 	uint64_t last = 0;
 
-	if (depth == MOST_DEPTH || walk->nodes++ == MOST_NODES || type < MAPLE_LEAF ||
+	if (depth == MAX_DEPTH || walk->nodes++ == MAX_NODES || type < MAPLE_LEAF ||
 	    type > MAPLE_ARANGE || pivots + 8 * (count - 1) > sizeof(node) ||
 	    slots + 8 * count > sizeof(node) ||
 	    !vp_guest_view_read(&walk->kernel->view, entry & ~(MAPLE_NODE - 1ULL), node,
@@ -187,7 +187,7 @@ static bool prepend_name(const struct vp_guest_kernel *kernel, uint64_t dentry, 
 	uint64_t name;
 
 	if (!vp_guest_view_u32(&kernel->view, dentry + pack->at.dentry_len, &length) || !length ||
-	    length > MOST_NAME || length + 1 > *at ||
+	    length > MAX_NAME || length + 1 > *at ||
 	    !vp_guest_view_u64(&kernel->view, dentry + pack->at.dentry_name, &name))
 		return false;
 	*at -= length + 1;
@@ -216,7 +216,7 @@ static bool walk_up(const struct vp_guest_kernel *kernel, struct place place, st
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
 
-	for (unsigned step = 0; step < MOST_PATH_STEPS; step++) {
+	for (unsigned step = 0; step < MAX_PATH_STEPS; step++) {
 		uint64_t top, parent;
 		if (place.dentry == root.dentry && place.mnt == root.mnt)
 			return true;

@@ -16,19 +16,19 @@
 /* Where a kernel is that is moved by nobody, and the least where KASLR moves one to. */
 #define FIRST_PLACE (16 * MIB)
 /* From the banner to the end of the symbol tables, at most. */
-#define MOST_RODATA (64 * MIB)
+#define MAX_RODATA (64 * MIB)
 /* From an image's begin to its read-only data, at most. */
-#define MOST_IMAGE (64 * MIB)
+#define MAX_IMAGE (64 * MIB)
 /* The most memory that is gone through; VP_GUEST_SLOTS_MAX slots may claim any. */
-#define MOST_MEMORY (16ULL << 40)
+#define MAX_MEMORY (16ULL << 40)
 
 enum {
 	CHUNK = 2 << 20,
-	LEAST_COST = 4096, /* of a read, in bytes */
-	OVERLAP = 64,      /* of chunks: longer than what is looked for */
-	MOST_BANNERS = 4,  /* in one page */
-	AGAIN_SHARE = 4,   /* the usual places get a fifth of the time … */
-	AGAIN_LEAST_S = 3, /* … but are not looked at more often */
+	MIN_COST = 4096, /* of a read, in bytes */
+	OVERLAP = 64,    /* of chunks: longer than what is looked for */
+	MAX_BANNERS = 4, /* in one page */
+	AGAIN_SHARE = 4, /* the usual places get a fifth of the time … */
+	AGAIN_MIN_S = 3, /* … but are not looked at more often */
 };
 
 static const char banner_text[] = "Linux version ";
@@ -42,7 +42,7 @@ enum stage { REMEMBERED, PLACES, EVERYWHERE };
 struct vp_kernel_scan {
 	struct vp_scan_setup setup;
 	struct vp_guest_memory careful; /* reads only what the host has */
-	struct vp_pace pace;
+	struct vp_throttle pace;
 	VP_VEC(struct range) ranges;
 	enum stage stage;
 	uint64_t place;        /* the next of the usual places … */
@@ -86,8 +86,8 @@ static void list_ranges(struct vp_kernel_scan *scan)
 	if (scan->ranges.count)
 		qsort(scan->ranges.at, scan->ranges.count, sizeof(*scan->ranges.at), by_gpa);
 	vp_vec_each (&scan->ranges, range) {
-		if (range->end - range->gpa > MOST_MEMORY - all)
-			range->end = range->gpa + (MOST_MEMORY - all);
+		if (range->end - range->gpa > MAX_MEMORY - all)
+			range->end = range->gpa + (MAX_MEMORY - all);
 		all += range->end - range->gpa;
 	}
 }
@@ -104,7 +104,7 @@ struct vp_kernel_scan *vp_kernel_scan_new(const struct vp_scan_setup *setup)
 	scan->place = FIRST_PLACE;
 	scan->stage = setup->remembered ? REMEMBERED : PLACES;
 	scan->chunk = vp_alloc(CHUNK + OVERLAP);
-	vp_pace_init(&scan->pace, setup->clock);
+	vp_throttle_init(&scan->pace, setup->clock);
 	scan->places_began = scan->pace.now;
 	return scan;
 }
@@ -125,7 +125,7 @@ static size_t copy(struct vp_kernel_scan *scan, uint64_t gpa, void *bytes, size_
 	size_t got = vp_guest_memory_copy(scan->setup.memory, gpa, bytes, size);
 
 	/* Asking what is backed counts for something, too. */
-	scan->pace.bytes += got + LEAST_COST;
+	scan->pace.bytes += got + MIN_COST;
 	return got;
 }
 
@@ -196,7 +196,7 @@ static bool locate_by_other(struct vp_kernel_scan *scan, const struct vp_kernel_
 
 	if (!can_locate(pack))
 		return false;
-	for (uint64_t back = 0, place = banner / PLACE * PLACE; back <= MOST_IMAGE; back += PLACE) {
+	for (uint64_t back = 0, place = banner / PLACE * PLACE; back <= MAX_IMAGE; back += PLACE) {
 		uint64_t own = place - back + pack->symbol.banner.offset;
 		if (back <= place && own > banner &&
 		    vp_guest_memory_read(&scan->careful, own, start, sizeof(start)) &&
@@ -221,9 +221,9 @@ static const char *next_banner(const char *from, const char *end)
 static bool locate_around(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack,
 			  uint64_t tables, struct vp_guest_view *ret)
 {
-	uint64_t from = tables > MOST_RODATA ? tables - MOST_RODATA : 0;
+	uint64_t from = tables > MAX_RODATA ? tables - MAX_RODATA : 0;
 
-	for (uint64_t at = from; at < tables + MOST_RODATA; at += CHUNK) {
+	for (uint64_t at = from; at < tables + MAX_RODATA; at += CHUNK) {
 		const char *end = scan->chunk + CHUNK + OVERLAP;
 		if (!copy(scan, at, scan->chunk, CHUNK + OVERLAP))
 			continue;
@@ -268,10 +268,10 @@ static bool try_tables_behind(struct vp_kernel_scan *scan, uint64_t banner,
 	uint64_t from = banner / PLACE * PLACE;
 	bool tables = false;
 
-	for (uint64_t at = from; at < from + MOST_RODATA && !tables; at += CHUNK) {
+	for (uint64_t at = from; at < from + MAX_RODATA && !tables; at += CHUNK) {
 		if (!copy(scan, at, scan->chunk, CHUNK + OVERLAP))
 			continue;
-		const char *found = vp_kallsyms_maybe(scan->chunk, CHUNK + OVERLAP);
+		const char *found = vp_kallsyms_find_candidate(scan->chunk, CHUNK + OVERLAP);
 		if (found &&
 		    try_tables(scan, at + (uint64_t)(found - scan->chunk), banner, ret, &tables))
 			return true;
@@ -290,7 +290,7 @@ static bool try_banner(struct vp_kernel_scan *scan, uint64_t banner, struct vp_g
 /* A candidate was examined in one go: this is paid for before anything else. */
 static bool note_try(struct vp_kernel_scan *scan, bool found)
 {
-	vp_pace_look(&scan->pace, true);
+	vp_throttle_update(&scan->pace, true);
 	return found;
 }
 
@@ -298,7 +298,7 @@ static bool note_try(struct vp_kernel_scan *scan, bool found)
 static bool try_page(struct vp_kernel_scan *scan, uint64_t gpa, struct vp_guest_view *ret,
 		     bool *tried)
 {
-	uint64_t banners[MOST_BANNERS];
+	uint64_t banners[MAX_BANNERS];
 	size_t count = 0;
 
 	*tried = false;
@@ -306,11 +306,11 @@ static bool try_page(struct vp_kernel_scan *scan, uint64_t gpa, struct vp_guest_
 	if (!copy(scan, gpa, scan->chunk, VP_GUEST_PAGE))
 		return false;
 	const char *found = scan->chunk, *end = scan->chunk + VP_GUEST_PAGE;
-	for (; count < MOST_BANNERS && (found = next_banner(found, end)); found++)
+	for (; count < MAX_BANNERS && (found = next_banner(found, end)); found++)
 		banners[count++] = gpa + (uint64_t)(found - scan->chunk);
 	*tried = count > 0;
 	if (*tried)
-		vp_pace_look(&scan->pace, true);
+		vp_throttle_update(&scan->pace, true);
 	for (size_t i = 0; i < count; i++)
 		if (note_try(scan, try_banner(scan, banners[i], ret)))
 			return true;
@@ -322,8 +322,8 @@ static void end_places(struct vp_kernel_scan *scan)
 {
 	uint64_t took = scan->pace.now - scan->places_began, pause = took * AGAIN_SHARE;
 
-	if (pause < AGAIN_LEAST_S * SECOND)
-		pause = AGAIN_LEAST_S * SECOND;
+	if (pause < AGAIN_MIN_S * SECOND)
+		pause = AGAIN_MIN_S * SECOND;
 	scan->places_again = scan->pace.now + pause;
 	scan->stage = EVERYWHERE;
 	scan->place = FIRST_PLACE;
@@ -339,7 +339,7 @@ static enum vp_scan_result look_at_places(struct vp_kernel_scan *scan, struct vp
 		bool any = next_memory(scan, scan->place, PLACE, &gpa);
 		if (!any || (scan->low && gpa >= FIRST_PLACE)) {
 			if (scan->low) {
-				vp_pace_look(&scan->pace, true);
+				vp_throttle_update(&scan->pace, true);
 				end_places(scan);
 				return VP_SCAN_GOES_ON;
 			}
@@ -350,7 +350,7 @@ static enum vp_scan_result look_at_places(struct vp_kernel_scan *scan, struct vp
 		scan->place = gpa + PLACE;
 		if (try_page(scan, gpa, ret, &tried))
 			return VP_SCAN_FOUND;
-	} while (!tried && !vp_pace_take(&scan->pace, 0));
+	} while (!tried && !vp_throttle_charge(&scan->pace, 0));
 	return VP_SCAN_GOES_ON;
 }
 
@@ -371,14 +371,14 @@ static enum vp_scan_result look_everywhere(struct vp_kernel_scan *scan, struct v
 		scan->done += CHUNK;
 		if (!copy(scan, gpa, scan->chunk, CHUNK + OVERLAP))
 			continue;
-		const char *tokens = vp_kallsyms_maybe(scan->chunk, CHUNK + OVERLAP);
+		const char *tokens = vp_kallsyms_find_candidate(scan->chunk, CHUNK + OVERLAP);
 		if (!tokens)
 			continue;
-		vp_pace_look(&scan->pace, true);
+		vp_throttle_update(&scan->pace, true);
 		uint64_t at = gpa + (uint64_t)(tokens - scan->chunk);
 		return note_try(scan, try_tables(scan, at, 0, ret, &tables)) ? VP_SCAN_FOUND
 									     : VP_SCAN_GOES_ON;
-	} while (!vp_pace_take(&scan->pace, 0));
+	} while (!vp_throttle_charge(&scan->pace, 0));
 	return VP_SCAN_GOES_ON;
 }
 
@@ -410,9 +410,10 @@ enum vp_scan_result vp_kernel_scan_step(struct vp_kernel_scan *scan, uint64_t sl
 		return VP_SCAN_ENDED;
 	/* Work since the last step is not the scan's, unless it was with a kernel that the scan
 	 * found and that was rejected. */
-	vp_pace_look(&scan->pace, scan->found);
+	vp_throttle_update(&scan->pace, scan->found);
 	uint64_t end = scan->pace.now + slice_ns;
-	while (result == VP_SCAN_GOES_ON && vp_pace_pay(&scan->pace, end) && scan->pace.now < end)
+	while (result == VP_SCAN_GOES_ON && vp_throttle_wait(&scan->pace, end) &&
+	       scan->pace.now < end)
 		result = look_on(scan, ret);
 	scan->found = result == VP_SCAN_FOUND;
 	return result;

@@ -28,8 +28,8 @@ enum vp_scan_result {
 struct vp_scan_setup {
 	const struct vp_guest_memory *memory; /* whose `backed` is known */
 	const vp_kernel_packs *packs;
-	uint64_t remembered;               /* where a kernel's banner was; 0: not known */
-	const struct vp_pace_clock *clock; /* NULL: this process's own */
+	uint64_t remembered;                   /* where a kernel's banner was; 0: not known */
+	const struct vp_throttle_clock *clock; /* NULL: this process's own */
 };
 
 /* How far it is in the memory that there is, in bytes, once it looks everywhere. */

@@ -12,9 +12,9 @@
 #include "guestmem/pack.h"
 
 enum {
-	MOST_TASKS = 1 << 17,
-	MOST_CPUS = 8192,   /* what Linux can be configured for on x86 */
-	MOST_TID = 4 << 20, /* PID_MAX_LIMIT */
+	MAX_TASKS = 1 << 17,
+	MAX_CPUS = 8192,   /* what Linux can be configured for on x86 */
+	MAX_TID = 4 << 20, /* PID_MAX_LIMIT */
 	TASK_BYTES = 4096, /* all that is read of one lies in less, in all kernels that were seen */
 };
 
@@ -73,7 +73,7 @@ bool vp_guest_task_read(const struct vp_guest_kernel *kernel, uint64_t place,
 		ret->root = page.gpa;
 	/* Idle tasks alone are of process 0. Any program may call itself anything, but the kernel
 	 * ends every name. */
-	return ret->tid <= MOST_TID && ret->tgid <= MOST_TID && !ret->tid == !ret->tgid &&
+	return ret->tid <= MAX_TID && ret->tgid <= MAX_TID && !ret->tid == !ret->tgid &&
 	       memchr(ret->comm, 0, sizeof(ret->comm));
 }
 
@@ -87,7 +87,7 @@ void vp_guest_tasks_each(const struct vp_guest_kernel *kernel,
 	bool is_new = true;
 
 	*damaged = !first || kernel->lacks;
-	for (uint32_t i = 0; !*damaged && i < MOST_TASKS; i++) {
+	for (uint32_t i = 0; !*damaged && i < MAX_TASKS; i++) {
 		struct vp_guest_task task;
 		vp_map_insert(&seen, place, 0, &is_new);
 		*damaged = !is_new || !vp_guest_task_read(kernel, place, &task);
@@ -198,7 +198,7 @@ struct vp_error *vp_guest_cpus_find(const struct vp_guest_kernel *kernel, vp_gue
 	uint32_t count = 1;
 
 	*unsettled = false;
-	if (ids && (!vp_guest_view_u32(&kernel->view, ids, &count) || count > MOST_CPUS))
+	if (ids && (!vp_guest_view_u32(&kernel->view, ids, &count) || count > MAX_CPUS))
 		return vp_error_new("the kernel's number of CPUs is invalid");
 	for (uint32_t i = 0; i < count && offsets; i++) {
 		struct vp_guest_task task;

@@ -28,7 +28,7 @@ enum {
 	LONGEST_REQUEST = 256,
 	/* At the CPUs' current tasks, and microseconds from one to the next: more than a few
 	   slices. */
-	MOST_LOOKS = 50,
+	MAX_LOOKS = 50,
 	LOOK_US = 4000,
 	SLICE_MS = 500, /* of a scan, for each request */
 };
@@ -123,10 +123,10 @@ static struct vp_error *find_cpus(const struct vp_guest_kernel *kernel, vp_guest
 {
 	bool unsettled = true;
 
-	for (unsigned looks = 0; looks < MOST_LOOKS; looks++) {
+	for (unsigned looks = 0; looks < MAX_LOOKS; looks++) {
 		cpus->count = 0;
 		struct vp_error *error = vp_guest_cpus_find(kernel, cpus, &unsettled);
-		if (!unsettled || looks + 1 == MOST_LOOKS)
+		if (!unsettled || looks + 1 == MAX_LOOKS)
 			return error;
 		vp_error_free(error);
 		vp_sleep_us(LOOK_US);

@@ -42,10 +42,10 @@ struct vp_guest_worker_options {
 	size_t n_vcpus;
 	const struct vp_buffer *packs; /* texts of kernel packs that may fit */
 	size_t n_packs;
-	uint64_t seed;                     /* random, for a new pack's evidence */
-	const struct vp_pace_clock *clock; /* of scans; NULL: this process's own */
-	int channel;                       /* a socket: requests in, answers out */
-	int dump;                          /* where map text goes; -1: nowhere */
+	uint64_t seed;                         /* random, for a new pack's evidence */
+	const struct vp_throttle_clock *clock; /* of scans; NULL: this process's own */
+	int channel;                           /* a socket: requests in, answers out */
+	int dump;                              /* where map text goes; -1: nowhere */
 };
 
 /* Answers until the channel is closed. */

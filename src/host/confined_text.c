@@ -14,16 +14,16 @@
 #include "base/error.h"
 #include "base/io.h"
 
-enum { MOST_SECONDS = 120, NOT_CONFINED = 2 };
+enum { MAX_SECONDS = 120, NOT_CONFINED = 2 };
 /* Bytes of text: symbols of the programs of a host take some 100 MiB at most. */
-#define MOST_TEXT (1ULL << 30)
+#define MAX_TEXT (1ULL << 30)
 
 static VP_NORETURN void run_writer(const struct vp_confined_text *text, int fd)
 {
 	struct vp_maps_writer writer = {0};
 	int keep[] = {fd};
 
-	if (vp_confine_to_reading(keep, VP_ARRAY_SIZE(keep), MOST_TEXT))
+	if (vp_confine_to_reading(keep, VP_ARRAY_SIZE(keep), MAX_TEXT))
 		_exit(NOT_CONFINED);
 	writer.fd = keep[0];
 	text->write(&writer, text->context);
@@ -49,20 +49,20 @@ static struct vp_error *confined_text_take_lines(int fd, const char *keywords,
 static struct vp_error *judge(int status, bool late)
 {
 	if (late)
-		return vp_error_new("reading them took longer than %d s", MOST_SECONDS);
+		return vp_error_new("reading them took longer than %d s", MAX_SECONDS);
 	if (WIFSIGNALED(status))
 		return vp_error_new("the process that read them was killed by signal %d",
 				    WTERMSIG(status));
 	if (WEXITSTATUS(status) == NOT_CONFINED)
 		return vp_error_new("the process that reads them could not be confined");
-	return status ? vp_error_new("their symbols need more than %llu MiB", MOST_TEXT >> 20)
+	return status ? vp_error_new("their symbols need more than %llu MiB", MAX_TEXT >> 20)
 		      : NULL;
 }
 
 /* Bounded: a user's file system may block a reader for ever. */
 static struct vp_error *await_writer(pid_t process, const struct vp_meanwhile *meanwhile)
 {
-	uint64_t end = vp_clock_monotonic() + MOST_SECONDS * 1000000000ULL;
+	uint64_t end = vp_clock_monotonic() + MAX_SECONDS * 1000000000ULL;
 	bool late = false;
 	int status;
 

@@ -46,7 +46,7 @@ bool vp_cpu_hotplug_parse(const char *bytes, size_t size, uint32_t *pcpu, bool *
 	       !vp_cursor_left(&number);
 }
 
-bool vp_cpu_hotplug_read(int fd, void (*hear)(void *context, uint32_t pcpu, bool online),
+bool vp_cpu_hotplug_read(int fd, void (*on_event)(void *context, uint32_t pcpu, bool online),
 			 void *context)
 {
 	struct sockaddr_nl from;
@@ -64,6 +64,6 @@ bool vp_cpu_hotplug_read(int fd, void (*hear)(void *context, uint32_t pcpu, bool
 			return all;
 		else if (size > 0 && !from.nl_pid && /* the kernel's own */
 			 vp_cpu_hotplug_parse(bytes, (size_t)size, &pcpu, &online))
-			hear(context, pcpu, online);
+			on_event(context, pcpu, online);
 	}
 }

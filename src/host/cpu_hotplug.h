@@ -10,7 +10,7 @@
 /* A descriptor that can be read when there is an event, to be closed; -1 and errno: none. */
 int vp_cpu_hotplug_open(void);
 /* Calls `hear` for each event of a pCPU that has come since; false: some were dropped. */
-bool vp_cpu_hotplug_read(int fd, void (*hear)(void *context, uint32_t pcpu, bool online),
+bool vp_cpu_hotplug_read(int fd, void (*on_event)(void *context, uint32_t pcpu, bool online),
 			 void *context);
 /* Whether these bytes are a uevent of a pCPU that came online or went offline. */
 bool vp_cpu_hotplug_parse(const char *bytes, size_t size, uint32_t *pcpu, bool *online);

@@ -15,7 +15,7 @@
 
 enum {
 	LARGEST_MAP = 64 << 20,
-	MOST_LINES = 4 << 20, /* of all processes */
+	MAX_LINES = 4 << 20, /* of all processes */
 };
 
 struct reading {
@@ -37,7 +37,7 @@ static void host_jit_write_lines(struct reading *reading, uint64_t space,
 	struct vp_cursor lines = vp_cursor_of(text->bytes, text->size);
 	struct vp_slice line = {0};
 
-	while (reading->lines < MOST_LINES && vp_cursor_line(&lines, &line)) {
+	while (reading->lines < MAX_LINES && vp_cursor_line(&lines, &line)) {
 		struct vp_jit_symbol symbol;
 		if (!vp_jit_line_parse(line, &symbol))
 			continue;

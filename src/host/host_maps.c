@@ -26,7 +26,7 @@ enum {
 	ALL_MAPPINGS = 1 << 21,
 	READ_PER_SECOND = 32 << 20, /* bytes of /proc/PID/maps */
 	READ_AT_END = 512 << 20,
-	MOST_PENDING = 1 << 16,
+	MAX_PENDING = 1 << 16,
 	FEW = 64, /* spaces that are no longer needed cost nothing */
 };
 #define SECOND 1000000000ULL
@@ -56,7 +56,7 @@ struct process {
 	uint32_t latest; /* space */
 	uint32_t spaces;
 	uint64_t second; /* in which the last ones began, and how many */
-	uint32_t in_second;
+	uint32_t in_fallback;
 	bool is_same; /* in that second it was found to be the same program under many names */
 };
 
@@ -84,9 +84,9 @@ struct vp_host_maps {
 	struct vp_map known;             /* pid -> process */
 	size_t n_mappings, path_bytes;
 	uint64_t second; /* of the newest sample, and in it: */
-	uint32_t in_second;
+	uint32_t in_fallback;
 	size_t may_read;
-	struct losses lost, told;
+	struct losses lost, reported;
 	bool is_writing; /* a map: spaces and images stay as they are; of what is seen then … */
 	VP_VEC(struct seen) pending; /* … this is new */
 	const struct vp_meanwhile *meanwhile;
@@ -242,22 +242,22 @@ static bool may_add(struct vp_host_maps *maps, struct process *process, uint64_t
 
 	if (second > maps->second) {
 		maps->second = second;
-		maps->in_second = 0;
+		maps->in_fallback = 0;
 		maps->may_read = READ_PER_SECOND;
 	}
 	if (process && process->second != second) {
 		process->second = second;
-		process->in_second = 0;
+		process->in_fallback = 0;
 		process->is_same = false;
 	}
-	if (maps->in_second >= VP_HOST_MAPS_PER_SECOND ||
+	if (maps->in_fallback >= VP_HOST_MAPS_PER_SECOND ||
 	    maps->spaces.count >= VP_HOST_MAPS_SPACES ||
-	    (process && (process->in_second >= VP_HOST_MAPS_PROCESS_PER_SECOND ||
+	    (process && (process->in_fallback >= VP_HOST_MAPS_PROCESS_PER_SECOND ||
 			 process->spaces >= VP_HOST_MAPS_PROCESS_SPACES)))
 		return false;
-	maps->in_second++;
+	maps->in_fallback++;
 	if (process)
-		process->in_second++;
+		process->in_fallback++;
 	return true;
 }
 
@@ -342,7 +342,7 @@ static void see_new(struct vp_host_maps *maps, struct space *before, uint32_t pi
 		add_space(maps, before, pid, comm, time);
 		return;
 	}
-	if (maps->pending.count == MOST_PENDING) {
+	if (maps->pending.count == MAX_PENDING) {
 		maps->lost.unseen++;
 		return;
 	}
@@ -408,17 +408,17 @@ static void move_space(struct vp_host_maps *maps, struct space *space, uint32_t 
 	push_space(kept, space);
 	struct process *own = process_of(kept, space->pid);
 	own->second = process->second;
-	own->in_second = process->in_second;
+	own->in_fallback = process->in_fallback;
 	own->is_same = process->is_same;
 }
 
 static void keep_from(struct vp_host_maps *maps, uint64_t time)
 {
 	struct vp_host_maps kept = {.second = maps->second,
-				    .in_second = maps->in_second,
+				    .in_fallback = maps->in_fallback,
 				    .may_read = maps->may_read,
 				    .lost = maps->lost,
-				    .told = maps->told};
+				    .reported = maps->reported};
 	uint32_t *numbers = vp_realloc_array(NULL, maps->programs.count + 1, sizeof(*numbers));
 
 	memset(numbers, 0xff, (maps->programs.count + 1) * sizeof(*numbers));
@@ -531,8 +531,8 @@ static void host_maps_write_spaces(const struct vp_host_maps *maps, uint32_t *fi
 }
 
 /* Writes a note to the map; also queues it for the user if there is `more` than reported before. */
-static void host_maps_tell(struct vp_host_maps *maps, struct vp_maps_writer *writer, char *sentence,
-			   bool more)
+static void host_maps_report(struct vp_host_maps *maps, struct vp_maps_writer *writer,
+			     char *sentence, bool more)
 {
 	vp_maps_write_note(writer, "%s", sentence);
 	if (more)
@@ -541,56 +541,56 @@ static void host_maps_tell(struct vp_host_maps *maps, struct vp_maps_writer *wri
 		free(sentence);
 }
 
-static void tell_losses(struct vp_host_maps *maps, struct vp_maps_writer *writer,
+static void send_losses(struct vp_host_maps *maps, struct vp_maps_writer *writer,
 			const struct vp_error *images, const struct vp_error *jit)
 {
-	const struct losses *lost = &maps->lost, *told = &maps->told;
+	const struct losses *lost = &maps->lost, *reported = &maps->reported;
 
 	if (images)
-		host_maps_tell(
+		host_maps_report(
 		    maps, writer,
 		    vp_format("some files of host programs were not read (%s): some of their "
 			      "functions have no names",
 			      vp_error_message(images)),
 		    true);
 	if (jit)
-		host_maps_tell(
+		host_maps_report(
 		    maps, writer,
 		    vp_format("some perf maps of host programs were not read (%s): generated code "
 			      "of theirs has no names",
 			      vp_error_message(jit)),
 		    true);
 	if (lost->unseen)
-		host_maps_tell(
+		host_maps_report(
 		    maps, writer,
 		    vp_format("%llu samples of host processes have no names: at most %d programs "
 			      "or names per second of one process and %d of all are read",
 			      (unsigned long long)lost->unseen, VP_HOST_MAPS_PROCESS_PER_SECOND,
 			      VP_HOST_MAPS_PER_SECOND),
-		    lost->unseen > told->unseen);
+		    lost->unseen > reported->unseen);
 	if (lost->stale)
-		host_maps_tell(
+		host_maps_report(
 		    maps, writer,
 		    vp_format("%llu samples of host processes are shown under a former name of "
 			      "the process: at most %d names per second and %d in all are kept",
 			      (unsigned long long)lost->stale, VP_HOST_MAPS_PROCESS_PER_SECOND,
 			      VP_HOST_MAPS_PROCESS_SPACES),
-		    lost->stale > told->stale);
+		    lost->stale > reported->stale);
 	if (lost->cut)
-		host_maps_tell(
+		host_maps_report(
 		    maps, writer,
 		    vp_format("%llu host programs have more than %d executable mappings: the "
 			      "others have no names",
 			      (unsigned long long)lost->cut, VP_HOST_MAPS_MAPPINGS),
-		    lost->cut > told->cut);
+		    lost->cut > reported->cut);
 	if (lost->unread)
-		host_maps_tell(
+		host_maps_report(
 		    maps, writer,
 		    vp_format("%llu times the mappings of a host program were not read: they are "
 			      "too many, or change too often",
 			      (unsigned long long)lost->unread),
-		    lost->unread > told->unread);
-	maps->told = maps->lost;
+		    lost->unread > reported->unread);
+	maps->reported = maps->lost;
 }
 
 static void host_maps_write_all(struct vp_host_maps *maps, struct vp_maps_writer *writer,
@@ -606,7 +606,7 @@ static void host_maps_write_all(struct vp_host_maps *maps, struct vp_maps_writer
 	host_maps_write_spaces(maps, first, writer);
 	if (with_symbols)
 		host_maps_write_jit(maps, first, writer, &jit);
-	tell_losses(maps, writer, images, jit);
+	send_losses(maps, writer, images, jit);
 }
 
 struct vp_error *vp_host_maps_write(struct vp_host_maps *maps, const char *path, uint64_t from,

@@ -123,12 +123,12 @@ static int kernel_btf_find_types(struct vp_kernel_btf *kernel, const void *elf, 
 	return fd;
 }
 
-void vp_fitting_init(struct vp_fitting *fitting, struct vp_kernel_btf *kernel, const void *elf,
-		     size_t size)
+void vp_btf_open_opts_init(struct vp_btf_open_opts *fitting, struct vp_kernel_btf *kernel,
+			   const void *elf, size_t size)
 {
-	*fitting = (struct vp_fitting){.kernel = kernel ? kernel : vp_kernel_btf_new(),
-				       .own = !kernel,
-				       .options = {.sz = sizeof(fitting->options)}};
+	*fitting = (struct vp_btf_open_opts){.kernel = kernel ? kernel : vp_kernel_btf_new(),
+					     .own = !kernel,
+					     .options = {.sz = sizeof(fitting->options)}};
 	fitting->fd = kernel_btf_find_types(fitting->kernel, elf, size);
 	snprintf(fitting->path, sizeof(fitting->path), "/proc/self/fd/%d", fitting->fd);
 	/* Not where capabilities are the file's: a user's own process is root's there. */
@@ -136,11 +136,11 @@ void vp_fitting_init(struct vp_fitting *fitting, struct vp_kernel_btf *kernel, c
 		fitting->options.btf_custom_path = fitting->path;
 }
 
-void vp_fitting_deinit(struct vp_fitting *fitting)
+void vp_btf_open_opts_deinit(struct vp_btf_open_opts *fitting)
 {
 	if (fitting->fd >= 0)
 		close(fitting->fd);
 	if (fitting->own)
 		vp_kernel_btf_free(fitting->kernel);
-	*fitting = (struct vp_fitting){.fd = -1};
+	*fitting = (struct vp_btf_open_opts){.fd = -1};
 }

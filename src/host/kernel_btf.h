@@ -31,7 +31,7 @@ bool vp_kernel_btf_has_member(struct vp_kernel_btf *kernel, const char *module, 
 			      const char *member);
 
 /* While an object's programs are opened and loaded: what they are fitted to. */
-struct vp_fitting {
+struct vp_btf_open_opts {
 	struct vp_kernel_btf *kernel; /* the given one, or one for these programs alone */
 	bool own;
 	int fd;        /* of a file in memory with the types; -1: libbpf looks for them itself */
@@ -40,8 +40,8 @@ struct vp_fitting {
 };
 
 /* `kernel` may be NULL; `elf`: the object's bytes (NAME_bpf__elf_bytes()). */
-void vp_fitting_init(struct vp_fitting *fitting, struct vp_kernel_btf *kernel, const void *elf,
-		     size_t size);
-void vp_fitting_deinit(struct vp_fitting *fitting);
+void vp_btf_open_opts_init(struct vp_btf_open_opts *fitting, struct vp_kernel_btf *kernel,
+			   const void *elf, size_t size);
+void vp_btf_open_opts_deinit(struct vp_btf_open_opts *fitting);
 
 #endif

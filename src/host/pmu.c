@@ -19,7 +19,7 @@
 
 #define DEVICES "bus/event_source/devices"
 #define TRACEPOINTS "kernel/tracing/events"
-enum { MOST_BYTES = 4096 };
+enum { MAX_BYTES = 4096 };
 
 struct pmu {
 	const char *event; /* its whole name, for sentences */
@@ -42,7 +42,7 @@ static bool pmu_read_line(const char *folder, const char *name, struct vp_buffer
 	VP_AUTO_FREE char *path = vp_format("%s/%s", folder, name);
 
 	text->size = 0;
-	VP_AUTO_ERROR struct vp_error *error = vp_file_read(path, MOST_BYTES, text);
+	VP_AUTO_ERROR struct vp_error *error = vp_file_read(path, MAX_BYTES, text);
 	while (!error && text->size && isspace((unsigned char)text->bytes[text->size - 1]))
 		text->size--;
 	vp_buffer_text(text);

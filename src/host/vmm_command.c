@@ -13,7 +13,7 @@
 
 enum {
 	FIRST_GUEST_CID = 3, /* VMADDR_CID_HOST + 1 */
-	MOST_ARGUMENTS = 1 << 16,
+	MAX_ARGUMENTS = 1 << 16,
 	JSON_DEPTH = 16,
 };
 
@@ -363,7 +363,7 @@ struct vp_vmm_command vp_vmm_command_read(const char *text, size_t size)
 
 	vp_buffer_append(&bytes, text, size);
 	vp_buffer_append(&bytes, "", 1); /* a zero, whatever the last argument ends with */
-	for (size_t at = 0; at < size && given.count < MOST_ARGUMENTS;
+	for (size_t at = 0; at < size && given.count < MAX_ARGUMENTS;
 	     at += strlen(bytes.bytes + at) + 1)
 		vp_vec_push(&given, bytes.bytes + at);
 	if (given.count) {

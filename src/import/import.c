@@ -24,13 +24,13 @@
 #include "store/trace_writer.h"
 
 enum {
-	MOST_CPUS = 65535,
-	MOST_VCPUS = 1 << 20,
-	MOST_NAMES = 1 << 22,
+	MAX_CPUS = 65535,
+	MAX_VCPUS = 1 << 20,
+	MAX_NAMES = 1 << 22,
 	LONGEST_TEXT = 255,
 	LONGEST_NOTE = 1000,
-	MOST_NOTES = 100,
-	MOST_LOOKED_AT = 100
+	MAX_NOTES = 100,
+	MAX_LOOKED_AT = 100
 };
 
 /* One of the files: the host's, or a guest's. */
@@ -106,7 +106,7 @@ static void take_names(struct source *source, struct vp_slice text)
 	uint64_t time = vp_import_clock_at(&source->clock, source->first);
 	struct vp_slice line;
 
-	for (uint32_t i = 0; i < MOST_NAMES && vp_cursor_line(&lines, &line); i++) {
+	for (uint32_t i = 0; i < MAX_NAMES && vp_cursor_line(&lines, &line); i++) {
 		struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
 		uint32_t tid = (uint32_t)vp_cursor_decimal(&words);
 		struct vp_slice name = vp_cursor_rest(&words);
@@ -154,21 +154,20 @@ static struct vp_error *take_samples(struct source *source, uint32_t cpu, struct
 }
 
 static struct vp_error *import_take_thread(const struct source *source,
-					   const struct vp_import_news *news)
+					   const struct vp_import_msg *msg)
 {
 	struct vp_import_vms *vms = &source->import->vms;
 	const struct vp_import_thread thread = {
-	    (uint32_t)news->number, (uint32_t)(news->number >> 32) & VP_PID_MASK, news->cpu};
+	    (uint32_t)msg->number, (uint32_t)(msg->number >> 32) & VP_PID_MASK, msg->cpu};
 
 	if (!source->is_host)
 		return NULL;
-	if (source->begun || news->cpu >= MOST_CPUS || !thread.tid ||
-	    vms->entered.count == MOST_VCPUS)
+	if (source->begun || msg->cpu >= MAX_CPUS || !thread.tid || vms->entered.count == MAX_VCPUS)
 		return unexpected(source);
-	if (news->kind == VP_IMPORT_VCPU)
+	if (msg->kind == VP_IMPORT_VCPU)
 		vp_vec_push(&vms->entered, thread);
 	else if (vms->vms.count)
-		vp_vm_vcpu(&vms->vms.at[vms->vms.count - 1], news->cpu)->tid = thread.tid;
+		vp_vm_vcpu(&vms->vms.at[vms->vms.count - 1], msg->cpu)->tid = thread.tid;
 	return NULL;
 }
 
@@ -235,7 +234,7 @@ static void take_marks(struct source *source, struct vp_slice bytes)
 	struct vp_import_mark mark;
 
 	for (size_t at = 0;
-	     bytes.size - at >= sizeof(mark) && source->timing.marks.count < MOST_VCPUS;
+	     bytes.size - at >= sizeof(mark) && source->timing.marks.count < MAX_VCPUS;
 	     at += sizeof(mark)) {
 		memcpy(&mark, bytes.bytes + at, sizeof(mark));
 		vp_vec_push(&source->timing.marks, mark);
@@ -246,7 +245,7 @@ static void take_note(struct source *source, struct vp_slice text)
 {
 	struct vp_buffer clean = {0};
 
-	if (source->notes++ >= MOST_NOTES)
+	if (source->notes++ >= MAX_NOTES)
 		return;
 	vp_text_clean(text.bytes, text.size < LONGEST_NOTE ? text.size : LONGEST_NOTE, &clean);
 	vp_vec_push(source->import->notes,
@@ -255,25 +254,25 @@ static void take_note(struct source *source, struct vp_slice text)
 }
 
 /* Messages before the start. */
-static struct vp_error *take_about(struct source *source, const struct vp_import_news *news,
+static struct vp_error *take_about(struct source *source, const struct vp_import_msg *msg,
 				   struct vp_slice bytes)
 {
 	struct vp_import_vms *vms = &source->import->vms;
 
-	switch ((enum vp_import_kind)news->kind) {
+	switch ((enum vp_import_kind)msg->kind) {
 	case VP_IMPORT_MACHINE:
-		take_machine(source, news->cpu, bytes);
+		take_machine(source, msg->cpu, bytes);
 		return NULL;
 	case VP_IMPORT_NOTE:
 		take_note(source, bytes);
 		return NULL;
 	case VP_IMPORT_CPUS:
 		if (source->is_host)
-			source->import->about.pcpus = (uint32_t)news->number;
+			source->import->about.pcpus = (uint32_t)msg->number;
 		return NULL;
 	case VP_IMPORT_CLOCK:
 		source->timing.has_clock = true;
-		source->timing.offset = (int64_t)news->number;
+		source->timing.offset = (int64_t)msg->number;
 		return NULL;
 	case VP_IMPORT_UNSHIFTED:
 		source->timing.is_unshifted = true;
@@ -282,19 +281,19 @@ static struct vp_error *take_about(struct source *source, const struct vp_import
 		take_marks(source, bytes);
 		return NULL;
 	case VP_IMPORT_GUEST:
-		if (source->is_host && vms->vms.count < MOST_CPUS)
-			vp_import_vms_add(vms, bytes, news->number);
+		if (source->is_host && vms->vms.count < MAX_CPUS)
+			vp_import_vms_add(vms, bytes, msg->number);
 		return NULL;
 	case VP_IMPORT_THREAD:
 	case VP_IMPORT_VCPU:
-		return import_take_thread(source, news);
+		return import_take_thread(source, msg);
 	case VP_IMPORT_SPAN:
 		return import_take_span(source, bytes);
 	case VP_IMPORT_SAMPLING:
 		return take_sampling(source, bytes);
 	case VP_IMPORT_BEGIN:
 		source->begun = true;
-		source->id = news->number;
+		source->id = msg->number;
 		vp_buffer_append(&source->classes, bytes.bytes, bytes.size);
 		return NULL;
 	default:
@@ -302,47 +301,47 @@ static struct vp_error *take_about(struct source *source, const struct vp_import
 	}
 }
 
-static struct vp_error *import_take(struct source *source, const struct vp_import_news *news,
+static struct vp_error *import_take(struct source *source, const struct vp_import_msg *msg,
 				    struct vp_slice bytes)
 {
-	if (news->cpu >= MOST_CPUS)
+	if (msg->cpu >= MAX_CPUS)
 		return unexpected(source);
-	switch ((enum vp_import_kind)news->kind) {
+	switch ((enum vp_import_kind)msg->kind) {
 	case VP_IMPORT_TASKS:
 		take_names(source, bytes);
 		return NULL;
 	case VP_IMPORT_EVENTS:
-		return import_take_events(source, news->cpu, bytes);
+		return import_take_events(source, msg->cpu, bytes);
 	case VP_IMPORT_MISSED:
-		source->missed += news->number;
+		source->missed += msg->number;
 		return NULL;
 	case VP_IMPORT_LOST:
-		source->lost += news->number;
+		source->lost += msg->number;
 		return NULL;
 	case VP_IMPORT_STRANGE:
-		source->strange += news->number;
+		source->strange += msg->number;
 		return NULL;
 	case VP_IMPORT_LEFT_OUT:
-		source->left_out += news->number;
+		source->left_out += msg->number;
 		return NULL;
 	case VP_IMPORT_NOTE:
 		take_note(source, bytes);
 		return NULL;
 	case VP_IMPORT_MAPS:
 		return source->samples.are_there
-			   ? vp_import_samples_map(&source->samples, news->number, bytes)
+			   ? vp_import_samples_map(&source->samples, msg->number, bytes)
 			   : unexpected(source);
 	case VP_IMPORT_SAMPLES:
-		return take_samples(source, news->cpu, bytes);
+		return take_samples(source, msg->cpu, bytes);
 	default:
 		return unexpected(source);
 	}
 }
 
 /* Reads up to its start: VMs have to be known of all sources before the first event. */
-static struct vp_error *hear_about(struct source *source)
+static struct vp_error *receive_about(struct source *source)
 {
-	struct vp_import_news news;
+	struct vp_import_msg msg;
 	struct vp_slice bytes;
 
 	const struct vp_import_options none = {0};
@@ -353,22 +352,22 @@ static struct vp_error *hear_about(struct source *source)
 				      source->is_host ? source->import->options : &none,
 				      &source->reader));
 	while (!source->begun) {
-		VP_TRY(vp_import_reader_next(source->reader, &news, &bytes));
-		VP_TRY(take_about(source, &news, bytes));
+		VP_TRY(vp_import_reader_next(source->reader, &msg, &bytes));
+		VP_TRY(take_about(source, &msg, bytes));
 	}
 	return NULL;
 }
 
-static struct vp_error *hear_events(struct source *source)
+static struct vp_error *receive_events(struct source *source)
 {
-	struct vp_import_news news;
+	struct vp_import_msg msg;
 	struct vp_slice bytes;
 
 	for (;;) {
-		VP_TRY(vp_import_reader_next(source->reader, &news, &bytes));
-		if (news.kind == VP_IMPORT_END)
+		VP_TRY(vp_import_reader_next(source->reader, &msg, &bytes));
+		if (msg.kind == VP_IMPORT_END)
 			return NULL;
-		VP_TRY(import_take(source, &news, bytes));
+		VP_TRY(import_take(source, &msg, bytes));
 	}
 }
 
@@ -385,7 +384,7 @@ static size_t import_find_vm(struct source *source)
 			return i;
 	if (source->operand.pid)
 		return vp_import_vms_claim(vms, source->operand.pid, source->operand.pid, its);
-	for (size_t i = 0; i < source->timing.marks.count && i < MOST_LOOKED_AT; i++)
+	for (size_t i = 0; i < source->timing.marks.count && i < MAX_LOOKED_AT; i++)
 		vp_vec_each (&host->timing.marks, other)
 			if (other->vm == source->timing.marks.at[i].vm && other->tid)
 				return vp_import_vms_claim(vms, other->process, other->tid, its);
@@ -556,7 +555,7 @@ static struct vp_error *import_events_of(struct source *source)
 		return NULL;
 	}
 	VP_TRY(import_begin(source));
-	VP_TRY(hear_events(source));
+	VP_TRY(receive_events(source));
 	VP_TRY(import_flush(source));
 	import_note_what_is_missing(source);
 	return NULL;
@@ -572,7 +571,7 @@ static struct vp_error *import_all(struct import *import, const char *const *ope
 		vp_vec_push(&import->sources, source);
 	}
 	vp_vec_each (&import->sources, source)
-		VP_TRY(hear_about(source));
+		VP_TRY(receive_about(source));
 	VP_TRY(link_all(import));
 	vp_vec_each (&import->sources, source)
 		VP_TRY(import_events_of(source));

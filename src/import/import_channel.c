@@ -5,11 +5,11 @@
 
 #include "base/file.h"
 
-void vp_import_tell(const struct vp_import_channel *channel, struct vp_import_news news,
+void vp_import_send(const struct vp_import_channel *channel, struct vp_import_msg msg,
 		    const void *bytes, size_t size)
 {
-	news.size = (uint32_t)size;
-	if (size > VP_IMPORT_MOST_BYTES || vp_fd_write_all(channel->fd, &news, sizeof(news)) ||
+	msg.size = (uint32_t)size;
+	if (size > VP_IMPORT_MAX_BYTES || vp_fd_write_all(channel->fd, &msg, sizeof(msg)) ||
 	    vp_fd_write_all(channel->fd, bytes, size))
 		_exit(1);
 }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { VP_IMPORT_MOST_BYTES = 1 << 26 /* at once */ };
+enum { VP_IMPORT_MAX_BYTES = 1 << 26 /* at once */ };
 
 /* Messages of a file, in this order: its machine, clock, guests and vCPUs; its time; its start;
  * names; then the events of its CPUs; its end. All times are ns. */
@@ -44,9 +44,9 @@ enum vp_import_machine { VP_IMPORT_HOSTNAME, VP_IMPORT_KERNEL };
 /* A message between a guest and its host (vmsync), on one of the two sides. */
 enum vp_import_side {
 	VP_IMPORT_GUEST_SENDS, /* vmsync_gh_guest */
-	VP_IMPORT_HOST_HEARS,  /* vmsync_gh_host */
+	VP_IMPORT_HOST_RECV,   /* vmsync_gh_host */
 	VP_IMPORT_HOST_SENDS,  /* vmsync_hg_host */
-	VP_IMPORT_GUEST_HEARS  /* vmsync_hg_guest */
+	VP_IMPORT_GUEST_RECV   /* vmsync_hg_guest */
 };
 
 struct vp_import_mark {
@@ -80,7 +80,7 @@ struct vp_import_options {
 	const char *event; /* whose samples to import; NULL: of the first with some */
 };
 
-struct vp_import_news {
+struct vp_import_msg {
 	uint32_t kind; /* enum vp_import_kind */
 	uint32_t cpu;
 	uint64_t number;
@@ -91,7 +91,7 @@ struct vp_import_news {
 struct vp_import_channel {
 	int fd;
 };
-void vp_import_tell(const struct vp_import_channel *channel, struct vp_import_news news,
+void vp_import_send(const struct vp_import_channel *channel, struct vp_import_msg msg,
 		    const void *bytes, size_t size);
 
 #endif

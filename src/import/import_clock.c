@@ -42,9 +42,9 @@ static void find_bounds(const struct vp_import_timing *host, const struct vp_imp
 			      (uint32_t)i, &inserted);
 	vp_vec_each (&guest->marks, mark) {
 		bool sends = mark->side == VP_IMPORT_GUEST_SENDS;
-		enum vp_import_side other = sends ? VP_IMPORT_HOST_HEARS : VP_IMPORT_HOST_SENDS;
+		enum vp_import_side other = sends ? VP_IMPORT_HOST_RECV : VP_IMPORT_HOST_SENDS;
 		const uint32_t *found = vp_map_find(&place_of, import_clock_key_of(mark, other));
-		if (!found || (!sends && mark->side != VP_IMPORT_GUEST_HEARS))
+		if (!found || (!sends && mark->side != VP_IMPORT_GUEST_RECV))
 			continue;
 		const struct vp_import_mark *its = &host->marks.at[*found];
 		if (its->vm != mark->vm || its->count != mark->count || its->side != other)

@@ -19,7 +19,7 @@
 
 #include "import/ctf_events.h"
 
-enum { USUAL_EVENTS = 1 << 16, MOST_CPUS = 4096, MOST_MARKS = 1 << 20, MOST_NAMES = 1 << 20 };
+enum { USUAL_EVENTS = 1 << 16, MAX_CPUS = 4096, MAX_MARKS = 1 << 20, MAX_NAMES = 1 << 20 };
 enum { NO_CLASS = UINT32_MAX, BEHIND_MARKS = 3 /* ns, as export/export_ctf.c writes them */ };
 
 struct cpu {
@@ -71,12 +71,12 @@ static const char *environment(const struct ctf *ctf, const struct bt_trace *tra
 	return ctf->bt.value_string_get(value);
 }
 
-static void tell_text(const struct ctf *ctf, enum vp_import_machine what, const char *text)
+static void send_text(const struct ctf *ctf, enum vp_import_machine what, const char *text)
 {
 	if (text)
-		vp_import_tell(
+		vp_import_send(
 		    ctf->channel,
-		    (struct vp_import_news){.kind = VP_IMPORT_MACHINE, .cpu = (uint32_t)what}, text,
+		    (struct vp_import_msg){.kind = VP_IMPORT_MACHINE, .cpu = (uint32_t)what}, text,
 		    strlen(text));
 }
 
@@ -105,13 +105,13 @@ static struct vp_error *begin_trace(struct ctf *ctf, const struct bt_stream *str
 		return vp_error_new("'%s' has no clock: when its events were is not known",
 				    ctf->path);
 	ctf->exported = environment(ctf, trace, "exporter") != NULL;
-	tell_text(ctf, VP_IMPORT_HOSTNAME, environment(ctf, trace, "hostname"));
-	tell_text(ctf, VP_IMPORT_KERNEL, environment(ctf, trace, "kernel_release"));
+	send_text(ctf, VP_IMPORT_HOSTNAME, environment(ctf, trace, "hostname"));
+	send_text(ctf, VP_IMPORT_KERNEL, environment(ctf, trace, "kernel_release"));
 	bt->clock_class_get_offset(clock, &seconds, &cycles);
 	uint64_t offset =
 	    (uint64_t)seconds * 1000000000 + ns_of(cycles, bt->clock_class_get_frequency(clock));
-	vp_import_tell(ctf->channel,
-		       (struct vp_import_news){.kind = VP_IMPORT_CLOCK, .number = offset}, NULL, 0);
+	vp_import_send(ctf->channel,
+		       (struct vp_import_msg){.kind = VP_IMPORT_CLOCK, .number = offset}, NULL, 0);
 	return NULL;
 }
 
@@ -134,7 +134,7 @@ static struct cpu *import_ctf_cpu_of(struct ctf *ctf, const struct bt_event *eve
 	uint64_t number = 0;
 
 	vp_ctf_context_number(&ctf->bt, event, "cpu_id", &number);
-	if (number >= MOST_CPUS)
+	if (number >= MAX_CPUS)
 		return NULL;
 	while (ctf->cpus.count <= number)
 		vp_vec_push(&ctf->cpus, (struct cpu){0});
@@ -178,7 +178,7 @@ static void import_ctf_see_name(struct ctf *ctf, uint32_t tid, struct vp_slice n
 	size_t size = strnlen(name.bytes, name.size);
 	bool inserted = false;
 
-	if (tid && size && !memchr(name.bytes, '\n', size) && ctf->named.count < MOST_NAMES)
+	if (tid && size && !memchr(name.bytes, '\n', size) && ctf->named.count < MAX_NAMES)
 		vp_map_insert(&ctf->named, tid, 0, &inserted);
 	if (!inserted)
 		return;
@@ -213,7 +213,7 @@ static void see_mark(struct ctf *ctf, const struct event *event, enum vp_import_
 				      .tid = event->tid};
 
 	vp_ctf_number(&ctf->bt, event->event, "vm_uid", &mark.vm);
-	if (ctf->marks.count < MOST_MARKS)
+	if (ctf->marks.count < MAX_MARKS)
 		vp_vec_push(&ctf->marks, mark);
 	ctf->marked = event->time;
 	if (ctf->exported) {
@@ -235,7 +235,7 @@ static void import_ctf_see_vcpu(struct ctf *ctf, uint32_t tid, uint32_t vcpu)
 {
 	bool inserted = false;
 
-	if (tid && vcpu < MOST_CPUS)
+	if (tid && vcpu < MAX_CPUS)
 		vp_map_insert(&ctf->vcpu_of_tid, tid, vcpu, &inserted);
 	if (inserted)
 		vp_vec_push(&ctf->vcpus, ((struct vcpu){tid, vcpu}));
@@ -255,9 +255,9 @@ static void see_time(struct ctf *ctf, const struct event *event, bool is_switch)
 static void see_event(struct ctf *ctf, const struct event *event, bool is_switch)
 {
 	static const char *const marks[] = {[VP_IMPORT_GUEST_SENDS] = "vmsync_gh_guest",
-					    [VP_IMPORT_HOST_HEARS] = "vmsync_gh_host",
+					    [VP_IMPORT_HOST_RECV] = "vmsync_gh_host",
 					    [VP_IMPORT_HOST_SENDS] = "vmsync_hg_host",
-					    [VP_IMPORT_GUEST_HEARS] = "vmsync_hg_guest"};
+					    [VP_IMPORT_GUEST_RECV] = "vmsync_hg_guest"};
 	uint64_t process;
 
 	if (!is_made_up(ctf, event)) {
@@ -281,23 +281,23 @@ static void see_event(struct ctf *ctf, const struct event *event, bool is_switch
 			see_mark(ctf, event, (enum vp_import_side)i);
 }
 
-static void import_ctf_tell_events(struct ctf *ctf, struct cpu *cpu)
+static void import_ctf_send_events(struct ctf *ctf, struct cpu *cpu)
 {
-	const struct vp_import_news news = {.kind = VP_IMPORT_EVENTS,
-					    .cpu = (uint32_t)(cpu - ctf->cpus.at)};
+	const struct vp_import_msg msg = {.kind = VP_IMPORT_EVENTS,
+					  .cpu = (uint32_t)(cpu - ctf->cpus.at)};
 
 	if (cpu->records.size)
-		vp_import_tell(ctf->channel, news, cpu->records.bytes, cpu->records.size);
+		vp_import_send(ctf->channel, msg, cpu->records.bytes, cpu->records.size);
 	cpu->records.size = 0;
 }
 
-static void import_ctf_tell_event(struct ctf *ctf, const struct event *event)
+static void import_ctf_send_event(struct ctf *ctf, const struct event *event)
 {
 	if (!vp_ctf_events_convert(&ctf->events, event->class, event->event, event->time,
 				   event->tid, &event->cpu->records))
 		ctf->strange++;
 	if (event->cpu->records.size >= USUAL_EVENTS)
-		import_ctf_tell_events(ctf, event->cpu);
+		import_ctf_send_events(ctf, event->cpu);
 }
 
 static void import_ctf_take_event(struct ctf *ctf, const struct bt_message *message)
@@ -321,7 +321,7 @@ static void import_ctf_take_event(struct ctf *ctf, const struct bt_message *mess
 	if (ctf->telling && is_made_up(ctf, &event))
 		return;
 	if (ctf->telling)
-		import_ctf_tell_event(ctf, &event);
+		import_ctf_send_event(ctf, &event);
 	else
 		see_event(ctf, &event, is_switch);
 	if (is_switch)
@@ -353,60 +353,60 @@ static struct vp_error *go_through(struct ctf *ctf)
 	return VP_TAKE(ctf->error);
 }
 
-static void import_ctf_tell_vcpus(const struct ctf *ctf)
+static void import_ctf_send_vcpus(const struct ctf *ctf)
 {
 	vp_vec_each (&ctf->vcpus, vcpu) {
 		const uint32_t *process = vp_map_find(&ctf->process_of_tid, vcpu->tid);
-		struct vp_import_news news = {.kind = VP_IMPORT_VCPU, .cpu = vcpu->number};
-		news.number = vcpu->tid | (process ? (uint64_t)*process << 32 : 0);
-		vp_import_tell(ctf->channel, news, NULL, 0);
+		struct vp_import_msg msg = {.kind = VP_IMPORT_VCPU, .cpu = vcpu->number};
+		msg.number = vcpu->tid | (process ? (uint64_t)*process << 32 : 0);
+		vp_import_send(ctf->channel, msg, NULL, 0);
 	}
 }
 
-static void tell_survey(struct ctf *ctf)
+static void send_survey(struct ctf *ctf)
 {
 	struct vp_buffer text = {0};
 
-	vp_import_tell(ctf->channel,
-		       (struct vp_import_news){.kind = VP_IMPORT_CPUS, .number = ctf->cpus.count},
+	vp_import_send(ctf->channel,
+		       (struct vp_import_msg){.kind = VP_IMPORT_CPUS, .number = ctf->cpus.count},
 		       NULL, 0);
 	vp_vec_each (&ctf->marks, mark) {
 		const uint32_t *process = vp_map_find(&ctf->process_of_tid, mark->tid);
 		mark->process = process ? *process : 0;
 	}
-	vp_import_tell(ctf->channel, (struct vp_import_news){.kind = VP_IMPORT_MARKS},
-		       ctf->marks.at, ctf->marks.count * sizeof(*ctf->marks.at));
-	import_ctf_tell_vcpus(ctf);
-	vp_import_tell(ctf->channel, (struct vp_import_news){.kind = VP_IMPORT_SPAN}, ctf->span,
+	vp_import_send(ctf->channel, (struct vp_import_msg){.kind = VP_IMPORT_MARKS}, ctf->marks.at,
+		       ctf->marks.count * sizeof(*ctf->marks.at));
+	import_ctf_send_vcpus(ctf);
+	vp_import_send(ctf->channel, (struct vp_import_msg){.kind = VP_IMPORT_SPAN}, ctf->span,
 		       sizeof(ctf->span));
 	vp_event_classes_write(&ctf->events.classes, &text);
-	vp_import_tell(ctf->channel, (struct vp_import_news){.kind = VP_IMPORT_BEGIN}, text.bytes,
+	vp_import_send(ctf->channel, (struct vp_import_msg){.kind = VP_IMPORT_BEGIN}, text.bytes,
 		       text.size);
 	vp_buffer_deinit(&text);
-	vp_import_tell(ctf->channel, (struct vp_import_news){.kind = VP_IMPORT_TASKS},
+	vp_import_send(ctf->channel, (struct vp_import_msg){.kind = VP_IMPORT_TASKS},
 		       ctf->names.bytes, ctf->names.size);
 }
 
-static struct vp_error *import_ctf_tell_all(void *state, const struct vp_import_channel *channel)
+static struct vp_error *import_ctf_send_all(void *state, const struct vp_import_channel *channel)
 {
 	struct ctf *ctf = state;
 
 	ctf->channel = channel;
 	VP_TRY(go_through(ctf));
-	tell_survey(ctf);
+	send_survey(ctf);
 	ctf->telling = true;
 	vp_vec_each (&ctf->cpus, cpu)
 		cpu->current = cpu->first;
 	VP_TRY(go_through(ctf));
 	vp_vec_each (&ctf->cpus, cpu)
-		import_ctf_tell_events(ctf, cpu);
-	const struct vp_import_news counts[] = {
+		import_ctf_send_events(ctf, cpu);
+	const struct vp_import_msg counts[] = {
 	    {.kind = VP_IMPORT_LOST, .number = ctf->lost},
 	    {.kind = VP_IMPORT_STRANGE, .number = ctf->strange},
 	    {.kind = VP_IMPORT_LEFT_OUT, .number = ctf->events.left_out},
 	};
 	for (size_t i = 0; i < VP_ARRAY_SIZE(counts); i++)
-		vp_import_tell(channel, counts[i], NULL, 0);
+		vp_import_send(channel, counts[i], NULL, 0);
 	return NULL;
 }
 
@@ -451,7 +451,7 @@ const struct vp_importer *vp_importer_ctf(void)
 	    .summary = "a directory with a trace of LTTng's kernel tracer, or its folder 'kernel'",
 	    .knows = import_ctf_has_trace,
 	    .open = open_trace,
-	    .tell = import_ctf_tell_all};
+	    .tell = import_ctf_send_all};
 
 	return &importer;
 }

@@ -45,9 +45,9 @@ void vp_import_entries_see(struct vp_import_entries *entries, const struct vp_tr
 				     &vcpu))
 		vp_map_insert(&entries->vcpu_of_tid, tid, vcpu, &inserted);
 	if (inserted)
-		vp_import_tell(channel,
-			       (struct vp_import_news){.kind = VP_IMPORT_VCPU,
-						       .cpu = vcpu,
-						       .number = tid | (uint64_t)process << 32},
+		vp_import_send(channel,
+			       (struct vp_import_msg){.kind = VP_IMPORT_VCPU,
+						      .cpu = vcpu,
+						      .number = tid | (uint64_t)process << 32},
 			       NULL, 0);
 }

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "schema/trace_records.h"
 
-enum { PREEMPTED = 0x100, MOST_STATE = 0xff, NO_FIELD = UINT16_MAX };
+enum { PREEMPTED = 0x100, MAX_STATE = 0xff, NO_FIELD = UINT16_MAX };
 
 /* The kernel's fields that vperf's own event is made of, or names that they had before. */
 static const struct conversion {
@@ -67,8 +67,8 @@ static struct vp_error *keep_class(struct vp_import_events *events,
 	return NULL;
 }
 
-static struct vp_error *import_events_know_class(struct vp_import_events *events,
-						 const struct vp_event_class *class, bool is_host)
+static struct vp_error *import_events_add_class(struct vp_import_events *events,
+						const struct vp_event_class *class, bool is_host)
 {
 	struct vp_import_class become = {.fields = {NO_FIELD, NO_FIELD, NO_FIELD}};
 	bool converted = false;
@@ -82,7 +82,7 @@ static struct vp_error *import_events_know_class(struct vp_import_events *events
 	return NULL;
 }
 
-static void import_events_know_vcpus(struct vp_import_events *events, const vp_vms *vms)
+static void import_events_add_vcpus(struct vp_import_events *events, const vp_vms *vms)
 {
 	bool inserted;
 
@@ -101,9 +101,9 @@ struct vp_error *vp_import_events_init(struct vp_import_events *events, const ch
 	VP_TRY(vp_event_classes_parse(source, text.bytes, text.size, &events->given));
 	if (is_host)
 		VP_TRY(vp_trace_event_classes(&events->classes));
-	import_events_know_vcpus(events, vms);
+	import_events_add_vcpus(events, vms);
 	vp_vec_each (&events->given, class)
-		VP_TRY(import_events_know_class(events, class, is_host));
+		VP_TRY(import_events_add_class(events, class, is_host));
 	return NULL;
 }
 
@@ -208,7 +208,7 @@ static bool import_events_put_own(const struct vp_import_events *events, enum vp
 	switch (place) {
 	case VP_TRACE_PLACE_sched_switch:
 		PUT(sched_switch, .prev_tid = first, .next_tid = second,
-		    .prev_state = (uint16_t)(values[2] & MOST_STATE),
+		    .prev_state = (uint16_t)(values[2] & MAX_STATE),
 		    .preempted = (values[2] & PREEMPTED) != 0);
 		return true;
 	case VP_TRACE_PLACE_sched_wakeup:

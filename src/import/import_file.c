@@ -12,8 +12,8 @@
 #include "base/io.h"
 
 enum { LONGEST_MAGIC = 16 };
-#define MOST_BESIDE (1ULL << 30) /* of what is read when the process is confined */
-#define MOST_FILE (1ULL << 46)   /* address space: pages are read, and dropped, as they are used */
+#define MAX_BESIDE (1ULL << 30) /* of what is read when the process is confined */
+#define MAX_FILE (1ULL << 46)   /* address space: pages are read, and dropped, as they are used */
 
 bool vp_import_file_begins(const char *path, const char *magic, size_t size)
 {
@@ -31,7 +31,7 @@ struct vp_slice vp_import_file_beside(const char *path)
 	struct stat status = {0};
 
 	if (fd < 0 || fstat(fd, &status) || !S_ISREG(status.st_mode) || !status.st_size ||
-	    (uint64_t)status.st_size > MOST_BESIDE)
+	    (uint64_t)status.st_size > MAX_BESIDE)
 		return (struct vp_slice){"", 0};
 	void *bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	return bytes == MAP_FAILED ? (struct vp_slice){"", 0}
@@ -40,7 +40,7 @@ struct vp_slice vp_import_file_beside(const char *path)
 
 struct vp_error *vp_import_file_map(const char *path, struct vp_slice *ret)
 {
-	VP_AUTO_CLOSE int fd = vp_file_open_regular(path, MOST_FILE, 0);
+	VP_AUTO_CLOSE int fd = vp_file_open_regular(path, MAX_FILE, 0);
 	struct stat status = {0};
 
 	if (fd < 0)

@@ -31,8 +31,8 @@
 
 enum {
 	USUAL_EVENTS = 1 << 16,
-	MOST_MACHINES = 4096,
-	MOST_FILES = 8192, /* of perf record --threads */
+	MAX_MACHINES = 4096,
+	MAX_FILES = 8192, /* of perf record --threads */
 	NO_CLASS = VP_TRACEDAT_NO_CLASS
 };
 
@@ -79,19 +79,19 @@ static uint32_t import_perf_class_of(struct perf *perf, const struct vp_perfdata
 }
 
 /* Collected data of the CPU. */
-static void tell_gathered(struct perf *perf, enum vp_import_kind kind, uint32_t cpu,
+static void emit_gathered(struct perf *perf, enum vp_import_kind kind, uint32_t cpu,
 			  struct vp_buffer *gathered)
 {
 	if (gathered->size)
-		vp_import_tell(perf->channel,
-			       (struct vp_import_news){.kind = (uint32_t)kind, .cpu = cpu},
+		vp_import_send(perf->channel,
+			       (struct vp_import_msg){.kind = (uint32_t)kind, .cpu = cpu},
 			       gathered->bytes, gathered->size);
 	gathered->size = 0;
 }
 
-static void import_perf_tell_records(struct perf *perf, uint32_t cpu)
+static void import_perf_send_records(struct perf *perf, uint32_t cpu)
 {
-	tell_gathered(perf, VP_IMPORT_EVENTS, cpu, &perf->records.at[cpu]);
+	emit_gathered(perf, VP_IMPORT_EVENTS, cpu, &perf->records.at[cpu]);
 }
 
 static uint32_t import_perf_cpu_of(struct perf *perf, const struct vp_perfdata_record *record)
@@ -131,7 +131,7 @@ static void begin_spaces(struct perf *perf)
 		bool known = false;
 		vp_vec_each (&perf->machines, spaces)
 			known |= spaces->machine == vcpu->machine;
-		if (known || perf->machines.count == MOST_MACHINES)
+		if (known || perf->machines.count == MAX_MACHINES)
 			continue;
 		struct vp_perf_spaces *spaces = vp_vec_push_slot(&perf->machines);
 		vp_perf_spaces_init(spaces, &perf->file, vcpu->machine);
@@ -208,20 +208,19 @@ static void import_perf_survey(struct perf *perf)
 		if (vp_perf_choice_has(&perf->choice, &record))
 			see_sample(perf, &record);
 	}
-	vp_import_tell(
+	vp_import_send(
 	    perf->channel,
-	    (struct vp_import_news){.kind = VP_IMPORT_CPUS, .number = perf->records.count}, NULL,
-	    0);
-	vp_import_tell(perf->channel, (struct vp_import_news){.kind = VP_IMPORT_SPAN}, perf->span,
+	    (struct vp_import_msg){.kind = VP_IMPORT_CPUS, .number = perf->records.count}, NULL, 0);
+	vp_import_send(perf->channel, (struct vp_import_msg){.kind = VP_IMPORT_SPAN}, perf->span,
 		       sizeof(perf->span));
 }
 
-static void tell_vcpu(const struct perf *perf, uint32_t process, uint32_t tid, uint32_t number)
+static void emit_vcpu(const struct perf *perf, uint32_t process, uint32_t tid, uint32_t number)
 {
-	vp_import_tell(perf->channel,
-		       (struct vp_import_news){.kind = VP_IMPORT_VCPU,
-					       .cpu = number,
-					       .number = tid | (uint64_t)process << 32},
+	vp_import_send(perf->channel,
+		       (struct vp_import_msg){.kind = VP_IMPORT_VCPU,
+					      .cpu = number,
+					      .number = tid | (uint64_t)process << 32},
 		       NULL, 0);
 }
 
@@ -235,7 +234,7 @@ static int by_thread(const void *a, const void *b)
 }
 
 /* Samples do not say which vCPU a thread is: a VMM makes them one after another. */
-static void import_perf_tell_vcpus(struct perf *perf)
+static void import_perf_send_vcpus(struct perf *perf)
 {
 	uint32_t number = 0, pid = 0;
 
@@ -245,15 +244,15 @@ static void import_perf_tell_vcpus(struct perf *perf)
 		number = vcpu->pid == pid ? number + 1 : 0;
 		pid = vcpu->pid;
 		if (!vp_map_find(&perf->entries.vcpu_of_tid, vcpu->tid) && vcpu->tid)
-			tell_vcpu(perf, vcpu->pid, vcpu->tid, number);
+			emit_vcpu(perf, vcpu->pid, vcpu->tid, number);
 	}
 	vp_vec_each (&perf->file.events.vcpus, vcpu)
 		if (vcpu->tid != UINT32_MAX && vcpu->tid)
-			tell_vcpu(perf, vcpu->machine, vcpu->tid, vcpu->number);
+			emit_vcpu(perf, vcpu->machine, vcpu->tid, vcpu->number);
 }
 
 /* A clock that ticks evenly counts ticks, as vperf's own does; all else counts its events. */
-static void tell_sampling(struct perf *perf)
+static void send_sampling(struct perf *perf)
 {
 	bool is_tick = perf->choice.is_clock && perf->shortest == perf->longest && perf->shortest;
 	const struct vp_import_sampling sampling = {.tick_ns = is_tick ? perf->shortest : 0,
@@ -262,40 +261,40 @@ static void tell_sampling(struct perf *perf)
 
 	if (!perf->samples)
 		return;
-	import_perf_tell_vcpus(perf);
+	import_perf_send_vcpus(perf);
 	vp_buffer_append(&bytes, &sampling, sizeof(sampling));
 	vp_buffer_string(&bytes, perf->choice.name);
-	vp_import_tell(perf->channel, (struct vp_import_news){.kind = VP_IMPORT_SAMPLING},
+	vp_import_send(perf->channel, (struct vp_import_msg){.kind = VP_IMPORT_SAMPLING},
 		       bytes.bytes, bytes.size);
 	vp_buffer_deinit(&bytes);
 }
 
-static void tell_note(const struct perf *perf, const char *text)
+static void send_note(const struct perf *perf, const char *text)
 {
-	vp_import_tell(perf->channel, (struct vp_import_news){.kind = VP_IMPORT_NOTE}, text,
+	vp_import_send(perf->channel, (struct vp_import_msg){.kind = VP_IMPORT_NOTE}, text,
 		       strlen(text));
 }
 
 /* Reports what of the file is left out, and what its samples lack. */
-static void import_perf_tell_notes(const struct perf *perf)
+static void import_perf_send_notes(const struct perf *perf)
 {
 	const struct vp_perfdata *file = &perf->file;
 	VP_AUTO_FREE char *others = vp_perf_choice_others(&perf->choice);
 
 	if (others)
-		tell_note(perf, others);
+		send_note(perf, others);
 	if (file->is_cut)
-		tell_note(perf, "the file ends before its data do: the rest is missing");
+		send_note(perf, "the file ends before its data do: the rest is missing");
 	if (file->aux)
-		tell_note(perf, "the data of hardware traces (Processor Trace, SPE, CoreSight) in "
+		send_note(perf, "the data of hardware traces (Processor Trace, SPE, CoreSight) in "
 				"it are left out: 'perf inject --itrace' makes samples of them");
 	if (file->events.swaps && file->tracing.size)
-		tell_note(perf, "tracepoints of a machine of the other byte order are left out");
+		send_note(perf, "tracepoints of a machine of the other byte order are left out");
 	if (perf->samples && !file->has_times)
-		tell_note(perf, "samples have no time: they follow each other 1 ns apart, in the "
+		send_note(perf, "samples have no time: they follow each other 1 ns apart, in the "
 				"order of the file");
 	if (perf->samples && !file->has_cpus)
-		tell_note(perf, "samples have no CPU: pCPU 0 stands for all");
+		send_note(perf, "samples have no CPU: pCPU 0 stands for all");
 }
 
 static void tell_about(const struct perf *perf)
@@ -305,24 +304,24 @@ static void tell_about(const struct perf *perf)
 
 	for (uint32_t i = 0; i < VP_ARRAY_SIZE(texts); i++)
 		if (texts[i].size)
-			vp_import_tell(perf->channel,
-				       (struct vp_import_news){.kind = VP_IMPORT_MACHINE, .cpu = i},
+			vp_import_send(perf->channel,
+				       (struct vp_import_msg){.kind = VP_IMPORT_MACHINE, .cpu = i},
 				       texts[i].bytes, texts[i].size);
 }
 
-static void import_perf_tell_begin(const struct perf *perf)
+static void import_perf_send_begin(const struct perf *perf)
 {
 	struct vp_buffer text = {0};
 
 	vp_event_classes_write(&perf->formats.classes, &text);
-	vp_import_tell(perf->channel, (struct vp_import_news){.kind = VP_IMPORT_BEGIN}, text.bytes,
+	vp_import_send(perf->channel, (struct vp_import_msg){.kind = VP_IMPORT_BEGIN}, text.bytes,
 		       text.size);
 	vp_buffer_deinit(&text);
-	vp_import_tell(perf->channel, (struct vp_import_news){.kind = VP_IMPORT_TASKS},
+	vp_import_send(perf->channel, (struct vp_import_msg){.kind = VP_IMPORT_TASKS},
 		       perf->names.bytes, perf->names.size);
 }
 
-static void tell_map(const struct perf *perf, struct vp_perf_spaces *spaces)
+static void send_map(const struct perf *perf, struct vp_perf_spaces *spaces)
 {
 	enum { PIECE = 1 << 20 };
 	struct vp_maps_writer maps;
@@ -334,9 +333,9 @@ static void tell_map(const struct perf *perf, struct vp_perf_spaces *spaces)
 	if (!vp_maps_writer_finish(&maps))
 		for (size_t at = 0, size; at < maps.buffer.size; at += size) {
 			size = maps.buffer.size - at < PIECE ? maps.buffer.size - at : PIECE;
-			vp_import_tell(perf->channel,
-				       (struct vp_import_news){.kind = VP_IMPORT_MAPS,
-							       .number = spaces->machine},
+			vp_import_send(perf->channel,
+				       (struct vp_import_msg){.kind = VP_IMPORT_MAPS,
+							      .number = spaces->machine},
 				       maps.buffer.bytes + at, size);
 		}
 	vp_maps_writer_deinit(&maps);
@@ -364,12 +363,12 @@ static void import_perf_put_frames(const struct vp_perfdata_record *record,
 	}
 }
 
-static void tell_samples(struct perf *perf, uint32_t cpu)
+static void send_samples(struct perf *perf, uint32_t cpu)
 {
-	tell_gathered(perf, VP_IMPORT_SAMPLES, cpu, &perf->taken.at[cpu]);
+	emit_gathered(perf, VP_IMPORT_SAMPLES, cpu, &perf->taken.at[cpu]);
 }
 
-static void tell_sample(struct perf *perf, const struct vp_perfdata_record *record, uint64_t period)
+static void send_sample(struct perf *perf, const struct vp_perfdata_record *record, uint64_t period)
 {
 	uint32_t cpu = import_perf_cpu_of(perf, record);
 	struct vp_buffer *taken = &perf->taken.at[cpu];
@@ -394,10 +393,10 @@ static void tell_sample(struct perf *perf, const struct vp_perfdata_record *reco
 	import_perf_put_frames(record, &sample, taken);
 	memcpy(taken->bytes + place, &sample, sizeof(sample));
 	if (taken->size >= USUAL_EVENTS)
-		tell_samples(perf, cpu);
+		send_samples(perf, cpu);
 }
 
-static void import_perf_tell_event(struct perf *perf, const struct vp_perfdata_record *record)
+static void import_perf_send_event(struct perf *perf, const struct vp_perfdata_record *record)
 {
 	uint32_t class = import_perf_class_of(perf, record), cpu = import_perf_cpu_of(perf, record);
 
@@ -409,18 +408,18 @@ static void import_perf_tell_event(struct perf *perf, const struct vp_perfdata_r
 		return;
 	}
 	if (perf->records.at[cpu].size >= USUAL_EVENTS)
-		import_perf_tell_records(perf, cpu);
+		import_perf_send_records(perf, cpu);
 }
 
-static void tell_samples_of(struct perf *perf, const struct vp_perfdata_record *record)
+static void send_samples_of(struct perf *perf, const struct vp_perfdata_record *record)
 {
 	uint64_t period;
 
 	for (size_t from = 0; vp_perf_choice_next(&perf->choice, record, &from, &period);)
-		tell_sample(perf, record, period);
+		send_sample(perf, record, period);
 }
 
-static void import_perf_tell_events(struct perf *perf)
+static void import_perf_send_events(struct perf *perf)
 {
 	struct vp_perfdata_record record;
 
@@ -432,13 +431,13 @@ static void import_perf_tell_events(struct perf *perf)
 		if (record.type != PERF_RECORD_SAMPLE)
 			continue;
 		if (import_perf_is_tracepoint(&record))
-			import_perf_tell_event(perf, &record);
+			import_perf_send_event(perf, &record);
 		if (vp_perf_choice_has(&perf->choice, &record))
-			tell_samples_of(perf, &record);
+			send_samples_of(perf, &record);
 	}
 	for (uint32_t cpu = 0; cpu < perf->records.count; cpu++) {
-		import_perf_tell_records(perf, cpu);
-		tell_samples(perf, cpu);
+		import_perf_send_records(perf, cpu);
+		send_samples(perf, cpu);
 	}
 }
 
@@ -452,7 +451,7 @@ static struct vp_error *open_formats(struct perf *perf)
 	return NULL;
 }
 
-static struct vp_error *import_perf_tell_all(void *state, const struct vp_import_channel *channel)
+static struct vp_error *import_perf_send_all(void *state, const struct vp_import_channel *channel)
 {
 	struct perf *perf = state;
 
@@ -463,20 +462,20 @@ static struct vp_error *import_perf_tell_all(void *state, const struct vp_import
 	begin_spaces(perf);
 	tell_about(perf);
 	import_perf_survey(perf);
-	tell_sampling(perf);
-	import_perf_tell_notes(perf);
-	import_perf_tell_begin(perf);
+	send_sampling(perf);
+	import_perf_send_notes(perf);
+	import_perf_send_begin(perf);
 	if (perf->samples)
 		vp_vec_each (&perf->machines, spaces)
-			tell_map(perf, spaces);
-	import_perf_tell_events(perf);
-	const struct vp_import_news counts[] = {
+			send_map(perf, spaces);
+	import_perf_send_events(perf);
+	const struct vp_import_msg counts[] = {
 	    {.kind = VP_IMPORT_LOST, .number = perf->file.lost},
 	    {.kind = VP_IMPORT_STRANGE,
 	     .number = perf->strange + vp_perfdata_malformed(&perf->file)},
 	};
 	for (size_t i = 0; i < VP_ARRAY_SIZE(counts); i++)
-		vp_import_tell(channel, counts[i], NULL, 0);
+		vp_import_send(channel, counts[i], NULL, 0);
 	return NULL;
 }
 
@@ -516,7 +515,7 @@ static struct vp_error *map_files(struct perf *perf)
 
 	VP_TRY(vp_import_file_map(perf->path, &bytes));
 	vp_vec_push(&perf->files, bytes);
-	for (int i = 0; perf->directory && i < MOST_FILES; i++) {
+	for (int i = 0; perf->directory && i < MAX_FILES; i++) {
 		VP_AUTO_FREE char *path = vp_format("%s.%d", perf->path, i);
 		if (access(path, F_OK))
 			break;
@@ -552,7 +551,7 @@ const struct vp_importer *vp_importer_perf(void)
 	    .has_samples = true,
 	    .knows = has_data,
 	    .open = import_perf_open_file,
-	    .tell = import_perf_tell_all};
+	    .tell = import_perf_send_all};
 
 	return &importer;
 }

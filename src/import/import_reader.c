@@ -39,9 +39,9 @@ static void import_reader_read_file(void *context, int channel)
 	if (!error)
 		error = job->importer->tell(state, &confined);
 	if (!error)
-		vp_import_tell(&confined, (struct vp_import_news){.kind = VP_IMPORT_END}, NULL, 0);
+		vp_import_send(&confined, (struct vp_import_msg){.kind = VP_IMPORT_END}, NULL, 0);
 	else
-		vp_import_tell(&confined, (struct vp_import_news){.kind = VP_IMPORT_PROBLEM},
+		vp_import_send(&confined, (struct vp_import_msg){.kind = VP_IMPORT_PROBLEM},
 			       vp_error_message(error), strlen(vp_error_message(error)));
 }
 
@@ -90,12 +90,12 @@ static bool import_reader_read_all(int fd, void *bytes, size_t size)
 	return true;
 }
 
-struct vp_error *vp_import_reader_next(struct vp_import_reader *reader, struct vp_import_news *ret,
+struct vp_error *vp_import_reader_next(struct vp_import_reader *reader, struct vp_import_msg *ret,
 				       struct vp_slice *bytes)
 {
 	reader->bytes.size = 0;
 	if (!import_reader_read_all(reader->worker.channel, ret, sizeof(*ret)) ||
-	    ret->size > VP_IMPORT_MOST_BYTES ||
+	    ret->size > VP_IMPORT_MAX_BYTES ||
 	    !import_reader_read_all(reader->worker.channel,
 				    vp_buffer_extend(&reader->bytes, ret->size), ret->size))
 		return vp_error_new("reading '%s' failed: the process that reads it ended",

@@ -14,7 +14,7 @@ struct vp_import_reader;
 struct vp_error *vp_import_reader_start(const char *path, const struct vp_import_options *options,
 					struct vp_import_reader **ret) VP_MUST_CHECK;
 /* The next message; valid until the next call. Errors: the reader's own, or it ended too early. */
-struct vp_error *vp_import_reader_next(struct vp_import_reader *reader, struct vp_import_news *ret,
+struct vp_error *vp_import_reader_next(struct vp_import_reader *reader, struct vp_import_msg *ret,
 				       struct vp_slice *bytes) VP_MUST_CHECK;
 void vp_import_reader_free(struct vp_import_reader *reader);
 

@@ -16,13 +16,13 @@
 #include "store/packet.h"
 #include "store/recording.h"
 
-enum { VCPU_BITS = 16, MOST_VMS = 1 << 15 };
+enum { VCPU_BITS = 16, MAX_VMS = 1 << 15 };
 
-static void import_samples_know_vcpus(struct vp_import_samples *samples)
+static void import_samples_add_vcpus(struct vp_import_samples *samples)
 {
 	bool inserted;
 
-	for (uint32_t i = 0; i < samples->vms->count && i < MOST_VMS; i++)
+	for (uint32_t i = 0; i < samples->vms->count && i < MAX_VMS; i++)
 		vp_vec_each (&samples->vms->at[i].vcpus, vcpu)
 			vp_map_insert(&samples->vcpu_of_tid, vcpu->tid,
 				      i << VCPU_BITS | (uint16_t)vcpu->number, &inserted);
@@ -33,7 +33,7 @@ void vp_import_samples_begin(struct vp_import_samples *samples, const char *dire
 {
 	samples->vms = vms;
 	samples->directory = vp_strdup(directory);
-	import_samples_know_vcpus(samples);
+	import_samples_add_vcpus(samples);
 }
 
 void vp_import_samples_deinit(struct vp_import_samples *samples)
@@ -159,8 +159,8 @@ static void import_samples_put_period(const struct vp_import_samples *samples,
 }
 
 /* Its vCPU and guest thread are given. */
-static bool put_told(const struct vp_import_samples *samples, struct vp_trace_writer *writer,
-		     struct vp_stream_id id, const struct vp_import_sample *sample)
+static bool put_reported(const struct vp_import_samples *samples, struct vp_trace_writer *writer,
+			 struct vp_stream_id id, const struct vp_import_sample *sample)
 {
 	const struct vp_vm *vm = import_samples_vm_of(samples, sample->machine);
 	struct vp_guest_sample record = {.time = sample->time,
@@ -223,7 +223,7 @@ bool vp_import_samples_take(struct vp_import_samples *samples, struct vp_trace_w
 		if (!vp_cursor_ok(&cursor) || !is_known)
 			return false;
 		if (sample.machine)
-			samples->strange += !put_told(samples, writer, id, &sample);
+			samples->strange += !put_reported(samples, writer, id, &sample);
 		else if (in_guest && !vp_map_find(&samples->vcpu_of_tid, sample.tid))
 			samples->strange++;
 		else

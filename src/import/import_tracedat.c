@@ -38,19 +38,18 @@ struct telling {
 	struct vp_import_entries entries;
 };
 
-static void tell_guests(const struct telling *telling)
+static void send_guests(const struct telling *telling)
 {
 	vp_vec_each (&telling->file.guests, guest) {
 		size_t size = guest->name.size < LONGEST_NAME ? guest->name.size : LONGEST_NAME;
-		vp_import_tell(
-		    telling->channel,
-		    (struct vp_import_news){.kind = VP_IMPORT_GUEST, .number = guest->id},
-		    guest->name.bytes, size);
+		vp_import_send(telling->channel,
+			       (struct vp_import_msg){.kind = VP_IMPORT_GUEST, .number = guest->id},
+			       guest->name.bytes, size);
 		vp_vec_each (&guest->threads, thread)
-			vp_import_tell(telling->channel,
-				       (struct vp_import_news){.kind = VP_IMPORT_THREAD,
-							       .cpu = thread->cpu,
-							       .number = thread->tid},
+			vp_import_send(telling->channel,
+				       (struct vp_import_msg){.kind = VP_IMPORT_THREAD,
+							      .cpu = thread->cpu,
+							      .number = thread->tid},
 				       NULL, 0);
 	}
 }
@@ -107,28 +106,28 @@ static void import_tracedat_survey(struct telling *telling)
 		}
 		end_lanes(&lanes);
 	}
-	vp_import_tell(telling->channel, (struct vp_import_news){.kind = VP_IMPORT_SPAN}, span,
+	vp_import_send(telling->channel, (struct vp_import_msg){.kind = VP_IMPORT_SPAN}, span,
 		       sizeof(span));
 }
 
-static void import_tracedat_tell_begin(const struct telling *telling)
+static void import_tracedat_send_begin(const struct telling *telling)
 {
 	struct vp_buffer text = {0};
 
 	vp_event_classes_write(&telling->file.classes, &text);
-	vp_import_tell(telling->channel,
-		       (struct vp_import_news){.kind = VP_IMPORT_BEGIN, .number = telling->file.id},
+	vp_import_send(telling->channel,
+		       (struct vp_import_msg){.kind = VP_IMPORT_BEGIN, .number = telling->file.id},
 		       text.bytes, text.size);
 	vp_buffer_deinit(&text);
-	vp_import_tell(telling->channel, (struct vp_import_news){.kind = VP_IMPORT_TASKS},
+	vp_import_send(telling->channel, (struct vp_import_msg){.kind = VP_IMPORT_TASKS},
 		       telling->file.commands.bytes, telling->file.commands.size);
 }
 
-static void import_tracedat_tell_events(struct telling *telling, uint32_t cpu)
+static void import_tracedat_send_events(struct telling *telling, uint32_t cpu)
 {
 	if (telling->records.size)
-		vp_import_tell(telling->channel,
-			       (struct vp_import_news){.kind = VP_IMPORT_EVENTS, .cpu = cpu},
+		vp_import_send(telling->channel,
+			       (struct vp_import_msg){.kind = VP_IMPORT_EVENTS, .cpu = cpu},
 			       telling->records.bytes, telling->records.size);
 	telling->records.size = 0;
 }
@@ -145,21 +144,21 @@ static void tell_cpu(struct telling *telling, uint32_t cpu)
 						  &telling->file.places.at[lane->class], lane->time,
 						  lane->raw, &telling->records);
 		if (telling->records.size >= USUAL_EVENTS)
-			import_tracedat_tell_events(telling, cpu);
+			import_tracedat_send_events(telling, cpu);
 	}
-	import_tracedat_tell_events(telling, cpu);
+	import_tracedat_send_events(telling, cpu);
 	vp_vec_each (&lanes, one) {
 		missed += one->walk.missed;
 		strange += one->walk.malformed;
 	}
 	end_lanes(&lanes);
-	vp_import_tell(
+	vp_import_send(
 	    telling->channel,
-	    (struct vp_import_news){.kind = VP_IMPORT_MISSED, .cpu = cpu, .number = missed}, NULL,
+	    (struct vp_import_msg){.kind = VP_IMPORT_MISSED, .cpu = cpu, .number = missed}, NULL,
 	    0);
-	vp_import_tell(
+	vp_import_send(
 	    telling->channel,
-	    (struct vp_import_news){.kind = VP_IMPORT_STRANGE, .cpu = cpu, .number = strange}, NULL,
+	    (struct vp_import_msg){.kind = VP_IMPORT_STRANGE, .cpu = cpu, .number = strange}, NULL,
 	    0);
 }
 
@@ -186,10 +185,10 @@ static const char *clock_problem(const struct vp_tracedat_buffer *buffer)
 	return NULL;
 }
 
-static void import_tracedat_tell_notes(struct telling *telling)
+static void import_tracedat_send_notes(struct telling *telling)
 {
 	vp_vec_each (&telling->notes, note) {
-		vp_import_tell(telling->channel, (struct vp_import_news){.kind = VP_IMPORT_NOTE},
+		vp_import_send(telling->channel, (struct vp_import_msg){.kind = VP_IMPORT_NOTE},
 			       *note, strlen(*note));
 		free(*note);
 	}
@@ -244,11 +243,11 @@ static struct vp_error *choose_buffers(struct telling *telling)
 		    "record -C mono'",
 		    telling->path, (int)without->clock.size, without->clock.bytes,
 		    clock_problem(without));
-	import_tracedat_tell_notes(telling);
+	import_tracedat_send_notes(telling);
 	return NULL;
 }
 
-static struct vp_error *import_tracedat_tell_all(void *state,
+static struct vp_error *import_tracedat_send_all(void *state,
 						 const struct vp_import_channel *channel)
 {
 	struct telling *telling = state;
@@ -256,15 +255,15 @@ static struct vp_error *import_tracedat_tell_all(void *state,
 	telling->channel = channel;
 	VP_TRY(vp_tracedat_open(telling->path, telling->bytes, &telling->file));
 	VP_TRY(choose_buffers(telling));
-	vp_import_tell(
-	    channel, (struct vp_import_news){.kind = VP_IMPORT_CPUS, .number = telling->file.cpus},
-	    NULL, 0);
+	vp_import_send(channel,
+		       (struct vp_import_msg){.kind = VP_IMPORT_CPUS, .number = telling->file.cpus},
+		       NULL, 0);
 	if (vp_tracedat_is_unshifted(&telling->file))
-		vp_import_tell(channel, (struct vp_import_news){.kind = VP_IMPORT_UNSHIFTED}, NULL,
+		vp_import_send(channel, (struct vp_import_msg){.kind = VP_IMPORT_UNSHIFTED}, NULL,
 			       0);
-	tell_guests(telling);
+	send_guests(telling);
 	import_tracedat_survey(telling);
-	import_tracedat_tell_begin(telling);
+	import_tracedat_send_begin(telling);
 	for (uint32_t cpu = 0; cpu < telling->file.cpus; cpu++)
 		tell_cpu(telling, cpu);
 	return NULL;
@@ -294,7 +293,7 @@ const struct vp_importer *vp_importer_tracedat(void)
 						    .summary = "a file of trace-cmd",
 						    .knows = begins_like_one,
 						    .open = import_tracedat_open_file,
-						    .tell = import_tracedat_tell_all};
+						    .tell = import_tracedat_send_all};
 
 	return &importer;
 }

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "import/perfdata_record.h"
 
-enum { MOST_LISTED = 50 };
+enum { MAX_LISTED = 50 };
 #define MODIFIERS ":ukhpPGHSDIWe"
 
 static bool perf_choice_is_chosen(const struct vp_perf_choice *choice,
@@ -123,7 +123,7 @@ static void perf_choice_list_events(const struct vp_perf_choice *choice, bool ch
 		if (!attr->samples || (!chosen_too && perf_choice_is_chosen(choice, attr)))
 			continue;
 		VP_AUTO_FREE char *name = vp_perfdata_event_name(choice->file, attr);
-		if (listed++ == MOST_LISTED) {
+		if (listed++ == MAX_LISTED) {
 			vp_buffer_string(out, ", …");
 			return;
 		}

@@ -12,7 +12,7 @@
 #include "base/macros.h"
 #include "import/perfdata_record.h"
 
-enum { NOBODY = UINT32_MAX, LONGEST_PATH = 4096, MOST_SPACES = 1 << 20 };
+enum { NOBODY = UINT32_MAX, LONGEST_PATH = 4096, MAX_SPACES = 1 << 20 };
 
 void vp_perf_spaces_init(struct vp_perf_spaces *spaces, const struct vp_perfdata *file,
 			 uint32_t machine)
@@ -46,7 +46,7 @@ static uint32_t perf_spaces_space_of(struct vp_perf_spaces *spaces, uint32_t pid
 
 	if (found)
 		return *found;
-	if (spaces->spaces.count == MOST_SPACES)
+	if (spaces->spaces.count == MAX_SPACES)
 		return NOBODY;
 	uint32_t comm = vp_intern_string(&spaces->texts, vp_perf_spaces_comm(spaces, pid));
 	vp_vec_push(&spaces->spaces, ((struct vp_perf_space){.pid = pid, .comm = comm}));
@@ -64,7 +64,7 @@ static void perf_spaces_begin_space(struct vp_perf_spaces *spaces, uint32_t pid,
 
 	if (found && !spaces->spaces.at[*found].end)
 		spaces->spaces.at[*found].end = time;
-	if (spaces->spaces.count == MOST_SPACES)
+	if (spaces->spaces.count == MAX_SPACES)
 		return;
 	uint32_t comm = vp_intern_string(&spaces->texts, vp_perf_spaces_comm(spaces, pid));
 	vp_vec_push(

@@ -27,9 +27,9 @@ enum {
 	FEATURES = 256,
 	HEADER_SIZE = 104,
 	PIPE_HEADER_SIZE = 16,
-	LEAST_ATTR = 64,
-	MOST_ATTRS = 65536,
-	MOST_PMUS = 4096
+	MIN_ATTR = 64,
+	MAX_ATTRS = 65536,
+	MAX_PMUS = 4096
 };
 /* Places in struct perf_event_attr; its bits. */
 enum { ATTR_FLAGS = 40, FLAG_RATE = 1 << 10, FLAG_ID_ALL = 1 << 18 };
@@ -104,7 +104,7 @@ static bool take_attr(struct vp_perfdata *file, struct vp_slice bytes)
 	uint64_t flags = take_flags(&cursor);
 	attr.is_rate = flags & FLAG_RATE;
 	attr.all_have_ids = flags & FLAG_ID_ALL;
-	if (!vp_cursor_ok(&cursor) || file->events.attrs.count == MOST_ATTRS)
+	if (!vp_cursor_ok(&cursor) || file->events.attrs.count == MAX_ATTRS)
 		return false;
 	vp_vec_push(&file->events.attrs, attr);
 	return true;
@@ -115,8 +115,8 @@ static struct vp_error *take_attrs(struct vp_perfdata *file, struct section sect
 	struct vp_slice attrs = perfdata_slice_of(file, section);
 	struct vp_cursor cursor = perfdata_cursor_of(file, attrs);
 
-	if (size < LEAST_ATTR + sizeof(struct section) || size > attrs.size ||
-	    attrs.size / size > MOST_ATTRS)
+	if (size < MIN_ATTR + sizeof(struct section) || size > attrs.size ||
+	    attrs.size / size > MAX_ATTRS)
 		return perfdata_malformed(file, "the events that it is of");
 	while (vp_cursor_left(&cursor) >= size) {
 		struct vp_slice attr =
@@ -175,7 +175,7 @@ static void take_pmus(struct vp_perfdata *file, struct vp_slice section)
 	struct vp_cursor cursor = perfdata_cursor_of(file, section);
 	uint32_t count = vp_cursor_u32(&cursor);
 
-	for (uint32_t i = 0; i < count && i < MOST_PMUS; i++) {
+	for (uint32_t i = 0; i < count && i < MAX_PMUS; i++) {
 		struct vp_perfdata_pmu pmu = {.type = vp_cursor_u32(&cursor)};
 		pmu.name = take_text(&cursor);
 		if (!vp_cursor_ok(&cursor))
@@ -269,7 +269,7 @@ static void take_attr_record(struct vp_perfdata *file, struct vp_slice body)
 
 	vp_cursor_u32(&cursor); /* its type */
 	uint32_t size = vp_cursor_u32(&cursor);
-	if (size >= LEAST_ATTR && size <= body.size &&
+	if (size >= MIN_ATTR && size <= body.size &&
 	    take_attr(file, (struct vp_slice){body.bytes, size}))
 		take_ids(file, (struct vp_slice){body.bytes + size, body.size - size});
 	else

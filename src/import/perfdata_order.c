@@ -7,10 +7,10 @@
 
 #include "import/perf_unpack.h"
 
-enum { COMPRESSED = 81, COMPRESSED_2 = 83, MOST_WAITING = 1 << 26 };
+enum { COMPRESSED = 81, COMPRESSED_2 = 83, MAX_WAITING = 1 << 26 };
 
 /* Such limits are named when they are hit; both together fit into the reader's memory. */
-#define MOST_UNPACKED ((size_t)1 << 30)
+#define MAX_UNPACKED ((size_t)1 << 30)
 
 static uint64_t end_of_files(const struct vp_perfdata_order *order)
 {
@@ -81,10 +81,10 @@ static struct vp_error *wait_for_round(struct vp_perfdata_order *order,
 {
 	if (record->type >= VP_PERFDATA_FIRST_OF_PERF)
 		return NULL;
-	if (order->waiting.count == MOST_WAITING)
+	if (order->waiting.count == MAX_WAITING)
 		return vp_error_new("'%s' has more than %d records of unknown order: it has no "
 				    "FINISHED_ROUND records of perf",
-				    order->source, MOST_WAITING);
+				    order->source, MAX_WAITING);
 	const struct vp_perfdata_place place = {perfdata_order_time_of(order, record), offset};
 	order->newest = place.time > order->newest ? place.time : order->newest;
 	vp_vec_push(&order->waiting, place);
@@ -127,11 +127,11 @@ static struct vp_error *perfdata_order_unpack(struct vp_perfdata_order *order,
 		order->unpacker = vp_perf_unpacker_new();
 	/* After a damaged piece the stream says nothing. */
 	if (order->failed || !vp_cursor_ok(&cursor) ||
-	    !vp_perf_unpack(order->unpacker, piece, MOST_UNPACKED, &order->unpacked)) {
+	    !vp_perf_unpack(order->unpacker, piece, MAX_UNPACKED, &order->unpacked)) {
 		order->malformed += !order->failed;
 		order->failed = true;
 	}
-	if (order->unpacked.size > MOST_UNPACKED)
+	if (order->unpacked.size > MAX_UNPACKED)
 		return vp_error_new("'%s' has more than 1 GiB of compressed records (perf record "
 				    "-z) of unknown order",
 				    order->source);

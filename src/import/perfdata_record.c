@@ -4,7 +4,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
-enum { MOST_CPUS = 8192 /* of the kernel, on x86 */ };
+enum { MAX_CPUS = 8192 /* of the kernel, on x86 */ };
 
 void vp_perfdata_events_deinit(struct vp_perfdata_events *events)
 {
@@ -121,7 +121,7 @@ static bool take_cpu(struct vp_cursor *cursor, uint32_t *ret)
 {
 	*ret = vp_cursor_u32(cursor);
 	vp_cursor_u32(cursor); /* reserved */
-	return *ret < MOST_CPUS || *ret == VP_PERFDATA_NO_CPU;
+	return *ret < MAX_CPUS || *ret == VP_PERFDATA_NO_CPU;
 }
 
 /* In the order of enum perf_event_sample_format's bits, but for the identifier. */

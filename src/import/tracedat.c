@@ -21,10 +21,10 @@ enum {
 	OPTION_FORMATS = 18,
 	OPTION_COMMANDS = 21,
 	OPTION_TEXT = 22,
-	MOST_OPTION_SECTIONS = 4096,
-	MOST_CPUS = 65535,
-	MOST_SYSTEMS = 65536,
-	MOST_BUFFERS = 1024
+	MAX_OPTION_SECTIONS = 4096,
+	MAX_CPUS = 65535,
+	MAX_SYSTEMS = 65536,
+	MAX_BUFFERS = 1024
 };
 enum { SHIFT_INTERPOLATES = 1 };
 
@@ -134,7 +134,7 @@ static struct vp_error *take_systems(struct vp_tracedat *file, struct vp_cursor 
 {
 	uint32_t systems = vp_cursor_u32(cursor);
 
-	if (systems > MOST_SYSTEMS)
+	if (systems > MAX_SYSTEMS)
 		return tracedat_malformed(file, "the number of its event systems");
 	for (uint32_t i = 0; i < systems; i++) {
 		struct vp_slice system = vp_cursor_string(cursor);
@@ -171,7 +171,7 @@ static struct vp_error *take_guest(struct vp_tracedat *file, struct vp_slice opt
 		for (uint32_t i = 0; i < count; i++) {
 			uint32_t cpu = vp_cursor_u32(&cursor);
 			uint32_t tid = vp_cursor_u32(&cursor);
-			if ((int32_t)tid > 0 && cpu < MOST_CPUS)
+			if ((int32_t)tid > 0 && cpu < MAX_CPUS)
 				vp_vec_push(&guest.threads,
 					    ((struct vp_tracedat_thread){cpu, tid}));
 		}
@@ -206,7 +206,7 @@ static struct vp_error *take_shifts(struct vp_tracedat *file, struct vp_slice op
 	vp_cursor_u64(&cursor); /* the host's id */
 	file->interpolates = vp_cursor_u32(&cursor) & SHIFT_INTERPOLATES;
 	uint32_t cpus = vp_cursor_u32(&cursor);
-	if (cpus > MOST_CPUS || file->shifts.count)
+	if (cpus > MAX_CPUS || file->shifts.count)
 		return tracedat_malformed(file, "the CPUs that it has offsets for");
 	for (uint32_t cpu = 0; cpu < cpus && vp_cursor_ok(&cursor); cpu++)
 		take_shifts_of_cpu(file, cpu, &cursor);
@@ -235,7 +235,7 @@ static void tracedat_take_clock(struct vp_tracedat *file, struct vp_slice text)
 static struct vp_error *add_buffer(struct vp_tracedat *file, struct vp_slice name,
 				   struct vp_tracedat_buffer **ret)
 {
-	if (file->buffers.count == MOST_BUFFERS)
+	if (file->buffers.count == MAX_BUFFERS)
 		return tracedat_malformed(file, "the number of its instances");
 	vp_vec_push(&file->buffers,
 		    ((struct vp_tracedat_buffer){.name = name, .page_size = file->page_size}));
@@ -260,7 +260,7 @@ static struct vp_error *take_instance(struct vp_tracedat *file, struct vp_slice 
 
 static struct vp_error *set_cpus(struct vp_tracedat *file, uint32_t count)
 {
-	if (count > MOST_CPUS)
+	if (count > MAX_CPUS)
 		return tracedat_malformed(file, "the number of its CPUs");
 	file->cpus = count;
 	return NULL;
@@ -365,7 +365,7 @@ static struct vp_error *gather_options(struct vp_tracedat *file,
 	for (size_t i = 0; next; i++) {
 		struct vp_cursor cursor;
 		struct option option;
-		if (i == MOST_OPTION_SECTIONS)
+		if (i == MAX_OPTION_SECTIONS)
 			return tracedat_malformed(file, "the sections of its options");
 		VP_TRY(open_section(file, sections, next, &cursor));
 		do {
@@ -406,7 +406,7 @@ static struct vp_error *tracedat_take_buffer(struct vp_tracedat *file,
 	for (uint32_t i = 0; i < count && vp_cursor_ok(&cursor); i++) {
 		uint32_t number = vp_cursor_u32(&cursor);
 		uint64_t offset = vp_cursor_u64(&cursor), size = vp_cursor_u64(&cursor);
-		if (!vp_cursor_ok(&cursor) || number >= MOST_CPUS)
+		if (!vp_cursor_ok(&cursor) || number >= MAX_CPUS)
 			break;
 		while (buffer->cpus.count <= number)
 			vp_vec_push(&buffer->cpus, (struct vp_tracedat_cpu){0});

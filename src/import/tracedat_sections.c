@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 
 /* trace-cmd makes pieces of some pages; a section of formats is a few megabytes. */
-enum { MOST_UNPACKED = 64 * 1024 * 1024 };
+enum { MAX_UNPACKED = 64 * 1024 * 1024 };
 
 struct vp_error *vp_tracedat_sections_open(const char *source, struct vp_cursor *cursor,
 					   struct vp_tracedat_sections *ret)
@@ -59,7 +59,7 @@ bool vp_tracedat_unpack(struct vp_cursor *cursor, struct vp_buffer *out)
 	uint32_t packed = vp_cursor_u32(cursor), size = vp_cursor_u32(cursor);
 	struct vp_slice piece = vp_cursor_bytes(cursor, packed);
 
-	if (!vp_cursor_ok(cursor) || size > MOST_UNPACKED)
+	if (!vp_cursor_ok(cursor) || size > MAX_UNPACKED)
 		return false;
 	char *bytes = vp_alloc(size ? size : 1);
 	size_t unpacked = ZSTD_decompress(bytes, size, piece.bytes, piece.size);

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/search.h"
 
-enum { MOST_RULES = 1 << 20, MOST_ENTRIES = 1 << 24, MOST_BYTES = 512 << 20 };
+enum { MAX_RULES = 1 << 20, MAX_ENTRIES = 1 << 24, MAX_BYTES = 512 << 20 };
 
 static const char *const register_names[] = {
     [VP_ORC_NONE] = "none",       [VP_ORC_PREV_SP] = "prev",
@@ -63,7 +63,7 @@ static bool take_rule(struct parser *parser, struct vp_cursor *words)
 	    !take_orc_name(words, register_names, VP_ORC_REGISTERS, &rule.bp_reg) ||
 	    !take_offset(words, &rule.bp_offset) ||
 	    !take_orc_name(words, kind_names, VP_ORC_KINDS, &rule.kind) ||
-	    parser->orc->rules.count == MOST_RULES)
+	    parser->orc->rules.count == MAX_RULES)
 		return false;
 	vp_vec_push(&parser->orc->rules, rule);
 	return true;
@@ -75,7 +75,7 @@ static bool orc_take_entry(struct parser *parser, struct vp_cursor *words, bool 
 	uint64_t from = absolute ? place : parser->last + place;
 
 	if (!vp_cursor_ok(words) || rule >= parser->orc->rules.count ||
-	    parser->orc->entries.count == MOST_ENTRIES)
+	    parser->orc->entries.count == MAX_ENTRIES)
 		return false;
 	parser->last = from;
 	vp_vec_push(&parser->orc->entries, ((struct vp_orc_entry){from, (uint32_t)rule}));
@@ -141,7 +141,7 @@ struct vp_error *vp_orc_parse(const char *label, const void *text, size_t size, 
 struct vp_error *vp_orc_load(const char *path, struct vp_orc *ret)
 {
 	struct vp_buffer text = {0};
-	struct vp_error *error = vp_file_read(path, MOST_BYTES, &text);
+	struct vp_error *error = vp_file_read(path, MAX_BYTES, &text);
 
 	*ret = (struct vp_orc){0};
 	if (!error)

@@ -27,7 +27,7 @@
 /* As sde_lib.h of PAPI 7.0 has them; the last two are papi.h's, which PAPI_overflow() passes on. */
 enum { SDE_OK = 0, SDE_EINVAL = -1, SDE_ENOMEM = -2, SDE_ENOEVNT = -7 };
 enum { PAPI_ECMP = -4, PAPI_EPERM = -15 };
-enum { MOST_EVENTS = 128, NAME_SIZE = VP_COUNTERS_NAME_SIZE + 8 };
+enum { MAX_EVENTS = 128, NAME_SIZE = VP_COUNTERS_NAME_SIZE + 8 };
 static const char prefix[] = "vperf::";
 
 /* State of an event in one thread. */
@@ -45,7 +45,7 @@ struct event {
 	char description[160];
 };
 
-static struct event events[MOST_EVENTS];
+static struct event events[MAX_EVENTS];
 static _Atomic unsigned n_events;
 static uint32_t n_reserved; /* numbers, for vperf's events, in front of libsde's */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -71,7 +71,7 @@ static struct event *papi_event_of(uint32_t number)
 
 static void close_readers(void *readers)
 {
-	for (unsigned i = 0; i < MOST_EVENTS; i++)
+	for (unsigned i = 0; i < MAX_EVENTS; i++)
 		vperf_counters_close(((struct reader *)readers)[i].counters);
 	free(readers);
 }
@@ -87,7 +87,7 @@ static struct reader *reader_of(const struct event *event)
 	pthread_once(&key_once, make_key);
 	struct reader *readers = pthread_getspecific(readers_key);
 	if (!readers) {
-		readers = calloc(MOST_EVENTS, sizeof(*readers));
+		readers = calloc(MAX_EVENTS, sizeof(*readers));
 		if (!readers || pthread_setspecific(readers_key, readers)) {
 			free(readers);
 			return NULL;
@@ -270,7 +270,7 @@ static int papi_add_event(const char *name)
 	for (unsigned i = 0; i < n; i++)
 		if (!strcmp(events[i].name + strlen(prefix), name))
 			return (int)i;
-	if (strlen(name) >= VP_COUNTERS_NAME_SIZE || n == MOST_EVENTS)
+	if (strlen(name) >= VP_COUNTERS_NAME_SIZE || n == MAX_EVENTS)
 		return SDE_ENOMEM;
 	if (!try_event(name, events[n].description, sizeof(events[n].description)))
 		return SDE_ENOEVNT;
@@ -292,7 +292,7 @@ static void papi_list_events(void)
 		papi_add_event(user);
 	}
 	/* PAPI begins with number 0, which has to be an event. */
-	n_reserved = atomic_load(&n_events) ? MOST_EVENTS : 0;
+	n_reserved = atomic_load(&n_events) ? MAX_EVENTS : 0;
 	pthread_mutex_unlock(&lock);
 }
 

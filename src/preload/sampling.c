@@ -96,7 +96,7 @@ static void sampling_put_sample(struct vp_shim_sampling *sampling)
 }
 
 /* Signals that are due at the end have the last known place. */
-static bool sampling_tell(void *context, const void *interrupted)
+static bool sampling_report(void *context, const void *interrupted)
 {
 	struct vp_shim_event *event = context;
 	struct vp_shim_sampling *sampling = &event->sampling;
@@ -116,7 +116,7 @@ static bool sampling_tell(void *context, const void *interrupted)
 static int open_overflow(struct vp_shim_event *event)
 {
 	static const struct vp_counters_overflow_ops ops = {read_lent, sampling_take_off,
-							    sampling_tell};
+							    sampling_report};
 	struct vp_shim_sampling *sampling = &event->sampling;
 	const struct vperf_options options = {.size = sizeof(options),
 					      .signal = sampling->signal,

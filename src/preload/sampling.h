@@ -34,7 +34,7 @@ struct vp_shim_source {
 	struct vp_shim_source *next;
 	struct vp_counters_lent *lent;
 	pid_t tid;
-	bool adopts; /* what the thread makes is counted, too */
+	bool inherits; /* what the thread makes is counted, too */
 	unsigned users;
 	struct vp_shim_event *events; /* that read them */
 };

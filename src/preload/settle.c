@@ -10,22 +10,22 @@
 /* A program's, under the lock of its events. */
 static struct vp_shim_source *sources;
 
-int vp_shim_source_get(pid_t tid, bool adopts, struct vp_shim_source **ret)
+int vp_shim_source_get(pid_t tid, bool inherits, struct vp_shim_source **ret)
 {
 	for (*ret = sources; *ret; *ret = (*ret)->next)
-		if ((*ret)->tid == tid && (*ret)->adopts == adopts) {
+		if ((*ret)->tid == tid && (*ret)->inherits == inherits) {
 			(*ret)->users++;
 			return 0;
 		}
 	struct vp_shim_source *source = calloc(1, sizeof(*source));
 	if (!source)
 		return -ENOMEM;
-	if (vp_counters_lent_attach(tid, adopts, &source->lent, NULL)) {
+	if (vp_counters_lent_attach(tid, inherits, &source->lent, NULL)) {
 		free(source);
 		return -ENODEV;
 	}
 	source->tid = tid;
-	source->adopts = adopts;
+	source->inherits = inherits;
 	source->users = 1;
 	source->next = sources;
 	sources = *ret = source;
@@ -45,25 +45,27 @@ void vp_shim_source_put(struct vp_shim_source *source)
 	free(source);
 }
 
-void vp_shim_sight_take(const struct vp_shim_source *source, struct vp_shim_sight *ret)
+void vp_shim_reading_take(const struct vp_shim_source *source, struct vp_shim_reading *ret)
 {
-	*ret = (struct vp_shim_sight){.source = source};
+	*ret = (struct vp_shim_reading){.source = source};
 	ret->is_good = !vp_counters_lent_look(source->lent, &ret->state);
-	if (ret->is_good && source->adopts && ret->state.made)
-		ret->is_good = !vp_counters_lent_family(source->lent, ret->family, &ret->live);
+	if (ret->is_good && source->inherits && ret->state.made)
+		ret->is_good = !vp_counters_lent_children(source->lent, ret->family, &ret->live);
 }
 
-uint64_t vp_shim_sight_shows(const struct vp_shim_sight *sight, const struct vp_shim_event *event)
+uint64_t vp_shim_reading_value(const struct vp_shim_reading *reading,
+			       const struct vp_shim_event *event)
 {
-	return sight->state.counts[event->place] +
-	       (event->inherits ? sight->family[event->place] : 0);
+	return reading->state.counts[event->place] +
+	       (event->inherits ? reading->family[event->place] : 0);
 }
 
 /* The part of these that an event counted, and its start. */
-static void settle_one(struct vp_shim_event *event, const struct vp_shim_sight *sight, bool begins)
+static void settle_one(struct vp_shim_event *event, const struct vp_shim_reading *reading,
+		       bool begins)
 {
-	const struct vp_counters_lent_state *state = &sight->state;
-	uint64_t now = vp_shim_sight_shows(sight, event);
+	const struct vp_counters_lent_state *state = &reading->state;
+	uint64_t now = vp_shim_reading_value(reading, event);
 
 	if (event->waits_for_exec && state->executed) {
 		event->waits_for_exec = false;
@@ -79,23 +81,23 @@ static void settle_one(struct vp_shim_event *event, const struct vp_shim_sight *
 	event->since = now;
 }
 
-void vp_shim_settle(struct vp_shim_event *leader)
+void vp_shim_update_counts(struct vp_shim_event *leader)
 {
-	struct vp_shim_sight sight = {0};
+	struct vp_shim_reading reading = {0};
 	bool begins = false;
 
 	for (struct vp_shim_event *event = leader; event; event = event->next) {
 		if (vp_shim_is_kernels(event))
 			continue;
-		if (sight.source != event->source)
-			vp_shim_sight_take(event->source, &sight);
-		event->is_lost |= !sight.is_good;
-		if (!sight.is_good)
+		if (reading.source != event->source)
+			vp_shim_reading_take(event->source, &reading);
+		event->is_lost |= !reading.is_good;
+		if (!reading.is_good)
 			continue;
-		if (leader->waits_for_exec && sight.state.executed) {
+		if (leader->waits_for_exec && reading.state.executed) {
 			leader->waits_for_exec = false;
 			leader->is_on = begins = true;
 		}
-		settle_one(event, &sight, begins);
+		settle_one(event, &reading, begins);
 	}
 }

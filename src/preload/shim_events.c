@@ -29,13 +29,13 @@
 #include "preload/sampling.h"
 #include "preload/settle.h"
 
-enum { MOST_DESCRIPTORS = 65536 };
+enum { MAX_DESCRIPTORS = 65536 };
 /* Sizes of struct perf_event_attr in kernels. */
 enum { ATTR_LEAST = 64 };
 
 /* By descriptor; looked up without the lock. A program has one kernel, and no other place to keep
  * what it says. */
-static _Atomic(struct vp_shim_event *) events[MOST_DESCRIPTORS];
+static _Atomic(struct vp_shim_event *) events[MAX_DESCRIPTORS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Whether this thread has it: what it opens then is a companion, and no event of the program's. */
 static __thread bool has_lock;
@@ -86,7 +86,7 @@ static bool is_owner(void)
 
 static struct vp_shim_event *shim_events_event_of(int fd)
 {
-	return fd >= 0 && fd < MOST_DESCRIPTORS ? atomic_load(&events[fd]) : NULL;
+	return fd >= 0 && fd < MAX_DESCRIPTORS ? atomic_load(&events[fd]) : NULL;
 }
 
 static bool is_perf_event(int fd)
@@ -178,20 +178,21 @@ static int shim_events_take_place(struct vp_shim_event *event, const struct perf
 						.exclude_kernel = attr->exclude_kernel};
 	int place = vp_counters_lent_place(event->source->lent, &asked);
 	bool waits = event->waits_for_exec || (leader && leader->waits_for_exec);
-	struct vp_shim_sight sight;
+	struct vp_shim_reading reading;
 
 	if (place < 0)
 		return -refusal;
-	vp_shim_sight_take(event->source, &sight);
+	vp_shim_reading_take(event->source, &reading);
 	/* It has executed a program already: the next one's place is not kept. Children that it has
 	 * already must not be inherited. */
-	if (!sight.is_good || (waits && sight.state.executed) || (event->inherits && sight.live))
+	if (!reading.is_good || (waits && reading.state.executed) ||
+	    (event->inherits && reading.live))
 		return -refusal;
 	event->place = (unsigned)place;
 	join_source(event);
-	event->made = sight.state.made;
-	event->family = sight.family[place];
-	event->since = vp_shim_sight_shows(&sight, event);
+	event->made = reading.state.made;
+	event->family = reading.family[place];
+	event->since = vp_shim_reading_value(&reading, event);
 	return 0;
 }
 
@@ -231,7 +232,7 @@ static void dissolve(struct vp_shim_event *leader)
 
 static void remove_from_group(struct vp_shim_event *event)
 {
-	vp_shim_settle(event->leader);
+	vp_shim_update_counts(event->leader);
 	if (event->leader == event) {
 		dissolve(event);
 		return;
@@ -275,7 +276,7 @@ static void publish_event(struct vp_shim_event *event, struct vp_shim_event *lea
 		event->id = 0;
 	event->leader = leader ? leader : event;
 	if (leader) {
-		vp_shim_settle(leader);
+		vp_shim_update_counts(leader);
 		while (leader->next)
 			leader = leader->next;
 		leader->next = event;
@@ -288,7 +289,7 @@ static int open_descriptor(unsigned long flags)
 {
 	int fd = open("/", O_PATH | (flags & PERF_FLAG_FD_CLOEXEC ? O_CLOEXEC : 0));
 
-	if (fd < MOST_DESCRIPTORS)
+	if (fd < MAX_DESCRIPTORS)
 		return fd < 0 ? -errno : fd;
 	close(fd);
 	return -EMFILE;
@@ -376,7 +377,7 @@ void vp_shim_note(int fd, const struct perf_event_attr *given, pid_t pid, int cp
 	pid_t tid = pid ? pid : gettid();
 	sigset_t signals;
 
-	if (has_lock || !is_owner() || fd >= MOST_DESCRIPTORS || pid < 0 || cpu != -1 ||
+	if (has_lock || !is_owner() || fd >= MAX_DESCRIPTORS || pid < 0 || cpu != -1 ||
 	    !copy_attr(given, &attr))
 		return;
 	shim_events_enter(&signals);
@@ -441,7 +442,7 @@ static bool is_any_lost(const struct vp_shim_event *event)
 
 static ssize_t read_locked(const struct vp_shim_event *event, void *buffer, size_t size)
 {
-	vp_shim_settle(event->leader);
+	vp_shim_update_counts(event->leader);
 	/* The kernel's reply for an event that can no longer be counted. */
 	if (is_any_lost(event))
 		return 0;
@@ -486,7 +487,7 @@ static int change_all(struct vp_shim_event *event, unsigned long request, unsign
 {
 	struct vp_shim_event *leader = event->leader;
 
-	vp_shim_settle(leader);
+	vp_shim_update_counts(leader);
 	if (ioctl(event->companion, request, argument))
 		return -errno;
 	if (!(argument & PERF_IOC_FLAG_GROUP))

@@ -152,8 +152,8 @@ struct vp_error *vp_counts_answer_take(struct vp_counts_answer *answer, struct v
 		return counts_protocol_not_an_answer(answer);
 	answer->lines++;
 	answer->places += ret->kind == VP_COUNTS_PLACE;
-	if (answer->places > VP_COUNTS_MOST_PLACES)
-		return vp_error_new("sent more than %d counter addresses", VP_COUNTS_MOST_PLACES);
+	if (answer->places > VP_COUNTS_MAX_PLACES)
+		return vp_error_new("sent more than %d counter addresses", VP_COUNTS_MAX_PLACES);
 	answer->whole = is_end;
 	return NULL;
 }

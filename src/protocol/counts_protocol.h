@@ -29,11 +29,7 @@
 #include "base/macros.h"
 #include "schema/interval.h"
 
-enum {
-	VP_COUNTS_LEASE_S = 30,
-	VP_COUNTS_KEEP_S = 5,
-	VP_COUNTS_MOST_PLACES = 8192 * VP_GUEST_COUNT
-};
+enum { VP_COUNTS_LEASE_S = 30, VP_COUNTS_KEEP_S = 5, VP_COUNTS_MAX_PLACES = 8192 * VP_GUEST_COUNT };
 #define VP_COUNTS_KEEP "keep\n"
 
 struct vp_counts_request {

@@ -107,7 +107,7 @@ struct vp_error *vp_lend_answer_take(uint64_t *lines, bool whole, struct vp_slic
 	if (whole || !lend_line_parse(text, ret) || (*lines == 0) != (ret->kind == VP_LEND_HEAD) ||
 	    (ret->kind == VP_LEND_END && ret->number != *lines))
 		return lend_protocol_not_an_answer(*lines, whole, text);
-	if (++*lines > VP_LEND_MOST_CELLS + 2)
-		return vp_error_new("sent more than %d addresses", VP_LEND_MOST_CELLS);
+	if (++*lines > VP_LEND_MAX_CELLS + 2)
+		return vp_error_new("sent more than %d addresses", VP_LEND_MAX_CELLS);
 	return NULL;
 }

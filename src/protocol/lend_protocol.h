@@ -26,7 +26,7 @@
 #include "base/macros.h"
 #include "protocol/lent.h"
 
-enum { VP_LEND_MOST_CELLS = 512 };
+enum { VP_LEND_MAX_CELLS = 512 };
 
 struct vp_lend_request {
 	uint64_t marker;

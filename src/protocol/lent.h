@@ -60,14 +60,14 @@ struct vp_lent_thread {
 	/* Its family is what it has made, and what that has, since a client asked for that: how
 	 * many live, what they had, but for the stints that they are in now, and what of it was
 	 * missed. `born` tells this family from an earlier one of the same place. */
-	unsigned int adopts, live, born;
+	unsigned int inherits, live, born;
 	unsigned long long family[VP_LENT_EVENTS];
 	unsigned long long missed;
 };
 
 /* One for each CPU, after the threads: the current turn of a family member there. Its counts are
  * cell[cpu].counts minus their value at the start of the turn. */
-struct vp_lent_stint {
+struct vp_lent_run {
 	unsigned long long sequence; /* changes at its beginning and end; odd while it is changed */
 	unsigned int runs, place, born, unused;
 	unsigned long long start[VP_LENT_EVENTS];
@@ -76,7 +76,7 @@ struct vp_lent_stint {
 
 _Static_assert(sizeof(struct vp_lent_cell) == 128, "no cell lies in two pages");
 _Static_assert(sizeof(struct vp_lent_thread) == 256, "a whole number of cache lines");
-_Static_assert(sizeof(struct vp_lent_stint) == sizeof(struct vp_lent_thread),
+_Static_assert(sizeof(struct vp_lent_run) == sizeof(struct vp_lent_thread),
 	       "both are in one array");
 _Static_assert(__builtin_offsetof(struct vp_lent_cell, counts) ==
 		   __builtin_offsetof(struct vp_lent_thread, base),

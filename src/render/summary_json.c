@@ -115,7 +115,7 @@ static void summary_json_put_vm(const struct vp_summary *summary, size_t index,
 		summary_json_put_clock("clock", &machine->clock, json);
 		if (machine->agent_state) {
 			summary_json_put_maps("agent_maps", machine->agent_state,
-					      vp_names_second(machine->names), json);
+					      vp_names_fallback(machine->names), json);
 			summary_json_put_clock("agent_clock", &machine->agent_clock, json);
 		}
 	}

@@ -174,9 +174,9 @@ static void summary_text_put_vm(const struct vp_summary *summary, const struct v
 		summary_text_put_clock(&machine->clock, out);
 	if (!machine->agent_state)
 		return;
-	summary_text_put_maps(" from the agent", machine->agent_state, vp_names_second(names),
+	summary_text_put_maps(" from the agent", machine->agent_state, vp_names_fallback(names),
 			      verbose, out);
-	if (vp_names_second(names))
+	if (vp_names_fallback(names))
 		summary_text_put_clock(&machine->agent_clock, out);
 }
 

@@ -286,10 +286,10 @@ struct vp_error *vp_event_classes_parse(const char *source, const char *text, si
 	if (!error)
 		return NULL;
 	vp_event_classes_deinit(ret);
-	struct vp_error *told =
+	struct vp_error *reported =
 	    vp_error_new("'%s' line %zu: %s", source, number, vp_error_message(error));
 	vp_error_free(error);
-	return told;
+	return reported;
 }
 
 void vp_event_begin(struct vp_buffer *out, const struct vp_event_class *event, uint64_t time)

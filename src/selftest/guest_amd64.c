@@ -27,7 +27,7 @@ enum {
 	END_PORT = 0xf4,
 	INTERRUPTS_ON = 1 << 9,
 	X2APIC = 0xc00, /* of the MSR of the APIC's address: enabled, as x2APIC */
-	MOST_CPUIDS = 256,
+	MAX_CPUIDS = 256,
 };
 
 /* At PARAMETERS, as the program below has it. */
@@ -273,10 +273,10 @@ void vp_guest_stop_busy(char *memory)
 static struct vp_error *set_cpuid(const struct vp_guest *guest)
 {
 	VP_AUTO_FREE struct kvm_cpuid2 *cpuid =
-	    vp_alloc(sizeof(*cpuid) + MOST_CPUIDS * sizeof(cpuid->entries[0]));
+	    vp_alloc(sizeof(*cpuid) + MAX_CPUIDS * sizeof(cpuid->entries[0]));
 
 	memset(cpuid, 0, sizeof(*cpuid));
-	cpuid->nent = MOST_CPUIDS;
+	cpuid->nent = MAX_CPUIDS;
 	if (ioctl(guest->kvm, KVM_GET_SUPPORTED_CPUID, cpuid) ||
 	    ioctl(guest->vcpu, KVM_SET_CPUID2, cpuid))
 		return vp_error_errno(errno, "KVM does not set the CPUID of a vCPU");
@@ -374,7 +374,7 @@ struct vp_error *vp_guest_prepare(struct vp_guest *guest, const struct vp_guest_
 	return NULL;
 }
 
-enum vp_guest_wish vp_guest_take(struct vp_guest *guest, struct vp_guest_done *done)
+enum vp_guest_request vp_guest_take(struct vp_guest *guest, struct vp_guest_done *done)
 {
 	const struct kvm_run *run = guest->run;
 

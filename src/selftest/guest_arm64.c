@@ -229,7 +229,7 @@ struct vp_error *vp_guest_prepare(struct vp_guest *guest, const struct vp_guest_
 	return set_register(guest, offsetof(struct kvm_regs, regs.pc), MEMORY);
 }
 
-enum vp_guest_wish vp_guest_take(struct vp_guest *guest, struct vp_guest_done *done)
+enum vp_guest_request vp_guest_take(struct vp_guest *guest, struct vp_guest_done *done)
 {
 	const struct kvm_run *run = guest->run;
 	uint64_t value;

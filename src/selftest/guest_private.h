@@ -22,7 +22,7 @@ struct vp_guest {
 };
 
 /* Request of the guest to its VMM by an exit. */
-enum vp_guest_wish { VP_GUEST_GOES_ON, VP_GUEST_WAS_BUSY, VP_GUEST_ENDS, VP_GUEST_IS_LOST };
+enum vp_guest_request { VP_GUEST_GOES_ON, VP_GUEST_WAS_BUSY, VP_GUEST_ENDS, VP_GUEST_IS_LOST };
 
 /* Memory at the guest's address, vCPU and devices; what is open already is closed by the caller. */
 struct vp_error *vp_guest_make(struct vp_guest *guest) VP_MUST_CHECK;
@@ -30,7 +30,7 @@ struct vp_error *vp_guest_make(struct vp_guest *guest) VP_MUST_CHECK;
 struct vp_error *vp_guest_prepare(struct vp_guest *guest, const struct vp_guest_work *work,
 				  struct vp_guest_done *done) VP_MUST_CHECK;
 /* After an exit to the VMM: counts it. */
-enum vp_guest_wish vp_guest_take(struct vp_guest *guest, struct vp_guest_done *done);
+enum vp_guest_request vp_guest_take(struct vp_guest *guest, struct vp_guest_done *done);
 /* The busy time is over (where the guest does not see that by itself). Safe in a signal handler. */
 void vp_guest_stop_busy(char *memory);
 /* After the last exit: what the guest counted. */

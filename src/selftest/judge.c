@@ -11,9 +11,9 @@
 enum {
 	EDGE_NS = 2000000,   /* the host's books and a recording begin and end within this time */
 	CLOCK_NS = 50000000, /* until the guest runs, and after it, on a pCPU that others use */
-	MOST_COST = 5,       /* percent of a busy guest's time */
+	MAX_COST = 5,        /* percent of a busy guest's time */
 	SAMPLE_LOOPS = 1500, /* … or on slow processors the time of these loops for each sample */
-	MOST_NOISE = 20, /* … if the same work without a recording varies by more: no verdict */
+	MAX_NOISE = 20, /* … if the same work without a recording varies by more: no verdict */
 	SIGMAS = 4,
 };
 
@@ -204,7 +204,7 @@ static void judge_cost(const struct vp_selftest_facts *facts, struct vp_checks *
 	double noise = 100 * fabs(before - after) / without;
 	const char *name = "cost: a busy guest's time";
 
-	if (noise > MOST_NOISE) {
+	if (noise > MAX_NOISE) {
 		vp_check_not_possible(checks, name, "");
 		vp_check_explain(checks, "the same work without a recording varies by %.0f%%",
 				 noise);
@@ -213,7 +213,7 @@ static void judge_cost(const struct vp_selftest_facts *facts, struct vp_checks *
 	double period = facts->quiet_recording.period_ns;
 	double of_samples = period > 0 ? SAMPLE_LOOPS * without / 10 / period : 0; /* percent */
 	vp_check_most(checks, name, "%", 0, 100 * (with / without - 1),
-		      fmax(MOST_COST, of_samples) + noise);
+		      fmax(MAX_COST, of_samples) + noise);
 	vp_check_explain(checks, "the same work without a recording varies by %.2g%%", noise);
 }
 

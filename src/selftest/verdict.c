@@ -12,7 +12,7 @@
 enum {
 	SIGMAS = 4, /* chance moves a share by more once in 16,000 checks */
 	COLUMNS = 5,
-	MOST_WIDTH = 40,
+	MAX_WIDTH = 40,
 };
 
 const char *vp_verdict_name(enum vp_verdict verdict)
@@ -170,7 +170,7 @@ static void widen(char *const cells[COLUMNS], size_t widths[COLUMNS])
 {
 	for (size_t i = 0; i < COLUMNS; i++) {
 		size_t size = strlen(cells[i]);
-		if (size > widths[i] && size <= MOST_WIDTH)
+		if (size > widths[i] && size <= MAX_WIDTH)
 			widths[i] = size;
 	}
 }

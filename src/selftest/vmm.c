@@ -22,7 +22,7 @@
 #include "base/io.h"
 
 enum {
-	MOST_STATS = 1024,
+	MAX_STATS = 1024,
 	API_VERSION = 12,
 	NS_PER_S = 1000000000,
 };
@@ -127,7 +127,7 @@ static bool stat_find(int fd, const struct kvm_stats_header *header, const char 
 	size_t size = sizeof(struct kvm_stats_desc) + header->name_size;
 	VP_AUTO_FREE struct kvm_stats_desc *desc = vp_alloc(size);
 
-	for (uint32_t i = 0; i < header->num_desc && i < MOST_STATS; i++) {
+	for (uint32_t i = 0; i < header->num_desc && i < MAX_STATS; i++) {
 		off_t at = (off_t)(header->desc_offset + i * size);
 		if (vp_pread(fd, desc, size, at) != (ssize_t)size)
 			return false;

@@ -50,7 +50,7 @@ struct vp_account_writer {
 	struct vp_account_source *source;
 	const vp_vms *vms;
 	uint32_t vendor;
-	vp_account_taker take;
+	vp_account_fn take;
 	void *context;
 	vp_account_vm_id vm_id; /* NULL: VMs are called by their processes */
 	uint64_t now;
@@ -67,7 +67,7 @@ struct vp_account_writer {
 struct vp_error *vp_account_writer_open(const struct vp_account_ops *ops, const vp_vms *vms,
 					uint32_t vendor,
 					const struct vp_account_source_options *options,
-					vp_account_taker take, void *context,
+					vp_account_fn take, void *context,
 					struct vp_account_writer **ret)
 {
 	struct vp_account_source *source = NULL;
@@ -80,7 +80,7 @@ struct vp_error *vp_account_writer_open(const struct vp_account_ops *ops, const 
 					     .vendor = vendor,
 					     .take = take,
 					     .context = context};
-	writer->known = vp_alloc(writer->ops.places(source) * sizeof(*writer->known));
+	writer->known = vp_alloc(writer->ops.slots(source) * sizeof(*writer->known));
 	*ret = writer;
 	return NULL;
 }
@@ -101,7 +101,7 @@ void vp_account_writer_free(struct vp_account_writer *writer)
 {
 	if (!writer)
 		return;
-	for (size_t i = 0; i < writer->ops.places(writer->source); i++)
+	for (size_t i = 0; i < writer->ops.slots(writer->source); i++)
 		free(writer->known[i].exits);
 	free(writer->known);
 	writer->ops.free(writer->source);
@@ -119,7 +119,7 @@ vp_cgroups *vp_account_writer_cgroups(struct vp_account_writer *writer)
 	return &writer->cgroups;
 }
 
-static void account_writer_hand_over(struct vp_account_writer *writer, void *record, uint16_t id)
+static void account_writer_emit(struct vp_account_writer *writer, void *record, uint16_t id)
 {
 	struct vp_record_header *header = record;
 
@@ -129,9 +129,9 @@ static void account_writer_hand_over(struct vp_account_writer *writer, void *rec
 }
 
 /* The number of the VM of the vCPU in that place; before that is known, the pid of its VMM. */
-static uint32_t vm_of_place(const struct vp_account_writer *writer, size_t place, uint32_t pid)
+static uint32_t vm_of_slot(const struct vp_account_writer *writer, size_t slot, uint32_t pid)
 {
-	return writer->known[place].vm ? writer->known[place].vm : pid;
+	return writer->known[slot].vm ? writer->known[slot].vm : pid;
 }
 
 /* The vCPU's number in the VM with number `vm_id`. */
@@ -217,7 +217,7 @@ static void write_states(struct vp_account_writer *writer, struct known *known,
 	    .poll_wasted = vcpu->poll_wasted - before->poll_wasted,
 	};
 	known->time = end;
-	account_writer_hand_over(writer, &record, VP_ID_vcpu_account);
+	account_writer_emit(writer, &record, VP_ID_vcpu_account);
 }
 
 /* A copy whose parts are of the same exits, unless they come too fast. */
@@ -243,7 +243,7 @@ static void write_buckets(struct vp_account_writer *writer, const struct vp_exit
 						.bucket = bucket,
 						.count = after[bucket] - before[bucket]};
 		if (record.count)
-			account_writer_hand_over(writer, &record, VP_ID_exit_bucket);
+			account_writer_emit(writer, &record, VP_ID_exit_bucket);
 	}
 }
 
@@ -268,14 +268,14 @@ static void write_exit(struct vp_account_writer *writer, uint32_t vm_id,
 
 	record.kernel = record.total - record.poll - record.vmm - record.stolen - record.blocked -
 			record.waking;
-	account_writer_hand_over(writer, &record, VP_ID_exit_account);
+	account_writer_emit(writer, &record, VP_ID_exit_account);
 	write_buckets(writer, &record, before->buckets, after->buckets);
 }
 
-static void write_exits(struct vp_account_writer *writer, size_t place, struct known *known,
+static void write_exits(struct vp_account_writer *writer, size_t slot, struct known *known,
 			const struct vp_account_vcpu *vcpu)
 {
-	const struct vp_account_exit *exits = writer->ops.exits(writer->source, place);
+	const struct vp_account_exit *exits = writer->ops.exits(writer->source, slot);
 
 	for (uint32_t i = 0; i < vcpu->reasons && i < VP_EXIT_REASONS; i++) {
 		struct vp_account_exit after;
@@ -319,16 +319,16 @@ static void write_interrupts(struct vp_account_writer *writer, const struct know
 		};
 		name_interrupt(record.kind, i, record.comm);
 		if (record.ns || record.count)
-			account_writer_hand_over(writer, &record, VP_ID_thief);
+			account_writer_emit(writer, &record, VP_ID_thief);
 	}
 }
 
-static void write_vcpu(struct vp_account_writer *writer, size_t place)
+static void write_vcpu(struct vp_account_writer *writer, size_t slot)
 {
-	struct known *known = &writer->known[place];
+	struct known *known = &writer->known[slot];
 	struct vp_account_vcpu vcpu;
 
-	if (known->ended || !writer->ops.vcpu(writer->source, place, &vcpu))
+	if (known->ended || !writer->ops.vcpu(writer->source, slot, &vcpu))
 		return;
 	if (!known->exits)
 		known->exits = vp_alloc(VP_EXIT_REASONS * sizeof(*known->exits));
@@ -338,7 +338,7 @@ static void write_vcpu(struct vp_account_writer *writer, size_t place)
 		known->vm =
 		    writer->vm_id ? writer->vm_id(writer->context, vcpu.pid, vcpu.tid) : vcpu.pid;
 	write_states(writer, known, &vcpu);
-	write_exits(writer, place, known, &vcpu);
+	write_exits(writer, slot, known, &vcpu);
 	write_interrupts(writer, known, &vcpu);
 	known->counters = vcpu;
 }
@@ -379,7 +379,7 @@ static void name_thief(struct vp_account_writer *writer, const struct vp_thief_k
 	struct vp_account_task task;
 
 	if (key->kind == VP_BY_VCPU && writer->ops.vcpu(writer->source, key->id, &vcpu)) {
-		record->thief_pid = vm_of_place(writer, key->id, vcpu.pid);
+		record->thief_pid = vm_of_slot(writer, key->id, vcpu.pid);
 		record->number = account_writer_number_of(writer, record->thief_pid, &vcpu);
 	} else if (key->kind == VP_BY_TASK && writer->ops.task(writer->source, key->id, &task)) {
 		record->thief_pid = task.pid;
@@ -412,7 +412,7 @@ static void write_thief(void *context, const void *thief_key, const void *thief_
 	known->is_listed = true;
 	if (cost->ns == before->ns || !writer->ops.vcpu(writer->source, key->vcpu, &vcpu))
 		return;
-	uint32_t vm_id = vm_of_place(writer, key->vcpu, vcpu.pid);
+	uint32_t vm_id = vm_of_slot(writer, key->vcpu, vcpu.pid);
 	struct vp_thief record = {
 	    .vm = vm_id,
 	    .vcpu = account_writer_number_of(writer, vm_id, &vcpu),
@@ -425,7 +425,7 @@ static void write_thief(void *context, const void *thief_key, const void *thief_
 	name_thief(writer, key, &record);
 	*before = *cost;
 	known->changed = writer->now;
-	account_writer_hand_over(writer, &record, VP_ID_thief);
+	account_writer_emit(writer, &record, VP_ID_thief);
 }
 
 static uint16_t id_of_site(const struct vp_site_key *key, const struct vp_site_cost *cost)
@@ -456,7 +456,7 @@ static void write_site(struct vp_account_writer *writer, uint32_t vm_id,
 					    .idle = cost->idle,
 					    .stolen = cost->stolen};
 
-	account_writer_hand_over(writer, &record, id_of_site(key, cost));
+	account_writer_emit(writer, &record, id_of_site(key, cost));
 }
 
 static void write_old_site(void *context, const void *key, const void *cost)
@@ -467,10 +467,10 @@ static void write_old_site(void *context, const void *key, const void *cost)
 	write_site(context, site->pid, site, cost);
 }
 
-static void write_sites_of(struct vp_account_writer *writer, size_t place)
+static void write_sites_of(struct vp_account_writer *writer, size_t slot)
 {
-	const struct known *known = &writer->known[place];
-	const struct vp_account_site *sites = writer->ops.sites(writer->source, place);
+	const struct known *known = &writer->known[slot];
+	const struct vp_account_site *sites = writer->ops.sites(writer->source, slot);
 
 	for (size_t i = 0; known->time && i < VP_EXIT_SITES; i++) {
 		struct vp_site_key key = {.ip = sites[i].ip,
@@ -488,8 +488,8 @@ static void write_sites_of(struct vp_account_writer *writer, size_t place)
 
 static void write_sites(struct vp_account_writer *writer)
 {
-	for (size_t place = 0; place < writer->ops.places(writer->source); place++)
-		write_sites_of(writer, place);
+	for (size_t slot = 0; slot < writer->ops.slots(writer->source); slot++)
+		write_sites_of(writer, slot);
 	writer->ops.old_sites(writer->source, write_old_site, writer);
 }
 
@@ -502,14 +502,14 @@ static void account_writer_write_losses(struct vp_account_writer *writer)
 	if (!memcmp(&lost, &writer->lost, sizeof(lost)))
 		return;
 	writer->lost = lost;
-	account_writer_hand_over(writer, &record, VP_ID_account_loss);
+	account_writer_emit(writer, &record, VP_ID_account_loss);
 }
 
 /* Forgets the recorded thieves of that vCPU: counts of the slot's next vCPU start at 0. */
-static void account_writer_forget_thieves(struct vp_account_writer *writer, uint32_t place)
+static void account_writer_forget_thieves(struct vp_account_writer *writer, uint32_t slot)
 {
 	vp_vec_each (&writer->thieves, thief)
-		if (thief->key.vcpu == place)
+		if (thief->key.vcpu == slot)
 			thief->cost = (struct vp_thief_cost){0};
 }
 
@@ -565,15 +565,15 @@ static void release_ended(struct vp_account_writer *writer)
 {
 	VP_VEC(uint32_t) ended = {0};
 
-	for (uint32_t place = 0; place < writer->ops.places(writer->source); place++) {
-		struct known *known = &writer->known[place];
+	for (uint32_t slot = 0; slot < writer->ops.slots(writer->source); slot++) {
+		struct known *known = &writer->known[slot];
 		if (!known->ended || writer->now < known->counters.end + RELEASE_AFTER)
 			continue;
-		write_sites_of(writer, place);
-		account_writer_forget_thieves(writer, place);
+		write_sites_of(writer, slot);
+		account_writer_forget_thieves(writer, slot);
 		free(known->exits);
 		*known = (struct known){0};
-		vp_vec_push(&ended, place);
+		vp_vec_push(&ended, slot);
 	}
 	writer->ops.release(writer->source, ended.at, ended.count);
 	vp_vec_deinit(&ended);
@@ -582,8 +582,8 @@ static void release_ended(struct vp_account_writer *writer)
 void vp_account_writer_write(struct vp_account_writer *writer, uint64_t now, bool all)
 {
 	writer->now = writer->ops.gather(writer->source, now);
-	for (size_t place = 0; place < writer->ops.places(writer->source); place++)
-		write_vcpu(writer, place);
+	for (size_t slot = 0; slot < writer->ops.slots(writer->source); slot++)
+		write_vcpu(writer, slot);
 	writer->ops.thieves(writer->source, write_thief, writer);
 	if (all)
 		write_sites(writer);
@@ -621,8 +621,8 @@ static void keep_open_states(struct vp_account_writer *writer)
 {
 	struct vp_account_vcpu vcpu;
 
-	for (size_t place = 0; place < writer->ops.places(writer->source); place++) {
-		if (!writer->ops.vcpu(writer->source, place, &vcpu))
+	for (size_t slot = 0; slot < writer->ops.slots(writer->source); slot++) {
+		if (!writer->ops.vcpu(writer->source, slot, &vcpu))
 			continue;
 		uint32_t state = vcpu.state == VP_STATE_UNKNOWN ? vcpu.asleep : vcpu.state;
 		if (state >= VP_STATES || vcpu.since >= writer->now)

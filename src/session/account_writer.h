@@ -14,7 +14,7 @@
 struct vp_account_writer;
 
 /* Takes one record; its header has id and time. */
-typedef void (*vp_account_taker)(void *context, struct vp_record_header *record);
+typedef void (*vp_account_fn)(void *context, struct vp_record_header *record);
 
 /* The number in the recording of the VM of which thread `tid` of VMM process `pid` is a vCPU. */
 typedef uint32_t (*vp_account_vm_id)(void *context, uint32_t pid, uint32_t tid);
@@ -25,7 +25,7 @@ typedef uint32_t (*vp_account_vm_id)(void *context, uint32_t pid, uint32_t tid);
 struct vp_error *vp_account_writer_open(const struct vp_account_ops *ops, const vp_vms *vms,
 					uint32_t vendor,
 					const struct vp_account_source_options *options,
-					vp_account_taker take, void *context,
+					vp_account_fn take, void *context,
 					struct vp_account_writer **ret) VP_MUST_CHECK;
 /* The account that it reads, and its operations (vp_account_ops_complete()), for all but reading
  * it: valid as long as the writer. */

@@ -16,7 +16,7 @@
 
 #define NAME "control"
 
-enum { MOST_ANSWER = 65536, WAITING = 8 };
+enum { MAX_ANSWER = 65536, WAITING = 8 };
 
 /* A socket's address has little room: the directory goes by its descriptor. */
 static int control_open_socket(const char *path, struct sockaddr_un *address, int *directory)
@@ -123,7 +123,7 @@ struct vp_error *vp_control_ask(const char *path, char **ret)
 	VP_AUTO_CLOSE int fd = control_open_socket(path, &address, &directory);
 	if (fd < 0 || vp_connect(fd, (const struct sockaddr *)&address, sizeof(address)))
 		return no_recorder(errno, path);
-	while (got > 0 && answer.size < MOST_ANSWER) {
+	while (got > 0 && answer.size < MAX_ANSWER) {
 		char bytes[512];
 		got = vp_recv(fd, bytes, sizeof(bytes), 0);
 		if (got > 0)

@@ -194,11 +194,11 @@ static void take_places(struct vp_guest_agents *agents, struct agent *agent)
 		guest_agents_say_back(agents, agent);
 }
 
-static void guest_agents_hear(struct vp_guest_agents *agents, struct agent *agent, int timeout_ms)
+static void guest_agents_poll(struct vp_guest_agents *agents, struct agent *agent, int timeout_ms)
 {
 	if (!agent->counts)
 		return;
-	enum vp_agent_counts_state now = vp_agent_counts_hear(agent->counts, timeout_ms);
+	enum vp_agent_counts_state now = vp_agent_counts_poll(agent->counts, timeout_ms);
 	if (now == VP_AGENT_COUNTING && agent->state != VP_AGENT_COUNTING)
 		take_places(agents, agent);
 	else if (now == VP_AGENT_ABSENT)
@@ -279,13 +279,13 @@ void vp_guest_agents_settle(struct vp_guest_agents *agents, unsigned timeout_ms)
 	vp_vec_each (&agents->agents, agent)
 		while (agent->counts && agent->state == VP_AGENT_ASKED &&
 		       vp_clock_monotonic() < deadline)
-			guest_agents_hear(agents, agent, 20);
+			guest_agents_poll(agents, agent, 20);
 }
 
 void vp_guest_agents_step(struct vp_guest_agents *agents)
 {
 	vp_vec_each (&agents->agents, agent)
-		guest_agents_hear(agents, agent, 0);
+		guest_agents_poll(agents, agent, 0);
 }
 
 char *vp_guest_agents_state(const struct vp_guest_agents *agents, const struct vp_vm *vm)

@@ -22,11 +22,11 @@
 #include "store/trace_writer.h"
 
 /* Bytes read from one guest before the other guests and the host's rings. */
-enum { MOST_AT_ONCE = 4 << 20 };
+enum { MAX_AT_ONCE = 4 << 20 };
 
 /* Events of a vCPU that was plugged in may come before KVM was asked for its counter. A guest
  * cannot have more of them kept than this. */
-enum { MOST_EARLY_BYTES = 4 << 20, MOST_EARLY_VCPUS = 64 };
+enum { MAX_EARLY_BYTES = 4 << 20, MAX_EARLY_VCPUS = 64 };
 struct early {
 	uint32_t vcpu;
 	uint64_t lost;
@@ -42,7 +42,7 @@ struct stream {
 
 /* A kernel that boots may have other events than the one before it, or the same with other fields;
  * a guest cannot have more of them kept than this. */
-enum { MOST_CLASSES = 1024 };
+enum { MAX_CLASSES = 1024 };
 /* Seconds until an agent that is gone is asked again: at first, and at most. */
 enum { AGAIN_S = 3, LONGEST_AGAIN_S = 60 };
 #define SECOND 1000000000ULL
@@ -117,7 +117,7 @@ struct vp_guest_events *vp_guest_events_new(const struct vp_guest_events_options
 					   .part = vp_strdup(part),
 					   .from = UINT64_MAX,
 					   .to = UINT64_MAX};
-	vp_guest_events_know(events, vm);
+	vp_guest_events_update_vcpu(events, vm);
 	struct vp_error *error = guest_events_start(events, vm);
 	if (error)
 		have_problem(events, vp_error_message(error));
@@ -164,7 +164,7 @@ static struct vp_vcpu *guest_events_vcpu_of(const struct vp_guest_events *events
 	return NULL;
 }
 
-void vp_guest_events_know(struct vp_guest_events *events, const struct vp_vm *vm)
+void vp_guest_events_update_vcpu(struct vp_guest_events *events, const struct vp_vm *vm)
 {
 	vp_vec_each (&vm->vcpus, vcpu) {
 		struct vp_vcpu *known = guest_events_vcpu_of(events, vcpu->number);
@@ -209,10 +209,10 @@ static struct vp_error *join_classes(struct vp_guest_events *events, struct vp_s
 	vp_vec_deinit(&events->ids);
 	for (size_t i = 0; i < more.count; i++)
 		vp_vec_push(&events->ids, 0);
-	if (vp_event_classes_join(&events->classes, &more, MOST_CLASSES, events->ids.at))
+	if (vp_event_classes_join(&events->classes, &more, MAX_CLASSES, events->ids.at))
 		return NULL;
 	vp_event_classes_deinit(&more);
-	return vp_error_new("%s: more than %d kinds of events", source, MOST_CLASSES);
+	return vp_error_new("%s: more than %d kinds of events", source, MAX_CLASSES);
 }
 
 static struct vp_error *make_trace(struct vp_guest_events *events)
@@ -226,8 +226,8 @@ static struct vp_error *make_trace(struct vp_guest_events *events)
 	return NULL;
 }
 
-static struct vp_error *guest_events_know_classes(struct vp_guest_events *events,
-						  struct vp_slice text)
+static struct vp_error *guest_events_add_classes(struct vp_guest_events *events,
+						 struct vp_slice text)
 {
 	size_t before = events->classes.count;
 
@@ -275,7 +275,7 @@ static void take_classes(void *context, struct vp_slice text)
 {
 	struct vp_guest_events *events = context;
 	bool is_first = !events->writer;
-	struct vp_error *error = guest_events_know_classes(events, text);
+	struct vp_error *error = guest_events_add_classes(events, text);
 
 	if (error)
 		have_problem(events, vp_error_message(error));
@@ -288,10 +288,10 @@ static void take_classes(void *context, struct vp_slice text)
 
 static void guest_events_take_tasks(void *context, const struct vp_events_task *tasks, size_t count)
 {
-	enum { MOST_TASKS = 1 << 16 };
+	enum { MAX_TASKS = 1 << 16 };
 	struct vp_guest_events *events = context;
 
-	for (size_t i = 0; i < count && events->tasks.count < MOST_TASKS; i++)
+	for (size_t i = 0; i < count && events->tasks.count < MAX_TASKS; i++)
 		vp_vec_push(&events->tasks, tasks[i]);
 }
 
@@ -405,7 +405,7 @@ static struct early *early_of(struct vp_guest_events *events, uint32_t vcpu)
 	vp_vec_each (&events->early, early)
 		if (early->vcpu == vcpu)
 			return early;
-	if (events->early.count == MOST_EARLY_VCPUS)
+	if (events->early.count == MAX_EARLY_VCPUS)
 		return NULL;
 	vp_vec_push(&events->early, (struct early){.vcpu = vcpu});
 	return &events->early.at[events->early.count - 1];
@@ -416,7 +416,7 @@ static void keep_early(struct vp_guest_events *events, uint32_t vcpu, const char
 {
 	struct early *early = early_of(events, vcpu);
 
-	if (!early || size > MOST_EARLY_BYTES - events->early_bytes) {
+	if (!early || size > MAX_EARLY_BYTES - events->early_bytes) {
 		events->strange++;
 		return;
 	}
@@ -573,19 +573,19 @@ void vp_guest_events_give_up(struct vp_guest_events *events)
 		close_agent(events);
 }
 
-bool vp_guest_events_hear(struct vp_guest_events *events, int timeout_ms)
+bool vp_guest_events_receive(struct vp_guest_events *events, int timeout_ms)
 {
-	const struct vp_agent_events_taker taker = {.context = events,
-						    .classes = take_classes,
-						    .tasks = guest_events_take_tasks,
-						    .clock = guest_events_take_clock,
-						    .records = guest_events_take_records,
-						    .lost = take_lost,
-						    .malformed = take_malformed};
+	const struct vp_agent_events_receiver receiver = {.context = events,
+							  .classes = take_classes,
+							  .tasks = guest_events_take_tasks,
+							  .clock = guest_events_take_clock,
+							  .records = guest_events_take_records,
+							  .lost = take_lost,
+							  .malformed = take_malformed};
 
 	if (!events->agent)
 		return false;
-	events->state = vp_agent_events_hear(events->agent, timeout_ms, MOST_AT_ONCE, &taker);
+	events->state = vp_agent_events_receive(events->agent, timeout_ms, MAX_AT_ONCE, &receiver);
 	if (events->state == VP_AGENT_EVENTS_ABSENT)
 		have_problem(events, vp_agent_events_problem(events->agent));
 	else if (events->state >= VP_AGENT_EVENTS_ENDED)
@@ -628,13 +628,13 @@ void vp_guest_events_flush(struct vp_guest_events *events)
 		have_problem(events, strerror(failure));
 }
 
-void vp_guest_events_hasten(struct vp_guest_events *events)
+void vp_guest_events_request_flush(struct vp_guest_events *events)
 {
 	if (events->agent)
 		vp_agent_events_flush(events->agent);
 }
 
-bool vp_guest_events_is_hastened(const struct vp_guest_events *events)
+bool vp_guest_events_flush_pending(const struct vp_guest_events *events)
 {
 	return events->agent && vp_agent_events_is_flushing(events->agent);
 }

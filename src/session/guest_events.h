@@ -39,9 +39,9 @@ uint32_t vp_guest_events_vm(const struct vp_guest_events *events);
 /* A descriptor that can be read when there is something to hear; -1: there never is. */
 int vp_guest_events_fd(const struct vp_guest_events *events);
 /* Its vCPUs, and how their counters differ from the host's now. */
-void vp_guest_events_know(struct vp_guest_events *events, const struct vp_vm *vm);
+void vp_guest_events_update_vcpu(struct vp_guest_events *events, const struct vp_vm *vm);
 /* Receives available data, with a timeout. False: there is no agent. */
-bool vp_guest_events_hear(struct vp_guest_events *events, int timeout_ms);
+bool vp_guest_events_receive(struct vp_guest_events *events, int timeout_ms);
 /* Whether it is still not known if there is an agent. */
 bool vp_guest_events_is_asking(const struct vp_guest_events *events);
 /* Whether there is an agent that may say more. */
@@ -53,8 +53,8 @@ void vp_guest_events_stop(struct vp_guest_events *events, uint64_t now);
 /* Writes what has gathered. */
 void vp_guest_events_flush(struct vp_guest_events *events);
 /* Asks the agent to flush; returns whether the reply is pending. */
-void vp_guest_events_hasten(struct vp_guest_events *events);
-bool vp_guest_events_is_hastened(const struct vp_guest_events *events);
+void vp_guest_events_request_flush(struct vp_guest_events *events);
+bool vp_guest_events_flush_pending(const struct vp_guest_events *events);
 /* For events in memory: writes those from `from` on to `path`, the guest's part of a recording. */
 struct vp_error *vp_guest_events_snapshot(struct vp_guest_events *events, const char *path,
 					  uint64_t from) VP_MUST_CHECK;

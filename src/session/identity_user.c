@@ -8,7 +8,7 @@ static struct vp_error *identity_user_identify(void *context, uint32_t number,
 					       const struct vp_guest_state *state,
 					       const struct vp_guest_finding *finding)
 {
-	return vp_identity_tell(context, number, state, finding);
+	return vp_identity_set(context, number, state, finding);
 }
 
 static void identity_user_forget(void *context, uint32_t pid)
@@ -26,19 +26,19 @@ static struct vp_error *identity_user_change_memory(void *context, uint32_t numb
 						    const struct vp_guest_state *state,
 						    const struct vp_guest_finding *finding)
 {
-	return vp_identity_tell_memory(context, number, state, finding);
+	return vp_identity_set_memory(context, number, state, finding);
 }
 
-struct vp_guest_user vp_identity_user(struct vp_identity *identity, const char *name,
-				      char *(*outcome)(void *context, uint32_t pid,
-						       const struct vp_guest_finding *finding))
+struct vp_guest_watch_client vp_identity_client(
+    struct vp_identity *identity, const char *name,
+    char *(*outcome)(void *context, uint32_t pid, const struct vp_guest_finding *finding))
 {
-	return (struct vp_guest_user){.context = identity,
-				      .name = name,
-				      .check_s = 1,
-				      .identify = identity_user_identify,
-				      .forget = identity_user_forget,
-				      .count_nowhere = identity_user_count_nowhere,
-				      .change_memory = identity_user_change_memory,
-				      .outcome = outcome};
+	return (struct vp_guest_watch_client){.context = identity,
+					      .name = name,
+					      .check_s = 1,
+					      .identify = identity_user_identify,
+					      .forget = identity_user_forget,
+					      .count_nowhere = identity_user_count_nowhere,
+					      .change_memory = identity_user_change_memory,
+					      .outcome = outcome};
 }

@@ -7,9 +7,9 @@
 #include "collect/programs/identity.h"
 
 /* `identity`: must outlive the user; `name`: in sentences, such as "samples"; `outcome`: as in
- * struct vp_guest_user, with `identity` as its context. */
-struct vp_guest_user vp_identity_user(struct vp_identity *identity, const char *name,
-				      char *(*outcome)(void *context, uint32_t pid,
-						       const struct vp_guest_finding *finding));
+ * struct vp_guest_watch_client, with `identity` as its context. */
+struct vp_guest_watch_client vp_identity_client(
+    struct vp_identity *identity, const char *name,
+    char *(*outcome)(void *context, uint32_t pid, const struct vp_guest_finding *finding));
 
 #endif

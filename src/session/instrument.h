@@ -57,7 +57,7 @@ struct vp_instrument_ops {
 	/* Loads its programs and opens its events. The VMs are known, the directory does not exist
 	 * yet. */
 	struct vp_error *(*open)(struct vp_instrument *instrument, struct vp_services *services);
-	void (*describe)(const struct vp_instrument *instrument, struct vp_recording *about);
+	void (*describe)(const struct vp_instrument *instrument, struct vp_recording *info);
 	/* Says by vp_session_watch_guests() what it wants to know of guests' kernels. */
 	void (*watch_guests)(struct vp_instrument *instrument);
 	/* The directory is there, and the guests' kernels were found as far as they can be. */
@@ -78,7 +78,7 @@ struct vp_instrument_ops {
 	/* Writes its own files, if it has any, to a snapshot's directory. */
 	struct vp_error *(*put_files)(struct vp_instrument *instrument, const char *directory);
 	/* Before a snapshot: asks remote buffers (agents) to flush; must not block long. */
-	void (*hasten)(struct vp_instrument *instrument);
+	void (*request_flush)(struct vp_instrument *instrument);
 	/* For streams that it keeps in memory itself: writes them, from `from` on, to a snapshot's
 	 * directory. */
 	struct vp_error *(*put_streams)(struct vp_instrument *instrument, const char *directory,
@@ -147,7 +147,7 @@ void vp_session_say(const struct vp_session *session, bool only_agents_left, con
  * does not let them. */
 bool vp_session_enable_exit_rip(struct vp_session *session);
 /* Makes this user receive the kernels of selected guests. */
-void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_user *user);
+void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_watch_client *user);
 /* Adds to the outcome of asking the VM's agent. */
 void vp_session_note_agent(struct vp_session *session, struct vp_vm *vm, const char *outcome);
 /* The first of two errors (either may be NULL); the other is freed. */

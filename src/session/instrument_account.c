@@ -30,7 +30,7 @@ struct account {
 	struct vp_admission admission;
 };
 
-static struct account *instrument_account_account_of(const struct vp_instrument *instrument)
+static struct account *account_instrument_of(const struct vp_instrument *instrument)
 {
 	return (struct account *)instrument;
 }
@@ -63,10 +63,10 @@ static void take_account(void *context, struct vp_record_header *header)
 	vp_trace_append(vp_session_trace(session), (struct vp_stream_id){kind, VP_NO_PCPU}, header);
 }
 
-static struct vp_error *instrument_account_account_open(struct vp_instrument *instrument,
-							struct vp_services *services)
+static struct vp_error *account_instrument_open(struct vp_instrument *instrument,
+						struct vp_services *services)
 {
-	struct account *account = instrument_account_account_of(instrument);
+	struct account *account = account_instrument_of(instrument);
 	struct vp_session *session = instrument->session;
 
 	bool knows_rip =
@@ -101,34 +101,34 @@ static char *instrument_account_count_named(void *context, uint32_t pid,
 
 static void account_watch_guests(struct vp_instrument *instrument)
 {
-	const struct account *account = instrument_account_account_of(instrument);
+	const struct account *account = account_instrument_of(instrument);
 	struct vp_identity *identity = account->ops->identity(account->source);
 
 	if (!identity)
 		return;
-	const struct vp_guest_user user =
-	    vp_identity_user(identity, "exits", instrument_account_count_named);
+	const struct vp_guest_watch_client user =
+	    vp_identity_client(identity, "exits", instrument_account_count_named);
 	vp_session_watch_guests(instrument->session, &user);
 }
 
-static struct vp_error *instrument_account_account_prepare(struct vp_instrument *instrument)
+static struct vp_error *account_instrument_prepare(struct vp_instrument *instrument)
 {
-	const struct account *account = instrument_account_account_of(instrument);
+	const struct account *account = account_instrument_of(instrument);
 
 	return account->ops->prepare(account->source);
 }
 
 static struct vp_error *account_start(struct vp_instrument *instrument, uint64_t now)
 {
-	const struct account *account = instrument_account_account_of(instrument);
+	const struct account *account = account_instrument_of(instrument);
 
 	account->ops->begin(account->source, vp_session_vms(instrument->session), now);
 	return NULL;
 }
 
-static struct vp_error *instrument_account_account_drain(struct vp_instrument *instrument)
+static struct vp_error *account_instrument_drain(struct vp_instrument *instrument)
 {
-	const struct account *account = instrument_account_account_of(instrument);
+	const struct account *account = account_instrument_of(instrument);
 
 	/* Nothing may be left at the source for long. */
 	account->ops->gather(account->source, vp_clock_monotonic());
@@ -139,12 +139,12 @@ static struct vp_error *instrument_account_account_drain(struct vp_instrument *i
 
 static void account_second(struct vp_instrument *instrument, uint64_t now)
 {
-	vp_account_writer_write(instrument_account_account_of(instrument)->writer, now, false);
+	vp_account_writer_write(account_instrument_of(instrument)->writer, now, false);
 }
 
 static struct vp_error *account_stop(struct vp_instrument *instrument)
 {
-	const struct account *account = instrument_account_account_of(instrument);
+	const struct account *account = account_instrument_of(instrument);
 
 	account->ops->end(account->source);
 	return NULL;
@@ -152,8 +152,7 @@ static struct vp_error *account_stop(struct vp_instrument *instrument)
 
 static struct vp_error *account_put_files(struct vp_instrument *instrument, const char *directory)
 {
-	vp_cgroups *cgroups =
-	    vp_account_writer_cgroups(instrument_account_account_of(instrument)->writer);
+	vp_cgroups *cgroups = vp_account_writer_cgroups(account_instrument_of(instrument)->writer);
 
 	vp_cgroups_find(cgroups);
 	return vp_cgroups_write(directory, cgroups);
@@ -161,7 +160,7 @@ static struct vp_error *account_put_files(struct vp_instrument *instrument, cons
 
 static struct vp_error *account_finish(struct vp_instrument *instrument, uint64_t end)
 {
-	struct account *account = instrument_account_account_of(instrument);
+	struct account *account = account_instrument_of(instrument);
 
 	vp_account_writer_write(account->writer, end, true);
 	if (account->options.with_states)
@@ -170,10 +169,10 @@ static struct vp_error *account_finish(struct vp_instrument *instrument, uint64_
 }
 
 /* Events lost on the way here; those that the account missed are in a record (account_loss). */
-static uint64_t instrument_account_account_lost(const struct vp_instrument *instrument,
-						struct vp_stream_id id)
+static uint64_t account_instrument_lost(const struct vp_instrument *instrument,
+					struct vp_stream_id id)
 {
-	const struct account *account = instrument_account_account_of(instrument);
+	const struct account *account = account_instrument_of(instrument);
 
 	if (account->writer && id.kind == VP_STREAM_ACCOUNT)
 		return account->ops->lost_events(account->source);
@@ -186,9 +185,9 @@ static void account_put_total(const struct vp_instrument *instrument, struct vp_
 {
 }
 
-static void instrument_account_account_free(struct vp_instrument *instrument)
+static void account_instrument_free(struct vp_instrument *instrument)
 {
-	vp_account_writer_free(instrument_account_account_of(instrument)->writer);
+	vp_account_writer_free(account_instrument_of(instrument)->writer);
 	free(instrument);
 }
 
@@ -196,13 +195,12 @@ static void instrument_account_account_free(struct vp_instrument *instrument)
 	{                                                                                          \
 		.name = "account", .classes = (own_streams), .needs_names = true,                  \
 		.provides = VP_SERVICE_EXIT_PROGRAMS, .uses = VP_SERVICE_GUEST_SAMPLER,            \
-		.often = (is_often), .open = instrument_account_account_open,                      \
-		.watch_guests = account_watch_guests,                                              \
-		.prepare = instrument_account_account_prepare, .start = account_start,             \
-		.drain = instrument_account_account_drain, .second = account_second,               \
-		.stop = account_stop, .finish = account_finish, .put_files = account_put_files,    \
-		.lost = instrument_account_account_lost, .put_total = account_put_total,           \
-		.free = instrument_account_account_free                                            \
+		.often = (is_often), .open = account_instrument_open,                              \
+		.watch_guests = account_watch_guests, .prepare = account_instrument_prepare,       \
+		.start = account_start, .drain = account_instrument_drain,                         \
+		.second = account_second, .stop = account_stop, .finish = account_finish,          \
+		.put_files = account_put_files, .lost = account_instrument_lost,                   \
+		.put_total = account_put_total, .free = account_instrument_free                    \
 	}
 
 struct vp_instrument *vp_instrument_account(const struct vp_account_source_options *options)

@@ -29,7 +29,7 @@ struct instrument {
 
 static const struct vp_stream_id stream = {VP_STREAM_GUESTS, VP_NO_PCPU};
 
-static struct instrument *instrument_guest_samples_own_of(const struct vp_instrument *base)
+static struct instrument *guest_samples_of(const struct vp_instrument *base)
 {
 	return (struct instrument *)base;
 }
@@ -41,45 +41,45 @@ bool vp_guest_samples_needed(void)
 
 static struct vp_error *samples_open(struct vp_instrument *base, struct vp_services *services)
 {
-	struct instrument *own = instrument_guest_samples_own_of(base);
-	const struct vp_guest_sampler_options options = {.period_ns = own->options.period_ns,
-							 .look_ns = own->options.look_ns,
-							 .interrupts = own->options.interrupts};
+	struct instrument *self = guest_samples_of(base);
+	const struct vp_guest_sampler_options options = {.period_ns = self->options.period_ns,
+							 .look_ns = self->options.look_ns,
+							 .interrupts = self->options.interrupts};
 
-	own->ops = vp_session_hypervisor(base->session)->guest_sampler();
-	VP_TRY(own->ops->open(&options, &own->sampler));
-	services->guest_sampler = own->sampler;
+	self->ops = vp_session_hypervisor(base->session)->guest_sampler();
+	VP_TRY(self->ops->open(&options, &self->sampler));
+	services->guest_sampler = self->sampler;
 	return NULL;
 }
 
 /* Without other samples, these are the recording's. */
-static void samples_describe(const struct vp_instrument *base, struct vp_recording *about)
+static void samples_describe(const struct vp_instrument *base, struct vp_recording *info)
 {
-	if (vp_recording_has_instrument(about, "profile"))
+	if (vp_recording_has_instrument(info, "profile"))
 		return;
-	about->period_ns = instrument_guest_samples_own_of(base)->options.period_ns;
+	info->period_ns = guest_samples_of(base)->options.period_ns;
 }
 
 static struct vp_error *samples_identify(void *context, uint32_t number,
 					 const struct vp_guest_state *state,
 					 const struct vp_guest_finding *finding)
 {
-	const struct instrument *own = context;
+	const struct instrument *self = context;
 
-	return own->ops->identify(own->sampler, state, finding);
+	return self->ops->identify(self->sampler, state, finding);
 }
 
 static void samples_forget(void *context, uint32_t pid)
 {
-	const struct instrument *own = context;
+	const struct instrument *self = context;
 
-	own->ops->forget(own->sampler, pid);
+	self->ops->forget(self->sampler, pid);
 }
 
 static char *samples_outcome(void *context, uint32_t pid, const struct vp_guest_finding *finding)
 {
-	const struct instrument *own = context;
-	struct vp_guest_sampler_counts counts = own->ops->counts(own->sampler, pid);
+	const struct instrument *self = context;
+	struct vp_guest_sampler_counts counts = self->ops->counts(self->sampler, pid);
 
 	return vp_format("%" PRIu64 " samples named, %" PRIu64 " not", counts.named,
 			 counts.unnamed);
@@ -87,30 +87,29 @@ static char *samples_outcome(void *context, uint32_t pid, const struct vp_guest_
 
 static void samples_watch_guests(struct vp_instrument *base)
 {
-	const struct vp_guest_user user = {.context = base,
-					   .name = "samples",
-					   .check_s = 1,
-					   .identify = samples_identify,
-					   .forget = samples_forget,
-					   .outcome = samples_outcome};
+	const struct vp_guest_watch_client user = {.context = base,
+						   .name = "samples",
+						   .check_s = 1,
+						   .identify = samples_identify,
+						   .forget = samples_forget,
+						   .outcome = samples_outcome};
 
-	if (instrument_guest_samples_own_of(base)->options.read_memory)
+	if (guest_samples_of(base)->options.read_memory)
 		vp_session_watch_guests(base->session, &user);
 }
 
 static struct vp_error *samples_start(struct vp_instrument *base, uint64_t now)
 {
-	return instrument_guest_samples_own_of(base)->ops->begin(
-	    instrument_guest_samples_own_of(base)->sampler);
+	return guest_samples_of(base)->ops->begin(guest_samples_of(base)->sampler);
 }
 
 static void instrument_guest_samples_take(void *context, union vp_any_record *record)
 {
-	struct instrument *own = context;
-	struct vp_session *session = own->base.session;
+	struct instrument *self = context;
+	struct vp_session *session = self->base.session;
 
-	own->samples += record->header.id == VP_ID_guest_sample;
-	if (!vp_admit(session, &own->admission, record))
+	self->samples += record->header.id == VP_ID_guest_sample;
+	if (!vp_admit(session, &self->admission, record))
 		return;
 	if (record->header.id == VP_ID_guest_task && vp_session_guest_watch(session) &&
 	    record->guest_task.flags & VP_IN_USER)
@@ -120,36 +119,35 @@ static void instrument_guest_samples_take(void *context, union vp_any_record *re
 
 static struct vp_error *samples_drain(struct vp_instrument *base)
 {
-	struct instrument *own = instrument_guest_samples_own_of(base);
+	struct instrument *self = guest_samples_of(base);
 
-	own->ops->drain(own->sampler, instrument_guest_samples_take, own);
+	self->ops->drain(self->sampler, instrument_guest_samples_take, self);
 	return NULL;
 }
 
 static struct vp_error *samples_stop(struct vp_instrument *base)
 {
-	return instrument_guest_samples_own_of(base)->ops->end(
-	    instrument_guest_samples_own_of(base)->sampler);
+	return guest_samples_of(base)->ops->end(guest_samples_of(base)->sampler);
 }
 
 /* Appends each sampler's share. */
-static void instrument_guest_samples_put_shares(const struct instrument *own,
+static void instrument_guest_samples_put_shares(const struct instrument *self,
 						const struct vp_guest_sampler_totals *totals,
 						struct vp_buffer *out)
 {
-	const bool counters = own->options.interrupts == VP_INTERRUPTS_COUNTERS;
+	const bool counters = self->options.interrupts == VP_INTERRUPTS_COUNTERS;
 
-	vp_buffer_printf(out, "%" PRIu64 " %s", totals->samples, own->ops->how);
-	if (own->options.interrupts && own->samples)
+	vp_buffer_printf(out, "%" PRIu64 " %s", totals->samples, self->ops->how);
+	if (self->options.interrupts && self->samples)
 		vp_buffer_printf(
 		    out,
 		    " (%.1f %% of the CPU time) and %" PRIu64
 		    " at %s (%.1f %%; whose %.1f %% are, only the address tells)",
-		    100 * (double)(own->samples - totals->exit_periods) / (double)own->samples,
+		    100 * (double)(self->samples - totals->exit_periods) / (double)self->samples,
 		    totals->exits,
 		    counters ? "interrupts of a hardware counter" : "exits for interrupts",
-		    100 * (double)totals->exit_periods / (double)own->samples,
-		    100 * (double)totals->unknown_periods / (double)own->samples);
+		    100 * (double)totals->exit_periods / (double)self->samples,
+		    100 * (double)totals->unknown_periods / (double)self->samples);
 	if (counters)
 		vp_buffer_printf(out,
 				 ", the counter's interrupts on %u pCPUs, of which %" PRIu64
@@ -160,25 +158,25 @@ static void instrument_guest_samples_put_shares(const struct instrument *own,
 /* Writes the cost of the samples into the recording. */
 static struct vp_error *samples_finish(struct vp_instrument *base, uint64_t end)
 {
-	struct instrument *own = instrument_guest_samples_own_of(base);
+	struct instrument *self = guest_samples_of(base);
 	VP_TRY(samples_drain(base)); /* what the account told last */
-	struct vp_recording *about = vp_session_recording(base->session);
-	struct vp_guest_sampler_totals totals = own->ops->totals(own->sampler);
+	struct vp_recording *info = vp_session_recording(base->session);
+	struct vp_guest_sampler_totals totals = self->ops->totals(self->sampler);
 	uint64_t mean = totals.samples ? totals.pause / totals.samples : 0;
-	double seconds = (double)(end - about->start) / 1e9;
+	double seconds = (double)(end - info->start) / 1e9;
 
 	if (totals.problem)
 		VP_NOTICE(base->session, "samples of PV guests have no processes: %s",
 			  totals.problem);
 	struct vp_buffer shares = {0};
-	instrument_guest_samples_put_shares(own, &totals, &shares);
-	free(about->guest_sampling);
-	about->guest_sampling = vp_format(
+	instrument_guest_samples_put_shares(self, &totals, &shares);
+	free(info->guest_sampling);
+	info->guest_sampling = vp_format(
 	    "%s, one each %.3f ms of a vCPU's CPU time, %.1f a second; a vCPU stood still "
 	    "for %.1f us each (at most %.1f us), %.3f %% of the time of one; CPU time without "
 	    "samples: "
 	    "%.1f ms",
-	    vp_buffer_text(&shares), (double)own->options.period_ns / 1e6,
+	    vp_buffer_text(&shares), (double)self->options.period_ns / 1e6,
 	    seconds > 0 ? (double)totals.samples / seconds : 0, (double)mean / 1e3,
 	    (double)totals.most_ns / 1e3, seconds > 0 ? (double)totals.pause / seconds / 1e7 : 0,
 	    (double)totals.unsampled_ns / 1e6);
@@ -188,24 +186,23 @@ static struct vp_error *samples_finish(struct vp_instrument *base, uint64_t end)
 
 static uint64_t samples_lost(const struct vp_instrument *base, struct vp_stream_id id)
 {
-	const struct instrument *own = instrument_guest_samples_own_of(base);
+	const struct instrument *self = guest_samples_of(base);
 
-	return own->sampler ? own->ops->totals(own->sampler).lost : 0;
+	return self->sampler ? self->ops->totals(self->sampler).lost : 0;
 }
 
 static void samples_put_total(const struct vp_instrument *base, struct vp_buffer *out)
 {
-	vp_buffer_printf(out, "%" PRIu64 " samples of guests, ",
-			 instrument_guest_samples_own_of(base)->samples);
+	vp_buffer_printf(out, "%" PRIu64 " samples of guests, ", guest_samples_of(base)->samples);
 }
 
 static void samples_free(struct vp_instrument *base)
 {
-	struct instrument *own = instrument_guest_samples_own_of(base);
+	struct instrument *self = guest_samples_of(base);
 
-	if (own->sampler)
-		own->ops->free(own->sampler);
-	free(own);
+	if (self->sampler)
+		self->ops->free(self->sampler);
+	free(self);
 }
 
 struct vp_instrument *
@@ -227,9 +224,9 @@ vp_instrument_guest_samples(const struct vp_instrument_guest_samples_options *op
 	    .put_total = samples_put_total,
 	    .free = samples_free,
 	};
-	struct instrument *own = vp_alloc(sizeof(*own));
+	struct instrument *self = vp_alloc(sizeof(*self));
 
-	own->base.ops = &ops;
-	own->options = *options;
-	return &own->base;
+	self->base.ops = &ops;
+	self->options = *options;
+	return &self->base;
 }

@@ -48,105 +48,105 @@ static struct instrument *guest_trace_of(const struct vp_instrument *base)
 
 static struct vp_error *guest_trace_open(struct vp_instrument *base, struct vp_services *services)
 {
-	struct instrument *own = guest_trace_of(base);
+	struct instrument *self = guest_trace_of(base);
 
-	own->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (own->epoll < 0)
+	self->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (self->epoll < 0)
 		return vp_error_errno(errno, "cannot wait for guests' events");
-	vp_guest_clock_read(&own->clock);
-	if (!own->clock.has_counter)
+	vp_guest_clock_read(&self->clock);
+	if (!self->clock.has_counter)
 		return vp_error_new("guests' events need a time-stamp counter that this machine "
 				    "does not have");
-	return vp_host_vendor() == VP_VENDOR_ARM ? vp_guest_lister_new(&own->lister) : NULL;
+	return vp_host_vendor() == VP_VENDOR_ARM ? vp_guest_lister_new(&self->lister) : NULL;
 }
 
-static bool instrument_guest_trace_is_asked(const struct instrument *own, const struct vp_vm *vm)
+static bool instrument_guest_trace_is_asked(const struct instrument *self, const struct vp_vm *vm)
 {
-	vp_vec_each (&own->guests, guest)
+	vp_vec_each (&self->guests, guest)
 		if (vp_guest_events_vm(*guest) == vp_vm_id(vm))
 			return true;
 	return false;
 }
 
 /* How KVM says that the counters of the VM's vCPUs differ from the host's. */
-static void instrument_guest_trace_read_counters(struct instrument *own, struct vp_vm *vm)
+static void instrument_guest_trace_read_counters(struct instrument *self, struct vp_vm *vm)
 {
 	vp_vm_read_tsc(vm);
-	if (!own->lister)
+	if (!self->lister)
 		return;
-	VP_AUTO_ERROR struct vp_error *error = vp_guest_lister_read_counters(own->lister, vm);
-	if (error && !vp_vm_has_exited(vm) && !own->said_counters) {
-		own->said_counters = true;
-		VP_NOTICE(own->base.session,
+	VP_AUTO_ERROR struct vp_error *error = vp_guest_lister_read_counters(self->lister, vm);
+	if (error && !vp_vm_has_exited(vm) && !self->said_counters) {
+		self->said_counters = true;
+		VP_NOTICE(self->base.session,
 			  "VM '%s': how its counters differ from the host's is not known, so times "
 			  "of its own events may be off: %s",
 			  vm->name, vp_error_message(error));
 	}
 }
 
-static void instrument_guest_trace_wait_for(struct instrument *own,
+static void instrument_guest_trace_wait_for(struct instrument *self,
 					    const struct vp_guest_events *guest)
 {
 	struct epoll_event wanted = {.events = EPOLLIN};
 
 	if (vp_guest_events_fd(guest) >= 0)
-		epoll_ctl(own->epoll, EPOLL_CTL_ADD, vp_guest_events_fd(guest), &wanted);
+		epoll_ctl(self->epoll, EPOLL_CTL_ADD, vp_guest_events_fd(guest), &wanted);
 }
 
-static void instrument_guest_trace_ask(struct instrument *own, struct vp_vm *vm)
+static void instrument_guest_trace_ask(struct instrument *self, struct vp_vm *vm)
 {
-	struct vp_session *session = own->base.session;
+	struct vp_session *session = self->base.session;
 	VP_AUTO_FREE char *part = vp_vm_part(vp_session_vms(session), vm);
 	const struct vp_guest_events_options options = {
 	    .directory = vp_session_directory(session),
-	    .port = own->options.port,
-	    .sets = own->options.sets,
+	    .port = self->options.port,
+	    .sets = self->options.sets,
 	    .most_bytes = vp_session_options(session)->agent_bytes,
 	    .compression = vp_session_options(session)->compression,
 	    .flight_bytes = vp_session_options(session)->flight
 				? vp_session_options(session)->flight->bytes
 				: 0,
 	    .notices = vp_session_notices(session),
-	    .clock = &own->clock,
+	    .clock = &self->clock,
 	};
 
-	instrument_guest_trace_read_counters(own, vm);
+	instrument_guest_trace_read_counters(self, vm);
 	struct vp_guest_events *guest = vp_guest_events_new(&options, vm, part);
 
-	vp_vec_push(&own->guests, guest);
-	instrument_guest_trace_wait_for(own, guest);
-	if (own->began)
-		vp_guest_events_begin(guest, own->began);
+	vp_vec_push(&self->guests, guest);
+	instrument_guest_trace_wait_for(self, guest);
+	if (self->began)
+		vp_guest_events_begin(guest, self->began);
 }
 
-static void ask_all(struct instrument *own)
+static void ask_all(struct instrument *self)
 {
-	struct vp_session *session = own->base.session;
+	struct vp_session *session = self->base.session;
 
 	vp_vec_each (vp_session_vms(session), vm)
 		if (!vm->end && vp_session_is_chosen(session, vm) &&
-		    !instrument_guest_trace_is_asked(own, vm))
-			instrument_guest_trace_ask(own, vm);
+		    !instrument_guest_trace_is_asked(self, vm))
+			instrument_guest_trace_ask(self, vm);
 }
 
 /* Receives the guests' events; times up to `until` are known. */
-static void hear_all(struct instrument *own, int timeout_ms)
+static void receive_all(struct instrument *self, int timeout_ms)
 {
-	vp_vec_each (&own->guests, guest)
-		vp_guest_events_hear(*guest, timeout_ms);
+	vp_vec_each (&self->guests, guest)
+		vp_guest_events_receive(*guest, timeout_ms);
 }
 
 /* In turns: one that says more than anybody asked for does not keep the others from being heard. */
-static void hear_while(struct instrument *own, bool (*wanted)(const struct vp_guest_events *guest),
-		       uint64_t deadline)
+static void receive_while(struct instrument *self,
+			  bool (*wanted)(const struct vp_guest_events *guest), uint64_t deadline)
 {
 	bool more = true;
 
 	while (more && vp_clock_monotonic() < deadline) {
 		more = false;
-		vp_vec_each (&own->guests, guest)
+		vp_vec_each (&self->guests, guest)
 			if (wanted(*guest)) {
-				vp_guest_events_hear(*guest, SLICE_MS);
+				vp_guest_events_receive(*guest, SLICE_MS);
 				more |= wanted(*guest);
 			}
 	}
@@ -154,23 +154,23 @@ static void hear_while(struct instrument *own, bool (*wanted)(const struct vp_gu
 
 static struct vp_error *guest_trace_prepare(struct vp_instrument *base)
 {
-	struct instrument *own = guest_trace_of(base);
+	struct instrument *self = guest_trace_of(base);
 	uint64_t deadline = vp_clock_monotonic() + SETTLE_MS * 1000000ULL;
 
-	ask_all(own);
-	vp_vec_each (&own->guests, guest)
+	ask_all(self);
+	vp_vec_each (&self->guests, guest)
 		while (vp_guest_events_is_asking(*guest) && vp_clock_monotonic() < deadline)
-			vp_guest_events_hear(*guest, SLICE_MS);
+			vp_guest_events_receive(*guest, SLICE_MS);
 	return NULL;
 }
 
 static struct vp_error *guest_trace_start(struct vp_instrument *base, uint64_t now)
 {
-	struct instrument *own = guest_trace_of(base);
+	struct instrument *self = guest_trace_of(base);
 
-	hear_all(own, 0); /* what was before */
-	own->began = now;
-	vp_vec_each (&own->guests, guest)
+	receive_all(self, 0); /* what was before */
+	self->began = now;
+	vp_vec_each (&self->guests, guest)
 		vp_guest_events_begin(*guest, now);
 	return NULL;
 }
@@ -182,46 +182,46 @@ static int guest_trace_fd(const struct vp_instrument *base)
 
 static struct vp_error *guest_trace_drain(struct vp_instrument *base)
 {
-	hear_all(guest_trace_of(base), 0);
+	receive_all(guest_trace_of(base), 0);
 	return NULL;
 }
 
 /* Reads from KVM the vCPUs' counters that are new or were set anew: the VM was suspended or
  * migrated. */
-static void instrument_guest_trace_know_vcpus(struct instrument *own)
+static void instrument_guest_trace_update_vcpus(struct instrument *self)
 {
-	vp_vec_each (&own->guests, guest) {
+	vp_vec_each (&self->guests, guest) {
 		struct vp_vm *vm =
-		    vp_vms_find(vp_session_vms(own->base.session), vp_guest_events_vm(*guest));
+		    vp_vms_find(vp_session_vms(self->base.session), vp_guest_events_vm(*guest));
 		if (vm && !vm->end) {
-			instrument_guest_trace_read_counters(own, vm);
-			vp_guest_events_know(*guest, vm);
+			instrument_guest_trace_read_counters(self, vm);
+			vp_guest_events_update_vcpu(*guest, vm);
 		}
 	}
 }
 
 /* A guest that has rebooted has a new agent. */
-static void ask_again(struct instrument *own, uint64_t now)
+static void ask_again(struct instrument *self, uint64_t now)
 {
-	vp_vec_each (&own->guests, guest) {
+	vp_vec_each (&self->guests, guest) {
 		const struct vp_vm *vm =
-		    vp_vms_find(vp_session_vms(own->base.session), vp_guest_events_vm(*guest));
+		    vp_vms_find(vp_session_vms(self->base.session), vp_guest_events_vm(*guest));
 		if (vm && vm->end)
 			vp_guest_events_give_up(*guest);
 		else if (vm && vp_guest_events_again(*guest, vm, now))
-			instrument_guest_trace_wait_for(own, *guest);
+			instrument_guest_trace_wait_for(self, *guest);
 	}
 }
 
 static void guest_trace_second(struct vp_instrument *base, uint64_t now)
 {
-	struct instrument *own = guest_trace_of(base);
+	struct instrument *self = guest_trace_of(base);
 
-	vp_guest_clock_read(&own->clock);
-	ask_all(own);
-	instrument_guest_trace_know_vcpus(own);
-	ask_again(own, now);
-	vp_vec_each (&own->guests, guest) {
+	vp_guest_clock_read(&self->clock);
+	ask_all(self);
+	instrument_guest_trace_update_vcpus(self);
+	ask_again(self, now);
+	vp_vec_each (&self->guests, guest) {
 		vp_guest_events_flush(*guest);
 		if (vp_session_options(base->session)->flight)
 			vp_guest_events_forget(
@@ -229,14 +229,14 @@ static void guest_trace_second(struct vp_instrument *base, uint64_t now)
 	}
 }
 
-static void guest_trace_hasten(struct vp_instrument *base)
+static void guest_trace_request_flush(struct vp_instrument *base)
 {
-	struct instrument *own = guest_trace_of(base);
+	struct instrument *self = guest_trace_of(base);
 	uint64_t deadline = vp_clock_monotonic() + HASTE_MS * 1000000ULL;
 
-	vp_vec_each (&own->guests, guest)
-		vp_guest_events_hasten(*guest);
-	hear_while(own, vp_guest_events_is_hastened, deadline);
+	vp_vec_each (&self->guests, guest)
+		vp_guest_events_request_flush(*guest);
+	receive_while(self, vp_guest_events_flush_pending, deadline);
 }
 
 static struct vp_error *guest_trace_put_streams(struct vp_instrument *base, const char *directory,
@@ -268,12 +268,12 @@ static struct vp_error *guest_trace_stop(struct vp_instrument *base)
 
 static struct vp_error *guest_trace_finish(struct vp_instrument *base, uint64_t end)
 {
-	struct instrument *own = guest_trace_of(base);
+	struct instrument *self = guest_trace_of(base);
 	uint64_t deadline = vp_clock_monotonic() + END_MS * 1000000ULL;
 
-	hear_while(own, vp_guest_events_is_open, deadline);
-	instrument_guest_trace_know_vcpus(own);
-	vp_vec_each (&own->guests, guest) {
+	receive_while(self, vp_guest_events_is_open, deadline);
+	instrument_guest_trace_update_vcpus(self);
+	vp_vec_each (&self->guests, guest) {
 		const struct vp_vm *vm =
 		    vp_vms_find(vp_session_vms(base->session), vp_guest_events_vm(*guest));
 		if (vm && vp_guest_events_is_open(*guest))
@@ -288,9 +288,9 @@ static struct vp_error *guest_trace_finish(struct vp_instrument *base, uint64_t 
 
 static void guest_trace_conclude(struct vp_instrument *base)
 {
-	struct instrument *own = guest_trace_of(base);
+	struct instrument *self = guest_trace_of(base);
 
-	vp_vec_each (&own->guests, guest) {
+	vp_vec_each (&self->guests, guest) {
 		struct vp_vm *vm =
 		    vp_vms_find(vp_session_vms(base->session), vp_guest_events_vm(*guest));
 		VP_AUTO_FREE char *outcome = vp_guest_events_outcome(*guest);
@@ -308,11 +308,11 @@ static void guest_trace_conclude(struct vp_instrument *base)
 				  "faster than they were taken",
 				  vm->name, lost);
 	}
-	if (own->clock.future || own->clock.past)
+	if (self->clock.future || self->clock.past)
 		VP_NOTICE(base->session,
 			  "%" PRIu64 " events of guests had times that had not come yet, or were "
 			  "long over",
-			  own->clock.future + own->clock.past);
+			  self->clock.future + self->clock.past);
 }
 
 /* Its events are in traces of their own. */
@@ -332,31 +332,31 @@ static void guest_trace_put_total(const struct vp_instrument *base, struct vp_bu
 
 static void guest_trace_forget_vm(struct vp_instrument *base, uint32_t id)
 {
-	struct instrument *own = guest_trace_of(base);
+	struct instrument *self = guest_trace_of(base);
 	size_t kept = 0;
 
-	vp_vec_each (&own->guests, guest) {
+	vp_vec_each (&self->guests, guest) {
 		if (vp_guest_events_vm(*guest) != id) {
-			own->guests.at[kept++] = *guest;
+			self->guests.at[kept++] = *guest;
 			continue;
 		}
-		own->forgotten += vp_guest_events_count(*guest);
+		self->forgotten += vp_guest_events_count(*guest);
 		vp_guest_events_free(*guest);
 	}
-	own->guests.count = kept;
+	self->guests.count = kept;
 }
 
 static void guest_trace_free(struct vp_instrument *base)
 {
-	struct instrument *own = guest_trace_of(base);
+	struct instrument *self = guest_trace_of(base);
 
-	vp_vec_each (&own->guests, guest)
+	vp_vec_each (&self->guests, guest)
 		vp_guest_events_free(*guest);
-	vp_vec_deinit(&own->guests);
-	vp_guest_clock_deinit(&own->clock);
-	vp_guest_lister_free(own->lister);
-	if (own->epoll >= 0)
-		close(own->epoll);
+	vp_vec_deinit(&self->guests);
+	vp_guest_clock_deinit(&self->clock);
+	vp_guest_lister_free(self->lister);
+	if (self->epoll >= 0)
+		close(self->epoll);
 	free(base);
 }
 
@@ -373,7 +373,7 @@ vp_instrument_guest_trace(const struct vp_instrument_guest_trace_options *option
 	    .second = guest_trace_second,
 	    .stop = guest_trace_stop,
 	    .finish = guest_trace_finish,
-	    .hasten = guest_trace_hasten,
+	    .request_flush = guest_trace_request_flush,
 	    .put_streams = guest_trace_put_streams,
 	    .conclude = guest_trace_conclude,
 	    .lost = guest_trace_lost,
@@ -381,9 +381,9 @@ vp_instrument_guest_trace(const struct vp_instrument_guest_trace_options *option
 	    .forget_vm = guest_trace_forget_vm,
 	    .free = guest_trace_free,
 	};
-	struct instrument *own = vp_alloc(sizeof(*own));
+	struct instrument *self = vp_alloc(sizeof(*self));
 
-	*own = (struct instrument){.options = *options, .epoll = -1};
-	own->base.ops = &ops;
-	return &own->base;
+	*self = (struct instrument){.options = *options, .epoll = -1};
+	self->base.ops = &ops;
+	return &self->base;
 }

@@ -19,7 +19,7 @@ struct instrument {
 
 static const struct vp_stream_id stream = {VP_STREAM_HYPERVISOR, VP_NO_PCPU};
 
-static struct instrument *instrument_hypervisor_own_of(const struct vp_instrument *base)
+static struct instrument *hypervisor_instrument_of(const struct vp_instrument *base)
 {
 	return (struct instrument *)base;
 }
@@ -32,25 +32,24 @@ static struct vp_error *instrument_hypervisor_events_open(struct vp_instrument *
 
 static struct vp_error *events_prepare(struct vp_instrument *base)
 {
-	return instrument_hypervisor_own_of(base)->ops->define(
-	    instrument_hypervisor_own_of(base)->events, vp_session_event_classes(base->session));
+	return hypervisor_instrument_of(base)->ops->define(hypervisor_instrument_of(base)->events,
+							   vp_session_event_classes(base->session));
 }
 
 static struct vp_error *events_drain(struct vp_instrument *base)
 {
-	struct instrument *own = instrument_hypervisor_own_of(base);
-	struct vp_buffer *records = own->ops->take(own->events);
+	struct instrument *self = hypervisor_instrument_of(base);
+	struct vp_buffer *records = self->ops->take(self->events);
 
-	own->n_events += vp_trace_append_records(vp_session_trace(base->session), stream,
-						 records->bytes, records->size);
+	self->n_events += vp_trace_append_records(vp_session_trace(base->session), stream,
+						  records->bytes, records->size);
 	return NULL;
 }
 
 static uint64_t instrument_hypervisor_events_lost(const struct vp_instrument *base,
 						  struct vp_stream_id id)
 {
-	return instrument_hypervisor_own_of(base)->ops->lost(
-	    instrument_hypervisor_own_of(base)->events);
+	return hypervisor_instrument_of(base)->ops->lost(hypervisor_instrument_of(base)->events);
 }
 
 static void events_conclude(struct vp_instrument *base)
@@ -65,12 +64,12 @@ static void events_conclude(struct vp_instrument *base)
 static void events_put_total(const struct vp_instrument *base, struct vp_buffer *out)
 {
 	vp_buffer_printf(out, "%" PRIu64 " events of the hypervisor, ",
-			 instrument_hypervisor_own_of(base)->n_events);
+			 hypervisor_instrument_of(base)->n_events);
 }
 
 static void instrument_hypervisor_events_free(struct vp_instrument *base)
 {
-	instrument_hypervisor_own_of(base)->ops->free(instrument_hypervisor_own_of(base)->events);
+	hypervisor_instrument_of(base)->ops->free(hypervisor_instrument_of(base)->events);
 	free(base);
 }
 
@@ -87,10 +86,10 @@ struct vp_instrument *vp_instrument_hypervisor(struct vp_hypervisor_events *even
 	    .put_total = events_put_total,
 	    .free = instrument_hypervisor_events_free,
 	};
-	struct instrument *own = vp_alloc(sizeof(*own));
+	struct instrument *self = vp_alloc(sizeof(*self));
 
-	own->base.ops = &ops;
-	own->ops = vp_hypervisor_here()->events();
-	own->events = events;
-	return &own->base;
+	self->base.ops = &ops;
+	self->ops = vp_hypervisor_here()->events();
+	self->events = events;
+	return &self->base;
 }

@@ -48,10 +48,10 @@ static struct instrument *intervals_of(const struct vp_instrument *base)
 	return (struct instrument *)base;
 }
 
-static void note(const struct instrument *own, struct vp_error *error)
+static void note(const struct instrument *self, struct vp_error *error)
 {
 	if (error)
-		VP_NOTICE(own->base.session, "%s", vp_error_message(error));
+		VP_NOTICE(self->base.session, "%s", vp_error_message(error));
 	vp_error_free(error);
 }
 
@@ -59,8 +59,8 @@ static void note(const struct instrument *own, struct vp_error *error)
 static void instrument_intervals_take_records(void *context, uint32_t pcpu, char *records,
 					      size_t size)
 {
-	struct instrument *own = context;
-	struct vp_session *session = own->base.session;
+	struct instrument *self = context;
+	struct vp_session *session = self->base.session;
 	const struct vp_record_header *first = (const void *)records;
 	struct vp_run run = {
 	    .bytes = records, .size = size, .n = 1, .first = first->time, .last = first->time};
@@ -68,82 +68,82 @@ static void instrument_intervals_take_records(void *context, uint32_t pcpu, char
 	if (first->id == VP_ID_interval) {
 		const struct vp_interval *interval = (const void *)records;
 		run.n += interval->values;
-		own->n_intervals++;
-		if (own->options.recipe->per == VP_PER_VCPU)
-			vp_admit(session, &own->admission, records);
+		self->n_intervals++;
+		if (self->options.recipe->per == VP_PER_VCPU)
+			vp_admit(session, &self->admission, records);
 	} else {
 		const struct vp_task *task = (const void *)records;
 		vp_session_vm(session, task->pid);
-		vp_vec_push(&own->newcomers, *task);
+		vp_vec_push(&self->newcomers, *task);
 	}
 	vp_trace_append_run(vp_session_trace(session),
 			    (struct vp_stream_id){VP_STREAM_INTERVALS, pcpu}, &run);
 }
 
 /* Their intervals are closed by events of their own, if events close them. */
-static void watch_newcomers(struct instrument *own)
+static void watch_newcomers(struct instrument *self)
 {
-	vp_vec_each (&own->newcomers, task)
-		if (!vp_intervals_is_watched(own->intervals, task->tid))
-			note(own, vp_intervals_watch(own->intervals, task->pid, task->tid,
-						     VP_VCPU_UNKNOWN));
-	own->newcomers.count = 0;
+	vp_vec_each (&self->newcomers, task)
+		if (!vp_intervals_is_watched(self->intervals, task->tid))
+			note(self, vp_intervals_watch(self->intervals, task->pid, task->tid,
+						      VP_VCPU_UNKNOWN));
+	self->newcomers.count = 0;
 }
 
-static struct vp_error *watch_vm(struct instrument *own, const struct vp_vm *vm)
+static struct vp_error *watch_vm(struct instrument *self, const struct vp_vm *vm)
 {
-	if (!vp_session_is_chosen(own->base.session, vm))
+	if (!vp_session_is_chosen(self->base.session, vm))
 		return NULL;
 	vp_vec_each (&vm->vcpus, vcpu)
-		if (vcpu->tid && !vp_intervals_is_watched(own->intervals, vcpu->tid))
+		if (vcpu->tid && !vp_intervals_is_watched(self->intervals, vcpu->tid))
 			VP_TRY(
-			    vp_intervals_watch(own->intervals, vm->pid, vcpu->tid, vcpu->number));
+			    vp_intervals_watch(self->intervals, vm->pid, vcpu->tid, vcpu->number));
 	return NULL;
 }
 
-static struct vp_error *watch_all(struct instrument *own)
+static struct vp_error *watch_all(struct instrument *self)
 {
-	const struct vp_instrument_intervals_options *options = &own->options;
+	const struct vp_instrument_intervals_options *options = &self->options;
 
 	if (options->recipe->per == VP_PER_TASK)
-		return vp_intervals_watch(own->intervals, options->task, options->task,
+		return vp_intervals_watch(self->intervals, options->task, options->task,
 					  VP_VCPU_UNKNOWN);
 	if (options->recipe->per == VP_PER_VCPU)
-		vp_vec_each (vp_session_vms(own->base.session), vm)
-			VP_TRY(watch_vm(own, vm));
+		vp_vec_each (vp_session_vms(self->base.session), vm)
+			VP_TRY(watch_vm(self, vm));
 	return NULL;
 }
 
 static struct vp_error *intervals_open(struct vp_instrument *base, struct vp_services *services)
 {
-	struct instrument *own = intervals_of(base);
+	struct instrument *self = intervals_of(base);
 	struct vp_intervals_options how = {
-	    .recipe = own->options.recipe,
-	    .ring_bytes = own->options.ring_bytes,
+	    .recipe = self->options.recipe,
+	    .ring_bytes = self->options.ring_bytes,
 	    .exit_programs = services->exit_programs,
 	    .kernel = vp_session_kernel_btf(base->session),
 	    .only_watched = vp_session_options(base->session)->n_vm_names > 0,
 	    .take = instrument_intervals_take_records,
-	    .context = own,
+	    .context = self,
 	};
 
-	VP_TRY(vp_intervals_open(&how, &own->intervals));
-	char *missing = vp_intervals_missing(own->intervals);
+	VP_TRY(vp_intervals_open(&how, &self->intervals));
+	char *missing = vp_intervals_missing(self->intervals);
 	if (missing)
 		vp_vec_push(vp_session_notices(base->session), missing);
-	return watch_all(own);
+	return watch_all(self);
 }
 
 /* Where samples are taken, these lines are about them; the recipe says all of the intervals. */
-static void intervals_describe(const struct vp_instrument *base, struct vp_recording *about)
+static void intervals_describe(const struct vp_instrument *base, struct vp_recording *info)
 {
 	const struct vp_recipe *recipe = intervals_of(base)->options.recipe;
 
-	if (vp_recording_has_instrument(about, "profile"))
+	if (vp_recording_has_instrument(info, "profile"))
 		return;
-	free(about->trigger);
-	about->trigger = vp_strdup(recipe->unit_name);
-	about->period_ns = recipe->unit == VP_UNIT_TIME ? recipe->width : 1;
+	free(info->trigger);
+	info->trigger = vp_strdup(recipe->unit_name);
+	info->period_ns = recipe->unit == VP_UNIT_TIME ? recipe->width : 1;
 }
 
 static struct vp_error *intervals_identify(void *context, uint32_t number,
@@ -165,56 +165,56 @@ static char *say_counters(void *context, uint32_t pid, const struct vp_guest_fin
 
 static void intervals_watch_guests(struct vp_instrument *base)
 {
-	struct instrument *own = intervals_of(base);
-	const struct vp_guest_user user = {.context = own->intervals,
-					   .name = "intervals",
-					   .check_s = CHECK_S,
-					   .identify = intervals_identify,
-					   .forget = intervals_forget,
-					   .outcome = say_counters};
+	struct instrument *self = intervals_of(base);
+	const struct vp_guest_watch_client user = {.context = self->intervals,
+						   .name = "intervals",
+						   .check_s = CHECK_S,
+						   .identify = intervals_identify,
+						   .forget = intervals_forget,
+						   .outcome = say_counters};
 
-	own->in_memory = own->options.read_guest_memory &&
-			 vp_intervals_guest_events(own->intervals) & VP_GUEST_IN_MEMORY;
-	if (own->in_memory)
+	self->in_memory = self->options.read_guest_memory &&
+			  vp_intervals_guest_events(self->intervals) & VP_GUEST_IN_MEMORY;
+	if (self->in_memory)
 		vp_session_watch_guests(base->session, &user);
 }
 
 /* Whether it is time to ask the VM's agent: what is not known by now, memory does not tell. A guest
  * that just boots gets time to have a kernel. */
-static bool is_agents_turn(const struct instrument *own, const struct vp_vm *vm)
+static bool is_agents_turn(const struct instrument *self, const struct vp_vm *vm)
 {
-	const struct vp_session *session = own->base.session;
+	const struct vp_session *session = self->base.session;
 	uint64_t waited = vp_clock_monotonic() - vm->start;
 
 	return vp_session_is_chosen(session, vm) && !vm->end &&
-	       !vp_guest_agents_asked(own->agents, vm) &&
-	       (!own->in_memory || vm->at_start ||
+	       !vp_guest_agents_asked(self->agents, vm) &&
+	       (!self->in_memory || vm->at_start ||
 		vp_guest_watch_has_found(vp_session_guest_watch(session), vm) ||
 		waited > BOOT_MS * 1000000ULL);
 }
 
-static void ask_agents(struct instrument *own)
+static void ask_agents(struct instrument *self)
 {
-	vp_vec_each (vp_session_vms(own->base.session), vm)
-		if (is_agents_turn(own, vm))
-			vp_guest_agents_ask(own->agents, vm);
+	vp_vec_each (vp_session_vms(self->base.session), vm)
+		if (is_agents_turn(self, vm))
+			vp_guest_agents_ask(self->agents, vm);
 		else
-			vp_guest_agents_again(own->agents, vm);
+			vp_guest_agents_again(self->agents, vm);
 }
 
 /* Asks agents for counters that guest memory does not have. */
-static void watch_agents(struct instrument *own)
+static void watch_agents(struct instrument *self)
 {
-	struct vp_session *session = own->base.session;
+	struct vp_session *session = self->base.session;
 
-	if (!own->options.ask_agents || !vp_intervals_guest_events(own->intervals))
+	if (!self->options.ask_agents || !vp_intervals_guest_events(self->intervals))
 		return;
-	own->agents = vp_guest_agents_new(own->intervals, own->options.agent_port,
-					  vp_session_notices(session));
+	self->agents = vp_guest_agents_new(self->intervals, self->options.agent_port,
+					   vp_session_notices(session));
 	if (vp_session_vms(session)->count)
 		vp_session_say(session, false, "waiting for the guest agents");
-	ask_agents(own);
-	vp_guest_agents_settle(own->agents, AGENTS_MS);
+	ask_agents(self);
+	vp_guest_agents_settle(self->agents, AGENTS_MS);
 }
 
 static struct vp_error *intervals_put_files(struct vp_instrument *base, const char *directory)
@@ -249,15 +249,15 @@ static int intervals_fd(const struct vp_instrument *base)
 
 static struct vp_error *intervals_drain(struct vp_instrument *base)
 {
-	struct instrument *own = intervals_of(base);
+	struct instrument *self = intervals_of(base);
 
-	VP_TRY(vp_intervals_drain(own->intervals));
-	if (own->stopped)
+	VP_TRY(vp_intervals_drain(self->intervals));
+	if (self->stopped)
 		return NULL;
-	watch_newcomers(own);
-	if (own->agents) {
-		ask_agents(own);
-		vp_guest_agents_step(own->agents);
+	watch_newcomers(self);
+	if (self->agents) {
+		ask_agents(self);
+		vp_guest_agents_step(self->agents);
 	}
 	return NULL;
 }
@@ -275,50 +275,50 @@ static struct vp_error *intervals_stop(struct vp_instrument *base)
 	return vp_intervals_end(intervals_of(base)->intervals);
 }
 
-static void note_agents(struct instrument *own)
+static void note_agents(struct instrument *self)
 {
-	if (!own->agents)
+	if (!self->agents)
 		return;
-	vp_vec_each (vp_session_vms(own->base.session), vm) {
-		VP_AUTO_FREE char *state = vp_guest_agents_state(own->agents, vm);
-		vp_session_note_agent(own->base.session, vm, state);
+	vp_vec_each (vp_session_vms(self->base.session), vm) {
+		VP_AUTO_FREE char *state = vp_guest_agents_state(self->agents, vm);
+		vp_session_note_agent(self->base.session, vm, state);
 	}
 	/* An agent that is asked for its symbol map next has nobody else to serve. */
-	vp_guest_agents_free(own->agents);
-	own->agents = NULL;
+	vp_guest_agents_free(self->agents);
+	self->agents = NULL;
 }
 
-static void note_guests(const struct instrument *own)
+static void note_guests(const struct instrument *self)
 {
-	vp_vec_each (vp_session_vms(own->base.session), vm)
-		if (own->in_memory && vm->memory[0] && strncmp(vm->memory, "ok", 2) != 0)
-			VP_NOTICE(own->base.session,
+	vp_vec_each (vp_session_vms(self->base.session), vm)
+		if (self->in_memory && vm->memory[0] && strncmp(vm->memory, "ok", 2) != 0)
+			VP_NOTICE(self->base.session,
 				  "VM '%s': the guest kernel's counters are not available: %s",
 				  vm->name, vm->memory);
 }
 
 static void intervals_conclude(struct vp_instrument *base)
 {
-	struct instrument *own = intervals_of(base);
-	uint64_t homeless = vp_intervals_lost(own->intervals).subjects;
+	struct instrument *self = intervals_of(base);
+	uint64_t homeless = vp_intervals_lost(self->intervals).subjects;
 
 	if (homeless)
 		VP_NOTICE(base->session,
 			  "%" PRIu64 " threads have no intervals: the table was full", homeless);
-	if (own->options.recipe->per == VP_PER_VCPU && !own->n_intervals)
+	if (self->options.recipe->per == VP_PER_VCPU && !self->n_intervals)
 		VP_NOTICE(base->session,
 			  "no vCPU ran: no intervals (--native counts COMMAND itself)");
-	note_agents(own);
-	note_guests(own);
+	note_agents(self);
+	note_guests(self);
 }
 
 /* The programs count their losses together: they are said with the first stream. */
 static uint64_t intervals_lost(const struct vp_instrument *base, struct vp_stream_id id)
 {
-	const struct instrument *own = intervals_of(base);
+	const struct instrument *self = intervals_of(base);
 	bool first = (int)id.pcpu == vp_session_pcpus(base->session)->at[0];
 
-	return first && own->intervals ? vp_intervals_lost(own->intervals).intervals : 0;
+	return first && self->intervals ? vp_intervals_lost(self->intervals).intervals : 0;
 }
 
 static void intervals_put_total(const struct vp_instrument *base, struct vp_buffer *out)
@@ -334,12 +334,12 @@ static void intervals_forget_vm(struct vp_instrument *base, uint32_t id)
 
 static void intervals_free(struct vp_instrument *base)
 {
-	struct instrument *own = intervals_of(base);
+	struct instrument *self = intervals_of(base);
 
-	vp_guest_agents_free(own->agents);
-	vp_intervals_free(own->intervals);
-	vp_vec_deinit(&own->newcomers);
-	free(own);
+	vp_guest_agents_free(self->agents);
+	vp_intervals_free(self->intervals);
+	vp_vec_deinit(&self->newcomers);
+	free(self);
 }
 
 struct vp_instrument *vp_instrument_intervals(const struct vp_instrument_intervals_options *options)
@@ -364,9 +364,9 @@ struct vp_instrument *vp_instrument_intervals(const struct vp_instrument_interva
 	    .forget_vm = intervals_forget_vm,
 	    .free = intervals_free,
 	};
-	struct instrument *own = vp_alloc(sizeof(*own));
+	struct instrument *self = vp_alloc(sizeof(*self));
 
-	own->base.ops = &ops;
-	own->options = *options;
-	return &own->base;
+	self->base.ops = &ops;
+	self->options = *options;
+	return &self->base;
 }

@@ -58,27 +58,27 @@ static struct vp_error *profile_open(struct vp_instrument *instrument, struct vp
 	    .hits_no_guests = vp_session_hypervisor(instrument->session)->guest_sampler,
 	    .exit_event = services->exit_event,
 	    .kernel = vp_session_kernel_btf(instrument->session),
-	    .take = vp_profile_take,
+	    .take = vp_profile_ingest,
 	    .context = profile};
 	return vp_sampler_start(&sampling, &profile->sampler);
 }
 
-static void profile_describe(const struct vp_instrument *instrument, struct vp_recording *about)
+static void profile_describe(const struct vp_instrument *instrument, struct vp_recording *info)
 {
 	const struct vp_profile_instrument *profile = profile_of(instrument);
 
-	free(about->trigger);
-	about->trigger = vp_strdup(profile->trigger.name);
-	about->period_ns = profile->trigger.period_ns;
-	about->by_time = profile->trigger.by_time;
-	about->weigh = profile->trigger.weigh;
-	about->events = profile->trigger.events;
-	about->chains = profile->options.with_chains;
+	free(info->trigger);
+	info->trigger = vp_strdup(profile->trigger.name);
+	info->period_ns = profile->trigger.period_ns;
+	info->by_time = profile->trigger.by_time;
+	info->weigh = profile->trigger.weigh;
+	info->events = profile->trigger.events;
+	info->chains = profile->options.with_chains;
 	const struct vp_profile_targets *targets = profile->options.targets;
 	if (targets && (targets->pids.count || targets->tids.count || targets->pcpus.count)) {
-		free(about->note);
-		about->note = vp_format("samples were taken only of the processes, threads or "
-					"pCPUs that -p, -t or -C chose: shares are of these");
+		free(info->note);
+		info->note = vp_format("samples were taken only of the processes, threads or "
+				       "pCPUs that -p, -t or -C chose: shares are of these");
 	}
 }
 
@@ -93,7 +93,7 @@ static char *instrument_profile_count_named(void *context, uint32_t pid,
 static void profile_watch_guests(struct vp_instrument *instrument)
 {
 	struct vp_profile_instrument *profile = profile_of(instrument);
-	const struct vp_guest_user user = vp_identity_user(
+	const struct vp_guest_watch_client user = vp_identity_client(
 	    vp_sampler_identity(profile->sampler), "samples", instrument_profile_count_named);
 
 	if (profile->options.read_memory)
@@ -177,7 +177,7 @@ static struct vp_error *profile_stop(struct vp_instrument *instrument)
 static struct vp_error *profile_finish(struct vp_instrument *instrument, uint64_t end)
 {
 	const struct vp_profile_instrument *profile = profile_of(instrument);
-	struct vp_recording *about = vp_session_recording(instrument->session);
+	struct vp_recording *info = vp_session_recording(instrument->session);
 	uint64_t counted = vp_trigger_count(&profile->trigger);
 	/* Those after the last sample of each pCPU are no loss. */
 	uint64_t known = profile->events + profile->most_events * profile->trigger.fds.count;
@@ -185,13 +185,13 @@ static struct vp_error *profile_finish(struct vp_instrument *instrument, uint64_
 	if (profile->trigger.weigh != VP_WEIGH_EVENTS ||
 	    (double)known >= (1 - MISSED_SHARE) * (double)counted)
 		return NULL;
-	free(about->note);
-	about->note = vp_format("samples stand for %.1f%% of %" PRIu64
-				" '%s' events: the kernel throttled sampling, or samples were "
-				"lost; a longer period or a lower frequency avoids that",
-				100.0 * (double)profile->events / (double)counted, counted,
-				profile->trigger.name);
-	VP_NOTICE(instrument->session, "%s", about->note);
+	free(info->note);
+	info->note = vp_format("samples stand for %.1f%% of %" PRIu64
+			       " '%s' events: the kernel throttled sampling, or samples were "
+			       "lost; a longer period or a lower frequency avoids that",
+			       100.0 * (double)profile->events / (double)counted, counted,
+			       profile->trigger.name);
+	VP_NOTICE(instrument->session, "%s", info->note);
 	return NULL;
 }
 

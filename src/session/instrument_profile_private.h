@@ -36,7 +36,7 @@ struct vp_profile_instrument {
 
 /* State of that pCPU's records. */
 struct vp_profile_stream *vp_profile_stream(struct vp_profile_instrument *profile, uint32_t pcpu);
-/* Takes a vp_records_taker's records to the trace; `context` is the profile. */
-void vp_profile_take(void *context, uint32_t pcpu, char *records, size_t size);
+/* Takes a vp_records_fn's records to the trace; `context` is the profile. */
+void vp_profile_ingest(void *context, uint32_t pcpu, char *records, size_t size);
 
 #endif

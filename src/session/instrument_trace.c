@@ -36,15 +36,15 @@ static struct instrument *trace_of(const struct vp_instrument *base)
 	return (struct instrument *)base;
 }
 
-static bool *has_stream_of(struct instrument *own, uint32_t pcpu)
+static bool *has_stream_of(struct instrument *self, uint32_t pcpu)
 {
-	while (own->has_stream.count <= pcpu)
-		vp_vec_push(&own->has_stream, false);
-	return &own->has_stream.at[pcpu];
+	while (self->has_stream.count <= pcpu)
+		vp_vec_push(&self->has_stream, false);
+	return &self->has_stream.at[pcpu];
 }
 
 /* As many of the records as a packet holds; their times go on from where the run before ended. */
-static struct vp_run look_through(struct instrument *own, char *records, size_t size)
+static struct vp_run look_through(struct instrument *self, char *records, size_t size)
 {
 	struct vp_run run = {.bytes = records};
 
@@ -53,9 +53,9 @@ static struct vp_run look_through(struct instrument *own, char *records, size_t 
 		size_t length = vp_record_length(header);
 		if (run.size + length > VP_RUN_MAX)
 			break;
-		own->n_events += header->id >= VP_ID_DEFINED;
+		self->n_events += header->id >= VP_ID_DEFINED;
 		/* Names of threads come only from the memory of selected guests. */
-		(void)vp_admit(own->base.session, &own->admission, header);
+		(void)vp_admit(self->base.session, &self->admission, header);
 		if (header->time < run.last)
 			header->time = run.last;
 		if (!run.n++)
@@ -66,17 +66,17 @@ static struct vp_run look_through(struct instrument *own, char *records, size_t 
 	return run;
 }
 
-void vp_instrument_trace_take(void *instrument, uint32_t pcpu, char *records, size_t size)
+void vp_instrument_trace_ingest(void *instrument, uint32_t pcpu, char *records, size_t size)
 {
-	struct instrument *own = instrument;
-	struct vp_session *session = own->base.session;
+	struct instrument *self = instrument;
+	struct vp_session *session = self->base.session;
 
-	if (pcpu >= own->has_stream.count || !own->has_stream.at[pcpu]) {
-		*has_stream_of(own, pcpu) = true;
+	if (pcpu >= self->has_stream.count || !self->has_stream.at[pcpu]) {
+		*has_stream_of(self, pcpu) = true;
 		vp_session_add_pcpu(session, pcpu, VP_STREAMS(VP_STREAM_TRACE));
 	}
 	while (size) {
-		struct vp_run run = look_through(own, records, size);
+		struct vp_run run = look_through(self, records, size);
 		records += run.size;
 		size -= run.size;
 		vp_trace_append_run(vp_session_trace(session),
@@ -86,23 +86,23 @@ void vp_instrument_trace_take(void *instrument, uint32_t pcpu, char *records, si
 
 static struct vp_error *trace_open(struct vp_instrument *base, struct vp_services *services)
 {
-	struct instrument *own = trace_of(base);
+	struct instrument *self = trace_of(base);
 	bool knows_rip =
-	    !(own->options.sets & VP_TRACE_SET_kvm) || vp_session_enable_exit_rip(base->session);
-	const struct vp_tracer_options how = {.sets = own->options.sets,
-					      .ring_bytes = own->options.ring_bytes,
-					      .take = vp_instrument_trace_take,
-					      .context = own,
+	    !(self->options.sets & VP_TRACE_SET_kvm) || vp_session_enable_exit_rip(base->session);
+	const struct vp_tracer_options how = {.sets = self->options.sets,
+					      .ring_bytes = self->options.ring_bytes,
+					      .take = vp_instrument_trace_ingest,
+					      .context = self,
 					      .exit_event = services->exit_event,
 					      .kernel = vp_session_kernel_btf(base->session)};
 
-	VP_TRY(vp_tracer_open(&how, &own->tracer));
+	VP_TRY(vp_tracer_open(&how, &self->tracer));
 	if (!knows_rip)
 		VP_NOTICE(base->session, "VM exits have no guest_rip: the kernel has no event "
 					 "'kvm:kvm_exit'");
-	if (vp_tracer_missing(own->tracer))
+	if (vp_tracer_missing(self->tracer))
 		VP_NOTICE(base->session, "the trace is limited on this machine: %s",
-			  vp_tracer_missing(own->tracer));
+			  vp_tracer_missing(self->tracer));
 	return NULL;
 }
 
@@ -111,12 +111,12 @@ static struct vp_error *trace_identify(void *context, uint32_t number,
 				       const struct vp_guest_state *state,
 				       const struct vp_guest_finding *finding)
 {
-	struct instrument *own = context;
+	struct instrument *self = context;
 
 	if (vp_tracer_can_see(finding))
-		return vp_tracer_identify(own->tracer, number, state, finding);
-	const struct vp_vm *vm = vp_vms_latest(vp_session_vms(own->base.session), state->pid);
-	VP_NOTICE(own->base.session,
+		return vp_tracer_identify(self->tracer, number, state, finding);
+	const struct vp_vm *vm = vp_vms_latest(vp_session_vms(self->base.session), state->pid);
+	VP_NOTICE(self->base.session,
 		  "VM '%s': guest thread switches are not recorded: the address of its kernel's "
 		  "switch counter is unknown",
 		  vm ? vm->name : "?");
@@ -125,34 +125,34 @@ static struct vp_error *trace_identify(void *context, uint32_t number,
 
 static void trace_forget(void *context, uint32_t pid)
 {
-	struct instrument *own = context;
+	struct instrument *self = context;
 
-	vp_tracer_forget(own->tracer, pid);
+	vp_tracer_forget(self->tracer, pid);
 }
 
 static uint64_t instrument_trace_count_nowhere(void *context, uint32_t pid,
 					       const struct vp_guest_finding *finding)
 {
-	struct instrument *own = context;
+	struct instrument *self = context;
 
-	return vp_identity_counts(vp_tracer_identity(own->tracer), pid, finding).nowhere;
+	return vp_identity_counts(vp_tracer_identity(self->tracer), pid, finding).nowhere;
 }
 
 static struct vp_error *instrument_trace_change_memory(void *context, uint32_t number,
 						       const struct vp_guest_state *state,
 						       const struct vp_guest_finding *finding)
 {
-	struct instrument *own = context;
+	struct instrument *self = context;
 
-	return vp_identity_tell_memory(vp_tracer_identity(own->tracer), number, state, finding);
+	return vp_identity_set_memory(vp_tracer_identity(self->tracer), number, state, finding);
 }
 
 static char *instrument_trace_count_switches(void *context, uint32_t pid,
 					     const struct vp_guest_finding *finding)
 {
-	struct instrument *own = context;
+	struct instrument *self = context;
 	struct vp_identity_counts counts =
-	    vp_identity_counts(vp_tracer_identity(own->tracer), pid, finding);
+	    vp_identity_counts(vp_tracer_identity(self->tracer), pid, finding);
 
 	return vp_format("%" PRIu64 " changes of thread seen, %" PRIu64 " to unreadable tasks",
 			 counts.good, counts.failed);
@@ -160,17 +160,17 @@ static char *instrument_trace_count_switches(void *context, uint32_t pid,
 
 static void trace_watch_guests(struct vp_instrument *base)
 {
-	struct instrument *own = trace_of(base);
-	const struct vp_guest_user user = {.context = own,
-					   .name = "the trace",
-					   .check_s = 1,
-					   .identify = trace_identify,
-					   .forget = trace_forget,
-					   .count_nowhere = instrument_trace_count_nowhere,
-					   .change_memory = instrument_trace_change_memory,
-					   .outcome = instrument_trace_count_switches};
+	struct instrument *self = trace_of(base);
+	const struct vp_guest_watch_client user = {.context = self,
+						   .name = "the trace",
+						   .check_s = 1,
+						   .identify = trace_identify,
+						   .forget = trace_forget,
+						   .count_nowhere = instrument_trace_count_nowhere,
+						   .change_memory = instrument_trace_change_memory,
+						   .outcome = instrument_trace_count_switches};
 
-	if (own->options.sets & VP_TRACE_SET_guest)
+	if (self->options.sets & VP_TRACE_SET_guest)
 		vp_session_watch_guests(base->session, &user);
 }
 
@@ -214,26 +214,26 @@ static void instrument_trace_say_lost(struct vp_instrument *base, uint32_t pcpu,
 
 static void trace_conclude(struct vp_instrument *base)
 {
-	const struct instrument *own = trace_of(base);
-	uint64_t untold = vp_tracer_untold(own->tracer);
+	const struct instrument *self = trace_of(base);
+	uint64_t missed = vp_tracer_missed(self->tracer);
 
 	vp_vec_each (vp_session_pcpus(base->session), pcpu)
 		instrument_trace_say_lost(base, (uint32_t)*pcpu, "its buffer was full");
 	vp_vec_each (vp_session_late_pcpus(base->session), late)
 		instrument_trace_say_lost(base, late->pcpu, "it had no buffer yet, or it was full");
-	if (untold)
+	if (missed)
 		VP_NOTICE(
 		    base->session,
 		    "%" PRIu64
 		    " events missed: they came while the same BPF program was running (nmissed)",
-		    untold);
+		    missed);
 }
 
 static uint64_t trace_lost(const struct vp_instrument *base, struct vp_stream_id id)
 {
-	const struct instrument *own = trace_of(base);
+	const struct instrument *self = trace_of(base);
 
-	return own->tracer ? vp_tracer_lost(own->tracer, id.pcpu) : 0;
+	return self->tracer ? vp_tracer_lost(self->tracer, id.pcpu) : 0;
 }
 
 static void trace_put_total(const struct vp_instrument *base, struct vp_buffer *out)
@@ -266,9 +266,9 @@ struct vp_instrument *vp_instrument_trace(const struct vp_instrument_trace_optio
 	    .put_total = trace_put_total,
 	    .free = trace_free,
 	};
-	struct instrument *own = vp_alloc(sizeof(*own));
+	struct instrument *self = vp_alloc(sizeof(*self));
 
-	own->base.ops = &ops;
-	own->options = *options;
-	return &own->base;
+	self->base.ops = &ops;
+	self->options = *options;
+	return &self->base;
 }

@@ -13,6 +13,6 @@ struct vp_instrument_trace_options {
 
 struct vp_instrument *vp_instrument_trace(const struct vp_instrument_trace_options *options);
 /* A record of the programs on its way into the pCPU's stream: its VM gets its number. */
-void vp_instrument_trace_take(void *instrument, uint32_t pcpu, char *record, size_t size);
+void vp_instrument_trace_ingest(void *instrument, uint32_t pcpu, char *record, size_t size);
 
 #endif

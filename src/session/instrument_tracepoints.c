@@ -25,12 +25,12 @@ static struct instrument *tracepoints_of(const struct vp_instrument *base)
 
 static void take_tracepoints(void *context, uint32_t pcpu, const struct vp_tracepoints_batch *batch)
 {
-	struct instrument *own = context;
-	struct vp_trace_writer *writer = vp_session_trace(own->base.session);
+	struct instrument *self = context;
+	struct vp_trace_writer *writer = vp_session_trace(self->base.session);
 	const struct vp_stream_id stream = {VP_STREAM_TRACEPOINTS, pcpu};
 	struct vp_run run = {batch->bytes, batch->size, batch->n, batch->first, batch->last};
 
-	own->n_events += batch->n_events;
+	self->n_events += batch->n_events;
 	if (run.size <= VP_RUN_MAX)
 		vp_trace_append_run(writer, stream, &run);
 	else
@@ -39,28 +39,28 @@ static void take_tracepoints(void *context, uint32_t pcpu, const struct vp_trace
 
 static struct vp_error *tracepoints_open(struct vp_instrument *base, struct vp_services *services)
 {
-	struct instrument *own = tracepoints_of(base);
-	const struct vp_tracepoints_options how = {.wishes = own->options.wishes,
-						   .n_wishes = own->options.n_wishes,
-						   .ring_bytes = own->options.ring_bytes,
+	struct instrument *self = tracepoints_of(base);
+	const struct vp_tracepoints_options how = {.wishes = self->options.wishes,
+						   .n_wishes = self->options.n_wishes,
+						   .ring_bytes = self->options.ring_bytes,
 						   .take = take_tracepoints,
-						   .context = own};
+						   .context = self};
 
-	VP_TRY(vp_tracepoints_open(&how, &own->tracepoints));
-	if (vp_tracepoints_missing(own->tracepoints))
+	VP_TRY(vp_tracepoints_open(&how, &self->tracepoints));
+	if (vp_tracepoints_missing(self->tracepoints))
 		VP_NOTICE(base->session, "the trace is limited on this machine: %s",
-			  vp_tracepoints_missing(own->tracepoints));
-	if (vp_tracepoints_detour(own->tracepoints))
+			  vp_tracepoints_missing(self->tracepoints));
+	if (vp_tracepoints_detour(self->tracepoints))
 		VP_NOTICE(
 		    base->session,
 		    "tracepoints are recorded by perf's buffers, which cost more than ftrace's: "
 		    "%s",
-		    vp_tracepoints_detour(own->tracepoints));
-	if (vp_tracepoints_leftover(own->tracepoints))
+		    vp_tracepoints_detour(self->tracepoints));
+	if (vp_tracepoints_leftover(self->tracepoints))
 		VP_NOTICE(base->session,
 			  "%u probes that a recorder left in the kernel when it was killed were "
 			  "removed",
-			  vp_tracepoints_leftover(own->tracepoints));
+			  vp_tracepoints_leftover(self->tracepoints));
 	return NULL;
 }
 
@@ -99,9 +99,9 @@ static struct vp_error *tracepoints_stop(struct vp_instrument *base)
 
 static uint64_t tracepoints_lost(const struct vp_instrument *base, struct vp_stream_id id)
 {
-	const struct instrument *own = tracepoints_of(base);
+	const struct instrument *self = tracepoints_of(base);
 
-	return own->tracepoints ? vp_tracepoints_lost(own->tracepoints, id.pcpu).events : 0;
+	return self->tracepoints ? vp_tracepoints_lost(self->tracepoints, id.pcpu).events : 0;
 }
 
 static void instrument_tracepoints_say_lost(struct vp_instrument *base, uint32_t pcpu)
@@ -154,9 +154,9 @@ vp_instrument_tracepoints(const struct vp_instrument_tracepoints_options *option
 	    .put_total = tracepoints_put_total,
 	    .free = tracepoints_free,
 	};
-	struct instrument *own = vp_alloc(sizeof(*own));
+	struct instrument *self = vp_alloc(sizeof(*self));
 
-	own->base.ops = &ops;
-	own->options = *options;
-	return &own->base;
+	self->base.ops = &ops;
+	self->options = *options;
+	return &self->base;
 }

@@ -6,7 +6,7 @@
 #include "collect/tracefs/tracepoints.h"
 
 struct vp_instrument_tracepoints_options {
-	const struct vp_tracepoint_wish *wishes;
+	const struct vp_tracepoint_spec *wishes;
 	size_t n_wishes;
 	size_t ring_bytes; /* per pCPU, a power of two */
 };

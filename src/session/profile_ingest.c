@@ -19,7 +19,7 @@
 #include "base/macros.h"
 
 /* A longer gap is no late tick: the pCPU was off, or the machine suspended. */
-#define MOST_LATE_NS 5000000000ULL
+#define MAX_LATE_NS 5000000000ULL
 
 struct vp_profile_stream *vp_profile_stream(struct vp_profile_instrument *profile, uint32_t pcpu)
 {
@@ -90,7 +90,7 @@ static void stretch_put(struct stretch *stretch)
 }
 
 /* Records that say whose the next sample is, and how it came to be where it is. */
-static inline bool tells_of_next(uint32_t id)
+static inline bool is_about_next(uint32_t id)
 {
 	return id == VP_ID_task || (id >= VP_ID_guest_task && id <= VP_ID_sample_period);
 }
@@ -100,7 +100,7 @@ static inline void stretch_add(struct stretch *stretch, const struct vp_record_h
 {
 	if ((size_t)(stretch->end - stretch->begin) + size > VP_RUN_MAX)
 		stretch_put(stretch);
-	if (!tells_of_next(record->id)) {
+	if (!is_about_next(record->id)) {
 		stretch->names = NULL;
 	} else if (!stretch->names) {
 		stretch->names = stretch->end;
@@ -176,7 +176,7 @@ static uint64_t missed_ticks(const struct vp_profile_instrument *profile,
 	uint64_t missed = (time - stream->late_from) / period + 1;
 
 	stream->late_from += missed * period;
-	return stream->may_fill && missed * period < MOST_LATE_NS ? missed : 0;
+	return stream->may_fill && missed * period < MAX_LATE_NS ? missed : 0;
 }
 
 /* Adds a record for each of the ticks, `missed` of them, before the sample. */
@@ -224,7 +224,7 @@ static void put_busy_ticks(struct stretch *stretch, const union vp_any_record *s
 	/* The first tick is a whole period after that record. */
 	if (missed && missed * stretch->profile->trigger.period_ns == known)
 		missed--;
-	if (missed && stream->may_fill && ns < MOST_LATE_NS)
+	if (missed && stream->may_fill && ns < MAX_LATE_NS)
 		put_ticks_before(stretch, sample, missed);
 }
 
@@ -240,7 +240,7 @@ static void profile_ingest_weigh(struct vp_profile_instrument *profile,
 	stream->events = 0;
 }
 
-void vp_profile_take(void *context, uint32_t pcpu, char *records, size_t size)
+void vp_profile_ingest(void *context, uint32_t pcpu, char *records, size_t size)
 {
 	struct vp_profile_instrument *profile = context;
 	struct vp_profile_stream *stream = vp_profile_stream(profile, pcpu);
@@ -269,7 +269,7 @@ void vp_profile_take(void *context, uint32_t pcpu, char *records, size_t size)
 				put_late_ticks(&stretch, record);
 			stream->late_from += tick;
 		}
-		if (!tells_of_next(record->header.id))
+		if (!is_about_next(record->header.id))
 			stream->last_time = record->header.time;
 		stretch_add(&stretch, &record->header, vp_record_size(record->header.id));
 	}

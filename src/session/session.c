@@ -42,7 +42,7 @@ struct vp_session *vp_session_new(const struct vp_session_options *options)
 	struct vp_session *session = vp_alloc(sizeof(*session));
 
 	session->options = *options;
-	session->place = VP_NO_PLACE;
+	session->place = VP_NO_RECORDING_DIR;
 	session->cpu_hotplug = -1;
 	session->hypervisor = vp_hypervisor_here();
 	session->host_maps = vp_host_maps_new();
@@ -76,8 +76,8 @@ void vp_session_free(struct vp_session *session)
 	vp_vec_deinit(&session->pcpus);
 	vp_vec_deinit(&session->late_pcpus);
 	vp_notices_deinit(&session->notices);
-	vp_recording_deinit(&session->about);
-	vp_place_leave(&session->place);
+	vp_recording_deinit(&session->info);
+	vp_recording_dir_leave(&session->place);
 	if (session->cpu_hotplug >= 0)
 		close(session->cpu_hotplug);
 	free(session);
@@ -108,7 +108,7 @@ struct vp_kernel_btf *vp_session_kernel_btf(const struct vp_session *session)
 
 struct vp_recording *vp_session_recording(struct vp_session *session)
 {
-	return &session->about;
+	return &session->info;
 }
 
 const char *vp_session_directory(const struct vp_session *session)
@@ -171,7 +171,7 @@ bool vp_session_enable_exit_rip(struct vp_session *session)
 	return vp_exit_event_suffices(services->exit_event);
 }
 
-void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_user *user)
+void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_watch_client *user)
 {
 	if (!session->guest_watch)
 		session->guest_watch =
@@ -299,17 +299,17 @@ static struct vp_error *open_instruments(struct vp_session *session)
 
 static void session_describe(struct vp_session *session)
 {
-	struct vp_recording *about = &session->about;
+	struct vp_recording *info = &session->info;
 
-	vp_recording_describe(about, session->options.command);
-	about->by_time = true; /* without samples there are none to miss */
-	about->period_ns = 1;
-	about->pcpus = (uint32_t)session->pcpus.count;
-	about->compression = session->options.compression;
+	vp_recording_describe(info, session->options.command);
+	info->by_time = true; /* without samples there are none to miss */
+	info->period_ns = 1;
+	info->pcpus = (uint32_t)session->pcpus.count;
+	info->compression = session->options.compression;
 	vp_vec_each (&session->instruments, instrument) {
-		vp_recording_add_instrument(about, (*instrument)->ops->name);
+		vp_recording_add_instrument(info, (*instrument)->ops->name);
 		if ((*instrument)->ops->describe)
-			(*instrument)->ops->describe(*instrument, about);
+			(*instrument)->ops->describe(*instrument, info);
 	}
 }
 
@@ -352,13 +352,13 @@ static struct vp_error *find_vms(struct vp_session *session)
 
 struct vp_error *vp_session_open(struct vp_session *session)
 {
-	VP_TRY(vp_place_claim(session->options.directory, &session->place));
+	VP_TRY(vp_recording_dir_claim(session->options.directory, &session->place));
 	const char *directory = session->place.now;
 	VP_TRY(find_vms(session));
 	VP_TRY(open_instruments(session));
 	session_describe(session);
 	VP_TRY(vp_session_flight_open(session));
-	VP_TRY(vp_trace_writer_create_host(directory, session->about.hostname, &session->trace));
+	VP_TRY(vp_trace_writer_create_host(directory, session->info.hostname, &session->trace));
 	if (session->options.compression)
 		vp_trace_writer_compress(session->trace, (int)session->options.compression);
 	VP_TRY(vp_session_flight_place(session));
@@ -368,7 +368,7 @@ struct vp_error *vp_session_open(struct vp_session *session)
 			VP_TRY((*instrument)->ops->prepare(*instrument));
 	if (session->event_classes.count)
 		VP_TRY(vp_trace_writer_define(session->trace, &session->event_classes));
-	VP_TRY(vp_recording_write(directory, &session->about));
+	VP_TRY(vp_recording_write(directory, &session->info));
 	return vp_vms_write(directory, &session->vms);
 }
 
@@ -442,14 +442,14 @@ struct vp_error *vp_session_start(struct vp_session *session)
 {
 	flush_all(session); /* opens the streams */
 	append_clocks(session);
-	session->about.start = vp_clock_monotonic();
-	session->next_second = session->about.start + SECOND;
+	session->info.start = vp_clock_monotonic();
+	session->next_second = session->info.start + SECOND;
 	vp_vec_each (&session->instruments, instrument)
 		if ((*instrument)->ops->start)
-			VP_TRY((*instrument)->ops->start(*instrument, session->about.start));
+			VP_TRY((*instrument)->ops->start(*instrument, session->info.start));
 	vp_session_flight_start(session);
 	/* Afterwards: waiting for the disk is no time of the recording without samples. */
-	return vp_recording_write(session->place.now, &session->about);
+	return vp_recording_write(session->place.now, &session->info);
 }
 
 struct vp_error *vp_session_publish(struct vp_session *session)
@@ -458,7 +458,7 @@ struct vp_error *vp_session_publish(struct vp_session *session)
 
 	if (failure)
 		return vp_error_errno(failure, "cannot write to '%s'", session->place.now);
-	return vp_place_publish(&session->place);
+	return vp_recording_dir_publish(&session->place);
 }
 
 static struct vp_error *write_vms(struct vp_session *session)
@@ -557,14 +557,14 @@ uint64_t vp_session_gather(struct vp_session *session)
 static struct vp_error *write_end(struct vp_session *session)
 {
 	const char *directory = session->place.now;
-	struct vp_recording *about = &session->about;
+	struct vp_recording *info = &session->info;
 
 	for (int kind = 0; !session->flight && kind < VP_STREAM_CLASSES; kind++) {
-		about->records[kind] = vp_trace_written(session->trace, VP_STREAMS(kind));
-		about->lost[kind] = lost_records(session, kind);
+		info->records[kind] = vp_trace_written(session->trace, VP_STREAMS(kind));
+		info->lost[kind] = lost_records(session, kind);
 	}
 	struct vp_error *error = vp_session_flight_finish(session);
-	error = vp_session_first_of(error, vp_recording_write(directory, about));
+	error = vp_session_first_of(error, vp_recording_write(directory, info));
 	return vp_session_first_of(error, vp_vms_write(directory, &session->vms));
 }
 
@@ -589,7 +589,7 @@ static struct vp_error *stop_all(struct vp_session *session)
 	vp_vec_each (&session->instruments, instrument)
 		if ((*instrument)->ops->stop)
 			error = vp_session_first_of(error, (*instrument)->ops->stop(*instrument));
-	session->about.end = vp_clock_monotonic();
+	session->info.end = vp_clock_monotonic();
 	return error;
 }
 
@@ -603,7 +603,7 @@ struct vp_error *vp_session_finish(struct vp_session *session)
 	vp_vec_each (&session->instruments, instrument)
 		if ((*instrument)->ops->finish)
 			error = vp_session_first_of(
-			    error, (*instrument)->ops->finish(*instrument, session->about.end));
+			    error, (*instrument)->ops->finish(*instrument, session->info.end));
 	flush_all(session);
 	vp_session_check_vms(session, true);
 	vp_vec_each (&session->vms, vm)
@@ -617,7 +617,7 @@ struct vp_error *vp_session_finish(struct vp_session *session)
 	if (names)
 		error = vp_session_first_of(
 		    error, vp_session_write_maps(session, session->place.now,
-						 session->flight ? session->about.start : 0));
+						 session->flight ? session->info.start : 0));
 	vp_session_note_guests(session);
 	vp_vec_each (&session->instruments, instrument)
 		if ((*instrument)->ops->conclude)

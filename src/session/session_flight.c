@@ -31,7 +31,7 @@
 #include "store/trace_writer.h"
 
 /* Names for snapshots within a hundredth of a second are not looked for beyond so many. */
-enum { MOST_NAMES = 1000 };
+enum { MAX_NAMES = 1000 };
 
 struct vp_session_flight {
 	int listener;
@@ -72,8 +72,8 @@ struct vp_error *vp_session_flight_open(struct vp_session *session)
 		return NULL;
 	session->flight = vp_alloc(sizeof(*session->flight));
 	session->flight->listener = -1;
-	free(session->about.mode);
-	session->about.mode = vp_strdup("flight");
+	free(session->info.mode);
+	session->info.mode = vp_strdup("flight");
 	return has_conditions(session)
 		   ? vp_condition_watch_open(&options->conditions, !session->options.n_vm_names,
 					     &session->flight->watch)
@@ -110,7 +110,7 @@ void vp_session_flight_start(struct vp_session *session)
 {
 	if (!session->flight)
 		return;
-	session->about.begun = session->about.start;
+	session->info.begun = session->info.start;
 	watch_chosen(session);
 	if (session->flight->watch)
 		vp_condition_watch_arm(session->flight->watch);
@@ -175,7 +175,7 @@ static uint64_t session_flight_reach_of(const struct vp_session *session)
 	uint64_t reach = vp_trace_writer_reach(session->trace);
 
 	if (!reach)
-		return session->about.begun;
+		return session->info.begun;
 	for (size_t i = 0; has_account(session) && i + 1 < session->flight->marks.count; i++)
 		if (session->flight->marks.at[i] > reach)
 			return session->flight->marks.at[i];
@@ -194,7 +194,7 @@ static struct vp_error *session_flight_make_directory(const struct vp_session *s
 	while (size > 1 && directory[size - 1] == '/')
 		size--;
 	clock_gettime(CLOCK_REALTIME, &now);
-	for (int i = 0; i < MOST_NAMES; i++, now.tv_nsec += 10000000) {
+	for (int i = 0; i < MAX_NAMES; i++, now.tv_nsec += 10000000) {
 		now.tv_sec += now.tv_nsec / 1000000000;
 		now.tv_nsec %= 1000000000;
 		localtime_r(&now.tv_sec, &parts);
@@ -215,20 +215,20 @@ static struct vp_error *session_flight_make_directory(const struct vp_session *s
 
 /* Writes what `about` is about to be, with its streams. */
 static struct vp_error *write_streams(const struct vp_session *session, const char *directory,
-				      struct vp_recording *about)
+				      struct vp_recording *info)
 {
 	VP_AUTO_FREE char *host = vp_format("%s/host", directory);
 	struct vp_trace_counts counts = {0};
 	struct vp_error *error =
-	    vp_trace_writer_snapshot(session->trace, host, about->start, &counts);
+	    vp_trace_writer_snapshot(session->trace, host, info->start, &counts);
 
-	memcpy(about->records, counts.records, sizeof(about->records));
-	memcpy(about->lost, counts.lost, sizeof(about->lost));
+	memcpy(info->records, counts.records, sizeof(info->records));
+	memcpy(info->lost, counts.lost, sizeof(info->lost));
 	vp_vec_each (&session->instruments, instrument)
 		if ((*instrument)->ops->put_streams)
 			error = vp_session_first_of(
 			    error,
-			    (*instrument)->ops->put_streams(*instrument, directory, about->start));
+			    (*instrument)->ops->put_streams(*instrument, directory, info->start));
 	return error;
 }
 
@@ -242,21 +242,21 @@ static struct vp_error *put_files(struct vp_session *session, const char *direct
 
 /* On a full disk, the part that fits is a valid recording; the first error is returned. */
 static struct vp_error *session_flight_write_all(struct vp_session *session, const char *directory,
-						 struct vp_recording *about)
+						 struct vp_recording *info)
 {
-	struct vp_error *error = write_streams(session, directory, about);
+	struct vp_error *error = write_streams(session, directory, info);
 
 	vp_vec_each (&session->vms, vm)
 		if (!vm->end) {
 			vp_vm_read_tsc(vm);
 			vp_vm_read_pcpus(vm);
 		}
-	error = vp_session_first_of(error, vp_recording_write(directory, about));
+	error = vp_session_first_of(error, vp_recording_write(directory, info));
 	error = vp_session_first_of(error, vp_vms_write(directory, &session->vms));
 	error = vp_session_first_of(error, put_files(session, directory));
 	if (error || !vp_session_needs_names(session))
 		return error;
-	error = vp_session_write_maps(session, directory, about->start);
+	error = vp_session_write_maps(session, directory, info->start);
 	vp_session_note_guests(session);
 	return vp_session_first_of(error, vp_vms_write(directory, &session->vms));
 }
@@ -265,19 +265,19 @@ static struct vp_error *session_flight_write_all(struct vp_session *session, con
 static struct vp_error *snapshot(struct vp_session *session, const char *cause, char **ret)
 {
 	VP_AUTO_FREE char *clean = vp_text_cleaned(cause);
-	struct vp_recording about = session->about;
+	struct vp_recording info = session->info;
 
 	*ret = NULL;
 	if (!session->flight)
 		return vp_error_new("only a flight recorder takes snapshots");
 	vp_vec_each (&session->instruments, instrument)
-		if ((*instrument)->ops->hasten)
-			(*instrument)->ops->hasten(*instrument);
-	about.end = vp_session_gather(session);
-	about.start = session_flight_reach_of(session);
-	about.cause = clean;
+		if ((*instrument)->ops->request_flush)
+			(*instrument)->ops->request_flush(*instrument);
+	info.end = vp_session_gather(session);
+	info.start = session_flight_reach_of(session);
+	info.cause = clean;
 	VP_TRY(session_flight_make_directory(session, ret));
-	return session_flight_write_all(session, *ret, &about);
+	return session_flight_write_all(session, *ret, &info);
 }
 
 struct vp_error *vp_session_snapshot(struct vp_session *session, const char *cause, char **ret)
@@ -295,17 +295,17 @@ struct vp_error *vp_session_flight_finish(struct vp_session *session)
 {
 	if (!session->flight)
 		return NULL;
-	session->about.start = session_flight_reach_of(session);
-	free(session->about.cause);
-	session->about.cause = vp_strdup("end of the recording");
+	session->info.start = session_flight_reach_of(session);
+	free(session->info.cause);
+	session->info.cause = vp_strdup("end of the recording");
 	uint64_t unheard =
-	    session->flight->watch ? vp_condition_watch_unheard(session->flight->watch) : 0;
+	    session->flight->watch ? vp_condition_watch_dropped(session->flight->watch) : 0;
 	if (unheard)
 		VP_NOTICE(session,
 			  "%llu snapshot triggers suppressed: too soon after the previous snapshot "
 			  "(--snapshot-every)",
 			  (unsigned long long)unheard);
-	return write_streams(session, session->place.now, &session->about);
+	return write_streams(session, session->place.now, &session->info);
 }
 
 static void put_thief(const struct vp_fired *fired, struct vp_buffer *out)

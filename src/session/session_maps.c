@@ -75,7 +75,7 @@ static void drain(void *context)
 {
 	struct draining *draining = context;
 
-	if (!draining->session->about.end)
+	if (!draining->session->info.end)
 		draining->error =
 		    vp_session_first_of(draining->error, vp_session_drain(draining->session));
 }

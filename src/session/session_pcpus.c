@@ -63,7 +63,7 @@ static void add_to_all(struct vp_session *session, uint32_t pcpu)
 	}
 }
 
-static void session_pcpus_hear(void *context, uint32_t pcpu, bool online)
+static void session_pcpus_on_event(void *context, uint32_t pcpu, bool online)
 {
 	struct vp_session *session = context;
 
@@ -76,7 +76,7 @@ static void session_pcpus_hear(void *context, uint32_t pcpu, bool online)
 void vp_session_watch_pcpus(struct vp_session *session)
 {
 	if (session->cpu_hotplug >= 0 &&
-	    !vp_cpu_hotplug_read(session->cpu_hotplug, session_pcpus_hear, session))
+	    !vp_cpu_hotplug_read(session->cpu_hotplug, session_pcpus_on_event, session))
 		VP_NOTICE(session, "the kernel dropped uevents: pCPUs that came online may not be "
 				   "sampled");
 }

@@ -23,14 +23,14 @@
 struct vp_session {
 	struct vp_session_options options;
 	const struct vp_hypervisor *hypervisor;
-	struct vp_recording about;
+	struct vp_recording info;
 	VP_VEC(struct vp_instrument *) instruments;
 	struct vp_pcpus pcpus; /* that were online at the start */
 	/* That came later, and of which classes there are streams of them. */
 	vp_late_pcpus late_pcpus;
 	struct vp_trace_writer *trace;
 	vp_event_classes event_classes; /* to which `prepare` adds those that it defines */
-	struct vp_place place;          /* its directory */
+	struct vp_recording_dir place;  /* its directory */
 	struct vp_host_maps *host_maps;
 	struct vp_guest_watch *guest_watch; /* NULL: guests' memory is not read */
 	struct vp_services services;        /* what instruments provide to each other */

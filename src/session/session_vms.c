@@ -173,7 +173,7 @@ void vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t numb
 	session->vms_changed |= vcpu->tid != tid;
 	vcpu->tid = tid;
 	vcpu->is_guessed = false;
-	if (session->about.start && vm->vcpus.count > before && before && vm->at_start)
+	if (session->info.start && vm->vcpus.count > before && before && vm->at_start)
 		VP_NOTICE(session, "VM '%s' gained vCPU %u during the recording", vm->name, number);
 }
 
@@ -202,7 +202,7 @@ static void find_more_vms(struct vp_session *session)
 void vp_session_check_vms(struct vp_session *session, bool closely)
 {
 	note_ends(session, closely);
-	if (closely && !session->about.end)
+	if (closely && !session->info.end)
 		find_more_vms(session);
 }
 

@@ -111,7 +111,7 @@ struct file {
 	const char *name;
 };
 
-typedef struct vp_error *(*file_taker)(const struct file *file);
+typedef struct vp_error *(*file_fn)(const struct file *file);
 
 /* A flight recorder that was killed leaves its socket. */
 static bool is_control(const struct file *file, const struct stat *status)
@@ -145,7 +145,7 @@ static struct vp_error *remove_own(const struct file *file)
 }
 
 static struct vp_error *each_file(int directory, const char *path, const struct folder *folder,
-				  file_taker take)
+				  file_fn take)
 {
 	DIR *entries = open_entries(directory, folder->name);
 	struct file file = {.recording = path, .folder = folder};
@@ -167,8 +167,7 @@ static struct vp_error *each_file(int directory, const char *path, const struct 
 }
 
 /* The same of the guests' traces; `remove` these folders, too. */
-static struct vp_error *each_guest_file(int directory, const char *path, file_taker take,
-					bool remove)
+static struct vp_error *each_guest_file(int directory, const char *path, file_fn take, bool remove)
 {
 	DIR *entries = open_entries(directory, ".");
 	struct vp_error *error = NULL;
@@ -277,9 +276,9 @@ static struct vp_error *expect_replaceable(const char *path, int *lock)
 	return error;
 }
 
-struct vp_error *vp_place_claim(const char *path, struct vp_place *ret)
+struct vp_error *vp_recording_dir_claim(const char *path, struct vp_recording_dir *ret)
 {
-	*ret = VP_NO_PLACE;
+	*ret = VP_NO_RECORDING_DIR;
 	if (!strcmp(path, "-"))
 		return vp_error_usage("option -o: a recording is a directory, it cannot be written "
 				      "to standard output");
@@ -295,12 +294,12 @@ struct vp_error *vp_place_claim(const char *path, struct vp_place *ret)
 			error = lock_directory(ret->now, &ret->lock);
 	}
 	if (error)
-		vp_place_leave(ret);
+		vp_recording_dir_leave(ret);
 	return error;
 }
 
 /* An older recording becomes PATH.old; an empty directory goes. */
-static struct vp_error *make_way(const struct vp_place *place)
+static struct vp_error *make_way(const struct vp_recording_dir *place)
 {
 	VP_AUTO_FREE char *old = vp_format("%s.old", place->path);
 
@@ -316,7 +315,7 @@ static struct vp_error *make_way(const struct vp_place *place)
 		   : NULL;
 }
 
-struct vp_error *vp_place_publish(struct vp_place *place)
+struct vp_error *vp_recording_dir_publish(struct vp_recording_dir *place)
 {
 	VP_TRY(make_way(place));
 	/* An empty directory would be replaced: what is there by now is somebody else's. */
@@ -329,7 +328,7 @@ struct vp_error *vp_place_publish(struct vp_place *place)
 	return NULL;
 }
 
-void vp_place_leave(struct vp_place *place)
+void vp_recording_dir_leave(struct vp_recording_dir *place)
 {
 	VP_AUTO_ERROR struct vp_error *error = NULL;
 
@@ -344,5 +343,5 @@ void vp_place_leave(struct vp_place *place)
 		close(place->older);
 	free(place->path);
 	free(place->now);
-	*place = VP_NO_PLACE;
+	*place = VP_NO_RECORDING_DIR;
 }

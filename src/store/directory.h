@@ -9,25 +9,26 @@
 #include "base/error.h"
 #include "base/macros.h"
 
-struct vp_place {
+struct vp_recording_dir {
 	char *path; /* the final name */
 	char *now;  /* the directory's name now; its memory stays the same when the name changes */
 	int lock;   /* on the directory, as long as it is open */
 	int older;  /* on the recording that it will replace; -1 if there is none */
 	bool is_published;
 };
-#define VP_NO_PLACE ((struct vp_place){.lock = -1, .older = -1})
+#define VP_NO_RECORDING_DIR ((struct vp_recording_dir){.lock = -1, .older = -1})
 
 /* Creates an empty, locked directory next to `path` (PATH.HEX.new). Errors: `path` is in use by
  * another recorder, or is not a recording; PATH.old has files that vperf does not write; nothing
  * can be created there. `path` and PATH.old are not changed. */
-struct vp_error *vp_place_claim(const char *path, struct vp_place *ret) VP_MUST_CHECK;
+struct vp_error *vp_recording_dir_claim(const char *path,
+					struct vp_recording_dir *ret) VP_MUST_CHECK;
 /*
  * Gives the directory its final name. An older recording of that name becomes PATH.old, as with
  * perf, and an older one of that name is removed.
  */
-struct vp_error *vp_place_publish(struct vp_place *place) VP_MUST_CHECK;
+struct vp_error *vp_recording_dir_publish(struct vp_recording_dir *place) VP_MUST_CHECK;
 /* Frees `place`, and removes the directory if it was not published. */
-void vp_place_leave(struct vp_place *place);
+void vp_recording_dir_leave(struct vp_recording_dir *place);
 
 #endif

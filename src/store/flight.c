@@ -94,7 +94,7 @@ struct output {
 	struct known known; /* up to where it is written */
 	int fd;
 	uint64_t seq, last_lost, last_time;
-	uint64_t untold; /* what the last packet without records said was lost */
+	uint64_t missed; /* what the last packet without records said was lost */
 	bool is_begun;
 };
 
@@ -202,7 +202,7 @@ static void take_packet(void *context, const struct vp_stored_packet *stored)
 	struct vp_stored_packet packet = *stored;
 
 	if (!packet.size) { /* it only says what was lost: so will the next */
-		output->untold = packet.lost;
+		output->missed = packet.lost;
 		return;
 	}
 	if (!output->is_begun)
@@ -216,11 +216,11 @@ static void take_packet(void *context, const struct vp_stored_packet *stored)
 /* Losses after the last records. */
 static void end_output(struct writing *writing, struct output *output)
 {
-	struct vp_stored_packet packet = {.stream = output->known.id, .lost = output->untold};
+	struct vp_stored_packet packet = {.stream = output->known.id, .lost = output->missed};
 
 	begin_output(writing, output);
 	packet.first = packet.last = output->last_time;
-	if (output->untold > output->known.lost + output->last_lost)
+	if (output->missed > output->known.lost + output->last_lost)
 		put_packet(writing, output, packet);
 }
 

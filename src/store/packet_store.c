@@ -14,11 +14,11 @@ struct vp_packet_store {
 	char *room;
 	size_t size, head, tail, lap_end, count;
 	bool wrapped;
-	vp_packet_taker overwritten;
+	vp_packet_fn overwritten;
 	void *context;
 };
 
-struct vp_error *vp_packet_store_new(size_t bytes, vp_packet_taker overwritten, void *context,
+struct vp_error *vp_packet_store_new(size_t bytes, vp_packet_fn overwritten, void *context,
 				     struct vp_packet_store **ret)
 {
 	if (bytes < VP_PACKET_STORE_LEAST)
@@ -112,7 +112,7 @@ void vp_packet_store_put(struct vp_packet_store *store, const struct vp_stored_p
 	store->count++;
 }
 
-void vp_packet_store_each(const struct vp_packet_store *store, vp_packet_taker take, void *context)
+void vp_packet_store_each(const struct vp_packet_store *store, vp_packet_fn take, void *context)
 {
 	size_t at = store->tail;
 

@@ -22,19 +22,19 @@ struct vp_stored_packet {
 };
 
 /* May look at the packet until it returns. */
-typedef void (*vp_packet_taker)(void *context, const struct vp_stored_packet *packet);
+typedef void (*vp_packet_fn)(void *context, const struct vp_stored_packet *packet);
 
 /* Less is refused: no packet must be larger than the room. */
 enum { VP_PACKET_STORE_LEAST = 4 * VP_PACKET_MAX };
 
 /* Allocates `bytes` bytes, all of it in memory from now on; `overwritten` is called for each packet
  * before it is overwritten. Errors: too little, no memory. */
-struct vp_error *vp_packet_store_new(size_t bytes, vp_packet_taker overwritten, void *context,
+struct vp_error *vp_packet_store_new(size_t bytes, vp_packet_fn overwritten, void *context,
 				     struct vp_packet_store **ret) VP_MUST_CHECK;
 void vp_packet_store_free(struct vp_packet_store *store);
 /* Keeps a copy, of at most VP_PACKET_MAX bytes. */
 void vp_packet_store_put(struct vp_packet_store *store, const struct vp_stored_packet *packet);
 /* Shows all packets, oldest first. */
-void vp_packet_store_each(const struct vp_packet_store *store, vp_packet_taker take, void *context);
+void vp_packet_store_each(const struct vp_packet_store *store, vp_packet_fn take, void *context);
 
 #endif

@@ -361,7 +361,8 @@ bool vp_names_process(const struct vp_names *names, uint32_t space, const char *
 {
 	if (space >= names->spaces.count)
 		return names->second &&
-		       vp_names_process(names->second, vp_names_in_second(names, space), comm, pid);
+		       vp_names_process(names->second, vp_names_in_fallback(names, space), comm,
+					pid);
 	*comm = names->spaces.at[space].comm;
 	*pid = names->maps.spaces.at[space].tgid;
 	return true;
@@ -405,5 +406,5 @@ void vp_names_find(struct vp_names *names, uint32_t space, bool kernel, uint64_t
 		find_in_process(names, space, addr, host_ns, name);
 	pthread_mutex_unlock(&names->looking);
 	if (!name->function && names->second)
-		vp_names_ask_second(names, space, kernel, addr, host_ns, name);
+		vp_names_find_fallback(names, space, kernel, addr, host_ns, name);
 }

@@ -70,9 +70,9 @@ void vp_names_set_clock(struct vp_names *names, const struct vp_names_clock *clo
 /* Adds `second`, which is taken over, as a fallback of `names`: for processes with an unknown CR3
  * or pid, and for code without a function. Where they contradict each other, it is ignored. Its
  * clock is kept apart. */
-void vp_names_set_second(struct vp_names *names, struct vp_names *second);
+void vp_names_set_fallback(struct vp_names *names, struct vp_names *second);
 /* NULL if there is none. */
-const struct vp_names *vp_names_second(const struct vp_names *names);
+const struct vp_names *vp_names_fallback(const struct vp_names *names);
 
 /*
  * The address space with that page table root (CR3 as the hardware holds it) or of that process at

@@ -6,19 +6,19 @@
 
 #include <string.h>
 
-void vp_names_set_second(struct vp_names *names, struct vp_names *second)
+void vp_names_set_fallback(struct vp_names *names, struct vp_names *second)
 {
 	vp_names_free(names->second);
 	names->second = second;
 }
 
-const struct vp_names *vp_names_second(const struct vp_names *names)
+const struct vp_names *vp_names_fallback(const struct vp_names *names)
 {
 	return names->second;
 }
 
 /* Its address spaces have the numbers after the first one's. */
-uint32_t vp_names_from_second(const struct vp_names *names, uint32_t space)
+uint32_t vp_names_from_fallback(const struct vp_names *names, uint32_t space)
 {
 	uint64_t number = (uint64_t)names->spaces.count + space;
 
@@ -26,7 +26,7 @@ uint32_t vp_names_from_second(const struct vp_names *names, uint32_t space)
 									 : (uint32_t)number;
 }
 
-uint32_t vp_names_in_second(const struct vp_names *names, uint32_t space)
+uint32_t vp_names_in_fallback(const struct vp_names *names, uint32_t space)
 {
 	return space == VP_NAMES_NO_SPACE ? space : space - (uint32_t)names->spaces.count;
 }
@@ -54,13 +54,13 @@ static bool agrees(const struct vp_name *first, const struct vp_name *second)
 	return !first->module || (second->module && !strcmp(first->module, second->module));
 }
 
-void vp_names_ask_second(struct vp_names *names, uint32_t space, bool kernel, uint64_t addr,
-			 uint64_t host_ns, struct vp_name *name)
+void vp_names_find_fallback(struct vp_names *names, uint32_t space, bool kernel, uint64_t addr,
+			    uint64_t host_ns, struct vp_name *name)
 {
 	bool known = space < names->spaces.count;
 	uint32_t theirs = kernel  ? VP_NAMES_NO_SPACE
 			  : known ? same_space(names, space, host_ns)
-				  : vp_names_in_second(names, space);
+				  : vp_names_in_fallback(names, space);
 	struct vp_name answer;
 
 	vp_names_find(names->second, theirs, kernel, addr, host_ns, &answer);

@@ -78,12 +78,12 @@ struct vp_names {
 };
 
 /* From a number of the second's address spaces to one of both, and back. */
-uint32_t vp_names_from_second(const struct vp_names *names, uint32_t space);
-uint32_t vp_names_in_second(const struct vp_names *names, uint32_t space);
+uint32_t vp_names_from_fallback(const struct vp_names *names, uint32_t space);
+uint32_t vp_names_in_fallback(const struct vp_names *names, uint32_t space);
 /* Completes a name that has no function by what the second says; for other arguments see
  * vp_names_find(). */
-void vp_names_ask_second(struct vp_names *names, uint32_t space, bool kernel, uint64_t addr,
-			 uint64_t host_ns, struct vp_name *name);
+void vp_names_find_fallback(struct vp_names *names, uint32_t space, bool kernel, uint64_t addr,
+			    uint64_t host_ns, struct vp_name *name);
 
 /* The machine's own time at that host time. */
 uint64_t vp_names_machine_time(const struct vp_names *names, uint64_t host_ns);

@@ -151,7 +151,7 @@ uint32_t vp_names_space_by_root(const struct vp_names *names, uint64_t cr3, uint
 
 	if (found != VP_NAMES_NO_SPACE || !names->second)
 		return found;
-	return vp_names_from_second(names, vp_names_space_by_root(names->second, cr3, host_ns));
+	return vp_names_from_fallback(names, vp_names_space_by_root(names->second, cr3, host_ns));
 }
 
 uint32_t vp_names_space_by_pid(const struct vp_names *names, uint32_t pid, uint64_t host_ns)
@@ -160,5 +160,5 @@ uint32_t vp_names_space_by_pid(const struct vp_names *names, uint32_t pid, uint6
 
 	if (found != VP_NAMES_NO_SPACE || !names->second)
 		return found;
-	return vp_names_from_second(names, vp_names_space_by_pid(names->second, pid, host_ns));
+	return vp_names_from_fallback(names, vp_names_space_by_pid(names->second, pid, host_ns));
 }

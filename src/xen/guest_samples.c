@@ -11,31 +11,32 @@
 #include "schema/schema.h"
 #include "xen/states.h"
 
-struct vp_error *vp_xen_told_init(struct vp_xen_told *told, const struct vp_guest_state *state,
-				  const struct vp_guest_finding *finding)
+struct vp_error *vp_xen_reported_init(struct vp_xen_reported *reported,
+				      const struct vp_guest_state *state,
+				      const struct vp_guest_finding *finding)
 {
 	uint16_t domain = (uint16_t)(state->pid - 1);
 
-	vp_xen_told_forget(told);
-	VP_TRY(vp_xen_kernel_init(finding, &told->kernel));
-	VP_TRY(vp_xen_foreign_open(domain, &told->fd));
-	told->foreign = vp_xen_foreign_new(told->fd, domain);
+	vp_xen_reported_forget(reported);
+	VP_TRY(vp_xen_kernel_init(finding, &reported->kernel));
+	VP_TRY(vp_xen_foreign_open(domain, &reported->fd));
+	reported->foreign = vp_xen_foreign_new(reported->fd, domain);
 	vp_vec_each (&finding->cpus, cpu)
-		vp_vec_push(&told->cpus, *cpu);
-	told->known = true;
-	return !state->detail || vp_xen_foreign_is_pv(told->foreign, state->detail)
+		vp_vec_push(&reported->cpus, *cpu);
+	reported->known = true;
+	return !state->detail || vp_xen_foreign_is_pv(reported->foreign, state->detail)
 		   ? NULL
 		   : vp_error_new("the guest does not publish the frames of its memory");
 }
 
-void vp_xen_told_forget(struct vp_xen_told *told)
+void vp_xen_reported_forget(struct vp_xen_reported *reported)
 {
-	if (!told->known)
+	if (!reported->known)
 		return;
-	vp_xen_foreign_free(told->foreign);
-	close(told->fd);
-	vp_vec_deinit(&told->cpus);
-	told->known = false;
+	vp_xen_foreign_free(reported->foreign);
+	close(reported->fd);
+	vp_vec_deinit(&reported->cpus);
+	reported->known = false;
 }
 
 static bool read_foreign(void *context, uint64_t address, void *bytes, size_t size)
@@ -43,21 +44,21 @@ static bool read_foreign(void *context, uint64_t address, void *bytes, size_t si
 	return vp_xen_foreign_read(context, address, bytes, size);
 }
 
-static bool guest_samples_find_task(const struct vp_xen_told *told,
+static bool guest_samples_find_task(const struct vp_xen_reported *reported,
 				    const struct vp_xen_place *place, struct vp_xen_task *ret)
 {
-	const struct vp_xen_memory memory = {read_foreign, told->foreign};
+	const struct vp_xen_memory memory = {read_foreign, reported->foreign};
 
 	/* By the guest's count: APIC ids, which tell under KVM, are others than Xen's numbers. */
-	vp_vec_each (&told->cpus, cpu)
+	vp_vec_each (&reported->cpus, cpu)
 		if (cpu->cpu == place->vcpu)
-			return vp_xen_task_read(&told->kernel, &memory, cpu->current_gpa,
+			return vp_xen_task_read(&reported->kernel, &memory, cpu->current_gpa,
 						place->context.root, place->context.user, ret);
 	return false;
 }
 
 /* Whether the task's name has to be recorded before a sample of it. */
-static bool is_news(const struct vp_xen_task *task, bool user, struct vp_xen_last *last)
+static bool is_new(const struct vp_xen_task *task, bool user, struct vp_xen_last *last)
 {
 	uint64_t words[2];
 
@@ -72,7 +73,7 @@ static bool is_news(const struct vp_xen_task *task, bool user, struct vp_xen_las
 	return news;
 }
 
-void vp_xen_sample_make(struct vp_xen_told *told, const struct vp_xen_place *place,
+void vp_xen_sample_make(struct vp_xen_reported *reported, const struct vp_xen_place *place,
 			struct vp_xen_last *last, union vp_any_record *task,
 			union vp_any_record *sample)
 {
@@ -93,17 +94,17 @@ void vp_xen_sample_make(struct vp_xen_told *told, const struct vp_xen_place *pla
 			     .ip = context->ip,
 			     .as_root = has_root ? context->root : 0,
 			     .cpl = context->user ? 3 : 0}};
-	if (!told->known)
+	if (!reported->known)
 		return;
-	if (!guest_samples_find_task(told, place, &found)) {
-		told->counts.unnamed += place->periods;
+	if (!guest_samples_find_task(reported, place, &found)) {
+		reported->counts.unnamed += place->periods;
 		return;
 	}
-	told->counts.named += place->periods;
+	reported->counts.named += place->periods;
 	sample->guest_sample.flags |= VP_BY_MEMORY;
 	sample->guest_sample.guest_pid = found.pid;
 	sample->guest_sample.guest_tid = found.tid;
-	if (!is_news(&found, context->user, last))
+	if (!is_new(&found, context->user, last))
 		return;
 	*task = (union vp_any_record){.guest_task = {.time = place->time,
 						     .id = VP_ID_guest_task,

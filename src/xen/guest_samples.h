@@ -12,7 +12,7 @@
 #include "xen/xen_guest_current.h"
 
 /* Facts about a domain's kernel; all zeros: none yet. */
-struct vp_xen_told {
+struct vp_xen_reported {
 	bool known;
 	struct vp_xen_kernel kernel;
 	VP_VEC(struct vp_guest_place)
@@ -37,13 +37,14 @@ struct vp_xen_last {
 	bool user;
 };
 
-struct vp_error *vp_xen_told_init(struct vp_xen_told *told, const struct vp_guest_state *state,
-				  const struct vp_guest_finding *finding) VP_MUST_CHECK;
+struct vp_error *vp_xen_reported_init(struct vp_xen_reported *reported,
+				      const struct vp_guest_state *state,
+				      const struct vp_guest_finding *finding) VP_MUST_CHECK;
 /* The domain is gone, or these facts are no longer valid: unmaps everything of it. */
-void vp_xen_told_forget(struct vp_xen_told *told);
+void vp_xen_reported_forget(struct vp_xen_reported *reported);
 /* The sample's record, and the one of the task's name that goes before it; its id is 0 if it is the
  * same as of `last`. */
-void vp_xen_sample_make(struct vp_xen_told *told, const struct vp_xen_place *place,
+void vp_xen_sample_make(struct vp_xen_reported *reported, const struct vp_xen_place *place,
 			struct vp_xen_last *last, union vp_any_record *task,
 			union vp_any_record *sample);
 

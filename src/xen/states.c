@@ -22,7 +22,7 @@ void vp_xen_states_deinit(struct vp_xen_states *states)
 		free(states->sites[i]);
 	}
 	free(states->vcpus);
-	vp_map_deinit(&states->places);
+	vp_map_deinit(&states->slots);
 	vp_vec_deinit(&states->free_places);
 	vp_vec_deinit(&states->pcpus);
 	vp_map_deinit(&states->thief_numbers);
@@ -38,7 +38,7 @@ static uint64_t states_key_of(uint32_t domain, uint32_t vcpu)
 }
 
 /* A place for a new vCPU; false if there is none left. */
-static bool states_take_place(struct vp_xen_states *states, uint32_t *ret)
+static bool states_take_slot(struct vp_xen_states *states, uint32_t *ret)
 {
 	if (states->free_places.count) {
 		*ret = states->free_places.at[--states->free_places.count];
@@ -49,16 +49,16 @@ static bool states_take_place(struct vp_xen_states *states, uint32_t *ret)
 }
 
 static struct vp_account_vcpu *states_add(struct vp_xen_states *states, uint32_t domain,
-					  uint32_t vcpu, uint64_t now, uint32_t *place)
+					  uint32_t vcpu, uint64_t now, uint32_t *slot)
 {
 	bool inserted;
 
-	if (!states_take_place(states, place)) {
+	if (!states_take_slot(states, slot)) {
 		states->lost.vcpus++;
 		return NULL;
 	}
-	*vp_map_insert(&states->places, states_key_of(domain, vcpu), *place, &inserted) = *place;
-	struct vp_account_vcpu *entry = &states->vcpus[*place];
+	*vp_map_insert(&states->slots, states_key_of(domain, vcpu), *slot, &inserted) = *slot;
+	struct vp_account_vcpu *entry = &states->vcpus[*slot];
 	*entry = (struct vp_account_vcpu){.begin = now,
 					  .since = now,
 					  .tid = vp_xen_tid(domain, vcpu),
@@ -68,19 +68,19 @@ static struct vp_account_vcpu *states_add(struct vp_xen_states *states, uint32_t
 					  .state = VP_STATE_UNKNOWN,
 					  .base = VP_STATE_GUEST,
 					  .asleep = VP_STATE_HALTED};
-	if (!states->exits[*place])
-		states->exits[*place] = vp_alloc(VP_EXIT_REASONS * sizeof(**states->exits));
-	if (!states->sites[*place])
-		states->sites[*place] = vp_alloc(VP_EXIT_SITES * sizeof(**states->sites));
+	if (!states->exits[*slot])
+		states->exits[*slot] = vp_alloc(VP_EXIT_REASONS * sizeof(**states->exits));
+	if (!states->sites[*slot])
+		states->sites[*slot] = vp_alloc(VP_EXIT_SITES * sizeof(**states->sites));
 	return entry;
 }
 
 /* A place that was released may be another's by now. */
-static bool has_ended(const struct vp_xen_states *states, uint32_t place, uint32_t domain,
+static bool has_ended(const struct vp_xen_states *states, uint32_t slot, uint32_t domain,
 		      uint32_t vcpu)
 {
-	return states->vcpus[place].state == VP_STATE_GONE ||
-	       states->vcpus[place].tid != vp_xen_tid(domain, vcpu);
+	return states->vcpus[slot].state == VP_STATE_GONE ||
+	       states->vcpus[slot].tid != vp_xen_tid(domain, vcpu);
 }
 
 /*
@@ -89,17 +89,17 @@ static bool has_ended(const struct vp_xen_states *states, uint32_t place, uint32
  */
 static struct vp_account_vcpu *states_find(struct vp_xen_states *states, uint32_t domain,
 					   uint32_t vcpu, uint64_t now, bool offline,
-					   uint32_t *place)
+					   uint32_t *slot)
 {
-	const uint32_t *found = vp_map_find(&states->places, states_key_of(domain, vcpu));
+	const uint32_t *found = vp_map_find(&states->slots, states_key_of(domain, vcpu));
 	const bool ended = found && has_ended(states, *found, domain, vcpu);
 
 	if (ended && offline)
 		return NULL;
 	if (!found || ended)
-		return states_add(states, domain, vcpu, now, place);
-	*place = *found;
-	return &states->vcpus[*place];
+		return states_add(states, domain, vcpu, now, slot);
+	*slot = *found;
+	return &states->vcpus[*slot];
 }
 
 static struct vp_xen_pcpu *states_pcpu_of(struct vp_xen_states *states, uint32_t number)
@@ -125,11 +125,11 @@ static bool was_idle(const struct vp_xen_states *states, uint32_t number)
 	const struct vp_xen_pcpu *pcpu =
 	    number < states->pcpus.count ? &states->pcpus.at[number] : NULL;
 
-	return pcpu && pcpu->head && !pcpu->slices[(pcpu->head - 1) % VP_XEN_SLICES].place;
+	return pcpu && pcpu->head && !pcpu->slices[(pcpu->head - 1) % VP_XEN_SLICES].slot;
 }
 
 /* It was in `state` for `ns`, and is in `next` from now on. */
-static void tell_span(struct vp_xen_states *states, const struct vp_account_vcpu *vcpu,
+static void emit_span(struct vp_xen_states *states, const struct vp_account_vcpu *vcpu,
 		      uint32_t state, uint32_t next, uint64_t ns, uint64_t now)
 {
 	bool has_reason = vcpu->flags & VP_REASON_KNOWN;
@@ -165,7 +165,7 @@ static void states_enter(struct vp_xen_states *states, struct vp_account_vcpu *v
 		vcpu->flags |= VP_EXIT_SPLIT;
 	}
 	if (states->with_spans && ns)
-		tell_span(states, vcpu, before, state, ns, now);
+		emit_span(states, vcpu, before, state, ns, now);
 	vcpu->since += ns;
 	vcpu->state = state;
 }
@@ -196,8 +196,8 @@ static void charge_thieves(struct vp_xen_states *states, struct vp_thief_key key
 		if (slice->begin >= end)
 			continue;
 		uint64_t from = slice->begin > begin ? slice->begin : begin;
-		key.kind = slice->place ? VP_BY_VCPU : VP_BY_NOBODY;
-		key.id = slice->place ? slice->place - 1 : 0;
+		key.kind = slice->slot ? VP_BY_VCPU : VP_BY_NOBODY;
+		key.id = slice->slot ? slice->slot - 1 : 0;
 		states_charge(states, key, end - from);
 		end = from;
 	}
@@ -215,27 +215,27 @@ static uint64_t known_until(const struct vp_xen_states *states, const struct vp_
 }
 
 /* The previous owner has lost the pCPU. */
-static void leave_pcpu(const struct vp_xen_states *states, struct vp_xen_pcpu *pcpu, uint32_t place,
+static void leave_pcpu(const struct vp_xen_states *states, struct vp_xen_pcpu *pcpu, uint32_t slot,
 		       uint64_t now)
 {
 	uint64_t since = known_until(states, pcpu);
 
-	pcpu->slices[pcpu->head++ % VP_XEN_SLICES] = (struct vp_xen_slice){since, now, place};
+	pcpu->slices[pcpu->head++ % VP_XEN_SLICES] = (struct vp_xen_slice){since, now, slot};
 	pcpu->known = false;
-	pcpu->place = 0;
+	pcpu->slot = 0;
 }
 
 static void states_have_pcpu(const struct vp_xen_states *states, struct vp_xen_pcpu *pcpu,
-			     uint32_t place, uint64_t now)
+			     uint32_t slot, uint64_t now)
 {
 	if (pcpu->known)
-		leave_pcpu(states, pcpu, pcpu->place, now);
+		leave_pcpu(states, pcpu, pcpu->slot, now);
 	pcpu->known = true;
-	pcpu->place = place;
+	pcpu->slot = slot;
 }
 
 /* Its state while it does not run. */
-static uint32_t states_state_of(const struct vp_xen_states *states, uint32_t place,
+static uint32_t states_state_of(const struct vp_xen_states *states, uint32_t slot,
 				const struct vp_xen_record *record)
 {
 	switch (record->after) {
@@ -244,13 +244,13 @@ static uint32_t states_state_of(const struct vp_xen_states *states, uint32_t pla
 	case VP_XEN_BLOCKED:
 		return VP_STATE_HALTED;
 	default:
-		return states->capped[place] ? VP_STATE_THROTTLED : VP_STATE_WAITING;
+		return states->capped[slot] ? VP_STATE_THROTTLED : VP_STATE_WAITING;
 	}
 }
 
 /* If it was not known what the vCPU did, or a record was lost, it did what the record says. */
-static void believe(const struct vp_xen_states *states, uint32_t place,
-		    struct vp_account_vcpu *vcpu, const struct vp_xen_record *record)
+static void believe(const struct vp_xen_states *states, uint32_t slot, struct vp_account_vcpu *vcpu,
+		    const struct vp_xen_record *record)
 {
 	bool ran = states_runs(vcpu->state), waited = states_waits(vcpu->state);
 
@@ -262,28 +262,28 @@ static void believe(const struct vp_xen_states *states, uint32_t place,
 		vcpu->state = VP_STATE_HALTED;
 	else if (record->before == VP_XEN_OFFLINE && vcpu->state != VP_STATE_WAITING &&
 		 vcpu->state != VP_STATE_THROTTLED)
-		vcpu->state = states->capped[place] ? VP_STATE_THROTTLED : VP_STATE_WAITING;
+		vcpu->state = states->capped[slot] ? VP_STATE_THROTTLED : VP_STATE_WAITING;
 }
 
-static void states_run(struct vp_xen_states *states, uint32_t place, struct vp_account_vcpu *vcpu,
+static void states_run(struct vp_xen_states *states, uint32_t slot, struct vp_account_vcpu *vcpu,
 		       struct vp_xen_pcpu *pcpu, uint64_t now)
 {
 	bool waited = states_waits(vcpu->state);
-	struct vp_thief_key key = {.vcpu = (uint16_t)place, .state = (uint8_t)vcpu->state};
+	struct vp_thief_key key = {.vcpu = (uint16_t)slot, .state = (uint8_t)vcpu->state};
 
 	if (waited && now > vcpu->since)
 		charge_thieves(states, key, vcpu->since, now, pcpu);
 	vcpu->cpu = (uint32_t)(pcpu - states->pcpus.at);
 	states_enter(states, vcpu, vcpu->flags & VP_EXIT_OPEN ? VP_STATE_KERNEL : VP_STATE_GUEST,
 		     now);
-	states_have_pcpu(states, pcpu, place + 1, now);
+	states_have_pcpu(states, pcpu, slot + 1, now);
 }
 
 static void states_take_runstate(struct vp_xen_states *states, const struct vp_xen_traced *traced)
 {
 	const struct vp_xen_record *record = &traced->record;
 	struct vp_xen_pcpu *pcpu = states_pcpu_of(states, traced->pcpu);
-	uint32_t place;
+	uint32_t slot;
 
 	if (!pcpu)
 		return;
@@ -296,18 +296,18 @@ static void states_take_runstate(struct vp_xen_states *states, const struct vp_x
 	}
 	struct vp_account_vcpu *vcpu =
 	    states_find(states, record->domain, record->vcpu, traced->time,
-			record->after == VP_XEN_OFFLINE, &place);
+			record->after == VP_XEN_OFFLINE, &slot);
 	if (!vcpu)
 		return;
 	if (record->before == VP_XEN_RUNNING)
-		leave_pcpu(states, pcpu, place + 1, traced->time);
-	believe(states, place, vcpu, record);
+		leave_pcpu(states, pcpu, slot + 1, traced->time);
+	believe(states, slot, vcpu, record);
 	vcpu->wakeups += record->before != VP_XEN_RUNNING && record->after == VP_XEN_RUNNABLE;
 	vcpu->preemptions += record->before == VP_XEN_RUNNING && record->after == VP_XEN_RUNNABLE;
 	if (record->after == VP_XEN_RUNNING)
-		states_run(states, place, vcpu, pcpu, traced->time);
+		states_run(states, slot, vcpu, pcpu, traced->time);
 	else
-		states_enter(states, vcpu, states_state_of(states, place, record), traced->time);
+		states_enter(states, vcpu, states_state_of(states, slot, record), traced->time);
 }
 
 /* The row of its reason; the last takes those that there is no row for. */
@@ -349,16 +349,16 @@ static void states_evict(struct vp_xen_states *states, const struct vp_account_s
 }
 
 /* Counts one more exit for that reason at that place, with its duration. */
-static struct vp_account_site *states_count_site(struct vp_xen_states *states, uint32_t place,
+static struct vp_account_site *states_count_site(struct vp_xen_states *states, uint32_t slot,
 						 uint64_t ip, uint32_t reason, uint64_t total,
 						 uint64_t now)
 {
 	uint64_t mixed = (ip ^ (uint64_t)reason << 40) * 0x9e3779b97f4a7c15ULL;
-	struct vp_account_site *site = &states->sites[place][mixed >> 55];
+	struct vp_account_site *site = &states->sites[slot][mixed >> 55];
 
 	_Static_assert(VP_EXIT_SITES == 512, "the nine bits above");
 	if (site->count && (site->ip != ip || site->reason != reason)) {
-		states_evict(states, site, states->vcpus[place].pid);
+		states_evict(states, site, states->vcpus[slot].pid);
 		*site = (struct vp_account_site){0};
 	}
 	site->ip = ip;
@@ -370,10 +370,10 @@ static struct vp_account_site *states_count_site(struct vp_xen_states *states, u
 	return site;
 }
 
-static void states_count_exit(struct vp_xen_states *states, uint32_t place,
+static void states_count_exit(struct vp_xen_states *states, uint32_t slot,
 			      struct vp_account_vcpu *vcpu, uint64_t total)
 {
-	struct vp_account_exit *exit = states_row_of(states->exits[place], vcpu, vcpu->reason);
+	struct vp_account_exit *exit = states_row_of(states->exits[slot], vcpu, vcpu->reason);
 
 	exit->count++;
 	exit->total += total;
@@ -382,7 +382,7 @@ static void states_count_exit(struct vp_xen_states *states, uint32_t place,
 	vcpu->exits++;
 	struct vp_account_site *site =
 	    vcpu->flags & VP_PLACE_KNOWN
-		? states_count_site(states, place, vcpu->ip, vcpu->reason, total, vcpu->since)
+		? states_count_site(states, slot, vcpu->ip, vcpu->reason, total, vcpu->since)
 		: NULL;
 	if (!(vcpu->flags & VP_EXIT_SPLIT)) /* all of it is the kernel's */
 		return;
@@ -397,7 +397,7 @@ static void states_count_exit(struct vp_xen_states *states, uint32_t place,
 	memset(vcpu->parts, 0, sizeof(vcpu->parts));
 }
 
-static void states_take_exit(struct vp_xen_states *states, uint32_t place,
+static void states_take_exit(struct vp_xen_states *states, uint32_t slot,
 			     struct vp_account_vcpu *vcpu, const struct vp_xen_traced *traced)
 {
 	states_enter(states, vcpu, VP_STATE_KERNEL, traced->time);
@@ -407,25 +407,25 @@ static void states_take_exit(struct vp_xen_states *states, uint32_t place,
 	vcpu->flags |= VP_EXIT_OPEN | VP_REASON_KNOWN | VP_PLACE_KNOWN;
 }
 
-static void states_take_entry(struct vp_xen_states *states, uint32_t place,
+static void states_take_entry(struct vp_xen_states *states, uint32_t slot,
 			      struct vp_account_vcpu *vcpu, const struct vp_xen_traced *traced)
 {
 	bool open = vcpu->flags & VP_EXIT_OPEN;
 
 	states_enter(states, vcpu, VP_STATE_GUEST, traced->time);
 	if (open)
-		states_count_exit(states, place, vcpu, vcpu->since - vcpu->exit_at);
+		states_count_exit(states, slot, vcpu, vcpu->since - vcpu->exit_at);
 	vcpu->flags &= ~(uint32_t)(VP_EXIT_OPEN | VP_REASON_KNOWN | VP_PLACE_KNOWN | VP_EXIT_SPLIT);
 }
 
 /* Xen does not tell when it is done, so there is a count and no time. */
-static void states_take_work(struct vp_xen_states *states, uint32_t place,
+static void states_take_work(struct vp_xen_states *states, uint32_t slot,
 			     struct vp_account_vcpu *vcpu, const struct vp_xen_traced *traced)
 {
-	states_row_of(states->exits[place], vcpu, traced->record.reason)->count++;
+	states_row_of(states->exits[slot], vcpu, traced->record.reason)->count++;
 	vcpu->exits++;
 	if (traced->record.has_ip)
-		states_count_site(states, place, traced->record.ip, traced->record.reason, 0,
+		states_count_site(states, slot, traced->record.ip, traced->record.reason, 0,
 				  traced->time);
 }
 
@@ -434,16 +434,16 @@ static void take_of_running(struct vp_xen_states *states, const struct vp_xen_tr
 {
 	const struct vp_xen_pcpu *pcpu = states_pcpu_of(states, traced->pcpu);
 
-	if (!pcpu || !pcpu->known || !pcpu->place)
+	if (!pcpu || !pcpu->known || !pcpu->slot)
 		return;
-	uint32_t place = pcpu->place - 1;
-	struct vp_account_vcpu *vcpu = &states->vcpus[place];
+	uint32_t slot = pcpu->slot - 1;
+	struct vp_account_vcpu *vcpu = &states->vcpus[slot];
 	if (traced->record.event == VP_XEN_EXIT)
-		states_take_exit(states, place, vcpu, traced);
+		states_take_exit(states, slot, vcpu, traced);
 	else if (traced->record.event == VP_XEN_WORK)
-		states_take_work(states, place, vcpu, traced);
+		states_take_work(states, slot, vcpu, traced);
 	else
-		states_take_entry(states, place, vcpu, traced);
+		states_take_entry(states, slot, vcpu, traced);
 }
 
 void vp_xen_states_take(struct vp_xen_states *states, const struct vp_xen_traced *traced)
@@ -467,16 +467,16 @@ void vp_xen_states_take(struct vp_xen_states *states, const struct vp_xen_traced
 const struct vp_account_vcpu *vp_xen_states_running(const struct vp_xen_states *states,
 						    uint32_t pcpu)
 {
-	uint32_t place = pcpu < states->pcpus.count ? states->pcpus.at[pcpu].place : 0;
+	uint32_t slot = pcpu < states->pcpus.count ? states->pcpus.at[pcpu].slot : 0;
 
-	return place ? &states->vcpus[place - 1] : NULL;
+	return slot ? &states->vcpus[slot - 1] : NULL;
 }
 
 bool vp_xen_states_ran(const struct vp_xen_states *states, uint32_t domain, uint32_t number,
 		       uint64_t time, struct vp_xen_ran *ret)
 {
-	const uint32_t *place = vp_map_find(&states->places, states_key_of(domain, number));
-	const struct vp_account_vcpu *vcpu = place ? &states->vcpus[*place] : NULL;
+	const uint32_t *slot = vp_map_find(&states->slots, states_key_of(domain, number));
+	const struct vp_account_vcpu *vcpu = slot ? &states->vcpus[*slot] : NULL;
 
 	if (!vcpu || vcpu->tid != vp_xen_tid(domain, number))
 		return false;
@@ -503,8 +503,8 @@ void vp_xen_states_seed(struct vp_xen_states *states, uint32_t domain, uint32_t 
 					    [VP_XEN_RUNNABLE] = VP_STATE_WAKING,
 					    [VP_XEN_BLOCKED] = VP_STATE_HALTED,
 					    [VP_XEN_OFFLINE] = VP_STATE_WAITING};
-	uint32_t place;
-	struct vp_account_vcpu *vcpu = states_find(states, domain, number, now, false, &place);
+	uint32_t slot;
+	struct vp_account_vcpu *vcpu = states_find(states, domain, number, now, false, &slot);
 
 	if (vcpu && vcpu->state == VP_STATE_UNKNOWN)
 		vcpu->asleep = meanings[runstate];
@@ -514,44 +514,44 @@ void vp_xen_states_seed(struct vp_xen_states *states, uint32_t domain, uint32_t 
 		vcpu->cpu = pcpu_number;
 	if (vcpu && pcpu && !pcpu->head) {
 		pcpu->known = true;
-		pcpu->place = place + 1;
+		pcpu->slot = slot + 1;
 	}
 }
 
-void vp_xen_states_tell_gone(struct vp_xen_states *states, uint32_t place, uint64_t there)
+void vp_xen_states_emit_gone(struct vp_xen_states *states, uint32_t slot, uint64_t there)
 {
-	if (!states->was_there[place])
-		states->was_there[place] = there;
+	if (!states->was_there[slot])
+		states->was_there[slot] = there;
 }
 
 void vp_xen_states_end_gone(struct vp_xen_states *states)
 {
-	for (uint32_t place = 0; place < states->n_places; place++) {
-		struct vp_account_vcpu *vcpu = &states->vcpus[place];
-		if (!states->was_there[place])
+	for (uint32_t slot = 0; slot < states->n_places; slot++) {
+		struct vp_account_vcpu *vcpu = &states->vcpus[slot];
+		if (!states->was_there[slot])
 			continue;
-		states_enter(states, vcpu, VP_STATE_GONE, states->was_there[place]);
-		states->was_there[place] = 0;
+		states_enter(states, vcpu, VP_STATE_GONE, states->was_there[slot]);
+		states->was_there[slot] = 0;
 		vcpu->end = vcpu->since;
 	}
 }
 
 void vp_xen_states_cap(struct vp_xen_states *states, uint32_t domain, bool capped)
 {
-	for (uint32_t place = 0; place < states->n_places; place++)
-		if (states->vcpus[place].pid == vp_xen_vm_number(domain))
-			states->capped[place] = capped;
+	for (uint32_t slot = 0; slot < states->n_places; slot++)
+		if (states->vcpus[slot].pid == vp_xen_vm_number(domain))
+			states->capped[slot] = capped;
 }
 
-void vp_xen_states_release(struct vp_xen_states *states, uint32_t place)
+void vp_xen_states_release(struct vp_xen_states *states, uint32_t slot)
 {
-	memset(&states->vcpus[place], 0, sizeof(*states->vcpus));
-	memset(states->exits[place], 0, VP_EXIT_REASONS * sizeof(**states->exits));
-	memset(states->sites[place], 0, VP_EXIT_SITES * sizeof(**states->sites));
-	states->capped[place] = false;
-	states->was_there[place] = 0;
+	memset(&states->vcpus[slot], 0, sizeof(*states->vcpus));
+	memset(states->exits[slot], 0, VP_EXIT_REASONS * sizeof(**states->exits));
+	memset(states->sites[slot], 0, VP_EXIT_SITES * sizeof(**states->sites));
+	states->capped[slot] = false;
+	states->was_there[slot] = 0;
 	for (size_t i = 0; i < states->thieves.count; i++)
-		if (states->thieves.at[i].key.vcpu == place)
+		if (states->thieves.at[i].key.vcpu == slot)
 			states->thieves.at[i].cost = (struct vp_thief_cost){0};
-	vp_vec_push(&states->free_places, place);
+	vp_vec_push(&states->free_places, slot);
 }

@@ -20,13 +20,13 @@ enum {
 /* The current or last vCPU of a pCPU: an idle one has no place. */
 struct vp_xen_slice {
 	uint64_t begin, end;
-	uint32_t place; /* + 1; 0: nobody */
+	uint32_t slot; /* + 1; 0: nobody */
 };
 
 struct vp_xen_pcpu {
 	bool known;
-	uint32_t place; /* of the vCPU that has it, + 1; 0: nobody */
-	uint64_t head;  /* slices written */
+	uint32_t slot; /* of the vCPU that has it, + 1; 0: nobody */
+	uint64_t head; /* slices written */
 	struct vp_xen_slice slices[VP_XEN_SLICES];
 };
 
@@ -47,8 +47,8 @@ struct vp_xen_states {
 	bool capped[VP_XEN_PLACES]; /* offline because its domain has used up its cap */
 	/* ns: its domain is gone, and was still there then; 0: it is there */
 	uint64_t was_there[VP_XEN_PLACES];
-	struct vp_map places; /* by domain and vCPU */
-	uint32_t n_places;    /* that have ever been used */
+	struct vp_map slots; /* by domain and vCPU */
+	uint32_t n_places;   /* that have ever been used */
 	VP_VEC(uint32_t) free_places;
 	VP_VEC(struct vp_xen_pcpu) pcpus;
 	struct vp_map thief_numbers;
@@ -91,13 +91,13 @@ void vp_xen_states_seed(struct vp_xen_states *states, uint32_t domain, uint32_t 
 void vp_xen_states_take(struct vp_xen_states *states, const struct vp_xen_traced *traced);
 /* Its domain is gone; it was still there at the time `there`, ns. Told again, the first time stays.
  */
-void vp_xen_states_tell_gone(struct vp_xen_states *states, uint32_t place, uint64_t there);
+void vp_xen_states_emit_gone(struct vp_xen_states *states, uint32_t slot, uint64_t there);
 /* The accounts end of vCPUs whose domain is gone: with the last thing that they did, but not before
  * the time when it was still there. */
 void vp_xen_states_end_gone(struct vp_xen_states *states);
 /* Whether the domain has a cap: its vCPUs are offline when it is used up. */
 void vp_xen_states_cap(struct vp_xen_states *states, uint32_t domain, bool capped);
 /* The place becomes free. */
-void vp_xen_states_release(struct vp_xen_states *states, uint32_t place);
+void vp_xen_states_release(struct vp_xen_states *states, uint32_t slot);
 
 #endif

@@ -37,7 +37,7 @@ struct xen_account {
 };
 
 /* Objects with an opaque type outside. */
-static struct xen_account *xen_account_account_of(const struct vp_account_source *source)
+static struct xen_account *xen_account_of(const struct vp_account_source *source)
 {
 	return (struct xen_account *)source;
 }
@@ -57,9 +57,9 @@ enum vp_vendor vp_xen_vendor(void)
 	return vendor;
 }
 
-static void xen_account_account_free(struct vp_account_source *source)
+static void xen_account_free(struct vp_account_source *source)
 {
-	struct xen_account *account = xen_account_account_of(source);
+	struct xen_account *account = xen_account_of(source);
 
 	if (!account)
 		return;
@@ -70,9 +70,9 @@ static void xen_account_account_free(struct vp_account_source *source)
 	free(account);
 }
 
-static struct vp_error *xen_account_account_open(const vp_vms *vms,
-						 const struct vp_account_source_options *options,
-						 struct vp_account_source **ret)
+static struct vp_error *xen_account_open(const vp_vms *vms,
+					 const struct vp_account_source_options *options,
+					 struct vp_account_source **ret)
 {
 	struct xen_account *account = vp_alloc(sizeof(*account));
 
@@ -87,7 +87,7 @@ static struct vp_error *xen_account_account_open(const vp_vms *vms,
 	if (!error)
 		error = vp_xen_buffers_open(account->xen, &account->buffers);
 	if (error)
-		xen_account_account_free((struct vp_account_source *)account);
+		xen_account_free((struct vp_account_source *)account);
 	else
 		*ret = (struct vp_account_source *)account;
 	return error;
@@ -134,9 +134,9 @@ static void xen_account_seed(struct xen_account *account, const struct vp_xen_do
 	}
 }
 
-static struct vp_error *xen_account_account_prepare(struct vp_account_source *source)
+static struct vp_error *xen_account_prepare(struct vp_account_source *source)
 {
-	const struct xen_account *account = xen_account_account_of(source);
+	const struct xen_account *account = xen_account_of(source);
 	uint32_t mask = VP_XEN_TRACE_SCHED | VP_XEN_TRACE_EXITS;
 
 	if (account->paravirtual)
@@ -163,7 +163,7 @@ static void weigh_contexts(struct xen_account *account, uint64_t time)
 
 static void account_begin(struct vp_account_source *source, const vp_vms *vms, uint64_t now)
 {
-	struct xen_account *account = xen_account_account_of(source);
+	struct xen_account *account = xen_account_of(source);
 	struct vp_xen_domain domain;
 
 	account->states.begin = account->known = account->looked = now;
@@ -221,20 +221,20 @@ static void look_for_ends(struct xen_account *account, uint64_t now)
 {
 	struct vp_xen_states *states = &account->states;
 
-	for (uint32_t place = 0; place < states->n_places; place++) {
-		const struct vp_account_vcpu *vcpu = &states->vcpus[place];
+	for (uint32_t slot = 0; slot < states->n_places; slot++) {
+		const struct vp_account_vcpu *vcpu = &states->vcpus[slot];
 		const struct vp_vm vm = {.has_domain = true, .domain = vcpu->pid - 1};
 		struct vp_xen_domain domain;
 		if (vcpu->begin && vcpu->state != VP_STATE_GONE &&
 		    !vp_xen_domain_of(account->xen, &vm, &domain))
-			vp_xen_states_tell_gone(states, place, account->looked);
+			vp_xen_states_emit_gone(states, slot, account->looked);
 	}
 	account->looked = now;
 }
 
 static uint64_t account_gather(struct vp_account_source *source, uint64_t now)
 {
-	struct xen_account *account = xen_account_account_of(source);
+	struct xen_account *account = xen_account_of(source);
 
 	if (!account->buffers)
 		return now;
@@ -264,7 +264,7 @@ static uint64_t account_gather(struct vp_account_source *source, uint64_t now)
 
 static void account_end(struct vp_account_source *source)
 {
-	struct xen_account *account = xen_account_account_of(source);
+	struct xen_account *account = xen_account_of(source);
 
 	vp_xen_buffers_stop(account->buffers);
 	account->running = false;
@@ -276,45 +276,45 @@ static const char *account_missing(const struct vp_account_source *source)
 	return NULL;
 }
 
-static size_t account_places(const struct vp_account_source *source)
+static size_t account_slots(const struct vp_account_source *source)
 {
 	return VP_XEN_PLACES;
 }
 
-static bool account_vcpu(const struct vp_account_source *source, size_t place,
+static bool account_vcpu(const struct vp_account_source *source, size_t slot,
 			 struct vp_account_vcpu *ret)
 {
-	const struct vp_xen_states *states = &xen_account_account_of(source)->states;
+	const struct vp_xen_states *states = &xen_account_of(source)->states;
 
-	if (place >= states->n_places || !states->vcpus[place].begin)
+	if (slot >= states->n_places || !states->vcpus[slot].begin)
 		return false;
-	*ret = states->vcpus[place];
+	*ret = states->vcpus[slot];
 	return true;
 }
 
-static void account_release(struct vp_account_source *source, const uint32_t *places, size_t count)
+static void account_release(struct vp_account_source *source, const uint32_t *slots, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		vp_xen_states_release(&xen_account_account_of(source)->states, places[i]);
+		vp_xen_states_release(&xen_account_of(source)->states, slots[i]);
 }
 
 static const struct vp_account_exit *account_exits(const struct vp_account_source *source,
-						   size_t place)
+						   size_t slot)
 {
-	return xen_account_account_of(source)->states.exits[place];
+	return xen_account_of(source)->states.exits[slot];
 }
 
 static const struct vp_account_site *account_sites(const struct vp_account_source *source,
-						   size_t place)
+						   size_t slot)
 {
-	return xen_account_account_of(source)->states.sites[place];
+	return xen_account_of(source)->states.sites[slot];
 }
 
 static void account_thieves(const struct vp_account_source *source,
 			    void (*take_thief)(void *context, const void *key, const void *cost),
 			    void *context)
 {
-	vp_vec_each (&xen_account_account_of(source)->states.thieves, thief)
+	vp_vec_each (&xen_account_of(source)->states.thieves, thief)
 		take_thief(context, &thief->key, &thief->cost);
 }
 
@@ -322,7 +322,7 @@ static void account_old_sites(const struct vp_account_source *source,
 			      void (*take_site)(void *context, const void *key, const void *cost),
 			      void *context)
 {
-	vp_vec_each (&xen_account_account_of(source)->states.old_sites, site)
+	vp_vec_each (&xen_account_of(source)->states.old_sites, site)
 		take_site(context, &site->key, &site->cost);
 }
 
@@ -332,11 +332,11 @@ static bool account_task(const struct vp_account_source *source, uint32_t tid,
 	return false; /* only vCPUs have pCPUs */
 }
 
-static void xen_account_account_drain(struct vp_account_source *source,
-				      void (*take_span)(void *context, struct vp_vcpu_span *record),
-				      void *context)
+static void xen_account_drain(struct vp_account_source *source,
+			      void (*take_span)(void *context, struct vp_vcpu_span *record),
+			      void *context)
 {
-	struct vp_xen_states *states = &xen_account_account_of(source)->states;
+	struct vp_xen_states *states = &xen_account_of(source)->states;
 
 	vp_vec_each (&states->spans, span)
 		take_span(context, span);
@@ -348,14 +348,14 @@ static uint64_t account_lost_states(const struct vp_account_source *source)
 	return 0;
 }
 
-static struct vp_account_lost xen_account_account_lost(const struct vp_account_source *source)
+static struct vp_account_lost xen_account_lost(const struct vp_account_source *source)
 {
-	return xen_account_account_of(source)->states.lost;
+	return xen_account_of(source)->states.lost;
 }
 
 static uint64_t account_lost_events(const struct vp_account_source *source)
 {
-	return vp_xen_buffers_lost(xen_account_account_of(source)->buffers);
+	return vp_xen_buffers_lost(xen_account_of(source)->buffers);
 }
 
 const struct vp_account_ops *vp_xen_account_ops(void)
@@ -363,14 +363,14 @@ const struct vp_account_ops *vp_xen_account_ops(void)
 	static const struct vp_account_ops ops = {
 	    .often = true,
 	    .has_paravirtual = true,
-	    .open = xen_account_account_open,
-	    .prepare = xen_account_account_prepare,
+	    .open = xen_account_open,
+	    .prepare = xen_account_prepare,
 	    .begin = account_begin,
 	    .gather = account_gather,
 	    .end = account_end,
-	    .free = xen_account_account_free,
+	    .free = xen_account_free,
 	    .missing = account_missing,
-	    .places = account_places,
+	    .slots = account_slots,
 	    .vcpu = account_vcpu,
 	    .release = account_release,
 	    .exits = account_exits,
@@ -378,9 +378,9 @@ const struct vp_account_ops *vp_xen_account_ops(void)
 	    .thieves = account_thieves,
 	    .old_sites = account_old_sites,
 	    .task = account_task,
-	    .drain = xen_account_account_drain,
+	    .drain = xen_account_drain,
 	    .lost_states = account_lost_states,
-	    .lost = xen_account_account_lost,
+	    .lost = xen_account_lost,
 	    .lost_events = account_lost_events,
 	};
 

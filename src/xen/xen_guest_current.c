@@ -14,18 +14,18 @@ enum { LARGEST_STRUCT = 1 << 16 };
 struct vp_error *vp_xen_kernel_init(const struct vp_guest_finding *finding,
 				    struct vp_xen_kernel *ret)
 {
-	if (finding->at_tgid != finding->at_tid + sizeof(uint32_t) ||
-	    finding->at_tid > LARGEST_STRUCT || finding->at_comm > LARGEST_STRUCT ||
-	    finding->at_mm > LARGEST_STRUCT || finding->at_pgd > LARGEST_STRUCT)
+	if (finding->off_tgid != finding->off_tid + sizeof(uint32_t) ||
+	    finding->off_tid > LARGEST_STRUCT || finding->off_comm > LARGEST_STRUCT ||
+	    finding->off_mm > LARGEST_STRUCT || finding->off_pgd > LARGEST_STRUCT)
 		return vp_error_new("unknown layout of the guest's task_struct");
 	*ret = (struct vp_xen_kernel){.direct_map = finding->direct_map,
 				      .image_va = finding->text,
 				      .image_size = finding->size,
 				      .image_gpa = finding->gpa,
-				      .at_tid = finding->at_tid,
-				      .at_comm = finding->at_comm,
-				      .at_mm = finding->at_mm,
-				      .at_pgd = finding->at_pgd};
+				      .off_tid = finding->off_tid,
+				      .off_comm = finding->off_comm,
+				      .off_mm = finding->off_mm,
+				      .off_pgd = finding->off_pgd};
 	return NULL;
 }
 
@@ -49,11 +49,11 @@ static bool has_root(const struct vp_xen_kernel *kernel, const struct vp_xen_mem
 {
 	uint64_t mm, pgd;
 
-	if (!read_at(kernel, memory, task + kernel->at_mm, &mm, sizeof(mm)))
+	if (!read_at(kernel, memory, task + kernel->off_mm, &mm, sizeof(mm)))
 		return false;
 	if (!mm)
 		return !user;
-	return read_at(kernel, memory, mm + kernel->at_pgd, &pgd, sizeof(pgd)) &&
+	return read_at(kernel, memory, mm + kernel->off_pgd, &pgd, sizeof(pgd)) &&
 	       (physical(kernel, pgd) & ROOT_BITS) == (root & ROOT_BITS);
 }
 
@@ -63,8 +63,8 @@ bool vp_xen_task_read(const struct vp_xen_kernel *kernel, const struct vp_xen_me
 	uint32_t ids[2];
 
 	if (!memory->read(memory->context, current, &ret->address, sizeof(ret->address)) ||
-	    !read_at(kernel, memory, ret->address + kernel->at_tid, ids, sizeof(ids)) ||
-	    !read_at(kernel, memory, ret->address + kernel->at_comm, ret->comm,
+	    !read_at(kernel, memory, ret->address + kernel->off_tid, ids, sizeof(ids)) ||
+	    !read_at(kernel, memory, ret->address + kernel->off_comm, ret->comm,
 		     sizeof(ret->comm)) ||
 	    !has_root(kernel, memory, ret->address, root, user))
 		return false;

@@ -11,7 +11,7 @@
 /* How a kernel's addresses become guest physical ones, and what is where. */
 struct vp_xen_kernel {
 	uint64_t direct_map, image_va, image_size, image_gpa;
-	uint32_t at_tid, at_comm, at_mm, at_pgd;
+	uint32_t off_tid, off_comm, off_mm, off_pgd;
 };
 
 struct vp_xen_task {

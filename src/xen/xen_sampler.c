@@ -43,7 +43,7 @@ struct sampled_vcpu {
 struct sampled {
 	struct vp_xen_domain domain;
 	bool gone;
-	struct vp_xen_told told;
+	struct vp_xen_reported reported;
 	VP_VEC(struct sampled_vcpu) vcpus;
 };
 
@@ -57,7 +57,7 @@ struct look {
 };
 
 /* A counter's interrupt comes this soon after the exit of the guest that it is for. */
-#define MOST_EXIT_NS 2000000ULL
+#define MAX_EXIT_NS 2000000ULL
 
 enum { LAST_EXITS = 8 };
 
@@ -83,13 +83,13 @@ struct vp_guest_sampler {
 	VP_VEC(union vp_any_record) records;
 	VP_VEC(struct look) looks;       /* in order of time */
 	VP_VEC(struct last_exits) exits; /* with `pmu`: by pCPU */
-	bool told;                       /* the account tells of exits … */
+	bool reported;                   /* the account tells of exits … */
 	uint64_t known;                  /* … and has told all up to here */
 	uint64_t counted_at_exits;       /* places in Xen that were of a guest */
 	struct vp_guest_sampler_totals totals;
 };
 
-enum { MOST_RECORDS = 1 << 18 }; /* that wait to be taken */
+enum { MAX_RECORDS = 1 << 18 }; /* that wait to be taken */
 
 static struct sampled *sampled_of(struct vp_guest_sampler *sampler, uint32_t domain)
 {
@@ -104,7 +104,7 @@ static struct sampled *sampled_of(struct vp_guest_sampler *sampler, uint32_t dom
 /* The rest of the vCPUs' CPU time has no samples. */
 static void leave_vcpus(struct vp_guest_sampler *sampler, struct sampled *sampled)
 {
-	if (sampler->told) /* they may have run until now, as the account will tell */
+	if (sampler->reported) /* they may have run until now, as the account will tell */
 		return;
 	vp_vec_each (&sampled->vcpus, vcpu)
 		if (vcpu->known && vcpu->cpu_time > vcpu->accounted)
@@ -149,13 +149,13 @@ static void list_domains(struct vp_guest_sampler *sampler)
 	vp_vec_each (&sampler->domains, sampled)
 		if (sampled->gone) {
 			leave_vcpus(sampler, sampled);
-			vp_xen_told_forget(&sampled->told);
+			vp_xen_reported_forget(&sampled->reported);
 		}
 }
 
 static bool xen_sampler_put(struct vp_guest_sampler *sampler, const union vp_any_record *record)
 {
-	if (sampler->records.count >= MOST_RECORDS) {
+	if (sampler->records.count >= MAX_RECORDS) {
 		sampler->totals.lost++;
 		return false;
 	}
@@ -181,9 +181,9 @@ static void put_context(struct vp_guest_sampler *sampler, struct sampled *sample
 {
 	struct look look = {.domain = (uint16_t)place->domain, .vcpu = (uint16_t)place->vcpu};
 
-	vp_xen_sample_make(&sampled->told, place, &vcpu->last, &look.task, &look.sample);
+	vp_xen_sample_make(&sampled->reported, place, &vcpu->last, &look.task, &look.sample);
 	sampler->totals.samples++;
-	if (sampler->told) {
+	if (sampler->reported) {
 		vp_vec_push(&sampler->looks, look);
 		return;
 	}
@@ -196,7 +196,7 @@ static void sample_vcpu(struct vp_guest_sampler *sampler, struct sampled *sample
 			struct sampled_vcpu *vcpu)
 {
 	const uint64_t period =
-	    sampler->told ? sampler->options.look_ns : sampler->options.period_ns;
+	    sampler->reported ? sampler->options.look_ns : sampler->options.period_ns;
 	struct vp_xen_place place = {.domain = sampled->domain.id, .vcpu = vcpu->number};
 
 	place.periods = vp_xen_periods_due(vcpu->cpu_time, period, &vcpu->accounted);
@@ -207,7 +207,7 @@ static void sample_vcpu(struct vp_guest_sampler *sampler, struct sampled *sample
 	    vp_xen_context_read(sampler->xen, &sampled->domain, vcpu->number, &place.context);
 	uint64_t pause = vp_clock_monotonic() - place.time;
 	if (!read) {
-		sampler->totals.unsampled_ns += sampler->told ? 0 : place.periods * period;
+		sampler->totals.unsampled_ns += sampler->reported ? 0 : place.periods * period;
 		return;
 	}
 	if (!(sampled->domain.flags & VP_XEN_HVM))
@@ -230,7 +230,7 @@ static void look_at_vcpu(struct vp_guest_sampler *sampler, struct sampled *sampl
 		return;
 	if (!vcpu->known) {
 		vcpu->accounted = now.cpu_time;
-		sampler->totals.unsampled_ns += vcpu->came && !sampler->told ? now.cpu_time : 0;
+		sampler->totals.unsampled_ns += vcpu->came && !sampler->reported ? now.cpu_time : 0;
 	}
 	vcpu->known = true;
 	vcpu->cpu_time = now.cpu_time;
@@ -348,8 +348,9 @@ static void take_weighed(void *context, const struct vp_guest_sample *sample, ui
 	totals->exits++;
 	totals->exit_periods += periods;
 	totals->unknown_periods += sample->flags & VP_HAS_AS_ROOT ? 0 : periods;
-	*(named ? &taker->sampled->told.counts.named : &taker->sampled->told.counts.unnamed) +=
-	    taker->sampled->told.known ? periods : 0;
+	*(named ? &taker->sampled->reported.counts.named
+		: &taker->sampled->reported.counts.unnamed) +=
+	    taker->sampled->reported.known ? periods : 0;
 }
 
 static struct sampled_vcpu *xen_sampler_vcpu_of(struct vp_guest_sampler *sampler, uint32_t domain,
@@ -399,7 +400,7 @@ static struct vp_xen_exit *last_exit(struct vp_guest_sampler *sampler, uint32_t 
 
 	for (size_t i = 0; pcpu < sampler->exits.count && i < LAST_EXITS; i++) {
 		struct vp_xen_exit *exit = &sampler->exits.at[pcpu].at[i];
-		if (exit->time && exit->time <= time && exit->time + MOST_EXIT_NS >= time &&
+		if (exit->time && exit->time <= time && exit->time + MAX_EXIT_NS >= time &&
 		    (!ret || ret->time < exit->time))
 			ret = exit;
 	}
@@ -455,7 +456,7 @@ uint64_t vp_xen_sampler_weigh(struct vp_guest_sampler *sampler, uint64_t time,
 	size_t done = 0;
 
 	pthread_mutex_lock(&sampler->lock);
-	sampler->told = true;
+	sampler->reported = true;
 	if (sampler->pmu)
 		vp_xen_pmu_drain(sampler->pmu, take_counted, sampler);
 	while (done < sampler->looks.count && sampler->looks.at[done].sample.header.time <= time)
@@ -543,7 +544,7 @@ static int xen_sampler_by_time(const void *one, const void *other)
 /* Up to when no more records will come. */
 static uint64_t complete_until(const struct vp_guest_sampler *sampler)
 {
-	uint64_t until = sampler->told ? sampler->known : UINT64_MAX;
+	uint64_t until = sampler->reported ? sampler->known : UINT64_MAX;
 
 	if (sampler->looks.count && sampler->looks.at[0].sample.header.time < until)
 		until = sampler->looks.at[0].sample.header.time;
@@ -565,7 +566,7 @@ static void sampler_drain(struct vp_guest_sampler *sampler,
 	uint64_t until = complete_until(sampler);
 	memcpy(&taken, &sampler->records, sizeof(taken));
 	memset(&sampler->records, 0, sizeof(sampler->records));
-	if (sampler->told && taken.count)
+	if (sampler->reported && taken.count)
 		qsort(taken.at, taken.count, sizeof(*taken.at), xen_sampler_by_time);
 	while (done < taken.count && taken.at[done].header.time < until)
 		done++;
@@ -583,7 +584,7 @@ static struct vp_error *sampler_identify(struct vp_guest_sampler *sampler,
 {
 	pthread_mutex_lock(&sampler->lock);
 	struct vp_error *error =
-	    vp_xen_told_init(&sampled_of(sampler, state->pid - 1)->told, state, finding);
+	    vp_xen_reported_init(&sampled_of(sampler, state->pid - 1)->reported, state, finding);
 	pthread_mutex_unlock(&sampler->lock);
 	return error;
 }
@@ -591,7 +592,7 @@ static struct vp_error *sampler_identify(struct vp_guest_sampler *sampler,
 static void sampler_forget(struct vp_guest_sampler *sampler, uint32_t pid)
 {
 	pthread_mutex_lock(&sampler->lock);
-	vp_xen_told_forget(&sampled_of(sampler, pid - 1)->told);
+	vp_xen_reported_forget(&sampled_of(sampler, pid - 1)->reported);
 	pthread_mutex_unlock(&sampler->lock);
 }
 
@@ -620,7 +621,7 @@ static struct vp_guest_sampler_totals sampler_totals(struct vp_guest_sampler *sa
 static struct vp_guest_sampler_counts sampler_counts(struct vp_guest_sampler *sampler, uint32_t pid)
 {
 	pthread_mutex_lock(&sampler->lock);
-	struct vp_guest_sampler_counts counts = sampled_of(sampler, pid - 1)->told.counts;
+	struct vp_guest_sampler_counts counts = sampled_of(sampler, pid - 1)->reported.counts;
 	pthread_mutex_unlock(&sampler->lock);
 	return counts;
 }
@@ -632,7 +633,7 @@ static void sampler_free(struct vp_guest_sampler *sampler)
 	vp_error_free(sampler_end(sampler));
 	vp_xen_pmu_free(sampler->pmu);
 	vp_vec_each (&sampler->domains, sampled) {
-		vp_xen_told_forget(&sampled->told);
+		vp_xen_reported_forget(&sampled->reported);
 		vp_vec_each (&sampled->vcpus, vcpu)
 			vp_xen_weights_deinit(&vcpu->weights);
 		vp_vec_deinit(&sampled->vcpus);

@@ -42,28 +42,28 @@ static void load(struct rig *rig, enum vp_vendor vendor)
 	assert_non_null(rig->programs);
 	rig->programs->rodata->vendor = vendor;
 	rig->programs->rodata->by_memory = vendor == VP_VENDOR_INTEL;
-	size_map(rig->programs->maps.vcpus, rig->places);
-	size_map(rig->programs->maps.places, rig->places);
-	size_map(rig->programs->maps.place_of_tid, rig->places);
-	size_map(rig->programs->maps.exits, rig->places * VP_EXIT_REASONS);
-	size_map(rig->programs->maps.sites, rig->places * VP_EXIT_SITES);
+	size_map(rig->programs->maps.vcpus, rig->slots);
+	size_map(rig->programs->maps.slots, rig->slots);
+	size_map(rig->programs->maps.slot_of_tid, rig->slots);
+	size_map(rig->programs->maps.exits, rig->slots * VP_EXIT_REASONS);
+	size_map(rig->programs->maps.sites, rig->slots * VP_EXIT_SITES);
 	size_map(rig->programs->maps.cpus, rig->pcpus);
 	size_map(rig->programs->maps.exit_now, rig->pcpus);
-	if (rig->places * THIEVES > bpf_map__max_entries(rig->programs->maps.thieves))
-		size_map(rig->programs->maps.thieves, rig->places * THIEVES);
-	size_map(rig->programs->maps.other_thieves, rig->places * VP_TAKEN_STATES);
+	if (rig->slots * THIEVES > bpf_map__max_entries(rig->programs->maps.thieves))
+		size_map(rig->programs->maps.thieves, rig->slots * THIEVES);
+	size_map(rig->programs->maps.other_thieves, rig->slots * VP_TAKEN_STATES);
 	assert_int_equal(account_bpf__load(rig->programs), 0);
-	for (uint32_t place = 1; place <= rig->places; place++)
-		assert_int_equal(bpf_map_update_elem(bpf_map__fd(rig->programs->maps.places), NULL,
-						     &place, BPF_ANY),
+	for (uint32_t slot = 1; slot <= rig->slots; slot++)
+		assert_int_equal(bpf_map_update_elem(bpf_map__fd(rig->programs->maps.slots), NULL,
+						     &slot, BPF_ANY),
 				 0);
 }
 
-struct rig *rig_open(enum vp_vendor vendor, uint32_t places)
+struct rig *rig_open(enum vp_vendor vendor, uint32_t slots)
 {
 	struct rig *rig = vp_alloc(sizeof(*rig));
 
-	*rig = (struct rig){.places = places, .pcpus = (uint32_t)libbpf_num_possible_cpus()};
+	*rig = (struct rig){.slots = slots, .pcpus = (uint32_t)libbpf_num_possible_cpus()};
 	load(rig, vendor);
 	rig->vcpus = share(rig->programs->maps.vcpus);
 	rig->exits = share(rig->programs->maps.exits);
@@ -91,7 +91,7 @@ void rig_forget_pcpus(struct rig *rig)
 
 struct vp_account_vcpu *rig_vcpu(const struct rig *rig, uint32_t tid)
 {
-	for (uint32_t i = 0; i < rig->places; i++)
+	for (uint32_t i = 0; i < rig->slots; i++)
 		if (rig->vcpus[i].tid == tid)
 			return &rig->vcpus[i];
 	return NULL;

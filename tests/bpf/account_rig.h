@@ -14,7 +14,7 @@
 
 struct rig {
 	struct account_bpf *programs;
-	uint32_t places, pcpus;
+	uint32_t slots, pcpus;
 	/* Shared with the programs, and writable. */
 	struct vp_account_vcpu *vcpus;
 	struct vp_account_exit *exits;
@@ -23,7 +23,7 @@ struct rig {
 };
 
 /* Loads them, and has them count. */
-struct rig *rig_open(enum vp_vendor vendor, uint32_t places);
+struct rig *rig_open(enum vp_vendor vendor, uint32_t slots);
 void rig_close(struct rig *rig);
 /* Has the programs find out anew which thread has which pCPU. */
 void rig_forget_pcpus(struct rig *rig);

@@ -345,12 +345,12 @@ static void make_guest(const struct rig *rig, char *memory)
 {
 	const struct account_bpf *programs = rig->programs;
 	const struct vp_identity_vm vm = {.direct_map = DIRECT_MAP, .n_slots = 1};
-	const struct vp_identity_slot slot = {0, GUEST_SIZE, (uintptr_t)memory};
+	const struct vp_identity_slot row = {0, GUEST_SIZE, (uintptr_t)memory};
 	const struct vp_identity_vcpu vcpu = {.key = (uint64_t)getpid() << 32,
 					      .current_hva = (uintptr_t)memory + AT_CURRENT,
-					      .at_mm = AT_MM,
-					      .at_pgd = AT_PGD};
-	uint32_t place = 0;
+					      .off_mm = AT_MM,
+					      .off_pgd = AT_PGD};
+	uint32_t slot = 0;
 
 	for (uint64_t i = 0; i < 3; i++) {
 		uint64_t mm = AT_MMS + i * TASK_SIZE;
@@ -358,15 +358,15 @@ static void make_guest(const struct rig *rig, char *memory)
 		put_word(memory, mm + AT_PGD, DIRECT_MAP + AT_ROOTS + 0x1000 * i);
 	}
 	assert_int_equal(
-	    bpf_map_update_elem(bpf_map__fd(programs->maps.identity_vms), &place, &vm, BPF_ANY), 0);
+	    bpf_map_update_elem(bpf_map__fd(programs->maps.identity_vms), &slot, &vm, BPF_ANY), 0);
 	assert_int_equal(
-	    bpf_map_update_elem(bpf_map__fd(programs->maps.identity_slots), &place, &slot, BPF_ANY),
+	    bpf_map_update_elem(bpf_map__fd(programs->maps.identity_slots), &slot, &row, BPF_ANY),
 	    0);
 	assert_int_equal(
-	    bpf_map_update_elem(bpf_map__fd(programs->maps.identity_vcpus), &place, &vcpu, BPF_ANY),
+	    bpf_map_update_elem(bpf_map__fd(programs->maps.identity_vcpus), &slot, &vcpu, BPF_ANY),
 	    0);
 	assert_int_equal(bpf_map_update_elem(bpf_map__fd(programs->maps.identity_places), &vcpu.key,
-					     &place, BPF_ANY),
+					     &slot, BPF_ANY),
 			 0);
 }
 
@@ -435,22 +435,22 @@ static void test_more_reasons_than_rows(void **state)
 		vp_run(rig->programs->progs.note_entry, NOWHERE, 0, 0);
 	}
 	struct vp_account_vcpu *vcpu = rig_vcpu(rig, vp_own_tid());
-	size_t place = (size_t)(vcpu - rig->vcpus);
-	const struct vp_account_exit *row = &rig->exits[place * VP_EXIT_REASONS];
+	size_t slot = (size_t)(vcpu - rig->vcpus);
+	const struct vp_account_exit *row = &rig->exits[slot * VP_EXIT_REASONS];
 	for (uint32_t i = 0; i + 1 < VP_EXIT_REASONS; i++)
 		assert_true(row[i].reason == i && row[i].count == 3);
 	assert_int_equal(row[VP_EXIT_REASONS - 1].count, 3 * 21);
 	assert_int_equal(rig_all_exits(rig, vcpu).count, 3 * reasons);
 	assert_int_equal(rig_all_exits(rig, vcpu).total, vcpu->states[VP_STATE_KERNEL]);
 	/* The next vCPU's rows are none of its. */
-	assert_int_equal(rig_all_exits(rig, &rig->vcpus[!place]).count, 0);
+	assert_int_equal(rig_all_exits(rig, &rig->vcpus[!slot]).count, 0);
 	rig_close(rig);
 }
 
-static void exit_at(const struct rig *rig, uint32_t places, uint32_t rounds)
+static void exit_at(const struct rig *rig, uint32_t slots, uint32_t rounds)
 {
-	for (uint32_t i = 0; i < rounds * places; i++) {
-		rig_exit(rig, HYPERCALL, 0xffffffff81000000ULL + 5ULL * (i % places));
+	for (uint32_t i = 0; i < rounds * slots; i++) {
+		rig_exit(rig, HYPERCALL, 0xffffffff81000000ULL + 5ULL * (i % slots));
 		rig_entry(rig);
 	}
 }
@@ -458,16 +458,16 @@ static void exit_at(const struct rig *rig, uint32_t places, uint32_t rounds)
 /* A site that loses its place to another keeps its counts. */
 static void test_sites_are_evicted(void **state)
 {
-	const uint32_t places = 4 * VP_EXIT_SITES;
+	const uint32_t slots = 4 * VP_EXIT_SITES;
 	struct rig *rig = rig_open(VP_VENDOR_ARM, 1);
 
 	rig_entry(rig);
-	exit_at(rig, places, 3);
+	exit_at(rig, slots, 3);
 	struct vp_account_vcpu *vcpu = rig_vcpu(rig, vp_own_tid());
 	struct sum sites = sum_sites(rig, vcpu), old = sum_old_sites(rig);
 	assert_true(sites.sites > 0 && old.sites > VP_EXIT_SITES);
-	assert_true(old.sites <= places);
-	assert_int_equal(sites.count + old.count, 3 * places);
+	assert_true(old.sites <= slots);
+	assert_int_equal(sites.count + old.count, 3 * slots);
 	assert_int_equal(sites.ns + old.ns, rig_all_exits(rig, vcpu).total);
 	assert_int_equal(rig->programs->bss->lost.sites, 0);
 	rig_close(rig);
@@ -477,14 +477,14 @@ static void test_sites_are_evicted(void **state)
 static void test_sites_are_lost(void **state)
 {
 	struct rig *rig = rig_open(VP_VENDOR_ARM, 1);
-	uint32_t places = bpf_map__max_entries(rig->programs->maps.old_sites) + 4 * VP_EXIT_SITES;
+	uint32_t slots = bpf_map__max_entries(rig->programs->maps.old_sites) + 4 * VP_EXIT_SITES;
 
 	rig_entry(rig);
-	exit_at(rig, places, 1);
+	exit_at(rig, slots, 1);
 	struct vp_account_vcpu *vcpu = rig_vcpu(rig, vp_own_tid());
 	uint64_t lost = rig->programs->bss->lost.sites;
 	assert_true(lost > 0);
-	assert_int_equal(sum_sites(rig, vcpu).count + sum_old_sites(rig).count + lost, places);
+	assert_int_equal(sum_sites(rig, vcpu).count + sum_old_sites(rig).count + lost, slots);
 	rig_close(rig);
 }
 

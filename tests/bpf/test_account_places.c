@@ -34,7 +34,7 @@ static void test_more_vcpus_than_places(void **state)
 	for (int i = 0; i < 5; i++)
 		enter_in_thread(rig);
 	assert_int_equal(rig->programs->bss->lost.vcpus, 2);
-	for (uint32_t i = 0; i < rig->places; i++) {
+	for (uint32_t i = 0; i < rig->slots; i++) {
 		used += rig->vcpus[i].begin != 0;
 		assert_int_equal(rig->vcpus[i].pid, getpid());
 		rig_expect_whole(&rig->vcpus[i]);
@@ -46,11 +46,11 @@ static void test_more_vcpus_than_places(void **state)
 /* Other threads, whose ids have the same low bits, have so many entries. */
 static void fill(struct rig *rig, uint32_t entries)
 {
-	int map = bpf_map__fd(rig->programs->maps.place_of_tid);
+	int map = bpf_map__fd(rig->programs->maps.slot_of_tid);
 
 	for (uint32_t i = 1; i <= entries; i++) {
-		uint32_t tid = (uint32_t)vp_own_tid() + i * VP_TID_BITS, place = i;
-		assert_int_equal(bpf_map_update_elem(map, &tid, &place, BPF_ANY), 0);
+		uint32_t tid = (uint32_t)vp_own_tid() + i * VP_TID_BITS, slot = i;
+		assert_int_equal(bpf_map_update_elem(map, &tid, &slot, BPF_ANY), 0);
 	}
 }
 
@@ -75,17 +75,17 @@ static void test_ids_are_alike(void **state)
 static void test_no_room_is_left(void **state)
 {
 	struct rig *rig = rig_open(VP_VENDOR_ARM, 4);
-	int places = bpf_map__fd(rig->programs->maps.places);
-	uint32_t place, left = 0;
+	int slots = bpf_map__fd(rig->programs->maps.slots);
+	uint32_t slot, left = 0;
 
-	fill(rig, rig->places);
+	fill(rig, rig->slots);
 	for (int i = 0; i < 10; i++)
 		rig_entry(rig);
 	assert_null(rig_vcpu(rig, vp_own_tid()));
 	assert_int_equal(rig->programs->bss->lost.vcpus, 10);
-	while (!bpf_map_lookup_and_delete_elem(places, NULL, &place))
+	while (!bpf_map_lookup_and_delete_elem(slots, NULL, &slot))
 		left++;
-	assert_int_equal(left, rig->places);
+	assert_int_equal(left, rig->slots);
 	rig_close(rig);
 }
 

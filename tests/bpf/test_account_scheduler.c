@@ -15,7 +15,7 @@
 #include "base/vec.h"
 #include "collect/programs/account_slots.h"
 
-enum { HALT = 0x01, ABORT = 0x24, MS = 1000000, PLACES = 256, PATIENCE_S = 30 };
+enum { HALT = 0x01, ABORT = 0x24, MS = 1000000, SLOTS = 256, PATIENCE_S = 30 };
 
 static cpu_set_t allowed;
 
@@ -46,7 +46,7 @@ static void attach(struct scene *scene)
 
 static struct scene begin(void)
 {
-	struct scene scene = {.rig = rig_open(VP_VENDOR_ARM, PLACES)};
+	struct scene scene = {.rig = rig_open(VP_VENDOR_ARM, SLOTS)};
 
 	attach(&scene);
 	return scene;
@@ -59,7 +59,7 @@ static void expect_waiting(const struct rig *rig)
 
 	for (uint32_t i = 0; i < rig->pcpus; i++)
 		in_queues += rig->cpus[i].waiting;
-	for (uint32_t i = 0; i < rig->places; i++)
+	for (uint32_t i = 0; i < rig->slots; i++)
 		by_state += rig->vcpus[i].begin && (rig->vcpus[i].state == VP_STATE_WAKING ||
 						    rig->vcpus[i].state == VP_STATE_PREEMPTED ||
 						    rig->vcpus[i].state == VP_STATE_THROTTLED);
@@ -224,26 +224,26 @@ static void test_places_are_given_back(void **state)
 	uint32_t pcpu = vp_stay_here(), tid, entries = 0;
 	int thieves = bpf_map__fd(rig->programs->maps.thieves);
 
-	for (uint32_t i = 0; i < ROUNDS * rig->places; i++) {
+	for (uint32_t i = 0; i < ROUNDS * rig->slots; i++) {
 		struct runner vcpu = {.dies = true};
 		start(&vcpu, scene.rig, pcpu, true, "vcpu");
 		struct vp_account_vcpu *account = rig_vcpu(rig, vcpu.tid);
 		assert_non_null(account);
-		uint32_t place = (uint32_t)(account - rig->vcpus);
+		uint32_t slot = (uint32_t)(account - rig->vcpus);
 		stop(&vcpu);
 		await_end(account);
 		rig_expect_whole(account);
 		struct vp_account_exit exits = rig_all_exits(rig, account);
 		assert_int_equal(exits.count, account->exits);
-		const struct vp_thief_key stolen = {.vcpu = (__u16)place, .kind = VP_BY_NOBODY};
+		const struct vp_thief_key stolen = {.vcpu = (__u16)slot, .kind = VP_BY_NOBODY};
 		const struct vp_thief_cost cost = {1, 1};
 		assert_int_equal(bpf_map_update_elem(thieves, &stolen, &cost, BPF_ANY), 0);
-		vp_account_places_release(rig->programs, &place, 1);
+		vp_account_slots_release(rig->programs, &slot, 1);
 		assert_int_equal(account->begin, 0);
 		assert_int_equal(rig_all_exits(rig, account).count, 0);
 		assert_int_not_equal(bpf_map_delete_elem(thieves, &stolen), 0);
 	}
-	int tids = bpf_map__fd(rig->programs->maps.place_of_tid);
+	int tids = bpf_map__fd(rig->programs->maps.slot_of_tid);
 	for (uint32_t *before = NULL; !bpf_map_get_next_key(tids, before, &tid); before = &tid)
 		entries++;
 	assert_int_equal(entries, 0);
@@ -307,7 +307,7 @@ static void test_vcpus_compete(void **state)
 	struct scene scene = begin();
 	struct runner both[2] = {0};
 	const struct vp_account_vcpu *accounts[2];
-	uint32_t places[2];
+	uint32_t slots[2];
 
 	for (int i = 0; i < 2; i++)
 		start(&both[i], scene.rig, vp_stay_here(), true, "vcpu");
@@ -315,10 +315,10 @@ static void test_vcpus_compete(void **state)
 		accounts[i] = rig_vcpu(scene.rig, both[i].tid);
 	for (int i = 0; i < 2; i++) {
 		await_preemptions(accounts[i], 3);
-		places[i] = (uint32_t)(accounts[i] - scene.rig->vcpus);
+		slots[i] = (uint32_t)(accounts[i] - scene.rig->vcpus);
 	}
 	for (int i = 0; i < 2; i++)
-		await_thief(scene.rig, accounts[i], VP_BY_VCPU, places[!i]);
+		await_thief(scene.rig, accounts[i], VP_BY_VCPU, slots[!i]);
 	for (int i = 0; i < 2; i++)
 		stop(&both[i]);
 	for (int i = 0; i < 2; i++)

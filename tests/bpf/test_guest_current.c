@@ -54,10 +54,10 @@ static void open_guest(struct guest *guest, uint32_t vendor)
 	const struct vp_identity_slot slot = {GPA, MEMORY, (uint64_t)(uintptr_t)guest->memory};
 	const struct vp_identity_vcpu vcpu = {.key = 1ULL << 32,
 					      .current_hva = (uint64_t)(uintptr_t)guest->memory,
-					      .at_ids = AT_IDS,
-					      .at_comm = AT_COMM,
-					      .at_mm = AT_MM,
-					      .at_pgd = AT_PGD};
+					      .off_ids = AT_IDS,
+					      .off_comm = AT_COMM,
+					      .off_mm = AT_MM,
+					      .off_pgd = AT_PGD};
 	uint32_t zero = 0;
 
 	memset(guest, 0, sizeof(*guest));
@@ -132,7 +132,7 @@ static void tell_slots(struct guest *guest, struct vp_identity *identity, uint32
 	for (uint32_t i = before + 1; i < count; i++)
 		vp_guest_memory_add(&state.memory, GPA + MEMORY + 4096ULL * i, 4096, 8);
 	assert_int_equal(state.memory.slots.count, count);
-	expect_no_error(vp_identity_tell_memory(identity, number, &state, &finding));
+	expect_no_error(vp_identity_set_memory(identity, number, &state, &finding));
 	vp_guest_state_deinit(&state);
 }
 
@@ -162,7 +162,7 @@ static void test_many_slots(void **state)
 		vp_guest_memory_add(&full.memory, i << 12, 4096, 8);
 	struct vp_error *error = NULL;
 	for (uint32_t vm = 2; vm < VP_IDENTITY_SLOTS / VP_GUEST_SLOTS_MAX + 2 && !error; vm++)
-		error = vp_identity_tell_memory(&identity, vm, &full, &finding);
+		error = vp_identity_set_memory(&identity, vm, &full, &finding);
 	assert_non_null(error);
 	vp_error_free(error);
 	put_word(&guest, CURRENT, va_of(OTHER_TASK));

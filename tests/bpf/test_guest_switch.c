@@ -89,8 +89,8 @@ static void tell_places(const struct trace_bpf *programs)
 	const struct vp_identity_slot slot = {0, sizeof(guest), (uint64_t)&guest};
 	const struct vp_identity_vcpu vcpu = {.key = key,
 					      .current_hva = (uint64_t)&guest.current,
-					      .at_ids = AT_IDS,
-					      .at_comm = AT_COMM};
+					      .off_ids = AT_IDS,
+					      .off_comm = AT_COMM};
 	const struct vp_guest_run run = {.count_hva = (uint64_t)&guest.count,
 					 .chosen_hva = (uint64_t)&guest.chosen};
 
@@ -330,7 +330,7 @@ static void test_identify(void **state)
 						  .ring_bytes = 4096,
 						  .take = take_nothing};
 	struct vp_guest_state vm = {.pid = (uint32_t)getpid()};
-	struct vp_guest_finding finding = {.at_tid = 16, .at_tgid = 20, .at_comm = 32};
+	struct vp_guest_finding finding = {.off_tid = 16, .off_tgid = 20, .off_comm = 32};
 	struct vp_tracer *tracer;
 
 	expect_no_error(vp_tracer_open(&options, &tracer));

@@ -62,7 +62,7 @@ static uint64_t exits_of_account(const struct vp_account_source *account)
 {
 	struct vp_account_vcpu vcpu;
 
-	for (size_t place = 0; place < vp_account_source_ops()->places(account); place++)
+	for (size_t place = 0; place < vp_account_source_ops()->slots(account); place++)
 		if (vp_account_source_ops()->vcpu(account, place, &vcpu) &&
 		    vcpu.tid == vp_own_tid())
 			return vcpu.exits;

@@ -24,7 +24,7 @@
 
 #include "sampler.skel.h"
 
-enum { MS = 1000000, PATIENCE_S = 30, LEAST_RING = 16 << 10, FEW = 300, STACK = 64 << 10 };
+enum { MS = 1000000, PATIENCE_S = 30, MIN_RING = 16 << 10, FEW = 300, STACK = 64 << 10 };
 
 static uint32_t threads = FEW; /* or as many as the command line says */
 
@@ -180,14 +180,14 @@ static void test_full_buffer(void **state)
 static struct vp_error *identify(struct vp_sampler *sampler, uint32_t number, uint32_t pid)
 {
 	struct vp_guest_state state = {.pid = pid};
-	struct vp_guest_finding finding = {.at_tid = 16, .at_tgid = 20, .at_comm = 32};
+	struct vp_guest_finding finding = {.off_tid = 16, .off_tgid = 20, .off_comm = 32};
 
 	vp_guest_memory_add(&state.memory, 0, 1 << 20, 0x70000000);
 	for (uint32_t vcpu = 0; vcpu < 4; vcpu++)
 		vp_vec_push(&finding.cpus,
 			    ((struct vp_guest_place){vcpu, vcpu, 0x1000 + 8 * vcpu}));
 	struct vp_error *error =
-	    vp_identity_tell(vp_sampler_identity(sampler), number, &state, &finding);
+	    vp_identity_set(vp_sampler_identity(sampler), number, &state, &finding);
 	vp_vec_deinit(&finding.cpus);
 	vp_guest_memory_deinit(&state.memory);
 	return error;
@@ -229,7 +229,7 @@ static void load(struct ring_scene *scene)
 	scene->programs = sampler_bpf__open();
 	assert_non_null(scene->programs);
 	scene->programs->rodata->seen_by = VP_SEEN_BY_IRQ;
-	expect_no_error(vp_rings_plan(&scene->rings, pcpus, LEAST_RING));
+	expect_no_error(vp_rings_plan(&scene->rings, pcpus, MIN_RING));
 	scene->programs->rodata->ring_size = scene->rings.size;
 	struct bpf_map *map = scene->programs->maps.rings;
 	assert_int_equal(bpf_map__set_max_entries(map, pcpus), 0);

@@ -69,7 +69,7 @@ struct tracing {
 static void begin_tracing(struct tracing *tracing, struct vp_tracepoints_options options)
 {
 	char filter[64];
-	const struct vp_tracepoint_wish wish = {"raw_syscalls:sys_ent*", filter};
+	const struct vp_tracepoint_spec wish = {"raw_syscalls:sys_ent*", filter};
 
 	options.wishes = &wish;
 	options.n_wishes = 1;
@@ -150,7 +150,7 @@ static void take_and_make_more(void *context, uint32_t pcpu,
 /* Whoever drains has an end, even if it makes more events than it takes. */
 static void test_endless(void **by_perf)
 {
-	enum { MOST_S = 30, RING = 1 << 20 };
+	enum { MAX_S = 30, RING = 1 << 20 };
 	uint64_t bytes = 0;
 	struct tracing tracing;
 
@@ -159,7 +159,7 @@ static void test_endless(void **by_perf)
 								.take = take_and_make_more,
 								.context = &bytes});
 	make_calls(MANY);
-	alarm(MOST_S);
+	alarm(MAX_S);
 	expect_no_error(vp_tracepoints_drain(tracing.tracepoints));
 	alarm(0);
 	assert_true(bytes >= RING / 2);
@@ -169,7 +169,7 @@ static void test_endless(void **by_perf)
 
 static void expect_refused(const char *name, const char *filter, const char *said)
 {
-	const struct vp_tracepoint_wish wish = {name, filter};
+	const struct vp_tracepoint_spec wish = {name, filter};
 	const struct vp_tracepoints_options options = {
 	    .wishes = &wish, .n_wishes = 1, .ring_bytes = PAGE, .take = take_records};
 	struct vp_tracepoints *tracepoints;
@@ -188,7 +188,7 @@ static void test_refused(void **state)
 /* Of what is optional, what there is. */
 static void test_optional(void **state)
 {
-	const struct vp_tracepoint_wish wishes[] = {
+	const struct vp_tracepoint_spec wishes[] = {
 	    {.name = "raw_syscalls:sys_enter"},
 	    {.name = "nonsense:nothing", .optional = true},
 	    {.name = "nonsense:*", .optional = true},
@@ -230,7 +230,7 @@ static void test_renamed(void **state)
 /* Of a recorder that is killed the kernel goes on with nothing. */
 static void test_killed(void **state)
 {
-	const struct vp_tracepoint_wish wish = {"raw_syscalls:sys_enter", NULL};
+	const struct vp_tracepoint_spec wish = {"raw_syscalls:sys_enter", NULL};
 	const struct vp_tracepoints_options options = {
 	    .wishes = &wish, .n_wishes = 1, .ring_bytes = 1 << 20, .take = take_records};
 	struct vp_tracepoints *tracepoints;
@@ -287,7 +287,7 @@ static void take_probes(void *context, uint32_t pcpu, const struct vp_tracepoint
 /* Calls of a function of this program, with their arguments; nothing of it is left. */
 static void test_user_probe(void **state)
 {
-	const struct vp_tracepoint_wish wish = {
+	const struct vp_tracepoint_spec wish = {
 	    "uprobe:/proc/self/exe:probed_function number=$arg1:s32 text=+0($arg2):string",
 	    "number != 7"};
 	struct probed probed = {0};

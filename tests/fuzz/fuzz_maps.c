@@ -66,7 +66,7 @@ static void add_second(struct vp_names *names, const char *path,
 
 	if (error)
 		abort();
-	vp_names_set_second(names, second);
+	vp_names_set_fallback(names, second);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)

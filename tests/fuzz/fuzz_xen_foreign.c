@@ -70,11 +70,11 @@ static void find_task(struct vp_xen_foreign *foreign, const uint8_t *bytes)
 						 .gpa = 0x1000000,
 						 .size = 0x2000000,
 						 .direct_map = 0xffff888000000000,
-						 .at_tid = word_at(bytes, 0) & 0xffff,
-						 .at_tgid = (word_at(bytes, 0) & 0xffff) + 4,
-						 .at_comm = word_at(bytes, 2) & 0xffff,
-						 .at_mm = word_at(bytes, 4) & 0xffff,
-						 .at_pgd = word_at(bytes, 6) & 0xffff};
+						 .off_tid = word_at(bytes, 0) & 0xffff,
+						 .off_tgid = (word_at(bytes, 0) & 0xffff) + 4,
+						 .off_comm = word_at(bytes, 2) & 0xffff,
+						 .off_mm = word_at(bytes, 4) & 0xffff,
+						 .off_pgd = word_at(bytes, 6) & 0xffff};
 	struct vp_xen_kernel kernel;
 	struct vp_xen_task task;
 	struct vp_error *error = vp_xen_kernel_init(&finding, &kernel);

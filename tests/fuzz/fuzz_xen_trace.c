@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		vp_xen_events_add(events, &traced, 1, 0);
 	}
 	check(events, &classes);
-	vp_xen_states_tell_gone(&states, 0, traced.time);
+	vp_xen_states_emit_gone(&states, 0, traced.time);
 	vp_xen_states_end_gone(&states);
 	vp_xen_states_deinit(&states);
 	return 0;

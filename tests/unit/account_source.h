@@ -8,7 +8,7 @@
 #include "schema/schema.h"
 #include "session/account_writer.h"
 
-enum { ROOM = 40, PLACES = 4, PID = 1000, TID = 1001, SECOND = 1000000000 };
+enum { ROOM = 40, SLOTS = 4, PID = 1000, TID = 1001, SECOND = 1000000000 };
 /* Tasks of which more, or nothing, is known. */
 enum { GROUPED = 51, GROUP = 77, KTHREAD = 52, UNKNOWN_TASK = 53 };
 
@@ -17,7 +17,7 @@ struct entry {
 	struct vp_thief_cost cost;
 };
 
-struct place {
+struct slot {
 	bool has_vcpu;
 	struct vp_account_vcpu vcpu;
 	struct vp_account_exit exits[VP_EXIT_REASONS];
@@ -25,7 +25,7 @@ struct place {
 };
 
 struct vp_account_source {
-	struct place places[PLACES];
+	struct slot slots[SLOTS];
 	VP_VEC(struct entry) table;
 	struct vp_thief_cost others;
 	struct vp_account_lost lost;
@@ -56,34 +56,34 @@ static inline void free_source(struct vp_account_source *own)
 	vp_vec_deinit(&own->released);
 }
 
-static inline size_t places(const struct vp_account_source *own)
+static inline size_t slots(const struct vp_account_source *own)
 {
-	return PLACES;
+	return SLOTS;
 }
 
-static inline bool vcpu_at(const struct vp_account_source *own, size_t place,
+static inline bool vcpu_at(const struct vp_account_source *own, size_t slot,
 			   struct vp_account_vcpu *ret)
 {
-	*ret = own->places[place].vcpu;
-	return own->places[place].has_vcpu;
+	*ret = own->slots[slot].vcpu;
+	return own->slots[slot].has_vcpu;
 }
 
 static inline void release(struct vp_account_source *own, const uint32_t *at, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		vp_vec_push(&own->released, at[i]);
-		own->places[at[i]] = (struct place){.has_vcpu = false};
+		own->slots[at[i]] = (struct slot){.has_vcpu = false};
 	}
 }
 
-static inline const struct vp_account_exit *exits(const struct vp_account_source *own, size_t place)
+static inline const struct vp_account_exit *exits(const struct vp_account_source *own, size_t slot)
 {
-	return own->places[place].exits;
+	return own->slots[slot].exits;
 }
 
-static inline const struct vp_account_site *sites(const struct vp_account_source *own, size_t place)
+static inline const struct vp_account_site *sites(const struct vp_account_source *own, size_t slot)
 {
-	return own->places[place].sites;
+	return own->slots[slot].sites;
 }
 
 static inline void thieves(const struct vp_account_source *own,
@@ -156,7 +156,7 @@ static inline void drain(struct vp_account_source *own,
 static const struct vp_account_ops ops = {.open = open_source,
 					  .begin = begin_source,
 					  .free = free_source,
-					  .places = places,
+					  .slots = slots,
 					  .vcpu = vcpu_at,
 					  .release = release,
 					  .exits = exits,
@@ -212,11 +212,11 @@ static inline vp_vms vms_make(void)
 	return vms;
 }
 
-static inline struct vp_account_vcpu *vcpu_begin(size_t place, uint32_t pid, uint32_t tid)
+static inline struct vp_account_vcpu *vcpu_begin(size_t slot, uint32_t pid, uint32_t tid)
 {
-	struct place *at = &source.places[place];
+	struct slot *at = &source.slots[slot];
 
-	*at = (struct place){.has_vcpu = true};
+	*at = (struct slot){.has_vcpu = true};
 	at->vcpu = (struct vp_account_vcpu){.pid = pid,
 					    .tid = tid,
 					    .number = VP_VCPU_UNKNOWN,
@@ -246,10 +246,10 @@ static inline void close_keeping(struct vp_account_writer *writer, vp_vms *vms)
 	vp_vec_deinit(&kept);
 }
 
-static inline void add_thief(uint16_t place, uint8_t kind, uint8_t how, uint32_t id, uint64_t ns,
+static inline void add_thief(uint16_t slot, uint8_t kind, uint8_t how, uint32_t id, uint64_t ns,
 			     uint64_t count)
 {
-	const struct vp_thief_key key = {.vcpu = place, .kind = kind, .state = how, .id = id};
+	const struct vp_thief_key key = {.vcpu = slot, .kind = kind, .state = how, .id = id};
 
 	vp_vec_push(&source.table, ((struct entry){key, {ns, count}}));
 }

@@ -28,7 +28,7 @@ static inline uint64_t base_of(unsigned place)
 struct shared {
 	struct vp_lent_cell cells[CPUS + 1];
 	struct vp_lent_thread threads[VP_LENT_THREADS];
-	struct vp_lent_stint stints[CPUS + 1]; /* the last is none of theirs */
+	struct vp_lent_run runs[CPUS + 1]; /* the last is none of theirs */
 };
 static struct shared memory;
 static struct vp_counters_lent lent;
@@ -69,7 +69,7 @@ static inline int setup(void **state)
 	fill(&memory);
 	lent = (struct vp_counters_lent){.cells = memory.cells,
 					 .thread = thread_here(),
-					 .stints = memory.stints,
+					 .runs = memory.runs,
 					 .n_cpus = CPUS,
 					 .place = PLACE,
 					 .marker = MARKER,

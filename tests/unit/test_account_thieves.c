@@ -44,8 +44,8 @@ static struct vp_account_writer *open_writer(void)
 	struct vp_account_writer *writer;
 
 	source = (struct vp_account_source){0};
-	source.places[0].has_vcpu = true;
-	source.places[0].vcpu = (struct vp_account_vcpu){
+	source.slots[0].has_vcpu = true;
+	source.slots[0].vcpu = (struct vp_account_vcpu){
 	    .pid = PID, .tid = TID, .since = SECOND, .begin = SECOND, .state = VP_STATE_GUEST};
 	recorded_ns = recorded_count = records = 0;
 	expect_no_error(
@@ -222,7 +222,7 @@ static void test_thieves_of_each_kind(void **state)
 	assert_int_equal(vp_account_writer_cgroups(writer)->at[0].id, GROUP);
 	/* Of one whose vCPU has no place any more, nothing is said. */
 	kept.count = 0;
-	source.places[1].has_vcpu = false;
+	source.slots[1].has_vcpu = false;
 	add_thief(1, VP_BY_NOBODY, VP_STATE_PREEMPTED, 0, 80, 8);
 	vp_account_writer_write(writer, 4ULL * SECOND, false);
 	vp_vec_each (&kept, record)

@@ -4,28 +4,28 @@
 #include "account_source.h"
 
 /* What the vCPU in that place has of a counter after so many seconds: each is different. */
-static uint64_t counter(size_t place, unsigned which, unsigned seconds)
+static uint64_t counter(size_t slot, unsigned which, unsigned seconds)
 {
-	return (place + 1) * 1000 * seconds * seconds + which * seconds;
+	return (slot + 1) * 1000 * seconds * seconds + which * seconds;
 }
 
 enum { EXITS = VP_STATES, WAKEUPS, PREEMPTIONS, POLLS, POLL_WASTED };
 
-static void count_up(size_t place, unsigned seconds)
+static void count_up(size_t slot, unsigned seconds)
 {
-	struct vp_account_vcpu *vcpu = &source.places[place].vcpu;
+	struct vp_account_vcpu *vcpu = &source.slots[slot].vcpu;
 
 	for (unsigned i = 0; i < VP_STATES; i++)
-		vcpu->states[i] = counter(place, i, seconds);
-	vcpu->exits = counter(place, EXITS, seconds);
-	vcpu->wakeups = counter(place, WAKEUPS, seconds);
-	vcpu->preemptions = counter(place, PREEMPTIONS, seconds);
-	vcpu->polls = counter(place, POLLS, seconds);
-	vcpu->poll_wasted = counter(place, POLL_WASTED, seconds);
+		vcpu->states[i] = counter(slot, i, seconds);
+	vcpu->exits = counter(slot, EXITS, seconds);
+	vcpu->wakeups = counter(slot, WAKEUPS, seconds);
+	vcpu->preemptions = counter(slot, PREEMPTIONS, seconds);
+	vcpu->polls = counter(slot, POLLS, seconds);
+	vcpu->poll_wasted = counter(slot, POLL_WASTED, seconds);
 }
 
 /* The record of a second has what that second added, and no more. */
-static void expect_added(const struct vp_vcpu_account *record, size_t place, unsigned second)
+static void expect_added(const struct vp_vcpu_account *record, size_t slot, unsigned second)
 {
 	const uint64_t values[] = {
 	    record->guest,       record->kernel,  record->poll,        record->vmm,
@@ -35,8 +35,8 @@ static void expect_added(const struct vp_vcpu_account *record, size_t place, uns
 	};
 
 	for (unsigned i = 0; i < VP_ARRAY_SIZE(values); i++)
-		if (values[i] != counter(place, i, second) - counter(place, i, second - 1))
-			fail_msg("place %zu, second %u: counter %u added %llu", place, second, i,
+		if (values[i] != counter(slot, i, second) - counter(slot, i, second - 1))
+			fail_msg("place %zu, second %u: counter %u added %llu", slot, second, i,
 				 (unsigned long long)values[i]);
 	assert_int_equal(record->time, (second + 1ULL) * SECOND);
 	assert_int_equal(record->begin, second * (uint64_t)SECOND);
@@ -50,7 +50,7 @@ static void test_each_second_of_each_vcpu(void **state)
 	struct vp_account_writer *writer = open_keeping(&vms);
 
 	vcpu_begin(0, PID, PID + 1)->flags = VP_NUMBER_KNOWN;
-	source.places[0].vcpu.number = 0; /* KVM's; that of the list is the VMM's */
+	source.slots[0].vcpu.number = 0; /* KVM's; that of the list is the VMM's */
 	vcpu_begin(2, 2 * PID, 2 * PID + 1);
 	vcpu_begin(3, 2 * PID, 2 * PID + 2);
 	for (unsigned second = 1; second <= 3; second++) {
@@ -58,19 +58,19 @@ static void test_each_second_of_each_vcpu(void **state)
 		static const uint32_t tids[] = {PID + 1, 0, 2 * PID + 1, 2 * PID + 2};
 		size_t nth = 0;
 		kept.count = 0;
-		for (size_t place = 0; place < PLACES; place++)
-			count_up(place, second);
+		for (size_t slot = 0; slot < SLOTS; slot++)
+			count_up(slot, second);
 		vp_account_writer_write(writer, (second + 1ULL) * SECOND, second == 3);
 		assert_int_equal(count_kept(VP_ID_vcpu_account), 3);
-		for (size_t place = 0; place < PLACES; place++) {
-			if (place == 1)
+		for (size_t slot = 0; slot < SLOTS; slot++) {
+			if (slot == 1)
 				continue;
 			const struct vp_vcpu_account *record =
 			    &nth_kept(VP_ID_vcpu_account, nth++)->vcpu_account;
-			expect_added(record, place, second);
-			assert_int_equal(record->vm, pids[place]);
-			assert_int_equal(record->tid, tids[place]);
-			assert_int_equal(record->vcpu, numbers[place]);
+			expect_added(record, slot, second);
+			assert_int_equal(record->vm, pids[slot]);
+			assert_int_equal(record->tid, tids[slot]);
+			assert_int_equal(record->vcpu, numbers[slot]);
 		}
 	}
 	close_keeping(writer, &vms);
@@ -186,9 +186,9 @@ static void test_vcpu_ends(void **state)
 	vcpu->states[VP_STATE_GUEST] = 400;
 	vcpu->reasons = 1;
 	vcpu->irq_count[VP_IRQ_WORK] = 3;
-	source.places[1].exits[0] = (struct vp_account_exit){.count = 5, .total = 50};
-	source.places[1].sites[7] = (struct vp_account_site){.ip = 0x77, .count = 2};
-	source.places[1].sites[8] =
+	source.slots[1].exits[0] = (struct vp_account_exit){.count = 5, .total = 50};
+	source.slots[1].sites[7] = (struct vp_account_site){.ip = 0x77, .count = 2};
+	source.slots[1].sites[8] =
 	    (struct vp_account_site){.ip = 0x88, .count = 1, .ns = 20, .idle = 5, .stolen = 6};
 	vp_vec_push(&source.table, ((struct entry){key, {1000, 2}}));
 	add_thief(2, VP_BY_NOBODY, VP_STATE_WAKING, 0, 50, 1);
@@ -221,7 +221,7 @@ static void test_vcpu_ends(void **state)
 	vcpu->states[VP_STATE_GUEST] = 30;
 	vcpu->reasons = 1;
 	vcpu->irq_count[VP_IRQ_WORK] = 1;
-	source.places[1].exits[0] = (struct vp_account_exit){.count = 5, .total = 20};
+	source.slots[1].exits[0] = (struct vp_account_exit){.count = 5, .total = 20};
 	assert_int_equal(source.table.count, 2);
 	assert_int_equal(source.table.at[1].key.vcpu, 2); /* nothing new of that one */
 	vp_account_writer_write(writer, 13ULL * SECOND, true);
@@ -241,9 +241,9 @@ static void test_vcpu_ends(void **state)
 }
 
 /* Exits of the reason in that slot of a place's row after so many seconds. */
-static struct vp_account_exit exits_after(size_t place, uint32_t slot, unsigned seconds)
+static struct vp_account_exit exits_after(size_t slot, uint32_t row, unsigned seconds)
 {
-	uint64_t n = (place + 1) * (slot + 3) * seconds * seconds;
+	uint64_t n = (slot + 1) * (row + 3) * seconds * seconds;
 	struct vp_account_exit exit = {.count = n,
 				       .poll = 2 * n,
 				       .vmm = 3 * n,
@@ -251,21 +251,21 @@ static struct vp_account_exit exits_after(size_t place, uint32_t slot, unsigned 
 				       .blocked = 7 * n,
 				       .waking = 11 * n,
 				       .max = 100 + n,
-				       .reason = 0x40 + slot};
+				       .reason = 0x40 + row};
 
 	exit.total = exit.poll + exit.vmm + exit.stolen + exit.blocked + exit.waking + 13 * n;
-	exit.buckets[slot] = (uint32_t)n;
+	exit.buckets[row] = (uint32_t)n;
 	exit.buckets[VP_BUCKETS - 1] = 2 * seconds;
 	return exit;
 }
 
-static void expect_exits(const struct vp_exit_account *record, size_t place, uint32_t slot,
+static void expect_exits(const struct vp_exit_account *record, size_t slot, uint32_t row,
 			 unsigned second)
 {
-	const struct vp_account_exit now = exits_after(place, slot, second);
-	uint64_t n = now.count - exits_after(place, slot, second - 1).count;
+	const struct vp_account_exit now = exits_after(slot, row, second);
+	uint64_t n = now.count - exits_after(slot, row, second - 1).count;
 
-	assert_int_equal(record->reason, 0x40 + slot);
+	assert_int_equal(record->reason, 0x40 + row);
 	assert_int_equal(record->vendor, VP_VENDOR_AMD);
 	assert_int_equal(record->count, n);
 	assert_int_equal(record->total, 41 * n);
@@ -298,25 +298,25 @@ static void test_exits(void **state)
 	vcpu_begin(3, 2 * PID, 2 * PID + 1)->reasons = 2;
 	for (unsigned second = 1; second <= 3; second++) {
 		kept.count = 0;
-		for (size_t place = 1; place < PLACES; place += 2)
-			for (uint32_t slot = 0; slot < 3; slot++) /* the last: not yet in use */
-				source.places[place].exits[slot] = exits_after(place, slot, second);
+		for (size_t slot = 1; slot < SLOTS; slot += 2)
+			for (uint32_t row = 0; row < 3; row++) /* the last: not yet in use */
+				source.slots[slot].exits[row] = exits_after(slot, row, second);
 		vp_account_writer_write(writer, (second + 1ULL) * SECOND, false);
 		assert_int_equal(count_kept(VP_ID_exit_account), 4);
 		assert_int_equal(count_kept(VP_ID_exit_bucket), 8);
 		for (size_t nth = 0; nth < 4; nth++) {
 			const struct vp_exit_account *record =
 			    &nth_kept(VP_ID_exit_account, nth)->exit_account;
-			uint32_t slot = nth % 2;
-			size_t place = nth < 2 ? 1 : 3;
+			uint32_t row = nth % 2;
+			size_t slot = nth < 2 ? 1 : 3;
 			assert_int_equal(record->vm, nth < 2 ? PID : 2 * PID);
 			assert_int_equal(record->vcpu, nth < 2 ? 6 : 5);
-			expect_exits(record, place, slot, second);
+			expect_exits(record, slot, row, second);
 			const struct vp_exit_bucket *low =
 			    &nth_kept(VP_ID_exit_bucket, 2 * nth)->exit_bucket;
-			expect_bucket(low, 0x40 + slot, slot, record->count);
+			expect_bucket(low, 0x40 + row, row, record->count);
 			expect_bucket(&nth_kept(VP_ID_exit_bucket, 2 * nth + 1)->exit_bucket,
-				      0x40 + slot, VP_BUCKETS - 1, 2);
+				      0x40 + row, VP_BUCKETS - 1, 2);
 			assert_int_equal(low->vm, record->vm);
 			assert_int_equal(low->vcpu, record->vcpu);
 		}
@@ -335,8 +335,8 @@ static void test_most_reasons(void **state)
 	struct vp_account_writer *writer = open_keeping(&vms);
 
 	vcpu_begin(0, PID, PID + 1)->reasons = VP_EXIT_REASONS + 1;
-	for (uint32_t slot = 0; slot < VP_EXIT_REASONS; slot++)
-		source.places[0].exits[slot] = exits_after(0, slot, 1);
+	for (uint32_t row = 0; row < VP_EXIT_REASONS; row++)
+		source.slots[0].exits[row] = exits_after(0, row, 1);
 	vp_account_writer_write(writer, 2ULL * SECOND, false);
 	assert_int_equal(count_kept(VP_ID_exit_account), VP_EXIT_REASONS);
 	close_keeping(writer, &vms);
@@ -366,8 +366,8 @@ static void test_interrupts(void **state)
 	for (unsigned second = 1; second <= 2; second++) {
 		kept.count = 0;
 		for (unsigned i = 0; i < VP_IRQ_SOURCES; i++) {
-			source.places[2].vcpu.irq_ns[i] = counter(2, i, second);
-			source.places[2].vcpu.irq_count[i] = 10ULL * second * second + i;
+			source.slots[2].vcpu.irq_ns[i] = counter(2, i, second);
+			source.slots[2].vcpu.irq_count[i] = 10ULL * second * second + i;
 		}
 		vp_account_writer_write(writer, (second + 1ULL) * SECOND, false);
 		assert_int_equal(count_kept(VP_ID_thief), VP_IRQ_SOURCES);
@@ -386,16 +386,16 @@ static void test_interrupts(void **state)
 	}
 	/* One that took no time that the clock shows has a count all the same. */
 	kept.count = 0;
-	source.places[2].vcpu.irq_count[VP_IRQ_WORK]++;
+	source.slots[2].vcpu.irq_count[VP_IRQ_WORK]++;
 	vp_account_writer_write(writer, 4ULL * SECOND, false);
 	assert_int_equal(count_kept(VP_ID_thief), 1);
 	assert_int_equal(nth_kept(VP_ID_thief, 0)->thief.number, VP_IRQ_WORK);
 	close_keeping(writer, &vms);
 }
 
-static const struct vp_account_site *add_site(size_t place, size_t at, uint64_t ip)
+static const struct vp_account_site *add_site(size_t slot, size_t at, uint64_t ip)
 {
-	struct vp_account_site *site = &source.places[place].sites[at];
+	struct vp_account_site *site = &source.slots[slot].sites[at];
 
 	*site = (struct vp_account_site){.ip = ip,
 					 .cr3 = ip + 1,
@@ -434,12 +434,12 @@ static void test_sites(void **state)
 	add_site(0, 0, 0x100);
 	add_site(2, VP_EXIT_SITES - 1, 0x200);
 	add_site(2, 3, 0x300);
-	source.places[2].sites[3].detail_kind = VP_DETAIL_PORT_OUT;
-	source.places[2].sites[3].detail = 0x3f8;
+	source.slots[2].sites[3].detail_kind = VP_DETAIL_PORT_OUT;
+	source.slots[2].sites[3].detail = 0x3f8;
 	add_site(0, 9, 0x400);
-	source.places[0].sites[9].detail_kind = VP_DETAIL_MMIO_READ;
-	source.places[0].sites[9].detail = 8;
-	source.places[0].sites[9].address = 0xfee00000;
+	source.slots[0].sites[9].detail_kind = VP_DETAIL_MMIO_READ;
+	source.slots[0].sites[9].detail = 8;
+	source.slots[0].sites[9].address = 0xfee00000;
 	source.old_site = (struct vp_site_key){
 	    .ip = 0x500, .cr3 = 0x501, .address = VP_NO_ADDRESS, .pid = 2 * PID, .reason = 0x505};
 	source.old_site_cost = (struct vp_site_cost){0x502, 0x503, 0x504};
@@ -508,8 +508,8 @@ static void test_vms_of_one_process(void **state)
 	vp_account_writer_number_vms(writer, number_vm);
 	vcpu_begin(0, PID, PID + 1);
 	vcpu_begin(1, PID, PID + 2)->reasons = 1;
-	source.places[1].vcpu.irq_ns[0] = 7;
-	source.places[1].exits[0] = exits_after(1, 0, 1);
+	source.slots[1].vcpu.irq_ns[0] = 7;
+	source.slots[1].exits[0] = exits_after(1, 0, 1);
 	add_site(1, 0, 0x100);
 	add_thief(0, VP_BY_VCPU, VP_STATE_PREEMPTED, 1, 10, 1);
 	vp_account_writer_write(writer, 2ULL * SECOND, true);

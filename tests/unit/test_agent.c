@@ -574,7 +574,7 @@ static void test_lend_answer(void **state)
 	expect_error(take_lend(&lines, false, "end 3", &line), "malformed reply: line 3");
 	expect_no_error(take_lend(&lines, false, "end 2", &line));
 	expect_error(take_lend(&lines, true, "error timeout", &line), "stopped: timeout");
-	while (lines < VP_LEND_MOST_CELLS + 2)
+	while (lines < VP_LEND_MAX_CELLS + 2)
 		expect_no_error(take_lend(&lines, false, "cell 3 1f80", &line));
 	expect_error(take_lend(&lines, false, "cell 3 1f80", &line), "more than 512");
 }
@@ -590,7 +590,7 @@ static struct vp_agent_counts *hear_of(const char *answer, bool hang, pid_t *chi
 	close(fds[1]);
 	expect_no_error(vp_agent_counts_start_from(fds[0], "guest 'g'", 1, &counts));
 	for (int tries = 0; tries < 1000; tries++) {
-		enum vp_agent_counts_state now = vp_agent_counts_hear(counts, 60);
+		enum vp_agent_counts_state now = vp_agent_counts_poll(counts, 60);
 		if (now == VP_AGENT_GONE || (hang && now == VP_AGENT_COUNTING))
 			break;
 	}
@@ -619,14 +619,14 @@ static void test_counts_answer(void **state)
 	struct vp_agent_counts *counts = hear_of(
 	    HEAD "count 3 guest:forks 1008\nwithout guest:major-faults\nend 4\n", true, &child);
 	const struct vp_agent_places *places = vp_agent_counts_places(counts);
-	assert_int_equal(vp_agent_counts_hear(counts, 0), VP_AGENT_COUNTING);
+	assert_int_equal(vp_agent_counts_poll(counts, 0), VP_AGENT_COUNTING);
 	assert_true(places->marker && places->marker_gpa == 0x1000 && places->counts.count == 1);
 	assert_true(places->counts.at[0].vcpu == 3 && places->counts.at[0].gpa == 0x1008);
 	assert_int_equal(places->counts.at[0].event, VP_GUEST_forks);
 	assert_int_equal(places->without, 1U << VP_GUEST_major_faults);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	while (vp_agent_counts_hear(counts, 1000) != VP_AGENT_GONE)
+	while (vp_agent_counts_poll(counts, 1000) != VP_AGENT_GONE)
 		;
 	assert_non_null(strstr(vp_agent_counts_problem(counts), "the agent of guest 'g' "));
 	vp_agent_counts_free(counts);

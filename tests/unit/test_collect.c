@@ -260,7 +260,7 @@ static bool account_of(const vp_vms *vms, uint32_t number, struct vp_account_vcp
 	uint64_t begin = vp_clock_monotonic();
 	vp_account_source_ops()->begin(source, vms, begin);
 	do {
-		for (size_t i = 0; i < vp_account_source_ops()->places(source); i++)
+		for (size_t i = 0; i < vp_account_source_ops()->slots(source); i++)
 			if (vp_account_source_ops()->vcpu(source, i, ret) && ret->number == number)
 				break;
 		sched_yield();

@@ -362,7 +362,7 @@ static void test_view(void **state)
 struct family_memory {
 	struct vp_lent_cell cells[4];
 	struct vp_lent_thread threads[2];
-	struct vp_lent_stint stints[3];
+	struct vp_lent_run runs[3];
 	struct vp_counters_lent lent;
 };
 
@@ -371,12 +371,12 @@ static void make_family(struct family_memory *memory)
 	*memory = (struct family_memory){
 	    .cells = {{.counts = {9000, 9000}}, {.counts = {1000, 5000}}, {.counts = {7000, 7000}}},
 	    .threads = {{.born = 3, .family = {400, 100}, .live = 2}, {.born = 3}},
-	    .stints = {{.runs = 1, .place = 1, .born = 3},
-		       {.runs = 1, .place = 0, .born = 3, .start = {900, 4000}},
-		       {.runs = 1, .place = 0, .born = 2}},
+	    .runs = {{.runs = 1, .place = 1, .born = 3},
+		     {.runs = 1, .place = 0, .born = 3, .start = {900, 4000}},
+		     {.runs = 1, .place = 0, .born = 2}},
 	    .lent = {.cells = memory->cells,
 		     .thread = &memory->threads[0],
-		     .stints = memory->stints,
+		     .runs = memory->runs,
 		     .n_cpus = 3,
 		     .events = 2},
 	};
@@ -389,19 +389,19 @@ static void test_family(void **state)
 	uint32_t live;
 
 	make_family(&memory);
-	assert_int_equal(vp_counters_lent_family(&memory.lent, counts, &live), VPERF_OK);
+	assert_int_equal(vp_counters_lent_children(&memory.lent, counts, &live), VPERF_OK);
 	assert_int_equal(counts[0], 500);
 	assert_int_equal(counts[1], 1100);
 	assert_int_equal(live, 2);
-	memory.stints[1].runs = 0;
-	assert_int_equal(vp_counters_lent_family(&memory.lent, counts, &live), VPERF_OK);
+	memory.runs[1].runs = 0;
+	assert_int_equal(vp_counters_lent_children(&memory.lent, counts, &live), VPERF_OK);
 	assert_int_equal(counts[0], 400);
 	/* It is just being changed, and stays so: its writer has gone. */
-	memory.stints[1].sequence = 1;
-	assert_int_equal(vp_counters_lent_family(&memory.lent, counts, &live), VPERF_E_LOST);
-	memory.stints[1].sequence = 2;
+	memory.runs[1].sequence = 1;
+	assert_int_equal(vp_counters_lent_children(&memory.lent, counts, &live), VPERF_E_LOST);
+	memory.runs[1].sequence = 2;
 	memory.threads[0].missed = 1;
-	assert_int_equal(vp_counters_lent_family(&memory.lent, counts, &live), VPERF_E_LOST);
+	assert_int_equal(vp_counters_lent_children(&memory.lent, counts, &live), VPERF_E_LOST);
 }
 
 /* Of counters that are not lent, what the set says. */
@@ -472,13 +472,13 @@ static void test_costs(void **state)
 	assert_int_equal(status, VPERF_OK);
 	assert_int_equal(costs.exact_read[0], 300);
 	assert_int_equal(costs.read[0], 7);
-	assert_int_equal(costs.stint[0], 2700);
-	assert_true(!costs.exact_read[1] && !costs.read[1] && !costs.stint[1]);
+	assert_int_equal(costs.run[0], 2700);
+	assert_true(!costs.exact_read[1] && !costs.read[1] && !costs.run[1]);
 	assert_int_equal(sched_getaffinity(0, sizeof(after), &after), 0);
 	assert_true(CPU_EQUAL(&before, &after));
 
 	assert_int_equal(vp_counters_costs_measure(&own, &known, 2, &costs, &error), VPERF_OK);
-	assert_int_equal(costs.stint[0], 0);
+	assert_int_equal(costs.run[0], 0);
 	known.cannot_read = true;
 	assert_int_equal(vp_counters_costs_measure(&ops, &known, 2, &costs, &error), VPERF_E_LOST);
 }
@@ -518,7 +518,7 @@ static void test_costs_beside_others(void **state)
 		assert_int_equal(status, VPERF_E_SYSTEM);
 		assert_non_null(strstr(error.text, "other threads are busy on this CPU"));
 	} else {
-		assert_int_equal(costs.stint[0], 2700);
+		assert_int_equal(costs.run[0], 2700);
 	}
 }
 

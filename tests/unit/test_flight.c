@@ -330,9 +330,9 @@ static void test_control(void **state)
 	expect_no_error(vp_control_find(getpid(), &path));
 	assert_non_null(strstr(path, "/" NAME));
 	free(path);
-	struct stat about;
-	assert_int_equal(stat(NAME "/control", &about), 0);
-	assert_int_equal(about.st_mode & 0777, 0600);
+	struct stat info;
+	assert_int_equal(stat(NAME "/control", &info), 0);
+	assert_int_equal(info.st_mode & 0777, 0600);
 	vp_control_close(NAME, listener);
 	assert_int_equal(access(NAME "/control", F_OK), -1);
 	error = vp_control_find(getpid(), &path);

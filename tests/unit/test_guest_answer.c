@@ -114,8 +114,8 @@ static void test_finding(void **state)
 	assert_string_equal(finding.banner, "Linux x");
 	assert_string_equal(finding.pack, "a\nb");
 	assert_null(finding.lacks);
-	assert_int_equal(finding.at_mm, 0x18);
-	assert_int_equal(finding.at_pgd, 0x20);
+	assert_int_equal(finding.off_mm, 0x18);
+	assert_int_equal(finding.off_pgd, 0x20);
 	assert_int_equal(finding.cpus.count, 1);
 	assert_int_equal(finding.cpus.at[0].current_gpa, 0x5000);
 	assert_int_equal(finding.cpus.at[0].chosen_gpa, 0x7000);

@@ -248,13 +248,13 @@ static void take_malformed(void *context, uint64_t count)
 static enum vp_agent_events_state hear(const struct vp_buffer *said, struct heard *heard,
 				       const char *why)
 {
-	const struct vp_agent_events_taker taker = {.context = heard,
-						    .classes = take_classes,
-						    .tasks = take_tasks,
-						    .clock = take_clock,
-						    .records = take_records,
-						    .lost = take_lost,
-						    .malformed = take_malformed};
+	const struct vp_agent_events_receiver taker = {.context = heard,
+						       .classes = take_classes,
+						       .tasks = take_tasks,
+						       .clock = take_clock,
+						       .records = take_records,
+						       .lost = take_lost,
+						       .malformed = take_malformed};
 	enum vp_agent_events_state state = VP_AGENT_EVENTS_ASKED;
 	struct vp_agent_events *events;
 	int fds[2];
@@ -271,7 +271,7 @@ static enum vp_agent_events_state hear(const struct vp_buffer *said, struct hear
 	expect_no_error(
 	    vp_agent_events_start_from(fds[0], "guest 'g'", VP_EVENTS_SET_sched, &events));
 	while (state < VP_AGENT_EVENTS_ENDED)
-		state = vp_agent_events_hear(events, 1000, SIZE_MAX, &taker);
+		state = vp_agent_events_receive(events, 1000, SIZE_MAX, &taker);
 	if (why && !strstr(vp_agent_events_problem(events), why))
 		fail_msg("'%s' does not say '%s'", vp_agent_events_problem(events), why);
 	vp_agent_events_free(events);
@@ -493,7 +493,7 @@ static void test_reboots(void **state)
 	struct vp_guest_events *events = vp_guest_events_new(&options, &vm, "guest-g");
 	vp_guest_events_begin(events, 0);
 	for (uint64_t boot = 1; boot <= 4; boot++) {
-		while (vp_guest_events_hear(events, 1000))
+		while (vp_guest_events_receive(events, 1000))
 			;
 		assert_int_equal(vp_guest_events_count(events), 2 * boot);
 		assert_int_equal(vp_guest_events_lost(events), 12 * boot);
@@ -570,7 +570,7 @@ static void guest_hear(struct guest *guest)
 	assert_true(vp_guest_events_is_asking(guest->events));
 	assert_true(vp_guest_events_fd(guest->events) >= 0);
 	vp_guest_events_begin(guest->events, 0);
-	while (vp_guest_events_hear(guest->events, 1000))
+	while (vp_guest_events_receive(guest->events, 1000))
 		;
 	assert_false(vp_guest_events_is_open(guest->events));
 	assert_false(vp_guest_events_is_asking(guest->events));
@@ -607,14 +607,14 @@ static void test_new_vcpu(void **state)
 	/* One of the agent's own, and what waits. */
 	expect_outcome(&guest, "ok: it sent 0 events, 0 lost, 2 entries were none;");
 	vp_vm_vcpu(&guest.vm, 1);
-	vp_guest_events_know(guest.events, &guest.vm);
+	vp_guest_events_update_vcpu(guest.events, &guest.vm);
 	assert_int_equal(vp_guest_events_count(guest.events), 0);
 	vp_vm_vcpu(&guest.vm, 1)->has_tsc = true;
-	vp_guest_events_know(guest.events, &guest.vm);
+	vp_guest_events_update_vcpu(guest.events, &guest.vm);
 	assert_int_equal(vp_guest_events_count(guest.events), 2);
 	assert_int_equal(vp_guest_events_lost(guest.events), 12);
 	expect_outcome(&guest, "ok: it sent 2 events, 12 lost, 1 entries were none;");
-	vp_guest_events_know(guest.events, &guest.vm);
+	vp_guest_events_update_vcpu(guest.events, &guest.vm);
 	assert_int_equal(vp_guest_events_count(guest.events), 2);
 	guest_end(&guest);
 }
@@ -629,7 +629,7 @@ static void test_unknown_vcpus(void **state)
 	guest_hear(&guest);
 	expect_outcome(&guest, "ok: it sent 0 events, 0 lost, 4 entries were none;");
 	vp_vm_vcpu(&guest.vm, 2)->has_tsc = true;
-	vp_guest_events_know(guest.events, &guest.vm);
+	vp_guest_events_update_vcpu(guest.events, &guest.vm);
 	assert_int_equal(vp_guest_events_count(guest.events), 2);
 	expect_outcome(&guest, "ok: it sent 2 events, 0 lost, 3 entries were none;");
 	guest_end(&guest);
@@ -663,7 +663,7 @@ static void test_before_the_begin(void **state)
 	guest_begin(&guest, &options);
 	vp_vm_vcpu(&guest.vm, 1)->has_tsc = true;
 	guest.events = vp_guest_events_new(&guest.options, &guest.vm, "guest-g");
-	while (vp_guest_events_hear(guest.events, 1000))
+	while (vp_guest_events_receive(guest.events, 1000))
 		;
 	assert_int_equal(vp_guest_events_count(guest.events), 0);
 	assert_int_equal(vp_guest_events_lost(guest.events), 12); /* by its own word */
@@ -722,8 +722,8 @@ static void test_no_way(void **state)
 		assert_non_null(strstr(notices.at[i], "VM 'g': events of its guest are not"));
 		assert_non_null(strstr(notices.at[i], why));
 		assert_false(vp_guest_events_is_open(events));
-		assert_false(vp_guest_events_hear(events, 0));
-		assert_false(vp_guest_events_is_hastened(events));
+		assert_false(vp_guest_events_receive(events, 0));
+		assert_false(vp_guest_events_flush_pending(events));
 		assert_int_equal(vp_guest_events_fd(events), -1);
 		vp_guest_events_free(events);
 		vm.vsock = (char *)VSOCK;

@@ -36,7 +36,7 @@ static void forget(void *context, uint32_t pid)
 
 static struct vp_guest_watch *new_watch(vp_notices *notices, unsigned *forgotten)
 {
-	const struct vp_guest_user user = {
+	const struct vp_guest_watch_client user = {
 	    .context = forgotten, .name = "samples", .check_s = 1, .forget = forget};
 	struct vp_guest_watch *watch =
 	    vp_guest_watch_new(vp_guest_access_kvm(), notices, "test_guest_watch.dir", false);
@@ -199,12 +199,12 @@ enum { EACH_S = 1, NEVER_S = 86400 };
 static struct vp_guest_watch *watch_checking(vp_notices *notices, unsigned *forgotten,
 					     unsigned check_s)
 {
-	const struct vp_guest_user user = {.context = forgotten,
-					   .name = "samples",
-					   .check_s = check_s,
-					   .identify = identify,
-					   .forget = forget,
-					   .outcome = outcome};
+	const struct vp_guest_watch_client user = {.context = forgotten,
+						   .name = "samples",
+						   .check_s = check_s,
+						   .identify = identify,
+						   .forget = forget,
+						   .outcome = outcome};
 
 	access_built = *vp_guest_access_kvm();
 	access_built.open = open_guest;

@@ -26,13 +26,13 @@ struct talk {
 static void guest_sends(struct talk *talk, uint64_t sent, uint64_t took, int64_t shift)
 {
 	add(&talk->guest, VP_IMPORT_GUEST_SENDS, sent - (uint64_t)shift, talk->vm, talk->messages);
-	add(&talk->host, VP_IMPORT_HOST_HEARS, sent + took, talk->vm, talk->messages++);
+	add(&talk->host, VP_IMPORT_HOST_RECV, sent + took, talk->vm, talk->messages++);
 }
 
 static void host_sends(struct talk *talk, uint64_t sent, uint64_t took, int64_t shift)
 {
 	add(&talk->host, VP_IMPORT_HOST_SENDS, sent, talk->vm, talk->messages);
-	add(&talk->guest, VP_IMPORT_GUEST_HEARS, sent + took - (uint64_t)shift, talk->vm,
+	add(&talk->guest, VP_IMPORT_GUEST_RECV, sent + took - (uint64_t)shift, talk->vm,
 	    talk->messages++);
 }
 
@@ -89,10 +89,10 @@ static void test_unmatched(void **state)
 	guest_sends(&talk, 10 * SECOND, 10, 1000);
 	host_sends(&talk, 10 * SECOND, 10, 1000);
 	add(&talk.guest, VP_IMPORT_GUEST_SENDS, 10 * SECOND, talk.vm, 77);
-	add(&talk.host, VP_IMPORT_HOST_HEARS, 10 * SECOND, talk.vm + 1, 77);
-	add(&talk.guest, VP_IMPORT_GUEST_HEARS, 10 * SECOND, talk.vm, 78);
-	add(&talk.host, VP_IMPORT_HOST_HEARS, 10 * SECOND, talk.vm, 78);
-	add(&talk.guest, VP_IMPORT_GUEST_HEARS, 10 * SECOND, talk.vm, 79);
+	add(&talk.host, VP_IMPORT_HOST_RECV, 10 * SECOND, talk.vm + 1, 77);
+	add(&talk.guest, VP_IMPORT_GUEST_RECV, 10 * SECOND, talk.vm, 78);
+	add(&talk.host, VP_IMPORT_HOST_RECV, 10 * SECOND, talk.vm, 78);
+	add(&talk.guest, VP_IMPORT_GUEST_RECV, 10 * SECOND, talk.vm, 79);
 	struct vp_import_clock_fit fit = fit_of(&talk, &clock);
 	assert_int_equal(fit.messages, 2);
 	assert_int_equal(clock.nodes.count, 1);

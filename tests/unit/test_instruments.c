@@ -175,7 +175,7 @@ static void session_begin(struct vp_session *session)
 	*session = (struct vp_session){
 	    .hypervisor = &hypervisor,
 	    .place.now = (char *)NAME,
-	    .about.start = 1000000000,
+	    .info.start = 1000000000,
 	    .options = {
 		.vm_names = chosen, .n_vm_names = 1, .compression = 3, .agent_bytes = 12345}};
 	add_vm(session, "vm0", 1000);
@@ -190,7 +190,7 @@ static void session_end(struct vp_session *session, struct vp_instrument *instru
 	vp_event_classes_deinit(&session->event_classes);
 	vp_vms_deinit(&session->vms);
 	vp_notices_deinit(&session->notices);
-	free(session->about.guest_sampling);
+	free(session->info.guest_sampling);
 	vp_buffer_deinit(&called);
 }
 
@@ -260,12 +260,12 @@ static void test_guest_samples(void **state)
 	struct vp_instrument *instrument = samples_of(&session, VP_INTERRUPTS_NONE);
 	assert_true(sampler.options.period_ns == 2000000 && sampler.options.look_ns == 500000);
 	assert_ptr_equal(services.guest_sampler, &sampler);
-	struct vp_recording about = {.instruments = (char *)"guest-samples account"};
-	instrument->ops->describe(instrument, &about);
-	assert_int_equal(about.period_ns, 2000000);
-	about = (struct vp_recording){.instruments = (char *)"profile guest-samples"};
-	instrument->ops->describe(instrument, &about);
-	assert_int_equal(about.period_ns, 0);
+	struct vp_recording info = {.instruments = (char *)"guest-samples account"};
+	instrument->ops->describe(instrument, &info);
+	assert_int_equal(info.period_ns, 2000000);
+	info = (struct vp_recording){.instruments = (char *)"profile guest-samples"};
+	instrument->ops->describe(instrument, &info);
+	assert_int_equal(info.period_ns, 0);
 	expect_no_error(instrument->ops->start(instrument, 0));
 	gather_task(1000);
 	gather_sample(1000, 1002);
@@ -342,7 +342,7 @@ static void test_cost_of_samples(void **state)
 			totals.problem = "no access";
 		expect_no_error(instrument->ops->finish(instrument, 3000000000));
 		expect_total(instrument, "4 samples of guests, ");
-		const char *text = session.about.guest_sampling;
+		const char *text = session.info.guest_sampling;
 		if (strncmp(text, expected[i], strlen(expected[i])))
 			fail_msg("'%s' does not begin with '%s'", text, expected[i]);
 		assert_int_equal(session.notices.count, i == 2);
@@ -420,15 +420,15 @@ bool __wrap_vp_guest_events_again(struct vp_guest_events *own, const struct vp_v
 void __wrap_vp_guest_events_give_up(struct vp_guest_events *own);
 uint32_t __wrap_vp_guest_events_vm(const struct vp_guest_events *own);
 int __wrap_vp_guest_events_fd(const struct vp_guest_events *own);
-void __wrap_vp_guest_events_know(struct vp_guest_events *own, const struct vp_vm *vm);
-bool __wrap_vp_guest_events_hear(struct vp_guest_events *own, int timeout_ms);
+void __wrap_vp_guest_events_update_vcpu(struct vp_guest_events *own, const struct vp_vm *vm);
+bool __wrap_vp_guest_events_receive(struct vp_guest_events *own, int timeout_ms);
 bool __wrap_vp_guest_events_is_asking(const struct vp_guest_events *own);
 bool __wrap_vp_guest_events_is_open(const struct vp_guest_events *own);
 void __wrap_vp_guest_events_begin(struct vp_guest_events *own, uint64_t now);
 void __wrap_vp_guest_events_stop(struct vp_guest_events *own, uint64_t now);
 void __wrap_vp_guest_events_flush(struct vp_guest_events *own);
-void __wrap_vp_guest_events_hasten(struct vp_guest_events *own);
-bool __wrap_vp_guest_events_is_hastened(const struct vp_guest_events *own);
+void __wrap_vp_guest_events_request_flush(struct vp_guest_events *own);
+bool __wrap_vp_guest_events_flush_pending(const struct vp_guest_events *own);
 struct vp_error *__wrap_vp_guest_events_snapshot(struct vp_guest_events *own, const char *path,
 						 uint64_t from);
 void __wrap_vp_guest_events_forget(struct vp_guest_events *own, uint64_t reach);
@@ -479,13 +479,13 @@ int __wrap_vp_guest_events_fd(const struct vp_guest_events *own)
 	return pipes[0];
 }
 
-void __wrap_vp_guest_events_know(struct vp_guest_events *own, const struct vp_vm *vm)
+void __wrap_vp_guest_events_update_vcpu(struct vp_guest_events *own, const struct vp_vm *vm)
 {
 	assert_int_equal(own->vm, vp_vm_id(vm));
 	CALLED("know:%s ", own->name);
 }
 
-bool __wrap_vp_guest_events_hear(struct vp_guest_events *own, int timeout_ms)
+bool __wrap_vp_guest_events_receive(struct vp_guest_events *own, int timeout_ms)
 {
 	CALLED("hear:%s:%d ", own->name, timeout_ms);
 	own->asks -= own->asks > 0;
@@ -519,13 +519,13 @@ void __wrap_vp_guest_events_flush(struct vp_guest_events *own)
 	CALLED("flush:%s ", own->name);
 }
 
-void __wrap_vp_guest_events_hasten(struct vp_guest_events *own)
+void __wrap_vp_guest_events_request_flush(struct vp_guest_events *own)
 {
-	CALLED("hasten:%s ", own->name);
+	CALLED("request_flush:%s ", own->name);
 	own->flushes = 2;
 }
 
-bool __wrap_vp_guest_events_is_hastened(const struct vp_guest_events *own)
+bool __wrap_vp_guest_events_flush_pending(const struct vp_guest_events *own)
 {
 	return own->flushes;
 }
@@ -646,8 +646,9 @@ static void test_snapshots(void **state)
 	struct vp_instrument *instrument = trace_of(&session);
 	expect_no_error(instrument->ops->prepare(instrument));
 	called.size = 0;
-	instrument->ops->hasten(instrument);
-	expect_called("hasten:vm0 hasten:vm1 hear:vm0:20 hear:vm1:20 hear:vm0:20 hear:vm1:20 ");
+	instrument->ops->request_flush(instrument);
+	expect_called(
+	    "request_flush:vm0 request_flush:vm1 hear:vm0:20 hear:vm1:20 hear:vm0:20 hear:vm1:20 ");
 	expect_error(instrument->ops->put_streams(instrument, "snap", 44), "no room for vm0");
 	expect_called("snapshot:vm0:snap/guest-vm0:44 snapshot:vm1:snap/guest-vm1:44 ");
 	trace_end(&session, instrument);

@@ -102,7 +102,7 @@ static void test_late_ticks(void **state)
 	};
 	union vp_any_record out[8];
 
-	vp_profile_take(profile, 0, (char *)&in, sizeof(in));
+	vp_profile_ingest(profile, 0, (char *)&in, sizeof(in));
 	assert_int_equal(profile->samples, 5);
 	assert_int_equal(profile->late, 3);
 	assert_int_equal(read_back(profile, 8, out), 6);
@@ -146,7 +146,7 @@ static void test_busy_gap(void **state)
 	profile->trigger.by_time = false;
 	profile->trigger.weigh = VP_WEIGH_TIME;
 	vp_profile_stream(profile, 0)->late_from = UINT64_MAX;
-	vp_profile_take(profile, 0, (char *)&in, sizeof(in));
+	vp_profile_ingest(profile, 0, (char *)&in, sizeof(in));
 	assert_int_equal(profile->samples, 8);
 	assert_int_equal(read_back(profile, 16, out), VP_ARRAY_SIZE(times));
 	for (size_t i = 0; i < VP_ARRAY_SIZE(times); i++)
@@ -163,12 +163,12 @@ static void test_gaps(void **state)
 	union vp_any_record out[4];
 
 	vp_profile_stream(profile, 0)->may_fill = false;
-	vp_profile_take(profile, 0, (char *)&sample, sizeof(sample));
+	vp_profile_ingest(profile, 0, (char *)&sample, sizeof(sample));
 	vp_profile_stream(profile, 0)->may_fill = true;
 	sample.time += PERIOD;
-	vp_profile_take(profile, 0, (char *)&sample, sizeof(sample));
+	vp_profile_ingest(profile, 0, (char *)&sample, sizeof(sample));
 	sample.time += 3600000000000;
-	vp_profile_take(profile, 0, (char *)&sample, sizeof(sample));
+	vp_profile_ingest(profile, 0, (char *)&sample, sizeof(sample));
 	assert_int_equal(profile->late, 0);
 	assert_int_equal(read_back(profile, 4, out), 3);
 }
@@ -185,7 +185,7 @@ static void test_clock_in_between(void **state)
 	for (unsigned i = 0; i < SAMPLES; i++)
 		in[i] = guest_at(START + (i + 1) * PERIOD);
 	vp_trace_append(profile->base.session->trace, vp_stream_of_pcpu(0), &clock);
-	vp_profile_take(profile, 0, (char *)in, sizeof(in));
+	vp_profile_ingest(profile, 0, (char *)in, sizeof(in));
 	assert_int_equal(vp_trace_written(profile->base.session->trace, VP_STREAMS_ALL),
 			 SAMPLES + 1);
 	assert_int_equal(read_back(profile, SAMPLES + 1, out), SAMPLES + 1);
@@ -227,7 +227,7 @@ static void test_unchosen_vm(void **state)
 	}
 	in[1].vm = OTHER;
 	in[1].tid = OTHER_THREAD;
-	vp_profile_take(profile, 0, (char *)in, sizeof(in));
+	vp_profile_ingest(profile, 0, (char *)in, sizeof(in));
 	assert_int_equal(read_back(profile, 2, out), 2);
 	struct vp_guest_sample hidden = out[0].guest_sample, whole = out[1].guest_sample;
 	assert_int_equal(hidden.ip, 0);
@@ -266,7 +266,7 @@ static void test_unchosen_chain(void **state)
 	in[1] = in[0];
 	in[1].vm = OTHER;
 	in[1].tid = OTHER_THREAD;
-	vp_profile_take(profile, 0, (char *)in, sizeof(in));
+	vp_profile_ingest(profile, 0, (char *)in, sizeof(in));
 	assert_int_equal(read_back(profile, 2, out), 2);
 	struct vp_guest_regs hidden = out[0].guest_regs, whole = out[1].guest_regs;
 	assert_int_equal(hidden.ip | hidden.sp | hidden.bp | hidden.as_root, 0);
@@ -294,7 +294,7 @@ static void test_vcpus_of_two_vms(void **state)
 		/* The kernel tells the number of the second ones; the third are not known. */
 		in[i].vcpu = (uint16_t)(i / 2 == 1 ? 5U + other : VP_VCPU_UNKNOWN);
 	}
-	vp_profile_take(profile, 0, (char *)in, sizeof(in));
+	vp_profile_ingest(profile, 0, (char *)in, sizeof(in));
 	assert_int_equal(session->vms.count, 2);
 	for (uint32_t i = 0; i < 2; i++) {
 		const struct vp_vm *vm = &session->vms.at[i];
@@ -325,7 +325,7 @@ static void test_vcpus_of_one_thread(void **state)
 		sample.vm = vms[i];
 		sample.tid = 77;
 		sample.vcpu = numbers[i];
-		vp_profile_take(profile, 0, (char *)&sample, sizeof(sample));
+		vp_profile_ingest(profile, 0, (char *)&sample, sizeof(sample));
 	}
 	for (size_t i = 0; i < 2; i++) {
 		static const uint32_t seen[][2] = {{5, 7}, {7, 8}};
@@ -365,7 +365,7 @@ static void test_vms_of_one_process(void **state)
 	in.unknown.vcpu = 4;
 	in.host = (struct vp_host_sample){
 	    .time = START, .id = VP_ID_host_sample, .pid = GUEST, .tid = GUEST, .mode = 2};
-	vp_profile_take(profile, 0, (char *)&in, sizeof(in));
+	vp_profile_ingest(profile, 0, (char *)&in, sizeof(in));
 	assert_int_equal(vp_vms_of_thread(&session->vms, GUEST, GUEST + 10)->nth, 1);
 	assert_int_equal(read_back(profile, 4, out), 4);
 	assert_int_equal(out[0].guest_sample.vm, GUEST);
@@ -408,7 +408,7 @@ static void test_late_chain(void **state)
 	};
 	union vp_any_record out[8];
 
-	vp_profile_take(profile, 0, (char *)&in, sizeof(in));
+	vp_profile_ingest(profile, 0, (char *)&in, sizeof(in));
 	assert_int_equal(profile->late, 3);
 	assert_int_equal(read_back(profile, 8, out), 5);
 	assert_int_equal(out[0].header.id, VP_ID_chain_frames);
@@ -482,7 +482,7 @@ static void take_exit(struct vp_instrument *trace, uint64_t time, uint32_t pid)
 					 .vm = pid,
 					 .reason = 0x78};
 
-	vp_instrument_trace_take(trace, 0, (char *)&exit, sizeof(exit));
+	vp_instrument_trace_ingest(trace, 0, (char *)&exit, sizeof(exit));
 }
 
 static void add_vm(struct vp_session *session, uint32_t pid, uint32_t nth, const char *name)
@@ -560,7 +560,7 @@ static void test_events_in_a_row(void **state)
 							     .next_tid = i};
 		vp_buffer_append(&records, &change, VP_TRACE_SIZE_sched_switch);
 	}
-	vp_instrument_trace_take(trace, 0, records.bytes, records.size);
+	vp_instrument_trace_ingest(trace, 0, records.bytes, records.size);
 	vp_trace_flush(session->trace, (struct vp_stream_id){VP_STREAM_TRACE, 0}, 0);
 	expect_no_error(vp_stream_open(NAME "/trace-cpu0", &reader));
 	for (uint32_t i = 0; i < MANY; i++) {
@@ -602,8 +602,8 @@ static void test_guests_of_vms(void **state)
 	vp_session_take_vms(session, 0);
 	unlink(NAME "/trace-cpu0");
 	expect_no_error(vp_trace_writer_create(NAME, &of, &session->trace));
-	vp_instrument_trace_take(trace, 0, (char *)&name, sizeof(name));
-	vp_instrument_trace_take(trace, 0, (char *)&change, VP_TRACE_SIZE_guest_switch);
+	vp_instrument_trace_ingest(trace, 0, (char *)&name, sizeof(name));
+	vp_instrument_trace_ingest(trace, 0, (char *)&change, VP_TRACE_SIZE_guest_switch);
 	vp_trace_flush(session->trace, (struct vp_stream_id){VP_STREAM_TRACE, 0}, 0);
 	expect_no_error(vp_stream_open(NAME "/trace-cpu0", &reader));
 	const struct vp_guest_task *named = (const void *)vp_stream_next(reader);

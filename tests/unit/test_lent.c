@@ -91,11 +91,11 @@ static void test_stolen_and_stints(void **state)
 		assert_int_equal(vp_counters_lent_stolen(&lent, &stolen), VPERF_OK);
 		assert_int_equal(stolen, 40 + 500 * (cpu + 1));
 	}
-	assert_int_equal(vp_counters_lent_stints(&lent), 2);
+	assert_int_equal(vp_counters_lent_runs(&lent), 2);
 	thread_here()->sequence = 11;
-	assert_int_equal(vp_counters_lent_stints(&lent), 2);
+	assert_int_equal(vp_counters_lent_runs(&lent), 2);
 	thread_here()->sequence = 12;
-	assert_int_equal(vp_counters_lent_stints(&lent), 3);
+	assert_int_equal(vp_counters_lent_runs(&lent), 3);
 }
 
 #if defined(__x86_64__)
@@ -358,7 +358,7 @@ static void test_look_at_other(void **state)
 	setup(NULL);
 	lent.tid = gettid() + 1;
 	assert_int_equal(look_with(publish_once, &look), VPERF_E_LOST);
-	assert_int_equal(waits, VP_COUNTERS_MOST_WAITS);
+	assert_int_equal(waits, VP_COUNTERS_MAX_WAITS);
 
 	setup(NULL);
 	lent.tid = gettid() + 1;
@@ -413,7 +413,7 @@ static void test_look_at_one_that_is_out(void **state)
 
 static void settle_late(unsigned nth)
 {
-	memory.stints[2].sequence = nth < 3 ? 1 : 4;
+	memory.runs[2].sequence = nth < 3 ? 1 : 4;
 }
 
 static void publish_nothing(unsigned nth)
@@ -433,14 +433,14 @@ static void test_family_on_several_cpus(void **state)
 	for (unsigned i = 0; i < VP_LENT_EVENTS; i++)
 		thread->family[i] = 1 + i;
 	for (unsigned cpu = 0; cpu < CPUS; cpu++) {
-		memory.stints[cpu] = (struct vp_lent_stint){
+		memory.runs[cpu] = (struct vp_lent_run){
 		    .runs = cpu != 1, .place = PLACE, .born = 3, .sequence = 2};
 		for (unsigned i = 0; i < VP_LENT_EVENTS; i++)
-			memory.stints[cpu].start[i] = count_of(cpu, i) - 10 * (cpu + 1) - i;
+			memory.runs[cpu].start[i] = count_of(cpu, i) - 10 * (cpu + 1) - i;
 	}
 	at_wait = settle_late;
 	waits = 0;
-	assert_int_equal(vp_counters_lent_family(&lent, counts, &live), VPERF_OK);
+	assert_int_equal(vp_counters_lent_children(&lent, counts, &live), VPERF_OK);
 	for (unsigned i = 0; i < VP_LENT_EVENTS; i++)
 		assert_int_equal(counts[i], 1 + i + 10 + i + 30 + i);
 	assert_int_equal(live, 4);
@@ -448,16 +448,16 @@ static void test_family_on_several_cpus(void **state)
 	/* What counts nothing is published on one of its CPUs for a while. */
 	at_wait = publish_nothing;
 	waits = 0;
-	assert_int_equal(vp_counters_lent_family(&lent, counts, &live), VPERF_OK);
+	assert_int_equal(vp_counters_lent_children(&lent, counts, &live), VPERF_OK);
 	assert_int_equal(waits, 5);
 	/* Of another place, or an earlier family of this one. */
 	at_wait = NULL;
-	memory.stints[0].place = PLACE + 1;
-	memory.stints[2].born = 2;
-	assert_int_equal(vp_counters_lent_family(&lent, counts, &live), VPERF_OK);
+	memory.runs[0].place = PLACE + 1;
+	memory.runs[2].born = 2;
+	assert_int_equal(vp_counters_lent_children(&lent, counts, &live), VPERF_OK);
 	assert_int_equal(counts[3], 4);
 	thread->missed = 1;
-	assert_int_equal(vp_counters_lent_family(&lent, counts, &live), VPERF_E_LOST);
+	assert_int_equal(vp_counters_lent_children(&lent, counts, &live), VPERF_E_LOST);
 }
 
 int main(void)

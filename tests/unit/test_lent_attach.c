@@ -36,7 +36,7 @@ static void *map_file(int fd, size_t size)
 static int start_agent(void **state)
 {
 	static const char *const names[] = {"instructions:u", "cycles:u", "branch-misses", "r1a8"};
-	size_t threads = sizeof(memory.threads) + sizeof(memory.stints);
+	size_t threads = sizeof(memory.threads) + sizeof(memory.runs);
 
 	setup(state);
 	memset(&agent, 0, sizeof(agent));
@@ -66,7 +66,7 @@ static int end_agent(void **state)
 	if (agent.socket >= 0)
 		close(agent.socket);
 	munmap(shared_cells, sizeof(memory.cells));
-	munmap(shared_threads, sizeof(memory.threads) + sizeof(memory.stints));
+	munmap(shared_threads, sizeof(memory.threads) + sizeof(memory.runs));
 	close(agent.cells);
 	close(agent.threads);
 	return 0;
@@ -137,7 +137,7 @@ static void test_attach(void **state)
 	struct vp_counters_lent *got;
 	struct vp_counters_lent_state look;
 	struct vp_lent_request request;
-	struct vp_lent_stint *stints = (void *)(shared_threads + VP_LENT_THREADS);
+	struct vp_lent_run *runs = (void *)(shared_threads + VP_LENT_THREADS);
 	uint64_t family[VP_LENT_EVENTS];
 	uint32_t live;
 	unsigned before = descriptors();
@@ -158,11 +158,11 @@ static void test_attach(void **state)
 	assert_int_equal(vp_counters_lent_look(got, &look), VPERF_OK);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(look.counts[i], base_of(i));
-	stints[CPUS - 1] = (struct vp_lent_stint){.runs = 1, .place = PLACE, .born = 3};
-	stints[CPUS] = stints[CPUS - 1];
-	stints[CPUS].start[2] = 1;
+	runs[CPUS - 1] = (struct vp_lent_run){.runs = 1, .place = PLACE, .born = 3};
+	runs[CPUS] = runs[CPUS - 1];
+	runs[CPUS].start[2] = 1;
 	shared_threads[PLACE].live = 1;
-	assert_int_equal(vp_counters_lent_family(got, family, &live), VPERF_OK);
+	assert_int_equal(vp_counters_lent_children(got, family, &live), VPERF_OK);
 	assert_int_equal(family[2], count_of(CPUS - 1, 2));
 	assert_int_equal(live, 1);
 	vp_counters_lent_close(got);
@@ -228,7 +228,7 @@ static void test_refusals(void **state)
 	agent.reply.events = 3;
 	shared_threads[PLACE].state = VP_LENT_NEW;
 	expect_failure(VPERF_E_LOST, "does not see this thread");
-	assert_int_equal(waits, VP_COUNTERS_MOST_WAITS);
+	assert_int_equal(waits, VP_COUNTERS_MAX_WAITS);
 	assert_int_equal(descriptors(), before);
 }
 
@@ -300,7 +300,7 @@ static void test_does_not_wait_for_who_sleeps(void **state)
 
 /* What reads add to the two counters, and what a switch does: as if the host counted it. */
 static const struct vp_counters_costs costs = {
-    .exact_read = {300, 31}, .read = {7, 70}, .stint = {2700, 11}};
+    .exact_read = {300, 31}, .read = {7, 70}, .run = {2700, 11}};
 static bool reads_are_free;
 
 int __wrap_vp_counters_costs_measure(const struct vp_counters_costs_ops *ops, void *context,
@@ -311,7 +311,7 @@ int __wrap_vp_counters_costs_measure(const struct vp_counters_costs_ops *ops, vo
 				     struct vperf_error *error)
 {
 	assert_int_equal(n, 2);
-	assert_int_equal(ops->stints(context), 2);
+	assert_int_equal(ops->runs(context), 2);
 	*ret = costs;
 	return VPERF_OK;
 }
@@ -361,7 +361,7 @@ static struct vperf_counters *open_lent_set(uint32_t flags)
 static void be_switched_in(void)
 {
 	shared_threads[PLACE].sequence += 4;
-	happen(costs.stint[0], costs.stint[1]);
+	happen(costs.run[0], costs.run[1]);
 }
 
 static void expect_values(struct vperf_counters *set, uint64_t first, uint64_t second)

@@ -22,21 +22,21 @@ static void clean(void)
 
 static void place_and_close(const char *path)
 {
-	struct vp_place place;
+	struct vp_recording_dir place;
 
-	expect_no_error(vp_place_claim(path, &place));
+	expect_no_error(vp_recording_dir_claim(path, &place));
 	assert_true(place.lock >= 0);
-	expect_no_error(vp_place_publish(&place));
-	vp_place_leave(&place);
+	expect_no_error(vp_recording_dir_publish(&place));
+	vp_recording_dir_leave(&place);
 }
 
 /* Nothing is left of a claim that is not published. */
 static void expect_refused(const char *path, const char *why)
 {
-	struct vp_place place;
+	struct vp_recording_dir place;
 	glob_t found;
 
-	expect_error(vp_place_claim(path, &place), why);
+	expect_error(vp_recording_dir_claim(path, &place), why);
 	assert_int_equal(place.lock, -1);
 	assert_int_equal(glob(NAME ".*.new", 0, NULL, &found), GLOB_NOMATCH);
 }
@@ -163,7 +163,7 @@ static void test_old_with_others_stays(void **state)
 /* Until it is published, a new recording leaves older ones as they are. */
 static void test_claim_moves_nothing(void **state)
 {
-	struct vp_place place;
+	struct vp_recording_dir place;
 	char now[128];
 
 	clean();
@@ -171,12 +171,12 @@ static void test_claim_moves_nothing(void **state)
 	make_whole(NAME);
 	place_and_close(NAME);
 	make_recording(NAME);
-	expect_no_error(vp_place_claim(NAME, &place));
+	expect_no_error(vp_recording_dir_claim(NAME, &place));
 	snprintf(now, sizeof(now), "%s", place.now);
 	make_whole(place.now);
 	assert_int_equal(access(NAME "/recording", F_OK), 0);
 	assert_int_equal(access(OLD "/host/cpu12", F_OK), 0);
-	vp_place_leave(&place);
+	vp_recording_dir_leave(&place);
 	assert_int_not_equal(access(now, F_OK), 0);
 	assert_int_equal(access(NAME "/recording", F_OK), 0);
 	assert_int_equal(access(OLD "/host/cpu12", F_OK), 0);
@@ -186,13 +186,13 @@ static void test_claim_moves_nothing(void **state)
 /* A directory that somebody else made meanwhile stays. */
 static void test_name_is_taken_meanwhile(void **state)
 {
-	struct vp_place place;
+	struct vp_recording_dir place;
 
 	clean();
-	expect_no_error(vp_place_claim(NAME, &place));
+	expect_no_error(vp_recording_dir_claim(NAME, &place));
 	mkdir(NAME, 0755);
-	expect_error(vp_place_publish(&place), "cannot rename");
-	vp_place_leave(&place);
+	expect_error(vp_recording_dir_publish(&place), "cannot rename");
+	vp_recording_dir_leave(&place);
 	assert_int_equal(rmdir(NAME), 0);
 }
 
@@ -204,19 +204,20 @@ static void test_not_to_standard_output(void **state)
 
 static void test_one_recorder_at_a_time(void **state)
 {
-	struct vp_place place;
+	struct vp_recording_dir place;
 
 	clean();
-	expect_no_error(vp_place_claim(NAME, &place));
-	expect_no_error(vp_place_publish(&place));
+	expect_no_error(vp_recording_dir_claim(NAME, &place));
+	expect_no_error(vp_recording_dir_publish(&place));
 	expect_refused(NAME, "another 'vperf record'");
 	make_recording(NAME);
 	expect_refused(NAME, "another 'vperf record'");
-	vp_place_leave(&place);
-	expect_no_error(vp_place_claim(NAME, &place)); /* from the claim on */
-	expect_error(vp_place_claim(NAME, &(struct vp_place){0}), "another 'vperf record'");
-	expect_no_error(vp_place_publish(&place));
-	vp_place_leave(&place);
+	vp_recording_dir_leave(&place);
+	expect_no_error(vp_recording_dir_claim(NAME, &place)); /* from the claim on */
+	expect_error(vp_recording_dir_claim(NAME, &(struct vp_recording_dir){0}),
+		     "another 'vperf record'");
+	expect_no_error(vp_recording_dir_publish(&place));
+	vp_recording_dir_leave(&place);
 	clean();
 }
 

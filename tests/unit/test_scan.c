@@ -152,7 +152,7 @@ static enum vp_scan_result search(struct host *host, uint64_t remembered,
 				  const vp_kernel_packs *packs, struct vp_guest_view *found)
 {
 	static const vp_kernel_packs none;
-	const struct vp_pace_clock clock = {host, wall, cpu, sleep_for};
+	const struct vp_throttle_clock clock = {host, wall, cpu, sleep_for};
 	const struct vp_scan_setup setup = {.memory = &host->memory,
 					    .packs = packs ? packs : &none,
 					    .remembered = remembered,
@@ -370,7 +370,7 @@ static void test_cost_of_lies(void **state)
 static void test_cost_of_false_kernel(void **state)
 {
 	struct host host = new_host(4 * GIB);
-	const struct vp_pace_clock clock = {&host, wall, cpu, sleep_for};
+	const struct vp_throttle_clock clock = {&host, wall, cpu, sleep_for};
 	static const vp_kernel_packs none;
 	const struct vp_scan_setup setup = {
 	    .memory = &host.memory, .packs = &none, .clock = &clock};
@@ -415,7 +415,7 @@ static void look_into_own(char *at, size_t size, bool with_kernel)
 	VP_AUTO_CLOSE int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	const struct vp_guest_files files = {.memory = memory_fd, .pagemap = pagemap};
 	struct host host = {0};
-	const struct vp_pace_clock clock = {&host, wall, cpu, sleep_for};
+	const struct vp_throttle_clock clock = {&host, wall, cpu, sleep_for};
 	struct vp_guest_memory memory = {0};
 	const struct vp_scan_setup setup = {.memory = &memory, .packs = &none, .clock = &clock};
 	enum vp_scan_result result = VP_SCAN_GOES_ON;

@@ -181,7 +181,7 @@ static void expect_message(struct vp_error *error, const char *message)
 static void test_streams_and_losses(void **state)
 {
 	struct scene scene;
-	struct vp_recording about;
+	struct vp_recording info;
 
 	begin(&scene);
 	scene.profile->lost = 5;
@@ -193,16 +193,16 @@ static void test_streams_and_losses(void **state)
 	VP_AUTO_FREE char *totals = vp_session_totals(scene.session);
 	assert_non_null(strstr(totals, "12 lost"));
 	end(&scene);
-	expect_no_error(vp_recording_read(NAME, &about));
-	assert_string_equal(about.instruments, "profile intervals");
-	assert_true(vp_recording_has_instrument(&about, "intervals"));
-	assert_false(vp_recording_has_instrument(&about, "interval"));
+	expect_no_error(vp_recording_read(NAME, &info));
+	assert_string_equal(info.instruments, "profile intervals");
+	assert_true(vp_recording_has_instrument(&info, "intervals"));
+	assert_false(vp_recording_has_instrument(&info, "interval"));
 	/* A sample more or less is a clock's. */
-	assert_int_equal(about.records[VP_STREAM_PCPU], SAMPLES + 2);
-	assert_int_equal(about.records[VP_STREAM_INTERVALS], INTERVALS);
-	assert_int_equal(about.lost[VP_STREAM_PCPU], 5);
-	assert_int_equal(about.lost[VP_STREAM_INTERVALS], 7);
-	vp_recording_deinit(&about);
+	assert_int_equal(info.records[VP_STREAM_PCPU], SAMPLES + 2);
+	assert_int_equal(info.records[VP_STREAM_INTERVALS], INTERVALS);
+	assert_int_equal(info.lost[VP_STREAM_PCPU], 5);
+	assert_int_equal(info.lost[VP_STREAM_INTERVALS], 7);
+	vp_recording_deinit(&info);
 	assert_int_equal(count(VP_STREAMS(VP_STREAM_PCPU), VP_ID_host_sample), SAMPLES);
 	assert_int_equal(count(VP_STREAMS(VP_STREAM_PCPU), VP_ID_interval), 0);
 	assert_int_equal(count(VP_STREAMS(VP_STREAM_INTERVALS), VP_ID_interval), INTERVALS);
@@ -212,7 +212,7 @@ static void test_streams_and_losses(void **state)
 static void test_losses_of_late_pcpus(void **state)
 {
 	struct scene scene;
-	struct vp_recording about;
+	struct vp_recording info;
 
 	begin(&scene);
 	scene.profile->lost = 5;
@@ -229,17 +229,17 @@ static void test_losses_of_late_pcpus(void **state)
 	expect_no_error(vp_session_step(scene.session, 0));
 	expect_no_error(vp_session_finish(scene.session));
 	end(&scene);
-	expect_no_error(vp_recording_read(NAME, &about));
-	assert_int_equal(about.lost[VP_STREAM_PCPU], 5 + 1000 + LATE + 1000 + LATER);
-	assert_int_equal(about.lost[VP_STREAM_INTERVALS], 7 + 2000 + LATER);
-	vp_recording_deinit(&about);
+	expect_no_error(vp_recording_read(NAME, &info));
+	assert_int_equal(info.lost[VP_STREAM_PCPU], 5 + 1000 + LATE + 1000 + LATER);
+	assert_int_equal(info.lost[VP_STREAM_INTERVALS], 7 + 2000 + LATER);
+	vp_recording_deinit(&info);
 }
 
 /* The first error of the end is told, and does not keep anything from being written. */
 static void test_first_error(void **state)
 {
 	struct scene scene;
-	struct vp_recording about;
+	struct vp_recording info;
 
 	begin(&scene);
 	scene.profile->fails_to_drain = "the second";
@@ -250,10 +250,10 @@ static void test_first_error(void **state)
 	expect_message(vp_session_finish(scene.session), "the first");
 	assert_true(scene.profile->finished && scene.intervals->finished);
 	end(&scene);
-	expect_no_error(vp_recording_read(NAME, &about));
-	assert_true(about.end > about.start);
-	assert_int_equal(about.records[VP_STREAM_INTERVALS], INTERVALS);
-	vp_recording_deinit(&about);
+	expect_no_error(vp_recording_read(NAME, &info));
+	assert_true(info.end > info.start);
+	assert_int_equal(info.records[VP_STREAM_INTERVALS], INTERVALS);
+	vp_recording_deinit(&info);
 	assert_int_equal(count(VP_STREAMS_ALL, VP_ID_host_sample), SAMPLES);
 	assert_int_equal(access(NAME "/vms", F_OK), 0);
 }
@@ -277,7 +277,7 @@ static void test_order(void **state)
 	for (size_t i = 0; i < VP_ARRAY_SIZE(ops); i++)
 		add(&scene, &ops[i], VP_STREAM_PCPU, 0);
 	expect_no_error(vp_session_open(scene.session));
-	assert_string_equal(scene.session->about.instruments, "alone other first second both");
+	assert_string_equal(scene.session->info.instruments, "alone other first second both");
 	vp_session_free(scene.session);
 	assert_int_equal(scene.freed, VP_ARRAY_SIZE(ops));
 }
@@ -293,7 +293,7 @@ static void test_absence(void **state)
 	assert_int_equal(scene.freed, 1);
 	VP_AUTO_FREE char *notice = vp_session_take_notice(scene.session);
 	assert_string_equal(notice, "no intervals: no such counter");
-	assert_string_equal(scene.session->about.instruments, "profile");
+	assert_string_equal(scene.session->info.instruments, "profile");
 	end(&scene);
 
 	begin(&scene);
@@ -328,8 +328,8 @@ static void test_full_disk(void **state)
 	assert_int_equal(notices, 1);
 	scene.profile->records = SAMPLES;
 	expect_no_error(vp_session_finish(scene.session));
-	assert_int_equal(scene.session->about.lost[VP_STREAM_PCPU], 3);
-	assert_int_equal(scene.session->about.lost[VP_STREAM_INTERVALS], 0);
+	assert_int_equal(scene.session->info.lost[VP_STREAM_PCPU], 3);
+	assert_int_equal(scene.session->info.lost[VP_STREAM_INTERVALS], 0);
 	end(&scene);
 	assert_int_equal(count(VP_STREAMS_ALL, VP_ID_host_sample), SAMPLES);
 	assert_int_equal(count(VP_STREAMS_ALL, VP_ID_interval), INTERVALS);
@@ -337,11 +337,11 @@ static void test_full_disk(void **state)
 
 static void expect_older_stays(void)
 {
-	struct vp_recording about;
+	struct vp_recording info;
 
-	expect_no_error(vp_recording_read(NAME, &about));
-	assert_string_equal(about.note, "older");
-	vp_recording_deinit(&about);
+	expect_no_error(vp_recording_read(NAME, &info));
+	assert_string_equal(info.note, "older");
+	vp_recording_deinit(&info);
 	assert_int_not_equal(access(NAME ".old", F_OK), 0);
 }
 
@@ -394,16 +394,16 @@ static uint64_t count_in(const char *directory, uint32_t id)
 
 static void expect_about(const char *directory, const char *cause, uint64_t begun, uint64_t lost)
 {
-	struct vp_recording about;
+	struct vp_recording info;
 
-	expect_no_error(vp_recording_read(directory, &about));
-	assert_string_equal(about.mode, "flight");
-	assert_string_equal(about.cause, cause);
-	assert_int_equal(about.begun, begun);
-	assert_int_equal(about.start, begun);
-	assert_true(about.end > about.start);
-	assert_int_equal(about.lost[VP_STREAM_PCPU], lost);
-	vp_recording_deinit(&about);
+	expect_no_error(vp_recording_read(directory, &info));
+	assert_string_equal(info.mode, "flight");
+	assert_string_equal(info.cause, cause);
+	assert_int_equal(info.begun, begun);
+	assert_int_equal(info.start, begun);
+	assert_true(info.end > info.start);
+	assert_int_equal(info.lost[VP_STREAM_PCPU], lost);
+	vp_recording_deinit(&info);
 }
 
 /* Nothing is on disk until a snapshot; each has all up to then; at the end the recording itself. */
@@ -419,7 +419,7 @@ static void test_flight(void **state)
 	scene.session->options.flight = &flight;
 	expect_no_error(vp_session_open(scene.session));
 	start(&scene);
-	uint64_t begun = scene.session->about.start;
+	uint64_t begun = scene.session->info.start;
 	scene.profile->stopped = true;
 	expect_no_error(vp_session_step(scene.session, 0));
 	assert_int_equal(count(VP_STREAMS_ALL, VP_ID_host_sample), 0);
@@ -481,7 +481,7 @@ void __wrap_vp_condition_watch_add(struct vp_condition_watch *its, uint32_t pid)
 void __wrap_vp_condition_watch_arm(struct vp_condition_watch *its);
 int __wrap_vp_condition_watch_fd(const struct vp_condition_watch *its);
 bool __wrap_vp_condition_watch_take(struct vp_condition_watch *its, struct vp_fired *ret);
-uint64_t __wrap_vp_condition_watch_unheard(const struct vp_condition_watch *its);
+uint64_t __wrap_vp_condition_watch_dropped(const struct vp_condition_watch *its);
 void __wrap_vp_condition_watch_free(struct vp_condition_watch *its);
 
 struct vp_error *__wrap_vp_condition_watch_open(const struct vp_conditions *conditions,
@@ -517,7 +517,7 @@ bool __wrap_vp_condition_watch_take(struct vp_condition_watch *its, struct vp_fi
 	return has;
 }
 
-uint64_t __wrap_vp_condition_watch_unheard(const struct vp_condition_watch *its)
+uint64_t __wrap_vp_condition_watch_dropped(const struct vp_condition_watch *its)
 {
 	return watch.unheard;
 }

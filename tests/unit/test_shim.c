@@ -27,7 +27,7 @@ static bool is_gone, is_missed;
 static unsigned attached;
 static const char *const names[] = {"instructions:u", "cycles:u"};
 
-int vp_counters_lent_attach(pid_t tid, bool adopts, struct vp_counters_lent **ret,
+int vp_counters_lent_attach(pid_t tid, bool inherits, struct vp_counters_lent **ret,
 			    struct vperf_error *error)
 {
 	*ret = calloc(1, sizeof(**ret));
@@ -61,8 +61,8 @@ int vp_counters_lent_look(const struct vp_counters_lent *counters,
 	return is_gone ? VPERF_E_LOST : VPERF_OK;
 }
 
-int vp_counters_lent_family(const struct vp_counters_lent *counters,
-			    uint64_t counts[VP_LENT_EVENTS], uint32_t *ret)
+int vp_counters_lent_children(const struct vp_counters_lent *counters,
+			      uint64_t counts[VP_LENT_EVENTS], uint32_t *ret)
 {
 	memcpy(counts, family, sizeof(family));
 	*ret = live;

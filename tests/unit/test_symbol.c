@@ -223,7 +223,7 @@ static struct vp_names *load_both(const char *label, const char *of_second, size
 
 	temporary_file(label, of_second, size);
 	expect_no_error(vp_names_load(label, NULL, &second));
-	vp_names_set_second(names, second);
+	vp_names_set_fallback(names, second);
 	return names;
 }
 
@@ -353,7 +353,7 @@ static void test_files_of_this_machine(void **state)
 	struct vp_names *first;
 	temporary_file(NAMES, empty, sizeof(empty) - 1);
 	expect_no_error(vp_names_load(NAMES, &options, &first));
-	vp_names_set_second(first, names);
+	vp_names_set_fallback(first, names);
 	used.count = 0;
 	vp_names_files_used(first, &used);
 	assert_int_equal(used.count, 1);

@@ -168,7 +168,8 @@ static void test_events(void **state)
 	const struct vp_agent_address address = {.path = SOCKET, .pid = (uint32_t)getpid()};
 	const uint32_t page_size = 4096;
 	struct vp_buffer answer = {0}, classes = {0};
-	const struct vp_agent_events_taker taker = {.context = &classes, .classes = take_classes};
+	const struct vp_agent_events_receiver taker = {.context = &classes,
+						       .classes = take_classes};
 	enum vp_agent_events_state now = VP_AGENT_EVENTS_ASKED;
 	struct vp_agent_events *events;
 
@@ -182,7 +183,7 @@ static void test_events(void **state)
 	pid_t child = play_vmm(listener, "OK 1\n", answer.bytes, answer.size);
 	expect_no_error(vp_agent_events_start(&address, VP_EVENTS_SET_sched, &events));
 	while (now < VP_AGENT_EVENTS_ENDED)
-		now = vp_agent_events_hear(events, 1000, SIZE_MAX, &taker);
+		now = vp_agent_events_receive(events, 1000, SIZE_MAX, &taker);
 	assert_int_equal(now, VP_AGENT_EVENTS_ENDED);
 	assert_non_null(strstr(vp_buffer_text(&classes), "sched:sched_switch"));
 	vp_agent_events_free(events);

@@ -215,7 +215,7 @@ static void test_thieves(void **state)
 	assert_int_equal(vcpu_of(scene, 2)->preemptions, 1);
 	assert_int_equal(taken(scene, 2, 1, VP_BY_VCPU), 700);
 	assert_int_equal(taken(scene, 2, 0, VP_BY_VCPU), 200);
-	vp_xen_states_tell_gone(&scene->states, 0, 3000); /* of domain 1 */
+	vp_xen_states_emit_gone(&scene->states, 0, 3000); /* of domain 1 */
 	vp_xen_states_end_gone(&scene->states);
 	assert_int_equal(vcpu_of(scene, 1)->end, 3000);
 	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_PREEMPTED], 500);
@@ -436,7 +436,7 @@ static void test_destroyed(void **state)
 
 	vp_xen_states_seed(&scene->states, 1, 0, VP_XEN_RUNNING, 0, 1000);
 	change(scene, 1600, 0, 1, RUNNING, OFFLINE);
-	vp_xen_states_tell_gone(&scene->states, 0, 1500);
+	vp_xen_states_emit_gone(&scene->states, 0, 1500);
 	vp_xen_states_end_gone(&scene->states);
 	assert_int_equal(vcpu_of(scene, 1)->end, 1600);
 	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_GUEST], 600);
@@ -457,8 +457,8 @@ static void test_missed_twice(void **state)
 
 	vp_xen_states_seed(&scene->states, 1, 0, VP_XEN_RUNNING, 0, 1000);
 	change(scene, 1600, 0, 1, RUNNING, RUNNABLE);
-	vp_xen_states_tell_gone(&scene->states, 0, 1500);
-	vp_xen_states_tell_gone(&scene->states, 0, 2500);
+	vp_xen_states_emit_gone(&scene->states, 0, 1500);
+	vp_xen_states_emit_gone(&scene->states, 0, 2500);
 	vp_xen_states_end_gone(&scene->states);
 	assert_int_equal(vcpu_of(scene, 1)->end, 1600);
 	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_PREEMPTED], 0);

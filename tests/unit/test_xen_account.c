@@ -252,7 +252,7 @@ static void test_seeds(void **state)
 		vcpus[1][0] = cases[i].vcpu;
 		domains[1].flags = cases[i].flags;
 		ops->begin(source, &vms, BEGIN);
-		for (size_t place = 0; place < ops->places(source); place++)
+		for (size_t place = 0; place < ops->slots(source); place++)
 			if (ops->vcpu(source, place, &vcpu) && vcpu.pid == 6 && !vcpu.number) {
 				found++;
 				assert_int_equal(vcpu.begin, BEGIN);
@@ -328,7 +328,7 @@ static void test_ends(void **state)
 	ops->gather(source, BEGIN + 100);
 	known = BEGIN + 200;
 	ops->gather(source, BEGIN + 300);
-	for (size_t place = 0; place < ops->places(source); place++)
+	for (size_t place = 0; place < ops->slots(source); place++)
 		if (ops->vcpu(source, place, &vcpu)) {
 			gone += vcpu.state == VP_STATE_GONE && vcpu.pid == 6;
 			others += vcpu.state != VP_STATE_GONE && vcpu.pid == 1;

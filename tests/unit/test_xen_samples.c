@@ -204,11 +204,11 @@ static struct guest *new_guest(void)
 						 .gpa = 0x4000,
 						 .size = 0x2000,
 						 .direct_map = DIRECT_MAP,
-						 .at_tid = 0x40,
-						 .at_tgid = 0x44,
-						 .at_comm = 0x80,
-						 .at_mm = 0x60,
-						 .at_pgd = 0x18};
+						 .off_tid = 0x40,
+						 .off_tgid = 0x44,
+						 .off_comm = 0x80,
+						 .off_mm = 0x60,
+						 .off_pgd = 0x18};
 	struct guest *guest = calloc(1, sizeof(*guest));
 
 	expect_no_error(vp_xen_kernel_init(&finding, &guest->kernel));
@@ -252,19 +252,19 @@ static void test_task(void **state)
 
 static void test_layout_is_not_believed(void **state)
 {
-	struct vp_guest_finding finding = {.at_tid = 0x40, .at_tgid = 0x48};
+	struct vp_guest_finding finding = {.off_tid = 0x40, .off_tgid = 0x48};
 	struct vp_xen_kernel kernel;
 
 	expect_error(vp_xen_kernel_init(&finding, &kernel), "unknown layout");
-	finding.at_tgid = 0x44;
-	finding.at_comm = 1 << 20;
+	finding.off_tgid = 0x44;
+	finding.off_comm = 1 << 20;
 	expect_error(vp_xen_kernel_init(&finding, &kernel), "unknown layout");
 }
 
 /* Without a word about the guest's kernel, a sample has its place and its address space. */
 static void test_sample_of_unknown_guest(void **state)
 {
-	struct vp_xen_told told = {0};
+	struct vp_xen_reported told = {0};
 	struct vp_xen_last last = {0};
 	const struct vp_xen_place place = {
 	    .time = 77,
@@ -397,10 +397,10 @@ static char *map_guest(void *context, const uint64_t *frames, size_t pages, int 
 static void test_samples_with_names(void **state)
 {
 	struct guest *guest = new_guest();
-	struct vp_xen_told told = {.known = true,
-				   .kernel = guest->kernel,
-				   .fd = -1,
-				   .foreign = vp_xen_foreign_new_by(map_guest, guest)};
+	struct vp_xen_reported told = {.known = true,
+				       .kernel = guest->kernel,
+				       .fd = -1,
+				       .foreign = vp_xen_foreign_new_by(map_guest, guest)};
 	struct vp_xen_last last = {0};
 	struct vp_xen_place place = {.time = 77,
 				     .domain = 5,

@@ -141,7 +141,7 @@ static void load_agent(struct vp_naming *naming, const char *path,
 	}
 	machine->agent_state = agent.state;
 	machine->agent_clock = agent.clock;
-	vp_names_set_second(machine->names, agent.names);
+	vp_names_set_fallback(machine->names, agent.names);
 }
 
 static struct vp_error *vm_load(const struct vp_naming_options *options, const vp_vms *vms,

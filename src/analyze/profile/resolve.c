@@ -214,7 +214,7 @@ static const struct space_slot *space_of_tick(struct vp_resolver *resolver,
 	    resolve_space_of(resolver, slot->vm, slot->by_pid, slot->id, tick->time);
 	/* An agent knows a process of vfork(2) by its parent's page tables only. */
 	if (by_memory && slot->root && space->space == VP_NAMES_NO_SPACE && machine->names &&
-	    (!vp_names_maps(machine->names)->from_memory || vp_names_second(machine->names)))
+	    (!vp_names_maps(machine->names)->from_memory || vp_names_fallback(machine->names)))
 		return resolve_space_of(resolver, slot->vm, false, slot->root, tick->time);
 	return space;
 }

@@ -342,7 +342,7 @@ static bool next_place(const struct evidence *evidence, const char *reason, uint
 /* All exits of a reason by place. */
 struct places_of_reason {
 	double ns, count;
-	bool told; /* what the exits were to */
+	bool reported; /* what the exits were to */
 };
 
 static struct places_of_reason sum_places(const struct evidence *evidence, uint32_t row,
@@ -354,7 +354,7 @@ static struct places_of_reason sum_places(const struct evidence *evidence, uint3
 	while (next_place(evidence, reason, &row, &place)) {
 		ret.ns += place.ns;
 		ret.count += place.count;
-		ret.told |= place.detail != NULL;
+		ret.reported |= place.detail != NULL;
 	}
 	return ret;
 }
@@ -367,7 +367,7 @@ static void measure_reason(const struct evidence *evidence, const struct vp_rule
 	uint32_t first = first_place(evidence, vp_account_view_vm(view, vm));
 	struct reason_cost cost = diagnose_cost_of(view, vm, reason);
 	struct places_of_reason all = sum_places(evidence, first, reason);
-	bool by_server = rule->memory && !all.told;
+	bool by_server = rule->memory && !all.reported;
 	double ns = (double)(!by_server                          ? cost.kernel + cost.vmm
 			     : rule->memory == VP_RULE_OF_MEMORY ? cost.kernel
 								 : cost.vmm);

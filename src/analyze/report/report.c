@@ -218,7 +218,7 @@ static void note_source(struct vp_report *report, const struct vp_vm *vm,
 		return;
 	bool from_memory = vp_names_maps(machine->names)->from_memory;
 	const char *answer = !strncmp(vm->agent, "ok: ", 4) ? vm->agent + 4 : vm->agent;
-	bool by_agent = !from_memory || vp_names_second(machine->names);
+	bool by_agent = !from_memory || vp_names_fallback(machine->names);
 	NOTE(report, "VM '%s': names from %s%s%s%s", vm->name,
 	     from_memory ? "guest memory" : "the guest agent",
 	     from_memory && by_agent ? ", the rest from the guest agent" : "",

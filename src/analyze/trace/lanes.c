@@ -96,14 +96,14 @@ static void lanes_tell(struct vp_lanes *lanes, struct vp_period period)
 
 /* Held slices get the guest thread of the exit: `changed` if it was another one before, NULL:
  * unknown. */
-static void let_go(struct vp_lanes *lanes, struct vcpu *vcpu, bool told, bool changed)
+static void let_go(struct vp_lanes *lanes, struct vcpu *vcpu, bool reported, bool changed)
 {
 	vp_vec_each (&vcpu->held, period) {
 		if (period->state == VP_LANE_GUEST) {
-			if (period->certainty == VP_LANE_EXACT && (!told || changed))
+			if (period->certainty == VP_LANE_EXACT && (!reported || changed))
 				period->certainty = VP_LANE_UNCERTAIN;
 		} else {
-			period->has_guest = told && vcpu->has_guest;
+			period->has_guest = reported && vcpu->has_guest;
 			period->guest_tid = vcpu->guest_tid;
 			period->guest_pid = vcpu->guest_pid;
 			period->guest_comm =

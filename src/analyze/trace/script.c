@@ -364,10 +364,10 @@ static void script_take_value(struct vp_script *script, const struct vp_script_p
 static const char *reason_text(struct vp_script *script, const struct vp_script_field *field,
 			       const struct reading *reading)
 {
-	bool told = reading->has_flags ? reading->flags & VP_HAS_EXIT_REASON
-				       : reading->vendor != VP_VENDOR_UNKNOWN;
+	bool reported = reading->has_flags ? reading->flags & VP_HAS_EXIT_REASON
+					   : reading->vendor != VP_VENDOR_UNKNOWN;
 
-	if (!told)
+	if (!reported)
 		return "unknown";
 	return vp_exit_reason_name((uint32_t)reading->vendor, (uint32_t)field->value.number,
 				   script->reason);

@@ -51,7 +51,7 @@ static struct vp_error *record_events_add_name(struct vp_record_events *events, 
 	}
 	if (vp_tracepoints_is_name(name)) {
 		vp_vec_push(&events->wishes,
-			    ((struct vp_tracepoint_wish){.name = name, .filter = filter}));
+			    ((struct vp_tracepoint_spec){.name = name, .filter = filter}));
 		return NULL;
 	}
 	if (filter)
@@ -90,7 +90,7 @@ void vp_record_events_add_sets(struct vp_record_events *events, unsigned sets)
 
 	for (size_t i = 0; (name = vp_trace_set_tracepoint(sets, i)); i++)
 		vp_vec_push(&events->wishes,
-			    ((struct vp_tracepoint_wish){.name = name, .optional = true}));
+			    ((struct vp_tracepoint_spec){.name = name, .optional = true}));
 }
 
 static struct vp_error *no_guest_set(struct vp_slice word)

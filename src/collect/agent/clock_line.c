@@ -6,7 +6,7 @@
 #include "base/search.h"
 
 enum {
-	MOST_POINTS = 4096,
+	MAX_POINTS = 4096,
 	STEADY_PPM = 1, /* taken for what the speed of a clock changes by unseen */
 };
 /* With pairs close to each other, the reading errors would dominate the rate. */
@@ -20,10 +20,10 @@ void vp_clock_line_add(struct vp_clock_line *line, const struct vp_clock_point *
 	if (last && (point->from <= last->from || point->to <= last->to))
 		return;
 	line->slope = 0; /* the last one may go */
-	if (count == MOST_POINTS) {
-		memmove(line->points.at, line->points.at + MOST_POINTS / 2,
-			MOST_POINTS / 2 * sizeof(*line->points.at));
-		line->points.count = count = MOST_POINTS / 2;
+	if (count == MAX_POINTS) {
+		memmove(line->points.at, line->points.at + MAX_POINTS / 2,
+			MAX_POINTS / 2 * sizeof(*line->points.at));
+		line->points.count = count = MAX_POINTS / 2;
 		line->found = 0;
 	}
 	/* The last one makes way if it is too close to the one before it. */

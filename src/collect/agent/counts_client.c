@@ -254,13 +254,13 @@ static void counts_client_take_msg(struct vp_agent_counts *counts, const struct 
 		places->marker_gpa = msg->gpa;
 		break;
 	case MSG_PLACE:
-		if (msg->event < VP_GUEST_COUNT && places->counts.count < VP_COUNTS_MOST_PLACES)
+		if (msg->event < VP_GUEST_COUNT && places->counts.count < VP_COUNTS_MAX_PLACES)
 			vp_vec_push(&places->counts,
 				    ((struct vp_agent_place){
 					msg->vcpu, (enum vp_guest_count)msg->event, msg->gpa}));
 		break;
 	case MSG_CELL:
-		if (places->cells.count < VP_LEND_MOST_CELLS)
+		if (places->cells.count < VP_LEND_MAX_CELLS)
 			vp_vec_push(&places->cells, ((struct vp_agent_cell){msg->vcpu, msg->gpa}));
 		break;
 	case MSG_WITHOUT:
@@ -272,7 +272,7 @@ static void counts_client_take_msg(struct vp_agent_counts *counts, const struct 
 	}
 }
 
-enum vp_agent_counts_state vp_agent_counts_hear(struct vp_agent_counts *counts, int timeout_ms)
+enum vp_agent_counts_state vp_agent_counts_poll(struct vp_agent_counts *counts, int timeout_ms)
 {
 	enum vp_agent_counts_state before = counts->state;
 	struct pollfd ready = {.fd = counts->worker.channel, .events = POLLIN};

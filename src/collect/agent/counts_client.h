@@ -53,7 +53,7 @@ struct vp_error *vp_agent_counts_start_from(int fd, const char *name, uint32_t e
 /* Ends it, and so the agent's counting. */
 void vp_agent_counts_free(struct vp_agent_counts *counts);
 /* Receives updates, with a timeout while there are none yet. */
-enum vp_agent_counts_state vp_agent_counts_hear(struct vp_agent_counts *counts, int timeout_ms);
+enum vp_agent_counts_state vp_agent_counts_poll(struct vp_agent_counts *counts, int timeout_ms);
 /* Once it counts. */
 const struct vp_agent_places *vp_agent_counts_places(const struct vp_agent_counts *counts);
 /* Why it is absent or gone: printable, but may be the guest's own words. */

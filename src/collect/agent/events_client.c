@@ -418,7 +418,7 @@ int vp_agent_events_fd(const struct vp_agent_events *events)
 }
 
 static void events_client_take_msg(struct vp_agent_events *events, size_t size,
-				   const struct vp_agent_events_taker *taker)
+				   const struct vp_agent_events_receiver *receiver)
 {
 	struct msg *msg = events->msg;
 	size_t tasks = size / sizeof(struct vp_events_task);
@@ -432,24 +432,24 @@ static void events_client_take_msg(struct vp_agent_events *events, size_t size,
 		break;
 	case MSG_CLASSES:
 		events->can_flush = msg->number & VP_EVENTS_CAN_FLUSH;
-		taker->classes(taker->context, (struct vp_slice){msg->bytes, size});
+		receiver->classes(receiver->context, (struct vp_slice){msg->bytes, size});
 		events->state = VP_AGENT_EVENTS_SENDING;
 		break;
 	case MSG_TASKS:
-		taker->tasks(taker->context, (const void *)msg->bytes, tasks);
+		receiver->tasks(receiver->context, (const void *)msg->bytes, tasks);
 		break;
 	case MSG_CLOCK:
 		if (size >= sizeof(struct vp_events_clock))
-			taker->clock(taker->context, (const void *)msg->bytes);
+			receiver->clock(receiver->context, (const void *)msg->bytes);
 		break;
 	case MSG_RECORDS:
-		taker->records(taker->context, msg->vcpu, msg->bytes, size);
+		receiver->records(receiver->context, msg->vcpu, msg->bytes, size);
 		break;
 	case MSG_LOST:
-		taker->lost(taker->context, msg->vcpu, msg->number);
+		receiver->lost(receiver->context, msg->vcpu, msg->number);
 		break;
 	case MSG_MALFORMED:
-		taker->malformed(taker->context, msg->number);
+		receiver->malformed(receiver->context, msg->number);
 		break;
 	case MSG_FLUSHED:
 		events->flushes -= events->flushes > 0;
@@ -501,9 +501,9 @@ static ssize_t events_client_receive(struct vp_agent_events *events)
 	return got - (ssize_t)sizeof(struct msg);
 }
 
-enum vp_agent_events_state vp_agent_events_hear(struct vp_agent_events *events, int timeout_ms,
-						size_t most,
-						const struct vp_agent_events_taker *taker)
+enum vp_agent_events_state vp_agent_events_receive(struct vp_agent_events *events, int timeout_ms,
+						   size_t most,
+						   const struct vp_agent_events_receiver *receiver)
 {
 	struct pollfd ready = {.fd = events->worker.channel, .events = POLLIN};
 
@@ -514,7 +514,7 @@ enum vp_agent_events_state vp_agent_events_hear(struct vp_agent_events *events, 
 		if (size < 0)
 			break;
 		received += sizeof(struct msg) + (size_t)size;
-		events_client_take_msg(events, (size_t)size, taker);
+		events_client_take_msg(events, (size_t)size, receiver);
 	}
 	return events->state;
 }

@@ -25,7 +25,7 @@ enum vp_agent_events_state {
 };
 
 /* Receives the agent's data, which may be malformed. */
-struct vp_agent_events_taker {
+struct vp_agent_events_receiver {
 	void *context;
 	/* As vp_event_classes_write() has them; once, before all others. */
 	void (*classes)(void *context, struct vp_slice text);
@@ -51,9 +51,9 @@ void vp_agent_events_free(struct vp_agent_events *events);
 /* A descriptor that can be read when there is something to hear. */
 int vp_agent_events_fd(const struct vp_agent_events *events);
 /* Passes on available data, at most that many bytes, with a timeout. */
-enum vp_agent_events_state vp_agent_events_hear(struct vp_agent_events *events, int timeout_ms,
-						size_t most,
-						const struct vp_agent_events_taker *taker);
+enum vp_agent_events_state vp_agent_events_receive(struct vp_agent_events *events, int timeout_ms,
+						   size_t most,
+						   const struct vp_agent_events_receiver *receiver);
 /* Asks the agent to flush, if it can. _is_flushing(): the reply is pending; the agent may be
  * dishonest. */
 void vp_agent_events_flush(struct vp_agent_events *events);

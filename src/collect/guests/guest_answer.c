@@ -12,9 +12,9 @@
 
 enum {
 	PIECE = 65536,
-	MOST_ANSWER = 64 << 20,
-	MOST_CPUS = 8192,
-	MOST_PROCESSES = 1 << 17,
+	MAX_ANSWER = 64 << 20,
+	MAX_CPUS = 8192,
+	MAX_PROCESSES = 1 << 17,
 };
 
 /* Whether the last line of the answer is there. */
@@ -44,26 +44,26 @@ static struct vp_error *said_error(struct vp_slice answer)
 	return NULL;
 }
 
-struct vp_error *vp_guest_answer_take(int channel, int timeout_ms, struct vp_buffer *heard,
+struct vp_error *vp_guest_answer_take(int channel, int timeout_ms, struct vp_buffer *inbuf,
 				      bool *done, struct vp_slice *answer)
 {
 	struct pollfd ready = {.fd = channel, .events = POLLIN};
 
-	*done = guest_answer_is_whole(heard);
+	*done = guest_answer_is_whole(inbuf);
 	while (!*done && vp_poll(&ready, 1, timeout_ms) > 0) {
-		char *room = vp_buffer_extend(heard, PIECE);
+		char *room = vp_buffer_extend(inbuf, PIECE);
 		ssize_t got = vp_recv(channel, room, PIECE, MSG_DONTWAIT);
-		heard->size -= PIECE - (size_t)(got > 0 ? got : 0);
+		inbuf->size -= PIECE - (size_t)(got > 0 ? got : 0);
 		if (!got || (got < 0 && errno != EAGAIN))
 			return vp_error_new("the guest memory reader has died");
-		if (heard->size > MOST_ANSWER)
+		if (inbuf->size > MAX_ANSWER)
 			return vp_error_new(
 			    "malformed reply from the guest memory reader: too long");
-		*done = guest_answer_is_whole(heard);
+		*done = guest_answer_is_whole(inbuf);
 	}
 	if (!*done)
 		return NULL;
-	*answer = (struct vp_slice){heard->bytes, heard->size - 2};
+	*answer = (struct vp_slice){inbuf->bytes, inbuf->size - 2};
 	return said_error(*answer);
 }
 
@@ -102,7 +102,7 @@ static bool take_count(struct vp_cursor *words, struct vp_guest_finding *finding
 	place.gpa = vp_cursor_hex(words);
 	place.narrow = vp_cursor_hex(words) != 0;
 	if (!vp_cursor_ok(words) || count >= VP_GUEST_COUNT ||
-	    finding->counts.count == MOST_CPUS * VP_GUEST_COUNT)
+	    finding->counts.count == MAX_CPUS * VP_GUEST_COUNT)
 		return false;
 	vp_vec_push(&finding->counts, place);
 	return true;
@@ -139,19 +139,19 @@ static bool guest_answer_take_finding(struct vp_slice line, struct vp_guest_find
 	if (vp_slice_is(what, "count"))
 		return take_count(&words, finding);
 	if (vp_slice_is(what, "at")) {
-		finding->at_tid = (uint32_t)vp_cursor_hex(&words);
-		finding->at_tgid = (uint32_t)vp_cursor_hex(&words);
-		finding->at_comm = (uint32_t)vp_cursor_hex(&words);
-		finding->at_stack = (uint32_t)vp_cursor_hex(&words);
-		finding->at_mm = (uint32_t)vp_cursor_hex(&words);
-		finding->at_pgd = (uint32_t)vp_cursor_hex(&words);
+		finding->off_tid = (uint32_t)vp_cursor_hex(&words);
+		finding->off_tgid = (uint32_t)vp_cursor_hex(&words);
+		finding->off_comm = (uint32_t)vp_cursor_hex(&words);
+		finding->off_stack = (uint32_t)vp_cursor_hex(&words);
+		finding->off_mm = (uint32_t)vp_cursor_hex(&words);
+		finding->off_pgd = (uint32_t)vp_cursor_hex(&words);
 		return vp_cursor_ok(&words);
 	}
 	struct vp_guest_place cpu = {.vcpu = (uint32_t)vp_cursor_hex(&words)};
 	cpu.cpu = (uint32_t)vp_cursor_hex(&words);
 	cpu.current_gpa = vp_cursor_hex(&words);
 	cpu.chosen_gpa = vp_cursor_hex(&words);
-	if (!vp_slice_is(what, "cpu") || !vp_cursor_ok(&words) || finding->cpus.count == MOST_CPUS)
+	if (!vp_slice_is(what, "cpu") || !vp_cursor_ok(&words) || finding->cpus.count == MAX_CPUS)
 		return false;
 	vp_vec_push(&finding->cpus, cpu);
 	return true;
@@ -192,7 +192,7 @@ struct vp_error *vp_guest_processes_parse(struct vp_slice answer, vp_guest_proce
 	struct vp_slice line = {0};
 
 	*damaged = false;
-	while (vp_cursor_line(&cursor, &line) && processes->count < MOST_PROCESSES) {
+	while (vp_cursor_line(&cursor, &line) && processes->count < MAX_PROCESSES) {
 		struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
 		struct vp_slice what = vp_cursor_word(&words);
 		if (vp_slice_is(what, "damaged")) {

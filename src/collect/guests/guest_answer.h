@@ -38,9 +38,9 @@ struct vp_guest_finding {
 	bool derived;         /* without BTF: there are tasks, but not their mappings */
 	struct vp_build_id build_id;
 	char *banner;
-	uint32_t at_tid, at_tgid, at_comm; /* in task_struct */
-	uint32_t at_stack;                 /* the same; 0: not known */
-	uint32_t at_mm, at_pgd;            /* the same, and in its mm_struct */
+	uint32_t off_tid, off_tgid, off_comm; /* in task_struct */
+	uint32_t off_stack;                   /* the same; 0: not known */
+	uint32_t off_mm, off_pgd;             /* the same, and in its mm_struct */
 	VP_VEC(struct vp_guest_place) cpus;
 	VP_VEC(struct vp_guest_count_place) counts;
 	uint64_t banner_gpa; /* where a scan is to look first the next time; 0: not known */
@@ -62,7 +62,7 @@ typedef VP_VEC(struct vp_guest_process) vp_guest_processes;
 /* Waits for the next pieces of a reply, with a timeout for each; `heard` has those so far. *done is
  * false if it is not complete yet. The reply, without its last line, is in `heard`, too. An error
  * from the reader is an error. */
-struct vp_error *vp_guest_answer_take(int channel, int timeout_ms, struct vp_buffer *heard,
+struct vp_error *vp_guest_answer_take(int channel, int timeout_ms, struct vp_buffer *inbuf,
 				      bool *done, struct vp_slice *answer) VP_MUST_CHECK;
 
 /* Answers to `find` and `tasks`. */

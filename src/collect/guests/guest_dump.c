@@ -50,7 +50,7 @@ static struct vp_error *copy_all(int from, const char *path)
 	return copy_text(from, 0, (off_t)vp_guest_text_size(from), path);
 }
 
-static void tell_truncated(struct vp_guest_watch *watch, const struct guest *guest)
+static void send_truncated(struct vp_guest_watch *watch, const struct guest *guest)
 {
 	vp_vec_push(watch->notices,
 		    vp_format("VM '%s': the symbol map from guest memory was truncated at %" PRIu64
@@ -91,7 +91,7 @@ static struct vp_error *ask_for_map(struct vp_guest_watch *watch, struct guest *
 static void ask_when_free(struct vp_guest_watch *watch, struct guest *guest)
 {
 	if (guest->state == GUEST_CHECKING || guest->state == GUEST_LEAVING)
-		vp_guest_hear(watch, guest, 0);
+		vp_guest_poll(watch, guest, 0);
 	if (guest->state == GUEST_LOST)
 		guest->writing = WRITING_NOTHING;
 	if (guest->state != GUEST_READY || !vp_guest_reader_listens(guest->reader, 0))
@@ -108,7 +108,7 @@ static void take_map(struct vp_guest_watch *watch, struct guest *guest, bool tab
 	guest->has_map = true;
 	guest->map_size = (off_t)size;
 	if (size == vp_guest_most_text(guest))
-		tell_truncated(watch, guest);
+		send_truncated(watch, guest);
 	guest->writing = tables && !guest->ended ? WRITING_TABLES : WRITING_NOTHING;
 	if (guest->writing == WRITING_TABLES)
 		guest->lacks_tables = vp_guest_reader_ask(guest->reader, "orc");

@@ -26,18 +26,18 @@ enum { READ_ONLY = 2 }; /* KVM_MEM_READONLY: firmware */
 
 static int guest_state_load(struct vp_guest_lister *lister)
 {
-	struct vp_fitting fitting;
+	struct vp_btf_open_opts fitting;
 	size_t size;
 	const void *elf = guest_state_bpf__elf_bytes(&size);
 	int result = -ENOENT;
 
-	vp_fitting_init(&fitting, NULL, elf, size);
+	vp_btf_open_opts_init(&fitting, NULL, elf, size);
 	lister->programs = guest_state_bpf__open_opts(&fitting.options);
 	if (lister->programs) {
 		lister->programs->rodata->vendor = vp_host_vendor();
 		result = guest_state_bpf__load(lister->programs);
 	}
-	vp_fitting_deinit(&fitting);
+	vp_btf_open_opts_deinit(&fitting);
 	return result;
 }
 

@@ -34,7 +34,7 @@ enum {
 	SEARCH_MS = 1000,
 	/* Processes whose mappings are asked for in a second, and that are remembered. */
 	SEEN_PER_SECOND = 1000,
-	MOST_SEEN = 1 << 20,
+	MAX_SEEN = 1 << 20,
 };
 #define SECOND 1000000000ULL
 
@@ -56,7 +56,7 @@ struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_access *access, 
 	return watch;
 }
 
-void vp_guest_watch_join(struct vp_guest_watch *watch, const struct vp_guest_user *user)
+void vp_guest_watch_join(struct vp_guest_watch *watch, const struct vp_guest_watch_client *user)
 {
 	vp_vec_push(&watch->users, *user);
 }
@@ -122,7 +122,7 @@ static unsigned retry_s(const struct guest *guest)
 	return pause < LONGEST_RETRY_S ? pause : LONGEST_RETRY_S;
 }
 
-static void tell_lost(struct vp_guest_watch *watch, struct guest *guest, const char *why)
+static void send_lost(struct vp_guest_watch *watch, struct guest *guest, const char *why)
 {
 	guest->lost_at = vp_clock_monotonic();
 	free(guest->lost_why);
@@ -134,7 +134,7 @@ static void tell_lost(struct vp_guest_watch *watch, struct guest *guest, const c
 				      guest->name, why, RETRY_S, LONGEST_RETRY_S));
 }
 
-static void tell_found_again(struct vp_guest_watch *watch, struct guest *guest)
+static void report_found_again(struct vp_guest_watch *watch, struct guest *guest)
 {
 	uint64_t passed = vp_clock_monotonic() - guest->lost_at;
 
@@ -145,34 +145,34 @@ static void tell_found_again(struct vp_guest_watch *watch, struct guest *guest)
 }
 
 /* Its kernel was not found yet: that is not to be a surprise at the end. */
-static void guest_watch_tell_missing(struct vp_guest_watch *watch, struct guest *guest,
-				     const char *why)
+static void guest_watch_report_missing(struct vp_guest_watch *watch, struct guest *guest,
+				       const char *why)
 {
-	if (guest->is_protected && !guest->told_missing) {
-		guest->told_missing = true;
+	if (guest->is_protected && !guest->reported_missing) {
+		guest->reported_missing = true;
 		vp_vec_push(watch->notices, vp_format("VM '%s': %s", guest->name, why));
 	}
-	if (guest->told_missing || guest->tries < guest->quiet_tries || !vmm_runs(watch, guest))
+	if (guest->reported_missing || guest->tries < guest->quiet_tries || !vmm_runs(watch, guest))
 		return;
-	guest->told_missing = true;
+	guest->reported_missing = true;
 	vp_vec_push(watch->notices, vp_format("VM '%s': the kernel has not been found, guest "
 					      "memory is not read: %s; searching every %d to %d s",
 					      guest->name, why, RETRY_S, LONGEST_RETRY_S));
 }
 
-static void tell_searching(struct vp_guest_watch *watch, struct guest *guest)
+static void report_searching(struct vp_guest_watch *watch, struct guest *guest)
 {
-	guest->told_missing = true;
+	guest->reported_missing = true;
 	vp_vec_push(watch->notices, vp_format("VM '%s': guest memory is still being searched for "
 					      "the kernel; there are names from when it is found",
 					      guest->name));
 }
 
-static void tell_found(struct vp_guest_watch *watch, struct guest *guest)
+static void report_found(struct vp_guest_watch *watch, struct guest *guest)
 {
 	uint64_t passed = vp_clock_monotonic() - guest->added;
 
-	guest->told_missing = false;
+	guest->reported_missing = false;
 	vp_vec_push(watch->notices, vp_format("VM '%s': the kernel was found after %.1f s",
 					      guest->name, (double)passed / SECOND));
 }
@@ -194,9 +194,9 @@ void vp_guest_lose(struct vp_guest_watch *watch, struct guest *guest, struct vp_
 			 guest->state == GUEST_LEAVING;
 
 	if (was_found && !guest->lost_at)
-		tell_lost(watch, guest, vp_error_message(error));
+		send_lost(watch, guest, vp_error_message(error));
 	else if (!was_found && !guest->lost_at)
-		guest_watch_tell_missing(watch, guest, vp_error_message(error));
+		guest_watch_report_missing(watch, guest, vp_error_message(error));
 	guest_watch_forget(watch, guest);
 	guest_stop(guest);
 	free(guest->problem);
@@ -224,7 +224,7 @@ uint64_t vp_guest_text_size(int text)
 
 uint64_t vp_guest_most_text(const struct guest *guest)
 {
-	return VP_GUEST_MOST_TEXT - vp_guest_text_size(guest->last_text);
+	return VP_GUEST_MAX_TEXT - vp_guest_text_size(guest->last_text);
 }
 
 static struct vp_error *start_reader(struct vp_guest_watch *watch, struct guest *guest)
@@ -360,9 +360,9 @@ static struct vp_error *guest_watch_take_finding(struct vp_guest_watch *watch, s
 	keep_place(watch, guest);
 	guest->tries = 0;
 	if (guest->lost_at)
-		tell_found_again(watch, guest);
-	else if (guest->told_missing)
-		tell_found(watch, guest);
+		report_found_again(watch, guest);
+	else if (guest->reported_missing)
+		report_found(watch, guest);
 	vp_map_deinit(&watch->seen); /* what a reader before this one has read is gone */
 	free(guest->problem);
 	guest->problem =
@@ -424,7 +424,7 @@ static struct vp_error *guest_watch_take_answer(struct vp_guest_watch *watch, st
 }
 
 /* Looks whether the answer has come that the guest waits for. */
-void vp_guest_hear(struct vp_guest_watch *watch, struct guest *guest, int timeout_ms)
+void vp_guest_poll(struct vp_guest_watch *watch, struct guest *guest, int timeout_ms)
 {
 	struct vp_slice answer;
 	bool done;
@@ -454,12 +454,12 @@ void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms)
 	vp_vec_each (&watch->guests, guest)
 		while (guest->state == GUEST_FINDING && vp_clock_monotonic() < end &&
 		       !searches_long(guest))
-			vp_guest_hear(watch, guest, 20);
+			vp_guest_poll(watch, guest, 20);
 	vp_vec_each (&watch->guests, guest)
 		if (guest->state == GUEST_FINDING && guest->searching)
-			tell_searching(watch, guest);
+			report_searching(watch, guest);
 		else if (guest->state == GUEST_FINDING)
-			guest_watch_tell_missing(watch, guest, "reading guest memory takes long");
+			guest_watch_report_missing(watch, guest, "reading guest memory takes long");
 }
 
 bool vp_guest_watch_has_found(const struct vp_guest_watch *watch, const struct vp_vm *vm)
@@ -556,7 +556,7 @@ static void step_ended(struct vp_guest_watch *watch, struct guest *guest)
 	else if (guest->state == GUEST_READY)
 		error = wait_for_reader(guest, vp_clock_monotonic());
 	else if (guest->state != GUEST_LOST)
-		vp_guest_hear(watch, guest, 0);
+		vp_guest_poll(watch, guest, 0);
 	if (error)
 		vp_guest_lose(watch, guest, error);
 }
@@ -576,7 +576,7 @@ void vp_guest_watch_step(struct vp_guest_watch *watch)
 		if (guest->ended)
 			step_ended(watch, guest);
 		else if (guest_watch_is_asked(guest))
-			vp_guest_hear(watch, guest, 0);
+			vp_guest_poll(watch, guest, 0);
 		else if (guest->state == GUEST_READY && due && !guest->finding.lacks)
 			guest_watch_check(watch, guest);
 		else if (guest->state == GUEST_LOST && due && !guest->is_protected &&
@@ -590,9 +590,9 @@ static bool guest_watch_may_ask(struct vp_guest_watch *watch, uint64_t time)
 {
 	if (time / SECOND != watch->second) {
 		watch->second = time / SECOND;
-		watch->seen_in_second = 0;
+		watch->seen_in_fallback = 0;
 	}
-	return watch->seen_in_second++ < SEEN_PER_SECOND;
+	return watch->seen_in_fallback++ < SEEN_PER_SECOND;
 }
 
 void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task *task)
@@ -611,7 +611,7 @@ void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task
 	bool listens = guest && (guest->state == GUEST_READY || guest->state == GUEST_CHECKING);
 	if (!listens || !guest_watch_may_ask(watch, task->time))
 		return;
-	if (watch->seen.count >= MOST_SEEN)
+	if (watch->seen.count >= MAX_SEEN)
 		vp_map_deinit(&watch->seen);
 	*vp_map_insert(&watch->seen, key, hash, &is_new) = hash;
 	/* One that is too busy to listen is asked when the process is seen next. */

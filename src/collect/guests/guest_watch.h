@@ -19,7 +19,7 @@
 struct vp_guest_watch;
 
 /* Receivers of the results. */
-struct vp_guest_user {
+struct vp_guest_watch_client {
 	void *context;
 	const char *name; /* in sentences: "samples" */
 	unsigned check_s; /* seconds from one look whether what was found still holds to the next */
@@ -50,7 +50,7 @@ struct vp_guest_user {
 struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_access *access, vp_notices *notices,
 					  const char *directory, bool symbols);
 /* One more user of all guests: before the first of them is added. */
-void vp_guest_watch_join(struct vp_guest_watch *watch, const struct vp_guest_user *user);
+void vp_guest_watch_join(struct vp_guest_watch *watch, const struct vp_guest_watch_client *user);
 void vp_guest_watch_free(struct vp_guest_watch *watch);
 /* Begins to search the VM's memory for its guest's kernel. */
 void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm);

@@ -13,7 +13,7 @@
 #include "collect/guests/pack_cache.h"
 
 /* Bytes of a guest's symbol maps that are kept in memory, that of a lost reader included. */
-#define VP_GUEST_MOST_TEXT (256ULL << 20)
+#define VP_GUEST_MAX_TEXT (256ULL << 20)
 
 /* Leaving: its memory is not what it was; what is known so far is being written. */
 enum guest_state { GUEST_FINDING, GUEST_READY, GUEST_CHECKING, GUEST_LEAVING, GUEST_LOST };
@@ -43,9 +43,9 @@ struct guest {
 	bool ended;        /* the VM did: its map is read once more, and then nothing */
 	bool put_away;     /* its map is where it belongs, and kept here no more */
 	uint64_t added;    /* when looking for its kernel began */
-	unsigned quiet_tries; /* number of failures before the user is warned */
-	bool told_missing;    /* and the warning was given */
-	bool searching;       /* its memory is gone through for the kernel: bytes, of all */
+	unsigned quiet_tries;  /* number of failures before the user is warned */
+	bool reported_missing; /* and the warning was given */
+	bool searching;        /* its memory is gone through for the kernel: bytes, of all */
 	uint64_t searched, to_search;
 	uint64_t banner_gpa; /* where a scan found its kernel the last time; 0: not known */
 	char *name, *problem;
@@ -58,7 +58,7 @@ struct guest {
 };
 
 struct vp_guest_watch {
-	VP_VEC(struct vp_guest_user) users;
+	VP_VEC(struct vp_guest_watch_client) users;
 	vp_notices *notices;
 	const struct vp_guest_access *access;
 	void *lister; /* the access's; NULL: see lister_problem */
@@ -69,7 +69,7 @@ struct vp_guest_watch {
 	vp_pack_texts packs;
 	VP_VEC(struct guest) guests;
 	struct vp_map seen; /* VMM's pid << 32 | tgid → hash of the process's name */
-	uint64_t second, seen_in_second;
+	uint64_t second, seen_in_fallback;
 };
 
 /* The guest of that VM, or NULL. */
@@ -77,7 +77,7 @@ struct guest *vp_guest_of(const struct vp_guest_watch *watch, uint32_t vm);
 /* Nothing of the guest is known by its memory from now on; `error` is freed. */
 void vp_guest_lose(struct vp_guest_watch *watch, struct guest *guest, struct vp_error *error);
 /* Takes the answer that the guest's reader owes, if it has come within that time. */
-void vp_guest_hear(struct vp_guest_watch *watch, struct guest *guest, int timeout_ms);
+void vp_guest_poll(struct vp_guest_watch *watch, struct guest *guest, int timeout_ms);
 /* Memory may have been plugged in or out: it is looked for again. */
 struct vp_error *vp_guest_refresh_memory(struct vp_guest_watch *watch,
 					 struct guest *guest) VP_MUST_CHECK;

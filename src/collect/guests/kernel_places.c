@@ -10,7 +10,7 @@
 #include "collect/guests/pack_cache.h"
 #include "maps/format.h"
 
-enum { MOST_BYTES = 64 << 10 };
+enum { MAX_BYTES = 64 << 10 };
 
 /* Takes a line apart; false if it is none of these. */
 static bool kernel_places_parse(struct vp_slice line, uint64_t *gpa, struct vp_slice *name)
@@ -25,7 +25,7 @@ static bool kernel_places_parse(struct vp_slice line, uint64_t *gpa, struct vp_s
 /* The file as it is; nothing if it cannot be read. */
 static void kernel_places_load(const char *path, struct vp_buffer *text)
 {
-	VP_AUTO_ERROR struct vp_error *error = vp_file_read(path, MOST_BYTES, text);
+	VP_AUTO_ERROR struct vp_error *error = vp_file_read(path, MAX_BYTES, text);
 
 	if (error)
 		text->size = 0;
@@ -76,8 +76,8 @@ struct vp_error *vp_kernel_place_remember(const char *folder, const char *vm, ui
 	kernel_places_load(path, &text);
 	vp_maps_escape(vm, &escaped);
 	vp_buffer_printf(&line, "%" PRIx64 " %s\n", gpa, vp_buffer_text(&escaped));
-	if (line.size < MOST_BYTES)
-		keep_others(&text, vp_buffer_text(&escaped), MOST_BYTES - line.size, &ret);
+	if (line.size < MAX_BYTES)
+		keep_others(&text, vp_buffer_text(&escaped), MAX_BYTES - line.size, &ret);
 	vp_buffer_append(&ret, line.bytes, line.size);
 	struct vp_error *error = vp_file_publish(path, ret.bytes, ret.size);
 	vp_buffer_deinit(&text);

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 
-enum { MOST_BYTES = 256 << 10, MOST_PACKS = 1000 };
+enum { MAX_BYTES = 256 << 10, MAX_PACKS = 1000 };
 
 char *vp_pack_cache_folder(void)
 {
@@ -25,14 +25,14 @@ void vp_pack_cache_load(const char *folder, vp_pack_texts *texts)
 	DIR *directory = opendir(folder);
 
 	for (struct dirent *entry;
-	     directory && texts->count < MOST_PACKS && (entry = readdir(directory));) {
+	     directory && texts->count < MAX_PACKS && (entry = readdir(directory));) {
 		const char *dot = strrchr(entry->d_name, '.');
 		if (!dot || strcmp(dot, ".pack") != 0)
 			continue;
 		VP_AUTO_FREE char *path = vp_format("%s/%s", folder, entry->d_name);
 		struct vp_buffer text = {0};
 		/* Unreadable packs are made again. */
-		VP_AUTO_ERROR struct vp_error *error = vp_file_read(path, MOST_BYTES, &text);
+		VP_AUTO_ERROR struct vp_error *error = vp_file_read(path, MAX_BYTES, &text);
 		if (error)
 			vp_buffer_deinit(&text);
 		else
@@ -74,7 +74,7 @@ struct vp_error *vp_pack_cache_store(const char *folder, const struct vp_build_i
 	struct vp_buffer path = {0};
 	size_t size = strlen(text);
 
-	if (!build_id->size || size > MOST_BYTES)
+	if (!build_id->size || size > MAX_BYTES)
 		return vp_error_new("malformed kernel pack: not cached");
 	VP_TRY(vp_pack_cache_make(folder));
 	vp_buffer_printf(&path, "%s/", folder);

@@ -12,12 +12,12 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-static void clear_row(const struct bpf_map *map, uint32_t place, uint32_t columns)
+static void clear_row(const struct bpf_map *map, uint32_t slot, uint32_t columns)
 {
 	VP_AUTO_FREE void *nothing = vp_alloc(bpf_map__value_size(map));
 
 	for (uint32_t i = 0; i < columns; i++) {
-		uint32_t index = place * columns + i;
+		uint32_t index = slot * columns + i;
 		bpf_map_update_elem(bpf_map__fd(map), &index, nothing, BPF_ANY);
 	}
 }
@@ -39,23 +39,23 @@ static void remove_thieves(const struct bpf_map *map, const struct vp_map *relea
 	vp_vec_deinit(&found);
 }
 
-void vp_account_places_release(const struct account_bpf *programs, const uint32_t *places,
-			       size_t count)
+void vp_account_slots_release(const struct account_bpf *programs, const uint32_t *slots,
+			      size_t count)
 {
 	struct vp_map released = {0};
 	bool inserted;
 
 	for (size_t i = 0; i < count; i++)
-		vp_map_insert(&released, places[i], 0, &inserted);
+		vp_map_insert(&released, slots[i], 0, &inserted);
 	if (count)
 		remove_thieves(programs->maps.thieves, &released);
 	for (size_t i = 0; i < count; i++) {
-		uint32_t place = places[i] + 1;
-		clear_row(programs->maps.other_thieves, places[i], VP_TAKEN_STATES);
-		clear_row(programs->maps.exits, places[i], VP_EXIT_REASONS);
-		clear_row(programs->maps.sites, places[i], VP_EXIT_SITES);
-		clear_row(programs->maps.vcpus, places[i], 1);
-		bpf_map_update_elem(bpf_map__fd(programs->maps.places), NULL, &place, BPF_ANY);
+		uint32_t slot = slots[i] + 1;
+		clear_row(programs->maps.other_thieves, slots[i], VP_TAKEN_STATES);
+		clear_row(programs->maps.exits, slots[i], VP_EXIT_REASONS);
+		clear_row(programs->maps.sites, slots[i], VP_EXIT_SITES);
+		clear_row(programs->maps.vcpus, slots[i], 1);
+		bpf_map_update_elem(bpf_map__fd(programs->maps.slots), NULL, &slot, BPF_ANY);
 	}
 	vp_map_deinit(&released);
 }

@@ -12,7 +12,7 @@ struct account_bpf;
  * The vCPUs in these `count` places (from 0 on) have ended, and what was counted of them was read:
  * other vCPUs may have the places, and begin with nothing.
  */
-void vp_account_places_release(const struct account_bpf *programs, const uint32_t *places,
-			       size_t count);
+void vp_account_slots_release(const struct account_bpf *programs, const uint32_t *slots,
+			      size_t count);
 
 #endif

@@ -23,18 +23,18 @@
 
 enum {
 	/* Spare slots for vCPUs that start later: at least, and per pCPU. */
-	SPARE_PLACES = 256,
-	SPARE_PLACES_OF_PCPU = 32,
-	MOST_PLACES = 8192,
-	PLACE_BYTES = 70 << 10,
-	MEMORY_SHARE = 128, /* of the host's memory, for more than SPARE_PLACES spare ones */
+	SPARE_SLOTS = 256,
+	SPARE_SLOTS_OF_PCPU = 32,
+	MAX_SLOTS = 8192,
+	SLOT_BYTES = 70 << 10,
+	MEMORY_SHARE = 128, /* of the host's memory, for more than SPARE_SLOTS spare ones */
 	COPY_TRIES = 10000, /* of an entry that is being written */
 	ENTRIES_AT_ONCE = 512,
 	LARGEST_KEY = sizeof(struct vp_site_key), /* of the maps that are read so */
 	LARGEST_VALUE = sizeof(struct vp_site_cost),
 	/* Thieves to each place, and at least. Reading them costs by how many there might be. */
 	THIEVES = 15,
-	LEAST_THIEVES = 4096,
+	MIN_THIEVES = 4096,
 	/* Places in guests beyond those that are counted in place, to each vCPU. */
 	OLD_SITES = 32,
 	/* Threads whose names are kept, to each pCPU. */
@@ -49,7 +49,7 @@ enum {
 struct vp_account_source {
 	struct account_bpf *programs;
 	const struct vp_account_source_options *options; /* while they are loaded */
-	size_t places;
+	size_t slots;
 	vp_links links;
 	const struct vp_account_vcpu *vcpus;
 	const struct vp_account_exit *exits;
@@ -62,7 +62,7 @@ struct vp_account_source {
 };
 
 /* Limits: the text of a cgroup's quota, open folders of a walk through the cgroups. */
-enum { MOST_QUOTA_TEXT = 4096, MOST_OPEN_FOLDERS = 16 };
+enum { MAX_QUOTA_TEXT = 4096, MAX_OPEN_FOLDERS = 16 };
 
 static const struct vp_optional_program optional[] = {
     {"note_vmm", "time in the VMM is counted as kernel time"},
@@ -86,16 +86,16 @@ static size_t array_size(size_t entries, size_t entry)
 
 static const void *map_array(const struct bpf_map *map, size_t entries, size_t entry)
 {
-	void *place =
+	void *slot =
 	    mmap(NULL, array_size(entries, entry), PROT_READ, MAP_SHARED, bpf_map__fd(map), 0);
 
-	return place == MAP_FAILED ? NULL : place;
+	return slot == MAP_FAILED ? NULL : slot;
 }
 
-static void unmap_array(const void *place, size_t entries, size_t entry)
+static void unmap_array(const void *slot, size_t entries, size_t entry)
 {
-	if (place)
-		munmap((void *)place, array_size(entries, entry));
+	if (slot)
+		munmap((void *)slot, array_size(entries, entry));
 }
 
 static size_t count_vcpus(const vp_vms *vms)
@@ -108,66 +108,66 @@ static size_t count_vcpus(const vp_vms *vms)
 }
 
 /* As many vCPUs as may come to a host of this size. */
-static size_t wanted_places(const vp_vms *vms)
+static size_t wanted_slots(const vp_vms *vms)
 {
 	size_t pcpus = (size_t)libbpf_num_possible_cpus(), known = 2 * count_vcpus(vms);
-	size_t spare = SPARE_PLACES_OF_PCPU * pcpus;
+	size_t spare = SPARE_SLOTS_OF_PCPU * pcpus;
 	size_t bytes = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)getpagesize();
-	size_t affordable = bytes / MEMORY_SHARE / PLACE_BYTES;
+	size_t affordable = bytes / MEMORY_SHARE / SLOT_BYTES;
 
 	spare = spare < affordable ? spare : affordable;
-	spare = spare > SPARE_PLACES ? spare : SPARE_PLACES;
-	return known + spare < MOST_PLACES ? known + spare : MOST_PLACES;
+	spare = spare > SPARE_SLOTS ? spare : SPARE_SLOTS;
+	return known + spare < MAX_SLOTS ? known + spare : MAX_SLOTS;
 }
 
 static size_t most_thieves(const struct vp_account_source *source)
 {
-	size_t wanted = source->places * THIEVES;
+	size_t wanted = source->slots * THIEVES;
 
-	return wanted > LEAST_THIEVES ? wanted : LEAST_THIEVES;
+	return wanted > MIN_THIEVES ? wanted : MIN_THIEVES;
 }
 
 /* Sizes the maps before they are made. */
 static int account_source_size_maps(struct vp_account_source *source)
 {
 	struct account_bpf *programs = source->programs;
-	uint32_t places = (uint32_t)source->places;
+	uint32_t slots = (uint32_t)source->slots;
 	uint32_t pcpus = (uint32_t)libbpf_num_possible_cpus();
-	int result = bpf_map__set_max_entries(programs->maps.vcpus, places);
+	int result = bpf_map__set_max_entries(programs->maps.vcpus, slots);
 
 	if (!result)
 		result = bpf_map__set_max_entries(programs->maps.thieves,
 						  (uint32_t)most_thieves(source));
 	if (!result)
-		result = bpf_map__set_max_entries(programs->maps.other_thieves,
-						  places * VP_TAKEN_STATES);
+		result =
+		    bpf_map__set_max_entries(programs->maps.other_thieves, slots * VP_TAKEN_STATES);
 
 	if (!result)
-		result = bpf_map__set_max_entries(programs->maps.places, places);
+		result = bpf_map__set_max_entries(programs->maps.slots, slots);
 	if (!result)
-		result = bpf_map__set_max_entries(programs->maps.place_of_tid, places);
+		result = bpf_map__set_max_entries(programs->maps.slot_of_tid, slots);
 	if (!result)
-		result = bpf_map__set_max_entries(programs->maps.exits, places * VP_EXIT_REASONS);
+		result = bpf_map__set_max_entries(programs->maps.exits, slots * VP_EXIT_REASONS);
 	if (!result)
-		result = bpf_map__set_max_entries(programs->maps.sites, places * VP_EXIT_SITES);
-	if (!result && places * OLD_SITES > bpf_map__max_entries(programs->maps.old_sites))
-		result = bpf_map__set_max_entries(programs->maps.old_sites, places * OLD_SITES);
+		result = bpf_map__set_max_entries(programs->maps.sites, slots * VP_EXIT_SITES);
+	if (!result && slots * OLD_SITES > bpf_map__max_entries(programs->maps.old_sites))
+		result = bpf_map__set_max_entries(programs->maps.old_sites, slots * OLD_SITES);
 	if (!result && pcpus * TASKS > bpf_map__max_entries(programs->maps.tasks))
 		result = bpf_map__set_max_entries(programs->maps.tasks, pcpus * TASKS);
 	if (!result)
 		result = bpf_map__set_max_entries(programs->maps.cpus, pcpus);
-	if (!result && programs->rodata->tell_states)
+	if (!result && programs->rodata->emit_states)
 		result = bpf_map__set_max_entries(programs->maps.states, STATES_SIZE);
 	return result;
 }
 
-static int account_source_fill_places(const struct vp_account_source *source)
+static int account_source_fill_slots(const struct vp_account_source *source)
 {
-	int queue = bpf_map__fd(source->programs->maps.places);
+	int queue = bpf_map__fd(source->programs->maps.slots);
 	int result = 0;
 
-	for (uint32_t place = 1; !result && place <= source->places; place++)
-		result = bpf_map_update_elem(queue, NULL, &place, BPF_ANY);
+	for (uint32_t slot = 1; !result && slot <= source->slots; slot++)
+		result = bpf_map_update_elem(queue, NULL, &slot, BPF_ANY);
 	return result;
 }
 
@@ -183,7 +183,7 @@ static int take_state(void *context, void *data, size_t size)
 
 static struct vp_error *open_states(struct vp_account_source *source)
 {
-	if (!source->programs->rodata->tell_states)
+	if (!source->programs->rodata->emit_states)
 		return NULL;
 	source->states =
 	    ring_buffer__new(bpf_map__fd(source->programs->maps.states), take_state, source, NULL);
@@ -213,8 +213,8 @@ static struct vp_error *open_programs(void *context, const struct bpf_object_ope
 		return vp_error_errno(errno, "cannot open the accounting programs");
 	*ret = programs->skeleton;
 	programs->rodata->vendor = vp_host_vendor();
-	programs->rodata->tell_states = wanted->with_states;
-	programs->rodata->tells_others = wanted->tells_exits;
+	programs->rodata->emit_states = wanted->with_states;
+	programs->rodata->notifies_freplace = wanted->tells_exits;
 	programs->rodata->by_memory = wanted->by_memory && vp_host_vendor() == VP_VENDOR_INTEL;
 	choose_programs(programs);
 	int result = account_source_size_maps(source);
@@ -229,7 +229,8 @@ static void account_source_set_svm_data(void *context, bool is_known)
 	struct account_bpf__rodata *constants = source->programs->rodata;
 
 	constants->knows_svm_data = is_known;
-	constants->counts_hits = is_known && !constants->tell_states && !constants->tells_others;
+	constants->counts_hits =
+	    is_known && !constants->emit_states && !constants->notifies_freplace;
 }
 
 static void account_source_close(void *context)
@@ -244,11 +245,11 @@ static struct vp_error *account_source_map(struct vp_account_source *source)
 {
 	const struct account_bpf *programs = source->programs;
 
-	source->vcpus = map_array(programs->maps.vcpus, source->places, sizeof(*source->vcpus));
-	source->exits = map_array(programs->maps.exits, source->places * VP_EXIT_REASONS,
+	source->vcpus = map_array(programs->maps.vcpus, source->slots, sizeof(*source->vcpus));
+	source->exits = map_array(programs->maps.exits, source->slots * VP_EXIT_REASONS,
 				  sizeof(*source->exits));
 	source->sites =
-	    map_array(programs->maps.sites, source->places * VP_EXIT_SITES, sizeof(*source->sites));
+	    map_array(programs->maps.sites, source->slots * VP_EXIT_SITES, sizeof(*source->sites));
 	return source->vcpus && source->exits && source->sites
 		   ? open_states(source)
 		   : vp_error_errno(errno, "cannot map the account");
@@ -271,19 +272,19 @@ static struct vp_error *account_source_load(struct vp_account_source *source,
 	source->options = NULL;
 	VP_TRY(error);
 	vp_identity_init(&source->identity, source->programs->obj);
-	int result = account_source_fill_places(source);
+	int result = account_source_fill_slots(source);
 	return result ? vp_host_load_error(result, "accounting") : account_source_map(source);
 }
 
 /* Stops the walk at a cgroup with a quota. */
-static int look_for_quota(const char *path, const struct stat *status, int type, struct FTW *place)
+static int look_for_quota(const char *path, const struct stat *status, int type, struct FTW *slot)
 {
-	const char *name = path + place->base;
+	const char *name = path + slot->base;
 	struct vp_buffer text = {0};
 
 	if (strcmp(name, "cpu.max") != 0 && strcmp(name, "cpu.cfs_quota_us") != 0)
 		return 0;
-	struct vp_error *error = vp_file_read(path, MOST_QUOTA_TEXT, &text);
+	struct vp_error *error = vp_file_read(path, MAX_QUOTA_TEXT, &text);
 	bool found = !error && text.size && text.bytes[0] >= '0' && text.bytes[0] <= '9';
 	vp_error_free(error);
 	vp_buffer_deinit(&text);
@@ -293,7 +294,7 @@ static int look_for_quota(const char *path, const struct stat *status, int type,
 /* Whether a cgroup of this host has a CPU quota: without, nothing is throttled. */
 static bool has_quota(void)
 {
-	return nftw("/sys/fs/cgroup", look_for_quota, MOST_OPEN_FOLDERS, FTW_PHYS) == 1;
+	return nftw("/sys/fs/cgroup", look_for_quota, MAX_OPEN_FOLDERS, FTW_PHYS) == 1;
 }
 
 static bool is_needed(const char *program)
@@ -328,9 +329,9 @@ static void account_source_free(struct vp_account_source *source)
 		return;
 	vp_identity_deinit(&source->identity);
 	vp_links_deinit(&source->links);
-	unmap_array(source->vcpus, source->places, sizeof(*source->vcpus));
-	unmap_array(source->exits, source->places * VP_EXIT_REASONS, sizeof(*source->exits));
-	unmap_array(source->sites, source->places * VP_EXIT_SITES, sizeof(*source->sites));
+	unmap_array(source->vcpus, source->slots, sizeof(*source->vcpus));
+	unmap_array(source->exits, source->slots * VP_EXIT_REASONS, sizeof(*source->exits));
+	unmap_array(source->sites, source->slots * VP_EXIT_SITES, sizeof(*source->sites));
 	ring_buffer__free(source->states);
 	account_bpf__destroy(source->programs);
 	free(source->missing);
@@ -343,7 +344,7 @@ static struct vp_error *account_source_open(const vp_vms *vms,
 {
 	struct vp_account_source *source = vp_alloc(sizeof(*source));
 
-	source->places = wanted_places(vms);
+	source->slots = wanted_slots(vms);
 	struct vp_error *error = account_source_load(source, options);
 	if (!error)
 		error = account_source_attach(source);
@@ -358,7 +359,7 @@ static struct vp_exit_programs account_source_programs(const struct vp_account_s
 {
 	const struct account_bpf *programs = source->programs;
 
-	if (!programs->rodata->tells_others)
+	if (!programs->rodata->notifies_freplace)
 		return (struct vp_exit_programs){0};
 	return (struct vp_exit_programs){.exit = bpf_program__fd(programs->progs.note_exit),
 					 .entry = bpf_program__fd(programs->progs.note_entry)};
@@ -383,11 +384,11 @@ static bool sleeps_in_kvm(uint32_t pid, uint32_t tid)
 }
 
 /* As the programs do it. */
-static bool note_tid(struct vp_account_source *source, uint32_t tid, uint32_t place)
+static bool note_tid(struct vp_account_source *source, uint32_t tid, uint32_t slot)
 {
-	int map = bpf_map__fd(source->programs->maps.place_of_tid);
+	int map = bpf_map__fd(source->programs->maps.slot_of_tid);
 
-	if (bpf_map_update_elem(map, &tid, &place, BPF_ANY))
+	if (bpf_map_update_elem(map, &tid, &slot, BPF_ANY))
 		return false;
 	source->programs->bss->may_be_vcpu[tid % VP_TID_BITS] = 1;
 	return true;
@@ -410,11 +411,11 @@ static void account_source_seed(struct vp_account_source *source, const struct v
 				const struct vp_vcpu *vcpu, uint64_t now)
 {
 	const struct account_bpf *programs = source->programs;
-	int vcpus = bpf_map__fd(programs->maps.vcpus), places = bpf_map__fd(programs->maps.places);
-	uint32_t place = 0;
+	int vcpus = bpf_map__fd(programs->maps.vcpus), slots = bpf_map__fd(programs->maps.slots);
+	uint32_t slot = 0;
 
 	/* A vCPU without a slot gets one when it is seen, or is counted as lost then. */
-	if (bpf_map_lookup_and_delete_elem(places, NULL, &place))
+	if (bpf_map_lookup_and_delete_elem(slots, NULL, &slot))
 		return;
 	bool in_kvm = sleeps_in_kvm(vm->pid, vcpu->tid);
 	struct vp_account_vcpu entry = {
@@ -429,12 +430,12 @@ static void account_source_seed(struct vp_account_source *source, const struct v
 	    .base = in_kvm ? VP_STATE_KERNEL : VP_STATE_VMM,
 	    .asleep = in_kvm ? VP_STATE_HALTED : VP_STATE_WAITING,
 	};
-	uint32_t index = place - 1;
+	uint32_t index = slot - 1;
 	if (!bpf_map_update_elem(vcpus, &index, &entry, BPF_ANY) &&
-	    note_tid(source, vcpu->tid, place))
+	    note_tid(source, vcpu->tid, slot))
 		return;
 	bpf_map_update_elem(vcpus, &index, &(struct vp_account_vcpu){0}, BPF_ANY);
-	bpf_map_update_elem(places, NULL, &place, BPF_ANY);
+	bpf_map_update_elem(slots, NULL, &slot, BPF_ANY);
 }
 
 static void account_source_begin(struct vp_account_source *source, const vp_vms *vms, uint64_t now)
@@ -456,9 +457,9 @@ static const char *account_source_missing(const struct vp_account_source *source
 	return source->missing;
 }
 
-static size_t account_source_places(const struct vp_account_source *source)
+static size_t account_source_slots(const struct vp_account_source *source)
 {
-	return source->places;
+	return source->slots;
 }
 
 static bool account_source_is_whole(const struct vp_account_vcpu *vcpu)
@@ -470,10 +471,10 @@ static bool account_source_is_whole(const struct vp_account_vcpu *vcpu)
 	return sum == vcpu->since - vcpu->begin && vcpu->state <= VP_STATE_GONE;
 }
 
-static bool account_source_vcpu(const struct vp_account_source *source, size_t place,
+static bool account_source_vcpu(const struct vp_account_source *source, size_t slot,
 				struct vp_account_vcpu *ret)
 {
-	const volatile struct vp_account_vcpu *entry = &source->vcpus[place];
+	const volatile struct vp_account_vcpu *entry = &source->vcpus[slot];
 
 	if (!entry->begin)
 		return false;
@@ -486,22 +487,22 @@ static bool account_source_vcpu(const struct vp_account_source *source, size_t p
 	return true;
 }
 
-static void account_source_release(struct vp_account_source *source, const uint32_t *places,
+static void account_source_release(struct vp_account_source *source, const uint32_t *slots,
 				   size_t count)
 {
-	vp_account_places_release(source->programs, places, count);
+	vp_account_slots_release(source->programs, slots, count);
 }
 
 static const struct vp_account_exit *account_source_exits(const struct vp_account_source *source,
-							  size_t place)
+							  size_t slot)
 {
-	return &source->exits[place * VP_EXIT_REASONS];
+	return &source->exits[slot * VP_EXIT_REASONS];
 }
 
 static const struct vp_account_site *account_source_sites(const struct vp_account_source *source,
-							  size_t place)
+							  size_t slot)
 {
-	return &source->sites[place * VP_EXIT_SITES];
+	return &source->sites[slot * VP_EXIT_SITES];
 }
 
 /*
@@ -670,7 +671,7 @@ const struct vp_account_ops *vp_account_source_ops(void)
 	    .end = account_source_end,
 	    .free = account_source_free,
 	    .missing = account_source_missing,
-	    .places = account_source_places,
+	    .slots = account_source_slots,
 	    .vcpu = account_source_vcpu,
 	    .release = account_source_release,
 	    .exits = account_source_exits,

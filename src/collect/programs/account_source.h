@@ -65,18 +65,16 @@ struct vp_account_ops {
 	/* Limitations on this kernel, as a sentence; NULL: none. */
 	const char *(*missing)(const struct vp_account_source *source);
 	/* Number of slots that vCPUs may have. */
-	size_t (*places)(const struct vp_account_source *source);
+	size_t (*slots)(const struct vp_account_source *source);
 	/* A consistent copy of the vCPU in that slot; false if there is none. */
-	bool (*vcpu)(const struct vp_account_source *source, size_t place,
+	bool (*vcpu)(const struct vp_account_source *source, size_t slot,
 		     struct vp_account_vcpu *ret);
 	/* Gives the slots of vCPUs that have ended to new ones: their rows must have been read. */
-	void (*release)(struct vp_account_source *source, const uint32_t *places, size_t count);
+	void (*release)(struct vp_account_source *source, const uint32_t *slots, size_t count);
 	/* The slot's exits (VP_EXIT_REASONS) and exit sites (VP_EXIT_SITES): shared with the
 	 * programs. */
-	const struct vp_account_exit *(*exits)(const struct vp_account_source *source,
-					       size_t place);
-	const struct vp_account_site *(*sites)(const struct vp_account_source *source,
-					       size_t place);
+	const struct vp_account_exit *(*exits)(const struct vp_account_source *source, size_t slot);
+	const struct vp_account_site *(*sites)(const struct vp_account_source *source, size_t slot);
 	/* Emits each struct vp_thief_key and its struct vp_thief_cost: of kind VP_BY_MANY those of
 	 * a vCPU that there was no room for, together. */
 	void (*thieves)(const struct vp_account_source *source,

@@ -2,7 +2,7 @@
 #include "collect/programs/busy.h"
 
 /* The handler of an overflow takes too much of shorter gaps for the rate to be right. */
-#define LEAST_GAP_NS 10000
+#define MIN_GAP_NS 10000
 /* The rate follows the clock of the pCPU down by this part with each usual gap. */
 #define RATE_DECAY (1.0 / 64)
 
@@ -12,7 +12,7 @@ uint64_t vp_busy_before(struct vp_busy *busy, uint64_t time, uint64_t events, ui
 	uint64_t longest = period_ns + period_ns / 2;
 
 	busy->last = time;
-	if (gap < LEAST_GAP_NS)
+	if (gap < MIN_GAP_NS)
 		return 0;
 	double rate = (double)events / (double)gap;
 	double usual = busy->rate;

@@ -135,7 +135,7 @@ void vp_condition_find_thief(const struct vp_condition_cpu *cpu, struct vp_fired
 	}
 }
 
-static int conditions_hear(void *context, void *bytes, size_t size)
+static int conditions_on_fired(void *context, void *bytes, size_t size)
 {
 	struct vp_condition_watch *watch = context;
 
@@ -155,8 +155,8 @@ static struct vp_error *conditions_open_all(struct vp_condition_watch *watch,
 {
 	VP_TRY(check_kernel(conditions));
 	VP_TRY(conditions_load(watch, conditions, every_vm));
-	watch->ring = ring_buffer__new(bpf_map__fd(watch->programs->maps.fired), conditions_hear,
-				       watch, NULL);
+	watch->ring = ring_buffer__new(bpf_map__fd(watch->programs->maps.fired),
+				       conditions_on_fired, watch, NULL);
 	if (!watch->ring)
 		return vp_error_errno(errno, "cannot map the conditions' ring buffer");
 	return conditions_attach(watch);
@@ -205,7 +205,7 @@ bool vp_condition_watch_take(struct vp_condition_watch *watch, struct vp_fired *
 	return true;
 }
 
-uint64_t vp_condition_watch_unheard(const struct vp_condition_watch *watch)
+uint64_t vp_condition_watch_dropped(const struct vp_condition_watch *watch)
 {
 	uint64_t sum = 0;
 

@@ -23,7 +23,7 @@ int vp_condition_watch_fd(const struct vp_condition_watch *watch);
 /* False: there was none since it was armed. */
 bool vp_condition_watch_take(struct vp_condition_watch *watch, struct vp_fired *ret);
 /* Number of triggers without a notification. */
-uint64_t vp_condition_watch_unheard(const struct vp_condition_watch *watch);
+uint64_t vp_condition_watch_dropped(const struct vp_condition_watch *watch);
 /* Names the thief in the notice, by that pCPU's slices. */
 void vp_condition_find_thief(const struct vp_condition_cpu *cpu, struct vp_fired *fired);
 void vp_condition_watch_free(struct vp_condition_watch *watch);

@@ -149,11 +149,11 @@ static struct vp_error *identity_put_vcpus(struct vp_identity *identity, uint32_
 						.current_hva =
 						    vp_guest_state_hva(state, cpu->current_gpa),
 						.vm = number,
-						.at_ids = finding->at_tid,
-						.at_comm = finding->at_comm,
-						.at_stack = finding->at_stack,
-						.at_mm = finding->at_mm,
-						.at_pgd = finding->at_pgd};
+						.off_ids = finding->off_tid,
+						.off_comm = finding->off_comm,
+						.off_stack = finding->off_stack,
+						.off_mm = finding->off_mm,
+						.off_pgd = finding->off_pgd};
 		uint32_t place;
 		if (vcpu.current_hva &&
 		    (!identity_find_place(identity, key, &place) ||
@@ -163,9 +163,9 @@ static struct vp_error *identity_put_vcpus(struct vp_identity *identity, uint32_
 	return NULL;
 }
 
-struct vp_error *vp_identity_tell_memory(struct vp_identity *identity, uint32_t number,
-					 const struct vp_guest_state *state,
-					 const struct vp_guest_finding *finding)
+struct vp_error *vp_identity_set_memory(struct vp_identity *identity, uint32_t number,
+					const struct vp_guest_state *state,
+					const struct vp_guest_finding *finding)
 {
 	struct vp_identity_vm vm = identity_vm_of(finding);
 
@@ -179,17 +179,17 @@ struct vp_error *vp_identity_tell_memory(struct vp_identity *identity, uint32_t 
 	return NULL;
 }
 
-struct vp_error *vp_identity_tell(struct vp_identity *identity, uint32_t number,
-				  const struct vp_guest_state *state,
-				  const struct vp_guest_finding *finding)
+struct vp_error *vp_identity_set(struct vp_identity *identity, uint32_t number,
+				 const struct vp_guest_state *state,
+				 const struct vp_guest_finding *finding)
 {
 	enum { LARGEST_STRUCT = 1 << 16 };
 
-	if (finding->at_tgid != finding->at_tid + 4 || finding->at_tid > LARGEST_STRUCT ||
-	    finding->at_comm > LARGEST_STRUCT || finding->at_stack > LARGEST_STRUCT ||
-	    finding->at_mm > LARGEST_STRUCT || finding->at_pgd > LARGEST_STRUCT)
+	if (finding->off_tgid != finding->off_tid + 4 || finding->off_tid > LARGEST_STRUCT ||
+	    finding->off_comm > LARGEST_STRUCT || finding->off_stack > LARGEST_STRUCT ||
+	    finding->off_mm > LARGEST_STRUCT || finding->off_pgd > LARGEST_STRUCT)
 		return vp_error_new("unknown layout of the guest's task_struct");
-	VP_TRY(vp_identity_tell_memory(identity, number, state, finding));
+	VP_TRY(vp_identity_set_memory(identity, number, state, finding));
 	return identity_put_vcpus(identity, number, state, finding);
 }
 

@@ -41,13 +41,13 @@ struct vp_error *vp_identity_place(struct vp_identity *identity, uint32_t pid, u
  * How the current task of each of the VM's vCPUs is read: no other VM has that number, below
  * VP_IDENTITY_VMS. Errors: more VMs, vCPUs or memory slots than there is room for.
  */
-struct vp_error *vp_identity_tell(struct vp_identity *identity, uint32_t number,
-				  const struct vp_guest_state *state,
-				  const struct vp_guest_finding *finding) VP_MUST_CHECK;
+struct vp_error *vp_identity_set(struct vp_identity *identity, uint32_t number,
+				 const struct vp_guest_state *state,
+				 const struct vp_guest_finding *finding) VP_MUST_CHECK;
 /* Only the VM's memory slots. */
-struct vp_error *vp_identity_tell_memory(struct vp_identity *identity, uint32_t number,
-					 const struct vp_guest_state *state,
-					 const struct vp_guest_finding *finding) VP_MUST_CHECK;
+struct vp_error *vp_identity_set_memory(struct vp_identity *identity, uint32_t number,
+					const struct vp_guest_state *state,
+					const struct vp_guest_finding *finding) VP_MUST_CHECK;
 /* The process's vCPUs give their places back. */
 void vp_identity_forget(struct vp_identity *identity, uint32_t pid);
 struct vp_identity_counts vp_identity_counts(const struct vp_identity *identity, uint32_t pid,

@@ -26,7 +26,7 @@
 #include "schema/interval.h"
 #include "schema/records.h"
 
-enum { MOST_SUBJECTS = 4096, TRIES = 1000 };
+enum { MAX_SUBJECTS = 4096, TRIES = 1000 };
 
 /* A pCPU's ring, and whose it is when libbpf calls back. */
 struct source {
@@ -115,10 +115,10 @@ static int join_account(struct vp_intervals *intervals)
 	if (!joins_account(&intervals->options))
 		return 0;
 	int result = bpf_program__set_attach_target(programs->progs.exit_of_account, account->exit,
-						    "also_exit");
+						    "exit_hook");
 	return result ? result
 		      : bpf_program__set_attach_target(programs->progs.entry_of_account,
-						       account->entry, "also_entry");
+						       account->entry, "entry_hook");
 }
 
 static uint32_t guest_events(const struct vp_recipe *recipe)
@@ -212,7 +212,7 @@ static int intervals_source_size_maps(struct vp_intervals *intervals)
 	struct intervals_bpf *programs = intervals->programs;
 	uint32_t cpus = (uint32_t)libbpf_num_possible_cpus();
 	uint32_t counters = intervals->options.recipe->n_counters;
-	uint32_t subjects = intervals->options.recipe->per == VP_PER_PCPU ? cpus : MOST_SUBJECTS;
+	uint32_t subjects = intervals->options.recipe->per == VP_PER_PCPU ? cpus : MAX_SUBJECTS;
 	int result = bpf_map__set_max_entries(programs->maps.subjects, subjects);
 
 	if (!result)
@@ -587,7 +587,7 @@ static struct vp_error *add_subject(const struct vp_intervals *intervals,
 	if (bpf_map_lookup_and_delete_elem(bpf_map__fd(programs->maps.free_places), NULL, &place))
 		return vp_error_new(
 		    "no table entry left for the intervals of thread %u (at most %d threads)",
-		    thread->tid, MOST_SUBJECTS);
+		    thread->tid, MAX_SUBJECTS);
 	uint32_t index = place - 1;
 	if (bpf_map_update_elem(bpf_map__fd(programs->maps.subjects), &index, &subject, BPF_ANY) ||
 	    bpf_map_update_elem(bpf_map__fd(programs->maps.places), &thread->tid, &place, BPF_ANY))

@@ -24,7 +24,7 @@ struct vp_intervals_options {
 	struct vp_exit_programs exit_programs;
 	struct vp_kernel_btf *kernel; /* read before, or NULL */
 	bool only_watched;            /* vCPUs that nobody asked for have no intervals */
-	vp_records_taker take;        /* gets whole intervals: an interval and its values */
+	vp_records_fn take;           /* gets whole intervals: an interval and its values */
 	void *context;
 };
 

@@ -133,9 +133,9 @@ static struct vp_error *lender_open_counters(struct vp_lender *lender, const str
 		uint32_t first = (uint32_t)lender->vcpus.count * VP_LENT_EVENTS;
 		if (!vcpu->tid)
 			continue;
-		if (lender->vcpus.count == VP_LEND_MOST_VCPUS)
+		if (lender->vcpus.count == VP_LEND_MAX_VCPUS)
 			return vp_error_new("counters can be lent to at most %d vCPUs",
-					    VP_LEND_MOST_VCPUS);
+					    VP_LEND_MAX_VCPUS);
 		for (uint32_t i = 0; i < lender->n; i++)
 			VP_TRY(open_counter(lender, names[i], &events[i], vcpu->tid, first + i));
 		vp_vec_push(&lender->vcpus, ((struct lent_vcpu){vcpu->number, vcpu->tid, first}));
@@ -316,7 +316,7 @@ static struct vp_error *follow_memory(struct vp_lender *lender)
 
 struct vp_error *vp_lender_step(struct vp_lender *lender, int timeout_ms, bool *lends)
 {
-	enum vp_agent_counts_state state = vp_agent_counts_hear(lender->agent, timeout_ms);
+	enum vp_agent_counts_state state = vp_agent_counts_poll(lender->agent, timeout_ms);
 
 	if (state == VP_AGENT_GONE)
 		return vp_error_new("%s", vp_agent_counts_problem(lender->agent));

@@ -21,7 +21,7 @@ static int share_exit_event(const struct vp_programs_load *load, const struct bp
 
 /* *direct: the programs are to read the VMCB by direct loads; then, whether they do. */
 static struct vp_error *load_fitted(const struct vp_programs_load *load,
-				    const struct vp_fitting *fitting, bool *direct)
+				    const struct vp_btf_open_opts *fitting, bool *direct)
 {
 	struct bpf_object_skeleton *skeleton = NULL;
 	struct vp_error *error = load->open(load->context, &fitting->options, &skeleton);
@@ -43,12 +43,12 @@ static struct vp_error *load_fitted(const struct vp_programs_load *load,
 
 static struct vp_error *load_once(const struct vp_programs_load *load, bool *direct)
 {
-	struct vp_fitting fitting;
+	struct vp_btf_open_opts fitting;
 
 	VP_TRY(vp_host_expect_btf(load->name));
-	vp_fitting_init(&fitting, load->kernel, load->elf, load->elf_size);
+	vp_btf_open_opts_init(&fitting, load->kernel, load->elf, load->elf_size);
 	struct vp_error *error = load_fitted(load, &fitting, direct);
-	vp_fitting_deinit(&fitting);
+	vp_btf_open_opts_deinit(&fitting);
 	return error;
 }
 

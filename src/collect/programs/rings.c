@@ -54,7 +54,7 @@ void vp_rings_unmap(struct vp_rings *rings)
 	rings->memory = NULL;
 }
 
-void vp_rings_drain(struct vp_rings *rings, uint32_t pcpu, vp_records_taker take, void *context)
+void vp_rings_drain(struct vp_rings *rings, uint32_t pcpu, vp_records_fn take, void *context)
 {
 	struct vp_ring *ring = ring_of(rings, pcpu);
 	char *records = (char *)(ring + 1);

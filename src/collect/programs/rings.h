@@ -12,7 +12,7 @@
 
 /* Complete records, 8-byte aligned, in order; valid during the call; the callback may modify
  * them. */
-typedef void (*vp_records_taker)(void *context, uint32_t pcpu, char *records, size_t size);
+typedef void (*vp_records_fn)(void *context, uint32_t pcpu, char *records, size_t size);
 
 struct vp_rings {
 	char *memory;
@@ -29,7 +29,7 @@ struct vp_error *vp_rings_map(struct vp_rings *rings, int fd) VP_MUST_CHECK;
 void vp_rings_unmap(struct vp_rings *rings);
 
 /* Hands over what is in the pCPU's ring, in one piece or two. */
-void vp_rings_drain(struct vp_rings *rings, uint32_t pcpu, vp_records_taker take, void *context);
+void vp_rings_drain(struct vp_rings *rings, uint32_t pcpu, vp_records_fn take, void *context);
 /* Records that found no room, since the start. */
 uint64_t vp_rings_lost(const struct vp_rings *rings, uint32_t pcpu);
 

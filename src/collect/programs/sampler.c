@@ -149,7 +149,7 @@ static int sampler_drain_buffer(struct vp_sampler *sampler)
 }
 
 /* The reader asks all rings anyhow: what comes through the doorbell only wakes it. */
-static int sampler_hear_doorbell(void *context, void *data, size_t size)
+static int sampler_on_doorbell(void *context, void *data, size_t size)
 {
 	return 0;
 }
@@ -180,7 +180,7 @@ static struct vp_error *sampler_open_rings(struct vp_sampler *sampler)
 	if (sampler->seen_by != VP_SEEN_BY_IRQ)
 		return NULL;
 	sampler->doorbell = ring_buffer__new(bpf_map__fd(sampler->programs->maps.doorbell),
-					     sampler_hear_doorbell, NULL, NULL);
+					     sampler_on_doorbell, NULL, NULL);
 	if (!sampler->doorbell)
 		return vp_error_errno(errno, "cannot open the wake-up event of the ring buffers");
 	return NULL;

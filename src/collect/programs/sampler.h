@@ -31,7 +31,7 @@ struct vp_sampler_options {
 	/* On Intel, samples cost less with it (NULL: without). It must live as long. */
 	const struct vp_exit_event *exit_event;
 	struct vp_kernel_btf *kernel; /* read before, or NULL */
-	vp_records_taker take;
+	vp_records_fn take;
 	void *context; /* of `take` */
 };
 /* Loads and attaches the programs; samples come once the trigger is enabled. Errors: no permission,

@@ -39,7 +39,7 @@ struct vp_sampler {
 	VP_VEC(struct made) made;     /* by perf, by pCPU */
 	struct vp_identity identity;
 	struct bpf_link *switch_link, *rename_link;
-	vp_records_taker take;
+	vp_records_fn take;
 	void *context;
 };
 

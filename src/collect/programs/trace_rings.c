@@ -182,12 +182,12 @@ bool vp_trace_rings_has(const struct vp_trace_rings *rings, uint32_t pcpu)
 /* A drain: its callback, and the late records that were not passed on yet. */
 struct draining {
 	struct vp_trace_source *source;
-	vp_records_taker take;
+	vp_records_fn take;
 	void *context;
 	size_t done; /* bytes of the late ones */
 };
 
-static void trace_rings_hand_over(const struct draining *draining, char *records, size_t size)
+static void trace_rings_emit(const struct draining *draining, char *records, size_t size)
 {
 	if (size)
 		draining->take(draining->context, draining->source->pcpu, records, size);
@@ -200,16 +200,16 @@ static const struct vp_record_header *next_late(const struct draining *draining)
 	return draining->done < late->size ? (const void *)(late->bytes + draining->done) : NULL;
 }
 
-static void hand_over_late(struct draining *draining)
+static void emit_late(struct draining *draining)
 {
 	size_t size = vp_record_length(next_late(draining));
 
-	trace_rings_hand_over(draining, draining->source->late.bytes + draining->done, size);
+	trace_rings_emit(draining, draining->source->late.bytes + draining->done, size);
 	draining->done += size;
 }
 
 /* A run of a page, and between its records the late ones that were before the run's last. */
-static void hand_over_run(struct draining *draining, char *records, size_t size)
+static void emit_run(struct draining *draining, char *records, size_t size)
 {
 	const struct vp_record_header *late = next_late(draining);
 	size_t begun = 0;
@@ -217,15 +217,15 @@ static void hand_over_run(struct draining *draining, char *records, size_t size)
 	for (size_t at = 0; late && at < size;) {
 		const struct vp_record_header *header = (const void *)(records + at);
 		if (late->time < header->time) {
-			trace_rings_hand_over(draining, records + begun, at - begun);
+			trace_rings_emit(draining, records + begun, at - begun);
 			begun = at;
-			hand_over_late(draining);
+			emit_late(draining);
 			late = next_late(draining);
 		} else {
 			at += vp_record_length(header);
 		}
 	}
-	trace_rings_hand_over(draining, records + begun, size - begun);
+	trace_rings_emit(draining, records + begun, size - begun);
 }
 
 static void trace_rings_drain_pages(struct draining *draining)
@@ -238,29 +238,28 @@ static void trace_rings_drain_pages(struct draining *draining)
 		struct vp_trace_page *page = &source->pages[number % source->n_pages];
 		size_t begin = at % VP_TRACE_PAGE;
 		size_t end = head >= next ? page->end : head % VP_TRACE_PAGE;
-		hand_over_run(draining, page->records + begin, end - begin);
+		emit_run(draining, page->records + begin, end - begin);
 		at = head >= next ? next : head;
 		__atomic_store_n(&source->cpu->tail, at, __ATOMIC_RELEASE);
 	}
 }
 
 /* `waited` of the late ones, or all, come at the end, if nothing later has come. */
-static void drain_source(struct vp_trace_source *source, size_t waited, vp_records_taker take,
+static void drain_source(struct vp_trace_source *source, size_t waited, vp_records_fn take,
 			 void *context)
 {
 	struct draining draining = {.source = source, .take = take, .context = context};
 
 	trace_rings_drain_pages(&draining);
 	while (next_late(&draining) && draining.done < waited)
-		hand_over_late(&draining);
+		emit_late(&draining);
 	source->late.size -= draining.done;
 	if (draining.done)
 		memmove(source->late.bytes, source->late.bytes + draining.done, source->late.size);
 }
 
 /* Late records precede the records after them in the pages: the heads are read first. */
-void vp_trace_rings_drain(struct vp_trace_rings *rings, bool all, vp_records_taker take,
-			  void *context)
+void vp_trace_rings_drain(struct vp_trace_rings *rings, bool all, vp_records_fn take, void *context)
 {
 	vp_vec_each (&rings->sources, source) {
 		(*source)->waited = (*source)->late.size;

@@ -35,7 +35,7 @@ bool vp_trace_rings_has(const struct vp_trace_rings *rings, uint32_t pcpu);
 /* Passes on available records, pCPU by pCPU, in order of time. The last of those written aside may
  * wait for the next call, since earlier ones may still arrive; not with `all`, at the end. The
  * callback may modify the records. */
-void vp_trace_rings_drain(struct vp_trace_rings *rings, bool all, vp_records_taker take,
+void vp_trace_rings_drain(struct vp_trace_rings *rings, bool all, vp_records_fn take,
 			  void *context);
 /* Records of that pCPU that found no room. */
 uint64_t vp_trace_rings_lost(const struct vp_trace_rings *rings, uint32_t pcpu);

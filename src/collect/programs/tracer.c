@@ -106,7 +106,7 @@ static struct vp_error *tracer_load(struct vp_tracer *tracer)
 }
 
 /* A word through the doorbell only wakes the reader; 0 is from a pCPU without a ring. */
-static int tracer_hear_doorbell(void *context, void *data, size_t size)
+static int tracer_on_doorbell(void *context, void *data, size_t size)
 {
 	struct vp_tracer *tracer = context;
 	uint64_t word = 1;
@@ -137,7 +137,7 @@ static struct vp_error *tracer_open_rings(struct vp_tracer *tracer)
 	vp_vec_deinit(&pcpus);
 	VP_TRY(error);
 	tracer->doorbell = ring_buffer__new(bpf_map__fd(programs->maps.doorbell),
-					    tracer_hear_doorbell, tracer, NULL);
+					    tracer_on_doorbell, tracer, NULL);
 	if (!tracer->doorbell)
 		return vp_error_errno(errno, "cannot open the wake-up event of the ring buffers");
 	return NULL;
@@ -251,7 +251,7 @@ struct vp_error *vp_tracer_identify(struct vp_tracer *tracer, uint32_t number,
 {
 	vp_vec_each (&finding->cpus, cpu)
 		VP_TRY(tracer_put_run(tracer, state, finding, cpu));
-	return vp_identity_tell(&tracer->identity, number, state, finding);
+	return vp_identity_set(&tracer->identity, number, state, finding);
 }
 
 static void make_blind(struct vp_tracer *tracer, uint32_t place)
@@ -292,7 +292,7 @@ uint64_t vp_tracer_lost(const struct vp_tracer *tracer, uint32_t pcpu)
 	return vp_trace_rings_lost(&tracer->rings, pcpu);
 }
 
-uint64_t vp_tracer_untold(const struct vp_tracer *tracer)
+uint64_t vp_tracer_missed(const struct vp_tracer *tracer)
 {
 	struct bpf_program *program;
 	uint64_t sum = 0;

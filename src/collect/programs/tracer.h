@@ -18,9 +18,9 @@ struct vp_tracer;
 struct vp_kernel_btf;
 
 struct vp_tracer_options {
-	unsigned sets;         /* bits of enum vp_trace_set */
-	size_t ring_bytes;     /* per pCPU: a power of two, at least a page */
-	vp_records_taker take; /* gets records of events, and vp_tasks that name their threads */
+	unsigned sets;      /* bits of enum vp_trace_set */
+	size_t ring_bytes;  /* per pCPU: a power of two, at least a page */
+	vp_records_fn take; /* gets records of events, and vp_tasks that name their threads */
 	void *context;
 	const struct vp_exit_event *exit_event; /* NULL, or opened before */
 	struct vp_kernel_btf *kernel;           /* read before, or NULL */
@@ -40,7 +40,7 @@ void vp_tracer_free(struct vp_tracer *tracer);
 
 /* Whether the guest's kernel tells where it counts switches. */
 bool vp_tracer_can_see(const struct vp_guest_finding *finding);
-/* Enables guest switches of such a guest, with the set `guest`: as vp_identity_tell(). */
+/* Enables guest switches of such a guest, with the set `guest`: as vp_identity_set(). */
 struct vp_error *vp_tracer_identify(struct vp_tracer *tracer, uint32_t number,
 				    const struct vp_guest_state *state,
 				    const struct vp_guest_finding *finding) VP_MUST_CHECK;
@@ -51,7 +51,7 @@ struct vp_identity *vp_tracer_identity(struct vp_tracer *tracer);
 /* Records of that pCPU that found no room, since the start. */
 uint64_t vp_tracer_lost(const struct vp_tracer *tracer, uint32_t pcpu);
 /* Events that the kernel told no program, because it was at work on the pCPU already. */
-uint64_t vp_tracer_untold(const struct vp_tracer *tracer);
+uint64_t vp_tracer_missed(const struct vp_tracer *tracer);
 /* A sentence on what this machine cannot tell, or NULL. */
 const char *vp_tracer_missing(const struct vp_tracer *tracer);
 

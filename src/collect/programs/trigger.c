@@ -19,7 +19,7 @@
 #include "schema/event.h"
 #include "schema/interval.h"
 
-enum { LEAST_CLOCK_NS = 10000 };
+enum { MIN_CLOCK_NS = 10000 };
 
 static struct vp_error *unknown_trigger(const char *name)
 {
@@ -143,10 +143,10 @@ static struct vp_error *check_rate(const struct vp_trigger_options *options, boo
 				    " (kernel.perf_event_max_sample_rate)",
 				    options->frequency, most);
 	/* A shorter one is 10 us to the kernel (perf_swevent_start_hrtimer()). */
-	if (by_time && period_ns < LEAST_CLOCK_NS)
+	if (by_time && period_ns < MIN_CLOCK_NS)
 		return vp_error_new("cannot sample every %" PRIu64
 				    " ns: the shortest period is %d ns",
-				    period_ns, LEAST_CLOCK_NS);
+				    period_ns, MIN_CLOCK_NS);
 	return NULL;
 }
 

@@ -16,8 +16,8 @@
 
 enum {
 	KALLSYMS_MAX = 256 << 20,
-	MOST_REGISTERS = 6, /* x86-64; arm64 has two more */
-	MOST_NESTED = 16,
+	MAX_REGISTERS = 6, /* x86-64; arm64 has two more */
+	MAX_NESTED = 16,
 };
 
 /* A line of kallsyms: "ffffffff81000000 T name\t[module]"; false: it is no function. */
@@ -149,7 +149,7 @@ static const struct btf_member *probe_kernel_find_member(const struct btf *btf,
 							 struct vp_slice name, uint64_t *offset,
 							 int depth)
 {
-	for (uint32_t i = 0; i < btf_vlen(type) && depth < MOST_NESTED; i++) {
+	for (uint32_t i = 0; i < btf_vlen(type) && depth < MAX_NESTED; i++) {
 		const struct btf_member *member = &btf_members(type)[i];
 		const char *its = btf__name_by_offset(btf, member->name_off);
 		uint64_t before = *offset;
@@ -273,7 +273,7 @@ static struct vp_error *find_parameter(const struct vp_probe_function *function,
 				      "'%s': expected $arg1, $arg2 ... instead of '%.*s'",
 				      definition->text, function->name, (int)name.size, name.bytes);
 	vp_nearest_init(&nearest, name);
-	for (uint32_t i = 0; i < btf_vlen(proto) && i < MOST_REGISTERS; i++) {
+	for (uint32_t i = 0; i < btf_vlen(proto) && i < MAX_REGISTERS; i++) {
 		const struct btf_param *parameter = &btf_params(proto)[i];
 		const char *its = btf__name_by_offset(function->own, parameter->name_off);
 		if (!kernel_type(function->own, parameter->type))

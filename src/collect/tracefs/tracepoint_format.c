@@ -251,10 +251,10 @@ struct vp_error *vp_tracepoint_format_parse(const char *source, const char *text
 					     : NULL;
 		if (!error)
 			continue;
-		struct vp_error *told =
+		struct vp_error *reported =
 		    vp_error_new("'%s' line %zu: %s", source, number, vp_error_message(error));
 		vp_error_free(error);
-		return told;
+		return reported;
 	}
 	join_fields(event, places);
 	return places->count ? NULL : vp_error_new("'%s' has no fields", source);

@@ -69,7 +69,7 @@ struct source {
 	uint64_t counted;   /* that happened: known at the end … */
 	uint64_t uncounted; /* … but of these, of which only what was taken is known */
 	bool ended;
-	uint32_t told[VP_TRACE_NAMES]; /* threads whose name the stream has, by tid */
+	uint32_t reported[VP_TRACE_NAMES]; /* threads whose name the stream has, by tid */
 };
 
 struct vp_tracepoints {
@@ -195,13 +195,13 @@ static struct vp_error *add_probe(struct vp_tracepoints *own, const char *defini
 	return tracepoints_add_event(own, name, shown, filter);
 }
 
-static struct vp_error *add_wish(struct vp_tracepoints *own, const struct vp_tracepoint_wish *wish)
+static struct vp_error *add_spec(struct vp_tracepoints *own, const struct vp_tracepoint_spec *spec)
 {
-	if (vp_probe_is_definition(wish->name))
-		return add_probe(own, wish->name, wish->filter);
-	return has_wildcards(wish->name)
-		   ? add_matching(own, wish->name, wish->filter)
-		   : tracepoints_add_event(own, wish->name, wish->name, wish->filter);
+	if (vp_probe_is_definition(spec->name))
+		return add_probe(own, spec->name, spec->filter);
+	return has_wildcards(spec->name)
+		   ? add_matching(own, spec->name, spec->filter)
+		   : tracepoints_add_event(own, spec->name, spec->name, spec->filter);
 }
 
 /* Done without. */
@@ -219,10 +219,10 @@ static void tracepoints_note_missing(struct vp_tracepoints *own, const char *nam
 static struct vp_error *tracepoints_add_all(struct vp_tracepoints *own)
 {
 	for (size_t i = 0; i < own->options.n_wishes; i++) {
-		const struct vp_tracepoint_wish *wish = &own->options.wishes[i];
-		struct vp_error *error = add_wish(own, wish);
-		if (error && wish->optional)
-			tracepoints_note_missing(own, wish->name, error);
+		const struct vp_tracepoint_spec *spec = &own->options.wishes[i];
+		struct vp_error *error = add_spec(own, spec);
+		if (error && spec->optional)
+			tracepoints_note_missing(own, spec->name, error);
 		else if (error)
 			return error;
 	}
@@ -561,11 +561,11 @@ static void tracepoints_put_name(struct vp_tracepoints *own, uint64_t time, uint
 static inline void tracepoints_name_thread(struct vp_tracepoints *own, struct source *source,
 					   uint64_t time, uint32_t pid, uint32_t tid)
 {
-	uint32_t *told = &source->told[tid % VP_TRACE_NAMES];
+	uint32_t *reported = &source->reported[tid % VP_TRACE_NAMES];
 
-	if (!tid || *told == tid)
+	if (!tid || *reported == tid)
 		return;
-	*told = tid;
+	*reported = tid;
 	tracepoints_put_name(own, time, pid, tid);
 }
 
@@ -575,8 +575,8 @@ static void rename_thread(struct vp_tracepoints *own, uint32_t pid, uint32_t tid
 {
 	vp_thread_names_set(&own->names, pid, tid, comm);
 	vp_vec_each (&own->sources, each)
-		if (each->told[tid % VP_TRACE_NAMES] == tid)
-			each->told[tid % VP_TRACE_NAMES] = 0;
+		if (each->reported[tid % VP_TRACE_NAMES] == tid)
+			each->reported[tid % VP_TRACE_NAMES] = 0;
 }
 
 /* task:task_rename: common_pid, pid, oldcomm, newcomm */
@@ -674,7 +674,7 @@ static void take_perf_record(struct vp_tracepoints *own, struct source *source,
 	}
 }
 
-static void tracepoints_hand_over(struct vp_tracepoints *own, const struct source *source)
+static void tracepoints_emit(struct vp_tracepoints *own, const struct source *source)
 {
 	own->batch.bytes = own->records.bytes;
 	own->batch.size = own->records.size;
@@ -703,9 +703,9 @@ static struct vp_error *tracepoints_drain_pages(struct vp_tracepoints *own, stru
 		while (vp_ring_page_next(&page, &time, &entry))
 			tracepoints_take_event(own, source, time, 0, entry);
 		if (own->records.size >= BATCH)
-			tracepoints_hand_over(own, source);
+			tracepoints_emit(own, source);
 	}
-	tracepoints_hand_over(own, source);
+	tracepoints_emit(own, source);
 	return vp_trace_instance_lost(own->instance, source->pcpu, &source->dropped);
 }
 
@@ -728,9 +728,9 @@ static void tracepoints_drain_buffer(struct vp_tracepoints *own, struct source *
 		take_perf_record(own, source, header);
 		tail += size;
 		if (own->records.size >= BATCH)
-			tracepoints_hand_over(own, source);
+			tracepoints_emit(own, source);
 	}
-	tracepoints_hand_over(own, source);
+	tracepoints_emit(own, source);
 	__atomic_store_n(&source->page->data_tail, head, __ATOMIC_RELEASE);
 }
 
@@ -796,8 +796,8 @@ static void tracepoints_take_nothing(void *context, uint32_t pcpu,
 
 static bool probe_tracepoints(char *detail, size_t size)
 {
-	const struct vp_tracepoint_wish wish = {.name = "sched:sched_switch"};
-	const struct vp_tracepoints_options options = {.wishes = &wish,
+	const struct vp_tracepoint_spec spec = {.name = "sched:sched_switch"};
+	const struct vp_tracepoints_options options = {.wishes = &spec,
 						       .n_wishes = 1,
 						       .ring_bytes = (size_t)getpagesize(),
 						       .take = tracepoints_take_nothing};

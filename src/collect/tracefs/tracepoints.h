@@ -13,7 +13,7 @@
 #include "base/macros.h"
 #include "schema/event_class.h"
 
-struct vp_tracepoint_wish {
+struct vp_tracepoint_spec {
 	const char *name;   /* SYSTEM:EVENT; either may have wildcards, as fnmatch(3) has them; or
 			     * a probe's definition (collect/tracefs/probe_definition.h) */
 	const char *filter; /* as Documentation/trace/events.rst has it, or NULL */
@@ -29,7 +29,7 @@ struct vp_tracepoints_batch {
 };
 
 struct vp_tracepoints_options {
-	const struct vp_tracepoint_wish *wishes;
+	const struct vp_tracepoint_spec *wishes;
 	size_t n_wishes;
 	size_t ring_bytes; /* per pCPU: a power of two, at least a page */
 	bool by_perf;      /* ftrace is not asked */
