@@ -31,6 +31,7 @@ EXPECTED = re.compile(r"^# kernels may say: (.+)$", re.M)
 # A recording with more late ticks than this, in percent, tells nothing of shares, and its test has failed. At more than 1000 Hz
 # the emulated host is always late: such recordings are for claims about other things.
 MOST_LATE, LEAST_PERIOD_NS = 15, 1000000
+LATE = 16  # a sample's flag: VP_LATE in src/schema/records.h
 # Standard errors that chance may move a share by: once in 16,000 claims.
 SIGMAS = 4
 SAMPLES = "host_sample,vcpu_sample,guest_sample"

@@ -335,7 +335,7 @@ def thieves(run, claims, recording="rec"):
     wall, states = vcpu_of(account, "g1")
     check_closing(claims, account)
     vms = (run.recording(recording) / "vms").read_text()
-    g2 = int(re.search(r"^vm .* g2\n(?:tsc.*\n|pcpus.*\n)*vcpu 0 (\d+)", vms, re.M).group(1))
+    g2 = int(re.search(r"^vm .* g2\n(?:(?!vm ).*\n)*?vcpu 0 (\d+)", vms, re.M).group(1))
     # What was recorded and what the kernel's books were read for begin and end some ms apart.
     apart = share(abs(wall - books["ns"]), books["ns"])
     burner = max((t for t in books["threads"] if t["comm"] == "shares"), key=lambda t: t["run_ns"])

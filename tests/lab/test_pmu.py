@@ -7,14 +7,14 @@ import re
 import subprocess
 
 import test_counters
-from lab import REPOSITORY, VPERF, rows_named, run_scenario, samples_of, share_bound, vperf
+from lab import LATE, REPOSITORY, VPERF, rows_named, run_scenario, samples_of, share_bound, vperf
 from test_account import check_closing, read
 from test_counters import LOOPS, check_moved, check_rounds, check_signals, check_threads, lines_of, said
 from test_profile import end, start
 
 COUNT_LOOPS = VPERF.parent / "tests/lab/count-loops"
 EFLAGS_IF = 0x200
-AT_INTERRUPT, LATE = 512, 16  # flags of a guest_sample
+AT_INTERRUPT = 512  # a flag of a guest_sample
 MOST_OFF = 0.01  # percent of a thread's count
 
 # The host's own counters, by perf and by libvperf, and NMIs.

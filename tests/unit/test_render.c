@@ -264,7 +264,10 @@ static void test_json(void **state)
 	assert_true(number(object, "shares", "steal") == 20.0);
 	assert_true(number(object, "routes", "cr3") == 6.0);
 	assert_true(number(object, "attribution", "cr3") == 6.0);
-	assert_true(number(object, "shares", "kernel") == number(object, "shares", "os"));
+	struct json_object *shares = json_object_object_get(object, "shares"), *kernel, *os;
+	assert_true(json_object_object_get_ex(shares, "kernel", &kernel));
+	assert_true(json_object_object_get_ex(shares, "os", &os));
+	assert_true(json_object_get_double(kernel) == json_object_get_double(os));
 	struct json_object *row =
 	    json_object_array_get_idx(json_object_object_get(object, "rows"), 0);
 	assert_int_equal(json_object_get_int(json_object_object_get(row, "pid")), 81);
