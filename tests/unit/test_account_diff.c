@@ -95,6 +95,29 @@ static void test_verdicts(void **state)
 	vp_diff_deinit(&diff);
 }
 
+/* An interval that ends just below 0 is not shown as one that has 0 in it. */
+static void test_sign_of_small_numbers(void **state)
+{
+	struct vp_diff_row row = {.vm = (char[]){"a"},
+				  .measure = VP_DIFF_STEAL,
+				  .before = 0.24,
+				  .after = 0.21,
+				  .low = -0.06,
+				  .high = -0.004,
+				  .verdict = VP_DIFF_BETTER};
+	struct vp_diff diff = {.rows = {.at = &row, .count = 1}};
+	struct vp_buffer out = {0};
+
+	vp_render_diff_text(&diff, BEFORE, AFTER, &out);
+	assert_non_null(strstr(vp_buffer_text(&out), " -0.00% "));
+	row.high = 0;
+	row.verdict = VP_DIFF_SAME;
+	out.size = 0;
+	vp_render_diff_text(&diff, BEFORE, AFTER, &out);
+	assert_non_null(strstr(vp_buffer_text(&out), " +0.00% "));
+	vp_buffer_deinit(&out);
+}
+
 static void test_too_short(void **state)
 {
 	static const struct made_second seconds[] = {{20, 900}, {30, 1100}};
@@ -119,6 +142,7 @@ static void test_too_short(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_verdicts),
+					   cmocka_unit_test(test_sign_of_small_numbers),
 					   cmocka_unit_test(test_too_short)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
