@@ -10,10 +10,13 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "counters/set.h"
 
-enum { BATCHES = 16, MAX_BATCHES = 400, OF_BATCH = 16 };
+/* Batches that count; at most so many are tried; at least so many; yields or reads of a batch. */
+enum { BATCHES = 16, MAX_BATCHES = 400, MIN_BATCHES = 2 * BATCHES, OF_BATCH = 16 };
+enum { QUICK_NS = 50000000 };
 
 struct measurement {
 	const struct vp_counters_costs_ops *ops;
@@ -47,6 +50,22 @@ static uint64_t runs_of(const struct measurement *m)
 	return m->ops->runs ? m->ops->runs(m->context) : 0;
 }
 
+static uint64_t costs_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
+/* Each yield to others that are busy takes as long as they may run. A kernel thread that an exact
+ * read has woken takes a moment only, and may do so in many batches. */
+static bool may_try(unsigned tried, bool yields, uint64_t began)
+{
+	return tried < MIN_BATCHES ||
+	       (tried < MAX_BATCHES && (!yields || costs_now() - began < QUICK_NS));
+}
+
 /* Counts between two exact reads around that call: the least of each event, in batches in which the
  * thread was switched in between `least` and `most` times; of these the part for each switch, less
  * `known`. False: there was no such batch, or the counters cannot be read. */
@@ -54,11 +73,11 @@ static bool costs_measure(const struct measurement *m, void (*work)(const struct
 			  uint64_t least, uint64_t most, const uint64_t *known, uint64_t *ret)
 {
 	uint64_t before[VPERF_MOST_EVENTS], after[VPERF_MOST_EVENTS];
-	/* Each yield to others that are busy takes as long as they may run. */
-	unsigned found = 0, most_batches = work == yield_many ? 2 * BATCHES : MAX_BATCHES;
+	uint64_t began = costs_now();
+	unsigned found = 0;
 
 	memset(ret, 0xff, m->n * sizeof(*ret));
-	for (unsigned i = 0; i < most_batches && found < BATCHES; i++) {
+	for (unsigned i = 0; may_try(i, work == yield_many, began) && found < BATCHES; i++) {
 		uint64_t runs = runs_of(m);
 		if (m->ops->read(m->context, true, before))
 			return false;

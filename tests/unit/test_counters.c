@@ -483,6 +483,29 @@ static void test_costs(void **state)
 	assert_int_equal(vp_counters_costs_measure(&ops, &known, 2, &costs, &error), VPERF_E_LOST);
 }
 
+/* In batches of reads the thread is not switched. In the next 100 it is once, as if each exact read
+ * woke another one; then not, until there is enough; then once again, to the second thread. */
+static uint64_t switches_at_first(void *context)
+{
+	enum { OF_READS = 32, BUSY = OF_READS + 100, ALONE = BUSY + 16 };
+	static unsigned calls, switches;
+	unsigned batch = calls / 2;
+	bool busy = (batch >= OF_READS && batch < BUSY) || batch >= ALONE;
+
+	switches += calls++ % 2 && busy;
+	return switches;
+}
+
+static void test_costs_with_woken_threads(void **state)
+{
+	const struct vp_counters_costs_ops ops = {read_known, switches_at_first};
+	struct known_costs known = {0};
+	struct vp_counters_costs costs;
+	struct vperf_error error;
+
+	assert_int_equal(vp_counters_costs_measure(&ops, &known, 2, &costs, &error), VPERF_OK);
+}
+
 static void *spin(void *shall_end)
 {
 	while (!*(volatile bool *)shall_end)
@@ -906,6 +929,7 @@ int main(void)
 	    cmocka_unit_test(test_view_of_set),
 	    cmocka_unit_test(test_family),
 	    cmocka_unit_test(test_costs),
+	    cmocka_unit_test(test_costs_with_woken_threads),
 	    cmocka_unit_test(test_costs_beside_others),
 	    cmocka_unit_test(test_calibrated),
 	    cmocka_unit_test(test_times),
