@@ -23,7 +23,7 @@
 #include "bpf/exit_detail.bpf.h"
 #include "bpf/guest_current.bpf.h"
 
-/* Set by the loader: exits and entries are told to exit_hook() and entry_hook(). */
+/* Set by the loader: exits and entries call exit_hook() and entry_hook(). */
 const volatile __u32 notifies_freplace = 0;
 /* … the root of an exit's address space is asked of the guest's memory. */
 const volatile __u32 by_memory = 0;

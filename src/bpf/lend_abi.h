@@ -11,7 +11,7 @@ enum { VP_LEND_PLACES = 4096, VP_LEND_TRIES = 8 };
 
 /* State of a vCPU thread: the address of its cell in the VMM's memory, and the last result. */
 struct vp_lend_vcpu {
-	unsigned int tid; /* 0 if there is none here */
+	unsigned int tid; /* 0: the entry is free */
 	unsigned int unused;
 	unsigned long long hva, marker;
 	unsigned int first, n; /* of its events in the array of all */

@@ -79,7 +79,7 @@ static inline bool vp_account_place_is_device(const struct vp_account_place *pla
 }
 
 /* The VM's parts of each kind, in the order in which they came: the place of the first and of the
- * last one, + 1; 0 if there is none. */
+ * last one, plus 1; 0 if the VM has no such parts. */
 struct vp_account_chain {
 	uint32_t first, last;
 };

@@ -299,7 +299,7 @@ void vp_naming_lifetime(const struct vp_naming_machine *machine, uint32_t space,
 	}
 }
 
-/* Cuts the times from *from to *to around `time` at a process's begin or end; 0: there is none. */
+/* Cuts the times from *from to *to around `time` at a process's begin or end, unless that is 0. */
 static void period_cut(const struct vp_clock_map *map, uint64_t guest_ns, uint64_t time,
 		       uint64_t *from, uint64_t *to)
 {

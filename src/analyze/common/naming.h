@@ -37,8 +37,8 @@ struct vp_naming_machine {
 	struct vp_clock_map clock;
 	bool complete; /* the symbol map has its end */
 	char *state;   /* one sentence on the symbol map */
-	/* With a symbol map from guest memory, that of the agent: as above; NULL if there is none.
-	 */
+	/* With a symbol map from guest memory, that of the agent, as above; empty without an
+	 * agent. */
 	struct vp_clock_map agent_clock;
 	char *agent_state;
 };

@@ -66,7 +66,7 @@ struct context_slot {
 	uint64_t from, to;
 	uint32_t vm, vcpu, mode, comm, part;
 	uint32_t by_pid;
-	uint32_t context; /* VP_NONE if there is none yet */
+	uint32_t context; /* VP_NONE until it is resolved */
 };
 
 struct frame_slot {

@@ -30,7 +30,7 @@ const struct vp_view_ops *vp_view_unified(void);
 
 /* The operations of that view. */
 const struct vp_view_ops *vp_view_of(enum vp_view view);
-/* Its number; VP_VIEWS if there is none of that name. */
+/* The view of that name; VP_VIEWS if the name is unknown. */
 enum vp_view vp_view_named(const char *name);
 
 #endif

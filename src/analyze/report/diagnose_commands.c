@@ -61,7 +61,7 @@ static char *unit_of(const char *cgroup)
 	return NULL;
 }
 
-/* Proxmox's number of the VM; 0: it is none. */
+/* Proxmox's number of the VM; 0 if Proxmox does not manage it. */
 static unsigned long proxmox_id(const char *cgroup)
 {
 	const char *slice = strstr(cgroup, "/qemu.slice/");

@@ -39,7 +39,7 @@ void vp_live_deinit(struct vp_live *live);
 void vp_live_take(struct vp_live *live, const struct vp_account_view *view);
 /* Before the next update: there were others, which are not known. */
 void vp_live_miss(struct vp_live *live);
-/* The row's value `ago` updates before the last; NaN if there is none. */
+/* The row's value `ago` updates before the last; NaN if it is not kept. */
 float vp_live_value(const struct vp_live *live, const struct vp_live_row *row,
 		    enum vp_live_value value, uint64_t ago);
 

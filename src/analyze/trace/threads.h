@@ -102,7 +102,7 @@ const struct vp_cpu *vp_threads_cpu(const struct vp_threads *threads, uint32_t v
  * its guest's events do not say. */
 const struct vp_thread *vp_threads_inside(const struct vp_threads *threads,
 					  const struct vp_thread *thread, uint64_t time);
-/* The last part that begins before `time`, its place + 1; 0 if there is none. */
+/* Place of the last part that begins before `time`, plus 1; 0 if all begin later. */
 size_t vp_thread_part_before(const struct vp_thread *thread, uint64_t time);
 size_t vp_cpu_part_before(const struct vp_cpu *cpu, uint64_t time);
 /* "name/TID"; of `threads`. */

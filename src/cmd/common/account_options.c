@@ -18,7 +18,7 @@ static struct vp_error *choose_account_format(struct vp_account_options *options
 {
 	const char *name;
 
-	VP_TRY(vp_choose_format(&options->format, vp_usual_formats, 3, &name));
+	VP_TRY(vp_choose_table_format(&options->format, &name));
 	options->chosen = !strcmp(name, "json")  ? VP_FORMAT_JSON
 			  : !strcmp(name, "csv") ? VP_FORMAT_CSV
 						 : VP_FORMAT_TEXT;

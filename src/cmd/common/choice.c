@@ -6,9 +6,10 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/cursor.h"
+#include "base/macros.h"
 #include "base/nearest.h"
 
-const char *const vp_usual_formats[3] = {"text", "json", "csv"};
+static const char *const usual_formats[] = {"text", "json", "csv"};
 
 struct vp_error *vp_choose(const char *option, const char *text, const char *const *names,
 			   size_t n_names, size_t *ret)
@@ -52,4 +53,14 @@ struct vp_error *vp_choose_format(const struct vp_format_words *words, const cha
 			chosen = i;
 	*ret = names[chosen];
 	return NULL;
+}
+
+struct vp_error *vp_choose_table_format(const struct vp_format_words *words, const char **ret)
+{
+	return vp_choose_format(words, usual_formats, VP_ARRAY_SIZE(usual_formats), ret);
+}
+
+struct vp_error *vp_choose_text_or_json(const struct vp_format_words *words, const char **ret)
+{
+	return vp_choose_format(words, usual_formats, VP_ARRAY_SIZE(usual_formats) - 1, ret);
 }

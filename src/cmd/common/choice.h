@@ -27,11 +27,13 @@ struct vp_format_words {
 		0, "csv", VP_OPTION_FLAG, &(words)->csv, NULL, "same as --format " csv_name        \
 	}
 
-/* text, json, csv */
-extern const char *const vp_usual_formats[3];
-
 /* The chosen name; without a word the first one. --json stands for the one that begins like it. */
 struct vp_error *vp_choose_format(const struct vp_format_words *words, const char *const *names,
 				  size_t n_names, const char **ret) VP_MUST_CHECK;
+/* The same among text, json and csv; the second among text and json only. */
+struct vp_error *vp_choose_table_format(const struct vp_format_words *words,
+					const char **ret) VP_MUST_CHECK;
+struct vp_error *vp_choose_text_or_json(const struct vp_format_words *words,
+					const char **ret) VP_MUST_CHECK;
 
 #endif

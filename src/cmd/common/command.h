@@ -9,7 +9,7 @@
 #include "base/macros.h"
 #include "cmd/common/verb.h"
 
-/* A started command that waits for a byte before it becomes COMMAND. pid 0 if there is none. */
+/* A started command that waits for a byte before it becomes COMMAND. pid is 0 without COMMAND. */
 struct vp_command {
 	pid_t pid;
 	int go;

@@ -24,12 +24,12 @@ struct vp_export_format {
 };
 
 const struct vp_export_format *vp_export_formats(size_t *count);
-/* NULL if there is none of that name. */
+/* NULL if the name is unknown. */
 const struct vp_export_format *vp_export_format_named(const char *name);
 
 /* All of them; the first is the usual one. */
 const struct vp_report_format *vp_report_formats(size_t *count);
-/* NULL if there is none of that name. */
+/* NULL if the name is unknown. */
 const struct vp_report_format *vp_report_format_named(const char *name);
 /* "text, json, csv or …", as a new string. */
 char *vp_report_format_names(void) VP_MUST_CHECK;

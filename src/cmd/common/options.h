@@ -53,7 +53,7 @@ struct vp_option {
 struct vp_error *vp_options_parse(const struct vp_option *options, size_t n_options, int argc,
 				  char **argv, bool stop_at_operand, struct vp_texts *rest,
 				  bool *help) VP_MUST_CHECK;
-/* Reads a time as VP_OPTION_SECONDS does; false: it is none. */
+/* Reads a time as VP_OPTION_SECONDS does; false if the text is no time. */
 bool vp_option_read_time(const char *text, uint64_t *ret_ns);
 /* Prints a text to stdout, wrapped to the terminal, behind `left` and indented as that is wide. */
 void vp_options_wrap(const char *left, const char *text);

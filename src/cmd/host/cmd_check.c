@@ -88,7 +88,7 @@ static struct vp_error *check_with(void *context)
 
 	const struct vp_format_words words = {check->format, check->json, false};
 	const char *format;
-	VP_TRY(vp_choose_format(&words, vp_usual_formats, 2, &format));
+	VP_TRY(vp_choose_text_or_json(&words, &format));
 	check->json = !strcmp(format, "json");
 	if (check->operands.count)
 		return vp_error_usage("unexpected argument '%s'", check->operands.at[0]);

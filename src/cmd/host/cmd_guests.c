@@ -190,7 +190,7 @@ static struct vp_error *choose_guests_format(struct guests *guests)
 	const struct vp_format_words words = {guests->format, guests->json, guests->csv};
 	const char *format;
 
-	VP_TRY(vp_choose_format(&words, vp_usual_formats, 3, &format));
+	VP_TRY(vp_choose_table_format(&words, &format));
 	guests->json = !strcmp(format, "json");
 	guests->csv = !strcmp(format, "csv");
 	return NULL;

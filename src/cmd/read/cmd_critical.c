@@ -45,7 +45,7 @@ static struct vp_error *cmd_critical_choose_all(struct critical *critical)
 {
 	size_t table = 0;
 
-	VP_TRY(vp_choose_format(&critical->words, vp_usual_formats, 3, &critical->format));
+	VP_TRY(vp_choose_table_format(&critical->words, &critical->format));
 	if (critical->table)
 		VP_TRY(vp_choose("table", critical->table, table_names, TABLES, &table));
 	for (size_t i = 0; i < TABLES; i++)

@@ -32,7 +32,7 @@ static struct vp_error *diff_with(void *context)
 	struct vp_diff made;
 	const char *format;
 
-	VP_TRY(vp_choose_format(&diff->words, vp_usual_formats, 3, &format));
+	VP_TRY(vp_choose_table_format(&diff->words, &format));
 	if (diff->operands.count != 2)
 		return vp_error_usage("expected two recordings, BEFORE and AFTER, not %zu",
 				      diff->operands.count);

@@ -33,7 +33,7 @@ static struct vp_error *info_with(void *context)
 	const char *directory, *format;
 
 	const struct vp_format_words words = {info->format, info->json, false};
-	VP_TRY(vp_choose_format(&words, vp_usual_formats, 2, &format));
+	VP_TRY(vp_choose_text_or_json(&words, &format));
 	VP_TRY(vp_verb_recording(&info->operands, info->input, "vperf.data", &directory));
 	VP_TRY(vp_summary_make(directory, &summary));
 	if (!strcmp(format, "json"))

@@ -78,7 +78,7 @@ static struct vp_error *choose_tables(struct sched *sched)
 
 static struct vp_error *cmd_sched_choose_all(struct sched *sched)
 {
-	VP_TRY(vp_choose_format(&sched->words, vp_usual_formats, 3, &sched->format));
+	VP_TRY(vp_choose_table_format(&sched->words, &sched->format));
 	if (sched->worst > MOST_WORST)
 		return vp_error_usage("option --worst: expected at most %d", MOST_WORST);
 	sched->sums.most_waits = sched->worst;

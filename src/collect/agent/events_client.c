@@ -73,7 +73,7 @@ struct events_worker {
 	uint32_t page_size;
 	vp_event_classes classes;
 	VP_VEC(struct tracepoint) tracepoints; /* the classes' */
-	uint8_t *class_of_id;                  /* by the kernel's number: + 1; 0 if there is none */
+	uint8_t *class_of_id;                  /* by the kernel's number, plus 1; 0: unknown */
 	uint64_t malformed;
 };
 
