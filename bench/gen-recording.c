@@ -137,7 +137,7 @@ static void write_trace(const char *directory, const char *path, const struct wa
 
 	check(vp_trace_writer_create(path, &trace, &writer));
 	if (wanted->compressed)
-		vp_trace_writer_compress(writer, VP_ZSTD_LEVEL_LEAST);
+		vp_trace_writer_compress(writer, VP_ZSTD_LEVEL_MIN);
 	for (uint64_t i = 0; i < wanted->samples; i++) {
 		uint32_t pcpu = i % GEN_PCPUS;
 		sample_of(&state, wanted->vms, pcpu, i / GEN_PCPUS, &record);
@@ -205,7 +205,7 @@ static void write_about(const char *directory, const struct wanted *wanted, cons
 				     .note = note,
 				     .period_ns = GEN_PERIOD,
 				     .by_time = true,
-				     .compression = wanted->compressed ? VP_ZSTD_LEVEL_LEAST : 0,
+				     .compression = wanted->compressed ? VP_ZSTD_LEVEL_MIN : 0,
 				     .pcpus = GEN_PCPUS,
 				     .start = GEN_START,
 				     .end = end_of(wanted->samples),

@@ -38,7 +38,8 @@ enum vperf_way {
 	VPERF_WAY_LENT = 3, /* counted by the host: 'vperf lend' */
 };
 
-enum { VPERF_MOST_EVENTS = 8 };
+enum { VPERF_MAX_EVENTS = 8 };
+#define VPERF_MOST_EVENTS VPERF_MAX_EVENTS /* its name in 0.2 */
 
 /* Flags of struct vperf_options. */
 enum {
@@ -82,7 +83,7 @@ struct vperf_counters;
 
 #define VPERF_PUBLIC __attribute__((visibility("default")))
 
-/* Opens `n` events, up to VPERF_MOST_EVENTS, for the calling thread; they are read in that order
+/* Opens `n` events, up to VPERF_MAX_EVENTS, for the calling thread; they are read in that order
  * and do not count yet. Names are perf's ("instructions", "page-faults", with :u or :k for user
  * space or the kernel only), PAPI's presets ("PAPI_TOT_INS") or rHEX. `options` and `error` may be
  * NULL. */
@@ -144,7 +145,7 @@ struct vperf_view {
 	struct vperf_counters *counters;
 	struct {
 		uint64_t place, start; /* bytes; what it showed at the start */
-	} events[VPERF_MOST_EVENTS];
+	} events[VPERF_MAX_EVENTS];
 };
 
 /* The view of a set, valid while it is open; NULL: this library does not support that layout. */

@@ -20,9 +20,9 @@
 #include "base/cursor.h"
 #include "base/io.h"
 
-enum { NOBODY = 65534, FIRST_KEPT = 3, MOST_KEPT = 8 };
+enum { NOBODY = 65534, FIRST_KEPT = 3, MAX_KEPT = 8 };
 /* Mappings of files and of guests' memory need addresses, but no memory. */
-#define MOST_ADDRESSES (4ULL << 30)
+#define MAX_ADDRESSES (4ULL << 30)
 
 #if defined(__x86_64__)
 #define THIS_ARCH AUDIT_ARCH_X86_64
@@ -77,7 +77,7 @@ static bool keep_descriptors(int *fds, size_t count)
 {
 	int next = FIRST_KEPT;
 
-	if (count > MOST_KEPT) {
+	if (count > MAX_KEPT) {
 		errno = EINVAL;
 		return false;
 	}
@@ -85,7 +85,7 @@ static bool keep_descriptors(int *fds, size_t count)
 	/* First out of the way, then into place: their numbers may be each other's. */
 	for (size_t i = 0; i < count; i++)
 		if (fds[i] >= 0 &&
-		    (fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FIRST_KEPT + MOST_KEPT)) < 0)
+		    (fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FIRST_KEPT + MAX_KEPT)) < 0)
 			return false;
 	for (size_t i = 0; i < count; i++)
 		if (fds[i] >= 0 && (fds[i] = dup3(fds[i], next++, O_CLOEXEC)) < 0)
@@ -243,13 +243,13 @@ static bool limit_to(int resource, uint64_t most)
 	return !setrlimit(resource, &limit);
 }
 
-static bool limit_resources(uint64_t memory, uint64_t most_file)
+static bool limit_resources(uint64_t memory, uint64_t max_file)
 {
 	uint64_t addresses, data;
 
 	return measure_memory(&addresses, &data) && signal(SIGXFSZ, SIG_IGN) != SIG_ERR &&
-	       limit_to(RLIMIT_AS, addresses + MOST_ADDRESSES) &&
-	       limit_to(RLIMIT_DATA, data + memory) && limit_to(RLIMIT_FSIZE, most_file) &&
+	       limit_to(RLIMIT_AS, addresses + MAX_ADDRESSES) &&
+	       limit_to(RLIMIT_DATA, data + memory) && limit_to(RLIMIT_FSIZE, max_file) &&
 	       limit_to(RLIMIT_CORE, 0);
 }
 
@@ -275,20 +275,20 @@ static struct vp_error *confined(const char *failed)
 static const char no_descriptors[] = "its descriptors", no_limits[] = "its resource limits",
 		  no_rights[] = "its privileges", no_filter[] = "its system calls";
 
-struct vp_error *vp_confine(int *fds, size_t count, unsigned long request, uint64_t most_file)
+struct vp_error *vp_confine(int *fds, size_t count, unsigned long request, uint64_t max_file)
 {
-	return confined(!keep_descriptors(fds, count)                     ? no_descriptors
-			: !limit_resources(VP_CONFINED_MEMORY, most_file) ? no_limits
-			: !become_nobody() || !give_up_privileges()       ? no_rights
-			: !limit_system_calls(request)                    ? no_filter
-									  : NULL);
+	return confined(!keep_descriptors(fds, count)                    ? no_descriptors
+			: !limit_resources(VP_CONFINED_MEMORY, max_file) ? no_limits
+			: !become_nobody() || !give_up_privileges()      ? no_rights
+			: !limit_system_calls(request)                   ? no_filter
+									 : NULL);
 }
 
-struct vp_error *vp_confine_to_reading(int *fds, size_t count, uint64_t most_file)
+struct vp_error *vp_confine_to_reading(int *fds, size_t count, uint64_t max_file)
 {
-	return confined(!keep_descriptors(fds, count)                            ? no_descriptors
-			: !limit_resources(VP_CONFINED_READER_MEMORY, most_file) ? no_limits
-			: !keep_reader_capabilities() || !give_up_privileges()   ? no_rights
-			: !limit_to_reading()                                    ? no_filter
-										 : NULL);
+	return confined(!keep_descriptors(fds, count)                           ? no_descriptors
+			: !limit_resources(VP_CONFINED_READER_MEMORY, max_file) ? no_limits
+			: !keep_reader_capabilities() || !give_up_privileges()  ? no_rights
+			: !limit_to_reading()                                   ? no_filter
+										: NULL);
 }

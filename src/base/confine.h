@@ -21,15 +21,15 @@
  * For ever: another user without capabilities, no descriptors but `fds` (they get new numbers; -1
  * stays), standard input, output and error lead nowhere (but the last stays with VPERF_DEBUG), and
  * of system calls only reading, writing, waiting and memory, and the ioctl `request`, if that is
- * not 0. It can make no file larger than `most_file` bytes: writing more fails with EFBIG.
+ * not 0. It can make no file larger than `max_file` bytes: writing more fails with EFBIG.
  * Errors: any of it is not possible; the process is to exit.
  */
 struct vp_error *vp_confine(int *fds, size_t count, unsigned long request,
-			    uint64_t most_file) VP_MUST_CHECK;
+			    uint64_t max_file) VP_MUST_CHECK;
 /*
  * For a process that has to find files by itself: it may open any file to read, as before, and
  * write to `fds`; no more than that. Other system calls fail.
  */
-struct vp_error *vp_confine_to_reading(int *fds, size_t count, uint64_t most_file) VP_MUST_CHECK;
+struct vp_error *vp_confine_to_reading(int *fds, size_t count, uint64_t max_file) VP_MUST_CHECK;
 
 #endif

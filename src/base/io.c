@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* 0 to 2; the kernel's fs.nr_open is at least this, and 4096 pCPUs need a 60th of it. */
-enum { STANDARD_FILES = 3, MOST_FILES = 1 << 20 };
+enum { STANDARD_FILES = 3, MAX_FILES = 1 << 20 };
 
 #define AGAIN(call)                                                                                \
 	({                                                                                         \
@@ -142,14 +142,14 @@ void vp_raise_file_limit(struct rlimit *before)
 	if (getrlimit(RLIMIT_NOFILE, before))
 		*before = (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
 	limit = *before;
-	if (limit.rlim_max < MOST_FILES) { /* with CAP_SYS_RESOURCE */
-		limit.rlim_cur = limit.rlim_max = MOST_FILES;
+	if (limit.rlim_max < MAX_FILES) { /* with CAP_SYS_RESOURCE */
+		limit.rlim_cur = limit.rlim_max = MAX_FILES;
 		if (!setrlimit(RLIMIT_NOFILE, &limit))
 			return;
 	}
 	limit = (struct rlimit){before->rlim_max, before->rlim_max};
-	if (limit.rlim_cur > MOST_FILES)
-		limit.rlim_cur = MOST_FILES;
+	if (limit.rlim_cur > MAX_FILES)
+		limit.rlim_cur = MAX_FILES;
 	if (limit.rlim_cur > before->rlim_cur)
 		(void)!setrlimit(RLIMIT_NOFILE, &limit);
 }

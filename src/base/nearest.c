@@ -12,7 +12,7 @@ void vp_nearest_init(struct vp_nearest *nearest, struct vp_slice wanted)
 	*nearest = (struct vp_nearest){.wanted = wanted};
 }
 
-static size_t nearest_least(size_t a, size_t b)
+static size_t nearest_min(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
@@ -32,11 +32,11 @@ static size_t distance_of(struct vp_slice wanted, const char *name, size_t size)
 		row[0] = i;
 		for (size_t j = 1; j <= size; j++) {
 			bool differs = wanted.bytes[i - 1] != name[j - 1];
-			row[j] = nearest_least(above[j - 1] + differs,
-					       nearest_least(above[j], row[j - 1]) + 1);
+			row[j] = nearest_min(above[j - 1] + differs,
+					     nearest_min(above[j], row[j - 1]) + 1);
 			if (i > 1 && j > 1 && wanted.bytes[i - 1] == name[j - 2] &&
 			    wanted.bytes[i - 2] == name[j - 1])
-				row[j] = nearest_least(row[j], top[j - 2] + 1);
+				row[j] = nearest_min(row[j], top[j - 2] + 1);
 		}
 	}
 	return rows[wanted.size % 3][size];
@@ -61,9 +61,9 @@ void vp_nearest_add(struct vp_nearest *nearest, const char *name)
 	if (size >= VP_NEAREST_SIZE || nearest->wanted.size >= VP_NEAREST_SIZE ||
 	    !is_near(nearest, name, size, &distance))
 		return;
-	if (nearest->count < VP_NEAREST_MOST)
+	if (nearest->count < VP_NEAREST_MAX)
 		nearest->count++;
-	else if (distance >= nearest->best[VP_NEAREST_MOST - 1].distance)
+	else if (distance >= nearest->best[VP_NEAREST_MAX - 1].distance)
 		return;
 	for (at = nearest->count - 1; at && distance < nearest->best[at - 1].distance; at--)
 		nearest->best[at] = nearest->best[at - 1];

@@ -7,14 +7,14 @@
 
 #include "base/cursor.h"
 
-enum { VP_NEAREST_MOST = 3, VP_NEAREST_SIZE = 64 };
+enum { VP_NEAREST_MAX = 3, VP_NEAREST_SIZE = 64 };
 
 struct vp_nearest {
 	struct vp_slice wanted;
 	struct {
 		char name[VP_NEAREST_SIZE];
 		size_t distance; /* letters to change, add and take away */
-	} best[VP_NEAREST_MOST];
+	} best[VP_NEAREST_MAX];
 	size_t count;
 };
 

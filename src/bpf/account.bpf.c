@@ -150,7 +150,7 @@ static __always_inline void note_amd(struct vp_account_vcpu *vcpu)
 static __always_inline bool read_intel(struct kvm_vcpu *kvm, __u32 *reason, __u64 *ip,
 				       struct exit_detail *detail)
 {
-	struct vp_exit_now *now = this_cpu_last_exit();
+	struct vp_last_exit *now = this_cpu_last_exit();
 
 	*detail = (struct exit_detail){.address = VP_NO_ADDRESS};
 	if (!now || !now->known)

@@ -21,7 +21,7 @@ const volatile __u32 every_vm = 1;
 volatile __u32 enabled;
 /* Set by user space, taken back here: there is one notice, and others are counted. */
 volatile __u32 armed;
-__u64 unheard[VP_FIRED_KINDS];
+__u64 dropped[VP_FIRED_KINDS];
 
 enum { MAX_THREADS = 16384, MAX_VMS = 4096 };
 
@@ -58,7 +58,7 @@ static __always_inline bool may_fire(__u32 kind)
 		armed = 0;
 		return true;
 	}
-	__sync_fetch_and_add(&unheard[kind], 1);
+	__sync_fetch_and_add(&dropped[kind], 1);
 	return false;
 }
 

@@ -8,8 +8,8 @@
 #ifndef VP_BPF_EXIT_DETAIL_BPF_H
 #define VP_BPF_EXIT_DETAIL_BPF_H
 
-#include "bpf/exit_now.bpf.h"
 #include "bpf/kvm_compat.bpf.h"
+#include "bpf/last_exit.bpf.h"
 #include "schema/records.h"
 
 struct exit_detail {
@@ -81,7 +81,7 @@ static __always_inline void detail_of_apic(__u64 info, struct exit_detail *ret)
 	ret->number = info & 0xfff;
 }
 
-static __always_inline void detail_of_intel(struct kvm_vcpu *vcpu, const struct vp_exit_now *now,
+static __always_inline void detail_of_intel(struct kvm_vcpu *vcpu, const struct vp_last_exit *now,
 					    struct exit_detail *ret)
 {
 	__u64 info = now->qualification;

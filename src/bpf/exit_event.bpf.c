@@ -9,7 +9,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-#include "bpf/exit_now.bpf.h"
+#include "bpf/last_exit.bpf.h"
 
 /* As TRACE_EVENT_KVM_EXIT of KVM has it, since v5.10: before, there was no intr_info. */
 struct trace_event_raw_kvm_exit {
@@ -23,9 +23,9 @@ struct trace_event_raw_kvm_exit {
 enum { GOES_ON = 1 };
 
 SEC("tp/kvm/kvm_exit")
-int note_exit_now(struct trace_event_raw_kvm_exit *context)
+int note_last_exit(struct trace_event_raw_kvm_exit *context)
 {
-	struct vp_exit_now *now = this_cpu_last_exit();
+	struct vp_last_exit *now = this_cpu_last_exit();
 
 	/* Where modules are not described (before 5.11), having the event is all. */
 	if (!now || !bpf_core_field_exists(context->intr_info))

@@ -10,9 +10,9 @@
 #include <bpf/bpf_helpers.h>
 #include <stdbool.h>
 
-#include "bpf/exit_now.bpf.h"
 #include "bpf/guest_current_abi.h"
 #include "bpf/kvm_compat.bpf.h"
+#include "bpf/last_exit.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -169,7 +169,7 @@ static __always_inline bool read_numbers(struct vp_identity_vcpu *vcpu, __u64 *i
 {
 	const char *task = (const char *)vcpu->task_hva;
 	__u32 distance = vcpu->off_ids - vcpu->off_mm, place = distance / sizeof(*ids);
-	struct vp_exit_now *room = root_is_in_memory(vcpu) ? this_cpu_last_exit() : 0;
+	struct vp_last_exit *room = root_is_in_memory(vcpu) ? this_cpu_last_exit() : 0;
 
 	barrier_var(place); /* or the compiler checks one copy of it and uses another */
 	if (!room || distance % sizeof(*ids) || place >= VP_NEAR_WORDS)

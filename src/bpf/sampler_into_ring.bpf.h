@@ -17,7 +17,7 @@ struct {
 } announced_pids SEC(".maps");
 
 /* So often at most is user space told of a process. */
-enum { TELL_NS = 2000000 };
+enum { REPORT_NS = 2000000 };
 
 /* Whenever any thread changes its name. */
 __u32 renames = 1;
@@ -27,7 +27,7 @@ static __always_inline void announce_process(struct vp_ring *ring, __u32 pid, __
 {
 	__u8 one = 1;
 
-	if (time - ring->reported < TELL_NS || bpf_map_lookup_elem(&announced_pids, &pid))
+	if (time - ring->reported < REPORT_NS || bpf_map_lookup_elem(&announced_pids, &pid))
 		return;
 	ring->reported = time;
 	bpf_map_update_elem(&announced_pids, &pid, &one, BPF_ANY);

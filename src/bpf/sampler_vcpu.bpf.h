@@ -4,8 +4,8 @@
 #define VP_BPF_SAMPLER_VCPU_H
 
 #include "bpf/arch.bpf.h"
-#include "bpf/exit_now.bpf.h"
 #include "bpf/kvm_compat.bpf.h"
+#include "bpf/last_exit.bpf.h"
 #include "bpf/sampler_abi.h"
 #include "schema/records.h"
 
@@ -43,7 +43,7 @@ static __always_inline void read_vmcb(struct kvm_vcpu *vcpu, const struct vmcb_v
 static __always_inline void read_vmx(struct kvm_vcpu *vcpu, bool hit, bool with_place,
 				     struct vcpu_regs *ret)
 {
-	struct vp_exit_now *now = hit ? this_cpu_last_exit() : 0;
+	struct vp_last_exit *now = hit ? this_cpu_last_exit() : 0;
 
 	if (now && now->known) {
 		ret->exit_reason = now->reason;

@@ -154,7 +154,7 @@ static __always_inline void leave_amd(struct vp_trace_cpu *cpu, struct kvm_vcpu 
 /* By KVM's event of this exit, or by KVM. */
 static __always_inline void leave_intel(struct kvm_vcpu *kvm, struct left *left)
 {
-	struct vp_exit_now *now = this_cpu_last_exit();
+	struct vp_last_exit *now = this_cpu_last_exit();
 
 	if (now && now->known) {
 		left->reason = now->reason;

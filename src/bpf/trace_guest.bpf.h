@@ -26,12 +26,12 @@ const volatile __u32 sees_guests = 0;
 /* Minimum time (ns) between two context switches of any kernel. */
 enum { MIN_SWITCH_NS = 16 };
 
-struct sight {
+struct observed {
 	__u64 count, chosen, task;
 };
 
 static __always_inline bool look(const struct vp_guest_run *run,
-				 const struct vp_identity_vcpu *vcpu, struct sight *ret)
+				 const struct vp_identity_vcpu *vcpu, struct observed *ret)
 {
 	return run->count_hva && run->chosen_hva &&
 	       !bpf_probe_read_user(&ret->count, sizeof(ret->count), (void *)run->count_hva) &&
@@ -60,13 +60,14 @@ static __always_inline bool name_guest(struct vp_trace_cpu *cpu, struct vp_ident
 }
 
 /* How many switches were made since, and what else there is to say of it. */
-static __always_inline __u32 compare(const struct vp_guest_run *run, const struct sight *sight,
-				     __u64 now, __u32 *flags)
+static __always_inline __u32 compare(const struct vp_guest_run *run,
+				     const struct observed *observed, __u64 now, __u32 *flags)
 {
-	__u64 made = sight->count - run->count;
+	__u64 made = observed->count - run->count;
 
 	if (!run->known) {
-		*flags = VP_SWITCH_FIRST | (sight->chosen != sight->task ? VP_SWITCH_MIDDLE : 0);
+		*flags =
+		    VP_SWITCH_FIRST | (observed->chosen != observed->task ? VP_SWITCH_MIDDLE : 0);
 		return 0;
 	}
 	*flags = run->lost ? VP_SWITCH_LOST : 0;
@@ -76,21 +77,22 @@ static __always_inline __u32 compare(const struct vp_guest_run *run, const struc
 		return 0;
 	}
 	/* One switch, and still the same task: it was counted a moment before the choice. */
-	if (sight->chosen != sight->task || (made == 1 && sight->task == run->task))
+	if (observed->chosen != observed->task || (made == 1 && observed->task == run->task))
 		*flags |= VP_SWITCH_MIDDLE;
 	return (__u32)made;
 }
 
 static __noinline int send_guest(struct vp_trace_cpu *cpu, struct vp_identity_vcpu *vcpu,
-				 struct vp_guest_run *run, const struct sight *sight, __u64 now)
+				 struct vp_guest_run *run, const struct observed *observed,
+				 __u64 now)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 	struct guest_current current = {};
 	__u32 flags = 0;
 
-	if (!cpu || !vcpu || !run || !sight)
+	if (!cpu || !vcpu || !run || !observed)
 		return true;
-	__u32 switches = compare(run, sight, now, &flags);
+	__u32 switches = compare(run, observed, now, &flags);
 	if (find_task(vcpu) && read_task(vcpu, &current)) {
 		vcpu->good++;
 		/* A name that does not fit is lost; the thread is recorded anyway. */
@@ -107,9 +109,9 @@ static __noinline int send_guest(struct vp_trace_cpu *cpu, struct vp_identity_vc
 		run->lost = run->known;
 		return false;
 	}
-	run->count = sight->count;
-	run->chosen = sight->chosen;
-	run->task = sight->task;
+	run->count = observed->count;
+	run->chosen = observed->chosen;
+	run->task = observed->task;
 	run->checked = now;
 	run->known = 1;
 	run->lost = run->blind = 0;
@@ -134,7 +136,7 @@ static __noinline int report_blind(struct vp_trace_cpu *cpu, struct vp_guest_run
 /* False: it had something to tell, and there was no room for it. */
 static __noinline int see_guest(struct vp_trace_cpu *cpu, __u64 id, __u32 number, __u64 now)
 {
-	struct sight sight = {};
+	struct observed observed = {};
 
 	if (!cpu)
 		return true;
@@ -143,14 +145,14 @@ static __noinline int see_guest(struct vp_trace_cpu *cpu, __u64 id, __u32 number
 	struct vp_guest_run *run = vcpu ? bpf_map_lookup_elem(&guest_runs, &place) : 0;
 	if (!run)
 		return true;
-	if (!look(run, vcpu, &sight))
+	if (!look(run, vcpu, &observed))
 		return report_blind(cpu, run, number, now);
-	if (run->known && !run->blind && sight.count == run->count && sight.chosen == run->chosen &&
-	    sight.task == run->task) {
+	if (run->known && !run->blind && observed.count == run->count &&
+	    observed.chosen == run->chosen && observed.task == run->task) {
 		run->checked = now;
 		return true;
 	}
-	return send_guest(cpu, vcpu, run, &sight, now);
+	return send_guest(cpu, vcpu, run, &observed, now);
 }
 
 #endif

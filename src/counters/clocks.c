@@ -164,7 +164,7 @@ static enum hypervisor hypervisor(void)
 #endif
 }
 
-static uint64_t least_of(uint64_t one, uint64_t other)
+static uint64_t min_of(uint64_t one, uint64_t other)
 {
 	return one < other ? one : other;
 }
@@ -186,9 +186,9 @@ static void bound_stolen(const struct vp_counters_clocks *start,
 	ret->known |= VPERF_KNOWS_STOLEN;
 	if (start->cpu == now->cpu)
 		ret->stolen_most =
-		    least_of(ret->stolen_most,
-			     now->steal - start->steal +
-				 STEAL_SLACK_TICKS * tick_ns() * (uint64_t)(cpus > 0 ? cpus : 1));
+		    min_of(ret->stolen_most,
+			   now->steal - start->steal +
+			       STEAL_SLACK_TICKS * tick_ns() * (uint64_t)(cpus > 0 ? cpus : 1));
 }
 
 void vp_counters_clocks_between(int fd, const struct vp_counters_clocks *start,

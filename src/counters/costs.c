@@ -33,7 +33,7 @@ struct other {
 
 static void read_many(const struct measurement *m)
 {
-	uint64_t ignored[VPERF_MOST_EVENTS];
+	uint64_t ignored[VPERF_MAX_EVENTS];
 
 	for (int i = 0; i < OF_BATCH; i++)
 		m->ops->read(m->context, false, ignored);
@@ -72,7 +72,7 @@ static bool may_try(unsigned tried, bool yields, uint64_t began)
 static bool costs_measure(const struct measurement *m, void (*work)(const struct measurement *),
 			  uint64_t least, uint64_t most, const uint64_t *known, uint64_t *ret)
 {
-	uint64_t before[VPERF_MOST_EVENTS], after[VPERF_MOST_EVENTS];
+	uint64_t before[VPERF_MAX_EVENTS], after[VPERF_MAX_EVENTS];
 	uint64_t began = costs_now();
 	unsigned found = 0;
 
@@ -125,8 +125,8 @@ static bool start_other(struct other *other)
 
 static bool measure_switches(const struct measurement *m)
 {
-	static const uint64_t nothing[VPERF_MOST_EVENTS];
-	uint64_t alone[VPERF_MOST_EVENTS];
+	static const uint64_t nothing[VPERF_MAX_EVENTS];
+	uint64_t alone[VPERF_MAX_EVENTS];
 	struct other other = {0};
 
 	if (!costs_measure(m, yield_many, 0, 0, nothing, alone) || !start_other(&other))
@@ -158,7 +158,7 @@ static bool measure_run(const struct measurement *m)
 int vp_counters_costs_measure(const struct vp_counters_costs_ops *ops, void *context, unsigned n,
 			      struct vp_counters_costs *ret, struct vperf_error *error)
 {
-	static const uint64_t nothing[VPERF_MOST_EVENTS];
+	static const uint64_t nothing[VPERF_MAX_EVENTS];
 	struct measurement m = {ops, context, n, ret};
 
 	memset(ret, 0, sizeof(*ret));

@@ -10,8 +10,8 @@
 
 /* Constant overhead of each event. */
 struct vp_counters_costs {
-	uint64_t read[VPERF_MOST_EVENTS], exact_read[VPERF_MOST_EVENTS];
-	uint64_t run[VPERF_MOST_EVENTS]; /* from a switch in to the next switch out */
+	uint64_t read[VPERF_MAX_EVENTS], exact_read[VPERF_MAX_EVENTS];
+	uint64_t run[VPERF_MAX_EVENTS]; /* from a switch in to the next switch out */
 };
 
 /* For the calling thread's counters, which are running. */

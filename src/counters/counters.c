@@ -26,14 +26,14 @@ struct vperf_counters {
 	struct vp_counters_overflow *overflow; /* of way 3, with a signal; else NULL */
 	unsigned signal_event;
 	/* Counters at the start; and the part since then that was added up. */
-	uint64_t start[VPERF_MOST_EVENTS], added[VPERF_MOST_EVENTS];
-	uint64_t origins[VPERF_MOST_EVENTS]; /* `start` for vp_counters_page_read() */
+	uint64_t start[VPERF_MAX_EVENTS], added[VPERF_MAX_EVENTS];
+	uint64_t origins[VPERF_MAX_EVENTS]; /* `start` for vp_counters_page_read() */
 	struct vperf_view view;
 	bool is_calibrated;
 	struct vp_counters_costs costs;
 	/* Since the start: what reads have cost, how often the thread had been switched in before,
 	 * and what was read last. */
-	uint64_t spent[VPERF_MOST_EVENTS], runs, last[VPERF_MOST_EVENTS];
+	uint64_t spent[VPERF_MAX_EVENTS], runs, last[VPERF_MAX_EVENTS];
 	int clocks_fd, signal_fd;
 	struct vp_counters_clocks clocks;
 	uint64_t stolen; /* of lent counters, at the start */
@@ -61,9 +61,9 @@ static int counters_check_options(const struct vperf_options *options, unsigned 
 static int find_events(const char *const *names, unsigned n, struct vp_counters_event *ret,
 		       struct vperf_error *error)
 {
-	if (!n || n > VPERF_MOST_EVENTS)
+	if (!n || n > VPERF_MAX_EVENTS)
 		return vp_counters_fail(error, n ? VPERF_E_TOO_MANY : VPERF_E_ARGUMENT,
-					"expected 1 to %d events, got %u", VPERF_MOST_EVENTS, n);
+					"expected 1 to %d events, got %u", VPERF_MAX_EVENTS, n);
 	for (unsigned i = 0; i < n; i++)
 		if (!names[i] || !vp_counters_event_find(names[i], &ret[i]))
 			return vp_counters_fail(error, VPERF_E_EVENT, "no event is called '%.40s'",
@@ -71,7 +71,7 @@ static int find_events(const char *const *names, unsigned n, struct vp_counters_
 	return VPERF_OK;
 }
 
-static const uint64_t zeros[VPERF_MOST_EVENTS];
+static const uint64_t zeros[VPERF_MAX_EVENTS];
 
 static bool read_for_overflow(void *context, uint64_t *values)
 {
@@ -180,7 +180,7 @@ int vperf_counters_open(const char *const *names, unsigned n, const struct vperf
 			struct vperf_counters **ret, struct vperf_error *error)
 {
 	const struct vperf_options none = {.size = sizeof(none)};
-	struct vp_counters_event events[VPERF_MOST_EVENTS];
+	struct vp_counters_event events[VPERF_MAX_EVENTS];
 
 	*ret = NULL;
 	if (!options)
@@ -368,7 +368,7 @@ int vperf_counters_read(struct vperf_counters *counters, uint64_t *values)
 
 int vperf_counters_accumulate(struct vperf_counters *counters, uint64_t *values)
 {
-	uint64_t now[VPERF_MOST_EVENTS];
+	uint64_t now[VPERF_MAX_EVENTS];
 
 	int status = read_since_start(counters, false, now);
 	for (unsigned i = 0; !status && i < counters->n; i++) {
@@ -380,7 +380,7 @@ int vperf_counters_accumulate(struct vperf_counters *counters, uint64_t *values)
 
 int vperf_counters_stop(struct vperf_counters *counters, uint64_t *values)
 {
-	uint64_t own[VPERF_MOST_EVENTS];
+	uint64_t own[VPERF_MAX_EVENTS];
 	int status = read_since_start(counters, true, values ? values : own);
 
 	if (status == VPERF_E_ARGUMENT || status == VPERF_E_THREAD)
@@ -416,7 +416,7 @@ int vperf_counters_times(struct vperf_counters *counters, struct vperf_times *re
 
 int vperf_counters_read_one(struct vperf_counters *counters, unsigned event, uint64_t *value)
 {
-	uint64_t values[VPERF_MOST_EVENTS];
+	uint64_t values[VPERF_MAX_EVENTS];
 
 	if (!counters) /* of the view of a parent process's set */
 		return VPERF_E_THREAD;

@@ -17,7 +17,7 @@
 
 /* Data of read(2) of the leader; of an event alone, which takes half the time. */
 struct group_reading {
-	uint64_t n, enabled, running, values[VPERF_MOST_EVENTS];
+	uint64_t n, enabled, running, values[VPERF_MAX_EVENTS];
 };
 struct single_reading {
 	uint64_t value, enabled, running;

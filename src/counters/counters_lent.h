@@ -16,7 +16,7 @@ struct vp_counters_lent {
 	const volatile struct vp_lent_run *runs; /* one for each CPU */
 	unsigned n_cpus, place;                  /* the latter of the thread */
 	uint64_t marker;
-	unsigned n, places[VPERF_MOST_EVENTS]; /* of the set's events among those lent */
+	unsigned n, places[VPERF_MAX_EVENTS]; /* of the set's events among those lent */
 	bool exact;
 	pid_t tid;
 	int force, socket; /* the agent forgets the thread when the latter is closed */

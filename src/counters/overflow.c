@@ -31,14 +31,14 @@ struct vp_counters_overflow {
 	int signal, fd;
 	int reported_fd; /* in the signal */
 	pid_t tid;
-	uint64_t rest[VPERF_MOST_EVENTS]; /* counts of the handler in addition to those it sees
-					   * itself */
-	uint64_t origin;                  /* what the counter showed when it was 0 */
-	uint64_t stopped_at;              /* what it showed when it was stopped */
-	uint64_t sent;                    /* signals since the start */
-	uint64_t count, ns;               /* at the last look, and the thread's time then */
-	uint64_t asked_ns;                /* until the timer's next signal, as it was set */
-	uint64_t least_ns;                /* to set it to */
+	uint64_t rest[VPERF_MAX_EVENTS]; /* counts of the handler in addition to those it sees
+					  * itself */
+	uint64_t origin;                 /* what the counter showed when it was 0 */
+	uint64_t stopped_at;             /* what it showed when it was stopped */
+	uint64_t sent;                   /* signals since the start */
+	uint64_t count, ns;              /* at the last look, and the thread's time then */
+	uint64_t asked_ns;               /* until the timer's next signal, as it was set */
+	uint64_t min_ns;                 /* to set it to */
 	struct pace {
 		uint64_t count, ns;
 	} paces[2];             /* in the last two stretches that were long enough to tell */
@@ -119,7 +119,7 @@ static bool send_due(struct vp_counters_overflow *overflow, uint64_t count, cons
 }
 
 /* Counts since the last look, and their time. */
-static void learn_pace(struct vp_counters_overflow *overflow, uint64_t counted, uint64_t took)
+static void update_pace(struct vp_counters_overflow *overflow, uint64_t counted, uint64_t took)
 {
 	struct pace *paces = overflow->paces;
 
@@ -146,9 +146,9 @@ static void let_get_on(struct vp_counters_overflow *overflow, uint64_t counted)
 	struct pace pace = pace_of(overflow);
 	bool gets_on = (__uint128_t)counted * pace.ns * MIN_PART >=
 		       (__uint128_t)pace.count * overflow->asked_ns;
-	uint64_t ns = gets_on ? overflow->least_ns / 2 : overflow->least_ns * 2;
+	uint64_t ns = gets_on ? overflow->min_ns / 2 : overflow->min_ns * 2;
 
-	overflow->least_ns = ns < MIN_NS ? MIN_NS : ns > MAX_NS ? MAX_NS : ns;
+	overflow->min_ns = ns < MIN_NS ? MIN_NS : ns > MAX_NS ? MAX_NS : ns;
 }
 
 /* Thread time until the next overflow at the current rate; a little more, because a timer that is
@@ -157,10 +157,10 @@ static uint64_t time_left(struct vp_counters_overflow *overflow, uint64_t count,
 {
 	uint64_t took = now - overflow->ns, next = (overflow->sent + 1) * overflow->period;
 	uint64_t most = took * GROWTH < MAX_NS ? took * GROWTH : MAX_NS;
-	uint64_t least = overflow->least_ns;
+	uint64_t least = overflow->min_ns;
 	__uint128_t time = most;
 
-	learn_pace(overflow, count - overflow->count, took);
+	update_pace(overflow, count - overflow->count, took);
 	struct pace pace = pace_of(overflow);
 	if (next <= count)
 		return least;
@@ -200,7 +200,7 @@ static void hold_timer(struct vp_counters_overflow *overflow)
 static bool overflow_look(struct vp_counters_overflow *overflow, const void *interrupted,
 			  uint64_t *own)
 {
-	uint64_t before[VPERF_MOST_EVENTS], now = thread_ns();
+	uint64_t before[VPERF_MAX_EVENTS], now = thread_ns();
 	bool has_room = true;
 
 	if (!overflow->ops->read(overflow->context, before))
@@ -223,7 +223,7 @@ static bool overflow_look(struct vp_counters_overflow *overflow, const void *int
 
 static void overflow_take_look(struct vp_counters_overflow *overflow, const void *interrupted)
 {
-	uint64_t own[VPERF_MOST_EVENTS];
+	uint64_t own[VPERF_MAX_EVENTS];
 
 	if (!overflow_look(overflow, interrupted, own))
 		return;
@@ -310,7 +310,7 @@ static int ask_for_timer(struct vp_counters_overflow *overflow, int number)
  * False: they cannot be read. */
 static bool measure_once(struct vp_counters_overflow *overflow, int number, uint64_t *least)
 {
-	uint64_t shown[3][VPERF_MOST_EVENTS];
+	uint64_t shown[3][VPERF_MAX_EVENTS];
 	const struct vp_counters_overflow_ops *ops = overflow->ops;
 	bool can_read = ops->read(overflow->context, shown[0]);
 
@@ -332,7 +332,7 @@ static bool measure_once(struct vp_counters_overflow *overflow, int number, uint
 static int measure_handler(struct vp_counters_overflow *overflow, int number,
 			   struct vperf_error *error)
 {
-	uint64_t least[VPERF_MOST_EVENTS];
+	uint64_t least[VPERF_MAX_EVENTS];
 	bool can_read = true;
 
 	memset(least, 0xff, sizeof(least));
@@ -416,7 +416,7 @@ int vp_counters_overflow_start(struct vp_counters_overflow *overflow, uint64_t s
 	overflow->origin = shown;
 	overflow->sent = overflow->count = 0;
 	overflow->ns = thread_ns();
-	overflow->least_ns = MIN_NS;
+	overflow->min_ns = MIN_NS;
 	memset(overflow->paces, 0, sizeof(overflow->paces));
 	overflow->runs = true;
 	return set_timer(overflow, FIRST_NS) ? VPERF_E_SYSTEM : VPERF_OK;

@@ -16,9 +16,9 @@ struct perf_event_mmap_page;
 /* A group of perf's events: what ways 1 and 2 read. */
 struct vp_counters_group {
 	unsigned n;
-	int fds[VPERF_MOST_EVENTS];                            /* the first is the leader */
-	struct perf_event_mmap_page *pages[VPERF_MOST_EVENTS]; /* NULL: not mapped */
-	uint64_t signs[VPERF_MOST_EVENTS]; /* vp_counters_page_sign(), once it counts */
+	int fds[VPERF_MAX_EVENTS];                            /* the first is the leader */
+	struct perf_event_mmap_page *pages[VPERF_MAX_EVENTS]; /* NULL: not mapped */
+	uint64_t signs[VPERF_MAX_EVENTS]; /* vp_counters_page_sign(), once it counts */
 };
 
 /* Sets the error, if there is one to set, and returns the status. */

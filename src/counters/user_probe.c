@@ -36,7 +36,7 @@ static bool map_pages(struct vp_counters_group *group)
 static void read_and_end(const struct vp_counters_event *event)
 {
 	struct vp_counters_group group;
-	uint64_t values[VPERF_MOST_EVENTS];
+	uint64_t values[VPERF_MAX_EVENTS];
 
 	signal(SIGILL, SIG_DFL);
 	signal(SIGSEGV, SIG_DFL);
@@ -80,7 +80,7 @@ static uint64_t user_probe_now_ns(void)
 static uint64_t time_reads(const struct vp_counters_group *group,
 			   int (*read_group)(const struct vp_counters_group *, uint64_t *))
 {
-	uint64_t values[VPERF_MOST_EVENTS], least = UINT64_MAX;
+	uint64_t values[VPERF_MAX_EVENTS], least = UINT64_MAX;
 
 	for (int trial = 0; trial < TRIALS; trial++) {
 		uint64_t begin = user_probe_now_ns();

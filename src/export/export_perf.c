@@ -38,7 +38,7 @@ enum {
 	ID_HOST = 1,
 	IDS_AT_ONCE = 1000, /* of a record, whose size has 16 bits */
 	ROUND = 4096,       /* samples between two rounds: perf keeps that many in memory */
-	MOST_TEXT = 3000
+	MAX_TEXT = 3000
 };
 
 /* The file's header. */
@@ -63,7 +63,7 @@ struct id {
 };
 
 /* Machine, process and thread of a sample. */
-struct place {
+struct thread {
 	uint32_t vm, pid, tid;
 	uint64_t id;
 };
@@ -115,20 +115,20 @@ static void export_perf_put_record(struct vp_export *export, uint32_t type, uint
 /* Text with its end, up to a multiple of eight bytes. */
 static void export_perf_put_text(struct vp_buffer *out, const char *text)
 {
-	size_t size = strnlen(text, MOST_TEXT);
+	size_t size = strnlen(text, MAX_TEXT);
 
 	vp_buffer_append(out, text, size);
 	vp_buffer_fill(out, 0, 8 - size % 8);
 }
 
 /* The end of every record that is no sample. */
-static void put_sample_id(struct vp_buffer *out, const struct place *place, uint64_t time)
+static void put_sample_id(struct vp_buffer *out, const struct thread *thread, uint64_t time)
 {
-	put_u32(out, place->pid);
-	put_u32(out, place->tid);
+	put_u32(out, thread->pid);
+	put_u32(out, thread->tid);
 	put_u64(out, time);
 	put_u64(out, 0); /* CPU */
-	put_u64(out, place->id);
+	put_u64(out, thread->id);
 }
 
 static uint32_t export_perf_machine_of(const struct vp_export *export, uint32_t vm)
@@ -184,7 +184,7 @@ static void put_kernels(struct vp_export *export)
 		    machine ? vp_format("[guest.kernel.kallsyms.%u]_text", machine)
 			    : vp_strdup("[kernel.kallsyms]_text");
 		const uint32_t *id = vp_map_find(&perf->id_of_vcpu, (uint64_t)number << 32);
-		const struct place place = {
+		const struct thread thread = {
 		    .pid = UINT32_MAX, .tid = 0, .id = machine && id ? *id : ID_HOST};
 		put_u32(&perf->record, machine ? machine : UINT32_MAX);
 		put_u32(&perf->record, 0);
@@ -192,7 +192,7 @@ static void put_kernels(struct vp_export *export)
 		put_u64(&perf->record, VP_PERF_KERNEL_SIZE);
 		put_u64(&perf->record, VP_PERF_KERNEL);
 		export_perf_put_text(&perf->record, name);
-		put_sample_id(&perf->record, &place, 0);
+		put_sample_id(&perf->record, &thread, 0);
 		if (!machine || id)
 			export_perf_put_record(export, PERF_RECORD_MMAP,
 					       machine ? PERF_RECORD_MISC_GUEST_KERNEL
@@ -315,11 +315,11 @@ static void export_perf_write_out(struct vp_export *export)
 		export_perf_fail(export, -status, "data");
 }
 
-static void tell_thread(struct vp_export *export, const struct place *place, uint32_t process,
-			uint64_t time)
+static void export_perf_put_thread(struct vp_export *export, const struct thread *thread,
+				   uint32_t process, uint64_t time)
 {
 	struct perf *perf = export->state;
-	const uint32_t key[3] = {place->vm, place->tid, process};
+	const uint32_t key[3] = {thread->vm, thread->tid, process};
 	const char *name = vp_export_text(export, process);
 	VP_AUTO_FREE char *clean = vp_perf_clean(name ? name : "[unknown]");
 	bool inserted;
@@ -328,27 +328,27 @@ static void tell_thread(struct vp_export *export, const struct place *place, uin
 	if (!inserted)
 		return;
 	clean[strnlen(clean, 15)] = 0; /* as the kernel has it */
-	put_u32(&perf->record, place->pid);
-	put_u32(&perf->record, place->tid);
+	put_u32(&perf->record, thread->pid);
+	put_u32(&perf->record, thread->tid);
 	export_perf_put_text(&perf->record, clean);
-	put_sample_id(&perf->record, place, time);
+	put_sample_id(&perf->record, thread, time);
 	export_perf_put_record(export, PERF_RECORD_COMM,
-			       place->vm == VP_NONE ? PERF_RECORD_MISC_USER
-						    : PERF_RECORD_MISC_GUEST_USER);
+			       thread->vm == VP_NONE ? PERF_RECORD_MISC_USER
+						     : PERF_RECORD_MISC_GUEST_USER);
 }
 
-static void tell_mapping(struct vp_export *export, const struct place *place, uint32_t module,
-			 uint64_t time)
+static void export_perf_put_mapping(struct vp_export *export, const struct thread *thread,
+				    uint32_t module, uint64_t time)
 {
 	struct perf *perf = export->state;
-	const uint32_t key[3] = {place->vm, place->pid, module};
+	const uint32_t key[3] = {thread->vm, thread->pid, module};
 	bool inserted;
 
 	vp_key_set_add(&perf->mapped, key, &inserted);
 	if (!inserted)
 		return;
-	put_u32(&perf->record, place->pid);
-	put_u32(&perf->record, place->pid);
+	put_u32(&perf->record, thread->pid);
+	put_u32(&perf->record, thread->pid);
 	put_u64(&perf->record, vp_perf_module_begin(module));
 	put_u64(&perf->record, VP_PERF_MODULE_SIZE);
 	for (int i = 0; i < 4; i++) /* offset; device, inode and its generation */
@@ -356,22 +356,22 @@ static void tell_mapping(struct vp_export *export, const struct place *place, ui
 	put_u32(&perf->record, 5); /* PROT_READ | PROT_EXEC */
 	put_u32(&perf->record, 2); /* MAP_PRIVATE */
 	export_perf_put_text(&perf->record, vp_perf_module_path(&perf->symbols, module));
-	put_sample_id(&perf->record, place, time);
+	put_sample_id(&perf->record, thread, time);
 	export_perf_put_record(export, PERF_RECORD_MMAP2,
-			       place->vm == VP_NONE ? PERF_RECORD_MISC_USER
-						    : PERF_RECORD_MISC_GUEST_USER);
+			       thread->vm == VP_NONE ? PERF_RECORD_MISC_USER
+						     : PERF_RECORD_MISC_GUEST_USER);
 }
 
 /* The address of a frame in the address space of the sample. Code of another machine is in a module
  * of that name there. */
 static uint64_t address_of(struct vp_export *export, const struct vp_frame *frame,
-			   const struct place *place, uint64_t time, bool *kernel)
+			   const struct thread *thread, uint64_t time, bool *kernel)
 {
 	struct perf *perf = export->state;
 	const char *function = vp_export_text(export, frame->function);
 	const char *vm = vp_export_vm(export, frame->vm);
 	const char *module = vp_export_text(export, frame->module);
-	bool own = frame->vm == place->vm;
+	bool own = frame->vm == thread->vm;
 
 	*kernel = own && frame->kind != VP_KIND_USER;
 	if (!function)
@@ -382,11 +382,11 @@ static uint64_t address_of(struct vp_export *export, const struct vp_frame *fram
 	    own ? NULL : vp_format("[%s %s]", vm ? "guest" : "host", vm ? vm : "");
 	uint32_t number =
 	    vp_perf_module(&perf->symbols, own ? module ? module : "[unknown]" : other);
-	tell_mapping(export, place, number, time);
+	export_perf_put_mapping(export, thread, number, time);
 	return vp_perf_module_function(&perf->symbols, number, function);
 }
 
-static struct place export_perf_place_of(struct vp_export *export, const struct vp_sample *sample)
+static struct thread export_perf_thread_of(struct vp_export *export, const struct vp_sample *sample)
 {
 	const struct vp_frame *inner = &sample->frames[sample->count - 1];
 	struct perf *perf = export->state;
@@ -395,25 +395,25 @@ static struct place export_perf_place_of(struct vp_export *export, const struct 
 	if (inner->vm != VP_NONE && inner->kind != VP_KIND_VM)
 		id = vp_map_find(&perf->id_of_vcpu, (uint64_t)inner->vm << 32 | inner->vcpu);
 	if (!id)
-		return (struct place){VP_NONE, sample->pid, sample->tid, ID_HOST};
+		return (struct thread){VP_NONE, sample->pid, sample->tid, ID_HOST};
 	/* The thread within a process is unknown here. Those without a number get one. */
 	uint32_t pid = inner->pid != VP_NONE       ? inner->pid
 		       : inner->process == VP_NONE ? VP_PERF_NO_PID
 						   : VP_PERF_NO_PID + 1 + inner->process;
-	return (struct place){inner->vm, pid, pid, *id};
+	return (struct thread){inner->vm, pid, pid, *id};
 }
 
 static void export_perf_put_chain(struct vp_export *export, const struct vp_sample *sample,
-				  const struct place *place, uint64_t *ip, uint32_t *misc)
+				  const struct thread *thread, uint64_t *ip, uint32_t *misc)
 {
 	struct perf *perf = export->state;
 	bool kernel, before = false;
 
 	perf->chain.size = 0;
 	for (uint32_t i = sample->count; i-- > 0;) {
-		uint64_t at = address_of(export, &sample->frames[i], place, sample->time, &kernel);
+		uint64_t at = address_of(export, &sample->frames[i], thread, sample->time, &kernel);
 		if (i + 1 == sample->count) {
-			bool guest = place->vm != VP_NONE;
+			bool guest = thread->vm != VP_NONE;
 			*ip = at;
 			*misc =
 			    kernel ? guest ? PERF_RECORD_MISC_GUEST_KERNEL : PERF_RECORD_MISC_KERNEL
@@ -431,16 +431,16 @@ static void export_perf_put_sample(struct vp_export *export, const struct vp_sam
 {
 	const struct vp_frame *inner = &sample->frames[sample->count - 1];
 	struct perf *perf = export->state;
-	struct place place = export_perf_place_of(export, sample);
+	struct thread thread = export_perf_thread_of(export, sample);
 	uint64_t ip = 0, unit = vp_recording_unit_ns(&export->report->recording);
 	uint32_t misc = 0;
 
-	tell_thread(export, &place, inner->process, sample->time);
-	export_perf_put_chain(export, sample, &place, &ip, &misc);
-	put_u64(&perf->record, place.id);
+	export_perf_put_thread(export, &thread, inner->process, sample->time);
+	export_perf_put_chain(export, sample, &thread, &ip, &misc);
+	put_u64(&perf->record, thread.id);
 	put_u64(&perf->record, ip);
-	put_u32(&perf->record, place.pid);
-	put_u32(&perf->record, place.tid);
+	put_u32(&perf->record, thread.pid);
+	put_u32(&perf->record, thread.tid);
 	put_u64(&perf->record, sample->time);
 	put_u64(&perf->record, sample->pcpu == VP_NONE ? 0 : sample->pcpu);
 	put_u64(&perf->record, sample->weight * (unit ? unit : 1));

@@ -143,32 +143,32 @@ static size_t export_script_room_for(struct script *script, const struct vp_expo
 	return room;
 }
 
-/* An address without a name has a text with its place, and no function. For a return address it is
- * the end of the call. */
-static bool is_unnamed(const char *text, const struct vp_frame_place *place)
+/* An address without a name has a text with its address, and no function. For a return address it
+ * is the end of the call. */
+static bool is_unnamed(const char *text, const struct vp_frame_address *address)
 {
 	const char *plus = text ? strrchr(text, '+') : NULL;
 	bool is_address = text && (!strncmp(text, "0x", 2) || (plus && !strncmp(plus, "+0x", 3)));
 
-	return is_address && place->ip - place->start <= 1;
+	return is_address && address->ip - address->start <= 1;
 }
 
 static char *export_script_put_frame(char *at, struct vp_export *export,
 				     const struct vp_frame *frame,
-				     const struct vp_frame_place *place)
+				     const struct vp_frame_address *address)
 {
 	struct script *script = export->state;
 	const char *text = vp_export_text(export, frame->function);
-	bool is_unknown = is_unnamed(text, place);
+	bool is_unknown = is_unnamed(text, address);
 	char number[32];
 
 	*at++ = '\t';
-	snprintf(number, sizeof(number), "%16" PRIx64 " ", place->ip);
+	snprintf(number, sizeof(number), "%16" PRIx64 " ", address->ip);
 	at = vp_put_text(at, number);
 	at = is_unknown ? vp_put_text(at, "[unknown]")
 			: vp_export_texts_put(&script->functions, frame->function, at);
-	if (place->ip && text && !is_unknown) {
-		snprintf(number, sizeof(number), "+0x%" PRIx64, place->ip - place->start);
+	if (address->ip && text && !is_unknown) {
+		snprintf(number, sizeof(number), "+0x%" PRIx64, address->ip - address->start);
 		at = vp_put_text(at, number);
 	}
 	at = vp_export_texts_put(modules_of(script, frame), frame->module, at);
@@ -214,7 +214,7 @@ static void export_script_put_sample(struct vp_export *export, const struct vp_s
 	at = vp_put_text(at, script->event);
 	at = vp_put_text(at, ": \n");
 	for (uint32_t i = sample->count; i-- > 0;)
-		at = export_script_put_frame(at, export, &sample->frames[i], &sample->places[i]);
+		at = export_script_put_frame(at, export, &sample->frames[i], &sample->addresses[i]);
 	*at++ = '\n';
 	vp_buffer_end(export->out, at);
 }

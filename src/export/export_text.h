@@ -31,11 +31,11 @@ void vp_export_texts_make(struct vp_export_texts *texts, const struct vp_export 
 static inline size_t vp_export_texts_room(struct vp_export_texts *texts,
 					  const struct vp_export *export, uint32_t number)
 {
-	uint32_t place = number + 1;
+	uint32_t index = number + 1;
 
-	if (place >= texts->made.count || texts->made.at[place].size == SIZE_MAX)
+	if (index >= texts->made.count || texts->made.at[index].size == SIZE_MAX)
 		vp_export_texts_make(texts, export, number);
-	return texts->made.at[place].size + VP_PUT_BLOCK;
+	return texts->made.at[index].size + VP_PUT_BLOCK;
 }
 /* Puts what is made. */
 static inline char *vp_export_texts_put(const struct vp_export_texts *texts, uint32_t number,
@@ -58,7 +58,7 @@ void vp_export_put_clean(const char *text, struct vp_buffer *out);
 
 /* Whether it is code: it is a process's, or a kernel's. */
 bool vp_export_is_code(const struct vp_frame *frame);
-/* The number of a VM in records, of its place in the report's list. */
+/* The number of a VM in records, of its index in the report's list. */
 uint32_t vp_export_vm_id(const struct vp_export *export, uint32_t vm);
 /* "VM/vCPU", or of other threads "comm/tid"; cleaned. */
 void vp_export_put_thread(const struct vp_export *export, const struct vp_period *period,

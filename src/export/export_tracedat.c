@@ -30,8 +30,8 @@ enum {
 	OPTION_ID = 11,
 	OPTION_GUEST = 13,
 	NO_THREAD = -1,
-	MOST_EVENTS = 65535,
-	MOST_CPUS = 65535
+	MAX_EVENTS = 65535,
+	MAX_CPUS = 65535
 };
 
 struct machine {
@@ -122,7 +122,7 @@ static const struct vp_ftrace_format *format_of(struct machine *machine,
 			*number = i;
 			return &machine->formats.at[i];
 		}
-	if (machine->formats.count == MOST_EVENTS)
+	if (machine->formats.count == MAX_EVENTS)
 		return NULL;
 	*number = (uint32_t)machine->formats.count;
 	struct vp_ftrace_format *made = vp_vec_push_slot(&machine->formats);
@@ -161,7 +161,7 @@ static void export_tracedat_put_event(struct vp_export *export, const struct vp_
 	if (export->error || !strchr(event->name, ':'))
 		return;
 	const struct vp_ftrace_format *format = NULL;
-	if (cpu < MOST_CPUS && number < dat->machines.count)
+	if (cpu < MAX_CPUS && number < dat->machines.count)
 		format = format_of(&dat->machines.at[number], event);
 	if (!format) {
 		dat->homeless++;

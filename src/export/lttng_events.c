@@ -11,7 +11,7 @@
 #include "schema/records.h"
 
 enum { NO_THREAD = -1, VMX = 1 /* KVM's number of whose reasons they are */ };
-enum { COMM = 16, USUAL_PRIO = 20, REAL_TIME_PRIOS = 100, PREEMPTED = 0x100, MOST_STATE = 0x7ff };
+enum { COMM = 16, USUAL_PRIO = 20, REAL_TIME_PRIOS = 100, PREEMPTED = 0x100, MAX_STATE = 0x7ff };
 
 /* Conversion of a value. */
 enum kind { S32, U32, U64, STATE, PRIO, REASON, ISA, COMM_TEXT, STRING };
@@ -279,7 +279,7 @@ static uint64_t lttng_events_state_of(const struct vp_script_field *have)
 
 	if (!have || (have->text ? have->text[0] == 'R' : (state & PREEMPTED) != 0))
 		return 0;
-	return state & MOST_STATE;
+	return state & MAX_STATE;
 }
 
 static uint64_t lttng_events_number_of(const struct vp_script_event *event,

@@ -17,7 +17,7 @@
  * takes it for the border of a module and lets the symbol before it end with its page
  * (symbols__fixup_end). Smaller ones would get a name like [idle] or [unknown], or lose theirs to
  * it. */
-enum { FUNCTION_SIZE = 16, CODE = 0x1000, KERNEL_FUNCTION_SIZE = 0x1000, MOST_NAME = 100 };
+enum { FUNCTION_SIZE = 16, CODE = 0x1000, KERNEL_FUNCTION_SIZE = 0x1000, MAX_NAME = 100 };
 #define MODULES_BEGIN 0x100000000000ULL
 
 /* Bit of a key of `functions`: it is a module's. */
@@ -39,7 +39,7 @@ void vp_perf_symbols_deinit(struct vp_perf_symbols *symbols)
 		vp_vec_deinit(&module->functions);
 	}
 	vp_vec_deinit(&symbols->modules);
-	vp_vec_deinit(&symbols->places);
+	vp_vec_deinit(&symbols->indexes);
 	vp_key_set_deinit(&symbols->functions);
 	vp_map_deinit(&symbols->module_of_text);
 	vp_intern_deinit(&symbols->texts);
@@ -50,7 +50,7 @@ char *vp_perf_clean(const char *text)
 	return vp_text_cleaned(text);
 }
 
-static uint32_t perf_symbols_place_of(struct vp_perf_symbols *symbols, uint32_t owner,
+static uint32_t perf_symbols_index_of(struct vp_perf_symbols *symbols, uint32_t owner,
 				      const char *function, vp_perf_functions *functions)
 {
 	uint32_t text = vp_intern_string(&symbols->texts, function);
@@ -59,10 +59,10 @@ static uint32_t perf_symbols_place_of(struct vp_perf_symbols *symbols, uint32_t 
 	uint32_t number = vp_key_set_add(&symbols->functions, key, &inserted);
 
 	if (inserted) {
-		vp_vec_push(&symbols->places, (uint32_t)functions->count);
+		vp_vec_push(&symbols->indexes, (uint32_t)functions->count);
 		vp_vec_push(functions, text);
 	}
-	return symbols->places.at[number];
+	return symbols->indexes.at[number];
 }
 
 /* The machine's; 0 is the host's. */
@@ -79,20 +79,20 @@ static vp_perf_functions *kernel_of(struct vp_perf_symbols *symbols, uint32_t ma
 uint64_t vp_perf_kernel_function(struct vp_perf_symbols *symbols, uint32_t vm, const char *function)
 {
 	uint32_t machine = vm + 1; /* UINT32_MAX becomes 0 */
-	uint64_t place =
-	    perf_symbols_place_of(symbols, machine, function, kernel_of(symbols, machine));
+	uint64_t index =
+	    perf_symbols_index_of(symbols, machine, function, kernel_of(symbols, machine));
 
 	/* The first one is _text. */
-	return VP_PERF_KERNEL + (place + 1) * KERNEL_FUNCTION_SIZE;
+	return VP_PERF_KERNEL + (index + 1) * KERNEL_FUNCTION_SIZE;
 }
 
 uint64_t vp_perf_module_function(struct vp_perf_symbols *symbols, uint32_t module,
 				 const char *function)
 {
-	uint64_t place = perf_symbols_place_of(symbols, module | OF_MODULE, function,
+	uint64_t index = perf_symbols_index_of(symbols, module | OF_MODULE, function,
 					       &symbols->modules.at[module].functions);
 
-	return vp_perf_module_begin(module) + CODE + place * FUNCTION_SIZE;
+	return vp_perf_module_begin(module) + CODE + index * FUNCTION_SIZE;
 }
 
 /* The last part of the name: what perf shows of it. */
@@ -100,7 +100,7 @@ static char *file_name(const char *name)
 {
 	const char *slash = strrchr(name, '/');
 	char *clean = vp_text_cleaned(slash && slash[1] ? slash + 1 : name);
-	size_t size = strlen(clean) < MOST_NAME ? strlen(clean) : MOST_NAME;
+	size_t size = strlen(clean) < MAX_NAME ? strlen(clean) : MAX_NAME;
 
 	/* A cut must not be inside a character. */
 	while (size && clean[size] && ((unsigned char)clean[size] & 0xc0) == 0x80)

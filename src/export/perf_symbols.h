@@ -21,13 +21,13 @@
 
 enum { VP_PERF_NO_PID = 1 << 23 }; /* above those that kernels have */
 
-typedef VP_VEC(uint32_t) vp_perf_functions; /* texts, by their place */
+typedef VP_VEC(uint32_t) vp_perf_functions; /* texts, by their index */
 
 struct vp_perf_symbols {
 	const char *directory; /* absolute */
 	struct vp_intern texts;
 	struct vp_key_set functions; /* kernel or module, text */
-	VP_VEC(uint32_t) places;     /* of each of those in the list of its kernel or module */
+	VP_VEC(uint32_t) indexes;    /* of each of those in the list of its kernel or module */
 	vp_perf_functions *kernels;  /* of each machine; the first one is the host's */
 	size_t n_kernels;
 	struct vp_map module_of_text;
@@ -42,7 +42,7 @@ struct vp_perf_symbols {
 void vp_perf_symbols_init(struct vp_perf_symbols *symbols, const char *directory);
 void vp_perf_symbols_deinit(struct vp_perf_symbols *symbols);
 
-/* Addresses; `vm`: place in the list of VMs, or UINT32_MAX for the host. */
+/* Addresses; `vm`: index in the list of VMs, or UINT32_MAX for the host. */
 uint64_t vp_perf_kernel_function(struct vp_perf_symbols *symbols, uint32_t vm,
 				 const char *function);
 uint64_t vp_perf_module_function(struct vp_perf_symbols *symbols, uint32_t module,

@@ -11,7 +11,7 @@
 #include "schema/exit_reason.h"
 #include "schema/records.h"
 
-enum { COMM = 16, HEAD = 8, USUAL_PRIO = 120, PREEMPTED = 0x100, MOST_STATE = 0xff };
+enum { COMM = 16, HEAD = 8, USUAL_PRIO = 120, PREEMPTED = 0x100, MAX_STATE = 0xff };
 
 /* Conversion of a field of vperf's own events. */
 enum kind { S32, U32, U64, STATE, PRIO, ISA, TEXT };
@@ -253,7 +253,7 @@ static uint64_t tracedat_events_state_of(const struct vp_script_field *have)
 
 	if (runs)
 		return have->text[1] == '+' ? PREEMPTED : 0;
-	return have ? have->value.number & MOST_STATE : 0;
+	return have ? have->value.number & MAX_STATE : 0;
 }
 
 /* As the kernel numbers them: 1 VMX, 2 SVM. */
@@ -323,8 +323,8 @@ static void put_dynamic(const struct vp_ftrace_field *field, const struct vp_sli
 		vp_buffer_append(out, "", 1);
 		size++;
 	}
-	uint32_t place = size << 16 | (offset & 0xffff);
-	memcpy(out->bytes + begin + field->offset, &place, sizeof(place));
+	uint32_t offset_and_size = size << 16 | (offset & 0xffff);
+	memcpy(out->bytes + begin + field->offset, &offset_and_size, sizeof(offset_and_size));
 }
 
 static void put_tracepoint(const struct vp_ftrace_format *format,

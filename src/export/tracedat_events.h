@@ -16,14 +16,14 @@ struct vp_ftrace_field {
 	uint16_t count;
 	uint16_t offset;
 	bool is_signed, is_hex, is_text;
-	uint32_t from; /* place in the event, or in the table of vperf's own events */
+	uint32_t from; /* offset in the event, or in the table of vperf's own events */
 };
 
 /* For all events of a class. */
 struct vp_ftrace_format {
 	char *name; /* "sched:sched_switch" */
 	uint16_t id;
-	uint16_t size;                   /* of what is at fixed places */
+	uint16_t size;                   /* of what is at fixed offsets */
 	const struct vp_ftrace_own *own; /* NULL: the kernel's tracepoint, with its fields */
 	VP_VEC(struct vp_ftrace_field) fields;
 };

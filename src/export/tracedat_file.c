@@ -150,16 +150,16 @@ static void tracedat_file_put_head(const struct vp_dat_head *head, uint32_t cpus
 	vp_buffer_append(out, pages, sizeof(pages));
 }
 
-static void put_places(const vp_dat_cpus *cpus, struct vp_buffer *out)
+static void put_offsets(const vp_dat_cpus *cpus, struct vp_buffer *out)
 {
 	uint64_t begin = out->size + cpus->count * 2 * sizeof(uint64_t);
-	uint64_t place = (begin + VP_DAT_PAGE - 1) / VP_DAT_PAGE * VP_DAT_PAGE;
+	uint64_t position = (begin + VP_DAT_PAGE - 1) / VP_DAT_PAGE * VP_DAT_PAGE;
 
 	vp_vec_each (cpus, cpu) {
 		uint64_t size = cpu->pages.count * VP_DAT_PAGE;
-		vp_buffer_append(out, &place, sizeof(place));
+		vp_buffer_append(out, &position, sizeof(position));
 		vp_buffer_append(out, &size, sizeof(size));
-		place += size;
+		position += size;
 	}
 	vp_buffer_fill(out, 0, (VP_DAT_PAGE - out->size % VP_DAT_PAGE) % VP_DAT_PAGE);
 }
@@ -168,9 +168,9 @@ static int copy_pages(int to, const struct vp_dat_cpu *cpu, const struct vp_dat_
 {
 	char page[VP_DAT_PAGE];
 
-	vp_vec_each (&cpu->pages, place) {
+	vp_vec_each (&cpu->pages, position) {
 		ssize_t got =
-		    vp_pread(pages->fd, page, sizeof(page), (off_t)(*place * VP_DAT_PAGE));
+		    vp_pread(pages->fd, page, sizeof(page), (off_t)(*position * VP_DAT_PAGE));
 		if (got != sizeof(page))
 			return got < 0 ? -errno : -EIO;
 		int status = vp_fd_write_all(to, page, sizeof(page));
@@ -191,7 +191,7 @@ struct vp_error *vp_dat_write(const char *path, const struct vp_dat_head *head, 
 		if (cpu->page.size)
 			end_page(cpu, pages);
 	tracedat_file_put_head(head, (uint32_t)cpus->count, &out);
-	put_places(cpus, &out);
+	put_offsets(cpus, &out);
 	if (!status)
 		status =
 		    pages->failure ? -pages->failure : vp_fd_write_all(fd, out.bytes, out.size);

@@ -23,7 +23,7 @@ struct vp_dat_pages {
 
 /* A CPU's pages. */
 struct vp_dat_cpu {
-	VP_VEC(uint64_t) pages; /* their places among all */
+	VP_VEC(uint64_t) pages; /* their indexes among all */
 	struct vp_buffer page;  /* the one that is being filled; empty: none */
 	uint64_t last;          /* time of its last event */
 };

@@ -31,7 +31,7 @@ enum {
 	MAX_JIT_LINE = 64 << 10,
 	MAX_SECONDS = 300,
 	NOT_CONFINED = 2,
-	LOOK_US = 2000,
+	POLL_US = 2000,
 };
 
 struct dump {
@@ -272,10 +272,10 @@ static int await_dump(pid_t process)
 	pid_t ended;
 
 	for (uint64_t waited = 0; !(ended = vp_waitpid(process, &status, WNOHANG));
-	     waited += LOOK_US) {
+	     waited += POLL_US) {
 		if (waited > MAX_SECONDS * 1000000ULL)
 			kill(process, SIGKILL);
-		vp_sleep_us(LOOK_US);
+		vp_sleep_us(POLL_US);
 	}
 	if (ended < 0)
 		return -errno;

@@ -31,7 +31,7 @@
 #define TRACEFS "/sys/kernel/tracing"
 
 enum {
-	LOOK_MS = 40, /* for whole pages: the ring holds far more than comes in that time */
+	POLL_MS = 40, /* for whole pages: the ring holds far more than comes in that time */
 	LOST_MS = 1000,
 	CLOCK_MS = 10, /* between pairs of clocks, at least */
 	CLOCK_TRIES = 8,
@@ -232,15 +232,15 @@ static void add_tasks_of(void *context, uint32_t pid)
 
 static struct vp_error *send_tasks(const struct session *session)
 {
-	enum { MOST = VP_EVENTS_FRAME_MAX / sizeof(struct vp_events_task) };
+	enum { MAX = VP_EVENTS_FRAME_MAX / sizeof(struct vp_events_task) };
 	struct vp_buffer tasks = {0};
 	struct vp_error *error = vp_proc_processes(add_tasks_of, &tasks);
 
 	if (!error)
 		error = agent_events_put_frame(session, VP_EVENTS_TASKS, 0, tasks.bytes,
-					       tasks.size < MOST * sizeof(struct vp_events_task)
+					       tasks.size < MAX * sizeof(struct vp_events_task)
 						   ? tasks.size
-						   : MOST * sizeof(struct vp_events_task));
+						   : MAX * sizeof(struct vp_events_task));
 	vp_buffer_deinit(&tasks);
 	return error;
 }
@@ -370,7 +370,7 @@ static enum request wait_for_request(const struct session *session, bool any)
 			       {.fd = session->signals, .events = POLLIN}};
 	char byte;
 
-	if (!vp_poll(fds, VP_ARRAY_SIZE(fds), any ? 0 : LOOK_MS))
+	if (!vp_poll(fds, VP_ARRAY_SIZE(fds), any ? 0 : POLL_MS))
 		return MORE;
 	return !fds[1].revents && vp_recv(session->host, &byte, 1, MSG_DONTWAIT) == 1 ? FLUSH
 										      : STOP;
@@ -398,7 +398,7 @@ static struct vp_error *send_all(struct session *session)
 		if (request == FLUSH)
 			VP_TRY(agent_events_flush(session));
 		VP_TRY(send_full(session, &any));
-		session->ms_to_lost += any ? 0 : LOOK_MS;
+		session->ms_to_lost += any ? 0 : POLL_MS;
 		if (session->ms_to_lost < LOST_MS)
 			continue;
 		session->ms_to_lost = 0;

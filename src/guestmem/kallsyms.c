@@ -204,7 +204,7 @@ static uint64_t address(const struct search *search, uint32_t i, bool *percpu)
 	int32_t value = (int32_t)u32_at(search, at);
 
 	*percpu = false;
-	switch (tables->sense) {
+	switch (tables->encoding) {
 	case VP_KALLSYMS_RELATIVE:
 		return tables->base + (uint32_t)value;
 	case VP_KALLSYMS_PERCPU:
@@ -223,7 +223,7 @@ static bool in_image(const struct search *search, uint64_t addr)
 }
 
 /* Symbols are in the order of their addresses, in the image. */
-static bool try_offsets(struct search *search, uint64_t offsets, enum vp_kallsyms_encoding sense,
+static bool try_offsets(struct search *search, uint64_t offsets, enum vp_kallsyms_encoding encoding,
 			uint64_t base)
 {
 	struct vp_kallsyms *tables = &search->tables;
@@ -233,14 +233,14 @@ static bool try_offsets(struct search *search, uint64_t offsets, enum vp_kallsym
 	if (!holds(search, offsets, 4 * (uint64_t)tables->count))
 		return false;
 	tables->offsets = offsets;
-	tables->sense = sense;
+	tables->encoding = encoding;
 	tables->base = base;
 	for (uint32_t i = 0; i < tables->count; i++) {
 		bool percpu;
 		uint64_t addr = address(search, i, &percpu);
 		if (percpu)
 			continue;
-		bool inside = sense == VP_KALLSYMS_PLACE
+		bool inside = encoding == VP_KALLSYMS_PLACE
 				  ? addr - base <= VP_KERNEL_IMAGE_MAX
 				  : addr - base <= VP_KERNEL_IMAGE_MAX && in_image(search, addr);
 		if (!inside || addr < before)

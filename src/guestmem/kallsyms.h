@@ -36,7 +36,7 @@ enum vp_kallsyms_encoding {
 struct vp_kallsyms {
 	uint64_t names, token_table, token_index, offsets;
 	uint32_t count;
-	enum vp_kallsyms_encoding sense;
+	enum vp_kallsyms_encoding encoding;
 	uint64_t base; /* relative_base, as the running kernel has it */
 };
 

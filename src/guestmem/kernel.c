@@ -100,7 +100,7 @@ bool vp_guest_kernel_tables(const struct vp_guest_kernel *kernel, struct vp_buff
 	tables->offsets -= from;
 	tables->token_table -= from;
 	tables->token_index -= from;
-	tables->base += kernel->text + (in_image->sense == VP_KALLSYMS_PLACE ? from : 0);
+	tables->base += kernel->text + (in_image->encoding == VP_KALLSYMS_PLACE ? from : 0);
 	bytes->size = 0;
 	kernel_read_pages(view->memory, view->image_gpa + from, to - from,
 			  vp_buffer_extend(bytes, to - from));
@@ -133,7 +133,7 @@ static bool begin_at_text(struct vp_guest_view *view, struct vp_buffer *image, u
 	tables->token_table -= before;
 	tables->token_index -= before;
 	tables->base =
-	    (tables->sense == VP_KALLSYMS_PLACE ? tables->base + before : tables->base) - text;
+	    (tables->encoding == VP_KALLSYMS_PLACE ? tables->base + before : tables->base) - text;
 	return true;
 }
 

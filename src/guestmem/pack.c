@@ -185,7 +185,7 @@ void vp_kernel_pack_write(const struct vp_kernel_pack *pack, struct vp_buffer *t
 	vp_build_id_put(&pack->build_id, text);
 	vp_buffer_string(text, " ");
 	vp_maps_escape(pack->release, text);
-	vp_buffer_printf(text, "\nkallsyms %u %d\n", pack->kallsyms.count, pack->kallsyms.sense);
+	vp_buffer_printf(text, "\nkallsyms %u %d\n", pack->kallsyms.count, pack->kallsyms.encoding);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(tables); i++, lines++)
 		vp_buffer_printf(text, "table %s %" PRIx64 "\n", tables[i].name,
 				 *(const uint64_t *)const_field(pack, tables[i].place));
@@ -257,11 +257,11 @@ static bool take_fact(struct vp_kernel_pack *pack, struct vp_slice line)
 	if (vp_slice_is(what, "kernel"))
 		return pack_take_kernel(pack, &words);
 	if (vp_slice_is(what, "kallsyms")) {
-		uint64_t count = vp_cursor_decimal(&words), sense = vp_cursor_decimal(&words);
+		uint64_t count = vp_cursor_decimal(&words), encoding = vp_cursor_decimal(&words);
 		pack->kallsyms.count = (uint32_t)count;
-		pack->kallsyms.sense = (enum vp_kallsyms_encoding)sense;
+		pack->kallsyms.encoding = (enum vp_kallsyms_encoding)encoding;
 		return vp_cursor_ok(&words) && count <= UINT32_MAX &&
-		       sense >= VP_KALLSYMS_RELATIVE && sense <= VP_KALLSYMS_PLACE;
+		       encoding >= VP_KALLSYMS_RELATIVE && encoding <= VP_KALLSYMS_PLACE;
 	}
 	if (vp_slice_is(what, "derived")) {
 		pack->derived = vp_cursor_decimal(&words) == 1;

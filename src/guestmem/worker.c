@@ -29,7 +29,7 @@ enum {
 	/* At the CPUs' current tasks, and microseconds from one to the next: more than a few
 	   slices. */
 	MAX_LOOKS = 50,
-	LOOK_US = 4000,
+	POLL_US = 4000,
 	SLICE_MS = 500, /* of a scan, for each request */
 };
 
@@ -129,7 +129,7 @@ static struct vp_error *find_cpus(const struct vp_guest_kernel *kernel, vp_guest
 		if (!unsettled || looks + 1 == MAX_LOOKS)
 			return error;
 		vp_error_free(error);
-		vp_sleep_us(LOOK_US);
+		vp_sleep_us(POLL_US);
 	}
 	return NULL;
 }

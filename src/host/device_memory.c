@@ -32,14 +32,14 @@ static bool is_device(struct vp_slice path)
 static bool device_memory_parse_line(struct vp_slice text, struct vp_device_range *range)
 {
 	struct vp_cursor line = vp_cursor_of(text.bytes, text.size);
-	struct vp_slice place = vp_cursor_word(&line);
-	const char *dash = place.size ? memchr(place.bytes, '-', place.size) : NULL;
+	struct vp_slice addresses = vp_cursor_word(&line);
+	const char *dash = addresses.size ? memchr(addresses.bytes, '-', addresses.size) : NULL;
 
 	if (!dash)
 		return false;
-	size_t size = (size_t)(dash - place.bytes);
-	struct vp_cursor start = vp_cursor_of(place.bytes, size);
-	struct vp_cursor end = vp_cursor_of(dash + 1, place.size - size - 1);
+	size_t size = (size_t)(dash - addresses.bytes);
+	struct vp_cursor start = vp_cursor_of(addresses.bytes, size);
+	struct vp_cursor end = vp_cursor_of(dash + 1, addresses.size - size - 1);
 	*range = (struct vp_device_range){vp_cursor_hex(&start), vp_cursor_hex(&end)};
 	for (int i = 0; i < 4; i++) /* permissions, offset, device, inode */
 		vp_cursor_word(&line);

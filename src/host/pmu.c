@@ -135,7 +135,7 @@ static uint64_t *pmu_field_of(const char *name, struct vp_event *event)
 }
 
 /* Puts a value's bits where a list of ranges says, such as 0-7,32-35; false: it has more bits. */
-static bool place_bits(const char *ranges, uint64_t value, uint64_t *field)
+static bool deposit_bits(const char *ranges, uint64_t value, uint64_t *field)
 {
 	for (const char *next = ranges; *next;) {
 		char *end;
@@ -167,7 +167,7 @@ static struct vp_error *set_formatted(const struct pmu *pmu, const char *term, u
 		    pmu->event,
 		    vp_format("PMU '%s': term '%s' has an unsupported format", pmu->name, term),
 		    NULL);
-	return place_bits(colon + 1, value, field)
+	return deposit_bits(colon + 1, value, field)
 		   ? NULL
 		   : unknown_pmu_event(pmu->event,
 				       vp_format("%#" PRIx64 " does not fit into term '%s', %s:%s",
@@ -305,12 +305,12 @@ struct vp_error *vp_pmu_resolve(const char *sysfs, const char *name, struct vp_e
 }
 
 static struct vp_error *resolve_at(const char *sysfs, const char *label,
-				   struct vp_recipe_place place, const char *name,
+				   struct vp_recipe_position position, const char *name,
 				   struct vp_event *event)
 {
 	VP_AUTO_ERROR struct vp_error *error = vp_pmu_resolve(sysfs, name, event);
 
-	return error ? vp_recipe_fail(label, place, vp_strdup(vp_error_message(error))) : NULL;
+	return error ? vp_recipe_fail(label, position, vp_strdup(vp_error_message(error))) : NULL;
 }
 
 /* The PMU type for events of guest kernels may be missing: perf then reports an error. */
@@ -326,10 +326,11 @@ static void resolve_native(const char *sysfs, struct vp_event *event)
 struct vp_error *vp_pmu_resolve_recipe(const char *sysfs, const char *label,
 				       struct vp_recipe *recipe)
 {
-	VP_TRY(resolve_at(sysfs, label, recipe->unit_place, recipe->unit_name, &recipe->trigger));
+	VP_TRY(
+	    resolve_at(sysfs, label, recipe->unit_position, recipe->unit_name, &recipe->trigger));
 	if (recipe->unit == VP_UNIT_EVENT && recipe->trigger.type == PERF_TYPE_TRACEPOINT)
 		return vp_recipe_fail(
-		    label, recipe->unit_place,
+		    label, recipe->unit_position,
 		    vp_format("'%s' is a tracepoint: tracepoints can be counted but cannot be the "
 			      "interval trigger; expected time, exits or a counter",
 			      recipe->unit_name));
@@ -337,7 +338,8 @@ struct vp_error *vp_pmu_resolve_recipe(const char *sysfs, const char *label,
 		if (event->event.machine_name)
 			resolve_native(sysfs, &event->event);
 		else
-			VP_TRY(resolve_at(sysfs, label, event->place, event->name, &event->event));
+			VP_TRY(
+			    resolve_at(sysfs, label, event->position, event->name, &event->event));
 	}
 	return NULL;
 }

@@ -153,9 +153,9 @@ void vp_vcpu_numbers_read(const char *proc, const char *debugfs, bool alone, str
 	vp_vec_each (&found, vcpu) {
 		if (!vcpu->tid)
 			continue;
-		struct vp_vcpu *place = vp_vm_vcpu(vm, vcpu->number);
-		place->tid = vcpu->tid;
-		place->is_guessed = vcpu->is_guessed;
+		struct vp_vcpu *known = vp_vm_vcpu(vm, vcpu->number);
+		known->tid = vcpu->tid;
+		known->is_guessed = vcpu->is_guessed;
 	}
 	vp_vec_deinit(&found);
 }

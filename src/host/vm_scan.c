@@ -137,15 +137,15 @@ static char *read_cgroup(uint32_t pid)
 	VP_AUTO_FREE char *lines = vp_strdup(vp_buffer_text(&text));
 	for (char *line = strtok_r(lines, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
 		char *controllers = strchr(line, ':');
-		char *place = controllers ? strchr(controllers + 1, ':') : NULL;
-		bool unified = place == controllers + 1;
-		if (!place ||
+		char *colon = controllers ? strchr(controllers + 1, ':') : NULL;
+		bool unified = colon == controllers + 1;
+		if (!colon ||
 		    (!unified && !strstr(controllers, "cpu,") && !strstr(controllers, ":cpu:")))
 			continue;
 		/* The unified one may have no controllers. */
-		if (!ret || (unified && place[1] && place[2])) {
+		if (!ret || (unified && colon[1] && colon[2])) {
 			free(ret);
-			ret = vp_strdup(place + 1);
+			ret = vp_strdup(colon + 1);
 		}
 	}
 	vp_buffer_deinit(&text);

@@ -45,10 +45,10 @@ static uint32_t cid_of(const char *text, size_t size)
 	return (uint32_t)number;
 }
 
-static void vmm_command_put(char **place, char *text)
+static void vmm_command_put(char **field, char *text)
 {
-	free(*place);
-	*place = text;
+	free(*field);
+	*field = text;
 }
 
 /* The next of "FIRST,KEY=VALUE,…", where ",," is a comma of a value. *key is NULL for one that has

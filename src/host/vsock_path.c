@@ -119,11 +119,11 @@ static uint64_t vsock_path_now_ms(void)
 static int connect_path(int fd, const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	VP_AUTO_CLOSE int place = open(path, O_PATH | O_CLOEXEC);
+	VP_AUTO_CLOSE int opened = open(path, O_PATH | O_CLOEXEC);
 
-	if (place < 0)
+	if (opened < 0)
 		return -errno;
-	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d", place);
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d", opened);
 	return vp_connect(fd, (struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
 }
 

@@ -11,23 +11,23 @@ enum { PREEMPTED = 0x100, MAX_STATE = 0xff, NO_FIELD = UINT16_MAX };
 
 /* The kernel's fields that vperf's own event is made of, or names that they had before. */
 static const struct conversion {
-	enum vp_trace_place place;
+	enum vp_trace_kind place;
 	const char *fields[VP_IMPORT_FIELDS];
 } conversions[] = {
-    {VP_TRACE_PLACE_sched_switch, {"prev_pid", "next_pid", "prev_state"}},
-    {VP_TRACE_PLACE_sched_wakeup, {"pid", "target_cpu"}},
-    {VP_TRACE_PLACE_sched_wakeup_new, {"pid", "target_cpu"}},
-    {VP_TRACE_PLACE_kvm_entry, {NULL}},
-    {VP_TRACE_PLACE_kvm_exit, {"exit_reason", "guest_rip", "isa"}},
-    {VP_TRACE_PLACE_kvm_exit, {"exit_reason", "guest_rip"}}, /* without reasons */
-    {VP_TRACE_PLACE_kvm_inj_virq, {"vector"}},
-    {VP_TRACE_PLACE_kvm_inj_virq, {"irq"}}, /* in older kernels */
-    {VP_TRACE_PLACE_irq_handler_entry, {"irq"}},
-    {VP_TRACE_PLACE_irq_handler_exit, {"irq"}},
-    {VP_TRACE_PLACE_softirq_entry, {"vec"}},
-    {VP_TRACE_PLACE_softirq_exit, {"vec"}},
-    {VP_TRACE_PLACE_local_timer_entry, {"vector"}},
-    {VP_TRACE_PLACE_local_timer_exit, {"vector"}},
+    {VP_TRACE_KIND_sched_switch, {"prev_pid", "next_pid", "prev_state"}},
+    {VP_TRACE_KIND_sched_wakeup, {"pid", "target_cpu"}},
+    {VP_TRACE_KIND_sched_wakeup_new, {"pid", "target_cpu"}},
+    {VP_TRACE_KIND_kvm_entry, {NULL}},
+    {VP_TRACE_KIND_kvm_exit, {"exit_reason", "guest_rip", "isa"}},
+    {VP_TRACE_KIND_kvm_exit, {"exit_reason", "guest_rip"}}, /* without reasons */
+    {VP_TRACE_KIND_kvm_inj_virq, {"vector"}},
+    {VP_TRACE_KIND_kvm_inj_virq, {"irq"}}, /* in older kernels */
+    {VP_TRACE_KIND_irq_handler_entry, {"irq"}},
+    {VP_TRACE_KIND_irq_handler_exit, {"irq"}},
+    {VP_TRACE_KIND_softirq_entry, {"vec"}},
+    {VP_TRACE_KIND_softirq_exit, {"vec"}},
+    {VP_TRACE_KIND_local_timer_entry, {"vector"}},
+    {VP_TRACE_KIND_local_timer_exit, {"vector"}},
 };
 
 static uint16_t field_named(const struct vp_event_class *class, const char *name)
@@ -178,7 +178,7 @@ static bool import_events_read_fields(struct vp_import_events *events, size_t pl
 		vp_buffer_append(out, &made, VP_TRACE_SIZE_##name);                                \
 	} while (0)
 
-static bool put_kvm(const struct vp_import_events *events, enum vp_trace_place place, uint64_t time,
+static bool put_kvm(const struct vp_import_events *events, enum vp_trace_kind place, uint64_t time,
 		    uint32_t tid, const uint64_t *values, struct vp_buffer *out)
 {
 	const uint32_t *found = vp_map_find(&events->vcpu_of_tid, tid);
@@ -187,9 +187,9 @@ static bool put_kvm(const struct vp_import_events *events, enum vp_trace_place p
 		return false;
 	uint32_t vm = events->vcpus.at[*found].vm;
 	uint16_t vcpu = events->vcpus.at[*found].vcpu;
-	if (place == VP_TRACE_PLACE_kvm_entry)
+	if (place == VP_TRACE_KIND_kvm_entry)
 		PUT(kvm_entry, .tid = tid, .vm = vm, .vcpu = vcpu);
-	else if (place == VP_TRACE_PLACE_kvm_inj_virq)
+	else if (place == VP_TRACE_KIND_kvm_inj_virq)
 		PUT(kvm_inj_virq, .tid = tid, .vm = vm, .vcpu = vcpu,
 		    .vector = (uint16_t)values[0]);
 	else
@@ -199,41 +199,41 @@ static bool put_kvm(const struct vp_import_events *events, enum vp_trace_place p
 }
 
 /* False: an event of a vCPU that is not known. */
-static bool import_events_put_own(const struct vp_import_events *events, enum vp_trace_place place,
+static bool import_events_put_own(const struct vp_import_events *events, enum vp_trace_kind place,
 				  uint64_t time, uint32_t tid, const uint64_t *values,
 				  struct vp_buffer *out)
 {
 	uint32_t first = (uint32_t)values[0], second = (uint32_t)values[1];
 
 	switch (place) {
-	case VP_TRACE_PLACE_sched_switch:
+	case VP_TRACE_KIND_sched_switch:
 		PUT(sched_switch, .prev_tid = first, .next_tid = second,
 		    .prev_state = (uint16_t)(values[2] & MAX_STATE),
 		    .preempted = (values[2] & PREEMPTED) != 0);
 		return true;
-	case VP_TRACE_PLACE_sched_wakeup:
+	case VP_TRACE_KIND_sched_wakeup:
 		PUT(sched_wakeup, .tid = tid, .woken_tid = first, .target_cpu = (uint16_t)second);
 		return true;
-	case VP_TRACE_PLACE_sched_wakeup_new:
+	case VP_TRACE_KIND_sched_wakeup_new:
 		PUT(sched_wakeup_new, .tid = tid, .woken_tid = first,
 		    .target_cpu = (uint16_t)second);
 		return true;
-	case VP_TRACE_PLACE_irq_handler_entry:
+	case VP_TRACE_KIND_irq_handler_entry:
 		PUT(irq_handler_entry, .tid = tid, .irq = first);
 		return true;
-	case VP_TRACE_PLACE_irq_handler_exit:
+	case VP_TRACE_KIND_irq_handler_exit:
 		PUT(irq_handler_exit, .tid = tid, .irq = first);
 		return true;
-	case VP_TRACE_PLACE_softirq_entry:
+	case VP_TRACE_KIND_softirq_entry:
 		PUT(softirq_entry, .tid = tid, .vec = first);
 		return true;
-	case VP_TRACE_PLACE_softirq_exit:
+	case VP_TRACE_KIND_softirq_exit:
 		PUT(softirq_exit, .tid = tid, .vec = first);
 		return true;
-	case VP_TRACE_PLACE_local_timer_entry:
+	case VP_TRACE_KIND_local_timer_entry:
 		PUT(local_timer_entry, .tid = tid, .vector = first);
 		return true;
-	case VP_TRACE_PLACE_local_timer_exit:
+	case VP_TRACE_KIND_local_timer_exit:
 		PUT(local_timer_exit, .tid = tid, .vector = first);
 		return true;
 	default:
@@ -265,7 +265,7 @@ bool vp_import_events_next(struct vp_import_events *events, struct vp_cursor *re
 	if (!become->own)
 		return true;
 	events->record.size = 0;
-	ret->is_strange = !import_events_put_own(events, (enum vp_trace_place)(become->own - 1),
+	ret->is_strange = !import_events_put_own(events, (enum vp_trace_kind)(become->own - 1),
 						 record->time, tid, values, &events->record);
 	ret->record = events->record.bytes;
 	return true;

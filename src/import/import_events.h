@@ -18,7 +18,7 @@ enum { VP_IMPORT_FIELDS = 3 };
 /* Result of a class's conversion. */
 struct vp_import_class {
 	uint16_t id;                       /* in the recording */
-	uint8_t own;                       /* enum vp_trace_place, plus one; 0: it stays */
+	uint8_t own;                       /* enum vp_trace_kind, plus one; 0: it stays */
 	uint16_t fields[VP_IMPORT_FIELDS]; /* places of those that are wanted */
 };
 

@@ -346,12 +346,13 @@ static char *debuglink_name(const struct elf_file *main)
 }
 
 static bool find_debug(const struct elf_file *main, const char *path,
-		       const struct vp_image_places *places, struct elf_file *debug)
+		       const struct vp_image_locations *locations, struct elf_file *debug)
 {
-	const char *root = places && places->root ? places->root : "";
-	const char *debug_dir = places && places->debug_dir ? places->debug_dir : "/usr/lib/debug";
+	const char *root = locations && locations->root ? locations->root : "";
+	const char *debug_dir =
+	    locations && locations->debug_dir ? locations->debug_dir : "/usr/lib/debug";
 
-	if (places && places->debug_file && open_debug(places->debug_file, main, debug))
+	if (locations && locations->debug_file && open_debug(locations->debug_file, main, debug))
 		return true;
 	if (main->build_id.size >= 2) {
 		VP_AUTO_FREE char *by_id = debug_path_by_id(main, root, debug_dir);
@@ -388,7 +389,7 @@ static struct vp_error *read_symbols(const struct elf_file *main, const struct e
 	return error;
 }
 
-struct vp_error *vp_image_read(int fd, const char *path, const struct vp_image_places *places,
+struct vp_error *vp_image_read(int fd, const char *path, const struct vp_image_locations *locations,
 			       struct vp_image *image)
 {
 	AUTO_ELF_FILE struct elf_file main = {0};
@@ -396,7 +397,7 @@ struct vp_error *vp_image_read(int fd, const char *path, const struct vp_image_p
 
 	*image = (struct vp_image){0};
 	VP_TRY(elf_file_open(fd, path, &main));
-	bool found = !main.symtab && find_debug(&main, path, places, &debug);
+	bool found = !main.symtab && find_debug(&main, path, locations, &debug);
 	return read_symbols(&main, found ? &debug : NULL, image);
 }
 

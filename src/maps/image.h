@@ -37,7 +37,7 @@ struct vp_image {
 };
 
 /* Where files are looked for: PREFIX/DIR/.build-id/…; either may be NULL for its usual value. */
-struct vp_image_places {
+struct vp_image_locations {
 	const char *root;       /* put before every path; "" */
 	const char *debug_dir;  /* "/usr/lib/debug" */
 	const char *debug_file; /* to be tried first, as it is; or NULL */
@@ -45,7 +45,7 @@ struct vp_image_places {
 
 /* Reads the ELF file open at `fd`; `path` (inside places->root) names it and finds its debug file.
  */
-struct vp_error *vp_image_read(int fd, const char *path, const struct vp_image_places *places,
+struct vp_error *vp_image_read(int fd, const char *path, const struct vp_image_locations *locations,
 			       struct vp_image *image) VP_MUST_CHECK;
 /* Reads an ELF image in memory, such as the vDSO. */
 struct vp_error *vp_image_read_memory(const void *bytes, size_t size, const char *label,

@@ -25,7 +25,7 @@ static void mapped_write_image(struct vp_maps_writer *writer, const struct vp_im
 static bool try_file(struct vp_maps_writer *writer, struct vp_mapped *mapped, const char *file,
 		     const char *root, bool with_symbols)
 {
-	struct vp_image_places places = {.root = root};
+	struct vp_image_locations locations = {.root = root};
 	struct vp_image image = {0};
 	struct vp_error *error;
 	VP_AUTO_CLOSE int fd = vp_file_open_regular(file, VP_IMAGE_MAX_BYTES, 0);
@@ -33,7 +33,7 @@ static bool try_file(struct vp_maps_writer *writer, struct vp_mapped *mapped, co
 	if (fd < 0)
 		return false;
 	if (with_symbols)
-		error = vp_image_read(fd, mapped->path, &places, &image);
+		error = vp_image_read(fd, mapped->path, &locations, &image);
 	else
 		error = vp_image_read_build_id(fd, mapped->path, &image.build_id);
 	bool ours = !error && (!mapped->build_id.size ||

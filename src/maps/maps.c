@@ -406,25 +406,25 @@ void vp_maps_deinit(struct vp_maps *maps)
 	vp_buffer_deinit(&maps->text);
 }
 
-struct vp_slice vp_maps_word(const struct vp_maps *maps, vp_text place)
+struct vp_slice vp_maps_word(const struct vp_maps *maps, vp_text offset)
 {
 	struct vp_slice word = {"", 0};
 
-	if (!place || place >= maps->text.size)
+	if (!offset || offset >= maps->text.size)
 		return word;
-	word.bytes = maps->text.bytes + place;
-	size_t left = maps->text.size - place;
+	word.bytes = maps->text.bytes + offset;
+	size_t left = maps->text.size - offset;
 	while (word.size < left && word.bytes[word.size] != ' ' && word.bytes[word.size] != '\t' &&
 	       word.bytes[word.size] != '\n')
 		word.size++;
 	return word;
 }
 
-char *vp_maps_string(const struct vp_maps *maps, vp_text place)
+char *vp_maps_string(const struct vp_maps *maps, vp_text offset)
 {
 	struct vp_buffer buffer = {0};
 
-	vp_maps_unescape(vp_maps_word(maps, place), &buffer);
+	vp_maps_unescape(vp_maps_word(maps, offset), &buffer);
 	char *string = vp_strdup(vp_buffer_text(&buffer));
 	vp_buffer_deinit(&buffer);
 	return string;

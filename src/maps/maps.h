@@ -97,10 +97,10 @@ struct vp_error *vp_maps_parse(const char *label, struct vp_buffer *text,
 			       struct vp_maps *maps) VP_MUST_CHECK;
 void vp_maps_deinit(struct vp_maps *maps);
 
-/* The word at `place`, still escaped. */
-struct vp_slice vp_maps_word(const struct vp_maps *maps, vp_text place);
-/* The word at `place` unescaped, as a new string. */
-char *vp_maps_string(const struct vp_maps *maps, vp_text place) VP_MUST_CHECK;
+/* The word at `offset`, still escaped. */
+struct vp_slice vp_maps_word(const struct vp_maps *maps, vp_text offset);
+/* The word at `offset` unescaped, as a new string. */
+char *vp_maps_string(const struct vp_maps *maps, vp_text offset) VP_MUST_CHECK;
 
 /*
  * Reads kallsyms text (System.map, /proc/kallsyms) into maps->kernel. Fails if not one line is as

@@ -71,8 +71,8 @@ static bool take_rule(struct parser *parser, struct vp_cursor *words)
 
 static bool orc_take_entry(struct parser *parser, struct vp_cursor *words, bool absolute)
 {
-	uint64_t place = vp_cursor_hex(words), rule = vp_cursor_hex(words);
-	uint64_t from = absolute ? place : parser->last + place;
+	uint64_t start = vp_cursor_hex(words), rule = vp_cursor_hex(words);
+	uint64_t from = absolute ? start : parser->last + start;
 
 	if (!vp_cursor_ok(words) || rule >= parser->orc->rules.count ||
 	    parser->orc->entries.count == MAX_ENTRIES)

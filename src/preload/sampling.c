@@ -12,7 +12,7 @@
 
 #include "protocol/lent.h"
 
-_Static_assert((int)VP_LENT_EVENTS == (int)VPERF_MOST_EVENTS, "all that is lent is read at once");
+_Static_assert((int)VP_LENT_EVENTS == (int)VPERF_MAX_EVENTS, "all that is lent is read at once");
 
 bool vp_shim_can_sample(const struct perf_event_attr *attr, pid_t pid)
 {

@@ -22,7 +22,7 @@ struct vp_shim_sampling {
 	struct vp_counters_overflow *overflow; /* NULL: there is no signal yet, it only counts */
 	bool runs, was_on;
 	uint64_t limit;                    /* overflows until it is disabled; 0: none */
-	uint64_t shown[VPERF_MOST_EVENTS]; /* of all that is lent, at the last look */
+	uint64_t shown[VPERF_MAX_EVENTS];  /* of all that is lent, at the last look */
 	uint64_t ip;                       /* where the thread was then */
 	struct perf_event_mmap_page *ring; /* this side's view of it; NULL: not mapped */
 	size_t ring_size;

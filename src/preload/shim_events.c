@@ -31,7 +31,7 @@
 
 enum { MAX_DESCRIPTORS = 65536 };
 /* Sizes of struct perf_event_attr in kernels. */
-enum { ATTR_LEAST = 64 };
+enum { ATTR_MIN = 64 };
 
 /* By descriptor; looked up without the lock. A program has one kernel, and no other place to keep
  * what it says. */
@@ -339,10 +339,10 @@ static int open_locked(const struct perf_event_attr *attr, pid_t pid, struct vp_
 /* A version of perf_event_attr; false: it is shorter than the first. */
 static bool copy_attr(const struct perf_event_attr *given, struct perf_event_attr *ret)
 {
-	size_t size = given->size ? given->size : ATTR_LEAST;
+	size_t size = given->size ? given->size : ATTR_MIN;
 
 	*ret = (struct perf_event_attr){0};
-	if (size < ATTR_LEAST)
+	if (size < ATTR_MIN)
 		return false;
 	memcpy(ret, given, size < sizeof(*ret) ? size : sizeof(*ret));
 	return true;

@@ -84,7 +84,7 @@ void vp_render_call_graph(const struct vp_report *report, const struct vp_profil
 {
 	struct vp_call_tree tree;
 	struct drawing drawing = {.report = report, .part = part, .tree = &tree, .out = out};
-	double least = report->graph.least_percent / 100 * (double)part->samples;
+	double least = report->graph.min_percent / 100 * (double)part->samples;
 
 	vp_call_tree_make(&report->profile, row, report->graph.order,
 			  least < 1 ? 1 : (uint64_t)least, &tree);

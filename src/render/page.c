@@ -34,7 +34,7 @@ static void put_columns(const struct vp_table *table, struct vp_json *json)
 	vp_json_array_end(json);
 }
 
-static void page_put_cell(const struct vp_table_column *column, const union vp_cell *cell,
+static void page_put_cell(const struct vp_dataset_column *column, const union vp_cell *cell,
 			  struct vp_json *json)
 {
 	if (column->type == VP_CELL_TEXT)

@@ -9,7 +9,7 @@
 #include "render/page_parts.h"
 #include "render/render_intervals.h"
 
-enum { MOST_NUMBERS = 300000 };
+enum { MAX_NUMBERS = 300000 };
 
 static void put_events(const struct vp_interval_recording *rec, struct vp_json *json)
 {
@@ -43,7 +43,7 @@ void vp_page_put_intervals(const struct vp_interval_recording *rec, struct vp_js
 	VP_AUTO_FREE char *plan = vp_render_intervals_plan(rec);
 	struct vp_interval_bins bins;
 
-	vp_interval_bins_make(rec, MOST_NUMBERS, &bins);
+	vp_interval_bins_make(rec, MAX_NUMBERS, &bins);
 	vp_json_line(json);
 	vp_json_object(json, "intervals");
 	vp_json_text(json, "plan", plan);

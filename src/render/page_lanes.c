@@ -14,7 +14,7 @@
 #include "store/packet.h"
 
 /* A VM in the page's list of them, from 1; 0: none, or not in it. */
-static uint32_t vm_place(const struct vp_report *report, uint32_t vm)
+static uint32_t vm_index(const struct vp_report *report, uint32_t vm)
 {
 	const struct vp_vm *found = vm == VP_NONE ? NULL : vp_vms_find(&report->vms, vm);
 
@@ -71,7 +71,7 @@ static void put_lane(const struct vp_lane_store *lanes, const struct vp_stored_l
 	vp_json_object(json, NULL);
 	vp_json_text(json, "kind", kinds[lane->kind]);
 	vp_json_count(json, "number", lane->number);
-	vp_json_count(json, "vm", lane->kind == VP_STORED_PCPU ? 0 : vm_place(report, lane->vm));
+	vp_json_count(json, "vm", lane->kind == VP_STORED_PCPU ? 0 : vm_index(report, lane->vm));
 	vp_json_text(json, "name",
 		     lane->name == VP_NONE ? NULL : vp_intern_text(&lanes->texts, lane->name));
 	put_slices(lane, begin, json);
@@ -84,7 +84,7 @@ static void put_labels(const struct vp_lane_store *lanes, const struct vp_report
 	vp_json_array(json, "labels");
 	vp_vec_each (&lanes->labels, label) {
 		vp_json_text(json, NULL, vp_intern_text(&lanes->texts, label->text));
-		vp_json_count(json, NULL, vm_place(report, label->vm));
+		vp_json_count(json, NULL, vm_index(report, label->vm));
 	}
 	vp_json_array_end(json);
 	vp_json_array(json, "states");

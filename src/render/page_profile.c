@@ -13,7 +13,7 @@
 #include "store/recording.h"
 
 /* Nodes of the tree: those that fewer samples went through are left to their callers. */
-enum { MOST_NODES = 400000 };
+enum { MAX_NODES = 400000 };
 
 /* Each row: kind, function, module, process (texts + 1, 0: not known), VM (index + 1, 0: the host),
  * samples of its own. */
@@ -47,12 +47,12 @@ static uint64_t *page_profile_sums_of(const vp_profile_nodes *nodes)
 	return ret;
 }
 
-static uint64_t least_to_keep(const uint64_t *sums, size_t count)
+static uint64_t min_to_keep(const uint64_t *sums, size_t count)
 {
 	uint64_t least = 1;
 	size_t kept = count;
 
-	while (kept > MOST_NODES) {
+	while (kept > MAX_NODES) {
 		least *= 2;
 		kept = 0;
 		for (size_t i = 0; i < count; i++)
@@ -80,7 +80,7 @@ static void put_nodes(const struct vp_profile *profile, struct vp_json *json)
 {
 	const vp_profile_nodes *nodes = &profile->nodes;
 	uint64_t *sums = page_profile_sums_of(nodes);
-	uint64_t least = least_to_keep(sums, nodes->count);
+	uint64_t least = min_to_keep(sums, nodes->count);
 	uint64_t *ends = ends_of(nodes, sums, least);
 	uint32_t *number = vp_realloc_array(NULL, nodes->count + 1, sizeof(*number)), kept = 0;
 	struct vp_buffer packed = {0};

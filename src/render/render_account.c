@@ -49,10 +49,10 @@ void vp_render_checks(const struct vp_account_checks *checks, struct vp_buffer *
 			 "an account: %" PRIu64 ": %s\n",
 			 checks->exits_by_reason, checks->exits,
 			 checks->exits_agree ? "ok" : "NOT OK", checks->parts_sum ? "ok" : "NOT OK",
-			 checks->lost_events, checks->all_placed ? "ok" : "NOT OK");
+			 checks->lost_events, checks->all_counted ? "ok" : "NOT OK");
 }
 
-static void put_json_cell(const struct vp_table_column *column, const union vp_cell *cell,
+static void put_json_cell(const struct vp_dataset_column *column, const union vp_cell *cell,
 			  struct vp_json *json)
 {
 	if (column->type == VP_CELL_TEXT)
@@ -98,7 +98,7 @@ static void put_checks(const struct vp_account_checks *checks, struct vp_json *j
 	vp_json_bool(json, "exits_agree", checks->exits_agree);
 	vp_json_bool(json, "parts_sum", checks->parts_sum);
 	vp_json_count(json, "events_without_account", checks->lost_events);
-	vp_json_bool(json, "all_have_accounts", checks->all_placed);
+	vp_json_bool(json, "all_have_accounts", checks->all_counted);
 }
 
 static void account_put_window(const struct vp_account_recording *rec, struct vp_json *json)

@@ -73,7 +73,7 @@ static void put_victims(const struct vp_diagnosis *diagnosis, const struct vp_fi
 	}
 }
 
-static void put_place(const struct vp_finding *finding, struct vp_buffer *out)
+static void render_diagnose_put_index(const struct vp_finding *finding, struct vp_buffer *out)
 {
 	vp_buffer_string(out, "   where:  ");
 	if (has_text(finding->pcpus))
@@ -105,7 +105,7 @@ static void put_finding(const struct vp_diagnosis *diagnosis, const struct vp_fi
 				 finding->address_count);
 	put_victims(diagnosis, finding, rec, out);
 	if (has_text(finding->pcpus) || finding->cgroup)
-		put_place(finding, out);
+		render_diagnose_put_index(finding, out);
 	vp_buffer_string(out, "   see:    ");
 	put_command(rule->evidence, finding, rec, out);
 	if (finding->address) {
@@ -135,7 +135,7 @@ void vp_render_diagnosis_text(const struct vp_diagnosis *diagnosis,
 		vp_buffer_string(out, "Nothing stands out.\n");
 }
 
-static void render_diagnose_put_json(const struct vp_finding *finding, size_t place,
+static void render_diagnose_put_json(const struct vp_finding *finding, size_t index,
 				     const struct vp_account_recording *rec, struct vp_json *json)
 {
 	struct vp_buffer command = {0}, addresses = {0};
@@ -174,7 +174,7 @@ static void render_diagnose_put_json(const struct vp_finding *finding, size_t pl
 		vp_json_text(json, NULL, text);
 	}
 	vp_json_array_end(json);
-	vp_json_count(json, "cause", finding->cause ? finding->cause - 1 : place);
+	vp_json_count(json, "cause", finding->cause ? finding->cause - 1 : index);
 	vp_json_object_end(json);
 	vp_buffer_deinit(&command);
 	vp_buffer_deinit(&addresses);

@@ -101,7 +101,7 @@ static void render_intervals_put_event(const struct vp_interval_recording *rec, 
 	    is_time, rec->rows.count ? sum / (double)rec->rows.count : (double)NAN, out);
 	if (base > 0)
 		render_intervals_put_value(is_time, sum / base, out);
-	vp_buffer_printf(out, "  %8.2f%%  %8.2f%%\n", 100 * total.live, 100 * total.least_live);
+	vp_buffer_printf(out, "  %8.2f%%  %8.2f%%\n", 100 * total.live, 100 * total.min_live);
 }
 
 void vp_render_intervals_text(const struct vp_interval_recording *rec, const char *base, double per,
@@ -160,7 +160,7 @@ static void put_json_total(const struct vp_interval_recording *rec, size_t event
 	vp_json_amount(json, "sum", total.live > 0 ? total.estimate : (double)NAN);
 	vp_json_amount(json, "counted", total.counted);
 	vp_json_number(json, "live", total.live);
-	vp_json_number(json, "least_live", total.least_live);
+	vp_json_number(json, "least_live", total.min_live);
 	vp_json_object_end(json);
 }
 

@@ -18,7 +18,7 @@ struct scale {
 	double low, high;
 };
 
-static double place(const struct scale *scale, double value)
+static double y_of(const struct scale *scale, double value)
 {
 	return TOP + PLOT * (scale->high - value) / (scale->high - scale->low);
 }
@@ -59,11 +59,11 @@ static void put_bar(const struct vp_comparison *c, size_t side, const struct sca
 	for (size_t i = 0; i < c->groups.count; i++) {
 		double part = c->groups.at[i].part[side];
 		double *from = part < 0 ? &below : &above;
-		double top = place(scale, fmax(*from, *from + part));
+		double top = y_of(scale, fmax(*from, *from + part));
 		vp_buffer_printf(out,
 				 "<rect x=\"%d\" y=\"%.2f\" width=\"%d\" height=\"%.2f\" "
 				 "fill=\"%s\"><title>",
-				 x, top, BAR, place(scale, fmin(*from, *from + part)) - top,
+				 x, top, BAR, y_of(scale, fmin(*from, *from + part)) - top,
 				 colours[i % VP_ARRAY_SIZE(colours)]);
 		render_model_svg_put_escaped(c->groups.at[i].name, out);
 		vp_buffer_printf(out, ": %.6g</title></rect>\n", part);
@@ -104,8 +104,8 @@ void vp_render_comparison_svg(const struct vp_comparison *c, struct vp_buffer *o
 			 "<path d=\"M%d %.2fH%d\" stroke=\"black\"/>\n"
 			 "<text x=\"%d\" y=\"%.2f\" text-anchor=\"end\">0</text>\n"
 			 "<text x=\"%d\" y=\"%.2f\" text-anchor=\"end\">%.4g</text>\n",
-			 LEFT, place(&scale, 0), KEY - GAP, LEFT - 6, place(&scale, 0) + 4,
-			 LEFT - 6, place(&scale, scale.high) + 4, scale.high);
+			 LEFT, y_of(&scale, 0), KEY - GAP, LEFT - 6, y_of(&scale, 0) + 4, LEFT - 6,
+			 y_of(&scale, scale.high) + 4, scale.high);
 	render_model_svg_put_key(c, out);
 	vp_buffer_string(out, "</svg>\n");
 }

@@ -156,7 +156,7 @@ static void summary_text_put_vm(const struct vp_summary *summary, const struct v
 				size_t number, bool verbose, struct vp_buffer *out)
 {
 	vp_buffer_printf(out, "\nVM '%s': %s%s%s, %zu vCPU%s%s%s\n", vm->name,
-			 vp_vm_place(vm, (char[32]){""}), vm->uuid[0] ? ", uuid " : "", vm->uuid,
+			 vp_vm_location(vm, (char[32]){""}), vm->uuid[0] ? ", uuid " : "", vm->uuid,
 			 vm->vcpus.count, vm->vcpus.count == 1 ? "" : "s",
 			 vp_summary_vm_started(summary, vm) ? ", started during the recording" : "",
 			 vm->end ? ", ended during the recording" : "");

@@ -14,15 +14,15 @@ static void top_keys_choose_vm(struct vp_top *top, const struct vp_live *live, b
 {
 	const struct vp_live_order all = {.by_vm = true, .sort = VP_LIVE_VALUES};
 	vp_live_rows vms = {0};
-	size_t place = 0; /* 0: all, then the VMs */
+	size_t index = 0; /* 0: all, then the VMs */
 
 	vp_live_rows_make(live, &all, &vms);
 	for (size_t i = 0; top->order.has_vm && i < vms.count; i++)
 		if (vms.at[i]->vm == top->order.vm)
-			place = i + 1;
-	place = (place + (backwards ? vms.count : 1)) % (vms.count + 1);
-	top->order.has_vm = place > 0;
-	top->order.vm = place ? vms.at[place - 1]->vm : 0;
+			index = i + 1;
+	index = (index + (backwards ? vms.count : 1)) % (vms.count + 1);
+	top->order.has_vm = index > 0;
+	top->order.vm = index ? vms.at[index - 1]->vm : 0;
 	top->first = 0;
 	vp_vec_deinit(&vms);
 }

@@ -17,11 +17,11 @@
 enum {
 	USUAL_WIDTH = 80,
 	NAME = 16,
-	MOST_NAME = 40,
+	MAX_NAME = 40,
 	VALUES = 47, /* the columns between the name and the history */
 	REASON = 22,
 	BOTTOM_ROWS = 5,
-	LEAST_ROWS = 3,
+	MIN_ROWS = 3,
 	EIGHTHS = 8
 };
 
@@ -283,7 +283,7 @@ static const char *const help[] = {
     "idle: halted. steal: the vCPU wanted to run, and others had its pCPU.",
 };
 
-static size_t top_screen_least(size_t a, size_t b)
+static size_t top_screen_min(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
@@ -297,19 +297,19 @@ static size_t bottom_lines(size_t rows)
 static void top_screen_put_rows(struct canvas *canvas, const vp_live_rows *rows)
 {
 	const struct vp_top_screen *screen = canvas->screen;
-	size_t exits = top_screen_least(vp_table_rows(screen->exits), BOTTOM_ROWS);
-	size_t thieves = top_screen_least(vp_table_rows(screen->thieves), BOTTOM_ROWS);
+	size_t exits = top_screen_min(vp_table_rows(screen->exits), BOTTOM_ROWS);
+	size_t thieves = top_screen_min(vp_table_rows(screen->thieves), BOTTOM_ROWS);
 	size_t above = canvas->lines + 1;
 
 	/* The most expensive part is left out where there is no room for it. */
-	if (above + LEAST_ROWS + bottom_lines(exits) + bottom_lines(thieves) > screen->height)
+	if (above + MIN_ROWS + bottom_lines(exits) + bottom_lines(thieves) > screen->height)
 		exits = 0;
-	if (above + LEAST_ROWS + bottom_lines(exits) + bottom_lines(thieves) > screen->height)
+	if (above + MIN_ROWS + bottom_lines(exits) + bottom_lines(thieves) > screen->height)
 		thieves = 0;
 	size_t taken = above + bottom_lines(exits) + bottom_lines(thieves);
 	size_t room = screen->height > taken ? screen->height - taken : 0;
 	size_t first =
-	    top_screen_least(canvas->top->first, rows->count > room ? rows->count - room : 0);
+	    top_screen_min(canvas->top->first, rows->count > room ? rows->count - room : 0);
 
 	put_heading(canvas);
 	for (size_t i = first; i < rows->count && i < first + room; i++)
@@ -325,7 +325,7 @@ void vp_top_draw(const struct vp_top *top, const struct vp_top_screen *screen,
 	struct canvas canvas = {.top = top,
 				.screen = screen,
 				.out = out,
-				.name = (uint32_t)top_screen_least(NAME + more, MOST_NAME)};
+				.name = (uint32_t)top_screen_min(NAME + more, MAX_NAME)};
 	vp_live_rows rows = {0};
 
 	vp_live_rows_make(screen->live, &top->order, &rows);

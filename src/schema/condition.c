@@ -25,7 +25,7 @@ static const struct {
 /* Longer is a mistake, or a sum that overflows. */
 #define LONGEST_NS (3600 * 1000000000ULL)
 /* The same as a number in units of 1e-9, in the smallest unit. */
-#define MOST_NUMBER ((__uint128_t)LONGEST_NS * 1000000000)
+#define MAX_NUMBER ((__uint128_t)LONGEST_NS * 1000000000)
 
 static struct vp_slice trimmed(struct vp_slice text)
 {
@@ -60,7 +60,7 @@ static bool condition_take_number(struct vp_slice *text, __uint128_t *ret)
 		if (!has_point)
 			value *= 10;
 		value += digit;
-		if (value > MOST_NUMBER)
+		if (value > MAX_NUMBER)
 			return false;
 	}
 	*ret = value;

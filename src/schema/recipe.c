@@ -9,8 +9,8 @@
 #include "base/cursor.h"
 #include "base/file.h"
 
-enum { MOST_BYTES = 1 << 20, LEAST_NS = 10000 };
-#define MOST_WIDTH (UINT64_C(1) << 62)
+enum { MAX_BYTES = 1 << 20, MIN_NS = 10000 };
+#define MAX_WIDTH (UINT64_C(1) << 62)
 
 static const char *const per_names[] = {
     [VP_PER_VCPU] = "vcpu", [VP_PER_TASK] = "task", [VP_PER_PCPU] = "pcpu"};
@@ -27,23 +27,24 @@ struct parser {
 /* An error about a place of the line at hand. */
 #define FAIL(parser, at, ...) recipe_fail(parser, at, vp_format(__VA_ARGS__))
 
-struct vp_error *vp_recipe_fail(const char *label, struct vp_recipe_place place, char *sentence)
+struct vp_error *vp_recipe_fail(const char *label, struct vp_recipe_position position,
+				char *sentence)
 {
 	struct vp_error *error =
-	    vp_error_new("%s:%zu:%zu: %s", label, place.line, place.column, sentence);
+	    vp_error_new("%s:%zu:%zu: %s", label, position.line, position.column, sentence);
 
 	free(sentence);
 	return error;
 }
 
-static struct vp_recipe_place recipe_place_of(const struct parser *parser, const char *at)
+static struct vp_recipe_position recipe_position_of(const struct parser *parser, const char *at)
 {
-	return (struct vp_recipe_place){parser->line, (size_t)(at - parser->line_begin) + 1};
+	return (struct vp_recipe_position){parser->line, (size_t)(at - parser->line_begin) + 1};
 }
 
 static struct vp_error *recipe_fail(const struct parser *parser, const char *at, char *sentence)
 {
-	return vp_recipe_fail(parser->label, recipe_place_of(parser, at), sentence);
+	return vp_recipe_fail(parser->label, recipe_position_of(parser, at), sentence);
 }
 
 static void recipe_skip_blanks(struct parser *parser)
@@ -118,10 +119,10 @@ static struct vp_error *take_time_width(struct parser *parser)
 	recipe->unit = VP_UNIT_TIME;
 	recipe_skip_blanks(parser);
 	const char *at = parser->words.next;
-	VP_TRY(recipe_take_number(parser, "a time above 0 such as 10ms", time_suffixes, MOST_WIDTH,
+	VP_TRY(recipe_take_number(parser, "a time above 0 such as 10ms", time_suffixes, MAX_WIDTH,
 				  &recipe->width));
-	return recipe->width < LEAST_NS
-		   ? FAIL(parser, at, "expected a time of at least %d ns, not %" PRIu64, LEAST_NS,
+	return recipe->width < MIN_NS
+		   ? FAIL(parser, at, "expected a time of at least %d ns, not %" PRIu64, MIN_NS,
 			  recipe->width)
 		   : NULL;
 }
@@ -136,7 +137,7 @@ static struct vp_error *take_interval(struct parser *parser)
 			    "expected a unit and a width, such as "
 			    "'instructions 60M' or 'time 10ms'");
 	recipe->unit_name = vp_strndup(unit.bytes, unit.size);
-	recipe->unit_place = recipe_place_of(parser, unit.bytes);
+	recipe->unit_position = recipe_position_of(parser, unit.bytes);
 	if (vp_slice_is(unit, "time"))
 		return take_time_width(parser);
 	if (vp_slice_is(unit, "exits"))
@@ -150,7 +151,7 @@ static struct vp_error *take_interval(struct parser *parser)
 	bool is_time = recipe->unit == VP_UNIT_EVENT && recipe->trigger.unit[0];
 	return recipe_take_number(
 	    parser, is_time ? "a time above 0 such as 10ms" : "a width above 0 such as 60M",
-	    is_time ? time_suffixes : count_suffixes, MOST_WIDTH, &recipe->width);
+	    is_time ? time_suffixes : count_suffixes, MAX_WIDTH, &recipe->width);
 }
 
 static bool find_per(struct vp_slice word, enum vp_interval_per *ret)
@@ -207,9 +208,10 @@ static struct vp_error *recipe_take_events(struct parser *parser, uint32_t set)
 		VP_TRY(check_event(parser, word, &event, set));
 		if (event.source == VP_FROM_COUNTER)
 			event.index = recipe->n_counters++;
-		vp_vec_push(&recipe->events, ((struct vp_recipe_event){
-						 vp_strndup(word.bytes, word.size),
-						 recipe_place_of(parser, word.bytes), event, set}));
+		vp_vec_push(
+		    &recipe->events,
+		    ((struct vp_recipe_event){vp_strndup(word.bytes, word.size),
+					      recipe_position_of(parser, word.bytes), event, set}));
 	}
 	return NULL;
 }
@@ -294,7 +296,7 @@ static void set_defaults(struct vp_recipe *recipe)
 static struct vp_error *check_per(const char *label, const struct vp_recipe *recipe)
 {
 	if (recipe->unit == VP_UNIT_EXITS && recipe->per == VP_PER_TASK)
-		return vp_recipe_fail(label, recipe->unit_place,
+		return vp_recipe_fail(label, recipe->unit_position,
 				      vp_strdup("a task has no VM exits: expected 'per vcpu' or "
 						"'per pcpu' with 'interval exits'"));
 	if (recipe->per == VP_PER_VCPU)
@@ -302,7 +304,7 @@ static struct vp_error *check_per(const char *label, const struct vp_recipe *rec
 	vp_vec_each (&recipe->events, event)
 		if (event->event.source == VP_FROM_GUEST)
 			return vp_recipe_fail(
-			    label, event->place,
+			    label, event->position,
 			    vp_format(
 				"'%s' is counted per guest CPU: use it with 'per vcpu' or 'native'",
 				event->name));
@@ -312,7 +314,7 @@ static struct vp_error *check_per(const char *label, const struct vp_recipe *rec
 /* Multiplexed sets have a part of the interval each. */
 static struct vp_error *check_parts(const char *label, size_t line, const struct vp_recipe *recipe)
 {
-	uint64_t least = recipe->unit == VP_UNIT_TIME ? LEAST_NS : 1;
+	uint64_t least = recipe->unit == VP_UNIT_TIME ? MIN_NS : 1;
 
 	if (recipe->n_sets < 2 || recipe->width / recipe->sub_intervals >= least)
 		return NULL;
@@ -372,7 +374,7 @@ struct vp_error *vp_recipe_parse(const char *label, const void *text, size_t siz
 struct vp_error *vp_recipe_read(const char *path, struct vp_recipe *ret)
 {
 	struct vp_buffer text = {0};
-	struct vp_error *error = vp_file_read(path, MOST_BYTES, &text);
+	struct vp_error *error = vp_file_read(path, MAX_BYTES, &text);
 
 	if (!error)
 		error = vp_recipe_parse(path, text.bytes, text.size, ret);
@@ -420,7 +422,7 @@ void vp_recipe_deinit(struct vp_recipe *recipe)
 struct vp_error *vp_recipe_make_native(const char *label, struct vp_recipe *recipe)
 {
 	if (recipe->unit == VP_UNIT_EXITS)
-		return vp_recipe_fail(label, recipe->unit_place,
+		return vp_recipe_fail(label, recipe->unit_position,
 				      vp_strdup("without a hypervisor there are no VM exits: "
 						"expected another unit with 'native'"));
 	if (recipe->per == VP_PER_VCPU)

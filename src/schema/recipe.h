@@ -23,13 +23,13 @@
 #include "schema/interval.h"
 
 /* Where something is in the recipe's text, from 1; line 0: nowhere. */
-struct vp_recipe_place {
+struct vp_recipe_position {
 	size_t line, column;
 };
 
 struct vp_recipe_event {
 	char *name;
-	struct vp_recipe_place place;
+	struct vp_recipe_position position;
 	struct vp_event event;
 	uint32_t set; /* from 1; 0: counted over the whole interval */
 };
@@ -37,7 +37,7 @@ struct vp_recipe_event {
 struct vp_recipe {
 	enum vp_interval_unit unit;
 	char *unit_name;
-	struct vp_recipe_place unit_place;
+	struct vp_recipe_position unit_position;
 	struct vp_event trigger; /* of VP_UNIT_EVENT */
 	uint64_t width;          /* events, exits or ns */
 	enum vp_interval_per per;
@@ -55,7 +55,7 @@ struct vp_error *vp_recipe_parse(const char *label, const void *text, size_t siz
 /* The same for the file at `path`. */
 struct vp_error *vp_recipe_read(const char *path, struct vp_recipe *ret) VP_MUST_CHECK;
 /* The sentence as an error about that place; it is freed. `label` as for vp_recipe_parse(). */
-struct vp_error *vp_recipe_fail(const char *label, struct vp_recipe_place place,
+struct vp_error *vp_recipe_fail(const char *label, struct vp_recipe_position position,
 				char *sentence) VP_MUST_CHECK;
 /* The same recipe as text. */
 void vp_recipe_write(const struct vp_recipe *recipe, struct vp_buffer *text);

@@ -94,8 +94,8 @@ enum { VP_TRACE_NAMES = 512 };
 	EVENT(guest, vperf, guest_switch,                                                          \
 	      "at a VM exit: the guest has switched threads since the one before")
 
-#define VP_TRACE_PLACE(set, system, name, meaning) VP_TRACE_PLACE_##name,
-enum vp_trace_place { VP_TRACE_EVENTS(VP_TRACE_PLACE) VP_TRACE_EVENTS_COUNT };
+#define VP_TRACE_KIND(set, system, name, meaning) VP_TRACE_KIND_##name,
+enum vp_trace_kind { VP_TRACE_EVENTS(VP_TRACE_KIND) VP_TRACE_EVENTS_COUNT };
 
 #define VP_TRACE_FIELD_SIZE(type, style, name, meaning) +sizeof(vp_type_##type)
 #define VP_TRACE_STRUCT(set, system, name, meaning)                                                \
@@ -106,7 +106,7 @@ enum vp_trace_place { VP_TRACE_EVENTS(VP_TRACE_PLACE) VP_TRACE_EVENTS_COUNT };
 		VP_TRACE_FIELDS_##name(VP_STRUCT_FIELD)                                            \
 	} VP_RECORD_PLACE;                                                                         \
 	enum {                                                                                     \
-		VP_TRACE_ID_##name = 256 + VP_TRACE_PLACE_##name,                                  \
+		VP_TRACE_ID_##name = 256 + VP_TRACE_KIND_##name,                                   \
 		VP_TRACE_SIZE_##name = 12 VP_TRACE_FIELDS_##name(VP_TRACE_FIELD_SIZE)              \
 	};
 VP_TRACE_EVENTS(VP_TRACE_STRUCT)

@@ -95,7 +95,7 @@ struct vp_error *vp_vms_expect(const vp_vms *vms, const char *const *names, size
 	return NULL;
 }
 
-const char *vp_vm_place(const struct vp_vm *vm, char text[32])
+const char *vp_vm_location(const struct vp_vm *vm, char text[32])
 {
 	snprintf(text, 32, "%s %u", vm->has_domain ? "domain" : "process",
 		 vm->has_domain ? vm->domain : vm->pid);

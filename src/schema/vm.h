@@ -93,7 +93,7 @@ bool vp_vm_is_named(const struct vp_vm *vm, const char *const *names, size_t n_n
 struct vp_error *vp_vms_expect(const vp_vms *vms, const char *const *names,
 			       size_t n_names) VP_MUST_CHECK;
 /* "process 123" or "domain 4", in `text`. */
-const char *vp_vm_place(const struct vp_vm *vm, char text[32]);
+const char *vp_vm_location(const struct vp_vm *vm, char text[32]);
 void vp_vm_deinit(struct vp_vm *vm);
 void vp_vms_deinit(vp_vms *vms);
 

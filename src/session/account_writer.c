@@ -542,7 +542,7 @@ static void recycle_thieves(struct vp_account_writer *writer)
 	VP_VEC(struct vp_thief_key) idle = {0};
 
 	if (ops->forget_thieves) {
-		bool full = writer->thieves.count > ops->most_thieves(writer->source) / 2;
+		bool full = writer->thieves.count > ops->max_thieves(writer->source) / 2;
 		uint64_t idle_ns = full ? IDLE_WHEN_FULL_NS : IDLE_NS;
 		vp_vec_each (&writer->thieves, thief)
 			if (thief->is_listed && thief->key.kind != VP_BY_MANY &&

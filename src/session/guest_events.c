@@ -334,12 +334,12 @@ static bool complete(struct vp_guest_events *events, const struct vp_vcpu *vcpu,
 	if (record->time < events->from || record->time > events->to)
 		return false;
 	if (!events->options.flight_bytes &&
-	    events->bytes + record->size > events->options.most_bytes) {
+	    events->bytes + record->size > events->options.max_bytes) {
 		if (!events->refused++)
 			NOTICE(events,
 			       "VM '%s': its agent sent more than %" PRIu64
 			       " MiB of events: later ones are counted as lost (--agent-limit)",
-			       events->vm, events->options.most_bytes >> 20);
+			       events->vm, events->options.max_bytes >> 20);
 		guest_events_stream_of(events, vcpu->number)->lost++;
 		return false;
 	}

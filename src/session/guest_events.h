@@ -17,7 +17,7 @@ struct vp_guest_events_options {
 	const char *directory; /* the recording's; its name may change where it lies */
 	unsigned port;         /* of the agents, 0: the usual one */
 	unsigned sets;         /* bits of enum vp_events_set */
-	uint64_t most_bytes;   /* of one guest's events */
+	uint64_t max_bytes;    /* of one guest's events */
 	unsigned compression;  /* zstd's level; 0: they are not compressed */
 	size_t flight_bytes; /* in which the latest of them are kept; 0: they are written to disk */
 	vp_notices *notices;

@@ -43,7 +43,7 @@ static struct vp_error *samples_open(struct vp_instrument *base, struct vp_servi
 {
 	struct instrument *self = guest_samples_of(base);
 	const struct vp_guest_sampler_options options = {.period_ns = self->options.period_ns,
-							 .look_ns = self->options.look_ns,
+							 .poll_ns = self->options.poll_ns,
 							 .interrupts = self->options.interrupts};
 
 	self->ops = vp_session_hypervisor(base->session)->guest_sampler();
@@ -178,7 +178,7 @@ static struct vp_error *samples_finish(struct vp_instrument *base, uint64_t end)
 	    "%.1f ms",
 	    vp_buffer_text(&shares), (double)self->options.period_ns / 1e6,
 	    seconds > 0 ? (double)totals.samples / seconds : 0, (double)mean / 1e3,
-	    (double)totals.most_ns / 1e3, seconds > 0 ? (double)totals.pause / seconds / 1e7 : 0,
+	    (double)totals.max_ns / 1e3, seconds > 0 ? (double)totals.pause / seconds / 1e7 : 0,
 	    (double)totals.unsampled_ns / 1e6);
 	vp_buffer_deinit(&shares);
 	return NULL;

@@ -12,7 +12,7 @@ struct vp_instrument;
 
 struct vp_instrument_guest_samples_options {
 	uint64_t period_ns; /* of a vCPU's CPU time */
-	uint64_t look_ns;   /* how often vCPUs are looked at */
+	uint64_t poll_ns;   /* how often vCPUs are looked at */
 	bool read_memory;   /* name samples by guests' memory */
 	/* Unless `none`: the account, which reports these exits, must be in the session after this
 	 * instrument. */

@@ -101,7 +101,7 @@ static void instrument_guest_trace_ask(struct instrument *self, struct vp_vm *vm
 	    .directory = vp_session_directory(session),
 	    .port = self->options.port,
 	    .sets = self->options.sets,
-	    .most_bytes = vp_session_options(session)->agent_bytes,
+	    .max_bytes = vp_session_options(session)->agent_bytes,
 	    .compression = vp_session_options(session)->compression,
 	    .flight_bytes = vp_session_options(session)->flight
 				? vp_session_options(session)->flight->bytes

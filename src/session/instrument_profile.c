@@ -180,7 +180,7 @@ static struct vp_error *profile_finish(struct vp_instrument *instrument, uint64_
 	struct vp_recording *info = vp_session_recording(instrument->session);
 	uint64_t counted = vp_trigger_count(&profile->trigger);
 	/* Those after the last sample of each pCPU are no loss. */
-	uint64_t known = profile->events + profile->most_events * profile->trigger.fds.count;
+	uint64_t known = profile->events + profile->max_events * profile->trigger.fds.count;
 
 	if (profile->trigger.weigh != VP_WEIGH_EVENTS ||
 	    (double)known >= (1 - MISSED_SHARE) * (double)counted)

@@ -31,7 +31,7 @@ struct vp_profile_instrument {
 	VP_VEC(struct vp_profile_stream) streams; /* by pCPU */
 	uint64_t samples, late;
 	/* With VP_WEIGH_EVENTS: those that the samples stand for, and a sample at most. */
-	uint64_t events, most_events;
+	uint64_t events, max_events;
 };
 
 /* State of that pCPU's records. */

@@ -40,8 +40,8 @@ static void take_tracepoints(void *context, uint32_t pcpu, const struct vp_trace
 static struct vp_error *tracepoints_open(struct vp_instrument *base, struct vp_services *services)
 {
 	struct instrument *self = tracepoints_of(base);
-	const struct vp_tracepoints_options how = {.wishes = self->options.wishes,
-						   .n_wishes = self->options.n_wishes,
+	const struct vp_tracepoints_options how = {.specs = self->options.specs,
+						   .n_specs = self->options.n_specs,
 						   .ring_bytes = self->options.ring_bytes,
 						   .take = take_tracepoints,
 						   .context = self};

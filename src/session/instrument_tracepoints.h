@@ -6,8 +6,8 @@
 #include "collect/tracefs/tracepoints.h"
 
 struct vp_instrument_tracepoints_options {
-	const struct vp_tracepoint_spec *wishes;
-	size_t n_wishes;
+	const struct vp_tracepoint_spec *specs;
+	size_t n_specs;
 	size_t ring_bytes; /* per pCPU, a power of two */
 };
 

@@ -61,7 +61,7 @@ static void see_record(struct vp_profile_instrument *profile, struct vp_profile_
 }
 
 /* Records that lie in a row, on their way to the trace. */
-struct stretch {
+struct segment {
 	struct vp_profile_instrument *profile;
 	uint32_t pcpu;
 	char *begin, *end;
@@ -72,21 +72,21 @@ struct stretch {
 	uint64_t before_names; /* time of the record before those */
 };
 
-static void stretch_put(struct stretch *stretch)
+static void segment_put(struct segment *segment)
 {
-	if (!stretch->n)
+	if (!segment->n)
 		return;
 	struct vp_run run = {
-	    .bytes = stretch->begin,
-	    .size = (size_t)(stretch->end - stretch->begin),
-	    .n = stretch->n,
-	    .first = ((const struct vp_record_header *)(const void *)stretch->begin)->time,
-	    .last = stretch->last->time,
+	    .bytes = segment->begin,
+	    .size = (size_t)(segment->end - segment->begin),
+	    .n = segment->n,
+	    .first = ((const struct vp_record_header *)(const void *)segment->begin)->time,
+	    .last = segment->last->time,
 	};
-	vp_trace_append_run(vp_session_trace(stretch->profile->base.session),
-			    vp_stream_of_pcpu(stretch->pcpu), &run);
-	stretch->begin = stretch->end;
-	stretch->n = 0;
+	vp_trace_append_run(vp_session_trace(segment->profile->base.session),
+			    vp_stream_of_pcpu(segment->pcpu), &run);
+	segment->begin = segment->end;
+	segment->n = 0;
 }
 
 /* Records that say whose the next sample is, and how it came to be where it is. */
@@ -95,36 +95,36 @@ static inline bool is_about_next(uint32_t id)
 	return id == VP_ID_task || (id >= VP_ID_guest_task && id <= VP_ID_sample_period);
 }
 
-static inline void stretch_add(struct stretch *stretch, const struct vp_record_header *record,
+static inline void segment_add(struct segment *segment, const struct vp_record_header *record,
 			       size_t size)
 {
-	if ((size_t)(stretch->end - stretch->begin) + size > VP_RUN_MAX)
-		stretch_put(stretch);
+	if ((size_t)(segment->end - segment->begin) + size > VP_RUN_MAX)
+		segment_put(segment);
 	if (!is_about_next(record->id)) {
-		stretch->names = NULL;
-	} else if (!stretch->names) {
-		stretch->names = stretch->end;
-		stretch->before_names = stretch->last ? stretch->last->time : 0;
-		stretch->n_names = 0;
+		segment->names = NULL;
+	} else if (!segment->names) {
+		segment->names = segment->end;
+		segment->before_names = segment->last ? segment->last->time : 0;
+		segment->n_names = 0;
 	}
-	stretch->n_names++;
-	stretch->last = record;
-	stretch->end += size;
-	stretch->n++;
+	segment->n_names++;
+	segment->last = record;
+	segment->end += size;
+	segment->n++;
 }
 
 /* Leaves out a sample, and the records about it. */
-static void stretch_skip(struct stretch *stretch, size_t size)
+static void segment_skip(struct segment *segment, size_t size)
 {
-	char *after = stretch->end + size;
+	char *after = segment->end + size;
 
-	if (stretch->names && stretch->names >= stretch->begin) {
-		stretch->end = stretch->names;
-		stretch->n -= stretch->n_names;
+	if (segment->names && segment->names >= segment->begin) {
+		segment->end = segment->names;
+		segment->n -= segment->n_names;
 	}
-	stretch_put(stretch);
-	stretch->begin = stretch->end = after;
-	stretch->names = NULL;
+	segment_put(segment);
+	segment->begin = segment->end = after;
+	segment->names = NULL;
 }
 
 static bool has_id(const struct vp_profile_ids *ids, uint32_t id)
@@ -152,11 +152,11 @@ static bool is_target(const struct vp_profile_instrument *profile,
 }
 
 /* Moves the records that identify a sample's thread before the ticks that it stands for. */
-static void stretch_move_names(struct stretch *stretch, uint64_t time)
+static void segment_move_names(struct segment *segment, uint64_t time)
 {
-	if (time < stretch->before_names)
-		time = stretch->before_names;
-	for (char *at = stretch->names; at && at < stretch->end;) {
+	if (time < segment->before_names)
+		time = segment->before_names;
+	for (char *at = segment->names; at && at < segment->end;) {
 		struct vp_record_header *name = (void *)at;
 		name->time = time;
 		at += vp_record_size(name->id);
@@ -180,16 +180,16 @@ static uint64_t missed_ticks(const struct vp_profile_instrument *profile,
 }
 
 /* Adds a record for each of the ticks, `missed` of them, before the sample. */
-static void put_ticks_before(struct stretch *stretch, const union vp_any_record *sample,
+static void put_ticks_before(struct segment *segment, const union vp_any_record *sample,
 			     uint64_t missed)
 {
-	struct vp_profile_instrument *profile = stretch->profile;
+	struct vp_profile_instrument *profile = segment->profile;
 	uint64_t period = profile->trigger.period_ns;
 	uint64_t first = sample->header.time - missed * period;
 	union vp_any_record late;
 
-	stretch_move_names(stretch, first);
-	stretch_put(stretch);
+	segment_move_names(segment, first);
+	segment_put(segment);
 	profile->samples += missed;
 	profile->late += missed;
 	for (uint64_t time = first; time < sample->header.time; time += period) {
@@ -197,35 +197,35 @@ static void put_ticks_before(struct stretch *stretch, const union vp_any_record 
 		late.header.time = time;
 		late.host_sample.flags |= VP_LATE;
 		vp_trace_append(vp_session_trace(profile->base.session),
-				vp_stream_of_pcpu(stretch->pcpu), &late);
+				vp_stream_of_pcpu(segment->pcpu), &late);
 	}
 }
 
 /* Adds the ticks that the sample was late for. */
-static void put_late_ticks(struct stretch *stretch, const union vp_any_record *sample)
+static void put_late_ticks(struct segment *segment, const union vp_any_record *sample)
 {
-	struct vp_profile_stream *stream = vp_profile_stream(stretch->profile, stretch->pcpu);
-	uint64_t missed = missed_ticks(stretch->profile, stream, sample->header.time);
+	struct vp_profile_stream *stream = vp_profile_stream(segment->profile, segment->pcpu);
+	uint64_t missed = missed_ticks(segment->profile, stream, sample->header.time);
 
 	if (missed)
-		put_ticks_before(stretch, sample, missed);
+		put_ticks_before(segment, sample, missed);
 }
 
 /* Adds ticks where a busy pCPU was not sampled for `busy_ns` before the sample, but none before the
  * record that precedes it. */
-static void put_busy_ticks(struct stretch *stretch, const union vp_any_record *sample,
+static void put_busy_ticks(struct segment *segment, const union vp_any_record *sample,
 			   uint64_t busy_ns)
 {
-	const struct vp_profile_stream *stream = vp_profile_stream(stretch->profile, stretch->pcpu);
+	const struct vp_profile_stream *stream = vp_profile_stream(segment->profile, segment->pcpu);
 	uint64_t known = sample->header.time - stream->last_time;
 	uint64_t ns = busy_ns < known ? busy_ns : known;
-	uint64_t missed = ns / stretch->profile->trigger.period_ns;
+	uint64_t missed = ns / segment->profile->trigger.period_ns;
 
 	/* The first tick is a whole period after that record. */
-	if (missed && missed * stretch->profile->trigger.period_ns == known)
+	if (missed && missed * segment->profile->trigger.period_ns == known)
 		missed--;
 	if (missed && stream->may_fill && ns < MAX_LATE_NS)
-		put_ticks_before(stretch, sample, missed);
+		put_ticks_before(segment, sample, missed);
 }
 
 /* Adds the events of the current sample. */
@@ -235,8 +235,8 @@ static void profile_ingest_weigh(struct vp_profile_instrument *profile,
 	uint64_t events = stream->events ? stream->events : profile->trigger.events;
 
 	profile->events += events;
-	if (events > profile->most_events)
-		profile->most_events = events;
+	if (events > profile->max_events)
+		profile->max_events = events;
 	stream->events = 0;
 }
 
@@ -244,12 +244,12 @@ void vp_profile_ingest(void *context, uint32_t pcpu, char *records, size_t size)
 {
 	struct vp_profile_instrument *profile = context;
 	struct vp_profile_stream *stream = vp_profile_stream(profile, pcpu);
-	struct stretch stretch = {
+	struct segment segment = {
 	    .profile = profile, .pcpu = pcpu, .begin = records, .end = records};
 	uint64_t tick = profile->trigger.by_time ? profile->trigger.period_ns : 0;
 
-	for (char *end = records + size; stretch.end < end;) {
-		union vp_any_record *record = (void *)stretch.end;
+	for (char *end = records + size; segment.end < end;) {
+		union vp_any_record *record = (void *)segment.end;
 		see_record(profile, stream, record);
 		if (record->header.id <= VP_ID_guest_sample && !is_target(profile, record)) {
 			if (record->header.time >= stream->late_from)
@@ -257,21 +257,21 @@ void vp_profile_ingest(void *context, uint32_t pcpu, char *records, size_t size)
 			stream->late_from += tick;
 			stream->events = 0;
 			stream->last_time = record->header.time;
-			stretch_skip(&stretch, vp_record_size(record->header.id));
+			segment_skip(&segment, vp_record_size(record->header.id));
 			continue;
 		}
 		if (record->header.id <= VP_ID_guest_sample) { /* the first three are samples */
 			profile->samples++;
 			if (profile->trigger.weigh == VP_WEIGH_TIME && stream->events)
-				put_busy_ticks(&stretch, record, stream->events);
+				put_busy_ticks(&segment, record, stream->events);
 			profile_ingest_weigh(profile, stream);
 			if (record->header.time >= stream->late_from)
-				put_late_ticks(&stretch, record);
+				put_late_ticks(&segment, record);
 			stream->late_from += tick;
 		}
 		if (!is_about_next(record->header.id))
 			stream->last_time = record->header.time;
-		stretch_add(&stretch, &record->header, vp_record_size(record->header.id));
+		segment_add(&segment, &record->header, vp_record_size(record->header.id));
 	}
-	stretch_put(&stretch);
+	segment_put(&segment);
 }

@@ -298,13 +298,13 @@ struct vp_error *vp_session_flight_finish(struct vp_session *session)
 	session->info.start = session_flight_reach_of(session);
 	free(session->info.cause);
 	session->info.cause = vp_strdup("end of the recording");
-	uint64_t unheard =
+	uint64_t dropped =
 	    session->flight->watch ? vp_condition_watch_dropped(session->flight->watch) : 0;
-	if (unheard)
+	if (dropped)
 		VP_NOTICE(session,
 			  "%llu snapshot triggers suppressed: too soon after the previous snapshot "
 			  "(--snapshot-every)",
-			  (unsigned long long)unheard);
+			  (unsigned long long)dropped);
 	return write_streams(session, session->place.now, &session->info);
 }
 

@@ -76,7 +76,7 @@ static void take_new_vms(struct vp_session *session, size_t from)
 		watch_guest(session, vm);
 		char place[32];
 		VP_NOTICE(session, "VM '%s' (%s) started during the recording", vm->name,
-			  vp_vm_place(vm, place));
+			  vp_vm_location(vm, place));
 		session->vms_changed = true;
 	}
 }
@@ -131,7 +131,7 @@ static void note_end(struct vp_session *session, struct vp_vm *vm)
 	if (session->guest_watch)
 		vp_guest_watch_end(session->guest_watch, vm);
 	VP_NOTICE(session, "VM '%s' (%s) stopped during the recording", vm->name,
-		  vp_vm_place(vm, place));
+		  vp_vm_location(vm, place));
 }
 
 /* `closely`: also VMs that their process has closed, or whose number is another process's. */

@@ -24,7 +24,7 @@ void vp_data_deinit(struct vp_data *data)
 	*data = (struct vp_data){0};
 }
 
-struct vp_column *vp_data_column_add(struct vp_data *data, char *name, enum vp_column_type type)
+struct vp_column *vp_data_column_add(struct vp_data *data, char *name, enum vp_data_type type)
 {
 	vp_vec_push(&data->columns, ((struct vp_column){.name = name, .type = type}));
 	return &data->columns.at[data->columns.count - 1];

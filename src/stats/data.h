@@ -8,7 +8,7 @@
 
 #include "base/vec.h"
 
-enum vp_column_type { VP_COLUMN_NUMERIC, VP_COLUMN_NOMINAL };
+enum vp_data_type { VP_DATA_NUMERIC, VP_DATA_NOMINAL };
 
 struct vp_labels {
 	char **at;
@@ -18,7 +18,7 @@ struct vp_labels {
 
 struct vp_column {
 	char *name;
-	enum vp_column_type type;
+	enum vp_data_type type;
 	struct vp_labels labels; /* of a nominal column: its values are indices into them */
 	size_t line;             /* of a file, where it is seen to be nominal; 0: not from a file */
 	double *values;          /* NaN: missing */
@@ -37,7 +37,7 @@ struct vp_data {
 /* Frees the names, labels and values. */
 void vp_data_deinit(struct vp_data *data);
 /* Adds a column without values; it takes over `name`. */
-struct vp_column *vp_data_column_add(struct vp_data *data, char *name, enum vp_column_type type);
+struct vp_column *vp_data_column_add(struct vp_data *data, char *name, enum vp_data_type type);
 /* Takes a column out; the target keeps its meaning. */
 void vp_data_column_remove(struct vp_data *data, size_t index);
 /* The index of the column or label of that name, or VP_DATA_NONE. */

@@ -173,13 +173,13 @@ static void *validate(void *argument)
 
 static void run_folds(struct validation *v)
 {
-	enum { MOST = 256 };
-	pthread_t threads[MOST];
+	enum { MAX = 256 };
+	pthread_t threads[MAX];
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	size_t wanted = processors > 1 ? (size_t)processors : 1, started = 0;
 
-	if (wanted > MOST)
-		wanted = MOST;
+	if (wanted > MAX)
+		wanted = MAX;
 	if (wanted > v->n_folds)
 		wanted = v->n_folds;
 	v->folds = vp_alloc(v->n_folds * sizeof(*v->folds));

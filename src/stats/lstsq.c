@@ -93,9 +93,9 @@ static void factor(struct vp_lstsq *fit, double **columns, double *y, double tol
 		double *column = columns[best];
 		columns[best] = columns[j];
 		columns[j] = column;
-		size_t place = fit->pivot[best];
+		size_t moved = fit->pivot[best];
 		fit->pivot[best] = fit->pivot[j];
-		fit->pivot[j] = place;
+		fit->pivot[j] = moved;
 		double diagonal = make_reflector(column + j, n - j, &scale);
 		for (size_t l = j + 1; l < k; l++)
 			reflect(column + j, scale, columns[l] + j, n - j);

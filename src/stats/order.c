@@ -114,16 +114,16 @@ void vp_order_sort(struct vp_keyed *items, size_t n)
 		struct vp_keyed *middle = items + (n - 1) / 2;
 		sort_three(items, middle, last);
 		swap(middle, last - 1);
-		struct vp_keyed *place = partition(items, last);
-		swap(place, last - 1);
+		struct vp_keyed *pivot = partition(items, last);
+		swap(pivot, last - 1);
 		/* The two sides are independent: the shorter one first bounds the depth. */
-		size_t left = (size_t)(place - items), right = n - left - 1;
+		size_t left = (size_t)(pivot - items), right = n - left - 1;
 		if (left < right) {
 			vp_order_sort(items, left);
-			items = place + 1;
+			items = pivot + 1;
 			n = right;
 		} else {
-			vp_order_sort(place + 1, right);
+			vp_order_sort(pivot + 1, right);
 			n = left;
 		}
 	}

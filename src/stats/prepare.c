@@ -129,10 +129,10 @@ void vp_inputs_learn(struct vp_inputs *inputs, const struct vp_data *data, const
 		const struct vp_column *column = &data->columns.at[i];
 		if (i == data->target)
 			continue;
-		inputs->replacement[i] = column->type == VP_COLUMN_NOMINAL
+		inputs->replacement[i] = column->type == VP_DATA_NOMINAL
 					     ? prepare_mode_of(column, rows, n)
 					     : prepare_mean_of(column->values, rows, n);
-		if (column->type == VP_COLUMN_NOMINAL)
+		if (column->type == VP_DATA_NOMINAL)
 			learn_nominal(inputs, i, data, rows, n);
 		else
 			add_input(inputs,

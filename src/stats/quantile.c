@@ -24,11 +24,11 @@ void vp_quantile_sort(double *values, size_t n)
 
 double vp_quantile(const double *sorted, size_t n, double p)
 {
-	double place = p * (double)(n - 1);
-	size_t below = (size_t)place;
+	double position = p * (double)(n - 1);
+	size_t below = (size_t)position;
 	size_t above = below + 1 < n ? below + 1 : below;
 
-	return sorted[below] + (place - (double)below) * (sorted[above] - sorted[below]);
+	return sorted[below] + (position - (double)below) * (sorted[above] - sorted[below]);
 }
 
 double vp_robust_deviation(double *values, size_t n)

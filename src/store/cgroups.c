@@ -13,7 +13,7 @@
 #include "base/cursor.h"
 #include "base/file.h"
 
-enum { MOST_DEPTH = 32, MOST_BYTES = 16 << 20 };
+enum { MAX_DEPTH = 32, MAX_BYTES = 16 << 20 };
 
 void vp_cgroups_deinit(vp_cgroups *cgroups)
 {
@@ -49,7 +49,7 @@ static void cgroups_walk(const char *root, const char *below, unsigned depth, vp
 	    fstat(dirfd(directory), &status) ? NULL : cgroups_find(cgroups, status.st_ino);
 	if (known && !known->path)
 		known->path = vp_strdup(below[0] ? below : "/");
-	for (struct dirent *entry; depth < MOST_DEPTH && (entry = readdir(directory));) {
+	for (struct dirent *entry; depth < MAX_DEPTH && (entry = readdir(directory));) {
 		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
 			continue;
 		VP_AUTO_FREE char *next = vp_format("%s/%s", below, entry->d_name);
@@ -97,7 +97,7 @@ struct vp_error *vp_cgroups_read(const char *path, vp_cgroups *ret)
 	*ret = (vp_cgroups){0};
 	if (access(file, F_OK))
 		return NULL;
-	struct vp_error *error = vp_file_read(file, MOST_BYTES, &text);
+	struct vp_error *error = vp_file_read(file, MAX_BYTES, &text);
 	struct vp_cursor lines = vp_cursor_of(text.bytes, text.size);
 	while (!error && vp_cursor_line(&lines, &line)) {
 		struct vp_cursor words = vp_cursor_of(line.bytes, line.size);

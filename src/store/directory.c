@@ -299,49 +299,49 @@ struct vp_error *vp_recording_dir_claim(const char *path, struct vp_recording_di
 }
 
 /* An older recording becomes PATH.old; an empty directory goes. */
-static struct vp_error *make_way(const struct vp_recording_dir *place)
+static struct vp_error *make_way(const struct vp_recording_dir *dir)
 {
-	VP_AUTO_FREE char *old = vp_format("%s.old", place->path);
+	VP_AUTO_FREE char *old = vp_format("%s.old", dir->path);
 
-	if (place->older < 0)
+	if (dir->older < 0)
 		return NULL;
-	if (!is_recording(place->older))
-		return !rmdir(place->path) || errno == ENOENT
+	if (!is_recording(dir->older))
+		return !rmdir(dir->path) || errno == ENOENT
 			   ? NULL
-			   : vp_error_errno(errno, "cannot remove '%s'", place->path);
+			   : vp_error_errno(errno, "cannot remove '%s'", dir->path);
 	VP_TRY(clear_old(old));
-	return rename(place->path, old)
-		   ? vp_error_errno(errno, "cannot rename '%s' to '%s'", place->path, old)
+	return rename(dir->path, old)
+		   ? vp_error_errno(errno, "cannot rename '%s' to '%s'", dir->path, old)
 		   : NULL;
 }
 
-struct vp_error *vp_recording_dir_publish(struct vp_recording_dir *place)
+struct vp_error *vp_recording_dir_publish(struct vp_recording_dir *dir)
 {
-	VP_TRY(make_way(place));
+	VP_TRY(make_way(dir));
 	/* An empty directory would be replaced: what is there by now is somebody else's. */
-	if (renameat2(AT_FDCWD, place->now, AT_FDCWD, place->path, RENAME_NOREPLACE) &&
-	    (errno != EINVAL || rename(place->now, place->path)))
-		return vp_error_errno(errno, "cannot rename '%s' to '%s'", place->now, place->path);
-	strcpy(place->now, place->path); /* the shorter one */
-	place->is_published = true;
-	vp_file_sync_parent(place->path);
+	if (renameat2(AT_FDCWD, dir->now, AT_FDCWD, dir->path, RENAME_NOREPLACE) &&
+	    (errno != EINVAL || rename(dir->now, dir->path)))
+		return vp_error_errno(errno, "cannot rename '%s' to '%s'", dir->now, dir->path);
+	strcpy(dir->now, dir->path); /* the shorter one */
+	dir->is_published = true;
+	vp_file_sync_parent(dir->path);
 	return NULL;
 }
 
-void vp_recording_dir_leave(struct vp_recording_dir *place)
+void vp_recording_dir_leave(struct vp_recording_dir *dir)
 {
 	VP_AUTO_ERROR struct vp_error *error = NULL;
 
-	if (place->lock >= 0 && !place->is_published) {
-		error = remove_recording(place->lock, place->now);
+	if (dir->lock >= 0 && !dir->is_published) {
+		error = remove_recording(dir->lock, dir->now);
 		if (error)
-			rmdir(place->now);
+			rmdir(dir->now);
 	}
-	if (place->lock >= 0)
-		close(place->lock);
-	if (place->older >= 0)
-		close(place->older);
-	free(place->path);
-	free(place->now);
-	*place = VP_NO_RECORDING_DIR;
+	if (dir->lock >= 0)
+		close(dir->lock);
+	if (dir->older >= 0)
+		close(dir->older);
+	free(dir->path);
+	free(dir->now);
+	*dir = VP_NO_RECORDING_DIR;
 }

@@ -27,8 +27,8 @@ struct vp_error *vp_recording_dir_claim(const char *path,
  * Gives the directory its final name. An older recording of that name becomes PATH.old, as with
  * perf, and an older one of that name is removed.
  */
-struct vp_error *vp_recording_dir_publish(struct vp_recording_dir *place) VP_MUST_CHECK;
-/* Frees `place`, and removes the directory if it was not published. */
-void vp_recording_dir_leave(struct vp_recording_dir *place);
+struct vp_error *vp_recording_dir_publish(struct vp_recording_dir *dir) VP_MUST_CHECK;
+/* Frees `dir`, and removes the directory if it was not published. */
+void vp_recording_dir_leave(struct vp_recording_dir *dir);
 
 #endif

@@ -6,12 +6,12 @@
 #include "schema/records.h"
 #include "schema/schema.h"
 
-enum { MOST = 256 }; /* vCPUs of a packet that a vcpu_next can be of */
+enum { MAX = 256 }; /* vCPUs of a packet that a vcpu_next can be of */
 
 /* The vCPUs that the packet has named so far, each with its latest state. */
 struct named {
 	size_t count, last; /* the one that was found last */
-	struct vp_vcpu_span spans[MOST];
+	struct vp_vcpu_span spans[MAX];
 };
 
 static bool packet_states_is_of(const struct vp_vcpu_span *one, const struct vp_vcpu_span *other)
@@ -37,7 +37,7 @@ static size_t packet_states_number_of(struct named *named, const struct vp_vcpu_
 /* A vcpu_span names its vCPU, if there is room. */
 static void name(struct named *named, size_t number, const struct vp_vcpu_span *span)
 {
-	if (number == MOST)
+	if (number == MAX)
 		return;
 	named->spans[number] = *span;
 	named->count += number == named->count;

@@ -21,9 +21,9 @@ struct vp_packet_store {
 struct vp_error *vp_packet_store_new(size_t bytes, vp_packet_fn overwritten, void *context,
 				     struct vp_packet_store **ret)
 {
-	if (bytes < VP_PACKET_STORE_LEAST)
+	if (bytes < VP_PACKET_STORE_MIN)
 		return vp_error_new("%zu bytes are too few to record in: at least %d are needed",
-				    bytes, VP_PACKET_STORE_LEAST);
+				    bytes, VP_PACKET_STORE_MIN);
 	char *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (room == MAP_FAILED)

@@ -25,7 +25,7 @@ struct vp_stored_packet {
 typedef void (*vp_packet_fn)(void *context, const struct vp_stored_packet *packet);
 
 /* Less is refused: no packet must be larger than the room. */
-enum { VP_PACKET_STORE_LEAST = 4 * VP_PACKET_MAX };
+enum { VP_PACKET_STORE_MIN = 4 * VP_PACKET_MAX };
 
 /* Allocates `bytes` bytes, all of it in memory from now on; `overwritten` is called for each packet
  * before it is overwritten. Errors: too little, no memory. */

@@ -14,7 +14,7 @@
 #include "store/packet_split.h"
 
 /* Levels are zstd's. */
-enum { VP_ZSTD_LEVEL_LEAST = 1, VP_ZSTD_LEVEL_MOST = 22 };
+enum { VP_ZSTD_LEVEL_MIN = 1, VP_ZSTD_LEVEL_MAX = 22 };
 
 /* In front of each compressed packet: a skippable frame of zstd's format (RFC 8878, 3.1.2). */
 #define VP_ZSTD_LEAD_MAGIC 0x184D2A5Eu

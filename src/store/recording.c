@@ -302,7 +302,7 @@ static void recording_line(struct vp_cursor *line, void *into)
 		recording->pcpus = (uint32_t)vp_cursor_decimal(line);
 }
 
-typedef void (*line_taker)(struct vp_cursor *line, void *into);
+typedef void (*line_fn)(struct vp_cursor *line, void *into);
 
 /* The first line of a file is `magic` and the version of its format. */
 static struct vp_error *check_version(const char *file, const char *magic, struct vp_slice line)
@@ -325,7 +325,7 @@ static struct vp_error *check_version(const char *file, const char *magic, struc
 }
 
 /* Reads a text file of this directory line by line; the first begins with `magic`. */
-static struct vp_error *recording_read_lines(const char *file, const char *magic, line_taker take,
+static struct vp_error *recording_read_lines(const char *file, const char *magic, line_fn take,
 					     void *into)
 {
 	struct vp_buffer bytes = {0};

@@ -236,11 +236,11 @@ static struct stream *stream_new(struct vp_trace_writer *writer, struct vp_strea
 
 static struct stream *trace_writer_stream_of(struct vp_trace_writer *writer, struct vp_stream_id id)
 {
-	size_t place = vp_stream_class_is_per_pcpu(id.kind) ? id.pcpu : 0;
+	size_t index = vp_stream_class_is_per_pcpu(id.kind) ? id.pcpu : 0;
 
-	while (writer->streams[id.kind].count <= place)
+	while (writer->streams[id.kind].count <= index)
 		vp_vec_push(&writer->streams[id.kind], NULL);
-	struct stream **stream = &writer->streams[id.kind].at[place];
+	struct stream **stream = &writer->streams[id.kind].at[index];
 	if (!*stream)
 		*stream = stream_new(writer, id);
 	return *stream;

@@ -33,11 +33,11 @@ static const char *intern_clean(struct vp_names *names, const char *text, size_t
 	return vp_intern_text(&names->strings, id);
 }
 
-const char *vp_names_text(struct vp_names *names, vp_text place)
+const char *vp_names_text(struct vp_names *names, vp_text offset)
 {
 	struct vp_buffer text = {0};
 
-	vp_maps_unescape(vp_maps_word(&names->maps, place), &text);
+	vp_maps_unescape(vp_maps_word(&names->maps, offset), &text);
 	const char *result = intern_clean(names, vp_buffer_text(&text), text.size);
 	vp_buffer_deinit(&text);
 	return result;
@@ -53,17 +53,17 @@ const char *vp_names_function(struct vp_names *names, const char *symbol)
 	return result;
 }
 
-const char *vp_names_function_text(struct vp_names *names, vp_text place)
+const char *vp_names_function_text(struct vp_names *names, vp_text offset)
 {
-	const uint32_t *known = vp_map_find(&names->function_of_text, place);
+	const uint32_t *known = vp_map_find(&names->function_of_text, offset);
 	bool inserted;
 
 	if (known)
 		return vp_intern_text(&names->strings, *known);
-	VP_AUTO_FREE char *symbol = vp_maps_string(&names->maps, place);
+	VP_AUTO_FREE char *symbol = vp_maps_string(&names->maps, offset);
 	const char *result = vp_names_function(names, symbol);
 	uint32_t id = vp_intern_string(&names->strings, result);
-	vp_map_insert(&names->function_of_text, place, id, &inserted);
+	vp_map_insert(&names->function_of_text, offset, id, &inserted);
 	return result;
 }
 

@@ -24,14 +24,14 @@ static struct vp_image *image_drop(struct vp_image *image)
 /* The file at `path` if it is the one that was mapped: the build-id says so. */
 static struct vp_image *read_if_same(const char *path, const char *inside,
 				     const struct vp_names_module *module,
-				     const struct vp_image_places *places)
+				     const struct vp_image_locations *locations)
 {
 	VP_AUTO_CLOSE int fd = vp_file_open_regular(path, VP_IMAGE_MAX_BYTES, 0);
 
 	if (fd < 0)
 		return NULL;
 	struct vp_image *image = vp_alloc(sizeof(*image));
-	VP_AUTO_ERROR struct vp_error *error = vp_image_read(fd, inside, places, image);
+	VP_AUTO_ERROR struct vp_error *error = vp_image_read(fd, inside, locations, image);
 	if (!error && vp_build_id_equal(&image->build_id, &module->build_id))
 		return image;
 	return image_drop(image);
@@ -106,14 +106,15 @@ static char *find_on_server(const struct vp_names *names, const struct vp_names_
 }
 
 /* The file's full symbol table may be available where the file itself is not, or was stripped.
- * Debug files alone are not enough: without the code the place in the file is unknown. */
+ * Debug files alone are not enough: without the code the offset in the file is unknown. */
 static void add_debug_file(struct vp_image **image, const char *path, const char *inside,
-			   const struct vp_names_module *module, struct vp_image_places *places)
+			   const struct vp_names_module *module,
+			   struct vp_image_locations *locations)
 {
 	VP_AUTO_FREE char *debug = ask_servers(module, "debuginfod_find_debuginfo");
 
-	places->debug_file = debug;
-	struct vp_image *better = debug ? read_if_same(path, inside, module, places) : NULL;
+	locations->debug_file = debug;
+	struct vp_image *better = debug ? read_if_same(path, inside, module, locations) : NULL;
 	if (!better)
 		return;
 	image_drop(*image);
@@ -129,13 +130,13 @@ struct vp_image *vp_names_find_file(const struct vp_names *names, struct vp_name
 		return NULL;
 	for (size_t i = 0; module->build_id.size && !image && i < VP_ARRAY_SIZE(locators); i++) {
 		bool in_root = locators[i] == find_in_root;
-		struct vp_image_places places = {.root = in_root ? names->root : "",
-						 .debug_dir = names->debug_dir};
+		struct vp_image_locations locations = {.root = in_root ? names->root : "",
+						       .debug_dir = names->debug_dir};
 		VP_AUTO_FREE char *path = locators[i](names, module);
 		const char *inside = in_root ? module->path : path;
-		image = path ? read_if_same(path, inside, module, &places) : NULL;
+		image = path ? read_if_same(path, inside, module, &locations) : NULL;
 		if (image && !image->has_symtab)
-			add_debug_file(&image, path, inside, module, &places);
+			add_debug_file(&image, path, inside, module, &locations);
 		if (image && !image->symbols.count)
 			image = image_drop(image);
 		if (image) {

@@ -60,7 +60,7 @@ struct vp_names {
 	bool no_files, map_only;
 	struct vp_names_clock clock;
 	struct vp_intern strings;
-	struct vp_map function_of_text; /* symbol's place in the text: its name in `strings` */
+	struct vp_map function_of_text; /* symbol's offset in the text: its name in `strings` */
 
 	VP_VEC(struct vp_names_kernel_symbol) kernel; /* text symbols by address, one for each */
 	uint64_t kernel_text;                         /* address of _text, or 0 */
@@ -87,12 +87,13 @@ void vp_names_find_fallback(struct vp_names *names, uint32_t space, bool kernel,
 
 /* The machine's own time at that host time. */
 uint64_t vp_names_machine_time(const struct vp_names *names, uint64_t host_ns);
-/* The text at `place`, unescaped, cleaned and interned. */
-const char *vp_names_text(struct vp_names *names, vp_text place);
-/* The function's name, demangled, cleaned and interned; from a string, or from the text at `place`.
+/* The text at `offset`, unescaped, cleaned and interned. */
+const char *vp_names_text(struct vp_names *names, vp_text offset);
+/* The function's name, demangled, cleaned and interned; from a string, or from the text at
+ * `offset`.
  */
 const char *vp_names_function(struct vp_names *names, const char *symbol);
-const char *vp_names_function_text(struct vp_names *names, vp_text place);
+const char *vp_names_function_text(struct vp_names *names, vp_text offset);
 
 /* Build the indices of address spaces and of kernel symbols, after the map was read. */
 void vp_names_index_spaces(struct vp_names *names);

@@ -16,7 +16,7 @@
 enum kind { END, WORD, QUOTED, OPEN, CLOSE };
 
 struct scanner {
-	struct vp_table_reader *reader;
+	struct vp_dataset_reader *reader;
 	char *next;
 	size_t column; /* of the word, in bytes from 1 */
 	enum kind kind;
@@ -103,9 +103,9 @@ static struct vp_error *arff_scan(struct scanner *scanner)
 /* The next line, with a byte of room before it for scan_word(). */
 static struct vp_error *next_line(struct scanner *scanner, bool *more)
 {
-	struct vp_table_reader *reader = scanner->reader;
+	struct vp_dataset_reader *reader = scanner->reader;
 
-	VP_TRY(vp_table_line(reader, more));
+	VP_TRY(vp_dataset_line(reader, more));
 	if (!*more)
 		return NULL;
 	if (reader->line_room < reader->line_size + 2) {
@@ -142,7 +142,7 @@ static struct vp_error *read_labels(struct scanner *scanner, size_t column)
 		if (scanner->kind == END || scanner->kind == OPEN)
 			return arff_expected(scanner, "'}' at the end of the labels");
 		size_t before = scanner->reader->data->columns.at[column].labels.count;
-		VP_TRY(vp_table_label(scanner->reader, column, scanner->word, true, &value));
+		VP_TRY(vp_dataset_label(scanner->reader, column, scanner->word, true, &value));
 		if (scanner->reader->data->columns.at[column].labels.count == before)
 			return vp_error_new("%s:%zu:%zu: duplicate label '%.80s'",
 					    scanner->reader->path, scanner->reader->number,
@@ -154,7 +154,7 @@ static struct vp_error *read_labels(struct scanner *scanner, size_t column)
 /* A date is a number: milliseconds since 1970. */
 static struct vp_error *read_date_format(struct scanner *scanner, size_t column)
 {
-	struct vp_table_reader *reader = scanner->reader;
+	struct vp_dataset_reader *reader = scanner->reader;
 
 	VP_TRY(arff_scan(scanner));
 	if (scanner->kind == OPEN || scanner->kind == CLOSE)
@@ -174,7 +174,7 @@ static struct vp_error *read_date_format(struct scanner *scanner, size_t column)
 
 static struct vp_error *refuse_type(const struct scanner *scanner, size_t column)
 {
-	const struct vp_table_reader *reader = scanner->reader;
+	const struct vp_dataset_reader *reader = scanner->reader;
 	bool known = is_word(scanner, "string") || is_word(scanner, "relational");
 
 	return vp_error_new(
@@ -185,19 +185,19 @@ static struct vp_error *refuse_type(const struct scanner *scanner, size_t column
 
 static struct vp_error *read_attribute(struct scanner *scanner)
 {
-	struct vp_table_reader *reader = scanner->reader;
+	struct vp_dataset_reader *reader = scanner->reader;
 	size_t column = reader->data->columns.count;
 
 	VP_TRY(arff_scan(scanner));
 	if (scanner->kind != WORD && scanner->kind != QUOTED)
 		return arff_expected(scanner, "an attribute name after @attribute");
-	if (column == VP_TABLE_MOST_COLUMNS)
+	if (column == VP_TABLE_MAX_COLUMNS)
 		return vp_error_new("%s:%zu:%zu: expected at most %d attributes", reader->path,
-				    reader->number, scanner->column, VP_TABLE_MOST_COLUMNS);
-	vp_table_column(reader, vp_strdup(scanner->word), VP_COLUMN_NUMERIC);
+				    reader->number, scanner->column, VP_TABLE_MAX_COLUMNS);
+	vp_dataset_column(reader, vp_strdup(scanner->word), VP_DATA_NUMERIC);
 	VP_TRY(arff_scan(scanner));
 	if (scanner->kind == OPEN) {
-		reader->data->columns.at[column].type = VP_COLUMN_NOMINAL;
+		reader->data->columns.at[column].type = VP_DATA_NOMINAL;
 		reader->data->columns.at[column].line = reader->number;
 		return read_labels(scanner, column);
 	}
@@ -237,7 +237,7 @@ static struct vp_error *arff_read_header(struct scanner *scanner)
 
 static struct vp_error *arff_read_date(const struct scanner *scanner, size_t index, double *value)
 {
-	const struct vp_table_reader *reader = scanner->reader;
+	const struct vp_dataset_reader *reader = scanner->reader;
 	const char *format = reader->dates.at[index];
 
 	if (vp_date_parse(format, scanner->word, value))
@@ -249,12 +249,12 @@ static struct vp_error *arff_read_date(const struct scanner *scanner, size_t ind
 
 static struct vp_error *read_value(struct scanner *scanner, size_t index)
 {
-	struct vp_table_reader *reader = scanner->reader;
+	struct vp_dataset_reader *reader = scanner->reader;
 	struct vp_column *column = &reader->data->columns.at[index];
 	double *value = &column->values[reader->data->rows - 1];
 
 	if (scanner->kind == END)
-		return vp_table_not_row(reader, index);
+		return vp_dataset_not_row(reader, index);
 	if (scanner->kind == OPEN && !index)
 		return arff_expected(scanner,
 				     "a value for each attribute (sparse rows are not supported)");
@@ -264,20 +264,20 @@ static struct vp_error *read_value(struct scanner *scanner, size_t index)
 		*value = NAN;
 		return NULL;
 	}
-	if (column->type == VP_COLUMN_NOMINAL)
-		return vp_table_label(reader, index, scanner->word, false, value);
+	if (column->type == VP_DATA_NOMINAL)
+		return vp_dataset_label(reader, index, scanner->word, false, value);
 	if (reader->dates.at[index])
 		return arff_read_date(scanner, index, value);
-	return vp_table_number(scanner->word, '.', value)
+	return vp_dataset_number(scanner->word, '.', value)
 		   ? NULL
-		   : vp_table_not_number(reader, index, scanner->word);
+		   : vp_dataset_not_number(reader, index, scanner->word);
 }
 
 static struct vp_error *read_row(struct scanner *scanner)
 {
 	size_t columns = scanner->reader->data->columns.count;
 
-	VP_TRY(vp_table_row(scanner->reader));
+	VP_TRY(vp_dataset_row(scanner->reader));
 	for (size_t i = 0; i < columns; i++) {
 		if (i)
 			VP_TRY(arff_scan(scanner));
@@ -286,10 +286,10 @@ static struct vp_error *read_row(struct scanner *scanner)
 	VP_TRY(arff_scan(scanner));
 	if (scanner->kind == OPEN)
 		return arff_expected(scanner, "the end of the row (weights are not supported)");
-	return scanner->kind == END ? NULL : vp_table_not_row(scanner->reader, columns + 1);
+	return scanner->kind == END ? NULL : vp_dataset_not_row(scanner->reader, columns + 1);
 }
 
-struct vp_error *vp_table_read_arff(struct vp_table_reader *reader)
+struct vp_error *vp_dataset_read_arff(struct vp_dataset_reader *reader)
 {
 	struct scanner scanner = {.reader = reader};
 	bool more;

@@ -18,7 +18,7 @@
 #include "table/reader_private.h"
 
 struct csv {
-	struct vp_table_reader *reader;
+	struct vp_dataset_reader *reader;
 	char separator; /* ' ': any number of blanks */
 	struct vp_buffer record;
 	VP_VEC(size_t) fields; /* offsets into the record, each ending with a zero */
@@ -35,11 +35,11 @@ static bool quotes_are_open(const char *text, bool open)
 /* A row: usually a line; more if a quoted field has line ends in it. Empty lines are skipped. */
 static struct vp_error *csv_next_record(struct csv *csv, bool *more)
 {
-	struct vp_table_reader *reader = csv->reader;
+	struct vp_dataset_reader *reader = csv->reader;
 
 	csv->record.size = 0;
 	do {
-		VP_TRY(vp_table_line(reader, more));
+		VP_TRY(vp_dataset_line(reader, more));
 		if (!*more)
 			return NULL;
 	} while (!reader->line[strspn(reader->line, " \t")]);
@@ -50,7 +50,7 @@ static struct vp_error *csv_next_record(struct csv *csv, bool *more)
 	bool open = quotes_are_open(line, false);
 	vp_buffer_string(&csv->record, line);
 	while (open) {
-		VP_TRY(vp_table_line(reader, more));
+		VP_TRY(vp_dataset_line(reader, more));
 		if (!*more)
 			return vp_error_new("%s:%zu: expected closing \"", reader->path, first);
 		vp_buffer_string(&csv->record, "\n");
@@ -143,8 +143,8 @@ static bool csv_is_number(const struct csv *csv, size_t index, double *value)
 {
 	const char *text = csv_field(csv, index);
 
-	return vp_table_number(text, '.', value) ||
-	       (csv->separator == ';' && vp_table_number(text, ',', value));
+	return vp_dataset_number(text, '.', value) ||
+	       (csv->separator == ';' && vp_dataset_number(text, ',', value));
 }
 
 static char find_separator(const char *line)
@@ -164,7 +164,7 @@ static char find_separator(const char *line)
 
 static struct vp_error *read_names(struct csv *csv)
 {
-	struct vp_table_reader *reader = csv->reader;
+	struct vp_dataset_reader *reader = csv->reader;
 	double number;
 	bool more;
 
@@ -176,15 +176,15 @@ static struct vp_error *read_names(struct csv *csv)
 	rewind(reader->file);
 	reader->number = 0;
 	VP_TRY(next_row(csv, &more));
-	if (csv->fields.count > VP_TABLE_MOST_COLUMNS)
+	if (csv->fields.count > VP_TABLE_MAX_COLUMNS)
 		return vp_error_new("%s:%zu: expected at most %d columns", reader->path,
-				    reader->number, VP_TABLE_MOST_COLUMNS);
+				    reader->number, VP_TABLE_MAX_COLUMNS);
 	for (size_t i = 0; i < csv->fields.count; i++) {
 		const char *name = csv_field(csv, i);
 		if (!*name || (!csv->quoted.at[i] && csv_is_number(csv, i, &number)))
 			return vp_error_new("%s:%zu: column %zu: expected a name, not '%s'",
 					    reader->path, reader->number, i + 1, name);
-		vp_table_column(reader, vp_strdup(name), VP_COLUMN_NUMERIC);
+		vp_dataset_column(reader, vp_strdup(name), VP_DATA_NUMERIC);
 	}
 	return NULL;
 }
@@ -193,7 +193,7 @@ static struct vp_error *check_count(const struct csv *csv)
 {
 	return csv->fields.count == csv->reader->data->columns.count
 		   ? NULL
-		   : vp_table_not_row(csv->reader, csv->fields.count);
+		   : vp_dataset_not_row(csv->reader, csv->fields.count);
 }
 
 /* A word that strtod() takes although it is no finite number is a mistake, not a label. */
@@ -204,7 +204,7 @@ static struct vp_error *check_word(const struct csv *csv, size_t column)
 	double value = strtod(text, &end);
 
 	if (end != text && !*end && !isfinite(value))
-		return vp_table_not_number(csv->reader, column, text);
+		return vp_dataset_not_number(csv->reader, column, text);
 	return NULL;
 }
 
@@ -223,7 +223,7 @@ static struct vp_error *csv_find_types(struct csv *csv)
 			if (csv_is_missing(csv, i) || csv_is_number(csv, i, &number))
 				continue;
 			VP_TRY(check_word(csv, i));
-			column->type = VP_COLUMN_NOMINAL;
+			column->type = VP_DATA_NOMINAL;
 			column->line = column->line ? column->line : csv->reader->number;
 		}
 	}
@@ -239,16 +239,16 @@ static struct vp_error *read_rows(struct csv *csv)
 		if (!more)
 			return NULL;
 		VP_TRY(check_count(csv));
-		VP_TRY(vp_table_row(csv->reader));
+		VP_TRY(vp_dataset_row(csv->reader));
 		for (size_t i = 0; i < csv->fields.count; i++) {
 			double *value = &data->columns.at[i].values[data->rows - 1];
 			if (csv_is_missing(csv, i))
 				*value = NAN;
-			else if (data->columns.at[i].type == VP_COLUMN_NOMINAL)
-				VP_TRY(
-				    vp_table_label(csv->reader, i, csv_field(csv, i), true, value));
+			else if (data->columns.at[i].type == VP_DATA_NOMINAL)
+				VP_TRY(vp_dataset_label(csv->reader, i, csv_field(csv, i), true,
+							value));
 			else if (!csv_is_number(csv, i, value))
-				return vp_table_not_number(csv->reader, i, csv_field(csv, i));
+				return vp_dataset_not_number(csv->reader, i, csv_field(csv, i));
 		}
 	}
 }
@@ -265,7 +265,7 @@ static struct vp_error *read_twice(struct csv *csv)
 	return read_rows(csv);
 }
 
-struct vp_error *vp_table_read_csv(struct vp_table_reader *reader)
+struct vp_error *vp_dataset_read_csv(struct vp_dataset_reader *reader)
 {
 	struct csv csv = {.reader = reader, .separator = ','};
 	struct vp_error *error = read_twice(&csv);

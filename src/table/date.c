@@ -8,7 +8,7 @@
 #include <time.h>
 
 /* More digits than any year has. */
-enum { MOST_DIGITS = 9, UNSET = -1 };
+enum { MAX_DIGITS = 9, UNSET = -1 };
 
 /* By VP_DATE_LETTERS; UNSET: the format does not have it. */
 struct date {
@@ -184,7 +184,7 @@ static bool date_take_letters(struct date *date, const char **format)
 		count++;
 	*format += count;
 	/* A number that another field follows at once has as many digits as it has letters. */
-	return date_take_field(date, letters[0], count, is_letter(**format) ? count : MOST_DIGITS);
+	return date_take_field(date, letters[0], count, is_letter(**format) ? count : MAX_DIGITS);
 }
 
 /* Text in quotes; two quotes are one of the text, within it and alone. */

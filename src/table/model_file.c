@@ -35,7 +35,7 @@ static struct json_object *save_columns(const struct vp_m5 *tree, const struct v
 		struct json_object *object = json_object_new_object();
 		model_file_add(object, "name", json_object_new_string(column->name));
 		add_number(object, "replacement", tree->inputs.replacement[i]);
-		if (column->type == VP_COLUMN_NOMINAL) {
+		if (column->type == VP_DATA_NOMINAL) {
 			struct json_object *labels = json_object_new_array();
 			struct json_object *ranks = json_object_new_array();
 			for (size_t l = 0; l < column->labels.count; l++) {
@@ -187,7 +187,7 @@ static void load_labels(struct loader *loader, struct json_object *object, size_
 		loader->wrong = "ranks";
 	if (loader->wrong)
 		return;
-	column->type = VP_COLUMN_NOMINAL;
+	column->type = VP_DATA_NOMINAL;
 	loader->tree->inputs.ranks[index] = vp_alloc((n + 1) * sizeof(uint32_t));
 	for (size_t l = 0; l < n; l++) {
 		const char *label = json_object_get_string(json_object_array_get_idx(labels, l));
@@ -217,7 +217,7 @@ static void load_columns(struct loader *loader, struct json_object *root)
 			return;
 		}
 		vp_data_column_add(loader->schema, get_text(loader, object, "name"),
-				   VP_COLUMN_NUMERIC);
+				   VP_DATA_NUMERIC);
 		inputs->replacement[i] = get_number(loader, object, "replacement");
 		if (json_object_object_get_ex(object, "labels", &labels))
 			load_labels(loader, object, i);
@@ -242,7 +242,7 @@ static void load_inputs(struct loader *loader, struct json_object *root)
 			input.rank = (uint32_t)get_index(loader, object, "rank", UINT32_MAX);
 		if (!loader->wrong &&
 		    input.nominal !=
-			(loader->schema->columns.at[input.column].type == VP_COLUMN_NOMINAL))
+			(loader->schema->columns.at[input.column].type == VP_DATA_NOMINAL))
 			loader->wrong = "rank";
 		input.name = get_text(loader, object, "name");
 		vp_vec_push(&loader->tree->inputs.at, input);
@@ -343,7 +343,7 @@ static struct vp_error *align_column(const struct vp_column *as, const struct vp
 	for (size_t row = 0; row < rows; row++) {
 		double value = from ? from->values[row] : NAN;
 		to->values[row] = value;
-		if (isnan(value) || as->type == VP_COLUMN_NUMERIC)
+		if (isnan(value) || as->type == VP_DATA_NUMERIC)
 			continue;
 		size_t label = vp_column_find_label(as, from->labels.at[(size_t)value]);
 		if (label == VP_DATA_NONE)
@@ -374,7 +374,7 @@ struct vp_error *vp_model_align(const struct vp_data *schema, const struct vp_da
 		else if (from && from->type != as->type)
 			error = vp_error_new("%s: column '%s': expected %s, as the model does",
 					     path, as->name,
-					     as->type == VP_COLUMN_NUMERIC ? "numbers" : "words");
+					     as->type == VP_DATA_NUMERIC ? "numbers" : "words");
 		else
 			error = align_column(as, from, data->rows, path, to);
 	}

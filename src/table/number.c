@@ -10,7 +10,7 @@
 
 /* Up to 2^53 every whole number is a double, and up to 10^22 every power of ten is. */
 #define EXACT_NUMBER (UINT64_C(1) << 53)
-enum { EXACT_POWER = 22, MOST_DIGITS = 19, MOST_EXPONENT = 100000 };
+enum { EXACT_POWER = 22, MAX_DIGITS = 19, MAX_EXPONENT = 100000 };
 
 static const double powers[EXACT_POWER + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
 					       1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -52,7 +52,7 @@ static bool take_exponent(struct number *number)
 	if (!is_digit(*number->at))
 		return false;
 	for (; is_digit(*number->at); number->at++)
-		if (value < MOST_EXPONENT)
+		if (value < MAX_EXPONENT)
 			value = value * 10 + (*number->at - '0');
 	number->exponent += minus ? -value : value;
 	return true;
@@ -68,7 +68,7 @@ static double by_library(const char *text, char point)
 	return strtod(copy ? copy : text, NULL);
 }
 
-bool vp_table_number(const char *text, char point, double *value)
+bool vp_dataset_number(const char *text, char point, double *value)
 {
 	bool minus = *text == '-';
 	struct number number = {.at = text + (minus || *text == '+')};
@@ -80,7 +80,7 @@ bool vp_table_number(const char *text, char point, double *value)
 	}
 	if (!number.any || ((*number.at | 0x20) == 'e' && !take_exponent(&number)) || *number.at)
 		return false;
-	if (number.n_digits <= MOST_DIGITS && number.digits <= EXACT_NUMBER &&
+	if (number.n_digits <= MAX_DIGITS && number.digits <= EXACT_NUMBER &&
 	    abs(number.exponent) <= EXACT_POWER) {
 		double digits = minus ? -(double)number.digits : (double)number.digits;
 		*value = number.exponent < 0 ? digits / powers[-number.exponent]

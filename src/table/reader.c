@@ -12,7 +12,7 @@
 #include "base/vec.h"
 #include "table/reader_private.h"
 
-struct vp_error *vp_table_line(struct vp_table_reader *reader, bool *line)
+struct vp_error *vp_dataset_line(struct vp_dataset_reader *reader, bool *line)
 {
 	ssize_t size = getline(&reader->line, &reader->line_room, reader->file);
 
@@ -31,20 +31,20 @@ struct vp_error *vp_table_line(struct vp_table_reader *reader, bool *line)
 	return NULL;
 }
 
-void vp_table_column(struct vp_table_reader *reader, char *name, enum vp_column_type type)
+void vp_dataset_column(struct vp_dataset_reader *reader, char *name, enum vp_data_type type)
 {
 	vp_data_column_add(reader->data, name, type);
 	vp_vec_push(&reader->labels, (struct vp_intern){0});
 	vp_vec_push(&reader->dates, NULL);
 }
 
-struct vp_error *vp_table_row(struct vp_table_reader *reader)
+struct vp_error *vp_dataset_row(struct vp_dataset_reader *reader)
 {
 	struct vp_data *data = reader->data;
 
-	if (data->rows == VP_TABLE_MOST_ROWS)
+	if (data->rows == VP_TABLE_MAX_ROWS)
 		return vp_error_new("%s:%zu: expected at most %u rows", reader->path,
-				    reader->number, VP_TABLE_MOST_ROWS);
+				    reader->number, VP_TABLE_MAX_ROWS);
 	if (data->rows == reader->room) {
 		reader->room = reader->room ? reader->room + reader->room / 2 : 64;
 		vp_vec_each (&data->columns, column)
@@ -55,7 +55,7 @@ struct vp_error *vp_table_row(struct vp_table_reader *reader)
 	return NULL;
 }
 
-struct vp_error *vp_table_not_row(const struct vp_table_reader *reader, size_t found)
+struct vp_error *vp_dataset_not_row(const struct vp_dataset_reader *reader, size_t found)
 {
 	size_t columns = reader->data->columns.count;
 
@@ -68,16 +68,16 @@ struct vp_error *vp_table_not_row(const struct vp_table_reader *reader, size_t f
 			    reader->number, columns + 1, columns);
 }
 
-struct vp_error *vp_table_not_number(const struct vp_table_reader *reader, size_t column,
-				     const char *text)
+struct vp_error *vp_dataset_not_number(const struct vp_dataset_reader *reader, size_t column,
+				       const char *text)
 {
 	return vp_error_new("%s:%zu: column %zu ('%s'): expected a finite number, not '%.80s'",
 			    reader->path, reader->number, column + 1,
 			    reader->data->columns.at[column].name, text);
 }
 
-struct vp_error *vp_table_label(struct vp_table_reader *reader, size_t column, const char *text,
-				bool add, double *value)
+struct vp_error *vp_dataset_label(struct vp_dataset_reader *reader, size_t column, const char *text,
+				  bool add, double *value)
 {
 	struct vp_intern *intern = &reader->labels.at[column];
 	struct vp_labels *labels = &reader->data->columns.at[column].labels;
@@ -91,23 +91,23 @@ struct vp_error *vp_table_label(struct vp_table_reader *reader, size_t column, c
 				    "'%.80s'",
 				    reader->path, reader->number, column + 1,
 				    reader->data->columns.at[column].name, text);
-	if (id >= VP_TABLE_MOST_LABELS)
+	if (id >= VP_TABLE_MAX_LABELS)
 		return vp_error_new(
 		    "%s:%zu: column %zu ('%s'): expected at most %d different words", reader->path,
 		    reader->number, column + 1, reader->data->columns.at[column].name,
-		    VP_TABLE_MOST_LABELS);
+		    VP_TABLE_MAX_LABELS);
 	vp_vec_push(labels, vp_strdup(text));
 	return NULL;
 }
 
 /* Whether the first line that is no comment begins with '@'. */
-static struct vp_error *looks_like_arff(struct vp_table_reader *reader, bool *arff)
+static struct vp_error *looks_like_arff(struct vp_dataset_reader *reader, bool *arff)
 {
 	bool more;
 
 	*arff = false;
 	for (;;) {
-		VP_TRY(vp_table_line(reader, &more));
+		VP_TRY(vp_dataset_line(reader, &more));
 		if (!more)
 			break;
 		const char *text = reader->line + strspn(reader->line, " \t");
@@ -123,12 +123,12 @@ static struct vp_error *looks_like_arff(struct vp_table_reader *reader, bool *ar
 	return NULL;
 }
 
-static struct vp_error *reader_read_all(struct vp_table_reader *reader)
+static struct vp_error *reader_read_all(struct vp_dataset_reader *reader)
 {
 	bool arff;
 
 	VP_TRY(looks_like_arff(reader, &arff));
-	VP_TRY(arff ? vp_table_read_arff(reader) : vp_table_read_csv(reader));
+	VP_TRY(arff ? vp_dataset_read_arff(reader) : vp_dataset_read_csv(reader));
 	if (!reader->data->columns.count)
 		return vp_error_new("%s: expected columns, found none", reader->path);
 	if (!reader->data->rows)
@@ -141,9 +141,9 @@ static struct vp_error *reader_read_all(struct vp_table_reader *reader)
 	return NULL;
 }
 
-struct vp_error *vp_table_read_stream(FILE *file, const char *path, struct vp_data *data)
+struct vp_error *vp_dataset_read_stream(FILE *file, const char *path, struct vp_data *data)
 {
-	struct vp_table_reader reader = {.file = file, .path = path, .data = data};
+	struct vp_dataset_reader reader = {.file = file, .path = path, .data = data};
 	const char *slash = strrchr(path, '/');
 
 	*data = (struct vp_data){.name = vp_strdup(slash ? slash + 1 : path)};
@@ -178,7 +178,7 @@ static struct vp_error *reader_copy_of(FILE *pipe, const char *path, FILE **copy
 	return NULL;
 }
 
-struct vp_error *vp_table_read(const char *path, struct vp_data *data)
+struct vp_error *vp_dataset_read(const char *path, struct vp_data *data)
 {
 	VP_AUTO_FCLOSE FILE *file = fopen(path, "re");
 	VP_AUTO_FCLOSE FILE *copy = NULL;
@@ -191,7 +191,7 @@ struct vp_error *vp_table_read(const char *path, struct vp_data *data)
 		return vp_error_new("'%s' is a directory: expected an ARFF or CSV file", path);
 	if (!S_ISREG(stat.st_mode))
 		VP_TRY(reader_copy_of(file, path, &copy));
-	return vp_table_read_stream(copy ? copy : file, path, data);
+	return vp_dataset_read_stream(copy ? copy : file, path, data);
 }
 
 static void reader_put_quoted(const char *text, struct vp_buffer *out)
@@ -215,7 +215,7 @@ static void put_csv_number(double value, struct vp_buffer *out)
 	vp_buffer_string(out, text);
 }
 
-void vp_table_write_csv(const struct vp_data *data, struct vp_buffer *out)
+void vp_dataset_write_csv(const struct vp_data *data, struct vp_buffer *out)
 {
 	size_t columns = data->columns.count;
 
@@ -227,7 +227,7 @@ void vp_table_write_csv(const struct vp_data *data, struct vp_buffer *out)
 		for (size_t i = 0; i < columns; i++) {
 			const struct vp_column *column = &data->columns.at[i];
 			double value = column->values[row];
-			if (!isnan(value) && column->type == VP_COLUMN_NOMINAL)
+			if (!isnan(value) && column->type == VP_DATA_NOMINAL)
 				reader_put_quoted(column->labels.at[(size_t)value], out);
 			else if (!isnan(value))
 				put_csv_number(value, out);
@@ -251,8 +251,8 @@ static void put_attribute(const struct vp_column *column, struct vp_buffer *out)
 {
 	vp_buffer_string(out, "@attribute ");
 	reader_put_word(column->name, out);
-	vp_buffer_string(out, column->type == VP_COLUMN_NOMINAL ? " {" : " numeric\n");
-	if (column->type != VP_COLUMN_NOMINAL)
+	vp_buffer_string(out, column->type == VP_DATA_NOMINAL ? " {" : " numeric\n");
+	if (column->type != VP_DATA_NOMINAL)
 		return;
 	for (size_t i = 0; i < column->labels.count; i++) {
 		reader_put_word(column->labels.at[i], out);
@@ -261,7 +261,7 @@ static void put_attribute(const struct vp_column *column, struct vp_buffer *out)
 	vp_buffer_string(out, "}\n");
 }
 
-void vp_table_write_arff(const struct vp_data *data, struct vp_buffer *out)
+void vp_dataset_write_arff(const struct vp_data *data, struct vp_buffer *out)
 {
 	vp_buffer_string(out, "@relation ");
 	reader_put_word(data->name, out);
@@ -274,7 +274,7 @@ void vp_table_write_arff(const struct vp_data *data, struct vp_buffer *out)
 			double value = column->values[row];
 			if (isnan(value))
 				vp_buffer_string(out, "?");
-			else if (column->type == VP_COLUMN_NOMINAL)
+			else if (column->type == VP_DATA_NOMINAL)
 				reader_put_word(column->labels.at[(size_t)value], out);
 			else
 				put_csv_number(value, out);

@@ -13,10 +13,10 @@
 #include "table/reader.h"
 
 /* Rows are numbered by 32 bits; a label's number is its input's, so there are not many. */
-enum { VP_TABLE_MOST_COLUMNS = 65536, VP_TABLE_MOST_LABELS = 65536 };
-#define VP_TABLE_MOST_ROWS 0x7fffffffU
+enum { VP_TABLE_MAX_COLUMNS = 65536, VP_TABLE_MAX_LABELS = 65536 };
+#define VP_TABLE_MAX_ROWS 0x7fffffffU
 
-struct vp_table_reader {
+struct vp_dataset_reader {
 	FILE *file;
 	const char *path;
 	struct vp_data *data;
@@ -29,24 +29,25 @@ struct vp_table_reader {
 };
 
 /* Reads the next line; *line is false at the end. */
-struct vp_error *vp_table_line(struct vp_table_reader *reader, bool *line) VP_MUST_CHECK;
+struct vp_error *vp_dataset_line(struct vp_dataset_reader *reader, bool *line) VP_MUST_CHECK;
 /* Adds a column; takes over `name`. */
-void vp_table_column(struct vp_table_reader *reader, char *name, enum vp_column_type type);
+void vp_dataset_column(struct vp_dataset_reader *reader, char *name, enum vp_data_type type);
 /* Makes room for one more row. */
-struct vp_error *vp_table_row(struct vp_table_reader *reader) VP_MUST_CHECK;
+struct vp_error *vp_dataset_row(struct vp_dataset_reader *reader) VP_MUST_CHECK;
 /* The error that a row has `found` values, which is not the number of columns. */
-struct vp_error *vp_table_not_row(const struct vp_table_reader *reader, size_t found) VP_MUST_CHECK;
+struct vp_error *vp_dataset_not_row(const struct vp_dataset_reader *reader,
+				    size_t found) VP_MUST_CHECK;
 /* Whether the whole text is a finite decimal number; `point` is what it has for a point. */
-bool vp_table_number(const char *text, char point, double *value);
+bool vp_dataset_number(const char *text, char point, double *value);
 /* The error that `text` in that column is not a number. */
-struct vp_error *vp_table_not_number(const struct vp_table_reader *reader, size_t column,
-				     const char *text) VP_MUST_CHECK;
+struct vp_error *vp_dataset_not_number(const struct vp_dataset_reader *reader, size_t column,
+				       const char *text) VP_MUST_CHECK;
 /* The label's number; a new one is added if `add`, else it is an error. */
-struct vp_error *vp_table_label(struct vp_table_reader *reader, size_t column, const char *text,
-				bool add, double *value) VP_MUST_CHECK;
+struct vp_error *vp_dataset_label(struct vp_dataset_reader *reader, size_t column, const char *text,
+				  bool add, double *value) VP_MUST_CHECK;
 
 /* Read the whole file from its first line on. Errors: a malformed line, no columns, no rows. */
-struct vp_error *vp_table_read_arff(struct vp_table_reader *reader) VP_MUST_CHECK;
-struct vp_error *vp_table_read_csv(struct vp_table_reader *reader) VP_MUST_CHECK;
+struct vp_error *vp_dataset_read_arff(struct vp_dataset_reader *reader) VP_MUST_CHECK;
+struct vp_error *vp_dataset_read_csv(struct vp_dataset_reader *reader) VP_MUST_CHECK;
 
 #endif

@@ -56,7 +56,7 @@ static inline bool is_of_all(struct vp_timeline *timeline, uint32_t stream,
 			     const struct vp_record_header *record, struct quiet *quiet)
 {
 	bool host = record->id == VP_ID_host_sample, sample = record->id <= VP_ID_guest_sample;
-	uint64_t who; /* pid or VM, and thread: at the same place in all samples */
+	uint64_t who; /* pid or VM, and thread: at the same offset in all samples */
 
 	memcpy(&who, &((const struct vp_host_sample *)(const void *)record)->pid, sizeof(who));
 	if (sample && (who == quiet->vcpu || (host && (who == quiet->host || timeline->no_homes))))

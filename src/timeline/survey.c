@@ -7,7 +7,7 @@
 #include "schema/records.h"
 #include "schema/schema.h"
 
-/* The common members of thread records: all have owner, tid, vendor and vCPU at the same places.
+/* The common members of thread records: all have owner, tid, vendor and vCPU at the same offset.
  * The kind of the next record is unpredictable: the following code has no branch on it. */
 struct kind {
 	uint8_t of_thread, of_vcpu, by_switch, is_tick;
@@ -68,8 +68,8 @@ static void survey_see_exit(struct vp_survey_thread *thread, const struct vp_vcp
 	thread->exit = (struct vp_survey_exit){now, record->vendor, reason, true};
 }
 
-static void see_place(struct vp_survey_thread *thread, const struct vp_vcpu_in *record,
-		      struct vp_survey_moment now)
+static void survey_note_vcpu(struct vp_survey_thread *thread, const struct vp_vcpu_in *record,
+			     struct vp_survey_moment now)
 {
 	if (now.time < thread->last.time)
 		return;
@@ -88,7 +88,7 @@ static void survey_settle(struct vp_survey *survey, struct vp_survey_recent *rec
 	if (with)
 		survey_see_exit(thread, with, (struct vp_survey_moment){with->time, stream});
 	if (last)
-		see_place(thread, last, (struct vp_survey_moment){last->time, stream});
+		survey_note_vcpu(thread, last, (struct vp_survey_moment){last->time, stream});
 	recent->last[0] = recent->last[1] = NULL;
 }
 
@@ -121,7 +121,7 @@ static inline bool survey_is_of(const struct vp_survey_recent *recent,
 	return recent->is_used && recent->tid == record->tid && recent->owner == record->vm;
 }
 
-/* The thread's place among the recent ones, with nothing left for later. */
+/* The thread's slot among the recent ones, with nothing left for later. */
 static struct vp_survey_recent *recent_of(struct vp_survey *survey, const struct vp_vcpu_in *record,
 					  uint32_t stream)
 {
@@ -152,7 +152,7 @@ static void see_thread(struct vp_survey *survey, const struct kind *kind,
 		thread->vcpu = record->vcpu;
 		thread->birth = now;
 	}
-	see_place(thread, record, now);
+	survey_note_vcpu(thread, record, now);
 	if (record->flags & kind->flags & VP_HAS_EXIT_REASON)
 		survey_see_exit(thread, record, now);
 }

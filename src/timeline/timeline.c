@@ -285,7 +285,7 @@ static inline bool timeline_take_record(struct vp_timeline *timeline,
 		take_guest_task(timeline, (const void *)head->record);
 		return false;
 	case VP_ID_vcpu_in:
-	case VP_ID_vcpu_out: /* the same fields at the same places */
+	case VP_ID_vcpu_out: /* the same fields at the same offset */
 		timeline_take_switch(timeline, head->stream, (const void *)head->record);
 		return false;
 	case VP_ID_sample_period:

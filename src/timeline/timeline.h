@@ -71,7 +71,7 @@ struct vp_tick {
 			    or events */
 	uint32_t pcpu;   /* index of the stream; VP_NONE: none in particular */
 	bool of_vcpu; /* by that vCPU's own CPU time: it tells nothing of others, and of no pCPU */
-	/* The sample: its pid (or VM number), tid, mode and ip are at the same place in all three
+	/* The sample: its pid (or VM number), tid, mode and ip are at the same offset in all three
 	 * kinds. NULL: the tick was filled in, the pCPU was idle. */
 	const struct vp_host_sample *sample;
 	uint32_t mode; /* enum vp_mode; of a guest by its privilege level, if that is known */

@@ -20,7 +20,7 @@ enum {
 	PAGES = 256,         /* of each buffer: 45,000 exits and more */
 	READINGS = 16,       /* of the clocks, kept */
 	LATE_NS = 1000000,   /* maximum delay of an event into its buffer */
-	LOOK_NS = 250000000, /* time to watch for another reader; xentrace reads every 100 ms */
+	POLL_NS = 250000000, /* time to watch for another reader; xentrace reads every 100 ms */
 	INFO_PAGES = 1024,   /* of struct t_info, at most */
 };
 
@@ -136,7 +136,7 @@ static bool others_read(const struct vp_xen_buffers *buffers)
 
 	vp_vec_each (&buffers->rings, ring)
 		vp_vec_push(&before, atomic_load(&ring->head->consumed));
-	vp_sleep_ns(LOOK_NS);
+	vp_sleep_ns(POLL_NS);
 	for (size_t i = 0; i < buffers->rings.count; i++)
 		found |= atomic_load(&buffers->rings.at[i].head->consumed) != before.at[i];
 	vp_vec_deinit(&before);

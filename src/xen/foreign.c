@@ -18,7 +18,7 @@ enum {
 	PAGE = 4096,
 	WINDOW = 16,   /* pages that are mapped together for a small read */
 	WINDOWS = 256, /* that are kept */
-	MOST = 512,    /* pages that are mapped at once */
+	MAX = 512,     /* pages that are mapped at once */
 	TABLES = 64,   /* machine frames that are kept */
 };
 #define NO_FRAME ((1ULL << 40) - 1) /* that can be asked for, and nobody has */
@@ -198,7 +198,7 @@ static uint64_t machine_frame(struct vp_xen_foreign *foreign, uint64_t frame)
 /* Maps that many of the guest's frames. */
 static char *foreign_map(struct vp_xen_foreign *foreign, uint64_t first, size_t pages, int *errors)
 {
-	uint64_t frames[MOST] = {0};
+	uint64_t frames[MAX] = {0};
 
 	for (size_t i = 0; i < pages; i++)
 		frames[i] = foreign->own.root ? machine_frame(foreign, first + i) : first + i;
@@ -259,7 +259,7 @@ static bool read_small(struct vp_xen_foreign *foreign, uint64_t address, char *t
 /* Whole pages. */
 static bool read_large(struct vp_xen_foreign *foreign, uint64_t frame, char *to, size_t pages)
 {
-	int errors[MOST];
+	int errors[MAX];
 	char *at = foreign_map(foreign, frame, pages, errors);
 	bool good = at != NULL;
 
@@ -279,7 +279,7 @@ bool vp_xen_foreign_read(struct vp_xen_foreign *foreign, uint64_t address, void 
 	while (size) {
 		size_t inside = address % PAGE, piece = PAGE - inside;
 		size_t pages = inside ? 0 : size / PAGE;
-		pages = pages < MOST ? pages : MOST;
+		pages = pages < MAX ? pages : MAX;
 		if (pages >= WINDOW) {
 			piece = pages * PAGE;
 			if (!read_large(foreign, address / PAGE, to, pages))
@@ -299,10 +299,10 @@ bool vp_xen_foreign_read(struct vp_xen_foreign *foreign, uint64_t address, void 
 void vp_xen_foreign_backed(struct vp_xen_foreign *foreign, uint64_t address, size_t pages,
 			   unsigned char *ret)
 {
-	int errors[MOST];
+	int errors[MAX];
 
 	for (size_t done = 0, piece; done < pages; done += piece) {
-		piece = pages - done < MOST ? pages - done : MOST;
+		piece = pages - done < MAX ? pages - done : MAX;
 		char *at = foreign_map(foreign, address / PAGE + done, piece, errors);
 		for (size_t i = 0; i < piece; i++)
 			ret[done + i] = at && !errors[i];

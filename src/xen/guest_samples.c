@@ -68,9 +68,9 @@ static bool is_new(const struct vp_xen_task *task, bool user, struct vp_xen_last
 		      vp_hash64(words[1] ^ vp_hash64((uint64_t)task->pid << 32 | task->tid))) |
 		1,
 	    user};
-	bool news = now.name != last->name || now.user != last->user;
+	bool changed = now.name != last->name || now.user != last->user;
 	*last = now;
-	return news;
+	return changed;
 }
 
 void vp_xen_sample_make(struct vp_xen_reported *reported, const struct vp_xen_place *place,

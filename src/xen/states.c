@@ -7,7 +7,7 @@
 #include "schema/account_terms.h"
 #include "xen/library.h"
 
-enum { PCPUS_MOST = 4096 };
+enum { MAX_PCPUS = 4096 };
 
 void vp_xen_states_init(struct vp_xen_states *states, enum vp_vendor vendor, bool with_spans)
 {
@@ -104,9 +104,9 @@ static struct vp_account_vcpu *states_find(struct vp_xen_states *states, uint32_
 
 static struct vp_xen_pcpu *states_pcpu_of(struct vp_xen_states *states, uint32_t number)
 {
-	while (states->pcpus.count <= number && number < PCPUS_MOST)
+	while (states->pcpus.count <= number && number < MAX_PCPUS)
 		memset(vp_vec_push_slot(&states->pcpus), 0, sizeof(*states->pcpus.at));
-	return number < PCPUS_MOST ? &states->pcpus.at[number] : NULL;
+	return number < MAX_PCPUS ? &states->pcpus.at[number] : NULL;
 }
 
 static bool states_runs(uint32_t state)

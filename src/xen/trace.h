@@ -31,7 +31,7 @@ enum vp_xen_event {
 	VP_XEN_LOST, /* count, since */
 };
 
-enum { VP_XEN_WORDS_MOST = 7 };
+enum { VP_XEN_MAX_WORDS = 7 };
 
 struct vp_xen_record {
 	enum vp_xen_event event;
@@ -43,9 +43,9 @@ struct vp_xen_record {
 	bool has_ip;
 	uint64_t ip;
 	uint32_t count;
-	uint64_t since;                    /* TSC */
-	uint8_t n_words;                   /* the record's words after its time … */
-	uint32_t words[VP_XEN_WORDS_MOST]; /* … and, after those, anything */
+	uint64_t since;                   /* TSC */
+	uint8_t n_words;                  /* the record's words after its time … */
+	uint32_t words[VP_XEN_MAX_WORDS]; /* … and, after those, anything */
 };
 
 /* A record with where and when it was written. */

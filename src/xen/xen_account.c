@@ -30,7 +30,7 @@ struct xen_account {
 	struct vp_hypervisor_events *events; /* NULL: nobody wants any */
 	struct vp_guest_sampler *sampler;    /* NULL: it does not ask how long vCPUs ran */
 	uint64_t next_context;               /* the sampler's, ns: at least so late */
-	bool running, paravirtual, tells_exits;
+	bool running, paravirtual, reports_exits;
 	uint64_t known;     /* up to when everything is known */
 	uint64_t next_look; /* for what only Xen itself tells: caps, ends */
 	uint64_t looked;    /* when the domains were looked at last */
@@ -80,7 +80,7 @@ static struct vp_error *xen_account_open(const vp_vms *vms,
 	account->events = options->events;
 	if (options->guest_sampler && vp_xen_sampler_wants_account(options->guest_sampler)) {
 		account->sampler = options->guest_sampler;
-		account->tells_exits = vp_xen_sampler_wants_exits(account->sampler);
+		account->reports_exits = vp_xen_sampler_wants_exits(account->sampler);
 	}
 	vp_xen_states_init(&account->states, vp_xen_vendor(), options->with_states);
 	struct vp_error *error = vp_xen_open(&account->xen);
@@ -204,7 +204,7 @@ static void xen_account_take(void *context, const struct vp_xen_traced *traced)
 
 	if (account->sampler && traced->time >= account->next_context)
 		weigh_contexts(account, traced->time);
-	if (account->tells_exits && vp_xen_states_is_interrupt(&account->states, &traced->record))
+	if (account->reports_exits && vp_xen_states_is_interrupt(&account->states, &traced->record))
 		tell_exit(account, traced);
 	const struct vp_account_vcpu *vcpu =
 	    account->events ? vp_xen_states_running(&account->states, traced->pcpu) : NULL;

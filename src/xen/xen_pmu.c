@@ -19,7 +19,7 @@
 /* Numbers from here on are no domains (Xen's public/xen.h); this one is who asks. */
 #define FIRST_RESERVED 0x7ff0
 
-enum { PCPUS_MOST = 1 << 16 }; /* Xen has at most 16,384 */
+enum { MAX_PCPUS = 1 << 16 }; /* Xen has at most 16,384 */
 
 struct vp_xen_pmu {
 	struct vp_xen_pmu_mode mode;
@@ -54,7 +54,7 @@ static int xen_pmu_take_place(void *context, void *data, size_t size)
 	enum vp_xen_pmu_whose whose = vp_xen_pmu_whose(place);
 
 	pmu->totals.of[whose]++;
-	if (place->pcpu < PCPUS_MOST)
+	if (place->pcpu < MAX_PCPUS)
 		xen_pmu_note_pcpu(pmu, place->pcpu);
 	if (whose != VP_XEN_PMU_DOM0)
 		pmu->take(pmu->context, place);

@@ -196,7 +196,7 @@ static void sample_vcpu(struct vp_guest_sampler *sampler, struct sampled *sample
 			struct sampled_vcpu *vcpu)
 {
 	const uint64_t period =
-	    sampler->reported ? sampler->options.look_ns : sampler->options.period_ns;
+	    sampler->reported ? sampler->options.poll_ns : sampler->options.period_ns;
 	struct vp_xen_place place = {.domain = sampled->domain.id, .vcpu = vcpu->number};
 
 	place.periods = vp_xen_periods_due(vcpu->cpu_time, period, &vcpu->accounted);
@@ -213,8 +213,8 @@ static void sample_vcpu(struct vp_guest_sampler *sampler, struct sampled *sample
 	if (!(sampled->domain.flags & VP_XEN_HVM))
 		place.context.root = vp_xen_frames_translate(&sampler->frames, place.context.root);
 	sampler->totals.pause += pause;
-	if (pause > sampler->totals.most_ns)
-		sampler->totals.most_ns = pause;
+	if (pause > sampler->totals.max_ns)
+		sampler->totals.max_ns = pause;
 	put_context(sampler, sampled, vcpu, &place);
 }
 
@@ -264,7 +264,7 @@ static void sleep_until(uint64_t time)
 static void *xen_sampler_run(void *context)
 {
 	struct vp_guest_sampler *sampler = context;
-	const uint64_t period = sampler->options.look_ns;
+	const uint64_t period = sampler->options.poll_ns;
 	uint64_t next = vp_clock_monotonic();
 
 	while (!sampler->ending) {
@@ -331,26 +331,26 @@ static struct vp_error *sampler_end(struct vp_guest_sampler *sampler)
 }
 
 /* Owner and sampler of these exits. */
-struct taker {
+struct sink {
 	struct vp_guest_sampler *sampler;
 	struct sampled *sampled;
 };
 
 static void take_weighed(void *context, const struct vp_guest_sample *sample, uint64_t periods)
 {
-	const struct taker *taker = context;
-	struct vp_guest_sampler_totals *totals = &taker->sampler->totals;
+	const struct sink *sink = context;
+	struct vp_guest_sampler_totals *totals = &sink->sampler->totals;
 	bool named = sample->flags & VP_BY_MEMORY;
 
-	xen_sampler_put_sample(taker->sampler, sample, periods);
+	xen_sampler_put_sample(sink->sampler, sample, periods);
 	if (!(sample->flags & VP_AT_INTERRUPT))
 		return;
 	totals->exits++;
 	totals->exit_periods += periods;
 	totals->unknown_periods += sample->flags & VP_HAS_AS_ROOT ? 0 : periods;
-	*(named ? &taker->sampled->reported.counts.named
-		: &taker->sampled->reported.counts.unnamed) +=
-	    taker->sampled->reported.known ? periods : 0;
+	*(named ? &sink->sampled->reported.counts.named
+		: &sink->sampled->reported.counts.unnamed) +=
+	    sink->sampled->reported.known ? periods : 0;
 }
 
 static struct sampled_vcpu *xen_sampler_vcpu_of(struct vp_guest_sampler *sampler, uint32_t domain,
@@ -434,7 +434,7 @@ static void xen_sampler_weigh(struct vp_guest_sampler *sampler, const struct loo
 	const struct vp_guest_sample *sample = &look->sample.guest_sample;
 	struct vp_xen_weights *weights =
 	    &xen_sampler_vcpu_of(sampler, look->domain, look->vcpu)->weights;
-	struct taker taker = {sampler, sampled_of(sampler, look->domain)};
+	struct sink sink = {sampler, sampled_of(sampler, look->domain)};
 	struct vp_xen_ran ran = {.ns = weights->ran};
 
 	if (look->task.header.id)
@@ -446,7 +446,7 @@ static void xen_sampler_weigh(struct vp_guest_sampler *sampler, const struct loo
 		return;
 	}
 	vp_xen_weights_context(weights, sampler->options.period_ns, ran, sample,
-			       (struct vp_xen_weighed){take_weighed, &taker});
+			       (struct vp_xen_weighed){take_weighed, &sink});
 }
 
 uint64_t vp_xen_sampler_weigh(struct vp_guest_sampler *sampler, uint64_t time,
@@ -490,7 +490,7 @@ void vp_xen_sampler_exit(struct vp_guest_sampler *sampler, const struct vp_xen_e
 /* Those for which no context has come for long. */
 static void flush_exits(struct vp_guest_sampler *sampler, struct sampled *sampled, uint64_t before)
 {
-	struct taker taker = {sampler, sampled};
+	struct sink sink = {sampler, sampled};
 
 	vp_vec_each (&sampled->vcpus, vcpu) {
 		const struct vp_guest_sample who = {
@@ -500,7 +500,7 @@ static void flush_exits(struct vp_guest_sampler *sampler, struct sampled *sample
 		    .vcpu = (uint16_t)vcpu->number};
 		if (vcpu->weights.exits.count && vcpu->weights.exits.at[0].time < before)
 			vp_xen_weights_flush(&vcpu->weights, &who,
-					     (struct vp_xen_weighed){take_weighed, &taker});
+					     (struct vp_xen_weighed){take_weighed, &sink});
 	}
 }
 

@@ -48,7 +48,7 @@ static void load(struct rig *rig, enum vp_vendor vendor)
 	size_map(rig->programs->maps.exits, rig->slots * VP_EXIT_REASONS);
 	size_map(rig->programs->maps.sites, rig->slots * VP_EXIT_SITES);
 	size_map(rig->programs->maps.cpus, rig->pcpus);
-	size_map(rig->programs->maps.exit_now, rig->pcpus);
+	size_map(rig->programs->maps.last_exit, rig->pcpus);
 	if (rig->slots * THIEVES > bpf_map__max_entries(rig->programs->maps.thieves))
 		size_map(rig->programs->maps.thieves, rig->slots * THIEVES);
 	size_map(rig->programs->maps.other_thieves, rig->slots * VP_TAKEN_STATES);

@@ -9,8 +9,8 @@
 
 #include "account_rig.h"
 #include "base/macros.h"
-#include "bpf/exit_now_abi.h"
 #include "bpf/guest_current_abi.h"
+#include "bpf/last_exit_abi.h"
 #include "fake_vcpu.h"
 
 enum {
@@ -287,13 +287,13 @@ static void test_memory(void **state)
 /* As exit_event.bpf.c notes it before. */
 static void leave_intel(const struct rig *rig, uint32_t reason, uint64_t qualification)
 {
-	const struct vp_exit_now now = {
+	const struct vp_last_exit now = {
 	    .rip = 0x1000, .reason = reason, .qualification = qualification, .known = 1};
 	uint32_t pcpu = vp_stay_here();
 
 	vp_run(rig->programs->progs.note_entry, NOWHERE, 0, 0);
 	assert_int_equal(
-	    bpf_map_update_elem(bpf_map__fd(rig->programs->maps.exit_now), &pcpu, &now, BPF_ANY),
+	    bpf_map_update_elem(bpf_map__fd(rig->programs->maps.last_exit), &pcpu, &now, BPF_ANY),
 	    0);
 	vp_run(rig->programs->progs.note_exit, NOWHERE, 0, 0);
 }

@@ -153,7 +153,7 @@ static void test_steal(void **state)
 			assert_true(rig.last.ns > 50 * MS);
 			expect_thief(&rig, &thief);
 		} else {
-			assert_true(rig.programs->bss->unheard[VP_FIRED_STEAL] >= 1);
+			assert_true(rig.programs->bss->dropped[VP_FIRED_STEAL] >= 1);
 			rig.programs->bss->armed = 1;
 		}
 	}

@@ -89,7 +89,7 @@ static void end(struct scene *scene)
 /* Skips the test where this kernel, or who runs it, may not do so. */
 static void begin(struct scene *scene)
 {
-	const struct vp_account_source_options options = {.tells_exits = true};
+	const struct vp_account_source_options options = {.reports_exits = true};
 	const vp_vms none = {0};
 	struct vp_error *error = vp_account_source_ops()->open(&none, &options, &scene->account);
 

@@ -8,7 +8,7 @@
 #include <bpf/bpf.h>
 
 #include "base/vec.h"
-#include "bpf/exit_now_abi.h"
+#include "bpf/last_exit_abi.h"
 #include "bpf/trace_abi.h"
 #include "collect/programs/trace_rings.h"
 #include "collect/programs/tracer.h"
@@ -234,7 +234,7 @@ static struct rig rig_open(uint32_t vendor)
 
 	rig.programs->rodata->vendor = vendor;
 	assert_int_equal(vp_trace_rings_plan(&rig.rings, rig.programs, RING), 0);
-	bpf_map__set_max_entries(rig.programs->maps.exit_now, rig.rings.n_cpus);
+	bpf_map__set_max_entries(rig.programs->maps.last_exit, rig.rings.n_cpus);
 	assert_int_equal(trace_bpf__load(rig.programs), 0);
 	expect_no_error(vp_trace_rings_map(&rig.rings));
 	expect_no_error(vp_trace_rings_add(&rig.rings, pcpu));
@@ -305,9 +305,9 @@ static void test_kvm(void **state)
 }
 
 /* What the event of the exit says of it, on whatever pCPU the program will run. */
-static void tell_exit(const struct rig *rig, const struct vp_exit_now *now)
+static void tell_exit(const struct rig *rig, const struct vp_last_exit *now)
 {
-	int map = bpf_map__fd(rig->programs->maps.exit_now);
+	int map = bpf_map__fd(rig->programs->maps.last_exit);
 
 	for (uint32_t pcpu = 0; pcpu < (uint32_t)libbpf_num_possible_cpus(); pcpu++)
 		assert_int_equal(bpf_map_update_elem(map, &pcpu, now, 0), 0);
@@ -329,7 +329,7 @@ static void test_kvm_of_intel(void **state)
 	vp_run(rig.programs->progs.kvm_exit, fake.address, 1, 0);
 	vp_run(rig.programs->progs.kvm_exit, 10, fake.address, 0);
 	tell_exit(&rig,
-		  &(struct vp_exit_now){
+		  &(struct vp_last_exit){
 		      .rip = 0x1234, .qualification = 0x70U << 16 | 8, .reason = 30, .known = 1});
 	vp_run(rig.programs->progs.kvm_exit, fake.address, 1, 0);
 	rig_drain(&rig);

@@ -71,8 +71,8 @@ static void begin_tracing(struct tracing *tracing, struct vp_tracepoints_options
 	char filter[64];
 	const struct vp_tracepoint_spec wish = {"raw_syscalls:sys_ent*", filter};
 
-	options.wishes = &wish;
-	options.n_wishes = 1;
+	options.specs = &wish;
+	options.n_specs = 1;
 	*tracing = (struct tracing){.pcpu = vp_stay_here()};
 	snprintf(filter, sizeof(filter), "id == %d && common_pid == %u", SYS_getppid, vp_own_tid());
 	expect_no_error(vp_tracepoints_open(&options, &tracing->tracepoints));
@@ -171,7 +171,7 @@ static void expect_refused(const char *name, const char *filter, const char *sai
 {
 	const struct vp_tracepoint_spec wish = {name, filter};
 	const struct vp_tracepoints_options options = {
-	    .wishes = &wish, .n_wishes = 1, .ring_bytes = PAGE, .take = take_records};
+	    .specs = &wish, .n_specs = 1, .ring_bytes = PAGE, .take = take_records};
 	struct vp_tracepoints *tracepoints;
 
 	expect_error(vp_tracepoints_open(&options, &tracepoints), said);
@@ -188,21 +188,21 @@ static void test_refused(void **state)
 /* Of what is optional, what there is. */
 static void test_optional(void **state)
 {
-	const struct vp_tracepoint_spec wishes[] = {
+	const struct vp_tracepoint_spec specs[] = {
 	    {.name = "raw_syscalls:sys_enter"},
 	    {.name = "nonsense:nothing", .optional = true},
 	    {.name = "nonsense:*", .optional = true},
 	};
 	struct vp_tracepoints_options options = {
-	    .wishes = wishes, .n_wishes = 3, .ring_bytes = PAGE, .take = take_records};
+	    .specs = specs, .n_specs = 3, .ring_bytes = PAGE, .take = take_records};
 	struct vp_tracepoints *tracepoints;
 
 	expect_no_error(vp_tracepoints_open(&options, &tracepoints));
 	assert_string_equal(vp_tracepoints_missing(tracepoints),
 			    "this kernel does not have nonsense:nothing, nonsense:*");
 	vp_tracepoints_free(tracepoints);
-	options.wishes = wishes + 1;
-	options.n_wishes = 2;
+	options.specs = specs + 1;
+	options.n_specs = 2;
 	expect_error(vp_tracepoints_open(&options, &tracepoints), "this kernel does not have");
 }
 
@@ -232,7 +232,7 @@ static void test_killed(void **state)
 {
 	const struct vp_tracepoint_spec wish = {"raw_syscalls:sys_enter", NULL};
 	const struct vp_tracepoints_options options = {
-	    .wishes = &wish, .n_wishes = 1, .ring_bytes = 1 << 20, .take = take_records};
+	    .specs = &wish, .n_specs = 1, .ring_bytes = 1 << 20, .take = take_records};
 	struct vp_tracepoints *tracepoints;
 	pid_t process = fork();
 
@@ -291,8 +291,8 @@ static void test_user_probe(void **state)
 	    "uprobe:/proc/self/exe:probed_function number=$arg1:s32 text=+0($arg2):string",
 	    "number != 7"};
 	struct probed probed = {0};
-	const struct vp_tracepoints_options options = {.wishes = &wish,
-						       .n_wishes = 1,
+	const struct vp_tracepoints_options options = {.specs = &wish,
+						       .n_specs = 1,
 						       .ring_bytes = 1 << 20,
 						       .take = take_probes,
 						       .context = &probed};

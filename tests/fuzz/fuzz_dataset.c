@@ -14,7 +14,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 /* More would only be slow. */
-enum { MOST_INPUTS = 64, MOST_ROWS = 2000 };
+enum { MAX_INPUTS = 64, MAX_ROWS = 2000 };
 
 static void learn(const struct vp_data *data)
 {
@@ -25,8 +25,8 @@ static void learn(const struct vp_data *data)
 
 	vp_vec_each (&data->columns, column)
 		inputs += 1 + column->labels.count;
-	if (!n || inputs > MOST_INPUTS || n > MOST_ROWS ||
-	    data->columns.at[data->target].type != VP_COLUMN_NUMERIC)
+	if (!n || inputs > MAX_INPUTS || n > MAX_ROWS ||
+	    data->columns.at[data->target].type != VP_DATA_NUMERIC)
 		return;
 	struct vp_m5 *tree = vp_m5_build(data, rows, n, &tree_options);
 	if (tree->root->rows != n)
@@ -47,7 +47,7 @@ static void check(const struct vp_data *data)
 	vp_vec_each (&data->columns, column)
 		for (size_t row = 0; row < data->rows; row++) {
 			double value = column->values[row];
-			if (isinf(value) || (column->type == VP_COLUMN_NOMINAL && !isnan(value) &&
+			if (isinf(value) || (column->type == VP_DATA_NOMINAL && !isnan(value) &&
 					     !(value >= 0 && value < (double)column->labels.count)))
 				abort();
 		}
@@ -56,7 +56,7 @@ static void check(const struct vp_data *data)
 static void read_data(const char *path)
 {
 	struct vp_data data;
-	struct vp_error *error = vp_table_read(path, &data);
+	struct vp_error *error = vp_dataset_read(path, &data);
 
 	if (!error) {
 		check(&data);

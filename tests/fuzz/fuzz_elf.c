@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	static const struct vp_image_places places = {.root = "/nonexistent"};
+	static const struct vp_image_locations places = {.root = "/nonexistent"};
 	struct vp_image image;
 	struct vp_build_id id;
 	int fd = memfd_create("elf", MFD_CLOEXEC);

@@ -21,7 +21,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-enum { MOST_SYMBOLS = 4 << 20, MOST_STEPS = 4, STEP_NS = 1000000 };
+enum { MAX_SYMBOLS = 4 << 20, MAX_STEPS = 4, STEP_NS = 1000000 };
 
 static void dump_all(const struct vp_guest_kernel *kernel)
 {
@@ -51,7 +51,7 @@ static struct vp_error *scan_for_kernel(const struct vp_guest_snapshot *snapshot
 	struct vp_kernel_scan *scan = vp_kernel_scan_new(&setup);
 
 	*kernel = (struct vp_guest_kernel){0};
-	for (unsigned i = 0; i < MOST_STEPS && result == VP_SCAN_GOES_ON; i++)
+	for (unsigned i = 0; i < MAX_STEPS && result == VP_SCAN_GOES_ON; i++)
 		result = vp_kernel_scan_step(scan, STEP_NS, &found);
 	vp_kernel_scan_free(scan);
 	return result == VP_SCAN_FOUND ? vp_guest_kernel_read(&found, &none, 1, kernel)
@@ -107,7 +107,7 @@ static bool count(void *context, const struct vp_kallsyms_symbol *symbol)
 {
 	unsigned *symbols = context;
 
-	if (!memchr(symbol->name, 0, sizeof(symbol->name)) || ++*symbols > MOST_SYMBOLS)
+	if (!memchr(symbol->name, 0, sizeof(symbol->name)) || ++*symbols > MAX_SYMBOLS)
 		abort();
 	return true;
 }

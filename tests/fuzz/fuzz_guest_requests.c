@@ -14,14 +14,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-enum { LONGEST = 4096, MOST_REQUESTS = 16, ROOM = 64 << 20 };
+enum { LONGEST = 4096, MAX_REQUESTS = 16, ROOM = 64 << 20 };
 
 /* Each takes time: a few make all orders there are. */
 static size_t shorten(const uint8_t *bytes, size_t size)
 {
 	size_t lines = 0, at = 0;
 
-	while (at < size && at < LONGEST && lines < MOST_REQUESTS)
+	while (at < size && at < LONGEST && lines < MAX_REQUESTS)
 		lines += bytes[at++] == '\n';
 	return at;
 }

@@ -88,8 +88,8 @@ static void put_data(const struct vp_interval_recording *rec, const char *base,
 	struct vp_error *error = vp_interval_data(rec, &choice, &data);
 
 	if (!error) {
-		vp_table_write_csv(&data, out);
-		vp_table_write_arff(&data, out);
+		vp_dataset_write_csv(&data, out);
+		vp_dataset_write_arff(&data, out);
 		vp_data_deinit(&data);
 	}
 	vp_error_free(error);

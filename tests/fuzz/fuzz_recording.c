@@ -167,8 +167,8 @@ static void put_account_tables(struct vp_account_recording *rec, struct vp_accou
 	vp_account_vcpus_table(view, &tables[1]);
 	vp_account_steal_table(view, &tables[2]);
 	vp_account_exits_table(view, &tables[3]);
-	vp_account_places_table(view, &naming, VP_EXITS_BY_FUNCTION, &tables[4]);
-	vp_account_places_table(view, &naming, VP_EXITS_BY_PROCESS, &tables[5]);
+	vp_account_sites_table(view, &naming, VP_EXITS_BY_FUNCTION, &tables[4]);
+	vp_account_sites_table(view, &naming, VP_EXITS_BY_PROCESS, &tables[5]);
 	vp_render_account_head(rec, "account", out);
 	vp_json_object(&json, NULL);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(tables); i++) {
@@ -283,7 +283,7 @@ static void put_sched_tables(struct periods *periods)
 
 static void print_periods(const char *directory, uint64_t from, uint64_t to, const char *vm)
 {
-	struct periods periods = {.sums.most_waits = 3};
+	struct periods periods = {.sums.max_waits = 3};
 	const struct vp_lanes_options options = {
 	    .from = from, .to = to, .vm = vm, .take = take_period, .context = &periods};
 	struct vp_error *error = vp_lanes_open(directory, &options, &periods.layout.lanes);

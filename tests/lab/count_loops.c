@@ -38,10 +38,10 @@
 #include "known_loop.h"
 #include "vperf/counters.h"
 
-enum { MOST_THREADS = 16 };
+enum { MAX_THREADS = 16 };
 
 struct settings {
-	const char *events[VPERF_MOST_EVENTS];
+	const char *events[VPERF_MAX_EVENTS];
 	unsigned n;
 	struct vperf_options options;
 	uint64_t loops, rounds, pages, threads, reads, move, turns, late, view, calibrate;
@@ -58,7 +58,7 @@ struct worker {
 	volatile uint64_t late;    /* events after the overflows, in all */
 };
 
-static struct worker workers[MOST_THREADS];
+static struct worker workers[MAX_THREADS];
 /* One calibrates at a time, and none works before all have. */
 static pthread_mutex_t calibration = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t all_are_open;
@@ -122,7 +122,7 @@ static void run_round(const struct settings *settings)
 /* Rounds of the same loop between two reads; and two reads with nothing between. */
 static void run_rounds(const struct settings *settings)
 {
-	uint64_t before[VPERF_MOST_EVENTS], after[VPERF_MOST_EVENTS];
+	uint64_t before[VPERF_MAX_EVENTS], after[VPERF_MAX_EVENTS];
 	struct vperf_counters *counters = open_set(settings);
 	struct vperf_times times = {.size = sizeof(times)};
 
@@ -156,7 +156,7 @@ static int read_next(struct vperf_counters *counters, const struct vperf_view *v
 
 static void run_reads(const struct settings *settings)
 {
-	uint64_t now[VPERF_MOST_EVENTS] = {0}, last[VPERF_MOST_EVENTS] = {0};
+	uint64_t now[VPERF_MAX_EVENTS] = {0}, last[VPERF_MAX_EVENTS] = {0};
 	uint64_t backwards = 0, done = 0;
 	struct vperf_counters *counters = open_set(settings);
 	const struct vperf_view *view =
@@ -185,7 +185,7 @@ static void run_reads(const struct settings *settings)
 static void count_signal(struct worker *worker)
 {
 	const struct settings *settings = worker->settings;
-	uint64_t values[VPERF_MOST_EVENTS];
+	uint64_t values[VPERF_MAX_EVENTS];
 
 	worker->signals++;
 	if (settings->late && !vperf_counters_read(worker->counters, values))
@@ -196,7 +196,7 @@ static void on_overflow(int number, siginfo_t *info, void *context)
 {
 	pid_t tid = (pid_t)syscall(SYS_gettid);
 
-	for (unsigned i = 0; i < MOST_THREADS; i++)
+	for (unsigned i = 0; i < MAX_THREADS; i++)
 		if (workers[i].tid == tid)
 			count_signal(&workers[i]);
 }
@@ -236,7 +236,7 @@ static void *work(void *context)
 {
 	struct worker *worker = context;
 	const struct settings *settings = worker->settings;
-	uint64_t values[VPERF_MOST_EVENTS];
+	uint64_t values[VPERF_MAX_EVENTS];
 	struct rusage usage;
 
 	bind_to(0, 0);
@@ -327,7 +327,7 @@ static void take_option(struct settings *settings, const char *name, const char 
 {
 	uint64_t number = strtoull(value, NULL, 0);
 
-	if (!strcmp(name, "--event") && settings->n < VPERF_MOST_EVENTS)
+	if (!strcmp(name, "--event") && settings->n < VPERF_MAX_EVENTS)
 		settings->events[settings->n++] = value;
 	else if (!strcmp(name, "--way"))
 		settings->options.way = way_of(value);
@@ -339,7 +339,7 @@ static void take_option(struct settings *settings, const char *name, const char 
 		settings->rounds = number;
 	else if (!strcmp(name, "--pages"))
 		settings->pages = number;
-	else if (!strcmp(name, "--threads") && number <= MOST_THREADS)
+	else if (!strcmp(name, "--threads") && number <= MAX_THREADS)
 		settings->threads = number;
 	else if (!strcmp(name, "--move"))
 		settings->move = number;

@@ -17,19 +17,19 @@
 
 #include "vperf/counters.h"
 
-enum { MOST_SAMPLES = 1 << 16 };
+enum { MAX_SAMPLES = 1 << 16 };
 
 static struct vperf_counters *counters;
-static const char *events[VPERF_MOST_EVENTS];
+static const char *events[VPERF_MAX_EVENTS];
 static unsigned n_events;
-static uintptr_t base, end, samples[MOST_SAMPLES];
+static uintptr_t base, end, samples[MAX_SAMPLES];
 static volatile unsigned n_samples;
 
 static void on_overflow(int number, siginfo_t *info, void *context)
 {
 	const ucontext_t *interrupted = context;
 
-	if (n_samples == MOST_SAMPLES)
+	if (n_samples == MAX_SAMPLES)
 		return;
 #if defined(__x86_64__)
 	samples[n_samples] = (uintptr_t)interrupted->uc_mcontext.gregs[REG_RIP];
@@ -53,7 +53,7 @@ static void find_events(void)
 {
 	char *names = getenv("COUNT_EVENTS"), *rest = NULL;
 
-	for (char *name = strtok_r(names, ",", &rest); name && n_events < VPERF_MOST_EVENTS;
+	for (char *name = strtok_r(names, ",", &rest); name && n_events < VPERF_MAX_EVENTS;
 	     name = strtok_r(NULL, ",", &rest))
 		events[n_events++] = name;
 }
@@ -93,7 +93,7 @@ static void write_samples(FILE *file)
 
 static __attribute__((destructor)) void finish(void)
 {
-	uint64_t values[VPERF_MOST_EVENTS];
+	uint64_t values[VPERF_MAX_EVENTS];
 	const char *name = getenv("COUNT_FILE");
 
 	if (!counters || !name || vperf_counters_stop(counters, values))

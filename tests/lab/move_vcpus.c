@@ -15,12 +15,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_THREADS = 64 };
+enum { MAX_THREADS = 64 };
 
 static struct {
 	pid_t tid;
 	cpu_set_t before;
-} threads[MOST_THREADS];
+} threads[MAX_THREADS];
 static unsigned n_threads;
 
 /* QEMU's names of them: "CPU 0/KVM". */
@@ -39,7 +39,7 @@ static bool is_vcpu(const char *process, const char *thread)
 
 static void take_thread(pid_t tid)
 {
-	if (n_threads == MOST_THREADS)
+	if (n_threads == MAX_THREADS)
 		return;
 	threads[n_threads].tid = tid;
 	if (!sched_getaffinity(tid, sizeof(cpu_set_t), &threads[n_threads].before))

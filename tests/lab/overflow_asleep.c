@@ -30,7 +30,7 @@ enum {
 	ASLEEP_US = 50000,
 	PART_AFTERWARDS = 8,
 	PIECE = 50,
-	MOST_PERIODS = 20
+	MAX_PERIODS = 20
 };
 
 static pid_t own;
@@ -114,7 +114,7 @@ static uint64_t work_up_to_overflow(struct vperf_counters *counters, uint64_t pe
 {
 	uint64_t value = 0;
 
-	for (uint64_t full = 0; full < MOST_PERIODS; full++) {
+	for (uint64_t full = 0; full < MAX_PERIODS; full++) {
 		while ((value = value_of(counters)) / period <= full)
 			known_loop(PIECE);
 		if (signals <= full)

@@ -20,7 +20,7 @@
 
 #include "known_loop.h"
 
-enum { THREADS = 3, MOST_EVENTS = 4, ROUNDS = 20, LOOPS = 250000, INSTRUCTIONS = 6 };
+enum { THREADS = 3, MAX_EVENTS = 4, ROUNDS = 20, LOOPS = 250000, INSTRUCTIONS = 6 };
 /* As papi.h of version 7.0 has them. */
 enum { VERSION = 7 << 24, NONE = -1 };
 
@@ -118,7 +118,7 @@ static void ask_for_profile(void)
 static void *work(void *number)
 {
 	unsigned long rounds = ROUNDS * ((unsigned long)number + 1);
-	long long values[MOST_EVENTS] = {0};
+	long long values[MAX_EVENTS] = {0};
 	int set = NONE;
 
 	check("create", papi.create(&set));
@@ -158,7 +158,7 @@ int main(int argc, char **argv)
 		argc--;
 		argv++;
 	}
-	if (argc < 2 || argc > MOST_EVENTS + 1)
+	if (argc < 2 || argc > MAX_EVENTS + 1)
 		errx(2, "usage: papi-loops [--overflow PERIOD | --profile] EVENT...");
 	events = argv + 1;
 	n_events = argc - 1;

@@ -10,7 +10,7 @@
 #include "xen/states.h"
 #include "xen/xen_order.h"
 
-enum { CPU_CHANGE = 0x0001f003, FILE_MOST = 1 << 30 };
+enum { CPU_CHANGE = 0x0001f003, FILE_MAX = 1 << 30 };
 
 typedef VP_VEC(struct vp_xen_traced) traced_records;
 
@@ -62,7 +62,7 @@ int main(int argc, char **argv)
 
 	if (argc != 3 || !(strtod(argv[2], NULL) > 0))
 		return 2;
-	struct vp_error *error = vp_file_read(argv[1], FILE_MOST, &file);
+	struct vp_error *error = vp_file_read(argv[1], FILE_MAX, &file);
 	if (error) {
 		fprintf(stderr, "%s\n", vp_error_message(error));
 		return 1;

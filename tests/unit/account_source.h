@@ -114,7 +114,7 @@ static void forget(const struct vp_account_source *own, const struct vp_thief_ke
 			}
 }
 
-static inline size_t most_thieves(const struct vp_account_source *own)
+static inline size_t max_thieves(const struct vp_account_source *own)
 {
 	return ROOM;
 }
@@ -163,7 +163,7 @@ static const struct vp_account_ops ops = {.open = open_source,
 					  .sites = sites,
 					  .thieves = thieves,
 					  .forget_thieves = forget,
-					  .most_thieves = most_thieves,
+					  .max_thieves = max_thieves,
 					  .old_sites = old_sites,
 					  .task = task,
 					  .drain = drain,

@@ -6,7 +6,7 @@
 #include <json-c/json.h>
 
 #include "analyze/account/account_tables.h"
-#include "analyze/account/storm.h"
+#include "analyze/account/irq_storm.h"
 #include "make_recording.h"
 #include "render/render_account.h"
 #include "render/render_table.h"
@@ -144,12 +144,12 @@ static void test_lost_vcpu_is_not_ok(void **state)
 	vp_account_init(&account, &vms);
 	add_second(&account, 5);
 	vp_account_check(&account, 0, 0, &checks);
-	assert_true(checks.all_placed);
+	assert_true(checks.all_counted);
 	vp_render_checks(&checks, &out);
 	assert_null(strstr(vp_buffer_text(&out), "NOT OK"));
 	vp_account_take(&account, (const void *)&loss);
 	vp_account_check(&account, 0, 0, &checks);
-	assert_false(checks.all_placed);
+	assert_false(checks.all_counted);
 	out.size = 0;
 	vp_render_checks(&checks, &out);
 	assert_non_null(strstr(vp_buffer_text(&out), "without an account: 3: NOT OK"));
@@ -195,7 +195,7 @@ static size_t storms_told(const struct vp_account *account, uint64_t period_ns, 
 {
 	vp_sentences told = {0};
 
-	vp_storm_tell(account, period_ns, &told);
+	vp_irq_storm_notes(account, period_ns, &told);
 	size_t count = told.count;
 	*last = count ? vp_strdup(told.at[count - 1]) : NULL;
 	vp_vec_each (&told, sentence)
@@ -216,19 +216,19 @@ static void test_storm(void **state)
 				 .comm = "local_timer"};
 	struct vp_guest_sample sample = {.vm = 1000};
 	struct vp_account account;
-	struct vp_storm storm;
+	struct vp_irq_storm storm;
 	vp_vms vms = {0};
 	char *text;
 
 	vp_account_init(&account, &vms);
 	add_second(&account, 5);
-	assert_false(vp_storm_find(&account, &account.times.at[0], &storm));
+	assert_false(vp_irq_storm_find(&account, &account.times.at[0], &storm));
 	add(&account, VP_ID_thief, &timer);
 	assert_int_equal(storms_told(&account, 1000000, &text), 0);
 	timer.count = 1;
 	timer.ns = 0;
 	add(&account, VP_ID_thief, &timer);
-	assert_true(vp_storm_find(&account, &account.times.at[0], &storm));
+	assert_true(vp_irq_storm_find(&account, &account.times.at[0], &storm));
 	assert_string_equal(storm.source, "local_timer");
 	assert_true(storm.per_s == 20000 && storm.percent == 10);
 	for (int i = 0; i < 900; i++)
@@ -256,17 +256,17 @@ static void test_no_storm_of_a_moment(void **state)
 	struct vp_thief timer = {
 	    .vm = 1000, .state = VP_STATE_IRQ, .kind = VP_BY_VECTOR, .ns = 1000000, .count = 2000};
 	struct vp_account account;
-	struct vp_storm storm;
+	struct vp_irq_storm storm;
 	vp_vms vms = {0};
 
 	vp_account_init(&account, &vms);
 	add(&account, VP_ID_vcpu_account, &times);
 	add(&account, VP_ID_thief, &timer);
-	assert_false(vp_storm_find(&account, &account.times.at[0], &storm));
+	assert_false(vp_irq_storm_find(&account, &account.times.at[0], &storm));
 	times.begin = times.end;
 	times.end = 18000005;
 	add(&account, VP_ID_vcpu_account, &times);
-	assert_true(vp_storm_find(&account, &account.times.at[0], &storm));
+	assert_true(vp_irq_storm_find(&account, &account.times.at[0], &storm));
 	assert_string_equal(storm.source, "irq 0");
 	vp_account_deinit(&account);
 	vp_vms_deinit(&vms);
@@ -367,7 +367,7 @@ static void test_addresses(void **state)
 			    "pid-1000,,,,NPF,5,110,22,0,0,110,22\n"
 			    "pid-1000,0x38000001004,device,read,NPF,3,90,30,0,0,90,30\n");
 	out.size = 0;
-	vp_account_places_table(&view, &nothing, VP_EXITS_BY_FUNCTION, &functions);
+	vp_account_sites_table(&view, &nothing, VP_EXITS_BY_FUNCTION, &functions);
 	vp_render_table_csv(&functions, false, &out);
 	assert_non_null(strstr(vp_buffer_text(&out), ",NPF,MMIO write 0x38000001004,5,900,"));
 	assert_non_null(strstr(vp_buffer_text(&out), ",NPF,memory write,16,800,"));

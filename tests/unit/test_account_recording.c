@@ -117,7 +117,7 @@ static void test_account(void **state)
 	assert_int_equal(rec.account.times.at[0].guest_samples, 600);
 	assert_int_equal(rec.account.costs.count, 1);
 	assert_true(rec.checks.sampled && rec.checks.samples_agree && rec.checks.closes);
-	assert_true(rec.checks.exits_agree && rec.checks.parts_sum && rec.checks.all_placed);
+	assert_true(rec.checks.exits_agree && rec.checks.parts_sum && rec.checks.all_counted);
 	assert_int_equal(rec.checks.exits, 5);
 	assert_float_equal(rec.checks.worst_sample, 0, 1e-9);
 	assert_float_equal(rec.checks.sample_error, error_with(0), 1e-9);
@@ -222,7 +222,7 @@ static void test_losses(void **state)
 	assert_int_equal(rec.losses.lost[VP_STREAM_ACCOUNT], 7);
 	assert_int_equal(rec.losses.lost[VP_STREAM_PCPU], 0);
 	assert_int_equal(rec.checks.lost_events, 3);
-	assert_false(rec.checks.all_placed);
+	assert_false(rec.checks.all_counted);
 	vp_account_recording_close(&rec);
 	/* One kind at a time. */
 	for (int kind = 0; kind < 3; kind++) {
@@ -328,7 +328,7 @@ static void expect_storms(size_t count, bool with_samples)
 
 	/* Behind what is there already. */
 	vp_vec_push(&sentences, vp_strdup("first"));
-	vp_account_recording_tell_storms(NAME, &sentences);
+	vp_account_recording_note_storms(NAME, &sentences);
 	assert_int_equal(sentences.count, 1 + count);
 	assert_string_equal(sentences.at[0], "first");
 	if (count) {
@@ -372,7 +372,7 @@ static void test_storms(void **state)
 	/* There is a storm, but the rest cannot be read. */
 	temporary_file(NAME "/cgroups", "nonsense\n", 9);
 	vp_sentences sentences = {0};
-	vp_account_recording_tell_storms(NAME, &sentences);
+	vp_account_recording_note_storms(NAME, &sentences);
 	assert_int_equal(sentences.count, 1);
 	assert_int_equal(notes_like(&sentences, "interrupt storms are not reported: '"), 1);
 	assert_int_equal(notes_like(&sentences, "expected ID PATH"), 1);

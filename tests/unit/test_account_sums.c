@@ -299,21 +299,21 @@ static void test_places(void **state)
 	take_record(&account, VP_ID_exit_site, &sites[0]);
 	sites[2].last = 300;
 	take_record(&account, VP_ID_exit_site, &sites[2]);
-	assert_int_equal(account.places.count, VP_ARRAY_SIZE(sites));
+	assert_int_equal(account.sites.count, VP_ARRAY_SIZE(sites));
 	for (size_t i = 0; i < VP_ARRAY_SIZE(sites); i++) {
-		const struct vp_account_place *place = &account.places.at[i];
-		assert_int_equal(place->known, i != 1);
-		assert_int_equal(place->vm, i == 4);
-		assert_int_equal(place->reason, i == 5 ? HLT : NPF);
-		assert_int_equal(place->vendor, i == 6 ? VP_VENDOR_INTEL : VP_VENDOR_AMD);
-		assert_int_equal(place->ip, i == 2 ? 0x2000 : 0x1000);
-		assert_int_equal(place->as_root, i == 3 ? 0x6000 : 0x5000);
-		assert_int_equal(place->count, i == 0 ? 7 : i == 2 ? 6 : 3);
-		assert_int_equal(place->ns, i == 0 ? 70 : i == 2 ? 60 : 30);
-		assert_int_equal(place->last, i == 2 ? 300 : 200);
-		assert_int_equal(place->detail_kind, VP_DETAIL_NONE);
-		assert_int_equal(place->detail, 0);
-		assert_true(place->address == VP_NO_ADDRESS);
+		const struct vp_account_exit_site *row = &account.sites.at[i];
+		assert_int_equal(row->known, i != 1);
+		assert_int_equal(row->vm, i == 4);
+		assert_int_equal(row->reason, i == 5 ? HLT : NPF);
+		assert_int_equal(row->vendor, i == 6 ? VP_VENDOR_INTEL : VP_VENDOR_AMD);
+		assert_int_equal(row->ip, i == 2 ? 0x2000 : 0x1000);
+		assert_int_equal(row->as_root, i == 3 ? 0x6000 : 0x5000);
+		assert_int_equal(row->count, i == 0 ? 7 : i == 2 ? 6 : 3);
+		assert_int_equal(row->ns, i == 0 ? 70 : i == 2 ? 60 : 30);
+		assert_int_equal(row->last, i == 2 ? 300 : 200);
+		assert_int_equal(row->detail_kind, VP_DETAIL_NONE);
+		assert_int_equal(row->detail, 0);
+		assert_true(row->address == VP_NO_ADDRESS);
 	}
 }
 
@@ -327,21 +327,21 @@ static void test_details(void **state)
 		TAKE(&account, exit_site_address, .vm = SECOND_VM, .flags = VP_SITE_KNOWN,
 		     .count = 10 + i, .detail_kind = VP_DETAIL_MMIO_READ, .detail = 9,
 		     .address = 0x1000 * i);
-	assert_int_equal(account.places.count, 6);
+	assert_int_equal(account.sites.count, 6);
 	for (uint32_t i = 0; i < 6; i++) {
-		const struct vp_account_place *place = &account.places.at[i];
-		assert_int_equal(place->vm, 1);
-		assert_int_equal(place->detail_kind,
+		const struct vp_account_exit_site *row = &account.sites.at[i];
+		assert_int_equal(row->vm, 1);
+		assert_int_equal(row->detail_kind,
 				 i < 4 ? VP_DETAIL_PORT_IN + i / 2 : VP_DETAIL_MMIO_READ);
-		assert_int_equal(place->detail, i < 4 ? 0x70 + i % 2 : 9);
-		assert_true(place->address == (i < 4 ? VP_NO_ADDRESS : 0x1000 * (i - 4ULL)));
-		assert_int_equal(place->count, i < 4 ? 1 + i : 6 + i);
-		assert_int_equal(vp_account_place_is_device(place), i > 3);
+		assert_int_equal(row->detail, i < 4 ? 0x70 + i % 2 : 9);
+		assert_true(row->address == (i < 4 ? VP_NO_ADDRESS : 0x1000 * (i - 4ULL)));
+		assert_int_equal(row->count, i < 4 ? 1 + i : 6 + i);
+		assert_int_equal(vp_account_exit_site_is_device(row), i > 3);
 	}
-	account.places.at[0].detail_kind = VP_DETAIL_MMIO_WRITE;
-	assert_true(vp_account_place_is_device(&account.places.at[0]));
-	account.places.at[0].detail_kind = VP_DETAIL_MEMORY_WRITE;
-	assert_false(vp_account_place_is_device(&account.places.at[0]));
+	account.sites.at[0].detail_kind = VP_DETAIL_MMIO_WRITE;
+	assert_true(vp_account_exit_site_is_device(&account.sites.at[0]));
+	account.sites.at[0].detail_kind = VP_DETAIL_MEMORY_WRITE;
+	assert_false(vp_account_exit_site_is_device(&account.sites.at[0]));
 }
 
 static void test_samples(void **state)
@@ -357,12 +357,12 @@ static void test_samples(void **state)
 	assert_int_equal(times_of(0, 1)->user_samples, 0);
 }
 
-static void expect_counts(size_t times, size_t costs, size_t thefts, size_t places)
+static void expect_counts(size_t times, size_t costs, size_t thefts, size_t n_sites)
 {
 	assert_int_equal(account.times.count, times);
 	assert_int_equal(account.costs.count, costs);
 	assert_int_equal(account.thefts.count, thefts);
-	assert_int_equal(account.places.count, places);
+	assert_int_equal(account.sites.count, n_sites);
 	assert_int_equal(account.lost.vcpus, 0);
 }
 
@@ -402,7 +402,7 @@ static void test_losses(void **state)
 	assert_int_equal(account.lost.sites, 6);
 	vp_account_check(&account, 0, 0, &checks);
 	assert_int_equal(checks.lost_events, 4);
-	assert_false(checks.all_placed);
+	assert_false(checks.all_counted);
 }
 
 /* The worst vCPU decides, whichever it is; a tenth of a percent is allowed. */

@@ -208,7 +208,7 @@ static void test_exits_by_work(void **state)
 	expect_csv(&table, false,
 		   "alpha,IOIO,2,0,300,150,100,0,200,0,0,0,300,150,0,0,0\n"
 		   "alpha,HLT,10,0,100,10,90,10,0,8000,400,500,9000,900,0,0,0\n");
-	vp_account_places_table(&view, &(struct vp_naming){0}, VP_EXITS_BY_FUNCTION, &table);
+	vp_account_sites_table(&view, &(struct vp_naming){0}, VP_EXITS_BY_FUNCTION, &table);
 	expect_csv(&table, false,
 		   "alpha,0x2000,,[unknown],,IOIO,,2,300,150,0,0,300,150\n"
 		   "alpha,0x1000,,[unknown],,HLT,,10,100,10,8000,900,9000,900\n");
@@ -221,7 +221,7 @@ static void test_exits_of_old_places(void **state)
 	     .count = 10, .total = 10000, .kernel = 1000, .blocked = 7000, .waking = 2000);
 	TAKE(&account, exit_site, .vm = FIRST_VM, .reason = HLT, .vendor = VP_VENDOR_AMD,
 	     .flags = VP_SITE_KNOWN, .ip = 0x1000, .count = 5, .ns = 5000);
-	vp_account_places_table(&view, &(struct vp_naming){0}, VP_EXITS_BY_FUNCTION, &table);
+	vp_account_sites_table(&view, &(struct vp_naming){0}, VP_EXITS_BY_FUNCTION, &table);
 	expect_csv(&table, false,
 		   "alpha,,,,,HLT,,5,500,100,3500,1000,5000,1000\n"
 		   "alpha,0x1000,,[unknown],,HLT,,5,500,100,3500,1000,5000,1000\n");
@@ -247,7 +247,7 @@ static void test_order_of_exits(void **state)
 		assert_int_equal(table.cells.at[i * table.columns.count + 2].count, order[i]);
 	vp_table_deinit(&table);
 	table = (struct vp_table){0};
-	vp_account_places_table(&view, &(struct vp_naming){0}, VP_EXITS_BY_PROCESS, &table);
+	vp_account_sites_table(&view, &(struct vp_naming){0}, VP_EXITS_BY_PROCESS, &table);
 	assert_int_equal(vp_table_rows(&table), VP_ARRAY_SIZE(order));
 	for (size_t i = 0; i < VP_ARRAY_SIZE(order); i++)
 		assert_int_equal(table.cells.at[i * table.columns.count + 4].count, order[i]);
@@ -469,8 +469,8 @@ static void test_addresses_of_all(void **state)
 	expect_csv(&table, false, "beta,0x5000,device,read,NPF,3,300,100,0,0,300,100\n");
 }
 
-static void put_place(uint32_t vm, uint32_t reason, uint64_t ip, uint64_t root, bool known,
-		      uint64_t count, uint64_t ns)
+static void render_diagnose_put_index(uint32_t vm, uint32_t reason, uint64_t ip, uint64_t root,
+				      bool known, uint64_t count, uint64_t ns)
 {
 	TAKE(&account, exit_site, .vm = vm, .reason = reason, .vendor = VP_VENDOR_AMD,
 	     .flags = known, .ip = ip, .as_root = root, .count = count, .ns = ns, .last = 5000);
@@ -503,20 +503,20 @@ static void free_naming(struct vp_naming *naming)
 	vp_vec_deinit(&naming->vms);
 }
 
-static void put_places(void)
+static void put_offsets(void)
 {
 	take_cost(SECOND_VM, IOIO, 50, 5000);
 	take_cost(FIRST_VM, IOIO, 2, 200);
-	put_place(SECOND_VM, IOIO, 0x400104, 0x5000, true, 10, 1000);
-	put_place(SECOND_VM, IOIO, 0x400108, 0x8000000000005fff, true, 1, 100);
-	put_place(SECOND_VM, IOIO, 0x401000, 0x5000, true, 20, 2000);
-	put_place(SECOND_VM, IOIO, 0xffffffff81000010, 0x5000, true, 5, 500);
-	put_place(SECOND_VM, IOIO, 0xffffffff81000020, 0x9000, true, 4, 400);
-	put_place(SECOND_VM, IOIO, 0x400104, 0x9000, true, 3, 300);
-	put_place(SECOND_VM, IOIO, 0x400104, 0, true, 2, 200);
-	put_place(SECOND_VM, IOIO, 0, 0, false, 6, 600);
-	put_place(FIRST_VM, IOIO, 0x400104, 0x5000, true, 1, 100);
-	put_place(FIRST_VM, IOIO, 0xffffffff81000010, 0, true, 1, 50);
+	render_diagnose_put_index(SECOND_VM, IOIO, 0x400104, 0x5000, true, 10, 1000);
+	render_diagnose_put_index(SECOND_VM, IOIO, 0x400108, 0x8000000000005fff, true, 1, 100);
+	render_diagnose_put_index(SECOND_VM, IOIO, 0x401000, 0x5000, true, 20, 2000);
+	render_diagnose_put_index(SECOND_VM, IOIO, 0xffffffff81000010, 0x5000, true, 5, 500);
+	render_diagnose_put_index(SECOND_VM, IOIO, 0xffffffff81000020, 0x9000, true, 4, 400);
+	render_diagnose_put_index(SECOND_VM, IOIO, 0x400104, 0x9000, true, 3, 300);
+	render_diagnose_put_index(SECOND_VM, IOIO, 0x400104, 0, true, 2, 200);
+	render_diagnose_put_index(SECOND_VM, IOIO, 0, 0, false, 6, 600);
+	render_diagnose_put_index(FIRST_VM, IOIO, 0x400104, 0x5000, true, 1, 100);
+	render_diagnose_put_index(FIRST_VM, IOIO, 0xffffffff81000010, 0, true, 1, 50);
 }
 
 /* Where the place is not known, it is nobody's: among what the places lack. */
@@ -525,8 +525,8 @@ static void test_places(void **state)
 	struct vp_naming naming;
 
 	make_naming(&naming);
-	put_places();
-	vp_account_places_table(&view, &naming, VP_EXITS_BY_FUNCTION, &table);
+	put_offsets();
+	vp_account_sites_table(&view, &naming, VP_EXITS_BY_FUNCTION, &table);
 	expect_csv(&table, true,
 		   "vm,function,module,process,pid,reason,detail,count,work_ns,work_mean_ns,idle_"
 		   "ns,steal_ns,total_ns,mean_ns\n"
@@ -540,7 +540,7 @@ static void test_places(void **state)
 		   "beta,0x400104,,[unknown],,IOIO,,2,200,100,0,0,200,100\n"
 		   "alpha,0x400104,,cr3:0x5000,,IOIO,,1,100,100,0,0,100,100\n"
 		   "alpha,0xffffffff81000010,,[kernel],,IOIO,,1,50,50,0,0,50,50\n");
-	vp_account_places_table(&view, &naming, VP_EXITS_BY_PROCESS, &table);
+	vp_account_sites_table(&view, &naming, VP_EXITS_BY_PROCESS, &table);
 	expect_csv(
 	    &table, true,
 	    "vm,process,pid,reason,count,work_ns,work_mean_ns,idle_ns,steal_ns,total_ns,mean_ns\n"
@@ -554,7 +554,7 @@ static void test_places(void **state)
 	    "alpha,[kernel],,IOIO,1,50,50,0,0,50,50\n");
 	look_at("alpha");
 	view.limit = 1;
-	vp_account_places_table(&view, &naming, VP_EXITS_BY_PROCESS, &table);
+	vp_account_sites_table(&view, &naming, VP_EXITS_BY_PROCESS, &table);
 	expect_csv(&table, false, "alpha,,,IOIO,2,250,125,0,0,250,125\n");
 	free_naming(&naming);
 }
@@ -570,9 +570,9 @@ static void test_kernel_names(void **state)
 	expect_no_error(
 	    vp_names_load_kallsyms("test_account_tables.map", &naming.vms.at[1].kernel));
 	take_cost(SECOND_VM, IOIO, 0, 0);
-	put_place(SECOND_VM, IOIO, 0xffffffff81000010, 0x5000, true, 5, 500);
-	put_place(SECOND_VM, IOIO, 0x400104, 0x5000, true, 4, 400);
-	vp_account_places_table(&view, &naming, VP_EXITS_BY_FUNCTION, &table);
+	render_diagnose_put_index(SECOND_VM, IOIO, 0xffffffff81000010, 0x5000, true, 5, 500);
+	render_diagnose_put_index(SECOND_VM, IOIO, 0x400104, 0x5000, true, 4, 400);
+	vp_account_sites_table(&view, &naming, VP_EXITS_BY_FUNCTION, &table);
 	expect_csv(&table, false,
 		   "beta,given,[kernel],worker,71,IOIO,,5,500,100,0,0,500,100\n"
 		   "beta,work,/bin/worker,worker,71,IOIO,,4,400,100,0,0,400,100\n");

@@ -524,7 +524,7 @@ static void test_dump(void **state)
 }
 
 #define CLIENTS "test_agent.clients"
-enum { SILENT = 40, MOST_SILENT = 32 };
+enum { SILENT = 40, MAX_SILENT = 32 };
 
 static int listen_clients(void)
 {
@@ -557,12 +557,12 @@ static void test_silent_clients(void **state)
 		fds[i] = connect_client();
 		vp_lend_client_accept(&lend, 1000 + (uint64_t)i);
 	}
-	assert_int_equal(lend.clients.count, MOST_SILENT);
+	assert_int_equal(lend.clients.count, MAX_SILENT);
 	for (int i = 0; i < SILENT; i++) /* the oldest are gone */
 		assert_int_equal(recv(fds[i], &byte, 1, MSG_DONTWAIT), i < 8 ? 0 : -1);
 	lend.clients.at[0].is_attached = true;
 	vp_lend_clients_expire(&lend, 3000);
-	assert_int_equal(lend.clients.count, MOST_SILENT);
+	assert_int_equal(lend.clients.count, MAX_SILENT);
 	vp_lend_clients_expire(&lend, 5000);
 	assert_int_equal(lend.clients.count, 1);
 	for (int i = 0; i < SILENT; i++)

@@ -180,7 +180,7 @@ static void test_confined_without_a_free_descriptor(void **state)
 /* What it writes to memory is the host's. */
 static void test_confined_files_are_limited(void **state)
 {
-	enum { MOST = 100000 };
+	enum { MAX = 100000 };
 	int file = memfd_create("test", MFD_CLOEXEC), status;
 	struct stat written;
 
@@ -189,8 +189,8 @@ static void test_confined_files_are_limited(void **state)
 	assert_true(file >= 0);
 	pid_t child = fork();
 	if (child == 0) {
-		static char bytes[MOST / 3];
-		if (vp_confine(&file, 1, 0, MOST))
+		static char bytes[MAX / 3];
+		if (vp_confine(&file, 1, 0, MAX))
 			_exit(2);
 		for (int i = 0; i < 10; i++)
 			if (write(file, bytes, sizeof(bytes)) < 0)
@@ -201,7 +201,7 @@ static void test_confined_files_are_limited(void **state)
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
 	assert_int_equal(fstat(file, &written), 0);
-	assert_int_equal(written.st_size, MOST);
+	assert_int_equal(written.st_size, MAX);
 	close(file);
 }
 

@@ -56,7 +56,7 @@ static int read_group_of(unsigned n, const uint64_t *words, size_t count, uint64
 static void test_groups_that_lost_their_counters(void **state)
 {
 	const struct vp_counters_group closed = {.n = 2, .fds = {-1}};
-	uint64_t values[VPERF_MOST_EVENTS] = {0};
+	uint64_t values[VPERF_MAX_EVENTS] = {0};
 
 	assert_int_equal(read_group_of(2, (uint64_t[]){2, 90, 90, 11, 22}, 5, values), VPERF_OK);
 	assert_int_equal(values[0], 11);
@@ -760,20 +760,20 @@ static void test_timed_overflow(void **state)
 	check_timed_overflow(SIGUSR1);
 }
 
-enum { MOST_LOOKS = 5000, MOST_WAITING = 64 };
+enum { MAX_LOOKS = 5000, MAX_WAITING = 64 };
 static int looks, most_waiting;
 
 /* How many signals of the timer wait, all being blocked here: they are taken, and sent again. */
 static int waiting_signals(void)
 {
 	const struct timespec now = {0};
-	siginfo_t infos[MOST_WAITING];
+	siginfo_t infos[MAX_WAITING];
 	sigset_t of_timer;
 	int n = 0;
 
 	sigemptyset(&of_timer);
 	sigaddset(&of_timer, SIGRTMAX);
-	while (n < MOST_WAITING && sigtimedwait(&of_timer, &infos[n], &now) > 0)
+	while (n < MAX_WAITING && sigtimedwait(&of_timer, &infos[n], &now) > 0)
 		n++;
 	for (int i = 0; i < n; i++)
 		syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), SIGRTMAX, &infos[i]);
@@ -795,7 +795,7 @@ static void work(long ns)
 static void take_off_slowly(void *context, const uint64_t *values)
 {
 	take_off(context, values);
-	if (looks < MOST_LOOKS)
+	if (looks < MAX_LOOKS)
 		work(200000);
 	looks++;
 	int waiting = waiting_signals();
@@ -825,7 +825,7 @@ static void test_slow_looks(void **state)
 		fault(5000);
 	assert_int_equal(vperf_counters_read(counters, &last), VPERF_OK);
 	vp_counters_overflow_stop(overflow, last);
-	assert_true(looks < MOST_LOOKS);
+	assert_true(looks < MAX_LOOKS);
 	assert_int_equal(most_waiting, 1);
 	assert_int_equal(signals, (last - first - taken_off) / 100);
 	vp_counters_overflow_close(overflow);

@@ -15,13 +15,13 @@
 #include "counters/counters_event.h"
 #include "counters/set.h"
 
-enum { MOST = 8 };
+enum { MAX = 8 };
 
 static struct asked {
 	struct perf_event_attr attr;
 	int pid, cpu, leader, fd;
 	unsigned long flags;
-} asked[MOST];
+} asked[MAX];
 static unsigned n_asked;
 static int refuses; /* errno for the event of that number … */
 static unsigned refused;
@@ -33,7 +33,7 @@ static int open_event(const struct perf_event_attr *attr, const long *words)
 {
 	struct asked *one = &asked[n_asked];
 
-	assert_in_range(n_asked, 0, MOST - 1);
+	assert_in_range(n_asked, 0, MAX - 1);
 	*one = (struct asked){.attr = *attr,
 			      .pid = (int)words[1],
 			      .cpu = (int)words[2],

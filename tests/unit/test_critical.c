@@ -264,7 +264,7 @@ static void test_blame(void **state)
 static void test_latencies(void **state)
 {
 	struct vp_threads threads;
-	struct vp_guest_sched sums = {.threads = &threads, .most_worst = 1};
+	struct vp_guest_sched sums = {.threads = &threads, .max_worst = 1};
 	struct vp_table times = {0}, worst = {0};
 
 	make(true);
@@ -293,7 +293,7 @@ static void test_window(void **state)
 		const struct vp_threads_options options = {
 		    .from = AT(windows[i].from), .to = AT(windows[i].to), .vm = "vm0"};
 		struct vp_threads threads;
-		struct vp_guest_sched sums = {.threads = &threads, .most_worst = 10};
+		struct vp_guest_sched sums = {.threads = &threads, .max_worst = 10};
 		uint64_t whole = 0;
 		expect_no_error(vp_threads_open(NAME, &options, &threads));
 		vp_guest_sched_sum(&sums);

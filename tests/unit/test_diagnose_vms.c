@@ -43,7 +43,7 @@ static void diagnose(void)
 	vp_table_deinit(&addresses);
 	places = addresses = (struct vp_table){0};
 	vp_account_settle(&account);
-	vp_account_places_table(&view, &nothing, VP_EXITS_BY_FUNCTION, &places);
+	vp_account_sites_table(&view, &nothing, VP_EXITS_BY_FUNCTION, &places);
 	vp_account_addresses_table(&view, &addresses);
 	vp_diagnose(&view, &places, &addresses, &losses, &diagnosis);
 }

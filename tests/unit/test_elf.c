@@ -13,7 +13,7 @@
 #define FILE_NAME "test_elf.bin"
 
 static struct vp_error *read_bytes(const void *bytes, size_t size,
-				   const struct vp_image_places *places, struct vp_image *image)
+				   const struct vp_image_locations *places, struct vp_image *image)
 {
 	temporary_file(FILE_NAME, bytes, size);
 	VP_AUTO_CLOSE int fd = open(FILE_NAME, O_RDONLY);
@@ -80,7 +80,7 @@ static void test_symbols(void **state)
 static void test_debug_file(void **state)
 {
 	struct elf_builder elf;
-	struct vp_image_places places = {.root = "test_elf.root", .debug_dir = "/debug"};
+	struct vp_image_locations places = {.root = "test_elf.root", .debug_dir = "/debug"};
 	struct vp_image image;
 
 	elf_builder_init(&elf);
@@ -106,7 +106,7 @@ static void test_debug_file(void **state)
 static void test_debug_file_is_no_device(void **state)
 {
 	static const char path[] = "test_elf.pipes/debug/.build-id/de/adbeef.debug";
-	struct vp_image_places places = {.root = "test_elf.pipes", .debug_dir = "/debug"};
+	struct vp_image_locations places = {.root = "test_elf.pipes", .debug_dir = "/debug"};
 	struct elf_builder elf;
 	struct vp_image image;
 	char events[4096];

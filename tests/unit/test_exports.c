@@ -47,10 +47,11 @@ static void sample(struct vp_export *export, const struct vp_sample *sample)
 				 vp_kind_name(frame->kind));
 		put_text(export, frame->process);
 		put_text(export, frame->function);
-		if (sample->places)
-			vp_buffer_printf(
-			    export->out, "@%llx+%llx", (unsigned long long)sample->places[i].ip,
-			    (unsigned long long)(sample->places[i].ip - sample->places[i].start));
+		if (sample->addresses)
+			vp_buffer_printf(export->out, "@%llx+%llx",
+					 (unsigned long long)sample->addresses[i].ip,
+					 (unsigned long long)(sample->addresses[i].ip -
+							      sample->addresses[i].start));
 	}
 	vp_buffer_string(export->out, "\n");
 }

@@ -16,7 +16,7 @@
 
 #define NAME "test_flight.rec"
 
-enum { ROOM = VP_PACKET_STORE_LEAST };
+enum { ROOM = VP_PACKET_STORE_MIN };
 
 static const struct vp_stream_id ACCOUNT = {VP_STREAM_ACCOUNT, VP_NO_PCPU};
 

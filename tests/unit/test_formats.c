@@ -34,12 +34,12 @@ static const struct vp_frame host[] = {FRAME(USER, MAIN, APP, SERVER, 77, VP_NON
 			     vm[] = {FRAME(VM, VM0, VP_NONE, SERVER, 1000, 0, 1)},
 			     idle[] = {
 				 FRAME(IDLE, IDLE, VP_NONE, VP_NONE, VP_NONE, VP_NONE, VP_NONE)};
-static const struct vp_frame_place places[] = {{0x400123, 0x400100}, {0xffffffff81000040, 0}};
+static const struct vp_frame_address addresses[] = {{0x400123, 0x400100}, {0xffffffff81000040, 0}};
 
 #define SAMPLE(at, of, number, of_pid, of_tid, on)                                                 \
 	{                                                                                          \
 		.time = 1000000000ULL + (at), .weight = number, .pcpu = on, .pid = of_pid,         \
-		.tid = of_tid, .frames = of, .places = places, .count = VP_ARRAY_SIZE(of)          \
+		.tid = of_tid, .frames = of, .addresses = addresses, .count = VP_ARRAY_SIZE(of)    \
 	}
 
 static const struct vp_sample samples[] = {SAMPLE(5, host, 1, 77, 78, 0),

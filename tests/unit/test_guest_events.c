@@ -480,7 +480,7 @@ static void test_reboots(void **state)
 	struct vp_guest_clock clock = {0};
 	const struct vp_guest_events_options options = {.directory = RECORDING,
 							.sets = VP_EVENTS_SET_sched,
-							.most_bytes = 1 << 20,
+							.max_bytes = 1 << 20,
 							.notices = &notices,
 							.clock = &clock};
 	struct vp_vm vm = {.pid = (uint32_t)start_socket_vmm(VSOCK, 4, answer_reboots),
@@ -596,7 +596,7 @@ static void guest_end(struct guest *guest)
 /* Events of a vCPU that was plugged in wait until KVM tells its counter. */
 static void test_new_vcpu(void **state)
 {
-	const struct vp_guest_events_options options = {.most_bytes = 1 << 20};
+	const struct vp_guest_events_options options = {.max_bytes = 1 << 20};
 	struct guest guest;
 
 	guest_begin(&guest, &options);
@@ -622,7 +622,7 @@ static void test_new_vcpu(void **state)
 /* Each vCPU that KVM does not have counts. */
 static void test_unknown_vcpus(void **state)
 {
-	const struct vp_guest_events_options options = {.most_bytes = 1 << 20};
+	const struct vp_guest_events_options options = {.max_bytes = 1 << 20};
 	struct guest guest;
 
 	guest_begin_with(&guest, &options, answer_of_two);
@@ -638,7 +638,7 @@ static void test_unknown_vcpus(void **state)
 /* An agent that sends more than it may: what is not written is lost. */
 static void test_limit(void **state)
 {
-	const struct vp_guest_events_options options = {.most_bytes =
+	const struct vp_guest_events_options options = {.max_bytes =
 							    sizeof(struct vp_defined_record) + 8};
 	struct guest guest;
 
@@ -657,7 +657,7 @@ static void test_limit(void **state)
 /* What is not in the recording's time is neither written nor lost. */
 static void test_before_the_begin(void **state)
 {
-	const struct vp_guest_events_options options = {.most_bytes = 1 << 20};
+	const struct vp_guest_events_options options = {.max_bytes = 1 << 20};
 	struct guest guest;
 
 	guest_begin(&guest, &options);
@@ -735,7 +735,7 @@ static void test_no_way(void **state)
 /* One that has not answered yet is not waited for. */
 static void test_not_waited_for(void **state)
 {
-	const struct vp_guest_events_options options = {.most_bytes = 1 << 20};
+	const struct vp_guest_events_options options = {.max_bytes = 1 << 20};
 
 	for (int i = 0; i < 2; i++) {
 		struct guest guest;

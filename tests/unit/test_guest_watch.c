@@ -233,7 +233,7 @@ static void free_built(struct vp_guest_watch *watch, vp_notices *notices)
 	munmap(guest, sizeof(*guest));
 }
 
-enum { MOST_STEPS = 20000 };
+enum { MAX_STEPS = 20000 };
 
 /* So much time in that of one millisecond. What readers have to do must not take them as long as
  * the watch waits for it, on a busy machine neither: that is 1.5 s with the usual step. */
@@ -251,7 +251,7 @@ static void step(struct vp_guest_watch *watch)
 
 static bool step_until(struct vp_guest_watch *watch, const struct vp_vm *vm, bool found)
 {
-	for (int i = 0; i < MOST_STEPS && vp_guest_watch_has_found(watch, vm) != found; i++)
+	for (int i = 0; i < MAX_STEPS && vp_guest_watch_has_found(watch, vm) != found; i++)
 		step(watch);
 	return vp_guest_watch_has_found(watch, vm) == found;
 }
@@ -302,7 +302,7 @@ static void put_away(struct vp_guest_watch *watch, const struct vp_vm *vm, const
 	struct vp_buffer text = {0};
 	bool done = false;
 
-	for (int i = 0; i < MOST_STEPS && !done; i++) {
+	for (int i = 0; i < MAX_STEPS && !done; i++) {
 		step(watch);
 		expect_no_error(vp_guest_watch_put_away(watch, vm, path, &done));
 	}

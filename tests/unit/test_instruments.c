@@ -240,7 +240,7 @@ static struct vp_instrument *samples_of(struct vp_session *session,
 					enum vp_guest_interrupts interrupts)
 {
 	const struct vp_instrument_guest_samples_options options = {
-	    .period_ns = 2000000, .look_ns = 500000, .interrupts = interrupts};
+	    .period_ns = 2000000, .poll_ns = 500000, .interrupts = interrupts};
 	struct vp_instrument *instrument = vp_instrument_guest_samples(&options);
 
 	instrument->session = session;
@@ -258,7 +258,7 @@ static void test_guest_samples(void **state)
 
 	session_begin(&session);
 	struct vp_instrument *instrument = samples_of(&session, VP_INTERRUPTS_NONE);
-	assert_true(sampler.options.period_ns == 2000000 && sampler.options.look_ns == 500000);
+	assert_true(sampler.options.period_ns == 2000000 && sampler.options.poll_ns == 500000);
 	assert_ptr_equal(services.guest_sampler, &sampler);
 	struct vp_recording info = {.instruments = (char *)"guest-samples account"};
 	instrument->ops->describe(instrument, &info);
@@ -324,7 +324,7 @@ static void test_cost_of_samples(void **state)
 
 	totals = (struct vp_guest_sampler_totals){.samples = 90,
 						  .pause = 360000,
-						  .most_ns = 17000,
+						  .max_ns = 17000,
 						  .unsampled_ns = 3000000,
 						  .exits = 5,
 						  .exit_periods = 1,
@@ -443,7 +443,7 @@ struct vp_guest_events *__wrap_vp_guest_events_new(const struct vp_guest_events_
 
 	assert_string_equal(options->directory, NAME);
 	assert_true(options->sets == 5 && options->port == 77 && options->compression == 3);
-	assert_true(options->most_bytes == 12345 && options->clock && options->notices);
+	assert_true(options->max_bytes == 12345 && options->clock && options->notices);
 	CALLED("new:%s:%s ", vm->name, part);
 	*own = (struct vp_guest_events){.vm = vp_vm_id(vm), .name = vp_strdup(vm->name)};
 	vp_vec_push(&agents, own);

@@ -55,9 +55,9 @@ static void test_book(void **state)
 	assert_string_equal(first, "vm0/0");
 	assert_string_equal(last, "vm1/1");
 	struct vp_interval_total total = vp_interval_total(&rec, 0);
-	assert_true(total.estimate == 3500 && total.live == 1 && total.least_live == 1);
+	assert_true(total.estimate == 3500 && total.live == 1 && total.min_live == 1);
 	total = vp_interval_total(&rec, 2);
-	assert_true(total.counted == 20 && total.estimate == 60 && total.least_live == 0);
+	assert_true(total.counted == 20 && total.estimate == 60 && total.min_live == 0);
 	/* Lengths 2, 1, 1, 4 ticks. */
 	assert_true(fabs(total.live - (2 * 0.5 + 0.25 + 0.5) / 8) < 1e-12);
 	vp_interval_recording_close(&rec);
@@ -103,7 +103,7 @@ static void assert_csv(const struct vp_interval_choice *choice, const char *expe
 
 	expect_no_error(vp_interval_recording_open(NAME, &rec));
 	expect_no_error(vp_interval_data(&rec, choice, &data));
-	vp_table_write_csv(&data, &out);
+	vp_dataset_write_csv(&data, &out);
 	assert_string_equal(vp_buffer_text(&out), expected);
 	vp_buffer_deinit(&out);
 	vp_data_deinit(&data);
@@ -161,7 +161,7 @@ static void test_strange_records(void **state)
 	expect_no_error(vp_interval_recording_open(NAME, &rec));
 	assert_int_equal(rec.rows.count, 2);
 	assert_true(vp_interval_total(&rec, 0).counted == 5);
-	assert_true(vp_interval_total(&rec, 1).least_live == 0);
+	assert_true(vp_interval_total(&rec, 1).min_live == 0);
 	assert_null(vp_interval_usual_base(&rec));
 	vp_interval_recording_close(&rec);
 }
@@ -187,8 +187,9 @@ static void test_rendered(void **state)
 	expect_no_error(vp_interval_data(
 	    &rec, &(struct vp_interval_choice){.subjects = true, .base = "instructions", .per = 1},
 	    &data));
-	vp_table_write_arff(&data, &arff);
-	expect_no_error(vp_table_read(temporary_file(NAME "/arff", arff.bytes, arff.size), &again));
+	vp_dataset_write_arff(&data, &arff);
+	expect_no_error(
+	    vp_dataset_read(temporary_file(NAME "/arff", arff.bytes, arff.size), &again));
 	assert_int_equal(again.rows, 3);
 	assert_string_equal(again.columns.at[0].labels.at[1], "vm1/1");
 	assert_string_equal(again.columns.at[3].name, "cpi");

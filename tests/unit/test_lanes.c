@@ -400,7 +400,7 @@ static void expect_sums(struct vp_sched *sums, struct vp_lanes *lanes)
 
 static void test_sums(void **state)
 {
-	struct vp_sched sums = {.most_waits = 2};
+	struct vp_sched sums = {.max_waits = 2};
 	const struct vp_lanes_options options = {
 	    .to = UINT64_MAX, .take = take_sum, .context = &sums};
 	struct vp_lanes *lanes;
@@ -417,7 +417,7 @@ static void test_sums(void **state)
 /* Of waits only the longest are kept, in order; the one that is asked for is the longest of all. */
 static void test_worst_waits(void **state)
 {
-	struct vp_sched sums = {.most_waits = 3};
+	struct vp_sched sums = {.max_waits = 3};
 
 	for (uint32_t i = 0; i < 100; i++) {
 		uint64_t begin = 1000 * (i + 1), ns = i * 37 % 101;

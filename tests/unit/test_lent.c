@@ -40,7 +40,7 @@ static void move(void)
 
 static void test_each_counter_on_each_cpu(void **state)
 {
-	uint64_t start[VPERF_MOST_EVENTS], values[VPERF_MOST_EVENTS];
+	uint64_t start[VPERF_MAX_EVENTS], values[VPERF_MAX_EVENTS];
 
 	for (unsigned i = 0; i < VP_LENT_EVENTS; i++)
 		start[i] = i * i;
@@ -65,8 +65,8 @@ static void test_each_counter_on_each_cpu(void **state)
  * is nobody's. */
 static void test_lost(void **state)
 {
-	const uint64_t start[VPERF_MOST_EVENTS] = {0};
-	uint64_t values[VPERF_MOST_EVENTS], stolen;
+	const uint64_t start[VPERF_MAX_EVENTS] = {0};
+	uint64_t values[VPERF_MAX_EVENTS], stolen;
 
 	memory.cells[1].marker = 0;
 	assert_false(vp_counters_lent_read_own(&lent, start, values));
@@ -102,7 +102,7 @@ static void test_stolen_and_stints(void **state)
 
 /* Has the processor trap behind each instruction; what shall happen then happens behind one of
  * them, as an exit from the guest may come anywhere. */
-enum { TRAP_FLAG = 0x100, MOST_STEPS = 2000, FURTHER = 500 };
+enum { TRAP_FLAG = 0x100, MAX_STEPS = 2000, FURTHER = 500 };
 static int steps_before;
 static void (*at_step)(void);
 static bool publishes_before; /* at each step until then */
@@ -135,8 +135,8 @@ static inline __attribute__((always_inline)) void step_no_more(void)
 			     : "memory", "cc");
 }
 
-static const uint64_t from_0[VPERF_MOST_EVENTS];
-static uint64_t seen[VPERF_MOST_EVENTS];
+static const uint64_t from_0[VPERF_MAX_EVENTS];
+static uint64_t seen[VPERF_MAX_EVENTS];
 
 /* Two events are enough, and each step takes its time. */
 enum { STEPPED_EVENTS = 2 };
@@ -191,7 +191,7 @@ static struct outcomes read_at_each_step(int (*read)(void), void (*happens)(void
 {
 	struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
 	struct outcomes ret = {0};
-	uint64_t first[VPERF_MOST_EVENTS];
+	uint64_t first[VPERF_MAX_EVENTS];
 
 	sigaction(SIGTRAP, &action, NULL);
 	setup_stepped();
@@ -235,8 +235,8 @@ static void test_read_is_of_one_moment(void **state)
 	publishes_before = false;
 	for (unsigned i = 0; i < 4; i++) {
 		struct outcomes of =
-		    read_at_each_step(reads[i / 2], happenings[i % 2], 1, MOST_STEPS);
-		assert_true(of.steps < MOST_STEPS - 1);
+		    read_at_each_step(reads[i / 2], happenings[i % 2], 1, MAX_STEPS);
+		assert_true(of.steps < MAX_STEPS - 1);
 		assert_int_equal(of.lost, 0);
 		assert_true(of.before && of.after);
 	}
@@ -247,13 +247,13 @@ static void test_read_is_of_one_moment(void **state)
 static void test_exact_read(void **state)
 {
 	static int (*const reads[])(void) = {read_exactly, look_here};
-	uint64_t values[VPERF_MOST_EVENTS];
+	uint64_t values[VPERF_MAX_EVENTS];
 
 	for (unsigned i = 0; i < 4; i++) {
 		publishes_before = false;
 		struct outcomes of =
-		    read_at_each_step(reads[i / 2], happenings[i % 2], 1, MOST_STEPS);
-		assert_true(of.steps < MOST_STEPS - 1);
+		    read_at_each_step(reads[i / 2], happenings[i % 2], 1, MAX_STEPS);
+		assert_true(of.steps < MAX_STEPS - 1);
 		assert_int_equal(of.before, 0);
 		assert_true(of.after && of.lost);
 		publishes_before = true;

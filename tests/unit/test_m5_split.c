@@ -8,7 +8,7 @@
 #include "stats/m5_split.h"
 #include "stats/random.h"
 
-enum { MOST = 200 };
+enum { MAX = 200 };
 
 /* Of whole numbers, so that no sum is rounded. */
 static double root_of_variance(const double *y, size_t n)
@@ -76,7 +76,7 @@ static void make_step(double *x, double *y, size_t n, size_t low)
 
 static void test_step(void **state)
 {
-	double x[MOST], y[MOST], impurity;
+	double x[MAX], y[MAX], impurity;
 	struct vp_split_work work;
 
 	/* A fifth of 20 rows is 4: the first cut leaves 5 rows on the left, the last as many on the
@@ -104,7 +104,7 @@ static void test_step(void **state)
 /* Less than four rows have no cut; of four and five, one row is the least of a side. */
 static void test_few(void **state)
 {
-	double x[MOST], y[MOST];
+	double x[MAX], y[MAX];
 
 	for (size_t n = 0; n < 4; n++) {
 		make_step(x, y, n, n / 2);
@@ -126,7 +126,7 @@ static void test_few(void **state)
 /* No cut between rows of one value, or of nearly one. */
 static void test_same(void **state)
 {
-	double x[MOST], y[MOST];
+	double x[MAX], y[MAX];
 
 	make_step(x, y, 20, 8);
 	for (size_t i = 6; i < 10; i++)
@@ -154,7 +154,7 @@ static void test_same(void **state)
 static void test_room_again(void **state)
 {
 	struct vp_split_work work;
-	double x[MOST], y[MOST];
+	double x[MAX], y[MAX];
 
 	vp_split_work_init(&work, 40);
 	make_step(x, y, 40, 10);
@@ -170,7 +170,7 @@ static void test_room_again(void **state)
 /* Values whose sums round: a variance is not below 0, and there is a cut all the same. */
 static void test_rounding(void **state)
 {
-	double x[MOST], y[MOST];
+	double x[MAX], y[MAX];
 
 	for (size_t n = 4; n < 60; n++) {
 		for (size_t i = 0; i < n; i++) {
@@ -186,7 +186,7 @@ static void test_rounding(void **state)
 static void compare(struct vp_random *random, size_t n, unsigned values, double scale,
 		    struct vp_split_work *work)
 {
-	double x[MOST], y[MOST], scaled[MOST], impurity = 0, at = 0;
+	double x[MAX], y[MAX], scaled[MAX], impurity = 0, at = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		at += (double)vp_random_below(random, 3);
@@ -220,11 +220,11 @@ static void test_all_cuts(void **state)
 	struct vp_random random;
 
 	vp_random_init(&random, 20);
-	vp_split_work_init(&work, MOST);
+	vp_split_work_init(&work, MAX);
 	for (unsigned i = 0; i < 3000; i++)
 		compare(&random, 4 + i % 60, 2 + i % 9, scales[i % VP_ARRAY_SIZE(scales)], &work);
 	for (unsigned i = 0; i < 100; i++)
-		compare(&random, MOST, 1000, 1, &work);
+		compare(&random, MAX, 1000, 1, &work);
 	vp_split_work_deinit(&work);
 }
 
@@ -261,7 +261,7 @@ static size_t exact_best(const double *y, size_t n, long double *impurity)
  * large the values are. */
 static void compare_near(double *y, size_t n, size_t moved, double low, struct vp_split_work *work)
 {
-	double x[MOST], scaled[MOST], high = low + 0.25, impurity = 0;
+	double x[MAX], scaled[MAX], high = low + 0.25, impurity = 0;
 	long double best;
 
 	for (size_t i = 0; i < n; i++)

@@ -25,7 +25,7 @@ static void assert_near(double value, double expected, double tolerance)
 
 static double *add_numbers(struct vp_data *data, const char *name)
 {
-	struct vp_column *column = vp_data_column_add(data, vp_strdup(name), VP_COLUMN_NUMERIC);
+	struct vp_column *column = vp_data_column_add(data, vp_strdup(name), VP_DATA_NUMERIC);
 
 	column->values = vp_alloc(data->rows * sizeof(double));
 	return column->values;
@@ -33,7 +33,7 @@ static double *add_numbers(struct vp_data *data, const char *name)
 
 static double *add_words(struct vp_data *data, const char *name, const char *const *words, size_t n)
 {
-	struct vp_column *column = vp_data_column_add(data, vp_strdup(name), VP_COLUMN_NOMINAL);
+	struct vp_column *column = vp_data_column_add(data, vp_strdup(name), VP_DATA_NOMINAL);
 
 	for (size_t i = 0; i < n; i++)
 		vp_vec_push(&column->labels, vp_strdup(words[i]));
@@ -345,12 +345,12 @@ static void test_merge_refuses(void **state)
 	expect_error(vp_comparison_merge(sides, paths, &merged), "virtual.csv: no column 'y'");
 	sides_deinit(sides);
 	made_sides(sides);
-	sides[VP_VIRTUAL].columns.at[0].type = VP_COLUMN_NOMINAL;
+	sides[VP_VIRTUAL].columns.at[0].type = VP_DATA_NOMINAL;
 	expect_error(vp_comparison_merge(sides, paths, &merged),
 		     "virtual.csv: column 'a': expected numbers");
 	sides_deinit(sides);
 	made_sides(sides);
-	sides[VP_VIRTUAL].columns.at[3].type = VP_COLUMN_NUMERIC;
+	sides[VP_VIRTUAL].columns.at[3].type = VP_DATA_NUMERIC;
 	expect_error(vp_comparison_merge(sides, paths, &merged),
 		     "virtual.csv: column 'w': expected words");
 	free(sides[VP_NATIVE].columns.at[1].name);
@@ -588,10 +588,10 @@ static void test_aligned(void **state)
 	data.columns.at[0].labels.at[0] = vp_strdup("black");
 	expect_error(vp_model_align(&schema, &data, "f", &aligned),
 		     "f: column 'colour': value 'black' is not in the model");
-	data.columns.at[0].type = VP_COLUMN_NUMERIC;
+	data.columns.at[0].type = VP_DATA_NUMERIC;
 	expect_error(vp_model_align(&schema, &data, "f", &aligned),
 		     "f: column 'colour': expected words");
-	data.columns.at[2].type = VP_COLUMN_NOMINAL;
+	data.columns.at[2].type = VP_DATA_NOMINAL;
 	expect_error(vp_model_align(&schema, &data, "f", &aligned),
 		     "f: column 'x': expected numbers");
 	vp_data_column_remove(&data, 2);

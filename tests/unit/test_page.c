@@ -143,7 +143,7 @@ static void test_bins_keep_what_was_counted(void **state)
 /* Of more subjects than there is room for, those with most intervals, by what each counted. */
 static void test_bins_of_many_subjects(void **state)
 {
-	enum { SUBJECTS = 70, MOST = 64 };
+	enum { SUBJECTS = 70, MAX = 64 };
 	static const char text[] = "interval time 1ms\nper pcpu\ncount exits\n";
 	struct vp_interval_recording rec = {0};
 	struct vp_interval_bins bins;
@@ -160,11 +160,11 @@ static void test_bins_of_many_subjects(void **state)
 			vp_vec_push(&rec.cells, ((struct vp_interval_cell){(double)(i + 1), 1}));
 		}
 	vp_interval_bins_make(&rec, 100000, &bins);
-	assert_int_equal(bins.subjects.count, MOST);
-	assert_int_equal(bins.left_out, SUBJECTS - MOST);
+	assert_int_equal(bins.subjects.count, MAX);
+	assert_int_equal(bins.left_out, SUBJECTS - MAX);
 	assert_int_equal(bins.begin, 1000);
-	assert_int_equal(bins.count, 100000 / (MOST * 2));
-	for (size_t i = 0; i < MOST; i++) {
+	assert_int_equal(bins.count, 100000 / (MAX * 2));
+	for (size_t i = 0; i < MAX; i++) {
 		const struct vp_interval_bins_subject *subject = &bins.subjects.at[i];
 		uint64_t intervals = SUBJECTS - i, pcpu = (intervals + 2) % SUBJECTS;
 		double sum = 0, length = 0;

@@ -70,8 +70,8 @@ static void test_names_of_machines(void **state)
 	expect_no_error(parse(text, &recipe));
 	assert_true(recipe.trigger.of_machine && recipe.trigger.exclude_kernel);
 	assert_true(recipe.events.at[0].event.of_machine && recipe.events.at[1].event.of_machine);
-	assert_int_equal(recipe.events.at[1].place.line, 4);
-	assert_int_equal(recipe.events.at[1].place.column, 26);
+	assert_int_equal(recipe.events.at[1].position.line, 4);
+	assert_int_equal(recipe.events.at[1].position.column, 26);
 	assert_int_equal(recipe.events.at[2].event.source, VP_FROM_COUNT);
 	vp_recipe_write(&recipe, &written);
 	assert_string_equal(vp_buffer_text(&written), text);

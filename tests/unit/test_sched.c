@@ -32,7 +32,7 @@ static struct vp_sched sums;
 
 static int setup(void **state)
 {
-	sums = (struct vp_sched){.most_waits = 10};
+	sums = (struct vp_sched){.max_waits = 10};
 	return 0;
 }
 
@@ -224,7 +224,7 @@ static void test_buckets(void **state)
 /* Of the same length, what came first is first; none are kept if none are asked for. */
 static void test_longest(void **state)
 {
-	sums.most_waits = 2;
+	sums.max_waits = 2;
 	for (uint64_t i = 1; i < 5; i++)
 		wait_for(FIRST, (uint32_t)i, VP_LANE_STOLEN, i, i, i + 10, THIEF, true);
 	wait_for(SECOND, 0, VP_LANE_STOLEN, 6, 6, 17, THIEF, true);
@@ -403,7 +403,7 @@ static void span(struct told *told, uint32_t vm, uint32_t vcpu, uint32_t pcpu, u
 					    .state = (uint8_t)state,
 					    .ns = ns,
 					    .flags = flags};
-	const struct vp_feed_event event = {.time = end, .place = VP_FEED_SPAN, .span = &record};
+	const struct vp_feed_event event = {.time = end, .kind = VP_FEED_SPAN, .span = &record};
 
 	vp_lane_states_take(told->states, &event);
 }
@@ -411,10 +411,8 @@ static void span(struct told *told, uint32_t vm, uint32_t vcpu, uint32_t pcpu, u
 static void change(struct told *told, uint32_t cpu, uint64_t time, uint32_t prev, uint32_t next)
 {
 	const struct vp_trace_sched_switch record = {.prev_tid = prev, .next_tid = next};
-	const struct vp_feed_event event = {.time = time,
-					    .pcpu = cpu,
-					    .place = VP_TRACE_PLACE_sched_switch,
-					    .sched_switch = &record};
+	const struct vp_feed_event event = {
+	    .time = time, .pcpu = cpu, .kind = VP_TRACE_KIND_sched_switch, .sched_switch = &record};
 
 	vp_lane_states_take(told->states, &event);
 }

@@ -131,12 +131,12 @@ static void sort_plainly(struct vp_keyed *items, ptrdiff_t left, ptrdiff_t right
 /* Whatever is repeated how often, equal values end up where WEKA's quicksort has them. */
 static void test_order_of_many(void **state)
 {
-	enum { MOST = 5000 };
-	static struct vp_keyed items[MOST], expected[MOST];
+	enum { MAX = 5000 };
+	static struct vp_keyed items[MAX], expected[MAX];
 	struct vp_random random;
 
 	vp_random_init(&random, 5);
-	for (uint32_t n = 1; n < MOST; n += 1 + n / 3)
+	for (uint32_t n = 1; n < MAX; n += 1 + n / 3)
 		for (uint32_t values = 1; values <= 2 * n; values *= 3) {
 			for (uint32_t i = 0; i < n; i++) {
 				double value = vp_random_below(&random, values);
@@ -297,7 +297,7 @@ static void make_data(struct vp_data *data, size_t rows, size_t k,
 	*data = (struct vp_data){.name = vp_strdup("made"), .rows = rows, .target = k};
 	for (size_t j = 0; j <= k; j++) {
 		struct vp_column *column =
-		    vp_data_column_add(data, vp_format("x%zu", j), VP_COLUMN_NUMERIC);
+		    vp_data_column_add(data, vp_format("x%zu", j), VP_DATA_NUMERIC);
 		column->values = vp_alloc(rows * sizeof(double));
 	}
 	vp_random_init(&random, 7);
@@ -353,7 +353,7 @@ static void data_of(struct vp_data *data, size_t rows, size_t k, const double *c
 	*data = (struct vp_data){.name = vp_strdup("given"), .rows = rows, .target = k};
 	for (size_t j = 0; j <= k; j++) {
 		struct vp_column *column =
-		    vp_data_column_add(data, vp_format("x%zu", j), VP_COLUMN_NUMERIC);
+		    vp_data_column_add(data, vp_format("x%zu", j), VP_DATA_NUMERIC);
 		column->values = vp_alloc(rows * sizeof(double));
 		memcpy(column->values, columns + j * rows, rows * sizeof(double));
 	}
@@ -464,8 +464,8 @@ static double orthogonal(size_t column, size_t row)
 /* Predictors that are sums of three such columns, by these parts; how many groups they are. */
 static size_t groups_of(size_t k, const double parts[][3], uint32_t *groups)
 {
-	enum { N = 8, MOST = 4 };
-	double columns[(MOST + 1) * N] = {0};
+	enum { N = 8, MAX = 4 };
+	double columns[(MAX + 1) * N] = {0};
 	struct vp_data data;
 
 	for (size_t j = 0; j < k; j++)
@@ -601,7 +601,7 @@ static void test_labels_by_mean(void **state)
 
 	data_of(&data, 5, 1, columns);
 	struct vp_column *column = &data.columns.at[0];
-	column->type = VP_COLUMN_NOMINAL;
+	column->type = VP_DATA_NOMINAL;
 	column->labels = (struct vp_labels){vp_realloc_array(NULL, 4, sizeof(char *)), 4, 4};
 	for (size_t i = 0; i < 4; i++)
 		column->labels.at[i] = vp_strdup(labels[i]);

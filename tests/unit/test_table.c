@@ -11,7 +11,7 @@
 static struct vp_error *read_text(const char *text, struct vp_data *data)
 {
 	FILE *file = fmemopen((void *)text, strlen(text), "r");
-	struct vp_error *error = vp_table_read_stream(file, "f", data);
+	struct vp_error *error = vp_dataset_read_stream(file, "f", data);
 
 	fclose(file);
 	return error;
@@ -157,7 +157,7 @@ static void test_arff_dates(void **state)
 	struct vp_data data;
 
 	assert_null(read_text(text, &data));
-	assert_int_equal(data.columns.at[1].type, VP_COLUMN_NUMERIC);
+	assert_int_equal(data.columns.at[1].type, VP_DATA_NUMERIC);
 	assert_true(value(&data, 0, 0) == 1000 && isnan(value(&data, 0, 1)));
 	assert_true(value(&data, 1, 0) == 86400000 && value(&data, 1, 1) == 0);
 	vp_data_deinit(&data);
@@ -180,10 +180,10 @@ static void test_csv(void **state)
 	assert_int_equal(data.rows, 3);
 	assert_string_equal(data.columns.at[0].name, "name");
 	assert_string_equal(data.columns.at[1].name, "a \"b\"");
-	assert_int_equal(data.columns.at[0].type, VP_COLUMN_NOMINAL);
+	assert_int_equal(data.columns.at[0].type, VP_DATA_NOMINAL);
 	assert_string_equal(data.columns.at[0].labels.at[0], "two\nlines");
 	assert_true(isnan(value(&data, 0, 1)) && value(&data, 0, 2) == 1);
-	assert_int_equal(data.columns.at[1].type, VP_COLUMN_NUMERIC);
+	assert_int_equal(data.columns.at[1].type, VP_DATA_NUMERIC);
 	assert_true(value(&data, 1, 1) == 2 && value(&data, 1, 2) == 3);
 	assert_true(isnan(value(&data, 2, 0)) && value(&data, 2, 2) == 4.5);
 	vp_data_deinit(&data);
@@ -215,13 +215,13 @@ static void test_csv_quotes(void **state)
 	assert_string_equal(data.columns.at[0].labels.at[1], "?");
 	assert_int_equal(data.columns.at[0].line, 2);
 	assert_true(isnan(value(&data, 0, 2)));
-	assert_int_equal(data.columns.at[1].type, VP_COLUMN_NUMERIC);
+	assert_int_equal(data.columns.at[1].type, VP_DATA_NUMERIC);
 	assert_true(value(&data, 1, 0) == 1.5 && value(&data, 1, 1) == 2);
 	assert_true(isnan(value(&data, 1, 2)));
 	vp_data_deinit(&data);
 	/* Between commas, none is a number's. */
 	assert_null(read_text("a,b\n\"1,5\",2\n", &data));
-	assert_int_equal(data.columns.at[0].type, VP_COLUMN_NOMINAL);
+	assert_int_equal(data.columns.at[0].type, VP_DATA_NOMINAL);
 	vp_data_deinit(&data);
 }
 
@@ -234,7 +234,7 @@ static void test_csv_round_trip(void **state)
 	struct vp_buffer out = {0};
 
 	assert_null(read_text(text, &data));
-	vp_table_write_csv(&data, &out);
+	vp_dataset_write_csv(&data, &out);
 	assert_null(read_text(vp_buffer_text(&out), &again));
 	assert_int_equal(again.rows, 3);
 	assert_string_equal(again.columns.at[0].name, "a \"b\", c");
@@ -274,17 +274,17 @@ static void test_numbers(void **state)
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(texts); i++) {
 		double expected = strtod(texts[i], NULL);
-		assert_true(vp_table_number(texts[i], '.', &number));
+		assert_true(vp_dataset_number(texts[i], '.', &number));
 		assert_memory_equal(&number, &expected, sizeof(number));
 	}
 	for (size_t i = 0; i < VP_ARRAY_SIZE(words); i++)
-		assert_false(vp_table_number(words[i], '.', &number));
+		assert_false(vp_dataset_number(words[i], '.', &number));
 	srand48(1);
 	for (int i = 0; i < 100000; i++) {
 		char text[40];
 		snprintf(text, sizeof(text), "%.*g", 1 + i % 18, ldexp(drand48(), i % 90 - 60));
 		double expected = strtod(text, NULL);
-		assert_true(vp_table_number(text, '.', &number));
+		assert_true(vp_dataset_number(text, '.', &number));
 		sum += number == expected;
 	}
 	assert_true(sum == 100000);
@@ -295,7 +295,7 @@ static void test_decimal_comma(void **state)
 	struct vp_data data;
 
 	assert_null(read_text("a;b\n1,5;2\n-0,25;2.5e1\n", &data));
-	assert_int_equal(data.columns.at[0].type, VP_COLUMN_NUMERIC);
+	assert_int_equal(data.columns.at[0].type, VP_DATA_NUMERIC);
 	assert_true(value(&data, 0, 0) == 1.5 && value(&data, 0, 1) == -0.25);
 	assert_true(value(&data, 1, 1) == 25);
 	vp_data_deinit(&data);

@@ -26,27 +26,28 @@ static const struct vp_threads_options all = {.to = UINT64_MAX, .vm = "vm0", .ot
 static struct vp_threads threads;
 
 /* A guest has to have events for there to be threads. */
-static void make_little_guest(const char *part, const char *name)
+static void make_little_guest(const char *segment, const char *name)
 {
 	struct guest guest;
 
-	guest_begin(&guest, NAME, part, name);
+	guest_begin(&guest, NAME, segment, name);
 	put_event(&guest, 1, SWITCH, (const uint32_t[]){0, 0, 0, WORKER});
 	guest_end(&guest);
 }
 
-static const struct vp_thread_part *part_of(uint32_t vm, uint32_t tid, size_t number,
-					    uint64_t begin, uint64_t end, enum vp_stay stay)
+static const struct vp_thread_segment *part_of(uint32_t vm, uint32_t tid, size_t number,
+					       uint64_t begin, uint64_t end,
+					       enum vp_thread_state state)
 {
 	const struct vp_thread *thread = vp_threads_find(&threads, vm, tid);
 
 	assert_non_null(thread);
-	assert_true(number < thread->parts.count);
-	const struct vp_thread_part *part = &thread->parts.at[number];
-	assert_int_equal(part->begin, AT(begin));
-	assert_int_equal(part->end, AT(end));
-	assert_int_equal(part->stay, stay);
-	return part;
+	assert_true(number < thread->segments.count);
+	const struct vp_thread_segment *segment = &thread->segments.at[number];
+	assert_int_equal(segment->begin, AT(begin));
+	assert_int_equal(segment->end, AT(end));
+	assert_int_equal(segment->state, state);
+	return segment;
 }
 
 static void expect_waker(const struct vp_waker *waker, enum vp_waker_kind kind, uint32_t id,
@@ -63,9 +64,9 @@ static void expect_woken(uint32_t tid, enum vp_waker_kind kind, uint32_t id, uin
 	const struct vp_thread *thread = vp_threads_find(&threads, 0, tid);
 
 	assert_non_null(thread);
-	assert_int_equal(thread->parts.at[0].stay, VP_STAY_RUNNABLE);
-	assert_true(thread->parts.at[0].woken);
-	expect_waker(&thread->parts.at[0].waker, kind, id, cpu);
+	assert_int_equal(thread->segments.at[0].state, VP_THREAD_RUNNABLE);
+	assert_true(thread->segments.at[0].woken);
+	expect_waker(&thread->segments.at[0].waker, kind, id, cpu);
 }
 
 /* The innermost interrupt woke it; outside of all, the thread. */
@@ -96,7 +97,7 @@ static void test_wakers(void **state)
 	expect_woken(33, VP_WAKER_THREAD, TASK, 0);
 	expect_woken(34, VP_WAKER_UNKNOWN, 0, 0);
 	expect_woken(35, VP_WAKER_THREAD, TASK, 0);
-	assert_int_equal(vp_threads_find(&threads, 0, 35)->parts.at[0].cpu, 1);
+	assert_int_equal(vp_threads_find(&threads, 0, 35)->segments.at[0].cpu, 1);
 	assert_null(vp_threads_find(&threads, 0, 37));
 	assert_null(vp_threads_find(&threads, VM, 30));
 	vp_threads_deinit(&threads);
@@ -186,39 +187,39 @@ static void make_parts(void)
 
 static void test_parts(void **state)
 {
-	const struct vp_thread_part *part;
+	const struct vp_thread_segment *segment;
 
 	make_parts();
 	expect_no_error(vp_threads_open(NAME, &all, &threads));
-	assert_int_equal(vp_threads_find(&threads, 0, TASK)->parts.count, 8);
+	assert_int_equal(vp_threads_find(&threads, 0, TASK)->segments.count, 8);
 	assert_string_equal(vp_threads_find(&threads, 0, TASK)->comm, "task");
 	assert_null(vp_threads_find(&threads, 0, THIEF)->comm);
-	part = part_of(0, TASK, 0, 10, 20, VP_STAY_RUNNING);
-	assert_true(part->ended && part->cpu == 0);
-	part = part_of(0, TASK, 1, 20, 30, VP_STAY_RUNNABLE);
-	assert_false(part->woken);
-	part_of(0, TASK, 2, 30, 40, VP_STAY_RUNNING);
-	part = part_of(0, TASK, 3, 40, 50, VP_STAY_RUNNABLE);
-	assert_false(part->woken);
-	part = part_of(0, TASK, 4, 50, 60, VP_STAY_RUNNING);
-	assert_int_equal(part->cpu, 1);
-	part = part_of(0, TASK, 5, 60, 70, VP_STAY_ASLEEP);
-	expect_waker(&part->waker, VP_WAKER_THREAD, THIEF, 0);
-	part = part_of(0, TASK, 6, 70, 80, VP_STAY_RUNNABLE);
-	assert_true(part->woken && part->cpu == 1);
-	expect_waker(&part->waker, VP_WAKER_THREAD, THIEF, 0);
-	part = part_of(0, TASK, 7, 80, 90, VP_STAY_RUNNING);
-	assert_false(part->ended); /* it goes on */
-	part_of(0, THIEF, 0, 20, 30, VP_STAY_RUNNING);
-	part = part_of(0, THIEF, 1, 30, 90, VP_STAY_ASLEEP);
-	assert_false(part->ended);
+	segment = part_of(0, TASK, 0, 10, 20, VP_THREAD_RUNNING);
+	assert_true(segment->ended && segment->cpu == 0);
+	segment = part_of(0, TASK, 1, 20, 30, VP_THREAD_RUNNABLE);
+	assert_false(segment->woken);
+	part_of(0, TASK, 2, 30, 40, VP_THREAD_RUNNING);
+	segment = part_of(0, TASK, 3, 40, 50, VP_THREAD_RUNNABLE);
+	assert_false(segment->woken);
+	segment = part_of(0, TASK, 4, 50, 60, VP_THREAD_RUNNING);
+	assert_int_equal(segment->cpu, 1);
+	segment = part_of(0, TASK, 5, 60, 70, VP_THREAD_ASLEEP);
+	expect_waker(&segment->waker, VP_WAKER_THREAD, THIEF, 0);
+	segment = part_of(0, TASK, 6, 70, 80, VP_THREAD_RUNNABLE);
+	assert_true(segment->woken && segment->cpu == 1);
+	expect_waker(&segment->waker, VP_WAKER_THREAD, THIEF, 0);
+	segment = part_of(0, TASK, 7, 80, 90, VP_THREAD_RUNNING);
+	assert_false(segment->ended); /* it goes on */
+	part_of(0, THIEF, 0, 20, 30, VP_THREAD_RUNNING);
+	segment = part_of(0, THIEF, 1, 30, 90, VP_THREAD_ASLEEP);
+	assert_false(segment->ended);
 	/* Where a time is among the parts. */
 	const struct vp_thread *task = vp_threads_find(&threads, 0, TASK);
-	assert_int_equal(vp_thread_part_before(task, AT(10)), 0);
-	assert_int_equal(vp_thread_part_before(task, AT(11)), 1);
-	assert_int_equal(vp_thread_part_before(task, AT(20)), 1);
-	assert_int_equal(vp_thread_part_before(task, AT(21)), 2);
-	assert_int_equal(vp_thread_part_before(task, AT(500)), 8);
+	assert_int_equal(vp_thread_segment_before(task, AT(10)), 0);
+	assert_int_equal(vp_thread_segment_before(task, AT(11)), 1);
+	assert_int_equal(vp_thread_segment_before(task, AT(20)), 1);
+	assert_int_equal(vp_thread_segment_before(task, AT(21)), 2);
+	assert_int_equal(vp_thread_segment_before(task, AT(500)), 8);
 	assert_string_equal(vp_threads_name(&threads, "x", 5), "x/5");
 	assert_string_equal(vp_threads_name(&threads, NULL, 6), "-/6");
 	vp_threads_deinit(&threads);
@@ -233,17 +234,17 @@ static void test_times(void **state)
 	some.from = AT(30);
 	some.to = AT(60);
 	expect_no_error(vp_threads_open(NAME, &some, &threads));
-	assert_int_equal(vp_threads_find(&threads, 0, TASK)->parts.count, 3);
-	part_of(0, TASK, 0, 30, 40, VP_STAY_RUNNING);
-	part_of(0, TASK, 2, 50, 60, VP_STAY_RUNNING);
-	part_of(0, THIEF, 0, 30, 90, VP_STAY_ASLEEP);
+	assert_int_equal(vp_threads_find(&threads, 0, TASK)->segments.count, 3);
+	part_of(0, TASK, 0, 30, 40, VP_THREAD_RUNNING);
+	part_of(0, TASK, 2, 50, 60, VP_THREAD_RUNNING);
+	part_of(0, THIEF, 0, 30, 90, VP_THREAD_ASLEEP);
 	vp_threads_deinit(&threads);
 	some.from = AT(29);
 	some.to = AT(61);
 	expect_no_error(vp_threads_open(NAME, &some, &threads));
-	assert_int_equal(vp_threads_find(&threads, 0, TASK)->parts.count, 5);
-	part_of(0, TASK, 0, 20, 30, VP_STAY_RUNNABLE);
-	part_of(0, TASK, 4, 60, 70, VP_STAY_ASLEEP);
+	assert_int_equal(vp_threads_find(&threads, 0, TASK)->segments.count, 5);
+	part_of(0, TASK, 0, 20, 30, VP_THREAD_RUNNABLE);
+	part_of(0, TASK, 4, 60, 70, VP_THREAD_ASLEEP);
 	vp_threads_deinit(&threads);
 }
 
@@ -298,34 +299,34 @@ static void make_two_guests(void)
 
 static void test_guests(void **state)
 {
-	const struct vp_thread_part *part;
+	const struct vp_thread_segment *segment;
 
 	make_two_guests();
 	expect_no_error(vp_threads_open(NAME, &all, &threads));
-	assert_int_equal(vp_threads_find(&threads, VM, WORKER)->parts.count, 4);
-	part_of(VM, WORKER, 0, 30, 100, VP_STAY_RUNNING);
-	part = part_of(VM, WORKER, 1, 100, 200, VP_STAY_ASLEEP);
-	expect_waker(&part->waker, VP_WAKER_THREAD, SERVER, 1);
-	part = part_of(VM, WORKER, 2, 200, 210, VP_STAY_RUNNABLE);
-	assert_true(part->woken);
-	part = part_of(VM, SERVER, 0, 90, 110, VP_STAY_RUNNABLE);
-	assert_int_equal(part->cpu, 1);
-	expect_waker(&part->waker, VP_WAKER_THREAD, WORKER, 0); /* not who was there later */
-	part = part_of(VM, SERVER, 1, 110, 220, VP_STAY_RUNNING);
-	assert_int_equal(part->cpu, 1);
-	part = part_of(VM, CLIENT, 1, 110, 220, VP_STAY_RUNNABLE);
-	assert_false(part->woken);
+	assert_int_equal(vp_threads_find(&threads, VM, WORKER)->segments.count, 4);
+	part_of(VM, WORKER, 0, 30, 100, VP_THREAD_RUNNING);
+	segment = part_of(VM, WORKER, 1, 100, 200, VP_THREAD_ASLEEP);
+	expect_waker(&segment->waker, VP_WAKER_THREAD, SERVER, 1);
+	segment = part_of(VM, WORKER, 2, 200, 210, VP_THREAD_RUNNABLE);
+	assert_true(segment->woken);
+	segment = part_of(VM, SERVER, 0, 90, 110, VP_THREAD_RUNNABLE);
+	assert_int_equal(segment->cpu, 1);
+	expect_waker(&segment->waker, VP_WAKER_THREAD, WORKER, 0); /* not who was there later */
+	segment = part_of(VM, SERVER, 1, 110, 220, VP_THREAD_RUNNING);
+	assert_int_equal(segment->cpu, 1);
+	segment = part_of(VM, CLIENT, 1, 110, 220, VP_THREAD_RUNNABLE);
+	assert_false(segment->woken);
 	assert_string_equal(vp_threads_find(&threads, VM, WORKER)->comm, "worker");
-	assert_int_equal(vp_threads_find(&threads, OTHER_VM, WORKER)->parts.count, 1);
-	part = part_of(OTHER_VM, WORKER, 0, 35, 135, VP_STAY_RUNNING);
-	assert_int_equal(part->cpu, 1);
+	assert_int_equal(vp_threads_find(&threads, OTHER_VM, WORKER)->segments.count, 1);
+	segment = part_of(OTHER_VM, WORKER, 0, 35, 135, VP_THREAD_RUNNING);
+	assert_int_equal(segment->cpu, 1);
 	assert_null(vp_threads_find(&threads, OTHER_VM, CLIENT));
 	/* Without others, only the guest that is asked for. */
 	vp_threads_deinit(&threads);
 	const struct vp_threads_options one = {.to = UINT64_MAX, .vm = "vm1"};
 	expect_no_error(vp_threads_open(NAME, &one, &threads));
 	assert_null(vp_threads_find(&threads, VM, WORKER));
-	part_of(OTHER_VM, WORKER, 0, 35, 135, VP_STAY_RUNNING);
+	part_of(OTHER_VM, WORKER, 0, 35, 135, VP_THREAD_RUNNING);
 	vp_threads_deinit(&threads);
 }
 
@@ -361,23 +362,23 @@ static void test_vcpus(void **state)
 		uint64_t begin, end;
 		enum vp_lane_state state;
 		uint32_t tid;
-	} parts[] = {{10, 20, VP_LANE_HOST, 0},        {20, 120, VP_LANE_GUEST, 0},
-		     {120, 125, VP_LANE_HOST, 0},      {125, 145, VP_LANE_STOLEN, THIEF},
-		     {145, 150, VP_LANE_STOLEN, TASK}, {150, 160, VP_LANE_HOST, 0},
-		     {160, 400, VP_LANE_GUEST, 0}};
-	assert_int_equal(cpu->parts.count, VP_ARRAY_SIZE(parts));
-	for (size_t i = 0; i < VP_ARRAY_SIZE(parts); i++) {
-		assert_int_equal(cpu->parts.at[i].begin, AT(parts[i].begin));
-		assert_int_equal(cpu->parts.at[i].end, AT(parts[i].end));
-		assert_int_equal(cpu->parts.at[i].state, parts[i].state);
-		assert_int_equal(cpu->parts.at[i].has_tid, parts[i].tid != 0);
-		assert_int_equal(cpu->parts.at[i].tid, parts[i].tid);
+	} segments[] = {{10, 20, VP_LANE_HOST, 0},        {20, 120, VP_LANE_GUEST, 0},
+			{120, 125, VP_LANE_HOST, 0},      {125, 145, VP_LANE_STOLEN, THIEF},
+			{145, 150, VP_LANE_STOLEN, TASK}, {150, 160, VP_LANE_HOST, 0},
+			{160, 400, VP_LANE_GUEST, 0}};
+	assert_int_equal(cpu->segments.count, VP_ARRAY_SIZE(segments));
+	for (size_t i = 0; i < VP_ARRAY_SIZE(segments); i++) {
+		assert_int_equal(cpu->segments.at[i].begin, AT(segments[i].begin));
+		assert_int_equal(cpu->segments.at[i].end, AT(segments[i].end));
+		assert_int_equal(cpu->segments.at[i].state, segments[i].state);
+		assert_int_equal(cpu->segments.at[i].has_tid, segments[i].tid != 0);
+		assert_int_equal(cpu->segments.at[i].tid, segments[i].tid);
 	}
-	assert_int_equal(vp_cpu_part_before(cpu, AT(125)), 3);
-	assert_int_equal(vp_cpu_part_before(cpu, AT(126)), 4);
+	assert_int_equal(vp_cpu_segment_before(cpu, AT(125)), 3);
+	assert_int_equal(vp_cpu_segment_before(cpu, AT(126)), 4);
 	cpu = vp_threads_cpu(&threads, 0, 1); /* the pCPU */
-	assert_int_equal(cpu->parts.at[1].tid, THIEF);
-	assert_string_equal(cpu->parts.at[1].comm, "thief");
+	assert_int_equal(cpu->segments.at[1].tid, THIEF);
+	assert_string_equal(cpu->segments.at[1].comm, "thief");
 	assert_null(vp_threads_cpu(&threads, OTHER_VM, 0));
 	vp_threads_deinit(&threads);
 }
@@ -391,10 +392,10 @@ static void test_turns_before(void **state)
 	some.from = AT(115);
 	some.to = AT(215);
 	expect_no_error(vp_threads_open(NAME, &some, &threads));
-	assert_int_equal(vp_threads_cpu(&threads, VM, 1)->turns.count, 1);
-	assert_int_equal(vp_threads_cpu(&threads, VM, 1)->turns.at[0].tid, SERVER);
-	assert_int_equal(vp_threads_cpu(&threads, VM, 0)->turns.count, 2);
-	assert_int_equal(vp_threads_cpu(&threads, VM, 0)->turns.at[0].begin, AT(100));
+	assert_int_equal(vp_threads_cpu(&threads, VM, 1)->slices.count, 1);
+	assert_int_equal(vp_threads_cpu(&threads, VM, 1)->slices.at[0].tid, SERVER);
+	assert_int_equal(vp_threads_cpu(&threads, VM, 0)->slices.count, 2);
+	assert_int_equal(vp_threads_cpu(&threads, VM, 0)->slices.at[0].begin, AT(100));
 	vp_threads_deinit(&threads);
 }
 
@@ -479,9 +480,9 @@ static void test_guest_wakers(void **state)
 	for (uint32_t i = 0; i < VP_ARRAY_SIZE(wakers); i++) {
 		const struct vp_thread *thread = vp_threads_find(&threads, VM, 30 + i);
 		assert_non_null(thread);
-		assert_true(thread->parts.at[0].woken);
-		expect_waker(&thread->parts.at[0].waker, wakers[i].kind, wakers[i].id, 0);
-		assert_int_equal(thread->parts.at[0].cpu, i == 0);
+		assert_true(thread->segments.at[0].woken);
+		expect_waker(&thread->segments.at[0].waker, wakers[i].kind, wakers[i].id, 0);
+		assert_int_equal(thread->segments.at[0].cpu, i == 0);
 	}
 	vp_threads_deinit(&threads);
 }
@@ -508,7 +509,7 @@ static void put_wakeups(struct vp_guest_sched *sums, struct vp_table *table)
  * those on its pCPU. */
 static void test_sums(void **state)
 {
-	struct vp_guest_sched sums = {.threads = &threads, .most_worst = 5};
+	struct vp_guest_sched sums = {.threads = &threads, .max_worst = 5};
 
 	make_two_guests();
 	expect_no_error(vp_threads_open(NAME, &all, &threads));
@@ -523,7 +524,7 @@ static void test_sums(void **state)
 		    "vm0,8,server,20,0,0,20,1.000000090,worker/7\n"
 		    "vm0,7,worker,10,0,0,10,1.000000200,server/8\n");
 	vp_guest_sched_deinit(&sums);
-	sums = (struct vp_guest_sched){.threads = &threads, .most_worst = 1};
+	sums = (struct vp_guest_sched){.threads = &threads, .max_worst = 1};
 	vp_guest_sched_sum(&sums);
 	expect_rows(vp_guest_sched_worst_table, &sums,
 		    "vm0,8,server,20,0,0,20,1.000000090,worker/7\n");

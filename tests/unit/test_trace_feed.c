@@ -76,33 +76,33 @@ static void test_events(void **state)
 	assert_int_equal(feed.vms.count, 2);
 	assert_int_equal(feed.first, 0);
 	assert_true(vp_feed_next(&feed, &event));
-	assert_int_equal(event.place, VP_TRACE_PLACE_sched_switch);
+	assert_int_equal(event.kind, VP_TRACE_KIND_sched_switch);
 	assert_int_equal(event.time, AT(100));
 	assert_int_equal(event.pcpu, 0);
 	assert_int_equal(event.sched_switch->next_tid, 2002);
 	assert_int_equal(feed.first, AT(100));
 	assert_int_equal(feed.last, AT(100));
 	assert_true(vp_feed_next(&feed, &event));
-	assert_int_equal(event.place, VP_TRACE_PLACE_kvm_exit);
+	assert_int_equal(event.kind, VP_TRACE_KIND_kvm_exit);
 	assert_int_equal(event.pcpu, 1);
 	assert_int_equal(event.kvm_exit->vm, 1000);
 	assert_int_equal(event.kvm_exit->reason, 5);
 	assert_true(vp_feed_next(&feed, &event));
-	assert_int_equal(event.place, VP_TRACE_PLACE_sched_wakeup);
+	assert_int_equal(event.kind, VP_TRACE_KIND_sched_wakeup);
 	assert_int_equal(event.sched_wakeup->woken_tid, 1001);
 	assert_int_equal(event.pcpu, 0);
 	assert_true(vp_feed_next(&feed, &event));
-	assert_int_equal(event.place, VP_TRACE_PLACE_guest_switch);
+	assert_int_equal(event.kind, VP_TRACE_KIND_guest_switch);
 	assert_int_equal(event.guest_switch->guest_tid, 77);
 	assert_true(vp_feed_next(&feed, &event));
-	assert_int_equal(event.place, VP_TRACE_PLACE_kvm_entry);
+	assert_int_equal(event.kind, VP_TRACE_KIND_kvm_entry);
 	assert_int_equal(event.time, AT(500));
 	assert_int_equal(event.kvm_entry->tid, 2002);
 	assert_int_equal(feed.first, AT(100));
 	assert_int_equal(feed.last, AT(500));
-	assert_int_equal(feed.seen[VP_TRACE_PLACE_sched_switch], 1);
-	assert_int_equal(feed.seen[VP_TRACE_PLACE_kvm_exit], 1);
-	assert_int_equal(feed.seen[VP_TRACE_PLACE_irq_handler_entry], 0);
+	assert_int_equal(feed.seen[VP_TRACE_KIND_sched_switch], 1);
+	assert_int_equal(feed.seen[VP_TRACE_KIND_kvm_exit], 1);
+	assert_int_equal(feed.seen[VP_TRACE_KIND_irq_handler_entry], 0);
 	assert_false(vp_feed_next(&feed, &event));
 	assert_false(vp_feed_next(&feed, &event));
 	assert_int_equal(feed.notes.count, 0);
@@ -163,7 +163,7 @@ static void begin_with_other_classes(struct made *made)
 	made_begin(made, NAME, 1);
 	expect_no_error(vp_trace_event_classes(&own));
 	for (size_t i = own.count; i-- > 0;) {
-		bool is_exit = i == VP_TRACE_PLACE_kvm_exit;
+		bool is_exit = i == VP_TRACE_KIND_kvm_exit;
 		expect_no_error(vp_event_classes_add(&classes, own.at[i].name, &event));
 		vp_vec_each (&own.at[i].fields, field) {
 			struct vp_event_field copy = *field;
@@ -178,22 +178,22 @@ static void begin_with_other_classes(struct made *made)
 	made->pcpus = 1;
 }
 
-static uint16_t id_of(enum vp_trace_place place)
+static uint16_t id_of(enum vp_trace_kind kind)
 {
-	return (uint16_t)(VP_ID_DEFINED + VP_TRACE_EVENTS_COUNT - 1 - place);
+	return (uint16_t)(VP_ID_DEFINED + VP_TRACE_EVENTS_COUNT - 1 - kind);
 }
 
 /* By name and fields, whatever number they have; what differs is left out without a word. */
 static void test_other_classes(void **state)
 {
 	struct vp_trace_sched_switch switched = {.time = AT(100),
-						 .id = id_of(VP_TRACE_PLACE_sched_switch),
+						 .id = id_of(VP_TRACE_KIND_sched_switch),
 						 .size = VP_TRACE_SIZE_sched_switch,
 						 .next_tid = 7};
 	struct vp_trace_kvm_exit left = {
-	    .time = AT(200), .id = id_of(VP_TRACE_PLACE_kvm_exit), .size = VP_TRACE_SIZE_kvm_exit};
+	    .time = AT(200), .id = id_of(VP_TRACE_KIND_kvm_exit), .size = VP_TRACE_SIZE_kvm_exit};
 	struct vp_trace_kvm_entry entered = {.time = AT(300),
-					     .id = id_of(VP_TRACE_PLACE_kvm_entry),
+					     .id = id_of(VP_TRACE_KIND_kvm_entry),
 					     .size = VP_TRACE_SIZE_kvm_entry,
 					     .vm = 1000};
 	struct vp_feed_event event;
@@ -207,13 +207,13 @@ static void test_other_classes(void **state)
 	end(&made);
 	expect_no_error(vp_feed_open(NAME, &feed));
 	assert_true(vp_feed_next(&feed, &event));
-	assert_int_equal(event.place, VP_TRACE_PLACE_sched_switch);
+	assert_int_equal(event.kind, VP_TRACE_KIND_sched_switch);
 	assert_int_equal(event.sched_switch->next_tid, 7);
 	assert_true(vp_feed_next(&feed, &event));
-	assert_int_equal(event.place, VP_TRACE_PLACE_kvm_entry);
+	assert_int_equal(event.kind, VP_TRACE_KIND_kvm_entry);
 	assert_int_equal(event.kvm_entry->vm, 1000);
 	assert_false(vp_feed_next(&feed, &event));
-	assert_int_equal(feed.seen[VP_TRACE_PLACE_kvm_exit], 0);
+	assert_int_equal(feed.seen[VP_TRACE_KIND_kvm_exit], 0);
 	assert_int_equal(feed.unreadable, 0);
 	assert_int_equal(feed.notes.count, 0);
 	vp_feed_close(&feed);
@@ -257,7 +257,7 @@ static void test_other_fields(void **state)
 		vp_event_classes_deinit(&classes);
 		made_end(&made, 10);
 		expect_no_error(vp_feed_open(NAME, &feed));
-		assert_int_equal(feed.place_of_id[0], cases[i].same ? 1 : 0);
+		assert_int_equal(feed.kind_of_id[0], cases[i].same ? 1 : 0);
 		vp_feed_close(&feed);
 	}
 }
@@ -293,7 +293,7 @@ static void test_unreadable(void **state)
 	assert_int_equal(feed.unreadable, 2);
 	assert_int_equal(feed.first, AT(102));
 	assert_int_equal(feed.last, AT(102));
-	assert_int_equal(feed.seen[VP_TRACE_PLACE_sched_switch], 1);
+	assert_int_equal(feed.seen[VP_TRACE_KIND_sched_switch], 1);
 	assert_true(is_noted(&feed, "2 events are not as the recording's event classes say and "
 				    "were skipped"));
 	assert_int_equal(feed.notes.count, 1);
@@ -402,16 +402,16 @@ static void test_states(void **state)
 	expect_no_error(vp_feed_open(NAME, &feed));
 	assert_true(feed.by_states);
 	assert_true(vp_feed_next(&feed, &event));
-	assert_int_equal(event.place, VP_FEED_SPAN);
+	assert_int_equal(event.kind, VP_FEED_SPAN);
 	assert_int_equal(event.time, AT(100));
 	assert_int_equal(event.pcpu, VP_NO_PCPU);
 	assert_int_equal(event.span->vm, 2000);
 	assert_int_equal(event.span->state, VP_STATE_HALTED);
 	assert_int_equal(feed.first, AT(100));
 	assert_true(vp_feed_next(&feed, &event));
-	assert_int_equal(event.place, VP_TRACE_PLACE_sched_switch);
+	assert_int_equal(event.kind, VP_TRACE_KIND_sched_switch);
 	assert_true(vp_feed_next(&feed, &event));
-	assert_int_equal(event.place, VP_FEED_SPAN);
+	assert_int_equal(event.kind, VP_FEED_SPAN);
 	assert_int_equal(event.span->state, VP_STATE_GUEST);
 	assert_int_equal(feed.last, AT(300));
 	assert_false(vp_feed_next(&feed, &event));

@@ -227,13 +227,13 @@ static void test_words_of_events(void **state)
 	give(&events.filters, "irq == 4");
 	expect_no_error(vp_record_events_choose(&events));
 	assert_string_equal(events.trigger, "cpu/event=0x3c,umask=1/");
-	assert_int_equal(events.wishes.count, 4);
-	assert_string_equal(events.wishes.at[0].name, "sched:sched_switch");
-	assert_null(events.wishes.at[0].filter);
-	assert_string_equal(events.wishes.at[1].name, "kvm:*");
-	assert_string_equal(events.wishes.at[2].name, "irq:irq_handler_entry");
-	assert_string_equal(events.wishes.at[2].filter, "irq == 4");
-	assert_string_equal(events.wishes.at[3].name, "uprobe:/usr/bin/a,b:f %di");
+	assert_int_equal(events.specs.count, 4);
+	assert_string_equal(events.specs.at[0].name, "sched:sched_switch");
+	assert_null(events.specs.at[0].filter);
+	assert_string_equal(events.specs.at[1].name, "kvm:*");
+	assert_string_equal(events.specs.at[2].name, "irq:irq_handler_entry");
+	assert_string_equal(events.specs.at[2].filter, "irq == 4");
+	assert_string_equal(events.specs.at[3].name, "uprobe:/usr/bin/a,b:f %di");
 	vp_record_events_deinit(&events);
 
 	events = (struct vp_record_events){0};
@@ -255,10 +255,10 @@ static void test_sets(void **state)
 	expect_no_error(vp_trace_sets_parse("sched,syscalls", &sets));
 	assert_int_equal(sets, VP_TRACE_SET_sched | VP_TRACE_SET_syscalls);
 	vp_record_events_add_sets(&events, sets);
-	assert_int_equal(events.wishes.count, 2);
-	assert_string_equal(events.wishes.at[0].name, "raw_syscalls:sys_enter");
-	assert_string_equal(events.wishes.at[1].name, "raw_syscalls:sys_exit");
-	assert_true(events.wishes.at[0].optional);
+	assert_int_equal(events.specs.count, 2);
+	assert_string_equal(events.specs.at[0].name, "raw_syscalls:sys_enter");
+	assert_string_equal(events.specs.at[1].name, "raw_syscalls:sys_exit");
+	assert_true(events.specs.at[0].optional);
 	expect_error(vp_trace_sets_parse("sched,blok", &sets), "not 'blok' (did you mean block");
 	expect_no_error(vp_trace_sets_parse("", &sets));
 	assert_int_equal(sets, VP_TRACE_SETS_ALL);

@@ -19,7 +19,7 @@ struct theft_key {
 	uint32_t vm, vcpu, kind, id, owner, flags;
 	char comm[VP_COMM_SIZE];
 };
-struct place_key {
+struct site_key {
 	uint64_t ip, as_root, address;
 	uint32_t vm, reason, vendor, known;
 	uint32_t detail_kind, detail;
@@ -34,7 +34,7 @@ void vp_account_init(struct vp_account *account, vp_vms *vms)
 	account->time_keys.key_size = sizeof(struct time_key);
 	account->cost_keys.key_size = sizeof(struct cost_key);
 	account->theft_keys.key_size = sizeof(struct theft_key);
-	account->place_keys.key_size = sizeof(struct place_key);
+	account->site_keys.key_size = sizeof(struct site_key);
 }
 
 void vp_account_deinit(struct vp_account *account)
@@ -42,11 +42,11 @@ void vp_account_deinit(struct vp_account *account)
 	vp_key_set_deinit(&account->time_keys);
 	vp_key_set_deinit(&account->cost_keys);
 	vp_key_set_deinit(&account->theft_keys);
-	vp_key_set_deinit(&account->place_keys);
+	vp_key_set_deinit(&account->site_keys);
 	vp_vec_deinit(&account->times);
 	vp_vec_deinit(&account->costs);
 	vp_vec_deinit(&account->thefts);
-	vp_vec_deinit(&account->places);
+	vp_vec_deinit(&account->sites);
 	vp_vec_deinit(&account->of_vms);
 	vp_map_deinit(&account->vm_of_id);
 	vp_account_window_deinit(&account->window);
@@ -90,12 +90,12 @@ const struct vp_vm *vp_account_vm(const struct vp_account *account, uint32_t id)
 #define CHAIN(account, part, number)                                                               \
 	do {                                                                                       \
 		struct vp_account_chain *chain = &(account)->of_vms.at[number].part;               \
-		uint32_t place = (uint32_t)(account)->part.count;                                  \
+		uint32_t site = (uint32_t)(account)->part.count;                                   \
 		if (chain->first)                                                                  \
-			(account)->part.at[chain->last - 1].next = place;                          \
+			(account)->part.at[chain->last - 1].next = site;                           \
 		else                                                                               \
-			chain->first = place;                                                      \
-		chain->last = place;                                                               \
+			chain->first = site;                                                       \
+		chain->last = site;                                                                \
 	} while (0)
 
 static struct vp_account_times *times_of(struct vp_account *account, uint32_t vm_id, uint32_t vcpu)
@@ -258,37 +258,39 @@ static void take_thief(struct vp_account *account, const struct vp_thief *record
 		theft->preempted += record->ns;
 }
 
-static struct vp_account_place *take_site(struct vp_account *account,
-					  const struct vp_exit_site *record, uint32_t detail_kind,
-					  uint32_t detail, uint64_t address)
+static struct vp_account_exit_site *take_site(struct vp_account *account,
+					      const struct vp_exit_site *record,
+					      uint32_t detail_kind, uint32_t detail,
+					      uint64_t address)
 {
-	struct place_key key = {.ip = record->ip,
-				.as_root = record->as_root,
-				.address = address,
-				.vm = account_vm_of(account, record->vm),
-				.reason = record->reason,
-				.vendor = record->vendor,
-				.known = record->flags & VP_SITE_KNOWN,
-				.detail_kind = detail_kind,
-				.detail = detail};
+	struct site_key key = {.ip = record->ip,
+			       .as_root = record->as_root,
+			       .address = address,
+			       .vm = account_vm_of(account, record->vm),
+			       .reason = record->reason,
+			       .vendor = record->vendor,
+			       .known = record->flags & VP_SITE_KNOWN,
+			       .detail_kind = detail_kind,
+			       .detail = detail};
 	bool inserted;
-	uint32_t number = vp_key_set_add(&account->place_keys, &key, &inserted);
+	uint32_t number = vp_key_set_add(&account->site_keys, &key, &inserted);
 
 	if (inserted)
-		vp_vec_push(&account->places, ((struct vp_account_place){.vm = key.vm,
-									 .reason = key.reason,
-									 .vendor = key.vendor,
-									 .detail_kind = detail_kind,
-									 .detail = detail,
-									 .address = address,
-									 .known = key.known,
-									 .ip = key.ip,
-									 .as_root = key.as_root}));
-	struct vp_account_place *place = &account->places.at[number];
-	place->count += record->count;
-	place->ns += record->ns;
-	place->last = record->last > place->last ? record->last : place->last;
-	return place;
+		vp_vec_push(&account->sites,
+			    ((struct vp_account_exit_site){.vm = key.vm,
+							   .reason = key.reason,
+							   .vendor = key.vendor,
+							   .detail_kind = detail_kind,
+							   .detail = detail,
+							   .address = address,
+							   .known = key.known,
+							   .ip = key.ip,
+							   .as_root = key.as_root}));
+	struct vp_account_exit_site *site = &account->sites.at[number];
+	site->count += record->count;
+	site->ns += record->ns;
+	site->last = record->last > site->last ? record->last : site->last;
+	return site;
 }
 
 /* It begins like an exit_site. */
@@ -306,12 +308,12 @@ static void take_site_address(struct vp_account *account, const struct vp_exit_s
 
 static void take_site_waits(struct vp_account *account, const struct vp_exit_site_waits *record)
 {
-	struct vp_account_place *place = take_site(
+	struct vp_account_exit_site *site = take_site(
 	    account, (const void *)record, record->detail_kind, record->detail, record->address);
 
-	place->idle += record->idle;
-	place->stolen += record->stolen;
-	account->places_have_waits = true;
+	site->idle += record->idle;
+	site->stolen += record->stolen;
+	account->sites_have_waits = true;
 }
 
 static void account_take_sample(struct vp_account *account, const struct vp_guest_sample *record)
@@ -479,5 +481,5 @@ void vp_account_check(const struct vp_account *account, uint64_t period_ns, doub
 	ret->exits_agree = near(ret->exits, ret->exits_by_reason, CLOSE_PERCENT);
 	ret->parts_sum = ret->exit_ns == ret->part_ns;
 	ret->lost_events = account->lost.vcpus;
-	ret->all_placed = !ret->lost_events;
+	ret->all_counted = !ret->lost_events;
 }

@@ -54,8 +54,8 @@ struct vp_account_theft {
 	uint32_t next; /* of its VM */
 };
 
-/* A place of a guest and a reason that it exited for. */
-struct vp_account_place {
+/* An exit site, with its exits of one reason. */
+struct vp_account_exit_site {
 	uint32_t vm;
 	uint32_t reason, vendor;
 	uint32_t detail_kind, detail; /* enum vp_detail_kind: what it was to */
@@ -72,13 +72,13 @@ static inline uint64_t vp_account_cost_work(const struct vp_account_cost *cost)
 	return cost->kernel + cost->poll + cost->vmm;
 }
 
-static inline bool vp_account_place_is_device(const struct vp_account_place *place)
+static inline bool vp_account_exit_site_is_device(const struct vp_account_exit_site *site)
 {
-	return place->detail_kind == VP_DETAIL_MMIO_READ ||
-	       place->detail_kind == VP_DETAIL_MMIO_WRITE;
+	return site->detail_kind == VP_DETAIL_MMIO_READ ||
+	       site->detail_kind == VP_DETAIL_MMIO_WRITE;
 }
 
-/* The VM's parts of each kind, in the order in which they came: the place of the first and of the
+/* The VM's parts of each kind, in the order in which they came: the index of the first and of the
  * last one, plus 1; 0 if the VM has no such parts. */
 struct vp_account_chain {
 	uint32_t first, last;
@@ -89,15 +89,15 @@ struct vp_account_of_vm {
 
 struct vp_account {
 	vp_vms *vms; /* the caller's; VMs that only the records know are added */
-	struct vp_key_set time_keys, cost_keys, theft_keys, place_keys;
+	struct vp_key_set time_keys, cost_keys, theft_keys, site_keys;
 	VP_VEC(struct vp_account_times) times;
 	VP_VEC(struct vp_account_cost) costs;
 	VP_VEC(struct vp_account_theft) thefts;
-	VP_VEC(struct vp_account_place) places;
+	VP_VEC(struct vp_account_exit_site) sites;
 	VP_VEC(struct vp_account_of_vm) of_vms; /* by index of the VM; may be shorter */
 	struct vp_map vm_of_id;                 /* all that were there at the last record */
 	/* Places' `idle` and `stolen` were recorded. */
-	bool places_have_waits;
+	bool sites_have_waits;
 	struct vp_account_loss lost;
 	/* `window.window` is the caller's to set before there are records. */
 	struct vp_account_window window;
@@ -143,8 +143,8 @@ struct vp_account_checks {
 	double sample_error; /* … and the bound of what chance and ticks that came late do to it */
 	uint64_t exits, exits_by_reason;
 	uint64_t exit_ns, part_ns; /* total of all exits, and of their parts */
-	uint64_t lost_events;      /* of vCPUs that there was no place for: their time is nowhere */
-	bool closes, samples_agree, exits_agree, parts_sum, all_placed;
+	uint64_t lost_events;      /* of vCPUs without a slot: their time is missing */
+	bool closes, samples_agree, exits_agree, parts_sum, all_counted;
 };
 
 /* `period_ns`: of the samples, or 0 if there are none to compare with; `missing`: the share (0 to

@@ -46,11 +46,11 @@ static struct row_key unknown_address(uint32_t vm, uint32_t reason, uint32_t ven
 	    .address = VP_NO_ADDRESS, .vm = vm, .reason = reason, .vendor = vendor};
 }
 
-static bool has_address(const struct vp_account_view *view, const struct vp_account_place *place)
+static bool has_address(const struct vp_account_view *view, const struct vp_account_exit_site *site)
 {
-	return place->known && place->address != VP_NO_ADDRESS &&
-	       vp_exit_reason_is_memory(place->vendor, place->reason) &&
-	       vp_account_view_shows(view, place->vm, VP_NONE);
+	return site->known && site->address != VP_NO_ADDRESS &&
+	       vp_exit_reason_is_memory(site->vendor, site->reason) &&
+	       vp_account_view_shows(view, site->vm, VP_NONE);
 }
 
 /* The part of the account by reason that has no address. */
@@ -65,13 +65,13 @@ static void add_rest(const struct vp_account_view *view, struct vp_key_set *keys
 		struct row *row = account_addresses_row_of(keys, rows, &key);
 		vp_exit_sums_add_cost(&row->sums, cost);
 	}
-	vp_vec_each (&view->account->places, place) {
-		struct row_key key = unknown_address(place->vm, place->reason, place->vendor);
-		if (!has_address(view, place))
+	vp_vec_each (&view->account->sites, site) {
+		struct row_key key = unknown_address(site->vm, site->reason, site->vendor);
+		if (!has_address(view, site))
 			continue;
 		struct row *row = account_addresses_row_of(keys, rows, &key);
 		struct vp_exit_sums part = {0};
-		vp_exit_sums_add_place(&part, view->account, place);
+		vp_exit_sums_add_site(&part, view->account, site);
 		vp_exit_sums_subtract(&row->sums, &part);
 	}
 }
@@ -92,16 +92,16 @@ static void account_addresses_collect(const struct vp_account_view *view, addres
 	struct vp_key_set keys = {.key_size = sizeof(struct row_key)};
 
 	add_rest(view, &keys, rows);
-	vp_vec_each (&view->account->places, place) {
-		const struct row_key key = {.address = place->address,
-					    .vm = place->vm,
-					    .reason = place->reason,
-					    .vendor = place->vendor,
-					    .kind = place->detail_kind};
-		if (!has_address(view, place))
+	vp_vec_each (&view->account->sites, site) {
+		const struct row_key key = {.address = site->address,
+					    .vm = site->vm,
+					    .reason = site->reason,
+					    .vendor = site->vendor,
+					    .kind = site->detail_kind};
+		if (!has_address(view, site))
 			continue;
 		struct row *row = account_addresses_row_of(&keys, rows, &key);
-		vp_exit_sums_add_place(&row->sums, view->account, place);
+		vp_exit_sums_add_site(&row->sums, view->account, site);
 	}
 	vp_key_set_deinit(&keys);
 	if (rows->count)

@@ -16,7 +16,7 @@
 #include "store/trace_reader.h"
 
 /* Fewer observations have no interval. */
-enum { LEAST_SECONDS = 3 };
+enum { MIN_SECONDS = 3 };
 
 /* All of a VM's vCPUs between two writes of the account. */
 struct second {
@@ -62,16 +62,16 @@ const char *vp_diff_verdict_name(enum vp_diff_verdict verdict)
 
 static void diff_take(seconds *all, const struct vp_vcpu_account *record)
 {
-	size_t place = all->count;
+	size_t index = all->count;
 
 	/* Those of one write follow each other. */
-	while (place > 0 && all->at[place - 1].time > record->time)
-		place--;
-	if (!place || all->at[place - 1].time != record->time) {
+	while (index > 0 && all->at[index - 1].time > record->time)
+		index--;
+	if (!index || all->at[index - 1].time != record->time) {
 		vp_vec_push(all, (struct second){.time = record->time});
-		place = all->count;
+		index = all->count;
 	}
-	struct second *second = &all->at[place - 1];
+	struct second *second = &all->at[index - 1];
 	second->wall += (double)(record->end - record->begin);
 	second->amounts[VP_DIFF_STEAL] +=
 	    (double)(record->waking + record->preempted + record->throttled + record->irq);
@@ -167,7 +167,7 @@ static void compare(const char *vm, enum vp_diff_measure measure, const seconds 
 				  .after = b.value,
 				  .verdict = VP_DIFF_UNKNOWN};
 
-	if (a.count >= LEAST_SECONDS && b.count >= LEAST_SECONDS) {
+	if (a.count >= MIN_SECONDS && b.count >= MIN_SECONDS) {
 		double sum = a.error_squared + b.error_squared;
 		double parts = a.error_squared * a.error_squared / (double)(a.count - 1) +
 			       b.error_squared * b.error_squared / (double)(b.count - 1);
@@ -238,7 +238,7 @@ static struct vp_error *compare_all(const struct vp_account_recording *before,
 			vp_vec_push(&ret->notes,
 				    vp_format("a confidence interval needs at least %d seconds of "
 					      "each recording",
-					      LEAST_SECONDS));
+					      MIN_SECONDS));
 			break;
 		}
 	return NULL;

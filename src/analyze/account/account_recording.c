@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "analyze/account/account_window.h"
-#include "analyze/account/storm.h"
+#include "analyze/account/irq_storm.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -173,7 +173,7 @@ static struct vp_error *account_recording_read_all(struct vp_account_recording *
 	double missing = comparable && sure < due ? 1 - sure / due : 0;
 	uint64_t period_ns = comparable ? recording->period_ns : 0;
 	vp_account_check(&rec->account, period_ns, missing, &rec->checks);
-	vp_storm_tell(&rec->account, period_ns, &rec->storms);
+	vp_irq_storm_notes(&rec->account, period_ns, &rec->storms);
 	vp_vec_each (&rec->storms, storm)
 		vp_vec_push(&rec->notes, vp_strdup(*storm));
 	vp_vec_each (&rec->account.times, times)
@@ -206,10 +206,10 @@ struct vp_error *vp_account_recording_open(const char *path, const struct vp_win
 
 static bool has_storm(const struct vp_account *account)
 {
-	struct vp_storm storm;
+	struct vp_irq_storm storm;
 
 	vp_vec_each (&account->times, times)
-		if (times->wall && vp_storm_find(account, times, &storm))
+		if (times->wall && vp_irq_storm_find(account, times, &storm))
 			return true;
 	return false;
 }
@@ -232,7 +232,7 @@ static bool had_storm(const char *path)
 	return ret;
 }
 
-void vp_account_recording_tell_storms(const char *path, vp_sentences *sentences)
+void vp_account_recording_note_storms(const char *path, vp_sentences *sentences)
 {
 	struct vp_account_recording rec;
 

@@ -32,9 +32,9 @@ struct vp_account_recording {
 struct vp_error *vp_account_recording_open(const char *path, const struct vp_window *window,
 					   struct vp_account_recording *ret) VP_MUST_CHECK;
 /* For whoever does not look at the account: appends what it has to say of interrupt storms in the
- * recording at `path` (analyze/account/storm.h), if there were any. Without an account there is
+ * recording at `path` (analyze/account/irq_storm.h), if there were any. Without an account there is
  * nothing. */
-void vp_account_recording_tell_storms(const char *path, vp_sentences *sentences);
+void vp_account_recording_note_storms(const char *path, vp_sentences *sentences);
 void vp_account_recording_close(struct vp_account_recording *rec);
 
 #endif

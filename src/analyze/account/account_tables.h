@@ -54,8 +54,8 @@ void vp_account_steal_table(struct vp_account_view *view, struct vp_table *table
 /* Exits and what they cost, by reason. */
 void vp_account_exits_table(struct vp_account_view *view, struct vp_table *table);
 /* … by the guest's function, or its process, and reason. */
-void vp_account_places_table(struct vp_account_view *view, const struct vp_naming *naming,
-			     enum vp_exits_by by, struct vp_table *table);
+void vp_account_sites_table(struct vp_account_view *view, const struct vp_naming *naming,
+			    enum vp_exits_by by, struct vp_table *table);
 /* … those to memory, by the guest's physical address. */
 void vp_account_addresses_table(struct vp_account_view *view, struct vp_table *table);
 

@@ -7,8 +7,8 @@
 
 void vp_account_window_deinit(struct vp_account_window *window)
 {
-	vp_map_deinit(&window->places);
-	vp_vec_deinit(&window->stretches);
+	vp_map_deinit(&window->index_of_vcpu);
+	vp_vec_deinit(&window->segments);
 }
 
 static void raise_error(uint64_t *most, uint64_t error)
@@ -33,67 +33,67 @@ static uint64_t vcpu_key(uint32_t vm, uint32_t vcpu)
 	return (uint64_t)vm << 32 | vcpu;
 }
 
-static struct vp_account_stretch *stretch_of(struct vp_account_window *window, uint32_t vm,
+static struct vp_account_segment *segment_of(struct vp_account_window *window, uint32_t vm,
 					     uint32_t vcpu)
 {
 	bool inserted;
-	uint32_t place = *vp_map_insert(&window->places, vcpu_key(vm, vcpu),
-					(uint32_t)window->stretches.count, &inserted);
+	uint32_t index = *vp_map_insert(&window->index_of_vcpu, vcpu_key(vm, vcpu),
+					(uint32_t)window->segments.count, &inserted);
 
 	if (inserted)
-		vp_vec_push(&window->stretches, (struct vp_account_stretch){0});
-	return &window->stretches.at[place];
+		vp_vec_push(&window->segments, (struct vp_account_segment){0});
+	return &window->segments.at[index];
 }
 
 /* A record without a vCPU's of the same time is of the time since the write before. */
-static struct vp_account_stretch stretch_at(struct vp_account_window *window, uint32_t vm,
+static struct vp_account_segment segment_at(struct vp_account_window *window, uint32_t vm,
 					    uint32_t vcpu, uint64_t time)
 {
-	const struct vp_account_stretch *stretch = stretch_of(window, vm, vcpu);
+	const struct vp_account_segment *segment = segment_of(window, vm, vcpu);
 
-	if (stretch->time == time)
-		return *stretch;
-	return (struct vp_account_stretch){time, window->before ? window->before : time, time};
+	if (segment->time == time)
+		return *segment;
+	return (struct vp_account_segment){time, window->before ? window->before : time, time};
 }
 
-static bool window_has_all(const struct vp_window *window, const struct vp_account_stretch *stretch)
+static bool window_has_all(const struct vp_window *window, const struct vp_account_segment *segment)
 {
-	return stretch->begin >= window->from && stretch->end <= window->to &&
-	       stretch->end > window->from;
+	return segment->begin >= window->from && segment->end <= window->to &&
+	       segment->end > window->from;
 }
 
 static bool window_has_none(const struct vp_window *window,
-			    const struct vp_account_stretch *stretch)
+			    const struct vp_account_segment *segment)
 {
-	return stretch->end <= window->from || stretch->begin >= window->to;
+	return segment->end <= window->from || segment->begin >= window->to;
 }
 
-static uint64_t part_of_stretch(const struct vp_account_window *window,
-				const struct vp_account_stretch *stretch, uint64_t amount)
+static uint64_t part_of_segment(const struct vp_account_window *window,
+				const struct vp_account_segment *segment, uint64_t amount)
 {
-	return vp_window_part(&window->window, stretch->begin, stretch->end, amount);
+	return vp_window_part(&window->window, segment->begin, segment->end, amount);
 }
 
 /* States' parts sum to that of all of them: the largest state takes what rounding leaves. In less
  * than 100 ns that may be less than nothing, and others round down. */
-static void cut_states(struct vp_account_window *window, const struct vp_account_stretch *stretch,
+static void cut_states(struct vp_account_window *window, const struct vp_account_segment *segment,
 		       struct vp_vcpu_account *ret)
 {
 	uint64_t states[] = {ret->guest,   ret->kernel, ret->poll,      ret->vmm,       ret->halted,
 			     ret->waiting, ret->waking, ret->preempted, ret->throttled, ret->irq};
-	uint64_t length = stretch->end - stretch->begin, all = 0;
-	uint64_t overlap = vp_window_overlap(&window->window, stretch->begin, stretch->end);
+	uint64_t length = segment->end - segment->begin, all = 0;
+	uint64_t overlap = vp_window_overlap(&window->window, segment->begin, segment->end);
 	size_t largest = 0;
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(states); i++) {
 		all += states[i];
 		largest = states[i] > states[largest] ? i : largest;
 	}
-	uint64_t rest = part_of_stretch(window, stretch, all), most = states[largest];
+	uint64_t rest = part_of_segment(window, segment, all), most = states[largest];
 	for (size_t i = 0; i < VP_ARRAY_SIZE(states); i++) {
 		if (i == largest)
 			continue;
-		uint64_t part = part_of_stretch(window, stretch, states[i]);
+		uint64_t part = part_of_segment(window, segment, states[i]);
 		raise_error(&window->state_error, error_of(states[i], part, overlap, length));
 		states[i] = part < rest ? part : rest;
 		rest -= states[i];
@@ -112,15 +112,15 @@ static void cut_states(struct vp_account_window *window, const struct vp_account
 	ret->irq = states[9];
 }
 
-static void cut_times(struct vp_account_window *window, const struct vp_account_stretch *stretch,
+static void cut_times(struct vp_account_window *window, const struct vp_account_segment *segment,
 		      struct vp_vcpu_account *ret)
 {
-	cut_states(window, stretch, ret);
-	ret->exits = part_of_stretch(window, stretch, ret->exits);
-	ret->wakeups = part_of_stretch(window, stretch, ret->wakeups);
-	ret->preemptions = part_of_stretch(window, stretch, ret->preemptions);
-	ret->polls = part_of_stretch(window, stretch, ret->polls);
-	ret->poll_wasted = part_of_stretch(window, stretch, ret->poll_wasted);
+	cut_states(window, segment, ret);
+	ret->exits = part_of_segment(window, segment, ret->exits);
+	ret->wakeups = part_of_segment(window, segment, ret->wakeups);
+	ret->preemptions = part_of_segment(window, segment, ret->preemptions);
+	ret->polls = part_of_segment(window, segment, ret->polls);
+	ret->poll_wasted = part_of_segment(window, segment, ret->poll_wasted);
 	if (ret->begin < window->window.from)
 		ret->begin = window->window.from;
 	if (ret->end > window->window.to)
@@ -129,70 +129,70 @@ static void cut_times(struct vp_account_window *window, const struct vp_account_
 
 /* All of an exit's time is where it ended: it can be anywhere. */
 static uint64_t cut_exit_part(struct vp_account_window *window,
-			      const struct vp_account_stretch *stretch, uint64_t amount)
+			      const struct vp_account_segment *segment, uint64_t amount)
 {
-	uint64_t part = part_of_stretch(window, stretch, amount);
+	uint64_t part = part_of_segment(window, segment, amount);
 
 	raise_error(&window->exit_error, part > amount - part ? part : amount - part);
 	return part;
 }
 
-static void cut_exits(struct vp_account_window *window, const struct vp_account_stretch *stretch,
+static void cut_exits(struct vp_account_window *window, const struct vp_account_segment *segment,
 		      struct vp_exit_account *ret)
 {
-	ret->count = part_of_stretch(window, stretch, ret->count);
-	ret->kernel = cut_exit_part(window, stretch, ret->kernel);
-	ret->poll = cut_exit_part(window, stretch, ret->poll);
-	ret->vmm = cut_exit_part(window, stretch, ret->vmm);
-	ret->stolen = cut_exit_part(window, stretch, ret->stolen);
-	ret->blocked = cut_exit_part(window, stretch, ret->blocked);
-	ret->waking = cut_exit_part(window, stretch, ret->waking);
+	ret->count = part_of_segment(window, segment, ret->count);
+	ret->kernel = cut_exit_part(window, segment, ret->kernel);
+	ret->poll = cut_exit_part(window, segment, ret->poll);
+	ret->vmm = cut_exit_part(window, segment, ret->vmm);
+	ret->stolen = cut_exit_part(window, segment, ret->stolen);
+	ret->blocked = cut_exit_part(window, segment, ret->blocked);
+	ret->waking = cut_exit_part(window, segment, ret->waking);
 	ret->total = ret->kernel + ret->poll + ret->vmm + ret->stolen + ret->blocked + ret->waking;
 }
 
-static void cut_thief(struct vp_account_window *window, const struct vp_account_stretch *stretch,
+static void cut_thief(struct vp_account_window *window, const struct vp_account_segment *segment,
 		      struct vp_thief *ret)
 {
-	uint64_t amount = ret->ns, length = stretch->end - stretch->begin;
-	uint64_t overlap = vp_window_overlap(&window->window, stretch->begin, stretch->end);
+	uint64_t amount = ret->ns, length = segment->end - segment->begin;
+	uint64_t overlap = vp_window_overlap(&window->window, segment->begin, segment->end);
 
-	ret->ns = part_of_stretch(window, stretch, amount);
-	ret->count = part_of_stretch(window, stretch, ret->count);
+	ret->ns = part_of_segment(window, segment, amount);
+	ret->count = part_of_segment(window, segment, ret->count);
 	raise_error(&window->theft_error, error_of(amount, ret->ns, overlap, length));
 }
 
 /* Copies the record and divides it. */
 static const struct vp_record_header *divide(struct vp_account_window *window,
-					     const struct vp_account_stretch *stretch,
+					     const struct vp_account_segment *segment,
 					     const struct vp_record_header *record, size_t size,
 					     union vp_account_record *ret)
 {
-	if (window_has_none(&window->window, stretch))
+	if (window_has_none(&window->window, segment))
 		return NULL;
-	if (window_has_all(&window->window, stretch))
+	if (window_has_all(&window->window, segment))
 		return record;
 	memcpy(ret, record, size);
 	if (record->id == VP_ID_vcpu_account)
-		cut_times(window, stretch, &ret->times);
+		cut_times(window, segment, &ret->times);
 	else if (record->id == VP_ID_exit_account)
-		cut_exits(window, stretch, &ret->exits);
+		cut_exits(window, segment, &ret->exits);
 	else if (record->id == VP_ID_exit_bucket)
-		ret->bucket.count = (uint32_t)part_of_stretch(window, stretch, ret->bucket.count);
+		ret->bucket.count = (uint32_t)part_of_segment(window, segment, ret->bucket.count);
 	else
-		cut_thief(window, stretch, &ret->thief);
+		cut_thief(window, segment, &ret->thief);
 	return &ret->header;
 }
 
-static const struct vp_record_header *take_stretch(struct vp_account_window *window,
+static const struct vp_record_header *take_segment(struct vp_account_window *window,
 						   const struct vp_vcpu_account *record,
 						   union vp_account_record *ret)
 {
-	struct vp_account_stretch *stretch = stretch_of(window, record->vm, record->vcpu);
+	struct vp_account_segment *segment = segment_of(window, record->vm, record->vcpu);
 
-	*stretch = (struct vp_account_stretch){record->time, record->begin, record->end};
+	*segment = (struct vp_account_segment){record->time, record->begin, record->end};
 	if (record->end <= record->begin)
 		return NULL;
-	return divide(window, stretch, (const void *)record, sizeof(*record), ret);
+	return divide(window, segment, (const void *)record, sizeof(*record), ret);
 }
 
 const struct vp_record_header *vp_account_window_cut(struct vp_account_window *window,
@@ -202,7 +202,7 @@ const struct vp_record_header *vp_account_window_cut(struct vp_account_window *w
 	const struct vp_exit_account *exits = (const void *)record;
 	const struct vp_exit_bucket *bucket = (const void *)record;
 	const struct vp_thief *thief = (const void *)record;
-	struct vp_account_stretch stretch;
+	struct vp_account_segment segment;
 
 	if (vp_window_is_all(&window->window))
 		return record;
@@ -225,15 +225,15 @@ const struct vp_record_header *vp_account_window_cut(struct vp_account_window *w
 	}
 	switch (record->id) {
 	case VP_ID_vcpu_account:
-		return take_stretch(window, (const void *)record, ret);
+		return take_segment(window, (const void *)record, ret);
 	case VP_ID_exit_account:
-		stretch = stretch_at(window, exits->vm, exits->vcpu, exits->time);
-		return divide(window, &stretch, record, sizeof(*exits), ret);
+		segment = segment_at(window, exits->vm, exits->vcpu, exits->time);
+		return divide(window, &segment, record, sizeof(*exits), ret);
 	case VP_ID_exit_bucket:
-		stretch = stretch_at(window, bucket->vm, bucket->vcpu, bucket->time);
-		return divide(window, &stretch, record, sizeof(*bucket), ret);
+		segment = segment_at(window, bucket->vm, bucket->vcpu, bucket->time);
+		return divide(window, &segment, record, sizeof(*bucket), ret);
 	default:
-		stretch = stretch_at(window, thief->vm, thief->vcpu, thief->time);
-		return divide(window, &stretch, record, sizeof(*thief), ret);
+		segment = segment_at(window, thief->vm, thief->vcpu, thief->time);
+		return divide(window, &segment, record, sizeof(*thief), ret);
 	}
 }

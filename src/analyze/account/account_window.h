@@ -13,15 +13,15 @@
 #include "schema/records.h"
 
 /* The stretch of a vCPU's last record. */
-struct vp_account_stretch {
+struct vp_account_segment {
 	uint64_t time; /* of the record */
 	uint64_t begin, end;
 };
 
 struct vp_account_window {
 	struct vp_window window;
-	struct vp_map places; /* index in `stretches`, by vCPU */
-	VP_VEC(struct vp_account_stretch) stretches;
+	struct vp_map index_of_vcpu; /* index in `segments`, by vCPU */
+	VP_VEC(struct vp_account_segment) segments;
 	uint64_t before, now; /* times of the last two writes of records */
 	/* Largest errors, ns: of a vCPU's state, of what a thief took, of a part of exits. */
 	uint64_t state_error, theft_error, exit_error;

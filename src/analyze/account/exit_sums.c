@@ -17,23 +17,23 @@ static uint64_t exit_sums_share_of(uint64_t ns, uint64_t part, uint64_t whole)
 	return whole ? (uint64_t)((double)ns * ((double)part / (double)whole)) : 0;
 }
 
-void vp_exit_sums_add_place(struct vp_exit_sums *sums, const struct vp_account *account,
-			    const struct vp_account_place *place)
+void vp_exit_sums_add_site(struct vp_exit_sums *sums, const struct vp_account *account,
+			   const struct vp_account_exit_site *site)
 {
 	struct vp_exit_sums all = {0};
 
-	sums->count += place->count;
-	sums->ns += place->ns;
-	sums->idle += place->idle;
-	sums->stolen += place->stolen;
-	if (account->places_have_waits)
+	sums->count += site->count;
+	sums->ns += site->ns;
+	sums->idle += site->idle;
+	sums->stolen += site->stolen;
+	if (account->sites_have_waits)
 		return;
-	vp_account_each_of (account, costs, place->vm, cost) {
-		if (cost->reason == place->reason && cost->vendor == place->vendor)
+	vp_account_each_of (account, costs, site->vm, cost) {
+		if (cost->reason == site->reason && cost->vendor == site->vendor)
 			vp_exit_sums_add_cost(&all, cost);
 	}
-	sums->idle += exit_sums_share_of(place->ns, all.idle, all.ns);
-	sums->stolen += exit_sums_share_of(place->ns, all.stolen, all.ns);
+	sums->idle += exit_sums_share_of(site->ns, all.idle, all.ns);
+	sums->stolen += exit_sums_share_of(site->ns, all.stolen, all.ns);
 }
 
 static void subtract(uint64_t *from, uint64_t part)

@@ -21,10 +21,10 @@ static inline uint64_t vp_exit_sums_work(const struct vp_exit_sums *sums)
 
 /* Adds a reason's exits. */
 void vp_exit_sums_add_cost(struct vp_exit_sums *sums, const struct vp_account_cost *cost);
-/* Adds a place's exits. Recordings before 0.3 do not have their waits: they are divided as all of
- * the VM's exits for that reason. */
-void vp_exit_sums_add_place(struct vp_exit_sums *sums, const struct vp_account *account,
-			    const struct vp_account_place *place);
+/* Adds the exits of a site. Recordings before 0.3 do not have their waits: they are divided as all
+ * of the VM's exits for that reason. */
+void vp_exit_sums_add_site(struct vp_exit_sums *sums, const struct vp_account *account,
+			   const struct vp_account_exit_site *site);
 /* Takes `part` off, down to 0. */
 void vp_exit_sums_subtract(struct vp_exit_sums *sums, const struct vp_exit_sums *part);
 /* Most work first, then most time; 0: the rows' keys decide. */

@@ -28,9 +28,9 @@ void vp_overcommit_deinit(struct vp_overcommit *overcommit)
 	vp_intern_deinit(&overcommit->lists);
 }
 
-static struct vp_crowd *crowd_at(struct vp_overcommit *overcommit, size_t place)
+static struct vp_crowd *crowd_at(struct vp_overcommit *overcommit, size_t index)
 {
-	return &overcommit->crowds.at[overcommit->by_size.at[place]];
+	return &overcommit->crowds.at[overcommit->by_size.at[index]];
 }
 
 static bool is_within(const struct vp_crowd *crowd, const struct vp_crowd *other)
@@ -47,17 +47,17 @@ static bool is_within(const struct vp_crowd *crowd, const struct vp_crowd *other
 static void add_by_size(struct vp_overcommit *overcommit, uint32_t number)
 {
 	const struct vp_crowd *crowd = &overcommit->crowds.at[number];
-	size_t place = overcommit->by_size.count;
+	size_t index = overcommit->by_size.count;
 
 	vp_vec_push(&overcommit->by_size, number);
-	for (; place > 0; place--) {
-		const struct vp_crowd *before = crowd_at(overcommit, place - 1);
+	for (; index > 0; index--) {
+		const struct vp_crowd *before = crowd_at(overcommit, index - 1);
 		if (before->n_pcpus < crowd->n_pcpus ||
 		    (before->n_pcpus == crowd->n_pcpus && (before->pcpus || !crowd->pcpus)))
 			break;
-		overcommit->by_size.at[place] = overcommit->by_size.at[place - 1];
+		overcommit->by_size.at[index] = overcommit->by_size.at[index - 1];
 	}
-	overcommit->by_size.at[place] = number;
+	overcommit->by_size.at[index] = number;
 }
 
 static void relate(struct vp_overcommit *overcommit, uint32_t number)

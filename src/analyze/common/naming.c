@@ -188,7 +188,7 @@ static void naming_note_missing(struct vp_naming_machine *host)
 	host->state = vp_strdup("incomplete");
 }
 
-enum { MOST_FILES_NAMED = 4 };
+enum { MAX_FILES_NAMED = 4 };
 
 char *vp_naming_files_used(const struct vp_naming *naming)
 {
@@ -201,10 +201,10 @@ char *vp_naming_files_used(const struct vp_naming *naming)
 	vp_vec_each (&naming->vms, vm)
 		if (vm->names)
 			vp_names_files_used(vm->names, &paths);
-	for (size_t i = 0; i < paths.count && i < MOST_FILES_NAMED; i++)
+	for (size_t i = 0; i < paths.count && i < MAX_FILES_NAMED; i++)
 		vp_buffer_printf(&list, "%s%s", i ? ", " : "", paths.at[i]);
-	if (paths.count > MOST_FILES_NAMED)
-		vp_buffer_printf(&list, ", and %zu more", paths.count - MOST_FILES_NAMED);
+	if (paths.count > MAX_FILES_NAMED)
+		vp_buffer_printf(&list, ", and %zu more", paths.count - MAX_FILES_NAMED);
 	if (paths.count)
 		ret =
 		    vp_format("function names of %zu file%s were read on this machine, by build-id "

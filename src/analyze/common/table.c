@@ -20,7 +20,7 @@ void vp_table_deinit(struct vp_table *table)
 void vp_table_column_add(struct vp_table *table, const char *key, const char *header,
 			 const char *unit, enum vp_cell_type type)
 {
-	vp_vec_push(&table->columns, ((struct vp_table_column){key, header, unit, type}));
+	vp_vec_push(&table->columns, ((struct vp_dataset_column){key, header, unit, type}));
 }
 
 void vp_table_text(struct vp_table *table, const char *text)
@@ -44,11 +44,11 @@ void vp_table_percent(struct vp_table *table, double percent)
 
 size_t vp_table_column_of(const struct vp_table *table, const char *key)
 {
-	size_t place = 0;
+	size_t index = 0;
 
-	while (place < table->columns.count && strcmp(table->columns.at[place].key, key) != 0)
-		place++;
-	return place;
+	while (index < table->columns.count && strcmp(table->columns.at[index].key, key) != 0)
+		index++;
+	return index;
 }
 
 size_t vp_table_rows(const struct vp_table *table)
@@ -76,7 +76,7 @@ void vp_table_without_zeros(const struct vp_table *table, struct vp_table *ret)
 
 	*ret = (struct vp_table){.clock = table->clock};
 	for (size_t i = 0; i < columns; i++) {
-		const struct vp_table_column *column = &table->columns.at[i];
+		const struct vp_dataset_column *column = &table->columns.at[i];
 		shown[i] = !rows || !strcmp(column->key, "vcpu");
 		for (size_t row = 0; row < rows && !shown[i]; row++)
 			shown[i] = !is_zero(column->type, &table->cells.at[row * columns + i]);

@@ -18,7 +18,7 @@ enum vp_cell_type {
 	VP_CELL_PERCENT
 };
 
-struct vp_table_column {
+struct vp_dataset_column {
 	const char *key;    /* in machine output */
 	const char *header; /* for people */
 	const char *unit;   /* or "" */
@@ -37,7 +37,7 @@ union vp_cell {
 #define VP_CELL_NO_COUNT UINT64_MAX
 
 struct vp_table {
-	VP_VEC(struct vp_table_column) columns;
+	VP_VEC(struct vp_dataset_column) columns;
 	VP_VEC(union vp_cell) cells; /* row after row */
 	VP_VEC(char *) cleaned;      /* texts that could not be shown as they were */
 	struct vp_clock_text clock;  /* of VP_CELL_TIME */

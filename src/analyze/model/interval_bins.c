@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/macros.h"
 
-enum { MOST_SUBJECTS = 64, LEAST_BINS = 16, MOST_BINS = 1000 };
+enum { MAX_SUBJECTS = 64, MIN_BINS = 16, MAX_BINS = 1000 };
 
 static int by_intervals(const void *a, const void *b)
 {
@@ -40,9 +40,9 @@ static void choose_subjects(struct vp_interval_bins *bins, const struct vp_inter
 	if (bins->subjects.count)
 		qsort(bins->subjects.at, bins->subjects.count, sizeof(*bins->subjects.at),
 		      by_intervals);
-	if (bins->subjects.count > MOST_SUBJECTS) {
-		bins->left_out = bins->subjects.count - MOST_SUBJECTS;
-		bins->subjects.count = MOST_SUBJECTS;
+	if (bins->subjects.count > MAX_SUBJECTS) {
+		bins->left_out = bins->subjects.count - MAX_SUBJECTS;
+		bins->subjects.count = MAX_SUBJECTS;
 	}
 }
 
@@ -58,9 +58,7 @@ static void choose_width(struct vp_interval_bins *bins, const struct vp_interval
 		bins->begin = row->head.begin < bins->begin ? row->head.begin : bins->begin;
 		end = row->head.time > end ? row->head.time : end;
 	}
-	bins->count = room < LEAST_BINS  ? LEAST_BINS
-		      : room > MOST_BINS ? MOST_BINS
-					 : (uint32_t)room;
+	bins->count = room < MIN_BINS ? MIN_BINS : room > MAX_BINS ? MAX_BINS : (uint32_t)room;
 	bins->width = end > bins->begin ? (end - bins->begin) / bins->count + 1 : 1;
 }
 

@@ -197,7 +197,7 @@ uint64_t vp_interval_partial(const struct vp_interval_recording *rec)
 
 struct vp_interval_total vp_interval_total(const struct vp_interval_recording *rec, size_t event)
 {
-	struct vp_interval_total total = {.least_live = rec->rows.count ? 1 : 0};
+	struct vp_interval_total total = {.min_live = rec->rows.count ? 1 : 0};
 	double live_time = 0, time = 0;
 
 	vp_vec_each (&rec->rows, row) {
@@ -206,8 +206,8 @@ struct vp_interval_total vp_interval_total(const struct vp_interval_recording *r
 		total.counted += cell->value;
 		if (cell->live > 0)
 			total.estimate += vp_interval_estimate(cell);
-		if (cell->live < total.least_live)
-			total.least_live = cell->live;
+		if (cell->live < total.min_live)
+			total.min_live = cell->live;
 		live_time += cell->live * length;
 		time += length;
 	}
@@ -260,7 +260,7 @@ typedef VP_VEC(double) divisors;
 static void intervals_add_event(struct vp_data *data, const struct vp_interval_recording *rec,
 				size_t event, const char *name, const divisors *by, double times)
 {
-	struct vp_column *column = vp_data_column_add(data, vp_strdup(name), VP_COLUMN_NUMERIC);
+	struct vp_column *column = vp_data_column_add(data, vp_strdup(name), VP_DATA_NUMERIC);
 	size_t n = 0;
 
 	column->values = vp_alloc((data->rows + 1) * sizeof(double));
@@ -277,7 +277,7 @@ static void add_live(struct vp_data *data, const struct vp_interval_recording *r
 		     const divisors *by)
 {
 	struct vp_column *column = vp_data_column_add(
-	    data, vp_format("%s.live", rec->recipe.events.at[event].name), VP_COLUMN_NUMERIC);
+	    data, vp_format("%s.live", rec->recipe.events.at[event].name), VP_DATA_NUMERIC);
 	size_t n = 0;
 
 	column->values = vp_alloc((data->rows + 1) * sizeof(double));
@@ -289,8 +289,7 @@ static void add_live(struct vp_data *data, const struct vp_interval_recording *r
 static void add_subjects(struct vp_data *data, const struct vp_interval_recording *rec,
 			 const divisors *by)
 {
-	struct vp_column *column =
-	    vp_data_column_add(data, vp_strdup("subject"), VP_COLUMN_NOMINAL);
+	struct vp_column *column = vp_data_column_add(data, vp_strdup("subject"), VP_DATA_NOMINAL);
 	size_t n = 0;
 
 	column->values = vp_alloc((data->rows + 1) * sizeof(double));

@@ -57,7 +57,7 @@ uint64_t vp_interval_partial(const struct vp_interval_recording *rec);
 /* An event over all rows. */
 struct vp_interval_total {
 	double estimate, counted; /* sums: scaled, and as counted */
-	double least_live, live;  /* in any row; over all time */
+	double min_live, live;    /* in any row; over all time */
 };
 /* `event`: index in the recipe. */
 struct vp_interval_total vp_interval_total(const struct vp_interval_recording *rec, size_t event);
@@ -66,7 +66,7 @@ struct vp_interval_choice {
 	const char *base;   /* event by which the others are divided; NULL: none */
 	double per;         /* their number */
 	const char *vm;     /* only these VMs' rows (analyze/filter.h); NULL: all */
-	const bool *chosen; /* the same, by place in the list of VMs: vp_interval_data() sets it */
+	const bool *chosen; /* the same, by index in the list of VMs: vp_interval_data() sets it */
 	bool partial;       /* also intervals that ended before their trigger */
 	bool subjects;      /* a first column of words: whose interval it is */
 	bool live;          /* a column after each event: for how long it was live */

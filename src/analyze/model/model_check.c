@@ -98,7 +98,7 @@ static struct vp_error *take_workload(struct vp_model_check *check, struct vp_da
 	size_t index = vp_data_find(data, name);
 
 	struct vp_column *column = &data->columns.at[index];
-	if (column->type != VP_COLUMN_NOMINAL || column->labels.count < 2)
+	if (column->type != VP_DATA_NOMINAL || column->labels.count < 2)
 		return vp_error_new(
 		    "option --workload: expected at least two different values in column '%s'",
 		    name);

@@ -32,18 +32,18 @@ static struct vp_error *merge_column(const struct vp_data *sides, const char *co
 		if (index != VP_DATA_NONE)
 			from[side] = &sides[side].columns.at[index];
 	}
-	enum vp_column_type type = from[from[VP_NATIVE] ? VP_NATIVE : VP_VIRTUAL]->type;
+	enum vp_data_type type = from[from[VP_NATIVE] ? VP_NATIVE : VP_VIRTUAL]->type;
 	for (size_t side = 0; side < VP_SIDES; side++)
-		if (from[side] ? from[side]->type != type : type == VP_COLUMN_NOMINAL)
+		if (from[side] ? from[side]->type != type : type == VP_DATA_NOMINAL)
 			return vp_error_new("%s: column '%s': expected %s, as in the other file",
 					    paths[side], name,
-					    type == VP_COLUMN_NUMERIC ? "numbers" : "words");
+					    type == VP_DATA_NUMERIC ? "numbers" : "words");
 	struct vp_column *to = vp_data_column_add(merged, vp_strdup(name), type);
 	to->values = vp_realloc_array(NULL, merged->rows, sizeof(double));
 	for (size_t side = 0; side < VP_SIDES; side++)
 		for (size_t i = 0; i < sides[side].rows; i++) {
 			double value = from[side] ? from[side]->values[i] : 0;
-			if (type == VP_COLUMN_NOMINAL && !isnan(value))
+			if (type == VP_DATA_NOMINAL && !isnan(value))
 				value = merged_label(to, from[side]->labels.at[(size_t)value]);
 			to->values[row++] = value;
 		}
@@ -85,7 +85,7 @@ struct vp_error *vp_comparison_merge(const struct vp_data *sides, const char *co
 
 void vp_comparison_mark(struct vp_data *merged, size_t native_rows)
 {
-	vp_data_column_add(merged, vp_strdup(VP_MERGED_COLUMN), VP_COLUMN_NUMERIC);
+	vp_data_column_add(merged, vp_strdup(VP_MERGED_COLUMN), VP_DATA_NUMERIC);
 	struct vp_column *columns = merged->columns.at;
 	size_t last = merged->columns.count - 1;
 	struct vp_column mark = columns[last];

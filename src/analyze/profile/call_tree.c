@@ -60,14 +60,14 @@ static void sort_branches(struct vp_call_tree *tree, uint32_t call, uint64_t lea
 
 	for (uint32_t at = tree->calls.at[call].first; at != VP_NONE; at = next) {
 		struct vp_call *branch = &tree->calls.at[at];
-		uint32_t *place = &sorted;
+		uint32_t *link = &sorted;
 		next = branch->next;
 		if (branch->samples < least)
 			continue;
-		while (*place != VP_NONE && tree->calls.at[*place].samples >= branch->samples)
-			place = &tree->calls.at[*place].next;
-		branch->next = *place;
-		*place = at;
+		while (*link != VP_NONE && tree->calls.at[*link].samples >= branch->samples)
+			link = &tree->calls.at[*link].next;
+		branch->next = *link;
+		*link = at;
 	}
 	tree->calls.at[call].first = sorted;
 }

@@ -22,7 +22,7 @@ struct vp_call_tree {
 
 /*
  * VP_CALL_CALLEE: of the stacks that end in the row, from it outwards; VP_CALL_CALLER: of those
- * that go through it, from its outermost place inwards. Branches below `least` samples are left
+ * that go through it, from its outermost frame inwards. Branches below `least` samples are left
  * out.
  */
 void vp_call_tree_make(const struct vp_profile *profile, uint32_t row, enum vp_call_order order,

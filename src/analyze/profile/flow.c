@@ -48,7 +48,7 @@ static void flow_wait_for(struct vp_flow *flow, const struct vp_tick *tick, uint
 	flow->waiting[flow->n_waiting++] = (struct vp_waiting_tick){
 	    .tick = sink_tick(flow, tick),
 	    .frame = frame,
-	    .place = {.ip = frame == VP_NONE && tick->sample ? tick->sample->ip : 0},
+	    .address = {.ip = frame == VP_NONE && tick->sample ? tick->sample->ip : 0},
 	    .given = given};
 }
 
@@ -58,7 +58,7 @@ static void name_waiting(struct vp_flow *flow, const struct vp_resolved *samples
 	for (uint32_t i = 0; i < flow->n_waiting; i++) {
 		struct vp_waiting_tick *waiting = &flow->waiting[i];
 		if (waiting->frame == VP_NONE) {
-			waiting->place.start = samples->start;
+			waiting->address.start = samples->start;
 			waiting->frame = (samples++)->frame;
 		}
 		if (waiting->frame == VP_NONE)
@@ -80,7 +80,7 @@ void vp_flow_take(void *context, const struct vp_resolved *samples, uint32_t cou
 		const struct vp_waiting_tick *waiting = &flow->waiting[i];
 		if (!waiting->given && waiting->frame != VP_NONE)
 			flow->sink->sample(flow->sink->context, flow, &waiting->tick,
-					   &waiting->frame, &waiting->place, 1);
+					   &waiting->frame, &waiting->address, 1);
 	}
 	flow->n_waiting = 0;
 }
@@ -92,7 +92,7 @@ static void give_stack(struct vp_flow *flow, const struct vp_tick *tick,
 	const struct vp_sink_tick given = sink_tick(flow, tick);
 
 	vp_resolver_flush(flow->resolver);
-	flow->sink->sample(flow->sink->context, flow, &given, stack->frames, stack->places,
+	flow->sink->sample(flow->sink->context, flow, &given, stack->frames, stack->addresses,
 			   stack->count);
 }
 
@@ -114,7 +114,7 @@ void vp_flow_code(struct vp_flow *flow, const struct vp_tick *tick, uint32_t par
 	}
 	if (flow->sink) {
 		flow_wait_for(flow, tick, VP_NONE, !alone);
-		vp_resolver_hand_on(flow->resolver, tick, part);
+		vp_resolver_submit(flow->resolver, tick, part);
 	} else {
 		vp_tally_add(&flow->tally, vp_resolver_context(flow->resolver, tick, part),
 			     tick->sample->ip, tick->time, tick->weight);

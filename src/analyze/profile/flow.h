@@ -27,17 +27,18 @@ struct vp_sink_tick {
 /* Receives each sample, in the order of their times. */
 struct vp_sample_sink {
 	void *context;
-	/* `stack`: numbers in flow->frames, outermost first, and their places; valid during the
+	/* `stack`: numbers in flow->frames, outermost first, and their addresses; valid during the
 	 * call. */
 	void (*sample)(void *context, const struct vp_flow *flow, const struct vp_sink_tick *tick,
-		       const uint32_t *stack, const struct vp_frame_place *places, uint32_t count);
+		       const uint32_t *stack, const struct vp_frame_address *addresses,
+		       uint32_t count);
 };
 
 /* A tick that the sink gets when the resolver has named those before it. */
 struct vp_waiting_tick {
 	struct vp_sink_tick tick;
 	uint32_t frame; /* VP_NONE: the resolver's next */
-	struct vp_frame_place place;
+	struct vp_frame_address address;
 	bool given; /* the sink has it already */
 };
 enum { VP_FLOW_WAITING = 64 };

@@ -34,7 +34,7 @@ struct vp_frame {
 
 /* The address that a frame is at in a stack, and where its function begins, as far as that is
  * known: the address itself if not. 0: it is no code. */
-struct vp_frame_place {
+struct vp_frame_address {
 	uint64_t ip, start;
 };
 

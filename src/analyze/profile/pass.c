@@ -17,7 +17,7 @@
 #include "base/vec.h"
 #include "schema/records.h"
 #include "timeline/batches.h"
-#include "timeline/stretch.h"
+#include "timeline/segment.h"
 
 unsigned vp_pass_columns(const struct vp_profile_options *options)
 {
@@ -120,7 +120,7 @@ static void stop_if_worthless(struct vp_pass *pass)
 }
 
 /* How many ticks pass between two looks at whether they are worth counting. */
-enum { LOOK_EVERY = 1 << 16 };
+enum { CHECK_EVERY = 1 << 16 };
 
 static bool is_in_time(const struct vp_profile_options *options, uint64_t time)
 {
@@ -132,7 +132,7 @@ static void run_ticks(const struct vp_view_ops *view, struct vp_pass *pass, void
 {
 	const struct vp_profile_options *options = pass->input.options;
 	struct vp_tick tick;
-	uint32_t left = LOOK_EVERY;
+	uint32_t left = CHECK_EVERY;
 
 	while (vp_timeline_next(&pass->timeline, &tick)) {
 		if (is_in_time(options, tick.time)) {
@@ -141,7 +141,7 @@ static void run_ticks(const struct vp_view_ops *view, struct vp_pass *pass, void
 		}
 		if (--left)
 			continue;
-		left = LOOK_EVERY;
+		left = CHECK_EVERY;
 		if (pass->input.stop)
 			stop_if_worthless(pass);
 		if (is_stopped(pass))
@@ -161,7 +161,7 @@ static void run_classes(struct vp_pass *pass, void *state)
 						      .to = pass->input.options->to});
 	struct vp_batches batches;
 	struct vp_batch *batch;
-	uint64_t records, last = 0, left = LOOK_EVERY;
+	uint64_t records, last = 0, left = CHECK_EVERY;
 
 	vp_batches_init(&batches, &pass->timeline, pass->input.in_order);
 	while ((batch = vp_batches_next(&batches))) {
@@ -170,7 +170,7 @@ static void run_classes(struct vp_pass *pass, void *state)
 		left -= records < left ? records : left;
 		if (left)
 			continue;
-		left = LOOK_EVERY;
+		left = CHECK_EVERY;
 		if (pass->input.stop)
 			stop_if_worthless(pass);
 		if (is_stopped(pass))
@@ -212,14 +212,14 @@ void vp_pass_run(struct vp_pass *pass)
 	const struct vp_pass_input *input = &pass->input;
 	const struct vp_view_ops *view = vp_view_of(input->options->view);
 
-	vp_stretch_init(&pass->timeline, input->recording, pass->vms, input->streams, input->from,
+	vp_segment_init(&pass->timeline, input->recording, pass->vms, input->streams, input->from,
 			input->until);
 	bool ticks = wants_ticks(pass);
 	pass->timeline.no_homes = !ticks && !view->other;
 	pass->timeline.no_chains = !ticks;
-	pass->begin = input->from ? vp_stretch_digest(&pass->timeline) : 0;
+	pass->begin = input->from ? vp_segment_digest(&pass->timeline) : 0;
 	run_view(view, pass, ticks);
-	pass->end = input->until ? vp_stretch_digest(&pass->timeline) : 0;
+	pass->end = input->until ? vp_segment_digest(&pass->timeline) : 0;
 	(void)vp_resolver_unnamed(pass->flow.resolver, &pass->unnamed);
 	if (input->stop)
 		stop_if_worthless(pass);

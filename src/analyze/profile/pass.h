@@ -39,7 +39,7 @@ struct vp_profile_options {
 	const struct vp_sample_sink *sink; /* who wants the samples one by one instead of rows, or
 					    * NULL; these come from one thread */
 	uint32_t jobs;                     /* threads; 0: one */
-	bool jobs_at_most; /* fewer if the recording is so small that more are not worth it */
+	bool max_jobs; /* fewer if the recording is so small that more are not worth it */
 };
 
 /* Input of a pass. */

@@ -8,11 +8,11 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "store/trace_reader.h"
-#include "timeline/stretch.h"
+#include "timeline/segment.h"
 
 /* A thread needs at least that many bytes of records to be worth its start; more threads would
  * mostly survey. */
-enum { LEAST_BYTES = 32 << 20, MAX_JOBS = 64, USEFUL_JOBS = 8 };
+enum { MIN_BYTES = 32 << 20, MAX_JOBS = 64, USEFUL_JOBS = 8 };
 
 static uint32_t jobs_of(const struct vp_pass_input *input)
 {
@@ -21,13 +21,13 @@ static uint32_t jobs_of(const struct vp_pass_input *input)
 
 	if (options->sink || !input->streams->count || jobs < 2)
 		return 1;
-	if (!options->jobs_at_most)
+	if (!options->max_jobs)
 		return (uint32_t)jobs;
 	vp_vec_each (input->streams, stream)
 		bytes += vp_stream_size(*stream);
 	jobs = jobs < USEFUL_JOBS ? jobs : USEFUL_JOBS;
-	if (bytes / LEAST_BYTES < jobs)
-		jobs = bytes / LEAST_BYTES;
+	if (bytes / MIN_BYTES < jobs)
+		jobs = bytes / MIN_BYTES;
 	return jobs ? (uint32_t)jobs : 1;
 }
 
@@ -110,7 +110,7 @@ static struct vp_error *make_by_several(const struct vp_pass_input *input, uint3
 	VP_AUTO_FREE struct worker *workers = vp_alloc(jobs * sizeof(*workers));
 	bool stop = false;
 
-	if (!vp_stretches_choose(input->streams, jobs, cuts))
+	if (!vp_segments_cut(input->streams, jobs, cuts))
 		return NULL;
 	ret->at = vp_alloc_apart(jobs * sizeof(*ret->at));
 	struct vp_error *error = workers_init(workers, jobs, cuts, input, ret, &stop);

@@ -263,7 +263,7 @@ static void sort_nodes(struct vp_profile *profile)
 	uint32_t count = (uint32_t)nodes->count, top = 0;
 	struct sorted_node *sorted = order_nodes(nodes);
 	uint32_t *sizes = vp_alloc((count + 1) * sizeof(*sizes)); /* of what is below, and itself */
-	uint32_t *places = vp_realloc_array(NULL, count, sizeof(*places));
+	uint32_t *new_index = vp_realloc_array(NULL, count, sizeof(*new_index));
 	uint32_t *free_at = vp_realloc_array(NULL, count, sizeof(*free_at));
 
 	for (uint32_t i = 0; i < count; i++)
@@ -276,18 +276,18 @@ static void sort_nodes(struct vp_profile *profile)
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t parent = sorted[i].parent;
 		uint32_t *next = parent == VP_NONE ? &top : &free_at[parent];
-		places[i] = *next;
+		new_index[i] = *next;
 		*next += sizes[i];
-		free_at[i] = places[i] + 1;
-		moved.at[places[i]] =
-		    (struct vp_profile_node){.parent = parent == VP_NONE ? VP_NONE : places[parent],
-					     .row = sorted[i].row,
-					     .samples = nodes->at[sorted[i].was].samples};
+		free_at[i] = new_index[i] + 1;
+		moved.at[new_index[i]] = (struct vp_profile_node){
+		    .parent = parent == VP_NONE ? VP_NONE : new_index[parent],
+		    .row = sorted[i].row,
+		    .samples = nodes->at[sorted[i].was].samples};
 	}
 	vp_vec_deinit(nodes);
 	*nodes = moved;
 	free(free_at);
-	free(places);
+	free(new_index);
 	free(sizes);
 	free(sorted);
 }

@@ -220,7 +220,7 @@ static const struct space_slot *space_of_tick(struct vp_resolver *resolver,
 }
 
 /*
- * At an exit for an interrupt nothing is known but the place. If the process that the samples
+ * At an exit for an interrupt only the guest RIP is known. If the process that the samples
  * around it had has no code there, it was another one's turn: the one that has, unless there are
  * several.
  */
@@ -542,7 +542,7 @@ uint32_t vp_resolver_frame(struct vp_resolver *resolver, uint32_t context, uint6
 	return vp_code_frame(slot->code);
 }
 
-void vp_resolver_hand_on(struct vp_resolver *resolver, const struct vp_tick *tick, uint32_t part)
+void vp_resolver_submit(struct vp_resolver *resolver, const struct vp_tick *tick, uint32_t part)
 {
 	uint64_t context = vp_resolver_context(resolver, tick, part), ip = tick->sample->ip;
 	struct frame_set *set = set_of(resolver, context, ip);

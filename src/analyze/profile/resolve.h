@@ -101,12 +101,12 @@ uint32_t vp_resolver_frame(struct vp_resolver *resolver, uint32_t context, uint6
 			   uint64_t time, uint64_t *start);
 /* Names the tick's sample and hands it to `take`: many at once, so that their places in the cache
  * come from memory together. */
-void vp_resolver_hand_on(struct vp_resolver *resolver, const struct vp_tick *tick, uint32_t part);
+void vp_resolver_submit(struct vp_resolver *resolver, const struct vp_tick *tick, uint32_t part);
 /* Texts of addresses without a name, by number, of which there are `*count`; full: there were more
  * than VP_RESOLVER_UNNAMED, and the rest share one frame. */
 const uint32_t *vp_resolver_unnamed(const struct vp_resolver *resolver, size_t *count);
 bool vp_resolver_is_full(const struct vp_resolver *resolver);
-/* Hands on what vp_resolver_hand_on() still keeps; to be called at the end. */
+/* Hands on what vp_resolver_submit() still keeps; to be called at the end. */
 void vp_resolver_flush(struct vp_resolver *resolver);
 
 #endif

@@ -38,11 +38,11 @@ static void note_walk(struct vp_stacks *stacks, enum vp_walk walk, enum vp_walk_
 	stacks->walks[walk][end]++;
 }
 
-static void push(struct vp_stack *stack, uint32_t frame, struct vp_frame_place place)
+static void push(struct vp_stack *stack, uint32_t frame, struct vp_frame_address address)
 {
 	if (frame == VP_NONE || stack->count == VP_STACK_FRAMES)
 		return;
-	stack->places[stack->count] = place;
+	stack->addresses[stack->count] = address;
 	stack->frames[stack->count++] = frame;
 }
 
@@ -63,10 +63,10 @@ static void push_frames(struct vp_stacks *stacks, const struct vp_tick *tick, ui
 	uint32_t context = count ? vp_resolver_context(stacks->resolver, tick, part) : 0;
 
 	for (uint32_t i = count; i-- > 0;) {
-		struct vp_frame_place place = {.ip = ips[i]};
+		struct vp_frame_address address = {.ip = ips[i]};
 		uint32_t frame = vp_resolver_frame(stacks->resolver, context, ips[i] - (calls && i),
-						   tick->time, &place.start);
-		push(stack, frame, place);
+						   tick->time, &address.start);
+		push(stack, frame, address);
 	}
 }
 
@@ -198,7 +198,7 @@ static void push_guest_of_vcpu(struct vp_stacks *stacks, const struct vp_tick *t
 	push_guest(stacks, &guest, part, stack);
 	if (stack->count)
 		push(stack, boundary_frame(stacks, stack->frames[stack->count - 1]),
-		     (struct vp_frame_place){0});
+		     (struct vp_frame_address){0});
 }
 
 static void push_host(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
@@ -239,10 +239,10 @@ static void push_all(struct vp_stacks *stacks, const struct vp_tick *tick, uint3
 bool vp_stacks_make(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
 		    struct vp_stack *stack)
 {
-	struct vp_frame_place place = {.ip = tick->sample->ip};
+	struct vp_frame_address address = {.ip = tick->sample->ip};
 	uint32_t hit =
 	    vp_resolver_frame(stacks->resolver, vp_resolver_context(stacks->resolver, tick, part),
-			      tick->sample->ip, tick->time, &place.start);
+			      tick->sample->ip, tick->time, &address.start);
 
 	stack->count = 0;
 	if (hit == VP_NONE)
@@ -251,6 +251,6 @@ bool vp_stacks_make(struct vp_stacks *stacks, const struct vp_tick *tick, uint32
 		push_all(stacks, tick, part, stack);
 	/* The hit frame is counted, whatever the walks were of. */
 	if (!stack->count || stack->frames[stack->count - 1] != hit)
-		push(stack, hit, place);
+		push(stack, hit, address);
 	return true;
 }

@@ -34,7 +34,7 @@ enum { VP_STACK_FRAMES = 4 * VP_CHAIN_FRAMES + VP_UNWIND_FRAMES };
 
 struct vp_stack {
 	uint32_t frames[VP_STACK_FRAMES]; /* outermost first */
-	struct vp_frame_place places[VP_STACK_FRAMES];
+	struct vp_frame_address addresses[VP_STACK_FRAMES];
 	uint32_t count;
 };
 

@@ -17,7 +17,7 @@ struct vp_profile_reason {
 	uint64_t count;
 };
 
-/* A place in the tree of stacks: a row, called by that of its parent. */
+/* A node in the tree of stacks: a row, called by that of its parent. */
 struct vp_profile_node {
 	uint32_t parent; /* a lower number; VP_NONE: nobody called it */
 	uint32_t row;
@@ -65,7 +65,7 @@ void vp_totals_add_stack(struct vp_totals *totals, const uint32_t *frames, uint3
 /* Frames that were counted without a stack become stacks of themselves. To be called at the end,
  * where stacks were counted. */
 void vp_totals_close_stacks(struct vp_totals *totals);
-/* A place in the tree, by number; its row is the number of a frame. */
+/* A node in the tree, by number; its row is the number of a frame. */
 struct vp_profile_node vp_totals_node(const struct vp_totals *totals, uint32_t node);
 /* Adds what `from` counted: its parts and frames have these numbers here. To be called before
  * vp_totals_close_stacks(). */

@@ -42,7 +42,7 @@ struct guest_view {
 #define IDLE ((1ULL << 40) - 1)
 
 /* Looks up what is the same for every tick of the vCPU. */
-static void view_guest_know_vcpu(struct guest_view *view, struct vp_flow *flow, uint32_t number)
+static void view_guest_add_vcpu(struct guest_view *view, struct vp_flow *flow, uint32_t number)
 {
 	const struct vp_vcpu_state *vcpu = &flow->timeline->guests.vcpus.at[number];
 	struct shown_vcpu *known = &view->vcpus.at[number];
@@ -67,7 +67,7 @@ static struct shown_vcpu *shown_at(struct guest_view *view, struct vp_flow *flow
 	if (vm->end && time > vm->end)
 		return NULL;
 	if (!known->known)
-		view_guest_know_vcpu(view, flow, number);
+		view_guest_add_vcpu(view, flow, number);
 	return known->shown ? known : NULL;
 }
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "analyze/account/account.h"
+#include "analyze/account/irq_storm.h"
 #include "analyze/account/overcommit.h"
-#include "analyze/account/storm.h"
 #include "analyze/common/table.h"
 #include "analyze/common/window.h"
 #include "analyze/report/diagnose_commands.h"
@@ -31,8 +31,8 @@ struct storm {
 /* Input of findings, in addition to the account. */
 struct evidence {
 	const struct vp_account_view *view;
-	const struct vp_table *places;
-	/* The rows of `places` of each VM, by its name: a chain of row + 1. */
+	const struct vp_table *exit_sites;
+	/* The rows of `exit_sites` of each VM, by its name: a chain of row + 1. */
 	struct vp_intern names;
 	VP_VEC(uint32_t) first, next;
 	VP_VEC(struct storm) storms; /* of the VM at hand */
@@ -212,44 +212,44 @@ static void measure_times(const struct vp_account_view *view, const struct vp_ru
 }
 
 /* Exits of a reason in a function of the VM's. */
-struct place {
+struct site {
 	const char *reason, *function, *detail; /* the latter two: NULL is not known */
 	double ns, count;
 };
 
 /* Whether the exits are what the rule alone is about. */
-static bool names(const struct vp_rule *rule, const struct place *place)
+static bool names(const struct vp_rule *rule, const struct site *site)
 {
 	if (rule->details &&
-	    (diagnose_has_word(rule->details, ',', place->reason, false) ||
-	     (place->detail && diagnose_has_word(rule->details, ',', place->detail, false))))
+	    (diagnose_has_word(rule->details, ',', site->reason, false) ||
+	     (site->detail && diagnose_has_word(rule->details, ',', site->detail, false))))
 		return true;
-	return rule->functions && place->function && !place->detail &&
-	       diagnose_has_word(rule->functions, ' ', place->function, true);
+	return rule->functions && site->function && !site->detail &&
+	       diagnose_has_word(rule->functions, ' ', site->function, true);
 }
 
 /* Whether these exits to memory are the rule's. */
-static bool is_of_memory(const struct vp_rule *rule, const struct place *place)
+static bool is_of_memory(const struct vp_rule *rule, const struct site *site)
 {
-	bool device = place->detail ? !strncmp(place->detail, "MMIO ", 5)
-				    : !strcmp(place->reason, "EPT_MISCONFIG");
+	bool device = site->detail ? !strncmp(site->detail, "MMIO ", 5)
+				   : !strcmp(site->reason, "EPT_MISCONFIG");
 
 	return device == (rule->memory == VP_RULE_OF_DEVICES);
 }
 
 /* Whether the rule is about these exits: those that another one names are that one's. */
-static bool is_of_rule(const struct vp_rule *rule, const struct place *place)
+static bool is_of_rule(const struct vp_rule *rule, const struct site *site)
 {
 	size_t count;
 	const struct vp_rule *others = vp_rules(&count);
 
 	if (rule->memory)
-		return is_of_memory(rule, place);
+		return is_of_memory(rule, site);
 	if (rule->functions)
-		return names(rule, place);
+		return names(rule, site);
 	for (size_t i = 0; i < count; i++)
-		if (others[i].functions && has_reason(&others[i], place->reason) &&
-		    names(&others[i], place))
+		if (others[i].functions && has_reason(&others[i], site->reason) &&
+		    names(&others[i], site))
 			return false;
 	return true;
 }
@@ -289,12 +289,12 @@ static struct reason_cost diagnose_cost_of(const struct vp_account_view *view, u
 	return ret;
 }
 
-static void group_places(struct evidence *evidence, const struct vp_table *places)
+static void group_sites(struct evidence *evidence, const struct vp_table *exit_sites)
 {
-	size_t of_vm = vp_table_column_of(places, "vm");
+	size_t of_vm = vp_table_column_of(exit_sites, "vm");
 
-	for (size_t row = vp_table_rows(places); row-- > 0;) {
-		const char *vm = places->cells.at[row * places->columns.count + of_vm].text;
+	for (size_t row = vp_table_rows(exit_sites); row-- > 0;) {
+		const char *vm = exit_sites->cells.at[row * exit_sites->columns.count + of_vm].text;
 		uint32_t name = vp_intern_string(&evidence->names, vm);
 		if (name == evidence->first.count)
 			vp_vec_push(&evidence->first, 0);
@@ -304,57 +304,58 @@ static void group_places(struct evidence *evidence, const struct vp_table *place
 }
 
 /* The first row of the VM, + 1, and the one after its last. */
-static uint32_t first_place(const struct evidence *evidence, const char *vm)
+static uint32_t first_site(const struct evidence *evidence, const char *vm)
 {
 	struct vp_intern *names = (struct vp_intern *)&evidence->names;
 
 	return vp_intern_has(names, vm) ? evidence->first.at[vp_intern_string(names, vm)] : 0;
 }
 
-static uint32_t place_behind(const struct evidence *evidence, uint32_t row)
+static uint32_t site_after(const struct evidence *evidence, uint32_t row)
 {
 	return evidence->next.at[evidence->next.count - row];
 }
 
 /* The next one from row *row on. */
-static bool next_place(const struct evidence *evidence, const char *reason, uint32_t *row,
-		       struct place *ret)
+static bool next_site(const struct evidence *evidence, const char *reason, uint32_t *row,
+		      struct site *ret)
 {
-	const struct vp_table *places = evidence->places;
-	size_t of_reason = vp_table_column_of(places, "reason");
+	const struct vp_table *exit_sites = evidence->exit_sites;
+	size_t of_reason = vp_table_column_of(exit_sites, "reason");
 
 	while (*row) {
-		const union vp_cell *cells = &places->cells.at[(*row - 1) * places->columns.count];
-		*row = place_behind(evidence, *row);
+		const union vp_cell *cells =
+		    &exit_sites->cells.at[(*row - 1) * exit_sites->columns.count];
+		*row = site_after(evidence, *row);
 		if (strcmp(cells[of_reason].text, reason) != 0)
 			continue;
-		*ret = (struct place){
+		*ret = (struct site){
 		    .reason = reason,
-		    .detail = cells[vp_table_column_of(places, "detail")].text,
-		    .function = cells[vp_table_column_of(places, "function")].text,
-		    .ns = (double)cells[vp_table_column_of(places, "work_ns")].count,
-		    .count = (double)cells[vp_table_column_of(places, "count")].count};
+		    .detail = cells[vp_table_column_of(exit_sites, "detail")].text,
+		    .function = cells[vp_table_column_of(exit_sites, "function")].text,
+		    .ns = (double)cells[vp_table_column_of(exit_sites, "work_ns")].count,
+		    .count = (double)cells[vp_table_column_of(exit_sites, "count")].count};
 		return true;
 	}
 	return false;
 }
 
-/* All exits of a reason by place. */
-struct places_of_reason {
+/* All exits of a reason by exit site. */
+struct sites_of_reason {
 	double ns, count;
 	bool reported; /* what the exits were to */
 };
 
-static struct places_of_reason sum_places(const struct evidence *evidence, uint32_t row,
-					  const char *reason)
+static struct sites_of_reason diagnose_sum_sites(const struct evidence *evidence, uint32_t row,
+						 const char *reason)
 {
-	struct places_of_reason ret = {0};
-	struct place place;
+	struct sites_of_reason ret = {0};
+	struct site site;
 
-	while (next_place(evidence, reason, &row, &place)) {
-		ret.ns += place.ns;
-		ret.count += place.count;
-		ret.reported |= place.detail != NULL;
+	while (next_site(evidence, reason, &row, &site)) {
+		ret.ns += site.ns;
+		ret.count += site.count;
+		ret.reported |= site.detail != NULL;
 	}
 	return ret;
 }
@@ -364,20 +365,20 @@ static void measure_reason(const struct evidence *evidence, const struct vp_rule
 			   const char *reason, struct loss *loss)
 {
 	const struct vp_account_view *view = evidence->view;
-	uint32_t first = first_place(evidence, vp_account_view_vm(view, vm));
+	uint32_t first = first_site(evidence, vp_account_view_vm(view, vm));
 	struct reason_cost cost = diagnose_cost_of(view, vm, reason);
-	struct places_of_reason all = sum_places(evidence, first, reason);
+	struct sites_of_reason all = diagnose_sum_sites(evidence, first, reason);
 	bool by_server = rule->memory && !all.reported;
 	double ns = (double)(!by_server                          ? cost.kernel + cost.vmm
 			     : rule->memory == VP_RULE_OF_MEMORY ? cost.kernel
 								 : cost.vmm);
-	struct place place;
+	struct site site;
 
-	while (all.ns > 0 && next_place(evidence, reason, &first, &place))
-		if (by_server || is_of_rule(rule, &place))
-			diagnose_see(loss, (uint64_t)(place.ns / all.ns * ns),
-				     (uint64_t)(place.count / all.count * (double)cost.count + 0.5),
-				     place.function);
+	while (all.ns > 0 && next_site(evidence, reason, &first, &site))
+		if (by_server || is_of_rule(rule, &site))
+			diagnose_see(loss, (uint64_t)(site.ns / all.ns * ns),
+				     (uint64_t)(site.count / all.count * (double)cost.count + 0.5),
+				     site.function);
 }
 
 static void measure_exits(const struct evidence *evidence, const struct vp_rule *rule, uint32_t vm,
@@ -483,7 +484,7 @@ static void find_address(const struct vp_account_view *view, const struct vp_tab
 }
 
 /* How many vCPUs wanted to run. */
-static const char *tell_crowd(const struct vp_account_view *view, uint32_t vm,
+static const char *crowd_text(const struct vp_account_view *view, uint32_t vm,
 			      struct vp_diagnosis *ret)
 {
 	const struct vp_account *account = view->account;
@@ -510,7 +511,7 @@ static void add_finding(const struct vp_account_view *view, const struct vp_rule
 	if (who)
 		finding.who = diagnose_keep(ret, who);
 	if (rule->loss == VP_LOSS_CROWDED)
-		finding.detail = tell_crowd(view, vm, ret);
+		finding.detail = crowd_text(view, vm, ret);
 	vp_vec_push(&ret->findings, finding);
 }
 
@@ -518,11 +519,11 @@ static void add_finding(const struct vp_account_view *view, const struct vp_rule
 static void find_storms(struct evidence *evidence, uint32_t vm)
 {
 	const struct vp_account *account = evidence->view->account;
-	struct vp_storm storm;
+	struct vp_irq_storm storm;
 
 	evidence->storms.count = 0;
 	vp_account_each_of (account, times, vm, times)
-		if (times->wall && vp_storm_find(account, times, &storm))
+		if (times->wall && vp_irq_storm_find(account, times, &storm))
 			vp_vec_push(&evidence->storms,
 				    ((struct storm){times->vm, times->vcpu, storm.kind, storm.id}));
 }
@@ -648,16 +649,16 @@ static void find_causes(struct vp_diagnosis *diagnosis)
 	}
 }
 
-void vp_diagnose(const struct vp_account_view *view, const struct vp_table *places,
+void vp_diagnose(const struct vp_account_view *view, const struct vp_table *exit_sites,
 		 const struct vp_table *addresses, const struct vp_losses *losses,
 		 struct vp_diagnosis *ret)
 {
-	struct evidence evidence = {.view = view, .places = places};
+	struct evidence evidence = {.view = view, .exit_sites = exit_sites};
 	size_t count;
 	const struct vp_rule *rules = vp_rules(&count);
 
 	*ret = (struct vp_diagnosis){0};
-	group_places(&evidence, places);
+	group_sites(&evidence, exit_sites);
 	for (uint32_t vm = 0; vm < view->account->vms->count; vm++)
 		diagnose_vm(&evidence, vm, ret);
 	vp_vec_each (&ret->findings, finding)

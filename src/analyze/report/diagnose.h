@@ -30,7 +30,7 @@ struct vp_finding {
 	const char *pcpus;    /* that the VM's vCPUs may use, or "": all, or not known */
 	const char *cgroup;   /* of `who`, or NULL */
 	const char *commands; /* of the VM's manager, a line each; or "" */
-	size_t cause; /* place of the first finding with the same cause, + 1; 0: it is that */
+	size_t cause; /* index of the first finding with the same cause, + 1; 0: it is that */
 };
 
 struct vp_diagnosis {
@@ -38,9 +38,9 @@ struct vp_diagnosis {
 	struct vp_intern texts;
 };
 
-/* `places`: vp_account_places_table() of the same view by function; `addresses`:
+/* `exit_sites`: vp_account_sites_table() of the same view by function; `addresses`:
  * vp_account_addresses_table(). */
-void vp_diagnose(const struct vp_account_view *view, const struct vp_table *places,
+void vp_diagnose(const struct vp_account_view *view, const struct vp_table *exit_sites,
 		 const struct vp_table *addresses, const struct vp_losses *losses,
 		 struct vp_diagnosis *ret);
 void vp_diagnosis_deinit(struct vp_diagnosis *diagnosis);

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/vec.h"
 
-enum { MOST_PCPUS = 4096, MOST_VCPUS = 8 };
+enum { MAX_PCPUS = 4096, MAX_VCPUS = 8 };
 
 /* Target of a rule's commands. */
 enum change { CHANGE_NOTHING, CHANGE_PCPUS, CHANGE_EMULATOR, CHANGE_QUOTA };
@@ -139,11 +139,11 @@ static bool mark_vm(const struct vp_vm *vm, uint32_t pcpus, bool *used)
 
 void vp_diagnose_pcpus(const struct vp_vm *vm, uint32_t pcpus, struct vp_buffer *ret)
 {
-	bool used[MOST_PCPUS] = {0};
+	bool used[MAX_PCPUS] = {0};
 
 	if (pcpus == 1)
 		vp_buffer_string(ret, "0");
-	else if (pcpus <= MOST_PCPUS && mark_vm(vm, pcpus, used))
+	else if (pcpus <= MAX_PCPUS && mark_vm(vm, pcpus, used))
 		put_list(used, true, pcpus, ret);
 }
 
@@ -154,7 +154,7 @@ static void put_pin(const struct vp_vm *vm, enum vp_manager manager, const char 
 
 	switch (manager) {
 	case VP_MANAGER_LIBVIRT:
-		for (size_t i = 0; i < vm->vcpus.count && i < MOST_VCPUS; i++) {
+		for (size_t i = 0; i < vm->vcpus.count && i < MAX_VCPUS; i++) {
 			vp_buffer_string(ret, "virsh vcpupin");
 			vp_text_put_word(vm->name, ret);
 			vp_buffer_printf(ret, " %u %s\n", vm->vcpus.at[i].number, others);
@@ -174,7 +174,7 @@ static void put_pin(const struct vp_vm *vm, enum vp_manager manager, const char 
 		vp_buffer_printf(ret, " AllowedCPUs=%s\n", others);
 		break;
 	case VP_MANAGER_XEN:
-		for (size_t i = 0; i < vm->vcpus.count && i < MOST_VCPUS; i++)
+		for (size_t i = 0; i < vm->vcpus.count && i < MAX_VCPUS; i++)
 			vp_buffer_printf(ret, "xl vcpu-pin %u %u %s\n", vm->domain,
 					 vm->vcpus.at[i].number, others);
 		break;
@@ -218,12 +218,12 @@ void vp_diagnose_commands(const struct vp_rule *rule, const struct vp_vm *vm, ui
 {
 	enum vp_manager manager = vp_manager_of(vm);
 	enum change change = change_of(rule);
-	bool used[MOST_PCPUS] = {0};
+	bool used[MAX_PCPUS] = {0};
 	struct vp_buffer others = {0};
 
 	if (change == CHANGE_QUOTA)
 		put_quota(vm, manager, ret);
-	if ((change != CHANGE_PCPUS && change != CHANGE_EMULATOR) || pcpus > MOST_PCPUS ||
+	if ((change != CHANGE_PCPUS && change != CHANGE_EMULATOR) || pcpus > MAX_PCPUS ||
 	    !mark_vm(vm, pcpus, used))
 		return;
 	put_list(used, false, pcpus, &others);

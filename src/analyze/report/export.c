@@ -269,7 +269,7 @@ static void take_batch(void *context, const struct vp_export_batch *batch)
 {
 	struct streaming *streaming = context;
 	const struct vp_frame *frames = batch->frames.at;
-	const struct vp_frame_place *places = batch->places.at;
+	const struct vp_frame_address *addresses = batch->addresses.at;
 
 	vp_vec_each (&batch->texts, text)
 		vp_vec_push(&streaming->export.texts, *text);
@@ -278,21 +278,22 @@ static void take_batch(void *context, const struct vp_export_batch *batch)
 	vp_vec_each (&batch->samples, given) {
 		struct vp_sample sample = *given;
 		sample.frames = frames;
-		sample.places = places;
+		sample.addresses = addresses;
 		frames += sample.count;
-		places += sample.count;
+		addresses += sample.count;
 		export_take_sample(streaming, &sample);
 	}
 }
 
-static void hand_on(struct streaming *streaming, const struct vp_intern *texts, const vp_vms *vms)
+static void submit_batch(struct streaming *streaming, const struct vp_intern *texts,
+			 const vp_vms *vms)
 {
 	struct vp_export_batch *batch = vp_export_queue_batch(&streaming->queue);
 
 	add_names(texts, streaming->texts, vms, streaming->vms, &batch->texts, &batch->vms);
 	streaming->texts = texts->strings.count;
 	streaming->vms = vms->count;
-	vp_export_queue_hand_on(&streaming->queue);
+	vp_export_queue_submit(&streaming->queue);
 }
 
 /* The vCPU of a vCPU thread; for a blank, the one that waits. */
@@ -305,7 +306,8 @@ static struct vp_frame with_vcpu(struct vp_frame frame, uint32_t vcpu)
 
 /* In the pass. */
 static void give_sample(void *context, const struct vp_flow *flow, const struct vp_sink_tick *tick,
-			const uint32_t *stack, const struct vp_frame_place *places, uint32_t count)
+			const uint32_t *stack, const struct vp_frame_address *addresses,
+			uint32_t count)
 {
 	struct streaming *streaming = context;
 	const vp_stream_readers *streams = flow->timeline->merge.streams;
@@ -323,17 +325,17 @@ static void give_sample(void *context, const struct vp_flow *flow, const struct 
 					.count = count}));
 	for (uint32_t i = 0; i < count; i++) {
 		vp_vec_push(&batch->frames, with_vcpu(flow->frames.at.at[stack[i]], tick->vcpu));
-		vp_vec_push(&batch->places, places[i]);
+		vp_vec_push(&batch->addresses, addresses[i]);
 	}
 	if (batch->samples.count == VP_EXPORT_BATCH)
-		hand_on(streaming, &flow->frames.texts, flow->vms);
+		submit_batch(streaming, &flow->frames.texts, flow->vms);
 }
 
 /* The exporter's thread ends: all is known now. */
 static void end_samples(struct streaming *streaming, const struct vp_report *report)
 {
 	begin_once(streaming);
-	hand_on(streaming, &report->profile.texts, &report->vms);
+	submit_batch(streaming, &report->profile.texts, &report->vms);
 	vp_export_queue_end(&streaming->queue);
 }
 

@@ -48,12 +48,12 @@ static void export_queue_empty(struct vp_export_batch *batch)
 {
 	batch->samples.count = 0;
 	batch->frames.count = 0;
-	batch->places.count = 0;
+	batch->addresses.count = 0;
 	batch->texts.count = 0;
 	batch->vms.count = 0;
 }
 
-void vp_export_queue_hand_on(struct vp_export_queue *queue)
+void vp_export_queue_submit(struct vp_export_queue *queue)
 {
 	if (queue->has_thread) {
 		pthread_mutex_lock(&queue->lock);
@@ -80,7 +80,7 @@ void vp_export_queue_end(struct vp_export_queue *queue)
 	for (uint32_t i = 0; i < VP_EXPORT_BATCHES; i++) {
 		vp_vec_deinit(&queue->batches[i].samples);
 		vp_vec_deinit(&queue->batches[i].frames);
-		vp_vec_deinit(&queue->batches[i].places);
+		vp_vec_deinit(&queue->batches[i].addresses);
 		vp_vec_deinit(&queue->batches[i].texts);
 		vp_vec_deinit(&queue->batches[i].vms);
 	}

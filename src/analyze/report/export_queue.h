@@ -20,16 +20,16 @@ struct vp_sample {
 	uint64_t weight; /* how many: of a total all of its stack's; else 1, but for idle ticks that
 			  * were filled in */
 	uint32_t pcpu;   /* VP_NONE: not known, or a total */
-	uint32_t pid, tid;                   /* of the host's thread; 0: none, or a total */
-	const struct vp_frame *frames;       /* outermost first, at least one */
-	const struct vp_frame_place *places; /* of a total: NULL */
+	uint32_t pid, tid;                        /* of the host's thread; 0: none, or a total */
+	const struct vp_frame *frames;            /* outermost first, at least one */
+	const struct vp_frame_address *addresses; /* of a total: NULL */
 	uint32_t count;
 };
 
 struct vp_export_batch {
-	VP_VEC(struct vp_sample) samples; /* by time; without their `frames` and `places` */
+	VP_VEC(struct vp_sample) samples; /* by time; without their `frames` and `addresses` */
 	VP_VEC(struct vp_frame) frames;   /* of one sample after another */
-	VP_VEC(struct vp_frame_place) places;
+	VP_VEC(struct vp_frame_address) addresses;
 	/* New facts since the previous batch. The strings are the pass's. */
 	vp_export_names texts;
 	vp_vms vms;
@@ -57,7 +57,7 @@ void vp_export_queue_begin(struct vp_export_queue *queue, bool threaded);
 /* The batch to be filled. */
 struct vp_export_batch *vp_export_queue_batch(struct vp_export_queue *queue);
 /* Passes it on; waits while the exporter has all batches. */
-void vp_export_queue_hand_on(struct vp_export_queue *queue);
+void vp_export_queue_submit(struct vp_export_queue *queue);
 /* Waits until all is taken. */
 void vp_export_queue_end(struct vp_export_queue *queue);
 

@@ -79,11 +79,11 @@ static void live_take_vcpu(struct vp_live *live, const struct vp_account_times *
 
 static void begin_update(struct vp_live *live)
 {
-	size_t place = ++live->updates % VP_LIVE_HISTORY;
+	size_t index = ++live->updates % VP_LIVE_HISTORY;
 
 	vp_vec_each (&live->rows, row)
 		for (size_t value = 0; value < VP_LIVE_VALUES; value++)
-			row->values[place][value] = NAN;
+			row->values[index][value] = NAN;
 }
 
 void vp_live_take(struct vp_live *live, const struct vp_account_view *view)

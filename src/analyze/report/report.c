@@ -312,7 +312,7 @@ static void note_all(struct vp_report *report)
 {
 	note_profile(report);
 	if (vp_recording_has_instrument(&report->recording, "account"))
-		vp_account_recording_tell_storms(report->path, &report->notes);
+		vp_account_recording_note_storms(report->path, &report->notes);
 	note_routes(report);
 	note_walks(report);
 	note_machines(report);

@@ -29,8 +29,8 @@ struct vp_report {
 	struct {
 		bool shown;
 		enum vp_call_order order;
-		double least_percent; /* of the part; branches below are not printed */
-	} graph;                      /* below rows of text */
+		double min_percent; /* of the part; branches below are not printed */
+	} graph;                    /* below rows of text */
 };
 
 /*

@@ -13,13 +13,13 @@
 #include "base/intern.h"
 #include "schema/vm.h"
 
-/* MOST_DEPTH: of threads that wait for each other; a path that is as long is cut there. */
-enum { MOST_DEPTH = 64 };
+/* MAX_DEPTH: of threads that wait for each other; a path that is as long is cut there. */
+enum { MAX_DEPTH = 64 };
 
 /* The walk goes from the interval's end to its start; `stack` has the threads that wait. */
 struct walk {
 	struct vp_critical *critical;
-	const struct vp_thread *stack[MOST_DEPTH];
+	const struct vp_thread *stack[MAX_DEPTH];
 	unsigned depth;
 };
 
@@ -69,12 +69,12 @@ static void critical_put(struct walk *walk, const struct vp_thread *thread,
 								 .detail = detail}));
 }
 
-static const char *occupant(struct walk *walk, const struct vp_cpu_part *part)
+static const char *occupant(struct walk *walk, const struct vp_cpu_segment *segment)
 {
-	if (!part->has_tid)
+	if (!segment->has_tid)
 		return NULL;
-	return part->tid ? vp_threads_name(walk->critical->threads, part->comm, part->tid)
-			 : "idle pCPU";
+	return segment->tid ? vp_threads_name(walk->critical->threads, segment->comm, segment->tid)
+			    : "idle pCPU";
 }
 
 /* State of the vCPU while the thread had it (`runs`) or was in its queue. */
@@ -95,9 +95,9 @@ static enum vp_critical_kind kind_on_vcpu(enum vp_lane_state state, bool runs)
 }
 
 static const char *who_had(struct walk *walk, enum vp_critical_kind kind,
-			   const struct vp_cpu_part *part)
+			   const struct vp_cpu_segment *segment)
 {
-	return kind == VP_CRITICAL_STOLEN || kind == VP_CRITICAL_WAKEUP ? occupant(walk, part)
+	return kind == VP_CRITICAL_STOLEN || kind == VP_CRITICAL_WAKEUP ? occupant(walk, segment)
 									: NULL;
 }
 
@@ -106,19 +106,19 @@ static void split(struct walk *walk, const struct vp_thread *thread, uint32_t nu
 		  uint64_t from, uint64_t to)
 {
 	const struct vp_cpu *cpu = vp_threads_cpu(walk->critical->threads, thread->vm, number);
-	size_t place = cpu ? vp_cpu_part_before(cpu, to) : 0;
+	size_t index = cpu ? vp_cpu_segment_before(cpu, to) : 0;
 
-	for (; to > from && place; place--) {
-		const struct vp_cpu_part *part = &cpu->parts.at[place - 1];
-		uint64_t begin = part->begin > from ? part->begin : from;
-		uint64_t end = part->end < to ? part->end : to;
+	for (; to > from && index; index--) {
+		const struct vp_cpu_segment *segment = &cpu->segments.at[index - 1];
+		uint64_t begin = segment->begin > from ? segment->begin : from;
+		uint64_t end = segment->end < to ? segment->end : to;
 		if (end <= from)
 			break;
 		enum vp_critical_kind kind =
-		    thread->vm ? kind_on_vcpu(part->state, runs) : VP_CRITICAL_HOST_QUEUE;
+		    thread->vm ? kind_on_vcpu(segment->state, runs) : VP_CRITICAL_HOST_QUEUE;
 		critical_put(walk, thread, VP_CRITICAL_UNKNOWN, end, to, "no event of its CPU");
 		critical_put(walk, thread, kind, begin, end,
-			     thread->vm ? who_had(walk, kind, part) : occupant(walk, part));
+			     thread->vm ? who_had(walk, kind, segment) : occupant(walk, segment));
 		to = begin;
 	}
 	critical_put(walk, thread, VP_CRITICAL_UNKNOWN, from, to, "no event of its CPU");
@@ -142,15 +142,15 @@ static const struct vp_thread *thread_of_vcpu(const struct vp_threads *threads, 
 }
 
 /* The last sleep of the vCPU's thread that a thread of the host ended in that time. */
-static const struct vp_thread_part *last_wakeup(const struct vp_thread *vcpu, uint64_t from,
-						uint64_t to)
+static const struct vp_thread_segment *last_wakeup(const struct vp_thread *vcpu, uint64_t from,
+						   uint64_t to)
 {
-	for (size_t place = vp_thread_part_before(vcpu, to); place; place--) {
-		const struct vp_thread_part *part = &vcpu->parts.at[place - 1];
-		if (part->end <= from)
+	for (size_t index = vp_thread_segment_before(vcpu, to); index; index--) {
+		const struct vp_thread_segment *segment = &vcpu->segments.at[index - 1];
+		if (segment->end <= from)
 			return NULL;
-		if (part->stay == VP_STAY_ASLEEP && part->ended && part->end <= to)
-			return part;
+		if (segment->state == VP_THREAD_ASLEEP && segment->ended && segment->end <= to)
+			return segment;
 	}
 	return NULL;
 }
@@ -168,7 +168,7 @@ static void resolve_device(struct walk *walk, const struct vp_thread *thread,
 {
 	struct vp_threads *threads = walk->critical->threads;
 	const struct vp_thread *vcpu = thread_of_vcpu(threads, thread->vm, waker->cpu);
-	const struct vp_thread_part *sleep = vcpu ? last_wakeup(vcpu, from, to) : NULL;
+	const struct vp_thread_segment *sleep = vcpu ? last_wakeup(vcpu, from, to) : NULL;
 	const struct vp_thread *other = sleep && sleep->waker.kind == VP_WAKER_THREAD
 					    ? vp_threads_find(threads, 0, sleep->waker.id)
 					    : NULL;
@@ -192,7 +192,7 @@ static void resolve_sleep(struct walk *walk, const struct vp_thread *thread,
 
 	switch (waker->kind) {
 	case VP_WAKER_THREAD:
-		if (other && !is_waiting(walk, other) && walk->depth < MOST_DEPTH)
+		if (other && !is_waiting(walk, other) && walk->depth < MAX_DEPTH)
 			critical_resolve(walk, other, from, to);
 		else
 			critical_put(walk, thread, VP_CRITICAL_UNKNOWN, from, to,
@@ -218,21 +218,21 @@ static void resolve_sleep(struct walk *walk, const struct vp_thread *thread,
 
 /* The cause of the part between these times; `next`: the part after it, or NULL. */
 static void resolve_part(struct walk *walk, const struct vp_thread *thread,
-			 const struct vp_thread_part *part, const struct vp_thread_part *next,
-			 uint64_t from, uint64_t to)
+			 const struct vp_thread_segment *segment,
+			 const struct vp_thread_segment *next, uint64_t from, uint64_t to)
 {
-	uint32_t cpu = next && next->stay == VP_STAY_RUNNING ? next->cpu : part->cpu;
+	uint32_t cpu = next && next->state == VP_THREAD_RUNNING ? next->cpu : segment->cpu;
 
-	if (part->stay == VP_STAY_RUNNING && thread->vm)
-		split(walk, thread, part->cpu, true, from, to);
-	else if (part->stay == VP_STAY_RUNNING)
+	if (segment->state == VP_THREAD_RUNNING && thread->vm)
+		split(walk, thread, segment->cpu, true, from, to);
+	else if (segment->state == VP_THREAD_RUNNING)
 		critical_put(walk, thread, VP_CRITICAL_HOST, from, to, NULL);
-	else if (part->stay == VP_STAY_RUNNABLE)
+	else if (segment->state == VP_THREAD_RUNNABLE)
 		split(walk, thread, cpu, false, from, to);
-	else if (!part->ended)
+	else if (!segment->ended)
 		critical_put(walk, thread, VP_CRITICAL_UNKNOWN, from, to, "it slept on");
 	else
-		resolve_sleep(walk, thread, &part->waker, from, to);
+		resolve_sleep(walk, thread, &segment->waker, from, to);
 }
 
 /* Work of a vCPU thread for others up to `to` is attributed to the guest thread that had the vCPU
@@ -243,23 +243,23 @@ static void critical_resolve(struct walk *walk, const struct vp_thread *thread, 
 	const struct vp_thread *inside = vp_threads_inside(walk->critical->threads, thread, to);
 
 	thread = inside && !is_waiting(walk, inside) ? inside : thread;
-	size_t place = vp_thread_part_before(thread, to);
+	size_t index = vp_thread_segment_before(thread, to);
 
-	if (walk->depth == MOST_DEPTH) {
+	if (walk->depth == MAX_DEPTH) {
 		critical_put(walk, thread, VP_CRITICAL_UNKNOWN, from, to,
 			     "too many threads wait for others");
 		return;
 	}
 	walk->stack[walk->depth++] = thread;
-	for (; to > from && place; place--) {
-		const struct vp_thread_part *part = &thread->parts.at[place - 1];
-		uint64_t begin = part->begin > from ? part->begin : from;
-		uint64_t end = part->end < to ? part->end : to;
+	for (; to > from && index; index--) {
+		const struct vp_thread_segment *segment = &thread->segments.at[index - 1];
+		uint64_t begin = segment->begin > from ? segment->begin : from;
+		uint64_t end = segment->end < to ? segment->end : to;
 		if (end <= from)
 			break;
 		critical_put(walk, thread, VP_CRITICAL_UNKNOWN, end, to, "no event of the thread");
-		resolve_part(walk, thread, part, place < thread->parts.count ? part + 1 : NULL,
-			     begin, end);
+		resolve_part(walk, thread, segment,
+			     index < thread->segments.count ? segment + 1 : NULL, begin, end);
 		to = begin;
 	}
 	critical_put(walk, thread, VP_CRITICAL_UNKNOWN, from, to, "no event of the thread");
@@ -277,7 +277,7 @@ static bool is_meant(const struct vp_thread *thread, uint32_t vm, const char *wo
 		return false;
 	if (critical_is_number(word))
 		return strtoull(word, NULL, 10) == thread->tid;
-	return thread->comm && !strcmp(thread->comm, word) && thread->parts.count;
+	return thread->comm && !strcmp(thread->comm, word) && thread->segments.count;
 }
 
 struct vp_error *vp_critical_choose(struct vp_threads *threads, const char *vm, const char *word,
@@ -318,12 +318,12 @@ struct vp_error *vp_critical_find(struct vp_threads *threads, const struct vp_th
 	struct walk walk = {.critical = ret};
 
 	*ret = (struct vp_critical){.threads = threads, .thread = thread};
-	if (!thread->parts.count)
+	if (!thread->segments.count)
 		return vp_error_new("the recording has no event of the thread in that time");
-	const struct vp_thread_part *first = &thread->parts.at[0];
-	const struct vp_thread_part *last = &thread->parts.at[thread->parts.count - 1];
+	const struct vp_thread_segment *first = &thread->segments.at[0];
+	const struct vp_thread_segment *last = &thread->segments.at[thread->segments.count - 1];
 	/* From where on it slept or was no more, nobody can say for what. */
-	uint64_t end = last->stay == VP_STAY_ASLEEP && !last->ended ? last->begin : last->end;
+	uint64_t end = last->state == VP_THREAD_ASLEEP && !last->ended ? last->begin : last->end;
 	ret->from = first->begin > threads->from ? first->begin : threads->from;
 	ret->to = end < threads->to ? end : threads->to;
 	if (ret->from >= ret->to)

@@ -12,7 +12,7 @@
 /* Time of the vCPU between two times, by state, and its longest thief. */
 struct split {
 	uint64_t ns[VP_LANE_STATES];
-	const struct vp_cpu_part *theft;
+	const struct vp_cpu_segment *theft;
 	uint64_t theft_ns;
 };
 
@@ -22,15 +22,15 @@ static void split_time(const struct vp_threads *threads, uint32_t vm, uint32_t v
 	const struct vp_cpu *cpu = vp_threads_cpu(threads, vm, vcpu);
 
 	*ret = (struct split){0};
-	for (size_t place = cpu ? vp_cpu_part_before(cpu, to) : 0; place; place--) {
-		const struct vp_cpu_part *part = &cpu->parts.at[place - 1];
-		uint64_t begin = part->begin > from ? part->begin : from;
-		uint64_t end = part->end < to ? part->end : to;
+	for (size_t index = cpu ? vp_cpu_segment_before(cpu, to) : 0; index; index--) {
+		const struct vp_cpu_segment *segment = &cpu->segments.at[index - 1];
+		uint64_t begin = segment->begin > from ? segment->begin : from;
+		uint64_t end = segment->end < to ? segment->end : to;
 		if (end <= from)
 			break;
-		ret->ns[part->state] += end - begin;
-		if (part->has_tid && part->tid && end - begin > ret->theft_ns) {
-			ret->theft = part;
+		ret->ns[segment->state] += end - begin;
+		if (segment->has_tid && segment->tid && end - begin > ret->theft_ns) {
+			ret->theft = segment;
 			ret->theft_ns = end - begin;
 		}
 	}
@@ -44,27 +44,28 @@ static uint64_t not_on_pcpu(const struct split *split)
 
 /* The vCPU in whose queue it is: where it runs then. */
 static uint32_t guest_sched_cpu_of(const struct vp_thread *thread,
-				   const struct vp_thread_part *part)
+				   const struct vp_thread_segment *segment)
 {
-	bool is_last = part + 1 == thread->parts.at + thread->parts.count;
+	bool is_last = segment + 1 == thread->segments.at + thread->segments.count;
 
-	return !is_last && part[1].stay == VP_STAY_RUNNING ? part[1].cpu : part->cpu;
+	return !is_last && segment[1].state == VP_THREAD_RUNNING ? segment[1].cpu : segment->cpu;
 }
 
 static void guest_sched_add_part(struct vp_guest_sched *sched, const struct vp_thread *thread,
-				 const struct vp_thread_part *part, struct vp_guest_time *time)
+				 const struct vp_thread_segment *segment,
+				 struct vp_guest_time *time)
 {
 	const struct vp_threads *threads = sched->threads;
-	uint64_t begin = part->begin > threads->from ? part->begin : threads->from;
-	uint64_t end = part->end < threads->to ? part->end : threads->to;
+	uint64_t begin = segment->begin > threads->from ? segment->begin : threads->from;
+	uint64_t end = segment->end < threads->to ? segment->end : threads->to;
 	struct split split;
 
-	if (part->stay == VP_STAY_ASLEEP) {
+	if (segment->state == VP_THREAD_ASLEEP) {
 		time->asleep += end - begin;
 		return;
 	}
-	split_time(threads, thread->vm, guest_sched_cpu_of(thread, part), begin, end, &split);
-	if (part->stay == VP_STAY_RUNNING) {
+	split_time(threads, thread->vm, guest_sched_cpu_of(thread, segment), begin, end, &split);
+	if (segment->state == VP_THREAD_RUNNING) {
 		time->on_cpu += split.ns[VP_LANE_GUEST];
 		time->host += split.ns[VP_LANE_HOST];
 	} else {
@@ -81,20 +82,20 @@ static void guest_sched_add_part(struct vp_guest_sched *sched, const struct vp_t
  * The vCPU was woken for the interrupt in which it woke the thread at `time`: that was in the first
  * stretch of guest mode since. Its wait for a pCPU is the result; NULL: it was awake already.
  */
-static const struct vp_cpu_part *woken_for(const struct vp_threads *threads, uint32_t vm,
-					   uint32_t vcpu, uint64_t time)
+static const struct vp_cpu_segment *woken_for(const struct vp_threads *threads, uint32_t vm,
+					      uint32_t vcpu, uint64_t time)
 {
 	const struct vp_cpu *cpu = vp_threads_cpu(threads, vm, vcpu);
 	bool in_guest = false;
 
-	for (size_t place = cpu ? vp_cpu_part_before(cpu, time) : 0; place; place--) {
-		const struct vp_cpu_part *part = &cpu->parts.at[place - 1];
-		if (part->state == VP_LANE_WAKING)
-			return part;
-		if (part->state == VP_LANE_GUEST && in_guest)
+	for (size_t index = cpu ? vp_cpu_segment_before(cpu, time) : 0; index; index--) {
+		const struct vp_cpu_segment *segment = &cpu->segments.at[index - 1];
+		if (segment->state == VP_LANE_WAKING)
+			return segment;
+		if (segment->state == VP_LANE_GUEST && in_guest)
 			return NULL;
-		in_guest |= part->state == VP_LANE_GUEST;
-		if (part->state != VP_LANE_GUEST && part->state != VP_LANE_HOST)
+		in_guest |= segment->state == VP_LANE_GUEST;
+		if (segment->state != VP_LANE_GUEST && segment->state != VP_LANE_HOST)
 			return NULL;
 	}
 	return NULL;
@@ -104,9 +105,9 @@ static void keep_worst(struct vp_guest_sched *sched, const struct vp_wakeup *wak
 {
 	size_t at = sched->worst.count;
 
-	if (at == sched->most_worst && (!at || sched->worst.at[at - 1].ns >= wakeup->ns))
+	if (at == sched->max_worst && (!at || sched->worst.at[at - 1].ns >= wakeup->ns))
 		return;
-	if (at == sched->most_worst)
+	if (at == sched->max_worst)
 		at--;
 	else
 		vp_vec_push(&sched->worst, *wakeup);
@@ -127,50 +128,51 @@ static uint32_t guest_sched_bucket_of(uint64_t ns)
 }
 
 static void add_wakeup(struct vp_guest_sched *sched, const struct vp_thread *thread,
-		       const struct vp_thread_part *part)
+		       const struct vp_thread_segment *segment)
 {
-	struct vp_wakeup wakeup = {.thread = thread, .part = part, .begin = part->begin};
-	const struct vp_cpu_part *waking = NULL;
+	struct vp_wakeup wakeup = {.thread = thread, .segment = segment, .begin = segment->begin};
+	const struct vp_cpu_segment *waking = NULL;
 	struct split split;
 
-	if (part->waker.kind != VP_WAKER_THREAD)
-		waking = woken_for(sched->threads, thread->vm, part->waker.cpu, part->begin);
+	if (segment->waker.kind != VP_WAKER_THREAD)
+		waking = woken_for(sched->threads, thread->vm, segment->waker.cpu, segment->begin);
 	if (waking) {
 		wakeup.begin = waking->begin;
-		wakeup.parts[VP_WAKEUP_VCPU] = waking->end - waking->begin;
-		wakeup.parts[VP_WAKEUP_INJECTION] = part->begin - waking->end;
+		wakeup.segments[VP_WAKEUP_VCPU] = waking->end - waking->begin;
+		wakeup.segments[VP_WAKEUP_INJECTION] = segment->begin - waking->end;
 	}
-	split_time(sched->threads, thread->vm, guest_sched_cpu_of(thread, part), part->begin,
-		   part->end, &split);
+	split_time(sched->threads, thread->vm, guest_sched_cpu_of(thread, segment), segment->begin,
+		   segment->end, &split);
 	uint64_t halted = split.ns[VP_LANE_HALTED] + split.ns[VP_LANE_BLOCKED];
-	wakeup.parts[VP_WAKEUP_VCPU] += split.ns[VP_LANE_WAKING];
-	wakeup.parts[VP_WAKEUP_INJECTION] += halted;
-	wakeup.parts[VP_WAKEUP_SCHEDULING] =
-	    part->end - part->begin - halted - split.ns[VP_LANE_WAKING];
-	wakeup.ns = part->end - wakeup.begin;
+	wakeup.segments[VP_WAKEUP_VCPU] += split.ns[VP_LANE_WAKING];
+	wakeup.segments[VP_WAKEUP_INJECTION] += halted;
+	wakeup.segments[VP_WAKEUP_SCHEDULING] =
+	    segment->end - segment->begin - halted - split.ns[VP_LANE_WAKING];
+	wakeup.ns = segment->end - wakeup.begin;
 	sched->whole[guest_sched_bucket_of(wakeup.ns)]++;
 	for (int i = 0; i < VP_WAKEUP_PARTS; i++)
-		if (wakeup.parts[i])
-			sched->by_part[i][guest_sched_bucket_of(wakeup.parts[i])]++;
+		if (wakeup.segments[i])
+			sched->by_part[i][guest_sched_bucket_of(wakeup.segments[i])]++;
 	keep_worst(sched, &wakeup);
 }
 
-static bool is_whole_wakeup(const struct vp_threads *threads, const struct vp_thread_part *part)
+static bool is_whole_wakeup(const struct vp_threads *threads,
+			    const struct vp_thread_segment *segment)
 {
-	return part->stay == VP_STAY_RUNNABLE && part->woken && part->ended &&
-	       part->begin >= threads->from && part->end <= threads->to;
+	return segment->state == VP_THREAD_RUNNABLE && segment->woken && segment->ended &&
+	       segment->begin >= threads->from && segment->end <= threads->to;
 }
 
 void vp_guest_sched_sum(struct vp_guest_sched *sched)
 {
 	vp_vec_each (&sched->threads->threads, thread) {
 		struct vp_guest_time time = {.thread = thread};
-		if (!thread->vm || !thread->parts.count)
+		if (!thread->vm || !thread->segments.count)
 			continue;
-		vp_vec_each (&thread->parts, part) {
-			guest_sched_add_part(sched, thread, part, &time);
-			if (is_whole_wakeup(sched->threads, part))
-				add_wakeup(sched, thread, part);
+		vp_vec_each (&thread->segments, segment) {
+			guest_sched_add_part(sched, thread, segment, &time);
+			if (is_whole_wakeup(sched->threads, segment))
+				add_wakeup(sched, thread, segment);
 		}
 		vp_vec_push(&sched->times, time);
 	}
@@ -262,8 +264,8 @@ void vp_guest_sched_wakeup_table(const struct vp_guest_sched *sched, struct vp_t
 	for (int i = first; i <= last; i++) {
 		vp_table_count(table, i ? 1ULL << i : 0);
 		vp_table_count(table, sched->whole[i]);
-		for (int part = 0; part < VP_WAKEUP_PARTS; part++)
-			vp_table_count(table, sched->by_part[part][i]);
+		for (int segment = 0; segment < VP_WAKEUP_PARTS; segment++)
+			vp_table_count(table, sched->by_part[segment][i]);
 	}
 }
 
@@ -272,7 +274,7 @@ static const char *waker_text(struct vp_guest_sched *sched, const struct vp_wake
 	static const char *const kinds[] = {[VP_WAKER_TIMER] = "timer",
 					    [VP_WAKER_DEVICE] = "device",
 					    [VP_WAKER_SOFTIRQ] = "softirq"};
-	const struct vp_waker *waker = &wakeup->part->waker;
+	const struct vp_waker *waker = &wakeup->segment->waker;
 	const struct vp_thread *thread =
 	    waker->kind == VP_WAKER_THREAD
 		? vp_threads_find(sched->threads, wakeup->thread->vm, waker->id)
@@ -300,7 +302,7 @@ void vp_guest_sched_worst_table(struct vp_guest_sched *sched, struct vp_table *t
 		guest_sched_put_thread(sched, wakeup->thread, table);
 		vp_table_count(table, wakeup->ns);
 		for (int i = 0; i < VP_WAKEUP_PARTS; i++)
-			vp_table_count(table, wakeup->parts[i]);
+			vp_table_count(table, wakeup->segments[i]);
 		vp_table_text(table, vp_intern_text(texts, vp_intern_string(texts, at)));
 		vp_table_text(table, waker_text(sched, wakeup));
 	}

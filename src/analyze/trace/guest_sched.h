@@ -34,8 +34,8 @@ struct vp_guest_time {
 
 struct vp_wakeup {
 	const struct vp_thread *thread;
-	const struct vp_thread_part *part;
-	uint64_t begin, ns, parts[VP_WAKEUP_PARTS];
+	const struct vp_thread_segment *segment;
+	uint64_t begin, ns, segments[VP_WAKEUP_PARTS];
 };
 
 struct vp_guest_sched {
@@ -43,7 +43,7 @@ struct vp_guest_sched {
 	VP_VEC(struct vp_guest_time) times;
 	uint64_t whole[VP_GUEST_SCHED_BUCKETS];
 	uint64_t by_part[VP_WAKEUP_PARTS][VP_GUEST_SCHED_BUCKETS];
-	size_t most_worst;
+	size_t max_worst;
 	VP_VEC(struct vp_wakeup) worst; /* the longest first */
 	struct vp_clock_text clock;     /* the caller's: of times in tables */
 };

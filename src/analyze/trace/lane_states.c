@@ -14,23 +14,23 @@
 #include "schema/vm.h"
 #include "store/packet.h"
 
-/* TURNS: of a pCPU, kept for those who wait for it: a power of two. NOBODY: a place. */
-enum { MOST_PCPUS = 1 << 16, MOST_VCPUS = 1 << 16, MOST_SWITCHES = 1 << 20, TURNS = 512 };
+/* TURNS: of a pCPU, kept for those who wait for it: a power of two. NOBODY: an index. */
+enum { MAX_PCPUS = 1 << 16, MAX_VCPUS = 1 << 16, MAX_SWITCHES = 1 << 20, SLICES = 512 };
 #define NOBODY UINT32_MAX
 
 /* The owner of a pCPU, with the switch to it. */
-struct turn {
+struct slice {
 	uint64_t begin, end;
-	uint32_t place; /* of the vCPU, or NOBODY */
+	uint32_t index; /* of the vCPU, or NOBODY */
 };
 
 struct pcpu {
 	bool known; /* somebody has, or had it last: */
-	uint32_t place;
+	uint32_t index;
 	uint64_t begin;        /* when the switch to it began */
 	uint64_t since, until; /* it has it, as far as is known */
 	uint64_t n_turns;
-	VP_VEC(struct turn) turns; /* the latest, TURNS at most: the n-th at n % TURNS */
+	VP_VEC(struct slice) slices; /* the latest, TURNS at most: the n-th at n % TURNS */
 };
 
 /* Host threads on its vCPU. */
@@ -48,7 +48,7 @@ struct vcpu {
 
 struct vp_lane_states {
 	const struct vp_feed *feed;
-	void (*tell)(void *context, const struct vp_period *period);
+	void (*emit)(void *context, const struct vp_period *period);
 	void *context;
 	VP_VEC(struct pcpu) pcpus;
 	VP_VEC(struct vcpu) vcpus;
@@ -60,11 +60,11 @@ struct vp_lane_states {
 
 struct vp_lane_states *
 vp_lane_states_new(const struct vp_feed *feed,
-		   void (*tell)(void *context, const struct vp_period *period), void *context)
+		   void (*emit)(void *context, const struct vp_period *period), void *context)
 {
 	struct vp_lane_states *states = vp_alloc(sizeof(*states));
 
-	*states = (struct vp_lane_states){.feed = feed, .tell = tell, .context = context};
+	*states = (struct vp_lane_states){.feed = feed, .emit = emit, .context = context};
 	vp_vec_each (&feed->vms, vm) {
 		if (!vp_vm_is_host(vm))
 			continue;
@@ -79,7 +79,7 @@ void vp_lane_states_free(struct vp_lane_states *states)
 	if (!states)
 		return;
 	vp_vec_each (&states->pcpus, pcpu)
-		vp_vec_deinit(&pcpu->turns);
+		vp_vec_deinit(&pcpu->slices);
 	vp_vec_each (&states->vcpus, vcpu)
 		vp_vec_deinit(&vcpu->switches);
 	vp_vec_deinit(&states->pcpus);
@@ -91,7 +91,7 @@ void vp_lane_states_free(struct vp_lane_states *states)
 
 static struct pcpu *lane_states_pcpu_of(struct vp_lane_states *states, uint32_t number)
 {
-	if (number >= MOST_PCPUS)
+	if (number >= MAX_PCPUS)
 		return NULL;
 	while (states->pcpus.count <= number)
 		vp_vec_push(&states->pcpus, (struct pcpu){0});
@@ -99,14 +99,14 @@ static struct pcpu *lane_states_pcpu_of(struct vp_lane_states *states, uint32_t 
 }
 
 /* NOBODY: no recording has as many. */
-static uint32_t lane_states_place_of(struct vp_lane_states *states, uint32_t vm, uint32_t number,
+static uint32_t lane_states_index_of(struct vp_lane_states *states, uint32_t vm, uint32_t number,
 				     uint32_t tid)
 {
 	bool inserted;
 
-	if (states->vcpus.count == MOST_VCPUS)
+	if (states->vcpus.count == MAX_VCPUS)
 		return NOBODY;
-	uint32_t place = *vp_map_insert(&states->vcpu_of_key, (uint64_t)vm << 32 | number,
+	uint32_t index = *vp_map_insert(&states->vcpu_of_key, (uint64_t)vm << 32 | number,
 					(uint32_t)states->vcpus.count, &inserted);
 	if (inserted)
 		vp_vec_push(&states->vcpus,
@@ -114,8 +114,8 @@ static uint32_t lane_states_place_of(struct vp_lane_states *states, uint32_t vm,
 					   .number = number,
 					   .is_host = states->has_host && vm == states->host}));
 	if (tid)
-		states->vcpus.at[place].tid = tid;
-	return place;
+		states->vcpus.at[index].tid = tid;
+	return index;
 }
 
 /* It has no thread, so it is called what 'vperf steal' calls it. */
@@ -129,9 +129,9 @@ static const char *lane_states_name_of(struct vp_lane_states *states, const stru
 	return vp_intern_text(&states->texts, vp_intern_string(&states->texts, text));
 }
 
-static void tell_turn(struct vp_lane_states *states, const struct pcpu *pcpu)
+static void emit_slice(struct vp_lane_states *states, const struct pcpu *pcpu)
 {
-	const struct vcpu *vcpu = &states->vcpus.at[pcpu->place];
+	const struct vcpu *vcpu = &states->vcpus.at[pcpu->index];
 	const struct vp_period period = {.lane = VP_LANE_PCPU,
 					 .state = VP_LANE_RUNNING,
 					 .begin = pcpu->since,
@@ -143,10 +143,10 @@ static void tell_turn(struct vp_lane_states *states, const struct pcpu *pcpu)
 					 .vm = vcpu->vm,
 					 .vcpu = vcpu->number};
 
-	states->tell(states->context, &period);
+	states->emit(states->context, &period);
 }
 
-static void tell_idle(struct vp_lane_states *states, const struct pcpu *pcpu, uint64_t end)
+static void emit_idle(struct vp_lane_states *states, const struct pcpu *pcpu, uint64_t end)
 {
 	const struct vp_period period = {.lane = VP_LANE_PCPU,
 					 .state = VP_LANE_IDLE,
@@ -154,37 +154,37 @@ static void tell_idle(struct vp_lane_states *states, const struct pcpu *pcpu, ui
 					 .end = end,
 					 .pcpu = (uint32_t)(pcpu - states->pcpus.at)};
 
-	states->tell(states->context, &period);
+	states->emit(states->context, &period);
 }
 
-static void keep_turn(struct pcpu *pcpu, uint64_t begin, uint64_t end, uint32_t place)
+static void keep_slice(struct pcpu *pcpu, uint64_t begin, uint64_t end, uint32_t index)
 {
-	const struct turn turn = {begin, end, place};
+	const struct slice slice = {begin, end, index};
 
-	if (pcpu->turns.count < TURNS)
-		vp_vec_push(&pcpu->turns, turn);
+	if (pcpu->slices.count < SLICES)
+		vp_vec_push(&pcpu->slices, slice);
 	else
-		pcpu->turns.at[pcpu->n_turns % TURNS] = turn;
+		pcpu->slices.at[pcpu->n_turns % SLICES] = slice;
 	pcpu->n_turns++;
 }
 
 /* A vCPU has the pCPU from `now` on, and the switch to it began at `begin`. */
-static void lane_states_begin_turn(struct pcpu *pcpu, uint32_t place, uint64_t begin, uint64_t now)
+static void lane_states_begin_slice(struct pcpu *pcpu, uint32_t index, uint64_t begin, uint64_t now)
 {
 	pcpu->known = true;
-	pcpu->place = place;
+	pcpu->index = index;
 	pcpu->begin = begin;
 	pcpu->since = pcpu->until = now;
 }
 
 static void lane_states_end_turn(struct vp_lane_states *states, struct pcpu *pcpu)
 {
-	tell_turn(states, pcpu);
-	keep_turn(pcpu, pcpu->begin, pcpu->until, pcpu->place);
+	emit_slice(states, pcpu);
+	keep_slice(pcpu, pcpu->begin, pcpu->until, pcpu->index);
 }
 
 /* The vCPU got the pCPU at `now`: from the one before it, or after nobody had it since then. */
-static void get_pcpu(struct vp_lane_states *states, struct pcpu *pcpu, uint32_t place,
+static void get_pcpu(struct vp_lane_states *states, struct pcpu *pcpu, uint32_t index,
 		     bool was_idle, uint64_t now)
 {
 	uint64_t begin = pcpu->known ? pcpu->until : now;
@@ -192,21 +192,21 @@ static void get_pcpu(struct vp_lane_states *states, struct pcpu *pcpu, uint32_t 
 	if (pcpu->known)
 		lane_states_end_turn(states, pcpu);
 	if (pcpu->known && was_idle) {
-		tell_idle(states, pcpu, now);
-		keep_turn(pcpu, pcpu->until, now, NOBODY);
+		emit_idle(states, pcpu, now);
+		keep_slice(pcpu, pcpu->until, now, NOBODY);
 		begin = now;
 	}
-	lane_states_begin_turn(pcpu, place, begin, now);
+	lane_states_begin_slice(pcpu, index, begin, now);
 }
 
 /* The vCPU had the pCPU: at the beginning, or after a loss, without having got it. */
-static void lane_states_have_pcpu(struct vp_lane_states *states, struct pcpu *pcpu, uint32_t place,
+static void lane_states_have_pcpu(struct vp_lane_states *states, struct pcpu *pcpu, uint32_t index,
 				  uint64_t begin, uint64_t end)
 {
-	if (pcpu->known && pcpu->place != place)
+	if (pcpu->known && pcpu->index != index)
 		lane_states_end_turn(states, pcpu);
-	if (!pcpu->known || pcpu->place != place)
-		lane_states_begin_turn(pcpu, place, begin, begin);
+	if (!pcpu->known || pcpu->index != index)
+		lane_states_begin_slice(pcpu, index, begin, begin);
 	pcpu->until = end;
 }
 
@@ -263,7 +263,7 @@ static void set_thread(struct vp_lane_states *states, const struct vcpu *vcpu,
 }
 
 /* In pieces, if the host's kernel switched threads on the vCPU meanwhile. */
-static void tell_running(struct vp_lane_states *states, struct vcpu *vcpu, struct vp_period period)
+static void emit_running(struct vp_lane_states *states, struct vcpu *vcpu, struct vp_period period)
 {
 	const uint64_t end = period.end;
 
@@ -274,7 +274,7 @@ static void tell_running(struct vp_lane_states *states, struct vcpu *vcpu, struc
 			period.certainty = VP_LANE_UNCERTAIN; /* a switch between was lost */
 		period.end = change->time < end ? change->time : end;
 		if (period.end > period.begin) {
-			states->tell(states->context, &period);
+			states->emit(states->context, &period);
 			period.begin = period.end;
 		}
 		vcpu->has_thread = true;
@@ -284,53 +284,53 @@ static void tell_running(struct vp_lane_states *states, struct vcpu *vcpu, struc
 	period.end = end;
 	set_thread(states, vcpu, &period);
 	if (period.end > period.begin)
-		states->tell(states->context, &period);
+		states->emit(states->context, &period);
 }
 
-static void tell_piece(struct vp_lane_states *states, struct vp_period period, uint64_t begin,
-		       uint64_t end, const struct turn *turn)
+static void emit_piece(struct vp_lane_states *states, struct vp_period period, uint64_t begin,
+		       uint64_t end, const struct slice *slice)
 {
 	const struct vcpu *thief =
-	    turn && turn->place != NOBODY ? &states->vcpus.at[turn->place] : NULL;
+	    slice && slice->index != NOBODY ? &states->vcpus.at[slice->index] : NULL;
 
 	period.wait_ends = period.wait_ends && end == period.end;
 	period.begin = begin;
 	period.end = end;
-	period.has_thief = turn != NULL;
+	period.has_thief = slice != NULL;
 	period.thief_tid = thief ? thief->tid : 0;
-	period.thief_comm = thief ? lane_states_name_of(states, thief) : turn ? "nobody" : NULL;
-	states->tell(states->context, &period);
+	period.thief_comm = thief ? lane_states_name_of(states, thief) : slice ? "nobody" : NULL;
+	states->emit(states->context, &period);
 }
 
 /* A wait that ended with a pCPU: in pieces, by who had that meanwhile. The switch to the vCPU is
  * part of the turn before it. */
-static void tell_wait(struct vp_lane_states *states, struct vp_period period,
+static void emit_wait(struct vp_lane_states *states, struct vp_period period,
 		      const struct pcpu *pcpu)
 {
-	uint64_t at = pcpu->n_turns, oldest = at > TURNS ? at - TURNS : 0, done = period.begin;
+	uint64_t at = pcpu->n_turns, oldest = at > SLICES ? at - SLICES : 0, done = period.begin;
 
-	while (at > oldest && pcpu->turns.at[(at - 1) % TURNS].end > period.begin)
+	while (at > oldest && pcpu->slices.at[(at - 1) % SLICES].end > period.begin)
 		at--;
 	for (; at < pcpu->n_turns && done < period.end; at++) {
-		const struct turn *turn = &pcpu->turns.at[at % TURNS];
-		uint64_t end = at + 1 == pcpu->n_turns ? period.end : turn->end;
+		const struct slice *slice = &pcpu->slices.at[at % SLICES];
+		uint64_t end = at + 1 == pcpu->n_turns ? period.end : slice->end;
 		/* Damaged streams may not be in order. */
-		uint64_t begin = turn->begin < period.end ? turn->begin : period.end;
+		uint64_t begin = slice->begin < period.end ? slice->begin : period.end;
 		end = end < period.end ? end : period.end;
 		if (begin > done) {
-			tell_piece(states, period, done, begin, NULL);
+			emit_piece(states, period, done, begin, NULL);
 			done = begin;
 		}
 		if (end > done) {
-			tell_piece(states, period, done, end, turn);
+			emit_piece(states, period, done, end, slice);
 			done = end;
 		}
 	}
 	if (done < period.end)
-		tell_piece(states, period, done, period.end, NULL);
+		emit_piece(states, period, done, period.end, NULL);
 }
 
-static void lane_states_take_wait(struct vp_lane_states *states, uint32_t place,
+static void lane_states_take_wait(struct vp_lane_states *states, uint32_t index,
 				  struct vp_period period, uint16_t flags)
 {
 	bool got = flags & VP_STATE_GOT_PCPU;
@@ -338,36 +338,36 @@ static void lane_states_take_wait(struct vp_lane_states *states, uint32_t place,
 
 	period.wait_begin = period.begin;
 	period.wait_ends = got;
-	set_thread(states, &states->vcpus.at[place], &period);
+	set_thread(states, &states->vcpus.at[index], &period);
 	if (!pcpu) {
-		states->tell(states->context, &period);
+		states->emit(states->context, &period);
 		return;
 	}
-	get_pcpu(states, pcpu, place, flags & VP_STATE_WAS_IDLE, period.end);
-	tell_wait(states, period, pcpu);
+	get_pcpu(states, pcpu, index, flags & VP_STATE_WAS_IDLE, period.end);
+	emit_wait(states, period, pcpu);
 }
 
 static void lane_states_take_span(struct vp_lane_states *states, const struct vp_vcpu_span *span)
 {
-	uint32_t place = span->state < VP_STATES
-			     ? lane_states_place_of(states, span->vm, span->vcpu, span->tid)
+	uint32_t index = span->state < VP_STATES
+			     ? lane_states_index_of(states, span->vm, span->vcpu, span->tid)
 			     : NOBODY;
 
-	if (place == NOBODY)
+	if (index == NOBODY)
 		return;
-	struct vcpu *vcpu = &states->vcpus.at[place];
+	struct vcpu *vcpu = &states->vcpus.at[index];
 	struct vp_period period = lane_states_period_of(states, vcpu, span);
 	struct pcpu *pcpu = lane_states_pcpu_of(states, span->cpu);
 	bool runs = period.state == VP_LANE_GUEST || period.state == VP_LANE_HOST;
 	if (runs && pcpu)
-		lane_states_have_pcpu(states, pcpu, place, period.begin, period.end);
+		lane_states_have_pcpu(states, pcpu, index, period.begin, period.end);
 	if (runs) {
-		tell_running(states, vcpu, period);
+		emit_running(states, vcpu, period);
 	} else if (period.state == VP_LANE_STOLEN || period.state == VP_LANE_WAKING) {
-		lane_states_take_wait(states, place, period, span->flags);
+		lane_states_take_wait(states, index, period, span->flags);
 	} else {
 		set_thread(states, vcpu, &period);
-		states->tell(states->context, &period);
+		states->emit(states->context, &period);
 	}
 }
 
@@ -375,12 +375,12 @@ static void lane_states_take_span(struct vp_lane_states *states, const struct vp
 static void lane_states_take_switch(struct vp_lane_states *states,
 				    const struct vp_feed_event *event)
 {
-	uint32_t place =
-	    states->has_host ? lane_states_place_of(states, states->host, event->pcpu, 0) : NOBODY;
+	uint32_t index =
+	    states->has_host ? lane_states_index_of(states, states->host, event->pcpu, 0) : NOBODY;
 
-	if (place == NOBODY || states->vcpus.at[place].switches.count == MOST_SWITCHES)
+	if (index == NOBODY || states->vcpus.at[index].switches.count == MAX_SWITCHES)
 		return;
-	vp_vec_push(&states->vcpus.at[place].switches,
+	vp_vec_push(&states->vcpus.at[index].switches,
 		    ((struct thread_switch){.time = event->time,
 					    .prev = event->sched_switch->prev_tid,
 					    .next = event->sched_switch->next_tid}));
@@ -388,9 +388,9 @@ static void lane_states_take_switch(struct vp_lane_states *states,
 
 void vp_lane_states_take(struct vp_lane_states *states, const struct vp_feed_event *event)
 {
-	if (event->place == VP_FEED_SPAN)
+	if (event->kind == VP_FEED_SPAN)
 		lane_states_take_span(states, event->span);
-	else if (event->place == VP_TRACE_PLACE_sched_switch)
+	else if (event->kind == VP_TRACE_KIND_sched_switch)
 		lane_states_take_switch(states, event);
 }
 
@@ -399,8 +399,8 @@ void vp_lane_states_end(struct vp_lane_states *states)
 	vp_vec_each (&states->pcpus, pcpu) {
 		if (!pcpu->known)
 			continue;
-		tell_turn(states, pcpu);
+		emit_slice(states, pcpu);
 		if (pcpu->until < states->feed->last)
-			tell_idle(states, pcpu, states->feed->last);
+			emit_idle(states, pcpu, states->feed->last);
 	}
 }

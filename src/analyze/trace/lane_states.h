@@ -13,7 +13,7 @@ struct vp_lane_states;
 
 struct vp_lane_states *
 vp_lane_states_new(const struct vp_feed *feed,
-		   void (*tell)(void *context, const struct vp_period *period), void *context);
+		   void (*emit)(void *context, const struct vp_period *period), void *context);
 void vp_lane_states_free(struct vp_lane_states *states);
 /* The feed's next event. */
 void vp_lane_states_take(struct vp_lane_states *states, const struct vp_feed_event *event);

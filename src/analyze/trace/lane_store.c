@@ -12,7 +12,7 @@
  * which slices become one; doubled as often as needed. Numbers of threads, and so of lanes, have 22
  * bits.
  */
-enum { MOST_THREADS = 4096, MOST_LABELS = 1 << 18, FIRST_SHORTEST = 1000, NUMBER_BITS = 22 };
+enum { MAX_THREADS = 4096, MAX_LABELS = 1 << 18, FIRST_SHORTEST = 1000, NUMBER_BITS = 22 };
 
 void vp_lane_store_init(struct vp_lane_store *store, size_t most)
 {
@@ -44,7 +44,7 @@ static uint32_t label_of(struct vp_lane_store *store, const char *comm, uint32_t
 {
 	bool inserted;
 
-	if (store->labels.count == MOST_LABELS)
+	if (store->labels.count == MAX_LABELS)
 		return VP_NONE;
 	struct vp_lane_label label = {.text = thread_text(store, comm, tid), .vm = vm};
 	uint32_t number = vp_key_set_add(&store->label_keys, &label, &inserted);
@@ -59,12 +59,12 @@ static struct vp_stored_lane *lane_of(struct vp_lane_store *store, enum vp_store
 				      uint32_t vm, uint32_t number)
 {
 	uint64_t key = (uint64_t)vm << 32 | (uint64_t)kind << NUMBER_BITS | number;
-	const uint32_t *place = vp_map_find(&store->lane_of, key);
+	const uint32_t *index = vp_map_find(&store->lane_of, key);
 	bool inserted, is_thread = kind == VP_STORED_THREAD;
 
-	if (place)
-		return &store->lanes.at[*place];
-	if (number >> NUMBER_BITS || (is_thread && store->threads == MOST_THREADS)) {
+	if (index)
+		return &store->lanes.at[*index];
+	if (number >> NUMBER_BITS || (is_thread && store->threads == MAX_THREADS)) {
 		store->left_out = true;
 		return NULL;
 	}

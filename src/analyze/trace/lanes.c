@@ -17,16 +17,16 @@
 #include "store/packet.h"
 
 /*
- * MOST_HELD: where KVM tells of an exit only after the thread may have lost its pCPU, periods wait
+ * MAX_HELD: where KVM tells of an exit only after the thread may have lost its pCPU, periods wait
  * for what the exit says of the guest's thread.
  */
-enum { MOST_PCPUS = 1 << 16, MOST_VCPUS = 1 << 16, MOST_HELD = 64 };
+enum { MAX_PCPUS = 1 << 16, MAX_VCPUS = 1 << 16, MAX_HELD = 64 };
 
 struct pcpu {
 	bool known; /* who has it */
 	uint32_t tid;
 	uint64_t since;
-	uint32_t waiting; /* the first vCPU in its run queue, its place + 1; or 0 */
+	uint32_t waiting; /* the first vCPU in its run queue, its index + 1; or 0 */
 };
 
 struct vcpu {
@@ -42,8 +42,8 @@ struct vcpu {
 	/* The guest's thread, as of the last exit. */
 	bool has_guest, middle;
 	uint32_t guest_tid, guest_pid;
-	bool left_untold; /* it left the guest, and its exit was not reported yet: slices are
-			   * held */
+	bool exit_pending; /* it left the guest, and its exit was not reported yet: slices are
+			    * held */
 	VP_VEC(struct vp_period) held;
 	struct vp_lane_switches switches;
 };
@@ -52,7 +52,7 @@ struct vp_lanes {
 	struct vp_lanes_options options;
 	struct vp_feed feed;
 	bool opened, ended;
-	bool *chosen; /* VMs, by their place in the feed's list */
+	bool *chosen; /* VMs, by their index in the feed's list */
 	VP_VEC(struct pcpu) pcpus;
 	VP_VEC(struct vcpu) vcpus;
 	struct vp_map vcpu_of_tid, vcpu_of_key;
@@ -78,7 +78,7 @@ static bool lanes_is_of_pcpus(const struct vp_lanes_options *options, uint32_t p
 	return !options->n_pcpus;
 }
 
-static void lanes_tell(struct vp_lanes *lanes, struct vp_period period)
+static void lanes_emit(struct vp_lanes *lanes, struct vp_period period)
 {
 	const struct vp_lanes_options *options = &lanes->options;
 
@@ -111,15 +111,15 @@ static void let_go(struct vp_lanes *lanes, struct vcpu *vcpu, bool reported, boo
 				? vp_feed_guest_comm(&lanes->feed, vcpu->vm, vcpu->guest_tid)
 				: NULL;
 		}
-		lanes_tell(lanes, *period);
+		lanes_emit(lanes, *period);
 	}
 	vcpu->held.count = 0;
-	vcpu->left_untold = false;
+	vcpu->exit_pending = false;
 }
 
 static struct pcpu *lanes_pcpu_of(struct vp_lanes *lanes, uint32_t number)
 {
-	if (number >= MOST_PCPUS)
+	if (number >= MAX_PCPUS)
 		return NULL;
 	while (lanes->pcpus.count <= number)
 		vp_vec_push(&lanes->pcpus, (struct pcpu){0});
@@ -211,12 +211,12 @@ static void close_period(struct vp_lanes *lanes, struct vcpu *vcpu, struct vp_pe
 {
 	if (!vcpu->known)
 		return;
-	if (vcpu->held.count == MOST_HELD)
+	if (vcpu->held.count == MAX_HELD)
 		let_go(lanes, vcpu, false, false);
-	if (vcpu->left_untold)
+	if (vcpu->exit_pending)
 		vp_vec_push(&vcpu->held, *period);
 	else
-		lanes_tell(lanes, *period);
+		lanes_emit(lanes, *period);
 }
 
 /* The vCPU is in that state from now on. */
@@ -242,9 +242,9 @@ static void go_on(struct vp_lanes *lanes, struct vcpu *vcpu, enum vp_lane_state 
 
 static struct vcpu *vcpu_of_tid(const struct vp_lanes *lanes, uint32_t tid)
 {
-	const uint32_t *place = tid ? vp_map_find(&lanes->vcpu_of_tid, tid) : NULL;
+	const uint32_t *index = tid ? vp_map_find(&lanes->vcpu_of_tid, tid) : NULL;
 
-	return place ? &lanes->vcpus.at[*place] : NULL;
+	return index ? &lanes->vcpus.at[*index] : NULL;
 }
 
 /* For one with an unknown number: its thread's. */
@@ -263,13 +263,13 @@ static struct vcpu *lanes_vcpu_of(struct vp_lanes *lanes, uint32_t vm, uint32_t 
 
 	if (known && known->vm == vm && (known->number == number || number == VP_VCPU_UNKNOWN))
 		return known;
-	if (lanes->vcpus.count == MOST_VCPUS)
+	if (lanes->vcpus.count == MAX_VCPUS)
 		return NULL;
-	uint32_t *place = vp_map_insert(&lanes->vcpu_of_key, lanes_key_of(vm, number, tid),
+	uint32_t *index = vp_map_insert(&lanes->vcpu_of_key, lanes_key_of(vm, number, tid),
 					(uint32_t)lanes->vcpus.count, &inserted);
 	if (inserted)
 		vp_vec_push(&lanes->vcpus, ((struct vcpu){.vm = vm, .number = number, .tid = tid}));
-	uint32_t at = *place;
+	uint32_t at = *index;
 	lanes->vcpus.at[at].tid = tid;
 	*vp_map_insert(&lanes->vcpu_of_tid, tid, at, &inserted) = at;
 	return &lanes->vcpus.at[at];
@@ -278,8 +278,8 @@ static struct vcpu *lanes_vcpu_of(struct vp_lanes *lanes, uint32_t vm, uint32_t 
 /* Those that wait for that pCPU have another thief from now on. */
 static void change_thief(struct vp_lanes *lanes, const struct pcpu *where, uint64_t now)
 {
-	for (uint32_t place = where->waiting; place; place = lanes->vcpus.at[place - 1].next) {
-		struct vcpu *vcpu = &lanes->vcpus.at[place - 1];
+	for (uint32_t index = where->waiting; index; index = lanes->vcpus.at[index - 1].next) {
+		struct vcpu *vcpu = &lanes->vcpus.at[index - 1];
 		struct vp_period period = lanes_period_of(lanes, vcpu, now);
 		if (vcpu->since == now)
 			continue;
@@ -288,14 +288,14 @@ static void change_thief(struct vp_lanes *lanes, const struct pcpu *where, uint6
 	}
 }
 
-static void tell_pcpu(struct vp_lanes *lanes, const struct pcpu *pcpu, uint32_t number,
+static void emit_pcpu(struct vp_lanes *lanes, const struct pcpu *pcpu, uint32_t number,
 		      uint64_t now)
 {
 	const struct vcpu *vcpu = vcpu_of_tid(lanes, pcpu->tid);
 
 	if (!pcpu->known)
 		return;
-	lanes_tell(lanes, (struct vp_period){.lane = VP_LANE_PCPU,
+	lanes_emit(lanes, (struct vp_period){.lane = VP_LANE_PCPU,
 					     .state = pcpu->tid ? VP_LANE_RUNNING : VP_LANE_IDLE,
 					     .begin = pcpu->since,
 					     .end = now,
@@ -326,7 +326,7 @@ static void lose_pcpu(struct vp_lanes *lanes, struct vcpu *vcpu, const struct vp
 	enum vp_lane_state state = vcpu->halts ? VP_LANE_HALTED : VP_LANE_BLOCKED;
 	bool runnable = change->preempted || !change->prev_state;
 
-	vcpu->left_untold |= vcpu->known && vcpu->state == VP_LANE_GUEST;
+	vcpu->exit_pending |= vcpu->known && vcpu->state == VP_LANE_GUEST;
 	go_on(lanes, vcpu, runnable ? VP_LANE_STOLEN : state, runnable ? event->pcpu : VP_NO_PCPU,
 	      event->time);
 }
@@ -342,7 +342,7 @@ static void lanes_take_switch(struct vp_lanes *lanes, const struct vp_feed_event
 		return;
 	if (pcpu->known && pcpu->tid != change->prev_tid)
 		pcpu->known = false; /* a switch between was lost */
-	tell_pcpu(lanes, pcpu, event->pcpu, event->time);
+	emit_pcpu(lanes, pcpu, event->pcpu, event->time);
 	/* Waiting vCPUs waited until now for the thread that leaves. */
 	if (next)
 		doubt_guest(lanes, next, event->time);
@@ -377,7 +377,7 @@ static void lanes_take_entry(struct vp_lanes *lanes, const struct vp_feed_event 
 
 	if (!vcpu)
 		return;
-	if (vcpu->left_untold)
+	if (vcpu->exit_pending)
 		let_go(lanes, vcpu, false, false);
 	doubt_guest(lanes, vcpu, event->time);
 	go_on(lanes, vcpu, VP_LANE_GUEST, event->pcpu, event->time);
@@ -391,7 +391,7 @@ static void lanes_take_exit(struct vp_lanes *lanes, const struct vp_feed_event *
 	if (!vcpu)
 		return;
 	vcpu->halts = vp_exit_reason_is_halt(exit->vendor, exit->reason);
-	if (vcpu->left_untold)
+	if (vcpu->exit_pending)
 		let_go(lanes, vcpu, true, false);
 	if (!vcpu->known || vcpu->state == VP_LANE_GUEST)
 		go_on(lanes, vcpu, VP_LANE_HOST, event->pcpu, event->time);
@@ -426,7 +426,7 @@ static void take_guest_switch(struct vp_lanes *lanes, const struct vp_feed_event
 		period.switches = change->switches;
 		close_period(lanes, vcpu, &period);
 		vcpu->known = false;
-	} else if (vcpu->left_untold) {
+	} else if (vcpu->exit_pending) {
 		vp_vec_each (&vcpu->held, period)
 			if (period->state == VP_LANE_GUEST)
 				period->switches = change->switches;
@@ -435,15 +435,15 @@ static void take_guest_switch(struct vp_lanes *lanes, const struct vp_feed_event
 	vcpu->middle = change->switch_flags & VP_SWITCH_MIDDLE;
 	vcpu->guest_tid = change->guest_tid;
 	vcpu->guest_pid = change->guest_pid;
-	if (vcpu->left_untold)
+	if (vcpu->exit_pending)
 		let_go(lanes, vcpu, true, true);
 	if (was_in_guest)
 		go_on(lanes, vcpu, VP_LANE_HOST, event->pcpu, event->time);
 }
 
-static void tell_of_states(void *context, const struct vp_period *period)
+static void emit_of_states(void *context, const struct vp_period *period)
 {
-	lanes_tell(context, *period);
+	lanes_emit(context, *period);
 }
 
 static void lanes_take_event(struct vp_lanes *lanes, const struct vp_feed_event *event)
@@ -452,21 +452,21 @@ static void lanes_take_event(struct vp_lanes *lanes, const struct vp_feed_event 
 		vp_lane_states_take(lanes->states, event);
 		return;
 	}
-	switch (event->place) {
-	case VP_TRACE_PLACE_sched_switch:
+	switch (event->kind) {
+	case VP_TRACE_KIND_sched_switch:
 		lanes_take_switch(lanes, event);
 		break;
-	case VP_TRACE_PLACE_sched_wakeup:
-	case VP_TRACE_PLACE_sched_wakeup_new:
+	case VP_TRACE_KIND_sched_wakeup:
+	case VP_TRACE_KIND_sched_wakeup_new:
 		take_wakeup(lanes, event);
 		break;
-	case VP_TRACE_PLACE_kvm_entry:
+	case VP_TRACE_KIND_kvm_entry:
 		lanes_take_entry(lanes, event);
 		break;
-	case VP_TRACE_PLACE_kvm_exit:
+	case VP_TRACE_KIND_kvm_exit:
 		lanes_take_exit(lanes, event);
 		break;
-	case VP_TRACE_PLACE_guest_switch:
+	case VP_TRACE_KIND_guest_switch:
 		take_guest_switch(lanes, event);
 		break;
 	default:
@@ -489,7 +489,7 @@ static void lanes_end(struct vp_lanes *lanes)
 		let_go(lanes, vcpu, false, false);
 	}
 	for (size_t i = 0; i < lanes->pcpus.count; i++)
-		tell_pcpu(lanes, &lanes->pcpus.at[i], (uint32_t)i, now);
+		emit_pcpu(lanes, &lanes->pcpus.at[i], (uint32_t)i, now);
 	lanes->ended = true;
 }
 
@@ -506,7 +506,7 @@ bool vp_lanes_read(struct vp_lanes *lanes, uint64_t events)
 	return !lanes->ended;
 }
 
-static void lanes_know_vcpus(struct vp_lanes *lanes)
+static void lanes_add_vcpus(struct vp_lanes *lanes)
 {
 	vp_vec_each (&lanes->feed.vms, vm)
 		vp_vec_each (&vm->vcpus, vcpu)
@@ -522,9 +522,9 @@ static struct vp_error *lanes_open_all(const char *directory, struct vp_lanes *l
 	lanes->opened = true;
 	VP_TRY(vp_filter_choose_vms(&lanes->feed.vms, options->vm, &lanes->chosen));
 	if (lanes->feed.by_states)
-		lanes->states = vp_lane_states_new(&lanes->feed, tell_of_states, lanes);
+		lanes->states = vp_lane_states_new(&lanes->feed, emit_of_states, lanes);
 	else
-		lanes_know_vcpus(lanes);
+		lanes_add_vcpus(lanes);
 	return NULL;
 }
 
@@ -576,7 +576,7 @@ const char *vp_lanes_vm(struct vp_lanes *lanes, uint32_t id)
 struct vp_lane_switches vp_lanes_switches(const struct vp_lanes *lanes, uint32_t vm, uint32_t vcpu,
 					  uint32_t tid)
 {
-	const uint32_t *place = vp_map_find(&lanes->vcpu_of_key, lanes_key_of(vm, vcpu, tid));
+	const uint32_t *index = vp_map_find(&lanes->vcpu_of_key, lanes_key_of(vm, vcpu, tid));
 
-	return place ? lanes->vcpus.at[*place].switches : (struct vp_lane_switches){0};
+	return index ? lanes->vcpus.at[*index].switches : (struct vp_lane_switches){0};
 }

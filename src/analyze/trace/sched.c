@@ -6,7 +6,7 @@
 #include "schema/records.h"
 
 /* A guest may have as many threads as it wants; their numbers have 22 bits (PID_MAX_LIMIT). */
-enum { MOST_THREADS = 1 << 18, MOST_THEFTS = 1 << 19, TID_BITS = 22 };
+enum { MAX_THREADS = 1 << 18, MAX_THEFTS = 1 << 19, TID_BITS = 22 };
 
 void vp_sched_deinit(struct vp_sched *sched)
 {
@@ -24,25 +24,25 @@ static uint32_t sched_vcpu_of(struct vp_sched *sched, const struct vp_period *pe
 {
 	uint32_t number = period->vcpu == VP_VCPU_UNKNOWN ? period->tid | 1U << 31 : period->vcpu;
 	bool inserted;
-	uint32_t place = *vp_map_insert(&sched->vcpu_of, (uint64_t)period->vm << 32 | number,
+	uint32_t index = *vp_map_insert(&sched->vcpu_of, (uint64_t)period->vm << 32 | number,
 					(uint32_t)sched->vcpus.count, &inserted);
 
 	if (inserted)
 		vp_vec_push(&sched->vcpus,
 			    ((struct vp_sched_vcpu){.vm = period->vm, .vcpu = period->vcpu}));
-	sched->vcpus.at[place].tid = period->tid;
-	return place;
+	sched->vcpus.at[index].tid = period->tid;
+	return index;
 }
 
 /* NULL: there is no room for another one. */
 static struct vp_sched_thread *sched_thread_of(struct vp_sched *sched, uint32_t vcpu,
-					       const struct vp_period *period, uint32_t *place)
+					       const struct vp_period *period, uint32_t *index)
 {
 	uint64_t key = (uint64_t)vcpu << TID_BITS | period->guest_tid;
 	const uint32_t *known = vp_map_find(&sched->thread_of, key);
 	bool inserted;
 
-	if (!known && (sched->threads.count == MOST_THREADS || period->guest_tid >> TID_BITS))
+	if (!known && (sched->threads.count == MAX_THREADS || period->guest_tid >> TID_BITS))
 		return NULL;
 	if (!known) {
 		known = vp_map_insert(&sched->thread_of, key, (uint32_t)sched->threads.count,
@@ -50,10 +50,10 @@ static struct vp_sched_thread *sched_thread_of(struct vp_sched *sched, uint32_t 
 		vp_vec_push(&sched->threads,
 			    ((struct vp_sched_thread){.vcpu = vcpu, .tid = period->guest_tid}));
 	}
-	*place = *known;
-	sched->threads.at[*place].pid = period->guest_pid;
-	sched->threads.at[*place].comm = period->guest_comm;
-	return &sched->threads.at[*place];
+	*index = *known;
+	sched->threads.at[*index].pid = period->guest_pid;
+	sched->threads.at[*index].comm = period->guest_comm;
+	return &sched->threads.at[*index];
 }
 
 static void add_theft(struct vp_sched *sched, uint32_t thread, const struct vp_period *period)
@@ -62,7 +62,7 @@ static void add_theft(struct vp_sched *sched, uint32_t thread, const struct vp_p
 	const uint32_t *known = vp_map_find(&sched->theft_of, key);
 	bool inserted;
 
-	if (!known && sched->thefts.count == MOST_THEFTS) {
+	if (!known && sched->thefts.count == MAX_THEFTS) {
 		sched->left_out++;
 		return;
 	}
@@ -79,11 +79,11 @@ static void add_theft(struct vp_sched *sched, uint32_t thread, const struct vp_p
 static void add_to_thread(struct vp_sched *sched, uint32_t vcpu, const struct vp_period *period)
 {
 	uint64_t ns = period->end - period->begin;
-	uint32_t place;
+	uint32_t index;
 
 	if (!period->has_guest)
 		return;
-	struct vp_sched_thread *thread = sched_thread_of(sched, vcpu, period, &place);
+	struct vp_sched_thread *thread = sched_thread_of(sched, vcpu, period, &index);
 	if (!thread) {
 		sched->left_out++;
 		return;
@@ -97,7 +97,7 @@ static void add_to_thread(struct vp_sched *sched, uint32_t vcpu, const struct vp
 	else if (period->state == VP_LANE_STOLEN || period->state == VP_LANE_WAKING)
 		thread->stolen += ns;
 	if (period->has_thief)
-		add_theft(sched, place, period);
+		add_theft(sched, index, period);
 }
 
 static void add_to_vcpu(struct vp_sched_vcpu *vcpu, const struct vp_period *period)
@@ -130,9 +130,9 @@ static void keep_wait(struct vp_sched *sched, const struct vp_sched_wait *wait)
 {
 	size_t at = sched->waits.count;
 
-	if (at == sched->most_waits && (!at || sched->waits.at[at - 1].ns >= wait->ns))
+	if (at == sched->max_waits && (!at || sched->waits.at[at - 1].ns >= wait->ns))
 		return;
-	if (at == sched->most_waits)
+	if (at == sched->max_waits)
 		at--;
 	else
 		vp_vec_push(&sched->waits, *wait);
@@ -141,9 +141,9 @@ static void keep_wait(struct vp_sched *sched, const struct vp_sched_wait *wait)
 	sched->waits.at[at] = *wait;
 }
 
-static void sched_take_wait(struct vp_sched *sched, uint32_t place, const struct vp_period *period)
+static void sched_take_wait(struct vp_sched *sched, uint32_t index, const struct vp_period *period)
 {
-	struct vp_sched_vcpu *vcpu = &sched->vcpus.at[place];
+	struct vp_sched_vcpu *vcpu = &sched->vcpus.at[index];
 	uint64_t ns = period->end - period->begin;
 
 	if (vcpu->wait_begin != period->wait_begin) {
@@ -157,7 +157,7 @@ static void sched_take_wait(struct vp_sched *sched, uint32_t place, const struct
 	}
 	if (!period->wait_ends)
 		return;
-	const struct vp_sched_wait wait = {.vcpu = place,
+	const struct vp_sched_wait wait = {.vcpu = index,
 					   .woken = period->state == VP_LANE_WAKING,
 					   .begin = period->wait_begin,
 					   .ns = period->end - period->wait_begin,

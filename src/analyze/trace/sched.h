@@ -26,7 +26,7 @@ struct vp_sched_vcpu {
 };
 
 struct vp_sched_thread {
-	uint32_t vcpu; /* place in `vcpus` */
+	uint32_t vcpu; /* index in `vcpus` */
 	uint32_t tid, pid;
 	const char *comm;
 	uint64_t exact, uncertain; /* ns in guest mode, from when it was current */
@@ -34,14 +34,14 @@ struct vp_sched_thread {
 };
 
 struct vp_sched_theft {
-	uint32_t thread; /* place in `threads` */
+	uint32_t thread; /* index in `threads` */
 	uint32_t tid;
 	const char *comm;
 	uint64_t ns;
 };
 
 struct vp_sched_wait {
-	uint32_t vcpu; /* place in `vcpus` */
+	uint32_t vcpu; /* index in `vcpus` */
 	bool woken;    /* or preempted */
 	uint64_t begin, ns;
 	bool has_guest;
@@ -58,7 +58,7 @@ struct vp_sched {
 	VP_VEC(struct vp_sched_theft) thefts;
 	struct vp_map vcpu_of, thread_of, theft_of;
 	uint64_t woken[VP_SCHED_BUCKETS], preempted[VP_SCHED_BUCKETS];
-	size_t most_waits; /* number of the longest ones to keep, longest first */
+	size_t max_waits; /* number of the longest ones to keep, longest first */
 	VP_VEC(struct vp_sched_wait) waits;
 	uint64_t left_out; /* periods of threads and thefts for which there was no room */
 	struct vp_intern texts;

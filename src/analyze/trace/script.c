@@ -23,7 +23,7 @@
 #include "store/trace_reader.h"
 #include "timeline/merge.h"
 
-enum { MOST_GUEST_NAMES = 1 << 20, RECENT = 256 };
+enum { MAX_GUEST_NAMES = 1 << 20, RECENT = 256 };
 
 /* A thread of the host. */
 struct thread {
@@ -35,7 +35,7 @@ struct thread {
 /* Where a thread was found: the same few have most events. Threads stay where they are. */
 struct recent {
 	uint64_t key; /* 0: none was */
-	uint32_t place;
+	uint32_t index;
 };
 
 /* Owner of these events. */
@@ -49,7 +49,7 @@ struct vp_script {
 	struct vp_script_options options;
 	struct vp_recording recording;
 	vp_vms vms;
-	bool *chosen;               /* by place in `vms` */
+	bool *chosen;               /* by index in `vms` */
 	VP_VEC(const char *) names; /* the same: clean */
 	vp_sentences notes;
 	vp_guest_traces guests;
@@ -74,7 +74,7 @@ struct reading {
 	bool of_vm, of_tid; /* it is of the VM, of the thread that is asked for */
 	bool has_flags;
 	uint64_t vendor, flags, preempted, vm, detail_kind;
-	size_t reason, detail, state; /* place of the field + 1 */
+	size_t reason, detail, state; /* index of the field + 1 */
 };
 
 /* By tid; idle tasks, which all have number 0, by pCPU. */
@@ -84,15 +84,15 @@ static uint64_t script_key_of(uint64_t tid, uint32_t pcpu)
 }
 
 /* The thread, made if it is new. */
-static struct thread *know_thread(struct vp_script *script, uint64_t key)
+static struct thread *get_or_add_thread(struct vp_script *script, uint64_t key)
 {
 	bool inserted;
-	uint32_t place =
+	uint32_t index =
 	    *vp_map_insert(&script->thread_of_key, key, (uint32_t)script->threads.count, &inserted);
 
 	if (inserted)
 		vp_vec_push(&script->threads, (struct thread){0});
-	return &script->threads.at[place];
+	return &script->threads.at[index];
 }
 
 static uint32_t clean_name(struct vp_script *script, const char *text, size_t size)
@@ -115,14 +115,14 @@ static const char *script_name_of(const struct vp_script *script, const struct v
 	return script->names.at[vm - script->vms.at];
 }
 
-static void know_vms(struct vp_script *script)
+static void script_add_vms(struct vp_script *script)
 {
 	vp_vec_each (&script->vms, vm) {
 		vp_vec_push(&script->names, keep_clean(script, vm->name, strlen(vm->name)));
 		vp_vec_each (&vm->vcpus, vcpu) {
 			if (!vcpu->tid)
 				continue;
-			struct thread *thread = know_thread(script, vcpu->tid);
+			struct thread *thread = get_or_add_thread(script, vcpu->tid);
 			thread->vm = vm;
 			thread->vcpu = vcpu->number;
 		}
@@ -134,7 +134,7 @@ static uint64_t script_guest_key(uint64_t vm, uint64_t tid)
 	return vm << 32 | (uint32_t)tid;
 }
 
-static void learn_names(struct vp_script *script, const struct vp_record_header *record)
+static void update_names(struct vp_script *script, const struct vp_record_header *record)
 {
 	const struct vp_guest_task *guest = (const void *)record;
 	const struct vp_task *task = (const void *)record;
@@ -143,10 +143,10 @@ static void learn_names(struct vp_script *script, const struct vp_record_header 
 	if (record->id == VP_ID_task) {
 		const char *comm =
 		    keep_clean(script, task->comm, strnlen(task->comm, sizeof(task->comm)));
-		know_thread(script, task->tid)->comm = comm;
+		get_or_add_thread(script, task->tid)->comm = comm;
 	}
 	/* A guest may make up as many as it wants. */
-	if (record->id == VP_ID_guest_task && script->comm_of_guest_tid.count < MOST_GUEST_NAMES) {
+	if (record->id == VP_ID_guest_task && script->comm_of_guest_tid.count < MAX_GUEST_NAMES) {
 		uint32_t name =
 		    clean_name(script, guest->comm, strnlen(guest->comm, sizeof(guest->comm)));
 		*vp_map_insert(&script->comm_of_guest_tid,
@@ -160,13 +160,13 @@ struct learning {
 	uint64_t vm;
 };
 
-static void learn_guest_name(void *context, uint32_t tid, struct vp_slice comm)
+static void update_guest_name(void *context, uint32_t tid, struct vp_slice comm)
 {
 	const struct learning *learning = context;
 	struct vp_script *script = learning->script;
 	bool inserted;
 
-	if (!tid || script->comm_of_guest_tid.count >= MOST_GUEST_NAMES)
+	if (!tid || script->comm_of_guest_tid.count >= MAX_GUEST_NAMES)
 		return;
 	uint32_t name = clean_name(script, comm.bytes, strnlen(comm.bytes, comm.size));
 	*vp_map_insert(&script->comm_of_guest_tid, script_guest_key(learning->vm, tid), name,
@@ -179,16 +179,16 @@ static void script_learn(struct vp_script *script, const struct machine *machine
 	struct learning learning = {script, machine->vm ? vp_vm_id(machine->vm) : 0};
 
 	if (machine->vm)
-		vp_guest_trace_names(&machine->classes.defined, record, learn_guest_name,
+		vp_guest_trace_names(&machine->classes.defined, record, update_guest_name,
 				     &learning);
 	else
-		learn_names(script, record);
+		update_names(script, record);
 }
 
-static const struct thread *know_idle(struct vp_script *script, uint64_t key)
+static const struct thread *get_or_add_idle(struct vp_script *script, uint64_t key)
 {
 	VP_AUTO_FREE char *comm = vp_format("swapper/%" PRIu32, (uint32_t)key);
-	struct thread *thread = know_thread(script, key);
+	struct thread *thread = get_or_add_thread(script, key);
 
 	thread->comm = keep_clean(script, comm, strlen(comm));
 	return thread;
@@ -202,12 +202,12 @@ static const struct thread *script_thread_of(struct vp_script *script, uint64_t 
 	struct recent *recent = &script->recent[key % RECENT];
 
 	if (recent->key == key)
-		return &script->threads.at[recent->place];
-	const uint32_t *place = vp_map_find(&script->thread_of_key, key);
-	if (!place)
-		return tid ? &unknown : know_idle(script, key);
-	*recent = (struct recent){key, *place};
-	return &script->threads.at[*place];
+		return &script->threads.at[recent->index];
+	const uint32_t *index = vp_map_find(&script->thread_of_key, key);
+	if (!index)
+		return tid ? &unknown : get_or_add_idle(script, key);
+	*recent = (struct recent){key, *index};
+	return &script->threads.at[*index];
 }
 
 /* Each of a guest's CPUs has an idle task of that number. */
@@ -606,7 +606,7 @@ static struct vp_error *script_open_all(const char *directory, struct vp_script 
 	VP_TRY(vp_filter_choose_vms(&script->vms, script->options.vm, &script->chosen));
 	VP_TRY(add_machines(script, directory));
 	VP_TRY(script_choose_events(script));
-	know_vms(script);
+	script_add_vms(script);
 	vp_merge_init(&script->merge, &script->streams, NULL);
 	script->merging = true;
 	return NULL;

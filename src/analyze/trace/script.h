@@ -26,7 +26,7 @@ struct vp_script_options {
 struct vp_script_field {
 	const char *name;
 	size_t name_size;
-	uint32_t column; /* its place in vp_script_columns() */
+	uint32_t column; /* its index in vp_script_columns() */
 	const struct vp_event_field *type;
 	struct vp_event_value value;
 	const char *text; /* clean, or NULL */
@@ -40,7 +40,7 @@ struct vp_script_event {
 	bool has_tid, has_vcpu;
 	uint32_t tid, vcpu;
 	const char *comm, *vm; /* clean, or NULL: not known, none */
-	uint32_t guest;        /* of a guest's own: place of its VM in the list of VMs */
+	uint32_t guest;        /* of a guest's own: index of its VM in the list of VMs */
 	const char *name;
 	VP_VEC(struct vp_script_field) fields;
 };

@@ -126,9 +126,9 @@ static enum vp_script_role role_in_hypervisor(const struct vp_event_class *event
 					      const struct vp_event_field *field)
 {
 	static const enum vp_script_role first[] = {VP_SCRIPT_PCPU, VP_SCRIPT_VM, VP_SCRIPT_VCPU};
-	size_t place = (size_t)(field - event->fields.at);
+	size_t index = (size_t)(field - event->fields.at);
 
-	return place < VP_ARRAY_SIZE(first) ? first[place] : VP_SCRIPT_PLAIN;
+	return index < VP_ARRAY_SIZE(first) ? first[index] : VP_SCRIPT_PLAIN;
 }
 
 static void script_classes_add_parts(struct vp_script_classes *classes,

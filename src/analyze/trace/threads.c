@@ -21,7 +21,7 @@
 #include "store/trace_reader.h"
 #include "timeline/merge.h"
 
-enum { MOST_PARTS = 1 << 25, MOST_THREADS = 1 << 20, EVENTS_AT_ONCE = 1 << 16, DEPTH = 4 };
+enum { MAX_SEGMENTS = 1 << 25, MAX_THREADS = 1 << 20, EVENTS_AT_ONCE = 1 << 16, DEPTH = 4 };
 /* From an interrupt's end to its soft interrupts it is less. */
 #define AT_ONCE_NS 5000
 /* Soft interrupts by number: include/linux/interrupt.h. */
@@ -37,69 +37,69 @@ static uint64_t threads_key_of(uint32_t vm, uint32_t number)
 
 static struct vp_thread *threads_thread_of(struct vp_threads *threads, uint32_t vm, uint32_t tid)
 {
-	const uint32_t *place = vp_map_find(&threads->thread_of, threads_key_of(vm, tid));
+	const uint32_t *index = vp_map_find(&threads->thread_of, threads_key_of(vm, tid));
 	bool inserted;
 
-	if (!place && threads->threads.count == MOST_THREADS)
+	if (!index && threads->threads.count == MAX_THREADS)
 		return NULL;
-	if (!place) {
-		place = vp_map_insert(&threads->thread_of, threads_key_of(vm, tid),
+	if (!index) {
+		index = vp_map_insert(&threads->thread_of, threads_key_of(vm, tid),
 				      (uint32_t)threads->threads.count, &inserted);
 		vp_vec_push(&threads->threads, ((struct vp_thread){.vm = vm, .tid = tid}));
 	}
-	return &threads->threads.at[*place];
+	return &threads->threads.at[*index];
 }
 
 static struct vp_cpu *threads_cpu_of(struct vp_threads *threads, uint32_t vm, uint32_t number)
 {
 	bool inserted;
-	uint32_t place = *vp_map_insert(&threads->cpu_of, threads_key_of(vm, number),
+	uint32_t index = *vp_map_insert(&threads->cpu_of, threads_key_of(vm, number),
 					(uint32_t)threads->cpus.count, &inserted);
 
 	if (inserted)
 		vp_vec_push(&threads->cpus, ((struct vp_cpu){.vm = vm, .number = number}));
-	return &threads->cpus.at[place];
+	return &threads->cpus.at[index];
 }
 
 const struct vp_thread *vp_threads_find(const struct vp_threads *threads, uint32_t vm, uint32_t tid)
 {
-	const uint32_t *place = vp_map_find(&threads->thread_of, threads_key_of(vm, tid));
+	const uint32_t *index = vp_map_find(&threads->thread_of, threads_key_of(vm, tid));
 
-	return place ? &threads->threads.at[*place] : NULL;
+	return index ? &threads->threads.at[*index] : NULL;
 }
 
 const struct vp_cpu *vp_threads_cpu(const struct vp_threads *threads, uint32_t vm, uint32_t number)
 {
-	const uint32_t *place = vp_map_find(&threads->cpu_of, threads_key_of(vm, number));
+	const uint32_t *index = vp_map_find(&threads->cpu_of, threads_key_of(vm, number));
 
-	return place ? &threads->cpus.at[*place] : NULL;
+	return index ? &threads->cpus.at[*index] : NULL;
 }
 
-size_t vp_thread_part_before(const struct vp_thread *thread, uint64_t time)
+size_t vp_thread_segment_before(const struct vp_thread *thread, uint64_t time)
 {
-	return VP_FIRST(i, thread->parts.count, thread->parts.at[i].begin >= time);
+	return VP_FIRST(i, thread->segments.count, thread->segments.at[i].begin >= time);
 }
 
-size_t vp_cpu_part_before(const struct vp_cpu *cpu, uint64_t time)
+size_t vp_cpu_segment_before(const struct vp_cpu *cpu, uint64_t time)
 {
-	return VP_FIRST(i, cpu->parts.count, cpu->parts.at[i].begin >= time);
+	return VP_FIRST(i, cpu->segments.count, cpu->segments.at[i].begin >= time);
 }
 
-/* The last turn that begins at `time` or before, its place + 1. */
+/* The last turn that begins at `time` or before, its index + 1. */
 static size_t turn_at(const struct vp_cpu *cpu, uint64_t time)
 {
-	return VP_FIRST(i, cpu->turns.count, cpu->turns.at[i].begin > time);
+	return VP_FIRST(i, cpu->slices.count, cpu->slices.at[i].begin > time);
 }
 
 const struct vp_thread *vp_threads_inside(const struct vp_threads *threads,
 					  const struct vp_thread *thread, uint64_t time)
 {
-	const uint32_t *place = thread->vm ? NULL : vp_map_find(&threads->vcpu_of_tid, thread->tid);
-	const struct vp_cpu *cpu = place ? &threads->cpus.at[*place] : NULL;
-	size_t turn = cpu ? turn_at(cpu, time) : 0;
+	const uint32_t *index = thread->vm ? NULL : vp_map_find(&threads->vcpu_of_tid, thread->tid);
+	const struct vp_cpu *cpu = index ? &threads->cpus.at[*index] : NULL;
+	size_t slice = cpu ? turn_at(cpu, time) : 0;
 
-	return turn && cpu->turns.at[turn - 1].tid
-		   ? vp_threads_find(threads, cpu->vm, cpu->turns.at[turn - 1].tid)
+	return slice && cpu->slices.at[slice - 1].tid
+		   ? vp_threads_find(threads, cpu->vm, cpu->slices.at[slice - 1].tid)
 		   : NULL;
 }
 
@@ -113,25 +113,25 @@ const char *vp_threads_name(struct vp_threads *threads, const char *comm, uint32
 /* The current state ends now. Damaged streams may not be in order. */
 static void end_part(struct vp_threads *threads, struct vp_thread *thread, uint64_t now, bool ended)
 {
-	struct vp_thread_part part = thread->now;
+	struct vp_thread_segment segment = thread->now;
 
-	part.end = now;
-	part.ended = ended;
-	if (!thread->known || part.begin >= part.end || part.end <= threads->from ||
-	    part.begin >= threads->to || threads->kept == MOST_PARTS)
+	segment.end = now;
+	segment.ended = ended;
+	if (!thread->known || segment.begin >= segment.end || segment.end <= threads->from ||
+	    segment.begin >= threads->to || threads->kept == MAX_SEGMENTS)
 		return;
-	vp_vec_push(&thread->parts, part);
+	vp_vec_push(&thread->segments, segment);
 	threads->kept++;
 }
 
-static void begin_part(struct vp_threads *threads, struct vp_thread *thread, enum vp_stay stay,
-		       uint32_t cpu, uint64_t now)
+static void begin_part(struct vp_threads *threads, struct vp_thread *thread,
+		       enum vp_thread_state state, uint32_t cpu, uint64_t now)
 {
-	if (thread->known && stay == VP_STAY_RUNNABLE && thread->now.stay == VP_STAY_ASLEEP)
+	if (thread->known && state == VP_THREAD_RUNNABLE && thread->now.state == VP_THREAD_ASLEEP)
 		thread->now.waker = thread->waker;
 	end_part(threads, thread, now, true);
 	thread->known = true;
-	thread->now = (struct vp_thread_part){.begin = now, .stay = stay, .cpu = cpu};
+	thread->now = (struct vp_thread_segment){.begin = now, .state = state, .cpu = cpu};
 }
 
 /* Interrupts that a CPU is in, the innermost last. */
@@ -148,9 +148,9 @@ struct contexts {
 
 static struct context *context_of(struct contexts *contexts, uint32_t cpu)
 {
-	enum { MOST_CPUS = 1 << 16 };
+	enum { MAX_CPUS = 1 << 16 };
 
-	if (cpu >= MOST_CPUS)
+	if (cpu >= MAX_CPUS)
 		return NULL;
 	while (contexts->of_cpu.count <= cpu)
 		vp_vec_push(&contexts->of_cpu, (struct context){0});
@@ -214,13 +214,13 @@ static void threads_begin_turn(struct vp_threads *threads, uint32_t vm, uint32_t
 {
 	struct vp_cpu *cpu = threads_cpu_of(threads, vm, number);
 
-	if (now >= threads->to || threads->kept == MOST_PARTS)
+	if (now >= threads->to || threads->kept == MAX_SEGMENTS)
 		return;
-	if (cpu->turns.count && now <= threads->from) { /* only the last of these matters */
-		cpu->turns.at[cpu->turns.count - 1] = (struct vp_cpu_turn){now, tid};
+	if (cpu->slices.count && now <= threads->from) { /* only the last of these matters */
+		cpu->slices.at[cpu->slices.count - 1] = (struct vp_cpu_slice){now, tid};
 		return;
 	}
-	vp_vec_push(&cpu->turns, ((struct vp_cpu_turn){now, tid}));
+	vp_vec_push(&cpu->slices, ((struct vp_cpu_slice){now, tid}));
 	threads->kept++;
 }
 
@@ -230,10 +230,11 @@ static void threads_take_switch(struct vp_threads *threads, uint32_t vm, uint32_
 	struct vp_thread *leaves = prev ? threads_thread_of(threads, vm, prev) : NULL;
 
 	if (leaves)
-		begin_part(threads, leaves, runnable ? VP_STAY_RUNNABLE : VP_STAY_ASLEEP, cpu, now);
+		begin_part(threads, leaves, runnable ? VP_THREAD_RUNNABLE : VP_THREAD_ASLEEP, cpu,
+			   now);
 	struct vp_thread *comes = next ? threads_thread_of(threads, vm, next) : NULL;
 	if (comes)
-		begin_part(threads, comes, VP_STAY_RUNNING, cpu, now);
+		begin_part(threads, comes, VP_THREAD_RUNNING, cpu, now);
 	if (vm)
 		threads_begin_turn(threads, vm, cpu, now, next);
 }
@@ -246,13 +247,13 @@ static void wake(struct vp_threads *threads, uint32_t vm, uint32_t tid, struct v
 
 	if (!thread)
 		return;
-	if (thread->known && thread->now.stay != VP_STAY_ASLEEP) {
-		if (thread->now.stay == VP_STAY_RUNNABLE)
+	if (thread->known && thread->now.state != VP_THREAD_ASLEEP) {
+		if (thread->now.state == VP_THREAD_RUNNABLE)
 			thread->now.cpu = cpu; /* sched_wakeup after sched_waking */
 		return;
 	}
 	thread->waker = waker;
-	begin_part(threads, thread, VP_STAY_RUNNABLE, cpu, now);
+	begin_part(threads, thread, VP_THREAD_RUNNABLE, cpu, now);
 	thread->now.woken = true;
 	thread->now.waker = waker;
 }
@@ -264,32 +265,32 @@ static void take_host_event(struct vp_threads *threads, struct contexts *context
 	const struct vp_trace_sched_wakeup *woken = event->sched_wakeup;
 	struct context *context = context_of(contexts, event->pcpu);
 
-	switch (event->place) {
-	case VP_TRACE_PLACE_sched_switch:
+	switch (event->kind) {
+	case VP_TRACE_KIND_sched_switch:
 		threads_take_switch(threads, 0, event->pcpu, event->time, change->prev_tid,
 				    change->preempted || !change->prev_state, change->next_tid);
 		break;
-	case VP_TRACE_PLACE_sched_wakeup:
-	case VP_TRACE_PLACE_sched_wakeup_new:
+	case VP_TRACE_KIND_sched_wakeup:
+	case VP_TRACE_KIND_sched_wakeup_new:
 		wake(threads, 0, woken->woken_tid, waker_of(context, woken->tid, event->pcpu),
 		     woken->target_cpu, event->time);
 		break;
-	case VP_TRACE_PLACE_irq_handler_entry:
+	case VP_TRACE_KIND_irq_handler_entry:
 		threads_enter(context, VP_WAKER_DEVICE,
 			      ((const struct vp_trace_irq_handler_entry *)event->header)->irq,
 			      event->pcpu);
 		break;
-	case VP_TRACE_PLACE_softirq_entry: {
+	case VP_TRACE_KIND_softirq_entry: {
 		const struct vp_trace_softirq_entry *entry = (const void *)event->header;
 		enter_softirq(context, entry->vec, entry->tid, event->pcpu, event->time);
 		break;
 	}
-	case VP_TRACE_PLACE_local_timer_entry:
+	case VP_TRACE_KIND_local_timer_entry:
 		threads_enter(context, VP_WAKER_TIMER, 0, event->pcpu);
 		break;
-	case VP_TRACE_PLACE_irq_handler_exit:
-	case VP_TRACE_PLACE_softirq_exit:
-	case VP_TRACE_PLACE_local_timer_exit:
+	case VP_TRACE_KIND_irq_handler_exit:
+	case VP_TRACE_KIND_softirq_exit:
+	case VP_TRACE_KIND_local_timer_exit:
 		threads_leave(context, event->time);
 		break;
 	default:
@@ -339,7 +340,7 @@ struct guest {
 	struct contexts contexts;
 };
 
-static void threads_learn_name(void *context, uint32_t tid, struct vp_slice comm)
+static void threads_update_name(void *context, uint32_t tid, struct vp_slice comm)
 {
 	struct guest *guest = context;
 	struct vp_thread *thread = tid ? threads_thread_of(guest->threads, guest->vm, tid) : NULL;
@@ -424,7 +425,7 @@ static struct vp_error *threads_read_guest(struct vp_threads *threads,
 		    head->record->id < VP_ID_DEFINED
 			? NULL
 			: vp_event_classes_find(guest.classes, head->record->id);
-		vp_guest_trace_names(guest.classes, head->record, threads_learn_name, &guest);
+		vp_guest_trace_names(guest.classes, head->record, threads_update_name, &guest);
 		if (class)
 			take_guest_event(&guest, class, head->record,
 					 vp_stream_cpu(streams.at[head->stream]));
@@ -492,24 +493,24 @@ static void threads_take_period(void *context, const struct vp_period *period)
 {
 	struct vp_threads *threads = context;
 	bool of_vcpu = period->lane == VP_LANE_VCPU;
-	struct vp_cpu_part part = {
+	struct vp_cpu_segment segment = {
 	    .begin = period->begin, .end = period->end, .state = period->state};
 
-	if (threads->kept == MOST_PARTS || period->begin >= period->end ||
+	if (threads->kept == MAX_SEGMENTS || period->begin >= period->end ||
 	    (!of_vcpu && period->pcpu == VP_NO_PCPU))
 		return;
 	struct vp_cpu *cpu = threads_cpu_of(threads, of_vcpu ? period->vm : 0,
 					    of_vcpu ? period->vcpu : period->pcpu);
 	if (of_vcpu && cpu->tid != period->tid) {
 		bool inserted;
-		uint32_t place = (uint32_t)(cpu - threads->cpus.at);
+		uint32_t index = (uint32_t)(cpu - threads->cpus.at);
 		cpu->tid = period->tid;
-		*vp_map_insert(&threads->vcpu_of_tid, cpu->tid, place, &inserted) = place;
+		*vp_map_insert(&threads->vcpu_of_tid, cpu->tid, index, &inserted) = index;
 	}
-	part.has_tid = of_vcpu ? period->has_thief : true;
-	part.tid = of_vcpu ? period->thief_tid : period->tid;
-	part.comm = of_vcpu ? period->thief_comm : period->comm;
-	vp_vec_push(&cpu->parts, part);
+	segment.has_tid = of_vcpu ? period->has_thief : true;
+	segment.tid = of_vcpu ? period->thief_tid : period->tid;
+	segment.comm = of_vcpu ? period->thief_comm : period->comm;
+	vp_vec_push(&cpu->segments, segment);
 	threads->kept++;
 }
 
@@ -528,7 +529,7 @@ static struct vp_error *threads_open_all(const char *directory,
 		;
 	VP_TRY(read_host(threads, directory));
 	VP_TRY(read_guests(threads, directory, options));
-	if (threads->kept == MOST_PARTS)
+	if (threads->kept == MAX_SEGMENTS)
 		vp_vec_push(&threads->notes,
 			    vp_strdup("there are more periods than there is room for: ask for "
 				      "less time (--time)"));
@@ -548,10 +549,10 @@ struct vp_error *vp_threads_open(const char *directory, const struct vp_threads_
 void vp_threads_deinit(struct vp_threads *threads)
 {
 	vp_vec_each (&threads->threads, thread)
-		vp_vec_deinit(&thread->parts);
+		vp_vec_deinit(&thread->segments);
 	vp_vec_each (&threads->cpus, cpu) {
-		vp_vec_deinit(&cpu->parts);
-		vp_vec_deinit(&cpu->turns);
+		vp_vec_deinit(&cpu->segments);
+		vp_vec_deinit(&cpu->slices);
 	}
 	vp_vec_each (&threads->notes, note)
 		free(*note);

@@ -13,8 +13,8 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-/* The first two of enum vp_stay are on a CPU or in its run queue. */
-enum vp_stay { VP_STAY_RUNNING, VP_STAY_RUNNABLE, VP_STAY_ASLEEP };
+/* The first two of enum vp_thread_state are on a CPU or in its run queue. */
+enum vp_thread_state { VP_THREAD_RUNNING, VP_THREAD_RUNNABLE, VP_THREAD_ASLEEP };
 
 enum vp_waker_kind {
 	VP_WAKER_UNKNOWN,
@@ -30,9 +30,9 @@ struct vp_waker {
 	uint32_t cpu;
 };
 
-struct vp_thread_part {
+struct vp_thread_segment {
 	uint64_t begin, end;
-	enum vp_stay stay;
+	enum vp_thread_state state;
 	bool woken;            /* RUNNABLE: after sleep, else it was preempted */
 	bool ended;            /* by an event; otherwise by the end of what is known */
 	uint32_t cpu;          /* RUNNING, RUNNABLE: pCPU, or number of the vCPU */
@@ -42,16 +42,17 @@ struct vp_thread_part {
 struct vp_thread {
 	uint32_t vm; /* 0: of the host */
 	uint32_t tid;
-	const char *comm;                    /* NULL: not known */
-	VP_VEC(struct vp_thread_part) parts; /* without gaps; whole, if some of it is in the time */
+	const char *comm; /* NULL: not known */
+	VP_VEC(struct vp_thread_segment)
+	segments; /* without gaps; whole, if some of it is in the time */
 	/* The part that goes on. */
 	bool known;
-	struct vp_thread_part now;
+	struct vp_thread_segment now;
 	struct vp_waker waker; /* it is about to be woken by */
 };
 
 /* A vCPU's state, or a pCPU's thread. */
-struct vp_cpu_part {
+struct vp_cpu_segment {
 	uint64_t begin, end;
 	enum vp_lane_state state;
 	bool has_tid;
@@ -60,16 +61,16 @@ struct vp_cpu_part {
 };
 
 /* From when on a guest's thread had the vCPU, by the guest's events. */
-struct vp_cpu_turn {
+struct vp_cpu_slice {
 	uint64_t begin;
 	uint32_t tid;
 };
 
 struct vp_cpu {
-	uint32_t vm, number;              /* 0: the host's */
-	uint32_t tid;                     /* of a vCPU */
-	VP_VEC(struct vp_cpu_part) parts; /* cut to the time */
-	VP_VEC(struct vp_cpu_turn) turns; /* of a vCPU, up to the time's end */
+	uint32_t vm, number;                    /* 0: the host's */
+	uint32_t tid;                           /* of a vCPU */
+	VP_VEC(struct vp_cpu_segment) segments; /* cut to the time */
+	VP_VEC(struct vp_cpu_slice) slices;     /* of a vCPU, up to the time's end */
 };
 
 struct vp_threads {
@@ -103,8 +104,8 @@ const struct vp_cpu *vp_threads_cpu(const struct vp_threads *threads, uint32_t v
 const struct vp_thread *vp_threads_inside(const struct vp_threads *threads,
 					  const struct vp_thread *thread, uint64_t time);
 /* Place of the last part that begins before `time`, plus 1; 0 if all begin later. */
-size_t vp_thread_part_before(const struct vp_thread *thread, uint64_t time);
-size_t vp_cpu_part_before(const struct vp_cpu *cpu, uint64_t time);
+size_t vp_thread_segment_before(const struct vp_thread *thread, uint64_t time);
+size_t vp_cpu_segment_before(const struct vp_cpu *cpu, uint64_t time);
 /* "name/TID"; of `threads`. */
 const char *vp_threads_name(struct vp_threads *threads, const char *comm, uint32_t tid);
 

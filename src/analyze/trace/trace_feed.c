@@ -15,7 +15,7 @@
 #include "store/packet.h"
 
 /* A guest may make up as many as it wants. */
-enum { MOST_GUEST_NAMES = 1 << 20 };
+enum { MAX_GUEST_NAMES = 1 << 20 };
 
 static const uint16_t sizes[] = {
 #define SIZE_OF(set, system, event, meaning) VP_TRACE_SIZE_##event,
@@ -34,17 +34,17 @@ static bool same_fields(const struct vp_event_class *one, const struct vp_event_
 }
 
 /* Recordings of other versions of this program may number events otherwise. */
-static void trace_feed_know_class(struct vp_feed *feed, const struct vp_event_class *event,
-				  const vp_event_classes *own)
+static void trace_feed_add_class(struct vp_feed *feed, const struct vp_event_class *event,
+				 const vp_event_classes *own)
 {
-	if (event->id - VP_ID_DEFINED >= (int)sizeof(feed->place_of_id))
+	if (event->id - VP_ID_DEFINED >= (int)sizeof(feed->kind_of_id))
 		return;
 	for (size_t i = 0; i < own->count; i++)
 		if (!strcmp(own->at[i].name, event->name) && same_fields(event, &own->at[i]))
-			feed->place_of_id[event->id - VP_ID_DEFINED] = (uint8_t)(i + 1);
+			feed->kind_of_id[event->id - VP_ID_DEFINED] = (uint8_t)(i + 1);
 }
 
-static struct vp_error *trace_feed_know_classes(struct vp_feed *feed, const char *host)
+static struct vp_error *trace_feed_add_classes(struct vp_feed *feed, const char *host)
 {
 	vp_event_classes defined = {0}, own = {0};
 	struct vp_error *error = vp_trace_classes(host, &defined);
@@ -53,7 +53,7 @@ static struct vp_error *trace_feed_know_classes(struct vp_feed *feed, const char
 		error = vp_trace_event_classes(&own);
 	if (!error)
 		vp_vec_each (&defined, event)
-			trace_feed_know_class(feed, event, &own);
+			trace_feed_add_class(feed, event, &own);
 	if (!error && !defined.count && !feed->by_states)
 		error = vp_error_new(
 		    "the recording has no events%s",
@@ -100,7 +100,7 @@ static struct vp_error *trace_feed_open_all(const char *directory, struct vp_fee
 	feed->by_states = has_domains(&feed->vms);
 	if (feed->by_states)
 		VP_TRY(expect_states(host));
-	VP_TRY(trace_feed_know_classes(feed, host));
+	VP_TRY(trace_feed_add_classes(feed, host));
 	VP_TRY(vp_trace_open(host, streams_of(feed), &feed->streams));
 	vp_merge_init(&feed->merge, &feed->streams, NULL);
 	feed->merging = true;
@@ -159,7 +159,7 @@ static void trace_feed_learn(struct vp_feed *feed, struct vp_map *map, uint64_t 
 	vp_buffer_deinit(&clean);
 }
 
-static void learn_task(struct vp_feed *feed, const struct vp_task *task)
+static void update_task(struct vp_feed *feed, const struct vp_task *task)
 {
 	bool inserted;
 
@@ -167,14 +167,14 @@ static void learn_task(struct vp_feed *feed, const struct vp_task *task)
 	*vp_map_insert(&feed->pid_of_tid, task->tid, task->pid, &inserted) = task->pid;
 }
 
-static void trace_feed_learn_name(struct vp_feed *feed, const struct vp_record_header *record)
+static void trace_feed_update_name(struct vp_feed *feed, const struct vp_record_header *record)
 {
 	const struct vp_guest_task *guest = (const void *)record;
 	const struct vp_task *task = (const void *)record;
 
 	if (record->id == VP_ID_task)
-		learn_task(feed, task);
-	if (record->id == VP_ID_guest_task && feed->comm_of_guest_tid.count < MOST_GUEST_NAMES)
+		update_task(feed, task);
+	if (record->id == VP_ID_guest_task && feed->comm_of_guest_tid.count < MAX_GUEST_NAMES)
 		trace_feed_learn(feed, &feed->comm_of_guest_tid,
 				 trace_feed_guest_key(guest->vm, guest->guest_tid), guest->comm);
 }
@@ -192,7 +192,7 @@ static bool read_span(struct vp_feed *feed, const struct vp_merge_head *head,
 	if (!feed->by_states || head->record->id != VP_ID_vcpu_span)
 		return false;
 	*ret = (struct vp_feed_event){
-	    .time = head->time, .pcpu = VP_NO_PCPU, .place = VP_FEED_SPAN, .header = head->record};
+	    .time = head->time, .pcpu = VP_NO_PCPU, .kind = VP_FEED_SPAN, .header = head->record};
 	note_time(feed, head->time);
 	return true;
 }
@@ -204,20 +204,20 @@ static bool read_event(struct vp_feed *feed, const struct vp_merge_head *head,
 	const struct vp_defined_record *record = (const void *)head->record;
 	uint32_t index = head->record->id - VP_ID_DEFINED;
 
-	if (head->record->id < VP_ID_DEFINED || index >= sizeof(feed->place_of_id) ||
-	    !feed->place_of_id[index])
+	if (head->record->id < VP_ID_DEFINED || index >= sizeof(feed->kind_of_id) ||
+	    !feed->kind_of_id[index])
 		return false;
 	*ret = (struct vp_feed_event){
 	    .time = head->time,
 	    .pcpu = vp_stream_cpu(feed->streams.at[head->stream]),
-	    .place = feed->place_of_id[index] - 1U,
+	    .kind = feed->kind_of_id[index] - 1U,
 	    .header = head->record,
 	};
-	if (record->size != sizes[ret->place]) {
+	if (record->size != sizes[ret->kind]) {
 		feed->unreadable++;
 		return false;
 	}
-	feed->seen[ret->place]++;
+	feed->seen[ret->kind]++;
 	note_time(feed, head->time);
 	return true;
 }
@@ -240,7 +240,7 @@ static void trace_feed_end(struct vp_feed *feed)
 			      "host's own: no program of the host runs at a domain's exits, to "
 			      "look; 'vperf report --view guest' has the guests' processes, by "
 			      "samples"));
-	else if (!feed->seen[VP_TRACE_PLACE_sched_switch])
+	else if (!feed->seen[VP_TRACE_KIND_sched_switch])
 		vp_vec_push(&feed->notes,
 			    vp_format("there are no events of the scheduler%s: when a thread did "
 				      "not have a pCPU is not known",
@@ -253,7 +253,7 @@ bool vp_feed_next(struct vp_feed *feed, struct vp_feed_event *ret)
 	const struct vp_merge_head *head;
 
 	while (!feed->ended && (head = vp_merge_next(&feed->merge))) {
-		trace_feed_learn_name(feed, head->record);
+		trace_feed_update_name(feed, head->record);
 		if (read_span(feed, head, ret) || read_event(feed, head, ret))
 			return true;
 	}

@@ -25,8 +25,8 @@ struct vp_feed {
 	vp_stream_readers streams;
 	struct vp_merge merge;
 	bool merging, ended;
-	bool by_states;          /* vCPU slices come from their states */
-	uint8_t place_of_id[64]; /* from VP_ID_DEFINED on: enum vp_trace_place + 1, or 0 */
+	bool by_states;         /* vCPU slices come from their states */
+	uint8_t kind_of_id[64]; /* from VP_ID_DEFINED on: enum vp_trace_kind + 1, or 0 */
 	struct vp_map comm_of_tid, comm_of_guest_tid, pid_of_tid;
 	struct vp_intern comms;
 	uint64_t seen[VP_TRACE_EVENTS_COUNT]; /* events so far */
@@ -34,13 +34,13 @@ struct vp_feed {
 	uint64_t unreadable;
 };
 
-/* Instead of a vp_trace_place: a state of a vCPU. */
+/* Instead of a vp_trace_kind: a state of a vCPU. */
 enum { VP_FEED_SPAN = VP_TRACE_EVENTS_COUNT };
 
 struct vp_feed_event {
 	uint64_t time;
 	uint32_t pcpu;
-	uint32_t place; /* enum vp_trace_place, or VP_FEED_SPAN */
+	uint32_t kind; /* enum vp_trace_kind, or VP_FEED_SPAN */
 	union {
 		const struct vp_record_header *header;
 		const struct vp_trace_sched_switch *sched_switch;

@@ -115,7 +115,7 @@ static void account_options_put_table(const struct vp_table *table, bool verbose
 static bool all_hold(const struct vp_account_checks *checks)
 {
 	return checks->closes && (!checks->sampled || checks->samples_agree) &&
-	       checks->exits_agree && checks->parts_sum && checks->all_placed;
+	       checks->exits_agree && checks->parts_sum && checks->all_counted;
 }
 
 static void account_options_print_text(const struct vp_account_recording *rec, const char *verb,

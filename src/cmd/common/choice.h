@@ -10,7 +10,7 @@
 #include "base/macros.h"
 #include "cmd/common/options.h"
 
-/* *ret is the place of `text` in `names`. The error names all of them, and those that are spelled
+/* *ret is the index of `text` in `names`. The error names all of them, and those that are spelled
  * like it. */
 struct vp_error *vp_choose(const char *option, const char *text, const char *const *names,
 			   size_t n_names, size_t *ret) VP_MUST_CHECK;

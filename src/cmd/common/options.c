@@ -82,7 +82,7 @@ bool vp_option_read_time(const char *text, uint64_t *ret_ns)
 		double ns = value * units[i].ns + 0.5;
 		if (strcmp(text + size, units[i].name) != 0)
 			continue;
-		if (ns < 1 || ns > (double)VP_OPTION_MOST_SECONDS * 1e9)
+		if (ns < 1 || ns > (double)VP_OPTION_MAX_SECONDS * 1e9)
 			break;
 		*ret_ns = (uint64_t)ns;
 		return true;
@@ -141,7 +141,7 @@ static char *joined_names[4];
 static struct vp_error *options_add_name(const struct vp_option *option, const char *text)
 {
 	const char **names = option->value;
-	size_t place = 0;
+	size_t index = 0;
 
 	if (!text[0] || strchr(text, '\n'))
 		return vp_error_usage("option --%s: expected a name", option->name);
@@ -149,12 +149,12 @@ static struct vp_error *options_add_name(const struct vp_option *option, const c
 		*names = text;
 		return NULL;
 	}
-	while (place + 1 < VP_ARRAY_SIZE(joined_names) && joined_names[place] &&
-	       joined_names[place] != *names)
-		place++;
+	while (index + 1 < VP_ARRAY_SIZE(joined_names) && joined_names[index] &&
+	       joined_names[index] != *names)
+		index++;
 	char *both = vp_format("%s\n%s", *names, text);
-	free(joined_names[place]);
-	joined_names[place] = both;
+	free(joined_names[index]);
+	joined_names[index] = both;
 	*names = both;
 	return NULL;
 }
@@ -274,7 +274,7 @@ struct vp_error *vp_options_parse(const struct vp_option *options, size_t n_opti
 	return NULL;
 }
 
-enum { LEFT = 31, LEAST_TEXT = 30, USUAL_WIDTH = 80 };
+enum { LEFT = 31, MIN_TEXT = 30, USUAL_WIDTH = 80 };
 
 /* The width to which help is wrapped. */
 static size_t help_width(void)
@@ -284,9 +284,9 @@ static size_t help_width(void)
 
 static void print_wrapped(const char *left, int indent, const char *text)
 {
-	size_t width = help_width(), before = (size_t)indent + 1, room = LEAST_TEXT;
+	size_t width = help_width(), before = (size_t)indent + 1, room = MIN_TEXT;
 
-	if (width > before + LEAST_TEXT)
+	if (width > before + MIN_TEXT)
 		room = width - before;
 	printf("%-*s", indent, left);
 	if (strlen(left) > (size_t)indent)

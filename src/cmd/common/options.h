@@ -18,7 +18,7 @@ enum vp_option_type {
 	VP_OPTION_TEXTS,   /* struct vp_texts: may be given again and again */
 	VP_OPTION_NAMES,   /* const char *: may be given again and again: one name a line */
 	VP_OPTION_OF_LAST, /* struct vp_texts: is of the last one of the option before it in the
-			      table, and has its place there; others get NULL */
+			      table, and has its index there; others get NULL */
 	VP_OPTION_PAGES, /* uint64_t: a number of pages; or of bytes with a suffix B, K, M or G, as
 			  * in perf: rounded up to a power of two of pages */
 	VP_OPTION_COUNT, /* uint64_t: a positive number, with k, M or G after it if wanted */
@@ -27,7 +27,7 @@ enum vp_option_type {
 };
 
 /* The longest time of VP_OPTION_SECONDS. */
-enum { VP_OPTION_MOST_SECONDS = 1000000000 };
+enum { VP_OPTION_MAX_SECONDS = 1000000000 };
 
 struct vp_texts {
 	const char **at;

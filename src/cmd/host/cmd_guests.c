@@ -58,8 +58,9 @@ static struct vp_error *cmd_guests_find(const struct guests *guests, struct vp_g
 					const char *folder, struct vp_guest_answer *ret)
 {
 	uint64_t end = vp_clock_monotonic() + ANSWER_MS * 1000000ULL;
-	uint64_t place = guests->no_cache ? 0 : vp_kernel_place_recall(folder, ret->vm->name);
-	VP_AUTO_FREE char *where = place ? vp_format(" banner %" PRIx64, place) : vp_strdup("");
+	uint64_t known_gpa = guests->no_cache ? 0 : vp_kernel_place_recall(folder, ret->vm->name);
+	VP_AUTO_FREE char *where =
+	    known_gpa ? vp_format(" banner %" PRIx64, known_gpa) : vp_strdup("");
 	VP_AUTO_FREE char *request = vp_format("find%s%s", guests->scan ? " scan" : "", where);
 	struct vp_guest_finding *finding = &ret->finding;
 	struct vp_slice answer;

@@ -41,7 +41,7 @@ static struct vp_error *import_with(void *context)
 {
 	const struct import *import = context;
 	vp_notices notes = {0};
-	struct vp_recording_dir place;
+	struct vp_recording_dir dir;
 
 	if (import->list)
 		return cmd_import_list_formats();
@@ -49,15 +49,15 @@ static struct vp_error *import_with(void *context)
 		return vp_error_usage("expected what was recorded on the host, and then in its "
 				      "guests: 'vperf import --list' lists the formats");
 	vp_command_keep_private(import->shared);
-	VP_TRY(vp_recording_dir_claim(import->output, &place));
+	VP_TRY(vp_recording_dir_claim(import->output, &dir));
 	struct vp_error *error = vp_import(import->operands.at, import->operands.count,
-					   &import->options, place.now, &notes);
+					   &import->options, dir.now, &notes);
 	if (!error)
-		error = vp_recording_dir_publish(&place);
+		error = vp_recording_dir_publish(&dir);
 	vp_vec_each (&notes, note)
 		vp_verb_say(verb.name, *note);
 	vp_notices_deinit(&notes);
-	vp_recording_dir_leave(&place);
+	vp_recording_dir_leave(&dir);
 	return error;
 }
 

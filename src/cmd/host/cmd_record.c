@@ -38,7 +38,7 @@
 
 static const struct vp_verb verb;
 
-enum { MOST_PAGES = 1 << 20 };
+enum { MAX_PAGES = 1 << 20 };
 
 const struct vp_verb *vp_verb_record(void)
 {
@@ -59,8 +59,8 @@ struct record {
 	struct vp_record_flight flight;
 	struct vp_record_targets targets;
 	bool quiet, shared;
-	bool as_ever; /* what is asked for is done anyway */
-	int status;   /* of COMMAND */
+	bool ignored_flag; /* what is asked for is done anyway */
+	int status;        /* of COMMAND */
 };
 
 static bool is_level(const char *word)
@@ -68,7 +68,7 @@ static bool is_level(const char *word)
 	return word[0] && !word[strspn(word, "0123456789")];
 }
 
-static bool is_place_of_interrupts(const char *word)
+static bool is_interrupt_source(const char *word)
 {
 	return !strcmp(word, "exits") || !strcmp(word, "pmu");
 }
@@ -130,10 +130,10 @@ static struct vp_error *choose_level(struct record *record)
 	char *end;
 	unsigned long level = strtoul(text, &end, 10);
 
-	if (*end || level < VP_ZSTD_LEVEL_LEAST || level > VP_ZSTD_LEVEL_MOST)
+	if (*end || level < VP_ZSTD_LEVEL_MIN || level > VP_ZSTD_LEVEL_MAX)
 		return vp_error_usage("option --compression-level: expected %d (the fastest) to %d "
 				      "(the smallest), not '%s'",
-				      VP_ZSTD_LEVEL_LEAST, VP_ZSTD_LEVEL_MOST, text);
+				      VP_ZSTD_LEVEL_MIN, VP_ZSTD_LEVEL_MAX, text);
 	record->level = (unsigned)level;
 	return NULL;
 }
@@ -165,7 +165,7 @@ static struct vp_error *cmd_record_check_options(struct record *record)
 		return vp_error_usage("-F and -c are mutually exclusive");
 	VP_TRY(vp_record_events_choose(&record->events));
 	if (record->no_samples && record->no_account && !record->stat && !record->trace &&
-	    !record->trace_guests && !record->events.wishes.count)
+	    !record->trace_guests && !record->events.specs.count)
 		return vp_error_usage("--no-samples and --no-account leave nothing to record");
 	if (record->account_events && record->no_account)
 		return vp_error_usage("--account-events and --no-account are mutually exclusive");
@@ -198,10 +198,10 @@ static struct vp_error *cmd_record_check_options(struct record *record)
 	if (record->call_graph && strcmp(record->call_graph, "fp") != 0)
 		return vp_error_usage("option --call-graph: expected fp, not '%s'",
 				      record->call_graph);
-	if (record->pages & (record->pages - 1) || record->pages > MOST_PAGES)
+	if (record->pages & (record->pages - 1) || record->pages > MAX_PAGES)
 		return vp_error_usage("option --mmap-pages: expected a power of two up to %d, "
 				      "not %" PRIu64,
-				      MOST_PAGES, record->pages);
+				      MAX_PAGES, record->pages);
 	return NULL;
 }
 
@@ -237,7 +237,7 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 	plan.trigger.pcpus = &record->targets.chosen.pcpus;
 	const struct vp_instrument_guest_samples_options guest_samples = {
 	    .period_ns = plan.guest_period_ns,
-	    .look_ns = plan.guest_poll_ns,
+	    .poll_ns = plan.guest_poll_ns,
 	    .read_memory = !record->no_memory,
 	    .interrupts = record->at};
 	const struct vp_instrument_profile_options profile = {
@@ -248,7 +248,7 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 	    .targets = &record->targets.chosen,
 	};
 	const struct vp_account_source_options account = {.with_states = plan.states,
-							  .tells_exits = record->stat != NULL,
+							  .reports_exits = record->stat != NULL,
 							  .by_memory = !record->no_memory,
 							  .events = record->hypervisor_events,
 							  .paravirtual = record->paravirtual};
@@ -263,8 +263,8 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 	const struct vp_instrument_trace_options trace = {.sets = record->sets & VP_TRACE_SETS_ALL,
 							  .ring_bytes = plan.trace_bytes};
 	const struct vp_instrument_tracepoints_options tracepoints = {
-	    .wishes = record->events.wishes.at,
-	    .n_wishes = record->events.wishes.count,
+	    .specs = record->events.specs.at,
+	    .n_specs = record->events.specs.count,
 	    .ring_bytes = plan.trace_bytes,
 	};
 	const struct vp_instrument_guest_trace_options guest_trace = {
@@ -284,7 +284,7 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 		vp_session_add(session, vp_instrument_intervals(&intervals));
 	if (trace.sets)
 		vp_session_add(session, vp_instrument_trace(&trace));
-	if (tracepoints.n_wishes)
+	if (tracepoints.n_specs)
 		vp_session_add(session, vp_instrument_tracepoints(&tracepoints));
 	if (guest_trace.sets)
 		vp_session_add(session, vp_instrument_guest_trace(&guest_trace));
@@ -381,9 +381,9 @@ static int run_record(int argc, char **argv)
 	    {'m', "mmap-pages", VP_OPTION_PAGES, &record.pages, "PAGES",
 	     "buffer size per pCPU: pages, a power of two, or bytes such as 4M (default: 512; 256 "
 	     "for --stat, 1024 for --trace)"},
-	    {'a', "all-cpus", VP_OPTION_FLAG, &record.as_ever, NULL,
+	    {'a', "all-cpus", VP_OPTION_FLAG, &record.ignored_flag, NULL,
 	     "ignored: all pCPUs are always sampled"},
-	    {0, "account", VP_OPTION_FLAG, &record.as_ever, NULL,
+	    {0, "account", VP_OPTION_FLAG, &record.ignored_flag, NULL,
 	     "ignored: vCPU accounting is on by default"},
 	    {0, "no-account", VP_OPTION_FLAG, &record.no_account, NULL,
 	     "no vCPU accounting (account, steal, exits)"},
@@ -395,7 +395,7 @@ static int run_record(int argc, char **argv)
 	     "on Xen: also sample guests at interrupts; AT is exits (default): HVM and PVH guests, "
 	     "at VM exits for external interrupts; pmu: all guests, at interrupts of a hardware "
 	     "counter",
-	     is_place_of_interrupts},
+	     is_interrupt_source},
 	    {0, "stat", VP_OPTION_TEXT, &record.stat, "RECIPE",
 	     "also count in intervals, like 'vperf stat --recipe RECIPE'"},
 	    {0, "trace", VP_OPTION_MAYBE, &record.trace, "SETS",
@@ -412,7 +412,7 @@ static int run_record(int argc, char **argv)
 	     "no samples: only vCPU accounting, --stat and --trace"},
 	    {0, "no-agent", VP_OPTION_FLAG, &record.no_agent, NULL,
 	     "do not query guest agents at the end"},
-	    {0, "guest-memory", VP_OPTION_FLAG, &record.as_ever, NULL,
+	    {0, "guest-memory", VP_OPTION_FLAG, &record.ignored_flag, NULL,
 	     "ignored: guest memory is read by default"},
 	    {0, "no-guest-memory", VP_OPTION_FLAG, &record.no_memory, NULL,
 	     "do not read guest memory: names only from agents and files"},

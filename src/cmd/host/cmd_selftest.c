@@ -27,7 +27,7 @@
 #include "selftest/verdict.h"
 #include "xen/xen_hypervisor.h"
 
-enum { MOST_SECONDS = 60, MOST_TEXT = 1 << 20 };
+enum { MAX_SECONDS = 60, MAX_TEXT = 1 << 20 };
 
 static const struct vp_verb verb;
 
@@ -89,7 +89,7 @@ static struct vp_error *choose_pcpu(const char *word, int *ret)
 static char *cpuinfo_value(const char *name)
 {
 	struct vp_buffer text = {0};
-	struct vp_error *error = vp_file_read("/proc/cpuinfo", MOST_TEXT, &text);
+	struct vp_error *error = vp_file_read("/proc/cpuinfo", MAX_TEXT, &text);
 	const char *at = error ? NULL : strstr(vp_buffer_text(&text), name);
 	const char *colon = at ? strchr(at, ':') : NULL;
 	char *value = colon ? vp_strndup(colon + 1 + (colon[1] == ' '),
@@ -118,7 +118,7 @@ static struct host host_read(int pcpu)
 	uname(&host.kernel);
 	host.cpu = cpuinfo_value("model name");
 	host.microcode = cpuinfo_value("microcode");
-	vp_error_free(vp_file_read("/proc/cpuinfo", MOST_TEXT, &text));
+	vp_error_free(vp_file_read("/proc/cpuinfo", MAX_TEXT, &text));
 	host.emulated = strstr(vp_buffer_text(&text), " hypervisor") != NULL;
 	vp_buffer_deinit(&text);
 	return host;
@@ -242,7 +242,7 @@ static struct vp_error *selftest_with(void *context)
 	VP_TRY(expect_kvm_host());
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	test.deadline = (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec +
-			(selftest->timeout ? selftest->timeout : MOST_SECONDS * 1000000000ULL);
+			(selftest->timeout ? selftest->timeout : MAX_SECONDS * 1000000000ULL);
 	vp_command_catch_signals();
 	struct vp_error *error = vp_selftest_run(&test);
 	if (!error) {

@@ -24,7 +24,7 @@
 #include "session/instrument_intervals.h"
 #include "session/session.h"
 
-enum { MOST_PAGES = 1 << 20 };
+enum { MAX_PAGES = 1 << 20 };
 
 static const struct vp_verb verb;
 
@@ -66,10 +66,10 @@ static struct vp_error *cmd_stat_check(const struct vp_stat_options *options,
 		return vp_error_usage("intervals of a task: expected -- COMMAND");
 	if (options->vms.count && recipe->per != VP_PER_VCPU)
 		return vp_error_usage("option --vm: the recipe is not 'per vcpu'");
-	if (options->pages & (options->pages - 1) || options->pages > MOST_PAGES)
+	if (options->pages & (options->pages - 1) || options->pages > MAX_PAGES)
 		return vp_error_usage("option --mmap-pages: expected a power of two up to %d, "
 				      "not %" PRIu64,
-				      MOST_PAGES, options->pages);
+				      MAX_PAGES, options->pages);
 	if (options->agent_port >= UINT32_MAX)
 		return vp_error_usage("option --agent-port: expected at most %" PRIu32
 				      ", not %" PRIu64,

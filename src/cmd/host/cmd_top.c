@@ -35,8 +35,8 @@ static const struct vp_verb verb;
 static volatile sig_atomic_t stop_wanted;
 
 enum { EXIT_ROWS = 10, STEAL_ROWS = 12, GATHER_MS = 100 };
-#define LEAST_DELAY_NS 100000000ULL
-#define MOST_DELAY_NS (86400 * 1000000000ULL)
+#define MIN_DELAY_NS 100000000ULL
+#define MAX_DELAY_NS (86400 * 1000000000ULL)
 
 const struct vp_verb *vp_verb_top(void)
 {
@@ -286,7 +286,7 @@ static struct vp_error *top_with(void *context)
 		return vp_error_usage(
 		    "unexpected argument '%s': to read a recording use 'vperf account'",
 		    top->operands.at[0]);
-	if (top->delay_ns < LEAST_DELAY_NS || top->delay_ns > MOST_DELAY_NS)
+	if (top->delay_ns < MIN_DELAY_NS || top->delay_ns > MAX_DELAY_NS)
 		return vp_error_usage("option --delay: expected 0.1 to 86400 seconds");
 	if (top->json && top->csv)
 		return vp_error_usage("options --json and --csv exclude each other");

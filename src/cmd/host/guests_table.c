@@ -21,7 +21,7 @@ static void guests_table_put_guest(const struct vp_guest_answer *answer, struct 
 	const struct vp_guest_finding *finding = &answer->finding;
 
 	vp_buffer_printf(out, "VM %s (%s)\n", answer->vm->name,
-			 vp_vm_place(answer->vm, (char[32]){""}));
+			 vp_vm_location(answer->vm, (char[32]){""}));
 	if (answer->problem)
 		vp_buffer_printf(out, "  %s\n", answer->problem);
 	if (finding->dropped)

@@ -50,7 +50,7 @@ static struct vp_error *record_events_add_name(struct vp_record_events *events, 
 		return NULL;
 	}
 	if (vp_tracepoints_is_name(name)) {
-		vp_vec_push(&events->wishes,
+		vp_vec_push(&events->specs,
 			    ((struct vp_tracepoint_spec){.name = name, .filter = filter}));
 		return NULL;
 	}
@@ -89,7 +89,7 @@ void vp_record_events_add_sets(struct vp_record_events *events, unsigned sets)
 	const char *name;
 
 	for (size_t i = 0; (name = vp_trace_set_tracepoint(sets, i)); i++)
-		vp_vec_push(&events->wishes,
+		vp_vec_push(&events->specs,
 			    ((struct vp_tracepoint_spec){.name = name, .optional = true}));
 }
 
@@ -126,7 +126,7 @@ void vp_record_events_deinit(struct vp_record_events *events)
 	vp_vec_each (&events->names, name)
 		free(*name);
 	vp_vec_deinit(&events->names);
-	vp_vec_deinit(&events->wishes);
+	vp_vec_deinit(&events->specs);
 	vp_vec_deinit(&events->of_hypervisor);
 	vp_vec_deinit(&events->words);
 	vp_vec_deinit(&events->filters);

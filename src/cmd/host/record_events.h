@@ -9,10 +9,11 @@
 #include "collect/tracefs/tracepoints.h"
 
 struct vp_record_events {
-	struct vp_texts words, filters; /* of -e and --filter: a filter has its event's place */
+	struct vp_texts words,
+	    filters; /* of -e and --filter: a filter has the index of its event */
 	/* Parsed values. */
 	const char *trigger; /* NULL: none was given */
-	VP_VEC(struct vp_tracepoint_spec) wishes;
+	VP_VEC(struct vp_tracepoint_spec) specs;
 	struct vp_texts of_hypervisor; /* names of its own events, without their system's */
 	VP_VEC(char *) names;          /* that the above are of */
 };

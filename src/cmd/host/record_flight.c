@@ -58,7 +58,7 @@ struct vp_error *vp_record_flight_check(struct vp_record_flight *flight)
 	    .limits = {.count = flight->most ? flight->most : VP_RECORD_SNAPSHOTS,
 		       .bytes = VP_RECORD_SNAPSHOT_BYTES,
 		       .free_bytes = VP_SNAPSHOT_FREE_DEFAULT}};
-	VP_TRY(parse_size("flight", flight->size, VP_PACKET_STORE_LEAST, &options->bytes));
+	VP_TRY(parse_size("flight", flight->size, VP_PACKET_STORE_MIN, &options->bytes));
 	if (flight->all)
 		VP_TRY(parse_size("snapshot-size", flight->all, 1 << 20, &options->limits.bytes));
 	if (flight->left)

@@ -28,16 +28,16 @@
 #include "selftest/guest.h"
 
 enum {
-	MOST_OUTPUT = 1 << 30,
-	MOST_MESSAGE = 256,
-	MOST_WORDS = 32,
+	MAX_OUTPUT = 1 << 30,
+	MAX_MESSAGE = 256,
+	MAX_WORDS = 32,
 	WARM_MS = 300,
 	ALONE_MS = 1000,
 	BUSY_MS = 3000,
 	SHARED_MS = 2000,
 	HALT_US = 2000,
 	NS_PER_MS = 1000000,
-	LOOK_US = 5000, /* from look to look whether a process has ended */
+	POLL_US = 5000, /* from look to look whether a process has ended */
 };
 
 #define THIEF "vperf-thief"
@@ -94,7 +94,7 @@ struct request {
 struct reply {
 	struct vp_guest_done done;
 	struct vp_guest_books thief_begin, thief_end;
-	char message[MOST_MESSAGE]; /* an error's, or "" */
+	char message[MAX_MESSAGE]; /* an error's, or "" */
 };
 
 static void selftest_steps_put_message(struct reply *reply, struct vp_error *error)
@@ -186,12 +186,12 @@ static struct vp_error *thief_start(struct vp_selftest *test)
 
 static noreturn void become_vperf(const char *const *words, int out, int err)
 {
-	const char *argv[MOST_WORDS + 2] = {"vperf"};
+	const char *argv[MAX_WORDS + 2] = {"vperf"};
 	size_t count = 1;
 
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	signal(SIGPIPE, SIG_DFL);
-	for (; *words && count <= MOST_WORDS; words++)
+	for (; *words && count <= MAX_WORDS; words++)
 		argv[count++] = *words;
 	if (dup2(out, STDOUT_FILENO) >= 0 && dup2(err, STDERR_FILENO) >= 0)
 		execv("/proc/self/exe", (char *const *)argv);
@@ -227,7 +227,7 @@ static struct vp_error *vperf_error(const struct vp_selftest *test, const char *
 	VP_AUTO_FREE char *path = vp_format("%s/%s.err", test->folder, name);
 	struct vp_buffer text = {0};
 
-	vp_error_free(vp_file_read(path, MOST_OUTPUT, &text));
+	vp_error_free(vp_file_read(path, MAX_OUTPUT, &text));
 	const char *line = vp_buffer_text(&text);
 	size_t size = strcspn(line, "\n");
 	struct vp_error *error =
@@ -249,7 +249,7 @@ static struct vp_error *vperf_wait(const struct vp_selftest *test, const char *n
 			end_child(pid);
 			return error;
 		}
-		vp_sleep_us(LOOK_US);
+		vp_sleep_us(POLL_US);
 	}
 	*pid = 0;
 	if (WIFEXITED(status) && WEXITSTATUS(status) <= most)
@@ -266,7 +266,7 @@ static struct vp_error *vperf_output(const struct vp_selftest *test, const char 
 
 	VP_TRY(vperf_start(test, name, words, &pid));
 	VP_TRY(vperf_wait(test, name, &pid, most));
-	return vp_file_read(path, MOST_OUTPUT, text);
+	return vp_file_read(path, MAX_OUTPUT, text);
 }
 
 static struct vp_error *vperf_json(const struct vp_selftest *test, const char *name,
@@ -302,7 +302,7 @@ static struct vp_error *await_reader(struct vp_selftest *test, struct recorder *
 			recorder->pid = 0;
 			return vperf_error(test, name, status);
 		}
-		vp_sleep_us(LOOK_US);
+		vp_sleep_us(POLL_US);
 	}
 	return NULL;
 }
@@ -312,7 +312,7 @@ static struct vp_error *recorder_start(struct vp_selftest *test, const char *nam
 {
 	VP_AUTO_FREE char *path = vp_format("%s/pipe", test->folder);
 	const struct vp_selftest_facts *facts = &test->facts;
-	const char *words[MOST_WORDS + 1] = {"record", "-q", "--no-agent", "--no-guest-memory"};
+	const char *words[MAX_WORDS + 1] = {"record", "-q", "--no-agent", "--no-guest-memory"};
 	const char *others[] = {"--vm", test->vm, "-o", directory, "--", "cat", path};
 	size_t count = 4;
 
@@ -538,7 +538,7 @@ struct vp_error *vp_selftest_run(struct vp_selftest *test)
 	return step_shared(test, &reply);
 }
 
-static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *level)
 {
 	(void)!remove(path);
 	return 0;

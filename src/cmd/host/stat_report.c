@@ -45,9 +45,9 @@ static struct vp_error *stat_report_put_data(const struct report *report,
 
 	VP_TRY(vp_interval_data(rec, &choice, &data));
 	if (arff)
-		vp_table_write_arff(&data, out);
+		vp_dataset_write_arff(&data, out);
 	else
-		vp_table_write_csv(&data, out);
+		vp_dataset_write_csv(&data, out);
 	vp_data_deinit(&data);
 	return NULL;
 }

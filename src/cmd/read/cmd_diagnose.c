@@ -34,10 +34,10 @@ struct diagnose {
 };
 
 /* Exits by the guests' functions. */
-static struct vp_error *cmd_diagnose_find_places(const struct diagnose *diagnose,
-						 struct vp_account_recording *rec,
-						 struct vp_account_view *view,
-						 struct vp_table *places)
+static struct vp_error *cmd_diagnose_find_sites(const struct diagnose *diagnose,
+						struct vp_account_recording *rec,
+						struct vp_account_view *view,
+						struct vp_table *exit_sites)
 {
 	VP_AUTO_FREE char *host = vp_format("%s/host", rec->path);
 	vp_stream_readers streams = {0};
@@ -47,7 +47,7 @@ static struct vp_error *cmd_diagnose_find_places(const struct diagnose *diagnose
 	struct vp_error *error =
 	    vp_naming_load(&diagnose->naming, &rec->recording, &rec->vms, &streams, &naming);
 	if (!error) {
-		vp_account_places_table(view, &naming, VP_EXITS_BY_FUNCTION, places);
+		vp_account_sites_table(view, &naming, VP_EXITS_BY_FUNCTION, exit_sites);
 		vp_naming_deinit(&naming);
 	}
 	vp_trace_close(&streams);
@@ -83,7 +83,7 @@ static struct vp_error *diagnose_with(void *context)
 	struct vp_account_recording rec;
 	struct vp_account_view view;
 	struct vp_diagnosis diagnosis;
-	struct vp_table places = {0}, addresses = {0};
+	struct vp_table exit_sites = {0}, addresses = {0};
 
 	VP_TRY(vp_account_options_check(&diagnose->account));
 	if (diagnose->account.chosen == VP_FORMAT_CSV)
@@ -92,16 +92,16 @@ static struct vp_error *diagnose_with(void *context)
 				     &diagnose->naming));
 	VP_TRY(vp_account_options_open(&diagnose->account, &rec, &view));
 	view.limit = 0; /* findings are limited, not what they are found in */
-	struct vp_error *error = cmd_diagnose_find_places(diagnose, &rec, &view, &places);
+	struct vp_error *error = cmd_diagnose_find_sites(diagnose, &rec, &view, &exit_sites);
 	if (!error) {
 		vp_account_addresses_table(&view, &addresses);
-		vp_diagnose(&view, &places, &addresses, &rec.losses, &diagnosis);
+		vp_diagnose(&view, &exit_sites, &addresses, &rec.losses, &diagnosis);
 		if (diagnose->account.limit && diagnosis.findings.count > diagnose->account.limit)
 			diagnosis.findings.count = diagnose->account.limit;
 		error = cmd_diagnose_print(diagnose, &diagnosis, &rec);
 		vp_diagnosis_deinit(&diagnosis);
 	}
-	vp_table_deinit(&places);
+	vp_table_deinit(&exit_sites);
 	vp_table_deinit(&addresses);
 	vp_account_view_deinit(&view);
 	vp_account_recording_close(&rec);

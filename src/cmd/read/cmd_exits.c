@@ -57,8 +57,8 @@ static struct vp_error *cmd_exits_choose_all(struct exits *exits)
 }
 
 /* Names come from the symbol map, and times of processes from the clocks in the trace. */
-static struct vp_error *make_places(const struct exits *exits, struct vp_account_recording *rec,
-				    struct vp_account_view *view, struct vp_table *table)
+static struct vp_error *make_sites(const struct exits *exits, struct vp_account_recording *rec,
+				   struct vp_account_view *view, struct vp_table *table)
 {
 	VP_AUTO_FREE char *host = vp_format("%s/host", rec->path);
 	vp_stream_readers streams = {0};
@@ -68,7 +68,7 @@ static struct vp_error *make_places(const struct exits *exits, struct vp_account
 	struct vp_error *error =
 	    vp_naming_load(&exits->naming, &rec->recording, &rec->vms, &streams, &naming);
 	if (!error) {
-		vp_account_places_table(view, &naming, exits->chosen, table);
+		vp_account_sites_table(view, &naming, exits->chosen, table);
 		vp_naming_deinit(&naming);
 	}
 	vp_trace_close(&streams);
@@ -90,7 +90,7 @@ static struct vp_error *exits_with(void *context)
 	else if (exits->chosen == VP_EXITS_BY_ADDRESS)
 		vp_account_addresses_table(&view, &table.table);
 	else
-		error = make_places(exits, &rec, &view, &table.table);
+		error = make_sites(exits, &rec, &view, &table.table);
 	if (!error)
 		error = vp_account_print(&exits->common, &rec, verb.name, &table, 1, false);
 	vp_table_deinit(&table.table);

@@ -125,7 +125,7 @@ static struct vp_profile_options options_of(const struct export *export)
 					   .columns = VP_COLUMNS_ALL,
 					   .chains = true,
 					   .jobs = 2,
-					   .jobs_at_most = true};
+					   .max_jobs = true};
 }
 
 static struct vp_error *cmd_export_write_all(struct export *export, struct vp_report *made)

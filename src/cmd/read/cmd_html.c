@@ -34,7 +34,7 @@
 
 static const struct vp_verb verb;
 
-enum { MOST_SLICES = 500000, EVENTS_AT_ONCE = 1 << 16, MOST_ROWS = 2000, WORST_WAITS = 100 };
+enum { MAX_SLICES = 500000, EVENTS_AT_ONCE = 1 << 16, MAX_ROWS = 2000, WORST_WAITS = 100 };
 
 enum table {
 	STATES,
@@ -105,7 +105,7 @@ static struct vp_error *make_report(const struct html *html, const struct vp_nam
 	    .from = naming == &html->naming ? html->window.from : 0,
 	    .to = naming == &html->naming ? html->window.to : 0,
 	    .jobs = 2,
-	    .jobs_at_most = true};
+	    .max_jobs = true};
 
 	return vp_report_make(naming, &options, ret);
 }
@@ -126,10 +126,10 @@ static void shorten(struct vp_page_table *table)
 {
 	size_t rows = vp_table_rows(&table->table);
 
-	if (rows <= MOST_ROWS)
+	if (rows <= MAX_ROWS)
 		return;
-	table->left_out = rows - MOST_ROWS;
-	table->table.cells.count = MOST_ROWS * table->table.columns.count;
+	table->left_out = rows - MAX_ROWS;
+	table->table.cells.count = MAX_ROWS * table->table.columns.count;
 }
 
 static struct vp_error *make_account(struct html *html)
@@ -149,10 +149,10 @@ static struct vp_error *make_account(struct html *html)
 	vp_account_vcpus_table(&html->view, &tables[VCPUS].table);
 	vp_account_steal_table(&html->view, &tables[STEAL].table);
 	vp_account_exits_table(&html->view, &tables[EXITS].table);
-	vp_account_places_table(&html->view, &html->report.naming, VP_EXITS_BY_FUNCTION,
-				&tables[EXITS_BY_FUNCTION].table);
-	vp_account_places_table(&html->view, &html->report.naming, VP_EXITS_BY_PROCESS,
-				&tables[EXITS_BY_PROCESS].table);
+	vp_account_sites_table(&html->view, &html->report.naming, VP_EXITS_BY_FUNCTION,
+			       &tables[EXITS_BY_FUNCTION].table);
+	vp_account_sites_table(&html->view, &html->report.naming, VP_EXITS_BY_PROCESS,
+			       &tables[EXITS_BY_PROCESS].table);
 	vp_account_addresses_table(&html->view, &tables[EXITS_BY_ADDRESS].table);
 	vp_diagnose(&html->view, &tables[EXITS_BY_FUNCTION].table, &tables[EXITS_BY_ADDRESS].table,
 		    &html->account.losses, &html->diagnosis);
@@ -318,8 +318,8 @@ static struct vp_error *html_with(void *context)
 	struct html *html = context;
 
 	VP_TRY(cmd_html_choose_all(html));
-	vp_lane_store_init(&html->store, MOST_SLICES);
-	html->sched.most_waits = WORST_WAITS;
+	vp_lane_store_init(&html->store, MAX_SLICES);
+	html->sched.max_waits = WORST_WAITS;
 	name_tables(html);
 	struct vp_error *error = make_all(html);
 	close_all(html);

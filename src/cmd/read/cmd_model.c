@@ -26,7 +26,7 @@ const struct vp_verb *vp_verb_model(void)
 }
 
 /* Each word but one becomes a column of numbers; so many numbers at most, 4 GiB. */
-#define MOST_NUMBERS ((size_t)1 << 29)
+#define MAX_NUMBERS ((size_t)1 << 29)
 
 static struct vp_error *check_labels(const struct vp_data *data, const char *path)
 {
@@ -34,7 +34,7 @@ static struct vp_error *check_labels(const struct vp_data *data, const char *pat
 
 	vp_vec_each (&data->columns, column) {
 		inputs += column->labels.count;
-		if (inputs > MOST_NUMBERS / data->rows)
+		if (inputs > MAX_NUMBERS / data->rows)
 			return vp_error_new("%s: column '%s' has %zu different values, each a "
 					    "predictor for %zu rows: expected fewer",
 					    path, column->name, column->labels.count, data->rows);
@@ -81,7 +81,7 @@ static struct vp_error *read_data(const struct vp_model_options *options, const 
 	struct vp_interval_recording rec;
 
 	if (!vp_recording_has_intervals(path))
-		return vp_table_read(path, data);
+		return vp_dataset_read(path, data);
 	VP_TRY(vp_interval_recording_open(path, &rec));
 	struct vp_interval_choice choice = {.base = vp_interval_usual_base(&rec),
 					    .per = 1000,
@@ -94,11 +94,11 @@ static struct vp_error *read_data(const struct vp_model_options *options, const 
 static struct vp_error *words_error(const struct vp_data *data, const char *path)
 {
 	const struct vp_column *target = &data->columns.at[data->target];
-	VP_AUTO_FREE char *place =
+	VP_AUTO_FREE char *column_number =
 	    target->line ? vp_format("%s:%zu", path, target->line) : vp_strdup(path);
 
-	return vp_error_new("%s: column %zu ('%s') is nominal: expected a numeric target", place,
-			    data->target + 1, target->name);
+	return vp_error_new("%s: column %zu ('%s') is nominal: expected a numeric target",
+			    column_number, data->target + 1, target->name);
 }
 
 struct vp_error *vp_model_read(const struct vp_model_options *options, const char *path,
@@ -111,7 +111,7 @@ struct vp_error *vp_model_read(const struct vp_model_options *options, const cha
 		data->target = vp_data_find(data, options->target);
 	if (data->target == VP_DATA_NONE)
 		error = vp_error_new("%s: no column '%s'", path, options->target);
-	else if (data->columns.at[data->target].type != VP_COLUMN_NUMERIC)
+	else if (data->columns.at[data->target].type != VP_DATA_NUMERIC)
 		error = words_error(data, path);
 	if (!error)
 		error = cmd_model_check_rows(data, path);

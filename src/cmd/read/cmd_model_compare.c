@@ -79,7 +79,7 @@ static struct vp_error *put_comparison(const struct vp_model_options *options,
 		VP_TRY(vp_model_publish(options->svg, &clean));
 	}
 	if (options->merged) {
-		vp_table_write_csv(merged, &file);
+		vp_dataset_write_csv(merged, &file);
 		VP_TRY(vp_model_publish(options->merged, &file));
 	}
 	return NULL;

@@ -139,7 +139,7 @@ static struct vp_error *cmd_model_tree_predict(const struct vp_model_options *op
 	struct vp_score score = {0};
 	struct vp_data data, aligned;
 
-	VP_TRY(vp_table_read(options->predict, &data));
+	VP_TRY(vp_dataset_read(options->predict, &data));
 	struct vp_error *error = vp_model_align(schema, &data, options->predict, &aligned);
 	vp_data_deinit(&data);
 	if (error)

@@ -45,9 +45,9 @@ struct report {
 	struct vp_naming_words words;
 	/* Meaning of the words. */
 	const struct vp_report_format *chosen;
-	double least_percent;
+	double min_percent;
 	enum vp_call_order order;
-	double least_branch; /* percent */
+	double min_branch; /* percent */
 	bool no_graph;
 	struct vp_pcpus pcpus;
 	struct vp_profile_options profile;
@@ -146,8 +146,8 @@ static struct vp_error *choose_numbers(struct report *report)
 		report->profile.has_vcpu = true;
 	}
 	if (report->percent_limit) {
-		report->least_percent = strtod(report->percent_limit, &end);
-		if (end == report->percent_limit || *end || !(report->least_percent >= 0))
+		report->min_percent = strtod(report->percent_limit, &end);
+		if (end == report->percent_limit || *end || !(report->min_percent >= 0))
 			return vp_error_usage(
 			    "option --percent-limit: expected a percentage, not '%s'",
 			    report->percent_limit);
@@ -184,7 +184,7 @@ static struct vp_error *choose_graph_word(struct report *report, const char *wor
 	else if (!strcmp(word, "callee"))
 		report->order = VP_CALL_CALLEE;
 	else if (end != word && !*end && percent >= 0)
-		report->least_branch = percent;
+		report->min_branch = percent;
 	else
 		return vp_error_usage(
 		    "option --call-graph: expected graph, none, caller, callee or "
@@ -214,7 +214,7 @@ static struct vp_error *choose_graph(struct report *report)
 	report->profile.chains = !columns || columns & VP_COLUMN_FUNCTION;
 	report->profile.by_callees = report->profile.chains && !report->no_children;
 	report->order = report->profile.by_callees ? VP_CALL_CALLER : VP_CALL_CALLEE;
-	report->least_branch = 0.5;
+	report->min_branch = 0.5;
 	report->profile.needs_chains = report->children || report->call_graph;
 	if (!report->profile.chains && (report->children || report->call_graph))
 		return vp_error_usage("call chains need the function in --sort");
@@ -236,7 +236,7 @@ static struct vp_error *choose_jobs(struct report *report)
 {
 	if (report->jobs > UINT32_MAX)
 		return vp_error_usage("option --jobs: expected a number of threads");
-	report->profile.jobs_at_most = !report->jobs;
+	report->profile.max_jobs = !report->jobs;
 	report->profile.jobs = report->jobs ? (uint32_t)report->jobs : count_own_pcpus();
 	return NULL;
 }
@@ -322,9 +322,9 @@ static struct vp_error *make_and_print(struct report *report, struct vp_report *
 	VP_TRY(vp_report_make(&report->naming, &report->profile, made));
 	made->graph.shown = !report->no_graph;
 	made->graph.order = report->order;
-	made->graph.least_percent = report->least_branch;
+	made->graph.min_percent = report->min_branch;
 	made->limit = report->limit;
-	made->percent_limit = report->least_percent;
+	made->percent_limit = report->min_percent;
 	made->verbose = report->verbose;
 	cmd_report_say_notes(report, made);
 	struct vp_error *error = print_made(report, made);

@@ -26,7 +26,7 @@
 
 static const struct vp_verb verb;
 
-enum { EVENTS_AT_ONCE = 1 << 16, WORST = 10, MOST_WORST = 100000 };
+enum { EVENTS_AT_ONCE = 1 << 16, WORST = 10, MAX_WORST = 100000 };
 
 /* Those of guests' own events come last. */
 enum table { VCPUS, THREADS, WAITS, WORST_WAITS, GUESTS, WAKEUPS, WORST_WAKEUPS, TABLES };
@@ -79,9 +79,9 @@ static struct vp_error *choose_tables(struct sched *sched)
 static struct vp_error *cmd_sched_choose_all(struct sched *sched)
 {
 	VP_TRY(vp_choose_table_format(&sched->words, &sched->format));
-	if (sched->worst > MOST_WORST)
-		return vp_error_usage("option --worst: expected at most %d", MOST_WORST);
-	sched->sums.most_waits = sched->worst;
+	if (sched->worst > MAX_WORST)
+		return vp_error_usage("option --worst: expected at most %d", MAX_WORST);
+	sched->sums.max_waits = sched->worst;
 	VP_TRY(choose_tables(sched));
 	return vp_event_options_check(&sched->which);
 }
@@ -169,7 +169,7 @@ static struct vp_error *fill_guest_tables(struct sched *sched, const struct vp_f
 		return NULL;
 	VP_TRY(vp_threads_open(directory, &options, &threads));
 	struct vp_guest_sched sums = {
-	    .threads = &threads, .most_worst = sched->worst, .clock = sched->which.clock};
+	    .threads = &threads, .max_worst = sched->worst, .clock = sched->which.clock};
 	vp_guest_sched_sum(&sums);
 	vp_guest_sched_thread_table(&sums, &sched->tables[GUESTS]);
 	vp_guest_sched_wakeup_table(&sums, &sched->tables[WAKEUPS]);

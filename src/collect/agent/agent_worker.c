@@ -67,7 +67,7 @@ static void agent_worker_run(void *context, int channel)
 	if (!error)
 		error = agent_worker_confine(worker);
 	if (!error)
-		error = worker->talk(worker);
+		error = worker->run(worker);
 	worker->send_error(worker, true, error);
 }
 

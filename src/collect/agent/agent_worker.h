@@ -24,7 +24,7 @@ struct vp_agent_worker {
 	/* Once connected, with all rights. NULL: nothing is to be done. */
 	struct vp_error *(*prepare)(struct vp_agent_worker *worker);
 	/* Confined: talks to the agent until there is an error. */
-	struct vp_error *(*talk)(struct vp_agent_worker *worker);
+	struct vp_error *(*run)(struct vp_agent_worker *worker);
 	/* Sends the packet that the agent is absent, for good or up to now. Frees the error. */
 	void (*send_error)(struct vp_agent_worker *worker, bool is_gone, struct vp_error *error);
 };

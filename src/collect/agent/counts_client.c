@@ -148,7 +148,7 @@ static struct vp_error *counts_client_take_lines(struct counts_worker *worker)
 }
 
 /* Passes on the agent's messages and renews its lease, until either side ends it. */
-static struct vp_error *counts_client_talk(struct vp_agent_worker *base)
+static struct vp_error *counts_client_run(struct vp_agent_worker *base)
 {
 	enum { PIECE = 4096 };
 	struct counts_worker *worker = counts_client_worker_of(base);
@@ -181,7 +181,7 @@ static struct vp_error *counts_client_start_worker(struct counts_worker *worker,
 	struct vp_worker_process process;
 
 	worker->base.prepare = prepare_waiting;
-	worker->base.talk = counts_client_talk;
+	worker->base.run = counts_client_run;
 	worker->base.send_error = counts_client_send_error;
 	/* Somebody waits for what is lent, and wants to know that there is nobody to lend it to. */
 	worker->base.tries = worker->lend.n ? LEND_TRIES : 0;

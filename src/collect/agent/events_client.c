@@ -287,10 +287,10 @@ static void take_pages(struct events_worker *worker, uint32_t vcpu, struct vp_cu
 
 static void events_client_take_tasks(struct events_worker *worker, struct vp_cursor *payload)
 {
-	enum { MOST = USUAL_MSG / sizeof(struct vp_events_task) };
+	enum { MAX = USUAL_MSG / sizeof(struct vp_events_task) };
 
 	for (size_t left; (left = vp_cursor_left(payload) / sizeof(struct vp_events_task));) {
-		size_t size = (left < MOST ? left : MOST) * sizeof(struct vp_events_task);
+		size_t size = (left < MAX ? left : MAX) * sizeof(struct vp_events_task);
 		events_client_send(worker, &(struct msg){.kind = MSG_TASKS},
 				   vp_cursor_bytes(payload, size).bytes, size);
 	}
@@ -344,7 +344,7 @@ static struct vp_error *take_frame(struct events_worker *worker,
 	return events_client_malformed(worker, "an unknown kind of frame");
 }
 
-static struct vp_error *events_client_talk(struct vp_agent_worker *base)
+static struct vp_error *events_client_run(struct vp_agent_worker *base)
 {
 	struct events_worker *worker = events_client_worker_of(base);
 
@@ -369,7 +369,7 @@ static struct vp_error *events_client_start_worker(struct events_worker *worker,
 	struct vp_worker_process process;
 
 	worker->base.prepare = events_client_prepare;
-	worker->base.talk = events_client_talk;
+	worker->base.run = events_client_run;
 	worker->base.send_error = events_client_send_error;
 	VP_TRY(vp_agent_worker_start(&worker->base, &process));
 	struct vp_agent_events *events = vp_alloc(sizeof(*events));

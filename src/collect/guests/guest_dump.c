@@ -20,7 +20,7 @@
 #include "base/file.h"
 #include "base/io.h"
 
-enum { PIECE = 1 << 20, LOOK_MS = 50 };
+enum { PIECE = 1 << 20, POLL_MS = 50 };
 
 /* Copies the bytes from `at` to `end` of the file `from`. */
 static struct vp_error *copy_text(int from, off_t at, off_t end, const char *path)
@@ -55,7 +55,7 @@ static void send_truncated(struct vp_guest_watch *watch, const struct guest *gue
 	vp_vec_push(watch->notices,
 		    vp_format("VM '%s': the symbol map from guest memory was truncated at %" PRIu64
 			      " MiB: some names are missing",
-			      guest->name, vp_guest_most_text(guest) >> 20));
+			      guest->name, vp_guest_max_text(guest) >> 20));
 }
 
 /* How far it came the last time is forgotten. */
@@ -107,7 +107,7 @@ static void take_map(struct vp_guest_watch *watch, struct guest *guest, bool tab
 
 	guest->has_map = true;
 	guest->map_size = (off_t)size;
-	if (size == vp_guest_most_text(guest))
+	if (size == vp_guest_max_text(guest))
 		send_truncated(watch, guest);
 	guest->writing = tables && !guest->ended ? WRITING_TABLES : WRITING_NOTHING;
 	if (guest->writing == WRITING_TABLES)
@@ -154,7 +154,7 @@ static void wait_for_any(const struct vp_guest_watch *watch)
 								       guest->state == GUEST_READY
 								   ? POLLOUT
 								   : POLLIN}));
-	(void)!vp_poll(fds.at, fds.count, LOOK_MS);
+	(void)!vp_poll(fds.at, fds.count, POLL_MS);
 	vp_vec_deinit(&fds);
 }
 

@@ -36,7 +36,7 @@ struct work {
 	const struct vp_buffer *packs;
 	size_t n_packs;
 	int dump;
-	uint64_t most_dump;
+	uint64_t max_dump;
 };
 
 enum { CHANNEL = VP_GUEST_ACCESS_FDS, DUMP, KEPT };
@@ -72,7 +72,7 @@ static void guest_reader_read_guest(void *context, int channel)
 	memcpy(keep, work->fds, VP_GUEST_ACCESS_FDS * sizeof(*keep));
 	if (getrandom(&options.seed, sizeof(options.seed), 0) != sizeof(options.seed))
 		_exit(1);
-	error = vp_confine(keep, VP_ARRAY_SIZE(keep), work->access->request, work->most_dump);
+	error = vp_confine(keep, VP_ARRAY_SIZE(keep), work->access->request, work->max_dump);
 	if (error)
 		guest_reader_refuse(keep[CHANNEL], error);
 	work->access->read_by(work->state, prepared, keep, &guest);
@@ -84,10 +84,10 @@ static void guest_reader_read_guest(void *context, int channel)
 struct vp_error *vp_guest_reader_start(const struct vp_guest_access *access,
 				       const struct vp_guest_state *state,
 				       const struct vp_buffer *packs, size_t n_packs, int dump,
-				       uint64_t most_dump, struct vp_guest_reader **ret)
+				       uint64_t max_dump, struct vp_guest_reader **ret)
 {
 	int fds[VP_GUEST_ACCESS_FDS] = {-1, -1};
-	struct work work = {access, state, fds, packs, n_packs, dump, most_dump};
+	struct work work = {access, state, fds, packs, n_packs, dump, max_dump};
 	struct vp_worker_process worker;
 
 	struct vp_error *error = vp_guest_state_expect_open(state);

@@ -14,12 +14,12 @@ struct vp_guest_reader;
 
 /*
  * Starts a reader of the VM's memory; `packs` are the texts of kernel packs, `dump` is the file for
- * map text or -1, which it can make at most `most_dump` bytes large.
+ * map text or -1, which it can make at most `max_dump` bytes large.
  */
 struct vp_error *vp_guest_reader_start(const struct vp_guest_access *access,
 				       const struct vp_guest_state *state,
 				       const struct vp_buffer *packs, size_t n_packs, int dump,
-				       uint64_t most_dump,
+				       uint64_t max_dump,
 				       struct vp_guest_reader **ret) VP_MUST_CHECK;
 void vp_guest_reader_free(struct vp_guest_reader *reader);
 

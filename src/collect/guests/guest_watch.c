@@ -222,7 +222,7 @@ uint64_t vp_guest_text_size(int text)
 	return text >= 0 && !fstat(text, &status) ? (uint64_t)status.st_size : 0;
 }
 
-uint64_t vp_guest_most_text(const struct guest *guest)
+uint64_t vp_guest_max_text(const struct guest *guest)
 {
 	return VP_GUEST_MAX_TEXT - vp_guest_text_size(guest->last_text);
 }
@@ -238,7 +238,7 @@ static struct vp_error *start_reader(struct vp_guest_watch *watch, struct guest 
 	if (guest->text < 0)
 		return vp_error_errno(errno, "cannot allocate memory for the symbol map");
 	VP_TRY(vp_guest_reader_start(watch->access, &guest->memory, watch->packs.at,
-				     watch->packs.count, guest->text, vp_guest_most_text(guest),
+				     watch->packs.count, guest->text, vp_guest_max_text(guest),
 				     &guest->reader));
 	VP_TRY(watch->access->expect_same(&guest->memory));
 	guest->nowhere = 0;

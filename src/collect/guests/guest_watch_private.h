@@ -84,6 +84,6 @@ struct vp_error *vp_guest_refresh_memory(struct vp_guest_watch *watch,
 /* Makes the reader's output the guest's last map. */
 void vp_guest_keep_text(struct guest *guest);
 uint64_t vp_guest_text_size(int text);
-uint64_t vp_guest_most_text(const struct guest *guest);
+uint64_t vp_guest_max_text(const struct guest *guest);
 
 #endif

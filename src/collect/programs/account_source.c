@@ -120,7 +120,7 @@ static size_t wanted_slots(const vp_vms *vms)
 	return known + spare < MAX_SLOTS ? known + spare : MAX_SLOTS;
 }
 
-static size_t most_thieves(const struct vp_account_source *source)
+static size_t max_thieves(const struct vp_account_source *source)
 {
 	size_t wanted = source->slots * THIEVES;
 
@@ -136,8 +136,8 @@ static int account_source_size_maps(struct vp_account_source *source)
 	int result = bpf_map__set_max_entries(programs->maps.vcpus, slots);
 
 	if (!result)
-		result = bpf_map__set_max_entries(programs->maps.thieves,
-						  (uint32_t)most_thieves(source));
+		result =
+		    bpf_map__set_max_entries(programs->maps.thieves, (uint32_t)max_thieves(source));
 	if (!result)
 		result =
 		    bpf_map__set_max_entries(programs->maps.other_thieves, slots * VP_TAKEN_STATES);
@@ -214,7 +214,7 @@ static struct vp_error *open_programs(void *context, const struct bpf_object_ope
 	*ret = programs->skeleton;
 	programs->rodata->vendor = vp_host_vendor();
 	programs->rodata->emit_states = wanted->with_states;
-	programs->rodata->notifies_freplace = wanted->tells_exits;
+	programs->rodata->notifies_freplace = wanted->reports_exits;
 	programs->rodata->by_memory = wanted->by_memory && vp_host_vendor() == VP_VENDOR_INTEL;
 	choose_programs(programs);
 	int result = account_source_size_maps(source);
@@ -678,7 +678,7 @@ const struct vp_account_ops *vp_account_source_ops(void)
 	    .sites = account_source_sites,
 	    .thieves = account_source_thieves,
 	    .forget_thieves = account_source_forget_thieves,
-	    .most_thieves = most_thieves,
+	    .max_thieves = max_thieves,
 	    .old_sites = account_source_old_sites,
 	    .task = account_source_task,
 	    .drain = account_source_drain,

@@ -24,7 +24,7 @@ struct vp_kernel_btf;
 
 struct vp_account_source_options {
 	bool with_states;                    /* every span of a vCPU's time is kept for `drain` */
-	bool tells_exits;                    /* to programs of others: `programs` */
+	bool reports_exits;                  /* to programs of others: `programs` */
 	bool by_memory;                      /* Intel: guest memory says whose exits are: `identity`
 					      */
 	struct vp_hypervisor_events *events; /* NULL, or what gets the hypervisor's own events */
@@ -82,14 +82,14 @@ struct vp_account_ops {
 			void *context);
 	/*
 	 * Makes room in the table of thieves: removes these, of which `take` gets the last counts;
-	 * if one takes time again, it begins with nothing. most_thieves: how many there is room
+	 * if one takes time again, it begins with nothing. max_thieves: how many there is room
 	 * for. Both or none.
 	 */
 	void (*forget_thieves)(const struct vp_account_source *source,
 			       const struct vp_thief_key *keys, size_t count,
 			       void (*take)(void *context, const void *key, const void *cost),
 			       void *context);
-	size_t (*most_thieves)(const struct vp_account_source *source);
+	size_t (*max_thieves)(const struct vp_account_source *source);
 	/* Each struct vp_site_key and its struct vp_site_cost. */
 	void (*old_sites)(const struct vp_account_source *source,
 			  void (*take)(void *context, const void *key, const void *cost),

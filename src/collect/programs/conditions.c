@@ -210,7 +210,7 @@ uint64_t vp_condition_watch_dropped(const struct vp_condition_watch *watch)
 	uint64_t sum = 0;
 
 	for (int i = 0; i < VP_CONDITIONS; i++)
-		sum += __atomic_load_n(&watch->programs->bss->unheard[i], __ATOMIC_RELAXED);
+		sum += __atomic_load_n(&watch->programs->bss->dropped[i], __ATOMIC_RELAXED);
 	return sum;
 }
 

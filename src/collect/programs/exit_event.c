@@ -18,7 +18,7 @@ struct vp_exit_event *vp_exit_event_open(void)
 		return NULL;
 	struct exit_event_bpf *programs = exit_event_bpf__open();
 	if (!programs ||
-	    bpf_map__set_max_entries(programs->maps.exit_now,
+	    bpf_map__set_max_entries(programs->maps.last_exit,
 				     (uint32_t)libbpf_num_possible_cpus()) ||
 	    exit_event_bpf__load(programs) || exit_event_bpf__attach(programs)) {
 		exit_event_bpf__destroy(programs);
@@ -44,5 +44,5 @@ bool vp_exit_event_suffices(const struct vp_exit_event *event)
 
 int vp_exit_event_share(const struct vp_exit_event *event, struct bpf_map *map)
 {
-	return event ? bpf_map__reuse_fd(map, bpf_map__fd(event->programs->maps.exit_now)) : 0;
+	return event ? bpf_map__reuse_fd(map, bpf_map__fd(event->programs->maps.last_exit)) : 0;
 }

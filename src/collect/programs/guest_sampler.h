@@ -21,16 +21,16 @@ enum vp_guest_interrupts {
 
 struct vp_guest_sampler_options {
 	uint64_t period_ns;                  /* of a vCPU's CPU time */
-	uint64_t look_ns;                    /* how often vCPUs are looked at */
+	uint64_t poll_ns;                    /* how often vCPUs are looked at */
 	enum vp_guest_interrupts interrupts; /* other than _NONE needs an account */
 };
 
 struct vp_guest_sampler_totals {
-	uint64_t samples;        /* places that were read */
-	uint64_t late;           /* periods beyond one that samples stand for */
-	uint64_t pause, most_ns; /* how long vCPUs stood still for that, ns; and the longest */
-	uint64_t unsampled_ns;   /* CPU time that no sample stands for */
-	uint64_t lost;           /* samples there was no room for */
+	uint64_t samples;       /* places that were read */
+	uint64_t late;          /* periods beyond one that samples stand for */
+	uint64_t pause, max_ns; /* how long vCPUs stood still for that, ns; and the longest */
+	uint64_t unsampled_ns;  /* CPU time that no sample stands for */
+	uint64_t lost;          /* samples there was no room for */
 	/* Totals of places at interrupts: the number of samples, the periods that these stand for,
 	 * and the periods without a known process. */
 	uint64_t exits, exit_periods, unknown_periods;

@@ -15,7 +15,7 @@ static int share_exit_event(const struct vp_programs_load *load, const struct bp
 {
 	return load->exit_event
 		   ? vp_exit_event_share(load->exit_event,
-					 bpf_object__find_map_by_name(object, "exit_now"))
+					 bpf_object__find_map_by_name(object, "last_exit"))
 		   : 0;
 }
 

@@ -12,13 +12,13 @@ static struct vp_ring *ring_of(const struct vp_rings *rings, uint32_t pcpu)
 }
 
 /* The kernel takes no element of an array beyond 4 MiB (v6.1 and before, KMALLOC_MAX_SIZE). */
-enum { LEAST = 16 << 10, MOST = 2 << 20 };
+enum { MIN = 16 << 10, MAX = 2 << 20 };
 
 struct vp_error *vp_rings_plan(struct vp_rings *rings, uint32_t count, size_t wanted)
 {
-	size_t size = wanted ? LEAST : 0;
+	size_t size = wanted ? MIN : 0;
 
-	while (size && 2 * size <= wanted && size < MOST)
+	while (size && 2 * size <= wanted && size < MAX)
 		size *= 2;
 	*rings = (struct vp_rings){.count = count, .size = size};
 	rings->stride = sizeof(struct vp_ring) + size + VP_RING_SPARE;

@@ -26,7 +26,7 @@
 
 enum {
 	LIST_MAX = 16 << 20,
-	NAME_MOST = 56, /* of an event; the kernel takes 63 letters, and a number may come */
+	MAX_NAME = 56, /* of an event; the kernel takes 63 letters, and a number may come */
 };
 
 struct event {
@@ -132,7 +132,7 @@ unsigned vp_dynamic_events_leftover(const struct vp_dynamic_events *own)
 /* Letters, digits and '_' of a function's name; the kernel takes no others. */
 static char *as_name(const char *text)
 {
-	char *name = vp_strndup(text, NAME_MOST);
+	char *name = vp_strndup(text, MAX_NAME);
 
 	for (char *c = name; *c; c++)
 		if (!isascii((unsigned char)*c) || !isalnum((unsigned char)*c))

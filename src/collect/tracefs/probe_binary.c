@@ -92,7 +92,7 @@ static bool probe_binary_find_in_file(int fd, const char *name, uint64_t *ret)
 /* In its debug file, or what is near. */
 static struct vp_error *find_in_image(int fd, const char *path, const char *name, uint64_t *ret)
 {
-	const struct vp_image_places places = {0};
+	const struct vp_image_locations places = {0};
 	struct vp_image image;
 	struct vp_nearest nearest;
 

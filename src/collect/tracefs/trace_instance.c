@@ -21,7 +21,7 @@
 
 #define PREFIX "vperf-"
 
-enum { SWITCHES_MAX = 1 << 16, NAMES_MOST = 64, REMOVE_TRIES = 100, REMOVE_WAIT_US = 20000 };
+enum { SWITCHES_MAX = 1 << 16, MAX_NAMES = 64, REMOVE_TRIES = 100, REMOVE_WAIT_US = 20000 };
 
 struct vp_trace_instance {
 	char *tracing, *path;
@@ -79,7 +79,7 @@ static void trace_instance_remove_leftover(const char *tracing)
 
 static struct vp_error *trace_instance_make_directory(struct vp_trace_instance *own)
 {
-	for (int number = 0; number < NAMES_MOST; number++) {
+	for (int number = 0; number < MAX_NAMES; number++) {
 		char *path =
 		    number ? vp_format("%s/instances/" PREFIX "%d-%d", own->tracing, (int)getpid(),
 				       number)

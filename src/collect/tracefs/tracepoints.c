@@ -53,8 +53,8 @@ struct tracepoint {
 	const char *filter;
 	uint32_t id; /* the kernel's */
 	const struct vp_event_class *class;
-	bool counts_time;     /* perf's count of it is no number of events */
-	vp_event_classes own; /* its fields, until it is defined */
+	bool counts_time;      /* perf's count of it is no number of events */
+	vp_event_classes self; /* its fields, until it is defined */
 	vp_tracepoint_places places;
 };
 
@@ -122,7 +122,7 @@ static struct vp_error *read_format(struct tracepoint *event, const char *path)
 	struct vp_event_class *class;
 	struct vp_buffer text = {0};
 
-	VP_TRY(vp_event_classes_add(&event->own, event->name, &class));
+	VP_TRY(vp_event_classes_add(&event->self, event->name, &class));
 	struct vp_error *error = vp_file_read(path, FORMAT_MAX, &text);
 	if (!error)
 		error =
@@ -132,7 +132,7 @@ static struct vp_error *read_format(struct tracepoint *event, const char *path)
 }
 
 /* One whose name has no wildcards; again is nothing new. `shown` is what users know it by. */
-static struct vp_error *tracepoints_add_event(struct vp_tracepoints *own, const char *name,
+static struct vp_error *tracepoints_add_event(struct vp_tracepoints *self, const char *name,
 					      const char *shown, const char *filter)
 {
 	VP_AUTO_FREE char *path = tracepoints_path_of(name, "format");
@@ -142,20 +142,20 @@ static struct vp_error *tracepoints_add_event(struct vp_tracepoints *own, const 
 	if (found.config >= IDS)
 		return vp_error_new("event '%s' has number %" PRIu64 ": expected at most %d", name,
 				    (uint64_t)found.config, IDS - 1);
-	if (own->place_of_id[found.config])
+	if (self->place_of_id[found.config])
 		return NULL;
-	if (own->events.count == EVENTS_MAX)
+	if (self->events.count == EVENTS_MAX)
 		return vp_error_usage("option --event: expected at most %d tracepoints",
 				      EVENTS_MAX);
 	/* include/trace/events/sched.h: __perf_count(delay), __perf_count(runtime) */
 	bool counts_time = !strncmp(name, "sched:sched_stat_", 17);
-	own->place_of_id[found.config] = (uint16_t)(own->events.count + 1);
-	vp_vec_push(&own->events, ((struct tracepoint){.name = vp_strdup(shown),
-						       .kernel = vp_strdup(name),
-						       .filter = filter,
-						       .id = (uint32_t)found.config,
-						       .counts_time = counts_time}));
-	return read_format(&own->events.at[own->events.count - 1], path);
+	self->place_of_id[found.config] = (uint16_t)(self->events.count + 1);
+	vp_vec_push(&self->events, ((struct tracepoint){.name = vp_strdup(shown),
+							.kernel = vp_strdup(name),
+							.filter = filter,
+							.id = (uint32_t)found.config,
+							.counts_time = counts_time}));
+	return read_format(&self->events.at[self->events.count - 1], path);
 }
 
 /* ".../events/SYSTEM/EVENT/id" */
@@ -169,7 +169,7 @@ static char *name_of_path(const char *path)
 	return vp_format("%s:%s", words, event);
 }
 
-static struct vp_error *add_matching(struct vp_tracepoints *own, const char *pattern,
+static struct vp_error *add_matching(struct vp_tracepoints *self, const char *pattern,
 				     const char *filter)
 {
 	VP_AUTO_FREE char *path = tracepoints_path_of(pattern, "id"); /* ftrace's own have none */
@@ -180,56 +180,56 @@ static struct vp_error *add_matching(struct vp_tracepoints *own, const char *pat
 		error = vp_error_usage("no tracepoint matches '%s' in '%s'", pattern, EVENTS);
 	for (size_t i = 0; !error && i < found.gl_pathc; i++) {
 		VP_AUTO_FREE char *name = name_of_path(found.gl_pathv[i]);
-		error = tracepoints_add_event(own, name, name, filter);
+		error = tracepoints_add_event(self, name, name, filter);
 	}
 	globfree(&found);
 	return error;
 }
 
-static struct vp_error *add_probe(struct vp_tracepoints *own, const char *definition,
+static struct vp_error *add_probe(struct vp_tracepoints *self, const char *definition,
 				  const char *filter)
 {
 	VP_AUTO_FREE char *name = NULL, *shown = NULL;
 
-	VP_TRY(vp_dynamic_events_add(own->probes, definition, &name, &shown));
-	return tracepoints_add_event(own, name, shown, filter);
+	VP_TRY(vp_dynamic_events_add(self->probes, definition, &name, &shown));
+	return tracepoints_add_event(self, name, shown, filter);
 }
 
-static struct vp_error *add_spec(struct vp_tracepoints *own, const struct vp_tracepoint_spec *spec)
+static struct vp_error *add_spec(struct vp_tracepoints *self, const struct vp_tracepoint_spec *spec)
 {
 	if (vp_probe_is_definition(spec->name))
-		return add_probe(own, spec->name, spec->filter);
+		return add_probe(self, spec->name, spec->filter);
 	return has_wildcards(spec->name)
-		   ? add_matching(own, spec->name, spec->filter)
-		   : tracepoints_add_event(own, spec->name, spec->name, spec->filter);
+		   ? add_matching(self, spec->name, spec->filter)
+		   : tracepoints_add_event(self, spec->name, spec->name, spec->filter);
 }
 
 /* Done without. */
-static void tracepoints_note_missing(struct vp_tracepoints *own, const char *name,
+static void tracepoints_note_missing(struct vp_tracepoints *self, const char *name,
 				     struct vp_error *error)
 {
-	char *before = own->missing;
+	char *before = self->missing;
 
-	own->missing = before ? vp_format("%s, %s", before, name)
-			      : vp_format("this kernel does not have %s", name);
+	self->missing = before ? vp_format("%s, %s", before, name)
+			       : vp_format("this kernel does not have %s", name);
 	free(before);
 	vp_error_free(error);
 }
 
-static struct vp_error *tracepoints_add_all(struct vp_tracepoints *own)
+static struct vp_error *tracepoints_add_all(struct vp_tracepoints *self)
 {
-	for (size_t i = 0; i < own->options.n_wishes; i++) {
-		const struct vp_tracepoint_spec *spec = &own->options.wishes[i];
-		struct vp_error *error = add_spec(own, spec);
+	for (size_t i = 0; i < self->options.n_specs; i++) {
+		const struct vp_tracepoint_spec *spec = &self->options.specs[i];
+		struct vp_error *error = add_spec(self, spec);
 		if (error && spec->optional)
-			tracepoints_note_missing(own, spec->name, error);
+			tracepoints_note_missing(self, spec->name, error);
 		else if (error)
 			return error;
 	}
-	return own->events.count ? NULL : vp_error_new("%s", own->missing);
+	return self->events.count ? NULL : vp_error_new("%s", self->missing);
 }
 
-static struct vp_error *tracepoints_open_event(struct vp_tracepoints *own,
+static struct vp_error *tracepoints_open_event(struct vp_tracepoints *self,
 					       const struct tracepoint *event,
 					       struct source *source)
 {
@@ -244,7 +244,7 @@ static struct vp_error *tracepoints_open_event(struct vp_tracepoints *own,
 	    .sample_id_all = 1,
 	    .comm = first,
 	    .watermark = 1,
-	    .wakeup_watermark = (uint32_t)(own->options.ring_bytes / PARTS),
+	    .wakeup_watermark = (uint32_t)(self->options.ring_bytes / PARTS),
 	    .use_clockid = 1,
 	    .clockid = CLOCK_MONOTONIC,
 	};
@@ -267,9 +267,9 @@ static struct vp_error *tracepoints_open_event(struct vp_tracepoints *own,
 	return NULL;
 }
 
-static struct vp_error *map_buffer(struct vp_tracepoints *own, struct source *source)
+static struct vp_error *map_buffer(struct vp_tracepoints *self, struct source *source)
 {
-	size_t size = own->options.ring_bytes + (size_t)getpagesize();
+	size_t size = self->options.ring_bytes + (size_t)getpagesize();
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, source->fds.at[0], 0);
 	struct epoll_event wanted = {.events = EPOLLIN};
 
@@ -277,53 +277,53 @@ static struct vp_error *map_buffer(struct vp_tracepoints *own, struct source *so
 		return vp_error_errno(errno, "cannot map the perf buffer of pCPU %" PRIu32,
 				      source->pcpu);
 	source->page = memory;
-	return epoll_ctl(own->epoll, EPOLL_CTL_ADD, source->fds.at[0], &wanted)
+	return epoll_ctl(self->epoll, EPOLL_CTL_ADD, source->fds.at[0], &wanted)
 		   ? vp_error_errno(errno, "cannot wait for perf events")
 		   : NULL;
 }
 
-static struct vp_error *open_by_perf(struct vp_tracepoints *own, uint32_t pcpu)
+static struct vp_error *open_by_perf(struct vp_tracepoints *self, uint32_t pcpu)
 {
-	vp_vec_push(&own->sources, ((struct source){.pcpu = pcpu, .pages = -1}));
-	struct source *source = &own->sources.at[own->sources.count - 1];
+	vp_vec_push(&self->sources, ((struct source){.pcpu = pcpu, .pages = -1}));
+	struct source *source = &self->sources.at[self->sources.count - 1];
 
-	vp_vec_each (&own->events, event) {
-		VP_TRY(tracepoints_open_event(own, event, source));
+	vp_vec_each (&self->events, event) {
+		VP_TRY(tracepoints_open_event(self, event, source));
 		if (!source->page)
-			VP_TRY(map_buffer(own, source));
+			VP_TRY(map_buffer(self, source));
 	}
 	return NULL;
 }
 
-static struct vp_error *open_by_ftrace(struct vp_tracepoints *own, uint32_t pcpu)
+static struct vp_error *open_by_ftrace(struct vp_tracepoints *self, uint32_t pcpu)
 {
 	struct epoll_event wanted = {.events = EPOLLIN};
 
-	vp_vec_push(&own->sources, ((struct source){.pcpu = pcpu, .pages = -1}));
-	struct source *source = &own->sources.at[own->sources.count - 1];
-	VP_TRY(vp_trace_instance_open_pages(own->instance, pcpu, &source->pages));
-	return epoll_ctl(own->epoll, EPOLL_CTL_ADD, source->pages, &wanted)
+	vp_vec_push(&self->sources, ((struct source){.pcpu = pcpu, .pages = -1}));
+	struct source *source = &self->sources.at[self->sources.count - 1];
+	VP_TRY(vp_trace_instance_open_pages(self->instance, pcpu, &source->pages));
+	return epoll_ctl(self->epoll, EPOLL_CTL_ADD, source->pages, &wanted)
 		   ? vp_error_errno(errno, "cannot wait for ftrace's pages")
 		   : NULL;
 }
 
 /* Without it, threads keep the names that they had at first. */
-static void watch_renames(struct vp_tracepoints *own)
+static void watch_renames(struct vp_tracepoints *self)
 {
 	struct vp_event found = {.of_machine = true};
 	VP_AUTO_FREE char *path = tracepoints_path_of(RENAME, "format");
 
-	own->rename.name = vp_strdup(RENAME);
+	self->rename.name = vp_strdup(RENAME);
 	struct vp_error *error = vp_pmu_resolve(VP_SYSFS, RENAME, &found);
 	if (!error)
-		error = read_format(&own->rename, path);
+		error = read_format(&self->rename, path);
 	if (!error)
-		error = vp_trace_instance_add(own->instance, RENAME, NULL);
-	if (!error && own->rename.places.count > RENAMED_TO)
-		own->rename.id = (uint32_t)found.config;
+		error = vp_trace_instance_add(self->instance, RENAME, NULL);
+	if (!error && self->rename.places.count > RENAMED_TO)
+		self->rename.id = (uint32_t)found.config;
 	if (error) {
-		char *before = own->missing;
-		own->missing =
+		char *before = self->missing;
+		self->missing =
 		    vp_format("%s%sthreads that are renamed keep their former names: %s",
 			      before ? before : "", before ? "; " : "", vp_error_message(error));
 		free(before);
@@ -332,52 +332,52 @@ static void watch_renames(struct vp_tracepoints *own)
 }
 
 /* That the kernel makes no instance is no error: perf's buffers cost more, and do, too. */
-static struct vp_error *add_to_instance(struct vp_tracepoints *own)
+static struct vp_error *add_to_instance(struct vp_tracepoints *self)
 {
 	struct vp_error *error =
-	    vp_trace_instance_new(TRACING, own->options.ring_bytes, &own->instance);
+	    vp_trace_instance_new(TRACING, self->options.ring_bytes, &self->instance);
 
 	if (error) {
-		own->detour = vp_strdup(vp_error_message(error));
+		self->detour = vp_strdup(vp_error_message(error));
 		vp_error_free(error);
 		return NULL;
 	}
-	watch_renames(own);
-	vp_vec_each (&own->events, event)
-		VP_TRY(vp_trace_instance_add(own->instance, event->kernel, event->filter));
+	watch_renames(self);
+	vp_vec_each (&self->events, event)
+		VP_TRY(vp_trace_instance_add(self->instance, event->kernel, event->filter));
 	return NULL;
 }
 
-static struct vp_error *open_tracepoints(struct vp_tracepoints *own)
+static struct vp_error *open_tracepoints(struct vp_tracepoints *self)
 {
-	VP_TRY(tracepoints_add_all(own));
-	if (!own->options.by_perf)
-		VP_TRY(add_to_instance(own));
-	VP_TRY(vp_pcpus_online(&own->pcpus));
-	own->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (own->epoll < 0)
+	VP_TRY(tracepoints_add_all(self));
+	if (!self->options.by_perf)
+		VP_TRY(add_to_instance(self));
+	VP_TRY(vp_pcpus_online(&self->pcpus));
+	self->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (self->epoll < 0)
 		return vp_error_errno(errno, "cannot wait for events");
-	vp_vec_each (&own->pcpus, pcpu)
-		VP_TRY(own->instance ? open_by_ftrace(own, (uint32_t)*pcpu)
-				     : open_by_perf(own, (uint32_t)*pcpu));
+	vp_vec_each (&self->pcpus, pcpu)
+		VP_TRY(self->instance ? open_by_ftrace(self, (uint32_t)*pcpu)
+				      : open_by_perf(self, (uint32_t)*pcpu));
 	return NULL;
 }
 
 struct vp_error *vp_tracepoints_open(const struct vp_tracepoints_options *options,
 				     struct vp_tracepoints **ret)
 {
-	struct vp_tracepoints *own = vp_alloc(sizeof(*own));
+	struct vp_tracepoints *self = vp_alloc(sizeof(*self));
 
-	own->options = *options;
-	own->epoll = -1;
-	own->copy = vp_alloc(UINT16_MAX + 1);
-	own->place_of_id = vp_alloc(IDS * sizeof(*own->place_of_id));
-	own->probes = vp_dynamic_events_new(TRACING, "/proc/kallsyms");
-	struct vp_error *error = open_tracepoints(own);
+	self->options = *options;
+	self->epoll = -1;
+	self->copy = vp_alloc(UINT16_MAX + 1);
+	self->place_of_id = vp_alloc(IDS * sizeof(*self->place_of_id));
+	self->probes = vp_dynamic_events_new(TRACING, "/proc/kallsyms");
+	struct vp_error *error = open_tracepoints(self);
 	if (error)
-		vp_tracepoints_free(own);
+		vp_tracepoints_free(self);
 	else
-		*ret = own;
+		*ret = self;
 	return error;
 }
 
@@ -385,14 +385,14 @@ static void tracepoint_deinit(struct tracepoint *event)
 {
 	free(event->name);
 	free(event->kernel);
-	vp_event_classes_deinit(&event->own);
+	vp_event_classes_deinit(&event->self);
 	vp_vec_deinit(&event->places);
 }
 
-static void source_deinit(const struct vp_tracepoints *own, struct source *source)
+static void source_deinit(const struct vp_tracepoints *self, struct source *source)
 {
 	if (source->page)
-		munmap(source->page, own->options.ring_bytes + (size_t)getpagesize());
+		munmap(source->page, self->options.ring_bytes + (size_t)getpagesize());
 	vp_vec_each (&source->fds, fd)
 		close(*fd);
 	vp_vec_deinit(&source->fds);
@@ -400,55 +400,55 @@ static void source_deinit(const struct vp_tracepoints *own, struct source *sourc
 		close(source->pages);
 }
 
-void vp_tracepoints_free(struct vp_tracepoints *own)
+void vp_tracepoints_free(struct vp_tracepoints *self)
 {
-	if (!own)
+	if (!self)
 		return;
-	vp_vec_each (&own->sources, source)
-		source_deinit(own, source);
-	vp_trace_instance_free(own->instance);
-	vp_dynamic_events_free(own->probes); /* which nobody has open any more */
-	vp_vec_each (&own->events, event)
+	vp_vec_each (&self->sources, source)
+		source_deinit(self, source);
+	vp_trace_instance_free(self->instance);
+	vp_dynamic_events_free(self->probes); /* which nobody has open any more */
+	vp_vec_each (&self->events, event)
 		tracepoint_deinit(event);
-	tracepoint_deinit(&own->rename);
-	if (own->epoll >= 0)
-		close(own->epoll);
-	vp_vec_deinit(&own->sources);
-	vp_vec_deinit(&own->events);
-	vp_vec_deinit(&own->pcpus);
-	free(own->place_of_id);
-	vp_thread_names_deinit(&own->names);
-	vp_buffer_deinit(&own->records);
-	free(own->copy);
-	free(own->missing);
-	free(own->detour);
-	free(own);
+	tracepoint_deinit(&self->rename);
+	if (self->epoll >= 0)
+		close(self->epoll);
+	vp_vec_deinit(&self->sources);
+	vp_vec_deinit(&self->events);
+	vp_vec_deinit(&self->pcpus);
+	free(self->place_of_id);
+	vp_thread_names_deinit(&self->names);
+	vp_buffer_deinit(&self->records);
+	free(self->copy);
+	free(self->missing);
+	free(self->detour);
+	free(self);
 }
 
-const char *vp_tracepoints_missing(const struct vp_tracepoints *own)
+const char *vp_tracepoints_missing(const struct vp_tracepoints *self)
 {
-	return own->missing;
+	return self->missing;
 }
 
-const char *vp_tracepoints_detour(const struct vp_tracepoints *own)
+const char *vp_tracepoints_detour(const struct vp_tracepoints *self)
 {
-	return own->detour;
+	return self->detour;
 }
 
-unsigned vp_tracepoints_leftover(const struct vp_tracepoints *own)
+unsigned vp_tracepoints_leftover(const struct vp_tracepoints *self)
 {
-	return vp_dynamic_events_leftover(own->probes);
+	return vp_dynamic_events_leftover(self->probes);
 }
 
-struct vp_error *vp_tracepoints_define(struct vp_tracepoints *own, vp_event_classes *classes)
+struct vp_error *vp_tracepoints_define(struct vp_tracepoints *self, vp_event_classes *classes)
 {
-	vp_vec_each (&own->events, event) {
+	vp_vec_each (&self->events, event) {
 		struct vp_event_class *class;
 		VP_TRY(vp_event_classes_add(classes, event->name, &class));
-		vp_vec_each (&event->own.at[0].fields, field)
+		vp_vec_each (&event->self.at[0].fields, field)
 			VP_TRY(vp_event_class_add_field(class, field));
-		event->own.at[0].id = class->id;
-		event->class = &event->own.at[0];
+		event->self.at[0].id = class->id;
+		event->class = &event->self.at[0];
 	}
 	return NULL;
 }
@@ -463,30 +463,30 @@ static struct vp_error *switch_source(const struct source *source, unsigned long
 	return NULL;
 }
 
-static struct vp_error *switch_all(struct vp_tracepoints *own, unsigned long request)
+static struct vp_error *switch_all(struct vp_tracepoints *self, unsigned long request)
 {
-	vp_vec_each (&own->sources, source)
+	vp_vec_each (&self->sources, source)
 		VP_TRY(switch_source(source, request));
 	return NULL;
 }
 
-struct vp_error *vp_tracepoints_begin(struct vp_tracepoints *own)
+struct vp_error *vp_tracepoints_begin(struct vp_tracepoints *self)
 {
-	return own->instance ? vp_trace_instance_switch(own->instance, true)
-			     : switch_all(own, PERF_EVENT_IOC_ENABLE);
+	return self->instance ? vp_trace_instance_switch(self->instance, true)
+			      : switch_all(self, PERF_EVENT_IOC_ENABLE);
 }
 
 /* perf counts all events, whether there was room for them or not. */
-static struct vp_error *end_by_perf(struct vp_tracepoints *own)
+static struct vp_error *end_by_perf(struct vp_tracepoints *self)
 {
-	VP_TRY(switch_all(own, PERF_EVENT_IOC_DISABLE));
-	vp_vec_each (&own->sources, source) {
+	VP_TRY(switch_all(self, PERF_EVENT_IOC_DISABLE));
+	vp_vec_each (&self->sources, source) {
 		vp_vec_each (&source->fds, fd) {
 			uint64_t count;
 			if (vp_read(*fd, &count, sizeof(count)) != sizeof(count))
 				return vp_error_errno(errno, "cannot read a count of pCPU %" PRIu32,
 						      source->pcpu);
-			if (!own->events.at[fd - source->fds.at].counts_time)
+			if (!self->events.at[fd - source->fds.at].counts_time)
 				source->counted += count;
 		}
 		source->ended = true;
@@ -494,71 +494,71 @@ static struct vp_error *end_by_perf(struct vp_tracepoints *own)
 	return NULL;
 }
 
-struct vp_error *vp_tracepoints_end(struct vp_tracepoints *own)
+struct vp_error *vp_tracepoints_end(struct vp_tracepoints *self)
 {
-	if (!own->instance)
-		return end_by_perf(own);
-	vp_vec_each (&own->sources, source)
+	if (!self->instance)
+		return end_by_perf(self);
+	vp_vec_each (&self->sources, source)
 		source->ended = true;
-	return vp_trace_instance_switch(own->instance, false);
+	return vp_trace_instance_switch(self->instance, false);
 }
 
-static bool has_pages(const struct vp_tracepoints *own, uint32_t pcpu)
+static bool has_pages(const struct vp_tracepoints *self, uint32_t pcpu)
 {
-	vp_vec_each (&own->sources, source)
+	vp_vec_each (&self->sources, source)
 		if (source->pcpu == pcpu && source->pages >= 0)
 			return true;
 	return false;
 }
 
 /* perf's events from before the pCPU went offline do not come back with it. */
-static struct vp_error *open_late(struct vp_tracepoints *own, uint32_t pcpu)
+static struct vp_error *open_late(struct vp_tracepoints *self, uint32_t pcpu)
 {
-	if (own->instance)
-		return open_by_ftrace(own, pcpu);
-	VP_TRY(open_by_perf(own, pcpu));
-	return switch_source(&own->sources.at[own->sources.count - 1], PERF_EVENT_IOC_ENABLE);
+	if (self->instance)
+		return open_by_ftrace(self, pcpu);
+	VP_TRY(open_by_perf(self, pcpu));
+	return switch_source(&self->sources.at[self->sources.count - 1], PERF_EVENT_IOC_ENABLE);
 }
 
-struct vp_error *vp_tracepoints_add_pcpu(struct vp_tracepoints *own, uint32_t pcpu)
+struct vp_error *vp_tracepoints_add_pcpu(struct vp_tracepoints *self, uint32_t pcpu)
 {
-	size_t before = own->sources.count;
-	struct vp_error *error = has_pages(own, pcpu) ? NULL : open_late(own, pcpu);
+	size_t before = self->sources.count;
+	struct vp_error *error = has_pages(self, pcpu) ? NULL : open_late(self, pcpu);
 
-	if (error && own->sources.count > before)
-		source_deinit(own, &own->sources.at[--own->sources.count]);
+	if (error && self->sources.count > before)
+		source_deinit(self, &self->sources.at[--self->sources.count]);
 	return error;
 }
 
-int vp_tracepoints_fd(const struct vp_tracepoints *own)
+int vp_tracepoints_fd(const struct vp_tracepoints *self)
 {
-	return own->epoll;
+	return self->epoll;
 }
 
 /* One more record is there. */
-static void note_record(struct vp_tracepoints *own, uint64_t time, bool is_event)
+static void note_record(struct vp_tracepoints *self, uint64_t time, bool is_event)
 {
-	if (!own->batch.n++)
-		own->batch.first = time;
-	own->batch.last = time;
-	own->batch.n_events += is_event;
+	if (!self->batch.n++)
+		self->batch.first = time;
+	self->batch.last = time;
+	self->batch.n_events += is_event;
 }
 
-static void tracepoints_put_name(struct vp_tracepoints *own, uint64_t time, uint32_t pid,
+static void tracepoints_put_name(struct vp_tracepoints *self, uint64_t time, uint32_t pid,
 				 uint32_t tid)
 {
-	struct vp_task task = *vp_thread_names_find(&own->names, pid, tid);
+	struct vp_task task = *vp_thread_names_find(&self->names, pid, tid);
 
 	if (!task.comm[0])
 		return;
 	task.time = time;
-	vp_buffer_append(&own->records, &task, sizeof(task));
-	note_record(own, time, false);
+	vp_buffer_append(&self->records, &task, sizeof(task));
+	note_record(self, time, false);
 }
 
 /* Puts the thread's name before its event, if the pCPU's stream has not had it or may have
  * forgotten it: a flight recorder keeps the last of each of these places. */
-static inline void tracepoints_name_thread(struct vp_tracepoints *own, struct source *source,
+static inline void tracepoints_name_thread(struct vp_tracepoints *self, struct source *source,
 					   uint64_t time, uint32_t pid, uint32_t tid)
 {
 	uint32_t *reported = &source->reported[tid % VP_TRACE_NAMES];
@@ -566,24 +566,24 @@ static inline void tracepoints_name_thread(struct vp_tracepoints *own, struct so
 	if (!tid || *reported == tid)
 		return;
 	*reported = tid;
-	tracepoints_put_name(own, time, pid, tid);
+	tracepoints_put_name(self, time, pid, tid);
 }
 
 /* All streams get the name again when they have events of it. */
-static void rename_thread(struct vp_tracepoints *own, uint32_t pid, uint32_t tid,
+static void rename_thread(struct vp_tracepoints *self, uint32_t pid, uint32_t tid,
 			  struct vp_slice comm)
 {
-	vp_thread_names_set(&own->names, pid, tid, comm);
-	vp_vec_each (&own->sources, each)
+	vp_thread_names_set(&self->names, pid, tid, comm);
+	vp_vec_each (&self->sources, each)
 		if (each->reported[tid % VP_TRACE_NAMES] == tid)
 			each->reported[tid % VP_TRACE_NAMES] = 0;
 }
 
 /* task:task_rename: common_pid, pid, oldcomm, newcomm */
-static void take_rename(struct vp_tracepoints *own, struct vp_slice raw)
+static void take_rename(struct vp_tracepoints *self, struct vp_slice raw)
 {
-	const struct vp_tracepoint_place *who = &own->rename.places.at[RENAMED],
-					 *what = &own->rename.places.at[RENAMED_TO];
+	const struct vp_tracepoint_place *who = &self->rename.places.at[RENAMED],
+					 *what = &self->rename.places.at[RENAMED_TO];
 	struct vp_cursor at = vp_cursor_of(raw.bytes, raw.size), to = at;
 
 	vp_cursor_bytes(&at, who->offset);
@@ -591,17 +591,17 @@ static void take_rename(struct vp_tracepoints *own, struct vp_slice raw)
 	vp_cursor_bytes(&to, what->offset);
 	struct vp_slice comm = vp_cursor_bytes(&to, what->size);
 	if (vp_cursor_ok(&at) && vp_cursor_ok(&to))
-		rename_thread(own, 0, tid, comm);
+		rename_thread(self, 0, tid, comm);
 }
 
 /* Not before what was taken last. */
-static uint64_t in_order(const struct vp_tracepoints *own, uint64_t time)
+static uint64_t in_order(const struct vp_tracepoints *self, uint64_t time)
 {
-	return time < own->batch.last ? own->batch.last : time;
+	return time < self->batch.last ? self->batch.last : time;
 }
 
 /* PERF_RECORD_COMM: pid, tid, name, followed by pid, tid and time of the record. */
-static void tracepoints_take_comm(struct vp_tracepoints *own, struct source *source,
+static void tracepoints_take_comm(struct vp_tracepoints *self, struct source *source,
 				  struct vp_cursor *body)
 {
 	uint32_t pid = vp_cursor_u32(body), tid = vp_cursor_u32(body);
@@ -612,8 +612,8 @@ static void tracepoints_take_comm(struct vp_tracepoints *own, struct source *sou
 	struct vp_slice comm = vp_cursor_bytes(body, left - 16);
 	vp_cursor_u64(body);
 	uint64_t time = vp_cursor_u64(body);
-	rename_thread(own, pid, tid, comm);
-	tracepoints_name_thread(own, source, in_order(own, time), pid, tid);
+	rename_thread(self, pid, tid, comm);
+	tracepoints_name_thread(self, source, in_order(self, time), pid, tid);
 }
 
 /* The fields that all have: of them the kernel's number of the event, and the thread. */
@@ -622,7 +622,7 @@ struct common {
 	uint32_t tid;
 };
 
-static inline void tracepoints_take_event(struct vp_tracepoints *own, struct source *source,
+static inline void tracepoints_take_event(struct vp_tracepoints *self, struct source *source,
 					  uint64_t time, uint32_t pid, struct vp_slice raw)
 {
 	struct common common;
@@ -630,21 +630,21 @@ static inline void tracepoints_take_event(struct vp_tracepoints *own, struct sou
 	if (raw.size < sizeof(common))
 		return;
 	memcpy(&common, raw.bytes, sizeof(common));
-	if (common.id && common.id == own->rename.id)
-		take_rename(own, raw);
-	if (!own->place_of_id[common.id])
+	if (common.id && common.id == self->rename.id)
+		take_rename(self, raw);
+	if (!self->place_of_id[common.id])
 		return;
-	const struct tracepoint *event = &own->events.at[own->place_of_id[common.id] - 1];
-	time = in_order(own, time);
-	tracepoints_name_thread(own, source, time, pid, common.tid);
-	if (!vp_tracepoint_convert(event->class, &event->places, time, raw, &own->records))
+	const struct tracepoint *event = &self->events.at[self->place_of_id[common.id] - 1];
+	time = in_order(self, time);
+	tracepoints_name_thread(self, source, time, pid, common.tid);
+	if (!vp_tracepoint_convert(event->class, &event->places, time, raw, &self->records))
 		return;
-	note_record(own, time, true);
+	note_record(self, time, true);
 	source->taken++;
 	source->uncounted += event->counts_time;
 }
 
-static void tracepoints_take_sample(struct vp_tracepoints *own, struct source *source,
+static void tracepoints_take_sample(struct vp_tracepoints *self, struct source *source,
 				    struct vp_cursor *body)
 {
 	uint32_t pid = vp_cursor_u32(body);
@@ -652,20 +652,20 @@ static void tracepoints_take_sample(struct vp_tracepoints *own, struct source *s
 	uint64_t time = vp_cursor_u64(body);
 	struct vp_slice raw = vp_cursor_bytes(body, vp_cursor_u32(body));
 
-	tracepoints_take_event(own, source, time, pid, raw);
+	tracepoints_take_event(self, source, time, pid, raw);
 }
 
-static void take_perf_record(struct vp_tracepoints *own, struct source *source,
+static void take_perf_record(struct vp_tracepoints *self, struct source *source,
 			     const struct perf_event_header *header)
 {
 	struct vp_cursor body = vp_cursor_of(header + 1, header->size - sizeof(*header));
 
 	switch (header->type) {
 	case PERF_RECORD_SAMPLE:
-		tracepoints_take_sample(own, source, &body);
+		tracepoints_take_sample(self, source, &body);
 		break;
 	case PERF_RECORD_COMM:
-		tracepoints_take_comm(own, source, &body);
+		tracepoints_take_comm(self, source, &body);
 		break;
 	case PERF_RECORD_LOST:
 		vp_cursor_u64(&body);
@@ -674,75 +674,75 @@ static void take_perf_record(struct vp_tracepoints *own, struct source *source,
 	}
 }
 
-static void tracepoints_emit(struct vp_tracepoints *own, const struct source *source)
+static void tracepoints_emit(struct vp_tracepoints *self, const struct source *source)
 {
-	own->batch.bytes = own->records.bytes;
-	own->batch.size = own->records.size;
-	if (own->batch.size)
-		own->options.take(own->options.context, source->pcpu, &own->batch);
-	own->batch = (struct vp_tracepoints_batch){0};
-	own->records.size = 0;
+	self->batch.bytes = self->records.bytes;
+	self->batch.size = self->records.size;
+	if (self->batch.size)
+		self->options.take(self->options.context, source->pcpu, &self->batch);
+	self->batch = (struct vp_tracepoints_batch){0};
+	self->records.size = 0;
 }
 
 /* At most twice what a ring has: events can come faster than they are read, and other pCPUs, the
  * end and signals would wait for them for ever. */
-static struct vp_error *tracepoints_drain_pages(struct vp_tracepoints *own, struct source *source)
+static struct vp_error *tracepoints_drain_pages(struct vp_tracepoints *self, struct source *source)
 {
 	const size_t page_size = (size_t)getpagesize();
-	size_t left = 2 * (own->options.ring_bytes / page_size + 1);
+	size_t left = 2 * (self->options.ring_bytes / page_size + 1);
 	struct vp_ring_page page;
 	struct vp_slice entry;
 	uint64_t time;
 	ssize_t size;
 
-	while (left-- && (size = vp_read(source->pages, own->copy, page_size)) > 0) {
-		if (!vp_ring_page_open((struct vp_slice){own->copy, (size_t)size}, &page))
+	while (left-- && (size = vp_read(source->pages, self->copy, page_size)) > 0) {
+		if (!vp_ring_page_open((struct vp_slice){self->copy, (size_t)size}, &page))
 			return vp_error_new("a page of pCPU %" PRIu32 "'s ring is malformed: "
 					    "expected an entry's header and its length",
 					    source->pcpu);
 		while (vp_ring_page_next(&page, &time, &entry))
-			tracepoints_take_event(own, source, time, 0, entry);
-		if (own->records.size >= BATCH)
-			tracepoints_emit(own, source);
+			tracepoints_take_event(self, source, time, 0, entry);
+		if (self->records.size >= BATCH)
+			tracepoints_emit(self, source);
 	}
-	tracepoints_emit(own, source);
-	return vp_trace_instance_lost(own->instance, source->pcpu, &source->dropped);
+	tracepoints_emit(self, source);
+	return vp_trace_instance_lost(self->instance, source->pcpu, &source->dropped);
 }
 
-static void tracepoints_drain_buffer(struct vp_tracepoints *own, struct source *source)
+static void tracepoints_drain_buffer(struct vp_tracepoints *self, struct source *source)
 {
 	const char *data = (const char *)source->page + getpagesize();
 	uint64_t head = __atomic_load_n(&source->page->data_head, __ATOMIC_ACQUIRE);
-	uint64_t tail = source->page->data_tail, mask = own->options.ring_bytes - 1;
+	uint64_t tail = source->page->data_tail, mask = self->options.ring_bytes - 1;
 
 	while (tail < head) {
 		const struct perf_event_header *header = (const void *)(data + (tail & mask));
-		size_t size = header->size, first = own->options.ring_bytes - (tail & mask);
+		size_t size = header->size, first = self->options.ring_bytes - (tail & mask);
 		if (size < sizeof(*header))
 			break;
 		if (size > first) {
-			memcpy(own->copy, header, first);
-			memcpy(own->copy + first, data, size - first);
-			header = (const void *)own->copy;
+			memcpy(self->copy, header, first);
+			memcpy(self->copy + first, data, size - first);
+			header = (const void *)self->copy;
 		}
-		take_perf_record(own, source, header);
+		take_perf_record(self, source, header);
 		tail += size;
-		if (own->records.size >= BATCH)
-			tracepoints_emit(own, source);
+		if (self->records.size >= BATCH)
+			tracepoints_emit(self, source);
 	}
-	tracepoints_emit(own, source);
+	tracepoints_emit(self, source);
 	__atomic_store_n(&source->page->data_tail, head, __ATOMIC_RELEASE);
 }
 
-struct vp_error *vp_tracepoints_drain(struct vp_tracepoints *own)
+struct vp_error *vp_tracepoints_drain(struct vp_tracepoints *self)
 {
 	struct vp_error *error = NULL;
 
-	vp_vec_each (&own->sources, source) {
+	vp_vec_each (&self->sources, source) {
 		struct vp_error *failed =
-		    own->instance ? tracepoints_drain_pages(own, source) : NULL;
-		if (!own->instance)
-			tracepoints_drain_buffer(own, source);
+		    self->instance ? tracepoints_drain_pages(self, source) : NULL;
+		if (!self->instance)
+			tracepoints_drain_buffer(self, source);
 		if (error)
 			vp_error_free(failed);
 		else
@@ -773,15 +773,15 @@ static struct vp_tracepoints_loss loss_by_perf(const struct source *source)
 	return loss;
 }
 
-struct vp_tracepoints_loss vp_tracepoints_lost(const struct vp_tracepoints *own, uint32_t pcpu)
+struct vp_tracepoints_loss vp_tracepoints_lost(const struct vp_tracepoints *self, uint32_t pcpu)
 {
 	struct vp_tracepoints_loss sum = {0};
 
-	vp_vec_each (&own->sources, source) {
+	vp_vec_each (&self->sources, source) {
 		if (source->pcpu != pcpu)
 			continue;
 		struct vp_tracepoints_loss loss =
-		    own->instance ? loss_by_ftrace(source) : loss_by_perf(source);
+		    self->instance ? loss_by_ftrace(source) : loss_by_perf(source);
 		sum.events += loss.events;
 		sum.all += loss.all;
 		sum.full += loss.full;
@@ -797,8 +797,8 @@ static void tracepoints_take_nothing(void *context, uint32_t pcpu,
 static bool probe_tracepoints(char *detail, size_t size)
 {
 	const struct vp_tracepoint_spec spec = {.name = "sched:sched_switch"};
-	const struct vp_tracepoints_options options = {.wishes = &spec,
-						       .n_wishes = 1,
+	const struct vp_tracepoints_options options = {.specs = &spec,
+						       .n_specs = 1,
 						       .ring_bytes = (size_t)getpagesize(),
 						       .take = tracepoints_take_nothing};
 	struct vp_tracepoints *tracepoints = NULL;

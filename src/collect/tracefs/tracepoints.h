@@ -29,8 +29,8 @@ struct vp_tracepoints_batch {
 };
 
 struct vp_tracepoints_options {
-	const struct vp_tracepoint_spec *wishes;
-	size_t n_wishes;
+	const struct vp_tracepoint_spec *specs;
+	size_t n_specs;
 	size_t ring_bytes; /* per pCPU: a power of two, at least a page */
 	bool by_perf;      /* ftrace is not asked */
 	void (*take)(void *context, uint32_t pcpu, const struct vp_tracepoints_batch *batch);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "analyze/account/storm.h"
+#include "analyze/account/irq_storm.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 /* The kernel's own tick has at most 1000 per second, and drivers moderate their devices to some
  * thousands. Fewer interrupts or less time give no reliable rate. */
-enum { LEAST_PER_S = 20000, LEAST_COUNT = 1000, LEAST_NS = 10000000 };
+enum { MIN_PER_S = 20000, MIN_COUNT = 1000, MIN_NS = 10000000 };
 
 /* How long the vCPU's thread had a pCPU. */
 static uint64_t on_pcpu(const struct vp_account_times *times)
@@ -23,8 +23,8 @@ static uint64_t on_pcpu(const struct vp_account_times *times)
 	       states[VP_STATE_VMM] + states[VP_STATE_IRQ];
 }
 
-bool vp_storm_find(const struct vp_account *account, const struct vp_account_times *times,
-		   struct vp_storm *ret)
+bool vp_irq_storm_find(const struct vp_account *account, const struct vp_account_times *times,
+		       struct vp_irq_storm *ret)
 {
 	const struct vp_account_theft *most = NULL;
 	uint64_t ns = on_pcpu(times);
@@ -33,17 +33,17 @@ bool vp_storm_find(const struct vp_account *account, const struct vp_account_tim
 		if (theft->vcpu == times->vcpu && theft->irq &&
 		    (!most || theft->count > most->count))
 			most = theft;
-	if (!most || ns < LEAST_NS || most->count < LEAST_COUNT)
+	if (!most || ns < MIN_NS || most->count < MIN_COUNT)
 		return false;
-	*ret = (struct vp_storm){.kind = most->kind,
-				 .id = most->id,
-				 .per_s = (double)most->count * 1e9 / (double)ns,
-				 .percent = 100.0 * (double)most->irq / (double)times->wall};
+	*ret = (struct vp_irq_storm){.kind = most->kind,
+				     .id = most->id,
+				     .per_s = (double)most->count * 1e9 / (double)ns,
+				     .percent = 100.0 * (double)most->irq / (double)times->wall};
 	if (most->comm[0])
 		snprintf(ret->source, sizeof(ret->source), "%s", most->comm);
 	else
 		snprintf(ret->source, sizeof(ret->source), "irq %u", most->id);
-	return ret->per_s >= LEAST_PER_S;
+	return ret->per_s >= MIN_PER_S;
 }
 
 /* How often the vCPU left the guest, and what for most often. */
@@ -78,13 +78,14 @@ static void storm_put_samples(const struct vp_account_times *times, uint64_t per
 			 100.0 * (double)times->states[VP_STATE_GUEST] / wall);
 }
 
-void vp_storm_tell(const struct vp_account *account, uint64_t period_ns, vp_sentences *sentences)
+void vp_irq_storm_notes(const struct vp_account *account, uint64_t period_ns,
+			vp_sentences *sentences)
 {
-	struct vp_storm storm;
+	struct vp_irq_storm storm;
 
 	vp_vec_each (&account->times, times) {
 		struct vp_buffer text = {0};
-		if (!times->wall || !vp_storm_find(account, times, &storm))
+		if (!times->wall || !vp_irq_storm_find(account, times, &storm))
 			continue;
 		vp_buffer_printf(
 		    &text,

@@ -4,26 +4,26 @@
  * exit_event.bpf.c writes it before other programs at kvm_exit run; an interrupt that hits the
  * guest comes right after it, with interrupts off since. The loader gives all objects the same map.
  */
-#ifndef VP_BPF_EXIT_NOW_BPF_H
-#define VP_BPF_EXIT_NOW_BPF_H
+#ifndef VP_BPF_LAST_EXIT_BPF_H
+#define VP_BPF_LAST_EXIT_BPF_H
 
 #include <bpf/bpf_helpers.h>
 
-#include "bpf/exit_now_abi.h"
+#include "bpf/last_exit_abi.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct vp_exit_now);
-} exit_now SEC(".maps");
+	__type(value, struct vp_last_exit);
+} last_exit SEC(".maps");
 
 /* 0, or without `known`: it has to be asked of KVM. */
-static __always_inline struct vp_exit_now *this_cpu_last_exit(void)
+static __always_inline struct vp_last_exit *this_cpu_last_exit(void)
 {
 	__u32 pcpu = bpf_get_smp_processor_id();
 
-	return bpf_map_lookup_elem(&exit_now, &pcpu);
+	return bpf_map_lookup_elem(&last_exit, &pcpu);
 }
 
 #endif

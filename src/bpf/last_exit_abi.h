@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A pCPU's last VM exit, from exit_event.bpf.c: shared with collect/programs/exit_event.c. */
-#ifndef VP_BPF_EXIT_NOW_ABI_H
-#define VP_BPF_EXIT_NOW_ABI_H
+#ifndef VP_BPF_LAST_EXIT_ABI_H
+#define VP_BPF_LAST_EXIT_ABI_H
 
 #include <linux/types.h>
 
 /* A read of that many words of guest memory costs little more than one of a single word. */
 enum { VP_NEAR_WORDS = 20 };
 
-struct vp_exit_now {
+struct vp_last_exit {
 	__u64 rip;
 	__u64 qualification; /* Intel SDM, volume 3, section 28.2.1 */
 	__u32 reason;

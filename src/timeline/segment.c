@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "timeline/stretch.h"
+#include "timeline/segment.h"
 
 #include <string.h>
 
@@ -17,7 +17,7 @@
 
 enum {
 	MAX_PROBES = 128, /* of all streams … */
-	LEAST_PROBES = 8, /* … but at least that many of each */
+	MIN_PROBES = 8,   /* … but at least that many of each */
 };
 /* Cost of surveying a record, relative to counting it. */
 #define SURVEY_COST 0.1
@@ -28,7 +28,7 @@ struct probe {
 };
 typedef VP_VEC(struct probe) probes;
 
-static int stretch_by_time(const void *left, const void *right)
+static int segment_by_time(const void *left, const void *right)
 {
 	const struct probe *a = left, *b = right;
 
@@ -45,18 +45,18 @@ static void probe_stream(const struct vp_stream_reader *stream, size_t count, pr
 			vp_vec_push(ret, ((struct probe){time, size / count}));
 }
 
-bool vp_stretches_choose(const vp_stream_readers *streams, size_t count, uint64_t *cuts)
+bool vp_segments_cut(const vp_stream_readers *streams, size_t count, uint64_t *cuts)
 {
 	size_t each = streams->count ? MAX_PROBES / streams->count : 0, cut = 0;
 	double weight = 1, weights = 0, sum = 0, all = 0, before;
 	probes found = {0};
 
 	for (size_t i = 0; i < streams->count; i++)
-		probe_stream(streams->at[i], each < LEAST_PROBES ? LEAST_PROBES : each, &found);
+		probe_stream(streams->at[i], each < MIN_PROBES ? MIN_PROBES : each, &found);
 	for (size_t i = 0; i < count; i++, weight *= 1 - SURVEY_COST)
 		weights += weight;
 	if (found.count)
-		qsort(found.at, found.count, sizeof(*found.at), stretch_by_time);
+		qsort(found.at, found.count, sizeof(*found.at), segment_by_time);
 	vp_vec_each (&found, probe)
 		all += (double)probe->bytes;
 	weight = before = 1;
@@ -104,7 +104,7 @@ struct last_seen {
 	const struct vp_survey_thread *seen, *exited;
 };
 
-static void place_vcpus(struct vp_guests *guests, const struct vp_survey *survey)
+static void stretch_set_vcpus(struct vp_guests *guests, const struct vp_survey *survey)
 {
 	struct last_seen *vcpus = vp_alloc((guests->vcpus.count + 1) * sizeof(*vcpus));
 
@@ -132,7 +132,7 @@ static void place_vcpus(struct vp_guests *guests, const struct vp_survey *survey
 }
 
 /* As fill_gap() in timeline.c leaves it when the last record was taken. */
-static void place_ticks(struct vp_timeline *timeline, struct vp_survey *survey)
+static void stretch_set_ticks(struct vp_timeline *timeline, struct vp_survey *survey)
 {
 	uint64_t period = timeline->fill_period, now = survey->last;
 
@@ -150,7 +150,7 @@ static void place_ticks(struct vp_timeline *timeline, struct vp_survey *survey)
 	}
 }
 
-void vp_stretch_init(struct vp_timeline *timeline, const struct vp_recording *recording,
+void vp_segment_init(struct vp_timeline *timeline, const struct vp_recording *recording,
 		     vp_vms *vms, const vp_stream_readers *streams, uint64_t from, uint64_t until)
 {
 	struct vp_survey survey;
@@ -166,13 +166,13 @@ void vp_stretch_init(struct vp_timeline *timeline, const struct vp_recording *re
 	timeline->first = survey.first;
 	timeline->last = survey.last;
 	add_vcpus(&timeline->guests, &survey);
-	place_vcpus(&timeline->guests, &survey);
+	stretch_set_vcpus(&timeline->guests, &survey);
 	vp_vec_each (&survey.names, name)
 		vp_timeline_name(timeline, (uint32_t)name->key, name->comm);
 	vp_vec_each (&survey.guest_names, name)
 		vp_timeline_name_guest(timeline, (uint32_t)(name->key >> 32), (uint32_t)name->key,
 				       name->comm);
-	place_ticks(timeline, &survey);
+	stretch_set_ticks(timeline, &survey);
 	vp_survey_deinit(&survey);
 }
 
@@ -233,7 +233,7 @@ static void digest_vcpu(XXH3_state_t *state, const struct vp_vcpu_state *vcpu, b
 	XXH3_64bits_update(state, all, homes ? sizeof(all) : 3 * sizeof(*all));
 }
 
-uint64_t vp_stretch_digest(const struct vp_timeline *timeline)
+uint64_t vp_segment_digest(const struct vp_timeline *timeline)
 {
 	const struct vp_guests *guests = &timeline->guests;
 	const uint64_t sums[] = {digest_map(&guests->index_of_vm, NULL),
