@@ -9,6 +9,7 @@
 #include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_state.h"
 #include "collect/guests/guest_watch.h"
+#include "schema/guest_sampling.h"
 #include "schema/records.h"
 #include "schema/schema.h"
 #include "session/admit.h"
@@ -130,31 +131,6 @@ static struct vp_error *samples_stop(struct vp_instrument *base)
 	return guest_samples_of(base)->ops->end(guest_samples_of(base)->sampler);
 }
 
-/* Appends each sampler's share. */
-static void instrument_guest_samples_put_shares(const struct instrument *self,
-						const struct vp_guest_sampler_totals *totals,
-						struct vp_buffer *out)
-{
-	const bool counters = self->options.interrupts == VP_INTERRUPTS_COUNTERS;
-
-	vp_buffer_printf(out, "%" PRIu64 " %s", totals->samples, self->ops->how);
-	if (self->options.interrupts && self->samples)
-		vp_buffer_printf(
-		    out,
-		    " (%.1f %% of the CPU time) and %" PRIu64
-		    " at %s (%.1f %%; whose %.1f %% are, only the address tells)",
-		    100 * (double)(self->samples - totals->exit_periods) / (double)self->samples,
-		    totals->exits,
-		    counters ? "interrupts of a hardware counter" : "exits for interrupts",
-		    100 * (double)totals->exit_periods / (double)self->samples,
-		    100 * (double)totals->unknown_periods / (double)self->samples);
-	if (counters)
-		vp_buffer_printf(out,
-				 ", the counter's interrupts on %u pCPUs, of which %" PRIu64
-				 " hit this host's own vCPUs and %" PRIu64 " the hypervisor",
-				 totals->pcpus, totals->own, totals->hypervisor);
-}
-
 /* Writes the cost of the samples into the recording. */
 static struct vp_error *samples_finish(struct vp_instrument *base, uint64_t end)
 {
@@ -162,25 +138,28 @@ static struct vp_error *samples_finish(struct vp_instrument *base, uint64_t end)
 	VP_TRY(samples_drain(base)); /* what the account told last */
 	struct vp_recording *info = vp_session_recording(base->session);
 	struct vp_guest_sampler_totals totals = self->ops->totals(self->sampler);
-	uint64_t mean = totals.samples ? totals.pause / totals.samples : 0;
-	double seconds = (double)(end - info->start) / 1e9;
-
 	if (totals.problem)
 		VP_NOTICE(base->session, "samples of PV guests have no processes: %s",
 			  totals.problem);
-	struct vp_buffer shares = {0};
-	instrument_guest_samples_put_shares(self, &totals, &shares);
-	free(info->guest_sampling);
-	info->guest_sampling = vp_format(
-	    "%s, one each %.3f ms of a vCPU's CPU time, %.1f a second; a vCPU stood still "
-	    "for %.1f us each (at most %.1f us), %.3f %% of the time of one; CPU time without "
-	    "samples: "
-	    "%.1f ms",
-	    vp_buffer_text(&shares), (double)self->options.period_ns / 1e6,
-	    seconds > 0 ? (double)totals.samples / seconds : 0, (double)mean / 1e3,
-	    (double)totals.max_ns / 1e3, seconds > 0 ? (double)totals.pause / seconds / 1e7 : 0,
-	    (double)totals.unsampled_ns / 1e6);
-	vp_buffer_deinit(&shares);
+	static const uint32_t exits[] = {[VP_INTERRUPTS_NONE] = VP_GUEST_SAMPLING_NO_EXITS,
+					 [VP_INTERRUPTS_EXITS] = VP_GUEST_SAMPLING_INTERRUPTS,
+					 [VP_INTERRUPTS_COUNTERS] = VP_GUEST_SAMPLING_COUNTERS};
+	info->guests =
+	    (struct vp_guest_sampling){.method = self->ops->method,
+				       .exits = exits[self->options.interrupts],
+				       .period_ns = self->options.period_ns,
+				       .duration_ns = end > info->start ? end - info->start : 0,
+				       .contexts = totals.samples,
+				       .pause_ns = totals.pause,
+				       .max_pause_ns = totals.max_ns,
+				       .unsampled_ns = totals.unsampled_ns,
+				       .periods = self->samples,
+				       .exit_periods = totals.exit_periods,
+				       .unknown_periods = totals.unknown_periods,
+				       .exit_samples = totals.exits,
+				       .pcpus = totals.pcpus,
+				       .own = totals.own,
+				       .hypervisor = totals.hypervisor};
 	return NULL;
 }
 

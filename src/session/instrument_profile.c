@@ -75,11 +75,8 @@ static void profile_describe(const struct vp_instrument *instrument, struct vp_r
 	info->events = profile->trigger.events;
 	info->chains = profile->options.with_chains;
 	const struct vp_profile_targets *targets = profile->options.targets;
-	if (targets && (targets->pids.count || targets->tids.count || targets->pcpus.count)) {
-		free(info->note);
-		info->note = vp_format("samples were taken only of the processes, threads or "
-				       "pCPUs that -p, -t or -C chose: shares are of these");
-	}
+	info->selected |=
+	    targets && (targets->pids.count || targets->tids.count || targets->pcpus.count);
 }
 
 static char *instrument_profile_count_named(void *context, uint32_t pid,
@@ -185,13 +182,14 @@ static struct vp_error *profile_finish(struct vp_instrument *instrument, uint64_
 	if (profile->trigger.weigh != VP_WEIGH_EVENTS ||
 	    (double)known >= (1 - MISSED_SHARE) * (double)counted)
 		return NULL;
-	free(info->note);
-	info->note = vp_format("samples stand for %.1f%% of %" PRIu64
-			       " '%s' events: the kernel throttled sampling, or samples were "
-			       "lost; a longer period or a lower frequency avoids that",
-			       100.0 * (double)profile->events / (double)counted, counted,
-			       profile->trigger.name);
-	VP_NOTICE(instrument->session, "%s", info->note);
+	info->events_sampled = profile->events;
+	info->events_counted = counted;
+	VP_NOTICE(instrument->session,
+		  "samples stand for %.1f%% of %" PRIu64
+		  " '%s' events: the kernel throttled sampling, or samples were lost; a longer "
+		  "period or a lower frequency avoids that",
+		  100.0 * (double)profile->events / (double)counted, counted,
+		  profile->trigger.name);
 	return NULL;
 }
 

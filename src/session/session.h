@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/macros.h"
 #include "schema/condition.h"
+#include "schema/snapshot_cause.h"
 #include "session/snapshot_limits.h"
 
 struct vp_session;
@@ -65,7 +66,8 @@ struct vp_error *vp_session_step(struct vp_session *session, int timeout_ms) VP_
 struct vp_error *vp_session_finish(struct vp_session *session) VP_MUST_CHECK;
 /* For a flight recorder: writes its memory as a recording of its own, next to the session's
  * directory, with `cause`. *ret is its path, to be freed. Errors: it cannot be written. */
-struct vp_error *vp_session_snapshot(struct vp_session *session, const char *cause,
+struct vp_error *vp_session_snapshot(struct vp_session *session,
+				     const struct vp_snapshot_cause *cause,
 				     char **ret) VP_MUST_CHECK;
 /* Progress so far ("12 samples, 3 intervals, 0 lost, 1 VM"), to be freed. */
 char *vp_session_totals(const struct vp_session *session) VP_MUST_CHECK;

@@ -20,6 +20,7 @@
 #include "schema/condition.h"
 #include "schema/exit_reason.h"
 #include "schema/records.h"
+#include "schema/snapshot_cause.h"
 #include "schema/vm.h"
 #include "session/control.h"
 #include "session/session.h"
@@ -262,9 +263,9 @@ static struct vp_error *session_flight_write_all(struct vp_session *session, con
 }
 
 /* *ret is the directory of one that failed, too, or NULL. */
-static struct vp_error *snapshot(struct vp_session *session, const char *cause, char **ret)
+static struct vp_error *snapshot(struct vp_session *session, const struct vp_snapshot_cause *cause,
+				 char **ret)
 {
-	VP_AUTO_FREE char *clean = vp_text_cleaned(cause);
 	struct vp_recording info = session->info;
 
 	*ret = NULL;
@@ -275,12 +276,13 @@ static struct vp_error *snapshot(struct vp_session *session, const char *cause, 
 			(*instrument)->ops->request_flush(*instrument);
 	info.end = vp_session_gather(session);
 	info.start = session_flight_reach_of(session);
-	info.cause = clean;
+	info.snapshot_cause = *cause;
 	VP_TRY(session_flight_make_directory(session, ret));
 	return session_flight_write_all(session, *ret, &info);
 }
 
-struct vp_error *vp_session_snapshot(struct vp_session *session, const char *cause, char **ret)
+struct vp_error *vp_session_snapshot(struct vp_session *session,
+				     const struct vp_snapshot_cause *cause, char **ret)
 {
 	struct vp_error *error = snapshot(session, cause, ret);
 
@@ -296,8 +298,7 @@ struct vp_error *vp_session_flight_finish(struct vp_session *session)
 	if (!session->flight)
 		return NULL;
 	session->info.start = session_flight_reach_of(session);
-	free(session->info.cause);
-	session->info.cause = vp_strdup("end of the recording");
+	session->info.snapshot_cause = (struct vp_snapshot_cause){.kind = VP_CAUSE_END};
 	uint64_t dropped =
 	    session->flight->watch ? vp_condition_watch_dropped(session->flight->watch) : 0;
 	if (dropped)
@@ -308,68 +309,30 @@ struct vp_error *vp_session_flight_finish(struct vp_session *session)
 	return write_streams(session, session->place.now, &session->info);
 }
 
-static void put_thief(const struct vp_fired *fired, struct vp_buffer *out)
+static struct vp_snapshot_cause session_flight_cause_of(struct vp_session *session,
+							const struct vp_fired *fired)
 {
-	char duration[VP_DURATION_SIZE];
+	struct vp_snapshot_cause cause = {.kind = VP_CAUSE_TRIGGER,
+					  .condition = fired->kind,
+					  .limit_ns =
+					      session->options.flight->conditions.ns[fired->kind],
+					  .vm = vp_session_vm_id(session, fired->pid, fired->tid),
+					  .vcpu = fired->vcpu,
+					  .tid = fired->tid,
+					  .ns = fired->ns,
+					  .pcpu = fired->cpu,
+					  .vendor = vp_host_vendor(),
+					  .reason = fired->reason,
+					  .thief_tid = fired->thief_tid,
+					  .thief_ns = fired->thief_ns};
 
-	if (fired->thief_tid)
-		vp_buffer_printf(out, "; of this, '%.16s' (thread %u) had pCPU %u for %s",
-				 fired->thief_comm, fired->thief_tid, fired->cpu,
-				 vp_text_duration(fired->thief_ns, duration));
-	else
-		vp_buffer_printf(out, "; nobody is known to have had pCPU %u", fired->cpu);
-}
-
-static void put_what(const struct vp_fired *fired, struct vp_buffer *out)
-{
-	char text[VP_DURATION_SIZE], reason[VP_EXIT_NAME_SIZE];
-	const char *duration = vp_text_duration(fired->ns, text);
-
-	switch ((enum vp_fired_kind)fired->kind) {
-	case VP_FIRED_STEAL:
-		vp_buffer_printf(out, "was runnable for %s without a pCPU", duration);
-		put_thief(fired, out);
-		break;
-	case VP_FIRED_WAKEUP:
-		vp_buffer_printf(out, "got a pCPU %s after it was woken", duration);
-		put_thief(fired, out);
-		break;
-	case VP_FIRED_EXIT:
-		vp_buffer_printf(out, "was outside the guest for %s after a VM exit of reason %s",
-				 duration,
-				 vp_exit_reason_name(vp_host_vendor(), fired->reason, reason));
-		break;
-	case VP_FIRED_THROTTLED:
-		vp_buffer_string(out, "was throttled: the CPU quota of its cgroup was used up");
-		break;
-	case VP_FIRED_KINDS:
-		break;
-	}
-}
-
-/* "steal>20ms: vCPU 0 of VM 'g1' (thread 77) was runnable for …", a new string. */
-static char *session_flight_describe(struct vp_session *session, const struct vp_fired *fired)
-{
-	uint32_t id = vp_session_vm_id(session, fired->pid, fired->tid);
-	const struct vp_vm *vm = vp_session_vm(session, id);
-	VP_AUTO_FREE char *name =
-	    vp_condition_text(&session->options.flight->conditions, (enum vp_condition)fired->kind);
-	struct vp_buffer text = {0};
-
-	vp_buffer_printf(&text, "%s: vCPU ", name);
-	if (fired->vcpu == VP_VCPU_UNKNOWN)
-		vp_buffer_string(&text, "?");
-	else
-		vp_buffer_printf(&text, "%u", fired->vcpu);
-	vp_buffer_printf(&text, " of VM '%s' (thread %u) ", vm ? vm->name : "?", fired->tid);
-	put_what(fired, &text);
-	char *sentence = vp_strdup(vp_buffer_text(&text));
-	vp_buffer_deinit(&text);
-	return sentence;
+	memcpy(cause.thief_comm, fired->thief_comm, VP_CAUSE_COMM);
+	return cause;
 }
 
 /* Takes a snapshot; a part of one that failed counts, too. */
-static void session_flight_take_snapshot(struct vp_session *session, const char *cause)
+static void session_flight_take_snapshot(struct vp_session *session,
+					 const struct vp_snapshot_cause *cause, const char *text)
 {
 	struct vp_session_flight *flight = session->flight;
 	VP_AUTO_FREE char *path = NULL;
@@ -378,9 +341,9 @@ static void session_flight_take_snapshot(struct vp_session *session, const char 
 	if (path)
 		vp_snapshots_add(&flight->by_condition, path);
 	if (error)
-		VP_NOTICE(session, "%s; no snapshot: %s", cause, vp_error_message(error));
+		VP_NOTICE(session, "%s; no snapshot: %s", text, vp_error_message(error));
 	else
-		VP_NOTICE(session, "%s; snapshot in '%s'", cause, path);
+		VP_NOTICE(session, "%s; snapshot in '%s'", text, path);
 	flight->without_room = 0;
 }
 
@@ -395,15 +358,16 @@ static void snapshot_by_condition(struct vp_session *session)
 {
 	struct vp_session_flight *flight = session->flight;
 	const struct vp_snapshot_limits *limits = &session->options.flight->limits;
-	VP_AUTO_FREE char *cause = session_flight_describe(session, &flight->fired);
+	const struct vp_snapshot_cause cause = session_flight_cause_of(session, &flight->fired);
+	VP_AUTO_FREE char *text = vp_snapshot_cause_text(&cause, &session->vms);
 	VP_AUTO_FREE char *no_room =
 	    vp_snapshots_no_room(&flight->by_condition, limits, session->options.directory);
 
 	flight->due = 0;
 	if (no_room)
-		skip_snapshot(session, cause, no_room);
+		skip_snapshot(session, text, no_room);
 	else
-		session_flight_take_snapshot(session, cause);
+		session_flight_take_snapshot(session, &cause, text);
 	flight->arm_at = flight->fired.time + session->options.flight->every_ns;
 	VP_AUTO_FREE char *used_up = vp_snapshots_used_up(&flight->by_condition, limits);
 	if (!used_up)
@@ -431,11 +395,12 @@ static void step_conditions(struct vp_session *session)
 static void answer_one(struct vp_session *session)
 {
 	int connection = vp_control_accept(session->flight->listener);
+	const struct vp_snapshot_cause cause = {.kind = VP_CAUSE_MANUAL};
 	VP_AUTO_FREE char *path = NULL;
 
 	if (connection < 0)
 		return;
-	VP_AUTO_ERROR struct vp_error *error = vp_session_snapshot(session, "asked for", &path);
+	VP_AUTO_ERROR struct vp_error *error = vp_session_snapshot(session, &cause, &path);
 	if (error)
 		VP_NOTICE(session, "no snapshot: %s", vp_error_message(error));
 	else

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/vec.h"
 #include "maps/format.h"
+#include "store/recorded.h"
 
 #define VMS_MAGIC "vperf-vms "
 
@@ -173,6 +174,29 @@ static uint64_t recording_sum_of(const uint64_t counts[VP_STREAM_CLASSES])
 static const char *const weigh_names[] = {
     [VP_WEIGH_TICKS] = "ticks", [VP_WEIGH_TIME] = "time", [VP_WEIGH_EVENTS] = "events"};
 
+/* Numbers of which vp_recording_open() makes sentences; sentences of earlier recordings as they
+ * are. */
+static void write_facts(const struct vp_recording *recording, struct vp_buffer *out)
+{
+	if (recording->guests.method) {
+		vp_buffer_string(out, "guest_samples");
+		vp_recorded_put_sampling(&recording->guests, out);
+		vp_buffer_string(out, "\n");
+	} else if (recording->guest_sampling && recording->guest_sampling[0]) {
+		write_text(out, "guest_sampling", recording->guest_sampling);
+	}
+	if (recording->selected)
+		write_number(out, "selected", 1);
+	if (recording->events_counted)
+		vp_buffer_printf(out, "throttled %" PRIu64 " %" PRIu64 "\n",
+				 recording->events_sampled, recording->events_counted);
+	if (recording->snapshot_cause.kind) {
+		vp_buffer_string(out, "snapshot_cause");
+		vp_recorded_put_cause(&recording->snapshot_cause, out);
+		vp_buffer_string(out, "\n");
+	}
+}
+
 struct vp_error *vp_recording_write(const char *path, const struct vp_recording *recording)
 {
 	struct vp_buffer out = {0};
@@ -188,11 +212,11 @@ struct vp_error *vp_recording_write(const char *path, const struct vp_recording 
 	write_text(&out, "note", recording->note);
 	if (recording->imported)
 		write_text(&out, "imported", recording->imported);
-	if (recording->guest_sampling && recording->guest_sampling[0])
-		write_text(&out, "guest_sampling", recording->guest_sampling);
+	write_facts(recording, &out);
 	if (recording->mode && recording->mode[0]) {
 		write_text(&out, "mode", recording->mode);
-		write_text(&out, "cause", recording->cause);
+		if (!recording->snapshot_cause.kind)
+			write_text(&out, "cause", recording->cause);
 		write_number(&out, "begun", recording->begun);
 	}
 	write_number(&out, "period_ns", recording->period_ns);
@@ -249,6 +273,21 @@ static void read_weigh(struct vp_cursor *line, struct vp_recording *recording)
 			recording->weigh = (enum vp_weigh)i;
 }
 
+/* Numbers of which vp_recording_open() makes sentences. */
+static void read_facts(struct vp_slice key, struct vp_cursor *line, struct vp_recording *recording)
+{
+	if (vp_slice_is(key, "snapshot_cause"))
+		vp_recorded_read_cause(line, &recording->snapshot_cause);
+	if (vp_slice_is(key, "guest_samples"))
+		vp_recorded_read_sampling(line, &recording->guests);
+	if (vp_slice_is(key, "selected"))
+		recording->selected = vp_cursor_decimal(line) != 0;
+	if (vp_slice_is(key, "throttled")) {
+		recording->events_sampled = vp_cursor_decimal(line);
+		recording->events_counted = vp_cursor_decimal(line);
+	}
+}
+
 /* Takes one line of `recording`; an unknown key is a newer version's and is passed over. */
 static void recording_line(struct vp_cursor *line, void *into)
 {
@@ -287,6 +326,7 @@ static void recording_line(struct vp_cursor *line, void *into)
 			*numbers[i].value = vp_cursor_decimal(line);
 	if (vp_slice_is(key, "streams"))
 		read_streams(line, recording);
+	read_facts(key, line, recording);
 	if (vp_slice_is(key, "by_time")) {
 		recording->by_time = vp_cursor_decimal(line) != 0;
 		/* 0.2 does not say how samples weigh. */

@@ -30,6 +30,8 @@
 
 #include "base/error.h"
 #include "base/macros.h"
+#include "schema/guest_sampling.h"
+#include "schema/snapshot_cause.h"
 #include "schema/vm.h"
 #include "schema/weigh.h"
 #include "store/packet.h"
@@ -37,17 +39,25 @@
 struct vp_recording {
 	char *tool; /* version of vperf */
 	char *hostname;
-	char *kernel;         /* release of the host's kernel */
-	char *trigger;        /* what takes the samples ("cpu-clock"), or ends the intervals if
-				 there are no samples; or "" */
-	char *instruments;    /* that recorded, by name: "profile account" */
-	char *command;        /* what was run, or "" */
-	char *note;           /* why something is missing, or "" */
-	char *imported;       /* the format that it was imported from; or NULL */
-	char *guest_sampling; /* how guests were sampled, if not with this host, and what that cost;
-				or "" */
-	uint64_t period_ns;   /* wanted time between two samples of a pCPU */
-	bool by_time;         /* the trigger ticks with wall time, idle or not (cpu-clock) */
+	char *kernel;      /* release of the host's kernel */
+	char *trigger;     /* what takes the samples ("cpu-clock"), or ends the intervals if
+			      there are no samples; or "" */
+	char *instruments; /* that recorded, by name: "profile account" */
+	char *command;     /* what was run, or "" */
+	char *note;        /* why something is missing, or "" */
+	char *imported;    /* the format that it was imported from; or NULL */
+	/* How guests were sampled, if not with this host, and the cost: numbers, and a sentence;
+	 * "": none. vp_recording_open() makes the sentence of the numbers, as for `note` and
+	 * `cause`; recordings before 0.3 have the sentences only. */
+	struct vp_guest_sampling guests;
+	char *guest_sampling;
+	/* Only the processes, threads or pCPUs that -p, -t or -C chose were sampled. */
+	bool selected;
+	/* The sampling event was throttled: how often it happened, and how many of these the
+	 * samples stand for; 0: it was not. */
+	uint64_t events_counted, events_sampled;
+	uint64_t period_ns; /* wanted time between two samples of a pCPU */
+	bool by_time;       /* the trigger ticks with wall time, idle or not (cpu-clock) */
 	enum vp_weigh weigh;
 	uint64_t events;      /* of a sample without a sample_period record; for VP_WEIGH_EVENTS */
 	bool chains;          /* call chains were taken */
@@ -60,8 +70,9 @@ struct vp_recording {
 	/* As counted by the recorder, by class of streams; 0 if interrupted. */
 	uint64_t records[VP_STREAM_CLASSES], lost[VP_STREAM_CLASSES];
 	/* For a flight recorder's snapshot: `start` is the start of the complete part. */
-	char *mode;     /* "flight", or "" */
-	char *cause;    /* why it was taken, or "" */
+	char *mode; /* "flight", or "" */
+	struct vp_snapshot_cause snapshot_cause;
+	char *cause;    /* the same as a sentence, or "" */
 	uint64_t begun; /* when the recorder began */
 };
 

@@ -16,6 +16,7 @@
 #include "bpf/xen_pmu_abi.h"
 #include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_state.h"
+#include "schema/guest_sampling.h"
 #include "schema/records.h"
 #include "schema/schema.h"
 #include "xen/context.h"
@@ -652,7 +653,7 @@ static void sampler_free(struct vp_guest_sampler *sampler)
 const struct vp_guest_sampler_ops *vp_guest_sampler_xen(void)
 {
 	static const struct vp_guest_sampler_ops ops = {
-	    .how = "by the vCPU's context from Xen",
+	    .method = VP_GUEST_SAMPLING_CONTEXTS,
 	    .open = sampler_open,
 	    .begin = sampler_begin,
 	    .end = sampler_end,

@@ -116,7 +116,7 @@ def asked_for(run, claims, name):
     claims.check(len(asked) == 1 and names == sorted(["rec", name, *(path.rpartition("/")[2] for path in asked)]),
                  f"flight: one by its condition, one asked for, one at the end: {names}")
     causes = {each: run.info(each)["cause"] for each in names if each != name}
-    claims.check(sorted(causes.values()) == ["asked for", "end of the recording"], f"flight: why: {causes}")
+    claims.check(sorted(causes.values()) == ["end of the recording", "manual snapshot"], f"flight: why: {causes}")
     lost = {each: run.info(each)["lost"] for each in names}
     claims.check(not any(lost.values()), f"flight: lost: {lost}")
     claims.check("did you mean steal?" in run.command_output(2, "err") and "status 2" in run.command_output(2),

@@ -381,7 +381,7 @@ def samples_of_guests(run, claims):
                 found = 100 * sum(row["samples"] for row in rows if row["function"] == name) / total
                 claims.check(share_bound(percent, total, 0) <= MOST_POINTS and abs(found - percent) <= MOST_POINTS,
                              f"{vm}, process {pid}: {name} has {found:.2f} % of {total} samples, expected {percent} +- {MOST_POINTS}")
-    claims.check("a vCPU stood still for" in vperf("info", str(run.recording("both"))).stdout, "what the samples cost is said")
+    claims.check("each paused its vCPU for" in vperf("info", str(run.recording("both"))).stdout, "what the samples cost is said")
     often = profile(run, "pvh", "often")
     check_process(claims, "pvh at 997 Hz, two processes", often, [row for row in often["rows"] if row["kind"] == "user"], {})
     claims.check(often["period_ns"] == 1003009, f"period at 997 Hz: {often['period_ns']} ns")

@@ -613,9 +613,16 @@ static void expect_same_about(const struct vp_recording *read, const struct vp_r
 	assert_string_equal(read->command, written->command);
 	assert_string_equal(read->note, written->note);
 	assert_string_equal(read->imported, written->imported);
-	assert_string_equal(read->guest_sampling, written->guest_sampling);
+	assert_string_equal(read->guest_sampling,
+			    written->guests.method ? "" : written->guest_sampling);
 	assert_string_equal(read->mode, written->mode);
-	assert_string_equal(read->cause, written->cause);
+	assert_string_equal(read->cause, written->snapshot_cause.kind ? "" : written->cause);
+	assert_memory_equal(&read->snapshot_cause, &written->snapshot_cause,
+			    sizeof(read->snapshot_cause));
+	assert_memory_equal(&read->guests, &written->guests, sizeof(read->guests));
+	assert_int_equal(read->selected, written->selected);
+	assert_int_equal(read->events_counted, written->events_counted);
+	assert_int_equal(read->events_sampled, written->events_sampled);
 	assert_int_equal(read->begun, written->begun);
 	assert_int_equal(read->period_ns, written->period_ns);
 	assert_int_equal(read->by_time, written->by_time);
@@ -673,6 +680,31 @@ static void test_about_is_read_back(void **state)
 		assert_int_equal(vp_recording_unit_ns(&read), units[weigh]);
 		vp_recording_deinit(&read);
 	}
+	/* Numbers instead of sentences. */
+	written.selected = true;
+	written.events_counted = 21;
+	written.events_sampled = 20;
+	written.guests = (struct vp_guest_sampling){VP_GUEST_SAMPLING_CONTEXTS,
+						    VP_GUEST_SAMPLING_COUNTERS,
+						    3,
+						    4,
+						    5,
+						    6,
+						    7,
+						    8,
+						    9,
+						    10,
+						    11,
+						    12,
+						    13,
+						    14,
+						    15};
+	written.snapshot_cause = (struct vp_snapshot_cause){
+	    VP_CAUSE_TRIGGER, VP_CONDITION_EXIT, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, "a thief  \n%20"};
+	expect_no_error(vp_recording_write("about", &written));
+	expect_no_error(vp_recording_read("about", &read));
+	expect_same_about(&read, &written);
+	vp_recording_deinit(&read);
 }
 
 int main(void)

@@ -392,13 +392,13 @@ static uint64_t count_in(const char *directory, uint32_t id)
 	return found;
 }
 
-static void expect_about(const char *directory, const char *cause, uint64_t begun, uint64_t lost)
+static void expect_about(const char *directory, uint32_t cause, uint64_t begun, uint64_t lost)
 {
 	struct vp_recording info;
 
 	expect_no_error(vp_recording_read(directory, &info));
 	assert_string_equal(info.mode, "flight");
-	assert_string_equal(info.cause, cause);
+	assert_int_equal(info.snapshot_cause.kind, cause);
 	assert_int_equal(info.begun, begun);
 	assert_int_equal(info.start, begun);
 	assert_true(info.end > info.start);
@@ -410,6 +410,8 @@ static void expect_about(const char *directory, const char *cause, uint64_t begu
 static void test_flight(void **state)
 {
 	const struct vp_flight_options flight = {.bytes = 1 << 20};
+	const struct vp_snapshot_cause manual = {.kind = VP_CAUSE_MANUAL};
+	const struct vp_snapshot_cause by_signal = {.kind = VP_CAUSE_SIGNAL};
 	struct scene scene;
 	VP_AUTO_FREE char *first = NULL;
 	VP_AUTO_FREE char *second = NULL;
@@ -424,23 +426,23 @@ static void test_flight(void **state)
 	expect_no_error(vp_session_step(scene.session, 0));
 	assert_int_equal(count(VP_STREAMS_ALL, VP_ID_host_sample), 0);
 	scene.profile->lost = 4;
-	expect_no_error(vp_session_snapshot(scene.session, "the\nfirst", &first));
+	expect_no_error(vp_session_snapshot(scene.session, &manual, &first));
 	assert_int_equal(strlen(first), strlen(NAME) + 17);
 	assert_int_equal(strncmp(first, NAME ".2", strlen(NAME ".2")), 0);
 	assert_int_equal(count_in(first, VP_ID_host_sample), SAMPLES);
 	scene.profile->records = 1;
 	expect_no_error(vp_session_step(scene.session, 0));
-	expect_no_error(vp_session_snapshot(scene.session, "the second", &second));
+	expect_no_error(vp_session_snapshot(scene.session, &by_signal, &second));
 	assert_string_not_equal(first, second);
 	assert_int_equal(count_in(second, VP_ID_host_sample), SAMPLES + 1);
 	assert_int_equal(count_in(second, VP_ID_interval), 0);
-	expect_about(first, "the?first", begun, 4);
-	expect_about(second, "the second", begun, 4);
+	expect_about(first, VP_CAUSE_MANUAL, begun, 4);
+	expect_about(second, VP_CAUSE_SIGNAL, begun, 4);
 	assert_int_equal(access(NAME "/control", F_OK), 0);
 	expect_no_error(vp_session_finish(scene.session));
 	end(&scene);
 	assert_int_equal(access(NAME "/control", F_OK), -1);
-	expect_about(NAME, "end of the recording", begun, 4);
+	expect_about(NAME, VP_CAUSE_END, begun, 4);
 	assert_int_equal(count(VP_STREAMS_ALL, VP_ID_host_sample), SAMPLES + 1);
 	assert_int_equal(count(VP_STREAMS_ALL, VP_ID_interval), INTERVALS);
 	(void)!system("rm -rf " NAME ".2*");

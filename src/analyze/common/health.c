@@ -10,6 +10,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "schema/guest_sampling.h"
+#include "schema/snapshot_cause.h"
 
 #define SAY(sentences, ...) vp_vec_push(sentences, vp_format(__VA_ARGS__))
 
@@ -128,6 +130,34 @@ static struct vp_error *expect_recording(const char *directory)
 	return NULL;
 }
 
+static void health_set(char **text, char *sentence)
+{
+	free(*text);
+	*text = sentence;
+}
+
+/* The sentences of what the recording has as numbers. */
+static void put_sentences(struct vp_recording *recording, const vp_vms *vms)
+{
+	if (recording->guests.method)
+		health_set(&recording->guest_sampling, vp_guest_sampling_text(&recording->guests));
+	if (recording->snapshot_cause.kind)
+		health_set(&recording->cause,
+			   vp_snapshot_cause_text(&recording->snapshot_cause, vms));
+	if (recording->events_counted)
+		health_set(&recording->note,
+			   vp_format("samples stand for %.1f%% of %" PRIu64
+				     " '%s' events: the kernel throttled sampling, or samples were "
+				     "lost; a longer period or a lower frequency avoids that",
+				     100.0 * (double)recording->events_sampled /
+					 (double)recording->events_counted,
+				     recording->events_counted, recording->trigger));
+	else if (recording->selected)
+		health_set(&recording->note,
+			   vp_strdup("samples were taken only of the processes, threads or pCPUs "
+				     "that -p, -t or -C chose: shares are of these"));
+}
+
 struct vp_error *vp_recording_open(const char *directory, struct vp_recording *recording,
 				   vp_vms *vms, vp_sentences *sentences)
 {
@@ -137,6 +167,7 @@ struct vp_error *vp_recording_open(const char *directory, struct vp_recording *r
 	if (error)
 		SAY(sentences, "%s; VMs are named by pid", vp_error_message(error));
 	vp_error_free(error);
+	put_sentences(recording, vms);
 	char **texts[] = {&recording->instruments, &recording->tool,           &recording->hostname,
 			  &recording->kernel,      &recording->trigger,        &recording->note,
 			  &recording->command,     &recording->guest_sampling, &recording->mode,

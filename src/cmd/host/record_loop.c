@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cmd/common/verb.h"
+#include "schema/snapshot_cause.h"
 
 #define SECOND 1000000000ULL
 /* Longest time that a `kill -9` loses, ms. */
@@ -64,8 +65,9 @@ static void print_summary(const struct vp_record_loop *loop)
 /* A snapshot that a signal asked for; that there is none does not end the recording. */
 static void record_loop_take_snapshot(const struct vp_record_loop *loop)
 {
+	const struct vp_snapshot_cause cause = {.kind = VP_CAUSE_SIGNAL};
 	VP_AUTO_FREE char *path = NULL;
-	VP_AUTO_ERROR struct vp_error *error = vp_session_snapshot(loop->session, "SIGUSR2", &path);
+	VP_AUTO_ERROR struct vp_error *error = vp_session_snapshot(loop->session, &cause, &path);
 	VP_AUTO_FREE char *sentence = error ? vp_format("no snapshot: %s", vp_error_message(error))
 					    : vp_format("snapshot in '%s'", path);
 

@@ -8,6 +8,7 @@
 
 #include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_state.h"
+#include "schema/guest_sampling.h"
 #include "schema/schema.h"
 
 struct vp_guest_sampler;
@@ -48,7 +49,7 @@ struct vp_guest_sampler_counts {
 };
 
 struct vp_guest_sampler_ops {
-	const char *how; /* in words: "by the vCPUs' contexts" */
+	enum vp_guest_sampling_method method;
 	struct vp_error *(*open)(const struct vp_guest_sampler_options *options,
 				 struct vp_guest_sampler **ret);
 	struct vp_error *(*begin)(struct vp_guest_sampler *sampler);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Lines of the file `recording` with several numbers. */
+#ifndef VP_STORE_RECORDED_H
+#define VP_STORE_RECORDED_H
+
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "schema/guest_sampling.h"
+#include "schema/snapshot_cause.h"
+
+/* Append the line's words after its key, each with a blank before it. */
+void vp_recorded_put_cause(const struct vp_snapshot_cause *cause, struct vp_buffer *out);
+void vp_recorded_put_sampling(const struct vp_guest_sampling *sampling, struct vp_buffer *out);
+/* Read them from the rest of the line. */
+void vp_recorded_read_cause(struct vp_cursor *line, struct vp_snapshot_cause *ret);
+void vp_recorded_read_sampling(struct vp_cursor *line, struct vp_guest_sampling *ret);
+
+#endif
