@@ -45,15 +45,14 @@ char *vp_guest_sampling_text(const struct vp_guest_sampling *sampling)
 				 " of them in this host's own vCPUs and %" PRIu64
 				 " in the hypervisor",
 				 sampling->pcpus, sampling->own, sampling->hypervisor);
-	vp_buffer_printf(&out,
-			 ", one per %.3f ms of CPU time, %.1f per second; each paused its vCPU for "
-			 "%.1f us (at most %.1f us), %.3f%% of the time of one vCPU; CPU time "
-			 "without samples: %.1f ms",
-			 (double)sampling->period_ns / 1e6, guest_sampling_ratio(samples, seconds),
-			 guest_sampling_ratio(pause, samples) / 1e3,
-			 (double)sampling->max_pause_ns / 1e3,
-			 guest_sampling_ratio(pause, seconds) / 1e7,
-			 (double)sampling->unsampled_ns / 1e6);
+	vp_buffer_printf(
+	    &out,
+	    ", one per %.3f ms of CPU time, %.1f per second; each paused its vCPU for "
+	    "%.1f us (at most %.1f us), %.3f%% of the time of one vCPU; CPU time "
+	    "without samples: %.1f ms",
+	    (double)sampling->period_ns / 1e6, guest_sampling_ratio(samples, seconds),
+	    guest_sampling_ratio(pause, samples) / 1e3, (double)sampling->max_pause_ns / 1e3,
+	    guest_sampling_ratio(pause, seconds) / 1e7, (double)sampling->unsampled_ns / 1e6);
 	char *text = vp_strdup(vp_buffer_text(&out));
 	vp_buffer_deinit(&out);
 	return text;

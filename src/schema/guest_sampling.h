@@ -34,7 +34,7 @@ struct vp_guest_sampling {
 	uint64_t exit_periods;    /* … those at exits, … */
 	uint64_t unknown_periods; /* … and those without a known process */
 	uint64_t exit_samples;
-	/* Of counters: pCPUs with interrupts; interrupts in this host's vCPUs and in the hypervisor. */
+	/* Counters: pCPUs with interrupts; those in this host's vCPUs and in the hypervisor. */
 	uint64_t pcpus, own, hypervisor;
 };
 

@@ -23,7 +23,7 @@ enum { VP_CAUSE_COMM = 16 };
 
 struct vp_snapshot_cause {
 	uint32_t kind; /* enum vp_snapshot_cause_kind */
-	/* Of a trigger: */
+	/* The rest is for triggers only. */
 	uint32_t condition;     /* enum vp_condition … */
 	uint64_t limit_ns;      /* … and its limit */
 	uint32_t vm, vcpu, tid; /* vp_vm_id(), the vCPU or VP_VCPU_UNKNOWN, its thread */
@@ -37,6 +37,7 @@ struct vp_snapshot_cause {
 
 /* "steal>20ms: vCPU 0 of VM 'g1' (thread 77) was runnable for …"; "": VP_CAUSE_NONE. A new
  * string. */
-char *vp_snapshot_cause_text(const struct vp_snapshot_cause *cause, const vp_vms *vms) VP_MUST_CHECK;
+char *vp_snapshot_cause_text(const struct vp_snapshot_cause *cause,
+			     const vp_vms *vms) VP_MUST_CHECK;
 
 #endif

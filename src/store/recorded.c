@@ -21,10 +21,10 @@ static void read_numbers(struct vp_cursor *line, uint64_t *numbers, size_t count
 
 void vp_recorded_put_cause(const struct vp_snapshot_cause *cause, struct vp_buffer *out)
 {
-	const uint64_t numbers[] = {
-	    cause->kind, cause->condition, cause->limit_ns,  cause->vm,      cause->vcpu,
-	    cause->tid,  cause->ns,        cause->pcpu,      cause->vendor,  cause->reason,
-	    cause->thief_tid, cause->thief_ns};
+	const uint64_t numbers[] = {cause->kind,   cause->condition, cause->limit_ns,
+				    cause->vm,     cause->vcpu,      cause->tid,
+				    cause->ns,     cause->pcpu,      cause->vendor,
+				    cause->reason, cause->thief_tid, cause->thief_ns};
 
 	put_numbers(numbers, cause->kind == VP_CAUSE_TRIGGER ? VP_ARRAY_SIZE(numbers) : 1, out);
 	if (cause->kind != VP_CAUSE_TRIGGER)
@@ -61,12 +61,14 @@ void vp_recorded_read_cause(struct vp_cursor *line, struct vp_snapshot_cause *re
 
 void vp_recorded_put_sampling(const struct vp_guest_sampling *sampling, struct vp_buffer *out)
 {
-	const uint64_t numbers[] = {
-	    sampling->method,	    sampling->exits,	    sampling->period_ns,
-	    sampling->duration_ns,  sampling->contexts,	    sampling->pause_ns,
-	    sampling->max_pause_ns, sampling->unsampled_ns, sampling->periods,
-	    sampling->exit_periods, sampling->unknown_periods, sampling->exit_samples,
-	    sampling->pcpus,	    sampling->own,	    sampling->hypervisor};
+	const uint64_t numbers[] = {sampling->method,          sampling->exits,
+				    sampling->period_ns,       sampling->duration_ns,
+				    sampling->contexts,        sampling->pause_ns,
+				    sampling->max_pause_ns,    sampling->unsampled_ns,
+				    sampling->periods,         sampling->exit_periods,
+				    sampling->unknown_periods, sampling->exit_samples,
+				    sampling->pcpus,           sampling->own,
+				    sampling->hypervisor};
 
 	put_numbers(numbers, VP_ARRAY_SIZE(numbers), out);
 }

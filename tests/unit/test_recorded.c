@@ -42,15 +42,17 @@ static void test_causes(void **state)
 	cause.condition = VP_CONDITION_WAKEUP;
 	cause.thief_tid = 0;
 	cause.vcpu = VP_VCPU_UNKNOWN;
-	expect_cause(&cause, "wakeup>20ms: vCPU ? of VM 'g1' (thread 1002) got a pCPU 25.0 ms after "
-			     "it was woken; nobody is known to have had pCPU 3");
+	expect_cause(&cause,
+		     "wakeup>20ms: vCPU ? of VM 'g1' (thread 1002) got a pCPU 25.0 ms after "
+		     "it was woken; nobody is known to have had pCPU 3");
 	cause.condition = VP_CONDITION_EXIT;
 	cause.vm = 4;
 	expect_cause(&cause, "exit>20ms: vCPU ? of VM '?' (thread 1002) was outside the guest for "
 			     "25.0 ms after a VM exit of reason HLT");
 	cause.condition = VP_CONDITION_THROTTLED;
-	expect_cause(&cause, "throttled: vCPU ? of VM '?' (thread 1002) was throttled: the CPU quota "
-			     "of its cgroup was used up");
+	expect_cause(&cause,
+		     "throttled: vCPU ? of VM '?' (thread 1002) was throttled: the CPU quota "
+		     "of its cgroup was used up");
 	cause.condition = VP_CONDITIONS;
 	expect_cause(&cause, "a trigger of a newer vperf");
 	expect_cause(&(struct vp_snapshot_cause){.kind = VP_CAUSE_NONE}, "");
@@ -66,7 +68,8 @@ static void test_causes(void **state)
 static void test_guest_sampling(void **state)
 {
 #define COST                                                                                       \
-	", one per 2.000 ms of CPU time, 45.0 per second; each paused its vCPU for 4.0 us (at most "  \
+	", one per 2.000 ms of CPU time, 45.0 per second; each paused its vCPU for 4.0 us (at "    \
+	"most "                                                                                    \
 	"17.0 us), 0.018% of the time of one vCPU; CPU time without samples: 3.0 ms"
 	static const char *const expected[] = {
 	    [VP_GUEST_SAMPLING_NO_EXITS] = "90 by the vCPU's context from Xen" COST,
@@ -100,9 +103,10 @@ static void test_guest_sampling(void **state)
 	const struct vp_guest_sampling empty = {.method = VP_GUEST_SAMPLING_CONTEXTS,
 						.exits = VP_GUEST_SAMPLING_INTERRUPTS};
 	VP_AUTO_FREE char *text = vp_guest_sampling_text(&empty);
-	assert_string_equal(text, "0 by the vCPU's context from Xen, one per 0.000 ms of CPU time, "
-				  "0.0 per second; each paused its vCPU for 0.0 us (at most 0.0 us), "
-				  "0.000% of the time of one vCPU; CPU time without samples: 0.0 ms");
+	assert_string_equal(text,
+			    "0 by the vCPU's context from Xen, one per 0.000 ms of CPU time, "
+			    "0.0 per second; each paused its vCPU for 0.0 us (at most 0.0 us), "
+			    "0.000% of the time of one vCPU; CPU time without samples: 0.0 ms");
 	VP_AUTO_FREE char *none = vp_guest_sampling_text(&(struct vp_guest_sampling){0});
 	assert_string_equal(none, "");
 }
@@ -132,7 +136,7 @@ static void expect_read(const struct vp_recording *info, const char *note, const
 }
 
 #define SELECTED                                                                                   \
-	"samples were taken only of the processes, threads or pCPUs that -p, -t or -C chose: "        \
+	"samples were taken only of the processes, threads or pCPUs that -p, -t or -C chose: "     \
 	"shares are of these"
 
 /* Recordings before 0.3 have sentences: they stay as they are. */
@@ -149,12 +153,12 @@ static void test_recordings(void **state)
 					   .guests.method = VP_GUEST_SAMPLING_CONTEXTS,
 					   .guests.contexts = 8},
 		    SELECTED, "manual snapshot", "8 by the vCPU's context from Xen,");
-	expect_read(&(struct vp_recording){.trigger = vp_strdup("cycles"),
-					   .events_counted = 1000,
-					   .events_sampled = 250},
-		    "samples stand for 25.0% of 1000 'cycles' events: the kernel throttled "
-		    "sampling, or samples were lost; a longer period or a lower frequency avoids that",
-		    "", "");
+	expect_read(
+	    &(struct vp_recording){
+		.trigger = vp_strdup("cycles"), .events_counted = 1000, .events_sampled = 250},
+	    "samples stand for 25.0% of 1000 'cycles' events: the kernel throttled "
+	    "sampling, or samples were lost; a longer period or a lower frequency avoids that",
+	    "", "");
 	/* A name from the recording does nothing to a terminal. */
 	expect_read(&(struct vp_recording){.mode = vp_strdup("flight"),
 					   .snapshot_cause = {.kind = VP_CAUSE_TRIGGER,
