@@ -44,6 +44,7 @@ struct vp_session *vp_session_new(const struct vp_session_options *options)
 	session->options = *options;
 	session->place = VP_NO_RECORDING_DIR;
 	session->cpu_hotplug = -1;
+	session->wake = -1;
 	session->hypervisor = vp_hypervisor_here();
 	session->host_maps = vp_host_maps_new();
 	session->kernel_btf = vp_kernel_btf_new();
@@ -502,7 +503,7 @@ static void do_slow_work(struct vp_session *session)
 /* Until one of the instruments has much, or so long. */
 static struct vp_error *wait_for_records(const struct vp_session *session, int timeout_ms)
 {
-	struct pollfd fds[VP_STREAM_CLASSES + VP_FLIGHT_FDS + 1];
+	struct pollfd fds[VP_STREAM_CLASSES + VP_FLIGHT_FDS + 2];
 	int own[VP_FLIGHT_FDS];
 	size_t n_own = 0;
 	nfds_t count = 0;
@@ -519,6 +520,7 @@ static struct vp_error *wait_for_records(const struct vp_session *session, int t
 	for (size_t i = 0; i < n_own; i++)
 		fds[count++] = (struct pollfd){.fd = own[i], .events = POLLIN};
 	fds[count++] = (struct pollfd){.fd = session->cpu_hotplug, .events = POLLIN};
+	fds[count++] = (struct pollfd){.fd = session->wake, .events = POLLIN};
 	return vp_poll_or_signal(fds, count, timeout_ms) < 0
 		   ? vp_error_errno(errno, "cannot wait for records")
 		   : NULL;
@@ -532,6 +534,11 @@ struct vp_error *vp_session_drain(struct vp_session *session)
 	vp_vec_each (&session->instruments, instrument)
 		error = vp_session_first_of(error, (*instrument)->ops->drain(*instrument));
 	return error;
+}
+
+void vp_session_wake_on(struct vp_session *session, int fd)
+{
+	session->wake = fd;
 }
 
 struct vp_error *vp_session_step(struct vp_session *session, int timeout_ms)

@@ -59,6 +59,8 @@ struct vp_error *vp_session_start(struct vp_session *session) VP_MUST_CHECK;
  * older one of that name is moved away. Before that, vp_session_free() leaves nothing on disk.
  * Errors: nothing can be written; the name is taken by now. */
 struct vp_error *vp_session_publish(struct vp_session *session) VP_MUST_CHECK;
+/* vp_session_step() also returns when `fd` is readable. */
+void vp_session_wake_on(struct vp_session *session, int fd);
 /* Waits up to `timeout_ms` for records and writes what there is. */
 struct vp_error *vp_session_step(struct vp_session *session, int timeout_ms) VP_MUST_CHECK;
 /* Stops and writes the rest: records, the end, names, agents' replies. An error does not stop the

@@ -48,6 +48,7 @@ struct vp_session {
 	bool said_unwritten;
 	struct vp_session_flight *flight; /* session_flight.c; NULL: records go to disk */
 	int cpu_hotplug;                  /* hotplug events of pCPUs; -1: not available */
+	int wake;                         /* of vp_session_wake_on(); -1: none */
 };
 
 /* session_pcpus.c: the pCPUs that are online now, and hears from now on of those that come. */

@@ -318,7 +318,8 @@ static struct vp_error *record_session(struct record *record, const struct vp_re
 	    .duration_ns = record->duration_ns ? record->duration_ns : stat->duration * 1000000000,
 	    .quiet = record->quiet,
 	    .output = record->output,
-	    .session = vp_session_new(&options)};
+	    .session = vp_session_new(&options),
+	    .targets = &record->targets};
 	add_instruments(record, stat, command.pid, loop.session);
 	struct vp_error *error = vp_session_open(loop.session);
 	vp_command_catch_signals();

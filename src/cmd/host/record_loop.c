@@ -94,7 +94,8 @@ static struct vp_error *run_until_end(const struct vp_record_loop *loop, struct 
 {
 	uint64_t since = vp_clock_monotonic(), shown = since;
 
-	while (!vp_command_stop_wanted() && !vp_command_ended(command, status)) {
+	while (!vp_command_stop_wanted() && !vp_command_ended(command, status) &&
+	       !(loop->targets && vp_record_targets_ended(loop->targets))) {
 		uint64_t now = vp_clock_monotonic();
 		if (loop->duration_ns && now - since >= loop->duration_ns)
 			break;
@@ -120,6 +121,8 @@ struct vp_error *vp_record_loop_run(const struct vp_record_loop *loop, struct vp
 	print_notices(loop);
 	VP_TRY(vp_command_go(command));
 	VP_TRY(vp_session_publish(loop->session));
+	if (loop->targets && loop->targets->ends.epoll)
+		vp_session_wake_on(loop->session, loop->targets->ends.epoll);
 	struct vp_error *error = run_until_end(loop, command, status);
 	if (command->pid)
 		kill(command->pid, SIGTERM);

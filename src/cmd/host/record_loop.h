@@ -5,6 +5,7 @@
 
 #include "base/macros.h"
 #include "cmd/common/command.h"
+#include "cmd/host/record_targets.h"
 #include "session/session.h"
 
 struct vp_record_loop {
@@ -12,12 +13,13 @@ struct vp_record_loop {
 	uint64_t duration_ns; /* 0: until COMMAND ends or Ctrl-C */
 	bool quiet;           /* no progress, no summary */
 	const char *output;
-	struct vp_session *session; /* open */
+	struct vp_session *session;        /* open */
+	struct vp_record_targets *targets; /* the end of all of them is the recording's; or NULL */
 };
 
 /*
- * Records until the command or the duration ends, or the user stops it; notices, progress and a
- * summary go to stderr. `*status` is the command's, as waitpid() gives it.
+ * Records until the command, the targets or the duration end, or the user stops it; notices,
+ * progress and a summary go to stderr. `*status` is the command's, as waitpid() gives it.
  */
 struct vp_error *vp_record_loop_run(const struct vp_record_loop *loop, struct vp_command *command,
 				    int *status) VP_MUST_CHECK;

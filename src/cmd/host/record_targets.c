@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "cmd/host/record_targets.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/io.h"
 #include "base/pcpus.h"
 #include "base/vec.h"
+
+/* PIDFD_THREAD, of Linux 6.9: the thread, not its process. */
+enum { OF_THREAD = O_EXCL };
 
 /* Each must be in /proc: a mistyped number would record nothing. */
 static struct vp_error *read_numbers(const char *option, const char *what, const char *of_many,
@@ -54,11 +63,74 @@ static struct vp_error *read_pcpus(const char *text, struct vp_pcpus *ret)
 	return missing;
 }
 
+static void watch_end(struct vp_target_ends *ends, uint32_t id, int flags)
+{
+	/* Each is reported once: the fd of one that ended stays readable. */
+	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
+	int fd = (int)syscall(SYS_pidfd_open, (pid_t)id, flags);
+
+	ends->running++;
+	if (fd < 0 || epoll_ctl(ends->epoll, EPOLL_CTL_ADD, fd, &event)) {
+		if (fd >= 0)
+			close(fd);
+		vp_vec_push(&ends->unwatched, id);
+		return;
+	}
+	vp_vec_push(&ends->fds, (uint32_t)fd);
+}
+
+static struct vp_error *watch_ends(struct vp_record_targets *targets)
+{
+	struct vp_target_ends *ends = &targets->ends;
+
+	if (!targets->chosen.pids.count && !targets->chosen.tids.count)
+		return NULL;
+	ends->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (ends->epoll < 0) {
+		ends->epoll = 0;
+		return vp_error_errno(errno, "cannot watch processes");
+	}
+	vp_vec_each (&targets->chosen.pids, pid)
+		watch_end(ends, *pid, 0);
+	vp_vec_each (&targets->chosen.tids, tid)
+		watch_end(ends, *tid, OF_THREAD);
+	return NULL;
+}
+
+static bool is_there(uint32_t id)
+{
+	VP_AUTO_FREE char *path = vp_format("/proc/%u", id);
+
+	return !access(path, F_OK);
+}
+
+bool vp_record_targets_ended(struct vp_record_targets *targets)
+{
+	struct vp_target_ends *ends = &targets->ends;
+	struct vp_profile_ids left = {0};
+	struct epoll_event event;
+	struct pollfd any = {.fd = ends->epoll, .events = POLLIN};
+
+	if (!ends->epoll)
+		return false;
+	while (vp_poll(&any, 1, 0) > 0 && vp_epoll_wait(ends->epoll, &event, 1) > 0)
+		ends->running--;
+	vp_vec_each (&ends->unwatched, id)
+		if (is_there(*id))
+			vp_vec_push(&left, *id);
+	ends->running -= ends->unwatched.count - left.count;
+	vp_vec_deinit(&ends->unwatched);
+	ends->unwatched = left;
+	return !ends->running;
+}
+
 struct vp_error *vp_record_targets_check(struct vp_record_targets *targets)
 {
 	VP_TRY(read_numbers("pid", "process", "processes", targets->pids, &targets->chosen.pids));
 	VP_TRY(read_numbers("tid", "thread", "threads", targets->tids, &targets->chosen.tids));
-	return targets->cpus ? read_pcpus(targets->cpus, &targets->chosen.pcpus) : NULL;
+	if (targets->cpus)
+		VP_TRY(read_pcpus(targets->cpus, &targets->chosen.pcpus));
+	return watch_ends(targets);
 }
 
 void vp_record_targets_deinit(struct vp_record_targets *targets)
@@ -66,4 +138,10 @@ void vp_record_targets_deinit(struct vp_record_targets *targets)
 	vp_vec_deinit(&targets->chosen.pids);
 	vp_vec_deinit(&targets->chosen.tids);
 	vp_vec_deinit(&targets->chosen.pcpus);
+	vp_vec_each (&targets->ends.fds, fd)
+		close((int)*fd);
+	vp_vec_deinit(&targets->ends.fds);
+	vp_vec_deinit(&targets->ends.unwatched);
+	if (targets->ends.epoll)
+		close(targets->ends.epoll);
 }

@@ -8,10 +8,19 @@
 #include "cmd/common/options.h"
 #include "session/instrument_profile.h"
 
+/* The processes and threads of -p and -t that still run. */
+struct vp_target_ends {
+	int epoll; /* readable when one of them ended, since vp_record_targets_ended(); 0: none */
+	struct vp_profile_ids unwatched; /* threads that this kernel cannot watch: looked for */
+	struct vp_profile_ids fds;       /* of the others */
+	size_t running;
+};
+
 struct vp_record_targets {
 	const char *pids, *tids, *cpus;
 	/* Parsed options. */
 	struct vp_profile_targets chosen;
+	struct vp_target_ends ends;
 };
 
 #define VP_RECORD_TARGET_OPTIONS(targets)                                                          \
@@ -35,6 +44,8 @@ struct vp_record_targets {
 /* Errors: a word that is no number, a process or thread that is not running, a pCPU that is not
  * online. */
 struct vp_error *vp_record_targets_check(struct vp_record_targets *targets) VP_MUST_CHECK;
+/* Whether all processes and threads of -p and -t have ended; false without any. */
+bool vp_record_targets_ended(struct vp_record_targets *targets);
 void vp_record_targets_deinit(struct vp_record_targets *targets);
 
 #endif
