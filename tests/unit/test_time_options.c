@@ -124,8 +124,9 @@ static void test_times_of_day(void **state)
 	expect_window("11:29:59,11:30", 12 * 3600 - 1, 12 * 3600);
 	/* Before the start, which is nearer than the same time of the next day. */
 	expect_window("23:15:01,23:31", -15 * 60 + 1.0, 60);
-	static const char *const malformed[] = {"24:00,",  "23:60,", "23:30:61,", "23:30:01.,x",
-						"23:30x,", "-1:30,", "23:30:5:,"};
+	static const char *const malformed[] = {"24:00,",      "23:60,",     "23:30:61,",
+						"23:30:01.,x", "23:30x,",    "-1:30,",
+						"23:30:5:,",   "23:30:01.,", "23:30.,"};
 	for (size_t i = 0; i < VP_ARRAY_SIZE(malformed); i++)
 		expect_refused(malformed[i], "expected FROM,TO such as 12.5,13");
 	/* In winter it is one hour. */

@@ -131,6 +131,13 @@ static enum vp_script_role role_in_hypervisor(const struct vp_event_class *event
 	return index < VP_ARRAY_SIZE(first) ? first[index] : VP_SCRIPT_PLAIN;
 }
 
+/* Whether a bit of its `flags` means that the exit's reason is known. */
+static bool flags_have_reason(uint32_t id)
+{
+	return id != VP_ID_exit_site && id != VP_ID_exit_site_detail &&
+	       id != VP_ID_exit_site_address && id != VP_ID_exit_site_waits;
+}
+
 static void script_classes_add_parts(struct vp_script_classes *classes,
 				     struct vp_script_class *class)
 {
@@ -144,6 +151,9 @@ static void script_classes_add_parts(struct vp_script_classes *classes,
 		    .field = field, .role = raw ? role_in_tracepoint(field) : role_of(field)};
 		if (is_defined && !raw && !strcmp(field->name, "guest_tid"))
 			part.role = VP_SCRIPT_GUEST_TID;
+		if (part.role == VP_SCRIPT_FLAGS &&
+		    !flags_have_reason((uint32_t)(class - classes->all.at)))
+			part.role = VP_SCRIPT_PLAIN;
 		if (class->of_hypervisor)
 			part.role = role_in_hypervisor(class->event, field);
 		if (class->chosen)

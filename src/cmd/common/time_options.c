@@ -18,7 +18,7 @@ static bool read_time(const char *text, const char *end, uint64_t *ret)
 	uint64_t ns = 0, whole = 0;
 	int digits = -1;
 
-	if (text == end || (end - text == 1 && *text == '.'))
+	if (text == end)
 		return false;
 	for (; text < end; text++) {
 		if (*text == '.' && digits < 0) {
@@ -33,6 +33,8 @@ static bool read_time(const char *text, const char *end, uint64_t *ret)
 		ns = 10 * ns + (uint64_t)(*text - '0');
 		digits += digits >= 0;
 	}
+	if (!digits)
+		return false;
 	if (digits < 0) {
 		whole = ns;
 		ns = 0;
