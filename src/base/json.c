@@ -114,6 +114,12 @@ void vp_json_object_end(struct vp_json *json)
 	close_bracket(json, "}");
 }
 
+void vp_json_answer(struct vp_json *json)
+{
+	vp_json_object(json, NULL);
+	vp_json_count(json, "version", VP_JSON_VERSION);
+}
+
 void vp_json_array(struct vp_json *json, const char *key)
 {
 	open_bracket(json, key, "[");

@@ -34,6 +34,12 @@ void vp_json_object_end(struct vp_json *json);
 void vp_json_array(struct vp_json *json, const char *key);
 void vp_json_array_end(struct vp_json *json);
 
+/* The version of all JSON that commands print: one more when a member goes or means something else.
+ */
+enum { VP_JSON_VERSION = 1 };
+/* Opens the object of a whole answer; its first member is that version. */
+void vp_json_answer(struct vp_json *json);
+
 /* NULL: null. Invalid UTF-8 and control characters become '?'. */
 void vp_json_text(struct vp_json *json, const char *key, const char *text);
 void vp_json_count(struct vp_json *json, const char *key, uint64_t count);

@@ -36,7 +36,7 @@ static struct vp_json export_jsonl_begin_line(const struct vp_export *export, co
 {
 	struct vp_json json = vp_json_to(export->out);
 
-	vp_json_object(&json, NULL);
+	vp_json_answer(&json);
 	vp_json_text(&json, "type", type);
 	return json;
 }

@@ -69,7 +69,7 @@ void vp_render_diff_json(const struct vp_diff *diff, const char *before, const c
 {
 	struct vp_json json = vp_json_to(out);
 
-	vp_json_object(&json, NULL);
+	vp_json_answer(&json);
 	vp_json_line(&json);
 	vp_json_text(&json, "before", before);
 	vp_json_text(&json, "after", after);

@@ -168,7 +168,7 @@ void vp_render_intervals_json(const struct vp_interval_recording *rec, struct vp
 {
 	struct vp_json json = vp_json_to(out);
 
-	vp_json_object(&json, NULL);
+	vp_json_answer(&json);
 	vp_json_text(&json, "path", rec->path);
 	vp_json_text(&json, "unit", rec->recipe.unit_name);
 	vp_json_count(&json, "width", rec->recipe.width);

@@ -12,7 +12,8 @@
 #include "schema/records.h"
 #include "store/packet.h"
 
-#define SECOND 1000000000
+/* Columns of text; longer names move the rest of their line. */
+enum { TIME_WIDTH = 15, THREAD_WIDTH = 16, VCPU_WIDTH = 9, STATE_WIDTH = 8 };
 
 const char *vp_lane_state_name(enum vp_lane_state state)
 {
@@ -45,7 +46,7 @@ static void render_lanes_put_guest(const struct vp_period *period, struct vp_buf
 	if (!period->has_guest)
 		return;
 	render_lanes_put_name(period->guest_comm, out);
-	vp_buffer_printf(out, "/%" PRIu32 " ", period->guest_tid);
+	vp_buffer_printf(out, "/%" PRIu32, period->guest_tid);
 }
 
 static void put_certainty(const struct vp_period *period, struct vp_buffer *out)
@@ -65,40 +66,79 @@ static void render_lanes_put_vcpu(const struct vp_period *period,
 		return;
 	render_lanes_put_name(vp_lanes_vm(layout->lanes, period->vm), out);
 	if (period->vcpu == VP_VCPU_UNKNOWN)
-		vp_buffer_string(out, "/- ");
+		vp_buffer_string(out, "/-");
 	else
-		vp_buffer_printf(out, "/%" PRIu32 " ", period->vcpu);
+		vp_buffer_printf(out, "/%" PRIu32, period->vcpu);
+}
+
+/* Spaces up to `width` bytes from `start` on, and at least one. */
+static void render_lanes_pad(size_t start, size_t width, struct vp_buffer *out)
+{
+	do
+		vp_buffer_string(out, " ");
+	while (out->size < start + width);
+}
+
+/* The names of the columns, and the words that do not explain themselves. */
+static void render_lanes_put_head(const struct vp_period *period,
+				  const struct vp_lanes_layout *layout, int time,
+				  struct vp_buffer *out)
+{
+	bool of_pcpu = period->lane == VP_LANE_PCPU;
+
+	vp_buffer_printf(out, "#%*s   length pCPU  ", time - 1, "start");
+	if (layout->of_threads)
+		vp_buffer_printf(out, "%-*s", THREAD_WIDTH, "guest thread");
+	vp_buffer_printf(out, "%-*s%-*s%s\n", VCPU_WIDTH, "VM/vCPU", STATE_WIDTH, "state",
+			 of_pcpu              ? "host thread"
+			 : layout->of_threads ? "by=thief"
+					      : "guest thread, by=thief");
+	if (!of_pcpu)
+		vp_buffer_string(out, "# exact: the guest thread ran throughout; "
+				      "uncertain: at the start, then switches=N\n");
 }
 
 static void render_lanes_put_text(const struct vp_period *period,
 				  const struct vp_lanes_layout *layout, struct vp_buffer *out)
 {
-	char length[VP_DURATION_SIZE];
+	char length[VP_DURATION_SIZE], at[VP_CLOCK_TEXT_SIZE];
 
-	char at[VP_CLOCK_TEXT_SIZE];
-	vp_buffer_printf(out, "%15s %8s ", vp_clock_text(&layout->clock, period->begin, at),
+	vp_clock_text(&layout->clock, period->begin, at);
+	if (layout->is_first)
+		render_lanes_put_head(period, layout,
+				      strlen(at) > TIME_WIDTH ? (int)strlen(at) : TIME_WIDTH, out);
+	vp_buffer_printf(out, "%*s %8s ", TIME_WIDTH, at,
 			 vp_text_duration(period->end - period->begin, length));
 	if (period->pcpu == VP_NO_PCPU)
-		vp_buffer_string(out, "[-] ");
+		vp_buffer_string(out, "[-]   ");
 	else
 		vp_buffer_printf(out, "[%03" PRIu32 "] ", period->pcpu);
-	if (layout->of_threads)
+	size_t start = out->size;
+	if (layout->of_threads) {
 		render_lanes_put_guest(period, out);
+		render_lanes_pad(start, THREAD_WIDTH, out);
+		start = out->size;
+	}
 	render_lanes_put_vcpu(period, layout, out);
-	vp_buffer_printf(out, "%s ", vp_lane_state_name(period->state));
+	render_lanes_pad(start, VCPU_WIDTH, out);
+	vp_buffer_printf(out, "%-*s", STATE_WIDTH, vp_lane_state_name(period->state));
 	if (period->lane == VP_LANE_PCPU && period->tid) {
 		render_lanes_put_name(period->comm, out);
 		vp_buffer_printf(out, "/%" PRIu32 " ", period->tid);
 	}
-	if (!layout->of_threads)
+	if (!layout->of_threads && period->has_guest) {
 		render_lanes_put_guest(period, out);
+		vp_buffer_string(out, " ");
+	}
 	put_certainty(period, out);
 	if (period->has_thief) {
 		vp_buffer_string(out, "by=");
 		render_lanes_put_name(period->thief_comm, out);
 		vp_buffer_printf(out, "/%" PRIu32 " ", period->thief_tid);
 	}
-	out->bytes[out->size - 1] = '\n';
+	while (out->bytes[out->size - 1] == ' ')
+		out->size--;
+	vp_buffer_string(out, "\n");
 }
 
 static void render_lanes_put_json_known(struct vp_json *json, const char *key, bool known,
@@ -115,7 +155,10 @@ static void render_lanes_put_json(const struct vp_period *period,
 {
 	struct vp_json json = vp_json_to(out);
 
-	vp_json_object(&json, NULL);
+	if (layout->is_first)
+		vp_json_answer(&json);
+	else
+		vp_json_object(&json, NULL);
 	vp_json_text(&json, "type", "period");
 	vp_json_text(&json, "lane", lane_name(period, layout));
 	vp_json_count(&json, "begin_ns", period->begin);

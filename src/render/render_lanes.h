@@ -9,6 +9,7 @@
 struct vp_lanes_layout {
 	struct vp_lanes *lanes;     /* names of VMs */
 	bool of_threads;            /* the guest's thread is whose the lane is */
+	bool is_first;              /* nothing was printed before: JSON has its version */
 	struct vp_clock_text clock; /* of times, in text */
 };
 

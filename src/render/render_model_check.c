@@ -137,7 +137,7 @@ void vp_render_check_json(const struct vp_model_check *check, struct vp_buffer *
 {
 	struct vp_json json = vp_json_to(out);
 
-	vp_json_object(&json, NULL);
+	vp_json_answer(&json);
 	vp_json_count(&json, "rows", check->rows.count);
 	vp_json_count(&json, "folds", check->folds);
 	vp_json_count(&json, "unexplained", check->unexplained);

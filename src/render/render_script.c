@@ -254,7 +254,10 @@ static void put_json_event(const struct vp_script_event *event,
 	struct vp_json json = vp_json_to(out);
 	unsigned shown = layout->shown;
 
-	vp_json_object(&json, NULL);
+	if (layout->is_first)
+		vp_json_answer(&json);
+	else
+		vp_json_object(&json, NULL);
 	if (shown & VP_SHOW_TIME)
 		vp_json_count(&json, "time_ns", event->time);
 	if (shown & VP_SHOW_CPU)

@@ -24,6 +24,7 @@ struct vp_script_layout {
 	const struct vp_intern *columns; /* of the fields */
 	unsigned shown;
 	struct vp_clock_text clock; /* of times, in text */
+	bool is_first;              /* nothing was printed before: JSON has its version */
 };
 
 struct vp_script_format {

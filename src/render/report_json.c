@@ -231,7 +231,7 @@ void vp_render_report_json(const struct vp_report *report, bool colour, struct v
 	struct vp_json json = vp_json_to(out);
 
 	vp_json_pretty(&json, true);
-	vp_json_object(&json, NULL);
+	vp_json_answer(&json);
 	report_json_put_part(report, &whole, &json);
 	report_json_put_rows(report, &whole, profile->parts.at, profile->parts.count, &json);
 	if (split)

@@ -40,19 +40,19 @@ static void report_text_put_shares(const struct vp_report *report,
 				   const struct vp_profile_part *part, struct vp_buffer *out)
 {
 	bool guest = report->profile.view == VP_VIEW_GUEST;
-	double os = vp_report_percent(part, part->kinds[VP_KIND_OS]);
+	double kernel = vp_report_percent(part, part->kinds[VP_KIND_OS]);
 	double user = vp_report_percent(part, part->kinds[VP_KIND_USER]);
 	double idle = vp_report_percent(part, part->kinds[VP_KIND_IDLE]);
 	double steal = vp_report_percent(part, part->kinds[VP_KIND_STEAL]);
 	double vm = vp_report_percent(part, part->kinds[VP_KIND_VM]);
 
 	put_total(report, part, out);
+	if (!guest)
+		vp_buffer_printf(out, "VM %.2f%%   ", vm);
+	vp_buffer_printf(out, "kernel %.2f%%   user %.2f%%   idle %.2f%%", kernel, user, idle);
 	if (guest)
-		vp_buffer_printf(out, "OS:USER:IDLE:steal = %.2f%% : %.2f%% : %.2f%% : %.2f%%\n\n",
-				 os, user, idle, steal);
-	else
-		vp_buffer_printf(out, "VM:OS:USER:IDLE = %.2f%% : %.2f%% : %.2f%% : %.2f%%\n\n", vm,
-				 os, user, idle);
+		vp_buffer_printf(out, "   steal %.2f%%", steal);
+	vp_buffer_string(out, "\n\n");
 }
 
 /* The sum with its unit, except ticks: the number alone. */

@@ -198,7 +198,7 @@ void vp_render_summary_json(const struct vp_summary *summary, struct vp_buffer *
 	struct vp_json json = vp_json_to(out);
 
 	vp_json_pretty(&json, true);
-	vp_json_object(&json, NULL);
+	vp_json_answer(&json);
 	summary_json_put_about(report, &json);
 	put_pcpus(summary, &json);
 	vp_json_count(&json, "vcpu_spans", summary->vcpu_spans);

@@ -59,7 +59,7 @@ void vp_facts_take_check(struct vp_selftest_facts *facts, struct json_object *ch
 			{"guest program counter", &facts->no_places},
 			{"hardware counter", &facts->no_counter}};
 
-	each_element(check, NULL, probe) for (size_t i = 0; i < VP_ARRAY_SIZE(features); i++)
+	each_element(check, "features", probe) for (size_t i = 0; i < VP_ARRAY_SIZE(features); i++)
 	{
 		if (!is(probe, "name", features[i].name) || !is(probe, "found", "false"))
 			continue;

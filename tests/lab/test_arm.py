@@ -55,7 +55,7 @@ def parse_counts(text):
 
 
 def port(run, claims):
-    probes = {probe["name"]: probe["found"] for probe in json.loads(run.command_output(1))}
+    probes = {probe["name"]: probe["found"] for probe in json.loads(run.command_output(1))["features"]}
     for name in ("sampling programs", "accounting programs", "interval programs", "KVM",
                  "hardware counter"):
         claims.check(probes[name], f"vperf check finds: {name}")

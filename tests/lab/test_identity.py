@@ -181,8 +181,8 @@ def check_server(run, claims):
 
 
 def check_guests(run, claims):
-    guest, = json.loads((run.out / "guests.json").read_text())
-    scanned, = json.loads((run.out / "scanned.json").read_text())
+    guest, = json.loads((run.out / "guests.json").read_text())["vms"]
+    scanned, = json.loads((run.out / "scanned.json").read_text())["vms"]
     claims.check(guest["problem"] is None and guest["kernel"]["found_by"] == "registers",
                  "vperf guests finds the kernel by the vCPUs' registers")
     claims.check(scanned["kernel"] and scanned["kernel"]["found_by"] == "scan" and
@@ -191,7 +191,7 @@ def check_guests(run, claims):
     pids = {pid for _, (pid, _, _) in truth_of(run)}
     listed = {process["pid"] for process in guest["processes"]}
     claims.check(pids and pids <= listed, f"it lists the workload's processes {sorted(pids)}")
-    tampered, = json.loads((run.out / "tampered.json").read_text())
+    tampered, = json.loads((run.out / "tampered.json").read_text())["vms"]
     claims.check(tampered["kernel"] and tampered["kernel"]["pack"] == "read" and
                  "does not match" in str(tampered["kernel"]["dropped_pack"]) and
                  pids <= {process["pid"] for process in tampered["processes"]},
@@ -254,7 +254,7 @@ def check_named_from_then_on(run, claims):
 
 
 def changes(run, claims):
-    guests = {guest["vm"]: guest for guest in json.loads((run.out / "guests.json").read_text())}
+    guests = {guest["vm"]: guest for guest in json.loads((run.out / "guests.json").read_text())["vms"]}
     direct_map, tasks = int(guests["g1"]["kernel"]["direct_map"], 16), tasks_in_trace(run)
     new = {tid for _, (_, tid, _) in truth_of(run) if tasks.get(tid, 0) - direct_map >= 1 << 32}
     claims.check(len(new) >= 2, f"tasks in memory that was plugged in are named: {sorted(new)}")
@@ -287,7 +287,7 @@ LITTLE_KIB = 1024  # what guests that do nothing may use meanwhile
 def memory_that_is_not_there(run, claims):
     before, after = ({line.rsplit(None, 1)[0] if line[0] == "g" else "free": int(line.split()[-1])
                       for line in (run.out / name).read_text().replace(" kB", "").splitlines()} for name in ("before", "after"))
-    guests = {guest["vm"]: guest["kernel"] or {} for guest in json.loads((run.out / "scanned.json").read_text())}
+    guests = {guest["vm"]: guest["kernel"] or {} for guest in json.loads((run.out / "scanned.json").read_text())["vms"]}
     claims.check({name: kernel.get("found_by") for name, kernel in guests.items()} == {"g1": "scan", "g2": "scan"},
                  f"both kernels are found by a search: {[(name, kernel.get('physical')) for name, kernel in guests.items()]}")
     size, rss = before["g1 Size:"], [counts["g1 Rss:"] for counts in (before, after)]

@@ -129,7 +129,7 @@ def seconds_since_first_sample(run):
 
 def finding(run, claims):
     """Without registers, by a search of the guest's memory."""
-    guest = json.loads((run.out / "guests.json").read_text())[0]
+    guest = json.loads((run.out / "guests.json").read_text())["vms"][0]
     kernel = guest["kernel"] or {}
     claims.check(kernel.get("found_by") == "scan" and kernel["cpus"],
                  f"the guest's kernel was found: {kernel.get('physical')}, {guest['problem']}")

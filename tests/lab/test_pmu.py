@@ -269,7 +269,7 @@ command vperf record --interrupts=pmu -F {XEN_RATE} -d 6 -o /out/rec
 
 
 def xen_check(run, claims):
-    found = {name: next(probe for probe in json.loads((run.out / f"{name}.json").read_text()) if probe["name"] == "Xen's PMU")
+    found = {name: next(probe for probe in json.loads((run.out / f"{name}.json").read_text())["features"] if probe["name"] == "Xen's PMU")
              for name in ("alone", "beside")}
     claims.check(found["alone"]["found"] and not found["beside"]["found"] and "since they were started" in found["beside"]["detail"],
                  f"'vperf check' before a guest was started, and after: {found}")

@@ -259,7 +259,7 @@ def threads_of_dom0(run, claims):
 
 def no_counters(run, claims):
     """Here is no PMU that Xen could lend."""
-    probe = next(probe for probe in json.loads(run.command_output(7, "out")) if probe["name"] == "Xen's PMU")
+    probe = next(probe for probe in json.loads(run.command_output(7, "out"))["features"] if probe["name"] == "Xen's PMU")
     claims.check(not probe["found"] and "Xen lends no counters" in probe["detail"], f"'vperf check': {probe}")
     first, status, second, *rest = run.command_output(7, "err").splitlines()
     claims.check(status == "1" and first == f"vperf record: {probe['detail']}", f"'vperf record --interrupts=pmu' says the same: {first}")
@@ -355,7 +355,7 @@ def check_process(claims, what, report, rows, expected):
 
 
 def samples_of_guests(run, claims):
-    guests = json.loads((run.out / "guests.json").read_text())
+    guests = json.loads((run.out / "guests.json").read_text())["vms"]
     listed = {guest["vm"]: [process["process"] for process in guest["processes"]] for guest in guests}
     claims.check(sorted(listed) == ["pv", "pvh"], f"'vperf guests' lists {sorted(listed)}, without dom0")
     for vm, processes in (("pvh", [{"share_a": 80, "share_b": 20}, {"share_a": 30, "share_b": 70}]), ("pv", [{"share_a": 80, "share_b": 20}])):
@@ -551,7 +551,7 @@ def counters(run, claims):
     check_times(claims, "dom0 beside a busy guest", shared, True)
     errors = [line.get("error") for line in alone[-2:]]
     claims.check(errors == ["-5", "-6"], f"dom0: without a PMU, and lent ones: {errors}")
-    lending = next(probe for probe in json.loads(run.command_output(5)) if probe["name"] == "lending counters")
+    lending = next(probe for probe in json.loads(run.command_output(5))["features"] if probe["name"] == "lending counters")
     claims.check(not lending["found"] and "no KVM" in lending["detail"], f"'vperf check': {lending['detail']}")
     for kind in KINDS:
         jobs = [lines for lines in said(run, kind).values() if "way" in lines[0] or "error" in lines[0]]

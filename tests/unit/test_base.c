@@ -392,6 +392,12 @@ static void test_json(void **state)
 			    "\"none\": null,\n\"list\": [18446744073709551615, true, []]}");
 	out.size = 0;
 	json = vp_json_to(&out);
+	vp_json_answer(&json);
+	vp_json_count(&json, "more", 2);
+	vp_json_object_end(&json);
+	assert_string_equal(vp_buffer_text(&out), "{\"version\": 1, \"more\": 2}");
+	out.size = 0;
+	json = vp_json_to(&out);
 	vp_json_array(&json, NULL);
 	vp_json_number(&json, NULL, 0.1);
 	vp_json_number(&json, NULL, (double)INFINITY);

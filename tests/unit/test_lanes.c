@@ -187,31 +187,33 @@ static void make(void)
 static void test_vcpu(void **state)
 {
 	make();
-	expect_lane(VP_LANE_VCPU,
-		    "    1.000000010    10 ns [000] vm0/0 host\n"
-		    "    1.000000020    10 ns [000] vm0/0 guest\n"
-		    "    1.000000030    10 ns [000] vm0/0 host worker/7\n"
-		    "    1.000000040    20 ns [000] vm0/0 guest worker/7 exact\n"
-		    "    1.000000060     5 ns [000] vm0/0 host worker/7\n"
-		    "    1.000000065     5 ns [000] vm0/0 stolen worker/7 by=thief/50\n"
-		    "    1.000000070    10 ns [000] vm0/0 stolen worker/7 by=-/51\n"
-		    "    1.000000080     5 ns [000] vm0/0 host worker/7\n"
-		    "    1.000000085    15 ns [000] vm0/0 guest worker/7 uncertain switches=5\n"
-		    "    1.000000100    10 ns [000] vm0/0 host other/8\n"
-		    "    1.000000110    20 ns [000] vm0/0 guest other/8 uncertain switches=1\n"
-		    "    1.000000130     5 ns [000] vm0/0 host other/8\n"
-		    "    1.000000135     5 ns [000] vm0/0 guest other/8 uncertain\n"
-		    "    1.000000140    10 ns [000] vm0/0 host swapper/0\n"
-		    "    1.000000150    50 ns [-] vm0/0 halted swapper/0\n"
-		    "    1.000000200    10 ns [000] vm0/0 waking swapper/0 by=swapper/0\n"
-		    "    1.000000210    10 ns [000] vm0/0 host swapper/0\n"
-		    "    1.000000220    10 ns [000] vm0/0 guest swapper/0 exact\n");
-	expect_lane(VP_LANE_PCPU, "    1.000000010    55 ns [000] vm0/0 running CPU 0/KVM/1001\n"
-				  "    1.000000065     5 ns [000] running thief/50\n"
-				  "    1.000000070    10 ns [000] running -/51\n"
-				  "    1.000000080    70 ns [000] vm0/0 running CPU 0/KVM/1001\n"
-				  "    1.000000150    60 ns [000] idle\n"
-				  "    1.000000210    20 ns [000] vm0/0 running CPU 0/KVM/1001\n");
+	expect_lane(
+	    VP_LANE_VCPU,
+	    "    1.000000010    10 ns [000] vm0/0    host\n"
+	    "    1.000000020    10 ns [000] vm0/0    guest\n"
+	    "    1.000000030    10 ns [000] vm0/0    host    worker/7\n"
+	    "    1.000000040    20 ns [000] vm0/0    guest   worker/7 exact\n"
+	    "    1.000000060     5 ns [000] vm0/0    host    worker/7\n"
+	    "    1.000000065     5 ns [000] vm0/0    stolen  worker/7 by=thief/50\n"
+	    "    1.000000070    10 ns [000] vm0/0    stolen  worker/7 by=-/51\n"
+	    "    1.000000080     5 ns [000] vm0/0    host    worker/7\n"
+	    "    1.000000085    15 ns [000] vm0/0    guest   worker/7 uncertain switches=5\n"
+	    "    1.000000100    10 ns [000] vm0/0    host    other/8\n"
+	    "    1.000000110    20 ns [000] vm0/0    guest   other/8 uncertain switches=1\n"
+	    "    1.000000130     5 ns [000] vm0/0    host    other/8\n"
+	    "    1.000000135     5 ns [000] vm0/0    guest   other/8 uncertain\n"
+	    "    1.000000140    10 ns [000] vm0/0    host    swapper/0\n"
+	    "    1.000000150    50 ns [-]   vm0/0    halted  swapper/0\n"
+	    "    1.000000200    10 ns [000] vm0/0    waking  swapper/0 by=swapper/0\n"
+	    "    1.000000210    10 ns [000] vm0/0    host    swapper/0\n"
+	    "    1.000000220    10 ns [000] vm0/0    guest   swapper/0 exact\n");
+	expect_lane(VP_LANE_PCPU,
+		    "    1.000000010    55 ns [000] vm0/0    running CPU 0/KVM/1001\n"
+		    "    1.000000065     5 ns [000]          running thief/50\n"
+		    "    1.000000070    10 ns [000]          running -/51\n"
+		    "    1.000000080    70 ns [000] vm0/0    running CPU 0/KVM/1001\n"
+		    "    1.000000150    60 ns [000]          idle\n"
+		    "    1.000000210    20 ns [000] vm0/0    running CPU 0/KVM/1001\n");
 }
 
 /* An exit that KVM tells of only when the thread has lost its pCPU meanwhile: what came between is
@@ -237,15 +239,15 @@ static void test_late_exits(void **state)
 	enter(&made, 0, 120, 0);
 	finish(&made);
 	expect_lane(VP_LANE_VCPU,
-		    "    1.000000010    10 ns [000] vm0/0 host\n"
-		    "    1.000000020    10 ns [000] vm0/0 guest\n"
-		    "    1.000000030    10 ns [000] vm0/0 host -/7\n"
-		    "    1.000000040    10 ns [000] vm0/0 guest -/7 exact\n"
-		    "    1.000000050    10 ns [000] vm0/0 stolen -/7 by=thief/50\n"
-		    "    1.000000060    20 ns [000] vm0/0 host -/7\n"
-		    "    1.000000080    10 ns [000] vm0/0 guest -/7 uncertain switches=2\n"
-		    "    1.000000090    10 ns [000] vm0/0 stolen -/8 by=thief/50\n"
-		    "    1.000000100    20 ns [000] vm0/0 host -/8\n");
+		    "    1.000000010    10 ns [000] vm0/0    host\n"
+		    "    1.000000020    10 ns [000] vm0/0    guest\n"
+		    "    1.000000030    10 ns [000] vm0/0    host    -/7\n"
+		    "    1.000000040    10 ns [000] vm0/0    guest   -/7 exact\n"
+		    "    1.000000050    10 ns [000] vm0/0    stolen  -/7 by=thief/50\n"
+		    "    1.000000060    20 ns [000] vm0/0    host    -/7\n"
+		    "    1.000000080    10 ns [000] vm0/0    guest   -/7 uncertain switches=2\n"
+		    "    1.000000090    10 ns [000] vm0/0    stolen  -/8 by=thief/50\n"
+		    "    1.000000100    20 ns [000] vm0/0    host    -/8\n");
 }
 
 /* Nothing is exact whose end was lost, or that goes on at the recording's end, or of which the
@@ -273,19 +275,20 @@ static void test_losses(void **state)
 	enter(&made, 1, 140, 0);
 	change(&made, 0, 150, CPU0, 0, 0);
 	finish(&made);
-	expect_lane(VP_LANE_VCPU, "    1.000000010    10 ns [000] vm0/0 host\n"
-				  "    1.000000020    10 ns [000] vm0/0 guest\n"
-				  "    1.000000030    10 ns [000] vm0/0 host -/7\n"
-				  "    1.000000040    20 ns [000] vm0/0 guest -/7 uncertain\n"
-				  "    1.000000060    10 ns [000] vm0/0 guest -/7 exact\n"
-				  "    1.000000070    10 ns [000] vm0/0 host -/7\n"
-				  "    1.000000080    10 ns [000] vm0/0 guest -/7 uncertain\n"
-				  "    1.000000090     5 ns [001] vm0/0 host -/7\n"
-				  "    1.000000095     5 ns [001] vm0/0 guest -/7 uncertain\n"
-				  "    1.000000100    10 ns [001] vm0/0 host\n"
-				  "    1.000000110    10 ns [001] vm0/0 guest\n"
-				  "    1.000000120    20 ns [001] vm0/0 host -/7\n"
-				  "    1.000000140    10 ns [001] vm0/0 guest -/7 uncertain\n");
+	expect_lane(VP_LANE_VCPU,
+		    "    1.000000010    10 ns [000] vm0/0    host\n"
+		    "    1.000000020    10 ns [000] vm0/0    guest\n"
+		    "    1.000000030    10 ns [000] vm0/0    host    -/7\n"
+		    "    1.000000040    20 ns [000] vm0/0    guest   -/7 uncertain\n"
+		    "    1.000000060    10 ns [000] vm0/0    guest   -/7 exact\n"
+		    "    1.000000070    10 ns [000] vm0/0    host    -/7\n"
+		    "    1.000000080    10 ns [000] vm0/0    guest   -/7 uncertain\n"
+		    "    1.000000090     5 ns [001] vm0/0    host    -/7\n"
+		    "    1.000000095     5 ns [001] vm0/0    guest   -/7 uncertain\n"
+		    "    1.000000100    10 ns [001] vm0/0    host\n"
+		    "    1.000000110    10 ns [001] vm0/0    guest\n"
+		    "    1.000000120    20 ns [001] vm0/0    host    -/7\n"
+		    "    1.000000140    10 ns [001] vm0/0    guest   -/7 uncertain\n");
 }
 
 static void test_filters(void **state)
@@ -459,7 +462,7 @@ static void test_other_recordings(void **state)
 	finish(&made);
 	print(&printed, "text", (struct vp_lanes_options){0});
 	assert_string_equal(vp_buffer_text(&printed.out),
-			    "    1.000000020    10 ns [000] vm0/0 guest\n");
+			    "    1.000000020    10 ns [000] vm0/0    guest\n");
 	assert_int_equal(printed.notes.count, 1);
 	assert_non_null(strstr(printed.notes.at[0], "no events of the scheduler"));
 	printed_free(&printed);
@@ -531,29 +534,29 @@ static void test_states(void **state)
 	put_state(&made, GUEST_VM, 1, 160, 20, VP_STATE_GUEST, 0);
 	finish_domains(&made);
 	expect_lane(VP_LANE_VCPU,
-		    "    1.000000010    40 ns [000] vm1/0 guest\n"
-		    "    1.000000010    42 ns [000] vm0/0 stolen by=vCPU 0 of VM vm1/2001\n"
-		    "    1.000000052     8 ns [000] vm0/0 guest\n"
-		    "    1.000000060    10 ns [000] vm0/0 guest -/51 exact\n"
-		    "    1.000000070    10 ns [000] vm0/0 guest swapper/0 exact\n"
-		    "    1.000000050    32 ns [000] vm1/0 stolen by=vCPU 0 of VM vm0/1001\n"
-		    "    1.000000082     8 ns [000] vm1/0 guest\n"
-		    "    1.000000090     5 ns [000] vm1/0 host\n"
-		    "    1.000000095    15 ns [-] vm1/0 halted\n"
-		    "    1.000000110    10 ns [000] vm1/0 waking by=nobody/0\n"
-		    "    1.000000120    10 ns [000] vm1/0 guest\n"
-		    "    1.000000130    10 ns [001] vm1/0 stolen\n"
-		    "    1.000000080    70 ns [-] vm0/0 blocked swapper/0\n"
-		    "    1.000000150    10 ns [000] vm0/0 stolen swapper/0\n"
-		    "    1.000000140    20 ns [001] vm1/0 guest\n");
+		    "    1.000000010    40 ns [000] vm1/0    guest\n"
+		    "    1.000000010    42 ns [000] vm0/0    stolen  by=vCPU 0 of VM vm1/2001\n"
+		    "    1.000000052     8 ns [000] vm0/0    guest\n"
+		    "    1.000000060    10 ns [000] vm0/0    guest   -/51 exact\n"
+		    "    1.000000070    10 ns [000] vm0/0    guest   swapper/0 exact\n"
+		    "    1.000000050    32 ns [000] vm1/0    stolen  by=vCPU 0 of VM vm0/1001\n"
+		    "    1.000000082     8 ns [000] vm1/0    guest\n"
+		    "    1.000000090     5 ns [000] vm1/0    host\n"
+		    "    1.000000095    15 ns [-]   vm1/0    halted\n"
+		    "    1.000000110    10 ns [000] vm1/0    waking  by=nobody/0\n"
+		    "    1.000000120    10 ns [000] vm1/0    guest\n"
+		    "    1.000000130    10 ns [001] vm1/0    stolen\n"
+		    "    1.000000080    70 ns [-]   vm0/0    blocked swapper/0\n"
+		    "    1.000000150    10 ns [000] vm0/0    stolen  swapper/0\n"
+		    "    1.000000140    20 ns [001] vm1/0    guest\n");
 	expect_lane(VP_LANE_PCPU,
-		    "    1.000000010    40 ns [000] vm1/0 running vCPU 0 of VM vm1/2001\n"
-		    "    1.000000052    28 ns [000] vm0/0 running vCPU 0 of VM vm0/1001\n"
-		    "    1.000000082    13 ns [000] vm1/0 running vCPU 0 of VM vm1/2001\n"
-		    "    1.000000095    25 ns [000] idle\n"
-		    "    1.000000120    10 ns [000] vm1/0 running vCPU 0 of VM vm1/2001\n"
-		    "    1.000000130    30 ns [000] idle\n"
-		    "    1.000000140    20 ns [001] vm1/0 running vCPU 0 of VM vm1/2001\n");
+		    "    1.000000010    40 ns [000] vm1/0    running vCPU 0 of VM vm1/2001\n"
+		    "    1.000000052    28 ns [000] vm0/0    running vCPU 0 of VM vm0/1001\n"
+		    "    1.000000082    13 ns [000] vm1/0    running vCPU 0 of VM vm1/2001\n"
+		    "    1.000000095    25 ns [000]          idle\n"
+		    "    1.000000120    10 ns [000] vm1/0    running vCPU 0 of VM vm1/2001\n"
+		    "    1.000000130    30 ns [000]          idle\n"
+		    "    1.000000140    20 ns [001] vm1/0    running vCPU 0 of VM vm1/2001\n");
 }
 
 static void take_stolen(void *context, const struct vp_period *period)

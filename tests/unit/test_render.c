@@ -56,7 +56,7 @@ static void test_text(void **state)
 	const char *shares = strstr(vp_buffer_text(&out), "Total samples");
 	assert_non_null(shares);
 	assert_string_equal(
-	    shares, "Total samples: 10   OS:USER:IDLE:steal = 0.00% : 60.00% : 20.00% : 20.00%\n"
+	    shares, "Total samples: 10   kernel 0.00%   user 60.00%   idle 20.00%   steal 20.00%\n"
 		    "\n"
 		    "Percent  Samples  Kind   Process   Module  Function\n"
 		    " 60.00%        6  user   wo;rk,er  worker  compute\n"

@@ -143,8 +143,9 @@ static void test_reports(void **state)
 	struct vp_selftest_facts facts = {0};
 
 	TAKE(vp_facts_take_check, &facts,
-	     "[{\"name\":\"sampling programs\",\"found\":true,\"detail\":\"\"},"
-	     "{\"name\":\"hardware counter\",\"found\":false,\"detail\":\"none here\"}]");
+	     "{\"version\":1,\"features\":[{\"name\":\"sampling "
+	     "programs\",\"found\":true,\"detail\":\"\"},"
+	     "{\"name\":\"hardware counter\",\"found\":false,\"detail\":\"none here\"}]}");
 	assert_null(facts.no_samples);
 	assert_string_equal(facts.no_counter, "none here");
 	TAKE(vp_facts_take_info, &rec,

@@ -88,7 +88,7 @@ static void print_json(const struct vp_account_recording *rec, const struct vp_n
 {
 	struct vp_json json = vp_json_to(out);
 
-	vp_json_object(&json, NULL);
+	vp_json_answer(&json);
 	vp_render_account_json(rec, &json);
 	for (size_t i = 0; i < n_tables; i++)
 		vp_render_table_json(&tables[i].table, tables[i].key, &json);

@@ -40,7 +40,7 @@ static void cmd_check_print_text(const struct vp_probe *probe, bool found, const
 		vp_buffer_printf(out, "     %-25s without it: %s\n", "", probe->cost);
 }
 
-/* The first line: whether this host can be recorded, and what is missing. */
+/* Whether this host can be recorded, and what is missing. */
 static void put_verdict(const struct check *check, struct vp_buffer *out)
 {
 	vp_buffer_printf(out, "This host can%s be recorded", check->lacks ? "not" : "");
@@ -48,7 +48,7 @@ static void put_verdict(const struct check *check, struct vp_buffer *out)
 		vp_buffer_printf(out, "; %zu of %zu features %s missing: %s", check->missing,
 				 check->probes, check->missing == 1 ? "is" : "are",
 				 vp_buffer_text((struct vp_buffer *)&check->names));
-	vp_buffer_string(out, ".\n\n");
+	vp_buffer_string(out, ".");
 }
 
 static void cmd_check_put_json(const struct vp_probe *probe, bool found, const char *detail,
@@ -61,6 +61,19 @@ static void cmd_check_put_json(const struct vp_probe *probe, bool found, const c
 	vp_json_bool(json, "needed", probe->needed);
 	vp_json_text(json, "without", probe->cost);
 	vp_json_object_end(json);
+}
+
+static void cmd_check_end_json(const struct check *check, struct vp_json *json)
+{
+	struct vp_buffer verdict = {0};
+
+	put_verdict(check, &verdict);
+	vp_json_array_end(json);
+	vp_json_text(json, "verdict", vp_buffer_text(&verdict));
+	vp_json_bool(json, "can_record", !check->lacks);
+	vp_json_count(json, "missing", check->missing);
+	vp_json_object_end(json);
+	vp_buffer_deinit(&verdict);
 }
 
 static void check_probe(struct check *check, const struct vp_probe *probe, struct vp_json *json)
@@ -95,15 +108,17 @@ static struct vp_error *check_with(void *context)
 	struct vp_buffer out = {0};
 	struct vp_json json = vp_json_to(&out);
 	vp_json_pretty(&json, true);
-	vp_json_array(&json, NULL);
+	vp_json_answer(&json);
+	vp_json_array(&json, "features");
 	for (size_t number = 0; (source = hypervisor->source(number)); number++)
 		for (size_t i = 0; i < source->n_probes; i++)
 			check_probe(check, &source->probes[i], &json);
-	vp_json_array_end(&json);
+	cmd_check_end_json(check, &json);
 	vp_buffer_string(&out, "\n");
 	if (!check->json) {
 		out.size = 0;
 		put_verdict(check, &out);
+		vp_buffer_string(&out, "\n\n");
 		vp_buffer_append(&out, check->absent.bytes, check->absent.size);
 		vp_buffer_append(&out, check->present.bytes, check->present.size);
 	}

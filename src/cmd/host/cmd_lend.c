@@ -83,7 +83,7 @@ static void put_totals(const struct lend *lend, const struct vp_lender *lender,
 		return;
 	}
 	struct vp_json json = vp_json_to(out);
-	vp_json_object(&json, NULL);
+	vp_json_answer(&json);
 	vp_json_count(&json, "vcpus", vp_lender_vcpus(lender));
 	vp_json_count(&json, "published", totals.published);
 	vp_json_count(&json, "without_client", totals.idle);

@@ -188,7 +188,7 @@ static void cmd_selftest_put_json(const struct vp_checks *checks, const struct h
 	struct vp_json json = vp_json_to(out);
 
 	vp_json_pretty(&json, true);
-	vp_json_object(&json, NULL);
+	vp_json_answer(&json);
 	vp_json_text(&json, "vperf", VPERF_VERSION);
 	vp_json_text(&json, "kernel", host->kernel.release);
 	vp_json_text(&json, "machine", host->kernel.machine);

@@ -80,7 +80,7 @@ static void put_screen_json(const struct vp_table *tables, double seconds, struc
 	static const char *const keys[TABLES] = {"vcpus", "exits", "thieves"};
 	struct vp_json json = vp_json_to(out);
 
-	vp_json_object(&json, NULL);
+	vp_json_answer(&json);
 	vp_json_line(&json);
 	vp_json_fixed(&json, "seconds", seconds, 9);
 	for (size_t i = 0; i < TABLES; i++)

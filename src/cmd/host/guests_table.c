@@ -141,9 +141,11 @@ void vp_render_guests_json(const vp_guest_answers *answers, struct vp_buffer *ou
 	struct vp_json json = vp_json_to(out);
 
 	vp_json_pretty(&json, true);
-	vp_json_array(&json, NULL);
+	vp_json_answer(&json);
+	vp_json_array(&json, "vms");
 	vp_vec_each (answers, answer)
 		put_answer(answer, &json);
 	vp_json_array_end(&json);
+	vp_json_object_end(&json);
 	vp_buffer_string(out, "\n");
 }

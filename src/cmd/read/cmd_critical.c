@@ -65,7 +65,7 @@ static void cmd_critical_put_json(const struct critical *critical, const struct 
 {
 	struct vp_json json = vp_json_to(out);
 
-	vp_json_object(&json, NULL);
+	vp_json_answer(&json);
 	vp_json_line(&json);
 	vp_json_text(&json, "vm", critical->which.vm);
 	vp_json_count(&json, "tid", path->thread->tid);

@@ -62,7 +62,7 @@ static struct vp_error *cmd_diagnose_print(const struct diagnose *diagnose,
 	struct vp_json json = vp_json_to(&out);
 
 	if (diagnose->account.chosen == VP_FORMAT_JSON) {
-		vp_json_object(&json, NULL);
+		vp_json_answer(&json);
 		vp_render_account_json(rec, &json);
 		vp_render_diagnosis_json(diagnosis, rec, &json);
 		vp_json_line(&json);

@@ -62,7 +62,7 @@ static struct vp_error *put_comparison(const struct vp_model_options *options,
 	if (options->chosen == VP_MODEL_CSV) {
 		vp_render_comparison_csv(comparison, out);
 	} else if (options->chosen == VP_MODEL_JSON) {
-		vp_json_object(&json, NULL);
+		vp_json_answer(&json);
 		vp_render_comparison_json(comparison, "comparison", &json);
 		VP_TRY(cmd_model_compare_put_tree(options, merged, &json, out));
 		vp_json_object_end(&json);

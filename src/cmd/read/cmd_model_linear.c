@@ -58,7 +58,7 @@ static struct vp_error *put_linear(const struct vp_model_options *options,
 		vp_cross_validate(&learner, data, folds, &crossed, NULL);
 	if (options->chosen == VP_MODEL_JSON) {
 		struct vp_json json = vp_json_to(out);
-		vp_json_object(&json, NULL);
+		vp_json_answer(&json);
 		vp_render_linear_json(model, groups, data, "linear", &json);
 		vp_json_line(&json);
 		vp_render_score_json(&training, "training", &json);

@@ -42,7 +42,7 @@ static void cmd_model_tree_put_json(const struct vp_m5 *tree, const struct outco
 {
 	struct vp_json json = vp_json_to(out);
 
-	vp_json_object(&json, NULL);
+	vp_json_answer(&json);
 	vp_render_tree_json(tree, "tree", &json);
 	if (outcome->training.n > 0) {
 		vp_json_line(&json);
@@ -112,7 +112,7 @@ static void put_predictions_json(const struct vp_m5 *tree, const struct vp_data 
 	const double *y = data->columns.at[data->target].values;
 	struct vp_json json = vp_json_to(out);
 
-	vp_json_object(&json, NULL);
+	vp_json_answer(&json);
 	vp_json_array(&json, "predictions");
 	for (size_t row = 0; row < data->rows; row++) {
 		if (row)

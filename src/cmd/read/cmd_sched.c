@@ -105,7 +105,7 @@ static void cmd_sched_put_json(const struct sched *sched, const struct vp_feed *
 {
 	struct vp_json json = vp_json_to(out);
 
-	vp_json_object(&json, NULL);
+	vp_json_answer(&json);
 	vp_json_line(&json);
 	vp_json_pretty(&json, true);
 	vp_json_array(&json, "notes");

@@ -97,8 +97,8 @@ static struct vp_error *cmd_script_write_piece(struct vp_buffer *out)
 static struct vp_error *cmd_script_print_events(const struct script *script,
 						struct vp_script *events)
 {
-	const struct vp_script_layout layout = {vp_script_columns(events), script->shown,
-						script->which.clock};
+	struct vp_script_layout layout = {vp_script_columns(events), script->shown,
+					  script->which.clock, true};
 	const struct vp_script_event *event;
 	struct vp_error *error = NULL;
 	struct vp_buffer out = {0};
@@ -108,6 +108,7 @@ static struct vp_error *cmd_script_print_events(const struct script *script,
 		script->chosen->begin(&layout, &out);
 	while (!error && left-- && (event = vp_script_next(events))) {
 		script->chosen->event(event, &layout, &out);
+		layout.is_first = false;
 		if (out.size >= PIECE)
 			error = cmd_script_write_piece(&out);
 	}

@@ -56,6 +56,7 @@ static void cmd_timeline_take(void *context, const struct vp_period *period)
 	if (cmd_timeline_is_full(timeline))
 		return;
 	timeline->how->period(period, &timeline->layout, &timeline->out);
+	timeline->layout.is_first = false;
 	timeline->periods++;
 }
 
@@ -126,6 +127,7 @@ static struct vp_error *timeline_with(void *context)
 	VP_TRY(vp_lanes_open(timeline->which.directory, &options, &lanes));
 	timeline->layout.lanes = lanes;
 	timeline->layout.clock = timeline->which.clock;
+	timeline->layout.is_first = true;
 	struct vp_error *error = print_periods(timeline);
 	if (!error)
 		cmd_timeline_say_notes(timeline);
