@@ -15,6 +15,7 @@
 #include "base/vec.h"
 #include "cmd/common/command.h"
 #include "cmd/common/verb.h"
+#include "cmd/host/stat_unprivileged.h"
 #include "host/perf_event.h"
 #include "host/pmu.h"
 #include "render/render_intervals.h"
@@ -197,10 +198,13 @@ static struct vp_error *stat_with(void *context)
 		error = vp_recipe_set_per(label, &recipe, options->per);
 	if (!error)
 		error = vp_pmu_resolve_recipe(VP_SYSFS, label, &recipe);
-	if (!error)
+	bool unprivileged = geteuid() && recipe.native && options->command.count;
+	if (!error && unprivileged)
+		error = vp_stat_unprivileged(options, &recipe, &options->status);
+	else if (!error)
 		error = record_recipe(options, &recipe, &options->status);
 	vp_recipe_deinit(&recipe);
-	if (!error && !options->quiet)
+	if (!error && !options->quiet && !unprivileged)
 		error = print_counts(options);
 	return error;
 }
