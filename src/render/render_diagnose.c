@@ -10,6 +10,7 @@
 #include "base/macros.h"
 #include "base/text.h"
 #include "base/vec.h"
+#include "stats/mean.h"
 
 /* Members of findings about memory in addition to their rule's. */
 static const char by_address[] = "exits --by address";
@@ -73,7 +74,14 @@ static void put_victims(const struct vp_diagnosis *diagnosis, const struct vp_fi
 	}
 }
 
-static void render_diagnose_put_index(const struct vp_finding *finding, struct vp_buffer *out)
+static void put_verification(const struct vp_account_recording *rec, struct vp_buffer *out)
+{
+	vp_buffer_string(out, "vperf diff");
+	vp_text_put_word(rec->path, out);
+	vp_buffer_string(out, " AFTER");
+}
+
+static void put_place(const struct vp_finding *finding, struct vp_buffer *out)
 {
 	vp_buffer_string(out, "   where:  ");
 	if (has_text(finding->pcpus))
@@ -83,6 +91,38 @@ static void render_diagnose_put_index(const struct vp_finding *finding, struct v
 		vp_buffer_printf(out, "%scgroup %s", has_text(finding->pcpus) ? ", " : "",
 				 finding->cgroup);
 	vp_buffer_string(out, "\n");
+}
+
+/* When it held, and how sure its share is. */
+static void put_course(const struct vp_finding *finding, const struct vp_account_recording *rec,
+		       struct vp_buffer *out)
+{
+	const struct vp_recording *recording = &rec->recording;
+	char date[VP_TEXT_DATE_SIZE];
+
+	if (!finding->seconds)
+		return;
+	if (finding->held_percent > 0) {
+		vp_buffer_string(out, "   since:  ");
+		if (recording->realtime_offset)
+			vp_buffer_printf(
+			    out, "%s, ",
+			    vp_text_date(finding->since + (uint64_t)recording->realtime_offset,
+					 date));
+		vp_buffer_printf(out, "+%.3f s; held in %.0f%% of the time\n",
+				 (double)(finding->since - recording->start) / 1e9,
+				 finding->held_percent);
+	}
+	if (finding->has_interval)
+		vp_buffer_printf(out,
+				 "   sure:   95%% interval of the share: %.1f%% to %.1f%%, from "
+				 "%" PRIu32 " seconds\n",
+				 finding->low, finding->high, finding->seconds);
+	else
+		vp_buffer_printf(out,
+				 "   sure:   exact for this recording; too short for an interval "
+				 "(%" PRIu32 " of at least %d seconds)\n",
+				 finding->seconds, VP_MEAN_MIN);
 }
 
 static void put_finding(const struct vp_diagnosis *diagnosis, const struct vp_finding *finding,
@@ -105,7 +145,8 @@ static void put_finding(const struct vp_diagnosis *diagnosis, const struct vp_fi
 				 finding->address_count);
 	put_victims(diagnosis, finding, rec, out);
 	if (has_text(finding->pcpus) || finding->cgroup)
-		render_diagnose_put_index(finding, out);
+		put_place(finding, out);
+	put_course(finding, rec, out);
 	vp_buffer_string(out, "   see:    ");
 	put_command(rule->evidence, finding, rec, out);
 	if (finding->address) {
@@ -115,10 +156,10 @@ static void put_finding(const struct vp_diagnosis *diagnosis, const struct vp_fi
 	vp_buffer_printf(out, "\n   try:    %s\n", finding->words.advice);
 	for (const char *line = finding->commands; line && *line; line += strcspn(line, "\n") + 1)
 		vp_buffer_printf(out, "           %.*s\n", (int)strcspn(line, "\n"), line);
-	if (has_text(finding->commands)) {
-		vp_buffer_string(out, "   verify: record again, then vperf diff");
-		vp_text_put_word(rec->path, out);
-		vp_buffer_string(out, " AFTER\n");
+	if (!rule->records) {
+		vp_buffer_string(out, "   verify: record again, then ");
+		put_verification(rec, out);
+		vp_buffer_string(out, "\n");
 	}
 	vp_buffer_printf(out, "   source: %s\n\n", finding->words.source);
 }
@@ -135,7 +176,32 @@ void vp_render_diagnosis_text(const struct vp_diagnosis *diagnosis,
 		vp_buffer_string(out, "Nothing stands out.\n");
 }
 
-static void render_diagnose_put_json(const struct vp_finding *finding, size_t index,
+static void put_json_course(const struct vp_finding *finding,
+			    const struct vp_account_recording *rec, struct vp_json *json)
+{
+	static const char *const keys[] = {"low_percent", "high_percent"};
+	const double values[] = {finding->low, finding->high};
+	struct vp_buffer verify = {0};
+
+	vp_json_count(json, "seconds", finding->seconds);
+	if (finding->held_percent > 0) {
+		vp_json_count(json, "since_ns", finding->since);
+		vp_json_number(json, "held_percent", finding->held_percent);
+	} else {
+		vp_json_null(json, "since_ns");
+		vp_json_null(json, "held_percent");
+	}
+	for (size_t i = 0; i < VP_ARRAY_SIZE(keys); i++)
+		if (finding->has_interval)
+			vp_json_number(json, keys[i], values[i]);
+		else
+			vp_json_null(json, keys[i]);
+	put_verification(rec, &verify);
+	vp_json_text(json, "verify", finding->rule->records ? NULL : vp_buffer_text(&verify));
+	vp_buffer_deinit(&verify);
+}
+
+static void render_diagnose_put_json(const struct vp_finding *finding, size_t place,
 				     const struct vp_account_recording *rec, struct vp_json *json)
 {
 	struct vp_buffer command = {0}, addresses = {0};
@@ -174,7 +240,8 @@ static void render_diagnose_put_json(const struct vp_finding *finding, size_t in
 		vp_json_text(json, NULL, text);
 	}
 	vp_json_array_end(json);
-	vp_json_count(json, "cause", finding->cause ? finding->cause - 1 : index);
+	put_json_course(finding, rec, json);
+	vp_json_count(json, "cause", finding->cause ? finding->cause - 1 : place);
 	vp_json_object_end(json);
 	vp_buffer_deinit(&command);
 	vp_buffer_deinit(&addresses);

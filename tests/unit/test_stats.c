@@ -7,6 +7,7 @@
 #include "stats/evaluate.h"
 #include "stats/linear.h"
 #include "stats/m5_split.h"
+#include "stats/mean.h"
 #include "stats/nnls.h"
 #include "stats/order.h"
 #include "stats/quantile.h"
@@ -209,6 +210,33 @@ static void test_nnls_optimum(void **state)
 		}
 	}
 	assert_in_range(zeros, 500, 2000); /* both kinds are frequent */
+}
+
+/* A share of a whole; a whole of less than half of the largest is no observation. */
+static void test_means(void **state)
+{
+	struct vp_observation made[] = {{1, 10}, {3, 10}, {2, 10}, {4, 5}, {4, 4}};
+	const vp_observations all = {.at = made, .count = 5}, few = {.at = made, .count = 1};
+	struct vp_mean mean = vp_mean_of(&all, 100);
+
+	assert_near(mean.value, 100 * 14.0 / 39, 1e-12);
+	assert_int_equal(mean.count, 4);
+	double off[] = {10 - mean.value, 30 - mean.value, 20 - mean.value, 80 - mean.value};
+	double squares = 0;
+	for (size_t i = 0; i < 4; i++)
+		squares += off[i] * off[i];
+	assert_near(mean.error_squared, squares / 3 / 4, 1e-9);
+	assert_near(vp_mean_margin(&mean), 3.182 * sqrt(squares / 12), 1e-9);
+	mean = vp_mean_of(&few, 1);
+	assert_true(mean.value == 0.1 && mean.count == 1 && mean.error_squared == 0);
+	mean = vp_mean_of(&(vp_observations){0}, 1);
+	assert_true(mean.value == 0 && mean.count == 0);
+	assert_near(vp_student(0), 12.706, 0);
+	assert_near(vp_student(1.9), 12.706, 0);
+	assert_near(vp_student(20), 2.086, 0);
+	/* From tables: 2.0423 of 30, 1.9840 of 100. */
+	assert_near(vp_student(30), 2.0423, 0.002);
+	assert_near(vp_student(100), 1.9840, 0.002);
 }
 
 static void test_quantiles(void **state)
@@ -657,6 +685,7 @@ int main(void)
 	    cmocka_unit_test(test_solve),
 	    cmocka_unit_test(test_nnls),
 	    cmocka_unit_test(test_nnls_optimum),
+	    cmocka_unit_test(test_means),
 	    cmocka_unit_test(test_quantiles),
 	    cmocka_unit_test(test_least_squares),
 	    cmocka_unit_test(test_rank_deficient),

@@ -79,6 +79,16 @@ export interface Finding {
   address_evidence: string | null;
   advice: string;
   source: string;
+  pcpus: string | null; // where: what the VM's vCPUs may use; null: all
+  cgroup: string | null; // of `most`
+  commands: string[]; // of the VM's manager
+  seconds: number; // observations; 0: it is not about time
+  since_ns: number | null; // begin of the first second in which it held
+  held_percent: number | null;
+  low_percent: number | null; // 95% interval of `percent`; null: too few seconds
+  high_percent: number | null;
+  verify: string | null; // the command that shows whether a change helped
+  cause: number; // place of the first finding with the same cause
 }
 
 export interface Page {

@@ -41,26 +41,47 @@ function summary(page: Page): HTMLElement {
     el("details", {}, el("summary", {}, "Host, VMs and options"), facts(page)), ...(notes.length ? [list] : []));
 }
 
-function finding(of: Finding, timeline: TimelineView | null): HTMLElement {
+/** The other VMs that the same cause costs. */
+function victims(of: Finding, others: Finding[]): string {
+  if (!others.length) return "";
+  return ` So ${others.length === 1 ? "does VM" : "do VMs"} ${others.map((other) => `${other.vm}: ${format.duration(other.ns)}, ${format.percent(other.percent)}`).join("; ")}.`;
+}
+
+/** What is known of a finding, by question; each answer is text, or commands. */
+function answers(of: Finding, others: Finding[]): [string, string | string[]][] {
+  const rows: [string, string | string[]][] = [];
+  if (of.most) rows.push(["Who", `${of.most}: ${format.duration(of.most_ns)}`]);
+  const places = [...(of.pcpus ? [`pCPU${/[-,]/.test(of.pcpus) ? "s" : ""} ${of.pcpus}`] : []), ...(of.cgroup ? [`cgroup ${of.cgroup}`] : []),
+    ...(of.address ? [`most at ${of.address}, ${format.count(of.address_count)} times`] : [])];
+  if (places.length) rows.push(["Where", places.join(", ")]);
+  if (of.records === null) rows.push(["How much", `${of.count ? `${format.count(of.count)} times.` : ""}${victims(of, others)}${of.detail ? ` ${of.detail[0].toUpperCase()}${of.detail.slice(1)}.` : ""}`.trim()]);
+  if (of.since_ns !== null) rows.push(["Since", `${format.moment(of.since_ns, 3)}; held in ${format.percent(of.held_percent!)} of the time`]);
+  if (of.seconds) rows.push(["How sure", of.low_percent === null ? `exact for this recording; too short for an interval (${format.count(of.seconds)} of at least 3 seconds)`
+    : `95% interval of the share: ${format.percent(of.low_percent)} to ${format.percent(of.high_percent!)}, from ${format.count(of.seconds)} seconds`]);
+  rows.push(["See", [of.evidence, ...(of.address_evidence ? [of.address_evidence] : [])]]);
+  rows.push(["Try first", `${of.advice}.`]);
+  if (of.commands.length) rows.push(["Commands", of.commands]);
+  if (of.verify) rows.push(["Verify", [of.verify]]);
+  return rows.filter(([, answer]) => answer.length);
+}
+
+function finding(of: Finding, others: Finding[], timeline: TimelineView | null): HTMLElement {
   const worst = of.vm !== null && of.records === null ? timeline?.worstWait(of.vm) ?? null : null;
   const show = worst && el("button", { type: "button", click: () => timeline!.open(timeline!.beginNs + worst.from, timeline!.beginNs + worst.to) }, "Show its longest wait");
-  const most = of.most ? `Most of it: ${of.most}, ${format.duration(of.most_ns)}. ` : "";
-  const at = of.address ? ` Most at ${of.address}, ${format.count(of.address_count)} times.` : "";
   const head = of.records !== null ? `${of.vm === null ? "vperf" : `VM ${of.vm}`} lost ${format.count(of.count)} ${of.records}${of.percent ? `, ${format.percent(of.percent)} of them` : ""}: ${of.what}.`
     : `VM ${of.vm} loses ${format.duration(of.ns)}, ${format.percent(of.percent)} of its vCPUs' time, to ${of.what}.`;
   return el("li", {},
     el("p", {}, el("strong", {}, head)),
-    ...(of.records !== null ? [] : [el("p", {}, `${most}${of.count ? `${format.count(of.count)} times.` : ""}${at}`)]),
+    el("dl", { class: "answers" }, ...answers(of, others).flatMap(([question, answer]) => [el("dt", {}, question),
+      el("dd", {}, ...(typeof answer === "string" ? [answer] : answer.map((command) => el("code", {}, command))))])),
     ...(show ? [el("p", {}, show)] : []),
-    ...(of.detail ? [el("p", {}, `${of.detail[0].toUpperCase()}${of.detail.slice(1)}.`)] : []),
-    el("p", {}, `Try: ${of.advice}. `, el("span", { class: "note" }, `(${of.source})`)),
-    el("p", {}, el("code", {}, of.evidence)),
-    ...(of.address_evidence ? [el("p", {}, el("code", {}, of.address_evidence))] : []));
+    el("p", { class: "note" }, of.source));
 }
 
+/** An entry for each cause, as 'vperf diagnose' prints them. */
 function diagnosis(findings: Finding[], timeline: TimelineView | null): HTMLElement {
-  return section("diagnosis", "What costs most",
-    findings.length ? el("ol", { class: "findings" }, ...findings.map((of) => finding(of, timeline))) : el("p", {}, "Nothing stands out."));
+  const entries = findings.flatMap((of, place) => of.cause === place ? [finding(of, findings.filter((other, at) => at !== place && other.cause === place), timeline)] : []);
+  return section("diagnosis", "What costs most", entries.length ? el("ol", { class: "findings" }, ...entries) : el("p", {}, "Nothing stands out."));
 }
 
 function tables(page: Page, timeline: TimelineView | null, ...keys: string[]): HTMLElement[] {
@@ -97,6 +118,7 @@ function arrange(parts: HTMLElement[]): HTMLElement[] {
   const beside = parts.find((part) => part.id === "diagnosis");
   const pictures = parts.filter((part) => part.id === "vcpus" || part.id === "timeline");
   if (!beside || !pictures.length) return parts;
+  beside.tabIndex = 0; // it scrolls there
   const first = el("div", { class: "first" }, el("div", {}, ...pictures), beside);
   return [parts[0], first, ...parts.slice(1).filter((part) => part !== beside && !pictures.includes(part))];
 }

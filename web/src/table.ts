@@ -34,7 +34,7 @@ export class TableView {
     this.element = el("div", { class: "table" },
       el("div", { class: "bar" }, ...(table.rows.length > FEW ? [filter] : []),
         el("button", { type: "button", click: (event) => this.copy(event.target as HTMLElement) }, "Copy as CSV")),
-      el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": table.title },
+      el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `${table.title}: table` },
         el("table", {}, el("caption", { class: "unseen" }, table.title), el("thead", {}, head), this.body)),
       this.none, this.more);
     if (table.leftOut) this.element.append(el("p", { class: "note" }, `${table.leftOut} more rows are left out of this page.`));

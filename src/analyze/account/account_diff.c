@@ -12,11 +12,9 @@
 #include "schema/account_terms.h"
 #include "schema/records.h"
 #include "schema/vm.h"
+#include "stats/mean.h"
 #include "store/packet.h"
 #include "store/trace_reader.h"
-
-/* Fewer observations have no interval. */
-enum { MIN_SECONDS = 3 };
 
 /* All of a VM's vCPUs between two writes of the account. */
 struct second {
@@ -26,12 +24,6 @@ struct second {
 };
 
 typedef VP_VEC(struct second) seconds;
-
-/* A VM's mean and its standard error, squared. */
-struct mean {
-	double value, error_squared;
-	size_t count;
-};
 
 static const struct {
 	const char *name, *unit;
@@ -107,41 +99,16 @@ static double scale_of(enum vp_diff_measure measure)
 	return measure < VP_DIFF_EXITS ? 100 : 1e9;
 }
 
-/* The mean of all; its error is that of the whole seconds: a short one at the end says little. */
-static struct mean mean_of(const seconds *all, enum vp_diff_measure measure)
+static struct vp_mean diff_mean_of(const seconds *all, enum vp_diff_measure measure)
 {
-	double amount = 0, wall = 0, longest = 0, squares = 0, scale = scale_of(measure);
-	struct mean ret = {0};
+	vp_observations shares = {0};
 
-	vp_vec_each (all, second) {
-		amount += second->amounts[measure];
-		wall += second->wall;
-		longest = fmax(longest, second->wall);
-	}
-	ret.value = wall > 0 ? scale * amount / wall : 0;
-	vp_vec_each (all, second) {
-		if (second->wall < longest / 2)
-			continue;
-		double off = scale * second->amounts[measure] / second->wall - ret.value;
-		squares += off * off;
-		ret.count++;
-	}
-	if (ret.count > 1)
-		ret.error_squared = squares / (double)(ret.count - 1) / (double)ret.count;
+	vp_vec_each (all, second)
+		vp_vec_push(&shares,
+			    ((struct vp_observation){second->amounts[measure], second->wall}));
+	struct vp_mean ret = vp_mean_of(&shares, scale_of(measure));
+	vp_vec_deinit(&shares);
 	return ret;
-}
-
-/* Student's t for 95% on both sides. */
-static double student(double degrees)
-{
-	static const double values[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365,
-					2.306,  2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
-					2.131,  2.120, 2.110, 2.101, 2.093, 2.086};
-	size_t below = degrees < 1 ? 1 : (size_t)degrees;
-
-	if (below <= VP_ARRAY_SIZE(values))
-		return values[below - 1];
-	return 1.960 + 2.5 / degrees;
 }
 
 static enum vp_diff_verdict verdict_of(const struct vp_diff_row *row)
@@ -160,18 +127,18 @@ static enum vp_diff_verdict verdict_of(const struct vp_diff_row *row)
 static void compare(const char *vm, enum vp_diff_measure measure, const seconds *before,
 		    const seconds *after, struct vp_diff *ret)
 {
-	struct mean a = mean_of(before, measure), b = mean_of(after, measure);
+	struct vp_mean a = diff_mean_of(before, measure), b = diff_mean_of(after, measure);
 	struct vp_diff_row row = {.vm = vp_strdup(vm),
 				  .measure = measure,
 				  .before = a.value,
 				  .after = b.value,
 				  .verdict = VP_DIFF_UNKNOWN};
 
-	if (a.count >= MIN_SECONDS && b.count >= MIN_SECONDS) {
+	if (a.count >= VP_MEAN_MIN && b.count >= VP_MEAN_MIN) {
 		double sum = a.error_squared + b.error_squared;
 		double parts = a.error_squared * a.error_squared / (double)(a.count - 1) +
 			       b.error_squared * b.error_squared / (double)(b.count - 1);
-		double wide = parts > 0 ? student(sum * sum / parts) * sqrt(sum) : 0;
+		double wide = parts > 0 ? vp_student(sum * sum / parts) * sqrt(sum) : 0;
 		row.low = b.value - a.value - wide;
 		row.high = b.value - a.value + wide;
 		row.verdict = verdict_of(&row);
@@ -238,7 +205,7 @@ static struct vp_error *compare_all(const struct vp_account_recording *before,
 			vp_vec_push(&ret->notes,
 				    vp_format("a confidence interval needs at least %d seconds of "
 					      "each recording",
-					      MIN_SECONDS));
+					      VP_MEAN_MIN));
 			break;
 		}
 	return NULL;

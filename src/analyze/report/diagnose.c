@@ -2,10 +2,12 @@
 #include "analyze/report/diagnose.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "analyze/account/account.h"
+#include "analyze/account/account_seconds.h"
 #include "analyze/account/irq_storm.h"
 #include "analyze/account/overcommit.h"
 #include "analyze/common/table.h"
@@ -17,6 +19,7 @@
 #include "schema/exit_reason.h"
 #include "schema/records.h"
 #include "schema/vm.h"
+#include "stats/mean.h"
 #include "store/cgroups.h"
 #include "store/packet.h"
 
@@ -30,7 +33,8 @@ struct storm {
 
 /* Input of findings, in addition to the account. */
 struct evidence {
-	const struct vp_account_view *view;
+	const struct vp_account_view *view;  /* of the whole recording, or of a second of it */
+	const struct vp_account_view *whole; /* of the whole recording */
 	const struct vp_table *exit_sites;
 	/* The rows of `exit_sites` of each VM, by its name: a chain of row + 1. */
 	struct vp_intern names;
@@ -384,7 +388,7 @@ static void measure_reason(const struct evidence *evidence, const struct vp_rule
 static void measure_exits(const struct evidence *evidence, const struct vp_rule *rule, uint32_t vm,
 			  struct loss *loss)
 {
-	bool preempted = is_preempted(evidence->view, vm);
+	bool preempted = is_preempted(evidence->whole, vm);
 	char reason[VP_EXIT_NAME_SIZE];
 
 	if ((rule->preempted == VP_RULE_IF_PREEMPTED && !preempted) ||
@@ -518,7 +522,7 @@ static void add_finding(const struct vp_account_view *view, const struct vp_rule
 /* Those of the VM's vCPUs. */
 static void find_storms(struct evidence *evidence, uint32_t vm)
 {
-	const struct vp_account *account = evidence->view->account;
+	const struct vp_account *account = evidence->whole->account;
 	struct vp_irq_storm storm;
 
 	evidence->storms.count = 0;
@@ -649,11 +653,19 @@ static void find_causes(struct vp_diagnosis *diagnosis)
 	}
 }
 
+static void evidence_deinit(struct evidence *evidence)
+{
+	vp_vec_deinit(&evidence->storms);
+	vp_vec_deinit(&evidence->first);
+	vp_vec_deinit(&evidence->next);
+	vp_intern_deinit(&evidence->names);
+}
+
 void vp_diagnose(const struct vp_account_view *view, const struct vp_table *exit_sites,
 		 const struct vp_table *addresses, const struct vp_losses *losses,
 		 struct vp_diagnosis *ret)
 {
-	struct evidence evidence = {.view = view, .exit_sites = exit_sites};
+	struct evidence evidence = {.view = view, .whole = view, .exit_sites = exit_sites};
 	size_t count;
 	const struct vp_rule *rules = vp_rules(&count);
 
@@ -679,10 +691,91 @@ void vp_diagnose(const struct vp_account_view *view, const struct vp_table *exit
 	vp_vec_each (&ret->findings, finding)
 		complete(view, finding, ret);
 	find_causes(ret);
-	vp_vec_deinit(&evidence.storms);
-	vp_vec_deinit(&evidence.first);
-	vp_vec_deinit(&evidence.next);
-	vp_intern_deinit(&evidence.names);
+	evidence_deinit(&evidence);
+}
+
+/* A finding's seconds. */
+struct course {
+	vp_observations shares;
+	double held, wall;  /* ns of the VM's vCPUs: while it held; in all */
+	struct evidence of; /* with the storms of its VM */
+};
+
+struct courses {
+	struct vp_diagnosis *diagnosis;
+	struct vp_account_view view; /* of the second at hand */
+	VP_VEC(struct course) all;   /* by number of the finding */
+};
+
+static void diagnose_take_second(void *context, const struct vp_account *second, uint64_t begin,
+				 uint64_t end)
+{
+	struct courses *courses = context;
+
+	(void)end;
+	courses->view.account = second;
+	for (size_t i = 0; i < courses->all.count; i++) {
+		struct vp_finding *finding = &courses->diagnosis->findings.at[i];
+		struct course *course = &courses->all.at[i];
+		struct loss loss = {0};
+		uint64_t wall = finding->rule->records ? 0 : wall_of(&courses->view, finding->vm);
+		if (!wall)
+			continue;
+		diagnose_measure(&course->of, finding->rule, finding->vm, &loss);
+		double percent = 100 * (double)loss.ns / (double)wall;
+		vp_vec_push(&course->shares,
+			    ((struct vp_observation){(double)loss.ns, (double)wall}));
+		course->wall += (double)wall;
+		if (loss.ns && percent >= finding->rule->least) {
+			finding->since = course->held > 0 ? finding->since : begin;
+			course->held += (double)wall;
+		}
+		diagnose_forget(&loss);
+	}
+}
+
+static void finish_course(const struct course *course, struct vp_finding *finding)
+{
+	struct vp_mean mean = vp_mean_of(&course->shares, 100);
+
+	finding->seconds = (uint32_t)mean.count;
+	if (course->wall > 0)
+		finding->held_percent = 100 * course->held / course->wall;
+	if (mean.count < VP_MEAN_MIN)
+		return;
+	double margin = vp_mean_margin(&mean);
+	finding->has_interval = true;
+	finding->low = fmax(mean.value - margin, 0);
+	finding->high = fmin(mean.value + margin, 100);
+}
+
+struct vp_error *vp_diagnose_seconds(const char *directory, const struct vp_account_view *view,
+				     const struct vp_table *exit_sites,
+				     struct vp_diagnosis *diagnosis)
+{
+	struct courses courses = {.diagnosis = diagnosis, .view = *view};
+	struct evidence evidence = {.view = &courses.view, .whole = view, .exit_sites = exit_sites};
+
+	group_sites(&evidence, exit_sites);
+	vp_vec_each (&diagnosis->findings, finding) {
+		struct course course = {.of = evidence};
+		course.of.storms.at = NULL;
+		course.of.storms.count = course.of.storms.room = 0;
+		if (finding->vm != VP_FINDING_OF_NO_VM)
+			find_storms(&course.of, finding->vm);
+		vp_vec_push(&courses.all, course);
+	}
+	struct vp_error *error =
+	    vp_account_seconds_read(directory, view->account, diagnose_take_second, &courses);
+	for (size_t i = 0; i < courses.all.count; i++) {
+		if (!error)
+			finish_course(&courses.all.at[i], &diagnosis->findings.at[i]);
+		vp_vec_deinit(&courses.all.at[i].shares);
+		vp_vec_deinit(&courses.all.at[i].of.storms);
+	}
+	vp_vec_deinit(&courses.all);
+	evidence_deinit(&evidence);
+	return error;
 }
 
 void vp_diagnosis_deinit(struct vp_diagnosis *diagnosis)

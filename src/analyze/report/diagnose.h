@@ -30,6 +30,12 @@ struct vp_finding {
 	const char *pcpus;    /* that the VM's vCPUs may use, or "": all, or not known */
 	const char *cgroup;   /* of `who`, or NULL */
 	const char *commands; /* of the VM's manager, a line each; or "" */
+	/* By vp_diagnose_seconds(), of what its VM lost: */
+	uint32_t seconds;    /* long enough to be observations; 0: it is not about time */
+	uint64_t since;      /* begin of the first second in which it held, CLOCK_MONOTONIC */
+	double held_percent; /* share of the VM's vCPUs' time in whose seconds it held */
+	bool has_interval;   /* there are enough seconds for the next two: */
+	double low, high;    /* 95% confidence interval of `percent` */
 	size_t cause; /* index of the first finding with the same cause, + 1; 0: it is that */
 };
 
@@ -43,6 +49,11 @@ struct vp_diagnosis {
 void vp_diagnose(const struct vp_account_view *view, const struct vp_table *exit_sites,
 		 const struct vp_table *addresses, const struct vp_losses *losses,
 		 struct vp_diagnosis *ret);
+/* When each finding held, and how sure it is: a second holds it if its VM lost at least the rule's
+ * least share. `directory` is the recording's; the tables are those of vp_diagnose(). */
+struct vp_error *vp_diagnose_seconds(const char *directory, const struct vp_account_view *view,
+				     const struct vp_table *exit_sites,
+				     struct vp_diagnosis *diagnosis) VP_MUST_CHECK;
 void vp_diagnosis_deinit(struct vp_diagnosis *diagnosis);
 
 #endif

@@ -96,9 +96,11 @@ static struct vp_error *diagnose_with(void *context)
 	if (!error) {
 		vp_account_addresses_table(&view, &addresses);
 		vp_diagnose(&view, &exit_sites, &addresses, &rec.losses, &diagnosis);
+		error = vp_diagnose_seconds(rec.path, &view, &exit_sites, &diagnosis);
 		if (diagnose->account.limit && diagnosis.findings.count > diagnose->account.limit)
 			diagnosis.findings.count = diagnose->account.limit;
-		error = cmd_diagnose_print(diagnose, &diagnosis, &rec);
+		if (!error)
+			error = cmd_diagnose_print(diagnose, &diagnosis, &rec);
 		vp_diagnosis_deinit(&diagnosis);
 	}
 	vp_table_deinit(&exit_sites);

@@ -157,6 +157,8 @@ static struct vp_error *make_account(struct html *html)
 	vp_diagnose(&html->view, &tables[EXITS_BY_FUNCTION].table, &tables[EXITS_BY_ADDRESS].table,
 		    &html->account.losses, &html->diagnosis);
 	html->has_diagnosis = true;
+	VP_TRY(vp_diagnose_seconds(html->naming.directory, &html->view,
+				   &tables[EXITS_BY_FUNCTION].table, &html->diagnosis));
 	/* These are sums over the whole recording. */
 	for (int i = EXITS_BY_FUNCTION; html->window.to && i <= EXITS_BY_ADDRESS; i++) {
 		vp_table_deinit(&tables[i].table);
