@@ -36,7 +36,7 @@ static struct vp_json export_jsonl_begin_line(const struct vp_export *export, co
 {
 	struct vp_json json = vp_json_to(export->out);
 
-	vp_json_answer(&json);
+	vp_json_object(&json, NULL);
 	vp_json_text(&json, "type", type);
 	return json;
 }
@@ -50,9 +50,11 @@ static void end_line(struct vp_json *json)
 static void put_begin(struct vp_export *export)
 {
 	const struct vp_recording *recording = &export->report->recording;
-	struct vp_json json = export_jsonl_begin_line(export, "recording");
+	struct vp_json json = vp_json_to(export->out);
 	struct jsonl *jsonl = export->state;
 
+	vp_json_answer(&json);
+	vp_json_text(&json, "type", "recording");
 	vp_json_text(&json, "path", export->report->path);
 	vp_json_text(&json, "hostname", recording->hostname);
 	vp_json_text(&json, "kernel", recording->kernel);

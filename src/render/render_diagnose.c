@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/vec.h"
 #include "stats/mean.h"
+#include "store/recording.h"
 
 /* Members of findings about memory in addition to their rule's. */
 static const char by_address[] = "exits --by address";

@@ -353,7 +353,8 @@ static void test_jsonl(void **state)
 {
 	expect_text(
 	    "jsonl", VP_WEIGH_TIME,
-	    "{\"type\": \"recording\", \"path\": \"made\", \"hostname\": \"here\", \"kernel\": "
+	    "{\"version\": 1, \"type\": \"recording\", \"path\": \"made\", \"hostname\": \"here\", "
+	    "\"kernel\": "
 	    "\"6.1\", \"pcpus\": 2, \"sampling_event\": \"cpu clock\", \"trigger\": \"cpu clock\", "
 	    "\"period_ns\": 1000, \"unit\": "
 	    "\"ns\"}\n"

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/account/account_seconds.h"
 
+#include "analyze/common/window.h"
 #include "base/alloc.h"
+#include "base/vec.h"
 #include "schema/records.h"
 #include "store/packet.h"
 #include "store/trace_reader.h"
@@ -22,7 +24,7 @@ static void seconds_begin(struct reading *reading)
 	vp_account_deinit(&reading->second);
 	vp_account_init(&reading->second, reading->whole->vms);
 	reading->second.window.window = reading->whole->window.window;
-	/* What has no vCPU's record is of the time since the write before. */
+	/* Exits and thieves without a record of their vCPU are of the time since that write. */
 	reading->second.window.now = before;
 	reading->second.overcommit.pcpus = reading->whole->overcommit.pcpus;
 	reading->begin = reading->end = 0;

@@ -8,6 +8,7 @@
 #include "analyze/common/health.h"
 #include "analyze/report/diagnose_rules.h"
 #include "base/intern.h"
+#include "base/macros.h"
 #include "base/vec.h"
 
 enum { VP_FINDING_OF_NO_VM = UINT32_MAX };

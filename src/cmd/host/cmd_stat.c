@@ -199,8 +199,10 @@ static struct vp_error *stat_with(void *context)
 	if (!error)
 		error = vp_pmu_resolve_recipe(VP_SYSFS, label, &recipe);
 	bool unprivileged = geteuid() && recipe.native && options->command.count;
+	const struct vp_unprivileged plain = {&options->command, options->duration_ns,
+					      options->quiet};
 	if (!error && unprivileged)
-		error = vp_stat_unprivileged(options, &recipe, &options->status);
+		error = vp_stat_unprivileged(&plain, &recipe, &options->status);
 	else if (!error)
 		error = record_recipe(options, &recipe, &options->status);
 	vp_recipe_deinit(&recipe);

@@ -19,6 +19,7 @@
 #include "cmd/common/command.h"
 #include "cmd/common/verb.h"
 #include "host/perf_event.h"
+#include "schema/interval.h"
 
 /* Longest time that the end of COMMAND is noticed late. */
 enum { STEP_MS = 50 };
@@ -108,7 +109,7 @@ static void put_count(const struct count *count, struct vp_buffer *out)
 				     : "not supported");
 		return;
 	}
-	if (read(count->fd, &reading, sizeof(reading)) != sizeof(reading) || !reading.running) {
+	if (vp_read(count->fd, &reading, sizeof(reading)) != sizeof(reading) || !reading.running) {
 		vp_buffer_printf(out, "  %20s  %8.2f%%\n", "not counted", 0.0);
 		return;
 	}
@@ -140,7 +141,7 @@ static struct vp_error *print(const count_vec *counts)
 	return written ? NULL : vp_error_new("cannot write to standard error");
 }
 
-static struct vp_error *run(const struct vp_stat_options *options, struct vp_command *command,
+static struct vp_error *run(const struct vp_unprivileged *options, struct vp_command *command,
 			    int *status)
 {
 	uint64_t since;
@@ -156,14 +157,14 @@ static struct vp_error *run(const struct vp_stat_options *options, struct vp_com
 	return NULL;
 }
 
-struct vp_error *vp_stat_unprivileged(const struct vp_stat_options *options,
+struct vp_error *vp_stat_unprivileged(const struct vp_unprivileged *options,
 				      const struct vp_recipe *recipe, int *status)
 {
 	struct vp_command command = {0};
 	count_vec counts = {0};
 
 	vp_command_catch_signals();
-	VP_TRY(vp_command_prepare(&options->command, &command));
+	VP_TRY(vp_command_prepare(options->command, &command));
 	open_counts(recipe, command.pid, &counts);
 	struct vp_error *error = expect_open(&counts);
 	if (!error)

@@ -4,13 +4,22 @@
 #ifndef VP_CMD_HOST_STAT_UNPRIVILEGED_H
 #define VP_CMD_HOST_STAT_UNPRIVILEGED_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/macros.h"
-#include "cmd/host/cmd_stat.h"
+#include "cmd/common/options.h"
 #include "schema/recipe.h"
 
-/* Counts COMMAND and its children, and prints the sums to stderr unless `quiet`. `*status` is
- * COMMAND's, as waitpid() gives it. Errors: COMMAND cannot be executed, no event can be counted. */
-struct vp_error *vp_stat_unprivileged(const struct vp_stat_options *options,
+struct vp_unprivileged {
+	const struct vp_texts *command;
+	uint64_t duration_ns; /* 0: until COMMAND ends */
+	bool quiet;           /* nothing is printed */
+};
+
+/* Counts COMMAND and its children, and prints the sums to stderr. `*status` is COMMAND's, as
+ * waitpid() gives it. Errors: COMMAND cannot be executed, no event can be counted. */
+struct vp_error *vp_stat_unprivileged(const struct vp_unprivileged *options,
 				      const struct vp_recipe *recipe, int *status) VP_MUST_CHECK;
 
 #endif
