@@ -22,13 +22,13 @@ _vperf_values() {
 		;;
 	--view) printf '%s\n' unified host guest ;;
 	--by) printf '%s\n' reason function process address ;;
-	--lane) printf '%s\n' pcpu vcpu thread ;;
+	--track | --lane) printf '%s\n' pcpu vcpu thread ;;
 	--per) printf '%s\n' vcpu task pcpu ;;
 	--sort)
 		case $2 in
 		account) printf '%s\n' vm vcpu wall_ns guest kernel poll vmm halted preempted exits_per_s ;;
-		steal) printf '%s\n' vm vcpu kind thief taken_ns waking_ns ns percent count ;;
-		exits) printf '%s\n' vm reason count work_ns kernel_ns stolen_ns total_ns mean_ns p99_ns max_ns ;;
+		steal) printf '%s\n' vm vcpu kind thief preempted_ns waking_ns ns percent count ;;
+		exits) printf '%s\n' vm reason count work_ns kernel_ns asleep_ns steal_ns total_ns mean_ns p99_ns max_ns ;;
 		*) printf '%s\n' sym dso comm pid vm vcpu ;;
 		esac
 		;;

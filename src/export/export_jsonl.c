@@ -158,7 +158,7 @@ static void export_jsonl_put_slice(struct vp_export *export, const struct vp_sta
 
 static void export_jsonl_put_period(struct vp_export *export, const struct vp_period *period)
 {
-	const struct vp_lanes_layout layout = {.lanes = export->lanes};
+	const struct vp_lanes_layout layout = {.lanes = export->lanes, .in_export = true};
 
 	vp_lanes_format_named("jsonl")->period(period, &layout, export->out);
 }

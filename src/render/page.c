@@ -34,7 +34,7 @@ static void put_columns(const struct vp_table *table, struct vp_json *json)
 	vp_json_array_end(json);
 }
 
-static void page_put_cell(const struct vp_dataset_column *column, const union vp_cell *cell,
+static void page_put_cell(const struct vp_table_column *column, const union vp_cell *cell,
 			  struct vp_json *json)
 {
 	if (column->type == VP_CELL_TEXT)
@@ -49,23 +49,26 @@ static void page_put_cell(const struct vp_dataset_column *column, const union vp
 
 static void page_put_table(const struct vp_page_table *table, struct vp_json *json)
 {
-	size_t columns = table->table.columns.count;
+	struct vp_table shown;
 
+	vp_table_without_old(&table->table, &shown);
+	size_t columns = shown.columns.count;
 	vp_json_line(json);
 	vp_json_object(json, table->key);
 	vp_json_text(json, "title", table->title);
 	vp_json_count(json, "leftOut", table->left_out);
-	put_columns(&table->table, json);
+	put_columns(&shown, json);
 	vp_json_array(json, "rows");
-	for (size_t row = 0; row < vp_table_rows(&table->table); row++) {
+	for (size_t row = 0; row < vp_table_rows(&shown); row++) {
 		vp_json_array(json, NULL);
 		for (size_t i = 0; i < columns; i++)
-			page_put_cell(&table->table.columns.at[i],
-				      &table->table.cells.at[row * columns + i], json);
+			page_put_cell(&shown.columns.at[i], &shown.cells.at[row * columns + i],
+				      json);
 		vp_json_array_end(json);
 	}
 	vp_json_array_end(json);
 	vp_json_object_end(json);
+	vp_table_deinit(&shown);
 }
 
 static void page_put_about(const struct vp_page *page, struct vp_json *json)

@@ -52,7 +52,7 @@ void vp_render_checks(const struct vp_account_checks *checks, struct vp_buffer *
 			 checks->lost_events, checks->all_counted ? "ok" : "NOT OK");
 }
 
-static void put_json_cell(const struct vp_dataset_column *column, const union vp_cell *cell,
+static void put_json_cell(const struct vp_table_column *column, const union vp_cell *cell,
 			  struct vp_json *json)
 {
 	if (column->type == VP_CELL_TEXT)

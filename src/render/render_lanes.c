@@ -13,12 +13,12 @@
 #include "store/packet.h"
 
 /* Columns of text; longer names move the rest of their line. */
-enum { TIME_WIDTH = 15, THREAD_WIDTH = 16, VCPU_WIDTH = 9, STATE_WIDTH = 8 };
+enum { TIME_WIDTH = 15, THREAD_WIDTH = 16, VCPU_WIDTH = 9, STATE_WIDTH = 10 };
 
 const char *vp_lane_state_name(enum vp_lane_state state)
 {
-	static const char *const names[] = {"running", "idle",   "guest",  "host",
-					    "stolen",  "waking", "halted", "blocked"};
+	static const char *const names[] = {"running",   "idle",   "guest",  "work",
+					    "preempted", "waking", "halted", "waiting"};
 
 	_Static_assert(VP_ARRAY_SIZE(names) == VP_LANE_STATES, "a name for each state");
 	return names[state];
@@ -159,7 +159,8 @@ static void render_lanes_put_json(const struct vp_period *period,
 		vp_json_answer(&json);
 	else
 		vp_json_object(&json, NULL);
-	vp_json_text(&json, "type", "period");
+	vp_json_text(&json, "type", layout->in_export ? "period" : "slice");
+	vp_json_text(&json, "track", lane_name(period, layout));
 	vp_json_text(&json, "lane", lane_name(period, layout));
 	vp_json_count(&json, "begin_ns", period->begin);
 	vp_json_count(&json, "end_ns", period->end);
@@ -184,8 +185,8 @@ static void render_lanes_put_json(const struct vp_period *period,
 static void render_lanes_begin_csv(struct vp_buffer *out)
 {
 	vp_buffer_string(out,
-			 "lane,begin_ns,end_ns,pcpu,state,tid,comm,vm,vcpu,guest_tid,guest_pid,"
-			 "guest_comm,certainty,switches,thief_tid,thief_comm\n");
+			 "track,begin_ns,end_ns,pcpu,state,tid,comm,vm,vcpu,guest_tid,guest_pid,"
+			 "guest_comm,certainty,switches,thief_tid,thief_comm,lane\n");
 }
 
 static void render_lanes_put_cell(const char *text, struct vp_buffer *out)
@@ -227,6 +228,7 @@ static void render_lanes_put_csv(const struct vp_period *period,
 	render_lanes_put_number(true, period->switches, out);
 	render_lanes_put_number(period->has_thief, period->thief_tid, out);
 	render_lanes_put_cell(period->thief_comm, out);
+	render_lanes_put_cell(lane_name(period, layout), out);
 	out->bytes[out->size - 1] = '\n';
 }
 

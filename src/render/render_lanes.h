@@ -11,6 +11,7 @@ struct vp_lanes_layout {
 	bool of_threads;            /* the guest's thread is whose the lane is */
 	bool is_first;              /* nothing was printed before: JSON has its version */
 	struct vp_clock_text clock; /* of times, in text */
+	bool in_export; /* JSON lines are of type "period": "slice" is one of the account there */
 };
 
 struct vp_lanes_format {
@@ -24,7 +25,7 @@ struct vp_lanes_format {
 /* text, jsonl or csv; NULL if there is none of that name. */
 const struct vp_lanes_format *vp_lanes_format_named(const char *name);
 
-/* "guest", "stolen", …; "exact", "uncertain", NULL if it is not known. */
+/* "guest", "preempted", …; "exact", "uncertain", NULL if it is not known. */
 const char *vp_lane_state_name(enum vp_lane_state state);
 const char *vp_lane_certainty_name(enum vp_lane_certainty certainty);
 

@@ -26,8 +26,8 @@ void vp_render_csv_field(const char *text, struct vp_buffer *out)
 	vp_buffer_string(out, "\"");
 }
 
-static void table_csv_put_csv_cell(const struct vp_dataset_column *column,
-				   const union vp_cell *cell, struct vp_buffer *out)
+static void table_csv_put_csv_cell(const struct vp_table_column *column, const union vp_cell *cell,
+				   struct vp_buffer *out)
 {
 	switch (column->type) {
 	case VP_CELL_TEXT:

@@ -68,9 +68,8 @@ static const char *time_text(const struct vp_table *table, uint64_t ns,
 	return text;
 }
 
-static void table_text_put_cell(const struct vp_table *table,
-				const struct vp_dataset_column *column, const union vp_cell *cell,
-				struct vp_buffer *out)
+static void table_text_put_cell(const struct vp_table *table, const struct vp_table_column *column,
+				const union vp_cell *cell, struct vp_buffer *out)
 {
 	char time[VP_CLOCK_TEXT_SIZE];
 	char duration[VP_DURATION_SIZE];
@@ -113,7 +112,7 @@ static void pad_from(size_t start, size_t width, bool right, bool last, struct v
 }
 
 /* How wide a cell is, without formatting it: there may be a hundred thousand. */
-static size_t cell_width(const struct vp_table *table, const struct vp_dataset_column *column,
+static size_t cell_width(const struct vp_table *table, const struct vp_table_column *column,
 			 const union vp_cell *cell)
 {
 	char time[VP_CLOCK_TEXT_SIZE];
@@ -157,7 +156,7 @@ static void table_text_measure(const struct vp_table *table, size_t *widths)
 	}
 }
 
-static const char *colour_of(const struct vp_dataset_column *column, const union vp_cell *cell)
+static const char *colour_of(const struct vp_table_column *column, const union vp_cell *cell)
 {
 	if (column->type != VP_CELL_PERCENT || cell->percent < WARM)
 		return NULL;
@@ -170,7 +169,7 @@ static void table_text_put_row(const struct vp_table *table, const union vp_cell
 	size_t columns = table->columns.count;
 
 	for (size_t i = 0; i < columns; i++) {
-		const struct vp_dataset_column *column = &table->columns.at[i];
+		const struct vp_table_column *column = &table->columns.at[i];
 		const char *paint = colour ? colour_of(column, &cells[i]) : NULL;
 		if (paint)
 			vp_buffer_string(out, paint);
@@ -182,7 +181,7 @@ static void table_text_put_row(const struct vp_table *table, const union vp_cell
 	}
 }
 
-void vp_render_table_text(const struct vp_table *table, bool colour, struct vp_buffer *out)
+static void table_text_put(const struct vp_table *table, bool colour, struct vp_buffer *out)
 {
 	size_t columns = table->columns.count;
 	size_t *widths = vp_alloc((columns + 1) * sizeof(*widths));
@@ -197,4 +196,13 @@ void vp_render_table_text(const struct vp_table *table, bool colour, struct vp_b
 	for (size_t row = 0; row < vp_table_rows(table); row++)
 		table_text_put_row(table, &table->cells.at[row * columns], widths, colour, out);
 	free(widths);
+}
+
+void vp_render_table_text(const struct vp_table *table, bool colour, struct vp_buffer *out)
+{
+	struct vp_table shown;
+
+	vp_table_without_old(table, &shown);
+	table_text_put(&shown, colour, out);
+	vp_table_deinit(&shown);
 }

@@ -18,7 +18,7 @@ enum {
 	USUAL_WIDTH = 80,
 	NAME = 16,
 	MAX_NAME = 40,
-	VALUES = 47, /* the columns between the name and the history */
+	VALUES = 48, /* the columns between the name and the history */
 	REASON = 22,
 	BOTTOM_ROWS = 5,
 	MIN_ROWS = 3,
@@ -97,7 +97,7 @@ static void top_screen_put_field(struct canvas *canvas, const char *text, size_t
 static const char *value_name(unsigned value)
 {
 	static const char *const names[] = {
-	    [VP_LIVE_GUEST] = "guest", [VP_LIVE_HOST] = "host",   [VP_LIVE_IDLE] = "idle",
+	    [VP_LIVE_GUEST] = "guest", [VP_LIVE_HOST] = "work",   [VP_LIVE_IDLE] = "asleep",
 	    [VP_LIVE_STEAL] = "steal", [VP_LIVE_EXITS] = "exits", [VP_LIVE_VALUES] = "name"};
 
 	return names[value];
@@ -170,7 +170,8 @@ static void top_screen_put_row(struct canvas *canvas, const struct vp_live_row *
 	vp_buffer_printf(&canvas->line, " %5" PRIu32,
 			 canvas->top->order.by_vm ? row->vcpus : row->vcpu);
 	for (unsigned value = VP_LIVE_GUEST; value <= VP_LIVE_STEAL; value++)
-		vp_buffer_printf(&canvas->line, " %6.2f", (double)values[value]);
+		vp_buffer_printf(&canvas->line, " %*.2f", value == VP_LIVE_IDLE ? 7 : 6,
+				 (double)values[value]);
 	vp_buffer_printf(&canvas->line, " %10.0f  ", (double)values[VP_LIVE_EXITS]);
 	put_history(canvas, row);
 	put_line(canvas, values[VP_LIVE_STEAL] >= MUCH_STEAL ? "\033[31m" : NULL);
@@ -179,8 +180,8 @@ static void top_screen_put_row(struct canvas *canvas, const struct vp_live_row *
 static void put_heading(struct canvas *canvas)
 {
 	top_screen_put_field(canvas, "VM", canvas->name);
-	vp_buffer_printf(&canvas->line, " %5s %6s %6s %6s %6s %10s  ",
-			 canvas->top->order.by_vm ? "vCPUs" : "vCPU", "guest%", "host%", "idle%",
+	vp_buffer_printf(&canvas->line, " %5s %6s %6s %7s %6s %10s  ",
+			 canvas->top->order.by_vm ? "vCPUs" : "vCPU", "guest%", "work%", "asleep%",
 			 "steal%", "exits/s");
 	if (history_width(canvas))
 		vp_buffer_printf(&canvas->line, "%s%s, to now", value_name(history_value(canvas)),
@@ -196,7 +197,7 @@ static const union vp_cell *cell_of(const struct vp_table *table, size_t row, co
 static void top_screen_put_exits(struct canvas *canvas, size_t rows)
 {
 	const struct vp_table *table = canvas->screen->exits;
-	static const char *const times[] = {"work_ns", "blocked_ns", "stolen_ns"};
+	static const char *const times[] = {"work_ns", "asleep_ns", "steal_ns"};
 	char text[VP_DURATION_SIZE];
 
 	if (!rows)
@@ -205,7 +206,7 @@ static void top_screen_put_exits(struct canvas *canvas, size_t rows)
 	top_screen_put_field(canvas, "VM", canvas->name);
 	vp_buffer_string(&canvas->line, " ");
 	top_screen_put_field(canvas, "Exit reason", REASON);
-	vp_buffer_printf(&canvas->line, " %9s %9s %9s %9s", "Exits/s", "Work", "Idle", "Stolen");
+	vp_buffer_printf(&canvas->line, " %9s %9s %9s %9s", "Exits/s", "Work", "Asleep", "Steal");
 	put_line(canvas, "\033[7m");
 	for (size_t row = 0; row < rows; row++) {
 		top_screen_put_field(canvas, cell_of(table, row, "vm")->text, canvas->name);
@@ -250,7 +251,7 @@ static void put_thieves(struct canvas *canvas, size_t rows)
 	put_line(canvas, NULL);
 	top_screen_put_field(canvas, "VM", canvas->name);
 	vp_buffer_printf(&canvas->line, " %5s ", "vCPU");
-	top_screen_put_field(canvas, "Its time was taken by", thief_width);
+	top_screen_put_field(canvas, "Thief", thief_width);
 	vp_buffer_printf(&canvas->line, " %9s %8s", "Time", "Percent");
 	put_line(canvas, "\033[7m");
 	for (size_t i = 0; i < rows; i++) {
@@ -268,7 +269,7 @@ static void put_thieves(struct canvas *canvas, size_t rows)
 
 static const char *const help[] = {
     "Keys:",
-    "  g o i t x   sort by guest, host, idle, steal, exits; the history shows the same",
+    "  g o i t x   sort by guest, work, asleep, steal, exits; the history shows the same",
     "  n           sort by VM and vCPU",
     "  < >         sort by the previous, next column",
     "  v V         next VM only, the one before; after the last: all of them",
@@ -279,8 +280,8 @@ static const char *const help[] = {
     "  h, ?        this help; any key ends it",
     "  q, Ctrl-C   quit",
     "",
-    "guest: the guest's code ran. host: the kernel for it, its polling, the VMM.",
-    "idle: halted. steal: the vCPU wanted to run, and others had its pCPU.",
+    "guest: in guest mode. work: kernel, poll and vmm. asleep: halted and waiting.",
+    "steal: runnable, but not running: waking, preempted, throttled, interrupted.",
 };
 
 static size_t top_screen_min(size_t a, size_t b)

@@ -12,7 +12,7 @@ from lab import page_of, vperf
 # Names of VM exits as perf prints them (AMD), and ours.
 PERF_NAMES = {"cpuid": "CPUID", "io": "IOIO", "npf": "NPF", "interrupt": "INTR", "hlt": "HLT",
               "msr": "MSR", "vintr": "VINTR", "nmi": "NMI", "pause": "PAUSE"}
-PARTS = ("kernel_ns", "poll_ns", "vmm_ns", "stolen_ns", "blocked_ns", "waking_ns")
+PARTS = ("kernel_ns", "poll_ns", "vmm_ns", "steal_ns", "asleep_ns")
 
 
 def read(verb, run, *options, recording="rec"):
@@ -203,7 +203,7 @@ def same_times(claims, exits, theirs):
                     HANDLERS_NS + 0.03 * theirs[reason] * (reason == "INTR"))
     # An exit that KVM answers by itself has nothing but KVM's time, and what was stolen of it: it is measured here, not what is left.
     cpuid = exits["CPUID"]
-    claims.near("CPUID: KVM's own time of an exit, ns, by perf kvm stat", (cpuid["kernel_ns"] + cpuid["stolen_ns"]) / cpuid["count"], theirs["CPUID"], HANDLERS_NS)
+    claims.near("CPUID: KVM's own time of an exit, ns, by perf kvm stat", (cpuid["kernel_ns"] + cpuid["steal_ns"]) / cpuid["count"], theirs["CPUID"], HANDLERS_NS)
 
 
 STORMS = {"exits-cpuid": ("CPUID", "0xe"), "exits-port": ("IOIO", "0x20")}
@@ -350,7 +350,7 @@ def thieves(run, claims, recording="rec"):
     steal = share(books["steal_ns"], books["steal_of_ns"])
     claims.near("stolen, % (the guest's /proc/stat)", share(stolen, wall), steal,
                 0.02 * steal + share(10e6, books["steal_of_ns"]) + apart)
-    named = sum(row["ns"] for row in rows if row["kind"] not in ("quota", "open", "unknown"))
+    named = sum(row["ns"] for row in rows if row["kind"] not in ("throttled", "unfinished", "unknown"))
     claims.near("stolen time with a thief's name, %",
                 share(named, stolen + states["interrupted"]), 100, 1)
 
@@ -372,8 +372,8 @@ def quota(run, claims):
     claims.near("without a competitor: preempted, %", alone, 1, 1)
     rows = read("steal", run, recording="contended")["thieves"]
     tasks = [row for row in rows if row["kind"] in ("task", "kthread")]
-    first = max(tasks, key=lambda row: row["taken_ns"])
-    part = share(first["taken_ns"], states.get("preempted", 1))
+    first = max(tasks, key=lambda row: row["preempted_ns"])
+    part = share(first["preempted_ns"], states.get("preempted", 1))
     claims.check(first["thief"].startswith("shares/") and 80 <= part <= 100,
                  f"of the competition {part:.1f} % is the burner's: {first['thief']}")
 

@@ -207,7 +207,8 @@ def sums_of_periods(run, claims):
     vcpus = json.loads(vperf("sched", str(run.recording("switches")), "--format", "json").stdout)["vcpus"]
     total = {key: sum(row[key] for row in vcpus) for key in vcpus[0] if key.endswith("_ns") or "switches" in key}
     length = {state: sum(int(row["end_ns"]) - int(row["begin_ns"]) for row in rows if row["state"] == state)
-              for state in ("guest", "host", "stolen", "waking", "halted", "blocked")}
+              for state in ("guest", "work", "preempted", "waking", "halted", "waiting")}
+    total["preempted_ns"] = total["steal_ns"] - total["waking_ns"]
     claims.check(all(total[f"{state}_ns"] == ns for state, ns in length.items()),
                  f"switches: vperf sched sums the periods: {length}")
     account = json.loads(vperf("account", str(run.recording("switches")), "--json").stdout)
@@ -215,9 +216,9 @@ def sums_of_periods(run, claims):
     claims.near("switches: guest mode, ms, by entries and exits and by the account",
                 total["guest_ns"] / 1e6, guest_ns / 1e6, 0.03 * guest_ns / 1e6)
     share = 100 * total["exact_ns"] / total["guest_ns"]
-    claims.check(share > 50 and total["switches_seen"] < total["switches_made"],
-                 f"switches: {share:.1f} % of guest mode in exact stretches, {total['switches_seen']} switches seen "
-                 f"of {total['switches_made']}")
+    claims.check(share > 50 and total["switches_observed"] < total["switches_total"],
+                 f"switches: {share:.1f} % of guest mode in exact stretches, {total['switches_observed']} switches seen "
+                 f"of {total['switches_total']}")
 
 
 def without_memory(run, claims):
@@ -333,12 +334,12 @@ def shares(run, claims):
     """What vperf sched says of guests that keep two threads busy, that switch all the time, and that sleep."""
     rows = json.loads(vperf("sched", str(run.recording("switches")), "--format", "json").stdout)
     share = {row["vm"]: row["exact_percent"] for row in rows["vcpus"]}
-    seen = {row["vm"]: f"{row['switches_seen']} of {row['switches_made']}" for row in rows["vcpus"]}
+    seen = {row["vm"]: f"{row['switches_observed']} of {row['switches_total']}" for row in rows["vcpus"]}
     claims.check(share.keys() == {"busy", "pingpong", "halting"} and share["busy"] > 75 and
                  share["pingpong"] < share["halting"] < share["busy"],
                  f"shares: guest mode in exact stretches, percent: {share}; switches seen of made: {seen}")
     halting = [row for row in rows["vcpus"] if row["vm"] == "halting"][0]
-    claims.check(halting["halted_ns"] > halting["guest_ns"] and not halting["blocked_ns"] > halting["halted_ns"],
+    claims.check(halting["halted_ns"] > halting["guest_ns"] and not halting["waiting_ns"] > halting["halted_ns"],
                  f"shares: the halting guest was halted for {halting['halted_ns'] / 1e6:.0f} ms, in the guest for "
                  f"{halting['guest_ns'] / 1e6:.0f} ms")
     wakeups, tids = sum(row["wakeups"] for row in rows["waits"]), {str(row["tid"]) for row in rows["vcpus"]}
@@ -347,7 +348,7 @@ def shares(run, claims):
     for row in json.loads(vperf("account", str(run.recording("switches")), "--json").stdout)["vcpus"]:
         ours = [vcpu for vcpu in rows["vcpus"] if vcpu["vm"] == row["vm"]][0]
         for ours_ns, state in ((ours["halted_ns"], "halted"), (ours["waking_ns"], "waking"),
-                               (ours["stolen_ns"], "preempted")):
+                               (ours["steal_ns"] - ours["waking_ns"], "preempted")):
             claims.near(f"shares: {row['vm']} {state}, percent, by events and by the account",
                         100 * ours_ns / row["wall_ns"], row[state], 1.5)
     idle = [row for row in rows["threads"] if row["vm"] == "halting" and row["tid"] == 0]

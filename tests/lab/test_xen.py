@@ -212,12 +212,12 @@ def sums_of(rows, *keys):
 
 def periods(run, claims, recording, ended=()):
     """'vperf timeline' and 'sched' work out again, from the states one by one, what the recorder has summed."""
-    names = {"guest": "guest", "kernel": "host", "halted": "halted", "waiting": "blocked", "waking": "waking", "preempted": "stolen"}
+    names = {"guest": "guest", "kernel": "work", "halted": "halted", "waiting": "waiting", "waking": "waking", "preempted": "preempted"}
     states = read("account", run, recording=recording)["states"]
     account = sums_of([row | {"period": names[row["state"]]} for row in states], "vm", "period")
     vcpus, pcpus = lanes(run, recording, "vcpu"), lanes(run, recording, "pcpu")
     # How long a domain was paused before it ended, the account says to a second.
-    ends = {(vm, "blocked") for vm in ended}
+    ends = {(vm, "waiting") for vm in ended}
     told = {key: ns for key, ns in sums_of(vcpus, "vm", "state").items() if key not in ends}
     account = {key: ns for key, ns in account.items() if key not in ends}
     claims.check(told == account and sum(state == "guest" for _, state in account) >= 3, f"{recording}: periods of vCPUs sum to the account's {account}")
@@ -228,7 +228,7 @@ def periods(run, claims, recording, ended=()):
     # Some hundred instructions for each switch from Xen's idle vCPU: of which vCPU they are, the states do not tell.
     slack = 1000 * sum(row["state"] == "idle" for row in pcpus)
     claims.check(all(abs(took[key] - thefts[key]) <= slack for key in took | thefts) and len(took) >= 4, f"{recording}: thieves of periods {dict(took)}, of 'vperf steal' {thefts}")
-    ran = sums_of([row for row in vcpus if row["state"] in ("guest", "host")], "vm")
+    ran = sums_of([row for row in vcpus if row["state"] in ("guest", "work")], "vm")
     had = sums_of([row for row in pcpus if row["state"] == "running"], "vm")
     claims.check(had == ran, f"{recording}: VMs had the pCPU for {dict(had)} ns, their vCPUs ran for {dict(ran)}")
     # What is left is Xen's: some hundred instructions for each switch.
@@ -236,7 +236,8 @@ def periods(run, claims, recording, ended=()):
     left = whole - sum(row["ns"] for row in pcpus)
     claims.check(0 <= left < 2000 * len(pcpus), f"{recording}: of {whole} ns of the pCPU {left} are between {len(pcpus)} periods")
     sched = json.loads(vperf("sched", str(run.recording(recording)), "--format", "json").stdout)
-    summed = sums_of([{"vm": row["vm"], "state": state, "ns": row[f"{state}_ns"]} for row in sched["vcpus"] for state in names.values()], "vm", "state")
+    summed = sums_of([{"vm": row["vm"], "state": state, "ns": row["steal_ns"] - row["waking_ns"] if state == "preempted" else row[f"{state}_ns"]}
+                       for row in sched["vcpus"] for state in names.values()], "vm", "state")
     claims.check({key: ns for key, ns in summed.items() if key not in ends} == account, f"{recording}: 'vperf sched' sums to the same")
     return sched
 
@@ -250,8 +251,8 @@ def threads_of_dom0(run, claims):
     if rows:
         # dom0's own books take for the thread's what its vCPU was preempted for.
         claims.near(f"ns that dom0's thread had its vCPU ({rows[0]['exact_ns']}) or that was stolen then, and its time in dom0's books",
-                    rows[0]["exact_ns"] + rows[0]["stolen_ns"], ran, 0.01 * ran)
-        claims.check(rows[0]["stolen_ns"] > 0 and rows[0]["thief"].startswith("vCPU 0 of VM pv"), f"… and who took its vCPU: {rows[0]}")
+                    rows[0]["exact_ns"] + rows[0]["steal_ns"], ran, 0.01 * ran)
+        claims.check(rows[0]["steal_ns"] > 0 and rows[0]["thief"].startswith("vCPU 0 of VM pv"), f"… and who took its vCPU: {rows[0]}")
     claims.check(not any(row["vm"] != "Domain-0" for row in sched["threads"]), "threads of guests are not known")
     failed = vperf("critical", "--vm", "pvh", "--thread", "1", str(run.recording("dom0")), check=False)
     claims.check(failed.returncode == 1 and "have no vsock" in failed.stderr, f"'vperf critical' says why not: {failed.stderr}")

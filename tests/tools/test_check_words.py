@@ -96,6 +96,7 @@ class Known(unittest.TestCase):
         self.root = pathlib.Path(self.scratch.name)
         (self.root / "tools").mkdir()
         (self.root / "docs").mkdir()
+        (self.root / "src").mkdir()
         self.write("README.md", "It is behind.\n\nBehind it is one.\n")
         self.write("docs/evidence.md", "What is generated.\n")
         self.known("2\tbehind\tREADME.md\n")
@@ -122,6 +123,18 @@ class Known(unittest.TestCase):
         self.assertIn("docs/new.md:1: opens-relative", printed)
         self.known("1\tbehind\tREADME.md\n")
         self.assertIn("README.md: 2 times behind, 1 known:", self.run_tool()[1])
+
+    def test_words_of_tables(self):
+        self.write("docs/glossary.md", "# Glossary\n\n## Words that no table uses\n\n    taken wake-up\n\n## More\n\n    fine\n")
+        self.write("src/table.c", 'vp_table_column_add(table, "taken_ns", "Taken", "ns", X);\n'
+                   'static const struct c all[] = {{"waking_ns", "Wake-up"}, {"fine_ns", "Fine"}};\n'
+                   'vp_table_column_add_old(table, "taken_ns", X);\n')
+        self.write("src/other.c", 'const char *words[] = {"taken", "Taken"};\n')
+        status, printed = self.run_tool()
+        self.assertEqual((status, printed.count("src/table.c:")), (1, 3))
+        self.assertIn("src/table.c:1: table-word", printed)
+        self.assertIn("src/table.c:2: table-word", printed)
+        self.assertNotIn("src/other.c", printed)
 
     def test_gone(self):
         self.write("README.md", "The one behind it.\n")

@@ -286,14 +286,15 @@ static void test_tables(void **state)
 	view.seconds = 1;
 	vp_account_steal_table(&view, &steal);
 	vp_render_table_csv(&steal, false, &out);
-	assert_string_equal(vp_buffer_text(&out), "pid-1000,0,open,\"wait still open, or without a "
-						  "thief\",,110000000,0,110000000,11,\npid-1000,0,"
-						  "task,burner/77,,90000000,0,90000000,9,3\n");
+	assert_string_equal(vp_buffer_text(&out),
+			    "pid-1000,0,unfinished,unfinished or unattributed "
+			    "waits,,110000000,0,110000000,11,,110000000\npid-1000,0,"
+			    "task,burner/77,,90000000,0,90000000,9,3,90000000\n");
 	out.size = 0;
 	vp_account_exits_table(&view, &exits);
 	vp_render_table_csv(&exits, false, &out);
 	assert_string_equal(vp_buffer_text(&out),
-			    "pid-1000,HLT,2,2,100,50,100,0,0,500,0,0,600,300,288,319,400\n");
+			    "pid-1000,HLT,2,2,100,50,100,0,0,500,0,0,600,300,288,319,400,500,0\n");
 	out.size = 0;
 	struct vp_json json = vp_json_to(&out);
 	vp_render_table_json(&exits, NULL, &json);
@@ -362,10 +363,10 @@ static void test_addresses(void **state)
 	vp_account_addresses_table(&view, &addresses);
 	vp_render_table_csv(&addresses, false, &out);
 	assert_string_equal(vp_buffer_text(&out),
-			    "pid-1000,0x38000001004,device,write,NPF,6,1000,166,0,0,1000,166\n"
-			    "pid-1000,0x200000-0x3fffff,memory,write,NPF,16,800,50,0,0,800,50\n"
-			    "pid-1000,,,,NPF,5,110,22,0,0,110,22\n"
-			    "pid-1000,0x38000001004,device,read,NPF,3,90,30,0,0,90,30\n");
+			    "pid-1000,0x38000001004,device,write,NPF,6,1000,166,0,0,1000,166,0\n"
+			    "pid-1000,0x200000-0x3fffff,memory,write,NPF,16,800,50,0,0,800,50,0\n"
+			    "pid-1000,,,,NPF,5,110,22,0,0,110,22,0\n"
+			    "pid-1000,0x38000001004,device,read,NPF,3,90,30,0,0,90,30,0\n");
 	out.size = 0;
 	vp_account_sites_table(&view, &nothing, VP_EXITS_BY_FUNCTION, &functions);
 	vp_render_table_csv(&functions, false, &out);

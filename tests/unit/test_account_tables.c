@@ -111,16 +111,16 @@ static void test_order_of_vcpus(void **state)
 		   "beta,9,throttled,1,100\n");
 	vp_account_steal_table(&view, &table);
 	expect_csv(&table, false,
-		   "alpha,0,quota,cgroup CPU quota,,1,0,1,100,\n"
-		   "alpha,2,quota,cgroup CPU quota,,1,0,1,100,\n"
-		   "alpha,4,quota,cgroup CPU quota,,1,0,1,100,\n"
-		   "alpha,7,quota,cgroup CPU quota,,1,0,1,100,\n"
-		   "alpha,9,quota,cgroup CPU quota,,1,0,1,100,\n"
-		   "beta,0,quota,cgroup CPU quota,,1,0,1,100,\n"
-		   "beta,2,quota,cgroup CPU quota,,1,0,1,100,\n"
-		   "beta,4,quota,cgroup CPU quota,,1,0,1,100,\n"
-		   "beta,7,quota,cgroup CPU quota,,1,0,1,100,\n"
-		   "beta,9,quota,cgroup CPU quota,,1,0,1,100,\n");
+		   "alpha,0,throttled,cgroup CPU quota,,1,0,1,100,,1\n"
+		   "alpha,2,throttled,cgroup CPU quota,,1,0,1,100,,1\n"
+		   "alpha,4,throttled,cgroup CPU quota,,1,0,1,100,,1\n"
+		   "alpha,7,throttled,cgroup CPU quota,,1,0,1,100,,1\n"
+		   "alpha,9,throttled,cgroup CPU quota,,1,0,1,100,,1\n"
+		   "beta,0,throttled,cgroup CPU quota,,1,0,1,100,,1\n"
+		   "beta,2,throttled,cgroup CPU quota,,1,0,1,100,,1\n"
+		   "beta,4,throttled,cgroup CPU quota,,1,0,1,100,,1\n"
+		   "beta,7,throttled,cgroup CPU quota,,1,0,1,100,,1\n"
+		   "beta,9,throttled,cgroup CPU quota,,1,0,1,100,,1\n");
 }
 
 static void test_vcpus(void **state)
@@ -178,17 +178,17 @@ static void test_exits(void **state)
 	view.seconds = 2;
 	vp_account_exits_table(&view, &table);
 	expect_csv(&table, true,
-		   "vm,reason,count,per_s,work_ns,work_mean_ns,kernel_ns,poll_ns,vmm_ns,blocked_ns,"
-		   "stolen_ns,waking_ns,total_ns,mean_ns,p50_ns,p99_ns,max_ns\n"
-		   "alpha,HLT,5,3,12,2,2,4,6,10,8,12,300,60,36,39,40\n"
-		   "beta,HLT,2,1,6,3,1,2,3,5,4,6,150,75,36,39,40\n"
-		   "alpha,IOIO,1,1,6,6,1,2,3,5,4,6,150,150,36,39,40\n"
-		   "alpha,HLT,1,1,0,0,0,0,0,0,0,0,7,7,0,0,0\n");
+		   "vm,reason,count,per_s,work_ns,work_mean_ns,kernel_ns,poll_ns,vmm_ns,asleep_ns,"
+		   "steal_ns,waking_ns,total_ns,mean_ns,p50_ns,p99_ns,max_ns,blocked_ns,stolen_ns\n"
+		   "alpha,HLT,5,3,12,2,2,4,6,10,20,12,300,60,36,39,40,10,8\n"
+		   "beta,HLT,2,1,6,3,1,2,3,5,10,6,150,75,36,39,40,5,4\n"
+		   "alpha,IOIO,1,1,6,6,1,2,3,5,10,6,150,150,36,39,40,5,4\n"
+		   "alpha,HLT,1,1,0,0,0,0,0,0,0,0,7,7,0,0,0,0,0\n");
 	view.limit = 1;
 	view.has_vcpu = true; /* 0 */
 	view.seconds = 0;
 	vp_account_exits_table(&view, &table);
-	expect_csv(&table, false, "beta,HLT,2,0,6,3,1,2,3,5,4,6,150,75,36,39,40\n");
+	expect_csv(&table, false, "beta,HLT,2,0,6,3,1,2,3,5,10,6,150,75,36,39,40,5,4\n");
 }
 
 /* A long sleep and long waits for a pCPU are no work: the port that needs the VMM comes first. */
@@ -206,12 +206,12 @@ static void test_exits_by_work(void **state)
 	     .flags = VP_SITE_KNOWN, .ip = 0x2000, .count = 2, .ns = 300);
 	vp_account_exits_table(&view, &table);
 	expect_csv(&table, false,
-		   "alpha,IOIO,2,0,300,150,100,0,200,0,0,0,300,150,0,0,0\n"
-		   "alpha,HLT,10,0,100,10,90,10,0,8000,400,500,9000,900,0,0,0\n");
+		   "alpha,IOIO,2,0,300,150,100,0,200,0,0,0,300,150,0,0,0,0,0\n"
+		   "alpha,HLT,10,0,100,10,90,10,0,8000,900,500,9000,900,0,0,0,8000,400\n");
 	vp_account_sites_table(&view, &(struct vp_naming){0}, VP_EXITS_BY_FUNCTION, &table);
 	expect_csv(&table, false,
-		   "alpha,0x2000,,[unknown],,IOIO,,2,300,150,0,0,300,150\n"
-		   "alpha,0x1000,,[unknown],,HLT,,10,100,10,8000,900,9000,900\n");
+		   "alpha,0x2000,,[unknown],,IOIO,,2,300,150,0,0,300,150,0\n"
+		   "alpha,0x1000,,[unknown],,HLT,,10,100,10,8000,900,9000,900,8000\n");
 }
 
 /* Recordings before 0.3 have no waits by place: a place has the share of all for its reason. */
@@ -223,8 +223,8 @@ static void test_exits_of_old_places(void **state)
 	     .flags = VP_SITE_KNOWN, .ip = 0x1000, .count = 5, .ns = 5000);
 	vp_account_sites_table(&view, &(struct vp_naming){0}, VP_EXITS_BY_FUNCTION, &table);
 	expect_csv(&table, false,
-		   "alpha,,,,,HLT,,5,500,100,3500,1000,5000,1000\n"
-		   "alpha,0x1000,,[unknown],,HLT,,5,500,100,3500,1000,5000,1000\n");
+		   "alpha,,,,,HLT,,5,500,100,3500,1000,5000,1000,3500\n"
+		   "alpha,0x1000,,[unknown],,HLT,,5,500,100,3500,1000,5000,1000,3500\n");
 }
 
 /* Of what costs the same, what is more frequent comes first. */
@@ -306,21 +306,21 @@ static void test_thieves(void **state)
 	steal(FIRST_VM, 1, VP_BY_MANY, 0, 0, 8, "");
 	vp_account_steal_table(&view, &table);
 	expect_csv(&table, true,
-		   "vm,vcpu,kind,thief,cgroup,taken_ns,waking_ns,ns,percent,count\n"
-		   "alpha,1,vcpu,vCPU 1 of VM beta,,90,0,90,9,1\n"
-		   "alpha,1,vcpu,vCPU 0 of VM alpha,,80,0,80,8,1\n"
-		   "alpha,1,vcpu,vCPU 3 of VM ?,,79,0,79,7.9,1\n"
-		   "alpha,1,task,qemu/2003 of VM beta,,70,0,70,7,1\n"
-		   "alpha,1,task,vhost-2000/61 for VM beta,,60,0,60,6,1\n"
-		   "alpha,1,task,kvm-pit/1000/62 for VM alpha,,59,0,59,5.9,1\n"
-		   "alpha,1,task,vhost-7/63,,58,0,58,5.8,1\n"
-		   "alpha,1,task,?/64,,57,0,57,5.7,1\n"
-		   "alpha,1,idle,none: the pCPU was idle,,50,0,50,5,1\n"
-		   "alpha,1,irq,eth0/24,,30,0,30,3,1\n"
-		   "alpha,1,softirq,NET_RX/3,,20,0,20,2,1\n"
-		   "alpha,1,irq,236,,10,0,10,1,1\n"
-		   "alpha,1,unknown,unknown: more threads ran than are tracked,,9,0,9,0.9,1\n"
-		   "alpha,1,others,thieves beyond the table,,8,0,8,0.8,1\n");
+		   "vm,vcpu,kind,thief,cgroup,preempted_ns,waking_ns,ns,percent,count,taken_ns\n"
+		   "alpha,1,vcpu,vCPU 1 of VM beta,,90,0,90,9,1,90\n"
+		   "alpha,1,vcpu,vCPU 0 of VM alpha,,80,0,80,8,1,80\n"
+		   "alpha,1,vcpu,vCPU 3 of VM ?,,79,0,79,7.9,1,79\n"
+		   "alpha,1,task,qemu/2003 of VM beta,,70,0,70,7,1,70\n"
+		   "alpha,1,task,vhost-2000/61 for VM beta,,60,0,60,6,1,60\n"
+		   "alpha,1,task,kvm-pit/1000/62 for VM alpha,,59,0,59,5.9,1,59\n"
+		   "alpha,1,task,vhost-7/63,,58,0,58,5.8,1,58\n"
+		   "alpha,1,task,?/64,,57,0,57,5.7,1,57\n"
+		   "alpha,1,idle,none: the pCPU was idle,,50,0,50,5,1,50\n"
+		   "alpha,1,irq,eth0/24,,30,0,30,3,1,30\n"
+		   "alpha,1,softirq,NET_RX/3,,20,0,20,2,1,20\n"
+		   "alpha,1,irq,236,,10,0,10,1,1,10\n"
+		   "alpha,1,unknown,unknown: more threads ran than are tracked,,9,0,9,0.9,1,9\n"
+		   "alpha,1,others,thieves beyond the table,,8,0,8,0.8,1,8\n");
 }
 
 /* Most time first, with that of wake-ups, whichever came first. */
@@ -343,10 +343,10 @@ static void test_order_of_thieves(void **state)
 	}
 	vp_account_steal_table(&view, &table);
 	expect_csv(&table, false,
-		   "alpha,0,task,t/5,,60,60,120,12,2\n"
-		   "alpha,0,task,t/6,,100,0,100,10,1\n"
-		   "alpha,1,task,t/5,,60,60,120,12,2\n"
-		   "alpha,1,task,t/6,,100,0,100,10,1\n");
+		   "alpha,0,task,t/5,,60,60,120,12,2,60\n"
+		   "alpha,0,task,t/6,,100,0,100,10,1,100\n"
+		   "alpha,1,task,t/5,,60,60,120,12,2,60\n"
+		   "alpha,1,task,t/6,,100,0,100,10,1,100\n");
 }
 
 static void test_kernel_threads(void **state)
@@ -370,11 +370,11 @@ static void test_kernel_threads(void **state)
 	view.cgroups = &cgroups;
 	vp_account_steal_table(&view, &table);
 	expect_csv(&table, false,
-		   "beta,0,kworker,kworker/3:1/5,/nine,500,0,500,50,2\n"
-		   "beta,0,kthread,ksoftirqd/3/6,/eight,400,0,400,40,3\n"
-		   "beta,0,task,kworker/3:1/7,,0,100,100,10,4\n"
-		   "beta,0,irq,8,,50,0,50,5,5\n"
-		   "beta,0,unknown,unknown: more threads ran than are tracked,,1,0,1,0.1,0\n");
+		   "beta,0,kworker,kworker/3:1/5,/nine,500,0,500,50,2,500\n"
+		   "beta,0,kthread,ksoftirqd/3/6,/eight,400,0,400,40,3,400\n"
+		   "beta,0,task,kworker/3:1/7,,0,100,100,10,4,0\n"
+		   "beta,0,irq,8,,50,0,50,5,5,50\n"
+		   "beta,0,unknown,unknown: more threads ran than are tracked,,1,0,1,0.1,0,1\n");
 	vp_cgroups_deinit(&cgroups);
 }
 
@@ -396,18 +396,18 @@ static void test_rest(void **state)
 	steal(SECOND_VM, 0, VP_BY_TASK, 5, 0, 100, "t");
 	vp_account_steal_table(&view, &table);
 	expect_csv(&table, false,
-		   "alpha,0,open,\"wait still open, or without a thief\",,10,0,10,10,\n"
-		   "beta,0,task,t/5,,100,0,100,10,1\n"
-		   "beta,1,quota,cgroup CPU quota,,200,0,200,20,\n"
-		   "beta,1,open,\"wait still open, or without a thief\",,145,0,145,14.5,\n"
-		   "beta,1,task,t/5,,20,10,30,3,3\n");
+		   "alpha,0,unfinished,unfinished or unattributed waits,,10,0,10,10,,10\n"
+		   "beta,0,task,t/5,,100,0,100,10,1,100\n"
+		   "beta,1,throttled,cgroup CPU quota,,200,0,200,20,,200\n"
+		   "beta,1,unfinished,unfinished or unattributed waits,,145,0,145,14.5,,145\n"
+		   "beta,1,task,t/5,,20,10,30,3,3,20\n");
 	view.limit = 2;
 	view.has_vcpu = true;
 	view.vcpu = 1;
 	vp_account_steal_table(&view, &table);
 	expect_csv(&table, false,
-		   "beta,1,quota,cgroup CPU quota,,200,0,200,20,\n"
-		   "beta,1,open,\"wait still open, or without a thief\",,145,0,145,14.5,\n");
+		   "beta,1,throttled,cgroup CPU quota,,200,0,200,20,,200\n"
+		   "beta,1,unfinished,unfinished or unattributed waits,,145,0,145,14.5,,145\n");
 }
 
 static void put_site(uint32_t vm, uint32_t reason, uint64_t address, uint32_t kind, uint64_t count,
@@ -441,23 +441,23 @@ static void test_addresses(void **state)
 	put_site(SECOND_VM, MADE_HLT, 0x7000, VP_DETAIL_MMIO_READ, 8, 400); /* not to memory */
 	vp_account_addresses_table(&view, &table);
 	expect_csv(&table, true,
-		   "vm,address,what,access,reason,count,work_ns,work_mean_ns,idle_ns,steal_ns,"
-		   "total_ns,mean_ns\n"
-		   "alpha,,,,NPF,15,1050,70,0,0,1050,70\n"
-		   "beta,,,,NPF,11,599,54,0,0,599,54\n"
-		   "beta,0x5000,device,read,NPF,8,400,50,0,0,400,50\n"
-		   "alpha,0x5000,device,write,NPF,4,400,100,0,0,400,100\n"
-		   "alpha,0x5000,device,read,NPF,3,300,100,0,0,300,100\n"
-		   "alpha,0x200000-0x3fffff,memory,read,NPF,5,90,18,0,0,90,18\n"
-		   "alpha,0x400000-0x5fffff,memory,fetch,NPF,7,80,11,0,0,80,11\n"
-		   "alpha,0x200000-0x3fffff,memory,write,NPF,6,80,13,0,0,80,13\n"
-		   "beta,0x6000-0x205fff,memory,,NPF,1,1,1,0,0,1,1\n");
+		   "vm,address,what,access,reason,count,work_ns,work_mean_ns,asleep_ns,steal_ns,"
+		   "total_ns,mean_ns,idle_ns\n"
+		   "alpha,,,,NPF,15,1050,70,0,0,1050,70,0\n"
+		   "beta,,,,NPF,11,599,54,0,0,599,54,0\n"
+		   "beta,0x5000,device,read,NPF,8,400,50,0,0,400,50,0\n"
+		   "alpha,0x5000,device,write,NPF,4,400,100,0,0,400,100,0\n"
+		   "alpha,0x5000,device,read,NPF,3,300,100,0,0,300,100,0\n"
+		   "alpha,0x200000-0x3fffff,memory,read,NPF,5,90,18,0,0,90,18,0\n"
+		   "alpha,0x400000-0x5fffff,memory,fetch,NPF,7,80,11,0,0,80,11,0\n"
+		   "alpha,0x200000-0x3fffff,memory,write,NPF,6,80,13,0,0,80,13,0\n"
+		   "beta,0x6000-0x205fff,memory,,NPF,1,1,1,0,0,1,1,0\n");
 	look_at("beta");
 	view.limit = 2;
 	vp_account_addresses_table(&view, &table);
 	expect_csv(&table, false,
-		   "beta,,,,NPF,11,599,54,0,0,599,54\n"
-		   "beta,0x5000,device,read,NPF,8,400,50,0,0,400,50\n");
+		   "beta,,,,NPF,11,599,54,0,0,599,54,0\n"
+		   "beta,0x5000,device,read,NPF,8,400,50,0,0,400,50,0\n");
 }
 
 /* All exits have their addresses, or even more than were counted. */
@@ -466,7 +466,7 @@ static void test_addresses_of_all(void **state)
 	take_cost(SECOND_VM, MADE_NPF, 1, 100);
 	put_site(SECOND_VM, MADE_NPF, 0x5000, VP_DETAIL_MMIO_READ, 3, 300);
 	vp_account_addresses_table(&view, &table);
-	expect_csv(&table, false, "beta,0x5000,device,read,NPF,3,300,100,0,0,300,100\n");
+	expect_csv(&table, false, "beta,0x5000,device,read,NPF,3,300,100,0,0,300,100,0\n");
 }
 
 static void render_diagnose_put_index(uint32_t vm, uint32_t reason, uint64_t ip, uint64_t root,
@@ -527,35 +527,36 @@ static void test_places(void **state)
 	make_naming(&naming);
 	put_offsets();
 	vp_account_sites_table(&view, &naming, VP_EXITS_BY_FUNCTION, &table);
-	expect_csv(&table, true,
-		   "vm,function,module,process,pid,reason,detail,count,work_ns,work_mean_ns,idle_"
-		   "ns,steal_ns,total_ns,mean_ns\n"
-		   "beta,,,,,IOIO,,55,5500,100,0,0,5500,100\n"
-		   "beta,/bin/worker+0x1000,/bin/worker,worker,71,IOIO,,20,2000,100,0,0,2000,100\n"
-		   "beta,work,/bin/worker,worker,71,IOIO,,11,1100,100,0,0,1100,100\n"
-		   "beta,in_kernel,[kernel],worker,71,IOIO,,5,500,100,0,0,500,100\n"
-		   "beta,in_kernel,[kernel],[kernel],,IOIO,,4,400,100,0,0,400,100\n"
-		   "beta,0x400104,,cr3:0x9000,,IOIO,,3,300,100,0,0,300,100\n"
-		   "alpha,,,,,IOIO,,2,250,125,0,0,250,125\n"
-		   "beta,0x400104,,[unknown],,IOIO,,2,200,100,0,0,200,100\n"
-		   "alpha,0x400104,,cr3:0x5000,,IOIO,,1,100,100,0,0,100,100\n"
-		   "alpha,0xffffffff81000010,,[kernel],,IOIO,,1,50,50,0,0,50,50\n");
-	vp_account_sites_table(&view, &naming, VP_EXITS_BY_PROCESS, &table);
 	expect_csv(
 	    &table, true,
-	    "vm,process,pid,reason,count,work_ns,work_mean_ns,idle_ns,steal_ns,total_ns,mean_ns\n"
-	    "beta,,,IOIO,55,5500,100,0,0,5500,100\n"
-	    "beta,worker,71,IOIO,36,3600,100,0,0,3600,100\n"
-	    "beta,[kernel],,IOIO,4,400,100,0,0,400,100\n"
-	    "beta,cr3:0x9000,,IOIO,3,300,100,0,0,300,100\n"
-	    "alpha,,,IOIO,2,250,125,0,0,250,125\n"
-	    "beta,[unknown],,IOIO,2,200,100,0,0,200,100\n"
-	    "alpha,cr3:0x5000,,IOIO,1,100,100,0,0,100,100\n"
-	    "alpha,[kernel],,IOIO,1,50,50,0,0,50,50\n");
+	    "vm,function,module,process,pid,reason,detail,count,work_ns,work_mean_ns,asleep_"
+	    "ns,steal_ns,total_ns,mean_ns,idle_ns\n"
+	    "beta,,,,,IOIO,,55,5500,100,0,0,5500,100,0\n"
+	    "beta,/bin/worker+0x1000,/bin/worker,worker,71,IOIO,,20,2000,100,0,0,2000,100,0\n"
+	    "beta,work,/bin/worker,worker,71,IOIO,,11,1100,100,0,0,1100,100,0\n"
+	    "beta,in_kernel,[kernel],worker,71,IOIO,,5,500,100,0,0,500,100,0\n"
+	    "beta,in_kernel,[kernel],[kernel],,IOIO,,4,400,100,0,0,400,100,0\n"
+	    "beta,0x400104,,cr3:0x9000,,IOIO,,3,300,100,0,0,300,100,0\n"
+	    "alpha,,,,,IOIO,,2,250,125,0,0,250,125,0\n"
+	    "beta,0x400104,,[unknown],,IOIO,,2,200,100,0,0,200,100,0\n"
+	    "alpha,0x400104,,cr3:0x5000,,IOIO,,1,100,100,0,0,100,100,0\n"
+	    "alpha,0xffffffff81000010,,[kernel],,IOIO,,1,50,50,0,0,50,50,0\n");
+	vp_account_sites_table(&view, &naming, VP_EXITS_BY_PROCESS, &table);
+	expect_csv(&table, true,
+		   "vm,process,pid,reason,count,work_ns,work_mean_ns,asleep_ns,steal_ns,total_ns,"
+		   "mean_ns,idle_ns\n"
+		   "beta,,,IOIO,55,5500,100,0,0,5500,100,0\n"
+		   "beta,worker,71,IOIO,36,3600,100,0,0,3600,100,0\n"
+		   "beta,[kernel],,IOIO,4,400,100,0,0,400,100,0\n"
+		   "beta,cr3:0x9000,,IOIO,3,300,100,0,0,300,100,0\n"
+		   "alpha,,,IOIO,2,250,125,0,0,250,125,0\n"
+		   "beta,[unknown],,IOIO,2,200,100,0,0,200,100,0\n"
+		   "alpha,cr3:0x5000,,IOIO,1,100,100,0,0,100,100,0\n"
+		   "alpha,[kernel],,IOIO,1,50,50,0,0,50,50,0\n");
 	look_at("alpha");
 	view.limit = 1;
 	vp_account_sites_table(&view, &naming, VP_EXITS_BY_PROCESS, &table);
-	expect_csv(&table, false, "alpha,,,IOIO,2,250,125,0,0,250,125\n");
+	expect_csv(&table, false, "alpha,,,IOIO,2,250,125,0,0,250,125,0\n");
 	free_naming(&naming);
 }
 
@@ -574,8 +575,8 @@ static void test_kernel_names(void **state)
 	render_diagnose_put_index(SECOND_VM, IOIO, 0x400104, 0x5000, true, 4, 400);
 	vp_account_sites_table(&view, &naming, VP_EXITS_BY_FUNCTION, &table);
 	expect_csv(&table, false,
-		   "beta,given,[kernel],worker,71,IOIO,,5,500,100,0,0,500,100\n"
-		   "beta,work,/bin/worker,worker,71,IOIO,,4,400,100,0,0,400,100\n");
+		   "beta,given,[kernel],worker,71,IOIO,,5,500,100,0,0,500,100,0\n"
+		   "beta,work,/bin/worker,worker,71,IOIO,,4,400,100,0,0,400,100,0\n");
 	vp_names_free(naming.vms.at[1].kernel);
 	free_naming(&naming);
 }

@@ -271,8 +271,8 @@ static void test_latencies(void **state)
 	expect_no_error(vp_threads_open(NAME, &all, &threads));
 	vp_guest_sched_sum(&sums);
 	vp_guest_sched_thread_table(&sums, &times);
-	expect_table(&times, "vm0,7,waiter,100,0,10,0,180,0,\n"
-			     "vm0,8,reader,75,5,8,0,132,0,\n");
+	expect_table(&times, "vm0,7,waiter,100,0,10,0,180,0,,0\n"
+			     "vm0,8,reader,75,5,8,0,132,0,,5\n");
 	vp_guest_sched_worst_table(&sums, &worst);
 	/* The vCPU was woken at 230, had a pCPU at 235; its guest woke the reader at 252. */
 	expect_table(&worst, "vm0,8,reader,30,5,17,8,1.000000230,device\n");

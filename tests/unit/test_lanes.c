@@ -189,31 +189,31 @@ static void test_vcpu(void **state)
 	make();
 	expect_lane(
 	    VP_LANE_VCPU,
-	    "    1.000000010    10 ns [000] vm0/0    host\n"
+	    "    1.000000010    10 ns [000] vm0/0    work\n"
 	    "    1.000000020    10 ns [000] vm0/0    guest\n"
-	    "    1.000000030    10 ns [000] vm0/0    host    worker/7\n"
-	    "    1.000000040    20 ns [000] vm0/0    guest   worker/7 exact\n"
-	    "    1.000000060     5 ns [000] vm0/0    host    worker/7\n"
-	    "    1.000000065     5 ns [000] vm0/0    stolen  worker/7 by=thief/50\n"
-	    "    1.000000070    10 ns [000] vm0/0    stolen  worker/7 by=-/51\n"
-	    "    1.000000080     5 ns [000] vm0/0    host    worker/7\n"
-	    "    1.000000085    15 ns [000] vm0/0    guest   worker/7 uncertain switches=5\n"
-	    "    1.000000100    10 ns [000] vm0/0    host    other/8\n"
-	    "    1.000000110    20 ns [000] vm0/0    guest   other/8 uncertain switches=1\n"
-	    "    1.000000130     5 ns [000] vm0/0    host    other/8\n"
-	    "    1.000000135     5 ns [000] vm0/0    guest   other/8 uncertain\n"
-	    "    1.000000140    10 ns [000] vm0/0    host    swapper/0\n"
-	    "    1.000000150    50 ns [-]   vm0/0    halted  swapper/0\n"
-	    "    1.000000200    10 ns [000] vm0/0    waking  swapper/0 by=swapper/0\n"
-	    "    1.000000210    10 ns [000] vm0/0    host    swapper/0\n"
-	    "    1.000000220    10 ns [000] vm0/0    guest   swapper/0 exact\n");
+	    "    1.000000030    10 ns [000] vm0/0    work      worker/7\n"
+	    "    1.000000040    20 ns [000] vm0/0    guest     worker/7 exact\n"
+	    "    1.000000060     5 ns [000] vm0/0    work      worker/7\n"
+	    "    1.000000065     5 ns [000] vm0/0    preempted worker/7 by=thief/50\n"
+	    "    1.000000070    10 ns [000] vm0/0    preempted worker/7 by=-/51\n"
+	    "    1.000000080     5 ns [000] vm0/0    work      worker/7\n"
+	    "    1.000000085    15 ns [000] vm0/0    guest     worker/7 uncertain switches=5\n"
+	    "    1.000000100    10 ns [000] vm0/0    work      other/8\n"
+	    "    1.000000110    20 ns [000] vm0/0    guest     other/8 uncertain switches=1\n"
+	    "    1.000000130     5 ns [000] vm0/0    work      other/8\n"
+	    "    1.000000135     5 ns [000] vm0/0    guest     other/8 uncertain\n"
+	    "    1.000000140    10 ns [000] vm0/0    work      swapper/0\n"
+	    "    1.000000150    50 ns [-]   vm0/0    halted    swapper/0\n"
+	    "    1.000000200    10 ns [000] vm0/0    waking    swapper/0 by=swapper/0\n"
+	    "    1.000000210    10 ns [000] vm0/0    work      swapper/0\n"
+	    "    1.000000220    10 ns [000] vm0/0    guest     swapper/0 exact\n");
 	expect_lane(VP_LANE_PCPU,
-		    "    1.000000010    55 ns [000] vm0/0    running CPU 0/KVM/1001\n"
-		    "    1.000000065     5 ns [000]          running thief/50\n"
-		    "    1.000000070    10 ns [000]          running -/51\n"
-		    "    1.000000080    70 ns [000] vm0/0    running CPU 0/KVM/1001\n"
+		    "    1.000000010    55 ns [000] vm0/0    running   CPU 0/KVM/1001\n"
+		    "    1.000000065     5 ns [000]          running   thief/50\n"
+		    "    1.000000070    10 ns [000]          running   -/51\n"
+		    "    1.000000080    70 ns [000] vm0/0    running   CPU 0/KVM/1001\n"
 		    "    1.000000150    60 ns [000]          idle\n"
-		    "    1.000000210    20 ns [000] vm0/0    running CPU 0/KVM/1001\n");
+		    "    1.000000210    20 ns [000] vm0/0    running   CPU 0/KVM/1001\n");
 }
 
 /* An exit that KVM tells of only when the thread has lost its pCPU meanwhile: what came between is
@@ -239,15 +239,15 @@ static void test_late_exits(void **state)
 	enter(&made, 0, 120, 0);
 	finish(&made);
 	expect_lane(VP_LANE_VCPU,
-		    "    1.000000010    10 ns [000] vm0/0    host\n"
+		    "    1.000000010    10 ns [000] vm0/0    work\n"
 		    "    1.000000020    10 ns [000] vm0/0    guest\n"
-		    "    1.000000030    10 ns [000] vm0/0    host    -/7\n"
-		    "    1.000000040    10 ns [000] vm0/0    guest   -/7 exact\n"
-		    "    1.000000050    10 ns [000] vm0/0    stolen  -/7 by=thief/50\n"
-		    "    1.000000060    20 ns [000] vm0/0    host    -/7\n"
-		    "    1.000000080    10 ns [000] vm0/0    guest   -/7 uncertain switches=2\n"
-		    "    1.000000090    10 ns [000] vm0/0    stolen  -/8 by=thief/50\n"
-		    "    1.000000100    20 ns [000] vm0/0    host    -/8\n");
+		    "    1.000000030    10 ns [000] vm0/0    work      -/7\n"
+		    "    1.000000040    10 ns [000] vm0/0    guest     -/7 exact\n"
+		    "    1.000000050    10 ns [000] vm0/0    preempted -/7 by=thief/50\n"
+		    "    1.000000060    20 ns [000] vm0/0    work      -/7\n"
+		    "    1.000000080    10 ns [000] vm0/0    guest     -/7 uncertain switches=2\n"
+		    "    1.000000090    10 ns [000] vm0/0    preempted -/8 by=thief/50\n"
+		    "    1.000000100    20 ns [000] vm0/0    work      -/8\n");
 }
 
 /* Nothing is exact whose end was lost, or that goes on at the recording's end, or of which the
@@ -276,19 +276,19 @@ static void test_losses(void **state)
 	change(&made, 0, 150, CPU0, 0, 0);
 	finish(&made);
 	expect_lane(VP_LANE_VCPU,
-		    "    1.000000010    10 ns [000] vm0/0    host\n"
+		    "    1.000000010    10 ns [000] vm0/0    work\n"
 		    "    1.000000020    10 ns [000] vm0/0    guest\n"
-		    "    1.000000030    10 ns [000] vm0/0    host    -/7\n"
-		    "    1.000000040    20 ns [000] vm0/0    guest   -/7 uncertain\n"
-		    "    1.000000060    10 ns [000] vm0/0    guest   -/7 exact\n"
-		    "    1.000000070    10 ns [000] vm0/0    host    -/7\n"
-		    "    1.000000080    10 ns [000] vm0/0    guest   -/7 uncertain\n"
-		    "    1.000000090     5 ns [001] vm0/0    host    -/7\n"
-		    "    1.000000095     5 ns [001] vm0/0    guest   -/7 uncertain\n"
-		    "    1.000000100    10 ns [001] vm0/0    host\n"
+		    "    1.000000030    10 ns [000] vm0/0    work      -/7\n"
+		    "    1.000000040    20 ns [000] vm0/0    guest     -/7 uncertain\n"
+		    "    1.000000060    10 ns [000] vm0/0    guest     -/7 exact\n"
+		    "    1.000000070    10 ns [000] vm0/0    work      -/7\n"
+		    "    1.000000080    10 ns [000] vm0/0    guest     -/7 uncertain\n"
+		    "    1.000000090     5 ns [001] vm0/0    work      -/7\n"
+		    "    1.000000095     5 ns [001] vm0/0    guest     -/7 uncertain\n"
+		    "    1.000000100    10 ns [001] vm0/0    work\n"
 		    "    1.000000110    10 ns [001] vm0/0    guest\n"
-		    "    1.000000120    20 ns [001] vm0/0    host    -/7\n"
-		    "    1.000000140    10 ns [001] vm0/0    guest   -/7 uncertain\n");
+		    "    1.000000120    20 ns [001] vm0/0    work      -/7\n"
+		    "    1.000000140    10 ns [001] vm0/0    guest     -/7 uncertain\n");
 }
 
 static void test_filters(void **state)
@@ -300,20 +300,22 @@ static void test_filters(void **state)
 	print(&printed, "csv", (struct vp_lanes_options){.from = AT(90), .to = AT(112)});
 	assert_string_equal(
 	    vp_buffer_text(&printed.out),
-	    "lane,begin_ns,end_ns,pcpu,state,tid,comm,vm,vcpu,guest_tid,guest_pid,guest_comm,"
-	    "certainty,switches,thief_tid,thief_comm\n"
-	    "thread,1000000090,1000000100,0,guest,1001,CPU 0/KVM,vm0,0,7,107,worker,uncertain,5,,\n"
-	    "thread,1000000100,1000000110,0,host,1001,CPU 0/KVM,vm0,0,8,108,other,,0,,\n"
+	    "track,begin_ns,end_ns,pcpu,state,tid,comm,vm,vcpu,guest_tid,guest_pid,guest_comm,"
+	    "certainty,switches,thief_tid,thief_comm,lane\n"
+	    "thread,1000000090,1000000100,0,guest,1001,CPU "
+	    "0/KVM,vm0,0,7,107,worker,uncertain,5,,,thread\n"
+	    "thread,1000000100,1000000110,0,work,1001,CPU 0/KVM,vm0,0,8,108,other,,0,,,thread\n"
 	    "thread,1000000110,1000000112,0,guest,1001,CPU "
-	    "0/KVM,vm0,0,8,108,other,uncertain,1,,\n");
+	    "0/KVM,vm0,0,8,108,other,uncertain,1,,,thread\n");
 	assert_int_equal(printed.switches.made, 5);
 	printed_free(&printed);
 	printed = (struct printed){.lane = VP_LANE_VCPU};
 	print(&printed, "jsonl", (struct vp_lanes_options){.from = AT(65), .to = AT(70)});
 	assert_string_equal(vp_buffer_text(&printed.out),
-			    "{\"type\": \"period\", \"lane\": \"vcpu\", \"begin_ns\": 1000000065, "
+			    "{\"type\": \"slice\", \"track\": \"vcpu\", \"lane\": \"vcpu\", "
+			    "\"begin_ns\": 1000000065, "
 			    "\"end_ns\": 1000000070, "
-			    "\"pcpu\": 0, \"state\": \"stolen\", \"tid\": 1001, \"comm\": "
+			    "\"pcpu\": 0, \"state\": \"preempted\", \"tid\": 1001, \"comm\": "
 			    "\"CPU 0/KVM\", \"vm\": \"vm0\", \"vcpu\": 0, \"guest_tid\": 7, "
 			    "\"guest_pid\": 107, \"guest_comm\": \"worker\", \"certainty\": null, "
 			    "\"switches\": 0, \"thief_tid\": 50, \"thief_comm\": \"thief\"}\n");
@@ -345,8 +347,9 @@ static void test_csv_names(void **state)
 	change(&made, 0, 20, 51, 0, 0);
 	finish(&made);
 	print(&printed, "csv", (struct vp_lanes_options){0});
-	assert_non_null(strstr(vp_buffer_text(&printed.out), "pcpu,1000000010,1000000020,0,running,"
-							     "51,\"a,\"\"b\"\"\",,,,,,,0,,\n"));
+	assert_non_null(strstr(vp_buffer_text(&printed.out),
+			       "pcpu,1000000010,1000000020,0,running,"
+			       "51,\"a,\"\"b\"\"\",,,,,,,0,,,pcpu\n"));
 	printed_free(&printed);
 }
 
@@ -383,22 +386,23 @@ static void expect_sums(struct vp_sched *sums, struct vp_lanes *lanes)
 	struct vp_table tables[4] = {0};
 
 	vp_sched_vcpu_table(sums, lanes, &tables[0]);
-	expect_table(&tables[0], "vm,vcpu,tid,guest_ns,host_ns,stolen_ns,waking_ns,halted_ns,"
-				 "blocked_ns,exact_ns,uncertain_ns,exact_percent,switches_seen,"
-				 "switches_made,jumps\n"
-				 "vm0,0,1001,80,65,15,10,50,0,30,40,37.5,2,6,0\n");
+	expect_table(&tables[0], "vm,vcpu,tid,guest_ns,work_ns,steal_ns,waking_ns,halted_ns,"
+				 "waiting_ns,exact_ns,uncertain_ns,exact_percent,switches_total,"
+				 "switches_observed,implausible,host_ns,stolen_ns,blocked_ns,"
+				 "switches_seen,switches_made,jumps\n"
+				 "vm0,0,1001,80,65,25,10,50,0,30,40,37.5,6,2,0,65,15,0,2,6,0\n");
 	vp_sched_thread_table(sums, lanes, &tables[1]);
-	expect_table(&tables[1], "vm,vcpu,pid,tid,comm,exact_ns,uncertain_ns,host_ns,stolen_ns,"
-				 "thief_ns,thief\n"
-				 "vm0,0,107,7,worker,20,15,20,15,10,-/51\n"
-				 "vm0,0,108,8,other,0,25,15,0,0,\n"
-				 "vm0,0,0,0,swapper,10,0,20,10,10,swapper/0\n");
+	expect_table(&tables[1], "vm,vcpu,pid,tid,comm,exact_ns,uncertain_ns,work_ns,steal_ns,"
+				 "thief_ns,thief,host_ns,stolen_ns\n"
+				 "vm0,0,107,7,worker,20,15,20,15,10,-/51,20,15\n"
+				 "vm0,0,108,8,other,0,25,15,0,0,,15,0\n"
+				 "vm0,0,0,0,swapper,10,0,20,10,10,swapper/0,20,10\n");
 	vp_sched_wait_table(sums, &tables[2]);
 	expect_table(&tables[2], "from_ns,wakeups,preemptions\n8,1,1\n");
 	vp_sched_worst_table(sums, lanes, &tables[3]);
 	expect_table(&tables[3], "vm,vcpu,ns,after,at_s,guest_thread,thief\n"
 				 "vm0,0,15,preemption,1.000000065,worker/7,-/51\n"
-				 "vm0,0,10,wake-up,1.000000200,swapper/0,swapper/0\n");
+				 "vm0,0,10,wakeup,1.000000200,swapper/0,swapper/0\n");
 }
 
 static void test_sums(void **state)
@@ -535,28 +539,28 @@ static void test_states(void **state)
 	finish_domains(&made);
 	expect_lane(VP_LANE_VCPU,
 		    "    1.000000010    40 ns [000] vm1/0    guest\n"
-		    "    1.000000010    42 ns [000] vm0/0    stolen  by=vCPU 0 of VM vm1/2001\n"
+		    "    1.000000010    42 ns [000] vm0/0    preempted by=vCPU 0 of VM vm1/2001\n"
 		    "    1.000000052     8 ns [000] vm0/0    guest\n"
-		    "    1.000000060    10 ns [000] vm0/0    guest   -/51 exact\n"
-		    "    1.000000070    10 ns [000] vm0/0    guest   swapper/0 exact\n"
-		    "    1.000000050    32 ns [000] vm1/0    stolen  by=vCPU 0 of VM vm0/1001\n"
+		    "    1.000000060    10 ns [000] vm0/0    guest     -/51 exact\n"
+		    "    1.000000070    10 ns [000] vm0/0    guest     swapper/0 exact\n"
+		    "    1.000000050    32 ns [000] vm1/0    preempted by=vCPU 0 of VM vm0/1001\n"
 		    "    1.000000082     8 ns [000] vm1/0    guest\n"
-		    "    1.000000090     5 ns [000] vm1/0    host\n"
+		    "    1.000000090     5 ns [000] vm1/0    work\n"
 		    "    1.000000095    15 ns [-]   vm1/0    halted\n"
-		    "    1.000000110    10 ns [000] vm1/0    waking  by=nobody/0\n"
+		    "    1.000000110    10 ns [000] vm1/0    waking    by=nobody/0\n"
 		    "    1.000000120    10 ns [000] vm1/0    guest\n"
-		    "    1.000000130    10 ns [001] vm1/0    stolen\n"
-		    "    1.000000080    70 ns [-]   vm0/0    blocked swapper/0\n"
-		    "    1.000000150    10 ns [000] vm0/0    stolen  swapper/0\n"
+		    "    1.000000130    10 ns [001] vm1/0    preempted\n"
+		    "    1.000000080    70 ns [-]   vm0/0    waiting   swapper/0\n"
+		    "    1.000000150    10 ns [000] vm0/0    preempted swapper/0\n"
 		    "    1.000000140    20 ns [001] vm1/0    guest\n");
 	expect_lane(VP_LANE_PCPU,
-		    "    1.000000010    40 ns [000] vm1/0    running vCPU 0 of VM vm1/2001\n"
-		    "    1.000000052    28 ns [000] vm0/0    running vCPU 0 of VM vm0/1001\n"
-		    "    1.000000082    13 ns [000] vm1/0    running vCPU 0 of VM vm1/2001\n"
+		    "    1.000000010    40 ns [000] vm1/0    running   vCPU 0 of VM vm1/2001\n"
+		    "    1.000000052    28 ns [000] vm0/0    running   vCPU 0 of VM vm0/1001\n"
+		    "    1.000000082    13 ns [000] vm1/0    running   vCPU 0 of VM vm1/2001\n"
 		    "    1.000000095    25 ns [000]          idle\n"
-		    "    1.000000120    10 ns [000] vm1/0    running vCPU 0 of VM vm1/2001\n"
+		    "    1.000000120    10 ns [000] vm1/0    running   vCPU 0 of VM vm1/2001\n"
 		    "    1.000000130    30 ns [000]          idle\n"
-		    "    1.000000140    20 ns [001] vm1/0    running vCPU 0 of VM vm1/2001\n");
+		    "    1.000000140    20 ns [001] vm1/0    running   vCPU 0 of VM vm1/2001\n");
 }
 
 static void take_stolen(void *context, const struct vp_period *period)

@@ -292,12 +292,12 @@ static void test_thread_table(void **state)
 	take_thefts();
 	take_of_thread(SECOND, 1, VP_LANE_GUEST, 1000, 7, VP_LANE_EXACT);
 	vp_sched_thread_table(&sums, NULL, &table);
-	expect_csv(&table, "vm,vcpu,pid,tid,comm,exact_ns,uncertain_ns,host_ns,stolen_ns,thief_ns,"
-			   "thief\n"
-			   "beta,1,8,7,thread,1000,0,0,110,60,thief/50\n"
-			   "alpha,1,10,9,thread,0,0,30,0,0,\n"
-			   "beta,0,10,9,thread,0,20,0,0,0,\n"
-			   "beta,1,0,8,,0,0,0,9,5,other/60\n");
+	expect_csv(&table, "vm,vcpu,pid,tid,comm,exact_ns,uncertain_ns,work_ns,steal_ns,thief_ns,"
+			   "thief,host_ns,stolen_ns\n"
+			   "beta,1,8,7,thread,1000,0,0,110,60,thief/50,0,110\n"
+			   "alpha,1,10,9,thread,0,0,30,0,0,,30,0\n"
+			   "beta,0,10,9,thread,0,20,0,0,0,,0,0\n"
+			   "beta,1,0,8,,0,0,0,9,5,other/60,0,9\n");
 }
 
 /* The share of guest time of which it is known whose it was; switches where they are counted. */
@@ -315,10 +315,12 @@ static void test_vcpu_table(void **state)
 	take(SECOND, 1, VP_LANE_BLOCKED, 0, 6);
 	take(FIRST, VP_VCPU_UNKNOWN, VP_LANE_HOST, 0, 9);
 	vp_sched_vcpu_table(&sums, NULL, &table);
-	expect_csv(&table, "vm,vcpu,tid,guest_ns,host_ns,stolen_ns,waking_ns,halted_ns,blocked_ns,"
-			   "exact_ns,uncertain_ns,exact_percent,switches_seen,switches_made,jumps\n"
-			   "beta,1,2002,500,2,3,4,5,6,300,100,60,8,2002,3\n"
-			   "alpha,,66536,0,9,0,0,0,0,0,0,0,,,0\n");
+	expect_csv(&table,
+		   "vm,vcpu,tid,guest_ns,work_ns,steal_ns,waking_ns,halted_ns,waiting_ns,"
+		   "exact_ns,uncertain_ns,exact_percent,switches_total,switches_observed,"
+		   "implausible,host_ns,stolen_ns,blocked_ns,switches_seen,switches_made,jumps\n"
+		   "beta,1,2002,500,2,7,4,5,6,300,100,60,2002,8,3,2,3,6,8,2002,3\n"
+		   "alpha,,66536,0,9,0,0,0,0,0,0,0,,,0,9,0,0,,,0\n");
 }
 
 static void test_wait_tables(void **state)
@@ -336,7 +338,7 @@ static void test_wait_tables(void **state)
 	expect_csv(&table, "vm,vcpu,ns,after,at_s,guest_thread,thief\n"
 			   "alpha,0,40,preemption,0.000000020,,other/60\n"
 			   "alpha,0,37,preemption,0.000000070,,\n"
-			   "beta,1,9,wake-up,1.000000005,,thief/50\n");
+			   "beta,1,9,wakeup,1.000000005,,thief/50\n");
 }
 
 /* Periods of vCPUs that are told by their states (Xen): a VM is the host, whose threads are known

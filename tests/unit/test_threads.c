@@ -515,10 +515,10 @@ static void test_sums(void **state)
 	expect_no_error(vp_threads_open(NAME, &all, &threads));
 	vp_guest_sched_sum(&sums);
 	expect_rows(vp_guest_sched_thread_table, &sums,
-		    "vm0,9,client,150,0,85,25,0,20,thief/50\n"
-		    "vm0,7,worker,160,0,10,0,100,0,\n"
-		    "vm0,8,server,70,15,20,25,80,20,thief/50\n"
-		    "vm1,7,worker,100,0,0,0,0,0,\n");
+		    "vm0,9,client,150,0,85,25,0,20,thief/50,0\n"
+		    "vm0,7,worker,160,0,10,0,100,0,,0\n"
+		    "vm0,8,server,70,15,20,25,80,20,thief/50,15\n"
+		    "vm1,7,worker,100,0,0,0,0,0,,0\n");
 	expect_rows(put_wakeups, &sums, "8,1,0,0,1\n16,1,0,0,1\n");
 	expect_rows(vp_guest_sched_worst_table, &sums,
 		    "vm0,8,server,20,0,0,20,1.000000090,worker/7\n"

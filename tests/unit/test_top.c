@@ -193,7 +193,7 @@ static void test_vms(void **state)
 	press(&fixture, "c");
 	EXPECT_ROWS(&fixture, "web 2", "database 1", "batch 1");
 	assert_non_null(strstr(drawn(&fixture, 80, 24, false),
-			       "web                  2  30.00   0.00  69.00   1.00         30"));
+			       "web                  2  30.00   0.00   69.00   1.00         30"));
 	end(&fixture);
 }
 
@@ -382,7 +382,7 @@ static void test_names(void **state)
 		assert_null(strstr(text, "\033"));
 		assert_null(strstr(text, "\u202e"));
 		/* The columns behind are where they are. */
-		assert_non_null(strstr(text, "     0  50.00   0.00  50.00   0.00         10  "));
+		assert_non_null(strstr(text, "     0  50.00   0.00   50.00   0.00         10  "));
 	}
 	end(&fixture);
 }

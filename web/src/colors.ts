@@ -1,25 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// One colour for each state, wherever it is shown. Account (vperf account) and timeline (vperf timeline)
-// have names of their own for some of them. Guest is dark and stolen is light: they differ in luminance
+// One colour for each state, wherever it is shown. The timeline's work is kernel, poll and vmm
+// together. Guest is dark and preempted is light: they differ in luminance
 // by 3:1, so that red-green blind readers and grey print can tell them apart.
 
 const STATES: Record<string, string> = {
   guest: "#14506e",
   running: "#3f7fa8",
-  host: "#8460b0",
+  work: "#8460b0",
   kernel: "#8460b0",
   vmm: "#b184c8",
   poll: "#c9b23b",
-  polling: "#c9b23b",
-  stolen: "#f27d42",
   preempted: "#f27d42",
-  irq: "#f9ab7d",
   interrupted: "#f9ab7d",
   waking: "#fbc15e",
   throttled: "#b3123f",
   halted: "#cbd3d9",
-  halt: "#cbd3d9",
-  blocked: "#a3b0ba",
   waiting: "#a3b0ba",
   idle: "#e3e8ec",
   unknown: "#8d8d8d",

@@ -213,7 +213,7 @@ export class TimelineView {
       for (let i = 0; i < lane.count; i++) {
         const state = this.timeline.states[lane.state[i]];
         const length = lane.end[i] - lane.begin[i];
-        if ((state === "stolen" || state === "waking") && (!worst || length > worst.to - worst.from))
+        if ((state === "preempted" || state === "waking") && (!worst || length > worst.to - worst.from))
           worst = { from: lane.begin[i], to: lane.end[i] };
       }
     return worst;
@@ -271,7 +271,7 @@ export class TimelineView {
   private describe({ lane, slice }: Place): string {
     const label = lane.label[slice] >= 0 ? this.timeline.labels[lane.label[slice]] : null;
     const state = this.timeline.states[lane.state[slice]];
-    const who = !label ? "" : state === "stolen" || state === "waking" ? ` by ${label.text}` : ` ${label.vm ? `${label.vm} ` : ""}${label.text}`;
+    const who = !label ? "" : state === "preempted" || state === "waking" ? ` by ${label.text}` : ` ${label.vm ? `${label.vm} ` : ""}${label.text}`;
     const where = lane.kind !== "pcpu" && lane.pcpu[slice] >= 0 ? ` on pCPU ${lane.pcpu[slice]}` : "";
     const length = lane.end[slice] - lane.begin[slice];
     const merged = lane.merged[slice] > 1
@@ -292,7 +292,7 @@ export class TimelineView {
     this.chosen = place;
     this.status.textContent = place ? `${this.describe(place)}.` : "";
     const state = place && this.timeline.states[place.lane.state[place.slice]];
-    this.thief.hidden = !(place && (state === "stolen" || state === "waking") && place.lane.pcpu[place.slice] >= 0);
+    this.thief.hidden = !(place && (state === "preempted" || state === "waking") && place.lane.pcpu[place.slice] >= 0);
     this.redraw();
   }
 

@@ -121,7 +121,7 @@ static void add_thieves(struct vp_account_view *view, const struct vp_account_ti
 	if (states[VP_STATE_THROTTLED])
 		vp_vec_push(rows, ((struct row){.vm = times->vm,
 						.vcpu = times->vcpu,
-						.kind = "quota",
+						.kind = "throttled",
 						.thief = "cgroup CPU quota",
 						.taken = states[VP_STATE_THROTTLED],
 						.count = VP_CELL_NO_COUNT,
@@ -130,8 +130,8 @@ static void add_thieves(struct vp_account_view *view, const struct vp_account_ti
 	if (all > named)
 		vp_vec_push(rows, ((struct row){.vm = times->vm,
 						.vcpu = times->vcpu,
-						.kind = "open",
-						.thief = "wait still open, or without a thief",
+						.kind = "unfinished",
+						.thief = "unfinished or unattributed waits",
 						.taken = all - named,
 						.count = VP_CELL_NO_COUNT,
 						.wall = times->wall}));
@@ -163,6 +163,7 @@ static void add_thief_row(const struct vp_account_view *view, const struct row *
 	vp_table_count(table, all);
 	vp_table_percent(table, row->wall ? 100.0 * (double)all / (double)row->wall : 0);
 	vp_table_count(table, row->count);
+	vp_table_count(table, row->taken);
 }
 
 void vp_account_steal_table(struct vp_account_view *view, struct vp_table *table)
@@ -173,11 +174,12 @@ void vp_account_steal_table(struct vp_account_view *view, struct vp_table *table
 	vp_table_column_add(table, "kind", "Kind", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "thief", "Thief", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "cgroup", "Cgroup", "", VP_CELL_TEXT);
-	vp_table_column_add(table, "taken_ns", "Taken", "ns", VP_CELL_DURATION);
-	vp_table_column_add(table, "waking_ns", "Wake-up", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "preempted_ns", "Preempted", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "waking_ns", "Waking", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "ns", "Total", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "percent", "Percent", "%", VP_CELL_PERCENT);
-	vp_table_column_add(table, "count", "Times", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "count", "Count", "", VP_CELL_COUNT);
+	vp_table_column_add_old(table, "taken_ns", VP_CELL_DURATION);
 	vp_vec_each (&view->account->times, times)
 		if (times->wall && vp_account_view_shows(view, times->vm, times->vcpu))
 			add_thieves(view, times, &rows);

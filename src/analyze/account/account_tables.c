@@ -140,7 +140,7 @@ void vp_account_vcpus_table(struct vp_account_view *view, struct vp_table *table
 		vp_table_column_add(table, "guest_kernel", "guest kernel", "%", VP_CELL_PERCENT);
 	}
 	vp_table_column_add(table, "exits_per_s", "Exits/s", "1/s", VP_CELL_COUNT);
-	vp_table_column_add(table, "wakeups_per_s", "Wake-ups/s", "1/s", VP_CELL_COUNT);
+	vp_table_column_add(table, "wakeups_per_s", "Wakeups/s", "1/s", VP_CELL_COUNT);
 	vp_table_column_add(table, "preemptions_per_s", "Preempted/s", "1/s", VP_CELL_COUNT);
 	vp_table_column_add(table, "polls", "Polls", "", VP_CELL_COUNT);
 	vp_table_column_add(table, "poll_wasted_ns", "Poll wasted", "ns", VP_CELL_DURATION);
@@ -208,11 +208,12 @@ static void exit_columns(struct vp_table *table)
 		const char *key, *header;
 	} times[] = {{"work_ns", "Work"},     {"work_mean_ns", "Work/exit"},
 		     {"kernel_ns", "Kernel"}, {"poll_ns", "Poll"},
-		     {"vmm_ns", "VMM"},       {"blocked_ns", "Idle"},
-		     {"stolen_ns", "Stolen"}, {"waking_ns", "Wakeup"},
+		     {"vmm_ns", "VMM"},       {"asleep_ns", "Asleep"},
+		     {"steal_ns", "Steal"},   {"waking_ns", "Waking"},
 		     {"total_ns", "Total"},   {"mean_ns", "Mean"},
 		     {"p50_ns", "p50"},       {"p99_ns", "p99"},
-		     {"max_ns", "Max"}};
+		     {"max_ns", "Max"},       {"blocked_ns", NULL},
+		     {"stolen_ns", NULL}};
 
 	vp_table_column_add(table, "vm", "VM", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "reason", "Reason", "", VP_CELL_TEXT);
@@ -245,13 +246,15 @@ void vp_account_exits_table(struct vp_account_view *view, struct vp_table *table
 					  cost->poll,
 					  cost->vmm,
 					  cost->blocked,
-					  cost->stolen,
+					  cost->stolen + cost->waking,
 					  cost->waking,
 					  cost->total,
 					  cost->total / count,
 					  vp_account_quantile(cost, 0.5),
 					  vp_account_quantile(cost, 0.99),
-					  cost->max};
+					  cost->max,
+					  cost->blocked,
+					  cost->stolen};
 		vp_table_text(table, vp_account_view_vm(view, cost->vm));
 		vp_table_text(table, vp_account_view_reason(view, cost->vendor, cost->reason));
 		vp_table_count(table, cost->count);

@@ -68,17 +68,18 @@ void vp_exit_sums_columns(struct vp_table *table)
 	vp_table_column_add(table, "count", "Count", "", VP_CELL_COUNT);
 	vp_table_column_add(table, "work_ns", "Work", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "work_mean_ns", "Work/exit", "ns", VP_CELL_DURATION);
-	vp_table_column_add(table, "idle_ns", "Idle", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "asleep_ns", "Asleep", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "steal_ns", "Steal", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "total_ns", "Total", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "mean_ns", "Mean", "ns", VP_CELL_DURATION);
+	vp_table_column_add_old(table, "idle_ns", VP_CELL_DURATION);
 }
 
 void vp_exit_sums_put(const struct vp_exit_sums *sums, bool timed, struct vp_table *table)
 {
 	uint64_t work = vp_exit_sums_work(sums), count = sums->count ? sums->count : 1;
-	const uint64_t times[] = {work,         work / count, sums->idle,
-				  sums->stolen, sums->ns,     sums->ns / count};
+	const uint64_t times[] = {work,     work / count,     sums->idle, sums->stolen,
+				  sums->ns, sums->ns / count, sums->idle};
 
 	vp_table_count(table, sums->count);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(times); i++)

@@ -20,7 +20,12 @@ void vp_table_deinit(struct vp_table *table)
 void vp_table_column_add(struct vp_table *table, const char *key, const char *header,
 			 const char *unit, enum vp_cell_type type)
 {
-	vp_vec_push(&table->columns, ((struct vp_dataset_column){key, header, unit, type}));
+	vp_vec_push(&table->columns, ((struct vp_table_column){key, header, unit, type}));
+}
+
+void vp_table_column_add_old(struct vp_table *table, const char *key, enum vp_cell_type type)
+{
+	vp_table_column_add(table, key, NULL, "", type);
 }
 
 void vp_table_text(struct vp_table *table, const char *text)
@@ -69,23 +74,40 @@ static bool is_zero(enum vp_cell_type type, const union vp_cell *cell)
 	}
 }
 
+static void copy_shown(const struct vp_table *table, const bool *shown, struct vp_table *ret)
+{
+	size_t columns = table->columns.count;
+
+	*ret = (struct vp_table){.clock = table->clock};
+	for (size_t i = 0; i < columns; i++)
+		if (shown[i])
+			vp_vec_push(&ret->columns, table->columns.at[i]);
+	for (size_t i = 0; i < vp_table_rows(table) * columns; i++)
+		if (shown[i % columns])
+			vp_vec_push(&ret->cells, table->cells.at[i]);
+}
+
+void vp_table_without_old(const struct vp_table *table, struct vp_table *ret)
+{
+	VP_AUTO_FREE bool *shown = vp_alloc(table->columns.count + 1);
+
+	for (size_t i = 0; i < table->columns.count; i++)
+		shown[i] = table->columns.at[i].header;
+	copy_shown(table, shown, ret);
+}
+
 void vp_table_without_zeros(const struct vp_table *table, struct vp_table *ret)
 {
 	size_t columns = table->columns.count, rows = vp_table_rows(table);
 	VP_AUTO_FREE bool *shown = vp_alloc(columns + 1);
 
-	*ret = (struct vp_table){.clock = table->clock};
 	for (size_t i = 0; i < columns; i++) {
-		const struct vp_dataset_column *column = &table->columns.at[i];
-		shown[i] = !rows || !strcmp(column->key, "vcpu");
-		for (size_t row = 0; row < rows && !shown[i]; row++)
+		const struct vp_table_column *column = &table->columns.at[i];
+		shown[i] = column->header && (!rows || !strcmp(column->key, "vcpu"));
+		for (size_t row = 0; column->header && row < rows && !shown[i]; row++)
 			shown[i] = !is_zero(column->type, &table->cells.at[row * columns + i]);
-		if (shown[i])
-			vp_vec_push(&ret->columns, *column);
 	}
-	for (size_t i = 0; i < rows * columns; i++)
-		if (shown[i % columns])
-			vp_vec_push(&ret->cells, table->cells.at[i]);
+	copy_shown(table, shown, ret);
 }
 
 void vp_table_limit(struct vp_table *table, uint64_t rows)

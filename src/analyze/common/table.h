@@ -18,9 +18,9 @@ enum vp_cell_type {
 	VP_CELL_PERCENT
 };
 
-struct vp_dataset_column {
+struct vp_table_column {
 	const char *key;    /* in machine output */
-	const char *header; /* for people */
+	const char *header; /* for people; NULL: an old key, in machine output only */
 	const char *unit;   /* or "" */
 	enum vp_cell_type type;
 };
@@ -37,7 +37,7 @@ union vp_cell {
 #define VP_CELL_NO_COUNT UINT64_MAX
 
 struct vp_table {
-	VP_VEC(struct vp_dataset_column) columns;
+	VP_VEC(struct vp_table_column) columns;
 	VP_VEC(union vp_cell) cells; /* row after row */
 	VP_VEC(char *) cleaned;      /* texts that could not be shown as they were */
 	struct vp_clock_text clock;  /* of VP_CELL_TIME */
@@ -47,6 +47,8 @@ void vp_table_deinit(struct vp_table *table);
 /* Adds a column; the strings are not copied. */
 void vp_table_column_add(struct vp_table *table, const char *key, const char *header,
 			 const char *unit, enum vp_cell_type type);
+/* Adds a column under the key that an earlier release had: it is in CSV and JSON for one more. */
+void vp_table_column_add_old(struct vp_table *table, const char *key, enum vp_cell_type type);
 /* Each adds the next cell, row after row, of the type that its column has. Text is not copied,
  * unless it must be escaped for terminals and JSON readers. */
 void vp_table_text(struct vp_table *table, const char *text);
@@ -54,7 +56,7 @@ void vp_table_count(struct vp_table *table, uint64_t count);
 void vp_table_percent(struct vp_table *table, double percent);
 /* Number of complete rows. */
 size_t vp_table_rows(const struct vp_table *table);
-/* Place of the column with that key; the number of columns if there is none. */
+/* Index of the column with that key; the number of columns if there is none. */
 size_t vp_table_column_of(const struct vp_table *table, const char *key);
 
 /* Leaves out all rows but the first `rows`; 0: none. */
@@ -62,8 +64,9 @@ void vp_table_limit(struct vp_table *table, uint64_t rows);
 /* Sorts rows by the column: numbers largest first, texts in order of the alphabet; equal ones stay
  * in their order. */
 void vp_table_sort(struct vp_table *table, size_t column);
-/* A copy without the columns of times, percentages and counts that are 0 in every row; texts stay
- * those of `table`. */
+/* Copies whose texts stay those of `table`: without old keys; and also without the columns of
+ * times, percentages and counts that are 0 in every row. */
+void vp_table_without_old(const struct vp_table *table, struct vp_table *ret);
 void vp_table_without_zeros(const struct vp_table *table, struct vp_table *ret);
 
 #endif

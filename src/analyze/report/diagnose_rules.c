@@ -100,7 +100,7 @@ static const struct vp_rule rules[] = {
     {.id = "wakeup",
      .loss = VP_LOSS_WAKING,
      .least = 3,
-     .what = "wake-ups: an idle pCPU took long to run it",
+     .what = "wakeups: an idle pCPU took long to run it",
      .evidence = "account",
      .advice =
 	 "more halt polling (kvm.halt_poll_ns, haltpoll in the guest), or idle states that end "
@@ -170,11 +170,11 @@ static const struct vp_rule rules[] = {
      .evidence = "exits --by function",
      .advice =
 	 "APICv, AVIC or IPI virtualization on the host; paravirtual IPIs and TLB flushes in the "
-	 "guest; fewer wake-ups across vCPUs",
+	 "guest; fewer wakeups across vCPUs",
      .source = KERNEL_DOCUMENTATION "virt/kvm/x86/cpuid.rst (KVM_FEATURE_PV_SEND_IPI)",
      .of_domains =
 	 {.advice =
-	      "APICv or AVIC (Xen's avic=) on the host; fewer wake-ups across vCPUs in the guest",
+	      "APICv or AVIC (Xen's avic=) on the host; fewer wakeups across vCPUs in the guest",
 	  .source = "Xen: docs/misc/xen-command-line (avic)"}},
     {.id = "exits-msr",
      .loss = VP_LOSS_EXITS,

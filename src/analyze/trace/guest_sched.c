@@ -218,12 +218,13 @@ void vp_guest_sched_thread_table(struct vp_guest_sched *sched, struct vp_table *
 {
 	add_thread_columns(table);
 	vp_table_column_add(table, "on_cpu_ns", "On CPU", "ns", VP_CELL_DURATION);
-	vp_table_column_add(table, "host_ns", "Host", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "work_ns", "Work", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "runnable_ns", "Runnable", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "off_ns", "vCPU off", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "asleep_ns", "Asleep", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "theft_ns", "Longest", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "thief", "by", "", VP_CELL_TEXT);
+	vp_table_column_add_old(table, "host_ns", VP_CELL_DURATION);
 	if (sched->times.count)
 		qsort(sched->times.at, sched->times.count, sizeof(*sched->times.at), by_awake);
 	vp_vec_each (&sched->times, time) {
@@ -235,6 +236,7 @@ void vp_guest_sched_thread_table(struct vp_guest_sched *sched, struct vp_table *
 		vp_table_count(table, time->asleep);
 		vp_table_count(table, time->thief_ns);
 		vp_table_text(table, time->thief);
+		vp_table_count(table, time->host);
 	}
 }
 
@@ -253,8 +255,8 @@ void vp_guest_sched_wakeup_table(const struct vp_guest_sched *sched, struct vp_t
 	int first = 0, last = VP_GUEST_SCHED_BUCKETS - 1;
 
 	vp_table_column_add(table, "from_ns", "From", "ns", VP_CELL_DURATION);
-	vp_table_column_add(table, "wakeups", "Wake-ups", "", VP_CELL_COUNT);
-	vp_table_column_add(table, "vcpu", "vCPU's wake-up", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "wakeups", "Wakeups", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "vcpu", "vCPU wakeup", "", VP_CELL_COUNT);
 	vp_table_column_add(table, "injection", "Injection", "", VP_CELL_COUNT);
 	vp_table_column_add(table, "scheduling", "Scheduling", "", VP_CELL_COUNT);
 	while (first <= last && !has_any(sched, first))
@@ -291,7 +293,7 @@ void vp_guest_sched_worst_table(struct vp_guest_sched *sched, struct vp_table *t
 
 	add_thread_columns(table);
 	vp_table_column_add(table, "ns", "Latency", "ns", VP_CELL_DURATION);
-	vp_table_column_add(table, "vcpu_ns", "vCPU's wake-up", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "vcpu_ns", "vCPU wakeup", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "injection_ns", "Injection", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "scheduling_ns", "Scheduling", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "at_s", "At", "s", VP_CELL_TEXT);

@@ -36,6 +36,23 @@ static void put_switches(const struct vp_lane_switches *switches, struct vp_tabl
 {
 	bool known = switches->begins || switches->made;
 
+	vp_table_count(table, known ? switches->made : VP_CELL_NO_COUNT);
+	vp_table_count(table, known ? switches->seen : VP_CELL_NO_COUNT);
+	vp_table_count(table, switches->jumps);
+}
+
+/* Keys before 0.3. */
+static const struct {
+	const char *key;
+	enum vp_lane_state state;
+} old_times[] = {
+    {"host_ns", VP_LANE_HOST}, {"stolen_ns", VP_LANE_STOLEN}, {"blocked_ns", VP_LANE_BLOCKED}};
+static const char *const old_counts[] = {"switches_seen", "switches_made", "jumps"};
+
+static void put_old_switches(const struct vp_lane_switches *switches, struct vp_table *table)
+{
+	bool known = switches->begins || switches->made;
+
 	vp_table_count(table, known ? switches->seen : VP_CELL_NO_COUNT);
 	vp_table_count(table, known ? switches->made : VP_CELL_NO_COUNT);
 	vp_table_count(table, switches->jumps);
@@ -47,17 +64,21 @@ void vp_sched_vcpu_table(const struct vp_sched *sched, struct vp_lanes *lanes,
 	add_vcpu_columns(table);
 	vp_table_column_add(table, "tid", "TID", "", VP_CELL_COUNT);
 	vp_table_column_add(table, "guest_ns", "Guest", "ns", VP_CELL_DURATION);
-	vp_table_column_add(table, "host_ns", "Host", "ns", VP_CELL_DURATION);
-	vp_table_column_add(table, "stolen_ns", "Stolen", "ns", VP_CELL_DURATION);
-	vp_table_column_add(table, "waking_ns", "Wake-up", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "work_ns", "Work", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "steal_ns", "Steal", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "waking_ns", "Waking", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "halted_ns", "Halted", "ns", VP_CELL_DURATION);
-	vp_table_column_add(table, "blocked_ns", "Blocked", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "waiting_ns", "Waiting", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "exact_ns", "Exact", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "uncertain_ns", "Uncertain", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "exact_percent", "Exact %", "%", VP_CELL_PERCENT);
-	vp_table_column_add(table, "switches_seen", "Seen", "", VP_CELL_COUNT);
-	vp_table_column_add(table, "switches_made", "Of switches", "", VP_CELL_COUNT);
-	vp_table_column_add(table, "jumps", "Jumps", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "switches_total", "Switches", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "switches_observed", "Observed", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "implausible", "Implausible", "", VP_CELL_COUNT);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(old_times); i++)
+		vp_table_column_add_old(table, old_times[i].key, VP_CELL_DURATION);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(old_counts); i++)
+		vp_table_column_add_old(table, old_counts[i], VP_CELL_COUNT);
 	vp_vec_each (&sched->vcpus, vcpu) {
 		const struct vp_lane_switches switches =
 		    vp_lanes_switches(lanes, vcpu->vm, vcpu->vcpu, vcpu->tid);
@@ -65,11 +86,16 @@ void vp_sched_vcpu_table(const struct vp_sched *sched, struct vp_lanes *lanes,
 		sched_tables_put_vcpu(vcpu, lanes, table);
 		vp_table_count(table, vcpu->tid);
 		for (int state = VP_LANE_GUEST; state < VP_LANE_STATES; state++)
-			vp_table_count(table, vcpu->ns[state]);
+			vp_table_count(table, vcpu->ns[state] + (state == VP_LANE_STOLEN
+								     ? vcpu->ns[VP_LANE_WAKING]
+								     : 0));
 		vp_table_count(table, vcpu->exact);
 		vp_table_count(table, vcpu->uncertain);
 		vp_table_percent(table, guest ? 100.0 * (double)vcpu->exact / (double)guest : 0);
 		put_switches(&switches, table);
+		for (size_t i = 0; i < VP_ARRAY_SIZE(old_times); i++)
+			vp_table_count(table, vcpu->ns[old_times[i].state]);
+		put_old_switches(&switches, table);
 	}
 }
 
@@ -119,10 +145,12 @@ void vp_sched_thread_table(struct vp_sched *sched, struct vp_lanes *lanes, struc
 	vp_table_column_add(table, "comm", "Thread", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "exact_ns", "On CPU", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "uncertain_ns", "Uncertain", "ns", VP_CELL_DURATION);
-	vp_table_column_add(table, "host_ns", "Host", "ns", VP_CELL_DURATION);
-	vp_table_column_add(table, "stolen_ns", "Stolen", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "work_ns", "Work", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "steal_ns", "Steal", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "thief_ns", "Most", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "thief", "by", "", VP_CELL_TEXT);
+	vp_table_column_add_old(table, "host_ns", VP_CELL_DURATION);
+	vp_table_column_add_old(table, "stolen_ns", VP_CELL_DURATION);
 	for (size_t i = 0; i < sched->threads.count; i++) {
 		const struct vp_sched_thread *thread = order[i].thread;
 		const struct vp_sched_theft *theft = order[i].theft;
@@ -137,6 +165,8 @@ void vp_sched_thread_table(struct vp_sched *sched, struct vp_lanes *lanes, struc
 		vp_table_count(table, theft ? theft->ns : 0);
 		vp_table_text(table,
 			      theft ? sched_tables_text_of(sched, theft->comm, theft->tid) : NULL);
+		vp_table_count(table, thread->host);
+		vp_table_count(table, thread->stolen);
 	}
 }
 
@@ -146,7 +176,7 @@ void vp_sched_wait_table(const struct vp_sched *sched, struct vp_table *table)
 	int first = 0, last = VP_SCHED_BUCKETS - 1;
 
 	vp_table_column_add(table, "from_ns", "From", "ns", VP_CELL_DURATION);
-	vp_table_column_add(table, "wakeups", "Wake-ups", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "wakeups", "Wakeups", "", VP_CELL_COUNT);
 	vp_table_column_add(table, "preemptions", "Preemptions", "", VP_CELL_COUNT);
 	while (first <= last && !sched->woken[first] && !sched->preempted[first])
 		first++;
@@ -165,14 +195,14 @@ void vp_sched_worst_table(struct vp_sched *sched, struct vp_lanes *lanes, struct
 	vp_table_column_add(table, "ns", "Waited", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "after", "After", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "at_s", "At", "s", VP_CELL_TEXT);
-	vp_table_column_add(table, "guest_thread", "Guest's thread", "", VP_CELL_TEXT);
+	vp_table_column_add(table, "guest_thread", "Guest thread", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "thief", "Mostly for", "", VP_CELL_TEXT);
 	vp_vec_each (&sched->waits, wait) {
 		char at[VP_CLOCK_TEXT_SIZE];
 		vp_clock_text(&sched->clock, wait->begin, at);
 		sched_tables_put_vcpu(&sched->vcpus.at[wait->vcpu], lanes, table);
 		vp_table_count(table, wait->ns);
-		vp_table_text(table, wait->woken ? "wake-up" : "preemption");
+		vp_table_text(table, wait->woken ? "wakeup" : "preemption");
 		vp_table_text(table,
 			      vp_intern_text(&sched->texts, vp_intern_string(&sched->texts, at)));
 		vp_table_text(table, wait->has_guest ? sched_tables_text_of(sched, wait->guest_comm,

@@ -37,8 +37,8 @@ static const char *const titles[TABLES] = {"vCPUs",
 					   "Waits of vCPUs for a pCPU, by length",
 					   "Longest waits of vCPUs for a pCPU",
 					   "Threads of guests, by their own events",
-					   "Wake-ups of guests' threads, by latency",
-					   "Longest latencies of wake-ups of guests' threads"};
+					   "Wakeups of guest threads, by latency",
+					   "Longest wakeup latencies of guest threads"};
 
 const struct vp_verb *vp_verb_sched(void)
 {

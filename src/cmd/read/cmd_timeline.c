@@ -69,7 +69,7 @@ static struct vp_error *cmd_timeline_choose_all(struct timeline *timeline)
 
 	VP_TRY(vp_choose_format(&timeline->format, formats, VP_ARRAY_SIZE(formats), &format));
 	timeline->how = vp_lanes_format_named(format);
-	VP_TRY(vp_choose("lane", timeline->lane, lanes, VP_ARRAY_SIZE(lanes), &lane));
+	VP_TRY(vp_choose("track", timeline->lane, lanes, VP_ARRAY_SIZE(lanes), &lane));
 	timeline->chosen = (enum lane)lane;
 	timeline->layout.of_threads = timeline->chosen == THREAD;
 	return vp_event_options_check(&timeline->which);
@@ -139,12 +139,14 @@ static int run_timeline(int argc, char **argv)
 {
 	struct timeline timeline = {.lane = "vcpu"};
 	const struct vp_option options[] = {
-	    {0, "lane", VP_OPTION_TEXT, &timeline.lane, "LANE",
-	     "periods of each pcpu, vcpu or thread of a guest (default: vcpu)"},
+	    {0, "track", VP_OPTION_TEXT, &timeline.lane, "TRACK",
+	     "slices of each pcpu, vcpu or guest thread (default: vcpu)"},
+	    {0, "lane", VP_OPTION_TEXT, &timeline.lane, "TRACK",
+	     "the same as --track, as before 0.3"},
 	    VP_EVENT_OPTIONS(&timeline.which),
 	    VP_CLOCK_OPTION(&timeline.which),
 	    VP_FORMAT_OPTIONS(&timeline.format, "jsonl", "csv", "text, jsonl or csv"),
-	    {0, "limit", VP_OPTION_COUNT, &timeline.limit, "N", "print only the first N periods"},
+	    {0, "limit", VP_OPTION_COUNT, &timeline.limit, "N", "print only the first N slices"},
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
 				 &timeline.which.operands, timeline_with, &timeline);
