@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/macros.h"
-#include "collect/guests/notices.h"
+#include "base/notices.h"
 #include "import/import_channel.h"
 
 /* Imports `operands` (import_operand.h), the host's first and then those of its guests, in any

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "collect/tracefs/tracepoint_format.h"
 #include "schema/event_class.h"
+#include "schema/tracepoint_format.h"
 
 /* The thread and the vCPU of an event kvm:kvm_entry; false: it is another one. */
 static bool import_entries_find_vcpu(const struct vp_event_class *class, struct vp_cursor fields,

@@ -6,7 +6,6 @@
 #include "base/macros.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "collect/tracefs/tracepoint_format.h"
 #include "import/import_channel.h"
 #include "import/importer.h"
 #include "import/perf_spaces.h"
@@ -15,6 +14,7 @@
 #include "import/tracedat.h"
 #include "maps/writer.h"
 #include "schema/event_class.h"
+#include "schema/tracepoint_format.h"
 
 #include <inttypes.h>
 #include <linux/perf_event.h>

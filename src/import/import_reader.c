@@ -11,7 +11,7 @@
 #include "base/confine.h"
 #include "base/error.h"
 #include "base/io.h"
-#include "host/worker_process.h"
+#include "base/worker_process.h"
 #include "import/import_channel.h"
 
 struct vp_import_reader {

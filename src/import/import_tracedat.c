@@ -6,11 +6,11 @@
 #include "base/error.h"
 #include "base/macros.h"
 #include "base/vec.h"
-#include "collect/tracefs/tracepoint_format.h"
 #include "import/import_channel.h"
 #include "import/importer.h"
 #include "import/tracedat.h"
 #include "schema/event_class.h"
+#include "schema/tracepoint_format.h"
 
 #include "import/import_entries.h"
 #include "import/import_file.h"

@@ -4,8 +4,8 @@
 #define VP_IMPORT_IMPORT_VMS_H
 
 #include "base/cursor.h"
+#include "base/notices.h"
 #include "base/vec.h"
-#include "collect/guests/notices.h"
 #include "schema/vm.h"
 
 struct vp_import_thread {

@@ -12,9 +12,9 @@
 #include "base/macros.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "collect/tracefs/ring_page.h"
-#include "collect/tracefs/tracepoint_format.h"
 #include "schema/event_class.h"
+#include "schema/ring_page.h"
+#include "schema/tracepoint_format.h"
 
 #define VP_TRACEDAT_MAGIC "\x17\x08\x44tracing"
 

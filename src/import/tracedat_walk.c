@@ -7,10 +7,10 @@
 #include "base/macros.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "collect/tracefs/ring_page.h"
-#include "collect/tracefs/tracepoint_format.h"
 #include "import/tracedat.h"
 #include "schema/event_class.h"
+#include "schema/ring_page.h"
+#include "schema/tracepoint_format.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #define VP_SESSION_GUEST_AGENTS_H
 
 #include "base/macros.h"
-#include "collect/guests/notices.h"
+#include "base/notices.h"
 #include "collect/programs/intervals_source.h"
 #include "schema/vm.h"
 

@@ -7,9 +7,9 @@
 #define VP_SESSION_GUEST_EVENTS_H
 
 #include "base/macros.h"
+#include "base/notices.h"
 #include "collect/agent/events_client.h"
 #include "collect/agent/guest_clock.h"
-#include "collect/guests/notices.h"
 
 struct vp_guest_events;
 

@@ -5,10 +5,10 @@
 
 #include "base/macros.h"
 #include "base/map.h"
+#include "base/notices.h"
 #include "base/pcpus.h"
 #include "base/vec.h"
 #include "collect/guests/guest_watch.h"
-#include "collect/guests/notices.h"
 #include "host/host_maps.h"
 #include "host/kernel_btf.h"
 #include "schema/event_class.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A page of ftrace's ring buffer whose entries are records of a tracepoint. */
-#include "collect/tracefs/ring_page.h"
-#include "collect/tracefs/tracepoint_format.h"
+#include "schema/ring_page.h"
+#include "schema/tracepoint_format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -2,7 +2,7 @@
 /* A tracepoint's format, up to the first zero byte, and a raw record of it behind that. */
 #include <string.h>
 
-#include "collect/tracefs/tracepoint_format.h"
+#include "schema/tracepoint_format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

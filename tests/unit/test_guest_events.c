@@ -11,8 +11,8 @@
 #include "base/file.h"
 #include "collect/agent/clock_line.h"
 #include "collect/agent/events_client.h"
-#include "collect/tracefs/ring_page.h"
 #include "schema/event_class.h"
+#include "schema/ring_page.h"
 #include "session/guest_events.h"
 #include "socket_vmm.h"
 

@@ -10,9 +10,9 @@
 #include "cmd/host/record_events.h"
 #include "collect/tracefs/dynamic_events.h"
 #include "collect/tracefs/probe_kernel.h"
-#include "collect/tracefs/tracepoint_format.h"
 #include "protocol/events_protocol.h"
 #include "schema/trace_event.h"
+#include "schema/tracepoint_format.h"
 
 #define COMMON                                                                                     \
 	"name: x\nID: 314\nformat:\n"                                                              \

@@ -50,6 +50,7 @@ const struct vp_verb *vp_verb_check(void);
 const struct vp_verb *vp_verb_guests(void);
 const struct vp_verb *vp_verb_model(void);
 const struct vp_verb *vp_verb_stat(void);
+const struct vp_verb *vp_verb_stat_report(void); /* in vperf-report */
 const struct vp_verb *vp_verb_script(void);
 const struct vp_verb *vp_verb_timeline(void);
 const struct vp_verb *vp_verb_sched(void);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf stat: counts in aligned intervals, as a recipe says. */
 #include "cmd/host/cmd_stat.h"
+#include "cmd/read/stat_report.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -21,7 +21,5 @@ struct vp_error *vp_stat_recipe_path(const char *name, char **ret) VP_MUST_CHECK
 /* The recipe of --event and --interval. */
 struct vp_error *vp_stat_recipe(const struct vp_stat_options *options,
 				struct vp_recipe *ret) VP_MUST_CHECK;
-/* `vperf stat report`: argv[0] is "report". */
-int vp_stat_report(int argc, char **argv);
 
 #endif

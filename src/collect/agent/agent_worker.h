@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "base/macros.h"
+#include "base/worker_process.h"
 #include "collect/agent/agent_client.h"
-#include "host/worker_process.h"
 
 /* The first member of a worker of one kind; it is the child's, which has a copy. */
 struct vp_agent_worker {

@@ -12,9 +12,9 @@
 #include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/io.h"
+#include "base/worker_process.h"
 #include "collect/agent/agent_client.h"
 #include "collect/agent/agent_worker.h"
-#include "host/worker_process.h"
 
 enum { LONGEST_LINE = 256, LEND_TRIES = 40 };
 

@@ -11,12 +11,12 @@
 #include "base/buffer.h"
 #include "base/io.h"
 #include "base/vec.h"
+#include "base/worker_process.h"
 #include "collect/agent/agent_client.h"
 #include "collect/agent/agent_worker.h"
-#include "collect/tracefs/ring_page.h"
-#include "collect/tracefs/tracepoint_format.h"
-#include "host/worker_process.h"
 #include "schema/event_class.h"
+#include "schema/ring_page.h"
+#include "schema/tracepoint_format.h"
 
 enum {
 	LONGEST_LINE = 256,

@@ -18,10 +18,10 @@
 #include "base/file.h"
 #include "base/io.h"
 #include "base/vec.h"
+#include "base/worker_process.h"
 #include "collect/guests/guest_state.h"
 #include "guestmem/memory.h"
 #include "guestmem/worker.h"
-#include "host/worker_process.h"
 #include "maps/format.h"
 
 struct vp_guest_reader {

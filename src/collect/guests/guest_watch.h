@@ -11,8 +11,8 @@
 #include "base/error.h"
 #include "base/macros.h"
 #include "base/meanwhile.h"
+#include "base/notices.h"
 #include "collect/guests/guest_reader.h"
-#include "collect/guests/notices.h"
 #include "schema/records.h"
 #include "schema/vm.h"
 

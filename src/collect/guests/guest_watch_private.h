@@ -5,11 +5,11 @@
 
 #include "base/macros.h"
 #include "base/map.h"
+#include "base/notices.h"
 #include "base/vec.h"
 #include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_state.h"
 #include "collect/guests/guest_watch.h"
-#include "collect/guests/notices.h"
 #include "collect/guests/pack_cache.h"
 
 /* Bytes of a guest's symbol maps that are kept in memory, that of a lost reader included. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "host/worker_process.h"
+#include "base/worker_process.h"
 
 #include <errno.h>
 #include <signal.h>

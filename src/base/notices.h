@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Sentences for whoever runs a recorder: each is handed out once. */
-#ifndef VP_COLLECT_GUESTS_NOTICES_H
-#define VP_COLLECT_GUESTS_NOTICES_H
+#ifndef VP_BASE_NOTICES_H
+#define VP_BASE_NOTICES_H
 
 #include "base/vec.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "collect/guests/notices.h"
+#include "base/notices.h"
 
 #include <string.h>
 

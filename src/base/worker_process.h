@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A process of one's own for what strangers say: it does one thing, and ends with this one. */
-#ifndef VP_HOST_WORKER_PROCESS_H
-#define VP_HOST_WORKER_PROCESS_H
+#ifndef VP_BASE_WORKER_PROCESS_H
+#define VP_BASE_WORKER_PROCESS_H
 
 #include <sys/types.h>
 

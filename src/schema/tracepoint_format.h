@@ -4,8 +4,8 @@
  * records as records of that class. Own code rather than libtraceevent: the fields alone are
  * wanted, which are one line each, not how they are printed.
  */
-#ifndef VP_COLLECT_TRACEFS_TRACEPOINT_FORMAT_H
-#define VP_COLLECT_TRACEFS_TRACEPOINT_FORMAT_H
+#ifndef VP_SCHEMA_TRACEPOINT_FORMAT_H
+#define VP_SCHEMA_TRACEPOINT_FORMAT_H
 
 #include "base/buffer.h"
 #include "base/cursor.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf stat report: a recording of intervals as a table, or as data for models. */
+#include "cmd/read/stat_report.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +14,6 @@
 #include "cmd/common/options.h"
 #include "cmd/common/time_options.h"
 #include "cmd/common/verb.h"
-#include "cmd/host/cmd_stat.h"
 #include "render/render_intervals.h"
 #include "schema/interval.h"
 #include "schema/recipe.h"
@@ -134,3 +135,26 @@ static const struct vp_verb verb = {
     .usage = "[--format FORMAT] [--base EVENT] [--time FROM,TO] [DIR]",
     .summary = "show the counts of an interval recording",
 };
+
+static int stat_report_run(int argc, char **argv)
+{
+	bool is_report = argc > 1 && !strcmp(argv[1], "report");
+	bool is_help = argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"));
+
+	if (is_report)
+		return vp_stat_report(argc - 1, argv + 1);
+	if (!is_help)
+		vp_verb_say("stat",
+			    "this program has 'stat report' only; 'vperf stat' counts, on a host");
+	return is_help ? vp_stat_report(argc, argv) : VP_ERROR_USAGE;
+}
+
+const struct vp_verb *vp_verb_stat_report(void)
+{
+	static const struct vp_verb stat = {
+	    .name = "stat",
+	    .summary = "stat report: show the counts of an interval recording",
+	    .run = stat_report_run};
+
+	return &stat;
+}

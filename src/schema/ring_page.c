@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "collect/tracefs/ring_page.h"
+#include "schema/ring_page.h"
 
 enum { TYPE_BITS = VP_RING_TYPE_BITS, DELTA_BITS = 27 };
 enum { LONG_ENTRY = VP_RING_LONG, PADDING = VP_RING_PADDING, TIME_EXTEND = 30, TIME_STAMP = 31 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "collect/tracefs/tracepoint_format.h"
+#include "schema/tracepoint_format.h"
 
 #include <string.h>
 

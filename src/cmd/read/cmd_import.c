@@ -4,11 +4,11 @@
 
 #include "base/error.h"
 #include "base/macros.h"
+#include "base/notices.h"
 #include "base/vec.h"
 #include "cmd/common/command.h"
 #include "cmd/common/options.h"
 #include "cmd/common/verb.h"
-#include "collect/guests/notices.h"
 #include "import/import.h"
 #include "import/import_channel.h"
 #include "import/importer.h"

@@ -3,8 +3,8 @@
  * A page of ftrace's ring buffer (trace_pipe_raw; kernel/trace/ring_buffer.c): its source is not
  * trusted.
  */
-#ifndef VP_COLLECT_TRACEFS_RING_PAGE_H
-#define VP_COLLECT_TRACEFS_RING_PAGE_H
+#ifndef VP_SCHEMA_RING_PAGE_H
+#define VP_SCHEMA_RING_PAGE_H
 
 #include <stdbool.h>
 #include <stdint.h>
