@@ -50,7 +50,7 @@ ARM64 = Arch(
     "max,pauth-impdef=on", "host", "ttyAMA0", build="build-arm64",
     root=("bash", "busybox-static", "coreutils", "diffutils", "grep", "hostname", "iproute2", "ipxe-qemu",
           "kmod", "libbpf-dev", "libc-bin", "libcmocka-dev", "libc6-dev", "libelf-dev", "libgomp1",
-          "libiberty-dev", "libjson-c-dev", "libquantum-dev", "libxxhash-dev", "libzstd-dev", "linux-perf",
+          "libiberty-dev", "libjson-c-dev", "liblzma-dev", "libquantum-dev", "libxxhash-dev", "libzstd-dev", "linux-perf",
           "papi-tools", "python3", "qemu-system-arm", "sed", "tar", "util-linux", "zlib1g-dev"))
 
 ARCHES = {arch.name: arch for arch in (AMD64, ARM64)}

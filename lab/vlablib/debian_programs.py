@@ -11,14 +11,14 @@ from .debian import PrivateApt
 SUITE = "bookworm"  # as the root whose libraries they are run with
 
 
-def get(arch, packages):
+def get(arch, packages, suite=SUITE):
     """The directory with these packages unpacked."""
-    key = hashlib.sha256(" ".join((SUITE, arch.name, *packages)).encode()).hexdigest()[:16]
+    key = hashlib.sha256(" ".join((suite, arch.name, *packages)).encode()).hexdigest()[:16]
     place = cache_dir("debian-programs") / key
 
     def fill(work):
         say(f"fetching {', '.join(packages)} for {arch.name}")
-        apt = PrivateApt(SUITE, arch)
+        apt = PrivateApt(suite, arch)
         apt.update()
         with tempfile.TemporaryDirectory(dir=cache_dir("debian-programs"), prefix=".fetch") as name:
             for deb in apt.download(packages, Path(name)):

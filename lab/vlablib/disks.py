@@ -18,7 +18,7 @@ from .common import REPO, LabError, build_dir, cache_dir, locked, need_program, 
 from .kernels import module_files
 
 PACKAGES = ("base-files", "base-passwd", "bash", "bpftool", "busybox-static", "coreutils", "diffutils", "findutils",
-            "gawk", "mawk", "grep", "hostname", "iproute2", "kmod", "libc-bin", "libelf1", "libgomp1", "libjson-c5",
+            "gawk", "mawk", "grep", "hostname", "iproute2", "kmod", "libc-bin", "libelf1", "libgomp1", "libjson-c5", "liblzma5",
             "libxxhash0", "libzstd1", "linux-perf", "procps", "python3", "qemu-system-x86", "seabios", "sed", "tar", "trace-cmd",
             "util-linux", "zlib1g")
 NEEDED = ("bash", "busybox-static", "coreutils", "kmod", "python3", "qemu-system-x86", "tar", "util-linux")

@@ -44,7 +44,9 @@ struct mapping {
 struct image {
 	uint32_t path; /* in paths */
 	struct vp_build_id build_id;
-	uint64_t file; /* a struct file of it, as last seen */
+	uint64_t file;  /* a struct file of it, as last seen */
+	uint64_t print; /* without a build-id: of its first page; 0: unknown */
+	bool several;   /* that differed */
 };
 
 struct vp_guest_dump {
@@ -109,7 +111,7 @@ static uint64_t dump_hash_of(const uint64_t *words, size_t count)
 
 /* The image of that path and build-id, added if it is new. */
 static uint32_t image_add(struct vp_guest_dump *dump, const char *path,
-			  const struct vp_build_id *build_id, uint64_t file)
+			  const struct vp_build_id *build_id, uint64_t file, uint64_t print)
 {
 	uint64_t words[5] = {vp_intern_string(&dump->paths, path)};
 	bool inserted;
@@ -118,8 +120,12 @@ static uint32_t image_add(struct vp_guest_dump *dump, const char *path,
 	uint32_t *image = vp_map_insert(&dump->image_of, dump_hash_of(words, VP_ARRAY_SIZE(words)),
 					(uint32_t)dump->images.count, &inserted);
 	if (inserted)
-		vp_vec_push(&dump->images, ((struct image){(uint32_t)words[0], *build_id, file}));
-	dump->images.at[*image].file = file;
+		vp_vec_push(&dump->images, ((struct image){.path = (uint32_t)words[0],
+							   .build_id = *build_id,
+							   .print = print}));
+	struct image *kept = &dump->images.at[*image];
+	kept->file = file;
+	kept->several |= kept->print != print;
 	return *image;
 }
 
@@ -128,6 +134,7 @@ static uint32_t image_of_mapping(struct reading *reading, const struct vp_guest_
 	struct vp_build_id build_id = {0};
 	struct vp_buffer path = {0};
 	struct vp_guest_file file;
+	uint64_t print = 0;
 
 	if (!mapping->file) {
 		vp_buffer_string(&path, mapping->start == reading->vdso ? "[vdso]" : "//anon");
@@ -136,9 +143,11 @@ static uint32_t image_of_mapping(struct reading *reading, const struct vp_guest_
 		vp_buffer_string(&path, "//unknown");
 		reading->dump->nameless++;
 	}
-	if (mapping->file && vp_guest_file_open(reading->kernel, mapping->file, &file))
-		vp_guest_file_build_id(&file, &build_id);
-	uint32_t image = image_add(reading->dump, vp_buffer_text(&path), &build_id, mapping->file);
+	if (mapping->file && vp_guest_file_open(reading->kernel, mapping->file, &file) &&
+	    !vp_guest_file_build_id(&file, &build_id))
+		print = vp_guest_file_print(&file);
+	uint32_t image =
+	    image_add(reading->dump, vp_buffer_text(&path), &build_id, mapping->file, print);
 	vp_buffer_deinit(&path);
 	return image;
 }
@@ -260,8 +269,10 @@ static void dump_write_images(const struct vp_guest_dump *dump,
 
 	vp_guest_images_init(&images, kernel, writer);
 	vp_vec_each (&dump->images, image) {
-		struct vp_guest_image file = {vp_intern_text(&dump->paths, image->path),
-					      image->build_id, image->file};
+		struct vp_guest_image file = {.path = vp_intern_text(&dump->paths, image->path),
+					      .build_id = image->build_id,
+					      .print = image->several ? 0 : image->print,
+					      .file = image->file};
 		if (file.path[0] != '/' || file.path[1] == '/')
 			continue;
 		if (symbols)

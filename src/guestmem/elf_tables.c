@@ -6,15 +6,22 @@
 
 #include "base/alloc.h"
 #include "base/macros.h"
+#include "guestmem/elf_segments.h"
+#include "maps/elf_file.h"
 
-enum { PAGE = 4096, MAX_PROGRAM_HEADERS = 512, ALIGN = 8 };
+enum { PAGE = 4096, MAX_PROGRAM_HEADERS = 512, ALIGN = 8, MAX_SECTION_NAMES = 1 << 20 };
 
 struct reading {
 	const struct vp_guest_file *file;
 	uint64_t left; /* bytes that may still be read */
 	struct vp_elf_tables *tables;
 	Elf64_Ehdr header;
-	Elf64_Shdr *sections; /* as in the file */
+	Elf64_Phdr *segments; /* as in the file */
+	Elf64_Shdr *sections; /* as in the file, or found by the segments */
+	const char *names;    /* of sections; NULL: missing */
+	uint64_t names_size;
+	struct vp_elf_segments found;   /* its `names` is NULL if the sections are the file's */
+	bool has_kind[VP_ELF_SECTIONS]; /* kinds of sections */
 };
 
 static bool is_in_file(const struct vp_guest_file *file, uint64_t offset, uint64_t size)
@@ -46,15 +53,19 @@ static void drop_cut_name(char *text, size_t size)
 /* Copies a table page by page, with zeros for those that are missing. */
 static void copy_table(struct reading *reading, const Elf64_Shdr *section, char *to)
 {
+	bool symbols = section->sh_type == SHT_SYMTAB || section->sh_type == SHT_DYNSYM ||
+		       section->sh_type == SHT_STRTAB;
+	struct vp_elf_pages *pages =
+	    symbols ? &reading->tables->symbols : &reading->tables->functions;
 	uint64_t offset = section->sh_offset;
 
 	for (uint64_t done = 0, piece; done < section->sh_size; done += piece) {
 		piece = PAGE - (offset + done) % PAGE;
 		piece = piece < section->sh_size - done ? piece : section->sh_size - done;
-		reading->tables->pages++;
+		pages->all++;
 		if (vp_guest_file_read(reading->file, offset + done, to + done, piece))
 			continue;
-		reading->tables->missing++;
+		pages->missing++;
 		memset(to + done, 0, piece);
 		if (section->sh_type == SHT_STRTAB)
 			drop_cut_name(to, done);
@@ -95,8 +106,109 @@ static const char *keep_tables(struct reading *reading, Elf64_Shdr *places)
 		if (!keep_section(reading, places, i) || !keep_section(reading, places, names))
 			return "its symbol tables are larger than the limit";
 		any = true;
+		reading->tables->has_symtab |= section->sh_type == SHT_SYMTAB;
 	}
-	return any ? NULL : "it has no symbol table";
+	reading->tables->has_symbols = any;
+	return NULL;
+}
+
+/* The kind of section `number`; VP_ELF_SECTIONS: none that is read. */
+static enum vp_elf_section kind_of(const struct reading *reading, uint32_t number)
+{
+	uint32_t at = reading->sections[number].sh_name;
+	enum vp_elf_section kind;
+
+	if (!reading->names || at >= reading->names_size ||
+	    !memchr(reading->names + at, 0, reading->names_size - at) ||
+	    !vp_elf_section_of_name(reading->names + at, &kind))
+		return VP_ELF_SECTIONS;
+	return kind;
+}
+
+/* Whether functions may be found in a section of this kind; the code itself is not needed. */
+static bool is_needed(const struct reading *reading, enum vp_elf_section kind)
+{
+	bool is_go = reading->has_kind[VP_ELF_GO_BUILDINFO];
+
+	switch (kind) {
+	case VP_ELF_SECTIONS:
+	case VP_ELF_TEXT:
+	case VP_ELF_DEBUGLINK:
+		return false;
+	case VP_ELF_REL_RO:
+		return is_go && !reading->has_kind[VP_ELF_GO_TABLE];
+	case VP_ELF_RELA_DYN:
+		return is_go || reading->has_kind[VP_ELF_PLT_GOT];
+	default:
+		return true;
+	}
+}
+
+/* Sections with functions that are in no symbol table, as far as there is room. */
+static void keep_functions(struct reading *reading, Elf64_Shdr *places)
+{
+	for (uint32_t i = 0; i < reading->header.e_shnum; i++) {
+		enum vp_elf_section kind = kind_of(reading, i);
+		if (kind != VP_ELF_SECTIONS)
+			reading->has_kind[kind] = true;
+	}
+	for (uint32_t i = 0; i < reading->header.e_shnum; i++) {
+		const Elf64_Shdr *section = &reading->sections[i];
+		if (is_needed(reading, kind_of(reading, i)) && section->sh_type != SHT_NOBITS &&
+		    section->sh_size && section->sh_size <= VP_ELF_MAX_TABLE &&
+		    is_in_file(reading->file, section->sh_offset, section->sh_size) &&
+		    keep_section(reading, places, i))
+			reading->tables->has_functions = true;
+	}
+}
+
+/* Copies the names of the file's sections; false if they are missing. */
+static bool copy_names(struct reading *reading, Elf64_Shdr *places, struct vp_buffer *names)
+{
+	uint16_t number = reading->header.e_shstrndx;
+	const Elf64_Shdr *section = &reading->sections[number];
+
+	if (number == SHN_UNDEF || number >= reading->header.e_shnum ||
+	    section->sh_size > MAX_SECTION_NAMES || section->sh_type != SHT_STRTAB ||
+	    !is_in_file(reading->file, section->sh_offset, section->sh_size))
+		return false;
+	char *to = vp_buffer_extend(names, section->sh_size);
+	return vp_guest_file_read(reading->file, section->sh_offset, to, section->sh_size) &&
+	       keep_section(reading, places, number);
+}
+
+/* Names of sections that were found by segments: one more section, without an entry so far. */
+static bool put_names(struct reading *reading, Elf64_Shdr *places, struct vp_buffer *names)
+{
+	uint16_t number = VP_ELF_SEGMENT_SECTIONS;
+	size_t size = reading->found.names_size;
+	char *to = extend(reading, size);
+
+	if (!to)
+		return false;
+	memcpy(to, reading->found.names, size);
+	vp_buffer_append(names, reading->found.names, size);
+	places[number].sh_offset = (uint64_t)(to - reading->tables->bytes.bytes);
+	reading->sections[number] = (Elf64_Shdr){.sh_type = SHT_STRTAB, .sh_size = size};
+	reading->header.e_shstrndx = number;
+	return true;
+}
+
+/* The names of sections, and what they lead to; without them, only symbol tables are known. */
+static void keep_names(struct reading *reading, Elf64_Shdr *places)
+{
+	struct vp_buffer names = {0};
+
+	if (reading->found.names ? put_names(reading, places, &names)
+				 : copy_names(reading, places, &names)) {
+		Elf64_Ehdr *made = (void *)reading->tables->bytes.bytes;
+		made->e_shstrndx = reading->header.e_shstrndx;
+		reading->names = names.bytes;
+		reading->names_size = names.size;
+		keep_functions(reading, places);
+		reading->names = NULL;
+	}
+	vp_buffer_deinit(&names);
 }
 
 /* All sections keep their numbers and flags; only the tables keep their bytes. */
@@ -110,6 +222,10 @@ static const char *put_sections(struct reading *reading)
 		return "it has too many sections";
 	uint64_t offset = (uint64_t)(at - reading->tables->bytes.bytes);
 	const char *problem = keep_tables(reading, places);
+	if (!problem)
+		keep_names(reading, places);
+	if (!problem && !reading->tables->has_symbols && !reading->tables->has_functions)
+		problem = "it has no symbol table";
 	for (uint32_t i = 0; i < reading->header.e_shnum; i++) {
 		uint64_t place = places[i].sh_offset;
 		places[i] = reading->sections[i];
@@ -118,7 +234,9 @@ static const char *put_sections(struct reading *reading)
 			places[i].sh_type = SHT_NOBITS;
 	}
 	memcpy(reading->tables->bytes.bytes + offset, places, size);
-	((Elf64_Ehdr *)(void *)reading->tables->bytes.bytes)->e_shoff = offset;
+	Elf64_Ehdr *made = (void *)reading->tables->bytes.bytes;
+	made->e_shoff = offset;
+	made->e_shnum = reading->header.e_shnum;
 	return problem;
 }
 
@@ -130,6 +248,8 @@ static const char *put_segments(struct reading *reading)
 
 	if (!to || !vp_guest_file_read(reading->file, reading->header.e_phoff, to, size))
 		return "its program headers are not in the guest's page cache";
+	reading->segments = vp_alloc(size);
+	memcpy(reading->segments, to, size);
 	for (unsigned i = 0; i < reading->header.e_phnum; i++) {
 		Elf64_Phdr segment;
 		memcpy(&segment, to + i * sizeof(segment), sizeof(segment));
@@ -153,8 +273,6 @@ static const char *elf_tables_put_header(struct reading *reading)
 		return "it is not a 64-bit ELF file";
 	if (header->e_phnum > MAX_PROGRAM_HEADERS)
 		return "it has too many program headers";
-	if (!header->e_shnum)
-		return "it has no section headers";
 	Elf64_Ehdr made = *header;
 	char *to = extend(reading, sizeof(made));
 	made.e_phoff = sizeof(made);
@@ -165,18 +283,39 @@ static const char *elf_tables_put_header(struct reading *reading)
 	return NULL;
 }
 
+static bool read_sections(struct reading *reading)
+{
+	size_t size = reading->header.e_shnum * sizeof(Elf64_Shdr);
+
+	reading->sections = vp_alloc(size);
+	return vp_guest_file_read(reading->file, reading->header.e_shoff, reading->sections, size);
+}
+
+/* The sections that the loader's headers lead to, and one for their names. */
+static bool find_sections(struct reading *reading)
+{
+	if (!vp_elf_segments_find(reading->file, reading->segments, reading->header.e_phnum,
+				  &reading->found))
+		return false;
+	free(reading->sections);
+	reading->header.e_shnum = VP_ELF_SEGMENT_SECTIONS + 1;
+	reading->sections = vp_alloc(reading->header.e_shnum * sizeof(Elf64_Shdr));
+	memcpy(reading->sections, reading->found.sections, sizeof(reading->found.sections));
+	return true;
+}
+
 static const char *elf_tables_read_tables(struct reading *reading)
 {
 	const char *problem = elf_tables_put_header(reading);
+	bool has_sections = reading->header.e_shnum;
 
 	if (!problem)
 		problem = put_segments(reading);
 	if (problem)
 		return problem;
-	size_t size = reading->header.e_shnum * sizeof(Elf64_Shdr);
-	reading->sections = vp_alloc(size);
-	if (!vp_guest_file_read(reading->file, reading->header.e_shoff, reading->sections, size))
-		return "its section headers are not in the guest's page cache";
+	if ((!has_sections || !read_sections(reading)) && !find_sections(reading))
+		return has_sections ? "its section headers are not in the guest's page cache"
+				    : "it has no section headers";
 	return put_sections(reading);
 }
 
@@ -190,6 +329,7 @@ void vp_elf_tables_read(const struct vp_guest_file *file, uint64_t limit, struct
 	const char *problem = elf_tables_read_tables(&reading);
 	if (problem)
 		ret->problem = vp_strdup(problem);
+	free(reading.segments);
 	free(reading.sections);
 }
 

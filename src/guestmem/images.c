@@ -30,13 +30,13 @@ static void images_report(struct vp_guest_images *images, const char *path, cons
 }
 
 static void images_report_missing(struct vp_guest_images *images, const char *path,
-				  const struct vp_elf_tables *tables)
+				  const struct vp_elf_pages *pages, const char *which)
 {
 	if (images->reported++ < MAX_REPORTED)
 		vp_maps_write_note(images->writer,
 				   "only some function names of '%s': %" PRIu64 " of %" PRIu64
-				   " pages of its symbol tables are not in the guest's page cache",
-				   path, tables->missing, tables->pages);
+				   " pages of its %s tables are not in the guest's page cache",
+				   path, pages->missing, pages->all, which);
 	else
 		images->missed++;
 }
@@ -68,27 +68,41 @@ static void images_write_tables(struct vp_guest_images *images, const char *path
 		struct vp_error *error = images_write_symbols(&tables.bytes, path, images->writer);
 		if (error)
 			images_report(images, path, vp_error_message(error));
-		else if (tables.missing)
-			images_report_missing(images, path, &tables);
+		else if (tables.symbols.missing)
+			images_report_missing(images, path, &tables.symbols, "symbol");
+		else if (tables.functions.missing && !tables.has_symtab)
+			images_report_missing(images, path, &tables.functions, "unwind");
 		vp_error_free(error);
 	}
 	vp_elf_tables_deinit(&tables);
 }
 
+/* Why the file cannot be said to be the one that was mapped, or NULL. */
+static const char *images_differs(const struct vp_guest_file *file,
+				  const struct vp_guest_image *image)
+{
+	struct vp_build_id now;
+	uint64_t print = vp_guest_file_print(file);
+	bool has_id = vp_guest_file_build_id(file, &now);
+
+	if (!has_id && !print)
+		return "its build-id is missing or not in the guest's page cache";
+	if (!vp_build_id_equal(&now, &image->build_id) || (!has_id && print != image->print))
+		return "it changed since it was mapped";
+	return NULL;
+}
+
 void vp_guest_images_write(struct vp_guest_images *images, const struct vp_guest_image *image)
 {
 	struct vp_guest_file file;
-	struct vp_build_id now;
+	const char *problem;
 
 	vp_maps_write_image(images->writer, &image->build_id, image->path);
 	if (!image->file || !vp_guest_file_open(images->kernel, image->file, &file))
 		images_report(images, image->path,
 			      "the guest kernel's page cache cannot be located");
-	else if (!vp_guest_file_build_id(&file, &now))
-		images_report(images, image->path,
-			      "its build-id is missing or not in the guest's page cache");
-	else if (!vp_build_id_equal(&now, &image->build_id))
-		images_report(images, image->path, "it changed since it was mapped");
+	else if ((problem = images_differs(&file, image)))
+		images_report(images, image->path, problem);
 	else
 		images_write_tables(images, image->path, &file);
 }

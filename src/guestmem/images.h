@@ -10,6 +10,7 @@
 struct vp_guest_image {
 	const char *path;
 	struct vp_build_id build_id; /* as it was when it was mapped */
+	uint64_t print;              /* if it has no build-id: vp_guest_file_print(); 0: unknown */
 	uint64_t file;               /* a struct file of it; 0: none */
 };
 

@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "guestmem/guest_view.h"
 #include "guestmem/memory.h"
 #include "guestmem/pack.h"
@@ -148,4 +149,15 @@ bool vp_guest_file_build_id(const struct vp_guest_file *file, struct vp_build_id
 			return true;
 	}
 	return false;
+}
+
+uint64_t vp_guest_file_print(const struct vp_guest_file *file)
+{
+	uint64_t words[PAGE / sizeof(uint64_t)] = {0}, hash = vp_hash64(file->size);
+
+	if (!vp_guest_file_read(file, 0, words, file->size < PAGE ? file->size : PAGE))
+		return 0;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(words); i++)
+		hash = vp_hash64(hash ^ words[i]) + i;
+	return hash ? hash : 1;
 }

@@ -24,5 +24,8 @@ bool vp_guest_file_read(const struct vp_guest_file *file, uint64_t offset, void 
 			size_t size) VP_MUST_CHECK;
 /* The build-id in its notes. */
 bool vp_guest_file_build_id(const struct vp_guest_file *file, struct vp_build_id *ret);
+/* For files without a build-id: a hash of the size and the first page, which has an ELF file's
+ * headers. 0: that page is not resident. */
+uint64_t vp_guest_file_print(const struct vp_guest_file *file);
 
 #endif

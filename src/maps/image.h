@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Symbols and build-id of an ELF file, its separate debug file included.
+ * Functions and build-id of an ELF file, its separate debug file included: from symbol tables, also
+ * a compressed one in .gnu_debugdata, from a Go program's own table, from the PLT. Functions that
+ * only the unwind tables have are there without a name.
  *
- * Not read: prelinked debug files, and the compressed mini symbol table (.gnu_debugdata) that
- * Fedora ships; an image that has only that one says so in `has_debugdata`.
+ * Not read: prelinked debug files.
  */
 #ifndef VP_MAPS_IMAGE_H
 #define VP_MAPS_IMAGE_H
@@ -23,7 +24,7 @@
 struct vp_image_symbol {
 	uint64_t offset; /* in the file, whatever the file's virtual addresses are */
 	uint64_t size;   /* 0: unknown */
-	uint32_t name;   /* where in names.bytes; terminated */
+	uint32_t name;   /* where in names.bytes; terminated; empty: unknown */
 	uint8_t rank;    /* which of several names for one place is the best: the lowest */
 };
 
@@ -31,9 +32,7 @@ struct vp_image {
 	struct vp_build_id build_id;
 	VP_VEC(struct vp_image_symbol) symbols; /* by offset, one for each */
 	struct vp_buffer names;
-	bool
-	    has_symtab; /* of its own or of its debug file: all functions, not only exported ones */
-	bool has_debugdata; /* there is a .gnu_debugdata, and no better symbol table */
+	bool has_symtab; /* its own or its debug file's: all functions, not only exported ones */
 };
 
 /* Where files are looked for: PREFIX/DIR/.build-id/…; either may be NULL for its usual value. */

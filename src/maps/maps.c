@@ -420,6 +420,11 @@ struct vp_slice vp_maps_word(const struct vp_maps *maps, vp_text offset)
 	return word;
 }
 
+bool vp_maps_is_nameless(const struct vp_maps *maps, vp_text name)
+{
+	return vp_slice_is(vp_maps_word(maps, name), "-");
+}
+
 char *vp_maps_string(const struct vp_maps *maps, vp_text offset)
 {
 	struct vp_buffer buffer = {0};

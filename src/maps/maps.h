@@ -102,6 +102,9 @@ struct vp_slice vp_maps_word(const struct vp_maps *maps, vp_text offset);
 /* The word at `offset` unescaped, as a new string. */
 char *vp_maps_string(const struct vp_maps *maps, vp_text offset) VP_MUST_CHECK;
 
+/* Whether a symbol's name is "-": only its extent is known. */
+bool vp_maps_is_nameless(const struct vp_maps *maps, vp_text name);
+
 /*
  * Reads kallsyms text (System.map, /proc/kallsyms) into maps->kernel. Fails if not one line is as
  * expected or every address is zero.

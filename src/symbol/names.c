@@ -405,6 +405,6 @@ void vp_names_find(struct vp_names *names, uint32_t space, bool kernel, uint64_t
 	else if (space < names->spaces.count)
 		find_in_process(names, space, addr, host_ns, name);
 	pthread_mutex_unlock(&names->looking);
-	if (!name->function && names->second)
+	if ((!name->function || name->nameless) && names->second)
 		vp_names_find_fallback(names, space, kernel, addr, host_ns, name);
 }

@@ -39,7 +39,8 @@ struct vp_names_clock {
 };
 
 struct vp_name {
-	const char *function; /* demangled; NULL: unknown */
+	const char *function; /* demangled, or "MODULE:0xOFFSET" if nameless; NULL: unknown */
+	bool nameless;        /* only the extent of the function is known */
 	/* Path of the file, "[kernel]", "[kvm]" for a kernel module; NULL: unknown. */
 	const char *module;
 	uint64_t function_offset; /* offset of the address in the function */

@@ -71,7 +71,8 @@ void vp_names_find_fallback(struct vp_names *names, uint32_t space, bool kernel,
 		answer.comm = name->comm;
 		answer.pid = name->pid;
 	}
-	if (answer.function || !name->module) {
+	bool better = answer.function && (!answer.nameless || !name->function);
+	if (better || !name->module) {
 		bool varies = name->varies;
 		*name = answer;
 		name->varies = varies;

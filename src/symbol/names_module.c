@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Symbols of mapped files: from the symbol map, else from the files themselves. */
+#include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/intern.h"
+#include "base/macros.h"
 #include "base/vec.h"
 #include "maps/format.h"
 #include "maps/image.h"
@@ -10,6 +12,7 @@
 #include "symbol/names.h"
 #include "symbol/names_private.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,14 +119,46 @@ static uint32_t image_of(struct vp_names *names, const struct vp_names_module *m
 	return other ? UINT32_MAX : image;
 }
 
+static size_t names_in_text(const struct vp_names *names, const struct vp_maps_image *image)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < image->count; i++)
+		count += !vp_maps_is_nameless(&names->maps,
+					      names->maps.symbols.at[image->first + i].name);
+	return count;
+}
+
+static size_t names_in_file(const struct vp_image *file)
+{
+	size_t count = 0;
+
+	vp_vec_each (&file->symbols, symbol)
+		count += vp_image_symbol_name(file, symbol)[0] != 0;
+	return count;
+}
+
+/* Whether the machine's file, which may be stripped, has fewer names than the symbol map. */
+static bool is_poorer(const struct vp_names *names, const struct vp_image *file, uint32_t image)
+{
+	return !file || (image != UINT32_MAX &&
+			 names_in_file(file) < names_in_text(names, &names->maps.images.at[image]));
+}
+
 static void names_module_resolve(struct vp_names *names, struct vp_names_module *module)
 {
 	module->resolved = true;
-	module->image = UINT32_MAX;
-	/* The symbols of a file in the guest's page cache may be incomplete. */
-	if (names->maps.from_memory && (module->file = vp_names_find_file(names, module)))
-		return;
 	module->image = image_of(names, module);
+	/* The symbols of a file in the guest's page cache may be incomplete. */
+	if (names->maps.from_memory) {
+		module->file = vp_names_find_file(names, module);
+		if (!is_poorer(names, module->file, module->image)) {
+			module->image = UINT32_MAX;
+			return;
+		}
+		free(module->used);
+		module->used = NULL;
+	}
 	if (module->image != UINT32_MAX) {
 		const struct vp_maps_image *image = &names->maps.images.at[module->image];
 		if (image->count) {
@@ -135,6 +170,17 @@ static void names_module_resolve(struct vp_names *names, struct vp_names_module 
 	module->image = UINT32_MAX;
 	if (!names->maps.from_memory)
 		module->file = vp_names_find_file(names, module);
+}
+
+/* A function without a name is called after its place in the module. */
+static void name_by_place(struct vp_names *names, uint64_t offset, struct vp_name *name)
+{
+	const char *base = strrchr(name->module, '/');
+	VP_AUTO_FREE char *text =
+	    vp_format("%s:0x%" PRIx64, base ? base + 1 : name->module, offset);
+
+	name->function = vp_intern_text(&names->strings, vp_intern_string(&names->strings, text));
+	name->nameless = true;
 }
 
 /* A symbol of `size` bytes (0: unknown) at `start` counts up to the next one. */
@@ -156,7 +202,10 @@ static void find_in_text(struct vp_names *names, const struct vp_maps_image *ima
 	const struct vp_maps_symbol *symbol = &symbols[above - 1];
 	if (symbol->size && offset - symbol->addr >= symbol->size)
 		return;
-	name->function = vp_names_function_text(names, symbol->name);
+	if (vp_maps_is_nameless(&names->maps, symbol->name))
+		name_by_place(names, symbol->addr, name);
+	else
+		name->function = vp_names_function_text(names, symbol->name);
 	name->function_offset = offset - symbol->addr;
 	name->function_size = size_to_next(symbol->addr, symbol->size, above < image->count,
 					   above < image->count ? symbols[above].addr : 0);
@@ -173,7 +222,11 @@ static void names_module_find_in_file(struct vp_names *names, const struct vp_im
 	const struct vp_image_symbol *symbol = &symbols[above - 1];
 	if (symbol->size && offset - symbol->offset >= symbol->size)
 		return;
-	name->function = vp_names_function(names, vp_image_symbol_name(image, symbol));
+	const char *text = vp_image_symbol_name(image, symbol);
+	if (text[0])
+		name->function = vp_names_function(names, text);
+	else
+		name_by_place(names, symbol->offset, name);
 	name->function_offset = offset - symbol->offset;
 	name->function_size =
 	    size_to_next(symbol->offset, symbol->size, above < image->symbols.count,

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "elf_builder.h"
+#include "elf_sections.h"
 #include "guestmem/dump.h"
 #include "guestmem/elf_tables.h"
 #include "guestmem/images.h"
@@ -325,12 +326,12 @@ static void test_file_that_changed(void **state)
 	open_kernel(&opened);
 	vp_maps_writer_init(&writer, -1);
 	vp_guest_images_init(&images, &opened.kernel, &writer);
-	vp_guest_images_write(&images, &(struct vp_guest_image){"/big", other, handle});
+	vp_guest_images_write(&images, &(struct vp_guest_image){"/big", other, 0, handle});
 	const char *text = vp_buffer_text(&writer.buffer);
 	assert_non_null(strstr(text, "i deadbeee /big\n"));
 	assert_null(strstr(text, "\ns "));
 	assert_non_null(strstr(text, "'/big':%20it%20changed%20since%20it%20was%20mapped"));
-	vp_guest_images_write(&images, &(struct vp_guest_image){"/big", same, handle});
+	vp_guest_images_write(&images, &(struct vp_guest_image){"/big", same, 0, handle});
 	text = vp_buffer_text(&writer.buffer);
 	assert_non_null(strstr(text, "\ni deadbeef /big\ns 1010 10 far_function\n"));
 	vp_maps_writer_deinit(&writer);
@@ -404,6 +405,120 @@ static void test_big_lies(void **state)
 		vp_elf_tables_deinit(&tables);
 		close_guest(&opened);
 	}
+}
+
+enum { STRIPPED_SIZE = 0x9000, STRIPPED_HEADERS = 0x8000, STRIPPED_NOTES = 0x600 };
+
+/* A stripped file as it is mapped: its tables are where their addresses are, and its section
+ * headers are in its last page. */
+static void build_stripped(char *bytes)
+{
+	struct made_elf file;
+
+	made_start(&file);
+	made_eh_frame(&file);
+	made_finish(&file);
+	Elf64_Ehdr header;
+	memcpy(&header, file.bytes.bytes, sizeof(header));
+	memset(bytes, 0, STRIPPED_SIZE);
+	memcpy(bytes, file.bytes.bytes, header.e_ehsize + sizeof(Elf64_Phdr));
+	memcpy(bytes + MADE_UNWIND, file.bytes.bytes + file.sections[1].sh_offset,
+	       file.sections[1].sh_size);
+	memcpy(bytes + STRIPPED_NOTES, file.names.bytes, file.names.size);
+	file.sections[1].sh_offset = MADE_UNWIND;
+	file.sections[2].sh_offset = STRIPPED_NOTES;
+	memcpy(bytes + STRIPPED_HEADERS, file.sections, file.count * sizeof(*file.sections));
+	header.e_shoff = STRIPPED_HEADERS;
+	header.e_phnum = 2;
+	/* version, encodings, where .eh_frame is, one entry: the second function's */
+	const uint32_t words[] = {0x3b031b01, (uint32_t)(MADE_UNWIND - (0x5000 + 4)), 1,
+				  (uint32_t)(MADE_CODE + 0x80 - 0x5000),
+				  (uint32_t)(MADE_UNWIND + 36 - 0x5000)};
+	memcpy(bytes + 0x5000, words, sizeof(words));
+	const Elf64_Phdr unwind = {.p_type = PT_GNU_EH_FRAME,
+				   .p_offset = 0x5000,
+				   .p_vaddr = 0x5000,
+				   .p_filesz = sizeof(words)};
+	memcpy(bytes, &header, sizeof(header));
+	memcpy(bytes + sizeof(header) + sizeof(unwind), &unwind, sizeof(unwind));
+	vp_buffer_deinit(&file.bytes);
+	vp_buffer_deinit(&file.names);
+}
+
+/* The map text of a guest with that program, of which page `missing` is not resident. */
+static char *text_of_stripped(unsigned missing)
+{
+	static char bytes[STRIPPED_SIZE];
+	struct page_at pages[STRIPPED_SIZE >> 12];
+	size_t count = 0;
+
+	built_kernel(&guest, BUILT_NEW);
+	struct root root = built_root(&guest);
+	uint64_t handle = built_file(&guest, built_dentry(&guest, root.dentry, "bare"), root.mnt);
+	build_stripped(bytes);
+	for (unsigned i = 0; i < VP_ARRAY_SIZE(pages); i++)
+		if (i != missing)
+			pages[count++] =
+			    (struct page_at){i, built_page(&guest, bytes + 0x1000 * i, 0x1000)};
+	built_page_cache(&guest, handle, built_tree(&guest, pages, count), STRIPPED_SIZE);
+	return map_text(built_program(&guest, &root, 7, handle), 7, 0, 0);
+}
+
+/* Neither names nor a build-id: functions are known by their extents. */
+static void test_stripped_file(void **state)
+{
+	VP_AUTO_FREE char *whole = text_of_stripped(UINT32_MAX);
+	VP_AUTO_FREE char *headless = text_of_stripped(STRIPPED_HEADERS >> 12);
+	VP_AUTO_FREE char *bare = text_of_stripped(MADE_UNWIND >> 12);
+	VP_AUTO_FREE char *nothing = text_of_stripped(0);
+
+	assert_non_null(strstr(whole, "\ni - /bare\ns 1000 40 -\ns 1080 20 -\n"));
+	assert_null(strstr(whole, "function%20names%20of%20'/bare'"));
+	assert_non_null(strstr(headless, "\ni - /bare\ns 1000 40 -\ns 1080 20 -\n"));
+	assert_null(strstr(bare, "\ns "));
+	assert_non_null(strstr(bare, "only%20some%20function%20names%20of%20'/bare':%201%20of"
+				     "%201%20pages%20of%20its%20unwind%20tables"));
+	assert_null(strstr(nothing, "\ns "));
+	assert_non_null(strstr(nothing, "its%20build-id%20is%20missing"));
+}
+
+/* A file without a build-id that has another first page by now is another file. */
+static void test_print(void **state)
+{
+	static char bytes[STRIPPED_SIZE];
+	struct vp_guest_images images;
+	struct vp_maps_writer writer;
+	struct vp_guest_file file;
+	struct opened opened;
+
+	built_kernel(&guest, BUILT_NEW);
+	struct root root = built_root(&guest);
+	uint64_t handle = built_file(&guest, built_dentry(&guest, root.dentry, "bare"), root.mnt);
+	build_stripped(bytes);
+	struct page_at pages[STRIPPED_SIZE >> 12];
+	for (unsigned i = 0; i < VP_ARRAY_SIZE(pages); i++)
+		pages[i] = (struct page_at){i, built_page(&guest, bytes + 0x1000 * i, 0x1000)};
+	uint64_t tree = built_tree(&guest, pages, VP_ARRAY_SIZE(pages));
+	built_page_cache(&guest, handle, tree, STRIPPED_SIZE);
+	open_kernel(&opened);
+	assert_true(vp_guest_file_open(&opened.kernel, handle, &file));
+	struct vp_guest_image image = {
+	    .path = "/bare", .print = vp_guest_file_print(&file), .file = handle};
+	vp_maps_writer_init(&writer, -1);
+	vp_guest_images_init(&images, &opened.kernel, &writer);
+	vp_guest_images_write(&images, &image);
+	assert_non_null(strstr(vp_buffer_text(&writer.buffer), "\ns 1000 40 -\n"));
+	writer.buffer.size = 0;
+	image.print++;
+	vp_guest_images_write(&images, &image);
+	assert_null(strstr(vp_buffer_text(&writer.buffer), "\ns "));
+	assert_non_null(strstr(vp_buffer_text(&writer.buffer), "it%20changed%20since"));
+	writer.buffer.size = 0;
+	image.print = 0;
+	vp_guest_images_write(&images, &image);
+	assert_null(strstr(vp_buffer_text(&writer.buffer), "\ns "));
+	vp_maps_writer_deinit(&writer);
+	close_guest(&opened);
 }
 
 /* The process is number 3 in a pid namespace of its own. */
@@ -542,6 +657,8 @@ int main(void)
 	    cmocka_unit_test(test_dump_gone),
 	    cmocka_unit_test(test_big_file),
 	    cmocka_unit_test(test_big_lies),
+	    cmocka_unit_test(test_stripped_file),
+	    cmocka_unit_test(test_print),
 	    cmocka_unit_test(test_file_that_changed),
 	    cmocka_unit_test(test_files_without_notes),
 	    cmocka_unit_test(test_generated_code),

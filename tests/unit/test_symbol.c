@@ -322,6 +322,52 @@ static void test_images(void **state)
 	vp_names_free(names);
 }
 
+/* A function without a name is known by its extent, unless somebody else has its name. */
+static void test_nameless(void **state)
+{
+	static const char nameless[] = "vperf-maps 1\n"
+				       "i aa11 /lib/x.so\n"
+				       "s 100 40 -\n"
+				       "s 140 20 named\n"
+				       "a 1 100 5000 0 0 p\n"
+				       "m 1 1000 2000 0 0 aa11 /lib/x.so\n"
+				       "end 6\n";
+	static const char more[] = "vperf-maps 1\n"
+				   "i aa11 /lib/x.so\n"
+				   "s 100 40 known\n"
+				   "s 140 20 -\n"
+				   "a 1 100 5000 0 0 p\n"
+				   "m 1 1000 2000 0 0 aa11 /lib/x.so\n"
+				   "end 6\n";
+	const struct vp_names_options alone = {.no_files = true};
+	struct vp_names *names, *second;
+	struct vp_name name;
+
+	temporary_file(NAMES, nameless, sizeof(nameless) - 1);
+	expect_no_error(vp_names_load(NAMES, &alone, &names));
+	for (unsigned at = 0x1100; at < 0x1140; at += 0x3f) {
+		vp_names_find(names, 0, false, at, 0, &name);
+		assert_string_equal(name.function, "x.so:0x100");
+		assert_string_equal(name.module, "/lib/x.so");
+		assert_true(name.nameless);
+		assert_int_equal(name.function_offset, at - 0x1100);
+		assert_int_equal(name.function_size, 0x40);
+	}
+	vp_names_find(names, 0, false, 0x1140, 0, &name);
+	assert_string_equal(name.function, "named");
+	assert_false(name.nameless);
+
+	temporary_file(NAMES, more, sizeof(more) - 1);
+	expect_no_error(vp_names_load(NAMES, &alone, &second));
+	vp_names_set_fallback(names, second);
+	vp_names_find(names, 0, false, 0x1110, 0, &name);
+	assert_string_equal(name.function, "known");
+	assert_false(name.nameless);
+	vp_names_find(names, 0, false, 0x1150, 0, &name);
+	assert_string_equal(name.function, "named");
+	vp_names_free(names);
+}
+
 /* A file of this machine with the same build-id has names that the map lacks; which one is known.
  * Without files, the answer is the same on every machine. */
 static void test_files_of_this_machine(void **state)
@@ -608,6 +654,7 @@ int main(void)
 	    cmocka_unit_test(test_second),
 	    cmocka_unit_test(test_second_is_cut_off),
 	    cmocka_unit_test(test_images),
+	    cmocka_unit_test(test_nameless),
 	    cmocka_unit_test(test_files_of_this_machine),
 	    cmocka_unit_test(test_sizes),
 	    cmocka_unit_test(test_kernel_symbols),
