@@ -14,6 +14,7 @@
 #include "guestmem/images.h"
 #include "guestmem/jit.h"
 #include "guestmem/kallsyms.h"
+#include "guestmem/kernel_code.h"
 #include "guestmem/lines.h"
 #include "guestmem/modules.h"
 #include "guestmem/pack.h"
@@ -259,6 +260,7 @@ static void dump_write_kernel(const struct vp_guest_dump *dump,
 		vp_maps_write_note(writer,
 				   "the guest kernel's symbol table could only be read in part");
 	vp_guest_modules_write(kernel, writer);
+	vp_guest_kernel_code_write(kernel, writer);
 }
 
 static void dump_write_images(const struct vp_guest_dump *dump,

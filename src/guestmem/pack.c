@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "guestmem/guest_view.h"
 
-enum { PACK_VERSION = 5, LARGEST_STRUCT = 1 << 20 };
+enum { PACK_VERSION = 6, LARGEST_STRUCT = 1 << 20 };
 
 static const struct member {
 	const char *type, *member;
@@ -135,6 +135,7 @@ void vp_kernel_pack_members(struct vp_kernel_pack *pack, const struct vp_guest_b
 			*(uint32_t *)pack_field(pack, values[i].place) = value;
 	}
 	pack->page_size_of = vp_guest_btf_size(btf, "page");
+	pack->inode_size_of = vp_guest_btf_size(btf, "inode");
 }
 
 const char *vp_kernel_pack_lacks(const struct vp_kernel_pack *pack)
@@ -203,8 +204,9 @@ void vp_kernel_pack_write(const struct vp_kernel_pack *pack, struct vp_buffer *t
 		vp_buffer_string(text, "derived 1\n");
 		lines++;
 	}
-	vp_buffer_printf(text, "size page %x\nevidence %" PRIx64 " %" PRIx64 "\nend %u\n",
-			 pack->page_size_of, pack->seed, pack->hash, lines + 2);
+	vp_buffer_printf(
+	    text, "size page %x\nsize inode %x\nevidence %" PRIx64 " %" PRIx64 "\nend %u\n",
+	    pack->page_size_of, pack->inode_size_of, pack->seed, pack->hash, lines + 3);
 }
 
 static void pack_take_symbol(struct vp_kernel_pack *pack, struct vp_slice name, uint64_t offset,
@@ -286,9 +288,11 @@ static bool take_fact(struct vp_kernel_pack *pack, struct vp_slice line)
 		take_member(pack, members, VP_ARRAY_SIZE(members), name, offset);
 	else if (value)
 		take_member(pack, values, VP_ARRAY_SIZE(values), name, offset);
-	else if (size)
+	else if (size && vp_slice_is(name, "page"))
 		pack->page_size_of = (uint32_t)offset;
-	else
+	else if (size && vp_slice_is(name, "inode"))
+		pack->inode_size_of = (uint32_t)offset;
+	else if (!size)
 		pack_take_symbol(pack, name, offset, percpu);
 	return table || member || value || size || percpu || vp_slice_is(what, "symbol");
 }

@@ -5,7 +5,7 @@
  *
  * As text, one line per fact, words separated by one blank (docs/format-pack.md):
  *
- *   vperf-pack 5
+ *   vperf-pack 6
  *   kernel BUILDID RELEASE
  *   kallsyms COUNT SENSE       number of symbols; enum vp_kallsyms_encoding
  *   table NAME OFFSET          where its tables are, from _text on
@@ -80,6 +80,8 @@
 	MEMBER(mapping_host, "address_space", "host")                                              \
 	MEMBER(inode_size, "inode", "i_size")                                                      \
 	MEMBER(inode_mapping, "inode", "i_mapping")                                                \
+	MEMBER(inode_sb, "inode", "i_sb")                                                          \
+	MEMBER(sb_magic, "super_block", "s_magic")                                                 \
 	MEMBER(xa_node_shift, "xa_node", "shift")                                                  \
 	MEMBER(xa_node_slots, "xa_node", "slots")                                                  \
 	MEMBER(module_list, "module", "list")                                                      \
@@ -92,6 +94,13 @@
 	MEMBER(mod_num_symtab, "mod_kallsyms", "num_symtab")                                       \
 	MEMBER(mod_strtab, "mod_kallsyms", "strtab")                                               \
 	MEMBER(mod_typetab, "mod_kallsyms", "typetab")                                             \
+	MEMBER(ksym_start, "bpf_ksym", "start")                                                    \
+	MEMBER(ksym_end, "bpf_ksym", "end")                                                        \
+	MEMBER(ksym_name, "bpf_ksym", "name")                                                      \
+	MEMBER(ksym_node, "bpf_ksym", "lnode")                                                     \
+	MEMBER(ops_trampoline, "ftrace_ops", "trampoline")                                         \
+	MEMBER(ops_trampoline_size, "ftrace_ops", "trampoline_size")                               \
+	MEMBER(ops_list, "ftrace_ops", "list")                                                     \
 	MEMBER(orc_signal, "orc_entry", "signal")                                                  \
 	MEMBER(orc_end, "orc_entry", "end")                                                        \
 	MEMBER(rq_switches, "rq", "nr_switches")                                                   \
@@ -126,6 +135,8 @@
 	SYMBOL(vdso_image, "vdso_image_64")                                                        \
 	SYMBOL(vdso64_image, "vdso64_image")                                                       \
 	SYMBOL(modules, "modules")                                                                 \
+	SYMBOL(bpf_kallsyms, "bpf_kallsyms")                                                       \
+	SYMBOL(ftrace_trampolines, "ftrace_ops_trampoline_list")                                   \
 	SYMBOL(start_orc_ips, "__start_orc_unwind_ip")                                             \
 	SYMBOL(stop_orc_ips, "__stop_orc_unwind_ip")                                               \
 	SYMBOL(start_orc, "__start_orc_unwind")                                                    \
@@ -164,8 +175,9 @@ struct vp_kernel_pack {
 		VP_PACK_SYMBOLS(VP_PACK_FIELD)
 	} symbol;
 #undef VP_PACK_FIELD
-	uint32_t page_size_of; /* sizeof(struct page) */
-	bool derived;          /* members are not from BTF, but worked out (guestmem/derive.h) */
+	uint32_t page_size_of;  /* sizeof(struct page) */
+	uint32_t inode_size_of; /* sizeof(struct inode); 0: unknown */
+	bool derived;           /* members are not from BTF, but worked out (guestmem/derive.h) */
 	/*
 	 * A pack is only as good as what it was made of, and a guest may claim any build-id:
 	 * without the seed, which no guest knows, it cannot make others' tables of the same hash.

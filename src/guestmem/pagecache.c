@@ -2,6 +2,7 @@
 #include "guestmem/pagecache.h"
 
 #include <elf.h>
+#include <linux/magic.h>
 #include <string.h>
 
 #include "base/map.h"
@@ -17,6 +18,7 @@ enum {
 	SLOT_BITS = 6,
 	MAX_PROGRAM_HEADERS = 64,
 	MAX_NOTES = 8192,
+	MAX_LAYERS = 3, /* of overlayfs on overlayfs */
 };
 
 /* `mapping_at`: where the pointer to its struct address_space is. */
@@ -46,9 +48,37 @@ bool vp_guest_file_open(const struct vp_guest_kernel *kernel, uint64_t file,
 	       open_mapping(kernel, file + kernel->pack.at.file_mapping, ret);
 }
 
+/*
+ * The inode that has the pages: one of overlayfs has none, but those of the file in the upper
+ * layer. Its struct begins with the general one, and the upper layer's dentry follows (struct
+ * ovl_inode; its module's BTF is not read).
+ */
+static uint64_t inode_with_pages(const struct vp_guest_kernel *kernel, uint64_t inode)
+{
+	const struct vp_kernel_pack *pack = &kernel->pack;
+	const struct vp_guest_view *view = &kernel->view;
+	uint64_t super, magic, dentry, upper;
+
+	if (pack->at.inode_sb == VP_PACK_NONE || pack->at.sb_magic == VP_PACK_NONE ||
+	    pack->at.dentry_inode == VP_PACK_NONE || !pack->inode_size_of)
+		return inode;
+	for (unsigned i = 0; i < MAX_LAYERS; i++) {
+		if (!vp_guest_view_u64(view, inode + pack->at.inode_sb, &super) ||
+		    !vp_guest_view_u64(view, super + pack->at.sb_magic, &magic) ||
+		    magic != OVERLAYFS_SUPER_MAGIC)
+			return inode;
+		if (!vp_guest_view_u64(view, inode + pack->inode_size_of, &dentry) || !dentry ||
+		    !vp_guest_view_u64(view, dentry + pack->at.dentry_inode, &upper) || !upper)
+			return inode;
+		inode = upper;
+	}
+	return inode;
+}
+
 bool vp_guest_file_open_inode(const struct vp_guest_kernel *kernel, uint64_t inode,
 			      struct vp_guest_file *ret)
 {
+	inode = inode_with_pages(kernel, inode);
 	return kernel->pack.at.inode_mapping != VP_PACK_NONE &&
 	       open_mapping(kernel, inode + kernel->pack.at.inode_mapping, ret);
 }

@@ -22,7 +22,8 @@ enum {
 	BUILT_IMAGE = 0x20000, /* bytes of the image that are there */
 	BUILT_LOW = 0x20000,   /* bytes of memory from 0 on */
 	BUILT_PAGE_SIZE_OF = 64,
-	BUILT_TASK = 8192, /* bytes of a task_struct */
+	BUILT_STRUCT = 512, /* of any other struct, by the BTF */
+	BUILT_TASK = 8192,  /* bytes of a task_struct */
 	/* Places in the image. */
 	AT_ENTRY = 0x100,
 	AT_BANNER = 0x200,
@@ -34,6 +35,8 @@ enum {
 	AT_CPU_IDS = 0x420,
 	AT_PER_CPU = 0x428,
 	AT_MODULES = 0x440,
+	AT_BPF = 0x450,
+	AT_FTRACE = 0x460,
 	AT_INIT_MM = 0x480,
 	AT_ORC_IPS = 0x600,
 	AT_ORC = 0x640,
@@ -200,7 +203,7 @@ static inline void built_btf(struct guest_builder *guest)
 				members[count] = built_member(guest, &btf, next, count);
 				count++;
 			}
-		btf_struct(&btf, built_members[i].type, 512, members, count);
+		btf_struct(&btf, built_members[i].type, BUILT_STRUCT, members, count);
 	}
 	btf_struct(&btf, "page", BUILT_PAGE_SIZE_OF, NULL, 0);
 	struct btf_header header = {.magic = BTF_MAGIC,
@@ -256,6 +259,8 @@ static inline struct built_symbol built_symbol(const struct guest_builder *guest
 	    {"nr_cpu_ids", 'D', false, AT_CPU_IDS},
 	    {"__per_cpu_offset", 'D', false, AT_PER_CPU},
 	    {"modules", 'd', false, AT_MODULES},
+	    {"bpf_kallsyms", 'd', false, AT_BPF},
+	    {"ftrace_ops_trampoline_list", 'd', false, AT_FTRACE},
 	    {"init_mm", 'D', false, AT_INIT_MM},
 	    {"__start_orc_unwind_ip", 'R', false, AT_ORC_IPS},
 	    {"__stop_orc_unwind_ip", 'R', false, AT_ORC_IPS + 4 * BUILT_ORC},
@@ -467,6 +472,8 @@ static inline void built_kernel_with_banner(struct guest_builder *guest, enum bu
 	built_put64(guest, BUILT_TEXT + AT_INIT_MM + guest->pack.at.mm_pgd,
 		    BUILT_TEXT + AT_TOP_PGT);
 	built_put64(guest, BUILT_TEXT + AT_MODULES, BUILT_TEXT + AT_MODULES);
+	built_put64(guest, BUILT_TEXT + AT_BPF, BUILT_TEXT + AT_BPF);
+	built_put64(guest, BUILT_TEXT + AT_FTRACE, BUILT_TEXT + AT_FTRACE);
 	built_put64(guest, idle + guest->pack.at.task_tasks, idle + guest->pack.at.task_tasks);
 	built_task(guest, idle, 0, 0, 0, "swapper/0");
 	uint64_t init = built_process(guest, 1, built_mm(guest), "init");

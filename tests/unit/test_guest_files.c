@@ -8,10 +8,13 @@
 
 #include "base/file.h"
 #include "elf_builder.h"
+#include <linux/magic.h>
+
 #include "elf_sections.h"
 #include "guestmem/dump.h"
 #include "guestmem/elf_tables.h"
 #include "guestmem/images.h"
+#include "guestmem/kernel_code.h"
 #include "guestmem/process.h"
 
 static void test_paths(void **state)
@@ -571,6 +574,115 @@ static void test_generated_code(void **state)
 	}
 }
 
+/* On overlayfs: the file's inode has no pages, those of the upper layer's file have them. */
+static void test_generated_code_on_overlayfs(void **state)
+{
+	const struct vp_kernel_pack *pack = &guest.pack;
+	uint64_t upper;
+
+	built_kernel(&guest, BUILT_NEW);
+	struct root root = built_root(&guest);
+	uint64_t prog = built_file(&guest, built_dentry(&guest, root.dentry, "prog"), root.mnt);
+	uint64_t tmp = built_dentry(&guest, root.dentry, "tmp");
+	built_put64(&guest, tmp + pack->at.dentry_inode, 1);
+	uint64_t layer = built_dentry(&guest, 0, "/");
+	built_text_file(&guest, layer, "perf-7.map", "7f0000001000 40 compiled\n", false);
+	memcpy(&upper, built_at(&guest, layer + pack->at.dentry_children), sizeof(upper));
+	upper -= pack->at.dentry_sib;
+	uint64_t super = built_object(&guest, 512, 16), inode = built_object(&guest, 1024, 16);
+	built_put64(&guest, super + pack->at.sb_magic, OVERLAYFS_SUPER_MAGIC);
+	built_put64(&guest, inode + pack->at.inode_sb, super);
+	built_put64(&guest, inode + BUILT_STRUCT, upper);
+	uint64_t dentry = built_dentry(&guest, tmp, "perf-7.map");
+	built_put64(&guest, dentry + pack->at.dentry_inode, inode);
+	uint64_t place = built_program(&guest, &root, 7, prog);
+	VP_AUTO_FREE char *text = map_text(place, 7, 0, 0);
+	assert_non_null(strstr(text, "\nj 0 7f0000001000 40 compiled\n"));
+
+	/* An overlay whose upper file is its own one has an end. */
+	built_put64(&guest, upper + pack->at.dentry_inode, inode);
+	VP_AUTO_FREE char *ring = map_text(place, 7, 0, 0);
+	assert_null(strstr(ring, "compiled"));
+}
+
+/* An entry of a list; its list_head is at `link`. */
+static void built_entry(uint64_t head, uint64_t entry, uint32_t link)
+{
+	uint64_t next;
+
+	memcpy(&next, built_at(&guest, head), sizeof(next));
+	built_put64(&guest, entry + link, next);
+	built_put64(&guest, head, entry + link);
+}
+
+static uint64_t built_ksym(uint64_t start, uint64_t size, const char *name)
+{
+	const struct vp_kernel_pack *pack = &guest.pack;
+	uint64_t entry = built_object(&guest, 512, 16);
+
+	built_put64(&guest, entry + pack->at.ksym_start, start);
+	built_put64(&guest, entry + pack->at.ksym_end, start + size);
+	strcpy(built_at(&guest, entry + pack->at.ksym_name), name);
+	/* Members of the built kernel are 8 bytes each: nothing after the name is used. */
+	built_entry(BUILT_TEXT + AT_BPF, entry, pack->at.ksym_node);
+	return entry;
+}
+
+static char *kernel_code_text(void)
+{
+	struct vp_maps_writer writer;
+	struct opened opened;
+
+	open_kernel(&opened);
+	vp_maps_writer_init(&writer, -1);
+	vp_guest_kernel_code_write(&opened.kernel, &writer);
+	char *text = vp_strdup(vp_buffer_text(&writer.buffer));
+	vp_maps_writer_deinit(&writer);
+	close_guest(&opened);
+	return text;
+}
+
+/* BPF programs and trampolines; lists that have no end, entries that can be none. */
+static void test_kernel_code(void **state)
+{
+	const struct vp_kernel_pack *pack = &guest.pack;
+
+	built_kernel(&guest, BUILT_NEW);
+	VP_AUTO_FREE char *none = kernel_code_text();
+	assert_null(strstr(none, "\nk "));
+	assert_null(strstr(none, "\nn "));
+
+	built_ksym(0xffffffffc0001000, 0x80, "bpf_1");
+	uint64_t entry = built_ksym(0xffffffffc0002000, 0x40, "tramp_2");
+	uint64_t ops = built_object(&guest, 512, 16);
+	built_put64(&guest, ops + pack->at.ops_trampoline, 0xffffffffc0003000);
+	built_put64(&guest, ops + pack->at.ops_trampoline_size, 0x100);
+	built_entry(BUILT_TEXT + AT_FTRACE, ops, pack->at.ops_list);
+	VP_AUTO_FREE char *text = kernel_code_text();
+	assert_non_null(strstr(text,
+			       "\nk ffffffffc0002000 40 t tramp_2 bpf\n"
+			       "k ffffffffc0001000 80 t bpf_1 bpf\n"
+			       "k ffffffffc0003000 100 t ftrace_trampoline __builtin__ftrace\n"));
+	assert_null(strstr(text, "\nn "));
+
+	/* A program that ends before it starts, and one in user space. */
+	built_put64(&guest, entry + pack->at.ksym_end, 0xffffffffc0001fff);
+	VP_AUTO_FREE char *negative = kernel_code_text();
+	assert_null(strstr(negative, "tramp_2"));
+	assert_non_null(strstr(negative, "\nn the%20guest%20kernel's%20list%20of%20BPF"));
+	built_put64(&guest, entry + pack->at.ksym_start, 0x1000);
+	built_put64(&guest, entry + pack->at.ksym_end, 0x1040);
+	VP_AUTO_FREE char *low = kernel_code_text();
+	assert_null(strstr(low, "tramp_2"));
+
+	/* A ring without its head. */
+	built_put64(&guest, entry + pack->at.ksym_start, 0xffffffffc0002000);
+	built_put64(&guest, entry + pack->at.ksym_end, 0xffffffffc0002040);
+	built_put64(&guest, entry + pack->at.ksym_node, entry + pack->at.ksym_node);
+	VP_AUTO_FREE char *ring = kernel_code_text();
+	assert_non_null(strstr(ring, "\nn the%20guest%20kernel's%20list%20of%20BPF"));
+}
+
 /* What is not in the page cache is said, and half a line before or after it is none. */
 static void test_generated_code_holes(void **state)
 {
@@ -662,6 +774,8 @@ int main(void)
 	    cmocka_unit_test(test_file_that_changed),
 	    cmocka_unit_test(test_files_without_notes),
 	    cmocka_unit_test(test_generated_code),
+	    cmocka_unit_test(test_generated_code_on_overlayfs),
+	    cmocka_unit_test(test_kernel_code),
 	    cmocka_unit_test(test_generated_code_holes),
 	    cmocka_unit_test(test_folder_lies),
 	    cmocka_unit_test(test_build_id),

@@ -415,7 +415,7 @@ static void test_pack_text(void **state)
 	expect_error(vp_kernel_pack_parse("x", text.bytes, text.size - 8, &again), "'x'");
 	text.bytes[0] = 'V';
 	expect_error(vp_kernel_pack_parse("x", text.bytes, text.size, &again), "in line 1");
-	static const char bad[] = "vperf-pack 5\nmember task_struct.pid fffffff0\nend 2\n";
+	static const char bad[] = "vperf-pack 6\nmember task_struct.pid fffffff0\nend 2\n";
 	expect_error(vp_kernel_pack_parse("x", bad, strlen(bad), &again), "line 2");
 	vp_buffer_deinit(&text);
 	close_guest(&opened);
