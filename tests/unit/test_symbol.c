@@ -5,6 +5,9 @@
 #include "elf_builder.h"
 #include "unit.h"
 
+#include "base/buffer.h"
+#include "base/file.h"
+
 #include "symbol/demangle.h"
 #include "symbol/names.h"
 
@@ -194,6 +197,40 @@ static void test_kernel(void **state)
 	vp_names_find(names, VP_NAMES_NO_SPACE, true, 5, 0, &name);
 	assert_null(name.function);
 	vp_names_free(names);
+}
+
+/* The example in docs/format-maps.md for a guest that does not run Linux. */
+static void test_map_by_hand(void **state)
+{
+	static const char start[] = "    vperf-maps 1\n", end[] = "    end 9\n";
+	struct vp_buffer document = {0}, map = {0};
+	struct vp_names *names;
+	struct vp_name name;
+
+	expect_no_error(vp_file_read(RECIPES "/../docs/format-maps.md", 1 << 20, &document));
+	const char *from = strstr(vp_buffer_text(&document), start), *to = strstr(from, end);
+	assert_non_null(to);
+	while (from <= to) {
+		const char *next = strchr(from, '\n') + 1;
+		vp_buffer_append(&map, from + 4, (size_t)(next - from) - 4);
+		from = next;
+	}
+	temporary_file(NAMES, map.bytes, map.size);
+	expect_no_error(vp_names_load(NAMES, NULL, &names));
+	assert_int_equal(vp_names_maps(names)->warning_count, 0);
+	assert_true(vp_names_maps(names)->complete);
+	uint32_t space = vp_names_space_by_root(names, 0x1aa000, 5);
+	vp_names_find(names, space, false, 0x6a1010, 5, &name);
+	assert_string_equal(name.comm, "postgres");
+	assert_string_equal(name.function, "ExecProcNode");
+	vp_names_find(names, space, true, 0xffffffff80f61c50, 5, &name);
+	assert_string_equal(name.function, "vm_fault");
+	assert_string_equal(name.comm, "postgres");
+	vp_names_find(names, space, true, 0xffffffff82a1c010, 5, &name);
+	assert_string_equal(name.module, "[zfs]");
+	vp_names_free(names);
+	vp_buffer_deinit(&document);
+	vp_buffer_deinit(&map);
 }
 
 /* A second who knows other processes and functions, and who lies about those of the first. */
@@ -651,6 +688,7 @@ int main(void)
 	    cmocka_unit_test(test_functions),
 	    cmocka_unit_test(test_mappings_over_time),
 	    cmocka_unit_test(test_kernel),
+	    cmocka_unit_test(test_map_by_hand),
 	    cmocka_unit_test(test_second),
 	    cmocka_unit_test(test_second_is_cut_off),
 	    cmocka_unit_test(test_images),
