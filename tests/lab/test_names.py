@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Names of programs as people have them: stripped ones of Debian's, of Go, and one as Fedora ships them. Each sample has a function,
-and each function has one row."""
+"""Names of programs as people have them: stripped ones of Debian's, of Go, and one as Fedora ships them, and JIT code in a container. Each
+sample has a function, and each function has one row."""
+import lzma
 import os
 import re
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 from lab import REPOSITORY, run_scenario, samples_of
 
 sys.path.insert(0, str(REPOSITORY / "lab"))
-from vlablib import debian_programs  # noqa: E402
+from vlablib import debian_programs, kernels  # noqa: E402
 from vlablib.arch import AMD64  # noqa: E402
 
 PACKAGES = ("gzip", "libpython3.11-minimal", "openssl", "python3.11-minimal", "sqlite3")
@@ -137,6 +138,14 @@ def programs_of(directory):
     return Path(f"{directory}.programs")
 
 
+def overlay_module(work):
+    """overlayfs of the guest's kernel, packed: the lab takes an ELF file for a program."""
+    packed = work / "overlay.ko.xz"
+    module, = kernels.module_files(kernels.get("bookworm", "cloud"), ("overlay",))
+    packed.write_bytes(lzma.compress(module.read_bytes()))
+    return packed
+
+
 def run_names(directory):
     fetched = debian_programs.get(AMD64, PACKAGES)
     work = programs_of(directory)
@@ -147,13 +156,14 @@ def run_names(directory):
     files |= {f"/bin/go-{version}": build_go(work, suite, version) for suite, version in GO}
     (work / "burn.py").write_text(PYTHON)
     (work / "burn.sql").write_text(SQL)
+    files |= {"/overlay.ko.xz": overlay_module(work), "/bin/overlaid": REPOSITORY / "tests/lab/overlaid"}
     files |= {"/burn.py": work / "burn.py", "/burn.sql": work / "burn.sql"}
     commands = {
         "openssl": "for what in \"-evp aes-256-gcm\" sha512 rsa2048 ecdsap256; do openssl speed -elapsed -seconds 1 -bytes 16384 $what; done",
         "sqlite3": "sqlite3 :memory: < /burn.sql",
         "gzip": "cat /bin/openssl /usr/bin/python3.11 | real-gzip -9 > /dev/null",
         "python3": "python3.11 -S -E /burn.py",
-        "packed": "packed", "bare": "bare"} | {f"go-{version}": f"go-{version}" for _, version in GO}
+        "packed": "packed", "bare": "bare", "overlaid": "sh /bin/overlaid"} | {f"go-{version}": f"go-{version}" for _, version in GO}
     (work / "commands").mkdir(exist_ok=True)
     for name, command in commands.items():
         script = work / "commands" / name
@@ -162,7 +172,8 @@ def run_names(directory):
     lines = "".join(f"file g1 {source} {path}\n" for path, source in files.items())
     records = "".join(f"command nice -n -15 vperf record --no-agent --vm g1 -o /out/{name} -- lab-guest run g1 sh /burn-{name}\n"
                       for name in commands)
-    return run_scenario(f"host pcpus=1 icount=yes memory=2048\nguest g1 vcpus=1 memory=768 truth=no\n{lines}{records}", directory, timeout=2400,
+    guest = "guest g1 vcpus=1 memory=768 truth=no kernel=bookworm flavour=cloud"
+    return run_scenario(f"host pcpus=1 icount=yes memory=2048\n{guest}\n{lines}{records}", directory, timeout=2400,
                         silence=900)
 
 
@@ -223,6 +234,10 @@ def names(run_, claims):
         often, seldom = samples_of(report, f"{prefix}often"), samples_of(report, f"{prefix}seldom")
         claims.check(often + seldom > 500, f"{name}: {often + seldom} samples of the known functions")
         claims.share(f"{name}: {prefix}often", often, (often + seldom, report), KNOWN)
+    report, _ = check_program(run_, claims, "overlaid", "contained")
+    hot, cold = samples_of(report, "jit_hot"), samples_of(report, "jit_cold")
+    claims.check(hot + cold > 500, f"overlaid: {hot + cold} samples of JIT code in a container on overlayfs have names")
+    claims.share("overlaid: jit_hot", hot, (hot + cold, report), KNOWN)
     report, nameless = check_program(run_, claims, "bare", "bare")
     counts = sorted((row["samples"] for row in nameless if row["module"] == "/bin/bare"), reverse=True)
     claims.share("bare: the longer one of two functions without a name", counts[0], (sum(counts[:2]), report), KNOWN)
@@ -232,4 +247,4 @@ def names(run_, claims):
 run_names.is_virtual = True
 TESTS = []
 QUICK = ()
-FULL = [("names: stripped programs", run_names, names)]
+FULL = [("names: stripped programs, and a container", run_names, names)]

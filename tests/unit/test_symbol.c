@@ -371,11 +371,12 @@ static void test_nameless(void **state)
 				       "end 6\n";
 	static const char more[] = "vperf-maps 1\n"
 				   "i aa11 /lib/x.so\n"
-				   "s 100 40 known\n"
+				   "s 100 20 known\n"
+				   "s 120 20 -\n"
 				   "s 140 20 -\n"
 				   "a 1 100 5000 0 0 p\n"
 				   "m 1 1000 2000 0 0 aa11 /lib/x.so\n"
-				   "end 6\n";
+				   "end 7\n";
 	const struct vp_names_options alone = {.no_files = true};
 	struct vp_names *names, *second;
 	struct vp_name name;
@@ -400,6 +401,8 @@ static void test_nameless(void **state)
 	vp_names_find(names, 0, false, 0x1110, 0, &name);
 	assert_string_equal(name.function, "known");
 	assert_false(name.nameless);
+	vp_names_find(names, 0, false, 0x1130, 0, &name);
+	assert_string_equal(name.function, "x.so:0x100");
 	vp_names_find(names, 0, false, 0x1150, 0, &name);
 	assert_string_equal(name.function, "named");
 	vp_names_free(names);
