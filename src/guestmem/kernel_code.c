@@ -63,7 +63,7 @@ static bool walk_ring(const struct vp_guest_kernel *kernel, struct vp_pack_symbo
 		return true;
 	for (unsigned i = 0; i < MAX_PIECES; i++) {
 		if (!vp_guest_view_u64(&kernel->view, at, &at))
-			return false;
+			return !i; /* the guest is gone, which others report */
 		if (at == head)
 			return true;
 		if (!take(kernel, at - link, writer))

@@ -399,6 +399,43 @@ static void test_processes_are_seen(void **state)
 	assert_non_null(strstr(both, " second\n"));
 }
 
+/* A library that a process maps after it was first seen. */
+static void test_later_mappings(void **state)
+{
+	static const char path[] = "test_guest_watch.maps";
+	vp_notices notices = {0};
+	unsigned forgotten = 0;
+	struct vp_guest_watch *watch = watch_built(&notices, &forgotten);
+	uint64_t mm = built_mm(guest), place = built_process(guest, 7, mm, "linked");
+	struct vp_vm vm = {.pid = (uint32_t)start_vmm(), .name = "later"};
+	struct vp_buffer text = {0};
+
+	unlink(path);
+	vp_guest_watch_add(watch, &vm);
+	assert_true(step_until(watch, &vm, true));
+	struct vp_guest_task task = {.time = 1000000000,
+				     .vm = vp_vm_id(&vm),
+				     .task = place,
+				     .comm = "linked",
+				     .guest_pid = 7,
+				     .guest_tid = 7};
+	vp_guest_watch_see(watch, &task);
+	for (int i = 0; i < 10; i++)
+		step_by(watch, 0);
+	built_put64(guest, mm + guest->pack.at.mm_maple_root,
+		    built_vma(guest, 0x700000, 0x702000, 0, 0));
+	for (int i = 0; i < 200; i++)
+		step(watch);
+	end_vmm((pid_t)vm.pid);
+	vm.end = 1;
+	vp_guest_watch_end(watch, &vm);
+	put_away(watch, &vm, path);
+	expect_no_error(vp_file_read(path, 1 << 20, &text));
+	assert_non_null(strstr(vp_buffer_text(&text), " 700000 702000 "));
+	vp_buffer_deinit(&text);
+	free_built(watch, &notices);
+}
+
 /* The process that was started last. */
 static pid_t last_child(void)
 {
@@ -532,6 +569,7 @@ int main(void)
 	    cmocka_unit_test(test_one_deadline_for_all),
 	    cmocka_unit_test(test_check_under_way),
 	    cmocka_unit_test(test_processes_are_seen),
+	    cmocka_unit_test(test_later_mappings),
 	    cmocka_unit_test(test_number_used_again),
 	    cmocka_unit_test(test_protected),
 	    cmocka_unit_test(test_not_found_is_told_at_once),

@@ -35,6 +35,7 @@ enum {
 	/* Processes whose mappings are asked for in a second, and that are remembered. */
 	SEEN_PER_SECOND = 1000,
 	MAX_SEEN = 1 << 20,
+	MAX_LATELY = 1024,
 };
 #define SECOND 1000000000ULL
 
@@ -95,6 +96,7 @@ void vp_guest_watch_free(struct vp_guest_watch *watch)
 		watch->access->close(watch->lister);
 	vp_pack_texts_deinit(&watch->packs);
 	vp_map_deinit(&watch->seen);
+	vp_vec_deinit(&watch->lately);
 	free(watch->lister_problem);
 	free(watch->cache);
 	free(watch);
@@ -567,6 +569,55 @@ static bool guest_watch_is_asked(const struct guest *guest)
 	       guest->state == GUEST_LEAVING;
 }
 
+/* Whether asking once more now is within bounds. */
+static bool guest_watch_may_ask(struct vp_guest_watch *watch, uint64_t time)
+{
+	if (time / SECOND != watch->second) {
+		watch->second = time / SECOND;
+		watch->seen_in_fallback = 0;
+	}
+	return watch->seen_in_fallback++ < SEEN_PER_SECOND;
+}
+
+static bool guest_watch_listens(const struct guest *guest)
+{
+	return guest && (guest->state == GUEST_READY || guest->state == GUEST_CHECKING);
+}
+
+/* When mappings are read again, ns after the first time. */
+static const uint64_t again_ns[] = {20000000, 200000000, 2000000000};
+
+/* Reads the mappings of processes that were first seen a while ago. One whose reader is too busy is
+ * read the next time. */
+static void see_again(struct vp_guest_watch *watch, uint64_t now)
+{
+	for (size_t i = watch->lately.count; i-- > 0;) {
+		struct vp_seen_lately *process = &watch->lately.at[i];
+		struct guest *guest = vp_guest_of(watch, process->vm);
+		if (process->due > now)
+			continue;
+		if (guest_watch_listens(guest) && guest_watch_may_ask(watch, now))
+			vp_error_free(
+			    vp_guest_reader_see(guest->reader, process->task, process->pid, now));
+		if (++process->times < VP_ARRAY_SIZE(again_ns))
+			process->due = process->first + again_ns[process->times];
+		else
+			*process = watch->lately.at[--watch->lately.count];
+	}
+}
+
+static void plan_again(struct vp_guest_watch *watch, const struct vp_guest_task *task)
+{
+	uint64_t now = vp_clock_monotonic();
+
+	if (watch->lately.count < MAX_LATELY)
+		vp_vec_push(&watch->lately, ((struct vp_seen_lately){.task = task->task,
+								     .first = now,
+								     .due = now + again_ns[0],
+								     .vm = task->vm,
+								     .pid = task->guest_pid}));
+}
+
 void vp_guest_watch_step(struct vp_guest_watch *watch)
 {
 	uint64_t now = vp_clock_monotonic();
@@ -583,16 +634,7 @@ void vp_guest_watch_step(struct vp_guest_watch *watch)
 			 vmm_runs(watch, guest))
 			try_start(watch, guest);
 	}
-}
-
-/* Whether asking once more now is within bounds. */
-static bool guest_watch_may_ask(struct vp_guest_watch *watch, uint64_t time)
-{
-	if (time / SECOND != watch->second) {
-		watch->second = time / SECOND;
-		watch->seen_in_fallback = 0;
-	}
-	return watch->seen_in_fallback++ < SEEN_PER_SECOND;
+	see_again(watch, now);
 }
 
 void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task *task)
@@ -608,8 +650,7 @@ void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task
 	if (known && (*known == hash || task->guest_tid != task->guest_pid))
 		return;
 	struct guest *guest = vp_guest_of(watch, task->vm);
-	bool listens = guest && (guest->state == GUEST_READY || guest->state == GUEST_CHECKING);
-	if (!listens || !guest_watch_may_ask(watch, task->time))
+	if (!guest_watch_listens(guest) || !guest_watch_may_ask(watch, task->time))
 		return;
 	if (watch->seen.count >= MAX_SEEN)
 		vp_map_deinit(&watch->seen);
@@ -619,6 +660,8 @@ void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task
 	    vp_guest_reader_see(guest->reader, task->task, task->guest_pid, task->time);
 	if (error)
 		*vp_map_find(&watch->seen, key) = ~hash;
+	else
+		plan_again(watch, task);
 	vp_error_free(error);
 }
 

@@ -57,6 +57,13 @@ struct guest {
 	struct vp_error *lacks_tables; /* why there are none */
 };
 
+/* A process whose mappings are read again soon: programs map libraries after their start. */
+struct vp_seen_lately {
+	uint64_t task, first, due; /* first, due: ns */
+	uint32_t vm, pid;
+	unsigned times;
+};
+
 struct vp_guest_watch {
 	VP_VEC(struct vp_guest_watch_client) users;
 	vp_notices *notices;
@@ -69,6 +76,7 @@ struct vp_guest_watch {
 	vp_pack_texts packs;
 	VP_VEC(struct guest) guests;
 	struct vp_map seen; /* VMM's pid << 32 | tgid → hash of the process's name */
+	VP_VEC(struct vp_seen_lately) lately;
 	uint64_t second, seen_in_fallback;
 };
 
