@@ -670,6 +670,9 @@ static void test_kernel_code(void **state)
 	VP_AUTO_FREE char *negative = kernel_code_text();
 	assert_null(strstr(negative, "tramp_2"));
 	assert_non_null(strstr(negative, "\nn the%20guest%20kernel's%20list%20of%20BPF"));
+	built_put64(&guest, entry + pack->at.ksym_end, 0xffffffffc4002000); /* 64 MiB */
+	VP_AUTO_FREE char *large = kernel_code_text();
+	assert_null(strstr(large, "tramp_2"));
 	built_put64(&guest, entry + pack->at.ksym_start, 0x1000);
 	built_put64(&guest, entry + pack->at.ksym_end, 0x1040);
 	VP_AUTO_FREE char *low = kernel_code_text();
