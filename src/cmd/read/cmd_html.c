@@ -276,7 +276,7 @@ static void name_tables(struct html *html)
 		const char *key, *title;
 	} names[TABLES] = {[STATES] = {"states", "States of vCPUs"},
 			   [VCPUS] = {"vcpus", "vCPUs"},
-			   [STEAL] = {"steal", "Who took the vCPUs' time"},
+			   [STEAL] = {"steal", "Steal of each vCPU, by thief"},
 			   [EXITS] = {"exits", "VM exits by reason"},
 			   [EXITS_BY_FUNCTION] = {"exitsByFunction", "VM exits by guest function"},
 			   [EXITS_BY_PROCESS] = {"exitsByProcess", "VM exits by guest process"},
