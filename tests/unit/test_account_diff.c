@@ -118,6 +118,67 @@ static void test_sign_of_small_numbers(void **state)
 	vp_buffer_deinit(&out);
 }
 
+/* Every state is in a measure; VMs are matched by name, whatever their order. */
+static void record_states(const char *name, bool other_way_round)
+{
+	struct made made;
+
+	made_begin(&made, name, 2);
+	for (unsigned i = 0; i < 3; i++)
+		for (uint32_t vm = 0; vm < 2; vm++) {
+			uint64_t begin = MADE_START + i * SECOND;
+			struct vp_vcpu_account times = {.time = begin + SECOND,
+							.id = VP_ID_vcpu_account,
+							.vm = 1000 * (vm + 1),
+							.begin = begin,
+							.end = begin + SECOND,
+							.guest = 7 * PERCENT,
+							.kernel = 9 * PERCENT,
+							.poll = 8 * PERCENT,
+							.vmm = 10 * PERCENT,
+							.halted = 11 * PERCENT,
+							.waiting = 12 * PERCENT,
+							.waking = 13 * PERCENT,
+							.preempted = 6 * PERCENT,
+							.throttled = 5 * PERCENT,
+							.irq = 19 * PERCENT,
+							.exits = 70 + vm,
+							.wakeups = 30 + vm};
+			vp_trace_append(made.writer, account_stream, &times);
+		}
+	vp_trace_flush(made.writer, account_stream, 0);
+	if (other_way_round) {
+		char *name_of_first = made.vms.at[0].name;
+		made.vms.at[0].name = made.vms.at[1].name;
+		made.vms.at[1].name = name_of_first;
+	}
+	made_end(&made, 1);
+}
+
+static void test_measures(void **state)
+{
+	static const double shares[] = {43, 27, 7, 23};
+	struct vp_diff diff;
+
+	record_states(BEFORE, false);
+	record_states(AFTER, true);
+	expect_no_error(vp_diff_make(BEFORE, AFTER, NULL, &diff));
+	assert_int_equal(diff.rows.count, 2 * VP_DIFF_MEASURES);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(shares); i++) {
+		const struct vp_diff_row *row = row_of(&diff, "vm1", (enum vp_diff_measure)i);
+		assert_true(fabs(row->before - shares[i]) < 1e-9);
+		assert_true(fabs(row->after - shares[i]) < 1e-9);
+	}
+	const struct vp_diff_row *row = row_of(&diff, "vm1", VP_DIFF_EXITS);
+	assert_true(fabs(row->before - 71) < 1e-9 && fabs(row->after - 70) < 1e-9);
+	assert_int_equal(row->verdict, VP_DIFF_BETTER);
+	assert_int_equal(row_of(&diff, "vm0", VP_DIFF_EXITS)->verdict, VP_DIFF_WORSE);
+	row = row_of(&diff, "vm0", VP_DIFF_WAKEUPS);
+	assert_true(fabs(row->before - 30) < 1e-9 && fabs(row->after - 31) < 1e-9);
+	assert_int_equal(row->verdict, VP_DIFF_MORE);
+	vp_diff_deinit(&diff);
+}
+
 static void test_too_short(void **state)
 {
 	static const struct made_second seconds[] = {{20, 900}, {30, 1100}};
@@ -135,15 +196,18 @@ static void test_too_short(void **state)
 						     "\"too short\""));
 	vp_buffer_deinit(&out);
 	vp_diff_deinit(&diff);
+	expect_no_error(vp_diff_make(AFTER, BEFORE, NULL, &diff));
+	assert_string_equal(diff.notes.at[0], "VM 'vm1' is only in '" BEFORE "'");
+	vp_diff_deinit(&diff);
 	expect_error(vp_diff_make(BEFORE, AFTER, "vm1", &diff), "there is no VM 'vm1'");
 	expect_error(vp_diff_make(BEFORE, "nowhere", NULL, &diff), "nowhere");
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_verdicts),
-					   cmocka_unit_test(test_sign_of_small_numbers),
-					   cmocka_unit_test(test_too_short)};
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_verdicts), cmocka_unit_test(test_sign_of_small_numbers),
+	    cmocka_unit_test(test_measures), cmocka_unit_test(test_too_short)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@
 #define SECOND 1000000000ULL
 #define PERCENT (SECOND / 100)
 
-enum { VM0 = 1000, VM1 = 2000, CPUID_EXIT = 0x72, SITE_IP = 0x1234 };
+enum { VM0 = 1000, VM1 = 2000, CPUID_EXIT = 0x72, PAUSE_EXIT = 0x77, SITE_IP = 0x1234 };
 
 static const struct vp_stream_id account_stream = {VP_STREAM_ACCOUNT, VP_NO_PCPU};
 
@@ -261,6 +261,113 @@ static void test_text(void **state)
 	diagnosed_free(&diagnosed);
 }
 
+static void put_vcpu_thief(struct made *made, uint32_t vm, uint64_t time, uint32_t by)
+{
+	struct vp_thief thief = {.time = time,
+				 .id = VP_ID_thief,
+				 .vm = vm,
+				 .state = VP_STATE_PREEMPTED,
+				 .kind = VP_BY_VCPU,
+				 .thief_pid = by,
+				 .ns = 50 * PERCENT,
+				 .count = 1};
+
+	vp_trace_append(made->writer, account_stream, &thief);
+}
+
+/* Of each second, too: what no placement could have avoided. */
+static void test_overcommit(void **state)
+{
+	struct diagnosed diagnosed;
+	struct made made;
+
+	made_begin(&made, NAME, 2);
+	for (unsigned i = 0; i < 4; i++) {
+		uint64_t begin = MADE_START + i * SECOND;
+		uint64_t taken = i ? 50 * PERCENT : 0;
+		put_times(&made, VM0, begin, SECOND, taken, 0);
+		put_times(&made, VM1, begin, SECOND, taken, 0);
+		if (i) {
+			put_vcpu_thief(&made, VM0, begin + SECOND, VM1);
+			put_vcpu_thief(&made, VM1, begin + SECOND, VM0);
+		}
+	}
+	vp_trace_flush(made.writer, account_stream, 0);
+	made.about.pcpus = 1;
+	made_end(&made, 4 * SECOND / MADE_PERIOD);
+	diagnose(&diagnosed, NULL);
+	const struct vp_finding *finding = finding_of(&diagnosed, 0, "overcommit");
+	assert_int_equal(finding->since, MADE_START + SECOND);
+	expect_near(finding->held_percent, 75);
+	diagnosed_free(&diagnosed);
+}
+
+/* An interrupt that is a storm's in the whole recording is one's in each second; a VM that was
+ * preempted in one second is one that was. */
+static void test_of_the_whole(void **state)
+{
+	struct diagnosed diagnosed;
+	struct made made;
+
+	made_begin(&made, NAME, 1);
+	for (unsigned i = 0; i < 4; i++) {
+		uint64_t begin = MADE_START + i * SECOND, end = begin + SECOND;
+		struct vp_thief irq = {.time = end,
+				       .id = VP_ID_thief,
+				       .vm = VM0,
+				       .state = VP_STATE_IRQ,
+				       .kind = VP_BY_VECTOR,
+				       .number = 236,
+				       .ns = 10 * PERCENT,
+				       .count = i ? 90000 : 10,
+				       .comm = "timer"};
+		struct vp_exit_account pause = {.time = end,
+						.id = VP_ID_exit_account,
+						.vm = VM0,
+						.reason = PAUSE_EXIT,
+						.vendor = VP_VENDOR_AMD,
+						.count = 1,
+						.total = 20 * PERCENT,
+						.kernel = 20 * PERCENT};
+		for (uint16_t vcpu = 0; vcpu < 2; vcpu++) {
+			struct vp_vcpu_account times = {.time = end,
+							.id = VP_ID_vcpu_account,
+							.vm = VM0,
+							.vcpu = vcpu,
+							.begin = begin,
+							.end = end,
+							.guest = SECOND - 70 * PERCENT,
+							.kernel = 20 * PERCENT,
+							.irq = 10 * PERCENT,
+							.preempted = i ? 0 : 40 * PERCENT,
+							.halted = i ? 40 * PERCENT : 0};
+			vp_trace_append(made.writer, account_stream, &times);
+		}
+		vp_trace_append(made.writer, account_stream, &irq);
+		vp_trace_append(made.writer, account_stream, &pause);
+	}
+	struct vp_exit_site site = {.time = MADE_START + 4 * SECOND,
+				    .id = VP_ID_exit_site,
+				    .flags = VP_SITE_KNOWN,
+				    .vm = VM0,
+				    .reason = PAUSE_EXIT,
+				    .vendor = VP_VENDOR_AMD,
+				    .ip = SITE_IP,
+				    .count = 1,
+				    .ns = SECOND};
+	vp_trace_append(made.writer, account_stream, &site);
+	vp_trace_flush(made.writer, account_stream, 0);
+	made_end(&made, 4 * SECOND / MADE_PERIOD);
+	diagnose(&diagnosed, NULL);
+	const struct vp_finding *finding = finding_of(&diagnosed, 0, "irq-storm");
+	assert_int_equal(finding->since, MADE_START);
+	expect_near(finding->held_percent, 100);
+	finding = finding_of(&diagnosed, 0, "exits-lock");
+	assert_int_equal(finding->since, MADE_START);
+	expect_near(finding->held_percent, 100);
+	diagnosed_free(&diagnosed);
+}
+
 static void test_unreadable(void **state)
 {
 	struct diagnosed diagnosed;
@@ -276,10 +383,9 @@ static void test_unreadable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_course),
-	    cmocka_unit_test(test_window),
-	    cmocka_unit_test(test_text),
-	    cmocka_unit_test(test_unreadable),
+	    cmocka_unit_test(test_course),       cmocka_unit_test(test_window),
+	    cmocka_unit_test(test_text),         cmocka_unit_test(test_overcommit),
+	    cmocka_unit_test(test_of_the_whole), cmocka_unit_test(test_unreadable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,29 +113,72 @@ static void expect_commands(const char *rule_id, const struct vp_vm *vm, uint32_
 	vp_buffer_deinit(&out);
 }
 
+static void expect_pcpus(const struct vp_vm *vm, uint32_t pcpus, const char *expected)
+{
+	struct vp_buffer out = {0};
+
+	vp_diagnose_pcpus(vm, pcpus, &out);
+	assert_string_equal(vp_buffer_text(&out), expected);
+	vp_buffer_deinit(&out);
+}
+
+/* A large VM has commands for some of its vCPUs, and says so; Xen's domains have numbers. */
+static void test_many_vcpus(void **state)
+{
+	struct vp_vm vm = vp_vm_of_id(7);
+
+	vm.name = vp_strdup("web");
+	vm.has_domain = true;
+	vm.domain = 5;
+	for (uint32_t i = 0; i < 10; i++)
+		vp_vm_vcpu(&vm, i)->pcpus = vp_strdup("0");
+	expect_commands("steal-vm", &vm, 2,
+			"xl vcpu-pin 5 0 1\nxl vcpu-pin 5 1 1\nxl vcpu-pin 5 2 1\n"
+			"xl vcpu-pin 5 3 1\nxl vcpu-pin 5 4 1\nxl vcpu-pin 5 5 1\n"
+			"xl vcpu-pin 5 6 1\nxl vcpu-pin 5 7 1\n"
+			"# and so on for its other 2 vCPUs\n");
+	expect_commands("quota", &vm, 2, "xl sched-credit2 -d 5 -c 0\n");
+	vm.has_domain = false;
+	vm.cgroup = vp_strdup("/machine.slice/machine-qemu\\x2d3.scope");
+	expect_commands("steal-vm", &vm, 2,
+			"virsh vcpupin web 0 1\nvirsh vcpupin web 1 1\nvirsh vcpupin web 2 1\n"
+			"virsh vcpupin web 3 1\nvirsh vcpupin web 4 1\nvirsh vcpupin web 5 1\n"
+			"virsh vcpupin web 6 1\nvirsh vcpupin web 7 1\n"
+			"# and so on for its other 2 vCPUs\n");
+	vp_vm_deinit(&vm);
+}
+
 /* Each manager's commands, with the numbers of pCPUs that the VM does not use yet. */
 static void test_commands(void **state)
 {
 	static const struct {
 		const char *cgroup, *name;
 		enum vp_manager manager;
-		const char *pin, *quota;
+		const char *pin, *quota, *emulator;
 	} managers[] = {
 	    {"/machine.slice/machine-qemu\\x2d3\\x2dweb.scope/libvirt/emulator", "web",
 	     VP_MANAGER_LIBVIRT, "virsh vcpupin web 0 0,4-7\nvirsh vcpupin web 1 0,4-7\n",
-	     "virsh schedinfo web --live --set vcpu_quota=-1\n"},
+	     "virsh schedinfo web --live --set vcpu_quota=-1\n", "virsh emulatorpin web 0,4-7\n"},
 	    {"/machine.slice/machine-qemu\\x2d3\\x2dinstance\\x2d0000002a.scope",
 	     "instance-0000002a", VP_MANAGER_NOVA,
 	     "openstack flavor set FLAVOR --property hw:cpu_policy=dedicated\n"
 	     "openstack server resize --flavor FLAVOR SERVER\n",
-	     "openstack flavor set FLAVOR --property quota:cpu_quota=-1\n"},
+	     "openstack flavor set FLAVOR --property quota:cpu_quota=-1\n", ""},
+	    {"/machine.slice/machine-qemu\\x2d3.scope", "instance-0000002a-x", VP_MANAGER_LIBVIRT,
+	     "virsh vcpupin instance-0000002a-x 0 0,4-7\n"
+	     "virsh vcpupin instance-0000002a-x 1 0,4-7\n",
+	     "virsh schedinfo instance-0000002a-x --live --set vcpu_quota=-1\n",
+	     "virsh emulatorpin instance-0000002a-x 0,4-7\n"},
 	    {"/qemu.slice/100.scope", "web", VP_MANAGER_PROXMOX, "qm set 100 --affinity 0,4-7\n",
-	     "qm set 100 --cpulimit 0\n"},
+	     "qm set 100 --cpulimit 0\n", ""},
 	    {"/system.slice/my vm.service", "web", VP_MANAGER_SYSTEMD,
 	     "systemctl set-property 'my vm.service' AllowedCPUs=0,4-7\n",
-	     "systemctl set-property 'my vm.service' CPUQuota=\n"},
-	    {"/user.slice/user-1000.slice/session-2.scope", "web", VP_MANAGER_UNKNOWN, "", ""},
-	    {"/", "web", VP_MANAGER_UNKNOWN, "", ""},
+	     "systemctl set-property 'my vm.service' CPUQuota=\n", ""},
+	    {"/system.slice/vm.service/vcpus", "web", VP_MANAGER_SYSTEMD,
+	     "systemctl set-property vm.service AllowedCPUs=0,4-7\n",
+	     "systemctl set-property vm.service CPUQuota=\n", ""},
+	    {"/user.slice/user-1000.slice/session-2.scope", "web", VP_MANAGER_UNKNOWN, "", "", ""},
+	    {"/", "web", VP_MANAGER_UNKNOWN, "", "", ""},
 	};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(managers); i++) {
@@ -148,6 +191,13 @@ static void test_commands(void **state)
 		expect_commands("steal-vm", &vm, 8, managers[i].pin);
 		expect_commands("quota", &vm, 8, managers[i].quota);
 		expect_commands("exits-cpuid", &vm, 8, "");
+		expect_commands("steal-vmm", &vm, 8, managers[i].emulator);
+		/* Where a vCPU may run is not known. */
+		vp_vm_vcpu(&vm, 2);
+		expect_commands("steal-vm", &vm, 8, "");
+		vp_vm_vcpu(&vm, 2)->pcpus = vp_strdup("3");
+		expect_pcpus(&vm, 8, "1-3");
+		expect_pcpus(&vm, 1, "0");
 		/* No other pCPU. */
 		free(vp_vm_vcpu(&vm, 0)->pcpus);
 		vp_vm_vcpu(&vm, 0)->pcpus = vp_strdup("0-7");
@@ -419,6 +469,21 @@ static void test_named_exits(void **state)
 			"alpha exits-msr 190000000 29 0x1002\n");
 }
 
+/* The same function of two guests is not one cause. */
+static void test_causes_of_exits(void **state)
+{
+	take_seconds(0);
+	for (uint32_t vm = FIRST_VM; vm <= SECOND_VM; vm += 1000) {
+		take_exits(vm, 0, IOIO, 5, 20 * PERCENT, 0);
+		put_site(vm, IOIO, 0x1000, 5, 20 * PERCENT, VP_DETAIL_PORT_IN, 0x71);
+	}
+	diagnose();
+	assert_int_equal(diagnosis.findings.count, 2);
+	assert_string_equal(diagnosis.findings.at[0].who, diagnosis.findings.at[1].who);
+	assert_int_equal(diagnosis.findings.at[1].cause, 0);
+	vp_diagnosis_deinit(&diagnosis);
+}
+
 static void put_memory(uint32_t vm, uint64_t address, uint32_t kind, uint64_t count, uint64_t ns)
 {
 	TAKE(&account, exit_site_address, .vm = vm, .reason = 0x400, .vendor = VP_VENDOR_AMD,
@@ -541,12 +606,12 @@ static void test_guest_losses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_rules),       TEST(test_words),          TEST(test_of_which_vm),
-	    TEST(test_classes),     TEST(test_names_of_vcpus), TEST(test_waking_and_quota),
-	    TEST(test_lock_holder), TEST(test_places),         TEST(test_named_exits),
-	    TEST(test_addresses),   TEST(test_overcommit),     TEST(test_storm),
-	    TEST(test_losses),      TEST(test_guest_losses),   TEST(test_commands),
-	    TEST(test_causes),
+	    TEST(test_rules),       TEST(test_words),           TEST(test_of_which_vm),
+	    TEST(test_classes),     TEST(test_names_of_vcpus),  TEST(test_waking_and_quota),
+	    TEST(test_lock_holder), TEST(test_places),          TEST(test_named_exits),
+	    TEST(test_addresses),   TEST(test_overcommit),      TEST(test_storm),
+	    TEST(test_losses),      TEST(test_guest_losses),    TEST(test_commands),
+	    TEST(test_causes),      TEST(test_causes_of_exits), TEST(test_many_vcpus),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -147,6 +147,14 @@ void vp_diagnose_pcpus(const struct vp_vm *vm, uint32_t pcpus, struct vp_buffer 
 		put_list(used, true, pcpus, ret);
 }
 
+/* A comment for the shell. */
+static void put_rest(const struct vp_vm *vm, struct vp_buffer *ret)
+{
+	if (vm->vcpus.count > MAX_VCPUS)
+		vp_buffer_printf(ret, "# and so on for its other %zu vCPUs\n",
+				 vm->vcpus.count - MAX_VCPUS);
+}
+
 static void put_pin(const struct vp_vm *vm, enum vp_manager manager, const char *others,
 		    struct vp_buffer *ret)
 {
@@ -159,6 +167,7 @@ static void put_pin(const struct vp_vm *vm, enum vp_manager manager, const char 
 			vp_text_put_word(vm->name, ret);
 			vp_buffer_printf(ret, " %u %s\n", vm->vcpus.at[i].number, others);
 		}
+		put_rest(vm, ret);
 		break;
 	case VP_MANAGER_NOVA:
 		vp_buffer_string(ret,
@@ -177,6 +186,7 @@ static void put_pin(const struct vp_vm *vm, enum vp_manager manager, const char 
 		for (size_t i = 0; i < vm->vcpus.count && i < MAX_VCPUS; i++)
 			vp_buffer_printf(ret, "xl vcpu-pin %u %u %s\n", vm->domain,
 					 vm->vcpus.at[i].number, others);
+		put_rest(vm, ret);
 		break;
 	case VP_MANAGER_UNKNOWN:
 		break;
