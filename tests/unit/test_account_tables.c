@@ -323,6 +323,35 @@ static void test_thieves(void **state)
 		   "alpha,1,others,thieves beyond the table,,8,0,8,0.8,1,8\n");
 }
 
+/* Of each VM in all, most first; of many VMs the first eight. */
+static void test_totals_of_steal(void **state)
+{
+	vp_sentences said = {0};
+
+	TAKE(&account, vcpu_account, .vm = FIRST_VM, .vcpu = 0, .end = 1000, .guest = 900,
+	     .waking = 40, .preempted = 30, .throttled = 20, .irq = 10);
+	TAKE(&account, vcpu_account, .vm = FIRST_VM, .vcpu = 1, .end = 1000, .guest = 1000);
+	TAKE(&account, vcpu_account, .vm = SECOND_VM, .vcpu = 0, .end = 1000, .guest = 500,
+	     .preempted = 500);
+	vp_account_steal_totals(&view, &said);
+	assert_int_equal(said.count, 2);
+	assert_string_equal(said.at[0], "VM beta: 500 ns of steal, 50.00% of its vCPUs' time");
+	assert_string_equal(said.at[1], "VM alpha: 100 ns of steal, 5.00% of its vCPUs' time");
+	look_at("alpha");
+	vp_account_steal_totals(&view, &said);
+	assert_int_equal(said.count, 3);
+	for (uint32_t vm = 1; vm <= 8; vm++)
+		TAKE(&account, vcpu_account, .vm = 7000 + vm, .end = 1000, .guest = 999 - vm,
+		     .preempted = vm + 1);
+	look_at(NULL);
+	vp_account_steal_totals(&view, &said);
+	assert_int_equal(said.count, 3 + 8 + 1);
+	assert_string_equal(said.at[11], "2 more VMs have steal");
+	vp_vec_each (&said, sentence)
+		free(*sentence);
+	vp_vec_deinit(&said);
+}
+
 /* Most time first, with that of wake-ups, whichever came first. */
 static void test_order_of_thieves(void **state)
 {
@@ -659,6 +688,7 @@ int main(void)
 	    TEST(test_order_of_exits),
 	    TEST(test_exits_without_times),
 	    TEST(test_thieves),
+	    TEST(test_totals_of_steal),
 	    TEST(test_kernel_threads),
 	    TEST(test_order_of_thieves),
 	    TEST(test_rest),

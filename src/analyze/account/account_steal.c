@@ -2,10 +2,12 @@
 /* Table of steal: the thieves, the quota, and unattributed time. */
 #include "analyze/account/account.h"
 #include "analyze/account/account_tables.h"
+#include "analyze/common/health.h"
 #include "analyze/common/table.h"
 #include "base/alloc.h"
 #include "base/intern.h"
 #include "base/macros.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "schema/account_terms.h"
 #include "schema/records.h"
@@ -15,6 +17,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+/* VMs whose totals are printed. */
+enum { MAX_TOTALS = 8 };
 
 struct row {
 	uint32_t vm, vcpu;
@@ -188,4 +193,49 @@ void vp_account_steal_table(struct vp_account_view *view, struct vp_table *table
 	for (size_t i = 0; i < rows.count && (!view->limit || i < view->limit); i++)
 		add_thief_row(view, &rows.at[i], table);
 	vp_vec_deinit(&rows);
+}
+
+struct vm_steal {
+	uint32_t vm;
+	uint64_t ns, wall;
+};
+
+static int account_steal_by_time(const void *a, const void *b)
+{
+	const struct vm_steal *left = a, *right = b;
+
+	return (left->ns < right->ns) - (left->ns > right->ns);
+}
+
+void vp_account_steal_totals(const struct vp_account_view *view, vp_sentences *sentences)
+{
+	const struct vp_account *account = view->account;
+	VP_VEC(struct vm_steal) vms = {0};
+	char time[VP_DURATION_SIZE];
+
+	for (uint32_t vm = 0; vm < account->vms->count; vm++) {
+		struct vm_steal steal = {.vm = vm};
+		vp_account_each_of (account, times, vm, times)
+			if (vp_account_view_shows(view, vm, times->vcpu)) {
+				steal.wall += times->wall;
+				steal.ns += times->states[VP_STATE_WAKING] +
+					    times->states[VP_STATE_PREEMPTED] +
+					    times->states[VP_STATE_THROTTLED] +
+					    times->states[VP_STATE_IRQ];
+			}
+		if (steal.ns)
+			vp_vec_push(&vms, steal);
+	}
+	if (vms.count)
+		qsort(vms.at, vms.count, sizeof(*vms.at), account_steal_by_time);
+	for (size_t i = 0; i < vms.count && i < MAX_TOTALS; i++)
+		vp_vec_push(sentences,
+			    vp_format("VM %s: %s of steal, %.2f%% of its vCPUs' time",
+				      vp_account_view_vm(view, vms.at[i].vm),
+				      vp_text_duration(vms.at[i].ns, time),
+				      100 * (double)vms.at[i].ns / (double)vms.at[i].wall));
+	if (vms.count > MAX_TOTALS)
+		vp_vec_push(sentences,
+			    vp_format("%zu more VMs have steal", vms.count - MAX_TOTALS));
+	vp_vec_deinit(&vms);
 }

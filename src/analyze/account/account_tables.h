@@ -4,6 +4,7 @@
 #define VP_ANALYZE_ACCOUNT_ACCOUNT_TABLES_H
 
 #include "analyze/account/account.h"
+#include "analyze/common/health.h"
 #include "analyze/common/naming.h"
 #include "analyze/common/table.h"
 #include "analyze/common/window.h"
@@ -51,6 +52,8 @@ struct vp_error *vp_account_events_table(struct vp_account_view *view, const cha
 					 uint64_t start, struct vp_table *table) VP_MUST_CHECK;
 /* Table of thieves per vCPU. */
 void vp_account_steal_table(struct vp_account_view *view, struct vp_table *table);
+/* A sentence for each VM with its steal in all, most first; of many VMs the first eight. */
+void vp_account_steal_totals(const struct vp_account_view *view, vp_sentences *sentences);
 /* Exits and what they cost, by reason. */
 void vp_account_exits_table(struct vp_account_view *view, struct vp_table *table);
 /* … by the guest's function, or its process, and reason. */

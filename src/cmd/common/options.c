@@ -15,7 +15,8 @@ static const struct vp_option *find_long(const struct vp_option *options, size_t
 					 const char *word, size_t size)
 {
 	for (size_t i = 0; i < n_options; i++)
-		if (!strncmp(options[i].name, word, size) && !options[i].name[size])
+		if (options[i].type != VP_OPTION_HEADING && !strncmp(options[i].name, word, size) &&
+		    !options[i].name[size])
 			return &options[i];
 	return NULL;
 }
@@ -28,7 +29,8 @@ static struct vp_error *unknown_long(const struct vp_option *options, size_t n_o
 
 	vp_nearest_init(&nearest, (struct vp_slice){word, size});
 	for (size_t i = 0; i < n_options; i++)
-		vp_nearest_add(&nearest, options[i].name);
+		if (options[i].help && options[i].type != VP_OPTION_HEADING)
+			vp_nearest_add(&nearest, options[i].name);
 	vp_nearest_add(&nearest, "help");
 	VP_AUTO_FREE char *meant = vp_nearest_text(&nearest);
 	return vp_error_usage("unknown option '--%.*s'%s", (int)size, word, meant);
@@ -162,6 +164,8 @@ static struct vp_error *options_add_name(const struct vp_option *option, const c
 static struct vp_error *set_option(const struct vp_option *option, const char *text)
 {
 	switch (option->type) {
+	case VP_OPTION_HEADING:
+		break;
 	case VP_OPTION_FLAG:
 		*(bool *)option->value = true;
 		return NULL;
@@ -315,6 +319,10 @@ void vp_options_help(const struct vp_option *options, size_t n_options)
 	for (size_t i = 0; i < n_options; i++) {
 		const struct vp_option *option = &options[i];
 		char left[64];
+		if (option->type == VP_OPTION_HEADING)
+			printf("\n%s:\n", option->help);
+		if (option->type == VP_OPTION_HEADING || !option->help)
+			continue;
 		char letter[5] = "    ";
 		if (option->letter)
 			snprintf(letter, sizeof(letter), "-%c, ", option->letter);

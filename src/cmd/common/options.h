@@ -12,6 +12,7 @@
 
 enum vp_option_type {
 	VP_OPTION_FLAG,    /* bool: set to true */
+	VP_OPTION_HEADING, /* no option: the heading of those after it in --help */
 	VP_OPTION_TEXT,    /* const char * */
 	VP_OPTION_MAYBE,   /* const char *: "" without a value, which is attached: --name=VALUE,
 			      -xVALUE */
@@ -41,7 +42,7 @@ struct vp_option {
 	enum vp_option_type type;
 	void *value;          /* of the type's kind, in the verb's own struct */
 	const char *argument; /* what --help calls it; NULL for a flag */
-	const char *help;
+	const char *help;     /* NULL: --help does not list it */
 	/* VP_OPTION_MAYBE: whether a separate following word looks like the value, which needs a
 	 * '='. */
 	bool (*is_value)(const char *word);

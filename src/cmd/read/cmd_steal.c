@@ -26,6 +26,8 @@ static struct vp_error *steal_with(void *context)
 	VP_TRY(vp_account_options_check(options));
 	VP_TRY(vp_account_options_open(options, &rec, &view));
 	vp_account_steal_table(&view, &table.table);
+	if (options->chosen == VP_FORMAT_TEXT)
+		vp_account_steal_totals(&view, &rec.notes);
 	struct vp_error *error = vp_account_print(options, &rec, verb.name, &table, 1, false);
 	vp_table_deinit(&table.table);
 	vp_account_view_deinit(&view);
