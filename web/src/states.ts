@@ -16,14 +16,9 @@ function groupBy(table: Table, key: (row: Cell[]) => string): Map<string, Cell[]
   return ret;
 }
 
-/** One vocabulary on the page: the account's words for the timeline's states. */
-export function stateName(state: string): string {
-  return { host: "kernel, vmm", stolen: "preempted", blocked: "waiting" }[state] ?? state;
-}
-
 export function legend(states: string[]): HTMLElement {
   return el("ul", { class: "legend" }, ...states.map((state) =>
-    el("li", {}, el("span", { class: "swatch", style: `background:${stateColor(state)}` }), stateName(state))));
+    el("li", {}, el("span", { class: "swatch", style: `background:${stateColor(state)}` }), state)));
 }
 
 /** A bar for each vCPU: its wall time by state. */

@@ -4,7 +4,7 @@ import { inkOn, stateColor, vmColor } from "./colors";
 import type { Lane, Timeline } from "./data";
 import { el } from "./dom";
 import * as format from "./format";
-import { legend, stateName } from "./states";
+import { legend } from "./states";
 
 const LANE_HEIGHT = 22;
 const BAR_HEIGHT = 16;
@@ -276,7 +276,7 @@ export class TimelineView {
     const length = lane.end[slice] - lane.begin[slice];
     const merged = lane.merged[slice] > 1
       ? ` (${format.count(lane.merged[slice])} slices, ${format.percent(100 * lane.main[slice] / length)} of it in this state)` : "";
-    return `${lane.title}: ${stateName(state)}${who}${where}, ${format.duration(length)} from ${format.moment(this.timeline.beginNs + lane.begin[slice])}${merged}`;
+    return `${lane.title}: ${state}${who}${where}, ${format.duration(length)} from ${format.moment(this.timeline.beginNs + lane.begin[slice])}${merged}`;
   }
 
   private hover(event: PointerEvent): void {
