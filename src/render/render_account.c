@@ -15,7 +15,7 @@ void vp_render_account_head(const struct vp_account_recording *rec, const char *
 {
 	char date[VP_TEXT_DATE_SIZE];
 
-	vp_buffer_printf(out, "# vperf %s of '%s': host %s, kernel %s, %u pCPU%s, %.3f s", verb,
+	vp_buffer_printf(out, "# vperf %s of '%s'\n# host %s, kernel %s, %u pCPU%s, %.3f s", verb,
 			 rec->path, rec->recording.hostname, rec->recording.kernel,
 			 rec->recording.pcpus, rec->recording.pcpus == 1 ? "" : "s", rec->duration);
 	uint64_t start = rec->recording.start;

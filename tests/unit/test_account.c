@@ -287,8 +287,8 @@ static void test_tables(void **state)
 	vp_account_steal_table(&view, &steal);
 	vp_render_table_csv(&steal, false, &out);
 	assert_string_equal(vp_buffer_text(&out),
-			    "pid-1000,0,unfinished,unfinished or unattributed "
-			    "waits,,110000000,0,110000000,11,,110000000\npid-1000,0,"
+			    "pid-1000,0,unfinished,unfinished or unknown"
+			    ",,110000000,0,110000000,11,,110000000\npid-1000,0,"
 			    "task,burner/77,,90000000,0,90000000,9,3,90000000\n");
 	out.size = 0;
 	vp_account_exits_table(&view, &exits);

@@ -425,10 +425,10 @@ static void test_rest(void **state)
 	steal(SECOND_VM, 0, VP_BY_TASK, 5, 0, 100, "t");
 	vp_account_steal_table(&view, &table);
 	expect_csv(&table, false,
-		   "alpha,0,unfinished,unfinished or unattributed waits,,10,0,10,10,,10\n"
+		   "alpha,0,unfinished,unfinished or unknown,,10,0,10,10,,10\n"
 		   "beta,0,task,t/5,,100,0,100,10,1,100\n"
 		   "beta,1,throttled,cgroup CPU quota,,200,0,200,20,,200\n"
-		   "beta,1,unfinished,unfinished or unattributed waits,,145,0,145,14.5,,145\n"
+		   "beta,1,unfinished,unfinished or unknown,,145,0,145,14.5,,145\n"
 		   "beta,1,task,t/5,,20,10,30,3,3,20\n");
 	view.limit = 2;
 	view.has_vcpu = true;
@@ -436,7 +436,7 @@ static void test_rest(void **state)
 	vp_account_steal_table(&view, &table);
 	expect_csv(&table, false,
 		   "beta,1,throttled,cgroup CPU quota,,200,0,200,20,,200\n"
-		   "beta,1,unfinished,unfinished or unattributed waits,,145,0,145,14.5,,145\n");
+		   "beta,1,unfinished,unfinished or unknown,,145,0,145,14.5,,145\n");
 }
 
 static void put_site(uint32_t vm, uint32_t reason, uint64_t address, uint32_t kind, uint64_t count,

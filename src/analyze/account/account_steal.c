@@ -136,7 +136,7 @@ static void add_thieves(struct vp_account_view *view, const struct vp_account_ti
 		vp_vec_push(rows, ((struct row){.vm = times->vm,
 						.vcpu = times->vcpu,
 						.kind = "unfinished",
-						.thief = "unfinished or unattributed waits",
+						.thief = "unfinished or unknown",
 						.taken = all - named,
 						.count = VP_CELL_NO_COUNT,
 						.wall = times->wall}));
