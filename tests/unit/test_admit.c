@@ -4,12 +4,14 @@
 
 #include <string.h>
 
+#include "base/map.h"
 #include "schema/records.h"
 #include "schema/trace_event.h"
 #include "schema/trace_records.h"
 #include "session/admit.h"
 #include "session/instrument.h"
 #include "session/session_private.h"
+#include "session_vms.h"
 
 enum { OTHER = 1000, CHOSEN = 2000, NOBODY = 3000 };
 
@@ -25,14 +27,7 @@ static bool is_gone(const struct vp_vm *vm)
 
 static void add_vm(struct vp_session *session, const char *name, uint32_t pid)
 {
-	struct vp_vm vm = {.pid = pid,
-			   .name = vp_strdup(name),
-			   .uuid = vp_strdup(""),
-			   .agent = vp_strdup(""),
-			   .memory = vp_strdup("")};
-
-	vp_vm_vcpu(&vm, 0)->tid = pid + 1;
-	vp_vec_push(&session->vms, vm);
+	vp_vm_vcpu(session_add_vm(session, name, pid), 0)->tid = pid + 1;
 }
 
 static void session_begin(struct vp_session *session)
@@ -164,12 +159,7 @@ static void test_ended(void **state)
 	    .id = VP_TRACE_ID_kvm_entry, .vm = OTHER, .tid = OTHER + 1, .vcpu = 0};
 	vp_admit(&session, &last, &entry);
 	assert_int_equal(entry.vm, OTHER);
-	struct vp_vm second = vp_vm_of_id(OTHER | 1 << VP_PID_BITS);
-	second.name = vp_strdup("second");
-	second.uuid = vp_strdup("");
-	second.agent = vp_strdup("");
-	second.memory = vp_strdup("");
-	vp_vec_push(&session.vms, second);
+	session_add_vm(&session, "second", OTHER)->nth = 1;
 	entry.tid = OTHER + 9;
 	vp_admit(&session, &last, &entry);
 	assert_true(session.vms.at[0].end);
@@ -177,11 +167,118 @@ static void test_ended(void **state)
 	session_end(&session);
 }
 
+/* Records have the VM's number, which is not its pid if the pid had another VM before. */
+static void test_numbers(void **state)
+{
+	const uint32_t number = CHOSEN | 1 << VP_PID_BITS;
+	struct vp_admission last = {0};
+	bool inserted;
+	struct vp_session session;
+
+	session_begin(&session);
+	session.options.n_vm_names = 0;
+	session.vms.at[1].end = 1;
+	vp_map_insert(&session.varying, CHOSEN, 1, &inserted);
+	session_add_vm(&session, "second", CHOSEN)->nth = 1;
+	vp_vm_vcpu(&session.vms.at[2], 3)->tid = CHOSEN + 9;
+	struct vp_trace_kvm_inj_virq injection = {
+	    .id = VP_TRACE_ID_kvm_inj_virq, .vm = CHOSEN, .tid = CHOSEN + 9};
+	struct vp_trace_guest_switch change = {
+	    .id = VP_TRACE_ID_guest_switch, .vm = CHOSEN, .tid = CHOSEN + 9};
+	struct vp_vcpu_span span = {.id = VP_ID_vcpu_span, .vm = CHOSEN, .tid = CHOSEN + 9};
+	struct vp_guest_regs regs = {
+	    .id = VP_ID_guest_regs, .vm = CHOSEN, .tid = CHOSEN + 9, .sp = 5};
+	struct vp_interval interval = {
+	    .id = VP_ID_interval, .owner = CHOSEN, .tid = CHOSEN + 8, .vcpu = 2};
+	vp_admit(&session, &last, &injection);
+	assert_int_equal(injection.vm, number);
+	vp_admit(&session, &last, &change);
+	assert_int_equal(change.vm, number);
+	vp_admit(&session, &last, &span);
+	assert_int_equal(span.vm, number);
+	vp_admit(&session, &last, &regs);
+	assert_int_equal(regs.vm, number);
+	assert_int_equal(regs.sp, 5);
+	/* An interval names the vCPU: its thread is noted. */
+	vp_admit(&session, &last, &interval);
+	assert_int_equal(interval.owner, number);
+	assert_int_equal(vp_vm_vcpu(&session.vms.at[2], 2)->tid, CHOSEN + 8);
+	session_end(&session);
+}
+
+/* A VM that was unknown when the last record came is looked for again. */
+static void test_found_later(void **state)
+{
+	struct vp_trace_kvm_exit exit = {
+	    .id = VP_TRACE_ID_kvm_exit, .vm = NOBODY, .tid = NOBODY + 1, .guest_rip = 0x1234};
+	struct vp_admission last = {0};
+	struct vp_session session;
+
+	session_begin(&session);
+	vp_admit(&session, &last, &exit);
+	assert_int_equal(exit.guest_rip, 0);
+	add_vm(&session, "chosen", NOBODY);
+	exit.guest_rip = 0x1234;
+	vp_admit(&session, &last, &exit);
+	assert_int_equal(exit.guest_rip, 0x1234);
+	session_end(&session);
+}
+
+/* Samples: a thread that runs another vCPU from now on; one whose vCPU KVM does not report. */
+static void test_samples(void **state)
+{
+	struct vp_admission last = {0};
+	struct vp_session session;
+
+	session_begin(&session);
+	struct vp_vcpu_sample sample = {
+	    .id = VP_ID_vcpu_sample, .vm = CHOSEN, .tid = CHOSEN + 5, .vcpu = 1};
+	vp_admit(&session, &last, &sample);
+	sample.vcpu = 2;
+	vp_admit(&session, &last, &sample);
+	assert_int_equal(vp_vm_vcpu(&session.vms.at[1], 1)->tid, CHOSEN + 5);
+	assert_int_equal(vp_vm_vcpu(&session.vms.at[1], 2)->tid, CHOSEN + 5);
+	sample.tid = CHOSEN + 1;
+	sample.vcpu = VP_VCPU_UNKNOWN;
+	vp_admit(&session, &last, &sample);
+	assert_int_equal(sample.vcpu, 0);
+	sample.tid = CHOSEN + 99;
+	sample.vcpu = VP_VCPU_UNKNOWN;
+	vp_admit(&session, &last, &sample);
+	assert_int_equal(sample.vcpu, VP_VCPU_UNKNOWN);
+	session_end(&session);
+}
+
+/* Registers for call chains of a VM that is not selected. */
+static void test_registers(void **state)
+{
+	struct vp_guest_regs regs = {.id = VP_ID_guest_regs,
+				     .vm = OTHER,
+				     .tid = OTHER + 1,
+				     .ip = 1,
+				     .sp = 2,
+				     .bp = 3,
+				     .as_root = 4,
+				     .guest_pid = 5,
+				     .guest_tid = 6};
+	struct vp_admission last = {0};
+	struct vp_session session;
+
+	session_begin(&session);
+	assert_true(vp_admit(&session, &last, &regs));
+	assert_true(!regs.ip && !regs.sp && !regs.bp && !regs.as_root);
+	assert_true(!regs.guest_pid && !regs.guest_tid);
+	assert_int_equal(regs.flags, VP_HIDDEN);
+	session_end(&session);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_exits), cmocka_unit_test(test_sites),
-	    cmocka_unit_test(test_names), cmocka_unit_test(test_entries),
+	    cmocka_unit_test(test_numbers), cmocka_unit_test(test_found_later),
+	    cmocka_unit_test(test_samples), cmocka_unit_test(test_registers),
+	    cmocka_unit_test(test_exits),   cmocka_unit_test(test_sites),
+	    cmocka_unit_test(test_names),   cmocka_unit_test(test_entries),
 	    cmocka_unit_test(test_ended),
 	};
 

@@ -6,14 +6,12 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-#include <linux/perf_event.h>
 
 #include "base/macros.h"
 #include "counters/counters_event.h"
 #include "counters/set.h"
+#include "perf_open.h"
 
 enum { MAX = 8 };
 
@@ -26,10 +24,7 @@ static unsigned n_asked;
 static int refuses; /* errno for the event of that number … */
 static unsigned refused;
 
-long __real_syscall(long number, ...);
-long __wrap_syscall(long number, ...);
-
-static int open_event(const struct perf_event_attr *attr, const long *words)
+static long open_event(const struct perf_event_attr *attr, const long *words)
 {
 	struct asked *one = &asked[n_asked];
 
@@ -48,20 +43,6 @@ static int open_event(const struct perf_event_attr *attr, const long *words)
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	close(ends[1]);
 	return one->fd = ends[0];
-}
-
-long __wrap_syscall(long number, ...)
-{
-	long words[6];
-	va_list arguments;
-
-	va_start(arguments, number);
-	for (int i = 0; i < 6; i++)
-		words[i] = va_arg(arguments, long);
-	va_end(arguments);
-	if (number == SYS_perf_event_open)
-		return open_event((const struct perf_event_attr *)words[0], words);
-	return __real_syscall(number, words[0], words[1], words[2], words[3], words[4], words[5]);
 }
 
 static const struct vp_counters_event events[] = {

@@ -4,20 +4,16 @@
 
 #include <errno.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <linux/perf_event.h>
 
 #include "base/file.h"
 #include "guest/cpus.h"
 #include "guest/watch.h"
+#include "perf_open.h"
 
 enum { RING_BYTES = 512 * 1024, PAGE = 4096 };
 
-long __real_syscall(long number, ...);
-long __wrap_syscall(long number, ...);
 struct vp_error *__real_vp_file_read(const char *path, size_t most, struct vp_buffer *ret);
 struct vp_error *__wrap_vp_file_read(const char *path, size_t most, struct vp_buffer *ret);
 
@@ -28,8 +24,10 @@ static int seen_task; /* the last event's */
 static const char *cpuinfo;
 
 /* An event is a file of a buffer's size. */
-static int open_event(const struct perf_event_attr *attr, int pid, int cpu)
+static long open_event(const struct perf_event_attr *attr, const long *words)
 {
+	int pid = (int)words[1], cpu = (int)words[2];
+
 	assert_int_equal(pid, -1);
 	assert_true(attr->use_clockid && attr->clockid == CLOCK_MONOTONIC && attr->sample_id_all);
 	errno = lacks && attr->build_id ? EINVAL : cpu ? ENODEV : refuses;
@@ -40,21 +38,6 @@ static int open_event(const struct perf_event_attr *attr, int pid, int cpu)
 	assert_false(ftruncate(fd, PAGE + RING_BYTES));
 	opened++;
 	return fd;
-}
-
-long __wrap_syscall(long number, ...)
-{
-	long words[6];
-	va_list arguments;
-
-	va_start(arguments, number);
-	for (int i = 0; i < 6; i++)
-		words[i] = va_arg(arguments, long);
-	va_end(arguments);
-	if (number == SYS_perf_event_open)
-		return open_event((const struct perf_event_attr *)words[0], (int)words[1],
-				  (int)words[2]);
-	return __real_syscall(number, words[0], words[1], words[2], words[3], words[4], words[5]);
 }
 
 struct vp_error *__wrap_vp_file_read(const char *path, size_t most, struct vp_buffer *ret)

@@ -10,10 +10,13 @@
 #include "collect/programs/hypervisor_events.h"
 #include "session/guest_events.h"
 #include "session/instrument.h"
+#include "session/instrument_account.h"
 #include "session/instrument_guest_samples.h"
 #include "session/instrument_guest_trace.h"
 #include "session/instrument_hypervisor.h"
+#include "session/instrument_intervals.h"
 #include "session/session_private.h"
+#include "session_vms.h"
 #include "store/trace_reader.h"
 
 #define NAME "test_instruments.dir"
@@ -131,8 +134,15 @@ static const struct vp_hypervisor_events_ops *events_ops(void)
 	return &ops;
 }
 
+static const struct vp_account_ops *account_ops(void)
+{
+	static const struct vp_account_ops ops = {.often = false};
+
+	return &ops;
+}
+
 static const struct vp_hypervisor hypervisor = {
-    .is_gone = is_gone, .guest_sampler = sampler_ops, .events = events_ops};
+    .is_gone = is_gone, .guest_sampler = sampler_ops, .events = events_ops, .account = account_ops};
 
 const struct vp_hypervisor *__wrap_vp_hypervisor_here(void);
 enum vp_vendor __wrap_vp_host_vendor(void);
@@ -155,17 +165,6 @@ void __wrap_vp_vm_read_tsc(struct vp_vm *vm)
 
 /* --- the session --- */
 
-static void add_vm(struct vp_session *session, const char *name, uint32_t pid)
-{
-	struct vp_vm vm = {.pid = pid,
-			   .name = vp_strdup(name),
-			   .uuid = vp_strdup(""),
-			   .agent = vp_strdup(""),
-			   .memory = vp_strdup("")};
-
-	vp_vec_push(&session->vms, vm);
-}
-
 static const char *const chosen[] = {"vm1"};
 
 /* Of two VMs the second is chosen. */
@@ -178,8 +177,8 @@ static void session_begin(struct vp_session *session)
 	    .info.start = 1000000000,
 	    .options = {
 		.vm_names = chosen, .n_vm_names = 1, .compression = 3, .agent_bytes = 12345}};
-	add_vm(session, "vm0", 1000);
-	add_vm(session, "vm1", 2000);
+	session_add_vm(session, "vm0", 1000);
+	session_add_vm(session, "vm1", 2000);
 	expect_no_error(vp_trace_writer_create_host(NAME, "host", &session->trace));
 }
 
@@ -351,6 +350,29 @@ static void test_cost_of_samples(void **state)
 		session_end(&session, instrument);
 	}
 	vp_vec_deinit(&gathered);
+}
+
+/* --- the order of instruments --- */
+
+/* Each that fills a member of struct vp_services provides it, and those that read it use it. */
+static void test_services(void **state)
+{
+	const struct vp_instrument_guest_samples_options of_samples = {.period_ns = 1};
+	const struct vp_instrument_intervals_options of_intervals = {.recipe = NULL};
+	const struct vp_account_source_options of_account = {.with_states = false};
+	struct vp_instrument *samples = vp_instrument_guest_samples(&of_samples);
+	struct vp_instrument *account = vp_instrument_account(&of_account);
+	struct vp_instrument *intervals = vp_instrument_intervals(&of_intervals);
+
+	assert_int_equal(samples->ops->provides, VP_SERVICE_GUEST_SAMPLER);
+	assert_int_equal(samples->ops->uses, 0);
+	assert_int_equal(account->ops->uses, VP_SERVICE_GUEST_SAMPLER);
+	assert_int_equal(account->ops->provides, VP_SERVICE_EXIT_PROGRAMS);
+	assert_int_equal(intervals->ops->uses, VP_SERVICE_EXIT_PROGRAMS);
+	assert_int_equal(intervals->ops->provides, 0);
+	samples->ops->free(samples);
+	intervals->ops->free(intervals);
+	account->ops->free(account);
 }
 
 /* --- the hypervisor's events --- */
@@ -601,7 +623,7 @@ static void test_guest_trace(void **state)
 	expect_called("hear:vm0:0 hear:vm1:0 ");
 	assert_true(instrument->ops->fd(instrument) >= 0);
 	/* A VM more; one has ended; the agent of another has gone. */
-	add_vm(&session, "vm2", 3000);
+	session_add_vm(&session, "vm2", 3000);
 	session.vms.at[0].end = 1;
 	agents.at[1]->ready = true;
 	instrument->ops->second(instrument, 900);
@@ -672,9 +694,10 @@ static void test_chosen_guests(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_guest_samples),     cmocka_unit_test(test_cost_of_samples),
-	    cmocka_unit_test(test_hypervisor_events), cmocka_unit_test(test_guest_trace),
-	    cmocka_unit_test(test_snapshots),         cmocka_unit_test(test_chosen_guests),
+	    cmocka_unit_test(test_guest_samples), cmocka_unit_test(test_cost_of_samples),
+	    cmocka_unit_test(test_services),      cmocka_unit_test(test_hypervisor_events),
+	    cmocka_unit_test(test_guest_trace),   cmocka_unit_test(test_snapshots),
+	    cmocka_unit_test(test_chosen_guests),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -168,11 +168,11 @@ static int run_lend(int argc, char **argv)
 	    {0, "vm", VP_OPTION_TEXT, &lend.vm, "NAME",
 	     "the VM to lend to (name, or pid of its VMM)"},
 	    {'e', "events", VP_OPTION_TEXT, &lend.events, "LIST",
-	     "what to lend: up to 8 events by commas, as perf names them"},
+	     "perf events to make available, up to 8, separated by commas"},
 	    {0, "agent-port", VP_OPTION_COUNT, &lend.port, "PORT",
 	     "vsock port of the guest's agent (default: 733)"},
 	    {0, "json", VP_OPTION_FLAG, &lend.json, NULL, "print the summary as JSON"},
-	    {'q', "quiet", VP_OPTION_FLAG, &lend.quiet, NULL, "do not say when lending begins"},
+	    {'q', "quiet", VP_OPTION_FLAG, &lend.quiet, NULL, "do not print when lending starts"},
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &lend.command,
 				 lend_with, &lend);
@@ -187,7 +187,7 @@ static int run_lend(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "lend",
     .usage = "--vm NAME -e LIST [OPTION]... [-- COMMAND]",
-    .summary = "lend this host's counters to the threads of a guest",
+    .summary = "make host counters available to programs in a guest",
     .takes_command = true,
     .run = run_lend,
 };

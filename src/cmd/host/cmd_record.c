@@ -362,8 +362,7 @@ static int run_record(int argc, char **argv)
 	     "probe to record; on Xen xentrace:CLASS or xentrace:EVENT: Xen's own; can be "
 	     "repeated"},
 	    {0, "filter", VP_OPTION_OF_LAST, &record.events.filters, "FILTER",
-	     "record only events of the tracepoint before it that this holds for, such as "
-	     "'prev_pid == 0'"},
+	     "filter of the preceding tracepoint, such as 'prev_pid == 0'"},
 	    {'g', "call-chains", VP_OPTION_FLAG, &record.chains, NULL,
 	     "record call chains of host and guests"},
 	    {0, "call-graph", VP_OPTION_TEXT, &record.call_graph, "MODE",

@@ -282,6 +282,6 @@ static int run_selftest(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "selftest",
     .usage = "[-C N] [-o FILE] [--json] [OPTION]...",
-    .summary = "run known work in a guest of its own and check vperf's reports of it",
+    .summary = "run known work in a small guest and check vperf's reports of it",
     .run = run_selftest,
 };

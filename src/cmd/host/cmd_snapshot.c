@@ -53,7 +53,7 @@ static int run_snapshot(int argc, char **argv)
 	struct snapshot snapshot = {0};
 	const struct vp_option options[] = {
 	    {'p', "pid", VP_OPTION_COUNT, &snapshot.pid, "PID",
-	     "the recorder's process, instead of its directory"},
+	     "pid of the recorder, instead of its directory"},
 	};
 
 	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &snapshot.operands,

@@ -80,6 +80,6 @@ static int run_account(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "account",
     .usage = "[--vm NAME] [--vcpu N] [--time FROM,TO] [--events] [--format FORMAT] [DIR]",
-    .summary = "show what each vCPU did, to the nanosecond",
+    .summary = "show the exact time of each vCPU by state",
     .run = run_account,
 };

@@ -155,7 +155,7 @@ static int run_critical(int argc, char **argv)
 	    VP_EVENT_OPTIONS_OF_ALL_PCPUS(&critical.which),
 	    VP_CLOCK_OPTION(&critical.which),
 	    {0, "thread", VP_OPTION_TEXT, &critical.thread, "TID|NAME",
-	     "the guest's thread: its number in the guest, or its name"},
+	     "guest thread: TID in the guest, or name"},
 	    {0, "table", VP_OPTION_TEXT, &critical.table, "TABLE",
 	     "only blame or chain (default: both; blame for csv)"},
 	    VP_FORMAT_OPTIONS(&critical.words, "json", "csv", "text, json or csv"),
@@ -174,6 +174,6 @@ static int run_critical(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "critical",
     .usage = "--vm NAME --thread TID|NAME [--time FROM,TO] [OPTION]... [DIR]",
-    .summary = "show what a guest's thread waited for, through guest, hypervisor and host",
+    .summary = "critical path of a guest thread through guest, hypervisor and host",
     .run = run_critical,
 };

@@ -138,6 +138,6 @@ static int run_diagnose(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "diagnose",
     .usage = "[--vm NAME] [--time FROM,TO] [--json] [DIR]",
-    .summary = "say what costs VMs most, and what to try",
+    .summary = "rank what costs the VMs CPU time, and what to try",
     .run = run_diagnose,
 };

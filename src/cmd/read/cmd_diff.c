@@ -69,6 +69,6 @@ static int run_diff(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "diff",
     .usage = "[--vm NAME] [--format FORMAT] BEFORE AFTER",
-    .summary = "show what became better or worse for each VM",
+    .summary = "compare two recordings, VM by VM",
     .run = run_diff,
 };

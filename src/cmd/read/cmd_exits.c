@@ -119,6 +119,6 @@ static int run_exits(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "exits",
     .usage = "[--vm NAME] [--by reason|function|process|address] [OPTION]... [DIR]",
-    .summary = "show what VM exits cost and what caused them",
+    .summary = "show VM exits: count, cost and the guest code that causes them",
     .run = run_exits,
 };

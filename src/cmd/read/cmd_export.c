@@ -248,6 +248,6 @@ static int run_export(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "export",
     .usage = "FORMAT [-o FILE] [--vm NAME] [OPTION]... [DIR]",
-    .summary = "write a recording in the format of another program",
+    .summary = "convert a recording for other tools: perf, Perfetto, CTF, pprof, ...",
     .run = run_export,
 };

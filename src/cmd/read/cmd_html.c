@@ -337,7 +337,7 @@ static int run_html(int argc, char **argv)
 	    {'o', "output", VP_OPTION_TEXT, &html.output, "FILE",
 	     "write the page to FILE; -: to standard output"},
 	    {0, "diff", VP_OPTION_TEXT, &html.before, "DIR",
-	     "compare with the recording in DIR: its flame graph is the one before"},
+	     "differential flame graph against the baseline recording in DIR"},
 	    {0, "vm", VP_OPTION_NAMES, &html.vm, "NAME",
 	     "only this VM (name, or pid of its VMM); can be repeated"},
 	    {0, "time", VP_OPTION_TEXT, &html.time, "FROM,TO", VP_TIME_HELP},
@@ -353,6 +353,6 @@ static int run_html(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "html",
     .usage = "[--diff DIR] [--time FROM,TO] [OPTION]... [DIR] -o FILE.html",
-    .summary = "show a recording as one page for a browser",
+    .summary = "write an HTML report: states, timeline, flame graph, tables",
     .run = run_html,
 };

@@ -70,7 +70,7 @@ static int run_import(int argc, char **argv)
 	    {0, "shared", VP_OPTION_FLAG, &import.shared, NULL,
 	     "let others read the recording, as the umask allows (default: only you)"},
 	    {'e', "event", VP_OPTION_TEXT, &import.options.event, "NAME",
-	     "of perf.data: samples of that event (default: the first with samples)"},
+	     "perf.data: import the samples of this event (default: the first event with samples)"},
 	    {0, "list", VP_OPTION_FLAG, &import.list, NULL, "list the formats"},
 	};
 
@@ -81,6 +81,6 @@ static int run_import(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "import",
     .usage = "[-o DIR] [-e EVENT] HOST [[NAME[@PID]:]GUEST]...",
-    .summary = "make a recording of what trace-cmd, LTTng or perf recorded",
+    .summary = "convert a trace-cmd, LTTng or perf recording",
     .run = run_import,
 };

@@ -64,6 +64,6 @@ static int run_info(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "info",
     .usage = "[-v] [--json] [DIR]",
-    .summary = "describe a recording and its gaps",
+    .summary = "print what a recording contains, and what it lost",
     .run = run_info,
 };

@@ -263,6 +263,6 @@ static int run_model(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "model",
     .usage = "linear|tree|compare|check [OPTION]... DATA [DATA]",
-    .summary = "explain one column of a table by the others: regression, model trees",
+    .summary = "fit regression and model trees to event counts",
     .run = run_model,
 };

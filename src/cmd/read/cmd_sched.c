@@ -258,6 +258,6 @@ static int run_sched(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "sched",
     .usage = "[--vm NAME] [--table TABLE] [OPTION]... [DIR]",
-    .summary = "show what guests' threads got of their vCPUs, and who made them wait",
+    .summary = "guest thread scheduling: run time, wait time, and who caused the waits",
     .run = run_sched,
 };

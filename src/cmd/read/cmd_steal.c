@@ -47,6 +47,6 @@ static int run_steal(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "steal",
     .usage = "[--vm NAME] [--vcpu N] [--time FROM,TO] [--format FORMAT] [DIR]",
-    .summary = "show who took the vCPUs' time",
+    .summary = "show which tasks, VMs and interrupts took CPU time from the vCPUs",
     .run = run_steal,
 };

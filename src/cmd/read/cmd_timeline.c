@@ -141,8 +141,7 @@ static int run_timeline(int argc, char **argv)
 	const struct vp_option options[] = {
 	    {0, "track", VP_OPTION_TEXT, &timeline.lane, "TRACK",
 	     "slices of each pcpu, vcpu or guest thread (default: vcpu)"},
-	    {0, "lane", VP_OPTION_TEXT, &timeline.lane, "TRACK",
-	     "the same as --track, as before 0.3"},
+	    {0, "lane", VP_OPTION_TEXT, &timeline.lane, "TRACK", "old name of --track"},
 	    VP_EVENT_OPTIONS(&timeline.which),
 	    VP_CLOCK_OPTION(&timeline.which),
 	    VP_FORMAT_OPTIONS(&timeline.format, "jsonl", "csv", "text, jsonl or csv"),
@@ -157,7 +156,7 @@ static int run_timeline(int argc, char **argv)
 
 static const struct vp_verb verb = {
     .name = "timeline",
-    .usage = "[--lane pcpu|vcpu|thread] [--vm NAME] [OPTION]... [DIR]",
-    .summary = "print who ran where and in which state",
+    .usage = "[--track pcpu|vcpu|thread] [--vm NAME] [OPTION]... [DIR]",
+    .summary = "print the states of each pCPU, vCPU or guest thread as they change",
     .run = run_timeline,
 };
