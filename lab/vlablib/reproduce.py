@@ -7,44 +7,53 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from . import reproduce_counts, reproduce_profile, reproduce_trace
+from . import published, reproduce_counts, reproduce_profile, reproduce_report, reproduce_tables, reproduce_trace
 from .common import LabError
 from .reproduction import Reproduction, Row
 
-NAMES: dict[str, Reproduction] = {**reproduce_profile.NAMES, **reproduce_trace.NAMES, **reproduce_counts.NAMES}
-LEFT_OUT = {
-    "profile-figure-17": "what it shows, and its numbers, are not at hand",
-    "counters-* with SPEC CPU2006 (figures 10 to 13)": "the programs cannot be had: counters-programs has others",
-    "cpi-* by the PMU's events": "no emulated PMU counts what published trees are made of (cache and TLB misses): software events are",
-    "trace-guests on Xen": "vperf has no agent in guests of Xen: on KVM"}
-
-
+NAMES: dict[str, Reproduction] = {**reproduce_profile.NAMES, **reproduce_tables.NAMES, **reproduce_trace.NAMES, **reproduce_counts.NAMES}
 def _list() -> int:
     for name, entry in NAMES.items():
-        print(f"{name:18} {entry.title} ({entry.source})")
-    for name, why in LEFT_OUT.items():
-        print(f"left out: {name}: {why}")
+        print(f"{name:20} {entry.title} ({entry.source})")
+    print(*published.lines(), sep="\n")
+    return 0
+
+
+def _publish(args: argparse.Namespace) -> int:
+    try:
+        if args.document:
+            reproduce_report.document(NAMES)
+        if args.report:
+            reproduce_report.write_page(NAMES, args.report)
+    except (LabError, OSError) as error:
+        print(f"reproduce: {error}", file=sys.stderr)
+        return 2
     return 0
 
 
 def _show(name: str, entry: Reproduction, rows: list[Row]) -> None:
     print(f"{name}: {entry.title}\n  published: {entry.source}\n  here: {entry.instead}; simulated")
     for row in rows:
-        mark = {True: "holds", False: "DOES NOT HOLD", None: "shown only"}[row.holds]
-        print(f"  {row.what}\n      published: {row.published or '-'}\n      ours:      {row.ours}   [{mark}]")
+        verdict = reproduce_report.mark(asdict(row))
+        print(f"  {row.what}\n      published: {row.published or '-'}\n      ours:      {row.ours}   [{verdict.upper() if row.holds is False else verdict}]")
 
 
 def main(argv: list[str]) -> int:
     """Its options; returns the exit status: 1 if a shape does not hold."""
     parser = argparse.ArgumentParser("reproduce", description=__doc__)
     parser.add_argument("name", metavar="NAME", nargs="?", choices=NAMES, help=f"one of {', '.join(NAMES)}")
-    parser.add_argument("--list", action="store_true", help="what there is, and what is left out and why")
+    parser.add_argument("--list", action="store_true", help="what there is; each published table and figure, with its state")
     parser.add_argument("--out", metavar="DIR", type=Path, help="keep the lab's results here")
     parser.add_argument("--read", action="store_true", help="no lab: read what an earlier run left in DIR")
     parser.add_argument("--json", action="store_true", help="the figures as JSON")
+    parser.add_argument("--keep", action="store_true", help="keep the figures in docs/evidence/reproduced.json; status 1 if a verdict changed")
+    parser.add_argument("--document", action="store_true", help="write the generated part of docs/reproduce.md from the kept figures")
+    parser.add_argument("--report", metavar="FILE", type=Path, help="write a page with published and kept figures side by side")
     args = parser.parse_args(argv)
     if args.list:
         return _list()
+    if args.document or args.report:
+        return _publish(args)
     if not args.name or (args.read and not args.out):
         parser.error("expected a NAME (see --list), and --out with --read")
     if args.out and not args.read and args.out.exists() and (not args.out.is_dir() or any(args.out.iterdir())):
@@ -70,4 +79,7 @@ def main(argv: list[str]) -> int:
         print(result, end="")
     else:
         _show(args.name, entry, rows)
-    return int(any(row.holds is False for row in rows))
+    changed = reproduce_report.keep(args.name, [asdict(row) for row in rows]) if args.keep else []
+    for line in changed:
+        print(f"reproduce: another verdict than the one that was kept: {line}", file=sys.stderr)
+    return int(any(row.holds is False for row in rows) or bool(changed))

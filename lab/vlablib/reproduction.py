@@ -15,12 +15,14 @@ NOT_AT_HAND = "no figure at hand; "
 
 @dataclass(frozen=True)
 class Row:
-    """One figure. `holds`: whether the shape does; None: it is only shown."""
+    """One figure. `holds`: whether the shape does; None: it is only shown, or differs, and `why`."""
 
     what: str
     published: str
     ours: str
     holds: bool | None
+    why: str = ""
+    numbers: tuple[float, float] | None = None  # the published figure and ours, for bars
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What lab/reproduce makes of a lab's results: the shape of known figures."""
 import base64
+import pathlib
 import re
 import struct
 import subprocess
 import sys
+import tempfile
 import unittest
+from dataclasses import asdict
+from unittest import mock
 
 import bench
 
@@ -14,9 +18,14 @@ sys.path.insert(0, str(bench.SOURCE.parent / "lab"))
 
 from vlablib import benching  # noqa: E402
 from vlablib import reproduce_counts as counts  # noqa: E402
+from vlablib import published  # noqa: E402
 from vlablib import reproduce_profile as profile  # noqa: E402
+from vlablib import reproduce_report as report  # noqa: E402
+from vlablib import reproduce_tables as tables  # noqa: E402
 from vlablib import reproduce_trace as trace  # noqa: E402
 from vlablib.common import REPO, LabError  # noqa: E402
+from vlablib.reproduce import NAMES  # noqa: E402
+from vlablib.reproduction import Row  # noqa: E402
 from vperfbench import plan as plans  # noqa: E402
 
 SIZES = """simulated (icount, 1 instruction = 1 ns), alone: an exit takes 3000, a round trip 12000
@@ -38,6 +47,74 @@ vperf/perf-kvm: 0.923
 
 def holds(rows):
     return [row.holds for row in rows]
+
+
+class Tables(unittest.TestCase):
+    """Tables 3 to 15: rows of a view are summed by function, thief and VM."""
+
+    ROWS = [{"kind": "user", "process": "shares", "pid": 7, "function": function, "vm": "g1", "percent": percent}
+            for function, percent in (("share_a", 30.5), ("share_b", 9.7), ("share_c", 7.7), ("share_d", 2.0))]
+    STOLEN = [{"kind": "steal", "process": None, "pid": None, "function": f"[steal] ({who})", "vm": "g1", "percent": percent}
+              for who, percent in (("g2", 30.0), ("g3", 17.0), ("host", 3.0))]
+
+    def view(self, rows, **shares):
+        return tables.view_of({"rows": rows, "shares": {"os": 0.1, "user": 49.9, "idle": 0, "steal": 50, **shares}, "samples": 1000})
+
+    def test_view(self):
+        view = self.view(self.ROWS + self.ROWS[:1] + self.STOLEN + [{"kind": "vm", "process": None, "pid": 1, "function": "[g1]", "vm": "g1", "percent": 49}])
+        self.assertEqual(view.functions["7", "share_a"], 61)
+        self.assertEqual(view.stolen, {"g2": 30, "g3": 17, "host": 3})
+        self.assertEqual(view.vms, {"g1": 49})
+        self.assertEqual(tables.left(view), 97)
+        with self.assertRaises(LabError):
+            tables.view_of({"rows": [], "shares": {}, "samples": 0})
+
+    def test_functions(self):
+        self.assertEqual(holds(tables.functions_rows("x", self.view(self.ROWS), (56, 22, 11))), [True] * 6)
+        self.assertEqual(holds(tables.functions_rows("x", self.view(self.ROWS), (56, 22, 11), 2))[0], False)
+        swapped = [dict(row, percent=40 if row["function"] == "share_b" else row["percent"]) for row in self.ROWS]
+        self.assertEqual(holds(tables.functions_rows("x", self.view(swapped), (56, 22, 11))), [True, False, False, False, False, True])
+
+    def test_bounds(self):
+        self.assertTrue(tables.near("x", 50, 50.9, 50).holds)
+        self.assertFalse(tables.near("x", 50, 51.1, 50).holds)
+        self.assertTrue(tables.same("x", "", 69.39, 69.45).holds)
+        self.assertFalse(tables.same("x", "", 69.39, 69.5).holds)
+        row = tables.outside_row("x", 5.04, self.view(self.STOLEN))
+        self.assertEqual((row.holds, row.ours), (None, "3.00"))
+        self.assertIn("APIC", row.why)
+
+
+class Report(unittest.TestCase):
+    ROWS = [asdict(Row("share | of <b>, %", "49.98", "50.40", True, numbers=(49.98, 50.4))), asdict(Row("host", "5.04", "0.20", None, "another kernel")),
+            asdict(Row("plain", "", "7", None)), asdict(Row("order", "a, b", "b, a", False))]
+
+    def test_verdicts(self):
+        self.assertEqual([report.mark(row) for row in self.ROWS], ["holds", "differs: another kernel", "shown only", "does not hold"])
+
+    def test_keep(self):
+        with tempfile.TemporaryDirectory() as directory, mock.patch.object(report, "KEPT", pathlib.Path(directory) / "kept.json"):
+            self.assertEqual(report.keep("profile-one", self.ROWS), [])
+            self.assertEqual(report.keep("profile-one", self.ROWS), [])
+            changed = report.keep("profile-one", [{**self.ROWS[0], "holds": False}, *self.ROWS[1:]])
+            self.assertEqual(changed, ["share | of <b>, %: holds before, does not hold now"])
+            self.assertEqual(report.kept()["profile-one"]["rows"][0]["holds"], False)
+
+    def test_texts(self):
+        results = {"profile-one": {"date": "2026-01-02", "commit": "abc", "rows": self.ROWS}}
+        text = report.markdown(NAMES, results)
+        self.assertIn("| share \\| of <b>, % | 49.98 | 50.40 | holds |", text)
+        self.assertIn("Run on 2026-01-02, commit abc, simulated.", text)
+        page = report.page(NAMES, results)
+        self.assertIn("share | of &lt;b&gt;, %", page)
+        self.assertEqual(re.findall(r'class="bar (\w+)" style="width:([\d.]+)%"', page), [("published", "99.2"), ("ours", "100.0")])
+        for entry in published.ENTRIES:
+            self.assertIn(entry.place, text)
+            self.assertIn(f"<td>{entry.place}", page)
+
+    def test_document(self):
+        """docs/reproduce.md has the figures that were kept."""
+        self.assertTrue(report.document(NAMES, check=True), "run lab/reproduce --document")
 
 
 class Profile(unittest.TestCase):
@@ -211,6 +288,25 @@ class Options(unittest.TestCase):
             self.assertEqual(done.returncode, 2, arguments)
             self.assertIn(sentence, done.stderr)
             self.assertNotIn("Traceback", done.stderr)
+
+    def test_published(self):
+        """Each entry has its state, a reason unless it is reproduced, and names that exist."""
+        places = [entry.place for entry in published.ENTRIES]
+        self.assertEqual(len(places), len(set(places)))
+        for entry in published.ENTRIES:
+            self.assertIn(entry.place[0], published.SYSTEMS)
+            self.assertEqual(bool(entry.why), entry.state != published.REPRODUCED, entry.place)
+            for name in entry.by:
+                self.assertTrue(name in NAMES or name.startswith("tests/lab/run "), name)
+        # Of each system, the tables and figures that have numbers.
+        for letter, tables_of in (("A", range(3, 18)), ("C", (5, 6)), ("D", range(1, 16))):
+            found = set()
+            for entry in published.ENTRIES:
+                words = re.sub(r"figures? [\d, to]+", "", entry.place)
+                if words.startswith(letter):
+                    for low, high in re.findall(r"(\d+)(?: to (\d+))?", words):
+                        found |= set(range(int(low), int(high or low) + 1))
+            self.assertEqual(found & set(tables_of), set(tables_of), letter)
 
     def test_list(self):
         done = self.call("reproduce", "--list")
