@@ -17,7 +17,7 @@ void x86_pmu_mode(struct CPUArchState *env, uint32_t hflags);
 void x86_pmu_wake(struct CPUState *cs);
 
 /* A translation was put into QEMU's TLB: access 0 load, 1 store, 2 fetch. */
-void x86_pmu_tlb(struct CPUState *cs, int access, bool nested, uint64_t size);
+void x86_pmu_tlb(struct CPUState *cs, int access, bool nested, uint64_t address, uint64_t size);
 
 /*
  * WRMSR, RDMSR and RDPMC: they read or set EDX:EAX. X86_PMU_OTHER, false: the register is not one
@@ -29,6 +29,12 @@ bool x86_pmu_rdmsr(struct CPUArchState *env);
 bool x86_pmu_rdpmc(struct CPUArchState *env);
 
 void x86_pmu_reset(struct CPUState *cs);
+
+/* Whether translated code calls the helpers x86_pmu_branch and x86_pmu_access. */
+extern bool x86_pmu_counts_branches, x86_pmu_counts_accesses;
+
+/* CPUID leaf 0x80000022: PerfMonV2. */
+void x86_pmu_cpuid_v2(uint32_t *eax, uint32_t *ebx, uint32_t *ecx, uint32_t *edx);
 
 /* CPUID 0x80000001 ECX, without the counters where they cannot count. */
 uint32_t x86_pmu_cpuid(uint32_t ecx);

@@ -22,7 +22,7 @@ EPILOG = """\
 A scenario has one statement per line; '#' starts a comment:
 
   host     [arch=amd64|arm64] [vendor=amd|intel] [hypervisor=kvm|xen] [kernel=SUITE] [pcpus=N] [memory=MIB]
-           [icount=yes|no] [pmu=yes|no] [kaslr=yes|no] [append="KERNEL ARGUMENTS"] [cpu=MODEL] [accel=tcg|kvm] [qemu="QEMU ARGUMENTS"]
+           [icount=yes|no] [pmu=yes|no|v2] [caches=KIB,KIB] [kaslr=yes|no] [append="KERNEL ARGUMENTS"] [cpu=MODEL] [accel=tcg|kvm] [qemu="QEMU ARGUMENTS"]
   guest NAME [vcpus=N] [memory=MIB] [pin=PCPU,...] [kernel=SUITE] [flavour=cloud|generic]
            [agent=yes|no] [truth=yes|no] [kallsyms=yes|no] [autostart=yes|no] [start=S] [stop=S]
            [kill=S] [append="..."] [cpu=MODEL] [qemu="..."]

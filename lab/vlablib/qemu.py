@@ -15,6 +15,7 @@ from .common import LabError, UsageError, need_program, prefer_session, priority
 
 # Of a processor with core counters, as Linux's event names and Xen's vPMU know it: AMD Rome.
 PMU_FAMILY = ",family=23,model=49,stepping=0"
+PMU_V2 = ",xlevel=0x80000022"
 NMI_WAIT = 5  # seconds for a kernel that hangs to print where
 SPIN_POLL, SPIN_LOOKS, SPIN_BYTES = 1, 15, 64  # so many looks in a row find a pCPU within so many bytes
 
@@ -174,7 +175,7 @@ class Qemu:
         lab, host, arch = self.lab, self.lab.scenario.host, self.lab.arch
         model = host.cpu or (xen.CPU if lab.xen else arch.cpu if self.accel == "tcg" else "host")
         if self.pmu and not host.cpu:
-            model += PMU_FAMILY + (xen.PMU_FLAGS if lab.xen else "")
+            model += PMU_FAMILY + (xen.PMU_FLAGS if lab.xen else "") + (PMU_V2 if host.pmu == "v2" else "")
         # The lab's own injects no interrupt twice. On KVM hosts a companion works around that, on Xen nothing does.
         own = self.pmu or lab.xen and self.accel == "tcg" and qemu_build.is_built()
         program = qemu_build.command() if own else [need_program(arch.qemu, arch.qemu_package)]
@@ -204,10 +205,12 @@ class Qemu:
 
     def start(self):
         """The process."""
+        caches = self.lab.scenario.host.caches
+        env = {**os.environ, "X86_PMU_CACHES": caches} if caches else None
         if self.lab.mode == "shell":
-            return subprocess.Popen(self.command())
+            return subprocess.Popen(self.command(), env=env)
         process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.PIPE, start_new_session=True)
+                                   stderr=subprocess.PIPE, start_new_session=True, env=env)
         prefer_session(process, self.lab.scenario.host.icount)
         return process
 

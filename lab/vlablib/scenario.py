@@ -27,7 +27,8 @@ class Host:
     pcpus: int = 2
     memory: int = 3072
     icount: bool = False
-    pmu: bool = False
+    pmu: str = ""  # "yes", or "v2": with PerfMonV2
+    caches: str = ""  # L1 and L2, in KiB
     append: str = ""
     kaslr: bool = False
     cpu: str = ""
@@ -128,8 +129,19 @@ def _one_of(*names):
     return check
 
 
+def _pmu(text):
+    return "" if _one_of("no", "yes", "v2")(text) == "no" else text
+
+
+def _caches(text):
+    sizes = [_count(size) for size in text.split(",")]
+    if len(sizes) != 2 or not all(1 <= size <= 1 << 16 and size & (size - 1) == 0 for size in sizes):
+        raise ValueError("expected the sizes of an L1 and an L2 cache in KiB, powers of two: caches=32,512")
+    return text
+
+
 HOST_KEYS = {"arch": _one_of(*ARCHES), "vendor": _one_of(*VENDORS), "hypervisor": _one_of(*HYPERVISORS), "kernel": _one_of(*SUITES), "pcpus": _count,
-             "memory": _count, "icount": _yes_no, "pmu": _yes_no, "kaslr": _yes_no, "append": str, "cpu": str,
+             "memory": _count, "icount": _yes_no, "pmu": _pmu, "caches": _caches, "kaslr": _yes_no, "append": str, "cpu": str,
              "accel": _one_of("tcg", "kvm"), "qemu": str}
 GUEST_KEYS = {"vcpus": _count, "memory": _count, "pin": _cpu_list, "kernel": _one_of(*SUITES),
               "flavour": _one_of(*FLAVOURS), "agent": _yes_no, "truth": _yes_no,
@@ -249,6 +261,8 @@ def _check(scenario, path):
         if (host.arch, host.vendor, host.accel) not in (("amd64", "amd", ""), ("amd64", "amd", "tcg")):
             wrong("host", "pmu=yes needs arch=amd64, vendor=amd and the accelerator tcg")
         host.icount = True
+    if host.caches and not host.pmu:
+        wrong("host", "caches= needs pmu=yes")
     xen = host.hypervisor == "xen"
     if xen and (host.arch, host.vendor, host.accel) not in (("amd64", "amd", ""), ("amd64", "amd", "tcg")):
         wrong("host", "hypervisor=xen needs arch=amd64, vendor=amd and the accelerator tcg")

@@ -195,7 +195,7 @@ def is_virtual(scenario):
     """Whether time in that lab is counted in instructions, and does not depend on the machine's load."""
     if callable(scenario):
         return getattr(scenario, "is_virtual", False)
-    return any(word in scenario for word in ("icount=yes", "pmu=yes", "vendor=intel"))
+    return any(word in scenario for word in ("icount=yes", "pmu=", "vendor=intel"))
 
 
 def run_scenario(text, directory, timeout=900, silence=300):

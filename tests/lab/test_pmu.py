@@ -29,7 +29,7 @@ perf script -i p.data -F period,ip,sym 2>/dev/null | sed "s/^ */$event /"; done
 command cd /tmp; for event in instructions:k cpu-clock:k; do perf record -q -o q.data -c 20011 -e $event --intr-regs=flags -a -- \
 sh -c 'find /sys/devices -name uevent | wc -l; for i in 1 2 3 4 5; do sh -c :; done' >/dev/null; \
 perf script -i q.data -F iregs 2>/dev/null | sed "s/^/$event /"; done
-command perf stat -x, -e branches counted --loops 1000 >/dev/null 2>&1; dmesg | grep 'unchecked MSR'; true
+command perf stat -x, -e branch-misses counted --loops 1000 >/dev/null 2>&1; dmesg | grep 'unchecked MSR'; true
 """.replace("\\\n", "")
 
 
@@ -152,6 +152,7 @@ def injected(run, claims):
 TLB = """
 host pmu=yes pcpus=1 memory=1536
 command for i in 1 2 3 4; do perf stat -x, -e dTLB-load-misses:u pages --mib 64 --rounds 20 2>&1 >/dev/null | grep dTLB; done
+command perf stat -x, -e dTLB-load-misses:u pages --mib 64 --huge 1 --rounds 20 2>&1 >/dev/null | grep dTLB
 """
 
 
@@ -159,6 +160,79 @@ def tlb(run, claims):
     misses = perf_counts(run.command_output(1))
     claims.check(len(misses) == 4 and min(misses) > 1000 and max(misses) - min(misses) <= 0.01 * max(misses),
                  f"TLB misses of the same program, four times: {misses}")
+    huge, = perf_counts(run.command_output(2))
+    # 64 MiB are 32 huge pages, which the TLB holds; what is left is the rest of the program.
+    claims.check(0 < huge < 0.01 * max(misses), f"TLB misses of the same accesses to huge pages: {huge}")
+
+
+# Branches, loads and stores, which are counted by other code than instructions are: one branch in each loop of `counted`,
+# one access and one branch for each line of `lines`. What a program does more the longer it runs is exact.
+EVENTS = """
+host pmu=yes pcpus=1 memory=1536
+command for n in 1000000 3000000; do perf stat -x, -e instructions:u,branches:u,r00c4:u counted --loops $n 2>&1 >/dev/null | grep :u; done
+command for store in 0 1; do for n in 100 300; do perf stat -x, -e instructions:u,branches:u,r0129:u,r0229:u lines --store $store --rounds $n 2>&1 >/dev/null | \
+grep :u; done; done
+command cd /tmp; perf record -q -o p.data -c 100000 -e branches:u counted --loops 10000000 >/dev/null; perf script -i p.data -F period,ip,sym 2>/dev/null
+command perf stat -x, -e cache-misses counted --loops 1000 >/dev/null 2>&1; dmesg | grep 'unchecked MSR'
+""".replace("\\\n", "")
+LINES = 256  # in 16 KiB
+
+
+def more(text, events):
+    """By how much each event of the second of two runs is more than that of the first, run after run."""
+    counts = perf_counts(text)
+    return [[counts[begin + events + event] - counts[begin + event] for event in range(events)] for begin in range(0, len(counts), 2 * events)]
+
+
+def events(run, claims):
+    (instructions, branches, taken), = more(run.command_output(1), 3)
+    # Other addresses and longer numbers make the rest of the program some instructions longer, of which some are branches.
+    rest = abs(instructions - 12000000)
+    claims.check(rest <= 1000, f"instructions:u of 2,000,000 loops of six: {instructions}")
+    for what, count in (("branches", branches), ("branches that were taken", taken)):
+        claims.check(abs(count - 2000000) <= rest, f"{what} of 2,000,000 loops: {count}; the rest of the program has {rest} instructions more or less")
+    for what, (_, branches, loads, stores) in zip(("loads", "stores"), more(run.command_output(2), 4)):
+        expected = (200 * LINES, 0) if what == "loads" else (0, 200 * LINES)
+        # A round calls a function and looks at the clock: some branches, loads and stores of its own.
+        for name, count, lines in zip(("branches", "loads", "stores"), (branches, loads, stores), (200 * LINES, *expected)):
+            claims.check(lines <= count <= lines + 200 * 60, f"200 rounds of 256 {what}: {count} {name} for {lines} of the lines")
+    samples = re.findall(r"^ *100000 +[0-9a-f]+ +(\S+)", run.command_output(3), re.MULTILINE)
+    claims.check(100 <= len(samples) <= 101 and samples.count("count_down") >= len(samples) - 1,
+                 f"branches:u, one sample for 100,000: {len(samples)} for 10,000,000 loops, {samples.count('count_down')} in the loop")
+    claims.check("unchecked MSR access error: WRMSR to 0xc001020" in run.command_output(4), "without a model of the caches their events are refused")
+
+
+# The model of the caches, and PerfMonV2. Memory that fits a cache has no misses of it after the first round; memory in order that
+# is larger than the cache misses it with each line.
+CACHES = """
+host pmu=v2 caches=32,512 pcpus=1 memory=1536
+command grep -o -m 1 perfmon_v2 /proc/cpuinfo
+command for way in '16 100' '16 300' '256 20' '256 40' '4096 4' '4096 8'; do set -- $way; \
+perf stat -x, -e instructions:u,cycles:u,rc860:u,cache-misses:u,r0129:u lines --kib $1 --rounds $2 2>&1 >/dev/null | grep :u; done
+command for n in 1000000 1000000 11000000; do perf stat -x, -e instructions:u counted --loops $n 2>&1 >/dev/null | grep instr; done
+command cd /tmp; for event in cycles instructions; do perf record -q -o p.data -c 1000000 -e $event:u counted --loops 50000000 >/dev/null; \
+perf script -i p.data -F period,ip,sym 2>/dev/null | sed "s/^ */$event /"; done
+""".replace("\\\n", "")
+PENALTY_L1, PENALTY_L2 = 10, 60
+
+
+def caches(run, claims):
+    claims.check(run.command_output(1).strip() == "perfmon_v2", "the processor has PerfMonV2")
+    for (kib, rounds, l1, l2), found in zip(((16, 200, 0, 0), (256, 20, 1, 0), (4096, 4, 1, 1)), more(run.command_output(2), 5)):
+        instructions, cycles, l1_misses, l2_misses, _ = found
+        lines = rounds * kib * 1024 // 64
+        # The rest of the program, and the kernel's interrupts between, take some lines out.
+        claims.near(f"{kib} KiB, {rounds} rounds: misses of the L1 cache", l1_misses, l1 * lines, 0.01 * lines)
+        claims.near(f"{kib} KiB, {rounds} rounds: misses of the L2 cache", l2_misses, l2 * lines, 0.01 * lines)
+        expected = instructions + PENALTY_L1 * l1_misses + PENALTY_L2 * l2_misses
+        claims.near(f"{kib} KiB: cycles, % of instructions and penalties", 100 * cycles / expected, 100, 1)
+    one, two, longer = perf_counts(run.command_output(3))
+    claims.near("instructions:u of two equal runs, difference", two - one, 0, 1000)
+    claims.near("instructions:u of 10,000,000 loops of six", longer - one, 60000000, 1000)
+    for event in ("cycles", "instructions"):
+        samples = re.findall(rf"^{event} +1000000 +[0-9a-f]+ +(\S+)", run.command_output(4), re.MULTILINE)
+        claims.check(300 <= len(samples) <= 303 and samples.count("count_down") >= len(samples) - 2,
+                     f"{event}:u, one sample for 1,000,000: {len(samples)} of 300,000,000 instructions, {samples.count('count_down')} in the loop")
 
 
 # Intervals of known instructions, of a task and of a vCPU of a VM that starts during the recording; and of sets that take turns.
@@ -358,7 +432,7 @@ def with_programs(scenario):
 
 TESTS = [("PMU: counts and NMIs of a host", with_programs(COUNTS), counts), ("PMU: a guest", with_programs(GUEST), guest)]
 QUICK = ()
-FULL = [("PMU: Xen", XEN, xen), ("PMU: intervals", INTERVALS, intervals), ("PMU: a CPI model", CPI, cpi), ("PMU: two pCPUs", TWO_PCPUS, two_pcpus), ("PMU: injected once", INJECTED, injected), ("PMU: TLB misses", TLB, tlb),
+FULL = [("PMU: branches, loads and stores", EVENTS, events), ("PMU: caches, PerfMonV2", CACHES, caches), ("PMU: Xen", XEN, xen), ("PMU: intervals", INTERVALS, intervals), ("PMU: a CPI model", CPI, cpi), ("PMU: two pCPUs", TWO_PCPUS, two_pcpus), ("PMU: injected once", INJECTED, injected), ("PMU: TLB misses", TLB, tlb),
         ("PMU: lent counters", LENT, lent), ("PMU: lent counters beside a busy VM", on_amd(test_counters.BESIDE), test_counters.beside_a_busy_vm),
         ("PMU: lent counters and bad input", on_amd(test_counters.BAD, "append=kvm.enable_pmu=0"), test_counters.bad_input),
         ("PMU: counters of vCPUs that are moved", on_amd(test_counters.MOVED), moved),
