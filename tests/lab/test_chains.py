@@ -21,7 +21,7 @@ guest g2 vcpus=1 memory=256 kernel={guest}
 workload g1 calls --both
 workload g1 modes 20 20
 workload g2 modes 20 20
-command vperf record -g --no-agent -o /out/rec -- lab-guest busy g1 4
+command vperf record -g --no-agent -o /out/rec -- lab-guest busy g1 2
 """
 
 READ = ["entry_SYSCALL_64_after_hwframe", "do_syscall_64", "ksys_read", "vfs_read"]

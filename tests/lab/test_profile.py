@@ -380,10 +380,10 @@ guest g1 vcpus=1 memory=256 agent=yes append="nokaslr"
 {start("g1", "shares fast=80 slow=20")}
 command vperf record -o /tmp/killed -- sleep 10000 & recorder=$!; \\
         until vperf info /tmp/killed --json >/out/before-kill.json 2>/dev/null && \\
-        [ "$(sed -n '/guest_samples/{{s/[^0-9]//gp;q}}' /out/before-kill.json)" -ge 1000 ]; do sleep 0.2; done; \\
+        [ "$(sed -n '/guest_samples/{{s/[^0-9]//gp;q}}' /out/before-kill.json)" -ge 1000 ]; do sleep 0.5; done; \\
         kill -9 $recorder; wait $recorder; cp -r /tmp/killed /out/killed
-command mkdir /tmp/small; mount -t tmpfs -o size=300k none /tmp/small; \\
-        vperf record -o /tmp/small/rec -- lab-guest busy g1 5; echo "status $?"; cp -r /tmp/small/rec /out/full
+command mkdir /tmp/small; mount -t tmpfs -o size=150k none /tmp/small; \\
+        vperf record -o /tmp/small/rec -- lab-guest busy g1 2; echo "status $?"; cp -r /tmp/small/rec /out/full
 command vperf record --vm nobody -o /out/none; echo "status $?"
 command vperf record -o /proc/nowhere; echo "status $?"
 command vperf record -F 10 -c 10; echo "status $?"
