@@ -185,7 +185,8 @@ packages() {
 # Readers that are fetched or take longer than the unit tests may, and a page of ten million samples.
 more_formats() {
 	tools/install-packages tests/packages-more.txt &&
-		tests/export/run --more build/vperf build/bench/gen-recording build/tests/export/make_recording_with_wakeups
+		tests/export/run --more build/vperf build/bench/gen-recording build/tests/export/make_recording_with_wakeups &&
+		tests/metrics/run build-dev
 }
 
 large_page() {
@@ -269,7 +270,7 @@ if [ -n "$full" ] && step "packages: twice the same bytes, lintian" packages; th
 	step "packages: in a minimal Debian 12" packages_installed
 fi
 if [ -n "$full" ] && [ -z "$only" ]; then
-	step "export: newest perf, Hotspot, LTTng's analyses, 10,000 VMs" more_formats
+	step "export: newest perf, Hotspot, LTTng's analyses, 10,000 VMs, Prometheus" more_formats
 	step "page: ten million samples" large_page
 fi
 if is_skipped weka; then

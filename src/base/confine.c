@@ -41,6 +41,15 @@ static const unsigned allowed_to_reader[] = {
     SYS_fstat,     SYS_newfstatat,  SYS_lseek,      SYS_mprotect,
     SYS_getrandom, SYS_sigaltstack, SYS_getdents64,
 };
+/* And for talking to clients that connect to a socket. */
+static const unsigned allowed_to_server[] = {
+    SYS_accept4, SYS_recvfrom,   SYS_sendto,      SYS_sendmsg,    SYS_writev,
+    SYS_ppoll,   SYS_pselect6,   SYS_shutdown,    SYS_setsockopt, SYS_getsockname,
+    SYS_fcntl,   SYS_getsockopt, SYS_getpeername, SYS_getrandom,  SYS_rt_sigprocmask,
+#ifdef SYS_poll
+    SYS_poll,    SYS_select,
+#endif
+};
 enum { WRITING = O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND };
 
 /* For debugging vperf; otherwise its output is not trusted. */
@@ -96,7 +105,7 @@ static bool keep_descriptors(int *fds, size_t count)
 
 /* A filter of system calls as it is made. */
 struct filter {
-	struct sock_filter at[64];
+	struct sock_filter at[96];
 	unsigned short count;
 };
 
@@ -197,6 +206,16 @@ static bool limit_to_reading(void)
 	return end_filter(&filter, SECCOMP_RET_ERRNO | EPERM);
 }
 
+static bool limit_to_serving(void)
+{
+	struct filter filter = {.count = 0};
+
+	begin_filter(&filter);
+	allow(&filter, allowed, VP_ARRAY_SIZE(allowed));
+	allow(&filter, allowed_to_server, VP_ARRAY_SIZE(allowed_to_server));
+	return end_filter(&filter, SECCOMP_RET_ERRNO | EPERM);
+}
+
 /* Gives up all capabilities but those that reading any process's files takes. */
 static bool keep_reader_capabilities(void)
 {
@@ -268,8 +287,7 @@ static bool become_nobody(void)
 /* `failed`: the step that did, or NULL. */
 static struct vp_error *confined(const char *failed)
 {
-	return failed ? vp_error_errno(errno, "cannot confine a reading process: %s", failed)
-		      : NULL;
+	return failed ? vp_error_errno(errno, "cannot confine a process: %s", failed) : NULL;
 }
 
 static const char no_descriptors[] = "its descriptors", no_limits[] = "its resource limits",
@@ -291,4 +309,15 @@ struct vp_error *vp_confine_to_reading(int *fds, size_t count, uint64_t max_file
 			: !keep_reader_capabilities() || !give_up_privileges()  ? no_rights
 			: !limit_to_reading()                                   ? no_filter
 										: NULL);
+}
+
+struct vp_error *vp_confine_to_serving(int *fd)
+{
+	if (!keep_descriptors(fd, 1))
+		return confined(no_descriptors);
+	if (!limit_resources(VP_CONFINED_MEMORY, 0))
+		return confined(no_limits);
+	if (!become_nobody() || !give_up_privileges())
+		return confined(no_rights);
+	return confined(limit_to_serving() ? NULL : no_filter);
 }

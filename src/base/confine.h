@@ -31,5 +31,10 @@ struct vp_error *vp_confine(int *fds, size_t count, unsigned long request,
  * write to `fds`; no more than that. Other system calls fail.
  */
 struct vp_error *vp_confine_to_reading(int *fds, size_t count, uint64_t max_file) VP_MUST_CHECK;
+/*
+ * For a process that talks to the clients of the listening socket `fd`: besides what vp_confine()
+ * allows, it may accept connections, receive and send. Other system calls fail.
+ */
+struct vp_error *vp_confine_to_serving(int *fd) VP_MUST_CHECK;
 
 #endif

@@ -217,9 +217,8 @@ static void test_reader_says_why_it_is_not_confined(void **state)
 		if (setresuid(65534, 65534, 65534))
 			_exit(2);
 		struct vp_error *error = vp_confine(NULL, 0, 0, 0);
-		_exit(!error ||
-		      !strstr(vp_error_message(error), "cannot confine a reading process: "
-						       "its privileges: "));
+		_exit(!error || !strstr(vp_error_message(error),
+					"cannot confine a process: its privileges: "));
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status));

@@ -88,6 +88,16 @@ enum vp_manager vp_manager_of(const struct vp_vm *vm)
 	return unit && strncmp(unit, "session-", 8) != 0 ? VP_MANAGER_SYSTEMD : VP_MANAGER_UNKNOWN;
 }
 
+const char *vp_manager_name(enum vp_manager manager)
+{
+	static const char *const names[] = {
+	    [VP_MANAGER_UNKNOWN] = "",        [VP_MANAGER_LIBVIRT] = "libvirt",
+	    [VP_MANAGER_NOVA] = "nova",       [VP_MANAGER_PROXMOX] = "proxmox",
+	    [VP_MANAGER_SYSTEMD] = "systemd", [VP_MANAGER_XEN] = "xen"};
+
+	return names[manager];
+}
+
 /* Marks the pCPUs of a kernel's list. */
 static void mark_list(const char *list, uint32_t pcpus, bool *used)
 {

@@ -20,6 +20,8 @@ enum vp_manager {
 };
 
 enum vp_manager vp_manager_of(const struct vp_vm *vm);
+/* "libvirt", "nova", "proxmox", "systemd", "xen", or "". */
+const char *vp_manager_name(enum vp_manager manager);
 
 /* Appends the commands for the rule's finding about the VM, a line each; none if the manager or the
  * rule has none, or no other pCPU is known. `pcpus`: how many the host has. */

@@ -45,7 +45,7 @@ static void help(const struct vp_program *program, FILE *out)
 {
 	static const struct {
 		const char *title, *names[9];
-	} groups[] = {{"Record", {"record", "stat", "top", "snapshot", "lend"}},
+	} groups[] = {{"Record", {"record", "stat", "top", "snapshot", "metrics", "lend"}},
 		      {"Where did the time go?",
 		       {"diagnose", "report", "account", "steal", "exits", "html", "diff"}},
 		      {"What happened when?", {"script", "timeline", "sched", "critical"}},

@@ -63,5 +63,6 @@ const struct vp_verb *vp_verb_export(void);
 const struct vp_verb *vp_verb_import(void);
 const struct vp_verb *vp_verb_lend(void);
 const struct vp_verb *vp_verb_selftest(void);
+const struct vp_verb *vp_verb_metrics(void);
 
 #endif

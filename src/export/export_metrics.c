@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "export/export_metrics.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/account/account_tables.h"
+#include "analyze/report/diagnose_commands.h"
+#include "base/alloc.h"
+#include "base/intern.h"
+#include "base/macros.h"
+#include "base/text.h"
+#include "base/vec.h"
+#include "schema/account_terms.h"
+
+struct exposition {
+	const struct vp_account_counters *counters;
+	const vp_vms *vms;
+	const struct vp_metrics_self *self;
+	enum vp_metrics_format format;
+	struct vp_buffer *out;
+	VP_VEC(char *) labels; /* of each of the counters' VMs: vm="…"; NULL: it has no name */
+};
+
+/* A family of series. */
+struct family {
+	const char *name; /* without the ending of a counter or an info metric */
+	enum family_type { COUNTER, GAUGE, INFO } type;
+	const char *unit, *help;
+	void (*put)(struct exposition *to, const struct family *family);
+	uint64_t (*of_vcpu)(const struct vp_counted_vcpu *vcpu); /* of put_vcpus() */
+};
+
+const char *vp_metrics_type(enum vp_metrics_format format)
+{
+	return format == VP_METRICS_OPENMETRICS
+		   ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+		   : "text/plain; version=0.0.4; charset=utf-8";
+}
+
+/* In OpenMetrics a family's name is without the ending of its series. */
+static void put_head(struct exposition *to, const struct family *family)
+{
+	static const char *const types[][VP_METRICS_FORMATS] = {
+	    {"counter", "counter"}, {"gauge", "gauge"}, {"gauge", "info"}};
+	static const char *const endings[] = {"_total", "", "_info"};
+	bool open = to->format == VP_METRICS_OPENMETRICS;
+	const char *ending = open ? "" : endings[family->type];
+
+	vp_buffer_printf(to->out, "# HELP %s%s %s\n# TYPE %s%s %s\n", family->name, ending,
+			 family->help, family->name, ending, types[family->type][to->format]);
+	if (open && family->unit)
+		vp_buffer_printf(to->out, "# UNIT %s %s\n", family->name, family->unit);
+}
+
+/* The name of a series, up to its first label. */
+static void put_name(struct exposition *to, const struct family *family)
+{
+	vp_buffer_string(to->out, family->name);
+	if (family->type != GAUGE)
+		vp_buffer_string(to->out, family->type == COUNTER ? "_total" : "_info");
+}
+
+/* Names are tenants' texts: nothing in them ends the label. */
+static void append_label(struct vp_buffer *out, const char *name, const char *value)
+{
+	VP_AUTO_FREE char *clean = vp_text_cleaned(value);
+
+	vp_buffer_printf(out, "%s=\"", name);
+	for (const char *at = clean; *at; at++) {
+		if (*at == '\\' || *at == '"')
+			vp_buffer_string(out, "\\");
+		vp_buffer_append(out, at, 1);
+	}
+	vp_buffer_string(out, "\"");
+}
+
+static void put_label(struct exposition *to, char before, const char *name, const char *value)
+{
+	vp_buffer_append(to->out, &before, 1);
+	append_label(to->out, name, value);
+}
+
+static void put_number(struct exposition *to, char before, const char *name, uint32_t value)
+{
+	vp_buffer_printf(to->out, "%c%s=\"%" PRIu32 "\"", before, name, value);
+}
+
+static void put_seconds(struct exposition *to, const char *labels_end, uint64_t ns)
+{
+	vp_buffer_printf(to->out, "%s %" PRIu64 ".%09" PRIu64 "\n", labels_end, ns / 1000000000,
+			 ns % 1000000000);
+}
+
+static void put_count(struct exposition *to, const char *labels_end, uint64_t count)
+{
+	vp_buffer_printf(to->out, "%s %" PRIu64 "\n", labels_end, count);
+}
+
+/* A second VM of a name would be the same series: it has its number, too. */
+static void name_vms(struct exposition *to)
+{
+	struct vp_intern names = {0};
+
+	vp_vec_each (&to->counters->vms, counted) {
+		const struct vp_vm *vm = vp_vms_find(to->vms, counted->id);
+		struct vp_buffer label = {0};
+		if (vm && vm->name) {
+			bool again = vp_intern_has(&names, vm->name);
+			VP_AUTO_FREE char *name =
+			    again ? vp_format("%s/%u", vm->name, counted->id) : vp_strdup(vm->name);
+			vp_intern_string(&names, vm->name);
+			append_label(&label, "vm", name);
+			vp_vec_push(&to->labels, vp_strdup(vp_buffer_text(&label)));
+		} else {
+			vp_vec_push(&to->labels, NULL);
+		}
+		vp_buffer_deinit(&label);
+	}
+	vp_intern_deinit(&names);
+}
+
+/* The start of a VM's series; false: it has none. */
+static bool put_vm(struct exposition *to, const struct family *family,
+		   const struct vp_counted_vm *vm)
+{
+	const char *label = to->labels.at[vm - to->counters->vms.at];
+
+	if (!label)
+		return false;
+	put_name(to, family);
+	vp_buffer_string(to->out, "{");
+	vp_buffer_string(to->out, label);
+	return true;
+}
+
+/* A family with a series for each vCPU. */
+static void put_vcpus(struct exposition *to, const struct family *family)
+{
+	vp_vec_each (&to->counters->vms, vm)
+		vp_vec_each (&vm->vcpus, vcpu) {
+			if (!put_vm(to, family, vm))
+				continue;
+			put_number(to, ',', "vcpu", vcpu->number);
+			if (family->unit)
+				put_seconds(to, "}", family->of_vcpu(vcpu));
+			else
+				put_count(to, "}", family->of_vcpu(vcpu));
+		}
+}
+
+static uint64_t wakeups_of(const struct vp_counted_vcpu *vcpu)
+{
+	return vcpu->wakeups;
+}
+
+static uint64_t preemptions_of(const struct vp_counted_vcpu *vcpu)
+{
+	return vcpu->preemptions;
+}
+
+static uint64_t poll_wasted_of(const struct vp_counted_vcpu *vcpu)
+{
+	return vcpu->poll_wasted_ns;
+}
+
+static void put_states(struct exposition *to, const struct family *family)
+{
+	vp_vec_each (&to->counters->vms, vm)
+		vp_vec_each (&vm->vcpus, vcpu)
+			for (size_t state = 0; state < VP_STATES && put_vm(to, family, vm);
+			     state++) {
+				put_number(to, ',', "vcpu", vcpu->number);
+				put_label(to, ',', "state", vp_state_name(state));
+				put_seconds(to, "}", vcpu->ns[state]);
+			}
+}
+
+/* Exits: their number, or with a unit their time. Slots that are taken, and "other". */
+static void put_reasons(struct exposition *to, const struct family *family)
+{
+	vp_vec_each (&to->counters->vms, vm)
+		for (size_t i = 0; i <= VP_COUNTED_REASONS; i++) {
+			const struct vp_counted_reason *reason = &vm->reasons[i];
+			if ((i >= vm->n_reasons && i != VP_COUNTED_REASONS) ||
+			    !put_vm(to, family, vm))
+				continue;
+			put_label(to, ',', "reason", reason->name);
+			if (family->unit)
+				put_seconds(to, "}", reason->ns);
+			else
+				put_count(to, "}", reason->count);
+		}
+}
+
+static void put_thieves(struct exposition *to, const struct family *family)
+{
+	vp_vec_each (&to->counters->vms, vm)
+		for (size_t i = 0; i <= VP_COUNTED_THIEVES; i++) {
+			const struct vp_counted_thief *thief = &vm->thieves[i];
+			if ((i >= vm->n_thieves && i != VP_COUNTED_THIEVES) ||
+			    !put_vm(to, family, vm))
+				continue;
+			put_label(to, ',', "kind", thief->kind);
+			put_label(to, ',', "thief", thief->name);
+			put_seconds(to, "}", thief->ns);
+		}
+}
+
+static void put_vm_info(struct exposition *to, const struct family *family)
+{
+	vp_vec_each (&to->counters->vms, counted) {
+		const struct vp_vm *vm = vp_vms_find(to->vms, counted->id);
+		if (!put_vm(to, family, counted))
+			continue;
+		put_label(to, ',', "name", vm->name);
+		put_label(to, ',', "uuid", vm->uuid ? vm->uuid : "");
+		put_number(to, ',', "pid", vm->has_domain ? 0 : vm->pid);
+		put_label(to, ',', "manager", vp_manager_name(vp_manager_of(vm)));
+		put_label(to, ',', "cgroup", vm->cgroup ? vm->cgroup : "");
+		vp_buffer_string(to->out, "} 1\n");
+	}
+}
+
+static void put_build(struct exposition *to, const struct family *family)
+{
+	put_name(to, family);
+	put_label(to, '{', "version", VPERF_VERSION);
+	vp_buffer_string(to->out, "} 1\n");
+}
+
+static void put_lost(struct exposition *to, const struct family *family)
+{
+	put_name(to, family);
+	put_count(to, "", to->counters->lost);
+}
+
+static void put_cpu(struct exposition *to, const struct family *family)
+{
+	put_name(to, family);
+	put_seconds(to, "", to->self->cpu_ns);
+}
+
+static void put_memory(struct exposition *to, const struct family *family)
+{
+	put_name(to, family);
+	put_count(to, "", to->self->memory);
+}
+
+static void put_time(struct exposition *to, const struct family *family)
+{
+	put_name(to, family);
+	put_seconds(to, "", to->self->realtime_ns);
+}
+
+/* The names stay as they are: dashboards and rules have them. */
+static const struct family families[] = {
+    {"vperf_vcpu_state_seconds", COUNTER, "seconds",
+     "Time of a vCPU in each state; the states sum to elapsed time.", put_states, NULL},
+    {"vperf_vcpu_stolen_seconds", COUNTER, "seconds",
+     "Time in which a vCPU wanted to run and did not (CPU ready, run_delay).", put_vcpus,
+     vp_counted_vcpu_stolen},
+    {"vperf_vcpu_wakeups", COUNTER, NULL, "Wake-ups of a vCPU.", put_vcpus, wakeups_of},
+    {"vperf_vcpu_preemptions", COUNTER, NULL,
+     "How often a vCPU lost its pCPU while it wanted to run.", put_vcpus, preemptions_of},
+    {"vperf_vcpu_poll_wasted_seconds", COUNTER, "seconds",
+     "Halt polling of a vCPU that found nothing.", put_vcpus, poll_wasted_of},
+    {"vperf_vm_exits", COUNTER, NULL, "VM exits by reason.", put_reasons, NULL},
+    {"vperf_vm_exit_seconds", COUNTER, "seconds",
+     "Time that the hypervisor and the VMM worked for VM exits, by reason.", put_reasons, NULL},
+    {"vperf_vm_stolen_by_seconds", COUNTER, "seconds",
+     "Time that a VM's vCPUs were without a pCPU, by who had it.", put_thieves, NULL},
+    {"vperf_vm", INFO, NULL, "VMs that run: their names, and who manages them.", put_vm_info, NULL},
+    {"vperf_build", INFO, NULL, "Version of vperf.", put_build, NULL},
+    {"vperf_account_lost", COUNTER, NULL,
+     "vCPUs, thieves and exit sites that the account had no room for.", put_lost, NULL},
+    {"vperf_cpu_seconds", COUNTER, "seconds", "CPU time of vperf itself.", put_cpu, NULL},
+    {"vperf_memory_bytes", GAUGE, "bytes", "Resident memory of vperf itself.", put_memory, NULL},
+    {"vperf_update_time_seconds", GAUGE, "seconds",
+     "When the counters were last updated, in seconds since 1970.", put_time, NULL},
+};
+
+void vp_export_metrics(const struct vp_account_counters *counters, const vp_vms *vms,
+		       const struct vp_metrics_self *self, enum vp_metrics_format format,
+		       struct vp_buffer *out)
+{
+	struct exposition to = {
+	    .counters = counters, .vms = vms, .self = self, .format = format, .out = out};
+
+	name_vms(&to);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(families); i++) {
+		put_head(&to, &families[i]);
+		families[i].put(&to, &families[i]);
+	}
+	if (format == VP_METRICS_OPENMETRICS)
+		vp_buffer_string(out, "# EOF\n");
+	vp_vec_each (&to.labels, label)
+		free(*label);
+	vp_vec_deinit(&to.labels);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The text formats of Prometheus: names, labels, values, and what tenants' names cannot do. */
+#include "unit.h"
+
+#include <string.h>
+
+#include "export/export_metrics.h"
+
+static const struct vp_metrics_self self = {
+    .cpu_ns = 1500000000, .memory = 4096, .realtime_ns = 1700000000123456789};
+
+/* Two VMs of two vCPUs. */
+static struct vp_account_counters make_counters(vp_vms *vms, const char *first, const char *second)
+{
+	struct vp_account_counters counters = {.intervals = 1, .lost = 3};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct vp_counted_vm vm = {.id = 1000 + i, .n_reasons = 1, .n_thieves = 1};
+		vp_vec_push(vms, ((struct vp_vm){.pid = 1000 + i,
+						 .name = strdup(i ? second : first),
+						 .uuid = strdup(i ? "" : "6c3fd489"),
+						 .cgroup = strdup("/qemu.slice/100.scope")}));
+		for (uint32_t vcpu = 0; vcpu < 2; vcpu++) {
+			struct vp_counted_vcpu one = {.number = vcpu, .wakeups = 10 * i + vcpu};
+			one.ns[VP_STATE_GUEST] = (1 + i) * 1000000000 + vcpu;
+			one.ns[VP_STATE_PREEMPTED] = 7 + i;
+			vp_vec_push(&vm.vcpus, one);
+		}
+		vm.reasons[0] = (struct vp_counted_reason){"CPUID", 5 + i, 2000};
+		vm.reasons[VP_COUNTED_REASONS] = (struct vp_counted_reason){"other", 1, 1};
+		vm.thieves[0] = (struct vp_counted_thief){"task", "bad\"\n\\task", 9};
+		vm.thieves[VP_COUNTED_THIEVES] = (struct vp_counted_thief){"", "other", 0};
+		vp_vec_push(&counters.vms, vm);
+	}
+	return counters;
+}
+
+static char *export(const char *first, const char *second, enum vp_metrics_format format)
+{
+	vp_vms vms = {0};
+	struct vp_buffer out = {0};
+	struct vp_account_counters counters = make_counters(&vms, first, second);
+
+	vp_export_metrics(&counters, &vms, &self, format, &out);
+	char *text = strdup(vp_buffer_text(&out));
+	vp_buffer_deinit(&out);
+	vp_account_counters_deinit(&counters);
+	vp_vms_deinit(&vms);
+	return text;
+}
+
+static void expect_line(const char *text, const char *line)
+{
+	const char *found = strstr(text, line);
+	size_t size = strlen(line);
+
+	while (found && (found != text && found[-1] != '\n'))
+		found = strstr(found + 1, line);
+	if (!found || found[size] != '\n')
+		fail_msg("no line '%s' in:\n%s", line, text);
+}
+
+static void test_text(void **state)
+{
+	char *text = export("db", "web", VP_METRICS_TEXT);
+
+	expect_line(text, "# TYPE vperf_vcpu_state_seconds_total counter");
+	expect_line(text, "vperf_vcpu_state_seconds_total{vm=\"db\",vcpu=\"0\",state=\"guest\"} "
+			  "1.000000000");
+	expect_line(text, "vperf_vcpu_state_seconds_total{vm=\"web\",vcpu=\"1\",state=\"guest\"} "
+			  "2.000000001");
+	expect_line(text, "vperf_vcpu_stolen_seconds_total{vm=\"web\",vcpu=\"0\"} 0.000000008");
+	expect_line(text, "vperf_vcpu_wakeups_total{vm=\"web\",vcpu=\"1\"} 11");
+	expect_line(text, "vperf_vm_exits_total{vm=\"web\",reason=\"CPUID\"} 6");
+	expect_line(text, "vperf_vm_exits_total{vm=\"db\",reason=\"other\"} 1");
+	expect_line(text, "vperf_vm_exit_seconds_total{vm=\"db\",reason=\"CPUID\"} 0.000002000");
+	expect_line(text, "vperf_vm_stolen_by_seconds_total{vm=\"db\",kind=\"task\","
+			  "thief=\"bad\\\"?\\\\task\"} 0.000000009");
+	expect_line(text, "# TYPE vperf_vm_info gauge");
+	expect_line(text, "vperf_vm_info{vm=\"db\",name=\"db\",uuid=\"6c3fd489\",pid=\"1000\","
+			  "manager=\"proxmox\",cgroup=\"/qemu.slice/100.scope\"} 1");
+	expect_line(text, "vperf_account_lost_total 3");
+	expect_line(text, "vperf_cpu_seconds_total 1.500000000");
+	expect_line(text, "vperf_memory_bytes 4096");
+	expect_line(text, "vperf_update_time_seconds 1700000000.123456789");
+	assert_null(strstr(text, "# EOF"));
+	assert_null(strstr(text, "# UNIT"));
+	/* For tests/metrics/run, which has Prometheus check it. */
+	temporary_file("test_export_metrics.prom", text, strlen(text));
+	free(text);
+}
+
+static void test_openmetrics(void **state)
+{
+	char *text = export("db", "web", VP_METRICS_OPENMETRICS);
+
+	expect_line(text, "# TYPE vperf_vcpu_state_seconds counter");
+	expect_line(text, "# UNIT vperf_vcpu_state_seconds seconds");
+	expect_line(text, "vperf_vcpu_wakeups_total{vm=\"db\",vcpu=\"1\"} 1");
+	expect_line(text, "# TYPE vperf_vm info");
+	assert_string_equal(text + strlen(text) - strlen("\n# EOF\n"), "\n# EOF\n");
+	free(text);
+}
+
+/* Series are never the same twice, and a name does not end its label. */
+static void test_names(void **state)
+{
+	char *text = export("same", "same", VP_METRICS_TEXT);
+
+	expect_line(text, "vperf_vcpu_wakeups_total{vm=\"same\",vcpu=\"1\"} 1");
+	expect_line(text, "vperf_vcpu_wakeups_total{vm=\"same/1001\",vcpu=\"1\"} 11");
+	expect_line(text, "vperf_vm_info{vm=\"same/1001\",name=\"same\",uuid=\"\",pid=\"1001\","
+			  "manager=\"proxmox\",cgroup=\"/qemu.slice/100.scope\"} 1");
+	free(text);
+	text = export("a\",x=\"1\n# EOF\n", "\xff\xe2\x80\xae", VP_METRICS_TEXT);
+	expect_line(text, "vperf_vcpu_wakeups_total{vm=\"a\\\",x=\\\"1?# EOF?\",vcpu=\"1\"} 1");
+	expect_line(text, "vperf_vcpu_wakeups_total{vm=\"??\",vcpu=\"0\"} 10");
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_text),
+					   cmocka_unit_test(test_openmetrics),
+					   cmocka_unit_test(test_names)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
