@@ -212,6 +212,26 @@ static void test_notes(void **state)
 	expect_error(vp_report_make(&naming, &chains, &report), "has no call chains");
 }
 
+/* A guest that does not run Linux: one sentence that says so. */
+static void test_other_guest(void **state)
+{
+	const struct vp_naming_options naming = {.directory = NAME};
+	const struct vp_profile_options options = {.view = VP_VIEW_UNIFIED};
+	struct vp_report report;
+
+	make(0);
+	FILE *vms = fopen(NAME "/vms", "a");
+	fputs("memory no Linux kernel was found in the guest's memory\n", vms);
+	fclose(vms);
+	expect_no_error(vp_report_make(&naming, &options, &report));
+	assert_true(has_note(&report.notes,
+			     "VM 'vm1': no symbol map (no Linux kernel was found in the guest's "
+			     "memory): code is shown as addresses; 'vperf report --guest'"));
+	assert_true(has_note(&report.notes, "VM 'vm0': no symbol map (none): code is shown as "
+					    "addresses; 'vperf record' without --no-guest-memory"));
+	vp_report_deinit(&report);
+}
+
 static void test_open(void **state)
 {
 	struct vp_recording recording = {0};
@@ -427,12 +447,12 @@ static void test_merged_lanes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_sentences),      cmocka_unit_test(test_damage),
-	    cmocka_unit_test(test_losses),         cmocka_unit_test(test_summary),
-	    cmocka_unit_test(test_notes),          cmocka_unit_test(test_open),
-	    cmocka_unit_test(test_harmless_texts), cmocka_unit_test(test_order_of_rows),
-	    cmocka_unit_test(test_order_of_parts), cmocka_unit_test(test_lanes),
-	    cmocka_unit_test(test_merged_lanes),
+	    cmocka_unit_test(test_sentences),     cmocka_unit_test(test_damage),
+	    cmocka_unit_test(test_losses),        cmocka_unit_test(test_summary),
+	    cmocka_unit_test(test_notes),         cmocka_unit_test(test_other_guest),
+	    cmocka_unit_test(test_open),          cmocka_unit_test(test_harmless_texts),
+	    cmocka_unit_test(test_order_of_rows), cmocka_unit_test(test_order_of_parts),
+	    cmocka_unit_test(test_lanes),         cmocka_unit_test(test_merged_lanes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -228,6 +228,27 @@ static void note_source(struct vp_report *report, const struct vp_vm *vm,
 		     from_memory ? "only some names" : "no names", vm->memory);
 }
 
+/* Notes what is wrong with a VM's symbol map. Without one, the reason is the agent's, or that of
+ * the reading of its memory, such as a guest that does not run Linux. */
+static void note_vm(struct vp_report *report, const char *name, const struct vp_vm *vm,
+		    const struct vp_naming_machine *machine)
+{
+	bool none = !strcmp(machine->state, "none");
+	bool refused = none && vm->agent && vm->agent[0] && strncmp(vm->agent, "ok", 2) != 0;
+	bool unread = none && vm->memory[0] && strncmp(vm->memory, "ok", 2) != 0;
+	const char *advice = vp_recording_advice(
+	    &report->recording,
+	    "; 'vperf record' without --no-guest-memory reads names from guest memory");
+
+	if (unread)
+		advice = "; 'vperf report --guest' takes a map that you write";
+	note_machine(report, name, machine,
+		     refused  ? vm->agent
+		     : unread ? vm->memory
+			      : NULL,
+		     advice);
+}
+
 static void note_machines(struct vp_report *report)
 {
 	const struct vp_naming *naming = &report->naming;
@@ -238,14 +259,7 @@ static void note_machines(struct vp_report *report)
 		if (vp_vm_is_host(&report->vms.at[i])) /* its names are the host's */
 			continue;
 		VP_AUTO_FREE char *name = vp_format("VM '%s'", report->vms.at[i].name);
-		const char *agent = report->vms.at[i].agent;
-		bool refused = !strcmp(machine->state, "none") && agent && agent[0] &&
-			       strncmp(agent, "ok", 2) != 0;
-		note_machine(report, name, machine, refused ? agent : NULL,
-			     vp_recording_advice(
-				 &report->recording,
-				 "; 'vperf record' without --no-guest-memory reads names from "
-				 "guest memory"));
+		note_vm(report, name, &report->vms.at[i], machine);
 		note_source(report, &report->vms.at[i], machine);
 		if (machine->names && machine->clock.basis == VP_CLOCK_UNKNOWN)
 			NOTE(report,
