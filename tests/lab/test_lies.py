@@ -145,25 +145,25 @@ def lasting_processes(guest):
 
 
 def check_kernel_lies(run, claims, without_btf, unreadable):
-    honest = json.loads((run.out / "honest.json").read_text())[0]
+    honest = json.loads((run.out / "honest.json").read_text())["vms"][0]
     statuses = dict(line.split() for line in (run.out / "statuses").read_text().splitlines())
     for lie in without_btf:
-        guest, = json.loads((run.out / f"{lie}.json").read_text())
+        guest, = json.loads((run.out / f"{lie}.json").read_text())["vms"]
         same = lasting_processes(guest) == lasting_processes(honest)
         claims.check(statuses[lie] == "0" and same and guest["kernel"]["derived"] and
                      not honest["kernel"]["derived"],
                      f"{lie}: the same {len(guest['processes'])} processes as with BTF: "
                      f"{guest['problem']}")
     for lie in unreadable:
-        guest, = json.loads((run.out / f"{lie}.json").read_text())
+        guest, = json.loads((run.out / f"{lie}.json").read_text())["vms"]
         claims.check(statuses[lie] == "1" and guest["problem"] and not guest["processes"],
                      f"{lie}: {guest['problem']}")
 
 
 def check_packs(run, claims, forgeries):
-    honest = {guest["vm"]: guest for guest in json.loads((run.out / "honest.json").read_text())}
+    honest = {guest["vm"]: guest for guest in json.loads((run.out / "honest.json").read_text())["vms"]}
     for how in forgeries:
-        for guest in json.loads((run.out / f"forged-{how}.json").read_text()):
+        for guest in json.loads((run.out / f"forged-{how}.json").read_text())["vms"]:
             kernel, name = guest["kernel"], guest["vm"]
             programs = [{process["pid"] for process in side["processes"]
                          if process["process"] in ("shares", "init")}
