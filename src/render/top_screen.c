@@ -315,6 +315,10 @@ static void top_screen_put_rows(struct canvas *canvas, const vp_live_rows *rows)
 	put_heading(canvas);
 	for (size_t i = first; i < rows->count && i < first + room; i++)
 		top_screen_put_row(canvas, rows->at[i]);
+	if (!rows->count) {
+		vp_buffer_string(&canvas->line, "No VM is running.");
+		put_line(canvas, NULL);
+	}
 	top_screen_put_exits(canvas, exits);
 	put_thieves(canvas, thieves);
 }

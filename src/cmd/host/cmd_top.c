@@ -94,6 +94,8 @@ static void put_screen_text(const struct vp_table *tables, double seconds, struc
 {
 	vp_buffer_printf(out, "vperf top: %zu vCPUs, %.3f s\n\n", vp_table_rows(&tables[0]),
 			 seconds);
+	if (!vp_table_rows(&tables[0]))
+		vp_buffer_string(out, "No VM is running.\n\n");
 	for (size_t i = 0; i < TABLES; i++) {
 		if (!vp_table_rows(&tables[i]))
 			continue;
