@@ -42,7 +42,7 @@ function summary(page: Page): HTMLElement {
 }
 
 /** The other VMs that the same cause costs. */
-function victims(of: Finding, others: Finding[]): string {
+function victims(others: Finding[]): string {
   if (!others.length) return "";
   return ` So ${others.length === 1 ? "does VM" : "do VMs"} ${others.map((other) => `${other.vm}: ${format.duration(other.ns)}, ${format.percent(other.percent)}`).join("; ")}.`;
 }
@@ -54,7 +54,7 @@ function answers(of: Finding, others: Finding[]): [string, string | string[]][] 
   const places = [...(of.pcpus ? [`pCPU${/[-,]/.test(of.pcpus) ? "s" : ""} ${of.pcpus}`] : []), ...(of.cgroup ? [`cgroup ${of.cgroup}`] : []),
     ...(of.address ? [`most at ${of.address}, ${format.count(of.address_count)} times`] : [])];
   if (places.length) rows.push(["Where", places.join(", ")]);
-  if (of.records === null) rows.push(["How much", `${of.count ? `${format.count(of.count)} times.` : ""}${victims(of, others)}${of.detail ? ` ${of.detail[0].toUpperCase()}${of.detail.slice(1)}.` : ""}`.trim()]);
+  if (of.records === null) rows.push(["How much", `${of.count ? `${format.count(of.count)} times.` : ""}${victims(others)}${of.detail ? ` ${of.detail[0].toUpperCase()}${of.detail.slice(1)}.` : ""}`.trim()]);
   if (of.since_ns !== null) rows.push(["Since", `${format.moment(of.since_ns, 3)}; held in ${format.percent(of.held_percent!)} of the time`]);
   if (of.seconds) rows.push(["How sure", of.low_percent === null ? `exact for this recording; too short for an interval (${format.count(of.seconds)} of at least 3 seconds)`
     : `95% interval of the share: ${format.percent(of.low_percent)} to ${format.percent(of.high_percent!)}, from ${format.count(of.seconds)} seconds`]);
