@@ -436,9 +436,39 @@ static void test_numbers(void **state)
 	vp_table_deinit(&table);
 }
 
+/* A key of an earlier release is in CSV and not in text, also without columns of zeros. */
+static void test_old_keys(void **state)
+{
+	struct vp_table table = {0}, shown;
+	struct vp_buffer out = {0};
+
+	vp_table_column_add(&table, "new_ns", "New", "ns", VP_CELL_DURATION);
+	vp_table_column_add(&table, "zero_ns", "Zero", "ns", VP_CELL_DURATION);
+	vp_table_column_add_old(&table, "old_ns", VP_CELL_DURATION);
+	vp_table_without_zeros(&table, &shown); /* no rows: all that have a heading */
+	assert_int_equal(shown.columns.count, 2);
+	vp_table_deinit(&shown);
+	vp_table_count(&table, 5);
+	vp_table_count(&table, 0);
+	vp_table_count(&table, 6);
+	vp_render_table_csv(&table, true, &out);
+	assert_string_equal(vp_buffer_text(&out), "new_ns,zero_ns,old_ns\n5,0,6\n");
+	out.size = 0;
+	vp_render_table_text(&table, false, &out);
+	assert_string_equal(vp_buffer_text(&out), " New  Zero\n5 ns     0\n");
+	out.size = 0;
+	vp_table_without_zeros(&table, &shown);
+	assert_int_equal(shown.columns.count, 1);
+	assert_string_equal(shown.columns.at[0].key, "new_ns");
+	vp_buffer_deinit(&out);
+	vp_table_deinit(&shown);
+	vp_table_deinit(&table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_old_keys),
 	    cmocka_unit_test(test_text),
 	    cmocka_unit_test(test_csv_and_folded),
 	    cmocka_unit_test(test_json),
