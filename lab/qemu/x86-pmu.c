@@ -13,7 +13,7 @@
  * general-protection fault.
  *
  * The TLB is QEMU's, which has an entry for each 4 KiB also of a huge page: 64 huge pages each of
- * data, code and nested translations are remembered here, and cost nothing when they come again.
+ * data and of nested translations are remembered here, and cost nothing when they come again.
  *
  * PerfMonV2 (CPUID 0x80000022) where xlevel= of -cpu includes its leaf: one register enables all
  * counters, one tells which have overflowed.
@@ -94,7 +94,7 @@ typedef struct Pmu {
 	uint64_t data[3], code[3]; /* translations of 4 KiB, 2 MiB, 1 GiB */
 	struct HugePage {
 		uint64_t address, root;
-	} huge[3][HUGE_PAGES]; /* of data, code, nested translations; the last used first */
+	} huge[2][HUGE_PAGES]; /* of data and of nested translations; the last used first */
 	uint64_t branches, taken, loads, stores, l1_misses, l2_misses;
 	Cache l1, l2;
 	uint64_t global_ctl, global_status; /* of PerfMonV2 */
@@ -337,15 +337,16 @@ void x86_pmu_tlb(CPUState *cs, int access, bool nested, uint64_t address, uint64
 {
 	Pmu *pmu = &pmus[cs->cpu_index];
 	const CPUX86State *env = cs->env_ptr;
-	int kind = nested ? 2 : access == MMU_INST_FETCH;
+	bool code = !nested && access == MMU_INST_FETCH;
 	int class = size >= 1ull << 30 ? 2 : size >= 1ull << 21 ? 1 : 0;
 	/* The lowest bit keeps address 0 apart from no page. */
-	if (class && pmu_knows_huge(pmu->huge[kind], (address & -size) | 1,
-				    nested ? env->nested_cr3 : env->cr[3]))
+	if (class && !code &&
+	    pmu_knows_huge(pmu->huge[nested], (address & -size) | 1,
+			   nested ? env->nested_cr3 : env->cr[3]))
 		return;
 	if (nested) {
 		pmu->penalty += PENALTY_NESTED;
-	} else if (access == MMU_INST_FETCH) {
+	} else if (code) {
 		pmu->penalty += PENALTY_CODE;
 		pmu->code[class]++;
 	} else {

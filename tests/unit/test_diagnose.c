@@ -2,7 +2,11 @@
 /* Each rule of 'vperf diagnose': what triggers it, and that it does so alone. */
 #include "unit.h"
 
+#include <math.h>
+#include <string.h>
+
 #include "analyze/account/account_recording.h"
+#include "analyze/model/intervals.h"
 #include "render/render_diagnose.h"
 #include "schema/exit_reason.h"
 
@@ -232,7 +236,7 @@ static void test_rules(void **state)
 		vms.at[0].guest_events = trigger->of_guest ? 400 : 0;
 		vms.at[0].guest_events_lost = trigger->of_guest ? 100 : 0;
 		expect_no_error(vp_account_view_init(&view, &account, NULL));
-		vp_diagnose(&view, &places, &addresses, &losses, &diagnosis);
+		vp_diagnose(&view, &places, &addresses, &losses, NULL, &diagnosis);
 		assert_int_equal(diagnosis.findings.count, 1);
 		const struct vp_finding *finding = &diagnosis.findings.at[0];
 		assert_string_equal(finding->rule->id, trigger->id);
@@ -248,13 +252,74 @@ static void test_rules(void **state)
 		vp_vms_deinit(&vms);
 	}
 	for (size_t rule = 0; rule < count; rule++) {
-		bool found = false;
+		bool found = rules[rule].loss == VP_LOSS_TLB; /* test_diagnose_tlb() */
 		for (size_t i = 0; i < VP_ARRAY_SIZE(triggers); i++)
 			found |= !strcmp(triggers[i].id, rules[rule].id);
 		assert_true(found && rules[rule].source && rules[rule].advice);
 		seen += found;
 	}
 	assert_int_equal(seen, count);
+}
+
+/* Half of a second of two vCPUs is guest time, and 40% of the cycles are TLB misses, or so. */
+static bool finds_tlb(double each_miss, uint32_t vm_of_intervals, struct vp_finding *ret)
+{
+	struct vp_interval_recording rec = {.recipe.per = VP_PER_VCPU};
+	static const char *const names[] = {"instructions", "cycles", "dTLB-load-misses"};
+	struct vp_table nothing = {0};
+	struct vp_losses losses = {0};
+	vp_vms vms = {0};
+	struct vp_account account;
+	struct vp_account_view view;
+	struct vp_diagnosis diagnosis;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(names); i++)
+		vp_vec_push(&rec.recipe.events,
+			    ((struct vp_recipe_event){.name = strdup(names[i])}));
+	vp_vec_push(&rec.vms, ((struct vp_vm){.pid = vm_of_intervals, .name = strdup("db")}));
+	for (unsigned i = 0; i < 60; i++) {
+		double misses = 1000 + 37 * (i * 7 % 60);
+		vp_vec_push(&rec.rows,
+			    ((struct vp_interval_row){
+				.head = {.owner = vm_of_intervals, .time = i + 1, .begin = i},
+				.cells = rec.cells.count}));
+		vp_vec_push(&rec.cells, ((struct vp_interval_cell){100000, 1}));
+		vp_vec_push(&rec.cells,
+			    ((struct vp_interval_cell){100000 + each_miss * misses + i % 3, 1}));
+		vp_vec_push(&rec.cells, ((struct vp_interval_cell){misses, 1}));
+	}
+	vp_account_init(&account, &vms);
+	take_times(&account, &(struct trigger){.preempted = 0});
+	vp_account_settle(&account);
+	expect_no_error(vp_account_view_init(&view, &account, NULL));
+	vp_diagnose(&view, &nothing, &nothing, &losses, &rec, &diagnosis);
+	bool found = diagnosis.findings.count == 1;
+	if (found) {
+		*ret = diagnosis.findings.at[0];
+		assert_string_equal(ret->rule->id, "tlb-misses");
+		assert_non_null(strstr(ret->detail, "cycles for each of"));
+		assert_non_null(strstr(ret->detail, "regression over 60 intervals"));
+	}
+	vp_diagnosis_deinit(&diagnosis);
+	vp_account_view_deinit(&view);
+	vp_account_deinit(&account);
+	vp_vms_deinit(&vms);
+	vp_interval_recording_close(&rec);
+	return found;
+}
+
+static void test_diagnose_tlb(void **state)
+{
+	struct vp_finding finding;
+
+	/* 2091.5 misses on average: 31.4 of 131.4 thousand cycles; all of the time is guest time.
+	 */
+	assert_true(finds_tlb(15, VM, &finding));
+	assert_true(fabs(finding.percent - 100 * 15 * 2.0915 / (100 + 15 * 2.0915)) < 0.5);
+	assert_true(fabs((double)finding.ns - finding.percent / 100 * 2 * SECOND) < 1e6);
+	/* Below 5%, and of another VM. */
+	assert_false(finds_tlb(2, VM, &finding));
+	assert_false(finds_tlb(15, OTHER, &finding));
 }
 
 /* Who took most took it from both vCPUs; another took more from one of them. */
@@ -285,7 +350,7 @@ static void test_most(void **state)
 		take(&account, VP_ID_thief, &thief);
 	}
 	expect_no_error(vp_account_view_init(&view, &account, NULL));
-	vp_diagnose(&view, &places, &addresses, &(struct vp_losses){0}, &diagnosis);
+	vp_diagnose(&view, &places, &addresses, &(struct vp_losses){0}, NULL, &diagnosis);
 	assert_int_equal(diagnosis.findings.count, 1);
 	assert_int_equal(diagnosis.findings.at[0].ns, SECOND / 5 + SECOND / 8);
 	assert_string_equal(diagnosis.findings.at[0].who, "burner/7");
@@ -398,8 +463,9 @@ static void test_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_rules), cmocka_unit_test(test_most),
-	    cmocka_unit_test(test_overcommit), cmocka_unit_test(test_text)};
+	    cmocka_unit_test(test_rules), cmocka_unit_test(test_diagnose_tlb),
+	    cmocka_unit_test(test_most), cmocka_unit_test(test_overcommit),
+	    cmocka_unit_test(test_text)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

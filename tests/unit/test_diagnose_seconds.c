@@ -125,7 +125,7 @@ static void diagnose(struct diagnosed *ret, const struct vp_window *window)
 	expect_no_error(vp_account_view_init(&ret->view, &ret->rec.account, NULL));
 	vp_account_sites_table(&ret->view, &nothing, VP_EXITS_BY_FUNCTION, &ret->exit_sites);
 	vp_account_addresses_table(&ret->view, &ret->addresses);
-	vp_diagnose(&ret->view, &ret->exit_sites, &ret->addresses, &ret->rec.losses,
+	vp_diagnose(&ret->view, &ret->exit_sites, &ret->addresses, &ret->rec.losses, NULL,
 		    &ret->diagnosis);
 	expect_no_error(vp_diagnose_seconds(NAME, &ret->view, &ret->exit_sites, &ret->diagnosis));
 }

@@ -45,7 +45,7 @@ static void diagnose(void)
 	vp_account_settle(&account);
 	vp_account_sites_table(&view, &nothing, VP_EXITS_BY_FUNCTION, &places);
 	vp_account_addresses_table(&view, &addresses);
-	vp_diagnose(&view, &places, &addresses, &losses, &diagnosis);
+	vp_diagnose(&view, &places, &addresses, &losses, NULL, &diagnosis);
 }
 
 /* "VM id ns", one line each. */
@@ -251,6 +251,7 @@ static void test_rules(void **state)
 			{"exits-mmio", 3, 0},
 			{"faults", 3, 0},
 			{"exits-cpuid", 3, 0},
+			{"tlb-misses", 5, 0},
 			{"tool-cost", 3, VP_THIEF_TOOL},
 			{"lost-samples", 0.1, 0},
 			{"lost-account", 0, 0},

@@ -66,7 +66,7 @@ struct vp_interval_choice {
 	const char *base;   /* event by which the others are divided; NULL: none */
 	double per;         /* their number */
 	const char *vm;     /* only these VMs' rows (analyze/filter.h); NULL: all */
-	const bool *chosen; /* the same, by index in the list of VMs: vp_interval_data() sets it */
+	const bool *chosen; /* without `vm`: the same, by index in the list of VMs; NULL: all */
 	bool partial;       /* also intervals that ended before their trigger */
 	bool subjects;      /* a first column of words: whose interval it is */
 	bool live;          /* a column after each event: for how long it was live */

@@ -12,6 +12,7 @@
 #include "analyze/account/overcommit.h"
 #include "analyze/common/table.h"
 #include "analyze/common/window.h"
+#include "analyze/model/tlb_cost.h"
 #include "analyze/report/diagnose_commands.h"
 #include "base/buffer.h"
 #include "base/text.h"
@@ -422,6 +423,7 @@ static void diagnose_measure(const struct evidence *evidence, const struct vp_ru
 	case VP_LOSS_EXITS:
 		measure_exits(evidence, rule, vm, loss);
 		break;
+	case VP_LOSS_TLB:
 	case VP_LOSS_RECORDS:
 	case VP_LOSS_GUEST_EVENTS:
 		break;
@@ -550,6 +552,44 @@ static void diagnose_vm(struct evidence *evidence, uint32_t vm, struct vp_diagno
 	}
 }
 
+static uint64_t guest_time_of(const struct vp_account_view *view, uint32_t vm)
+{
+	uint64_t guest = 0;
+
+	vp_account_each_of (view->account, times, vm, times)
+		if (vp_account_view_shows(view, vm, times->vcpu))
+			guest += times->states[VP_STATE_GUEST];
+	return guest;
+}
+
+/* The interval of the share is 1.96 standard errors on each side: less than that is no finding. */
+static void find_tlb(const struct vp_account_view *view, const struct vp_rule *rule,
+		     const struct vp_interval_recording *intervals, uint32_t vm,
+		     struct vp_diagnosis *ret)
+{
+	double wall = (double)wall_of(view, vm);
+	struct vp_tlb_cost cost;
+	char text[256];
+
+	if (!intervals || wall <= 0 ||
+	    !vp_tlb_cost_of_vm(intervals, &view->account->vms->at[vm], &cost))
+		return;
+	double margin = 1.96 * cost.error, guest = (double)guest_time_of(view, vm);
+	double percent = fmin(cost.percent, 100) * guest / wall;
+	if (percent < rule->least || cost.percent <= margin)
+		return;
+	snprintf(
+	    text, sizeof(text),
+	    "%.1f to %.1f%% of its cycles (95%% confidence); %.0f cycles for each of %.1f misses "
+	    "in 1000 instructions, by regression over %zu intervals",
+	    cost.percent - margin, cost.percent + margin, cost.each, cost.misses, cost.intervals);
+	vp_vec_push(&ret->findings, ((struct vp_finding){.rule = rule,
+							 .vm = vm,
+							 .ns = (uint64_t)(percent / 100 * wall),
+							 .percent = percent,
+							 .detail = diagnose_keep(ret, text)}));
+}
+
 /* Losses of the account's tables are no records of any stream. */
 static uint64_t lost_beside(const struct vp_account *account, const struct vp_rule *rule)
 {
@@ -663,7 +703,7 @@ static void evidence_deinit(struct evidence *evidence)
 
 void vp_diagnose(const struct vp_account_view *view, const struct vp_table *exit_sites,
 		 const struct vp_table *addresses, const struct vp_losses *losses,
-		 struct vp_diagnosis *ret)
+		 const struct vp_interval_recording *intervals, struct vp_diagnosis *ret)
 {
 	struct evidence evidence = {.view = view, .whole = view, .exit_sites = exit_sites};
 	size_t count;
@@ -680,6 +720,9 @@ void vp_diagnose(const struct vp_account_view *view, const struct vp_table *exit
 			find_losses(view->account, losses, &rules[i], ret);
 		else if (rules[i].loss == VP_LOSS_GUEST_EVENTS)
 			find_guest_losses(view->account, &rules[i], ret);
+		else if (rules[i].loss == VP_LOSS_TLB)
+			for (uint32_t vm = 0; vm < view->account->vms->count; vm++)
+				find_tlb(view, &rules[i], intervals, vm, ret);
 	vp_vec_each (&ret->findings, finding)
 		finding->words =
 		    vp_rule_words(finding->rule, finding->vm == VP_FINDING_OF_NO_VM
@@ -718,7 +761,8 @@ static void diagnose_take_second(void *context, const struct vp_account *second,
 		struct vp_finding *finding = &courses->diagnosis->findings.at[i];
 		struct course *course = &courses->all.at[i];
 		struct loss loss = {0};
-		uint64_t wall = finding->rule->records ? 0 : wall_of(&courses->view, finding->vm);
+		bool by_time = !finding->rule->records && finding->rule->loss != VP_LOSS_TLB;
+		uint64_t wall = !by_time ? 0 : wall_of(&courses->view, finding->vm);
 		if (!wall)
 			continue;
 		diagnose_measure(&course->of, finding->rule, finding->vm, &loss);

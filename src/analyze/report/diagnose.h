@@ -6,6 +6,7 @@
 
 #include "analyze/account/account_tables.h"
 #include "analyze/common/health.h"
+#include "analyze/model/intervals.h"
 #include "analyze/report/diagnose_rules.h"
 #include "base/intern.h"
 #include "base/macros.h"
@@ -46,10 +47,11 @@ struct vp_diagnosis {
 };
 
 /* `exit_sites`: vp_account_sites_table() of the same view by function; `addresses`:
- * vp_account_addresses_table(). */
+ * vp_account_addresses_table();
+ * `intervals`: the recording's, or NULL. */
 void vp_diagnose(const struct vp_account_view *view, const struct vp_table *exit_sites,
 		 const struct vp_table *addresses, const struct vp_losses *losses,
-		 struct vp_diagnosis *ret);
+		 const struct vp_interval_recording *intervals, struct vp_diagnosis *ret);
 /* When each finding held, and how sure it is: a second holds it if its VM lost at least the rule's
  * least share. `directory` is the recording's; the tables are those of vp_diagnose(). */
 struct vp_error *vp_diagnose_seconds(const char *directory, const struct vp_account_view *view,

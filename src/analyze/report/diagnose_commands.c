@@ -14,7 +14,7 @@
 enum { MAX_PCPUS = 4096, MAX_VCPUS = 8 };
 
 /* Target of a rule's commands. */
-enum change { CHANGE_NOTHING, CHANGE_PCPUS, CHANGE_EMULATOR, CHANGE_QUOTA };
+enum change { CHANGE_NOTHING, CHANGE_PCPUS, CHANGE_EMULATOR, CHANGE_QUOTA, CHANGE_PAGES };
 
 static enum change change_of(const struct vp_rule *rule)
 {
@@ -25,7 +25,7 @@ static enum change change_of(const struct vp_rule *rule)
 		       {"steal-self", CHANGE_PCPUS}, {"steal-task", CHANGE_PCPUS},
 		       {"steal-irq", CHANGE_PCPUS},  {"irq-storm", CHANGE_PCPUS},
 		       {"steal-tick", CHANGE_PCPUS}, {"steal-vmm", CHANGE_EMULATOR},
-		       {"quota", CHANGE_QUOTA}};
+		       {"quota", CHANGE_QUOTA},      {"tlb-misses", CHANGE_PAGES}};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(changes); i++)
 		if (!strcmp(changes[i].id, rule->id))
@@ -233,6 +233,21 @@ static void put_quota(const struct vp_vm *vm, enum vp_manager manager, struct vp
 	}
 }
 
+/* For the memory of the VM at its next start. */
+static void put_huge_pages(const struct vp_vm *vm, enum vp_manager manager, struct vp_buffer *ret)
+{
+	if (manager == VP_MANAGER_LIBVIRT) {
+		vp_buffer_string(ret, "virt-xml");
+		vp_text_put_word(vm->name, ret);
+		vp_buffer_string(ret, " --edit --memorybacking hugepages=yes\n");
+	} else if (manager == VP_MANAGER_NOVA) {
+		vp_buffer_string(ret,
+				 "openstack flavor set FLAVOR --property hw:mem_page_size=large\n");
+	} else if (manager == VP_MANAGER_PROXMOX) {
+		vp_buffer_printf(ret, "qm set %lu --hugepages 2\n", proxmox_id(vm->cgroup));
+	}
+}
+
 void vp_diagnose_commands(const struct vp_rule *rule, const struct vp_vm *vm, uint32_t pcpus,
 			  struct vp_buffer *ret)
 {
@@ -241,6 +256,8 @@ void vp_diagnose_commands(const struct vp_rule *rule, const struct vp_vm *vm, ui
 	bool used[MAX_PCPUS] = {0};
 	struct vp_buffer others = {0};
 
+	if (change == CHANGE_PAGES)
+		put_huge_pages(vm, manager, ret);
 	if (change == CHANGE_QUOTA)
 		put_quota(vm, manager, ret);
 	if ((change != CHANGE_PCPUS && change != CHANGE_EMULATOR) || pcpus > MAX_PCPUS ||

@@ -16,6 +16,7 @@ enum vp_loss {
 	VP_LOSS_THROTTLED, /* time without quota */
 	VP_LOSS_POLL_WASTED, /* time polled before it slept all the same */
 	VP_LOSS_EXITS,       /* time of the host's kernel and the VMM for exits */
+	VP_LOSS_TLB,         /* guest time for TLB misses, by the recording's intervals */
 	VP_LOSS_RECORDS,     /* of no VM: records that the recording lacks */
 	VP_LOSS_GUEST_EVENTS /* of the guest's own, that it lacks */
 };

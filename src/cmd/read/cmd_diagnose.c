@@ -4,6 +4,7 @@
 #include "analyze/account/account_tables.h"
 #include "analyze/common/naming.h"
 #include "analyze/common/table.h"
+#include "analyze/model/intervals.h"
 #include "analyze/report/diagnose.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
@@ -77,6 +78,26 @@ static struct vp_error *cmd_diagnose_print(const struct diagnose *diagnose,
 	return error;
 }
 
+static struct vp_error *cmd_diagnose_find(const struct vp_account_recording *rec,
+					  const struct vp_account_view *view,
+					  const struct vp_table *exit_sites,
+					  const struct vp_table *addresses,
+					  struct vp_diagnosis *ret)
+{
+	struct vp_interval_recording intervals = {0};
+	bool has_intervals = vp_recording_has_intervals(rec->path);
+	struct vp_error *error =
+	    has_intervals ? vp_interval_recording_open(rec->path, &intervals) : NULL;
+
+	*ret = (struct vp_diagnosis){0};
+	if (error)
+		return error;
+	vp_diagnose(view, exit_sites, addresses, &rec->losses, has_intervals ? &intervals : NULL,
+		    ret);
+	vp_interval_recording_close(&intervals);
+	return vp_diagnose_seconds(rec->path, view, exit_sites, ret);
+}
+
 static struct vp_error *diagnose_with(void *context)
 {
 	struct diagnose *diagnose = context;
@@ -95,8 +116,7 @@ static struct vp_error *diagnose_with(void *context)
 	struct vp_error *error = cmd_diagnose_find_sites(diagnose, &rec, &view, &exit_sites);
 	if (!error) {
 		vp_account_addresses_table(&view, &addresses);
-		vp_diagnose(&view, &exit_sites, &addresses, &rec.losses, &diagnosis);
-		error = vp_diagnose_seconds(rec.path, &view, &exit_sites, &diagnosis);
+		error = cmd_diagnose_find(&rec, &view, &exit_sites, &addresses, &diagnosis);
 		if (diagnose->account.limit && diagnosis.findings.count > diagnose->account.limit)
 			diagnosis.findings.count = diagnose->account.limit;
 		if (!error)

@@ -154,8 +154,13 @@ static struct vp_error *make_account(struct html *html)
 	vp_account_sites_table(&html->view, &html->report.naming, VP_EXITS_BY_PROCESS,
 			       &tables[EXITS_BY_PROCESS].table);
 	vp_account_addresses_table(&html->view, &tables[EXITS_BY_ADDRESS].table);
+	struct vp_interval_recording intervals = {0};
+	bool has_intervals = vp_recording_has_intervals(html->naming.directory);
+	if (has_intervals)
+		VP_TRY(vp_interval_recording_open(html->naming.directory, &intervals));
 	vp_diagnose(&html->view, &tables[EXITS_BY_FUNCTION].table, &tables[EXITS_BY_ADDRESS].table,
-		    &html->account.losses, &html->diagnosis);
+		    &html->account.losses, has_intervals ? &intervals : NULL, &html->diagnosis);
+	vp_interval_recording_close(&intervals);
 	html->has_diagnosis = true;
 	VP_TRY(vp_diagnose_seconds(html->naming.directory, &html->view,
 				   &tables[EXITS_BY_FUNCTION].table, &html->diagnosis));
