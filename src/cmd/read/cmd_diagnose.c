@@ -19,6 +19,7 @@
 #include "render/render_account.h"
 #include "render/render_diagnose.h"
 #include "store/packet.h"
+#include "store/recording.h"
 #include "store/trace_reader.h"
 
 static const struct vp_verb verb;
