@@ -154,31 +154,35 @@ static void test_commands(void **state)
 	static const struct {
 		const char *cgroup, *name;
 		enum vp_manager manager;
-		const char *pin, *quota, *emulator;
+		const char *pin, *quota, *emulator, *pages;
 	} managers[] = {
 	    {"/machine.slice/machine-qemu\\x2d3\\x2dweb.scope/libvirt/emulator", "web",
 	     VP_MANAGER_LIBVIRT, "virsh vcpupin web 0 0,4-7\nvirsh vcpupin web 1 0,4-7\n",
-	     "virsh schedinfo web --live --set vcpu_quota=-1\n", "virsh emulatorpin web 0,4-7\n"},
+	     "virsh schedinfo web --live --set vcpu_quota=-1\n", "virsh emulatorpin web 0,4-7\n",
+	     "virt-xml web --edit --memorybacking hugepages=yes\n"},
 	    {"/machine.slice/machine-qemu\\x2d3\\x2dinstance\\x2d0000002a.scope",
 	     "instance-0000002a", VP_MANAGER_NOVA,
 	     "openstack flavor set FLAVOR --property hw:cpu_policy=dedicated\n"
 	     "openstack server resize --flavor FLAVOR SERVER\n",
-	     "openstack flavor set FLAVOR --property quota:cpu_quota=-1\n", ""},
+	     "openstack flavor set FLAVOR --property quota:cpu_quota=-1\n", "",
+	     "openstack flavor set FLAVOR --property hw:mem_page_size=large\n"},
 	    {"/machine.slice/machine-qemu\\x2d3.scope", "instance-0000002a-x", VP_MANAGER_LIBVIRT,
 	     "virsh vcpupin instance-0000002a-x 0 0,4-7\n"
 	     "virsh vcpupin instance-0000002a-x 1 0,4-7\n",
 	     "virsh schedinfo instance-0000002a-x --live --set vcpu_quota=-1\n",
-	     "virsh emulatorpin instance-0000002a-x 0,4-7\n"},
+	     "virsh emulatorpin instance-0000002a-x 0,4-7\n",
+	     "virt-xml instance-0000002a-x --edit --memorybacking hugepages=yes\n"},
 	    {"/qemu.slice/100.scope", "web", VP_MANAGER_PROXMOX, "qm set 100 --affinity 0,4-7\n",
-	     "qm set 100 --cpulimit 0\n", ""},
+	     "qm set 100 --cpulimit 0\n", "", "qm set 100 --hugepages 2\n"},
 	    {"/system.slice/my vm.service", "web", VP_MANAGER_SYSTEMD,
 	     "systemctl set-property 'my vm.service' AllowedCPUs=0,4-7\n",
-	     "systemctl set-property 'my vm.service' CPUQuota=\n", ""},
+	     "systemctl set-property 'my vm.service' CPUQuota=\n", "", ""},
 	    {"/system.slice/vm.service/vcpus", "web", VP_MANAGER_SYSTEMD,
 	     "systemctl set-property vm.service AllowedCPUs=0,4-7\n",
-	     "systemctl set-property vm.service CPUQuota=\n", ""},
-	    {"/user.slice/user-1000.slice/session-2.scope", "web", VP_MANAGER_UNKNOWN, "", "", ""},
-	    {"/", "web", VP_MANAGER_UNKNOWN, "", "", ""},
+	     "systemctl set-property vm.service CPUQuota=\n", "", ""},
+	    {"/user.slice/user-1000.slice/session-2.scope", "web", VP_MANAGER_UNKNOWN, "", "", "",
+	     ""},
+	    {"/", "web", VP_MANAGER_UNKNOWN, "", "", "", ""},
 	};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(managers); i++) {
@@ -192,6 +196,7 @@ static void test_commands(void **state)
 		expect_commands("quota", &vm, 8, managers[i].quota);
 		expect_commands("exits-cpuid", &vm, 8, "");
 		expect_commands("steal-vmm", &vm, 8, managers[i].emulator);
+		expect_commands("tlb-misses", &vm, 8, managers[i].pages);
 		/* Where a vCPU may run is not known. */
 		vp_vm_vcpu(&vm, 2);
 		expect_commands("steal-vm", &vm, 8, "");
