@@ -93,7 +93,8 @@ void vp_facts_take_sample(struct vp_selftest_recording *recording, const char *v
 	struct json_object *frames, *frame;
 
 	if (!is(sample, "type", "sample") || !is(sample, "vm", vm) ||
-	    !json_object_object_get_ex(sample, "frames", &frames))
+	    !json_object_object_get_ex(sample, "frames", &frames) ||
+	    !json_object_is_type(frames, json_type_array))
 		return;
 	size_t count = json_object_array_length(frames);
 	double ns =

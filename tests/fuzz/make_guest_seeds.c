@@ -58,7 +58,7 @@ int main(int argc, char **argv)
 	write_seed(argv[1], "perf-map", 2, perf_map, sizeof(perf_map) - 1);
 	struct vp_buffer text = {0};
 	guest.pack.build_id = vp_build_id_of("0123456789", 10);
-	guest.pack.kallsyms.sense = VP_KALLSYMS_PERCPU;
+	guest.pack.kallsyms.encoding = VP_KALLSYMS_PERCPU;
 	vp_kernel_pack_write(&guest.pack, &text);
 	write_seed(argv[1], "pack", 2, text.bytes, text.size);
 	vp_buffer_deinit(&text);

@@ -148,11 +148,24 @@ static bool is_private(struct json_object *probe)
 	       !strcmp(json_object_get_string(name), "running VMs");
 }
 
+/* The array of what `vperf check --json` has printed, and its size. */
+static struct json_object *probes_of(struct json_object *check, size_t *count)
+{
+	struct json_object *probes = NULL;
+
+	*count = 0;
+	if (json_object_object_get_ex(check, "features", &probes) &&
+	    json_object_is_type(probes, json_type_array))
+		*count = json_object_array_length(probes);
+	return probes;
+}
+
 /* The probes of `vperf check`; without the one that names VMs. */
 static void put_probes(const char *probes, struct vp_buffer *out)
 {
-	struct json_object *all = json_tokener_parse(probes), *name, *found, *detail;
-	size_t count = all ? json_object_array_length(all) : 0;
+	struct json_object *check = json_tokener_parse(probes), *name, *found, *detail;
+	size_t count;
+	struct json_object *all = probes_of(check, &count);
 
 	vp_buffer_string(out, "\nFeatures of this host (vperf check):\n");
 	for (size_t i = 0; i < count; i++) {
@@ -164,13 +177,14 @@ static void put_probes(const char *probes, struct vp_buffer *out)
 			    out, "%-4s %-25s %s\n", json_object_get_boolean(found) ? "yes" : "no",
 			    json_object_get_string(name), json_object_get_string(detail));
 	}
-	json_object_put(all);
+	json_object_put(check);
 }
 
 static void put_probes_json(const char *probes, struct vp_json *json)
 {
-	struct json_object *all = json_tokener_parse(probes);
-	size_t count = all ? json_object_array_length(all) : 0;
+	struct json_object *check = json_tokener_parse(probes);
+	size_t count;
+	struct json_object *all = probes_of(check, &count);
 
 	vp_json_array(json, "probes");
 	for (size_t i = 0; i < count; i++) {
@@ -179,7 +193,7 @@ static void put_probes_json(const char *probes, struct vp_json *json)
 			vp_json_raw(json, NULL, json_object_to_json_string(probe));
 	}
 	vp_json_array_end(json);
-	json_object_put(all);
+	json_object_put(check);
 }
 
 static void cmd_selftest_put_json(const struct vp_checks *checks, const struct host *host,
