@@ -106,6 +106,7 @@ typedef struct Pmu {
 
 static Pmu pmus[PCPUS];
 bool x86_pmu_counts_branches, x86_pmu_counts_accesses;
+uint64_t x86_pmu_page_size;
 
 static void pmu_service(CPUState *cs);
 
@@ -338,7 +339,10 @@ void x86_pmu_tlb(CPUState *cs, int access, bool nested, uint64_t address, uint64
 	Pmu *pmu = &pmus[cs->cpu_index];
 	const CPUX86State *env = cs->env_ptr;
 	bool code = !nested && access == MMU_INST_FETCH;
-	int class = size >= 1ull << 30 ? 2 : size >= 1ull << 21 ? 1 : 0;
+	int class;
+	if (!nested && (env->hflags & HF_GUEST_MASK))
+		size = x86_pmu_page_size;
+	class = size >= 1ull << 30 ? 2 : size >= 1ull << 21 ? 1 : 0;
 	/* The lowest bit keeps address 0 apart from no page. */
 	if (class && !code &&
 	    pmu_knows_huge(pmu->huge[nested], (address & -size) | 1,

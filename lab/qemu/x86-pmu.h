@@ -16,7 +16,13 @@ void x86_pmu_mode(struct CPUArchState *env, uint32_t hflags);
 /* Call before a pCPU takes an interrupt: it may have been halted. */
 void x86_pmu_wake(struct CPUState *cs);
 
-/* A translation was put into QEMU's TLB: access 0 load, 1 store, 2 fetch. */
+/* The page size of the last translation of a guest's address: the smaller one of its two. */
+extern uint64_t x86_pmu_page_size;
+
+/*
+ * A translation was put into QEMU's TLB: access 0 load, 1 store, 2 fetch. `size` is the page's, but
+ * in a guest, where it is x86_pmu_page_size.
+ */
 void x86_pmu_tlb(struct CPUState *cs, int access, bool nested, uint64_t address, uint64_t size);
 
 /*

@@ -327,35 +327,6 @@ def cpi(run, claims):
     claims.near("cycles of all, % of what instructions and misses cost", 100 * sums["cycles"] / expected, 100, 0.1)
 
 
-# A guest whose program misses the TLB, and the same program with huge pages: the finding, and that its advice helps.
-RECIPES["tlb"] = f"interval instructions {CPI_INTERVAL}; per vcpu; count instructions cycles {' '.join(MISSES)}"
-WALKS = "sh -c 'for loops in 300 60 30 10 3 100 200 20; do pages --mib 32 --rounds 3 --loops $loops {huge}; done'"
-ADVICE = ("host pmu=yes pcpus=1 memory=1536\nguest g1 vcpus=1 memory=384\n" +
-          f"command printf '{RECIPES['tlb'].replace('; ', chr(92) + 'n')}\\n' >/tmp/tlb\n" +
-          "".join(f"command vperf record -q --stat /tmp/tlb -o /tmp/{name} -- lab-guest run g1 {WALKS.format(huge=huge)} && cp -r /tmp/{name} /out/{name}\n"
-                  for name, huge in (("small", ""), ("huge", "--huge 1"))))
-
-
-def findings(run, name):
-    found = json.loads(vperf("diagnose", str(run.out / name), "--json").stdout)["findings"]
-    return [finding for finding in found if finding["id"] == "tlb-misses"]
-
-
-def advice(run, claims):
-    small, huge = (findings(run, name) for name in ("small", "huge"))
-    claims.check(len(small) == 1 and small[0]["vm"] == "g1" and small[0]["percent"] > 5 and "huge pages" in small[0]["advice"],
-                 f"with pages of 4 KiB: {small}")
-    _, sums = intervals_of(run, "small")
-    _, with_huge = intervals_of(run, "huge")
-    cpi, helped = sums["cycles"] / sums["instructions"], with_huge["cycles"] / with_huge["instructions"]
-    misses = sum(sums[event] for event in MISSES)
-    # A miss costs 20 cycles, and with its nested ones up to 50.
-    share = 100 * PENALTY * misses / sums["cycles"]
-    claims.check(share <= small[0]["percent"] <= 2.5 * share if small else False,
-                 f"of the cycles, misses cost {share:.1f}% without nested ones; found: {small and small[0]['percent']:.1f}%")
-    claims.check(not huge and helped < cpi, f"with huge pages there is no such finding, and CPI is {helped:.3f} instead of {cpi:.3f}: {huge}")
-
-
 # Counters of dom0's interrupt guests (XENPMU): only if no guest has counters of its own since it was started.
 XEN_RATE = 1009  # at more than 1000 Hz it does not matter that dom0's own ticks come late
 XEN = f"""
@@ -461,7 +432,7 @@ def with_programs(scenario):
 
 TESTS = [("PMU: counts and NMIs of a host", with_programs(COUNTS), counts), ("PMU: a guest", with_programs(GUEST), guest)]
 QUICK = ()
-FULL = [("PMU: branches, loads and stores", EVENTS, events), ("PMU: caches, PerfMonV2", CACHES, caches), ("PMU: Xen", XEN, xen), ("PMU: intervals", INTERVALS, intervals), ("PMU: a CPI model", CPI, cpi), ("PMU: huge pages as advised", ADVICE, advice), ("PMU: two pCPUs", TWO_PCPUS, two_pcpus), ("PMU: injected once", INJECTED, injected), ("PMU: TLB misses", TLB, tlb),
+FULL = [("PMU: branches, loads and stores", EVENTS, events), ("PMU: caches, PerfMonV2", CACHES, caches), ("PMU: Xen", XEN, xen), ("PMU: intervals", INTERVALS, intervals), ("PMU: a CPI model", CPI, cpi), ("PMU: two pCPUs", TWO_PCPUS, two_pcpus), ("PMU: injected once", INJECTED, injected), ("PMU: TLB misses", TLB, tlb),
         ("PMU: lent counters", LENT, lent), ("PMU: lent counters beside a busy VM", on_amd(test_counters.BESIDE), test_counters.beside_a_busy_vm),
         ("PMU: lent counters and bad input", on_amd(test_counters.BAD, "append=kvm.enable_pmu=0"), test_counters.bad_input),
         ("PMU: counters of vCPUs that are moved", on_amd(test_counters.MOVED), moved),
