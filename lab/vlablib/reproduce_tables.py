@@ -60,7 +60,7 @@ def host(out: Path) -> View:
 
 
 def chance(share: float, samples: float) -> float:
-    """Three standard deviations of a share of so many samples, in points of 100."""
+    """Three standard deviations, in percentage points, of a share measured with this number of samples."""
     return 3 * (share * (100 - share) / max(samples, 1)) ** 0.5
 
 

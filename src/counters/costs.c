@@ -14,7 +14,7 @@
 
 #include "counters/set.h"
 
-/* Batches that count; at most so many are tried; at least so many; yields or reads of a batch. */
+/* Batches that count, the most and the fewest that are tried, and yields or reads in a batch. */
 enum { BATCHES = 16, MAX_BATCHES = 400, MIN_BATCHES = 2 * BATCHES, OF_BATCH = 16 };
 enum { QUICK_NS = 50000000 };
 

@@ -21,7 +21,7 @@ struct vp_elf_segments {
 	size_t names_size;
 };
 
-/* Finds them by the `count` program headers; false if there is none. */
+/* Finds the sections by `count` program headers; false: neither unwind tables nor symbols. */
 bool vp_elf_segments_find(const struct vp_guest_file *file, const Elf64_Phdr *segments,
 			  unsigned count, struct vp_elf_segments *ret) VP_MUST_CHECK;
 

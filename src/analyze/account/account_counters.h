@@ -14,7 +14,7 @@
 enum {
 	VP_COUNTED_REASONS = 12, /* exit reasons with counters of their own, per VM … */
 	VP_COUNTED_THIEVES = 8,  /* … and thieves; the rest counts for "other" */
-	VP_COUNTED_ABSENT = 3,   /* a VM without records for so many intervals is gone */
+	VP_COUNTED_ABSENT = 3,   /* intervals without records after which a VM is dropped */
 	VP_COUNTED_NAME = 64
 };
 

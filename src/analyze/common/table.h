@@ -56,7 +56,7 @@ void vp_table_count(struct vp_table *table, uint64_t count);
 void vp_table_percent(struct vp_table *table, double percent);
 /* Number of complete rows. */
 size_t vp_table_rows(const struct vp_table *table);
-/* Index of the column with that key; the number of columns if there is none. */
+/* Index of the column with that key; the number of columns if no column has it. */
 size_t vp_table_column_of(const struct vp_table *table, const char *key);
 
 /* Leaves out all rows but the first `rows`; 0: none. */
