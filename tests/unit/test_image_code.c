@@ -44,6 +44,20 @@ static void test_without_names(void **state)
 	check(&image, expected, VP_ARRAY_SIZE(expected));
 }
 
+/* A file with unwind tables and these symbols. */
+static void check_with_symbols(const struct made_symbol *symbols, size_t count,
+			       const struct made_symbol *expected, size_t n_expected)
+{
+	struct vp_image image;
+	struct made_elf file;
+
+	made_start(&file);
+	made_eh_frame(&file);
+	made_symbols(&file, ".symtab", SHT_SYMTAB, symbols, count);
+	read_and_free(&file, &image);
+	check(&image, expected, n_expected);
+}
+
 /* What symbols cover keeps its name; a symbol without a size gets that of its function. */
 static void test_beside_symbols(void **state)
 {
@@ -53,14 +67,8 @@ static void test_beside_symbols(void **state)
 						      {CODE + 0x10, 8, "inner"},
 						      {CODE + 0x18, 0x28, ""},
 						      {CODE + 0x80, 0x20, "unsized"}};
-	struct vp_image image;
-	struct made_elf file;
 
-	made_start(&file);
-	made_eh_frame(&file);
-	made_symbols(&file, ".symtab", SHT_SYMTAB, symbols, VP_ARRAY_SIZE(symbols));
-	read_and_free(&file, &image);
-	check(&image, expected, VP_ARRAY_SIZE(expected));
+	check_with_symbols(symbols, VP_ARRAY_SIZE(symbols), expected, VP_ARRAY_SIZE(expected));
 }
 
 /* After a symbol inside a longer one, the longer one's name counts again. */
@@ -72,14 +80,8 @@ static void test_symbol_inside(void **state)
 						      {CODE + 0x10, 8, "inner"},
 						      {CODE + 0x18, 0x28, "outer"},
 						      {CODE + 0x80, 0x20, ""}};
-	struct vp_image image;
-	struct made_elf file;
 
-	made_start(&file);
-	made_eh_frame(&file);
-	made_symbols(&file, ".symtab", SHT_SYMTAB, symbols, VP_ARRAY_SIZE(symbols));
-	read_and_free(&file, &image);
-	check(&image, expected, VP_ARRAY_SIZE(expected));
+	check_with_symbols(symbols, VP_ARRAY_SIZE(symbols), expected, VP_ARRAY_SIZE(expected));
 }
 
 /* Lazy entries, those with `endbr64` and `bnd`, and the short ones of .plt.got. */
