@@ -105,8 +105,8 @@ typedef struct Pmu {
 } Pmu;
 
 static Pmu pmus[PCPUS];
-bool x86_pmu_counts_branches, x86_pmu_counts_accesses;
-uint64_t x86_pmu_page_size;
+static bool counts_branches, counts_accesses;
+static uint64_t guest_page_size;
 
 static void pmu_service(CPUState *cs);
 
@@ -334,6 +334,11 @@ static bool pmu_knows_huge(struct HugePage *pages, uint64_t address, uint64_t ro
 	return found;
 }
 
+void x86_pmu_guest_page(uint64_t size)
+{
+	guest_page_size = size;
+}
+
 void x86_pmu_tlb(CPUState *cs, int access, bool nested, uint64_t address, uint64_t size)
 {
 	Pmu *pmu = &pmus[cs->cpu_index];
@@ -341,7 +346,7 @@ void x86_pmu_tlb(CPUState *cs, int access, bool nested, uint64_t address, uint64
 	bool code = !nested && access == MMU_INST_FETCH;
 	int class;
 	if (!nested && (env->hflags & HF_GUEST_MASK))
-		size = x86_pmu_page_size;
+		size = guest_page_size;
 	class = size >= 1ull << 30 ? 2 : size >= 1ull << 21 ? 1 : 0;
 	/* The lowest bit keeps address 0 apart from no page. */
 	if (class && !code &&
@@ -452,6 +457,16 @@ static int pmu_counter_of(uint32_t msr, bool *ctl)
 	return -1;
 }
 
+bool x86_pmu_counts_branches(void)
+{
+	return counts_branches;
+}
+
+bool x86_pmu_counts_accesses(void)
+{
+	return counts_accesses;
+}
+
 /* Code is translated again, with the calls of the helpers above or without. */
 static void pmu_update_translation(CPUState *cs)
 {
@@ -464,9 +479,9 @@ static void pmu_update_translation(CPUState *cs)
 			accesses |= (ctl & CTL_ENABLE) && pmu_event_of(ctl) == EVENT_DISPATCHED;
 		}
 	}
-	if (branches != x86_pmu_counts_branches || accesses != x86_pmu_counts_accesses) {
-		x86_pmu_counts_branches = branches;
-		x86_pmu_counts_accesses = accesses;
+	if (branches != counts_branches || accesses != counts_accesses) {
+		counts_branches = branches;
+		counts_accesses = accesses;
 		tb_flush(cs);
 	}
 }
@@ -483,7 +498,7 @@ static void pmu_update_totals(Pmu *pmu)
 	}
 }
 
-/* A write of one of PerfMonV2's registers; false: it is none. */
+/* Writes a register of PerfMonV2; false: the number in ECX is another register's. */
 static bool pmu_write_global(CPUX86State *env, Pmu *pmu, uint64_t value)
 {
 	uint32_t msr = env->regs[R_ECX];

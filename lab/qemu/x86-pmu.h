@@ -16,12 +16,12 @@ void x86_pmu_mode(struct CPUArchState *env, uint32_t hflags);
 /* Call before a pCPU takes an interrupt: it may have been halted. */
 void x86_pmu_wake(struct CPUState *cs);
 
-/* The page size of the last translation of a guest's address: the smaller one of its two. */
-extern uint64_t x86_pmu_page_size;
+/* A guest's address was translated: the smaller one of the sizes of its two pages. */
+void x86_pmu_guest_page(uint64_t size);
 
 /*
- * A translation was put into QEMU's TLB: access 0 load, 1 store, 2 fetch. `size` is the page's, but
- * in a guest, where it is x86_pmu_page_size.
+ * A translation was put into QEMU's TLB: access 0 load, 1 store, 2 fetch. `size` is the page's. In
+ * a guest, the size of the last x86_pmu_guest_page() counts instead.
  */
 void x86_pmu_tlb(struct CPUState *cs, int access, bool nested, uint64_t address, uint64_t size);
 
@@ -36,8 +36,9 @@ bool x86_pmu_rdpmc(struct CPUArchState *env);
 
 void x86_pmu_reset(struct CPUState *cs);
 
-/* Whether translated code calls the helpers x86_pmu_branch and x86_pmu_access. */
-extern bool x86_pmu_counts_branches, x86_pmu_counts_accesses;
+/* Whether code that is translated now must call the helpers x86_pmu_branch, x86_pmu_access. */
+bool x86_pmu_counts_branches(void);
+bool x86_pmu_counts_accesses(void);
 
 /* CPUID leaf 0x80000022: PerfMonV2. */
 void x86_pmu_cpuid_v2(uint32_t *eax, uint32_t *ebx, uint32_t *ecx, uint32_t *edx);
