@@ -326,6 +326,32 @@ def cpi(run, claims):
     claims.check(len(rows) > 50, f"{len(rows)} intervals")
     claims.near("cycles of all, % of what instructions and misses cost", 100 * sums["cycles"] / expected, 100, 0.1)
 
+# `vperf diagnose` finds a guest that waits for its TLB, and huge pages, which it advises, end that.
+WALK = "sh -c 'for loops in 20 3 10 0 30 5; do pages --mib 16 --rounds 800 --loops $loops --huge %d; done'"
+# Linux has no transparent huge pages with less than 512 MiB.
+DIAGNOSED = ("host pmu=yes pcpus=1 memory=1536\nguest g1 vcpus=1 memory=640\n"
+             f"command printf '{RECIPES['guest']}\\n' >/run/recipe\n".replace("; ", "\\n") +
+             "".join(f"command vperf record -q --no-samples --stat /run/recipe -o /run/{pages} -- lab-guest run g1 {WALK % huge} && cp -r /run/{pages} /out/\n"
+                     for huge, pages in enumerate(("small", "huge"))))
+
+
+def tlb_findings(run, pages):
+    findings = json.loads(vperf("diagnose", str(run.out / pages), "--format", "json").stdout)["findings"]
+    return [finding for finding in findings if finding["id"] == "tlb-misses"]
+
+
+def diagnosed(run, claims):
+    """What misses cost is known: on a host whose memory is of huge pages, all cycles beyond one for each instruction."""
+    small, sums = tlb_findings(run, "small"), intervals_of(run, "small")[1]
+    share = 100 * (1 - sums["instructions"] / sums["cycles"])
+    claims.check(share > 5 and len(small) == 1 and "huge pages" in small[0]["advice"], f"with small pages misses are {share:.2f} % of the cycles: {small}")
+    low, high, each = (float(n) for n in re.match(r"([\d.]+) to ([\d.]+)% of its cycles.*; (\d+) cycles for each", small[0]["detail"]).groups())
+    claims.check(low - 0.05 <= share <= high + 0.05 and each == PENALTY, f"the finding has {low} to {high} % of the cycles, {each:.0f} for each miss")
+    guest_ns = sum(row["ns"] for row in read("account", run, recording="small")["states"] if row["state"] == "guest")
+    claims.near("time that is lost to them, % of the guest's time", 100 * small[0]["ns"] / guest_ns, share, 0.1)
+    misses, after = (sum(sums[event] for event in MISSES) for sums in (sums, intervals_of(run, "huge")[1]))
+    claims.check(not tlb_findings(run, "huge") and after < 0.2 * misses, f"with huge pages: {after} misses instead of {misses}, and no finding")
+
 
 # Counters of dom0's interrupt guests (XENPMU): only if no guest has counters of its own since it was started.
 XEN_RATE = 1009  # at more than 1000 Hz it does not matter that dom0's own ticks come late
@@ -432,7 +458,7 @@ def with_programs(scenario):
 
 TESTS = [("PMU: counts and NMIs of a host", with_programs(COUNTS), counts), ("PMU: a guest", with_programs(GUEST), guest)]
 QUICK = ()
-FULL = [("PMU: branches, loads and stores", EVENTS, events), ("PMU: caches, PerfMonV2", CACHES, caches), ("PMU: Xen", XEN, xen), ("PMU: intervals", INTERVALS, intervals), ("PMU: a CPI model", CPI, cpi), ("PMU: two pCPUs", TWO_PCPUS, two_pcpus), ("PMU: injected once", INJECTED, injected), ("PMU: TLB misses", TLB, tlb),
+FULL = [("PMU: branches, loads and stores", EVENTS, events), ("PMU: caches, PerfMonV2", CACHES, caches), ("PMU: Xen", XEN, xen), ("PMU: intervals", INTERVALS, intervals), ("PMU: a CPI model", CPI, cpi), ("PMU: huge pages by diagnose", DIAGNOSED, diagnosed), ("PMU: two pCPUs", TWO_PCPUS, two_pcpus), ("PMU: injected once", INJECTED, injected), ("PMU: TLB misses", TLB, tlb),
         ("PMU: lent counters", LENT, lent), ("PMU: lent counters beside a busy VM", on_amd(test_counters.BESIDE), test_counters.beside_a_busy_vm),
         ("PMU: lent counters and bad input", on_amd(test_counters.BAD, "append=kvm.enable_pmu=0"), test_counters.bad_input),
         ("PMU: counters of vCPUs that are moved", on_amd(test_counters.MOVED), moved),
