@@ -134,8 +134,8 @@ struct vcpu_svm {
 /* Exit code of vmcb01 while a guest of the guest runs. */
 enum { VMEXIT_VMRUN = 0x80 };
 
-/* Exit codes for what interrupted the guest: between them there is NMI. */
-enum { AMD_INTR = 0x60, AMD_SMI = 0x62 };
+/* Exit codes for what interrupted the guest. */
+enum { AMD_INTR = 0x60, AMD_NMI = 0x61, AMD_SMI = 0x62 };
 
 /* Intel VMX. */
 union vmx_exit_reason {
@@ -434,16 +434,18 @@ static __always_inline bool read_stack_registers(struct kvm_vcpu *vcpu, __u64 *s
 	       read_frame_pointer(vcpu, bp);
 }
 
-/* Whether the interrupt that this is hit the guest (KVM's own mark: 1 for an interrupt, 2 for an
- * NMI). */
-static __always_inline bool interrupt_hit_guest(struct kvm_vcpu *vcpu)
+/* KVM's own mark of what it handles for the guest (enum kvm_intr_type). */
+enum kvm_mark { KVM_MARK_IRQ = 1, KVM_MARK_NMI = 2 };
+
+/* Whether the interrupt, or NMI, that this is hit the guest. */
+static __always_inline bool interrupt_hit_guest(struct kvm_vcpu *vcpu, enum kvm_mark mark)
 {
 	unsigned char handling = 0;
 
 	if (!bpf_core_field_exists(vcpu->arch.handling_intr_from_guest))
 		return false;
 	return !bpf_core_read(&handling, sizeof(handling), &vcpu->arch.handling_intr_from_guest) &&
-	       handling == 1;
+	       handling == mark;
 }
 
 static __always_inline bool task_is_blocked(struct task_struct *task)

@@ -13,13 +13,10 @@
 #include "bpf/sampler_by_perf.bpf.h"
 #include "bpf/sampler_into_ring.bpf.h"
 
-/* Set by the loader (enum vp_seen_by). */
-const volatile __u32 seen_by = VP_SEEN_BY_PERF;
-
 SEC("perf_event")
 int take_sample(struct bpf_perf_event_data *context)
 {
-	if (seen_by == VP_SEEN_BY_IRQ)
+	if (seen_by != VP_SEEN_BY_PERF)
 		sample_into_ring(context, false);
 	else
 		sample_by_perf(context, false);
@@ -52,7 +49,7 @@ static __always_inline void note_switch(void *context, struct task_struct *task,
 					struct task_struct *other, void *notifier, __u32 id,
 					__u32 flags)
 {
-	if (seen_by == VP_SEEN_BY_IRQ)
+	if (seen_by != VP_SEEN_BY_PERF)
 		switch_into_ring(task, other, notifier, id, flags);
 	else
 		switch_by_perf(context, task, other, notifier, id, flags);

@@ -5,19 +5,30 @@
 
 #include <linux/types.h>
 
+#include "bpf/busy_gap.h"
 #include "bpf/vmcb_memo.h"
 
 /*
  * How a sample learns what it hit. By perf works everywhere, also where the guest's PC can only be
- * read by the CPU (Intel) and in an NMI, but writing through perf costs as much again as all the
- * rest of a sample. By IRQ goes by what KVM's handling_intr_from_guest says of an interrupt.
+ * read by the CPU (Intel, in an NMI), but writing through perf costs as much again as all the rest
+ * of a sample. By IRQ and by NMI go by KVM's handling_intr_from_guest, which says of an interrupt
+ * and of an NMI that it is the one that ended the guest's run.
  */
-enum vp_seen_by { VP_SEEN_BY_PERF = 0, VP_SEEN_BY_IRQ = 1 };
+enum vp_seen_by { VP_SEEN_BY_PERF = 0, VP_SEEN_BY_IRQ = 1, VP_SEEN_BY_NMI = 2 };
 
-/* By IRQ, the programs write the records of the schema themselves, into a ring per pCPU in memory
- * that they share with user space: this header, `ring_size` bytes (a power of two), and room for a
- * record that starts in them and ends beyond. Only the pCPU's own programs write, one at a time
- * (interrupts are off in each); only user space reads.
+/* Time, place and weight of a sample whose NMI came while another program wrote into the ring: that
+ * one writes it when it is done. */
+struct vp_held_sample {
+	__u64 time; /* 0: none */
+	__u64 ip;
+	__u64 weight; /* as in sample_period; 0: the usual one */
+};
+
+/* By IRQ and by NMI, the programs write the records of the schema themselves, into a ring per pCPU
+ * in memory that they share with user space: this header, `ring_size` bytes (a power of two), and
+ * room for a record that starts in them and ends beyond. Only the pCPU's own programs write, one at
+ * a time: interrupts are off in each, and an NMI that finds one of them writing holds its sample.
+ * Only user space reads.
  *
  * `head` and `tail` count bytes; their remainder by `ring_size` is the place of the next record. A
  * record that reaches the end of the ring's bytes is not divided: the next one starts the next lap,
@@ -33,7 +44,10 @@ struct vp_ring {
 	__u32 last_identity; /* place in identity_vcpus */
 	__u64 hit_ip;        /* where KVM is when an interrupt of the guest comes through to it */
 	__u64 reported;      /* time of the last wakeup of user space for a process */
-	__u64 padding[6];
+	__u32 writing;       /* a program is between a record's start and its end */
+	__u32 must_ring;     /* the reader is to be woken */
+	struct vp_held_sample held;
+	struct vp_busy busy;
 	__u64 tail; /* of what was read; user space's, on a cache line of its own */
 	__u64 more_padding[7];
 };

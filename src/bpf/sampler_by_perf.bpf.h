@@ -7,6 +7,7 @@
 #include "bpf/guest_current.bpf.h"
 #include "bpf/sampler_ring.bpf.h"
 #include "bpf/sampler_vcpu.bpf.h"
+#include "bpf/sampler_weight.bpf.h"
 
 /* By perf: the event of each is opened with PERF_SAMPLE_IP. */
 struct {
@@ -94,32 +95,6 @@ static __always_inline void send_chains(struct bpf_perf_event_data *context, voi
 	chain_of_host(maker, context);
 	maker->raw.kind = VP_RAW_CHAIN;
 	send(context, &maker->raw, sizeof(maker->raw) + chain_size(maker));
-}
-
-/* The event's count at the sample before, on each pCPU. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} counted_before SEC(".maps");
-
-/* Read the event itself: its period is then not fixed, and of some architectures (x86) perf reports
- * that of the next sample. */
-const volatile __u32 by_count = 0;
-
-/* Events since the sample before. */
-static __always_inline __u64 events_since(struct bpf_perf_event_data *context)
-{
-	struct bpf_perf_event_value now;
-	__u32 zero = 0;
-	__u64 *before = bpf_map_lookup_elem(&counted_before, &zero), ret;
-
-	if (!by_count || !before || bpf_perf_prog_read_value((void *)context, &now, sizeof(now)))
-		return context->sample_period;
-	ret = now.counter - *before;
-	*before = now.counter;
-	return ret;
 }
 
 static __always_inline void sample_by_perf(struct bpf_perf_event_data *context, bool with_chains)

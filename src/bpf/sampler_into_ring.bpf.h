@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Part of sampler.bpf.c: records as the trace has them, into the ring; see VP_SEEN_BY_IRQ. */
+/* Part of sampler.bpf.c: records as the trace has them, into the ring; see enum vp_seen_by. */
 #ifndef VP_BPF_SAMPLER_INTO_RING_H
 #define VP_BPF_SAMPLER_INTO_RING_H
 
@@ -7,6 +7,7 @@
 #include "bpf/guest_current.bpf.h"
 #include "bpf/sampler_ring.bpf.h"
 #include "bpf/sampler_vcpu.bpf.h"
+#include "bpf/sampler_weight.bpf.h"
 
 /* Processes whose user space was hit and that user space was notified of. */
 struct {
@@ -213,17 +214,50 @@ static __always_inline void put_sample_of_vcpu(struct place *place,
 		put_vcpu_sample(place, pid, tid, number, &words, ip, host_mode(context), time);
 }
 
+/* Says what the next sample stands for, if that is not the usual. */
+static __always_inline void put_weight(struct place *place, __u64 weight, __u64 time)
+{
+	if (!weight)
+		return;
+	struct vp_sample_period *record = place_take(place, sizeof(*record));
+	record->time = time;
+	record->id = VP_ID_sample_period;
+	record->reserved = 0;
+	record->events = weight;
+}
+
+/* Only for this pCPU's next program that writes: an NMI has no other way to wait. */
+static __always_inline void hold_sample(struct vp_ring *ring, __u64 time, __u64 ip, __u64 weight)
+{
+	if (ring->held.time) {
+		ring->lost++;
+		return;
+	}
+	ring->held.ip = ip;
+	ring->held.weight = weight;
+	store_after(&ring->held.time, time);
+}
+
 static __always_inline void sample_into_ring(struct bpf_perf_event_data *context, bool with_chains)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
 	void *notifier = kvm_notifier_of_known_task(current);
 	__u64 time = bpf_ktime_get_ns();
 	__u32 pid = current->tgid, tid = current->pid;
+	struct vp_ring *ring = ring_here();
 	struct place place;
 
-	if (!place_begin(&place, with_chains ? VP_RING_SPARE : VP_SAMPLE_SPARE))
+	if (!ring)
+		return;
+	__u64 weight = unusual_weight(context, &ring->busy, time);
+	if (seen_by == VP_SEEN_BY_NMI && ring->writing) {
+		hold_sample(ring, time, PT_REGS_IP(&context->regs), weight);
+		return;
+	}
+	if (!place_begin(&place, ring, with_chains ? VP_RING_SPARE : VP_SAMPLE_SPARE))
 		return;
 	put_task(&place, pid, tid, regs_are_user(&context->regs), time);
+	put_weight(&place, weight, time);
 	struct kvm_vcpu *vcpu = notifier ? vcpu_of_notifier(notifier) : 0;
 	if (vcpu) {
 		put_sample_of_vcpu(&place, context, vcpu, notifier, pid, tid, time, with_chains);
@@ -236,19 +270,47 @@ static __always_inline void sample_into_ring(struct bpf_perf_event_data *context
 	place_end(&place);
 }
 
+/* Writes the sample whose NMI came in between: it hit the scheduler, of the same thread. */
+static __always_inline void put_held_sample(struct vp_ring *ring)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	void *notifier = kvm_notifier_of_known_task(current);
+	struct kvm_vcpu *vcpu = notifier ? vcpu_of_notifier(notifier) : 0;
+	const struct vp_held_sample held = ring->held;
+	__u32 pid = current->tgid, tid = current->pid;
+	struct vcpu_regs words;
+	struct place place;
+
+	ring->held.time = 0;
+	if (!place_begin(&place, ring, VP_SAMPLE_SPARE))
+		return;
+	put_task(&place, pid, tid, false, held.time);
+	put_weight(&place, held.weight, held.time);
+	if (vcpu) {
+		__u32 number = number_in_ring(ring, notifier, vcpu);
+		read_vcpu_again(ring, vcpu, false, false, &words);
+		put_vcpu_sample(&place, pid, tid, number, &words, held.ip, VP_MODE_KERNEL,
+				held.time);
+	} else {
+		put_host_sample(&place, pid, tid, held.ip, VP_MODE_KERNEL, held.time);
+	}
+	place_end(&place);
+}
+
 static __always_inline void switch_into_ring(struct task_struct *task, struct task_struct *other,
 					     void *notifier, __u32 id, __u32 flags)
 {
 	struct kvm_vcpu *vcpu = vcpu_of_notifier(notifier);
+	struct vp_ring *ring = ring_here();
 	struct vcpu_regs words;
 	struct place place;
 
-	if (!vcpu || !place_begin(&place, VP_SAMPLE_SPARE))
+	if (!ring || !vcpu || !place_begin(&place, ring, VP_SAMPLE_SPARE))
 		return;
 	/* vcpu_in has the same fields in the same order. */
 	struct vp_vcpu_out *record = place_take(&place, sizeof(*record));
-	__u32 number = number_in_ring(place.ring, notifier, vcpu);
-	read_vcpu_again(place.ring, vcpu, false, false, &words);
+	__u32 number = number_in_ring(ring, notifier, vcpu);
+	read_vcpu_again(ring, vcpu, false, false, &words);
 	record->time = bpf_ktime_get_ns();
 	record->id = id;
 	record->flags = words.flags | flags;
@@ -260,6 +322,8 @@ static __always_inline void switch_into_ring(struct task_struct *task, struct ta
 	record->exit_reason = words.exit_reason;
 	record->other_tid = other->pid;
 	place_end(&place);
+	if (ring->held.time)
+		put_held_sample(ring);
 }
 
 #endif

@@ -40,19 +40,25 @@ static __always_inline struct vp_ring *ring_here(void)
 	return bpf_map_lookup_elem(&rings, &pcpu);
 }
 
-/* Makes room for `spare` bytes; false, and counted, if there is none. */
-static __always_inline bool place_begin(struct place *place, __u32 spare)
+/* From here on an NMI holds its sample. */
+static __always_inline void ring_set_writing(struct vp_ring *ring, __u32 writing)
 {
-	struct vp_ring *ring = ring_here();
+	barrier();
+	*(volatile __u32 *)&ring->writing = writing;
+	barrier();
+}
 
-	if (!ring)
-		return false;
+/* Makes room for `spare` bytes; false, and counted, if there is none. */
+static __always_inline bool place_begin(struct place *place, struct vp_ring *ring, __u32 spare)
+{
+	ring_set_writing(ring, 1);
 	place->ring = ring;
 	place->size = ring_size;
 	place->head = ring->head;
 	place->used = 0;
 	if (place->head + spare - *(volatile __u64 *)&ring->tail > place->size) {
 		ring->lost++;
+		ring_set_writing(ring, 0);
 		return false;
 	}
 	place->at = (char *)(ring + 1) + (place->head & (place->size - 1));
@@ -83,7 +89,12 @@ static __always_inline void place_end(struct place *place)
 	store_after(&ring->head, next);
 	__u64 half = ring->tail + size / 2;
 	if (head < half && next >= half)
-		bpf_ringbuf_output(&doorbell, &next, sizeof(next), BPF_RB_FORCE_WAKEUP);
+		ring->must_ring = 1;
+	/* In an NMI the doorbell may be locked: then the next record rings. */
+	if (ring->must_ring &&
+	    !bpf_ringbuf_output(&doorbell, &next, sizeof(next), BPF_RB_FORCE_WAKEUP))
+		ring->must_ring = 0;
+	ring_set_writing(ring, 0);
 }
 
 #endif

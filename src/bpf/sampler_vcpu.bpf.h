@@ -9,8 +9,9 @@
 #include "bpf/sampler_abi.h"
 #include "schema/records.h"
 
-/* Set by the loader: whether guests' memory is asked who runs. */
+/* Set by the loader: whether guests' memory is asked who runs; enum vp_seen_by. */
 const volatile __u32 by_memory = 0;
+const volatile __u32 seen_by = VP_SEEN_BY_PERF;
 
 /* State of the vCPU that a thread is inside of. */
 struct vcpu_regs {
@@ -113,7 +114,7 @@ static __always_inline bool hit_by_mark(struct vp_ring *ring, struct kvm_vcpu *v
 {
 	if (ring->hit_ip == ip)
 		return true;
-	if (!interrupt_hit_guest(vcpu))
+	if (!interrupt_hit_guest(vcpu, seen_by == VP_SEEN_BY_NMI ? KVM_MARK_NMI : KVM_MARK_IRQ))
 		return false;
 	ring->hit_ip = ip;
 	return true;
@@ -132,10 +133,13 @@ static __always_inline bool may_have_hit_guest(struct vp_ring *ring, struct kvm_
 	return hit_by_mark(ring, vcpu, PT_REGS_IP(regs));
 }
 
-/* On AMD the exit's reason separates the two, except for a second interrupt right after the
- * first. */
+/* On AMD the exit's reason separates the two, except for a second interrupt right after the first.
+ * An NMI that came after an exit for something else waits for the same instruction as the one that
+ * is the exit. */
 static __always_inline bool exit_was_by_interrupt(const struct vcpu_regs *words)
 {
+	if (seen_by == VP_SEEN_BY_NMI)
+		return words->flags & VP_HAS_EXIT_REASON && words->exit_reason == AMD_NMI;
 	return vendor != VP_VENDOR_AMD || !(words->flags & VP_HAS_EXIT_REASON) ||
 	       (words->exit_reason >= AMD_INTR && words->exit_reason <= AMD_SMI);
 }

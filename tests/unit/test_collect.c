@@ -20,7 +20,7 @@
 #include "base/confine.h"
 #include "collect/guests/guest_state.h"
 #include "collect/programs/account_source.h"
-#include "collect/programs/busy.h"
+#include "bpf/busy_gap.h"
 #include "collect/programs/convert.h"
 #include "collect/tracefs/thread_names.h"
 #include "host/cpu_hotplug.h"

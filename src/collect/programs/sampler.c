@@ -2,7 +2,6 @@
 #include "collect/programs/sampler.h"
 #include "base/vec.h"
 #include "bpf/sampler_abi.h"
-#include "collect/programs/busy.h"
 #include "collect/programs/sampler_private.h"
 #include "host/kernel_btf.h"
 #include "schema/schema.h"
@@ -157,7 +156,7 @@ static int sampler_on_doorbell(void *context, void *data, size_t size)
 /* Sizes the rings before they are made: for pCPUs, too, that may come online. */
 static struct vp_error *plan_rings(struct vp_sampler *sampler, size_t pages)
 {
-	bool used = sampler->seen_by == VP_SEEN_BY_IRQ;
+	bool used = sampler->seen_by != VP_SEEN_BY_PERF;
 	struct bpf_map *map = sampler->programs->maps.rings;
 	uint32_t count;
 
@@ -177,7 +176,7 @@ static struct vp_error *plan_rings(struct vp_sampler *sampler, size_t pages)
 static struct vp_error *sampler_open_rings(struct vp_sampler *sampler)
 {
 	VP_TRY(vp_rings_map(&sampler->rings, bpf_map__fd(sampler->programs->maps.rings)));
-	if (sampler->seen_by != VP_SEEN_BY_IRQ)
+	if (sampler->seen_by == VP_SEEN_BY_PERF)
 		return NULL;
 	sampler->doorbell = ring_buffer__new(bpf_map__fd(sampler->programs->maps.doorbell),
 					     sampler_on_doorbell, NULL, NULL);
@@ -212,7 +211,7 @@ static struct bpf_program *sampling_program(const struct vp_sampler *sampler)
 {
 	if (!sampler->with_chains)
 		return sampler->programs->progs.take_sample;
-	return sampler->seen_by == VP_SEEN_BY_IRQ ? sampler->programs->progs.chains_into_ring
+	return sampler->seen_by != VP_SEEN_BY_PERF ? sampler->programs->progs.chains_into_ring
 						  : sampler->programs->progs.chains_by_perf;
 }
 
@@ -249,17 +248,28 @@ static struct vp_error *sampler_attach(struct vp_sampler *sampler)
 	return NULL;
 }
 
-/* Perf's timers are interrupts; its hardware counters may interrupt by NMI, in a ring's middle. */
+/* Whether the counters are the processor's own, which interrupt by NMI. */
+static bool counts_in_core(const struct perf_event_attr *attr)
+{
+	return attr->type == PERF_TYPE_HARDWARE || attr->type == PERF_TYPE_HW_CACHE ||
+	       attr->type == PERF_TYPE_RAW;
+}
+
+/* Perf's timers are interrupts. An NMI is seen by perf on Intel, where nobody tried the other way. */
 static enum vp_seen_by seen_by(const struct vp_sampler_options *options)
 {
+	const struct vp_trigger *trigger = options->trigger;
 	enum vp_vendor vendor = vp_host_vendor();
-	bool by_irq =
-	    options->trigger->by_time &&
-	    (vendor == VP_VENDOR_AMD || (vendor == VP_VENDOR_INTEL && options->exit_event)) &&
-	    vp_kernel_btf_has_member(options->kernel, "kvm", "kvm_vcpu_arch",
-				     "handling_intr_from_guest");
 
-	return by_irq ? VP_SEEN_BY_IRQ : VP_SEEN_BY_PERF;
+	if (!vp_kernel_btf_has_member(options->kernel, "kvm", "kvm_vcpu_arch",
+				      "handling_intr_from_guest"))
+		return VP_SEEN_BY_PERF;
+	if (vendor == VP_VENDOR_AMD && counts_in_core(trigger->attr) && !options->hits_no_guests)
+		return VP_SEEN_BY_NMI;
+	return trigger->by_time && (vendor == VP_VENDOR_AMD ||
+				    (vendor == VP_VENDOR_INTEL && options->exit_event))
+		   ? VP_SEEN_BY_IRQ
+		   : VP_SEEN_BY_PERF;
 }
 
 static struct vp_error *open_programs(void *context, const struct bpf_object_open_opts *options,
@@ -277,6 +287,9 @@ static struct vp_error *open_programs(void *context, const struct bpf_object_ope
 	sampler->programs->rodata->by_memory = sampler->by_memory;
 	sampler->programs->rodata->by_count =
 	    !sampler->trigger->by_time && sampler->trigger->frequency;
+	sampler->programs->rodata->weigh = sampler->trigger->weigh;
+	sampler->programs->rodata->usual_events = sampler->trigger->events;
+	sampler->programs->rodata->usual_ns = sampler->trigger->period_ns;
 	choose_program(sampler);
 	return plan_rings(sampler, sampler->buffer_pages);
 }
@@ -354,7 +367,7 @@ static struct vp_error *read_error(int result)
 
 int vp_sampler_fd(const struct vp_sampler *sampler)
 {
-	if (sampler->seen_by == VP_SEEN_BY_IRQ)
+	if (sampler->seen_by != VP_SEEN_BY_PERF)
 		return ring_buffer__epoll_fd(sampler->doorbell);
 	return sampler->buffer ? perf_buffer__epoll_fd(sampler->buffer) : -1;
 }

@@ -7,8 +7,8 @@
 
 #include "base/buffer.h"
 #include "base/vec.h"
+#include "bpf/busy_gap.h"
 #include "bpf/sampler_abi.h"
-#include "collect/programs/busy.h"
 #include "collect/programs/identity.h"
 #include "collect/programs/rings.h"
 #include "collect/programs/sampler.h"
