@@ -18,9 +18,9 @@
 
 #include "base/clock.h"
 #include "base/confine.h"
+#include "bpf/busy_gap.h"
 #include "collect/guests/guest_state.h"
 #include "collect/programs/account_source.h"
-#include "bpf/busy_gap.h"
 #include "collect/programs/convert.h"
 #include "collect/tracefs/thread_names.h"
 #include "host/cpu_hotplug.h"

@@ -212,7 +212,7 @@ static struct bpf_program *sampling_program(const struct vp_sampler *sampler)
 	if (!sampler->with_chains)
 		return sampler->programs->progs.take_sample;
 	return sampler->seen_by != VP_SEEN_BY_PERF ? sampler->programs->progs.chains_into_ring
-						  : sampler->programs->progs.chains_by_perf;
+						   : sampler->programs->progs.chains_by_perf;
 }
 
 /* Loads only the sampling program that is used. */
@@ -255,7 +255,8 @@ static bool counts_in_core(const struct perf_event_attr *attr)
 	       attr->type == PERF_TYPE_RAW;
 }
 
-/* Perf's timers are interrupts. An NMI is seen by perf on Intel, where nobody tried the other way. */
+/* Perf's timers are interrupts. An NMI is seen by perf on Intel, where nobody tried the other way.
+ */
 static enum vp_seen_by seen_by(const struct vp_sampler_options *options)
 {
 	const struct vp_trigger *trigger = options->trigger;
