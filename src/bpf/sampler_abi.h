@@ -5,8 +5,8 @@
 
 #include <linux/types.h>
 
-#include "bpf/busy_gap.h"
 #include "bpf/vmcb_memo.h"
+#include "schema/busy.h"
 
 /*
  * How a sample learns what it hit. By perf works everywhere, also where the guest's PC can only be

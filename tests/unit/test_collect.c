@@ -18,13 +18,13 @@
 
 #include "base/clock.h"
 #include "base/confine.h"
-#include "bpf/busy_gap.h"
 #include "collect/guests/guest_state.h"
 #include "collect/programs/account_source.h"
 #include "collect/programs/convert.h"
 #include "collect/tracefs/thread_names.h"
 #include "host/cpu_hotplug.h"
 #include "maps/proc.h"
+#include "schema/busy.h"
 
 /* A pid is given to another process when the first has ended. */
 static void test_process_is_the_same(void **state)

@@ -7,12 +7,12 @@
 
 #include "base/buffer.h"
 #include "base/vec.h"
-#include "bpf/busy_gap.h"
 #include "bpf/sampler_abi.h"
 #include "collect/programs/identity.h"
 #include "collect/programs/rings.h"
 #include "collect/programs/sampler.h"
 #include "sampler.skel.h"
+#include "schema/busy.h"
 #include "schema/records.h"
 
 /* By perf: the records of a pCPU that were made of its buffer and not taken yet. */

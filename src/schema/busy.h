@@ -4,8 +4,8 @@
  * long gap is idle time, unless the counter counted as fast as usual: then perf's period was too
  * long, as it is at first. Used by the sampling program and by user space.
  */
-#ifndef VP_BPF_BUSY_GAP_H
-#define VP_BPF_BUSY_GAP_H
+#ifndef VP_SCHEMA_BUSY_H
+#define VP_SCHEMA_BUSY_H
 
 #include <linux/types.h>
 
