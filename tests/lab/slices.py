@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The lab tests of `--full` in slices, for CI to add one of them to the default tests; and the results of lab tests, by test.
 
-A slice follows from the number of commits: 20 commits in a row have all of them.
+A slice follows from the number of commits: 20 commits in a row have all of them. In a shallow clone it follows from the commit's name.
 """
 import datetime
 import os
@@ -20,9 +20,15 @@ RESULTS = lab.REPOSITORY / "docs" / "evidence" / "lab-tests.tsv"
 COLUMNS = ("test", "date", "commit", "passed", "failed", "seconds")
 
 
-def number_of_commits():
-    """Of this tree's history."""
-    return int(subprocess.run(["git", "-C", lab.REPOSITORY, "rev-list", "--count", "HEAD"], check=True, capture_output=True, text=True).stdout)
+def git(*arguments):
+    return subprocess.run(["git", "-C", lab.REPOSITORY, *arguments], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def number_of_this_commit():
+    """The number of commits, or, in a shallow clone, which does not know that, the beginning of the commit's name."""
+    if git("rev-parse", "--is-shallow-repository") == "true":
+        return int(git("rev-parse", "HEAD")[:8], 16)
+    return int(git("rev-list", "--count", "HEAD"))
 
 
 def read_results(path=RESULTS):
