@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -41,6 +43,11 @@ struct vp_error *vp_file_read(const char *path, size_t limit, struct vp_buffer *
 	}
 }
 
+static char *file_by_descriptor(int fd)
+{
+	return vp_format("/proc/self/fd/%d", fd);
+}
+
 int vp_file_open_regular(const char *path, uint64_t most, int flags)
 {
 	VP_AUTO_CLOSE int place = open(path, O_PATH | O_CLOEXEC | flags);
@@ -53,7 +60,7 @@ int vp_file_open_regular(const char *path, uint64_t most, int flags)
 		return -1;
 	}
 	/* The same file, whatever is at the path by now. */
-	VP_AUTO_FREE char *itself = vp_format("/proc/self/fd/%d", place);
+	VP_AUTO_FREE char *itself = file_by_descriptor(place);
 	return open(itself, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
@@ -91,10 +98,41 @@ int vp_fd_write_parts(int fd, struct iovec *parts, int n)
 	return 0;
 }
 
+static char *file_new_name(const char *path)
+{
+	return vp_format("%s.%016" PRIx64 ".tmp", path, vp_seed_new());
+}
+
+static char *file_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? vp_strndup(path, (size_t)(slash - path) + 1) : vp_strdup(".");
+}
+
+/* -1 where the file system has no such files, or they could not get a name later. */
+static int open_nameless(const char *path, unsigned mode)
+{
+	VP_AUTO_FREE char *folder = file_folder(path);
+	int fd = open(folder, O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
+	VP_AUTO_FREE char *itself = file_by_descriptor(fd);
+	struct stat status;
+
+	if (fd >= 0 && stat(itself, &status)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
 int vp_new_file_create(struct vp_new_file *file, const char *path, unsigned mode)
 {
-	*file = (struct vp_new_file){.path = path, .fd = -1};
-	char *name = vp_format("%s.%016" PRIx64 ".tmp", path, vp_seed_new());
+	*file = (struct vp_new_file){.path = path, .fd = open_nameless(path, mode)};
+	if (file->fd >= 0) {
+		file->is_nameless = true;
+		return 0;
+	}
+	char *name = file_new_name(path);
 	file->fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (file->fd >= 0) {
 		file->name = name;
@@ -123,26 +161,56 @@ int vp_new_file_create_output(struct vp_new_file *file, const char *path, unsign
 
 void vp_file_sync_parent(const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	VP_AUTO_FREE char *folder =
-	    slash ? vp_strndup(path, (size_t)(slash - path) + 1) : vp_strdup(".");
+	VP_AUTO_FREE char *folder = file_folder(path);
 	VP_AUTO_CLOSE int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd >= 0)
 		fsync(fd); /* some file systems cannot */
 }
 
+static int file_rename(const char *name, const char *path)
+{
+	int result = rename(name, path) ? -errno : 0;
+
+	if (result)
+		unlink(name);
+	return result;
+}
+
+/* Gives a file without a name that of its path. A link cannot replace a file, so a name next to it
+ * is needed if there is one; no signal ends the program while it is there. */
+static int link_nameless(const struct vp_new_file *file)
+{
+	VP_AUTO_FREE char *itself = file_by_descriptor(file->fd);
+	VP_AUTO_FREE char *name = file_new_name(file->path);
+	sigset_t all, before;
+
+	if (!linkat(AT_FDCWD, itself, AT_FDCWD, file->path, AT_SYMLINK_FOLLOW))
+		return 0;
+	if (errno != EEXIST)
+		return -errno;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	int result = linkat(AT_FDCWD, itself, AT_FDCWD, name, AT_SYMLINK_FOLLOW) ? -errno : 0;
+	if (!result)
+		result = file_rename(name, file->path);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return result;
+}
+
 int vp_new_file_publish(struct vp_new_file *file)
 {
-	int fd = file->fd;
+	bool has_place = file->name || file->is_nameless;
+	int result = has_place && fsync(file->fd) && errno != EINVAL ? -errno : 0;
 
-	file->fd = -1;
-	int result = file->name && fsync(fd) && errno != EINVAL ? -errno : 0;
-	if (close(fd) && !result)
+	if (!result && file->is_nameless)
+		result = link_nameless(file);
+	if (close(file->fd) && !result)
 		result = -errno;
+	file->fd = -1;
 	if (!result && file->name && rename(file->name, file->path))
 		result = -errno;
-	if (result || !file->name)
+	if (result || !has_place)
 		return result;
 	free(file->name);
 	file->name = NULL;

@@ -3,6 +3,7 @@
 #ifndef VP_BASE_FILE_H
 #define VP_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
@@ -22,12 +23,14 @@ int vp_file_open_regular(const char *path, uint64_t most, int flags) VP_MUST_CHE
 int vp_fd_write_all(int fd, const void *bytes, size_t size) VP_MUST_CHECK;
 /* The same of `n` parts by as few calls as possible; `parts` is used up. */
 int vp_fd_write_parts(int fd, struct iovec *parts, int n) VP_MUST_CHECK;
-/* A new file next to `path` that later replaces it. Its name is unpredictable, so other users of
- * the folder cannot have put a link there. */
+/* A new file in the folder of `path` that later replaces it. It has no name until then, so that
+ * nothing of it is left if the program is killed; on file systems that cannot do this, it has an
+ * unpredictable one, so that other users of the folder cannot have put a link there. */
 struct vp_new_file {
 	const char *path;
-	char *name; /* NULL: it became `path`, or is written to it */
+	char *name; /* NULL: it has none, became `path`, or is written to it */
 	int fd;
+	bool is_nameless;
 };
 
 /* 0 or -errno; `path` is not copied. */

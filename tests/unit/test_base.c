@@ -2,6 +2,7 @@
 /* The helpers at the bottom: cursor, buffer, interner, map, files, errors. */
 #include "unit.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -239,7 +240,6 @@ static void test_file_pipe(void **state)
 /* Whoever may write to the folder cannot have another file written, by a link of a known name. */
 static void test_new_files(void **state)
 {
-	struct vp_new_file file;
 	struct vp_buffer buffer = {0};
 
 	temporary_file("test_base.victim", "safe", 4);
@@ -248,6 +248,80 @@ static void test_new_files(void **state)
 	expect_no_error(vp_file_publish("test_base.txt", "hello", 5));
 	expect_no_error(vp_file_read("test_base.victim", 4, &buffer));
 	assert_string_equal(vp_buffer_text(&buffer), "safe");
+	vp_buffer_deinit(&buffer);
+	unlink("test_base.txt.tmp");
+}
+
+static bool no_nameless; /* the file system cannot make a file without a name */
+int __real_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...);
+
+int __wrap_open64(const char *path, int flags, ...)
+{
+	va_list list;
+
+	va_start(list, flags);
+	mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(list, mode_t) : 0;
+	va_end(list);
+	if (no_nameless && (flags & O_TMPFILE) == O_TMPFILE) {
+		errno = EOPNOTSUPP;
+		return -1;
+	}
+	return __real_open64(path, flags, mode);
+}
+
+static size_t files_here(void)
+{
+	DIR *folder = opendir(".");
+	size_t count = 0;
+
+	assert_non_null(folder);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
+/* Nothing is in the folder that a killed program could leave, until it is complete. */
+static void test_nameless_files(void **state)
+{
+	struct vp_new_file file;
+	struct vp_buffer buffer = {0};
+	struct stat status;
+
+	for (int again = 0; again < 2; again++) {
+		unlink("test_base.new");
+		if (again)
+			expect_no_error(vp_file_publish("test_base.new", "older text", 10));
+		size_t before = files_here();
+		assert_int_equal(vp_new_file_create(&file, "test_base.new", 0600), 0);
+		assert_int_equal(write(file.fd, "new", 3), 3);
+		assert_int_equal(files_here(), before);
+		assert_int_equal(vp_new_file_publish(&file), 0);
+		vp_new_file_deinit(&file);
+		assert_int_equal(files_here(), before + !again);
+		buffer.size = 0;
+		expect_no_error(vp_file_read("test_base.new", 4, &buffer));
+		assert_string_equal(vp_buffer_text(&buffer), "new");
+		assert_int_equal(stat("test_base.new", &status), 0);
+		assert_int_equal(status.st_mode & 07777, 0600);
+	}
+	assert_int_equal(mkdir("test_base.folder", 0700), 0);
+	size_t before = files_here();
+	assert_int_equal(vp_new_file_create(&file, "test_base.folder", 0600), 0);
+	assert_int_equal(vp_new_file_publish(&file), -EISDIR);
+	vp_new_file_deinit(&file);
+	assert_int_equal(files_here(), before);
+	assert_int_equal(rmdir("test_base.folder"), 0);
+	vp_buffer_deinit(&buffer);
+}
+
+static void test_named_files(void **state)
+{
+	struct vp_new_file file;
+	struct vp_buffer buffer = {0};
+
+	no_nameless = true;
 	assert_int_equal(vp_new_file_create(&file, "test_base.txt", 0600), 0);
 	char *name = strdup(file.name);
 	assert_memory_equal(name, "test_base.txt.", 14);
@@ -259,7 +333,7 @@ static void test_new_files(void **state)
 	assert_int_equal(write(file.fd, "new", 3), 3);
 	assert_int_equal(vp_new_file_publish(&file), 0);
 	vp_new_file_deinit(&file);
-	buffer.size = 0;
+	no_nameless = false;
 	expect_no_error(vp_file_read("test_base.txt", 4, &buffer));
 	assert_string_equal(vp_buffer_text(&buffer), "new");
 	vp_buffer_deinit(&buffer);
@@ -577,12 +651,28 @@ int rename(const char *from, const char *to)
 	return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
 }
 
+int linkat(int from, const char *old, int to, const char *new, int flags)
+{
+	if (strlen(calls) < sizeof(calls) - 2)
+		strcat(calls, "l");
+	return (int)syscall(SYS_linkat, from, old, to, new, flags);
+}
+
 /* After a crash there is the file before or the new one, and not an empty one. */
 static void test_published_file_is_on_disk(void **state)
 {
+	unlink("test_base.published");
 	calls[0] = 0;
 	expect_no_error(vp_file_publish("test_base.published", "text", 4));
-	assert_string_equal(calls, "frd"); /* file, rename, folder */
+	assert_string_equal(calls, "fld"); /* file, link, folder */
+	calls[0] = 0;
+	expect_no_error(vp_file_publish("test_base.published", "next", 4));
+	assert_string_equal(calls, "fllrd"); /* the path is there: by another name */
+	no_nameless = true;
+	calls[0] = 0;
+	expect_no_error(vp_file_publish("test_base.published", "last", 4));
+	assert_string_equal(calls, "frd");
+	no_nameless = false;
 	calls[0] = 0;
 	expect_no_error(vp_file_publish_output("/dev/null", "text", 4));
 	assert_string_equal(calls, "");
@@ -640,6 +730,8 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_file_pipe),
 	    cmocka_unit_test(test_hash_is_not_foretold),
 	    cmocka_unit_test(test_new_files),
+	    cmocka_unit_test(test_nameless_files),
+	    cmocka_unit_test(test_named_files),
 	    cmocka_unit_test(test_outputs),
 	    cmocka_unit_test(test_regular_files),
 	    cmocka_unit_test(test_clean),

@@ -26,6 +26,7 @@
 #include "cmd/common/formats.h"
 #include "cmd/common/naming_options.h"
 #include "cmd/common/options.h"
+#include "cmd/common/unfinished.h"
 #include "cmd/common/verb.h"
 #include "store/decompress.h"
 
@@ -191,13 +192,19 @@ static struct vp_error *export_to_directory(struct export *export)
 	if (!export->output)
 		return vp_error_usage("format %s is a directory: expected -o DIR",
 				      export->format->name);
-	if (mkdir(export->output, 0755))
-		return vp_error_errno(errno, "cannot make '%s'", export->output);
+	vp_unfinished_hold();
+	if (mkdir(export->output, 0755)) {
+		int errnum = errno;
+		vp_unfinished_end();
+		return vp_error_errno(errnum, "cannot make '%s'", export->output);
+	}
+	vp_unfinished_begin(export->output);
 	export->directory = realpath(export->output, NULL);
 	if (!export->directory)
 		return vp_error_errno(errno, "cannot find '%s'", export->output);
 	struct vp_error *error =
 	    export->format->exporter ? export_to_file(export) : decompress(export);
+	vp_unfinished_end();
 	if (error)
 		rmdir(export->output); /* unless something was written */
 	free(export->directory);
@@ -217,10 +224,13 @@ static struct vp_error *export_with(void *context)
 		return export_to_directory(export);
 	if (!export->output)
 		return export_to_file(export);
+	vp_unfinished_hold();
 	status = vp_new_file_create_output(&export->file, export->output, 0644);
+	vp_unfinished_begin(export->file.name);
 	if (status)
 		return vp_error_errno(-status, "cannot write '%s'", export->output);
 	struct vp_error *error = export_to_file(export);
+	vp_unfinished_end();
 	vp_new_file_deinit(&export->file);
 	return error;
 }

@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "cmd/common/command.h"
 #include "cmd/common/options.h"
+#include "cmd/common/unfinished.h"
 #include "cmd/common/verb.h"
 #include "import/import.h"
 #include "import/import_channel.h"
@@ -49,11 +50,16 @@ static struct vp_error *import_with(void *context)
 		return vp_error_usage("expected what was recorded on the host, and then in its "
 				      "guests: 'vperf import --list' lists the formats");
 	vp_command_keep_private(import->shared);
-	VP_TRY(vp_recording_dir_claim(import->output, &dir));
-	struct vp_error *error = vp_import(import->operands.at, import->operands.count,
-					   &import->options, dir.now, &notes);
+	vp_unfinished_hold();
+	struct vp_error *error = vp_recording_dir_claim(import->output, &dir);
+	vp_unfinished_begin(error ? NULL : dir.now);
+	if (error)
+		return error;
+	error = vp_import(import->operands.at, import->operands.count, &import->options, dir.now,
+			  &notes);
 	if (!error)
 		error = vp_recording_dir_publish(&dir);
+	vp_unfinished_end();
 	vp_vec_each (&notes, note)
 		vp_verb_say(verb.name, *note);
 	vp_notices_deinit(&notes);

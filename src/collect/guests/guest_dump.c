@@ -38,7 +38,7 @@ static struct vp_error *copy_text(int from, off_t at, off_t end, const char *pat
 		result = vp_fd_write_all(out.fd, bytes, (size_t)got);
 	}
 	/* On a full disk the written part is kept: it is recognizably truncated. */
-	if (out.name && (!result || result == -ENOSPC || result == -EDQUOT)) {
+	if (out.fd >= 0 && (!result || result == -ENOSPC || result == -EDQUOT)) {
 		int published = vp_new_file_publish(&out);
 		result = published ? published : result;
 	}

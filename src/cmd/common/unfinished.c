@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "cmd/common/unfinished.h"
+
+#include <ftw.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/alloc.h"
+
+enum { MAX_OPEN = 16, ATTEMPTS = 100, PATIENCE_S = 1 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char *unfinished; /* a path, or NULL */
+static sigset_t ends;
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
+{
+	(void)remove(path);
+	return 0;
+}
+
+/* Other threads may still write into a directory. */
+static void remove_all(const char *path)
+{
+	struct stat status;
+
+	for (int i = 0; i < ATTEMPTS && !lstat(path, &status); i++)
+		nftw(path, remove_one, MAX_OPEN, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+/* Ends the program as the signal does without this thread. */
+static void *wait_for_signal(void *context)
+{
+	struct timespec until;
+	sigset_t one;
+	int number;
+
+	if (sigwait(&ends, &number))
+		return NULL;
+	/* Without an end: nothing becomes complete any more. If an output cannot be created for
+	 * long, as a pipe without a reader, there is nothing to remove. */
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += PATIENCE_S;
+	if (!pthread_mutex_timedlock(&lock, &until) && unfinished)
+		remove_all(unfinished);
+	sigemptyset(&one);
+	sigaddset(&one, number);
+	signal(number, SIG_DFL);
+	pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+	raise(number);
+	return NULL;
+}
+
+/* Signals that are ignored, as by nohup, stay so. */
+static void choose_signals(void)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+	struct sigaction now;
+
+	sigemptyset(&ends);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		if (!sigaction(numbers[i], NULL, &now) && now.sa_handler == SIG_DFL)
+			sigaddset(&ends, numbers[i]);
+}
+
+static void start_waiting(void)
+{
+	static bool is_waiting;
+	pthread_t thread;
+
+	if (is_waiting)
+		return;
+	choose_signals();
+	pthread_sigmask(SIG_BLOCK, &ends, NULL);
+	is_waiting = !pthread_create(&thread, NULL, wait_for_signal, NULL);
+	if (is_waiting)
+		pthread_detach(thread);
+	else
+		pthread_sigmask(SIG_UNBLOCK, &ends, NULL);
+}
+
+void vp_unfinished_hold(void)
+{
+	start_waiting();
+	pthread_mutex_lock(&lock);
+}
+
+void vp_unfinished_begin(const char *path)
+{
+	unfinished = path ? vp_strdup(path) : NULL;
+	pthread_mutex_unlock(&lock);
+}
+
+void vp_unfinished_end(void)
+{
+	pthread_mutex_trylock(&lock); /* it may be held */
+	free(unfinished);
+	unfinished = NULL;
+	pthread_mutex_unlock(&lock);
+}
