@@ -38,6 +38,26 @@ const char *vp_host_lockdown(const char *sysfs)
 	return found;
 }
 
+char *vp_host_other_clock(const char *sysfs)
+{
+	static const char *const counters[] = {"tsc", "tsc-early", "arch_sys_counter", "xen"};
+	struct vp_buffer text = {0};
+	char *name = NULL;
+
+	if (host_rules_read_file(
+		sysfs, "devices/system/clocksource/clocksource0/current_clocksource", &text))
+		name = vp_strndup(vp_buffer_text(&text), strcspn(vp_buffer_text(&text), "\n"));
+	bool is_counter = !name || !*name;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(counters); i++)
+		is_counter |= name && !strcmp(name, counters[i]);
+	if (is_counter) {
+		free(name);
+		name = NULL;
+	}
+	vp_buffer_deinit(&text);
+	return name;
+}
+
 bool vp_host_has_mediated_pmu(const char *sysfs)
 {
 	static const char *const files[] = {"module/kvm_intel/parameters/enable_mediated_pmu",

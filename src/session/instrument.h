@@ -148,6 +148,8 @@ void vp_session_say(const struct vp_session *session, bool only_agents_left, con
 bool vp_session_enable_exit_rip(struct vp_session *session);
 /* Makes this user receive the kernels of selected guests. */
 void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_watch_client *user);
+/* Adds a notice if times that are converted from the pCPUs' counters may be off. */
+void vp_session_warn_of_clock(struct vp_session *session);
 /* Adds to the outcome of asking the VM's agent. */
 void vp_session_note_agent(struct vp_session *session, struct vp_vm *vm, const char *outcome);
 /* The first of two errors (either may be NULL); the other is freed. */

@@ -57,6 +57,8 @@ static struct vp_error *guest_trace_open(struct vp_instrument *base, struct vp_s
 	if (!self->clock.has_counter)
 		return vp_error_new("guests' events need a time-stamp counter that this machine "
 				    "does not have");
+	if (!vp_session_hypervisor(self->base.session)->has_counter_times) /* then it warns */
+		vp_session_warn_of_clock(self->base.session);
 	return vp_host_vendor() == VP_VENDOR_ARM ? vp_guest_lister_new(&self->lister) : NULL;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/macros.h"
@@ -157,6 +158,18 @@ static bool probe_tsc(char *detail, size_t size)
 	return clock.tsc != 0;
 }
 
+static bool probe_synchronised_tsc(char *detail, size_t size)
+{
+	VP_AUTO_FREE char *other = vp_host_other_clock("/sys");
+
+	if (!other)
+		return vp_probe_say(true, detail, size, "the kernel's clock source is the TSC");
+	snprintf(detail, size,
+		 "the kernel's clock source is %s, not the TSC: the TSCs of two pCPUs may differ",
+		 other);
+	return false;
+}
+
 static bool probe_vms(char *detail, size_t size)
 {
 	vp_vms vms = {0};
@@ -222,6 +235,9 @@ const struct vp_source *vp_source_machine(void)
 	     probe_hardware},
 	    {"kernel symbols", "host kernel functions have no names", false, probe_kallsyms},
 	    {"TSC", "guest time stamps cannot be converted to host time", false, probe_tsc},
+	    {"synchronised TSCs",
+	     "times of guest events and of Xen's trace are off by the difference of the TSCs",
+	     false, probe_synchronised_tsc},
 	};
 	static const struct vp_source source = {probes, VP_ARRAY_SIZE(probes)};
 

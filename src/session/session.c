@@ -15,6 +15,7 @@
 #include "collect/programs/exit_event.h"
 #include "collect/programs/hypervisor.h"
 #include "host/host_maps.h"
+#include "host/host_rules.h"
 #include "host/kernel_btf.h"
 #include "host/vm_scan.h"
 #include "schema/event_class.h"
@@ -351,12 +352,26 @@ static struct vp_error *find_vms(struct vp_session *session)
 	return NULL;
 }
 
+void vp_session_warn_of_clock(struct vp_session *session)
+{
+	VP_AUTO_FREE char *other = vp_host_other_clock("/sys");
+
+	if (other)
+		VP_NOTICE(session,
+			  "the kernel's clock source is %s, not the TSC: if the TSCs of two pCPUs "
+			  "differ, times of guest events and of Xen's trace are off by as much; "
+			  "boot with clocksource=tsc if they do not",
+			  other);
+}
+
 struct vp_error *vp_session_open(struct vp_session *session)
 {
 	VP_TRY(vp_recording_dir_claim(session->options.directory, &session->place));
 	const char *directory = session->place.now;
 	VP_TRY(find_vms(session));
 	VP_TRY(open_instruments(session));
+	if (session->hypervisor->has_counter_times)
+		vp_session_warn_of_clock(session);
 	session_describe(session);
 	VP_TRY(vp_session_flight_open(session));
 	VP_TRY(vp_trace_writer_create_host(directory, session->info.hostname, &session->trace));

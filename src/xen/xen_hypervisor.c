@@ -210,6 +210,7 @@ const struct vp_hypervisor *vp_hypervisor_xen(void)
 	    .look_at = xen_hypervisor_look_at,
 	    .has_exited = has_exited,
 	    .is_gone = is_gone,
+	    .has_counter_times = true,
 	    .account = vp_xen_account_ops,
 	    .guest_access = vp_guest_access_xen,
 	    .guest_sampler = vp_guest_sampler_xen,

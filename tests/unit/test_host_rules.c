@@ -88,6 +88,29 @@ static void test_mediated_pmu(void **state)
 	assert_false(blocks(PERF_TYPE_HARDWARE, true));
 }
 
+static void expect_clock(const char *text, const char *other)
+{
+	put("devices/system/clocksource/clocksource0", "current_clocksource", text);
+	VP_AUTO_FREE char *found = vp_host_other_clock(SYS);
+	assert_string_equal(found ? found : "none", other);
+}
+
+/* The counter of each pCPU is the kernel's clock only if the kernel found them synchronised. */
+static void test_clock(void **state)
+{
+	assert_int_equal(system("rm -rf " SYS), 0);
+	assert_null(vp_host_other_clock(SYS));
+	expect_clock("tsc\n", "none");
+	expect_clock("tsc-early\n", "none");
+	expect_clock("arch_sys_counter\n", "none");
+	expect_clock("xen\n", "none");
+	expect_clock("\n", "none");
+	expect_clock("hpet\n", "hpet");
+	expect_clock("kvm-clock\n", "kvm-clock");
+	expect_clock("acpi_pm", "acpi_pm");
+	expect_clock("ts\n", "ts");
+}
+
 /* No such event is opened, not even to see whether that is possible; the default is the clock. */
 static void test_trigger_gives_way(void **state)
 {
@@ -116,6 +139,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_lockdown),
 	    cmocka_unit_test(test_mediated_pmu),
+	    cmocka_unit_test(test_clock),
 	    cmocka_unit_test(test_trigger_gives_way),
 	};
 

@@ -147,6 +147,7 @@ static const struct vp_hypervisor hypervisor = {
 const struct vp_hypervisor *__wrap_vp_hypervisor_here(void);
 enum vp_vendor __wrap_vp_host_vendor(void);
 void __wrap_vp_vm_read_tsc(struct vp_vm *vm);
+char *__wrap_vp_host_other_clock(const char *sysfs);
 
 const struct vp_hypervisor *__wrap_vp_hypervisor_here(void)
 {
@@ -161,6 +162,14 @@ enum vp_vendor __wrap_vp_host_vendor(void)
 void __wrap_vp_vm_read_tsc(struct vp_vm *vm)
 {
 	CALLED("read-tsc:%s ", vm->name);
+}
+
+static const char *other_clock; /* of the kernel, or NULL */
+
+char *__wrap_vp_host_other_clock(const char *sysfs)
+{
+	assert_string_equal(sysfs, "/sys");
+	return other_clock ? vp_strdup(other_clock) : NULL;
 }
 
 /* --- the session --- */
@@ -605,6 +614,27 @@ static void trace_end(struct vp_session *session, struct vp_instrument *instrume
 	close(pipes[1]);
 }
 
+/* Times of guests' events are converted from the counters; a hypervisor whose own records are, too,
+ * has been warned of already. */
+static void test_guest_trace_clock(void **state)
+{
+	struct vp_hypervisor of_xen = hypervisor;
+	struct vp_session session;
+
+	of_xen.has_counter_times = true;
+	other_clock = "hpet";
+	for (int xen = 0; xen < 2; xen++) {
+		session_begin(&session);
+		session.hypervisor = xen ? &of_xen : &hypervisor;
+		struct vp_instrument *instrument = trace_of(&session);
+		assert_int_equal(session.notices.count, !xen);
+		if (!xen)
+			assert_non_null(strstr(session.notices.at[0], "clock source is hpet"));
+		trace_end(&session, instrument);
+	}
+	other_clock = NULL;
+}
+
 /* From the first question to the last answer. */
 static void test_guest_trace(void **state)
 {
@@ -694,10 +724,10 @@ static void test_chosen_guests(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_guest_samples), cmocka_unit_test(test_cost_of_samples),
-	    cmocka_unit_test(test_services),      cmocka_unit_test(test_hypervisor_events),
-	    cmocka_unit_test(test_guest_trace),   cmocka_unit_test(test_snapshots),
-	    cmocka_unit_test(test_chosen_guests),
+	    cmocka_unit_test(test_guest_samples),     cmocka_unit_test(test_cost_of_samples),
+	    cmocka_unit_test(test_services),          cmocka_unit_test(test_hypervisor_events),
+	    cmocka_unit_test(test_guest_trace_clock), cmocka_unit_test(test_guest_trace),
+	    cmocka_unit_test(test_snapshots),         cmocka_unit_test(test_chosen_guests),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -282,6 +282,38 @@ static void test_order(void **state)
 	assert_int_equal(scene.freed, VP_ARRAY_SIZE(ops));
 }
 
+static const char *other_clock; /* of the kernel, or NULL */
+char *__wrap_vp_host_other_clock(const char *sysfs);
+
+char *__wrap_vp_host_other_clock(const char *sysfs)
+{
+	assert_string_equal(sysfs, "/sys");
+	return other_clock ? vp_strdup(other_clock) : NULL;
+}
+
+/* A hypervisor whose records have the pCPUs' counters: a warning, once, if these may differ. */
+static void test_clock(void **state)
+{
+	struct vp_hypervisor hypervisor = *vp_hypervisor_kvm();
+	struct scene scene;
+
+	for (int i = 0; i < 4; i++) {
+		hypervisor.has_counter_times = i & 1;
+		other_clock = i & 2 ? "hpet" : NULL;
+		begin(&scene);
+		scene.session->hypervisor = &hypervisor;
+		expect_no_error(vp_session_open(scene.session));
+		VP_AUTO_FREE char *first = vp_session_take_notice(scene.session);
+		VP_AUTO_FREE char *second = vp_session_take_notice(scene.session);
+		assert_int_equal(first != NULL, i == 3);
+		if (first)
+			assert_non_null(strstr(first, "the kernel's clock source is hpet"));
+		assert_null(second);
+		end(&scene);
+	}
+	other_clock = NULL;
+}
+
 static void test_absence(void **state)
 {
 	struct scene scene;
@@ -964,6 +996,7 @@ int main(void)
 	    cmocka_unit_test(test_losses_of_late_pcpus),
 	    cmocka_unit_test(test_first_error),
 	    cmocka_unit_test(test_order),
+	    cmocka_unit_test(test_clock),
 	    cmocka_unit_test(test_absence),
 	    cmocka_unit_test(test_full_disk),
 	    cmocka_unit_test(test_failed_start_leaves_older),

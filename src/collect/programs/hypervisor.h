@@ -21,6 +21,7 @@ struct vp_hypervisor {
 	bool (*has_exited)(const struct vp_vm *vm);
 	bool (*is_gone)(const struct vp_vm *vm);
 	uint64_t (*generation)(void); /* NULL: VMs that are there have to be looked at */
+	bool has_counter_times;       /* its records have the counter, converted to host time */
 	bool has_processes;           /* a VM's number is that of a process of this host */
 	const struct vp_account_ops *(*account)(void);
 	const struct vp_guest_access *(*guest_access)(void);
