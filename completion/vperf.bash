@@ -21,7 +21,12 @@ _vperf_values() {
 		awk '$1 == "vm" { print $NF }' "$(_vperf_recording)/vms" 2>/dev/null
 		;;
 	--view) printf '%s\n' unified host guest ;;
-	--by) printf '%s\n' reason function process address ;;
+	--by)
+		case $2 in
+		top) printf '%s\n' vcpu function process ;;
+		*) printf '%s\n' reason function process address ;;
+		esac
+		;;
 	--track | --lane) printf '%s\n' pcpu vcpu thread ;;
 	--per) printf '%s\n' vcpu task pcpu ;;
 	--sort)

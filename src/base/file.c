@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -278,4 +279,17 @@ struct vp_error *vp_file_publish_output(const char *path, const void *bytes, siz
 	if (!result)
 		result = vp_new_file_publish(&file);
 	return result ? vp_error_errno(-result, "cannot write '%s'", path) : NULL;
+}
+
+static int file_remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
+{
+	(void)!remove(path);
+	return 0;
+}
+
+void vp_file_remove_all(const char *path)
+{
+	enum { MAX_OPEN = 16 };
+
+	nftw(path, file_remove_one, MAX_OPEN, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }

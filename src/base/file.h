@@ -56,4 +56,7 @@ struct vp_error *vp_file_publish(const char *path, const void *bytes, size_t siz
 struct vp_error *vp_file_publish_output(const char *path, const void *bytes,
 					size_t size) VP_MUST_CHECK;
 
+/* Removes a file, or a directory with all that is in it, as far as that can be done. */
+void vp_file_remove_all(const char *path);
+
 #endif

@@ -11,6 +11,9 @@
 
 /* Notes as '#' lines. Those that are alike are folded into one, unless `verbose`. */
 void vp_render_notes(const vp_sentences *notes, bool verbose, struct vp_buffer *out);
+/* The line with the total and its shares, and an empty one. */
+void vp_render_report_shares(const struct vp_report *report, const struct vp_profile_part *part,
+			     struct vp_buffer *out);
 /* Text output: notes as '#' lines, the shares, the table, the exits that caused stolen time. */
 void vp_render_report_text(const struct vp_report *report, bool colour, struct vp_buffer *out);
 /* `colour` is for text alone. */

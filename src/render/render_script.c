@@ -128,7 +128,7 @@ static void put_text_head(const struct vp_script_event *event,
 	enum { WIDTH = 16, REST = 4 * VP_PUT_PADDED + VP_CLOCK_TEXT_SIZE };
 	unsigned shown = layout->shown;
 	char time[VP_CLOCK_TEXT_SIZE];
-	const char *comm = event->comm ? event->comm : "-";
+	const char *comm = event->comm ? event->comm : VP_SCRIPT_NO_COMM;
 	size_t comm_size = strlen(comm), name_size = strlen(event->name);
 	char *at = vp_buffer_room(out, WIDTH + comm_size + name_size + REST);
 
@@ -158,12 +158,13 @@ static void put_text_head(const struct vp_script_event *event,
 /* "NAME=VALUE " */
 static void put_text_field(const struct vp_script_field *field, struct vp_buffer *out)
 {
-	size_t text_size = field->text ? strlen(field->text) : 0;
+	const char *text = field->words ? field->words : field->text;
+	size_t text_size = text ? strlen(text) : 0;
 	char *at = vp_buffer_room(out, field->name_size + text_size + NUMBER + 2);
 
 	at = put_byte(put_at(at, field->name, field->name_size), '=');
-	if (field->text) {
-		at = put_at(at, field->text, text_size);
+	if (text) {
+		at = put_at(at, text, text_size);
 	} else if (!is_text(field) && field->type->shape == VP_EVENT_INTEGER) {
 		at = render_script_put_number_at(at, field->type, field->value.number);
 	} else {

@@ -36,8 +36,8 @@ static void put_total(const struct vp_report *report, const struct vp_profile_pa
 				 part->samples);
 }
 
-static void report_text_put_shares(const struct vp_report *report,
-				   const struct vp_profile_part *part, struct vp_buffer *out)
+void vp_render_report_shares(const struct vp_report *report, const struct vp_profile_part *part,
+			     struct vp_buffer *out)
 {
 	bool guest = report->profile.view == VP_VIEW_GUEST;
 	double kernel = vp_report_percent(part, part->kinds[VP_KIND_OS]);
@@ -121,7 +121,7 @@ static void report_text_put_part(const struct vp_report *report, const struct vp
 
 	if (part->vcpu != VP_NONE)
 		vp_buffer_printf(out, "vCPU %u\n", part->vcpu);
-	report_text_put_shares(report, part, out);
+	vp_render_report_shares(report, part, out);
 	vp_report_table(report, part, &table);
 	if (report->graph.shown && report->options.chains) {
 		vp_render_table_text(&table, colour, &text);

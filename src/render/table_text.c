@@ -206,3 +206,106 @@ void vp_render_table_text(const struct vp_table *table, bool colour, struct vp_b
 	table_text_put(&shown, colour, out);
 	vp_table_deinit(&shown);
 }
+
+static uint64_t table_text_sum_counts(const struct vp_table *table, size_t row)
+{
+	size_t columns = table->columns.count;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < columns; i++)
+		if (table->columns.at[i].type == VP_CELL_COUNT &&
+		    table->cells.at[row * columns + i].count != VP_CELL_NO_COUNT)
+			sum += table->cells.at[row * columns + i].count;
+	return sum;
+}
+
+void vp_render_histogram_text(const struct vp_table *table, bool colour, struct vp_buffer *out)
+{
+	static const char stars[] = "****************************************";
+	enum { LONGEST = sizeof(stars) - 1 };
+	size_t columns = table->columns.count, rows = vp_table_rows(table);
+	struct vp_table shown = {.clock = table->clock};
+	uint64_t most = 1;
+
+	for (size_t row = 0; row < rows; row++)
+		if (table_text_sum_counts(table, row) > most)
+			most = table_text_sum_counts(table, row);
+	vp_vec_each (&table->columns, column)
+		vp_vec_push(&shown.columns, *column);
+	vp_table_column_add(&shown, "bar", "Histogram", "", VP_CELL_TEXT);
+	for (size_t row = 0; row < rows; row++) {
+		uint64_t sum = table_text_sum_counts(table, row);
+		size_t length = (size_t)((double)sum / (double)most * LONGEST + 0.5);
+		for (size_t i = 0; i < columns; i++)
+			vp_vec_push(&shown.cells, table->cells.at[row * columns + i]);
+		vp_table_text(&shown, stars + LONGEST - (sum && !length ? 1 : length));
+	}
+	vp_render_table_text(&shown, colour, out);
+	vp_table_deinit(&shown);
+}
+
+static double largest_in(const struct vp_table *table, size_t column)
+{
+	size_t columns = table->columns.count;
+	double largest = 0;
+
+	for (size_t row = 0; row < vp_table_rows(table); row++) {
+		const union vp_cell *cell = &table->cells.at[row * columns + column];
+		double value = table->columns.at[column].type == VP_CELL_PERCENT
+				   ? cell->percent
+				   : (double)cell->count;
+		largest = value > largest ? value : largest;
+	}
+	return largest;
+}
+
+/* The column to leave out next: percentages go first; the number of columns if there is none. */
+static size_t table_text_least(const struct vp_table *table, const bool *shown)
+{
+	static const enum vp_cell_type types[] = {VP_CELL_PERCENT, VP_CELL_DURATION};
+	size_t columns = table->columns.count, least = columns;
+
+	for (size_t type = 0; type < 2 && least == columns; type++)
+		for (size_t i = 0; i < columns; i++)
+			if (shown[i] && table->columns.at[i].type == types[type] &&
+			    (least == columns || largest_in(table, i) < largest_in(table, least)))
+				least = i;
+	return least;
+}
+
+static size_t table_text_total(const size_t *widths, const bool *shown, size_t columns)
+{
+	size_t total = 0;
+
+	for (size_t i = 0; i < columns; i++)
+		total += shown[i] ? widths[i] + 2 : 0;
+	return total ? total - 2 : 0;
+}
+
+void vp_render_table_fitted(const struct vp_table *table, size_t width, bool colour,
+			    struct vp_buffer *out)
+{
+	struct vp_table now, fitted;
+	struct vp_buffer names = {0};
+
+	vp_table_without_old(table, &now);
+	size_t columns = now.columns.count, least;
+	VP_AUTO_FREE size_t *widths = vp_alloc((columns + 1) * sizeof(*widths));
+	VP_AUTO_FREE bool *shown = vp_alloc(columns + 1);
+	memset(shown, true, columns);
+	table_text_measure(&now, widths);
+	while (width && table_text_total(widths, shown, columns) > width &&
+	       (least = table_text_least(&now, shown)) < columns) {
+		shown[least] = false;
+		vp_buffer_printf(&names, "%s%s", names.size ? ", " : "",
+				 now.columns.at[least].header);
+	}
+	vp_table_choose(&now, shown, &fitted);
+	table_text_put(&fitted, colour, out);
+	if (names.size)
+		vp_buffer_printf(out, "(narrow terminal: without %s; -v shows all)\n",
+				 vp_buffer_text(&names));
+	vp_buffer_deinit(&names);
+	vp_table_deinit(&fitted);
+	vp_table_deinit(&now);
+}

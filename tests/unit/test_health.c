@@ -193,8 +193,8 @@ static void test_notes(void **state)
 	expect_no_error(vp_report_make(&naming, &options, &report));
 	assert_int_equal(report.lost, 42);
 	assert_true(has_note(&report.notes, "42 records were lost while recording"));
-	assert_true(has_note(&report.notes, "unattributed: 7 samples of 7 samples in code have no "
-					    "function name (100.00%)"));
+	assert_true(has_note(&report.notes, "unresolved: 7 samples of 7 samples in code have no "
+					    "symbol (100.00%)"));
 	assert_true(has_note(&report.notes, "guest samples attributed by: none 100.00%"));
 	assert_true(has_note(&report.notes, "VM 'vm0': no symbol map (none)"));
 	assert_true(has_note(&report.notes, "VM 'vm1': no symbol map (none)"));

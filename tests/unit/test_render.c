@@ -436,6 +436,69 @@ static void test_numbers(void **state)
 	vp_table_deinit(&table);
 }
 
+/* Columns that are small everywhere go first, until the rest fits; others than percentages and
+ * durations stay. */
+static void test_fitted(void **state)
+{
+	static const struct {
+		size_t width;
+		const char *text;
+	} cases[] = {
+	    {0, "VM   poll  guest  Longest\ng1  0.50%  9.00%     2 ns\n"},
+	    {25, "VM   poll  guest  Longest\ng1  0.50%  9.00%     2 ns\n"},
+	    {24, "VM  guest  Longest\ng1  9.00%     2 ns\n(narrow terminal: without poll; -v shows "
+		 "all)\n"},
+	    {17,
+	     "VM  Longest\ng1     2 ns\n(narrow terminal: without poll, guest; -v shows all)\n"},
+	    {1, "VM\ng1\n(narrow terminal: without poll, guest, Longest; -v shows all)\n"},
+	};
+	struct vp_table table = {0};
+
+	vp_table_column_add(&table, "vm", "VM", "", VP_CELL_TEXT);
+	vp_table_column_add(&table, "poll_percent", "poll", "%", VP_CELL_PERCENT);
+	vp_table_column_add(&table, "guest_percent", "guest", "%", VP_CELL_PERCENT);
+	vp_table_column_add(&table, "longest_ns", "Longest", "ns", VP_CELL_DURATION);
+	vp_table_column_add_old(&table, "old_ns", VP_CELL_DURATION);
+	vp_table_text(&table, "g1");
+	vp_table_percent(&table, 0.5);
+	vp_table_percent(&table, 9);
+	vp_table_count(&table, 2);
+	vp_table_count(&table, 7);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(cases); i++) {
+		struct vp_buffer out = {0};
+		vp_render_table_fitted(&table, cases[i].width, false, &out);
+		assert_string_equal(vp_buffer_text(&out), cases[i].text);
+		vp_buffer_deinit(&out);
+	}
+	vp_table_deinit(&table);
+}
+
+/* The longest bar is that of the largest sum; a row with any count has a bar. */
+static void test_histogram(void **state)
+{
+	static const uint64_t counts[][2] = {{1, 0}, {60, 140}, {0, 0}, {VP_CELL_NO_COUNT, 50}};
+	struct vp_table table = {0};
+	struct vp_buffer out = {0};
+
+	vp_table_column_add(&table, "from_ns", "From", "ns", VP_CELL_DURATION);
+	vp_table_column_add(&table, "one", "One", "", VP_CELL_COUNT);
+	vp_table_column_add(&table, "two", "Two", "", VP_CELL_COUNT);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(counts); i++) {
+		vp_table_count(&table, 1);
+		vp_table_count(&table, counts[i][0]);
+		vp_table_count(&table, counts[i][1]);
+	}
+	vp_render_histogram_text(&table, false, &out);
+	assert_string_equal(vp_buffer_text(&out),
+			    "From  One  Two  Histogram\n"
+			    "1 ns    1    0  *\n"
+			    "1 ns   60  140  ****************************************\n"
+			    "1 ns    0    0  \n"
+			    "1 ns    -   50  **********\n");
+	vp_buffer_deinit(&out);
+	vp_table_deinit(&table);
+}
+
 /* A key of an earlier release is in CSV and not in text, also without columns of zeros. */
 static void test_old_keys(void **state)
 {
@@ -468,6 +531,8 @@ static void test_old_keys(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_fitted),
+	    cmocka_unit_test(test_histogram),
 	    cmocka_unit_test(test_old_keys),
 	    cmocka_unit_test(test_text),
 	    cmocka_unit_test(test_csv_and_folded),

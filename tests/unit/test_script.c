@@ -132,8 +132,8 @@ static void test_text(void **state)
 	    "       CPU 1/KVM    1002 [000]     1.000000500: sched:sched_switch: vm=vm0 vcpu=1 "
 	    "prev_tid=1002 next_tid=0 next_comm=swapper/0 prev_state=S\n"
 	    "           a?,\"b      77 [001]     1.000000600: sched:sched_switch: prev_tid=77 "
-	    "next_tid=2001 next_comm=- prev_state=R+\n"
-	    "               -    2001 [001]     1.000000700: kvm:kvm_exit: vm=vm1 "
+	    "next_tid=2001 next_comm=<...> prev_state=R+\n"
+	    "           <...>    2001 [001]     1.000000700: kvm:kvm_exit: vm=vm1 "
 	    "guest_rip=0x0 reason=unknown\n");
 }
 
@@ -290,8 +290,8 @@ static void test_guest_switch(void **state)
 		       "       CPU 1/KVM    1002 [000]     1.000000300: vperf:guest_switch: vm=vm0 "
 		       "vcpu=1 guest_tid=0 guest_comm=swapper guest_pid=0 switches=1 "
 		       "switch_flags=-\n"
-		       "               -    2001 [000]     1.000000400: vperf:guest_switch: vm=vm1 "
-		       "vcpu=0 guest_tid=55 guest_comm=- guest_pid=55 switches=0 "
+		       "           <...>    2001 [000]     1.000000400: vperf:guest_switch: vm=vm1 "
+		       "vcpu=0 guest_tid=55 guest_comm=<...> guest_pid=55 switches=0 "
 		       "switch_flags=first,lost\n");
 }
 
@@ -326,6 +326,7 @@ static void test_records_of_the_schema(void **state)
 				    .vm = 1000,
 				    .tid = 1001,
 				    .vendor = VP_VENDOR_AMD,
+				    .flags = VP_STATE_GOT_PCPU | VP_STATE_WAS_IDLE,
 				    .ns = 1500};
 	struct made made;
 
@@ -339,11 +340,12 @@ static void test_records_of_the_schema(void **state)
 	made_end(&made, 10);
 	char *text = print("text", &everything, NULL);
 	assert_non_null(strstr(text, "            make       5 [000]     1.001000000: host_sample: "
-				     "flags=0x0 pid=5 mode=1 ip="));
-	assert_non_null(strstr(text, "vcpu_out: vm=vm0 vcpu=0 flags=0x9 exit_reason=HLT "
+				     "flags=- pid=5 mode=1 ip="));
+	assert_non_null(strstr(text, "vcpu_out: vm=vm0 vcpu=0 flags=reason,blocked exit_reason=HLT "
 				     "other_tid=0 other_comm=swapper/0\n"));
-	assert_non_null(strstr(text, "vcpu_out: vm=vm0 vcpu=1 flags=0x0 exit_reason=unknown "));
-	assert_non_null(strstr(text, "vcpu_span: vm=vm0 vcpu=0 flags=0x0 state=0 reason=unknown "));
+	assert_non_null(strstr(text, "vcpu_out: vm=vm0 vcpu=1 flags=- exit_reason=unknown "));
+	assert_non_null(
+	    strstr(text, "vcpu_span: vm=vm0 vcpu=0 flags=waited,idle state=0 reason=unknown "));
 	assert_null(strstr(text, "task:"));
 	free(text);
 	options.events = task;

@@ -74,7 +74,7 @@ static bool is_zero(enum vp_cell_type type, const union vp_cell *cell)
 	}
 }
 
-static void copy_shown(const struct vp_table *table, const bool *shown, struct vp_table *ret)
+void vp_table_choose(const struct vp_table *table, const bool *shown, struct vp_table *ret)
 {
 	size_t columns = table->columns.count;
 
@@ -93,7 +93,7 @@ void vp_table_without_old(const struct vp_table *table, struct vp_table *ret)
 
 	for (size_t i = 0; i < table->columns.count; i++)
 		shown[i] = table->columns.at[i].header;
-	copy_shown(table, shown, ret);
+	vp_table_choose(table, shown, ret);
 }
 
 void vp_table_without_zeros(const struct vp_table *table, struct vp_table *ret)
@@ -107,7 +107,7 @@ void vp_table_without_zeros(const struct vp_table *table, struct vp_table *ret)
 		for (size_t row = 0; column->header && row < rows && !shown[i]; row++)
 			shown[i] = !is_zero(column->type, &table->cells.at[row * columns + i]);
 	}
-	copy_shown(table, shown, ret);
+	vp_table_choose(table, shown, ret);
 }
 
 void vp_table_limit(struct vp_table *table, uint64_t rows)

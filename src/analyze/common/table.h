@@ -4,6 +4,7 @@
 #ifndef VP_ANALYZE_COMMON_TABLE_H
 #define VP_ANALYZE_COMMON_TABLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/clock_text.h"
@@ -68,5 +69,7 @@ void vp_table_sort(struct vp_table *table, size_t column);
  * times, percentages and counts that are 0 in every row. */
 void vp_table_without_old(const struct vp_table *table, struct vp_table *ret);
 void vp_table_without_zeros(const struct vp_table *table, struct vp_table *ret);
+/* The same with those columns only that `shown` has. */
+void vp_table_choose(const struct vp_table *table, const bool *shown, struct vp_table *ret);
 
 #endif

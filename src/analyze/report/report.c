@@ -121,7 +121,7 @@ static void note_profile(struct vp_report *report)
 					   : "the recording has no samples");
 	if (profile->view == VP_VIEW_UNIFIED)
 		with_code += profile->counts.guest_samples;
-	NOTE(report, "unattributed: %s of %s in code have no function name (%.2f%%)",
+	NOTE(report, "unresolved: %s of %s in code have no symbol (%.2f%%)",
 	     vp_report_amount(report, profile->unattributed, text),
 	     vp_report_amount(report, with_code, whole),
 	     with_code ? 100.0 * (double)profile->unattributed / (double)with_code : 0.0);

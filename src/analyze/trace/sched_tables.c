@@ -148,7 +148,7 @@ void vp_sched_thread_table(struct vp_sched *sched, struct vp_lanes *lanes, struc
 	vp_table_column_add(table, "work_ns", "Work", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "steal_ns", "Steal", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "thief_ns", "Most", "ns", VP_CELL_DURATION);
-	vp_table_column_add(table, "thief", "by", "", VP_CELL_TEXT);
+	vp_table_column_add(table, "thief", "By", "", VP_CELL_TEXT);
 	vp_table_column_add_old(table, "host_ns", VP_CELL_DURATION);
 	vp_table_column_add_old(table, "stolen_ns", VP_CELL_DURATION);
 	for (size_t i = 0; i < sched->threads.count; i++) {

@@ -74,6 +74,7 @@ struct reading {
 	bool of_vm, of_tid; /* it is of the VM, of the thread that is asked for */
 	bool has_flags;
 	uint64_t vendor, flags, preempted, vm, detail_kind;
+	uint32_t id;                  /* of the record */
 	size_t reason, detail, state; /* index of the field + 1 */
 };
 
@@ -217,7 +218,7 @@ static const char *guest_comm_of(const struct vp_script *script, uint64_t vm, ui
 
 	if (!tid)
 		return "swapper";
-	return name ? vp_intern_text(&script->comms, *name) : "-";
+	return name ? vp_intern_text(&script->comms, *name) : NULL;
 }
 
 static bool is_asked_for(const struct vp_script *script, const struct vp_vm *vm)
@@ -287,16 +288,56 @@ static void take_vm(struct vp_script *script, uint64_t id, struct reading *readi
 	reading->of_vm |= vm && script->options.vm && is_asked_for(script, vm);
 }
 
-/* Names of enum vp_guest_switch_flag; NULL: there are others. */
-static const char *flags_text(struct vp_script *script, uint64_t flags)
+/* In text for people, the last field is that. */
+static void script_name_last(struct vp_script *script, const char *words)
 {
-	static const char *const names[] = {"first", "middle", "lost", "jumped", "unknown"};
-	size_t size = 0;
+	script->event.fields.at[script->event.fields.count - 1].words = words;
+}
 
-	if (flags >> VP_ARRAY_SIZE(names))
+/* The name of the thread whose number the field before is; NULL: not known. */
+static void script_add_comm(struct vp_script *script, const struct vp_script_part *part,
+			    const struct vp_event_value *value, const char *comm)
+{
+	script_add_field(script, &part->comm_column, part->field, value, comm ? comm : "-");
+	if (!comm)
+		script_name_last(script, VP_SCRIPT_NO_COMM);
+}
+
+/* Names of bits, NULL for those that have none. */
+struct flag_names {
+	const char *names[10];
+};
+
+/* Of enum vp_flag, of a vcpu_span's flags, of an interval's, and of enum vp_guest_switch_flag. */
+static const struct flag_names usual_flags = {{"reason", "cr3", "cpl", "blocked", "late", "hidden",
+					       "ended", "memory", "stack", "interrupt"}},
+			       span_flags = {{"reason", "moved", "waited", "idle"}},
+			       interval_flags = {{"partial", "last"}},
+			       switch_flags = {{"first", "middle", "lost", "jumped", "unknown"}};
+
+static const struct flag_names *flag_names_of(const struct vp_script_part *part, uint32_t id)
+{
+	if (part->role == VP_SCRIPT_SWITCH)
+		return &switch_flags;
+	if (part->role != VP_SCRIPT_FLAGS)
+		return NULL;
+	return id == VP_ID_vcpu_span  ? &span_flags
+	       : id == VP_ID_interval ? &interval_flags
+				      : &usual_flags;
+}
+
+/* NULL: there are bits without a name. */
+static const char *flags_text(struct vp_script *script, const struct flag_names *of, uint64_t flags)
+{
+	const char *const *names = of->names;
+	size_t size = 0, count = 0;
+
+	while (count < VP_ARRAY_SIZE(of->names) && names[count])
+		count++;
+	if (flags >> count)
 		return NULL;
 	snprintf(script->flags, sizeof(script->flags), "-");
-	for (size_t i = 0; i < VP_ARRAY_SIZE(names); i++)
+	for (size_t i = 0; i < count; i++)
 		if (flags >> i & 1)
 			size += (size_t)snprintf(script->flags + size, sizeof(script->flags) - size,
 						 "%s%s", size ? "," : "", names[i]);
@@ -344,21 +385,23 @@ static void script_take_value(struct vp_script *script, const struct vp_script_p
 	default:
 		break;
 	}
+	const struct flag_names *names = flag_names_of(part, reading->id);
+	const char *flags = names ? flags_text(script, names, value->number) : NULL;
 	script_add_field(script, &part->column, part->field, value,
-			 part->role == VP_SCRIPT_SWITCH ? flags_text(script, value->number) : NULL);
-	if (part->role == VP_SCRIPT_OTHER_TID) {
-		const char *comm = see_tid(script, value->number, reading)->comm;
-		script_add_field(script, &part->comm_column, part->field, value, comm ? comm : "-");
-	} else if (part->role == VP_SCRIPT_GUEST_TID) {
-		const char *comm = guest_comm_of(script, reading->vm, value->number);
-		script_add_field(script, &part->comm_column, part->field, value, comm);
-	} else if (part->role == VP_SCRIPT_REASON) {
+			 part->role == VP_SCRIPT_SWITCH ? flags : NULL);
+	if (part->role == VP_SCRIPT_FLAGS)
+		script_name_last(script, flags);
+	if (part->role == VP_SCRIPT_OTHER_TID)
+		script_add_comm(script, part, value, see_tid(script, value->number, reading)->comm);
+	else if (part->role == VP_SCRIPT_GUEST_TID)
+		script_add_comm(script, part, value,
+				guest_comm_of(script, reading->vm, value->number));
+	else if (part->role == VP_SCRIPT_REASON)
 		reading->reason = event->fields.count;
-	} else if (part->role == VP_SCRIPT_DETAIL) {
+	else if (part->role == VP_SCRIPT_DETAIL)
 		reading->detail = event->fields.count;
-	} else if (part->role == VP_SCRIPT_STATE) {
+	else if (part->role == VP_SCRIPT_STATE)
 		reading->state = event->fields.count;
-	}
 }
 
 static const char *reason_text(struct vp_script *script, const struct vp_script_field *field,
@@ -432,6 +475,7 @@ static bool script_read_fields(struct vp_script *script, const struct vp_script_
 {
 	struct vp_cursor values = fields_of(record);
 
+	reading->id = record->id;
 	script->event.fields.count = 0;
 	vp_vec_each (&class->parts, part) {
 		struct vp_event_value value;

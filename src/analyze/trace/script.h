@@ -22,6 +22,9 @@ struct vp_script_options {
 	size_t n_events;
 };
 
+/* For people: the comm of a thread without one, as in ftrace. */
+#define VP_SCRIPT_NO_COMM "<...>"
+
 /* A field of an event: a value of a type, or text. */
 struct vp_script_field {
 	const char *name;
@@ -29,7 +32,8 @@ struct vp_script_field {
 	uint32_t column; /* its index in vp_script_columns() */
 	const struct vp_event_field *type;
 	struct vp_event_value value;
-	const char *text; /* clean, or NULL */
+	const char *text;  /* clean, or NULL */
+	const char *words; /* clean: instead in text for people; or NULL */
 };
 
 struct vp_script_event {

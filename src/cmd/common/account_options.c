@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/vec.h"
 #include "cmd/common/choice.h"
+#include "cmd/common/terminal.h"
 #include "cmd/common/time_options.h"
 #include "render/render_account.h"
 #include "render/render_table.h"
@@ -108,7 +109,8 @@ static void account_options_put_table(const struct vp_table *table, bool verbose
 		return;
 	}
 	vp_table_without_zeros(table, &shown);
-	vp_render_table_text(&shown, colour, out);
+	vp_render_table_fitted(&shown, isatty(STDOUT_FILENO) ? vp_terminal_size().width : 0, colour,
+			       out);
 	vp_table_deinit(&shown);
 }
 

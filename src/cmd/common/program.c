@@ -92,16 +92,21 @@ static int unknown_word(const struct vp_program *program, const char *word)
 	return VP_ERROR_USAGE;
 }
 
-/* "vperf help", and "vperf help VERB", which is "vperf VERB --help". */
-static int show_help(const struct vp_program *program, const char *name)
+/* "vperf help", and "vperf help VERB", which is "vperf VERB --help". A verb may have a second word,
+ * as "stat report" has. */
+static int show_help(const struct vp_program *program, const char *name, const char *second)
 {
-	char *words[] = {(char *)name, "--help", NULL};
+	char *words[] = {(char *)name, "--help", NULL, NULL};
 	const struct vp_verb *verb = name ? find_verb(program, name) : NULL;
 
 	if (name && !verb)
 		return unknown_word(program, name);
+	if (verb && second) {
+		words[1] = (char *)second;
+		words[2] = "--help";
+	}
 	if (verb)
-		return verb->run(2, words);
+		return verb->run(second ? 3 : 2, words);
 	help(program, stdout);
 	return 0;
 }
@@ -127,7 +132,8 @@ int vp_program_run(const struct vp_program *program, int argc, char **argv)
 		return VP_ERROR_USAGE;
 	}
 	if (program_is_one_of(argv[1], help_words))
-		return flushed(show_help(program, argc > 2 ? argv[2] : NULL));
+		return flushed(
+		    show_help(program, argc > 2 ? argv[2] : NULL, argc > 3 ? argv[3] : NULL));
 	if (program_is_one_of(argv[1], version_words)) {
 		printf("%s %s\n", program->name, VPERF_VERSION);
 		return flushed(0);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "cmd/common/unfinished.h"
 
-#include <ftw.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -11,18 +10,13 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 
-enum { MAX_OPEN = 16, ATTEMPTS = 100, PATIENCE_S = 1 };
+enum { ATTEMPTS = 100, PATIENCE_S = 1 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char *unfinished; /* a path, or NULL */
 static sigset_t ends;
-
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
-{
-	(void)remove(path);
-	return 0;
-}
 
 /* Other threads may still write into a directory. */
 static void remove_all(const char *path)
@@ -30,7 +24,7 @@ static void remove_all(const char *path)
 	struct stat status;
 
 	for (int i = 0; i < ATTEMPTS && !lstat(path, &status); i++)
-		nftw(path, remove_one, MAX_OPEN, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+		vp_file_remove_all(path);
 }
 
 /* Ends the program as the signal does without this thread. */

@@ -55,7 +55,8 @@ static bool is_paged(const char *name)
 					    "timeline", "guests",  "model",    "diff"};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(names); i++)
-		if (!strcmp(names[i], name))
+		if (!strncmp(name, names[i], strlen(names[i])) &&
+		    strchr(" ", name[strlen(names[i])]))
 			return true;
 	return false;
 }

@@ -18,9 +18,11 @@
 #include "base/json.h"
 #include "base/macros.h"
 #include "base/vec.h"
+#include "cmd/common/choice.h"
 #include "cmd/common/options.h"
 #include "cmd/common/terminal.h"
 #include "cmd/common/verb.h"
+#include "cmd/host/top_functions.h"
 #include "collect/programs/account_source.h"
 #include "collect/programs/hypervisor.h"
 #include "render/render_account.h"
@@ -34,9 +36,12 @@
 static const struct vp_verb verb;
 static volatile sig_atomic_t stop_wanted;
 
+enum by { BY_VCPU, BY_FUNCTION, BY_PROCESS };
 enum { EXIT_ROWS = 10, STEAL_ROWS = 12, GATHER_MS = 100 };
 #define MIN_DELAY_NS 100000000ULL
 #define MAX_DELAY_NS (86400 * 1000000000ULL)
+#define USUAL_DELAY_NS 1000000000ULL
+#define USUAL_DELAY_OF_FUNCTIONS_NS 2000000000ULL
 
 const struct vp_verb *vp_verb_top(void)
 {
@@ -44,8 +49,10 @@ const struct vp_verb *vp_verb_top(void)
 }
 
 struct top {
-	uint64_t count, delay_ns;
-	const char *vm;
+	uint64_t count, delay_ns; /* delay 0: the usual one */
+	uint64_t limit;
+	const char *vm, *by;
+	enum by chosen;
 	bool json, csv;
 	struct vp_texts operands;
 	vp_vms vms;
@@ -278,22 +285,54 @@ static struct vp_error *watch(struct top *top, struct vp_account_writer *writer)
 	return NULL;
 }
 
-static struct vp_error *top_with(void *context)
+static struct vp_error *cmd_top_choose_all(struct top *top)
 {
-	struct top *top = context;
-	struct vp_account_writer *writer = NULL;
-	struct sigaction action = {.sa_handler = cmd_top_on_signal};
+	static const char *const names[] = {"vcpu", "function", "process"};
+	size_t by = BY_VCPU;
 
 	if (top->operands.count)
 		return vp_error_usage(
 		    "unexpected argument '%s': to read a recording use 'vperf account'",
 		    top->operands.at[0]);
+	if (top->by)
+		VP_TRY(vp_choose("by", top->by, names, VP_ARRAY_SIZE(names), &by));
+	top->chosen = (enum by)by;
+	if (top->limit && top->chosen == BY_VCPU)
+		return vp_error_usage("--limit works only with --by function or process");
+	if (!top->delay_ns)
+		top->delay_ns =
+		    top->chosen == BY_VCPU ? USUAL_DELAY_NS : USUAL_DELAY_OF_FUNCTIONS_NS;
 	if (top->delay_ns < MIN_DELAY_NS || top->delay_ns > MAX_DELAY_NS)
 		return vp_error_usage("option --delay: expected 0.1 to 86400 seconds");
 	if (top->json && top->csv)
 		return vp_error_usage("options --json and --csv exclude each other");
 	if (geteuid() != 0)
 		return vp_error_new("watching the host requires root (try sudo)");
+	return NULL;
+}
+
+static struct vp_error *by_function(const struct top *top)
+{
+	const struct vp_top_functions_options options = {.count = top->count,
+							 .delay_ns = top->delay_ns,
+							 .limit = top->limit,
+							 .vm = top->vm,
+							 .by_process = top->chosen == BY_PROCESS,
+							 .json = top->json,
+							 .csv = top->csv};
+
+	return vp_top_functions(&options);
+}
+
+static struct vp_error *top_with(void *context)
+{
+	struct top *top = context;
+	struct vp_account_writer *writer = NULL;
+	struct sigaction action = {.sa_handler = cmd_top_on_signal};
+
+	VP_TRY(cmd_top_choose_all(top));
+	if (top->chosen != BY_VCPU)
+		return by_function(top);
 	const struct vp_hypervisor *hypervisor = vp_hypervisor_here();
 	VP_TRY(hypervisor->scan(&top->vms, true));
 	const struct vp_account_source_options options = {0};
@@ -314,16 +353,21 @@ static struct vp_error *top_with(void *context)
 
 static int run_top(int argc, char **argv)
 {
-	struct top top = {.delay_ns = 1000000000, .screen.order.sort = VP_LIVE_STEAL};
+	struct top top = {.screen.order.sort = VP_LIVE_STEAL};
 	const struct vp_option options[] = {
 	    {'n', "count", VP_OPTION_COUNT, &top.count, "N",
 	     "exit after N updates (default: at Ctrl-C)"},
 	    {'d', "delay", VP_OPTION_SECONDS, &top.delay_ns, "S",
-	     "seconds between updates, such as 0.5 (default: 1)"},
+	     "seconds between updates, such as 0.5 (default: 1; 2 for functions and processes)"},
+	    {0, "by", VP_OPTION_TEXT, &top.by, "WHAT",
+	     "vcpu: exact times; function or process: samples of the host and of all guests, by "
+	     "share (default: vcpu)"},
+	    {0, "limit", VP_OPTION_COUNT, &top.limit, "N",
+	     "print only the first N functions or processes (default: all that fit the terminal)"},
 	    {0, "vm", VP_OPTION_NAMES, &top.vm, "NAME",
 	     "only this VM (name, or pid of its VMM); can be repeated"},
 	    {0, "json", VP_OPTION_FLAG, &top.json, NULL, "print one JSON object per update"},
-	    {0, "csv", VP_OPTION_FLAG, &top.csv, NULL, "print a line per vCPU and update"},
+	    {0, "csv", VP_OPTION_FLAG, &top.csv, NULL, "print a line per row and update"},
 	};
 	setlocale(LC_CTYPE, "");
 	top.utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
@@ -338,7 +382,7 @@ static int run_top(int argc, char **argv)
 
 static const struct vp_verb verb = {
     .name = "top",
-    .usage = "[-n COUNT] [-d SECONDS] [--vm NAME] [--json|--csv]",
-    .summary = "live view of vCPU time, VM exit costs and steal",
+    .usage = "[-n COUNT] [-d SECONDS] [--by vcpu|function|process] [--vm NAME] [--json|--csv]",
+    .summary = "live view of vCPU time, VM exits and steal, or of functions",
     .run = run_top,
 };

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <json-c/json.h>
 #include <sched.h>
 #include <signal.h>
@@ -538,12 +537,6 @@ struct vp_error *vp_selftest_run(struct vp_selftest *test)
 	return step_shared(test, &reply);
 }
 
-static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *level)
-{
-	(void)!remove(path);
-	return 0;
-}
-
 void vp_selftest_deinit(struct vp_selftest *test, bool keep)
 {
 	end_child(&test->thief);
@@ -551,7 +544,7 @@ void vp_selftest_deinit(struct vp_selftest *test, bool keep)
 	if (test->channel >= 0)
 		close(test->channel);
 	if (test->folder && !keep)
-		nftw(test->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+		vp_file_remove_all(test->folder);
 	vp_facts_deinit(&test->facts);
 	free(test->folder);
 	free(test->vm);

@@ -156,15 +156,41 @@ struct vp_m5_options vp_model_tree_options(const struct vp_model_options *option
 	};
 }
 
+/* In the order of their bits in choose_options(). */
 static const struct {
 	const char *name;
 	struct vp_error *(*run)(const struct vp_model_options *options, struct vp_buffer *out);
 	size_t least, most; /* files */
+	struct vp_verb verb;
 } kinds[] = {
-    {"linear", vp_model_linear, 1, 1},
-    {"tree", vp_model_tree, 0, 1},
-    {"compare", vp_model_compare, 2, 2},
-    {"check", vp_model_check, 1, 1},
+    {"linear",
+     vp_model_linear,
+     1,
+     1,
+     {.name = "model linear",
+      .usage = "[--groups FILE] [OPTION]... DATA",
+      .summary = "explain a column by a multiple linear regression on the others"}},
+    {"tree",
+     vp_model_tree,
+     0,
+     1,
+     {.name = "model tree",
+      .usage = "[--save FILE | --load FILE --predict FILE] [OPTION]... [DATA]",
+      .summary = "explain a column by an M5' model tree of the others"}},
+    {"compare",
+     vp_model_compare,
+     2,
+     2,
+     {.name = "model compare",
+      .usage = "[--path NAME] [OPTION]... NATIVE VIRT",
+      .summary = "compare the same work native and virtualized"}},
+    {"check",
+     vp_model_check,
+     1,
+     1,
+     {.name = "model check",
+      .usage = "[--workload NAME] [OPTION]... DATA",
+      .summary = "find rows that neither a regression nor a tree explains"}},
 };
 
 static struct vp_error *choose_model_format(struct vp_model_options *options)
@@ -206,8 +232,8 @@ static struct vp_error *run_kind(struct vp_model_options *options, struct vp_buf
 		if (strcmp(kind, kinds[i].name))
 			continue;
 		if (files < kinds[i].least || files > kinds[i].most)
-			return vp_error_usage("%s: expected %zu data files, not %zu", kind,
-					      kinds[i].most, files);
+			return vp_error_usage("expected %zu data file%s, not %zu", kinds[i].most,
+					      kinds[i].most == 1 ? "" : "s", files);
 		return kinds[i].run(options, out);
 	}
 	return kind ? unknown_kind(kind)
@@ -229,40 +255,87 @@ static struct vp_error *run_and_print(void *context)
 	return error;
 }
 
+/* An option, and the kinds of models that it is for. */
+struct model_option {
+	struct vp_option option;
+	unsigned kinds;
+};
+
+enum { LINEAR = 1, TREE = 2, COMPARE = 4, CHECK = 8, TREES = TREE | COMPARE | CHECK, ALL = 15 };
+enum { MAX_OPTIONS = 16 };
+
+/* Those of the kind. Without one, all; the help then lists those that every kind has. */
+static size_t choose_options(struct vp_model_options *o, const struct vp_verb *kind,
+			     struct vp_option ret[MAX_OPTIONS])
+{
+	const struct model_option all[MAX_OPTIONS] = {
+	    {{0, "target", VP_OPTION_TEXT, &o->target, "NAME", "target column (default: the last)"},
+	     ALL},
+	    {{0, "groups", VP_OPTION_TEXT, &o->groups, "FILE", "groups of columns"},
+	     LINEAR | COMPARE},
+	    {{0, "nonneg", VP_OPTION_FLAG, &o->nonneg, NULL, "nonnegative coefficients only"}, ALL},
+	    {{0, "cv", VP_OPTION_COUNT, &o->folds, "FOLDS", "cross-validate, as WEKA does"}, ALL},
+	    {{0, "format", VP_OPTION_TEXT, &o->format, "FORMAT",
+	      kind == &kinds[1].verb ? "text, json, csv or dot (default: text)"
+				     : "text, json or csv (default: text)"},
+	     ALL},
+	    {{'N', "unpruned", VP_OPTION_FLAG, &o->unpruned, NULL, "do not prune the tree"}, TREES},
+	    {{'U', "unsmoothed", VP_OPTION_FLAG, &o->unsmoothed, NULL, "do not smooth the tree"},
+	     TREES},
+	    {{'R', "regression", VP_OPTION_FLAG, &o->regression, NULL,
+	      "regression tree: leaves are constants"},
+	     TREES},
+	    {{'M', "min", VP_OPTION_COUNT, &o->minimum, "ROWS",
+	      "minimum rows to split a node of the tree (default: 4)"},
+	     TREES},
+	    {{0, "predict", VP_OPTION_TEXT, &o->predict, "FILE", "predict these rows"}, TREE},
+	    {{0, "save", VP_OPTION_TEXT, &o->save, "FILE", "save the tree to FILE"}, TREE},
+	    {{0, "load", VP_OPTION_TEXT, &o->load, "FILE", "load the tree from FILE"}, TREE},
+	    {{0, "path", VP_OPTION_TEXT, &o->path, "NAME",
+	      "path length column (default: number of rows)"},
+	     COMPARE},
+	    {{0, "svg", VP_OPTION_TEXT, &o->svg, "FILE", "write an SVG chart"}, COMPARE},
+	    {{0, "merged", VP_OPTION_TEXT, &o->merged, "FILE",
+	      "write both data sets to one CSV file"},
+	     COMPARE},
+	    {{0, "workload", VP_OPTION_TEXT, &o->workload, "NAME",
+	      kind == &kinds[3].verb ? "workload column: also leave one workload out"
+				     : "workload column: not a predictor"},
+	     ALL},
+	};
+	size_t count = 0;
+
+	for (size_t i = 0; i < MAX_OPTIONS; i++)
+		for (size_t k = 0; k < VP_ARRAY_SIZE(kinds); k++)
+			if ((!kind || kind == &kinds[k].verb) && all[i].kinds & 1u << k) {
+				ret[count] = all[i].option;
+				if (!kind && all[i].kinds != ALL)
+					ret[count].help = NULL;
+				count++;
+				break;
+			}
+	return count;
+}
+
+/* "vperf model KIND" has options and a help of its own. */
 static int run_model(int argc, char **argv)
 {
-	struct vp_model_options o = {0};
-	const struct vp_option options[] = {
-	    {0, "target", VP_OPTION_TEXT, &o.target, "NAME", "target column (default: the last)"},
-	    {0, "groups", VP_OPTION_TEXT, &o.groups, "FILE", "linear, compare: groups of columns"},
-	    {0, "nonneg", VP_OPTION_FLAG, &o.nonneg, NULL, "nonnegative coefficients only"},
-	    {0, "cv", VP_OPTION_COUNT, &o.folds, "FOLDS", "cross-validate, as WEKA does"},
-	    {0, "format", VP_OPTION_TEXT, &o.format, "FORMAT",
-	     "text, json, csv or dot (default: text)"},
-	    {'N', "unpruned", VP_OPTION_FLAG, &o.unpruned, NULL, "tree: do not prune"},
-	    {'U', "unsmoothed", VP_OPTION_FLAG, &o.unsmoothed, NULL, "tree: do not smooth"},
-	    {'R', "regression", VP_OPTION_FLAG, &o.regression, NULL, "tree: constant leaves"},
-	    {'M', "min", VP_OPTION_COUNT, &o.minimum, "ROWS",
-	     "tree: minimum rows to split a node (default: 4)"},
-	    {0, "predict", VP_OPTION_TEXT, &o.predict, "FILE", "tree: predict these rows"},
-	    {0, "save", VP_OPTION_TEXT, &o.save, "FILE", "tree: save the model to FILE"},
-	    {0, "load", VP_OPTION_TEXT, &o.load, "FILE", "tree: load the model from FILE"},
-	    {0, "path", VP_OPTION_TEXT, &o.path, "NAME",
-	     "compare: path length column (default: number of rows)"},
-	    {0, "svg", VP_OPTION_TEXT, &o.svg, "FILE", "compare: write an SVG chart"},
-	    {0, "merged", VP_OPTION_TEXT, &o.merged, "FILE",
-	     "compare: write both data sets to one CSV file"},
-	    {0, "workload", VP_OPTION_TEXT, &o.workload, "NAME",
-	     "workload column, not a predictor; check: leave one workload out"},
-	};
+	struct vp_model_options chosen = {0};
+	struct vp_option options[MAX_OPTIONS];
+	const struct vp_verb *kind = NULL;
 
-	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &o.operands,
-			   run_and_print, &o);
+	for (size_t i = 0; argc > 1 && i < VP_ARRAY_SIZE(kinds); i++)
+		if (!strcmp(argv[1], kinds[i].name))
+			kind = &kinds[i].verb;
+	size_t count = choose_options(&chosen, kind, options);
+	return vp_verb_run(kind ? kind : &verb, options, count, argc, argv, &chosen.operands,
+			   run_and_print, &chosen);
 }
 
 static const struct vp_verb verb = {
     .name = "model",
-    .usage = "linear|tree|compare|check [OPTION]... DATA [DATA]",
+    .usage = "KIND [OPTION]... DATA [DATA] (KIND: linear, tree, compare or check; options: "
+	     "'vperf model KIND --help')",
     .summary = "fit regression and model trees to event counts",
     .run = run_model,
 };

@@ -197,7 +197,7 @@ struct vp_error *vp_model_tree(const struct vp_model_options *options, struct vp
 	if (options->load && (files || options->folds))
 		return vp_error_usage("option --load: a loaded tree takes no training data");
 	if (!options->load && !files)
-		return vp_error_usage("tree: expected a data file, or --load");
+		return vp_error_usage("expected a data file, or --load");
 	if (options->load) {
 		VP_TRY(vp_model_load(options->load, &tree, &data));
 	} else {

@@ -11,6 +11,7 @@
 #include "analyze/trace/sched.h"
 #include "analyze/trace/threads.h"
 #include "analyze/trace/trace_feed.h"
+#include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/clock_text.h"
 #include "base/error.h"
@@ -135,6 +136,30 @@ static void put_command(const struct sched *sched, struct vp_buffer *out)
 			 sched->which.directory);
 }
 
+/* The columns of the vCPUs' table from this one to the last are about how exact the threads are. */
+#define FIRST_OF_ACCURACY "exact_ns"
+
+/* That part of the vCPUs' table, with the columns that say which vCPU it is, or the rest of it. */
+static void put_vcpus(const struct vp_table *table, bool accuracy, bool colour,
+		      struct vp_buffer *out)
+{
+	enum { KEYS = 3 };
+	size_t first = vp_table_column_of(table, FIRST_OF_ACCURACY);
+	VP_AUTO_FREE bool *shown = vp_alloc(table->columns.count + 1);
+	struct vp_table part;
+
+	for (size_t i = 0; i < table->columns.count; i++)
+		shown[i] = i < KEYS || (i >= first) == accuracy;
+	vp_table_choose(table, shown, &part);
+	vp_render_table_text(&part, colour, out);
+	vp_table_deinit(&part);
+}
+
+static void put_title(const char *title, struct vp_buffer *out)
+{
+	vp_buffer_printf(out, "%s# %s\n", out->size ? "\n" : "", title);
+}
+
 static void cmd_sched_put_text(const struct sched *sched, struct vp_buffer *out)
 {
 	bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
@@ -142,11 +167,20 @@ static void cmd_sched_put_text(const struct sched *sched, struct vp_buffer *out)
 	for (int i = 0; i < TABLES; i++) {
 		if (!is_shown(sched, i))
 			continue;
-		vp_buffer_printf(out, "%s# %s\n", out->size ? "\n" : "", titles[i]);
-		vp_render_table_text(&sched->tables[i], colour, out);
+		put_title(titles[i], out);
+		if (i == VCPUS)
+			put_vcpus(&sched->tables[i], false, colour, out);
+		else if (i == WAITS || i == WAKEUPS)
+			vp_render_histogram_text(&sched->tables[i], colour, out);
+		else
+			vp_render_table_text(&sched->tables[i], colour, out);
 		if (i == WORST_WAITS)
 			put_command(sched, out);
 	}
+	if (!sched->shown[VCPUS])
+		return;
+	put_title("Accuracy: guest time whose thread is known exactly, switches observed", out);
+	put_vcpus(&sched->tables[VCPUS], true, colour, out);
 }
 
 static void cmd_sched_put_csv(const struct sched *sched, struct vp_buffer *out)
