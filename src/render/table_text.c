@@ -6,7 +6,9 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/clock_text.h"
+#include "base/macros.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "render/render_table.h"
 
 enum { MAX_WIDTH = 48 }; /* a longer text pushes the rest of its own line only */

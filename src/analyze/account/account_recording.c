@@ -133,7 +133,17 @@ static void clean_names(struct vp_account_recording *rec)
 	}
 }
 
-static struct vp_error *account_recording_read_all(struct vp_account_recording *rec)
+static bool account_recording_has_times(const struct vp_account_recording *rec)
+{
+	vp_vec_each (&rec->account.times, times)
+		if (times->wall)
+			return true;
+	return false;
+}
+
+static struct vp_error *
+account_recording_read_all(struct vp_account_recording *rec,
+			   struct vp_error *(*fill)(struct vp_account_recording *rec))
 {
 	VP_AUTO_FREE char *host = vp_format("%s/host", rec->path);
 	vp_stream_readers streams = {0};
@@ -148,6 +158,12 @@ static struct vp_error *account_recording_read_all(struct vp_account_recording *
 		rec->account.by_spans |=
 		    !vp_window_is_all(&rec->window) && vp_stream_class(*stream) == VP_STREAM_STATES;
 	struct ticks ticks = read_records(rec, &streams);
+	struct vp_error *error = fill && !account_recording_has_times(rec) ? fill(rec) : NULL;
+	if (error) {
+		vp_health_deinit(&health);
+		vp_trace_close(&streams);
+		return error;
+	}
 	vp_account_settle(&rec->account);
 	vp_account_settle_window(&rec->account);
 	/* There may be more now. */
@@ -176,9 +192,8 @@ static struct vp_error *account_recording_read_all(struct vp_account_recording *
 	vp_irq_storm_notes(&rec->account, period_ns, &rec->storms);
 	vp_vec_each (&rec->storms, storm)
 		vp_vec_push(&rec->notes, vp_strdup(*storm));
-	vp_vec_each (&rec->account.times, times)
-		if (times->wall)
-			return NULL;
+	if (account_recording_has_times(rec))
+		return NULL;
 	if (!vp_window_is_all(&rec->window) && rec->account.window.now)
 		return vp_error_new("the recording '%s' has no time of a vCPU in that window",
 				    rec->path);
@@ -189,8 +204,10 @@ static struct vp_error *account_recording_read_all(struct vp_account_recording *
 				: "it was recorded with --no-account");
 }
 
-struct vp_error *vp_account_recording_open(const char *path, const struct vp_window *window,
-					   struct vp_account_recording *ret)
+struct vp_error *
+vp_account_recording_open_filled(const char *path, const struct vp_window *window,
+				 struct vp_error *(*fill)(struct vp_account_recording *rec),
+				 struct vp_account_recording *ret)
 {
 	*ret = (struct vp_account_recording){.path = path};
 	vp_account_init(&ret->account, &ret->vms);
@@ -198,10 +215,16 @@ struct vp_error *vp_account_recording_open(const char *path, const struct vp_win
 	if (!error && window)
 		clip_window(ret, window);
 	if (!error)
-		error = account_recording_read_all(ret);
+		error = account_recording_read_all(ret, fill);
 	if (error)
 		vp_account_recording_close(ret);
 	return error;
+}
+
+struct vp_error *vp_account_recording_open(const char *path, const struct vp_window *window,
+					   struct vp_account_recording *ret)
+{
+	return vp_account_recording_open_filled(path, window, NULL, ret);
 }
 
 static bool has_storm(const struct vp_account *account)

@@ -31,6 +31,11 @@ struct vp_account_recording {
  * (NULL: all). Errors: no recording, or one without an account. */
 struct vp_error *vp_account_recording_open(const char *path, const struct vp_window *window,
 					   struct vp_account_recording *ret) VP_MUST_CHECK;
+/* The same; `fill` adds times to a recording that has none, from elsewhere. */
+struct vp_error *
+vp_account_recording_open_filled(const char *path, const struct vp_window *window,
+				 struct vp_error *(*fill)(struct vp_account_recording *rec),
+				 struct vp_account_recording *ret) VP_MUST_CHECK;
 /* For whoever does not look at the account: appends what it has to say of interrupt storms in the
  * recording at `path` (analyze/account/irq_storm.h), if there were any. Without an account there is
  * nothing. */

@@ -308,7 +308,7 @@ struct flag_names {
 	const char *names[10];
 };
 
-/* Of enum vp_flag, of a vcpu_span's flags, of an interval's, and of enum vp_guest_switch_flag. */
+/* Names of enum vp_flag, a vcpu_span's flags, an interval's and enum vp_guest_switch_flag. */
 static const struct flag_names usual_flags = {{"reason", "cr3", "cpl", "blocked", "late", "hidden",
 					       "ended", "memory", "stack", "interrupt"}},
 			       span_flags = {{"reason", "moved", "waited", "idle"}},

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyze/account/account.h"
+#include "analyze/report/account_trace.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -69,7 +70,10 @@ struct vp_error *vp_account_options_open(const struct vp_account_options *option
 					 struct vp_account_recording *rec,
 					 struct vp_account_view *view)
 {
-	VP_TRY(vp_account_recording_open(options->directory, &options->window, rec));
+	if (options->needs_exits)
+		VP_TRY(vp_account_recording_open(options->directory, &options->window, rec));
+	else
+		VP_TRY(vp_account_trace_open(options->directory, &options->window, rec));
 	struct vp_error *error = vp_account_view_init(view, &rec->account, options->vm);
 	if (error) {
 		vp_account_recording_close(rec);

@@ -21,6 +21,7 @@ struct vp_account_options {
 	uint64_t limit;
 	struct vp_format_words format;
 	bool events, verbose;
+	bool needs_exits; /* the events of a trace are not enough */
 	struct vp_texts operands;
 	/* Parsed options. */
 	const char *directory;

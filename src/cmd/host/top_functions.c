@@ -12,6 +12,7 @@
 #include "analyze/common/table.h"
 #include "analyze/profile/frame.h"
 #include "analyze/profile/pass.h"
+#include "analyze/profile/totals.h"
 #include "analyze/profile/view.h"
 #include "analyze/report/report.h"
 #include "base/alloc.h"

@@ -101,7 +101,7 @@ static struct vp_error *exits_with(void *context)
 
 static int run_exits(int argc, char **argv)
 {
-	struct exits exits = {0};
+	struct exits exits = {.common.needs_exits = true};
 	const struct vp_option options[] = {
 	    VP_ACCOUNT_OPTIONS(&exits.common),
 	    {0, "by", VP_OPTION_TEXT, &exits.by, "WHAT",

@@ -13,6 +13,7 @@
 #include "analyze/profile/frame.h"
 #include "analyze/profile/pass.h"
 #include "analyze/profile/view.h"
+#include "analyze/report/account_trace.h"
 #include "analyze/report/diagnose.h"
 #include "analyze/report/report.h"
 #include "analyze/trace/lane_store.h"
@@ -137,10 +138,16 @@ static struct vp_error *make_account(struct html *html)
 	struct vp_page_table *tables = html->tables;
 
 	/* Without VMs the page is the host's profile. */
-	if (!vp_recording_has_instrument(&html->report.recording, "account") ||
-	    !html->report.vms.count)
+	if (!html->report.vms.count)
 		return NULL;
-	VP_TRY(vp_account_recording_open(html->naming.directory, &html->window, &html->account));
+	struct vp_error *error =
+	    vp_account_trace_open(html->naming.directory, &html->window, &html->account);
+	if (error && !vp_recording_has_instrument(&html->report.recording, "account")) {
+		vp_error_free(error); /* it has no events of VMs, either */
+		return NULL;
+	}
+	if (error)
+		return error;
 	html->has_account = true;
 	VP_TRY(vp_account_view_init(&html->view, &html->account.account, html->vm));
 	html->view.cgroups = &html->account.cgroups;

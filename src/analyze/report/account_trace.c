@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/report/account_trace.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "analyze/account/account.h"
+#include "analyze/common/health.h"
+#include "analyze/common/window.h"
+#include "analyze/trace/lanes.h"
+#include "analyze/trace/trace_feed.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "schema/account_terms.h"
+#include "schema/records.h"
+#include "schema/trace_records.h"
+#include "schema/vm.h"
+#include "store/recording.h"
+
+enum { EVENTS_AT_ONCE = 1 << 16 };
+
+struct traced {
+	struct vp_account_recording *rec;
+	VP_VEC(struct vp_vcpu_account) vcpus; /* sums so far */
+	struct vp_map vcpu_of_key;            /* index by VM and vCPU */
+	struct vp_map vcpu_of_tid;      /* of the list of VMs: VM and vCPU, as an index of … */
+	VP_VEC(struct vp_thief) owners; /* … these */
+};
+
+/* Threads of vCPUs, which as thieves are called by their VM. */
+static void account_trace_read_vcpus(struct traced *traced)
+{
+	bool inserted;
+
+	vp_vec_each (&traced->rec->vms, vm)
+		vp_vec_each (&vm->vcpus, vcpu) {
+			vp_map_insert(&traced->vcpu_of_tid, vcpu->tid,
+				      (uint32_t)traced->owners.count, &inserted);
+			if (inserted)
+				vp_vec_push(&traced->owners,
+					    ((struct vp_thief){.kind = VP_BY_VCPU,
+							       .number = vcpu->number,
+							       .thief_pid = vp_vm_id(vm)}));
+		}
+}
+
+static struct vp_vcpu_account *account_trace_vcpu(struct traced *traced,
+						  const struct vp_period *period)
+{
+	bool inserted;
+	uint32_t index =
+	    *vp_map_insert(&traced->vcpu_of_key, (uint64_t)period->vm << 32 | period->vcpu,
+			   (uint32_t)traced->vcpus.count, &inserted);
+
+	if (inserted)
+		vp_vec_push(&traced->vcpus, ((struct vp_vcpu_account){.id = VP_ID_vcpu_account,
+								      .vm = period->vm,
+								      .tid = period->tid,
+								      .vcpu = period->vcpu,
+								      .begin = period->begin,
+								      .end = period->begin}));
+	return &traced->vcpus.at[index];
+}
+
+/* The thief: it had the pCPU for which the vCPU waited. */
+static void account_trace_take_thief(struct traced *traced, const struct vp_period *period)
+{
+	const uint32_t *owner =
+	    period->has_thief ? vp_map_find(&traced->vcpu_of_tid, period->thief_tid) : NULL;
+	struct vp_thief thief = {.kind = VP_BY_UNKNOWN};
+
+	if (owner)
+		thief = traced->owners.at[*owner];
+	else if (period->has_thief && period->thief_tid)
+		thief = (struct vp_thief){.kind = VP_BY_TASK, .number = period->thief_tid};
+	else if (period->has_thief || period->state == VP_LANE_WAKING)
+		thief.kind = VP_BY_NOBODY;
+	if (thief.kind == VP_BY_TASK && period->thief_comm)
+		snprintf(thief.comm, sizeof(thief.comm), "%s", period->thief_comm);
+	thief.time = period->end;
+	thief.id = VP_ID_thief;
+	thief.vm = period->vm;
+	thief.vcpu = period->vcpu;
+	thief.state = period->state == VP_LANE_WAKING ? VP_STATE_WAKING : VP_STATE_PREEMPTED;
+	thief.ns = period->end - period->begin;
+	thief.count = 1;
+	vp_account_take(&traced->rec->account, (const struct vp_record_header *)&thief);
+}
+
+static void account_trace_take(void *context, const struct vp_period *period)
+{
+	struct traced *traced = context;
+	uint64_t ns = period->end - period->begin;
+
+	if (period->lane != VP_LANE_VCPU || !ns)
+		return;
+	struct vp_vcpu_account *sums = account_trace_vcpu(traced, period);
+	sums->end += ns;
+	switch (period->state) {
+	case VP_LANE_GUEST:
+		sums->guest += ns;
+		return;
+	case VP_LANE_HOST:
+		sums->kernel += ns;
+		return;
+	case VP_LANE_HALTED:
+		sums->halted += ns;
+		return;
+	case VP_LANE_BLOCKED:
+		sums->waiting += ns;
+		return;
+	case VP_LANE_WAKING:
+		sums->waking += ns;
+		sums->wakeups += period->wait_ends;
+		break;
+	case VP_LANE_STOLEN:
+		sums->preempted += ns;
+		sums->preemptions += period->wait_begin == period->begin;
+		break;
+	default:
+		return;
+	}
+	account_trace_take_thief(traced, period);
+}
+
+/* vCPUs of the list of VMs that have no slice. */
+static size_t account_trace_count_silent(const struct traced *traced)
+{
+	size_t silent = 0;
+
+	vp_vec_each (&traced->owners, owner)
+		silent += !vp_map_find(&traced->vcpu_of_key,
+				       (uint64_t)owner->thief_pid << 32 | owner->number);
+	return silent;
+}
+
+static void account_trace_note(struct traced *traced, const struct vp_feed *feed)
+{
+	vp_sentences *notes = &traced->rec->notes;
+	size_t silent = account_trace_count_silent(traced);
+
+	vp_vec_push(notes,
+		    vp_strdup("there is no vCPU accounting: states are those of the events of "
+			      "--trace. kernel has all work of KVM and the VMM, preempted also "
+			      "throttled, and each state the interrupts in it; record without "
+			      "--no-account to tell these apart, and for 'vperf exits'"));
+	if (silent)
+		vp_vec_push(notes, vp_format("%zu vCPU%s had no events: the state is not known",
+					     silent, silent == 1 ? "" : "s"));
+	vp_vec_each (&feed->notes, note)
+		vp_vec_push(notes, vp_strdup(*note));
+}
+
+static struct vp_error *expect_events(const struct vp_account_recording *rec,
+				      const struct vp_feed *feed)
+{
+	bool scheduler = feed->seen[VP_TRACE_KIND_sched_switch];
+	bool kvm = feed->seen[VP_TRACE_KIND_kvm_entry] && feed->seen[VP_TRACE_KIND_kvm_exit];
+
+	if (scheduler && kvm)
+		return NULL;
+	return vp_error_new("the recording '%s' has no vCPU accounting, and no events of %s, which "
+			    "would give the states of vCPUs: record without --no-account, or with "
+			    "--trace=sched,kvm",
+			    rec->path,
+			    scheduler ? "KVM"
+			    : kvm     ? "the scheduler"
+				      : "either kind");
+}
+
+static struct vp_error *account_trace_read(struct traced *traced)
+{
+	struct vp_account_recording *rec = traced->rec;
+	bool all = vp_window_is_all(&rec->window);
+	const struct vp_lanes_options options = {.from = all ? 0 : rec->window.from,
+						 .to = all ? UINT64_MAX : rec->window.to,
+						 .take = account_trace_take,
+						 .context = traced};
+	struct vp_lanes *lanes;
+
+	VP_TRY(vp_lanes_open(rec->path, &options, &lanes));
+	while (vp_lanes_read(lanes, EVENTS_AT_ONCE))
+		;
+	const struct vp_feed *feed = vp_lanes_feed(lanes);
+	struct vp_error *error = expect_events(rec, feed);
+	vp_vec_each (&traced->vcpus, sums) {
+		sums->time = sums->end;
+		if (!error)
+			vp_account_take(&rec->account, (const struct vp_record_header *)sums);
+	}
+	if (!error)
+		account_trace_note(traced, feed);
+	vp_lanes_close(lanes);
+	return error;
+}
+
+/* The recording has no account. Without any events, that is the error. */
+static struct vp_error *account_trace_fill(struct vp_account_recording *rec)
+{
+	struct traced traced = {.rec = rec};
+
+	if (!vp_feed_is_recorded(rec->path, &rec->recording, &rec->vms) ||
+	    vp_recording_has_instrument(&rec->recording, "account"))
+		return NULL;
+	/* Events are not in groups of a second, which this needs. */
+	rec->account.overcommit.pcpus = 0;
+	account_trace_read_vcpus(&traced);
+	struct vp_error *error = account_trace_read(&traced);
+	vp_vec_deinit(&traced.vcpus);
+	vp_vec_deinit(&traced.owners);
+	vp_map_deinit(&traced.vcpu_of_key);
+	vp_map_deinit(&traced.vcpu_of_tid);
+	return error;
+}
+
+struct vp_error *vp_account_trace_open(const char *path, const struct vp_window *window,
+				       struct vp_account_recording *ret)
+{
+	return vp_account_recording_open_filled(path, window, account_trace_fill, ret);
+}
