@@ -56,6 +56,14 @@ struct vp_ring {
 /* And its call chains. */
 #define VP_RING_SPARE 12288u
 
+/* Processes of guests with an interpreter. */
+enum { VP_INTERPRETERS = 1024 };
+
+/* Where an interpreter's code is. */
+struct vp_interpreter {
+	__u64 low, high;
+};
+
 /*
  * By perf, one shape for all: the kernel's own sample header comes with it, and says whether the
  * sample hit the guest and where. perf asks KVM, and knows every vendor. The program adds what perf
@@ -80,6 +88,9 @@ struct vp_raw_record {
 	__u64 guest_task; /* the guest's address of its task_struct */
 	__u64 events;     /* of the trigger since the sample before: its period */
 	char guest_comm[16];
+	/* The method whose frame is the innermost one, if the guest's process has an interpreter:
+	 * the program counter, which only perf knows, tells whether that runs. 0: unknown. */
+	__u64 method;
 };
 
 #define VP_RAW_ON_VCPU 0x100u  /* the thread is inside KVM's vCPU loop */

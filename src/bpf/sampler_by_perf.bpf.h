@@ -5,6 +5,7 @@
 
 #include "bpf/chain.bpf.h"
 #include "bpf/guest_current.bpf.h"
+#include "bpf/interpreter.bpf.h"
 #include "bpf/sampler_ring.bpf.h"
 #include "bpf/sampler_vcpu.bpf.h"
 #include "bpf/sampler_weight.bpf.h"
@@ -70,6 +71,16 @@ static __always_inline void fill_guest_task(struct vp_raw_record *record)
 	record->flags |= VP_BY_MEMORY | (current.is_new ? VP_RAW_NEW_TASK : 0);
 }
 
+static __always_inline void fill_method(void *notifier, struct vp_raw_record *record)
+{
+	struct kvm_vcpu *vcpu =
+	    find_interpreter(record->pid, record->guest_pid) ? vcpu_of_notifier(notifier) : 0;
+
+	if (vcpu)
+		record->method =
+		    interpreted_method(vcpu, record->pid, record->vcpu, record->as_root);
+}
+
 /* The guest's side too of what may turn out to have hit the host: only perf knows. */
 static __always_inline void send_chains(struct bpf_perf_event_data *context, void *notifier,
 					const struct vp_raw_record *record, __u64 guest_ip)
@@ -116,6 +127,8 @@ static __always_inline void sample_by_perf(struct bpf_perf_event_data *context, 
 		fill_vcpu(notifier, true, &record, &guest_ip);
 		if (by_memory)
 			fill_guest_task(&record);
+		if (record.flags & VP_BY_MEMORY)
+			fill_method(notifier, &record);
 	}
 	if (with_chains && record.pid)
 		send_chains(context, notifier, &record, guest_ip);

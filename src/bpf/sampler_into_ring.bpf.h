@@ -5,6 +5,7 @@
 
 #include "bpf/chain.bpf.h"
 #include "bpf/guest_current.bpf.h"
+#include "bpf/interpreter.bpf.h"
 #include "bpf/sampler_ring.bpf.h"
 #include "bpf/sampler_vcpu.bpf.h"
 #include "bpf/sampler_weight.bpf.h"
@@ -87,6 +88,22 @@ static __always_inline void put_guest_task(struct place *place, __u32 pid, __u32
 	/* Its mappings are to be read before it ends. */
 	if (user)
 		bpf_ringbuf_output(&doorbell, &ret->tgid, sizeof(ret->tgid), BPF_RB_FORCE_WAKEUP);
+}
+
+/* The method takes the place of the program counter if the sample hit an interpreter. */
+static __always_inline void put_method(struct kvm_vcpu *vcpu, __u32 pid, __u32 number,
+				       const struct guest_current *current, struct vcpu_regs *words)
+{
+	struct vp_interpreter *interpreter = find_interpreter(pid, current->tgid);
+	__u64 method;
+
+	if (!interpreter || words->ip < interpreter->low || words->ip >= interpreter->high)
+		return;
+	method = interpreted_method(vcpu, pid, number, words->as_root);
+	if (!method)
+		return;
+	words->ip = method;
+	words->flags |= VP_AT_METHOD;
 }
 
 static __always_inline __u32 host_mode(struct bpf_perf_event_data *context)
@@ -198,6 +215,8 @@ static __always_inline void put_sample_of_vcpu(struct place *place,
 	hit = hit && exit_was_by_interrupt(&words);
 	if (by_memory && (hit || with_chains))
 		put_guest_task(place, pid, number, &words, time, &current);
+	if (hit && current.known && words.cpl == 3)
+		put_method(vcpu, pid, number, &current, &words);
 	if (with_chains) {
 		struct chain_subject subject = {.vcpu = vcpu,
 						.pid = pid,

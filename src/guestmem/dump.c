@@ -20,6 +20,7 @@
 #include "guestmem/pack.h"
 #include "guestmem/pagecache.h"
 #include "guestmem/process.h"
+#include "guestmem/runtimes.h"
 #include "guestmem/tasks.h"
 #include "maps/format.h"
 #include "maps/writer.h"
@@ -60,6 +61,7 @@ struct vp_guest_dump {
 	struct vp_map known;    /* hashes of mappings */
 	uint64_t damaged, nameless;
 	struct vp_guest_lines lines;
+	struct vp_guest_runtimes *runtimes;
 	/* Data of the kernel: */
 	struct vp_buffer symbols; /* what `tables` are in */
 	struct vp_kallsyms tables;
@@ -68,7 +70,10 @@ struct vp_guest_dump {
 
 struct vp_guest_dump *vp_guest_dump_new(void)
 {
-	return vp_alloc(sizeof(struct vp_guest_dump));
+	struct vp_guest_dump *dump = vp_alloc(sizeof(*dump));
+
+	dump->runtimes = vp_guest_runtimes_new();
+	return dump;
 }
 
 void vp_guest_dump_free(struct vp_guest_dump *dump)
@@ -83,6 +88,7 @@ void vp_guest_dump_free(struct vp_guest_dump *dump)
 	vp_map_deinit(&dump->image_of);
 	vp_map_deinit(&dump->known);
 	vp_buffer_deinit(&dump->symbols);
+	vp_guest_runtimes_free(dump->runtimes);
 	free(dump);
 }
 
@@ -171,6 +177,13 @@ static void dump_take_mapping(void *context, const struct vp_guest_mapping *seen
 		return;
 	mapping.image = image_of_mapping(reading, seen);
 	vp_vec_push(&dump->mappings, mapping);
+	const struct vp_guest_library library = {
+	    .task = reading->task,
+	    .space = reading->space,
+	    .mapping = seen,
+	    .path = vp_intern_text(&dump->paths, dump->images.at[mapping.image].path)};
+	if (seen->file)
+		vp_guest_runtimes_add(dump->runtimes, reading->kernel, &library);
 }
 
 static void dump_read_mappings(struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
@@ -222,6 +235,11 @@ void vp_guest_dump_see(struct vp_guest_dump *dump, const struct vp_guest_kernel 
 	near.view.memory = &dump->lines.memory;
 	if (vp_guest_task_read(&near, place, &task) && task.tgid == tgid)
 		dump_see_task(dump, &near, &task, time);
+}
+
+struct vp_guest_runtimes *vp_guest_dump_runtimes(struct vp_guest_dump *dump)
+{
+	return dump->runtimes;
 }
 
 struct refreshing {
@@ -349,8 +367,10 @@ struct vp_error *vp_guest_dump_write(struct vp_guest_dump *dump,
 	dump_write_kernel(dump, kernel, &writer);
 	dump_write_spaces(dump, &writer);
 	dump_write_images(dump, kernel, symbols, &writer);
-	if (symbols)
+	if (symbols) {
 		dump_write_jit(dump, kernel, &writer);
+		vp_guest_runtimes_write(dump->runtimes, kernel, &writer);
+	}
 	if (kernel->pack.derived)
 		vp_maps_write_note(&writer, "the guest's kernel has no BTF: process mappings "
 					    "cannot be read from guest memory");

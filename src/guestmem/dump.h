@@ -8,6 +8,7 @@
 
 #include "base/macros.h"
 #include "guestmem/kernel.h"
+#include "guestmem/runtimes.h"
 
 struct vp_guest_dump;
 
@@ -19,6 +20,8 @@ void vp_guest_dump_keep(struct vp_guest_dump *dump, const struct vp_guest_kernel
  * are known. If it is another process by now, nothing is done. */
 void vp_guest_dump_see(struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
 		       uint64_t place, uint32_t tgid, uint64_t time);
+/* The runtimes of the processes that were seen. */
+struct vp_guest_runtimes *vp_guest_dump_runtimes(struct vp_guest_dump *dump);
 /*
  * Reads the mappings of processes that still run again and writes it all to `fd`; `processes` is
  * how many. Without any process seen before, all that there are.

@@ -19,6 +19,7 @@
 #include "guestmem/guest_view.h"
 #include "guestmem/kernel.h"
 #include "guestmem/pack.h"
+#include "guestmem/runtimes.h"
 #include "guestmem/scan.h"
 #include "guestmem/tasks.h"
 #include "maps/format.h"
@@ -312,6 +313,30 @@ static struct vp_error *write_orc(struct worker *worker)
 	return NULL;
 }
 
+static struct vp_error *worker_check(struct worker *worker)
+{
+	struct vp_guest_runtimes *runtimes = vp_guest_dump_runtimes(worker->dump);
+
+	VP_TRY(vp_guest_kernel_check(&worker->kernel));
+	vp_guest_runtimes_step(runtimes, &worker->kernel);
+	vp_guest_runtimes_list(runtimes, &worker->answer);
+	return NULL;
+}
+
+static void worker_take_hit(struct worker *worker, bool method, struct vp_cursor *words)
+{
+	struct vp_guest_runtimes *runtimes = vp_guest_dump_runtimes(worker->dump);
+	uint64_t tgid = vp_cursor_hex(words), addr = vp_cursor_hex(words);
+	uint64_t time = vp_cursor_hex(words);
+
+	if (!vp_cursor_ok(words))
+		return;
+	if (method)
+		vp_guest_runtimes_hit_method(runtimes, &worker->kernel, (uint32_t)tgid, addr, time);
+	else
+		vp_guest_runtimes_hit(runtimes, &worker->kernel, (uint32_t)tgid, addr, time);
+}
+
 /* True if the request has an answer. */
 static bool worker_serve(struct worker *worker, struct vp_slice line)
 {
@@ -328,13 +353,16 @@ static bool worker_serve(struct worker *worker, struct vp_slice line)
 	} else if (!worker->found) {
 		error = vp_error_new("the kernel has not been found yet");
 	} else if (vp_slice_is(what, "check")) {
-		error = vp_guest_kernel_check(&worker->kernel);
+		error = worker_check(worker);
 	} else if (vp_slice_is(what, "tasks")) {
 		error = list_tasks(worker);
 	} else if (vp_slice_is(what, "see")) {
 		uint64_t place = vp_cursor_hex(&words), tgid = vp_cursor_hex(&words);
 		vp_guest_dump_see(worker->dump, &worker->kernel, place, (uint32_t)tgid,
 				  vp_cursor_hex(&words));
+		return false;
+	} else if (vp_slice_is(what, "hit") || vp_slice_is(what, "method")) {
+		worker_take_hit(worker, vp_slice_is(what, "method"), &words);
 		return false;
 	} else if (vp_slice_is(what, "dump")) {
 		error = write_dump(worker, vp_cursor_hex(&words) != 0);

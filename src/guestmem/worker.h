@@ -21,7 +21,11 @@
  *       task TGID ROOT COMM
  *       damaged                           the list ended too early
  *   check         is the kernel still there
+ *       java TGID LOW HIGH LOW HIGH       a Java process: its code, and its interpreter
+ *       starting                          a Java process that has no code yet: ask again soon
  *   see PLACE TGID TIME                   read that task's mappings now; no answer
+ *   hit TGID ADDR TIME                    a sample hit generated code there; no answer
+ *   method TGID ADDR TIME                 a sample hit an interpreter at that method; no answer
  *   memory [GPA SIZE HVA]                 there is memory there too, or (alone) forget where there
  *                                         was some; no answer
  *   dump SYMBOLS                          write map text, with symbols or (0) without

@@ -272,8 +272,11 @@ static void parse_jit(struct parser *parser)
 	struct vp_maps_jit jit = {.space = space_word(parser)};
 
 	jit.symbol = symbol_words(parser);
+	if (vp_cursor_left(&parser->words))
+		jit.from_ns = vp_cursor_decimal(&parser->words);
 	if (!line_is_over(parser) || jit.space == UINT32_MAX)
-		maps_expected(parser, "'j ID ADDR SIZE NAME' with a known address space ID");
+		maps_expected(parser,
+			      "'j ID ADDR SIZE NAME [FROM_NS]' with a known address space ID");
 	else if (maps_room_for(parser, parser->maps->jit.count, VP_MAPS_MAX_SYMBOLS, "JIT symbols"))
 		vp_vec_push(&parser->maps->jit, jit);
 }

@@ -64,6 +64,7 @@ struct vp_maps_image {
 struct vp_maps_jit {
 	uint32_t space; /* index */
 	struct vp_maps_symbol symbol;
+	uint64_t from_ns;
 };
 
 struct vp_maps {

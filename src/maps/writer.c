@@ -250,6 +250,18 @@ void vp_maps_write_jit(struct vp_maps_writer *writer, uint64_t id, uint64_t addr
 	line_end(writer);
 }
 
+void vp_maps_write_jit_from(struct vp_maps_writer *writer, uint64_t id, uint64_t addr,
+			    uint64_t size, const char *name, uint64_t from_ns)
+{
+	line_begin(writer, "j");
+	put_decimal(writer, id);
+	put_hex(writer, addr);
+	put_hex(writer, size);
+	writer_put_word(writer, name);
+	put_decimal(writer, from_ns);
+	line_end(writer);
+}
+
 void vp_maps_write_note(struct vp_maps_writer *writer, const char *format, ...)
 {
 	va_list args;

@@ -61,6 +61,9 @@ void vp_maps_write_symbol(struct vp_maps_writer *writer, uint64_t offset, uint64
 			  const char *name);
 void vp_maps_write_jit(struct vp_maps_writer *writer, uint64_t id, uint64_t addr, uint64_t size,
 		       const char *name);
+/* The same of code that is there only from that time on. */
+void vp_maps_write_jit_from(struct vp_maps_writer *writer, uint64_t id, uint64_t addr,
+			    uint64_t size, const char *name, uint64_t from_ns);
 void vp_maps_write_note(struct vp_maps_writer *writer, const char *format, ...) VP_PRINTF(2, 3);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "runtime/java.h"
 
+#include "runtime/process_memory.h"
+
 enum {
 	MIN_LOG2_SEGMENT = 4,
 	MAX_LOG2_SEGMENT = 16,

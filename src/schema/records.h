@@ -41,7 +41,8 @@
 	      "1 exit_reason is known, 2 as_root is known, 4 cpl is known, 16 a late tick, "       \
 	      "32 VM not selected by --vm: ip and as_root are 0, "                                 \
 	      "128 guest_pid and guest_tid are known, by the guest's memory, "                     \
-	      "512 at a VM exit for an interrupt, by the hypervisor's trace")                      \
+	      "512 at a VM exit for an interrupt, by the hypervisor's trace, "                     \
+	      "1024 ip is that of the Java method that the interpreter executed")                  \
 	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
 	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
 	FIELD(u8, dec, mode, "what the sample hit: 4 guest kernel, 5 guest user space")            \
@@ -379,7 +380,8 @@ enum { VP_PARAVIRTUAL_TRAP = 0x1000, VP_PARAVIRTUAL_WORK = 0x2000 };
  * Bits of `flags`. A late tick: the clock's interrupt came after more than one period, so that what
  * it hit stands for the missed ticks too; each of them is a record of its own with this flag.
  * Hidden: in the guest of a VM that was not asked for. By memory: the guest's current task was read
- * from its memory at the sample.
+ * from its memory at the sample. At a method: an interpreter executed it, and `ip` is the address
+ * of its data.
  */
 enum vp_flag {
 	VP_HAS_EXIT_REASON = 1,
@@ -392,6 +394,7 @@ enum vp_flag {
 	VP_BY_MEMORY = 128,
 	VP_HAS_STACK = 256,
 	VP_AT_INTERRUPT = 512,
+	VP_AT_METHOD = 1024,
 };
 /* Values of a chain_frames' `end`. */
 enum vp_chain_end {

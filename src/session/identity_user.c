@@ -29,6 +29,11 @@ static struct vp_error *identity_user_change_memory(void *context, uint32_t numb
 	return vp_identity_set_memory(context, number, state, finding);
 }
 
+static void identity_user_follow(void *context, uint32_t pid, const vp_guest_runtime_list *now)
+{
+	vp_identity_follow(context, pid, now);
+}
+
 struct vp_guest_watch_client vp_identity_client(
     struct vp_identity *identity, const char *name,
     char *(*outcome)(void *context, uint32_t pid, const struct vp_guest_finding *finding))
@@ -40,5 +45,6 @@ struct vp_guest_watch_client vp_identity_client(
 					      .forget = identity_user_forget,
 					      .count_nowhere = identity_user_count_nowhere,
 					      .change_memory = identity_user_change_memory,
+					      .follow = identity_user_follow,
 					      .outcome = outcome};
 }

@@ -29,6 +29,15 @@ struct vp_profile_stream *vp_profile_stream(struct vp_profile_instrument *profil
 	return &profile->streams.at[pcpu];
 }
 
+/* A sample of a guest's user space may have hit code that is soon replaced. */
+static void see_hit(struct vp_profile_instrument *profile, const struct vp_guest_sample *sample)
+{
+	struct vp_guest_watch *watch = vp_session_guest_watch(profile->base.session);
+
+	if (watch && sample->mode == VP_MODE_GUEST_USER && sample->flags & VP_BY_MEMORY)
+		vp_guest_watch_hit(watch, sample);
+}
+
 /* Completes the record; notes the threads and VMs that it names. */
 static void see_record(struct vp_profile_instrument *profile, struct vp_profile_stream *stream,
 		       union vp_any_record *record)
@@ -50,6 +59,9 @@ static void see_record(struct vp_profile_instrument *profile, struct vp_profile_
 			vp_host_maps_see(vp_session_host_maps(profile->base.session), sample->pid,
 					 sample->tid == sample->pid ? stream->comm : NULL,
 					 sample->time);
+		break;
+	case VP_ID_guest_sample:
+		see_hit(profile, &record->guest_sample);
 		break;
 	case VP_ID_guest_task:
 		if (vp_session_guest_watch(profile->base.session) &&

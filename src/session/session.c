@@ -34,6 +34,7 @@
 enum {
 	SETTLE_MS = 30000, /* how long finding the guests' kernels may hold up the start */
 	OFTEN_MS = 100,
+	SOON_MS = 10,   /* while names of code in guests must be read before it is replaced */
 	CLOSELY_S = 10, /* every so often descriptors of the VMs' processes are gone through */
 };
 #define SECOND 1000000000ULL
@@ -531,6 +532,9 @@ static struct vp_error *wait_for_records(const struct vp_session *session, int t
 			fds[count++] =
 			    (struct pollfd){.fd = ops->fd(*instrument), .events = POLLIN};
 	}
+	if (session->guest_watch && vp_guest_watch_has_runtimes(session->guest_watch) &&
+	    timeout_ms > SOON_MS)
+		timeout_ms = SOON_MS;
 	timeout_ms = vp_session_flight_wait(session, timeout_ms, own, &n_own);
 	for (size_t i = 0; i < n_own; i++)
 		fds[count++] = (struct pollfd){.fd = own[i], .events = POLLIN};

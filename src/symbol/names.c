@@ -21,6 +21,7 @@ enum {
 	MAX_FORKS = 64,
 	/* Mappings looked at for one address; overlapping ones are few unless made to be many. */
 	MAX_OVERLAPS = 1000,
+	MAX_OLDER_CODE = 64, /* symbols of generated code that may be at one address */
 };
 
 static const char *intern_clean(struct vp_names *names, const char *text, size_t size)
@@ -129,6 +130,8 @@ static int by_space_and_addr(const void *left, const void *right)
 		return a->space < b->space ? -1 : 1;
 	if (a->symbol.addr != b->symbol.addr)
 		return a->symbol.addr < b->symbol.addr ? -1 : 1;
+	if (a->from_ns != b->from_ns)
+		return a->from_ns < b->from_ns ? -1 : 1;
 	return a->symbol.name < b->symbol.name ? -1 : 1;
 }
 
@@ -328,32 +331,57 @@ uint32_t vp_names_space_by_address(const struct vp_names *names, uint32_t first,
 	return found;
 }
 
-static bool find_own_jit(struct vp_names *names, uint32_t space, uint64_t addr,
-			 struct vp_name *name)
+/* Whether `symbol`, which is before `best` in the order, is better: there at that time, and the one
+ * that came last; or, if none was there, the one that came first. */
+static bool is_better_jit(const struct vp_maps_jit *symbol, const struct vp_maps_jit *best,
+			  uint64_t time)
 {
-	const struct vp_names_space *owner = &names->spaces.at[space];
-	const struct vp_maps_jit *first;
+	bool there = symbol->from_ns <= time;
 
-	if (!owner->jits)
-		return false;
-	first = names->maps.jit.at + owner->first_jit;
-	size_t above = VP_FIRST(i, owner->jits, first[i].symbol.addr > addr);
-	if (!above || addr - first[above - 1].symbol.addr >= first[above - 1].symbol.size)
-		return false;
-	const struct vp_maps_symbol *symbol = &first[above - 1].symbol;
-	name->function = vp_names_function_text(names, symbol->name);
-	name->function_offset = addr - symbol->addr;
-	return true;
+	if (!best || there != (best->from_ns <= time))
+		return !best || there;
+	return there ? symbol->from_ns > best->from_ns : symbol->from_ns < best->from_ns;
 }
 
-static void find_jit(struct vp_names *names, uint32_t space, uint64_t addr, struct vp_name *name)
+/* Generated code at `addr` in `space` itself. Its place may have been another function's before.
+ * Sets *varies if another time may have another answer. */
+static const struct vp_maps_jit *find_own_jit(const struct vp_names *names, uint32_t space,
+					      uint64_t addr, uint64_t time, bool *varies)
 {
-	for (unsigned depth = 0; depth < MAX_FORKS; depth++) {
+	const struct vp_names_space *owner = &names->spaces.at[space];
+	const struct vp_maps_jit *first, *best = NULL;
+
+	if (!owner->jits)
+		return NULL;
+	first = names->maps.jit.at + owner->first_jit;
+	size_t above = VP_FIRST(i, owner->jits, first[i].symbol.addr > addr);
+	for (size_t i = above, looked = 0; i-- > 0 && looked < MAX_OLDER_CODE; looked++) {
+		const struct vp_maps_jit *jit = &first[i];
+		if (addr - jit->symbol.addr >= jit->symbol.size)
+			continue;
+		*varies |= best && best->from_ns != jit->from_ns;
+		if (is_better_jit(jit, best, time))
+			best = jit;
+	}
+	return best;
+}
+
+static void find_jit(struct vp_names *names, uint32_t space, uint64_t addr, uint64_t time,
+		     struct vp_name *name)
+{
+	const struct vp_maps_jit *jit = NULL;
+
+	for (unsigned depth = 0; depth < MAX_FORKS && !jit; depth++) {
 		const struct vp_maps_space *life = &names->maps.spaces.at[space];
-		if (find_own_jit(names, space, addr, name) || !life->parent)
+		jit = find_own_jit(names, space, addr, time, &name->varies);
+		if (!jit && !life->parent)
 			return;
 		space = life->parent - 1;
 	}
+	if (!jit)
+		return;
+	name->function = vp_names_function_text(names, jit->symbol.name);
+	name->function_offset = addr - jit->symbol.addr;
 }
 
 bool vp_names_process(const struct vp_names *names, uint32_t space, const char **comm,
@@ -391,7 +419,7 @@ static void find_in_process(struct vp_names *names, uint32_t space, uint64_t add
 		name->function_size = left < name->function_size ? left : name->function_size;
 	}
 	if (!name->function)
-		find_jit(names, space, addr, name);
+		find_jit(names, space, addr, time, name);
 }
 
 void vp_names_find(struct vp_names *names, uint32_t space, bool kernel, uint64_t addr,

@@ -20,7 +20,7 @@
 enum {
 	BUILT_IMAGE_GPA = 0x200000,
 	BUILT_IMAGE = 0x20000, /* bytes of the image that are there */
-	BUILT_LOW = 0x20000,   /* bytes of memory from 0 on */
+	BUILT_LOW = 0x40000,   /* bytes of memory from 0 on */
 	BUILT_PAGE_SIZE_OF = 64,
 	BUILT_STRUCT = 512, /* of any other struct, by the BTF */
 	BUILT_TASK = 8192,  /* bytes of a task_struct */

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "built_java.h"
 #include "collect/guests/guest_watch.h"
 #include "collect/guests/kernel_places.h"
 #include "guest_builder.h"
@@ -436,6 +437,110 @@ static void test_later_mappings(void **state)
 	free_built(watch, &notices);
 }
 
+/* Interpreters that a user was asked to follow in the last call. */
+struct followed {
+	unsigned calls;
+	size_t now;
+	struct vp_guest_runtime first;
+};
+
+static struct followed followed;
+
+static void follow(void *context, uint32_t pid, const vp_guest_runtime_list *now)
+{
+	followed.calls++;
+	followed.now = now->count;
+	if (now->count)
+		followed.first = now->at[0];
+}
+
+static bool step_until_followed(struct vp_guest_watch *watch, size_t count)
+{
+	for (int i = 0; i < MAX_STEPS && followed.now != count; i++)
+		step(watch);
+	return followed.now == count;
+}
+
+/* A sample of the Java process. */
+static void hit_java(struct vp_guest_watch *watch, const struct vp_vm *vm, uint64_t ip,
+		     uint32_t flags, uint64_t time)
+{
+	const struct vp_guest_sample sample = {.time = time,
+					       .vm = vp_vm_id(vm),
+					       .ip = ip,
+					       .flags = (uint16_t)flags,
+					       .guest_pid = 7,
+					       .guest_tid = 9};
+
+	vp_guest_watch_hit(watch, &sample);
+	for (int i = 0; i < 200; i++)
+		step(watch);
+}
+
+/* Code of a Java process that takes the place of other code, and a method that is interpreted. */
+static void test_java(void **state)
+{
+	static const char path[] = "test_guest_watch.maps";
+	static struct built_java java;
+	const struct vp_guest_watch_client user = {.name = "methods",
+						   .check_s = 1,
+						   .identify = identify,
+						   .forget = forget,
+						   .follow = follow,
+						   .outcome = outcome};
+	vp_notices notices = {0};
+	unsigned forgotten = 0;
+	struct vp_guest_watch *watch = watch_built(&notices, &forgotten);
+	struct vp_guest_watch_client follower = user;
+	struct vp_buffer text = {0};
+
+	(void)state;
+	follower.context = &forgotten;
+	vp_guest_watch_join(watch, &follower);
+	built_java_process(guest, 7, "libjvm.so", &java);
+	struct vp_vm vm = {.pid = (uint32_t)start_vmm(), .name = "java"};
+	unlink(path);
+	followed = (struct followed){0};
+	vp_guest_watch_add(watch, &vm);
+	assert_true(step_until(watch, &vm, true));
+	uint64_t blob = java_blob(&java.memory, 2);
+	hit_java(watch, &vm, blob, 0, 1); /* nothing is known of it yet */
+	const struct vp_guest_task task = {.time = 1000000000,
+					   .vm = vp_vm_id(&vm),
+					   .task = java.place,
+					   .comm = "java",
+					   .guest_pid = 7,
+					   .guest_tid = 7};
+	vp_guest_watch_see(watch, &task);
+	assert_false(vp_guest_watch_has_runtimes(watch));
+	assert_true(step_until_followed(watch, 1));
+	assert_true(vp_guest_watch_has_runtimes(watch));
+	assert_int_equal(followed.first.tgid, 7);
+	assert_int_equal(followed.first.interpreter_low, java_blob(&java.memory, 0));
+	java_put(&java.memory, blob - JAVA_BASE + 0x20, java_method(1), 8);
+	java_put(&java.memory, blob - JAVA_BASE + 0x28, 200, 4);
+	built_java_update(guest, &java);
+	hit_java(watch, &vm, blob + 9, 0, UINT64_MAX / 2);
+	hit_java(watch, &vm, java_method(0), VP_AT_METHOD, 77);
+	hit_java(watch, &vm, 0x400000, 0, 78); /* not generated code */
+	end_vmm((pid_t)vm.pid);
+	vm.end = 1;
+	vp_guest_watch_end(watch, &vm);
+	assert_int_equal(followed.now, 0);
+	assert_false(vp_guest_watch_has_runtimes(watch));
+	put_away(watch, &vm, path);
+	expect_no_error(vp_file_read(path, 1 << 20, &text));
+	const char *maps = vp_buffer_text(&text);
+	assert_non_null(strstr(maps, " 7f0000005508 3e0 com.example.Work$$Lambda/0x12.spin "));
+	assert_non_null(strstr(maps, " 7f0000005508 3e0 com.example.Work$$Lambda/0x12.<init> "
+				     "9223372036854775807\n"));
+	assert_non_null(strstr(maps, " 7f0000002000 8 com.example.Work$$Lambda/0x12.spin 77\n"));
+	assert_null(strstr(maps, " 1\nj"));
+	assert_null(strstr(maps, " 78\n"));
+	vp_buffer_deinit(&text);
+	free_built(watch, &notices);
+}
+
 /* The process that was started last. */
 static pid_t last_child(void)
 {
@@ -570,6 +675,7 @@ int main(void)
 	    cmocka_unit_test(test_check_under_way),
 	    cmocka_unit_test(test_processes_are_seen),
 	    cmocka_unit_test(test_later_mappings),
+	    cmocka_unit_test(test_java),
 	    cmocka_unit_test(test_number_used_again),
 	    cmocka_unit_test(test_protected),
 	    cmocka_unit_test(test_not_found_is_told_at_once),

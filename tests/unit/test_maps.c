@@ -42,6 +42,7 @@ static void write_all(struct vp_maps_writer *writer)
 	vp_maps_write_fork(writer, 8, 7);
 	vp_maps_write_mapping(writer, 7, 0x400000, 0x401000, 0x1000, 5, &id, "/bin/a b");
 	vp_maps_write_jit(writer, 8, 0x7000, 0x10, "Interpreter main");
+	vp_maps_write_jit_from(writer, 8, 0x7010, 0x20, "a b", 1234);
 	vp_maps_write_note(writer, "%d lost", 3);
 }
 
@@ -75,6 +76,10 @@ static void test_round_trip(void **state)
 	assert_int_equal(maps.mappings.at[0].space, 0);
 	assert_int_equal(maps.mappings.at[0].pgoff, 0x1000);
 	check_string(&maps, maps.jit.at[0].symbol.name, "Interpreter main");
+	assert_int_equal(maps.jit.at[0].from_ns, 0);
+	check_string(&maps, maps.jit.at[1].symbol.name, "a b");
+	assert_int_equal(maps.jit.at[1].symbol.size, 0x20);
+	assert_int_equal(maps.jit.at[1].from_ns, 1234);
 	check_string(&maps, maps.notes.at[0], "3 lost");
 	vp_maps_deinit(&maps);
 }
@@ -96,6 +101,7 @@ static void test_malformed_lines_are_skipped(void **state)
 	    "s 1 2 early",
 	    "i 0 /odd",
 	    "j 5 1 2 x",
+	    "j 5 1 2 x 10 10",
 	    "n two words",
 	    "end 3",
 	    "what is this",

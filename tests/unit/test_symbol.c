@@ -595,6 +595,44 @@ static void test_order(void **state)
 	vp_names_free(names);
 }
 
+/* The place of generated code is another function's later, also of one that begins elsewhere. */
+static void test_generated_code_over_time(void **state)
+{
+	static const char code[] = "vperf-maps 1\n"
+				   "a 1 101 4000 0 0 java\n"
+				   "m 1 9000 a000 0 0 - //anon\n"
+				   "j 1 9100 100 third 3000000000\n"
+				   "j 1 9100 100 first 1000000000\n"
+				   "j 1 9180 20 second 2000000000\n"
+				   "j 1 9400 10 alone 5000000000\n"
+				   "end 7\n";
+	struct vp_names *names;
+
+	(void)state;
+	temporary_file(NAMES, code, sizeof(code) - 1);
+	expect_no_error(vp_names_load(NAMES, NULL, &names));
+	expect_name(names, 0, 0x9190, SECOND, "first", "//anon");
+	expect_name(names, 0, 0x9190, 2 * SECOND - 1, "first", "//anon");
+	expect_name(names, 0, 0x9190, 2 * SECOND, "second", "//anon");
+	expect_name(names, 0, 0x9190, 3 * SECOND, "third", "//anon");
+	expect_name(names, 0, 0x9190, 9 * SECOND, "third", "//anon");
+	/* Before all of them: the one that came first. */
+	expect_name(names, 0, 0x9190, 0, "first", "//anon");
+	expect_name(names, 0, 0x9401, 0, "alone", "//anon");
+	/* Where the other one never was. */
+	expect_name(names, 0, 0x91f0, 2 * SECOND, "first", "//anon");
+	expect_name(names, 0, 0x91f0, 3 * SECOND, "third", "//anon");
+	expect_name(names, 0, 0x9200, 3 * SECOND, NULL, "//anon");
+	/* Whoever keeps names asks again at another time. */
+	struct vp_name name;
+	vp_names_find(names, 0, false, 0x9190, SECOND, &name);
+	assert_true(name.varies);
+	assert_int_equal(name.function_offset, 0x90);
+	vp_names_find(names, 0, false, 0x9401, SECOND, &name);
+	assert_false(name.varies);
+	vp_names_free(names);
+}
+
 /* A line through two instants, or one speed from one on; nothing before the clock's begin. */
 static void test_clocks(void **state)
 {
@@ -700,6 +738,7 @@ int main(void)
 	    cmocka_unit_test(test_sizes),
 	    cmocka_unit_test(test_kernel_symbols),
 	    cmocka_unit_test(test_order),
+	    cmocka_unit_test(test_generated_code_over_time),
 	    cmocka_unit_test(test_clocks),
 	    cmocka_unit_test(test_kallsyms),
 	    cmocka_unit_test(test_demangle),

@@ -15,6 +15,7 @@ enum {
 	MAX_ANSWER = 64 << 20,
 	MAX_CPUS = 8192,
 	MAX_PROCESSES = 1 << 17,
+	MAX_RUNTIMES = 256,
 };
 
 /* Whether the last line of the answer is there. */
@@ -214,4 +215,31 @@ void vp_guest_processes_deinit(vp_guest_processes *processes)
 	vp_vec_each (processes, process)
 		free(process->comm);
 	vp_vec_deinit(processes);
+}
+
+struct vp_error *vp_guest_runtimes_parse(struct vp_slice answer, vp_guest_runtime_list *list,
+					 bool *starting)
+{
+	struct vp_cursor cursor = vp_cursor_of(answer.bytes, answer.size);
+	struct vp_slice line = {0};
+
+	list->count = 0;
+	*starting = false;
+	while (vp_cursor_line(&cursor, &line) && list->count < MAX_RUNTIMES) {
+		struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
+		if (vp_slice_is(line, "starting")) {
+			*starting = true;
+			continue;
+		}
+		bool is_java = vp_slice_is(vp_cursor_word(&words), "java");
+		struct vp_guest_runtime runtime = {.tgid = (uint32_t)vp_cursor_hex(&words)};
+		runtime.low = vp_cursor_hex(&words);
+		runtime.high = vp_cursor_hex(&words);
+		runtime.interpreter_low = vp_cursor_hex(&words);
+		runtime.interpreter_high = vp_cursor_hex(&words);
+		if (!is_java || !vp_cursor_ok(&words) || vp_cursor_left(&words))
+			return vp_error_new("malformed reply from the guest memory reader");
+		vp_vec_push(list, runtime);
+	}
+	return NULL;
 }

@@ -59,6 +59,14 @@ struct vp_guest_process {
 };
 typedef VP_VEC(struct vp_guest_process) vp_guest_processes;
 
+/* A process with code that it makes itself, and with an interpreter: where both are. */
+struct vp_guest_runtime {
+	uint32_t tgid;
+	uint64_t low, high;
+	uint64_t interpreter_low, interpreter_high; /* equal: none */
+};
+typedef VP_VEC(struct vp_guest_runtime) vp_guest_runtime_list;
+
 /* Waits for the next pieces of a reply, with a timeout for each; `heard` has those so far. *done is
  * false if it is not complete yet. The reply, without its last line, is in `heard`, too. An error
  * from the reader is an error. */
@@ -71,6 +79,9 @@ struct vp_error *vp_guest_finding_parse(struct vp_slice answer,
 void vp_guest_finding_deinit(struct vp_guest_finding *finding);
 struct vp_error *vp_guest_processes_parse(struct vp_slice answer, vp_guest_processes *processes,
 					  bool *damaged) VP_MUST_CHECK;
+/* The answer to `check`: replaces the list. *starting: there are more, which have no code yet. */
+struct vp_error *vp_guest_runtimes_parse(struct vp_slice answer, vp_guest_runtime_list *list,
+					 bool *starting) VP_MUST_CHECK;
 void vp_guest_processes_deinit(vp_guest_processes *processes);
 
 #endif

@@ -163,6 +163,12 @@ struct vp_error *vp_guest_reader_see(struct vp_guest_reader *reader, uint64_t ta
 	return guest_reader_send_request(reader, text, (size_t)length);
 }
 
+struct vp_error *vp_guest_reader_hits(struct vp_guest_reader *reader, const char *requests,
+				      size_t size)
+{
+	return guest_reader_send_request(reader, requests, size);
+}
+
 struct vp_error *vp_guest_reader_memory(struct vp_guest_reader *reader,
 					const struct vp_guest_memory *memory)
 {

@@ -33,6 +33,9 @@ struct vp_error *vp_guest_reader_ask(struct vp_guest_reader *reader, const char 
 /* Requests the mappings of a process; there is no reply. An error: the reader is too busy. */
 struct vp_error *vp_guest_reader_see(struct vp_guest_reader *reader, uint64_t task, uint32_t tgid,
 				     uint64_t time) VP_MUST_CHECK;
+/* Requests without an answer (vp_guest_hits): all of them or none is sent. */
+struct vp_error *vp_guest_reader_hits(struct vp_guest_reader *reader, const char *requests,
+				      size_t size) VP_MUST_CHECK;
 /* The VM's memory slots are these now; there is no answer. */
 struct vp_error *vp_guest_reader_memory(struct vp_guest_reader *reader,
 					const struct vp_guest_memory *memory) VP_MUST_CHECK;

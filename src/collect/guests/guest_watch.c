@@ -6,6 +6,7 @@
 #include "base/vec.h"
 #include "collect/guests/guest_access.h"
 #include "collect/guests/guest_answer.h"
+#include "collect/guests/guest_hits.h"
 #include "collect/guests/guest_state.h"
 #include "collect/guests/guest_watch_private.h"
 #include "collect/guests/pack_cache.h"
@@ -38,6 +39,8 @@ enum {
 	MAX_LATELY = 1024,
 };
 #define SECOND 1000000000ULL
+/* A guest with a new process is checked after that time: the process may have a runtime. */
+#define SOON_NS 100000000ULL
 
 struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_access *access, vp_notices *notices,
 					  const char *directory, bool symbols)
@@ -68,6 +71,7 @@ static void guest_stop(struct guest *guest)
 	guest->reader = NULL;
 	vp_guest_finding_deinit(&guest->finding);
 	vp_guest_state_deinit(&guest->memory);
+	vp_guest_hits_deinit(&guest->hits);
 	if (guest->text >= 0)
 		close(guest->text);
 	guest->text = -1;
@@ -179,9 +183,21 @@ static void report_found(struct vp_guest_watch *watch, struct guest *guest)
 					      guest->name, (double)passed / SECOND));
 }
 
-/* Users know guests by their processes: a number that is another VM's by now is that VM's. */
-static void guest_watch_forget(struct vp_guest_watch *watch, const struct guest *guest)
+static void guest_watch_follow(struct vp_guest_watch *watch, const struct guest *guest,
+			       const vp_guest_runtime_list *now)
 {
+	vp_vec_each (&watch->users, user)
+		if (user->follow)
+			user->follow(user->context, guest->pid, now);
+}
+
+/* Users know guests by their processes: a number that is another VM's by now is that VM's. */
+static void guest_watch_forget(struct vp_guest_watch *watch, struct guest *guest)
+{
+	static const vp_guest_runtime_list none;
+
+	guest_watch_follow(watch, guest, &none);
+	guest->hits.runtimes.count = 0;
 	vp_vec_each (&watch->guests, other)
 		if (other != guest && other->pid == guest->pid && !other->ended)
 			return;
@@ -407,10 +423,29 @@ static unsigned check_s(const struct vp_guest_watch *watch)
 	return least;
 }
 
+/* *starting: it is to be asked again soon. */
+static struct vp_error *guest_watch_take_runtimes(struct vp_guest_watch *watch, struct guest *guest,
+						  struct vp_slice answer, bool *starting)
+{
+	vp_guest_runtime_list now = {0};
+	struct vp_error *error = vp_guest_runtimes_parse(answer, &now, starting);
+
+	if (error) {
+		vp_vec_deinit(&now);
+		return error;
+	}
+	guest_watch_follow(watch, guest, &now);
+	vp_vec_deinit(&guest->hits.runtimes);
+	guest->hits.runtimes = now;
+	return NULL;
+}
+
 /* An answer has come, or an error instead of it. */
 static struct vp_error *guest_watch_take_answer(struct vp_guest_watch *watch, struct guest *guest,
 						struct vp_slice answer)
 {
+	bool starting = false;
+
 	if (guest->state == GUEST_FINDING) {
 		VP_TRY(guest_watch_take_finding(watch, guest, answer));
 		if (guest->searching)
@@ -420,8 +455,10 @@ static struct vp_error *guest_watch_take_answer(struct vp_guest_watch *watch, st
 		vp_guest_keep_text(guest);
 		return vp_error_new("%s", guest->problem);
 	}
+	if (guest->state == GUEST_CHECKING)
+		VP_TRY(guest_watch_take_runtimes(watch, guest, answer, &starting));
 	guest->state = GUEST_READY;
-	guest->next = vp_clock_monotonic() + check_s(watch) * SECOND;
+	guest->next = vp_clock_monotonic() + (starting ? SOON_NS : check_s(watch) * SECOND);
 	return NULL;
 }
 
@@ -585,7 +622,14 @@ static bool guest_watch_listens(const struct guest *guest)
 }
 
 /* When mappings are read again, ns after the first time. */
-static const uint64_t again_ns[] = {20000000, 200000000, 2000000000};
+static const uint64_t again_ns[] = {20000000, 200000000, 600000000, 2000000000, 8000000000};
+
+/* The mappings of a process were asked for. */
+static void guest_watch_check_soon(struct guest *guest, uint64_t now)
+{
+	if (guest->state == GUEST_READY && guest->next > now + SOON_NS)
+		guest->next = now + SOON_NS;
+}
 
 /* Reads the mappings of processes that were first seen a while ago. One whose reader is too busy is
  * read the next time. */
@@ -596,9 +640,11 @@ static void see_again(struct vp_guest_watch *watch, uint64_t now)
 		struct guest *guest = vp_guest_of(watch, process->vm);
 		if (process->due > now)
 			continue;
-		if (guest_watch_listens(guest) && guest_watch_may_ask(watch, now))
+		if (guest_watch_listens(guest) && guest_watch_may_ask(watch, now)) {
 			vp_error_free(
 			    vp_guest_reader_see(guest->reader, process->task, process->pid, now));
+			guest_watch_check_soon(guest, now);
+		}
 		if (++process->times < VP_ARRAY_SIZE(again_ns))
 			process->due = process->first + again_ns[process->times];
 		else
@@ -618,12 +664,46 @@ static void plan_again(struct vp_guest_watch *watch, const struct vp_guest_task 
 								     .pid = task->guest_pid}));
 }
 
+/* A reader that does not listen gets none of them: other samples will hit the same code. */
+static void send_hits(struct guest *guest)
+{
+	struct vp_guest_hits *hits = &guest->hits;
+	struct vp_error *error = NULL;
+
+	if (guest_watch_listens(guest) && hits->requests.size)
+		error =
+		    vp_guest_reader_hits(guest->reader, hits->requests.bytes, hits->requests.size);
+	hits->dropped += error != NULL;
+	vp_error_free(error);
+	hits->requests.size = 0;
+}
+
+void vp_guest_watch_hit(struct vp_guest_watch *watch, const struct vp_guest_sample *sample)
+{
+	struct guest *guest = vp_guest_of(watch, sample->vm);
+	bool method = sample->flags & VP_AT_METHOD;
+
+	if (guest &&
+	    (method || vp_guest_hits_has_code(&guest->hits, sample->guest_pid, sample->ip)) &&
+	    vp_guest_hits_add(&guest->hits, sample->guest_pid, sample->ip, method, sample->time))
+		send_hits(guest);
+}
+
+bool vp_guest_watch_has_runtimes(const struct vp_guest_watch *watch)
+{
+	vp_vec_each (&watch->guests, guest)
+		if (guest->hits.runtimes.count)
+			return true;
+	return false;
+}
+
 void vp_guest_watch_step(struct vp_guest_watch *watch)
 {
 	uint64_t now = vp_clock_monotonic();
 
 	vp_vec_each (&watch->guests, guest) {
 		bool due = now >= guest->next;
+		send_hits(guest);
 		if (guest->ended)
 			step_ended(watch, guest);
 		else if (guest_watch_is_asked(guest))

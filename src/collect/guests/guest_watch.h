@@ -12,6 +12,7 @@
 #include "base/macros.h"
 #include "base/meanwhile.h"
 #include "base/notices.h"
+#include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_reader.h"
 #include "schema/records.h"
 #include "schema/vm.h"
@@ -37,6 +38,9 @@ struct vp_guest_watch_client {
 	struct vp_error *(*change_memory)(void *context, uint32_t number,
 					  const struct vp_guest_state *state,
 					  const struct vp_guest_finding *finding);
+	/* Processes of the VM of VMM process `pid` with an interpreter, instead of those of before.
+	 * May be NULL. */
+	void (*follow)(void *context, uint32_t pid, const vp_guest_runtime_list *now);
 	/* The outcome, for the end of a sentence; a new string. */
 	char *(*outcome)(void *context, uint32_t pid, const struct vp_guest_finding *finding);
 };
@@ -62,6 +66,11 @@ void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms);
 void vp_guest_watch_step(struct vp_guest_watch *watch);
 /* A sample hit user space of that thread of a guest, which was not hit lately. */
 void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task *task);
+/* A sample hit user space of a guest. If it hit code that the process made itself, or a method that
+ * it interprets, the name is read soon. */
+void vp_guest_watch_hit(struct vp_guest_watch *watch, const struct vp_guest_sample *sample);
+/* Whether there is such code: samples are to be handed on within milliseconds. */
+bool vp_guest_watch_has_runtimes(const struct vp_guest_watch *watch);
 /* Makes all guest readers write symbol maps, and unwind tables if wanted, in parallel, within
  * `timeout_ms` in total. Readers that are late are lost as at any other time. */
 void vp_guest_watch_write(struct vp_guest_watch *watch, bool tables, unsigned timeout_ms,

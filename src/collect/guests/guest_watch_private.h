@@ -8,6 +8,7 @@
 #include "base/notices.h"
 #include "base/vec.h"
 #include "collect/guests/guest_answer.h"
+#include "collect/guests/guest_hits.h"
 #include "collect/guests/guest_state.h"
 #include "collect/guests/guest_watch.h"
 #include "collect/guests/pack_cache.h"
@@ -48,6 +49,7 @@ struct guest {
 	bool searching;        /* its memory is gone through for the kernel: bytes, of all */
 	uint64_t searched, to_search;
 	uint64_t banner_gpa; /* where a scan found its kernel the last time; 0: not known */
+	struct vp_guest_hits hits;
 	char *name, *problem;
 	/* State of the last time that maps were written: */
 	enum guest_writing writing;

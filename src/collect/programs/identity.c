@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/macros.h"
 #include "bpf/guest_current_abi.h"
+#include "bpf/sampler_abi.h"
 #include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_state.h"
 #include "guestmem/memory.h"
@@ -19,7 +20,8 @@ void vp_identity_init(struct vp_identity *identity, const struct bpf_object *obj
 	    .vms = bpf_object__find_map_fd_by_name(object, "identity_vms"),
 	    .vcpus = bpf_object__find_map_fd_by_name(object, "identity_vcpus"),
 	    .places = bpf_object__find_map_fd_by_name(object, "identity_places"),
-	    .slots = bpf_object__find_map_fd_by_name(object, "identity_slots")};
+	    .slots = bpf_object__find_map_fd_by_name(object, "identity_slots"),
+	    .interpreters = bpf_object__find_map_fd_by_name(object, "interpreters")};
 }
 
 int vp_identity_shrink(const struct bpf_object *object)
@@ -106,6 +108,7 @@ void vp_identity_deinit(struct vp_identity *identity)
 {
 	vp_vec_deinit(&identity->free);
 	vp_vec_deinit(&identity->ranges);
+	vp_vec_deinit(&identity->followed);
 }
 
 static bool identity_find_place(struct vp_identity *identity, uint64_t key, uint32_t *ret)
@@ -217,6 +220,50 @@ void vp_identity_forget(struct vp_identity *identity, uint32_t pid)
 			free_place(identity, key);
 		key = next;
 	}
+}
+
+static void identity_unfollow(struct vp_identity *identity, uint32_t pid,
+			      const vp_guest_runtime_list *now)
+{
+	size_t kept = 0;
+
+	vp_vec_each (&identity->followed, interpreter) {
+		uint64_t key = identity_key_of(pid, interpreter->tgid);
+		bool stays = interpreter->vm != pid;
+		vp_vec_each (now, runtime)
+			stays |= runtime->tgid == interpreter->tgid;
+		if (interpreter->vm != pid)
+			identity->followed.at[kept++] = *interpreter;
+		else if (!stays)
+			bpf_map_delete_elem(identity->interpreters, &key);
+	}
+	identity->followed.count = kept;
+}
+
+/* One for which there is no room has the name of the interpreter's code. */
+void vp_identity_follow(struct vp_identity *identity, uint32_t pid,
+			const vp_guest_runtime_list *now)
+{
+	if (identity->interpreters < 0)
+		return;
+	identity_unfollow(identity, pid, now);
+	vp_vec_each (now, runtime) {
+		const struct vp_interpreter value = {runtime->interpreter_low,
+						     runtime->interpreter_high};
+		uint64_t key = identity_key_of(pid, runtime->tgid);
+		bpf_map_update_elem(identity->interpreters, &key, &value, BPF_ANY);
+		vp_vec_push(&identity->followed, ((struct vp_identity_interpreter){
+						     pid, runtime->tgid, value.low, value.high}));
+	}
+}
+
+bool vp_identity_interprets(const struct vp_identity *identity, uint32_t pid, uint32_t tgid,
+			    uint64_t ip)
+{
+	vp_vec_each (&identity->followed, interpreter)
+		if (interpreter->vm == pid && interpreter->tgid == tgid)
+			return ip >= interpreter->low && ip < interpreter->high;
+	return false;
 }
 
 struct vp_identity_counts vp_identity_counts(const struct vp_identity *identity, uint32_t pid,

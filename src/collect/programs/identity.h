@@ -8,6 +8,7 @@
 
 #include "base/macros.h"
 #include "base/vec.h"
+#include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_reader.h"
 
 struct bpf_object;
@@ -17,11 +18,19 @@ struct vp_identity_range {
 	uint32_t number, first, count;
 };
 
+/* Where a guest process's interpreter is; `vm`: the VMM's process. */
+struct vp_identity_interpreter {
+	uint32_t vm, tgid;
+	uint64_t low, high;
+};
+
 struct vp_identity {
 	int vms, vcpus, places, slots; /* maps */
+	int interpreters;              /* the same, of programs that read methods; -1: none */
 	VP_VEC(uint32_t) free;         /* places that vCPUs had, below … */
 	uint32_t used;
 	VP_VEC(struct vp_identity_range) ranges; /* of slots, in order */
+	VP_VEC(struct vp_identity_interpreter) followed;
 };
 
 /* How often the current task was read, or was not, or was in no slot of the VM's memory. */
@@ -50,6 +59,14 @@ struct vp_error *vp_identity_set_memory(struct vp_identity *identity, uint32_t n
 					const struct vp_guest_finding *finding) VP_MUST_CHECK;
 /* The process's vCPUs give their places back. */
 void vp_identity_forget(struct vp_identity *identity, uint32_t pid);
+/* Processes of VM `pid` whose interpreter's methods are read at samples, instead of those of
+ * before.
+ */
+void vp_identity_follow(struct vp_identity *identity, uint32_t pid,
+			const vp_guest_runtime_list *now);
+/* Whether that address is in the interpreter of that process of VM `pid`. */
+bool vp_identity_interprets(const struct vp_identity *identity, uint32_t pid, uint32_t tgid,
+			    uint64_t ip);
 struct vp_identity_counts vp_identity_counts(const struct vp_identity *identity, uint32_t pid,
 					     const struct vp_guest_finding *finding);
 

@@ -63,6 +63,20 @@ static void sampler_put_chains(struct made *made, bool hit_guest, uint64_t time)
 	made->chains.size = 0;
 }
 
+/* The method takes the place of the program counter if the sample hit an interpreter. */
+static void put_method(const struct vp_sampler *sampler, const struct vp_raw_record *raw,
+		       union vp_any_record *record)
+{
+	struct vp_guest_sample *sample = &record->guest_sample;
+
+	if (!raw->method || record->header.id != VP_ID_guest_sample ||
+	    sample->mode != VP_MODE_GUEST_USER ||
+	    !vp_identity_interprets(&sampler->identity, raw->pid, raw->guest_pid, sample->ip))
+		return;
+	sample->ip = raw->method;
+	sample->flags |= VP_AT_METHOD;
+}
+
 static void make_records(const struct vp_sampler *sampler, struct made *made, uint32_t mode,
 			 uint64_t ip, const struct vp_raw_record *raw)
 {
@@ -96,6 +110,7 @@ static void make_records(const struct vp_sampler *sampler, struct made *made, ui
 		}
 		sampler_put_chains(made, hit_guest, raw->time);
 		vp_convert_sample(raw, mode, ip, vendor, &record);
+		put_method(sampler, raw, &record);
 	} else {
 		vp_convert_switch(raw, vendor, &record);
 	}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Samples in code that a process made itself, on the way to the guest's reader. */
+#include "unit.h"
+
+#include "collect/guests/guest_hits.h"
+
+#define MILLISECOND 1000000ULL
+
+static bool starting;
+
+static struct vp_error *parse(const char *text, vp_guest_runtime_list *list)
+{
+	return vp_guest_runtimes_parse((struct vp_slice){text, strlen(text)}, list, &starting);
+}
+
+static void test_runtimes(void **state)
+{
+	static struct vp_guest_hits hits;
+
+	(void)state;
+	expect_no_error(
+	    parse("java 1f 7000 8000 7100 7200\njava 20 9000 a000 0 0\n", &hits.runtimes));
+	assert_int_equal(hits.runtimes.count, 2);
+	assert_int_equal(hits.runtimes.at[0].interpreter_low, 0x7100);
+	assert_int_equal(hits.runtimes.at[0].interpreter_high, 0x7200);
+	assert_true(vp_guest_hits_has_code(&hits, 0x1f, 0x7000));
+	assert_true(vp_guest_hits_has_code(&hits, 0x1f, 0x7fff));
+	assert_false(vp_guest_hits_has_code(&hits, 0x1f, 0x8000));
+	assert_false(vp_guest_hits_has_code(&hits, 0x1f, 0x6fff));
+	assert_false(vp_guest_hits_has_code(&hits, 0x1f, 0x9000)); /* another process's */
+	assert_true(vp_guest_hits_has_code(&hits, 0x20, 0x9000));
+	assert_false(starting);
+	/* The next answer replaces them. */
+	expect_no_error(parse("starting\n", &hits.runtimes));
+	assert_true(starting);
+	assert_false(vp_guest_hits_has_code(&hits, 0x20, 0x9000));
+	expect_error(parse("java 1f 7000 8000 7100\n", &hits.runtimes), "malformed");
+	expect_error(parse("java 1f 7000 8000 7100 7200 1\n", &hits.runtimes), "malformed");
+	expect_error(parse("perl 1f 7000 8000 7100 7200\n", &hits.runtimes), "malformed");
+	vp_guest_hits_deinit(&hits);
+}
+
+static void test_requests(void **state)
+{
+	static struct vp_guest_hits hits;
+	uint64_t now = 5000 * MILLISECOND;
+
+	(void)state;
+	assert_false(vp_guest_hits_add(&hits, 0x1f, 0x7010, false, now));
+	assert_false(vp_guest_hits_add(&hits, 0x1f, 0x7010, false, now + MILLISECOND));
+	assert_false(vp_guest_hits_add(&hits, 0x1f, 0x7010, false, now - MILLISECOND));
+	assert_false(vp_guest_hits_add(&hits, 0x20, 0x7010, true, now));
+	assert_string_equal(vp_buffer_text(&hits.requests),
+			    "hit 1f 7010 12a05f200\nmethod 20 7010 12a05f200\n");
+	hits.requests.size = 0;
+	/* After a while the code may be another's. */
+	assert_false(vp_guest_hits_add(&hits, 0x1f, 0x7010, false, now + 99 * MILLISECOND));
+	assert_int_equal(hits.requests.size, 0);
+	assert_false(vp_guest_hits_add(&hits, 0x1f, 0x7010, false, now + 100 * MILLISECOND));
+	assert_string_equal(vp_buffer_text(&hits.requests), "hit 1f 7010 12ffbd300\n");
+	vp_guest_hits_deinit(&hits);
+}
+
+/* They are sent before they are too long to be sent at once, and no more than the reader can do. */
+static void test_limits(void **state)
+{
+	static struct vp_guest_hits hits;
+	unsigned sent = 0, lines = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 6000; i++) {
+		bool full =
+		    vp_guest_hits_add(&hits, UINT32_MAX, UINT64_MAX - i, true, UINT64_MAX / 2);
+		assert_true(hits.requests.size <= VP_GUEST_HITS_BYTES);
+		assert_int_equal(full, hits.requests.size > VP_GUEST_HITS_BYTES - 64);
+		if (!full)
+			continue;
+		for (size_t j = 0; j < hits.requests.size; j++)
+			lines += hits.requests.bytes[j] == '\n';
+		hits.requests.size = 0;
+		sent++;
+	}
+	assert_true(sent > 10);
+	for (size_t j = 0; j < hits.requests.size; j++)
+		lines += hits.requests.bytes[j] == '\n';
+	assert_int_equal(lines, 4000);
+	assert_int_equal(hits.dropped, 2000);
+	/* In the next second there are more. */
+	hits.requests.size = 0;
+	assert_false(vp_guest_hits_add(&hits, 1, 2, false, UINT64_MAX / 2 + 1000 * MILLISECOND));
+	assert_true(hits.requests.size > 0);
+	vp_guest_hits_deinit(&hits);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_runtimes),
+	    cmocka_unit_test(test_requests),
+	    cmocka_unit_test(test_limits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

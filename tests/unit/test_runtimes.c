@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Java processes of a guest: found by their library, named from their memory, written as map text.
+ */
+#include "built_java.h"
+
+#include "opened_guest.h"
+
+#include <sys/mman.h>
+
+#include "base/file.h"
+#include "guestmem/dump.h"
+#include "guestmem/runtimes.h"
+
+enum { TGID = 7 };
+
+static struct built_java java;
+
+struct watched {
+	struct vp_guest_dump *dump;
+	struct opened opened;
+};
+
+/* The guest as it is by now, read by the same watcher. */
+static void look_again(struct watched *watched)
+{
+	close_guest(&watched->opened);
+	built_java_update(&guest, &java);
+	open_kernel(&watched->opened);
+}
+
+static void watch_java(struct watched *watched, const char *library)
+{
+	*watched = (struct watched){.dump = vp_guest_dump_new()};
+	built_kernel(&guest, BUILT_NEW);
+	built_java_process(&guest, TGID, library, &java);
+	open_kernel(&watched->opened);
+	vp_guest_dump_keep(watched->dump, &watched->opened.kernel);
+}
+
+static void see(struct watched *watched)
+{
+	vp_guest_dump_see(watched->dump, &watched->opened.kernel, java.place, TGID, 100);
+}
+
+static void hit(struct watched *watched, uint64_t addr, uint64_t time)
+{
+	vp_guest_runtimes_hit(vp_guest_dump_runtimes(watched->dump), &watched->opened.kernel, TGID,
+			      addr, time);
+}
+
+static void expect_list(const struct watched *watched, const char *expected)
+{
+	struct vp_buffer list = {0};
+
+	vp_guest_runtimes_list(vp_guest_dump_runtimes(watched->dump), &list);
+	assert_string_equal(vp_buffer_text(&list), expected);
+	vp_buffer_deinit(&list);
+}
+
+/* The map text, and the end of the watcher. */
+static void finish(struct watched *watched, struct vp_buffer *text)
+{
+	VP_AUTO_CLOSE int fd = memfd_create("maps", MFD_CLOEXEC);
+	VP_AUTO_FREE char *path = vp_format("/proc/self/fd/%d", fd);
+	size_t processes;
+
+	expect_no_error(
+	    vp_guest_dump_write(watched->dump, &watched->opened.kernel, fd, true, &processes));
+	*text = (struct vp_buffer){0};
+	expect_no_error(vp_file_read(path, 1 << 20, text));
+	vp_guest_dump_free(watched->dump);
+	close_guest(&watched->opened);
+}
+
+static void expect_text(struct vp_buffer *text, const char *line, bool expected)
+{
+	if ((strstr(vp_buffer_text(text), line) != NULL) != expected)
+		fail_msg("'%s' is %s in:\n%s", line, expected ? "not" : "there",
+			 strstr(vp_buffer_text(text), "\na "));
+}
+
+static const char all[] = "java 7 7f0000004000 7f0000008000 7f0000004008 7f00000053e8\n";
+
+static void test_names(void **state)
+{
+	struct watched watched;
+	struct vp_buffer text;
+	uint64_t blob;
+
+	(void)state;
+	watch_java(&watched, "libjvm.so");
+	expect_list(&watched, "");
+	see(&watched);
+	expect_list(&watched, all);
+	/* A method takes the place of another one. */
+	blob = java_blob(&java.memory, 2);
+	java_put(&java.memory, blob - JAVA_BASE + 0x20, java_method(1), 8);
+	java_put(&java.memory, blob - JAVA_BASE + 0x28, 200, 4);
+	look_again(&watched);
+	hit(&watched, blob + 9, UINT64_MAX / 2);
+	vp_guest_runtimes_hit_method(vp_guest_dump_runtimes(watched.dump), &watched.opened.kernel,
+				     TGID, java_method(0), 500);
+	finish(&watched, &text);
+	expect_text(&text, "\nj 0 7f0000004008 13e0 Interpreter ", true);
+	expect_text(&text, "\nj 0 7f0000005508 3e0 com.example.Work$$Lambda/0x12.spin ", true);
+	expect_text(&text, "\nj 0 7f0000005508 3e0 com.example.Work$$Lambda/0x12.<init> ", true);
+	expect_text(&text, "\nj 0 7f0000002000 8 com.example.Work$$Lambda/0x12.spin 500\n", true);
+	expect_text(&text, "\nn Java", false);
+	vp_buffer_deinit(&text);
+}
+
+/* A VM that starts has its tables, and code later. */
+static void test_starting(void **state)
+{
+	struct watched watched;
+	struct vp_buffer text;
+
+	(void)state;
+	watch_java(&watched, "libjvm.so");
+	java_put(&java.memory, JAVA_AT_STATICS, 0, 8);
+	look_again(&watched);
+	see(&watched);
+	expect_list(&watched, "starting\n");
+	hit(&watched, java_blob(&java.memory, 2), 200);
+	java_put(&java.memory, JAVA_AT_STATICS, JAVA_BASE + JAVA_AT_ARRAY, 8);
+	look_again(&watched);
+	see(&watched); /* its mappings are known */
+	expect_list(&watched, "starting\n");
+	vp_guest_runtimes_step(vp_guest_dump_runtimes(watched.dump), &watched.opened.kernel);
+	expect_list(&watched, all);
+	java_put(&java.memory, JAVA_AT_STATICS, 0, 8);
+	look_again(&watched);
+	hit(&watched, java_blob(&java.memory, 2), 200);
+	finish(&watched, &text);
+	expect_text(&text, "\nj 0 7f0000005508 3e0 com.example.Work$$Lambda/0x12.spin ", true);
+	expect_text(&text, "\nn Java%20process%207:%202%20times", true);
+	vp_buffer_deinit(&text);
+}
+
+static void test_never_started(void **state)
+{
+	struct watched watched;
+	struct vp_buffer text;
+
+	(void)state;
+	watch_java(&watched, "libjvm.so");
+	java_put(&java.memory, JAVA_AT_STATICS, 0, 8);
+	look_again(&watched);
+	see(&watched);
+	/* Not for ever. */
+	for (unsigned i = 0; i < 301; i++) {
+		expect_list(&watched, "starting\n");
+		vp_guest_runtimes_step(vp_guest_dump_runtimes(watched.dump),
+				       &watched.opened.kernel);
+	}
+	expect_list(&watched, "");
+	finish(&watched, &text);
+	expect_text(&text, "\nj ", false);
+	expect_text(&text,
+		    "\nn Java%20process%207:%20methods%20have%20no%20names:%20the%20Java%20VM%20"
+		    "has%20no%20code%20heap%20yet\n",
+		    true);
+	vp_buffer_deinit(&text);
+}
+
+static void test_other_libraries(void **state)
+{
+	static const char *const others[] = {"libjvm.so.1", "xlibjvm.so", "jvm.so"};
+
+	(void)state;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(others); i++) {
+		struct watched watched;
+		struct vp_buffer text;
+		watch_java(&watched, others[i]);
+		see(&watched);
+		expect_list(&watched, "");
+		finish(&watched, &text);
+		expect_text(&text, "\nj ", false);
+		expect_text(&text, "\nn Java", false);
+		vp_buffer_deinit(&text);
+	}
+}
+
+/* The thread that was seen is another process's by now: another one of the process is found. After
+ * the process's end nothing is read where its page tables were. */
+static void test_ended(void **state)
+{
+	struct watched watched;
+	struct vp_buffer text;
+	uint64_t blob;
+
+	(void)state;
+	watch_java(&watched, "libjvm.so");
+	see(&watched);
+	blob = java_blob(&java.memory, 2);
+	uint64_t mm = 0, other;
+	memcpy(&mm, built_at(&guest, java.place + guest.pack.at.task_mm), sizeof(mm));
+	other = built_process(&guest, TGID, mm, "java");
+	put32(built_at(&guest, java.place + guest.pack.at.task_tgid), 8);
+	java_put(&java.memory, blob - JAVA_BASE + 0x28, 200, 4);
+	look_again(&watched);
+	hit(&watched, blob, UINT64_MAX / 2);
+	put32(built_at(&guest, other + guest.pack.at.task_tgid), 9);
+	java_put(&java.memory, blob - JAVA_BASE + 0x28, 201, 4);
+	look_again(&watched);
+	hit(&watched, blob, UINT64_MAX / 2 + 1);
+	finish(&watched, &text);
+	expect_text(&text, "spin 9223372036854775807\n", true);
+	expect_text(&text, "spin 9223372036854775808\n", false);
+	vp_buffer_deinit(&text);
+}
+
+/* Names of types that the process never touched are in the page cache only. */
+static void test_headers_that_lie(void **state)
+{
+	struct watched watched;
+	struct vp_buffer text;
+	char library[LIBRARY_SIZE];
+
+	(void)state;
+	watch_java(&watched, "libjvm.so");
+	built_library(&java, library);
+	char *there = memmem(guest.low, sizeof(guest.low), library, 0x80);
+	assert_non_null(there);
+	((Elf64_Ehdr *)(void *)there)->e_phnum = 33;
+	look_again(&watched);
+	see(&watched);
+	finish(&watched, &text);
+	expect_text(&text, "\nn Java%20process%207:%20methods%20have%20no%20names:%20the%20headers",
+		    true);
+	vp_buffer_deinit(&text);
+	/* A symbol table of two gigabytes: bounded, and nothing is found behind the file. */
+	watch_java(&watched, "libjvm.so");
+	there = memmem(guest.low, sizeof(guest.low), library, 0x80);
+	assert_non_null(there);
+	put32(there + 0x304, 0x7fffffff);
+	memset(there + NAMES_AT, 'x', 0x800);
+	look_again(&watched);
+	see(&watched);
+	finish(&watched, &text);
+	expect_text(&text, "\nn Java%20process%207:%20methods%20have%20no%20names:%20the%20tables",
+		    true);
+	vp_buffer_deinit(&text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_names),         cmocka_unit_test(test_starting),
+	    cmocka_unit_test(test_never_started), cmocka_unit_test(test_other_libraries),
+	    cmocka_unit_test(test_ended),         cmocka_unit_test(test_headers_that_lie),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
