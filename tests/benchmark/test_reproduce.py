@@ -18,6 +18,7 @@ sys.path.insert(0, str(bench.SOURCE.parent / "lab"))
 
 from vlablib import benching  # noqa: E402
 from vlablib import reproduce_counts as counts  # noqa: E402
+from vlablib import reproduce_cpi as cpi  # noqa: E402
 from vlablib import published  # noqa: E402
 from vlablib import reproduce_profile as profile  # noqa: E402
 from vlablib import reproduce_report as report  # noqa: E402
@@ -235,7 +236,6 @@ class Counts(unittest.TestCase):
         self.assertEqual(holds(counts.inflation_rows(comparison, {"cpuid": 450000})), [True, None])
         self.assertEqual(holds(counts.inflation_rows(comparison, {"cpuid": 600000})), [False, None])
 
-
     def tree(self, correlation):
         leaf = {"rule": 1, "coefficients": [{"input": "exits:io", "value": 3}]}
         return {"cross_validation": {"correlation": correlation},
@@ -260,6 +260,32 @@ class Counts(unittest.TestCase):
         self.assertEqual(holds(counts.tree_rows("virtualized", self.tree(0.8))), [False, True])
         leaf = {"cross_validation": {"correlation": 1.0}, "tree": {"rules": 1, "root": {"rule": 1, "coefficients": [{"input": "time:guest", "value": 1}]}}}
         self.assertEqual(holds(counts.tree_rows("native", leaf)), [True, False])
+
+
+class Cpi(unittest.TestCase):
+    def compared(self, exits):
+        groups = [{"name": name, "native": 0, "virtualized": exits if name == "VT transitions" else 0.1} for name in cpi.TABLE_5]
+        return {"groups": groups, "native": {"mean": 1}, "virtualized": {"mean": 2}}
+
+    def test_table_5(self):
+        rows = cpi.table_5_rows(self.compared(0.5))
+        self.assertEqual((holds(rows), rows[-1].ours), ([None] * 7 + [True], "0.70 of 1.00"))
+        self.assertEqual([row.ours for row in rows if "VT transitions" in row.what], ["0.0, 25.0"])
+        self.assertFalse(holds(cpi.table_5_rows(self.compared(0.2)))[-1])
+
+    def test_models(self):
+        def linear(correlation, miss):
+            predictors = [{"name": "rc860", "coefficient": miss / 1000}, {"name": "cache-misses", "coefficient": 0.06}]
+            return {"cross_validation": {"correlation": correlation}, "linear": {"predictors": predictors}}
+        self.assertEqual(holds(cpi.model_rows("native", linear(0.9, 10.5), 0.83)), [True] * 3)
+        self.assertEqual(holds(cpi.model_rows("native", linear(0.82, 11.5), 0.83)), [False, False, True])
+
+    def test_tree(self):
+        leaf = {"rule": 1, "coefficients": []}
+        split = {"input": "virtualized", "cut": 0.5, "below": leaf, "above": leaf}
+        rows = cpi.tree_rows({"root": split, "correlation": 0.9})
+        self.assertEqual((holds(rows), rows[0].ours, rows[1].ours), ([None, True], "virtualized 0.5", "0.9000; 2"))
+        self.assertEqual(holds(cpi.tree_rows({"root": leaf, "correlation": 0.8})), [None, False])
 
 
 class Bench(unittest.TestCase):
