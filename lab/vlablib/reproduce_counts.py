@@ -91,7 +91,7 @@ def _read_inflation(out: Path) -> list[Row]:
 
 
 MOUSA = "Mousa and others 2007, aligned intervals: model trees"
-TIME = "time on a pCPU for CPI, software events for the PMU's: the emulated x86 host has none; a program of VM exits in changing mixture"
+TIME = "time on a pCPU for CPI, software events for the PMU's; a program of VM exits in changing mixture"
 EXPLAINED = 0.9  # correlation of what a tree predicts, of intervals that it was not grown on
 
 
@@ -167,5 +167,5 @@ NAMES = {
     "cpi-inflation": Reproduction(
         "what a virtualized run has more than a native one, decomposed by hypervisor events", "aligned intervals of hardware and "
         "hypervisor events: decomposition native and virtualized",
-        "time on a pCPU for CPI: the emulated x86 host has no PMU; a program of VM exits in changing mixture", _run_inflation,
+        "time on a pCPU for CPI: without the lab's PMU; a program of VM exits in changing mixture", _run_inflation,
         _read_inflation)}
