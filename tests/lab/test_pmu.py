@@ -303,6 +303,17 @@ def intervals(run, claims):
     claims.check(len(whole) >= 50 and max(off) < 0.01,
                  f"sets that take turns: in {len(whole)} intervals, the instructions of a set are within {100 * max(off):.3f} % of those counted all the time")
 
+# Guest's and host's parts of a count. With PerfMonV2 perf starts and stops all counters at once; without, one after the other.
+RECIPES["parts"] = f"interval instructions {INTERVAL}; per vcpu; count instructions instructions:G instructions:H sched:in"
+PARTS = "host pmu=v2 pcpus=1 memory=1536\n" + stat_command("parts", "tinyvm --loops 100000000")
+
+
+def parts(run, claims):
+    rows, sums = intervals_of(run, "parts")
+    claims.check(len(rows) > 10 and sums["sched:in"] > 5, f"{len(rows)} intervals, {sums['sched:in']} times on the pCPU")
+    claims.near("instructions:G and instructions:H, less all instructions", sums["instructions:G"] + sums["instructions:H"] - sums["instructions"], 0, 0.5)
+    claims.near("instructions:G of 100,000,000 loops of two", sums["instructions:G"], 200000000, 50)
+
 
 # A CPI model against the truth: cycles are instructions and a known penalty for each TLB miss; in a guest, whose addresses are
 # translated twice, also one for each nested miss, which no event counts (docs/lab.md). The same work natively and in a guest.
@@ -478,7 +489,7 @@ def with_programs(scenario):
 
 TESTS = [("PMU: counts and NMIs of a host", with_programs(COUNTS), counts), ("PMU: a guest", with_programs(GUEST), guest)]
 QUICK = ()
-FULL = [("PMU: branches, loads and stores", EVENTS, events), ("PMU: caches, PerfMonV2", CACHES, caches), ("PMU: Xen", XEN, xen), ("PMU: Xen of trixie", XEN.replace("host hypervisor=xen", "host kernel=trixie hypervisor=xen"), xen), ("PMU: intervals", INTERVALS, intervals), ("PMU: a CPI model", CPI, cpi), ("PMU: huge pages by diagnose", DIAGNOSED, diagnosed), ("PMU: NMIs in the scheduler", SWITCHES, switches), ("PMU: two pCPUs", TWO_PCPUS, two_pcpus), ("PMU: injected once", INJECTED, injected), ("PMU: TLB misses", TLB, tlb),
+FULL = [("PMU: branches, loads and stores", EVENTS, events), ("PMU: caches, PerfMonV2", CACHES, caches), ("PMU: Xen", XEN, xen), ("PMU: Xen of trixie", XEN.replace("host hypervisor=xen", "host kernel=trixie hypervisor=xen"), xen), ("PMU: intervals", INTERVALS, intervals), ("PMU: parts of a count", PARTS, parts), ("PMU: a CPI model", CPI, cpi), ("PMU: huge pages by diagnose", DIAGNOSED, diagnosed), ("PMU: NMIs in the scheduler", SWITCHES, switches), ("PMU: two pCPUs", TWO_PCPUS, two_pcpus), ("PMU: injected once", INJECTED, injected), ("PMU: TLB misses", TLB, tlb),
         ("PMU: lent counters", LENT, lent), ("PMU: lent counters beside a busy VM", on_amd(test_counters.BESIDE), test_counters.beside_a_busy_vm),
         ("PMU: lent counters and bad input", on_amd(test_counters.BAD, "append=kvm.enable_pmu=0"), test_counters.bad_input),
         ("PMU: counters of vCPUs that are moved", on_amd(test_counters.MOVED), moved),
