@@ -66,7 +66,7 @@ __noinline __u32 look_again(__u64 known)
 	__u32 slot = find_slot((__u32)id);
 
 	changeable(here);
-	here->hit = here->hit_reason = 0;
+	here->hit = here->hit_reason = here->untimed = 0;
 	if (!slot)
 		slot = make_slot((__u32)id, id >> 32, bpf_ktime_get_ns());
 	struct vp_account_vcpu *vcpu = slot ? vcpu_at(slot) : 0;
@@ -106,6 +106,7 @@ static __always_inline void begin_change(struct vp_account_here *here, struct vp
 {
 	here->in_guest = 0;
 	account_set_busy(vcpu, 1);
+	end_untimed_hit(here, vcpu);
 	if (here->hit)
 		count_hit(here, vcpu);
 }
@@ -202,7 +203,7 @@ static __always_inline void note_intel(struct vp_account_vcpu *vcpu)
 
 /* v5.17, 0a62a0319abb "KVM: x86: Get error code from get_exit_info" and its neighbours dropped the
  * reason before the vCPU; a kernel's pointer is negative, a reason is not. */
-static __always_inline void note_reason(struct vp_account_vcpu *vcpu, __u64 first)
+static __always_inline void note_x86(struct vp_account_vcpu *vcpu, __u64 first)
 {
 	vcpu->reason = VP_REASON_MISSING;
 	if (vendor == VP_VENDOR_AMD)
@@ -260,6 +261,15 @@ static __always_inline void note_arm(struct vp_account_vcpu *vcpu,
 	vcpu->flags |= VP_PLACE_KNOWN;
 }
 
+static __always_inline void note_reason(struct vp_account_vcpu *vcpu,
+					struct bpf_raw_tracepoint_args *context, __u64 first)
+{
+	if (vendor == VP_VENDOR_ARM)
+		note_arm(vcpu, context);
+	else
+		note_x86(vcpu, first);
+}
+
 /* Out of the guest, if nothing has said so before. */
 static __always_inline void begin_exit(struct vp_account_vcpu *vcpu, __u32 slot)
 {
@@ -286,7 +296,7 @@ static __always_inline void begin_exit(struct vp_account_vcpu *vcpu, __u32 slot)
  */
 static __always_inline bool is_exit_of_hit(struct vp_account_here *here)
 {
-	struct vmcb *vmcb = here->hit ? loaded_vmcb(here->in_guest) : 0;
+	struct vmcb *vmcb = here->hit | here->untimed ? loaded_vmcb(here->in_guest) : 0;
 
 	if (!vmcb || here->hit_reason)
 		return false;
@@ -312,11 +322,20 @@ static __always_inline bool account_exit(struct bpf_raw_tracepoint_args *context
 	if (!vcpu)
 		return false;
 	begin_change(here, vcpu);
+	bool early = samples_exits && vcpu->state == VP_STATE_GUEST;
+	if (early) {
+		/* An entry that was not told. */
+		if (vcpu->flags & VP_EXIT_UNTIMED)
+			end_untimed(vcpu, here->vcpu);
+		note_reason(vcpu, context, first);
+		if (leave_untimed(vcpu, here->vcpu)) {
+			account_set_busy(vcpu, 0);
+			return true;
+		}
+	}
 	begin_exit(vcpu, here->vcpu);
-	if (vendor == VP_VENDOR_ARM)
-		note_arm(vcpu, context);
-	else
-		note_reason(vcpu, first);
+	if (!early)
+		note_reason(vcpu, context, first);
 	*reason = vcpu->reason;
 	*now = vcpu->since;
 	account_set_busy(vcpu, 0);
@@ -429,8 +448,32 @@ static __always_inline bool account_hit(struct vp_account_here *here, __u64 kvm,
 	vcpu->since = now;
 	add_irq(vcpu, source, irq);
 	struct vp_account_exit *exit = count_exit(vcpu, slot, reason, now - at);
-	if (exit)
-		exit->stolen += irq;
+	if (!exit)
+		return true;
+	exit->stolen += irq;
+	if (samples_exits)
+		weigh_hit(vcpu, exit, source, irq, kernel);
+	if (samples_exits) {
+		here->hit_skip = exit->skip;
+		exit->skip = here->untimed = 0;
+	}
+	return true;
+}
+
+/* The end of an exit that was for an interrupt only, which was not timed. */
+static __always_inline bool count_untimed_hit(struct vp_account_here *here, __u64 kvm)
+{
+	struct vp_account_vcpu *vcpu = vcpu_at(here->vcpu);
+
+	if (!vcpu || vcpu->kvm_vcpu != kvm)
+		return false;
+	struct vp_account_exit *exit = row_of(vcpu, here->vcpu, here->hit_reason);
+	if (!exit)
+		return false;
+	exit->count++;
+	exit->untimed++;
+	vcpu->exits++;
+	here->hit_reason = here->untimed = 0;
 	return true;
 }
 
@@ -440,7 +483,7 @@ static __always_inline void account_entry(struct bpf_raw_tracepoint_args *contex
 	void *kvm = vendor == VP_VENDOR_ARM ? 0 : (void *)context->args[0];
 	struct vp_account_here *here = this_here();
 
-	if (here->hit_reason && account_hit(here, (__u64)kvm, now))
+	if (here->hit && here->hit_reason && account_hit(here, (__u64)kvm, now))
 		return;
 	struct vp_account_vcpu *vcpu = running(kvm, here);
 	if (!vcpu)
@@ -455,7 +498,9 @@ static __always_inline void account_entry(struct bpf_raw_tracepoint_args *contex
 	} else {
 		note_slow_entry(vcpu, slot, now);
 	}
-	if ((vcpu->flags & whole) == whole)
+	if (samples_exits && vcpu->flags & VP_EXIT_UNTIMED)
+		finish_untimed(vcpu, slot);
+	else if ((vcpu->flags & whole) == whole)
 		finish_exit(vcpu, slot, vcpu->since);
 	clear_exit(vcpu);
 	vcpu->state = VP_STATE_GUEST;
@@ -464,12 +509,38 @@ static __always_inline void account_entry(struct bpf_raw_tracepoint_args *contex
 		here->in_guest = vcpu->vmcb.vmcb;
 }
 
+/*
+ * The end of an exit that was not timed, in which nothing else was told: only where it was is
+ * counted. KVM enters guests with interrupts off.
+ */
+static __always_inline bool enter_untimed(struct bpf_raw_tracepoint_args *context)
+{
+	struct vp_account_here *here = this_here();
+
+	if (here->hit_reason)
+		return !here->hit && count_untimed_hit(here, context->args[0]);
+	struct vp_account_vcpu *vcpu = here->vcpu ? vcpu_at(here->vcpu) : 0;
+	if (!vcpu || !(vcpu->flags & VP_EXIT_UNTIMED) || vcpu->flags & VP_EXIT_SPLIT ||
+	    vcpu->state != VP_STATE_GUEST || vcpu->parts[VP_STATE_IRQ])
+		return false;
+	if (vendor != VP_VENDOR_ARM && vcpu->kvm_vcpu != context->args[0])
+		return false;
+	if (vcpu->flags & VP_PLACE_KNOWN)
+		count_untimed_site(vcpu, here->vcpu, 0);
+	vcpu->flags &= ~VP_EXIT_FLAGS;
+	if (counts_hits)
+		here->in_guest = vcpu->vmcb.vmcb;
+	return true;
+}
+
 SEC("raw_tp/kvm_entry")
 int note_entry(struct bpf_raw_tracepoint_args *context)
 {
 	__u32 counts = enabled;
 
 	if (!counts && !notifies_freplace)
+		return 0;
+	if (counts && samples_exits && enter_untimed(context))
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
 	if (counts)
@@ -541,12 +612,29 @@ static __always_inline void end_hit_state(struct vp_account_vcpu *vcpu, __u64 ir
 	if (vcpu->state == VP_STATE_UNKNOWN)
 		vcpu->state = VP_STATE_GUEST;
 	if (vcpu->state == VP_STATE_GUEST) {
-		leave_guest(vcpu, irq_at);
+		stop_guest(vcpu, irq_at);
 		return;
 	}
 	__u64 passed = charge(vcpu, irq_at);
 	if (vcpu->state == VP_STATE_IRQ)
 		vcpu->irq_ns[(vcpu->soft - 1) & (VP_IRQ_SOURCES - 1)] += passed;
+}
+
+/* It hits the guest, and is one of those that are counted and not timed. */
+static __always_inline bool skip_hit(struct vp_account_here *here, __u32 source)
+{
+	if (!here->in_guest || here->hit || here->hit_reason || !here->hit_skip ||
+	    source >= VP_IRQ_SOURCES)
+		return false;
+	struct vp_account_vcpu *vcpu = vcpu_at(here->vcpu);
+	if (!vcpu)
+		return false;
+	here->hit_skip--;
+	here->irq_source = 0;
+	here->untimed = 1;
+	vcpu->irq_count[source]++;
+	vcpu->irq_untimed[source]++;
+	return true;
 }
 
 /*
@@ -558,7 +646,7 @@ static __always_inline void begin_hard(__u32 source)
 {
 	struct vp_account_here *here = this_here();
 
-	if (!here->vcpu)
+	if (!here->vcpu || (samples_exits && skip_hit(here, source)))
 		return;
 	here->irq_source = source + 1;
 	here->irq_at = bpf_ktime_get_ns();
@@ -591,7 +679,7 @@ static __always_inline void end_hard(__u32 source)
 	if (here->irq_source != source + 1)
 		return;
 	here->irq_source = 0;
-	if (here->in_guest && !here->hit && source < VP_IRQ_SOURCES) {
+	if (here->in_guest && !here->hit && !here->hit_reason && source < VP_IRQ_SOURCES) {
 		note_hit(here, source);
 		return;
 	}

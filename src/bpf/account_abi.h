@@ -19,6 +19,9 @@ enum vp_account_flag {
 	VP_BLOCKED_ONCE = 64, /* in this exit, at block_at */
 	VP_PLACE_KNOWN = 128, /* ip of the exit; cr3 with it */
 	VP_POLLS_NOT = 256,   /* its next halt */
+	/* The open exit is counted, and not timed: until the next entry the state stays GUEST, but
+	 * for what interrupts, the scheduler and the VMM tell. */
+	VP_EXIT_UNTIMED = 512,
 };
 
 enum {
@@ -27,6 +30,15 @@ enum {
 	VP_EXIT_SITES = 512,   /* places of the guest that are counted in place: a power of two */
 	VP_SITE_BLOCKS = 8192, /* number of memory blocks that evicted sites are kept for, at
 				* most */
+	/*
+	 * Where not every exit is timed: those of a reason of a vCPU so often, all of a reason that
+	 * comes less often, and so many after one that slept or was in the VMM. One in
+	 * VP_LARGEST_GAP is timed at least.
+	 */
+	VP_TIMED_EVERY_NS = 8000000,
+	VP_TIMED_AFTER_LONG = 64,
+	VP_LARGEST_GAP = 1024,
+	VP_SQUARE_SHIFT = 4, /* VP_TIMING_UNIT_NS */
 	VP_SLICES = 128,       /* of a pCPU, kept while a vCPU waits for it: a power of two */
 	VP_TID_BITS = 65536,   /* of the filter of threads' ids: a power of two */
 	VP_MAX_PCPUS = 8192,   /* as Linux has (NR_CPUS): a power of two */
@@ -49,6 +61,7 @@ struct vp_account_vcpu {
 	__u64 exits, wakeups, preemptions;
 	__u64 polls, poll_wasted; /* halts that polled; ns of those that slept all the same */
 	__u64 irq_ns[VP_IRQ_SOURCES], irq_count[VP_IRQ_SOURCES];
+	__u32 irq_untimed[VP_IRQ_SOURCES]; /* of irq_count: those since the last one in irq_ns */
 	__u32 tid, pid, number;
 	__u32 state;  /* enum vp_state */
 	__u32 base;   /* the one to go back to after a wait or an interrupt */
@@ -66,8 +79,15 @@ struct vp_account_vcpu {
 struct vp_account_exit {
 	__u64 count, total, max;
 	__u64 poll, vmm, stolen, blocked, waking;
-	__u32 reason, reserved;
-	__u32 buckets[VP_BUCKETS + 1];
+	__u32 reason;
+	/* Where not every exit is timed: exits since the last one that was; how many of the next
+	 * are not to be; one in how many is; how many of the next are timed in any case. */
+	__u32 untimed, skip, gap, all;
+	__u32 buckets[VP_BUCKETS];
+	__u64 timed_at;
+	/* Exits that were timed, with the kernel times x of these in units of 2^VP_SQUARE_SHIFT ns:
+	 * the sums of x, of its square, and of w * (w - 1) if an exit stands for w. */
+	__u64 timed, sum, squares, weights;
 };
 
 struct vp_account_site {
@@ -75,7 +95,8 @@ struct vp_account_site {
 	__u64 count, ns, last; /* last: when it was there */
 	__u64 idle, stolen;    /* of ns: asleep; runnable, but without the pCPU */
 	__u32 detail_kind, detail;
-	__u32 reason, reserved;
+	__u32 reason;
+	__u32 untimed; /* exits whose time in the kernel is not in `ns` */
 };
 
 struct vp_site_key {
@@ -85,7 +106,7 @@ struct vp_site_key {
 };
 
 struct vp_site_cost {
-	__u64 count, ns, last, idle, stolen;
+	__u64 count, ns, last, idle, stolen, untimed;
 };
 
 struct vp_thief_key {
@@ -122,9 +143,10 @@ struct vp_account_here {
 	__u32 hit;
 	__u64 hit_at, hit_end;
 	__u32 hit_reason; /* … that of the exit, if it was for nothing else, or 0 */
-	__u32 reserved;
+	__u32 hit_skip;   /* so many of the next such interrupts are not timed */
 	__u64 in_guest; /* that vCPU's VMCB since its entry, or 0: a program has told otherwise */
-	__u64 padding;
+	__u32 untimed;  /* since then one came that is not timed */
+	__u32 padding;
 };
 
 struct vp_account_cpu {

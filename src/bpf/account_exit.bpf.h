@@ -27,6 +27,12 @@ const __u8 known_buckets[1024] = {TIMES_4(0),
 				  FOUR(TIMES_64, 44),
 				  FOUR(TIMES_128, 48)};
 
+enum {
+	/* That the open exit has. */
+	VP_EXIT_FLAGS = VP_EXIT_OPEN | VP_REASON_KNOWN | VP_EXIT_SPLIT | VP_BLOCKED_ONCE |
+			VP_PLACE_KNOWN | VP_EXIT_UNTIMED
+};
+
 static __noinline __u64 work_out_bucket(__u64 ns)
 {
 	return vp_bucket_of(ns);
@@ -75,6 +81,7 @@ static __always_inline bool add_to_old(const struct vp_site_key *key,
 	__sync_fetch_and_add(&cost->ns, site->ns);
 	__sync_fetch_and_add(&cost->idle, site->idle);
 	__sync_fetch_and_add(&cost->stolen, site->stolen);
+	__sync_fetch_and_add(&cost->untimed, site->untimed);
 	cost->last = site->last;
 	return true;
 }
@@ -107,7 +114,8 @@ static __always_inline void evict(const struct vp_account_site *site, __u32 pid)
 		if (key.address == VP_NO_ADDRESS && add_to_old(&key, site))
 			return;
 	}
-	struct vp_site_cost first = {site->count, site->ns, site->last, site->idle, site->stolen};
+	struct vp_site_cost first = {site->count, site->ns,     site->last,
+				     site->idle,  site->stolen, site->untimed};
 	if (bpf_map_update_elem(&old_sites, &key, &first, BPF_NOEXIST))
 		__sync_fetch_and_add(&lost.sites, site->count);
 }
@@ -124,11 +132,12 @@ static __noinline int replace_site(struct vp_account_site *site, struct vp_accou
 	site->reason = vcpu->reason;
 	site->detail_kind = vcpu->detail_kind;
 	site->detail = vcpu->detail;
-	site->count = site->ns = site->idle = site->stolen = 0;
+	site->count = site->ns = site->idle = site->stolen = site->untimed = 0;
 	return 0;
 }
 
-static __always_inline void count_site(struct vp_account_vcpu *vcpu, __u32 slot, __u64 total)
+/* The row of the place that the exit came from, now its own. */
+static __always_inline struct vp_account_site *site_of(struct vp_account_vcpu *vcpu, __u32 slot)
 {
 	__u64 detail = (__u64)vcpu->detail << 20 ^ vcpu->detail_kind ^ vcpu->address << 4;
 	__u64 mixed = (vcpu->ip ^ vcpu->cr3 >> 8 ^ (__u64)vcpu->reason << 40 ^ detail) *
@@ -137,11 +146,17 @@ static __always_inline void count_site(struct vp_account_vcpu *vcpu, __u32 slot,
 	struct vp_account_site *site = bpf_map_lookup_elem(&sites, &index);
 
 	if (!site)
-		return;
+		return 0;
 	if (site->ip != vcpu->ip || site->cr3 != vcpu->cr3 || site->reason != vcpu->reason ||
 	    site->detail != vcpu->detail || site->detail_kind != vcpu->detail_kind ||
 	    site->address != vcpu->address || !site->count)
 		replace_site(site, vcpu);
+	return site;
+}
+
+static __always_inline void add_to_site(const struct vp_account_vcpu *vcpu,
+					struct vp_account_site *site, __u64 total)
+{
 	site->count++;
 	site->ns += total;
 	site->last = vcpu->since;
@@ -162,9 +177,8 @@ static __always_inline void take_parts(struct vp_account_vcpu *vcpu, struct vp_a
 	exit->waking += vcpu->parts[VP_STATE_WAKING];
 }
 
-/* Counts an exit that took that long; returns its row, to which its parts are to be added, or 0. */
-static __always_inline struct vp_account_exit *count_exit(struct vp_account_vcpu *vcpu, __u32 slot,
-							  __u32 reason, __u64 total)
+static __always_inline struct vp_account_exit *row_of(struct vp_account_vcpu *vcpu, __u32 slot,
+						      __u32 reason)
 {
 	__u32 code = code_of(reason);
 	__u32 row = vcpu->reason_slots[code & (VP_EXIT_CODES - 1)];
@@ -173,20 +187,181 @@ static __always_inline struct vp_account_exit *count_exit(struct vp_account_vcpu
 		row = assign_reason(vcpu, code);
 	__u32 index = (slot - 1) * VP_EXIT_REASONS + row - 1;
 	struct vp_account_exit *exit = bpf_map_lookup_elem(&exits, &index);
+	if (exit && !exit->count)
+		exit->reason = reason;
+	return exit;
+}
+
+static __always_inline void add_to_bucket(struct vp_account_exit *exit, __u64 total, __u32 count)
+{
+	__u64 bucket = bucket_of(total);
+
+	barrier_var(bucket); /* or the compiler checks one copy of it and uses another */
+	if (bucket < VP_BUCKETS)
+		exit->buckets[bucket] += count;
+}
+
+/* Counts an exit that took that long; returns its row, to which its parts are to be added, or 0. */
+static __always_inline struct vp_account_exit *count_exit(struct vp_account_vcpu *vcpu, __u32 slot,
+							  __u32 reason, __u64 total)
+{
+	struct vp_account_exit *exit = row_of(vcpu, slot, reason);
+
 	if (!exit)
 		return 0;
-	if (!exit->count)
-		exit->reason = reason;
 	exit->count++;
 	exit->total += total;
 	if (total > exit->max)
 		exit->max = total;
-	__u64 bucket = bucket_of(total);
-	barrier_var(bucket); /* or the compiler checks one copy of it and uses another */
-	if (bucket < VP_BUCKETS)
-		exit->buckets[bucket]++;
+	add_to_bucket(exit, total, 1);
 	vcpu->exits++;
 	return exit;
+}
+
+/* ns of the open exit outside the kernel. */
+static __always_inline __u64 sum_parts(const struct vp_account_vcpu *vcpu)
+{
+	__u64 sum = 0;
+
+	if (!(vcpu->flags & VP_EXIT_SPLIT))
+		return vcpu->parts[VP_STATE_IRQ];
+#pragma unroll
+	for (int i = 0; i < VP_STATES; i++)
+		sum += vcpu->parts[i];
+	return sum;
+}
+
+/* Slept, or was in the VMM. */
+static __always_inline bool exit_is_long(const struct vp_account_vcpu *vcpu)
+{
+	return vcpu->flags & VP_EXIT_SPLIT &&
+	       (vcpu->parts[VP_STATE_VMM] | vcpu->parts[VP_STATE_POLL] |
+		vcpu->parts[VP_STATE_HALTED] | vcpu->parts[VP_STATE_WAITING]);
+}
+
+/* The host's own interrupts, and halts: these are few, or timed at no cost, and KVM reports how
+ * long a halt polled. */
+static __always_inline bool is_always_timed(const struct vp_account_vcpu *vcpu)
+{
+	__u32 reason = vcpu->reason, basic = reason & 0xffff;
+
+	if (reason_is_halt(vcpu))
+		return true;
+	if (vendor == VP_VENDOR_AMD)
+		return reason >= AMD_INTR && reason <= AMD_SMI;
+	if (vendor == VP_VENDOR_ARM)
+		return reason & VP_ARM_NO_TRAP;
+	return basic == VMX_EXTERNAL_INTERRUPT || basic == VMX_PREEMPTION_TIMER;
+}
+
+/*
+ * An exit has begun whose reason is noted. True: it is counted, and not timed. One that is timed
+ * stands for those of its reason before it that were not, so what they are, and when, must have
+ * nothing to do with which of them it is: how many come between two that are timed is random.
+ */
+static __always_inline bool leave_untimed(struct vp_account_vcpu *vcpu, __u32 slot)
+{
+	if (is_always_timed(vcpu))
+		return false;
+	struct vp_account_exit *exit = row_of(vcpu, slot, vcpu->reason);
+	if (!exit || !exit->skip)
+		return false;
+	/* They have become few. `since` is late by less than the host's tick. */
+	if ((__s64)(vcpu->since - exit->timed_at) > 4 * VP_TIMED_EVERY_NS)
+		return false;
+	exit->skip--;
+	exit->untimed++;
+	exit->count++;
+	vcpu->exits++;
+	vcpu->flags |= VP_EXIT_OPEN | VP_EXIT_UNTIMED;
+	return true;
+}
+
+/* How many of the next ones are not timed. */
+static __always_inline void choose_skip(const struct vp_account_vcpu *vcpu,
+					struct vp_account_exit *exit)
+{
+	__u64 passed = vcpu->since - exit->timed_at;
+	__u32 gap = exit->gap ? exit->gap : 1;
+
+	exit->timed_at = vcpu->since;
+	if (exit_is_long(vcpu))
+		exit->all = VP_TIMED_AFTER_LONG;
+	if (exit->all) {
+		exit->all--;
+		exit->gap = 1;
+		exit->skip = 0;
+		return;
+	}
+	if (passed < VP_TIMED_EVERY_NS / 2 && gap < VP_LARGEST_GAP)
+		gap *= 2;
+	else if (passed > 2 * VP_TIMED_EVERY_NS && gap > 1)
+		gap /= 2;
+	exit->gap = gap;
+	exit->skip = gap > 1 ? bpf_get_prandom_u32() % (2 * gap - 1) : 0;
+}
+
+/* Of an exit that was timed, and of those that it stands for. Returns its time in the kernel. */
+static __always_inline __u64 weigh_exit(struct vp_account_vcpu *vcpu, struct vp_account_exit *exit,
+					__u64 total)
+{
+	__u64 others = sum_parts(vcpu), guest = vcpu->states[VP_STATE_GUEST];
+	__u64 kernel = total > others ? total - others : 0;
+	__u64 untimed = exit->untimed, scaled = kernel >> VP_SQUARE_SHIFT;
+
+	exit->timed++;
+	exit->sum += scaled;
+	exit->squares += scaled * scaled;
+	if (untimed) {
+		__u64 more = untimed * kernel;
+		more = more < guest ? more : guest;
+		vcpu->states[VP_STATE_GUEST] -= more;
+		vcpu->states[VP_STATE_KERNEL] += more;
+		exit->total += more;
+		exit->weights += untimed * (untimed + 1);
+		exit->untimed = 0;
+		add_to_bucket(exit, total, (__u32)untimed);
+	}
+	choose_skip(vcpu, exit);
+	return kernel;
+}
+
+/* The same of an interrupt that hit the guest, and its exit. */
+static __always_inline void weigh_hit(struct vp_account_vcpu *vcpu, struct vp_account_exit *exit,
+				      __u32 source, __u64 irq, __u64 kernel)
+{
+	__u32 *irqs = &vcpu->irq_untimed[source & (VP_IRQ_SOURCES - 1)];
+	__u64 untimed = exit->untimed, more_irq = *irqs * irq, more_kernel = untimed * kernel;
+	__u64 scaled = (irq + kernel) >> VP_SQUARE_SHIFT;
+
+	exit->timed++;
+	exit->sum += scaled;
+	exit->squares += scaled * scaled;
+	exit->weights += untimed * (untimed + 1);
+	if (more_irq + more_kernel <= vcpu->states[VP_STATE_GUEST]) {
+		vcpu->states[VP_STATE_GUEST] -= more_irq + more_kernel;
+		vcpu->states[VP_STATE_IRQ] += more_irq;
+		vcpu->states[VP_STATE_KERNEL] += more_kernel;
+		vcpu->irq_ns[source & (VP_IRQ_SOURCES - 1)] += more_irq;
+		exit->stolen += more_irq;
+		exit->total += more_irq + more_kernel;
+	}
+	if (untimed)
+		add_to_bucket(exit, irq + kernel, (__u32)untimed);
+	*irqs = exit->untimed = 0;
+	choose_skip(vcpu, exit);
+}
+
+/* Of an exit that is not timed; `others`: ns that are known all the same. */
+static __noinline int count_untimed_site(struct vp_account_vcpu *vcpu, __u32 slot, __u64 others)
+{
+	struct vp_account_site *site = vcpu ? site_of(vcpu, slot) : 0;
+
+	if (!site)
+		return 0;
+	site->untimed++;
+	add_to_site(vcpu, site, others);
+	return 0;
 }
 
 /* The exit that began at exit_at is over. */
@@ -194,14 +369,45 @@ static __always_inline void finish_exit(struct vp_account_vcpu *vcpu, __u32 slot
 {
 	__u64 total = now - vcpu->exit_at;
 	struct vp_account_exit *exit = count_exit(vcpu, slot, vcpu->reason, total);
+	__u64 kernel = 0;
 
 	if (!exit)
 		return;
+	if (samples_exits)
+		kernel = weigh_exit(vcpu, exit, total);
 	exit->stolen += vcpu->parts[VP_STATE_IRQ];
 	if (vcpu->flags & VP_EXIT_SPLIT)
 		take_parts(vcpu, exit);
+	if (!(vcpu->flags & VP_PLACE_KNOWN))
+		return;
+	struct vp_account_site *site = site_of(vcpu, slot);
+	if (!site)
+		return;
+	add_to_site(vcpu, site, total);
+	if (samples_exits) {
+		site->ns += site->untimed * kernel;
+		site->untimed = 0;
+	}
+}
+
+/* The exit that is not timed is over: what was told of it counts. */
+static __always_inline void finish_untimed(struct vp_account_vcpu *vcpu, __u32 slot)
+{
+	struct vp_account_exit *exit = row_of(vcpu, slot, vcpu->reason);
+	__u64 others = sum_parts(vcpu);
+
+	if (!exit)
+		return;
+	exit->total += others;
+	exit->stolen += vcpu->parts[VP_STATE_IRQ];
+	if (vcpu->flags & VP_EXIT_SPLIT)
+		take_parts(vcpu, exit);
+	if (exit_is_long(vcpu)) {
+		exit->all = VP_TIMED_AFTER_LONG;
+		exit->skip = 0;
+	}
 	if (vcpu->flags & VP_PLACE_KNOWN)
-		count_site(vcpu, slot, total);
+		count_untimed_site(vcpu, slot, others);
 }
 
 static __always_inline void clear_exit(struct vp_account_vcpu *vcpu)
@@ -212,8 +418,16 @@ static __always_inline void clear_exit(struct vp_account_vcpu *vcpu)
 		for (int i = 0; i < VP_STATES; i++)
 			vcpu->parts[i] = 0;
 	}
-	vcpu->flags &=
-	    ~(VP_EXIT_OPEN | VP_REASON_KNOWN | VP_EXIT_SPLIT | VP_BLOCKED_ONCE | VP_PLACE_KNOWN);
+	vcpu->flags &= ~VP_EXIT_FLAGS;
+}
+
+static __noinline int end_untimed(struct vp_account_vcpu *vcpu, __u32 slot)
+{
+	if (!vcpu)
+		return 0;
+	finish_untimed(vcpu, slot);
+	clear_exit(vcpu);
+	return 0;
 }
 
 #endif

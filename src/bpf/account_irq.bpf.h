@@ -41,6 +41,29 @@ static __always_inline void count_hit(struct vp_account_here *here, struct vp_ac
 	here->hit_reason = 0;
 }
 
+/* The exit for an interrupt that was not timed turns out to be longer than that: from now on it is
+ * timed. */
+static __noinline int time_hit_late(struct vp_account_here *here, struct vp_account_vcpu *vcpu)
+{
+	if (!here || !vcpu)
+		return 0;
+	leave_guest(vcpu, bpf_ktime_get_ns());
+	vcpu->reason = here->hit_reason;
+	vcpu->flags |= VP_REASON_KNOWN;
+	here->hit_reason = 0;
+	return 0;
+}
+
+static __always_inline void end_untimed_hit(struct vp_account_here *here,
+					    struct vp_account_vcpu *vcpu)
+{
+	if (!samples_exits)
+		return;
+	here->untimed = 0;
+	if (here->hit_reason && !here->hit)
+		time_hit_late(here, vcpu);
+}
+
 static __noinline int count_hit_late(struct vp_account_here *here, struct vp_account_vcpu *vcpu)
 {
 	if (here && vcpu)
@@ -56,6 +79,7 @@ static __always_inline struct vp_account_vcpu *changeable(struct vp_account_here
 	if (!vcpu || vcpu->busy || vcpu->flags & VP_SWITCH_IGNORED)
 		return 0;
 	here->in_guest = 0;
+	end_untimed_hit(here, vcpu);
 	if (here->hit)
 		count_hit_late(here, vcpu);
 	return vcpu;

@@ -74,6 +74,11 @@ struct {
 /* Set by the loader: every slice of a vCPU's time is reported, not only the sums. */
 const volatile __u32 emit_states = 0;
 
+/* … not every exit is timed: see leave_untimed(). */
+const volatile __u32 samples_exits = 0;
+/* … only the scheduler's programs run: a vCPU that runs is GUEST, whatever it does. */
+const volatile __u32 only_states = 0;
+
 /* Whether a vCPU thread has an id with these low bits: a quick test that excludes most threads. */
 __u8 may_be_vcpu[VP_TID_BITS];
 /* No map: a place in it costs a third of a lookup. */
@@ -151,7 +156,7 @@ __noinline __u32 make_slot(__u32 tid, __u32 pid, __u64 now)
 	vcpu->pid = pid;
 	vcpu->begin = vcpu->since = now;
 	vcpu->state = VP_STATE_UNKNOWN;
-	vcpu->base = VP_STATE_KERNEL;
+	vcpu->base = only_states ? VP_STATE_GUEST : VP_STATE_KERNEL;
 	vcpu->asleep = VP_STATE_WAITING;
 	return slot;
 }
@@ -194,7 +199,8 @@ static __always_inline __u64 charge(struct vp_account_vcpu *vcpu, __u64 now)
 	vcpu->states[state] += passed;
 	vcpu->since = now;
 	emit_state(vcpu, state, 0, passed, now);
-	if (vcpu->flags & VP_EXIT_OPEN && state != VP_STATE_KERNEL) {
+	/* The guest's while an exit is open: that is not timed. */
+	if (vcpu->flags & VP_EXIT_OPEN && state != VP_STATE_KERNEL && state != VP_STATE_GUEST) {
 		vcpu->parts[state] += passed;
 		vcpu->flags |= VP_EXIT_SPLIT;
 	}
@@ -214,6 +220,15 @@ static __always_inline void leave_guest(struct vp_account_vcpu *vcpu, __u64 now)
 	vcpu->exit_at = vcpu->since;
 	vcpu->flags |= VP_EXIT_OPEN;
 	vcpu->state = VP_STATE_KERNEL;
+}
+
+/* The state GUEST is over for now: of an exit that is not timed, until what comes now is over. */
+static __always_inline void stop_guest(struct vp_account_vcpu *vcpu, __u64 now)
+{
+	if (only_states || (samples_exits && vcpu->flags & VP_EXIT_UNTIMED))
+		charge(vcpu, now);
+	else
+		leave_guest(vcpu, now);
 }
 
 static __always_inline bool reason_is_halt(const struct vp_account_vcpu *vcpu)

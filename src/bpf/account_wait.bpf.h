@@ -184,6 +184,30 @@ static __always_inline void end_missed_wait(struct vp_account_vcpu *vcpu, __u32 
 	vcpu->state = vcpu->base;
 }
 
+/* Without programs at exits: a thread that sleeps within KVM_RUN does so in a halt, unless its exit
+ * had another reason. */
+static __always_inline bool sleeps_in_halt(struct vp_account_vcpu *vcpu, struct task_struct *task)
+{
+	struct kvm_vcpu *kvm;
+	struct vmcb_view vmcb;
+	__u64 code = 0;
+
+	if (!only_states)
+		return reason_is_halt(vcpu);
+	void *notifier = kvm_notifier_of_known_task(task);
+	if (!notifier)
+		return false;
+	kvm = vcpu_of_notifier(notifier);
+	vcpu->flags &= ~VP_REASON_KNOWN;
+	if (vendor == VP_VENDOR_AMD && kvm && read_exit_reason(kvm, &vcpu->vmcb, &code, &vmcb)) {
+		vcpu->reason = (__u32)code;
+		vcpu->flags |= VP_REASON_KNOWN;
+	} else if (vendor == VP_VENDOR_INTEL && kvm && read_vmx_exit_reason(kvm, &vcpu->reason)) {
+		vcpu->flags |= VP_REASON_KNOWN;
+	}
+	return !(vcpu->flags & VP_REASON_KNOWN) || reason_is_halt(vcpu);
+}
+
 static __always_inline void switch_out(struct vp_account_vcpu *vcpu, __u32 slot, __u32 cpu,
 				       struct task_struct *task, bool preempted, __u64 now)
 {
@@ -195,13 +219,15 @@ static __always_inline void switch_out(struct vp_account_vcpu *vcpu, __u32 slot,
 	}
 	end_missed_wait(vcpu, slot, now);
 	if (vcpu->state == VP_STATE_UNKNOWN)
-		vcpu->state = VP_STATE_KERNEL;
+		vcpu->state = only_states ? VP_STATE_GUEST : VP_STATE_KERNEL;
 	if (vcpu->state == VP_STATE_GUEST)
-		leave_guest(vcpu, now);
+		stop_guest(vcpu, now);
 	else
 		charge(vcpu, now);
-	if (vcpu->state != VP_STATE_IRQ)
-		vcpu->base = vcpu->state == VP_STATE_VMM ? VP_STATE_VMM : VP_STATE_KERNEL;
+	if (vcpu->state == VP_STATE_VMM || vcpu->state == VP_STATE_GUEST)
+		vcpu->base = vcpu->state;
+	else if (vcpu->state != VP_STATE_IRQ)
+		vcpu->base = VP_STATE_KERNEL;
 	vcpu->soft = 0;
 	if (preempted || !state) {
 		bool throttled = task_is_throttled(task);
@@ -213,7 +239,7 @@ static __always_inline void switch_out(struct vp_account_vcpu *vcpu, __u32 slot,
 		vcpu->tid = 0;
 		forget_slot(task->pid);
 	} else {
-		vcpu->state = reason_is_halt(vcpu) ? VP_STATE_HALTED : VP_STATE_WAITING;
+		vcpu->state = sleeps_in_halt(vcpu, task) ? VP_STATE_HALTED : VP_STATE_WAITING;
 		if (!(vcpu->flags & VP_BLOCKED_ONCE))
 			vcpu->block_at = now;
 		vcpu->flags |= VP_BLOCKED_ONCE;
@@ -272,7 +298,7 @@ int BPF_PROG(note_switch, bool preempted, struct task_struct *prev, struct task_
 	struct vp_account_vcpu *vcpu;
 	here->vcpu = out;
 	changeable(here);
-	here->irq_source = here->in_guest = here->hit = here->hit_reason = 0;
+	here->irq_source = here->in_guest = here->hit = here->hit_reason = here->untimed = 0;
 	if (cpu->waiting)
 		end_slice(cpu, out, prev, now);
 	if (out && (vcpu = vcpu_at(out)))

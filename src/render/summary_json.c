@@ -205,6 +205,9 @@ void vp_render_summary_json(const struct vp_summary *summary, struct vp_buffer *
 	vp_json_count(&json, "hypervisor_events", summary->hypervisor_events);
 	vp_json_count(&json, "hypervisor_events_lost", summary->hypervisor_events_lost);
 	vp_json_count(&json, "account_lost", summary->account_lost);
+	if (vp_recording_has_instrument(&summary->report.recording, "account"))
+		vp_json_text(&json, "account_grade",
+			     vp_account_grade_name(summary->report.recording.account_grade));
 	if (summary->has_intervals)
 		put_intervals(&summary->intervals, &json);
 	summary_json_put_maps("host_maps", report->naming.host.state, report->naming.host.names,

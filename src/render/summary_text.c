@@ -75,6 +75,18 @@ static void put_flight(const struct vp_recording *recording, struct vp_buffer *o
 					: "none yet: records are in the recorder's memory");
 }
 
+/* What follows of it for the numbers. */
+static const char *grade_text(enum vp_account_grade grade)
+{
+	static const char *const texts[VP_ACCOUNT_GRADES] = {
+	    [VP_ACCOUNT_EXACT] = "exact: each exit is timed",
+	    [VP_ACCOUNT_SAMPLED] = "sampled: exits are counted, frequent ones timed 1 in N",
+	    [VP_ACCOUNT_STATES] = "states: scheduling is exact, guest and kernel by samples, no "
+				  "exits"};
+
+	return texts[grade];
+}
+
 static void summary_text_put_head(const struct vp_summary *summary, struct vp_buffer *out)
 {
 	const struct vp_report *report = &summary->report;
@@ -94,8 +106,8 @@ static void summary_text_put_head(const struct vp_summary *summary, struct vp_bu
 		vp_buffer_printf(out, "Guests:      sampled apart: %s\n",
 				 recording->guest_sampling);
 	if (vp_recording_has_instrument(recording, "account"))
-		vp_buffer_printf(out, "Account:     vCPU time by state, %" PRIu64 " records lost\n",
-				 summary->account_lost);
+		vp_buffer_printf(out, "Account:     vCPU time by state, %s; %" PRIu64 " records lost\n",
+				 grade_text(recording->account_grade), summary->account_lost);
 	if (summary->has_trace)
 		vp_buffer_printf(out, "Trace:       %" PRIu64 " events, %" PRIu64 " lost\n",
 				 summary->events, summary->events_lost);

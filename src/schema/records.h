@@ -191,6 +191,16 @@
 	FIELD(u32, dec, bucket, "0 to 3: 4 ns each; then four per power of two from 16 ns on")     \
 	FIELD(u32, dec, count, "exits of that duration")
 
+#define VP_FIELDS_exit_sampling(FIELD)                                                             \
+	FIELD(u16, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")    \
+	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
+	FIELD(u32, dec, vcpu, "vCPU number, as in KVM")                                            \
+	FIELD(u32, hex, reason, "reason of the VM exits, in the vendor's encoding")                \
+	FIELD(u64, dec, timed, "exits that were timed")                                            \
+	FIELD(u64, dec, sum, "their times in the host kernel, of interrupts also these, in 16 ns") \
+	FIELD(u64, dec, squares, "sum of the squares of these times, in 256 ns^2")                 \
+	FIELD(u64, dec, weights, "sum of w * (w - 1), if an exit that was timed stands for w")
+
 #define VP_FIELDS_thief(FIELD)                                                                     \
 	FIELD(u16, hex, flags, "1 a kernel thread")                                                \
 	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
@@ -311,7 +321,8 @@
 	RECORD(29, vcpu_next, "the vCPU's next period in one state, in short")                     \
 	RECORD(30, interval, "end of an interval of a vCPU, task or pCPU")                         \
 	RECORD(31, interval_value, "count of one event in the preceding interval")                 \
-	RECORD(32, exit_site_waits, "the same as exit_site_address, where the exits waited")
+	RECORD(32, exit_site_waits, "the same as exit_site_address, where the exits waited")       \
+	RECORD(33, exit_sampling, "a vCPU's exits of one reason of which some were timed")
 
 #define VP_COMM_SIZE 16
 
@@ -353,7 +364,7 @@ VP_RECORDS(VP_STRUCT)
 VP_RECORDS(VP_NO_PADDING)
 
 #define VP_ENUM(number, name, meaning) VP_ID_##name = number,
-enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 32 };
+enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 33 };
 
 /* A vCPU whose number is not known. */
 #define VP_VCPU_UNKNOWN 0xffffu

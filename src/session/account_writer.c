@@ -45,6 +45,12 @@ struct known_thief {
 	bool is_listed;   /* in the source's table, by the last look at it */
 };
 
+/* Of exits' times. */
+struct mean {
+	uint32_t reason;
+	uint64_t ns;
+};
+
 struct vp_account_writer {
 	struct vp_account_ops ops;
 	struct vp_account_source *source;
@@ -62,6 +68,8 @@ struct vp_account_writer {
 	struct vp_map device_numbers; /* index in `devices` */
 	VP_VEC(struct device_name) devices;
 	VP_VEC(struct vp_vcpu_span) states; /* at hand */
+	VP_VEC(struct mean) means;
+	uint64_t means_at; /* `now` when they were computed */
 };
 
 struct vp_error *vp_account_writer_open(const struct vp_account_ops *ops, const vp_vms *vms,
@@ -111,6 +119,7 @@ void vp_account_writer_free(struct vp_account_writer *writer)
 	vp_map_deinit(&writer->device_numbers);
 	vp_vec_deinit(&writer->devices);
 	vp_vec_deinit(&writer->states);
+	vp_vec_deinit(&writer->means);
 	free(writer);
 }
 
@@ -247,6 +256,23 @@ static void write_buckets(struct vp_account_writer *writer, const struct vp_exit
 	}
 }
 
+static void write_sampling(struct vp_account_writer *writer, const struct vp_exit_account *exit,
+			   const struct vp_account_exit *before,
+			   const struct vp_account_exit *after)
+{
+	struct vp_exit_sampling record = {.vm = exit->vm,
+						 .vcpu = exit->vcpu,
+						 .reason = exit->reason,
+						 .vendor = exit->vendor,
+						 .timed = after->timed - before->timed,
+						 .sum = after->sum - before->sum,
+						 .squares = after->squares - before->squares,
+						 .weights = after->weights - before->weights};
+
+	if (record.timed)
+		account_writer_emit(writer, &record, VP_ID_exit_sampling);
+}
+
 static void write_exit(struct vp_account_writer *writer, uint32_t vm_id,
 		       const struct vp_account_vcpu *vcpu, const struct vp_account_exit *before,
 		       const struct vp_account_exit *after)
@@ -270,6 +296,7 @@ static void write_exit(struct vp_account_writer *writer, uint32_t vm_id,
 			record.waking;
 	account_writer_emit(writer, &record, VP_ID_exit_account);
 	write_buckets(writer, &record, before->buckets, after->buckets);
+	write_sampling(writer, &record, before, after);
 }
 
 static void write_exits(struct vp_account_writer *writer, size_t slot, struct known *known,
@@ -428,6 +455,38 @@ static void write_thief(void *context, const void *thief_key, const void *thief_
 	account_writer_emit(writer, &record, VP_ID_thief);
 }
 
+/* Where not every exit is timed: the mean time of those that were, in the kernel; 0: none was. */
+static uint64_t mean_of_reason(struct vp_account_writer *writer, uint32_t reason)
+{
+	uint64_t timed = 0, sum = 0;
+
+	if (writer->means_at != writer->now)
+		writer->means.count = 0;
+	writer->means_at = writer->now;
+	vp_vec_each (&writer->means, known)
+		if (known->reason == reason)
+			return known->ns;
+	for (size_t slot = 0; slot < writer->ops.slots(writer->source); slot++) {
+		const struct vp_account_exit *exits = writer->known[slot].exits;
+		for (size_t i = 0; exits && i < VP_EXIT_REASONS; i++) {
+			if (exits[i].reason != reason)
+				continue;
+			timed += exits[i].timed;
+			sum += exits[i].sum;
+		}
+	}
+	const struct mean mean = {reason, timed ? sum * VP_TIMING_UNIT_NS / timed : 0};
+	vp_vec_push(&writer->means, mean);
+	return mean.ns;
+}
+
+/* With the time of exits that were not timed, since the last one there that was. */
+static uint64_t ns_of_site(struct vp_account_writer *writer, uint32_t reason, uint64_t ns,
+			   uint64_t untimed)
+{
+	return untimed ? ns + untimed * mean_of_reason(writer, reason) : ns;
+}
+
 static uint16_t id_of_site(const struct vp_site_key *key, const struct vp_site_cost *cost)
 {
 	if (cost->idle || cost->stolen)
@@ -448,7 +507,8 @@ static void write_site(struct vp_account_writer *writer, uint32_t vm_id,
 					    .ip = key->ip,
 					    .as_root = key->cr3,
 					    .count = cost->count,
-					    .ns = cost->ns,
+					    .ns = ns_of_site(writer, key->reason, cost->ns,
+							     cost->untimed),
 					    .last = cost->last,
 					    .detail_kind = key->detail_kind,
 					    .detail = key->detail,
@@ -480,7 +540,8 @@ static void write_sites_of(struct vp_account_writer *writer, size_t slot)
 					  .detail = sites[i].detail,
 					  .reason = sites[i].reason};
 		struct vp_site_cost cost = {sites[i].count, sites[i].ns, sites[i].last,
-					    sites[i].idle, sites[i].stolen};
+					    sites[i].idle, sites[i].stolen,
+					    sites[i].untimed};
 		if (cost.count)
 			write_site(writer, known->vm, &key, &cost);
 	}

@@ -99,6 +99,11 @@ static char *instrument_account_count_named(void *context, uint32_t pid,
 	return vp_format("%" PRIu64 " exits named, %" PRIu64 " not", counts.good, counts.failed);
 }
 
+static void account_describe(const struct vp_instrument *instrument, struct vp_recording *info)
+{
+	info->account_grade = account_instrument_of(instrument)->options.grade;
+}
+
 static void account_watch_guests(struct vp_instrument *instrument)
 {
 	const struct account *account = account_instrument_of(instrument);
@@ -195,7 +200,8 @@ static void account_instrument_free(struct vp_instrument *instrument)
 	{                                                                                          \
 		.name = "account", .classes = (own_streams), .needs_names = true,                  \
 		.provides = VP_SERVICE_EXIT_PROGRAMS, .uses = VP_SERVICE_GUEST_SAMPLER,            \
-		.often = (is_often), .open = account_instrument_open,                              \
+		.often = (is_often), .describe = account_describe,                                 \
+		.open = account_instrument_open,                                                   \
 		.watch_guests = account_watch_guests, .prepare = account_instrument_prepare,       \
 		.start = account_start, .drain = account_instrument_drain,                         \
 		.second = account_second, .stop = account_stop, .finish = account_finish,          \

@@ -207,6 +207,8 @@ struct vp_error *vp_recording_write(const char *path, const struct vp_recording 
 	write_text(&out, "hostname", recording->hostname);
 	write_text(&out, "kernel", recording->kernel);
 	write_text(&out, "instruments", recording->instruments);
+	if (vp_recording_has_instrument(recording, "account"))
+		write_text(&out, "account", vp_account_grade_name(recording->account_grade));
 	write_text(&out, "trigger", recording->trigger);
 	write_text(&out, "command", recording->command);
 	write_text(&out, "note", recording->note);
@@ -262,6 +264,15 @@ static void read_streams(struct vp_cursor *line, struct vp_recording *recording)
 			recording->records[kind] = records;
 			recording->lost[kind] = lost;
 		}
+}
+
+static void read_grade(struct vp_cursor *line, struct vp_recording *recording)
+{
+	struct vp_slice word = vp_cursor_word(line);
+
+	for (size_t i = 0; i < VP_ACCOUNT_GRADES; i++)
+		if (vp_slice_is(word, vp_account_grade_name((enum vp_account_grade)i)))
+			recording->account_grade = (enum vp_account_grade)i;
 }
 
 static void read_weigh(struct vp_cursor *line, struct vp_recording *recording)
@@ -326,6 +337,8 @@ static void recording_line(struct vp_cursor *line, void *into)
 			*numbers[i].value = vp_cursor_decimal(line);
 	if (vp_slice_is(key, "streams"))
 		read_streams(line, recording);
+	if (vp_slice_is(key, "account"))
+		read_grade(line, recording);
 	read_facts(key, line, recording);
 	if (vp_slice_is(key, "by_time")) {
 		recording->by_time = vp_cursor_decimal(line) != 0;

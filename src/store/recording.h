@@ -30,6 +30,7 @@
 
 #include "base/error.h"
 #include "base/macros.h"
+#include "schema/account_grade.h"
 #include "schema/guest_sampling.h"
 #include "schema/snapshot_cause.h"
 #include "schema/vm.h"
@@ -43,6 +44,7 @@ struct vp_recording {
 	char *trigger;     /* what takes the samples ("cpu-clock"), or ends the intervals if
 			      there are no samples; or "" */
 	char *instruments; /* that recorded, by name: "profile account" */
+	enum vp_account_grade account_grade; /* of instrument "account"; before 0.3: exact */
 	char *command;     /* what was run, or "" */
 	char *note;        /* why something is missing, or "" */
 	char *imported;    /* the format that it was imported from; or NULL */

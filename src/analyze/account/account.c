@@ -27,6 +27,8 @@ struct site_key {
 
 /* Percent that the states' sum may be off. */
 #define CLOSE_PERCENT 0.1
+/* Standard deviations of an error that is shown. */
+#define SIGMAS 3
 
 void vp_account_init(struct vp_account *account, vp_vms *vms)
 {
@@ -49,6 +51,7 @@ void vp_account_deinit(struct vp_account *account)
 	vp_vec_deinit(&account->sites);
 	vp_vec_deinit(&account->of_vms);
 	vp_map_deinit(&account->vm_of_id);
+	vp_map_deinit(&account->host_ticks);
 	vp_account_window_deinit(&account->window);
 	vp_overcommit_deinit(&account->overcommit);
 }
@@ -211,6 +214,16 @@ static void take_cost(struct vp_account *account, const struct vp_exit_account *
 	cost->waking += record->waking;
 }
 
+static void take_sampling(struct vp_account *account, const struct vp_exit_sampling *record)
+{
+	struct vp_account_cost *cost =
+	    account_cost_of(account, record->vm, record->vcpu, record->reason, record->vendor);
+	const struct vp_exit_timing timing = {record->timed, record->sum, record->squares,
+					      record->weights};
+
+	vp_exit_timing_add(&cost->timing, &timing);
+}
+
 static void take_bucket(struct vp_account *account, const struct vp_exit_bucket *record)
 {
 	struct vp_account_cost *cost =
@@ -324,6 +337,23 @@ static void account_take_sample(struct vp_account *account, const struct vp_gues
 	times->user_samples += record->mode == VP_MODE_GUEST_USER;
 }
 
+static void account_take_vcpu_sample(struct vp_account *account,
+				     const struct vp_vcpu_sample *record)
+{
+	if (account->grade == VP_ACCOUNT_STATES)
+		times_of(account, record->vm, record->vcpu)->kernel_samples++;
+}
+
+/* Its thread may turn out to be a vCPU's. */
+static void account_take_host_sample(struct vp_account *account,
+				     const struct vp_host_sample *record)
+{
+	bool inserted;
+
+	if (account->grade == VP_ACCOUNT_STATES && record->tid)
+		++*vp_map_insert(&account->host_ticks, record->tid, 0, &inserted);
+}
+
 /* In a window, single states are cut at its borders. */
 static void take_span(struct vp_account *account, const struct vp_vcpu_span *record)
 {
@@ -361,6 +391,9 @@ void vp_account_take(struct vp_account *account, const struct vp_record_header *
 	case VP_ID_exit_bucket:
 		take_bucket(account, (const void *)record);
 		break;
+	case VP_ID_exit_sampling:
+		take_sampling(account, (const void *)record);
+		break;
 	case VP_ID_thief:
 		take_thief(account, (const void *)record);
 		break;
@@ -382,9 +415,75 @@ void vp_account_take(struct vp_account *account, const struct vp_record_header *
 	case VP_ID_guest_sample:
 		account_take_sample(account, (const void *)record);
 		break;
+	case VP_ID_vcpu_sample:
+		account_take_vcpu_sample(account, (const void *)record);
+		break;
+	case VP_ID_host_sample:
+		account_take_host_sample(account, (const void *)record);
+		break;
 	default:
 		break;
 	}
+}
+
+/* Samples of the vCPU's thread, wherever it ran. */
+static uint64_t running_samples(const struct vp_account_times *times)
+{
+	return times->guest_samples + times->kernel_samples + times->vmm_samples;
+}
+
+void vp_account_divide_running(struct vp_account *account)
+{
+	if (account->grade != VP_ACCOUNT_STATES)
+		return;
+	vp_vec_each (&account->times, times) {
+		const uint32_t *ticks = vp_map_find(&account->host_ticks, times->tid);
+		double running = (double)times->states[VP_STATE_GUEST];
+		times->vmm_samples = ticks ? *ticks : 0;
+		uint64_t all = running_samples(times);
+		if (!all)
+			continue;
+		uint64_t kernel =
+		    (uint64_t)(running * (double)times->kernel_samples / (double)all);
+		uint64_t vmm = (uint64_t)(running * (double)times->vmm_samples / (double)all);
+		times->states[VP_STATE_GUEST] -= kernel + vmm;
+		times->states[VP_STATE_KERNEL] += kernel;
+		times->states[VP_STATE_VMM] += vmm;
+	}
+}
+
+double vp_account_error(double variance)
+{
+	return SIGMAS * sqrt(variance);
+}
+
+/* A binomial distribution's, and where next to none or next to all are the guest's, that of three
+ * samples more or less; without a sample it may be all. */
+static double error_of_samples(const struct vp_account_times *times)
+{
+	double running = (double)(times->states[VP_STATE_GUEST] + times->states[VP_STATE_KERNEL] +
+				  times->states[VP_STATE_VMM]);
+	double n = (double)running_samples(times);
+
+	if (n <= 0)
+		return running;
+	double share = (double)times->guest_samples / n;
+	double error = SIGMAS * sqrt(share * (1 - share) / n) + 3 / n;
+	return running * fmin(error, 1);
+}
+
+double vp_account_guest_error(const struct vp_account *account,
+			      const struct vp_account_times *times)
+{
+	double variance = 0;
+
+	if (account->grade == VP_ACCOUNT_STATES)
+		return error_of_samples(times);
+	if (account->grade == VP_ACCOUNT_SAMPLED)
+		vp_account_each_of (account, costs, times->vm, cost)
+			if (cost->vcpu == times->vcpu)
+				variance += vp_exit_timing_variance(&cost->timing);
+	return vp_account_error(variance);
 }
 
 uint64_t vp_account_quantile(const struct vp_account_cost *cost, double share)
@@ -420,6 +519,7 @@ void vp_account_cost_add(struct vp_account_cost *to, const struct vp_account_cos
 	to->stolen += from->stolen;
 	to->blocked += from->blocked;
 	to->waking += from->waking;
+	vp_exit_timing_add(&to->timing, &from->timing);
 	for (size_t i = 0; i < VP_BUCKETS; i++)
 		to->buckets[i] += from->buckets[i];
 }
@@ -428,16 +528,27 @@ void vp_account_cost_add(struct vp_account_cost *to, const struct vp_account_cos
  * off, in a handler or around an entry, is delayed; KVM lets it in right after the next exit, where
  * it counts as the guest's. So samples may show the time of interrupts and the kernel as the
  * guest's. */
-static void check_samples(const struct vp_account_times *times, uint64_t period_ns, double missing,
-			  struct vp_account_checks *checks)
+static void check_samples(const struct vp_account *account, const struct vp_account_times *times,
+			  uint64_t period_ns, double missing, struct vp_account_checks *checks)
 {
 	double wall = (double)times->wall, ticks = wall / (double)period_ns;
 	double least = (double)times->states[VP_STATE_GUEST] / wall;
 	double most =
 	    least + (double)(times->states[VP_STATE_IRQ] + times->states[VP_STATE_KERNEL]) / wall;
-	double sampled = (double)times->guest_samples / ticks;
+	double sampled = (double)times->guest_samples / ticks, estimated = 0;
+
+	if (account->grade == VP_ACCOUNT_STATES) {
+		/* The guest's share is that of samples: what can be compared is all of them. */
+		least += (double)(times->states[VP_STATE_KERNEL] + times->states[VP_STATE_VMM]) /
+			 wall;
+		most = least;
+		sampled = (double)running_samples(times) / ticks;
+	} else {
+		estimated = vp_account_guest_error(account, times) / wall;
+	}
 	/* Where next to nothing is expected, one sample more or less says nothing. */
-	double error = 3 * sqrt(least * (1 - least) / ticks) + 3 / ticks + missing;
+	double error =
+	    SIGMAS * sqrt(fmax(least * (1 - least), 0) / ticks) + 3 / ticks + missing + estimated;
 	double off = fmax(fmax(least - sampled, sampled - most), 0);
 
 	checks->sampled = true;
@@ -469,7 +580,7 @@ void vp_account_check(const struct vp_account *account, uint64_t period_ns, doub
 		/* Samples of the host itself are no guest's. */
 		if (period_ns && times->wall > period_ns &&
 		    !vp_vm_is_host(&account->vms->at[times->vm]))
-			check_samples(times, period_ns, missing, ret);
+			check_samples(account, times, period_ns, missing, ret);
 	}
 	vp_vec_each (&account->costs, cost) {
 		ret->exits_by_reason += cost->count;

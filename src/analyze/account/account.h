@@ -14,6 +14,7 @@
 #include "analyze/common/key_set.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "schema/account_grade.h"
 #include "schema/account_terms.h"
 #include "schema/records.h"
 #include "schema/vm.h"
@@ -25,6 +26,8 @@ struct vp_account_times {
 	uint64_t states[VP_STATES];
 	uint64_t exits, wakeups, preemptions, polls, poll_wasted;
 	uint64_t guest_samples, user_samples; /* of the guest; of its user space */
+	/* With VP_ACCOUNT_STATES also those of the thread inside and outside of KVM_RUN. */
+	uint64_t kernel_samples, vmm_samples;
 	uint64_t spans[VP_STATES];            /* in the window, by single states */
 	uint32_t next;                        /* of its VM, + 1; 0: the last */
 };
@@ -35,6 +38,7 @@ struct vp_account_cost {
 	uint32_t reason, vendor;
 	uint64_t count, total, max; /* ns; the next six sum to total */
 	uint64_t kernel, poll, vmm, stolen, blocked, waking;
+	struct vp_exit_timing timing; /* of those that stand for others */
 	uint64_t buckets[VP_BUCKETS];
 	uint32_t next; /* of its VM */
 };
@@ -96,6 +100,8 @@ struct vp_account {
 	VP_VEC(struct vp_account_exit_site) sites;
 	VP_VEC(struct vp_account_of_vm) of_vms; /* by index of the VM; may be shorter */
 	struct vp_map vm_of_id;                 /* all that were there at the last record */
+	enum vp_account_grade grade; /* the caller's to set before there are records */
+	struct vp_map host_ticks;    /* samples of threads outside of KVM_RUN, by tid */
 	/* Places' `idle` and `stolen` were recorded. */
 	bool sites_have_waits;
 	struct vp_account_loss lost;
@@ -116,6 +122,14 @@ void vp_account_take(struct vp_account *account, const struct vp_record_header *
 
 /* After the last record: settles what concerns several of them. */
 void vp_account_settle(struct vp_account *account);
+/* After that, with VP_ACCOUNT_STATES: divides the time in which a vCPU ran, as its samples are. */
+void vp_account_divide_running(struct vp_account *account);
+/* ns that the vCPU's time in the guest may be off, as exits were sampled or as it was divided, with
+ * three standard deviations; the time in the kernel, of interrupts, and of the VMM by no more. */
+double vp_account_guest_error(const struct vp_account *account,
+			      const struct vp_account_times *times);
+/* What is shown as the error of a number with that variance: three standard deviations. */
+double vp_account_error(double variance);
 /* After that, with a window: what it says exactly, or at most. */
 void vp_account_settle_window(struct vp_account *account);
 

@@ -158,7 +158,7 @@ static void account_addresses_add_row(struct vp_account_view *view, const struct
 	vp_table_text(table, !known ? NULL : device ? "device" : "memory");
 	vp_table_text(table, access_text(key->kind));
 	vp_table_text(table, vp_account_view_reason(view, key->vendor, key->reason));
-	vp_exit_sums_put(&row->sums, true, table);
+	vp_exit_sums_put(view->account, &row->sums, true, table);
 }
 
 void vp_account_addresses_table(struct vp_account_view *view, struct vp_table *table)
@@ -170,7 +170,7 @@ void vp_account_addresses_table(struct vp_account_view *view, struct vp_table *t
 	vp_table_column_add(table, "what", "What", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "access", "Access", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "reason", "Reason", "", VP_CELL_TEXT);
-	vp_exit_sums_columns(table);
+	vp_exit_sums_columns(view->account, table);
 	account_addresses_collect(view, &rows);
 	for (size_t i = 0, left = view->limit ? view->limit : SIZE_MAX; i < rows.count && left; i++)
 		if (rows.at[i].sums.count) {

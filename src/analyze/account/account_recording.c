@@ -2,6 +2,7 @@
 #include "analyze/account/account_recording.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "analyze/account/account_window.h"
@@ -76,6 +77,36 @@ static void account_recording_note_losses(struct vp_account_recording *rec)
 		     "%" PRIu64 " exits are missing from the account by function: the table of "
 		     "guest addresses was full",
 		     (uint64_t)lost->sites);
+}
+
+/* The worst vCPU's, in percent of its time. */
+static double worst_error(const struct vp_account *account)
+{
+	double worst = 0;
+
+	vp_vec_each (&account->times, times)
+		if (times->wall)
+			worst = fmax(worst, 100 * vp_account_guest_error(account, times) /
+						(double)times->wall);
+	return worst;
+}
+
+static void note_grade(struct vp_account_recording *rec)
+{
+	double worst = worst_error(&rec->account);
+
+	if (rec->account.grade == VP_ACCOUNT_SAMPLED)
+		NOTE(rec,
+		     "exits and interrupts are counted, and frequent ones timed 1 in N: time in guest, "
+		     "kernel and interrupts is within %.2g%% of wall time, all else is exact (record "
+		     "--account=exact times each)",
+		     worst);
+	else if (rec->account.grade == VP_ACCOUNT_STATES)
+		NOTE(rec,
+		     "the time in which a vCPU ran is divided into guest, kernel and VMM as its "
+		     "samples are, within %.2g%% of wall time; all else is exact; exits and "
+		     "interrupts are not counted (record --account=states)",
+		     worst);
 }
 
 static void note_window(struct vp_account_recording *rec)
@@ -154,6 +185,7 @@ account_recording_read_all(struct vp_account_recording *rec,
 	VP_TRY(vp_cgroups_read(rec->path, &rec->cgroups));
 	VP_TRY(vp_trace_open(host, health.classes, &streams));
 	rec->account.overcommit.pcpus = recording->pcpus;
+	rec->account.grade = recording->account_grade;
 	vp_vec_each (&streams, stream)
 		rec->account.by_spans |=
 		    !vp_window_is_all(&rec->window) && vp_stream_class(*stream) == VP_STREAM_STATES;
@@ -166,6 +198,7 @@ account_recording_read_all(struct vp_account_recording *rec,
 	}
 	vp_account_settle(&rec->account);
 	vp_account_settle_window(&rec->account);
+	vp_account_divide_running(&rec->account);
 	/* There may be more now. */
 	vp_vms_settle_parts(&rec->vms);
 	vp_health_add(&streams, &health);
@@ -180,6 +213,7 @@ account_recording_read_all(struct vp_account_recording *rec,
 		end = rec->window.to;
 	uint64_t start = vp_window_is_all(&rec->window) ? recording->start : rec->window.from;
 	rec->duration = end > start ? (double)(end - start) / 1e9 : 0;
+	note_grade(rec);
 	note_window(rec);
 	/* An interrupted recording does not say how many ticks were due. */
 	bool comparable = ticks.all && recording->by_time && rec->duration > 0 &&

@@ -208,7 +208,7 @@ static void add_site_row(struct vp_account_view *view, enum vp_exits_by by,
 	account_sites_put_name(view, text, table);
 	if (by == VP_EXITS_BY_FUNCTION)
 		account_sites_put_name(view, row->key.detail, table);
-	vp_exit_sums_put(&row->sums, vp_exit_reason_has_time(row->key.reason), table);
+	vp_exit_sums_put(view->account, &row->sums, vp_exit_reason_has_time(row->key.reason), table);
 }
 
 void vp_account_sites_table(struct vp_account_view *view, const struct vp_naming *naming,
@@ -226,7 +226,7 @@ void vp_account_sites_table(struct vp_account_view *view, const struct vp_naming
 	vp_table_column_add(table, "reason", "Reason", "", VP_CELL_TEXT);
 	if (by == VP_EXITS_BY_FUNCTION)
 		vp_table_column_add(table, "detail", "Detail", "", VP_CELL_TEXT);
-	vp_exit_sums_columns(table);
+	vp_exit_sums_columns(view->account, table);
 	account_sites_collect(view, naming, by, &rows);
 	for (size_t i = 0, left = view->limit ? view->limit : SIZE_MAX; i < rows.count && left; i++)
 		if (rows.at[i].sums.count) {

@@ -139,6 +139,9 @@ void vp_account_vcpus_table(struct vp_account_view *view, struct vp_table *table
 		vp_table_column_add(table, "guest_user", "guest user", "%", VP_CELL_PERCENT);
 		vp_table_column_add(table, "guest_kernel", "guest kernel", "%", VP_CELL_PERCENT);
 	}
+	bool estimated = view->account->grade != VP_ACCOUNT_EXACT;
+	if (estimated)
+		vp_table_column_add(table, "guest_error", "guest ±", "%", VP_CELL_PERCENT);
 	vp_table_column_add(table, "exits_per_s", "Exits/s", "1/s", VP_CELL_COUNT);
 	vp_table_column_add(table, "wakeups_per_s", "Wakeups/s", "1/s", VP_CELL_COUNT);
 	vp_table_column_add(table, "preemptions_per_s", "Preempted/s", "1/s", VP_CELL_COUNT);
@@ -158,6 +161,10 @@ void vp_account_vcpus_table(struct vp_account_view *view, struct vp_table *table
 						    times->states[VP_STATE_GUEST], times->wall) -
 						    user);
 		}
+		if (estimated)
+			vp_table_percent(table, 100 *
+						    vp_account_guest_error(view->account, times) /
+						    (double)times->wall);
 		vp_table_count(table, rate(times->exits, times->wall));
 		vp_table_count(table, rate(times->wakeups, times->wall));
 		vp_table_count(table, rate(times->preemptions, times->wall));
@@ -202,7 +209,7 @@ static void shown_costs(const struct vp_account_view *view, vp_costs *ret)
 		qsort(ret->at, ret->count, sizeof(*ret->at), by_work);
 }
 
-static void exit_columns(struct vp_table *table)
+static void exit_columns(const struct vp_account *account, struct vp_table *table)
 {
 	static const struct {
 		const char *key, *header;
@@ -221,6 +228,8 @@ static void exit_columns(struct vp_table *table)
 	vp_table_column_add(table, "per_s", "Exits/s", "1/s", VP_CELL_COUNT);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(times); i++)
 		vp_table_column_add(table, times[i].key, times[i].header, "ns", VP_CELL_DURATION);
+	if (account->grade == VP_ACCOUNT_SAMPLED)
+		vp_table_column_add(table, "work_error_ns", "Work ±", "ns", VP_CELL_DURATION);
 }
 
 const char *vp_account_view_reason(struct vp_account_view *view, uint32_t vendor, uint32_t reason)
@@ -235,7 +244,7 @@ void vp_account_exits_table(struct vp_account_view *view, struct vp_table *table
 {
 	vp_costs shown = {0};
 
-	exit_columns(table);
+	exit_columns(view->account, table);
 	shown_costs(view, &shown);
 	for (size_t i = 0; i < shown.count && (!view->limit || i < view->limit); i++) {
 		const struct vp_account_cost *cost = &shown.at[i];
@@ -265,6 +274,9 @@ void vp_account_exits_table(struct vp_account_view *view, struct vp_table *table
 			vp_table_count(table, vp_exit_reason_has_time(cost->reason)
 						  ? times[j]
 						  : VP_CELL_NO_COUNT);
+		if (view->account->grade == VP_ACCOUNT_SAMPLED)
+			vp_table_count(table, (uint64_t)vp_account_error(
+						  vp_exit_timing_variance(&cost->timing)));
 	}
 	vp_vec_deinit(&shown);
 }

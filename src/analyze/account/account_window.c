@@ -150,6 +150,15 @@ static void cut_exits(struct vp_account_window *window, const struct vp_account_
 	ret->total = ret->kernel + ret->poll + ret->vmm + ret->stolen + ret->blocked + ret->waking;
 }
 
+static void cut_sampling(struct vp_account_window *window,
+			 const struct vp_account_segment *segment, struct vp_exit_sampling *ret)
+{
+	ret->timed = part_of_segment(window, segment, ret->timed);
+	ret->sum = part_of_segment(window, segment, ret->sum);
+	ret->squares = part_of_segment(window, segment, ret->squares);
+	ret->weights = part_of_segment(window, segment, ret->weights);
+}
+
 static void cut_thief(struct vp_account_window *window, const struct vp_account_segment *segment,
 		      struct vp_thief *ret)
 {
@@ -178,6 +187,8 @@ static const struct vp_record_header *divide(struct vp_account_window *window,
 		cut_exits(window, segment, &ret->exits);
 	else if (record->id == VP_ID_exit_bucket)
 		ret->bucket.count = (uint32_t)part_of_segment(window, segment, ret->bucket.count);
+	else if (record->id == VP_ID_exit_sampling)
+		cut_sampling(window, segment, &ret->sampling);
 	else
 		cut_thief(window, segment, &ret->thief);
 	return &ret->header;
@@ -201,6 +212,7 @@ const struct vp_record_header *vp_account_window_cut(struct vp_account_window *w
 {
 	const struct vp_exit_account *exits = (const void *)record;
 	const struct vp_exit_bucket *bucket = (const void *)record;
+	const struct vp_exit_sampling *sampling = (const void *)record;
 	const struct vp_thief *thief = (const void *)record;
 	struct vp_account_segment segment;
 
@@ -210,9 +222,12 @@ const struct vp_record_header *vp_account_window_cut(struct vp_account_window *w
 	case VP_ID_vcpu_account:
 	case VP_ID_exit_account:
 	case VP_ID_exit_bucket:
+	case VP_ID_exit_sampling:
 	case VP_ID_thief:
 		break;
 	case VP_ID_guest_sample:
+	case VP_ID_vcpu_sample:
+	case VP_ID_host_sample:
 		return record->time > window->window.from && record->time <= window->window.to
 			   ? record
 			   : NULL;
@@ -232,6 +247,9 @@ const struct vp_record_header *vp_account_window_cut(struct vp_account_window *w
 	case VP_ID_exit_bucket:
 		segment = segment_at(window, bucket->vm, bucket->vcpu, bucket->time);
 		return divide(window, &segment, record, sizeof(*bucket), ret);
+	case VP_ID_exit_sampling:
+		segment = segment_at(window, sampling->vm, sampling->vcpu, sampling->time);
+		return divide(window, &segment, record, sizeof(*sampling), ret);
 	default:
 		segment = segment_at(window, thief->vm, thief->vcpu, thief->time);
 		return divide(window, &segment, record, sizeof(*thief), ret);

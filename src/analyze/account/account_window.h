@@ -32,6 +32,7 @@ union vp_account_record {
 	struct vp_vcpu_account times;
 	struct vp_exit_account exits;
 	struct vp_exit_bucket bucket;
+	struct vp_exit_sampling sampling;
 	struct vp_thief thief;
 };
 

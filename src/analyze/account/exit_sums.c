@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/account/exit_sums.h"
 
+#include <math.h>
+
 #include "base/macros.h"
 
 void vp_exit_sums_add_cost(struct vp_exit_sums *sums, const struct vp_account_cost *cost)
@@ -9,6 +11,7 @@ void vp_exit_sums_add_cost(struct vp_exit_sums *sums, const struct vp_account_co
 	sums->ns += cost->total;
 	sums->idle += cost->blocked;
 	sums->stolen += cost->stolen + cost->waking;
+	sums->variance += vp_exit_timing_variance(&cost->timing);
 }
 
 /* The share of `part` in `whole`, of `ns`. */
@@ -26,12 +29,17 @@ void vp_exit_sums_add_site(struct vp_exit_sums *sums, const struct vp_account *a
 	sums->ns += site->ns;
 	sums->idle += site->idle;
 	sums->stolen += site->stolen;
-	if (account->sites_have_waits)
+	if (account->sites_have_waits && account->grade != VP_ACCOUNT_SAMPLED)
 		return;
 	vp_account_each_of (account, costs, site->vm, cost) {
 		if (cost->reason == site->reason && cost->vendor == site->vendor)
 			vp_exit_sums_add_cost(&all, cost);
 	}
+	/* Its exits were as likely to be timed as all of that reason. */
+	if (all.count)
+		sums->variance += all.variance * (double)site->count / (double)all.count;
+	if (account->sites_have_waits)
+		return;
 	sums->idle += exit_sums_share_of(site->ns, all.idle, all.ns);
 	sums->stolen += exit_sums_share_of(site->ns, all.stolen, all.ns);
 }
@@ -47,6 +55,7 @@ void vp_exit_sums_subtract(struct vp_exit_sums *sums, const struct vp_exit_sums 
 	subtract(&sums->ns, part->ns);
 	subtract(&sums->idle, part->idle);
 	subtract(&sums->stolen, part->stolen);
+	sums->variance = fmax(sums->variance - part->variance, 0);
 }
 
 static int exit_sums_most_first(uint64_t a, uint64_t b)
@@ -63,7 +72,7 @@ int vp_exit_sums_order(const struct vp_exit_sums *a, const struct vp_exit_sums *
 	return order ? order : exit_sums_most_first(a->count, b->count);
 }
 
-void vp_exit_sums_columns(struct vp_table *table)
+void vp_exit_sums_columns(const struct vp_account *account, struct vp_table *table)
 {
 	vp_table_column_add(table, "count", "Count", "", VP_CELL_COUNT);
 	vp_table_column_add(table, "work_ns", "Work", "ns", VP_CELL_DURATION);
@@ -73,9 +82,12 @@ void vp_exit_sums_columns(struct vp_table *table)
 	vp_table_column_add(table, "total_ns", "Total", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "mean_ns", "Mean", "ns", VP_CELL_DURATION);
 	vp_table_column_add_old(table, "idle_ns", VP_CELL_DURATION);
+	if (account->grade == VP_ACCOUNT_SAMPLED)
+		vp_table_column_add(table, "work_error_ns", "Work ±", "ns", VP_CELL_DURATION);
 }
 
-void vp_exit_sums_put(const struct vp_exit_sums *sums, bool timed, struct vp_table *table)
+void vp_exit_sums_put(const struct vp_account *account, const struct vp_exit_sums *sums, bool timed,
+		      struct vp_table *table)
 {
 	uint64_t work = vp_exit_sums_work(sums), count = sums->count ? sums->count : 1;
 	const uint64_t times[] = {work,     work / count,     sums->idle, sums->stolen,
@@ -84,4 +96,7 @@ void vp_exit_sums_put(const struct vp_exit_sums *sums, bool timed, struct vp_tab
 	vp_table_count(table, sums->count);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(times); i++)
 		vp_table_count(table, timed ? times[i] : VP_CELL_NO_COUNT);
+	if (account->grade == VP_ACCOUNT_SAMPLED)
+		vp_table_count(table, timed ? (uint64_t)vp_account_error(sums->variance)
+					    : VP_CELL_NO_COUNT);
 }

@@ -10,6 +10,7 @@
  * waits has. */
 struct vp_exit_sums {
 	uint64_t count, ns, idle, stolen;
+	double variance; /* of ns, as some of the exits were timed (schema/account_grade.h) */
 };
 
 static inline uint64_t vp_exit_sums_work(const struct vp_exit_sums *sums)
@@ -29,8 +30,10 @@ void vp_exit_sums_add_site(struct vp_exit_sums *sums, const struct vp_account *a
 void vp_exit_sums_subtract(struct vp_exit_sums *sums, const struct vp_exit_sums *part);
 /* Most work first, then most time; 0: the rows' keys decide. */
 int vp_exit_sums_order(const struct vp_exit_sums *a, const struct vp_exit_sums *b);
-/* Columns "count" to "mean_ns", and the cells of a row; without `timed`, of the count only. */
-void vp_exit_sums_columns(struct vp_table *table);
-void vp_exit_sums_put(const struct vp_exit_sums *sums, bool timed, struct vp_table *table);
+/* Columns "count" to "mean_ns", and the cells of a row; without `timed`, of the count only. With
+ * VP_ACCOUNT_SAMPLED there is a column of errors. */
+void vp_exit_sums_columns(const struct vp_account *account, struct vp_table *table);
+void vp_exit_sums_put(const struct vp_account *account, const struct vp_exit_sums *sums, bool timed,
+		      struct vp_table *table);
 
 #endif

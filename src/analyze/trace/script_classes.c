@@ -17,7 +17,7 @@ static const uint32_t no_events[] = {
     VP_ID_vcpu_account,   VP_ID_exit_account,     VP_ID_exit_bucket,
     VP_ID_thief,          VP_ID_exit_site,        VP_ID_account_loss,
     VP_ID_interval_value, VP_ID_exit_site_detail, VP_ID_exit_site_address,
-    VP_ID_exit_site_waits};
+    VP_ID_exit_site_waits, VP_ID_exit_sampling};
 
 static const struct {
 	const char *name;

@@ -18,6 +18,7 @@
 #include "collect/programs/guest_sampler.h"
 #include "host/host.h"
 #include "host/pmu.h"
+#include "schema/account_grade.h"
 #include "schema/interval.h"
 #include "schema/recipe.h"
 #include "schema/records.h"
@@ -47,7 +48,9 @@ const struct vp_verb *vp_verb_record(void)
 
 struct record {
 	uint64_t frequency, period, pages, duration_ns, agent_port, agent_ns, agent_megabytes;
-	const char *output, *call_graph, *stat, *trace, *trace_guests, *compression, *interrupts;
+	const char *output, *call_graph, *stat, *trace, *trace_guests, *compression, *interrupts,
+	    *account;
+	enum vp_account_grade grade; /* of --account, or the default */
 	unsigned level; /* of --compression-level; 0: not given */
 	struct vp_record_events events;
 	unsigned sets, guest_sets; /* of --trace, of --trace-guests */
@@ -71,6 +74,13 @@ static bool is_level(const char *word)
 static bool is_interrupt_source(const char *word)
 {
 	return !strcmp(word, "exits") || !strcmp(word, "pmu");
+}
+
+static bool is_grade(const char *word)
+{
+	enum vp_account_grade grade;
+
+	return vp_account_grade_parse(word, &grade);
 }
 
 static bool is_sets(const char *word)
@@ -159,6 +169,40 @@ static struct vp_error *choose_interrupts(struct record *record)
 				  vp_hypervisor_here()->name);
 }
 
+/* What others are told of exits, or single states, is only right if every exit is timed. */
+static const char *option_of_exact(const struct record *record)
+{
+	return record->account_events ? "--account-events" : record->stat ? "--stat" : NULL;
+}
+
+static struct vp_error *choose_grade(struct record *record)
+{
+	const char *word = record->account, *other = option_of_exact(record);
+	bool has_grades = vp_hypervisor_here()->account()->has_grades;
+
+	record->grade = other || !has_grades ? VP_ACCOUNT_EXACT : VP_ACCOUNT_SAMPLED;
+	if (!word || !word[0])
+		return NULL;
+	if (!vp_account_grade_parse(word, &record->grade))
+		return vp_error_usage("option --account: expected exact, sampled or states, not "
+				      "'%s'",
+				      word);
+	if (record->no_account)
+		return vp_error_usage("--account and --no-account are mutually exclusive");
+	if (record->grade == VP_ACCOUNT_EXACT)
+		return NULL;
+	if (other)
+		return vp_error_usage("--account=%s and %s are mutually exclusive: that needs "
+				      "--account=exact",
+				      word, other);
+	if (record->grade == VP_ACCOUNT_STATES && record->no_samples)
+		return vp_error_usage("--account=states and --no-samples are mutually exclusive: "
+				      "samples say what a vCPU does while it runs");
+	return has_grades ? NULL
+			  : vp_error_new("option --account: the account of %s is always exact",
+					 vp_hypervisor_here()->name);
+}
+
 static struct vp_error *cmd_record_check_options(struct record *record)
 {
 	if (record->frequency && record->period)
@@ -177,6 +221,7 @@ static struct vp_error *cmd_record_check_options(struct record *record)
 				      "exclusive: these choose samples");
 	VP_TRY(vp_record_targets_check(&record->targets));
 	VP_TRY(choose_hypervisor_events(record));
+	VP_TRY(choose_grade(record));
 	if (record->paravirtual && !vp_hypervisor_here()->account()->has_paravirtual)
 		return vp_error_new("option --paravirtual: guests of %s have exits, which are "
 				    "always counted",
@@ -247,7 +292,8 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 	    .with_chains = record->chains || record->call_graph,
 	    .targets = &record->targets.chosen,
 	};
-	const struct vp_account_source_options account = {.with_states = plan.states,
+	const struct vp_account_source_options account = {.grade = record->grade,
+							  .with_states = plan.states,
 							  .reports_exits = record->stat != NULL,
 							  .by_memory = !record->no_memory,
 							  .events = record->hypervisor_events,
@@ -378,7 +424,10 @@ static int run_record(int argc, char **argv)
 	     "counter",
 	     is_interrupt_source},
 	    {0, "", VP_OPTION_HEADING, NULL, NULL, "What else to record"},
-	    {0, "account", VP_OPTION_FLAG, &record.ignored_flag, NULL, NULL}, /* as it is anyway */
+	    {0, "account", VP_OPTION_MAYBE, &record.account, "GRADE",
+	     "vCPU accounting: exact (each exit is timed), sampled (default: frequent exits are "
+	     "timed 1 in N), states (the scheduler's states; the rest is estimated by samples)",
+	     is_grade},
 	    {0, "no-account", VP_OPTION_FLAG, &record.no_account, NULL,
 	     "no vCPU accounting (account, steal, exits)"},
 	    {0, "account-events", VP_OPTION_FLAG, &record.account_events, NULL,

@@ -85,7 +85,11 @@ static struct vp_error *exits_with(void *context)
 
 	VP_TRY(cmd_exits_choose_all(exits));
 	VP_TRY(vp_account_options_open(&exits->common, &rec, &view));
-	if (exits->chosen == VP_EXITS_BY_REASON)
+	if (rec.account.grade == VP_ACCOUNT_STATES)
+		error = vp_error_new("the recording '%s' has no exits: it was recorded with "
+				     "--account=states",
+				     rec.path);
+	else if (exits->chosen == VP_EXITS_BY_REASON)
 		vp_account_exits_table(&view, &table.table);
 	else if (exits->chosen == VP_EXITS_BY_ADDRESS)
 		vp_account_addresses_table(&view, &table.table);

@@ -19,6 +19,7 @@
 #include "host/host.h"
 #include "host/kernel_btf.h"
 #include "host/source.h"
+#include "schema/account_grade.h"
 #include "schema/account_terms.h"
 
 enum {
@@ -190,6 +191,21 @@ static struct vp_error *open_states(struct vp_account_source *source)
 	return source->states ? NULL : vp_error_errno(errno, "cannot map the vCPU states");
 }
 
+/* All but the scheduler's would cost as much as the account that is not wanted. */
+static void choose_scheduler(const struct bpf_object *object)
+{
+	static const char *const wanted[] = {"note_switch", "note_wakeup", "note_migration",
+					     "note_unthrottle"};
+	struct bpf_program *program;
+
+	bpf_object__for_each_program (program, object) {
+		bool found = false;
+		for (size_t i = 0; i < VP_ARRAY_SIZE(wanted); i++)
+			found |= !strcmp(wanted[i], bpf_program__name(program));
+		bpf_program__set_autoload(program, found);
+	}
+}
+
 /* Where memory is concerned, what an exit does not say itself: AMD's has the address. */
 static void choose_programs(struct account_bpf *programs)
 {
@@ -215,8 +231,14 @@ static struct vp_error *open_programs(void *context, const struct bpf_object_ope
 	programs->rodata->vendor = vp_host_vendor();
 	programs->rodata->emit_states = wanted->with_states;
 	programs->rodata->notifies_freplace = wanted->reports_exits;
+	programs->rodata->samples_exits = wanted->grade == VP_ACCOUNT_SAMPLED &&
+					  !wanted->with_states && !wanted->reports_exits;
 	programs->rodata->by_memory = wanted->by_memory && vp_host_vendor() == VP_VENDOR_INTEL;
-	choose_programs(programs);
+	programs->rodata->only_states = wanted->grade == VP_ACCOUNT_STATES;
+	if (wanted->grade == VP_ACCOUNT_STATES)
+		choose_scheduler(programs->obj);
+	else
+		choose_programs(programs);
 	int result = account_source_size_maps(source);
 	if (!result && !programs->rodata->by_memory)
 		result = vp_identity_shrink(programs->obj);
@@ -370,17 +392,23 @@ static struct vp_identity *account_source_identity(struct vp_account_source *sou
 	return source->programs->rodata->by_memory ? &source->identity : NULL;
 }
 
-/* Whether the thread sleeps in KVM's own wait for something to do. */
-static bool sleeps_in_kvm(uint32_t pid, uint32_t tid)
+enum sleep { SLEEP_NONE, SLEEP_IN_KVM, SLEEP_ELSEWHERE };
+
+/* Where the thread sleeps: KVM's own wait for something to do is one of the places. */
+static enum sleep account_source_sleep_of(uint32_t pid, uint32_t tid)
 {
 	VP_AUTO_FREE char *path = vp_format("/proc/%u/task/%u/wchan", pid, tid);
 	struct vp_buffer text = {0};
 	struct vp_error *error = vp_file_read(path, 256, &text);
-	bool found = !error && strstr(vp_buffer_text(&text), "kvm_vcpu");
+	enum sleep ret = SLEEP_ELSEWHERE;
 
+	if (!error && strstr(vp_buffer_text(&text), "kvm_vcpu"))
+		ret = SLEEP_IN_KVM;
+	else if (!error && !strcmp(vp_buffer_text(&text), "0"))
+		ret = SLEEP_NONE;
 	vp_error_free(error);
 	vp_buffer_deinit(&text);
-	return found;
+	return ret;
 }
 
 /* As the programs do it. */
@@ -417,7 +445,8 @@ static void account_source_seed(struct vp_account_source *source, const struct v
 	/* A vCPU without a slot gets one when it is seen, or is counted as lost then. */
 	if (bpf_map_lookup_and_delete_elem(slots, NULL, &slot))
 		return;
-	bool in_kvm = sleeps_in_kvm(vm->pid, vcpu->tid);
+	enum sleep sleep = account_source_sleep_of(vm->pid, vcpu->tid);
+	bool in_kvm = sleep == SLEEP_IN_KVM, only_states = programs->rodata->only_states;
 	struct vp_account_vcpu entry = {
 	    .begin = now,
 	    .since = now,
@@ -427,8 +456,13 @@ static void account_source_seed(struct vp_account_source *source, const struct v
 	    .flags = VP_NUMBER_KNOWN | (in_kvm ? VP_REASON_KNOWN : 0),
 	    .reason = halt_reason(),
 	    .state = VP_STATE_UNKNOWN,
-	    .base = in_kvm ? VP_STATE_KERNEL : VP_STATE_VMM,
-	    .asleep = in_kvm ? VP_STATE_HALTED : VP_STATE_WAITING,
+	    .base = only_states ? VP_STATE_GUEST
+		    : in_kvm    ? VP_STATE_KERNEL
+				: VP_STATE_VMM,
+	    /* Without programs at exits nothing is heard of one that runs all the time. */
+	    .asleep = only_states && sleep == SLEEP_NONE ? VP_STATE_GUEST
+		      : in_kvm                            ? VP_STATE_HALTED
+							  : VP_STATE_WAITING,
 	};
 	uint32_t index = slot - 1;
 	if (!bpf_map_update_elem(vcpus, &index, &entry, BPF_ANY) &&
@@ -664,6 +698,7 @@ struct vp_account_ops vp_account_ops_complete(const struct vp_account_ops *ops)
 const struct vp_account_ops *vp_account_source_ops(void)
 {
 	static const struct vp_account_ops ops = {
+	    .has_grades = true,
 	    .open = account_source_open,
 	    .programs = account_source_programs,
 	    .identity = account_source_identity,

@@ -13,6 +13,7 @@
 #include "collect/programs/exit_event.h"
 #include "collect/programs/exit_programs.h"
 #include "collect/programs/identity.h"
+#include "schema/account_grade.h"
 #include "schema/records.h"
 #include "schema/vm.h"
 
@@ -23,6 +24,7 @@ struct vp_hypervisor_events;
 struct vp_kernel_btf;
 
 struct vp_account_source_options {
+	enum vp_account_grade grade;
 	bool with_states;                    /* every span of a vCPU's time is kept for `drain` */
 	bool reports_exits;                  /* to programs of others: `programs` */
 	bool by_memory;                      /* Intel: guest memory says whose exits are: `identity`
@@ -41,6 +43,7 @@ struct vp_account_source_options {
  */
 struct vp_account_ops {
 	bool often;           /* `gather` must be called at least every 0.1 s */
+	bool has_grades;      /* other grades than VP_ACCOUNT_EXACT */
 	bool has_paravirtual; /* there can be guests without exits */
 	/* Loads and attaches the programs; nothing is counted yet. Errors: no permission, a kernel
 	 * without BTF or without what the programs need. */
