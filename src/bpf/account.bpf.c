@@ -455,7 +455,10 @@ static __always_inline bool account_hit(struct vp_account_here *here, __u64 kvm,
 		weigh_hit(vcpu, exit, source, irq, kernel);
 	if (samples_exits) {
 		here->hit_skip = exit->skip;
-		exit->skip = here->untimed = 0;
+		exit->skip = 0;
+		/* One came before this one, too. */
+		if (here->untimed)
+			count_untimed_irq(here, vcpu);
 	}
 	return true;
 }
@@ -468,12 +471,13 @@ static __always_inline bool count_untimed_hit(struct vp_account_here *here, __u6
 	if (!vcpu || vcpu->kvm_vcpu != kvm)
 		return false;
 	struct vp_account_exit *exit = row_of(vcpu, here->vcpu, here->hit_reason);
-	if (!exit)
+	if (!exit || !here->untimed)
 		return false;
 	exit->count++;
 	exit->untimed++;
 	vcpu->exits++;
-	here->hit_reason = here->untimed = 0;
+	here->hit_reason = 0;
+	count_untimed_irq(here, vcpu);
 	return true;
 }
 
@@ -623,17 +627,12 @@ static __always_inline void end_hit_state(struct vp_account_vcpu *vcpu, __u64 ir
 /* It hits the guest, and is one of those that are counted and not timed. */
 static __always_inline bool skip_hit(struct vp_account_here *here, __u32 source)
 {
-	if (!here->in_guest || here->hit || here->hit_reason || !here->hit_skip ||
+	if (!here->hit_skip || !here->in_guest || here->hit | here->hit_reason | here->untimed ||
 	    source >= VP_IRQ_SOURCES)
-		return false;
-	struct vp_account_vcpu *vcpu = vcpu_at(here->vcpu);
-	if (!vcpu)
 		return false;
 	here->hit_skip--;
 	here->irq_source = 0;
-	here->untimed = 1;
-	vcpu->irq_count[source]++;
-	vcpu->irq_untimed[source]++;
+	here->untimed = source + 1;
 	return true;
 }
 

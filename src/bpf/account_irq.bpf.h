@@ -54,12 +54,23 @@ static __noinline int time_hit_late(struct vp_account_here *here, struct vp_acco
 	return 0;
 }
 
+static __always_inline void count_untimed_irq(struct vp_account_here *here,
+					      struct vp_account_vcpu *vcpu)
+{
+	__u32 source = (here->untimed - 1) & (VP_IRQ_SOURCES - 1);
+
+	here->untimed = 0;
+	vcpu->irq_count[source]++;
+	vcpu->irq_untimed[source]++;
+}
+
 static __always_inline void end_untimed_hit(struct vp_account_here *here,
 					    struct vp_account_vcpu *vcpu)
 {
 	if (!samples_exits)
 		return;
-	here->untimed = 0;
+	if (here->untimed)
+		count_untimed_irq(here, vcpu);
 	if (here->hit_reason && !here->hit)
 		time_hit_late(here, vcpu);
 }

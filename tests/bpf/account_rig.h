@@ -24,6 +24,10 @@ struct rig {
 
 /* Loads them, and has them count. */
 struct rig *rig_open(enum vp_vendor vendor, uint32_t slots);
+/* The same, where frequent exits are timed 1 in N. */
+struct rig *rig_open_sampled(enum vp_vendor vendor, uint32_t slots);
+/* The same, where only the scheduler's programs count. */
+struct rig *rig_open_states(enum vp_vendor vendor, uint32_t slots);
 void rig_close(struct rig *rig);
 /* Has the programs find out anew which thread has which pCPU. */
 void rig_forget_pcpus(struct rig *rig);

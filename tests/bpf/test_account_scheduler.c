@@ -143,6 +143,66 @@ static void test_sleeps(void **state)
 	end(&scene);
 }
 
+/* Only the scheduler's programs: a vCPU that runs is in the guest, whatever it does, and what it
+ * waits for is as exact as ever. */
+static void test_states_alone(void **state)
+{
+	static const char *const wanted[] = {"note_switch", "note_wakeup", "note_migration"};
+	struct scene scene = {.rig = rig_open_states(VP_VENDOR_ARM, SLOTS)};
+	struct bpf_program *program;
+
+	bpf_object__for_each_program (program, scene.rig->programs->obj)
+		for (size_t i = 0; i < VP_ARRAY_SIZE(wanted); i++)
+			if (!strcmp(wanted[i], bpf_program__name(program)))
+				vp_vec_push(&scene.links, bpf_program__attach(program));
+	rig_entry(scene.rig); /* it has a place */
+	struct vp_account_vcpu *vcpu = rig_vcpu(scene.rig, vp_own_tid());
+	assert_int_equal(vcpu->base, VP_STATE_GUEST);
+	for (int i = 0; i < 10; i++) {
+		vp_sleep(4 * MS);
+		vp_burn(2 * MS);
+	}
+	vp_sleep(MS);
+	scene.rig->programs->bss->enabled = 0;
+	rig_expect_whole(vcpu);
+	expect_thieves(scene.rig, vcpu);
+	assert_int_equal(vcpu->state, VP_STATE_GUEST);
+	assert_true(vcpu->states[VP_STATE_WAITING] >= 20 * MS);
+	assert_true(vcpu->states[VP_STATE_GUEST] >= 10 * MS);
+	uint64_t waits = vcpu->states[VP_STATE_WAITING] + vcpu->states[VP_STATE_WAKING] +
+			 vcpu->states[VP_STATE_PREEMPTED] + vcpu->states[VP_STATE_THROTTLED];
+	assert_int_equal(waits + vcpu->states[VP_STATE_GUEST], vcpu->since - vcpu->begin);
+	end(&scene);
+}
+
+/* It sleeps, and others have its pCPU, within exits that are not timed: that is exact. */
+static void test_sleeps_untimed(void **state)
+{
+	struct scene scene = {.rig = rig_open_sampled(VP_VENDOR_ARM, SLOTS)};
+
+	attach(&scene);
+	rig_entry(scene.rig);
+	const struct vp_account_vcpu *vcpu = rig_vcpu(scene.rig, vp_own_tid());
+	sleep_for(scene.rig, ABORT, MS);
+	struct vp_account_exit *exit =
+	    (struct vp_account_exit *)rig_exits(scene.rig, vcpu, ABORT);
+	uint64_t timed = exit->timed;
+	for (int i = 0; i < 10; i++) {
+		exit->all = 0;
+		exit->skip = 1;
+		exit->timed_at = vp_now() + 1000000000ULL;
+		sleep_for(scene.rig, ABORT, 4 * MS);
+	}
+	scene.rig->programs->bss->enabled = 0;
+	expect_account(scene.rig, vcpu);
+	assert_int_equal(exit->timed, timed);
+	assert_int_equal(exit->count, 11);
+	assert_true(vcpu->states[VP_STATE_WAITING] >= 20 * MS);
+	assert_true(exit->blocked >= 20 * MS && exit->blocked <= vcpu->states[VP_STATE_WAITING]);
+	assert_true(exit->waking <= vcpu->states[VP_STATE_WAKING]);
+	end(&scene);
+}
+
 struct runner {
 	struct rig *rig;
 	uint32_t pcpu;
@@ -397,6 +457,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_sleeps),
+	    cmocka_unit_test(test_states_alone),
+	    cmocka_unit_test(test_sleeps_untimed),
 	    cmocka_unit_test(test_end_of_thread),
 	    cmocka_unit_test(test_places_are_given_back),
 	    cmocka_unit_test(test_thief),

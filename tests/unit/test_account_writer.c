@@ -466,6 +466,56 @@ static void test_sites(void **state)
 	close_keeping(writer, &vms);
 }
 
+/* Exits of which some were timed: sums of what was, and places with the mean time of the reason for
+ * those that were not. */
+static void test_sampled_exits(void **state)
+{
+	vp_vms vms = vms_make();
+	struct vp_account_writer *writer = open_keeping(&vms);
+
+	for (size_t slot = 0; slot < 2; slot++) {
+		vcpu_begin(slot, PID, PID + 1 + (uint32_t)slot)->reasons = 1;
+		struct vp_account_exit *exit = &source.slots[slot].exits[0];
+		*exit = exits_after(slot, 0, 1);
+		exit->timed = 3;
+		exit->sum = 60;
+		exit->squares = 70;
+		exit->weights = 80;
+	}
+	vp_account_writer_write(writer, 2ULL * SECOND, false);
+	assert_int_equal(count_kept(VP_ID_exit_sampling), 2);
+	const struct vp_exit_sampling *record = &nth_kept(VP_ID_exit_sampling, 0)->exit_sampling;
+	assert_int_equal(record->reason, 0x40);
+	assert_int_equal(record->vendor, VP_VENDOR_AMD);
+	assert_int_equal(record->timed, 3);
+	assert_int_equal(record->sum, 60);
+	assert_int_equal(record->squares, 70);
+	assert_int_equal(record->weights, 80);
+	source.slots[0].exits[0].count++;
+	source.slots[0].exits[0].timed++;
+	source.slots[0].exits[0].sum += 80;
+	source.slots[1].exits[0].count++; /* not timed */
+	struct vp_account_site *site = &source.slots[1].sites[7];
+	*site = (struct vp_account_site){.ip = 1,
+					 .address = VP_NO_ADDRESS,
+					 .count = 12,
+					 .ns = 1000,
+					 .reason = 0x40,
+					 .untimed = 4};
+	source.old_site =
+	    (struct vp_site_key){.ip = 2, .address = VP_NO_ADDRESS, .pid = PID, .reason = 0x40};
+	source.old_site_cost = (struct vp_site_cost){.count = 9, .ns = 500, .untimed = 5};
+	kept.count = 0;
+	vp_account_writer_write(writer, 3ULL * SECOND, true);
+	assert_int_equal(count_kept(VP_ID_exit_sampling), 1);
+	assert_int_equal(nth_kept(VP_ID_exit_sampling, 0)->exit_sampling.timed, 1);
+	assert_int_equal(nth_kept(VP_ID_exit_sampling, 0)->exit_sampling.sum, 80);
+	/* 200 * 16 ns of 7. */
+	assert_int_equal(nth_kept(VP_ID_exit_site, 0)->exit_site.ns, 1000 + 4 * (3200 / 7));
+	assert_int_equal(nth_kept(VP_ID_exit_site, 1)->exit_site.ns, 500 + 5 * (3200 / 7));
+	close_keeping(writer, &vms);
+}
+
 /* What was lost is told when it is more than before. */
 static void test_losses(void **state)
 {
@@ -628,6 +678,7 @@ int main(void)
 	    cmocka_unit_test(test_most_reasons),
 	    cmocka_unit_test(test_interrupts),
 	    cmocka_unit_test(test_sites),
+	    cmocka_unit_test(test_sampled_exits),
 	    cmocka_unit_test(test_losses),
 	    cmocka_unit_test(test_vms_of_one_process),
 	    cmocka_unit_test(test_spans),

@@ -605,6 +605,7 @@ static void test_names_are_no_keywords(void **state)
 
 static void expect_same_about(const struct vp_recording *read, const struct vp_recording *written)
 {
+	assert_int_equal(read->account_grade, written->account_grade);
 	assert_string_equal(read->tool, written->tool);
 	assert_string_equal(read->hostname, written->hostname);
 	assert_string_equal(read->kernel, written->kernel);
@@ -673,6 +674,7 @@ static void test_about_is_read_back(void **state)
 	for (int weigh = 0; weigh < 3; weigh++) {
 		written.weigh = (enum vp_weigh)weigh;
 		written.by_time = weigh % 2;
+		written.account_grade = (enum vp_account_grade)weigh;
 		written.chains = !written.by_time;
 		expect_no_error(vp_recording_write("about", &written));
 		expect_no_error(vp_recording_read("about", &read));
