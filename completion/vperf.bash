@@ -37,6 +37,7 @@ _vperf_values() {
 		*) printf '%s\n' sym dso comm pid vm vcpu ;;
 		esac
 		;;
+	--account) printf '%s\n' exact sampled states ;;
 	--clock) printf '%s\n' host offset time rfc3339 ;;
 	--table)
 		case $2 in

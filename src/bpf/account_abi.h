@@ -39,9 +39,9 @@ enum {
 	VP_TIMED_AFTER_LONG = 64,
 	VP_LARGEST_GAP = 1024,
 	VP_SQUARE_SHIFT = 4, /* VP_TIMING_UNIT_NS */
-	VP_SLICES = 128,       /* of a pCPU, kept while a vCPU waits for it: a power of two */
-	VP_TID_BITS = 65536,   /* of the filter of threads' ids: a power of two */
-	VP_MAX_PCPUS = 8192,   /* as Linux has (NR_CPUS): a power of two */
+	VP_SLICES = 128,     /* of a pCPU, kept while a vCPU waits for it: a power of two */
+	VP_TID_BITS = 65536, /* of the filter of threads' ids: a power of two */
+	VP_MAX_PCPUS = 8192, /* as Linux has (NR_CPUS): a power of two */
 };
 
 /*
@@ -144,8 +144,8 @@ struct vp_account_here {
 	__u64 hit_at, hit_end;
 	__u32 hit_reason; /* … that of the exit, if it was for nothing else, or 0 */
 	__u32 hit_skip;   /* so many of the next such interrupts are not timed */
-	__u64 in_guest; /* that vCPU's VMCB since its entry, or 0: a program has told otherwise */
-	__u32 untimed;  /* source + 1 of one that came since then and is not timed, or 0 */
+	__u64 in_guest;   /* that vCPU's VMCB since its entry, or 0: a program has told otherwise */
+	__u32 untimed;    /* source + 1 of one that came since then and is not timed, or 0 */
 	__u32 padding;
 };
 

@@ -10,6 +10,7 @@
 #include "base/macros.h"
 #include "base/text.h"
 #include "base/vec.h"
+#include "schema/account_grade.h"
 #include "stats/mean.h"
 #include "store/recording.h"
 
@@ -94,6 +95,13 @@ static void put_place(const struct vp_finding *finding, struct vp_buffer *out)
 	vp_buffer_string(out, "\n");
 }
 
+/* Its exits were counted, and not each was timed. */
+static bool is_estimated(const struct vp_finding *finding, const struct vp_account_recording *rec)
+{
+	return rec->recording.account_grade == VP_ACCOUNT_SAMPLED &&
+	       has_text(finding->rule->reasons);
+}
+
 /* When it held, and how sure its share is. */
 static void put_course(const struct vp_finding *finding, const struct vp_account_recording *rec,
 		       struct vp_buffer *out)
@@ -121,8 +129,9 @@ static void put_course(const struct vp_finding *finding, const struct vp_account
 				 finding->low, finding->high, finding->seconds);
 	else
 		vp_buffer_printf(out,
-				 "   sure:   exact for this recording; too short for an interval "
+				 "   sure:   %s for this recording; too short for an interval "
 				 "(%" PRIu32 " of at least %d seconds)\n",
+				 is_estimated(finding, rec) ? "estimated" : "exact",
 				 finding->seconds, VP_MEAN_MIN);
 }
 

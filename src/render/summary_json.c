@@ -14,6 +14,7 @@
 #include "base/vec.h"
 #include "maps/maps.h"
 #include "render/render_summary.h"
+#include "schema/account_grade.h"
 #include "schema/vm.h"
 #include "store/recording.h"
 #include "symbol/names.h"

@@ -18,6 +18,7 @@
 #include "render/render_report.h"
 #include "render/render_summary.h"
 #include "render/render_table.h"
+#include "schema/account_grade.h"
 #include "schema/vm.h"
 #include "schema/weigh.h"
 #include "store/recording.h"
@@ -106,7 +107,8 @@ static void summary_text_put_head(const struct vp_summary *summary, struct vp_bu
 		vp_buffer_printf(out, "Guests:      sampled apart: %s\n",
 				 recording->guest_sampling);
 	if (vp_recording_has_instrument(recording, "account"))
-		vp_buffer_printf(out, "Account:     vCPU time by state, %s; %" PRIu64 " records lost\n",
+		vp_buffer_printf(out,
+				 "Account:     vCPU time by state, %s; %" PRIu64 " records lost\n",
 				 grade_text(recording->account_grade), summary->account_lost);
 	if (summary->has_trace)
 		vp_buffer_printf(out, "Trace:       %" PRIu64 " events, %" PRIu64 " lost\n",

@@ -4,9 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
-static const char *const names[VP_ACCOUNT_GRADES] = {[VP_ACCOUNT_EXACT] = "exact",
-						     [VP_ACCOUNT_SAMPLED] = "sampled",
-						     [VP_ACCOUNT_STATES] = "states"};
+static const char *const names[VP_ACCOUNT_GRADES] = {
+    [VP_ACCOUNT_EXACT] = "exact", [VP_ACCOUNT_SAMPLED] = "sampled", [VP_ACCOUNT_STATES] = "states"};
 
 const char *vp_account_grade_name(enum vp_account_grade grade)
 {
@@ -45,7 +44,7 @@ double vp_exit_timing_variance(const struct vp_exit_timing *timing)
 	double mean = (double)timing->sum / n;
 	/* One that stands for others and is the only one: as if it might be twice as long, or
 	 * nothing. */
-	double spread = n > 1 ? ((double)timing->squares - n * mean * mean) / (n - 1)
-			      : (double)timing->squares;
+	double spread =
+	    n > 1 ? ((double)timing->squares - n * mean * mean) / (n - 1) : (double)timing->squares;
 	return spread > 0 ? spread * unit * unit * (double)timing->weights : 0;
 }

@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "bpf/account_abi.h"
 #include "collect/programs/identity.h"
+#include "schema/account_grade.h"
 #include "schema/account_terms.h"
 
 enum { COPY_TRIES = 1000 };
@@ -261,13 +262,13 @@ static void write_sampling(struct vp_account_writer *writer, const struct vp_exi
 			   const struct vp_account_exit *after)
 {
 	struct vp_exit_sampling record = {.vm = exit->vm,
-						 .vcpu = exit->vcpu,
-						 .reason = exit->reason,
-						 .vendor = exit->vendor,
-						 .timed = after->timed - before->timed,
-						 .sum = after->sum - before->sum,
-						 .squares = after->squares - before->squares,
-						 .weights = after->weights - before->weights};
+					  .vcpu = exit->vcpu,
+					  .reason = exit->reason,
+					  .vendor = exit->vendor,
+					  .timed = after->timed - before->timed,
+					  .sum = after->sum - before->sum,
+					  .squares = after->squares - before->squares,
+					  .weights = after->weights - before->weights};
 
 	if (record.timed)
 		account_writer_emit(writer, &record, VP_ID_exit_sampling);
@@ -500,21 +501,21 @@ static uint16_t id_of_site(const struct vp_site_key *key, const struct vp_site_c
 static void write_site(struct vp_account_writer *writer, uint32_t vm_id,
 		       const struct vp_site_key *key, const struct vp_site_cost *cost)
 {
-	struct vp_exit_site_waits record = {.vm = vm_id,
-					    .reason = key->reason,
-					    .vendor = writer->vendor,
-					    .flags = VP_SITE_KNOWN,
-					    .ip = key->ip,
-					    .as_root = key->cr3,
-					    .count = cost->count,
-					    .ns = ns_of_site(writer, key->reason, cost->ns,
-							     cost->untimed),
-					    .last = cost->last,
-					    .detail_kind = key->detail_kind,
-					    .detail = key->detail,
-					    .address = key->address,
-					    .idle = cost->idle,
-					    .stolen = cost->stolen};
+	struct vp_exit_site_waits record = {
+	    .vm = vm_id,
+	    .reason = key->reason,
+	    .vendor = writer->vendor,
+	    .flags = VP_SITE_KNOWN,
+	    .ip = key->ip,
+	    .as_root = key->cr3,
+	    .count = cost->count,
+	    .ns = ns_of_site(writer, key->reason, cost->ns, cost->untimed),
+	    .last = cost->last,
+	    .detail_kind = key->detail_kind,
+	    .detail = key->detail,
+	    .address = key->address,
+	    .idle = cost->idle,
+	    .stolen = cost->stolen};
 
 	account_writer_emit(writer, &record, id_of_site(key, cost));
 }
@@ -539,9 +540,8 @@ static void write_sites_of(struct vp_account_writer *writer, size_t slot)
 					  .detail_kind = sites[i].detail_kind,
 					  .detail = sites[i].detail,
 					  .reason = sites[i].reason};
-		struct vp_site_cost cost = {sites[i].count, sites[i].ns, sites[i].last,
-					    sites[i].idle, sites[i].stolen,
-					    sites[i].untimed};
+		struct vp_site_cost cost = {sites[i].count, sites[i].ns,     sites[i].last,
+					    sites[i].idle,  sites[i].stolen, sites[i].untimed};
 		if (cost.count)
 			write_site(writer, known->vm, &key, &cost);
 	}

@@ -19,6 +19,7 @@
 #include "session/instrument.h"
 #include "store/cgroups.h"
 #include "store/packet.h"
+#include "store/recording.h"
 #include "store/trace_writer.h"
 
 struct account {
@@ -201,12 +202,12 @@ static void account_instrument_free(struct vp_instrument *instrument)
 		.name = "account", .classes = (own_streams), .needs_names = true,                  \
 		.provides = VP_SERVICE_EXIT_PROGRAMS, .uses = VP_SERVICE_GUEST_SAMPLER,            \
 		.often = (is_often), .describe = account_describe,                                 \
-		.open = account_instrument_open,                                                   \
-		.watch_guests = account_watch_guests, .prepare = account_instrument_prepare,       \
-		.start = account_start, .drain = account_instrument_drain,                         \
-		.second = account_second, .stop = account_stop, .finish = account_finish,          \
-		.put_files = account_put_files, .lost = account_instrument_lost,                   \
-		.put_total = account_put_total, .free = account_instrument_free                    \
+		.open = account_instrument_open, .watch_guests = account_watch_guests,             \
+		.prepare = account_instrument_prepare, .start = account_start,                     \
+		.drain = account_instrument_drain, .second = account_second, .stop = account_stop, \
+		.finish = account_finish, .put_files = account_put_files,                          \
+		.lost = account_instrument_lost, .put_total = account_put_total,                   \
+		.free = account_instrument_free                                                    \
 	}
 
 struct vp_instrument *vp_instrument_account(const struct vp_account_source_options *options)

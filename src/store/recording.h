@@ -45,9 +45,9 @@ struct vp_recording {
 			      there are no samples; or "" */
 	char *instruments; /* that recorded, by name: "profile account" */
 	enum vp_account_grade account_grade; /* of instrument "account"; before 0.3: exact */
-	char *command;     /* what was run, or "" */
-	char *note;        /* why something is missing, or "" */
-	char *imported;    /* the format that it was imported from; or NULL */
+	char *command;                       /* what was run, or "" */
+	char *note;                          /* why something is missing, or "" */
+	char *imported;                      /* the format that it was imported from; or NULL */
 	/* How guests were sampled, if not with this host, and the cost: numbers, and a sentence;
 	 * "": none. vp_recording_open() makes the sentence of the numbers, as for `note` and
 	 * `cause`; recordings before 0.3 have the sentences only. */

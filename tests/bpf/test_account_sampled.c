@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Exits that are counted and not timed: counts, states and waits are as exact as where each is timed,
- * and the time of those that are timed stands for the others'. */
+/* Exits that are counted and not timed: counts, states and waits are as exact as where each is
+ * timed, and the time of those that are timed stands for the others'. */
 #include "unit.h"
 
 #include <math.h>

@@ -184,8 +184,7 @@ static void test_sleeps_untimed(void **state)
 	rig_entry(scene.rig);
 	const struct vp_account_vcpu *vcpu = rig_vcpu(scene.rig, vp_own_tid());
 	sleep_for(scene.rig, ABORT, MS);
-	struct vp_account_exit *exit =
-	    (struct vp_account_exit *)rig_exits(scene.rig, vcpu, ABORT);
+	struct vp_account_exit *exit = (struct vp_account_exit *)rig_exits(scene.rig, vcpu, ABORT);
 	uint64_t timed = exit->timed;
 	for (int i = 0; i < 10; i++) {
 		exit->all = 0;

@@ -322,6 +322,59 @@ command shares a=100 & vperf record --no-guest-memory --no-agent -o /out/contend
 
 
 ON_PCPU = ("guest", "kernel", "poll", "vmm", "interrupted")
+WAITS = ("waking", "preempted", "throttled")
+
+# The same work under each grade of the account, next to a burner of the host. The kernel's book of the vCPU's thread: time on a pCPU, time in
+# a run queue.
+GRADES = ("""
+host pcpus=1 icount=yes
+guest g1 vcpus=1 memory=256
+command shares a=100 & burner=$!; book=$(grep -l 'CPU 0/KVM' /proc/[0-9]*/task/*/comm | sed 's/comm$/schedstat/'); \
+for grade in exact sampled states; do vperf record --no-guest-memory --no-agent --account=$grade -o /out/$grade -- \
+sh -c "echo book $grade; cat $book; lab-guest run g1 exits --cpuid 400 --out 20 --hlt 3 --rate 10 --seconds 3; cat $book"; done; kill $burner
+""".replace("\\\n", ""))
+# What runs at exits in a recording of one grade and not in another's, counts as the exit's.
+PROGRAMS_NS = 400
+
+
+def grades(run, claims):
+    output = run.command_output(1)
+    shares = {}
+    for grade in ("exact", "sampled", "states"):
+        account = read("account", run, recording=grade)
+        wall, states = vcpu_of(account, "g1")
+        check_closing(claims, account)
+        claims.check(account["checks"]["samples_agree"], f"{grade}: samples are off by {account['checks']['samples_off_points']:.2f} points")
+        books = [list(map(int, line)) for line in re.findall(r"^(\d+) (\d+) \d+$", output.split(f"book {grade}\n")[1].split("book ")[0], re.M)]
+        ran, waited = (after - before for before, after in zip(*books[:2]))
+        for name, names, book in (("on a pCPU", ON_PCPU, ran), ("waiting for it", WAITS, waited)):
+            ours = sum(states.get(state, 0) for state in names)
+            # What was recorded begins before the book was read, and ends after it.
+            claims.near(f"{grade}: {name}, ms, by the kernel's book", ours / 1e6, book / 1e6, 0.01 * book / 1e6 + 60)
+        row = next(row for row in account["vcpus"] if row["vm"] == "g1")
+        shares[grade] = (row, {state: share(states.get(state, 0), sum(states.get(name, 0) for name in ON_PCPU)) for state in ON_PCPU})
+        info = json.loads(vperf("info", "--json", str(run.recording(grade))).stdout)
+        claims.check(info["account_grade"] == grade, f"info says the grade: {info['account_grade']}")
+    claims.check("guest_error" not in shares["exact"][0] and all(0 < shares[grade][0]["guest_error"] < 10 for grade in ("sampled", "states")),
+                 f"errors of guest time, %: {[shares[grade][0].get('guest_error') for grade in shares]}")
+    exact, sampled = ({row["reason"]: row for row in read("exits", run, recording=grade)["exits"]} for grade in ("exact", "sampled"))
+    done = [int(count) for count in re.findall(r"exits: .*cpuid=(\d+)", (run.out / "guest-g1" / "workloads.log").read_text())]
+    for count, exits, grade in zip(done, (exact, sampled), ("exact", "sampled")):
+        claims.check(count > 5000 and count <= exits["CPUID"]["count"] <= count + 300, f"{grade}: {exits['CPUID']['count']} CPUIDs, 'exits' did {count}")
+        check_parts(claims, list(exits.values()))
+    for reason in ("CPUID", "IOIO"):
+        mine, theirs = sampled[reason], exact[reason]
+        claims.near(f"{reason}: work for an exit, ns, by the exact account", mine["work_ns"] / mine["count"], theirs["work_ns"] / theirs["count"],
+                    mine["work_error_ns"] / mine["count"] + PROGRAMS_NS + 0.05 * theirs["work_ns"] / theirs["count"])
+    claims.check(sampled["CPUID"]["work_error_ns"] > 0 and sampled["HLT"]["work_error_ns"] == 0,
+                 f"CPUIDs are sampled, and halts are not: {sampled['CPUID']['work_error_ns']}, {sampled['HLT']['work_error_ns']} ns")
+    # Samples show interrupts, and what runs with interrupts off, as the guest's.
+    guest, masked = shares["exact"][1]["guest"], shares["exact"][1]["interrupted"] + shares["exact"][1]["kernel"]
+    row = shares["states"][0]
+    error = row["guest_error"] / (row["guest"] + row["kernel"] + row["vmm"]) * 100
+    claims.near("states: share of guest in the time on a pCPU, %, by the exact account", shares["states"][1]["guest"], guest, error + masked)
+    refused = vperf("exits", str(run.recording("states")), check=False)
+    claims.check(refused.returncode == 1 and "--account=states" in refused.stderr, f"no exits with --account=states: {refused.stderr.strip()}")
 
 
 def share(part, whole):
@@ -629,4 +682,4 @@ def vms_of_one(run, claims):
 
 
 FULL += [("account: a storm of interrupts", STORM, storm), ("account: a guest in a guest", NESTED_AMD, nested),
-         ("account: VMs of one process", VMS_OF_ONE, vms_of_one)]
+         ("account: VMs of one process", VMS_OF_ONE, vms_of_one), ("account: grades", GRADES, grades)]

@@ -33,8 +33,8 @@ static void test_names(void **state)
 	enum vp_account_grade grade = VP_ACCOUNT_EXACT;
 
 	for (int i = 0; i < VP_ACCOUNT_GRADES; i++) {
-		assert_true(
-		    vp_account_grade_parse(vp_account_grade_name((enum vp_account_grade)i), &grade));
+		assert_true(vp_account_grade_parse(vp_account_grade_name((enum vp_account_grade)i),
+						   &grade));
 		assert_int_equal(grade, i);
 	}
 	assert_false(vp_account_grade_parse("", &grade));
@@ -82,7 +82,7 @@ static void test_variance_of_few(void **state)
 	assert_true(vp_exit_timing_variance(&timing) == 0);
 	timing = (struct vp_exit_timing){.timed = 2, .sum = 6, .squares = 20};
 	assert_true(vp_exit_timing_variance(&timing) == 0); /* each was timed */
-	timing.weights = 10; /* s^2 = 20 - 2 * 9 */
+	timing.weights = 10;                                /* s^2 = 20 - 2 * 9 */
 	assert_true(fabs(vp_exit_timing_variance(&timing) - 2 * 256 * 10) < 1e-6);
 	timing = (struct vp_exit_timing){.timed = 1, .sum = 3, .squares = 9, .weights = 6};
 	assert_true(fabs(vp_exit_timing_variance(&timing) - 9 * 256 * 6) < 1e-6);

@@ -443,8 +443,7 @@ void vp_account_divide_running(struct vp_account *account)
 		uint64_t all = running_samples(times);
 		if (!all)
 			continue;
-		uint64_t kernel =
-		    (uint64_t)(running * (double)times->kernel_samples / (double)all);
+		uint64_t kernel = (uint64_t)(running * (double)times->kernel_samples / (double)all);
 		uint64_t vmm = (uint64_t)(running * (double)times->vmm_samples / (double)all);
 		times->states[VP_STATE_GUEST] -= kernel + vmm;
 		times->states[VP_STATE_KERNEL] += kernel;
@@ -539,8 +538,8 @@ static void check_samples(const struct vp_account *account, const struct vp_acco
 
 	if (account->grade == VP_ACCOUNT_STATES) {
 		/* The guest's share is that of samples: what can be compared is all of them. */
-		least += (double)(times->states[VP_STATE_KERNEL] + times->states[VP_STATE_VMM]) /
-			 wall;
+		least +=
+		    (double)(times->states[VP_STATE_KERNEL] + times->states[VP_STATE_VMM]) / wall;
 		most = least;
 		sampled = (double)running_samples(times) / ticks;
 	} else {

@@ -28,8 +28,8 @@ struct vp_account_times {
 	uint64_t guest_samples, user_samples; /* of the guest; of its user space */
 	/* With VP_ACCOUNT_STATES also those of the thread inside and outside of KVM_RUN. */
 	uint64_t kernel_samples, vmm_samples;
-	uint64_t spans[VP_STATES];            /* in the window, by single states */
-	uint32_t next;                        /* of its VM, + 1; 0: the last */
+	uint64_t spans[VP_STATES]; /* in the window, by single states */
+	uint32_t next;             /* of its VM, + 1; 0: the last */
 };
 
 /* A vCPU's exits of one reason. */
@@ -100,8 +100,8 @@ struct vp_account {
 	VP_VEC(struct vp_account_exit_site) sites;
 	VP_VEC(struct vp_account_of_vm) of_vms; /* by index of the VM; may be shorter */
 	struct vp_map vm_of_id;                 /* all that were there at the last record */
-	enum vp_account_grade grade; /* the caller's to set before there are records */
-	struct vp_map host_ticks;    /* samples of threads outside of KVM_RUN, by tid */
+	enum vp_account_grade grade;            /* the caller's to set before there are records */
+	struct vp_map host_ticks;               /* samples of threads outside of KVM_RUN, by tid */
 	/* Places' `idle` and `stolen` were recorded. */
 	bool sites_have_waits;
 	struct vp_account_loss lost;
@@ -128,7 +128,7 @@ void vp_account_divide_running(struct vp_account *account);
  * three standard deviations; the time in the kernel, of interrupts, and of the VMM by no more. */
 double vp_account_guest_error(const struct vp_account *account,
 			      const struct vp_account_times *times);
-/* What is shown as the error of a number with that variance: three standard deviations. */
+/* The error that is shown of a number with that variance: three standard deviations. */
 double vp_account_error(double variance);
 /* After that, with a window: what it says exactly, or at most. */
 void vp_account_settle_window(struct vp_account *account);

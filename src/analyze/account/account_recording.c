@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/vec.h"
+#include "schema/account_grade.h"
 #include "schema/records.h"
 #include "store/packet.h"
 #include "store/trace_reader.h"
@@ -97,8 +98,10 @@ static void note_grade(struct vp_account_recording *rec)
 
 	if (rec->account.grade == VP_ACCOUNT_SAMPLED)
 		NOTE(rec,
-		     "exits and interrupts are counted, and frequent ones timed 1 in N: time in guest, "
-		     "kernel and interrupts is within %.2g%% of wall time, all else is exact (record "
+		     "exits and interrupts are counted, and frequent ones timed 1 in N: time in "
+		     "guest, "
+		     "kernel and interrupts is within %.2g%% of wall time, all else is exact "
+		     "(record "
 		     "--account=exact times each)",
 		     worst);
 	else if (rec->account.grade == VP_ACCOUNT_STATES)

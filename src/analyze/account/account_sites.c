@@ -208,7 +208,8 @@ static void add_site_row(struct vp_account_view *view, enum vp_exits_by by,
 	account_sites_put_name(view, text, table);
 	if (by == VP_EXITS_BY_FUNCTION)
 		account_sites_put_name(view, row->key.detail, table);
-	vp_exit_sums_put(view->account, &row->sums, vp_exit_reason_has_time(row->key.reason), table);
+	vp_exit_sums_put(view->account, &row->sums, vp_exit_reason_has_time(row->key.reason),
+			 table);
 }
 
 void vp_account_sites_table(struct vp_account_view *view, const struct vp_naming *naming,

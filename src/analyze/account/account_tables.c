@@ -7,6 +7,7 @@
 #include "analyze/common/filter.h"
 #include "analyze/common/key_set.h"
 #include "base/vec.h"
+#include "schema/account_grade.h"
 #include "schema/account_terms.h"
 #include "schema/exit_reason.h"
 
@@ -162,8 +163,7 @@ void vp_account_vcpus_table(struct vp_account_view *view, struct vp_table *table
 						    user);
 		}
 		if (estimated)
-			vp_table_percent(table, 100 *
-						    vp_account_guest_error(view->account, times) /
+			vp_table_percent(table, 100 * vp_account_guest_error(view->account, times) /
 						    (double)times->wall);
 		vp_table_count(table, rate(times->exits, times->wall));
 		vp_table_count(table, rate(times->wakeups, times->wall));

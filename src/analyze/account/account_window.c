@@ -150,8 +150,8 @@ static void cut_exits(struct vp_account_window *window, const struct vp_account_
 	ret->total = ret->kernel + ret->poll + ret->vmm + ret->stolen + ret->blocked + ret->waking;
 }
 
-static void cut_sampling(struct vp_account_window *window,
-			 const struct vp_account_segment *segment, struct vp_exit_sampling *ret)
+static void cut_sampling(struct vp_account_window *window, const struct vp_account_segment *segment,
+			 struct vp_exit_sampling *ret)
 {
 	ret->timed = part_of_segment(window, segment, ret->timed);
 	ret->sum = part_of_segment(window, segment, ret->sum);

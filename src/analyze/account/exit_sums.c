@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/macros.h"
+#include "schema/account_grade.h"
 
 void vp_exit_sums_add_cost(struct vp_exit_sums *sums, const struct vp_account_cost *cost)
 {

@@ -11,13 +11,23 @@
 #include "base/text.h"
 
 /* Prefixes of records that are no events by themselves. */
-static const uint32_t no_events[] = {
-    VP_ID_task,           VP_ID_clock_sync,       VP_ID_guest_task,
-    VP_ID_guest_regs,     VP_ID_chain_frames,     VP_ID_chain_stack,
-    VP_ID_vcpu_account,   VP_ID_exit_account,     VP_ID_exit_bucket,
-    VP_ID_thief,          VP_ID_exit_site,        VP_ID_account_loss,
-    VP_ID_interval_value, VP_ID_exit_site_detail, VP_ID_exit_site_address,
-    VP_ID_exit_site_waits, VP_ID_exit_sampling};
+static const uint32_t no_events[] = {VP_ID_task,
+				     VP_ID_clock_sync,
+				     VP_ID_guest_task,
+				     VP_ID_guest_regs,
+				     VP_ID_chain_frames,
+				     VP_ID_chain_stack,
+				     VP_ID_vcpu_account,
+				     VP_ID_exit_account,
+				     VP_ID_exit_bucket,
+				     VP_ID_thief,
+				     VP_ID_exit_site,
+				     VP_ID_account_loss,
+				     VP_ID_interval_value,
+				     VP_ID_exit_site_detail,
+				     VP_ID_exit_site_address,
+				     VP_ID_exit_site_waits,
+				     VP_ID_exit_sampling};
 
 static const struct {
 	const char *name;

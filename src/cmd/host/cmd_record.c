@@ -51,7 +51,7 @@ struct record {
 	const char *output, *call_graph, *stat, *trace, *trace_guests, *compression, *interrupts,
 	    *account;
 	enum vp_account_grade grade; /* of --account, or the default */
-	unsigned level; /* of --compression-level; 0: not given */
+	unsigned level;              /* of --compression-level; 0: not given */
 	struct vp_record_events events;
 	unsigned sets, guest_sets; /* of --trace, of --trace-guests */
 	struct vp_hypervisor_events *hypervisor_events;

@@ -14,6 +14,7 @@
 #include "cmd/common/naming_options.h"
 #include "cmd/common/options.h"
 #include "cmd/common/verb.h"
+#include "schema/account_grade.h"
 #include "store/packet.h"
 #include "store/trace_reader.h"
 

@@ -231,8 +231,8 @@ static struct vp_error *open_programs(void *context, const struct bpf_object_ope
 	programs->rodata->vendor = vp_host_vendor();
 	programs->rodata->emit_states = wanted->with_states;
 	programs->rodata->notifies_freplace = wanted->reports_exits;
-	programs->rodata->samples_exits = wanted->grade == VP_ACCOUNT_SAMPLED &&
-					  !wanted->with_states && !wanted->reports_exits;
+	programs->rodata->samples_exits =
+	    wanted->grade == VP_ACCOUNT_SAMPLED && !wanted->with_states && !wanted->reports_exits;
 	programs->rodata->by_memory = wanted->by_memory && vp_host_vendor() == VP_VENDOR_INTEL;
 	programs->rodata->only_states = wanted->grade == VP_ACCOUNT_STATES;
 	if (wanted->grade == VP_ACCOUNT_STATES)
@@ -461,8 +461,8 @@ static void account_source_seed(struct vp_account_source *source, const struct v
 				: VP_STATE_VMM,
 	    /* Without programs at exits nothing is heard of one that runs all the time. */
 	    .asleep = only_states && sleep == SLEEP_NONE ? VP_STATE_GUEST
-		      : in_kvm                            ? VP_STATE_HALTED
-							  : VP_STATE_WAITING,
+		      : in_kvm                           ? VP_STATE_HALTED
+							 : VP_STATE_WAITING,
 	};
 	uint32_t index = slot - 1;
 	if (!bpf_map_update_elem(vcpus, &index, &entry, BPF_ANY) &&
