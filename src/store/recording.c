@@ -207,7 +207,7 @@ struct vp_error *vp_recording_write(const char *path, const struct vp_recording 
 	write_text(&out, "hostname", recording->hostname);
 	write_text(&out, "kernel", recording->kernel);
 	write_text(&out, "instruments", recording->instruments);
-	if (vp_recording_has_instrument(recording, "account"))
+	if (recording->instruments && vp_recording_has_instrument(recording, "account"))
 		write_text(&out, "account", vp_account_grade_name(recording->account_grade));
 	write_text(&out, "trigger", recording->trigger);
 	write_text(&out, "command", recording->command);

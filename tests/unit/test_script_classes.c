@@ -244,13 +244,23 @@ static void test_columns(void **state)
 /* Without names: all but what is part of other records or says what threads are called. */
 static void test_all(void **state)
 {
-	static const uint32_t hidden[] = {
-	    VP_ID_task,           VP_ID_clock_sync,       VP_ID_guest_task,
-	    VP_ID_guest_regs,     VP_ID_chain_frames,     VP_ID_chain_stack,
-	    VP_ID_vcpu_account,   VP_ID_exit_account,     VP_ID_exit_bucket,
-	    VP_ID_thief,          VP_ID_exit_site,        VP_ID_account_loss,
-	    VP_ID_interval_value, VP_ID_exit_site_detail, VP_ID_exit_site_address,
-	    VP_ID_exit_site_waits};
+	static const uint32_t hidden[] = {VP_ID_task,
+					  VP_ID_clock_sync,
+					  VP_ID_guest_task,
+					  VP_ID_guest_regs,
+					  VP_ID_chain_frames,
+					  VP_ID_chain_stack,
+					  VP_ID_vcpu_account,
+					  VP_ID_exit_account,
+					  VP_ID_exit_bucket,
+					  VP_ID_thief,
+					  VP_ID_exit_site,
+					  VP_ID_account_loss,
+					  VP_ID_interval_value,
+					  VP_ID_exit_site_detail,
+					  VP_ID_exit_site_address,
+					  VP_ID_exit_site_waits,
+					  VP_ID_exit_sampling};
 	struct fixture fixture;
 
 	begin(&fixture);
