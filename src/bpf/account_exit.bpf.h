@@ -301,7 +301,7 @@ static __always_inline void choose_skip(const struct vp_account_vcpu *vcpu,
 	exit->skip = gap > 1 ? bpf_get_prandom_u32() % (2 * gap - 1) : 0;
 }
 
-/* Of an exit that was timed, and of those that it stands for. Returns its time in the kernel. */
+/* Adds an exit that was timed, with those that it stands for. Returns its time in the kernel. */
 static __always_inline __u64 weigh_exit(struct vp_account_vcpu *vcpu, struct vp_account_exit *exit,
 					__u64 total)
 {
@@ -352,7 +352,7 @@ static __always_inline void weigh_hit(struct vp_account_vcpu *vcpu, struct vp_ac
 	choose_skip(vcpu, exit);
 }
 
-/* Of an exit that is not timed; `others`: ns that are known all the same. */
+/* Counts where an exit was that is not timed; `others`: ns that are known all the same. */
 static __noinline int count_untimed_site(struct vp_account_vcpu *vcpu, __u32 slot, __u64 others)
 {
 	struct vp_account_site *site = vcpu ? site_of(vcpu, slot) : 0;

@@ -76,7 +76,7 @@ static void put_flight(const struct vp_recording *recording, struct vp_buffer *o
 					: "none yet: records are in the recorder's memory");
 }
 
-/* What follows of it for the numbers. */
+/* Says how exact the numbers are. */
 static const char *grade_text(enum vp_account_grade grade)
 {
 	static const char *const texts[VP_ACCOUNT_GRADES] = {

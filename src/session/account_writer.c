@@ -46,7 +46,7 @@ struct known_thief {
 	bool is_listed;   /* in the source's table, by the last look at it */
 };
 
-/* Of exits' times. */
+/* The mean time of a reason's exits. */
 struct mean {
 	uint32_t reason;
 	uint64_t ns;

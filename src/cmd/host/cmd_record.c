@@ -169,7 +169,7 @@ static struct vp_error *choose_interrupts(struct record *record)
 				  vp_hypervisor_here()->name);
 }
 
-/* What others are told of exits, or single states, is only right if every exit is timed. */
+/* The option, or NULL, that needs the time of every exit. */
 static const char *option_of_exact(const struct record *record)
 {
 	return record->account_events ? "--account-events" : record->stat ? "--stat" : NULL;
