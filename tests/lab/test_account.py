@@ -329,9 +329,11 @@ WAITS = ("waking", "preempted", "throttled")
 GRADES = ("""
 host pcpus=1 icount=yes
 guest g1 vcpus=1 memory=256
+workload g1 shares a=100
 command shares a=100 & burner=$!; book=$(grep -l 'CPU 0/KVM' /proc/[0-9]*/task/*/comm | sed 's/comm$/schedstat/'); \
 for grade in exact sampled states; do vperf record --no-guest-memory --no-agent --account=$grade -o /out/$grade -- \
-sh -c "echo book $grade; cat $book; lab-guest run g1 exits --cpuid 400 --out 20 --hlt 3 --rate 10 --seconds 3; cat $book"; done; kill $burner
+sh -c "echo book $grade; date +%s%N; cat $book; lab-guest run g1 exits --cpuid 400 --out 20 --hlt 3 --rate 10 --seconds 3; cat $book; date +%s%N"; \
+done; kill $burner
 """.replace("\\\n", ""))
 # What runs at exits in a recording of one grade and not in another's, counts as the exit's.
 PROGRAMS_NS = 400
@@ -345,12 +347,14 @@ def grades(run, claims):
         wall, states = vcpu_of(account, "g1")
         check_closing(claims, account)
         claims.check(account["checks"]["samples_agree"], f"{grade}: samples are off by {account['checks']['samples_off_points']:.2f} points")
-        books = [list(map(int, line)) for line in re.findall(r"^(\d+) (\d+) \d+$", output.split(f"book {grade}\n")[1].split("book ")[0], re.M)]
-        ran, waited = (after - before for before, after in zip(*books[:2]))
-        for name, names, book in (("on a pCPU", ON_PCPU, ran), ("waiting for it", WAITS, waited)):
-            ours = sum(states.get(state, 0) for state in names)
-            # What was recorded begins before the book was read, and ends after it.
-            claims.near(f"{grade}: {name}, ms, by the kernel's book", ours / 1e6, book / 1e6, 0.01 * book / 1e6 + 60)
+        book = output.split(f"book {grade}\n")[1].split("book ")[0]
+        ran, waited = (after - before for before, after in zip(*(map(int, line) for line in re.findall(r"^(\d+) (\d+) \d+$", book, re.M))))
+        begin, end = map(int, re.findall(r"^(\d{19})$", book, re.M))
+        apart = abs(wall - (end - begin))
+        # What was recorded begins before the book was read, and ends after it.
+        for name, names, theirs in (("on a pCPU", ON_PCPU, ran), ("waiting for it", WAITS, waited)):
+            claims.near(f"{grade}: {name}, ms, by the kernel's book", sum(states.get(state, 0) for state in names) / 1e6, theirs / 1e6,
+                        (0.01 * theirs + apart) / 1e6 + 1)
         row = next(row for row in account["vcpus"] if row["vm"] == "g1")
         shares[grade] = (row, {state: share(states.get(state, 0), sum(states.get(name, 0) for name in ON_PCPU)) for state in ON_PCPU})
         info = json.loads(vperf("info", "--json", str(run.recording(grade))).stdout)
