@@ -370,8 +370,9 @@ def grades(run, claims):
         mine, theirs = sampled[reason], exact[reason]
         claims.near(f"{reason}: work for an exit, ns, by the exact account", mine["work_ns"] / mine["count"], theirs["work_ns"] / theirs["count"],
                     mine["work_error_ns"] / mine["count"] + PROGRAMS_NS + 0.05 * theirs["work_ns"] / theirs["count"])
-    claims.check(sampled["CPUID"]["work_error_ns"] > 0 and sampled["HLT"]["work_error_ns"] == 0,
-                 f"CPUIDs are sampled, and halts are not: {sampled['CPUID']['work_error_ns']}, {sampled['HLT']['work_error_ns']} ns")
+    # Those that go to the VMM are not.
+    claims.check(sampled["CPUID"]["work_error_ns"] > 0 and sampled["IOIO"]["work_error_ns"] < 0.01 * sampled["IOIO"]["work_ns"],
+                 f"errors of sampled exits: {[(reason, row['work_error_ns'], row['work_ns']) for reason, row in sampled.items()]} ns")
     # Samples show interrupts, and what runs with interrupts off, as the guest's.
     guest, masked = shares["exact"][1]["guest"], shares["exact"][1]["interrupted"] + shares["exact"][1]["kernel"]
     row = shares["states"][0]
