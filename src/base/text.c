@@ -90,11 +90,28 @@ size_t vp_text_unclean_size(const char *text, size_t size)
 	return hidden_size ? hidden_size : 1;
 }
 
+/* Whether there are eight more bytes, each of which is a printable character of ASCII. */
+static bool are_ascii(const unsigned char *bytes, size_t left)
+{
+	const uint64_t each = 0x0101010101010101;
+	uint64_t eight;
+
+	if (left < sizeof(eight))
+		return false;
+	memcpy(&eight, bytes, sizeof(eight));
+	/* In each byte's first bit: it has that itself; it is less than ' '; it is 0x7f. */
+	uint64_t low = (eight & each * 0x7f) + each * (0x80 - ' ');
+	uint64_t delete = (eight & each * 0x7f) + each;
+	return !((eight | ~low | delete) & each << 7);
+}
+
 size_t vp_text_clean_size(const char *text, size_t size)
 {
 	const unsigned char *bytes = (const unsigned char *)text;
 	size_t at = 0;
 
+	while (at < size && are_ascii(bytes + at, size - at))
+		at += sizeof(uint64_t);
 	while (at < size && bytes[at] >= ' ' && bytes[at] < 0x7f)
 		at++;
 	for (size_t length; at < size && (length = character_size(bytes + at, size - at));)

@@ -705,6 +705,29 @@ static void test_full_disk(void **state)
 	unlink("test_base.full");
 }
 
+/* Wherever a byte is, and whatever is before it: what is shown as itself goes on behind it. */
+static void test_clean_size_by_bytes(void **state)
+{
+	enum { SIZE = 27 };
+	char text[SIZE];
+
+	for (size_t at = 0; at < SIZE; at++)
+		for (int byte = 0; byte < 0x80; byte++) {
+			memset(text, ' ' + (int)at, SIZE);
+			text[at] = (char)byte;
+			assert_int_equal(vp_text_clean_size(text, SIZE),
+					 byte < ' ' || byte == 0x7f ? at : SIZE);
+		}
+	/* A letter of two bytes, and a byte that begins none. */
+	for (size_t at = 0; at + 1 < SIZE; at++) {
+		memset(text, '~', SIZE);
+		memcpy(text + at, "\xc3\xa4", 2);
+		assert_int_equal(vp_text_clean_size(text, SIZE), SIZE);
+		memcpy(text + at, "\xff~", 2);
+		assert_int_equal(vp_text_clean_size(text, SIZE), at);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1) { /* see hash_in_another_process() */
@@ -740,6 +763,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_out_of_memory),
 	    cmocka_unit_test(test_json),
 	    cmocka_unit_test(test_json_pretty),
+	    cmocka_unit_test(test_clean_size_by_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
