@@ -29,8 +29,12 @@ enum {
 	LONGEST_EXPORT = 64,
 	MAX_REPORTED = 20,
 	MAX_STARTS = 300, /* looks at a VM that has no code heap yet: ten times a second */
-	EXPORTS = 3,      /* of the sections of struct vp_elf_segments */
-	EXPORT_NAMES = 4, /* the same */
+	MAX_TABLES = 20,  /* looks at tables that cannot be read */
+	/* Opening processes takes a tenth of a pCPU at most, whatever they have forged … */
+	REST_PARTS = 9,
+	MAX_DEBT_NS = 200000000, /* … after that time, which the first ones may take at once */
+	EXPORTS = 3,             /* of the sections of struct vp_elf_segments */
+	EXPORT_NAMES = 4,        /* the same */
 	EXPORTS_AT_ONCE = 64,
 };
 /* Beyond it there is no user space, with 5 levels of page tables. */
@@ -47,6 +51,7 @@ struct java {
 	uint64_t lost;        /* when no task of it was found */
 	enum java_state state;
 	unsigned starts; /* how often it was looked at while it was starting */
+	bool has_tables;
 	/* libjvm.so: */
 	uint64_t file,
 	    base; /* its struct file, and its addresses in the process less those in it */
@@ -61,6 +66,7 @@ struct java {
 
 struct vp_guest_runtimes {
 	VP_VEC(struct java *) java; /* in the order in which they were seen */
+	uint64_t debt, looked;      /* ns: time that opening took; when it was reckoned last */
 	struct vp_guest_lines lines;
 };
 
@@ -273,22 +279,33 @@ static void note_bounds(struct java *java)
 		vp_java_code_each(&java->vm, note_interpreter, java, &damaged);
 }
 
+static struct vp_error *read_tables(struct java *java, const struct reading *reading)
+{
+	uint64_t symbols[VP_JAVA_SYMBOLS] = {0};
+	struct vp_guest_file file;
+
+	if (java->has_tables)
+		return NULL;
+	if (!vp_guest_file_open(&reading->kernel, java->file, &file))
+		return vp_error_new("libjvm.so cannot be read");
+	find_exports(&file, java, symbols);
+	VP_TRY(vp_java_tables_read(&reading->memory, symbols, &java->vm.tables));
+	java->has_tables = true;
+	java->starts = 0;
+	return NULL;
+}
+
 /* Reads the tables; what is there by now gets its names at once. */
 static void java_open(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
 		      struct java *java)
 {
-	uint64_t symbols[VP_JAVA_SYMBOLS] = {0};
 	struct reading reading;
-	struct vp_guest_file file;
 
-	if (!reading_begin(runtimes, kernel, java, &reading))
+	if (java->starts++ == (java->has_tables ? MAX_STARTS : MAX_TABLES))
+		java->state = JAVA_UNREADABLE;
+	if (java->state != JAVA_STARTING || !reading_begin(runtimes, kernel, java, &reading))
 		return;
-	if (!vp_guest_file_open(&reading.kernel, java->file, &file)) {
-		set_problem(java, vp_error_new("libjvm.so cannot be read"));
-		return;
-	}
-	find_exports(&file, java, symbols);
-	struct vp_error *error = vp_java_tables_read(&reading.memory, symbols, &java->vm.tables);
+	struct vp_error *error = read_tables(java, &reading);
 	if (!error)
 		error = vp_java_heaps_read(&java->vm);
 	if (error) {
@@ -298,6 +315,19 @@ static void java_open(struct vp_guest_runtimes *runtimes, const struct vp_guest_
 	java->state = JAVA_KNOWN;
 	note_bounds(java);
 	vp_java_names_see_all(&java->names, &java->vm, vp_clock_monotonic(), &java->damaged);
+}
+
+static void open_in_time(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
+			 struct java *java)
+{
+	uint64_t start = vp_clock_monotonic(), paid = (start - runtimes->looked) / REST_PARTS;
+
+	runtimes->debt -= paid < runtimes->debt ? paid : runtimes->debt;
+	runtimes->looked = start;
+	if (runtimes->debt > MAX_DEBT_NS)
+		return;
+	java_open(runtimes, kernel, java);
+	runtimes->debt += vp_clock_monotonic() - start;
 }
 
 static bool is_libjvm(const char *path)
@@ -340,19 +370,15 @@ void vp_guest_runtimes_add(struct vp_guest_runtimes *runtimes, const struct vp_g
 		set_problem(java, vp_error_new("the headers of libjvm.so cannot be read"));
 		return;
 	}
-	java_open(runtimes, kernel, java);
+	open_in_time(runtimes, kernel, java);
 }
 
 void vp_guest_runtimes_step(struct vp_guest_runtimes *runtimes,
 			    const struct vp_guest_kernel *kernel)
 {
-	vp_vec_each (&runtimes->java, at) {
-		struct java *java = *at;
-		if (java->state == JAVA_STARTING && java->starts++ == MAX_STARTS)
-			java->state = JAVA_UNREADABLE;
-		if (java->state == JAVA_STARTING)
-			java_open(runtimes, kernel, java);
-	}
+	vp_vec_each (&runtimes->java, java)
+		if ((*java)->state == JAVA_STARTING)
+			open_in_time(runtimes, kernel, *java);
 }
 
 /* Code heaps grow. */

@@ -7,9 +7,10 @@ enum {
 	MIN_LOG2_SEGMENT = 4,
 	MAX_LOG2_SEGMENT = 16,
 	FREE_SEGMENT = 0xff,
-	/* Steps back in the map of segments: a step is up to 254 of them, which is 32 KiB. */
-	MAX_STEPS = 4096,
-	MAX_BLOCKS = 1 << 20, /* of all heaps */
+	/* Steps back in the map of segments: a step is up to 254 of them, which is 32 KiB. Some 10
+	 * are the most in the VMs that were seen. */
+	MAX_STEPS = 256,
+	MAX_BLOCKS = 1 << 17, /* of all heaps */
 	MAX_BLOCK_SIZE = 64,  /* of the header */
 	MAX_NAME = 512,
 	MAX_CONSTANTS = 1 << 16,

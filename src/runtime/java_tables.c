@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 enum {
-	MAX_ENTRIES = 16384, /* JDK 25 has 2,900 */
+	MAX_ENTRIES = 8192, /* JDK 25 has 2,900 */
 	MAX_STRIDE = 256,
 	MAX_NAME = 96,
 	MAX_OFFSET = 1 << 16,

@@ -91,7 +91,7 @@ def run_java(directory):
     java = "/jre/bin/java -cp /java"
     records = "command lab-guest run g1 tar -C / -xf /jre.tar\n"
     records += "".join(f"command nice -n -15 vperf record --no-agent --vm g1 -o /out/{name} -- lab-guest run g1 {java} {options}Known {seconds}\n"
-                      for name, options, seconds in (("compiled", "", 12), ("interpreted", "-Xint ", 8)))
+                      for name, options, seconds in (("compiled", "", 12), ("interpreted", "-Xint ", 12)))
     guest = "guest g1 vcpus=1 memory=1024 truth=no kernel=bookworm flavour=cloud"
     return run_scenario(f"host pcpus=1 icount=yes memory=2560\n{guest}\n{lines}{records}", directory, timeout=2400, silence=900)
 

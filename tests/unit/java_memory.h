@@ -161,6 +161,8 @@ static inline void java_methods(struct java_memory *java)
 	java_put(java, JAVA_AT_KLASS + 0x18, JAVA_BASE + JAVA_AT_SYMBOLS, 8);
 	java_put(java, JAVA_AT_POOL + 0x18, JAVA_BASE + JAVA_AT_KLASS, 8);
 	java_put(java, JAVA_AT_POOL + 0x3c, 3, 4);
+	/* Right after the pool there is what looks like one more constant. */
+	java_put(java, JAVA_AT_POOL + 0x48 + 8UL * 3, JAVA_BASE + JAVA_AT_SYMBOLS, 8);
 	for (unsigned i = 0; i < 2; i++) {
 		size_t constants = JAVA_AT_CONSTS + 0x20 * i;
 		java_put(java, JAVA_AT_METHODS + 0x20 * i + 8, JAVA_BASE + constants, 8);

@@ -8,7 +8,7 @@
 
 enum {
 	LONGEST_REQUEST = 64,
-	MOST_PER_SECOND = 4000, /* the reader needs some 20 us for each */
+	MOST_PER_SECOND = 2000, /* the reader needs some 20 us for each, 100 us for a forged one */
 };
 #define SECOND 1000000000ULL
 /* After that time an address is sent again: its code may be another method's. */

@@ -622,7 +622,8 @@ static bool guest_watch_listens(const struct guest *guest)
 }
 
 /* When mappings are read again, ns after the first time. */
-static const uint64_t again_ns[] = {20000000, 200000000, 600000000, 2000000000, 8000000000};
+static const uint64_t again_ns[] = {20000000,  100000000,  250000000,  400000000,
+				    600000000, 1000000000, 2000000000, 8000000000};
 
 /* The mappings of a process were asked for. */
 static void guest_watch_check_soon(struct guest *guest, uint64_t now)
