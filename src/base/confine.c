@@ -30,11 +30,13 @@ enum { NOBODY = 65534, FIRST_KEPT = 3, MAX_KEPT = 8 };
 #define THIS_ARCH AUDIT_ARCH_AARCH64
 #endif
 
-/* System calls that malloc() and the C library need for reading, writing and exiting. */
+/* System calls that malloc() and the C library need for reading, writing, sorting and exiting:
+ * glibc's qsort() asks for the size of the memory, once. */
 static const unsigned allowed[] = {
     SYS_read,         SYS_write, SYS_pread64, SYS_mmap,          SYS_munmap,
     SYS_mremap,       SYS_brk,   SYS_madvise, SYS_exit,          SYS_exit_group,
     SYS_rt_sigreturn, SYS_futex, SYS_close,   SYS_clock_gettime, SYS_clock_nanosleep,
+    SYS_sysinfo,
 };
 /* And for finding files and opening them to read. */
 static const unsigned allowed_to_reader[] = {

@@ -25,11 +25,20 @@ static bool probe_root(char *detail, size_t size)
 	return vp_probe_say(geteuid() == 0, detail, size, geteuid() ? "not root" : "root");
 }
 
+/* A file that is there and may be used; else the reason why not. */
+static bool probe_access(const char *path, int mode, char *detail, size_t size)
+{
+	bool found = !access(path, mode);
+
+	if (found)
+		return vp_probe_say(true, detail, size, path);
+	snprintf(detail, size, "%s: %s", path, strerror(errno));
+	return false;
+}
+
 static bool probe_btf(char *detail, size_t size)
 {
-	bool found = !access(VP_HOST_BTF, R_OK);
-
-	return vp_probe_say(found, detail, size, found ? VP_HOST_BTF : strerror(errno));
+	return probe_access(VP_HOST_BTF, R_OK, detail, size);
 }
 
 static bool probe_kvm(char *detail, size_t size)
@@ -136,16 +145,14 @@ static bool probe_kallsyms(char *detail, size_t size)
 
 static bool probe_debugfs(char *detail, size_t size)
 {
-	bool found = !access("/sys/kernel/debug/kvm", R_OK | X_OK);
-
-	return vp_probe_say(found, detail, size, found ? "/sys/kernel/debug/kvm" : strerror(errno));
+	return probe_access("/sys/kernel/debug/kvm", R_OK | X_OK, detail, size);
 }
 
 static bool probe_vsock(char *detail, size_t size)
 {
-	bool found = !access("/dev/vsock", R_OK) || !access("/dev/vhost-vsock", F_OK);
-
-	return vp_probe_say(found, detail, size, found ? "/dev/vsock" : "no vsock on this host");
+	if (!access("/dev/vhost-vsock", F_OK))
+		return vp_probe_say(true, detail, size, "/dev/vhost-vsock");
+	return probe_access("/dev/vsock", R_OK, detail, size);
 }
 
 static bool probe_tsc(char *detail, size_t size)

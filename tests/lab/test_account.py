@@ -688,3 +688,58 @@ def vms_of_one(run, claims):
 
 FULL += [("account: a storm of interrupts", STORM, storm), ("account: a guest in a guest", NESTED_AMD, nested),
          ("account: VMs of one process", VMS_OF_ONE, vms_of_one), ("account: grades", GRADES, grades)]
+
+
+# The account and the events of a trace of the same second, in which a task of the host wants the pCPU, too. Then functions live.
+BY_EVENTS = """
+host pcpus=1 icount=yes
+guest g1 vcpus=1 memory=256 agent=no
+workload g1 shares fast=80 slow=20
+command cp "$(command -v shares)" /run/backup; vperf record --account-events --no-samples --no-agent -o /out/account -- \
+vperf record --trace --no-account --no-samples --no-agent -o /out/traced -- sh -c 'lab-guest busy g1 1; timeout 1 /run/backup x=100 >/dev/null; true'
+command timeout 3 /run/backup x=100 >/dev/null & vperf top --by function -n 3 -d 1 --json >/out/top.json; wait; ls -d /tmp/vperf-top* | wc -l
+""".replace("\\\n", "")
+
+
+def functions_live(run, claims):
+    updates = [json.loads(update + "}") for update in (run.out / "top.json").read_text().split("\n}\n") if update]
+    claims.check(len(updates) == 3, f"{len(updates)} updates of 3")
+    counts, host = collections.Counter(), 0
+    for update in updates:
+        claims.check(not update["lost"] and sum(row["samples"] for row in update["functions"]) == update["samples"],
+                     f"an update of {update['seconds']:.2f} s: rows sum to {update['samples']} samples, {update['lost']} lost")
+        for row in update["functions"]:
+            if row["vm"] == "g1" and row["process"] == "shares":
+                counts[row["function"]] += row["samples"]
+            host += row["samples"] if row["vm"] == "host" and row["process"] == "backup" else 0
+    (first, most), (second, fewer) = (counts.most_common(2) + [("none", 0)] * 2)[:2]
+    both = most + fewer
+    claims.check(first and second and first.startswith("share_") and second.startswith("share_"), f"functions of the guest's program: {counts.most_common(3)}")
+    # Three standard deviations of the number of samples.
+    claims.near("its first function's part, %", 100 * most / max(both, 1), 80, 300 * (0.8 * 0.2 / max(both, 1)) ** 0.5)
+    claims.check(host > 100, f"the host's task has {host} samples, too")
+    claims.check(run.command_output(2).strip().splitlines()[-1] == "0", "no directory is left")
+
+
+def by_events(run, claims):
+    facts = run.facts("traced")
+    window = ",".join(f"{int(facts[key]) // 10**9}.{int(facts[key]) % 10**9:09}" for key in ("start", "end"))
+    exact = read("account", run, "--time", window, recording="account")["vcpus"]
+    traced = read("account", run, recording="traced")["vcpus"]
+    claims.check(len(exact) == len(traced) == 1, "one vCPU in each")
+    exact, traced = exact[0], traced[0]
+    known = {"guest": exact["guest"], "kernel": exact["kernel"] + exact["poll"] + exact["vmm"], "halted": exact["halted"], "waiting": exact["waiting"],
+             "waking": exact["waking"], "preempted": exact["preempted"] + exact["throttled"]}
+    # Interrupts are a part of the states that they hit; before its first event the vCPU's state is not known.
+    most = exact["interrupted"] + 100 * (1 - traced["wall_ns"] / exact["wall_ns"]) + 0.1
+    claims.check(most < 3, f"states may differ by {most:.2f} points: {exact['interrupted']:.2f}% of interrupts")
+    for state, percent in known.items():
+        claims.near(f"{state} by the events of the trace, %", traced[state], percent, most)
+    claims.check(exact["preempted"] > 20, f"the task took {exact['preempted']:.2f}%")
+    thieves = read("steal", run, recording="traced")["thieves"]
+    first = max(thieves, key=lambda row: row["ns"])
+    claims.check(first["thief"].startswith("backup/"), f"the trace's first thief: {first['thief']}")
+    functions_live(run, claims)
+
+
+FULL += [("account: by events, and functions live", BY_EVENTS, by_events)]

@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -118,6 +119,38 @@ static void test_confined_may_make_one_request(void **state)
 	assert_false(outlives_request(ends[0], 0, FIONREAD));
 	close(ends[0]);
 	close(ends[1]);
+}
+
+static int by_value(const void *one, const void *other)
+{
+	const int *a = one, *b = other;
+
+	return (*a > *b) - (*a < *b);
+}
+
+/* glibc's qsort() of more than 1 KiB asks how much memory there is, the first time that it is
+ * called: in a confined process, if none was before. */
+static void test_confined_may_sort(void **state)
+{
+	enum { COUNT = 4096 };
+	int status;
+
+	if (geteuid() != 0)
+		skip();
+	int *numbers = calloc(COUNT, sizeof(*numbers));
+	for (int i = 0; i < COUNT; i++)
+		numbers[i] = COUNT - i;
+	pid_t child = fork();
+	if (child == 0) {
+		struct sysinfo info;
+		if (vp_confine(NULL, 0, 0, 0))
+			_exit(1);
+		qsort(numbers, COUNT, sizeof(*numbers), by_value);
+		syscall(SYS_exit_group, syscall(SYS_sysinfo, &info) || numbers[0] != 1 ? 2 : 0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	free(numbers);
+	assert_int_equal(status, 0);
 }
 
 /* In a process of its own, confined, beside `mapped` bytes that it inherits: what mmap() says of
@@ -470,6 +503,7 @@ int main(void)
 	    cmocka_unit_test(test_account_of_like_threads),
 	    cmocka_unit_test(test_confined_is_heard_only_where_asked),
 	    cmocka_unit_test(test_confined_may_make_one_request),
+	    cmocka_unit_test(test_confined_may_sort),
 	    cmocka_unit_test(test_confined_memory_is_its_own),
 	    cmocka_unit_test(test_confined_files_are_limited),
 	    cmocka_unit_test(test_confined_without_a_free_descriptor),

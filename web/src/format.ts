@@ -85,8 +85,9 @@ export function amount(value: number): string {
   return value === Math.round(value) ? String(value) : value.toPrecision(3);
 }
 
+/** Two digits after the point, as in the tables of the commands. */
 export function percent(value: number): string {
-  return `${value.toFixed(value !== 0 && Math.abs(value) < 0.1 ? 3 : 2)}%`;
+  return `${value.toFixed(2)}%`;
 }
 
 export function cell(type: CellType, value: Cell): string {

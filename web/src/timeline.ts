@@ -89,7 +89,16 @@ class Stack {
   }
 }
 
+/** As much of a text as there is room for: "swap…"; "" if that is less than two characters. */
+function fitted(context: CanvasRenderingContext2D, text: string, room: number): string {
+  if (context.measureText(text).width <= room) return text;
+  let length = text.length - 1;
+  while (length > 1 && context.measureText(`${text.slice(0, length)}…`).width > room) length--;
+  return length > 1 ? `${text.slice(0, length)}…` : "";
+}
+
 export class TimelineView {
+  private drawn: [string, number, number][] = []; // labels of slices, with their width and their room
   readonly element: HTMLElement;
   private readonly canvas = el("canvas", {
     tabindex: 0, role: "application",
@@ -328,11 +337,13 @@ export class TimelineView {
     const context = this.canvas.getContext("2d")!;
     context.scale(scale, scale);
     this.drawAxis(context, width, height);
+    this.drawn = [];
     this.lanes.forEach((lane, i) => this.drawLane(context, lane, AXIS_HEIGHT + i * LANE_HEIGHT, width));
     const [first, last] = [this.timeline.beginNs + this.from, this.timeline.beginNs + this.to];
     this.range.textContent = `${format.moment(first)} to ${format.moment(last)}, ${format.duration(this.to - this.from)}`;
     this.canvas.dataset.from = String(this.from);
     this.canvas.dataset.to = String(this.to);
+    this.canvas.dataset.slices = JSON.stringify(this.drawn);
   }
 
   private drawAxis(context: CanvasRenderingContext2D, width: number, height: number): void {
@@ -424,15 +435,13 @@ export class TimelineView {
     const label = lane.label[slice] >= 0 ? this.timeline.labels[lane.label[slice]] : null;
     const color = this.colorOf(lane, slice);
     if (!label || !color) return;
-    context.save();
-    context.beginPath();
-    context.rect(left, y, right - left - 2, BAR_HEIGHT);
-    context.clip();
-    context.fillStyle = inkOn(this.colors[color]);
+    const room = right - left - 6;
     // A vCPU's thread says little; its VM says whose time it was.
-    const text = lane.kind === "pcpu" && label.vm ? `${label.vm} ${label.text}` : label.text;
+    const text = fitted(context, lane.kind === "pcpu" && label.vm ? `${label.vm} ${label.text}` : label.text, room);
+    if (!text) return;
+    context.fillStyle = inkOn(this.colors[color]);
     context.fillText(text, left + 3, y + BAR_HEIGHT - 4);
-    context.restore();
+    this.drawn.push([text, context.measureText(text).width, room]);
   }
 
   private outline(context: CanvasRenderingContext2D, lane: Lane, y: number, scale: number): void {

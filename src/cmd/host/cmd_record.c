@@ -429,7 +429,7 @@ static int run_record(int argc, char **argv)
 	     "timed 1 in N), states (the scheduler's states; the rest is estimated by samples)",
 	     is_grade},
 	    {0, "no-account", VP_OPTION_FLAG, &record.no_account, NULL,
-	     "no vCPU accounting (account, steal, exits)"},
+	     "no vCPU accounting: no exits; account and steal only by --trace"},
 	    {0, "account-events", VP_OPTION_FLAG, &record.account_events, NULL,
 	     "also record every vCPU state change as an event"},
 	    {0, "paravirtual", VP_OPTION_FLAG, &record.paravirtual, NULL,
