@@ -697,7 +697,8 @@ guest g1 vcpus=1 memory=256 agent=no
 workload g1 shares fast=80 slow=20
 command cp "$(command -v shares)" /run/backup; vperf record --account-events --no-samples --no-agent -o /out/account -- \
 vperf record --trace --no-account --no-samples --no-agent -o /out/traced -- sh -c 'lab-guest busy g1 1; timeout 1 /run/backup x=100 >/dev/null; true'
-command timeout 3 /run/backup x=100 >/dev/null & vperf top --by function -n 3 -d 1 --json >/out/top.json; wait; ls -d /tmp/vperf-top* | wc -l
+command mkdir /run/tops; timeout 3 /run/backup x=100 >/dev/null & TMPDIR=/run/tops vperf top --by function -n 3 -d 1 --json >/out/top.json; wait; \
+ls /run/tops | wc -l
 """.replace("\\\n", "")
 
 

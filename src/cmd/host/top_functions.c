@@ -235,7 +235,9 @@ static struct vp_error *top_functions_with_session(struct functions *functions)
 	const struct vp_top_functions_options *options = functions->options;
 	const struct vp_flight_options flight = {.bytes = memory_for(options->delay_ns)};
 	const struct vp_session_options session = {.flight = &flight,
-						   .directory = functions->place};
+						   .directory = functions->place,
+						   .with_symbols =
+						       true}; /* guests' files are not here */
 	const struct vp_instrument_profile_options profile = {.buffer_pages = BUFFER_PAGES,
 							      .read_memory = true};
 
