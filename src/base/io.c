@@ -154,10 +154,20 @@ void vp_raise_file_limit(struct rlimit *before)
 		(void)!setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+static bool standard_files_are_open(void)
+{
+	for (int fd = 0; fd < STANDARD_FILES; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			return false;
+	return true;
+}
+
 bool vp_open_standard_files(void)
 {
 	int fd;
 
+	if (standard_files_are_open()) /* there may be no /dev, as in a small guest */
+		return true;
 	/* Each new one is the lowest that is free. Not O_CLOEXEC: programs that are started need
 	 * them, too. */
 	do
