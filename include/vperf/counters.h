@@ -107,7 +107,7 @@ VPERF_PUBLIC int vperf_counters_times(struct vperf_counters *counters, struct vp
 /* The way that was chosen, and why, in words that live as long as the set. */
 VPERF_PUBLIC enum vperf_way vperf_counters_way(const struct vperf_counters *counters);
 VPERF_PUBLIC const char *vperf_counters_why(const struct vperf_counters *counters);
-/* The descriptor that a signal's si_fd names; -1: there is none. */
+/* The descriptor that a signal's si_fd names, or -1. */
 VPERF_PUBLIC int vperf_counters_descriptor(const struct vperf_counters *counters);
 /* A code in words; never NULL. */
 VPERF_PUBLIC const char *vperf_status_text(int status);
@@ -144,7 +144,7 @@ struct vperf_view {
 	const struct vperf_view_cell *cells;
 	struct vperf_counters *counters;
 	struct {
-		uint64_t place, start; /* bytes; what it showed at the start */
+		uint64_t offset, start; /* bytes; what it showed at the start */
 	} events[VPERF_MAX_EVENTS];
 };
 
@@ -166,12 +166,12 @@ static inline int vperf_view_read(const struct vperf_view *view, unsigned event,
 	const struct vperf_view_thread *thread = view->thread;
 
 	if (__builtin_expect(reader == __builtin_thread_pointer(), 1)) {
-		uint64_t place = view->events[event].place, start = view->events[event].start;
+		uint64_t offset = view->events[event].offset, start = view->events[event].start;
 		uint64_t sequence = thread->sequence;
 		VPERF_BARRIER();
 		const struct vperf_view_cell *cell = view->cells + thread->cpu;
-		uint64_t count = *(const uint64_t *)((const char *)cell + place) +
-				 *(const uint64_t *)((const char *)thread + place) - start;
+		uint64_t count = *(const uint64_t *)((const char *)cell + offset) +
+				 *(const uint64_t *)((const char *)thread + offset) - start;
 		VPERF_BARRIER();
 		if (__builtin_expect((thread->sequence == sequence) & (cell->marker != 0), 1)) {
 			*value = count;

@@ -48,9 +48,9 @@ void *vp_buffer_try_extend(struct vp_buffer *buffer, size_t size)
 void *vp_buffer_extend(struct vp_buffer *buffer, size_t size)
 {
 	buffer_reserve(buffer, size);
-	void *place = buffer->bytes + buffer->size;
+	void *start = buffer->bytes + buffer->size;
 	buffer->size += size;
-	return place;
+	return start;
 }
 
 void vp_buffer_printf(struct vp_buffer *buffer, const char *format, ...)

@@ -85,7 +85,7 @@ VP_CURSOR_INTEGER(16)
 bool vp_cursor_line(struct vp_cursor *cursor, struct vp_slice *line);
 /* The next word, up to one of blank or tab (which is skipped); fails at the end. */
 struct vp_slice vp_cursor_word(struct vp_cursor *cursor);
-/* Up to a zero byte, which is skipped; fails if there is none. */
+/* Up to a zero byte, which is skipped; fails without one. */
 struct vp_slice vp_cursor_string(struct vp_cursor *cursor);
 /* All that is left. */
 struct vp_slice vp_cursor_rest(struct vp_cursor *cursor);

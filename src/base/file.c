@@ -25,11 +25,11 @@ struct vp_error *vp_file_read(const char *path, size_t limit, struct vp_buffer *
 	if (fd < 0 || fcntl(fd, F_SETFL, 0))
 		return vp_error_errno(errno, "cannot open '%s'", path);
 	for (;;) {
-		char *place = vp_buffer_try_extend(buffer, CHUNK);
-		if (!place)
+		char *start = vp_buffer_try_extend(buffer, CHUNK);
+		if (!start)
 			return vp_error_new("'%s' does not fit into memory: read %zu bytes", path,
 					    buffer->size - before);
-		ssize_t got = vp_read(fd, place, CHUNK);
+		ssize_t got = vp_read(fd, start, CHUNK);
 		int errnum = errno;
 		buffer->size -= CHUNK - (got > 0 ? (size_t)got : 0);
 		if (got < 0 && errnum == EINTR)
@@ -51,17 +51,17 @@ static char *file_by_descriptor(int fd)
 
 int vp_file_open_regular(const char *path, uint64_t most, int flags)
 {
-	VP_AUTO_CLOSE int place = open(path, O_PATH | O_CLOEXEC | flags);
+	VP_AUTO_CLOSE int start = open(path, O_PATH | O_CLOEXEC | flags);
 	struct stat status;
 
-	if (place < 0 || fstat(place, &status))
+	if (start < 0 || fstat(start, &status))
 		return -1;
 	if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size > most) {
 		errno = S_ISREG(status.st_mode) ? EFBIG : ENOTSUP;
 		return -1;
 	}
 	/* The same file, whatever is at the path by now. */
-	VP_AUTO_FREE char *itself = file_by_descriptor(place);
+	VP_AUTO_FREE char *itself = file_by_descriptor(start);
 	return open(itself, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
@@ -281,7 +281,7 @@ struct vp_error *vp_file_publish_output(const char *path, const void *bytes, siz
 	return result ? vp_error_errno(-result, "cannot write '%s'", path) : NULL;
 }
 
-static int file_remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
+static int file_remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
 {
 	(void)!remove(path);
 	return 0;

@@ -20,7 +20,7 @@ struct vp_json {
 	bool line;            /* the next member or element begins a line */
 };
 
-/* Writes to `out`, on one line unless vp_json_line() or vp_json_pretty() says otherwise. */
+/* Writes to `out`, on one line, except after vp_json_line() or vp_json_pretty(). */
 struct vp_json vp_json_to(struct vp_buffer *out);
 /* A line for each member and element of what is opened next and of all in it, or no longer. */
 void vp_json_pretty(struct vp_json *json, bool pretty);

@@ -12,9 +12,8 @@
 #define VP_MUST_CHECK __attribute__((warn_unused_result))
 #define VP_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define VP_NORETURN __attribute__((noreturn))
-/* For a loop that runs for each record: code beside it, code in it, a condition that is rarely
- * true.
- */
+/* For a loop that runs for each record: code outside of it, code in it, a condition that is rarely
+ * true. */
 #define VP_NOINLINE __attribute__((noinline))
 #define VP_INLINE inline __attribute__((always_inline))
 #define VP_RARELY(condition) __builtin_expect(!!(condition), 0)

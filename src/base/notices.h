@@ -7,7 +7,7 @@
 
 typedef VP_VEC(char *) vp_notices;
 
-/* The oldest, to be freed; NULL if there is none. */
+/* The oldest, to be freed, or NULL. */
 char *vp_notices_take(vp_notices *notices);
 void vp_notices_deinit(vp_notices *notices);
 

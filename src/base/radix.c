@@ -14,19 +14,19 @@ static unsigned digit_of(uint64_t key, unsigned digit)
 	return key >> digit * DIGIT_BITS & (VALUES - 1);
 }
 
-/* Into `to`, by one digit; `places`: how many things have each of its values. */
+/* Into `to`, by one digit; `next_index`: the number of things with each of its values. */
 static void move_by(unsigned digit, const struct vp_keyed *from, size_t count, struct vp_keyed *to,
-		    size_t places[VALUES])
+		    size_t next_index[VALUES])
 {
 	size_t before = 0;
 
 	for (unsigned value = 0; value < VALUES; value++) {
-		size_t here = places[value];
-		places[value] = before;
+		size_t here = next_index[value];
+		next_index[value] = before;
 		before += here;
 	}
 	for (size_t i = 0; i < count; i++)
-		to[places[digit_of(from[i].key, digit)]++] = from[i];
+		to[next_index[digit_of(from[i].key, digit)]++] = from[i];
 }
 
 void vp_radix_sort(struct vp_keyed *things, size_t count)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A process of one's own for what strangers say: it does one thing, and ends with this one. */
+/* A child process for untrusted input: it does one thing, and ends with its parent. */
 #ifndef VP_BASE_WORKER_PROCESS_H
 #define VP_BASE_WORKER_PROCESS_H
 

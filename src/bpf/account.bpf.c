@@ -27,8 +27,8 @@
 const volatile __u32 notifies_freplace = 0;
 /* … the root of an exit's address space is asked of the guest's memory. */
 const volatile __u32 by_memory = 0;
-/* … an interrupt that hits the guest may be counted with its exit: see note_hit(). Not where
- * stretches are told one by one, or exits are told to others. */
+/* … an interrupt that hits the guest may be counted with its exit: see note_hit(). Not with
+ * --account-events, or if other programs use exit_hook(). */
 const volatile __u32 counts_hits = 0;
 
 /*
@@ -56,7 +56,7 @@ static __always_inline void account_set_busy(struct vp_account_vcpu *vcpu, __u32
 	barrier();
 }
 
-/* The place of the vCPU that runs here, when the pCPU's note of it is wrong or missing. `known` is
+/* The slot of the vCPU that runs here, when the pCPU's note of it is wrong or missing. `known` is
  * its struct kvm_vcpu, or 0. */
 __noinline __u32 look_again(__u64 known)
 {
@@ -88,7 +88,7 @@ __noinline __u32 look_again(__u64 known)
 	return slot;
 }
 
-/* The vCPU that runs here; its place is here->vcpu. */
+/* The vCPU that runs here; its slot is here->vcpu. */
 static __always_inline struct vp_account_vcpu *running(struct kvm_vcpu *kvm,
 						       struct vp_account_here *here)
 {
@@ -128,23 +128,23 @@ static __always_inline void note_detail(struct vp_account_vcpu *vcpu,
 static __always_inline void note_amd(struct vp_account_vcpu *vcpu)
 {
 	struct exit_detail detail;
-	struct vmcb_place slot;
+	struct vmcb_regs slot;
 	struct vmcb_view vmcb;
 	__u64 code;
 
 	if (!read_exit_reason((struct kvm_vcpu *)vcpu->kvm_vcpu, &vcpu->vmcb, &code, &vmcb))
 		return;
 	vcpu->reason = (__u32)code;
-	/* Where it hit the guest says nothing of why: no code of the guest's caused it. */
+	/* No code of the guest caused it: the guest RIP is meaningless. */
 	if (vcpu->reason >= AMD_INTR && vcpu->reason <= AMD_SMI)
 		return;
-	if (!read_vmcb_place(&vmcb, &slot))
+	if (!read_vmcb_regs(&vmcb, &slot))
 		return;
 	detail_of_amd((struct kvm_vcpu *)vcpu->kvm_vcpu, &vmcb, vcpu->reason, &detail);
 	note_detail(vcpu, &detail);
 	vcpu->ip = slot.rip;
 	vcpu->cr3 = slot.cr3;
-	vcpu->flags |= VP_PLACE_KNOWN;
+	vcpu->flags |= VP_RIP_KNOWN;
 }
 
 /* By KVM's event of this exit, or by KVM. */
@@ -163,19 +163,19 @@ static __always_inline bool read_intel(struct kvm_vcpu *kvm, __u32 *reason, __u6
 }
 
 /*
- * The root of the current task's address space, by its page tables' place in the guest's memory, or
- * 0. It is looked at again when the task or its mm is another one, and otherwise as often as both
- * surely are the same.
+ * The root of the current task's address space, by its page tables' address in the guest's memory,
+ * or 0. It is looked at again when the task or its mm is another one, and otherwise as often as
+ * both surely are the same.
  */
 static __noinline __u64 root_at_exit(struct vp_account_vcpu *vcpu)
 {
 	if (!vcpu)
 		return 0;
-	__u32 memo = vcpu->guest_place;
+	__u32 memo = vcpu->guest_index;
 	struct vp_identity_vcpu *guest = find_identity(vcpu->pid, vcpu->number, &memo);
 	if (!guest || !root_is_in_memory(guest))
 		return 0;
-	vcpu->guest_place = memo;
+	vcpu->guest_index = memo;
 	__u64 before = guest->task, now = vcpu->since;
 	if (!find_task(guest) || !read_mm(guest)) {
 		guest->failed++;
@@ -198,7 +198,7 @@ static __always_inline void note_intel(struct vp_account_vcpu *vcpu)
 		return;
 	note_detail(vcpu, &detail);
 	vcpu->cr3 = by_memory ? root_at_exit(vcpu) : 0;
-	vcpu->flags |= VP_PLACE_KNOWN;
+	vcpu->flags |= VP_RIP_KNOWN;
 }
 
 /* v5.17, 0a62a0319abb "KVM: x86: Get error code from get_exit_info" and its neighbours dropped the
@@ -229,7 +229,7 @@ static __noinline int note_late_exit(struct vp_account_vcpu *vcpu, __u32 slot, _
 	charge(vcpu, now);
 	if (vcpu->flags & VP_EXIT_OPEN && !(vcpu->flags & VP_REASON_KNOWN))
 		return 0;
-	/* An entry that was not told: the exit before is over. */
+	/* An entry without kvm_entry: the exit before it is over. */
 	if (vcpu->flags & VP_EXIT_OPEN)
 		finish_exit(vcpu, slot, vcpu->since);
 	clear_exit(vcpu);
@@ -258,7 +258,7 @@ static __always_inline void note_arm(struct vp_account_vcpu *vcpu,
 	vcpu->detail_kind = vcpu->detail = 0;
 	vcpu->address = VP_NO_ADDRESS;
 	vcpu->cr3 = 0;
-	vcpu->flags |= VP_PLACE_KNOWN;
+	vcpu->flags |= VP_RIP_KNOWN;
 }
 
 static __always_inline void note_reason(struct vp_account_vcpu *vcpu,
@@ -324,7 +324,7 @@ static __always_inline bool account_exit(struct bpf_raw_tracepoint_args *context
 	begin_change(here, vcpu);
 	bool early = samples_exits && vcpu->state == VP_STATE_GUEST;
 	if (early) {
-		/* An entry that was not told. */
+		/* An entry without kvm_entry. */
 		if (vcpu->flags & VP_EXIT_UNTIMED)
 			end_untimed(vcpu, here->vcpu);
 		note_reason(vcpu, context, first);
@@ -358,7 +358,7 @@ int note_exit(struct bpf_raw_tracepoint_args *context)
 /* The vCPU that KVM handles an exit to memory for, or 0. */
 static __always_inline struct vp_account_vcpu *at_memory(void)
 {
-	const __u32 known = VP_EXIT_OPEN | VP_REASON_KNOWN | VP_PLACE_KNOWN;
+	const __u32 known = VP_EXIT_OPEN | VP_REASON_KNOWN | VP_RIP_KNOWN;
 	struct vp_account_here *here = this_here();
 	struct vp_account_vcpu *vcpu = enabled ? running(0, here) : 0;
 
@@ -514,8 +514,8 @@ static __always_inline void account_entry(struct bpf_raw_tracepoint_args *contex
 }
 
 /*
- * The end of an exit that was not timed, in which nothing else was told: only where it was is
- * counted. KVM enters guests with interrupts off.
+ * The end of an exit that was not timed, without further events: only its exit site is counted.
+ * KVM enters guests with interrupts off.
  */
 static __always_inline bool enter_untimed(struct bpf_raw_tracepoint_args *context)
 {
@@ -529,7 +529,7 @@ static __always_inline bool enter_untimed(struct bpf_raw_tracepoint_args *contex
 		return false;
 	if (vendor != VP_VENDOR_ARM && vcpu->kvm_vcpu != context->args[0])
 		return false;
-	if (vcpu->flags & VP_PLACE_KNOWN)
+	if (vcpu->flags & VP_RIP_KNOWN)
 		count_untimed_site(vcpu, here->vcpu, 0);
 	vcpu->flags &= ~VP_EXIT_FLAGS;
 	if (counts_hits)
@@ -571,8 +571,8 @@ int note_vmm(struct bpf_raw_tracepoint_args *context)
 	return 0;
 }
 
-/* KVM says how long a halt took: what of it was no sleep was polling, until now held for work; or
- * the way to the scheduler, where it does not poll. */
+/* KVM reports the duration of a halt. The part without sleep was polling, which counted as work
+ * until now; or the way to the scheduler, without polling. */
 SEC("raw_tp/kvm_vcpu_wakeup")
 int note_poll(struct bpf_raw_tracepoint_args *context)
 {
@@ -610,7 +610,7 @@ int note_poll(struct bpf_raw_tracepoint_args *context)
 	return 0;
 }
 
-/* The state that the interrupt came into ends with its begin. */
+/* The interrupted state ends at the start of the interrupt. */
 static __always_inline void end_hit_state(struct vp_account_vcpu *vcpu, __u64 irq_at)
 {
 	if (vcpu->state == VP_STATE_UNKNOWN)
@@ -637,9 +637,9 @@ static __always_inline bool skip_hit(struct vp_account_here *here, __u32 source)
 }
 
 /*
- * A hard interrupt: what is noted at its begin is when that was, and all else at its end. Nothing
- * else changes the vCPU's entry between the two, as interrupts are masked. Only where stretches are
- * told, the one before is told at once: another pCPU's may follow.
+ * A hard interrupt: its start time is noted at the start, all else at the end. Nothing
+ * else changes the vCPU's entry between the two, as interrupts are masked. With --account-events,
+ * the stretch before it is reported at once: one of another pCPU may follow.
  */
 static __always_inline void begin_hard(__u32 source)
 {

@@ -11,28 +11,28 @@
 
 /* Flags of struct vp_account_vcpu. */
 enum vp_account_flag {
-	VP_EXIT_OPEN = 1,    /* between an exit and the next entry; exit_at says since when … */
+	VP_EXIT_OPEN = 1,    /* between an exit and the next entry; since exit_at … */
 	VP_REASON_KNOWN = 2, /* … and `reason` why */
 	VP_EXIT_SPLIT = 4,   /* parts of that were neither in the host kernel nor an interrupt's */
 	VP_NUMBER_KNOWN = 8,
 	VP_SWITCH_IGNORED = 32,
 	VP_BLOCKED_ONCE = 64, /* in this exit, at block_at */
-	VP_PLACE_KNOWN = 128, /* ip of the exit; cr3 with it */
+	VP_RIP_KNOWN = 128,   /* ip of the exit; cr3 with it */
 	VP_POLLS_NOT = 256,   /* its next halt */
 	/* The open exit is counted, and not timed: until the next entry the state stays GUEST, but
-	 * for what interrupts, the scheduler and the VMM tell. */
+	 * for events of interrupts, the scheduler and the VMM. */
 	VP_EXIT_UNTIMED = 512,
 };
 
 enum {
 	VP_EXIT_CODES = 256,   /* key of a reason */
 	VP_EXIT_REASONS = 64,  /* different ones of a vCPU; the last one takes the rest */
-	VP_EXIT_SITES = 512,   /* places of the guest that are counted in place: a power of two */
+	VP_EXIT_SITES = 512,   /* exit sites that are counted in place: a power of two */
 	VP_SITE_BLOCKS = 8192, /* number of memory blocks that evicted sites are kept for, at
 				* most */
 	/*
 	 * Where not every exit is timed: those of a reason of a vCPU so often, all of a reason that
-	 * comes less often, and so many after one that slept or was in the VMM. One in
+	 * comes less often, and this many after one that slept or was in the VMM. One in
 	 * VP_LARGEST_GAP is timed at least.
 	 */
 	VP_TIMED_EVERY_NS = 8000000,
@@ -68,11 +68,11 @@ struct vp_account_vcpu {
 	__u32 asleep; /* what it is if UNKNOWN turns out to have been sleep */
 	__u32 reason, flags;
 	__u32 cpu;                        /* whose run queue it waits in */
-	__u32 guest_place;                /* of find_identity() */
+	__u32 guest_index;                /* of find_identity() */
 	__u32 soft;                       /* source + 1 of the softirq that is being handled */
 	__u32 busy;                       /* a program that can be interrupted is at work here */
 	__u32 reasons;                    /* how many different ones it had */
-	__u8 reason_slots[VP_EXIT_CODES]; /* place in its row of `exits` + 1 */
+	__u8 reason_slots[VP_EXIT_CODES]; /* slot in its row of `exits` + 1 */
 };
 
 /* Exits for one reason of one vCPU. Kernel time is the rest of the total. */
@@ -110,7 +110,7 @@ struct vp_site_cost {
 };
 
 struct vp_thief_key {
-	__u16 vcpu; /* place of the vCPU whose time it was */
+	__u16 vcpu; /* slot of the vCPU whose time it was */
 	__u8 kind;  /* enum vp_thief_record */
 	__u8 state; /* of the vCPU: WAKING, PREEMPTED, IRQ */
 	__u32 id;
@@ -135,7 +135,7 @@ struct vp_account_slice {
 
 /* State of a pCPU; only its own programs write it. */
 struct vp_account_here {
-	__u32 vcpu;       /* place + 1 of the vCPU whose thread has it, or 0 */
+	__u32 vcpu;       /* slot + 1 of the vCPU whose thread has it, or 0 */
 	__u32 tid;        /* of the thread that has it */
 	__u64 irq_at;     /* when the hard interrupt began … */
 	__u32 irq_source; /* … that is being handled while that vCPU has the pCPU: source + 1 */
@@ -156,10 +156,10 @@ struct vp_account_cpu {
 	struct vp_account_slice slices[VP_SLICES];
 };
 
-/* In the place of an exit's reason: to be found by whoever wants to know it. */
+/* In place of an exit's reason, which the reader finds out. */
 #define VP_REASON_MISSING 0xffffffffu
 
-/* A vCPU's row of `other_thieves` has a place for each state in which time is taken. */
+/* A vCPU's row of `other_thieves` has a slot for each state in which time is taken. */
 enum { VP_TAKEN_STATES = 4 };
 #define VP_TAKEN_STATE(state) ((state) & (VP_TAKEN_STATES - 1))
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Part of account.bpf.c: what an exit cost, by reason and by place in the guest. */
+/* Part of account.bpf.c: what an exit cost, by reason and by exit site. */
 #ifndef VP_BPF_ACCOUNT_EXIT_H
 #define VP_BPF_ACCOUNT_EXIT_H
 
@@ -30,7 +30,7 @@ const __u8 known_buckets[1024] = {TIMES_4(0),
 enum {
 	/* That the open exit has. */
 	VP_EXIT_FLAGS = VP_EXIT_OPEN | VP_REASON_KNOWN | VP_EXIT_SPLIT | VP_BLOCKED_ONCE |
-			VP_PLACE_KNOWN | VP_EXIT_UNTIMED
+			VP_RIP_KNOWN | VP_EXIT_UNTIMED
 };
 
 static __noinline __u64 work_out_bucket(__u64 ns)
@@ -378,7 +378,7 @@ static __always_inline void finish_exit(struct vp_account_vcpu *vcpu, __u32 slot
 	exit->stolen += vcpu->parts[VP_STATE_IRQ];
 	if (vcpu->flags & VP_EXIT_SPLIT)
 		take_parts(vcpu, exit);
-	if (!(vcpu->flags & VP_PLACE_KNOWN))
+	if (!(vcpu->flags & VP_RIP_KNOWN))
 		return;
 	struct vp_account_site *site = site_of(vcpu, slot);
 	if (!site)
@@ -390,7 +390,7 @@ static __always_inline void finish_exit(struct vp_account_vcpu *vcpu, __u32 slot
 	}
 }
 
-/* The exit that is not timed is over: what was told of it counts. */
+/* The exit that is not timed is over: its recorded parts count. */
 static __always_inline void finish_untimed(struct vp_account_vcpu *vcpu, __u32 slot)
 {
 	struct vp_account_exit *exit = row_of(vcpu, slot, vcpu->reason);
@@ -406,7 +406,7 @@ static __always_inline void finish_untimed(struct vp_account_vcpu *vcpu, __u32 s
 		exit->all = VP_TIMED_AFTER_LONG;
 		exit->skip = 0;
 	}
-	if (vcpu->flags & VP_PLACE_KNOWN)
+	if (vcpu->flags & VP_RIP_KNOWN)
 		count_untimed_site(vcpu, slot, others);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Part of account.bpf.c: the maps, each vCPU's place in them, and how its states are closed. */
+/* Part of account.bpf.c: the maps, each vCPU's slot in them, and how its states are closed. */
 #ifndef VP_BPF_ACCOUNT_STATE_H
 #define VP_BPF_ACCOUNT_STATE_H
 
@@ -16,13 +16,13 @@
 		__type(value, value_type);                                                         \
 	} name SEC(".maps")
 
-/* Sized by the loader: a place for each vCPU, and a row of exits and of sites for each. */
+/* Sized by the loader: a slot for each vCPU, and a row of exits and of sites for each. */
 MMAPPED_ARRAY(vcpus, struct vp_account_vcpu);
 MMAPPED_ARRAY(exits, struct vp_account_exit);
 MMAPPED_ARRAY(sites, struct vp_account_site);
 MMAPPED_ARRAY(cpus, struct vp_account_cpu);
 
-/* Places that no vCPU has; user space fills it. */
+/* Slots that no vCPU has; user space fills it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, 1);
@@ -30,8 +30,8 @@ struct {
 } slots SEC(".maps");
 
 /*
- * From a thread's id to its vCPU's place + 1. It has room for every place, and each has one thread
- * at most: an id is forgotten when the thread has ended, before its place is somebody else's.
+ * From a thread's id to its vCPU's slot + 1. It has room for every slot, and each has one thread
+ * at most: an id is forgotten when the thread has ended, before its slot is somebody else's.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -47,7 +47,7 @@ struct {
 	__type(value, struct vp_thief_cost);
 } thieves SEC(".maps");
 
-/* Total of the thieves that do not fit into `thieves`: a row for each place. */
+/* Total of the thieves that do not fit into `thieves`: a row for each slot. */
 MMAPPED_ARRAY(other_thieves, struct vp_thief_cost);
 
 struct {
@@ -57,7 +57,7 @@ struct {
 	__type(value, struct vp_account_task);
 } tasks SEC(".maps");
 
-/* Sites that lost their place in `sites` to another. */
+/* Sites that lost their slot in `sites` to another. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -81,7 +81,7 @@ const volatile __u32 only_states = 0;
 
 /* Whether a vCPU thread has an id with these low bits: a quick test that excludes most threads. */
 __u8 may_be_vcpu[VP_TID_BITS];
-/* No map: a place in it costs a third of a lookup. */
+/* No map: a slot in it costs a third of a lookup. */
 struct vp_account_here heres[VP_MAX_PCPUS];
 struct vp_account_lost lost;
 __u64 lost_states;
@@ -112,7 +112,7 @@ static __always_inline struct vp_account_here *this_here(void)
 	return here_of(bpf_get_smp_processor_id());
 }
 
-/* Place + 1 of the thread's vCPU, or 0. */
+/* Slot + 1 of the thread's vCPU, or 0. */
 static __always_inline __u32 find_slot(__u32 tid)
 {
 	if (!may_be_vcpu[tid & (VP_TID_BITS - 1)])
@@ -130,13 +130,13 @@ static __always_inline bool note_slot(__u32 tid, __u32 slot)
 	return true;
 }
 
-/* The thread has ended. User space gives its place back when it has read it. */
+/* The thread has ended. User space gives its slot back when it has read it. */
 static __always_inline void forget_slot(__u32 tid)
 {
 	bpf_map_delete_elem(&slot_of_tid, &tid);
 }
 
-/* Gives a vCPU that is seen for the first time a place; returns it + 1, or 0 if there is none. */
+/* Allocates a slot for a new vCPU; returns its index + 1, or 0: the table is full. */
 __noinline __u32 make_slot(__u32 tid, __u32 pid, __u64 now)
 {
 	__u32 slot = 0;
@@ -207,7 +207,8 @@ static __always_inline __u64 charge(struct vp_account_vcpu *vcpu, __u64 now)
 	return passed;
 }
 
-/* The guest was left, and nothing said so yet: KVM lets interrupts in before it says kvm_exit. */
+/* The guest was left, without an event yet: KVM handles interrupts before the tracepoint
+ * kvm_exit. */
 static __always_inline void leave_guest(struct vp_account_vcpu *vcpu, __u64 now)
 {
 	__u64 passed = now - vcpu->since;

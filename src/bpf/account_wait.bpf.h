@@ -174,8 +174,8 @@ static __always_inline void end_wait(struct vp_account_vcpu *vcpu, __u32 slot, _
 	settle_wait(number, slot, vcpu->state, from, now);
 }
 
-/* It runs, whatever its state says: a kernel may switch without telling (some hide tasks of their
- * own, and what they are switched from). */
+/* The thread runs although it has not left its wait: some kernels hide tasks of their own from
+ * sched_switch. */
 static __always_inline void end_missed_wait(struct vp_account_vcpu *vcpu, __u32 slot, __u64 now)
 {
 	if (!waits(vcpu))
@@ -261,8 +261,8 @@ static __always_inline void switch_in(struct vp_account_vcpu *vcpu, __u32 slot, 
 	vcpu->state = vcpu->base;
 }
 
-/* The thread's vCPU; given a place now if the thread is inside KVM_RUN and has none. */
-static __always_inline __u32 place_of(struct task_struct *task, __u64 now)
+/* The thread's vCPU slot, allocated now if the thread is inside KVM_RUN and has none. */
+static __always_inline __u32 slot_of(struct task_struct *task, __u64 now)
 {
 	__u32 slot = find_slot(task->pid);
 
@@ -294,7 +294,7 @@ int BPF_PROG(note_switch, bool preempted, struct task_struct *prev, struct task_
 		return 0;
 	}
 	__u64 now = bpf_ktime_get_ns();
-	__u32 out = here->vcpu ? here->vcpu : place_of(prev, now), in = place_of(next, now);
+	__u32 out = here->vcpu ? here->vcpu : slot_of(prev, now), in = slot_of(next, now);
 	struct vp_account_vcpu *vcpu;
 	here->vcpu = out;
 	changeable(here);

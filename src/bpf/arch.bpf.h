@@ -31,13 +31,13 @@ static __always_inline bool regs_let_interrupts_in(const bpf_user_pt_regs_t *reg
 }
 
 /* Makes what was written before seen first: x86 keeps the order of its stores. */
-static __always_inline void store_after(__u64 *place, __u64 value)
+static __always_inline void store_after(__u64 *at, __u64 value)
 {
 #if defined(__TARGET_ARCH_x86)
 	barrier();
-	*(volatile __u64 *)place = value;
+	*(volatile __u64 *)at = value;
 #else
-	__sync_lock_test_and_set(place, value);
+	__sync_lock_test_and_set(at, value);
 #endif
 }
 

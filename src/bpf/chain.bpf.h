@@ -281,7 +281,7 @@ static __always_inline __u64 top_of_other_stack(__u64 sp)
 
 /*
  * The task's own stack from where an interrupt has left it: the topmost word of the interrupts'
- * stack says where since v5.12 (a0cfc74d0b00 "x86/irq: Provide macro for inlining irq stack
+ * stack has its address since v5.12 (a0cfc74d0b00 "x86/irq: Provide macro for inlining irq stack
  * switching"); before, or on another stack, it is the outermost part.
  */
 static __always_inline void stack_behind(struct chain_maker *maker, __u64 stack, __u64 top_of_other)
@@ -330,7 +330,7 @@ static __always_inline void put_chain_behind_kernel(struct chain_maker *maker,
 		put_user_frames(maker);
 }
 
-/* The sampled vCPU thread, and the place in its guest. */
+/* The sampled vCPU thread, and its guest RIP. */
 struct chain_subject {
 	struct kvm_vcpu *vcpu;
 	__u32 pid, number, cpl, flags; /* flags: what is known, as in a guest_sample */
@@ -361,7 +361,7 @@ static __always_inline void put_guest_regs(struct chain_maker *maker,
 	maker->raw.used = sizeof(*record);
 }
 
-/* Begins with a sample; NULL: there is no place (which cannot be). */
+/* Begins with a sample; NULL: impossible, but the verifier needs it. */
 static __always_inline struct chain_maker *chain_begin(__u32 tid, __u64 time)
 {
 	struct chain_maker *maker = chain_maker();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Sees at once when a vCPU had to wait for a pCPU, was throttled, or was long outside its guest,
- * and tells user space of the first such time after it was armed. A thread is a vCPU's from when it
- * was first seen in KVM_RUN until it ends.
+ * Detects immediately that a vCPU waited for a pCPU, was throttled, or was outside its guest for
+ * long, and notifies user space of the first such time after it was armed. A thread is a vCPU's
+ * from when it was first seen in KVM_RUN until it ends.
  */
 #include <linux/bpf.h>
 #include <linux/ptrace.h>
@@ -190,7 +190,7 @@ int BPF_PROG(see_wakeup, struct task_struct *task)
 {
 	struct vp_condition_thread *thread = enabled ? conditions_thread_of(task) : 0;
 
-	/* It may be told of one that still is runnable. */
+	/* The thread may still be runnable. */
 	if (!thread || thread->ready_at)
 		return 0;
 	thread->ready_at = bpf_ktime_get_ns();

@@ -41,7 +41,7 @@ struct {
 	__uint(max_entries, VP_IDENTITY_VCPUS);
 	__type(key, __u64);
 	__type(value, __u32);
-} identity_places SEC(".maps");
+} identity_index SEC(".maps");
 
 /* Threads that were named lately: VMM's process, numbers and name, hashed. */
 struct {
@@ -65,24 +65,24 @@ struct guest_current {
  * given away again only after a grace period of RCU, and exec changes the address space.
  */
 enum { SURELY_SAME_NS = 4000000 };
-/* Another address space at the same place needs two execs of the thread; within that time it is not
- * noticed. */
+/* Another address space at the same address needs two execs of the thread; within that time it is
+ * not noticed. */
 enum { SAME_ROOT_NS = 64000000 };
 
-/* The vCPU, looked for at the place that the caller remembers first; 0: its kernel is not known. */
+/* The vCPU, looked for at the index that the caller remembers first; 0: its kernel is not known. */
 static __always_inline struct vp_identity_vcpu *find_identity(__u32 pid, __u32 number, __u32 *memo)
 {
 	__u64 key = (__u64)pid << 32 | number;
-	__u32 place = *memo;
-	struct vp_identity_vcpu *vcpu = bpf_map_lookup_elem(&identity_vcpus, &place);
+	__u32 index = *memo;
+	struct vp_identity_vcpu *vcpu = bpf_map_lookup_elem(&identity_vcpus, &index);
 
 	if (vcpu && vcpu->key == key)
 		return vcpu;
-	__u32 *found = bpf_map_lookup_elem(&identity_places, &key);
+	__u32 *found = bpf_map_lookup_elem(&identity_index, &key);
 	if (!found)
 		return 0;
-	place = *memo = *found;
-	vcpu = bpf_map_lookup_elem(&identity_vcpus, &place);
+	index = *memo = *found;
+	vcpu = bpf_map_lookup_elem(&identity_vcpus, &index);
 	return vcpu && vcpu->key == key ? vcpu : 0;
 }
 
@@ -105,8 +105,8 @@ static __always_inline __u64 hva_in_slots(__u32 first, __u32 count, __u64 gpa, _
 	__u32 low = 0, high = count;
 
 	for (int i = 0; i <= VP_IDENTITY_SLOT_BITS && low < high; i++) {
-		__u32 middle = (low + high) / 2, place = first + middle;
-		struct vp_identity_slot *slot = bpf_map_lookup_elem(&identity_slots, &place);
+		__u32 middle = (low + high) / 2, index = first + middle;
+		struct vp_identity_slot *slot = bpf_map_lookup_elem(&identity_slots, &index);
 		if (!slot)
 			return 0;
 		if (slot->gpa > gpa)
@@ -114,8 +114,8 @@ static __always_inline __u64 hva_in_slots(__u32 first, __u32 count, __u64 gpa, _
 		else
 			low = middle + 1;
 	}
-	__u32 place = first + low - 1;
-	struct vp_identity_slot *slot = low ? bpf_map_lookup_elem(&identity_slots, &place) : 0;
+	__u32 index = first + low - 1;
+	struct vp_identity_slot *slot = low ? bpf_map_lookup_elem(&identity_slots, &index) : 0;
 	if (!slot)
 		return 0;
 	__u64 at = gpa - slot->gpa;
@@ -168,17 +168,17 @@ static __always_inline bool read_mm(struct vp_identity_vcpu *vcpu)
 static __always_inline bool read_numbers(struct vp_identity_vcpu *vcpu, __u64 *ids)
 {
 	const char *task = (const char *)vcpu->task_hva;
-	__u32 distance = vcpu->off_ids - vcpu->off_mm, place = distance / sizeof(*ids);
+	__u32 distance = vcpu->off_ids - vcpu->off_mm, index = distance / sizeof(*ids);
 	struct vp_last_exit *room = root_is_in_memory(vcpu) ? this_cpu_last_exit() : 0;
 
-	barrier_var(place); /* or the compiler checks one copy of it and uses another */
-	if (!room || distance % sizeof(*ids) || place >= VP_NEAR_WORDS)
+	barrier_var(index); /* or the compiler checks one copy of it and uses another */
+	if (!room || distance % sizeof(*ids) || index >= VP_NEAR_WORDS)
 		return !bpf_probe_read_user(ids, sizeof(*ids), task + vcpu->off_ids) &&
 		       (!root_is_in_memory(vcpu) || read_mm(vcpu));
 	if (bpf_probe_read_user(room->words, sizeof(room->words), task + vcpu->off_mm))
 		return false;
 	vcpu->mm_now = room->words[0];
-	*ids = room->words[place];
+	*ids = room->words[index];
 	return true;
 }
 
@@ -220,8 +220,8 @@ static __always_inline bool is_new_name(struct vp_identity_vcpu *vcpu, __u32 pid
 }
 
 /*
- * The root of the current task's address space by its page tables' place in the guest's kernel, for
- * a processor that keeps its own to itself (Intel): of vcpu->mm_now. Threads of the kernel have
+ * The root of the current task's address space by its page tables' address in the guest's kernel,
+ * for a processor that keeps its own to itself (Intel): of vcpu->mm_now. Threads of the kernel have
  * none: 0. `same_task`: the root before is still good if the mm is the same; a mm_struct is used
  * again, but not for a task that has lived on.
  */
@@ -246,8 +246,9 @@ static __always_inline __u64 root_by_memory(struct vp_identity_vcpu *vcpu, bool 
 }
 
 /*
- * False: the VM's kernel is not known, or its memory did not tell. `as_root` is the address space's
- * root, or 0 if it is not known; `user`: the guest is in user space; `memo`: of find_identity().
+ * False: the VM's kernel is not known, or its memory was unreadable. `as_root` is the address
+ * space's root, or 0 if it is not known; `user`: the guest is in user space; `memo`: of
+ * find_identity().
  */
 static __always_inline bool read_guest_current(__u32 pid, __u32 number, __u64 as_root, bool user,
 					       __u64 time, __u32 *memo, struct guest_current *ret)

@@ -28,17 +28,17 @@ struct vp_identity_vm {
 
 /* A vCPU. The guest decides what is read here, so nothing of it is trusted beyond its slots. */
 struct vp_identity_vcpu {
-	__u64 key;         /* VMM's process << 32 | vCPU; 0: nobody has this place */
+	__u64 key;         /* VMM's process << 32 | vCPU; 0: nobody has this index */
 	__u64 current_hva; /* of the pointer to the current task of its CPU */
 	__u32 vm;          /* which vp_identity_vm */
 	__u32 off_ids;     /* in task_struct: tid, and the tgid right after it */
 	__u32 off_comm;
 	__u32 off_stack; /* 0: not known */
-	__u32 off_mm; /* … and in mm_struct: where the host cannot tell the address space's root */
+	__u32 off_mm; /* … and in mm_struct: where the host cannot read the address space's root */
 	__u32 off_pgd;
 	/* From the previous sample: */
 	__u64 task, task_hva;
-	__u64 mm, root;         /* where its mm_struct is, 0: not known; and what root that says */
+	__u64 mm, root;         /* where its mm_struct is, 0: not known; and its root */
 	__u64 mm_now;           /* the same of the sample at hand */
 	__u64 root_read;        /* when the root was, ns */
 	__u64 as_root, checked; /* when all of the task was read last, ns */

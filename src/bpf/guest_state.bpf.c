@@ -119,11 +119,11 @@ __u32 protection = 0;
 __noinline int find_slot(__u64 address, __u32 pid)
 {
 	struct kvm_memory_slot *slot = (void *)address;
-	__u32 place = n_found++;
+	__u32 at_offset = n_found++;
 
-	if (place >= VP_LISTED_SLOTS)
+	if (at_offset >= VP_LISTED_SLOTS)
 		return 0;
-	struct vp_guest_listed_slot *item = &found[place];
+	struct vp_guest_listed_slot *item = &found[at_offset];
 	item->pid = pid;
 	item->gpa = BPF_CORE_READ(slot, base_gfn) << PAGE_BITS;
 	item->size = BPF_CORE_READ(slot, npages) << PAGE_BITS;
@@ -133,13 +133,13 @@ __noinline int find_slot(__u64 address, __u32 pid)
 }
 
 /* The slots of a list, whose nodes are so far inside them. */
-__noinline int find_list(__u64 head, __u64 place, __u32 pid)
+__noinline int find_list(__u64 head, __u64 at_offset, __u32 pid)
 {
 	__u64 node = 0;
 
 	bpf_probe_read_kernel(&node, sizeof(node), (void *)head);
 	for (int i = 0; i < MAX_IN_BUCKET && node; i++) {
-		find_slot(node - place, pid);
+		find_slot(node - at_offset, pid);
 		bpf_probe_read_kernel(&node, sizeof(node), (void *)node);
 	}
 	return 0;
@@ -157,11 +157,11 @@ static __always_inline void list_hash(__u32 pid, struct kvm_memslots___hash *slo
 {
 	struct kvm_memory_slot___hash *shape = 0;
 	__u32 active = BPF_CORE_READ(slots, node_idx) & 1;
-	__u64 place = bpf_core_field_offset(shape->id_node) + active * sizeof(void *) * 2;
+	__u64 at_offset = bpf_core_field_offset(shape->id_node) + active * sizeof(void *) * 2;
 	__u64 heads = (__u64)slots + bpf_core_field_offset(slots->id_hash);
 
 	for (int i = 0; i < BUCKETS; i++)
-		find_list(heads + i * sizeof(void *), place, pid);
+		find_list(heads + i * sizeof(void *), at_offset, pid);
 }
 
 static __always_inline void list_array(__u32 pid, struct kvm_memslots___array *slots)
@@ -209,9 +209,9 @@ static __always_inline bool read_counter_offset(struct kvm_vcpu *vcpu, __u64 *re
 	if (bpf_core_field_exists(arm->arch.ctxt) &&
 	    bpf_core_enum_value_exists(enum vcpu_sysreg, CNTVOFF_EL2)) {
 		barrier();
-		__u32 place = bpf_core_field_offset(arm->arch.ctxt.sys_regs) +
-			      bpf_core_enum_value(enum vcpu_sysreg, CNTVOFF_EL2) * sizeof(*ret);
-		return !bpf_probe_read_kernel(ret, sizeof(*ret), (void *)vcpu + place);
+		__u32 at_offset = bpf_core_field_offset(arm->arch.ctxt.sys_regs) +
+				  bpf_core_enum_value(enum vcpu_sysreg, CNTVOFF_EL2) * sizeof(*ret);
+		return !bpf_probe_read_kernel(ret, sizeof(*ret), (void *)vcpu + at_offset);
 	}
 	return false;
 }

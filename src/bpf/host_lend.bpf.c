@@ -30,7 +30,7 @@ volatile __u64 generation = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, VP_LEND_PLACES);
+	__uint(max_entries, VP_LEND_SLOTS);
 	__type(key, __u32);
 	__type(value, struct vp_lend_vcpu);
 } vcpus SEC(".maps");
@@ -99,8 +99,8 @@ static __always_inline bool memory_is_same(const struct bpf_raw_tracepoint_args 
 static __always_inline struct vp_lend_vcpu *host_lend_vcpu_of(__u32 tid)
 {
 	for (__u32 i = 0; i < VP_LEND_TRIES; i++) {
-		__u32 place = (tid + i) % VP_LEND_PLACES;
-		struct vp_lend_vcpu *vcpu = bpf_map_lookup_elem(&vcpus, &place);
+		__u32 slot = (tid + i) % VP_LEND_SLOTS;
+		struct vp_lend_vcpu *vcpu = bpf_map_lookup_elem(&vcpus, &slot);
 		if (!vcpu || !vcpu->tid)
 			return 0;
 		if (vcpu->tid == tid)
@@ -136,7 +136,7 @@ int publish(struct bpf_raw_tracepoint_args *context)
 	}
 	cell.stolen = run_delay();
 	cell.sequence = ++vcpu->sequence;
-	/* Behind the marker, and no more than there is of events. */
+	/* After the marker; as many counts as there are events. */
 	if (bpf_probe_write_user((void *)(vcpu->hva + sizeof(marker)), &cell.sequence,
 				 sizeof(cell) - sizeof(marker) - sizeof(cell.spare)))
 		vcpu->unwritten++;

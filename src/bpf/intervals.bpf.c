@@ -2,7 +2,7 @@
 /*
  * Aligned intervals: what is counted by perf's counters, by these programs and by a guest's kernel
  * is closed by one trigger at one instant, for whoever has the pCPU then: a vCPU, a task, the pCPU
- * itself. The trigger is a counter's overflow, so many exits, or the time.
+ * itself. The trigger is a counter's overflow, N exits, or the time.
  *
  * perf's counters count all that happens on their pCPU; what they counted while a subject had it is
  * the subject's. So they are read when it gets its pCPU, when it loses it, and at each close.
@@ -35,9 +35,9 @@ static __always_inline void intervals_note_pcpu(struct interval_cpu *cpu,
 
 /* The subject is the one that has this pCPU from now on. */
 static __always_inline void install(struct interval_cpu *cpu, struct vp_subject *subject,
-				    __u32 place, __u64 now)
+				    __u32 slot, __u64 now)
 {
-	cpu->place = place;
+	cpu->slot = slot;
 	read_counters(cpu, 0);
 	charge(subject, now);
 	subject->state = VP_SUBJECT_RUNNING;
@@ -60,21 +60,21 @@ static __always_inline void emit_of_vcpu(__u32 pid, __u32 tid, __u64 now)
 static __noinline int intervals_look_again(struct interval_cpu *cpu, bool may_make)
 {
 	__u64 id = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
-	__u32 place = find_place((__u32)id), came = 0;
+	__u32 slot = find_slot((__u32)id), came = 0;
 
 	if (!cpu)
 		return 0;
-	if (!place && may_make) {
-		place = make_place(id >> 32, (__u32)id, vcpu_here(), now);
-		if (place)
+	if (!slot && may_make) {
+		slot = make_slot(id >> 32, (__u32)id, vcpu_here(), now);
+		if (slot)
 			emit_of_vcpu(id >> 32, (__u32)id, now);
 		came = VP_SUBJECT_CAME;
 	}
-	struct vp_subject *subject = subject_at(place);
+	struct vp_subject *subject = subject_at(slot);
 	if (subject)
 		subject->flags |= came;
 	if (subject)
-		install(cpu, subject, place, now);
+		install(cpu, subject, slot, now);
 	return 0;
 }
 
@@ -92,9 +92,9 @@ static __always_inline struct interval_cpu *intervals_enter(void)
 /* The vCPU that runs here: a thread that enters a guest is one. */
 static __always_inline struct vp_subject *vcpu_subject(struct interval_cpu *cpu)
 {
-	if (!cpu->place)
+	if (!cpu->slot)
 		intervals_look_again(cpu, takes_new);
-	return subject_at(cpu->place);
+	return subject_at(cpu->slot);
 }
 
 SEC("perf_event")
@@ -109,9 +109,9 @@ int close_on_overflow(void *context)
 		return 0;
 	}
 	set_busy(cpu, 1);
-	if (!cpu->place)
+	if (!cpu->slot)
 		intervals_look_again(cpu, false);
-	struct vp_subject *subject = subject_at(cpu->place);
+	struct vp_subject *subject = subject_at(cpu->slot);
 	if (subject && !(subject->flags & VP_SUBJECT_OVER))
 		close_here(cpu, subject);
 	leave(cpu);
@@ -130,7 +130,7 @@ SEC("perf_event")
 int close_on_tick(void *context)
 {
 	struct interval_cpu *cpu = intervals_enter();
-	struct vp_subject *subject = cpu ? subject_at(cpu->place) : 0;
+	struct vp_subject *subject = cpu ? subject_at(cpu->slot) : 0;
 
 	if (subject && !(subject->flags & VP_SUBJECT_OVER))
 		close_if_due(cpu, subject, bpf_ktime_get_ns());
@@ -265,9 +265,9 @@ SEC("raw_tp/kvm_mmio")
 int note_mmio(void *context)
 {
 	struct interval_cpu *cpu = intervals_enter();
-	struct vp_subject *subject = cpu ? subject_at(cpu->place) : 0;
+	struct vp_subject *subject = cpu ? subject_at(cpu->slot) : 0;
 
-	/* Until now it was a page fault as far as anyone could tell. */
+	/* Until now it counted as a page fault. */
 	if (subject && subject->flags & VP_SUBJECT_IN_EXIT)
 		subject->class = VP_EXITS_mmio;
 	if (cpu)
@@ -278,7 +278,7 @@ int note_mmio(void *context)
 static __always_inline void count_here(__u32 count, __u32 also)
 {
 	struct interval_cpu *cpu = intervals_enter();
-	struct vp_subject *subject = cpu ? subject_at(cpu->place) : 0;
+	struct vp_subject *subject = cpu ? subject_at(cpu->slot) : 0;
 
 	if (subject) {
 		add(subject, count, 1);
@@ -320,7 +320,7 @@ static __always_inline void take_aside(struct interval_cpu *cpu, struct vp_subje
 	read_counters(cpu, subject);
 	charge(subject, now);
 	subject->state = VP_SUBJECT_WAITING;
-	cpu->aside = cpu->place;
+	cpu->aside = cpu->slot;
 }
 
 /* The switcher is done; true: the subject that made room for it is back. */
@@ -344,11 +344,11 @@ static __always_inline void intervals_take_out(struct interval_cpu *cpu, struct 
 	count_out(subject, runnable);
 	subject->state = runnable ? VP_SUBJECT_WAITING : VP_SUBJECT_BLOCKED;
 	if (task_state(prev) & TASK_DEAD && !runnable) {
-		__u32 tid = prev->pid, place = cpu->place;
+		__u32 tid = prev->pid, slot = cpu->slot;
 		close_interval(subject, now, VP_INTERVAL_PARTIAL | VP_INTERVAL_LAST);
 		subject->flags |= VP_SUBJECT_OVER;
-		bpf_map_delete_elem(&places, &tid);
-		bpf_map_push_elem(&free_places, &place, BPF_ANY);
+		bpf_map_delete_elem(&slots, &tid);
+		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
 	}
 }
 
@@ -378,7 +378,7 @@ static __always_inline bool counts_on_pcpu(struct task_struct *task)
 static __always_inline void note_switch_of_pcpu(struct interval_cpu *cpu, bool runnable,
 						struct task_struct *prev, struct task_struct *next)
 {
-	struct vp_subject *subject = subject_at(cpu->place);
+	struct vp_subject *subject = subject_at(cpu->slot);
 
 	if (!subject)
 		return;
@@ -411,7 +411,7 @@ int BPF_PROG(note_switch, bool preempted, struct task_struct *prev, struct task_
 		return 0;
 	}
 	__u64 now = bpf_ktime_get_ns();
-	__u32 out = cpu->place, in = find_place(next->pid);
+	__u32 out = cpu->slot, in = find_slot(next->pid);
 	struct vp_subject *leaves = subject_at(out);
 	bool is_back = switched && bring_back(cpu, in);
 	if (leaves && !(leaves->flags & VP_SUBJECT_OVER)) {
@@ -421,7 +421,7 @@ int BPF_PROG(note_switch, bool preempted, struct task_struct *prev, struct task_
 			intervals_take_out(cpu, leaves, prev, runnable, now);
 	}
 	struct vp_subject *comes = subject_at(in);
-	cpu->place = in;
+	cpu->slot = in;
 	if (comes && !(comes->flags & VP_SUBJECT_OVER))
 		intervals_take_in(cpu, comes, leaves != 0, is_back, now);
 	leave(cpu);
@@ -436,9 +436,9 @@ static __always_inline int note_wakeup(struct task_struct *task)
 		return 0;
 	if (per == VP_PER_PCPU) {
 		struct interval_cpu *cpu = this_cpu();
-		subject = cpu && counts_on_pcpu(task) ? subject_at(cpu->place) : 0;
+		subject = cpu && counts_on_pcpu(task) ? subject_at(cpu->slot) : 0;
 	} else {
-		subject = subject_at(find_place(task->pid));
+		subject = subject_at(find_slot(task->pid));
 	}
 	if (!subject)
 		return 0;
@@ -467,28 +467,28 @@ int BPF_PROG(note_wakeup_new, struct task_struct *task)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(note_fork, struct task_struct *parent, struct task_struct *child)
 {
-	if (!enabled || per != VP_PER_TASK || !find_place(parent->pid))
+	if (!enabled || per != VP_PER_TASK || !find_slot(parent->pid))
 		return 0;
-	make_place(child->tgid, child->pid, VP_VCPU_UNKNOWN, bpf_ktime_get_ns());
+	make_slot(child->tgid, child->pid, VP_VCPU_UNKNOWN, bpf_ktime_get_ns());
 	return 0;
 }
 
 static __always_inline void begin_here(struct interval_cpu *cpu)
 {
 	if (per == VP_PER_PCPU) {
-		__u32 place = bpf_get_smp_processor_id() + 1;
-		struct vp_subject *subject = subject_at(place);
+		__u32 slot = bpf_get_smp_processor_id() + 1;
+		struct vp_subject *subject = subject_at(slot);
 		if (!subject)
 			return;
-		subject->vcpu = place - 1;
+		subject->vcpu = slot - 1;
 		begin_subject(subject, bpf_ktime_get_ns());
-		install(cpu, subject, place, subject->begin);
+		install(cpu, subject, slot, subject->begin);
 		return;
 	}
 	intervals_look_again(cpu, false);
 }
 
-/* Where the recipe does not say what comes: begins and ends on a pCPU, or of a subject. */
+/* Starts and ends on a pCPU, or of a subject, at the request of user space. */
 SEC("raw_tp")
 int do_here(struct bpf_raw_tracepoint_args *context)
 {
@@ -508,7 +508,7 @@ int do_here(struct bpf_raw_tracepoint_args *context)
 		__builtin_memset(cpu->now, 0, sizeof(cpu->now));
 	} else {
 		struct vp_subject *subject =
-		    subject_at(command == VP_END_HERE ? cpu->place : (__u32)context->args[1]);
+		    subject_at(command == VP_END_HERE ? cpu->slot : (__u32)context->args[1]);
 		if (subject && !(subject->flags & VP_SUBJECT_OVER)) {
 			if (command == VP_END_HERE)
 				take_all(cpu, subject);

@@ -11,8 +11,8 @@
 enum vp_subject_state { VP_SUBJECT_BLOCKED, VP_SUBJECT_RUNNING, VP_SUBJECT_WAITING };
 
 enum vp_subject_flag {
-	VP_SUBJECT_IN_GUEST = 1,     /* entered_at says since when */
-	VP_SUBJECT_IN_EXIT = 2,      /* exited_at says since when, `class` why */
+	VP_SUBJECT_IN_GUEST = 1,     /* since entered_at */
+	VP_SUBJECT_IN_EXIT = 2,      /* since exited_at, for `class` */
 	VP_SUBJECT_SEEN = 4,         /* it had a pCPU */
 	VP_SUBJECT_OVER = 8,         /* its last interval was closed */
 	VP_SUBJECT_ENTERED = 16,     /* its guest was entered */
@@ -36,7 +36,7 @@ struct vp_set_shares {
 	__u64 sums[VP_SETS_MAX];           /* shares of `busy` sub-intervals, billionths */
 };
 
-/* A counter of perf's: what bpf_perf_event_read_value() says, or a sum of differences of that. */
+/* A counter of perf's: the value of bpf_perf_event_read_value(), or a sum of differences of it. */
 struct vp_reading {
 	__u64 value, enabled, running;
 };
@@ -66,7 +66,7 @@ struct vp_subject {
 };
 
 /* Where a vCPU's guest kernel counts, in the VMM's memory; 0: not known. */
-struct vp_guest_places {
+struct vp_guest_counters {
 	__u64 hva[VP_GUEST_COUNT];
 	__u64 narrow; /* bits: 4 bytes, not 8 */
 	/* Bits: the agent's programs count there, as long as there is a certain number elsewhere.
@@ -76,7 +76,7 @@ struct vp_guest_places {
 };
 
 /* An event of the recipe: where its value comes from. */
-struct vp_event_place {
+struct vp_event_origin {
 	__u8 source, index; /* enum vp_event_source */
 };
 
@@ -85,14 +85,14 @@ enum vp_interval_command {
 	VP_BEGIN_HERE = 1, /* on the pCPU where it runs: whoever has it */
 	VP_FORGET_HERE,    /* its counters are to be others, which have counted nothing yet */
 	VP_END_HERE,
-	VP_END_SUBJECT,  /* the one whose place comes with it; it has no pCPU */
+	VP_END_SUBJECT,  /* the one whose slot comes with it; it has no pCPU */
 	VP_SWITCHES_HERE /* the thread that comes with it switches the sets of this pCPU */
 };
 
 /* Losses. */
 struct vp_intervals_lost {
 	__u64 intervals; /* that found no room */
-	__u64 subjects;  /* that there was no place for */
+	__u64 subjects;  /* that there was no slot for */
 };
 
 #endif

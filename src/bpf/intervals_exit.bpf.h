@@ -10,8 +10,8 @@ enum { X86_PAGE_FAULT = 14 };
 
 #if defined(__TARGET_ARCH_arm64)
 
-/* kvm_exit's first two words: ARM_EXCEPTION_IRQ is 0, a trap's class is ESR_EL2.EC. They say all.
- */
+/* kvm_exit's first two words: ARM_EXCEPTION_IRQ is 0, a trap's class is ESR_EL2.EC. They report all
+ * exits. */
 static __always_inline __u32 class_of_exit(struct vp_subject *subject, __u64 first, __u64 second,
 					   __u32 reported)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Part of intervals.bpf.c: sets of counters that take turns. Programs cannot switch counters on and
- * off. They say whose turn it is, to a thread of this pCPU's own in user space
+ * off. They report whose turn it is to a thread of this pCPU's own in user space
  * (collect/programs/multiplex.c): woken by an interrupt of this pCPU, it runs before the subject
  * goes on.
  */

@@ -21,14 +21,14 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u32);
-} places SEC(".maps");
+} slots SEC(".maps");
 
 /* Places + 1 that nobody has; user space fills it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, 1);
 	__uint(value_size, sizeof(__u32));
-} free_places SEC(".maps");
+} free_slots SEC(".maps");
 
 /* perf's counters: number * pCPUs + pCPU. */
 struct {
@@ -43,8 +43,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
 	__type(key, __u64);
-	__type(value, struct vp_guest_places);
-} guest_places SEC(".maps");
+	__type(value, struct vp_guest_counters);
+} guest_counters SEC(".maps");
 
 /*
  * One of the kernel's rings per pCPU: they need no order of stores of ours, which x86 keeps and Arm
@@ -63,7 +63,7 @@ struct interval_record {
 };
 
 struct interval_cpu {
-	__u32 place;    /* + 1 of the subject that has the pCPU, or 0 */
+	__u32 slot;     /* + 1 of the subject that has the pCPU, or 0 */
 	__u32 busy;     /* a program is at work here: what interrupts it keeps away */
 	__u32 due;      /* what interrupted it was to close an interval */
 	__u32 set;      /* that was asked for last … */
@@ -93,7 +93,7 @@ const volatile __u32 n_counters = 0, n_events = 0, n_cpus = 1;
 const volatile __u32 trigger_counter = VP_COUNTERS_MAX;
 const volatile __u32 wants_guest = 0; /* bits of enum vp_guest_count */
 const volatile __u64 ring_half = 0, record_size = 0;
-const volatile struct vp_event_place events[VP_EVENTS_MAX] = {};
+const volatile struct vp_event_origin events[VP_EVENTS_MAX] = {};
 
 /* Whether a vCPU that was not known at the start has intervals, too. */
 const volatile __u32 takes_new = 1;
@@ -114,19 +114,19 @@ static __always_inline struct interval_cpu *this_cpu(void)
 	return bpf_map_lookup_elem(&cpus, &zero);
 }
 
-static __always_inline struct vp_subject *subject_at(__u32 place)
+static __always_inline struct vp_subject *subject_at(__u32 slot)
 {
-	__u32 index = place - 1;
+	__u32 index = slot - 1;
 
-	return place ? bpf_map_lookup_elem(&subjects, &index) : 0;
+	return slot ? bpf_map_lookup_elem(&subjects, &index) : 0;
 }
 
 /* Place + 1 of the thread's subject, or 0. */
-static __always_inline __u32 find_place(__u32 tid)
+static __always_inline __u32 find_slot(__u32 tid)
 {
-	__u32 *place = bpf_map_lookup_elem(&places, &tid);
+	__u32 *slot = bpf_map_lookup_elem(&slots, &tid);
 
-	return place ? *place : 0;
+	return slot ? *slot : 0;
 }
 
 static __always_inline void next_due(struct vp_subject *subject, __u64 now)
@@ -147,30 +147,30 @@ static __always_inline void begin_subject(struct vp_subject *subject, __u64 now)
 	subject->exits_left = part_width;
 }
 
-/* Gives a thread that is new a place; returns it + 1, or 0 if there is none. */
-static __noinline __u32 make_place(__u32 pid, __u32 tid, __u32 vcpu, __u64 now)
+/* Allocates a slot for a new thread; returns its index + 1, or 0: the table is full. */
+static __noinline __u32 make_slot(__u32 pid, __u32 tid, __u32 vcpu, __u64 now)
 {
-	__u32 place = 0;
+	__u32 slot = 0;
 
-	if (bpf_map_pop_elem(&free_places, &place)) {
+	if (bpf_map_pop_elem(&free_slots, &slot)) {
 		__sync_fetch_and_add(&lost.subjects, 1);
 		return 0;
 	}
-	__u32 index = place - 1;
+	__u32 index = slot - 1;
 	if (bpf_map_update_elem(&subjects, &index, &new_subject, BPF_ANY) ||
-	    bpf_map_update_elem(&places, &tid, &place, BPF_ANY)) {
-		bpf_map_push_elem(&free_places, &place, BPF_ANY);
+	    bpf_map_update_elem(&slots, &tid, &slot, BPF_ANY)) {
+		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
 		__sync_fetch_and_add(&lost.subjects, 1);
 		return 0;
 	}
-	struct vp_subject *subject = subject_at(place);
+	struct vp_subject *subject = subject_at(slot);
 	if (!subject)
 		return 0;
 	subject->tid = tid;
 	subject->pid = pid;
 	subject->vcpu = vcpu;
 	begin_subject(subject, now);
-	return place;
+	return slot;
 }
 
 /* Whether the counter counts now, as far as it depends on whose turn it is. */
@@ -213,12 +213,12 @@ static __noinline int read_counters(struct interval_cpu *cpu, struct vp_subject 
 }
 
 /* Whether the agent's programs still count. */
-static __always_inline bool marker_is_intact(const struct vp_guest_places *places)
+static __always_inline bool marker_is_intact(const struct vp_guest_counters *slots)
 {
 	__u64 marker = 0;
 
-	return !bpf_probe_read_user(&marker, sizeof(marker), (void *)places->marker_hva) &&
-	       marker == places->marker;
+	return !bpf_probe_read_user(&marker, sizeof(marker), (void *)slots->marker_hva) &&
+	       marker == slots->marker;
 }
 
 /* Reads the guest kernel's counters; only in the context of the vCPU thread. */
@@ -227,7 +227,7 @@ static __noinline int read_guest(struct vp_subject *subject)
 	if (!subject || !wants_guest)
 		return 0;
 	__u64 key = (__u64)subject->pid << 32 | subject->vcpu;
-	struct vp_guest_places *found = bpf_map_lookup_elem(&guest_places, &key);
+	struct vp_guest_counters *found = bpf_map_lookup_elem(&guest_counters, &key);
 	__u32 known = 0;
 
 	for (int i = 0; found && i < VP_GUEST_COUNT; i++) {
@@ -570,7 +570,7 @@ static __always_inline void set_busy(struct interval_cpu *cpu, __u32 busy)
 static __always_inline void leave(struct interval_cpu *cpu)
 {
 	if (*(volatile __u32 *)&cpu->due) {
-		struct vp_subject *subject = subject_at(cpu->place);
+		struct vp_subject *subject = subject_at(cpu->slot);
 		*(volatile __u32 *)&cpu->due = 0;
 		if (subject)
 			close_here(cpu, subject);

@@ -98,7 +98,7 @@ enum vmcb_offset {
 };
 
 /* Neighbours in the VMCB: one read costs little more than one of their first member alone. */
-struct vmcb_place {
+struct vmcb_regs {
 	__u64 cr3;
 	__u64 between[(VMCB_SAVE_RIP - VMCB_SAVE_CR3) / 8 - 1];
 	__u64 rip;
@@ -112,7 +112,7 @@ struct vmcb_info {
  * The same as the verifier knows it: such memory is read by plain loads, a tenth of what
  * bpf_probe_read_kernel() costs. Before v6.1 (73412dfeea72 "KVM: SVM: do not allocate struct
  * svm_cpu_data dynamically") svm_data was a pointer; then, and where the kernel's BTF does not have
- * it (7.2), knows_svm_data is 0.
+ * it (7.2), has_svm_data is 0.
  */
 struct vmcb;
 
@@ -155,11 +155,12 @@ struct vcpu_vmx___split {
 	struct vcpu_vt___split vt;
 } CORE;
 
-/* Set by the loader: enum vp_vendor, and whether KVM says that all guests have nested paging. */
+/* Set by the loader: enum vp_vendor, and whether all guests have nested paging, by KVM's
+ * parameters. */
 const volatile __u32 vendor = 0;
 const volatile __u32 nested_paging = 0;
 /* collect/programs/svm_data.c has put the per-CPU variable svm_data in the place of VP_SVM_DATA. */
-const volatile __u32 knows_svm_data = 0;
+const volatile __u32 has_svm_data = 0;
 
 /* The task's preempt notifier, or 0: only a thread inside KVM_RUN has one. */
 static __always_inline void *kvm_notifier_of_task(struct task_struct *task)
@@ -214,7 +215,7 @@ static __always_inline void *vmcb_of(struct kvm_vcpu *vcpu)
 	return vmcb;
 }
 
-/* Whether the VMCB is the guest's own; false where the kernel does not tell. */
+/* Whether the VMCB is the guest's own; false: the kernel does not show it. */
 static __always_inline bool vmcb_is_own(struct kvm_vcpu *vcpu, void *vmcb)
 {
 	struct vcpu_svm *svm = (void *)vcpu;
@@ -235,7 +236,7 @@ static __always_inline struct vmcb *loaded_vmcb(__u64 address)
 {
 	struct svm_cpu_data *data;
 
-	if (!knows_svm_data)
+	if (!has_svm_data)
 		return 0;
 	asm volatile("%0 = " VP_SVM_DATA_TEXT " ll" : "=r"(data));
 	data = bpf_this_cpu_ptr(data);
@@ -289,7 +290,7 @@ static __always_inline bool read_exit_reason(struct kvm_vcpu *vcpu, struct vp_vm
 	return read_vmcb_reason(ret->at, reason);
 }
 
-static __always_inline bool read_vmcb_place(const struct vmcb_view *vmcb, struct vmcb_place *ret)
+static __always_inline bool read_vmcb_regs(const struct vmcb_view *vmcb, struct vmcb_regs *ret)
 {
 	if (!vmcb->loaded)
 		return !bpf_probe_read_kernel(ret, sizeof(*ret), vmcb->at + VMCB_SAVE_CR3);
@@ -359,7 +360,7 @@ static __always_inline bool read_rip_in_kvm(struct kvm_vcpu *vcpu, struct rip_in
 }
 
 /*
- * Intel: where the guest left, if KVM has read its RIP out of the VMCS since (regs_avail says so).
+ * Intel: where the guest left, if KVM has read its RIP out of the VMCS since (by regs_avail).
  * The event of the tracepoint kvm_exit does that at every exit, for whoever asked for it: see
  * exit_event.bpf.c.
  */
@@ -405,12 +406,12 @@ static __always_inline bool has_nested_paging(void *vmcb)
  * Where the guest is. Its CR3 is in the VMCB with nested paging, else in arch.cr3. Intel with EPT
  * keeps it in the VMCS, which only the CPU reads.
  */
-static __always_inline bool read_place(struct kvm_vcpu *vcpu, const struct vmcb_view *vmcb,
-				       struct vmcb_place *ret, __u32 *cpl)
+static __always_inline bool read_guest_regs(struct kvm_vcpu *vcpu, const struct vmcb_view *vmcb,
+					    struct vmcb_regs *ret, __u32 *cpl)
 {
 	__u8 level = 0;
 
-	if (!read_vmcb_cpl(vmcb, &level) || !read_vmcb_place(vmcb, ret))
+	if (!read_vmcb_cpl(vmcb, &level) || !read_vmcb_regs(vmcb, ret))
 		return false;
 	*cpl = level;
 	if (!has_nested_paging(vmcb->at))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whether a VM's memory is kept from the host: what KVM says, in all its versions. */
+/* Whether a VM's memory is hidden from the host, by the fields of all KVM versions. */
 #ifndef VP_BPF_KVM_PROTECTION_BPF_H
 #define VP_BPF_KVM_PROTECTION_BPF_H
 

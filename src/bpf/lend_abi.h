@@ -5,9 +5,9 @@
 
 enum { VP_LEND_MAX_VCPUS = 512 };
 
-/* vCPUs are looked up at each VM entry. A thread's place in the array is its number's remainder, or
+/* vCPUs are looked up at each VM entry. A thread's slot in the array is its number's remainder, or
  * if that is taken one of the next ones. */
-enum { VP_LEND_PLACES = 4096, VP_LEND_TRIES = 8 };
+enum { VP_LEND_SLOTS = 4096, VP_LEND_TRIES = 8 };
 
 /* State of a vCPU thread: the address of its cell in the VMM's memory, and the last result. */
 struct vp_lend_vcpu {

@@ -11,8 +11,8 @@
 /*
  * How a sample learns what it hit. By perf works everywhere, also where the guest's PC can only be
  * read by the CPU (Intel, in an NMI), but writing through perf costs as much again as all the rest
- * of a sample. By IRQ and by NMI go by KVM's handling_intr_from_guest, which says of an interrupt
- * and of an NMI that it is the one that ended the guest's run.
+ * of a sample. By IRQ and by NMI go by KVM's handling_intr_from_guest, which is set for the
+ * interrupt or NMI that ended the guest's run.
  */
 enum vp_seen_by { VP_SEEN_BY_PERF = 0, VP_SEEN_BY_IRQ = 1, VP_SEEN_BY_NMI = 2 };
 
@@ -30,7 +30,7 @@ struct vp_held_sample {
  * a time: interrupts are off in each, and an NMI that finds one of them writing holds its sample.
  * Only user space reads.
  *
- * `head` and `tail` count bytes; their remainder by `ring_size` is the place of the next record. A
+ * `head` and `tail` count bytes; their remainder by `ring_size` is the offset of the next record. A
  * record that reaches the end of the ring's bytes is not divided: the next one starts the next lap,
  * and `lap_end` is the end of the previous lap in the ring. */
 struct vp_ring {
@@ -41,7 +41,7 @@ struct vp_ring {
 	__u64 last_notifier;
 	struct vp_vmcb_memo last_vmcb;
 	__u32 last_tid, last_vcpu, last_renames;
-	__u32 last_identity; /* place in identity_vcpus */
+	__u32 last_identity; /* index in identity_vcpus */
 	__u64 hit_ip;        /* where KVM is when an interrupt of the guest comes through to it */
 	__u64 reported;      /* time of the last wakeup of user space for a process */
 	__u32 writing;       /* a program is between a record's start and its end */
@@ -65,7 +65,7 @@ struct vp_interpreter {
 };
 
 /*
- * By perf, one shape for all: the kernel's own sample header comes with it, and says whether the
+ * By perf, one shape for all: the kernel's own sample header comes with it, which shows whether the
  * sample hit the guest and where. perf asks KVM, and knows every vendor. The program adds what perf
  * does not know.
  */
@@ -89,7 +89,7 @@ struct vp_raw_record {
 	__u64 events;     /* of the trigger since the sample before: its period */
 	char guest_comm[16];
 	/* The method whose frame is the innermost one, if the guest's process has an interpreter:
-	 * the program counter, which only perf knows, tells whether that runs. 0: unknown. */
+	 * the program counter, which only perf has, shows whether that runs. 0: unknown. */
 	__u64 method;
 };
 

@@ -33,7 +33,7 @@ static __always_inline void put_raw(void *context, struct vp_raw_record *record)
 }
 
 /* Adds the vCPU that the thread is inside of. */
-static __always_inline void fill_vcpu(void *notifier, bool with_place, struct vp_raw_record *record,
+static __always_inline void fill_vcpu(void *notifier, bool with_rip, struct vp_raw_record *record,
 				      __u64 *guest_ip)
 {
 	struct kvm_vcpu *vcpu = vcpu_of_notifier(notifier);
@@ -43,7 +43,7 @@ static __always_inline void fill_vcpu(void *notifier, bool with_place, struct vp
 	record->vcpu = vcpu_number(vcpu);
 	if (!vcpu)
 		return;
-	read_vcpu(vcpu, with_place, &words);
+	read_vcpu(vcpu, with_rip, &words);
 	record->flags |= words.flags;
 	record->exit_reason = words.exit_reason;
 	record->as_root = words.as_root;

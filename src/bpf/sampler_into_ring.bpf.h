@@ -37,17 +37,17 @@ static __always_inline void announce_process(struct vp_ring *ring, __u32 pid, __
 }
 
 /* Says whose the following samples are, if those before were another's. */
-static __always_inline void put_task(struct place *place, __u32 pid, __u32 tid, bool user,
+static __always_inline void put_task(struct writer *writer, __u32 pid, __u32 tid, bool user,
 				     __u64 time)
 {
-	struct vp_ring *ring = place->ring;
+	struct vp_ring *ring = writer->ring;
 	__u32 seen = renames;
 
 	if (ring->last_tid == tid && ring->last_renames == seen)
 		return;
 	if (user)
 		announce_process(ring, pid, time);
-	struct vp_task *record = place_take(place, sizeof(*record));
+	struct vp_task *record = ring_writer_take(writer, sizeof(*record));
 	record->time = time;
 	record->id = VP_ID_task;
 	record->reserved = 0;
@@ -62,13 +62,13 @@ static __always_inline void put_task(struct place *place, __u32 pid, __u32 tid, 
 }
 
 /* Finds the guest's current task in guest memory; names a thread that was not named recently. */
-static __always_inline void put_guest_task(struct place *place, __u32 pid, __u32 number,
+static __always_inline void put_guest_task(struct writer *writer, __u32 pid, __u32 number,
 					   struct vcpu_regs *words, __u64 time,
 					   struct guest_current *ret)
 {
 	bool user = words->cpl == 3;
 	bool known = read_guest_current(pid, number, words->as_root, user, time,
-					&place->ring->last_identity, ret);
+					&writer->ring->last_identity, ret);
 
 	if (vendor == VP_VENDOR_INTEL && ret->as_root) {
 		words->as_root = ret->as_root;
@@ -76,7 +76,7 @@ static __always_inline void put_guest_task(struct place *place, __u32 pid, __u32
 	}
 	if (!known || !ret->is_new)
 		return;
-	struct vp_guest_task *record = place_take(place, sizeof(*record));
+	struct vp_guest_task *record = ring_writer_take(writer, sizeof(*record));
 	record->time = time;
 	record->id = VP_ID_guest_task;
 	record->flags = user ? VP_IN_USER : 0;
@@ -112,10 +112,10 @@ static __always_inline __u32 host_mode(struct bpf_perf_event_data *context)
 }
 
 /* The common start of all samples. */
-static __always_inline struct vp_vcpu_sample *put_start(struct place *place, __u32 pid, __u32 tid,
+static __always_inline struct vp_vcpu_sample *put_start(struct writer *writer, __u32 pid, __u32 tid,
 							__u64 time)
 {
-	struct vp_vcpu_sample *record = (void *)place->at;
+	struct vp_vcpu_sample *record = (void *)writer->at;
 
 	record->time = time;
 	record->vm = pid;
@@ -123,11 +123,11 @@ static __always_inline struct vp_vcpu_sample *put_start(struct place *place, __u
 	return record;
 }
 
-static __always_inline void put_guest_sample(struct place *place, __u32 pid, __u32 tid,
+static __always_inline void put_guest_sample(struct writer *writer, __u32 pid, __u32 tid,
 					     __u32 number, const struct vcpu_regs *words,
 					     const struct guest_current *current, __u64 time)
 {
-	struct vp_guest_sample *record = (void *)put_start(place, pid, tid, time);
+	struct vp_guest_sample *record = (void *)put_start(writer, pid, tid, time);
 	record->id = VP_ID_guest_sample;
 	record->flags = words->flags | (current->known ? VP_BY_MEMORY : 0);
 	record->mode = words->cpl == 3 ? VP_MODE_GUEST_USER : VP_MODE_GUEST_KERNEL;
@@ -139,14 +139,14 @@ static __always_inline void put_guest_sample(struct place *place, __u32 pid, __u
 	record->cpl = words->cpl;
 	record->guest_pid = current->tgid;
 	record->guest_tid = current->tid;
-	place->used += sizeof(*record);
+	writer->used += sizeof(*record);
 }
 
-static __always_inline void put_vcpu_sample(struct place *place, __u32 pid, __u32 tid, __u32 number,
-					    const struct vcpu_regs *words, __u64 host_ip,
-					    __u32 mode, __u64 time)
+static __always_inline void put_vcpu_sample(struct writer *writer, __u32 pid, __u32 tid,
+					    __u32 number, const struct vcpu_regs *words,
+					    __u64 host_ip, __u32 mode, __u64 time)
 {
-	struct vp_vcpu_sample *record = put_start(place, pid, tid, time);
+	struct vp_vcpu_sample *record = put_start(writer, pid, tid, time);
 
 	record->id = VP_ID_vcpu_sample;
 	record->flags = words->flags & VP_HAS_EXIT_REASON;
@@ -156,13 +156,13 @@ static __always_inline void put_vcpu_sample(struct place *place, __u32 pid, __u3
 	record->ip = host_ip;
 	record->exit_reason = words->exit_reason;
 	record->reserved = 0;
-	place->used += sizeof(*record);
+	writer->used += sizeof(*record);
 }
 
-static __always_inline void put_host_sample(struct place *place, __u32 pid, __u32 tid,
+static __always_inline void put_host_sample(struct writer *writer, __u32 pid, __u32 tid,
 					    __u64 host_ip, __u32 mode, __u64 time)
 {
-	struct vp_host_sample *record = (void *)put_start(place, pid, tid, time);
+	struct vp_host_sample *record = (void *)put_start(writer, pid, tid, time);
 
 	record->id = VP_ID_host_sample;
 	record->flags = 0;
@@ -170,21 +170,21 @@ static __always_inline void put_host_sample(struct place *place, __u32 pid, __u3
 	record->reserved = 0;
 	record->reserved_2 = 0;
 	record->ip = host_ip;
-	place->used += sizeof(*record);
+	writer->used += sizeof(*record);
 }
 
 /* Puts the call chains of a sample before it. */
-static __always_inline void put_chain(struct place *place, const struct chain_maker *maker)
+static __always_inline void put_chain(struct writer *writer, const struct chain_maker *maker)
 {
 	__u64 size = chain_size(maker);
 
-	if (bpf_probe_read_kernel(place->at, size, maker->bytes))
+	if (bpf_probe_read_kernel(writer->at, size, maker->bytes))
 		return;
-	place->at += size;
-	place->used += size;
+	writer->at += size;
+	writer->used += size;
 }
 
-static __always_inline void put_chains(struct place *place, struct bpf_perf_event_data *context,
+static __always_inline void put_chains(struct writer *writer, struct bpf_perf_event_data *context,
 				       const struct chain_subject *subject,
 				       const struct guest_current *current, __u32 tid, bool hit,
 				       __u64 time)
@@ -197,24 +197,24 @@ static __always_inline void put_chains(struct place *place, struct bpf_perf_even
 		chain_of_guest(maker, subject, current);
 	if (!hit)
 		chain_of_host(maker, context);
-	put_chain(place, maker);
+	put_chain(writer, maker);
 }
 
-static __always_inline void put_sample_of_vcpu(struct place *place,
+static __always_inline void put_sample_of_vcpu(struct writer *writer,
 					       struct bpf_perf_event_data *context,
 					       struct kvm_vcpu *vcpu, void *notifier, __u32 pid,
 					       __u32 tid, __u64 time, bool with_chains)
 {
 	__u64 ip = PT_REGS_IP(&context->regs);
-	__u32 number = number_in_ring(place->ring, notifier, vcpu);
-	bool hit = may_have_hit_guest(place->ring, vcpu, &context->regs);
+	__u32 number = number_in_ring(writer->ring, notifier, vcpu);
+	bool hit = may_have_hit_guest(writer->ring, vcpu, &context->regs);
 	struct guest_current current = {};
 	struct vcpu_regs words;
 
-	read_vcpu_again(place->ring, vcpu, hit, hit || with_chains, &words);
+	read_vcpu_again(writer->ring, vcpu, hit, hit || with_chains, &words);
 	hit = hit && exit_was_by_interrupt(&words);
 	if (by_memory && (hit || with_chains))
-		put_guest_task(place, pid, number, &words, time, &current);
+		put_guest_task(writer, pid, number, &words, time, &current);
 	if (hit && current.known && words.cpl == 3)
 		put_method(vcpu, pid, number, &current, &words);
 	if (with_chains) {
@@ -225,20 +225,20 @@ static __always_inline void put_sample_of_vcpu(struct place *place,
 						.flags = words.flags,
 						.ip = words.ip,
 						.as_root = words.as_root};
-		put_chains(place, context, &subject, &current, tid, hit, time);
+		put_chains(writer, context, &subject, &current, tid, hit, time);
 	}
 	if (hit)
-		put_guest_sample(place, pid, tid, number, &words, &current, time);
+		put_guest_sample(writer, pid, tid, number, &words, &current, time);
 	else
-		put_vcpu_sample(place, pid, tid, number, &words, ip, host_mode(context), time);
+		put_vcpu_sample(writer, pid, tid, number, &words, ip, host_mode(context), time);
 }
 
 /* Says what the next sample stands for, if that is not the usual. */
-static __always_inline void put_weight(struct place *place, __u64 weight, __u64 time)
+static __always_inline void put_weight(struct writer *writer, __u64 weight, __u64 time)
 {
 	if (!weight)
 		return;
-	struct vp_sample_period *record = place_take(place, sizeof(*record));
+	struct vp_sample_period *record = ring_writer_take(writer, sizeof(*record));
 	record->time = time;
 	record->id = VP_ID_sample_period;
 	record->reserved = 0;
@@ -264,7 +264,7 @@ static __always_inline void sample_into_ring(struct bpf_perf_event_data *context
 	__u64 time = bpf_ktime_get_ns();
 	__u32 pid = current->tgid, tid = current->pid;
 	struct vp_ring *ring = ring_here();
-	struct place place;
+	struct writer writer;
 
 	if (!ring)
 		return;
@@ -273,20 +273,20 @@ static __always_inline void sample_into_ring(struct bpf_perf_event_data *context
 		hold_sample(ring, time, PT_REGS_IP(&context->regs), weight);
 		return;
 	}
-	if (!place_begin(&place, ring, with_chains ? VP_RING_SPARE : VP_SAMPLE_SPARE))
+	if (!ring_writer_begin(&writer, ring, with_chains ? VP_RING_SPARE : VP_SAMPLE_SPARE))
 		return;
-	put_task(&place, pid, tid, regs_are_user(&context->regs), time);
-	put_weight(&place, weight, time);
+	put_task(&writer, pid, tid, regs_are_user(&context->regs), time);
+	put_weight(&writer, weight, time);
 	struct kvm_vcpu *vcpu = notifier ? vcpu_of_notifier(notifier) : 0;
 	if (vcpu) {
-		put_sample_of_vcpu(&place, context, vcpu, notifier, pid, tid, time, with_chains);
+		put_sample_of_vcpu(&writer, context, vcpu, notifier, pid, tid, time, with_chains);
 	} else {
 		if (with_chains && pid)
-			put_chains(&place, context, 0, 0, tid, false, time);
-		put_host_sample(&place, pid, tid, PT_REGS_IP(&context->regs), host_mode(context),
+			put_chains(&writer, context, 0, 0, tid, false, time);
+		put_host_sample(&writer, pid, tid, PT_REGS_IP(&context->regs), host_mode(context),
 				time);
 	}
-	place_end(&place);
+	ring_writer_end(&writer);
 }
 
 /* Writes the sample whose NMI came in between: it hit the scheduler, of the same thread. */
@@ -298,22 +298,22 @@ static __always_inline void put_held_sample(struct vp_ring *ring)
 	const struct vp_held_sample held = ring->held;
 	__u32 pid = current->tgid, tid = current->pid;
 	struct vcpu_regs words;
-	struct place place;
+	struct writer writer;
 
 	ring->held.time = 0;
-	if (!place_begin(&place, ring, VP_SAMPLE_SPARE))
+	if (!ring_writer_begin(&writer, ring, VP_SAMPLE_SPARE))
 		return;
-	put_task(&place, pid, tid, false, held.time);
-	put_weight(&place, held.weight, held.time);
+	put_task(&writer, pid, tid, false, held.time);
+	put_weight(&writer, held.weight, held.time);
 	if (vcpu) {
 		__u32 number = number_in_ring(ring, notifier, vcpu);
 		read_vcpu_again(ring, vcpu, false, false, &words);
-		put_vcpu_sample(&place, pid, tid, number, &words, held.ip, VP_MODE_KERNEL,
+		put_vcpu_sample(&writer, pid, tid, number, &words, held.ip, VP_MODE_KERNEL,
 				held.time);
 	} else {
-		put_host_sample(&place, pid, tid, held.ip, VP_MODE_KERNEL, held.time);
+		put_host_sample(&writer, pid, tid, held.ip, VP_MODE_KERNEL, held.time);
 	}
-	place_end(&place);
+	ring_writer_end(&writer);
 }
 
 static __always_inline void switch_into_ring(struct task_struct *task, struct task_struct *other,
@@ -322,12 +322,12 @@ static __always_inline void switch_into_ring(struct task_struct *task, struct ta
 	struct kvm_vcpu *vcpu = vcpu_of_notifier(notifier);
 	struct vp_ring *ring = ring_here();
 	struct vcpu_regs words;
-	struct place place;
+	struct writer writer;
 
-	if (!ring || !vcpu || !place_begin(&place, ring, VP_SAMPLE_SPARE))
+	if (!ring || !vcpu || !ring_writer_begin(&writer, ring, VP_SAMPLE_SPARE))
 		return;
 	/* vcpu_in has the same fields in the same order. */
-	struct vp_vcpu_out *record = place_take(&place, sizeof(*record));
+	struct vp_vcpu_out *record = ring_writer_take(&writer, sizeof(*record));
 	__u32 number = number_in_ring(ring, notifier, vcpu);
 	read_vcpu_again(ring, vcpu, false, false, &words);
 	record->time = bpf_ktime_get_ns();
@@ -340,7 +340,7 @@ static __always_inline void switch_into_ring(struct task_struct *task, struct ta
 	record->vcpu = number;
 	record->exit_reason = words.exit_reason;
 	record->other_tid = other->pid;
-	place_end(&place);
+	ring_writer_end(&writer);
 	if (ring->held.time)
 		put_held_sample(ring);
 }

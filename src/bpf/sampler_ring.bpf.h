@@ -26,7 +26,7 @@ struct {
 const volatile __u64 ring_size = 1;
 
 /* Records on their way into the pCPU's ring: `at` is where the next goes. */
-struct place {
+struct writer {
 	struct vp_ring *ring;
 	__u64 size, head; /* of the ring; at the start */
 	__u32 used;
@@ -48,39 +48,40 @@ static __always_inline void ring_set_writing(struct vp_ring *ring, __u32 writing
 	barrier();
 }
 
-/* Makes room for `spare` bytes; false, and counted, if there is none. */
-static __always_inline bool place_begin(struct place *place, struct vp_ring *ring, __u32 spare)
+/* Reserves `spare` bytes; false: the ring is full, which is counted as lost. */
+static __always_inline bool ring_writer_begin(struct writer *writer, struct vp_ring *ring,
+					      __u32 spare)
 {
 	ring_set_writing(ring, 1);
-	place->ring = ring;
-	place->size = ring_size;
-	place->head = ring->head;
-	place->used = 0;
-	if (place->head + spare - *(volatile __u64 *)&ring->tail > place->size) {
+	writer->ring = ring;
+	writer->size = ring_size;
+	writer->head = ring->head;
+	writer->used = 0;
+	if (writer->head + spare - *(volatile __u64 *)&ring->tail > writer->size) {
 		ring->lost++;
 		ring_set_writing(ring, 0);
 		return false;
 	}
-	place->at = (char *)(ring + 1) + (place->head & (place->size - 1));
+	writer->at = (char *)(ring + 1) + (writer->head & (writer->size - 1));
 	return true;
 }
 
 /* A record of that size goes here. */
-static __always_inline void *place_take(struct place *place, __u32 size)
+static __always_inline void *ring_writer_take(struct writer *writer, __u32 size)
 {
-	void *record = place->at;
+	void *record = writer->at;
 
-	place->at += size;
-	place->used += size;
+	writer->at += size;
+	writer->used += size;
 	return record;
 }
 
 /* Hands over what was written. */
-static __always_inline void place_end(struct place *place)
+static __always_inline void ring_writer_end(struct writer *writer)
 {
-	struct vp_ring *ring = place->ring;
-	__u64 size = place->size, head = place->head;
-	__u64 end = (head & (size - 1)) + place->used, next = head + place->used;
+	struct vp_ring *ring = writer->ring;
+	__u64 size = writer->size, head = writer->head;
+	__u64 end = (head & (size - 1)) + writer->used, next = head + writer->used;
 
 	if (end >= size) {
 		ring->lap_end = end;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Part of sampler.bpf.c: what the vCPU that a thread is inside of says of itself. */
+/* Part of sampler.bpf.c: state of the vCPU that the thread runs. */
 #ifndef VP_BPF_SAMPLER_VCPU_H
 #define VP_BPF_SAMPLER_VCPU_H
 
@@ -22,18 +22,18 @@ struct vcpu_regs {
 	__u64 ip;
 };
 
-/* State in the VMCB: the last exit, and for a guest sample its place. */
+/* State in the VMCB: the last exit, and for a guest sample RIP and CR3. */
 static __always_inline void read_vmcb(struct kvm_vcpu *vcpu, const struct vmcb_view *vmcb,
-				      __u32 reason, bool with_place, struct vcpu_regs *ret)
+				      __u32 reason, bool with_rip, struct vcpu_regs *ret)
 {
-	struct vmcb_place place;
+	struct vmcb_regs saved;
 
 	ret->exit_reason = reason;
 	ret->flags |= VP_HAS_EXIT_REASON;
-	if (!with_place || !read_place(vcpu, vmcb, &place, &ret->cpl))
+	if (!with_rip || !read_guest_regs(vcpu, vmcb, &saved, &ret->cpl))
 		return;
-	ret->as_root = place.cr3;
-	ret->ip = place.rip;
+	ret->as_root = saved.cr3;
+	ret->ip = saved.rip;
 	ret->flags |= VP_HAS_AS_ROOT | VP_HAS_CPL;
 }
 
@@ -41,7 +41,7 @@ static __always_inline void read_vmcb(struct kvm_vcpu *vcpu, const struct vmcb_v
  * The same of Intel, whose guest's root is in memory only: see read_guest_current(). An interrupt
  * that hit the guest is this pCPU's last exit, of which its event has told.
  */
-static __always_inline void read_vmx(struct kvm_vcpu *vcpu, bool hit, bool with_place,
+static __always_inline void read_vmx(struct kvm_vcpu *vcpu, bool hit, bool with_rip,
 				     struct vcpu_regs *ret)
 {
 	struct vp_last_exit *now = hit ? this_cpu_last_exit() : 0;
@@ -55,13 +55,13 @@ static __always_inline void read_vmx(struct kvm_vcpu *vcpu, bool hit, bool with_
 	}
 	if (read_vmx_exit_reason(vcpu, &ret->exit_reason))
 		ret->flags = VP_HAS_EXIT_REASON;
-	if (with_place && read_vmx_rip(vcpu, &ret->ip)) {
+	if (with_rip && read_vmx_rip(vcpu, &ret->ip)) {
 		ret->cpl = vmx_cpl(vcpu, ret->ip);
 		ret->flags |= VP_HAS_CPL;
 	}
 }
 
-static __always_inline void read_vcpu(struct kvm_vcpu *vcpu, bool with_place, struct vcpu_regs *ret)
+static __always_inline void read_vcpu(struct kvm_vcpu *vcpu, bool with_rip, struct vcpu_regs *ret)
 {
 	struct vmcb_view vmcb = {.at = vendor == VP_VENDOR_AMD ? vmcb_of(vcpu) : 0};
 	__u64 reason;
@@ -71,21 +71,21 @@ static __always_inline void read_vcpu(struct kvm_vcpu *vcpu, bool with_place, st
 	if (read_vmx_exit_reason(vcpu, &ret->exit_reason))
 		ret->flags = VP_HAS_EXIT_REASON;
 	else if (read_vmcb_reason(vmcb.at, &reason))
-		read_vmcb(vcpu, &vmcb, reason, with_place, ret);
+		read_vmcb(vcpu, &vmcb, reason, with_rip, ret);
 }
 
 /* The same of the vCPU that the sample before was of; `hit`: the interrupt hit its guest. */
 static __always_inline void read_vcpu_again(struct vp_ring *ring, struct kvm_vcpu *vcpu, bool hit,
-					    bool with_place, struct vcpu_regs *ret)
+					    bool with_rip, struct vcpu_regs *ret)
 {
 	struct vmcb_view vmcb;
 	__u64 reason;
 
 	*ret = (struct vcpu_regs){};
 	if (vendor == VP_VENDOR_INTEL)
-		read_vmx(vcpu, hit, with_place, ret);
+		read_vmx(vcpu, hit, with_rip, ret);
 	else if (read_exit_reason(vcpu, &ring->last_vmcb, &reason, &vmcb))
-		read_vmcb(vcpu, &vmcb, reason, with_place, ret);
+		read_vmcb(vcpu, &vmcb, reason, with_rip, ret);
 }
 
 static __always_inline __u32 vcpu_number(struct kvm_vcpu *vcpu)

@@ -82,8 +82,8 @@ static __noinline __u32 trace_look_again(struct vp_trace_cpu *cpu, struct kvm_vc
 	return number;
 }
 
-/* The number of the thread's vCPU; `kvm` is it, if the event says so. Where programs are preempted
- * another one may change what the pCPU knows at any time: it is read first, then looked at. */
+/* The number of the thread's vCPU, which is `kvm` if the event has it. Another program may preempt
+ * this one and change the pCPU's state: it is read once, then checked. */
 static __always_inline __u32 trace_number_of(struct vp_trace_cpu *cpu, struct kvm_vcpu *kvm,
 					     __u32 tid)
 {
@@ -133,7 +133,7 @@ static __always_inline void leave_amd(struct vp_trace_cpu *cpu, struct kvm_vcpu 
 {
 	struct vp_vmcb_memo memo = {.vmcb = *(volatile __u64 *)&cpu->vmcb.vmcb,
 				    .uses = *(volatile __u64 *)&cpu->vmcb.uses};
-	struct vmcb_place place;
+	struct vmcb_regs saved;
 	struct vmcb_view vmcb;
 	__u64 code;
 
@@ -145,8 +145,8 @@ static __always_inline void leave_amd(struct vp_trace_cpu *cpu, struct kvm_vcpu 
 		cpu->vmcb = memo;
 	left->reason = (__u32)code;
 	left->reported = true;
-	if (read_vmcb_place(&vmcb, &place))
-		left->rip = place.rip;
+	if (read_vmcb_regs(&vmcb, &saved))
+		left->rip = saved.rip;
 	detail_of_amd(kvm, &vmcb, left->reason, &left->detail);
 	note_page(&left->detail);
 }

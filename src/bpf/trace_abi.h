@@ -8,7 +8,7 @@
 #include "bpf/vmcb_memo.h"
 #include "schema/trace_records.h"
 
-/* A thread whose name the pCPU's stream has had; of those with the same place, the last. */
+/* A thread whose name the pCPU's stream has had; of those with the same slot, the last. */
 struct vp_trace_name {
 	__u32 tid;
 	__u32 digest; /* of the name: it may change */
@@ -36,7 +36,7 @@ struct vp_trace_cpu {
 	__u64 kvm_vcpu;
 	struct vp_vmcb_memo vmcb;
 	__u32 tid, vcpu;
-	__u32 guest_place; /* of it, among those whose guest's memory is read */
+	__u32 guest_index; /* of it, among those whose guest's memory is read */
 	__u32 number;      /* the pCPU's; set by user space */
 	__u32 padding[4];
 	__u64 tail; /* of what was read; user space's, on a cache line of its own */
@@ -44,7 +44,7 @@ struct vp_trace_cpu {
 	struct vp_trace_name names[VP_TRACE_NAMES];
 };
 
-/* The last known task of a guest CPU, at the place of its vp_identity_vcpu. Only the vCPU thread
+/* The last known task of a guest CPU, at the slot of its vp_identity_vcpu. Only the vCPU thread
  * uses it. */
 struct vp_guest_run {
 	__u64 count_hva;  /* of its run queue's nr_switches; 0: not known */

@@ -59,7 +59,7 @@ static __always_inline bool name_guest(struct vp_trace_cpu *cpu, struct vp_ident
 	return false;
 }
 
-/* How many switches were made since, and what else there is to say of it. */
+/* How many switches were made since, and its other flags. */
 static __always_inline __u32 compare(const struct vp_guest_run *run,
 				     const struct observed *observed, __u64 now, __u32 *flags)
 {
@@ -133,16 +133,16 @@ static __noinline int report_blind(struct vp_trace_cpu *cpu, struct vp_guest_run
 	return true;
 }
 
-/* False: it had something to tell, and there was no room for it. */
+/* False: the ring had no room for its record. */
 static __noinline int see_guest(struct vp_trace_cpu *cpu, __u64 id, __u32 number, __u64 now)
 {
 	struct observed observed = {};
 
 	if (!cpu)
 		return true;
-	struct vp_identity_vcpu *vcpu = find_identity(id >> 32, number, &cpu->guest_place);
-	__u32 place = cpu->guest_place;
-	struct vp_guest_run *run = vcpu ? bpf_map_lookup_elem(&guest_runs, &place) : 0;
+	struct vp_identity_vcpu *vcpu = find_identity(id >> 32, number, &cpu->guest_index);
+	__u32 index = cpu->guest_index;
+	struct vp_guest_run *run = vcpu ? bpf_map_lookup_elem(&guest_runs, &index) : 0;
 	if (!run)
 		return true;
 	if (!look(run, vcpu, &observed))

@@ -172,7 +172,7 @@ static __always_inline bool put_aside(struct vp_trace_cpu *cpu, void *record, __
 		PUT_RECORD(cpu, record, VP_TRACE_SIZE_##event);                                    \
 	})
 
-static __always_inline struct vp_trace_name *name_place(struct vp_trace_cpu *cpu, __u32 tid)
+static __always_inline struct vp_trace_name *name_slot(struct vp_trace_cpu *cpu, __u32 tid)
 {
 	return &cpu->names[tid & (VP_TRACE_NAMES - 1)];
 }
@@ -185,7 +185,7 @@ static __noinline int put_name(struct vp_trace_cpu *cpu, struct vp_task *record,
 	record->id = VP_ID_task;
 	if (!PUT_RECORD(cpu, *record, sizeof(*record)))
 		return 0;
-	struct vp_trace_name *name = name_place(cpu, record->tid);
+	struct vp_trace_name *name = name_slot(cpu, record->tid);
 	name->tid = record->tid;
 	name->digest = digest;
 	return 0;
@@ -198,7 +198,7 @@ static __always_inline void name_task(struct vp_trace_cpu *cpu, struct task_stru
 	const __u64 *comm = (const __u64 *)task->comm;
 	__u64 both = comm[0] ^ comm[1] * 31;
 	__u32 digest = both ^ both >> 32;
-	struct vp_trace_name *name = name_place(cpu, tid);
+	struct vp_trace_name *name = name_slot(cpu, tid);
 
 	if (!tid || (name->tid == tid && name->digest == digest))
 		return;
@@ -212,7 +212,7 @@ static __always_inline void name_current(struct vp_trace_cpu *cpu, __u64 id)
 {
 	__u32 tid = (__u32)id;
 
-	if (!tid || name_place(cpu, tid)->tid == tid)
+	if (!tid || name_slot(cpu, tid)->tid == tid)
 		return;
 	struct vp_task record = {.pid = id >> 32, .tid = tid};
 	bpf_get_current_comm(record.comm, sizeof(record.comm));

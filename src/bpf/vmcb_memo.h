@@ -6,7 +6,7 @@
 #include <linux/types.h>
 
 struct vp_vmcb_memo {
-	__u64 vmcb; /* 0: not known, or the kernel does not tell whether it is the guest's own */
+	__u64 vmcb; /* 0: not known, or unknown whether it is the guest's own */
 	__u64 uses;
 };
 

@@ -34,34 +34,34 @@ struct xenpmu {
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 20);
-} places SEC(".maps");
+} samples SEC(".maps");
 
 __u64 lost = 0; /* that found no room in the ring */
 
 SEC("perf_event")
-int take_place(void *context)
+int take_pmu_sample(void *context)
 {
 	const struct xenpmu *shared;
 	struct xen_pmu_data *page;
-	struct vp_xen_pmu_place *place;
+	struct vp_xen_pmu_sample *sample;
 
 	asm volatile("%0 = " VP_XENPMU_SHARED_TEXT " ll" : "=r"(shared));
 	shared = bpf_this_cpu_ptr(shared);
 	page = BPF_CORE_READ(shared, xenpmu_data);
 	if (!page)
 		return 0;
-	place = bpf_ringbuf_reserve(&places, sizeof(*place), 0);
-	if (!place) {
+	sample = bpf_ringbuf_reserve(&samples, sizeof(*sample), 0);
+	if (!sample) {
 		__sync_fetch_and_add(&lost, 1);
 		return 0;
 	}
-	place->time = bpf_ktime_get_ns();
-	place->ip = BPF_CORE_READ(page, pmu.r.regs.ip);
-	place->domain = BPF_CORE_READ(page, domain_id);
-	place->vcpu = BPF_CORE_READ(page, vcpu_id);
-	place->pcpu = BPF_CORE_READ(page, pcpu_id);
-	place->reserved = 0;
-	bpf_ringbuf_submit(place, BPF_RB_NO_WAKEUP);
+	sample->time = bpf_ktime_get_ns();
+	sample->ip = BPF_CORE_READ(page, pmu.r.regs.ip);
+	sample->domain = BPF_CORE_READ(page, domain_id);
+	sample->vcpu = BPF_CORE_READ(page, vcpu_id);
+	sample->pcpu = BPF_CORE_READ(page, pcpu_id);
+	sample->reserved = 0;
+	bpf_ringbuf_submit(sample, BPF_RB_NO_WAKEUP);
 	return 0;
 }
 

@@ -4,7 +4,7 @@
 #define VP_BPF_XEN_PMU_ABI_H
 
 /* Xen's data about an interrupt of a counter (struct xen_pmu_data of its public/pmu.h). */
-struct vp_xen_pmu_place {
+struct vp_xen_pmu_sample {
 	__u64 time; /* CLOCK_MONOTONIC, ns, at the event in dom0 */
 	__u64 ip;
 	__u32 domain; /* or one of those that Xen reserves */

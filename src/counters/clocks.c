@@ -139,7 +139,7 @@ static bool is_xen(void)
 	return got == sizeof(name) && !memcmp(name, xen, sizeof(xen));
 }
 
-/* Whether there is a hypervisor, and whether it says what it steals. */
+/* Whether there is a hypervisor, and whether it reports steal. */
 static enum hypervisor hypervisor(void)
 {
 	if (is_xen())

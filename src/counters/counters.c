@@ -97,8 +97,8 @@ static void make_view(struct vperf_counters *counters)
 	counters->view.thread = (const void *)lent->thread;
 	counters->view.cells = (const void *)lent->cells;
 	for (unsigned i = 0; i < counters->n; i++)
-		counters->view.events[i].place = offsetof(struct vp_lent_thread, base) +
-						 lent->places[i] * sizeof(lent->thread->base[0]);
+		counters->view.events[i].offset = offsetof(struct vp_lent_thread, base) +
+						  lent->indices[i] * sizeof(lent->thread->base[0]);
 }
 
 static int open_lent(struct vperf_counters *counters, const struct vp_counters_event *events,

@@ -91,7 +91,7 @@ static struct perf_event_attr counters_group_attr_of(const struct vp_counters_ev
 	    .type = event->type,
 	    .config = event->config,
 	    .disabled = is_leader,
-	    /* It counts all the time, or says that it does not: nothing is ever scaled. */
+	    /* It counts all the time, or fails: counts are never scaled. */
 	    .pinned = is_leader,
 	    .exclude_user = event->exclude_user,
 	    .exclude_kernel = event->exclude_kernel,
@@ -182,7 +182,7 @@ int vp_counters_group_call(const struct vp_counters_group *group, uint64_t *valu
 
 	if (got < 0)
 		return VPERF_E_SYSTEM;
-	/* Nothing is what perf says of a pinned group that found no counters. */
+	/* perf returns no data for a pinned group without counters. */
 	if (got < (ssize_t)(3 + group->n) * (ssize_t)sizeof(uint64_t) || reading.n != group->n ||
 	    reading.enabled != reading.running)
 		return VPERF_E_LOST;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Counters that the host lends: how a set comes by them. protocol/lent.h says what they are. */
+/* Counters that the host lends: how a set attaches to them. protocol/lent.h describes them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ static int counters_lent_connect_agent(struct vp_counters_lent *lent, struct vpe
 	return VPERF_OK;
 }
 
-/* One packet with descriptors; false if there is none such. */
+/* Receives a packet with descriptors; false: another packet, or none. */
 static bool counters_lent_receive(int socket, struct vp_lent_reply *reply, int fds[VP_LENT_FDS])
 {
 	union {
@@ -92,7 +92,7 @@ static int map_all(struct vp_counters_lent *lent, const struct vp_lent_reply *re
 	lent->thread = (struct vp_lent_thread *)lent->maps[1] + reply->thread;
 	lent->runs = (struct vp_lent_run *)lent->maps[1] + VP_LENT_THREADS;
 	lent->n_cpus = reply->cells - 1;
-	lent->place = reply->thread;
+	lent->index = reply->thread;
 	lent->marker = reply->marker;
 	return VPERF_OK;
 }
@@ -107,27 +107,27 @@ static bool counters_lent_is_event(const char *lent, const struct vp_counters_ev
 	return vp_counters_event_find(name, &named) && vp_counters_event_same(&named, event);
 }
 
-int vp_counters_lent_place(const struct vp_counters_lent *lent,
+int vp_counters_lent_index(const struct vp_counters_lent *lent,
 			   const struct vp_counters_event *event)
 {
-	for (unsigned place = 0; place < lent->events; place++)
-		if (counters_lent_is_event(lent->names[place], event))
-			return (int)place;
+	for (unsigned index = 0; index < lent->events; index++)
+		if (counters_lent_is_event(lent->names[index], event))
+			return (int)index;
 	return -1;
 }
 
-static int counters_lent_find_places(struct vp_counters_lent *lent,
-				     const struct vp_counters_event *events,
-				     struct vperf_error *error)
+static int counters_lent_find_indices(struct vp_counters_lent *lent,
+				      const struct vp_counters_event *events,
+				      struct vperf_error *error)
 {
 	for (unsigned i = 0; i < lent->n; i++) {
-		int place = vp_counters_lent_place(lent, &events[i]);
-		if (place < 0)
+		int index = vp_counters_lent_index(lent, &events[i]);
+		if (index < 0)
 			return vp_counters_fail(error, VPERF_E_NOT_LENT,
 						"the host does not lend '%s': it is not in "
 						"--events of 'vperf lend' there",
 						events[i].name);
-		lent->places[i] = (unsigned)place;
+		lent->indices[i] = (unsigned)index;
 	}
 	return VPERF_OK;
 }
@@ -191,7 +191,7 @@ static int counters_lent_attach(struct vp_counters_lent *lent, bool inherits,
 {
 	struct vp_lent_request request = {.version = VP_LENT_VERSION,
 					  .tid = (unsigned)lent->tid,
-					  .flags = inherits ? VP_LENT_ADOPT : 0};
+					  .flags = inherits ? VP_LENT_INHERIT : 0};
 	struct vp_lent_reply reply;
 	int fds[VP_LENT_FDS] = {-1, -1, -1};
 	int status = counters_lent_connect_agent(lent, error);
@@ -239,7 +239,7 @@ int vp_counters_lent_open(const struct vp_counters_event *events, unsigned n, bo
 		return status;
 	lent->n = n;
 	lent->exact = exact;
-	status = counters_lent_find_places(lent, events, error);
+	status = counters_lent_find_indices(lent, events, error);
 	if (status)
 		vp_counters_lent_close(lent);
 	else

@@ -14,9 +14,9 @@ struct vp_counters_lent {
 	const volatile struct vp_lent_cell *cells;
 	const volatile struct vp_lent_thread *thread;
 	const volatile struct vp_lent_run *runs; /* one for each CPU */
-	unsigned n_cpus, place;                  /* the latter of the thread */
+	unsigned n_cpus, index;                  /* the latter of the thread */
 	uint64_t marker;
-	unsigned n, places[VPERF_MAX_EVENTS]; /* of the set's events among those lent */
+	unsigned n, indices[VPERF_MAX_EVENTS]; /* of the set's events among those lent */
 	bool exact;
 	pid_t tid;
 	int force, socket; /* the agent forgets the thread when the latter is closed */
@@ -30,7 +30,7 @@ struct vp_counters_lent {
  * program; the number of programs, and of created threads and processes, in all and until then. */
 struct vp_counters_lent_state {
 	uint64_t counts[VP_LENT_EVENTS], at_exec[VP_LENT_EVENTS];
-	uint32_t executed, made, made_at_exec;
+	uint32_t executed, n_children, children_at_exec;
 };
 
 /* Counters of any thread that the caller may count; closed as any other. `inherits`: children that
@@ -38,10 +38,11 @@ struct vp_counters_lent_state {
 int vp_counters_lent_attach(pid_t tid, bool inherits, struct vp_counters_lent **ret,
 			    struct vperf_error *error);
 /* Where it is among what the host lends, or -1. */
-int vp_counters_lent_place(const struct vp_counters_lent *lent,
+int vp_counters_lent_index(const struct vp_counters_lent *lent,
 			   const struct vp_counters_event *event);
 /* An exact read. If the thread runs elsewhere, it waits for the host to publish. */
-int vp_counters_lent_look(const struct vp_counters_lent *lent, struct vp_counters_lent_state *ret);
+int vp_counters_lent_read_state(const struct vp_counters_lent *lent,
+				struct vp_counters_lent_state *ret);
 /* Counts of its family, for all host-provided counters, and the number of its living members.
  * Running ones are counted up to their vCPUs' last publication. */
 int vp_counters_lent_children(const struct vp_counters_lent *lent, uint64_t counts[VP_LENT_EVENTS],
@@ -74,8 +75,8 @@ static inline bool vp_counters_lent_read_own(const struct vp_counters_lent *lent
 		VP_COUNTERS_BARRIER();
 		unsigned i = 0;
 		do {
-			unsigned place = lent->places[i];
-			values[i] = thread->base[place] + cell->counts[place] - start[i];
+			unsigned index = lent->indices[i];
+			values[i] = thread->base[index] + cell->counts[index] - start[i];
 		} while (++i < lent->n);
 		VP_COUNTERS_BARRIER();
 	} while (cell->sequence != sequence || thread->sequence != switches);

@@ -75,13 +75,13 @@ static int status_of(const struct vp_counters_lent *lent, uint32_t cpu)
 }
 
 /* Observable state of a thread, and its time. */
-struct look {
+struct snapshot {
 	uint64_t switches, sequence; /* the latter of the cell of the vCPU that it runs on */
 	uint32_t state, cpu;
 	struct vp_counters_lent_state counts;
 };
 
-static void lent_read_take_look(const struct vp_counters_lent *lent, struct look *ret)
+static void lent_read_take_snapshot(const struct vp_counters_lent *lent, struct snapshot *ret)
 {
 	const volatile struct vp_lent_thread *thread = lent->thread;
 
@@ -90,8 +90,8 @@ static void lent_read_take_look(const struct vp_counters_lent *lent, struct look
 	ret->switches = thread->sequence;
 	ret->state = thread->state;
 	ret->counts.executed = thread->executed;
-	ret->counts.made = thread->made;
-	ret->counts.made_at_exec = thread->made_at_exec;
+	ret->counts.n_children = thread->n_children;
+	ret->counts.children_at_exec = thread->children_at_exec;
 	bool runs = ret->state == VP_LENT_RUNNING;
 	ret->cpu = runs ? thread->cpu : 0;
 	const volatile struct vp_lent_cell *cell = &lent->cells[ret->cpu];
@@ -104,7 +104,7 @@ static void lent_read_take_look(const struct vp_counters_lent *lent, struct look
 
 /* A state with all counts from before the first look. One publication may have been under way then,
  * so it takes two. */
-static bool is_new(const struct look *first, const struct look *now)
+static bool is_new(const struct snapshot *first, const struct snapshot *now)
 {
 	return now->state != VP_LENT_RUNNING || now->switches != first->switches ||
 	       now->sequence - first->sequence >= 2;
@@ -113,16 +113,16 @@ static bool is_new(const struct look *first, const struct look *now)
 /* If the thread runs elsewhere, no program here can make the host publish: its vCPU does at its
  * next tick. Its writers may be active at each look: values that are the same in two of them, a
  * moment apart, with nothing written in between, are right. */
-static int look_at_other(const struct vp_counters_lent *lent, struct vp_counters_lent_state *ret)
+static int lent_read_other(const struct vp_counters_lent *lent, struct vp_counters_lent_state *ret)
 {
 	const struct timespec moment = {.tv_nsec = VP_COUNTERS_WAIT_NS};
-	struct look first, last, now;
+	struct snapshot first, last, now;
 
-	lent_read_take_look(lent, &first);
+	lent_read_take_snapshot(lent, &first);
 	last = first;
 	for (int i = 0; i < VP_COUNTERS_MAX_WAITS; i++) {
 		nanosleep(&moment, NULL);
-		lent_read_take_look(lent, &now);
+		lent_read_take_snapshot(lent, &now);
 		if (!(now.switches % 2) && !memcmp(&now, &last, sizeof(now)) &&
 		    is_new(&first, &now)) {
 			*ret = now.counts;
@@ -133,20 +133,21 @@ static int look_at_other(const struct vp_counters_lent *lent, struct vp_counters
 	return VPERF_E_LOST;
 }
 
-int vp_counters_lent_look(const struct vp_counters_lent *lent, struct vp_counters_lent_state *ret)
+int vp_counters_lent_read_state(const struct vp_counters_lent *lent,
+				struct vp_counters_lent_state *ret)
 {
-	struct look look;
+	struct snapshot snapshot;
 
 	if (lent->tid != gettid())
-		return look_at_other(lent, ret);
+		return lent_read_other(lent, ret);
 	if (!lent_read_publish(lent))
 		return VPERF_E_LOST;
 	do
-		lent_read_take_look(lent, &look);
-	while (lent->thread->sequence != look.switches ||
-	       lent->cells[look.cpu].sequence != look.sequence);
-	*ret = look.counts;
-	return status_of(lent, look.cpu);
+		lent_read_take_snapshot(lent, &snapshot);
+	while (lent->thread->sequence != snapshot.switches ||
+	       lent->cells[snapshot.cpu].sequence != snapshot.sequence);
+	*ret = snapshot.counts;
+	return status_of(lent, snapshot.cpu);
 }
 
 /* Observable state of a family. */
@@ -162,7 +163,7 @@ static void add_run(const struct vp_counters_lent *lent, unsigned cpu, struct ch
 	const volatile struct vp_lent_cell *cell = &lent->cells[cpu];
 
 	ret->unsettled += run->sequence % 2;
-	if (!run->runs || run->place != lent->place || run->born != lent->thread->born)
+	if (!run->runs || run->index != lent->index || run->born != lent->thread->born)
 		return;
 	ret->sequence += run->sequence + cell->sequence;
 	for (unsigned i = 0; i < lent->events; i++)
@@ -177,7 +178,7 @@ static void update_children(const struct vp_counters_lent *lent, struct children
 	ret->live = thread->live;
 	ret->missed = thread->missed;
 	for (unsigned i = 0; i < lent->events; i++)
-		ret->counts[i] = thread->family[i];
+		ret->counts[i] = thread->children[i];
 	for (unsigned cpu = 0; cpu < lent->n_cpus; cpu++)
 		add_run(lent, cpu, ret);
 }

@@ -17,9 +17,10 @@
 
 #include "counters/set.h"
 
-/* ns between looks. The first tells the pace; the least is what the kernel's timer takes; the most
- * is how late a pace that changes may be noticed. Where it is not known well, the time grows by a
- * factor. A thread that gets on by less than this part of its pace spends its time on looks. */
+/* ns between looks. The first measures the rate; the minimum is the cost of the kernel's timer; the
+ * maximum is the latest time at which a new rate is noticed. Where it is not known well, the time
+ * grows by a factor. A thread that gets on by less than this part of its pace spends its time on
+ * looks. */
 enum { FIRST_NS = 50000, MIN_NS = 10000, MAX_NS = 4000000, GROWTH = 4, MIN_PART = 4 };
 enum { MAX_OVERFLOWS = 1024 };
 
@@ -41,28 +42,27 @@ struct vp_counters_overflow {
 	uint64_t min_ns;                 /* to set it to */
 	struct pace {
 		uint64_t count, ns;
-	} paces[2];             /* in the last two stretches that were long enough to tell */
+	} paces[2];             /* in the last two stretches that were long enough */
 	bool runs, is_measured; /* the latter: the handler does only what it always does */
 	bool is_armed;          /* the timer: a signal of its is to come, or waits */
 };
 
-/* By the timer's descriptor, which is all that its signal says. A handler has no other place to
- * look for whom it is called. */
+/* By the timer's descriptor: its signal has nothing else. A handler has no other way to look for
+ * whom it is called. */
 static _Atomic(struct vp_counters_overflow *) overflows[MAX_OVERFLOWS];
 
-static _Atomic(struct vp_counters_overflow *) *place_of(int fd)
+static _Atomic(struct vp_counters_overflow *) *slot_of(int fd)
 {
 	for (int i = 0; i < MAX_OVERFLOWS; i++) {
-		_Atomic(struct vp_counters_overflow *) *place =
-		    &overflows[(fd + i) % MAX_OVERFLOWS];
-		struct vp_counters_overflow *overflow = atomic_load(place);
+		_Atomic(struct vp_counters_overflow *) *slot = &overflows[(fd + i) % MAX_OVERFLOWS];
+		struct vp_counters_overflow *overflow = atomic_load(slot);
 		if (overflow && overflow->fd == fd)
-			return place;
+			return slot;
 	}
 	return NULL;
 }
 
-static bool overflow_take_place(struct vp_counters_overflow *overflow)
+static bool overflow_claim_slot(struct vp_counters_overflow *overflow)
 {
 	for (int i = 0; i < MAX_OVERFLOWS; i++) {
 		struct vp_counters_overflow *none = NULL;
@@ -106,7 +106,7 @@ static bool send_due(struct vp_counters_overflow *overflow, uint64_t count, cons
 		if (overflow->signal < SIGRTMIN && !sigpending(&pending) &&
 		    sigismember(&pending, overflow->signal))
 			break;
-		goes_on = !ops->tell || ops->tell(overflow->context, interrupted);
+		goes_on = !ops->notify || ops->notify(overflow->context, interrupted);
 		if (!send_signal(overflow, overflow->signal))
 			return false;
 		overflow->sent++;
@@ -196,7 +196,7 @@ static void hold_timer(struct vp_counters_overflow *overflow)
 	ioctl(overflow->fd, PERF_EVENT_IOC_PERIOD, &never);
 }
 
-/* False: the counters cannot tell any more. Else `own` gets what was counted meanwhile. */
+/* False: the counters failed. Else `own` gets what was counted meanwhile. */
 static bool overflow_look(struct vp_counters_overflow *overflow, const void *interrupted,
 			  uint64_t *own)
 {
@@ -243,8 +243,8 @@ static void overflow_take_look(struct vp_counters_overflow *overflow, const void
 
 static void overflow_on_timer(int number, siginfo_t *info, void *context)
 {
-	_Atomic(struct vp_counters_overflow *) *place = place_of(info->si_fd);
-	struct vp_counters_overflow *overflow = place ? atomic_load(place) : NULL;
+	_Atomic(struct vp_counters_overflow *) *slot = slot_of(info->si_fd);
+	struct vp_counters_overflow *overflow = slot ? atomic_load(slot) : NULL;
 	int errnum = errno;
 
 	if (overflow && overflow->tid == gettid()) {
@@ -256,7 +256,7 @@ static void overflow_on_timer(int number, siginfo_t *info, void *context)
 	errno = errnum;
 }
 
-/* The highest that has no handler, or already this one; 0 if there is none. */
+/* The highest that has no handler, or already this one, or 0. */
 static int timer_signal(int wanted)
 {
 	struct sigaction action = {.sa_sigaction = overflow_on_timer,
@@ -365,7 +365,7 @@ static int set_up(struct vp_counters_overflow *overflow, struct vperf_error *err
 		    "overflow signals of lent counters take a timer of perf's (task-clock): %s: "
 		    "see kernel.perf_event_paranoid",
 		    strerror(errnum));
-	if (!overflow_take_place(overflow))
+	if (!overflow_claim_slot(overflow))
 		return vp_counters_fail(error, VPERF_E_TOO_MANY,
 					"more than %d sets with overflow signals", MAX_OVERFLOWS);
 	return measure_handler(overflow, number, error);
@@ -401,11 +401,11 @@ void vp_counters_overflow_close(struct vp_counters_overflow *overflow)
 	if (!overflow)
 		return;
 	if (overflow->fd >= 0) {
-		_Atomic(struct vp_counters_overflow *) *place = place_of(overflow->fd);
+		_Atomic(struct vp_counters_overflow *) *slot = slot_of(overflow->fd);
 		if (overflow->tid == gettid()) /* and not a forked child's */
 			ioctl(overflow->fd, PERF_EVENT_IOC_DISABLE, 0);
-		if (place)
-			atomic_store(place, NULL);
+		if (slot)
+			atomic_store(slot, NULL);
 		close(overflow->fd);
 	}
 	free(overflow);

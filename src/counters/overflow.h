@@ -23,7 +23,7 @@ struct vp_counters_overflow_ops {
 	void (*take_off)(void *context, const uint64_t *values);
 	/* Before each signal, if not NULL: what the timer interrupted (a ucontext_t), or NULL if it
 	 * did not. False: the signal is the last one until counting is resumed. */
-	bool (*tell)(void *context, const void *interrupted);
+	bool (*notify)(void *context, const void *interrupted);
 };
 
 /* Sets up `n` events of the calling thread to send it the signal each `period` of one, as in the

@@ -31,7 +31,7 @@ int vp_counters_group_open(const struct vp_counters_event *events, unsigned n,
 			   struct vperf_error *error);
 void vp_counters_group_close(struct vp_counters_group *group);
 int vp_counters_group_enable(struct vp_counters_group *group, bool enable);
-/* By a call, and in user space; the latter makes the call where the page says nothing. */
+/* By a call, and in user space; the latter falls back to the call if the page cannot be used. */
 int vp_counters_group_call(const struct vp_counters_group *group, uint64_t *values);
 int vp_counters_group_user(const struct vp_counters_group *group, uint64_t *values);
 /* Whether the group is better read in user space, or, if it was asked for, can be; maps its pages.

@@ -92,7 +92,7 @@ static uint64_t time_reads(const struct vp_counters_group *group,
 	return least;
 }
 
-/* Counting, each has a number; 0 is what the page says if the administrator does not allow it. */
+/* Counting, each has a number; the page has 0 if the administrator does not allow it. */
 static bool are_on_counters(const struct vp_counters_group *group)
 {
 	for (unsigned i = 0; i < group->n; i++)

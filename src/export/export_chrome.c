@@ -10,7 +10,7 @@
 #include "analyze/report/export.h"
 #include "analyze/report/export_queue.h"
 #include "analyze/report/report.h"
-#include "analyze/trace/lanes.h"
+#include "analyze/trace/tracks.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/json.h"
@@ -19,7 +19,7 @@
 #include "base/vec.h"
 #include "export/export_text.h"
 #include "export/exporters.h"
-#include "render/render_lanes.h"
+#include "render/render_tracks.h"
 #include "schema/records.h"
 
 /* Process of the pCPUs, and what is added to a VM's number for the process of its threads. */
@@ -153,7 +153,7 @@ static void export_chrome_put_slice(struct vp_export *export, const struct vp_st
 	uint32_t vm = vp_export_vm_id(export, slice->vm);
 	struct vp_buffer *out = export->out;
 
-	if (export->has_periods)
+	if (export->has_track_slices)
 		return;
 	name_vcpu(export, vm, slice->vcpu, vp_export_vm(export, slice->vm));
 	begin_complete(export, vm, slice->vcpu, slice->begin, slice->end);
@@ -168,87 +168,94 @@ static void export_chrome_put_slice(struct vp_export *export, const struct vp_st
 	}
 }
 
-static void export_chrome_put_pcpu_period(struct vp_export *export, const struct vp_period *period)
+static void export_chrome_put_pcpu_track_slice(struct vp_export *export,
+					       const struct vp_track_slice *track_slice)
 {
 	struct vp_buffer name = {0};
 
-	name_pcpu(export, period->pcpu);
-	begin_complete(export, HOST, period->pcpu, period->begin, period->end);
+	name_pcpu(export, track_slice->pcpu);
+	begin_complete(export, HOST, track_slice->pcpu, track_slice->begin, track_slice->end);
 	vp_buffer_string(export->out, ",\"cat\":\"pcpu\",\"name\":\"");
-	if (period->state == VP_LANE_IDLE)
+	if (track_slice->state == VP_TRACK_IDLE)
 		vp_buffer_string(&name, "idle");
 	else
-		vp_export_put_thread(export, period, &name);
+		vp_export_put_thread(export, track_slice, &name);
 	vp_export_put_json(vp_buffer_text(&name), export->out);
 	vp_buffer_string(export->out, "\"}");
 	vp_buffer_deinit(&name);
 }
 
-static void put_flow(struct vp_export *export, const struct vp_period *period, uint32_t thread)
+static void put_flow(struct vp_export *export, const struct vp_track_slice *track_slice,
+		     uint32_t thread)
 {
 	struct chrome *chrome = export->state;
 	struct vp_buffer *out = export->out;
 	uint64_t flow = ++chrome->flows;
 
-	if (!period->has_waker)
+	if (!track_slice->has_waker)
 		return;
-	name_pcpu(export, period->waker_pcpu);
-	export_chrome_begin_event(export, "s", HOST, period->waker_pcpu);
+	name_pcpu(export, track_slice->waker_pcpu);
+	export_chrome_begin_event(export, "s", HOST, track_slice->waker_pcpu);
 	export_chrome_put_time(
-	    ",\"cat\":\"wakeup\",\"name\":\"wakeup\",\"ts\":", period->wait_begin, out);
+	    ",\"cat\":\"wakeup\",\"name\":\"wakeup\",\"ts\":", track_slice->wait_begin, out);
 	vp_buffer_string(out, ",\"id\":");
 	vp_buffer_count(out, flow);
 	vp_buffer_string(out, "}");
-	export_chrome_begin_event(export, "f", period->vm, thread);
-	export_chrome_put_time(
-	    ",\"bp\":\"e\",\"cat\":\"wakeup\",\"name\":\"wakeup\",\"ts\":", period->begin, out);
+	export_chrome_begin_event(export, "f", track_slice->vm, thread);
+	export_chrome_put_time(",\"bp\":\"e\",\"cat\":\"wakeup\",\"name\":\"wakeup\",\"ts\":",
+			       track_slice->begin, out);
 	vp_buffer_string(out, ",\"id\":");
 	vp_buffer_count(out, flow);
 	vp_buffer_string(out, "}");
 }
 
-static void export_chrome_put_guest_thread(struct vp_export *export, const struct vp_period *period)
+static void export_chrome_put_guest_thread(struct vp_export *export,
+					   const struct vp_track_slice *track_slice)
 {
-	const char *vm = vp_lanes_vm(export->lanes, period->vm);
-	const char *comm = period->guest_comm ? period->guest_comm : "-";
-	uint32_t process = period->vm | THREADS;
+	const char *vm = vp_tracks_vm(export->tracks, track_slice->vm);
+	const char *comm = track_slice->guest_comm ? track_slice->guest_comm : "-";
+	uint32_t process = track_slice->vm | THREADS;
 
 	name_once(export, ": threads", process, 0, true, vm);
-	name_once(export, "", process, period->guest_tid, false, comm);
-	begin_complete(export, process, period->guest_tid, period->begin, period->end);
+	name_once(export, "", process, track_slice->guest_tid, false, comm);
+	begin_complete(export, process, track_slice->guest_tid, track_slice->begin,
+		       track_slice->end);
 	vp_buffer_string(export->out, ",\"cat\":\"thread\",\"name\":\"");
-	vp_export_put_json(vp_lane_state_name(period->state), export->out);
+	vp_export_put_json(vp_track_state_name(track_slice->state), export->out);
 	vp_buffer_string(export->out, "\"}");
 }
 
-static void export_chrome_put_vcpu_period(struct vp_export *export, const struct vp_period *period)
+static void export_chrome_put_vcpu_track_slice(struct vp_export *export,
+					       const struct vp_track_slice *track_slice)
 {
-	uint32_t thread = period->vcpu == VP_VCPU_UNKNOWN ? period->tid : period->vcpu;
+	uint32_t thread =
+	    track_slice->vcpu == VP_VCPU_UNKNOWN ? track_slice->tid : track_slice->vcpu;
 	struct vp_buffer *out = export->out;
 
-	name_vcpu(export, period->vm, thread, vp_lanes_vm(export->lanes, period->vm));
-	begin_complete(export, period->vm, thread, period->begin, period->end);
+	name_vcpu(export, track_slice->vm, thread, vp_tracks_vm(export->tracks, track_slice->vm));
+	begin_complete(export, track_slice->vm, thread, track_slice->begin, track_slice->end);
 	vp_buffer_string(out, ",\"cat\":\"vcpu\",\"name\":\"");
-	vp_export_put_json(vp_lane_state_name(period->state), out);
+	vp_export_put_json(vp_track_state_name(track_slice->state), out);
 	vp_buffer_string(out, "\"");
-	if (period->has_thief) {
+	if (track_slice->has_thief) {
 		vp_buffer_string(out, ",\"args\":{\"thief\":\"");
-		vp_export_put_json(period->thief_comm ? period->thief_comm : "-", out);
-		vp_buffer_printf(out, "\",\"thief_tid\":%" PRIu32 "}", period->thief_tid);
+		vp_export_put_json(track_slice->thief_comm ? track_slice->thief_comm : "-", out);
+		vp_buffer_printf(out, "\",\"thief_tid\":%" PRIu32 "}", track_slice->thief_tid);
 	}
 	vp_buffer_string(out, "}");
-	if (period->state == VP_LANE_WAKING && period->begin == period->wait_begin)
-		put_flow(export, period, thread);
-	if (period->has_guest)
-		export_chrome_put_guest_thread(export, period);
+	if (track_slice->state == VP_TRACK_WAKING && track_slice->begin == track_slice->wait_begin)
+		put_flow(export, track_slice, thread);
+	if (track_slice->has_guest)
+		export_chrome_put_guest_thread(export, track_slice);
 }
 
-static void export_chrome_put_period(struct vp_export *export, const struct vp_period *period)
+static void export_chrome_put_track_slice(struct vp_export *export,
+					  const struct vp_track_slice *track_slice)
 {
-	if (period->lane == VP_LANE_PCPU)
-		export_chrome_put_pcpu_period(export, period);
+	if (track_slice->track == VP_TRACK_PCPU)
+		export_chrome_put_pcpu_track_slice(export, track_slice);
 	else
-		export_chrome_put_vcpu_period(export, period);
+		export_chrome_put_vcpu_track_slice(export, track_slice);
 }
 
 static void export_chrome_end(struct vp_export *export)
@@ -282,7 +289,7 @@ const struct vp_exporter *vp_exporter_chrome(void)
 						    .begin = export_chrome_begin,
 						    .sample = export_chrome_put_sample,
 						    .slice = export_chrome_put_slice,
-						    .period = export_chrome_put_period,
+						    .track_slice = export_chrome_put_track_slice,
 						    .end = export_chrome_end,
 						    .deinit = export_chrome_deinit};
 

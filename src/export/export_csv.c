@@ -4,14 +4,14 @@
 #include "analyze/report/export.h"
 #include "analyze/report/export_queue.h"
 #include "analyze/report/report.h"
-#include "analyze/trace/lanes.h"
+#include "analyze/trace/tracks.h"
 #include "base/buffer.h"
 #include "base/macros.h"
 #include "base/text.h"
 #include "export/export_text.h"
 #include "export/exporters.h"
-#include "render/render_lanes.h"
 #include "render/render_table.h"
+#include "render/render_tracks.h"
 #include "schema/records.h"
 #include "store/packet.h"
 
@@ -172,29 +172,31 @@ static void export_csv_put_slice(struct vp_export *export, const struct vp_state
 	vp_buffer_string(out, ",,,,,,,\n");
 }
 
-static void export_csv_put_period(struct vp_export *export, const struct vp_period *period)
+static void export_csv_put_track_slice(struct vp_export *export,
+				       const struct vp_track_slice *track_slice)
 {
 	struct vp_buffer *out = export->out;
 
-	vp_buffer_string(out, period->lane == VP_LANE_PCPU ? "pcpu," : "vcpu,");
-	export_csv_put_known(true, period->begin, out);
-	export_csv_put_known(true, period->end, out);
+	vp_buffer_string(out, track_slice->track == VP_TRACK_PCPU ? "pcpu," : "vcpu,");
+	export_csv_put_known(true, track_slice->begin, out);
+	export_csv_put_known(true, track_slice->end, out);
 	vp_buffer_string(out, ",");
-	export_csv_put_known(period->pcpu != VP_NO_PCPU, period->pcpu, out);
-	export_csv_put_text(period->has_vcpu ? vp_lanes_vm(export->lanes, period->vm) : NULL, out);
-	export_csv_put_known(period->has_vcpu && period->vcpu != VP_VCPU_UNKNOWN, period->vcpu,
-			     out);
-	export_csv_put_text(period->comm, out);
+	export_csv_put_known(track_slice->pcpu != VP_NO_PCPU, track_slice->pcpu, out);
+	export_csv_put_text(
+	    track_slice->has_vcpu ? vp_tracks_vm(export->tracks, track_slice->vm) : NULL, out);
+	export_csv_put_known(track_slice->has_vcpu && track_slice->vcpu != VP_VCPU_UNKNOWN,
+			     track_slice->vcpu, out);
+	export_csv_put_text(track_slice->comm, out);
 	vp_buffer_string(out, ",");
-	export_csv_put_known(true, period->tid, out);
-	export_csv_put_text(vp_lane_state_name(period->state), out);
+	export_csv_put_known(true, track_slice->tid, out);
+	export_csv_put_text(vp_track_state_name(track_slice->state), out);
 	vp_buffer_string(out, ",,,,");
-	export_csv_put_text(period->has_guest ? period->guest_comm : NULL, out);
-	export_csv_put_known(period->has_guest, period->guest_pid, out);
-	export_csv_put_known(period->has_guest, period->guest_tid, out);
-	export_csv_put_text(period->has_thief ? period->thief_comm : NULL, out);
-	if (period->has_thief)
-		vp_buffer_count(out, period->thief_tid);
+	export_csv_put_text(track_slice->has_guest ? track_slice->guest_comm : NULL, out);
+	export_csv_put_known(track_slice->has_guest, track_slice->guest_pid, out);
+	export_csv_put_known(track_slice->has_guest, track_slice->guest_tid, out);
+	export_csv_put_text(track_slice->has_thief ? track_slice->thief_comm : NULL, out);
+	if (track_slice->has_thief)
+		vp_buffer_count(out, track_slice->thief_tid);
 	vp_buffer_string(out, "\n");
 }
 
@@ -214,7 +216,7 @@ const struct vp_exporter *vp_exporter_csv(void)
 						    .begin = export_csv_begin,
 						    .sample = export_csv_put_sample,
 						    .slice = export_csv_put_slice,
-						    .period = export_csv_put_period,
+						    .track_slice = export_csv_put_track_slice,
 						    .deinit = export_csv_deinit};
 
 	return &exporter;

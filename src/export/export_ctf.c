@@ -5,7 +5,7 @@
  * host's already; each trace has a clock uuid of its own, so that it is another machine's and
  * nothing is synchronised a second time.
  *
- * Before the first event are some that tell Trace Compass which threads are whose vCPUs: a pair of
+ * Synthetic events before the first one map threads to vCPUs for Trace Compass: a pair of
  * marks for each vCPU, as its thread had the pCPU, one nanosecond after another.
  */
 #include "analyze/report/export.h"
@@ -88,7 +88,7 @@ static void export_ctf_add_machine(struct vp_export *export, const char *part, c
 	vp_vec_push(&ctf->machines, machine);
 }
 
-/* 0: the recording does not say. */
+/* 0: unknown. */
 static int64_t realtime_offset_of(const struct vp_report *report)
 {
 	VP_AUTO_FREE char *host = vp_format("%s/host", report->path);

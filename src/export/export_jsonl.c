@@ -3,14 +3,14 @@
 #include "analyze/profile/frame.h"
 #include "analyze/report/export.h"
 #include "analyze/report/export_queue.h"
-#include "analyze/trace/lanes.h"
+#include "analyze/trace/tracks.h"
 #include "base/buffer.h"
 #include "base/json.h"
 #include "base/macros.h"
 #include "base/vec.h"
 #include "export/export_text.h"
 #include "export/exporters.h"
-#include "render/render_lanes.h"
+#include "render/render_tracks.h"
 #include "store/recording.h"
 
 struct jsonl {
@@ -156,11 +156,12 @@ static void export_jsonl_put_slice(struct vp_export *export, const struct vp_sta
 	end_line(&json);
 }
 
-static void export_jsonl_put_period(struct vp_export *export, const struct vp_period *period)
+static void export_jsonl_put_track_slice(struct vp_export *export,
+					 const struct vp_track_slice *track_slice)
 {
-	const struct vp_lanes_layout layout = {.lanes = export->lanes, .in_export = true};
+	const struct vp_tracks_layout layout = {.tracks = export->tracks, .in_export = true};
 
-	vp_lanes_format_named("jsonl")->period(period, &layout, export->out);
+	vp_tracks_format_named("jsonl")->slice(track_slice, &layout, export->out);
 }
 
 static void put_end(struct vp_export *export)
@@ -190,7 +191,7 @@ const struct vp_exporter *vp_exporter_jsonl(void)
 						    .begin = put_begin,
 						    .sample = export_jsonl_put_sample,
 						    .slice = export_jsonl_put_slice,
-						    .period = export_jsonl_put_period,
+						    .track_slice = export_jsonl_put_track_slice,
 						    .end = put_end,
 						    .deinit = export_jsonl_deinit};
 

@@ -121,7 +121,7 @@ static void name_vms(struct exposition *to)
 	vp_intern_deinit(&names);
 }
 
-/* The start of a VM's series; false: it has none. */
+/* The start of a VM's series; false: none. */
 static bool put_vm(struct exposition *to, const struct family *family,
 		   const struct vp_counted_vm *vm)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A directory that perf reads as perf.data: VMs are guest machines, their vCPUs have an event
- * identifier each (PERF_RECORD_ID_INDEX tells perf which). Addresses are made up: each function
+ * identifier each (by PERF_RECORD_ID_INDEX). Addresses are made up: each function
  * that was hit gets one, and the directory has what perf finds its name by (export/perf_symbols.h).
  * So all names are vperf's, and nothing is read from this machine or its guests.
  */
@@ -455,7 +455,7 @@ static void export_perf_put_sample(struct vp_export *export, const struct vp_sam
 		export_perf_write_out(export);
 }
 
-/* The file's header says how much there is. */
+/* The file's header has the size. */
 static void export_perf_end(struct vp_export *export)
 {
 	struct perf *perf = export->state;

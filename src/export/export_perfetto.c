@@ -6,7 +6,7 @@
  */
 #include "analyze/report/export.h"
 #include "analyze/report/export_queue.h"
-#include "analyze/trace/lanes.h"
+#include "analyze/trace/tracks.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/macros.h"
@@ -16,7 +16,7 @@
 #include "export/exporters.h"
 #include "export/perfetto.h"
 #include "export/protobuf.h"
-#include "render/render_lanes.h"
+#include "render/render_tracks.h"
 #include "schema/records.h"
 
 /* Kind of a track: the upper bits of its number. */
@@ -76,17 +76,18 @@ static uint64_t vcpu_track(struct vp_export *export, uint32_t vm, uint32_t vcpu,
 	return uuid;
 }
 
-static uint64_t thread_track(struct vp_export *export, const struct vp_period *period)
+static uint64_t thread_track(struct vp_export *export, const struct vp_track_slice *track_slice)
 {
-	uint64_t vm = uuid_of(VM, period->vm, 0),
-		 uuid = uuid_of(THREAD, period->vm, period->guest_tid);
-	uint64_t threads = uuid_of(THREADS, period->vm, 0);
+	uint64_t vm = uuid_of(VM, track_slice->vm, 0),
+		 uuid = uuid_of(THREAD, track_slice->vm, track_slice->guest_tid);
+	uint64_t threads = uuid_of(THREADS, track_slice->vm, 0);
 	VP_AUTO_FREE char *name =
-	    vp_format("%s/%u", period->guest_comm ? period->guest_comm : "-", period->guest_tid);
+	    vp_format("%s/%u", track_slice->guest_comm ? track_slice->guest_comm : "-",
+		      track_slice->guest_tid);
 
-	export_perfetto_describe(export, vm, 0, vp_lanes_vm(export->lanes, period->vm), 1);
+	export_perfetto_describe(export, vm, 0, vp_tracks_vm(export->tracks, track_slice->vm), 1);
 	export_perfetto_describe(export, threads, vm, "Threads", UINT32_MAX);
-	export_perfetto_describe(export, uuid, threads, name, period->guest_tid);
+	export_perfetto_describe(export, uuid, threads, name, track_slice->guest_tid);
 	return uuid;
 }
 
@@ -149,7 +150,7 @@ static void export_perfetto_put_slice(struct vp_export *export, const struct vp_
 {
 	struct perfetto *perfetto = export->state;
 
-	if (export->has_periods)
+	if (export->has_track_slices)
 		return;
 	uint64_t track = vcpu_track(export, vp_export_vm_id(export, slice->vm), slice->vcpu,
 				    vp_export_vm(export, slice->vm));
@@ -158,73 +159,75 @@ static void export_perfetto_put_slice(struct vp_export *export, const struct vp_
 	export_perfetto_end_slice(export, track, slice->begin, slice->end);
 }
 
-static void export_perfetto_put_pcpu_period(struct vp_export *export,
-					    const struct vp_period *period)
+static void export_perfetto_put_pcpu_track_slice(struct vp_export *export,
+						 const struct vp_track_slice *track_slice)
 {
 	struct perfetto *perfetto = export->state;
-	uint64_t track = pcpu_track(export, period->pcpu);
+	uint64_t track = pcpu_track(export, track_slice->pcpu);
 
 	perfetto->name.size = 0;
-	if (period->state == VP_LANE_IDLE)
+	if (track_slice->state == VP_TRACK_IDLE)
 		vp_buffer_string(&perfetto->name, "idle");
 	else
-		vp_export_put_thread(export, period, &perfetto->name);
+		vp_export_put_thread(export, track_slice, &perfetto->name);
 	begin_slice(perfetto, track, vp_buffer_text(&perfetto->name));
-	export_perfetto_end_slice(export, track, period->begin, period->end);
+	export_perfetto_end_slice(export, track, track_slice->begin, track_slice->end);
 }
 
 /* From an instant on the waker's pCPU to the slice in which the vCPU waits. */
-static uint64_t put_waker(struct vp_export *export, const struct vp_period *period)
+static uint64_t put_waker(struct vp_export *export, const struct vp_track_slice *track_slice)
 {
 	struct perfetto *perfetto = export->state;
 	uint64_t flow = ++perfetto->flows;
 
 	export_perfetto_begin_event(perfetto, EVENT_INSTANT,
-				    pcpu_track(export, period->waker_pcpu));
+				    pcpu_track(export, track_slice->waker_pcpu));
 	vp_pb_text(&perfetto->event, EVENT_NAME, "wakeup");
 	vp_pb_fixed64(&perfetto->event, EVENT_FLOW, flow);
-	annotate(perfetto, "waker", period->waker_comm);
-	end_event(export, period->begin);
+	annotate(perfetto, "waker", track_slice->waker_comm);
+	end_event(export, track_slice->begin);
 	return flow;
 }
 
 static void export_perfetto_put_guest_thread(struct vp_export *export,
-					     const struct vp_period *period)
+					     const struct vp_track_slice *track_slice)
 {
 	struct perfetto *perfetto = export->state;
-	uint64_t track = thread_track(export, period);
+	uint64_t track = thread_track(export, track_slice);
 
-	begin_slice(perfetto, track, vp_lane_state_name(period->state));
-	annotate(perfetto, "certainty", vp_lane_certainty_name(period->certainty));
-	export_perfetto_end_slice(export, track, period->begin, period->end);
+	begin_slice(perfetto, track, vp_track_state_name(track_slice->state));
+	annotate(perfetto, "certainty", vp_track_certainty_name(track_slice->certainty));
+	export_perfetto_end_slice(export, track, track_slice->begin, track_slice->end);
 }
 
-static void export_perfetto_put_vcpu_period(struct vp_export *export,
-					    const struct vp_period *period)
+static void export_perfetto_put_vcpu_track_slice(struct vp_export *export,
+						 const struct vp_track_slice *track_slice)
 {
 	struct perfetto *perfetto = export->state;
-	uint32_t number = period->vcpu == VP_VCPU_UNKNOWN ? period->tid : period->vcpu;
-	uint64_t track =
-	    vcpu_track(export, period->vm, number, vp_lanes_vm(export->lanes, period->vm));
-	bool woken = period->state == VP_LANE_WAKING && period->has_waker &&
-		     period->begin == period->wait_begin;
-	uint64_t flow = woken ? put_waker(export, period) : 0;
+	uint32_t number =
+	    track_slice->vcpu == VP_VCPU_UNKNOWN ? track_slice->tid : track_slice->vcpu;
+	uint64_t track = vcpu_track(export, track_slice->vm, number,
+				    vp_tracks_vm(export->tracks, track_slice->vm));
+	bool woken = track_slice->state == VP_TRACK_WAKING && track_slice->has_waker &&
+		     track_slice->begin == track_slice->wait_begin;
+	uint64_t flow = woken ? put_waker(export, track_slice) : 0;
 
-	begin_slice(perfetto, track, vp_lane_state_name(period->state));
+	begin_slice(perfetto, track, vp_track_state_name(track_slice->state));
 	if (flow)
 		vp_pb_fixed64(&perfetto->event, EVENT_FLOW, flow);
-	annotate(perfetto, "thief", period->has_thief ? period->thief_comm : NULL);
-	export_perfetto_end_slice(export, track, period->begin, period->end);
-	if (period->has_guest)
-		export_perfetto_put_guest_thread(export, period);
+	annotate(perfetto, "thief", track_slice->has_thief ? track_slice->thief_comm : NULL);
+	export_perfetto_end_slice(export, track, track_slice->begin, track_slice->end);
+	if (track_slice->has_guest)
+		export_perfetto_put_guest_thread(export, track_slice);
 }
 
-static void export_perfetto_put_period(struct vp_export *export, const struct vp_period *period)
+static void export_perfetto_put_track_slice(struct vp_export *export,
+					    const struct vp_track_slice *track_slice)
 {
-	if (period->lane == VP_LANE_PCPU)
-		export_perfetto_put_pcpu_period(export, period);
+	if (track_slice->track == VP_TRACK_PCPU)
+		export_perfetto_put_pcpu_track_slice(export, track_slice);
 	else
-		export_perfetto_put_vcpu_period(export, period);
+		export_perfetto_put_vcpu_track_slice(export, track_slice);
 }
 
 static void export_perfetto_deinit(void *state)
@@ -245,7 +248,7 @@ const struct vp_exporter *vp_exporter_perfetto(void)
 						    .begin = export_perfetto_begin,
 						    .sample = export_perfetto_put_sample,
 						    .slice = export_perfetto_put_slice,
-						    .period = export_perfetto_put_period,
+						    .track_slice = export_perfetto_put_track_slice,
 						    .deinit = export_perfetto_deinit};
 
 	return &exporter;

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "analyze/profile/frame.h"
-#include "analyze/trace/lanes.h"
+#include "analyze/trace/tracks.h"
 #include "base/json.h"
 #include "base/macros.h"
 #include "base/text.h"
@@ -73,10 +73,10 @@ uint32_t vp_export_vm_id(const struct vp_export *export, uint32_t vm)
 	return vp_vm_id(&export->vms.at[vm]);
 }
 
-void vp_export_put_thread(const struct vp_export *export, const struct vp_period *period,
+void vp_export_put_thread(const struct vp_export *export, const struct vp_track_slice *period,
 			  struct vp_buffer *out)
 {
-	const char *name = period->has_vcpu ? vp_lanes_vm(export->lanes, period->vm)
+	const char *name = period->has_vcpu ? vp_tracks_vm(export->tracks, period->vm)
 			   : period->comm   ? period->comm
 					    : "-";
 

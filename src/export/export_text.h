@@ -61,7 +61,7 @@ bool vp_export_is_code(const struct vp_frame *frame);
 /* The number of a VM in records, of its index in the report's list. */
 uint32_t vp_export_vm_id(const struct vp_export *export, uint32_t vm);
 /* "VM/vCPU", or of other threads "comm/tid"; cleaned. */
-void vp_export_put_thread(const struct vp_export *export, const struct vp_period *period,
+void vp_export_put_thread(const struct vp_export *export, const struct vp_track_slice *period,
 			  struct vp_buffer *out);
 
 #endif

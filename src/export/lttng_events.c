@@ -224,7 +224,7 @@ static struct vp_slice lttng_events_text_of(const struct vp_script_event *event,
 	return (struct vp_slice){"", 0};
 }
 
-/* Exit codes of SVM by their names, and the reason of VMX that says the same. */
+/* Exit codes of SVM by their names, and the equivalent reason of VMX. */
 static const struct {
 	const char *name;
 	uint32_t vmx;
@@ -272,7 +272,7 @@ static uint32_t lttng_events_reason_of(const struct vp_script_field *have)
 	return reason_of_svm(have->text);
 }
 
-/* A thread that was preempted is runnable, whatever the other bits say. */
+/* A thread that was preempted is runnable, regardless of the other bits. */
 static uint64_t lttng_events_state_of(const struct vp_script_field *have)
 {
 	uint64_t state = have ? have->value.number : 0;

@@ -8,7 +8,7 @@
 #include "base/macros.h"
 #include "export/export_text.h"
 
-/* All packets are of one sequence, whose first one says that nothing was interned before. */
+/* All packets are of one sequence, whose first one resets interned data. */
 enum { SEQUENCE = 1, FLAG_CLEARED = 1, FLAG_NEEDED = 2 };
 
 enum {

@@ -246,7 +246,7 @@ void vp_ftrace_format_text(const struct vp_ftrace_format *format, struct vp_buff
 	put_print_format(format, out);
 }
 
-/* A thread that was preempted is runnable, whatever its bits say. */
+/* A thread that was preempted is runnable, regardless of its bits. */
 static uint64_t tracedat_events_state_of(const struct vp_script_field *have)
 {
 	bool runs = have && have->text && have->text[0] == 'R';

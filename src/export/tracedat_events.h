@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Events as ftrace has them in its ring buffer, and the formats that say where their fields are. */
+/* Events as ftrace has them in its ring buffer, and the formats with the offsets of their
+ * fields. */
 #ifndef VP_EXPORT_TRACEDAT_EVENTS_H
 #define VP_EXPORT_TRACEDAT_EVENTS_H
 

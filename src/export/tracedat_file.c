@@ -13,7 +13,7 @@
 
 enum {
 	PAGE_HEAD = 16,    /* u64 time, u64 bytes of events */
-	LONGEST_DATA = 28, /* words that an event's header can say itself */
+	LONGEST_DATA = 28, /* maximum words in an event's header */
 	TIME_EXTEND = 30,
 	DELTA_BITS = 27
 };

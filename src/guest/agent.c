@@ -15,7 +15,7 @@
 
 /* An event is in its buffer this long after the time it bears, at the latest. */
 #define SETTLE_NS 10000000ULL
-/* Pairs of the clocks closer to each other than this tell nothing new. */
+/* Pairs of the clocks closer to each other than this are redundant. */
 #define CLOCK_EVERY_NS 1000000000ULL
 enum { MAX_CLOCKS = 256 };
 /* Bytes of one process's /proc/PID/maps that are read. */
@@ -107,9 +107,9 @@ static void look_around(struct vp_agent *agent)
 	if (error)
 		vp_agent_note(agent, "%s", vp_error_message(error));
 	vp_error_free(error);
-	if (!agent->births)
+	if (!agent->task_events)
 		return;
-	error = vp_births_scan(agent->births, &agent->tracker);
+	error = vp_task_watch_scan(agent->task_events, &agent->tracker);
 	if (error)
 		vp_agent_note(agent, "%s", vp_error_message(error));
 	vp_error_free(error);
@@ -121,19 +121,19 @@ void vp_agent_start(struct vp_agent *agent)
 	vp_tracker_init(&agent->tracker);
 	vp_agent_note_clock(agent);
 
-	struct vp_error *error = vp_births_open(&agent->births);
+	struct vp_error *error = vp_task_watch_open(&agent->task_events);
 	if (error)
 		vp_agent_note(agent,
 			      "%s, so page-table roots are unknown and samples cannot be "
 			      "attributed to processes by them",
 			      vp_error_message(error));
-	else if (!vp_births_has_roots(agent->births))
+	else if (!vp_task_watch_has_roots(agent->task_events))
 		vp_agent_note(
 		    agent,
 		    "the kernel's direct map was not found, so page-table roots are unknown");
 	vp_error_free(error);
 
-	error = vp_perf_open(!agent->births, &agent->perf);
+	error = vp_perf_open(!agent->task_events, &agent->perf);
 	if (error)
 		vp_agent_note(
 		    agent,
@@ -146,7 +146,7 @@ void vp_agent_start(struct vp_agent *agent)
 
 void vp_agent_stop(struct vp_agent *agent)
 {
-	vp_births_close(agent->births);
+	vp_task_watch_close(agent->task_events);
 	vp_perf_close(agent->perf);
 	vp_tracker_deinit(&agent->tracker);
 	vp_vec_each (&agent->notes, note)
@@ -161,8 +161,8 @@ void vp_agent_drain(struct vp_agent *agent)
 
 	if (agent->perf)
 		vp_perf_drain(agent->perf, &agent->tracker);
-	if (agent->births)
-		vp_births_drain(agent->births, &agent->tracker);
+	if (agent->task_events)
+		vp_task_watch_drain(agent->task_events, &agent->tracker);
 	vp_tracker_apply(&agent->tracker, now - SETTLE_NS);
 }
 

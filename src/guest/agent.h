@@ -21,7 +21,7 @@ struct vp_agent_clock {
 
 struct vp_agent {
 	struct vp_tracker tracker;
-	struct vp_births_watch *births;       /* NULL: not permitted */
+	struct vp_task_watch *task_events;    /* NULL: not permitted */
 	struct vp_perf_watch *perf;           /* NULL: not permitted */
 	VP_VEC(struct vp_agent_clock) clocks; /* oldest first: when it started, and since */
 	VP_VEC(char *) notes;                 /* missing parts */
@@ -57,8 +57,8 @@ int vp_lend_serve(int fd, const struct vp_lend_request *request) VP_MUST_CHECK;
 
 /*
  * Sends the events of these sets (bits of enum vp_events_set) to the host at the other end of `fd`
- * until it shuts its direction; 0 or negative errno. For a process of its own. `ring_kib`: of each
- * CPU.
+ * until it shuts its direction; 0 or negative errno. For a process of its own. `ring_kib`: size of
+ * each CPU's ring.
  */
 int vp_events_serve(int fd, unsigned sets, unsigned ring_kib) VP_MUST_CHECK;
 
@@ -72,7 +72,7 @@ struct vp_agent_serve_options {
 struct vp_error *vp_agent_serve(const struct vp_agent_serve_options *options) VP_MUST_CHECK;
 /*
  * Asks the agent that serves on this machine, and copies its answer to `fd`. *served is false if
- * there is none.
+ * no agent serves here.
  */
 struct vp_error *vp_agent_ask(int fd, bool symbols, bool *served) VP_MUST_CHECK;
 

@@ -137,7 +137,7 @@ static struct vp_error *render_diagnose_put_index(struct session *session, uint3
 						  enum vp_guest_count event, uint32_t cell,
 						  int pagemap)
 {
-	struct vp_counts_line line = {.kind = VP_COUNTS_PLACE, .vcpu = vcpu, .event = event};
+	struct vp_counts_line line = {.kind = VP_COUNTS_ADDRESS, .vcpu = vcpu, .event = event};
 
 	VP_TRY(vp_guest_physical(&session->cells[cell].words[event], pagemap, &line.number));
 	put_counts_line(session, &line);
@@ -198,8 +198,8 @@ static struct vp_error *agent_counts_begin(struct session *session)
 	return agent_counts_make_answer(session);
 }
 
-/* Until the host goes, or says nothing for too long. */
-static void hold(int fd)
+/* Until the host disconnects, or the lease expires. */
+static void serve_until_closed(int fd)
 {
 	const struct timeval lease = {.tv_sec = VP_COUNTS_LEASE_S};
 	static const char too_long[] = "error timeout: no request from the host\n";
@@ -229,7 +229,7 @@ int vp_counts_serve(int fd, const struct vp_counts_request *request)
 	}
 	int result = vp_fd_write_all(fd, session.answer.bytes, session.answer.size);
 	if (!error && !result)
-		hold(fd);
+		serve_until_closed(fd);
 	vp_error_free(error);
 	vp_buffer_deinit(&session.answer);
 	return result;

@@ -206,14 +206,15 @@ static void agent_dump_write_losses(struct dump *dump)
 {
 	const struct vp_agent *agent = dump->agent;
 	const struct vp_tracker *tracker = &agent->tracker;
-	uint64_t births = agent->births ? vp_births_lost(agent->births) : 0;
+	uint64_t task_events = agent->task_events ? vp_task_watch_lost(agent->task_events) : 0;
 	uint64_t mappings = agent->perf ? vp_perf_lost(agent->perf) : 0;
 
 	vp_vec_each (&agent->notes, note)
 		vp_maps_write_note(&dump->writer, "%s", *note);
-	if (births)
+	if (task_events)
 		vp_maps_write_note(&dump->writer,
-				   "%" PRIu64 " process start and exit events were lost", births);
+				   "%" PRIu64 " process start and exit events were lost",
+				   task_events);
 	if (mappings)
 		vp_maps_write_note(&dump->writer, "%" PRIu64 " mapping events were lost", mappings);
 	if (tracker->forgotten)
@@ -240,7 +241,7 @@ static int dump_processes(struct dump *dump)
 {
 	const struct vp_tracker *tracker = &dump->agent->tracker;
 
-	/* Images first: reading them tells the build-ids that mappings bear. */
+	/* Images first: mappings need their build-ids. */
 	find_users(dump);
 	for (uint32_t i = 0; i < tracker->images.count; i++)
 		agent_dump_write_image(dump, i);

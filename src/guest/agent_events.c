@@ -53,7 +53,7 @@ enum { CLOCK_IS_COUNTER = 1 };
 #endif
 
 struct cpu {
-	int pages; /* its trace_pipe_raw; -1 if there is none */
+	int pages; /* its trace_pipe_raw, or -1 */
 	uint32_t vcpu;
 	bool is_known; /* its vCPU is */
 	uint64_t lost; /* as the host knows */
@@ -83,7 +83,7 @@ static struct vp_error *agent_events_put_file(const struct session *session, con
 
 static struct vp_error *gone(int errnum)
 {
-	return vp_error_errno(errnum, "the host takes no more");
+	return vp_error_errno(errnum, "the host has closed the connection");
 }
 
 static struct vp_error *agent_events_put_head(const struct session *session,
@@ -415,7 +415,7 @@ static struct vp_error *send_all(struct session *session)
 
 static struct vp_error *agent_events_begin(struct session *session, unsigned sets)
 {
-	const struct timeval patience = {.tv_sec = VP_EVENTS_STALL_S};
+	const struct timeval timeout = {.tv_sec = VP_EVENTS_STALL_S};
 	sigset_t signals;
 
 	sigemptyset(&signals);
@@ -424,7 +424,7 @@ static struct vp_error *agent_events_begin(struct session *session, unsigned set
 	if (session->signals < 0 || pipe2(session->pipe, O_CLOEXEC))
 		return vp_error_errno(errno, "cannot make a pipe");
 	fcntl(session->pipe[1], F_SETPIPE_SZ, PIPE_BYTES);
-	setsockopt(session->host, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	setsockopt(session->host, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 	VP_TRY(make_instance(session));
 	open_cpus(session);
 	int result = vp_fd_write_all(session->host, VP_EVENTS_HEAD, sizeof(VP_EVENTS_HEAD) - 1);

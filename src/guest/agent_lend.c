@@ -27,7 +27,7 @@
 #include "protocol/lend_protocol.h"
 #include "protocol/lent.h"
 
-enum { ENDING_TRIES = 100, ENDING_WAIT_US = 20000, DEAF_MS = 100 };
+enum { ENDING_TRIES = 100, ENDING_WAIT_US = 20000, ACCEPT_PAUSE_MS = 100 };
 
 static bool is_lent(const struct sockaddr_un *address)
 {
@@ -97,7 +97,7 @@ static struct vp_error *agent_lend_begin(struct vp_lend *lend, struct vp_buffer 
 	return agent_lend_make_answer(lend, answer);
 }
 
-/* The host says something now and then; false: it has gone, or says nothing for too long. */
+/* The host sends keep-alive lines; false: it disconnected, or the lease expired. */
 static bool receive_from_host(struct vp_lend *lend, short events)
 {
 	static const char too_long[] = "error timeout: no request from the host\n";
@@ -133,14 +133,15 @@ static void serve_clients(struct vp_lend *lend)
 
 	receive_from_host(lend, POLLIN);
 	while (goes_on) {
-		bool receives = agent_lend_now_ms() >= lend->deaf_until;
-		int newcomers = receives ? lend->listener : -1;
+		bool receives = agent_lend_now_ms() >= lend->accept_after;
+		int new_clients = receives ? lend->listener : -1;
 		fds.count = 0;
 		vp_vec_push(&fds, ((struct pollfd){.fd = lend->host, .events = POLLIN}));
-		vp_vec_push(&fds, ((struct pollfd){.fd = newcomers, .events = POLLIN}));
+		vp_vec_push(&fds, ((struct pollfd){.fd = new_clients, .events = POLLIN}));
 		vp_vec_each (&lend->clients, client)
 			vp_vec_push(&fds, ((struct pollfd){.fd = client->fd, .events = POLLIN}));
-		if (vp_poll(fds.at, fds.count, receives ? 1000 : DEAF_MS) < 0 && errno != EINTR)
+		if (vp_poll(fds.at, fds.count, receives ? 1000 : ACCEPT_PAUSE_MS) < 0 &&
+		    errno != EINTR)
 			break;
 		goes_on = receive_from_host(lend, fds.at[0].revents);
 		for (size_t i = fds.count; i-- > 2;)

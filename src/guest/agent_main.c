@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf-agent: tells the host which processes a guest had. */
+/* vperf-agent: sends the host the guest's symbol map, counts and events. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>

@@ -44,8 +44,8 @@ unsigned int owner = 0;
 /* No program here is interrupted by itself: a plain addition loses nothing. */
 static __always_inline void count(enum vp_guest_count event)
 {
-	__u32 place = bpf_get_smp_processor_id() + 1;
-	struct vp_counts_cell *cell = bpf_map_lookup_elem(&cells, &place);
+	__u32 index = bpf_get_smp_processor_id() + 1;
+	struct vp_counts_cell *cell = bpf_map_lookup_elem(&cells, &index);
 
 	if (cell)
 		cell->words[event]++;
@@ -100,8 +100,8 @@ int on_timer(void *context)
 SEC("raw_tp/sched_process_fork")
 int on_fork(void *context)
 {
-	__u32 place = 0;
-	struct vp_counts_cell *cell = bpf_map_lookup_elem(&cells, &place);
+	__u32 index = 0;
+	struct vp_counts_cell *cell = bpf_map_lookup_elem(&cells, &index);
 
 	if (cell)
 		__sync_fetch_and_add(&cell->words[VP_GUEST_forks], 1);
@@ -123,8 +123,8 @@ SEC("raw_tp/sched_process_exit")
 int on_exit(struct bpf_raw_tracepoint_args *context)
 {
 	struct task_struct *task = (struct task_struct *)context->args[0];
-	__u32 place = 0;
-	struct vp_counts_cell *cell = bpf_map_lookup_elem(&cells, &place);
+	__u32 index = 0;
+	struct vp_counts_cell *cell = bpf_map_lookup_elem(&cells, &index);
 
 	if (cell && (unsigned int)BPF_CORE_READ(task, tgid) == owner)
 		cell->words[VP_COUNTS_MARKER_WORD] = 0;

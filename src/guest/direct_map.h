@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Reads 8 bytes of kernel memory; false if there is none. */
+/* Reads 8 bytes of kernel memory; false: not found. */
 typedef bool vp_read_kernel(void *context, uint64_t address, uint64_t *value);
 
 /*

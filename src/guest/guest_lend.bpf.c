@@ -50,25 +50,25 @@ struct {
 	__type(value, struct vp_lent_thread);
 } threads SEC(".maps");
 
-/* Thread -> its place in the above. */
+/* Thread -> its index in the above. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, VP_LENT_THREADS);
 	__type(key, __u32);
 	__type(value, __u32);
-} places SEC(".maps");
+} indices SEC(".maps");
 
-/* The family of a thread. */
-struct kinship {
-	__u32 place, born;
+/* The parent of a thread. */
+struct parent_ref {
+	__u32 index, born;
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, VP_LEND_MAX_ADOPTED);
 	__type(key, __u32);
-	__type(value, struct kinship);
-} adopted SEC(".maps");
+	__type(value, struct parent_ref);
+} inherited_from SEC(".maps");
 
 /* The process whose end ends the lending, and the number of CPUs. */
 unsigned int owner = 0;
@@ -95,7 +95,7 @@ static __always_inline unsigned long long device_address(void)
 
 /*
  * The interrupt controller's distributor. Its driver keeps that address in the first words of what
- * it hangs on its interrupts; its register PIDR2 (of GICv3 at 0xffe8, of GICv2 at 0xfe8) tells the
+ * it hangs on its interrupts; its register PIDR2 (of GICv3 at 0xffe8, of GICv2 at 0xfe8) has the
  * architecture's version. Reading the first register changes nothing.
  */
 static __always_inline bool is_distributor(__u64 address, __u64 register_at, __u32 least)
@@ -134,9 +134,9 @@ static __always_inline void guest_lend_force_exit(void)
 
 static __always_inline struct vp_lent_thread *guest_lend_thread_of(__u32 tid)
 {
-	__u32 *place = bpf_map_lookup_elem(&places, &tid);
+	__u32 *index = bpf_map_lookup_elem(&indices, &tid);
 
-	return place ? bpf_map_lookup_elem(&threads, place) : 0;
+	return index ? bpf_map_lookup_elem(&threads, index) : 0;
 }
 
 static __always_inline void guest_lend_take_out(struct vp_lent_thread *thread,
@@ -177,62 +177,62 @@ static __always_inline bool guest_lend_publish(volatile struct vp_lent_cell *cel
 	return cell->sequence != before;
 }
 
-/* The family that a thread belongs to; NULL: to none, or nobody wants it counted any more. */
-static __always_inline struct vp_lent_thread *family_of(const struct kinship *kinship)
+/* The parent that a thread belongs to; NULL: to none, or nobody wants it counted any more. */
+static __always_inline struct vp_lent_thread *parent_of(const struct parent_ref *parent_ref)
 {
-	__u32 place = kinship->place;
-	struct vp_lent_thread *family = bpf_map_lookup_elem(&threads, &place);
+	__u32 index = parent_ref->index;
+	struct vp_lent_thread *parent = bpf_map_lookup_elem(&threads, &index);
 
-	return family && family->inherits && family->born == kinship->born ? family : 0;
+	return parent && parent->inherits && parent->born == parent_ref->born ? parent : 0;
 }
 
 static __always_inline struct vp_lent_run *run_of(__u32 cpu)
 {
-	__u32 place = VP_LENT_THREADS + cpu;
+	__u32 index = VP_LENT_THREADS + cpu;
 
-	return bpf_map_lookup_elem(&threads, &place);
+	return bpf_map_lookup_elem(&threads, &index);
 }
 
-/* One of a family leaves the CPU, whose cell is up to date. */
+/* One of a parent leaves the CPU, whose cell is up to date. */
 static __always_inline void end_run(__u32 cpu, const struct vp_lent_cell *cell,
-				    const struct kinship *kinship, bool stale)
+				    const struct parent_ref *parent_ref, bool stale)
 {
-	struct vp_lent_thread *family = family_of(kinship);
+	struct vp_lent_thread *parent = parent_of(parent_ref);
 	struct vp_lent_run *run = run_of(cpu);
 
 	if (!run || !run->runs)
 		return;
 	run->sequence++;
 	barrier();
-	if (family)
+	if (parent)
 		for (int i = 0; i < VP_LENT_EVENTS; i++)
-			__sync_fetch_and_add(&family->family[i], cell->counts[i] - run->start[i]);
+			__sync_fetch_and_add(&parent->children[i], cell->counts[i] - run->start[i]);
 	run->runs = false;
 	barrier();
 	run->sequence++;
-	if (family && stale)
-		__sync_fetch_and_add(&family->missed, 1);
+	if (parent && stale)
+		__sync_fetch_and_add(&parent->missed, 1);
 }
 
 static __always_inline void begin_run(__u32 cpu, const struct vp_lent_cell *cell,
-				      const struct kinship *kinship, bool stale)
+				      const struct parent_ref *parent_ref, bool stale)
 {
-	struct vp_lent_thread *family = family_of(kinship);
+	struct vp_lent_thread *parent = parent_of(parent_ref);
 	struct vp_lent_run *run = run_of(cpu);
 
-	if (!family || !run)
+	if (!parent || !run)
 		return;
 	run->sequence++;
 	barrier();
 	for (int i = 0; i < VP_LENT_EVENTS; i++)
 		run->start[i] = cell->counts[i];
-	run->place = kinship->place;
-	run->born = kinship->born;
+	run->index = parent_ref->index;
+	run->born = parent_ref->born;
 	run->runs = true;
 	barrier();
 	run->sequence++;
 	if (stale)
-		__sync_fetch_and_add(&family->missed, 1);
+		__sync_fetch_and_add(&parent->missed, 1);
 }
 
 SEC("raw_tp/sched_switch")
@@ -243,8 +243,8 @@ int on_switch(struct bpf_raw_tracepoint_args *context)
 	__u32 leaving = BPF_CORE_READ(prev, pid), coming = BPF_CORE_READ(next, pid);
 	struct vp_lent_thread *leaves = guest_lend_thread_of(leaving);
 	struct vp_lent_thread *comes = guest_lend_thread_of(coming);
-	struct kinship *leaves_adopted = bpf_map_lookup_elem(&adopted, &leaving);
-	struct kinship *comes_adopted = bpf_map_lookup_elem(&adopted, &coming);
+	struct parent_ref *leaves_from = bpf_map_lookup_elem(&inherited_from, &leaving);
+	struct parent_ref *comes_from = bpf_map_lookup_elem(&inherited_from, &coming);
 	__u32 cpu = bpf_get_smp_processor_id();
 	volatile struct vp_lent_cell *cell = bpf_map_lookup_elem(&cells, &cpu);
 	bool concerns = false;
@@ -256,10 +256,10 @@ int on_switch(struct bpf_raw_tracepoint_args *context)
 	if (comes)
 		concerns = true;
 	barrier_var(concerns);
-	if (leaves_adopted)
+	if (leaves_from)
 		concerns = true;
 	barrier_var(concerns);
-	if (comes_adopted)
+	if (comes_from)
 		concerns = true;
 	barrier_var(concerns);
 	if (!concerns || !cell)
@@ -273,10 +273,10 @@ int on_switch(struct bpf_raw_tracepoint_args *context)
 		comes->stale += stale;
 		guest_lend_take_in(comes, (struct vp_lent_cell *)cell, cpu);
 	}
-	if (leaves_adopted)
-		end_run(cpu, (struct vp_lent_cell *)cell, leaves_adopted, stale);
-	if (comes_adopted)
-		begin_run(cpu, (struct vp_lent_cell *)cell, comes_adopted, stale);
+	if (leaves_from)
+		end_run(cpu, (struct vp_lent_cell *)cell, leaves_from, stale);
+	if (comes_from)
+		begin_run(cpu, (struct vp_lent_cell *)cell, comes_from, stale);
 	return 0;
 }
 
@@ -317,14 +317,15 @@ static __always_inline struct vp_lent_thread *settle_current(void)
 static __always_inline void rename_adopted(__u32 before)
 {
 	__u32 tid = (__u32)bpf_get_current_pid_tgid();
-	struct kinship *kinship = before != tid ? bpf_map_lookup_elem(&adopted, &before) : 0;
-	struct kinship copy;
+	struct parent_ref *parent_ref =
+	    before != tid ? bpf_map_lookup_elem(&inherited_from, &before) : 0;
+	struct parent_ref copy;
 
-	if (!kinship)
+	if (!parent_ref)
 		return;
-	copy = *kinship;
-	bpf_map_update_elem(&adopted, &tid, &copy, BPF_ANY);
-	bpf_map_delete_elem(&adopted, &before);
+	copy = *parent_ref;
+	bpf_map_update_elem(&inherited_from, &tid, &copy, BPF_ANY);
+	bpf_map_delete_elem(&inherited_from, &before);
 }
 
 /* A client may count a program from its beginning on. */
@@ -340,67 +341,67 @@ int on_exec(struct bpf_raw_tracepoint_args *context)
 		return 0;
 	if (!thread->executed++) {
 		__builtin_memcpy(thread->at_exec, thread->base, sizeof(thread->at_exec));
-		thread->made_at_exec = thread->made;
+		thread->children_at_exec = thread->n_children;
 	}
 	guest_lend_take_in(thread, cell, cpu);
 	return 0;
 }
 
-static __always_inline void adopt(__u32 child, const struct kinship *kinship)
+static __always_inline void add_child(__u32 child, const struct parent_ref *parent_ref)
 {
-	struct vp_lent_thread *family = family_of(kinship);
+	struct vp_lent_thread *parent = parent_of(parent_ref);
 
-	if (!family)
+	if (!parent)
 		return;
-	if (bpf_map_update_elem(&adopted, &child, kinship, BPF_ANY))
-		__sync_fetch_and_add(&family->missed, 1);
+	if (bpf_map_update_elem(&inherited_from, &child, parent_ref, BPF_ANY))
+		__sync_fetch_and_add(&parent->missed, 1);
 	else
-		__sync_fetch_and_add(&family->live, 1);
+		__sync_fetch_and_add(&parent->live, 1);
 }
 
-/* Children of a thread are not counted with it, but as its family, if it wants one; and so are
+/* Children of a thread are not counted with it, but as its parent, if it wants one; and so are
  * theirs. The child does not run yet. */
 SEC("raw_tp/sched_process_fork")
 int on_fork(struct bpf_raw_tracepoint_args *context)
 {
 	__u32 tid = (__u32)bpf_get_current_pid_tgid();
 	__u32 child = BPF_CORE_READ((struct task_struct *)context->args[1], pid);
-	struct kinship *inherited = bpf_map_lookup_elem(&adopted, &tid);
-	__u32 *place = bpf_map_lookup_elem(&places, &tid);
-	struct vp_lent_thread *thread = place ? bpf_map_lookup_elem(&threads, place) : 0;
-	struct kinship own = {};
+	struct parent_ref *inherited = bpf_map_lookup_elem(&inherited_from, &tid);
+	__u32 *index = bpf_map_lookup_elem(&indices, &tid);
+	struct vp_lent_thread *thread = index ? bpf_map_lookup_elem(&threads, index) : 0;
+	struct parent_ref own = {};
 
 	if (thread) {
-		thread->made++;
-		own.place = *place;
+		thread->n_children++;
+		own.index = *index;
 		own.born = thread->born;
 	}
 	if (thread && thread->inherits) {
-		struct vp_lent_thread *other = inherited ? family_of(inherited) : 0;
+		struct vp_lent_thread *other = inherited ? parent_of(inherited) : 0;
 		if (other) /* it can be in one only */
 			__sync_fetch_and_add(&other->missed, 1);
-		adopt(child, &own);
+		add_child(child, &own);
 	} else if (inherited) {
 		own = *inherited;
-		adopt(child, &own);
+		add_child(child, &own);
 	}
 	return 0;
 }
 
 static __always_inline void leave_children(__u32 tid)
 {
-	struct kinship *kinship = bpf_map_lookup_elem(&adopted, &tid);
+	struct parent_ref *parent_ref = bpf_map_lookup_elem(&inherited_from, &tid);
 	__u32 cpu = bpf_get_smp_processor_id();
 	volatile struct vp_lent_cell *cell = bpf_map_lookup_elem(&cells, &cpu);
 
-	if (!kinship || !cell)
+	if (!parent_ref || !cell)
 		return;
 	bool stale = !guest_lend_publish(cell);
-	end_run(cpu, (struct vp_lent_cell *)cell, kinship, stale);
-	struct vp_lent_thread *family = family_of(kinship);
-	if (family)
-		__sync_fetch_and_add(&family->live, -1);
-	bpf_map_delete_elem(&adopted, &tid);
+	end_run(cpu, (struct vp_lent_cell *)cell, parent_ref, stale);
+	struct vp_lent_thread *parent = parent_of(parent_ref);
+	if (parent)
+		__sync_fetch_and_add(&parent->live, -1);
+	bpf_map_delete_elem(&inherited_from, &tid);
 }
 
 /* Whatever ends the owner: nobody takes cells that stand still for counts. */
@@ -412,13 +413,13 @@ int on_exit(struct bpf_raw_tracepoint_args *context)
 
 	settle_current();
 	leave_children(tid);
-	bpf_map_delete_elem(&places, &tid);
+	bpf_map_delete_elem(&indices, &tid);
 	if (tid == owner)
 		set_markers(0);
 	return 0;
 }
 
-/* Those that its family still has are in no family then. */
+/* Those that its parent still has are in no parent then. */
 static __always_inline void clear(struct vp_lent_thread *thread)
 {
 	__u32 born = thread->born + 1;
@@ -432,7 +433,7 @@ static __always_inline void clear(struct vp_lent_thread *thread)
 SEC("raw_tp")
 int command(struct bpf_raw_tracepoint_args *context)
 {
-	__u32 place = (__u32)context->args[1];
+	__u32 index = (__u32)context->args[1];
 	struct vp_lent_thread *thread;
 
 	if (context->args[0] == VP_LEND_OWN) {
@@ -441,7 +442,7 @@ int command(struct bpf_raw_tracepoint_args *context)
 	} else if (context->args[0] == VP_LEND_MARK) {
 		set_markers(context->args[1]);
 	} else {
-		thread = bpf_map_lookup_elem(&threads, &place);
+		thread = bpf_map_lookup_elem(&threads, &index);
 		if (thread && context->args[0] == VP_LEND_CLEAR)
 			clear(thread);
 		else if (thread)

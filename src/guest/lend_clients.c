@@ -76,35 +76,35 @@ static const struct vp_lend_client *other_set(const struct vp_lend *lend,
 	return NULL;
 }
 
-static bool is_taken(const struct vp_lend *lend, uint32_t place)
+static bool is_taken(const struct vp_lend *lend, uint32_t slot)
 {
 	vp_vec_each (&lend->clients, client)
-		if (client->is_attached && client->place == place)
+		if (client->is_attached && client->slot == slot)
 			return true;
 	return false;
 }
 
-/* A thread with several sets has one place. */
-static int give_place(struct vp_lend *lend, struct vp_lend_client *client)
+/* A thread with several sets has one slot. */
+static int assign_slot(struct vp_lend *lend, struct vp_lend_client *client)
 {
 	const struct vp_lend_client *same = other_set(lend, client);
 	uint32_t of_user = 0;
 
 	if (same) {
-		client->place = same->place;
+		client->slot = same->slot;
 		return 0;
 	}
 	vp_vec_each (&lend->clients, other)
 		of_user += other->is_attached && other->uid == client->uid;
-	for (client->place = 0; is_taken(lend, client->place);)
-		client->place++;
-	if (client->place >= VP_LENT_THREADS || (client->uid && of_user >= MAX_OF_USER))
+	for (client->slot = 0; is_taken(lend, client->slot);)
+		client->slot++;
+	if (client->slot >= VP_LENT_THREADS || (client->uid && of_user >= MAX_OF_USER))
 		return -ENOSPC;
-	int result = vp_lend_command(lend, VP_LEND_CLEAR, client->place);
+	int result = vp_lend_command(lend, VP_LEND_CLEAR, client->slot);
 	if (result)
 		return result;
-	return bpf_map_update_elem(bpf_map__fd(lend->programs->maps.places), &client->tid,
-				   &client->place, BPF_ANY);
+	return bpf_map_update_elem(bpf_map__fd(lend->programs->maps.indices), &client->tid,
+				   &client->slot, BPF_ANY);
 }
 
 /* Numbers of threads mean the same to both. */
@@ -186,7 +186,7 @@ static void lend_clients_refuse(const struct vp_lend_client *client, int errnum,
 static void lend_clients_send_maps(const struct vp_lend *lend, struct vp_lend_client *client)
 {
 	struct vp_lent_reply reply = {.version = VP_LENT_VERSION,
-				      .thread = client->place,
+				      .thread = client->slot,
 				      .cells = lend->n_cells + 1,
 				      .events = lend->request->n,
 				      .marker = lend->request->marker};
@@ -216,12 +216,12 @@ static void lend_clients_attach(struct vp_lend *lend, struct vp_lend_client *cli
 	int result = start_lending(lend);
 	if (result)
 		return lend_clients_refuse(client, -result, "cannot attach to sched_switch");
-	result = give_place(lend, client);
+	result = assign_slot(lend, client);
 	if (result)
 		return lend_clients_refuse(client, -result,
 					   "too many threads already hold lent counters");
-	if (request->flags & VP_LENT_ADOPT)
-		result = vp_lend_command(lend, VP_LEND_ADOPT, client->place);
+	if (request->flags & VP_LENT_INHERIT)
+		result = vp_lend_command(lend, VP_LEND_INHERIT, client->slot);
 	if (result)
 		return lend_clients_refuse(client, -result, "cannot follow child threads");
 	client->is_attached = true;
@@ -236,10 +236,10 @@ static void lend_clients_forget(struct vp_lend *lend, size_t i)
 	close(client.fd);
 	if (client.force >= 0)
 		close(client.force);
-	if (client.is_attached && !is_taken(lend, client.place)) {
-		bpf_map_delete_elem(bpf_map__fd(lend->programs->maps.places), &client.tid);
+	if (client.is_attached && !is_taken(lend, client.slot)) {
+		bpf_map_delete_elem(bpf_map__fd(lend->programs->maps.indices), &client.tid);
 		/* Its children are no longer followed. */
-		int ignored = vp_lend_command(lend, VP_LEND_CLEAR, client.place);
+		int ignored = vp_lend_command(lend, VP_LEND_CLEAR, client.slot);
 		(void)ignored;
 	}
 	stop_lending(lend);
@@ -279,7 +279,7 @@ void vp_lend_client_accept(struct vp_lend *lend, uint64_t now_ms)
 	if (fd < 0) {
 		/* The one that waits would wake this process again at once. */
 		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-			lend->deaf_until = now_ms + PAUSE_MS;
+			lend->accept_after = now_ms + PAUSE_MS;
 		return;
 	}
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size)) {

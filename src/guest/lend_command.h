@@ -6,7 +6,7 @@
 enum { VP_LEND_MAX_CPUS = 512, VP_LEND_MAX_ADOPTED = 8192 };
 
 /* Actions of the program `command` with its second argument: none; set the marker of all cells;
- * give the thread of that place nobody's cell; count that thread's children as its family. */
-enum vp_lend_command { VP_LEND_OWN, VP_LEND_MARK, VP_LEND_CLEAR, VP_LEND_ADOPT };
+ * give the thread of that slot nobody's cell; count that thread's children as its family. */
+enum vp_lend_command { VP_LEND_OWN, VP_LEND_MARK, VP_LEND_CLEAR, VP_LEND_INHERIT };
 
 #endif

@@ -64,7 +64,7 @@ static struct vp_error *lend_kernel_find_device(struct vp_lend *lend)
 		vp_sleep_us(5000);
 	bpf_link__destroy(link);
 	if (!*device)
-		return vp_error_new("cannot find this guest's interrupt controller");
+		return vp_error_new("this guest's interrupt controller was not found");
 #endif
 	return NULL;
 }

@@ -15,7 +15,7 @@ struct vp_lend_bpf;
 
 struct vp_lend_client {
 	int fd, force; /* its connection; our end of its forcing socket */
-	uint32_t uid, tid, place;
+	uint32_t uid, tid, slot;
 	uint64_t since;   /* when it came, ms */
 	bool is_attached; /* it has asked for its counters, and got them */
 };
@@ -31,8 +31,8 @@ struct vp_lend {
 	const volatile struct vp_lent_cell *cells;
 	uint32_t n_cells;
 	int host, listener;
-	int64_t last_contact; /* of the host, s */
-	uint64_t deaf_until;  /* ms: no new client is accepted before */
+	int64_t last_contact;  /* of the host, s */
+	uint64_t accept_after; /* ms: no new client is accepted before */
 	VP_VEC(struct vp_lend_client) clients;
 };
 

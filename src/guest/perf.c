@@ -171,7 +171,7 @@ static void perf_on_comm(struct vp_perf_watch *watch, struct vp_cursor *body, un
 	if (!vp_cursor_ok(body) || (event.kind == VP_TRACKER_COMM && tid != event.tgid))
 		return;
 	vp_tracker_add(watch->tracker, &event);
-	/* Without the BPF program nothing else tells that it is done. */
+	/* Without the BPF program, only this shows the end. */
 	if (watch->lives && event.kind == VP_TRACKER_EXEC_BEGIN) {
 		event.kind = VP_TRACKER_EXEC_DONE;
 		vp_tracker_add(watch->tracker, &event);

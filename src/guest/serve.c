@@ -28,7 +28,7 @@
 
 enum {
 	MAX_ANSWERS = 8, /* at the same time; one that counts lasts as long as the host likes */
-	PATIENCE_SECONDS = 30,
+	TIMEOUT_SECONDS = 30,
 };
 
 enum event_kind { EVENT_SIGNAL, EVENT_VSOCK, EVENT_SOCKET, EVENT_BUFFER };
@@ -128,8 +128,8 @@ static struct vp_error *watch_buffers(struct server *server)
 
 	for (unsigned i = 0; i < count; i++)
 		VP_TRY(watch_fd(server, fds[i], EVENT_BUFFER));
-	if (server->agent.births)
-		VP_TRY(watch_fd(server, vp_births_fd(server->agent.births), EVENT_BUFFER));
+	if (server->agent.task_events)
+		VP_TRY(watch_fd(server, vp_task_watch_fd(server->agent.task_events), EVENT_BUFFER));
 	return NULL;
 }
 
@@ -169,11 +169,11 @@ static int serve_refuse(int fd, const char *line)
 /* In a child: a broken file that it reads, or an asker who does not listen, harms nobody else. */
 static int serve_answer(struct server *server, int fd)
 {
-	struct timeval patience = {.tv_sec = PATIENCE_SECONDS};
+	struct timeval timeout = {.tv_sec = TIMEOUT_SECONDS};
 	char request[VP_AGENT_MAX_REQUEST];
 
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 	if (!read_request(fd, request, sizeof(request)))
 		return serve_refuse(fd, "error expected a request line\n");
 	struct vp_slice line = {request, strcspn(request, "\n")};

@@ -2,8 +2,8 @@
 /*
  * Every address space this machine has had: whose it was, from when to when, and what was mapped.
  *
- * Fed with what the kernel reports (births.c, perf.c) and what /proc shows (scan.c), in any order
- * within a short time; events are put in order of time before they count. Bounded in memory:
+ * Fed with what the kernel reports (task_events.c, perf.c) and what /proc shows (scan.c), in any
+ * order within a short time; events are put in order of time before they count. Bounded in memory:
  * address spaces that ended longest ago are forgotten first, and counted.
  */
 #ifndef VP_GUEST_TRACKER_H
@@ -86,7 +86,7 @@ struct vp_tracker {
 	uint64_t next_id;
 	uint64_t forgotten;       /* address spaces dropped for memory */
 	uint64_t forgotten_paths; /* mappings whose path found no room */
-	size_t max_bytes;         /* VP_TRACKER_MAX_BYTES unless a test says otherwise */
+	size_t max_bytes;         /* VP_TRACKER_MAX_BYTES, except in tests */
 };
 
 void vp_tracker_init(struct vp_tracker *tracker);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The two ways the kernel tells a tracker what happens. Both fill kernel buffers while the agent
+ * The two sources of a tracker's events. Both fill kernel buffers while the agent
  * sleeps, and wake it only when one is half full.
  */
 #ifndef VP_GUEST_WATCH_H
@@ -14,22 +14,22 @@
 #include "guest/tracker.h"
 
 /* Births, execs, exits and page table roots, by BPF programs. */
-struct vp_births_watch;
+struct vp_task_watch;
 
 /* Loads and attaches the programs. Errors: no BTF, no permission. */
-struct vp_error *vp_births_open(struct vp_births_watch **watch) VP_MUST_CHECK;
-void vp_births_close(struct vp_births_watch *watch);
+struct vp_error *vp_task_watch_open(struct vp_task_watch **watch) VP_MUST_CHECK;
+void vp_task_watch_close(struct vp_task_watch *watch);
 /* Adds every process that exists now. */
-struct vp_error *vp_births_scan(struct vp_births_watch *watch,
-				struct vp_tracker *tracker) VP_MUST_CHECK;
+struct vp_error *vp_task_watch_scan(struct vp_task_watch *watch,
+				    struct vp_tracker *tracker) VP_MUST_CHECK;
 /* Adds what happened since the last time. */
-void vp_births_drain(struct vp_births_watch *watch, struct vp_tracker *tracker);
+void vp_task_watch_drain(struct vp_task_watch *watch, struct vp_tracker *tracker);
 /* Readable when it is time to drain. */
-int vp_births_fd(const struct vp_births_watch *watch);
+int vp_task_watch_fd(const struct vp_task_watch *watch);
 /* Events that found the buffer full. */
-uint64_t vp_births_lost(const struct vp_births_watch *watch);
+uint64_t vp_task_watch_lost(const struct vp_task_watch *watch);
 /* False if the direct map was not found, so that roots are 0. */
-bool vp_births_has_roots(const struct vp_births_watch *watch);
+bool vp_task_watch_has_roots(const struct vp_task_watch *watch);
 
 /* Mappings and names of processes, by perf events. */
 struct vp_perf_watch;

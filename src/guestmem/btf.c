@@ -70,7 +70,7 @@ static bool btf_find_types(struct vp_guest_btf *btf)
 		struct btf_type head;
 		size_t behind, at = vp_cursor_offset(&cursor);
 		struct vp_slice bytes = vp_cursor_bytes(&cursor, sizeof(head));
-		if (!vp_cursor_ok(&cursor) || btf->places.count == MAX_TYPES)
+		if (!vp_cursor_ok(&cursor) || btf->offsets.count == MAX_TYPES)
 			return false;
 		memcpy(&head, bytes.bytes, sizeof(head));
 		if (!btf_size_behind(&head, &behind))
@@ -78,7 +78,7 @@ static bool btf_find_types(struct vp_guest_btf *btf)
 		vp_cursor_bytes(&cursor, behind);
 		if (!vp_cursor_ok(&cursor))
 			return false;
-		vp_vec_push(&btf->places, (uint32_t)at);
+		vp_vec_push(&btf->offsets, (uint32_t)at);
 	}
 	return true;
 }
@@ -111,15 +111,15 @@ struct vp_error *vp_guest_btf_init(const void *bytes, size_t size, struct vp_gue
 
 void vp_guest_btf_deinit(struct vp_guest_btf *btf)
 {
-	vp_vec_deinit(&btf->places);
+	vp_vec_deinit(&btf->offsets);
 }
 
 /* The type of that number; 0 is void. */
 static bool btf_type_of(const struct vp_guest_btf *btf, uint32_t id, struct type *ret)
 {
-	if (!id || id > btf->places.count)
+	if (!id || id > btf->offsets.count)
 		return false;
-	const char *at = btf->types.bytes + btf->places.at[id - 1];
+	const char *at = btf->types.bytes + btf->offsets.at[id - 1];
 	memcpy(&ret->head, at, sizeof(ret->head));
 	ret->behind = at + sizeof(ret->head);
 	ret->count = BTF_INFO_VLEN(ret->head.info);
@@ -216,7 +216,7 @@ static bool find_struct(const struct vp_guest_btf *btf, const char *name, struct
 	size_t size = strlen(name);
 	bool found = false;
 
-	for (uint32_t id = 1; id <= btf->places.count; id++) {
+	for (uint32_t id = 1; id <= btf->offsets.count; id++) {
 		struct type type;
 		if (btf_type_of(btf, id, &type) &&
 		    btf_is_named(btf, type.head.name_off, name, size) &&
@@ -266,7 +266,7 @@ bool vp_guest_btf_enumerator(const struct vp_guest_btf *btf, const char *type, c
 {
 	size_t size = strlen(type);
 
-	for (uint32_t id = 1; id <= btf->places.count; id++) {
+	for (uint32_t id = 1; id <= btf->offsets.count; id++) {
 		struct type found;
 		if (btf_type_of(btf, id, &found) &&
 		    BTF_INFO_KIND(found.head.info) == BTF_KIND_ENUM &&

@@ -13,7 +13,7 @@
 
 struct vp_guest_btf {
 	struct vp_slice types, strings;
-	VP_VEC(uint32_t) places; /* of type N + 1 in `types` */
+	VP_VEC(uint32_t) offsets; /* of type N + 1 in `types` */
 };
 
 /* Over bytes that outlive it. */
@@ -31,7 +31,7 @@ bool vp_guest_btf_member(const struct vp_guest_btf *btf, const char *type, const
 /* Value of the enumerator of that name; `type` is the enum's. */
 bool vp_guest_btf_enumerator(const struct vp_guest_btf *btf, const char *type, const char *name,
 			     uint32_t *ret);
-/* Size of a struct; 0 if there is none. */
+/* Size of a struct, or 0. */
 uint32_t vp_guest_btf_size(const struct vp_guest_btf *btf, const char *type);
 
 #endif

@@ -6,7 +6,7 @@
 #include "guestmem/pack.h"
 
 /* A symbol, and the counter's offset from it. */
-struct place {
+struct counter_offset {
 	struct vp_pack_symbol symbol;
 	uint64_t offset;
 	bool narrow;
@@ -22,30 +22,32 @@ static uint64_t timer_offset(const struct vp_kernel_pack *pack)
 	return pack->at.irq_counts + pack->value.irq_timer * sizeof(uint32_t);
 }
 
-static bool counts_place_of(const struct vp_kernel_pack *pack, enum vp_guest_count count,
-			    struct place *ret)
+static bool counts_offset_of(const struct vp_kernel_pack *pack, enum vp_guest_count count,
+			     struct counter_offset *ret)
 {
 	const uint64_t none = VP_PACK_NONE;
 
 	switch (count) {
 	case VP_GUEST_switches:
-		*ret = (struct place){pack->symbol.runqueues, pack->at.rq_switches, false};
+		*ret = (struct counter_offset){pack->symbol.runqueues, pack->at.rq_switches, false};
 		break;
 	/* An array of unsigned long (struct vm_event_state). */
 	case VP_GUEST_faults:
-		*ret = (struct place){pack->symbol.vm_event_states, pack->value.pgfault, false};
+		*ret = (struct counter_offset){pack->symbol.vm_event_states, pack->value.pgfault,
+					       false};
 		break;
 	case VP_GUEST_major_faults:
-		*ret = (struct place){pack->symbol.vm_event_states, pack->value.pgmajfault, false};
+		*ret = (struct counter_offset){pack->symbol.vm_event_states, pack->value.pgmajfault,
+					       false};
 		break;
 	case VP_GUEST_interrupts:
-		*ret = (struct place){pack->symbol.kstat, pack->at.kstat_irqs, false};
+		*ret = (struct counter_offset){pack->symbol.kstat, pack->at.kstat_irqs, false};
 		break;
 	case VP_GUEST_timer:
-		*ret = (struct place){pack->symbol.irq_stat, timer_offset(pack), true};
+		*ret = (struct counter_offset){pack->symbol.irq_stat, timer_offset(pack), true};
 		break;
 	case VP_GUEST_forks:
-		*ret = (struct place){pack->symbol.total_forks, 0, false};
+		*ret = (struct counter_offset){pack->symbol.total_forks, 0, false};
 		break;
 	default:
 		return false;
@@ -81,14 +83,15 @@ static bool find_word(const struct vp_guest_kernel *kernel, uint64_t va, uint64_
 bool vp_guest_counter_find(const struct vp_guest_kernel *kernel, const struct vp_guest_cpu *cpu,
 			   enum vp_guest_count count, struct vp_guest_counter *ret)
 {
-	struct place place;
+	struct counter_offset counter_offset;
 
-	if (!counts_place_of(&kernel->pack, count, &place))
+	if (!counts_offset_of(&kernel->pack, count, &counter_offset))
 		return false;
 	/* total_forks is of no CPU in any kernel. */
 	uint64_t base = count == VP_GUEST_forks ? kernel->text : percpu_base(kernel, cpu);
-	ret->narrow = place.narrow;
-	return find_word(kernel, base + place.symbol.offset + place.offset, &ret->gpa);
+	ret->narrow = counter_offset.narrow;
+	return find_word(kernel, base + counter_offset.symbol.offset + counter_offset.offset,
+			 &ret->gpa);
 }
 
 bool vp_guest_chosen_find(const struct vp_guest_kernel *kernel, const struct vp_guest_cpu *cpu,

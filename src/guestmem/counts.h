@@ -12,7 +12,7 @@ struct vp_guest_counter {
 	bool narrow;  /* only the first 4 of them are it */
 };
 
-/* The counter of that CPU; false if the kernel does not tell where it is. */
+/* The counter of that CPU; false: its address is unknown. */
 bool vp_guest_counter_find(const struct vp_guest_kernel *kernel, const struct vp_guest_cpu *cpu,
 			   enum vp_guest_count count, struct vp_guest_counter *ret) VP_MUST_CHECK;
 /* Where that CPU's run queue has the task that the scheduler chose last (rq.curr): during a switch,

@@ -82,7 +82,7 @@ static bool fits_comm(const struct tasks *tasks, int offset)
 	return !memcmp(name, "swapper", 7) && is_comm(name);
 }
 
-/* A list of tasks, by the same place in each, with names where names are, both ways and back. */
+/* A list of tasks, by the same offset in each, with names where names are, both ways and back. */
 static bool fits_list(const struct tasks *tasks, int offset)
 {
 	const struct vp_guest_view *view = &tasks->kernel->view;
@@ -178,7 +178,7 @@ static void keep_tasks(struct tasks *tasks)
 	}
 }
 
-static bool derive_find_places(struct tasks *tasks)
+static bool derive_find_offsets(struct tasks *tasks)
 {
 	tasks->comm = find_only(tasks, TASK_BYTES - COMM, 4, fits_comm);
 	if (tasks->comm < 0)
@@ -207,7 +207,7 @@ bool vp_guest_derive_tasks(struct vp_guest_kernel *kernel)
 
 	if (!idle || !kernel->view.direct_map ||
 	    !vp_guest_view_read(&kernel->view, idle, idle_bytes, TASK_BYTES) ||
-	    !derive_find_places(&tasks))
+	    !derive_find_offsets(&tasks))
 		return false;
 	struct vp_kernel_pack *pack = &kernel->pack;
 	pack->at.task_comm = (uint32_t)tasks.comm;

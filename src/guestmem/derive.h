@@ -7,8 +7,8 @@
 #include "guestmem/kernel.h"
 
 /*
- * Puts the places of tasks' numbers, names, list and page tables into the kernel's pack. False, and
- * the pack as it was, if there is not exactly one place that each of them can be at.
+ * Puts the offsets of tasks' numbers, names, list and page tables into the kernel's pack. False,
+ * and the pack as it was, if there is not exactly one offset that each of them can be at.
  */
 bool vp_guest_derive_tasks(struct vp_guest_kernel *kernel);
 

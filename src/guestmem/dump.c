@@ -191,7 +191,7 @@ static void dump_read_mappings(struct vp_guest_dump *dump, const struct vp_guest
 {
 	struct reading reading = {.dump = dump, .kernel = kernel, .task = task, .space = space};
 
-	if (kernel->pack.derived) /* the places of mappings are not known */
+	if (kernel->pack.derived) /* the addresses of mappings are not known */
 		return;
 	if (kernel->pack.at.mm_vdso == VP_PACK_NONE ||
 	    !vp_guest_view_u64(&kernel->view, task->mm + kernel->pack.at.mm_vdso, &reading.vdso))
@@ -225,7 +225,7 @@ static void dump_see_task(struct vp_guest_dump *dump, const struct vp_guest_kern
 }
 
 void vp_guest_dump_see(struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
-		       uint64_t place, uint32_t tgid, uint64_t time)
+		       uint64_t address, uint32_t tgid, uint64_t time)
 {
 	struct vp_guest_kernel near = *kernel;
 	struct vp_guest_task task;
@@ -233,7 +233,7 @@ void vp_guest_dump_see(struct vp_guest_dump *dump, const struct vp_guest_kernel 
 	/* Hundreds of small reads, while samples are taken. */
 	vp_guest_lines_begin(&dump->lines, kernel->view.memory);
 	near.view.memory = &dump->lines.memory;
-	if (vp_guest_task_read(&near, place, &task) && task.tgid == tgid)
+	if (vp_guest_task_read(&near, address, &task) && task.tgid == tgid)
 		dump_see_task(dump, &near, &task, time);
 }
 
@@ -258,7 +258,7 @@ static bool dump_refresh(void *context, const struct vp_guest_task *task)
 		dump_see_task(refreshing->dump, refreshing->kernel, task, 0);
 	space = vp_map_find(&refreshing->dump->space_of, task->tgid);
 	if (space && refreshing->dump->spaces.at[*space].root == task->root)
-		refreshing->dump->spaces.at[*space].leader = task->place;
+		refreshing->dump->spaces.at[*space].leader = task->address;
 	return true;
 }
 
@@ -327,7 +327,7 @@ static void dump_write_jit(const struct vp_guest_dump *dump, const struct vp_gue
 		if (space->leader && vp_guest_task_read(kernel, space->leader, &task) &&
 		    task.tgid == space->tgid)
 			vp_guest_jit_write(jit, &task, vp_guest_inner_pid(kernel, &task), i);
-		else if (first.place)
+		else if (first.address)
 			vp_guest_jit_write(jit, &first, space->tgid, i);
 	}
 	vp_guest_jit_free(jit);

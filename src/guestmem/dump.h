@@ -16,10 +16,10 @@ struct vp_guest_dump *vp_guest_dump_new(void);
 void vp_guest_dump_free(struct vp_guest_dump *dump);
 /* The kernel was found: keeps what of it goes into every map text, for when its memory is gone. */
 void vp_guest_dump_keep(struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel);
-/* Process `tgid`, with a task at `place`, was seen at `time` (ns): reads its mappings unless they
+/* Process `tgid`, with a task at `address`, was seen at `time` (ns): reads its mappings unless they
  * are known. If it is another process by now, nothing is done. */
 void vp_guest_dump_see(struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
-		       uint64_t place, uint32_t tgid, uint64_t time);
+		       uint64_t address, uint32_t tgid, uint64_t time);
 /* The runtimes of the processes that were seen. */
 struct vp_guest_runtimes *vp_guest_dump_runtimes(struct vp_guest_dump *dump);
 /*

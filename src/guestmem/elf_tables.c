@@ -43,7 +43,7 @@ static char *extend(struct reading *reading, uint64_t size)
 	return vp_buffer_extend(bytes, size);
 }
 
-/* The last name in `text` goes on in a page that is missing: it is none. */
+/* The last name in `text` continues in a missing page: it is dropped. */
 static void drop_cut_name(char *text, size_t size)
 {
 	while (size && text[size - 1])
@@ -73,22 +73,22 @@ static void copy_table(struct reading *reading, const Elf64_Shdr *section, char 
 }
 
 /* Section `number` goes into the new file; false if there is no room. */
-static bool keep_section(struct reading *reading, Elf64_Shdr *places, uint32_t number)
+static bool keep_section(struct reading *reading, Elf64_Shdr *copies, uint32_t number)
 {
 	const Elf64_Shdr *section = &reading->sections[number];
-	uint64_t *place = &places[number].sh_offset;
+	uint64_t *copied = &copies[number].sh_offset;
 
-	if (*place || !section->sh_size)
+	if (*copied || !section->sh_size)
 		return true;
 	char *to = extend(reading, section->sh_size);
 	if (!to)
 		return false;
 	copy_table(reading, section, to);
-	*place = (uint64_t)(to - reading->tables->bytes.bytes);
+	*copied = (uint64_t)(to - reading->tables->bytes.bytes);
 	return true;
 }
 
-static const char *keep_tables(struct reading *reading, Elf64_Shdr *places)
+static const char *keep_tables(struct reading *reading, Elf64_Shdr *copies)
 {
 	bool any = false;
 
@@ -103,7 +103,7 @@ static const char *keep_tables(struct reading *reading, Elf64_Shdr *places)
 		    !is_in_file(reading->file, reading->sections[names].sh_offset,
 				reading->sections[names].sh_size))
 			return "its section headers are invalid";
-		if (!keep_section(reading, places, i) || !keep_section(reading, places, names))
+		if (!keep_section(reading, copies, i) || !keep_section(reading, copies, names))
 			return "its symbol tables are larger than the limit";
 		any = true;
 		reading->tables->has_symtab |= section->sh_type == SHT_SYMTAB;
@@ -145,7 +145,7 @@ static bool is_needed(const struct reading *reading, enum vp_elf_section kind)
 }
 
 /* Sections with functions that are in no symbol table, as far as there is room. */
-static void keep_functions(struct reading *reading, Elf64_Shdr *places)
+static void keep_functions(struct reading *reading, Elf64_Shdr *copies)
 {
 	for (uint32_t i = 0; i < reading->header.e_shnum; i++) {
 		enum vp_elf_section kind = kind_of(reading, i);
@@ -157,13 +157,13 @@ static void keep_functions(struct reading *reading, Elf64_Shdr *places)
 		if (is_needed(reading, kind_of(reading, i)) && section->sh_type != SHT_NOBITS &&
 		    section->sh_size && section->sh_size <= VP_ELF_MAX_TABLE &&
 		    is_in_file(reading->file, section->sh_offset, section->sh_size) &&
-		    keep_section(reading, places, i))
+		    keep_section(reading, copies, i))
 			reading->tables->has_functions = true;
 	}
 }
 
 /* Copies the names of the file's sections; false if they are missing. */
-static bool copy_names(struct reading *reading, Elf64_Shdr *places, struct vp_buffer *names)
+static bool copy_names(struct reading *reading, Elf64_Shdr *copies, struct vp_buffer *names)
 {
 	uint16_t number = reading->header.e_shstrndx;
 	const Elf64_Shdr *section = &reading->sections[number];
@@ -174,11 +174,11 @@ static bool copy_names(struct reading *reading, Elf64_Shdr *places, struct vp_bu
 		return false;
 	char *to = vp_buffer_extend(names, section->sh_size);
 	return vp_guest_file_read(reading->file, section->sh_offset, to, section->sh_size) &&
-	       keep_section(reading, places, number);
+	       keep_section(reading, copies, number);
 }
 
 /* Names of sections that were found by segments: one more section, without an entry so far. */
-static bool put_names(struct reading *reading, Elf64_Shdr *places, struct vp_buffer *names)
+static bool put_names(struct reading *reading, Elf64_Shdr *copies, struct vp_buffer *names)
 {
 	uint16_t number = VP_ELF_SEGMENT_SECTIONS;
 	size_t size = reading->found.names_size;
@@ -188,24 +188,24 @@ static bool put_names(struct reading *reading, Elf64_Shdr *places, struct vp_buf
 		return false;
 	memcpy(to, reading->found.names, size);
 	vp_buffer_append(names, reading->found.names, size);
-	places[number].sh_offset = (uint64_t)(to - reading->tables->bytes.bytes);
+	copies[number].sh_offset = (uint64_t)(to - reading->tables->bytes.bytes);
 	reading->sections[number] = (Elf64_Shdr){.sh_type = SHT_STRTAB, .sh_size = size};
 	reading->header.e_shstrndx = number;
 	return true;
 }
 
 /* The names of sections, and what they lead to; without them, only symbol tables are known. */
-static void keep_names(struct reading *reading, Elf64_Shdr *places)
+static void keep_names(struct reading *reading, Elf64_Shdr *copies)
 {
 	struct vp_buffer names = {0};
 
-	if (reading->found.names ? put_names(reading, places, &names)
-				 : copy_names(reading, places, &names)) {
+	if (reading->found.names ? put_names(reading, copies, &names)
+				 : copy_names(reading, copies, &names)) {
 		Elf64_Ehdr *made = (void *)reading->tables->bytes.bytes;
 		made->e_shstrndx = reading->header.e_shstrndx;
 		reading->names = names.bytes;
 		reading->names_size = names.size;
-		keep_functions(reading, places);
+		keep_functions(reading, copies);
 		reading->names = NULL;
 	}
 	vp_buffer_deinit(&names);
@@ -215,32 +215,32 @@ static void keep_names(struct reading *reading, Elf64_Shdr *places)
 static const char *put_sections(struct reading *reading)
 {
 	size_t size = reading->header.e_shnum * sizeof(Elf64_Shdr);
-	VP_AUTO_FREE Elf64_Shdr *places = vp_alloc(size);
+	VP_AUTO_FREE Elf64_Shdr *copies = vp_alloc(size);
 	char *at = extend(reading, size);
 
 	if (!at)
 		return "it has too many sections";
 	uint64_t offset = (uint64_t)(at - reading->tables->bytes.bytes);
-	const char *problem = keep_tables(reading, places);
+	const char *problem = keep_tables(reading, copies);
 	if (!problem)
-		keep_names(reading, places);
+		keep_names(reading, copies);
 	if (!problem && !reading->tables->has_symbols && !reading->tables->has_functions)
 		problem = "it has no symbol table";
 	for (uint32_t i = 0; i < reading->header.e_shnum; i++) {
-		uint64_t place = places[i].sh_offset;
-		places[i] = reading->sections[i];
-		places[i].sh_offset = place;
-		if (!place)
-			places[i].sh_type = SHT_NOBITS;
+		uint64_t copied = copies[i].sh_offset;
+		copies[i] = reading->sections[i];
+		copies[i].sh_offset = copied;
+		if (!copied)
+			copies[i].sh_type = SHT_NOBITS;
 	}
-	memcpy(reading->tables->bytes.bytes + offset, places, size);
+	memcpy(reading->tables->bytes.bytes + offset, copies, size);
 	Elf64_Ehdr *made = (void *)reading->tables->bytes.bytes;
 	made->e_shoff = offset;
 	made->e_shnum = reading->header.e_shnum;
 	return problem;
 }
 
-/* Segments map addresses to places in the file. Their contents are missing, and so are notes. */
+/* Segments map addresses to offsets in the file. Their contents are missing, and so are notes. */
 static const char *put_segments(struct reading *reading)
 {
 	size_t size = reading->header.e_phnum * sizeof(Elf64_Phdr);

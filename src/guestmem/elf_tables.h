@@ -19,7 +19,7 @@ struct vp_elf_tables {
 	bool has_symtab, has_symbols, has_functions;
 	struct vp_elf_pages symbols;   /* and their names */
 	struct vp_elf_pages functions; /* unwind tables, and others that have functions */
-	char *problem;                 /* why there are none, or NULL */
+	char *problem;                 /* why not, or NULL */
 };
 
 /*

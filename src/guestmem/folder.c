@@ -14,10 +14,10 @@ enum {
 	MAX_NAME = 255,
 };
 
-static bool folder_is_known(const uint32_t *places, size_t count)
+static bool folder_is_known(const uint32_t *offsets, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (places[i] == VP_PACK_NONE)
+		if (offsets[i] == VP_PACK_NONE)
 			return false;
 	return true;
 }
@@ -30,7 +30,7 @@ bool vp_guest_folder_root(const struct vp_guest_kernel *kernel, const struct vp_
 	uint64_t fs;
 
 	return folder_is_known(needed, VP_ARRAY_SIZE(needed)) &&
-	       vp_guest_view_u64(&kernel->view, task->place + pack->at.task_fs, &fs) && fs &&
+	       vp_guest_view_u64(&kernel->view, task->address + pack->at.task_fs, &fs) && fs &&
 	       vp_guest_view_u64(&kernel->view, fs + pack->at.fs_root_dentry, &ret->dentry) &&
 	       vp_guest_view_u64(&kernel->view, fs + pack->at.fs_root_mnt, &ret->mnt) &&
 	       ret->dentry && ret->mnt;

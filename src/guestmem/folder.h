@@ -27,7 +27,7 @@ bool vp_guest_folder_each(const struct vp_guest_kernel *kernel,
 			  const struct vp_guest_folder *folder,
 			  bool (*each)(void *context, const char *name, uint64_t dentry),
 			  void *context);
-/* The inode of a directory entry; 0: it has none, which says that there is no such file. */
+/* The inode of a directory entry, or 0: no such file. */
 uint64_t vp_guest_folder_inode(const struct vp_guest_kernel *kernel, uint64_t dentry);
 
 #endif

@@ -32,7 +32,7 @@ static const uint8_t newer_registers[16] = {
     VP_ORC_R10,  VP_ORC_R13, VP_ORC_PREV_SP, VP_ORC_SP_INDIRECT, VP_ORC_BP_INDIRECT};
 enum { OLDER_SP = 5, NEWER_SP = 3 };
 
-/* A pair of tables: of each entry its address, from the word's own place on, and its rule. */
+/* A pair of tables: of each entry its address, from the word's own offset on, and its rule. */
 struct tables {
 	uint64_t ips, rules;
 	uint64_t count;
@@ -71,7 +71,7 @@ static struct vp_orc_rule rule_of(const struct writing *writing, const struct pa
 				    .kind = guest_orc_kind_of(entry, writing->older_kinds)};
 }
 
-/* Nothing says which numbers a kernel has, but nearly all of its code has RSP to go by. */
+/* A kernel's numbering is unknown, but nearly all of its code uses RSP. */
 static const uint8_t *registers_of(const struct packed_entry *entries, uint64_t count)
 {
 	uint64_t older = 0, newer = 0;

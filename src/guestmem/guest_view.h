@@ -9,7 +9,7 @@
 /* Where x86-64 Linux links its kernel image, and how far it may be moved. */
 #define VP_KERNEL_MAP 0xffffffff80000000ULL
 #define VP_KERNEL_MAP_SIZE 0x40000000ULL
-/* Where it begins without KASLR: CONFIG_PHYSICAL_START is 16 MiB where nobody says otherwise. */
+/* Where it begins without KASLR: the default of CONFIG_PHYSICAL_START is 16 MiB. */
 #define VP_KERNEL_LINKED (VP_KERNEL_MAP + 0x1000000ULL)
 /* The largest image that is believed, with all of its data. */
 #define VP_KERNEL_IMAGE_MAX 0x10000000ULL
@@ -34,7 +34,7 @@ bool vp_guest_view_walk(const struct vp_guest_view *view, uint64_t va,
 			struct vp_guest_page *ret) VP_MUST_CHECK;
 /*
  * The kernel's image around an address of it, by the page tables: pages of 2 MiB and more next to
- * each other in both kinds of address. False if there is none that is large enough.
+ * each other in both kinds of address. False: no such stretch is large enough.
  */
 bool vp_guest_view_find_image(struct vp_guest_view *view, uint64_t inside) VP_MUST_CHECK;
 bool vp_guest_view_translate(const struct vp_guest_view *view, uint64_t va,

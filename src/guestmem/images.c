@@ -77,7 +77,7 @@ static void images_write_tables(struct vp_guest_images *images, const char *path
 	vp_elf_tables_deinit(&tables);
 }
 
-/* Why the file cannot be said to be the one that was mapped, or NULL. */
+/* The reason why the file may not be the one that was mapped, or NULL. */
 static const char *images_differs(const struct vp_guest_file *file,
 				  const struct vp_guest_image *image)
 {

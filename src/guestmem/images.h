@@ -26,8 +26,8 @@ struct vp_guest_images {
 void vp_guest_images_init(struct vp_guest_images *images, const struct vp_guest_kernel *kernel,
 			  struct vp_maps_writer *writer);
 /*
- * Writes the image with the symbols that are in the guest's page cache, and a note that says why
- * any are missing.
+ * Writes the image with the symbols that are in the guest's page cache, and a note with
+ * the reason for missing ones.
  */
 void vp_guest_images_write(struct vp_guest_images *images, const struct vp_guest_image *image);
 /* The vDSO, and how many files had no note. */

@@ -72,7 +72,7 @@ uint32_t vp_guest_inner_pid(const struct vp_guest_kernel *kernel,
 
 	if (pack->at.task_thread_pid == VP_PACK_NONE || pack->at.pid_level == VP_PACK_NONE ||
 	    pack->at.pid_numbers == VP_PACK_NONE ||
-	    !vp_guest_view_u64(&kernel->view, leader->place + pack->at.task_thread_pid, &pid) ||
+	    !vp_guest_view_u64(&kernel->view, leader->address + pack->at.task_thread_pid, &pid) ||
 	    !pid || !vp_guest_view_u32(&kernel->view, pid + pack->at.pid_level, &level) ||
 	    level > MAX_LEVELS ||
 	    !vp_guest_view_u32(&kernel->view, pid + pack->at.pid_numbers + UPID_SIZE * level,

@@ -28,7 +28,7 @@ struct vp_jit_symbol {
 	uint64_t addr, size;
 	struct vp_slice name;
 };
-/* A line `ADDR SIZE NAME`, the numbers hexadecimal with or without 0x; false if it is none. */
+/* A line `ADDR SIZE NAME`, the numbers hexadecimal with or without 0x; false: it is not one. */
 bool vp_jit_line_parse(struct vp_slice line, struct vp_jit_symbol *ret);
 
 #endif

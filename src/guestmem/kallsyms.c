@@ -10,7 +10,7 @@ enum {
 	MIN_SYMBOLS = 1000,
 	MAX_SYMBOLS = 4 << 20,
 	MAX_TABLES = 32 << 20, /* bytes from num_syms to token_table */
-	MAX_TRIES = 64,        /* places that look like the digits' tokens */
+	MAX_TRIES = 64,        /* addresses that look like the digits' tokens */
 	FIRST_SYMBOLS = 16,    /* looked at before all are */
 	MARKED = 256,          /* symbols from marker to marker */
 };
@@ -118,7 +118,7 @@ static bool find_token_table(struct search *search, uint64_t from, uint64_t *dig
 	return false;
 }
 
-/* Length of the name at *at, which moves past the length; 0 if there is none. */
+/* Length of the name at *at, which moves past the length, or 0. */
 static uint32_t name_length(const unsigned char *image, uint64_t end, uint64_t *at)
 {
 	if (*at >= end)
@@ -146,7 +146,7 @@ static char first_char(const struct search *search, unsigned char token)
 	return (char)search->image[tables->token_table + offset];
 }
 
-/* Whether `count` names at `names` end where markers are that say the same. */
+/* Whether `count` names at `names` are followed by matching markers. */
 static bool has_markers(struct search *search, uint64_t names, uint32_t count)
 {
 	uint64_t end = search->tables.token_table, at = names, marked = 0;
@@ -210,7 +210,7 @@ static uint64_t address(const struct search *search, uint32_t i, bool *percpu)
 	case VP_KALLSYMS_PERCPU:
 		*percpu = value >= 0;
 		return value >= 0 ? (uint64_t)value : tables->base - 1 - (uint64_t)(int64_t)value;
-	case VP_KALLSYMS_PLACE:
+	case VP_KALLSYMS_SELF_RELATIVE:
 		return tables->base + at + (uint64_t)(int64_t)value;
 	}
 	return 0;
@@ -240,7 +240,7 @@ static bool try_offsets(struct search *search, uint64_t offsets, enum vp_kallsym
 		uint64_t addr = address(search, i, &percpu);
 		if (percpu)
 			continue;
-		bool inside = encoding == VP_KALLSYMS_PLACE
+		bool inside = encoding == VP_KALLSYMS_SELF_RELATIVE
 				  ? addr - base <= VP_KERNEL_IMAGE_MAX
 				  : addr - base <= VP_KERNEL_IMAGE_MAX && in_image(search, addr);
 		if (!inside || addr < before)
@@ -269,7 +269,7 @@ static bool find_offsets(struct search *search, uint64_t num_syms)
 		return true;
 	if (try_with_base(search, align(behind, 8), align(align(behind, 8) + size, 8)))
 		return true;
-	return try_offsets(search, align(behind, 4), VP_KALLSYMS_PLACE, search->va);
+	return try_offsets(search, align(behind, 4), VP_KALLSYMS_SELF_RELATIVE, search->va);
 }
 
 struct vp_error *vp_kallsyms_find(const char *image, size_t size, uint64_t image_va,

@@ -29,10 +29,10 @@ enum vp_kallsyms_encoding {
 	/* Values from 0 up are per-CPU offsets, others base - 1 - value. Until v6.15 (01157ddc58dc
 	 * "kallsyms: Remove KALLSYMS_ABSOLUTE_PERCPU") on x86-64 with SMP. */
 	VP_KALLSYMS_PERCPU = 2,
-	VP_KALLSYMS_PLACE = 3, /* from the value's own place on */
+	VP_KALLSYMS_SELF_RELATIVE = 3, /* from the value's own address on */
 };
 
-/* Places are offsets in the image. */
+/* Addresses are offsets in the image. */
 struct vp_kallsyms {
 	uint64_t names, token_table, token_index, offsets;
 	uint32_t count;
@@ -50,7 +50,7 @@ struct vp_kallsyms_symbol {
 /* Looks for the tables. `image_va` is the image's address, if it is known, or 0. */
 struct vp_error *vp_kallsyms_find(const char *image, size_t size, uint64_t image_va,
 				  struct vp_kallsyms *ret) VP_MUST_CHECK;
-/* The first place in the bytes that may be part of such tables; NULL if there is none. */
+/* The first address in the bytes that may be part of such tables, or NULL. */
 const char *vp_kallsyms_find_candidate(const char *bytes, size_t size);
 /* Calls `each` for every symbol until it returns false. False if the tables are damaged. */
 bool vp_kallsyms_each(const struct vp_kallsyms *tables, const char *image, size_t size,

@@ -100,7 +100,7 @@ bool vp_guest_kernel_tables(const struct vp_guest_kernel *kernel, struct vp_buff
 	tables->offsets -= from;
 	tables->token_table -= from;
 	tables->token_index -= from;
-	tables->base += kernel->text + (in_image->encoding == VP_KALLSYMS_PLACE ? from : 0);
+	tables->base += kernel->text + (in_image->encoding == VP_KALLSYMS_SELF_RELATIVE ? from : 0);
 	bytes->size = 0;
 	kernel_read_pages(view->memory, view->image_gpa + from, to - from,
 			  vp_buffer_extend(bytes, to - from));
@@ -114,7 +114,7 @@ uint64_t vp_guest_kernel_symbol(const struct vp_guest_kernel *kernel, struct vp_
 	return none ? 0 : kernel->text + symbol.offset;
 }
 
-/* Makes the image begin at _text, and the tables' places count from there. */
+/* Makes the image begin at _text, and the tables' offsets count from there. */
 static bool begin_at_text(struct vp_guest_view *view, struct vp_buffer *image, uint64_t text,
 			  struct vp_kallsyms *tables)
 {
@@ -133,7 +133,8 @@ static bool begin_at_text(struct vp_guest_view *view, struct vp_buffer *image, u
 	tables->token_table -= before;
 	tables->token_index -= before;
 	tables->base =
-	    (tables->encoding == VP_KALLSYMS_PLACE ? tables->base + before : tables->base) - text;
+	    (tables->encoding == VP_KALLSYMS_SELF_RELATIVE ? tables->base + before : tables->base) -
+	    text;
 	return true;
 }
 
@@ -199,7 +200,7 @@ static void read_banner(struct vp_guest_kernel *kernel)
 		kernel->pack.release[0] = 0;
 }
 
-/* Without good BTF the pack lacks members, and says so. */
+/* Without good BTF the pack lacks members. */
 static void read_members(struct vp_guest_kernel *kernel, const struct vp_buffer *image)
 {
 	struct vp_kernel_pack *pack = &kernel->pack;
@@ -239,7 +240,7 @@ static struct vp_error *read_pack(struct vp_guest_kernel *kernel, uint64_t seed,
 	return NULL;
 }
 
-/* A pack of this very build: the build-id is where it says, and what it was made of is the same.
+/* A pack of this build: the build-id is at its address, and the sources of the pack are the same.
  * One that lacks something is made anew. */
 static bool use_pack(struct vp_guest_kernel *kernel, const vp_kernel_packs *packs)
 {

@@ -20,8 +20,8 @@ struct vp_guest_kernel {
 };
 
 /*
- * Where the kernel is, by the vCPUs' registers and page tables. *known: there are registers; that
- * they lead to no kernel is then the guest's, which has none, or none yet.
+ * Where the kernel is, by the vCPUs' registers and page tables. *known: there are registers; the
+ * guest then has no kernel, or has not booted yet.
  */
 bool vp_guest_kernel_locate(const struct vp_guest_memory *memory,
 			    const struct vp_guest_registers *vcpus, size_t n_vcpus, bool *known,
@@ -43,11 +43,11 @@ void vp_guest_kernel_deinit(struct vp_guest_kernel *kernel);
 
 /*
  * A copy of the part of the image that has the symbol tables, with zeros where it cannot be read;
- * `tables` are where they are in it. False if they cannot be where the pack says.
+ * `tables` are where they are in it. False: the addresses in the pack are impossible.
  */
 bool vp_guest_kernel_tables(const struct vp_guest_kernel *kernel, struct vp_buffer *bytes,
 			    struct vp_kallsyms *tables) VP_MUST_CHECK;
-/* Address of a symbol that is not per CPU; 0 if there is none. */
+/* Address of a symbol that is not per CPU, or 0. */
 uint64_t vp_guest_kernel_symbol(const struct vp_guest_kernel *kernel, struct vp_pack_symbol symbol);
 
 #endif

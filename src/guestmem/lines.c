@@ -5,17 +5,17 @@
 
 /* The line at that host address, read if it is not cached; NULL: not all of it is available. A line
  * does not cross a page. */
-static const char *line_at(struct vp_guest_lines *lines, uint64_t place)
+static const char *line_at(struct vp_guest_lines *lines, uint64_t address)
 {
-	size_t index = place / VP_GUEST_LINE % VP_GUEST_LINES;
+	size_t index = address / VP_GUEST_LINE % VP_GUEST_LINES;
 	char *line = lines->bytes[index];
 
-	if (lines->places[index] == place + 1)
+	if (lines->addresses[index] == address + 1)
 		return line;
-	lines->places[index] = 0;
-	if (!lines->below->read(lines->below->context, place, line, VP_GUEST_LINE))
+	lines->addresses[index] = 0;
+	if (!lines->below->read(lines->below->context, address, line, VP_GUEST_LINE))
 		return NULL;
-	lines->places[index] = place + 1;
+	lines->addresses[index] = address + 1;
 	return line;
 }
 
@@ -45,5 +45,5 @@ void vp_guest_lines_begin(struct vp_guest_lines *lines, const struct vp_guest_me
 	lines->memory.read = lines_read_lines;
 	lines->memory.backed = below->backed ? ask_below : NULL;
 	lines->memory.context = lines;
-	memset(lines->places, 0, sizeof(lines->places));
+	memset(lines->addresses, 0, sizeof(lines->addresses));
 }

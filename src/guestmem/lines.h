@@ -13,7 +13,7 @@ enum { VP_GUEST_LINE = 256, VP_GUEST_LINES = 128 };
 struct vp_guest_lines {
 	struct vp_guest_memory memory; /* to be read in place of the one below */
 	const struct vp_guest_memory *below;
-	uint64_t places[VP_GUEST_LINES]; /* host addresses of the lines, + 1; 0: none */
+	uint64_t addresses[VP_GUEST_LINES]; /* host addresses of the lines, + 1; 0: none */
 	char bytes[VP_GUEST_LINES][VP_GUEST_LINE];
 };
 

@@ -29,10 +29,10 @@ bool vp_guest_memory_add(struct vp_guest_memory *memory, uint64_t gpa, uint64_t 
 	if (!size || __builtin_add_overflow(gpa, size, &end) ||
 	    __builtin_add_overflow(hva, size, &end) || memory->slots.count == VP_GUEST_SLOTS_MAX)
 		return false;
-	size_t place = first_beyond(memory, gpa);
+	size_t index = first_beyond(memory, gpa);
 	vp_vec_push(&memory->slots, ((struct vp_guest_slot){0}));
-	struct vp_guest_slot *slot = &memory->slots.at[place];
-	memmove(slot + 1, slot, (memory->slots.count - 1 - place) * sizeof(*slot));
+	struct vp_guest_slot *slot = &memory->slots.at[index];
+	memmove(slot + 1, slot, (memory->slots.count - 1 - index) * sizeof(*slot));
 	*slot = (struct vp_guest_slot){gpa, size, hva};
 	return true;
 }
@@ -193,9 +193,9 @@ static void ask_pagemap(void *context, uint64_t hva, size_t pages, unsigned char
 
 	for (size_t at = 0, piece; at < pages; at += piece) {
 		piece = pages - at < VP_ARRAY_SIZE(entries) ? pages - at : VP_ARRAY_SIZE(entries);
-		uint64_t place = (hva / VP_GUEST_PAGE + at) * sizeof(*entries);
+		uint64_t index = (hva / VP_GUEST_PAGE + at) * sizeof(*entries);
 		ssize_t got =
-		    vp_pread(files->pagemap, entries, piece * sizeof(*entries), (off_t)place);
+		    vp_pread(files->pagemap, entries, piece * sizeof(*entries), (off_t)index);
 		size_t known = got > 0 ? (size_t)got / sizeof(*entries) : 0;
 		for (size_t i = 0; i < piece; i++)
 			ret[at + i] = i < known && entries[i] >> 63;
@@ -209,7 +209,7 @@ void vp_guest_memory_by_files(struct vp_guest_memory *memory, const struct vp_gu
 	memory->context = (void *)files;
 }
 
-/* In a snapshot, host addresses are places in its bytes. */
+/* In a snapshot, host addresses are offsets in its bytes. */
 static bool read_snapshot(void *context, uint64_t hva, void *bytes, size_t size)
 {
 	const struct vp_guest_snapshot *snapshot = context;

@@ -14,7 +14,7 @@ enum { PACK_VERSION = 6, LARGEST_STRUCT = 1 << 20 };
 
 static const struct member {
 	const char *type, *member;
-	size_t place; /* in struct vp_kernel_pack */
+	size_t pack_offset; /* in struct vp_kernel_pack */
 } members[] = {
 #define ENTRY(id, type, member) {type, member, offsetof(struct vp_kernel_pack, at.id)},
     VP_PACK_MEMBERS(ENTRY)
@@ -29,7 +29,7 @@ static const struct member values[] = {
 
 static const struct symbol {
 	const char *name;
-	size_t place;
+	size_t pack_offset;
 } symbols[] = {
 #define ENTRY(id, name) {name, offsetof(struct vp_kernel_pack, symbol.id)},
     VP_PACK_SYMBOLS(ENTRY)
@@ -38,7 +38,7 @@ static const struct symbol {
 
 static const struct table {
 	const char *name;
-	size_t place;
+	size_t pack_offset;
 } tables[] = {
     {"names", offsetof(struct vp_kernel_pack, kallsyms.names)},
     {"token_table", offsetof(struct vp_kernel_pack, kallsyms.token_table)},
@@ -47,25 +47,25 @@ static const struct table {
     {"base", offsetof(struct vp_kernel_pack, kallsyms.base)},
 };
 
-static void *pack_field(struct vp_kernel_pack *pack, size_t place)
+static void *pack_field(struct vp_kernel_pack *pack, size_t pack_offset)
 {
-	return (char *)pack + place;
+	return (char *)pack + pack_offset;
 }
 
-static const void *const_field(const struct vp_kernel_pack *pack, size_t place)
+static const void *const_field(const struct vp_kernel_pack *pack, size_t pack_offset)
 {
-	return (const char *)pack + place;
+	return (const char *)pack + pack_offset;
 }
 
 void vp_kernel_pack_init(struct vp_kernel_pack *pack)
 {
 	*pack = (struct vp_kernel_pack){0};
 	for (size_t i = 0; i < VP_ARRAY_SIZE(members); i++)
-		*(uint32_t *)pack_field(pack, members[i].place) = VP_PACK_NONE;
+		*(uint32_t *)pack_field(pack, members[i].pack_offset) = VP_PACK_NONE;
 	for (size_t i = 0; i < VP_ARRAY_SIZE(values); i++)
-		*(uint32_t *)pack_field(pack, values[i].place) = VP_PACK_NONE;
+		*(uint32_t *)pack_field(pack, values[i].pack_offset) = VP_PACK_NONE;
 	for (size_t i = 0; i < VP_ARRAY_SIZE(symbols); i++)
-		((struct vp_pack_symbol *)pack_field(pack, symbols[i].place))->offset =
+		((struct vp_pack_symbol *)pack_field(pack, symbols[i].pack_offset))->offset =
 		    VP_PACK_NONE;
 }
 
@@ -79,7 +79,7 @@ static void kernel_pack_add(struct vp_kernel_pack *pack, const struct vp_kallsym
 		return;
 	for (size_t i = 0; i < VP_ARRAY_SIZE(symbols); i++)
 		if (!strcmp(symbols[i].name, symbol->name)) {
-			struct vp_pack_symbol *known = pack_field(pack, symbols[i].place);
+			struct vp_pack_symbol *known = pack_field(pack, symbols[i].pack_offset);
 			*known = (struct vp_pack_symbol){(uint32_t)offset, symbol->percpu};
 		}
 }
@@ -126,13 +126,13 @@ void vp_kernel_pack_members(struct vp_kernel_pack *pack, const struct vp_guest_b
 		struct vp_guest_member found;
 		if (vp_guest_btf_member(btf, members[i].type, members[i].member, &found) &&
 		    found.offset < LARGEST_STRUCT)
-			*(uint32_t *)pack_field(pack, members[i].place) = found.offset;
+			*(uint32_t *)pack_field(pack, members[i].pack_offset) = found.offset;
 	}
 	for (size_t i = 0; i < VP_ARRAY_SIZE(values); i++) {
 		uint32_t value;
 		if (vp_guest_btf_enumerator(btf, values[i].type, values[i].member, &value) &&
 		    value < LARGEST_STRUCT)
-			*(uint32_t *)pack_field(pack, values[i].place) = value;
+			*(uint32_t *)pack_field(pack, values[i].pack_offset) = value;
 	}
 	pack->page_size_of = vp_guest_btf_size(btf, "page");
 	pack->inode_size_of = vp_guest_btf_size(btf, "inode");
@@ -162,13 +162,13 @@ const char *vp_kernel_pack_lacks(const struct vp_kernel_pack *pack)
 }
 
 /* A line for each that is known; returns how many. */
-static unsigned write_places(const struct vp_kernel_pack *pack, const char *what,
-			     const struct member *known, size_t n, struct vp_buffer *text)
+static unsigned write_offsets(const struct vp_kernel_pack *pack, const char *what,
+			      const struct member *known, size_t n, struct vp_buffer *text)
 {
 	unsigned lines = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		uint32_t offset = *(const uint32_t *)const_field(pack, known[i].place);
+		uint32_t offset = *(const uint32_t *)const_field(pack, known[i].pack_offset);
 		if (offset == VP_PACK_NONE)
 			continue;
 		vp_buffer_printf(text, "%s %s.%s %x\n", what, known[i].type, known[i].member,
@@ -189,17 +189,17 @@ void vp_kernel_pack_write(const struct vp_kernel_pack *pack, struct vp_buffer *t
 	vp_buffer_printf(text, "\nkallsyms %u %d\n", pack->kallsyms.count, pack->kallsyms.encoding);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(tables); i++, lines++)
 		vp_buffer_printf(text, "table %s %" PRIx64 "\n", tables[i].name,
-				 *(const uint64_t *)const_field(pack, tables[i].place));
+				 *(const uint64_t *)const_field(pack, tables[i].pack_offset));
 	for (size_t i = 0; i < VP_ARRAY_SIZE(symbols); i++) {
-		const struct vp_pack_symbol *symbol = const_field(pack, symbols[i].place);
+		const struct vp_pack_symbol *symbol = const_field(pack, symbols[i].pack_offset);
 		if (symbol->offset == VP_PACK_NONE)
 			continue;
 		vp_buffer_printf(text, "%s %s %x\n", symbol->percpu ? "percpu" : "symbol",
 				 symbols[i].name, symbol->offset);
 		lines++;
 	}
-	lines += write_places(pack, "member", members, VP_ARRAY_SIZE(members), text);
-	lines += write_places(pack, "value", values, VP_ARRAY_SIZE(values), text);
+	lines += write_offsets(pack, "member", members, VP_ARRAY_SIZE(members), text);
+	lines += write_offsets(pack, "value", values, VP_ARRAY_SIZE(values), text);
 	if (pack->derived) {
 		vp_buffer_string(text, "derived 1\n");
 		lines++;
@@ -214,7 +214,7 @@ static void pack_take_symbol(struct vp_kernel_pack *pack, struct vp_slice name, 
 {
 	for (size_t i = 0; i < VP_ARRAY_SIZE(symbols); i++)
 		if (vp_slice_is(name, symbols[i].name))
-			*(struct vp_pack_symbol *)pack_field(pack, symbols[i].place) =
+			*(struct vp_pack_symbol *)pack_field(pack, symbols[i].pack_offset) =
 			    (struct vp_pack_symbol){(uint32_t)offset, percpu};
 }
 
@@ -228,7 +228,7 @@ static void take_member(struct vp_kernel_pack *pack, const struct member *known,
 		    name.bytes[size] == '.' &&
 		    vp_slice_is((struct vp_slice){name.bytes + size + 1, name.size - size - 1},
 				known[i].member))
-			*(uint32_t *)pack_field(pack, known[i].place) = (uint32_t)offset;
+			*(uint32_t *)pack_field(pack, known[i].pack_offset) = (uint32_t)offset;
 	}
 }
 
@@ -236,7 +236,7 @@ static void take_table(struct vp_kernel_pack *pack, struct vp_slice name, uint64
 {
 	for (size_t i = 0; i < VP_ARRAY_SIZE(tables); i++)
 		if (vp_slice_is(name, tables[i].name))
-			*(uint64_t *)pack_field(pack, tables[i].place) = offset;
+			*(uint64_t *)pack_field(pack, tables[i].pack_offset) = offset;
 }
 
 static bool pack_take_kernel(struct vp_kernel_pack *pack, struct vp_cursor *words)
@@ -263,7 +263,7 @@ static bool take_fact(struct vp_kernel_pack *pack, struct vp_slice line)
 		pack->kallsyms.count = (uint32_t)count;
 		pack->kallsyms.encoding = (enum vp_kallsyms_encoding)encoding;
 		return vp_cursor_ok(&words) && count <= UINT32_MAX &&
-		       encoding >= VP_KALLSYMS_RELATIVE && encoding <= VP_KALLSYMS_PLACE;
+		       encoding >= VP_KALLSYMS_RELATIVE && encoding <= VP_KALLSYMS_SELF_RELATIVE;
 	}
 	if (vp_slice_is(what, "derived")) {
 		pack->derived = vp_cursor_decimal(&words) == 1;

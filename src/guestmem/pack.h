@@ -161,7 +161,7 @@ struct vp_pack_symbol {
 struct vp_kernel_pack {
 	struct vp_build_id build_id;
 	char release[80];
-	struct vp_kallsyms kallsyms; /* places from _text on; base as well */
+	struct vp_kallsyms kallsyms; /* offsets from _text on; base as well */
 #define VP_PACK_FIELD(id, ...) uint32_t id;
 	struct {
 		VP_PACK_MEMBERS(VP_PACK_FIELD)
@@ -192,7 +192,7 @@ void vp_kernel_pack_init(struct vp_kernel_pack *pack);
  */
 bool vp_kernel_pack_symbols(struct vp_kernel_pack *pack, const char *image, size_t size,
 			    uint64_t *text) VP_MUST_CHECK;
-/* Completes it with the places of members. */
+/* Completes it with the offsets of members. */
 void vp_kernel_pack_members(struct vp_kernel_pack *pack, const struct vp_guest_btf *btf);
 /* The first thing that is missing for telling tasks, or NULL. */
 const char *vp_kernel_pack_lacks(const struct vp_kernel_pack *pack);

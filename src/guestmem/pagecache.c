@@ -127,10 +127,10 @@ static bool find_page(const struct vp_guest_file *file, uint64_t index, uint64_t
 
 	if (!pagecache_find_entry(file, index, &page, &behind))
 		return false;
-	uint64_t place = page - file->memmap;
-	if (page < file->memmap || place % file->kernel->pack.page_size_of)
+	uint64_t distance = page - file->memmap;
+	if (page < file->memmap || distance % file->kernel->pack.page_size_of)
 		return false;
-	*gpa = (place / file->kernel->pack.page_size_of + behind) << PAGE_BITS;
+	*gpa = (distance / file->kernel->pack.page_size_of + behind) << PAGE_BITS;
 	return true;
 }
 

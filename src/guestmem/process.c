@@ -139,10 +139,10 @@ static bool walk_tree(struct walk *walk, uint64_t mm)
 				  : walk_slot(walk, root, true, UINT64_MAX, 0);
 }
 
-static bool has_all(const uint32_t *places, size_t count)
+static bool has_all(const uint32_t *offsets, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (places[i] == VP_PACK_NONE)
+		if (offsets[i] == VP_PACK_NONE)
 			return false;
 	return true;
 }
@@ -167,12 +167,12 @@ bool vp_guest_mappings_each(const struct vp_guest_kernel *kernel, uint64_t mm,
 }
 
 /* A directory entry in a mount, as struct path has it. */
-struct place {
+struct address {
 	uint64_t dentry, mnt;
 };
 
-static bool process_read_place(const struct vp_guest_kernel *kernel, uint64_t dentry_at,
-			       uint64_t mnt_at, struct place *ret)
+static bool process_read_location(const struct vp_guest_kernel *kernel, uint64_t dentry_at,
+				  uint64_t mnt_at, struct address *ret)
 {
 	return vp_guest_view_u64(&kernel->view, dentry_at, &ret->dentry) &&
 	       vp_guest_view_u64(&kernel->view, mnt_at, &ret->mnt) && ret->dentry && ret->mnt;
@@ -197,43 +197,43 @@ static bool prepend_name(const struct vp_guest_kernel *kernel, uint64_t dentry, 
 }
 
 /* From a mount's top to where it is mounted; false at the top of all. */
-static bool leave_mount(const struct vp_guest_kernel *kernel, struct place *place)
+static bool leave_mount(const struct vp_guest_kernel *kernel, struct address *address)
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
-	uint64_t mount = place->mnt - pack->at.mount_mnt, parent, point;
+	uint64_t mount = address->mnt - pack->at.mount_mnt, parent, point;
 
 	if (!vp_guest_view_u64(&kernel->view, mount + pack->at.mount_parent, &parent) ||
 	    !vp_guest_view_u64(&kernel->view, mount + pack->at.mount_point, &point) ||
 	    parent == mount)
 		return false;
-	*place = (struct place){point, parent + pack->at.mount_mnt};
+	*address = (struct address){point, parent + pack->at.mount_mnt};
 	return true;
 }
 
 /* Steps up, until the task's root directory or the top of all mounts is reached. */
-static bool walk_up(const struct vp_guest_kernel *kernel, struct place place, struct place root,
-		    char *text, size_t *at)
+static bool walk_up(const struct vp_guest_kernel *kernel, struct address address,
+		    struct address root, char *text, size_t *at)
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
 
 	for (unsigned step = 0; step < MAX_PATH_STEPS; step++) {
 		uint64_t top, parent;
-		if (place.dentry == root.dentry && place.mnt == root.mnt)
+		if (address.dentry == root.dentry && address.mnt == root.mnt)
 			return true;
-		if (!vp_guest_view_u64(&kernel->view, place.mnt + pack->at.mnt_root, &top) ||
-		    !vp_guest_view_u64(&kernel->view, place.dentry + pack->at.dentry_parent,
+		if (!vp_guest_view_u64(&kernel->view, address.mnt + pack->at.mnt_root, &top) ||
+		    !vp_guest_view_u64(&kernel->view, address.dentry + pack->at.dentry_parent,
 				       &parent))
 			return false;
-		if (place.dentry == top) {
-			if (!leave_mount(kernel, &place))
+		if (address.dentry == top) {
+			if (!leave_mount(kernel, &address))
 				return true;
 			continue;
 		}
-		if (!prepend_name(kernel, place.dentry, text, at))
+		if (!prepend_name(kernel, address.dentry, text, at))
 			return false;
-		if (parent == place.dentry) /* a file of no directory, such as a memfd */
+		if (parent == address.dentry) /* a file of no directory, such as a memfd */
 			return true;
-		place.dentry = parent;
+		address.dentry = parent;
 	}
 	return false;
 }
@@ -249,19 +249,19 @@ bool vp_guest_path(const struct vp_guest_kernel *kernel, const struct vp_guest_t
 	    pack->at.task_fs,     pack->at.fs_root_dentry, pack->at.fs_root_mnt};
 	char text[VP_GUEST_PATH_MAX];
 	size_t at = sizeof(text);
-	struct place place, root = {0};
+	struct address address, root = {0};
 	uint64_t fs;
 
 	if (!has_all(needed, VP_ARRAY_SIZE(needed)) ||
-	    !process_read_place(kernel, file + pack->at.file_dentry, file + pack->at.file_mnt,
-				&place))
+	    !process_read_location(kernel, file + pack->at.file_dentry, file + pack->at.file_mnt,
+				   &address))
 		return false;
 	/* A task that is ending has no root directory any more: the path is from the top then. */
-	if (vp_guest_view_u64(&kernel->view, task->place + pack->at.task_fs, &fs) && fs &&
-	    !process_read_place(kernel, fs + pack->at.fs_root_dentry, fs + pack->at.fs_root_mnt,
-				&root))
-		root = (struct place){0};
-	if (!walk_up(kernel, place, root, text, &at) || at == sizeof(text))
+	if (vp_guest_view_u64(&kernel->view, task->address + pack->at.task_fs, &fs) && fs &&
+	    !process_read_location(kernel, fs + pack->at.fs_root_dentry, fs + pack->at.fs_root_mnt,
+				   &root))
+		root = (struct address){0};
+	if (!walk_up(kernel, address, root, text, &at) || at == sizeof(text))
 		return false;
 	vp_buffer_append(path, text + at, sizeof(text) - at);
 	return true;

@@ -142,7 +142,7 @@ static bool runtimes_look_at(void *context, const struct vp_guest_task *task)
 
 	finding->found = is_its_task(finding->java, task);
 	if (finding->found)
-		finding->java->place = task->place;
+		finding->java->place = task->address;
 	return !finding->found;
 }
 
@@ -361,7 +361,7 @@ void vp_guest_runtimes_add(struct vp_guest_runtimes *runtimes, const struct vp_g
 	*java = (struct java){.space = library->space,
 			      .tgid = task->tgid,
 			      .root = task->root,
-			      .place = task->place,
+			      .place = task->address,
 			      .file = library->mapping->file};
 	vp_vec_push(&runtimes->java, java);
 	if (!vp_guest_file_open(kernel, java->file, &file) ||

@@ -12,9 +12,9 @@
 
 #define MIB (1ULL << 20)
 #define SECOND 1000000000ULL
-#define PLACE (2 * MIB) /* kernels and their read-only data begin at multiples of it */
+#define KERNEL_ALIGN (2 * MIB) /* kernels and their read-only data begin at multiples of it */
 /* Where a kernel is that is moved by nobody, and the least where KASLR moves one to. */
-#define FIRST_PLACE (16 * MIB)
+#define FIRST_KERNEL (16 * MIB)
 /* From the banner to the end of the symbol tables, at most. */
 #define MAX_RODATA (64 * MIB)
 /* From an image's begin to its read-only data, at most. */
@@ -27,7 +27,7 @@ enum {
 	MIN_COST = 4096, /* of a read, in bytes */
 	OVERLAP = 64,    /* of chunks: longer than what is looked for */
 	MAX_BANNERS = 4, /* in one page */
-	AGAIN_SHARE = 4, /* the usual places get a fifth of the time … */
+	AGAIN_SHARE = 4, /* the usual addresses get a fifth of the time … */
 	AGAIN_MIN_S = 3, /* … but are not looked at more often */
 };
 
@@ -37,7 +37,7 @@ struct range {
 	uint64_t gpa, end;
 };
 
-enum stage { REMEMBERED, PLACES, EVERYWHERE };
+enum stage { REMEMBERED, USUAL, EVERYWHERE };
 
 struct vp_kernel_scan {
 	struct vp_scan_setup setup;
@@ -45,14 +45,14 @@ struct vp_kernel_scan {
 	struct vp_throttle pace;
 	VP_VEC(struct range) ranges;
 	enum stage stage;
-	uint64_t place;        /* the next of the usual places … */
-	bool low;              /* … which are those below FIRST_PLACE, the last ones */
-	uint64_t places_began; /* when looking at them began */
-	uint64_t places_again; /* when it is to begin again */
-	uint64_t everywhere;   /* the next address when looking everywhere */
-	uint64_t done;         /* bytes, of all places everywhere */
-	bool found;            /* by the last step */
-	char *chunk;           /* of CHUNK + OVERLAP bytes */
+	uint64_t usual;       /* the next of the usual addresses … */
+	bool low;             /* … which are those below FIRST_PLACE, the last ones */
+	uint64_t usual_began; /* when looking at them began */
+	uint64_t usual_again; /* when it is to begin again */
+	uint64_t everywhere;  /* the next address when looking everywhere */
+	uint64_t done;        /* bytes, of all addresses everywhere */
+	bool found;           /* by the last step */
+	char *chunk;          /* of CHUNK + OVERLAP bytes */
 	struct vp_buffer window;
 };
 
@@ -101,11 +101,11 @@ struct vp_kernel_scan *vp_kernel_scan_new(const struct vp_scan_setup *setup)
 	scan->careful.read = read_backed;
 	scan->careful.context = (void *)setup->memory;
 	list_ranges(scan);
-	scan->place = FIRST_PLACE;
-	scan->stage = setup->remembered ? REMEMBERED : PLACES;
+	scan->usual = FIRST_KERNEL;
+	scan->stage = setup->remembered ? REMEMBERED : USUAL;
 	scan->chunk = vp_alloc(CHUNK + OVERLAP);
 	vp_throttle_init(&scan->pace, setup->clock);
-	scan->places_began = scan->pace.now;
+	scan->usual_began = scan->pace.now;
 	return scan;
 }
 
@@ -158,7 +158,7 @@ static bool locate_with(struct vp_kernel_scan *scan, const struct vp_kernel_pack
 	*ret = (struct vp_guest_view){.memory = &scan->careful,
 				      .root = text + pack->symbol.init_top_pgt.offset,
 				      .levels = levels};
-	bool mapped = va % PLACE == 0 && vp_guest_view_find_image(ret, va) &&
+	bool mapped = va % KERNEL_ALIGN == 0 && vp_guest_view_find_image(ret, va) &&
 		      va - ret->image_va == text - ret->image_gpa;
 	ret->memory = scan->setup.memory;
 	return mapped;
@@ -181,7 +181,7 @@ static bool locate(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pac
 {
 	uint64_t text = banner - pack->symbol.banner.offset;
 
-	if (!can_locate(pack) || banner < pack->symbol.banner.offset || text % PLACE)
+	if (!can_locate(pack) || banner < pack->symbol.banner.offset || text % KERNEL_ALIGN)
 		return false;
 	return locate_with(scan, pack, text, 4, ret) || locate_with(scan, pack, text, 5, ret);
 }
@@ -196,9 +196,10 @@ static bool locate_by_other(struct vp_kernel_scan *scan, const struct vp_kernel_
 
 	if (!can_locate(pack))
 		return false;
-	for (uint64_t back = 0, place = banner / PLACE * PLACE; back <= MAX_IMAGE; back += PLACE) {
-		uint64_t own = place - back + pack->symbol.banner.offset;
-		if (back <= place && own > banner &&
+	for (uint64_t back = 0, usual = banner / KERNEL_ALIGN * KERNEL_ALIGN; back <= MAX_IMAGE;
+	     back += KERNEL_ALIGN) {
+		uint64_t own = usual - back + pack->symbol.banner.offset;
+		if (back <= usual && own > banner &&
 		    vp_guest_memory_read(&scan->careful, own, start, sizeof(start)) &&
 		    !memcmp(start, banner_text, sizeof(start)) && locate(scan, pack, own, ret))
 			return true;
@@ -206,7 +207,7 @@ static bool locate_by_other(struct vp_kernel_scan *scan, const struct vp_kernel_
 	return false;
 }
 
-/* The next banner in the bytes from `from` on; NULL: there is none. */
+/* The next banner in the bytes from `from` on, or NULL. */
 static const char *next_banner(const char *from, const char *end)
 {
 	const size_t size = sizeof(banner_text) - 1;
@@ -217,7 +218,7 @@ static const char *next_banner(const char *from, const char *end)
 	return NULL;
 }
 
-/* The tables do not say where they are: the banner does, which is somewhere around. */
+/* The tables have no marker of their own: they are near the banner. */
 static bool locate_around(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack,
 			  uint64_t tables, struct vp_guest_view *ret)
 {
@@ -265,7 +266,7 @@ static bool try_tables(struct vp_kernel_scan *scan, uint64_t tokens, uint64_t ba
 static bool try_tables_behind(struct vp_kernel_scan *scan, uint64_t banner,
 			      struct vp_guest_view *ret)
 {
-	uint64_t from = banner / PLACE * PLACE;
+	uint64_t from = banner / KERNEL_ALIGN * KERNEL_ALIGN;
 	bool tables = false;
 
 	for (uint64_t at = from; at < from + MAX_RODATA && !tables; at += CHUNK) {
@@ -317,37 +318,37 @@ static bool try_page(struct vp_kernel_scan *scan, uint64_t gpa, struct vp_guest_
 	return false;
 }
 
-/* When all usual places were looked at: a guest that boots has a kernel there later. */
-static void end_places(struct vp_kernel_scan *scan)
+/* When all usual addresses were looked at: a guest that boots has a kernel there later. */
+static void end_usual(struct vp_kernel_scan *scan)
 {
-	uint64_t took = scan->pace.now - scan->places_began, pause = took * AGAIN_SHARE;
+	uint64_t took = scan->pace.now - scan->usual_began, pause = took * AGAIN_SHARE;
 
 	if (pause < AGAIN_MIN_S * SECOND)
 		pause = AGAIN_MIN_S * SECOND;
-	scan->places_again = scan->pace.now + pause;
+	scan->usual_again = scan->pace.now + pause;
 	scan->stage = EVERYWHERE;
-	scan->place = FIRST_PLACE;
+	scan->usual = FIRST_KERNEL;
 	scan->low = false;
 }
 
-static enum vp_scan_result look_at_places(struct vp_kernel_scan *scan, struct vp_guest_view *ret)
+static enum vp_scan_result scan_usual(struct vp_kernel_scan *scan, struct vp_guest_view *ret)
 {
 	bool tried = false;
 
 	do {
 		uint64_t gpa;
-		bool any = next_memory(scan, scan->place, PLACE, &gpa);
-		if (!any || (scan->low && gpa >= FIRST_PLACE)) {
+		bool any = next_memory(scan, scan->usual, KERNEL_ALIGN, &gpa);
+		if (!any || (scan->low && gpa >= FIRST_KERNEL)) {
 			if (scan->low) {
 				vp_throttle_update(&scan->pace, true);
-				end_places(scan);
+				end_usual(scan);
 				return VP_SCAN_GOES_ON;
 			}
 			scan->low = true;
-			scan->place = 0;
+			scan->usual = 0;
 			continue;
 		}
-		scan->place = gpa + PLACE;
+		scan->usual = gpa + KERNEL_ALIGN;
 		if (try_page(scan, gpa, ret, &tried))
 			return VP_SCAN_FOUND;
 	} while (!tried && !vp_throttle_charge(&scan->pace, 0));
@@ -359,9 +360,9 @@ static enum vp_scan_result look_everywhere(struct vp_kernel_scan *scan, struct v
 	uint64_t gpa;
 	bool tables;
 
-	if (scan->pace.now >= scan->places_again) {
-		scan->stage = PLACES;
-		scan->places_began = scan->pace.now;
+	if (scan->pace.now >= scan->usual_again) {
+		scan->stage = USUAL;
+		scan->usual_began = scan->pace.now;
 		return VP_SCAN_GOES_ON;
 	}
 	do {
@@ -388,13 +389,13 @@ static enum vp_scan_result look_on(struct vp_kernel_scan *scan, struct vp_guest_
 
 	switch (scan->stage) {
 	case REMEMBERED:
-		scan->stage = PLACES;
+		scan->stage = USUAL;
 		return try_page(scan, scan->setup.remembered / VP_GUEST_PAGE * VP_GUEST_PAGE, ret,
 				&tried)
 			   ? VP_SCAN_FOUND
 			   : VP_SCAN_GOES_ON;
-	case PLACES:
-		return look_at_places(scan, ret);
+	case USUAL:
+		return scan_usual(scan, ret);
 	case EVERYWHERE:
 		return look_everywhere(scan, ret);
 	}

@@ -6,8 +6,8 @@
  *
  * Where kernels are: since v4.12 the read-only data of an x86-64 kernel begin with the object of
  * init/version.c, at a multiple of 2 MiB (vmlinux.lds.S, X86_ALIGN_RODATA_BEGIN) from an image that
- * is at a multiple of 2 MiB itself, with and without KASLR. So one page of each 2 MiB tells by
- * "Linux version".
+ * is at a multiple of 2 MiB itself, with and without KASLR. One page of each 2 MiB
+ * is enough to find "Linux version".
  */
 #ifndef VP_GUESTMEM_SCAN_H
 #define VP_GUESTMEM_SCAN_H

@@ -24,7 +24,7 @@ struct task_bytes {
 	unsigned char bytes[TASK_BYTES];
 };
 
-static bool read_task_bytes(const struct vp_guest_kernel *kernel, uint64_t place,
+static bool read_task_bytes(const struct vp_guest_kernel *kernel, uint64_t address,
 			    struct task_bytes *ret)
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
@@ -42,7 +42,8 @@ static bool read_task_bytes(const struct vp_guest_kernel *kernel, uint64_t place
 		end = behind > end ? behind : end;
 	}
 	return end - ret->first <= sizeof(ret->bytes) &&
-	       vp_guest_view_read(&kernel->view, place + ret->first, ret->bytes, end - ret->first);
+	       vp_guest_view_read(&kernel->view, address + ret->first, ret->bytes,
+				  end - ret->first);
 }
 
 static void tasks_take_field(const struct task_bytes *task, uint32_t offset, void *ret, size_t size)
@@ -50,7 +51,7 @@ static void tasks_take_field(const struct task_bytes *task, uint32_t offset, voi
 	memcpy(ret, task->bytes + (offset - task->first), size);
 }
 
-bool vp_guest_task_read(const struct vp_guest_kernel *kernel, uint64_t place,
+bool vp_guest_task_read(const struct vp_guest_kernel *kernel, uint64_t address,
 			struct vp_guest_task *ret)
 {
 	const struct vp_guest_view *view = &kernel->view;
@@ -59,8 +60,8 @@ bool vp_guest_task_read(const struct vp_guest_kernel *kernel, uint64_t place,
 	struct task_bytes bytes;
 	uint64_t pgd;
 
-	*ret = (struct vp_guest_task){.place = place};
-	if (kernel->lacks || place % 8 || !read_task_bytes(kernel, place, &bytes))
+	*ret = (struct vp_guest_task){.address = address};
+	if (kernel->lacks || address % 8 || !read_task_bytes(kernel, address, &bytes))
 		return false;
 	tasks_take_field(&bytes, pack->at.task_pid, &ret->tid, sizeof(ret->tid));
 	tasks_take_field(&bytes, pack->at.task_tgid, &ret->tgid, sizeof(ret->tgid));
@@ -82,19 +83,19 @@ void vp_guest_tasks_each(const struct vp_guest_kernel *kernel,
 			 void *context, bool *damaged)
 {
 	uint64_t first = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.init_task);
-	uint64_t place = first;
+	uint64_t address = first;
 	struct vp_map seen = {0};
 	bool is_new = true;
 
 	*damaged = !first || kernel->lacks;
 	for (uint32_t i = 0; !*damaged && i < MAX_TASKS; i++) {
 		struct vp_guest_task task;
-		vp_map_insert(&seen, place, 0, &is_new);
-		*damaged = !is_new || !vp_guest_task_read(kernel, place, &task);
+		vp_map_insert(&seen, address, 0, &is_new);
+		*damaged = !is_new || !vp_guest_task_read(kernel, address, &task);
 		if (*damaged || (i && !each(context, &task)))
 			break;
-		place = task.next;
-		if (place == first)
+		address = task.next;
+		if (address == first)
 			break;
 	}
 	vp_map_deinit(&seen);
@@ -210,7 +211,7 @@ struct vp_error *vp_guest_cpus_find(const struct vp_guest_kernel *kernel, vp_gue
 		if (vp_guest_cpu_task(kernel, &cpu, &task))
 			vp_vec_push(cpus, cpu);
 		else
-			*unsettled |= task.place != 0;
+			*unsettled |= task.address != 0;
 	}
 	if (!cpus->count)
 		return vp_error_new("no CPU's current task was found in the kernel's memory");
@@ -220,9 +221,10 @@ struct vp_error *vp_guest_cpus_find(const struct vp_guest_kernel *kernel, vp_gue
 bool vp_guest_cpu_task(const struct vp_guest_kernel *kernel, const struct vp_guest_cpu *cpu,
 		       struct vp_guest_task *ret)
 {
-	uint64_t place;
+	uint64_t address;
 
 	*ret = (struct vp_guest_task){0};
-	return vp_guest_memory_read(kernel->view.memory, cpu->current_gpa, &place, sizeof(place)) &&
-	       vp_guest_task_read(kernel, place, ret);
+	return vp_guest_memory_read(kernel->view.memory, cpu->current_gpa, &address,
+				    sizeof(address)) &&
+	       vp_guest_task_read(kernel, address, ret);
 }

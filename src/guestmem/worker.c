@@ -40,7 +40,7 @@ struct worker {
 	bool found;                  /* `kernel` is one that was checked */
 	bool scanned;                /* and was found by a scan */
 	struct vp_kernel_scan *scan; /* that goes on, or NULL */
-	char *doubt;                 /* why what a scan found was none, the last time; or NULL */
+	char *doubt; /* why the kernel that the last scan found is not valid, or NULL */
 	struct vp_guest_kernel kernel;
 	struct vp_guest_dump *dump;
 	struct vp_buffer answer;
@@ -118,8 +118,7 @@ static void worker_put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
 	vp_buffer_deinit(&text);
 }
 
-/* A CPU may be at a task that is none for a moment, or that lies: another one comes, and the CPU is
- * to be known from then on. */
+/* A CPU's current task may be invalid for a moment, or forged: the CPU is retried. */
 static struct vp_error *find_cpus(const struct vp_guest_kernel *kernel, vp_guest_cpus *cpus)
 {
 	bool unsettled = true;
@@ -140,8 +139,7 @@ static struct vp_error *read_with(struct worker *worker, const struct vp_guest_v
 {
 	vp_guest_kernel_deinit(&worker->kernel);
 	VP_TRY(vp_guest_kernel_read(found, packs, worker->options->seed, &worker->kernel));
-	/* A kernel that does not tell its tasks has symbols all the same; but a cached pack may be
-	 * what is to blame. */
+	/* A kernel without readable tasks still has symbols; but the cause may be a cached pack. */
 	if (worker->kernel.lacks && worker->kernel.route == VP_PACK_READ)
 		return NULL;
 	VP_TRY(vp_guest_kernel_check(&worker->kernel));
@@ -185,8 +183,8 @@ static struct vp_error *say_not_found(struct worker *worker)
 	    worker->doubt ? vp_error_new("%s", worker->doubt)
 	    : worker->options->memory->backed
 		? vp_error_new("no Linux kernel was found in the guest's memory")
-		: vp_error_new("the guest's kernel cannot be searched for: which of the guest's "
-			       "memory the host has is not known (CONFIG_PROC_PAGE_MONITOR)");
+		: vp_error_new("cannot search for the guest's kernel: this host does not show "
+			       "which guest pages are present (CONFIG_PROC_PAGE_MONITOR)");
 
 	end_scan(worker);
 	return error;
@@ -196,7 +194,7 @@ static void put_progress(struct worker *worker)
 {
 	struct vp_scan_progress progress = vp_kernel_scan_progress(worker->scan);
 
-	worker->answer.size = 0; /* what a kernel that was none left there */
+	worker->answer.size = 0; /* leftovers of an invalid kernel */
 	vp_buffer_printf(&worker->answer, "searching %" PRIx64 " %" PRIx64 "\n", progress.done,
 			 progress.all);
 }
@@ -357,8 +355,8 @@ static bool worker_serve(struct worker *worker, struct vp_slice line)
 	} else if (vp_slice_is(what, "tasks")) {
 		error = list_tasks(worker);
 	} else if (vp_slice_is(what, "see")) {
-		uint64_t place = vp_cursor_hex(&words), tgid = vp_cursor_hex(&words);
-		vp_guest_dump_see(worker->dump, &worker->kernel, place, (uint32_t)tgid,
+		uint64_t address = vp_cursor_hex(&words), tgid = vp_cursor_hex(&words);
+		vp_guest_dump_see(worker->dump, &worker->kernel, address, (uint32_t)tgid,
 				  vp_cursor_hex(&words));
 		return false;
 	} else if (vp_slice_is(what, "hit") || vp_slice_is(what, "method")) {

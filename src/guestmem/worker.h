@@ -11,9 +11,9 @@
  *                 was. Without registers this takes long: repeat it until the reply is not
  *       searching DONE ALL                bytes; the latter is all that there are
  *       kernel TEXT GPA SIZE DIRECT LEVELS CACHED SCANNED DERIVED BUILDID BANNER
- *       at TID TGID COMM STACK            places in task_struct; STACK 0: not known
+ *       at TID TGID COMM STACK            offsets in task_struct; STACK 0: not known
  *       cpu VCPU CPU GPA                  where the pointer to its current task is
- *       lacks TEXT                        why its tasks cannot be told; its symbols can
+ *       lacks TEXT                        the reason for missing tasks; its symbols can
  *       dropped SENTENCE                  a cached pack did not fit
  *       banner GPA                        where to look first the next time
  *       pack TEXT                         to be kept
@@ -30,7 +30,7 @@
  *                                         was some; no answer
  *   dump SYMBOLS                          write map text, with symbols or (0) without
  *       wrote PROCESSES
- *   orc                                   write the kernel's unwind tables, behind that
+ *   orc                                   write the kernel's unwind tables, after that
  *       wrote ENTRIES
  *   error SENTENCE                        in place of any answer
  */

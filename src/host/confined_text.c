@@ -94,6 +94,6 @@ struct vp_error *vp_confined_text_write(struct vp_maps_writer *writer,
 	struct vp_error *problem = confined_text_take_lines(fd, text->keywords, writer);
 	if (!error)
 		return problem;
-	vp_error_free(problem); /* the first one says why */
+	vp_error_free(problem); /* the first one has the reason */
 	return error;
 }

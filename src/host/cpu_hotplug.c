@@ -26,8 +26,8 @@ int vp_cpu_hotplug_open(void)
 	return -1;
 }
 
-/* "online@/devices/system/cpu/cpu1", then its variables, which say the same (lib/kobject_uevent.c)
- */
+/* "online@/devices/system/cpu/cpu1", then its variables, with the same information
+ * (lib/kobject_uevent.c) */
 bool vp_cpu_hotplug_parse(const char *bytes, size_t size, uint32_t *pcpu, bool *online)
 {
 	static const char path[] = "@/devices/system/cpu/cpu";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* That pCPUs come online and go offline, as the kernel's uevents say (NETLINK_KOBJECT_UEVENT). */
+/* pCPUs that come online and go offline, from the kernel's uevents (NETLINK_KOBJECT_UEVENT). */
 #ifndef VP_HOST_CPU_HOTPLUG_H
 #define VP_HOST_CPU_HOTPLUG_H
 
@@ -9,7 +9,7 @@
 
 /* A descriptor that can be read when there is an event, to be closed; -1 and errno: none. */
 int vp_cpu_hotplug_open(void);
-/* Calls `hear` for each event of a pCPU that has come since; false: some were dropped. */
+/* Calls on_event() for each event of a pCPU that has come since; false: some were dropped. */
 bool vp_cpu_hotplug_read(int fd, void (*on_event)(void *context, uint32_t pcpu, bool online),
 			 void *context);
 /* Whether these bytes are a uevent of a pCPU that came online or went offline. */

@@ -191,7 +191,7 @@ static bool host_maps_take_mapping(void *context, const struct vp_proc_mapping *
 	return true;
 }
 
-/* Adds what the process has mapped now to its program. `bytes`: of text that may be read. */
+/* Adds what the process has mapped now to its program. `bytes`: limit of the text that is read. */
 static void host_maps_read_mappings(struct vp_host_maps *maps, uint32_t pid, uint32_t number,
 				    size_t *bytes)
 {

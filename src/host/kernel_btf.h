@@ -22,7 +22,7 @@ void vp_kernel_btf_free(struct vp_kernel_btf *kernel);
 /* Gives the memory back: whoever asks again has it read again. */
 void vp_kernel_btf_forget(struct vp_kernel_btf *kernel);
 
-/* The kernel's own types; the module's, together with these. NULL: there are none. */
+/* The kernel's own types; the module's, together with these. NULL: none. */
 const struct btf *vp_kernel_btf_all(struct vp_kernel_btf *kernel);
 const struct btf *vp_kernel_btf_module(struct vp_kernel_btf *kernel, const char *module);
 /* Whether that of the module, or of the kernel itself, describes the struct; and the member, if it

@@ -19,7 +19,7 @@ struct vp_kernel_variable {
 	int fd;        /* of the module's BTF; 0: it is the kernel's own */
 };
 
-/* The number of the variable, if it is a struct itself; 0: it is not, or there is none. */
+/* The number of the variable, if it is a struct itself; 0: it is not, or does not exist. */
 unsigned vp_kernel_variable_find(const struct btf *types, const char *name);
 /* Into all programs of an object that is open and not loaded yet; a negative errno if that cannot
  * be. */

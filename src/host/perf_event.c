@@ -37,7 +37,7 @@ int vp_perf_event_open(struct perf_event_attr *attr, int tid, int pcpu, int grou
 struct vp_error *vp_perf_event_refuse(const char *name, const struct perf_event_attr *attr)
 {
 	return vp_host_event_blocks_vms(VP_SYSFS, attr)
-		   ? vp_error_new("event '%s' is not opened: KVM hands the PMU to guests "
+		   ? vp_error_new("event '%s' is not opened: KVM passes the PMU to guests "
 				  "(enable_mediated_pmu), and no VM could start while this event "
 				  "counts guests; use cpu-clock, or '%s:h' for the host alone",
 				  name, name)

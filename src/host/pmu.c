@@ -134,7 +134,7 @@ static uint64_t *pmu_field_of(const char *name, struct vp_event *event)
 					  : NULL;
 }
 
-/* Puts a value's bits where a list of ranges says, such as 0-7,32-35; false: it has more bits. */
+/* Puts a value's bits into a list of ranges such as 0-7,32-35; false: it has more bits. */
 static bool deposit_bits(const char *ranges, uint64_t value, uint64_t *field)
 {
 	for (const char *next = ranges; *next;) {
@@ -153,7 +153,7 @@ static bool deposit_bits(const char *ranges, uint64_t value, uint64_t *field)
 	return !value;
 }
 
-/* A term of the PMU's own, whose bits are where `format` says: config1:0-7 */
+/* A term of the PMU's own, whose bits are by `format` : config1:0-7 */
 static struct vp_error *set_formatted(const struct pmu *pmu, const char *term, uint64_t value,
 				      char *format, struct vp_event *event)
 {

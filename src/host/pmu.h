@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Events that a machine has by its own names, which the kernel tells in sysfs (perf_event_open(2),
+ * Named events of this machine's PMUs, from sysfs (perf_event_open(2),
  * "Dynamic PMUs", and Documentation/ABI/testing/sysfs-bus-event_source-devices-*): those of PMUs,
  * spelled PMU/EVENT/ or PMU/TERM=VALUE,.../, and tracepoints, SYSTEM:NAME.
  */

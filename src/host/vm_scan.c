@@ -30,8 +30,8 @@ enum { CMDLINE_MAX = 4 * 1024 * 1024, PCPUS_MAX = 8192 };
 
 typedef VP_VEC(uint32_t) descriptors;
 
-/* Whether the descriptors are of one VM: some VMMs duplicate theirs. Where the kernel does not tell
- * (it has no kcmp(2)), a process is taken to have one VM, as nearly all do. */
+/* Whether the descriptors are of one VM: some VMMs duplicate theirs. On kernels without kcmp(2), a
+ * process is assumed to have one VM, as nearly all do. */
 static bool are_of_one_vm(uint32_t pid, uint32_t one, uint32_t other)
 {
 	return syscall(SYS_kcmp, (pid_t)pid, (pid_t)pid, KCMP_FILE, (unsigned long)one,
@@ -46,7 +46,7 @@ static void add_descriptor(descriptors *found, uint32_t pid, uint32_t fd)
 	vp_vec_push(found, fd);
 }
 
-/* Whether the link of a descriptor says that it is a VM. */
+/* Whether a descriptor is a VM, by its link. */
 static bool is_vm(int folder, const char *link)
 {
 	char target[64];

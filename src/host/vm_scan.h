@@ -14,7 +14,7 @@
  */
 struct vp_error *vp_vm_scan(vp_vms *vms, bool at_start) VP_MUST_CHECK;
 /* Adds the VMs that process `pid` has open, but those that are there and have not ended; the first
- * of them, or NULL if there is none. */
+ * of them, or NULL. */
 struct vp_vm *vp_vm_look_at(vp_vms *vms, uint32_t pid, bool at_start);
 /* Whether no process has the number of the VM's any more: one system call. */
 bool vp_vm_has_exited(const struct vp_vm *vm);

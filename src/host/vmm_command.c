@@ -73,7 +73,7 @@ static bool next_field(const char **text, char **key, char **value)
 }
 
 /* The value of `key`, the last one if there are several; `first`: a first field without a key is
- * it, too. NULL if there is none. */
+ * it, too. NULL: none. */
 static char *vmm_command_field_of(const char *text, const char *wanted, bool first)
 {
 	char *key, *value, *found = NULL;

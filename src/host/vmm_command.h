@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The command line of a VMM: what it says of its VM. Much of it may be a tenant's text (names, boot
- * arguments, serial numbers): only the values of the options meant for it are read, as the VMM
- * reads them. QEMU and those with its options (StratoVirt), crosvm, kvmtool, Cloud Hypervisor,
- * Firecracker.
+ * Parses the command line of a VMM: the properties of its VM. Much of it may be a tenant's text
+ * (names, boot arguments, serial numbers): only the values of the options meant for it are read, as
+ * the VMM reads them. QEMU and those with its options (StratoVirt), crosvm, kvmtool, Cloud
+ * Hypervisor, Firecracker.
  */
 #ifndef VP_HOST_VMM_COMMAND_H
 #define VP_HOST_VMM_COMMAND_H
@@ -15,7 +15,7 @@
 struct vp_vmm_command {
 	char *name;          /* of the VM; NULL: none is given */
 	char *uuid;          /* or NULL */
-	uint32_t cid;        /* of its vhost-vsock device; 0: it has none */
+	uint32_t cid;        /* of its vhost-vsock device, or 0 */
 	char *vsock;         /* the VMM's own unix socket of its vsock device, or NULL */
 	bool is_firecracker; /* its API gets the vsock … */
 	char *api;           /* … whose socket this is, or NULL */

@@ -151,7 +151,8 @@ static int vsock_path_read_line(int fd, uint64_t deadline, char line[LINE_MAX])
 		if (got < 0 && errno == EAGAIN)
 			continue;
 		if (got <= 0)
-			return got ? -errno : -ECONNREFUSED; /* so it says that nobody listens */
+			return got ? -errno
+				   : -ECONNREFUSED; /* it closes the connection if nobody listens */
 		line[++size] = 0;
 		if (line[size - 1] == '\n')
 			return 0;
@@ -183,9 +184,9 @@ struct vp_error *vp_vsock_path_connect(const char *path, uint32_t pid, unsigned 
 				       unsigned seconds, int *ret)
 {
 	VP_AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	const struct timeval patience = {.tv_sec = seconds}, any = {0};
+	const struct timeval timeout = {.tv_sec = seconds}, any = {0};
 
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)))
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)))
 		return vp_error_errno(errno, "cannot open a unix socket");
 	int result = connect_path(fd, path);
 	if (result)

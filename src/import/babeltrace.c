@@ -11,7 +11,7 @@
 
 static const struct {
 	const char *name;
-	size_t place; /* in struct vp_babeltrace */
+	size_t offset; /* in struct vp_babeltrace */
 } calls[] = {
 #define CALL(type, name, arguments) {"bt_" #name, offsetof(struct vp_babeltrace, name)},
     VP_BT_CALLS(CALL)
@@ -32,7 +32,7 @@ struct vp_error *vp_babeltrace_load(struct vp_babeltrace *ret)
 		if (!found)
 			return vp_error_new("the library '%s' has no function '%s'", LIBRARY,
 					    calls[i].name);
-		memcpy((char *)ret + calls[i].place, &found, sizeof(found));
+		memcpy((char *)ret + calls[i].offset, &found, sizeof(found));
 	}
 	/* Only those that are installed with it: what an environment names is not run. */
 	if (ret->plugin_find("ctf", 0, 0, 1, 1, 0, &ret->ctf) != VP_BT_OK ||

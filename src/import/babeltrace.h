@@ -188,8 +188,8 @@ struct vp_error *vp_babeltrace_load(struct vp_babeltrace *ret) VP_MUST_CHECK;
 
 /* One of a trace's messages. False: no more are wanted. */
 typedef bool (*vp_babeltrace_take)(void *context, const struct bt_message *message);
-/* All messages of the CTF trace in directory `path`, in order of time. Errors: it is none, or
- * damaged: what was before was taken. */
+/* All messages of the CTF trace in directory `path`, in order of time. Errors: not a trace, or
+ * damaged; events before the damage were processed. */
 struct vp_error *vp_babeltrace_read(const struct vp_babeltrace *babeltrace, const char *path,
 				    vp_babeltrace_take take, void *context) VP_MUST_CHECK;
 

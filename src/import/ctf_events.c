@@ -232,13 +232,13 @@ static void ctf_events_put_field(const struct vp_babeltrace *bt, const struct vp
 	}
 }
 
-bool vp_ctf_events_convert(const struct vp_ctf_events *events, uint32_t place,
+bool vp_ctf_events_convert(const struct vp_ctf_events *events, uint32_t offset,
 			   const struct bt_event *event, uint64_t time, uint32_t tid,
 			   struct vp_buffer *out)
 {
 	const struct vp_babeltrace *bt = events->babeltrace;
-	const struct vp_event_class *class = &events->classes.at[place];
-	const vp_ctf_members *members = &events->members.at[place];
+	const struct vp_event_class *class = &events->classes.at[offset];
+	const vp_ctf_members *members = &events->members.at[offset];
 	const struct bt_field *payload = bt->event_borrow_payload_field_const(event);
 	size_t begin = out->size;
 

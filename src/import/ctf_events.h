@@ -37,7 +37,7 @@ bool vp_ctf_number(const struct vp_babeltrace *babeltrace, const struct bt_event
 		   const char *name, uint64_t *ret);
 bool vp_ctf_context_number(const struct vp_babeltrace *babeltrace, const struct bt_event *event,
 			   const char *name, uint64_t *ret);
-/* The text of a field; empty if there is none. */
+/* The text of a field, or "". */
 struct vp_slice vp_ctf_text(const struct vp_babeltrace *babeltrace, const struct bt_event *event,
 			    const char *name);
 

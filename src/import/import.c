@@ -42,7 +42,7 @@ struct source {
 	VP_VEC(uint8_t) streams; /* of each CPU: those that there are events of (VP_STREAMS()) */
 	uint64_t first, last, id;
 	char *hostname;
-	size_t vm; /* of a guest: its place */
+	size_t vm; /* of a guest: its index */
 	struct vp_import_timing timing;
 	struct vp_import_clock clock;
 	struct vp_buffer classes;       /* as text */
@@ -65,7 +65,7 @@ struct import {
 
 static struct vp_error *unexpected(const struct source *source)
 {
-	return vp_error_new("reading '%s' failed: the process that reads it sent nonsense",
+	return vp_error_new("reading '%s' failed: the process that reads it sent malformed data",
 			    source->operand.path);
 }
 
@@ -318,7 +318,7 @@ static struct vp_error *import_take(struct source *source, const struct vp_impor
 	case VP_IMPORT_LOST:
 		source->lost += msg->number;
 		return NULL;
-	case VP_IMPORT_STRANGE:
+	case VP_IMPORT_MALFORMED:
 		source->strange += msg->number;
 		return NULL;
 	case VP_IMPORT_LEFT_OUT:
@@ -371,7 +371,7 @@ static struct vp_error *receive_events(struct source *source)
 	}
 }
 
-/* By what both traces say of one another, or the user does. SIZE_MAX: it is not known. */
+/* By the mappings in both traces, or the user's. SIZE_MAX: it is not known. */
 static size_t import_find_vm(struct source *source)
 {
 	struct vp_import_vms *vms = &source->import->vms;
@@ -397,18 +397,18 @@ static struct vp_error *link_guest(struct source *source)
 	const char *path = source->operand.path;
 
 	if (source->vm == SIZE_MAX && source->operand.pid)
-		return vp_error_new("no thread of process %" PRIu32 " entered a guest, as '%s' is "
-				    "said to be",
+		return vp_error_new("no thread of process %" PRIu32
+				    " entered a guest, as '%s' requires",
 				    source->operand.pid, path);
 	if (source->vm == SIZE_MAX && source->id)
-		return vp_error_new("'%s' is no guest of the first file's host: neither names the "
-				    "other",
-				    path);
+		return vp_error_new(
+		    "'%s' is not a guest of the first file's host: neither file names the other",
+		    path);
 	if (source->vm == SIZE_MAX)
 		source->vm = vp_import_vms_only(vms);
 	if (source->vm == SIZE_MAX || vms->taken.at[source->vm])
-		return vp_error_new("which of the first one's VMs '%s' is the guest of is not "
-				    "known: say it as NAME@PID:%s, PID is its VMM's process, or a "
+		return vp_error_new("cannot match '%s' to a VM of the first file: name it as "
+				    "NAME@PID:%s, PID is its VMM's process, or a "
 				    "vCPU's thread",
 				    path, path);
 	vms->taken.at[source->vm] = true;

@@ -27,7 +27,7 @@ enum vp_import_kind {
 	VP_IMPORT_EVENTS,    /* bytes: records of the classes, in order of time */
 	VP_IMPORT_MISSED,    /* number: places of a CPU where events are missing */
 	VP_IMPORT_LOST,      /* number: events that are missing */
-	VP_IMPORT_STRANGE,   /* number: entries of a CPU that are no events */
+	VP_IMPORT_MALFORMED, /* number: entries of a CPU that are no events */
 	VP_IMPORT_LEFT_OUT,  /* number: fields of events that have no place in a recording */
 	VP_IMPORT_SAMPLING,  /* before the start: there are samples. bytes: struct
 				vp_import_sampling, then the name of the event */
@@ -67,7 +67,7 @@ struct vp_import_sample {
 	uint64_t time, ip;
 	uint64_t period;        /* number of events that it stands for */
 	uint32_t pid, tid;      /* the host's; of a guest's machine its own */
-	uint32_t machine, vcpu; /* the VMM's process, or 0: it does not say */
+	uint32_t machine, vcpu; /* the VMM's process, or 0: unknown */
 	uint16_t mode;          /* enum vp_mode */
 	uint16_t kernel,
 	    user; /* number of u64 after it: the stack's frames there, innermost first */
@@ -87,7 +87,7 @@ struct vp_import_msg {
 	uint32_t size, reserved; /* bytes after it */
 };
 
-/* To whom it tells; if that is gone, the process ends. */
+/* The receiver; if it is gone, the process ends. */
 struct vp_import_channel {
 	int fd;
 };

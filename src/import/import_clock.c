@@ -33,17 +33,17 @@ static int import_clock_by_time(const void *a, const void *b)
 static void find_bounds(const struct vp_import_timing *host, const struct vp_import_timing *guest,
 			bounds_vec *ret)
 {
-	struct vp_map place_of = {0};
+	struct vp_map index_of = {0};
 	bool inserted;
 
 	for (size_t i = 0; i < host->marks.count; i++)
-		vp_map_insert(&place_of,
+		vp_map_insert(&index_of,
 			      import_clock_key_of(&host->marks.at[i], host->marks.at[i].side),
 			      (uint32_t)i, &inserted);
 	vp_vec_each (&guest->marks, mark) {
 		bool sends = mark->side == VP_IMPORT_GUEST_SENDS;
 		enum vp_import_side other = sends ? VP_IMPORT_HOST_RECV : VP_IMPORT_HOST_SENDS;
-		const uint32_t *found = vp_map_find(&place_of, import_clock_key_of(mark, other));
+		const uint32_t *found = vp_map_find(&index_of, import_clock_key_of(mark, other));
 		if (!found || (!sends && mark->side != VP_IMPORT_GUEST_RECV))
 			continue;
 		const struct vp_import_mark *its = &host->marks.at[*found];
@@ -52,7 +52,7 @@ static void find_bounds(const struct vp_import_timing *host, const struct vp_imp
 		struct bound bound = {mark->time, (int64_t)(its->time - mark->time), sends};
 		vp_vec_push(ret, bound);
 	}
-	vp_map_deinit(&place_of);
+	vp_map_deinit(&index_of);
 	if (ret->count)
 		qsort(ret->at, ret->count, sizeof(*ret->at), import_clock_by_time);
 }

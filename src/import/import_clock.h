@@ -36,7 +36,7 @@ enum vp_import_clock_way {
 	VP_IMPORT_CLOCK_MESSAGES,    /* `error_ns` is right */
 	VP_IMPORT_CLOCK_ONE_WAY,     /* messages of one direction only: as late as can be, or as
 					early */
-	VP_IMPORT_CLOCK_WALL_CLOCKS, /* both say when it was by the Epoch */
+	VP_IMPORT_CLOCK_WALL_CLOCKS, /* both have the time since the Epoch */
 };
 
 struct vp_import_clock_fit {

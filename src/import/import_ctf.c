@@ -46,7 +46,7 @@ struct ctf {
 	struct vp_map named; /* threads whose names are among them */
 	bool begun;          /* the trace's environment was looked at */
 	bool exported;       /* by vperf: what is up to its marks, it made up */
-	bool telling;        /* the second time */
+	bool sending;        /* the second time */
 	uint64_t marked;     /* when the last of its marks was */
 	uint64_t span[2], lost, strange;
 };
@@ -100,9 +100,9 @@ static struct vp_error *begin_trace(struct ctf *ctf, const struct bt_stream *str
 	if (tracer && !strcmp(tracer, "vperf"))
 		return vp_error_new("'%s' is part of a recording of vperf already", ctf->path);
 	if (!domain || strcmp(domain, "kernel") != 0)
-		return vp_error_new("'%s' is no trace of a kernel (domain \"kernel\")", ctf->path);
+		return vp_error_new("'%s' is not a kernel trace (domain \"kernel\")", ctf->path);
 	if (!clock)
-		return vp_error_new("'%s' has no clock: when its events were is not known",
+		return vp_error_new("'%s' has no clock: the times of its events are unknown",
 				    ctf->path);
 	ctf->exported = environment(ctf, trace, "exporter") != NULL;
 	send_text(ctf, VP_IMPORT_HOSTNAME, environment(ctf, trace, "hostname"));
@@ -150,7 +150,7 @@ static uint32_t import_ctf_number_in(const struct ctf *ctf, const struct event *
 	return (uint32_t)number;
 }
 
-/* The thread that has the CPU: as the event says, or the scheduler did. */
+/* The thread on the CPU: from the event, or from the last switch. */
 static uint32_t import_ctf_thread_of(struct ctf *ctf, const struct event *event, bool is_switch)
 {
 	uint64_t tid;
@@ -310,7 +310,7 @@ static void import_ctf_take_event(struct ctf *ctf, const struct bt_message *mess
 	event.class = ctf->error ? NO_CLASS : vp_ctf_events_class(&ctf->events, event.event);
 	event.cpu = ctf->error ? NULL : import_ctf_cpu_of(ctf, event.event);
 	if (event.class == NO_CLASS || !event.cpu) {
-		ctf->strange += ctf->telling;
+		ctf->strange += ctf->sending;
 		return;
 	}
 	event.name = bt->event_class_get_name(bt->event_borrow_class_const(event.event));
@@ -318,9 +318,9 @@ static void import_ctf_take_event(struct ctf *ctf, const struct bt_message *mess
 	event.time = import_ctf_time_of(ctf, message, event.event);
 	bool is_switch = !strcmp(ctf->events.classes.at[event.class].name, "sched:sched_switch");
 	event.tid = import_ctf_thread_of(ctf, &event, is_switch);
-	if (ctf->telling && is_made_up(ctf, &event))
+	if (ctf->sending && is_made_up(ctf, &event))
 		return;
-	if (ctf->telling)
+	if (ctf->sending)
 		import_ctf_send_event(ctf, &event);
 	else
 		see_event(ctf, &event, is_switch);
@@ -337,7 +337,7 @@ static bool take_message(void *context, const struct bt_message *message)
 
 	if (type == VP_BT_MESSAGE_EVENT)
 		import_ctf_take_event(ctf, message);
-	else if (type == VP_BT_MESSAGE_DISCARDED && ctf->telling)
+	else if (type == VP_BT_MESSAGE_DISCARDED && ctf->sending)
 		ctf->lost +=
 		    ctf->bt.message_discarded_events_get_count(message, &count) ? count : 1;
 	return !ctf->error;
@@ -394,7 +394,7 @@ static struct vp_error *import_ctf_send_all(void *state, const struct vp_import_
 	ctf->channel = channel;
 	VP_TRY(go_through(ctf));
 	send_survey(ctf);
-	ctf->telling = true;
+	ctf->sending = true;
 	vp_vec_each (&ctf->cpus, cpu)
 		cpu->current = cpu->first;
 	VP_TRY(go_through(ctf));
@@ -402,7 +402,7 @@ static struct vp_error *import_ctf_send_all(void *state, const struct vp_import_
 		import_ctf_send_events(ctf, cpu);
 	const struct vp_import_msg counts[] = {
 	    {.kind = VP_IMPORT_LOST, .number = ctf->lost},
-	    {.kind = VP_IMPORT_STRANGE, .number = ctf->strange},
+	    {.kind = VP_IMPORT_MALFORMED, .number = ctf->strange},
 	    {.kind = VP_IMPORT_LEFT_OUT, .number = ctf->events.left_out},
 	};
 	for (size_t i = 0; i < VP_ARRAY_SIZE(counts); i++)
@@ -413,12 +413,12 @@ static struct vp_error *import_ctf_send_all(void *state, const struct vp_import_
 /* The directory that has the trace: a session of LTTng's is one of domains. NULL if none has. */
 static char *find_trace(const char *path)
 {
-	const char *const places[] = {"", "/kernel"};
+	const char *const folders[] = {"", "/kernel"};
 
-	for (size_t i = 0; i < VP_ARRAY_SIZE(places); i++) {
-		VP_AUTO_FREE char *metadata = vp_format("%s%s/metadata", path, places[i]);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(folders); i++) {
+		VP_AUTO_FREE char *metadata = vp_format("%s%s/metadata", path, folders[i]);
 		if (!access(metadata, F_OK))
-			return vp_format("%s%s", path, places[i]);
+			return vp_format("%s%s", path, folders[i]);
 	}
 	return NULL;
 }
@@ -449,9 +449,9 @@ const struct vp_importer *vp_importer_ctf(void)
 	static const struct vp_importer importer = {
 	    .name = "CTF",
 	    .summary = "a directory with a trace of LTTng's kernel tracer, or its folder 'kernel'",
-	    .knows = import_ctf_has_trace,
+	    .detects = import_ctf_has_trace,
 	    .open = open_trace,
-	    .tell = import_ctf_send_all};
+	    .send = import_ctf_send_all};
 
 	return &importer;
 }

@@ -40,7 +40,7 @@ void vp_import_entries_see(struct vp_import_entries *entries, const struct vp_tr
 	if (strcmp(its->name, "kvm:kvm_entry") != 0)
 		return;
 	entries->record.size = 0;
-	if (vp_tracepoint_convert(its, &file->places.at[class], 0, raw, &entries->record) &&
+	if (vp_tracepoint_convert(its, &file->layouts.at[class], 0, raw, &entries->record) &&
 	    import_entries_find_vcpu(its, vp_event_fields((void *)entries->record.bytes), &tid,
 				     &vcpu))
 		vp_map_insert(&entries->vcpu_of_tid, tid, vcpu, &inserted);

@@ -11,7 +11,7 @@ enum { PREEMPTED = 0x100, MAX_STATE = 0xff, NO_FIELD = UINT16_MAX };
 
 /* The kernel's fields that vperf's own event is made of, or names that they had before. */
 static const struct conversion {
-	enum vp_trace_kind place;
+	enum vp_trace_kind kind;
 	const char *fields[VP_IMPORT_FIELDS];
 } conversions[] = {
     {VP_TRACE_KIND_sched_switch, {"prev_pid", "next_pid", "prev_state"}},
@@ -50,7 +50,7 @@ static bool convert_class(const struct vp_event_class *class, const struct vp_ev
 		if (ret->fields[i] == NO_FIELD)
 			return false;
 	}
-	ret->own = (uint8_t)(conversion->place + 1);
+	ret->own = (uint8_t)(conversion->kind + 1);
 	ret->id = own->id;
 	return true;
 }
@@ -74,7 +74,7 @@ static struct vp_error *import_events_add_class(struct vp_import_events *events,
 	bool converted = false;
 
 	for (size_t i = 0; is_host && !converted && i < VP_ARRAY_SIZE(conversions); i++)
-		converted = convert_class(class, &events->classes.at[conversions[i].place],
+		converted = convert_class(class, &events->classes.at[conversions[i].kind],
 					  &conversions[i], &become);
 	if (!converted)
 		VP_TRY(keep_class(events, class, &become));
@@ -142,13 +142,13 @@ static void import_events_see_name(struct vp_import_events *events, struct vp_sl
 	event->names[event->n_names++].comm = (struct vp_slice){comm.bytes, size};
 }
 
-/* Reads all fields: the wanted ones, the thread, names. False: it is not as its class says. */
-static bool import_events_read_fields(struct vp_import_events *events, size_t place,
+/* Reads all fields: the wanted ones, the thread, names. False: it does not match its class. */
+static bool import_events_read_fields(struct vp_import_events *events, size_t kind,
 				      struct vp_import_event *event, uint32_t *tid,
 				      uint64_t values[VP_IMPORT_FIELDS])
 {
-	const struct vp_event_class *class = &events->given.at[place];
-	const struct vp_import_class *become = &events->become.at[place];
+	const struct vp_event_class *class = &events->given.at[kind];
+	const struct vp_import_class *become = &events->become.at[kind];
 	struct vp_cursor fields = vp_event_fields(event->record);
 	struct vp_slice comm = {NULL, 0};
 	struct vp_event_value value;
@@ -178,7 +178,7 @@ static bool import_events_read_fields(struct vp_import_events *events, size_t pl
 		vp_buffer_append(out, &made, VP_TRACE_SIZE_##name);                                \
 	} while (0)
 
-static bool put_kvm(const struct vp_import_events *events, enum vp_trace_kind place, uint64_t time,
+static bool put_kvm(const struct vp_import_events *events, enum vp_trace_kind kind, uint64_t time,
 		    uint32_t tid, const uint64_t *values, struct vp_buffer *out)
 {
 	const uint32_t *found = vp_map_find(&events->vcpu_of_tid, tid);
@@ -187,9 +187,9 @@ static bool put_kvm(const struct vp_import_events *events, enum vp_trace_kind pl
 		return false;
 	uint32_t vm = events->vcpus.at[*found].vm;
 	uint16_t vcpu = events->vcpus.at[*found].vcpu;
-	if (place == VP_TRACE_KIND_kvm_entry)
+	if (kind == VP_TRACE_KIND_kvm_entry)
 		PUT(kvm_entry, .tid = tid, .vm = vm, .vcpu = vcpu);
-	else if (place == VP_TRACE_KIND_kvm_inj_virq)
+	else if (kind == VP_TRACE_KIND_kvm_inj_virq)
 		PUT(kvm_inj_virq, .tid = tid, .vm = vm, .vcpu = vcpu,
 		    .vector = (uint16_t)values[0]);
 	else
@@ -199,13 +199,13 @@ static bool put_kvm(const struct vp_import_events *events, enum vp_trace_kind pl
 }
 
 /* False: an event of a vCPU that is not known. */
-static bool import_events_put_own(const struct vp_import_events *events, enum vp_trace_kind place,
+static bool import_events_put_own(const struct vp_import_events *events, enum vp_trace_kind kind,
 				  uint64_t time, uint32_t tid, const uint64_t *values,
 				  struct vp_buffer *out)
 {
 	uint32_t first = (uint32_t)values[0], second = (uint32_t)values[1];
 
-	switch (place) {
+	switch (kind) {
 	case VP_TRACE_KIND_sched_switch:
 		PUT(sched_switch, .prev_tid = first, .next_tid = second,
 		    .prev_state = (uint16_t)(values[2] & MAX_STATE),
@@ -237,7 +237,7 @@ static bool import_events_put_own(const struct vp_import_events *events, enum vp
 		PUT(local_timer_exit, .tid = tid, .vector = first);
 		return true;
 	default:
-		return put_kvm(events, place, time, tid, values, out);
+		return put_kvm(events, kind, time, tid, values, out);
 	}
 }
 
@@ -254,12 +254,12 @@ bool vp_import_events_next(struct vp_import_events *events, struct vp_cursor *re
 	if (!vp_cursor_ok(records) || size < sizeof(struct vp_defined_record))
 		return false;
 	struct vp_defined_record *record = (void *)bytes.bytes;
-	size_t place = (size_t)record->id - VP_ID_DEFINED;
-	if (record->id < VP_ID_DEFINED || place >= events->given.count)
+	size_t kind = (size_t)record->id - VP_ID_DEFINED;
+	if (record->id < VP_ID_DEFINED || kind >= events->given.count)
 		return false;
-	const struct vp_import_class *become = &events->become.at[place];
+	const struct vp_import_class *become = &events->become.at[kind];
 	*ret = (struct vp_import_event){.record = record, .is_own = become->own != 0};
-	if (!import_events_read_fields(events, place, ret, &tid, values))
+	if (!import_events_read_fields(events, kind, ret, &tid, values))
 		return false;
 	record->id = become->id;
 	if (!become->own)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Records of the kernel's tracepoints, as another process says that they are: checked, and a host's
- * as vperf's own events. */
+/* Records of the kernel's tracepoints from an untrusted process: checked, and a host's as vperf's
+ * own events. */
 #ifndef VP_IMPORT_IMPORT_EVENTS_H
 #define VP_IMPORT_IMPORT_EVENTS_H
 
@@ -19,7 +19,7 @@ enum { VP_IMPORT_FIELDS = 3 };
 struct vp_import_class {
 	uint16_t id;                       /* in the recording */
 	uint8_t own;                       /* enum vp_trace_kind, plus one; 0: it stays */
-	uint16_t fields[VP_IMPORT_FIELDS]; /* places of those that are wanted */
+	uint16_t fields[VP_IMPORT_FIELDS]; /* indices of those that are wanted */
 };
 
 struct vp_import_vcpu {
@@ -31,7 +31,7 @@ struct vp_import_events {
 	vp_event_classes given;
 	vp_event_classes classes; /* of the recording */
 	VP_VEC(struct vp_import_class) become;
-	struct vp_map vcpu_of_tid; /* to a place in `vcpus` */
+	struct vp_map vcpu_of_tid; /* to an index in `vcpus` */
 	VP_VEC(struct vp_import_vcpu) vcpus;
 	struct vp_buffer record;
 	uint32_t cpu;              /* whose records are next: they come in order of a CPU's time */
@@ -48,7 +48,7 @@ enum { VP_IMPORT_NAMES = 2 };
 
 struct vp_import_event {
 	void *record;
-	/* New names of threads, as the event tells them. */
+	/* New names of threads, from the event. */
 	struct {
 		uint32_t tid;
 		struct vp_slice comm;
@@ -58,7 +58,7 @@ struct vp_import_event {
 	bool is_strange; /* its thread is no vCPU that is known: there is no record */
 };
 
-/* The next of the records; false: what follows is none. */
+/* The next of the records; false: malformed. */
 bool vp_import_events_next(struct vp_import_events *events, struct vp_cursor *records,
 			   struct vp_import_event *ret);
 

@@ -233,7 +233,7 @@ static int by_thread(const void *a, const void *b)
 	return (left->tid > right->tid) - (left->tid < right->tid);
 }
 
-/* Samples do not say which vCPU a thread is: a VMM makes them one after another. */
+/* Samples lack vCPU numbers: a VMM creates its vCPU threads in their order. */
 static void import_perf_send_vcpus(struct perf *perf)
 {
 	uint32_t number = 0, pid = 0;
@@ -297,7 +297,7 @@ static void import_perf_send_notes(const struct perf *perf)
 		send_note(perf, "samples have no CPU: pCPU 0 stands for all");
 }
 
-static void tell_about(const struct perf *perf)
+static void import_perf_send_info(const struct perf *perf)
 {
 	const struct vp_slice texts[] = {
 	    [VP_IMPORT_HOSTNAME] = perf->file.hostname, [VP_IMPORT_KERNEL] = perf->file.release};
@@ -341,7 +341,7 @@ static void send_map(const struct perf *perf, struct vp_perf_spaces *spaces)
 	vp_maps_writer_deinit(&maps);
 }
 
-/* The frames of the host's kernel and user space: a mark says which the next ones are of. */
+/* The frames of the host's kernel and user space: a mark separates them. */
 static void import_perf_put_frames(const struct vp_perfdata_record *record,
 				   struct vp_import_sample *sample, struct vp_buffer *out)
 {
@@ -382,7 +382,7 @@ static void send_sample(struct perf *perf, const struct vp_perfdata_record *reco
 					  .vcpu = record->vcpu ? record->vcpu->number : 0,
 					  .mode = (uint16_t)import_perf_mode_of(record)};
 	const char *comm = vp_perf_spaces_comm(&perf->machines.at[0], record->tid);
-	size_t place = taken->size;
+	size_t start = taken->size;
 
 	/* A thread that nobody named, or that is about to be gone (-1), is called as perf does. */
 	if (!sample.machine && !comm[0] && record->tid)
@@ -391,7 +391,7 @@ static void send_sample(struct perf *perf, const struct vp_perfdata_record *reco
 		memcpy(sample.comm, comm, strnlen(comm, sizeof(sample.comm)));
 	vp_buffer_append(taken, &sample, sizeof(sample));
 	import_perf_put_frames(record, &sample, taken);
-	memcpy(taken->bytes + place, &sample, sizeof(sample));
+	memcpy(taken->bytes + start, &sample, sizeof(sample));
 	if (taken->size >= USUAL_EVENTS)
 		send_samples(perf, cpu);
 }
@@ -402,7 +402,7 @@ static void import_perf_send_event(struct perf *perf, const struct vp_perfdata_r
 
 	if (class == NO_CLASS ||
 	    !vp_tracepoint_convert(&perf->formats.classes.at[class],
-				   &perf->formats.places.at[class], record->time, record->raw,
+				   &perf->formats.layouts.at[class], record->time, record->raw,
 				   &perf->records.at[cpu])) {
 		perf->strange++;
 		return;
@@ -460,7 +460,7 @@ static struct vp_error *import_perf_send_all(void *state, const struct vp_import
 	VP_TRY(open_formats(perf));
 	VP_TRY(vp_perf_choice_make(&perf->file, perf->event, &perf->choice));
 	begin_spaces(perf);
-	tell_about(perf);
+	import_perf_send_info(perf);
 	import_perf_survey(perf);
 	send_sampling(perf);
 	import_perf_send_notes(perf);
@@ -471,7 +471,7 @@ static struct vp_error *import_perf_send_all(void *state, const struct vp_import
 	import_perf_send_events(perf);
 	const struct vp_import_msg counts[] = {
 	    {.kind = VP_IMPORT_LOST, .number = perf->file.lost},
-	    {.kind = VP_IMPORT_STRANGE,
+	    {.kind = VP_IMPORT_MALFORMED,
 	     .number = perf->strange + vp_perfdata_malformed(&perf->file)},
 	};
 	for (size_t i = 0; i < VP_ARRAY_SIZE(counts); i++)
@@ -549,9 +549,9 @@ const struct vp_importer *vp_importer_perf(void)
 	    .name = "perf.data",
 	    .summary = "a file of perf record, or its directory with a file data",
 	    .has_samples = true,
-	    .knows = has_data,
+	    .detects = has_data,
 	    .open = import_perf_open_file,
-	    .tell = import_perf_send_all};
+	    .send = import_perf_send_all};
 
 	return &importer;
 }

@@ -37,7 +37,7 @@ static void import_reader_read_file(void *context, int channel)
 	if (!error)
 		error = vp_confine_to_reading(&confined.fd, 1, 0);
 	if (!error)
-		error = job->importer->tell(state, &confined);
+		error = job->importer->send(state, &confined);
 	if (!error)
 		vp_import_send(&confined, (struct vp_import_msg){.kind = VP_IMPORT_END}, NULL, 0);
 	else

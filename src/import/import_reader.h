@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Files of other programs, read by a process that may do nothing else: what it says is to be
- * checked. */
+/* Files of other programs, read by a confined process, whose output is untrusted. */
 #ifndef VP_IMPORT_IMPORT_READER_H
 #define VP_IMPORT_IMPORT_READER_H
 

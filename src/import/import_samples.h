@@ -15,7 +15,7 @@ struct vp_import_samples {
 	bool are_there, by_period; /* each counts for its period */
 	char *directory;
 	const vp_vms *vms;
-	struct vp_map vcpu_of_tid; /* place of the VM, from bit 16 on, and its vCPU */
+	struct vp_map vcpu_of_tid; /* index of the VM, from bit 16 on, and its vCPU */
 	uint64_t strange;          /* of a VM that is not known: skipped */
 	struct vp_map task_of_cpu; /* a hash of the latest thread and its name */
 };
@@ -28,7 +28,7 @@ void vp_import_samples_deinit(struct vp_import_samples *samples);
  * be written. */
 struct vp_error *vp_import_samples_map(struct vp_import_samples *samples, uint64_t process,
 				       struct vp_slice text) VP_MUST_CHECK;
-/* Samples of a CPU, in order of time. False: they are none. */
+/* Samples of a CPU, in order of time. False: malformed. */
 bool vp_import_samples_take(struct vp_import_samples *samples, struct vp_trace_writer *writer,
 			    uint32_t cpu, struct vp_slice bytes);
 

@@ -27,7 +27,7 @@ struct lane {
 };
 typedef VP_VEC(struct lane) lane_list;
 
-struct telling {
+struct job {
 	const char *path;
 	struct vp_slice bytes;
 	const struct vp_import_channel *channel;
@@ -38,15 +38,15 @@ struct telling {
 	struct vp_import_entries entries;
 };
 
-static void send_guests(const struct telling *telling)
+static void send_guests(const struct job *job)
 {
-	vp_vec_each (&telling->file.guests, guest) {
+	vp_vec_each (&job->file.guests, guest) {
 		size_t size = guest->name.size < LONGEST_NAME ? guest->name.size : LONGEST_NAME;
-		vp_import_send(telling->channel,
+		vp_import_send(job->channel,
 			       (struct vp_import_msg){.kind = VP_IMPORT_GUEST, .number = guest->id},
 			       guest->name.bytes, size);
 		vp_vec_each (&guest->threads, thread)
-			vp_import_send(telling->channel,
+			vp_import_send(job->channel,
 				       (struct vp_import_msg){.kind = VP_IMPORT_THREAD,
 							      .cpu = thread->cpu,
 							      .number = thread->tid},
@@ -54,20 +54,20 @@ static void send_guests(const struct telling *telling)
 	}
 }
 
-static void import_tracedat_step(struct telling *telling, struct lane *lane)
+static void import_tracedat_step(struct job *job, struct lane *lane)
 {
 	lane->has_event =
-	    vp_tracedat_next(&telling->file, &lane->walk, &lane->class, &lane->time, &lane->raw);
+	    vp_tracedat_next(&job->file, &lane->walk, &lane->class, &lane->time, &lane->raw);
 }
 
 /* The CPU's events in all buffers that are imported. */
-static void begin_lanes(struct telling *telling, uint32_t cpu, lane_list *ret)
+static void begin_lanes(struct job *job, uint32_t cpu, lane_list *ret)
 {
 	*ret = (lane_list){0};
-	vp_vec_each (&telling->buffers, buffer) {
+	vp_vec_each (&job->buffers, buffer) {
 		struct lane *lane = vp_vec_push_slot(ret);
 		*lane = (struct lane){.walk = {.cpu = cpu, .buffer = *buffer}};
-		import_tracedat_step(telling, lane);
+		import_tracedat_step(job, lane);
 	}
 }
 
@@ -90,92 +90,92 @@ static void end_lanes(lane_list *lanes)
 }
 
 /* Before all: when it was, which classes there are events of, which threads are vCPUs. */
-static void import_tracedat_survey(struct telling *telling)
+static void import_tracedat_survey(struct job *job)
 {
 	uint64_t span[2] = {UINT64_MAX, 0};
 
-	for (uint32_t cpu = 0; cpu < telling->file.cpus; cpu++) {
+	for (uint32_t cpu = 0; cpu < job->file.cpus; cpu++) {
 		lane_list lanes;
 		struct lane *lane;
-		for (begin_lanes(telling, cpu, &lanes); (lane = next_lane(&lanes));) {
+		for (begin_lanes(job, cpu, &lanes); (lane = next_lane(&lanes));) {
 			span[0] = lane->time < span[0] ? lane->time : span[0];
 			span[1] = lane->time > span[1] ? lane->time : span[1];
-			vp_import_entries_see(&telling->entries, &telling->file, lane->class,
-					      lane->raw, 0, telling->channel);
-			import_tracedat_step(telling, lane);
+			vp_import_entries_see(&job->entries, &job->file, lane->class, lane->raw, 0,
+					      job->channel);
+			import_tracedat_step(job, lane);
 		}
 		end_lanes(&lanes);
 	}
-	vp_import_send(telling->channel, (struct vp_import_msg){.kind = VP_IMPORT_SPAN}, span,
+	vp_import_send(job->channel, (struct vp_import_msg){.kind = VP_IMPORT_SPAN}, span,
 		       sizeof(span));
 }
 
-static void import_tracedat_send_begin(const struct telling *telling)
+static void import_tracedat_send_begin(const struct job *job)
 {
 	struct vp_buffer text = {0};
 
-	vp_event_classes_write(&telling->file.classes, &text);
-	vp_import_send(telling->channel,
-		       (struct vp_import_msg){.kind = VP_IMPORT_BEGIN, .number = telling->file.id},
+	vp_event_classes_write(&job->file.classes, &text);
+	vp_import_send(job->channel,
+		       (struct vp_import_msg){.kind = VP_IMPORT_BEGIN, .number = job->file.id},
 		       text.bytes, text.size);
 	vp_buffer_deinit(&text);
-	vp_import_send(telling->channel, (struct vp_import_msg){.kind = VP_IMPORT_TASKS},
-		       telling->file.commands.bytes, telling->file.commands.size);
+	vp_import_send(job->channel, (struct vp_import_msg){.kind = VP_IMPORT_TASKS},
+		       job->file.commands.bytes, job->file.commands.size);
 }
 
-static void import_tracedat_send_events(struct telling *telling, uint32_t cpu)
+static void import_tracedat_send_events(struct job *job, uint32_t cpu)
 {
-	if (telling->records.size)
-		vp_import_send(telling->channel,
+	if (job->records.size)
+		vp_import_send(job->channel,
 			       (struct vp_import_msg){.kind = VP_IMPORT_EVENTS, .cpu = cpu},
-			       telling->records.bytes, telling->records.size);
-	telling->records.size = 0;
+			       job->records.bytes, job->records.size);
+	job->records.size = 0;
 }
 
-static void tell_cpu(struct telling *telling, uint32_t cpu)
+static void import_tracedat_send_cpu(struct job *job, uint32_t cpu)
 {
 	uint64_t missed = 0, strange = 0;
 	lane_list lanes;
 	struct lane *lane;
 
-	for (begin_lanes(telling, cpu, &lanes); (lane = next_lane(&lanes));
-	     import_tracedat_step(telling, lane)) {
-		strange += !vp_tracepoint_convert(&telling->file.classes.at[lane->class],
-						  &telling->file.places.at[lane->class], lane->time,
-						  lane->raw, &telling->records);
-		if (telling->records.size >= USUAL_EVENTS)
-			import_tracedat_send_events(telling, cpu);
+	for (begin_lanes(job, cpu, &lanes); (lane = next_lane(&lanes));
+	     import_tracedat_step(job, lane)) {
+		strange += !vp_tracepoint_convert(&job->file.classes.at[lane->class],
+						  &job->file.layouts.at[lane->class], lane->time,
+						  lane->raw, &job->records);
+		if (job->records.size >= USUAL_EVENTS)
+			import_tracedat_send_events(job, cpu);
 	}
-	import_tracedat_send_events(telling, cpu);
+	import_tracedat_send_events(job, cpu);
 	vp_vec_each (&lanes, one) {
 		missed += one->walk.missed;
 		strange += one->walk.malformed;
 	}
 	end_lanes(&lanes);
 	vp_import_send(
-	    telling->channel,
+	    job->channel,
 	    (struct vp_import_msg){.kind = VP_IMPORT_MISSED, .cpu = cpu, .number = missed}, NULL,
 	    0);
 	vp_import_send(
-	    telling->channel,
-	    (struct vp_import_msg){.kind = VP_IMPORT_STRANGE, .cpu = cpu, .number = strange}, NULL,
-	    0);
+	    job->channel,
+	    (struct vp_import_msg){.kind = VP_IMPORT_MALFORMED, .cpu = cpu, .number = strange},
+	    NULL, 0);
 }
 
-static bool has_events(struct telling *telling, uint32_t buffer)
+static bool has_events(struct job *job, uint32_t buffer)
 {
 	bool found = false;
 
-	for (uint32_t cpu = 0; !found && cpu < telling->file.cpus; cpu++) {
+	for (uint32_t cpu = 0; !found && cpu < job->file.cpus; cpu++) {
 		struct lane lane = {.walk = {.cpu = cpu, .buffer = buffer}};
-		import_tracedat_step(telling, &lane);
+		import_tracedat_step(job, &lane);
 		found = lane.has_event;
 		vp_buffer_deinit(&lane.walk.piece);
 	}
 	return found;
 }
 
-/* Why the buffer's times are none; NULL: they are. */
+/* The reason why the buffer's times are not usable, or NULL. */
 static const char *clock_problem(const struct vp_tracedat_buffer *buffer)
 {
 	if (buffer->counts == VP_TRACEDAT_COUNTER)
@@ -185,14 +185,14 @@ static const char *clock_problem(const struct vp_tracedat_buffer *buffer)
 	return NULL;
 }
 
-static void import_tracedat_send_notes(struct telling *telling)
+static void import_tracedat_send_notes(struct job *job)
 {
-	vp_vec_each (&telling->notes, note) {
-		vp_import_send(telling->channel, (struct vp_import_msg){.kind = VP_IMPORT_NOTE},
-			       *note, strlen(*note));
+	vp_vec_each (&job->notes, note) {
+		vp_import_send(job->channel, (struct vp_import_msg){.kind = VP_IMPORT_NOTE}, *note,
+			       strlen(*note));
 		free(*note);
 	}
-	vp_vec_deinit(&telling->notes);
+	vp_vec_deinit(&job->notes);
 }
 
 static char *import_tracedat_name_of(const struct vp_tracedat_buffer *buffer)
@@ -202,82 +202,82 @@ static char *import_tracedat_name_of(const struct vp_tracedat_buffer *buffer)
 		   : vp_strdup("the top-level buffer");
 }
 
-static void import_tracedat_take_buffer(struct telling *telling, uint32_t number)
+static void import_tracedat_take_buffer(struct job *job, uint32_t number)
 {
-	const struct vp_tracedat_buffer *buffer = &telling->file.buffers.at[number];
+	const struct vp_tracedat_buffer *buffer = &job->file.buffers.at[number];
 	const char *problem = clock_problem(buffer);
 	VP_AUTO_FREE char *name = import_tracedat_name_of(buffer);
 
-	if (!problem && telling->buffers.count &&
-	    !vp_tracedat_same_clock(&telling->file, telling->buffers.at[0], number))
+	if (!problem && job->buffers.count &&
+	    !vp_tracedat_same_clock(&job->file, job->buffers.at[0], number))
 		problem = "is not that of the events before";
 	if (problem) {
-		vp_vec_push(&telling->notes,
+		vp_vec_push(&job->notes,
 			    vp_format("events of %s are left out: its clock '%.*s' %s", name,
 				      (int)buffer->clock.size, buffer->clock.bytes, problem));
 		return;
 	}
 	if (buffer->counts == VP_TRACEDAT_TICKS)
 		vp_vec_push(
-		    &telling->notes,
+		    &job->notes,
 		    vp_format("times of %s are multiples of 10 ms: its clock is 'uptime'", name));
-	vp_vec_push(&telling->buffers, number);
+	vp_vec_push(&job->buffers, number);
 }
 
 /* The buffers that have events and a time. */
-static struct vp_error *choose_buffers(struct telling *telling)
+static struct vp_error *choose_buffers(struct job *job)
 {
-	const struct vp_tracedat *file = &telling->file;
+	const struct vp_tracedat *file = &job->file;
 	const struct vp_tracedat_buffer *without = NULL;
 
 	for (uint32_t i = 0; i < file->buffers.count; i++) {
 		const char *problem = clock_problem(&file->buffers.at[i]);
-		if (!has_events(telling, i))
+		if (!has_events(job, i))
 			continue;
-		import_tracedat_take_buffer(telling, i);
+		import_tracedat_take_buffer(job, i);
 		without = problem ? &file->buffers.at[i] : without;
 	}
-	if (!telling->buffers.count && without)
+	if (!job->buffers.count && without)
 		return vp_error_new(
 		    "'%s' has no usable times: its clock '%.*s' %s; trace with 'trace-cmd "
 		    "record -C mono'",
-		    telling->path, (int)without->clock.size, without->clock.bytes,
+		    job->path, (int)without->clock.size, without->clock.bytes,
 		    clock_problem(without));
-	import_tracedat_send_notes(telling);
+	import_tracedat_send_notes(job);
 	return NULL;
 }
 
 static struct vp_error *import_tracedat_send_all(void *state,
 						 const struct vp_import_channel *channel)
 {
-	struct telling *telling = state;
+	struct job *job = state;
 
-	telling->channel = channel;
-	VP_TRY(vp_tracedat_open(telling->path, telling->bytes, &telling->file));
-	VP_TRY(choose_buffers(telling));
+	job->channel = channel;
+	VP_TRY(vp_tracedat_open(job->path, job->bytes, &job->file));
+	VP_TRY(choose_buffers(job));
 	vp_import_send(channel,
-		       (struct vp_import_msg){.kind = VP_IMPORT_CPUS, .number = telling->file.cpus},
+		       (struct vp_import_msg){.kind = VP_IMPORT_CPUS, .number = job->file.cpus},
 		       NULL, 0);
-	if (vp_tracedat_is_unshifted(&telling->file))
+	if (vp_tracedat_is_unshifted(&job->file))
 		vp_import_send(channel, (struct vp_import_msg){.kind = VP_IMPORT_UNSHIFTED}, NULL,
 			       0);
-	send_guests(telling);
-	import_tracedat_survey(telling);
-	import_tracedat_send_begin(telling);
-	for (uint32_t cpu = 0; cpu < telling->file.cpus; cpu++)
-		tell_cpu(telling, cpu);
+	send_guests(job);
+	import_tracedat_survey(job);
+	import_tracedat_send_begin(job);
+	for (uint32_t cpu = 0; cpu < job->file.cpus; cpu++)
+		import_tracedat_send_cpu(job, cpu);
 	return NULL;
 }
 
 static struct vp_error *
 import_tracedat_open_file(const char *path, const struct vp_import_options *options, void **state)
 {
-	struct telling *telling = vp_alloc(sizeof(*telling));
+	struct job *job = vp_alloc(sizeof(*job));
 
 	(void)options;
-	*telling = (struct telling){.path = path};
-	*state = telling;
-	return vp_import_file_map(path, &telling->bytes);
+	*job = (struct job){.path = path};
+	*state = job;
+	return vp_import_file_map(path, &job->bytes);
 }
 
 static bool begins_like_one(const char *path)
@@ -291,9 +291,9 @@ const struct vp_importer *vp_importer_tracedat(void)
 {
 	static const struct vp_importer importer = {.name = "trace.dat",
 						    .summary = "a file of trace-cmd",
-						    .knows = begins_like_one,
+						    .detects = begins_like_one,
 						    .open = import_tracedat_open_file,
-						    .tell = import_tracedat_send_all};
+						    .send = import_tracedat_send_all};
 
 	return &importer;
 }

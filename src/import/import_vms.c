@@ -32,13 +32,13 @@ size_t vp_import_vms_add(struct vp_import_vms *vms, struct vp_slice name, uint64
 	return vms->vms.count - 1;
 }
 
-void vp_import_vms_rename(struct vp_import_vms *vms, size_t place, struct vp_slice name)
+void vp_import_vms_rename(struct vp_import_vms *vms, size_t index, struct vp_slice name)
 {
 	struct vp_buffer clean = {0};
 
 	vp_text_clean(name.bytes, name.size, &clean);
-	free(vms->vms.at[place].name);
-	vms->vms.at[place].name = vp_strdup(vp_buffer_text(&clean));
+	free(vms->vms.at[index].name);
+	vms->vms.at[index].name = vp_strdup(vp_buffer_text(&clean));
 	vp_buffer_deinit(&clean);
 }
 
@@ -62,19 +62,19 @@ static size_t vm_of_process(const struct vp_import_vms *vms, uint32_t process)
 size_t vp_import_vms_claim(struct vp_import_vms *vms, uint32_t process, uint32_t tid,
 			   struct vp_slice name)
 {
-	size_t place = vm_of_process(vms, process);
+	size_t index = vm_of_process(vms, process);
 
 	vp_vec_each (&vms->entered, thread) {
 		bool is_its =
 		    thread->process && process ? thread->process == process : thread->tid == tid;
 		if (!is_its || vm_of_thread(vms, thread->tid) != SIZE_MAX)
 			continue;
-		if (place == SIZE_MAX)
-			place = vp_import_vms_add(vms, name, 0);
-		vp_vm_vcpu(&vms->vms.at[place], thread->vcpu)->tid = thread->tid;
-		vms->vms.at[place].pid = thread->process;
+		if (index == SIZE_MAX)
+			index = vp_import_vms_add(vms, name, 0);
+		vp_vm_vcpu(&vms->vms.at[index], thread->vcpu)->tid = thread->tid;
+		vms->vms.at[index].pid = thread->process;
 	}
-	return place == SIZE_MAX ? vm_of_thread(vms, tid) : place;
+	return index == SIZE_MAX ? vm_of_thread(vms, tid) : index;
 }
 
 static int by_tid(const void *a, const void *b)
@@ -96,18 +96,18 @@ static void add_by_processes(struct vp_import_vms *vms)
 	vp_vec_each (&vms->entered, thread) {
 		if (!thread->process || vm_of_thread(vms, thread->tid) != SIZE_MAX)
 			continue;
-		size_t place = vm_of_process(vms, thread->process);
-		if (place == SIZE_MAX)
-			place = add_named_by_number(vms, thread->process);
-		vms->vms.at[place].pid = thread->process;
-		vp_vm_vcpu(&vms->vms.at[place], thread->vcpu)->tid = thread->tid;
+		size_t index = vm_of_process(vms, thread->process);
+		if (index == SIZE_MAX)
+			index = add_named_by_number(vms, thread->process);
+		vms->vms.at[index].pid = thread->process;
+		vp_vm_vcpu(&vms->vms.at[index], thread->vcpu)->tid = thread->tid;
 	}
 }
 
 /* A VMM makes its vCPUs' threads one after another: a VM's numbers ascend with the threads'. */
 void vp_import_vms_add_unknown(struct vp_import_vms *vms, vp_notices *notes)
 {
-	size_t place = SIZE_MAX;
+	size_t index = SIZE_MAX;
 	uint64_t assumed = 0;
 	uint32_t last = 0;
 
@@ -117,11 +117,11 @@ void vp_import_vms_add_unknown(struct vp_import_vms *vms, vp_notices *notes)
 	vp_vec_each (&vms->entered, thread) {
 		if (vm_of_thread(vms, thread->tid) != SIZE_MAX)
 			continue;
-		if (place == SIZE_MAX || thread->vcpu <= last) {
-			place = add_named_by_number(vms, thread->tid);
+		if (index == SIZE_MAX || thread->vcpu <= last) {
+			index = add_named_by_number(vms, thread->tid);
 			assumed++;
 		}
-		vp_vm_vcpu(&vms->vms.at[place], thread->vcpu)->tid = thread->tid;
+		vp_vm_vcpu(&vms->vms.at[index], thread->vcpu)->tid = thread->tid;
 		last = thread->vcpu;
 	}
 	if (assumed)

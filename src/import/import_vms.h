@@ -21,9 +21,9 @@ struct vp_import_vms {
 };
 
 void vp_import_vms_deinit(struct vp_import_vms *vms);
-/* A VM that has no vCPUs yet; its place. */
+/* A VM that has no vCPUs yet; its index. */
 size_t vp_import_vms_add(struct vp_import_vms *vms, struct vp_slice name, uint64_t id);
-/* The VM of that process, or of that thread where processes are not known: its place, and its name
+/* The VM of that process, or of that thread where processes are not known: its index, and its name
  * is `name` from then on. SIZE_MAX: no thread of it entered a guest. */
 size_t vp_import_vms_claim(struct vp_import_vms *vms, uint32_t process, uint32_t tid,
 			   struct vp_slice name);
@@ -32,7 +32,7 @@ size_t vp_import_vms_claim(struct vp_import_vms *vms, uint32_t process, uint32_t
 void vp_import_vms_add_unknown(struct vp_import_vms *vms, vp_notices *notes);
 /* The only VM that no guest's trace was found for; SIZE_MAX: there are several, or none. */
 size_t vp_import_vms_only(const struct vp_import_vms *vms);
-void vp_import_vms_rename(struct vp_import_vms *vms, size_t place, struct vp_slice name);
+void vp_import_vms_rename(struct vp_import_vms *vms, size_t index, struct vp_slice name);
 /* Their processes, as far as they are known, and when they were first seen. */
 void vp_import_vms_finish(struct vp_import_vms *vms, uint64_t start);
 

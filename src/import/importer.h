@@ -11,14 +11,14 @@
 
 struct vp_importer {
 	const char *name, *summary;
-	bool has_samples;                /* of events that can be chosen */
-	bool (*knows)(const char *path); /* whether it looks like one of its own */
-	/* Opens the file, and whatever it needs on this machine; its state is for tell() and ends
+	bool has_samples;                  /* of events that can be chosen */
+	bool (*detects)(const char *path); /* whether it looks like one of its own */
+	/* Opens the file, and whatever it needs on this machine; its state is for send() and ends
 	 * with the process. */
 	struct vp_error *(*open)(const char *path, const struct vp_import_options *options,
 				 void **state);
 	/* Sends the whole file except the end marker; runs sandboxed (read-only). */
-	struct vp_error *(*tell)(void *state, const struct vp_import_channel *channel);
+	struct vp_error *(*send)(void *state, const struct vp_import_channel *channel);
 };
 
 /* One after another; NULL: there are no more. */

@@ -18,7 +18,7 @@ const struct vp_importer *vp_importer_of(const char *path)
 {
 	const struct vp_importer *importer = NULL;
 
-	for (size_t i = 0; (importer = vp_importer_at(i)) && !importer->knows(path); i++)
+	for (size_t i = 0; (importer = vp_importer_at(i)) && !importer->detects(path); i++)
 		;
 	return importer;
 }

@@ -157,7 +157,7 @@ struct vp_error *vp_perf_choice_make(const struct vp_perfdata *file, const char 
 
 void vp_perf_choice_rewind(struct vp_perf_choice *choice)
 {
-	vp_map_deinit(&choice->place_of_id);
+	vp_map_deinit(&choice->index_of_id);
 	choice->values.count = 0;
 }
 
@@ -171,13 +171,13 @@ bool vp_perf_choice_has(const struct vp_perf_choice *choice,
 static uint64_t since_last(struct vp_perf_choice *choice, uint64_t id, uint64_t value)
 {
 	bool inserted;
-	uint32_t place =
-	    *vp_map_insert(&choice->place_of_id, id, (uint32_t)choice->values.count, &inserted);
+	uint32_t index =
+	    *vp_map_insert(&choice->index_of_id, id, (uint32_t)choice->values.count, &inserted);
 
 	if (inserted)
 		vp_vec_push(&choice->values, (uint64_t)0);
-	uint64_t before = choice->values.at[place];
-	choice->values.at[place] = value;
+	uint64_t before = choice->values.at[index];
+	choice->values.at[index] = value;
 	return value - before;
 }
 

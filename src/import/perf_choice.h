@@ -15,7 +15,7 @@ struct vp_perf_choice {
 	chosen;        /* by attr: of one event on several kinds of cores they are several */
 	bool is_clock; /* it counts ns */
 	/* For groups whose values are in each sample: the last value, by id. */
-	struct vp_map place_of_id;
+	struct vp_map index_of_id;
 	VP_VEC(uint64_t) values;
 };
 
@@ -32,7 +32,7 @@ bool vp_perf_choice_has(const struct vp_perf_choice *choice,
  * *from is 0 first. Records come in order of time. */
 bool vp_perf_choice_next(struct vp_perf_choice *choice, const struct vp_perfdata_record *record,
 			 size_t *from, uint64_t *period);
-/* A sentence on samples of other events that are left out; NULL: there are none. */
+/* A sentence on samples of other events that are left out, or NULL. */
 char *vp_perf_choice_others(const struct vp_perf_choice *choice);
 
 #endif

@@ -59,7 +59,7 @@ static bool perf_kernel_take_symbol(struct vp_slice line, bool is_map, struct sy
 }
 
 /* How much further on the kernel was than where the text has it (KASLR). False: the text has no
- * addresses, or not the symbol that perf tells it by. */
+ * addresses, or lacks perf's reference symbol. */
 static bool find_shift(struct vp_slice text, bool is_map, const struct vp_perf_spaces *spaces,
 		       uint64_t *ret)
 {
@@ -106,7 +106,7 @@ static void perf_kernel_put_symbols(struct vp_slice text, bool is_map, uint64_t 
 	}
 }
 
-/* False: the text does not say where the kernel's functions are. */
+/* False: the text lacks the range of the kernel's functions. */
 static bool perf_kernel_put_text(struct vp_slice text, bool is_map,
 				 const struct vp_perf_spaces *spaces, struct vp_maps_writer *maps)
 {

@@ -14,8 +14,8 @@ struct vp_perf_kernel {
 };
 
 void vp_perf_kernel_read(struct vp_perf_kernel *kernel);
-/* The symbol lines of the machine's kernel, or a note with the reason why there are none.
- * `directory`: perf's, with the file and others in it, or NULL. */
+/* The symbol lines of the machine's kernel, or a note with the reason why not. `directory`: perf's,
+ * with the file and others in it, or NULL. */
 void vp_perf_kernel_write(const struct vp_perf_kernel *here, const char *directory,
 			  const struct vp_perfdata *file, const struct vp_perf_spaces *spaces,
 			  struct vp_maps_writer *maps);

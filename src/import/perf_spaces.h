@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Processes of a file of perf record, as its records tell them in order of time: names of threads,
+ * Processes of a file of perf record, from its records, in order of time: names of threads,
  * forks, programs that begin and end, mappings; in the end as a symbol map (maps/format.h).
  */
 #ifndef VP_IMPORT_PERF_SPACES_H
@@ -25,7 +25,7 @@ struct vp_perf_spaces {
 	struct vp_map space_of_pid, comm_of_tid;
 	struct vp_intern texts;
 	struct vp_maps_writer mappings;
-	/* Where the kernel is: the address of that symbol; 0: it does not say. */
+	/* Where the kernel is: the address of that symbol; 0: unknown. */
 	uint64_t kernel;
 	char kernel_symbol[32];
 	struct vp_build_id kernel_id; /* if the record of its mapping has it */
@@ -34,7 +34,7 @@ struct vp_perf_spaces {
 void vp_perf_spaces_init(struct vp_perf_spaces *spaces, const struct vp_perfdata *file,
 			 uint32_t machine);
 void vp_perf_spaces_deinit(struct vp_perf_spaces *spaces);
-/* The next record: what it says of processes of that machine. */
+/* Processes the next record, if it is about processes of that machine. */
 void vp_perf_spaces_take(struct vp_perf_spaces *spaces, const struct vp_perfdata_record *record);
 /* The thread's name by now; "" if nobody said it. */
 const char *vp_perf_spaces_comm(const struct vp_perf_spaces *spaces, uint32_t tid);

@@ -346,7 +346,7 @@ static void perfdata_see(void *context, const struct vp_perfdata_record *record,
 		take_header_record(file, record, whole);
 }
 
-/* All records once: what they say of the file, whether perf's rounds hold. */
+/* Reads all records once: facts about the file, and whether perf's rounds are valid. */
 static struct vp_error *read_through(struct vp_perfdata *file)
 {
 	struct vp_perfdata_order *order = &file->order;

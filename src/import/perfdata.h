@@ -56,7 +56,7 @@ static inline uint64_t vp_perfdata_malformed(const struct vp_perfdata *file)
 	return file->order.malformed;
 }
 
-/* The build-id of the file, or of "[kernel.kallsyms]"; unknown if it does not say. */
+/* The build-id of the file, or of "[kernel.kallsyms]"; unknown if the file lacks it. */
 struct vp_build_id vp_perfdata_build_id(const struct vp_perfdata *file, const char *path);
 
 /* The event's name, as perf has it. */

@@ -19,7 +19,7 @@ static uint64_t end_of_files(const struct vp_perfdata_order *order)
 	return last->base + last->file.size;
 }
 
-/* The records at the place, and after it. */
+/* The records at the offset, and after it. */
 static struct vp_slice bytes_at(const struct vp_perfdata_order *order, uint64_t offset)
 {
 	uint64_t end = end_of_files(order);
@@ -57,7 +57,7 @@ void vp_perfdata_order_deinit(struct vp_perfdata_order *order)
 
 static int perfdata_order_by_time(const void *a, const void *b)
 {
-	const struct vp_perfdata_place *left = a, *right = b;
+	const struct vp_perfdata_pending *left = a, *right = b;
 
 	if (left->time != right->time)
 		return left->time < right->time ? -1 : 1;
@@ -85,9 +85,9 @@ static struct vp_error *wait_for_round(struct vp_perfdata_order *order,
 		return vp_error_new("'%s' has more than %d records of unknown order: it has no "
 				    "FINISHED_ROUND records of perf",
 				    order->source, MAX_WAITING);
-	const struct vp_perfdata_place place = {perfdata_order_time_of(order, record), offset};
-	order->newest = place.time > order->newest ? place.time : order->newest;
-	vp_vec_push(&order->waiting, place);
+	const struct vp_perfdata_pending pending = {perfdata_order_time_of(order, record), offset};
+	order->newest = pending.time > order->newest ? pending.time : order->newest;
+	vp_vec_push(&order->waiting, pending);
 	return NULL;
 }
 
@@ -125,7 +125,7 @@ static struct vp_error *perfdata_order_unpack(struct vp_perfdata_order *order,
 		piece = vp_cursor_bytes(&cursor, (size_t)vp_cursor_u64(&cursor));
 	if (!order->unpacker)
 		order->unpacker = vp_perf_unpacker_new();
-	/* After a damaged piece the stream says nothing. */
+	/* After a damaged piece the stream is useless. */
 	if (order->failed || !vp_cursor_ok(&cursor) ||
 	    !vp_perf_unpack(order->unpacker, piece, MAX_UNPACKED, &order->unpacked)) {
 		order->malformed += !order->failed;
@@ -187,9 +187,9 @@ static void drop_taken(struct vp_perfdata_order *order)
 		left * sizeof(*order->waiting.at));
 	order->waiting.count = left;
 	order->ready = order->taken = 0;
-	vp_vec_each (&order->waiting, place)
-		if (place->offset >= end && place->offset - end < needed)
-			needed = place->offset - end;
+	vp_vec_each (&order->waiting, pending)
+		if (pending->offset >= end && pending->offset - end < needed)
+			needed = pending->offset - end;
 	size_t unused = (size_t)(needed - order->dropped);
 	if (!unused)
 		return;
@@ -232,11 +232,11 @@ struct vp_error *vp_perfdata_order_next(struct vp_perfdata_order *order,
 		*has = order->taken < order->ready;
 		if (!*has)
 			return NULL;
-		const struct vp_perfdata_place *place = &order->waiting.at[order->taken++];
+		const struct vp_perfdata_pending *pending = &order->waiting.at[order->taken++];
 		/* It was read before; since then, another event may have come up. */
-		if (!vp_perfdata_record_read(order->events, bytes_at(order, place->offset), ret))
+		if (!vp_perfdata_record_read(order->events, bytes_at(order, pending->offset), ret))
 			continue;
-		ret->time = place->time;
+		ret->time = pending->time;
 		return NULL;
 	}
 }

@@ -15,15 +15,15 @@
 #include "base/vec.h"
 #include "import/perfdata_record.h"
 
-/* A record's place: in the files, one after another, or after them in what was compressed. */
-struct vp_perfdata_place {
+/* A record's offset: in the files, one after another, or after them in what was compressed. */
+struct vp_perfdata_pending {
 	uint64_t time, offset;
 };
 
 /* Where records are in one of the files. */
 struct vp_perfdata_data {
 	struct vp_slice file;
-	uint64_t base; /* the place of its first byte */
+	uint64_t base; /* the offset of its first byte */
 	uint64_t from, to;
 };
 
@@ -46,7 +46,7 @@ struct vp_perfdata_order {
 	uint64_t known; /* the latest time so far, for records without one */
 	uint64_t newest, limit;
 	bool ended;
-	VP_VEC(struct vp_perfdata_place) waiting; /* the first are ready, by time */
+	VP_VEC(struct vp_perfdata_pending) waiting; /* the first are ready, by time */
 	size_t ready, taken;
 	struct vp_perf_unpacker *unpacker;
 	struct vp_buffer unpacked; /* what was compressed, from `dropped` on */

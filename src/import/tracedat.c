@@ -111,8 +111,8 @@ static struct vp_error *take_version(struct vp_tracedat *file, struct vp_cursor 
 	struct vp_slice version = vp_cursor_string(cursor);
 	*in_sections = vp_slice_is(version, "7");
 	if (!*in_sections && !vp_slice_is(version, "6"))
-		return vp_error_new("'%s' is of another version than 6 or 7: 'trace-cmd convert "
-				    "--file-version 7 -i FILE -o NEW' makes one of it",
+		return vp_error_new("'%s' is neither of version 6 nor 7: 'trace-cmd convert "
+				    "--file-version 7 -i FILE -o NEW' converts it",
 				    file->source);
 	return take_kind(file, cursor);
 }
@@ -355,7 +355,7 @@ static struct vp_error *open_section(struct vp_tracedat *file,
 	return good ? NULL : tracedat_malformed(file, "a compressed section");
 }
 
-/* For all its sections: the last option of each has the place of the next one. */
+/* For all its sections: the last option of each has the offset of the next one. */
 static struct vp_error *gather_options(struct vp_tracedat *file,
 				       const struct vp_tracedat_sections *sections,
 				       option_list *ret)
@@ -422,14 +422,15 @@ static struct vp_error *tracedat_take_buffer(struct vp_tracedat *file,
 				     : tracedat_malformed(file, "the places of its CPUs' events");
 }
 
-/* One that says where a section is, which is taken. */
+/* An option with the offset of a section, which is read. */
 static struct vp_error *tracedat_take_section(struct vp_tracedat *file,
 					      const struct vp_tracedat_sections *sections,
 					      const struct option *option)
 {
-	struct vp_cursor place = vp_cursor_of(option->bytes.bytes, option->bytes.size), cursor;
+	struct vp_cursor option_bytes = vp_cursor_of(option->bytes.bytes, option->bytes.size),
+			 cursor;
 
-	VP_TRY(open_section(file, sections, vp_cursor_u64(&place), &cursor));
+	VP_TRY(open_section(file, sections, vp_cursor_u64(&option_bytes), &cursor));
 	switch (option->id) {
 	case OPTION_HEADERS:
 		return take_headers(file, &cursor);
@@ -498,7 +499,7 @@ static struct vp_error *parse_sections(struct vp_tracedat *file, struct vp_curso
 	return error;
 }
 
-/* After the places of the trace's own events: the clocks of the kernel, with the one in use in
+/* After the offsets of the trace's own events: the clocks of the kernel, with the one in use in
  * brackets. Older files have none. */
 static void take_clocks(struct vp_tracedat *file, struct vp_cursor *cursor)
 {
@@ -660,9 +661,9 @@ void vp_tracedat_close(struct vp_tracedat *file)
 	vp_vec_deinit(&file->formats);
 	vp_map_deinit(&file->class_of_id);
 	vp_event_classes_deinit(&file->classes);
-	vp_vec_each (&file->places, places)
-		vp_vec_deinit(places);
-	vp_vec_deinit(&file->places);
+	vp_vec_each (&file->layouts, layouts)
+		vp_vec_deinit(layouts);
+	vp_vec_deinit(&file->layouts);
 	vp_vec_each (&file->unpacked, unpacked)
 		vp_buffer_deinit(unpacked);
 	vp_vec_deinit(&file->unpacked);

@@ -2,7 +2,7 @@
 /*
  * A file of trace-cmd (trace.dat, version 6 or 7; Documentation/trace-cmd/trace-cmd.dat.v6.5.txt,
  * trace-cmd.dat.v7.5.txt): event formats, guests, clocks, and the ring buffers of the trace and of
- * its instances. Own code; docs/evidence/trace.md says why libtracecmd is not used.
+ * its instances. Own code; docs/evidence/trace.md has the reasons for not using libtracecmd.
  */
 #ifndef VP_IMPORT_TRACEDAT_H
 #define VP_IMPORT_TRACEDAT_H
@@ -46,8 +46,8 @@ enum vp_tracedat_clock {
 /* A set of ring buffers: the trace's own, or those of an instance. */
 struct vp_tracedat_buffer {
 	struct vp_slice name;  /* empty: the trace's own */
-	struct vp_slice clock; /* its name; empty: the file does not say */
-	uint64_t offset;       /* of version 6: of its places */
+	struct vp_slice clock; /* its name; empty: not in the file */
+	uint64_t offset;       /* of version 6: of its offsets */
 	enum vp_tracedat_clock counts;
 	uint32_t page_size;
 	VP_VEC(struct vp_tracedat_cpu) cpus;
@@ -72,7 +72,7 @@ struct vp_tracedat {
 	const char *source; /* for errors */
 	uint32_t page_size;
 	uint32_t long_size; /* of the kernel that wrote the pages: 4 or 8 */
-	uint64_t id;        /* 0: it has none */
+	uint64_t id;        /* 0: none */
 	bool by_trace_cmd;
 	bool interpolates;
 	uint32_t mult, shift;     /* ns of its clock's ticks; mult 0: they are ns */
@@ -85,7 +85,7 @@ struct vp_tracedat {
 	/* For the requested formats. */
 	struct vp_map class_of_id;
 	vp_event_classes classes;
-	VP_VEC(vp_tracepoint_places) places;
+	VP_VEC(vp_tracepoint_layout) layouts;
 	VP_VEC(struct vp_buffer) unpacked; /* what slices are of that are not of the file */
 };
 
@@ -103,7 +103,7 @@ bool vp_tracedat_same_clock(const struct vp_tracedat *file, size_t one, size_t o
 void vp_tracedat_close(struct vp_tracedat *file);
 
 enum { VP_TRACEDAT_NO_CLASS = UINT32_MAX };
-/* The place in `classes` of events of that number (common_type), read when it is first asked for.
+/* The index in `classes` of events of that number (common_type), read when it is first asked for.
  */
 uint32_t vp_tracedat_class(struct vp_tracedat *file, uint32_t id);
 
@@ -118,11 +118,10 @@ struct vp_tracedat_walk {
 	struct vp_buffer piece; /* … until there are no more events */
 	uint32_t pieces_left;
 	struct vp_ring_page page;
-	uint64_t missed,
-	    malformed; /* places where events are missing; pages, or events, that are none */
+	uint64_t missed, malformed; /* gaps with missing events; malformed pages or events */
 };
 
-/* The next one that has a format: its class (a place in `classes`), its time in ns. */
+/* The next one that has a format: its class (an index in `classes`), its time in ns. */
 bool vp_tracedat_next(struct vp_tracedat *file, struct vp_tracedat_walk *walk, uint32_t *class,
 		      uint64_t *time, struct vp_slice *raw);
 

@@ -20,10 +20,9 @@ struct vp_error *vp_tracedat_sections_open(const char *source, struct vp_cursor 
 		return vp_error_new("'%s' is damaged: it ends within its first words", source);
 	ret->has_zstd = vp_slice_is(packing, "zstd");
 	if (!ret->has_zstd && !vp_slice_is(packing, "none"))
-		return vp_error_new(
-		    "'%s' is compressed, and not by zstd: 'trace-cmd convert "
-		    "--compression none -i FILE -o NEW' makes one of it that is not",
-		    source);
+		return vp_error_new("'%s' uses a compression other than zstd: 'trace-cmd convert "
+				    "--compression none -i FILE -o NEW' decompresses it",
+				    source);
 	return NULL;
 }
 
@@ -33,7 +32,7 @@ struct vp_error *vp_tracedat_sections_range(const struct vp_tracedat_sections *s
 	struct vp_slice bytes = sections->bytes;
 
 	if (offset > bytes.size || size > bytes.size - offset)
-		return vp_error_new("'%s' is damaged: it is shorter than its headers say",
+		return vp_error_new("'%s' is damaged: it is shorter than its headers claim",
 				    sections->source);
 	*ret = (struct vp_slice){bytes.bytes + offset, (size_t)size};
 	return NULL;

@@ -22,14 +22,14 @@ enum { NO_CLASS = VP_TRACEDAT_NO_CLASS };
 static uint64_t tracedat_walk_shifted(const struct vp_tracedat *file,
 				      const struct vp_tracedat_shifts *shifts, uint64_t time)
 {
-	size_t place = 0, last = shifts->of.count - 1;
+	size_t index = 0, last = shifts->of.count - 1;
 
 	if (!last)
 		return time + (uint64_t)shifts->of.at[0].offset;
 	/* The one before, and the next; after the last, the last two: as trace-cmd does. */
-	while (place + 1 < last && shifts->of.at[place + 1].time <= time)
-		place++;
-	const struct vp_tracedat_shift *from = &shifts->of.at[place], *to = from + 1;
+	while (index + 1 < last && shifts->of.at[index + 1].time <= time)
+		index++;
+	const struct vp_tracedat_shift *from = &shifts->of.at[index], *to = from + 1;
 	__int128 offset = from->offset, length = (__int128)to->time - from->time;
 	__int128 behind = (__int128)time - from->time, growth = (__int128)to->offset - from->offset;
 	if (file->interpolates &&
@@ -68,7 +68,7 @@ static uint32_t tracedat_walk_add_class(struct vp_tracedat *file,
 	struct vp_slice name = tracedat_walk_name_of(format->text);
 	VP_AUTO_FREE char *whole = vp_format("%.*s:%.*s", (int)format->system.size,
 					     format->system.bytes, (int)name.size, name.bytes);
-	vp_tracepoint_places places = {0};
+	vp_tracepoint_layout layouts = {0};
 	struct vp_event_class *class;
 	struct vp_error *error = vp_event_classes_add(&file->classes, whole, &class);
 
@@ -77,8 +77,8 @@ static uint32_t tracedat_walk_add_class(struct vp_tracedat *file,
 		return NO_CLASS;
 	}
 	error = vp_tracepoint_format_parse(whole, format->text.bytes, format->text.size, class,
-					   &places);
-	vp_vec_push(&file->places, places);
+					   &layouts);
+	vp_vec_push(&file->layouts, layouts);
 	bool good = !error;
 	vp_error_free(error);
 	return good ? (uint32_t)file->classes.count - 1 : NO_CLASS;

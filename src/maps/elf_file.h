@@ -78,7 +78,7 @@ bool vp_elf_has_names(const struct vp_elf_file *file, size_t number);
 /* The file's offset of an address, and that of an address of code. */
 bool vp_elf_offset_of(const struct vp_elf_file *file, uint64_t addr, uint64_t *offset);
 bool vp_elf_code_offset_of(const struct vp_elf_file *file, uint64_t addr, uint64_t *offset);
-/* The contents of a section, as long as the file is open; false if there are none, or too many. */
+/* The contents of a section, as long as the file is open; false: not found, or too many. */
 bool vp_elf_section_bytes(const struct vp_elf_file *file, enum vp_elf_section which,
 			  struct vp_section_bytes *ret);
 

@@ -52,7 +52,7 @@ struct vp_build_id {
 	uint8_t bytes[VP_BUILD_ID_MAX];
 };
 
-/* The first `size` bytes at `bytes`; unknown if that is none or too many. */
+/* The first `size` bytes at `bytes`; unknown for a size of 0 or above the limit. */
 struct vp_build_id vp_build_id_of(const void *bytes, size_t size);
 /* From pairs of hexadecimal digits, or "-" for unknown; false if it is neither. */
 bool vp_build_id_parse(struct vp_slice text, struct vp_build_id *id);

@@ -43,7 +43,7 @@ static bool names_code(Elf *elf, const GElf_Sym *symbol, const char *name)
 	}
 }
 
-/* Preference among several names for one place: sized before unsized, global before local, plain
+/* Preference among several names for one address: sized before unsized, global before local, plain
  * before _plain. */
 static uint8_t rank_of(const GElf_Sym *symbol, const char *name)
 {

@@ -42,7 +42,8 @@ struct vp_image_locations {
 	const char *debug_file; /* to be tried first, as it is; or NULL */
 };
 
-/* Reads the ELF file open at `fd`; `path` (inside places->root) names it and finds its debug file.
+/* Reads the ELF file open at `fd`; `path` (inside locations->root) names it and finds its debug
+ * file.
  */
 struct vp_error *vp_image_read(int fd, const char *path, const struct vp_image_locations *locations,
 			       struct vp_image *image) VP_MUST_CHECK;

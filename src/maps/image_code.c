@@ -18,7 +18,7 @@
 #include "maps/image.h"
 
 enum {
-	GO_HEADER_TEXT = 24,     /* place of the code's address in the table of Go 1.18 to 1.25 */
+	GO_HEADER_TEXT = 24,     /* offset of the code's address in the table of Go 1.18 to 1.25 */
 	GO_MODULE_TEXT = 22 * 8, /* and in moduledata */
 	GO_TABLE_ALIGN = 8,
 	PLT_ENTRY = 16,
@@ -282,7 +282,7 @@ struct filling {
 	size_t count, next;      /* symbols with a lower offset than `next` are passed */
 	uint64_t covered;        /* the last one that was passed covers code up to there */
 	uint64_t outer_end;      /* an earlier, longer one reaches up to there */
-	uint32_t outer, no_name; /* places of names */
+	uint32_t outer, no_name; /* offsets of names */
 };
 
 /* Passes the symbols up to `at` in the range that ends at `end`. */

@@ -3,7 +3,7 @@
  * Map text (maps/format.h) read into memory. The text is somebody else's: a line that is not as it
  * should be is counted, described, and skipped.
  *
- * Names and paths stay in the text; a `vp_text` says where. That keeps 100 MB of symbols at 24
+ * Names and paths stay in the text; a `vp_text` has the offset. That keeps 100 MB of symbols at 24
  * bytes each.
  */
 #ifndef VP_MAPS_MAPS_H

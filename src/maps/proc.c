@@ -276,8 +276,8 @@ struct symbols_seen {
 
 /*
  * One line of kallsyms, "ffffffff81000000 T name\t[module]", ended by a zero, whose words are ended
- * in place. The kernel's own symbols are in their order; of data among them, the first tells where
- * the function before it ends, and nobody asks for the others.
+ * in place. The kernel's own symbols are in their order; of data symbols among them, only the first
+ * is needed: the function before it ends there.
  */
 static void write_kernel_symbol(struct vp_maps_writer *writer, char *line, char *end,
 				struct symbols_seen *seen)

@@ -47,7 +47,7 @@ void vp_proc_write_machine(struct vp_maps_writer *writer, bool guest);
 void vp_proc_write_kallsyms(struct vp_maps_writer *writer);
 
 /* Events of the CPU that found no room in its ring of ftrace's, since the tracefs instance at
- * `instance` was made. Errors: the kernel does not say. */
+ * `instance` was made. Errors: the kernel does not show it. */
 struct vp_error *vp_proc_ftrace_lost(const char *instance, uint32_t cpu,
 				     uint64_t *ret) VP_MUST_CHECK;
 

@@ -37,7 +37,7 @@ struct reader {
 	/* State of PAPI_overflow(): 0 if it was not called; the number of periods since it was;
 	 * whether PAPI gets a call. */
 	uint64_t period, overflows;
-	volatile bool tells;
+	volatile bool delivers;
 };
 
 struct event {
@@ -63,7 +63,7 @@ static void *find_next(const char *name)
 	return dlsym(RTLD_NEXT, name);
 }
 
-/* NULL: it is none of vperf's. */
+/* NULL: not an event of vperf's. */
 static struct event *papi_event_of(uint32_t number)
 {
 	return number < atomic_load(&n_events) ? &events[number] : NULL;
@@ -117,7 +117,7 @@ static bool find_papi(const void *caller)
 static struct reader *reader_of_signal(struct reader *readers, int fd)
 {
 	for (unsigned i = 0; readers && i < atomic_load(&n_events); i++)
-		if (readers[i].tells && vperf_counters_descriptor(readers[i].counters) == fd)
+		if (readers[i].delivers && vperf_counters_descriptor(readers[i].counters) == fd)
 			return &readers[i];
 	return NULL;
 }
@@ -134,8 +134,8 @@ static _Unwind_Reason_Code find_sprofil(struct _Unwind_Context *context, void *f
 
 /*
  * PAPI_profil() asks for overflow as PAPI_overflow() does, with a handler of PAPI's that does
- * nothing: its component for software-defined events fills no profile. Only who calls tells the two
- * apart.
+ * nothing: its component for software-defined events fills no profile. Only the caller
+ * distinguishes the two.
  */
 static bool called_for_profile(void)
 {
@@ -147,8 +147,8 @@ static bool called_for_profile(void)
 
 /*
  * PAPI calls the program's handler if the value is past the next multiple of the threshold, counted
- * since PAPI_overflow(). Each signal is of one period: that many of them, and one event, are past
- * it whatever the counter says by now.
+ * since PAPI_overflow(). Each signal is of one period: that many periods and one event have
+ * passed, regardless of the counter's present value.
  */
 static void on_overflow(int signal, siginfo_t *info, void *context)
 {
@@ -212,7 +212,7 @@ __asm__(".pushsection .text\n"
 	".popsection\n");
 #endif
 
-/* The highest real-time one that has no handler, or already this; 0 if there is none. */
+/* The highest real-time one that has no handler, or already this, or 0. */
 static int overflow_signal(void)
 {
 	struct sigaction action = {.sa_sigaction = on_overflow,
@@ -319,19 +319,19 @@ PUBLIC int sde_ti_read_counter(uint32_t number, long long *ret)
 	return SDE_OK;
 }
 
-/* From 0, so that a period is over when PAPI's count says so. */
+/* From 0, so that periods match PAPI's count. */
 static int restart(struct reader *reader)
 {
-	reader->tells = false; /* of what is left of the last time */
+	reader->delivers = false; /* of what is left of the last time */
 	vperf_counters_stop(reader->counters, NULL);
 	reader->base = 0;
-	reader->tells = true;
+	reader->delivers = true;
 	return vperf_counters_start(reader->counters) ? SDE_EINVAL : SDE_OK;
 }
 
 static void close_reader(struct reader *reader)
 {
-	reader->tells = false;
+	reader->delivers = false;
 	vperf_counters_close(reader->counters);
 	reader->counters = NULL;
 }
@@ -397,11 +397,11 @@ PUBLIC int sde_ti_name_to_code(const char *name, uint32_t *ret)
 	if (next)
 		sde_numbers();
 	pthread_mutex_lock(&lock);
-	int place = papi_add_event(name + strlen(prefix));
+	int index = papi_add_event(name + strlen(prefix));
 	pthread_mutex_unlock(&lock);
-	if (place < 0)
-		return place;
-	*ret = (uint32_t)place;
+	if (index < 0)
+		return index;
+	*ret = (uint32_t)index;
 	return SDE_OK;
 }
 
@@ -422,7 +422,7 @@ PUBLIC int sde_ti_is_counter_set_to_overflow(uint32_t number)
 	return papi_event_of(number) || !next ? 0 : next(number - sde_numbers());
 }
 
-/* The set is opened at once, so that PAPI_overflow() says what stands against it. */
+/* The set is opened at once, so that PAPI_overflow() returns its errors. */
 static int set_overflow(struct reader *reader, const char *name, uint64_t period)
 {
 	struct vperf_counters *counters = NULL;
@@ -486,7 +486,7 @@ PUBLIC int sde_ti_get_num_reg_events(void)
 	return next ? (int)numbers + next() : (int)atomic_load(&n_events);
 }
 
-/* By which libsde tells PAPI that a counter of its own has a new value. */
+/* libsde reports a new value of one of its counters to PAPI by this. */
 PUBLIC void papi_sde_check_overflow_status(uint32_t number, long long value);
 PUBLIC void papi_sde_check_overflow_status(uint32_t number, long long value)
 {

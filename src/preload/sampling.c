@@ -29,7 +29,7 @@ static bool read_lent(void *context, uint64_t *values)
 	struct vp_shim_event *event = context;
 	struct vp_counters_lent_state state;
 
-	if (vp_counters_lent_look(event->source->lent, &state))
+	if (vp_counters_lent_read_state(event->source->lent, &state))
 		return false;
 	memcpy(values, state.counts, sizeof(state.counts));
 	memcpy(event->sampling.shown, state.counts, sizeof(state.counts));
@@ -43,14 +43,14 @@ static void sampling_take_off(void *context, const uint64_t *values)
 
 	for (struct vp_shim_event *event = sampled->source->events; event;
 	     event = event->next_of_source)
-		event->since += values[event->place];
+		event->since += values[event->index];
 }
 
 static void count_until(struct vp_shim_event *event, const uint64_t *shown)
 {
 	if (event->is_on)
-		event->count += shown[event->place] - event->since;
-	event->since = shown[event->place];
+		event->count += shown[event->index] - event->since;
+	event->since = shown[event->index];
 }
 
 /* With their leader, the others of the group count no longer. */
@@ -64,7 +64,7 @@ static void disable(struct vp_shim_event *event, const uint64_t *shown)
 	ioctl(event->companion, PERF_EVENT_IOC_DISABLE, 0);
 }
 
-static uint64_t place_in_code(const ucontext_t *interrupted)
+static uint64_t interrupted_ip(const ucontext_t *interrupted)
 {
 #if defined(__x86_64__)
 	return (uint64_t)interrupted->uc_mcontext.gregs[REG_RIP];
@@ -102,7 +102,7 @@ static bool sampling_report(void *context, const void *interrupted)
 	struct vp_shim_sampling *sampling = &event->sampling;
 
 	if (interrupted)
-		sampling->ip = place_in_code(interrupted);
+		sampling->ip = interrupted_ip(interrupted);
 	sampling_put_sample(sampling);
 	if (!sampling->limit || --sampling->limit)
 		return true;
@@ -120,7 +120,7 @@ static int open_overflow(struct vp_shim_event *event)
 	struct vp_shim_sampling *sampling = &event->sampling;
 	const struct vperf_options options = {.size = sizeof(options),
 					      .signal = sampling->signal,
-					      .event = event->place,
+					      .event = event->index,
 					      .period = sampling->period};
 
 	vp_counters_overflow_close(sampling->overflow);

@@ -43,14 +43,14 @@ struct vp_shim_event {
 	int fd, companion;
 	pid_t tid;
 	struct vp_shim_source *source; /* NULL: it is an event of the kernel's own */
-	unsigned place;
+	unsigned index;
 	struct vp_shim_event *leader, *next; /* itself, if it leads; the next of its group */
 	struct vp_shim_event *next_of_source;
 	uint64_t read_format, id;
 	bool is_on, is_lost, inherits, waits_for_exec;
 	_Atomic bool is_answered; /* its group has lent ones */
-	uint32_t made;            /* threads and processes, when it was opened */
-	uint64_t family;          /* what such had had then */
+	uint32_t n_children;      /* threads and processes, when it was opened */
+	uint64_t children;        /* what such had had then */
 	uint64_t count;
 	uint64_t since; /* what the source showed when `count` was brought up to date */
 	struct vp_shim_sampling sampling;

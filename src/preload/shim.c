@@ -107,8 +107,8 @@ PUBLIC int ioctl(int fd, unsigned long request, ...)
 	unsigned long argument = va_arg(args, unsigned long);
 	va_end(args);
 	find_next();
-	return vp_shim_knows(fd) ? (int)shim_answer(vp_shim_ioctl(fd, request, argument))
-				 : next.ioctl(fd, request, argument);
+	return vp_shim_is_joinable(fd) ? (int)shim_answer(vp_shim_ioctl(fd, request, argument))
+				       : next.ioctl(fd, request, argument);
 }
 
 PUBLIC int fcntl(int fd, int command, ...)

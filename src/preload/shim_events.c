@@ -27,14 +27,13 @@
 #include "counters/counters_event.h"
 #include "counters/counters_lent.h"
 #include "preload/sampling.h"
-#include "preload/settle.h"
+#include "preload/shim_counts.h"
 
 enum { MAX_DESCRIPTORS = 65536 };
 /* Sizes of struct perf_event_attr in kernels. */
 enum { ATTR_MIN = 64 };
 
-/* By descriptor; looked up without the lock. A program has one kernel, and no other place to keep
- * what it says. */
+/* By descriptor; looked up without the lock. One per process, as there is one kernel. */
 static _Atomic(struct vp_shim_event *) events[MAX_DESCRIPTORS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Whether this thread has it: what it opens then is a companion, and no event of the program's. */
@@ -113,7 +112,7 @@ bool vp_shim_has(int fd)
 	return flags >= 0 && flags & O_PATH;
 }
 
-bool vp_shim_knows(int fd)
+bool vp_shim_is_joinable(int fd)
 {
 	const struct vp_shim_event *event = shim_events_event_of(fd);
 
@@ -135,7 +134,7 @@ static bool is_answerable(const struct perf_event_attr *attr, pid_t pid, int cpu
 	uint64_t ignored = 0;
 
 #ifdef __aarch64__
-	ignored = 3; /* 64 bits wide; readable in user space, which its page then says it is not */
+	ignored = 3; /* 64 bits wide; readable in user space, but not by its page */
 #endif
 	return pid >= 0 && cpu == -1 && vp_shim_can_sample(attr, pid) && !attr->precise_ip &&
 	       !attr->exclude_host && !attr->config2 && !(attr->config1 & ~ignored) &&
@@ -169,18 +168,18 @@ static void join_source(struct vp_shim_event *event)
 	event->source->events = event;
 }
 
-static int shim_events_take_place(struct vp_shim_event *event, const struct perf_event_attr *attr,
-				  const struct vp_shim_event *leader, int refusal)
+static int shim_events_choose_index(struct vp_shim_event *event, const struct perf_event_attr *attr,
+				    const struct vp_shim_event *leader, int refusal)
 {
 	const struct vp_counters_event asked = {.type = attr->type,
 						.config = attr->config,
 						.exclude_user = attr->exclude_user,
 						.exclude_kernel = attr->exclude_kernel};
-	int place = vp_counters_lent_place(event->source->lent, &asked);
+	int index = vp_counters_lent_index(event->source->lent, &asked);
 	bool waits = event->waits_for_exec || (leader && leader->waits_for_exec);
 	struct vp_shim_reading reading;
 
-	if (place < 0)
+	if (index < 0)
 		return -refusal;
 	vp_shim_reading_take(event->source, &reading);
 	/* It has executed a program already: the next one's place is not kept. Children that it has
@@ -188,10 +187,10 @@ static int shim_events_take_place(struct vp_shim_event *event, const struct perf
 	if (!reading.is_good || (waits && reading.state.executed) ||
 	    (event->inherits && reading.live))
 		return -refusal;
-	event->place = (unsigned)place;
+	event->index = (unsigned)index;
 	join_source(event);
-	event->made = reading.state.made;
-	event->family = reading.family[place];
+	event->n_children = reading.state.n_children;
+	event->children = reading.children[index];
 	event->since = vp_shim_reading_value(&reading, event);
 	return 0;
 }
@@ -243,7 +242,7 @@ static void remove_from_group(struct vp_shim_event *event)
 	before->next = event->next;
 }
 
-/* All of them: one that is lent makes what the kernel says of the others incomplete. */
+/* All of them: with a lent one, the kernel's values of the others are incomplete. */
 static void answer_group(struct vp_shim_event *leader)
 {
 	bool is_lent = false;
@@ -326,7 +325,7 @@ static int open_locked(const struct perf_event_attr *attr, pid_t pid, struct vp_
 	if (!result && vp_shim_source_get(event->tid, event->inherits, &event->source))
 		result = -refusal;
 	if (!result)
-		result = shim_events_take_place(event, attr, leader, refusal);
+		result = shim_events_choose_index(event, attr, leader, refusal);
 	if (!result)
 		result = open_descriptor(flags);
 	if (result < 0)
@@ -553,8 +552,8 @@ int vp_shim_fcntl(int fd, int command, unsigned long argument)
 					       : -ENOSYS;
 }
 
-/* It says that the counter cannot be read in user space; where no samples are taken, a buffer for
- * them stays empty. */
+/* Its page marks the counter as not readable in user space; where no samples are taken, a buffer
+ * for them stays empty. */
 int vp_shim_mmap(int fd, void *address, size_t size, int protection, int flags, off_t offset,
 		 void **ret)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * perf events that this machine's kernel does not have and the host lends: what perf_event_open(2)
- * and calls with its descriptor say of them. Functions return what the calls do, and -errno.
+ * Emulates perf_event_open(2), and calls with its descriptors, for events that the host lends and
+ * this kernel lacks. Functions return what the calls do, and -errno.
  */
 #ifndef VP_PRELOAD_SHIM_EVENTS_H
 #define VP_PRELOAD_SHIM_EVENTS_H
@@ -15,7 +15,7 @@ struct perf_event_attr;
 /* Whether the descriptor is one of these events, or of the kernel's in a group with such. */
 bool vp_shim_has(int fd);
 /* The same, or an event of the kernel's that such may join. */
-bool vp_shim_knows(int fd);
+bool vp_shim_is_joinable(int fd);
 /* The group of the kernel's that goes with a group of these events; of others, the same. */
 int vp_shim_kernels_group(int group_fd);
 /* False: the event's samples would have wrong counts of that group. */

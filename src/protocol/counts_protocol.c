@@ -13,7 +13,7 @@ static const char *const event_names[VP_GUEST_COUNT] = {
 };
 
 static const char *const kind_names[] = {
-    [VP_COUNTS_HEAD] = "vperf-counts", [VP_COUNTS_MARKER] = "marker", [VP_COUNTS_PLACE] = "count",
+    [VP_COUNTS_HEAD] = "vperf-counts", [VP_COUNTS_MARKER] = "marker", [VP_COUNTS_ADDRESS] = "count",
     [VP_COUNTS_WITHOUT] = "without",   [VP_COUNTS_END] = "end",
 };
 
@@ -71,7 +71,7 @@ void vp_counts_line_write(const struct vp_counts_line *line, struct vp_buffer *t
 	case VP_COUNTS_MARKER:
 		vp_buffer_printf(text, " %" PRIx64, line->number);
 		break;
-	case VP_COUNTS_PLACE:
+	case VP_COUNTS_ADDRESS:
 		vp_buffer_printf(text, " %" PRIu32 " %s %" PRIx64, line->vcpu,
 				 event_names[line->event], line->number);
 		break;
@@ -92,7 +92,7 @@ static bool counts_protocol_find_kind(struct vp_slice name, enum vp_counts_kind 
 	return false;
 }
 
-static bool counts_protocol_take_place(struct vp_cursor *words, struct vp_counts_line *ret)
+static bool counts_protocol_take_address(struct vp_cursor *words, struct vp_counts_line *ret)
 {
 	uint64_t vcpu = vp_cursor_decimal(words);
 
@@ -111,8 +111,8 @@ static bool counts_line_parse(struct vp_slice text, struct vp_counts_line *ret)
 	*ret = (struct vp_counts_line){0};
 	if (!counts_protocol_find_kind(vp_cursor_word(&words), &ret->kind))
 		return false;
-	if (ret->kind == VP_COUNTS_PLACE)
-		good = counts_protocol_take_place(&words, ret);
+	if (ret->kind == VP_COUNTS_ADDRESS)
+		good = counts_protocol_take_address(&words, ret);
 	else if (ret->kind == VP_COUNTS_WITHOUT)
 		good = counts_protocol_find_event(vp_cursor_word(&words), &ret->event);
 	else if (ret->kind == VP_COUNTS_MARKER)
@@ -151,9 +151,9 @@ struct vp_error *vp_counts_answer_take(struct vp_counts_answer *answer, struct v
 	if (is_first != (ret->kind == VP_COUNTS_HEAD) || (is_end && ret->number != answer->lines))
 		return counts_protocol_not_an_answer(answer);
 	answer->lines++;
-	answer->places += ret->kind == VP_COUNTS_PLACE;
-	if (answer->places > VP_COUNTS_MAX_PLACES)
-		return vp_error_new("sent more than %d counter addresses", VP_COUNTS_MAX_PLACES);
+	answer->addresses += ret->kind == VP_COUNTS_ADDRESS;
+	if (answer->addresses > VP_COUNTS_MAX_ADDRESSES)
+		return vp_error_new("sent more than %d counter addresses", VP_COUNTS_MAX_ADDRESSES);
 	answer->whole = is_end;
 	return NULL;
 }

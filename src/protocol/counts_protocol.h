@@ -13,8 +13,8 @@
  *   without EVENT            that cannot be counted here
  *   end LINES                number of lines before this one
  *
- * It counts until the host closes the connection, or has said nothing (each of its lines counts)
- * for VP_COUNTS_LEASE_S. EVENT is a name of schema/interval.h, MARKER and GPA (a guest-physical
+ * It counts until the host closes the connection, or sends no line for VP_COUNTS_LEASE_S.
+ * EVENT is a name of schema/interval.h, MARKER and GPA (a guest-physical
  * address) are hexadecimal, the rest is decimal.
  */
 #ifndef VP_PROTOCOL_COUNTS_PROTOCOL_H
@@ -29,7 +29,11 @@
 #include "base/macros.h"
 #include "schema/interval.h"
 
-enum { VP_COUNTS_LEASE_S = 30, VP_COUNTS_KEEP_S = 5, VP_COUNTS_MAX_PLACES = 8192 * VP_GUEST_COUNT };
+enum {
+	VP_COUNTS_LEASE_S = 30,
+	VP_COUNTS_KEEP_S = 5,
+	VP_COUNTS_MAX_ADDRESSES = 8192 * VP_GUEST_COUNT
+};
 #define VP_COUNTS_KEEP "keep\n"
 
 struct vp_counts_request {
@@ -48,7 +52,7 @@ bool vp_counts_request_parse(struct vp_slice line, struct vp_counts_request *ret
 enum vp_counts_kind {
 	VP_COUNTS_HEAD,
 	VP_COUNTS_MARKER,
-	VP_COUNTS_PLACE,
+	VP_COUNTS_ADDRESS,
 	VP_COUNTS_WITHOUT,
 	VP_COUNTS_END
 };
@@ -66,7 +70,7 @@ void vp_counts_line_write(const struct vp_counts_line *line, struct vp_buffer *t
 
 /* How much of an answer was there. */
 struct vp_counts_answer {
-	uint64_t lines, places;
+	uint64_t lines, addresses;
 	bool whole;
 };
 /* Parses the next line, without the newline, into `ret`. The error completes "the agent": the reply

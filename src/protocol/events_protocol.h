@@ -7,11 +7,11 @@
  * and the agent replies with the line "vperf-events 1" and then frames: a header (struct
  * vp_events_frame, little endian) and `size` bytes. Times in pages are the guest's counter; where
  * its kernel has no trace clock that is (64-bit Arm), they are another clock's, and frames
- * VP_EVENTS_CLOCK, the first before all pages, say what the counter was when. It sends until the
+ * VP_EVENTS_CLOCK, the first before all pages, map it to the counter. It sends until the
  * host shuts its direction of the connection; then what is left, and an end. If its frame
- * VP_EVENTS_BEGIN says that it can (VP_EVENTS_CAN_FLUSH), the host may send a byte, which it
- * answers with what it has up to then, and VP_EVENTS_FLUSHED. The events of a set are listed only
- * here: the host can neither request nor accept others.
+ * VP_EVENTS_BEGIN has VP_EVENTS_CAN_FLUSH, the host may send a byte, which it answers with what it
+ * has up to then, and VP_EVENTS_FLUSHED. The events of a set are listed only here: the host can
+ * neither request nor accept others.
  */
 #ifndef VP_PROTOCOL_EVENTS_PROTOCOL_H
 #define VP_PROTOCOL_EVENTS_PROTOCOL_H
@@ -73,7 +73,7 @@ enum vp_events_set {
 	VP_EVENTS_SET_timer = 32
 };
 
-/* The set of that name; 0 if there is none. */
+/* The set of that name, or 0. */
 unsigned vp_events_set_named(struct vp_slice name);
 /* Names of all sets, one after another from number 0; NULL: there are no more. */
 const char *vp_events_set_name(size_t number);

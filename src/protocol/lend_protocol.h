@@ -11,7 +11,7 @@
  *   end LINES                number of lines before this one
  *
  * The host may write to a cell as long as the cell begins with MARKER, until it closes the
- * connection. It has to say something (each of its lines counts) every VP_COUNTS_LEASE_S. EVENT is
+ * connection. It has to send a line at least every VP_COUNTS_LEASE_S. EVENT is
  * a name of schema/event.h, MARKER and GPA are hexadecimal, the rest is decimal.
  */
 #ifndef VP_PROTOCOL_LEND_PROTOCOL_H

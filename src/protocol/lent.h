@@ -24,7 +24,7 @@ enum {
 	VP_LENT_THREADS = 1024, /* with counters at the same time */
 	/* Flag of a request: children that the thread creates from then on are counted, too,
 	 * separately. */
-	VP_LENT_ADOPT = 1,
+	VP_LENT_INHERIT = 1,
 };
 
 /* The cell of a vCPU. Its size is a multiple of a cache line; the host writes the part after the
@@ -54,22 +54,22 @@ struct vp_lent_thread {
 	unsigned long long base[VP_LENT_EVENTS];
 	/* How often it has executed a program, what it had had when it first did, and how many
 	 * threads and processes it has made, in all and until then. */
-	unsigned int executed, made;
+	unsigned int executed, n_children;
 	unsigned long long at_exec[VP_LENT_EVENTS];
-	unsigned int made_at_exec;
-	/* Its family is what it has made, and what that has, since a client asked for that: how
-	 * many live, what they had, but for the stints that they are in now, and what of it was
-	 * missed. `born` tells this family from an earlier one of the same place. */
+	unsigned int children_at_exec;
+	/* Its descendants, since a client requested them: the number of live ones, their counts
+	 * without their current runs, and missed runs. `born` distinguishes these from children of
+	 * an earlier thread in the same entry. */
 	unsigned int inherits, live, born;
-	unsigned long long family[VP_LENT_EVENTS];
+	unsigned long long children[VP_LENT_EVENTS];
 	unsigned long long missed;
 };
 
-/* One for each CPU, after the threads: the current turn of a family member there. Its counts are
- * cell[cpu].counts minus their value at the start of the turn. */
+/* One for each CPU, after the threads: the current run of a child there. Its counts are
+ * cell[cpu].counts minus their value at the start of the run. */
 struct vp_lent_run {
 	unsigned long long sequence; /* changes at its beginning and end; odd while it is changed */
-	unsigned int runs, place, born, unused;
+	unsigned int runs, index, born, unused;
 	unsigned long long start[VP_LENT_EVENTS];
 	unsigned long long spare[21];
 };

@@ -123,8 +123,8 @@ static void page_put_data(const struct vp_page *page, struct vp_buffer *out)
 		vp_page_put_profile(page->report, "profile", &json);
 	if (page->before)
 		vp_page_put_profile(page->before, "before", &json);
-	if (page->lanes)
-		vp_page_put_lanes(page->lanes, page->report, &json);
+	if (page->tracks)
+		vp_page_put_tracks(page->tracks, page->report, &json);
 	if (page->intervals)
 		vp_page_put_intervals(page->intervals, &json);
 	vp_json_object_end(&json);

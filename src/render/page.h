@@ -11,7 +11,7 @@
 #include "analyze/model/interval_bins.h"
 #include "analyze/report/diagnose.h"
 #include "analyze/report/report.h"
-#include "analyze/trace/lane_store.h"
+#include "analyze/trace/track_store.h"
 #include "base/buffer.h"
 
 struct vp_page_table {
@@ -27,10 +27,10 @@ struct vp_page {
 	    *before; /* of another recording, that this one is compared with; or NULL */
 	const struct vp_page_table *tables;
 	size_t n_tables;
-	const struct vp_diagnosis *diagnosis; /* with its account; NULL if there is none */
+	const struct vp_diagnosis *diagnosis; /* with its account, or NULL */
 	const struct vp_account_recording *account;
-	const struct vp_lane_store *lanes;             /* NULL: no events were recorded */
-	const struct vp_interval_recording *intervals; /* NULL: there are none */
+	const struct vp_track_store *tracks;           /* NULL: no events were recorded */
+	const struct vp_interval_recording *intervals; /* NULL: none */
 	const vp_sentences *notes;                     /* what is missing, a sentence each */
 };
 

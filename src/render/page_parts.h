@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The parts of a page's data (page.h); web/src/data.ts says what they hold. */
+/* The parts of a page's data (page.h); web/src/data.ts has their types. */
 #ifndef VP_RENDER_PAGE_PARTS_H
 #define VP_RENDER_PAGE_PARTS_H
 
 #include "analyze/model/interval_bins.h"
 #include "analyze/report/report.h"
-#include "analyze/trace/lane_store.h"
+#include "analyze/trace/track_store.h"
 #include "base/json.h"
 
 /* Each is a member of the object at hand. */
 void vp_page_put_profile(const struct vp_report *report, const char *key, struct vp_json *json);
-void vp_page_put_lanes(const struct vp_lane_store *lanes, const struct vp_report *report,
-		       struct vp_json *json);
+void vp_page_put_tracks(const struct vp_track_store *tracks, const struct vp_report *report,
+			struct vp_json *json);
 void vp_page_put_intervals(const struct vp_interval_recording *rec, struct vp_json *json);
 
 /* Numbers as LEB128 in base64: the member `key`; `packed` is emptied. */

@@ -74,8 +74,7 @@ static uint64_t *ends_of(const vp_profile_nodes *nodes, const uint64_t *sums, ui
 	return ret;
 }
 
-/* Each node: how many numbers before it its parent is (0: it has none), row, samples that end here.
- */
+/* Each node: how many numbers before it its parent is (0: none), row, samples that end here. */
 static void put_nodes(const struct vp_profile *profile, struct vp_json *json)
 {
 	const vp_profile_nodes *nodes = &profile->nodes;

@@ -83,7 +83,7 @@ static void put_verification(const struct vp_account_recording *rec, struct vp_b
 	vp_buffer_string(out, " AFTER");
 }
 
-static void put_place(const struct vp_finding *finding, struct vp_buffer *out)
+static void put_location(const struct vp_finding *finding, struct vp_buffer *out)
 {
 	vp_buffer_string(out, "   where:  ");
 	if (has_text(finding->pcpus))
@@ -103,8 +103,8 @@ static bool is_estimated(const struct vp_finding *finding, const struct vp_accou
 }
 
 /* When it held, and how sure its share is. */
-static void put_course(const struct vp_finding *finding, const struct vp_account_recording *rec,
-		       struct vp_buffer *out)
+static void put_history(const struct vp_finding *finding, const struct vp_account_recording *rec,
+			struct vp_buffer *out)
 {
 	const struct vp_recording *recording = &rec->recording;
 	char date[VP_TEXT_DATE_SIZE];
@@ -155,8 +155,8 @@ static void put_finding(const struct vp_diagnosis *diagnosis, const struct vp_fi
 				 finding->address_count);
 	put_victims(diagnosis, finding, rec, out);
 	if (has_text(finding->pcpus) || finding->cgroup)
-		put_place(finding, out);
-	put_course(finding, rec, out);
+		put_location(finding, out);
+	put_history(finding, rec, out);
 	vp_buffer_string(out, "   see:    ");
 	put_command(rule->evidence, finding, rec, out);
 	if (finding->address) {
@@ -186,8 +186,8 @@ void vp_render_diagnosis_text(const struct vp_diagnosis *diagnosis,
 		vp_buffer_string(out, "Nothing stands out.\n");
 }
 
-static void put_json_course(const struct vp_finding *finding,
-			    const struct vp_account_recording *rec, struct vp_json *json)
+static void put_json_history(const struct vp_finding *finding,
+			     const struct vp_account_recording *rec, struct vp_json *json)
 {
 	static const char *const keys[] = {"low_percent", "high_percent"};
 	const double values[] = {finding->low, finding->high};
@@ -211,7 +211,7 @@ static void put_json_course(const struct vp_finding *finding,
 	vp_buffer_deinit(&verify);
 }
 
-static void render_diagnose_put_json(const struct vp_finding *finding, size_t place,
+static void render_diagnose_put_json(const struct vp_finding *finding, size_t index,
 				     const struct vp_account_recording *rec, struct vp_json *json)
 {
 	struct vp_buffer command = {0}, addresses = {0};
@@ -250,8 +250,8 @@ static void render_diagnose_put_json(const struct vp_finding *finding, size_t pl
 		vp_json_text(json, NULL, text);
 	}
 	vp_json_array_end(json);
-	put_json_course(finding, rec, json);
-	vp_json_count(json, "cause", finding->cause ? finding->cause - 1 : place);
+	put_json_history(finding, rec, json);
+	vp_json_count(json, "cause", finding->cause ? finding->cause - 1 : index);
 	vp_json_object_end(json);
 	vp_buffer_deinit(&command);
 	vp_buffer_deinit(&addresses);

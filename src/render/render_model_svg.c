@@ -10,7 +10,7 @@
 /* In pixels. Below 0, pieces hang down from the line. */
 enum { WIDTH = 720, HEIGHT = 420, TOP = 30, PLOT = 340, LEFT = 70, BAR = 110, GAP = 60, KEY = 440 };
 
-/* Okabe and Ito's colours, which people with any colour vision tell apart. */
+/* Okabe and Ito's colours, distinguishable with any colour vision. */
 static const char *const colours[] = {"#0072B2", "#E69F00", "#009E73", "#CC79A7",
 				      "#56B4E9", "#D55E00", "#F0E442", "#999999"};
 

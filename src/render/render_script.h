@@ -35,7 +35,7 @@ struct vp_script_format {
 		      struct vp_buffer *out);
 };
 
-/* text, jsonl or csv; NULL if there is none of that name. */
+/* text, jsonl or csv; NULL: unknown. */
 const struct vp_script_format *vp_script_format_named(const char *name);
 /* Names, separated by commas: comm, tid, cpu, time, vm, vcpu, event, fields. */
 struct vp_error *vp_script_shown_parse(const char *text, unsigned *ret) VP_MUST_CHECK;

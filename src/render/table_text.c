@@ -261,7 +261,7 @@ static double largest_in(const struct vp_table *table, size_t column)
 	return largest;
 }
 
-/* The column to leave out next: percentages go first; the number of columns if there is none. */
+/* The column to leave out next: percentages go first. The number of columns: none is left. */
 static size_t table_text_least(const struct vp_table *table, const bool *shown)
 {
 	static const enum vp_cell_type types[] = {VP_CELL_PERCENT, VP_CELL_DURATION};

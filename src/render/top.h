@@ -30,8 +30,8 @@ struct vp_top_screen {
 	const struct vp_table *exits, *thieves;
 };
 
-/* Lines, each ended by a line feed: at most `height`, none wider than `width`. How wide a character
- * is, the locale of the process says. */
+/* Lines, each ended by a line feed: at most `height`, none wider than `width`. The width of a
+ * character depends on the process's locale. */
 void vp_top_draw(const struct vp_top *top, const struct vp_top_screen *screen,
 		 struct vp_buffer *out);
 

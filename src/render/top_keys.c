@@ -98,7 +98,7 @@ static void take_key(struct vp_top *top, char key, const struct vp_live *live)
 	}
 }
 
-/* A key that the terminal says with several bytes, all of which are there. */
+/* A complete key of several bytes. */
 static void take_escape(struct vp_top *top, const struct vp_live *live)
 {
 	static const struct {
@@ -127,7 +127,7 @@ void vp_top_key(struct vp_top *top, char byte, const struct vp_live *live)
 		top->escaped = 0;
 		take_key(top, byte, live);
 	} else {
-		/* Ends with a letter or '~'; longer ones are none that are known. */
+		/* Ends with a letter or '~'. Longer sequences are unknown. */
 		if (top->escaped < sizeof(top->escape))
 			top->escape[top->escaped] = byte;
 		top->escaped++;

@@ -141,7 +141,7 @@ static bool read_method(const struct vp_java_vm *vm, uint64_t blob, struct vp_ja
 	       vp_process_u32(vm->memory, blob + at->nmethod_compile_id, &ret->compile_id);
 }
 
-/* The blob behind the header of a block that is in use. */
+/* The blob after the header of a block that is in use. */
 static bool read_blob(const struct vp_java_vm *vm, uint64_t place, const struct java_block *block,
 		      struct vp_java_code *ret)
 {
@@ -190,7 +190,7 @@ void vp_java_code_each(const struct vp_java_vm *vm,
 		struct vp_java_code code;
 		for (uint64_t place = heap->low; place < heap->high; place += block.size) {
 			if (blocks++ == MAX_BLOCKS || !read_block(vm, heap, place, &block)) {
-				/* Behind the last block there is nothing. */
+				/* Nothing follows the last block. */
 				uint8_t free = 0;
 				*damaged |= !vp_process_read(vm->memory,
 							     heap->map_low + ((place - heap->low) >>

@@ -43,7 +43,7 @@ struct vp_java_code {
 /* Reads where code is. Fails if it is nowhere: the VM is starting, or what is there makes no sense.
  * To be called again before code is looked for: code heaps grow. */
 struct vp_error *vp_java_heaps_read(struct vp_java_vm *vm) VP_MUST_CHECK;
-/* The block with that address; false if there is none that holds together. */
+/* The block with that address; false: not found, or inconsistent. */
 bool vp_java_code_find(const struct vp_java_vm *vm, uint64_t addr,
 		       struct vp_java_code *ret) VP_MUST_CHECK;
 /* Calls `each` for every block in use, until it returns false; *damaged: the list of blocks ended

@@ -117,7 +117,7 @@ static bool is_needed_type(const char *name)
 }
 
 /* Reads the name of the entry's type, unless it is that of the entry before. A name that is longer
- * than any that is needed is none. */
+ * than any needed one is rejected. */
 static void tables_read_type(struct table *table, uint64_t place)
 {
 	if (place == table->last_type)

@@ -9,7 +9,7 @@
 enum vp_account_grade {
 	VP_ACCOUNT_EXACT,   /* every exit is timed */
 	VP_ACCOUNT_SAMPLED, /* exits are counted; frequent ones are timed 1 in N */
-	VP_ACCOUNT_STATES,  /* the scheduler's states; samples say what a vCPU does as it runs */
+	VP_ACCOUNT_STATES,  /* the scheduler's states; samples show the running vCPU's activity */
 	VP_ACCOUNT_GRADES
 };
 

@@ -21,7 +21,7 @@ enum vp_state {
 	VP_STATE_THROTTLED, /* runnable, but its cgroup's CPU quota is used up */
 	VP_STATE_IRQ,       /* an interrupt of the host has its pCPU */
 	VP_STATES,
-	VP_STATE_UNKNOWN = VP_STATES, /* nothing was seen of it: its first event will tell */
+	VP_STATE_UNKNOWN = VP_STATES, /* unknown until its first event */
 	VP_STATE_GONE,
 	VP_STATE_ROOM = 16
 };

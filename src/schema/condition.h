@@ -24,7 +24,7 @@ struct vp_conditions {
 	uint64_t ns[VP_CONDITIONS]; /* longer than this; 0: the condition has no limit */
 };
 
-/* Adds the condition that `text` says. Errors: it says none, or one that is there already. */
+/* Parses `text` and adds its condition. Errors: malformed, or a duplicate. */
 struct vp_error *vp_conditions_add(struct vp_conditions *conditions, const char *text,
 				   size_t size) VP_MUST_CHECK;
 /* "steal>10ms", to be freed. */

@@ -25,7 +25,7 @@ struct vp_event {
 
 /* Finds an event by its name: a name of schema/interval.h; a perf event name (with modifiers u, k,
  * G and H after a colon); rHEX, the processor's own code; or one of this machine, in perf's
- * notation: PMU/TERM,.../ (modifiers after it) or SYSTEM:TRACEPOINT. False if there is none. */
+ * notation: PMU/TERM,.../ (modifiers after it) or SYSTEM:TRACEPOINT. False: not found. */
 bool vp_event_find(struct vp_slice name, struct vp_event *ret);
 /* The error in an unknown event name, with the closest names; the caller frees it. */
 char *vp_event_unknown(struct vp_slice name);

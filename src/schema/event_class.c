@@ -149,7 +149,7 @@ static void put_integer_type(const struct vp_event_field *field, struct vp_buffe
 
 /* Readers take one underscore away, so that no name is a word of TSDL's (babeltrace2 compares them
  * with names that it has taken it from already: no field may be called as ours are). Two fields may
- * become one by this: a number tells them apart. */
+ * get the same name by this: a number distinguishes them. */
 static void put_identifier(const struct vp_event_class *event, size_t number, struct vp_buffer *out)
 {
 	const char *name = event->fields.at[number].name;
@@ -223,7 +223,7 @@ void vp_event_classes_write(const vp_event_classes *classes, struct vp_buffer *o
 	}
 }
 
-/* Index of the word; their number if it is none. */
+/* Index of the word, or their number. */
 static size_t index_of(struct vp_slice word, const char *const *words, size_t n_words)
 {
 	size_t i = 0;

@@ -336,16 +336,16 @@ typedef __u64 vp_type_words16[16];
 
 /* Readers have records at any address; in the kernel's ring buffers they are aligned to 8 bytes. */
 #ifdef __bpf__
-#define VP_RECORD_PLACE
+#define VP_RECORD_PACKED
 #else
-#define VP_RECORD_PLACE __attribute__((packed))
+#define VP_RECORD_PACKED __attribute__((packed))
 #endif
 
 /* All records begin with this. */
 struct vp_record_header {
 	__u64 time; /* nanoseconds of the host's CLOCK_MONOTONIC */
 	__u16 id;
-} VP_RECORD_PLACE;
+} VP_RECORD_PACKED;
 
 #define VP_STRUCT_FIELD(type, style, name, meaning) vp_type_##type name;
 #define VP_STRUCT(number, name, meaning)                                                           \
@@ -353,7 +353,7 @@ struct vp_record_header {
 		__u64 time;                                                                        \
 		__u16 id;                                                                          \
 		VP_FIELDS_##name(VP_STRUCT_FIELD)                                                  \
-	} VP_RECORD_PLACE;
+	} VP_RECORD_PACKED;
 VP_RECORDS(VP_STRUCT)
 
 #define VP_FIELD_SIZE(type, style, name, meaning) +sizeof(vp_type_##type)
@@ -418,8 +418,8 @@ enum vp_chain_end {
 };
 /* A bit of a guest_task's `flags`. */
 enum { VP_IN_USER = 1 };
-/* Bits of a vcpu_span's `flags`: KVM says only afterwards what of its time was polling; a wait
- * ended with the pCPU `cpu`, and until then nobody had that, which only Xen's tell. */
+/* Bits of a vcpu_span's `flags`: KVM reports the polled part of its time only afterwards; a wait
+ * ended with the pCPU `cpu`, and the pCPU was idle until then (Xen only). */
 enum { VP_STATE_MOVED = 2, VP_STATE_GOT_PCPU = 4, VP_STATE_WAS_IDLE = 8 };
 /* A bit of an exit_site's `flags`. */
 enum { VP_SITE_KNOWN = 1 };

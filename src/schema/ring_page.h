@@ -16,11 +16,11 @@ struct vp_ring_page {
 	struct vp_cursor data;
 	uint64_t time;
 	bool missed;    /* events before the page were overwritten */
-	bool malformed; /* what follows the last entry is none */
+	bool malformed; /* the bytes after the last entry are not an entry */
 };
 
 /* `bytes` start with the page's header, of a kernel whose long has `long_size` bytes (4 or 8).
- * False: there is no room for what it says that it holds. */
+ * False: its size is larger than the page. */
 bool vp_ring_page_open_of(struct vp_slice bytes, unsigned long_size,
 			  struct vp_ring_page *ret) VP_MUST_CHECK;
 /* For a 64-bit kernel, such as this one. */

@@ -36,7 +36,7 @@ union vp_any_record {
 	VP_RECORDS(VP_RECORD_MEMBER)
 };
 
-/* Bytes of a record type, 0 if there is none; fast, since it is called for every record. */
+/* Bytes of a record type, 0: none; fast, since it is called for every record. */
 static inline size_t vp_record_size(uint32_t id)
 {
 #define VP_RECORD_SIZE(number, record, text) [number] = sizeof(struct vp_##record),

@@ -104,7 +104,7 @@ enum vp_trace_kind { VP_TRACE_EVENTS(VP_TRACE_KIND) VP_TRACE_EVENTS_COUNT };
 		__u16 id;                                                                          \
 		__u16 size;                                                                        \
 		VP_TRACE_FIELDS_##name(VP_STRUCT_FIELD)                                            \
-	} VP_RECORD_PLACE;                                                                         \
+	} VP_RECORD_PACKED;                                                                        \
 	enum {                                                                                     \
 		VP_TRACE_ID_##name = 256 + VP_TRACE_KIND_##name,                                   \
 		VP_TRACE_SIZE_##name = 12 VP_TRACE_FIELDS_##name(VP_TRACE_FIELD_SIZE)              \

@@ -117,18 +117,18 @@ static bool is_integer(uint64_t size)
 
 /* Its description in the class. */
 static void classify(const struct line *line, struct vp_event_field *field,
-		     struct vp_tracepoint_place *place)
+		     struct vp_tracepoint_field *raw_field)
 {
 	bool is_char = tracepoint_format_has_word(line->declaration, "char") &&
 		       !tracepoint_format_has_word(line->declaration, "signed");
 
-	place->offset = (uint16_t)line->offset;
-	place->size = (uint16_t)line->size;
-	place->is_relative = tracepoint_format_has_word(line->declaration, "__rel_loc ");
-	place->is_dynamic =
-	    place->is_relative || tracepoint_format_has_word(line->declaration, "__data_loc ");
+	raw_field->offset = (uint16_t)line->offset;
+	raw_field->size = (uint16_t)line->size;
+	raw_field->is_relative = tracepoint_format_has_word(line->declaration, "__rel_loc ");
+	raw_field->is_dynamic =
+	    raw_field->is_relative || tracepoint_format_has_word(line->declaration, "__data_loc ");
 	field->size = element_size(line);
-	if (place->is_dynamic) {
+	if (raw_field->is_dynamic) {
 		field->shape = is_char ? VP_EVENT_STRING : VP_EVENT_SEQUENCE;
 	} else if (line->is_array || !is_integer(line->size)) {
 		field->shape = VP_EVENT_ARRAY;
@@ -145,23 +145,23 @@ static void classify(const struct line *line, struct vp_event_field *field,
 
 static struct vp_error *tracepoint_format_add_field(const struct line *line,
 						    struct vp_event_class *event,
-						    vp_tracepoint_places *places)
+						    vp_tracepoint_layout *layout)
 {
 	VP_AUTO_FREE char *name = vp_strndup(line->name.bytes, line->name.size);
 	struct vp_event_field field = {.name = name};
-	struct vp_tracepoint_place place = {0};
+	struct vp_tracepoint_field raw_field = {0};
 
-	classify(line, &field, &place);
-	if (place.is_dynamic && place.size != 4)
-		return vp_error_new("field '%s' has data elsewhere and is not of 4 bytes", name);
+	classify(line, &field, &raw_field);
+	if (raw_field.is_dynamic && raw_field.size != 4)
+		return vp_error_new("field '%s' is dynamic and does not have 4 bytes", name);
 	if (!field.count && field.shape == VP_EVENT_ARRAY)
 		return NULL; /* "struct { } name": nothing is in it */
 	VP_TRY(vp_event_class_add_field(event, &field));
-	vp_vec_push(places, place);
+	vp_vec_push(layout, raw_field);
 	return NULL;
 }
 
-/* Fields that "print fmt" has in hexadecimal: of probes, which say so of arguments of type xN. */
+/* Fields that "print fmt" has in hexadecimal: of probes, arguments of type xN. */
 static void show_as_printed(struct vp_slice print, struct vp_event_class *event)
 {
 	if (!tracepoint_format_has_word(print, "__probe_ip") &&
@@ -178,46 +178,47 @@ static void show_as_printed(struct vp_slice print, struct vp_event_class *event)
 }
 
 /* As it is in the kernel's record, so it is in the recording. */
-static bool is_plain(const struct vp_tracepoint_place *place, const struct vp_event_field *field)
+static bool is_plain(const struct vp_tracepoint_field *raw_field,
+		     const struct vp_event_field *field)
 {
 	size_t elements = field->shape == VP_EVENT_ARRAY ? field->count : 1;
 
-	return !place->is_dynamic && elements * field->size == place->size;
+	return !raw_field->is_dynamic && elements * field->size == raw_field->size;
 }
 
 /* Where the last run of the kernel's record ends; 0: some field is in none. */
-static uint32_t reach_of_runs(const vp_tracepoint_places *places)
+static uint32_t reach_of_runs(const vp_tracepoint_layout *layout)
 {
 	uint32_t reach = 0;
 
-	for (size_t i = 0; i < places->count; i += 1U + places->at[i].others) {
-		uint32_t end = (uint32_t)places->at[i].offset + places->at[i].run;
-		if (!places->at[i].run)
+	for (size_t i = 0; i < layout->count; i += 1U + layout->at[i].others) {
+		uint32_t end = (uint32_t)layout->at[i].offset + layout->at[i].run;
+		if (!layout->at[i].run)
 			return 0;
 		reach = end > reach ? end : reach;
 	}
 	return reach;
 }
 
-static void join_fields(const struct vp_event_class *event, vp_tracepoint_places *places)
+static void join_fields(const struct vp_event_class *event, vp_tracepoint_layout *layout)
 {
-	struct vp_tracepoint_place *run = NULL;
+	struct vp_tracepoint_field *run = NULL;
 
-	for (size_t i = 0; i < places->count; i++) {
-		struct vp_tracepoint_place *place = &places->at[i];
-		bool plain = is_plain(place, &event->fields.at[i]);
-		if (plain && run && run->offset + run->run == place->offset &&
-		    run->run + place->size <= UINT16_MAX) {
-			run->run = (uint16_t)(run->run + place->size);
+	for (size_t i = 0; i < layout->count; i++) {
+		struct vp_tracepoint_field *raw_field = &layout->at[i];
+		bool plain = is_plain(raw_field, &event->fields.at[i]);
+		if (plain && run && run->offset + run->run == raw_field->offset &&
+		    run->run + raw_field->size <= UINT16_MAX) {
+			run->run = (uint16_t)(run->run + raw_field->size);
 			run->others++;
 			continue;
 		}
-		run = plain ? place : NULL;
+		run = plain ? raw_field : NULL;
 		if (run)
 			run->run = run->size;
 	}
-	if (places->count)
-		places->at[0].reach = reach_of_runs(places);
+	if (layout->count)
+		layout->at[0].reach = reach_of_runs(layout);
 }
 
 /* The only common field that is used is the current thread. */
@@ -229,7 +230,7 @@ static bool tracepoint_format_is_wanted(const struct line *line)
 
 struct vp_error *vp_tracepoint_format_parse(const char *source, const char *text, size_t size,
 					    struct vp_event_class *event,
-					    vp_tracepoint_places *places)
+					    vp_tracepoint_layout *layout)
 {
 	struct vp_cursor lines = vp_cursor_of(text, size);
 	struct vp_slice slice;
@@ -247,7 +248,7 @@ struct vp_error *vp_tracepoint_format_parse(const char *source, const char *text
 					    "size:N; signed:N;'",
 					    source, number);
 		struct vp_error *error = tracepoint_format_is_wanted(&line)
-					     ? tracepoint_format_add_field(&line, event, places)
+					     ? tracepoint_format_add_field(&line, event, layout)
 					     : NULL;
 		if (!error)
 			continue;
@@ -256,8 +257,8 @@ struct vp_error *vp_tracepoint_format_parse(const char *source, const char *text
 		vp_error_free(error);
 		return reported;
 	}
-	join_fields(event, places);
-	return places->count ? NULL : vp_error_new("'%s' has no fields", source);
+	join_fields(event, layout);
+	return layout->count ? NULL : vp_error_new("'%s' has no fields", source);
 }
 
 static uint64_t tracepoint_format_number_at(const char *bytes, const struct vp_event_field *field)
@@ -269,20 +270,20 @@ static uint64_t tracepoint_format_number_at(const char *bytes, const struct vp_e
 }
 
 /* The field's bytes, wherever they are; false: not all of them are there. */
-static bool find_bytes(const struct vp_tracepoint_place *place, struct vp_slice raw,
+static bool find_bytes(const struct vp_tracepoint_field *raw_field, struct vp_slice raw,
 		       struct vp_slice *ret)
 {
 	struct vp_cursor cursor = vp_cursor_of(raw.bytes, raw.size);
 
-	vp_cursor_bytes(&cursor, place->offset);
-	if (place->is_dynamic) {
+	vp_cursor_bytes(&cursor, raw_field->offset);
+	if (raw_field->is_dynamic) {
 		uint32_t where = vp_cursor_u32(&cursor), offset = where & UINT16_MAX;
-		if (!place->is_relative)
+		if (!raw_field->is_relative)
 			cursor = vp_cursor_of(raw.bytes, raw.size);
 		vp_cursor_bytes(&cursor, offset);
 		*ret = vp_cursor_bytes(&cursor, where >> 16);
 	} else {
-		*ret = vp_cursor_bytes(&cursor, place->size);
+		*ret = vp_cursor_bytes(&cursor, raw_field->size);
 	}
 	return vp_cursor_ok(&cursor);
 }
@@ -308,18 +309,18 @@ static void tracepoint_format_put_value(const struct vp_event_field *field, stru
 }
 
 bool vp_tracepoint_convert_fields(const struct vp_event_class *event,
-				  const vp_tracepoint_places *places, uint64_t time,
+				  const vp_tracepoint_layout *layout, uint64_t time,
 				  struct vp_slice raw, struct vp_buffer *out)
 {
 	size_t begin = out->size;
 
 	vp_event_begin(out, event, time);
-	for (size_t i = 0; i < places->count; i += 1U + places->at[i].others) {
-		const struct vp_tracepoint_place *place = &places->at[i];
+	for (size_t i = 0; i < layout->count; i += 1U + layout->at[i].others) {
+		const struct vp_tracepoint_field *raw_field = &layout->at[i];
 		struct vp_slice bytes;
-		if (place->run && place->offset + place->run <= raw.size) {
-			vp_buffer_append(out, raw.bytes + place->offset, place->run);
-		} else if (!place->run && find_bytes(place, raw, &bytes)) {
+		if (raw_field->run && raw_field->offset + raw_field->run <= raw.size) {
+			vp_buffer_append(out, raw.bytes + raw_field->offset, raw_field->run);
+		} else if (!raw_field->run && find_bytes(raw_field, raw, &bytes)) {
 			tracepoint_format_put_value(&event->fields.at[i], bytes, out);
 		} else {
 			out->size = begin;

@@ -13,8 +13,8 @@
 #include "base/vec.h"
 #include "schema/event_class.h"
 
-/* Where a field is in the raw record. */
-struct vp_tracepoint_place {
+/* Position of a field in the raw record. */
+struct vp_tracepoint_field {
 	uint16_t offset, size;
 	bool is_dynamic;  /* there is a u32 with the offset of the data and their size << 16 … */
 	bool is_relative; /* … that offset is relative to its end */
@@ -24,19 +24,19 @@ struct vp_tracepoint_place {
 	uint32_t
 	    reach; /* of the first field: bytes that a record has at least, if all are in such */
 };
-typedef VP_VEC(struct vp_tracepoint_place) vp_tracepoint_places;
+typedef VP_VEC(struct vp_tracepoint_field) vp_tracepoint_layout;
 
 /*
- * Adds the fields that `text` lists to `event`, and where each is to `places`: common_pid first,
+ * Adds the fields that `text` lists to `event`, and their positions to `layout`: common_pid first,
  * without the other common fields. `source` names it in errors. Errors: malformed text.
  */
 struct vp_error *vp_tracepoint_format_parse(const char *source, const char *text, size_t size,
 					    struct vp_event_class *event,
-					    vp_tracepoint_places *places) VP_MUST_CHECK;
+					    vp_tracepoint_layout *layout) VP_MUST_CHECK;
 
 /* For an event whose fields are converted one by one. */
 bool vp_tracepoint_convert_fields(const struct vp_event_class *event,
-				  const vp_tracepoint_places *places, uint64_t time,
+				  const vp_tracepoint_layout *layout, uint64_t time,
 				  struct vp_slice raw, struct vp_buffer *out);
 
 /* Without a call and hardly a loop, as a run is of a few words: the last block overlaps the one
@@ -62,22 +62,22 @@ static inline void vp_tracepoint_put_run(char *to, const char *from, size_t size
 
 /* All fields are in runs: the record has one length. */
 static inline bool vp_tracepoint_convert_runs(const struct vp_event_class *event,
-					      const vp_tracepoint_places *places, uint64_t time,
+					      const vp_tracepoint_layout *layout, uint64_t time,
 					      struct vp_slice raw, struct vp_buffer *out)
 {
-	const struct vp_tracepoint_place *place = places->at, *end = place + places->count;
+	const struct vp_tracepoint_field *raw_field = layout->at, *end = raw_field + layout->count;
 	size_t size = sizeof(struct vp_defined_record) + event->fixed_size;
 
-	if (raw.size < place->reach || size > UINT16_MAX)
+	if (raw.size < raw_field->reach || size > UINT16_MAX)
 		return false;
 	struct vp_defined_record *record = (void *)vp_buffer_room(out, size);
 	record->time = time;
 	record->id = event->id;
 	record->size = (uint16_t)size;
 	char *at = record->fields;
-	for (; place < end; place += 1U + place->others) {
-		vp_tracepoint_put_run(at, raw.bytes + place->offset, place->run);
-		at += place->run;
+	for (; raw_field < end; raw_field += 1U + raw_field->others) {
+		vp_tracepoint_put_run(at, raw.bytes + raw_field->offset, raw_field->run);
+		at += raw_field->run;
 	}
 	vp_buffer_end(out, at);
 	return true;
@@ -86,14 +86,14 @@ static inline bool vp_tracepoint_convert_runs(const struct vp_event_class *event
 /* Appends the raw record as one of the class; false: it is too short, or too long to be one.
  * Inline: whoever records does little else. */
 static inline bool vp_tracepoint_convert(const struct vp_event_class *event,
-					 const vp_tracepoint_places *places, uint64_t time,
+					 const vp_tracepoint_layout *layout, uint64_t time,
 					 struct vp_slice raw, struct vp_buffer *out)
 {
-	return places->at[0].reach ? vp_tracepoint_convert_runs(event, places, time, raw, out)
-				   : vp_tracepoint_convert_fields(event, places, time, raw, out);
+	return layout->at[0].reach ? vp_tracepoint_convert_runs(event, layout, time, raw, out)
+				   : vp_tracepoint_convert_fields(event, layout, time, raw, out);
 }
 
-/* The kernel's number of the event: its format's line "ID: 316"; false: it has none. */
+/* The kernel's number of the event: its format's line "ID: 316"; false: none. */
 bool vp_tracepoint_format_id(struct vp_slice text, uint32_t *ret);
 
 #endif

@@ -102,8 +102,20 @@ const char *vp_vm_location(const struct vp_vm *vm, char text[32])
 	return text;
 }
 
+void vp_vm_add_agent_outcome(struct vp_vm *vm, const struct vp_agent_outcome *outcome)
+{
+	VP_AUTO_FREE char *before = vm->agent, *text = vp_agent_outcome_text(outcome);
+	bool is_first = !before || !before[0];
+
+	vm->agent = vp_format("%s%s%s", is_first ? "" : before, is_first ? "" : "; ", text);
+	vp_vec_push(&vm->agent_outcomes, *outcome);
+}
+
 void vp_vm_deinit(struct vp_vm *vm)
 {
+	vp_vec_each (&vm->agent_outcomes, outcome)
+		vp_agent_outcome_deinit(outcome);
+	vp_vec_deinit(&vm->agent_outcomes);
 	free(vm->name);
 	free(vm->uuid);
 	free(vm->agent);

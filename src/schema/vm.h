@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/macros.h"
 #include "base/vec.h"
+#include "schema/agent_outcome.h"
 
 struct vp_vcpu {
 	uint32_t number;
@@ -42,7 +43,8 @@ struct vp_vm {
 	bool at_start;       /* it ran before the recording did */
 	char *memory;        /* outcome of reading its memory: "ok: …", or a reason, or "" if not
 			      * attempted */
-	char *agent;      /* outcome of asking its agent: "ok", or a sentence, or "" if not asked */
+	vp_agent_outcomes agent_outcomes; /* of the requests to its agent, in the order of time */
+	char *agent;      /* these as text, or that of a recording before 0.3; "": not asked */
 	char *cgroup;     /* of its VMM: the path below the hierarchy's root, or NULL: not known */
 	char *part;       /* vp_vm_part(), once it is settled; or NULL */
 	bool is_put_away; /* its guest's symbol map is written; while it is recorded */
@@ -76,7 +78,7 @@ struct vp_vm *vp_vms_find(const vp_vms *vms, uint32_t id);
 /* The latest VM of VMM process `pid`, or NULL. */
 struct vp_vm *vp_vms_latest(const vp_vms *vms, uint32_t pid);
 /* The VM of VMM process `pid` that has thread `tid` as a vCPU, otherwise the latest; VMs that have
- * not ended are preferred. NULL if there is none. */
+ * not ended are preferred. NULL: none. */
 struct vp_vm *vp_vms_of_thread(const vp_vms *vms, uint32_t pid, uint32_t tid);
 /* The vCPU of that number, added if it is new. */
 struct vp_vcpu *vp_vm_vcpu(struct vp_vm *vm, uint32_t number);
@@ -94,6 +96,8 @@ struct vp_error *vp_vms_expect(const vp_vms *vms, const char *const *names,
 			       size_t n_names) VP_MUST_CHECK;
 /* "process 123" or "domain 4", in `text`. */
 const char *vp_vm_location(const struct vp_vm *vm, char text[32]);
+/* Adds the outcome, which it takes, and its text. */
+void vp_vm_add_agent_outcome(struct vp_vm *vm, const struct vp_agent_outcome *outcome);
 void vp_vm_deinit(struct vp_vm *vm);
 void vp_vms_deinit(vp_vms *vms);
 

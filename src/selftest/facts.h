@@ -30,7 +30,7 @@ struct vp_selftest_recording {
 
 struct vp_selftest_facts {
 	/* Features of this host by `vperf check`; why they are missing, or NULL. */
-	char *no_samples, *no_account, *no_places, *no_counter;
+	char *no_samples, *no_account, *no_rips, *no_counter;
 	/* The same work without a recording, with one, and without again. */
 	struct vp_guest_work work;
 	struct vp_guest_done before, quiet, after;
@@ -38,7 +38,7 @@ struct vp_selftest_facts {
 	/* With another program on the same pCPU. */
 	struct vp_guest_done shared;
 	struct vp_selftest_recording shared_recording;
-	struct vp_guest_books thief_begin, thief_end;
+	struct vp_guest_cpu_time thief_begin, thief_end;
 };
 
 /* Results of `vperf check --json` on this host. */

@@ -50,7 +50,7 @@ const char *vp_guest_function(uint64_t address);
 enum { VP_GUEST_HOT_PERCENT = 80 };
 
 /* Whether host samples have the guest's program counter. */
-bool vp_guest_has_places(void);
+bool vp_guest_has_rip(void);
 /* Why a guest may have no counter here. */
 const char *vp_guest_no_counter(void);
 
@@ -62,15 +62,16 @@ struct vp_guest_work {
 };
 
 /* CPU time of the vCPU's thread by the scheduler's books, ns. */
-struct vp_guest_books {
+struct vp_guest_cpu_time {
 	uint64_t at, run, delay; /* CLOCK_MONOTONIC; on a pCPU; runnable and waiting for one */
 };
 
 struct vp_guest_done {
-	struct vp_guest_books begin, busy, end; /* at the start, after the busy time, at the end */
-	uint64_t loops, rounds;                 /* of the busy time, both functions together */
-	uint64_t instructions;                  /* that it executed in this time, by its program */
-	uint64_t counted;                       /* by the guest's counter, with `counts` */
+	struct vp_guest_cpu_time begin, busy,
+	    end;                /* at the start, after the busy time, at the end */
+	uint64_t loops, rounds; /* of the busy time, both functions together */
+	uint64_t instructions;  /* that it executed in this time, by its program */
+	uint64_t counted;       /* by the guest's counter, with `counts` */
 	bool has_counter;
 	uint64_t seen[VP_GUEST_EXITS]; /* VM exits that came to the VMM */
 	bool has_stats;                /* KVM's own statistics of the vCPU: … */
@@ -86,7 +87,7 @@ struct vp_error *vp_guest_new(struct vp_guest **ret) VP_MUST_CHECK;
 struct vp_error *vp_guest_run(struct vp_guest *guest, const struct vp_guest_work *work,
 			      struct vp_guest_done *done) VP_MUST_CHECK;
 
-/* The books of a thread, by /proc; zeros if there are none. */
-struct vp_guest_books vp_guest_books_read(int tid);
+/* The books of a thread, by /proc; zeros without one. */
+struct vp_guest_cpu_time vp_guest_cpu_time_read(int tid);
 
 #endif

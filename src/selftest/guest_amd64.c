@@ -249,7 +249,7 @@ const struct vp_guest_symbol *vp_guest_symbol(size_t number, struct vp_guest_sym
 	return ret;
 }
 
-bool vp_guest_has_places(void)
+bool vp_guest_has_rip(void)
 {
 	return true;
 }
@@ -269,7 +269,7 @@ void vp_guest_stop_busy(char *memory)
 	parameters_of(memory)->stop = 1;
 }
 
-/* All that KVM can do: without x2APIC in it, there is none. */
+/* All CPUID features of KVM: without them, there is no x2APIC. */
 static struct vp_error *set_cpuid(const struct vp_guest *guest)
 {
 	VP_AUTO_FREE struct kvm_cpuid2 *cpuid =
@@ -294,14 +294,14 @@ struct vp_error *vp_guest_make(struct vp_guest *guest)
 	if (ioctl(guest->vm, KVM_SET_USER_MEMORY_REGION, &region))
 		return vp_error_errno(errno, "KVM refuses memory for a guest");
 	if (ioctl(guest->vm, KVM_CREATE_IRQCHIP, 0))
-		return vp_error_errno(errno, "KVM refuses interrupt controllers for a guest");
+		return vp_error_errno(errno, "KVM cannot create interrupt controllers for a guest");
 	guest->vcpu = ioctl(guest->vm, KVM_CREATE_VCPU, 0UL);
 	if (guest->vcpu < 0)
 		return vp_error_errno(errno, "KVM refuses a vCPU");
 	return set_cpuid(guest);
 }
 
-/* Sets an MSR; false: it is not there, or does not keep the value. */
+/* Sets an MSR; false: KVM lacks it, or it does not keep the value. */
 static bool set_msr(const struct vp_guest *guest, uint32_t number, uint64_t value)
 {
 	struct {

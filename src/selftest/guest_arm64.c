@@ -151,7 +151,7 @@ const struct vp_guest_symbol *vp_guest_symbol(size_t number, struct vp_guest_sym
 	return ret;
 }
 
-bool vp_guest_has_places(void)
+bool vp_guest_has_rip(void)
 {
 	return false;
 }
@@ -186,11 +186,11 @@ struct vp_error *vp_guest_make(struct vp_guest *guest)
 	return NULL;
 }
 
-/* `place` is the offset in struct kvm_regs. */
-static struct vp_error *set_register(const struct vp_guest *guest, size_t place, uint64_t value)
+/* `offset`: in struct kvm_regs. */
+static struct vp_error *set_register(const struct vp_guest *guest, size_t offset, uint64_t value)
 {
 	struct kvm_one_reg one = {.id = KVM_REG_ARM64 | KVM_REG_SIZE_U64 | KVM_REG_ARM_CORE |
-					place / sizeof(uint32_t),
+					offset / sizeof(uint32_t),
 				  .addr = (uintptr_t)&value};
 
 	if (ioctl(guest->vcpu, KVM_SET_ONE_REG, &one))

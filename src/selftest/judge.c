@@ -17,16 +17,16 @@ enum {
 	SIGMAS = 4,
 };
 
-static const double books_share = 0.02; /* by which two books of the same time may differ */
+static const double cpu_time_share = 0.02; /* by which two books of the same time may differ */
 static const double ms = 1e6;
 
-static double judge_between(struct vp_guest_books from, struct vp_guest_books to)
+static double judge_between(struct vp_guest_cpu_time from, struct vp_guest_cpu_time to)
 {
 	return (double)(to.at - from.at);
 }
 
 /* Time that the thread neither ran nor waited for a pCPU. */
-static double slept(struct vp_guest_books from, struct vp_guest_books to)
+static double slept(struct vp_guest_cpu_time from, struct vp_guest_cpu_time to)
 {
 	double ran = (double)(to.run - from.run), waited = (double)(to.delay - from.delay);
 
@@ -41,9 +41,9 @@ static double pace(const struct vp_guest_done *done)
 	return 1000 * (judge_between(done->begin, done->busy) - waited) / (double)done->loops;
 }
 
-static double books_bound(double ns)
+static double cpu_time_bound(double ns)
 {
-	return (books_share * ns + EDGE_NS) / ms;
+	return (cpu_time_share * ns + EDGE_NS) / ms;
 }
 
 static void judge_trigger(const struct vp_selftest_facts *facts, struct vp_checks *checks)
@@ -102,14 +102,14 @@ static void judge_clock(const struct vp_selftest_facts *facts, struct vp_checks 
 	vp_check_near(checks, "clock: time from first to last sample", "ms",
 		      judge_between(done->begin, done->busy) / ms,
 		      (double)(recording->last - recording->first) / ms,
-		      (CLOCK_NS + books_share * judge_between(done->begin, done->busy)) / ms);
+		      (CLOCK_NS + cpu_time_share * judge_between(done->begin, done->busy)) / ms);
 	vp_check_same(checks, "clock: samples within the work's time", "all",
 		      !recording->first ? "none"
 		      : within          ? "all"
 					: "not all");
 }
 
-static void judge_places(const struct vp_selftest_facts *facts, struct vp_checks *checks)
+static void judge_rips(const struct vp_selftest_facts *facts, struct vp_checks *checks)
 {
 	judge_samples(facts, checks);
 	judge_clock(facts, checks);
@@ -129,9 +129,9 @@ static void judge_account(const struct vp_selftest_facts *facts, struct vp_check
 		      (recording->guest + recording->kernel + recording->poll + recording->vmm +
 		       recording->interrupted) /
 			  ms,
-		      books_bound(ran) + recording->interrupted / ms);
+		      cpu_time_bound(ran) + recording->interrupted / ms);
 	vp_check_near(checks, "account: time halted", "ms", asleep / ms, recording->halted / ms,
-		      books_bound(asleep));
+		      cpu_time_bound(asleep));
 }
 
 static void judge_exit_kind(const struct vp_selftest_facts *facts, enum vp_guest_exit exit,
@@ -139,11 +139,11 @@ static void judge_exit_kind(const struct vp_selftest_facts *facts, enum vp_guest
 {
 	const struct vp_guest_exit_kind *kind = vp_guest_exit_kind(exit);
 	double expected = facts->work.exits[exit];
-	bool placed = vp_guest_has_places() && !facts->no_places;
+	bool has_rips = vp_guest_has_rip() && !facts->no_rips;
 
 	if (!kind->check)
 		return;
-	if (placed) {
+	if (has_rips) {
 		vp_check_near(checks, kind->check, "", expected,
 			      facts->quiet_recording.by_function[exit], 0);
 	} else if (kind->others == VP_GUEST_OTHERS_UNKNOWN) {
@@ -179,10 +179,10 @@ static void judge_steal(const struct vp_selftest_facts *facts, struct vp_checks 
 
 	vp_check_near(checks, "steal: time stolen", "ms", waited / ms,
 		      (recording->waking + recording->preempted + recording->throttled) / ms,
-		      books_bound(waited) + recording->interrupted / ms);
+		      cpu_time_bound(waited) + recording->interrupted / ms);
 	vp_check_near(checks, "steal: taken by the known thief", "ms", thief / ms,
 		      recording->stolen_by_thief / ms,
-		      books_bound(thief) + recording->interrupted / ms);
+		      cpu_time_bound(thief) + recording->interrupted / ms);
 }
 
 static void judge_counter(const struct vp_selftest_facts *facts, struct vp_checks *checks)
@@ -227,20 +227,20 @@ void vp_facts_judge(const struct vp_selftest_facts *facts, struct vp_checks *che
 {
 	static const char *const of_samples[] = {"samples", "clock", NULL};
 	static const char *const of_account[] = {"account", "exits", "steal", NULL};
-	static const char *const of_places[] = {"samples: share of " VP_GUEST_HOT, "clock", NULL};
+	static const char *const of_rips[] = {"samples: share of " VP_GUEST_HOT, "clock", NULL};
 	static const char *const of_recordings[] = {"lost records", "cost", NULL};
 
 	if (facts->no_samples) {
 		cannot(checks, of_samples, facts->no_samples);
 	} else {
 		judge_trigger(facts, checks);
-		if (!vp_guest_has_places())
-			cannot(checks, of_places,
+		if (!vp_guest_has_rip())
+			cannot(checks, of_rips,
 			       "samples have no guest program counter on this processor");
-		else if (facts->no_places && !facts->quiet_recording.hot_ns)
-			cannot(checks, of_places, facts->no_places);
+		else if (facts->no_rips && !facts->quiet_recording.hot_ns)
+			cannot(checks, of_rips, facts->no_rips);
 		else
-			judge_places(facts, checks);
+			judge_rips(facts, checks);
 		if (!facts->no_account)
 			judge_sampled_time(&facts->quiet_recording, checks);
 	}

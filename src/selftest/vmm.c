@@ -35,21 +35,21 @@ static uint64_t monotonic(void)
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-struct vp_guest_books vp_guest_books_read(int tid)
+struct vp_guest_cpu_time vp_guest_cpu_time_read(int tid)
 {
 	VP_AUTO_FREE char *path = vp_format("/proc/%d/schedstat", tid);
 	struct vp_buffer text = {0};
-	struct vp_guest_books books = {.at = monotonic()};
+	struct vp_guest_cpu_time cpu_time = {.at = monotonic()};
 	unsigned long long run, delay;
 	struct vp_error *error = vp_file_read(path, 4096, &text);
 
 	if (!error && sscanf(vp_buffer_text(&text), "%llu %llu", &run, &delay) == 2) {
-		books.run = run;
-		books.delay = delay;
+		cpu_time.run = run;
+		cpu_time.delay = delay;
 	}
 	vp_error_free(error);
 	vp_buffer_deinit(&text);
-	return books;
+	return cpu_time;
 }
 
 const char *vp_guest_function(uint64_t address)
@@ -120,7 +120,7 @@ struct vp_error *vp_guest_new(struct vp_guest **ret)
 }
 
 #ifdef KVM_GET_STATS_FD
-/* The value of the vCPU's statistic with that name; false if there is none. */
+/* The value of the vCPU's statistic with that name; false: not found. */
 static bool stat_find(int fd, const struct kvm_stats_header *header, const char *name,
 		      uint64_t *ret)
 {
@@ -200,7 +200,7 @@ static struct vp_error *guest_loop(struct vp_guest *guest, uint64_t deadline,
 		case VP_GUEST_GOES_ON:
 			break;
 		case VP_GUEST_WAS_BUSY:
-			done->busy = vp_guest_books_read((int)gettid());
+			done->busy = vp_guest_cpu_time_read((int)gettid());
 			break;
 		case VP_GUEST_ENDS:
 			return NULL;
@@ -220,12 +220,12 @@ struct vp_error *vp_guest_run(struct vp_guest *guest, const struct vp_guest_work
 	*done = (struct vp_guest_done){0};
 	VP_TRY(vp_guest_prepare(guest, work, done));
 	done->has_stats = stats_read(guest, &exits, &halts);
-	done->begin = vp_guest_books_read(tid);
+	done->begin = vp_guest_cpu_time_read(tid);
 	uint64_t deadline = work->busy_ns ? done->begin.at + work->busy_ns : 0;
 	if (deadline)
 		timer_set(work->busy_ns);
 	struct vp_error *error = guest_loop(guest, deadline, done);
-	done->end = vp_guest_books_read(tid);
+	done->end = vp_guest_cpu_time_read(tid);
 	done->has_stats &= stats_read(guest, &done->stat_exits, &done->stat_halts);
 	done->stat_exits -= exits;
 	done->stat_halts -= halts;

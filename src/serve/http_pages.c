@@ -17,7 +17,7 @@ struct vp_http_pages {
 	struct page pages[];
 };
 
-static char *place_of(const struct vp_http_pages *pages, size_t number, uint64_t version)
+static char *page_at(const struct vp_http_pages *pages, size_t number, uint64_t version)
 {
 	char *first = (char *)&pages->pages[pages->count];
 
@@ -57,7 +57,7 @@ bool vp_http_page_write(struct vp_http_pages *pages, size_t number, const void *
 
 	if (size > pages->room)
 		return false;
-	memcpy(place_of(pages, number, next), bytes, size);
+	memcpy(page_at(pages, number, next), bytes, size);
 	page->sizes[next % 2] = size;
 	atomic_store(&page->version, next);
 	return true;
@@ -75,7 +75,7 @@ bool vp_http_page_read(const struct vp_http_pages *pages, size_t number, struct 
 			return false;
 		size_t size = page->sizes[version % 2];
 		if (size <= pages->room)
-			vp_buffer_append(ret, place_of(pages, number, version), size);
+			vp_buffer_append(ret, page_at(pages, number, version), size);
 		atomic_thread_fence(memory_order_acquire);
 		if (atomic_load(&page->version) == version)
 			return true;

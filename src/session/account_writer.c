@@ -61,7 +61,7 @@ struct vp_account_writer {
 	void *context;
 	vp_account_vm_id vm_id; /* NULL: VMs are called by their processes */
 	uint64_t now;
-	struct known *known;      /* by place */
+	struct known *known;      /* by slot */
 	struct vp_map thief_keys; /* index in `thieves` */
 	VP_VEC(struct known_thief) thieves;
 	struct vp_account_lost lost;
@@ -138,7 +138,7 @@ static void account_writer_emit(struct vp_account_writer *writer, void *record, 
 	writer->take(writer->context, header);
 }
 
-/* The number of the VM of the vCPU in that place; before that is known, the pid of its VMM. */
+/* The number of the VM of the vCPU in that slot; before that is known, the pid of its VMM. */
 static uint32_t vm_of_slot(const struct vp_account_writer *writer, size_t slot, uint32_t pid)
 {
 	return writer->known[slot].vm ? writer->known[slot].vm : pid;
@@ -594,8 +594,8 @@ static void drop_unlisted_thieves(struct vp_account_writer *writer)
 }
 
 /*
- * Threads come and go, and the table has room for so many: those that took nothing for a while make
- * room for others. The fuller it is, the shorter that while is.
+ * The table of threads has a fixed size: threads that took no time for a while are evicted.
+ * The fuller it is, the shorter that while is.
  */
 static void recycle_thieves(struct vp_account_writer *writer)
 {

@@ -13,7 +13,7 @@
 
 /* Listens in directory `path`; *ret is the socket. Errors: it cannot be made. */
 struct vp_error *vp_control_listen(const char *path, int *ret) VP_MUST_CHECK;
-/* Takes one question; -1 if there is none, or it is not root's nor this user's. */
+/* Accepts one request. -1: no request, or one of another user than root and this one. */
 int vp_control_accept(int listener) VP_MUST_CHECK;
 /* Answers it with the snapshot's path, or the error, which stays the caller's. */
 void vp_control_answer(int connection, const char *path, const struct vp_error *error);
@@ -21,9 +21,9 @@ void vp_control_answer(int connection, const char *path, const struct vp_error *
 void vp_control_close(const char *path, int listener);
 
 /* Asks the recorder in directory `path`; *ret is the snapshot's path, to be freed. Errors: no
- * recorder is there, no permission, or what it says. */
+ * recorder, no permission, or the recorder's error. */
 struct vp_error *vp_control_ask(const char *path, char **ret) VP_MUST_CHECK;
-/* The directory of the recorder with that pid, to be freed. Errors: it is none. */
+/* The directory of the recorder with that pid, to be freed. Errors: not a recorder. */
 struct vp_error *vp_control_find(pid_t pid, char **ret) VP_MUST_CHECK;
 
 #endif

@@ -12,6 +12,7 @@
 #include "collect/agent/counts_client.h"
 #include "collect/guests/guest_state.h"
 #include "protocol/counts_protocol.h"
+#include "schema/agent_outcome.h"
 #include "schema/interval.h"
 
 struct agent {
@@ -20,10 +21,10 @@ struct agent {
 	char *vm;                       /* its name */
 	uint32_t wanted;                /* bits of enum vp_guest_count … */
 	uint32_t asked_for;             /* … and those of the first time */
-	struct vp_agent_counts *counts; /* NULL if there is none, or none any more */
+	struct vp_agent_counts *counts; /* NULL: not connected */
 	enum vp_agent_counts_state state;
-	char *problem; /* why there is none */
-	uint64_t next; /* when it is asked again, if there is none */
+	char *problem; /* why not */
+	uint64_t next; /* time of the next attempt, if not connected */
 	unsigned failures;
 	uint64_t gone_at; /* since when counts are missing that were there; 0: they are not */
 	uint64_t missing; /* ns of before that, in all */
@@ -164,17 +165,17 @@ static struct vp_error *read_state(struct vp_guest_agents *agents, uint32_t pid,
 	return vp_guest_lister_read_one(agents->lister, pid, states);
 }
 
-/* Its addresses are only as good as the memory that KVM says the VM has. */
-static void take_places(struct vp_guest_agents *agents, struct agent *agent)
+/* Its addresses are valid only within the VM's memory slots. */
+static void take_memory(struct vp_guest_agents *agents, struct agent *agent)
 {
-	const struct vp_agent_places *places = vp_agent_counts_places(agent->counts);
+	const struct vp_agent_memory *memory = vp_agent_counts_memory(agent->counts);
 	vp_guest_states states = {0};
 	struct vp_error *error = read_state(agents, agent->pid, &states);
 
 	if (!error)
 		error = vp_guest_state_expect_open(&states.at[0]);
 	if (!error)
-		error = vp_intervals_take_agent(agents->intervals, &states.at[0], places);
+		error = vp_intervals_take_agent(agents->intervals, &states.at[0], memory);
 	vp_guest_states_deinit(&states);
 	uint32_t left = error ? agent->wanted
 			      : agent->wanted & vp_intervals_unknown(agents->intervals, agent->pid);
@@ -200,7 +201,7 @@ static void guest_agents_poll(struct vp_guest_agents *agents, struct agent *agen
 		return;
 	enum vp_agent_counts_state now = vp_agent_counts_poll(agent->counts, timeout_ms);
 	if (now == VP_AGENT_COUNTING && agent->state != VP_AGENT_COUNTING)
-		take_places(agents, agent);
+		take_memory(agents, agent);
 	else if (now == VP_AGENT_ABSENT)
 		miss(agents, agent, vp_agent_counts_problem(agent->counts));
 	else if (now == VP_AGENT_GONE)
@@ -288,23 +289,24 @@ void vp_guest_agents_step(struct vp_guest_agents *agents)
 		guest_agents_poll(agents, agent, 0);
 }
 
-char *vp_guest_agents_state(const struct vp_guest_agents *agents, const struct vp_vm *vm)
+bool vp_guest_agents_outcome(const struct vp_guest_agents *agents, const struct vp_vm *vm,
+			     struct vp_agent_outcome *ret)
 {
 	const struct agent *agent = agent_of(agents, vp_vm_id(vm));
 
 	if (!agent || (!agent->wanted && !agent->problem))
-		return vp_strdup("");
+		return false;
 	bool has_counted = agent->state == VP_AGENT_COUNTING || agent->gone_at;
+	*ret =
+	    (struct vp_agent_outcome){.request = VP_AGENT_COUNTS,
+				      .status = VP_AGENT_FAILED,
+				      .port = vp_agent_port_used(agents->port),
+				      .problem = agent->problem ? vp_strdup(agent->problem) : NULL};
 	if (!has_counted || !agent->wanted)
-		return vp_strdup(agent->problem ? agent->problem : "no reply");
-	uint64_t missing =
+		return true;
+	ret->status = VP_AGENT_SERVED;
+	ret->counted = agent->wanted;
+	ret->missing_ns =
 	    agent->missing + (agent->gone_at ? vp_clock_monotonic() - agent->gone_at : 0);
-	VP_AUTO_FREE char *gap =
-	    missing ? vp_format("; not for %.1f s", (double)missing / SECOND) : vp_strdup("");
-	VP_AUTO_FREE char *names = name_events(agent->wanted);
-	VP_AUTO_FREE char *standing = vp_agent_port_standing(agents->port);
-	bool of_root = vp_agent_port_is_of_root(agents->port);
-	return vp_format("ok: it counted %s%s%s%s%s%s", names, of_root ? "" : ", ",
-			 of_root ? "" : standing + strlen("ok: "), gap, agent->problem ? "; " : "",
-			 agent->problem ? agent->problem : "");
+	return true;
 }

@@ -17,7 +17,7 @@ struct vp_guest_agents *vp_guest_agents_new(struct vp_intervals *intervals, unsi
 void vp_guest_agents_free(struct vp_guest_agents *agents);
 /* Asks the VM's agent for what is not known of its guest now; only the first time. */
 void vp_guest_agents_ask(struct vp_guest_agents *agents, const struct vp_vm *vm);
-/* Asks an agent that is gone again, ever less often: its guest may have rebooted. */
+/* Reconnects to an agent that is gone, at growing intervals: its guest may have rebooted. */
 void vp_guest_agents_again(struct vp_guest_agents *agents, const struct vp_vm *vm);
 /* Nothing that is recorded refers to that VM any more. */
 void vp_guest_agents_forget(struct vp_guest_agents *agents, uint32_t id);
@@ -27,8 +27,8 @@ bool vp_guest_agents_asked(const struct vp_guest_agents *agents, const struct vp
 void vp_guest_agents_settle(struct vp_guest_agents *agents, unsigned timeout_ms);
 /* Processes the replies that have come. */
 void vp_guest_agents_step(struct vp_guest_agents *agents);
-/* The outcome as a sentence: "ok: …", or why not, or "" if nothing was asked; to be freed. */
-char *vp_guest_agents_state(const struct vp_guest_agents *agents,
-			    const struct vp_vm *vm) VP_MUST_CHECK;
+/* The outcome, to be deinitialized; false: nothing was asked. */
+bool vp_guest_agents_outcome(const struct vp_guest_agents *agents, const struct vp_vm *vm,
+			     struct vp_agent_outcome *ret) VP_MUST_CHECK;
 
 #endif

@@ -14,6 +14,7 @@
 #include "collect/agent/agent_client.h"
 #include "collect/agent/clock_line.h"
 #include "protocol/events_protocol.h"
+#include "schema/agent_outcome.h"
 #include "schema/event_class.h"
 #include "schema/records.h"
 #include "schema/vm.h"
@@ -51,7 +52,7 @@ struct vp_guest_events {
 	struct vp_guest_events_options options;
 	uint32_t id;
 	char *vm, *part;               /* the VM's name, and its part of the recording */
-	struct vp_agent_events *agent; /* NULL if there is none to ask, or none any more */
+	struct vp_agent_events *agent; /* NULL: not connected */
 	enum vp_agent_events_state state;
 	char *problem;
 	uint64_t next;                  /* when it is asked again, without an agent */
@@ -72,7 +73,7 @@ struct vp_guest_events {
 	uint64_t bytes, written, malformed, malformed_before, strange;
 	uint64_t refused; /* not written: there were too many */
 	uint64_t latest;  /* of their times */
-	bool is_short;    /* its room was too small for a snapshot's time: that was said */
+	bool is_short;    /* its memory was too small for a snapshot's time: reported */
 };
 
 #define NOTICE(events, ...) vp_vec_push((events)->options.notices, vp_format(__VA_ARGS__))
@@ -101,8 +102,8 @@ static struct vp_error *guest_events_start(struct vp_guest_events *events, const
 	if (!vp_agent_is_addressed(&address))
 		return vp_error_new("the VM has no vsock device");
 	if (!has_counter(vm))
-		return vp_error_new("KVM does not report how its vCPUs' time-stamp counters differ "
-				    "from the host's");
+		return vp_error_new(
+		    "KVM does not report the offsets of its vCPUs' time-stamp counters");
 	return vp_agent_events_start(&address, events->options.sets, &events->agent);
 }
 
@@ -178,8 +179,8 @@ void vp_guest_events_update_vcpu(struct vp_guest_events *events, const struct vp
 		if (events->agent && events->writer &&
 		    (known->tsc_offset != vcpu->tsc_offset || known->tsc_ratio != vcpu->tsc_ratio))
 			NOTICE(events,
-			       "VM '%s': the time-stamp counter of vCPU %u was set anew: times of "
-			       "its guest's events up to a second before are wrong",
+			       "VM '%s': the time-stamp counter of vCPU %u was reset: times of its "
+			       "guest's events are wrong for up to a second before that",
 			       events->vm, vcpu->number);
 		*known = *vcpu;
 	}
@@ -358,7 +359,7 @@ static void guest_events_put_run(struct vp_guest_events *events, uint32_t vcpu, 
 	*run = (struct vp_run){.bytes = end};
 }
 
-/* Class number for the agent's number; 0: there is none. */
+/* Class number for the agent's number, or 0. */
 static uint16_t id_here(const struct vp_guest_events *events, uint16_t id)
 {
 	size_t index = (size_t)id - VP_ID_DEFINED;
@@ -534,7 +535,7 @@ static void end_agent(struct vp_guest_events *events)
 	guest_events_pause_asking(events, vp_clock_monotonic());
 }
 
-/* Nothing that the next agent says goes on where the one before ended. */
+/* The next agent's stream does not continue the one before. */
 static void begin_anew(struct vp_guest_events *events)
 {
 	vp_vec_each (&events->streams, stream)
@@ -648,11 +649,10 @@ static uint64_t guest_events_reach_of(struct vp_guest_events *events, uint64_t f
 	if (reach < from)
 		return from;
 	if (!events->is_short)
-		NOTICE(
-		    events,
-		    "VM '%s': its guest's events took more room than --flight has for them: in a "
-		    "snapshot they begin %" PRIu64 " ms later than the host's",
-		    events->vm, (reach - from) / 1000000);
+		NOTICE(events,
+		       "VM '%s': its guest's events exceeded their share of --flight: in a "
+		       "snapshot they start %" PRIu64 " ms later than the host's",
+		       events->vm, (reach - from) / 1000000);
 	events->is_short = true;
 	return reach + 1;
 }
@@ -695,24 +695,22 @@ uint64_t vp_guest_events_lost(const struct vp_guest_events *events)
 	return lost;
 }
 
-char *vp_guest_events_outcome(const struct vp_guest_events *events)
+struct vp_agent_outcome vp_guest_events_outcome(const struct vp_guest_events *events)
 {
-	if (!events->writer)
-		return vp_format("events: %s", events->problem ? events->problem : "no reply");
-	const uint64_t none = events->malformed + events->strange + unknown_of(events);
-	VP_AUTO_FREE char *odd =
-	    none ? vp_format(", %" PRIu64 " entries were none", none) : vp_strdup("");
-	bool of_root = vp_agent_port_is_of_root(events->options.port);
 	uint64_t now = events->to < vp_clock_monotonic() ? events->to : vp_clock_monotonic();
-	uint64_t missing = events->missing +
-			   (events->gone_at && now > events->gone_at ? now - events->gone_at : 0);
-	VP_AUTO_FREE char *gap =
-	    missing ? vp_format("; none of %.1f s: %s", (double)missing / SECOND, events->problem)
-	    : events->problem ? vp_format("; %s", events->problem)
-			      : vp_strdup("");
-	return vp_format("ok: it sent %" PRIu64 " events, %" PRIu64
-			 " lost%s; their times are right to %" PRIu64 " ns%s%s",
-			 events->written, vp_guest_events_lost(events), odd,
-			 events->options.clock->line.error_ns + events->line.error_ns,
-			 of_root ? "" : ", from an unprivileged vsock port", gap);
+	struct vp_agent_outcome ret = {.request = VP_AGENT_EVENTS,
+				       .status = events->writer ? VP_AGENT_SERVED : VP_AGENT_FAILED,
+				       .port = vp_agent_port_used(events->options.port),
+				       .problem =
+					   events->problem ? vp_strdup(events->problem) : NULL};
+
+	if (!events->writer)
+		return ret;
+	ret.events = events->written;
+	ret.lost = vp_guest_events_lost(events);
+	ret.invalid = events->malformed + events->strange + unknown_of(events);
+	ret.error_ns = events->options.clock->line.error_ns + events->line.error_ns;
+	ret.missing_ns = events->missing +
+			 (events->gone_at && now > events->gone_at ? now - events->gone_at : 0);
+	return ret;
 }

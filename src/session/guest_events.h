@@ -10,6 +10,7 @@
 #include "base/notices.h"
 #include "collect/agent/events_client.h"
 #include "collect/agent/guest_clock.h"
+#include "schema/agent_outcome.h"
 
 struct vp_guest_events;
 
@@ -29,14 +30,14 @@ struct vp_guest_events_options {
 struct vp_guest_events *vp_guest_events_new(const struct vp_guest_events_options *options,
 					    const struct vp_vm *vm, const char *part);
 void vp_guest_events_free(struct vp_guest_events *events);
-/* Once a second while the VM runs: asks an agent that is gone again, ever less often; true if
- * vp_guest_events_fd() is another one now. */
+/* Once a second while the VM runs: reconnects to an agent that is gone, at growing intervals; true
+ * if vp_guest_events_fd() changed. */
 bool vp_guest_events_again(struct vp_guest_events *events, const struct vp_vm *vm, uint64_t now);
 /* The VM has ended: an agent that does not send by now never will. */
 void vp_guest_events_give_up(struct vp_guest_events *events);
 /* The VM's number in the recording. */
 uint32_t vp_guest_events_vm(const struct vp_guest_events *events);
-/* A descriptor that can be read when there is something to hear; -1: there never is. */
+/* A descriptor that is readable when a message has arrived, or -1. */
 int vp_guest_events_fd(const struct vp_guest_events *events);
 /* Its vCPUs, and how their counters differ from the host's now. */
 void vp_guest_events_update_vcpu(struct vp_guest_events *events, const struct vp_vm *vm);
@@ -44,7 +45,7 @@ void vp_guest_events_update_vcpu(struct vp_guest_events *events, const struct vp
 bool vp_guest_events_receive(struct vp_guest_events *events, int timeout_ms);
 /* Whether it is still not known if there is an agent. */
 bool vp_guest_events_is_asking(const struct vp_guest_events *events);
-/* Whether there is an agent that may say more. */
+/* Whether an agent is connected and may send more. */
 bool vp_guest_events_is_open(const struct vp_guest_events *events);
 /* Events from then on are recorded; those before, and all until it is called, are not. */
 void vp_guest_events_begin(struct vp_guest_events *events, uint64_t now);
@@ -63,7 +64,7 @@ void vp_guest_events_forget(struct vp_guest_events *events, uint64_t reach);
 /* Events that were recorded; that were lost. */
 uint64_t vp_guest_events_count(const struct vp_guest_events *events);
 uint64_t vp_guest_events_lost(const struct vp_guest_events *events);
-/* The outcome as a sentence: "ok: …", or why not; to be freed. */
-char *vp_guest_events_outcome(const struct vp_guest_events *events) VP_MUST_CHECK;
+/* The outcome, to be deinitialized. */
+struct vp_agent_outcome vp_guest_events_outcome(const struct vp_guest_events *events) VP_MUST_CHECK;
 
 #endif

@@ -132,10 +132,10 @@ struct vp_host_maps *vp_session_host_maps(const struct vp_session *session);
 struct vp_guest_watch *vp_session_guest_watch(const struct vp_session *session);
 vp_notices *vp_session_notices(struct vp_session *session);
 
-/* The VM of that number, found now if it is new; NULL if there is none. */
+/* The VM of that number, found now if it is new, or NULL. */
 struct vp_vm *vp_session_vm(struct vp_session *session, uint32_t id);
-/* The number in the recording of the VM of VMM process `pid`, found now if it is new; `pid` if
- * there is none. `tid` is the vCPU's thread, 0 if it is not known. */
+/* The number in the recording of the VM of VMM process `pid`, found now if it is new, or `pid`.
+ * `tid` is the vCPU's thread, 0 if it is not known. */
 uint32_t vp_session_vm_id(struct vp_session *session, uint32_t pid, uint32_t tid);
 /* Whether the VM is selected by --vm. */
 bool vp_session_is_chosen(const struct vp_session *session, const struct vp_vm *vm);
@@ -151,7 +151,8 @@ void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_w
 /* Adds a notice if times that are converted from the pCPUs' counters may be off. */
 void vp_session_warn_of_clock(struct vp_session *session);
 /* Adds to the outcome of asking the VM's agent. */
-void vp_session_note_agent(struct vp_session *session, struct vp_vm *vm, const char *outcome);
+void vp_session_note_agent(struct vp_session *session, struct vp_vm *vm,
+			   const struct vp_agent_outcome *outcome);
 /* The first of two errors (either may be NULL); the other is freed. */
 struct vp_error *vp_session_first_of(struct vp_error *first, struct vp_error *second) VP_MUST_CHECK;
 

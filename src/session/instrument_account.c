@@ -70,7 +70,7 @@ static struct vp_error *account_instrument_open(struct vp_instrument *instrument
 	struct account *account = account_instrument_of(instrument);
 	struct vp_session *session = instrument->session;
 
-	bool knows_rip =
+	bool has_rip =
 	    !vp_session_hypervisor(session)->has_processes || vp_session_enable_exit_rip(session);
 	account->options.exit_event = services->exit_event;
 	account->options.kernel = vp_session_kernel_btf(session);
@@ -85,8 +85,8 @@ static struct vp_error *account_instrument_open(struct vp_instrument *instrument
 	const char *missing = account->ops->missing(account->source);
 	if (missing)
 		VP_NOTICE(session, "vCPU accounting is limited on this kernel: %s", missing);
-	if (!knows_rip)
-		VP_NOTICE(session, "exits have no place in the guest: the kernel has no event "
+	if (!has_rip)
+		VP_NOTICE(session, "VM exits have no guest RIP: the kernel has no event "
 				   "'kvm:kvm_exit'");
 	return NULL;
 }

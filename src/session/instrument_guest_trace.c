@@ -15,6 +15,7 @@
 #include "collect/guests/guest_state.h"
 #include "host/host.h"
 #include "host/vm_scan.h"
+#include "schema/agent_outcome.h"
 #include "schema/records.h"
 #include "schema/vm.h"
 #include "session/guest_events.h"
@@ -52,11 +53,11 @@ static struct vp_error *guest_trace_open(struct vp_instrument *base, struct vp_s
 
 	self->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (self->epoll < 0)
-		return vp_error_errno(errno, "cannot wait for guests' events");
+		return vp_error_errno(errno, "cannot wait for guest events");
 	vp_guest_clock_read(&self->clock);
 	if (!self->clock.has_counter)
-		return vp_error_new("guests' events need a time-stamp counter that this machine "
-				    "does not have");
+		return vp_error_new(
+		    "guest events need a time-stamp counter, which this machine lacks");
 	if (!vp_session_hypervisor(self->base.session)->has_counter_times) /* then it warns */
 		vp_session_warn_of_clock(self->base.session);
 	return vp_host_vendor() == VP_VENDOR_ARM ? vp_guest_lister_new(&self->lister) : NULL;
@@ -70,7 +71,7 @@ static bool instrument_guest_trace_is_asked(const struct instrument *self, const
 	return false;
 }
 
-/* How KVM says that the counters of the VM's vCPUs differ from the host's. */
+/* The offsets of the vCPUs' counters from the host's, from KVM. */
 static void instrument_guest_trace_read_counters(struct instrument *self, struct vp_vm *vm)
 {
 	vp_vm_read_tsc(vm);
@@ -80,8 +81,8 @@ static void instrument_guest_trace_read_counters(struct instrument *self, struct
 	if (error && !vp_vm_has_exited(vm) && !self->said_counters) {
 		self->said_counters = true;
 		VP_NOTICE(self->base.session,
-			  "VM '%s': how its counters differ from the host's is not known, so times "
-			  "of its own events may be off: %s",
+			  "VM '%s': the offset of its time-stamp counters is unknown, times of its "
+			  "guest's events may be wrong: %s",
 			  vm->name, vp_error_message(error));
 	}
 }
@@ -138,7 +139,7 @@ static void receive_all(struct instrument *self, int timeout_ms)
 		vp_guest_events_receive(*guest, timeout_ms);
 }
 
-/* In turns: one that says more than anybody asked for does not keep the others from being heard. */
+/* Round robin: an agent that floods this process does not starve the others. */
 static void receive_while(struct instrument *self,
 			  bool (*wanted)(const struct vp_guest_events *guest), uint64_t deadline)
 {
@@ -295,25 +296,25 @@ static void guest_trace_conclude(struct vp_instrument *base)
 	vp_vec_each (&self->guests, guest) {
 		struct vp_vm *vm =
 		    vp_vms_find(vp_session_vms(base->session), vp_guest_events_vm(*guest));
-		VP_AUTO_FREE char *outcome = vp_guest_events_outcome(*guest);
 		uint64_t lost = vp_guest_events_lost(*guest);
 		if (!vm)
 			continue;
 		vm->guest_events = vp_guest_events_count(*guest);
 		vm->guest_events_lost = lost;
-		vp_session_note_agent(base->session, vm, outcome);
+		const struct vp_agent_outcome outcome = vp_guest_events_outcome(*guest);
+		VP_AUTO_FREE char *text = vp_agent_outcome_text(&outcome);
+		vp_session_note_agent(base->session, vm, &outcome);
 		if (vp_guest_events_count(*guest))
-			VP_NOTICE(base->session, "VM '%s': its agent: %s", vm->name, outcome);
+			VP_NOTICE(base->session, "VM '%s': its agent: %s", vm->name, text);
 		if (lost)
 			VP_NOTICE(base->session,
-				  "VM '%s': %" PRIu64 " events of its guest were lost: they came "
-				  "faster than they were taken",
+				  "VM '%s': %" PRIu64
+				  " events of its guest were lost: the recorder did not keep up",
 				  vm->name, lost);
 	}
 	if (self->clock.future || self->clock.past)
 		VP_NOTICE(base->session,
-			  "%" PRIu64 " events of guests had times that had not come yet, or were "
-			  "long over",
+			  "%" PRIu64 " guest events had times outside of the recording",
 			  self->clock.future + self->clock.past);
 }
 

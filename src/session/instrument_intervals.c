@@ -15,6 +15,7 @@
 #include "collect/guests/guest_state.h"
 #include "collect/guests/guest_watch.h"
 #include "collect/programs/intervals_source.h"
+#include "schema/agent_outcome.h"
 #include "schema/interval.h"
 #include "schema/records.h"
 #include "schema/vm.h"
@@ -40,7 +41,7 @@ struct instrument {
 	struct vp_admission admission;
 	uint64_t n_intervals;
 	bool stopped;
-	VP_VEC(struct vp_task) newcomers; /* vCPUs that are to be watched */
+	VP_VEC(struct vp_task) new_threads; /* vCPUs that are to be watched */
 };
 
 static struct instrument *intervals_of(const struct vp_instrument *base)
@@ -74,20 +75,20 @@ static void instrument_intervals_take_records(void *context, uint32_t pcpu, char
 	} else {
 		const struct vp_task *task = (const void *)records;
 		vp_session_vm(session, task->pid);
-		vp_vec_push(&self->newcomers, *task);
+		vp_vec_push(&self->new_threads, *task);
 	}
 	vp_trace_append_run(vp_session_trace(session),
 			    (struct vp_stream_id){VP_STREAM_INTERVALS, pcpu}, &run);
 }
 
 /* Their intervals are closed by events of their own, if events close them. */
-static void watch_newcomers(struct instrument *self)
+static void watch_new_threads(struct instrument *self)
 {
-	vp_vec_each (&self->newcomers, task)
+	vp_vec_each (&self->new_threads, task)
 		if (!vp_intervals_is_watched(self->intervals, task->tid))
 			note(self, vp_intervals_watch(self->intervals, task->pid, task->tid,
 						      VP_VCPU_UNKNOWN));
-	self->newcomers.count = 0;
+	self->new_threads.count = 0;
 }
 
 static struct vp_error *watch_vm(struct instrument *self, const struct vp_vm *vm)
@@ -134,7 +135,7 @@ static struct vp_error *intervals_open(struct vp_instrument *base, struct vp_ser
 	return watch_all(self);
 }
 
-/* Where samples are taken, these lines are about them; the recipe says all of the intervals. */
+/* With samples, these lines are about them; the recipe describes the intervals. */
 static void intervals_describe(const struct vp_instrument *base, struct vp_recording *info)
 {
 	const struct vp_recipe *recipe = intervals_of(base)->options.recipe;
@@ -179,8 +180,8 @@ static void intervals_watch_guests(struct vp_instrument *base)
 		vp_session_watch_guests(base->session, &user);
 }
 
-/* Whether it is time to ask the VM's agent: what is not known by now, memory does not tell. A guest
- * that just boots gets time to have a kernel. */
+/* Whether it is time to contact the VM's agent: counters that are unknown by now are not in guest
+ * memory. A guest that just boots gets time to have a kernel. */
 static bool is_agents_turn(const struct instrument *self, const struct vp_vm *vm)
 {
 	const struct vp_session *session = self->base.session;
@@ -254,7 +255,7 @@ static struct vp_error *intervals_drain(struct vp_instrument *base)
 	VP_TRY(vp_intervals_drain(self->intervals));
 	if (self->stopped)
 		return NULL;
-	watch_newcomers(self);
+	watch_new_threads(self);
 	if (self->agents) {
 		ask_agents(self);
 		vp_guest_agents_step(self->agents);
@@ -280,8 +281,9 @@ static void note_agents(struct instrument *self)
 	if (!self->agents)
 		return;
 	vp_vec_each (vp_session_vms(self->base.session), vm) {
-		VP_AUTO_FREE char *state = vp_guest_agents_state(self->agents, vm);
-		vp_session_note_agent(self->base.session, vm, state);
+		struct vp_agent_outcome outcome;
+		if (vp_guest_agents_outcome(self->agents, vm, &outcome))
+			vp_session_note_agent(self->base.session, vm, &outcome);
 	}
 	/* An agent that is asked for its symbol map next has nobody else to serve. */
 	vp_guest_agents_free(self->agents);
@@ -312,7 +314,7 @@ static void intervals_conclude(struct vp_instrument *base)
 	note_guests(self);
 }
 
-/* The programs count their losses together: they are said with the first stream. */
+/* The BPF programs keep one loss counter; it is reported with the first stream. */
 static uint64_t intervals_lost(const struct vp_instrument *base, struct vp_stream_id id)
 {
 	const struct instrument *self = intervals_of(base);
@@ -338,7 +340,7 @@ static void intervals_free(struct vp_instrument *base)
 
 	vp_guest_agents_free(self->agents);
 	vp_intervals_free(self->intervals);
-	vp_vec_deinit(&self->newcomers);
+	vp_vec_deinit(&self->new_threads);
 	free(self);
 }
 

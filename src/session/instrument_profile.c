@@ -45,7 +45,7 @@ static struct vp_error *profile_open(struct vp_instrument *instrument, struct vp
 	note_low_frequency(profile);
 	if (profile->trigger.gives_way_to_vms)
 		VP_NOTICE(instrument->session,
-			  "sampling by cpu-clock instead of cycles: KVM hands the PMU to guests "
+			  "sampling by cpu-clock instead of cycles: KVM passes the PMU to guests "
 			  "(enable_mediated_pmu), and no VM could start while cycles are sampled");
 	services->unwind_tables |= options->with_chains;
 	if (profile->trigger.by_time)
@@ -98,13 +98,13 @@ static void profile_watch_guests(struct vp_instrument *instrument)
 }
 
 /* The event at that place of the trigger's was enabled: its clock ticks from then on. */
-static void expect_ticks(struct vp_profile_instrument *profile, size_t place)
+static void expect_ticks(struct vp_profile_instrument *profile, size_t index)
 {
 	const struct vp_trigger *trigger = &profile->trigger;
 
 	if (trigger->by_time)
-		vp_profile_stream(profile, (uint32_t)trigger->pcpus.at[place])->late_from =
-		    trigger->enabled_at.at[place] + 2 * trigger->period_ns;
+		vp_profile_stream(profile, (uint32_t)trigger->pcpus.at[index])->late_from =
+		    trigger->enabled_at.at[index] + 2 * trigger->period_ns;
 }
 
 static struct vp_error *profile_start(struct vp_instrument *instrument, uint64_t now)
@@ -112,8 +112,8 @@ static struct vp_error *profile_start(struct vp_instrument *instrument, uint64_t
 	struct vp_profile_instrument *profile = profile_of(instrument);
 
 	VP_TRY(vp_trigger_enable(&profile->trigger, true));
-	for (size_t place = 0; place < profile->trigger.pcpus.count; place++)
-		expect_ticks(profile, place);
+	for (size_t index = 0; index < profile->trigger.pcpus.count; index++)
+		expect_ticks(profile, index);
 	return NULL;
 }
 
@@ -145,17 +145,17 @@ static bool has_pcpu(const struct vp_pcpus *pcpus, uint32_t pcpu)
 static struct vp_error *profile_add_pcpu(struct vp_instrument *instrument, uint32_t pcpu)
 {
 	struct vp_profile_instrument *profile = profile_of(instrument);
-	size_t place;
+	size_t index;
 
 	const struct vp_profile_targets *targets = profile->options.targets;
 	if (targets && targets->pcpus.count && !has_pcpu(&targets->pcpus, pcpu))
 		return NULL;
 	VP_TRY(profile_drain(instrument)); /* its ticks before are of another clock */
-	VP_TRY(vp_trigger_add(&profile->trigger, (int)pcpu, &place));
-	VP_TRY(vp_sampler_add(profile->sampler, place));
+	VP_TRY(vp_trigger_add(&profile->trigger, (int)pcpu, &index));
+	VP_TRY(vp_sampler_add(profile->sampler, index));
 	vp_session_add_pcpu(instrument->session, pcpu, VP_STREAMS(VP_STREAM_PCPU));
-	VP_TRY(vp_trigger_enable_one(&profile->trigger, place));
-	expect_ticks(profile, place);
+	VP_TRY(vp_trigger_enable_one(&profile->trigger, index));
+	expect_ticks(profile, index);
 	return NULL;
 }
 

@@ -87,7 +87,7 @@ void vp_instrument_trace_ingest(void *instrument, uint32_t pcpu, char *records, 
 static struct vp_error *trace_open(struct vp_instrument *base, struct vp_services *services)
 {
 	struct instrument *self = trace_of(base);
-	bool knows_rip =
+	bool has_rip =
 	    !(self->options.sets & VP_TRACE_SET_kvm) || vp_session_enable_exit_rip(base->session);
 	const struct vp_tracer_options how = {.sets = self->options.sets,
 					      .ring_bytes = self->options.ring_bytes,
@@ -97,7 +97,7 @@ static struct vp_error *trace_open(struct vp_instrument *base, struct vp_service
 					      .kernel = vp_session_kernel_btf(base->session)};
 
 	VP_TRY(vp_tracer_open(&how, &self->tracer));
-	if (!knows_rip)
+	if (!has_rip)
 		VP_NOTICE(base->session, "VM exits have no guest_rip: the kernel has no event "
 					 "'kvm:kvm_exit'");
 	if (vp_tracer_missing(self->tracer))

@@ -50,16 +50,15 @@ static struct vp_error *tracepoints_open(struct vp_instrument *base, struct vp_s
 	if (vp_tracepoints_missing(self->tracepoints))
 		VP_NOTICE(base->session, "the trace is limited on this machine: %s",
 			  vp_tracepoints_missing(self->tracepoints));
-	if (vp_tracepoints_detour(self->tracepoints))
+	if (vp_tracepoints_by_perf(self->tracepoints))
 		VP_NOTICE(
 		    base->session,
 		    "tracepoints are recorded by perf's buffers, which cost more than ftrace's: "
 		    "%s",
-		    vp_tracepoints_detour(self->tracepoints));
+		    vp_tracepoints_by_perf(self->tracepoints));
 	if (vp_tracepoints_leftover(self->tracepoints))
 		VP_NOTICE(base->session,
-			  "%u probes that a recorder left in the kernel when it was killed were "
-			  "removed",
+			  "%u probes of a killed recorder were removed from the kernel",
 			  vp_tracepoints_leftover(self->tracepoints));
 	return NULL;
 }

@@ -120,7 +120,7 @@ static bool probe_hardware(char *detail, size_t size)
 {
 	if (vp_host_has_mediated_pmu("/sys"))
 		return vp_probe_say(false, detail, size,
-				    "KVM hands the PMU to guests (enable_mediated_pmu): no VM "
+				    "KVM passes the PMU to guests (enable_mediated_pmu): no VM "
 				    "could start while a counter is sampled");
 	bool found = vp_trigger_has_hardware();
 

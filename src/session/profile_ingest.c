@@ -79,7 +79,7 @@ struct segment {
 	char *begin, *end;
 	uint64_t n;
 	const struct vp_record_header *last; /* in it, or before it; NULL: none yet */
-	char *names;           /* from here on it only tells of the next sample; NULL: not so */
+	char *names;           /* from here on only records about the next sample, or NULL */
 	uint64_t n_names;      /* records from there on */
 	uint64_t before_names; /* time of the record before those */
 };
@@ -101,7 +101,7 @@ static void segment_put(struct segment *segment)
 	segment->n = 0;
 }
 
-/* Records that say whose the next sample is, and how it came to be where it is. */
+/* Records with the process and stack of the next sample. */
 static inline bool is_about_next(uint32_t id)
 {
 	return id == VP_ID_task || (id >= VP_ID_guest_task && id <= VP_ID_sample_period);

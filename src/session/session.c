@@ -18,6 +18,7 @@
 #include "host/host_rules.h"
 #include "host/kernel_btf.h"
 #include "host/vm_scan.h"
+#include "schema/agent_outcome.h"
 #include "schema/event_class.h"
 #include "schema/records.h"
 #include "schema/vm.h"
@@ -44,7 +45,7 @@ struct vp_session *vp_session_new(const struct vp_session_options *options)
 	struct vp_session *session = vp_alloc(sizeof(*session));
 
 	session->options = *options;
-	session->place = VP_NO_RECORDING_DIR;
+	session->dir = VP_NO_RECORDING_DIR;
 	session->cpu_hotplug = -1;
 	session->wake = -1;
 	session->hypervisor = vp_hypervisor_here();
@@ -80,7 +81,7 @@ void vp_session_free(struct vp_session *session)
 	vp_vec_deinit(&session->late_pcpus);
 	vp_notices_deinit(&session->notices);
 	vp_recording_deinit(&session->info);
-	vp_recording_dir_leave(&session->place);
+	vp_recording_dir_leave(&session->dir);
 	if (session->cpu_hotplug >= 0)
 		close(session->cpu_hotplug);
 	free(session);
@@ -116,7 +117,7 @@ struct vp_recording *vp_session_recording(struct vp_session *session)
 
 const char *vp_session_directory(const struct vp_session *session)
 {
-	return session->place.now;
+	return session->dir.now;
 }
 
 struct vp_trace_writer *vp_session_trace(const struct vp_session *session)
@@ -179,18 +180,14 @@ void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_w
 	if (!session->guest_watch)
 		session->guest_watch =
 		    vp_guest_watch_new(session->hypervisor->guest_access(), &session->notices,
-				       session->place.now, session->options.with_symbols);
+				       session->dir.now, session->options.with_symbols);
 	vp_guest_watch_join(session->guest_watch, user);
 }
 
-void vp_session_note_agent(struct vp_session *session, struct vp_vm *vm, const char *outcome)
+void vp_session_note_agent(struct vp_session *session, struct vp_vm *vm,
+			   const struct vp_agent_outcome *outcome)
 {
-	char *before = vm->agent;
-
-	if (!outcome[0])
-		return;
-	vm->agent = vp_format("%s%s%s", before, before[0] ? "; " : "", outcome);
-	free(before);
+	vp_vm_add_agent_outcome(vm, outcome);
 	session->vms_changed = true;
 }
 
@@ -305,7 +302,7 @@ static void session_describe(struct vp_session *session)
 	struct vp_recording *info = &session->info;
 
 	vp_recording_describe(info, session->options.command);
-	info->by_time = true; /* without samples there are none to miss */
+	info->by_time = true; /* without samples, none can be missing */
 	info->period_ns = 1;
 	info->pcpus = (uint32_t)session->pcpus.count;
 	info->compression = session->options.compression;
@@ -367,8 +364,8 @@ void vp_session_warn_of_clock(struct vp_session *session)
 
 struct vp_error *vp_session_open(struct vp_session *session)
 {
-	VP_TRY(vp_recording_dir_claim(session->options.directory, &session->place));
-	const char *directory = session->place.now;
+	VP_TRY(vp_recording_dir_claim(session->options.directory, &session->dir));
+	const char *directory = session->dir.now;
 	VP_TRY(find_vms(session));
 	VP_TRY(open_instruments(session));
 	if (session->hypervisor->has_counter_times)
@@ -378,7 +375,7 @@ struct vp_error *vp_session_open(struct vp_session *session)
 	VP_TRY(vp_trace_writer_create_host(directory, session->info.hostname, &session->trace));
 	if (session->options.compression)
 		vp_trace_writer_compress(session->trace, (int)session->options.compression);
-	VP_TRY(vp_session_flight_place(session));
+	VP_TRY(vp_session_flight_listen(session));
 	watch_guests(session);
 	vp_vec_each (&session->instruments, instrument)
 		if ((*instrument)->ops->prepare)
@@ -404,7 +401,7 @@ static void append_clocks(struct vp_session *session)
 				&record);
 }
 
-/* The instrument whose streams these are; NULL if there is none. */
+/* The instrument whose streams these are, or NULL. */
 static const struct vp_instrument *instrument_of(const struct vp_session *session,
 						 enum vp_stream_class kind)
 {
@@ -466,7 +463,7 @@ struct vp_error *vp_session_start(struct vp_session *session)
 			VP_TRY((*instrument)->ops->start(*instrument, session->info.start));
 	vp_session_flight_start(session);
 	/* Afterwards: waiting for the disk is no time of the recording without samples. */
-	return vp_recording_write(session->place.now, &session->info);
+	return vp_recording_write(session->dir.now, &session->info);
 }
 
 struct vp_error *vp_session_publish(struct vp_session *session)
@@ -474,8 +471,8 @@ struct vp_error *vp_session_publish(struct vp_session *session)
 	int failure = session_write_out(session); /* the clocks, at the least */
 
 	if (failure)
-		return vp_error_errno(failure, "cannot write to '%s'", session->place.now);
-	return vp_recording_dir_publish(&session->place);
+		return vp_error_errno(failure, "cannot write to '%s'", session->dir.now);
+	return vp_recording_dir_publish(&session->dir);
 }
 
 static struct vp_error *write_vms(struct vp_session *session)
@@ -483,7 +480,7 @@ static struct vp_error *write_vms(struct vp_session *session)
 	struct vp_error *error = NULL;
 
 	if (session->vms_changed)
-		error = vp_vms_write(session->place.now, &session->vms);
+		error = vp_vms_write(session->dir.now, &session->vms);
 	session->vms_changed = error != NULL;
 	return error;
 }
@@ -516,7 +513,7 @@ static void do_slow_work(struct vp_session *session)
 	vp_error_free(write_vms(session)); /* tried again in a second */
 }
 
-/* Until one of the instruments has much, or so long. */
+/* Until an instrument has much data, or for at most this time. */
 static struct vp_error *wait_for_records(const struct vp_session *session, int timeout_ms)
 {
 	struct pollfd fds[VP_STREAM_CLASSES + VP_FLIGHT_FDS + 2];
@@ -573,7 +570,7 @@ struct vp_error *vp_session_step(struct vp_session *session, int timeout_ms)
 
 uint64_t vp_session_gather(struct vp_session *session)
 {
-	vp_error_free(vp_session_drain(session)); /* the next step says it, too */
+	vp_error_free(vp_session_drain(session)); /* the next step reports it, too */
 	uint64_t now = vp_clock_monotonic();
 	do_second(session, now);
 	flush_all(session);
@@ -582,7 +579,7 @@ uint64_t vp_session_gather(struct vp_session *session)
 
 static struct vp_error *write_end(struct vp_session *session)
 {
-	const char *directory = session->place.now;
+	const char *directory = session->dir.now;
 	struct vp_recording *info = &session->info;
 
 	for (int kind = 0; !session->flight && kind < VP_STREAM_CLASSES; kind++) {
@@ -642,7 +639,7 @@ struct vp_error *vp_session_finish(struct vp_session *session)
 	bool names = vp_session_needs_names(session);
 	if (names)
 		error = vp_session_first_of(
-		    error, vp_session_write_maps(session, session->place.now,
+		    error, vp_session_write_maps(session, session->dir.now,
 						 session->flight ? session->info.start : 0));
 	vp_session_note_guests(session);
 	vp_vec_each (&session->instruments, instrument)

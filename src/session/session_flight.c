@@ -31,7 +31,7 @@
 #include "store/recording.h"
 #include "store/trace_writer.h"
 
-/* Names for snapshots within a hundredth of a second are not looked for beyond so many. */
+/* Maximum number of snapshot names tried within a hundredth of a second. */
 enum { MAX_NAMES = 1000 };
 
 struct vp_session_flight {
@@ -81,16 +81,17 @@ struct vp_error *vp_session_flight_open(struct vp_session *session)
 		   : NULL;
 }
 
-struct vp_error *vp_session_flight_place(struct vp_session *session)
+struct vp_error *vp_session_flight_listen(struct vp_session *session)
 {
 	if (!session->flight)
 		return NULL;
 	VP_TRY(vp_trace_writer_keep(session->trace, session->options.flight->bytes));
 	/* Some file systems have no sockets. */
 	VP_AUTO_ERROR struct vp_error *error =
-	    vp_control_listen(session->place.now, &session->flight->listener);
+	    vp_control_listen(session->dir.now, &session->flight->listener);
 	if (error)
-		VP_NOTICE(session, "%s: only SIGUSR2 asks for a snapshot", vp_error_message(error));
+		VP_NOTICE(session, "%s: snapshots are possible by SIGUSR2 only",
+			  vp_error_message(error));
 	return NULL;
 }
 
@@ -100,7 +101,7 @@ void vp_session_flight_free(struct vp_session *session)
 
 	if (!flight)
 		return;
-	vp_control_close(session->place.now, flight->listener);
+	vp_control_close(session->dir.now, flight->listener);
 	vp_condition_watch_free(flight->watch);
 	vp_vec_deinit(&flight->marks);
 	free(flight);
@@ -183,7 +184,7 @@ static uint64_t session_flight_reach_of(const struct vp_session *session)
 	return reach + 1;
 }
 
-/* DIR.YYYYMMDDhhmmss and hundredths, as perf's --switch-output has it; it is not there yet. */
+/* DIR.YYYYMMDDhhmmss and hundredths, as of perf's --switch-output; the file does not exist yet. */
 static struct vp_error *session_flight_make_directory(const struct vp_session *session, char **ret)
 {
 	const char *directory = session->options.directory;
@@ -306,7 +307,7 @@ struct vp_error *vp_session_flight_finish(struct vp_session *session)
 			  "%llu snapshot triggers suppressed: too soon after the previous snapshot "
 			  "(--snapshot-every)",
 			  (unsigned long long)dropped);
-	return write_streams(session, session->place.now, &session->info);
+	return write_streams(session, session->dir.now, &session->info);
 }
 
 static struct vp_snapshot_cause session_flight_cause_of(struct vp_session *session,
@@ -372,7 +373,7 @@ static void snapshot_by_condition(struct vp_session *session)
 	VP_AUTO_FREE char *used_up = vp_snapshots_used_up(&flight->by_condition, limits);
 	if (!used_up)
 		return;
-	VP_NOTICE(session, "no more snapshots by condition: %s", used_up);
+	VP_NOTICE(session, "no further triggered snapshots: %s", used_up);
 	vp_condition_watch_free(flight->watch);
 	flight->watch = NULL;
 }

@@ -10,7 +10,7 @@
  * does not support. */
 struct vp_error *vp_session_flight_open(struct vp_session *session) VP_MUST_CHECK;
 /* The session's directory is there now. Errors: no memory for records, no socket. */
-struct vp_error *vp_session_flight_place(struct vp_session *session) VP_MUST_CHECK;
+struct vp_error *vp_session_flight_listen(struct vp_session *session) VP_MUST_CHECK;
 void vp_session_flight_free(struct vp_session *session);
 /* Begins to look for the conditions. */
 void vp_session_flight_start(struct vp_session *session);

@@ -11,6 +11,7 @@
 #include "collect/agent/agent_client.h"
 #include "collect/guests/guest_watch.h"
 #include "host/host_maps.h"
+#include "schema/agent_outcome.h"
 #include "schema/vm.h"
 #include "session/instrument.h"
 #include "session/session.h"
@@ -109,17 +110,17 @@ struct vp_error *vp_session_write_maps(struct vp_session *session, const char *d
 	return vp_session_first_of(error, draining.error);
 }
 
-/* One sentence; a new string. */
-static char *session_maps_outcome_of(const struct vp_error *error,
-				     const struct vp_agent_result *result, unsigned port)
+static struct vp_agent_outcome session_maps_outcome_of(const struct vp_error *error,
+						       const struct vp_agent_result *result,
+						       unsigned port)
 {
-	VP_AUTO_FREE char *standing = vp_agent_port_standing(port);
-
-	if (!error)
-		return VP_TAKE(standing);
-	return result->bytes ? vp_format("%s; the part received is %s", vp_error_message(error),
-					 standing + strlen("ok: "))
-			     : vp_strdup(vp_error_message(error));
+	return (struct vp_agent_outcome){.request = VP_AGENT_SYMBOL_MAP,
+					 .status = !error          ? VP_AGENT_SERVED
+						   : result->bytes ? VP_AGENT_TRUNCATED
+								   : VP_AGENT_FAILED,
+					 .port = vp_agent_port_used(port),
+					 .problem =
+					     error ? vp_strdup(vp_error_message(error)) : NULL};
 }
 
 /* Asking the agent of one VM, in a thread: a guest that does not answer must not hold up others. */
@@ -147,7 +148,7 @@ static void start_asking(struct vp_session *session, const struct vp_vm *vm, str
 	const struct vp_session_options *options = &session->options;
 
 	*asking =
-	    (struct asking){.path = vp_recording_agent_path(session->place.now, &session->vms, vm),
+	    (struct asking){.path = vp_recording_agent_path(session->dir.now, &session->vms, vm),
 			    .address = vp_agent_address_of(vm, options->agent_port),
 			    .limits = {.bytes = options->agent_bytes,
 				       .seconds_idle = options->agent_seconds,
@@ -163,13 +164,14 @@ static void end_asking(struct vp_session *session, struct vp_vm *vm, struct aski
 {
 	if (asking->started)
 		pthread_join(asking->thread, NULL);
-	VP_AUTO_FREE char *outcome =
+	const struct vp_agent_outcome outcome =
 	    session_maps_outcome_of(asking->error, &asking->result, session->options.agent_port);
-	vp_session_note_agent(session, vm, outcome);
+	VP_AUTO_FREE char *text = vp_agent_outcome_text(&outcome);
+	vp_session_note_agent(session, vm, &outcome);
 	/* Without an agent nothing is missing if names come from the guest's memory. */
 	bool is_missed = session->options.agent_port || strncmp(vm->memory, "ok", 2) != 0;
 	if (asking->error && is_missed)
-		VP_NOTICE(session, "VM '%s': %s", vm->name, outcome);
+		VP_NOTICE(session, "VM '%s': %s", vm->name, text);
 	vp_error_free(asking->error);
 	free(asking->path);
 }
@@ -197,7 +199,9 @@ void vp_session_ask_agents(struct vp_session *session)
 	for (size_t i = 0; i < session->vms.count; i++) {
 		struct vp_vm *vm = &session->vms.at[i];
 		if (!vp_session_is_chosen(session, vm))
-			vp_session_note_agent(session, vm, "not asked: not selected by --vm");
+			vp_session_note_agent(
+			    session, vm,
+			    &(struct vp_agent_outcome){.status = VP_AGENT_NOT_SELECTED});
 		else if (has_agent(session, vm))
 			end_asking(session, vm, &askings[i]);
 	}

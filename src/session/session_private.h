@@ -30,7 +30,7 @@ struct vp_session {
 	vp_late_pcpus late_pcpus;
 	struct vp_trace_writer *trace;
 	vp_event_classes event_classes; /* to which `prepare` adds those that it defines */
-	struct vp_recording_dir place;  /* its directory */
+	struct vp_recording_dir dir;    /* its directory */
 	struct vp_host_maps *host_maps;
 	struct vp_guest_watch *guest_watch; /* NULL: guests' memory is not read */
 	struct vp_services services;        /* what instruments provide to each other */
@@ -51,7 +51,7 @@ struct vp_session {
 	int wake;                         /* of vp_session_wake_on(); -1: none */
 };
 
-/* session_pcpus.c: the pCPUs that are online now, and hears from now on of those that come. */
+/* session_pcpus.c: the pCPUs that are online now, and watches for new ones from now on. */
 struct vp_error *vp_session_find_pcpus(struct vp_session *session) VP_MUST_CHECK;
 /* Makes the instruments record pCPUs that came online since. */
 void vp_session_watch_pcpus(struct vp_session *session);

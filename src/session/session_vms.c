@@ -14,7 +14,7 @@
 #include "session/session_private.h"
 #include "store/recording.h"
 
-/* A VM that has ended may still be named by records for so long, ns: as the one that had a pCPU. */
+/* Time for which records may still name a VM that has ended, as a thief; ns. */
 #define FORGET_AFTER 15000000000ULL
 
 bool vp_session_is_chosen(const struct vp_session *session, const struct vp_vm *vm)
@@ -67,16 +67,16 @@ void vp_session_watch_vms(struct vp_session *session)
 		watch_guest(session, vm);
 }
 
-/* VMs of the process that were not there before, the first of them at `from`. */
+/* New VMs of the process, the first of them at `from`. */
 static void take_new_vms(struct vp_session *session, size_t from)
 {
 	vp_session_take_vms(session, from);
 	for (size_t i = from; i < session->vms.count; i++) {
 		struct vp_vm *vm = &session->vms.at[i];
 		watch_guest(session, vm);
-		char place[32];
+		char location[32];
 		VP_NOTICE(session, "VM '%s' (%s) started during the recording", vm->name,
-			  vp_vm_location(vm, place));
+			  vp_vm_location(vm, location));
 		session->vms_changed = true;
 	}
 }
@@ -123,7 +123,7 @@ uint32_t vp_session_vm_id(struct vp_session *session, uint32_t pid, uint32_t tid
 
 static void note_end(struct vp_session *session, struct vp_vm *vm)
 {
-	char place[32];
+	char location[32];
 
 	vm->end = vp_clock_monotonic();
 	session->vms_changed = true;
@@ -131,7 +131,7 @@ static void note_end(struct vp_session *session, struct vp_vm *vm)
 	if (session->guest_watch)
 		vp_guest_watch_end(session->guest_watch, vm);
 	VP_NOTICE(session, "VM '%s' (%s) stopped during the recording", vm->name,
-		  vp_vm_location(vm, place));
+		  vp_vm_location(vm, location));
 }
 
 /* `closely`: also VMs that their process has closed, or whose number is another process's. */
@@ -186,7 +186,7 @@ bool vp_session_may_be_new_vms(struct vp_session *session)
 	return !session->vm_generation || session->vm_generation != before;
 }
 
-/* A process may open another VM beside the one that it has. */
+/* A process may open another VM in addition to its first. */
 static void find_more_vms(struct vp_session *session)
 {
 	size_t before = session->vms.count;

@@ -8,7 +8,7 @@
 #include "stats/linear.h"
 #include "stats/prepare.h"
 
-/* Predictors that say the same, and a coefficient that says nothing alone: usual bounds. */
+/* Usual bounds for redundant predictors, and for a coefficient that is not meaningful alone. */
 #define CORRELATED 0.9
 #define INFLATED 10.0
 

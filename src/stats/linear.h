@@ -13,7 +13,7 @@ struct vp_linear_options {
 
 struct vp_linear_term {
 	double coefficient;
-	double error; /* standard error; NaN if there is none */
+	double error; /* standard error; NaN: none */
 	double mean;  /* of the predictor */
 	double sd;
 	double inflation;    /* of the coefficient's variance by the other predictors */
@@ -47,7 +47,7 @@ double vp_linear_leverage(const struct vp_linear *model, const struct vp_data *d
 struct vp_learner vp_linear_learner(const struct vp_linear_options *options);
 
 /*
- * Groups predictors that say the same: single linkage of |correlation| > 0.9, and a predictor whose
+ * Groups redundant predictors: single linkage of |correlation| > 0.9, and a predictor whose
  * variance inflation is above 10 with the one that it is most correlated with. Sets each term's
  * group, numbered from 0 in order of the first member; returns how many there are.
  */

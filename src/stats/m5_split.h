@@ -21,8 +21,8 @@ struct vp_split_work {
 /* For nodes of up to `n` rows. */
 void vp_split_work_init(struct vp_split_work *work, size_t n);
 void vp_split_work_deinit(struct vp_split_work *work);
-/* The best cut of one input whose `n` values are ascending, `y` being in the same order; false if
- * there is none. */
+/* The best cut of one input whose `n` values are ascending, `y` being in the same order; false: not
+ * found. */
 bool vp_split_find(const double *x, const double *y, size_t n, struct vp_split_work *work,
 		   struct vp_split *best);
 

@@ -23,7 +23,7 @@ struct vp_mean {
 };
 
 /* The mean share, times `scale`. Its error is that of observations of at least half of the largest
- * whole: a short one at the end says little. */
+ * whole: a short one at the end adds little. */
 struct vp_mean vp_mean_of(const vp_observations *all, double scale);
 /* Student's t for 95% on both sides. */
 double vp_student(double degrees);

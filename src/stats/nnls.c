@@ -43,7 +43,7 @@ static bool solve_active(struct problem *p)
 	return true;
 }
 
-/* The inactive coefficient that the sum of squares falls fastest with; n if there is none. */
+/* The inactive coefficient that the sum of squares falls fastest with, or n. */
 static size_t steepest(const struct problem *p, const double *b)
 {
 	double best = 0, scale = 0;

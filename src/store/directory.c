@@ -69,7 +69,7 @@ static bool is_folder_of_recording(int directory, const char *name)
 	return false;
 }
 
-/* Whether the file `recording` in the directory says that vperf wrote it. */
+/* Whether the directory's file `recording` was written by vperf. */
 static bool is_recording(int directory)
 {
 	static const char first[] = VP_RECORDING_MAGIC; /* of whatever format */
@@ -253,7 +253,7 @@ static struct vp_error *expect_old_removable(const char *path)
 					: vp_error_new("'%s' exists and is not a recording", old);
 }
 
-/* *lock is on the older recording, or -1 if there is none. */
+/* *lock is on the older recording, or -1. */
 static struct vp_error *expect_replaceable(const char *path, int *lock)
 {
 	struct stat status;

@@ -13,7 +13,7 @@ struct vp_recording_dir {
 	char *path; /* the final name */
 	char *now;  /* the directory's name now; its memory stays the same when the name changes */
 	int lock;   /* on the directory, as long as it is open */
-	int older;  /* on the recording that it will replace; -1 if there is none */
+	int older;  /* on the recording that it will replace, or -1 */
 	bool is_published;
 };
 #define VP_NO_RECORDING_DIR ((struct vp_recording_dir){.lock = -1, .older = -1})

@@ -201,7 +201,7 @@ static void take_packet(void *context, const struct vp_stored_packet *stored)
 	struct output *output = output_of(writing, stored->stream);
 	struct vp_stored_packet packet = *stored;
 
-	if (!packet.size) { /* it only says what was lost: so will the next */
+	if (!packet.size) { /* it only counts losses: the next one does so, too */
 		output->missed = packet.lost;
 		return;
 	}

@@ -19,7 +19,7 @@ struct vp_trace_counts {
 struct vp_error *vp_flight_new(size_t bytes, struct vp_flight **ret) VP_MUST_CHECK;
 void vp_flight_free(struct vp_flight *flight);
 void vp_flight_put(struct vp_flight *flight, const struct vp_stored_packet *packet);
-/* The time of the last record that was overwritten, whatever its stream; 0 if there is none. */
+/* The time of the last record that was overwritten, whatever its stream, or 0. */
 uint64_t vp_flight_reach(const struct vp_flight *flight);
 /* Writes all streams to files in directory `path`: records from `from` on (of the account, which
  * covers the time before it: only later ones), preceded by the state from earlier ones, with that

@@ -50,7 +50,7 @@ const char *vp_stream_class_name(enum vp_stream_class kind);
 /* A stream's file in the machine's directory is "cpu3", or "cpu3.zst" if it is compressed
  * (packet_zstd.h). */
 #define VP_ZSTD_SUFFIX ".zst"
-/* The stream of a file of that name; false: it is none's. */
+/* The stream of a file of that name; false: not a stream's. */
 bool vp_stream_of_file(const char *name, struct vp_stream_id *ret);
 /* Whether a file of that name or path is compressed. */
 bool vp_stream_is_compressed(const char *name);
@@ -62,8 +62,8 @@ int vp_stream_create(const char *path, struct vp_stream_id id, bool compressed) 
 /* No packet is larger: what a reader must hold in memory per stream. */
 #define VP_PACKET_MAX (256 * 1024)
 
-/* A reader has room for so many bytes after a packet's records: whatever it has at hand may be read
- * as a record's header, or as a sample of any kind. */
+/* Padding after a packet's records: any position can be read as a record's header, or as a
+ * sample. */
 enum { VP_RECORD_ROOM = 64 };
 
 /* Bytes of the packet that this is the header of, itself included, or 0: it is no header. */

@@ -35,7 +35,7 @@ struct vp_split vp_records_split(struct vp_splitter *splitter, const char *recor
 
 /* Bytes of what was split of `size` bytes of records; SIZE_MAX: none are split so. */
 size_t vp_split_size(struct vp_split split, size_t size);
-/* Makes `size` bytes of records of the vp_split_size() bytes at `from`; false: they are none. */
+/* Makes `size` bytes of records of the vp_split_size() bytes at `from`; false: malformed. */
 bool vp_records_join(struct vp_split split, const char *from, uint64_t begin, char *records,
 		     size_t size);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Packets of vCPUs' states. In memory each state is a vcpu_span; in a file most are vcpu_next,
- * which leave out what the packet's earlier records tell: whose the state is, and when it began. As
+ * which leave out what the packet's earlier records have: whose the state is, and when it began. As
  * no record refers to another packet, each is read without the others.
  */
 #ifndef VP_STORE_PACKET_STATES_H

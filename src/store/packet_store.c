@@ -22,12 +22,14 @@ struct vp_error *vp_packet_store_new(size_t bytes, vp_packet_fn overwritten, voi
 				     struct vp_packet_store **ret)
 {
 	if (bytes < VP_PACKET_STORE_MIN)
-		return vp_error_new("%zu bytes are too few to record in: at least %d are needed",
-				    bytes, VP_PACKET_STORE_MIN);
+		return vp_error_new(
+		    "%zu bytes are too little memory to record in: at least %d are needed", bytes,
+		    VP_PACKET_STORE_MIN);
 	char *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (room == MAP_FAILED)
-		return vp_error_errno(errno, "cannot get %zu bytes of memory to record in", bytes);
+		return vp_error_errno(errno, "cannot allocate %zu bytes of memory to record in",
+				      bytes);
 	/* Processes that are forked from this one have no use for it: as their copy, it would be in
 	 * memory once more when it was overwritten here. */
 	if (madvise(room, bytes, MADV_DONTFORK)) {

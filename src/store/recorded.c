@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/macros.h"
 #include "maps/format.h"
 
@@ -93,4 +94,40 @@ void vp_recorded_read_sampling(struct vp_cursor *line, struct vp_guest_sampling 
 					  .pcpus = n[12],
 					  .own = n[13],
 					  .hypervisor = n[14]};
+}
+
+void vp_recorded_put_agent(const struct vp_agent_outcome *outcome, struct vp_buffer *out)
+{
+	const uint64_t numbers[] = {outcome->request, outcome->status,     outcome->port,
+				    outcome->counted, outcome->missing_ns, outcome->events,
+				    outcome->lost,    outcome->invalid,    outcome->error_ns};
+
+	put_numbers(numbers, VP_ARRAY_SIZE(numbers), out);
+	if (!outcome->problem)
+		return;
+	vp_buffer_string(out, " ");
+	for (const char *at = outcome->problem; *at; at++)
+		vp_buffer_append(out, *at == '\n' ? " " : at, 1);
+}
+
+bool vp_recorded_read_agent(struct vp_cursor *line, struct vp_agent_outcome *ret)
+{
+	uint64_t n[9];
+
+	read_numbers(line, n, VP_ARRAY_SIZE(n));
+	if (n[0] >= VP_AGENT_REQUESTS || n[1] >= VP_AGENT_STATUSES)
+		return false;
+	struct vp_slice problem = vp_cursor_rest(line);
+	*ret = (struct vp_agent_outcome){
+	    .request = (uint32_t)n[0],
+	    .status = (uint32_t)n[1],
+	    .port = (uint32_t)n[2],
+	    .counted = (uint32_t)n[3],
+	    .missing_ns = n[4],
+	    .events = n[5],
+	    .lost = n[6],
+	    .invalid = n[7],
+	    .error_ns = n[8],
+	    .problem = problem.size ? vp_strndup(problem.bytes, problem.size) : NULL};
+	return true;
 }

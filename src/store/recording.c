@@ -12,11 +12,12 @@
 #include "base/text.h"
 #include "base/vec.h"
 #include "maps/format.h"
+#include "schema/agent_outcome.h"
 #include "store/recorded.h"
 
 #define VMS_MAGIC "vperf-vms "
 
-enum { TEXT_LIMIT = 16 * 1024 * 1024, VMS_MAX = 65536, VCPUS_MAX = 4096 };
+enum { TEXT_LIMIT = 16 * 1024 * 1024, VMS_MAX = 65536, VCPUS_MAX = 4096, AGENT_OUTCOMES_MAX = 16 };
 
 void vp_recording_deinit(struct vp_recording *recording)
 {
@@ -342,7 +343,7 @@ static void recording_line(struct vp_cursor *line, void *into)
 	read_facts(key, line, recording);
 	if (vp_slice_is(key, "by_time")) {
 		recording->by_time = vp_cursor_decimal(line) != 0;
-		/* 0.2 does not say how samples weigh. */
+		/* 0.2 has no weight of samples. */
 		recording->weigh = recording->by_time ? VP_WEIGH_TICKS : VP_WEIGH_TIME;
 	}
 	if (vp_slice_is(key, "weigh"))
@@ -470,7 +471,12 @@ static void write_vm(struct vp_buffer *out, const struct vp_vm *vm)
 	vp_buffer_string(out, "\n");
 	if (vm->has_domain)
 		write_number(out, "domain", vm->domain);
-	if (vm->agent && vm->agent[0])
+	vp_vec_each (&vm->agent_outcomes, outcome) {
+		vp_buffer_string(out, "agent-outcome");
+		vp_recorded_put_agent(outcome, out);
+		vp_buffer_string(out, "\n");
+	}
+	if (!vm->agent_outcomes.count && vm->agent && vm->agent[0])
 		write_text(out, "agent", vm->agent);
 	if (vm->memory && vm->memory[0])
 		write_text(out, "memory", vm->memory);
@@ -546,6 +552,7 @@ static void vms_line(struct vp_cursor *line, void *into)
 	vp_vms *vms = into;
 	struct vp_slice key = vp_cursor_word(line);
 	struct vp_vm *vm = vms->count ? &vms->at[vms->count - 1] : NULL;
+	struct vp_agent_outcome outcome;
 
 	if (vp_slice_is(key, "vm") && vms->count < VMS_MAX) {
 		read_vm(line, vms);
@@ -560,8 +567,12 @@ static void vms_line(struct vp_cursor *line, void *into)
 	} else if (vm && vp_slice_is(key, "domain")) {
 		vm->domain = (uint32_t)vp_cursor_decimal(line);
 		vm->has_domain = true;
-	} else if (vm && vp_slice_is(key, "agent")) {
+	} else if (vm && vp_slice_is(key, "agent")) { /* before 0.3 */
 		recording_read_text(line, &vm->agent);
+	} else if (vm && vp_slice_is(key, "agent-outcome")) {
+		if (vm->agent_outcomes.count < AGENT_OUTCOMES_MAX &&
+		    vp_recorded_read_agent(line, &outcome))
+			vp_vm_add_agent_outcome(vm, &outcome);
 	} else if (vm && vp_slice_is(key, "cgroup")) {
 		recording_read_text(line, &vm->cgroup);
 	} else if (vm && vp_slice_is(key, "memory")) {

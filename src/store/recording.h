@@ -84,7 +84,7 @@ void vp_recording_deinit(struct vp_recording *recording);
 const char *vp_recording_advice(const struct vp_recording *recording, const char *advice);
 /* The same, of the recording in the directory. */
 const char *vp_recording_advice_at(const char *path, const char *advice);
-/* Whether it is known how far samples are apart: perf's files do not always say. */
+/* Whether it is known how far samples are apart: perf's files may lack it. */
 static inline bool vp_recording_has_period(const struct vp_recording *recording)
 {
 	return recording->period_ns > 1;

@@ -41,7 +41,7 @@ struct vp_stream_reader {
 	struct vp_stream_health health;
 };
 
-/* As its name says; one of another name is read as a pCPU's. */
+/* By its name; one of another name is read as a pCPU's. */
 static void set_id(struct vp_stream_reader *stream)
 {
 	const char *name = strrchr(stream->path, '/');
@@ -391,7 +391,7 @@ static bool find_packet_in(const struct vp_stream_reader *stream, char piece[PRO
 	return false;
 }
 
-/* The same for as much of the file as has one: pieces overlap by what tells a packet. */
+/* The same for as much of the file as has one: pieces overlap by the size of a packet's magic. */
 static bool find_packet(const struct vp_stream_reader *stream, uint64_t *offset,
 			struct found *found)
 {

@@ -37,7 +37,7 @@ struct vp_trace_writer {
 	char *own_directory, *hostname, *machine;
 	int64_t realtime_offset_ns;
 	uint8_t uuid[16];
-	VP_VEC(struct stream *) streams[VP_STREAM_CLASSES]; /* by pCPU; NULL where there is none */
+	VP_VEC(struct stream *) streams[VP_STREAM_CLASSES]; /* by pCPU, or NULL */
 	int failure;
 	struct vp_flight *flight;          /* NULL: packets go to files */
 	struct vp_packer *packer;          /* NULL: they are not compressed there */

@@ -20,7 +20,7 @@
 
 struct vp_trace_writer;
 
-/* Creates directory `path` and its metadata; `trace` says who the machine is. */
+/* Creates directory `path` and its metadata; `trace` identifies the machine. */
 struct vp_error *vp_trace_writer_create(const char *path, const struct vp_ctf_trace *trace,
 					struct vp_trace_writer **ret) VP_MUST_CHECK;
 /* The same of the host of the recording in `directory`, which is this machine. The name is read
@@ -79,7 +79,7 @@ uint64_t vp_trace_append_records(struct vp_trace_writer *writer, struct vp_strea
 				 char *records, size_t size);
 /*
  * Writes what has gathered for the stream, and `lost`, the records lost before they came here since
- * the recording began. Writes nothing if there is nothing new to say.
+ * the recording began. Writes nothing without changes.
  */
 void vp_trace_flush(struct vp_trace_writer *writer, struct vp_stream_id id, uint64_t lost);
 

@@ -72,23 +72,24 @@ void vp_names_set_clock(struct vp_names *names, const struct vp_names_clock *clo
  * or pid, and for code without a function. Where they contradict each other, it is ignored. Its
  * clock is kept apart. */
 void vp_names_set_fallback(struct vp_names *names, struct vp_names *second);
-/* NULL if there is none. */
+/* NULL: none. */
 const struct vp_names *vp_names_fallback(const struct vp_names *names);
 
 /*
  * The address space with that page table root (CR3 as the hardware holds it) or of that process at
- * that host time; VP_NAMES_NO_SPACE if there is none. A time in no life of that root finds the
- * nearest one within the clock's error and 20 ms.
+ * that host time; VP_NAMES_NO_SPACE: not found. A time outside of each life of that
+ * root finds the nearest one within the clock's error and 20 ms.
  */
 uint32_t vp_names_space_by_root(const struct vp_names *names, uint64_t cr3, uint64_t host_ns);
 uint32_t vp_names_space_by_pid(const struct vp_names *names, uint32_t pid, uint64_t host_ns);
 /*
- * The one whose code that address is, for a sample that tells no more: `first`, if it is one of
- * several. VP_NAMES_NO_SPACE if there is none, or several and not `first`. The second is not asked.
+ * The one whose code that address is, for a sample without a CR3 or pid: `first`, if it is one of
+ * several. VP_NAMES_NO_SPACE: not found, or several and not `first`. The fallback map is not
+ * searched.
  */
 uint32_t vp_names_space_by_address(const struct vp_names *names, uint32_t first, uint64_t addr,
 				   uint64_t host_ns);
-/* Process of an address space; false if `space` is none. */
+/* Process of an address space; false: invalid `space`. */
 bool vp_names_process(const struct vp_names *names, uint32_t space, const char **comm,
 		      uint32_t *pid);
 /* When it began and ended, by the machine's clock, as the symbol map has it; false for one that

@@ -48,7 +48,7 @@ static uint32_t same_space(const struct vp_names *names, uint32_t space, uint64_
 	return vp_names_space_by_pid(names->second, life->tgid, host_ns);
 }
 
-/* Whether two answers can both be true: not if they say that other files are mapped there. */
+/* Whether two answers can both be true: not if they have different files at that address. */
 static bool agrees(const struct vp_name *first, const struct vp_name *second)
 {
 	return !first->module || (second->module && !strcmp(first->module, second->module));

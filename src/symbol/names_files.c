@@ -21,7 +21,7 @@ static struct vp_image *image_drop(struct vp_image *image)
 	return NULL;
 }
 
-/* The file at `path` if it is the one that was mapped: the build-id says so. */
+/* The file at `path` if it has the build-id of the mapped file. */
 static struct vp_image *read_if_same(const char *path, const char *inside,
 				     const struct vp_names_module *module,
 				     const struct vp_image_locations *locations)

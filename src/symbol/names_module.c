@@ -64,7 +64,7 @@ uint32_t vp_names_module_of(struct vp_names *names, const struct vp_maps_mapping
 
 	if (id == names->modules.count) {
 		struct vp_names_module module = {.image = UINT32_MAX};
-		/* A build-id that is none is as good as unknown. */
+		/* An invalid build-id counts as unknown. */
 		vp_build_id_parse(vp_maps_word(&names->maps, mapping->build_id), &module.build_id);
 		module.path = vp_names_text(names, mapping->path);
 		vp_vec_push(&names->modules, module);
@@ -172,8 +172,8 @@ static void names_module_resolve(struct vp_names *names, struct vp_names_module 
 		module->file = vp_names_find_file(names, module);
 }
 
-/* A function without a name is called after its place in the module. */
-static void name_by_place(struct vp_names *names, uint64_t offset, struct vp_name *name)
+/* A function without a name is called after its offset in the module. */
+static void name_by_offset(struct vp_names *names, uint64_t offset, struct vp_name *name)
 {
 	const char *base = strrchr(name->module, '/');
 	VP_AUTO_FREE char *text =
@@ -203,7 +203,7 @@ static void find_in_text(struct vp_names *names, const struct vp_maps_image *ima
 	if (symbol->size && offset - symbol->addr >= symbol->size)
 		return;
 	if (vp_maps_is_nameless(&names->maps, symbol->name))
-		name_by_place(names, symbol->addr, name);
+		name_by_offset(names, symbol->addr, name);
 	else
 		name->function = vp_names_function_text(names, symbol->name);
 	name->function_offset = offset - symbol->addr;
@@ -226,7 +226,7 @@ static void names_module_find_in_file(struct vp_names *names, const struct vp_im
 	if (text[0])
 		name->function = vp_names_function(names, text);
 	else
-		name_by_place(names, symbol->offset, name);
+		name_by_offset(names, symbol->offset, name);
 	name->function_offset = offset - symbol->offset;
 	name->function_size =
 	    size_to_next(symbol->offset, symbol->size, above < image->symbols.count,

@@ -74,13 +74,13 @@ struct vp_names {
 	VP_VEC(struct vp_names_module) modules;
 	struct vp_intern image_ids;   /* build-ids and paths that images have */
 	VP_VEC(uint32_t) image_of_id; /* image with that build-id or path */
-	struct vp_names *second;      /* is asked for what these do not tell, or NULL */
+	struct vp_names *second;      /* fallback map, or NULL */
 };
 
 /* From a number of the second's address spaces to one of both, and back. */
 uint32_t vp_names_from_fallback(const struct vp_names *names, uint32_t space);
 uint32_t vp_names_in_fallback(const struct vp_names *names, uint32_t space);
-/* Completes a name that has no function by what the second says; for other arguments see
+/* Completes a name without a function from the fallback map; for other arguments see
  * vp_names_find(). */
 void vp_names_find_fallback(struct vp_names *names, uint32_t space, bool kernel, uint64_t addr,
 			    uint64_t host_ns, struct vp_name *name);

@@ -46,8 +46,8 @@ uint64_t vp_names_machine_time(const struct vp_names *names, uint64_t host_ns)
 
 /*
  * The page table's physical address. Below it is the PCID or flags (bits 0-11), above it bit 63
- * (keep the TLB) and the LAM bits (61, 62). With page table isolation, bit 12 tells the user's half
- * of a pair of tables from the kernel's.
+ * (keep the TLB) and the LAM bits (61, 62). With page table isolation, bit 12 distinguishes the
+ * user's half of a pair of tables from the kernel's.
  */
 static uint64_t root_of_cr3(const struct vp_maps *maps, uint64_t cr3)
 {

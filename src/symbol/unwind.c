@@ -23,7 +23,7 @@ struct state {
 	size_t n_pieces;
 	struct vp_unwind_registers now;
 	bool exact;    /* now.ip is an instruction's own address, not one to return to */
-	uint64_t regs; /* address of the pt_regs of this frame; 0: it has none */
+	uint64_t regs; /* address of the pt_regs of this frame, or 0 */
 	enum vp_unwind_end failure;
 };
 
@@ -41,7 +41,7 @@ static bool unwind_read_word(struct state *state, uint64_t address, uint64_t *re
 	return false;
 }
 
-/* A register that only the registers of an interrupt or exception tell. */
+/* A register that is known only in frames of interrupts and exceptions. */
 static bool read_saved(struct state *state, unsigned word, uint64_t *ret)
 {
 	if (state->regs)
@@ -91,7 +91,7 @@ static bool find_frame(struct state *state, const struct vp_orc_rule *rule, uint
 	return known;
 }
 
-/* RBP of the caller, whose frame was found at `frame`; it is the same where no rule says more. */
+/* RBP of the caller, whose frame was found at `frame`; unchanged without a rule. */
 static bool find_bp(struct state *state, const struct vp_orc_rule *rule, uint64_t frame)
 {
 	uint64_t offset = (uint64_t)(int64_t)rule->bp_offset;
@@ -115,7 +115,7 @@ static bool leave_by_iret(struct state *state, uint64_t iret, uint64_t *cs)
 	       unwind_read_word(state, iret + IRET_SP * WORD, &state->now.sp);
 }
 
-/* One frame up; false at the end, and `failure` says why. */
+/* One frame up; false at the end, with the reason in `failure`. */
 static bool unwind_step(struct state *state)
 {
 	const struct vp_orc_rule *rule =

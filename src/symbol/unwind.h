@@ -9,7 +9,7 @@
 enum vp_unwind_end {
 	VP_UNWIND_USER,        /* where user space entered the kernel */
 	VP_UNWIND_OUTERMOST,   /* a kernel thread's first function */
-	VP_UNWIND_NO_RULE,     /* code that the tables say nothing of */
+	VP_UNWIND_NO_RULE,     /* code that is not in the tables */
 	VP_UNWIND_NO_STACK,    /* beyond the bytes of the stack that there are */
 	VP_UNWIND_NO_REGISTER, /* the rule wants a register that is not known there */
 	VP_UNWIND_TOO_DEEP,

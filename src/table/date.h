@@ -10,8 +10,7 @@
 /* The letters of fields that a format may have. */
 #define VP_DATE_LETTERS "yMdHkKhmsSaEZ"
 
-/* The first unsupported character of the format (a letter, or an open quote); 0 if there is
- * none. */
+/* The first unsupported character of the format (a letter, or an open quote), or 0. */
 char vp_date_format_unknown(const char *format);
 /*
  * Milliseconds since 1970 UTC; a date without a zone is local time. As SimpleDateFormat.parse() of

@@ -10,8 +10,7 @@
 #include "store/trace_reader.h"
 #include "timeline/merge.h"
 
-/* After so many records of each stream that change nothing for others it is worth to look ahead
- * again, which takes a fraction of what it saves. */
+/* Look ahead again after this many records of each stream that do not concern others. */
 enum { QUIET = 64 };
 
 /* The last time that counts. */
@@ -107,7 +106,7 @@ static struct vp_batch *give(struct vp_batches *batches, uint32_t stream, uint64
 }
 
 /* As many records as possible of the stream whose packet ends first: when it is at its end, all
- * others are known up to then. NULL: there are none that can be counted without the order. */
+ * others are known up to then. NULL: none can be counted without the order. */
 static struct vp_batch *give_many(struct vp_batches *batches, bool *ended)
 {
 	const struct vp_merge *merge = &batches->timeline->merge;

@@ -36,13 +36,13 @@ struct vp_batches {
 	uint64_t quiet;         /* … and how many records had none since */
 };
 
-/* For a timeline at its begin, whose records are not read in another way from then on. */
+/* For a timeline at its start; its records are read only by this from then on. */
 void vp_batches_init(struct vp_batches *batches, struct vp_timeline *timeline, bool in_order);
 void vp_batches_deinit(struct vp_batches *batches);
 /* The next batch; NULL at the end. It is to be taken record by record from `at` on, which moves to
  * the first that was not; valid until the next call. */
 struct vp_batch *vp_batches_next(struct vp_batches *batches);
-/* Those of the batch were so many, none later than `last`. */
+/* The batch had this many records, none later than `last`. */
 void vp_batches_taken(struct vp_batches *batches, uint64_t records, uint64_t last);
 
 #endif

@@ -30,8 +30,7 @@ struct vp_chain {
 
 /* Takes a guest_regs, chain_frames or chain_stack. */
 void vp_chain_take(struct vp_chain *chain, const struct vp_record_header *record);
-/* Whether the chain is that of a sample of this thread; `more` says that it is the next one's too.
- */
+/* Whether the chain is that of a sample of this thread; `more`: it is the next one's, too. */
 bool vp_chain_use(struct vp_chain *chain, uint32_t tid, bool more);
 
 #endif

@@ -14,7 +14,7 @@ enum {
 	TAIL_BYTES = 4 * 1024 * 1024, /* and written every second */
 	MAX_DRIFT_PPM = 500,   /* what the kernel lets a clock be slewed at most: adjtimex(2) */
 	STEADY_PPM = 1,        /* taken for what the speed of a clock changes by unseen */
-	GUEST_PAIR_NS = 10000, /* assumed for a pair that does not say how close it is */
+	GUEST_PAIR_NS = 10000, /* assumed for a pair of unknown accuracy */
 	DUMP_NS = 2000000000,  /* how long after the end a dump may be made */
 };
 #define MIN_BASELINE_NS 1000000000ULL /* two instants closer than this give no slope */
@@ -29,7 +29,7 @@ static struct vp_clock_pair pair_of(const struct vp_clock_sync *sync)
 	return (struct vp_clock_pair){sync->time, sync->tsc, sync->error_ns};
 }
 
-/* The last clock_sync within the reader's next `limit` records; false if there is none. */
+/* The last clock_sync within the reader's next `limit` records; false: not found. */
 static bool find_sync(struct vp_stream_reader *reader, uint64_t limit, bool stop_at_first,
 		      struct vp_clock_sync *ret)
 {

@@ -21,7 +21,7 @@ struct vp_clock_pair {
 	uint64_t ns, tsc, error_ns;
 };
 
-/* The first and the last clock_sync record of a trace; count says how many of them there are. */
+/* The first and the last clock_sync record of a trace; count is their number. */
 struct vp_host_clock {
 	unsigned count;
 	struct vp_clock_pair pair[2];

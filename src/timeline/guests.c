@@ -78,7 +78,7 @@ uint32_t vp_guests_vcpu(const struct vp_guests *guests, uint32_t owner, uint32_t
 
 	if (!found)
 		return VP_NONE;
-	/* Thread ids are used again: the VM's process tells, or its number where that is known. */
+	/* Thread ids are reused: the VM's process decides, or its number if known. */
 	const struct vp_vm *vm = &guests->vms->at[guests->vcpus.at[*found].vm];
 	return vm->pid == owner || vp_vm_id(vm) == owner ? *found : VP_NONE;
 }

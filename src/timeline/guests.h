@@ -58,7 +58,7 @@ uint32_t vp_guests_vm(const struct vp_guests *guests, uint32_t vm_id);
 /* The index in `vcpus` of the vCPU with thread `tid`, or VP_NONE. `owner`: its VM's number, or the
  * pid of the VMM. */
 uint32_t vp_guests_vcpu(const struct vp_guests *guests, uint32_t owner, uint32_t tid);
-/* The same for a thread that a record says is vCPU `number` (as in KVM); added if it is unknown. */
+/* The same for a thread that is vCPU `number` in a record (as in KVM); added if it is unknown. */
 uint32_t vp_guests_vcpu_add(struct vp_guests *guests, uint32_t vm_id, uint32_t tid,
 			    uint32_t number);
 /* Makes `home` (index of a stream, or VP_NONE) the home of the vCPU with that index. */

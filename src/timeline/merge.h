@@ -26,8 +26,7 @@ struct vp_merge {
 	bool taken; /* the winner's record was handed out: it has to move on */
 };
 
-/* `heads`: by stream, its first record (NULL: it has none), if these were read already; else NULL.
- */
+/* `heads`: by stream, its first record (NULL: none), if these were read already; else NULL. */
 void vp_merge_init(struct vp_merge *merge, const vp_stream_readers *streams,
 		   const struct vp_record_header *const *heads);
 void vp_merge_deinit(struct vp_merge *merge);

@@ -238,9 +238,9 @@ static inline void survey_see(struct vp_survey *survey, struct vp_survey_pcpu *p
 }
 
 /*
- * Most records are of threads that had one lately, and say only where a thread is and what it left
- * its guest for: the last one of each thread in a packet tells that. Goes past such records from
- * the reader's place on, up to one that says more, is not in order or not before `until`.
+ * Most records are of threads that had one lately, and have only the thread's place and exit
+ * reason: the last one of each thread in a packet is enough. Goes past such records from the
+ * reader's place on, up to one that has more, is not in order or not before `until`.
  */
 static void pass_by(struct vp_survey *survey, struct vp_survey_pcpu *pcpu,
 		    struct vp_stream_cursor *cursor, uint64_t until, struct vp_survey_moment *now)

@@ -33,7 +33,7 @@ struct vp_survey_exit {
 struct vp_survey_thread {
 	uint32_t owner; /* VM number of a vCPU's thread, else pid */
 	uint32_t tid;
-	uint32_t vcpu; /* as its first record that says so has it */
+	uint32_t vcpu; /* from its first record that has it */
 	bool is_vcpu;  /* there is one */
 	bool by_switch;
 	struct vp_survey_moment birth, last; /* first as a vCPU, last of all */
@@ -71,7 +71,7 @@ struct vp_survey_recent {
 struct vp_survey {
 	const struct vp_record_header *
 	    *heads;           /* by stream: the first that is not before; NULL: none */
-	uint64_t first, last; /* times of records; 0: there was none */
+	uint64_t first, last; /* times of records, or 0 */
 	VP_VEC(struct vp_survey_pcpu) pcpus; /* by stream */
 	VP_VEC(struct vp_survey_thread) threads;
 	VP_VEC(struct vp_survey_name) names, guest_names;

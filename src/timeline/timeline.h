@@ -70,7 +70,8 @@ struct vp_tick {
 	uint64_t weight; /* in the recording's unit: ticks (as many as were filled in at once), ns
 			    or events */
 	uint32_t pcpu;   /* index of the stream; VP_NONE: none in particular */
-	bool of_vcpu; /* by that vCPU's own CPU time: it tells nothing of others, and of no pCPU */
+	bool of_vcpu; /* by that vCPU's own CPU time: it has no information on others, and none on
+			 pCPUs */
 	/* The sample: its pid (or VM number), tid, mode and ip are at the same offset in all three
 	 * kinds. NULL: the tick was filled in, the pCPU was idle. */
 	const struct vp_host_sample *sample;

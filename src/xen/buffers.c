@@ -63,7 +63,7 @@ static void note_clocks(struct vp_xen_buffers *buffers)
 	buffers->readings[buffers->n_readings++] = vp_clock_read();
 }
 
-/* On the line through the two readings around it, or nearest to it. *at is the second one's place
+/* On the line through the two readings around it, or nearest to it. *at is the second one's index
  * for an earlier time, at least 1. */
 static uint64_t buffers_time_of(const struct vp_xen_buffers *buffers, uint64_t tsc, size_t *at)
 {
@@ -81,8 +81,7 @@ static uint64_t buffers_time_of(const struct vp_xen_buffers *buffers, uint64_t t
 static struct vp_error *map_rings(struct vp_xen_buffers *buffers)
 {
 	const struct vp_xen *xen = buffers->xen;
-	/* One place for each pCPU that Xen knows, then the lists, of which the first says where
-	 * that is. */
+	/* An offset of a list for each pCPU that Xen knows, then the lists. */
 	size_t pcpus = buffers->info[1] * sizeof(uint32_t) / sizeof(uint16_t);
 
 	for (size_t i = 0; i + 1 < pcpus && buffers->info[1 + i]; i++) {
@@ -116,7 +115,7 @@ static struct vp_error *map_info(struct vp_xen_buffers *buffers, unsigned long f
 	    (bytes + (size_t)sysconf(_SC_PAGESIZE) - 1) / (size_t)sysconf(_SC_PAGESIZE);
 	if (!buffers->info_pages || buffers->info_pages > INFO_PAGES)
 		return vp_error_new(
-		    "Xen's list of trace buffers has %lu bytes, which is not expected", bytes);
+		    "Xen's list of trace buffers has %lu bytes, which is unexpected", bytes);
 	for (size_t i = 0; i < buffers->info_pages; i++)
 		frames[i] = frame + i;
 	buffers->info = xen->call.memory_map(xen->memory, VP_XEN_DOMID_XEN, PROT_READ,
@@ -297,7 +296,7 @@ static void keep_later(struct vp_xen_buffers *buffers, size_t n)
 {
 	buffers->later.count = 0;
 	for (size_t i = n; i < buffers->pending.count; i++)
-		vp_vec_push(&buffers->later, buffers->pending.at[buffers->order.places.at[i]]);
+		vp_vec_push(&buffers->later, buffers->pending.at[buffers->order.indices.at[i]]);
 	buffers->pending.count -= n;
 	if (buffers->later.count)
 		memcpy(buffers->pending.at, buffers->later.at,
@@ -317,7 +316,8 @@ uint64_t vp_xen_buffers_drain(struct vp_xen_buffers *buffers,
 	vp_xen_order_find(&buffers->order, buffers->pending.at, buffers->pending.count);
 	uint64_t known = buffers->tracing ? now->monotonic - LATE_NS : now->monotonic;
 	for (; done < buffers->pending.count; done++) {
-		struct vp_xen_traced *traced = &buffers->pending.at[buffers->order.places.at[done]];
+		struct vp_xen_traced *traced =
+		    &buffers->pending.at[buffers->order.indices.at[done]];
 		uint64_t time = buffers_time_of(buffers, traced->time, &reading);
 		if (time > known && buffers->tracing)
 			break;

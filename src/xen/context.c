@@ -38,11 +38,11 @@ enum {
 	HVM_LSTAR = 960,
 };
 
-static uint64_t word_at(const void *bytes, size_t place)
+static uint64_t word_at(const void *bytes, size_t offset)
 {
 	uint64_t word;
 
-	memcpy(&word, (const char *)bytes + place, sizeof(word));
+	memcpy(&word, (const char *)bytes + offset, sizeof(word));
 	return word;
 }
 

@@ -6,7 +6,7 @@
 #include "schema/vm.h"
 #include "xen/library.h"
 
-/* The first domain from number `from` on that is not about to end; false if there is none. */
+/* The first domain from number `from` on that is not about to end; false: not found. */
 bool vp_xen_domain_next(const struct vp_xen *xen, uint32_t from, struct vp_xen_domain *ret);
 /* The domain of the VM; false: it is gone, or about to end. */
 bool vp_xen_domain_of(const struct vp_xen *xen, const struct vp_vm *vm, struct vp_xen_domain *ret);

@@ -46,7 +46,7 @@ struct window {
 	uint32_t there; /* which of its pages are, a bit each */
 };
 
-/* Where a PV guest says which machine frames its own are: an array of words in its addresses. */
+/* A PV guest's table of its machine frames: an array of words in its addresses. */
 struct own_table {
 	uint64_t root; /* of page tables, a machine address; 0: it is no PV guest */
 	uint64_t address, count;
@@ -91,7 +91,7 @@ static char *map_by_privcmd(void *context, const uint64_t *frames, size_t pages,
 				  .address = (uintptr_t)at,
 				  .frames = frames,
 				  .errors = errors};
-	/* ENOENT: some have been paged out; which, the errors say. */
+	/* ENOENT: some have been paged out, see `errors`. */
 	if (!ioctl(foreign->fd, VP_XEN_MAP_REQUEST, &batch) || errno == ENOENT)
 		return at;
 	munmap(at, pages * PAGE);

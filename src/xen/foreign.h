@@ -25,8 +25,8 @@ struct vp_xen_foreign;
 /* Maps by the descriptor, which outlives it. */
 struct vp_xen_foreign *vp_xen_foreign_new(int fd, uint16_t domain);
 /*
- * Maps these frames as pages that lie together, to be unmapped with munmap(); `errors` says of each
- * whether it is there (0). NULL: none can be.
+ * Maps these frames as pages that lie together, to be unmapped with munmap(); `errors` has the
+ * result of each (0). NULL: none can be.
  */
 typedef char *(*vp_xen_map)(void *context, const uint64_t *frames, size_t pages, int *errors);
 /* Maps by that function instead. */

@@ -21,7 +21,7 @@ struct vp_xen_frames {
 struct vp_error *vp_xen_frames_map(const struct vp_xen *xen,
 				   struct vp_xen_frames *ret) VP_MUST_CHECK;
 void vp_xen_frames_unmap(struct vp_xen_frames *frames);
-/* The guest's address of a machine address; ~0 if there is none. */
+/* The guest's address of a machine address, or ~0. */
 uint64_t vp_xen_frames_translate(const struct vp_xen_frames *frames, uint64_t machine);
 
 #endif

@@ -45,15 +45,15 @@ static bool read_foreign(void *context, uint64_t address, void *bytes, size_t si
 }
 
 static bool guest_samples_find_task(const struct vp_xen_reported *reported,
-				    const struct vp_xen_place *place, struct vp_xen_task *ret)
+				    const struct vp_xen_raw_sample *raw, struct vp_xen_task *ret)
 {
 	const struct vp_xen_memory memory = {read_foreign, reported->foreign};
 
-	/* By the guest's count: APIC ids, which tell under KVM, are others than Xen's numbers. */
+	/* By the guest's numbering: APIC ids, as used with KVM, differ from Xen's numbers. */
 	vp_vec_each (&reported->cpus, cpu)
-		if (cpu->cpu == place->vcpu)
+		if (cpu->cpu == raw->vcpu)
 			return vp_xen_task_read(&reported->kernel, &memory, cpu->current_gpa,
-						place->context.root, place->context.user, ret);
+						raw->context.root, raw->context.user, ret);
 	return false;
 }
 
@@ -73,40 +73,40 @@ static bool is_new(const struct vp_xen_task *task, bool user, struct vp_xen_last
 	return changed;
 }
 
-void vp_xen_sample_make(struct vp_xen_reported *reported, const struct vp_xen_place *place,
+void vp_xen_sample_make(struct vp_xen_reported *reported, const struct vp_xen_raw_sample *raw,
 			struct vp_xen_last *last, union vp_any_record *task,
 			union vp_any_record *sample)
 {
-	const struct vp_xen_context *context = &place->context;
-	uint32_t vm = vp_xen_vm_number(place->domain);
+	const struct vp_xen_context *context = &raw->context;
+	uint32_t vm = vp_xen_vm_number(raw->domain);
 	bool has_root = context->root != UINT64_MAX;
 	struct vp_xen_task found;
 
 	task->header.id = 0;
 	*sample = (union vp_any_record){
-	    .guest_sample = {.time = place->time,
+	    .guest_sample = {.time = raw->time,
 			     .id = VP_ID_guest_sample,
 			     .flags = VP_HAS_CPL | (has_root ? VP_HAS_AS_ROOT : 0),
 			     .vm = vm,
-			     .tid = vp_xen_tid(place->domain, place->vcpu),
+			     .tid = vp_xen_tid(raw->domain, raw->vcpu),
 			     .mode = context->user ? VP_MODE_GUEST_USER : VP_MODE_GUEST_KERNEL,
-			     .vcpu = (uint16_t)place->vcpu,
+			     .vcpu = (uint16_t)raw->vcpu,
 			     .ip = context->ip,
 			     .as_root = has_root ? context->root : 0,
 			     .cpl = context->user ? 3 : 0}};
 	if (!reported->known)
 		return;
-	if (!guest_samples_find_task(reported, place, &found)) {
-		reported->counts.unnamed += place->periods;
+	if (!guest_samples_find_task(reported, raw, &found)) {
+		reported->counts.unnamed += raw->periods;
 		return;
 	}
-	reported->counts.named += place->periods;
+	reported->counts.named += raw->periods;
 	sample->guest_sample.flags |= VP_BY_MEMORY;
 	sample->guest_sample.guest_pid = found.pid;
 	sample->guest_sample.guest_tid = found.tid;
 	if (!is_new(&found, context->user, last))
 		return;
-	*task = (union vp_any_record){.guest_task = {.time = place->time,
+	*task = (union vp_any_record){.guest_task = {.time = raw->time,
 						     .id = VP_ID_guest_task,
 						     .flags = context->user ? VP_IN_USER : 0,
 						     .vm = vm,

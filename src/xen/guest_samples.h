@@ -15,7 +15,7 @@
 struct vp_xen_reported {
 	bool known;
 	struct vp_xen_kernel kernel;
-	VP_VEC(struct vp_guest_place)
+	VP_VEC(struct vp_guest_current_address)
 	cpus;   /* addresses of each vCPU's pointer to the current
 		 * task */
 	int fd; /* of `foreign` */
@@ -24,7 +24,7 @@ struct vp_xen_reported {
 };
 
 /* Where a vCPU was found. */
-struct vp_xen_place {
+struct vp_xen_raw_sample {
 	uint64_t time;
 	uint32_t domain, vcpu;
 	uint64_t periods; /* that the sample stands for */
@@ -44,7 +44,7 @@ struct vp_error *vp_xen_reported_init(struct vp_xen_reported *reported,
 void vp_xen_reported_forget(struct vp_xen_reported *reported);
 /* The sample's record, and the one of the task's name that goes before it; its id is 0 if it is the
  * same as of `last`. */
-void vp_xen_sample_make(struct vp_xen_reported *reported, const struct vp_xen_place *place,
+void vp_xen_sample_make(struct vp_xen_reported *reported, const struct vp_xen_raw_sample *raw,
 			struct vp_xen_last *last, union vp_any_record *task,
 			union vp_any_record *sample);
 

@@ -23,7 +23,7 @@ _Static_assert(offsetof(struct vp_xen_vcpu, cpu_time) == 8, "as in Xen's public/
 static const struct {
 	int library;
 	const char *name;
-	size_t place; /* in struct vp_xen_calls */
+	size_t offset; /* in struct vp_xen_calls */
 } functions[] = {
 #define FUNCTION(library, symbol, name)                                                            \
 	{                                                                                          \
@@ -53,7 +53,7 @@ static const struct {
 #undef FUNCTION
 };
 
-/* The first line of a small file; "" if there is none. */
+/* The first line of a small file, or "". */
 static void library_read_word(const char *path, char *ret, size_t size)
 {
 	struct vp_buffer text = {0};
@@ -94,7 +94,7 @@ static struct vp_error *library_load(struct vp_xen *xen)
 		if (!found)
 			return vp_error_new("the library '%s' has no function '%s'",
 					    names[functions[i].library], functions[i].name);
-		memcpy((char *)&xen->call + functions[i].place, &found, sizeof(found));
+		memcpy((char *)&xen->call + functions[i].offset, &found, sizeof(found));
 	}
 	return NULL;
 }

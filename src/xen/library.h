@@ -28,7 +28,7 @@ struct vp_xen_domain {
 	uint64_t pages[5], shared_info_frame;
 	uint64_t cpu_time; /* ns */
 	uint32_t vcpus_online;
-	uint32_t last_vcpu; /* the highest number; all bits set: there is none */
+	uint32_t last_vcpu; /* the highest number; all bits set: no pCPU */
 	uint32_t label;
 	uint8_t uuid[16];
 	uint32_t cpupool;

@@ -12,18 +12,18 @@ enum { MAX_PCPUS = 4096 };
 void vp_xen_states_init(struct vp_xen_states *states, enum vp_vendor vendor, bool with_spans)
 {
 	*states = (struct vp_xen_states){.vendor = vendor, .with_spans = with_spans};
-	states->vcpus = vp_alloc(VP_XEN_PLACES * sizeof(*states->vcpus));
+	states->vcpus = vp_alloc(VP_XEN_SLOTS * sizeof(*states->vcpus));
 }
 
 void vp_xen_states_deinit(struct vp_xen_states *states)
 {
-	for (size_t i = 0; i < VP_XEN_PLACES; i++) {
+	for (size_t i = 0; i < VP_XEN_SLOTS; i++) {
 		free(states->exits[i]);
 		free(states->sites[i]);
 	}
 	free(states->vcpus);
 	vp_map_deinit(&states->slots);
-	vp_vec_deinit(&states->free_places);
+	vp_vec_deinit(&states->free_slots);
 	vp_vec_deinit(&states->pcpus);
 	vp_map_deinit(&states->thief_numbers);
 	vp_vec_deinit(&states->thieves);
@@ -37,15 +37,15 @@ static uint64_t states_key_of(uint32_t domain, uint32_t vcpu)
 	return (uint64_t)domain << 32 | vcpu;
 }
 
-/* A place for a new vCPU; false if there is none left. */
+/* Allocates a slot for a new vCPU; false: all are in use. */
 static bool states_take_slot(struct vp_xen_states *states, uint32_t *ret)
 {
-	if (states->free_places.count) {
-		*ret = states->free_places.at[--states->free_places.count];
+	if (states->free_slots.count) {
+		*ret = states->free_slots.at[--states->free_slots.count];
 		return true;
 	}
-	*ret = states->n_places;
-	return states->n_places < VP_XEN_PLACES && ++states->n_places;
+	*ret = states->n_slots;
+	return states->n_slots < VP_XEN_SLOTS && ++states->n_slots;
 }
 
 static struct vp_account_vcpu *states_add(struct vp_xen_states *states, uint32_t domain,
@@ -75,7 +75,7 @@ static struct vp_account_vcpu *states_add(struct vp_xen_states *states, uint32_t
 	return entry;
 }
 
-/* A place that was released may be another's by now. */
+/* A slot that was released may be another's by now. */
 static bool has_ended(const struct vp_xen_states *states, uint32_t slot, uint32_t domain,
 		      uint32_t vcpu)
 {
@@ -85,7 +85,7 @@ static bool has_ended(const struct vp_xen_states *states, uint32_t slot, uint32_
 
 /*
  * A vCPU that has ended and goes offline is nothing new: Xen 4.20 has such an event of a domain
- * that was destroyed, up to a second after it left Xen's list. NULL, too, without a place for it.
+ * that was destroyed, up to a second after it left Xen's list. NULL, too, without a slot for it.
  */
 static struct vp_account_vcpu *states_find(struct vp_xen_states *states, uint32_t domain,
 					   uint32_t vcpu, uint64_t now, bool offline,
@@ -248,7 +248,7 @@ static uint32_t states_state_of(const struct vp_xen_states *states, uint32_t slo
 	}
 }
 
-/* If it was not known what the vCPU did, or a record was lost, it did what the record says. */
+/* After a lost record or an unknown state, the vCPU has the state of the record. */
 static void believe(const struct vp_xen_states *states, uint32_t slot, struct vp_account_vcpu *vcpu,
 		    const struct vp_xen_record *record)
 {
@@ -348,7 +348,7 @@ static void states_evict(struct vp_xen_states *states, const struct vp_account_s
 	states->old_sites.at[index].cost.stolen += site->stolen;
 }
 
-/* Counts one more exit for that reason at that place, with its duration. */
+/* Counts one more exit for that reason at that slot, with its duration. */
 static struct vp_account_site *states_count_site(struct vp_xen_states *states, uint32_t slot,
 						 uint64_t ip, uint32_t reason, uint64_t total,
 						 uint64_t now)
@@ -381,7 +381,7 @@ static void states_count_exit(struct vp_xen_states *states, uint32_t slot,
 	exit->buckets[vp_bucket_of(total)]++;
 	vcpu->exits++;
 	struct vp_account_site *site =
-	    vcpu->flags & VP_PLACE_KNOWN
+	    vcpu->flags & VP_RIP_KNOWN
 		? states_count_site(states, slot, vcpu->ip, vcpu->reason, total, vcpu->since)
 		: NULL;
 	if (!(vcpu->flags & VP_EXIT_SPLIT)) /* all of it is the kernel's */
@@ -404,7 +404,7 @@ static void states_take_exit(struct vp_xen_states *states, uint32_t slot,
 	vcpu->exit_at = vcpu->since;
 	vcpu->reason = traced->record.reason;
 	vcpu->ip = traced->record.ip;
-	vcpu->flags |= VP_EXIT_OPEN | VP_REASON_KNOWN | VP_PLACE_KNOWN;
+	vcpu->flags |= VP_EXIT_OPEN | VP_REASON_KNOWN | VP_RIP_KNOWN;
 }
 
 static void states_take_entry(struct vp_xen_states *states, uint32_t slot,
@@ -415,10 +415,10 @@ static void states_take_entry(struct vp_xen_states *states, uint32_t slot,
 	states_enter(states, vcpu, VP_STATE_GUEST, traced->time);
 	if (open)
 		states_count_exit(states, slot, vcpu, vcpu->since - vcpu->exit_at);
-	vcpu->flags &= ~(uint32_t)(VP_EXIT_OPEN | VP_REASON_KNOWN | VP_PLACE_KNOWN | VP_EXIT_SPLIT);
+	vcpu->flags &= ~(uint32_t)(VP_EXIT_OPEN | VP_REASON_KNOWN | VP_RIP_KNOWN | VP_EXIT_SPLIT);
 }
 
-/* Xen does not tell when it is done, so there is a count and no time. */
+/* Xen does not trace its end: there is a count, but no time. */
 static void states_take_work(struct vp_xen_states *states, uint32_t slot,
 			     struct vp_account_vcpu *vcpu, const struct vp_xen_traced *traced)
 {
@@ -526,7 +526,7 @@ void vp_xen_states_emit_gone(struct vp_xen_states *states, uint32_t slot, uint64
 
 void vp_xen_states_end_gone(struct vp_xen_states *states)
 {
-	for (uint32_t slot = 0; slot < states->n_places; slot++) {
+	for (uint32_t slot = 0; slot < states->n_slots; slot++) {
 		struct vp_account_vcpu *vcpu = &states->vcpus[slot];
 		if (!states->was_there[slot])
 			continue;
@@ -538,7 +538,7 @@ void vp_xen_states_end_gone(struct vp_xen_states *states)
 
 void vp_xen_states_cap(struct vp_xen_states *states, uint32_t domain, bool capped)
 {
-	for (uint32_t slot = 0; slot < states->n_places; slot++)
+	for (uint32_t slot = 0; slot < states->n_slots; slot++)
 		if (states->vcpus[slot].pid == vp_xen_vm_number(domain))
 			states->capped[slot] = capped;
 }
@@ -553,5 +553,5 @@ void vp_xen_states_release(struct vp_xen_states *states, uint32_t slot)
 	for (size_t i = 0; i < states->thieves.count; i++)
 		if (states->thieves.at[i].key.vcpu == slot)
 			states->thieves.at[i].cost = (struct vp_thief_cost){0};
-	vp_vec_push(&states->free_places, slot);
+	vp_vec_push(&states->free_slots, slot);
 }

@@ -13,11 +13,11 @@
 #include "xen/weights.h"
 
 enum {
-	VP_XEN_PLACES = 1024, /* of vCPUs at a time */
-	VP_XEN_SLICES = 512,  /* of a pCPU, kept for those who wait for it: a power of two */
+	VP_XEN_SLOTS = 1024, /* of vCPUs at a time */
+	VP_XEN_SLICES = 512, /* of a pCPU, kept for those who wait for it: a power of two */
 };
 
-/* The current or last vCPU of a pCPU: an idle one has no place. */
+/* The current or last vCPU of a pCPU: an idle one has no slot. */
 struct vp_xen_slice {
 	uint64_t begin, end;
 	uint32_t slot; /* + 1; 0: nobody */
@@ -41,15 +41,15 @@ struct vp_xen_old_site {
 };
 
 struct vp_xen_states {
-	struct vp_account_vcpu *vcpus;                /* by place */
-	struct vp_account_exit *exits[VP_XEN_PLACES]; /* VP_EXIT_REASONS, or NULL */
-	struct vp_account_site *sites[VP_XEN_PLACES]; /* VP_EXIT_SITES, or NULL */
-	bool capped[VP_XEN_PLACES]; /* offline because its domain has used up its cap */
+	struct vp_account_vcpu *vcpus;               /* by slot */
+	struct vp_account_exit *exits[VP_XEN_SLOTS]; /* VP_EXIT_REASONS, or NULL */
+	struct vp_account_site *sites[VP_XEN_SLOTS]; /* VP_EXIT_SITES, or NULL */
+	bool capped[VP_XEN_SLOTS]; /* offline because its domain has used up its cap */
 	/* ns: its domain is gone, and was still there then; 0: it is there */
-	uint64_t was_there[VP_XEN_PLACES];
+	uint64_t was_there[VP_XEN_SLOTS];
 	struct vp_map slots; /* by domain and vCPU */
-	uint32_t n_places;   /* that have ever been used */
-	VP_VEC(uint32_t) free_places;
+	uint32_t n_slots;    /* that have ever been used */
+	VP_VEC(uint32_t) free_slots;
 	VP_VEC(struct vp_xen_pcpu) pcpus;
 	struct vp_map thief_numbers;
 	VP_VEC(struct vp_xen_thief) thieves;
@@ -85,7 +85,7 @@ bool vp_xen_states_ran(const struct vp_xen_states *states, uint32_t domain, uint
 /* Whether the record is of a guest that is left for an interrupt. */
 bool vp_xen_states_is_interrupt(const struct vp_xen_states *states,
 				const struct vp_xen_record *record);
-/* Its account begins; `runstate` is what it did last, as far as Xen tells, and on that pCPU. */
+/* Its account begins; `runstate` is its last runstate in Xen's trace, and on that pCPU. */
 void vp_xen_states_seed(struct vp_xen_states *states, uint32_t domain, uint32_t vcpu,
 			enum vp_xen_runstate runstate, uint32_t pcpu, uint64_t now);
 void vp_xen_states_take(struct vp_xen_states *states, const struct vp_xen_traced *traced);
@@ -97,7 +97,7 @@ void vp_xen_states_emit_gone(struct vp_xen_states *states, uint32_t slot, uint64
 void vp_xen_states_end_gone(struct vp_xen_states *states);
 /* Whether the domain has a cap: its vCPUs are offline when it is used up. */
 void vp_xen_states_cap(struct vp_xen_states *states, uint32_t domain, bool capped);
-/* The place becomes free. */
+/* The slot becomes free. */
 void vp_xen_states_release(struct vp_xen_states *states, uint32_t slot);
 
 #endif

@@ -60,7 +60,7 @@ static void trace_take_exit(struct vp_xen_record *ret)
 }
 
 /* Index of the guest's RIP in the words: first, or after the value to be written. */
-static unsigned place_of_ip(uint32_t number, unsigned size)
+static unsigned word_of_ip(uint32_t number, unsigned size)
 {
 	return number == PV_PTWR_EMULATION ? 2 * size : number == PV_PTWR_EMULATION_PAE ? 3 : 0;
 }
@@ -68,7 +68,7 @@ static unsigned place_of_ip(uint32_t number, unsigned size)
 /* The reason why a PV guest entered Xen. */
 static void trace_take_work(uint32_t number, struct vp_xen_record *ret)
 {
-	unsigned size = ret->id & WIDE ? 2 : 1, at = place_of_ip(number, size), least = at + size;
+	unsigned size = ret->id & WIDE ? 2 : 1, at = word_of_ip(number, size), least = at + size;
 
 	ret->reason = VP_PARAVIRTUAL | (VP_PARAVIRTUAL_WORK + number);
 	if (number == PV_HYPERCALL) {

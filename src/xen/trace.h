@@ -35,7 +35,7 @@ enum { VP_XEN_MAX_WORDS = 7 };
 
 struct vp_xen_record {
 	enum vp_xen_event event;
-	uint64_t tsc; /* 0: it has none */
+	uint64_t tsc; /* 0: none */
 	uint32_t id;  /* as Xen numbers it */
 	uint16_t domain, vcpu;
 	uint8_t before, after; /* enum vp_xen_runstate */
@@ -55,7 +55,7 @@ struct vp_xen_traced {
 	struct vp_xen_record record;
 };
 
-/* The next record; false: what follows is none, or it is the end. */
+/* The next record; false: malformed, or the end. */
 bool vp_xen_record_read(struct vp_cursor *cursor, struct vp_xen_record *ret);
 
 #endif

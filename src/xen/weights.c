@@ -22,7 +22,7 @@ void vp_xen_weights_exit(struct vp_xen_weights *weights, uint64_t period, uint64
 
 	weights->ran = ran;
 	if (due)
-		vp_vec_push(&weights->exits, ((struct vp_xen_exit_place){time, ip, due}));
+		vp_vec_push(&weights->exits, ((struct vp_xen_exit_sample){time, ip, due}));
 }
 
 static bool same_process(const struct vp_guest_sample *one, const struct vp_guest_sample *other)
@@ -61,7 +61,7 @@ void vp_xen_weights_context(struct vp_xen_weights *weights, uint64_t period, str
 {
 	uint64_t due = vp_xen_periods_due(ran.ns, period, &weights->accounted);
 	size_t count = weights->exits.count;
-	const struct vp_xen_exit_place *last = count ? &weights->exits.at[count - 1] : NULL;
+	const struct vp_xen_exit_sample *last = count ? &weights->exits.at[count - 1] : NULL;
 
 	if (last && last->time == ran.open_exit) {
 		due += last->periods;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * How much of a vCPU's CPU time each of its samples stands for, and whose those are that were made
- * at its exits for interrupts: Xen's trace has only their place. Nothing here asks Xen.
+ * at its exits for interrupts: Xen's trace has only their RIP. Nothing here asks Xen.
  */
 #ifndef VP_XEN_WEIGHTS_H
 #define VP_XEN_WEIGHTS_H
@@ -19,7 +19,7 @@
 uint64_t vp_xen_periods_due(uint64_t cpu_time, uint64_t period, uint64_t *accounted);
 
 /* An exit for an interrupt for which a sample was due. */
-struct vp_xen_exit_place {
+struct vp_xen_exit_sample {
 	uint64_t time, ip, periods;
 };
 
@@ -31,9 +31,9 @@ struct vp_xen_ran {
 
 /* A vCPU's samples of both kinds; all zeros at first. */
 struct vp_xen_weights {
-	uint64_t ran;                           /* the latest reported CPU time, ns */
-	uint64_t accounted;                     /* CPU time up to which samples stand for it */
-	VP_VEC(struct vp_xen_exit_place) exits; /* since the context before */
+	uint64_t ran;                            /* the latest reported CPU time, ns */
+	uint64_t accounted;                      /* CPU time up to which samples stand for it */
+	VP_VEC(struct vp_xen_exit_sample) exits; /* since the context before */
 	bool has_context;
 	struct vp_guest_sample context; /* the one before */
 };

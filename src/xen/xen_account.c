@@ -32,7 +32,7 @@ struct xen_account {
 	uint64_t next_context;               /* the sampler's, ns: at least so late */
 	bool running, paravirtual, reports_exits;
 	uint64_t known;     /* up to when everything is known */
-	uint64_t next_look; /* for what only Xen itself tells: caps, ends */
+	uint64_t next_look; /* for caps and ends, which only Xen itself reports */
 	uint64_t looked;    /* when the domains were looked at last */
 };
 
@@ -177,7 +177,7 @@ static void account_begin(struct vp_account_source *source, const vp_vms *vms, u
 }
 
 /* The exit is not part of the states yet. */
-static void tell_exit(struct xen_account *account, const struct vp_xen_traced *traced)
+static void report_exit(struct xen_account *account, const struct vp_xen_traced *traced)
 {
 	const struct vp_account_vcpu *vcpu = vp_xen_states_running(&account->states, traced->pcpu);
 	struct vp_xen_ran had;
@@ -205,7 +205,7 @@ static void xen_account_take(void *context, const struct vp_xen_traced *traced)
 	if (account->sampler && traced->time >= account->next_context)
 		weigh_contexts(account, traced->time);
 	if (account->reports_exits && vp_xen_states_is_interrupt(&account->states, &traced->record))
-		tell_exit(account, traced);
+		report_exit(account, traced);
 	const struct vp_account_vcpu *vcpu =
 	    account->events ? vp_xen_states_running(&account->states, traced->pcpu) : NULL;
 
@@ -221,7 +221,7 @@ static void look_for_ends(struct xen_account *account, uint64_t now)
 {
 	struct vp_xen_states *states = &account->states;
 
-	for (uint32_t slot = 0; slot < states->n_places; slot++) {
+	for (uint32_t slot = 0; slot < states->n_slots; slot++) {
 		const struct vp_account_vcpu *vcpu = &states->vcpus[slot];
 		const struct vp_vm vm = {.has_domain = true, .domain = vcpu->pid - 1};
 		struct vp_xen_domain domain;
@@ -278,7 +278,7 @@ static const char *account_missing(const struct vp_account_source *source)
 
 static size_t account_slots(const struct vp_account_source *source)
 {
-	return VP_XEN_PLACES;
+	return VP_XEN_SLOTS;
 }
 
 static bool account_vcpu(const struct vp_account_source *source, size_t slot,
@@ -286,7 +286,7 @@ static bool account_vcpu(const struct vp_account_source *source, size_t slot,
 {
 	const struct vp_xen_states *states = &xen_account_of(source)->states;
 
-	if (slot >= states->n_places || !states->vcpus[slot].begin)
+	if (slot >= states->n_slots || !states->vcpus[slot].begin)
 		return false;
 	*ret = states->vcpus[slot];
 	return true;

@@ -150,9 +150,8 @@ static struct vp_error *read_some(const struct vp_xen_domain *domain)
 
 	VP_TRY(vp_xen_foreign_open(domain->id, &fd));
 	struct vp_error *error =
-	    can_read(domain, fd)
-		? NULL
-		: vp_error_new("nothing of the memory of domain %u can be mapped", domain->id);
+	    can_read(domain, fd) ? NULL
+				 : vp_error_new("cannot map the memory of domain %u", domain->id);
 	close(fd);
 	return error;
 }

@@ -5,18 +5,18 @@
 
 void vp_xen_order_deinit(struct vp_xen_order *order)
 {
-	vp_vec_deinit(&order->places);
+	vp_vec_deinit(&order->indices);
 	vp_vec_deinit(&order->spare);
 	vp_vec_deinit(&order->runs);
 }
 
 static void find_runs(struct vp_xen_order *order, const struct vp_xen_traced *records, size_t count)
 {
-	order->places.count = order->spare.count = order->runs.count = 0;
+	order->indices.count = order->spare.count = order->runs.count = 0;
 	for (size_t i = 0; i < count; i++) {
 		if (!i || records[i].time < records[i - 1].time)
 			vp_vec_push(&order->runs, i);
-		vp_vec_push(&order->places, (uint32_t)i);
+		vp_vec_push(&order->indices, (uint32_t)i);
 	}
 }
 
@@ -25,13 +25,13 @@ static void find_runs(struct vp_xen_order *order, const struct vp_xen_traced *re
 static void xen_order_merge(struct vp_xen_order *order, const struct vp_xen_traced *records,
 			    size_t at, size_t middle, size_t end)
 {
-	const uint32_t *places = order->places.at;
+	const uint32_t *indices = order->indices.at;
 	size_t other = middle;
 
 	while (at < middle || other < end) {
-		bool is_other = at == middle || (other < end && records[places[other]].time <
-								    records[places[at]].time);
-		vp_vec_push(&order->spare, places[is_other ? other : at]);
+		bool is_other = at == middle || (other < end && records[indices[other]].time <
+								    records[indices[at]].time);
+		vp_vec_push(&order->spare, indices[is_other ? other : at]);
 		other += is_other;
 		at += !is_other;
 	}
@@ -52,7 +52,7 @@ static void merge_pairs(struct vp_xen_order *order, const struct vp_xen_traced *
 		runs[kept++] = runs[i];
 	}
 	order->runs.count = kept;
-	memcpy(order->places.at, order->spare.at, count * sizeof(*order->places.at));
+	memcpy(order->indices.at, order->spare.at, count * sizeof(*order->indices.at));
 }
 
 void vp_xen_order_find(struct vp_xen_order *order, const struct vp_xen_traced *records,

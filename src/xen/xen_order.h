@@ -9,7 +9,8 @@
 
 /* All zeros at first; kept for the next time. */
 struct vp_xen_order {
-	VP_VEC(uint32_t) places; /* of records: the earliest first; those of one time as they are */
+	VP_VEC(uint32_t)
+	indices; /* of records: the earliest first; those of one time as they are */
 	VP_VEC(uint32_t) spare;
 	VP_VEC(size_t) runs; /* where they begin in `places` */
 };

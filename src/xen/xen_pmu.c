@@ -28,15 +28,15 @@ struct vp_xen_pmu {
 	struct vp_trigger trigger;
 	struct vp_xen_pmu_totals totals;
 	VP_VEC(bool) seen; /* by pCPU */
-	void (*take)(void *context, const struct vp_xen_pmu_place *place);
+	void (*take)(void *context, const struct vp_xen_pmu_sample *sample);
 	void *context;
 };
 
-enum vp_xen_pmu_whose vp_xen_pmu_whose(const struct vp_xen_pmu_place *place)
+enum vp_xen_pmu_owner vp_xen_pmu_owner(const struct vp_xen_pmu_sample *sample)
 {
-	if (place->domain == 0 || place->domain == FIRST_RESERVED)
+	if (sample->domain == 0 || sample->domain == FIRST_RESERVED)
 		return VP_XEN_PMU_DOM0;
-	return place->domain > FIRST_RESERVED ? VP_XEN_PMU_XEN : VP_XEN_PMU_GUEST;
+	return sample->domain > FIRST_RESERVED ? VP_XEN_PMU_XEN : VP_XEN_PMU_GUEST;
 }
 
 static void xen_pmu_note_pcpu(struct vp_xen_pmu *pmu, uint32_t pcpu)
@@ -47,17 +47,17 @@ static void xen_pmu_note_pcpu(struct vp_xen_pmu *pmu, uint32_t pcpu)
 	pmu->seen.at[pcpu] = true;
 }
 
-static int xen_pmu_take_place(void *context, void *data, size_t size)
+static int xen_pmu_take_sample(void *context, void *data, size_t size)
 {
 	struct vp_xen_pmu *pmu = context;
-	const struct vp_xen_pmu_place *place = data;
-	enum vp_xen_pmu_whose whose = vp_xen_pmu_whose(place);
+	const struct vp_xen_pmu_sample *sample = data;
+	enum vp_xen_pmu_owner owner = vp_xen_pmu_owner(sample);
 
-	pmu->totals.of[whose]++;
-	if (place->pcpu < MAX_PCPUS)
-		xen_pmu_note_pcpu(pmu, place->pcpu);
-	if (whose != VP_XEN_PMU_DOM0)
-		pmu->take(pmu->context, place);
+	pmu->totals.of[owner]++;
+	if (sample->pcpu < MAX_PCPUS)
+		xen_pmu_note_pcpu(pmu, sample->pcpu);
+	if (owner != VP_XEN_PMU_DOM0)
+		pmu->take(pmu->context, sample);
 	return 0;
 }
 
@@ -85,7 +85,7 @@ static struct vp_error *xen_pmu_load(struct vp_xen_pmu *pmu)
 		VP_TRY(put_pages(pmu));
 	if (!pmu->programs || xen_pmu_bpf__load(pmu->programs))
 		return vp_error_errno(errno, "cannot load the program that reads Xen's PMU pages");
-	pmu->ring = ring_buffer__new(bpf_map__fd(pmu->programs->maps.places), xen_pmu_take_place,
+	pmu->ring = ring_buffer__new(bpf_map__fd(pmu->programs->maps.samples), xen_pmu_take_sample,
 				     pmu, NULL);
 	return pmu->ring ? NULL : vp_error_errno(errno, "cannot map the ring of Xen's PMU pages");
 }
@@ -106,7 +106,7 @@ static struct vp_error *xen_pmu_open_counters(const struct vp_xen *xen, struct v
 	VP_TRY(vp_trigger_open(&options, &pmu->trigger));
 	vp_vec_each (&pmu->trigger.fds, fd)
 		if (ioctl(*fd, PERF_EVENT_IOC_SET_BPF,
-			  bpf_program__fd(pmu->programs->progs.take_place)))
+			  bpf_program__fd(pmu->programs->progs.take_pmu_sample)))
 			return vp_error_errno(errno, "cannot attach the program to a counter");
 	return NULL;
 }
@@ -143,7 +143,7 @@ struct vp_error *vp_xen_pmu_end(struct vp_xen_pmu *pmu)
 }
 
 void vp_xen_pmu_drain(struct vp_xen_pmu *pmu,
-		      void (*take)(void *context, const struct vp_xen_pmu_place *place),
+		      void (*take)(void *context, const struct vp_xen_pmu_sample *sample),
 		      void *context)
 {
 	pmu->take = take;

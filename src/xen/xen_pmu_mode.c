@@ -20,13 +20,13 @@ static char *xen_pmu_mode_path_of(const struct vp_xen_pmu_mode *mode)
 static struct vp_error *not_read(int errnum, const char *path)
 {
 	if (errnum == ENOENT)
-		return vp_error_new("%s is not there: dom0's kernel has no driver for Xen's PMU "
+		return vp_error_new("%s is missing: dom0's kernel has no driver for Xen's PMU "
 				    "(CONFIG_XEN_HAVE_VPMU)",
 				    path);
 	if (errnum == EOPNOTSUPP || errnum == ENOSYS)
 		return vp_error_new(
-		    "Xen lends no counters: it has to be booted with vpmu=1 and without its "
-		    "watchdog, on a processor whose counters it knows, and with a PV dom0");
+		    "Xen provides no counters: boot it with vpmu=1, without its watchdog, on a "
+		    "processor that its vPMU supports, and with a PV dom0");
 	return vp_error_errno(errnum, "cannot read %s", path);
 }
 
@@ -61,9 +61,7 @@ struct vp_error *vp_xen_pmu_mode_read(struct vp_xen_pmu_mode *mode)
 		return not_read(errnum, path);
 	}
 	if (strcmp(mode->before, "off") == 0)
-		return vp_error_new("%s is 'off': somebody switched Xen's counters off (expected "
-				    "self, hv or all)",
-				    path);
+		return vp_error_new("%s is 'off' (expected self, hv or all)", path);
 	return NULL;
 }
 
@@ -76,8 +74,8 @@ struct vp_error *vp_xen_pmu_mode_take(struct vp_xen_pmu_mode *mode)
 	int errnum = write_word(path, all);
 	mode->changed = !errnum;
 	if (errnum == EBUSY)
-		return vp_error_new("Xen does not give dom0 the counters that guests have of their "
-				    "own since they were started: write 'all' into %s before that",
+		return vp_error_new("guests have owned Xen's counters since their start: write "
+				    "'all' to %s before starting them",
 				    path);
 	return errnum ? vp_error_errno(errnum, "cannot write 'all' into %s", path) : NULL;
 }

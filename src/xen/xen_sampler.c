@@ -37,7 +37,7 @@ struct sampled_vcpu {
 	uint64_t cpu_time;  /* then, ns */
 	uint64_t accounted; /* CPU time up to which samples stand for it, or contexts were read */
 	struct vp_xen_last last;
-	struct vp_xen_weights weights; /* if the account tells of exits */
+	struct vp_xen_weights weights; /* if the account reports exits */
 };
 
 /* A domain, or one that was. */
@@ -50,7 +50,7 @@ struct sampled {
 
 /* A context that was read, of which it is not known yet how much it stands for; or where a counter
  * interrupted a vCPU: then no more than time and address are known. */
-struct look {
+struct pending_sample {
 	uint16_t domain, vcpu; /* one of Xen's own numbers: it was Xen's code */
 	uint32_t pcpu;
 	bool counted;
@@ -82,11 +82,11 @@ struct vp_guest_sampler {
 	bool listed;        /* the domains, once */
 	uint64_t next_list; /* when they are to be listed again */
 	VP_VEC(union vp_any_record) records;
-	VP_VEC(struct look) looks;       /* in order of time */
-	VP_VEC(struct last_exits) exits; /* with `pmu`: by pCPU */
-	bool reported;                   /* the account tells of exits … */
-	uint64_t known;                  /* … and has told all up to here */
-	uint64_t counted_at_exits;       /* places in Xen that were of a guest */
+	VP_VEC(struct pending_sample) pending; /* in order of time */
+	VP_VEC(struct last_exits) exits;       /* with `pmu`: by pCPU */
+	bool reported;                         /* the account reports exits … */
+	uint64_t known;                        /* … and has told all up to here */
+	uint64_t counted_at_exits;             /* places in Xen that were of a guest */
 	struct vp_guest_sampler_totals totals;
 };
 
@@ -105,7 +105,7 @@ static struct sampled *sampled_of(struct vp_guest_sampler *sampler, uint32_t dom
 /* The rest of the vCPUs' CPU time has no samples. */
 static void leave_vcpus(struct vp_guest_sampler *sampler, struct sampled *sampled)
 {
-	if (sampler->reported) /* they may have run until now, as the account will tell */
+	if (sampler->reported) /* they may have run until now, the account will show it */
 		return;
 	vp_vec_each (&sampled->vcpus, vcpu)
 		if (vcpu->known && vcpu->cpu_time > vcpu->accounted)
@@ -178,19 +178,21 @@ static void xen_sampler_put_sample(struct vp_guest_sampler *sampler,
 }
 
 static void put_context(struct vp_guest_sampler *sampler, struct sampled *sampled,
-			struct sampled_vcpu *vcpu, const struct vp_xen_place *place)
+			struct sampled_vcpu *vcpu, const struct vp_xen_raw_sample *raw)
 {
-	struct look look = {.domain = (uint16_t)place->domain, .vcpu = (uint16_t)place->vcpu};
+	struct pending_sample pending_sample = {.domain = (uint16_t)raw->domain,
+						.vcpu = (uint16_t)raw->vcpu};
 
-	vp_xen_sample_make(&sampled->reported, place, &vcpu->last, &look.task, &look.sample);
+	vp_xen_sample_make(&sampled->reported, raw, &vcpu->last, &pending_sample.task,
+			   &pending_sample.sample);
 	sampler->totals.samples++;
 	if (sampler->reported) {
-		vp_vec_push(&sampler->looks, look);
+		vp_vec_push(&sampler->pending, pending_sample);
 		return;
 	}
-	if (look.task.header.id)
-		xen_sampler_put(sampler, &look.task);
-	xen_sampler_put_sample(sampler, &look.sample.guest_sample, place->periods);
+	if (pending_sample.task.header.id)
+		xen_sampler_put(sampler, &pending_sample.task);
+	xen_sampler_put_sample(sampler, &pending_sample.sample.guest_sample, raw->periods);
 }
 
 static void sample_vcpu(struct vp_guest_sampler *sampler, struct sampled *sampled,
@@ -198,30 +200,29 @@ static void sample_vcpu(struct vp_guest_sampler *sampler, struct sampled *sample
 {
 	const uint64_t period =
 	    sampler->reported ? sampler->options.poll_ns : sampler->options.period_ns;
-	struct vp_xen_place place = {.domain = sampled->domain.id, .vcpu = vcpu->number};
+	struct vp_xen_raw_sample raw = {.domain = sampled->domain.id, .vcpu = vcpu->number};
 
-	place.periods = vp_xen_periods_due(vcpu->cpu_time, period, &vcpu->accounted);
-	if (!place.periods)
+	raw.periods = vp_xen_periods_due(vcpu->cpu_time, period, &vcpu->accounted);
+	if (!raw.periods)
 		return;
-	place.time = vp_clock_monotonic();
-	bool read =
-	    vp_xen_context_read(sampler->xen, &sampled->domain, vcpu->number, &place.context);
-	uint64_t pause = vp_clock_monotonic() - place.time;
+	raw.time = vp_clock_monotonic();
+	bool read = vp_xen_context_read(sampler->xen, &sampled->domain, vcpu->number, &raw.context);
+	uint64_t pause = vp_clock_monotonic() - raw.time;
 	if (!read) {
-		sampler->totals.unsampled_ns += sampler->reported ? 0 : place.periods * period;
+		sampler->totals.unsampled_ns += sampler->reported ? 0 : raw.periods * period;
 		return;
 	}
 	if (!(sampled->domain.flags & VP_XEN_HVM))
-		place.context.root = vp_xen_frames_translate(&sampler->frames, place.context.root);
+		raw.context.root = vp_xen_frames_translate(&sampler->frames, raw.context.root);
 	sampler->totals.pause += pause;
 	if (pause > sampler->totals.max_ns)
 		sampler->totals.max_ns = pause;
-	put_context(sampler, sampled, vcpu, &place);
+	put_context(sampler, sampled, vcpu, &raw);
 }
 
 /* One that is blocked is not at work: its CPU time waits for a look that finds it so. */
-static void look_at_vcpu(struct vp_guest_sampler *sampler, struct sampled *sampled,
-			 struct sampled_vcpu *vcpu)
+static void xen_sampler_sample_vcpu(struct vp_guest_sampler *sampler, struct sampled *sampled,
+				    struct sampled_vcpu *vcpu)
 {
 	const struct vp_xen *xen = sampler->xen;
 	struct vp_xen_vcpu now;
@@ -239,7 +240,7 @@ static void look_at_vcpu(struct vp_guest_sampler *sampler, struct sampled *sampl
 		sample_vcpu(sampler, sampled, vcpu);
 }
 
-static void xen_sampler_look_at_all(struct vp_guest_sampler *sampler)
+static void xen_sampler_sample_all(struct vp_guest_sampler *sampler)
 {
 	uint64_t now = vp_clock_monotonic();
 
@@ -250,7 +251,7 @@ static void xen_sampler_look_at_all(struct vp_guest_sampler *sampler)
 	vp_vec_each (&sampler->domains, sampled)
 		vp_vec_each (&sampled->vcpus, vcpu)
 			if (!sampled->gone)
-				look_at_vcpu(sampler, sampled, vcpu);
+				xen_sampler_sample_vcpu(sampler, sampled, vcpu);
 }
 
 static void sleep_until(uint64_t time)
@@ -270,7 +271,7 @@ static void *xen_sampler_run(void *context)
 
 	while (!sampler->ending) {
 		pthread_mutex_lock(&sampler->lock);
-		xen_sampler_look_at_all(sampler);
+		xen_sampler_sample_all(sampler);
 		pthread_mutex_unlock(&sampler->lock);
 		uint64_t now = vp_clock_monotonic();
 		next += period;
@@ -377,21 +378,21 @@ bool vp_xen_sampler_wants_exits(const struct vp_guest_sampler *sampler)
 }
 
 /* They come from one vCPU of dom0 after another: into the order of time. */
-static void take_counted(void *context, const struct vp_xen_pmu_place *place)
+static void take_counted(void *context, const struct vp_xen_pmu_sample *raw)
 {
 	struct vp_guest_sampler *sampler = context;
-	struct look look = {.domain = (uint16_t)place->domain,
-			    .vcpu = (uint16_t)place->vcpu,
-			    .pcpu = place->pcpu,
-			    .counted = true,
-			    .sample.guest_sample = {
-				.time = place->time, .id = VP_ID_guest_sample, .ip = place->ip}};
-	size_t at = sampler->looks.count;
+	struct pending_sample pending_sample = {
+	    .domain = (uint16_t)raw->domain,
+	    .vcpu = (uint16_t)raw->vcpu,
+	    .pcpu = raw->pcpu,
+	    .counted = true,
+	    .sample.guest_sample = {.time = raw->time, .id = VP_ID_guest_sample, .ip = raw->ip}};
+	size_t at = sampler->pending.count;
 
-	vp_vec_push(&sampler->looks, look);
-	for (; at && sampler->looks.at[at - 1].sample.header.time > place->time; at--)
-		sampler->looks.at[at] = sampler->looks.at[at - 1];
-	sampler->looks.at[at] = look;
+	vp_vec_push(&sampler->pending, pending_sample);
+	for (; at && sampler->pending.at[at - 1].sample.header.time > raw->time; at--)
+		sampler->pending.at[at] = sampler->pending.at[at - 1];
+	sampler->pending.at[at] = pending_sample;
 }
 
 /* The last exit of that pCPU before `time`, if there was one just before it, or NULL. */
@@ -412,10 +413,11 @@ static struct vp_xen_exit *last_exit(struct vp_guest_sampler *sampler, uint32_t 
  * A counter interrupted Xen. On AMD that is where it finds interrupts of HVM and PVH guests, too:
  * it takes them after the guest's exit, which is then the last one of the pCPU.
  */
-static void weigh_at_exit(struct vp_guest_sampler *sampler, const struct look *look)
+static void weigh_at_exit(struct vp_guest_sampler *sampler,
+			  const struct pending_sample *pending_sample)
 {
-	uint64_t time = look->sample.header.time;
-	struct vp_xen_exit *exit = last_exit(sampler, look->pcpu, time);
+	uint64_t time = pending_sample->sample.header.time;
+	struct vp_xen_exit *exit = last_exit(sampler, pending_sample->pcpu, time);
 
 	if (!exit)
 		return;
@@ -425,23 +427,25 @@ static void weigh_at_exit(struct vp_guest_sampler *sampler, const struct look *l
 	sampler->counted_at_exits++;
 }
 
-static void xen_sampler_weigh(struct vp_guest_sampler *sampler, const struct look *look,
+static void xen_sampler_weigh(struct vp_guest_sampler *sampler,
+			      const struct pending_sample *pending_sample,
 			      struct vp_xen_runner runner)
 {
-	if (look->counted && look->domain >= VP_XEN_DOMID_FIRST_RESERVED) {
-		weigh_at_exit(sampler, look);
+	if (pending_sample->counted && pending_sample->domain >= VP_XEN_DOMID_FIRST_RESERVED) {
+		weigh_at_exit(sampler, pending_sample);
 		return;
 	}
-	const struct vp_guest_sample *sample = &look->sample.guest_sample;
+	const struct vp_guest_sample *sample = &pending_sample->sample.guest_sample;
 	struct vp_xen_weights *weights =
-	    &xen_sampler_vcpu_of(sampler, look->domain, look->vcpu)->weights;
-	struct sink sink = {sampler, sampled_of(sampler, look->domain)};
+	    &xen_sampler_vcpu_of(sampler, pending_sample->domain, pending_sample->vcpu)->weights;
+	struct sink sink = {sampler, sampled_of(sampler, pending_sample->domain)};
 	struct vp_xen_ran ran = {.ns = weights->ran};
 
-	if (look->task.header.id)
-		xen_sampler_put(sampler, &look->task);
-	runner.ran(runner.context, look->domain, look->vcpu, sample->time, &ran);
-	if (look->counted) {
+	if (pending_sample->task.header.id)
+		xen_sampler_put(sampler, &pending_sample->task);
+	runner.ran(runner.context, pending_sample->domain, pending_sample->vcpu, sample->time,
+		   &ran);
+	if (pending_sample->counted) {
 		vp_xen_weights_exit(weights, sampler->options.period_ns, sample->time, ran.ns,
 				    sample->ip);
 		return;
@@ -460,13 +464,14 @@ uint64_t vp_xen_sampler_weigh(struct vp_guest_sampler *sampler, uint64_t time,
 	sampler->reported = true;
 	if (sampler->pmu)
 		vp_xen_pmu_drain(sampler->pmu, take_counted, sampler);
-	while (done < sampler->looks.count && sampler->looks.at[done].sample.header.time <= time)
-		xen_sampler_weigh(sampler, &sampler->looks.at[done++], runner);
-	sampler->looks.count -= done;
-	if (sampler->looks.count) {
-		memmove(sampler->looks.at, sampler->looks.at + done,
-			sampler->looks.count * sizeof(*sampler->looks.at));
-		next = sampler->looks.at[0].sample.header.time;
+	while (done < sampler->pending.count &&
+	       sampler->pending.at[done].sample.header.time <= time)
+		xen_sampler_weigh(sampler, &sampler->pending.at[done++], runner);
+	sampler->pending.count -= done;
+	if (sampler->pending.count) {
+		memmove(sampler->pending.at, sampler->pending.at + done,
+			sampler->pending.count * sizeof(*sampler->pending.at));
+		next = sampler->pending.at[0].sample.header.time;
 	}
 	pthread_mutex_unlock(&sampler->lock);
 	return next;
@@ -547,8 +552,8 @@ static uint64_t complete_until(const struct vp_guest_sampler *sampler)
 {
 	uint64_t until = sampler->reported ? sampler->known : UINT64_MAX;
 
-	if (sampler->looks.count && sampler->looks.at[0].sample.header.time < until)
-		until = sampler->looks.at[0].sample.header.time;
+	if (sampler->pending.count && sampler->pending.at[0].sample.header.time < until)
+		until = sampler->pending.at[0].sample.header.time;
 	vp_vec_each (&sampler->domains, sampled)
 		vp_vec_each (&sampled->vcpus, vcpu)
 			if (vcpu->weights.exits.count && vcpu->weights.exits.at[0].time < until)
@@ -639,7 +644,7 @@ static void sampler_free(struct vp_guest_sampler *sampler)
 			vp_xen_weights_deinit(&vcpu->weights);
 		vp_vec_deinit(&sampled->vcpus);
 	}
-	vp_vec_deinit(&sampler->looks);
+	vp_vec_deinit(&sampler->pending);
 	vp_vec_deinit(&sampler->exits);
 	vp_vec_deinit(&sampler->domains);
 	vp_vec_deinit(&sampler->records);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Samples of Xen's guests by the contexts of their vCPUs, and where the account tells that these
- * left their guests for interrupts (collect/programs/guest_sampler.h). */
+/* Samples of Xen's guests by the contexts of their vCPUs, and at exits in the account for
+ * interrupts (collect/programs/guest_sampler.h). */
 #ifndef VP_XEN_XEN_SAMPLER_H
 #define VP_XEN_XEN_SAMPLER_H
 
@@ -9,7 +9,7 @@
 
 const struct vp_guest_sampler_ops *vp_guest_sampler_xen(void);
 
-/* Whether the account is to say how long vCPUs ran. If so, from its first call on samples are
+/* Whether the account has to report the vCPUs' run time. If so, from its first call on samples are
  * handed over only as far as it has told all. */
 bool vp_xen_sampler_wants_account(const struct vp_guest_sampler *sampler);
 /* … and where they left their guests for interrupts. */
@@ -23,8 +23,7 @@ struct vp_xen_runner {
 };
 
 /* In order of time with the next function: the contexts that were read up to `time`, and the places
- * at which counters interrupted vCPUs. Returns when the next one was; UINT64_MAX if there is none
- * yet. */
+ * at which counters interrupted vCPUs. Returns when the next one was, or UINT64_MAX yet. */
 uint64_t vp_xen_sampler_weigh(struct vp_guest_sampler *sampler, uint64_t time,
 			      struct vp_xen_runner runner);
 /* A vCPU, which had had the pCPU for `ran` ns, left its guest at that place for an interrupt. */

@@ -71,8 +71,8 @@ static void plan(struct rig *rig, const struct rig_options *options)
 static void size_maps(struct rig *rig, uint32_t subjects)
 {
 	uint32_t pcpus = (uint32_t)libbpf_num_possible_cpus();
-	struct bpf_map *by_subject[] = {rig->programs->maps.subjects, rig->programs->maps.places,
-					rig->programs->maps.free_places};
+	struct bpf_map *by_subject[] = {rig->programs->maps.subjects, rig->programs->maps.slots,
+					rig->programs->maps.free_slots};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(by_subject); i++)
 		assert_int_equal(bpf_map__set_max_entries(by_subject[i], subjects), 0);
@@ -108,7 +108,7 @@ struct rig *rig_open(const struct rig_options *options)
 	size_maps(rig, options->subjects);
 	assert_int_equal(intervals_bpf__load(rig->programs), 0);
 	for (uint32_t place = 1; place <= options->subjects; place++)
-		assert_int_equal(bpf_map_update_elem(bpf_map__fd(rig->programs->maps.free_places),
+		assert_int_equal(bpf_map_update_elem(bpf_map__fd(rig->programs->maps.free_slots),
 						     NULL, &place, BPF_ANY),
 				 0);
 	make_rings(rig, options->ring_bytes);

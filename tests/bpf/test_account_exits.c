@@ -365,7 +365,7 @@ static void make_guest(const struct rig *rig, char *memory)
 	assert_int_equal(
 	    bpf_map_update_elem(bpf_map__fd(programs->maps.identity_vcpus), &slot, &vcpu, BPF_ANY),
 	    0);
-	assert_int_equal(bpf_map_update_elem(bpf_map__fd(programs->maps.identity_places), &vcpu.key,
+	assert_int_equal(bpf_map_update_elem(bpf_map__fd(programs->maps.identity_index), &vcpu.key,
 					     &slot, BPF_ANY),
 			 0);
 }

@@ -74,7 +74,7 @@ static void open_guest(struct guest *guest, uint32_t vendor)
 	assert_int_equal(
 	    bpf_map_update_elem(bpf_map__fd(programs->maps.identity_vcpus), &zero, &vcpu, 0), 0);
 	assert_int_equal(
-	    bpf_map_update_elem(bpf_map__fd(programs->maps.identity_places), &vcpu.key, &zero, 0),
+	    bpf_map_update_elem(bpf_map__fd(programs->maps.identity_index), &vcpu.key, &zero, 0),
 	    0);
 	put_word(guest, CURRENT, va_of(TASK));
 	put_task(guest, TASK, 7, va_of(MM), "seven");

@@ -98,7 +98,7 @@ static void tell_places(const struct trace_bpf *programs)
 	put(programs->maps.identity_slots, &zero, &slot);
 	put(programs->maps.guest_runs, &zero, &run);
 	put(programs->maps.identity_vcpus, &zero, &vcpu);
-	put(programs->maps.identity_places, &key, &zero);
+	put(programs->maps.identity_index, &key, &zero);
 }
 
 static bool rig_open(struct rig *rig, uint32_t ring)
@@ -337,10 +337,10 @@ static void test_identify(void **state)
 	vp_guest_memory_add(&vm.memory, 0, 1 << 20, 0x70000000);
 	assert_false(vp_tracer_can_see(&finding));
 	for (uint32_t i = 0; i < 2; i++) {
-		const struct vp_guest_place cpu = {i, i, 0x1000 + 8 * i, 0x2000 + 8 * i};
+		const struct vp_guest_current_address cpu = {i, i, 0x1000 + 8 * i, 0x2000 + 8 * i};
 		vp_vec_push(&finding.cpus, cpu);
 		assert_false(vp_tracer_can_see(&finding));
-		vp_vec_push(&finding.counts, ((struct vp_guest_count_place){
+		vp_vec_push(&finding.counts, ((struct vp_guest_count_address){
 						 i, VP_GUEST_switches, 0x3000 + 8 * i, false}));
 		assert_true(vp_tracer_can_see(&finding));
 	}

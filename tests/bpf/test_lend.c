@@ -25,7 +25,7 @@ struct rig {
 
 static bool rig_open(struct rig *rig)
 {
-	*rig = (struct rig){.place = vp_own_tid() % VP_LEND_PLACES};
+	*rig = (struct rig){.place = vp_own_tid() % VP_LEND_SLOTS};
 	if (!fake_vcpu_make(&rig->vcpu)) {
 		print_message("skipped: this kernel does not describe KVM\n");
 		return false;

@@ -185,7 +185,7 @@ static struct vp_error *identify(struct vp_sampler *sampler, uint32_t number, ui
 	vp_guest_memory_add(&state.memory, 0, 1 << 20, 0x70000000);
 	for (uint32_t vcpu = 0; vcpu < 4; vcpu++)
 		vp_vec_push(&finding.cpus,
-			    ((struct vp_guest_place){vcpu, vcpu, 0x1000 + 8 * vcpu}));
+			    ((struct vp_guest_current_address){vcpu, vcpu, 0x1000 + 8 * vcpu}));
 	struct vp_error *error =
 	    vp_identity_set(vp_sampler_identity(sampler), number, &state, &finding);
 	vp_vec_deinit(&finding.cpus);

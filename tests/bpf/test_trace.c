@@ -305,7 +305,7 @@ static void test_kvm(void **state)
 }
 
 /* What the event of the exit says of it, on whatever pCPU the program will run. */
-static void tell_exit(const struct rig *rig, const struct vp_last_exit *now)
+static void report_exit(const struct rig *rig, const struct vp_last_exit *now)
 {
 	int map = bpf_map__fd(rig->programs->maps.last_exit);
 
@@ -328,9 +328,9 @@ static void test_kvm_of_intel(void **state)
 	fake_vcpu_reads_rip(&fake, 0xffffffff81000456, false);
 	vp_run(rig.programs->progs.kvm_exit, fake.address, 1, 0);
 	vp_run(rig.programs->progs.kvm_exit, 10, fake.address, 0);
-	tell_exit(&rig,
-		  &(struct vp_last_exit){
-		      .rip = 0x1234, .qualification = 0x70U << 16 | 8, .reason = 30, .known = 1});
+	report_exit(&rig,
+		    &(struct vp_last_exit){
+			.rip = 0x1234, .qualification = 0x70U << 16 | 8, .reason = 30, .known = 1});
 	vp_run(rig.programs->progs.kvm_exit, fake.address, 1, 0);
 	rig_drain(&rig);
 	assert_int_equal(rig.exits.count, 4);

@@ -76,7 +76,7 @@ static void begin_tracing(struct tracing *tracing, struct vp_tracepoints_options
 	*tracing = (struct tracing){.pcpu = vp_stay_here()};
 	snprintf(filter, sizeof(filter), "id == %d && common_pid == %u", SYS_getppid, vp_own_tid());
 	expect_no_error(vp_tracepoints_open(&options, &tracing->tracepoints));
-	assert_null(vp_tracepoints_detour(tracing->tracepoints));
+	assert_null(vp_tracepoints_by_perf(tracing->tracepoints));
 	expect_no_error(vp_tracepoints_define(tracing->tracepoints, &tracing->classes));
 	if (options.take == take_records) {
 		struct seen *seen = options.context;

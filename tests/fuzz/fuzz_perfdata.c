@@ -23,7 +23,7 @@ static void look_at(struct vp_perfdata *file, struct vp_tracedat *formats)
 		out.size = 0;
 		if (class != VP_TRACEDAT_NO_CLASS)
 			vp_tracepoint_convert(&formats->classes.at[class],
-					      &formats->places.at[class], record.time, record.raw,
+					      &formats->layouts.at[class], record.time, record.raw,
 					      &out);
 	}
 	vp_perf_spaces_write(&spaces, &maps);

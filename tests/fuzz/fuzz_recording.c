@@ -16,11 +16,11 @@
 #include "base/file.h"
 #include "export/exporters.h"
 #include "render/render_account.h"
-#include "render/render_lanes.h"
 #include "render/render_report.h"
 #include "render/render_script.h"
 #include "render/render_summary.h"
 #include "render/render_table.h"
+#include "render/render_tracks.h"
 #include "schema/trace_event.h"
 #include "store/packet_split.h"
 
@@ -243,12 +243,12 @@ static void print_events(const char *directory, const struct vp_script_options *
 }
 
 struct periods {
-	struct vp_lanes_layout layout;
+	struct vp_tracks_layout layout;
 	struct vp_sched sums;
 };
 
 /* Every period ends after it began, and is one line. */
-static void take_period(void *context, const struct vp_period *period)
+static void take_period(void *context, const struct vp_track_slice *period)
 {
 	static const char *const names[] = {"text", "jsonl", "csv"};
 	struct periods *periods = context;
@@ -258,7 +258,7 @@ static void take_period(void *context, const struct vp_period *period)
 		abort();
 	for (size_t i = 0; i < VP_ARRAY_SIZE(names); i++) {
 		out.size = 0;
-		vp_lanes_format_named(names[i])->period(period, &periods->layout, &out);
+		vp_tracks_format_named(names[i])->slice(period, &periods->layout, &out);
 		look_at_line(&out);
 	}
 	vp_buffer_deinit(&out);
@@ -270,10 +270,10 @@ static void put_sched_tables(struct periods *periods)
 	struct vp_table tables[4] = {0};
 	struct vp_buffer out = {0};
 
-	vp_sched_vcpu_table(&periods->sums, periods->layout.lanes, &tables[0]);
-	vp_sched_thread_table(&periods->sums, periods->layout.lanes, &tables[1]);
+	vp_sched_vcpu_table(&periods->sums, periods->layout.tracks, &tables[0]);
+	vp_sched_thread_table(&periods->sums, periods->layout.tracks, &tables[1]);
 	vp_sched_wait_table(&periods->sums, &tables[2]);
-	vp_sched_worst_table(&periods->sums, periods->layout.lanes, &tables[3]);
+	vp_sched_worst_table(&periods->sums, periods->layout.tracks, &tables[3]);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(tables); i++) {
 		vp_render_table_text(&tables[i], true, &out);
 		vp_table_deinit(&tables[i]);
@@ -284,18 +284,18 @@ static void put_sched_tables(struct periods *periods)
 static void print_periods(const char *directory, uint64_t from, uint64_t to, const char *vm)
 {
 	struct periods periods = {.sums.max_waits = 3};
-	const struct vp_lanes_options options = {
+	const struct vp_tracks_options options = {
 	    .from = from, .to = to, .vm = vm, .take = take_period, .context = &periods};
-	struct vp_error *error = vp_lanes_open(directory, &options, &periods.layout.lanes);
+	struct vp_error *error = vp_tracks_open(directory, &options, &periods.layout.tracks);
 
 	if (error) {
 		vp_error_free(error);
 		return;
 	}
-	while (vp_lanes_read(periods.layout.lanes, 100))
+	while (vp_tracks_read(periods.layout.tracks, 100))
 		;
 	put_sched_tables(&periods);
-	vp_lanes_close(periods.layout.lanes);
+	vp_tracks_close(periods.layout.tracks);
 	vp_sched_deinit(&periods.sums);
 }
 

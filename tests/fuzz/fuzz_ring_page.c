@@ -11,7 +11,7 @@ static const char format[] = "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigne
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	vp_tracepoint_places places = {0};
+	vp_tracepoint_layout places = {0};
 	vp_event_classes classes = {0};
 	struct vp_event_class *event;
 	struct vp_buffer out = {0};

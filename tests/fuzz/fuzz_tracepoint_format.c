@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	const uint8_t *end = size ? memchr(bytes, 0, size) : NULL;
 	size_t length = end ? (size_t)(end - bytes) : size;
-	vp_tracepoint_places places = {0};
+	vp_tracepoint_layout places = {0};
 	vp_event_classes classes = {0};
 	struct vp_event_class *event;
 	struct vp_buffer out = {0};

@@ -43,7 +43,7 @@ static bool change_u32(const struct subject *subject, uint64_t va, uint32_t valu
 
 static bool endless_name(const struct subject *subject)
 {
-	return change(subject, subject->task.place + subject->kernel->pack.at.task_comm,
+	return change(subject, subject->task.address + subject->kernel->pack.at.task_comm,
 		      "AAAAAAAAAAAAAAAA", 16);
 }
 
@@ -51,26 +51,26 @@ static bool huge_pid(const struct subject *subject)
 {
 	const struct vp_kernel_pack *pack = &subject->kernel->pack;
 
-	return change_u32(subject, subject->task.place + pack->at.task_pid, 0x7fffffff) &&
-	       change_u32(subject, subject->task.place + pack->at.task_tgid, 0x7fffffff);
+	return change_u32(subject, subject->task.address + pack->at.task_pid, 0x7fffffff) &&
+	       change_u32(subject, subject->task.address + pack->at.task_tgid, 0x7fffffff);
 }
 
 static bool no_process(const struct subject *subject)
 {
-	return change_u32(subject, subject->task.place + subject->kernel->pack.at.task_tgid, 0);
+	return change_u32(subject, subject->task.address + subject->kernel->pack.at.task_tgid, 0);
 }
 
 /* The next task is the task itself: the list does not come back to its head. */
 static bool task_ring(const struct subject *subject)
 {
-	uint64_t link = subject->task.place + subject->kernel->pack.at.task_tasks;
+	uint64_t link = subject->task.address + subject->kernel->pack.at.task_tasks;
 
 	return change_u64(subject, link, link);
 }
 
 static bool task_nowhere(const struct subject *subject)
 {
-	return change_u64(subject, subject->task.place + subject->kernel->pack.at.task_tasks,
+	return change_u64(subject, subject->task.address + subject->kernel->pack.at.task_tasks,
 			  NOWHERE);
 }
 
@@ -312,7 +312,7 @@ static bool is_it(void *context, const struct vp_guest_task *task)
 
 	if (!strcmp(task->comm, finding->comm))
 		finding->task = *task;
-	return !finding->task.place;
+	return !finding->task.address;
 }
 
 static void take_file(void *context, const struct vp_guest_mapping *mapping)
@@ -340,7 +340,7 @@ struct vp_error *lies_make(const struct vp_guest_kernel *kernel, const char *kin
 		return vp_error_usage("'%s' is no lie", kind);
 	if (who) {
 		vp_guest_tasks_each(kernel, is_it, &finding, &damaged);
-		if (!finding.task.place)
+		if (!finding.task.address)
 			return vp_error_new("no process of the guest is named '%s'", who);
 		subject.task = finding.task;
 		if (!vp_guest_mappings_each(kernel, subject.task.mm, take_file, &subject))

@@ -305,12 +305,12 @@ tests/lab/qmp /run/vlab/g1.qmp cont; sleep 2; lab-guest run g1 pingpong --rounds
 
 
 def suspended(run, claims):
-    said = re.findall(r"VM 'g1': .*was set anew.*", run.command_output(1, "err"))
+    said = re.findall(r"VM 'g1': .*was reset.*", run.command_output(1, "err"))
     claims.check(len(said) == 1, f"suspended: {said}")
     rows = events(run, recording="suspended")
     threads = sorted({row["tid"] for row in rows if row["machine"] == "guest" and row["comm"] == "pingpong"}, key=int)
     last = [row for row in rows if row["machine"] == "guest" and row["tid"] in threads[-2:]]
-    bound = int(re.search(r"their times are right to (\d+) ns", (run.recording("suspended") / "vms").read_text())[1])
+    bound = int(re.search(r"their times are right to (\d+) ns", run.info("suspended")["vms"][0]["agent"])[1])
     inside, outside = outside_of_guest_mode(rows, last, bound)
     claims.check(len(threads) == 4 and inside > 6000 and not outside,
                  f"suspended: {inside} events of the last 2 of {len(threads)} threads, {len(outside)} of them more than {bound} ns outside of guest mode {outside[:5]}")

@@ -402,10 +402,10 @@ command vperf record --interrupts=pmu -F {XEN_RATE} -d 6 -o /out/rec
 def xen_check(run, claims):
     found = {name: next(probe for probe in json.loads((run.out / f"{name}.json").read_text())["features"] if probe["name"] == "Xen's PMU")
              for name in ("alone", "beside")}
-    claims.check(found["alone"]["found"] and not found["beside"]["found"] and "since they were started" in found["beside"]["detail"],
+    claims.check(found["alone"]["found"] and not found["beside"]["found"] and "since their start" in found["beside"]["detail"],
                  f"'vperf check' before a guest was started, and after: {found}")
     told = run.command_output(2, "err").splitlines()
-    claims.check("1" in told and any("since they were started" in line for line in told) and not (run.out / "refused").exists(),
+    claims.check("1" in told and any("since their start" in line for line in told) and not (run.out / "refused").exists(),
                  f"'vperf record' refuses as 'vperf check' does, and leaves no recording: {told}")
 
 

@@ -562,7 +562,7 @@ def lying_agents(run, claims):
     """Whatever they do, the host's part is whole, what was good stays, and it is said."""
     memory = {}
     for number, (name, sentence, few) in enumerate((
-            ("honest", None, None), ("garbage", "entries were none", 10), ("flood", "later ones are counted as lost", None),
+            ("honest", None, None), ("garbage", "invalid entries", 10), ("flood", "later ones are counted as lost", None),
             ("cut", "events of its guest are missing from here on: the agent of guest CID 3 has ended", 10)), 1):
         said = run.command_output(number, "err")
         claims.check("status 0" in run.command_output(number) and (not sentence or sentence in said),

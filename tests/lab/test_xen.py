@@ -261,7 +261,7 @@ def threads_of_dom0(run, claims):
 def no_counters(run, claims):
     """Here is no PMU that Xen could lend."""
     probe = next(probe for probe in json.loads(run.command_output(7, "out"))["features"] if probe["name"] == "Xen's PMU")
-    claims.check(not probe["found"] and "Xen lends no counters" in probe["detail"], f"'vperf check': {probe}")
+    claims.check(not probe["found"] and "Xen provides no counters" in probe["detail"], f"'vperf check': {probe}")
     first, status, second, *rest = run.command_output(7, "err").splitlines()
     claims.check(status == "1" and first == f"vperf record: {probe['detail']}", f"'vperf record --interrupts=pmu' says the same: {first}")
     claims.check(rest[-1] == "2" and "mutually exclusive" in second, f"… and with -e cycles: {second}")

@@ -70,11 +70,11 @@ int main(int argc, char **argv)
 	read_all(&file, 1e9 / strtod(argv[2], NULL), &records);
 	vp_xen_order_find(&order, records.at, records.count);
 	vp_xen_states_init(&states, VP_VENDOR_AMD, false);
-	states.begin = records.count ? records.at[order.places.at[0]].time : 0;
-	vp_vec_each (&order.places, place)
+	states.begin = records.count ? records.at[order.indices.at[0]].time : 0;
+	vp_vec_each (&order.indices, place)
 		vp_xen_states_take(&states, &records.at[*place]);
 	printf("[");
-	for (uint32_t place = 0; place < states.n_places; place++)
+	for (uint32_t place = 0; place < states.n_slots; place++)
 		print_vcpu(&states, place);
 	printf("]\n");
 	vp_xen_states_deinit(&states);

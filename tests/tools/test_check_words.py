@@ -28,7 +28,10 @@ BAD = {
     "not-there": ["The agent is not there.", "This was not tried."],
     "begin-noun": ["From the begin to the end."],
     "percent-space": ["It takes 0.3 % longer."],
+    "is-none": ["NULL if there is none.", "Errors: it is none.", "Entries that are none.", "The stream is none's."],
+    "as-ever": ["It is as ever.", "It tries ever less often."],
 }
+IN_COMMENTS = {"tell-say": ["A note says why.", "It tells the host.", "One hears of it."]}
 GOOD = ["What is a steal?", "Of course it runs.", "It is so far untested.", "The agent has to be asked.", "It has a name that may be long.",
         "So it is counted.", "The kernel begins a slice.", "It takes 0.3% longer.", "Exit status 1, e.g. What it returns.", "Events are reported."]
 PAGE = """.\\" What a comment has is no matter.
@@ -55,7 +58,18 @@ class Words(unittest.TestCase):
 
     def test_header(self):
         text = "/* Memory of the\n * reader. What it has is freed. */\nint what; /* Of a vCPU: its number. */\n// behind\n/* Reads `n` bytes behind it. */\n"
-        self.assertEqual([(hit.line, hit.pattern) for hit in tool.hits_of("src/base/what.h", text)], [(2, "opens-relative"), (3, "opens-relative")])
+        self.assertEqual([(hit.line, hit.pattern) for hit in tool.hits_of("src/base/what.h", text)],
+                         [(2, "opens-relative"), (3, "opens-relative"), (5, "behind")])
+
+    def test_comments(self):
+        for pattern, sentences in {**BAD, **IN_COMMENTS}.items():
+            for sentence in sentences:
+                comment = f"int first; /* {sentence} */\nconst char *text = \"{sentence}\";\n"
+                self.assertEqual(self.patterns(comment, "src/base/what.c"), [pattern], sentence)
+        for sentence in GOOD:
+            self.assertEqual(self.patterns(f"/* {sentence} */", "include/what.h"), [], sentence)
+        self.assertEqual(set(IN_COMMENTS), set(tool.IN_COMMENTS))
+        self.assertEqual(self.patterns(IN_COMMENTS["tell-say"][0]), [])
 
     def test_bad(self):
         for pattern, sentences in BAD.items():
@@ -135,6 +149,33 @@ class Known(unittest.TestCase):
         self.assertIn("src/table.c:1: table-word", printed)
         self.assertIn("src/table.c:2: table-word", printed)
         self.assertNotIn("src/other.c", printed)
+
+    def test_headings(self):
+        self.write("docs/glossary.md", "# Glossary\n\n| word | definition | others |\n|---|---|---|\n| VM exit, VM entry | Leaving. | x |\n| work | Time. | – |\n\n"
+                   "## JSON and CSV names before 0.3\n\n| output | then |\n|---|---|\n| old | new |\n")
+        self.write(tool.PLAIN, "# Plain.\nns\nlongest\n")
+        self.write("src/table.c", 'vp_table_column_add(table, "work_ns", "Work", "ns", X);\n'
+                   'static const struct c all[] = {{"exits", "VM exits"}, {"work", "Longest"}};\n')
+        self.assertEqual(self.run_tool(), (0, ""))
+        bad = {"src/table.c": ('vp_table_column_add(table, "work_ns", "Toil", "ns", X);\n', "work_ns, 'Toil': toil"),
+               "src/key.c": ('vp_table_column_add(table, "toil_ns", "Work", "ns", X);\n', "toil_ns, 'Work': toil"),
+               "src/choice.c": ('vp_table_column_add(table, "work", is ? "Work" : "Toil", "ns", X);\n', "work, 'Toil': toil"),
+               "src/other.c": ('vp_table_column_add(table, key, is ? "Toil" : "Work", "ns", X);\n', "'Toil': toil"),
+               "src/top.c": ('put_heading(); vp_buffer_printf(out, "%s", "work%", "toil%");\n', ", 'toil': toil"),
+               "web/src/page.ts": ('el("th", { scope: "col" }, "Toil");\n', ", 'Toil': toil"),
+               "src/old.c": ('vp_table_column_add(table, "old", "Work", "ns", X);\n', "old, 'Work': old")}
+        (self.root / "web/src").mkdir(parents=True)
+        for name, (text, hit) in bad.items():
+            before = (self.root / name).read_text() if (self.root / name).exists() else None
+            self.write(name, text)
+            status, printed = self.run_tool()
+            self.assertEqual((status, f"{name}:1: heading-word" in printed, hit in printed), (1, True, True), printed)
+            self.write(name, before) if before else (self.root / name).unlink()
+        self.assertEqual(self.run_tool(), (0, ""))
+        for line, problem in (("toil", "no heading has the word 'toil'"), ("exit", "the glossary has the word 'exit'")):
+            self.write(tool.PLAIN, f"ns\nlongest\n{line}\n")
+            status, printed = self.run_tool()
+            self.assertEqual((status, problem in printed), (1, True), printed)
 
     def test_gone(self):
         self.write("README.md", "The one behind it.\n")

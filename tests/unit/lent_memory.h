@@ -14,14 +14,14 @@ enum { CPUS = 3, PLACE = 5 /* of the thread */, MARKER = 77 };
 /* Of each counter, at each publication. */
 enum { MORE = 1001 };
 
-static inline uint64_t count_of(unsigned cpu, unsigned place)
+static inline uint64_t count_of(unsigned cpu, unsigned index)
 {
-	return 10000 * (cpu + 1) + 100 * place;
+	return 10000 * (cpu + 1) + 100 * index;
 }
 
-static inline uint64_t base_of(unsigned place)
+static inline uint64_t base_of(unsigned index)
 {
-	return place % 2 ? 7 + place : 0 - (uint64_t)(3 + place);
+	return index % 2 ? 7 + index : 0 - (uint64_t)(3 + index);
 }
 
 /* What the agent shares; behind the threads are the stints. */
@@ -53,8 +53,8 @@ static inline void fill(struct shared *shared)
 					  .cpu = 1,
 					  .stolen_base = 40,
 					  .executed = 2,
-					  .made = 9,
-					  .made_at_exec = 4,
+					  .n_children = 9,
+					  .children_at_exec = 4,
 					  .born = 3};
 	for (unsigned i = 0; i < VP_LENT_EVENTS; i++) {
 		thread->base[i] = base_of(i);
@@ -71,13 +71,13 @@ static inline int setup(void **state)
 					 .thread = thread_here(),
 					 .runs = memory.runs,
 					 .n_cpus = CPUS,
-					 .place = PLACE,
+					 .index = PLACE,
 					 .marker = MARKER,
 					 .n = VP_LENT_EVENTS,
 					 .events = VP_LENT_EVENTS,
 					 .tid = gettid()};
 	for (unsigned i = 0; i < VP_LENT_EVENTS; i++)
-		lent.places[i] = VP_LENT_EVENTS - 1 - i;
+		lent.indices[i] = VP_LENT_EVENTS - 1 - i;
 	return 0;
 }
 

@@ -17,7 +17,7 @@ static inline struct vp_report made_report(const char *directory,
 	return report;
 }
 
-/* The first row of that function, of all parts; NULL: there is none. */
+/* The first row of that function, of all parts, or NULL. */
 static inline const struct vp_profile_row *made_report_row(const struct vp_report *report,
 							   const char *function)
 {

@@ -235,7 +235,7 @@ static void test_storm(void **state)
 		add(&account, VP_ID_guest_sample, &sample);
 	assert_int_equal(storms_told(&account, 1000000, &text), 1);
 	assert_string_equal(text,
-			    "VM 'pid-1000': vCPU 0 was in a storm of interrupts: 20000 a "
+			    "VM 'pid-1000': vCPU 0 was in an interrupt storm: 20000 a "
 			    "second (local_timer) while it had a pCPU, which took 10.0% of "
 			    "its time; of its 2 exits a second 100.0% were HLT; samples show "
 			    "90.0% of its time in the guest, exactly it was 60.0%: samples are "

@@ -332,9 +332,9 @@ static void expect_storms(size_t count, bool with_samples)
 	assert_int_equal(sentences.count, 1 + count);
 	assert_string_equal(sentences.at[0], "first");
 	if (count) {
-		assert_non_null(strstr(sentences.at[1],
-				       "VM 'vm1': vCPU 1 was in a storm of "
-				       "interrupts: 30000 a second (local_timer)"));
+		assert_non_null(strstr(
+		    sentences.at[1],
+		    "VM 'vm1': vCPU 1 was in an interrupt storm: 30000 a second (local_timer)"));
 		assert_int_equal(strstr(sentences.at[1], "samples show 60.0%") != NULL,
 				 with_samples);
 	}

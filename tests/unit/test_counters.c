@@ -318,7 +318,7 @@ static void make_view(struct lent_memory *memory)
 	    .view = {.reader = __builtin_thread_pointer(),
 		     .thread = &memory->thread.head,
 		     .cells = memory->cells,
-		     .events = {{.place = 32, .start = 40}, {.place = 40, .start = 0}}},
+		     .events = {{.offset = 32, .start = 40}, {.offset = 40, .start = 0}}},
 	};
 	memory->cells[1].others[3] = 1000;
 	memory->cells[1].others[4] = 2000;
@@ -370,10 +370,10 @@ static void make_family(struct family_memory *memory)
 {
 	*memory = (struct family_memory){
 	    .cells = {{.counts = {9000, 9000}}, {.counts = {1000, 5000}}, {.counts = {7000, 7000}}},
-	    .threads = {{.born = 3, .family = {400, 100}, .live = 2}, {.born = 3}},
-	    .runs = {{.runs = 1, .place = 1, .born = 3},
-		     {.runs = 1, .place = 0, .born = 3, .start = {900, 4000}},
-		     {.runs = 1, .place = 0, .born = 2}},
+	    .threads = {{.born = 3, .children = {400, 100}, .live = 2}, {.born = 3}},
+	    .runs = {{.runs = 1, .index = 1, .born = 3},
+		     {.runs = 1, .index = 0, .born = 3, .start = {900, 4000}},
+		     {.runs = 1, .index = 0, .born = 2}},
 	    .lent = {.cells = memory->cells,
 		     .thread = &memory->threads[0],
 		     .runs = memory->runs,

@@ -364,7 +364,7 @@ static void test_most(void **state)
 /* Two VMs of a vCPU each, busy for a second, each of which takes half of the other's: whether a
  * pCPU more would have been of use depends on which ones they may use. */
 static void divide(uint32_t pcpus, const char *one, const char *two, const char *three,
-		   uint64_t *crowded)
+		   uint64_t *overcommitted)
 {
 	const char *const lists[] = {one, two, three};
 	vp_vms vms = {0};
@@ -398,33 +398,33 @@ static void divide(uint32_t pcpus, const char *one, const char *two, const char 
 		}
 	vp_account_settle(&account);
 	for (size_t i = 0; i < account.thefts.count; i++)
-		crowded[i] = account.thefts.at[i].crowded;
+		overcommitted[i] = account.thefts.at[i].overcommitted;
 	vp_account_deinit(&account);
 	vp_vms_deinit(&vms);
 }
 
 static void test_overcommit(void **state)
 {
-	uint64_t crowded[3];
+	uint64_t overcommitted[3];
 
-	divide(1, NULL, NULL, NULL, crowded);
-	assert_int_equal(crowded[0], SECOND);
-	assert_int_equal(crowded[1], SECOND);
-	divide(2, NULL, "0-1", NULL, crowded);
-	assert_int_equal(crowded[0], 0);
+	divide(1, NULL, NULL, NULL, overcommitted);
+	assert_int_equal(overcommitted[0], SECOND);
+	assert_int_equal(overcommitted[1], SECOND);
+	divide(2, NULL, "0-1", NULL, overcommitted);
+	assert_int_equal(overcommitted[0], 0);
 	/* Of four pCPUs they may use one; a list that is none stands for all. */
-	divide(4, "3", "3", NULL, crowded);
-	assert_int_equal(crowded[0], SECOND);
-	assert_int_equal(crowded[1], SECOND);
-	divide(4, "3", "3-2", NULL, crowded);
-	assert_int_equal(crowded[0], 0);
+	divide(4, "3", "3", NULL, overcommitted);
+	assert_int_equal(overcommitted[0], SECOND);
+	assert_int_equal(overcommitted[1], SECOND);
+	divide(4, "3", "3-2", NULL, overcommitted);
+	assert_int_equal(overcommitted[0], 0);
 	/* Three on two, one of which could be elsewhere: a half of what two of them lost. */
-	divide(2, "0", "0", "0-1", crowded);
-	assert_int_equal(crowded[0], SECOND);
-	assert_int_equal(crowded[1], SECOND);
-	assert_int_equal(crowded[2], 0);
-	divide(2, "0-1", "0-1", "0-1", crowded);
-	assert_in_range(crowded[2], 2 * SECOND / 3 - 5, 2 * SECOND / 3 + 5);
+	divide(2, "0", "0", "0-1", overcommitted);
+	assert_int_equal(overcommitted[0], SECOND);
+	assert_int_equal(overcommitted[1], SECOND);
+	assert_int_equal(overcommitted[2], 0);
+	divide(2, "0-1", "0-1", "0-1", overcommitted);
+	assert_in_range(overcommitted[2], 2 * SECOND / 3 - 5, 2 * SECOND / 3 + 5);
 }
 
 /* Names that a shell or a terminal would obey; and nothing found. */

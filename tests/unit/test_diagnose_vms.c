@@ -549,7 +549,7 @@ static void test_overcommit(void **state)
 	vp_diagnosis_deinit(&diagnosis);
 }
 
-/* A storm of interrupts is one vCPU's, and one source's. */
+/* An interrupt storm is one vCPU's, and one source's. */
 static void test_storm(void **state)
 {
 	take_seconds(0);

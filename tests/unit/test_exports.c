@@ -78,14 +78,14 @@ static void end(struct vp_export *export)
 static const struct vp_exporter exporter = {
     .begin = begin, .sample = sample, .slice = slice, .end = end};
 
-static void period(struct vp_export *export, const struct vp_period *period)
+static void period(struct vp_export *export, const struct vp_track_slice *period)
 {
 	vp_buffer_printf(export->out, "%s %llu-%llu %u",
-			 period->lane == VP_LANE_PCPU ? "pcpu" : "vcpu",
+			 period->track == VP_TRACK_PCPU ? "pcpu" : "vcpu",
 			 (unsigned long long)(period->begin - MADE_START),
 			 (unsigned long long)(period->end - MADE_START), period->pcpu);
 	if (period->has_vcpu)
-		vp_buffer_printf(export->out, " %s/%u", vp_lanes_vm(export->lanes, period->vm),
+		vp_buffer_printf(export->out, " %s/%u", vp_tracks_vm(export->tracks, period->vm),
 				 period->vcpu);
 	vp_buffer_printf(export->out, " %u\n", period->tid);
 }
@@ -263,7 +263,8 @@ static void make_trace(void)
 static void test_traces(void **state)
 {
 	static const struct vp_exporter events = {.begin = begin, .event = event, .end = end};
-	static const struct vp_exporter periods = {.begin = begin, .period = period, .end = end};
+	static const struct vp_exporter periods = {
+	    .begin = begin, .track_slice = period, .end = end};
 	static const char of_second[] = "begin\nvcpu 150-250 1 vm1/1 2002\n"
 					"vcpu 250-350 1 vm1/1 2002\n"
 					"pcpu 150-350 1 vm1/1 2002\nend\n";

@@ -64,75 +64,75 @@ static const struct vp_state_slice slices[] = {{.begin = 1000000100,
 						.pcpu = VP_NONE,
 						.state = "blocked"}};
 
-static const struct vp_period periods[] = {{.lane = VP_LANE_PCPU,
-					    .state = VP_LANE_RUNNING,
-					    .begin = 1000000300,
-					    .end = 1000000900,
-					    .pcpu = 2,
-					    .tid = 88,
-					    .comm = "task"},
-					   {.lane = VP_LANE_PCPU,
-					    .state = VP_LANE_RUNNING,
-					    .begin = 1000000900,
-					    .end = 1000001900,
-					    .pcpu = 2,
-					    .tid = 1001,
-					    .comm = "CPU 0/KVM",
-					    .has_vcpu = true,
-					    .vm = 1000,
-					    .vcpu = 0},
-					   {.lane = VP_LANE_PCPU,
-					    .state = VP_LANE_IDLE,
-					    .begin = 1000001900,
-					    .end = 1000002000,
-					    .pcpu = 0},
-					   {.lane = VP_LANE_VCPU,
-					    .state = VP_LANE_GUEST,
-					    .begin = 1000000950,
-					    .end = 1000001850,
-					    .pcpu = 2,
-					    .tid = 1001,
-					    .has_vcpu = true,
-					    .vm = 1000,
-					    .vcpu = 0,
-					    .has_guest = true,
-					    .guest_tid = 6,
-					    .guest_pid = 5,
-					    .guest_comm = "worker",
-					    .certainty = VP_LANE_EXACT},
-					   {.lane = VP_LANE_VCPU,
-					    .state = VP_LANE_WAKING,
-					    .begin = 1000003000,
-					    .end = 1000004000,
-					    .pcpu = 1,
-					    .tid = 2002,
-					    .has_vcpu = true,
-					    .vm = SECOND,
-					    .vcpu = 1,
-					    .has_waker = true,
-					    .waker_tid = 99,
-					    .waker_pcpu = 3,
-					    .waker_comm = "waker",
-					    .has_thief = true,
-					    .thief_tid = 88,
-					    .thief_comm = "thief",
-					    .wait_begin = 1000003000},
-					   {.lane = VP_LANE_VCPU,
-					    .state = VP_LANE_WAKING,
-					    .begin = 1000004000,
-					    .end = 1000005000,
-					    .pcpu = VP_NO_PCPU,
-					    .tid = 2003,
-					    .has_vcpu = true,
-					    .vm = SECOND,
-					    .vcpu = VP_VCPU_UNKNOWN,
-					    .has_waker = true,
-					    .wait_begin = 1000003000,
-					    .wait_ends = true}};
+static const struct vp_track_slice periods[] = {{.track = VP_TRACK_PCPU,
+						 .state = VP_TRACK_RUNNING,
+						 .begin = 1000000300,
+						 .end = 1000000900,
+						 .pcpu = 2,
+						 .tid = 88,
+						 .comm = "task"},
+						{.track = VP_TRACK_PCPU,
+						 .state = VP_TRACK_RUNNING,
+						 .begin = 1000000900,
+						 .end = 1000001900,
+						 .pcpu = 2,
+						 .tid = 1001,
+						 .comm = "CPU 0/KVM",
+						 .has_vcpu = true,
+						 .vm = 1000,
+						 .vcpu = 0},
+						{.track = VP_TRACK_PCPU,
+						 .state = VP_TRACK_IDLE,
+						 .begin = 1000001900,
+						 .end = 1000002000,
+						 .pcpu = 0},
+						{.track = VP_TRACK_VCPU,
+						 .state = VP_TRACK_GUEST,
+						 .begin = 1000000950,
+						 .end = 1000001850,
+						 .pcpu = 2,
+						 .tid = 1001,
+						 .has_vcpu = true,
+						 .vm = 1000,
+						 .vcpu = 0,
+						 .has_guest = true,
+						 .guest_tid = 6,
+						 .guest_pid = 5,
+						 .guest_comm = "worker",
+						 .certainty = VP_TRACK_EXACT},
+						{.track = VP_TRACK_VCPU,
+						 .state = VP_TRACK_WAKING,
+						 .begin = 1000003000,
+						 .end = 1000004000,
+						 .pcpu = 1,
+						 .tid = 2002,
+						 .has_vcpu = true,
+						 .vm = SECOND,
+						 .vcpu = 1,
+						 .has_waker = true,
+						 .waker_tid = 99,
+						 .waker_pcpu = 3,
+						 .waker_comm = "waker",
+						 .has_thief = true,
+						 .thief_tid = 88,
+						 .thief_comm = "thief",
+						 .wait_begin = 1000003000},
+						{.track = VP_TRACK_VCPU,
+						 .state = VP_TRACK_WAKING,
+						 .begin = 1000004000,
+						 .end = 1000005000,
+						 .pcpu = VP_NO_PCPU,
+						 .tid = 2003,
+						 .has_vcpu = true,
+						 .vm = SECOND,
+						 .vcpu = VP_VCPU_UNKNOWN,
+						 .has_waker = true,
+						 .wait_begin = 1000003000,
+						 .wait_ends = true}};
 
-const char *__wrap_vp_lanes_vm(struct vp_lanes *lanes, uint32_t number);
+const char *__wrap_vp_tracks_vm(struct vp_tracks *tracks, uint32_t number);
 
-const char *__wrap_vp_lanes_vm(struct vp_lanes *lanes, uint32_t number)
+const char *__wrap_vp_tracks_vm(struct vp_tracks *tracks, uint32_t number)
 {
 	return number == 1000 ? "vm0" : "v m,1";
 }
@@ -174,8 +174,8 @@ static void write_all(const char *format, enum vp_weigh weigh, struct vp_buffer 
 		exporter->sample(&export, &samples[i]);
 	for (unsigned i = 0; exporter->slice && i < VP_ARRAY_SIZE(slices); i++)
 		exporter->slice(&export, &slices[i]);
-	for (unsigned i = 0; exporter->period && i < VP_ARRAY_SIZE(periods); i++)
-		exporter->period(&export, &periods[i]);
+	for (unsigned i = 0; exporter->track_slice && i < VP_ARRAY_SIZE(periods); i++)
+		exporter->track_slice(&export, &periods[i]);
 	if (exporter->end)
 		exporter->end(&export);
 	if (exporter->deinit)
@@ -393,37 +393,37 @@ static void test_jsonl(void **state)
 	    "\"v m,1\", \"vcpu\": 1, \"pcpu\": 3, \"state\": \"halted\", \"reason\": \"HLT\"}\n"
 	    "{\"type\": \"slice\", \"begin_ns\": 1000000200, \"end_ns\": 1000002800, \"vm\": "
 	    "\"vm0\", \"vcpu\": 0, \"pcpu\": null, \"state\": \"blocked\", \"reason\": null}\n"
-	    "{\"type\": \"period\", \"track\": \"pcpu\", \"lane\": \"pcpu\", \"begin_ns\": "
+	    "{\"type\": \"track_slice\", \"track\": \"pcpu\", \"lane\": \"pcpu\", \"begin_ns\": "
 	    "1000000300, \"end_ns\": "
 	    "1000000900, \"pcpu\": 2, \"state\": \"running\", \"tid\": 88, \"comm\": \"task\", "
 	    "\"vm\": null, \"vcpu\": null, \"guest_tid\": null, \"guest_pid\": null, "
 	    "\"guest_comm\": null, \"certainty\": null, \"switches\": 0, \"thief_tid\": null,"
 	    " \"thief_comm\": null}\n"
-	    "{\"type\": \"period\", \"track\": \"pcpu\", \"lane\": \"pcpu\", \"begin_ns\": "
+	    "{\"type\": \"track_slice\", \"track\": \"pcpu\", \"lane\": \"pcpu\", \"begin_ns\": "
 	    "1000000900, \"end_ns\": "
 	    "1000001900, \"pcpu\": 2, \"state\": \"running\", \"tid\": 1001, \"comm\": \"CPU "
 	    "0/KVM\", \"vm\": \"vm0\", \"vcpu\": 0, \"guest_tid\": null, \"guest_pid\": null, "
 	    "\"guest_comm\": null, \"certainty\": null, \"switches\": 0, \"thief_tid\": null,"
 	    " \"thief_comm\": null}\n"
-	    "{\"type\": \"period\", \"track\": \"pcpu\", \"lane\": \"pcpu\", \"begin_ns\": "
+	    "{\"type\": \"track_slice\", \"track\": \"pcpu\", \"lane\": \"pcpu\", \"begin_ns\": "
 	    "1000001900, \"end_ns\": "
 	    "1000002000, \"pcpu\": 0, \"state\": \"idle\", \"tid\": 0, \"comm\": null, \"vm\": "
 	    "null, \"vcpu\": null, \"guest_tid\": null, \"guest_pid\": null, \"guest_comm\": "
 	    "null, \"certainty\": null, \"switches\": 0, \"thief_tid\": null, "
 	    "\"thief_comm\": null}\n"
-	    "{\"type\": \"period\", \"track\": \"vcpu\", \"lane\": \"vcpu\", \"begin_ns\": "
+	    "{\"type\": \"track_slice\", \"track\": \"vcpu\", \"lane\": \"vcpu\", \"begin_ns\": "
 	    "1000000950, \"end_ns\": "
 	    "1000001850, \"pcpu\": 2, \"state\": \"guest\", \"tid\": 1001, \"comm\": null, "
 	    "\"vm\": \"vm0\", \"vcpu\": 0, \"guest_tid\": 6, \"guest_pid\": 5, \"guest_comm\": "
 	    "\"worker\", \"certainty\": \"exact\", \"switches\": 0, \"thief_tid\": null, "
 	    "\"thief_comm\": null}\n"
-	    "{\"type\": \"period\", \"track\": \"vcpu\", \"lane\": \"vcpu\", \"begin_ns\": "
+	    "{\"type\": \"track_slice\", \"track\": \"vcpu\", \"lane\": \"vcpu\", \"begin_ns\": "
 	    "1000003000, \"end_ns\": "
 	    "1000004000, \"pcpu\": 1, \"state\": \"waking\", \"tid\": 2002, \"comm\": null, "
 	    "\"vm\": \"v m,1\", \"vcpu\": 1, \"guest_tid\": null, \"guest_pid\": null, "
 	    "\"guest_comm\": null, \"certainty\": null, \"switches\": 0, \"thief_tid\": 88, "
 	    "\"thief_comm\": \"thief\"}\n"
-	    "{\"type\": \"period\", \"track\": \"vcpu\", \"lane\": \"vcpu\", \"begin_ns\": "
+	    "{\"type\": \"track_slice\", \"track\": \"vcpu\", \"lane\": \"vcpu\", \"begin_ns\": "
 	    "1000004000, \"end_ns\": "
 	    "1000005000, \"pcpu\": null, \"state\": \"waking\", \"tid\": 2003, \"comm\": null, "
 	    "\"vm\": \"v m,1\", \"vcpu\": null, \"guest_tid\": null, \"guest_pid\": null, "

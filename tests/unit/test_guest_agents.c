@@ -17,7 +17,7 @@ uint32_t __wrap_vp_intervals_unknown(const struct vp_intervals *intervals, uint3
 void __wrap_vp_intervals_forget_agent(struct vp_intervals *intervals, uint32_t pid);
 struct vp_error *__wrap_vp_intervals_take_agent(struct vp_intervals *intervals,
 						const struct vp_guest_state *state,
-						const struct vp_agent_places *agent);
+						const struct vp_agent_memory *agent);
 struct vp_error *__wrap_vp_guest_lister_new(struct vp_guest_lister **ret);
 void __wrap_vp_guest_lister_free(struct vp_guest_lister *lister);
 struct vp_error *__wrap_vp_guest_lister_read_one(struct vp_guest_lister *lister, uint32_t pid,
@@ -46,7 +46,7 @@ void __wrap_vp_intervals_forget_agent(struct vp_intervals *intervals, uint32_t p
 
 struct vp_error *__wrap_vp_intervals_take_agent(struct vp_intervals *intervals,
 						const struct vp_guest_state *state,
-						const struct vp_agent_places *agent)
+						const struct vp_agent_memory *agent)
 {
 	assert_int_equal(agent->counts.count, 1);
 	taken++;
@@ -142,7 +142,10 @@ static void test_reboots(void **state)
 		vp_guest_agents_again(agents, &vm);
 	}
 	assert_int_equal(waitpid((pid_t)vm.pid, NULL, 0), vm.pid);
-	VP_AUTO_FREE char *outcome = vp_guest_agents_state(agents, &vm);
+	struct vp_agent_outcome end;
+	assert_true(vp_guest_agents_outcome(agents, &vm, &end));
+	VP_AUTO_FREE char *outcome = vp_agent_outcome_text(&end);
+	vp_agent_outcome_deinit(&end);
 	assert_non_null(strstr(outcome, "ok: it counted guest:"));
 	assert_non_null(strstr(outcome, "; not for "));
 	/* It is waited for while the VM runs, and no longer. */

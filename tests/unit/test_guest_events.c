@@ -505,7 +505,9 @@ static void test_reboots(void **state)
 		if (boot < 4)
 			assert_true(vp_guest_events_again(events, &vm, vp_clock_monotonic()));
 	}
-	VP_AUTO_FREE char *outcome = vp_guest_events_outcome(events);
+	struct vp_agent_outcome end = vp_guest_events_outcome(events);
+	VP_AUTO_FREE char *outcome = vp_agent_outcome_text(&end);
+	vp_agent_outcome_deinit(&end);
 	assert_non_null(strstr(outcome, "ok: it sent 8 events, 48 lost"));
 	assert_non_null(strstr(outcome, "none of 1")); /* of 16 s and more, with what it took */
 	assert_int_equal(waitpid((pid_t)vm.pid, NULL, 0), vm.pid);
@@ -578,7 +580,9 @@ static void guest_hear(struct guest *guest)
 
 static void expect_outcome(const struct guest *guest, const char *begin)
 {
-	VP_AUTO_FREE char *outcome = vp_guest_events_outcome(guest->events);
+	struct vp_agent_outcome end = vp_guest_events_outcome(guest->events);
+	VP_AUTO_FREE char *outcome = vp_agent_outcome_text(&end);
+	vp_agent_outcome_deinit(&end);
 
 	if (strncmp(outcome, begin, strlen(begin)))
 		fail_msg("'%s' does not begin with '%s'", outcome, begin);
@@ -605,7 +609,7 @@ static void test_new_vcpu(void **state)
 	assert_int_equal(vp_guest_events_count(guest.events), 0);
 	assert_int_equal(vp_guest_events_lost(guest.events), 0);
 	/* One of the agent's own, and what waits. */
-	expect_outcome(&guest, "ok: it sent 0 events, 0 lost, 2 entries were none;");
+	expect_outcome(&guest, "ok: it sent 0 events, 0 lost, 2 invalid entries;");
 	vp_vm_vcpu(&guest.vm, 1);
 	vp_guest_events_update_vcpu(guest.events, &guest.vm);
 	assert_int_equal(vp_guest_events_count(guest.events), 0);
@@ -613,7 +617,7 @@ static void test_new_vcpu(void **state)
 	vp_guest_events_update_vcpu(guest.events, &guest.vm);
 	assert_int_equal(vp_guest_events_count(guest.events), 2);
 	assert_int_equal(vp_guest_events_lost(guest.events), 12);
-	expect_outcome(&guest, "ok: it sent 2 events, 12 lost, 1 entries were none;");
+	expect_outcome(&guest, "ok: it sent 2 events, 12 lost, 1 invalid entries;");
 	vp_guest_events_update_vcpu(guest.events, &guest.vm);
 	assert_int_equal(vp_guest_events_count(guest.events), 2);
 	guest_end(&guest);
@@ -627,11 +631,11 @@ static void test_unknown_vcpus(void **state)
 
 	guest_begin_with(&guest, &options, answer_of_two);
 	guest_hear(&guest);
-	expect_outcome(&guest, "ok: it sent 0 events, 0 lost, 4 entries were none;");
+	expect_outcome(&guest, "ok: it sent 0 events, 0 lost, 4 invalid entries;");
 	vp_vm_vcpu(&guest.vm, 2)->has_tsc = true;
 	vp_guest_events_update_vcpu(guest.events, &guest.vm);
 	assert_int_equal(vp_guest_events_count(guest.events), 2);
-	expect_outcome(&guest, "ok: it sent 2 events, 0 lost, 3 entries were none;");
+	expect_outcome(&guest, "ok: it sent 2 events, 0 lost, 3 invalid entries;");
 	guest_end(&guest);
 }
 
@@ -713,9 +717,11 @@ static void test_no_way(void **state)
 	for (int i = 0; i < 2; i++) {
 		struct vp_guest_events *events = vp_guest_events_new(&options, &vm, "guest-g");
 		const char *why =
-		    i ? "KVM does not report how its vCPUs' time-stamp counters differ"
+		    i ? "KVM does not report the offsets of its vCPUs' time-stamp counters"
 		      : "the VM has no vsock device";
-		VP_AUTO_FREE char *outcome = vp_guest_events_outcome(events);
+		struct vp_agent_outcome end = vp_guest_events_outcome(events);
+		VP_AUTO_FREE char *outcome = vp_agent_outcome_text(&end);
+		vp_agent_outcome_deinit(&end);
 		assert_int_equal(strncmp(outcome, "events: ", 8), 0);
 		assert_non_null(strstr(outcome, why));
 		assert_int_equal(notices.count, i + 1);

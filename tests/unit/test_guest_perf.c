@@ -172,7 +172,7 @@ static void test_processes(void **state)
 	kernel_end(&kernel);
 }
 
-/* The BPF programs report births, and perf names and mappings only. */
+/* The BPF programs report process starts and exits, and perf names and mappings only. */
 static void test_names_only(void **state)
 {
 	struct kernel kernel = kernel_of(false);

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "built_java.h"
 #include "collect/guests/guest_watch.h"
-#include "collect/guests/kernel_places.h"
+#include "collect/guests/kernel_addresses.h"
 #include "guest_builder.h"
 
 uint64_t __real_vp_clock_monotonic(void);
@@ -95,25 +95,25 @@ static void test_places_are_remembered(void **state)
 	VP_AUTO_FREE char *path = vp_format("%s/places", folder);
 
 	unlink(path);
-	assert_int_equal(vp_kernel_place_recall(folder, "g1"), 0);
-	expect_no_error(vp_kernel_place_remember(folder, "g 1", 0x2000200));
-	expect_no_error(vp_kernel_place_remember(folder, "g1", 0x4000200));
-	expect_no_error(vp_kernel_place_remember(folder, "g 1", 0x6000200));
-	assert_int_equal(vp_kernel_place_recall(folder, "g 1"), 0x6000200);
-	assert_int_equal(vp_kernel_place_recall(folder, "g1"), 0x4000200);
-	assert_int_equal(vp_kernel_place_recall(folder, "g"), 0);
+	assert_int_equal(vp_kernel_address_recall(folder, "g1"), 0);
+	expect_no_error(vp_kernel_address_remember(folder, "g 1", 0x2000200));
+	expect_no_error(vp_kernel_address_remember(folder, "g1", 0x4000200));
+	expect_no_error(vp_kernel_address_remember(folder, "g 1", 0x6000200));
+	assert_int_equal(vp_kernel_address_recall(folder, "g 1"), 0x6000200);
+	assert_int_equal(vp_kernel_address_recall(folder, "g1"), 0x4000200);
+	assert_int_equal(vp_kernel_address_recall(folder, "g"), 0);
 	expect_no_error(vp_file_publish(path, junk, sizeof(junk) - 1));
-	expect_no_error(vp_kernel_place_remember(folder, "g1", 1));
-	assert_int_equal(vp_kernel_place_recall(folder, "g1"), 1);
-	assert_int_equal(vp_kernel_place_recall(folder, "other"), 0x77);
+	expect_no_error(vp_kernel_address_remember(folder, "g1", 1));
+	assert_int_equal(vp_kernel_address_recall(folder, "g1"), 1);
+	assert_int_equal(vp_kernel_address_recall(folder, "other"), 0x77);
 	/* There is an end to it: what was found long ago goes first. */
 	char name[8192] = {0};
 	for (unsigned i = 0; i < 10; i++) {
 		memset(name, 'a' + (int)i, sizeof(name) - 1);
-		expect_no_error(vp_kernel_place_remember(folder, name, i + 1));
+		expect_no_error(vp_kernel_address_remember(folder, name, i + 1));
 	}
-	assert_int_equal(vp_kernel_place_recall(folder, name), 10);
-	assert_int_equal(vp_kernel_place_recall(folder, "other"), 0);
+	assert_int_equal(vp_kernel_address_recall(folder, name), 10);
+	assert_int_equal(vp_kernel_address_recall(folder, "other"), 0);
 }
 
 /* The memory of a guest whose VMM is a process of this test's. */
@@ -616,7 +616,7 @@ static void test_one_deadline_for_all(void **state)
 /* Those that owe the answer to a check have the time of an answer, half of that. */
 static void test_check_under_way(void **state)
 {
-	expect_one_map(EACH_S, 25000, 35000, "took too long");
+	expect_one_map(EACH_S, 25000, 35000, "timed out");
 }
 
 /* A VM whose process's number is the next VM's: its map is kept, and the next VM's names, too. */

@@ -281,7 +281,7 @@ static void test_current_task_is_none(void **state)
 	open_kernel(&opened);
 	expect_no_error(vp_guest_cpus_find(&opened.kernel, &cpus, &unsettled));
 	assert_true(vp_guest_cpu_task(&opened.kernel, &cpus.at[0], &task));
-	char *comm = built_at(&guest, task.place + guest.pack.at.task_comm);
+	char *comm = built_at(&guest, task.address + guest.pack.at.task_comm);
 	memset(comm, 'A', sizeof(task.comm));
 	close_guest(&opened);
 	cpus.count = 0;
@@ -379,13 +379,14 @@ static void test_text_over_pages(void **state)
 	struct opened opened;
 
 	built_kernel(&guest, BUILT_OLD);
-	uint64_t place = built_object(&guest, 2 * VP_GUEST_PAGE, VP_GUEST_PAGE) + VP_GUEST_PAGE - 3;
-	strcpy(built_at(&guest, place), "abcdefgh");
+	uint64_t address =
+	    built_object(&guest, 2 * VP_GUEST_PAGE, VP_GUEST_PAGE) + VP_GUEST_PAGE - 3;
+	strcpy(built_at(&guest, address), "abcdefgh");
 	open_kernel(&opened);
-	assert_true(vp_guest_view_string(&opened.kernel.view, place, text, sizeof(text)));
+	assert_true(vp_guest_view_string(&opened.kernel.view, address, text, sizeof(text)));
 	assert_string_equal(text, "abcdefgh");
 	assert_false(
-	    vp_guest_view_string(&opened.kernel.view, place, text, 8)); /* its end is not there */
+	    vp_guest_view_string(&opened.kernel.view, address, text, 8)); /* its end is not there */
 	close_guest(&opened);
 }
 

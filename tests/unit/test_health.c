@@ -3,7 +3,7 @@
 #include "unit.h"
 
 #include "analyze/report/summary.h"
-#include "analyze/trace/lane_store.h"
+#include "analyze/trace/track_store.h"
 #include "make_recording.h"
 #include "render/render_table.h"
 
@@ -201,7 +201,7 @@ static void test_notes(void **state)
 	assert_true(has_note(&report.notes, "the host: no symbol map (none)"));
 	assert_false(has_note(&report.notes, "call chains of"));
 	assert_false(has_note(&report.notes, "taken late"));
-	assert_false(has_note(&report.notes, "address-space root"));
+	assert_false(has_note(&report.notes, "no CR3"));
 	vp_report_deinit(&report);
 	/* Nothing is said of samples where only events are asked for. */
 	const struct vp_profile_options events = {.view = VP_VIEW_UNIFIED, .events_only = true};
@@ -362,86 +362,86 @@ static void test_order_of_parts(void **state)
 	vp_report_deinit(&report);
 }
 
-static void take(struct vp_lane_store *store, enum vp_lane lane, uint32_t number,
-		 enum vp_lane_state state, uint64_t begin, uint64_t end)
+static void take(struct vp_track_store *store, enum vp_track track, uint32_t number,
+		 enum vp_track_state state, uint64_t begin, uint64_t end)
 {
-	const struct vp_period period = {.lane = lane,
-					 .state = state,
-					 .begin = begin,
-					 .end = end,
-					 .pcpu = lane == VP_LANE_PCPU ? number : 3,
-					 .vm = 2000,
-					 .vcpu = number,
-					 .tid = 50 + number,
-					 .comm = "task",
-					 .has_guest = lane == VP_LANE_VCPU,
-					 .guest_tid = 7,
-					 .guest_comm = "inside"};
+	const struct vp_track_slice period = {.track = track,
+					      .state = state,
+					      .begin = begin,
+					      .end = end,
+					      .pcpu = track == VP_TRACK_PCPU ? number : 3,
+					      .vm = 2000,
+					      .vcpu = number,
+					      .tid = 50 + number,
+					      .comm = "task",
+					      .has_guest = track == VP_TRACK_VCPU,
+					      .guest_tid = 7,
+					      .guest_comm = "inside"};
 
-	vp_lane_store_take(store, &period);
+	vp_track_store_take(store, &period);
 }
 
 /* Lanes of pCPUs, vCPUs and guests' threads, each with its own slices. */
-static void test_lanes(void **state)
+static void test_tracks(void **state)
 {
-	struct vp_lane_store store;
+	struct vp_track_store store;
 
-	vp_lane_store_init(&store, 100);
-	take(&store, VP_LANE_PCPU, 1, VP_LANE_RUNNING, 10, 20);
-	take(&store, VP_LANE_VCPU, 1, VP_LANE_GUEST, 10, 30);
-	take(&store, VP_LANE_PCPU, 1, VP_LANE_IDLE, 20, 25);
-	take(&store, VP_LANE_VCPU, 0, VP_LANE_GUEST, 40, 50);
-	take(&store, VP_LANE_PCPU, 1, VP_LANE_RUNNING, 22, 28); /* came late */
-	take(&store, VP_LANE_PCPU, 1, VP_LANE_RUNNING, 24, 28); /* nothing is left of it */
-	assert_int_equal(store.lanes.count, 4);
+	vp_track_store_init(&store, 100);
+	take(&store, VP_TRACK_PCPU, 1, VP_TRACK_RUNNING, 10, 20);
+	take(&store, VP_TRACK_VCPU, 1, VP_TRACK_GUEST, 10, 30);
+	take(&store, VP_TRACK_PCPU, 1, VP_TRACK_IDLE, 20, 25);
+	take(&store, VP_TRACK_VCPU, 0, VP_TRACK_GUEST, 40, 50);
+	take(&store, VP_TRACK_PCPU, 1, VP_TRACK_RUNNING, 22, 28); /* came late */
+	take(&store, VP_TRACK_PCPU, 1, VP_TRACK_RUNNING, 24, 28); /* nothing is left of it */
+	assert_int_equal(store.tracks.count, 4);
 	assert_int_equal(store.slices, 7);
-	const struct vp_stored_lane *lane = store.lanes.at;
-	assert_int_equal(lane[0].kind, VP_STORED_PCPU);
-	assert_int_equal(lane[0].number, 1);
-	assert_int_equal(lane[0].slices.count, 3);
-	assert_int_equal(lane[0].slices.at[2].begin, 25);
-	assert_int_equal(lane[0].slices.at[2].main, 3);
-	assert_int_equal(lane[0].slices.at[0].label, 0);
-	assert_int_equal(lane[0].slices.at[1].label, VP_NONE);
+	const struct vp_stored_track *track = store.tracks.at;
+	assert_int_equal(track[0].kind, VP_STORED_PCPU);
+	assert_int_equal(track[0].number, 1);
+	assert_int_equal(track[0].slices.count, 3);
+	assert_int_equal(track[0].slices.at[2].begin, 25);
+	assert_int_equal(track[0].slices.at[2].main, 3);
+	assert_int_equal(track[0].slices.at[0].label, 0);
+	assert_int_equal(track[0].slices.at[1].label, VP_NONE);
 	assert_string_equal(vp_intern_text(&store.texts, store.labels.at[0].text), "task/51");
-	assert_int_equal(lane[1].kind, VP_STORED_VCPU);
-	assert_int_equal(lane[1].vm, 2000);
-	assert_int_equal(lane[1].slices.at[0].pcpu, 3);
+	assert_int_equal(track[1].kind, VP_STORED_VCPU);
+	assert_int_equal(track[1].vm, 2000);
+	assert_int_equal(track[1].slices.at[0].pcpu, 3);
 	assert_int_equal(store.labels.at[1].vm, 2000);
-	assert_int_equal(lane[2].kind, VP_STORED_THREAD);
-	assert_int_equal(lane[2].number, 7);
-	assert_int_equal(lane[2].slices.count, 2);
-	assert_string_equal(vp_intern_text(&store.texts, lane[2].name), "inside/7");
-	assert_int_equal(lane[3].number, 0);
-	vp_lane_store_close(&store);
+	assert_int_equal(track[2].kind, VP_STORED_THREAD);
+	assert_int_equal(track[2].number, 7);
+	assert_int_equal(track[2].slices.count, 2);
+	assert_string_equal(vp_intern_text(&store.texts, track[2].name), "inside/7");
+	assert_int_equal(track[3].number, 0);
+	vp_track_store_close(&store);
 	assert_int_equal(store.shortest, 0);
-	vp_lane_store_deinit(&store);
+	vp_track_store_deinit(&store);
 }
 
 /* More than there is room for: short neighbours become one, of the state that has most of it. */
-static void test_merged_lanes(void **state)
+static void test_merged_tracks(void **state)
 {
-	struct vp_lane_store store;
+	struct vp_track_store store;
 
-	vp_lane_store_init(&store, 2);
-	take(&store, VP_LANE_PCPU, 0, VP_LANE_RUNNING, 0, 400);
-	take(&store, VP_LANE_PCPU, 0, VP_LANE_IDLE, 400, 1000);
-	take(&store, VP_LANE_PCPU, 0, VP_LANE_RUNNING, 1000, 1500);
-	take(&store, VP_LANE_PCPU, 0, VP_LANE_RUNNING, 5000, 9000);
-	vp_lane_store_close(&store);
+	vp_track_store_init(&store, 2);
+	take(&store, VP_TRACK_PCPU, 0, VP_TRACK_RUNNING, 0, 400);
+	take(&store, VP_TRACK_PCPU, 0, VP_TRACK_IDLE, 400, 1000);
+	take(&store, VP_TRACK_PCPU, 0, VP_TRACK_RUNNING, 1000, 1500);
+	take(&store, VP_TRACK_PCPU, 0, VP_TRACK_RUNNING, 5000, 9000);
+	vp_track_store_close(&store);
 	assert_int_equal(store.shortest, 2000);
 	assert_int_equal(store.slices, 2);
-	const struct vp_lane_slice *slice = store.lanes.at[0].slices.at;
+	const struct vp_stored_slice *slice = store.tracks.at[0].slices.at;
 	assert_int_equal(slice[0].begin, 0);
 	assert_int_equal(slice[0].end, 1500);
 	assert_int_equal(slice[0].merged, 3);
-	assert_int_equal(slice[0].state, VP_LANE_RUNNING); /* 400 and 500 of it */
+	assert_int_equal(slice[0].state, VP_TRACK_RUNNING); /* 400 and 500 of it */
 	assert_int_equal(slice[0].main, 900);
-	assert_int_equal(slice[0].parts[VP_LANE_IDLE], 600);
+	assert_int_equal(slice[0].parts[VP_TRACK_IDLE], 600);
 	assert_int_equal(slice[0].label, VP_NONE);
 	assert_int_equal(slice[1].begin, 5000);
 	assert_int_equal(slice[1].merged, 1);
-	vp_lane_store_deinit(&store);
+	vp_track_store_deinit(&store);
 }
 
 int main(void)
@@ -452,7 +452,7 @@ int main(void)
 	    cmocka_unit_test(test_notes),         cmocka_unit_test(test_other_guest),
 	    cmocka_unit_test(test_open),          cmocka_unit_test(test_harmless_texts),
 	    cmocka_unit_test(test_order_of_rows), cmocka_unit_test(test_order_of_parts),
-	    cmocka_unit_test(test_lanes),         cmocka_unit_test(test_merged_lanes),
+	    cmocka_unit_test(test_tracks),        cmocka_unit_test(test_merged_tracks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

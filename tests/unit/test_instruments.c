@@ -182,7 +182,7 @@ static void session_begin(struct vp_session *session)
 	assert_int_equal(system("rm -rf " NAME " && mkdir " NAME), 0);
 	*session = (struct vp_session){
 	    .hypervisor = &hypervisor,
-	    .place.now = (char *)NAME,
+	    .dir.now = (char *)NAME,
 	    .info.start = 1000000000,
 	    .options = {
 		.vm_names = chosen, .n_vm_names = 1, .compression = 3, .agent_bytes = 12345}};
@@ -467,7 +467,7 @@ struct vp_error *__wrap_vp_guest_events_snapshot(struct vp_guest_events *own, co
 void __wrap_vp_guest_events_forget(struct vp_guest_events *own, uint64_t reach);
 uint64_t __wrap_vp_guest_events_count(const struct vp_guest_events *own);
 uint64_t __wrap_vp_guest_events_lost(const struct vp_guest_events *own);
-char *__wrap_vp_guest_events_outcome(const struct vp_guest_events *own);
+struct vp_agent_outcome __wrap_vp_guest_events_outcome(const struct vp_guest_events *own);
 
 struct vp_guest_events *__wrap_vp_guest_events_new(const struct vp_guest_events_options *options,
 						   const struct vp_vm *vm, const char *part)
@@ -585,9 +585,11 @@ uint64_t __wrap_vp_guest_events_lost(const struct vp_guest_events *own)
 	return own->lost;
 }
 
-char *__wrap_vp_guest_events_outcome(const struct vp_guest_events *own)
+struct vp_agent_outcome __wrap_vp_guest_events_outcome(const struct vp_guest_events *own)
 {
-	return vp_format("%s sent", own->name);
+	return (struct vp_agent_outcome){.request = VP_AGENT_EVENTS,
+					 .status = VP_AGENT_FAILED,
+					 .problem = vp_format("%s sent", own->name)};
 }
 
 static struct vp_instrument *trace_of(struct vp_session *session)
@@ -676,10 +678,10 @@ static void test_guest_trace(void **state)
 	assert_true(session.vms.at[0].guest_events == 7 && !session.vms.at[0].guest_events_lost);
 	assert_true(session.vms.at[1].guest_events == 5 &&
 		    session.vms.at[1].guest_events_lost == 3);
-	assert_string_equal(session.vms.at[2].agent, "vm2 sent");
+	assert_string_equal(session.vms.at[2].agent, "events: vm2 sent");
 	assert_int_equal(session.notices.count, 3);
-	assert_string_equal(session.notices.at[0], "VM 'vm0': its agent: vm0 sent");
-	assert_string_equal(session.notices.at[1], "VM 'vm1': its agent: vm1 sent");
+	assert_string_equal(session.notices.at[0], "VM 'vm0': its agent: events: vm0 sent");
+	assert_string_equal(session.notices.at[1], "VM 'vm1': its agent: events: vm1 sent");
 	assert_non_null(strstr(session.notices.at[2], "VM 'vm1': 3 events of its guest were lost"));
 	expect_total(instrument, "12 events of guests, ");
 	/* Of one that is forgotten, only the number of its events stays. */

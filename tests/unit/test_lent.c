@@ -51,9 +51,9 @@ static void test_each_counter_on_each_cpu(void **state)
 			memset(values, 0xee, sizeof(values));
 			assert_true(vp_counters_lent_read_own(&lent, start, values));
 			for (unsigned i = 0; i < n; i++) {
-				unsigned place = VP_LENT_EVENTS - 1 - i;
+				unsigned index = VP_LENT_EVENTS - 1 - i;
 				assert_int_equal(values[i],
-						 base_of(place) + count_of(cpu, place) - start[i]);
+						 base_of(index) + count_of(cpu, index) - start[i]);
 			}
 			for (unsigned i = n; i < VP_LENT_EVENTS; i++)
 				assert_int_equal(values[i], 0xeeeeeeeeeeeeeeee);
@@ -162,7 +162,7 @@ static int read_exactly(void)
 static int look_here(void)
 {
 	struct vp_counters_lent_state state;
-	int status = vp_counters_lent_look(&lent, &state);
+	int status = vp_counters_lent_read_state(&lent, &state);
 
 	seen[0] = state.counts[1];
 	seen[1] = state.counts[0];
@@ -173,8 +173,8 @@ static void setup_stepped(void)
 {
 	setup(NULL);
 	lent.n = lent.events = STEPPED_EVENTS;
-	lent.places[0] = 1;
-	lent.places[1] = 0;
+	lent.indices[0] = 1;
+	lent.indices[1] = 0;
 }
 
 /* How often what was read was what it was before anything happened, is from afterwards, or is
@@ -276,7 +276,7 @@ static int look_with(void (*happens)(unsigned nth), struct vp_counters_lent_stat
 {
 	at_wait = happens;
 	waits = 0;
-	return vp_counters_lent_look(&lent, ret);
+	return vp_counters_lent_read_state(&lent, ret);
 }
 
 static void expect_look(const struct vp_counters_lent_state *look, unsigned cpu, uint64_t more)
@@ -287,8 +287,8 @@ static void expect_look(const struct vp_counters_lent_state *look, unsigned cpu,
 		assert_int_equal(look->at_exec[i], 60 + i);
 	}
 	assert_int_equal(look->executed, 2);
-	assert_int_equal(look->made, 9);
-	assert_int_equal(look->made_at_exec, 4);
+	assert_int_equal(look->n_children, 9);
+	assert_int_equal(look->children_at_exec, 4);
 }
 
 static void publish_twice(unsigned nth)
@@ -431,10 +431,10 @@ static void test_family_on_several_cpus(void **state)
 
 	thread->live = 4;
 	for (unsigned i = 0; i < VP_LENT_EVENTS; i++)
-		thread->family[i] = 1 + i;
+		thread->children[i] = 1 + i;
 	for (unsigned cpu = 0; cpu < CPUS; cpu++) {
 		memory.runs[cpu] = (struct vp_lent_run){
-		    .runs = cpu != 1, .place = PLACE, .born = 3, .sequence = 2};
+		    .runs = cpu != 1, .index = PLACE, .born = 3, .sequence = 2};
 		for (unsigned i = 0; i < VP_LENT_EVENTS; i++)
 			memory.runs[cpu].start[i] = count_of(cpu, i) - 10 * (cpu + 1) - i;
 	}
@@ -452,7 +452,7 @@ static void test_family_on_several_cpus(void **state)
 	assert_int_equal(waits, 5);
 	/* Of another place, or an earlier family of this one. */
 	at_wait = NULL;
-	memory.runs[0].place = PLACE + 1;
+	memory.runs[0].index = PLACE + 1;
 	memory.runs[2].born = 2;
 	assert_int_equal(vp_counters_lent_children(&lent, counts, &live), VPERF_OK);
 	assert_int_equal(counts[3], 4);

@@ -138,7 +138,7 @@ static void test_attach(void **state)
 	struct vp_counters_lent_state look;
 	struct vp_lent_request request;
 	struct vp_lent_run *runs = (void *)(shared_threads + VP_LENT_THREADS);
-	uint64_t family[VP_LENT_EVENTS];
+	uint64_t children[VP_LENT_EVENTS];
 	uint32_t live;
 	unsigned before = descriptors();
 
@@ -148,22 +148,22 @@ static void test_attach(void **state)
 			 sizeof(request));
 	assert_int_equal(request.version, VP_LENT_VERSION);
 	assert_int_equal(request.tid, getppid());
-	assert_int_equal(request.flags, VP_LENT_ADOPT);
+	assert_int_equal(request.flags, VP_LENT_INHERIT);
 	assert_true(vp_counters_event_find("r1a8", &event));
-	assert_int_equal(vp_counters_lent_place(got, &event), 3);
+	assert_int_equal(vp_counters_lent_index(got, &event), 3);
 	assert_true(vp_counters_event_find("PAPI_TOT_CYC:u", &event));
-	assert_int_equal(vp_counters_lent_place(got, &event), 1);
+	assert_int_equal(vp_counters_lent_index(got, &event), 1);
 	assert_true(vp_counters_event_find("cycles", &event));
-	assert_int_equal(vp_counters_lent_place(got, &event), -1);
-	assert_int_equal(vp_counters_lent_look(got, &look), VPERF_OK);
+	assert_int_equal(vp_counters_lent_index(got, &event), -1);
+	assert_int_equal(vp_counters_lent_read_state(got, &look), VPERF_OK);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(look.counts[i], base_of(i));
-	runs[CPUS - 1] = (struct vp_lent_run){.runs = 1, .place = PLACE, .born = 3};
+	runs[CPUS - 1] = (struct vp_lent_run){.runs = 1, .index = PLACE, .born = 3};
 	runs[CPUS] = runs[CPUS - 1];
 	runs[CPUS].start[2] = 1;
 	shared_threads[PLACE].live = 1;
-	assert_int_equal(vp_counters_lent_children(got, family, &live), VPERF_OK);
-	assert_int_equal(family[2], count_of(CPUS - 1, 2));
+	assert_int_equal(vp_counters_lent_children(got, children, &live), VPERF_OK);
+	assert_int_equal(children[2], count_of(CPUS - 1, 2));
 	assert_int_equal(live, 1);
 	vp_counters_lent_close(got);
 	assert_int_equal(recv(agent.socket, &request, sizeof(request), MSG_DONTWAIT), 0);

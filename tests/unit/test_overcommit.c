@@ -49,31 +49,31 @@ static void take(uint32_t vm, uint32_t vcpu, uint64_t ns)
 
 static uint64_t crowded_of(uint32_t vm, uint32_t vcpu)
 {
-	uint64_t crowded = UINT64_MAX;
+	uint64_t overcommitted = UINT64_MAX;
 
 	vp_account_each_of (&account, thefts, vm, theft)
 		if (theft->vcpu == vcpu)
-			crowded = theft->crowded;
-	return crowded;
+			overcommitted = theft->overcommitted;
+	return overcommitted;
 }
 
 static const char *const anywhere[VMS] = {NULL, NULL, NULL};
 
 static void expect_crowd(uint32_t vm, uint32_t pcpus, double wanted, uint64_t ns)
 {
-	struct vp_overcommit_of_vm crowd;
+	struct vp_overcommit_of_vm set;
 
-	assert_true(vp_overcommit_of_vm(&account.overcommit, &vms.at[vm], &crowd));
-	assert_int_equal(crowd.pcpus, pcpus);
-	assert_true(fabs(crowd.wanted - wanted) < 1e-6);
-	assert_int_equal(crowd.ns, ns);
+	assert_true(vp_overcommit_of_vm(&account.overcommit, &vms.at[vm], &set));
+	assert_int_equal(set.pcpus, pcpus);
+	assert_true(fabs(set.wanted - wanted) < 1e-6);
+	assert_int_equal(set.ns, ns);
 }
 
 static void expect_no_crowd(uint32_t vm)
 {
-	struct vp_overcommit_of_vm crowd;
+	struct vp_overcommit_of_vm set;
 
-	assert_false(vp_overcommit_of_vm(&account.overcommit, &vms.at[vm], &crowd));
+	assert_false(vp_overcommit_of_vm(&account.overcommit, &vms.at[vm], &set));
 }
 
 /* What counts as wanted: all that the vCPU ran or waited for, but polling and sleep. */
@@ -242,9 +242,9 @@ static void test_lists(void **state)
 		const char *const of_vms[VMS] = {lists[i].list, NULL, NULL};
 		begin(8, of_vms);
 		want(0, 0, SECOND);
-		const struct vp_crowd *crowd = &account.overcommit.crowds.at[0];
-		assert_int_equal(crowd->n_pcpus, lists[i].pcpus ? lists[i].pcpus : 8);
-		assert_int_equal(crowd->pcpus != NULL, lists[i].pcpus != 0);
+		const struct vp_overcommit_set *set = &account.overcommit.sets.at[0];
+		assert_int_equal(set->n_pcpus, lists[i].pcpus ? lists[i].pcpus : 8);
+		assert_int_equal(set->pcpus != NULL, lists[i].pcpus != 0);
 		end();
 	}
 }
@@ -258,14 +258,14 @@ static void test_within(void **state)
 	for (uint32_t vm = 0; vm < VMS; vm++)
 		want(vm, 0, SECOND);
 	want(1, 1, SECOND);
-	const struct vp_crowd *crowds = account.overcommit.crowds.at;
-	assert_int_equal(account.overcommit.crowds.count, 4);
-	assert_int_equal(crowds[0].within.count, 1);
-	assert_int_equal(crowds[1].within.count, 2);
-	assert_int_equal(crowds[1].within.at[0], 0);
-	assert_int_equal(crowds[1].within.at[1], 1);
-	assert_int_equal(crowds[2].within.count, 1);
-	assert_int_equal(crowds[3].within.count, 4);
+	const struct vp_overcommit_set *sets = account.overcommit.sets.at;
+	assert_int_equal(account.overcommit.sets.count, 4);
+	assert_int_equal(sets[0].within.count, 1);
+	assert_int_equal(sets[1].within.count, 2);
+	assert_int_equal(sets[1].within.at[0], 0);
+	assert_int_equal(sets[1].within.at[1], 1);
+	assert_int_equal(sets[2].within.count, 1);
+	assert_int_equal(sets[3].within.count, 4);
 	static const uint32_t by_size[] = {0, 2, 1, 3};
 	assert_memory_equal(account.overcommit.by_size.at, by_size, sizeof(by_size));
 	end();

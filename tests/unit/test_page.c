@@ -1,110 +1,111 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What pictures are made of: periods by lane within a bound, intervals in bins. */
+/* What pictures are made of: periods by track within a bound, intervals in bins. */
 #include <math.h>
 #include <stdio.h>
 
 #include "unit.h"
 
 #include "analyze/model/interval_bins.h"
-#include "analyze/trace/lane_store.h"
+#include "analyze/trace/track_store.h"
 #include "render/page_parts.h"
 
 enum { VM = 1000 };
 
-static struct vp_period of_vcpu(uint64_t begin, uint64_t end, enum vp_lane_state state)
+static struct vp_track_slice of_vcpu(uint64_t begin, uint64_t end, enum vp_track_state state)
 {
-	return (struct vp_period){.lane = VP_LANE_VCPU,
-				  .state = state,
-				  .begin = begin,
-				  .end = end,
-				  .pcpu = 1,
-				  .has_vcpu = true,
-				  .vm = VM};
+	return (struct vp_track_slice){.track = VP_TRACK_VCPU,
+				       .state = state,
+				       .begin = begin,
+				       .end = end,
+				       .pcpu = 1,
+				       .has_vcpu = true,
+				       .vm = VM};
 }
 
-static uint64_t time_of(const struct vp_stored_lane *lane)
+static uint64_t time_of(const struct vp_stored_track *track)
 {
 	uint64_t ret = 0;
 
-	vp_vec_each (&lane->slices, slice)
+	vp_vec_each (&track->slices, slice)
 		ret += slice->end - slice->begin;
 	return ret;
 }
 
 /* Ten thousand short periods, and a long one in the midst. */
-static void test_lanes_keep_to_their_bound(void **state)
+static void test_tracks_keep_to_their_bound(void **state)
 {
-	struct vp_lane_store store;
+	struct vp_track_store store;
 	uint64_t now = 5000, all = 0, merged = 0, host = 0, host_kept = 0;
 	bool found = false;
 
-	vp_lane_store_init(&store, 100);
+	vp_track_store_init(&store, 100);
 	for (int i = 0; i < 10000; i++) {
 		bool is_long = i == 5000;
-		struct vp_period period = of_vcpu(now, now + (is_long ? 50000000 : 3000 + i % 7),
-						  is_long ? VP_LANE_STOLEN
-						  : i % 4 ? VP_LANE_GUEST
-							  : VP_LANE_HOST);
-		vp_lane_store_take(&store, &period);
+		struct vp_track_slice period =
+		    of_vcpu(now, now + (is_long ? 50000000 : 3000 + i % 7),
+			    is_long ? VP_TRACK_STOLEN
+			    : i % 4 ? VP_TRACK_GUEST
+				    : VP_TRACK_HOST);
+		vp_track_store_take(&store, &period);
 		all += period.end - period.begin;
-		host += period.state == VP_LANE_HOST ? period.end - period.begin : 0;
+		host += period.state == VP_TRACK_HOST ? period.end - period.begin : 0;
 		now = period.end;
 	}
-	vp_lane_store_close(&store);
-	assert_int_equal(store.lanes.count, 1);
-	const struct vp_stored_lane *lane = &store.lanes.at[0];
-	assert_int_equal(lane->slices.count, store.slices);
+	vp_track_store_close(&store);
+	assert_int_equal(store.tracks.count, 1);
+	const struct vp_stored_track *track = &store.tracks.at[0];
+	assert_int_equal(track->slices.count, store.slices);
 	assert_true(store.slices <= 100 && store.shortest > 3000);
-	assert_int_equal(time_of(lane), all);
-	vp_vec_each (&lane->slices, slice) {
+	assert_int_equal(time_of(track), all);
+	vp_vec_each (&track->slices, slice) {
 		bool is_long = slice->end - slice->begin == 50000000;
 		found |= is_long;
 		merged += slice->merged;
-		assert_int_equal(slice->state, is_long ? VP_LANE_STOLEN : VP_LANE_GUEST);
+		assert_int_equal(slice->state, is_long ? VP_TRACK_STOLEN : VP_TRACK_GUEST);
 		assert_true(slice->main <= slice->end - slice->begin);
-		host_kept += slice->merged > 1 ? (uint64_t)slice->parts[VP_LANE_HOST] : 0;
+		host_kept += slice->merged > 1 ? (uint64_t)slice->parts[VP_TRACK_HOST] : 0;
 	}
 	assert_true(found);
 	assert_int_equal(merged, 10000);
 	/* What is not the main state of a merged slice is still known. */
 	assert_int_equal(host_kept, host);
-	vp_lane_store_deinit(&store);
+	vp_track_store_deinit(&store);
 }
 
-static void test_lanes_of_threads_are_bounded(void **state)
+static void test_tracks_of_threads_are_bounded(void **state)
 {
-	struct vp_lane_store store;
+	struct vp_track_store store;
 
-	vp_lane_store_init(&store, 1 << 20);
+	vp_track_store_init(&store, 1 << 20);
 	for (uint32_t tid = 1; tid <= 10000; tid++) {
-		struct vp_period period = of_vcpu(tid * 10, tid * 10 + 10, VP_LANE_GUEST);
+		struct vp_track_slice period = of_vcpu(tid * 10, tid * 10 + 10, VP_TRACK_GUEST);
 		period.has_guest = true;
 		period.guest_tid = tid;
 		period.guest_comm = "x";
-		vp_lane_store_take(&store, &period);
+		vp_track_store_take(&store, &period);
 	}
-	vp_lane_store_close(&store);
+	vp_track_store_close(&store);
 	assert_true(store.left_out);
-	assert_true(store.threads < 10000 && store.lanes.count == store.threads + 1);
-	assert_int_equal(time_of(&store.lanes.at[0]), 100000);
-	vp_lane_store_deinit(&store);
+	assert_true(store.threads < 10000 && store.tracks.count == store.threads + 1);
+	assert_int_equal(time_of(&store.tracks.at[0]), 100000);
+	vp_track_store_deinit(&store);
 }
 
 /* One that came late, and says that it began before the last one ended. */
 static void test_slices_do_not_overlap(void **state)
 {
-	struct vp_lane_store store;
-	struct vp_period periods[] = {of_vcpu(100, 200, VP_LANE_GUEST),
-				      of_vcpu(150, 300, VP_LANE_HOST),
-				      of_vcpu(120, 180, VP_LANE_GUEST)};
+	struct vp_track_store store;
+	struct vp_track_slice periods[] = {of_vcpu(100, 200, VP_TRACK_GUEST),
+					   of_vcpu(150, 300, VP_TRACK_HOST),
+					   of_vcpu(120, 180, VP_TRACK_GUEST)};
 
-	vp_lane_store_init(&store, 100);
+	vp_track_store_init(&store, 100);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(periods); i++)
-		vp_lane_store_take(&store, &periods[i]);
-	vp_lane_store_close(&store);
+		vp_track_store_take(&store, &periods[i]);
+	vp_track_store_close(&store);
 	assert_int_equal(store.slices, 2);
-	assert_int_equal(store.lanes.at[0].slices.at[1].begin, 200);
-	vp_lane_store_deinit(&store);
+	assert_int_equal(store.tracks.at[0].slices.at[1].begin, 200);
+	vp_track_store_deinit(&store);
 }
 
 static void test_bins_keep_what_was_counted(void **state)
@@ -303,12 +304,12 @@ static void test_profile_of_two_vms(void **state)
 	free_report(&report);
 }
 
-static struct vp_period of(enum vp_lane lane, uint32_t pcpu, uint32_t vm, uint32_t vcpu,
-			   uint64_t begin, uint64_t end, enum vp_lane_state state)
+static struct vp_track_slice of(enum vp_track track, uint32_t pcpu, uint32_t vm, uint32_t vcpu,
+				uint64_t begin, uint64_t end, enum vp_track_state state)
 {
-	struct vp_period period = of_vcpu(begin, end, state);
+	struct vp_track_slice period = of_vcpu(begin, end, state);
 
-	period.lane = lane;
+	period.track = track;
 	period.pcpu = pcpu;
 	period.vm = vm;
 	period.vcpu = (uint16_t)vcpu;
@@ -318,30 +319,31 @@ static struct vp_period of(enum vp_lane lane, uint32_t pcpu, uint32_t vm, uint32
 
 /* Lanes of two VMs of two vCPUs each, and of a pCPU: each is called by its VM's place in the list,
  * and has its own slices. */
-static void test_lanes_of_two_vms(void **state)
+static void test_tracks_of_two_vms(void **state)
 {
 	struct vp_report report = report_of_two_vms();
 	struct vp_buffer out = {0};
 	struct vp_json json = vp_json_to(&out);
-	struct vp_lane_store store;
+	struct vp_track_store store;
 	static const uint64_t begins[2][2] = {{3, 0}, {10, 5}},
 			      ends[2][2] = {{301, 302}, {390, 304}};
 
-	vp_lane_store_init(&store, 100);
+	vp_track_store_init(&store, 100);
 	for (uint32_t vm = 0; vm < 2; vm++)
 		for (uint32_t vcpu = 0; vcpu < 2; vcpu++) {
 			uint64_t begin = 500 + begins[vm][vcpu];
-			struct vp_period first = of(VP_LANE_VCPU, 2 * vm + vcpu, 2000 - 1000 * vm,
-						    vcpu, begin, begin + 100, VP_LANE_GUEST);
-			struct vp_period second =
-			    of(VP_LANE_VCPU, VP_NO_PCPU, 2000 - 1000 * vm, vcpu, begin + 107,
-			       begin + ends[vm][vcpu], VP_LANE_HALTED);
-			vp_lane_store_take(&store, &first);
-			vp_lane_store_take(&store, &second);
+			struct vp_track_slice first =
+			    of(VP_TRACK_VCPU, 2 * vm + vcpu, 2000 - 1000 * vm, vcpu, begin,
+			       begin + 100, VP_TRACK_GUEST);
+			struct vp_track_slice second =
+			    of(VP_TRACK_VCPU, VP_NO_PCPU, 2000 - 1000 * vm, vcpu, begin + 107,
+			       begin + ends[vm][vcpu], VP_TRACK_HALTED);
+			vp_track_store_take(&store, &first);
+			vp_track_store_take(&store, &second);
 		}
-	vp_lane_store_close(&store);
+	vp_track_store_close(&store);
 	vp_json_object(&json, NULL);
-	vp_page_put_lanes(&store, &report, &json);
+	vp_page_put_tracks(&store, &report, &json);
 	vp_json_object_end(&json);
 	const char *text = vp_buffer_text(&out);
 	assert_non_null(strstr(text, "\"beginNs\": 500,"));
@@ -350,42 +352,42 @@ static void test_lanes_of_two_vms(void **state)
 		for (uint32_t vcpu = 0; vcpu < 2; vcpu++) {
 			VP_AUTO_FREE char *head = vp_format(
 			    "{\"kind\": \"vcpu\", \"number\": %u, \"vm\": %u, ", vcpu, vm + 1);
-			const char *lane = strstr(text, head);
-			if (!lane)
+			const char *track = strstr(text, head);
+			if (!track)
 				fail_msg("'%s' is not in '%s'", head, text);
 			const uint64_t data[] = {begins[vm][vcpu],
 						 100,
-						 VP_LANE_GUEST,
+						 VP_TRACK_GUEST,
 						 0,
 						 2 * vm + vcpu + 1,
 						 0,
 						 7,
 						 ends[vm][vcpu] - 107,
-						 VP_LANE_HALTED,
+						 VP_TRACK_HALTED,
 						 0,
 						 0,
 						 0};
 			VP_AUTO_FREE char *rest =
-			    vp_strndup(lane, (size_t)(strchr(lane, '}') - lane));
+			    vp_strndup(track, (size_t)(strchr(track, '}') - track));
 			assert_non_null(strstr(rest, "\"slices\": 2,"));
 			expect_part(rest, "data", data, VP_ARRAY_SIZE(data));
 		}
 	vp_buffer_deinit(&out);
-	vp_lane_store_deinit(&store);
+	vp_track_store_deinit(&store);
 	free_report(&report);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_lanes_keep_to_their_bound),
-	    cmocka_unit_test(test_lanes_of_threads_are_bounded),
+	    cmocka_unit_test(test_tracks_keep_to_their_bound),
+	    cmocka_unit_test(test_tracks_of_threads_are_bounded),
 	    cmocka_unit_test(test_slices_do_not_overlap),
 	    cmocka_unit_test(test_bins_keep_what_was_counted),
 	    cmocka_unit_test(test_bins_of_many_subjects),
 	    cmocka_unit_test(test_numbers_are_packed),
 	    cmocka_unit_test(test_profile_of_two_vms),
-	    cmocka_unit_test(test_lanes_of_two_vms),
+	    cmocka_unit_test(test_tracks_of_two_vms),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,12 +2,21 @@
 /* Sentences that are made of a recording's numbers when it is read. */
 #include "unit.h"
 
+#include <errno.h>
+#include <sys/stat.h>
+
 #include "analyze/common/health.h"
 #include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/file.h"
 #include "make_recording.h"
+#include "schema/agent_outcome.h"
 #include "schema/guest_sampling.h"
+#include "schema/interval.h"
 #include "schema/records.h"
 #include "schema/snapshot_cause.h"
+#include "schema/vm.h"
+#include "store/recording.h"
 
 #define NAME "test_recorded.rec"
 
@@ -111,6 +120,124 @@ static void test_guest_sampling(void **state)
 	assert_string_equal(none, "");
 }
 
+/* The sentences of the three requests, as 0.2.0 stored them. */
+static void test_agent_outcomes(void **state)
+{
+	const struct {
+		struct vp_agent_outcome outcome;
+		const char *text;
+	} all[] = {
+	    {{.port = 733}, "ok: from vsock port 733, where only root of the guest can listen"},
+	    {{.port = 1023}, "ok: from vsock port 1023, where only root of the guest can listen"},
+	    {{.port = 1024},
+	     "ok: from unprivileged vsock port 1024, where any program of the guest can listen"},
+	    {{.status = VP_AGENT_TRUNCATED, .port = 733, .problem = (char *)"it hung"},
+	     "it hung; the part received is from vsock port 733, where only root of the guest can "
+	     "listen"},
+	    {{.status = VP_AGENT_FAILED, .problem = (char *)"no agent"}, "no agent"},
+	    {{.status = VP_AGENT_NOT_SELECTED}, "not asked: not selected by --vm"},
+	    {{.request = VP_AGENT_COUNTS, .status = VP_AGENT_FAILED}, "no reply"},
+	    {{.request = VP_AGENT_COUNTS,
+	      .port = 733,
+	      .counted = 1U << VP_GUEST_forks | 1U << VP_GUEST_system_calls},
+	     "ok: it counted guest:forks, guest:system-calls"},
+	    {{.request = VP_AGENT_COUNTS,
+	      .port = 9733,
+	      .counted = 1,
+	      .missing_ns = 2500000000,
+	      .problem = (char *)"it ended"},
+	     "ok: it counted guest:context-switches, from unprivileged vsock port 9733, where any "
+	     "program of the guest can listen; not for 2.5 s; it ended"},
+	    {{.request = VP_AGENT_EVENTS, .status = VP_AGENT_FAILED, .problem = (char *)"no agent"},
+	     "events: no agent"},
+	    {{.request = VP_AGENT_EVENTS, .port = 733, .events = 12, .lost = 3, .error_ns = 40},
+	     "ok: it sent 12 events, 3 lost; their times are right to 40 ns"},
+	    {{.request = VP_AGENT_EVENTS,
+	      .port = 9733,
+	      .events = 12,
+	      .invalid = 4,
+	      .missing_ns = 1000000000,
+	      .problem = (char *)"it ended"},
+	     "ok: it sent 12 events, 0 lost, 4 invalid entries; their times are right to 0 ns, "
+	     "from "
+	     "an unprivileged vsock port; none of 1.0 s: it ended"},
+	};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(all); i++) {
+		VP_AUTO_FREE char *text = vp_agent_outcome_text(&all[i].outcome);
+		assert_string_equal(text, all[i].text);
+	}
+}
+
+/* Numbers are stored, in `vms`; a recording before 0.3 has the sentence. */
+static void test_agent_lines(void **state)
+{
+	const struct vp_agent_outcome counts = {.request = VP_AGENT_COUNTS,
+						.port = 733,
+						.counted = 3,
+						.problem = vp_strdup("it\nended")},
+				      events = {.request = VP_AGENT_EVENTS,
+						.port = 9733,
+						.events = 1,
+						.lost = 2,
+						.invalid = 3,
+						.error_ns = 4,
+						.missing_ns = 500000000};
+	vp_vms written = {0}, read = {0};
+	struct vp_buffer text = {0};
+
+	vp_vec_push(
+	    &written,
+	    ((struct vp_vm){
+		.pid = 1, .name = vp_strdup("a"), .uuid = vp_strdup(""), .agent = vp_strdup("")}));
+	vp_vec_push(&written, ((struct vp_vm){.pid = 2,
+					      .name = vp_strdup("b"),
+					      .uuid = vp_strdup(""),
+					      .agent = vp_strdup("ok: old")}));
+	vp_vm_add_agent_outcome(&written.at[0], &counts);
+	vp_vm_add_agent_outcome(&written.at[0], &events);
+	assert_true(!mkdir(NAME, 0755) || errno == EEXIST);
+	expect_no_error(vp_vms_write(NAME, &written));
+	expect_no_error(vp_file_read(NAME "/vms", 1 << 20, &text));
+	assert_non_null(strstr(vp_buffer_text(&text),
+			       "agent-outcome 1 0 733 3 0 0 0 0 0 it ended\n"
+			       "agent-outcome 2 0 9733 0 500000000 1 2 3 4\n"));
+	assert_non_null(strstr(vp_buffer_text(&text), "\nagent ok: old\n"));
+	assert_null(strstr(vp_buffer_text(&text), "it counted"));
+	expect_no_error(vp_vms_read(NAME, &read));
+	assert_string_equal(
+	    read.at[0].agent,
+	    "ok: it counted guest:context-switches, guest:page-faults; it ended; "
+	    "ok: it sent 1 events, 2 lost, 3 invalid entries; their times are right "
+	    "to 4 ns, from an unprivileged vsock port; none of 0.5 s");
+	assert_string_equal(read.at[1].agent, "ok: old");
+	vp_buffer_deinit(&text);
+	vp_vms_deinit(&read);
+	vp_vms_deinit(&written);
+}
+
+/* A request or status of a later version is skipped; so are too many lines. */
+static void test_strange_agent_lines(void **state)
+{
+	static const char head[] = "vperf-vms 8\nvm 1 1 0 0 0 0 0 - a\n";
+	struct vp_buffer text = {0};
+	vp_vms read = {0};
+
+	vp_buffer_string(&text, head);
+	vp_buffer_string(&text, "agent-outcome 3 0 733 0 0 0 0 0 0\n"
+				"agent-outcome 0 4 733 0 0 0 0 0 0\n"
+				"agent-outcome 0 3 0 0 0 0 0 0 0\n");
+	for (int i = 0; i < 100; i++)
+		vp_buffer_string(&text, "agent-outcome 0 2 733 0 0 0 0 0 0 x\n");
+	assert_true(!mkdir(NAME, 0755) || errno == EEXIST);
+	expect_no_error(vp_file_publish(NAME "/vms", text.bytes, text.size));
+	expect_no_error(vp_vms_read(NAME, &read));
+	assert_int_equal(read.at[0].agent_outcomes.count, 16);
+	assert_true(!strncmp(read.at[0].agent, "not asked: not selected by --vm; x; x", 36));
+	vp_buffer_deinit(&text);
+	vp_vms_deinit(&read);
+}
+
 static void expect_read(const struct vp_recording *info, const char *note, const char *cause,
 			const char *sampling)
 {
@@ -176,6 +303,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_causes),
 	    cmocka_unit_test(test_guest_sampling),
+	    cmocka_unit_test(test_agent_outcomes),
+	    cmocka_unit_test(test_agent_lines),
+	    cmocka_unit_test(test_strange_agent_lines),
 	    cmocka_unit_test(test_recordings),
 	};
 

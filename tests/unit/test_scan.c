@@ -37,7 +37,7 @@ static bool is_in(uint64_t at, uint64_t from, uint64_t size)
 	return at - from < size;
 }
 
-/* What is there of an image; NULL: there is none. */
+/* What is there of an image, or NULL. */
 static const char *image_at(const struct host *host, uint64_t page)
 {
 	uint64_t in_place = page % (2 * MIB);

@@ -2,27 +2,27 @@
 /* Sums over periods of two VMs' vCPUs: whose time, which thread's, and for whom a wait was. */
 #include "unit.h"
 
-#include "analyze/trace/lane_states.h"
 #include "analyze/trace/sched.h"
+#include "analyze/trace/track_states.h"
 #include "bpf/account_abi.h"
 #include "render/render_table.h"
 
-struct vp_lanes;
-const char *__wrap_vp_lanes_vm(struct vp_lanes *lanes, uint32_t vm);
-struct vp_lane_switches __wrap_vp_lanes_switches(const struct vp_lanes *lanes, uint32_t vm,
-						 uint32_t vcpu, uint32_t tid);
+struct vp_tracks;
+const char *__wrap_vp_tracks_vm(struct vp_tracks *tracks, uint32_t vm);
+struct vp_track_switches __wrap_vp_tracks_switches(const struct vp_tracks *tracks, uint32_t vm,
+						   uint32_t vcpu, uint32_t tid);
 
 /* In place of a recording's. */
-const char *__wrap_vp_lanes_vm(struct vp_lanes *lanes, uint32_t vm)
+const char *__wrap_vp_tracks_vm(struct vp_tracks *tracks, uint32_t vm)
 {
 	return vm == 1000 ? "alpha" : "beta";
 }
 
-struct vp_lane_switches __wrap_vp_lanes_switches(const struct vp_lanes *lanes, uint32_t vm,
-						 uint32_t vcpu, uint32_t tid)
+struct vp_track_switches __wrap_vp_tracks_switches(const struct vp_tracks *tracks, uint32_t vm,
+						   uint32_t vcpu, uint32_t tid)
 {
-	return vm == 1000 ? (struct vp_lane_switches){0}
-			  : (struct vp_lane_switches){
+	return vm == 1000 ? (struct vp_track_switches){0}
+			  : (struct vp_track_switches){
 				.made = tid, .seen = vcpu + 7, .jumps = 3, .begins = 1};
 }
 
@@ -42,65 +42,66 @@ static int teardown(void **state)
 	return 0;
 }
 
-static struct vp_period period_of(uint32_t vm, uint32_t vcpu, enum vp_lane_state state,
-				  uint64_t begin, uint64_t end)
+static struct vp_track_slice slice_of(uint32_t vm, uint32_t vcpu, enum vp_track_state state,
+				      uint64_t begin, uint64_t end)
 {
-	return (struct vp_period){.lane = VP_LANE_VCPU,
-				  .state = state,
-				  .begin = begin,
-				  .end = end,
-				  .tid = vm + vcpu + 1,
-				  .has_vcpu = true,
-				  .vm = vm,
-				  .vcpu = vcpu};
+	return (struct vp_track_slice){.track = VP_TRACK_VCPU,
+				       .state = state,
+				       .begin = begin,
+				       .end = end,
+				       .tid = vm + vcpu + 1,
+				       .has_vcpu = true,
+				       .vm = vm,
+				       .vcpu = vcpu};
 }
 
-static void take(uint32_t vm, uint32_t vcpu, enum vp_lane_state state, uint64_t begin, uint64_t end)
+static void take(uint32_t vm, uint32_t vcpu, enum vp_track_state state, uint64_t begin,
+		 uint64_t end)
 {
-	const struct vp_period period = period_of(vm, vcpu, state, begin, end);
+	const struct vp_track_slice slice = slice_of(vm, vcpu, state, begin, end);
 
-	vp_sched_take(&sums, &period);
+	vp_sched_take(&sums, &slice);
 }
 
-static void take_of_thread(uint32_t vm, uint32_t vcpu, enum vp_lane_state state, uint64_t ns,
-			   uint32_t tid, enum vp_lane_certainty certainty)
+static void take_of_thread(uint32_t vm, uint32_t vcpu, enum vp_track_state state, uint64_t ns,
+			   uint32_t tid, enum vp_track_certainty certainty)
 {
-	struct vp_period period = period_of(vm, vcpu, state, 100, 100 + ns);
+	struct vp_track_slice slice = slice_of(vm, vcpu, state, 100, 100 + ns);
 
-	period.has_guest = true;
-	period.guest_tid = tid;
-	period.guest_pid = tid + 1;
-	period.guest_comm = "thread";
-	period.certainty = certainty;
-	vp_sched_take(&sums, &period);
+	slice.has_guest = true;
+	slice.guest_tid = tid;
+	slice.guest_pid = tid + 1;
+	slice.guest_comm = "thread";
+	slice.certainty = certainty;
+	vp_sched_take(&sums, &slice);
 }
 
 /* A part of a wait that began at `since`, while that thread had the pCPU (0: nobody known). */
-static void wait_for(uint32_t vm, uint32_t vcpu, enum vp_lane_state state, uint64_t since,
+static void wait_for(uint32_t vm, uint32_t vcpu, enum vp_track_state state, uint64_t since,
 		     uint64_t begin, uint64_t end, uint32_t thief, bool ends)
 {
-	struct vp_period period = period_of(vm, vcpu, state, begin, end);
+	struct vp_track_slice slice = slice_of(vm, vcpu, state, begin, end);
 
-	period.wait_begin = since;
-	period.wait_ends = ends;
-	period.has_thief = thief != 0;
-	period.thief_tid = thief;
-	period.thief_comm = thief == THIEF ? "thief" : "other";
-	vp_sched_take(&sums, &period);
+	slice.wait_begin = since;
+	slice.wait_ends = ends;
+	slice.has_thief = thief != 0;
+	slice.thief_tid = thief;
+	slice.thief_comm = thief == THIEF ? "thief" : "other";
+	vp_sched_take(&sums, &slice);
 }
 
 static void test_vcpus(void **state)
 {
-	static const enum vp_lane_state states[] = {VP_LANE_GUEST,  VP_LANE_HOST,
-						    VP_LANE_STOLEN, VP_LANE_WAKING,
-						    VP_LANE_HALTED, VP_LANE_BLOCKED};
+	static const enum vp_track_state states[] = {VP_TRACK_GUEST,  VP_TRACK_HOST,
+						     VP_TRACK_STOLEN, VP_TRACK_WAKING,
+						     VP_TRACK_HALTED, VP_TRACK_BLOCKED};
 
 	for (uint64_t round = 0; round < 2; round++)
 		for (uint32_t vm = FIRST; vm <= SECOND; vm += 1000)
 			for (uint32_t vcpu = 0; vcpu < 2; vcpu++)
 				for (uint64_t i = 0; i < VP_ARRAY_SIZE(states); i++)
 					take(vm, vcpu, states[i], 7, 7 + vm + 10 * vcpu + i);
-	const struct vp_period other = {.lane = VP_LANE_PCPU, .end = 5, .vm = 3000};
+	const struct vp_track_slice other = {.track = VP_TRACK_PCPU, .end = 5, .vm = 3000};
 	vp_sched_take(&sums, &other); /* of a pCPU */
 	assert_int_equal(sums.vcpus.count, 4);
 	for (uint32_t at = 0; at < 4; at++) {
@@ -110,7 +111,7 @@ static void test_vcpus(void **state)
 		assert_int_equal(vcpu->tid, vcpu->vm + vcpu->vcpu + 1);
 		for (uint64_t i = 0; i < VP_ARRAY_SIZE(states); i++)
 			assert_int_equal(vcpu->ns[states[i]], 2 * (vcpu->vm + 10 * vcpu->vcpu + i));
-		assert_int_equal(vcpu->unknown, vcpu->ns[VP_LANE_GUEST]);
+		assert_int_equal(vcpu->unknown, vcpu->ns[VP_TRACK_GUEST]);
 		assert_int_equal(vcpu->exact + vcpu->uncertain, 0);
 	}
 }
@@ -119,29 +120,31 @@ static void test_vcpus(void **state)
 static void test_unknown_numbers(void **state)
 {
 	for (uint32_t tid = 5; tid < 8; tid++) {
-		struct vp_period period = period_of(FIRST, VP_VCPU_UNKNOWN, VP_LANE_GUEST, 0, tid);
-		period.tid = tid;
-		vp_sched_take(&sums, &period);
+		struct vp_track_slice slice =
+		    slice_of(FIRST, VP_VCPU_UNKNOWN, VP_TRACK_GUEST, 0, tid);
+		slice.tid = tid;
+		vp_sched_take(&sums, &slice);
 	}
 	assert_int_equal(sums.vcpus.count, 3);
 	assert_int_equal(sums.vcpus.at[1].tid, 6);
-	assert_int_equal(sums.vcpus.at[1].ns[VP_LANE_GUEST], 6);
+	assert_int_equal(sums.vcpus.at[1].ns[VP_TRACK_GUEST], 6);
 }
 
 static void test_threads(void **state)
 {
-	take_of_thread(FIRST, 0, VP_LANE_GUEST, 1, 7, VP_LANE_EXACT);
-	take_of_thread(FIRST, 0, VP_LANE_GUEST, 20, 7, VP_LANE_UNCERTAIN);
-	take_of_thread(FIRST, 0, VP_LANE_HOST, 300, 7, VP_LANE_UNKNOWN);
-	take_of_thread(FIRST, 0, VP_LANE_STOLEN, 4000, 7, VP_LANE_UNKNOWN);
-	take_of_thread(FIRST, 0, VP_LANE_WAKING, 50000, 7, VP_LANE_UNKNOWN);
-	take_of_thread(FIRST, 0, VP_LANE_HALTED, 600000, 7, VP_LANE_UNKNOWN);
-	take_of_thread(FIRST, 0, VP_LANE_BLOCKED, 600000, 7, VP_LANE_UNKNOWN);
-	take_of_thread(FIRST, 1, VP_LANE_GUEST, 2, 7, VP_LANE_EXACT);
-	take_of_thread(SECOND, 0, VP_LANE_GUEST, 3, 7, VP_LANE_EXACT);
-	take_of_thread(FIRST, 0, VP_LANE_GUEST, 4, 8, VP_LANE_EXACT);
-	take(FIRST, 0, VP_LANE_GUEST, 0, 9);                                /* nobody known */
-	take_of_thread(FIRST, 0, VP_LANE_GUEST, 1, 1 << 22, VP_LANE_EXACT); /* no number of Linux */
+	take_of_thread(FIRST, 0, VP_TRACK_GUEST, 1, 7, VP_TRACK_EXACT);
+	take_of_thread(FIRST, 0, VP_TRACK_GUEST, 20, 7, VP_TRACK_UNCERTAIN);
+	take_of_thread(FIRST, 0, VP_TRACK_HOST, 300, 7, VP_TRACK_UNKNOWN);
+	take_of_thread(FIRST, 0, VP_TRACK_STOLEN, 4000, 7, VP_TRACK_UNKNOWN);
+	take_of_thread(FIRST, 0, VP_TRACK_WAKING, 50000, 7, VP_TRACK_UNKNOWN);
+	take_of_thread(FIRST, 0, VP_TRACK_HALTED, 600000, 7, VP_TRACK_UNKNOWN);
+	take_of_thread(FIRST, 0, VP_TRACK_BLOCKED, 600000, 7, VP_TRACK_UNKNOWN);
+	take_of_thread(FIRST, 1, VP_TRACK_GUEST, 2, 7, VP_TRACK_EXACT);
+	take_of_thread(SECOND, 0, VP_TRACK_GUEST, 3, 7, VP_TRACK_EXACT);
+	take_of_thread(FIRST, 0, VP_TRACK_GUEST, 4, 8, VP_TRACK_EXACT);
+	take(FIRST, 0, VP_TRACK_GUEST, 0, 9); /* nobody known */
+	take_of_thread(FIRST, 0, VP_TRACK_GUEST, 1, 1 << 22,
+		       VP_TRACK_EXACT); /* no number of Linux */
 	assert_int_equal(sums.left_out, 1);
 	assert_int_equal(sums.threads.count, 4);
 	const struct vp_sched_thread *thread = sums.threads.at;
@@ -167,13 +170,13 @@ static void test_threads(void **state)
 /* A wait is for who had the pCPU for the longest of it, whoever was last; the next wait anew. */
 static void test_waits(void **state)
 {
-	wait_for(FIRST, 0, VP_LANE_STOLEN, 100, 100, 140, THIEF, false);
-	wait_for(SECOND, 1, VP_LANE_STOLEN, 90, 90, 95, OTHER, false);
-	wait_for(FIRST, 0, VP_LANE_STOLEN, 100, 140, 160, OTHER, true);
-	wait_for(SECOND, 1, VP_LANE_STOLEN, 90, 95, 190, THIEF, true);
-	wait_for(FIRST, 0, VP_LANE_WAKING, 300, 300, 305, 0, true); /* nobody known */
-	wait_for(FIRST, 0, VP_LANE_WAKING, 400, 400, 403, OTHER, true);
-	wait_for(FIRST, 1, VP_LANE_WAKING, 500, 500, 900, OTHER, false); /* goes on */
+	wait_for(FIRST, 0, VP_TRACK_STOLEN, 100, 100, 140, THIEF, false);
+	wait_for(SECOND, 1, VP_TRACK_STOLEN, 90, 90, 95, OTHER, false);
+	wait_for(FIRST, 0, VP_TRACK_STOLEN, 100, 140, 160, OTHER, true);
+	wait_for(SECOND, 1, VP_TRACK_STOLEN, 90, 95, 190, THIEF, true);
+	wait_for(FIRST, 0, VP_TRACK_WAKING, 300, 300, 305, 0, true); /* nobody known */
+	wait_for(FIRST, 0, VP_TRACK_WAKING, 400, 400, 403, OTHER, true);
+	wait_for(FIRST, 1, VP_TRACK_WAKING, 500, 500, 900, OTHER, false); /* goes on */
 	assert_int_equal(sums.waits.count, 4);
 	const struct vp_sched_wait *wait = sums.waits.at;
 	assert_int_equal(wait[0].ns, 100);
@@ -207,7 +210,7 @@ static void test_buckets(void **state)
 
 	for (uint64_t i = 0; i < VP_ARRAY_SIZE(waits); i++) {
 		uint64_t before = sums.preempted[waits[i].bucket];
-		wait_for(FIRST, 0, VP_LANE_STOLEN, i + 1, i + 1, i + 1 + waits[i].ns, THIEF, true);
+		wait_for(FIRST, 0, VP_TRACK_STOLEN, i + 1, i + 1, i + 1 + waits[i].ns, THIEF, true);
 		assert_int_equal(sums.preempted[waits[i].bucket], before + 1);
 	}
 	struct vp_table table = {0};
@@ -226,14 +229,14 @@ static void test_longest(void **state)
 {
 	sums.max_waits = 2;
 	for (uint64_t i = 1; i < 5; i++)
-		wait_for(FIRST, (uint32_t)i, VP_LANE_STOLEN, i, i, i + 10, THIEF, true);
-	wait_for(SECOND, 0, VP_LANE_STOLEN, 6, 6, 17, THIEF, true);
+		wait_for(FIRST, (uint32_t)i, VP_TRACK_STOLEN, i, i, i + 10, THIEF, true);
+	wait_for(SECOND, 0, VP_TRACK_STOLEN, 6, 6, 17, THIEF, true);
 	assert_int_equal(sums.waits.count, 2);
 	assert_int_equal(sums.waits.at[0].ns, 11);
 	assert_int_equal(sums.waits.at[1].begin, 1);
 	vp_sched_deinit(&sums);
 	sums = (struct vp_sched){0};
-	wait_for(SECOND, 0, VP_LANE_STOLEN, 6, 6, 17, THIEF, true);
+	wait_for(SECOND, 0, VP_TRACK_STOLEN, 6, 6, 17, THIEF, true);
 	assert_int_equal(sums.waits.count, 0);
 	assert_int_equal(sums.preempted[3], 1);
 }
@@ -246,14 +249,14 @@ static void take_thefts(void)
 	} thefts[] = {{7, THIEF, 30}, {8, OTHER, 5}, {7, OTHER, 50}, {7, THIEF, 30}, {8, THIEF, 4}};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(thefts); i++) {
-		struct vp_period period =
-		    period_of(SECOND, 1, VP_LANE_STOLEN, 100, 100 + thefts[i].ns);
-		period.wait_begin = 100;
-		period.has_guest = period.has_thief = true;
-		period.guest_tid = thefts[i].tid;
-		period.thief_tid = thefts[i].thief;
-		period.thief_comm = thefts[i].thief == THIEF ? "thief" : "other";
-		vp_sched_take(&sums, &period);
+		struct vp_track_slice slice =
+		    slice_of(SECOND, 1, VP_TRACK_STOLEN, 100, 100 + thefts[i].ns);
+		slice.wait_begin = 100;
+		slice.has_guest = slice.has_thief = true;
+		slice.guest_tid = thefts[i].tid;
+		slice.thief_tid = thefts[i].thief;
+		slice.thief_comm = thefts[i].thief == THIEF ? "thief" : "other";
+		vp_sched_take(&sums, &slice);
 	}
 }
 
@@ -287,10 +290,10 @@ static void test_thread_table(void **state)
 {
 	struct vp_table table = {0};
 
-	take_of_thread(SECOND, 0, VP_LANE_GUEST, 20, 9, VP_LANE_UNCERTAIN);
-	take_of_thread(FIRST, 1, VP_LANE_HOST, 30, 9, VP_LANE_UNKNOWN);
+	take_of_thread(SECOND, 0, VP_TRACK_GUEST, 20, 9, VP_TRACK_UNCERTAIN);
+	take_of_thread(FIRST, 1, VP_TRACK_HOST, 30, 9, VP_TRACK_UNKNOWN);
 	take_thefts();
-	take_of_thread(SECOND, 1, VP_LANE_GUEST, 1000, 7, VP_LANE_EXACT);
+	take_of_thread(SECOND, 1, VP_TRACK_GUEST, 1000, 7, VP_TRACK_EXACT);
 	vp_sched_thread_table(&sums, NULL, &table);
 	expect_csv(&table, "vm,vcpu,pid,tid,comm,exact_ns,uncertain_ns,work_ns,steal_ns,thief_ns,"
 			   "thief,host_ns,stolen_ns\n"
@@ -305,15 +308,15 @@ static void test_vcpu_table(void **state)
 {
 	struct vp_table table = {0};
 
-	take_of_thread(SECOND, 1, VP_LANE_GUEST, 300, 7, VP_LANE_EXACT);
-	take_of_thread(SECOND, 1, VP_LANE_GUEST, 100, 7, VP_LANE_UNCERTAIN);
-	take(SECOND, 1, VP_LANE_GUEST, 0, 100);
-	take(SECOND, 1, VP_LANE_HOST, 0, 2);
-	take(SECOND, 1, VP_LANE_STOLEN, 0, 3);
-	take(SECOND, 1, VP_LANE_WAKING, 0, 4);
-	take(SECOND, 1, VP_LANE_HALTED, 0, 5);
-	take(SECOND, 1, VP_LANE_BLOCKED, 0, 6);
-	take(FIRST, VP_VCPU_UNKNOWN, VP_LANE_HOST, 0, 9);
+	take_of_thread(SECOND, 1, VP_TRACK_GUEST, 300, 7, VP_TRACK_EXACT);
+	take_of_thread(SECOND, 1, VP_TRACK_GUEST, 100, 7, VP_TRACK_UNCERTAIN);
+	take(SECOND, 1, VP_TRACK_GUEST, 0, 100);
+	take(SECOND, 1, VP_TRACK_HOST, 0, 2);
+	take(SECOND, 1, VP_TRACK_STOLEN, 0, 3);
+	take(SECOND, 1, VP_TRACK_WAKING, 0, 4);
+	take(SECOND, 1, VP_TRACK_HALTED, 0, 5);
+	take(SECOND, 1, VP_TRACK_BLOCKED, 0, 6);
+	take(FIRST, VP_VCPU_UNKNOWN, VP_TRACK_HOST, 0, 9);
 	vp_sched_vcpu_table(&sums, NULL, &table);
 	expect_csv(&table,
 		   "vm,vcpu,tid,guest_ns,work_ns,steal_ns,waking_ns,halted_ns,waiting_ns,"
@@ -329,9 +332,9 @@ static void test_wait_tables(void **state)
 
 	vp_sched_wait_table(&sums, &table);
 	expect_csv(&table, "from_ns,wakeups,preemptions\n");
-	wait_for(SECOND, 1, VP_LANE_WAKING, 1000000005, 1000000005, 1000000014, THIEF, true);
-	wait_for(FIRST, 0, VP_LANE_STOLEN, 20, 20, 60, OTHER, true);
-	wait_for(FIRST, 0, VP_LANE_STOLEN, 70, 70, 107, 0, true);
+	wait_for(SECOND, 1, VP_TRACK_WAKING, 1000000005, 1000000005, 1000000014, THIEF, true);
+	wait_for(FIRST, 0, VP_TRACK_STOLEN, 20, 20, 60, OTHER, true);
+	wait_for(FIRST, 0, VP_TRACK_STOLEN, 70, 70, 107, 0, true);
 	vp_sched_wait_table(&sums, &table);
 	expect_csv(&table, "from_ns,wakeups,preemptions\n8,1,0\n16,0,0\n32,0,2\n");
 	vp_sched_worst_table(&sums, NULL, &table);
@@ -345,30 +348,29 @@ static void test_wait_tables(void **state)
  * by its scheduler. */
 struct told {
 	struct vp_feed feed;
-	struct vp_lane_states *states;
+	struct vp_track_states *states;
 	struct vp_buffer out;
 };
 
-static void tell(void *context, const struct vp_period *period)
+static void tell(void *context, const struct vp_track_slice *slice)
 {
 	static const char *const states[] = {"running", "idle",   "guest",  "host",
 					     "stolen",  "waking", "halted", "blocked"};
 	static const char *const certain[] = {"", " exact", " uncertain"};
 	struct told *told = context;
 
-	if (period->lane != VP_LANE_VCPU)
+	if (slice->track != VP_TRACK_VCPU)
 		return;
-	vp_buffer_printf(&told->out, "%u/%u %llu-%llu %s", period->vm, period->vcpu,
-			 (unsigned long long)period->begin, (unsigned long long)period->end,
-			 states[period->state]);
-	if (period->has_guest)
-		vp_buffer_printf(&told->out, " %u%s", period->guest_tid,
-				 certain[period->certainty]);
-	if (period->has_thief)
-		vp_buffer_printf(&told->out, " by %s", period->thief_comm);
-	if (period->state == VP_LANE_STOLEN || period->state == VP_LANE_WAKING)
-		vp_buffer_printf(&told->out, " since %llu", (unsigned long long)period->wait_begin);
-	vp_buffer_string(&told->out, period->wait_ends ? " ends\n" : "\n");
+	vp_buffer_printf(&told->out, "%u/%u %llu-%llu %s", slice->vm, slice->vcpu,
+			 (unsigned long long)slice->begin, (unsigned long long)slice->end,
+			 states[slice->state]);
+	if (slice->has_guest)
+		vp_buffer_printf(&told->out, " %u%s", slice->guest_tid, certain[slice->certainty]);
+	if (slice->has_thief)
+		vp_buffer_printf(&told->out, " by %s", slice->thief_comm);
+	if (slice->state == VP_TRACK_STOLEN || slice->state == VP_TRACK_WAKING)
+		vp_buffer_printf(&told->out, " since %llu", (unsigned long long)slice->wait_begin);
+	vp_buffer_string(&told->out, slice->wait_ends ? " ends\n" : "\n");
 }
 
 static void begin_states(struct told *told)
@@ -381,14 +383,14 @@ static void begin_states(struct told *told)
 		vm.name = vp_format("dom%u", i);
 		vp_vec_push(&told->feed.vms, vm);
 	}
-	told->states = vp_lane_states_new(&told->feed, tell, told);
+	told->states = vp_track_states_new(&told->feed, tell, told);
 }
 
 static void expect_states(struct told *told, const char *expected)
 {
-	vp_lane_states_end(told->states);
+	vp_track_states_end(told->states);
 	assert_string_equal(vp_buffer_text(&told->out), expected);
-	vp_lane_states_free(told->states);
+	vp_track_states_free(told->states);
 	vp_buffer_deinit(&told->out);
 	vp_vms_deinit(&told->feed.vms);
 }
@@ -407,7 +409,7 @@ static void span(struct told *told, uint32_t vm, uint32_t vcpu, uint32_t pcpu, u
 					    .flags = flags};
 	const struct vp_feed_event event = {.time = end, .kind = VP_FEED_SPAN, .span = &record};
 
-	vp_lane_states_take(told->states, &event);
+	vp_track_states_take(told->states, &event);
 }
 
 static void change(struct told *told, uint32_t cpu, uint64_t time, uint32_t prev, uint32_t next)
@@ -416,7 +418,7 @@ static void change(struct told *told, uint32_t cpu, uint64_t time, uint32_t prev
 	const struct vp_feed_event event = {
 	    .time = time, .pcpu = cpu, .kind = VP_TRACE_KIND_sched_switch, .sched_switch = &record};
 
-	vp_lane_states_take(told->states, &event);
+	vp_track_states_take(told->states, &event);
 }
 
 /* A thread that nothing said had the vCPU before: a switch was lost, and what was told is not

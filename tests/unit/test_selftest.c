@@ -329,7 +329,7 @@ static void test_each_can_fail(void **state)
 		else
 			vp_facts_deinit(&facts);
 	}
-	if (!vp_guest_has_places())
+	if (!vp_guest_has_rip())
 		return;
 	facts = good_facts();
 	facts.quiet_recording.hot_ns = 2200.0 * MS;
@@ -374,7 +374,7 @@ static void test_not_possible(void **state)
 	struct vp_selftest_facts facts = good_facts();
 	struct vp_checks checks = {0};
 
-	facts.no_places = strdup("no RIP");
+	facts.no_rips = strdup("no RIP");
 	facts.no_counter = strdup("no PMU");
 	facts.before.has_counter = false;
 	facts.after.loops /= 2;

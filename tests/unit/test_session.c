@@ -661,7 +661,7 @@ static void test_conditions(void **state)
 	fire(4 * HOUR);
 	step(&scene);
 	expect_notice(&scene, "steal>20ms: ");
-	expect_notice(&scene, "no more snapshots by condition: ");
+	expect_notice(&scene, "no further triggered snapshots: ");
 	assert_false(watch.open);
 	step(&scene);
 	assert_int_equal(watch.armed, 2);
@@ -972,7 +972,7 @@ static void test_agents_are_asked_at_once(void **state)
 	if (vmm == 0)
 		answer_both(ready[1]);
 	assert_int_equal(read(ready[0], &byte, 1), 1);
-	session->place.now = vp_strdup(".");
+	session->dir.now = vp_strdup(".");
 	vp_vec_push(&session->vms, vm_with_agent(vmm, "a", NAME ".a"));
 	vp_vec_push(&session->vms, vm_with_agent(vmm, "b", NAME ".b"));
 	vp_session_ask_agents(session);

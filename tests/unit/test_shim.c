@@ -21,7 +21,7 @@
 #include "preload/shim_events.h"
 
 static struct vp_counters_lent_state lent;
-static uint64_t family[VP_LENT_EVENTS]; /* of what the thread made */
+static uint64_t children[VP_LENT_EVENTS]; /* of what the thread made */
 static uint32_t live;
 static bool is_gone, is_missed;
 static unsigned attached;
@@ -42,7 +42,7 @@ void vp_counters_lent_close(struct vp_counters_lent *counters)
 	attached--;
 }
 
-int vp_counters_lent_place(const struct vp_counters_lent *counters,
+int vp_counters_lent_index(const struct vp_counters_lent *counters,
 			   const struct vp_counters_event *event)
 {
 	struct vp_counters_event named;
@@ -54,8 +54,8 @@ int vp_counters_lent_place(const struct vp_counters_lent *counters,
 	return -1;
 }
 
-int vp_counters_lent_look(const struct vp_counters_lent *counters,
-			  struct vp_counters_lent_state *ret)
+int vp_counters_lent_read_state(const struct vp_counters_lent *counters,
+				struct vp_counters_lent_state *ret)
 {
 	*ret = lent;
 	return is_gone ? VPERF_E_LOST : VPERF_OK;
@@ -64,7 +64,7 @@ int vp_counters_lent_look(const struct vp_counters_lent *counters,
 int vp_counters_lent_children(const struct vp_counters_lent *counters,
 			      uint64_t counts[VP_LENT_EVENTS], uint32_t *ret)
 {
-	memcpy(counts, family, sizeof(family));
+	memcpy(counts, children, sizeof(children));
 	*ret = live;
 	return is_missed ? VPERF_E_LOST : VPERF_OK;
 }
@@ -119,7 +119,7 @@ static uint64_t value_of(int fd)
 static int setup(void **state)
 {
 	lent = (struct vp_counters_lent_state){.counts = {1000, 5000}};
-	memset(family, 0, sizeof(family));
+	memset(children, 0, sizeof(children));
 	live = 0;
 	is_gone = is_missed = false;
 	return 0;
@@ -228,8 +228,8 @@ static void test_inherits(void **state)
 	struct perf_event_attr attr = attr_of(PERF_COUNT_HW_INSTRUCTIONS, false, 0);
 	uint64_t value;
 
-	lent.made = 1; /* once before, and that has ended */
-	family[0] = 700;
+	lent.n_children = 1; /* once before, and that has ended */
+	children[0] = 700;
 	attr.inherit = 1;
 	int inherited = open_attr(&attr, -1);
 	if (inherited < 0)
@@ -237,15 +237,15 @@ static void test_inherits(void **state)
 	int own = open_event(PERF_COUNT_HW_INSTRUCTIONS, false, 0, -1);
 	assert_int_equal(attached, 2);
 	happen(5, 5);
-	lent.made++;
+	lent.n_children++;
 	live = 1;
-	family[0] += 40;
+	children[0] += 40;
 	assert_int_equal(value_of(inherited), 45);
 	assert_int_equal(value_of(own), 5);
 	/* The kernel would not count what is there already. */
 	assert_int_equal(open_attr(&attr, -1), -ENOENT);
 	assert_int_equal(vp_shim_ioctl(inherited, PERF_EVENT_IOC_DISABLE, 0), 0);
-	family[0] += 1000;
+	children[0] += 1000;
 	assert_int_equal(value_of(inherited), 45);
 	is_missed = true;
 	assert_int_equal(vp_shim_read(inherited, &value, sizeof(value)), 0);
@@ -261,8 +261,8 @@ static void test_inherits_from_exec(void **state)
 	struct perf_event_attr attr = attr_of(PERF_COUNT_HW_INSTRUCTIONS, true, 0);
 	uint64_t value;
 
-	lent.made = lent.made_at_exec = 2;
-	family[0] = 700;
+	lent.n_children = lent.children_at_exec = 2;
+	children[0] = 700;
 	attr.inherit = attr.enable_on_exec = 1;
 	int fd = open_attr(&attr, -1), early = open_attr(&attr, -1);
 	if (fd < 0)
@@ -271,10 +271,10 @@ static void test_inherits_from_exec(void **state)
 	lent.executed = 1;
 	memcpy(lent.at_exec, lent.counts, sizeof(lent.counts));
 	happen(3, 3);
-	lent.made++;
-	family[0] += 20;
+	lent.n_children++;
+	children[0] += 20;
 	assert_int_equal(value_of(fd), 23);
-	lent.made_at_exec = 3;
+	lent.children_at_exec = 3;
 	assert_int_equal(vp_shim_read(early, &value, sizeof(value)), 0);
 	close_event(early);
 	close_event(fd);

@@ -419,7 +419,7 @@ static void test_states(void **state)
 	assert_true(is_noted(&feed, "which threads guests had on their vCPUs is not known"));
 	vp_feed_close(&feed);
 	make_domains(&made, false);
-	expect_error(vp_feed_open(NAME, &feed), "the recording has no states of vCPUs one after");
+	expect_error(vp_feed_open(NAME, &feed), "the recording has no vCPU states in time order");
 	/* Processes have states, too, if they are recorded: no events. */
 	make_domains(&made, true);
 	expect_no_error(vp_vms_write(NAME, &(vp_vms){0}));

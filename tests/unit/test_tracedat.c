@@ -222,7 +222,7 @@ static void test_damage(void **state)
 	expect_refused("\x17\x08\x44tracing8\0\0\x08", 14, "trace-cmd convert");
 	expect_refused("\x17\x08\x44tracing7\0\0\x08", 14, "is damaged: the size of a page");
 	expect_refused("\x17\x08\x44tracing7\0\0\x08\0\x10\0\0zlib\0001\0\x01\0\0\0\0\0\0\0", 33,
-		       "not by zstd");
+		       "other than zstd");
 	expect_refused("\x17\x08\x44tracing7\0\0\x08\0\x10\0\0none\0\0\x01\0\0\0\0\x01\0\0", 32,
 		       "is shorter than");
 	expect_refused("\x17\x08\x44tracing6\0\x01\x08\0\0\0\0", 18, "big-endian");

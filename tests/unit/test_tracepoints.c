@@ -24,7 +24,7 @@
 struct parsed {
 	vp_event_classes classes;
 	struct vp_event_class *event;
-	vp_tracepoint_places places;
+	vp_tracepoint_layout places;
 };
 
 static struct vp_error *parse(struct parsed *parsed, const char *text)
@@ -201,7 +201,7 @@ static void test_bad_formats(void **state)
 	    {COMMON "\tfield:int [3];\toffset:8;\tsize:4;\tsigned:0;\n", "line 9: expected"},
 	    {"\tfield:int x;\toffset:70000;\tsize:4;\tsigned:0;\n", "line 1: expected"},
 	    {"\tfield:__data_loc char[] x;\toffset:8;\tsize:8;\tsigned:0;\n",
-	     "field 'x' has data elsewhere"},
+	     "field 'x' is dynamic and does not have 4 bytes"},
 	};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(bad); i++) {

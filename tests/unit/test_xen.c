@@ -168,7 +168,7 @@ static void step(struct scene *scene, uint64_t time, enum vp_xen_event event, ui
 
 static const struct vp_account_vcpu *vcpu_of(const struct scene *scene, uint16_t domain)
 {
-	for (uint32_t i = 0; i < scene->states.n_places; i++)
+	for (uint32_t i = 0; i < scene->states.n_slots; i++)
 		if (scene->states.vcpus[i].pid == vp_xen_vm_number(domain) &&
 		    scene->states.vcpus[i].number == 0)
 			return &scene->states.vcpus[i];
@@ -443,11 +443,11 @@ static void test_destroyed(void **state)
 	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_WAITING], 0);
 	/* Xen 4.20 has one more event of it, later. */
 	change(scene, 2000, 0, 1, BLOCKED, OFFLINE);
-	assert_int_equal(scene->states.n_places, 1);
+	assert_int_equal(scene->states.n_slots, 1);
 	assert_int_equal(vcpu_of(scene, 1)->end, 1600);
 	/* Its number is another domain's. */
 	change(scene, 3000, 0, 1, RUNNABLE, RUNNING);
-	assert_int_equal(scene->states.n_places, 2);
+	assert_int_equal(scene->states.n_slots, 2);
 }
 
 /* It was missed at two looks before all that it did was known: it ended before the first. */
@@ -491,7 +491,7 @@ static void test_places(void **state)
 {
 	struct scene *scene = *state;
 
-	for (uint32_t i = 0; i <= VP_XEN_PLACES; i++)
+	for (uint32_t i = 0; i <= VP_XEN_SLOTS; i++)
 		vp_xen_states_seed(&scene->states, i / 8 + 1, i % 8, VP_XEN_BLOCKED, 0, 1000);
 	assert_int_equal(scene->states.lost.vcpus, 1);
 	vp_xen_states_release(&scene->states, 5);
@@ -602,13 +602,13 @@ static void test_order(void **state)
 		records[i].time = times[i];
 	for (int again = 0; again < 2; again++) {
 		vp_xen_order_find(&order, records, VP_ARRAY_SIZE(times));
-		assert_int_equal(order.places.count, VP_ARRAY_SIZE(times));
-		assert_memory_equal(order.places.at, expected, sizeof(expected));
+		assert_int_equal(order.indices.count, VP_ARRAY_SIZE(times));
+		assert_memory_equal(order.indices.at, expected, sizeof(expected));
 	}
 	vp_xen_order_find(&order, records, 1);
-	assert_int_equal(order.places.count, 1);
+	assert_int_equal(order.indices.count, 1);
 	vp_xen_order_find(&order, records, 0);
-	assert_int_equal(order.places.count, 0);
+	assert_int_equal(order.indices.count, 0);
 	vp_xen_order_deinit(&order);
 }
 

@@ -84,7 +84,7 @@ static void test_whose(void **state)
 {
 	const struct {
 		uint32_t domain;
-		enum vp_xen_pmu_whose whose;
+		enum vp_xen_pmu_owner whose;
 	} cases[] = {
 	    {0, VP_XEN_PMU_DOM0},      {1, VP_XEN_PMU_GUEST},    {0x7fef, VP_XEN_PMU_GUEST},
 	    {0x7ff0, VP_XEN_PMU_DOM0}, {0x7ff2, VP_XEN_PMU_XEN}, /* DOMID_SELF, DOMID_XEN */
@@ -92,8 +92,8 @@ static void test_whose(void **state)
 	};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(cases); i++) {
-		const struct vp_xen_pmu_place place = {.domain = cases[i].domain};
-		assert_int_equal(vp_xen_pmu_whose(&place), cases[i].whose);
+		const struct vp_xen_pmu_sample place = {.domain = cases[i].domain};
+		assert_int_equal(vp_xen_pmu_owner(&place), cases[i].whose);
 	}
 }
 

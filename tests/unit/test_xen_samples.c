@@ -266,7 +266,7 @@ static void test_sample_of_unknown_guest(void **state)
 {
 	struct vp_xen_reported told = {0};
 	struct vp_xen_last last = {0};
-	const struct vp_xen_place place = {
+	const struct vp_xen_raw_sample place = {
 	    .time = 77,
 	    .domain = 5,
 	    .vcpu = 1,
@@ -402,14 +402,16 @@ static void test_samples_with_names(void **state)
 				       .fd = -1,
 				       .foreign = vp_xen_foreign_new_by(map_guest, guest)};
 	struct vp_xen_last last = {0};
-	struct vp_xen_place place = {.time = 77,
-				     .domain = 5,
-				     .vcpu = 1,
-				     .periods = 3,
-				     .context = {.ip = 0x401000, .root = 0x6000, .user = true}};
+	struct vp_xen_raw_sample place = {
+	    .time = 77,
+	    .domain = 5,
+	    .vcpu = 1,
+	    .periods = 3,
+	    .context = {.ip = 0x401000, .root = 0x6000, .user = true}};
 	union vp_any_record task, sample;
 
-	vp_vec_push(&told.cpus, ((struct vp_guest_place){.cpu = 1, .current_gpa = 0x100}));
+	vp_vec_push(&told.cpus,
+		    ((struct vp_guest_current_address){.cpu = 1, .current_gpa = 0x100}));
 	vp_xen_sample_make(&told, &place, &last, &task, &sample);
 	assert_int_equal(sample.guest_sample.flags, VP_HAS_AS_ROOT | VP_HAS_CPL | VP_BY_MEMORY);
 	assert_int_equal(sample.guest_sample.guest_pid, 12);

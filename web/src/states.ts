@@ -53,7 +53,7 @@ export function stealMatrix(table: Table): HTMLElement {
   }
   const thieves = [...taken.keys()].sort((a, b) => taken.get(b)! - taken.get(a)!).slice(0, MOST_THIEVES);
   const victims = groupBy(table, (row) => `${get(row, "vm")} vCPU ${get(row, "vcpu") ?? "?"}`);
-  const head = el("tr", {}, el("th", { scope: "col" }, "Whose time"), ...thieves.map((thief) => el("th", { scope: "col" }, thief)));
+  const head = el("tr", {}, el("th", { scope: "col" }, "Steal of"), ...thieves.map((thief) => el("th", { scope: "col" }, thief)));
   const body = [...victims].map(([victim, rows]) => el("tr", {}, el("th", { scope: "row" }, victim),
     ...thieves.map((thief) => {
       const mine = rows.filter((row) => get(row, "thief") === thief);

@@ -132,7 +132,7 @@ export class TimelineView {
     const button = (text: string, act: () => void) => el("button", { type: "button", click: act }, text);
     const threads = el("label", {}, el("input", { type: "checkbox", change: (event) => this.showThreads((event.target as HTMLInputElement).checked) }), " all threads");
     const short = timeline.shortestNs ? [el("p", { class: "note" }, `Adjacent slices shorter than ${format.duration(timeline.shortestNs)} are merged: their shares are right, their order is not shown.`)] : [];
-    const left = timeline.leftOut ? [el("p", { class: "note" }, "There were more threads of guests than there is room for: some are left out.")] : [];
+    const left = timeline.leftOut ? [el("p", { class: "note" }, "Too many guest threads: some are left out.")] : [];
     this.element = el("div", { class: "timeline" },
       el("div", { class: "bar" }, button("Zoom in", () => this.zoom(0.5)), button("Zoom out", () => this.zoom(2)),
         button("All", () => this.show(0, this.timeline.lengthNs)), search, threads, this.range),

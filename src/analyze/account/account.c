@@ -115,11 +115,11 @@ static struct vp_account_times *times_of(struct vp_account *account, uint32_t vm
 	return &account->times.at[number];
 }
 
-static void add_crowded(void *context, uint32_t theft, uint64_t ns)
+static void add_overcommit(void *context, uint32_t theft, uint64_t ns)
 {
 	struct vp_account *account = context;
 
-	account->thefts.at[theft].crowded += ns;
+	account->thefts.at[theft].overcommitted += ns;
 }
 
 /* A vCPU whose single states leave out more than that keeps the sums. */
@@ -158,7 +158,7 @@ void vp_account_settle_window(struct vp_account *account)
 
 void vp_account_settle(struct vp_account *account)
 {
-	vp_overcommit_close(&account->overcommit, add_crowded, account);
+	vp_overcommit_close(&account->overcommit, add_overcommit, account);
 }
 
 static void take_times(struct vp_account *account, const struct vp_vcpu_account *record)
@@ -545,7 +545,7 @@ static void check_samples(const struct vp_account *account, const struct vp_acco
 	} else {
 		estimated = vp_account_guest_error(account, times) / wall;
 	}
-	/* Where next to nothing is expected, one sample more or less says nothing. */
+	/* With almost no expected samples, one more or less is insignificant. */
 	double error =
 	    SIGMAS * sqrt(fmax(least * (1 - least), 0) / ticks) + 3 / ticks + missing + estimated;
 	double off = fmax(fmax(least - sampled, sampled - most), 0);

@@ -53,7 +53,7 @@ struct vp_account_theft {
 	uint64_t preempted, waking, irq; /* ns, by how the vCPU lost its time */
 	/* The part of `preempted` and `waking` that is overcommit
 	 * (analyze/account/overcommit.h). */
-	uint64_t crowded;
+	uint64_t overcommitted;
 	uint64_t count;
 	uint32_t next; /* of its VM */
 };
@@ -130,7 +130,7 @@ double vp_account_guest_error(const struct vp_account *account,
 			      const struct vp_account_times *times);
 /* The error that is shown of a number with that variance: three standard deviations. */
 double vp_account_error(double variance);
-/* After that, with a window: what it says exactly, or at most. */
+/* After that, with a window: its exact values, or bounds. */
 void vp_account_settle_window(struct vp_account *account);
 
 /* The VM of that number, or NULL. */
@@ -161,8 +161,8 @@ struct vp_account_checks {
 	bool closes, samples_agree, exits_agree, parts_sum, all_counted;
 };
 
-/* `period_ns`: of the samples, or 0 if there are none to compare with; `missing`: the share (0 to
- * 1) of ticks that came late or never. */
+/* `period_ns`: the samples' period, or 0 without samples; `missing`: the share (0 to 1) of ticks
+ * that came late or never. */
 void vp_account_check(const struct vp_account *account, uint64_t period_ns, double missing,
 		      struct vp_account_checks *ret);
 

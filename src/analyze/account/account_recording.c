@@ -218,7 +218,7 @@ account_recording_read_all(struct vp_account_recording *rec,
 	rec->duration = end > start ? (double)(end - start) / 1e9 : 0;
 	note_grade(rec);
 	note_window(rec);
-	/* An interrupted recording does not say how many ticks were due. */
+	/* The number of due ticks is not in an interrupted recording. */
 	bool comparable = ticks.all && recording->by_time && rec->duration > 0 &&
 			  !rec->account.window.state_error;
 	double due = rec->duration * 1e9 / (double)recording->period_ns * recording->pcpus;

@@ -36,7 +36,7 @@ struct vp_error *
 vp_account_recording_open_filled(const char *path, const struct vp_window *window,
 				 struct vp_error *(*fill)(struct vp_account_recording *rec),
 				 struct vp_account_recording *ret) VP_MUST_CHECK;
-/* For whoever does not look at the account: appends what it has to say of interrupt storms in the
+/* For callers that do not read the account: appends its notes on interrupt storms in the
  * recording at `path` (analyze/account/irq_storm.h), if there were any. Without an account there is
  * nothing. */
 void vp_account_recording_note_storms(const char *path, vp_sentences *sentences);

@@ -51,7 +51,7 @@ static const char *account_steal_kind_of(const struct vp_account_theft *theft)
 									: "unknown";
 }
 
-/* The VM that a thread of the kernel works for, where its name says so: vhost-PID, kvm-pit/PID. */
+/* The VM that a kernel thread works for, if it is in its name: vhost-PID, kvm-pit/PID. */
 static const struct vp_vm *served_vm(const struct vp_account_view *view, const char *comm)
 {
 	unsigned pid;

@@ -32,7 +32,7 @@ enum vp_exits_by {
 	VP_EXITS_BY_ADDRESS
 };
 
-/* Looks for the VM named `vm` (or with that pid); NULL is all. Errors: there is none. */
+/* Looks for the VM named `vm` (or with that pid); NULL is all. Errors: not found. */
 struct vp_error *vp_account_view_init(struct vp_account_view *view,
 				      const struct vp_account *account,
 				      const char *vm) VP_MUST_CHECK;
@@ -71,7 +71,7 @@ static inline const char *vp_account_view_vm(const struct vp_account_view *view,
 {
 	return view->account->vms->at[vm].name;
 }
-/* The columns that say which vCPU a row is about, and a row's cells of them. */
+/* The columns that identify the vCPU of a row, and a row's cells of them. */
 void vp_account_add_vcpu_columns(struct vp_table *table);
 void vp_account_put_vcpu(const struct vp_account_view *view, uint32_t vm, uint32_t vcpu,
 			 struct vp_table *table);

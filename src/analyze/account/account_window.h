@@ -37,8 +37,7 @@ union vp_account_record {
 };
 
 void vp_account_window_deinit(struct vp_account_window *window);
-/* The part of the record in the window: `record`, a changed copy in *ret, or NULL if there is
- * none. */
+/* The part of the record in the window: `record`, a changed copy in *ret, or NULL. */
 const struct vp_record_header *vp_account_window_cut(struct vp_account_window *window,
 						     const struct vp_record_header *record,
 						     union vp_account_record *ret);

@@ -89,7 +89,7 @@ void vp_irq_storm_notes(const struct vp_account *account, uint64_t period_ns,
 			continue;
 		vp_buffer_printf(
 		    &text,
-		    "VM '%s': vCPU %u was in a storm of interrupts: %.0f a second (%s) while it "
+		    "VM '%s': vCPU %u was in an interrupt storm: %.0f a second (%s) while it "
 		    "had a pCPU, which took %.1f%% of its time",
 		    account->vms->at[times->vm].name, times->vcpu, storm.per_s, storm.source,
 		    storm.percent);

@@ -16,14 +16,14 @@ struct vp_irq_storm {
 	double percent; /* of the vCPU's time that they took */
 };
 
-/* Whether there is a storm of interrupts on that vCPU; `times` is one of the account's. */
+/* Whether there is an interrupt storm on that vCPU; `times` is one of the account's. */
 bool vp_irq_storm_find(const struct vp_account *account, const struct vp_account_times *times,
 		       struct vp_irq_storm *ret);
 
 /*
  * Appends a sentence for each vCPU with a storm: what it is of, what it takes, what the vCPU exited
- * for, and, with samples every `period_ns` (0: there are none to compare), how far the samples are
- * off. The sentences are the caller's to free.
+ * for, and, with samples every `period_ns` (0: no samples), how far the samples are off.
+ * The sentences are the caller's to free.
  */
 void vp_irq_storm_notes(const struct vp_account *account, uint64_t period_ns,
 			vp_sentences *sentences);

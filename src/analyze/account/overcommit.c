@@ -7,10 +7,10 @@
 #include "base/alloc.h"
 
 /* More crowds than that are taken for one that may use all pCPUs. */
-enum { PCPUS_MAX = 65536, WORD_BITS = 64, WORDS = PCPUS_MAX / WORD_BITS, CROWDS_MAX = 1024 };
+enum { PCPUS_MAX = 65536, WORD_BITS = 64, WORDS = PCPUS_MAX / WORD_BITS, MAX_SETS = 1024 };
 
-/* A time in which less than this part was wanted more than there is, is not called crowded: a guest
- * that is idle has its ticks. */
+/* Minimum part of a time in which demand exceeded the pCPUs, to call it overcommitted: a guest that
+ * is idle has its ticks. */
 enum { NOTABLE_PART = 20 };
 
 /* Where it is not known, all; a kernel's list is never that. */
@@ -18,27 +18,27 @@ static const char everywhere[] = "";
 
 void vp_overcommit_deinit(struct vp_overcommit *overcommit)
 {
-	vp_vec_each (&overcommit->crowds, crowd) {
-		free(crowd->pcpus);
-		vp_vec_deinit(&crowd->within);
+	vp_vec_each (&overcommit->sets, set) {
+		free(set->pcpus);
+		vp_vec_deinit(&set->within);
 	}
-	vp_vec_deinit(&overcommit->crowds);
+	vp_vec_deinit(&overcommit->sets);
 	vp_vec_deinit(&overcommit->by_size);
 	vp_vec_deinit(&overcommit->thefts);
 	vp_intern_deinit(&overcommit->lists);
 }
 
-static struct vp_crowd *crowd_at(struct vp_overcommit *overcommit, size_t index)
+static struct vp_overcommit_set *overcommit_set_at(struct vp_overcommit *overcommit, size_t index)
 {
-	return &overcommit->crowds.at[overcommit->by_size.at[index]];
+	return &overcommit->sets.at[overcommit->by_size.at[index]];
 }
 
-static bool is_within(const struct vp_crowd *crowd, const struct vp_crowd *other)
+static bool is_within(const struct vp_overcommit_set *set, const struct vp_overcommit_set *other)
 {
 	if (!other->pcpus)
 		return true;
 	for (size_t i = 0; i < WORDS; i++)
-		if (!crowd->pcpus || crowd->pcpus[i] & ~other->pcpus[i])
+		if (!set->pcpus || set->pcpus[i] & ~other->pcpus[i])
 			return false;
 	return true;
 }
@@ -46,14 +46,14 @@ static bool is_within(const struct vp_crowd *crowd, const struct vp_crowd *other
 /* Sorted after those that may use fewer pCPUs. */
 static void add_by_size(struct vp_overcommit *overcommit, uint32_t number)
 {
-	const struct vp_crowd *crowd = &overcommit->crowds.at[number];
+	const struct vp_overcommit_set *set = &overcommit->sets.at[number];
 	size_t index = overcommit->by_size.count;
 
 	vp_vec_push(&overcommit->by_size, number);
 	for (; index > 0; index--) {
-		const struct vp_crowd *before = crowd_at(overcommit, index - 1);
-		if (before->n_pcpus < crowd->n_pcpus ||
-		    (before->n_pcpus == crowd->n_pcpus && (before->pcpus || !crowd->pcpus)))
+		const struct vp_overcommit_set *before = overcommit_set_at(overcommit, index - 1);
+		if (before->n_pcpus < set->n_pcpus ||
+		    (before->n_pcpus == set->n_pcpus && (before->pcpus || !set->pcpus)))
 			break;
 		overcommit->by_size.at[index] = overcommit->by_size.at[index - 1];
 	}
@@ -62,13 +62,13 @@ static void add_by_size(struct vp_overcommit *overcommit, uint32_t number)
 
 static void relate(struct vp_overcommit *overcommit, uint32_t number)
 {
-	struct vp_crowd *crowd = &overcommit->crowds.at[number];
+	struct vp_overcommit_set *set = &overcommit->sets.at[number];
 
-	for (uint32_t i = 0; i < overcommit->crowds.count; i++) {
-		struct vp_crowd *other = &overcommit->crowds.at[i];
-		if (is_within(other, crowd))
-			vp_vec_push(&crowd->within, i);
-		if (i != number && is_within(crowd, other))
+	for (uint32_t i = 0; i < overcommit->sets.count; i++) {
+		struct vp_overcommit_set *other = &overcommit->sets.at[i];
+		if (is_within(other, set))
+			vp_vec_push(&set->within, i);
+		if (i != number && is_within(set, other))
 			vp_vec_push(&other->within, number);
 	}
 }
@@ -96,9 +96,10 @@ static uint32_t overcommit_read_list(const char *next, uint64_t *pcpus)
 }
 
 /* A text that is no list stands for all pCPUs, as does a list of all. */
-static struct vp_crowd make_crowd(const char *list, uint32_t n_all)
+static struct vp_overcommit_set make_overcommit_set(const char *list, uint32_t n_all)
 {
-	struct vp_crowd ret = {.n_pcpus = n_all, .pcpus = vp_alloc(WORDS * sizeof(*ret.pcpus))};
+	struct vp_overcommit_set ret = {.n_pcpus = n_all,
+					.pcpus = vp_alloc(WORDS * sizeof(*ret.pcpus))};
 	uint32_t count = overcommit_read_list(list, ret.pcpus);
 
 	if (count && count < n_all) {
@@ -118,16 +119,17 @@ static const char *overcommit_list_of(const struct vp_vm *vm, uint32_t number)
 	return everywhere;
 }
 
-static uint32_t crowd_of(struct vp_overcommit *overcommit, const struct vp_vm *vm, uint32_t vcpu)
+static uint32_t overcommit_set_of(struct vp_overcommit *overcommit, const struct vp_vm *vm,
+				  uint32_t vcpu)
 {
 	const char *list = overcommit_list_of(vm, vcpu);
 
-	if (overcommit->crowds.count == CROWDS_MAX && !vp_intern_has(&overcommit->lists, list))
+	if (overcommit->sets.count == MAX_SETS && !vp_intern_has(&overcommit->lists, list))
 		list = everywhere;
 	uint32_t number = vp_intern_string(&overcommit->lists, list);
 
-	if (number == overcommit->crowds.count) {
-		vp_vec_push(&overcommit->crowds, make_crowd(list, overcommit->pcpus));
+	if (number == overcommit->sets.count) {
+		vp_vec_push(&overcommit->sets, make_overcommit_set(list, overcommit->pcpus));
 		add_by_size(overcommit, number);
 		relate(overcommit, number);
 	}
@@ -145,14 +147,14 @@ void vp_overcommit_take(struct vp_overcommit *overcommit, const struct vp_vm *vm
 	/* On Xen it is not known how many pCPUs the hypervisor has. */
 	if (!overcommit->pcpus || vm->has_domain)
 		return;
-	uint32_t number = crowd_of(overcommit, vm, record->vcpu);
+	uint32_t number = overcommit_set_of(overcommit, vm, record->vcpu);
 	overcommit->time = record->time;
 	if (!overcommit->end || record->begin < overcommit->begin)
 		overcommit->begin = record->begin;
 	if (record->end > overcommit->end)
 		overcommit->end = record->end;
-	overcommit->crowds.at[number].wanted += record->guest + record->kernel + record->vmm +
-						record->waking + record->preempted + record->irq;
+	overcommit->sets.at[number].wanted += record->guest + record->kernel + record->vmm +
+					      record->waking + record->preempted + record->irq;
 }
 
 void vp_overcommit_take_theft(struct vp_overcommit *overcommit, const struct vp_vm *vm,
@@ -160,21 +162,21 @@ void vp_overcommit_take_theft(struct vp_overcommit *overcommit, const struct vp_
 {
 	if (!overcommit->pcpus || vm->has_domain)
 		return;
-	uint32_t number = crowd_of(overcommit, vm, record->vcpu);
-	overcommit->crowds.at[number].taken += record->ns;
-	vp_vec_push(&overcommit->thefts,
-		    ((struct vp_crowd_theft){.crowd = number, .ns = record->ns, .theft = theft}));
+	uint32_t number = overcommit_set_of(overcommit, vm, record->vcpu);
+	overcommit->sets.at[number].taken += record->ns;
+	vp_vec_push(&overcommit->thefts, ((struct vp_overcommit_theft){
+					     .set = number, .ns = record->ns, .theft = theft}));
 }
 
 /* Demand above the time of the crowd's pCPUs, of those who may only use these, explains the same
  * amount of losses to vCPUs. */
-static void overcommit_explain(struct vp_overcommit *overcommit, struct vp_crowd *crowd,
+static void overcommit_explain(struct vp_overcommit *overcommit, struct vp_overcommit_set *set,
 			       uint64_t length)
 {
-	double wanted = 0, shed = 0, taken = 0, room = (double)length * crowd->n_pcpus;
+	double wanted = 0, shed = 0, taken = 0, room = (double)length * set->n_pcpus;
 
-	vp_vec_each (&crowd->within, number) {
-		const struct vp_crowd *other = &overcommit->crowds.at[*number];
+	vp_vec_each (&set->within, number) {
+		const struct vp_overcommit_set *other = &overcommit->sets.at[*number];
 		wanted += (double)other->wanted;
 		shed += other->shed;
 		taken += (double)other->taken * other->left;
@@ -182,44 +184,45 @@ static void overcommit_explain(struct vp_overcommit *overcommit, struct vp_crowd
 	double more = wanted - shed - room;
 	if (more <= 0 || taken <= 0)
 		return;
-	crowd->shed += more;
+	set->shed += more;
 	if (more * NOTABLE_PART >= room) {
-		crowd->crowded_ns += (double)length;
-		crowd->crowded_wanted += wanted;
+		set->overcommitted_ns += (double)length;
+		set->overcommitted_wanted += wanted;
 	}
-	vp_vec_each (&crowd->within, number)
-		overcommit->crowds.at[*number].left *= 1 - fmin(more / taken, 1);
+	vp_vec_each (&set->within, number)
+		overcommit->sets.at[*number].left *= 1 - fmin(more / taken, 1);
 }
 
 void vp_overcommit_close(struct vp_overcommit *overcommit,
-			 void (*crowded)(void *context, uint32_t theft, uint64_t ns), void *context)
+			 void (*overcommitted)(void *context, uint32_t theft, uint64_t ns),
+			 void *context)
 {
 	uint64_t length = overcommit->end - overcommit->begin;
 
-	vp_vec_each (&overcommit->crowds, crowd) {
-		crowd->shed = 0;
-		crowd->left = 1;
+	vp_vec_each (&overcommit->sets, set) {
+		set->shed = 0;
+		set->left = 1;
 	}
 	for (size_t i = 0; i < overcommit->by_size.count; i++)
-		overcommit_explain(overcommit, crowd_at(overcommit, i), length);
+		overcommit_explain(overcommit, overcommit_set_at(overcommit, i), length);
 	vp_vec_each (&overcommit->thefts, theft)
-		crowded(
+		overcommitted(
 		    context, theft->theft,
-		    (uint64_t)((1 - overcommit->crowds.at[theft->crowd].left) * (double)theft->ns +
+		    (uint64_t)((1 - overcommit->sets.at[theft->set].left) * (double)theft->ns +
 			       0.5));
-	vp_vec_each (&overcommit->crowds, crowd)
-		crowd->wanted = crowd->taken = 0;
+	vp_vec_each (&overcommit->sets, set)
+		set->wanted = set->taken = 0;
 	overcommit->thefts.count = 0;
 	overcommit->time = overcommit->begin = overcommit->end = 0;
 }
 
 /* Whether vCPUs of the VM are of a crowd that may use no others than this one. */
-static bool has_of(const struct vp_overcommit *overcommit, const struct vp_crowd *crowd,
+static bool has_of(const struct vp_overcommit *overcommit, const struct vp_overcommit_set *set,
 		   const struct vp_vm *vm)
 {
-	if (!crowd->pcpus)
+	if (!set->pcpus)
 		return true;
-	vp_vec_each (&crowd->within, number)
+	vp_vec_each (&set->within, number)
 		vp_vec_each (&vm->vcpus, vcpu)
 			if (vcpu->pcpus &&
 			    !strcmp(vcpu->pcpus, vp_intern_text(&overcommit->lists, *number)))
@@ -230,16 +233,17 @@ static bool has_of(const struct vp_overcommit *overcommit, const struct vp_crowd
 bool vp_overcommit_of_vm(const struct vp_overcommit *overcommit, const struct vp_vm *vm,
 			 struct vp_overcommit_of_vm *ret)
 {
-	const struct vp_crowd *most = NULL;
+	const struct vp_overcommit_set *most = NULL;
 
-	vp_vec_each (&overcommit->crowds, crowd)
-		if (has_of(overcommit, crowd, vm) &&
-		    (!most || crowd->crowded_ns > most->crowded_ns))
-			most = crowd;
-	if (!most || most->crowded_ns <= 0)
+	vp_vec_each (&overcommit->sets, set)
+		if (has_of(overcommit, set, vm) &&
+		    (!most || set->overcommitted_ns > most->overcommitted_ns))
+			most = set;
+	if (!most || most->overcommitted_ns <= 0)
 		return false;
 	*ret = (struct vp_overcommit_of_vm){.pcpus = most->n_pcpus,
-					    .wanted = most->crowded_wanted / most->crowded_ns,
-					    .ns = most->crowded_ns};
+					    .wanted =
+						most->overcommitted_wanted / most->overcommitted_ns,
+					    .ns = most->overcommitted_ns};
 	return true;
 }

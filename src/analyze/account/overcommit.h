@@ -12,20 +12,20 @@
 #include "schema/vm.h"
 
 /* vCPUs that may use the same pCPUs. */
-struct vp_crowd {
+struct vp_overcommit_set {
 	uint64_t *pcpus;         /* a bit for each; NULL: all that there are */
 	uint32_t n_pcpus;        /* how many */
 	VP_VEC(uint32_t) within; /* the crowds that may use no others, itself one of them */
 	uint64_t wanted, taken;  /* in the interval: wanted to run; taken by vCPUs, ns … */
 	double shed;             /* … demand that there was no pCPU for */
 	double left;             /* … share of `taken` that is not explained yet */
-	double crowded_ns,
-	    crowded_wanted; /* in all: while more wanted to run, ns; what wanted to */
+	double overcommitted_ns,
+	    overcommitted_wanted; /* in all: while more wanted to run, ns; what wanted to */
 };
 
 /* A vCPU's time that another one took, in the interval. */
-struct vp_crowd_theft {
-	uint32_t crowd;
+struct vp_overcommit_theft {
+	uint32_t set;
 	uint64_t ns;
 	uint32_t theft; /* as it was given */
 };
@@ -33,10 +33,10 @@ struct vp_crowd_theft {
 struct vp_overcommit {
 	uint32_t pcpus; /* of the host; 0: not known, and nothing is worked out */
 	struct vp_intern lists;
-	VP_VEC(struct vp_crowd) crowds; /* by number of their list */
+	VP_VEC(struct vp_overcommit_set) sets; /* by number of their list */
 	VP_VEC(uint32_t) by_size;
 	uint64_t time, begin, end;
-	VP_VEC(struct vp_crowd_theft) thefts;
+	VP_VEC(struct vp_overcommit_theft) thefts;
 };
 
 void vp_overcommit_deinit(struct vp_overcommit *overcommit);
@@ -49,7 +49,7 @@ void vp_overcommit_take_theft(struct vp_overcommit *overcommit, const struct vp_
 			      const struct vp_thief *record, uint32_t theft);
 /* Ends the interval: adds to crowded() of each theft what could not be avoided of it. */
 void vp_overcommit_close(struct vp_overcommit *overcommit,
-			 void (*crowded)(void *context, uint32_t theft, uint64_t ns),
+			 void (*overcommitted)(void *context, uint32_t theft, uint64_t ns),
 			 void *context);
 
 /* The overcommit of a VM: the pCPUs for which the demand of all vCPUs was too large. */

@@ -20,7 +20,7 @@ struct vp_key_set {
 };
 
 void vp_key_set_deinit(struct vp_key_set *set);
-/* The key's number; *inserted says whether it is new. */
+/* The key's number; *inserted: it is new. */
 uint32_t vp_key_set_add(struct vp_key_set *set, const void *key, bool *inserted);
 /* Valid until the next insertion. */
 const void *vp_key_set_key(const struct vp_key_set *set, uint32_t number);

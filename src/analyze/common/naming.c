@@ -48,7 +48,7 @@ static void note_warnings(struct vp_naming *naming, const char *path, const stru
 					      maps->warnings.count ? maps->warnings.at[0] : ""));
 }
 
-/* Reads a symbol map, or says in the machine's state why there is none. */
+/* Reads a symbol map, or stores the reason in the machine's state. */
 static void machine_load(struct vp_naming *naming, const char *path,
 			 const struct vp_names_options *options, struct vp_naming_machine *machine)
 {
@@ -96,7 +96,7 @@ static void set_clock(struct vp_naming_machine *machine)
 	vp_names_set_clock(machine->names, &clock);
 }
 
-/* `dumped` says that the symbol map was made at the recording's end, not at some other time. */
+/* `dumped` means that the symbol map was made at the recording's end, not at another time. */
 static void relate_clocks(const struct vp_recording *recording, const struct vp_host_clock *host,
 			  const struct vp_vm *vm, bool dumped, struct vp_naming_machine *machine)
 {
@@ -152,7 +152,7 @@ static struct vp_error *vm_load(const struct vp_naming_options *options, const v
 	const char *kernel = file_of(&options->kernels, vm->name);
 	VP_AUTO_FREE char *own = vp_recording_maps_path(options->directory, vms, vm);
 	struct vp_naming_machine *machine = vp_vec_push_slot(&naming->vms);
-	/* A guest's text may name any path: this machine's files are none of its own. */
+	/* A guest's text may name any path: files of this machine are not the guest's. */
 	struct vp_names_options how = {.root = options->symfs,
 				       .no_files = !options->symfs,
 				       .map_only = options->no_host_files};

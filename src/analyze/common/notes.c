@@ -40,7 +40,7 @@ static bool is_repeated(const vp_sentences *notes, size_t number, const char *re
 	return false;
 }
 
-/* The note, and all after it that say the same of other VMs. */
+/* The note, merged with later ones that differ only in the VM. */
 static char *fold_from(const vp_sentences *notes, size_t number, const char *rest)
 {
 	struct vp_buffer text = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Notes of a report, as few lines as say the same. */
+/* Notes of a report, merged into as few lines as possible. */
 #ifndef VP_ANALYZE_COMMON_NOTES_H
 #define VP_ANALYZE_COMMON_NOTES_H
 

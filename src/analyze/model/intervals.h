@@ -41,7 +41,7 @@ struct vp_interval_recording {
 struct vp_error *vp_interval_recording_open(const char *path,
 					    struct vp_interval_recording *ret) VP_MUST_CHECK;
 /* Leaves out what is not of the window. Intervals at its borders are divided in proportion to time,
- * and are from then on partial ones: a note says how much that is. */
+ * and are from then on partial ones: a note reports how much that is. */
 void vp_interval_recording_cut(struct vp_interval_recording *rec, const struct vp_window *window);
 void vp_interval_recording_close(struct vp_interval_recording *rec);
 
@@ -72,7 +72,7 @@ struct vp_interval_choice {
 	bool live;          /* a column after each event: for how long it was live */
 };
 
-/* The event that others are divided by if nobody says which: instructions, or NULL. */
+/* The default event that others are divided by: instructions, or NULL. */
 const char *vp_interval_usual_base(const struct vp_interval_recording *rec);
 /*
  * One column per event, each divided by the base. The base itself is left out; cycles by one

@@ -30,7 +30,8 @@ static bool has_cpi(const struct vp_data *data)
 	return !strcmp(data->columns.at[data->target].name, "cpi");
 }
 
-/* Sums the terms of misses; false: there are none, or one of them is unclear. */
+/* Sums the terms of misses; false: the model has no such term, or one of them is not
+ * significant. */
 static bool sum_misses(const struct vp_linear *model, struct vp_tlb_cost *ret)
 {
 	double cycles = 0, error = 0;

@@ -26,7 +26,7 @@ static uint32_t add_call(struct vp_call_tree *tree, uint32_t row)
 	return (uint32_t)tree->calls.count - 1;
 }
 
-/* The branch of `call` to that row, added if there is none. */
+/* The branch of `call` to that row, added if it is new. */
 static uint32_t branch_of(struct vp_call_tree *tree, uint32_t call, uint32_t row)
 {
 	uint32_t at = tree->calls.at[call].first;

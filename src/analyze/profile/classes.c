@@ -148,7 +148,7 @@ static struct sample *sample_of(const struct vp_classes *classes, const struct c
 	return &classes->samples[class - classes->classes];
 }
 
-/* The tick that stands for all of the class, as many as `weight` says. */
+/* A tick for all of the class, of that weight. */
 static struct vp_tick tick_of(const struct vp_classes *classes, const struct class *class,
 			      uint64_t weight)
 {
@@ -344,7 +344,7 @@ static inline uint64_t word_at(const void *record, size_t number)
 	return word;
 }
 
-/* At an exit for an interrupt the page in a guest's user space tells the process. */
+/* At an exit for an interrupt, the page in a guest's user space identifies the process. */
 static VP_NOINLINE uint64_t page_of(const struct vp_record_header *record)
 {
 	const struct vp_guest_sample *sample = (const void *)record;

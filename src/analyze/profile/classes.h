@@ -22,7 +22,7 @@ struct vp_classes_setup {
 
 struct vp_classes;
 
-/* The flow's timeline is at its begin and keeps no chains. The objects in `setup` must outlive the
+/* The flow's timeline is at its start and keeps no chains. The objects in `setup` must outlive the
  * classes; free them with vp_classes_free(). */
 struct vp_classes *vp_classes_new(const struct vp_classes_setup *setup) VP_MUST_CHECK;
 /* Takes the batch's records; *last is the latest time so far. Returns how many they were. */

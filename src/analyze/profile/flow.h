@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A tick's way: a view says what the tick counts as, the resolver names it, totals count it, and a
- * sink, if there is one, gets it by itself.
+ * The path of a tick: a view decides what the tick counts as, the resolver names it, totals count
+ * it, and a sink, if there is one, gets it by itself.
  */
 #ifndef VP_ANALYZE_PROFILE_FLOW_H
 #define VP_ANALYZE_PROFILE_FLOW_H
@@ -58,8 +58,8 @@ struct vp_flow {
 	uint32_t unsplit_part; /* of all that no vCPU has a part for; VP_NONE: none yet */
 	uint32_t idle_frame;   /* VP_NONE: none yet */
 	struct vp_tally tally; /* of code, unless there is a sink */
-	bool apart;            /* code is counted apart: only `code_part` says whose it is … */
-	uint32_t code_part;    /* … of the last tick; VP_NONE: it was no code */
+	bool apart;         /* code is counted apart: only `code_part` identifies its owner … */
+	uint32_t code_part; /* … of the last tick; VP_NONE: it was no code */
 	/* In the order of their times: each that has no frame is one that the resolver has. */
 	struct vp_waiting_tick waiting[VP_FLOW_WAITING];
 	uint32_t n_waiting;

@@ -102,7 +102,7 @@ static bool merge_all(struct vp_passes *passes)
 	return true;
 }
 
-/* *done says whether the passes are what one pass would be. */
+/* *done: the passes are equal to a single one. */
 static struct vp_error *make_by_several(const struct vp_pass_input *input, uint32_t jobs,
 					struct vp_passes *ret, bool *done)
 {

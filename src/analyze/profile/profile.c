@@ -51,7 +51,7 @@ static int by_text_rank(const uint32_t *ranks, uint32_t a, uint32_t b)
 	return by_number(a == VP_NONE ? 0 : ranks[a], b == VP_NONE ? 0 : ranks[b]);
 }
 
-/* Some other column tells them apart. */
+/* Another column distinguishes them. */
 static int by_other_columns(const void *left, const void *right, void *context)
 {
 	const struct row_order *by = context;
@@ -126,7 +126,7 @@ static void sort_reasons(struct vp_profile *profile, const uint32_t *now_at)
 	}
 }
 
-/* Puts each row where it belongs; `sorted` says by its places where the rows were. */
+/* Permutes the rows into the order of `sorted`, which has their old indices. */
 static void move_rows(struct vp_profile_row *rows, struct vp_keyed *sorted, size_t count)
 {
 	for (uint32_t first = 0; first < count; first++) {

@@ -60,7 +60,7 @@ struct vp_error *vp_profile_make(const struct vp_profile_options *options,
 				 struct vp_profile *ret) VP_MUST_CHECK;
 void vp_profile_deinit(struct vp_profile *profile);
 
-/* The part's rows, or NULL if it has none. */
+/* The part's rows, or NULL. */
 static inline const struct vp_profile_row *vp_profile_rows(const struct vp_profile *profile,
 							   const struct vp_profile_part *part)
 {

@@ -62,7 +62,7 @@ struct space_slot {
 struct context_slot {
 	uint64_t id;   /* root or pid */
 	uint64_t root; /* of a guest sample with a pid, or 0 */
-	uint64_t page; /* of one whose process the page tells, else 0 */
+	uint64_t page; /* if the page identifies the process, else 0 */
 	uint64_t from, to;
 	uint32_t vm, vcpu, mode, comm, part;
 	uint32_t by_pid;
@@ -120,7 +120,7 @@ const char *vp_route_name(enum vp_route route)
 	return names[route];
 }
 
-/* Looks an address space up; the slot's lifetime says how long the answer is good. */
+/* Looks up an address space; the answer is valid for the slot's lifetime. */
 static void find_space(struct vp_resolver *resolver, const struct space_key *key, uint64_t time,
 		       struct space_slot *slot)
 {
@@ -193,8 +193,8 @@ static uint32_t comm_text(struct vp_resolver *resolver, uint32_t comm)
 }
 
 /*
- * The address space of a sample. Where the guest's memory told the process, the page table's root
- * tells which of its programs: it changes with exec at once, times of lives do not.
+ * The address space of a sample. If the process is known from guest memory, the page table's root
+ * identifies its program: it changes with exec at once, unlike the recorded lifetimes.
  */
 static const struct space_slot *space_of_tick(struct vp_resolver *resolver,
 					      const struct vp_tick *tick,

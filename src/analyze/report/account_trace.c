@@ -7,8 +7,8 @@
 #include "analyze/account/account.h"
 #include "analyze/common/health.h"
 #include "analyze/common/window.h"
-#include "analyze/trace/lanes.h"
 #include "analyze/trace/trace_feed.h"
+#include "analyze/trace/tracks.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/map.h"
@@ -47,82 +47,82 @@ static void account_trace_read_vcpus(struct traced *traced)
 }
 
 static struct vp_vcpu_account *account_trace_vcpu(struct traced *traced,
-						  const struct vp_period *period)
+						  const struct vp_track_slice *slice)
 {
 	bool inserted;
 	uint32_t index =
-	    *vp_map_insert(&traced->vcpu_of_key, (uint64_t)period->vm << 32 | period->vcpu,
+	    *vp_map_insert(&traced->vcpu_of_key, (uint64_t)slice->vm << 32 | slice->vcpu,
 			   (uint32_t)traced->vcpus.count, &inserted);
 
 	if (inserted)
 		vp_vec_push(&traced->vcpus, ((struct vp_vcpu_account){.id = VP_ID_vcpu_account,
-								      .vm = period->vm,
-								      .tid = period->tid,
-								      .vcpu = period->vcpu,
-								      .begin = period->begin,
-								      .end = period->begin}));
+								      .vm = slice->vm,
+								      .tid = slice->tid,
+								      .vcpu = slice->vcpu,
+								      .begin = slice->begin,
+								      .end = slice->begin}));
 	return &traced->vcpus.at[index];
 }
 
 /* The thief: it had the pCPU for which the vCPU waited. */
-static void account_trace_take_thief(struct traced *traced, const struct vp_period *period)
+static void account_trace_take_thief(struct traced *traced, const struct vp_track_slice *slice)
 {
 	const uint32_t *owner =
-	    period->has_thief ? vp_map_find(&traced->vcpu_of_tid, period->thief_tid) : NULL;
+	    slice->has_thief ? vp_map_find(&traced->vcpu_of_tid, slice->thief_tid) : NULL;
 	struct vp_thief thief = {.kind = VP_BY_UNKNOWN};
 
 	if (owner)
 		thief = traced->owners.at[*owner];
-	else if (period->has_thief && period->thief_tid)
-		thief = (struct vp_thief){.kind = VP_BY_TASK, .number = period->thief_tid};
-	else if (period->has_thief || period->state == VP_LANE_WAKING)
+	else if (slice->has_thief && slice->thief_tid)
+		thief = (struct vp_thief){.kind = VP_BY_TASK, .number = slice->thief_tid};
+	else if (slice->has_thief || slice->state == VP_TRACK_WAKING)
 		thief.kind = VP_BY_NOBODY;
-	if (thief.kind == VP_BY_TASK && period->thief_comm)
-		snprintf(thief.comm, sizeof(thief.comm), "%s", period->thief_comm);
-	thief.time = period->end;
+	if (thief.kind == VP_BY_TASK && slice->thief_comm)
+		snprintf(thief.comm, sizeof(thief.comm), "%s", slice->thief_comm);
+	thief.time = slice->end;
 	thief.id = VP_ID_thief;
-	thief.vm = period->vm;
-	thief.vcpu = period->vcpu;
-	thief.state = period->state == VP_LANE_WAKING ? VP_STATE_WAKING : VP_STATE_PREEMPTED;
-	thief.ns = period->end - period->begin;
+	thief.vm = slice->vm;
+	thief.vcpu = slice->vcpu;
+	thief.state = slice->state == VP_TRACK_WAKING ? VP_STATE_WAKING : VP_STATE_PREEMPTED;
+	thief.ns = slice->end - slice->begin;
 	thief.count = 1;
 	vp_account_take(&traced->rec->account, (const struct vp_record_header *)&thief);
 }
 
-static void account_trace_take(void *context, const struct vp_period *period)
+static void account_trace_take(void *context, const struct vp_track_slice *slice)
 {
 	struct traced *traced = context;
-	uint64_t ns = period->end - period->begin;
+	uint64_t ns = slice->end - slice->begin;
 
-	if (period->lane != VP_LANE_VCPU || !ns)
+	if (slice->track != VP_TRACK_VCPU || !ns)
 		return;
-	struct vp_vcpu_account *sums = account_trace_vcpu(traced, period);
+	struct vp_vcpu_account *sums = account_trace_vcpu(traced, slice);
 	sums->end += ns;
-	switch (period->state) {
-	case VP_LANE_GUEST:
+	switch (slice->state) {
+	case VP_TRACK_GUEST:
 		sums->guest += ns;
 		return;
-	case VP_LANE_HOST:
+	case VP_TRACK_HOST:
 		sums->kernel += ns;
 		return;
-	case VP_LANE_HALTED:
+	case VP_TRACK_HALTED:
 		sums->halted += ns;
 		return;
-	case VP_LANE_BLOCKED:
+	case VP_TRACK_BLOCKED:
 		sums->waiting += ns;
 		return;
-	case VP_LANE_WAKING:
+	case VP_TRACK_WAKING:
 		sums->waking += ns;
-		sums->wakeups += period->wait_ends;
+		sums->wakeups += slice->wait_ends;
 		break;
-	case VP_LANE_STOLEN:
+	case VP_TRACK_STOLEN:
 		sums->preempted += ns;
-		sums->preemptions += period->wait_begin == period->begin;
+		sums->preemptions += slice->wait_begin == slice->begin;
 		break;
 	default:
 		return;
 	}
-	account_trace_take_thief(traced, period);
+	account_trace_take_thief(traced, slice);
 }
 
 /* vCPUs of the list of VMs that have no slice. */
@@ -174,16 +174,16 @@ static struct vp_error *account_trace_read(struct traced *traced)
 {
 	struct vp_account_recording *rec = traced->rec;
 	bool all = vp_window_is_all(&rec->window);
-	const struct vp_lanes_options options = {.from = all ? 0 : rec->window.from,
-						 .to = all ? UINT64_MAX : rec->window.to,
-						 .take = account_trace_take,
-						 .context = traced};
-	struct vp_lanes *lanes;
+	const struct vp_tracks_options options = {.from = all ? 0 : rec->window.from,
+						  .to = all ? UINT64_MAX : rec->window.to,
+						  .take = account_trace_take,
+						  .context = traced};
+	struct vp_tracks *tracks;
 
-	VP_TRY(vp_lanes_open(rec->path, &options, &lanes));
-	while (vp_lanes_read(lanes, EVENTS_AT_ONCE))
+	VP_TRY(vp_tracks_open(rec->path, &options, &tracks));
+	while (vp_tracks_read(tracks, EVENTS_AT_ONCE))
 		;
-	const struct vp_feed *feed = vp_lanes_feed(lanes);
+	const struct vp_feed *feed = vp_tracks_feed(tracks);
 	struct vp_error *error = expect_events(rec, feed);
 	vp_vec_each (&traced->vcpus, sums) {
 		sums->time = sums->end;
@@ -192,7 +192,7 @@ static struct vp_error *account_trace_read(struct traced *traced)
 	}
 	if (!error)
 		account_trace_note(traced, feed);
-	vp_lanes_close(lanes);
+	vp_tracks_close(tracks);
 	return error;
 }
 

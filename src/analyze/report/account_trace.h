@@ -9,7 +9,7 @@
 /*
  * As vp_account_recording_open(). If the recording has no account, the events of the scheduler and
  * of KVM give the time of each state, exactly: in guest mode, asleep, waiting for a pCPU and for
- * whom. A note names what these events do not tell. Errors: there is neither.
+ * whom. A note names the states that these events lack. Errors: there is neither.
  */
 struct vp_error *vp_account_trace_open(const char *path, const struct vp_window *window,
 				       struct vp_account_recording *ret) VP_MUST_CHECK;

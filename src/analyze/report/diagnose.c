@@ -160,10 +160,11 @@ static uint64_t part_of(const struct vp_rule *rule, unsigned class,
 			const struct vp_account_theft *theft, uint64_t *count)
 {
 	uint64_t all = theft->preempted + theft->waking + theft->irq;
-	uint64_t crowded = class == VP_THIEF_OTHER_VM && theft->crowded < all ? theft->crowded
-			   : class == VP_THIEF_OTHER_VM                       ? all
-									      : 0;
-	uint64_t ns = rule->loss == VP_LOSS_CROWDED ? crowded : all - crowded;
+	uint64_t overcommitted = class == VP_THIEF_OTHER_VM && theft->overcommitted < all
+				     ? theft->overcommitted
+				 : class == VP_THIEF_OTHER_VM ? all
+							      : 0;
+	uint64_t ns = rule->loss == VP_LOSS_OVERCOMMIT ? overcommitted : all - overcommitted;
 
 	*count = all ? (uint64_t)((double)theft->count * ((double)ns / (double)all) + 0.5)
 		     : theft->count;
@@ -410,7 +411,7 @@ static void diagnose_measure(const struct evidence *evidence, const struct vp_ru
 
 	switch (rule->loss) {
 	case VP_LOSS_THIEVES:
-	case VP_LOSS_CROWDED:
+	case VP_LOSS_OVERCOMMIT:
 		measure_thieves(evidence, rule, vm, loss);
 		break;
 	case VP_LOSS_WAKING:
@@ -490,20 +491,20 @@ static void find_address(const struct vp_account_view *view, const struct vp_tab
 }
 
 /* How many vCPUs wanted to run. */
-static const char *crowd_text(const struct vp_account_view *view, uint32_t vm,
-			      struct vp_diagnosis *ret)
+static const char *set_text(const struct vp_account_view *view, uint32_t vm,
+			    struct vp_diagnosis *ret)
 {
 	const struct vp_account *account = view->account;
-	struct vp_overcommit_of_vm crowd;
+	struct vp_overcommit_of_vm set;
 	char text[160], time[VP_DURATION_SIZE];
 
-	if (!vp_overcommit_of_vm(&account->overcommit, &account->vms->at[vm], &crowd))
+	if (!vp_overcommit_of_vm(&account->overcommit, &account->vms->at[vm], &set))
 		return NULL;
 	snprintf(
 	    text, sizeof(text),
 	    "for %s in total, %.1f vCPUs were runnable on average where they may use %u pCPU%s",
-	    vp_text_duration((uint64_t)crowd.ns, time), crowd.wanted, crowd.pcpus,
-	    crowd.pcpus == 1 ? "" : "s");
+	    vp_text_duration((uint64_t)set.ns, time), set.wanted, set.pcpus,
+	    set.pcpus == 1 ? "" : "s");
 	return diagnose_keep(ret, text);
 }
 
@@ -516,8 +517,8 @@ static void add_finding(const struct vp_account_view *view, const struct vp_rule
 
 	if (who)
 		finding.who = diagnose_keep(ret, who);
-	if (rule->loss == VP_LOSS_CROWDED)
-		finding.detail = crowd_text(view, vm, ret);
+	if (rule->loss == VP_LOSS_OVERCOMMIT)
+		finding.detail = set_text(view, vm, ret);
 	vp_vec_push(&ret->findings, finding);
 }
 
@@ -641,7 +642,7 @@ static bool has_same_cause(const struct vp_finding *a, const struct vp_finding *
 {
 	if (a->rule != b->rule || a->vm == VP_FINDING_OF_NO_VM || strcmp(a->pcpus, b->pcpus) != 0)
 		return false;
-	if (a->rule->loss == VP_LOSS_CROWDED)
+	if (a->rule->loss == VP_LOSS_OVERCOMMIT)
 		return true;
 	bool by_one = a->rule->loss == VP_LOSS_THIEVES &&
 		      a->rule->thieves & (VP_THIEF_TASK | VP_THIEF_TOOL | VP_THIEF_DEVICE |
@@ -738,53 +739,53 @@ void vp_diagnose(const struct vp_account_view *view, const struct vp_table *exit
 }
 
 /* A finding's seconds. */
-struct course {
+struct history {
 	vp_observations shares;
 	double held, wall;  /* ns of the VM's vCPUs: while it held; in all */
 	struct evidence of; /* with the storms of its VM */
 };
 
-struct courses {
+struct histories {
 	struct vp_diagnosis *diagnosis;
 	struct vp_account_view view; /* of the second at hand */
-	VP_VEC(struct course) all;   /* by number of the finding */
+	VP_VEC(struct history) all;  /* by number of the finding */
 };
 
 static void diagnose_take_second(void *context, const struct vp_account *second, uint64_t begin,
 				 uint64_t end)
 {
-	struct courses *courses = context;
+	struct histories *histories = context;
 
 	(void)end;
-	courses->view.account = second;
-	for (size_t i = 0; i < courses->all.count; i++) {
-		struct vp_finding *finding = &courses->diagnosis->findings.at[i];
-		struct course *course = &courses->all.at[i];
+	histories->view.account = second;
+	for (size_t i = 0; i < histories->all.count; i++) {
+		struct vp_finding *finding = &histories->diagnosis->findings.at[i];
+		struct history *history = &histories->all.at[i];
 		struct loss loss = {0};
 		bool by_time = !finding->rule->records && finding->rule->loss != VP_LOSS_TLB;
-		uint64_t wall = !by_time ? 0 : wall_of(&courses->view, finding->vm);
+		uint64_t wall = !by_time ? 0 : wall_of(&histories->view, finding->vm);
 		if (!wall)
 			continue;
-		diagnose_measure(&course->of, finding->rule, finding->vm, &loss);
+		diagnose_measure(&history->of, finding->rule, finding->vm, &loss);
 		double percent = 100 * (double)loss.ns / (double)wall;
-		vp_vec_push(&course->shares,
+		vp_vec_push(&history->shares,
 			    ((struct vp_observation){(double)loss.ns, (double)wall}));
-		course->wall += (double)wall;
+		history->wall += (double)wall;
 		if (loss.ns && percent >= finding->rule->least) {
-			finding->since = course->held > 0 ? finding->since : begin;
-			course->held += (double)wall;
+			finding->since = history->held > 0 ? finding->since : begin;
+			history->held += (double)wall;
 		}
 		diagnose_forget(&loss);
 	}
 }
 
-static void finish_course(const struct course *course, struct vp_finding *finding)
+static void finish_history(const struct history *history, struct vp_finding *finding)
 {
-	struct vp_mean mean = vp_mean_of(&course->shares, 100);
+	struct vp_mean mean = vp_mean_of(&history->shares, 100);
 
 	finding->seconds = (uint32_t)mean.count;
-	if (course->wall > 0)
-		finding->held_percent = 100 * course->held / course->wall;
+	if (history->wall > 0)
+		finding->held_percent = 100 * history->held / history->wall;
 	if (mean.count < VP_MEAN_MIN)
 		return;
 	double margin = vp_mean_margin(&mean);
@@ -797,27 +798,28 @@ struct vp_error *vp_diagnose_seconds(const char *directory, const struct vp_acco
 				     const struct vp_table *exit_sites,
 				     struct vp_diagnosis *diagnosis)
 {
-	struct courses courses = {.diagnosis = diagnosis, .view = *view};
-	struct evidence evidence = {.view = &courses.view, .whole = view, .exit_sites = exit_sites};
+	struct histories histories = {.diagnosis = diagnosis, .view = *view};
+	struct evidence evidence = {
+	    .view = &histories.view, .whole = view, .exit_sites = exit_sites};
 
 	group_sites(&evidence, exit_sites);
 	vp_vec_each (&diagnosis->findings, finding) {
-		struct course course = {.of = evidence};
-		course.of.storms.at = NULL;
-		course.of.storms.count = course.of.storms.room = 0;
+		struct history history = {.of = evidence};
+		history.of.storms.at = NULL;
+		history.of.storms.count = history.of.storms.room = 0;
 		if (finding->vm != VP_FINDING_OF_NO_VM)
-			find_storms(&course.of, finding->vm);
-		vp_vec_push(&courses.all, course);
+			find_storms(&history.of, finding->vm);
+		vp_vec_push(&histories.all, history);
 	}
 	struct vp_error *error =
-	    vp_account_seconds_read(directory, view->account, diagnose_take_second, &courses);
-	for (size_t i = 0; i < courses.all.count; i++) {
+	    vp_account_seconds_read(directory, view->account, diagnose_take_second, &histories);
+	for (size_t i = 0; i < histories.all.count; i++) {
 		if (!error)
-			finish_course(&courses.all.at[i], &diagnosis->findings.at[i]);
-		vp_vec_deinit(&courses.all.at[i].shares);
-		vp_vec_deinit(&courses.all.at[i].of.storms);
+			finish_history(&histories.all.at[i], &diagnosis->findings.at[i]);
+		vp_vec_deinit(&histories.all.at[i].shares);
+		vp_vec_deinit(&histories.all.at[i].of.storms);
 	}
-	vp_vec_deinit(&courses.all);
+	vp_vec_deinit(&histories.all);
 	evidence_deinit(&evidence);
 	return error;
 }

@@ -23,10 +23,10 @@ static const struct vp_rule rules[] = {
 			      "-d NAME -w WEIGHT); for dom0: dom0_max_vcpus=, dom0_vcpus_pin",
 		    .source = "Xen: man xl (vcpu-pin, sched-credit2), docs/misc/xen-command-line"}},
     {.id = "overcommit",
-     .loss = VP_LOSS_CROWDED,
+     .loss = VP_LOSS_OVERCOMMIT,
      .thieves = VP_THIEF_OTHER_VM,
      .least = 2,
-     .what = "overcommit: the VMs' vCPUs wanted more than all pCPUs that they may use",
+     .what = "overcommit: more runnable vCPUs than the pCPUs that they may use",
      .evidence = "steal",
      .advice = "run fewer VMs or vCPUs here, or let them use more pCPUs; cpu.weight only shifts "
 	       "the loss to another VM",
@@ -36,7 +36,7 @@ static const struct vp_rule rules[] = {
      .loss = VP_LOSS_THIEVES,
      .thieves = VP_THIEF_SAME_VM,
      .least = 2,
-     .what = "its own other vCPUs: it has more busy vCPUs than pCPUs that they may use",
+     .what = "its own other vCPUs: more busy vCPUs than pCPUs that they may use",
      .evidence = "steal",
      .advice = "give the VM fewer vCPUs, or more pCPUs",
      .source = KERNEL_DOCUMENTATION "scheduler/sched-domains.rst; kvm-pv: steal time in msr.rst",
@@ -71,7 +71,7 @@ static const struct vp_rule rules[] = {
      .loss = VP_LOSS_THIEVES,
      .thieves = VP_THIEF_STORM,
      .least = 3,
-     .what = "a storm of interrupts",
+     .what = "an interrupt storm",
      .evidence = "steal",
      .advice = "find the source: for local_timer, a program arming timers (vperf record "
 	       "--trace=timer); for a device, its interrupt moderation (ethtool -C); for function "
@@ -100,7 +100,7 @@ static const struct vp_rule rules[] = {
     {.id = "wakeup",
      .loss = VP_LOSS_WAKING,
      .least = 3,
-     .what = "wakeups: an idle pCPU took long to run it",
+     .what = "wakeup latency: an idle pCPU was slow to run it",
      .evidence = "account",
      .advice =
 	 "more halt polling (kvm.halt_poll_ns, haltpoll in the guest), or idle states that end "
@@ -112,7 +112,7 @@ static const struct vp_rule rules[] = {
     {.id = "halt-polling",
      .loss = VP_LOSS_POLL_WASTED,
      .least = 5,
-     .what = "halt polling that found nothing: the host's CPU time, not the guest's",
+     .what = "halt polling that ended without a wakeup: host CPU time, not the guest's",
      .evidence = "account",
      .advice =
 	 "lower kvm.halt_poll_ns, or its growth (halt_poll_ns_grow), if the pCPU has other work",
@@ -138,12 +138,11 @@ static const struct vp_rule rules[] = {
      .least = 5,
      .what = "exits of spinning code (PAUSE)",
      .evidence = "exits --by function",
-     .advice =
-	 "look for a contended lock in that function; kvm's ple_gap and pause_filter_count say "
-	 "after how long spinning exits",
+     .advice = "look for a contended lock in that function; kvm's ple_gap and pause_filter_count "
+	       "set after how long spinning exits",
      .source = "Intel SDM 3C 26.1.3 (PAUSE-loop exiting); AMD APM 2, 15.14.4",
      .of_domains = {.advice = "look for a contended lock in that function; Xen's ple_gap and "
-			      "ple_window say after how long spinning exits",
+			      "ple_window set after how long spinning exits",
 		    .source = "Xen: docs/misc/xen-command-line (ple_gap, ple_window)"}},
     {.id = "exits-timer",
      .loss = VP_LOSS_EXITS,

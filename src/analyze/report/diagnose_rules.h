@@ -9,11 +9,11 @@
 
 /* Measure of a rule for a VM's vCPUs. */
 enum vp_loss {
-	VP_LOSS_THIEVES,   /* time that thieves of a class took while a vCPU wanted to run, but
-			      for the next: */
-	VP_LOSS_CROWDED,   /* … what of it could not be avoided (analyze/account/overcommit.h) */
-	VP_LOSS_WAKING,    /* time from a wake-up on, on a pCPU that was idle */
-	VP_LOSS_THROTTLED, /* time without quota */
+	VP_LOSS_THIEVES,    /* time that thieves of a class took while a vCPU wanted to run, but
+			       for the next: */
+	VP_LOSS_OVERCOMMIT, /* … what of it could not be avoided (analyze/account/overcommit.h) */
+	VP_LOSS_WAKING,     /* time from a wake-up on, on a pCPU that was idle */
+	VP_LOSS_THROTTLED,  /* time without quota */
 	VP_LOSS_POLL_WASTED, /* time polled before it slept all the same */
 	VP_LOSS_EXITS,       /* time of the host's kernel and the VMM for exits */
 	VP_LOSS_TLB,         /* guest time for TLB misses, by the recording's intervals */

@@ -202,8 +202,8 @@ static void begin_once(struct streaming *streaming)
 	streaming->begun = true;
 	add_vms(&report->vms, 0, &streaming->export.vms);
 	streaming->vms = report->vms.count;
-	streaming->export.has_periods =
-	    streaming->exporter->period && export_has_trace(report->path);
+	streaming->export.has_track_slices =
+	    streaming->exporter->track_slice && export_has_trace(report->path);
 	streaming->error = open_spans(streaming);
 	if (streaming->exporter->begin)
 		streaming->exporter->begin(&streaming->export);
@@ -339,37 +339,37 @@ static void end_samples(struct streaming *streaming, const struct vp_report *rep
 	vp_export_queue_end(&streaming->queue);
 }
 
-static void give_period(void *context, const struct vp_period *period)
+static void give_track_slice(void *context, const struct vp_track_slice *track_slice)
 {
 	struct streaming *streaming = context;
 
 	if (streaming->error)
 		return;
-	streaming->exporter->period(&streaming->export, period);
+	streaming->exporter->track_slice(&streaming->export, track_slice);
 	write_if(streaming, VP_EXPORT_PIECE);
 }
 
-static void give_periods(struct streaming *streaming)
+static void give_track_slices(struct streaming *streaming)
 {
 	const struct vp_profile_options *options = &streaming->export.report->options;
-	const struct vp_lanes_options lanes = {.from = options->from,
-					       .to = options->to ? options->to : UINT64_MAX,
-					       .vm = options->vm,
-					       .pcpus = options->pcpus,
-					       .n_pcpus = options->n_pcpus,
-					       .take = give_period,
-					       .context = streaming};
+	const struct vp_tracks_options tracks = {.from = options->from,
+						 .to = options->to ? options->to : UINT64_MAX,
+						 .vm = options->vm,
+						 .pcpus = options->pcpus,
+						 .n_pcpus = options->n_pcpus,
+						 .take = give_track_slice,
+						 .context = streaming};
 
-	if (!streaming->export.has_periods || streaming->error)
+	if (!streaming->export.has_track_slices || streaming->error)
 		return;
 	streaming->error =
-	    vp_lanes_open(streaming->export.report->path, &lanes, &streaming->export.lanes);
+	    vp_tracks_open(streaming->export.report->path, &tracks, &streaming->export.tracks);
 	if (streaming->error)
 		return;
-	while (!streaming->error && vp_lanes_read(streaming->export.lanes, EVENTS_AT_ONCE))
+	while (!streaming->error && vp_tracks_read(streaming->export.tracks, EVENTS_AT_ONCE))
 		;
-	vp_lanes_close(streaming->export.lanes);
-	streaming->export.lanes = NULL;
+	vp_tracks_close(streaming->export.tracks);
+	streaming->export.tracks = NULL;
 }
 
 /* A recording without a trace has no events: what there is are samples. */
@@ -402,7 +402,7 @@ static void finish(struct streaming *streaming, struct vp_report *report)
 {
 	end_samples(streaming, report);
 	give_slices(streaming, UINT64_MAX);
-	give_periods(streaming);
+	give_track_slices(streaming);
 	give_events(streaming);
 	if (!streaming->error && streaming->exporter->end)
 		streaming->exporter->end(&streaming->export);

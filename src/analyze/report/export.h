@@ -9,8 +9,8 @@
 #include "analyze/common/health.h"
 #include "analyze/report/export_queue.h"
 #include "analyze/report/report.h"
-#include "analyze/trace/lanes.h"
 #include "analyze/trace/script.h"
+#include "analyze/trace/tracks.h"
 #include "base/macros.h"
 #include "schema/vm.h"
 
@@ -32,11 +32,11 @@ struct vp_export {
 	struct vp_buffer *out; /* where operations write */
 	void *state;           /* the exporter's own, zeroed before begin() */
 	/* Slices of vCPUs are passed as periods, which have more members. */
-	bool has_periods;
-	struct vp_lanes *lanes; /* names of a period's VMs */
-	const char *directory;  /* of an exporter to a directory: its own, absolute, empty */
-	struct vp_error *error; /* what an exporter could not do: it ends */
-	vp_sentences notes;     /* what its format lacks; they become the report's */
+	bool has_track_slices;
+	struct vp_tracks *tracks; /* names of a period's VMs */
+	const char *directory;    /* of an exporter to a directory: its own, absolute, empty */
+	struct vp_error *error;   /* what an exporter could not do: it ends */
+	vp_sentences notes;       /* what its format lacks; they become the report's */
 };
 
 /* Output is written when there is so much of it. */
@@ -54,7 +54,7 @@ struct vp_exporter {
 	void (*begin)(struct vp_export *export);
 	void (*sample)(struct vp_export *export, const struct vp_sample *sample);
 	void (*slice)(struct vp_export *export, const struct vp_state_slice *slice);
-	void (*period)(struct vp_export *export, const struct vp_period *period);
+	void (*track_slice)(struct vp_export *export, const struct vp_track_slice *track_slice);
 	void (*event)(struct vp_export *export, const struct vp_script_event *event);
 	void (*end)(struct vp_export *export);
 	/* Frees what the state has, whether end() was reached or not. */

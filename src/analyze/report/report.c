@@ -132,15 +132,16 @@ static void note_profile(struct vp_report *report)
 		     vp_report_amount(report, profile->counts.filled, text));
 	if (profile->counts.late)
 		NOTE(report,
-		     "%" PRIu64 " samples were taken late and charged to what was running then "
+		     "%" PRIu64
+		     " samples were taken late and charged to the code that ran at that time "
 		     "(%.2f%% of all samples)",
 		     profile->counts.late,
 		     100.0 * (double)profile->counts.late / (double)profile->counts.ticks);
 	if (profile->counts.no_root &&
 	    profile->counts.no_root >= profile->counts.guest_samples / 100)
 		NOTE(report,
-		     "%s of %s in guests have no address-space root (with Intel EPT it is known "
-		     "only from the guest's memory): their user-space samples have no process",
+		     "%s of %s in guests have no CR3 (with Intel EPT, it is known from guest "
+		     "memory only): their user-space samples have no process",
 		     vp_report_amount(report, profile->counts.no_root, text),
 		     vp_report_amount(report, profile->counts.guest_samples, whole));
 }
@@ -268,8 +269,8 @@ static void note_machines(struct vp_report *report)
 			     name);
 		if (machine->names && machine->clock.basis == VP_CLOCK_BY_DUMP)
 			NOTE(report,
-			     "%s: the guest's clock is known to 1 s only: processes that lived "
-			     "less may be mixed up",
+			     "%s: the guest's clock is known to 1 s only: processes with shorter "
+			     "lifetimes may be confused",
 			     name);
 	}
 	vp_vec_each (&naming->notes, note)

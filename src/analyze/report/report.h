@@ -54,7 +54,7 @@ const char *vp_report_weight_key(const struct vp_report *report);
 const char *vp_report_vm(const struct vp_report *report, const struct vp_profile_part *part);
 /* How many rows of the part are to be printed. */
 size_t vp_report_rows(const struct vp_report *report, const struct vp_profile_part *part);
-/* How many more there are; rows that only called others are none where that is not counted. */
+/* Number of further rows; without call chains, rows that only called others do not count. */
 size_t vp_report_hidden(const struct vp_report *report, const struct vp_profile_part *part);
 /* The rows of a part. Texts belong to the report. */
 void vp_report_table(const struct vp_report *report, const struct vp_profile_part *part,

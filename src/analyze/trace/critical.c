@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/trace/lanes.h"
+#include "analyze/trace/tracks.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/clock_text.h"
@@ -28,7 +28,7 @@ static void critical_resolve(struct walk *walk, const struct vp_thread *thread, 
 
 static const char *critical_machine_of(struct vp_threads *threads, uint32_t vm)
 {
-	return vm ? vp_lanes_vm(threads->lanes, vm) : "host";
+	return vm ? vp_tracks_vm(threads->tracks, vm) : "host";
 }
 
 static const char *critical_keep(struct walk *walk, const char *text)
@@ -78,16 +78,16 @@ static const char *occupant(struct walk *walk, const struct vp_cpu_segment *segm
 }
 
 /* State of the vCPU while the thread had it (`runs`) or was in its queue. */
-static enum vp_critical_kind kind_on_vcpu(enum vp_lane_state state, bool runs)
+static enum vp_critical_kind kind_on_vcpu(enum vp_track_state state, bool runs)
 {
 	switch (state) {
-	case VP_LANE_GUEST:
+	case VP_TRACK_GUEST:
 		return runs ? VP_CRITICAL_GUEST : VP_CRITICAL_QUEUE;
-	case VP_LANE_HOST:
+	case VP_TRACK_HOST:
 		return VP_CRITICAL_HYPERVISOR;
-	case VP_LANE_STOLEN:
+	case VP_TRACK_STOLEN:
 		return VP_CRITICAL_STOLEN;
-	case VP_LANE_BLOCKED:
+	case VP_TRACK_BLOCKED:
 		return VP_CRITICAL_HYPERVISOR;
 	default:
 		return VP_CRITICAL_WAKEUP;
@@ -322,7 +322,7 @@ struct vp_error *vp_critical_find(struct vp_threads *threads, const struct vp_th
 		return vp_error_new("the recording has no event of the thread in that time");
 	const struct vp_thread_segment *first = &thread->segments.at[0];
 	const struct vp_thread_segment *last = &thread->segments.at[thread->segments.count - 1];
-	/* From where on it slept or was no more, nobody can say for what. */
+	/* The time from which on it slept or had ended, for an unknown reason. */
 	uint64_t end = last->state == VP_THREAD_ASLEEP && !last->ended ? last->begin : last->end;
 	ret->from = first->begin > threads->from ? first->begin : threads->from;
 	ret->to = end < threads->to ? end : threads->to;
@@ -363,7 +363,7 @@ static void add_link_columns(struct vp_table *table)
 	vp_table_column_add(table, "cause", "Cause", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "machine", "Machine", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "thread", "Thread", "", VP_CELL_TEXT);
-	vp_table_column_add(table, "detail", "By, or why", "", VP_CELL_TEXT);
+	vp_table_column_add(table, "detail", "Detail", "", VP_CELL_TEXT);
 }
 
 void vp_critical_chain_table(struct vp_critical *critical, struct vp_table *table)

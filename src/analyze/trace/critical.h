@@ -23,7 +23,7 @@ enum vp_critical_kind {
 	VP_CRITICAL_HOST_QUEUE, /* a thread of the host waited for a pCPU that another one had */
 	VP_CRITICAL_TIMER,      /* until a timer */
 	VP_CRITICAL_DEVICE,     /* until an interrupt of a device, of guest or host */
-	VP_CRITICAL_UNKNOWN,    /* no event says */
+	VP_CRITICAL_UNKNOWN,    /* no event has it */
 	VP_CRITICAL_KINDS
 };
 
@@ -43,8 +43,8 @@ struct vp_critical {
 	struct vp_clock_text clock;            /* the caller's: of times in the table */
 };
 
-/* The thread of VM `vm` with that number, or with that name if it is the only one; errors: there is
- * none, there are several. */
+/* The thread of VM `vm` with that number, or with that name if it is the only one; errors: not
+ * found, or several. */
 struct vp_error *vp_critical_choose(struct vp_threads *threads, const char *vm, const char *word,
 				    const struct vp_thread **ret) VP_MUST_CHECK;
 /* Its path; the interval is cut to what is known of the thread. */

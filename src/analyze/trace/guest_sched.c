@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "analyze/trace/lanes.h"
+#include "analyze/trace/tracks.h"
 #include "base/alloc.h"
 #include "base/clock_text.h"
 #include "base/intern.h"
@@ -11,7 +11,7 @@
 
 /* Time of the vCPU between two times, by state, and its longest thief. */
 struct split {
-	uint64_t ns[VP_LANE_STATES];
+	uint64_t ns[VP_TRACK_STATES];
 	const struct vp_cpu_segment *theft;
 	uint64_t theft_ns;
 };
@@ -38,8 +38,8 @@ static void split_time(const struct vp_threads *threads, uint32_t vm, uint32_t v
 
 static uint64_t not_on_pcpu(const struct split *split)
 {
-	return split->ns[VP_LANE_STOLEN] + split->ns[VP_LANE_WAKING] + split->ns[VP_LANE_HALTED] +
-	       split->ns[VP_LANE_BLOCKED];
+	return split->ns[VP_TRACK_STOLEN] + split->ns[VP_TRACK_WAKING] +
+	       split->ns[VP_TRACK_HALTED] + split->ns[VP_TRACK_BLOCKED];
 }
 
 /* The vCPU in whose queue it is: where it runs then. */
@@ -66,10 +66,10 @@ static void guest_sched_add_part(struct vp_guest_sched *sched, const struct vp_t
 	}
 	split_time(threads, thread->vm, guest_sched_cpu_of(thread, segment), begin, end, &split);
 	if (segment->state == VP_THREAD_RUNNING) {
-		time->on_cpu += split.ns[VP_LANE_GUEST];
-		time->host += split.ns[VP_LANE_HOST];
+		time->on_cpu += split.ns[VP_TRACK_GUEST];
+		time->host += split.ns[VP_TRACK_HOST];
 	} else {
-		time->runnable += split.ns[VP_LANE_GUEST] + split.ns[VP_LANE_HOST];
+		time->runnable += split.ns[VP_TRACK_GUEST] + split.ns[VP_TRACK_HOST];
 	}
 	time->off += not_on_pcpu(&split);
 	if (split.theft_ns > time->thief_ns) {
@@ -90,12 +90,12 @@ static const struct vp_cpu_segment *woken_for(const struct vp_threads *threads, 
 
 	for (size_t index = cpu ? vp_cpu_segment_before(cpu, time) : 0; index; index--) {
 		const struct vp_cpu_segment *segment = &cpu->segments.at[index - 1];
-		if (segment->state == VP_LANE_WAKING)
+		if (segment->state == VP_TRACK_WAKING)
 			return segment;
-		if (segment->state == VP_LANE_GUEST && in_guest)
+		if (segment->state == VP_TRACK_GUEST && in_guest)
 			return NULL;
-		in_guest |= segment->state == VP_LANE_GUEST;
-		if (segment->state != VP_LANE_GUEST && segment->state != VP_LANE_HOST)
+		in_guest |= segment->state == VP_TRACK_GUEST;
+		if (segment->state != VP_TRACK_GUEST && segment->state != VP_TRACK_HOST)
 			return NULL;
 	}
 	return NULL;
@@ -143,11 +143,11 @@ static void add_wakeup(struct vp_guest_sched *sched, const struct vp_thread *thr
 	}
 	split_time(sched->threads, thread->vm, guest_sched_cpu_of(thread, segment), segment->begin,
 		   segment->end, &split);
-	uint64_t halted = split.ns[VP_LANE_HALTED] + split.ns[VP_LANE_BLOCKED];
-	wakeup.segments[VP_WAKEUP_VCPU] += split.ns[VP_LANE_WAKING];
+	uint64_t halted = split.ns[VP_TRACK_HALTED] + split.ns[VP_TRACK_BLOCKED];
+	wakeup.segments[VP_WAKEUP_VCPU] += split.ns[VP_TRACK_WAKING];
 	wakeup.segments[VP_WAKEUP_INJECTION] += halted;
 	wakeup.segments[VP_WAKEUP_SCHEDULING] =
-	    segment->end - segment->begin - halted - split.ns[VP_LANE_WAKING];
+	    segment->end - segment->begin - halted - split.ns[VP_TRACK_WAKING];
 	wakeup.ns = segment->end - wakeup.begin;
 	sched->whole[guest_sched_bucket_of(wakeup.ns)]++;
 	for (int i = 0; i < VP_WAKEUP_PARTS; i++)
@@ -209,7 +209,7 @@ static void add_thread_columns(struct vp_table *table)
 static void guest_sched_put_thread(const struct vp_guest_sched *sched,
 				   const struct vp_thread *thread, struct vp_table *table)
 {
-	vp_table_text(table, vp_lanes_vm(sched->threads->lanes, thread->vm));
+	vp_table_text(table, vp_tracks_vm(sched->threads->tracks, thread->vm));
 	vp_table_count(table, thread->tid);
 	vp_table_text(table, thread->comm);
 }

@@ -20,45 +20,45 @@ void vp_sched_deinit(struct vp_sched *sched)
 	vp_intern_deinit(&sched->texts);
 }
 
-static uint32_t sched_vcpu_of(struct vp_sched *sched, const struct vp_period *period)
+static uint32_t sched_vcpu_of(struct vp_sched *sched, const struct vp_track_slice *slice)
 {
-	uint32_t number = period->vcpu == VP_VCPU_UNKNOWN ? period->tid | 1U << 31 : period->vcpu;
+	uint32_t number = slice->vcpu == VP_VCPU_UNKNOWN ? slice->tid | 1U << 31 : slice->vcpu;
 	bool inserted;
-	uint32_t index = *vp_map_insert(&sched->vcpu_of, (uint64_t)period->vm << 32 | number,
+	uint32_t index = *vp_map_insert(&sched->vcpu_of, (uint64_t)slice->vm << 32 | number,
 					(uint32_t)sched->vcpus.count, &inserted);
 
 	if (inserted)
 		vp_vec_push(&sched->vcpus,
-			    ((struct vp_sched_vcpu){.vm = period->vm, .vcpu = period->vcpu}));
-	sched->vcpus.at[index].tid = period->tid;
+			    ((struct vp_sched_vcpu){.vm = slice->vm, .vcpu = slice->vcpu}));
+	sched->vcpus.at[index].tid = slice->tid;
 	return index;
 }
 
 /* NULL: there is no room for another one. */
 static struct vp_sched_thread *sched_thread_of(struct vp_sched *sched, uint32_t vcpu,
-					       const struct vp_period *period, uint32_t *index)
+					       const struct vp_track_slice *slice, uint32_t *index)
 {
-	uint64_t key = (uint64_t)vcpu << TID_BITS | period->guest_tid;
+	uint64_t key = (uint64_t)vcpu << TID_BITS | slice->guest_tid;
 	const uint32_t *known = vp_map_find(&sched->thread_of, key);
 	bool inserted;
 
-	if (!known && (sched->threads.count == MAX_THREADS || period->guest_tid >> TID_BITS))
+	if (!known && (sched->threads.count == MAX_THREADS || slice->guest_tid >> TID_BITS))
 		return NULL;
 	if (!known) {
 		known = vp_map_insert(&sched->thread_of, key, (uint32_t)sched->threads.count,
 				      &inserted);
 		vp_vec_push(&sched->threads,
-			    ((struct vp_sched_thread){.vcpu = vcpu, .tid = period->guest_tid}));
+			    ((struct vp_sched_thread){.vcpu = vcpu, .tid = slice->guest_tid}));
 	}
 	*index = *known;
-	sched->threads.at[*index].pid = period->guest_pid;
-	sched->threads.at[*index].comm = period->guest_comm;
+	sched->threads.at[*index].pid = slice->guest_pid;
+	sched->threads.at[*index].comm = slice->guest_comm;
 	return &sched->threads.at[*index];
 }
 
-static void add_theft(struct vp_sched *sched, uint32_t thread, const struct vp_period *period)
+static void add_theft(struct vp_sched *sched, uint32_t thread, const struct vp_track_slice *slice)
 {
-	uint64_t key = (uint64_t)thread << 32 | period->thief_tid;
+	uint64_t key = (uint64_t)thread << 32 | slice->thief_tid;
 	const uint32_t *known = vp_map_find(&sched->theft_of, key);
 	bool inserted;
 
@@ -70,46 +70,46 @@ static void add_theft(struct vp_sched *sched, uint32_t thread, const struct vp_p
 		known =
 		    vp_map_insert(&sched->theft_of, key, (uint32_t)sched->thefts.count, &inserted);
 		vp_vec_push(&sched->thefts,
-			    ((struct vp_sched_theft){.thread = thread, .tid = period->thief_tid}));
+			    ((struct vp_sched_theft){.thread = thread, .tid = slice->thief_tid}));
 	}
-	sched->thefts.at[*known].comm = period->thief_comm;
-	sched->thefts.at[*known].ns += period->end - period->begin;
+	sched->thefts.at[*known].comm = slice->thief_comm;
+	sched->thefts.at[*known].ns += slice->end - slice->begin;
 }
 
-static void add_to_thread(struct vp_sched *sched, uint32_t vcpu, const struct vp_period *period)
+static void add_to_thread(struct vp_sched *sched, uint32_t vcpu, const struct vp_track_slice *slice)
 {
-	uint64_t ns = period->end - period->begin;
+	uint64_t ns = slice->end - slice->begin;
 	uint32_t index;
 
-	if (!period->has_guest)
+	if (!slice->has_guest)
 		return;
-	struct vp_sched_thread *thread = sched_thread_of(sched, vcpu, period, &index);
+	struct vp_sched_thread *thread = sched_thread_of(sched, vcpu, slice, &index);
 	if (!thread) {
 		sched->left_out++;
 		return;
 	}
-	if (period->certainty == VP_LANE_EXACT)
+	if (slice->certainty == VP_TRACK_EXACT)
 		thread->exact += ns;
-	else if (period->state == VP_LANE_GUEST)
+	else if (slice->state == VP_TRACK_GUEST)
 		thread->uncertain += ns;
-	else if (period->state == VP_LANE_HOST)
+	else if (slice->state == VP_TRACK_HOST)
 		thread->host += ns;
-	else if (period->state == VP_LANE_STOLEN || period->state == VP_LANE_WAKING)
+	else if (slice->state == VP_TRACK_STOLEN || slice->state == VP_TRACK_WAKING)
 		thread->stolen += ns;
-	if (period->has_thief)
-		add_theft(sched, index, period);
+	if (slice->has_thief)
+		add_theft(sched, index, slice);
 }
 
-static void add_to_vcpu(struct vp_sched_vcpu *vcpu, const struct vp_period *period)
+static void add_to_vcpu(struct vp_sched_vcpu *vcpu, const struct vp_track_slice *slice)
 {
-	uint64_t ns = period->end - period->begin;
+	uint64_t ns = slice->end - slice->begin;
 
-	vcpu->ns[period->state] += ns;
-	if (period->state != VP_LANE_GUEST)
+	vcpu->ns[slice->state] += ns;
+	if (slice->state != VP_TRACK_GUEST)
 		return;
-	if (period->certainty == VP_LANE_EXACT)
+	if (slice->certainty == VP_TRACK_EXACT)
 		vcpu->exact += ns;
-	else if (period->certainty == VP_LANE_UNCERTAIN)
+	else if (slice->certainty == VP_TRACK_UNCERTAIN)
 		vcpu->uncertain += ns;
 	else
 		vcpu->unknown += ns;
@@ -141,29 +141,30 @@ static void keep_wait(struct vp_sched *sched, const struct vp_sched_wait *wait)
 	sched->waits.at[at] = *wait;
 }
 
-static void sched_take_wait(struct vp_sched *sched, uint32_t index, const struct vp_period *period)
+static void sched_take_wait(struct vp_sched *sched, uint32_t index,
+			    const struct vp_track_slice *slice)
 {
 	struct vp_sched_vcpu *vcpu = &sched->vcpus.at[index];
-	uint64_t ns = period->end - period->begin;
+	uint64_t ns = slice->end - slice->begin;
 
-	if (vcpu->wait_begin != period->wait_begin) {
-		vcpu->wait_begin = period->wait_begin;
+	if (vcpu->wait_begin != slice->wait_begin) {
+		vcpu->wait_begin = slice->wait_begin;
 		vcpu->thief_ns = 0;
 	}
-	if (period->has_thief && ns > vcpu->thief_ns) {
+	if (slice->has_thief && ns > vcpu->thief_ns) {
 		vcpu->thief_ns = ns;
-		vcpu->thief_tid = period->thief_tid;
-		vcpu->thief_comm = period->thief_comm;
+		vcpu->thief_tid = slice->thief_tid;
+		vcpu->thief_comm = slice->thief_comm;
 	}
-	if (!period->wait_ends)
+	if (!slice->wait_ends)
 		return;
 	const struct vp_sched_wait wait = {.vcpu = index,
-					   .woken = period->state == VP_LANE_WAKING,
-					   .begin = period->wait_begin,
-					   .ns = period->end - period->wait_begin,
-					   .has_guest = period->has_guest,
-					   .guest_tid = period->guest_tid,
-					   .guest_comm = period->guest_comm,
+					   .woken = slice->state == VP_TRACK_WAKING,
+					   .begin = slice->wait_begin,
+					   .ns = slice->end - slice->wait_begin,
+					   .has_guest = slice->has_guest,
+					   .guest_tid = slice->guest_tid,
+					   .guest_comm = slice->guest_comm,
 					   .has_thief = vcpu->thief_ns != 0,
 					   .thief_tid = vcpu->thief_tid,
 					   .thief_comm = vcpu->thief_comm};
@@ -171,13 +172,13 @@ static void sched_take_wait(struct vp_sched *sched, uint32_t index, const struct
 	keep_wait(sched, &wait);
 }
 
-void vp_sched_take(struct vp_sched *sched, const struct vp_period *period)
+void vp_sched_take(struct vp_sched *sched, const struct vp_track_slice *slice)
 {
-	if (period->lane != VP_LANE_VCPU)
+	if (slice->track != VP_TRACK_VCPU)
 		return;
-	uint32_t vcpu = sched_vcpu_of(sched, period);
-	add_to_vcpu(&sched->vcpus.at[vcpu], period);
-	add_to_thread(sched, vcpu, period);
-	if (period->state == VP_LANE_STOLEN || period->state == VP_LANE_WAKING)
-		sched_take_wait(sched, vcpu, period);
+	uint32_t vcpu = sched_vcpu_of(sched, slice);
+	add_to_vcpu(&sched->vcpus.at[vcpu], slice);
+	add_to_thread(sched, vcpu, slice);
+	if (slice->state == VP_TRACK_STOLEN || slice->state == VP_TRACK_WAKING)
+		sched_take_wait(sched, vcpu, slice);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Sums over periods (analyze/trace/lanes.h): what vCPUs did, what became of the threads of guests
+ * Sums over slices (analyze/trace/tracks.h): what vCPUs did, what became of the threads of guests
  * on them, how long vCPUs waited for a pCPU, and which waits were the longest.
  */
 #ifndef VP_ANALYZE_TRACE_SCHED_H
 #define VP_ANALYZE_TRACE_SCHED_H
 
 #include "analyze/common/table.h"
-#include "analyze/trace/lanes.h"
+#include "analyze/trace/tracks.h"
 #include "base/clock_text.h"
 #include "base/intern.h"
 #include "base/map.h"
@@ -17,7 +17,7 @@ enum { VP_SCHED_BUCKETS = 40 }; /* of waits: n has those from 2^n ns on */
 
 struct vp_sched_vcpu {
 	uint32_t vm, vcpu, tid;
-	uint64_t ns[VP_LANE_STATES];
+	uint64_t ns[VP_TRACK_STATES];
 	uint64_t exact, uncertain, unknown; /* ns in guest mode */
 	/* The wait at hand: who had its pCPU for the longest. */
 	uint64_t wait_begin, thief_ns;
@@ -60,19 +60,20 @@ struct vp_sched {
 	uint64_t woken[VP_SCHED_BUCKETS], preempted[VP_SCHED_BUCKETS];
 	size_t max_waits; /* number of the longest ones to keep, longest first */
 	VP_VEC(struct vp_sched_wait) waits;
-	uint64_t left_out; /* periods of threads and thefts for which there was no room */
+	uint64_t left_out; /* slices of threads and thefts for which there was no room */
 	struct vp_intern texts;
 	struct vp_clock_text clock; /* the caller's: of times in tables */
 };
 
 void vp_sched_deinit(struct vp_sched *sched);
-void vp_sched_take(struct vp_sched *sched, const struct vp_period *period);
+void vp_sched_take(struct vp_sched *sched, const struct vp_track_slice *slice);
 
-/* Tables of what was summed; texts are of `sched` and `lanes`. */
-void vp_sched_vcpu_table(const struct vp_sched *sched, struct vp_lanes *lanes,
+/* Tables of what was summed; texts are of `sched` and `tracks`. */
+void vp_sched_vcpu_table(const struct vp_sched *sched, struct vp_tracks *tracks,
 			 struct vp_table *table);
-void vp_sched_thread_table(struct vp_sched *sched, struct vp_lanes *lanes, struct vp_table *table);
+void vp_sched_thread_table(struct vp_sched *sched, struct vp_tracks *tracks,
+			   struct vp_table *table);
 void vp_sched_wait_table(const struct vp_sched *sched, struct vp_table *table);
-void vp_sched_worst_table(struct vp_sched *sched, struct vp_lanes *lanes, struct vp_table *table);
+void vp_sched_worst_table(struct vp_sched *sched, struct vp_tracks *tracks, struct vp_table *table);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/common/table.h"
-#include "analyze/trace/lanes.h"
 #include "analyze/trace/sched.h"
+#include "analyze/trace/tracks.h"
 #include "base/alloc.h"
 #include "base/clock_text.h"
 #include "base/intern.h"
@@ -19,10 +19,10 @@ static const char *sched_tables_text_of(struct vp_sched *sched, const char *comm
 	return vp_intern_text(&sched->texts, vp_intern_string(&sched->texts, text));
 }
 
-static void sched_tables_put_vcpu(const struct vp_sched_vcpu *vcpu, struct vp_lanes *lanes,
+static void sched_tables_put_vcpu(const struct vp_sched_vcpu *vcpu, struct vp_tracks *tracks,
 				  struct vp_table *table)
 {
-	vp_table_text(table, vp_lanes_vm(lanes, vcpu->vm));
+	vp_table_text(table, vp_tracks_vm(tracks, vcpu->vm));
 	vp_table_count(table, vcpu->vcpu == VP_VCPU_UNKNOWN ? VP_CELL_NO_COUNT : vcpu->vcpu);
 }
 
@@ -32,7 +32,7 @@ static void add_vcpu_columns(struct vp_table *table)
 	vp_table_column_add(table, "vcpu", "vCPU", "", VP_CELL_COUNT);
 }
 
-static void put_switches(const struct vp_lane_switches *switches, struct vp_table *table)
+static void put_switches(const struct vp_track_switches *switches, struct vp_table *table)
 {
 	bool known = switches->begins || switches->made;
 
@@ -44,12 +44,12 @@ static void put_switches(const struct vp_lane_switches *switches, struct vp_tabl
 /* Keys before 0.3. */
 static const struct {
 	const char *key;
-	enum vp_lane_state state;
+	enum vp_track_state state;
 } old_times[] = {
-    {"host_ns", VP_LANE_HOST}, {"stolen_ns", VP_LANE_STOLEN}, {"blocked_ns", VP_LANE_BLOCKED}};
+    {"host_ns", VP_TRACK_HOST}, {"stolen_ns", VP_TRACK_STOLEN}, {"blocked_ns", VP_TRACK_BLOCKED}};
 static const char *const old_counts[] = {"switches_seen", "switches_made", "jumps"};
 
-static void put_old_switches(const struct vp_lane_switches *switches, struct vp_table *table)
+static void put_old_switches(const struct vp_track_switches *switches, struct vp_table *table)
 {
 	bool known = switches->begins || switches->made;
 
@@ -58,7 +58,7 @@ static void put_old_switches(const struct vp_lane_switches *switches, struct vp_
 	vp_table_count(table, switches->jumps);
 }
 
-void vp_sched_vcpu_table(const struct vp_sched *sched, struct vp_lanes *lanes,
+void vp_sched_vcpu_table(const struct vp_sched *sched, struct vp_tracks *tracks,
 			 struct vp_table *table)
 {
 	add_vcpu_columns(table);
@@ -80,14 +80,14 @@ void vp_sched_vcpu_table(const struct vp_sched *sched, struct vp_lanes *lanes,
 	for (size_t i = 0; i < VP_ARRAY_SIZE(old_counts); i++)
 		vp_table_column_add_old(table, old_counts[i], VP_CELL_COUNT);
 	vp_vec_each (&sched->vcpus, vcpu) {
-		const struct vp_lane_switches switches =
-		    vp_lanes_switches(lanes, vcpu->vm, vcpu->vcpu, vcpu->tid);
-		uint64_t guest = vcpu->ns[VP_LANE_GUEST];
-		sched_tables_put_vcpu(vcpu, lanes, table);
+		const struct vp_track_switches switches =
+		    vp_tracks_switches(tracks, vcpu->vm, vcpu->vcpu, vcpu->tid);
+		uint64_t guest = vcpu->ns[VP_TRACK_GUEST];
+		sched_tables_put_vcpu(vcpu, tracks, table);
 		vp_table_count(table, vcpu->tid);
-		for (int state = VP_LANE_GUEST; state < VP_LANE_STATES; state++)
-			vp_table_count(table, vcpu->ns[state] + (state == VP_LANE_STOLEN
-								     ? vcpu->ns[VP_LANE_WAKING]
+		for (int state = VP_TRACK_GUEST; state < VP_TRACK_STATES; state++)
+			vp_table_count(table, vcpu->ns[state] + (state == VP_TRACK_STOLEN
+								     ? vcpu->ns[VP_TRACK_WAKING]
 								     : 0));
 		vp_table_count(table, vcpu->exact);
 		vp_table_count(table, vcpu->uncertain);
@@ -135,7 +135,7 @@ static struct order *order_of(const struct vp_sched *sched)
 	return order;
 }
 
-void vp_sched_thread_table(struct vp_sched *sched, struct vp_lanes *lanes, struct vp_table *table)
+void vp_sched_thread_table(struct vp_sched *sched, struct vp_tracks *tracks, struct vp_table *table)
 {
 	VP_AUTO_FREE struct order *order = order_of(sched);
 
@@ -154,7 +154,7 @@ void vp_sched_thread_table(struct vp_sched *sched, struct vp_lanes *lanes, struc
 	for (size_t i = 0; i < sched->threads.count; i++) {
 		const struct vp_sched_thread *thread = order[i].thread;
 		const struct vp_sched_theft *theft = order[i].theft;
-		sched_tables_put_vcpu(&sched->vcpus.at[thread->vcpu], lanes, table);
+		sched_tables_put_vcpu(&sched->vcpus.at[thread->vcpu], tracks, table);
 		vp_table_count(table, thread->pid);
 		vp_table_count(table, thread->tid);
 		vp_table_text(table, thread->comm);
@@ -189,18 +189,18 @@ void vp_sched_wait_table(const struct vp_sched *sched, struct vp_table *table)
 	}
 }
 
-void vp_sched_worst_table(struct vp_sched *sched, struct vp_lanes *lanes, struct vp_table *table)
+void vp_sched_worst_table(struct vp_sched *sched, struct vp_tracks *tracks, struct vp_table *table)
 {
 	add_vcpu_columns(table);
 	vp_table_column_add(table, "ns", "Waited", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "after", "After", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "at_s", "At", "s", VP_CELL_TEXT);
 	vp_table_column_add(table, "guest_thread", "Guest thread", "", VP_CELL_TEXT);
-	vp_table_column_add(table, "thief", "Mostly for", "", VP_CELL_TEXT);
+	vp_table_column_add(table, "thief", "Thief", "", VP_CELL_TEXT);
 	vp_vec_each (&sched->waits, wait) {
 		char at[VP_CLOCK_TEXT_SIZE];
 		vp_clock_text(&sched->clock, wait->begin, at);
-		sched_tables_put_vcpu(&sched->vcpus.at[wait->vcpu], lanes, table);
+		sched_tables_put_vcpu(&sched->vcpus.at[wait->vcpu], tracks, table);
 		vp_table_count(table, wait->ns);
 		vp_table_text(table, wait->woken ? "wakeup" : "preemption");
 		vp_table_text(table,

@@ -469,7 +469,7 @@ static struct vp_cursor fields_of(const struct vp_record_header *record)
 	return vp_cursor_of(record + 1, vp_record_size(record->id) - sizeof(*record));
 }
 
-/* False: it is not as its class says. */
+/* False: it does not match its class. */
 static bool script_read_fields(struct vp_script *script, const struct vp_script_class *class,
 			       const struct vp_record_header *record, struct reading *reading)
 {
@@ -507,12 +507,12 @@ static const struct vp_script_class *script_class_of(const struct vp_script *scr
 	const struct vp_script_class *class =
 	    vp_script_classes_find(&machine->classes, head->record->id);
 
-	/* Records from before the start say what holds then: they are state, not events. An import
-	 * has none, and guests' events that came before the host's. */
+	/* Records from before the start are the state at that time, not events. An import has none,
+	 * and guests' events that came before the host's. */
 	if (!class || !class->chosen || head->time < options->from || head->time > options->to ||
 	    (head->time < script->recording.start && !script->recording.imported))
 		return NULL;
-	/* The hypervisor's say of which only with their fields. */
+	/* The hypervisor's have it only in their fields. */
 	return class->of_hypervisor || script_is_of_pcpus(options, pcpu) ? class : NULL;
 }
 

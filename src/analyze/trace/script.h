@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The events of a recording one after another, in order of time, with the names of what they tell.
- */
+/* The events of a recording one after another, in order of time, with names. */
 #ifndef VP_ANALYZE_TRACE_SCRIPT_H
 #define VP_ANALYZE_TRACE_SCRIPT_H
 
@@ -16,7 +15,7 @@ struct vp_script_options {
 	const int *pcpus;  /* only of these */
 	size_t n_pcpus;    /* 0: of all */
 	bool has_tid;
-	uint32_t tid;              /* that had the pCPU, or that the event tells of: a thread of
+	uint32_t tid;              /* that had the pCPU, or that the event is about: a thread of
 				      the host, or with `vm` of its guest, too */
 	const char *const *events; /* names; none: all that are events */
 	size_t n_events;

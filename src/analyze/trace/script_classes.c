@@ -109,7 +109,7 @@ static void script_classes_add_columns(struct vp_script_classes *classes,
 	}
 }
 
-/* The kernel's own names mean what its tracepoint says: only who had the CPU is known of all. */
+/* Fields of the kernel's own tracepoints are not interpreted, but for the thread on the CPU. */
 static enum vp_script_role role_in_tracepoint(const struct vp_event_field *field)
 {
 	return strcmp(field->name, "common_pid") != 0 ? VP_SCRIPT_PLAIN : VP_SCRIPT_TID;
@@ -131,7 +131,7 @@ static bool is_of_hypervisor(const struct vp_event_class *event)
 	return true;
 }
 
-/* Those of the hypervisor's events mean what it says, but for the first three. */
+/* Fields of the hypervisor's events are not interpreted, but for the first three. */
 static enum vp_script_role role_in_hypervisor(const struct vp_event_class *event,
 					      const struct vp_event_field *field)
 {

@@ -12,7 +12,7 @@
 /* Meaning of a field beyond its number. */
 enum vp_script_role {
 	VP_SCRIPT_PLAIN,
-	VP_SCRIPT_HIDDEN,    /* it says nothing, or what another one says better */
+	VP_SCRIPT_HIDDEN,    /* it has no information, or less than another field */
 	VP_SCRIPT_TID,       /* who had the pCPU: no field of its own */
 	VP_SCRIPT_PREV_TID,  /* the same, and a field */
 	VP_SCRIPT_OTHER_TID, /* the thread's name is in another field */

@@ -443,7 +443,7 @@ static struct vp_error *read_guests(struct vp_threads *threads, const char *dire
 {
 	const char *vm = options->vm;
 
-	const struct vp_feed *feed = vp_lanes_feed(threads->lanes);
+	const struct vp_feed *feed = vp_tracks_feed(threads->tracks);
 	VP_AUTO_FREE bool *chosen = NULL;
 	bool any = false;
 
@@ -466,9 +466,9 @@ static struct vp_error *read_guests(struct vp_threads *threads, const char *dire
 /* Agents are reached over vsock, which domains do not have. */
 static struct vp_error *expect_processes(const struct vp_threads *threads)
 {
-	return vp_lanes_feed(threads->lanes)->by_states
-		   ? vp_error_new("the waits of guest threads need the guests' own events, which "
-				  "an agent sends over vsock: Xen domains have no vsock")
+	return vp_tracks_feed(threads->tracks)->by_states
+		   ? vp_error_new("waits of guest threads need guest events, which the agent sends "
+				  "over vsock: Xen domains have no vsock")
 		   : NULL;
 }
 
@@ -484,32 +484,32 @@ static struct vp_error *read_host(struct vp_threads *threads, const char *direct
 	end_all(threads, 0, feed.last);
 	vp_feed_close(&feed);
 	vp_vec_each (&threads->threads, thread)
-		thread->comm = vp_feed_comm(vp_lanes_feed(threads->lanes), thread->tid);
+		thread->comm = vp_feed_comm(vp_tracks_feed(threads->tracks), thread->tid);
 	vp_vec_deinit(&contexts.of_cpu);
 	return NULL;
 }
 
-static void threads_take_period(void *context, const struct vp_period *period)
+static void threads_take_slice(void *context, const struct vp_track_slice *slice)
 {
 	struct vp_threads *threads = context;
-	bool of_vcpu = period->lane == VP_LANE_VCPU;
+	bool of_vcpu = slice->track == VP_TRACK_VCPU;
 	struct vp_cpu_segment segment = {
-	    .begin = period->begin, .end = period->end, .state = period->state};
+	    .begin = slice->begin, .end = slice->end, .state = slice->state};
 
-	if (threads->kept == MAX_SEGMENTS || period->begin >= period->end ||
-	    (!of_vcpu && period->pcpu == VP_NO_PCPU))
+	if (threads->kept == MAX_SEGMENTS || slice->begin >= slice->end ||
+	    (!of_vcpu && slice->pcpu == VP_NO_PCPU))
 		return;
-	struct vp_cpu *cpu = threads_cpu_of(threads, of_vcpu ? period->vm : 0,
-					    of_vcpu ? period->vcpu : period->pcpu);
-	if (of_vcpu && cpu->tid != period->tid) {
+	struct vp_cpu *cpu =
+	    threads_cpu_of(threads, of_vcpu ? slice->vm : 0, of_vcpu ? slice->vcpu : slice->pcpu);
+	if (of_vcpu && cpu->tid != slice->tid) {
 		bool inserted;
 		uint32_t index = (uint32_t)(cpu - threads->cpus.at);
-		cpu->tid = period->tid;
+		cpu->tid = slice->tid;
 		*vp_map_insert(&threads->vcpu_of_tid, cpu->tid, index, &inserted) = index;
 	}
-	segment.has_tid = of_vcpu ? period->has_thief : true;
-	segment.tid = of_vcpu ? period->thief_tid : period->tid;
-	segment.comm = of_vcpu ? period->thief_comm : period->comm;
+	segment.has_tid = of_vcpu ? slice->has_thief : true;
+	segment.tid = of_vcpu ? slice->thief_tid : slice->tid;
+	segment.comm = of_vcpu ? slice->thief_comm : slice->comm;
 	vp_vec_push(&cpu->segments, segment);
 	threads->kept++;
 }
@@ -518,21 +518,20 @@ static struct vp_error *threads_open_all(const char *directory,
 					 const struct vp_threads_options *options,
 					 struct vp_threads *threads)
 {
-	const struct vp_lanes_options lanes = {.from = options->from,
-					       .to = options->to,
-					       .take = threads_take_period,
-					       .context = threads};
+	const struct vp_tracks_options tracks = {.from = options->from,
+						 .to = options->to,
+						 .take = threads_take_slice,
+						 .context = threads};
 
-	VP_TRY(vp_lanes_open(directory, &lanes, &threads->lanes));
+	VP_TRY(vp_tracks_open(directory, &tracks, &threads->tracks));
 	VP_TRY(expect_processes(threads));
-	while (vp_lanes_read(threads->lanes, EVENTS_AT_ONCE))
+	while (vp_tracks_read(threads->tracks, EVENTS_AT_ONCE))
 		;
 	VP_TRY(read_host(threads, directory));
 	VP_TRY(read_guests(threads, directory, options));
 	if (threads->kept == MAX_SEGMENTS)
 		vp_vec_push(&threads->notes,
-			    vp_strdup("there are more periods than there is room for: ask for "
-				      "less time (--time)"));
+			    vp_strdup("too many slices: some are left out; use --time"));
 	return NULL;
 }
 
@@ -564,7 +563,7 @@ void vp_threads_deinit(struct vp_threads *threads)
 	vp_map_deinit(&threads->vcpu_of_tid);
 	vp_guest_traces_deinit(&threads->guests);
 	vp_intern_deinit(&threads->texts);
-	if (threads->lanes)
-		vp_lanes_close(threads->lanes);
+	if (threads->tracks)
+		vp_tracks_close(threads->tracks);
 	*threads = (struct vp_threads){0};
 }

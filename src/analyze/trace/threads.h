@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* History of each thread of the host and of the guests, from a recording's events: running,
- * runnable or asleep, with its waker. Unlike vCPU slices (lanes.h) these are looked up in any
+ * runnable or asleep, with its waker. Unlike vCPU slices (tracks.h) these are looked up in any
  * order, so they are kept in memory, for the requested time. */
 #ifndef VP_ANALYZE_TRACE_THREADS_H
 #define VP_ANALYZE_TRACE_THREADS_H
 
 #include "analyze/common/guest_trace.h"
 #include "analyze/common/health.h"
-#include "analyze/trace/lanes.h"
+#include "analyze/trace/tracks.h"
 #include "base/intern.h"
 #include "base/macros.h"
 #include "base/map.h"
@@ -54,7 +54,7 @@ struct vp_thread {
 /* A vCPU's state, or a pCPU's thread. */
 struct vp_cpu_segment {
 	uint64_t begin, end;
-	enum vp_lane_state state;
+	enum vp_track_state state;
 	bool has_tid;
 	uint32_t tid; /* of the pCPU; who had it instead of the vCPU */
 	const char *comm;
@@ -75,7 +75,7 @@ struct vp_cpu {
 
 struct vp_threads {
 	uint64_t from, to;
-	struct vp_lanes *lanes; /* names are theirs, read to the end */
+	struct vp_tracks *tracks; /* names are theirs, read to the end */
 	vp_guest_traces guests;
 	struct vp_map thread_of, cpu_of, vcpu_of_tid;
 	VP_VEC(struct vp_thread) threads;
@@ -99,8 +99,8 @@ void vp_threads_deinit(struct vp_threads *threads);
 const struct vp_thread *vp_threads_find(const struct vp_threads *threads, uint32_t vm,
 					uint32_t tid);
 const struct vp_cpu *vp_threads_cpu(const struct vp_threads *threads, uint32_t vm, uint32_t number);
-/* The guest's thread that had the vCPU whose thread on the host `thread` is; NULL: it is none, or
- * its guest's events do not say. */
+/* The guest's thread that had the vCPU whose thread on the host `thread` is; NULL: not a vCPU
+ * thread, or the thread is not in the guest's events. */
 const struct vp_thread *vp_threads_inside(const struct vp_threads *threads,
 					  const struct vp_thread *thread, uint64_t time);
 /* Place of the last part that begins before `time`, plus 1; 0 if all begin later. */

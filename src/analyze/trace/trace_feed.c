@@ -86,10 +86,9 @@ static bool has_states(const char *host)
 
 static struct vp_error *expect_states(const char *host)
 {
-	return has_states(host)
-		   ? NULL
-		   : vp_error_new("the recording has no states of vCPUs one after another: 'vperf "
-				  "record --trace' records them, or --account-events");
+	return has_states(host) ? NULL
+				: vp_error_new("the recording has no vCPU states in time order: "
+					       "record with --trace or --account-events");
 }
 
 static struct vp_error *trace_feed_open_all(const char *directory, struct vp_feed *feed)
@@ -197,7 +196,7 @@ static bool read_span(struct vp_feed *feed, const struct vp_merge_head *head,
 	return true;
 }
 
-/* False: it is none, or not as its class says. */
+/* False: not an event, or not of its class's size. */
 static bool read_event(struct vp_feed *feed, const struct vp_merge_head *head,
 		       struct vp_feed_event *ret)
 {

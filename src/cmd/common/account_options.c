@@ -118,7 +118,7 @@ static void account_options_put_table(const struct vp_table *table, bool verbose
 	vp_table_deinit(&shown);
 }
 
-static bool all_hold(const struct vp_account_checks *checks)
+static bool all_ok(const struct vp_account_checks *checks)
 {
 	return checks->closes && (!checks->sampled || checks->samples_agree) &&
 	       checks->exits_agree && checks->parts_sum && checks->all_counted;
@@ -135,7 +135,7 @@ static void account_options_print_text(const struct vp_account_recording *rec, c
 		account_options_put_table(&tables[i].table, verbose, colour, out);
 		vp_buffer_string(out, "\n");
 	}
-	if (checks && !verbose && all_hold(&rec->checks))
+	if (checks && !verbose && all_ok(&rec->checks))
 		vp_buffer_string(out, "Check: ok\n");
 	else if (checks)
 		vp_render_checks(&rec->checks, out);

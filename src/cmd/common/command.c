@@ -137,7 +137,7 @@ static struct vp_error *expect_program(const char *name)
 struct vp_error *vp_command_prepare(const struct vp_texts *words, struct vp_command *ret)
 {
 	VP_AUTO_FREE const char **argv =
-	    vp_alloc((words->count + 1) * sizeof(*argv)); /* a NULL behind the last */
+	    vp_alloc((words->count + 1) * sizeof(*argv)); /* a NULL after the last */
 	int go[2], result[2];
 
 	VP_TRY(expect_program(words->at[0]));

@@ -34,7 +34,7 @@ char *vp_command_text(const struct vp_texts *words);
  * the umask decides, as it does for COMMAND. */
 void vp_command_keep_private(bool shared);
 
-/* From now on SIGINT, SIGTERM and SIGHUP only say that it is time to stop. */
+/* From now on SIGINT, SIGTERM and SIGHUP only set the flag to stop. */
 void vp_command_catch_signals(void);
 /* The same of SIGUSR2: somebody wants a snapshot. True once for each time that it came. */
 void vp_command_catch_snapshot_signal(void);

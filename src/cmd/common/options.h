@@ -56,7 +56,8 @@ struct vp_error *vp_options_parse(const struct vp_option *options, size_t n_opti
 				  bool *help) VP_MUST_CHECK;
 /* Reads a time as VP_OPTION_SECONDS does; false if the text is no time. */
 bool vp_option_read_time(const char *text, uint64_t *ret_ns);
-/* Prints a text to stdout, wrapped to the terminal, behind `left` and indented as that is wide. */
+/* Prints a text to stdout, after `left`, wrapped to the terminal and indented by the width of
+ * `left`. */
 void vp_options_wrap(const char *left, const char *text);
 /* Prints the options' part of --help to stdout. */
 void vp_options_help(const struct vp_option *options, size_t n_options);

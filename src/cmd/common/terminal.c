@@ -22,7 +22,7 @@ static volatile sig_atomic_t is_begun, has_keys, is_changed;
 static void terminal_write_all(const char *text)
 {
 	if (vp_fd_write_all(STDOUT_FILENO, text, strlen(text)))
-		return; /* there is nobody to tell */
+		return; /* the error cannot be reported */
 }
 
 static void terminal_enter(void)
@@ -146,7 +146,7 @@ void vp_terminal_show(const struct vp_buffer *lines, struct vp_buffer *out)
 		size_t size = (size_t)((feed ? feed : end) - at);
 		vp_buffer_append(out, at, size);
 		at += size + 1;
-		/* No line feed behind the last: the screen would scroll. */
+		/* No line feed after the last line: the screen would scroll. */
 		vp_buffer_string(out, at < end ? "\033[K\r\n" : "\033[K");
 	}
 	vp_buffer_string(out, "\033[J");

@@ -19,7 +19,7 @@ bool vp_terminal_begin(void);
 /* As it was before; nothing if it is. */
 void vp_terminal_end(void);
 bool vp_terminal_has_keys(void);
-/* 80 × 24 if the terminal does not say. */
+/* 80 × 24 if the size is unknown. */
 struct vp_terminal_size vp_terminal_size(void);
 /* Waits for at most `ms`; returns how many bytes of keys there are: 0 also if there are signals. */
 size_t vp_terminal_read(int ms, char *bytes, size_t size);

@@ -20,7 +20,7 @@
 #include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_reader.h"
 #include "collect/guests/guest_state.h"
-#include "collect/guests/kernel_places.h"
+#include "collect/guests/kernel_addresses.h"
 #include "collect/guests/pack_cache.h"
 #include "collect/programs/hypervisor.h"
 #include "schema/vm.h"
@@ -50,7 +50,7 @@ static struct vp_error *cmd_guests_ask(struct vp_guest_reader *reader, const cha
 
 	VP_TRY(vp_guest_reader_ask(reader, "%s", request));
 	VP_TRY(vp_guest_reader_wait(reader, ANSWER_MS, &done, answer));
-	return done ? NULL : vp_error_new("reading guest memory took too long");
+	return done ? NULL : vp_error_new("reading guest memory timed out");
 }
 
 /* A scan is asked to go on until it has found the kernel, or has taken too long. */
@@ -58,7 +58,7 @@ static struct vp_error *cmd_guests_find(const struct guests *guests, struct vp_g
 					const char *folder, struct vp_guest_answer *ret)
 {
 	uint64_t end = vp_clock_monotonic() + ANSWER_MS * 1000000ULL;
-	uint64_t known_gpa = guests->no_cache ? 0 : vp_kernel_place_recall(folder, ret->vm->name);
+	uint64_t known_gpa = guests->no_cache ? 0 : vp_kernel_address_recall(folder, ret->vm->name);
 	VP_AUTO_FREE char *where =
 	    known_gpa ? vp_format(" banner %" PRIx64, known_gpa) : vp_strdup("");
 	VP_AUTO_FREE char *request = vp_format("find%s%s", guests->scan ? " scan" : "", where);
@@ -76,7 +76,8 @@ static struct vp_error *cmd_guests_find(const struct guests *guests, struct vp_g
 				    ANSWER_MS / 1000, finding->searched >> 20,
 				    finding->to_search >> 20);
 	if (finding->scanned && finding->banner_gpa && !guests->no_cache)
-		vp_error_free(vp_kernel_place_remember(folder, ret->vm->name, finding->banner_gpa));
+		vp_error_free(
+		    vp_kernel_address_remember(folder, ret->vm->name, finding->banner_gpa));
 	return NULL;
 }
 
@@ -88,7 +89,7 @@ static struct vp_error *cmd_guests_look(const struct guests *guests, struct vp_g
 
 	VP_TRY(cmd_guests_find(guests, reader, folder, ret));
 	if (ret->finding.lacks)
-		return vp_error_new("its tasks cannot be listed: the kernel does not provide %s",
+		return vp_error_new("the guest's tasks cannot be listed: its kernel lacks %s",
 				    ret->finding.lacks);
 	VP_TRY(cmd_guests_ask(reader, "tasks", &answer));
 	VP_TRY(vp_guest_processes_parse(answer, &ret->processes, &damaged));

@@ -62,8 +62,8 @@ static struct vp_error *cmd_lend_find_vm(const struct lend *lend, const struct v
 		if (!vp_vm_is_named(vm, &lend->vm, 1))
 			continue;
 		if (*ret)
-			return vp_error_new("several VMs are called '%s': give the pid of one VMM",
-					    lend->vm);
+			return vp_error_new(
+			    "several VMs are named '%s': name one by the pid of its VMM", lend->vm);
 		*ret = vm;
 	}
 	return NULL;

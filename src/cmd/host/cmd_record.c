@@ -162,11 +162,10 @@ static struct vp_error *choose_interrupts(struct record *record)
 		return vp_error_usage("--interrupts=pmu and -e %s are mutually exclusive: counters "
 				      "count in all domains then",
 				      trigger);
-	return vp_guest_samples_needed()
-		   ? NULL
-		   : vp_error_new("option --interrupts: guests of %s are hit by this host's own "
-				  "samples",
-				  vp_hypervisor_here()->name);
+	return vp_guest_samples_needed() ? NULL
+					 : vp_error_new("option --interrupts: for Xen only: on %s, "
+							"the host samples guests directly",
+							vp_hypervisor_here()->name);
 }
 
 /* The option, or NULL, that needs the time of every exit. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf stat: counts in aligned intervals, as a recipe says. */
+/* vperf stat: counts in aligned intervals, by a recipe. */
 #include "cmd/host/cmd_stat.h"
 #include "cmd/read/stat_report.h"
 

@@ -20,8 +20,8 @@ struct vp_record_events {
 
 /* Adds the tracepoints of sets (enum vp_trace_set), as far as the kernel has them. */
 void vp_record_events_add_sets(struct vp_record_events *events, unsigned sets);
-/* Splits the words at commas and tells tracepoints from others. Errors: two events to sample on, a
- * filter that is not of a tracepoint. */
+/* Splits the words at commas and separates tracepoints from others. Errors: two events to sample
+ * on, a filter that is not of a tracepoint. */
 struct vp_error *vp_record_events_choose(struct vp_record_events *events) VP_MUST_CHECK;
 /* Names of guests' sets (bits of enum vp_events_set), separated by commas; "": sched and irq. */
 struct vp_error *vp_record_guest_sets_parse(const char *text, unsigned *sets) VP_MUST_CHECK;

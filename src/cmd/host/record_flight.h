@@ -17,7 +17,7 @@ struct vp_record_flight {
 	const char *all, *left; /* of --snapshot-size, of --snapshot-free */
 	struct vp_texts conditions;
 	uint64_t most;                    /* 0: not given */
-	struct vp_flight_options options; /* what these say */
+	struct vp_flight_options options; /* their values */
 };
 
 #define VP_RECORD_FLIGHT_OPTIONS(flight)                                                           \

@@ -62,7 +62,7 @@ static void print_summary(const struct vp_record_loop *loop)
 		fprintf(stderr, "[ vperf %s: %s, in '%s' ]\n", loop->verb, totals, loop->output);
 }
 
-/* A snapshot that a signal asked for; that there is none does not end the recording. */
+/* A snapshot requested by a signal; a failure does not end the recording. */
 static void record_loop_take_snapshot(const struct vp_record_loop *loop)
 {
 	const struct vp_snapshot_cause cause = {.kind = VP_CAUSE_SIGNAL};

@@ -24,7 +24,7 @@ struct vp_record_loop {
 struct vp_error *vp_record_loop_run(const struct vp_record_loop *loop, struct vp_command *command,
 				    int *status) VP_MUST_CHECK;
 /* For a session's options: shows what takes its time. Once only agents are left, a signal may end
- * the program: what is left is not worth waiting for, if the user says so. */
+ * the program: a second signal skips the remaining work. */
 void vp_record_loop_progress(const char *what, bool only_agents_left);
 
 #endif

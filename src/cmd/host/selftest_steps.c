@@ -92,7 +92,7 @@ struct request {
 
 struct reply {
 	struct vp_guest_done done;
-	struct vp_guest_books thief_begin, thief_end;
+	struct vp_guest_cpu_time thief_begin, thief_end;
 	char message[MAX_MESSAGE]; /* an error's, or "" */
 };
 
@@ -117,10 +117,10 @@ static noreturn void serve_guest(int channel, int pcpu)
 	       vp_recv(channel, &request, sizeof(request), 0) == (ssize_t)sizeof(request)) {
 		reply = (struct reply){0};
 		if (request.thief)
-			reply.thief_begin = vp_guest_books_read(request.thief);
+			reply.thief_begin = vp_guest_cpu_time_read(request.thief);
 		selftest_steps_put_message(&reply, vp_guest_run(guest, &request.work, &reply.done));
 		if (request.thief)
-			reply.thief_end = vp_guest_books_read(request.thief);
+			reply.thief_end = vp_guest_cpu_time_read(request.thief);
 	}
 	_exit(0);
 }

@@ -12,7 +12,7 @@
 #define SUFFIX ".recipe"
 enum { LONGEST_PATH = 4096 };
 
-/* Beside the build that this program is of, where it is not installed; to be freed. */
+/* The directory next to this build, if vperf is not installed; to be freed. */
 static char *folder_of_build(void)
 {
 	char path[LONGEST_PATH];
@@ -25,7 +25,7 @@ static char *folder_of_build(void)
 	return vp_format("%s/../recipes", path);
 }
 
-/* The folder, to be freed: what the environment says, else the first that is there. */
+/* The folder, to be freed: from the environment, else the first that exists. */
 static char *stat_recipes_find_folder(void)
 {
 	const char *wanted = getenv("VPERF_RECIPES");
@@ -58,7 +58,7 @@ static struct vp_error *unknown_recipe(const char *name, const char *folder)
 	struct vp_error *error =
 	    n > 0 ? vp_error_new("no recipe '%s': expected a file, or one of %s", name,
 				 vp_buffer_text(&names))
-		  : vp_error_new("no recipe '%s': expected a file (there are none in '%s')", name,
+		  : vp_error_new("no recipe '%s': expected a file ('%s' has no recipes)", name,
 				 folder);
 	vp_buffer_deinit(&names);
 	return error;

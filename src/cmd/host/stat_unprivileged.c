@@ -90,9 +90,9 @@ static struct vp_error *expect_open(const count_vec *counts)
 		forbidden |= count->problem == EACCES || count->problem == EPERM;
 	}
 	return vp_error_new("%s: counting requires root (try sudo)",
-			    forbidden ? "the kernel allows users no counters "
+			    forbidden ? "the kernel does not allow counters without root "
 					"(kernel.perf_event_paranoid)"
-				      : "none of these events is a counter that users may read");
+				      : "none of these events can be counted without root");
 }
 
 static void put_count(const struct count *count, struct vp_buffer *out)

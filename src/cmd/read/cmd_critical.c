@@ -7,8 +7,8 @@
 
 #include "analyze/common/table.h"
 #include "analyze/trace/critical.h"
-#include "analyze/trace/lanes.h"
 #include "analyze/trace/threads.h"
+#include "analyze/trace/tracks.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -141,7 +141,7 @@ static struct vp_error *critical_with(void *context)
 	if (!error) {
 		vp_vec_each (&threads.notes, note)
 			vp_verb_say(verb.name, *note);
-		vp_vec_each (&vp_lanes_feed(threads.lanes)->notes, note)
+		vp_vec_each (&vp_tracks_feed(threads.tracks)->notes, note)
 			vp_verb_say(verb.name, *note);
 	}
 	vp_threads_deinit(&threads);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf diff: what became better or worse for each VM from one recording to another. */
+/* vperf diff: improvements and regressions of each VM from one recording to another. */
 #include <string.h>
 
 #include "analyze/account/account_diff.h"

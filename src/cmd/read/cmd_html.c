@@ -16,10 +16,10 @@
 #include "analyze/report/account_trace.h"
 #include "analyze/report/diagnose.h"
 #include "analyze/report/report.h"
-#include "analyze/trace/lane_store.h"
-#include "analyze/trace/lanes.h"
 #include "analyze/trace/sched.h"
 #include "analyze/trace/trace_feed.h"
+#include "analyze/trace/track_store.h"
+#include "analyze/trace/tracks.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -69,11 +69,11 @@ struct html {
 	struct vp_account_recording account;
 	struct vp_account_view view;
 	struct vp_diagnosis diagnosis;
-	struct vp_lanes *lanes;
-	struct vp_lane_store store;
+	struct vp_tracks *tracks;
+	struct vp_track_store store;
 	struct vp_sched sched;
 	struct vp_interval_recording intervals;
-	bool has_report, has_before, has_account, has_diagnosis, has_lanes, has_intervals;
+	bool has_report, has_before, has_account, has_diagnosis, has_tracks, has_intervals;
 	struct vp_page_table tables[TABLES];
 	vp_sentences notes; /* the texts are the parts' */
 };
@@ -122,7 +122,7 @@ static struct vp_error *make_profiles(struct html *html)
 	return NULL;
 }
 
-/* Long tables are in order of what they cost: the page has their begin. */
+/* Long tables are sorted by cost: the page has the first rows. */
 static void shorten(struct vp_page_table *table)
 {
 	size_t rows = vp_table_rows(&table->table);
@@ -179,36 +179,36 @@ static struct vp_error *make_account(struct html *html)
 	return NULL;
 }
 
-static void cmd_html_take(void *context, const struct vp_period *period)
+static void cmd_html_take(void *context, const struct vp_track_slice *slice)
 {
 	struct html *html = context;
 
-	vp_lane_store_take(&html->store, period);
-	vp_sched_take(&html->sched, period);
+	vp_track_store_take(&html->store, slice);
+	vp_sched_take(&html->sched, slice);
 }
 
-static struct vp_error *make_lanes(struct html *html)
+static struct vp_error *make_tracks(struct html *html)
 {
-	const struct vp_lanes_options options = {.from = html->window.from,
-						 .to =
-						     html->window.to ? html->window.to : UINT64_MAX,
-						 .vm = html->vm,
-						 .take = cmd_html_take,
-						 .context = html};
+	const struct vp_tracks_options options = {.from = html->window.from,
+						  .to = html->window.to ? html->window.to
+									: UINT64_MAX,
+						  .vm = html->vm,
+						  .take = cmd_html_take,
+						  .context = html};
 	struct vp_page_table *tables = html->tables;
 
 	if (!vp_feed_is_recorded(html->naming.directory, &html->report.recording,
 				 &html->report.vms))
 		return NULL;
-	VP_TRY(vp_lanes_open(html->naming.directory, &options, &html->lanes));
-	html->has_lanes = true;
-	while (vp_lanes_read(html->lanes, EVENTS_AT_ONCE))
+	VP_TRY(vp_tracks_open(html->naming.directory, &options, &html->tracks));
+	html->has_tracks = true;
+	while (vp_tracks_read(html->tracks, EVENTS_AT_ONCE))
 		;
-	vp_lane_store_close(&html->store);
-	vp_sched_vcpu_table(&html->sched, html->lanes, &tables[SCHED_VCPUS].table);
-	vp_sched_thread_table(&html->sched, html->lanes, &tables[SCHED_THREADS].table);
+	vp_track_store_close(&html->store);
+	vp_sched_vcpu_table(&html->sched, html->tracks, &tables[SCHED_VCPUS].table);
+	vp_sched_thread_table(&html->sched, html->tracks, &tables[SCHED_THREADS].table);
 	vp_sched_wait_table(&html->sched, &tables[SCHED_WAITS].table);
-	vp_sched_worst_table(&html->sched, html->lanes, &tables[SCHED_WORST].table);
+	vp_sched_worst_table(&html->sched, html->tracks, &tables[SCHED_WORST].table);
 	return NULL;
 }
 
@@ -222,7 +222,7 @@ static struct vp_error *make_intervals(struct html *html)
 	return NULL;
 }
 
-/* Each note once, whoever says it. */
+/* Each note once. */
 static void cmd_html_add_notes(struct html *html, const vp_sentences *notes)
 {
 	vp_vec_each (notes, note) {
@@ -239,8 +239,8 @@ static void gather_notes(struct html *html)
 	cmd_html_add_notes(html, &html->report.notes);
 	if (html->has_account)
 		cmd_html_add_notes(html, &html->account.notes);
-	if (html->has_lanes)
-		cmd_html_add_notes(html, &vp_lanes_feed(html->lanes)->notes);
+	if (html->has_tracks)
+		cmd_html_add_notes(html, &vp_tracks_feed(html->tracks)->notes);
 	if (html->has_intervals)
 		cmd_html_add_notes(html, &html->intervals.notes);
 }
@@ -253,7 +253,7 @@ static struct vp_error *write_page(struct html *html)
 			       .tables = shown,
 			       .diagnosis = html->has_diagnosis ? &html->diagnosis : NULL,
 			       .account = &html->account,
-			       .lanes = html->has_lanes ? &html->store : NULL,
+			       .tracks = html->has_tracks ? &html->store : NULL,
 			       .intervals = html->has_intervals ? &html->intervals : NULL,
 			       .notes = &html->notes};
 	struct vp_buffer out = {0};
@@ -276,7 +276,7 @@ static struct vp_error *make_all(struct html *html)
 {
 	VP_TRY(make_profiles(html));
 	VP_TRY(make_account(html));
-	VP_TRY(make_lanes(html));
+	VP_TRY(make_tracks(html));
 	VP_TRY(make_intervals(html));
 	gather_notes(html);
 	return write_page(html);
@@ -311,9 +311,9 @@ static void close_all(struct html *html)
 	vp_vec_deinit(&html->notes);
 	if (html->has_intervals)
 		vp_interval_recording_close(&html->intervals);
-	if (html->has_lanes)
-		vp_lanes_close(html->lanes);
-	vp_lane_store_deinit(&html->store);
+	if (html->has_tracks)
+		vp_tracks_close(html->tracks);
+	vp_track_store_deinit(&html->store);
 	vp_sched_deinit(&html->sched);
 	if (html->has_diagnosis)
 		vp_diagnosis_deinit(&html->diagnosis);
@@ -332,7 +332,7 @@ static struct vp_error *html_with(void *context)
 	struct html *html = context;
 
 	VP_TRY(cmd_html_choose_all(html));
-	vp_lane_store_init(&html->store, MAX_SLICES);
+	vp_track_store_init(&html->store, MAX_SLICES);
 	html->sched.max_waits = WORST_WAITS;
 	name_tables(html);
 	struct vp_error *error = make_all(html);

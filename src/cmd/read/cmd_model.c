@@ -25,7 +25,7 @@ const struct vp_verb *vp_verb_model(void)
 	return &verb;
 }
 
-/* Each word but one becomes a column of numbers; so many numbers at most, 4 GiB. */
+/* Each word but one becomes a column of numbers. At most this many numbers: 4 GiB. */
 #define MAX_NUMBERS ((size_t)1 << 29)
 
 static struct vp_error *check_labels(const struct vp_data *data, const char *path)

@@ -34,7 +34,7 @@ struct vp_error *vp_model_folds(const struct vp_model_options *options, const st
 /* The tree's options, and a regression (to be freed) on all rows of known target. */
 struct vp_m5_options vp_model_tree_options(const struct vp_model_options *options);
 
-/* The kinds: each appends what it has to say to `out`. */
+/* The kinds of models: each appends its report to `out`. */
 struct vp_error *vp_model_tree(const struct vp_model_options *options,
 			       struct vp_buffer *out) VP_MUST_CHECK;
 

@@ -7,10 +7,10 @@
 #include "analyze/common/guest_trace.h"
 #include "analyze/common/table.h"
 #include "analyze/trace/guest_sched.h"
-#include "analyze/trace/lanes.h"
 #include "analyze/trace/sched.h"
 #include "analyze/trace/threads.h"
 #include "analyze/trace/trace_feed.h"
+#include "analyze/trace/tracks.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/clock_text.h"
@@ -60,9 +60,9 @@ struct sched {
 	struct vp_table tables[TABLES];
 };
 
-static void cmd_sched_take(void *context, const struct vp_period *period)
+static void cmd_sched_take(void *context, const struct vp_track_slice *slice)
 {
-	vp_sched_take(context, period);
+	vp_sched_take(context, slice);
 }
 
 static struct vp_error *choose_tables(struct sched *sched)
@@ -87,13 +87,13 @@ static struct vp_error *cmd_sched_choose_all(struct sched *sched)
 	return vp_event_options_check(&sched->which);
 }
 
-static void fill_tables(struct sched *sched, struct vp_lanes *lanes)
+static void fill_tables(struct sched *sched, struct vp_tracks *tracks)
 {
-	vp_sched_vcpu_table(&sched->sums, lanes, &sched->tables[VCPUS]);
-	vp_sched_thread_table(&sched->sums, lanes, &sched->tables[THREADS]);
+	vp_sched_vcpu_table(&sched->sums, tracks, &sched->tables[VCPUS]);
+	vp_sched_thread_table(&sched->sums, tracks, &sched->tables[THREADS]);
 	vp_sched_wait_table(&sched->sums, &sched->tables[WAITS]);
 	sched->sums.clock = sched->which.clock;
-	vp_sched_worst_table(&sched->sums, lanes, &sched->tables[WORST_WAITS]);
+	vp_sched_worst_table(&sched->sums, tracks, &sched->tables[WORST_WAITS]);
 }
 
 static bool is_shown(const struct sched *sched, int table)
@@ -139,7 +139,7 @@ static void put_command(const struct sched *sched, struct vp_buffer *out)
 /* The columns of the vCPUs' table from this one to the last are about how exact the threads are. */
 #define FIRST_OF_ACCURACY "exact_ns"
 
-/* That part of the vCPUs' table, with the columns that say which vCPU it is, or the rest of it. */
+/* That part of the vCPUs' table, with the columns that identify the vCPU, or the rest of it. */
 static void put_vcpus(const struct vp_table *table, bool accuracy, bool colour,
 		      struct vp_buffer *out)
 {
@@ -216,14 +216,14 @@ static struct vp_error *fill_guest_tables(struct sched *sched, const struct vp_f
 	return NULL;
 }
 
-static struct vp_error *cmd_sched_print(struct sched *sched, struct vp_lanes *lanes)
+static struct vp_error *cmd_sched_print(struct sched *sched, struct vp_tracks *tracks)
 {
-	const struct vp_feed *feed = vp_lanes_feed(lanes);
+	const struct vp_feed *feed = vp_tracks_feed(tracks);
 	struct vp_buffer out = {0};
 
-	while (vp_lanes_read(lanes, EVENTS_AT_ONCE))
+	while (vp_tracks_read(tracks, EVENTS_AT_ONCE))
 		;
-	fill_tables(sched, lanes);
+	fill_tables(sched, tracks);
 	VP_TRY(fill_guest_tables(sched, feed));
 	for (int i = 0; i < TABLES; i++)
 		vp_table_limit(&sched->tables[i], sched->limit);
@@ -239,8 +239,7 @@ static struct vp_error *cmd_sched_print(struct sched *sched, struct vp_lanes *la
 		vp_vec_each (&feed->notes, note)
 			vp_verb_say(verb.name, *note);
 	if (!error && sched->sums.left_out)
-		vp_verb_say(verb.name, "there were more threads than there is room for: some are "
-				       "left out");
+		vp_verb_say(verb.name, "too many threads: some are left out");
 	return error;
 }
 
@@ -249,17 +248,17 @@ static struct vp_error *sched_with(void *context)
 	struct sched *sched = context;
 
 	VP_TRY(cmd_sched_choose_all(sched));
-	const struct vp_lanes_options options = {.from = sched->which.from,
-						 .to = sched->which.to,
-						 .vm = sched->which.vm,
-						 .pcpus = sched->which.pcpus.at,
-						 .n_pcpus = sched->which.pcpus.count,
-						 .take = cmd_sched_take,
-						 .context = &sched->sums};
-	struct vp_lanes *lanes;
-	VP_TRY(vp_lanes_open(sched->which.directory, &options, &lanes));
-	struct vp_error *error = cmd_sched_print(sched, lanes);
-	vp_lanes_close(lanes);
+	const struct vp_tracks_options options = {.from = sched->which.from,
+						  .to = sched->which.to,
+						  .vm = sched->which.vm,
+						  .pcpus = sched->which.pcpus.at,
+						  .n_pcpus = sched->which.pcpus.count,
+						  .take = cmd_sched_take,
+						  .context = &sched->sums};
+	struct vp_tracks *tracks;
+	VP_TRY(vp_tracks_open(sched->which.directory, &options, &tracks));
+	struct vp_error *error = cmd_sched_print(sched, tracks);
+	vp_tracks_close(tracks);
 	return error;
 }
 

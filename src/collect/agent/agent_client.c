@@ -42,7 +42,7 @@ static uint64_t agent_client_now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Waits until the socket is ready; the sentence says which limit was met. */
+/* Waits until the socket is ready; the error names the exceeded limit. */
 static struct vp_error *wait_ready(const struct transfer *transfer, short events)
 {
 	struct pollfd ready = {.fd = transfer->fd, .events = events};
@@ -99,7 +99,7 @@ static void keep_tail(struct transfer *transfer, const char *bytes, size_t size)
 	transfer->tail_size = keep + size;
 }
 
-/* Whether the last line is an end line; what it says is for the parser. */
+/* Whether the last line is an end line; the parser checks its contents. */
 static bool has_end_line(const struct transfer *transfer)
 {
 	const char *tail = transfer->tail;
@@ -247,21 +247,9 @@ struct vp_error *vp_agent_fetch_from(int fd, const char *name, const char *path_
 	return store_result(&transfer, &out, path_out, converse(&transfer), result);
 }
 
-bool vp_agent_port_is_of_root(unsigned port)
+unsigned vp_agent_port_used(unsigned port)
 {
-	return port < VP_AGENT_PORTS_OF_ROOT; /* as the usual one is */
-}
-
-char *vp_agent_port_standing(unsigned port)
-{
-	unsigned used = port ? port : VP_AGENT_PORT;
-
-	if (vp_agent_port_is_of_root(used))
-		return vp_format("ok: from vsock port %u, where only root of the guest can listen",
-				 used);
-	return vp_format("ok: from unprivileged vsock port %u, where any program of the guest can "
-			 "listen",
-			 used);
+	return port ? port : VP_AGENT_PORT;
 }
 
 struct vp_agent_address vp_agent_address_of(const struct vp_vm *vm, unsigned port)
@@ -283,7 +271,7 @@ char *vp_agent_address_name(const struct vp_agent_address *address)
 
 static unsigned port_of(const struct vp_agent_address *address)
 {
-	return address->port ? address->port : VP_AGENT_PORT;
+	return vp_agent_port_used(address->port);
 }
 
 /* Connects without blocking: a guest that is paused does not answer. */
@@ -363,8 +351,8 @@ static bool is_busy(const struct transfer *transfer)
 	return words && !strcmp(words, VP_AGENT_TOO_MANY);
 }
 
-/* One connection, and all that the agent says. *again: it is there, and may say more the next time.
- */
+/* One connection with the agent's whole reply. *again: the agent is running and may reply next
+ * time. */
 static struct vp_error *try_once(struct transfer *transfer, const struct vp_agent_address *address,
 				 bool *again)
 {

@@ -40,23 +40,20 @@ struct vp_agent_result {
 	bool truncated; /* the answer did not come to its end: see the error */
 };
 
-/* Whether only root of a guest can listen at that vsock port (0: the usual one). */
-bool vp_agent_port_is_of_root(unsigned port);
-/* Describes the listener at that vsock port (0: the usual one): "ok: …"; a new string. */
-char *vp_agent_port_standing(unsigned port) VP_MUST_CHECK;
+/* The vsock port of an option: 0 is the usual one. */
+unsigned vp_agent_port_used(unsigned port);
 /*
- * The same, tried again, `tries` times or (0) without an end, every few seconds and then ever less
- * often: a guest that was just started has no agent yet. Each error but the last is given to
- * absent(), which frees it.
+ * The same with `tries` retries (0: no limit), at growing intervals from a few seconds on: a guest
+ * that was just started has no agent yet. absent() receives, and frees, each error but the last.
  */
 struct vp_error *vp_agent_await(const struct vp_agent_address *address, unsigned tries,
 				void (*absent)(void *context, struct vp_error *error),
 				void *context, int *ret) VP_MUST_CHECK;
 /*
- * Asks the agent and stores its answer at `path_out`. An agent that says nothing, or that it is
- * busy, is asked again until limits->seconds_total have passed. Errors: no agent there, it stopped
- * or hung or sent too much; then what did come is stored too and result says how much. A refusal is
- * not stored, nor what is not a symbol map.
+ * Asks the agent and stores its answer at `path_out`. An agent that does not reply or is busy is
+ * asked again until limits->seconds_total have passed. Errors: no agent there, it stopped or hung
+ * or sent too much; the received part is stored, and result has its size. A refusal is not stored,
+ * nor what is not a symbol map.
  */
 struct vp_error *vp_agent_fetch(const struct vp_agent_address *address, const char *path_out,
 				const struct vp_agent_limits *limits,

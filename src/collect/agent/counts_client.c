@@ -18,7 +18,7 @@
 
 enum { LONGEST_LINE = 256, LEND_TRIES = 40 };
 
-enum msg_kind { MSG_ABSENT, MSG_MARKER, MSG_PLACE, MSG_CELL, MSG_WITHOUT, MSG_WHOLE, MSG_GONE };
+enum msg_kind { MSG_ABSENT, MSG_MARKER, MSG_ADDRESS, MSG_CELL, MSG_WITHOUT, MSG_WHOLE, MSG_GONE };
 
 /* Messages of the process that talks to the agent, one packet each. */
 struct msg {
@@ -31,7 +31,7 @@ struct msg {
 struct vp_agent_counts {
 	struct vp_worker_process worker;
 	enum vp_agent_counts_state state;
-	struct vp_agent_places places;
+	struct vp_agent_memory memory;
 	char *problem;
 };
 
@@ -92,7 +92,7 @@ static struct vp_error *counts_client_ask(const struct counts_worker *worker)
 static struct vp_error *take_answer_line(struct counts_worker *worker, struct vp_slice text)
 {
 	static const uint32_t kinds[] = {[VP_COUNTS_MARKER] = MSG_MARKER,
-					 [VP_COUNTS_PLACE] = MSG_PLACE,
+					 [VP_COUNTS_ADDRESS] = MSG_ADDRESS,
 					 [VP_COUNTS_WITHOUT] = MSG_WITHOUT,
 					 [VP_COUNTS_END] = MSG_WHOLE};
 	struct vp_counts_line line;
@@ -193,7 +193,7 @@ static struct vp_error *counts_client_start_worker(struct counts_worker *worker,
 	VP_TRY(vp_agent_worker_start(&worker->base, &process));
 	struct vp_agent_counts *counts = vp_alloc(sizeof(*counts));
 	*counts = (struct vp_agent_counts){.worker = process,
-					   .places = {.marker = worker->request.marker}};
+					   .memory = {.marker = worker->request.marker}};
 	*ret = counts;
 	return NULL;
 }
@@ -234,15 +234,15 @@ void vp_agent_counts_free(struct vp_agent_counts *counts)
 	if (!counts)
 		return;
 	vp_worker_process_end(&counts->worker);
-	vp_vec_deinit(&counts->places.counts);
-	vp_vec_deinit(&counts->places.cells);
+	vp_vec_deinit(&counts->memory.counts);
+	vp_vec_deinit(&counts->memory.cells);
 	free(counts->problem);
 	free(counts);
 }
 
 static void counts_client_take_msg(struct vp_agent_counts *counts, const struct msg *msg)
 {
-	struct vp_agent_places *places = &counts->places;
+	struct vp_agent_memory *memory = &counts->memory;
 
 	switch (msg->kind) {
 	case MSG_ABSENT:
@@ -251,21 +251,21 @@ static void counts_client_take_msg(struct vp_agent_counts *counts, const struct 
 		counts->state = msg->kind == MSG_GONE ? VP_AGENT_GONE : VP_AGENT_ABSENT;
 		break;
 	case MSG_MARKER:
-		places->marker_gpa = msg->gpa;
+		memory->marker_gpa = msg->gpa;
 		break;
-	case MSG_PLACE:
-		if (msg->event < VP_GUEST_COUNT && places->counts.count < VP_COUNTS_MAX_PLACES)
-			vp_vec_push(&places->counts,
-				    ((struct vp_agent_place){
+	case MSG_ADDRESS:
+		if (msg->event < VP_GUEST_COUNT && memory->counts.count < VP_COUNTS_MAX_ADDRESSES)
+			vp_vec_push(&memory->counts,
+				    ((struct vp_agent_count_cell){
 					msg->vcpu, (enum vp_guest_count)msg->event, msg->gpa}));
 		break;
 	case MSG_CELL:
-		if (places->cells.count < VP_LEND_MAX_CELLS)
-			vp_vec_push(&places->cells, ((struct vp_agent_cell){msg->vcpu, msg->gpa}));
+		if (memory->cells.count < VP_LEND_MAX_CELLS)
+			vp_vec_push(&memory->cells, ((struct vp_agent_cell){msg->vcpu, msg->gpa}));
 		break;
 	case MSG_WITHOUT:
 		if (msg->event < VP_GUEST_COUNT)
-			places->without |= 1U << msg->event;
+			memory->without |= 1U << msg->event;
 		break;
 	default:
 		counts->state = VP_AGENT_COUNTING;
@@ -291,9 +291,9 @@ enum vp_agent_counts_state vp_agent_counts_poll(struct vp_agent_counts *counts, 
 	return counts->state;
 }
 
-const struct vp_agent_places *vp_agent_counts_places(const struct vp_agent_counts *counts)
+const struct vp_agent_memory *vp_agent_counts_memory(const struct vp_agent_counts *counts)
 {
-	return &counts->places;
+	return &counts->memory;
 }
 
 const char *vp_agent_counts_problem(const struct vp_agent_counts *counts)

@@ -18,10 +18,10 @@
 
 struct vp_agent_counts;
 
-/* Absent: there is none to talk to yet; it is tried again. */
+/* Absent: the guest has no agent yet; retried. */
 enum vp_agent_counts_state { VP_AGENT_ASKED, VP_AGENT_ABSENT, VP_AGENT_COUNTING, VP_AGENT_GONE };
 
-struct vp_agent_place {
+struct vp_agent_count_cell {
 	uint32_t vcpu;
 	enum vp_guest_count event;
 	uint64_t gpa; /* of 8 bytes */
@@ -32,9 +32,9 @@ struct vp_agent_cell {
 	uint64_t gpa; /* of a struct vp_lent_cell */
 };
 
-struct vp_agent_places {
-	uint64_t marker, marker_gpa; /* the places are good while that number is there */
-	VP_VEC(struct vp_agent_place) counts;
+struct vp_agent_memory {
+	uint64_t marker, marker_gpa; /* the addresses are good while that number is there */
+	VP_VEC(struct vp_agent_count_cell) counts;
 	uint32_t without;                   /* bits of events that it cannot count */
 	VP_VEC(struct vp_agent_cell) cells; /* of lent counters */
 };
@@ -52,10 +52,10 @@ struct vp_error *vp_agent_counts_start_from(int fd, const char *name, uint32_t e
 					    struct vp_agent_counts **ret) VP_MUST_CHECK;
 /* Ends it, and so the agent's counting. */
 void vp_agent_counts_free(struct vp_agent_counts *counts);
-/* Receives updates, with a timeout while there are none yet. */
+/* Receives updates; waits for the first until the timeout. */
 enum vp_agent_counts_state vp_agent_counts_poll(struct vp_agent_counts *counts, int timeout_ms);
 /* Once it counts. */
-const struct vp_agent_places *vp_agent_counts_places(const struct vp_agent_counts *counts);
+const struct vp_agent_memory *vp_agent_counts_memory(const struct vp_agent_counts *counts);
 /* Why it is absent or gone: printable, but may be the guest's own words. */
 const char *vp_agent_counts_problem(const struct vp_agent_counts *counts);
 

@@ -60,7 +60,7 @@ struct vp_agent_events {
 
 /* A tracepoint of the guest. */
 struct tracepoint {
-	vp_tracepoint_places places;
+	vp_tracepoint_layout layout;
 };
 
 /* The process that talks to the agent. */
@@ -200,7 +200,7 @@ static struct vp_error *take_format(struct events_worker *worker, struct vp_curs
 	VP_TRY(vp_event_classes_add(&worker->classes, copy, &class));
 	struct tracepoint *tracepoint = vp_vec_push_slot(&worker->tracepoints);
 	*tracepoint = (struct tracepoint){0};
-	return vp_tracepoint_format_parse(copy, text.bytes, text.size, class, &tracepoint->places);
+	return vp_tracepoint_format_parse(copy, text.bytes, text.size, class, &tracepoint->layout);
 }
 
 static struct vp_error *take_begin(struct events_worker *worker, uint32_t can,
@@ -242,9 +242,9 @@ static void events_client_take_entry(struct events_worker *worker, uint64_t time
 
 	if (entry.size >= sizeof(id))
 		memcpy(&id, entry.bytes, sizeof(id));
-	size_t place = worker->class_of_id[id];
-	if (!place || !vp_tracepoint_convert(&worker->classes.at[place - 1],
-					     &worker->tracepoints.at[place - 1].places, time, entry,
+	size_t index = worker->class_of_id[id];
+	if (!index || !vp_tracepoint_convert(&worker->classes.at[index - 1],
+					     &worker->tracepoints.at[index - 1].layout, time, entry,
 					     &worker->records))
 		worker->malformed++;
 }
@@ -472,7 +472,7 @@ static int connection_of(struct msghdr *message)
 	return fd;
 }
 
-/* Bytes of the next packet after its head; negative if there is none. */
+/* Bytes of the next packet after its head; negative: the stream is damaged. */
 static ssize_t events_client_receive(struct vp_agent_events *events)
 {
 	union {

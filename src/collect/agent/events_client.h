@@ -15,7 +15,7 @@
 
 struct vp_agent_events;
 
-/* Absent: there is none to talk to yet; it is tried again. Ended: it said that this was all. */
+/* Absent: the guest has no agent yet; retried. Ended: it said that this was all. */
 enum vp_agent_events_state {
 	VP_AGENT_EVENTS_ASKED,
 	VP_AGENT_EVENTS_ABSENT,
@@ -32,11 +32,11 @@ struct vp_agent_events_receiver {
 	void (*tasks)(void *context, const struct vp_events_task *tasks, size_t count);
 	/* Their times are not the guest's counter's; this is what it was at one of them. */
 	void (*clock)(void *context, const struct vp_events_clock *clock);
-	/* Records of these classes; their times are the guest's counter's, or as `clock` says. */
+	/* Records of these classes; their times are the guest's counter's, or those of `clock`. */
 	void (*records)(void *context, uint32_t vcpu, char *bytes, size_t size);
 	/* Events of the vCPU since the start that did not fit into the guest's buffer. */
 	void (*lost)(void *context, uint32_t vcpu, uint64_t count);
-	/* Entries that no event class was for, or that were none; pages that were none. */
+	/* Entries of unknown classes or malformed ones; malformed pages. */
 	void (*malformed)(void *context, uint64_t count);
 };
 
@@ -48,7 +48,7 @@ struct vp_error *vp_agent_events_start_from(int fd, const char *name, unsigned s
 					    struct vp_agent_events **ret) VP_MUST_CHECK;
 /* Ends it, and so the agent's tracing. */
 void vp_agent_events_free(struct vp_agent_events *events);
-/* A descriptor that can be read when there is something to hear. */
+/* A descriptor that is readable when a message has arrived. */
 int vp_agent_events_fd(const struct vp_agent_events *events);
 /* Passes on available data, at most that many bytes, with a timeout. */
 enum vp_agent_events_state vp_agent_events_receive(struct vp_agent_events *events, int timeout_ms,

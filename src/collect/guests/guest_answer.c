@@ -96,16 +96,16 @@ static bool guest_answer_take_kernel(struct vp_cursor *words, struct vp_guest_fi
 
 static bool take_count(struct vp_cursor *words, struct vp_guest_finding *finding)
 {
-	struct vp_guest_count_place place = {.vcpu = (uint32_t)vp_cursor_hex(words)};
+	struct vp_guest_count_address address = {.vcpu = (uint32_t)vp_cursor_hex(words)};
 	uint64_t count = vp_cursor_hex(words);
 
-	place.count = (enum vp_guest_count)count;
-	place.gpa = vp_cursor_hex(words);
-	place.narrow = vp_cursor_hex(words) != 0;
+	address.count = (enum vp_guest_count)count;
+	address.gpa = vp_cursor_hex(words);
+	address.narrow = vp_cursor_hex(words) != 0;
 	if (!vp_cursor_ok(words) || count >= VP_GUEST_COUNT ||
 	    finding->counts.count == MAX_CPUS * VP_GUEST_COUNT)
 		return false;
-	vp_vec_push(&finding->counts, place);
+	vp_vec_push(&finding->counts, address);
 	return true;
 }
 
@@ -148,7 +148,7 @@ static bool guest_answer_take_finding(struct vp_slice line, struct vp_guest_find
 		finding->off_pgd = (uint32_t)vp_cursor_hex(&words);
 		return vp_cursor_ok(&words);
 	}
-	struct vp_guest_place cpu = {.vcpu = (uint32_t)vp_cursor_hex(&words)};
+	struct vp_guest_current_address cpu = {.vcpu = (uint32_t)vp_cursor_hex(&words)};
 	cpu.cpu = (uint32_t)vp_cursor_hex(&words);
 	cpu.current_gpa = vp_cursor_hex(&words);
 	cpu.chosen_gpa = vp_cursor_hex(&words);

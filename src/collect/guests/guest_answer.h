@@ -15,14 +15,14 @@
 #include "schema/interval.h"
 
 /* A vCPU's CPU in the guest, and where the pointer to its current task is. */
-struct vp_guest_place {
+struct vp_guest_current_address {
 	uint32_t vcpu, cpu;
 	uint64_t current_gpa;
 	uint64_t chosen_gpa; /* of the one that its run queue has (rq.curr); 0: not known */
 };
 
 /* Where the guest's kernel counts what happens on a vCPU's CPU. */
-struct vp_guest_count_place {
+struct vp_guest_count_address {
 	uint32_t vcpu;
 	enum vp_guest_count count;
 	uint64_t gpa;
@@ -41,8 +41,8 @@ struct vp_guest_finding {
 	uint32_t off_tid, off_tgid, off_comm; /* in task_struct */
 	uint32_t off_stack;                   /* the same; 0: not known */
 	uint32_t off_mm, off_pgd;             /* the same, and in its mm_struct */
-	VP_VEC(struct vp_guest_place) cpus;
-	VP_VEC(struct vp_guest_count_place) counts;
+	VP_VEC(struct vp_guest_current_address) cpus;
+	VP_VEC(struct vp_guest_count_address) counts;
 	uint64_t banner_gpa; /* where a scan is to look first the next time; 0: not known */
 	char *lacks;         /* the reason for missing tasks, or NULL */
 	char *dropped;       /* why a cached kernel pack was not used, or NULL */

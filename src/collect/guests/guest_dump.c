@@ -141,7 +141,7 @@ static bool is_any_writing(const struct vp_guest_watch *watch)
 	return false;
 }
 
-/* Until one of the readers has something to say, for a moment at most. */
+/* Waits for a message of a reader, with a short timeout. */
 static void wait_for_any(const struct vp_guest_watch *watch)
 {
 	VP_VEC(struct pollfd) fds = {0};

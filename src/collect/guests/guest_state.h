@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where each VM's memory is, and what its vCPUs' registers say; and how KVM tells that. */
+/* The memory slots and vCPU registers of each VM, read from KVM. */
 #ifndef VP_COLLECT_GUESTS_GUEST_STATE_H
 #define VP_COLLECT_GUESTS_GUEST_STATE_H
 
@@ -35,7 +35,8 @@ void vp_guest_lister_free(struct vp_guest_lister *lister);
  * KVM does not show its memory slots, or there are more of them than are looked at. */
 struct vp_error *vp_guest_lister_read_one(struct vp_guest_lister *lister, uint32_t pid,
 					  vp_guest_states *states) VP_MUST_CHECK;
-/* How far each of the VM's counters is from the host's: 64-bit Arm, where debugfs does not tell. */
+/* How far each of the VM's counters is from the host's: 64-bit Arm, where debugfs does not have
+ * it. */
 struct vp_error *vp_guest_lister_read_counters(struct vp_guest_lister *lister,
 					       struct vp_vm *vm) VP_MUST_CHECK;
 /* An error if the process with that pid is not the one any more that had it before the listing. */

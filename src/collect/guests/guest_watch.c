@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "collect/guests/kernel_places.h"
+#include "collect/guests/kernel_addresses.h"
 
 enum {
 	ANSWER_S = 30, /* seconds that an answer may take while samples are taken */
@@ -313,7 +313,7 @@ void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm)
 				    .last_text = -1,
 				    .added = vp_clock_monotonic(),
 				    .quiet_tries = vm->at_start ? 1 : TRIES_OF_NEW,
-				    .banner_gpa = vp_kernel_place_recall(watch->cache, vm->name),
+				    .banner_gpa = vp_kernel_address_recall(watch->cache, vm->name),
 				    .name = vp_strdup(vm->name)}));
 	try_start(watch, &watch->guests.at[watch->guests.count - 1]);
 }
@@ -330,14 +330,14 @@ static void keep_pack(struct vp_guest_watch *watch, const struct vp_guest_findin
 }
 
 /* As packs are: for the next time, whatever becomes of it. */
-static void keep_place(struct vp_guest_watch *watch, struct guest *guest)
+static void remember_address(struct vp_guest_watch *watch, struct guest *guest)
 {
 	const struct vp_guest_finding *finding = &guest->finding;
 
 	if (!finding->scanned || !finding->banner_gpa || finding->banner_gpa == guest->banner_gpa)
 		return;
 	guest->banner_gpa = finding->banner_gpa;
-	vp_error_free(vp_kernel_place_remember(watch->cache, guest->name, guest->banner_gpa));
+	vp_error_free(vp_kernel_address_remember(watch->cache, guest->name, guest->banner_gpa));
 }
 
 /* One user may lack room for the guest where another has it. */
@@ -375,7 +375,7 @@ static struct vp_error *guest_watch_take_finding(struct vp_guest_watch *watch, s
 	if (!lacks)
 		VP_TRY(guest_watch_identify(watch, guest));
 	keep_pack(watch, &guest->finding);
-	keep_place(watch, guest);
+	remember_address(watch, guest);
 	guest->tries = 0;
 	if (guest->lost_at)
 		report_found_again(watch, guest);
@@ -473,7 +473,7 @@ void vp_guest_poll(struct vp_guest_watch *watch, struct guest *guest, int timeou
 	if (!error && done)
 		error = guest_watch_take_answer(watch, guest, answer);
 	else if (!error && vp_clock_monotonic() - guest->asked > ANSWER_S * SECOND)
-		error = vp_error_new("reading guest memory took too long");
+		error = vp_error_new("reading guest memory timed out");
 	if (refused && guest->state == GUEST_CHECKING)
 		guest_watch_leave(watch, guest, error);
 	else if (error)
@@ -514,7 +514,7 @@ struct vp_error *vp_guest_refresh_memory(struct vp_guest_watch *watch, struct gu
 	struct vp_guest_state now;
 	struct vp_error *error = watch->access->list(watch->lister, guest->pid, &now);
 
-	if (error) { /* whoever reads there next will tell */
+	if (error) { /* the next read will fail */
 		vp_error_free(error);
 		return NULL;
 	}

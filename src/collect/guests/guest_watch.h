@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Keeps an eye on guests through their memory while they are recorded: finds each one's kernel,
- * tells its user how to read its current task and counters, has the mappings of its processes read
- * when they are first seen, and writes its symbol map. All parsing is done by others
+ * Watches guests through their memory while they are recorded: finds each one's kernel, passes the
+ * addresses of its current task and counters to the clients, requests the mappings of its processes
+ * when they are first seen, and writes its symbol map. Confined processes do all parsing
  * (collect/guests/guest_reader.h); nothing here waits for them while samples are taken.
  */
 #ifndef VP_COLLECT_GUESTS_GUEST_WATCH_H
@@ -77,20 +77,20 @@ void vp_guest_watch_write(struct vp_guest_watch *watch, bool tables, unsigned ti
 			  const struct vp_meanwhile *meanwhile);
 /*
  * After that, writes the VM's symbol map to `path`: as it is now or, if the VM has ended or its
- * memory is not what it was, as it was known before. *written is false if there is none.
+ * memory is not what it was, as it was known before. *written is false without such a map.
  */
 struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct vp_vm *vm,
 				     const char *path, bool *written) VP_MUST_CHECK;
-/* The same of the unwind tables of the guest's kernel; *problem says why there are none, and is the
- * caller's. */
+/* The same of the unwind tables of the guest's kernel; *problem has the reason for missing tables,
+ * and is the caller's. */
 struct vp_error *vp_guest_watch_unwind_tables(struct vp_guest_watch *watch, const struct vp_vm *vm,
 					      const char *path,
 					      struct vp_error **problem) VP_MUST_CHECK;
 /* The VM has ended: its process may be another VM's from now on. vp_guest_watch_step() has its
  * reader write what it knows, and ends it. */
 void vp_guest_watch_end(struct vp_guest_watch *watch, const struct vp_vm *vm);
-/* After that, without waiting: once its symbol map is complete, or there is none, *done is true and
- * the map is at `path` and no more in memory. After an error, vp_guest_watch_dump() has it. */
+/* After that, without waiting: once its symbol map is complete or has failed, *done is true and the
+ * map is at `path` and no more in memory. After an error, vp_guest_watch_dump() has it. */
 struct vp_error *vp_guest_watch_put_away(struct vp_guest_watch *watch, const struct vp_vm *vm,
 					 const char *path, bool *done) VP_MUST_CHECK;
 /* Nothing that is recorded refers to the VM any more. */

@@ -56,7 +56,7 @@ struct guest {
 	bool has_map;   /* `text`, up to map_size */
 	off_t map_size; /* unwind tables follow it */
 	bool has_tables;
-	struct vp_error *lacks_tables; /* why there are none */
+	struct vp_error *lacks_tables; /* why not */
 };
 
 /* A process whose mappings are read again soon: programs map libraries after their start. */

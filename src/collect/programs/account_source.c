@@ -33,10 +33,10 @@ enum {
 	ENTRIES_AT_ONCE = 512,
 	LARGEST_KEY = sizeof(struct vp_site_key), /* of the maps that are read so */
 	LARGEST_VALUE = sizeof(struct vp_site_cost),
-	/* Thieves to each place, and at least. Reading them costs by how many there might be. */
+	/* Thieves to each slot, and at least. Reading them costs by how many there might be. */
 	THIEVES = 15,
 	MIN_THIEVES = 4096,
-	/* Places in guests beyond those that are counted in place, to each vCPU. */
+	/* Exit sites of each vCPU beyond those that are counted in place. */
 	OLD_SITES = 32,
 	/* Threads whose names are kept, to each pCPU. */
 	TASKS = 128,
@@ -206,7 +206,7 @@ static void choose_scheduler(const struct bpf_object *object)
 	}
 }
 
-/* Where memory is concerned, what an exit does not say itself: AMD's has the address. */
+/* The guest physical address, if it is not in the exit itself: AMD's has it. */
 static void choose_programs(struct account_bpf *programs)
 {
 	uint32_t vendor = vp_host_vendor();
@@ -250,7 +250,7 @@ static void account_source_set_svm_data(void *context, bool is_known)
 	struct vp_account_source *source = context;
 	struct account_bpf__rodata *constants = source->programs->rodata;
 
-	constants->knows_svm_data = is_known;
+	constants->has_svm_data = is_known;
 	constants->counts_hits =
 	    is_known && !constants->emit_states && !constants->notifies_freplace;
 }
@@ -459,7 +459,7 @@ static void account_source_seed(struct vp_account_source *source, const struct v
 	    .base = only_states ? VP_STATE_GUEST
 		    : in_kvm    ? VP_STATE_KERNEL
 				: VP_STATE_VMM,
-	    /* Without programs at exits nothing is heard of one that runs all the time. */
+	    /* Without programs at exits, a vCPU that runs all the time is not noticed. */
 	    .asleep = only_states && sleep == SLEEP_NONE ? VP_STATE_GUEST
 		      : in_kvm                           ? VP_STATE_HALTED
 							 : VP_STATE_WAITING,

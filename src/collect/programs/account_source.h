@@ -25,10 +25,10 @@ struct vp_kernel_btf;
 
 struct vp_account_source_options {
 	enum vp_account_grade grade;
-	bool with_states;                    /* every span of a vCPU's time is kept for `drain` */
-	bool reports_exits;                  /* to programs of others: `programs` */
-	bool by_memory;                      /* Intel: guest memory says whose exits are: `identity`
-					      */
+	bool with_states;   /* every span of a vCPU's time is kept for `drain` */
+	bool reports_exits; /* to programs of others: `programs` */
+	bool by_memory;     /* Intel: the processes of exits are in guest memory: `identity`
+			     */
 	struct vp_hypervisor_events *events; /* NULL, or what gets the hypervisor's own events */
 	/* NULL, or the receiver of guest exits for interrupts. */
 	struct vp_guest_sampler *guest_sampler;
@@ -49,7 +49,7 @@ struct vp_account_ops {
 	 * without BTF or without what the programs need. */
 	struct vp_error *(*open)(const vp_vms *vms, const struct vp_account_source_options *options,
 				 struct vp_account_source **ret);
-	/* Programs that others can join; none if exits are not reported. NULL: there are none. */
+	/* Programs that others can join; none if exits are not reported. NULL: none. */
 	struct vp_exit_programs (*programs)(const struct vp_account_source *source);
 	/* For telling the programs how guests' current tasks are read. NULL, or the result is
 	 * NULL: they do not read guest memory. */
@@ -69,7 +69,7 @@ struct vp_account_ops {
 	const char *(*missing)(const struct vp_account_source *source);
 	/* Number of slots that vCPUs may have. */
 	size_t (*slots)(const struct vp_account_source *source);
-	/* A consistent copy of the vCPU in that slot; false if there is none. */
+	/* A consistent copy of the vCPU in that slot; false: not found. */
 	bool (*vcpu)(const struct vp_account_source *source, size_t slot,
 		     struct vp_account_vcpu *ret);
 	/* Gives the slots of vCPUs that have ended to new ones: their rows must have been read. */
@@ -97,7 +97,7 @@ struct vp_account_ops {
 	void (*old_sites)(const struct vp_account_source *source,
 			  void (*take)(void *context, const void *key, const void *cost),
 			  void *context);
-	/* Known facts of a thief's thread; false if there are none. */
+	/* Known facts of a thief's thread; false: not found. */
 	bool (*task)(const struct vp_account_source *source, uint32_t tid,
 		     struct vp_account_task *ret);
 	/* Emits the spans (struct vp_vcpu_span) that ended since the last call; to be called some

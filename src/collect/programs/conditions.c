@@ -37,14 +37,12 @@ static struct vp_error *check_kernel(const struct vp_conditions *conditions)
 	VP_TRY(vp_host_expect_btf("condition"));
 	if (!vp_kernel_btf_has_member(NULL, "kvm", "task_struct", "preempt_notifiers"))
 		return vp_error_new(
-		    "option --snapshot-on: this kernel has no KVM whose vCPUs could "
-		    "be watched");
+		    "option --snapshot-on: no KVM on this kernel: there are no vCPUs to watch");
 	if (conditions->wanted[VP_CONDITION_THROTTLED] &&
 	    !vp_kernel_btf_has_member(NULL, "kvm", "cfs_rq", "throttle_count") &&
 	    !vp_kernel_btf_has_member(NULL, "kvm", "task_struct", "throttled"))
-		return vp_error_new(
-		    "option --snapshot-on: throttled is not known here: this kernel "
-		    "has no CPU quotas (CONFIG_CFS_BANDWIDTH)");
+		return vp_error_new("option --snapshot-on: throttled is not available: this kernel "
+				    "has no CPU quotas (CONFIG_CFS_BANDWIDTH)");
 	return NULL;
 }
 
@@ -184,7 +182,7 @@ void vp_condition_watch_add(struct vp_condition_watch *watch, uint32_t pid)
 
 void vp_condition_watch_arm(struct vp_condition_watch *watch)
 {
-	(void)ring_buffer__consume(watch->ring); /* what was told of before */
+	(void)ring_buffer__consume(watch->ring); /* reported before */
 	watch->is_armed = true;
 	watch->programs->bss->armed = 1;
 	watch->programs->bss->enabled = 1;

@@ -10,8 +10,8 @@
 
 struct vp_condition_watch;
 
-/* `every_vm`: of all VMs; else of those that are added. Nothing is seen yet. Errors: this kernel
- * does not know one of them, no permission. */
+/* `every_vm`: conditions of all VMs; else of those that are added. Nothing is seen yet. Errors:
+ * this kernel does not know one of them, no permission. */
 struct vp_error *vp_condition_watch_open(const struct vp_conditions *conditions, bool every_vm,
 					 struct vp_condition_watch **ret) VP_MUST_CHECK;
 /* The VM of VMM process `pid`, too. */
@@ -20,7 +20,7 @@ void vp_condition_watch_add(struct vp_condition_watch *watch, uint32_t pid);
 void vp_condition_watch_arm(struct vp_condition_watch *watch);
 /* A descriptor that can be read when there is one. */
 int vp_condition_watch_fd(const struct vp_condition_watch *watch);
-/* False: there was none since it was armed. */
+/* False: no trigger fired since it was armed. */
 bool vp_condition_watch_take(struct vp_condition_watch *watch, struct vp_fired *ret);
 /* Number of triggers without a notification. */
 uint64_t vp_condition_watch_dropped(const struct vp_condition_watch *watch);

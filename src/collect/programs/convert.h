@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From what perf and the sampling programs say of a sample together to the records of the schema.
- */
+/* Converts samples of perf and of the sampling programs to records of the schema. */
 #ifndef VP_COLLECT_PROGRAMS_CONVERT_H
 #define VP_COLLECT_PROGRAMS_CONVERT_H
 
@@ -12,14 +11,15 @@
 #include "schema/schema.h"
 
 /*
- * Whether a sample that the kernel takes for the guest's is. KVM lets in what came while it handled
- * an exit where it lets in what interrupted the guest: the exit's reason tells the two apart.
+ * Whether a sample that the kernel takes for the guest's is. An interrupt that became pending while
+ * KVM handled an exit is delivered at the same place as one that interrupted the guest: the exit's
+ * reason distinguishes the two apart.
  */
 bool vp_convert_hit_guest(const struct vp_raw_record *raw, uint32_t mode, uint32_t vendor);
 /* Kernel or user space of the host, by the address that the program found. */
 uint32_t vp_convert_mode(const struct vp_raw_record *raw);
-/* Converts a raw record of the programs to the schema's. `mode` (enum vp_mode) and `ip` are what
- * the kernel says the sample hit; `vendor`: enum vp_vendor. */
+/* Converts a raw record of the programs to the schema's. `mode` (enum vp_mode) and `ip` are the
+ * kernel's for the sample hit; `vendor`: enum vp_vendor. */
 void vp_convert_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t ip, uint32_t vendor,
 		       union vp_any_record *ret);
 void vp_convert_switch(const struct vp_raw_record *raw, uint32_t vendor, union vp_any_record *ret);

@@ -199,8 +199,8 @@ static struct vp_error *add_on(const struct vp_recipe *recipe, int pcpu,
 			       struct vp_counters *counters)
 {
 	if (counters->multiplexed)
-		return vp_error_new("events that take turns (set) are counted only on pCPUs that "
-				    "were online all the time (start it again)");
+		return vp_error_new("multiplexed events (set) are counted only on pCPUs that were "
+				    "online from the start (restart the recording)");
 	VP_TRY(counter_sets_open_on(recipe, pcpu, counters));
 	VP_TRY(try_beside_trigger(recipe, pcpu, counters));
 	if (!counters->multiplexed)

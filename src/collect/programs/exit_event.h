@@ -21,7 +21,7 @@ void vp_exit_event_close(struct vp_exit_event *event);
 /* Whether programs know where a guest left, with that event: on other vendors' hosts without. */
 bool vp_exit_event_suffices(const struct vp_exit_event *event);
 
-/* Gives programs that are not loaded yet, with their map `last_exit`, what the event says of each
+/* Gives programs that are not loaded yet, with their map `last_exit`, the event's fields of each
  * exit (bpf/last_exit.bpf.h). Not 0: it failed. With NULL they have to ask KVM. */
 int vp_exit_event_share(const struct vp_exit_event *event, struct bpf_map *map);
 

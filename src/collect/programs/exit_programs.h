@@ -3,7 +3,7 @@
 #ifndef VP_COLLECT_PROGRAMS_EXIT_PROGRAMS_H
 #define VP_COLLECT_PROGRAMS_EXIT_PROGRAMS_H
 
-/* Descriptors: whose exit_hook() and entry_hook() may be replaced; 0: there are none. */
+/* Descriptors: whose exit_hook() and entry_hook() may be replaced, or 0. */
 struct vp_exit_programs {
 	int exit, entry;
 };

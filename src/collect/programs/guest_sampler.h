@@ -16,7 +16,7 @@ struct vp_guest_sampler;
 /* Places at which guests are sampled, in addition to reading their vCPUs' contexts. */
 enum vp_guest_interrupts {
 	VP_INTERRUPTS_NONE,
-	VP_INTERRUPTS_EXITS,    /* where they left for interrupts, which the account tells */
+	VP_INTERRUPTS_EXITS,    /* at exits for interrupts, from the account */
 	VP_INTERRUPTS_COUNTERS, /* where a hardware counter interrupted them */
 };
 
@@ -27,12 +27,12 @@ struct vp_guest_sampler_options {
 };
 
 struct vp_guest_sampler_totals {
-	uint64_t samples;       /* places that were read */
+	uint64_t samples;       /* contexts that were read */
 	uint64_t late;          /* periods beyond one that samples stand for */
 	uint64_t pause, max_ns; /* how long vCPUs stood still for that, ns; and the longest */
 	uint64_t unsampled_ns;  /* CPU time that no sample stands for */
 	uint64_t lost;          /* samples there was no room for */
-	/* Totals of places at interrupts: the number of samples, the periods that these stand for,
+	/* Totals of samples at interrupts: the number of samples, the periods that these stand for,
 	 * and the periods without a known process. */
 	uint64_t exits, exit_periods, unknown_periods;
 	/* Interrupts of counters that hit this host's own vCPUs, and the hypervisor; and on how

@@ -19,14 +19,14 @@ void vp_identity_init(struct vp_identity *identity, const struct bpf_object *obj
 	*identity = (struct vp_identity){
 	    .vms = bpf_object__find_map_fd_by_name(object, "identity_vms"),
 	    .vcpus = bpf_object__find_map_fd_by_name(object, "identity_vcpus"),
-	    .places = bpf_object__find_map_fd_by_name(object, "identity_places"),
+	    .indices = bpf_object__find_map_fd_by_name(object, "identity_index"),
 	    .slots = bpf_object__find_map_fd_by_name(object, "identity_slots"),
 	    .interpreters = bpf_object__find_map_fd_by_name(object, "interpreters")};
 }
 
 int vp_identity_shrink(const struct bpf_object *object)
 {
-	static const char *const names[] = {"identity_vms", "identity_vcpus", "identity_places",
+	static const char *const names[] = {"identity_vms", "identity_vcpus", "identity_index",
 					    "identity_slots", "identity_names"};
 	int result = 0;
 
@@ -87,8 +87,8 @@ static struct vp_error *put_slots(struct vp_identity *identity, uint32_t number,
 	for (uint32_t i = 0; i < count; i++) {
 		const struct vp_guest_slot *slot = &memory->slots.at[i];
 		const struct vp_identity_slot entry = {slot->gpa, slot->size, slot->hva};
-		uint32_t place = *first + i;
-		if (bpf_map_update_elem(identity->slots, &place, &entry, BPF_ANY))
+		uint32_t vcpu_index = *first + i;
+		if (bpf_map_update_elem(identity->slots, &vcpu_index, &entry, BPF_ANY))
 			return vp_error_errno(errno, "no table entry left for a memory slot");
 	}
 	add_range(identity, index, &(struct vp_identity_range){number, *first, count});
@@ -111,9 +111,9 @@ void vp_identity_deinit(struct vp_identity *identity)
 	vp_vec_deinit(&identity->followed);
 }
 
-static bool identity_find_place(struct vp_identity *identity, uint64_t key, uint32_t *ret)
+static bool identity_find_index(struct vp_identity *identity, uint64_t key, uint32_t *ret)
 {
-	if (!bpf_map_lookup_elem(identity->places, &key, ret))
+	if (!bpf_map_lookup_elem(identity->indices, &key, ret))
 		return true;
 	if (identity->free.count)
 		*ret = identity->free.at[identity->free.count - 1];
@@ -121,7 +121,7 @@ static bool identity_find_place(struct vp_identity *identity, uint64_t key, uint
 		*ret = identity->used;
 	else
 		return false;
-	if (bpf_map_update_elem(identity->places, &key, ret, BPF_NOEXIST))
+	if (bpf_map_update_elem(identity->indices, &key, ret, BPF_NOEXIST))
 		return false;
 	if (identity->free.count)
 		identity->free.count--;
@@ -135,10 +135,10 @@ static struct vp_error *no_room(uint32_t pid, uint32_t vcpu)
 	return vp_error_new("no table entry left for vCPU %u of process %u", vcpu, pid);
 }
 
-struct vp_error *vp_identity_place(struct vp_identity *identity, uint32_t pid, uint32_t vcpu,
+struct vp_error *vp_identity_index(struct vp_identity *identity, uint32_t pid, uint32_t vcpu,
 				   uint32_t *ret)
 {
-	return identity_find_place(identity, identity_key_of(pid, vcpu), ret) ? NULL
+	return identity_find_index(identity, identity_key_of(pid, vcpu), ret) ? NULL
 									      : no_room(pid, vcpu);
 }
 
@@ -157,10 +157,10 @@ static struct vp_error *identity_put_vcpus(struct vp_identity *identity, uint32_
 						.off_stack = finding->off_stack,
 						.off_mm = finding->off_mm,
 						.off_pgd = finding->off_pgd};
-		uint32_t place;
+		uint32_t vcpu_index;
 		if (vcpu.current_hva &&
-		    (!identity_find_place(identity, key, &place) ||
-		     bpf_map_update_elem(identity->vcpus, &place, &vcpu, BPF_ANY)))
+		    (!identity_find_index(identity, key, &vcpu_index) ||
+		     bpf_map_update_elem(identity->vcpus, &vcpu_index, &vcpu, BPF_ANY)))
 			return no_room(state->pid, cpu->vcpu);
 	}
 	return NULL;
@@ -196,28 +196,28 @@ struct vp_error *vp_identity_set(struct vp_identity *identity, uint32_t number,
 	return identity_put_vcpus(identity, number, state, finding);
 }
 
-/* Its place is another's from now on. */
-static void free_place(struct vp_identity *identity, uint64_t key)
+/* Frees its index. */
+static void free_index(struct vp_identity *identity, uint64_t key)
 {
 	static const struct vp_identity_vcpu nobody;
-	uint32_t place;
+	uint32_t vcpu_index;
 
-	if (bpf_map_lookup_elem(identity->places, &key, &place))
+	if (bpf_map_lookup_elem(identity->indices, &key, &vcpu_index))
 		return;
-	bpf_map_delete_elem(identity->places, &key);
-	bpf_map_update_elem(identity->vcpus, &place, &nobody, BPF_ANY);
-	vp_vec_push(&identity->free, place);
+	bpf_map_delete_elem(identity->indices, &key);
+	bpf_map_update_elem(identity->vcpus, &vcpu_index, &nobody, BPF_ANY);
+	vp_vec_push(&identity->free, vcpu_index);
 }
 
 void vp_identity_forget(struct vp_identity *identity, uint32_t pid)
 {
 	uint64_t key, next;
-	bool more = !bpf_map_get_next_key(identity->places, NULL, &key);
+	bool more = !bpf_map_get_next_key(identity->indices, NULL, &key);
 
 	while (more) {
-		more = !bpf_map_get_next_key(identity->places, &key, &next);
+		more = !bpf_map_get_next_key(identity->indices, &key, &next);
 		if (key >> 32 == pid)
-			free_place(identity, key);
+			free_index(identity, key);
 		key = next;
 	}
 }
@@ -274,9 +274,9 @@ struct vp_identity_counts vp_identity_counts(const struct vp_identity *identity,
 	vp_vec_each (&finding->cpus, cpu) {
 		uint64_t key = identity_key_of(pid, cpu->vcpu);
 		struct vp_identity_vcpu vcpu;
-		uint32_t place;
-		if (bpf_map_lookup_elem(identity->places, &key, &place) ||
-		    bpf_map_lookup_elem(identity->vcpus, &place, &vcpu))
+		uint32_t vcpu_index;
+		if (bpf_map_lookup_elem(identity->indices, &key, &vcpu_index) ||
+		    bpf_map_lookup_elem(identity->vcpus, &vcpu_index, &vcpu))
 			continue;
 		counts.good += vcpu.good;
 		counts.failed += vcpu.failed;

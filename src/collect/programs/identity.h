@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Tells programs how guests' current tasks are read: the maps of bpf/guest_current.bpf.h in the
- * object that they are in, and who has which place in them.
+ * object that they are in, and who has which index in them.
  */
 #ifndef VP_COLLECT_PROGRAMS_IDENTITY_H
 #define VP_COLLECT_PROGRAMS_IDENTITY_H
@@ -25,9 +25,9 @@ struct vp_identity_interpreter {
 };
 
 struct vp_identity {
-	int vms, vcpus, places, slots; /* maps */
-	int interpreters;              /* the same, of programs that read methods; -1: none */
-	VP_VEC(uint32_t) free;         /* places that vCPUs had, below … */
+	int vms, vcpus, indices, slots; /* maps */
+	int interpreters;               /* the same, of programs that read methods; -1: none */
+	VP_VEC(uint32_t) free;          /* places that vCPUs had, below … */
 	uint32_t used;
 	VP_VEC(struct vp_identity_range) ranges; /* of slots, in order */
 	VP_VEC(struct vp_identity_interpreter) followed;
@@ -43,8 +43,8 @@ void vp_identity_init(struct vp_identity *identity, const struct bpf_object *obj
 /* Before an object is loaded whose programs do not read guests: its maps take no memory. */
 int vp_identity_shrink(const struct bpf_object *object);
 void vp_identity_deinit(struct vp_identity *identity);
-/* The place that the vCPU has, or a new one. */
-struct vp_error *vp_identity_place(struct vp_identity *identity, uint32_t pid, uint32_t vcpu,
+/* The index that the vCPU has, or a new one. */
+struct vp_error *vp_identity_index(struct vp_identity *identity, uint32_t pid, uint32_t vcpu,
 				   uint32_t *ret) VP_MUST_CHECK;
 /*
  * How the current task of each of the VM's vCPUs is read: no other VM has that number, below
@@ -57,7 +57,7 @@ struct vp_error *vp_identity_set(struct vp_identity *identity, uint32_t number,
 struct vp_error *vp_identity_set_memory(struct vp_identity *identity, uint32_t number,
 					const struct vp_guest_state *state,
 					const struct vp_guest_finding *finding) VP_MUST_CHECK;
-/* The process's vCPUs give their places back. */
+/* The process's vCPUs give their indices back. */
 void vp_identity_forget(struct vp_identity *identity, uint32_t pid);
 /* Processes of VM `pid` whose interpreter's methods are read at samples, instead of those of
  * before.

@@ -16,7 +16,7 @@
 #include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_state.h"
 #include "collect/programs/counter_sets.h"
-#include "collect/programs/guest_places.h"
+#include "collect/programs/guest_counters.h"
 #include "collect/programs/load.h"
 #include "collect/programs/multiplex.h"
 #include "host/host.h"
@@ -86,7 +86,7 @@ static bool wants_kvm(const struct vp_recipe *recipe)
 	return recipe->per != VP_PER_TASK && !recipe->native;
 }
 
-/* Whether the account's programs tell of exits and entries. */
+/* Whether the account's programs report exits and entries. */
 static bool joins_account(const struct vp_intervals_options *options)
 {
 	return options->exit_programs.exit && wants_kvm(options->recipe);
@@ -216,9 +216,9 @@ static int intervals_source_size_maps(struct vp_intervals *intervals)
 	int result = bpf_map__set_max_entries(programs->maps.subjects, subjects);
 
 	if (!result)
-		result = bpf_map__set_max_entries(programs->maps.places, subjects);
+		result = bpf_map__set_max_entries(programs->maps.slots, subjects);
 	if (!result)
-		result = bpf_map__set_max_entries(programs->maps.free_places, subjects);
+		result = bpf_map__set_max_entries(programs->maps.free_slots, subjects);
 	if (!result)
 		result = bpf_map__set_max_entries(programs->maps.counters,
 						  counters ? counters * cpus : 1);
@@ -229,18 +229,18 @@ static int intervals_source_size_maps(struct vp_intervals *intervals)
 	return result;
 }
 
-static int intervals_source_fill_places(const struct vp_intervals *intervals)
+static int intervals_source_fill_slots(const struct vp_intervals *intervals)
 {
-	const struct bpf_map *map = intervals->programs->maps.free_places;
+	const struct bpf_map *map = intervals->programs->maps.free_slots;
 	uint32_t count = bpf_map__max_entries(map);
 	int result = 0;
 
-	for (uint32_t place = 1; !result && place <= count; place++)
-		result = bpf_map_update_elem(bpf_map__fd(map), NULL, &place, BPF_ANY);
+	for (uint32_t slot = 1; !result && slot <= count; slot++)
+		result = bpf_map_update_elem(bpf_map__fd(map), NULL, &slot, BPF_ANY);
 	return result;
 }
 
-static uint32_t place_of_counter(uint32_t number, uint32_t pcpu)
+static uint32_t index_of_counter(uint32_t number, uint32_t pcpu)
 {
 	return number * (uint32_t)libbpf_num_possible_cpus() + pcpu;
 }
@@ -251,7 +251,7 @@ static int fill_counters(const struct vp_intervals *intervals)
 	int result = 0;
 
 	vp_vec_each (&intervals->counters.open, counter) {
-		uint32_t index = place_of_counter(counter->number, (uint32_t)counter->pcpu);
+		uint32_t index = index_of_counter(counter->number, (uint32_t)counter->pcpu);
 		if (!result)
 			result = bpf_map_update_elem(map, &index, &counter->fd, BPF_ANY);
 	}
@@ -283,7 +283,7 @@ static void intervals_source_set_svm_data(void *context, bool is_known)
 {
 	const struct vp_intervals *intervals = context;
 
-	intervals->programs->rodata->knows_svm_data = is_known;
+	intervals->programs->rodata->has_svm_data = is_known;
 }
 
 static void intervals_source_close(void *context)
@@ -305,7 +305,7 @@ static struct vp_error *intervals_source_load(struct vp_intervals *intervals)
 
 	load.elf = intervals_bpf__elf_bytes(&load.elf_size);
 	VP_TRY(vp_programs_load(&load));
-	int result = intervals_source_fill_places(intervals);
+	int result = intervals_source_fill_slots(intervals);
 	if (!result)
 		result = fill_counters(intervals);
 	return result ? vp_host_load_error(result, "interval") : NULL;
@@ -558,11 +558,11 @@ void vp_intervals_free(struct vp_intervals *intervals)
 }
 
 /* Seen by the programs before it was watched. */
-static bool has_place(const struct vp_intervals *intervals, uint32_t tid)
+static bool has_slot(const struct vp_intervals *intervals, uint32_t tid)
 {
-	uint32_t place;
+	uint32_t slot;
 
-	return !bpf_map_lookup_elem(bpf_map__fd(intervals->programs->maps.places), &tid, &place);
+	return !bpf_map_lookup_elem(bpf_map__fd(intervals->programs->maps.slots), &tid, &slot);
 }
 
 /* A thread's subject, as if the programs had just seen it asleep. */
@@ -572,7 +572,7 @@ static struct vp_error *add_subject(const struct vp_intervals *intervals,
 	const struct intervals_bpf *programs = intervals->programs;
 	uint64_t now = vp_clock_monotonic(), passed = now - intervals->begun;
 	uint64_t width = whole_width(intervals), part = part_width(intervals);
-	uint32_t place = 0;
+	uint32_t slot = 0;
 	struct vp_subject subject = {
 	    .pid = thread->pid,
 	    .tid = thread->tid,
@@ -584,13 +584,13 @@ static struct vp_error *add_subject(const struct vp_intervals *intervals,
 	    .exits_left = part,
 	};
 
-	if (bpf_map_lookup_and_delete_elem(bpf_map__fd(programs->maps.free_places), NULL, &place))
+	if (bpf_map_lookup_and_delete_elem(bpf_map__fd(programs->maps.free_slots), NULL, &slot))
 		return vp_error_new(
 		    "no table entry left for the intervals of thread %u (at most %d threads)",
 		    thread->tid, MAX_SUBJECTS);
-	uint32_t index = place - 1;
+	uint32_t index = slot - 1;
 	if (bpf_map_update_elem(bpf_map__fd(programs->maps.subjects), &index, &subject, BPF_ANY) ||
-	    bpf_map_update_elem(bpf_map__fd(programs->maps.places), &thread->tid, &place, BPF_ANY))
+	    bpf_map_update_elem(bpf_map__fd(programs->maps.slots), &thread->tid, &slot, BPF_ANY))
 		return vp_error_errno(errno, "cannot start the intervals of thread %u",
 				      thread->tid);
 	return NULL;
@@ -610,7 +610,7 @@ struct vp_error *vp_intervals_watch(struct vp_intervals *intervals, uint32_t pid
 	const struct thread thread = {pid, tid, vcpu};
 
 	vp_vec_push(&intervals->watched, thread);
-	if (intervals->begun && !has_place(intervals, tid))
+	if (intervals->begun && !has_slot(intervals, tid))
 		VP_TRY(add_subject(intervals, &thread));
 	return intervals->options.recipe->unit == VP_UNIT_EVENT
 		   ? open_trigger(intervals, (int)tid, -1)
@@ -622,39 +622,39 @@ uint32_t vp_intervals_guest_events(const struct vp_intervals *intervals)
 	return guest_events(intervals->options.recipe);
 }
 
-static int places_map(const struct vp_intervals *intervals)
+static int slots_map(const struct vp_intervals *intervals)
 {
-	return bpf_map__fd(intervals->programs->maps.guest_places);
+	return bpf_map__fd(intervals->programs->maps.guest_counters);
 }
 
 struct vp_error *vp_intervals_identify(struct vp_intervals *intervals,
 				       const struct vp_guest_state *state,
 				       const struct vp_guest_finding *finding)
 {
-	return vp_guest_places_of_kernel(places_map(intervals), state, finding);
+	return vp_guest_counters_of_kernel(slots_map(intervals), state, finding);
 }
 
 struct vp_error *vp_intervals_take_agent(struct vp_intervals *intervals,
 					 const struct vp_guest_state *state,
-					 const struct vp_agent_places *agent)
+					 const struct vp_agent_memory *agent)
 {
-	return vp_guest_places_of_agent(places_map(intervals), state, agent);
+	return vp_guest_counters_of_agent(slots_map(intervals), state, agent);
 }
 
 void vp_intervals_forget(struct vp_intervals *intervals, uint32_t pid)
 {
-	vp_guest_places_drop(places_map(intervals), pid, false);
+	vp_guest_counters_drop(slots_map(intervals), pid, false);
 }
 
 void vp_intervals_forget_agent(struct vp_intervals *intervals, uint32_t pid)
 {
-	vp_guest_places_drop(places_map(intervals), pid, true);
+	vp_guest_counters_drop(slots_map(intervals), pid, true);
 }
 
 uint32_t vp_intervals_unknown(const struct vp_intervals *intervals, uint32_t pid)
 {
 	return vp_intervals_guest_events(intervals) &
-	       ~vp_guest_places_known(places_map(intervals), pid);
+	       ~vp_guest_counters_known(slots_map(intervals), pid);
 }
 
 static struct vp_error *switch_triggers(struct vp_intervals *intervals, bool on)
@@ -693,9 +693,9 @@ static struct vp_error *forget_counters(struct vp_intervals *intervals, uint32_t
 	int map = bpf_map__fd(intervals->programs->maps.counters);
 
 	for (uint32_t i = 0; i < intervals->options.recipe->n_counters; i++) {
-		uint32_t index = place_of_counter(i, pcpu);
+		uint32_t index = index_of_counter(i, pcpu);
 		if (bpf_map_delete_elem(map, &index) && errno != ENOENT)
-			return vp_error_errno(errno, "cannot take a counter from the programs");
+			return vp_error_errno(errno, "cannot remove a counter from the programs");
 	}
 	return do_on(intervals, VP_FORGET_HERE, 0, pcpu);
 }
@@ -735,12 +735,12 @@ struct vp_error *vp_intervals_drain(struct vp_intervals *intervals)
 /* Those that have no pCPU now: their counts wait in the map. */
 static struct vp_error *end_sleepers(struct vp_intervals *intervals)
 {
-	int map = bpf_map__fd(intervals->programs->maps.places);
-	uint32_t pcpu = (uint32_t)intervals->pcpus.at[0], key, *before = NULL, place;
+	int map = bpf_map__fd(intervals->programs->maps.slots);
+	uint32_t pcpu = (uint32_t)intervals->pcpus.at[0], key, *before = NULL, slot;
 
 	while (!bpf_map_get_next_key(map, before, &key)) {
-		if (!bpf_map_lookup_elem(map, &key, &place))
-			VP_TRY(do_on(intervals, VP_END_SUBJECT, place, pcpu));
+		if (!bpf_map_lookup_elem(map, &key, &slot))
+			VP_TRY(do_on(intervals, VP_END_SUBJECT, slot, pcpu));
 		before = &key;
 	}
 	return NULL;

@@ -47,12 +47,12 @@ struct vp_error *vp_intervals_identify(struct vp_intervals *intervals,
 				       const struct vp_guest_finding *finding) VP_MUST_CHECK;
 void vp_intervals_forget(struct vp_intervals *intervals, uint32_t pid); /* of the VMM */
 /*
- * The same of what its agent counts, unless the kernel's own counter is known. Addresses that are
- * none of its memory are left out.
+ * The same of what its agent counts, unless the kernel's own counter is known. Addresses outside of
+ * its memory are left out.
  */
 struct vp_error *vp_intervals_take_agent(struct vp_intervals *intervals,
 					 const struct vp_guest_state *state,
-					 const struct vp_agent_places *agent) VP_MUST_CHECK;
+					 const struct vp_agent_memory *agent) VP_MUST_CHECK;
 void vp_intervals_forget_agent(struct vp_intervals *intervals, uint32_t pid);
 /* Those events that are asked of guests' kernels, and of that guest's cannot be read so far. */
 uint32_t vp_intervals_unknown(const struct vp_intervals *intervals, uint32_t pid);

@@ -29,7 +29,7 @@
 #include "schema/records.h"
 
 struct lent_vcpu {
-	uint32_t number, tid, first, place;
+	uint32_t number, tid, first, slot;
 	bool has_cell;
 	uint64_t hva; /* of the cell */
 };
@@ -75,8 +75,8 @@ static struct vp_error *lender_load(struct host_lend_bpf **ret)
 	if (!lockdown)
 		return error;
 	vp_error_free(error);
-	return vp_error_new("this kernel is locked down (%s, as by Secure Boot): no program may "
-			    "write to guests' memory",
+	return vp_error_new("this kernel is locked down (%s, as by Secure Boot): programs may not "
+			    "write to guest memory",
 			    lockdown);
 }
 
@@ -103,7 +103,7 @@ static const char no_counters_left[] = "KVM hands the whole PMU to guests that h
 
 /* Counts the vCPU's thread in guest mode, all the time or not at all (pinned). */
 static struct vp_error *open_counter(struct vp_lender *lender, const char *name,
-				     const struct vp_event *event, uint32_t tid, uint32_t place)
+				     const struct vp_event *event, uint32_t tid, uint32_t slot)
 {
 	struct perf_event_attr attr = vp_perf_event_attr(event);
 
@@ -117,7 +117,7 @@ static struct vp_error *open_counter(struct vp_lender *lender, const char *name,
 	if (fd < 0)
 		return vp_error_errno(errno, "cannot count '%s' of vCPU thread %u", name, tid);
 	vp_vec_push(&lender->fds, fd);
-	if (bpf_map_update_elem(bpf_map__fd(lender->programs->maps.events), &place, &fd, BPF_ANY))
+	if (bpf_map_update_elem(bpf_map__fd(lender->programs->maps.events), &slot, &fd, BPF_ANY))
 		return vp_error_errno(errno, "cannot hand '%s' to the lending program", name);
 	return NULL;
 }
@@ -140,9 +140,8 @@ static struct vp_error *lender_open_counters(struct vp_lender *lender, const str
 			VP_TRY(open_counter(lender, names[i], &events[i], vcpu->tid, first + i));
 		vp_vec_push(&lender->vcpus, ((struct lent_vcpu){vcpu->number, vcpu->tid, first}));
 	}
-	return lender->vcpus.count
-		   ? NULL
-		   : vp_error_new("VM '%s' has no vCPU threads that are known", vm->name);
+	return lender->vcpus.count ? NULL
+				   : vp_error_new("VM '%s' has no known vCPU threads", vm->name);
 }
 
 static struct vp_error *ask_agent(struct vp_lender *lender, const struct vp_vm *vm,
@@ -204,11 +203,11 @@ void vp_lender_free(struct vp_lender *lender)
 	free(lender);
 }
 
-/* The guest says where its cell is: it is believed only of memory that is the guest's. */
+/* The address of the cell is the guest's: accepted only within guest memory. */
 static uint64_t hva_of_cell(const struct vp_guest_state *state,
-			    const struct vp_agent_places *places, uint32_t vcpu)
+			    const struct vp_agent_memory *memory, uint32_t vcpu)
 {
-	vp_vec_each (&places->cells, cell)
+	vp_vec_each (&memory->cells, cell)
 		if (cell->vcpu == vcpu && cell->gpa % sizeof(struct vp_lent_cell) == 0)
 			return vp_guest_state_hva(state, cell->gpa);
 	return 0;
@@ -222,15 +221,15 @@ static bool lender_put_vcpu(const struct vp_lender *lender, struct lent_vcpu *vc
 
 	for (uint32_t i = 0; i < VP_LEND_TRIES; i++) {
 		struct vp_lend_vcpu there;
-		vcpu->place = (vcpu->tid + i) % VP_LEND_PLACES;
-		if (bpf_map_lookup_elem(map, &vcpu->place, &there))
+		vcpu->slot = (vcpu->tid + i) % VP_LEND_SLOTS;
+		if (bpf_map_lookup_elem(map, &vcpu->slot, &there))
 			return false;
 		if (there.tid)
 			continue;
-		if (bpf_map_update_elem(map, &vcpu->place, entry, BPF_ANY))
+		if (bpf_map_update_elem(map, &vcpu->slot, entry, BPF_ANY))
 			return false;
 		entry->tid = vcpu->tid;
-		return !bpf_map_update_elem(map, &vcpu->place, entry, BPF_ANY);
+		return !bpf_map_update_elem(map, &vcpu->slot, entry, BPF_ANY);
 	}
 	errno = ENOSPC;
 	return false;
@@ -238,11 +237,11 @@ static bool lender_put_vcpu(const struct vp_lender *lender, struct lent_vcpu *vc
 
 static struct vp_error *take_cells(struct vp_lender *lender, const struct vp_guest_state *state)
 {
-	const struct vp_agent_places *places = vp_agent_counts_places(lender->agent);
+	const struct vp_agent_memory *memory = vp_agent_counts_memory(lender->agent);
 
 	vp_vec_each (&lender->vcpus, vcpu) {
-		struct vp_lend_vcpu entry = {.hva = hva_of_cell(state, places, vcpu->number),
-					     .marker = places->marker,
+		struct vp_lend_vcpu entry = {.hva = hva_of_cell(state, memory, vcpu->number),
+					     .marker = memory->marker,
 					     .first = vcpu->first,
 					     .n = lender->n};
 		if (!entry.hva)
@@ -262,10 +261,10 @@ static struct vp_error *take_cells(struct vp_lender *lender, const struct vp_gue
 static struct vp_error *expect_cells(const struct vp_lender *lender,
 				     const struct vp_guest_state *state)
 {
-	const struct vp_agent_places *places = vp_agent_counts_places(lender->agent);
+	const struct vp_agent_memory *memory = vp_agent_counts_memory(lender->agent);
 
 	vp_vec_each (&lender->vcpus, vcpu)
-		if (hva_of_cell(state, places, vcpu->number) != vcpu->hva)
+		if (hva_of_cell(state, memory, vcpu->number) != vcpu->hva)
 			return vp_error_new("the VM's memory changed: the cell of vCPU %u is not "
 					    "where it was",
 					    vcpu->number);
@@ -297,7 +296,7 @@ static uint64_t count_moved(const struct vp_lender *lender)
 	vp_vec_each (&lender->vcpus, vcpu) {
 		struct vp_lend_vcpu entry;
 		if (vcpu->has_cell &&
-		    !bpf_map_lookup_elem(bpf_map__fd(lender->programs->maps.vcpus), &vcpu->place,
+		    !bpf_map_lookup_elem(bpf_map__fd(lender->programs->maps.vcpus), &vcpu->slot,
 					 &entry))
 			moved += entry.moved;
 	}
@@ -340,7 +339,7 @@ struct vp_lender_totals vp_lender_totals(const struct vp_lender *lender)
 	vp_vec_each (&lender->vcpus, vcpu) {
 		struct vp_lend_vcpu entry = {0};
 		if (!vcpu->has_cell ||
-		    bpf_map_lookup_elem(bpf_map__fd(lender->programs->maps.vcpus), &vcpu->place,
+		    bpf_map_lookup_elem(bpf_map__fd(lender->programs->maps.vcpus), &vcpu->slot,
 					&entry))
 			continue;
 		totals.published += entry.published;
@@ -356,7 +355,7 @@ static struct vp_error *try_lending(void)
 	struct host_lend_bpf *programs = NULL;
 
 	if (vp_host_vendor() == VP_VENDOR_UNKNOWN)
-		return vp_error_new("there is no KVM: only its guests can be lent counters");
+		return vp_error_new("no KVM on this host: counters can be lent to KVM guests only");
 	VP_TRY(lender_load(&programs));
 	host_lend_bpf__destroy(programs);
 	if (vp_host_has_mediated_pmu(VP_SYSFS))

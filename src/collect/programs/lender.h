@@ -27,7 +27,7 @@ struct vp_error *vp_lender_open(const struct vp_vm *vm, const char *const *names
 				unsigned port, struct vp_lender **ret) VP_MUST_CHECK;
 /* Ends the lending; clients in the guest get an error. NULL is allowed. */
 void vp_lender_free(struct vp_lender *lender);
-/* Waits for the agent's messages, with a timeout. Errors: the agent has stopped, or there is none.
+/* Waits for the agent's messages, with a timeout. Errors: the agent has stopped or is missing.
  * *lends: counters are published to clients by now. */
 struct vp_error *vp_lender_step(struct vp_lender *lender, int timeout_ms,
 				bool *lends) VP_MUST_CHECK;

@@ -141,7 +141,7 @@ void vp_multiplex_stop(struct vp_multiplex *multiplex)
 	for (size_t i = 0; i < multiplex->count; i++) {
 		struct switcher *switcher = &multiplex->switchers[i];
 		if (switcher->started) {
-			pthread_cancel(switcher->thread); /* it waits, or will do so soon */
+			pthread_cancel(switcher->thread); /* it waits, or is about to */
 			pthread_join(switcher->thread, NULL);
 			sem_destroy(&switcher->ready);
 		}

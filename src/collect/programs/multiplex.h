@@ -17,7 +17,7 @@ struct vp_multiplex;
 struct vp_error *vp_multiplex_start(const struct vp_counters *counters,
 				    const struct vp_pcpus *pcpus, const int *rings,
 				    struct vp_multiplex **ret) VP_MUST_CHECK;
-/* Thread of the pCPU of that place in `pcpus`. */
+/* Thread of the pCPU of that index in `pcpus`. */
 uint32_t vp_multiplex_thread(const struct vp_multiplex *multiplex, size_t i);
 /* errno of why the threads may have to wait for others (they have no real-time priority), or 0. */
 int vp_multiplex_delay(const struct vp_multiplex *multiplex);

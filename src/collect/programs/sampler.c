@@ -134,7 +134,7 @@ static enum bpf_perf_event_ret sampler_take_event(void *context, int pcpu,
 	const struct output_event *event = (const void *)header;
 	struct vp_raw_record raw = {0};
 
-	/* PERF_RECORD_LOST says what the program's own counter says already. */
+	/* PERF_RECORD_LOST duplicates the program's own counter. */
 	if (header->type != PERF_RECORD_SAMPLE || event->raw_size < sizeof(struct vp_raw_chain))
 		return LIBBPF_PERF_EVENT_CONT;
 	memcpy(&raw, event->raw, event->raw_size < sizeof(raw) ? event->raw_size : sizeof(raw));
@@ -314,7 +314,7 @@ static void sampler_set_svm_data(void *context, bool is_known)
 {
 	struct vp_sampler *sampler = context;
 
-	sampler->programs->rodata->knows_svm_data = is_known;
+	sampler->programs->rodata->has_svm_data = is_known;
 }
 
 static void sampler_close(void *context)
@@ -411,11 +411,11 @@ static struct vp_error *open_buffer_again(struct vp_sampler *sampler)
 	return open_buffer(sampler);
 }
 
-struct vp_error *vp_sampler_add(struct vp_sampler *sampler, size_t place)
+struct vp_error *vp_sampler_add(struct vp_sampler *sampler, size_t index)
 {
 	if (sampler->seen_by == VP_SEEN_BY_PERF)
 		VP_TRY(open_buffer_again(sampler));
-	return attach_to(sampler, sampler->trigger->fds.at[place]);
+	return attach_to(sampler, sampler->trigger->fds.at[index]);
 }
 
 uint64_t vp_sampler_lost(const struct vp_sampler *sampler, uint32_t pcpu)

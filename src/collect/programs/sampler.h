@@ -25,7 +25,7 @@ struct vp_sampler_options {
 	size_t buffer_pages;
 	bool by_memory; /* identify guest tasks from guest memory, after vp_sampler_identity() */
 	bool with_chains;
-	/* No sample can hit a guest, whatever perf says: in a Xen dom0 it goes by the last
+	/* No sample can hit a guest, even if perf shows one: in a Xen dom0 it goes by the last
 	 * interrupt of Xen's PMU, also for an event that is another one. */
 	bool hits_no_guests;
 	/* On Intel, samples cost less with it (NULL: without). It must live as long. */
@@ -39,7 +39,7 @@ struct vp_sampler_options {
 struct vp_error *vp_sampler_start(const struct vp_sampler_options *options,
 				  struct vp_sampler **ret) VP_MUST_CHECK;
 /* The trigger has a new event at that place of its `fds`, of a pCPU that came online. */
-struct vp_error *vp_sampler_add(struct vp_sampler *sampler, size_t place) VP_MUST_CHECK;
+struct vp_error *vp_sampler_add(struct vp_sampler *sampler, size_t index) VP_MUST_CHECK;
 /* A descriptor that can be read once a buffer is half full; another one after vp_sampler_add(). */
 int vp_sampler_fd(const struct vp_sampler *sampler);
 /* Hands over everything there is, pCPU by pCPU. */

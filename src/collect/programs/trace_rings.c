@@ -89,7 +89,7 @@ struct vp_error *vp_trace_rings_map(struct vp_trace_rings *rings)
 			  bpf_map__fd(rings->programs->maps.cpus), 0);
 
 	if (cpus == MAP_FAILED)
-		return vp_error_errno(errno, "cannot map what the trace programs know of pCPUs");
+		return vp_error_errno(errno, "cannot map the trace programs' per-CPU state");
 	drop_pattern(rings);
 	rings->cpus = cpus;
 	for (uint32_t pcpu = 0; pcpu < rings->n_cpus; pcpu++)

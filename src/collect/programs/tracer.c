@@ -78,7 +78,7 @@ static void tracer_set_svm_data(void *context, bool is_known)
 {
 	const struct vp_tracer *tracer = context;
 
-	tracer->programs->rodata->knows_svm_data = is_known;
+	tracer->programs->rodata->has_svm_data = is_known;
 }
 
 static void tracer_close(void *context)
@@ -116,7 +116,7 @@ static int tracer_on_doorbell(void *context, void *data, size_t size)
 	return 0;
 }
 
-/* pCPUs that came online; what cannot be had is not tried again, and their events are lost. */
+/* pCPUs that came online. A buffer that cannot be opened is not retried: their events are lost. */
 static void add_rings(struct vp_tracer *tracer)
 {
 	tracer->lacks_ring = false;
@@ -214,9 +214,9 @@ struct vp_error *vp_tracer_drain(struct vp_tracer *tracer)
 
 static uint64_t gpa_of_switches(const struct vp_guest_finding *finding, uint32_t vcpu)
 {
-	vp_vec_each (&finding->counts, place)
-		if (place->vcpu == vcpu && place->count == VP_GUEST_switches)
-			return place->gpa;
+	vp_vec_each (&finding->counts, index)
+		if (index->vcpu == vcpu && index->count == VP_GUEST_switches)
+			return index->gpa;
 	return 0;
 }
 
@@ -228,18 +228,18 @@ bool vp_tracer_can_see(const struct vp_guest_finding *finding)
 	return finding->cpus.count != 0;
 }
 
-/* Before the programs know the vCPU: what they knew of whoever had the place is gone. */
+/* Before the programs know the vCPU: what they knew of whoever had the index is gone. */
 static struct vp_error *tracer_put_run(struct vp_tracer *tracer, const struct vp_guest_state *state,
 				       const struct vp_guest_finding *finding,
-				       const struct vp_guest_place *cpu)
+				       const struct vp_guest_current_address *cpu)
 {
 	const struct vp_guest_run run = {
 	    .count_hva = vp_guest_state_hva(state, gpa_of_switches(finding, cpu->vcpu)),
 	    .chosen_hva = vp_guest_state_hva(state, cpu->chosen_gpa)};
-	uint32_t place;
+	uint32_t index;
 
-	VP_TRY(vp_identity_place(&tracer->identity, state->pid, cpu->vcpu, &place));
-	return bpf_map_update_elem(bpf_map__fd(tracer->programs->maps.guest_runs), &place, &run,
+	VP_TRY(vp_identity_index(&tracer->identity, state->pid, cpu->vcpu, &index));
+	return bpf_map_update_elem(bpf_map__fd(tracer->programs->maps.guest_runs), &index, &run,
 				   BPF_ANY)
 		   ? vp_error_errno(errno, "no table entry left for vCPU %u", cpu->vcpu)
 		   : NULL;
@@ -254,30 +254,31 @@ struct vp_error *vp_tracer_identify(struct vp_tracer *tracer, uint32_t number,
 	return vp_identity_set(&tracer->identity, number, state, finding);
 }
 
-static void make_blind(struct vp_tracer *tracer, uint32_t place)
+static void make_blind(struct vp_tracer *tracer, uint32_t index)
 {
 	int map = bpf_map__fd(tracer->programs->maps.guest_runs);
 	struct vp_guest_run run;
 
-	if (bpf_map_lookup_elem(map, &place, &run))
+	if (bpf_map_lookup_elem(map, &index, &run))
 		return;
 	run.count_hva = run.chosen_hva = 0;
-	bpf_map_update_elem(map, &place, &run, BPF_ANY);
+	bpf_map_update_elem(map, &index, &run, BPF_ANY);
 }
 
-/* At the vCPUs' next exits the programs are to say that nothing is known from there on. */
+/* At the vCPUs' next exits the programs mark the guest's thread as unknown from there on. */
 void vp_tracer_forget(struct vp_tracer *tracer, uint32_t pid)
 {
 	uint64_t key, *before = NULL;
-	uint32_t place;
+	uint32_t index;
 
 	if (kill((pid_t)pid, 0) && errno == ESRCH) {
 		vp_identity_forget(&tracer->identity, pid);
 		return;
 	}
-	while (!bpf_map_get_next_key(tracer->identity.places, before, &key)) {
-		if (key >> 32 == pid && !bpf_map_lookup_elem(tracer->identity.places, &key, &place))
-			make_blind(tracer, place);
+	while (!bpf_map_get_next_key(tracer->identity.indices, before, &key)) {
+		if (key >> 32 == pid &&
+		    !bpf_map_lookup_elem(tracer->identity.indices, &key, &index))
+			make_blind(tracer, index);
 		before = &key;
 	}
 }

@@ -38,13 +38,13 @@ struct vp_error *vp_tracer_drain(struct vp_tracer *tracer) VP_MUST_CHECK;
 void vp_tracer_end(struct vp_tracer *tracer);
 void vp_tracer_free(struct vp_tracer *tracer);
 
-/* Whether the guest's kernel tells where it counts switches. */
+/* Whether the address of the guest kernel's switch counter is known. */
 bool vp_tracer_can_see(const struct vp_guest_finding *finding);
 /* Enables guest switches of such a guest, with the set `guest`: as vp_identity_set(). */
 struct vp_error *vp_tracer_identify(struct vp_tracer *tracer, uint32_t number,
 				    const struct vp_guest_state *state,
 				    const struct vp_guest_finding *finding) VP_MUST_CHECK;
-/* Ends that for the VM of VMM process `pid`; as long as that runs, the trace says so. */
+/* Ends that for the VM of VMM process `pid`; as long as that runs, the trace has a mark. */
 void vp_tracer_forget(struct vp_tracer *tracer, uint32_t pid);
 struct vp_identity *vp_tracer_identity(struct vp_tracer *tracer);
 
@@ -52,7 +52,7 @@ struct vp_identity *vp_tracer_identity(struct vp_tracer *tracer);
 uint64_t vp_tracer_lost(const struct vp_tracer *tracer, uint32_t pcpu);
 /* Events that the kernel told no program, because it was at work on the pCPU already. */
 uint64_t vp_tracer_missed(const struct vp_tracer *tracer);
-/* A sentence on what this machine cannot tell, or NULL. */
+/* A sentence on what is not available on this machine, or NULL. */
 const char *vp_tracer_missing(const struct vp_tracer *tracer);
 
 #endif

@@ -45,7 +45,7 @@ static struct vp_error *trigger_attr_of(const char *name, struct perf_event_attr
 	return NULL;
 }
 
-/* With a modifier, some of its ticks are none. */
+/* With a modifier, some ticks are not samples. */
 static bool ticks_always(const struct perf_event_attr *attr)
 {
 	return attr->type == PERF_TYPE_SOFTWARE &&
@@ -110,7 +110,7 @@ static void set_rate(const struct vp_trigger_options *options, struct perf_event
 	}
 }
 
-/* The kernel's own bound on samples per second, or 0 if it does not say. */
+/* The kernel's limit of samples per second, or 0: unknown. */
 static uint64_t max_frequency(void)
 {
 	struct vp_buffer text = {0};
@@ -173,18 +173,18 @@ static struct vp_error *trigger_open_on(const struct vp_trigger *trigger, int pc
 }
 
 /* pCPUs that were seen, in the order in which they first were. */
-static size_t trigger_place_of(struct vp_trigger *trigger, int pcpu)
+static size_t trigger_index_of(struct vp_trigger *trigger, int pcpu)
 {
-	size_t place = 0;
+	size_t index = 0;
 
-	while (place < trigger->pcpus.count && trigger->pcpus.at[place] != pcpu)
-		place++;
-	if (place == trigger->pcpus.count) {
+	while (index < trigger->pcpus.count && trigger->pcpus.at[index] != pcpu)
+		index++;
+	if (index == trigger->pcpus.count) {
 		vp_vec_push(&trigger->pcpus, pcpu);
 		vp_vec_push(&trigger->fds, -1);
 		vp_vec_push(&trigger->enabled_at, 0);
 	}
-	return place;
+	return index;
 }
 
 struct vp_error *vp_trigger_add(struct vp_trigger *trigger, int pcpu, size_t *ret)
@@ -192,7 +192,7 @@ struct vp_error *vp_trigger_add(struct vp_trigger *trigger, int pcpu, size_t *re
 	int fd;
 
 	VP_TRY(trigger_open_on(trigger, pcpu, &fd));
-	*ret = trigger_place_of(trigger, pcpu);
+	*ret = trigger_index_of(trigger, pcpu);
 	int *before = &trigger->fds.at[*ret];
 	if (*before >= 0)
 		close(*before);
@@ -202,10 +202,10 @@ struct vp_error *vp_trigger_add(struct vp_trigger *trigger, int pcpu, size_t *re
 
 static struct vp_error *open_all(const struct vp_pcpus *pcpus, struct vp_trigger *trigger)
 {
-	size_t place;
+	size_t index;
 
 	for (size_t i = 0; i < pcpus->count; i++)
-		VP_TRY(vp_trigger_add(trigger, pcpus->at[i], &place));
+		VP_TRY(vp_trigger_add(trigger, pcpus->at[i], &index));
 	return NULL;
 }
 
@@ -260,10 +260,10 @@ void vp_trigger_close(struct vp_trigger *trigger)
 	trigger->attr = NULL;
 }
 
-static struct vp_error *enable(struct vp_trigger *trigger, size_t place, bool on)
+static struct vp_error *enable(struct vp_trigger *trigger, size_t index, bool on)
 {
-	trigger->enabled_at.at[place] = vp_clock_monotonic();
-	return ioctl(trigger->fds.at[place], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0)
+	trigger->enabled_at.at[index] = vp_clock_monotonic();
+	return ioctl(trigger->fds.at[index], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0)
 		   ? vp_error_errno(errno, "cannot %s event '%s'", on ? "enable" : "disable",
 				    trigger->name)
 		   : NULL;
@@ -271,14 +271,14 @@ static struct vp_error *enable(struct vp_trigger *trigger, size_t place, bool on
 
 struct vp_error *vp_trigger_enable(struct vp_trigger *trigger, bool on)
 {
-	for (size_t place = 0; place < trigger->fds.count; place++)
-		VP_TRY(enable(trigger, place, on));
+	for (size_t index = 0; index < trigger->fds.count; index++)
+		VP_TRY(enable(trigger, index, on));
 	return NULL;
 }
 
-struct vp_error *vp_trigger_enable_one(struct vp_trigger *trigger, size_t place)
+struct vp_error *vp_trigger_enable_one(struct vp_trigger *trigger, size_t index)
 {
-	return enable(trigger, place, true);
+	return enable(trigger, index, true);
 }
 
 uint64_t vp_trigger_count(const struct vp_trigger *trigger)

@@ -49,14 +49,14 @@ struct vp_error *vp_trigger_open(const struct vp_trigger_options *options,
 				 struct vp_trigger *ret) VP_MUST_CHECK;
 void vp_trigger_close(struct vp_trigger *trigger);
 /* Opens the event, disabled, on a pCPU that came online: perf ends an event when its pCPU goes
- * offline, for good. *ret is its place in `fds`. */
+ * offline, for good. *ret is its index in `fds`. */
 struct vp_error *vp_trigger_add(struct vp_trigger *trigger, int pcpu, size_t *ret) VP_MUST_CHECK;
 /* Enables or disables the events on all pCPUs. */
 struct vp_error *vp_trigger_enable(struct vp_trigger *trigger, bool on) VP_MUST_CHECK;
 /* Events so far on all pCPUs that are online, by perf's own count. */
 uint64_t vp_trigger_count(const struct vp_trigger *trigger);
 /* Enables that one event. */
-struct vp_error *vp_trigger_enable_one(struct vp_trigger *trigger, size_t place) VP_MUST_CHECK;
+struct vp_error *vp_trigger_enable_one(struct vp_trigger *trigger, size_t index) VP_MUST_CHECK;
 /* Whether a hardware counter can be sampled on. */
 bool vp_trigger_has_hardware(void);
 

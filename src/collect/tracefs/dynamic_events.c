@@ -209,8 +209,8 @@ static struct vp_error *put_arguments(const struct vp_probe_definition *definiti
 }
 
 /* The part after "p:GROUP/EVENT ": address and parameters. */
-static struct vp_error *put_user_place(const struct vp_probe_definition *definition,
-				       struct vp_buffer *line)
+static struct vp_error *put_user_location(const struct vp_probe_definition *definition,
+					  struct vp_buffer *line)
 {
 	VP_AUTO_FREE char *path = NULL;
 	uint64_t offset;
@@ -220,9 +220,9 @@ static struct vp_error *put_user_place(const struct vp_probe_definition *definit
 	return put_arguments(definition, NULL, line);
 }
 
-static struct vp_error *put_kernel_place(const struct vp_dynamic_events *own,
-					 const struct vp_probe_definition *definition,
-					 struct vp_buffer *line)
+static struct vp_error *put_kernel_location(const struct vp_dynamic_events *own,
+					    const struct vp_probe_definition *definition,
+					    struct vp_buffer *line)
 {
 	struct vp_probe_function function;
 
@@ -278,9 +278,9 @@ static struct vp_error *dynamic_events_refused(const struct vp_dynamic_events *o
 	if (errnum == EPERM || errnum == EACCES)
 		return vp_error_new("event '%s': the kernel allows no probes", definition->text);
 	if (clean)
-		return vp_error_usage("event '%s': the kernel does not take it: %s",
-				      definition->text, clean);
-	return vp_error_errno(errnum, "event '%s': the kernel does not take it", definition->text);
+		return vp_error_usage("event '%s': rejected by the kernel: %s", definition->text,
+				      clean);
+	return vp_error_errno(errnum, "event '%s': rejected by the kernel", definition->text);
 }
 
 static struct vp_error *make_event(struct vp_dynamic_events *own,
@@ -292,8 +292,8 @@ static struct vp_error *make_event(struct vp_dynamic_events *own,
 	VP_AUTO_FREE char *full = vp_format(GROUP "%d/%s", (int)getpid(), name);
 
 	vp_buffer_printf(line, "%c:%s ", definition->at_return ? 'r' : 'p', full);
-	VP_TRY(definition->of_user ? put_user_place(definition, line)
-				   : put_kernel_place(own, definition, line));
+	VP_TRY(definition->of_user ? put_user_location(definition, line)
+				   : put_kernel_location(own, definition, line));
 	vp_buffer_string(line, "\n");
 	int result = write_line(own, definition->of_user, vp_buffer_text(line));
 	if (result)

@@ -17,7 +17,7 @@ void vp_dynamic_events_free(struct vp_dynamic_events *events);
 /*
  * Makes the event of a definition (collect/tracefs/probe_definition.h). *name is the kernel's,
  * GROUP:EVENT; *shown is what perf would have called it, "probe:FUNCTION"; both to be freed.
- * Errors: the definition is none, or the kernel does not take it.
+ * Errors: the definition is malformed, or the kernel rejects it.
  */
 struct vp_error *vp_dynamic_events_add(struct vp_dynamic_events *events, const char *definition,
 				       char **name, char **shown) VP_MUST_CHECK;

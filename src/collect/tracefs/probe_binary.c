@@ -92,11 +92,11 @@ static bool probe_binary_find_in_file(int fd, const char *name, uint64_t *ret)
 /* In its debug file, or what is near. */
 static struct vp_error *find_in_image(int fd, const char *path, const char *name, uint64_t *ret)
 {
-	const struct vp_image_locations places = {0};
+	const struct vp_image_locations locations = {0};
 	struct vp_image image;
 	struct vp_nearest nearest;
 
-	VP_TRY(vp_image_read(fd, path, &places, &image));
+	VP_TRY(vp_image_read(fd, path, &locations, &image));
 	bool found = false;
 	vp_nearest_init(&nearest, (struct vp_slice){name, strlen(name)});
 	vp_vec_each (&image.symbols, symbol) {
@@ -127,8 +127,8 @@ struct vp_error *vp_probe_binary_find(const struct vp_probe_definition *definiti
 		return vp_error_errno(errno, "event '%s': no program or library '%s'",
 				      definition->text, binary);
 	if (strpbrk(found, " \t\n:"))
-		return vp_error_new("event '%s': the kernel takes no file '%s' (it has a blank or "
-				    "a colon in its name)",
+		return vp_error_new("event '%s': the kernel does not accept the file '%s' (its "
+				    "name has a blank or a colon)",
 				    definition->text, found);
 	VP_AUTO_CLOSE int fd = vp_file_open_regular(found, VP_IMAGE_MAX_BYTES, 0);
 	if (fd < 0)

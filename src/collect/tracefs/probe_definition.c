@@ -30,8 +30,7 @@ static struct vp_error *probe_definition_expected(const struct vp_probe_definiti
 }
 
 /* Takes the kind and, of a program, BINARY: away; a function's name has no colon. */
-static struct vp_error *parse_kind(struct vp_probe_definition *own, const char **place,
-				   size_t *size)
+static struct vp_error *parse_kind(struct vp_probe_definition *own, const char **at, size_t *size)
 {
 	const char *rest = own->text;
 
@@ -43,7 +42,7 @@ static struct vp_error *parse_kind(struct vp_probe_definition *own, const char *
 		own->at_return = kinds[i].at_return;
 		rest += length;
 	}
-	*place = rest;
+	*at = rest;
 	*size = strcspn(rest, " \t");
 	if (!own->of_user)
 		return NULL;
@@ -52,7 +51,7 @@ static struct vp_error *parse_kind(struct vp_probe_definition *own, const char *
 		return probe_definition_expected(own, "uprobe:BINARY:FUNCTION");
 	own->binary = vp_strndup(rest, (size_t)(colon - rest));
 	*size -= (size_t)(colon + 1 - rest);
-	*place = colon + 1;
+	*at = colon + 1;
 	return NULL;
 }
 
@@ -66,7 +65,8 @@ static bool is_event_name(const char *name)
 }
 
 /* [EVENT=]FUNCTION[+OFFSET|%return] */
-static struct vp_error *parse_place(struct vp_probe_definition *own, const char *text, size_t size)
+static struct vp_error *parse_location(struct vp_probe_definition *own, const char *text,
+				       size_t size)
 {
 	const char *equals = memchr(text, '=', size);
 	char *end;
@@ -132,12 +132,12 @@ static struct vp_error *parse_argument(struct vp_probe_definition *own, const ch
 
 static struct vp_error *probe_definition_parse(struct vp_probe_definition *own)
 {
-	const char *place;
+	const char *at;
 	size_t size;
 
-	VP_TRY(parse_kind(own, &place, &size));
-	VP_TRY(parse_place(own, place, size));
-	for (const char *word = place + size; *(word += strspn(word, " \t")); word += size) {
+	VP_TRY(parse_kind(own, &at, &size));
+	VP_TRY(parse_location(own, at, size));
+	for (const char *word = at + size; *(word += strspn(word, " \t")); word += size) {
 		size = strcspn(word, " \t");
 		VP_TRY(parse_argument(own, word, size));
 	}

@@ -15,7 +15,7 @@ struct vp_probe_function {
 	struct btf *kernel, *own; /* NULL: not there; `own` is the module's, or the kernel's */
 };
 
-/* Finds the definition's function. `kallsyms` is its path. Errors: there is none of that name (with
+/* Finds the definition's function. `kallsyms` is its path. Errors: no function of that name (with
  * near ones), or several. */
 struct vp_error *vp_probe_function_find(const struct vp_probe_definition *definition,
 					const char *kallsyms,

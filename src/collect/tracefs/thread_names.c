@@ -26,11 +26,11 @@ static struct vp_task *thread_names_thread_of(struct vp_thread_names *names, uin
 		vp_map_deinit(&names->thread_of_tid);
 		names->threads.count = 0;
 	}
-	uint32_t place =
+	uint32_t index =
 	    *vp_map_insert(&names->thread_of_tid, tid, (uint32_t)names->threads.count, is_new);
 	if (*is_new)
 		vp_vec_push(&names->threads, (struct vp_task){.id = VP_ID_task});
-	return &names->threads.at[place];
+	return &names->threads.at[index];
 }
 
 /* Nothing, if the thread is over. */

@@ -26,11 +26,11 @@ struct vp_error *vp_trace_instance_add(struct vp_trace_instance *instance, const
 				       const char *filter) VP_MUST_CHECK;
 struct vp_error *vp_trace_instance_switch(struct vp_trace_instance *instance,
 					  bool on) VP_MUST_CHECK;
-/* A descriptor that gives a page of the pCPU's ring for each read(2) (ring_page.h), nothing if
- * there is none, and that can be polled for a fourth of the ring. */
+/* A descriptor that gives a page of the pCPU's ring for each read(2) (ring_page.h), nothing without
+ * one, and that can be polled for a fourth of the ring. */
 struct vp_error *vp_trace_instance_open_pages(struct vp_trace_instance *instance, uint32_t pcpu,
 					      int *ret) VP_MUST_CHECK;
-/* Events of the pCPU that found no room. Errors: the kernel does not say. */
+/* Events of the pCPU that found no room. Errors: the kernel does not show it. */
 struct vp_error *vp_trace_instance_lost(const struct vp_trace_instance *instance, uint32_t pcpu,
 					uint64_t *ret) VP_MUST_CHECK;
 

@@ -55,7 +55,7 @@ struct tracepoint {
 	const struct vp_event_class *class;
 	bool counts_time;      /* perf's count of it is no number of events */
 	vp_event_classes self; /* its fields, until it is defined */
-	vp_tracepoint_places places;
+	vp_tracepoint_layout layout;
 };
 
 /* A pCPU's buffer: ftrace's, or perf's, of which it has another one each time it came online. */
@@ -76,9 +76,9 @@ struct vp_tracepoints {
 	struct vp_tracepoints_options options;
 	VP_VEC(struct tracepoint) events;
 	struct vp_dynamic_events *probes;
-	uint16_t *place_of_id; /* of the event that the kernel has that number for, from 1 on */
+	uint16_t *index_of_id; /* of the event that the kernel has that number for, from 1 on */
 	struct vp_trace_instance *instance; /* NULL: by perf's buffers */
-	struct tracepoint rename;           /* by ftrace: tells that a thread's name changes */
+	struct tracepoint rename;           /* by ftrace: event of a thread's new name */
 	struct vp_pcpus pcpus;
 	VP_VEC(struct source) sources;
 	struct vp_thread_names names;
@@ -126,7 +126,7 @@ static struct vp_error *read_format(struct tracepoint *event, const char *path)
 	struct vp_error *error = vp_file_read(path, FORMAT_MAX, &text);
 	if (!error)
 		error =
-		    vp_tracepoint_format_parse(path, text.bytes, text.size, class, &event->places);
+		    vp_tracepoint_format_parse(path, text.bytes, text.size, class, &event->layout);
 	vp_buffer_deinit(&text);
 	return error;
 }
@@ -142,14 +142,14 @@ static struct vp_error *tracepoints_add_event(struct vp_tracepoints *self, const
 	if (found.config >= IDS)
 		return vp_error_new("event '%s' has number %" PRIu64 ": expected at most %d", name,
 				    (uint64_t)found.config, IDS - 1);
-	if (self->place_of_id[found.config])
+	if (self->index_of_id[found.config])
 		return NULL;
 	if (self->events.count == EVENTS_MAX)
 		return vp_error_usage("option --event: expected at most %d tracepoints",
 				      EVENTS_MAX);
 	/* include/trace/events/sched.h: __perf_count(delay), __perf_count(runtime) */
 	bool counts_time = !strncmp(name, "sched:sched_stat_", 17);
-	self->place_of_id[found.config] = (uint16_t)(self->events.count + 1);
+	self->index_of_id[found.config] = (uint16_t)(self->events.count + 1);
 	vp_vec_push(&self->events, ((struct tracepoint){.name = vp_strdup(shown),
 							.kernel = vp_strdup(name),
 							.filter = filter,
@@ -319,7 +319,7 @@ static void watch_renames(struct vp_tracepoints *self)
 		error = read_format(&self->rename, path);
 	if (!error)
 		error = vp_trace_instance_add(self->instance, RENAME, NULL);
-	if (!error && self->rename.places.count > RENAMED_TO)
+	if (!error && self->rename.layout.count > RENAMED_TO)
 		self->rename.id = (uint32_t)found.config;
 	if (error) {
 		char *before = self->missing;
@@ -371,7 +371,7 @@ struct vp_error *vp_tracepoints_open(const struct vp_tracepoints_options *option
 	self->options = *options;
 	self->epoll = -1;
 	self->copy = vp_alloc(UINT16_MAX + 1);
-	self->place_of_id = vp_alloc(IDS * sizeof(*self->place_of_id));
+	self->index_of_id = vp_alloc(IDS * sizeof(*self->index_of_id));
 	self->probes = vp_dynamic_events_new(TRACING, "/proc/kallsyms");
 	struct vp_error *error = open_tracepoints(self);
 	if (error)
@@ -386,7 +386,7 @@ static void tracepoint_deinit(struct tracepoint *event)
 	free(event->name);
 	free(event->kernel);
 	vp_event_classes_deinit(&event->self);
-	vp_vec_deinit(&event->places);
+	vp_vec_deinit(&event->layout);
 }
 
 static void source_deinit(const struct vp_tracepoints *self, struct source *source)
@@ -416,7 +416,7 @@ void vp_tracepoints_free(struct vp_tracepoints *self)
 	vp_vec_deinit(&self->sources);
 	vp_vec_deinit(&self->events);
 	vp_vec_deinit(&self->pcpus);
-	free(self->place_of_id);
+	free(self->index_of_id);
 	vp_thread_names_deinit(&self->names);
 	vp_buffer_deinit(&self->records);
 	free(self->copy);
@@ -430,7 +430,7 @@ const char *vp_tracepoints_missing(const struct vp_tracepoints *self)
 	return self->missing;
 }
 
-const char *vp_tracepoints_detour(const struct vp_tracepoints *self)
+const char *vp_tracepoints_by_perf(const struct vp_tracepoints *self)
 {
 	return self->detour;
 }
@@ -582,8 +582,8 @@ static void rename_thread(struct vp_tracepoints *self, uint32_t pid, uint32_t ti
 /* task:task_rename: common_pid, pid, oldcomm, newcomm */
 static void take_rename(struct vp_tracepoints *self, struct vp_slice raw)
 {
-	const struct vp_tracepoint_place *who = &self->rename.places.at[RENAMED],
-					 *what = &self->rename.places.at[RENAMED_TO];
+	const struct vp_tracepoint_field *who = &self->rename.layout.at[RENAMED],
+					 *what = &self->rename.layout.at[RENAMED_TO];
 	struct vp_cursor at = vp_cursor_of(raw.bytes, raw.size), to = at;
 
 	vp_cursor_bytes(&at, who->offset);
@@ -632,12 +632,12 @@ static inline void tracepoints_take_event(struct vp_tracepoints *self, struct so
 	memcpy(&common, raw.bytes, sizeof(common));
 	if (common.id && common.id == self->rename.id)
 		take_rename(self, raw);
-	if (!self->place_of_id[common.id])
+	if (!self->index_of_id[common.id])
 		return;
-	const struct tracepoint *event = &self->events.at[self->place_of_id[common.id] - 1];
+	const struct tracepoint *event = &self->events.at[self->index_of_id[common.id] - 1];
 	time = in_order(self, time);
 	tracepoints_name_thread(self, source, time, pid, common.tid);
-	if (!vp_tracepoint_convert(event->class, &event->places, time, raw, &self->records))
+	if (!vp_tracepoint_convert(event->class, &event->layout, time, raw, &self->records))
 		return;
 	note_record(self, time, true);
 	source->taken++;
@@ -804,7 +804,7 @@ static bool probe_tracepoints(char *detail, size_t size)
 	struct vp_tracepoints *tracepoints = NULL;
 	struct vp_error *error = vp_tracepoints_open(&options, &tracepoints);
 	bool found = vp_probe_say_opened(
-	    error, tracepoints ? vp_tracepoints_detour(tracepoints) : NULL, detail, size);
+	    error, tracepoints ? vp_tracepoints_by_perf(tracepoints) : NULL, detail, size);
 
 	vp_tracepoints_free(tracepoints);
 	return found;

@@ -17,7 +17,7 @@ struct vp_tracepoint_spec {
 	const char *name;   /* SYSTEM:EVENT; either may have wildcards, as fnmatch(3) has them; or
 			     * a probe's definition (collect/tracefs/probe_definition.h) */
 	const char *filter; /* as Documentation/trace/events.rst has it, or NULL */
-	bool optional;      /* that there is none is no error */
+	bool optional;      /* a missing one is no error */
 };
 
 /* Records of events, and vp_tasks that name their threads, of a pCPU: in order of time, `n` of them
@@ -43,14 +43,14 @@ struct vp_tracepoints;
  * such. */
 bool vp_tracepoints_is_name(const char *name);
 
-/* Finds and opens the events. Errors: there is none of that name, its filter is none. */
+/* Finds and opens the events. Errors: unknown name, invalid filter. */
 struct vp_error *vp_tracepoints_open(const struct vp_tracepoints_options *options,
 				     struct vp_tracepoints **ret) VP_MUST_CHECK;
 void vp_tracepoints_free(struct vp_tracepoints *tracepoints);
 /* A sentence on what of the wishes this kernel does not have, or NULL. */
 const char *vp_tracepoints_missing(const struct vp_tracepoints *tracepoints);
 /* Why its events come by perf's buffers rather than by ftrace's, which cost less, or NULL. */
-const char *vp_tracepoints_detour(const struct vp_tracepoints *tracepoints);
+const char *vp_tracepoints_by_perf(const struct vp_tracepoints *tracepoints);
 /* How many probes of recorders that were killed it has removed. */
 unsigned vp_tracepoints_leftover(const struct vp_tracepoints *tracepoints);
 /* Adds their classes after the existing ones: their records have these ids. Call before the
@@ -69,9 +69,9 @@ struct vp_error *vp_tracepoints_add_pcpu(struct vp_tracepoints *tracepoints,
 /* Counts no more; what is left can still be drained. */
 struct vp_error *vp_tracepoints_end(struct vp_tracepoints *tracepoints) VP_MUST_CHECK;
 
-/* Events of the pCPU, from the start until the last drain. By perf, `events` is what the kernel
- * says in its buffer; after the end, what perf counted and what is not here, for whatever reason.
- */
+/* Events of the pCPU, from the start until the last drain. With perf's buffers, `events` is the
+ * kernel's count in the buffer; after the end, what perf counted and what is not here, for whatever
+ * reason. */
 struct vp_tracepoints_loss {
 	uint64_t events;
 	uint64_t all;  /* with those that were recorded; 0 before the end */

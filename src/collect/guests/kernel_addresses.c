@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "collect/guests/kernel_places.h"
+#include "collect/guests/kernel_addresses.h"
 
 #include <inttypes.h>
 
@@ -12,8 +12,8 @@
 
 enum { MAX_BYTES = 64 << 10 };
 
-/* Takes a line apart; false if it is none of these. */
-static bool kernel_places_parse(struct vp_slice line, uint64_t *gpa, struct vp_slice *name)
+/* Parses a line; false: malformed. */
+static bool kernel_addresses_parse(struct vp_slice line, uint64_t *gpa, struct vp_slice *name)
 {
 	struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
 
@@ -23,7 +23,7 @@ static bool kernel_places_parse(struct vp_slice line, uint64_t *gpa, struct vp_s
 }
 
 /* The file as it is; nothing if it cannot be read. */
-static void kernel_places_load(const char *path, struct vp_buffer *text)
+static void kernel_addresses_load(const char *path, struct vp_buffer *text)
 {
 	VP_AUTO_ERROR struct vp_error *error = vp_file_read(path, MAX_BYTES, text);
 
@@ -31,20 +31,20 @@ static void kernel_places_load(const char *path, struct vp_buffer *text)
 		text->size = 0;
 }
 
-uint64_t vp_kernel_place_recall(const char *folder, const char *vm)
+uint64_t vp_kernel_address_recall(const char *folder, const char *vm)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/places", folder);
 	struct vp_buffer text = {0}, escaped = {0};
 	struct vp_slice line, name;
-	uint64_t place, found = 0;
+	uint64_t address, found = 0;
 
-	kernel_places_load(path, &text);
+	kernel_addresses_load(path, &text);
 	vp_maps_escape(vm, &escaped);
 	struct vp_cursor cursor = vp_cursor_of(text.bytes, text.size);
 	while (vp_cursor_line(&cursor, &line))
-		if (kernel_places_parse(line, &place, &name) &&
+		if (kernel_addresses_parse(line, &address, &name) &&
 		    vp_slice_is(name, vp_buffer_text(&escaped)))
-			found = place;
+			found = address;
 	vp_buffer_deinit(&escaped);
 	vp_buffer_deinit(&text);
 	return found;
@@ -56,24 +56,24 @@ static void keep_others(const struct vp_buffer *text, const char *vm, size_t roo
 {
 	struct vp_cursor cursor = vp_cursor_of(text->bytes, text->size);
 	struct vp_slice line, name;
-	uint64_t place;
+	uint64_t address;
 
 	while (vp_cursor_line(&cursor, &line)) {
 		if (vp_cursor_left(&cursor) + line.size + 1 > room ||
-		    !kernel_places_parse(line, &place, &name) || vp_slice_is(name, vm))
+		    !kernel_addresses_parse(line, &address, &name) || vp_slice_is(name, vm))
 			continue;
 		vp_buffer_append(ret, line.bytes, line.size);
 		vp_buffer_string(ret, "\n");
 	}
 }
 
-struct vp_error *vp_kernel_place_remember(const char *folder, const char *vm, uint64_t gpa)
+struct vp_error *vp_kernel_address_remember(const char *folder, const char *vm, uint64_t gpa)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/places", folder);
 	struct vp_buffer text = {0}, escaped = {0}, line = {0}, ret = {0};
 
 	VP_TRY(vp_pack_cache_make(folder));
-	kernel_places_load(path, &text);
+	kernel_addresses_load(path, &text);
 	vp_maps_escape(vm, &escaped);
 	vp_buffer_printf(&line, "%" PRIx64 " %s\n", gpa, vp_buffer_text(&escaped));
 	if (line.size < MAX_BYTES)

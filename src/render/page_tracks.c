@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The page's timeline: each lane's slices in order of time. */
+/* The page's timeline: each track's slices in order of time. */
 #include "analyze/report/report.h"
-#include "analyze/trace/lane_store.h"
-#include "analyze/trace/lanes.h"
+#include "analyze/trace/track_store.h"
+#include "analyze/trace/tracks.h"
 #include "base/buffer.h"
 #include "base/intern.h"
 #include "base/json.h"
 #include "base/macros.h"
 #include "base/vec.h"
 #include "render/page_parts.h"
-#include "render/render_lanes.h"
+#include "render/render_tracks.h"
 #include "schema/vm.h"
 #include "store/packet.h"
 
@@ -23,15 +23,15 @@ static uint32_t vm_index(const struct vp_report *report, uint32_t vm)
 
 /* ns of a merged slice in its state; then the number of other states, and of each its number and
  * ns. */
-static void put_parts(const struct vp_lane_slice *slice, struct vp_buffer *packed)
+static void put_parts(const struct vp_stored_slice *slice, struct vp_buffer *packed)
 {
 	uint64_t others = 0;
 
-	for (int state = 0; state < VP_LANE_STATES; state++)
+	for (int state = 0; state < VP_TRACK_STATES; state++)
 		others += state != (int)slice->state && slice->parts[state] >= 1;
 	vp_page_pack(packed, slice->main);
 	vp_page_pack(packed, others);
-	for (int state = 0; state < VP_LANE_STATES; state++) {
+	for (int state = 0; state < VP_TRACK_STATES; state++) {
 		if (state == (int)slice->state || slice->parts[state] < 1)
 			continue;
 		vp_page_pack(packed, (uint64_t)state);
@@ -42,11 +42,11 @@ static void put_parts(const struct vp_lane_slice *slice, struct vp_buffer *packe
 /* Each slice: ns since the end of the one before (of the first, since `begin`), ns of it, its
  * state, label + 1 and pCPU + 1 (0: none), slices that it was made of - 1, and if there are any,
  * its parts. */
-static void put_slices(const struct vp_stored_lane *lane, uint64_t begin, struct vp_json *json)
+static void put_slices(const struct vp_stored_track *track, uint64_t begin, struct vp_json *json)
 {
 	struct vp_buffer packed = {0};
 
-	vp_vec_each (&lane->slices, slice) {
+	vp_vec_each (&track->slices, slice) {
 		vp_page_pack(&packed, slice->begin - begin);
 		vp_page_pack(&packed, slice->end - slice->begin);
 		vp_page_pack(&packed, slice->state);
@@ -57,65 +57,65 @@ static void put_slices(const struct vp_stored_lane *lane, uint64_t begin, struct
 			put_parts(slice, &packed);
 		begin = slice->end;
 	}
-	vp_json_count(json, "slices", lane->slices.count);
+	vp_json_count(json, "slices", track->slices.count);
 	vp_page_put_packed(json, "data", &packed);
 }
 
-static void put_lane(const struct vp_lane_store *lanes, const struct vp_stored_lane *lane,
-		     const struct vp_report *report, uint64_t begin, struct vp_json *json)
+static void put_track(const struct vp_track_store *tracks, const struct vp_stored_track *track,
+		      const struct vp_report *report, uint64_t begin, struct vp_json *json)
 {
 	static const char *const kinds[] = {
 	    [VP_STORED_PCPU] = "pcpu", [VP_STORED_VCPU] = "vcpu", [VP_STORED_THREAD] = "thread"};
 
 	vp_json_line(json);
 	vp_json_object(json, NULL);
-	vp_json_text(json, "kind", kinds[lane->kind]);
-	vp_json_count(json, "number", lane->number);
-	vp_json_count(json, "vm", lane->kind == VP_STORED_PCPU ? 0 : vm_index(report, lane->vm));
+	vp_json_text(json, "kind", kinds[track->kind]);
+	vp_json_count(json, "number", track->number);
+	vp_json_count(json, "vm", track->kind == VP_STORED_PCPU ? 0 : vm_index(report, track->vm));
 	vp_json_text(json, "name",
-		     lane->name == VP_NONE ? NULL : vp_intern_text(&lanes->texts, lane->name));
-	put_slices(lane, begin, json);
+		     track->name == VP_NONE ? NULL : vp_intern_text(&tracks->texts, track->name));
+	put_slices(track, begin, json);
 	vp_json_object_end(json);
 }
 
-static void put_labels(const struct vp_lane_store *lanes, const struct vp_report *report,
+static void put_labels(const struct vp_track_store *tracks, const struct vp_report *report,
 		       struct vp_json *json)
 {
 	vp_json_array(json, "labels");
-	vp_vec_each (&lanes->labels, label) {
-		vp_json_text(json, NULL, vp_intern_text(&lanes->texts, label->text));
+	vp_vec_each (&tracks->labels, label) {
+		vp_json_text(json, NULL, vp_intern_text(&tracks->texts, label->text));
 		vp_json_count(json, NULL, vm_index(report, label->vm));
 	}
 	vp_json_array_end(json);
 	vp_json_array(json, "states");
-	for (int state = 0; state < VP_LANE_STATES; state++)
-		vp_json_text(json, NULL, vp_lane_state_name((enum vp_lane_state)state));
+	for (int state = 0; state < VP_TRACK_STATES; state++)
+		vp_json_text(json, NULL, vp_track_state_name((enum vp_track_state)state));
 	vp_json_array_end(json);
 }
 
-void vp_page_put_lanes(const struct vp_lane_store *lanes, const struct vp_report *report,
-		       struct vp_json *json)
+void vp_page_put_tracks(const struct vp_track_store *tracks, const struct vp_report *report,
+			struct vp_json *json)
 {
 	uint64_t begin = UINT64_MAX, end = 0;
 
-	vp_vec_each (&lanes->lanes, lane) {
-		if (!lane->slices.count)
+	vp_vec_each (&tracks->tracks, track) {
+		if (!track->slices.count)
 			continue;
-		const struct vp_lane_slice *first = &lane->slices.at[0];
-		const struct vp_lane_slice *last = &lane->slices.at[lane->slices.count - 1];
+		const struct vp_stored_slice *first = &track->slices.at[0];
+		const struct vp_stored_slice *last = &track->slices.at[track->slices.count - 1];
 		begin = first->begin < begin ? first->begin : begin;
 		end = last->end > end ? last->end : end;
 	}
 	vp_json_object(json, "timeline");
 	vp_json_count(json, "beginNs", end ? begin : 0);
 	vp_json_count(json, "lengthNs", end ? end - begin : 0);
-	vp_json_count(json, "shortestNs", lanes->shortest);
-	vp_json_bool(json, "leftOut", lanes->left_out);
-	put_labels(lanes, report, json);
+	vp_json_count(json, "shortestNs", tracks->shortest);
+	vp_json_bool(json, "leftOut", tracks->left_out);
+	put_labels(tracks, report, json);
 	vp_json_array(json, "lanes");
-	vp_vec_each (&lanes->lanes, lane)
-		if (lane->slices.count)
-			put_lane(lanes, lane, report, begin, json);
+	vp_vec_each (&tracks->tracks, track)
+		if (track->slices.count)
+			put_track(tracks, track, report, begin, json);
 	vp_json_array_end(json);
 	vp_json_object_end(json);
 }

@@ -6,8 +6,8 @@
 #include "base/file.h"
 #include "bpf/account_abi.h"
 #include "make_recording.h"
-#include "render/render_lanes.h"
 #include "render/render_table.h"
+#include "render/render_tracks.h"
 #include "schema/trace_event.h"
 
 #define NAME "test_lanes.rec"
@@ -95,42 +95,42 @@ static void finish(struct made *made)
 }
 
 struct printed {
-	enum vp_lane lane;
-	const struct vp_lanes_format *format;
-	struct vp_lanes_layout layout;
+	enum vp_track track;
+	const struct vp_tracks_format *format;
+	struct vp_tracks_layout layout;
 	struct vp_buffer out;
-	struct vp_lane_switches switches;
+	struct vp_track_switches switches;
 	vp_sentences notes;
 };
 
-static void take(void *context, const struct vp_period *period)
+static void take(void *context, const struct vp_track_slice *slice)
 {
 	struct printed *printed = context;
 
-	assert_true(period->begin <= period->end);
-	if (period->lane == printed->lane && (!printed->layout.of_threads || period->has_guest))
-		printed->format->period(period, &printed->layout, &printed->out);
+	assert_true(slice->begin <= slice->end);
+	if (slice->track == printed->track && (!printed->layout.of_threads || slice->has_guest))
+		printed->format->slice(slice, &printed->layout, &printed->out);
 }
 
-static void print(struct printed *printed, const char *format, struct vp_lanes_options options)
+static void print(struct printed *printed, const char *format, struct vp_tracks_options options)
 {
-	struct vp_lanes *lanes;
+	struct vp_tracks *tracks;
 
-	printed->format = vp_lanes_format_named(format);
+	printed->format = vp_tracks_format_named(format);
 	options.take = take;
 	options.context = printed;
 	options.to = options.to ? options.to : UINT64_MAX;
-	expect_no_error(vp_lanes_open(NAME, &options, &lanes));
-	printed->layout.lanes = lanes;
+	expect_no_error(vp_tracks_open(NAME, &options, &tracks));
+	printed->layout.tracks = tracks;
 	if (printed->format->begin)
 		printed->format->begin(&printed->out);
-	while (vp_lanes_read(lanes, 1))
+	while (vp_tracks_read(tracks, 1))
 		;
-	assert_false(vp_lanes_read(lanes, 1));
-	printed->switches = vp_lanes_switches(lanes, VM, 0, CPU0);
-	vp_vec_each (&vp_lanes_feed(lanes)->notes, note)
+	assert_false(vp_tracks_read(tracks, 1));
+	printed->switches = vp_tracks_switches(tracks, VM, 0, CPU0);
+	vp_vec_each (&vp_tracks_feed(tracks)->notes, note)
 		vp_vec_push(&printed->notes, vp_strdup(*note));
-	vp_lanes_close(lanes);
+	vp_tracks_close(tracks);
 }
 
 static void printed_free(struct printed *printed)
@@ -141,11 +141,11 @@ static void printed_free(struct printed *printed)
 	vp_vec_deinit(&printed->notes);
 }
 
-static void expect_lane(enum vp_lane lane, const char *expected)
+static void expect_track(enum vp_track track, const char *expected)
 {
-	struct printed printed = {.lane = lane};
+	struct printed printed = {.track = track};
 
-	print(&printed, "text", (struct vp_lanes_options){0});
+	print(&printed, "text", (struct vp_tracks_options){0});
 	assert_string_equal(vp_buffer_text(&printed.out), expected);
 	printed_free(&printed);
 }
@@ -187,8 +187,8 @@ static void make(void)
 static void test_vcpu(void **state)
 {
 	make();
-	expect_lane(
-	    VP_LANE_VCPU,
+	expect_track(
+	    VP_TRACK_VCPU,
 	    "    1.000000010    10 ns [000] vm0/0    work\n"
 	    "    1.000000020    10 ns [000] vm0/0    guest\n"
 	    "    1.000000030    10 ns [000] vm0/0    work      worker/7\n"
@@ -207,13 +207,13 @@ static void test_vcpu(void **state)
 	    "    1.000000200    10 ns [000] vm0/0    waking    swapper/0 by=swapper/0\n"
 	    "    1.000000210    10 ns [000] vm0/0    work      swapper/0\n"
 	    "    1.000000220    10 ns [000] vm0/0    guest     swapper/0 exact\n");
-	expect_lane(VP_LANE_PCPU,
-		    "    1.000000010    55 ns [000] vm0/0    running   CPU 0/KVM/1001\n"
-		    "    1.000000065     5 ns [000]          running   thief/50\n"
-		    "    1.000000070    10 ns [000]          running   -/51\n"
-		    "    1.000000080    70 ns [000] vm0/0    running   CPU 0/KVM/1001\n"
-		    "    1.000000150    60 ns [000]          idle\n"
-		    "    1.000000210    20 ns [000] vm0/0    running   CPU 0/KVM/1001\n");
+	expect_track(VP_TRACK_PCPU,
+		     "    1.000000010    55 ns [000] vm0/0    running   CPU 0/KVM/1001\n"
+		     "    1.000000065     5 ns [000]          running   thief/50\n"
+		     "    1.000000070    10 ns [000]          running   -/51\n"
+		     "    1.000000080    70 ns [000] vm0/0    running   CPU 0/KVM/1001\n"
+		     "    1.000000150    60 ns [000]          idle\n"
+		     "    1.000000210    20 ns [000] vm0/0    running   CPU 0/KVM/1001\n");
 }
 
 /* An exit that KVM tells of only when the thread has lost its pCPU meanwhile: what came between is
@@ -238,16 +238,16 @@ static void test_late_exits(void **state)
 	leave(&made, 0, 110, 0, MADE_INTR);
 	enter(&made, 0, 120, 0);
 	finish(&made);
-	expect_lane(VP_LANE_VCPU,
-		    "    1.000000010    10 ns [000] vm0/0    work\n"
-		    "    1.000000020    10 ns [000] vm0/0    guest\n"
-		    "    1.000000030    10 ns [000] vm0/0    work      -/7\n"
-		    "    1.000000040    10 ns [000] vm0/0    guest     -/7 exact\n"
-		    "    1.000000050    10 ns [000] vm0/0    preempted -/7 by=thief/50\n"
-		    "    1.000000060    20 ns [000] vm0/0    work      -/7\n"
-		    "    1.000000080    10 ns [000] vm0/0    guest     -/7 uncertain switches=2\n"
-		    "    1.000000090    10 ns [000] vm0/0    preempted -/8 by=thief/50\n"
-		    "    1.000000100    20 ns [000] vm0/0    work      -/8\n");
+	expect_track(VP_TRACK_VCPU,
+		     "    1.000000010    10 ns [000] vm0/0    work\n"
+		     "    1.000000020    10 ns [000] vm0/0    guest\n"
+		     "    1.000000030    10 ns [000] vm0/0    work      -/7\n"
+		     "    1.000000040    10 ns [000] vm0/0    guest     -/7 exact\n"
+		     "    1.000000050    10 ns [000] vm0/0    preempted -/7 by=thief/50\n"
+		     "    1.000000060    20 ns [000] vm0/0    work      -/7\n"
+		     "    1.000000080    10 ns [000] vm0/0    guest     -/7 uncertain switches=2\n"
+		     "    1.000000090    10 ns [000] vm0/0    preempted -/8 by=thief/50\n"
+		     "    1.000000100    20 ns [000] vm0/0    work      -/8\n");
 }
 
 /* Nothing is exact whose end was lost, or that goes on at the recording's end, or of which the
@@ -275,29 +275,29 @@ static void test_losses(void **state)
 	enter(&made, 1, 140, 0);
 	change(&made, 0, 150, CPU0, 0, 0);
 	finish(&made);
-	expect_lane(VP_LANE_VCPU,
-		    "    1.000000010    10 ns [000] vm0/0    work\n"
-		    "    1.000000020    10 ns [000] vm0/0    guest\n"
-		    "    1.000000030    10 ns [000] vm0/0    work      -/7\n"
-		    "    1.000000040    20 ns [000] vm0/0    guest     -/7 uncertain\n"
-		    "    1.000000060    10 ns [000] vm0/0    guest     -/7 exact\n"
-		    "    1.000000070    10 ns [000] vm0/0    work      -/7\n"
-		    "    1.000000080    10 ns [000] vm0/0    guest     -/7 uncertain\n"
-		    "    1.000000090     5 ns [001] vm0/0    work      -/7\n"
-		    "    1.000000095     5 ns [001] vm0/0    guest     -/7 uncertain\n"
-		    "    1.000000100    10 ns [001] vm0/0    work\n"
-		    "    1.000000110    10 ns [001] vm0/0    guest\n"
-		    "    1.000000120    20 ns [001] vm0/0    work      -/7\n"
-		    "    1.000000140    10 ns [001] vm0/0    guest     -/7 uncertain\n");
+	expect_track(VP_TRACK_VCPU,
+		     "    1.000000010    10 ns [000] vm0/0    work\n"
+		     "    1.000000020    10 ns [000] vm0/0    guest\n"
+		     "    1.000000030    10 ns [000] vm0/0    work      -/7\n"
+		     "    1.000000040    20 ns [000] vm0/0    guest     -/7 uncertain\n"
+		     "    1.000000060    10 ns [000] vm0/0    guest     -/7 exact\n"
+		     "    1.000000070    10 ns [000] vm0/0    work      -/7\n"
+		     "    1.000000080    10 ns [000] vm0/0    guest     -/7 uncertain\n"
+		     "    1.000000090     5 ns [001] vm0/0    work      -/7\n"
+		     "    1.000000095     5 ns [001] vm0/0    guest     -/7 uncertain\n"
+		     "    1.000000100    10 ns [001] vm0/0    work\n"
+		     "    1.000000110    10 ns [001] vm0/0    guest\n"
+		     "    1.000000120    20 ns [001] vm0/0    work      -/7\n"
+		     "    1.000000140    10 ns [001] vm0/0    guest     -/7 uncertain\n");
 }
 
 static void test_filters(void **state)
 {
 	static const int second[] = {1};
-	struct printed printed = {.lane = VP_LANE_VCPU, .layout.of_threads = true};
+	struct printed printed = {.track = VP_TRACK_VCPU, .layout.of_threads = true};
 
 	make();
-	print(&printed, "csv", (struct vp_lanes_options){.from = AT(90), .to = AT(112)});
+	print(&printed, "csv", (struct vp_tracks_options){.from = AT(90), .to = AT(112)});
 	assert_string_equal(
 	    vp_buffer_text(&printed.out),
 	    "track,begin_ns,end_ns,pcpu,state,tid,comm,vm,vcpu,guest_tid,guest_pid,guest_comm,"
@@ -309,8 +309,8 @@ static void test_filters(void **state)
 	    "0/KVM,vm0,0,8,108,other,uncertain,1,,,thread\n");
 	assert_int_equal(printed.switches.made, 5);
 	printed_free(&printed);
-	printed = (struct printed){.lane = VP_LANE_VCPU};
-	print(&printed, "jsonl", (struct vp_lanes_options){.from = AT(65), .to = AT(70)});
+	printed = (struct printed){.track = VP_TRACK_VCPU};
+	print(&printed, "jsonl", (struct vp_tracks_options){.from = AT(65), .to = AT(70)});
 	assert_string_equal(vp_buffer_text(&printed.out),
 			    "{\"type\": \"slice\", \"track\": \"vcpu\", \"lane\": \"vcpu\", "
 			    "\"begin_ns\": 1000000065, "
@@ -320,16 +320,16 @@ static void test_filters(void **state)
 			    "\"guest_pid\": 107, \"guest_comm\": \"worker\", \"certainty\": null, "
 			    "\"switches\": 0, \"thief_tid\": 50, \"thief_comm\": \"thief\"}\n");
 	printed_free(&printed);
-	printed = (struct printed){.lane = VP_LANE_VCPU};
+	printed = (struct printed){.track = VP_TRACK_VCPU};
 	/* Its idle thread, which is number 0 and known, before it halts. */
-	print(&printed, "jsonl", (struct vp_lanes_options){.from = AT(142), .to = AT(148)});
+	print(&printed, "jsonl", (struct vp_tracks_options){.from = AT(142), .to = AT(148)});
 	assert_non_null(
 	    strstr(vp_buffer_text(&printed.out), "\"guest_tid\": 0, \"guest_pid\": 0, "));
 	printed_free(&printed);
-	printed = (struct printed){.lane = VP_LANE_VCPU};
-	print(&printed, "text", (struct vp_lanes_options){.vm = "vm1"});
+	printed = (struct printed){.track = VP_TRACK_VCPU};
+	print(&printed, "text", (struct vp_tracks_options){.vm = "vm1"});
 	assert_int_equal(printed.out.size, 0);
-	print(&printed, "text", (struct vp_lanes_options){.pcpus = second, .n_pcpus = 1});
+	print(&printed, "text", (struct vp_tracks_options){.pcpus = second, .n_pcpus = 1});
 	assert_int_equal(printed.out.size, 0);
 	assert_int_equal(printed.notes.count, 0);
 	printed_free(&printed);
@@ -338,7 +338,7 @@ static void test_filters(void **state)
 /* Names of guests' and the host's threads may be anything; CSV has them in quotes. */
 static void test_csv_names(void **state)
 {
-	struct printed printed = {.lane = VP_LANE_PCPU};
+	struct printed printed = {.track = VP_TRACK_PCPU};
 	struct made made;
 
 	begin(&made);
@@ -346,7 +346,7 @@ static void test_csv_names(void **state)
 	change(&made, 0, 10, 0, 51, 0);
 	change(&made, 0, 20, 51, 0, 0);
 	finish(&made);
-	print(&printed, "csv", (struct vp_lanes_options){0});
+	print(&printed, "csv", (struct vp_tracks_options){0});
 	assert_non_null(strstr(vp_buffer_text(&printed.out),
 			       "pcpu,1000000010,1000000020,0,running,"
 			       "51,\"a,\"\"b\"\"\",,,,,,,0,,,pcpu\n"));
@@ -355,10 +355,10 @@ static void test_csv_names(void **state)
 
 static void test_switches(void **state)
 {
-	struct printed printed = {.lane = VP_LANE_PCPU};
+	struct printed printed = {.track = VP_TRACK_PCPU};
 
 	make();
-	print(&printed, "text", (struct vp_lanes_options){0});
+	print(&printed, "text", (struct vp_tracks_options){0});
 	assert_int_equal(printed.switches.made, 6);
 	assert_int_equal(printed.switches.seen, 2);
 	assert_int_equal(printed.switches.begins, 1);
@@ -366,9 +366,9 @@ static void test_switches(void **state)
 	printed_free(&printed);
 }
 
-static void take_sum(void *context, const struct vp_period *period)
+static void take_sum(void *context, const struct vp_track_slice *slice)
 {
-	vp_sched_take(context, period);
+	vp_sched_take(context, slice);
 }
 
 static void expect_table(struct vp_table *table, const char *expected)
@@ -381,17 +381,17 @@ static void expect_table(struct vp_table *table, const char *expected)
 	vp_table_deinit(table);
 }
 
-static void expect_sums(struct vp_sched *sums, struct vp_lanes *lanes)
+static void expect_sums(struct vp_sched *sums, struct vp_tracks *tracks)
 {
 	struct vp_table tables[4] = {0};
 
-	vp_sched_vcpu_table(sums, lanes, &tables[0]);
+	vp_sched_vcpu_table(sums, tracks, &tables[0]);
 	expect_table(&tables[0], "vm,vcpu,tid,guest_ns,work_ns,steal_ns,waking_ns,halted_ns,"
 				 "waiting_ns,exact_ns,uncertain_ns,exact_percent,switches_total,"
 				 "switches_observed,implausible,host_ns,stolen_ns,blocked_ns,"
 				 "switches_seen,switches_made,jumps\n"
 				 "vm0,0,1001,80,65,25,10,50,0,30,40,37.5,6,2,0,65,15,0,2,6,0\n");
-	vp_sched_thread_table(sums, lanes, &tables[1]);
+	vp_sched_thread_table(sums, tracks, &tables[1]);
 	expect_table(&tables[1], "vm,vcpu,pid,tid,comm,exact_ns,uncertain_ns,work_ns,steal_ns,"
 				 "thief_ns,thief,host_ns,stolen_ns\n"
 				 "vm0,0,107,7,worker,20,15,20,15,10,-/51,20,15\n"
@@ -399,7 +399,7 @@ static void expect_sums(struct vp_sched *sums, struct vp_lanes *lanes)
 				 "vm0,0,0,0,swapper,10,0,20,10,10,swapper/0,20,10\n");
 	vp_sched_wait_table(sums, &tables[2]);
 	expect_table(&tables[2], "from_ns,wakeups,preemptions\n8,1,1\n");
-	vp_sched_worst_table(sums, lanes, &tables[3]);
+	vp_sched_worst_table(sums, tracks, &tables[3]);
 	expect_table(&tables[3], "vm,vcpu,ns,after,at_s,guest_thread,thief\n"
 				 "vm0,0,15,preemption,1.000000065,worker/7,-/51\n"
 				 "vm0,0,10,wakeup,1.000000200,swapper/0,swapper/0\n");
@@ -408,16 +408,16 @@ static void expect_sums(struct vp_sched *sums, struct vp_lanes *lanes)
 static void test_sums(void **state)
 {
 	struct vp_sched sums = {.max_waits = 2};
-	const struct vp_lanes_options options = {
+	const struct vp_tracks_options options = {
 	    .to = UINT64_MAX, .take = take_sum, .context = &sums};
-	struct vp_lanes *lanes;
+	struct vp_tracks *tracks;
 
 	make();
-	expect_no_error(vp_lanes_open(NAME, &options, &lanes));
-	while (vp_lanes_read(lanes, 3))
+	expect_no_error(vp_tracks_open(NAME, &options, &tracks));
+	while (vp_tracks_read(tracks, 3))
 		;
-	expect_sums(&sums, lanes);
-	vp_lanes_close(lanes);
+	expect_sums(&sums, tracks);
+	vp_tracks_close(tracks);
 	vp_sched_deinit(&sums);
 }
 
@@ -428,15 +428,15 @@ static void test_worst_waits(void **state)
 
 	for (uint32_t i = 0; i < 100; i++) {
 		uint64_t begin = 1000 * (i + 1), ns = i * 37 % 101;
-		const struct vp_period period = {.lane = VP_LANE_VCPU,
-						 .state = VP_LANE_WAKING,
-						 .begin = begin,
-						 .end = begin + ns,
-						 .wait_begin = begin,
-						 .wait_ends = true,
-						 .has_vcpu = true,
-						 .vm = VM};
-		vp_sched_take(&sums, &period);
+		const struct vp_track_slice slice = {.track = VP_TRACK_VCPU,
+						     .state = VP_TRACK_WAKING,
+						     .begin = begin,
+						     .end = begin + ns,
+						     .wait_begin = begin,
+						     .wait_ends = true,
+						     .has_vcpu = true,
+						     .vm = VM};
+		vp_sched_take(&sums, &slice);
 	}
 	assert_int_equal(sums.waits.count, 3);
 	assert_int_equal(sums.waits.at[0].ns, 100);
@@ -452,19 +452,19 @@ static void test_other_recordings(void **state)
 {
 	static const char foreign[] = "vperf-events 1\nevent sched:sched_switch\nfield prev_tid "
 				      "integer unsigned 8 0\nevent kvm:kvm_entry\n";
-	const struct vp_lanes_options options = {.to = UINT64_MAX, .take = take};
-	struct printed printed = {.lane = VP_LANE_VCPU};
-	struct vp_lanes *lanes;
+	const struct vp_tracks_options options = {.to = UINT64_MAX, .take = take};
+	struct printed printed = {.track = VP_TRACK_VCPU};
+	struct vp_tracks *tracks;
 	struct made made;
 
 	made_begin(&made, NAME, 1);
 	made_end(&made, 10);
-	expect_error(vp_lanes_open(NAME, &options, &lanes), "the recording has no events");
+	expect_error(vp_tracks_open(NAME, &options, &tracks), "the recording has no events");
 	begin(&made);
 	enter(&made, 0, 20, 0);
 	leave(&made, 0, 30, 0, MADE_HLT);
 	finish(&made);
-	print(&printed, "text", (struct vp_lanes_options){0});
+	print(&printed, "text", (struct vp_tracks_options){0});
 	assert_string_equal(vp_buffer_text(&printed.out),
 			    "    1.000000020    10 ns [000] vm0/0    guest\n");
 	assert_int_equal(printed.notes.count, 1);
@@ -472,8 +472,8 @@ static void test_other_recordings(void **state)
 	printed_free(&printed);
 	make();
 	temporary_file(NAME "/host.events", foreign, sizeof(foreign) - 1);
-	printed = (struct printed){.lane = VP_LANE_VCPU};
-	print(&printed, "text", (struct vp_lanes_options){0});
+	printed = (struct printed){.track = VP_TRACK_VCPU};
+	print(&printed, "text", (struct vp_tracks_options){0});
 	assert_int_equal(printed.out.size, 0);
 	printed_free(&printed);
 }
@@ -537,41 +537,41 @@ static void test_states(void **state)
 	put_state(&made, HOST_VM, 0, 160, 10, VP_STATE_PREEMPTED, 0);
 	put_state(&made, GUEST_VM, 1, 160, 20, VP_STATE_GUEST, 0);
 	finish_domains(&made);
-	expect_lane(VP_LANE_VCPU,
-		    "    1.000000010    40 ns [000] vm1/0    guest\n"
-		    "    1.000000010    42 ns [000] vm0/0    preempted by=vCPU 0 of VM vm1/2001\n"
-		    "    1.000000052     8 ns [000] vm0/0    guest\n"
-		    "    1.000000060    10 ns [000] vm0/0    guest     -/51 exact\n"
-		    "    1.000000070    10 ns [000] vm0/0    guest     swapper/0 exact\n"
-		    "    1.000000050    32 ns [000] vm1/0    preempted by=vCPU 0 of VM vm0/1001\n"
-		    "    1.000000082     8 ns [000] vm1/0    guest\n"
-		    "    1.000000090     5 ns [000] vm1/0    work\n"
-		    "    1.000000095    15 ns [-]   vm1/0    halted\n"
-		    "    1.000000110    10 ns [000] vm1/0    waking    by=nobody/0\n"
-		    "    1.000000120    10 ns [000] vm1/0    guest\n"
-		    "    1.000000130    10 ns [001] vm1/0    preempted\n"
-		    "    1.000000080    70 ns [-]   vm0/0    waiting   swapper/0\n"
-		    "    1.000000150    10 ns [000] vm0/0    preempted swapper/0\n"
-		    "    1.000000140    20 ns [001] vm1/0    guest\n");
-	expect_lane(VP_LANE_PCPU,
-		    "    1.000000010    40 ns [000] vm1/0    running   vCPU 0 of VM vm1/2001\n"
-		    "    1.000000052    28 ns [000] vm0/0    running   vCPU 0 of VM vm0/1001\n"
-		    "    1.000000082    13 ns [000] vm1/0    running   vCPU 0 of VM vm1/2001\n"
-		    "    1.000000095    25 ns [000]          idle\n"
-		    "    1.000000120    10 ns [000] vm1/0    running   vCPU 0 of VM vm1/2001\n"
-		    "    1.000000130    30 ns [000]          idle\n"
-		    "    1.000000140    20 ns [001] vm1/0    running   vCPU 0 of VM vm1/2001\n");
+	expect_track(VP_TRACK_VCPU,
+		     "    1.000000010    40 ns [000] vm1/0    guest\n"
+		     "    1.000000010    42 ns [000] vm0/0    preempted by=vCPU 0 of VM vm1/2001\n"
+		     "    1.000000052     8 ns [000] vm0/0    guest\n"
+		     "    1.000000060    10 ns [000] vm0/0    guest     -/51 exact\n"
+		     "    1.000000070    10 ns [000] vm0/0    guest     swapper/0 exact\n"
+		     "    1.000000050    32 ns [000] vm1/0    preempted by=vCPU 0 of VM vm0/1001\n"
+		     "    1.000000082     8 ns [000] vm1/0    guest\n"
+		     "    1.000000090     5 ns [000] vm1/0    work\n"
+		     "    1.000000095    15 ns [-]   vm1/0    halted\n"
+		     "    1.000000110    10 ns [000] vm1/0    waking    by=nobody/0\n"
+		     "    1.000000120    10 ns [000] vm1/0    guest\n"
+		     "    1.000000130    10 ns [001] vm1/0    preempted\n"
+		     "    1.000000080    70 ns [-]   vm0/0    waiting   swapper/0\n"
+		     "    1.000000150    10 ns [000] vm0/0    preempted swapper/0\n"
+		     "    1.000000140    20 ns [001] vm1/0    guest\n");
+	expect_track(VP_TRACK_PCPU,
+		     "    1.000000010    40 ns [000] vm1/0    running   vCPU 0 of VM vm1/2001\n"
+		     "    1.000000052    28 ns [000] vm0/0    running   vCPU 0 of VM vm0/1001\n"
+		     "    1.000000082    13 ns [000] vm1/0    running   vCPU 0 of VM vm1/2001\n"
+		     "    1.000000095    25 ns [000]          idle\n"
+		     "    1.000000120    10 ns [000] vm1/0    running   vCPU 0 of VM vm1/2001\n"
+		     "    1.000000130    30 ns [000]          idle\n"
+		     "    1.000000140    20 ns [001] vm1/0    running   vCPU 0 of VM vm1/2001\n");
 }
 
-static void take_stolen(void *context, const struct vp_period *period)
+static void take_stolen(void *context, const struct vp_track_slice *slice)
 {
 	unsigned *counts = context;
 
-	if (period->lane != VP_LANE_VCPU || period->state != VP_LANE_STOLEN)
+	if (slice->track != VP_TRACK_VCPU || slice->state != VP_TRACK_STOLEN)
 		return;
-	uint32_t other = period->vm == HOST_VM ? GUEST_VM : HOST_VM;
+	uint32_t other = slice->vm == HOST_VM ? GUEST_VM : HOST_VM;
 	counts[0]++;
-	counts[1] += period->has_thief && period->thief_tid == other + 1;
+	counts[1] += slice->has_thief && slice->thief_tid == other + 1;
 }
 
 /* Who had the pCPU is known however many turns there were. */
@@ -579,9 +579,9 @@ static void test_many_turns(void **state)
 {
 	enum { TURNS = 1500, LENGTH = 10 };
 	unsigned counts[2] = {0};
-	const struct vp_lanes_options options = {
+	const struct vp_tracks_options options = {
 	    .to = UINT64_MAX, .take = take_stolen, .context = counts};
-	struct vp_lanes *lanes;
+	struct vp_tracks *tracks;
 	struct made made;
 
 	begin_domains(&made);
@@ -592,29 +592,29 @@ static void test_many_turns(void **state)
 			  VP_STATE_GOT_PCPU);
 	}
 	finish_domains(&made);
-	expect_no_error(vp_lanes_open(NAME, &options, &lanes));
-	while (vp_lanes_read(lanes, UINT64_MAX))
+	expect_no_error(vp_tracks_open(NAME, &options, &tracks));
+	while (vp_tracks_read(tracks, UINT64_MAX))
 		;
 	assert_int_equal(counts[0], TURNS);
 	assert_int_equal(counts[1], TURNS);
-	vp_lanes_close(lanes);
+	vp_tracks_close(tracks);
 }
 
 /* Of domains, whatever events there are: the scheduler's are of the host's own vCPUs. */
 static void test_no_states(void **state)
 {
-	const struct vp_lanes_options options = {.to = UINT64_MAX};
-	struct vp_lanes *lanes;
+	const struct vp_tracks_options options = {.to = UINT64_MAX};
+	struct vp_tracks *tracks;
 	struct made made;
 
 	begin_domains(&made);
 	change(&made, 0, 60, 50, 51, 0);
 	finish(&made);
-	struct vp_error *error = vp_lanes_open(NAME, &options, &lanes);
+	struct vp_error *error = vp_tracks_open(NAME, &options, &tracks);
 	assert_non_null(error);
 	assert_string_equal(vp_error_message(error),
-			    "the recording has no states of vCPUs one after another: 'vperf record "
-			    "--trace' records them, or --account-events");
+			    "the recording has no vCPU states in time order: record with --trace "
+			    "or --account-events");
 	vp_error_free(error);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Threads whose lent counters are read, and what events make of them. */
-#ifndef VP_PRELOAD_SETTLE_H
-#define VP_PRELOAD_SETTLE_H
+#ifndef VP_PRELOAD_SHIM_COUNTS_H
+#define VP_PRELOAD_SHIM_COUNTS_H
 
 #include "counters/counters_lent.h"
 #include "preload/sampling.h"
@@ -11,8 +11,8 @@
 struct vp_shim_reading {
 	const struct vp_shim_source *source;
 	struct vp_counters_lent_state state;
-	uint64_t family[VP_LENT_EVENTS]; /* counts of the thread's children, in addition to it */
-	uint32_t live;                   /* of those */
+	uint64_t children[VP_LENT_EVENTS]; /* counts of the thread's children, in addition to it */
+	uint32_t live;                     /* of those */
 	bool is_good;
 };
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Shared by births.bpf.c and births.c. */
-#ifndef VP_GUEST_BIRTHS_H
-#define VP_GUEST_BIRTHS_H
+/* Shared by task_events.bpf.c and task_events.c. */
+#ifndef VP_GUEST_TASK_EVENTS_H
+#define VP_GUEST_TASK_EVENTS_H
 
-enum vp_birth_kind {
-	VP_BIRTH_EXISTING = 1, /* seen by the task iterator */
-	VP_BIRTH_FORK,         /* `pgd` is the child's */
-	VP_BIRTH_EXEC,         /* `pgd` is the new one */
-	VP_BIRTH_EXIT,         /* the last thread of the process */
+enum vp_task_event_kind {
+	VP_TASK_EXISTING = 1, /* seen by the task iterator */
+	VP_TASK_FORK,         /* `pgd` is the child's */
+	VP_TASK_EXEC,         /* `pgd` is the new one */
+	VP_TASK_EXIT,         /* the last thread of the process */
 };
 
-struct vp_birth {
+struct vp_task_event {
 	unsigned long long time_ns; /* CLOCK_MONOTONIC */
 	unsigned long long pgd;     /* virtual address of the top page table */
 	unsigned int kind;

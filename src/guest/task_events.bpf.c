@@ -11,7 +11,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-#include "guest/births.h"
+#include "guest/task_events.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -56,7 +56,7 @@ enum { TASK_IS_KERNEL_THREAD = 0x00200000 }; /* PF_KTHREAD of linux/sched.h */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 2 * 1024 * 1024);
-} births SEC(".maps");
+} task_events SEC(".maps");
 
 /* Births that found the ring full. */
 unsigned long long lost = 0;
@@ -67,25 +67,26 @@ unsigned long long kernel_address = 0;
 unsigned long long kernel_value = 0;
 long kernel_error = 0;
 
-static __always_inline void births_describe(struct vp_birth *birth, struct task_struct *task,
-					    enum vp_birth_kind kind)
+static __always_inline void task_events_describe(struct vp_task_event *task_event,
+						 struct task_struct *task,
+						 enum vp_task_event_kind kind)
 {
 	struct mm_struct *mm = BPF_CORE_READ(task, mm);
 
-	birth->time_ns = bpf_ktime_get_ns();
-	birth->kind = kind;
-	birth->tgid = (unsigned int)BPF_CORE_READ(task, tgid);
-	BPF_CORE_READ_STR_INTO(&birth->comm, task, comm);
+	task_event->time_ns = bpf_ktime_get_ns();
+	task_event->kind = kind;
+	task_event->tgid = (unsigned int)BPF_CORE_READ(task, tgid);
+	BPF_CORE_READ_STR_INTO(&task_event->comm, task, comm);
 	if (mm)
-		birth->pgd = (unsigned long long)BPF_CORE_READ(mm, pgd);
+		task_event->pgd = (unsigned long long)BPF_CORE_READ(mm, pgd);
 }
 
-static __always_inline void births_send(struct vp_birth *birth)
+static __always_inline void task_events_send(struct vp_task_event *task_event)
 {
-	__u64 waiting = bpf_ringbuf_query(&births, BPF_RB_AVAIL_DATA);
+	__u64 waiting = bpf_ringbuf_query(&task_events, BPF_RB_AVAIL_DATA);
 	__u64 flags = waiting > wakeup_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 
-	if (bpf_ringbuf_output(&births, birth, sizeof(*birth), flags))
+	if (bpf_ringbuf_output(&task_events, task_event, sizeof(*task_event), flags))
 		__sync_fetch_and_add(&lost, 1);
 }
 
@@ -95,25 +96,25 @@ int on_fork(struct bpf_raw_tracepoint_args *context)
 	struct task_struct *parent = (struct task_struct *)context->args[0];
 	struct task_struct *child = (struct task_struct *)context->args[1];
 	struct mm_struct *mm = BPF_CORE_READ(child, mm);
-	struct vp_birth birth = {0};
+	struct vp_task_event task_event = {0};
 
-	birth.parent = (unsigned int)BPF_CORE_READ(parent, tgid);
+	task_event.parent = (unsigned int)BPF_CORE_READ(parent, tgid);
 	/* Threads share all of it, kernel threads have no address space. */
-	if (!mm || (unsigned int)BPF_CORE_READ(child, tgid) == birth.parent)
+	if (!mm || (unsigned int)BPF_CORE_READ(child, tgid) == task_event.parent)
 		return 0;
-	birth.shared = mm == BPF_CORE_READ(parent, mm);
-	births_describe(&birth, child, VP_BIRTH_FORK);
-	births_send(&birth);
+	task_event.shared = mm == BPF_CORE_READ(parent, mm);
+	task_events_describe(&task_event, child, VP_TASK_FORK);
+	task_events_send(&task_event);
 	return 0;
 }
 
 SEC("raw_tp/sched_process_exec")
 int on_exec(struct bpf_raw_tracepoint_args *context)
 {
-	struct vp_birth birth = {0};
+	struct vp_task_event task_event = {0};
 
-	births_describe(&birth, (struct task_struct *)context->args[0], VP_BIRTH_EXEC);
-	births_send(&birth);
+	task_events_describe(&task_event, (struct task_struct *)context->args[0], VP_TASK_EXEC);
+	task_events_send(&task_event);
 	return 0;
 }
 
@@ -121,15 +122,15 @@ SEC("raw_tp/sched_process_exit")
 int on_exit(struct bpf_raw_tracepoint_args *context)
 {
 	struct task_struct *task = (struct task_struct *)context->args[0];
-	struct vp_birth birth = {0};
+	struct vp_task_event task_event = {0};
 
 	/* The tracepoint fires for each thread; do_exit() has counted this one off already. */
 	if (BPF_CORE_READ(task, signal, live.counter) > 0)
 		return 0;
 	if (BPF_CORE_READ(task, flags) & TASK_IS_KERNEL_THREAD)
 		return 0;
-	births_describe(&birth, task, VP_BIRTH_EXIT);
-	births_send(&birth);
+	task_events_describe(&task_event, task, VP_TASK_EXIT);
+	task_events_send(&task_event);
 	return 0;
 }
 
@@ -138,14 +139,14 @@ int each_task(struct bpf_iter__task *context)
 {
 	struct seq_file *seq = context->meta->seq;
 	struct task_struct *task = context->task;
-	struct vp_birth birth = {0};
+	struct vp_task_event task_event = {0};
 
 	/* Kernel threads borrow address spaces. */
 	if (!task || (BPF_CORE_READ(task, flags) & TASK_IS_KERNEL_THREAD))
 		return 0;
-	births_describe(&birth, task, VP_BIRTH_EXISTING);
-	if (birth.pgd)
-		bpf_seq_write(seq, &birth, sizeof(birth));
+	task_events_describe(&task_event, task, VP_TASK_EXISTING);
+	if (task_event.pgd)
+		bpf_seq_write(seq, &task_event, sizeof(task_event));
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Counts of events, from the host-provided counters of their threads. */
-#include "preload/settle.h"
+#include "preload/shim_counts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -48,21 +48,21 @@ void vp_shim_source_put(struct vp_shim_source *source)
 void vp_shim_reading_take(const struct vp_shim_source *source, struct vp_shim_reading *ret)
 {
 	*ret = (struct vp_shim_reading){.source = source};
-	ret->is_good = !vp_counters_lent_look(source->lent, &ret->state);
-	if (ret->is_good && source->inherits && ret->state.made)
-		ret->is_good = !vp_counters_lent_children(source->lent, ret->family, &ret->live);
+	ret->is_good = !vp_counters_lent_read_state(source->lent, &ret->state);
+	if (ret->is_good && source->inherits && ret->state.n_children)
+		ret->is_good = !vp_counters_lent_children(source->lent, ret->children, &ret->live);
 }
 
 uint64_t vp_shim_reading_value(const struct vp_shim_reading *reading,
 			       const struct vp_shim_event *event)
 {
-	return reading->state.counts[event->place] +
-	       (event->inherits ? reading->family[event->place] : 0);
+	return reading->state.counts[event->index] +
+	       (event->inherits ? reading->children[event->index] : 0);
 }
 
 /* The part of these that an event counted, and its start. */
-static void settle_one(struct vp_shim_event *event, const struct vp_shim_reading *reading,
-		       bool begins)
+static void update_count(struct vp_shim_event *event, const struct vp_shim_reading *reading,
+			 bool begins)
 {
 	const struct vp_counters_lent_state *state = &reading->state;
 	uint64_t now = vp_shim_reading_value(reading, event);
@@ -72,9 +72,9 @@ static void settle_one(struct vp_shim_event *event, const struct vp_shim_reading
 		event->is_on = begins = true;
 	}
 	if (begins) {
-		event->since = state->at_exec[event->place] + event->family;
+		event->since = state->at_exec[event->index] + event->children;
 		/* Counts of earlier children are not kept. */
-		event->is_lost |= event->inherits && state->made_at_exec != event->made;
+		event->is_lost |= event->inherits && state->children_at_exec != event->n_children;
 	}
 	if (event->is_on && event->leader->is_on)
 		event->count += now - event->since;
@@ -98,6 +98,6 @@ void vp_shim_update_counts(struct vp_shim_event *leader)
 			leader->waits_for_exec = false;
 			leader->is_on = begins = true;
 		}
-		settle_one(event, &reading, begins);
+		update_count(event, &reading, begins);
 	}
 }

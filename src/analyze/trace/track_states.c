@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/trace/track_states.h"
+
+#include <inttypes.h>
+
+#include "analyze/trace/trace_feed.h"
+#include "base/alloc.h"
+#include "base/intern.h"
+#include "base/macros.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "schema/account_terms.h"
+#include "schema/records.h"
+#include "schema/vm.h"
+#include "store/packet.h"
+
+/* TURNS: of a pCPU, kept for those who wait for it: a power of two. NOBODY: an index. */
+enum { MAX_PCPUS = 1 << 16, MAX_VCPUS = 1 << 16, MAX_SWITCHES = 1 << 20, RUNS = 512 };
+#define NOBODY UINT32_MAX
+
+/* The owner of a pCPU, with the switch to it. */
+struct run {
+	uint64_t begin, end;
+	uint32_t index; /* of the vCPU, or NOBODY */
+};
+
+struct pcpu {
+	bool known; /* somebody has, or had it last: */
+	uint32_t index;
+	uint64_t begin;        /* when the switch to it began */
+	uint64_t since, until; /* it has it, as far as is known */
+	uint64_t n_turns;
+	VP_VEC(struct run) runs; /* the latest, TURNS at most: the n-th at n % TURNS */
+};
+
+/* Host threads on its vCPU. */
+struct thread_switch {
+	uint64_t time;
+	uint32_t prev, next;
+};
+
+struct vcpu {
+	uint32_t vm, number, tid;
+	bool is_host, has_thread;
+	uint32_t thread;                       /* of the host, that it has */
+	VP_VEC(struct thread_switch) switches; /* since its last state's end */
+};
+
+struct vp_track_states {
+	const struct vp_feed *feed;
+	void (*emit)(void *context, const struct vp_track_slice *slice);
+	void *context;
+	VP_VEC(struct pcpu) pcpus;
+	VP_VEC(struct vcpu) vcpus;
+	struct vp_map vcpu_of_key;
+	struct vp_intern texts;
+	uint32_t host; /* number of the host's VM */
+	bool has_host;
+};
+
+struct vp_track_states *
+vp_track_states_new(const struct vp_feed *feed,
+		    void (*emit)(void *context, const struct vp_track_slice *slice), void *context)
+{
+	struct vp_track_states *states = vp_alloc(sizeof(*states));
+
+	*states = (struct vp_track_states){.feed = feed, .emit = emit, .context = context};
+	vp_vec_each (&feed->vms, vm) {
+		if (!vp_vm_is_host(vm))
+			continue;
+		states->has_host = true;
+		states->host = vp_vm_id(vm);
+	}
+	return states;
+}
+
+void vp_track_states_free(struct vp_track_states *states)
+{
+	if (!states)
+		return;
+	vp_vec_each (&states->pcpus, pcpu)
+		vp_vec_deinit(&pcpu->runs);
+	vp_vec_each (&states->vcpus, vcpu)
+		vp_vec_deinit(&vcpu->switches);
+	vp_vec_deinit(&states->pcpus);
+	vp_vec_deinit(&states->vcpus);
+	vp_map_deinit(&states->vcpu_of_key);
+	vp_intern_deinit(&states->texts);
+	free(states);
+}
+
+static struct pcpu *track_states_pcpu_of(struct vp_track_states *states, uint32_t number)
+{
+	if (number >= MAX_PCPUS)
+		return NULL;
+	while (states->pcpus.count <= number)
+		vp_vec_push(&states->pcpus, (struct pcpu){0});
+	return &states->pcpus.at[number];
+}
+
+/* NOBODY: no recording has as many. */
+static uint32_t track_states_index_of(struct vp_track_states *states, uint32_t vm, uint32_t number,
+				      uint32_t tid)
+{
+	bool inserted;
+
+	if (states->vcpus.count == MAX_VCPUS)
+		return NOBODY;
+	uint32_t index = *vp_map_insert(&states->vcpu_of_key, (uint64_t)vm << 32 | number,
+					(uint32_t)states->vcpus.count, &inserted);
+	if (inserted)
+		vp_vec_push(&states->vcpus,
+			    ((struct vcpu){.vm = vm,
+					   .number = number,
+					   .is_host = states->has_host && vm == states->host}));
+	if (tid)
+		states->vcpus.at[index].tid = tid;
+	return index;
+}
+
+/* It has no thread, so it is called what 'vperf steal' calls it. */
+static const char *track_states_name_of(struct vp_track_states *states, const struct vcpu *vcpu)
+{
+	const struct vp_vm *vm = vp_vms_find(&states->feed->vms, vcpu->vm);
+	VP_AUTO_FREE char *text =
+	    vm ? vp_format("vCPU %" PRIu32 " of VM %s", vcpu->number, vm->name)
+	       : vp_format("vCPU %" PRIu32 " of VM %" PRIu32, vcpu->number, vcpu->vm);
+
+	return vp_intern_text(&states->texts, vp_intern_string(&states->texts, text));
+}
+
+static void emit_slice(struct vp_track_states *states, const struct pcpu *pcpu)
+{
+	const struct vcpu *vcpu = &states->vcpus.at[pcpu->index];
+	const struct vp_track_slice slice = {.track = VP_TRACK_PCPU,
+					     .state = VP_TRACK_RUNNING,
+					     .begin = pcpu->since,
+					     .end = pcpu->until,
+					     .pcpu = (uint32_t)(pcpu - states->pcpus.at),
+					     .tid = vcpu->tid,
+					     .comm = track_states_name_of(states, vcpu),
+					     .has_vcpu = true,
+					     .vm = vcpu->vm,
+					     .vcpu = vcpu->number};
+
+	states->emit(states->context, &slice);
+}
+
+static void emit_idle(struct vp_track_states *states, const struct pcpu *pcpu, uint64_t end)
+{
+	const struct vp_track_slice slice = {.track = VP_TRACK_PCPU,
+					     .state = VP_TRACK_IDLE,
+					     .begin = pcpu->until,
+					     .end = end,
+					     .pcpu = (uint32_t)(pcpu - states->pcpus.at)};
+
+	states->emit(states->context, &slice);
+}
+
+static void keep_slice(struct pcpu *pcpu, uint64_t begin, uint64_t end, uint32_t index)
+{
+	const struct run run = {begin, end, index};
+
+	if (pcpu->runs.count < RUNS)
+		vp_vec_push(&pcpu->runs, run);
+	else
+		pcpu->runs.at[pcpu->n_turns % RUNS] = run;
+	pcpu->n_turns++;
+}
+
+/* A vCPU has the pCPU from `now` on, and the switch to it began at `begin`. */
+static void track_states_begin_run(struct pcpu *pcpu, uint32_t index, uint64_t begin, uint64_t now)
+{
+	pcpu->known = true;
+	pcpu->index = index;
+	pcpu->begin = begin;
+	pcpu->since = pcpu->until = now;
+}
+
+static void track_states_end_turn(struct vp_track_states *states, struct pcpu *pcpu)
+{
+	emit_slice(states, pcpu);
+	keep_slice(pcpu, pcpu->begin, pcpu->until, pcpu->index);
+}
+
+/* The vCPU got the pCPU at `now`: from the one before it, or after nobody had it since then. */
+static void get_pcpu(struct vp_track_states *states, struct pcpu *pcpu, uint32_t index,
+		     bool was_idle, uint64_t now)
+{
+	uint64_t begin = pcpu->known ? pcpu->until : now;
+
+	if (pcpu->known)
+		track_states_end_turn(states, pcpu);
+	if (pcpu->known && was_idle) {
+		emit_idle(states, pcpu, now);
+		keep_slice(pcpu, pcpu->until, now, NOBODY);
+		begin = now;
+	}
+	track_states_begin_run(pcpu, index, begin, now);
+}
+
+/* The vCPU had the pCPU: at the beginning, or after a loss, without having got it. */
+static void track_states_have_pcpu(struct vp_track_states *states, struct pcpu *pcpu,
+				   uint32_t index, uint64_t begin, uint64_t end)
+{
+	if (pcpu->known && pcpu->index != index)
+		track_states_end_turn(states, pcpu);
+	if (!pcpu->known || pcpu->index != index)
+		track_states_begin_run(pcpu, index, begin, begin);
+	pcpu->until = end;
+}
+
+static enum vp_track_state track_states_state_of(uint32_t state)
+{
+	switch (state) {
+	case VP_STATE_GUEST:
+		return VP_TRACK_GUEST;
+	case VP_STATE_HALTED:
+		return VP_TRACK_HALTED;
+	case VP_STATE_WAITING:
+	case VP_STATE_THROTTLED:
+		return VP_TRACK_BLOCKED;
+	case VP_STATE_WAKING:
+		return VP_TRACK_WAKING;
+	case VP_STATE_PREEMPTED:
+		return VP_TRACK_STOLEN;
+	default:
+		return VP_TRACK_HOST;
+	}
+}
+
+static struct vp_track_slice track_states_slice_of(struct vp_track_states *states,
+						   const struct vcpu *vcpu,
+						   const struct vp_vcpu_span *span)
+{
+	struct vp_track_slice slice = {.track = VP_TRACK_VCPU,
+				       .state = track_states_state_of(span->state),
+				       .begin = span->ns < span->time ? span->time - span->ns : 0,
+				       .end = span->time,
+				       .pcpu = span->cpu,
+				       .tid = vcpu->tid,
+				       .comm = track_states_name_of(states, vcpu),
+				       .has_vcpu = true,
+				       .vm = vcpu->vm,
+				       .vcpu = vcpu->number};
+
+	if (slice.state == VP_TRACK_HALTED || slice.state == VP_TRACK_BLOCKED)
+		slice.pcpu = VP_NO_PCPU;
+	return slice;
+}
+
+static void set_thread(struct vp_track_states *states, const struct vcpu *vcpu,
+		       struct vp_track_slice *slice)
+{
+	slice->has_guest = vcpu->has_thread;
+	if (!vcpu->has_thread)
+		return;
+	slice->guest_tid = vcpu->thread;
+	slice->guest_pid = vp_feed_pid(states->feed, vcpu->thread);
+	slice->guest_comm = vp_feed_comm(states->feed, vcpu->thread);
+	if (slice->state == VP_TRACK_GUEST)
+		slice->certainty = VP_TRACK_EXACT;
+}
+
+/* In pieces, if the host's kernel switched threads on the vCPU meanwhile. */
+static void emit_running(struct vp_track_states *states, struct vcpu *vcpu,
+			 struct vp_track_slice slice)
+{
+	const uint64_t end = slice.end;
+
+	vp_vec_each (&vcpu->switches, change) {
+		set_thread(states, vcpu, &slice);
+		if (vcpu->has_thread && vcpu->thread != change->prev &&
+		    slice.certainty == VP_TRACK_EXACT)
+			slice.certainty = VP_TRACK_UNCERTAIN; /* a switch between was lost */
+		slice.end = change->time < end ? change->time : end;
+		if (slice.end > slice.begin) {
+			states->emit(states->context, &slice);
+			slice.begin = slice.end;
+		}
+		vcpu->has_thread = true;
+		vcpu->thread = change->next;
+	}
+	vcpu->switches.count = 0;
+	slice.end = end;
+	set_thread(states, vcpu, &slice);
+	if (slice.end > slice.begin)
+		states->emit(states->context, &slice);
+}
+
+static void emit_piece(struct vp_track_states *states, struct vp_track_slice slice, uint64_t begin,
+		       uint64_t end, const struct run *run)
+{
+	const struct vcpu *thief =
+	    run && run->index != NOBODY ? &states->vcpus.at[run->index] : NULL;
+
+	slice.wait_ends = slice.wait_ends && end == slice.end;
+	slice.begin = begin;
+	slice.end = end;
+	slice.has_thief = run != NULL;
+	slice.thief_tid = thief ? thief->tid : 0;
+	slice.thief_comm = thief ? track_states_name_of(states, thief) : run ? "nobody" : NULL;
+	states->emit(states->context, &slice);
+}
+
+/* A wait that ended with a pCPU: in pieces, by who had that meanwhile. The switch to the vCPU is
+ * part of the turn before it. */
+static void emit_wait(struct vp_track_states *states, struct vp_track_slice slice,
+		      const struct pcpu *pcpu)
+{
+	uint64_t at = pcpu->n_turns, oldest = at > RUNS ? at - RUNS : 0, done = slice.begin;
+
+	while (at > oldest && pcpu->runs.at[(at - 1) % RUNS].end > slice.begin)
+		at--;
+	for (; at < pcpu->n_turns && done < slice.end; at++) {
+		const struct run *run = &pcpu->runs.at[at % RUNS];
+		uint64_t end = at + 1 == pcpu->n_turns ? slice.end : run->end;
+		/* Damaged streams may not be in order. */
+		uint64_t begin = run->begin < slice.end ? run->begin : slice.end;
+		end = end < slice.end ? end : slice.end;
+		if (begin > done) {
+			emit_piece(states, slice, done, begin, NULL);
+			done = begin;
+		}
+		if (end > done) {
+			emit_piece(states, slice, done, end, run);
+			done = end;
+		}
+	}
+	if (done < slice.end)
+		emit_piece(states, slice, done, slice.end, NULL);
+}
+
+static void track_states_take_wait(struct vp_track_states *states, uint32_t index,
+				   struct vp_track_slice slice, uint16_t flags)
+{
+	bool got = flags & VP_STATE_GOT_PCPU;
+	struct pcpu *pcpu = got ? track_states_pcpu_of(states, slice.pcpu) : NULL;
+
+	slice.wait_begin = slice.begin;
+	slice.wait_ends = got;
+	set_thread(states, &states->vcpus.at[index], &slice);
+	if (!pcpu) {
+		states->emit(states->context, &slice);
+		return;
+	}
+	get_pcpu(states, pcpu, index, flags & VP_STATE_WAS_IDLE, slice.end);
+	emit_wait(states, slice, pcpu);
+}
+
+static void track_states_take_span(struct vp_track_states *states, const struct vp_vcpu_span *span)
+{
+	uint32_t index = span->state < VP_STATES
+			     ? track_states_index_of(states, span->vm, span->vcpu, span->tid)
+			     : NOBODY;
+
+	if (index == NOBODY)
+		return;
+	struct vcpu *vcpu = &states->vcpus.at[index];
+	struct vp_track_slice slice = track_states_slice_of(states, vcpu, span);
+	struct pcpu *pcpu = track_states_pcpu_of(states, span->cpu);
+	bool runs = slice.state == VP_TRACK_GUEST || slice.state == VP_TRACK_HOST;
+	if (runs && pcpu)
+		track_states_have_pcpu(states, pcpu, index, slice.begin, slice.end);
+	if (runs) {
+		emit_running(states, vcpu, slice);
+	} else if (slice.state == VP_TRACK_STOLEN || slice.state == VP_TRACK_WAKING) {
+		track_states_take_wait(states, index, slice, span->flags);
+	} else {
+		set_thread(states, vcpu, &slice);
+		states->emit(states->context, &slice);
+	}
+}
+
+/* The host's own scheduler: of a CPU that is one of its VM's vCPUs. */
+static void track_states_take_switch(struct vp_track_states *states,
+				     const struct vp_feed_event *event)
+{
+	uint32_t index =
+	    states->has_host ? track_states_index_of(states, states->host, event->pcpu, 0) : NOBODY;
+
+	if (index == NOBODY || states->vcpus.at[index].switches.count == MAX_SWITCHES)
+		return;
+	vp_vec_push(&states->vcpus.at[index].switches,
+		    ((struct thread_switch){.time = event->time,
+					    .prev = event->sched_switch->prev_tid,
+					    .next = event->sched_switch->next_tid}));
+}
+
+void vp_track_states_take(struct vp_track_states *states, const struct vp_feed_event *event)
+{
+	if (event->kind == VP_FEED_SPAN)
+		track_states_take_span(states, event->span);
+	else if (event->kind == VP_TRACE_KIND_sched_switch)
+		track_states_take_switch(states, event);
+}
+
+void vp_track_states_end(struct vp_track_states *states)
+{
+	vp_vec_each (&states->pcpus, pcpu) {
+		if (!pcpu->known)
+			continue;
+		emit_slice(states, pcpu);
+		if (pcpu->until < states->feed->last)
+			emit_idle(states, pcpu, states->feed->last);
+	}
+}
