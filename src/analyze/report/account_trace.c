@@ -162,12 +162,14 @@ static struct vp_error *expect_events(const struct vp_account_recording *rec,
 	if (scheduler && kvm)
 		return NULL;
 	return vp_error_new("the recording '%s' has no vCPU accounting, and no events of %s, which "
-			    "would give the states of vCPUs: record without --no-account, or with "
-			    "--trace=sched,kvm",
+			    "would give the states of vCPUs%s",
 			    rec->path,
 			    scheduler ? "KVM"
 			    : kvm     ? "the scheduler"
-				      : "either kind");
+				      : "either kind",
+			    rec->recording.imported
+				? ""
+				: ": record without --no-account, or with --trace=sched,kvm");
 }
 
 static struct vp_error *account_trace_read(struct traced *traced)
