@@ -25,8 +25,8 @@ static inline void read_tracedat(struct vp_slice head, const uint8_t *bytes, siz
 		struct vp_tracedat_walk walk = {.cpu = cpu};
 		while (vp_tracedat_next(&read, &walk, &class, &time, &raw)) {
 			out.size = 0;
-			vp_tracepoint_convert(&read.classes.at[class], &read.layouts.at[class], time,
-					      raw, &out);
+			vp_tracepoint_convert(&read.classes.at[class], &read.layouts.at[class],
+					      time, raw, &out);
 		}
 	}
 	if (!error)
