@@ -17,6 +17,7 @@ enum { ATTEMPTS = 100, PATIENCE_S = 1 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char *unfinished; /* a path, or NULL */
 static sigset_t ends;
+static pthread_barrier_t started;
 
 /* Other threads may still write into a directory. */
 static void remove_all(const char *path)
@@ -34,6 +35,7 @@ static void *wait_for_signal(void *context)
 	sigset_t one;
 	int number;
 
+	pthread_barrier_wait(&started);
 	if (sigwait(&ends, &number))
 		return NULL;
 	/* Without an end: nothing becomes complete any more. If an output cannot be created for
@@ -62,6 +64,8 @@ static void choose_signals(void)
 			sigaddset(&ends, numbers[i]);
 }
 
+/* The thread only waits when this returns: a fork while it starts could copy locks that it holds.
+ */
 static void start_waiting(void)
 {
 	static bool is_waiting;
@@ -71,11 +75,14 @@ static void start_waiting(void)
 		return;
 	choose_signals();
 	pthread_sigmask(SIG_BLOCK, &ends, NULL);
+	pthread_barrier_init(&started, NULL, 2);
 	is_waiting = !pthread_create(&thread, NULL, wait_for_signal, NULL);
-	if (is_waiting)
-		pthread_detach(thread);
-	else
+	if (!is_waiting) {
 		pthread_sigmask(SIG_UNBLOCK, &ends, NULL);
+		return;
+	}
+	pthread_barrier_wait(&started);
+	pthread_detach(thread);
 }
 
 void vp_unfinished_hold(void)
