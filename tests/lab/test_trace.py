@@ -243,8 +243,8 @@ def in_guest_mode(run, claims, name, least):
     """Each of the agents' events lies where its vCPU was in guest mode; returns them."""
     rows = events(run, recording=name)
     mine = [row for row in rows if row["machine"] == "guest"]
-    said = re.findall(r"^agent ok: it sent (\d+) events, 0 lost; their times are right to (\d+) ns",
-                      (run.recording(name) / "vms").read_text(), re.M)
+    said = re.findall(r"^ *agent: ok: it sent (\d+) events, 0 lost; their times are right to (\d+) ns",
+                      vperf("info", str(run.recording(name))).stdout, re.M)
     guests = {row["vm"] for row in mine}
     claims.check(len(said) == len(guests) and sum(int(count) for count, _ in said) == len(mine),
                  f"{name}: {len(mine)} events of guests {guests}; their agents sent {said} (events, ns)")
