@@ -291,5 +291,6 @@ void vp_file_remove_all(const char *path)
 {
 	enum { MAX_OPEN = 16 };
 
-	nftw(path, file_remove_one, MAX_OPEN, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	/* Not FTW_MOUNT: files of an overlay have another device number than their directory. */
+	nftw(path, file_remove_one, MAX_OPEN, FTW_DEPTH | FTW_PHYS);
 }
