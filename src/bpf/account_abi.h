@@ -143,7 +143,7 @@ struct vp_account_here {
 	__u32 hit;
 	__u64 hit_at, hit_end;
 	__u32 hit_reason; /* … that of the exit, if it was for nothing else, or 0 */
-	__u32 hit_skip;   /* so many of the next such interrupts are not timed */
+	__u32 hit_skip;   /* number of the next such interrupts that are not timed */
 	__u64 in_guest;   /* that vCPU's VMCB since its entry, or 0: a program has told otherwise */
 	__u32 untimed;    /* source + 1 of one that came since then and is not timed, or 0 */
 	__u32 padding;
