@@ -169,6 +169,39 @@ size_t vp_guest_memory_copy(const struct vp_guest_memory *memory, uint64_t gpa, 
 	return got;
 }
 
+/* The same for at most PAGES_AT_ONCE pages of one slot. */
+static bool has_piece(const struct vp_guest_memory *memory, uint64_t hva, size_t size)
+{
+	uint64_t first = hva / VP_GUEST_PAGE;
+	size_t pages = (size_t)((hva + size - 1) / VP_GUEST_PAGE - first + 1);
+	unsigned char backed[PAGES_AT_ONCE + 1];
+
+	if (!memory->backed)
+		return true;
+	memory->backed(memory->context, first * VP_GUEST_PAGE, pages, backed);
+	return memchr(backed, 1, pages);
+}
+
+bool vp_guest_memory_has(const struct vp_guest_memory *memory, uint64_t gpa, size_t size)
+{
+	const size_t most = (size_t)PAGES_AT_ONCE * VP_GUEST_PAGE;
+
+	for (size_t at = 0, piece; at < size; at += piece) {
+		const struct vp_guest_slot *slot = memory_slot_of(memory, gpa + at);
+		piece = size - at < most ? size - at : most;
+		if (!slot) {
+			piece = piece < VP_GUEST_PAGE ? piece : VP_GUEST_PAGE;
+			continue;
+		}
+		uint64_t inside = gpa + at - slot->gpa;
+		if (slot->size - inside < piece)
+			piece = (size_t)(slot->size - inside);
+		if (has_piece(memory, slot->hva + inside, piece))
+			return true;
+	}
+	return false;
+}
+
 static bool memory_read_file(void *context, uint64_t hva, void *bytes, size_t size)
 {
 	const struct vp_guest_files *files = context;

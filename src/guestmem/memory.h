@@ -59,6 +59,8 @@ bool vp_guest_memory_read(const struct vp_guest_memory *memory, uint64_t gpa, vo
  */
 size_t vp_guest_memory_copy(const struct vp_guest_memory *memory, uint64_t gpa, void *bytes,
 			    size_t size);
+/* Whether the host has any page of that memory now; if that is not known: whether it is memory. */
+bool vp_guest_memory_has(const struct vp_guest_memory *memory, uint64_t gpa, size_t size);
 /* The VMM's address of a range within one slot; 0: none. */
 uint64_t vp_guest_memory_hva(const struct vp_guest_memory *memory, uint64_t gpa, size_t size);
 /* How many bytes of one slot there are from `gpa` on; 0: none. */

@@ -29,6 +29,8 @@ enum {
 	MAX_BANNERS = 4, /* in one page */
 	AGAIN_SHARE = 4, /* the usual addresses get a fifth of the time … */
 	AGAIN_MIN_S = 3, /* … but are not looked at more often */
+	BOOT_S = 30,     /* at most, from a kernel's banner in memory to the rest of it */
+	MAX_RELEASE = 80,
 };
 
 static const char banner_text[] = "Linux version ";
@@ -50,6 +52,7 @@ struct vp_kernel_scan {
 	uint64_t usual_began; /* when looking at them began */
 	uint64_t usual_again; /* when it is to begin again */
 	uint64_t everywhere;  /* the next address when looking everywhere */
+	uint64_t boots_until; /* a kernel of a known release may be incomplete; 0: none seen */
 	uint64_t done;        /* bytes, of all addresses everywhere */
 	bool found;           /* by the last step */
 	char *chunk;          /* of CHUNK + OVERLAP bytes */
@@ -127,6 +130,15 @@ static size_t copy(struct vp_kernel_scan *scan, uint64_t gpa, void *bytes, size_
 	/* Asking what is backed counts for something, too. */
 	scan->pace.bytes += got + MIN_COST;
 	return got;
+}
+
+/* Copies a chunk and what overlaps with the next one; false: the host has nothing of it. */
+static bool copy_chunk(struct vp_kernel_scan *scan, uint64_t gpa)
+{
+	if (vp_guest_memory_has(scan->setup.memory, gpa, CHUNK + OVERLAP))
+		return copy(scan, gpa, scan->chunk, CHUNK + OVERLAP);
+	scan->pace.bytes += MIN_COST;
+	return false;
 }
 
 /* The first address from `from` on that is a multiple of `align` and memory, or false.
@@ -226,13 +238,34 @@ static bool locate_around(struct vp_kernel_scan *scan, const struct vp_kernel_pa
 
 	for (uint64_t at = from; at < tables + MAX_RODATA; at += CHUNK) {
 		const char *end = scan->chunk + CHUNK + OVERLAP;
-		if (!copy(scan, at, scan->chunk, CHUNK + OVERLAP))
+		if (!copy_chunk(scan, at))
 			continue;
 		for (const char *found = scan->chunk; (found = next_banner(found, end)); found++)
 			if (locate(scan, pack, at + (uint64_t)(found - scan->chunk), ret))
 				return true;
 	}
 	return false;
+}
+
+/* A kernel's image has no large hole: the memory to look at around `at` begins after a chunk that
+ * the host has nothing of, or at `from`. */
+static uint64_t begin_around(const struct vp_kernel_scan *scan, uint64_t at, uint64_t from)
+{
+	uint64_t begin = at / CHUNK * CHUNK;
+
+	while (begin > from && vp_guest_memory_has(scan->setup.memory, begin - CHUNK, CHUNK))
+		begin -= CHUNK;
+	return begin > from ? begin : from;
+}
+
+/* The same for its end, which is at most `until`. */
+static uint64_t end_around(const struct vp_kernel_scan *scan, uint64_t at, uint64_t until)
+{
+	uint64_t end = at / CHUNK * CHUNK + CHUNK;
+
+	while (end < until && vp_guest_memory_has(scan->setup.memory, end, CHUNK))
+		end += CHUNK;
+	return end < until ? end : until;
 }
 
 /* Looks for symbol tables around what may be one of them. `banner` 0: it is not known. *tables:
@@ -244,7 +277,8 @@ static bool try_tables(struct vp_kernel_scan *scan, uint64_t tokens, uint64_t ba
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(sizes); i++) {
 		uint64_t from = tokens > sizes[i][0] ? tokens - sizes[i][0] : 0;
-		size_t size = (size_t)(tokens + sizes[i][1] - from);
+		from = begin_around(scan, tokens, from);
+		size_t size = (size_t)(end_around(scan, tokens, tokens + sizes[i][1]) - from);
 		struct vp_kernel_pack pack;
 		uint64_t text;
 		scan->window.size = 0;
@@ -270,7 +304,7 @@ static bool try_tables_behind(struct vp_kernel_scan *scan, uint64_t banner,
 	bool tables = false;
 
 	for (uint64_t at = from; at < from + MAX_RODATA && !tables; at += CHUNK) {
-		if (!copy(scan, at, scan->chunk, CHUNK + OVERLAP))
+		if (!copy_chunk(scan, at))
 			continue;
 		const char *found = vp_kallsyms_find_candidate(scan->chunk, CHUNK + OVERLAP);
 		if (found &&
@@ -280,12 +314,39 @@ static bool try_tables_behind(struct vp_kernel_scan *scan, uint64_t banner,
 	return false;
 }
 
+/* Whether one of the packs is of this banner's release. */
+static bool knows_release(struct vp_kernel_scan *scan, uint64_t banner)
+{
+	char text[sizeof(banner_text) + MAX_RELEASE] = "";
+
+	if (!vp_guest_memory_read(&scan->careful, banner, text, sizeof(text) - 1))
+		return false;
+	const char *release = text + sizeof(banner_text) - 1;
+	vp_vec_each (scan->setup.packs, pack) {
+		size_t size = strlen(pack->release);
+		if (size && !strncmp(release, pack->release, size) && release[size] == ' ')
+			return true;
+	}
+	return false;
+}
+
+/* A guest that boots has its kernel's banner in memory before the tables. If the release is known,
+ * the pack alone finds it later: the long search of the tables waits for that. */
+static bool may_be_booting(struct vp_kernel_scan *scan, uint64_t banner)
+{
+	if (!knows_release(scan, banner))
+		return false;
+	if (!scan->boots_until)
+		scan->boots_until = scan->pace.now + BOOT_S * SECOND;
+	return scan->pace.now < scan->boots_until;
+}
+
 static bool try_banner(struct vp_kernel_scan *scan, uint64_t banner, struct vp_guest_view *ret)
 {
 	vp_vec_each (scan->setup.packs, pack)
 		if (locate(scan, pack, banner, ret) || locate_by_other(scan, pack, banner, ret))
 			return true;
-	return try_tables_behind(scan, banner, ret);
+	return !may_be_booting(scan, banner) && try_tables_behind(scan, banner, ret);
 }
 
 /* A candidate was examined in one go: this is paid for before anything else. */
@@ -370,7 +431,7 @@ static enum vp_scan_result look_everywhere(struct vp_kernel_scan *scan, struct v
 			return VP_SCAN_ENDED;
 		scan->everywhere = gpa + CHUNK;
 		scan->done += CHUNK;
-		if (!copy(scan, gpa, scan->chunk, CHUNK + OVERLAP))
+		if (!copy_chunk(scan, gpa))
 			continue;
 		const char *tokens = vp_kallsyms_find_candidate(scan->chunk, CHUNK + OVERLAP);
 		if (!tokens)

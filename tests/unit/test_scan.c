@@ -23,7 +23,7 @@ struct host {
 	bool lies;                   /* there is a kernel that is none every 2 MiB */
 	unsigned hole_every;         /* every such page is not, in there; 0: all are */
 	/* What was done. */
-	uint64_t bytes, reads, first_read;
+	uint64_t bytes, reads, first_read, asked;
 	bool touched; /* a page that is not backed */
 	/* The clocks, and what a read costs. */
 	uint64_t wall, cpu, ps_of_byte;
@@ -61,8 +61,11 @@ static bool is_backed(const struct host *host, uint64_t gpa)
 
 static void ask_backed(void *context, uint64_t hva, size_t pages, unsigned char *ret)
 {
+	struct host *host = context;
+
+	host->asked += pages;
 	for (size_t i = 0; i < pages; i++)
-		ret[i] = is_backed(context, hva + i * VP_GUEST_PAGE);
+		ret[i] = is_backed(host, hva + i * VP_GUEST_PAGE);
 }
 
 static void fill(const struct host *host, uint64_t gpa, char *bytes, size_t size)
@@ -290,6 +293,101 @@ static void test_decoy(void **state)
 	host.decoy = 64 * MIB;
 	assert_int_equal(search(&host, host.decoy + AT_BANNER, NULL, &found), VP_SCAN_FOUND);
 	expect_kernel(&host, &found);
+}
+
+static struct vp_kernel_pack pack_of_built(void)
+{
+	struct opened opened;
+
+	built_kernel(&guest, BUILT_NEW);
+	open_kernel(&opened);
+	struct vp_kernel_pack pack = opened.kernel.pack;
+	close_guest(&opened);
+	return pack;
+}
+
+static enum vp_scan_result search_until(struct vp_kernel_scan *scan, struct host *host,
+					uint64_t until, struct vp_guest_view *found)
+{
+	enum vp_scan_result result = VP_SCAN_GOES_ON;
+
+	while (result == VP_SCAN_GOES_ON && host->wall < until)
+		result = vp_kernel_scan_step(scan, SECOND / 2, found);
+	return result;
+}
+
+/* A guest that boots has the banner of a known kernel before the rest: its tables are not searched
+ * meanwhile, and it is found within seconds of being complete. One that is never complete is
+ * searched like any other after half a minute. */
+static void test_guest_that_boots(void **state)
+{
+	for (int completes = 0; completes < 2; completes++) {
+		struct host host = new_host(4 * GIB);
+		const struct vp_throttle_clock clock = {&host, wall, cpu, sleep_for};
+		vp_kernel_packs packs = {0};
+		struct vp_guest_view found;
+		char tables[VP_GUEST_PAGE];
+
+		vp_vec_push(&packs, pack_of_built());
+		put_kernel(&host, 16 * MIB);
+		host.full_to = 5 * GIB;
+		memcpy(tables, guest.image + AT_TOP_PGT, sizeof(tables));
+		memset(guest.image + AT_TOP_PGT, 0, sizeof(tables));
+		host.memory.context = &host;
+		struct vp_kernel_scan *scan = vp_kernel_scan_new(&(struct vp_scan_setup){
+		    .memory = &host.memory, .packs = &packs, .clock = &clock});
+		assert_int_equal(vp_kernel_scan_step(scan, 1, &found), VP_SCAN_GOES_ON);
+		assert_true(host.bytes > 0 && host.bytes < 64 * KIB);
+		if (completes)
+			memcpy(guest.image + AT_TOP_PGT, tables, sizeof(tables));
+		assert_int_equal(search_until(scan, &host, 25 * SECOND, &found),
+				 completes ? VP_SCAN_FOUND : VP_SCAN_GOES_ON);
+		if (completes)
+			expect_kernel(&host, &found);
+		vp_kernel_scan_free(scan);
+		vp_guest_memory_deinit(&host.memory);
+		vp_vec_deinit(&packs);
+	}
+}
+
+/* A kernel that only has the release of a known one is found all the same, within a minute. */
+static void test_release_of_another_kernel(void **state)
+{
+	struct host host = new_host(GIB);
+	vp_kernel_packs packs = {0};
+	struct vp_guest_view found;
+
+	struct vp_kernel_pack pack = pack_of_built();
+	put_kernel(&host, 16 * MIB);
+	pack.symbol.init_top_pgt.offset += VP_GUEST_PAGE;
+	vp_vec_push(&packs, pack);
+	host.full_to = GIB;
+	assert_int_equal(search(&host, 0, &packs, &found), VP_SCAN_FOUND);
+	expect_kernel(&host, &found);
+	assert_in_range(host.wall, 0, 60 * SECOND);
+	vp_vec_deinit(&packs);
+}
+
+/* What looks like symbol tables, such as digits in firmware, with no memory around it: a guest that
+ * has just started. Only what is there is looked at. */
+static void test_candidate_alone(void **state)
+{
+	static const char digits[] = "0\0001\0002\0003\0004\0005\0006\0007\0008\0009";
+	enum { CHUNK_PAGES = 512 };
+	uint64_t asked[2];
+
+	for (int with_digits = 0; with_digits < 2; with_digits++) {
+		struct host host = new_host(512 * MIB);
+		struct vp_guest_view found;
+		built_kernel(&guest, BUILT_NEW);
+		memset(guest.low, 0, sizeof(guest.low));
+		if (with_digits)
+			memcpy(guest.low + 64, digits, sizeof(digits));
+		assert_int_equal(search(&host, 0, NULL, &found), VP_SCAN_ENDED);
+		assert_false(host.touched);
+		asked[with_digits] = host.asked;
+	}
+	assert_in_range(asked[1] - asked[0], CHUNK_PAGES, 6 * CHUNK_PAGES);
 }
 
 /* Without a banner in its usual page, everything is gone through, and it is found by its symbol
@@ -526,6 +624,9 @@ int main(void)
 	    cmocka_unit_test(test_usual_place_with_weak_banner),
 	    cmocka_unit_test(test_remembered),
 	    cmocka_unit_test(test_decoy),
+	    cmocka_unit_test(test_guest_that_boots),
+	    cmocka_unit_test(test_release_of_another_kernel),
+	    cmocka_unit_test(test_candidate_alone),
 	    cmocka_unit_test(test_everywhere),
 	    cmocka_unit_test(test_sparse),
 	    cmocka_unit_test(test_cost),
