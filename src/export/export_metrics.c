@@ -254,6 +254,61 @@ static void put_time(struct exposition *to, const struct family *family)
 	put_seconds(to, "", to->self->realtime_ns);
 }
 
+static void put_findings(struct exposition *to, const struct family *family)
+{
+	const struct vp_metrics_store *store = to->self->store;
+
+	vp_vec_each (&to->counters->vms, counted)
+		for (size_t i = 0; i < store->n_findings; i++) {
+			const struct vp_metrics_finding *finding = &store->findings[i];
+			if (finding->vm != counted->id || !put_vm(to, family, counted))
+				continue;
+			put_label(to, ',', "rule", finding->rule);
+			vp_buffer_printf(to->out, "} %.6f\n", finding->ratio);
+		}
+}
+
+static void put_recording(struct exposition *to, const struct family *family)
+{
+	if (!to->self->store->recording[0])
+		return;
+	put_name(to, family);
+	put_label(to, '{', "recording", to->self->store->recording);
+	vp_buffer_string(to->out, "} 1\n");
+}
+
+static void put_fired(struct exposition *to, const struct family *family)
+{
+	put_name(to, family);
+	put_count(to, "", to->self->store->fired);
+}
+
+static void put_store_bytes(struct exposition *to, const struct family *family)
+{
+	put_name(to, family);
+	put_count(to, "", to->self->store->bytes);
+}
+
+static void put_recordings(struct exposition *to, const struct family *family)
+{
+	put_name(to, family);
+	put_count(to, "", to->self->store->recordings);
+}
+
+/* Families of vperfd. */
+static const struct family store_families[] = {
+    {"vperf_vm_finding_ratio", GAUGE, "ratio",
+     "Share of a VM's vCPU time that is lost to what a rule of vperf diagnose names.", put_findings,
+     NULL},
+    {"vperf_recording", INFO, NULL, "The recording in the store that has this moment.",
+     put_recording, NULL},
+    {"vperf_findings_kept", COUNTER, NULL, "Findings for which a snapshot or samples were kept.",
+     put_fired, NULL},
+    {"vperf_store_bytes", GAUGE, "bytes", "Size of the store on disk.", put_store_bytes, NULL},
+    {"vperf_store_recordings", GAUGE, NULL, "Recordings, snapshots and samples in the store.",
+     put_recordings, NULL},
+};
+
 /* The names stay as they are: dashboards and rules have them. */
 static const struct family families[] = {
     {"vperf_vcpu_state_seconds", COUNTER, "seconds",
@@ -292,6 +347,10 @@ void vp_export_metrics(const struct vp_account_counters *counters, const vp_vms 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(families); i++) {
 		put_head(&to, &families[i]);
 		families[i].put(&to, &families[i]);
+	}
+	for (size_t i = 0; self->store && i < VP_ARRAY_SIZE(store_families); i++) {
+		put_head(&to, &store_families[i]);
+		store_families[i].put(&to, &store_families[i]);
 	}
 	if (format == VP_METRICS_OPENMETRICS)
 		vp_buffer_string(out, "# EOF\n");

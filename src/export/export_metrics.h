@@ -12,11 +12,27 @@
 
 enum vp_metrics_format { VP_METRICS_TEXT, VP_METRICS_OPENMETRICS, VP_METRICS_FORMATS };
 
+/* A rule of 'vperf diagnose' that holds for a VM. */
+struct vp_metrics_finding {
+	uint32_t vm; /* vp_vm_id() */
+	const char *rule;
+	double ratio; /* of the time of the VM's vCPUs */
+};
+
+/* The part of a scrape that only vperfd has. */
+struct vp_metrics_store {
+	const char *recording; /* that has this moment; or "" */
+	uint64_t bytes, recordings, fired;
+	const struct vp_metrics_finding *findings;
+	size_t n_findings;
+};
+
 /* The part of a scrape about vperf itself. */
 struct vp_metrics_self {
-	uint64_t cpu_ns;      /* CPU time of vperf and what it waits for */
-	uint64_t memory;      /* resident bytes */
-	uint64_t realtime_ns; /* when the last interval ended */
+	uint64_t cpu_ns;                      /* CPU time of vperf and what it waits for */
+	uint64_t memory;                      /* resident bytes */
+	uint64_t realtime_ns;                 /* when the last interval ended */
+	const struct vp_metrics_store *store; /* or NULL */
 };
 
 /* The Content-Type of a format. */

@@ -29,6 +29,7 @@ struct vp_stream_reader {
 	int fd;
 	bool borrowed; /* the descriptor is another reader's */
 	bool trusted;  /* checksums are not looked at */
+	bool follows;  /* the file is being written */
 	enum vp_stream_class kind;
 	uint32_t cpu;
 	char *window;                 /* a stretch of the file … */
@@ -102,6 +103,11 @@ void vp_stream_rewind(struct vp_stream_reader *stream)
 void vp_stream_trust(struct vp_stream_reader *stream, bool trusted)
 {
 	stream->trusted = trusted;
+}
+
+void vp_stream_follow(struct vp_stream_reader *stream)
+{
+	stream->follows = true;
 }
 
 void vp_stream_free(struct vp_stream_reader *stream)
@@ -260,6 +266,13 @@ static void packet_take(struct vp_stream_reader *stream, const struct found *fou
 		take_states(stream);
 }
 
+/* Whether the rest of the file may be the start of a packet. */
+static bool may_be_begun(const struct vp_stream_reader *stream, const struct found *found,
+			 size_t left)
+{
+	return left < begin_size(stream) || (found->size > left && found->size <= LONGEST);
+}
+
 /* The next good packet, which the window's reader is at; NULL at the end of the file. */
 static const char *packet_find(struct vp_stream_reader *stream, struct found *found)
 {
@@ -278,6 +291,8 @@ static const char *packet_find(struct vp_stream_reader *stream, struct found *fo
 		    found->size && found->size <= left ? packet_bytes(stream, found, bytes) : NULL;
 		if (packet)
 			return packet;
+		if (stream->follows && may_be_begun(stream, found, left))
+			return NULL;
 		stream->health.cut_off = left < LONGEST;
 		skip_damage(stream, left);
 	}

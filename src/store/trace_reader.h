@@ -46,6 +46,10 @@ void vp_stream_rewind(struct vp_stream_reader *stream);
 /* Trusted, packets are read whose checksum is wrong: for one that another reader looks at, too. */
 void vp_stream_trust(struct vp_stream_reader *stream, bool trusted);
 
+/* For a file that is being written: what is not yet a whole packet at its end is read later, by
+ * another call after the last record. */
+void vp_stream_follow(struct vp_stream_reader *stream);
+
 /* The slow path of vp_stream_next(): at the end of a packet, or at bytes that are no record. */
 const struct vp_record_header *vp_stream_next_slow(struct vp_stream_reader *stream);
 /*

@@ -205,11 +205,29 @@ static void test_gone(void **state)
 	finish(&all);
 }
 
+/* The recorder counts losses since it began, and writes them when there are new ones. */
+static void test_losses(void **state)
+{
+	static const uint64_t lost[] = {0, 3, 0, 5, 2};
+	static const uint64_t sums[] = {0, 3, 3, 5, 7}; /* with another recorder at last */
+	struct intervals all = {0};
+
+	for (size_t i = 0; i < 5; i++) {
+		struct vp_account_loss loss = {.vcpus = lost[i]};
+		begin_interval(&all);
+		if (lost[i])
+			take(&all, VP_ID_account_loss, &loss);
+		end_interval(&all);
+		assert_int_equal(all.counters.lost, sums[i]);
+	}
+	finish(&all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_sums), cmocka_unit_test(test_slots), cmocka_unit_test(test_exits),
-	    cmocka_unit_test(test_gone)};
+	    cmocka_unit_test(test_gone), cmocka_unit_test(test_losses)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,11 +118,46 @@ static void test_names(void **state)
 	free(text);
 }
 
+/* What only vperfd has. */
+static void test_store(void **state)
+{
+	static const struct vp_metrics_finding findings[] = {
+	    {1001, "overcommit", 0.375}, {1000, "steal-task", 0.25}, {4711, "quota", 0.5}};
+	const struct vp_metrics_store store = {.recording = "20261126T055305Z",
+					       .bytes = 12345,
+					       .recordings = 7,
+					       .fired = 2,
+					       .findings = findings,
+					       .n_findings = 3};
+	struct vp_metrics_self with_store = self;
+	vp_vms vms = {0};
+	struct vp_buffer out = {0};
+	struct vp_account_counters counters = make_counters(&vms, "db", "web");
+
+	with_store.store = &store;
+	vp_export_metrics(&counters, &vms, &with_store, VP_METRICS_TEXT, &out);
+	const char *text = vp_buffer_text(&out);
+	expect_line(text, "vperf_vm_finding_ratio{vm=\"web\",rule=\"overcommit\"} 0.375000");
+	expect_line(text, "vperf_vm_finding_ratio{vm=\"db\",rule=\"steal-task\"} 0.250000");
+	assert_null(strstr(text, "quota"));
+	expect_line(text, "vperf_recording_info{recording=\"20261126T055305Z\"} 1");
+	expect_line(text, "vperf_findings_kept_total 2");
+	expect_line(text, "vperf_store_bytes 12345");
+	expect_line(text, "vperf_store_recordings 7");
+	temporary_file("test_export_metrics.store.prom", text, strlen(text));
+	vp_buffer_deinit(&out);
+	vp_account_counters_deinit(&counters);
+	vp_vms_deinit(&vms);
+	char *without = export("db", "web", VP_METRICS_TEXT);
+	assert_null(strstr(without, "vperf_store_bytes"));
+	free(without);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_text),
-					   cmocka_unit_test(test_openmetrics),
-					   cmocka_unit_test(test_names)};
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_text), cmocka_unit_test(test_openmetrics),
+	    cmocka_unit_test(test_names), cmocka_unit_test(test_store)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

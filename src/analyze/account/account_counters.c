@@ -141,10 +141,21 @@ static void count_vm(const struct vp_account *account, uint32_t number, struct v
 		count_theft(account, vm, theft);
 }
 
+/* The account's losses are since its recorder began; without new ones it has none. */
+static void count_losses(struct vp_account_counters *counters, const struct vp_account *account)
+{
+	uint64_t all = account->lost.vcpus + account->lost.thieves + account->lost.sites;
+
+	if (!all)
+		return;
+	counters->lost += all >= counters->lost_then ? all - counters->lost_then : all;
+	counters->lost_then = all;
+}
+
 void vp_account_counters_add(struct vp_account_counters *counters, const struct vp_account *account)
 {
 	counters->intervals++;
-	counters->lost += account->lost.vcpus + account->lost.thieves + account->lost.sites;
+	count_losses(counters, account);
 	vp_vec_each (&counters->vms, vm)
 		vm->absent++;
 	for (uint32_t i = 0; i < account->of_vms.count; i++)

@@ -53,7 +53,8 @@ struct vp_counted_vm {
 struct vp_account_counters {
 	VP_VEC(struct vp_counted_vm) vms;
 	uint64_t intervals;
-	uint64_t lost; /* vCPUs, thieves and places that the account had no room for */
+	uint64_t lost;      /* vCPUs, thieves and places that the account had no room for */
+	uint64_t lost_then; /* … as the recorder had counted them last */
 };
 
 /* Adds the account of the interval that has just ended. */

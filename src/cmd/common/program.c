@@ -49,7 +49,7 @@ static void help(const struct vp_program *program, FILE *out)
 		      {"Where did the time go?",
 		       {"diagnose", "report", "account", "steal", "exits", "html", "diff"}},
 		      {"What happened when?", {"script", "timeline", "sched", "critical"}},
-		      {"Data", {"info", "export", "import", "model"}},
+		      {"Data", {"info", "store", "export", "import", "model"}},
 		      {"Host", {"check", "selftest", "guests"}}};
 
 	fprintf(out,

@@ -52,7 +52,7 @@ static bool is_paged(const char *name)
 {
 	static const char *const names[] = {"report",   "account", "steal",    "exits", "diagnose",
 					    "script",   "sched",   "critical", "info",  "check",
-					    "timeline", "guests",  "model",    "diff"};
+					    "timeline", "guests",  "model",    "diff",  "store"};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(names); i++)
 		if (!strncmp(name, names[i], strlen(names[i])) &&

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The documents that vperfd serves, and its own cost. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/macros.h"
+#include "base/vec.h"
+#include "cmd/daemon/vperfd.h"
+#include "export/export_metrics.h"
+#include "serve/http_document.h"
+#include "serve/http_server.h"
+#include "store/history.h"
+#include "store/retention.h"
+
+/* A thousand VMs of four vCPUs take 8 MiB. */
+enum { DOCUMENT_ROOM = 64 << 20 };
+static const char landing[] = "vperfd: see /metrics\n";
+/* The two formats of /metrics, in the order of enum vp_metrics_format, and the page at /. */
+enum { LANDING = VP_METRICS_FORMATS, DOCUMENTS };
+
+struct vp_error *vperfd_serve(struct vperfd *daemon)
+{
+	static const struct vp_http_document documents[DOCUMENTS] = {
+	    [VP_METRICS_TEXT] = {"/metrics", "text/plain; version=0.0.4; charset=utf-8", NULL},
+	    [VP_METRICS_OPENMETRICS] =
+		{"/metrics", "application/openmetrics-text; version=1.0.0; charset=utf-8",
+		 "application/openmetrics-text"},
+	    [LANDING] = {"/", "text/plain; charset=utf-8", NULL}};
+
+	if (!strcmp(daemon->config.listen, "off"))
+		return NULL;
+	VP_TRY(vp_http_server_start(daemon->config.listen, documents, DOCUMENTS, DOCUMENT_ROOM,
+				    &daemon->server));
+	vp_http_server_put(daemon->server, LANDING, landing, strlen(landing));
+	VPERFD_SAY("metrics at http://%s/metrics", vp_http_server_address(daemon->server));
+	return NULL;
+}
+
+static uint64_t usage_ns(int who)
+{
+	struct rusage usage;
+
+	if (getrusage(who, &usage))
+		return 0;
+	return ((uint64_t)usage.ru_utime.tv_sec + (uint64_t)usage.ru_stime.tv_sec) * 1000000000 +
+	       ((uint64_t)usage.ru_utime.tv_usec + (uint64_t)usage.ru_stime.tv_usec) * 1000;
+}
+
+struct cost {
+	uint64_t cpu_ns, memory;
+};
+
+/* Adds those of a process that runs. */
+static void add_process(pid_t process, struct cost *cost)
+{
+	unsigned long user = 0, system = 0, resident = 0;
+	char text[1024];
+
+	if (!process)
+		return;
+	VP_AUTO_FREE char *path = vp_format("/proc/%d/stat", (int)process);
+	VP_AUTO_FCLOSE FILE *file = fopen(path, "re");
+	size_t size = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+	text[size] = 0;
+	/* Its name, in brackets, may have anything in it. */
+	const char *fields = strrchr(text, ')');
+	if (!fields || sscanf(fields,
+			      ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d "
+			      "%*d %*d %*d %*u %*u %lu",
+			      &user, &system, &resident) != 3)
+		return;
+	cost->cpu_ns += (user + system) * (1000000000ULL / (uint64_t)sysconf(_SC_CLK_TCK));
+	cost->memory += resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The cost of vperfd and all that it runs. Ticks are rounded down: the sum must not fall. */
+static struct cost total_cost(struct vperfd *daemon)
+{
+	struct cost own = {0}, cost = {usage_ns(RUSAGE_SELF) + usage_ns(RUSAGE_CHILDREN), 0};
+
+	add_process(getpid(), &own);
+	cost.memory = own.memory;
+	add_process(daemon->rotation.open.process, &cost);
+	add_process(daemon->rotation.next.process, &cost);
+	vp_vec_each (&daemon->rotation.ending, recorder)
+		add_process(recorder->process, &cost);
+	add_process(daemon->flight.process, &cost);
+	add_process(daemon->samples.process, &cost);
+	add_process(daemon->snapshot.process, &cost);
+	if (cost.cpu_ns > daemon->cpu_ns)
+		daemon->cpu_ns = cost.cpu_ns;
+	cost.cpu_ns = daemon->cpu_ns;
+	return cost;
+}
+
+static uint64_t count_recordings(const vp_history *history)
+{
+	uint64_t count = 0;
+
+	vp_vec_each (history, kept)
+		count += !kept->problem;
+	return count;
+}
+
+struct vp_error *vperfd_publish(struct vperfd *daemon)
+{
+	VP_VEC(struct vp_metrics_finding) findings = {0};
+	struct vp_error *error = NULL;
+	const char *path = daemon->rotation.open.path;
+
+	if (!daemon->server)
+		return NULL;
+	if (vp_http_server_has_ended(daemon->server))
+		return vp_error_new("the process that serves HTTP has ended");
+	vp_vec_each (&daemon->held, held)
+		vp_vec_push(&findings, ((struct vp_metrics_finding){held->vm, held->rule,
+								    held->percent / 100}));
+	const struct vp_metrics_store store = {.recording = path ? strrchr(path, '/') + 1 : "",
+					       .bytes = vp_history_bytes(&daemon->history),
+					       .recordings = count_recordings(&daemon->history),
+					       .fired = daemon->n_fired,
+					       .findings = findings.at,
+					       .n_findings = findings.count};
+	struct cost cost = total_cost(daemon);
+	const struct vp_metrics_self self = {.cpu_ns = cost.cpu_ns,
+					     .memory = cost.memory,
+					     .realtime_ns = vp_clock_read().realtime,
+					     .store = &store};
+	for (int format = 0; !error && format < VP_METRICS_FORMATS; format++) {
+		struct vp_buffer text = {0};
+		vp_export_metrics(&daemon->counters, &daemon->tail.vms, &self, format, &text);
+		if (!vp_http_server_put(daemon->server, (size_t)format, text.bytes, text.size))
+			error = vp_error_new("the metrics of all VMs take more than %d MiB",
+					     DOCUMENT_ROOM >> 20);
+		vp_buffer_deinit(&text);
+	}
+	vp_vec_deinit(&findings);
+	return error;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The store's limits: sizes, ages, room on the disk. */
+#include <inttypes.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/macros.h"
+#include "base/vec.h"
+#include "cmd/daemon/vperfd.h"
+#include "daemon/daemon_config.h"
+#include "store/history.h"
+#include "store/kept_findings.h"
+#include "store/retention.h"
+
+/* How often the whole store is read, also without an occasion. */
+#define REREAD_NS 60000000000ULL
+/* Growth until the next look, as long as it is not known. */
+#define GROWTH_LEAST (256ULL << 10)
+
+static uint64_t free_bytes(const char *path)
+{
+	struct statvfs disk;
+
+	return statvfs(path, &disk) ? UINT64_MAX : (uint64_t)disk.f_bavail * disk.f_frsize;
+}
+
+static uint64_t own_bytes(const struct vperfd *daemon, const char *name)
+{
+	VP_AUTO_FREE char *path = vp_format("%s/%s", daemon->config.directory, name);
+
+	return vp_disk_bytes(path);
+}
+
+static bool read_store(struct vperfd *daemon, uint64_t now)
+{
+	if (daemon->history_read && now - daemon->history_read < REREAD_NS) {
+		vp_vec_each (&daemon->history, kept)
+			if (kept->is_open)
+				kept->bytes = vp_disk_bytes(kept->path);
+		return true;
+	}
+	vp_history_deinit(&daemon->history);
+	VP_AUTO_ERROR struct vp_error *error =
+	    vp_history_read(daemon->config.directory, &daemon->history);
+	if (error) {
+		vperfd_say(vp_error_message(error));
+		return false;
+	}
+	daemon->history_read = now;
+	uint64_t realtime = vp_clock_read().realtime, keep = daemon->config.keep_ns;
+	if (keep && realtime > keep)
+		vp_error_free(vp_kept_findings_trim(daemon->config.directory, realtime - keep));
+	return true;
+}
+
+void vperfd_reread_store(struct vperfd *daemon)
+{
+	daemon->history_read = 0;
+}
+
+static void say_full(struct vperfd *daemon, enum vp_removal why)
+{
+	if (!daemon->said_full)
+		VPERFD_SAY("%s, and there is nothing left to remove", vp_removal_text(why));
+	daemon->said_full = true;
+}
+
+/* Removes one; false: all are within the limits, or may not go. */
+static bool remove_one(struct vperfd *daemon, const struct vp_retention *limits, uint64_t more)
+{
+	enum vp_removal why;
+	uint32_t index = vp_retention_next(&daemon->history, limits, vp_clock_read().realtime, more,
+					   free_bytes(daemon->config.directory), &why);
+
+	if (index == VP_NONE)
+		return false;
+	VP_AUTO_FREE char *name = vp_strdup(daemon->history.at[index].name);
+	VP_AUTO_ERROR struct vp_error *error = vp_history_remove(&daemon->history, index);
+	if (error)
+		vperfd_say(vp_error_message(error));
+	else
+		VPERFD_SAY("removed '%s': %s", name, vp_removal_text(why));
+	daemon->said_full = false;
+	return !error;
+}
+
+/* The most that was written between two looks, which may happen again. */
+static uint64_t growth_of(struct vperfd *daemon, uint64_t bytes)
+{
+	if (daemon->bytes_then && bytes > daemon->bytes_then &&
+	    bytes - daemon->bytes_then > daemon->grown)
+		daemon->grown = bytes - daemon->bytes_then;
+	return daemon->grown > GROWTH_LEAST ? daemon->grown : GROWTH_LEAST;
+}
+
+void vperfd_keep_store(struct vperfd *daemon, uint64_t now)
+{
+	const struct vp_daemon_config *config = &daemon->config;
+	const struct vp_retention limits = {config->keep_ns, config->keep_bytes,
+					    config->free_bytes};
+
+	if (!read_store(daemon, now))
+		return;
+	uint64_t others = own_bytes(daemon, VP_HISTORY_FLIGHT) +
+			  own_bytes(daemon, VP_HISTORY_FINDINGS) +
+			  own_bytes(daemon, VP_HISTORY_LOCK);
+	uint64_t bytes = vp_history_bytes(&daemon->history) + others;
+	uint64_t more = growth_of(daemon, bytes) + others;
+	while (remove_one(daemon, &limits, more))
+		;
+	bytes = vp_history_bytes(&daemon->history) + others;
+	daemon->bytes_then = bytes;
+	if (config->keep_bytes && bytes > config->keep_bytes)
+		say_full(daemon, VP_REMOVE_SIZE);
+	else if (config->free_bytes && free_bytes(config->directory) < config->free_bytes)
+		say_full(daemon, VP_REMOVE_DISK);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The parts of vperfd: one state, a file for each of its jobs. */
+#ifndef VP_CMD_DAEMON_VPERFD_H
+#define VP_CMD_DAEMON_VPERFD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "analyze/account/account.h"
+#include "analyze/account/account_counters.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/macros.h"
+#include "base/notices.h"
+#include "daemon/account_tail.h"
+#include "daemon/daemon_config.h"
+#include "daemon/rotation.h"
+#include "daemon/rules.h"
+#include "serve/http_server.h"
+#include "store/history.h"
+
+/* A program that runs for a finding: `vperf snapshot`, or a recorder of samples. */
+struct vperfd_job {
+	pid_t process; /* 0: none */
+	int output;    /* of `vperf snapshot`, or -1 */
+	char *path;    /* that it makes */
+};
+
+struct vperfd {
+	const char *config_path;
+	struct vp_daemon_config config;
+	char *program; /* path of vperf */
+	int lock;
+	struct vp_rotation rotation;
+	vp_notices notices;
+	vp_history history;
+	uint64_t history_read;      /* when; 0: not yet */
+	uint64_t grown, bytes_then; /* growth per look, the largest so far; size at the last one */
+	bool said_full;
+	/* The account of the last second, and since the last evaluation of the rules. */
+	struct vp_account_tail tail;
+	struct vp_account second, rules;
+	bool has_second;
+	struct vp_account_counters counters;
+	uint64_t rules_at; /* the next evaluation */
+	vp_held_rules held;
+	vp_fired_rules fired;
+	uint64_t n_fired;
+	struct vp_recorder flight;
+	uint64_t flight_retry_at;
+	struct vperfd_job snapshot, samples;
+	struct vp_http_server *server;
+	uint64_t cpu_ns; /* of all processes, as it was shown last */
+};
+
+/* store_keeper.c: lists the store and removes what its limits do not allow. `now` is
+ * CLOCK_MONOTONIC. */
+void vperfd_keep_store(struct vperfd *daemon, uint64_t now);
+/* The next look reads the whole store again. */
+void vperfd_reread_store(struct vperfd *daemon);
+
+/* watch.c: reads the account, evaluates the rules, starts what they cause. */
+void vperfd_watch_begin(struct vperfd *daemon, uint64_t now);
+void vperfd_watch(struct vperfd *daemon, uint64_t now);
+void vperfd_watch_end(struct vperfd *daemon);
+/* Asks the flight recorder and the recorder of samples to end. */
+void vperfd_watch_stop(struct vperfd *daemon);
+/* After that: whether they have ended. */
+bool vperfd_watch_has_stopped(struct vperfd *daemon);
+
+/* publish.c: the process that serves HTTP, and its documents. */
+struct vp_error *vperfd_serve(struct vperfd *daemon) VP_MUST_CHECK;
+struct vp_error *vperfd_publish(struct vperfd *daemon) VP_MUST_CHECK;
+
+/* vperfd_main.c: prints a sentence, which may have others' names in it. */
+void vperfd_say(const char *sentence);
+#define VPERFD_SAY(...)                                                                            \
+	do {                                                                                       \
+		VP_AUTO_FREE char *vperfd_sentence = vp_format(__VA_ARGS__);                       \
+		vperfd_say(vperfd_sentence);                                                       \
+	} while (0)
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+#define SECOND UINT64_C(1000000000)
+
+static void child_add(struct vp_daemon_words *words, const char *word)
+{
+	if (words->count + 1 < VP_DAEMON_WORDS)
+		words->at[words->count++] = word;
+}
+
+static void child_add_made(struct vp_daemon_words *words, const char *format, ...) VP_PRINTF(2, 3);
+
+static void child_add_made(struct vp_daemon_words *words, const char *format, ...)
+{
+	va_list args;
+	char *word = words->room[words->used++];
+
+	va_start(args, format);
+	vsnprintf(word, VP_DAEMON_WORD, format, args);
+	va_end(args);
+	child_add(words, word);
+}
+
+static void begin_words(const struct vp_daemon_config *config, const char *program,
+			const char *path, struct vp_daemon_words *ret)
+{
+	const char *const first[] = {program, "record", "-q", "--no-agent", "-o", path};
+
+	*ret = (struct vp_daemon_words){0};
+	for (size_t i = 0; i < VP_ARRAY_SIZE(first); i++)
+		child_add(ret, first[i]);
+	if (config->compression)
+		child_add_made(ret, "-z%" PRIu64, config->compression);
+}
+
+void vp_daemon_record_words(const struct vp_daemon_config *config, const char *program,
+			    const char *path, struct vp_daemon_words *ret)
+{
+	begin_words(config, program, path, ret);
+	child_add_made(ret, "--account=%s", config->account);
+	if (config->frequency)
+		child_add_made(ret, "--freq=%" PRIu64, config->frequency);
+	else
+		child_add(ret, "--no-samples");
+}
+
+void vp_daemon_flight_words(const struct vp_daemon_config *config, const char *program,
+			    const char *path, struct vp_daemon_words *ret)
+{
+	begin_words(config, program, path, ret);
+	child_add(ret, "--no-samples");
+	child_add(ret, "--no-account");
+	child_add_made(ret, "--trace=%s", config->flight_events);
+	child_add(ret, "--flight");
+	child_add_made(ret, "%" PRIu64 "K", config->flight_bytes >> 10);
+}
+
+void vp_daemon_samples_words(const struct vp_daemon_config *config, const char *program,
+			     const char *path, struct vp_daemon_words *ret)
+{
+	begin_words(config, program, path, ret);
+	child_add(ret, "-g");
+	child_add_made(ret, "--account=%s", config->account);
+	child_add_made(ret, "--freq=%" PRIu64, config->samples_frequency);
+	child_add_made(ret, "--duration=%" PRIu64, config->samples_ns / SECOND);
+}
+
+void vp_daemon_snapshot_words(const char *program, const char *path, struct vp_daemon_words *ret)
+{
+	const char *const all[] = {program, "snapshot", path};
+
+	*ret = (struct vp_daemon_words){0};
+	for (size_t i = 0; i < VP_ARRAY_SIZE(all); i++)
+		child_add(ret, all[i]);
+}
+
+/* In the new process. */
+static void child_become(const struct vp_daemon_words *words, int output, pid_t parent)
+{
+	sigset_t none;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	dup2(null, 0);
+	dup2(output >= 0 ? output : null, 1);
+
+	/* A recorder that is asked to end completes its recording. */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		_exit(1);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGPIPE, SIG_DFL);
+	execv(words->at[0], (char *const *)words->at);
+	_exit(127);
+}
+
+struct vp_error *vp_child_start(const struct vp_daemon_words *words, int output, pid_t *ret)
+{
+	pid_t parent = getpid();
+
+	if (access(words->at[0], X_OK))
+		return vp_error_errno(errno, "cannot run '%s'", words->at[0]);
+	*ret = fork();
+	if (!*ret)
+		child_become(words, output, parent);
+	return *ret > 0 ? NULL : vp_error_errno(errno, "cannot start a process");
+}
+
+bool vp_child_has_ended(pid_t child)
+{
+	return vp_waitpid(child, NULL, WNOHANG) != 0;
+}

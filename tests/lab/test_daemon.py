@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""vperfd: a known thief leads to a finding and to recordings that name thief and victim; kills cost no more than the
+gap that is stated; the store stays within its limit."""
+import datetime
+import json
+
+from lab import vperf
+
+# g1 has pCPU 0 to itself until g2's program starts. The store is on a file system of the lab host.
+ALWAYS = r"""
+host pcpus=2 icount=yes
+guest g1 vcpus=1 memory=256 pin=0
+guest g2 vcpus=1 memory=256 pin=0
+guest g3 vcpus=1 memory=256 pin=1
+workload g1 shares a=100
+command mkdir /run/d; printf '[store]\ndirectory = /run/d/store\nkeep-free = off\n[flight]\nsize = 16M\nevents = sched,kvm\n\
+[rules]\nevery = 3s\nleast = 20\nsamples = 3s\n[http]\nlisten = 127.0.0.1:9757\n' > /run/d/conf; vperfd --check -c /run/d/conf || exit 1; \
+setsid nohup vperfd -c /run/d/conf 2>> /out/said & \
+until ls /run/d/store/2*Z/recording /run/d/store/flight/control > /dev/null 2>&1; do sleep 0.2; done; sleep 4
+command date +%s.%N > /out/thief; lab-guest spawn g2 shares a=100 > /run/d/job; \
+for i in $(seq 40); do grep -q overcommit.g1 /run/d/store/findings 2> /dev/null && break; sleep 0.5; done; date +%s.%N >> /out/thief
+command until ! pgrep -f 'sample[s] -z' > /dev/null; do sleep 0.5; done; sleep 1; \
+python3 -c "import urllib.request as u; print(u.urlopen('http://127.0.0.1:9757/metrics').read().decode(), end='')" > /out/served; lab-guest end g2 $(cat /run/d/job)
+command kill -9 $(pgrep -f 'store/2[0-9T]*Z -z'); sleep 5
+command kill -9 $(pgrep -x vperfd); sleep 3
+command setsid nohup vperfd -c /run/d/conf 2>> /out/said & \
+d=$!; until [ $(ls -d /run/d/store/2*Z | wc -l) -ge 3 ]; do sleep 0.2; done; sleep 3; kill -TERM $d; wait $d; echo "status $?"
+command vperf store --json /run/d/store > /out/store.json; vperf store /run/d/store; cp -r /run/d/store /out/store
+""".replace("\\\n", "")
+
+
+def seconds_of(text):
+    return datetime.datetime.fromisoformat(text[:26] + text[-6:]).timestamp()
+
+
+def thief_is_found(run, claims, listed):
+    """The finding: when, who, whom; and what was kept names both."""
+    began, seen = map(float, (run.out / "thief").read_text().split())
+    found = [finding for finding in listed["findings"] if finding["rule"] == "overcommit" and finding["vm"] == "g1"]
+    claims.check(len(found) >= 1, f"daemon: a finding that g2 takes time of g1: {listed['findings']}"[:500])
+    time = seconds_of(found[0]["time"])
+    claims.check(began < time <= began + 10, f"daemon: found {time - began:.1f} s after the thief had begun (asked after {seen - began:.1f} s)")
+    claims.check(found[0]["top_cause"] == "vCPU 0 of VM g2", f"daemon: the thief's name: {found[0]['top_cause']}")
+    names = [kept["name"] for kept in listed["recordings"] if not kept["problem"]]
+    for key in ("recording", "snapshot", "samples"):
+        name = found[0][key]
+        claims.check(name in names, f"daemon: the finding's {key} is in the store: {name}")
+        if name not in names:
+            continue
+        rows = json.loads(vperf("steal", "--json", str(run.out / "store" / name)).stdout)["thieves"]
+        mine = [row for row in rows if row["vm"] == "g1" and "g2" in str(row)]
+        claims.check(bool(mine), f"daemon: vperf steal on the {key} names thief and victim: {rows[:2]}")
+
+
+def kills_cost_a_gap(claims, listed):
+    """What was recorded before each kill can be read; gaps are there, and no others."""
+    recordings = [kept for kept in listed["recordings"] if kept["kind"] == "recording"]
+    claims.check(all(not kept["problem"] for kept in recordings) and len(recordings) >= 3, f"daemon: all recordings can be read: {recordings}"[:900])
+    interrupted = [kept for kept in recordings if kept["interrupted"]]
+    claims.check(len(interrupted) == 1, f"daemon: one was cut off by kill -9: {interrupted}"[:500])
+    gaps = [kept["gap_ns"] / 1e9 for kept in recordings]
+    claims.check(gaps[0] == 0 and sum(gap > 0 for gap in gaps) == 2, f"daemon: a gap after each kill, and no others: {gaps}")
+    # The killed recorder's last flush is up to a second old; the next one starts within seconds.
+    claims.check(all(gap < 12 for gap in gaps), f"daemon: gaps, s: {gaps}")
+    whole = seconds_of(recordings[-1]["end"]) - seconds_of(recordings[0]["start"])
+    lengths = sum(seconds_of(kept["end"]) - seconds_of(kept["start"]) for kept in recordings)
+    claims.check(lengths + sum(gaps) >= whole - 0.01, f"daemon: {lengths:.1f} s recorded and {sum(gaps):.1f} s of gaps are all of {whole:.1f} s")
+
+
+def always(run, claims):
+    listed = json.loads((run.out / "store.json").read_text())
+    said = (run.out / "said").read_text()
+    claims.check("status 0" in run.command_output(6), f"daemon: SIGTERM ends it with status 0: {said}"[:600])
+    thief_is_found(run, claims, listed)
+    kills_cost_a_gap(claims, listed)
+    served = (run.out / "served").read_text()
+    findings = [line for line in served.splitlines() if line.startswith('vperf_vm_finding_ratio{vm="g1"')]
+    claims.check(any('rule="overcommit"' in line for line in findings), f"daemon: the finding is a gauge: {findings}")
+    claims.check('vperf_recording_info{recording="2' in served, "daemon: the metrics name the recording")
+
+
+# Recordings of 10 s in a store for four or five of them, for 100 s.
+LIMIT = r"""
+host pcpus=2 icount=yes
+guest g1 vcpus=1 memory=256 pin=0
+workload g1 shares a=60
+command mkdir /run/d; printf '[store]\ndirectory = /run/d/store\nrotate-every = 10s\nrotate-size = 20M\nkeep-size = 60M\nkeep-free = off\n\
+[rules]\nevery = off\n[http]\nlisten = off\n' > /run/d/conf; vperfd -c /run/d/conf 2> /out/said & d=$!; \
+for i in $(seq 500); do du -s --block-size=1 /run/d/store 2> /dev/null | cut -f 1 >> /out/sizes; sleep 0.2; done; kill -TERM $d; wait $d; \
+vperf store --json /run/d/store > /out/store.json
+""".replace("\\\n", "")
+
+
+def limit(run, claims):
+    most, said = 60 << 20, (run.out / "said").read_text()
+    sizes = [int(line) for line in (run.out / "sizes").read_text().split()]
+    listed = json.loads((run.out / "store.json").read_text())
+    removed = said.count("the store is at keep-size")
+    claims.check(removed >= 2, f"daemon: {removed} recordings were removed")
+    claims.check(max(sizes) <= most, f"daemon: the store had at most {max(sizes)} of {most} bytes")
+    claims.check(max(sizes) >= most / 3, f"daemon: and was used: {max(sizes)} bytes")
+    claims.check(all(kept["gap_ns"] == 0 for kept in listed["recordings"]) and len(listed["recordings"]) >= 2,
+                 f"daemon: the newest are there, without a gap: {[kept['name'] for kept in listed['recordings']]}")
+
+
+TESTS = [("daemon: a thief, two kills", ALWAYS, always)]
+QUICK = ()
+FULL = [("daemon: a store at its limit", LIMIT, limit)]
