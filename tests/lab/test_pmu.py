@@ -411,13 +411,17 @@ def xen_check(run, claims):
 
 def xen(run, claims):
     xen_check(run, claims)
+    xen_samples(run, claims, {"pv": 80, "pvh": 50})
+
+
+def xen_samples(run, claims, shares):
     report = run.report("unified")
     vms = {row["vm"] for row in report["rows"] if row["vm"]}
-    claims.check(vms == {"pv", "pvh"}, f"samples are of these VMs: {vms}")
+    claims.check(vms == set(shares), f"samples are of these VMs: {vms}")
     printed = vperf("script", str(run.recording()), "--format", "csv", "--event", "guest_sample").stdout
     samples = list(csv.DictReader(printed.splitlines()))
     account = read("account", run)
-    for vm, expected in (("pv", 80), ("pvh", 50)):
+    for vm, expected in shares.items():
         places = sum(row["vm"] == vm and int(row["flags"], 16) & (AT_INTERRUPT | LATE) == AT_INTERRUPT for row in samples)
         ran = sum(row["ns"] for row in account["states"] if row["vm"] == vm and row["state"] in ("guest", "kernel")) / 1e9
         # Xen drops interrupts while dom0 waits for the pCPU, which it shares with both guests here.
@@ -427,6 +431,20 @@ def xen(run, claims):
         fast, slow = (samples_of(of_vm, function) for function in ("share_a", "share_b"))
         claims.check(fast + slow > 0.9 * ran * XEN_RATE, f"{vm}: {fast + slow} samples of the two functions by name")
         claims.near(f"{vm}: share_a of both, %", 100 * fast / max(fast + slow, 1), expected, share_bound(expected, places, 0))
+
+
+# The same of a guest with a device model, which is a process of dom0.
+XEN_HVM = f"""
+host hypervisor=xen pmu=yes pcpus=1 memory=6144
+guest hvm memory=192 type=hvm autostart=no
+workload hvm shares fast=80 slow=20
+command-before echo all >/sys/hypervisor/pmu/pmu_mode; lab-guest start hvm
+command vperf record --interrupts=pmu -F {XEN_RATE} -d 6 -o /out/rec
+"""
+
+
+def xen_hvm(run, claims):
+    xen_samples(run, claims, {"hvm": 80})
 
 
 def on_amd(scenario, host=""):
@@ -489,7 +507,7 @@ def with_programs(scenario):
 
 TESTS = [("PMU: counts and NMIs of a host", with_programs(COUNTS), counts), ("PMU: a guest", with_programs(GUEST), guest)]
 QUICK = ()
-FULL = [("PMU: branches, loads and stores", EVENTS, events), ("PMU: caches, PerfMonV2", CACHES, caches), ("PMU: Xen", XEN, xen), ("PMU: Xen of trixie", XEN.replace("host hypervisor=xen", "host kernel=trixie hypervisor=xen"), xen), ("PMU: intervals", INTERVALS, intervals), ("PMU: parts of a count", PARTS, parts), ("PMU: a CPI model", CPI, cpi), ("PMU: huge pages by diagnose", DIAGNOSED, diagnosed), ("PMU: NMIs in the scheduler", SWITCHES, switches), ("PMU: two pCPUs", TWO_PCPUS, two_pcpus), ("PMU: injected once", INJECTED, injected), ("PMU: TLB misses", TLB, tlb),
+FULL = [("PMU: branches, loads and stores", EVENTS, events), ("PMU: caches, PerfMonV2", CACHES, caches), ("PMU: Xen", XEN, xen), ("PMU: Xen, a guest with a device model", XEN_HVM, xen_hvm), ("PMU: Xen of trixie", XEN.replace("host hypervisor=xen", "host kernel=trixie hypervisor=xen"), xen), ("PMU: intervals", INTERVALS, intervals), ("PMU: parts of a count", PARTS, parts), ("PMU: a CPI model", CPI, cpi), ("PMU: huge pages by diagnose", DIAGNOSED, diagnosed), ("PMU: NMIs in the scheduler", SWITCHES, switches), ("PMU: two pCPUs", TWO_PCPUS, two_pcpus), ("PMU: injected once", INJECTED, injected), ("PMU: TLB misses", TLB, tlb),
         ("PMU: lent counters", LENT, lent), ("PMU: lent counters beside a busy VM", on_amd(test_counters.BESIDE), test_counters.beside_a_busy_vm),
         ("PMU: lent counters and bad input", on_amd(test_counters.BAD, "append=kvm.enable_pmu=0"), test_counters.bad_input),
         ("PMU: counters of vCPUs that are moved", on_amd(test_counters.MOVED), moved),
