@@ -19,6 +19,14 @@ struct {
 	__type(value, struct vp_interpreter);
 } interpreters SEC(".maps");
 
+/* How many of them there are: without any, samples need not look. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} interpreter_count SEC(".maps");
+
 /* Three words below the frame pointer: frame_x86.hpp of HotSpot, interpreter_frame_method_offset,
  * in JDK 8 to 25. */
 #define METHOD_BELOW_FRAME 24
@@ -26,8 +34,9 @@ struct {
 static __always_inline struct vp_interpreter *find_interpreter(__u32 pid, __u32 guest_pid)
 {
 	__u64 key = (__u64)pid << 32 | guest_pid;
+	__u32 zero = 0, *count = bpf_map_lookup_elem(&interpreter_count, &zero);
 
-	return bpf_map_lookup_elem(&interpreters, &key);
+	return count && *count ? bpf_map_lookup_elem(&interpreters, &key) : 0;
 }
 
 /* The method whose frame is the innermost one; 0: not known. Inline: older kernels allow 512 bytes

@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "schema/records.h"
+#include "schema/schema.h"
+
 struct vp_session;
 
 /* Result for the record before: most records of a stream are of the same vCPU. Starts zeroed. */
@@ -28,5 +31,19 @@ struct vp_admission {
  * name of a guest's thread).
  */
 bool vp_admit(struct vp_session *session, struct vp_admission *last, void *record);
+
+/* Does the same for a sample of the vCPU of the record before, at the session's present `revision`.
+ * False: it is of another one, and is for vp_admit(). */
+static inline bool vp_admit_again(const struct vp_admission *last, uint64_t revision,
+				  struct vp_vcpu_sample *sample)
+{
+	bool same = last->known && last->revision == revision && last->pid == sample->vm &&
+		    last->tid == sample->tid && last->noted == sample->vcpu &&
+		    last->noted != VP_VCPU_UNKNOWN && !last->is_unselected;
+
+	if (same)
+		sample->vm = last->vm;
+	return same;
+}
 
 #endif

@@ -132,6 +132,8 @@ struct vp_host_maps *vp_session_host_maps(const struct vp_session *session);
 struct vp_guest_watch *vp_session_guest_watch(const struct vp_session *session);
 vp_notices *vp_session_notices(struct vp_session *session);
 
+/* Changes when a process's or a thread's VM may have changed. */
+const uint64_t *vp_session_vms_revision(const struct vp_session *session);
 /* The VM of that number, found now if it is new, or NULL. */
 struct vp_vm *vp_session_vm(struct vp_session *session, uint32_t id);
 /* The number in the recording of the VM of VMM process `pid`, found now if it is new, or `pid`.

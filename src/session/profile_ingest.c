@@ -38,14 +38,22 @@ static void see_hit(struct vp_profile_instrument *profile, const struct vp_guest
 		vp_guest_watch_hit(watch, sample);
 }
 
+static inline bool is_sample_of_vcpu(uint32_t id)
+{
+	return id == VP_ID_guest_sample || id == VP_ID_vcpu_sample;
+}
+
 /* Completes the record; notes the threads and VMs that it names. */
 static void see_record(struct vp_profile_instrument *profile, struct vp_profile_stream *stream,
-		       union vp_any_record *record)
+		       const uint64_t *revision, union vp_any_record *record)
 {
 	const struct vp_host_sample *sample = &record->host_sample;
 
 	/* Names of threads come only from the memory of selected guests. */
-	(void)vp_admit(profile->base.session, &stream->admission, record);
+	if (sample->id != VP_ID_host_sample &&
+	    !(is_sample_of_vcpu(sample->id) &&
+	      vp_admit_again(&stream->admission, *revision, &record->vcpu_sample)))
+		(void)vp_admit(profile->base.session, &stream->admission, record);
 	switch (record->header.id) {
 	case VP_ID_sample_period:
 		stream->events = record->sample_period.events;
@@ -258,11 +266,12 @@ void vp_profile_ingest(void *context, uint32_t pcpu, char *records, size_t size)
 	struct vp_profile_stream *stream = vp_profile_stream(profile, pcpu);
 	struct segment segment = {
 	    .profile = profile, .pcpu = pcpu, .begin = records, .end = records};
+	const uint64_t *revision = vp_session_vms_revision(profile->base.session);
 	uint64_t tick = profile->trigger.by_time ? profile->trigger.period_ns : 0;
 
 	for (char *end = records + size; segment.end < end;) {
 		union vp_any_record *record = (void *)segment.end;
-		see_record(profile, stream, record);
+		see_record(profile, stream, revision, record);
 		if (record->header.id <= VP_ID_guest_sample && !is_target(profile, record)) {
 			if (record->header.time >= stream->late_from)
 				missed_ticks(profile, stream, record->header.time);

@@ -155,6 +155,11 @@ struct vp_guest_watch *vp_session_guest_watch(const struct vp_session *session)
 	return session->guest_watch;
 }
 
+const uint64_t *vp_session_vms_revision(const struct vp_session *session)
+{
+	return &session->vms_revision;
+}
+
 vp_notices *vp_session_notices(struct vp_session *session)
 {
 	return &session->notices;

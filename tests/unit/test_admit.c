@@ -122,6 +122,49 @@ static void test_names(void **state)
 	session_end(&session);
 }
 
+/* A sample like the one before needs no look at the VMs, and has the same number; any other, and
+ * one after a change of the VMs, does. */
+static void test_same_again(void **state)
+{
+	static const struct {
+		uint32_t vm, tid, vcpu;
+		bool unselects, changes, same;
+	} cases[] = {
+	    {CHOSEN, CHOSEN + 1, 0, false, false, true},
+	    {CHOSEN, CHOSEN + 2, 0, false, false, false},
+	    {CHOSEN, CHOSEN + 1, 1, false, false, false},
+	    {OTHER, CHOSEN + 1, 0, false, false, false},
+	    {CHOSEN, CHOSEN + 1, VP_VCPU_UNKNOWN, false, false, false},
+	    {CHOSEN, CHOSEN + 1, 0, true, false, false},
+	    {CHOSEN, CHOSEN + 1, 0, false, true, false},
+	};
+	const uint32_t number = CHOSEN | 1 << VP_PID_BITS;
+	bool inserted;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(cases); i++) {
+		struct vp_admission last = {0};
+		struct vp_session session;
+		session_begin(&session);
+		session.vms.at[1].end = 1;
+		vp_map_insert(&session.varying, CHOSEN, 1, &inserted);
+		session_add_vm(&session, cases[i].unselects ? "other" : "chosen", CHOSEN)->nth = 1;
+		vp_vm_vcpu(&session.vms.at[2], 0)->tid = CHOSEN + 1;
+		struct vp_vcpu_sample sample = {
+		    .id = VP_ID_vcpu_sample, .vm = CHOSEN, .tid = CHOSEN + 1, .vcpu = 0};
+		assert_false(vp_admit_again(&last, session.vms_revision, &sample));
+		vp_admit(&session, &last, &sample);
+		assert_int_equal(sample.vm, number);
+		sample.vm = cases[i].vm;
+		sample.tid = cases[i].tid;
+		sample.vcpu = (uint16_t)cases[i].vcpu;
+		session.vms_revision += cases[i].changes;
+		assert_int_equal(vp_admit_again(&last, session.vms_revision, &sample),
+				 cases[i].same);
+		assert_int_equal(sample.vm, cases[i].same ? number : cases[i].vm);
+		session_end(&session);
+	}
+}
+
 /* An entry names the vCPU; its thread is noted, once. */
 static void test_entries(void **state)
 {
@@ -242,6 +285,8 @@ static void test_samples(void **state)
 	sample.vcpu = VP_VCPU_UNKNOWN;
 	vp_admit(&session, &last, &sample);
 	assert_int_equal(sample.vcpu, 0);
+	sample.vcpu = VP_VCPU_UNKNOWN;
+	assert_false(vp_admit_again(&last, session.vms_revision, &sample));
 	sample.tid = CHOSEN + 99;
 	sample.vcpu = VP_VCPU_UNKNOWN;
 	vp_admit(&session, &last, &sample);
@@ -278,8 +323,8 @@ int main(void)
 	    cmocka_unit_test(test_numbers), cmocka_unit_test(test_found_later),
 	    cmocka_unit_test(test_samples), cmocka_unit_test(test_registers),
 	    cmocka_unit_test(test_exits),   cmocka_unit_test(test_sites),
-	    cmocka_unit_test(test_names),   cmocka_unit_test(test_entries),
-	    cmocka_unit_test(test_ended),
+	    cmocka_unit_test(test_names),   cmocka_unit_test(test_same_again),
+	    cmocka_unit_test(test_entries), cmocka_unit_test(test_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,6 +186,7 @@ static void report_found(struct vp_guest_watch *watch, struct guest *guest)
 static void guest_watch_follow(struct vp_guest_watch *watch, const struct guest *guest,
 			       const vp_guest_runtime_list *now)
 {
+	watch->n_runtimes += now->count - guest->hits.runtimes.count;
 	vp_vec_each (&watch->users, user)
 		if (user->follow)
 			user->follow(user->context, guest->pid, now);
@@ -681,8 +682,11 @@ static void send_hits(struct guest *guest)
 
 void vp_guest_watch_hit(struct vp_guest_watch *watch, const struct vp_guest_sample *sample)
 {
-	struct guest *guest = vp_guest_of(watch, sample->vm);
 	bool method = sample->flags & VP_AT_METHOD;
+
+	if (!method && !watch->n_runtimes) /* as for most samples */
+		return;
+	struct guest *guest = vp_guest_of(watch, sample->vm);
 
 	if (guest &&
 	    (method || vp_guest_hits_has_code(&guest->hits, sample->guest_pid, sample->ip)) &&

@@ -77,6 +77,7 @@ struct vp_guest_watch {
 	bool symbols;          /* go into symbol maps */
 	vp_pack_texts packs;
 	VP_VEC(struct guest) guests;
+	size_t n_runtimes;  /* of the processes that are followed, or more; 0 is exact */
 	struct vp_map seen; /* VMM's pid << 32 | tgid → hash of the process's name */
 	VP_VEC(struct vp_seen_lately) lately;
 	uint64_t second, seen_in_fallback;

@@ -21,7 +21,8 @@ void vp_identity_init(struct vp_identity *identity, const struct bpf_object *obj
 	    .vcpus = bpf_object__find_map_fd_by_name(object, "identity_vcpus"),
 	    .indices = bpf_object__find_map_fd_by_name(object, "identity_index"),
 	    .slots = bpf_object__find_map_fd_by_name(object, "identity_slots"),
-	    .interpreters = bpf_object__find_map_fd_by_name(object, "interpreters")};
+	    .interpreters = bpf_object__find_map_fd_by_name(object, "interpreters"),
+	    .interpreter_count = bpf_object__find_map_fd_by_name(object, "interpreter_count")};
 }
 
 int vp_identity_shrink(const struct bpf_object *object)
@@ -255,6 +256,8 @@ void vp_identity_follow(struct vp_identity *identity, uint32_t pid,
 		vp_vec_push(&identity->followed, ((struct vp_identity_interpreter){
 						     pid, runtime->tgid, value.low, value.high}));
 	}
+	const uint32_t zero = 0, count = (uint32_t)identity->followed.count;
+	bpf_map_update_elem(identity->interpreter_count, &zero, &count, BPF_ANY);
 }
 
 bool vp_identity_interprets(const struct vp_identity *identity, uint32_t pid, uint32_t tgid,

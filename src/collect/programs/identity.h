@@ -26,8 +26,9 @@ struct vp_identity_interpreter {
 
 struct vp_identity {
 	int vms, vcpus, indices, slots; /* maps */
-	int interpreters;               /* the same, of programs that read methods; -1: none */
-	VP_VEC(uint32_t) free;          /* places that vCPUs had, below … */
+	/* The same, of programs that read methods; -1: none. */
+	int interpreters, interpreter_count;
+	VP_VEC(uint32_t) free; /* places that vCPUs had, below … */
 	uint32_t used;
 	VP_VEC(struct vp_identity_range) ranges; /* of slots, in order */
 	VP_VEC(struct vp_identity_interpreter) followed;
