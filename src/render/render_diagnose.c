@@ -17,6 +17,14 @@
 /* Members of findings about memory in addition to their rule's. */
 static const char by_address[] = "exits --by address";
 
+static void put_recording(const struct vp_account_recording *rec, struct vp_buffer *out)
+{
+	if (rec->arguments)
+		vp_buffer_string(out, rec->arguments);
+	else
+		vp_text_put_word(rec->path, out);
+}
+
 static void put_command(const char *verb, const struct vp_finding *finding,
 			const struct vp_account_recording *rec, struct vp_buffer *out)
 {
@@ -25,7 +33,7 @@ static void put_command(const char *verb, const struct vp_finding *finding,
 		vp_buffer_string(out, " --vm");
 		vp_text_put_word(rec->vms.at[finding->vm].name, out);
 	}
-	vp_text_put_word(rec->path, out);
+	put_recording(rec, out);
 }
 
 static void render_diagnose_put_head(const struct vp_finding *finding,
@@ -78,6 +86,10 @@ static void put_victims(const struct vp_diagnosis *diagnosis, const struct vp_fi
 
 static void put_verification(const struct vp_account_recording *rec, struct vp_buffer *out)
 {
+	if (rec->arguments) { /* of a store, which goes on */
+		vp_buffer_string(out, "vperf diagnose of a later --time");
+		return;
+	}
 	vp_buffer_string(out, "vperf diff");
 	vp_text_put_word(rec->path, out);
 	vp_buffer_string(out, " AFTER");

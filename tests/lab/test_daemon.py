@@ -67,12 +67,23 @@ def kills_cost_a_gap(claims, listed):
     claims.check(lengths + sum(gaps) >= whole - 0.01, f"daemon: {lengths:.1f} s recorded and {sum(gaps):.1f} s of gaps are all of {whole:.1f} s")
 
 
+def all_at_once(run, claims, listed):
+    """The recordings as one: as long as all of them, with thief and victim."""
+    recordings = [kept for kept in listed["recordings"] if kept["kind"] == "recording"]
+    lengths = sum(seconds_of(kept["end"]) - seconds_of(kept["start"]) for kept in recordings)
+    whole = json.loads(vperf("steal", "--json", "--store", str(run.out / "store"), "--time", ",").stdout)
+    claims.near("daemon: vperf steal of all recordings, s", whole["duration_s"], lengths, 0.01)
+    claims.check(any("recordings; nothing was recorded in" in note for note in whole["notes"]), f"daemon: it says what is missing: {whole['notes']}")
+    claims.check(any(row["vm"] == "g1" and row["thief"] == "vCPU 0 of VM g2" for row in whole["thieves"]), "daemon: and names thief and victim")
+
+
 def always(run, claims):
     listed = json.loads((run.out / "store.json").read_text())
     said = (run.out / "said").read_text()
     claims.check("status 0" in run.command_output(6), f"daemon: SIGTERM ends it with status 0: {said}"[:600])
     thief_is_found(run, claims, listed)
     kills_cost_a_gap(claims, listed)
+    all_at_once(run, claims, listed)
     served = (run.out / "served").read_text()
     findings = [line for line in served.splitlines() if line.startswith('vperf_vm_finding_ratio{vm="g1"')]
     claims.check(any('rule="overcommit"' in line for line in findings), f"daemon: the finding is a gauge: {findings}")

@@ -173,6 +173,43 @@ static void test_unknown_clock(void **state)
 	expect_refused("2026-07-01T21:30:01Z,", "expected FROM,TO");
 }
 
+/* A store from noon of one day to 09:00 of the next but one, in two time zones. */
+static void expect_of_store(const char *text, const char *from, const char *to)
+{
+	uint64_t first = seconds_of("2026-07-01 12:00:00") * SECOND,
+		 last = seconds_of("2026-07-03 09:00:00") * SECOND, begin, end;
+
+	expect_no_error(vp_time_option_of_store(text, first, last, &begin, &end));
+	assert_int_equal(begin, seconds_of(from) * SECOND);
+	assert_int_equal(end, seconds_of(to) * SECOND);
+}
+
+static void test_of_store(void **state)
+{
+	uint64_t first = seconds_of("2026-07-01 12:00:00") * SECOND, from, to;
+
+	set_zone("UTC0");
+	expect_of_store(NULL, "2026-07-01 12:00:00", "2026-07-03 09:00:00");
+	expect_of_store("08:00,08:30:10", "2026-07-03 08:00:00", "2026-07-03 08:30:10");
+	expect_of_store("23:00,01:00", "2026-07-02 23:00:00", "2026-07-03 01:00:00");
+	expect_of_store("08:59,09:01", "2026-07-03 08:59:00", "2026-07-03 09:01:00");
+	expect_of_store("22:00,23:00", "2026-07-02 22:00:00", "2026-07-02 23:00:00");
+	expect_of_store("+60,+3600", "2026-07-01 12:01:00", "2026-07-01 13:00:00");
+	expect_of_store("2026-07-01T14:00:00+02:00,", "2026-07-01 12:00:00", "2026-07-03 09:00:00");
+	set_zone(EUROPE);
+	expect_of_store("10:00,10:30", "2026-07-03 08:00:00", "2026-07-03 08:30:00");
+	set_zone("UTC0");
+	expect_error(vp_time_option_of_store("12.5,13", first, first + 60 * SECOND, &from, &to),
+		     "expected FROM,TO as times of day");
+	expect_error(vp_time_option_of_store("08:00", first, first + 60 * SECOND, &from, &to),
+		     "expected FROM,TO as times of day");
+	expect_error(vp_time_option_of_store("2026-07-02T00:00:00Z,2026-07-01T00:00:00Z", first,
+					     first + 60 * SECOND, &from, &to),
+		     "FROM is after TO");
+	expect_error(vp_time_option_of_store("08:00,09:00", first, first + 60 * SECOND, &from, &to),
+		     "outside of the store, which covers 2026-07-01T12:00:00");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -180,6 +217,7 @@ int main(void)
 	    cmocka_unit_test(test_times_of_day),
 	    cmocka_unit_test(test_dates),
 	    cmocka_unit_test(test_unknown_clock),
+	    cmocka_unit_test(test_of_store),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -233,6 +233,30 @@ static void take_bucket(struct vp_account *account, const struct vp_exit_bucket 
 		cost->buckets[record->bucket] += record->count;
 }
 
+/* The theft of that key, added if it is new; *ret is its number, unless that is NULL. */
+static struct vp_account_theft *theft_of(struct vp_account *account, const struct theft_key *key,
+					 uint32_t *ret)
+{
+	bool inserted;
+	uint32_t number = vp_key_set_add(&account->theft_keys, key, &inserted);
+
+	if (inserted) {
+		struct vp_account_theft *theft = vp_vec_push_slot(&account->thefts);
+		*theft = (struct vp_account_theft){.vm = key->vm,
+						   .vcpu = key->vcpu,
+						   .kind = key->kind,
+						   .id = key->id,
+						   .owner = key->owner,
+						   .flags = key->flags,
+						   .cgroup = key->cgroup};
+		memcpy(theft->comm, key->comm, sizeof(key->comm));
+		CHAIN(account, thefts, key->vm);
+	}
+	if (ret)
+		*ret = number;
+	return &account->thefts.at[number];
+}
+
 static void take_thief(struct vp_account *account, const struct vp_thief *record)
 {
 	struct theft_key key = {.cgroup = record->cgroup,
@@ -242,23 +266,10 @@ static void take_thief(struct vp_account *account, const struct vp_thief *record
 				.id = record->number,
 				.owner = record->thief_pid,
 				.flags = record->flags};
-	bool inserted;
+	uint32_t number;
 
 	memcpy(key.comm, record->comm, sizeof(key.comm));
-	uint32_t number = vp_key_set_add(&account->theft_keys, &key, &inserted);
-	if (inserted) {
-		struct vp_account_theft *theft = vp_vec_push_slot(&account->thefts);
-		*theft = (struct vp_account_theft){.vm = key.vm,
-						   .vcpu = key.vcpu,
-						   .kind = key.kind,
-						   .id = key.id,
-						   .owner = key.owner,
-						   .flags = key.flags,
-						   .cgroup = key.cgroup};
-		memcpy(theft->comm, key.comm, sizeof(key.comm));
-		CHAIN(account, thefts, key.vm);
-	}
-	struct vp_account_theft *theft = &account->thefts.at[number];
+	struct vp_account_theft *theft = theft_of(account, &key, &number);
 	theft->count += record->count;
 	if (record->kind == VP_BY_VCPU)
 		vp_overcommit_take_theft(&account->overcommit, &account->vms->at[key.vm], record,
@@ -521,6 +532,74 @@ void vp_account_cost_add(struct vp_account_cost *to, const struct vp_account_cos
 	vp_exit_timing_add(&to->timing, &from->timing);
 	for (size_t i = 0; i < VP_BUCKETS; i++)
 		to->buckets[i] += from->buckets[i];
+}
+
+/* The number in the other account, which `ids` has unless no VM has it. */
+static uint32_t account_mapped(const struct vp_map *ids, uint32_t id)
+{
+	const uint32_t *mapped = vp_map_find(ids, id);
+
+	return mapped ? *mapped : id;
+}
+
+static void add_times(struct vp_account_times *to, const struct vp_account_times *from)
+{
+	to->tid = from->tid;
+	to->wall += from->wall;
+	for (size_t i = 0; i < VP_STATES; i++) {
+		to->states[i] += from->states[i];
+		to->spans[i] += from->spans[i];
+	}
+	to->exits += from->exits;
+	to->wakeups += from->wakeups;
+	to->preemptions += from->preemptions;
+	to->polls += from->polls;
+	to->poll_wasted += from->poll_wasted;
+	to->guest_samples += from->guest_samples;
+	to->user_samples += from->user_samples;
+	to->kernel_samples += from->kernel_samples;
+	to->vmm_samples += from->vmm_samples;
+}
+
+static void add_theft(struct vp_account *to, const struct vp_account_theft *from, uint32_t vm_id,
+		      uint32_t owner)
+{
+	struct theft_key key = {.cgroup = from->cgroup,
+				.vm = account_vm_of(to, vm_id),
+				.vcpu = from->vcpu,
+				.kind = from->kind,
+				.id = from->id,
+				.owner = owner,
+				.flags = from->flags};
+
+	memcpy(key.comm, from->comm, sizeof(key.comm));
+	struct vp_account_theft *theft = theft_of(to, &key, NULL);
+	theft->preempted += from->preempted;
+	theft->waking += from->waking;
+	theft->irq += from->irq;
+	theft->overcommitted += from->overcommitted;
+	theft->count += from->count;
+}
+
+void vp_account_add(struct vp_account *to, const struct vp_account *from, const struct vp_map *ids)
+{
+	const vp_vms *vms = from->vms;
+
+	vp_vec_each (&from->times, times)
+		add_times(
+		    times_of(to, account_mapped(ids, vp_vm_id(&vms->at[times->vm])), times->vcpu),
+		    times);
+	vp_vec_each (&from->costs, cost)
+		vp_account_cost_add(
+		    account_cost_of(to, account_mapped(ids, vp_vm_id(&vms->at[cost->vm])),
+				    cost->vcpu, cost->reason, cost->vendor),
+		    cost);
+	vp_vec_each (&from->thefts, theft)
+		add_theft(to, theft, account_mapped(ids, vp_vm_id(&vms->at[theft->vm])),
+			  account_mapped(ids, theft->owner));
+	to->lost.vcpus += from->lost.vcpus;
+	to->lost.thieves += from->lost.thieves;
+	to->lost.sites += from->lost.sites;
 }
 
 /* Compares one vCPU's samples with its account. A sample that is due while the host has interrupts

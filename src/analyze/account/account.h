@@ -120,6 +120,10 @@ void vp_account_deinit(struct vp_account *account);
 /* Takes a record of the account, or a guest_sample; others are nothing to it. */
 void vp_account_take(struct vp_account *account, const struct vp_record_header *record);
 
+/* Adds a settled account of another recording, whose VMs' numbers `ids` maps to those of `to`. Exit
+ * sites are left out: their addresses have names in their own recording only. */
+void vp_account_add(struct vp_account *to, const struct vp_account *from, const struct vp_map *ids);
+
 /* After the last record: settles what concerns several of them. */
 void vp_account_settle(struct vp_account *account);
 /* After that, with VP_ACCOUNT_STATES: divides the time in which a vCPU ran, as its samples are. */

@@ -92,50 +92,52 @@ static double worst_error(const struct vp_account *account)
 	return worst;
 }
 
-static void note_grade(struct vp_account_recording *rec)
+char *vp_account_note_grade(const struct vp_account *account)
 {
-	double worst = worst_error(&rec->account);
+	double worst = worst_error(account);
 
-	if (rec->account.grade == VP_ACCOUNT_SAMPLED)
-		NOTE(rec,
-		     "exits and interrupts are counted, and frequent ones timed 1 in N: time in "
-		     "guest, "
-		     "kernel and interrupts is within %.2g%% of wall time, all else is exact "
-		     "(record "
-		     "--account=exact times each)",
-		     worst);
-	else if (rec->account.grade == VP_ACCOUNT_STATES)
-		NOTE(rec,
-		     "the time in which a vCPU ran is divided into guest, kernel and VMM as its "
-		     "samples are, within %.2g%% of wall time; all else is exact; exits and "
-		     "interrupts are not counted (record --account=states)",
-		     worst);
+	if (account->grade == VP_ACCOUNT_SAMPLED)
+		return vp_format(
+		    "exits and interrupts are counted, and frequent ones timed 1 in N: time in "
+		    "guest, kernel and interrupts is within %.2g%% of wall time, all else is exact "
+		    "(record --account=exact times each)",
+		    worst);
+	if (account->grade == VP_ACCOUNT_STATES)
+		return vp_format(
+		    "the time in which a vCPU ran is divided into guest, kernel and VMM as its "
+		    "samples are, within %.2g%% of wall time; all else is exact; exits and "
+		    "interrupts are not counted (record --account=states)",
+		    worst);
+	return NULL;
 }
 
-static void note_window(struct vp_account_recording *rec)
+char *vp_account_note_window(const struct vp_account_window *window)
 {
-	const struct vp_account_window *window = &rec->account.window;
 	char state[VP_DURATION_SIZE], theft[VP_DURATION_SIZE], exits[VP_DURATION_SIZE];
 
-	rec->exact = !window->state_error && !window->theft_error && !window->exit_error;
-	if (rec->exact)
-		return;
+	if (!window->state_error && !window->theft_error && !window->exit_error)
+		return NULL;
 	if (window->state_error)
-		NOTE(rec,
-		     "states are summed once a second and divided in proportion at the borders of "
-		     "--time: a vCPU's state is off by at most %s, a thief's time by %s, a part of "
-		     "exits by %s; counts are estimates (states are exact with record "
-		     "--account-events)",
-		     vp_text_duration(window->state_error, state),
-		     vp_text_duration(window->theft_error, theft),
-		     vp_text_duration(window->exit_error, exits));
-	else
-		NOTE(rec,
-		     "states are exact; thieves and exits are summed once a second and divided in "
-		     "proportion at the borders of --time: a thief's time is off by at most %s, a "
-		     "part of exits by %s; counts are estimates",
-		     vp_text_duration(window->theft_error, theft),
-		     vp_text_duration(window->exit_error, exits));
+		return vp_format(
+		    "states are summed once a second and divided in proportion at the borders of "
+		    "--time: a vCPU's state is off by at most %s, a thief's time by %s, a part of "
+		    "exits by %s; counts are estimates (states are exact with record "
+		    "--account-events)",
+		    vp_text_duration(window->state_error, state),
+		    vp_text_duration(window->theft_error, theft),
+		    vp_text_duration(window->exit_error, exits));
+	return vp_format(
+	    "states are exact; thieves and exits are summed once a second and divided in "
+	    "proportion at the borders of --time: a thief's time is off by at most %s, a part of "
+	    "exits by %s; counts are estimates",
+	    vp_text_duration(window->theft_error, theft),
+	    vp_text_duration(window->exit_error, exits));
+}
+
+static void note(struct vp_account_recording *rec, char *sentence)
+{
+	if (sentence)
+		vp_vec_push(&rec->notes, sentence);
 }
 
 /* The part of the window that was recorded. */
@@ -216,8 +218,10 @@ account_recording_read_all(struct vp_account_recording *rec,
 		end = rec->window.to;
 	uint64_t start = vp_window_is_all(&rec->window) ? recording->start : rec->window.from;
 	rec->duration = end > start ? (double)(end - start) / 1e9 : 0;
-	note_grade(rec);
-	note_window(rec);
+	note(rec, vp_account_note_grade(&rec->account));
+	char *of_window = vp_account_note_window(&rec->account.window);
+	rec->exact = !of_window;
+	note(rec, of_window);
 	/* The number of due ticks is not in an interrupted recording. */
 	bool comparable = ticks.all && recording->by_time && rec->duration > 0 &&
 			  !rec->account.window.state_error;

@@ -13,6 +13,7 @@
 
 struct vp_account_recording {
 	const char *path;
+	const char *arguments; /* of commands that show more of it; NULL: the path */
 	struct vp_recording recording;
 	vp_vms vms;
 	vp_cgroups cgroups;
@@ -36,6 +37,10 @@ struct vp_error *
 vp_account_recording_open_filled(const char *path, const struct vp_window *window,
 				 struct vp_error *(*fill)(struct vp_account_recording *rec),
 				 struct vp_account_recording *ret) VP_MUST_CHECK;
+/* The notes about how exact an account is, by its grade and at the borders of a window, to be
+ * freed; NULL: it is exact. */
+char *vp_account_note_grade(const struct vp_account *account) VP_MUST_CHECK;
+char *vp_account_note_window(const struct vp_account_window *window) VP_MUST_CHECK;
 /* For callers that do not read the account: appends its notes on interrupt storms in the
  * recording at `path` (analyze/account/irq_storm.h), if there were any. Without an account there is
  * nothing. */

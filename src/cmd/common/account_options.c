@@ -61,16 +61,32 @@ struct vp_error *vp_account_options_check(struct vp_account_options *options)
 					      options->vcpu);
 		options->has_vcpu = true;
 	}
-	VP_TRY(vp_verb_recording(&options->operands, options->input, "vperf.data",
-				 &options->directory));
+	if (options->store.store && options->joins && !options->operands.count && !options->input) {
+		VP_TRY(
+		    vp_store_options_parts(options->store.store, options->time, &options->parts));
+		if (options->parts.count > 1) {
+			options->directory = options->parts.at[0].path;
+			return NULL;
+		}
+	}
+	VP_TRY(vp_store_options_choose(&options->store, &options->operands, options->input,
+				       "vperf.data", &options->time, &options->directory));
 	return vp_time_option_window(options->time, options->directory, &options->window);
+}
+
+void vp_account_options_deinit(struct vp_account_options *options)
+{
+	vp_account_parts_deinit(&options->parts);
+	vp_store_options_deinit(&options->store);
 }
 
 struct vp_error *vp_account_options_open(const struct vp_account_options *options,
 					 struct vp_account_recording *rec,
 					 struct vp_account_view *view)
 {
-	if (options->needs_exits)
+	if (options->parts.count > 1)
+		VP_TRY(vp_account_joined_open(options->store.store, &options->parts, rec));
+	else if (options->needs_exits)
 		VP_TRY(vp_account_recording_open(options->directory, &options->window, rec));
 	else
 		VP_TRY(vp_account_trace_open(options->directory, &options->window, rec));

@@ -3,6 +3,7 @@
 #ifndef VP_CMD_COMMON_ACCOUNT_OPTIONS_H
 #define VP_CMD_COMMON_ACCOUNT_OPTIONS_H
 
+#include "analyze/account/account_joined.h"
 #include "analyze/account/account_recording.h"
 #include "analyze/account/account_tables.h"
 #include "analyze/common/table.h"
@@ -11,6 +12,7 @@
 #include "base/macros.h"
 #include "cmd/common/choice.h"
 #include "cmd/common/options.h"
+#include "cmd/common/store_options.h"
 #include "cmd/common/time_options.h"
 #include "cmd/common/verb.h"
 
@@ -22,6 +24,8 @@ struct vp_account_options {
 	struct vp_format_words format;
 	bool events, verbose;
 	bool needs_exits; /* the events of a trace are not enough */
+	bool joins;       /* several recordings of a store can be read as one */
+	struct vp_store_options store;
 	struct vp_texts operands;
 	/* Parsed options. */
 	const char *directory;
@@ -30,8 +34,10 @@ struct vp_account_options {
 	uint64_t number;
 	struct vp_window window;
 	struct vp_clock_text clock;
+	vp_account_parts parts; /* with --store, more than one: they are joined */
 };
 
+#define VP_ACCOUNT_STORE_OPTION(options) VP_STORE_OPTION(&(options)->store)
 /* The options that the verbs have in common, for their tables. */
 #define VP_ACCOUNT_OPTIONS(options)                                                                \
 	{'i',                                                                                      \
@@ -40,6 +46,7 @@ struct vp_account_options {
 	 &(options)->input,                                                                        \
 	 "DIR",                                                                                    \
 	 "recording directory (default: vperf.data)"},                                             \
+	    VP_ACCOUNT_STORE_OPTION(options),                                                      \
 	    {0,                                                                                    \
 	     "vm",                                                                                 \
 	     VP_OPTION_NAMES,                                                                      \
@@ -67,7 +74,8 @@ struct vp_account_options {
 
 /* Says what the words mean, or what is wrong with them. */
 struct vp_error *vp_account_options_check(struct vp_account_options *options) VP_MUST_CHECK;
-/* Opens the recording and what the options show of it. */
+void vp_account_options_deinit(struct vp_account_options *options);
+/* Opens the recording, or all of them, and what the options show of it. */
 struct vp_error *vp_account_options_open(const struct vp_account_options *options,
 					 struct vp_account_recording *rec,
 					 struct vp_account_view *view) VP_MUST_CHECK;

@@ -7,10 +7,12 @@
 #include "base/macros.h"
 #include "base/pcpus.h"
 #include "cmd/common/options.h"
+#include "cmd/common/store_options.h"
 #include "cmd/common/time_options.h"
 
 struct vp_event_options {
 	const char *input, *time, *clock_form, *vm, *cpus;
+	struct vp_store_options store;
 	struct vp_texts operands;
 	/* Parsed options. */
 	const char *directory;
@@ -26,6 +28,7 @@ struct vp_event_options {
 	 &(options)->input,                                                                        \
 	 "DIR",                                                                                    \
 	 "recording directory (default: vperf.data)"},                                             \
+	    VP_STORE_OPTION(&(options)->store),                                                    \
 	    {0, "time", VP_OPTION_TEXT, &(options)->time, "FROM,TO", VP_TIME_HELP},                \
 	{                                                                                          \
 		0, "vm", VP_OPTION_NAMES, &(options)->vm, "NAME",                                  \

@@ -193,6 +193,63 @@ struct vp_error *vp_time_option_parse(const char *text, const char *directory, u
 	return error;
 }
 
+static bool read_bound_of_store(const char *text, uint64_t first, uint64_t last, uint64_t *ret)
+{
+	time_t end = (time_t)(last / SECOND);
+	struct tm day;
+	uint64_t time;
+
+	if (text[0] == '+' && read_time(text + 1, text + strlen(text), &time)) {
+		*ret = first + time;
+		return true;
+	}
+	if (time_options_read_date(text, ret))
+		return true;
+	localtime_r(&end, &day);
+	if (!read_time_of_day(text, day, ret))
+		return false;
+	if (*ret > last)
+		*ret -= DAY * SECOND;
+	return true;
+}
+
+static bool is_time_of_day(const char *text)
+{
+	const struct tm day = {.tm_mday = 1};
+	uint64_t time;
+
+	return read_time_of_day(text, day, &time);
+}
+
+struct vp_error *vp_time_option_of_store(const char *text, uint64_t first, uint64_t last,
+					 uint64_t *from, uint64_t *to)
+{
+	const char *comma = text ? strchr(text, ',') : NULL;
+	VP_AUTO_FREE char *begin = comma ? vp_strndup(text, (size_t)(comma - text)) : NULL;
+
+	*from = first;
+	*to = last;
+	if (!text)
+		return NULL;
+	if (!comma || (*begin && !read_bound_of_store(begin, first, last, from)) ||
+	    (comma[1] && !read_bound_of_store(comma + 1, first, last, to)))
+		return vp_error_usage("option --time: with --store, expected FROM,TO as times of "
+				      "day or RFC 3339 times, such as 16:49:05,16:50, not '%s'",
+				      text);
+	/* Both were the latest before the end: TO may be after that. */
+	if (*to < *from && is_time_of_day(comma + 1))
+		*to += DAY * SECOND;
+	if (*from > *to)
+		return vp_error_usage("option --time: FROM is after TO in '%s'", text);
+	if (*to >= first && *from <= last)
+		return NULL;
+	const struct vp_clock_text clock = {.form = VP_CLOCK_FORM_RFC3339};
+	char begun[VP_CLOCK_TEXT_SIZE], ended[VP_CLOCK_TEXT_SIZE];
+	return vp_error_usage("option --time: '%s' is outside of the store, which covers %s,%s",
+			      text, vp_clock_text(&clock, first, begun),
+			      vp_clock_text(&clock, last, ended));
+}
+
 struct vp_error *vp_time_option_window(const char *text, const char *directory,
 				       struct vp_window *ret)
 {

@@ -24,6 +24,11 @@
  */
 struct vp_error *vp_time_option_parse(const char *text, const char *directory, uint64_t *from,
 				      uint64_t *to) VP_MUST_CHECK;
+/* The same of a store that reaches from `first` to `last`; all are CLOCK_REALTIME, ns. A time of
+ * day is the latest one up to `last`, or of TO the first one after FROM; +OFFSET is since `first`.
+ */
+struct vp_error *vp_time_option_of_store(const char *text, uint64_t first, uint64_t last,
+					 uint64_t *from, uint64_t *to) VP_MUST_CHECK;
 /* The form of the recording's times; NULL is the host's clock. Errors: another word; a recording
  * whose date is not known. */
 struct vp_error *vp_clock_option_parse(const char *text, const char *directory,

@@ -53,6 +53,7 @@ static struct vp_error *account_with(void *context)
 	struct vp_account_recording rec;
 	struct vp_account_view view;
 
+	options->joins = !options->events;
 	VP_TRY(vp_account_options_check(options));
 	VP_TRY(vp_clock_option_parse(options->clock_form, options->directory, &options->clock));
 	VP_TRY(vp_account_options_open(options, &rec, &view));
@@ -73,8 +74,11 @@ static int run_account(int argc, char **argv)
 	    {0, "events", VP_OPTION_FLAG, &account.events, NULL,
 	     "list every vCPU state change (needs 'vperf record --account-events')"}};
 
-	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &account.operands,
-			   account_with, &account);
+	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
+				 &account.operands, account_with, &account);
+
+	vp_account_options_deinit(&account);
+	return status;
 }
 
 static const struct vp_verb verb = {

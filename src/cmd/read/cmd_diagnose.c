@@ -11,6 +11,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/macros.h"
+#include "base/text.h"
+#include "base/vec.h"
 #include "cmd/common/account_options.h"
 #include "cmd/common/naming_options.h"
 #include "cmd/common/options.h"
@@ -99,6 +101,41 @@ static struct vp_error *cmd_diagnose_find(const struct vp_account_recording *rec
 	return vp_diagnose_seconds(rec->path, view, exit_sites, ret);
 }
 
+static struct vp_error *find_in_one(const struct vp_account_recording *rec,
+				    struct vp_account_view *view, const struct vp_table *exit_sites,
+				    struct vp_table *addresses, struct vp_diagnosis *ret)
+{
+	vp_account_addresses_table(view, addresses);
+	return cmd_diagnose_find(rec, view, exit_sites, addresses, ret);
+}
+
+/* Exit sites and single seconds are of one recording. */
+static void find_in_all(struct vp_account_recording *rec, const struct vp_account_view *view,
+			struct vp_diagnosis *ret)
+{
+	const struct vp_table none = {0};
+
+	vp_vec_push(&rec->notes,
+		    vp_strdup("of several recordings: exits are not told apart by guest function, "
+			      "and findings have no times; 'vperf diagnose' of one recording has "
+			      "both"));
+	vp_diagnose(view, &none, &none, &rec->losses, NULL, ret);
+}
+
+/* Options of commands that show more of the same recordings. */
+static char *arguments_of(const struct vp_account_options *options)
+{
+	struct vp_buffer words = {0};
+
+	vp_buffer_string(&words, " --store");
+	vp_text_put_word(options->store.store, &words);
+	vp_buffer_string(&words, " --time");
+	vp_text_put_word(options->time ? options->time : ",", &words);
+	char *ret = vp_strdup(vp_buffer_text(&words));
+	vp_buffer_deinit(&words);
+	return ret;
+}
+
 static struct vp_error *diagnose_with(void *context)
 {
 	struct diagnose *diagnose = context;
@@ -114,10 +151,16 @@ static struct vp_error *diagnose_with(void *context)
 				     &diagnose->naming));
 	VP_TRY(vp_account_options_open(&diagnose->account, &rec, &view));
 	view.limit = 0; /* findings are limited, not what they are found in */
-	struct vp_error *error = cmd_diagnose_find_sites(diagnose, &rec, &view, &exit_sites);
+	bool joined = diagnose->account.parts.count > 1;
+	VP_AUTO_FREE char *arguments = joined ? arguments_of(&diagnose->account) : NULL;
+	rec.arguments = arguments;
+	struct vp_error *error =
+	    joined ? NULL : cmd_diagnose_find_sites(diagnose, &rec, &view, &exit_sites);
 	if (!error) {
-		vp_account_addresses_table(&view, &addresses);
-		error = cmd_diagnose_find(&rec, &view, &exit_sites, &addresses, &diagnosis);
+		if (joined)
+			find_in_all(&rec, &view, &diagnosis);
+		else
+			error = find_in_one(&rec, &view, &exit_sites, &addresses, &diagnosis);
 		if (diagnose->account.limit && diagnosis.findings.count > diagnose->account.limit)
 			diagnosis.findings.count = diagnose->account.limit;
 		if (!error)
@@ -133,10 +176,11 @@ static struct vp_error *diagnose_with(void *context)
 
 static int run_diagnose(int argc, char **argv)
 {
-	struct diagnose diagnose = {0};
+	struct diagnose diagnose = {.account.joins = true};
 	const struct vp_option options[] = {
 	    {'i', "input", VP_OPTION_TEXT, &diagnose.account.input, "DIR",
 	     "recording directory (default: vperf.data)"},
+	    VP_ACCOUNT_STORE_OPTION(&diagnose.account),
 	    {0, "vm", VP_OPTION_NAMES, &diagnose.account.vm, "NAME",
 	     "only this VM (name, or pid of its VMM); can be repeated"},
 	    {0, "time", VP_OPTION_TEXT, &diagnose.account.time, "FROM,TO", VP_TIME_HELP},
@@ -153,6 +197,7 @@ static int run_diagnose(int argc, char **argv)
 				 &diagnose.account.operands, diagnose_with, &diagnose);
 
 	vp_naming_words_deinit(&diagnose.words, &diagnose.naming);
+	vp_account_options_deinit(&diagnose.account);
 	return status;
 }
 

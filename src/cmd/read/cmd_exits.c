@@ -41,6 +41,8 @@ static struct vp_error *cmd_exits_choose_all(struct exits *exits)
 					    [VP_EXITS_BY_ADDRESS] = "address"};
 	size_t by = 0;
 
+	/* Addresses have names in their own recording only. */
+	exits->common.joins = !exits->by || !strcmp(exits->by, names[VP_EXITS_BY_REASON]);
 	VP_TRY(vp_account_options_check(&exits->common));
 	if (exits->by)
 		VP_TRY(vp_choose("by", exits->by, names, VP_ARRAY_SIZE(names), &by));
@@ -118,6 +120,7 @@ static int run_exits(int argc, char **argv)
 				 &exits.common.operands, exits_with, &exits);
 
 	vp_naming_words_deinit(&exits.words, &exits.naming);
+	vp_account_options_deinit(&exits.common);
 	return status;
 }
 

@@ -27,6 +27,7 @@
 #include "base/vec.h"
 #include "cmd/common/naming_options.h"
 #include "cmd/common/options.h"
+#include "cmd/common/store_options.h"
 #include "cmd/common/time_options.h"
 #include "cmd/common/verb.h"
 #include "render/page.h"
@@ -59,6 +60,7 @@ const struct vp_verb *vp_verb_html(void)
 
 struct html {
 	const char *input, *output, *before, *vm, *time;
+	struct vp_store_options from;
 	struct vp_texts operands;
 	struct vp_naming_words words;
 	/* Meaning of the words. */
@@ -86,8 +88,8 @@ static struct vp_error *cmd_html_choose_all(struct html *html)
 		    "(README.md)");
 	if (!html->output)
 		return vp_error_usage("expected -o FILE.html");
-	VP_TRY(
-	    vp_verb_recording(&html->operands, html->input, "vperf.data", &html->naming.directory));
+	VP_TRY(vp_store_options_choose(&html->from, &html->operands, html->input, "vperf.data",
+				       &html->time, &html->naming.directory));
 	VP_TRY(vp_naming_words_check(&html->words, html->naming.directory, &html->naming));
 	VP_TRY(vp_time_option_window(html->time, html->naming.directory, &html->window));
 	html->naming_before = html->naming;
@@ -346,6 +348,7 @@ static int run_html(int argc, char **argv)
 	const struct vp_option options[] = {
 	    {'i', "input", VP_OPTION_TEXT, &html.input, "DIR",
 	     "recording directory (default: vperf.data)"},
+	    VP_STORE_OPTION(&html.from),
 	    {'o', "output", VP_OPTION_TEXT, &html.output, "FILE",
 	     "write the page to FILE; -: to standard output"},
 	    {0, "diff", VP_OPTION_TEXT, &html.before, "DIR",
@@ -359,6 +362,7 @@ static int run_html(int argc, char **argv)
 				 html_with, &html);
 
 	vp_naming_words_deinit(&html.words, &html.naming);
+	vp_store_options_deinit(&html.from);
 	return status;
 }
 

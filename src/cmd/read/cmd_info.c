@@ -9,6 +9,7 @@
 #include "base/macros.h"
 #include "cmd/common/choice.h"
 #include "cmd/common/options.h"
+#include "cmd/common/store_options.h"
 #include "cmd/common/verb.h"
 #include "render/render_summary.h"
 
@@ -21,20 +22,22 @@ const struct vp_verb *vp_verb_info(void)
 
 struct info {
 	const char *input, *format;
+	struct vp_store_options store;
 	bool json, verbose;
 	struct vp_texts operands;
 };
 
 static struct vp_error *info_with(void *context)
 {
-	const struct info *info = context;
+	struct info *info = context;
 	struct vp_summary summary;
 	struct vp_buffer out = {0};
 	const char *directory, *format;
 
 	const struct vp_format_words words = {info->format, info->json, false};
 	VP_TRY(vp_choose_text_or_json(&words, &format));
-	VP_TRY(vp_verb_recording(&info->operands, info->input, "vperf.data", &directory));
+	VP_TRY(vp_store_options_choose(&info->store, &info->operands, info->input, "vperf.data",
+				       NULL, &directory));
 	VP_TRY(vp_summary_make(directory, &summary));
 	if (!strcmp(format, "json"))
 		vp_render_summary_json(&summary, &out);
@@ -52,13 +55,17 @@ static int run_info(int argc, char **argv)
 	const struct vp_option options[] = {
 	    {'i', "input", VP_OPTION_TEXT, &info.input, "DIR",
 	     "recording directory (default: vperf.data)"},
+	    VP_STORE_OPTION(&info.store),
 	    {0, "format", VP_OPTION_TEXT, &info.format, "FORMAT", "text or json (default: text)"},
 	    {0, "json", VP_OPTION_FLAG, &info.json, NULL, "same as --format json"},
 	    {'v', "verbose", VP_OPTION_FLAG, &info.verbose, NULL, "print all notes"},
 	};
 
-	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &info.operands,
-			   info_with, &info);
+	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &info.operands,
+				 info_with, &info);
+
+	vp_store_options_deinit(&info.store);
+	return status;
 }
 
 static const struct vp_verb verb = {

@@ -25,6 +25,7 @@
 #include "cmd/common/formats.h"
 #include "cmd/common/naming_options.h"
 #include "cmd/common/options.h"
+#include "cmd/common/store_options.h"
 #include "cmd/common/time_options.h"
 #include "cmd/common/verb.h"
 #include "store/recording.h"
@@ -41,6 +42,7 @@ struct report {
 	const char *call_graph;    /* NULL: not said */
 	uint64_t pid, limit, jobs; /* jobs 0: as many as there are pCPUs, if it is worth it */
 	bool children, no_children, per_vcpu, per_process, json, csv, folded, stdio, verbose;
+	struct vp_store_options store;
 	struct vp_texts operands;
 	struct vp_naming_words words;
 	/* Meaning of the words. */
@@ -243,8 +245,8 @@ static struct vp_error *choose_jobs(struct report *report)
 
 static struct vp_error *choose_input(struct report *report)
 {
-	VP_TRY(vp_verb_recording(&report->operands, report->input, "vperf.data",
-				 &report->naming.directory));
+	VP_TRY(vp_store_options_choose(&report->store, &report->operands, report->input,
+				       "vperf.data", &report->time, &report->naming.directory));
 	VP_TRY(vp_naming_words_check(&report->words, report->naming.directory, &report->naming));
 	VP_TRY(vp_time_option_parse(report->time, report->naming.directory, &report->profile.from,
 				    &report->profile.to));
@@ -353,6 +355,7 @@ static int run_report(int argc, char **argv)
 	const struct vp_option options[] = {
 	    {'i', "input", VP_OPTION_TEXT, &report.input, "DIR",
 	     "recording directory (default: vperf.data)"},
+	    VP_STORE_OPTION(&report.store),
 	    {0, "view", VP_OPTION_TEXT, &report.view, "VIEW",
 	     "host: what each pCPU did; guest: what each vCPU of one VM did, with steal; unified: "
 	     "everything in one table (default: unified)"},
@@ -401,6 +404,7 @@ static int run_report(int argc, char **argv)
 				 &report.operands, cmd_report_report_with, &report);
 
 	vp_naming_words_deinit(&report.words, &report.naming);
+	vp_store_options_deinit(&report.store);
 	vp_vec_deinit(&report.pcpus);
 	vp_vec_deinit(&report.naming.maps);
 	vp_vec_deinit(&report.naming.kernels);

@@ -37,11 +37,14 @@ static struct vp_error *steal_with(void *context)
 
 static int run_steal(int argc, char **argv)
 {
-	struct vp_account_options steal = {0};
+	struct vp_account_options steal = {.joins = true};
 	const struct vp_option options[] = {VP_ACCOUNT_OPTIONS(&steal)};
 
-	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &steal.operands,
-			   steal_with, &steal);
+	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
+				 &steal.operands, steal_with, &steal);
+
+	vp_account_options_deinit(&steal);
+	return status;
 }
 
 static const struct vp_verb verb = {

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "cmd/common/store_options.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "analyze/common/window.h"
+#include "base/alloc.h"
+#include "base/text.h"
+#include "base/vec.h"
+#include "cmd/common/time_options.h"
+#include "cmd/common/verb.h"
+#include "store/history.h"
+
+#define SECOND 1000000000ULL
+
+static bool is_usable(const struct vp_kept *kept)
+{
+	return kept->kind == VP_KEPT_RECORDING && !kept->problem && kept->end > kept->start;
+}
+
+/* CLOCK_REALTIME of the first recording's start and the last one's end. */
+static struct vp_error *store_reach(const char *store, const vp_history *history, uint64_t *first,
+				    uint64_t *last)
+{
+	*first = UINT64_MAX;
+	*last = 0;
+	vp_vec_each (history, kept) {
+		if (!is_usable(kept))
+			continue;
+		if (vp_kept_start(kept) < *first)
+			*first = vp_kept_start(kept);
+		if (vp_kept_end(kept) > *last)
+			*last = vp_kept_end(kept);
+	}
+	return *last ? NULL : vp_error_new("store '%s' has no recording that can be read", store);
+}
+
+/* The part of the recording between two moments of CLOCK_REALTIME. */
+static struct vp_window window_in(const struct vp_kept *kept, uint64_t from, uint64_t to)
+{
+	uint64_t start = vp_kept_start(kept), end = vp_kept_end(kept);
+
+	from = from > start ? from : start;
+	to = to < end ? to : end;
+	return (struct vp_window){from - (uint64_t)kept->realtime_offset,
+				  to > from ? to - (uint64_t)kept->realtime_offset : 0};
+}
+
+static void add_part(const struct vp_kept *kept, uint64_t from, uint64_t to,
+		     const struct vp_kept **before, vp_account_parts *ret)
+{
+	struct vp_window window = window_in(kept, from, to);
+
+	/* A recording begins before the last one ends. */
+	if (*before && vp_kept_is_same_boot(*before, kept) && window.from < (*before)->end)
+		window.from = (*before)->end;
+	if (window.to <= window.from)
+		return;
+	vp_vec_push(ret, ((struct vp_account_part){vp_strdup(kept->path), window}));
+	*before = kept;
+}
+
+static struct vp_error *parts_of(const char *store, const char *time, const vp_history *history,
+				 vp_account_parts *ret)
+{
+	const struct vp_kept *before = NULL;
+	uint64_t first, last, from, to;
+
+	VP_TRY(store_reach(store, history, &first, &last));
+	VP_TRY(vp_time_option_of_store(time, first, last, &from, &to));
+	if (!time) { /* the newest */
+		vp_vec_each (history, kept)
+			if (is_usable(kept))
+				from = vp_kept_start(kept);
+	}
+	vp_vec_each (history, kept)
+		if (is_usable(kept) && (time || vp_kept_start(kept) == from))
+			add_part(kept, from, to, &before, ret);
+	return ret->count ? NULL
+			  : vp_error_new("store '%s' has no recording of that time: a gap "
+					 "('vperf store' lists them)",
+					 store);
+}
+
+struct vp_error *vp_store_options_parts(const char *store, const char *time, vp_account_parts *ret)
+{
+	vp_history history;
+
+	*ret = (vp_account_parts){0};
+	VP_TRY(vp_history_read(store, &history));
+	struct vp_error *error = parts_of(store, time, &history, ret);
+	vp_history_deinit(&history);
+	if (error)
+		vp_account_parts_deinit(ret);
+	return error;
+}
+
+static void say_choice(const vp_account_parts *parts, const struct vp_account_part *chosen)
+{
+	VP_AUTO_FREE char *sentence = vp_format(
+	    "that time is in %zu recordings, and this command reads one: '%s', which has %.0f s "
+	    "of it",
+	    parts->count, chosen->path, (double)(chosen->window.to - chosen->window.from) / SECOND);
+
+	vp_verb_say("--store", sentence);
+}
+
+/* Takes the part that is the longest. */
+static void choose_part(struct vp_store_options *options, const vp_account_parts *parts,
+			bool has_time)
+{
+	const struct vp_account_part *chosen = parts->at;
+
+	vp_vec_each (parts, part)
+		if (part->window.to - part->window.from > chosen->window.to - chosen->window.from)
+			chosen = part;
+	if (parts->count > 1)
+		say_choice(parts, chosen);
+	options->directory = vp_strdup(chosen->path);
+	if (has_time)
+		options->time = vp_format("%" PRIu64 ".%09" PRIu64 ",%" PRIu64 ".%09" PRIu64,
+					  (uint64_t)(chosen->window.from / SECOND),
+					  (uint64_t)(chosen->window.from % SECOND),
+					  (uint64_t)(chosen->window.to / SECOND),
+					  (uint64_t)(chosen->window.to % SECOND));
+}
+
+struct vp_error *vp_store_options_choose(struct vp_store_options *options,
+					 const struct vp_texts *operands, const char *input,
+					 const char *otherwise, const char **time,
+					 const char **directory)
+{
+	vp_account_parts parts;
+
+	if (!options->store)
+		return vp_verb_recording(operands, input, otherwise, directory);
+	if (operands->count || input)
+		return vp_error_usage("--store and the recording '%s' are mutually exclusive",
+				      operands->count ? operands->at[0] : input);
+	VP_TRY(vp_store_options_parts(options->store, time ? *time : NULL, &parts));
+	choose_part(options, &parts, time && *time);
+	vp_account_parts_deinit(&parts);
+	*directory = options->directory;
+	if (options->time)
+		*time = options->time;
+	return NULL;
+}
+
+void vp_store_options_deinit(struct vp_store_options *options)
+{
+	free(options->directory);
+	free(options->time);
+}

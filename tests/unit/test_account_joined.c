@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Several recordings as one account: sums, VMs that are the same, gaps, what does not fit together;
+ * and how --store chooses them. */
+#include "unit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "analyze/account/account_joined.h"
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/macros.h"
+#include "cmd/common/store_options.h"
+#include "cmd/common/verb.h"
+#include "make_recording.h"
+#include "schema/records.h"
+
+#define STORE "test_account_joined.store"
+#define SECOND 1000000000ULL
+
+static char *said;
+
+/* In place of those of the program. */
+void vp_verb_say(const char *verb, const char *sentence)
+{
+	free(said);
+	said = vp_strdup(sentence);
+}
+
+struct vp_error *vp_verb_recording(const struct vp_texts *operands, const char *input,
+				   const char *otherwise, const char **ret)
+{
+	*ret = otherwise;
+	return NULL;
+}
+
+static void put(struct made *made, uint32_t id, uint64_t time, void *record)
+{
+	struct vp_record_header *header = record;
+
+	header->id = (uint16_t)id;
+	header->time = time;
+	vp_trace_append(made->writer, (struct vp_stream_id){VP_STREAM_ACCOUNT, VP_NO_PCPU}, record);
+}
+
+/* A recording of the seconds `begin` to `end`. VM 1000 is a quarter of each in the guest, half
+ * preempted by VM 2000, and else halted; of each second it has eight exits. */
+static void make(const char *name, uint64_t begin, uint64_t end, enum vp_account_grade grade)
+{
+	VP_AUTO_FREE char *path = vp_format(STORE "/%s", name);
+	struct made made;
+
+	made_begin(&made, path, 2);
+	free(made.about.instruments);
+	made.about.instruments = vp_strdup("account");
+	made.about.account_grade = grade;
+	made.about.start = begin * SECOND;
+	for (uint64_t second = begin; second < end; second++) {
+		uint64_t from = second * SECOND, to = from + SECOND;
+		put(&made, VP_ID_vcpu_account, to,
+		    &(struct vp_vcpu_account){.vm = 1000,
+					      .tid = 1001,
+					      .begin = from,
+					      .end = to,
+					      .guest = SECOND / 4,
+					      .preempted = SECOND / 2,
+					      .halted = SECOND / 4,
+					      .exits = 8});
+		put(&made, VP_ID_exit_account, to,
+		    &(struct vp_exit_account){.vm = 1000,
+					      .vendor = VP_VENDOR_AMD,
+					      .reason = MADE_HLT,
+					      .count = 8,
+					      .total = SECOND / 4,
+					      .blocked = SECOND / 4});
+		put(&made, VP_ID_thief, to,
+		    &(struct vp_thief){.vm = 1000,
+				       .state = VP_STATE_PREEMPTED,
+				       .kind = VP_BY_VCPU,
+				       .thief_pid = 2000,
+				       .ns = SECOND / 2,
+				       .count = 3});
+	}
+	vp_trace_flush(made.writer, (struct vp_stream_id){VP_STREAM_ACCOUNT, VP_NO_PCPU}, 0);
+	made_end(&made, 0);
+	/* made_end() counts in ticks. */
+	VP_AUTO_FREE char *file = vp_format("%s/recording", path);
+	struct vp_buffer text = {0};
+	expect_no_error(vp_file_read(file, 1 << 20, &text));
+	vp_buffer_printf(&text, "end %llu\n", (unsigned long long)(end * SECOND));
+	expect_no_error(vp_file_publish(file, text.bytes, text.size));
+	vp_buffer_deinit(&text);
+}
+
+static void make_store(void)
+{
+	vp_file_remove_all(STORE);
+	assert_int_equal(mkdir(STORE, 0700), 0);
+	make("20261126T000100Z", 60, 70, VP_ACCOUNT_EXACT);
+	make("20261126T000108Z", 68, 80, VP_ACCOUNT_EXACT); /* has 2 s of the first, too */
+	make("20261126T000125Z", 85, 90, VP_ACCOUNT_EXACT); /* after a gap of 5 s */
+}
+
+static void open_joined(const char *time, struct vp_account_recording *rec, vp_account_parts *parts)
+{
+	expect_no_error(vp_store_options_parts(STORE, time, parts));
+	expect_no_error(vp_account_joined_open(STORE, parts, rec));
+}
+
+static bool has_note(const struct vp_account_recording *rec, const char *part)
+{
+	vp_vec_each (&rec->notes, note)
+		if (strstr(*note, part))
+			return true;
+	return false;
+}
+
+static void test_all(void **state)
+{
+	struct vp_account_recording rec;
+	vp_account_parts parts;
+
+	make_store();
+	open_joined(",", &rec, &parts);
+	assert_int_equal(parts.count, 3);
+	assert_int_equal(rec.vms.count, 2);
+	assert_int_equal(rec.account.times.count, 1);
+	const struct vp_account_times *times = &rec.account.times.at[0];
+	assert_int_equal(times->wall, 25 * SECOND);
+	assert_int_equal(times->states[VP_STATE_GUEST], 25 * SECOND / 4);
+	assert_int_equal(times->states[VP_STATE_PREEMPTED], 25 * SECOND / 2);
+	assert_int_equal(times->exits, 25 * 8);
+	assert_int_equal(rec.account.thefts.count, 1);
+	assert_int_equal(rec.account.thefts.at[0].preempted, 25 * SECOND / 2);
+	assert_int_equal(rec.account.costs.count, 1);
+	assert_int_equal(rec.account.costs.at[0].count, 25 * 8);
+	assert_true(fabs(rec.duration - 25) < 1e-6);
+	assert_true(rec.checks.closes && rec.exact);
+	assert_true(has_note(&rec, "3 recordings; nothing was recorded in 5.00 s between them"));
+	vp_account_recording_close(&rec);
+	vp_account_parts_deinit(&parts);
+}
+
+/* Of a window, the parts that it has; of recordings that both have a time, one counts. */
+static void test_window(void **state)
+{
+	struct vp_account_recording rec;
+	vp_account_parts parts;
+
+	make_store();
+	open_joined("+6,+12", &rec, &parts);
+	assert_int_equal(parts.count, 2);
+	assert_int_equal(rec.account.times.at[0].wall, 6 * SECOND);
+	assert_true(has_note(&rec, "2 recordings, without a gap"));
+	vp_account_recording_close(&rec);
+	vp_account_parts_deinit(&parts);
+	expect_error(vp_store_options_parts(STORE, "+21,+24", &parts),
+		     "no recording of that time: a gap");
+	expect_no_error(vp_store_options_parts(STORE, NULL, &parts));
+	assert_int_equal(parts.count, 1);
+	assert_non_null(strstr(parts.at[0].path, "20261126T000125Z"));
+	vp_account_parts_deinit(&parts);
+}
+
+/* Accounts of different grades have no sum; what cannot be read is a note. */
+static void test_unlike(void **state)
+{
+	struct vp_account_recording rec;
+	vp_account_parts parts;
+
+	make_store();
+	make("20261126T000130Z", 90, 95, VP_ACCOUNT_SAMPLED);
+	expect_no_error(vp_store_options_parts(STORE, ",", &parts));
+	expect_error(vp_account_joined_open(STORE, &parts, &rec), "different grades");
+	vp_file_remove_all(STORE "/20261126T000130Z");
+	vp_file_remove_all(STORE "/20261126T000108Z");
+	vp_account_parts_deinit(&parts);
+	expect_no_error(vp_store_options_parts(STORE, ",", &parts));
+	vp_file_remove_all(STORE "/20261126T000100Z/host");
+	expect_no_error(vp_account_joined_open(STORE, &parts, &rec));
+	assert_true(has_note(&rec, "20261126T000100Z"));
+	assert_int_equal(rec.account.times.at[0].wall, 5 * SECOND);
+	vp_account_recording_close(&rec);
+	vp_account_parts_deinit(&parts);
+	vp_file_remove_all(STORE "/20261126T000100Z");
+	vp_file_remove_all(STORE "/20261126T000125Z");
+	expect_error(vp_store_options_parts(STORE, ",", &parts),
+		     "has no recording that can be read");
+}
+
+/* A command that reads one recording gets the one with most of the time, on its own clock. */
+static void test_choose(void **state)
+{
+	const struct vp_texts none = {0}, some = {.at = (const char *[]){"x"}, .count = 1};
+	struct vp_store_options options = {.store = STORE};
+	const char *time = "+6,+12", *directory = NULL;
+
+	make_store();
+	expect_no_error(
+	    vp_store_options_choose(&options, &none, NULL, "vperf.data", &time, &directory));
+	assert_non_null(strstr(directory, "20261126T000100Z"));
+	assert_string_equal(time, "66.000000000,70.000000000");
+	assert_non_null(strstr(said, "that time is in 2 recordings"));
+	vp_store_options_deinit(&options);
+	options = (struct vp_store_options){.store = STORE};
+	time = NULL;
+	expect_no_error(
+	    vp_store_options_choose(&options, &none, NULL, "vperf.data", &time, &directory));
+	assert_non_null(strstr(directory, "20261126T000125Z"));
+	assert_null(time);
+	vp_store_options_deinit(&options);
+	options = (struct vp_store_options){.store = STORE};
+	expect_error(
+	    vp_store_options_choose(&options, &some, NULL, "vperf.data", &time, &directory),
+	    "--store and the recording 'x' are mutually exclusive");
+	options.store = NULL;
+	expect_no_error(
+	    vp_store_options_choose(&options, &none, NULL, "vperf.data", &time, &directory));
+	assert_string_equal(directory, "vperf.data");
+	free(said);
+	said = NULL;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_all),
+	    cmocka_unit_test(test_window),
+	    cmocka_unit_test(test_unlike),
+	    cmocka_unit_test(test_choose),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
