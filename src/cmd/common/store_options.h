@@ -17,7 +17,7 @@ struct vp_store_options {
 #define VP_STORE_OPTION(options)                                                                   \
 	{                                                                                          \
 		0, "store", VP_OPTION_TEXT, &(options)->store, "DIR",                              \
-		    "read the recordings of vperfd in DIR: those of --time, or the newest"         \
+		    "a store of vperfd: read its recordings of that time, or the newest"           \
 	}
 
 /*
