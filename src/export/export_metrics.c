@@ -219,6 +219,8 @@ static void put_vm_info(struct exposition *to, const struct family *family)
 		put_number(to, ',', "pid", vm->has_domain ? 0 : vm->pid);
 		put_label(to, ',', "manager", vp_manager_name(vp_manager_of(vm)));
 		put_label(to, ',', "cgroup", vm->cgroup ? vm->cgroup : "");
+		VP_AUTO_FREE char *namespace = vp_vm_namespace(vm);
+		put_label(to, ',', "namespace", namespace);
 		vp_buffer_string(to->out, "} 1\n");
 	}
 }

@@ -139,12 +139,24 @@ static void take_qemu_name(struct vp_vmm_command *command, const char *value)
 		vmm_command_put(&command->name, name);
 }
 
+/* "type=1,…,uuid=U", as Proxmox has it instead of -uuid, which counts more. */
+static void take_smbios(struct vp_vmm_command *command, const char *value)
+{
+	VP_AUTO_FREE char *type = vmm_command_field_of(value, "type", false);
+	char *uuid = type && !strcmp(type, "1") ? vmm_command_field_of(value, "uuid", false) : NULL;
+
+	if (uuid)
+		vmm_command_put(&command->smbios_uuid, uuid);
+}
+
 static void take_qemu(struct vp_vmm_command *command, const char *option, const char *value)
 {
 	if (!strcmp(option, "name"))
 		take_qemu_name(command, value);
 	else if (!strcmp(option, "uuid"))
 		vmm_command_put(&command->uuid, vp_strdup(value));
+	else if (!strcmp(option, "smbios"))
+		take_smbios(command, value);
 	else if (!strcmp(option, "device") && !command->cid)
 		command->cid = cid_of_device(value);
 }
@@ -168,12 +180,40 @@ static void take_kvmtool(struct vp_vmm_command *command, const char *option, con
 		command->cid = cid_of(value, strlen(value));
 }
 
+/* "/run/vms/web1.sock", or "path=…": VMs of Cloud Hypervisor have no other name. */
+static char *name_of_socket(const char *value)
+{
+	VP_AUTO_FREE char *path = vmm_command_field_of(value, "path", true);
+	const char *slash = path ? strrchr(path, '/') : NULL;
+	const char *name = slash ? slash + 1 : path;
+	const char *dot = name ? strrchr(name, '.') : NULL;
+
+	if (!name)
+		return NULL;
+	return vp_strndup(name, dot && dot > name ? (size_t)(dot - name) : strlen(name));
+}
+
+/* "serial_number=x,uuid=U"; newer ones: system_uuid. */
+static void take_platform(struct vp_vmm_command *command, const char *value)
+{
+	char *uuid = vmm_command_field_of(value, "system_uuid", false);
+
+	if (!uuid)
+		uuid = vmm_command_field_of(value, "uuid", false);
+	if (uuid)
+		vmm_command_put(&command->uuid, uuid);
+}
+
 /* "cid=3,socket=/run/x.vsock": the CID is the VMM's own. */
 static void take_cloud_hypervisor(struct vp_vmm_command *command, const char *option,
 				  const char *value)
 {
 	if (!strcmp(option, "vsock"))
 		vmm_command_put(&command->vsock, vmm_command_field_of(value, "socket", false));
+	else if (!strcmp(option, "platform"))
+		take_platform(command, value);
+	else if (!strcmp(option, "api-socket"))
+		vmm_command_put(&command->name, name_of_socket(value));
 }
 
 static void take_firecracker(struct vp_vmm_command *command, const char *option, const char *value)
@@ -373,6 +413,8 @@ struct vp_vmm_command vp_vmm_command_read(const char *text, size_t size)
 	}
 	if (command.name && !command.name[0])
 		vmm_command_put(&command.name, NULL);
+	if (!command.uuid)
+		command.uuid = VP_TAKE(command.smbios_uuid);
 	vp_vec_deinit(&given);
 	vp_buffer_deinit(&bytes);
 	return command;
@@ -382,6 +424,7 @@ void vp_vmm_command_deinit(struct vp_vmm_command *command)
 {
 	free(command->name);
 	free(command->uuid);
+	free(command->smbios_uuid);
 	free(command->vsock);
 	free(command->api);
 }

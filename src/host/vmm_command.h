@@ -15,6 +15,7 @@
 struct vp_vmm_command {
 	char *name;          /* of the VM; NULL: none is given */
 	char *uuid;          /* or NULL */
+	char *smbios_uuid;   /* while it is parsed: of QEMU's -smbios */
 	uint32_t cid;        /* of its vhost-vsock device, or 0 */
 	char *vsock;         /* the VMM's own unix socket of its vsock device, or NULL */
 	bool is_firecracker; /* its API gets the vsock … */

@@ -180,6 +180,11 @@ static void test_commands(void **state)
 	    {"/system.slice/vm.service/vcpus", "web", VP_MANAGER_SYSTEMD,
 	     "systemctl set-property vm.service AllowedCPUs=0,4-7\n",
 	     "systemctl set-property vm.service CPUQuota=\n", "", ""},
+	    {"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1a.slice/"
+	     "cri-containerd-9c.scope/machine/qemu-1-shop_db.libvirt-qemu",
+	     "shop_db", VP_MANAGER_KUBEVIRT, "", "", "", ""},
+	    {"/kubepods/pod1a/9c.scope", "sandbox-9c2f", VP_MANAGER_UNKNOWN, "", "", "", ""},
+	    {"/firecracker/551e7604", "551e7604", VP_MANAGER_FIRECRACKER, "", "", "", ""},
 	    {"/user.slice/user-1000.slice/session-2.scope", "web", VP_MANAGER_UNKNOWN, "", "", "",
 	     ""},
 	    {"/", "web", VP_MANAGER_UNKNOWN, "", "", "", ""},
@@ -192,6 +197,9 @@ static void test_commands(void **state)
 		vp_vm_vcpu(&vm, 0)->pcpus = vp_strdup("1-2");
 		vp_vm_vcpu(&vm, 1)->pcpus = vp_strdup("2-3");
 		assert_int_equal(vp_manager_of(&vm), managers[i].manager);
+		VP_AUTO_FREE char *namespace = vp_vm_namespace(&vm);
+		assert_string_equal(namespace,
+				    managers[i].manager == VP_MANAGER_KUBEVIRT ? "shop" : "");
 		expect_commands("steal-vm", &vm, 8, managers[i].pin);
 		expect_commands("quota", &vm, 8, managers[i].quota);
 		expect_commands("exits-cpuid", &vm, 8, "");

@@ -46,14 +46,24 @@ static const struct expected of_qemu[] = {
 	 "socket,id=qmp,path=/var/run/qemu-server/100.qmp,server=on,wait=off\0-mon\0"
 	 "chardev=qmp,mode=control\0-smbios\0type=1,uuid=" UUID
 	 "\0-device\0vhost-vsock-pci,guest-cid=100",
-	 .name = "shop", .cid = 100),
+	 .name = "shop", .uuid = UUID, .cid = 100),
     LINE("/usr/bin/kvm\0-id\0"
 	 "101\0-name\0debug-threads=on\0-daemonize"),
     /* OpenStack: tenants' names and serial numbers are in other options */
     LINE("/usr/bin/qemu-system-x86_64\0-name\0guest=instance-0000002a,debug-threads=on\0-smbios\0"
 	 "type=1,manufacturer=OpenStack Foundation,product=OpenStack Nova,version=1,"
 	 "serial=guest-cid=77,uuid=" UUID "\0-device\0virtio-net-pci,netdev=n,id=guest-cid=78",
-	 .name = "instance-0000002a"),
+	 .name = "instance-0000002a", .uuid = UUID),
+    /* -uuid counts more than -smbios, wherever it is; other tables have no uuid of the VM. */
+    LINE("qemu\0-uuid\0" UUID "\0-smbios\0type=1,uuid=11111111-1111-1111-1111-111111111111",
+	 .uuid = UUID),
+    LINE("qemu\0-smbios\0type=1,uuid=11111111-1111-1111-1111-111111111111\0-uuid\0" UUID,
+	 .uuid = UUID),
+    LINE("qemu\0-smbios\0type=3,uuid=" UUID),
+    LINE("qemu\0-smbios\0uuid=" UUID),
+    LINE("qemu\0-smbios\0type=1,serial=x,,uuid=" UUID),
+    LINE("qemu\0-smbios\0type=1"),
+    LINE("qemu\0-smbios\0file=uuid=" UUID ",type=1"),
     LINE("qemu-system-x86_64\0-name\0guest=x\0type=1,serial=guest-cid=77\0-device\0"
 	 "{\"driver\":\"vhost-vsock-pci\",\"guest-cid\":3}",
 	 .name = "x", .cid = 3),
@@ -134,7 +144,14 @@ static const struct expected of_others[] = {
     /* Cloud Hypervisor and Firecracker: the CID is their own, not the kernel's. */
     LINE("cloud-hypervisor\0--api-socket\0/run/a\0--vsock\0cid=3,socket=/run/v,id=_v\0--cmdline\0"
 	 "--vsock=socket=/run/evil",
-	 .vsock = "/run/v"),
+	 .name = "a", .vsock = "/run/v"),
+    LINE("cloud-hypervisor\0--api-socket=path=/run/vms/web1.sock\0--platform\0"
+	 "serial_number=x,system_uuid=" UUID,
+	 .name = "web1", .uuid = UUID),
+    LINE("cloud-hypervisor\0--platform=uuid=" UUID ",oem_strings=[a]\0--api-socket\0fd=3",
+	 .uuid = UUID),
+    LINE("cloud-hypervisor\0--api-socket\0/run/.sock", .name = ".sock"),
+    LINE("cloud-hypervisor\0--api-socket\0/run/"),
     LINE("/usr/bin/cloud-hypervisor-static\0-v\0--vsock=socket=v.sock,cid=3\0--watchdog\0--rng",
 	 .vsock = "v.sock"),
     LINE("cloud-hypervisor\0--platform\0serial_number=guest-cid=77\0--cpus\0boot=1"),

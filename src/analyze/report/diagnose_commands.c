@@ -79,6 +79,11 @@ enum vp_manager vp_manager_of(const struct vp_vm *vm)
 		return VP_MANAGER_XEN;
 	if (!vm->cgroup || !vm->cgroup[0])
 		return VP_MANAGER_UNKNOWN;
+	/* The pod's scope is the container's, and its limits are Kubernetes' to set. */
+	if (strstr(vm->cgroup, "/kubepods"))
+		return strchr(vm->name, '_') ? VP_MANAGER_KUBEVIRT : VP_MANAGER_UNKNOWN;
+	if (strstr(vm->cgroup, "/firecracker/"))
+		return VP_MANAGER_FIRECRACKER;
 	if (strstr(vm->cgroup, "machine-qemu") || strstr(vm->cgroup, "libvirt"))
 		return is_nova_name(vm->name) ? VP_MANAGER_NOVA : VP_MANAGER_LIBVIRT;
 	if (proxmox_id(vm->cgroup))
@@ -91,11 +96,19 @@ enum vp_manager vp_manager_of(const struct vp_vm *vm)
 const char *vp_manager_name(enum vp_manager manager)
 {
 	static const char *const names[] = {
-	    [VP_MANAGER_UNKNOWN] = "",        [VP_MANAGER_LIBVIRT] = "libvirt",
-	    [VP_MANAGER_NOVA] = "nova",       [VP_MANAGER_PROXMOX] = "proxmox",
-	    [VP_MANAGER_SYSTEMD] = "systemd", [VP_MANAGER_XEN] = "xen"};
+	    [VP_MANAGER_UNKNOWN] = "",          [VP_MANAGER_LIBVIRT] = "libvirt",
+	    [VP_MANAGER_NOVA] = "nova",         [VP_MANAGER_PROXMOX] = "proxmox",
+	    [VP_MANAGER_SYSTEMD] = "systemd",   [VP_MANAGER_XEN] = "xen",
+	    [VP_MANAGER_KUBEVIRT] = "kubevirt", [VP_MANAGER_FIRECRACKER] = "firecracker"};
 
 	return names[manager];
+}
+
+/* KubeVirt's domains are NAMESPACE_NAME, and neither has an underscore. */
+char *vp_vm_namespace(const struct vp_vm *vm)
+{
+	return vp_strndup(vm->name,
+			  vp_manager_of(vm) == VP_MANAGER_KUBEVIRT ? strcspn(vm->name, "_") : 0);
 }
 
 /* Marks the pCPUs of a kernel's list. */
@@ -198,6 +211,8 @@ static void put_pin(const struct vp_vm *vm, enum vp_manager manager, const char 
 					 vm->vcpus.at[i].number, others);
 		put_rest(vm, ret);
 		break;
+	case VP_MANAGER_KUBEVIRT:
+	case VP_MANAGER_FIRECRACKER:
 	case VP_MANAGER_UNKNOWN:
 		break;
 	}
@@ -228,6 +243,8 @@ static void put_quota(const struct vp_vm *vm, enum vp_manager manager, struct vp
 	case VP_MANAGER_XEN:
 		vp_buffer_printf(ret, "xl sched-credit2 -d %u -c 0\n", vm->domain);
 		break;
+	case VP_MANAGER_KUBEVIRT:
+	case VP_MANAGER_FIRECRACKER:
 	case VP_MANAGER_UNKNOWN:
 		break;
 	}

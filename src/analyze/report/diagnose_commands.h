@@ -7,6 +7,7 @@
 
 #include "analyze/report/diagnose_rules.h"
 #include "base/buffer.h"
+#include "base/macros.h"
 #include "schema/vm.h"
 
 /* A VM's manager, by its cgroup and name. */
@@ -16,12 +17,17 @@ enum vp_manager {
 	VP_MANAGER_NOVA,    /* libvirt below OpenStack: instance-0000002a */
 	VP_MANAGER_PROXMOX, /* /qemu.slice/100.scope */
 	VP_MANAGER_SYSTEMD, /* another unit */
-	VP_MANAGER_XEN
+	VP_MANAGER_XEN,
+	VP_MANAGER_KUBEVIRT,   /* /kubepods…, names NAMESPACE_NAME */
+	VP_MANAGER_FIRECRACKER /* its jailer's /firecracker/ID */
 };
 
 enum vp_manager vp_manager_of(const struct vp_vm *vm);
-/* "libvirt", "nova", "proxmox", "systemd", "xen", or "". */
+/* "libvirt", "nova", "proxmox", "systemd", "xen", "kubevirt", "firecracker", or "". */
 const char *vp_manager_name(enum vp_manager manager);
+
+/* The VM's namespace, to be freed; "" if its manager has none, or it is not known. */
+char *vp_vm_namespace(const struct vp_vm *vm) VP_MUST_CHECK;
 
 /* Appends the commands for the rule's finding about the VM, a line each; none if the manager or the
  * rule has none, or no other pCPU is known. `pcpus`: how many the host has. */
