@@ -74,6 +74,7 @@ static void test_wrong_values(void **state)
 		     "expected a size such as 512M or 10G, 2M to 1024T");
 	expect_wrong("[record]\nfrequency = 0\n", "expected a number, 1 to 10000, or off, not '0'");
 	expect_wrong("[record]\nfrequency = 99999999999999999999\n", "not '99999999999999999999'");
+	expect_wrong("[record]\nfrequency = 10001\n", "not '10001'");
 	expect_wrong("[record]\nfrequency =\n", "not ''");
 	expect_wrong("[rules]\nevery = 18446744073709551615d\n", "key 'every' in [rules]");
 	expect_wrong("[record]\naccount = exakt\n", "expected exact, sampled or states");
