@@ -198,10 +198,13 @@ large_page() {
 
 # Without a way to a minimal Debian there is nothing to install them in; in CI there is.
 packages_installed() {
-	tools/try-packages build-packages build/bench/gen-recording && return
-	local status=$?
-	[ "$status" -eq 77 ] && [ -z "$may_skip" ] && return 1
-	return "$status"
+	local release status
+	for release in bookworm trixie; do
+		packaging/try-debian build-packages build/bench/gen-recording "$release" && continue
+		status=$?
+		[ "$status" -eq 77 ] && [ -z "$may_skip" ] && return 1
+		return "$status"
+	done
 }
 
 # In a few seconds each target does less than its compiler's optimizations take.
@@ -267,7 +270,7 @@ fi
 step "configure, for use" configure build --buildtype=release -Db_ndebug=false -Dwerror=true || close
 step "build, for use, with -Werror" ninja -C build || close
 if [ -n "$full" ] && step "packages: twice the same bytes, lintian" packages; then
-	step "packages: in a minimal Debian 12" packages_installed
+	step "packages: in a minimal Debian 12 and 13" packages_installed
 fi
 if [ -n "$full" ] && [ -z "$only" ]; then
 	step "export: newest perf, Hotspot, LTTng's analyses, 10,000 VMs, Prometheus" more_formats

@@ -84,7 +84,7 @@ def guest_rows(counts: dict[str, dict[str, int]], unnamed: dict[str, float], sto
 
 def unnamed_share(rows: list[dict]) -> float:
     """Of the rows of view guest: percent of the samples of code, user space and kernel, whose function is not known."""
-    code = [row for row in rows if row["kind"] in ("os", "user")]
+    code = [row for row in rows if row["kind"] in ("kernel", "user")]
     without = sum(row["samples"] for row in code if not row["function"] or row["function"].startswith("0x"))
     return 100 * without / max(sum(row["samples"] for row in code), 1)
 

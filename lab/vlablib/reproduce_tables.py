@@ -23,7 +23,7 @@ TURNS = "with two emulated pCPUs, one's turns count as time of the other's inter
 class View:
     """Of one view: percent of its samples."""
 
-    shares: dict[str, float]  # os, user, idle, steal, vm
+    shares: dict[str, float]  # kernel, user, idle, steal, vm
     functions: dict[tuple[str, str], float]  # of (process and pid, function): of the guest's programs, or the host's
     stolen: dict[str, float]  # by whom
     vms: dict[str, float]  # of the host's view
@@ -146,7 +146,7 @@ def _three_vms(out: Path) -> list[Row]:
 
 def _idle(out: Path) -> list[Row]:
     inside, outside = guest(out, "g1"), host(out)
-    busy = inside.shares["os"] + inside.shares["user"]
+    busy = inside.shares["kernel"] + inside.shares["user"]
     return [near("guest's view: idle, of a third busy", 67.40, inside.shares["idle"], 200 / 3, 2),
             same("guest's view: % not idle and not stolen; host's view: % of guest 1", "30.96; 30.93", busy, outside.vms["g1"]),
             outside_row("guest's view", 1.64, inside)]

@@ -28,7 +28,8 @@ static void export_folded_put_frame(const char *name, struct vp_buffer *out)
 
 static bool is_code(const struct vp_frame *frame)
 {
-	return frame->kind == VP_KIND_OS || frame->kind == VP_KIND_USER || frame->kind == VP_NONE;
+	return frame->kind == VP_KIND_KERNEL || frame->kind == VP_KIND_USER ||
+	       frame->kind == VP_NONE;
 }
 
 /* The machine and the process, which are those of the outermost frame. */
@@ -55,7 +56,7 @@ static void export_folded_put_function(const struct vp_export *export, const str
 
 	vp_buffer_string(export->out, ";");
 	export_folded_put_frame(function ? function : "[unknown]", export->out);
-	vp_buffer_string(export->out, frame->kind == VP_KIND_OS ? "_[k]" : "");
+	vp_buffer_string(export->out, frame->kind == VP_KIND_KERNEL ? "_[k]" : "");
 }
 
 static void export_folded_put_stack(struct vp_export *export, const struct vp_sample *sample)

@@ -65,7 +65,8 @@ void vp_export_put_clean(const char *text, struct vp_buffer *out)
 
 bool vp_export_is_code(const struct vp_frame *frame)
 {
-	return frame->kind == VP_KIND_OS || frame->kind == VP_KIND_USER || frame->kind == VP_NONE;
+	return frame->kind == VP_KIND_KERNEL || frame->kind == VP_KIND_USER ||
+	       frame->kind == VP_NONE;
 }
 
 uint32_t vp_export_vm_id(const struct vp_export *export, uint32_t vm)

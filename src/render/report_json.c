@@ -27,12 +27,12 @@ static void put_row_number(struct vp_json *json, const char *key, uint32_t numbe
 
 static void report_json_put_shares(const struct vp_profile_part *part, struct vp_json *json)
 {
-	static const uint32_t order[] = {VP_KIND_OS, VP_KIND_USER, VP_KIND_IDLE, VP_KIND_STEAL,
+	static const uint32_t order[] = {VP_KIND_KERNEL, VP_KIND_USER, VP_KIND_IDLE, VP_KIND_STEAL,
 					 VP_KIND_VM};
 
 	vp_json_object(json, "shares");
-	/* Its old name is "os". */
-	vp_json_double(json, "kernel", vp_report_percent(part, part->kinds[VP_KIND_OS]));
+	/* The name until 0.2. */
+	vp_json_double(json, "os", vp_report_percent(part, part->kinds[VP_KIND_KERNEL]));
 	for (size_t i = 0; i < VP_ARRAY_SIZE(order); i++)
 		vp_json_double(json, vp_kind_name(order[i]),
 			       vp_report_percent(part, part->kinds[order[i]]));

@@ -40,7 +40,7 @@ void vp_render_report_shares(const struct vp_report *report, const struct vp_pro
 			     struct vp_buffer *out)
 {
 	bool guest = report->profile.view == VP_VIEW_GUEST;
-	double kernel = vp_report_percent(part, part->kinds[VP_KIND_OS]);
+	double kernel = vp_report_percent(part, part->kinds[VP_KIND_KERNEL]);
 	double user = vp_report_percent(part, part->kinds[VP_KIND_USER]);
 	double idle = vp_report_percent(part, part->kinds[VP_KIND_IDLE]);
 	double steal = vp_report_percent(part, part->kinds[VP_KIND_STEAL]);

@@ -59,7 +59,7 @@ class Tables(unittest.TestCase):
               for who, percent in (("g2", 30.0), ("g3", 17.0), ("host", 3.0))]
 
     def view(self, rows, **shares):
-        return tables.view_of({"rows": rows, "shares": {"os": 0.1, "user": 49.9, "idle": 0, "steal": 50, **shares}, "samples": 1000})
+        return tables.view_of({"rows": rows, "shares": {"kernel": 0.1, "user": 49.9, "idle": 0, "steal": 50, **shares}, "samples": 1000})
 
     def test_view(self):
         view = self.view(self.ROWS + self.ROWS[:1] + self.STOLEN + [{"kind": "vm", "process": None, "pid": 1, "function": "[g1]", "vm": "g1", "percent": 49}])
@@ -141,7 +141,7 @@ class Profile(unittest.TestCase):
 
     def test_unnamed(self):
         rows = [{"kind": kind, "function": function, "samples": samples} for kind, function, samples in (
-            ("user", "share_a", 80), ("os", "native_write_msr", 10), ("os", "0xffffffff81000000", 6), ("user", "", 4), ("idle", "", 1000))]
+            ("user", "share_a", 80), ("kernel", "native_write_msr", 10), ("kernel", "0xffffffff81000000", 6), ("user", "", 4), ("idle", "", 1000))]
         self.assertEqual(profile.unnamed_share(rows), 10)
 
     def test_injected(self):

@@ -87,8 +87,8 @@ def by_function(report, kind):
 
 def check_kernel_symbols(run, claims):
     kallsyms = f"g1={run.out / 'guest-g1' / 'kallsyms'}"
-    ours = by_function(run.report("guest", "--vm", "g1"), "os")
-    theirs = by_function(run.report("guest", "--vm", "g1", "--kallsyms", kallsyms), "os")
+    ours = by_function(run.report("guest", "--vm", "g1"), "kernel")
+    theirs = by_function(run.report("guest", "--vm", "g1", "--kallsyms", kallsyms), "kernel")
     same = sum(min(count, ours.get(name, 0)) for name, count in theirs.items())
     total = sum(theirs.values())
     claims.check(total > 50 and same >= 0.99 * total,
@@ -265,7 +265,7 @@ def changes(run, claims):
                    for every in (True, False))
     claims.check(total > 200 and good >= 0.95 * total,
                  f"{good} of {total} user samples of the VM that was killed have their function")
-    kernel = [row for row in report["rows"] if row["kind"] == "os"]
+    kernel = [row for row in report["rows"] if row["kind"] == "kernel"]
     claims.check(kernel and not any(row["function"].startswith("0x") for row in kernel),
                  "its kernel's functions have names")
     claims.check(any("the VM ended" in note for note in report["notes"]),

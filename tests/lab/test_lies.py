@@ -133,7 +133,7 @@ def check_without_btf(run, claims):
                re.match("(idler|work)_", row["function"]))
     claims.check(total > 200 and good >= 0.95 * total,
                  f"its agent names the function of {good} of {total} user samples")
-    kernel = [row for row in report["rows"] if row["kind"] == "os" and row["samples"]]
+    kernel = [row for row in report["rows"] if row["kind"] == "kernel" and row["samples"]]
     claims.check(kernel and all(not row["function"].startswith("0x") for row in kernel),
                  "its memory still names the kernel's functions")
 

@@ -78,7 +78,7 @@ def shares(run, claims):
     report = run.report("guest", "--vm", "g1")
     workload_share(claims, report, "share_a of the workload", 80)
     claims.near("OS + USER + idle + steal, %",
-                sum(report["shares"][kind] for kind in ("os", "user", "idle", "steal")), 100, 0.1)
+                sum(report["shares"][kind] for kind in ("kernel", "user", "idle", "steal")), 100, 0.1)
     samples = run.report("unified")["samples"]
     ticks = run.duration_s() * RATE
     claims.near("samples of rate x time x pCPUs", samples, ticks, 2 + 1e-3 * ticks)
@@ -131,7 +131,7 @@ def modes_of_guest(run, claims):
         report = run.report("guest", "--vm", "g1", recording=recording)
         account = json.loads(vperf("account", str(run.recording(recording)), "--json").stdout)
         guest, = (row["ns"] for row in account["states"] if (row["vm"], row["state"]) == ("g1", "guest"))
-        sampled = {kind: sum(row["samples"] for row in report["rows"] if row["kind"] == kind) for kind in ("user", "os")}
+        sampled = {kind: sum(row["samples"] for row in report["rows"] if row["kind"] == kind) for kind in ("user", "kernel")}
         others.append(100 * (guest - user - kernel) / guest)
         claims.share(f"{recording}: user space of the guest's time, by the program and the account", sampled["user"],
                      (sum(sampled.values()), report), 100 * user / guest)
@@ -350,7 +350,7 @@ def guests_come_and_go(run, claims):
     for name in ("g1", "g2", "g3"):
         report = run.report("guest", "--vm", name)
         user = sum(row["samples"] for row in report["rows"] if row["kind"] == "user")
-        code = sum(row["samples"] for row in report["rows"] if row["kind"] in ("user", "os"))
+        code = sum(row["samples"] for row in report["rows"] if row["kind"] in ("user", "kernel"))
         claims.check(code > 2000 and 0.25 * code <= user <= code, f"{name}: {user} of {code} samples in user space")
     report = run.report("guest", "--vm", "g1")
     workload = samples_of(report, "share_a") + samples_of(report, "share_b")

@@ -19,14 +19,14 @@ static struct vp_report guest_view(const char *vm)
 	return view(&(struct vp_profile_options){.view = VP_VIEW_GUEST, .vm = vm});
 }
 
-static void expect_shares(const struct vp_profile_part *part, uint64_t os, uint64_t user,
+static void expect_shares(const struct vp_profile_part *part, uint64_t kernel, uint64_t user,
 			  uint64_t idle, uint64_t steal)
 {
-	assert_int_equal(part->kinds[VP_KIND_OS], os);
+	assert_int_equal(part->kinds[VP_KIND_KERNEL], kernel);
 	assert_int_equal(part->kinds[VP_KIND_USER], user);
 	assert_int_equal(part->kinds[VP_KIND_IDLE], idle);
 	assert_int_equal(part->kinds[VP_KIND_STEAL], steal);
-	assert_int_equal(part->samples, os + user + idle + steal);
+	assert_int_equal(part->samples, kernel + user + idle + steal);
 }
 
 static void expect_row(const struct vp_report *report, const char *function, uint64_t samples)
@@ -167,7 +167,7 @@ static void test_halt_is_not_steal(void **state)
 	assert_int_equal(report.profile.parts.at[0].kinds[VP_KIND_VM], 11);
 	assert_int_equal(report.profile.parts.at[0].kinds[VP_KIND_IDLE], 20);
 	assert_int_equal(report.profile.parts.at[0].kinds[VP_KIND_USER], 1);
-	assert_int_equal(report.profile.parts.at[0].kinds[VP_KIND_OS], 3);
+	assert_int_equal(report.profile.parts.at[0].kinds[VP_KIND_KERNEL], 3);
 	expect_closed(&report);
 	vp_report_deinit(&report);
 }
@@ -293,7 +293,7 @@ static void test_dense_samples_weigh_less(void **state)
 	struct vp_report report = view(&(struct vp_profile_options){.view = VP_VIEW_HOST});
 	const struct vp_profile_part *whole = &report.profile.parts.at[0];
 	assert_int_equal(whole->samples, 100 * MADE_PERIOD);
-	assert_int_equal(whole->kinds[VP_KIND_OS], 50000);
+	assert_int_equal(whole->kinds[VP_KIND_KERNEL], 50000);
 	assert_int_equal(whole->kinds[VP_KIND_USER], 99 * MADE_PERIOD);
 	assert_int_equal(whole->kinds[VP_KIND_IDLE], MADE_PERIOD - 50000); /* up to the end */
 	assert_int_equal(report.profile.counts.samples, 599);
@@ -322,7 +322,7 @@ static void test_events_weigh_by_their_periods(void **state)
 	const struct vp_profile_part *whole = &report.profile.parts.at[0];
 	char amount[VP_AMOUNT_SIZE];
 	assert_int_equal(whole->samples, 1001007); /* gaps are nobody's */
-	assert_int_equal(whole->kinds[VP_KIND_OS], 7);
+	assert_int_equal(whole->kinds[VP_KIND_KERNEL], 7);
 	assert_string_equal(vp_report_amount(&report, whole->samples, amount),
 			    "1001007 cache-misses");
 	assert_string_equal(vp_report_weight_key(&report), "events");

@@ -644,7 +644,7 @@ static void test_report_table(void **state)
 			    "children,percent,samples,kind,vm,vcpu,process,pid,module,function\n"
 			    "75,25,1,user,vm0,0,worker,81,/usr/bin/worker,compute\n"
 			    "75,0,0,user,vm0,0,worker,81,/usr/bin/worker,main\n"
-			    "50,0,0,os,vm0,0,worker,81,[kernel],entry\n");
+			    "50,0,0,kernel,vm0,0,worker,81,[kernel],entry\n");
 	vp_table_deinit(&table);
 	vp_report_deinit(&report);
 	/* Labels stand in the innermost column there is; where a column is not known, it is empty.
@@ -653,13 +653,13 @@ static void test_report_table(void **state)
 		unsigned columns;
 		const char *csv;
 	} columns[] = {{VP_COLUMN_PROCESS, "percent,samples,kind,process\n"
-					   "50,2,,worker\n25,1,os,\n25,1,idle,[idle]\n"},
+					   "50,2,,worker\n25,1,kernel,\n25,1,idle,[idle]\n"},
 		       {VP_COLUMN_MODULE | VP_COLUMN_PROCESS,
 			"percent,samples,kind,process,module\n"
-			"25,1,os,,\n25,1,idle,,[idle]\n"
-			"25,1,user,worker,/usr/bin/worker\n25,1,os,worker,[kernel]\n"},
+			"25,1,kernel,,\n25,1,idle,,[idle]\n"
+			"25,1,user,worker,/usr/bin/worker\n25,1,kernel,worker,[kernel]\n"},
 		       {VP_COLUMN_VM | VP_COLUMN_PID, "percent,samples,kind,vm,pid\n"
-						      "50,2,,vm0,81\n25,1,os,host,1000\n"
+						      "50,2,,vm0,81\n25,1,kernel,host,1000\n"
 						      "25,1,idle,host,\n"}};
 	options = (struct vp_profile_options){.view = VP_VIEW_UNIFIED};
 	for (size_t i = 0; i < VP_ARRAY_SIZE(columns); i++) {

@@ -168,24 +168,26 @@ static void make(void)
 static void test_stream(void **state)
 {
 	make();
-	expect_export((struct vp_profile_options){.view = VP_VIEW_UNIFIED},
-		      "begin\n"
-		      "slice 600000-1000000 vm1/1 1 guest -\n"
-		      "1000000 0 2000/2002 1: vm1/1 user worker work@400010+10\n"
-		      "slice -999995-1000005 vm0/0 0 halted HLT\n"
-		      "1000010 1 77/77 1: host/-1 user task 0xffffffff82000000@ffffffff82000000+0\n"
-		      "1000020 0 2000/2001 1: host/0 os - 0xffffffff81000000@ffffffff81000000+0\n"
-		      "2000020 1 0/0 1: host/-1 idle - [idle]@0+0\n"
-		      "3000020 0 1000/1001 1: vm0/0 os cr3:0x1000 0x400000@400000+0\n"
-		      "slice 3500000-4000000 vm1/0 0 preempted -\n"
-		      "end\n");
-	expect_export((struct vp_profile_options){.view = VP_VIEW_HOST, .vm = "vm1"},
-		      "begin\n"
-		      "slice 600000-1000000 vm1/1 1 guest -\n"
-		      "1000000 0 2000/2002 1: vm1/1 vm - [vm1]@0+0\n"
-		      "1000020 0 2000/2001 1: host/0 os - 0xffffffff81000000@ffffffff81000000+0\n"
-		      "slice 3500000-4000000 vm1/0 0 preempted -\n"
-		      "end\n");
+	expect_export(
+	    (struct vp_profile_options){.view = VP_VIEW_UNIFIED},
+	    "begin\n"
+	    "slice 600000-1000000 vm1/1 1 guest -\n"
+	    "1000000 0 2000/2002 1: vm1/1 user worker work@400010+10\n"
+	    "slice -999995-1000005 vm0/0 0 halted HLT\n"
+	    "1000010 1 77/77 1: host/-1 user task 0xffffffff82000000@ffffffff82000000+0\n"
+	    "1000020 0 2000/2001 1: host/0 kernel - 0xffffffff81000000@ffffffff81000000+0\n"
+	    "2000020 1 0/0 1: host/-1 idle - [idle]@0+0\n"
+	    "3000020 0 1000/1001 1: vm0/0 kernel cr3:0x1000 0x400000@400000+0\n"
+	    "slice 3500000-4000000 vm1/0 0 preempted -\n"
+	    "end\n");
+	expect_export(
+	    (struct vp_profile_options){.view = VP_VIEW_HOST, .vm = "vm1"},
+	    "begin\n"
+	    "slice 600000-1000000 vm1/1 1 guest -\n"
+	    "1000000 0 2000/2002 1: vm1/1 vm - [vm1]@0+0\n"
+	    "1000020 0 2000/2001 1: host/0 kernel - 0xffffffff81000000@ffffffff81000000+0\n"
+	    "slice 3500000-4000000 vm1/0 0 preempted -\n"
+	    "end\n");
 }
 
 /* A blank is the vCPU's that waits. */
@@ -210,15 +212,15 @@ static void test_filters(void **state)
 
 	make();
 	/* Slices of that time, that vCPU, these pCPUs. */
-	expect_export((struct vp_profile_options){.view = VP_VIEW_UNIFIED,
-						  .from = AT(1000005),
-						  .to = AT(2000020)},
-		      "begin\n"
-		      "slice -999995-1000005 vm0/0 0 halted HLT\n"
-		      "1000010 1 77/77 1: host/-1 user task 0xffffffff82000000@ffffffff82000000+0\n"
-		      "1000020 0 2000/2001 1: host/0 os - 0xffffffff81000000@ffffffff81000000+0\n"
-		      "2000020 1 0/0 1: host/-1 idle - [idle]@0+0\n"
-		      "end\n");
+	expect_export(
+	    (struct vp_profile_options){
+		.view = VP_VIEW_UNIFIED, .from = AT(1000005), .to = AT(2000020)},
+	    "begin\n"
+	    "slice -999995-1000005 vm0/0 0 halted HLT\n"
+	    "1000010 1 77/77 1: host/-1 user task 0xffffffff82000000@ffffffff82000000+0\n"
+	    "1000020 0 2000/2001 1: host/0 kernel - 0xffffffff81000000@ffffffff81000000+0\n"
+	    "2000020 1 0/0 1: host/-1 idle - [idle]@0+0\n"
+	    "end\n");
 	expect_export(
 	    (struct vp_profile_options){.view = VP_VIEW_UNIFIED, .has_vcpu = true, .vcpu = 1},
 	    "begin\n"

@@ -26,10 +26,10 @@ static struct vp_vm vms[] = {{.pid = 1000, .name = (char *)"vm0"},
 	}
 
 static const struct vp_frame host[] = {FRAME(USER, MAIN, APP, SERVER, 77, VP_NONE, VP_NONE),
-				       FRAME(OS, READ, KERNEL, SERVER, 77, VP_NONE, VP_NONE)},
+				       FRAME(KERNEL, READ, KERNEL, SERVER, 77, VP_NONE, VP_NONE)},
 			     guest[] = {FRAME(USER, MAIN, APP, WEB, 71, 1, 1),
 					FRAME(USER, WORK, APP, WEB, 71, 1, 1)},
-			     guest_os[] = {FRAME(OS, VP_NONE, KERNEL, VP_NONE, VP_NONE, 0, 0)},
+			     guest_os[] = {FRAME(KERNEL, VP_NONE, KERNEL, VP_NONE, VP_NONE, 0, 0)},
 			     other[] = {FRAME(USER, FUNNY, VP_NONE, SERVER, 72, 0, 0)},
 			     vm[] = {FRAME(VM, VM0, VP_NONE, SERVER, 1000, 0, 1)},
 			     idle[] = {
@@ -326,11 +326,11 @@ static void test_csv(void **state)
 	expect_text("csv", VP_WEIGH_TICKS,
 		    "type,begin_ns,end_ns,samples,pcpu,vm,vcpu,process,pid,tid,state,reason,"
 		    "function,module,stack,guest_process,guest_pid,guest_tid,thief,thief_tid\n"
-		    "sample,1000000005,1000000005,1,0,,,server,77,78,os,,sys_read,[kernel],"
+		    "sample,1000000005,1000000005,1,0,,,server,77,78,kernel,,sys_read,[kernel],"
 		    "\"main;sys_read\",,,,,\n"
 		    "sample,1000001001,1000001001,1,1,\"v m,1\",1,web srv 2,71,2002,user,,work,"
 		    "/bin/app,\"main;work\",,,,,\n"
-		    "sample,1000002002,1000002002,1,0,vm0,0,,,1001,os,,,[kernel],\"[unknown]\","
+		    "sample,1000002002,1000002002,1,0,vm0,0,,,1001,kernel,,,[kernel],\"[unknown]\","
 		    ",,,,\n"
 		    "sample,1000003003,1000003003,1,,vm0,1,server,1000,1002,vm,,[vm0],,"
 		    "\"[vm0]\",,,,,\n"
@@ -362,7 +362,7 @@ static void test_jsonl(void **state)
 	    "null, \"vcpu\": null, \"process\": \"server\", \"pid\": 77, \"host_pid\": 77, "
 	    "\"host_tid\": 78, \"frames\": [{\"function\": \"main\", \"module\": \"/bin/app\", "
 	    "\"kind\": \"user\"}, {\"function\": \"sys_read\", \"module\": \"[kernel]\", \"kind\": "
-	    "\"os\"}]}\n"
+	    "\"kernel\"}]}\n"
 	    "{\"type\": \"sample\", \"time_ns\": 1000001001, \"weight\": 1, \"pcpu\": 1, \"vm\": "
 	    "\"v m,1\", \"vcpu\": 1, \"process\": \"web srv 2\", \"pid\": 71, \"host_pid\": 2000,"
 	    " \"host_tid\": 2002, \"frames\": [{\"function\": \"main\", \"module\": \"/bin/app\","
@@ -371,7 +371,7 @@ static void test_jsonl(void **state)
 	    "{\"type\": \"sample\", \"time_ns\": 1000002002, \"weight\": 1, \"pcpu\": 0, \"vm\": "
 	    "\"vm0\", \"vcpu\": 0, \"process\": null, \"pid\": null, \"host_pid\": 1000, "
 	    "\"host_tid\": 1001, \"frames\": [{\"function\": null, \"module\": \"[kernel]\", "
-	    "\"kind\": \"os\"}]}\n"
+	    "\"kind\": \"kernel\"}]}\n"
 	    "{\"type\": \"sample\", \"time_ns\": 1000003003, \"weight\": 1, \"pcpu\": null, "
 	    "\"vm\": \"vm0\", \"vcpu\": 1, \"process\": \"server\", \"pid\": 1000, \"host_pid\": "
 	    "1000, \"host_tid\": 1002, \"frames\": [{\"function\": \"[vm0]\", \"module\": null,"
@@ -472,7 +472,8 @@ static void test_chrome(void **state)
 	    "{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"thread_name\",\"args\":{\"name\":\"pCPU "
 	    "0\"}},\n"
 	    "{\"ph\":\"i\",\"pid\":0,\"tid\":0,\"s\":\"t\",\"cat\":\"sample\",\"ts\":1000000.005,"
-	    "\"name\":\"sys_read\",\"args\":{\"events\":1,\"kind\":\"os\",\"process\":\"server\","
+	    "\"name\":\"sys_read\",\"args\":{\"events\":1,\"kind\":\"kernel\",\"process\":"
+	    "\"server\","
 	    "\"module\":\"[kernel]\",\"stack\":[\"main\",\"sys_read\"]}},\n"
 	    "{\"ph\":\"M\",\"pid\":4196304,\"tid\":0,\"name\":\"process_name\",\"args\":{\"name\":"
 	    "\"v "
@@ -490,7 +491,8 @@ static void test_chrome(void **state)
 	    "0\"}},\n"
 	    "{\"ph\":\"i\",\"pid\":1000,\"tid\":0,\"s\":\"t\",\"cat\":\"sample\",\"ts\":1000002."
 	    "002,"
-	    "\"name\":\"[unknown]\",\"args\":{\"events\":1,\"kind\":\"os\",\"process\":\"[unknown]"
+	    "\"name\":\"[unknown]\",\"args\":{\"events\":1,\"kind\":\"kernel\",\"process\":\"["
+	    "unknown]"
 	    "\","
 	    "\"module\":\"[kernel]\",\"stack\":[\"[unknown]\"]}},\n"
 	    "{\"ph\":\"M\",\"pid\":1000,\"tid\":1,\"name\":\"thread_name\",\"args\":{\"name\":"
@@ -661,7 +663,7 @@ static void test_pprof(void **state)
 			" 6'vm'\n"
 			" 6'host'\n"
 			" 6'state'\n"
-			" 6'os'\n"
+			" 6'kernel'\n"
 			" 6'process'\n"
 			" 6'server'\n"
 			" 6'pid'\n"

@@ -85,7 +85,7 @@ static void test_csv_and_folded(void **state)
 	assert_string_equal(vp_buffer_text(&out),
 			    "percent,samples,kind,vm,process,module,function\n"
 			    "60,6,user,vm0,\"wo;rk,er\",/usr/bin/worker,compute\n"
-			    "20,2,os,host,,,0xffffffff81000000\n"
+			    "20,2,kernel,host,,,0xffffffff81000000\n"
 			    "10,1,user,vm1,cr3:0x2000,,0x400010\n"
 			    "10,1,idle,host,,,[idle]\n");
 	out.size = 0;

@@ -81,7 +81,7 @@ static void expect_columns(unsigned columns, uint32_t kind, unsigned told_apart)
 		struct vp_frame one = whole, other;
 		one.kind = kind;
 		other = one;
-		*field_of(&other, field) = field == KIND ? VP_KIND_OS : 99;
+		*field_of(&other, field) = field == KIND ? VP_KIND_KERNEL : 99;
 		vp_frames_init(&frames, columns);
 		assert_int_equal(vp_frames_add(&frames, &one), 0);
 		bool apart = told_apart >> field & 1;
@@ -115,7 +115,7 @@ static void test_columns(void **state)
 
 static void test_kinds(void **state)
 {
-	static const char *const names[] = {"os", "user", "idle", "steal", "vm"};
+	static const char *const names[] = {"kernel", "user", "idle", "steal", "vm"};
 
 	for (uint32_t kind = 0; kind < VP_KINDS; kind++)
 		assert_string_equal(vp_kind_name(kind), names[kind]);

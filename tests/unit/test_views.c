@@ -44,14 +44,14 @@ static void expect_row(uint32_t part, const char *function, uint64_t samples)
 	assert_int_equal(row->samples, samples);
 }
 
-static void expect_kinds(uint32_t part, uint64_t os, uint64_t user, uint64_t idle, uint64_t steal,
-			 uint64_t vm)
+static void expect_kinds(uint32_t part, uint64_t kernel, uint64_t user, uint64_t idle,
+			 uint64_t steal, uint64_t vm)
 {
 	const struct vp_profile_part *at = &report.profile.parts.at[part];
-	const uint64_t expected[VP_KINDS] = {os, user, idle, steal, vm};
+	const uint64_t expected[VP_KINDS] = {kernel, user, idle, steal, vm};
 
 	assert_memory_equal(at->kinds, expected, sizeof(expected));
-	assert_int_equal(at->samples, os + user + idle + steal + vm);
+	assert_int_equal(at->samples, kernel + user + idle + steal + vm);
 }
 
 /* Which part of the profile is that vCPU's. */
@@ -193,7 +193,7 @@ static void test_unified_view(void **state)
 	uint64_t of_vm[3] = {0}, kernel = 0;
 	vp_vec_each (&report.profile.rows, row) {
 		of_vm[row->vm == VP_NONE ? 2 : row->vm] += row->samples;
-		kernel += row->kind == VP_KIND_OS ? row->samples : 0;
+		kernel += row->kind == VP_KIND_KERNEL ? row->samples : 0;
 	}
 	assert_int_equal(of_vm[0], 10);
 	assert_int_equal(of_vm[1], 6);
@@ -289,7 +289,7 @@ static void test_privilege_level(void **state)
 	for (uint64_t i = 0; i < VP_ARRAY_SIZE(samples); i++) {
 		VP_AUTO_FREE char *name = vp_format("0x%llx", 0x1000ULL + i);
 		assert_int_equal(row_of(0, name)->kind,
-				 samples[i].kernel ? VP_KIND_OS : VP_KIND_USER);
+				 samples[i].kernel ? VP_KIND_KERNEL : VP_KIND_USER);
 	}
 	vp_report_deinit(&report);
 }
@@ -449,7 +449,7 @@ static void test_gaps(void **state)
 	/* By VM: a filled tick of a pCPU is idleness of the pCPU, and stolen from its vCPU. */
 	look((struct vp_profile_options){.view = VP_VIEW_GUEST, .vm = "vm1"});
 	part = &report.profile.parts.at[0];
-	assert_int_equal(part->kinds[VP_KIND_OS], 5 * MADE_PERIOD / 2 + 2);
+	assert_int_equal(part->kinds[VP_KIND_KERNEL], 5 * MADE_PERIOD / 2 + 2);
 	assert_int_equal(part->kinds[VP_KIND_STEAL], 15 * MADE_PERIOD / 2 - 2);
 	vp_report_deinit(&report);
 }

@@ -117,7 +117,7 @@ export interface Page {
 }
 
 /** Kinds of a profile's rows, in the order of enum vp_kind. */
-export const KINDS = ["os", "user", "idle", "steal", "vm"] as const;
+export const KINDS = ["kernel", "user", "idle", "steal", "vm"] as const;
 export type Kind = typeof KINDS[number] | "unknown";
 
 export interface Row {

@@ -68,7 +68,7 @@ export function buildFrames(profile: Profile, filter: Filter): Frame {
       above = frameOf[node.parent];
     } else {
       const machine = machineOf(row);
-      const process = row.kind === "os" || row.kind === "user" ? row.process ?? "[unknown]" : null;
+      const process = row.kind === "kernel" || row.kind === "user" ? row.process ?? "[unknown]" : null;
       const passes = (filter.machine === null || filter.machine === machine) &&
         (filter.process === null || filter.process === process);
       above = passes ? child(all, machine, "machine", null) : null;
@@ -185,7 +185,7 @@ export class FlameGraph {
     if (frame.kind === "process") return paleColor(45, 0.3, 0.72);
     const light = (62 + hash(frame.name) % 12) / 100;
     const kind = frame.row!.kind;
-    if (kind === "os") return paleColor(24 + hash(frame.row!.module ?? "") % 14, 0.75, light);
+    if (kind === "kernel") return paleColor(24 + hash(frame.row!.module ?? "") % 14, 0.75, light);
     if (kind === "idle") return paleColor(210, 0.12, 0.82);
     if (kind === "steal") return STEAL;
     if (kind === "vm") return paleColor(265, 0.32, light);
@@ -195,7 +195,7 @@ export class FlameGraph {
   private describe(frame: Frame): string {
     const share = frame.value / (this.profile.samples || 1);
     const row = frame.row;
-    const place = row ? ` (${[row.module, row.kind === "os" ? "kernel" : row.kind].filter(Boolean).join(", ")})` : "";
+    const place = row ? ` (${[row.module, row.kind].filter(Boolean).join(", ")})` : "";
     const change = this.before ? `, ${format.percent(100 * frame.before)} before` : "";
     return `${frame.name}${place}: ${format.weight(frame.value, this.profile.unit)}, ${format.percent(100 * share)}${change}`;
   }

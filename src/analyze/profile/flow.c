@@ -125,7 +125,7 @@ void vp_flow_host(struct vp_flow *flow, const struct vp_tick *tick, uint32_t par
 {
 	bool kernel = tick->mode == VP_MODE_KERNEL;
 
-	flow->totals.parts.at[part].kinds[kernel ? VP_KIND_OS : VP_KIND_USER] += tick->weight;
+	flow->totals.parts.at[part].kinds[kernel ? VP_KIND_KERNEL : VP_KIND_USER] += tick->weight;
 	vp_flow_code(flow, tick, part);
 }
 

@@ -5,7 +5,7 @@
 
 const char *vp_kind_name(uint32_t kind)
 {
-	static const char *const names[] = {[VP_KIND_OS] = "os",
+	static const char *const names[] = {[VP_KIND_KERNEL] = "kernel",
 					    [VP_KIND_USER] = "user",
 					    [VP_KIND_IDLE] = "idle",
 					    [VP_KIND_STEAL] = "steal",
@@ -31,7 +31,7 @@ void vp_frames_deinit(struct vp_frames *frames)
 static struct vp_frame masked(unsigned columns, const struct vp_frame *frame)
 {
 	struct vp_frame result = *frame;
-	bool labelled = frame->kind != VP_KIND_OS && frame->kind != VP_KIND_USER;
+	bool labelled = frame->kind != VP_KIND_KERNEL && frame->kind != VP_KIND_USER;
 
 	if (!(columns & VP_COLUMN_FUNCTION) && !labelled)
 		result.function = VP_NONE;

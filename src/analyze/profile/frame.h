@@ -9,8 +9,8 @@
 #include "base/vec.h"
 #include "timeline/guests.h"
 
-/* Kind of a frame. OS and USER are the guest's, or the host's in a frame without a VM. */
-enum vp_kind { VP_KIND_OS, VP_KIND_USER, VP_KIND_IDLE, VP_KIND_STEAL, VP_KIND_VM, VP_KINDS };
+/* Kind of a frame. KERNEL and USER are the guest's, or the host's in a frame without a VM. */
+enum vp_kind { VP_KIND_KERNEL, VP_KIND_USER, VP_KIND_IDLE, VP_KIND_STEAL, VP_KIND_VM, VP_KINDS };
 
 /* Columns by which frames are distinguished: frames that differ only in others are the same. */
 enum vp_frame_column {
@@ -45,7 +45,7 @@ struct vp_frames {
 	VP_VEC(struct vp_frame) at;
 };
 
-/* "OS", "USER", …; `kind`: enum vp_kind. */
+/* "kernel", "user", …, or NULL. `kind` is an enum vp_kind. */
 const char *vp_kind_name(uint32_t kind);
 
 /* `columns`: bits of enum vp_frame_column. */

@@ -255,7 +255,7 @@ static void find_context(struct vp_resolver *resolver, const struct vp_tick *tic
 	bool kernel = slot->mode == VP_MODE_KERNEL || slot->mode == VP_MODE_GUEST_KERNEL;
 	struct context context = {
 	    .part = slot->part,
-	    .kind = kernel ? VP_KIND_OS : VP_KIND_USER,
+	    .kind = kernel ? VP_KIND_KERNEL : VP_KIND_USER,
 	    .vm = slot->vm,
 	    .vcpu = slot->vcpu == VP_NONE
 			? VP_NONE

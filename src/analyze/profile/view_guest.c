@@ -168,7 +168,7 @@ static void count_vcpu(struct guest_view *view, struct vp_flow *flow, uint32_t n
 		return;
 	}
 	bool kernel = tick->mode == VP_MODE_GUEST_KERNEL;
-	whole->kinds[kernel ? VP_KIND_OS : VP_KIND_USER] += tick->weight;
+	whole->kinds[kernel ? VP_KIND_KERNEL : VP_KIND_USER] += tick->weight;
 	vp_flow_code(flow, tick, shown->part);
 }
 

@@ -113,7 +113,7 @@ static void note_profile(struct vp_report *report)
 
 	note_weights(report);
 	vp_vec_each (&profile->parts, part) {
-		with_code += part->kinds[VP_KIND_OS] + part->kinds[VP_KIND_USER];
+		with_code += part->kinds[VP_KIND_KERNEL] + part->kinds[VP_KIND_USER];
 	}
 	if (!profile->frames)
 		NOTE(report, "%s",
