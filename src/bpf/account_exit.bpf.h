@@ -181,6 +181,8 @@ static __always_inline struct vp_account_exit *row_of(struct vp_account_vcpu *vc
 						      __u32 reason)
 {
 	__u32 code = code_of(reason);
+
+	barrier_var(code); /* or clang 19 checks one copy of it and uses another */
 	__u32 row = vcpu->reason_slots[code & (VP_EXIT_CODES - 1)];
 
 	if (!row)

@@ -23,11 +23,11 @@ static int print_of_libbpf(enum libbpf_print_level level, const char *format, va
 
 int main(int argc, char **argv)
 {
-	const struct vp_program program = {
-	    .name = "vperf",
-	    .summary = "show where the time of a virtualized Linux host goes",
-	    .verbs = verbs,
-	    .n_verbs = VP_ARRAY_SIZE(verbs)};
+	const struct vp_program program = {.name = "vperf",
+					   .summary =
+					       "show where the CPU time of a KVM or Xen host goes",
+					   .verbs = verbs,
+					   .n_verbs = VP_ARRAY_SIZE(verbs)};
 
 	libbpf_set_print(print_of_libbpf);
 	return vp_program_run(&program, argc, argv);

@@ -14,7 +14,7 @@ int main(int argc, char **argv)
 {
 	const struct vp_program program = {
 	    .name = "vperf-report",
-	    .summary = "the commands of vperf that read recordings, for a machine that is no host",
+	    .summary = "read recordings of vperf, on a machine that need not be a host",
 	    .verbs = verbs,
 	    .n_verbs = VP_ARRAY_SIZE(verbs)};
 

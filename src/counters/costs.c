@@ -169,7 +169,7 @@ int vp_counters_costs_measure(const struct vp_counters_costs_ops *ops, void *con
 		ret->read[i] /= OF_BATCH;
 	if (!measure_run(&m))
 		return vp_counters_fail(error, VPERF_E_SYSTEM,
-					"cannot measure what a switch between threads adds: other "
-					"threads are busy on this CPU, or two did not take turns");
+					"cannot measure the overhead of a context switch: other "
+					"threads are busy on this CPU");
 	return VPERF_OK;
 }

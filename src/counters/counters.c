@@ -52,9 +52,9 @@ static int counters_check_options(const struct vperf_options *options, unsigned 
 					"the options have an unknown way or flag");
 	if (options->signal && (options->signal < 0 || options->signal > SIGRTMAX ||
 				options->event >= n || !options->period))
-		return vp_counters_fail(error, VPERF_E_ARGUMENT,
-					"a signal needs its number, an event of the set and a "
-					"period");
+		return vp_counters_fail(
+		    error, VPERF_E_ARGUMENT,
+		    "a signal needs a number, an event of the set and a period");
 	return VPERF_OK;
 }
 
@@ -66,7 +66,7 @@ static int find_events(const char *const *names, unsigned n, struct vp_counters_
 					"expected 1 to %d events, got %u", VPERF_MAX_EVENTS, n);
 	for (unsigned i = 0; i < n; i++)
 		if (!names[i] || !vp_counters_event_find(names[i], &ret[i]))
-			return vp_counters_fail(error, VPERF_E_EVENT, "no event is called '%.40s'",
+			return vp_counters_fail(error, VPERF_E_EVENT, "unknown event '%.40s'",
 						names[i] ? names[i] : "(null)");
 	return VPERF_OK;
 }
@@ -463,10 +463,11 @@ int vperf_counters_calibrate(struct vperf_counters *counters, struct vperf_error
 	};
 
 	if (counters->thread != __builtin_thread_pointer())
-		return vp_counters_fail(error, VPERF_E_THREAD, "the set is another thread's");
+		return vp_counters_fail(error, VPERF_E_THREAD, "the set belongs to another thread");
 	if (counters->is_running || counters->signal_fd >= 0)
-		return vp_counters_fail(error, VPERF_E_ARGUMENT,
-					"a set that counts, or has a signal, is not calibrated");
+		return vp_counters_fail(
+		    error, VPERF_E_ARGUMENT,
+		    "a running set, or one with a signal, cannot be calibrated");
 	struct vp_counters_costs costs = {0};
 	/* With what a calibrated set's reads take themselves. */
 	counters->is_calibrated = true;
@@ -490,7 +491,7 @@ enum vperf_way vperf_counters_way(const struct vperf_counters *counters)
 
 const char *vperf_counters_why(const struct vperf_counters *counters)
 {
-	return counters->why[0] ? counters->why : "it was asked for";
+	return counters->why[0] ? counters->why : "requested";
 }
 
 int vperf_counters_descriptor(const struct vperf_counters *counters)

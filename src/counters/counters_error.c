@@ -23,23 +23,24 @@ const char *vperf_status_text(int status)
 	case VPERF_OK:
 		return "no error";
 	case VPERF_E_ARGUMENT:
-		return "an argument makes no sense, or the call came at the wrong time";
+		return "invalid argument, or a call that is not allowed in this state";
 	case VPERF_E_EVENT:
 		return "no event has that name";
 	case VPERF_E_TOO_MANY:
 		return "more events than there are counters";
 	case VPERF_E_RIGHTS:
-		return "this user may not count that";
+		return "this user has no permission to count that";
 	case VPERF_E_NO_COUNTER:
 		return "this machine cannot count that";
 	case VPERF_E_NOT_LENT:
-		return "no host lends such counters to this guest";
+		return "the host provides no such counters to this guest";
 	case VPERF_E_VERSION:
-		return "the agent in this guest is of another version";
+		return "the agent in this guest has a different version";
 	case VPERF_E_LOST:
-		return "counting has ended: the counter, the host's recorder or the agent has gone";
+		return "counting has ended: another user has the counter, or vperf lend or the "
+		       "agent has stopped";
 	case VPERF_E_THREAD:
-		return "the counters are another thread's";
+		return "the set belongs to another thread";
 	case VPERF_E_SYSTEM:
 		return "the system lacks memory or descriptors, or failed";
 	default:

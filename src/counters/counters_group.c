@@ -31,9 +31,9 @@ static int counters_group_explain(struct vperf_error *error, const struct vp_cou
 	case EPERM:
 		return vp_counters_fail(
 		    error, VPERF_E_RIGHTS,
-		    "'%s' may not be counted by this user: see kernel.perf_event_paranoid%s",
+		    "this user has no permission to count '%s': see kernel.perf_event_paranoid%s",
 		    event->name,
-		    event->exclude_kernel ? "" : "; user space alone, with ':u', may be");
+		    event->exclude_kernel ? "" : "; user space only, with ':u', is allowed");
 	case ENOENT:
 	case EOPNOTSUPP:
 	case ENODEV:
@@ -51,7 +51,7 @@ static int counters_group_explain(struct vperf_error *error, const struct vp_cou
 					"there is no counter left for '%s'", event->name);
 	case ENOSYS:
 		return vp_counters_fail(error, VPERF_E_NO_COUNTER,
-					"this kernel counts nothing for programs");
+					"this kernel has no perf events");
 	default:
 		return vp_counters_fail(error, VPERF_E_SYSTEM, "cannot open '%s': %s", event->name,
 					strerror(errnum));

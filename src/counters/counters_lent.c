@@ -27,8 +27,8 @@
 static int no_agent(struct vperf_error *error, int errnum)
 {
 	return vp_counters_fail(error, VPERF_E_NOT_LENT,
-				"no host lends counters to this guest: '%s': %s (it takes 'vperf "
-				"lend' on the host and vperf-agent here)",
+				"the host provides no counters to this guest: '%s': %s (requires "
+				"'vperf lend' on the host and vperf-agent here)",
 				VP_LENT_SOCKET, strerror(errnum));
 }
 
@@ -124,7 +124,7 @@ static int counters_lent_find_indices(struct vp_counters_lent *lent,
 		int index = vp_counters_lent_index(lent, &events[i]);
 		if (index < 0)
 			return vp_counters_fail(error, VPERF_E_NOT_LENT,
-						"the host does not lend '%s': it is not in "
+						"the host does not provide '%s': add it to "
 						"--events of 'vperf lend' there",
 						events[i].name);
 		lent->indices[i] = (unsigned)index;
@@ -137,16 +137,15 @@ static int take_reply(struct vp_counters_lent *lent, const struct vp_lent_reply 
 {
 	if (reply->version != VP_LENT_VERSION)
 		return vp_counters_fail(error, VPERF_E_VERSION,
-					"the agent lends counters in version %u, expected %u",
+					"the agent has protocol version %u, expected %u",
 					reply->version, VP_LENT_VERSION);
 	if (reply->status)
 		return vp_counters_fail(
 		    error, reply->status == ENOSPC ? VPERF_E_TOO_MANY : VPERF_E_NOT_LENT,
-		    "the agent lends no counters to this thread: %.*s", (int)sizeof(reply->text),
-		    reply->text);
+		    "the agent refused this thread: %.*s", (int)sizeof(reply->text), reply->text);
 	if (fds[VP_LENT_FD_FORCE] < 0)
 		return vp_counters_fail(error, VPERF_E_NOT_LENT,
-					"the agent's answer has no descriptors");
+					"the agent's reply has no descriptors");
 	lent->events = reply->events < VP_LENT_EVENTS ? reply->events : VP_LENT_EVENTS;
 	memcpy(lent->names, reply->names, sizeof(lent->names));
 	return map_all(lent, reply, fds, error);

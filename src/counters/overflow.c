@@ -342,10 +342,10 @@ static int measure_handler(struct vp_counters_overflow *overflow, int number,
 	if (!can_read)
 		return vp_counters_fail(error, VPERF_E_LOST, "the counters cannot be read");
 	if (overflow->is_measured)
-		return vp_counters_fail(error, VPERF_E_ARGUMENT,
-					"the thread blocks signal %d, which the timer for overflow "
-					"signals takes",
-					number);
+		return vp_counters_fail(
+		    error, VPERF_E_ARGUMENT,
+		    "the thread blocks signal %d, which the timer for overflow signals uses",
+		    number);
 	memcpy(overflow->rest, least, sizeof(least));
 	return VPERF_OK;
 }
@@ -356,14 +356,14 @@ static int set_up(struct vp_counters_overflow *overflow, struct vperf_error *err
 
 	if (!number)
 		return vp_counters_fail(error, VPERF_E_SYSTEM,
-					"the timer for overflow signals takes a real-time signal, "
-					"and the program has handlers for all of them");
+					"the timer for overflow signals needs a real-time signal, "
+					"but the program has handlers for all of them");
 	int errnum = -ask_for_timer(overflow, number);
 	if (errnum)
 		return vp_counters_fail(
 		    error, errnum == EACCES || errnum == EPERM ? VPERF_E_RIGHTS : VPERF_E_SYSTEM,
-		    "overflow signals of lent counters take a timer of perf's (task-clock): %s: "
-		    "see kernel.perf_event_paranoid",
+		    "overflow signals of host-provided counters need a perf timer (task-clock): "
+		    "%s: see kernel.perf_event_paranoid",
 		    strerror(errnum));
 	if (!overflow_claim_slot(overflow))
 		return vp_counters_fail(error, VPERF_E_TOO_MANY,

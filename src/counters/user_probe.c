@@ -105,24 +105,26 @@ bool vp_counters_prefer_user(struct vp_counters_group *group, const struct vp_co
 			     bool asked, char *why, size_t size)
 {
 	if (!map_pages(group)) {
-		snprintf(why, size, "the kernel lets no program read all of these in user space");
+		snprintf(why, size,
+			 "the kernel does not allow reads of all of these in user space");
 		return false;
 	}
 	if (!survives(first)) {
-		snprintf(why, size, "reading a counter in user space kills a program here");
+		snprintf(why, size,
+			 "reading a counter in user space kills the program on this machine");
 		return false;
 	}
 	if (vp_counters_group_enable(group, true) || !are_on_counters(group)) {
 		vp_counters_group_enable(group, false);
 		snprintf(why, size,
-			 "the kernel lets no program read them in user space: see "
+			 "the kernel does not allow reads in user space: see "
 			 "kernel.perf_user_access and /sys/devices/cpu/rdpmc");
 		return false;
 	}
 	uint64_t user = time_reads(group, vp_counters_group_user);
 	uint64_t call = time_reads(group, vp_counters_group_call);
 	vp_counters_group_enable(group, false);
-	snprintf(why, size, "a read takes %llu ns in user space and %llu ns by a call",
+	snprintf(why, size, "a read takes %llu ns in user space and %llu ns by a system call",
 		 (unsigned long long)user, (unsigned long long)call);
 	return asked || user < call;
 }

@@ -124,8 +124,8 @@ void vp_agent_start(struct vp_agent *agent)
 	struct vp_error *error = vp_task_watch_open(&agent->task_events);
 	if (error)
 		vp_agent_note(agent,
-			      "%s, so page-table roots are unknown and samples cannot be "
-			      "attributed to processes by them",
+			      "%s, so CR3 is unknown and user-space samples cannot be attributed "
+			      "to processes",
 			      vp_error_message(error));
 	else if (!vp_task_watch_has_roots(agent->task_events))
 		vp_agent_note(

@@ -209,10 +209,10 @@ static void lend_clients_attach(struct vp_lend *lend, struct vp_lend_client *cli
 {
 	client->tid = request->tid;
 	if (request->version != VP_LENT_VERSION)
-		return lend_clients_refuse(client, EPROTO, "it is of another version");
+		return lend_clients_refuse(client, EPROTO, "it has a different version");
 	if (!may_count(client, client->tid))
-		return lend_clients_refuse(
-		    client, ESRCH, "the thread is not one of its user's in this PID namespace");
+		return lend_clients_refuse(client, ESRCH,
+					   "the thread belongs to another user or PID namespace");
 	int result = start_lending(lend);
 	if (result)
 		return lend_clients_refuse(client, -result, "cannot attach to sched_switch");

@@ -17,7 +17,7 @@ struct vp_error *vp_guest_physical(const volatile void *word, int pagemap, uint6
 		return vp_error_errno(errno, "cannot read '/proc/self/pagemap'");
 	if (!(entry & present) || !(entry & frame_bits))
 		return vp_error_new(
-		    "'/proc/self/pagemap' hides physical addresses: root is needed");
+		    "'/proc/self/pagemap' hides physical addresses: root is required");
 	*ret = (entry & frame_bits) * page + address % page;
 	return NULL;
 }

@@ -50,7 +50,7 @@ struct vp_error *vp_host_load_error(int result, const char *programs)
 	/* In that mode the kernel lets no program read its memory, whoever loads it. */
 	if (lockdown && !strcmp(lockdown, "confidentiality"))
 		return vp_error_new("cannot load the %s programs: this kernel is locked down "
-				    "(confidentiality), and lets no program read its memory",
+				    "(confidentiality), BPF programs cannot read its memory",
 				    programs);
 	if (result == -EPERM || result == -EACCES)
 		return vp_error_new(

@@ -554,12 +554,11 @@ static void send_losses(struct vp_host_maps *maps, struct vp_maps_writer *writer
 			      vp_error_message(images)),
 		    true);
 	if (jit)
-		host_maps_report(
-		    maps, writer,
-		    vp_format("some perf maps of host programs were not read (%s): generated code "
-			      "of theirs has no names",
-			      vp_error_message(jit)),
-		    true);
+		host_maps_report(maps, writer,
+				 vp_format("some perf maps of host programs were not read (%s): "
+					   "their JIT code has no names",
+					   vp_error_message(jit)),
+				 true);
 	if (lost->unseen)
 		host_maps_report(
 		    maps, writer,

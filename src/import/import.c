@@ -407,10 +407,10 @@ static struct vp_error *link_guest(struct source *source)
 	if (source->vm == SIZE_MAX)
 		source->vm = vp_import_vms_only(vms);
 	if (source->vm == SIZE_MAX || vms->taken.at[source->vm])
-		return vp_error_new("cannot match '%s' to a VM of the first file: name it as "
-				    "NAME@PID:%s, PID is its VMM's process, or a "
-				    "vCPU's thread",
-				    path, path);
+		return vp_error_new(
+		    "cannot match '%s' to a VM of the first file: name it as NAME@PID:%s, where "
+		    "PID is the pid of its VMM or the TID of a vCPU thread",
+		    path, path);
 	vms->taken.at[source->vm] = true;
 	const char *name = source->operand.name ? source->operand.name : source->hostname;
 	if (name)
@@ -439,23 +439,24 @@ static void note_clock(const struct source *source, const struct vp_import_clock
 	char *note = NULL;
 
 	if (source->timing.is_unshifted)
-		note = vp_format("times of '%s' are taken to be the host's: trace-cmd has not "
-				 "measured how far its clock is from that (it does if it records "
-				 "both together: -A)",
-				 path);
+		note = vp_format(
+		    "times of '%s' are assumed to be host times: the file has no clock offset "
+		    "(trace-cmd measures it if it records host and guest together: -A)",
+		    path);
 	if (fit->way == VP_IMPORT_CLOCK_MESSAGES)
-		note = vp_format("times of '%s' are converted to the host's by %" PRIu64
-				 " messages between both, to within %" PRIu64 " ns",
+		note = vp_format("times of '%s' are converted to host times by %" PRIu64
+				 " messages in both directions, within %" PRIu64 " ns",
 				 path, fit->messages, fit->error_ns);
 	if (fit->way == VP_IMPORT_CLOCK_ONE_WAY)
-		note = vp_format("times of '%s' are converted to the host's by %" PRIu64
-				 " messages of one direction, as if the fastest had taken no time: "
-				 "how long it took is not known",
+		note = vp_format("times of '%s' are converted to host times by %" PRIu64
+				 " messages in one direction: the latency of the fastest one is an "
+				 "unknown error",
 				 path, fit->messages);
 	if (fit->way == VP_IMPORT_CLOCK_WALL_CLOCKS)
-		note = vp_format("times of '%s' are converted to the host's by the wall clocks of "
-				 "both, when tracing began: how far these were apart is not known",
-				 path);
+		note =
+		    vp_format("times of '%s' are converted to host times by the wall clocks of "
+			      "both at the start of tracing: their difference is an unknown error",
+			      path);
 	if (note)
 		vp_vec_push(source->import->notes, note);
 }
@@ -539,10 +540,8 @@ static void import_note_what_is_missing(const struct source *source)
 	import_note_count(source, source->missed,
 			  "places where events are missing: they were lost when it was recorded");
 	import_note_count(source, source->lost, "events were lost when it was recorded");
-	import_note_count(
-	    source, source->strange + source->samples.strange,
-	    "entries are no events of the formats that it has, or of a vCPU that is not "
-	    "known, and were skipped");
+	import_note_count(source, source->strange + source->samples.strange,
+			  "entries of an unknown format or vCPU were skipped");
 	import_note_count(source, source->left_out,
 			  "fields of its events are neither numbers nor text, and were left out");
 }

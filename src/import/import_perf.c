@@ -286,15 +286,14 @@ static void import_perf_send_notes(const struct perf *perf)
 	if (file->is_cut)
 		send_note(perf, "the file ends before its data do: the rest is missing");
 	if (file->aux)
-		send_note(perf, "the data of hardware traces (Processor Trace, SPE, CoreSight) in "
-				"it are left out: 'perf inject --itrace' makes samples of them");
+		send_note(perf, "hardware trace data (Processor Trace, SPE, CoreSight) are left "
+				"out: 'perf inject --itrace' converts them to samples");
 	if (file->events.swaps && file->tracing.size)
 		send_note(perf, "tracepoints of a machine of the other byte order are left out");
 	if (perf->samples && !file->has_times)
-		send_note(perf, "samples have no time: they follow each other 1 ns apart, in the "
-				"order of the file");
+		send_note(perf, "samples have no times: they are placed 1 ns apart, in file order");
 	if (perf->samples && !file->has_cpus)
-		send_note(perf, "samples have no CPU: pCPU 0 stands for all");
+		send_note(perf, "samples have no CPU: all are shown on pCPU 0");
 }
 
 static void import_perf_send_info(const struct perf *perf)
@@ -537,7 +536,7 @@ static struct vp_error *import_perf_open_file(const char *path,
 	    .path = find_data(path), .event = options->event, .span = {UINT64_MAX, 0}};
 	*state = perf;
 	if (!perf->path)
-		return vp_error_new("'%s' is no file of perf record", path);
+		return vp_error_new("'%s' is not a perf.data file", path);
 	perf->directory = strcmp(perf->path, path) ? vp_strdup(path) : NULL;
 	vp_perf_kernel_read(&perf->kernel);
 	return map_files(perf);

@@ -179,9 +179,9 @@ static bool has_events(struct job *job, uint32_t buffer)
 static const char *clock_problem(const struct vp_tracedat_buffer *buffer)
 {
 	if (buffer->counts == VP_TRACEDAT_COUNTER)
-		return "counts events and has no time";
+		return "counts events, not time";
 	if (buffer->counts == VP_TRACEDAT_CYCLES)
-		return "counts cycles of a frequency that the file does not have";
+		return "counts cycles at a rate that is not in the file";
 	return NULL;
 }
 
@@ -210,7 +210,7 @@ static void import_tracedat_take_buffer(struct job *job, uint32_t number)
 
 	if (!problem && job->buffers.count &&
 	    !vp_tracedat_same_clock(&job->file, job->buffers.at[0], number))
-		problem = "is not that of the events before";
+		problem = "differs from that of the previous events";
 	if (problem) {
 		vp_vec_push(&job->notes,
 			    vp_format("events of %s are left out: its clock '%.*s' %s", name,

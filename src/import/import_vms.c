@@ -125,11 +125,9 @@ void vp_import_vms_add_unknown(struct vp_import_vms *vms, vp_notices *notes)
 		last = thread->vcpu;
 	}
 	if (assumed)
-		vp_vec_push(notes,
-			    vp_format("the trace does not say which threads are which VM's: "
-				      "%" PRIu64
-				      " VMs are assumed by the order of their vCPUs' threads",
-				      assumed));
+		vp_vec_push(notes, vp_format("the trace does not map threads to VMs: %" PRIu64
+					     " VMs are guessed from the order of vCPU threads",
+					     assumed));
 }
 
 size_t vp_import_vms_only(const struct vp_import_vms *vms)

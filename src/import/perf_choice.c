@@ -220,8 +220,9 @@ char *vp_perf_choice_others(const struct vp_perf_choice *choice)
 			samples += attr->samples;
 	perf_choice_list_events(choice, false, &events);
 	if (samples)
-		text = vp_format("%" PRIu64 " samples of other events were left out: a recording "
-				 "has samples of one. 'vperf import --event NAME' chooses it: %s",
+		text = vp_format("%" PRIu64
+				 " samples of other events were left out: a recording has samples "
+				 "of one event. Choose it by 'vperf import --event NAME': %s",
 				 samples, vp_buffer_text(&events));
 	vp_buffer_deinit(&events);
 	return text;

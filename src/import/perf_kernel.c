@@ -190,14 +190,14 @@ void vp_perf_kernel_write(const struct vp_perf_kernel *here, const char *directo
 	    (!spaces->machine && perf_kernel_put_host(here, &id, spaces, maps)))
 		return;
 	if (!spaces->machine && !id.size)
-		vp_maps_write_note(maps, "the file has no build-id of the kernel (perf record "
-					 "--buildid-mmap adds it), so kernel functions have no "
-					 "names: --kallsyms host=FILE names them");
+		vp_maps_write_note(
+		    maps, "the file has no build-id of the kernel (perf record --buildid-mmap adds "
+			  "it), so kernel functions have no names: use --kallsyms host=FILE");
 	else if (!spaces->machine)
-		vp_maps_write_note(maps, "the samples are of another kernel than the one that runs "
-					 "here, and perf's cache (~/.debug) has no kallsyms of it, "
-					 "so kernel functions have no names: --kallsyms host=FILE "
-					 "names them");
+		vp_maps_write_note(maps,
+				   "the samples are from a different kernel than the running one, "
+				   "and perf's cache (~/.debug) has no kallsyms of it, so kernel "
+				   "functions have no names: use --kallsyms host=FILE");
 	else
 		vp_maps_write_note(maps, "the directory has no kallsyms of this VM, so kernel "
 					 "functions have no names");

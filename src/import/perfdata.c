@@ -424,7 +424,7 @@ static struct vp_error *perfdata_parse(struct vp_perfdata *file, const struct vp
 	file->events.swaps = start.swaps = vp_slice_is(magic, VP_PERFDATA_MAGIC_SWAPPED);
 	if (!start.swaps && !vp_slice_is(magic, VP_PERFDATA_MAGIC) &&
 	    !vp_slice_is(magic, VP_PERFDATA_MAGIC_1))
-		return vp_error_new("'%s' is no file of perf record", file->source);
+		return vp_error_new("'%s' is not a perf.data file", file->source);
 	uint64_t size = vp_cursor_u64(cursor);
 	if (size == PIPE_HEADER_SIZE)
 		return parse_pipe(file, files);

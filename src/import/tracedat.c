@@ -107,7 +107,7 @@ static struct vp_error *take_version(struct vp_tracedat *file, struct vp_cursor 
 	static const char magic[] = VP_TRACEDAT_MAGIC;
 
 	if (!takes_text(cursor, magic, sizeof(magic) - 1))
-		return vp_error_new("'%s' is no file of trace-cmd", file->source);
+		return vp_error_new("'%s' is not a trace.dat file", file->source);
 	struct vp_slice version = vp_cursor_string(cursor);
 	*in_sections = vp_slice_is(version, "7");
 	if (!*in_sections && !vp_slice_is(version, "6"))

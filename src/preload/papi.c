@@ -250,7 +250,7 @@ static bool try_event(const char *name, char *description, size_t size)
 	static const char *const ways[] = {
 	    [VPERF_WAY_USER] = "this machine's counter",
 	    [VPERF_WAY_CALL] = "this machine's counter",
-	    [VPERF_WAY_LENT] = "lent by the host",
+	    [VPERF_WAY_LENT] = "host-provided",
 	};
 	struct vperf_counters *counters;
 

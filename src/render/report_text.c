@@ -174,7 +174,8 @@ void vp_render_report_text(const struct vp_report *report, bool colour, struct v
 		    vp_text_date(recording->start + (uint64_t)recording->realtime_offset, date));
 	vp_buffer_string(out, "\n");
 	if (recording->guest_sampling[0])
-		vp_buffer_printf(out, "# guests sampled apart: %s\n", recording->guest_sampling);
+		vp_buffer_printf(out, "# guests sampled separately: %s\n",
+				 recording->guest_sampling);
 	vp_render_notes(&report->notes, report->verbose, out);
 	vp_vec_each (&report->profile.parts, part) {
 		vp_buffer_string(out, "\n");

@@ -68,7 +68,7 @@ static void put_flight(const struct vp_recording *recording, struct vp_buffer *o
 		return;
 	vp_buffer_printf(out, "Mode:        %s recorder", recording->mode);
 	if (recording->end)
-		vp_buffer_printf(out, "; it reaches from %.6f to %.6f s, and began at %.6f s",
+		vp_buffer_printf(out, "; it covers %.6f to %.6f s, the recorder started at %.6f s",
 				 (double)recording->start / 1e9, (double)recording->end / 1e9,
 				 (double)recording->begun / 1e9);
 	vp_buffer_printf(out, "\nSnapshot:    %s\n",
@@ -104,7 +104,7 @@ static void summary_text_put_head(const struct vp_summary *summary, struct vp_bu
 	if (vp_recording_has_instrument(recording, "profile"))
 		put_trigger(recording, out);
 	if (recording->guest_sampling[0])
-		vp_buffer_printf(out, "Guests:      sampled apart: %s\n",
+		vp_buffer_printf(out, "Guests:      sampled separately: %s\n",
 				 recording->guest_sampling);
 	if (vp_recording_has_instrument(recording, "account"))
 		vp_buffer_printf(out,
@@ -153,7 +153,7 @@ static void summary_text_put_maps(const char *whose, const char *state,
 	if (!names)
 		return;
 	const struct vp_maps *maps = vp_names_maps(names);
-	vp_buffer_printf(out, "    %zu processes, %zu kernel symbols, %zu images\n",
+	vp_buffer_printf(out, "    %zu processes, %zu kernel symbols, %zu mapped files\n",
 			 maps->spaces.count, maps->kernel.count, maps->images.count);
 	for (size_t i = 0; i < maps->notes.count && (verbose || i < SHOWN_NOTES); i++) {
 		VP_AUTO_FREE char *text = vp_maps_string(maps, maps->notes.at[i]);

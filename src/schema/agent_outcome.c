@@ -69,7 +69,7 @@ static void agent_outcome_put_events(const struct vp_agent_outcome *outcome, str
 			 outcome->lost);
 	if (outcome->invalid)
 		vp_buffer_printf(out, ", %" PRIu64 " invalid entries", outcome->invalid);
-	vp_buffer_printf(out, "; their times are right to %" PRIu64 " ns%s", outcome->error_ns,
+	vp_buffer_printf(out, "; their times are accurate to %" PRIu64 " ns%s", outcome->error_ns,
 			 agent_outcome_is_of_root(outcome) ? ""
 							   : ", from an unprivileged vsock port");
 	if (outcome->missing_ns)

@@ -18,7 +18,7 @@ static void put_thief(const struct vp_snapshot_cause *cause, struct vp_buffer *o
 				 cause->thief_comm, cause->thief_tid, cause->pcpu,
 				 vp_text_duration(cause->thief_ns, duration));
 	else
-		vp_buffer_printf(out, "; nobody is known to have had pCPU %u", cause->pcpu);
+		vp_buffer_printf(out, "; the thread on pCPU %u is unknown", cause->pcpu);
 }
 
 static void put_event(const struct vp_snapshot_cause *cause, struct vp_buffer *out)

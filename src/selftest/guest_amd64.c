@@ -279,7 +279,7 @@ static struct vp_error *set_cpuid(const struct vp_guest *guest)
 	cpuid->nent = MAX_CPUIDS;
 	if (ioctl(guest->kvm, KVM_GET_SUPPORTED_CPUID, cpuid) ||
 	    ioctl(guest->vcpu, KVM_SET_CPUID2, cpuid))
-		return vp_error_errno(errno, "KVM does not set the CPUID of a vCPU");
+		return vp_error_errno(errno, "KVM cannot set the CPUID of a vCPU");
 	return NULL;
 }
 
@@ -290,14 +290,14 @@ struct vp_error *vp_guest_make(struct vp_guest *guest)
 
 	/* Processors of Intel that cannot run real mode by themselves keep these there. */
 	if (ioctl(guest->vm, KVM_SET_TSS_ADDR, 0xfffbd000UL) && errno != EINVAL)
-		return vp_error_errno(errno, "KVM refuses a place for its own pages");
+		return vp_error_errno(errno, "KVM cannot place its own pages (KVM_SET_TSS_ADDR)");
 	if (ioctl(guest->vm, KVM_SET_USER_MEMORY_REGION, &region))
-		return vp_error_errno(errno, "KVM refuses memory for a guest");
+		return vp_error_errno(errno, "KVM rejects the guest's memory");
 	if (ioctl(guest->vm, KVM_CREATE_IRQCHIP, 0))
 		return vp_error_errno(errno, "KVM cannot create interrupt controllers for a guest");
 	guest->vcpu = ioctl(guest->vm, KVM_CREATE_VCPU, 0UL);
 	if (guest->vcpu < 0)
-		return vp_error_errno(errno, "KVM refuses a vCPU");
+		return vp_error_errno(errno, "KVM cannot create a vCPU");
 	return set_cpuid(guest);
 }
 
@@ -343,7 +343,7 @@ static struct vp_error *set_registers(const struct vp_guest *guest)
 	struct kvm_mp_state runnable = {.mp_state = KVM_MP_STATE_RUNNABLE};
 
 	if (ioctl(guest->vcpu, KVM_GET_SREGS, &system))
-		return vp_error_errno(errno, "KVM does not return a vCPU's registers");
+		return vp_error_errno(errno, "KVM cannot read a vCPU's registers");
 	system.cs.base = system.cs.selector = 0;
 	system.ds.base = system.ds.selector = system.ss.base = system.ss.selector = 0;
 	system.fs.base = DEVICE;
@@ -352,7 +352,7 @@ static struct vp_error *set_registers(const struct vp_guest *guest)
 	if (ioctl(guest->vcpu, KVM_SET_SREGS, &system) ||
 	    ioctl(guest->vcpu, KVM_SET_REGS, &registers) ||
 	    ioctl(guest->vcpu, KVM_SET_MP_STATE, &runnable))
-		return vp_error_errno(errno, "KVM refuses a vCPU's registers");
+		return vp_error_errno(errno, "KVM cannot set a vCPU's registers");
 	return NULL;
 }
 

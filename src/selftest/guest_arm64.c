@@ -176,13 +176,13 @@ struct vp_error *vp_guest_make(struct vp_guest *guest)
 	/* The memory is the guest's own from its first page fault on: the program is in it. */
 	memcpy(guest->memory, vp_tiny_begin, (size_t)(vp_tiny_end - vp_tiny_begin));
 	if (ioctl(guest->vm, KVM_SET_USER_MEMORY_REGION, &region))
-		return vp_error_errno(errno, "KVM refuses memory for a guest");
+		return vp_error_errno(errno, "KVM rejects the guest's memory");
 	if (ioctl(guest->vm, KVM_ARM_PREFERRED_TARGET, &model))
 		return vp_error_errno(errno, "KVM does not return the model of a vCPU");
 	model.features[0] |= 1U << KVM_ARM_VCPU_PSCI_0_2;
 	guest->vcpu = ioctl(guest->vm, KVM_CREATE_VCPU, 0UL);
 	if (guest->vcpu < 0 || ioctl(guest->vcpu, KVM_ARM_VCPU_INIT, &model))
-		return vp_error_errno(errno, "KVM refuses a vCPU");
+		return vp_error_errno(errno, "KVM cannot create a vCPU");
 	return NULL;
 }
 
@@ -194,7 +194,7 @@ static struct vp_error *set_register(const struct vp_guest *guest, size_t offset
 				  .addr = (uintptr_t)&value};
 
 	if (ioctl(guest->vcpu, KVM_SET_ONE_REG, &one))
-		return vp_error_errno(errno, "KVM refuses a vCPU's registers");
+		return vp_error_errno(errno, "KVM cannot set a vCPU's registers");
 	return NULL;
 }
 

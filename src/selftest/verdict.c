@@ -193,7 +193,7 @@ static void put_sentence(const struct vp_checks *checks, struct vp_buffer *out)
 	if (not_possible)
 		vp_buffer_printf(out, ", %zu %s not possible on this host", not_possible,
 				 not_possible == 1 ? "is" : "are");
-	vp_buffer_string(out, failed ? ". Reports of this host are wrong where a check failed.\n"
+	vp_buffer_string(out, failed ? ". Do not trust reports of this host where a check failed.\n"
 				     : ".\n");
 }
 

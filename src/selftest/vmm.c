@@ -71,7 +71,7 @@ static struct vp_error *guest_open(struct vp_guest *guest)
 		return vp_error_new("/dev/kvm is not KVM's, or has an unknown version");
 	guest->vm = ioctl(guest->kvm, KVM_CREATE_VM, 0UL);
 	if (guest->vm < 0)
-		return vp_error_errno(errno, "KVM refuses a VM");
+		return vp_error_errno(errno, "KVM cannot create a VM");
 	void *memory = mmap(NULL, VP_GUEST_MEMORY_SIZE, PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
@@ -83,7 +83,7 @@ static struct vp_error *guest_open(struct vp_guest *guest)
 	    size < 0 ? MAP_FAILED
 		     : mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, guest->vcpu, 0);
 	if (run == MAP_FAILED)
-		return vp_error_errno(errno, "KVM does not share a vCPU's state");
+		return vp_error_errno(errno, "cannot map a vCPU's state (kvm_run)");
 	guest->run = run;
 	guest->run_size = (size_t)size;
 	return NULL;
@@ -193,7 +193,7 @@ static struct vp_error *guest_loop(struct vp_guest *guest, uint64_t deadline,
 		}
 		if (ioctl(guest->vcpu, KVM_RUN, 0)) {
 			if (errno != EINTR && errno != EAGAIN)
-				return vp_error_errno(errno, "KVM does not run the guest");
+				return vp_error_errno(errno, "KVM cannot run the guest");
 			continue;
 		}
 		switch (vp_guest_take(guest, done)) {
@@ -205,8 +205,9 @@ static struct vp_error *guest_loop(struct vp_guest *guest, uint64_t deadline,
 		case VP_GUEST_ENDS:
 			return NULL;
 		case VP_GUEST_IS_LOST:
-			return vp_error_new("the guest left its program: KVM's exit reason %u",
-					    guest->run->exit_reason);
+			return vp_error_new(
+			    "the guest program ended unexpectedly: KVM exit reason %u",
+			    guest->run->exit_reason);
 		}
 	}
 }

@@ -92,10 +92,11 @@ void vp_control_close(const char *path, int listener)
 static struct vp_error *no_recorder(int reason, const char *path)
 {
 	if (reason == EACCES || reason == EPERM)
-		return vp_error_errno(reason, "cannot ask the recorder of '%s' (try sudo)", path);
+		return vp_error_errno(reason, "cannot contact the recorder of '%s' (try sudo)",
+				      path);
 	if (reason == ENOENT || reason == ECONNREFUSED || reason == ENOTDIR)
 		return vp_error_new("no 'vperf record --flight' records to '%s'", path);
-	return vp_error_errno(reason, "cannot ask the recorder of '%s'", path);
+	return vp_error_errno(reason, "cannot contact the recorder of '%s'", path);
 }
 
 static struct vp_error *control_take_answer(const char *path, struct vp_buffer *answer, char **ret)
@@ -104,7 +105,7 @@ static struct vp_error *control_take_answer(const char *path, struct vp_buffer *
 	size_t size = strcspn(text, "\n");
 
 	if (text[size] != '\n')
-		return vp_error_new("the recorder of '%s' ended before it answered", path);
+		return vp_error_new("the recorder of '%s' ended before it replied", path);
 	text[size] = 0;
 	if (!strncmp(text, "ok ", 3))
 		*ret = vp_strdup(text + 3);
@@ -155,11 +156,10 @@ struct vp_error *vp_control_find(pid_t pid, char **ret)
 
 	*ret = NULL;
 	if (!entries)
-		return errno == ENOENT ? vp_error_new("there is no process %d", (int)pid)
-				       : vp_error_errno(errno,
-							"cannot look at process %d (try "
-							"sudo)",
-							(int)pid);
+		return errno == ENOENT
+			   ? vp_error_new("there is no process %d", (int)pid)
+			   : vp_error_errno(errno, "cannot inspect process %d (try sudo)",
+					    (int)pid);
 	for (struct dirent *entry; !*ret && (entry = readdir(entries));)
 		if (entry->d_name[0] != '.')
 			*ret = directory_with_socket(path, entry->d_name);

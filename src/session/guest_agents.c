@@ -130,7 +130,7 @@ static void guest_agents_end(struct vp_guest_agents *agents, struct agent *agent
 		vp_intervals_forget_agent(agents->intervals, agent->pid);
 		if (agent->wanted && !agent->gone_at)
 			NOTICE(agents,
-			       "VM '%s': %s %s missing from here on: %s; asking its agent again "
+			       "VM '%s': %s %s missing from now on: %s; contacting its agent again "
 			       "every %d to %d s",
 			       agent->vm, names, is_one(agent->wanted) ? "is" : "are", why, AGAIN_S,
 			       LONGEST_AGAIN_S);

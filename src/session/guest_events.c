@@ -81,8 +81,7 @@ struct vp_guest_events {
 static void have_problem(struct vp_guest_events *events, const char *why)
 {
 	if (!events->problem)
-		NOTICE(events, "VM '%s': events of its guest are not recorded: %s", events->vm,
-		       why);
+		NOTICE(events, "VM '%s': guest events are not recorded: %s", events->vm, why);
 	free(events->problem);
 	events->problem = vp_strdup(why);
 }
@@ -522,8 +521,8 @@ static void end_agent(struct vp_guest_events *events)
 	if ((events->state == VP_AGENT_EVENTS_GONE || is_unasked) && events->writer) {
 		if (!events->gone_at)
 			NOTICE(events,
-			       "VM '%s': events of its guest are missing from here on: %s; asking "
-			       "its agent again every %d to %d s",
+			       "VM '%s': guest events are missing from now on: %s; contacting its "
+			       "agent again every %d to %d s",
 			       events->vm, why, AGAIN_S, LONGEST_AGAIN_S);
 		events->gone_at = events->gone_at ? events->gone_at : vp_clock_monotonic();
 		free(events->problem);
@@ -650,8 +649,8 @@ static uint64_t guest_events_reach_of(struct vp_guest_events *events, uint64_t f
 		return from;
 	if (!events->is_short)
 		NOTICE(events,
-		       "VM '%s': its guest's events exceeded their share of --flight: in a "
-		       "snapshot they start %" PRIu64 " ms later than the host's",
+		       "VM '%s': guest events overflowed their --flight buffer: in the snapshot "
+		       "they start %" PRIu64 " ms after the host's",
 		       events->vm, (reach - from) / 1000000);
 	events->is_short = true;
 	return reach + 1;

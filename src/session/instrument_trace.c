@@ -154,7 +154,7 @@ static char *instrument_trace_count_switches(void *context, uint32_t pid,
 	struct vp_identity_counts counts =
 	    vp_identity_counts(vp_tracer_identity(self->tracer), pid, finding);
 
-	return vp_format("%" PRIu64 " changes of thread seen, %" PRIu64 " to unreadable tasks",
+	return vp_format("%" PRIu64 " guest switches observed, %" PRIu64 " to unreadable tasks",
 			 counts.good, counts.failed);
 }
 

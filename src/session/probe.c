@@ -70,15 +70,15 @@ static bool probe_rip(char *detail, size_t size)
 		struct vp_exit_event *event = vp_exit_event_open();
 		bool found = event != NULL;
 		vp_exit_event_close(event);
-		return vp_probe_say(found, detail, size,
-				    found ? "KVM reads it for its event kvm:kvm_exit"
-					  : "only the CPU can read it, and there is no event "
-					    "kvm:kvm_exit for which KVM does");
+		return vp_probe_say(
+		    found, detail, size,
+		    found ? "read by KVM for kvm:kvm_exit"
+			  : "only the CPU can read it, and this kernel has no event kvm:kvm_exit");
 	}
 	case VP_VENDOR_AMD:
 		return vp_probe_say(true, detail, size, "read from the VMCB");
 	case VP_VENDOR_ARM:
-		return vp_probe_say(true, detail, size, "exits' is in the event kvm:kvm_exit");
+		return vp_probe_say(true, detail, size, "VM exits have it in kvm:kvm_exit");
 	default:
 		return vp_probe_say(false, detail, size, "no KVM");
 	}
@@ -87,10 +87,9 @@ static bool probe_rip(char *detail, size_t size)
 static bool probe_as_root(char *detail, size_t size)
 {
 	if (vp_host_vendor() == VP_VENDOR_INTEL)
-		return vp_probe_say(vp_kernel_btf_has_member(NULL, "kvm", "kvm_vcpu", NULL), detail,
-				    size,
-				    "by the current task in the guest's memory: CR3 itself only "
-				    "the CPU can read");
+		return vp_probe_say(
+		    vp_kernel_btf_has_member(NULL, "kvm", "kvm_vcpu", NULL), detail, size,
+		    "from the current task in guest memory: only the CPU can read CR3 itself");
 	if (vp_host_vendor() == VP_VENDOR_ARM)
 		return vp_probe_say(false, detail, size, "not supported on Arm");
 	if (vp_host_vendor() == VP_VENDOR_UNKNOWN)
@@ -109,11 +108,11 @@ static bool probe_lockdown(char *detail, size_t size)
 
 	if (!mode)
 		return vp_probe_say(true, detail, size, "not locked down");
-	return vp_probe_say(false, detail, size,
-			    strcmp(mode, "integrity")
-				? "locked down (confidentiality): no program may read the "
-				  "kernel's memory"
-				: "locked down (integrity): no program may write to users' memory");
+	return vp_probe_say(
+	    false, detail, size,
+	    strcmp(mode, "integrity")
+		? "locked down (confidentiality): BPF programs cannot read kernel memory"
+		: "locked down (integrity): BPF programs cannot write to user memory");
 }
 
 static bool probe_hardware(char *detail, size_t size)
@@ -211,21 +210,20 @@ const struct vp_source *vp_source_host(void)
 static const struct vp_source *source_guests(void)
 {
 	static const struct vp_probe probes[] = {
-	    {"KVM", "only the host is recorded", false, probe_kvm},
+	    {"KVM", "only the host can be recorded", false, probe_kvm},
 	    {"KVM's BTF",
 	     "no exit reasons: idle and steal are distinguished by the scheduler only; guest "
 	     "samples have no process",
 	     false, probe_kvm_btf},
 	    {"guest program counter",
-	     "exits have no place in the guest; samples cost more (perf's buffers)", false,
-	     probe_rip},
+	     "VM exits have no guest RIP; samples cost more (perf's buffers)", false, probe_rip},
 	    {"guest address-space root", "guest user samples have a VM but no process", false,
 	     probe_as_root},
 	    {"KVM debugfs", "guest time stamps cannot be converted to host time", false,
 	     probe_debugfs},
 	    {"vsock", "guest agents cannot be reached over vsock ('vperf-agent dump FILE' works)",
 	     false, probe_vsock},
-	    {"running VMs", "there is only the host to record", false, probe_vms},
+	    {"running VMs", "only the host can be recorded", false, probe_vms},
 	};
 	static const struct vp_source source = {probes, VP_ARRAY_SIZE(probes)};
 
@@ -238,7 +236,7 @@ const struct vp_source *vp_source_machine(void)
 	    {"lockdown",
 	     "integrity: no vperf lend; confidentiality: no BPF programs, so nothing is recorded",
 	     false, probe_lockdown},
-	    {"hardware counter", "samples are triggered by cpu-clock instead of cycles", false,
+	    {"hardware counter", "samples are taken by cpu-clock instead of cycles", false,
 	     probe_hardware},
 	    {"kernel symbols", "host kernel functions have no names", false, probe_kallsyms},
 	    {"TSC", "guest time stamps cannot be converted to host time", false, probe_tsc},

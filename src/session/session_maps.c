@@ -190,7 +190,7 @@ void vp_session_ask_agents(struct vp_session *session)
 	vp_vec_each (&session->vms, vm)
 		count += has_agent(session, vm);
 	VP_AUTO_FREE char *what =
-	    vp_format("asking the agents of %zu VM%s", count, count == 1 ? "" : "s");
+	    vp_format("querying the agents of %zu VM%s", count, count == 1 ? "" : "s");
 	if (count)
 		vp_session_say(session, true, what);
 	for (size_t i = 0; i < session->vms.count; i++)

@@ -41,8 +41,8 @@ char *vp_snapshots_used_up(const struct vp_snapshots *snapshots,
 	if (snapshots->count >= limits->count)
 		return vp_format("%" PRIu64 " were taken (--snapshot-max)", snapshots->count);
 	if (snapshots->count && snapshots->bytes + snapshots->largest > limits->bytes)
-		return vp_format("%" PRIu64 " were taken that have %" PRIu64
-				 " MiB, and another one could be too much (--snapshot-size)",
+		return vp_format("%" PRIu64 " were taken with %" PRIu64
+				 " MiB in all, and another one could exceed --snapshot-size",
 				 snapshots->count, snapshots->bytes >> 20);
 	return NULL;
 }
@@ -65,8 +65,8 @@ char *vp_snapshots_no_room(const struct vp_snapshots *snapshots,
 		return NULL; /* writing will report what is wrong */
 	uint64_t left = disk.f_bavail * disk.f_frsize, leave = bytes_to_leave(limits, &disk);
 	return left < snapshots->largest || left - snapshots->largest < leave
-		   ? vp_format("the disk has %" PRIu64 " MiB free, of which %" PRIu64
-			       " MiB are to be left (--snapshot-free)",
+		   ? vp_format("the disk has %" PRIu64 " MiB free, and %" PRIu64
+			       " MiB must stay free (--snapshot-free)",
 			       left >> 20, leave >> 20)
 		   : NULL;
 }

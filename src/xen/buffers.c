@@ -167,7 +167,7 @@ static struct vp_error *open_buffers(struct vp_xen_buffers *buffers)
 
 	/* The mask is set only when there is no other reader. */
 	if (xen->call.tbuf_enable(xen->control, PAGES, &frame, &bytes))
-		return vp_error_errno(errno, "Xen's trace buffers cannot be switched on");
+		return vp_error_errno(errno, "Xen's trace buffers cannot be enabled");
 	VP_TRY(map_info(buffers, frame, bytes));
 	if (were_read(buffers) && others_read(buffers))
 		return vp_error_new("Xen's trace buffers are in use: end the program that reads "
@@ -175,7 +175,7 @@ static struct vp_error *open_buffers(struct vp_xen_buffers *buffers)
 	buffers->tracing = true;
 	/* Nobody empties the buffers until all else is ready. */
 	if (xen->call.tbuf_set_evt_mask(xen->control, 0))
-		return vp_error_errno(errno, "Xen does not let its events be chosen");
+		return vp_error_errno(errno, "Xen rejects the event mask");
 	return NULL;
 }
 
@@ -187,7 +187,7 @@ struct vp_error *vp_xen_buffers_start(struct vp_xen_buffers *buffers, uint32_t m
 	note_clocks(buffers);
 	buffers->started = buffers->readings[buffers->n_readings - 1].tsc;
 	if (xen->call.tbuf_set_evt_mask(xen->control, mask))
-		return vp_error_errno(errno, "Xen does not let its events be chosen");
+		return vp_error_errno(errno, "Xen rejects the event mask");
 	return NULL;
 }
 

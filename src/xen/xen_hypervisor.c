@@ -110,7 +110,7 @@ static bool xen_hypervisor_probe_trace(char *detail, size_t size)
 			vp_xen_buffers_close(buffers);
 		vp_xen_close(xen);
 	}
-	return vp_probe_say_opened(error, "switched on and mapped", detail, size);
+	return vp_probe_say_opened(error, "enabled and mapped", detail, size);
 }
 
 static bool probe_pmu(char *detail, size_t size)
@@ -165,7 +165,8 @@ static bool probe_memory(char *detail, size_t size)
 
 	if (!error) {
 		found = vp_xen_domain_next(xen, 1, &domain);
-		error = found ? read_some(&domain) : vp_error_new("no guest runs to try it with");
+		error =
+		    found ? read_some(&domain) : vp_error_new("not tested: no guest is running");
 		vp_xen_close(xen);
 	}
 	char good[64] = "";
@@ -178,7 +179,7 @@ static const struct vp_source *source_xen(void)
 {
 	static const struct vp_probe probes[] = {
 	    {"Xen", "VMs are not found", false, probe_xen},
-	    {"running VMs", "there is only the host to record", false, probe_domains},
+	    {"running VMs", "only the host can be recorded", false, probe_domains},
 	    {"Xen's trace buffers", "no exact vCPU accounting (account, steal, exits, top)", false,
 	     xen_hypervisor_probe_trace},
 	    {"Xen's PMU", "no samples of guests by a hardware counter (record --interrupts=pmu)",

@@ -88,9 +88,8 @@ struct vp_error *vp_xen_pmu_mode_restore(struct vp_xen_pmu_mode *mode)
 		return NULL;
 	mode->changed = false;
 	int errnum = write_word(path, mode->before);
-	return errnum
-		   ? vp_error_errno(errnum, "cannot write '%s' into %s again", mode->before, path)
-		   : NULL;
+	return errnum ? vp_error_errno(errnum, "cannot restore '%s' in %s", mode->before, path)
+		      : NULL;
 }
 
 struct vp_error *vp_xen_pmu_mode_try(struct vp_xen_pmu_mode *mode)

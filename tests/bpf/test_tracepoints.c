@@ -182,7 +182,7 @@ static void test_refused(void **state)
 	expect_refused("raw_syscalls:sys_entre", NULL, "did you mean raw_syscalls:sys_enter");
 	expect_refused("nonsense:*", NULL, "no tracepoint matches 'nonsense:*'");
 	expect_refused("raw_syscalls:sys_enter", "nonsense == 1",
-		       "the kernel does not take 'nonsense == 1'");
+		       "the kernel rejects 'nonsense == 1'");
 }
 
 /* Of what is optional, what there is. */
@@ -388,7 +388,7 @@ static void test_parameters_of_kernel(void **state)
 	expect_no_error(vp_probe_function_find(&probe, "/proc/kallsyms", &function));
 	expect_argument(&function, &probe, 0, "$retval:s32");
 	expect_error(vp_probe_function_argument(&function, &probe, &probe.arguments.at[1], &out),
-		     "parameters are known where a function begins");
+		     "parameters are only known at the start of a function");
 	vp_probe_function_deinit(&function);
 	vp_probe_definition_deinit(&probe);
 	vp_buffer_deinit(&out);

@@ -310,7 +310,7 @@ def suspended(run, claims):
     rows = events(run, recording="suspended")
     threads = sorted({row["tid"] for row in rows if row["machine"] == "guest" and row["comm"] == "pingpong"}, key=int)
     last = [row for row in rows if row["machine"] == "guest" and row["tid"] in threads[-2:]]
-    bound = int(re.search(r"their times are right to (\d+) ns", run.info("suspended")["vms"][0]["agent"])[1])
+    bound = int(re.search(r"their times are accurate to (\d+) ns", run.info("suspended")["vms"][0]["agent"])[1])
     inside, outside = outside_of_guest_mode(rows, last, bound)
     claims.check(len(threads) == 4 and inside > 6000 and not outside,
                  f"suspended: {inside} events of the last 2 of {len(threads)} threads, {len(outside)} of them more than {bound} ns outside of guest mode {outside[:5]}")

@@ -76,7 +76,7 @@ def guests_events(run, claims, name, begin, end):
     mine = [(int(row["time_ns"]), (row["vm"], row["vcpu"])) for row in rows if row["machine"] == "guest"]
     stretches, outside = stretches_of(rows), []
     said = next(found for vm in run.info("rec")["vms"]
-                if (found := re.match(r"ok: it sent (\d+) events, 0 lost; their times are right to (\d+) ns", vm["agent"])))
+                if (found := re.match(r"ok: it sent (\d+) events, 0 lost; their times are accurate to (\d+) ns", vm["agent"])))
     bound = int(said.group(2))
     for time, who in mine:
         begins, ends = stretches[who]

@@ -135,7 +135,7 @@ def both_sources(run, claims):
 def killed_agent(run, claims):
     """What it counted is missing from then on, and never wrong; the rest goes on."""
     said = (run.out / "said").read_text()
-    claims.check("guest:system-calls is missing from here on" in said, f"it is said that the agent ended: {said!r}")
+    claims.check("guest:system-calls is missing from now on" in said, f"it is said that the agent ended: {said!r}")
     report = stat(run, "killed")
     check_chain(claims, report, "the agent is killed")
     kernels, agents = ([row["events"][event]["live"] for row in report["intervals"][:-1]]

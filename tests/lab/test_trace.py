@@ -243,7 +243,7 @@ def in_guest_mode(run, claims, name, least):
     """Each of the agents' events lies where its vCPU was in guest mode; returns them."""
     rows = events(run, recording=name)
     mine = [row for row in rows if row["machine"] == "guest"]
-    said = re.findall(r"^ *agent: ok: it sent (\d+) events, 0 lost; their times are right to (\d+) ns",
+    said = re.findall(r"^ *agent: ok: it sent (\d+) events, 0 lost; their times are accurate to (\d+) ns",
                       vperf("info", str(run.recording(name))).stdout, re.M)
     guests = {row["vm"] for row in mine}
     claims.check(len(said) == len(guests) and sum(int(count) for count, _ in said) == len(mine),
@@ -563,7 +563,7 @@ def lying_agents(run, claims):
     memory = {}
     for number, (name, sentence, few) in enumerate((
             ("honest", None, None), ("garbage", "invalid entries", 10), ("flood", "later ones are counted as lost", None),
-            ("cut", "events of its guest are missing from here on: the agent of guest CID 3 has ended", 10)), 1):
+            ("cut", "guest events are missing from now on: the agent of guest CID 3 has ended", 10)), 1):
         said = run.command_output(number, "err")
         claims.check("status 0" in run.command_output(number) and (not sentence or sentence in said),
                      f"lying agents: {name}: {[line for line in said.splitlines() if 'events' in line]}")
@@ -602,7 +602,7 @@ def changes_in_guests(run, claims):
                  f"a vCPU that is plugged in: switches by vCPU {dict(counts)}, 400 and more of each were made")
     claims.check("'g1' gained vCPU 1" in run.command_output(1, "err"), "and it is said")
     said = run.command_output(2, "err")
-    claims.check("status 0" in run.command_output(2) and "events of its guest are missing from here on" in said,
+    claims.check("status 0" in run.command_output(2) and "guest events are missing from now on" in said,
                  f"an agent that is killed: {[line for line in said.splitlines() if 'agent' in line]}")
     rows = events(run, recording="killed")
     done = sum(row["event"] == "kvm:kvm_exit" and row["reason"] == "CPUID" and row["comm"] == "tinyvm" for row in rows)

@@ -214,9 +214,10 @@ static void test_losses(void **state)
 	made.lost = 7;
 	end(&made, 1000);
 	expect_no_error(vp_account_recording_open(NAME, NULL, &rec));
-	assert_int_equal(notes_like(&rec.notes, "3 events belong to vCPUs without an account"), 1);
-	assert_int_equal(notes_like(&rec.notes, "44 intervals of stolen time are charged"), 1);
-	assert_int_equal(notes_like(&rec.notes, "555 exits are missing from the account by"), 1);
+	assert_int_equal(notes_like(&rec.notes, "3 vCPU events were not accounted for"), 1);
+	assert_int_equal(notes_like(&rec.notes, "44 waits have thieves"), 1);
+	assert_int_equal(
+	    notes_like(&rec.notes, "555 exits are missing in 'vperf exits --by function'"), 1);
 	assert_int_equal(notes_like(&rec.notes, "7 records were lost while recording"), 1);
 	assert_int_equal(rec.notes.count, 4);
 	assert_int_equal(rec.losses.lost[VP_STREAM_ACCOUNT], 7);
@@ -233,8 +234,9 @@ static void test_losses(void **state)
 		end(&made, 1000);
 		expect_no_error(vp_account_recording_open(NAME, NULL, &rec));
 		assert_int_equal(rec.notes.count, 1);
-		assert_int_equal(notes_like(&rec.notes, "1 events belong"), kind == 0);
-		assert_int_equal(notes_like(&rec.notes, "1 intervals of stolen"), kind == 1);
+		assert_int_equal(notes_like(&rec.notes, "1 vCPU events were not accounted"),
+				 kind == 0);
+		assert_int_equal(notes_like(&rec.notes, "1 waits have thieves"), kind == 1);
 		assert_int_equal(notes_like(&rec.notes, "1 exits are missing"), kind == 2);
 		vp_account_recording_close(&rec);
 	}
@@ -332,10 +334,10 @@ static void expect_storms(size_t count, bool with_samples)
 	assert_int_equal(sentences.count, 1 + count);
 	assert_string_equal(sentences.at[0], "first");
 	if (count) {
-		assert_non_null(strstr(
-		    sentences.at[1],
-		    "VM 'vm1': vCPU 1 was in an interrupt storm: 30000 a second (local_timer)"));
-		assert_int_equal(strstr(sentences.at[1], "samples show 60.0%") != NULL,
+		assert_non_null(
+		    strstr(sentences.at[1],
+			   "VM 'vm1': interrupt storm on vCPU 1: 30000 per second (local_timer)"));
+		assert_int_equal(strstr(sentences.at[1], "samples put 60.0%") != NULL,
 				 with_samples);
 	}
 	vp_vec_each (&sentences, sentence)
@@ -414,7 +416,7 @@ static void test_window(void **state)
 	assert_int_equal(rec.account.times.at[0].states[VP_STATE_GUEST], 300000000);
 	/* 600 ms of guest time in a second: 100 to 500 ms of it are in half of it. */
 	assert_int_equal(rec.account.window.state_error, 200000000);
-	assert_int_equal(notes_like(&rec.notes, "off by at most 200 ms"), 1);
+	assert_int_equal(notes_like(&rec.notes, "errors are at most 200 ms"), 1);
 	assert_true(rec.account.times.at[0].guest_samples < 600);
 	vp_account_recording_close(&rec);
 

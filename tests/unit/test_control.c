@@ -247,7 +247,7 @@ static void expect_asked(int listener, const char *bytes, const char *expected)
 
 static void test_ask(void **state)
 {
-	static const char early[] = "! the recorder of '" NAME "' ended before it answered";
+	static const char early[] = "! the recorder of '" NAME "' ended before it replied";
 	int listener = begin();
 	char long_answer[2000];
 
@@ -309,13 +309,13 @@ static void test_no_recorder(void **state)
 	close(listener);
 	expect_no_recorder(NAME, none);
 	connect_errno = EACCES;
-	expect_no_recorder(NAME,
-			   "cannot ask the recorder of '" NAME "' (try sudo): Permission denied");
+	expect_no_recorder(NAME, "cannot contact the recorder of '" NAME
+				 "' (try sudo): Permission denied");
 	connect_errno = EPERM;
-	expect_no_recorder(NAME, "cannot ask the recorder of '" NAME
+	expect_no_recorder(NAME, "cannot contact the recorder of '" NAME
 				 "' (try sudo): Operation not permitted");
 	connect_errno = EIO;
-	expect_no_recorder(NAME, "cannot ask the recorder of '" NAME "': Input/output error");
+	expect_no_recorder(NAME, "cannot contact the recorder of '" NAME "': Input/output error");
 	connect_errno = 0;
 }
 

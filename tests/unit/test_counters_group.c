@@ -143,16 +143,16 @@ static void test_refusals(void **state)
 		const char *text;
 	} cases[] = {
 	    {EACCES, 0, VPERF_E_RIGHTS,
-	     "'cycles' may not be counted by this user: see kernel.perf_event_paranoid"},
+	     "this user has no permission to count 'cycles': see kernel.perf_event_paranoid"},
 	    {EPERM, 2, VPERF_E_RIGHTS,
-	     "'raw' may not be counted by this user: see kernel.perf_event_paranoid; user space "
-	     "alone, with ':u', may be"},
+	     "this user has no permission to count 'raw': see kernel.perf_event_paranoid; user "
+	     "space only, with ':u', is allowed"},
 	    {ENOENT, 0, VPERF_E_NO_COUNTER, "this machine has no counter for 'cycles'"},
 	    {EOPNOTSUPP, 1, VPERF_E_NO_COUNTER, "this machine has no counter for 'page-faults'"},
 	    {EINVAL, 0, VPERF_E_NO_COUNTER, "this machine cannot count 'cycles'"},
 	    {EINVAL, 1, VPERF_E_TOO_MANY, "there is no counter left for 'page-faults'"},
 	    {ENOSPC, 2, VPERF_E_TOO_MANY, "there is no counter left for 'raw'"},
-	    {ENOSYS, 0, VPERF_E_NO_COUNTER, "this kernel counts nothing for programs"},
+	    {ENOSYS, 0, VPERF_E_NO_COUNTER, "this kernel has no perf events"},
 	    {EMFILE, 1, VPERF_E_SYSTEM, "cannot open 'page-faults': Too many open files"}};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(cases); i++) {

@@ -360,7 +360,7 @@ static void test_snapshot_limits(void **state)
 	vp_snapshots_add(&taken, NAME ".one"); /* the fourth would be more than 1 MiB, too */
 	expect_text(vp_snapshots_used_up(&taken, &limits), "3 were taken (--snapshot-max)");
 	limits.count = 100;
-	expect_text(vp_snapshots_used_up(&taken, &limits), "(--snapshot-size)");
+	expect_text(vp_snapshots_used_up(&taken, &limits), "--snapshot-size");
 	limits.bytes = 2 << 20;
 	assert_null(vp_snapshots_used_up(&taken, &limits));
 	limits.free_bytes = 1ULL << 60;

@@ -725,7 +725,7 @@ static void test_no_way(void **state)
 		assert_int_equal(strncmp(outcome, "events: ", 8), 0);
 		assert_non_null(strstr(outcome, why));
 		assert_int_equal(notices.count, i + 1);
-		assert_non_null(strstr(notices.at[i], "VM 'g': events of its guest are not"));
+		assert_non_null(strstr(notices.at[i], "VM 'g': guest events are not"));
 		assert_non_null(strstr(notices.at[i], why));
 		assert_false(vp_guest_events_is_open(events));
 		assert_false(vp_guest_events_receive(events, 0));

@@ -226,7 +226,7 @@ static void test_other_guest(void **state)
 	expect_no_error(vp_report_make(&naming, &options, &report));
 	assert_true(has_note(&report.notes,
 			     "VM 'vm1': no symbol map (no Linux kernel was found in the guest's "
-			     "memory): code is shown as addresses; 'vperf report --guest'"));
+			     "memory): code is shown as addresses; write a symbol map"));
 	assert_true(has_note(&report.notes, "VM 'vm0': no symbol map (none): code is shown as "
 					    "addresses; 'vperf record' without --no-guest-memory"));
 	vp_report_deinit(&report);

@@ -333,7 +333,7 @@ static void test_assumed(void **state)
 	vp_import_vms_finish(&vms, 77);
 	expect_vms(&vms, "vm-11 11: 0=11 1=12 3=14\nvm-22 22: 0=22 1=23\nvm-31 31: 1=31\n");
 	assert_int_equal(notes.count, 1);
-	assert_non_null(strstr(notes.at[0], "which VM's: 3 VMs are assumed by the order"));
+	assert_non_null(strstr(notes.at[0], "3 VMs are guessed from the order"));
 	assert_int_equal(vms.vms.at[2].start, 77);
 	vp_notices_deinit(&notes);
 	vp_import_vms_deinit(&vms);

@@ -87,7 +87,7 @@ static void test_windows(void **state)
 			assert_int_equal(rec.rows.count, 2);
 			assert_int_equal(vp_interval_partial(&rec), 1);
 			assert_true(vp_interval_total(&rec, 0).counted == 1250);
-			assert_non_null(strstr(rec.notes.at[0], "1 intervals were divided"));
+			assert_non_null(strstr(rec.notes.at[0], "1 intervals were cut by --time"));
 		}
 		vp_interval_recording_close(&rec);
 	}

@@ -200,16 +200,16 @@ static void test_refusals(void **state)
 	expect_failure(VPERF_E_NOT_LENT, "Connection refused");
 	agent.refuses = false;
 	agent.sends_nothing = true;
-	expect_failure(VPERF_E_NOT_LENT, "no host lends counters");
+	expect_failure(VPERF_E_NOT_LENT, "the host provides no counters");
 	agent.sends_nothing = false;
 	agent.is_short = true;
-	expect_failure(VPERF_E_NOT_LENT, "no host lends counters");
+	expect_failure(VPERF_E_NOT_LENT, "the host provides no counters");
 	agent.is_short = false;
 	agent.has_no_fds = true;
 	expect_failure(VPERF_E_NOT_LENT, "has no descriptors");
 	agent.has_no_fds = false;
 	agent.reply.version = VP_LENT_VERSION + 1;
-	expect_failure(VPERF_E_VERSION, "in version 5, expected 4");
+	expect_failure(VPERF_E_VERSION, "version 5, expected 4");
 	agent.reply.version = VP_LENT_VERSION;
 	strcpy(agent.reply.text, "too many threads");
 	agent.reply.status = ENOSPC;
@@ -224,7 +224,7 @@ static void test_refusals(void **state)
 	expect_failure(VPERF_E_SYSTEM, "cannot map");
 	agent.reply.cells = CPUS + 1;
 	agent.reply.events = 2;
-	expect_failure(VPERF_E_NOT_LENT, "the host does not lend 'branch-misses'");
+	expect_failure(VPERF_E_NOT_LENT, "the host does not provide 'branch-misses'");
 	agent.reply.events = 3;
 	shared_threads[PLACE].state = VP_LENT_NEW;
 	expect_failure(VPERF_E_LOST, "does not see this thread");

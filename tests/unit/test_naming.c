@@ -148,8 +148,8 @@ static void test_clocks_by_dump(void **state)
 	assert_int_equal(clock->guest_ns[0], SECOND / 2);
 	assert_int_equal(clock->host_ns[0], 3 * SECOND);
 	assert_int_equal(clock->error_ns, SECOND);
-	assert_true(has_note("VM 'vm0': the guest's clock is known to 1 s only"));
-	assert_true(has_note("VM 'vm1': the guest's clock is known to 1 s only"));
+	assert_true(has_note("VM 'vm0': the guest's clock is accurate to 1 s only"));
+	assert_true(has_note("VM 'vm1': the guest's clock is accurate to 1 s only"));
 	vp_report_deinit(&report);
 }
 

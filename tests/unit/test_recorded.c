@@ -53,7 +53,7 @@ static void test_causes(void **state)
 	cause.vcpu = VP_VCPU_UNKNOWN;
 	expect_cause(&cause,
 		     "wakeup>20ms: vCPU ? of VM 'g1' (thread 1002) got a pCPU 25.0 ms after "
-		     "it was woken; nobody is known to have had pCPU 3");
+		     "it was woken; the thread on pCPU 3 is unknown");
 	cause.condition = VP_CONDITION_EXIT;
 	cause.vm = 4;
 	expect_cause(&cause, "exit>20ms: vCPU ? of VM '?' (thread 1002) was outside the guest for "
@@ -151,14 +151,14 @@ static void test_agent_outcomes(void **state)
 	    {{.request = VP_AGENT_EVENTS, .status = VP_AGENT_FAILED, .problem = (char *)"no agent"},
 	     "events: no agent"},
 	    {{.request = VP_AGENT_EVENTS, .port = 733, .events = 12, .lost = 3, .error_ns = 40},
-	     "ok: it sent 12 events, 3 lost; their times are right to 40 ns"},
+	     "ok: it sent 12 events, 3 lost; their times are accurate to 40 ns"},
 	    {{.request = VP_AGENT_EVENTS,
 	      .port = 9733,
 	      .events = 12,
 	      .invalid = 4,
 	      .missing_ns = 1000000000,
 	      .problem = (char *)"it ended"},
-	     "ok: it sent 12 events, 0 lost, 4 invalid entries; their times are right to 0 ns, "
+	     "ok: it sent 12 events, 0 lost, 4 invalid entries; their times are accurate to 0 ns, "
 	     "from "
 	     "an unprivileged vsock port; none of 1.0 s: it ended"},
 	};
@@ -205,11 +205,10 @@ static void test_agent_lines(void **state)
 	assert_non_null(strstr(vp_buffer_text(&text), "\nagent ok: old\n"));
 	assert_null(strstr(vp_buffer_text(&text), "it counted"));
 	expect_no_error(vp_vms_read(NAME, &read));
-	assert_string_equal(
-	    read.at[0].agent,
-	    "ok: it counted guest:context-switches, guest:page-faults; it ended; "
-	    "ok: it sent 1 events, 2 lost, 3 invalid entries; their times are right "
-	    "to 4 ns, from an unprivileged vsock port; none of 0.5 s");
+	assert_string_equal(read.at[0].agent,
+			    "ok: it counted guest:context-switches, guest:page-faults; it ended; "
+			    "ok: it sent 1 events, 2 lost, 3 invalid entries; their times are "
+			    "accurate to 4 ns, from an unprivileged vsock port; none of 0.5 s");
 	assert_string_equal(read.at[1].agent, "ok: old");
 	vp_buffer_deinit(&text);
 	vp_vms_deinit(&read);
@@ -263,8 +262,8 @@ static void expect_read(const struct vp_recording *info, const char *note, const
 }
 
 #define SELECTED                                                                                   \
-	"samples were taken only of the processes, threads or pCPUs that -p, -t or -C chose: "     \
-	"shares are of these"
+	"only the processes, threads or pCPUs of -p, -t or -C were sampled: shares are relative "  \
+	"to these"
 
 /* Recordings before 0.3 have sentences: they stay as they are. */
 static void test_recordings(void **state)

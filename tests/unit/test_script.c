@@ -383,7 +383,7 @@ static void test_notes(void **state)
 	assert_non_null(strstr(text, ": a: t=\n"));
 	/* Switches have the first id, and a zero byte: they begin with a text. Others have no
 	 * class. */
-	assert_non_null(strstr(notes, "7 records are not as the recording's event classes say"));
+	assert_non_null(strstr(notes, "7 records do not match the recording's event classes"));
 	assert_non_null(strstr(notes, "5 records were lost while recording"));
 	free(text);
 	free(notes);

@@ -489,7 +489,7 @@ static void test_short(void **state)
 	assert_null(vp_script_next(script));
 	assert_int_equal(vp_script_notes(script)->count, 1);
 	assert_string_equal(vp_script_notes(script)->at[0],
-			    "2 records are not as the recording's event classes say and were "
+			    "2 records do not match the recording's event classes and were "
 			    "skipped");
 	vp_script_close(script);
 	/* Not asked for, they are not looked at. */
@@ -501,7 +501,7 @@ static void test_short(void **state)
 	next(script, "kvm:kvm_inj_virq");
 	assert_null(vp_script_next(script));
 	assert_string_equal(vp_script_notes(script)->at[0],
-			    "1 records are not as the recording's event classes say and were "
+			    "1 records do not match the recording's event classes and were "
 			    "skipped");
 	vp_script_close(script);
 }

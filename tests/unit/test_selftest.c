@@ -88,7 +88,7 @@ static void test_text(void **state)
 			    "counter         -         -      -  not possible\n"
 			    "  the guest has no PMU\n"
 			    "\n2 of 4 checks are ok, 1 failed, 1 is not possible on this host. "
-			    "Reports of this host are wrong where a check failed.\n");
+			    "Do not trust reports of this host where a check failed.\n");
 	vp_buffer_deinit(&out);
 	vp_checks_deinit(&checks);
 }

@@ -650,7 +650,7 @@ static void test_conditions(void **state)
 	step(&scene);
 	expect_notice(&scene,
 		      "wakeup>10ms: vCPU ? of VM '?' (thread 4194001) got a pCPU 25.0 ms after "
-		      "it was woken; nobody is known to have had pCPU 3; snapshot in '");
+		      "it was woken; the thread on pCPU 3 is unknown; snapshot in '");
 	for (int i = 0; i < 3; i++)
 		step(&scene);
 	assert_int_equal(watch.armed, 2);

@@ -294,7 +294,7 @@ static void test_unreadable(void **state)
 	assert_int_equal(feed.first, AT(102));
 	assert_int_equal(feed.last, AT(102));
 	assert_int_equal(feed.seen[VP_TRACE_KIND_sched_switch], 1);
-	assert_true(is_noted(&feed, "2 events are not as the recording's event classes say and "
+	assert_true(is_noted(&feed, "2 events do not match the recording's event classes and "
 				    "were skipped"));
 	assert_int_equal(feed.notes.count, 1);
 	vp_feed_close(&feed);
@@ -315,8 +315,8 @@ static void test_notes(void **state)
 	assert_int_equal(feed.notes.count, 0);
 	assert_false(vp_feed_next(&feed, &event));
 	assert_int_equal(feed.notes.count, 1);
-	assert_true(is_noted(&feed, "no events of the scheduler (set 'sched'): when a thread did "
-				    "not have a pCPU is not known"));
+	assert_true(
+	    is_noted(&feed, "no scheduler events (set 'sched'): times without a pCPU are unknown"));
 	vp_feed_close(&feed);
 	begin(&made, NAME, 1, 1);
 	made.about.imported = vp_strdup("perf");
@@ -325,7 +325,7 @@ static void test_notes(void **state)
 	made_end(&made, 10);
 	expect_no_error(vp_feed_open(NAME, &feed));
 	assert_int_equal(read_on(&feed), 1);
-	assert_true(is_noted(&feed, "no events of the scheduler: when"));
+	assert_true(is_noted(&feed, "no scheduler events: times"));
 	assert_true(is_noted(&feed, "3 records were lost while recording"));
 	assert_int_equal(feed.notes.count, 2);
 	vp_feed_close(&feed);
@@ -416,7 +416,7 @@ static void test_states(void **state)
 	assert_int_equal(feed.last, AT(300));
 	assert_false(vp_feed_next(&feed, &event));
 	assert_int_equal(feed.notes.count, 1);
-	assert_true(is_noted(&feed, "which threads guests had on their vCPUs is not known"));
+	assert_true(is_noted(&feed, "guest threads are unknown, except those of dom0"));
 	vp_feed_close(&feed);
 	make_domains(&made, false);
 	expect_error(vp_feed_open(NAME, &feed), "the recording has no vCPU states in time order");

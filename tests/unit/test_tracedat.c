@@ -218,7 +218,7 @@ static void test_damage(void **state)
 		expect_refused(part, size, "'x.dat' is ");
 		free(part);
 	}
-	expect_refused("PERFILE2........", 16, "is no file of trace-cmd");
+	expect_refused("PERFILE2........", 16, "is not a trace.dat file");
 	expect_refused("\x17\x08\x44tracing8\0\0\x08", 14, "trace-cmd convert");
 	expect_refused("\x17\x08\x44tracing7\0\0\x08", 14, "is damaged: the size of a page");
 	expect_refused("\x17\x08\x44tracing7\0\0\x08\0\x10\0\0zlib\0001\0\x01\0\0\0\0\0\0\0", 33,

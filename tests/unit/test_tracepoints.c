@@ -315,7 +315,7 @@ static void test_no_probe_definitions(void **state)
 	    {"uprobe::malloc", "expected uprobe:BINARY:FUNCTION"},
 	    {"uprobe:/bin/sh:", "expected uprobe:BINARY:FUNCTION"},
 	    {"kprobe:f%retrun", "expected %return after the function"},
-	    {"kretprobe:f+4", "expected a function, not a place in it, that returns"},
+	    {"kretprobe:f+4", "expected a function without an offset before %return"},
 	    {"kprobe:f+", "expected a number of bytes"},
 	    {"kprobe:f+-4", "expected a number of bytes"},
 	    {"kprobe:4x=f", "as the event's name"},
@@ -355,7 +355,7 @@ static void test_functions_of_kernel(void **state)
 	expect_no_error(find_function("kprobe:one_function"));
 	expect_no_error(find_function("kprobe:in_kvm"));
 	expect_error(find_function("kprobe:one_funtion"), "did you mean one_function?");
-	expect_error(find_function("kprobe:twice"), "the kernel has 2 functions 'twice'");
+	expect_error(find_function("kprobe:twice"), "the kernel has 2 functions named 'twice'");
 	expect_error(find_function("kprobe:data"), "the kernel has no function 'data'");
 	expect_error(find_function("kprobe:ours"), "the kernel has no function 'ours'");
 }
@@ -417,8 +417,8 @@ static void test_events_refused(void **state)
 	    {"uprobe:/nowhere/x:main", "no program or library '/nowhere/x'"},
 	    {"uprobe:nowhere-at-all:main", "no program or library 'nowhere-at-all'"},
 	    {"uprobe:/proc/self/exe:main size", "expected $arg1, $arg2"},
-	    {"uprobe:/proc/self/exe:main $arg9", "where a function begins, not '$arg9'"},
-	    {"uretprobe:/proc/self/exe:main $arg1", "where a function begins, not '$arg1'"},
+	    {"uprobe:/proc/self/exe:main $arg9", "at the start of a function, not '$arg9'"},
+	    {"uretprobe:/proc/self/exe:main $arg1", "at the start of a function, not '$arg1'"},
 	    {"kprobe:nothing", "the kernel has no function 'nothing'"},
 	};
 

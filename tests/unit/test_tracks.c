@@ -468,7 +468,7 @@ static void test_other_recordings(void **state)
 	assert_string_equal(vp_buffer_text(&printed.out),
 			    "    1.000000020    10 ns [000] vm0/0    guest\n");
 	assert_int_equal(printed.notes.count, 1);
-	assert_non_null(strstr(printed.notes.at[0], "no events of the scheduler"));
+	assert_non_null(strstr(printed.notes.at[0], "no scheduler events"));
 	printed_free(&printed);
 	make();
 	temporary_file(NAME "/host.events", foreign, sizeof(foreign) - 1);

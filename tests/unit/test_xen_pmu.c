@@ -34,7 +34,7 @@ static void test_mode(void **state)
 	expect_file(path, "self\n");
 	assert_null(vp_xen_pmu_mode_take(&mode));
 	unlink(path);
-	expect_error(vp_xen_pmu_mode_restore(&mode), "cannot write 'self'");
+	expect_error(vp_xen_pmu_mode_restore(&mode), "cannot restore 'self'");
 	expect_error(vp_xen_pmu_mode_read(&mode), "no driver for Xen's PMU");
 }
 

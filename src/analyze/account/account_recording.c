@@ -64,19 +64,17 @@ static void account_recording_note_losses(struct vp_account_recording *rec)
 	if (lost->vcpus)
 		NOTE(rec,
 		     "%" PRIu64
-		     " events belong to vCPUs without an account: the account table was full",
+		     " vCPU events were not accounted for: the accounting table was full",
 		     (uint64_t)lost->vcpus);
 	if (lost->thieves)
-		NOTE(
-		    rec,
-		    "%" PRIu64
-		    " intervals of stolen time are charged to thieves beyond the table: only their "
-		    "sum per vCPU is known, not each thief",
-		    (uint64_t)lost->thieves);
+		NOTE(rec,
+		     "%" PRIu64 " waits have thieves that did not fit into the table: only their "
+				"sum per vCPU is known",
+		     (uint64_t)lost->thieves);
 	if (lost->sites)
 		NOTE(rec,
-		     "%" PRIu64 " exits are missing from the account by function: the table of "
-		     "guest addresses was full",
+		     "%" PRIu64 " exits are missing in 'vperf exits --by function': the table of "
+				"exit sites was full",
 		     (uint64_t)lost->sites);
 }
 
@@ -98,15 +96,15 @@ char *vp_account_note_grade(const struct vp_account *account)
 
 	if (account->grade == VP_ACCOUNT_SAMPLED)
 		return vp_format(
-		    "exits and interrupts are counted, and frequent ones timed 1 in N: time in "
-		    "guest, kernel and interrupts is within %.2g%% of wall time, all else is exact "
-		    "(record --account=exact times each)",
+		    "exits and interrupts are counted, frequent ones timed 1 in N: guest, kernel "
+		    "and interrupted time are within %.2g%% of wall time, all other times are "
+		    "exact (record --account=exact times each)",
 		    worst);
 	if (account->grade == VP_ACCOUNT_STATES)
 		return vp_format(
-		    "the time in which a vCPU ran is divided into guest, kernel and VMM as its "
-		    "samples are, within %.2g%% of wall time; all else is exact; exits and "
-		    "interrupts are not counted (record --account=states)",
+		    "running time is split into guest, kernel and VMM in proportion to samples, "
+		    "within %.2g%% of wall time; all other times are exact; exits and interrupts "
+		    "are not recorded (record --account=states)",
 		    worst);
 	return NULL;
 }
@@ -118,20 +116,18 @@ char *vp_account_note_window(const struct vp_account_window *window)
 	if (!window->state_error && !window->theft_error && !window->exit_error)
 		return NULL;
 	if (window->state_error)
-		return vp_format(
-		    "states are summed once a second and divided in proportion at the borders of "
-		    "--time: a vCPU's state is off by at most %s, a thief's time by %s, a part of "
-		    "exits by %s; counts are estimates (states are exact with record "
-		    "--account-events)",
-		    vp_text_duration(window->state_error, state),
-		    vp_text_duration(window->theft_error, theft),
-		    vp_text_duration(window->exit_error, exits));
-	return vp_format(
-	    "states are exact; thieves and exits are summed once a second and divided in "
-	    "proportion at the borders of --time: a thief's time is off by at most %s, a part of "
-	    "exits by %s; counts are estimates",
-	    vp_text_duration(window->theft_error, theft),
-	    vp_text_duration(window->exit_error, exits));
+		return vp_format("accounting has one sum per second, and seconds cut by --time are "
+				 "divided in proportion: errors are at most %s for a state, %s for "
+				 "a thief, %s for a part of exit time; counts are estimates "
+				 "(states are exact with record --account-events)",
+				 vp_text_duration(window->state_error, state),
+				 vp_text_duration(window->theft_error, theft),
+				 vp_text_duration(window->exit_error, exits));
+	return vp_format("states are exact; thieves and exits have one sum per second, and seconds "
+			 "cut by --time are divided in proportion: errors are at most %s for a "
+			 "thief, %s for a part of exit time; counts are estimates",
+			 vp_text_duration(window->theft_error, theft),
+			 vp_text_duration(window->exit_error, exits));
 }
 
 static void note(struct vp_account_recording *rec, char *sentence)

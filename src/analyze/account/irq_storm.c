@@ -57,7 +57,7 @@ static void storm_put_exits(const struct vp_account *account, const struct vp_ac
 		if (cost->vcpu == times->vcpu && (!most || cost->count > most->count))
 			most = cost;
 	if (most && times->exits)
-		vp_buffer_printf(out, "; of its %.0f exits a second %.1f%% were %s",
+		vp_buffer_printf(out, "; %.0f exits per second, %.1f%% of them %s",
 				 (double)times->exits * 1e9 / (double)times->wall,
 				 100.0 * (double)most->count / (double)times->exits,
 				 vp_exit_reason_name(most->vendor, most->reason, name));
@@ -71,9 +71,8 @@ static void storm_put_samples(const struct vp_account_times *times, uint64_t per
 	if (!period_ns)
 		return;
 	vp_buffer_printf(out,
-			 "; samples show %.1f%% of its time in the guest, exactly it was %.1f%%: "
-			 "samples are taken "
-			 "by interrupts themselves, so trust 'vperf account'",
+			 "; samples put %.1f%% of its time in the guest, accounting says %.1f%%: "
+			 "sampling is biased during an interrupt storm, use 'vperf account'",
 			 100.0 * (double)times->guest_samples * (double)period_ns / wall,
 			 100.0 * (double)times->states[VP_STATE_GUEST] / wall);
 }
@@ -87,12 +86,11 @@ void vp_irq_storm_notes(const struct vp_account *account, uint64_t period_ns,
 		struct vp_buffer text = {0};
 		if (!times->wall || !vp_irq_storm_find(account, times, &storm))
 			continue;
-		vp_buffer_printf(
-		    &text,
-		    "VM '%s': vCPU %u was in an interrupt storm: %.0f a second (%s) while it "
-		    "had a pCPU, which took %.1f%% of its time",
-		    account->vms->at[times->vm].name, times->vcpu, storm.per_s, storm.source,
-		    storm.percent);
+		vp_buffer_printf(&text,
+				 "VM '%s': interrupt storm on vCPU %u: %.0f per second (%s) while "
+				 "it had a pCPU, %.1f%% of its time",
+				 account->vms->at[times->vm].name, times->vcpu, storm.per_s,
+				 storm.source, storm.percent);
 		storm_put_exits(account, times, &text);
 		storm_put_samples(times, period_ns, &text);
 		vp_vec_push(sentences, vp_strdup(vp_buffer_text(&text)));

@@ -154,8 +154,8 @@ static void put_sentences(struct vp_recording *recording, const vp_vms *vms)
 				     recording->events_counted, recording->trigger));
 	else if (recording->selected)
 		health_set(&recording->note,
-			   vp_strdup("samples were taken only of the processes, threads or pCPUs "
-				     "that -p, -t or -C chose: shares are of these"));
+			   vp_strdup("only the processes, threads or pCPUs of -p, -t or -C were "
+				     "sampled: shares are relative to these"));
 }
 
 struct vp_error *vp_recording_open(const char *directory, struct vp_recording *recording,

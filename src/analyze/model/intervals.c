@@ -137,8 +137,8 @@ void vp_interval_recording_cut(struct vp_interval_recording *rec, const struct v
 	rec->rows.count = kept;
 	if (count)
 		vp_vec_push(&rec->notes,
-			    vp_format("%" PRIu64 " intervals were divided in proportion to time at "
-				      "the borders of --time: %.2f%% of the time shown",
+			    vp_format("%" PRIu64 " intervals were cut by --time and divided in "
+				      "proportion: %.2f%% of the time shown",
 				      count, 100 * (double)divided / (double)all));
 }
 

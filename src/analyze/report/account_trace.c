@@ -141,14 +141,15 @@ static void account_trace_note(struct traced *traced, const struct vp_feed *feed
 	vp_sentences *notes = &traced->rec->notes;
 	size_t silent = account_trace_count_silent(traced);
 
-	vp_vec_push(notes,
-		    vp_strdup("there is no vCPU accounting: states are those of the events of "
-			      "--trace. kernel has all work of KVM and the VMM, preempted also "
-			      "throttled, and each state the interrupts in it; record without "
-			      "--no-account to tell these apart, and for 'vperf exits'"));
+	vp_vec_push(
+	    notes,
+	    vp_strdup(
+		"no vCPU accounting: states come from the events of --trace. kernel includes VMM "
+		"time, preempted includes throttled, and interrupts count as the interrupted "
+		"state; record without --no-account to separate these, and for 'vperf exits'"));
 	if (silent)
-		vp_vec_push(notes, vp_format("%zu vCPU%s had no events: the state is not known",
-					     silent, silent == 1 ? "" : "s"));
+		vp_vec_push(notes, vp_format("%zu vCPU%s without events: state unknown", silent,
+					     silent == 1 ? "" : "s"));
 	vp_vec_each (&feed->notes, note)
 		vp_vec_push(notes, vp_strdup(*note));
 }
@@ -161,8 +162,8 @@ static struct vp_error *expect_events(const struct vp_account_recording *rec,
 
 	if (scheduler && kvm)
 		return NULL;
-	return vp_error_new("the recording '%s' has no vCPU accounting, and no events of %s, which "
-			    "would give the states of vCPUs%s",
+	return vp_error_new("the recording '%s' has neither vCPU accounting nor the events of %s "
+			    "that could replace it%s",
 			    rec->path,
 			    scheduler ? "KVM"
 			    : kvm     ? "the scheduler"

@@ -242,7 +242,7 @@ static void note_vm(struct vp_report *report, const char *name, const struct vp_
 	    "; 'vperf record' without --no-guest-memory reads names from guest memory");
 
 	if (unread)
-		advice = "; 'vperf report --guest' takes a map that you write";
+		advice = "; write a symbol map for 'vperf report --guest'";
 	note_machine(report, name, machine,
 		     refused  ? vm->agent
 		     : unread ? vm->memory
@@ -269,8 +269,8 @@ static void note_machines(struct vp_report *report)
 			     name);
 		if (machine->names && machine->clock.basis == VP_CLOCK_BY_DUMP)
 			NOTE(report,
-			     "%s: the guest's clock is known to 1 s only: processes with shorter "
-			     "lifetimes may be confused",
+			     "%s: the guest's clock is accurate to 1 s only: processes with "
+			     "shorter lifetimes may be confused",
 			     name);
 	}
 	vp_vec_each (&naming->notes, note)

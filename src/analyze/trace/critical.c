@@ -196,8 +196,7 @@ static void resolve_sleep(struct walk *walk, const struct vp_thread *thread,
 			critical_resolve(walk, other, from, to);
 		else
 			critical_put(walk, thread, VP_CRITICAL_UNKNOWN, from, to,
-				     other ? "threads woke each other"
-					   : "nothing is known of its waker");
+				     other ? "threads woke each other" : "its waker is unknown");
 		return;
 	case VP_WAKER_TIMER:
 		critical_put(walk, thread, VP_CRITICAL_TIMER, from, to, NULL);
@@ -303,10 +302,9 @@ struct vp_error *vp_critical_choose(struct vp_threads *threads, const char *vm, 
 				       "'%s' of guest '%s'",
 				       word, vm);
 	else if (count > 1)
-		error =
-		    vp_error_usage("option --thread: %zu threads are called '%s' (%s%s): "
-				   "expected the number of one",
-				   count, word, vp_buffer_text(&several), count > 8 ? ", ..." : "");
+		error = vp_error_usage(
+		    "option --thread: %zu threads are called '%s' (%s%s): expected the TID of one",
+		    count, word, vp_buffer_text(&several), count > 8 ? ", ..." : "");
 	vp_buffer_deinit(&several);
 	*ret = found;
 	return error;

@@ -580,10 +580,12 @@ static void script_end(struct vp_script *script)
 	vp_health_sentences(&health, &script->recording, &script->notes);
 	vp_health_deinit(&health);
 	if (script->unreadable)
-		vp_vec_push(&script->notes,
-			    vp_format("%" PRIu64 " records are not as the recording's event "
-				      "classes say and were skipped",
-				      script->unreadable));
+		vp_vec_push(
+		    &script->notes,
+		    vp_format(
+			"%" PRIu64
+			" records do not match the recording's event classes and were skipped",
+			script->unreadable));
 	script->ended = true;
 }
 

@@ -229,20 +229,19 @@ static void trace_feed_end(struct vp_feed *feed)
 	vp_health_sentences(&health, &feed->recording, &feed->notes);
 	vp_health_deinit(&health);
 	if (feed->unreadable)
-		vp_vec_push(&feed->notes, vp_format("%" PRIu64 " events are not as the recording's "
-						    "event classes say and were skipped",
-						    feed->unreadable));
-	if (feed->by_states)
 		vp_vec_push(
 		    &feed->notes,
-		    vp_strdup("which threads guests had on their vCPUs is not known, but for the "
-			      "host's own: no program of the host runs at a domain's exits, to "
-			      "look; 'vperf report --view guest' has the guests' processes, by "
-			      "samples"));
+		    vp_format("%" PRIu64
+			      " events do not match the recording's event classes and were skipped",
+			      feed->unreadable));
+	if (feed->by_states)
+		vp_vec_push(&feed->notes,
+			    vp_strdup("guest threads are unknown, except those of dom0: vperf runs "
+				      "no program at VM exits of Xen; 'vperf report --view guest' "
+				      "shows guest processes by samples"));
 	else if (!feed->seen[VP_TRACE_KIND_sched_switch])
 		vp_vec_push(&feed->notes,
-			    vp_format("there are no events of the scheduler%s: when a thread did "
-				      "not have a pCPU is not known",
+			    vp_format("no scheduler events%s: times without a pCPU are unknown",
 				      vp_recording_advice(&feed->recording, " (set 'sched')")));
 	feed->ended = true;
 }

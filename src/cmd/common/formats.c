@@ -14,23 +14,21 @@ static const struct vp_report_format formats[] = {
 };
 
 static const struct vp_export_format exports[] = {
-    {"folded", "a line per stack with its samples: flame graph tools", vp_exporter_folded},
+    {"folded", "one line per stack and its samples: flame graph tools", vp_exporter_folded},
     {"speedscope", "stacks with their time: speedscope", vp_exporter_speedscope},
     {"pprof", "stacks with labels vm, vcpu, state: pprof", vp_exporter_pprof},
-    {"perfetto", "tracks of pCPUs, vCPUs and guests' threads, samples: Perfetto",
+    {"perfetto", "tracks of pCPUs, vCPUs and guest threads, and samples: Perfetto",
      vp_exporter_perfetto},
     {"chrome", "the same as JSON: chrome://tracing, Perfetto", vp_exporter_chrome},
     {"perf", "a directory for perf report and perf script: VMs are guest machines",
      vp_exporter_perf},
-    {"ctf", "a directory of traces of host and guests for Trace Compass: events as LTTng has them",
+    {"ctf", "a directory of CTF traces of host and guests, with LTTng's event names: Trace Compass",
      vp_exporter_ctf},
-    {"babeltrace",
-     "a directory of traces of host and guests for babeltrace2: the recording, not compressed",
-     NULL},
-    {"trace.dat", "a directory of files of host and guests for trace-cmd and KernelShark: events",
+    {"babeltrace", "a directory with the recording, uncompressed: babeltrace2", NULL},
+    {"trace.dat", "a directory of trace.dat files of host and guests: trace-cmd, KernelShark",
      vp_exporter_tracedat},
-    {"csv", "a line per sample, slice and period", vp_exporter_csv},
-    {"jsonl", "the same, a JSON object each", vp_exporter_jsonl},
+    {"csv", "one line per sample and slice", vp_exporter_csv},
+    {"jsonl", "the same as JSON lines", vp_exporter_jsonl},
     {"script", "samples and slices as perf script prints them", vp_exporter_script},
 };
 

@@ -76,9 +76,10 @@ static void put_totals(const struct lend *lend, const struct vp_lender *lender,
 
 	if (!lend->json) {
 		vp_buffer_printf(out,
-				 "published at %" PRIu64 " VM entries; %" PRIu64
-				 " without a client, %" PRIu64 " with a counter unread, %" PRIu64
-				 " with the guest's memory not there\n",
+				 "published at %" PRIu64 " VM entries; skipped: %" PRIu64
+				 " without a client, %" PRIu64
+				 " with a failed counter read, %" PRIu64
+				 " with the guest page not mapped\n",
 				 totals.published, totals.idle, totals.unread, totals.unwritten);
 		return;
 	}

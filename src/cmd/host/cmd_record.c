@@ -196,9 +196,9 @@ static struct vp_error *choose_grade(struct record *record)
 				      word, other);
 	if (record->grade == VP_ACCOUNT_STATES && record->no_samples)
 		return vp_error_usage("--account=states and --no-samples are mutually exclusive: "
-				      "samples say what a vCPU does while it runs");
+				      "samples split the running time of a vCPU");
 	return has_grades ? NULL
-			  : vp_error_new("option --account: the account of %s is always exact",
+			  : vp_error_new("option --account: accounting on %s is always exact",
 					 vp_hypervisor_here()->name);
 }
 
@@ -222,8 +222,7 @@ static struct vp_error *cmd_record_check_options(struct record *record)
 	VP_TRY(choose_hypervisor_events(record));
 	VP_TRY(choose_grade(record));
 	if (record->paravirtual && !vp_hypervisor_here()->account()->has_paravirtual)
-		return vp_error_new("option --paravirtual: guests of %s have exits, which are "
-				    "always counted",
+		return vp_error_new("option --paravirtual: on %s, VM exits are always counted",
 				    vp_hypervisor_here()->name);
 	if (record->interrupts)
 		VP_TRY(choose_interrupts(record));
@@ -440,8 +439,8 @@ static int run_record(int argc, char **argv)
 	     "syscalls, timer, separated by commas",
 	     is_sets},
 	    {0, "trace-guests", VP_OPTION_MAYBE, &record.trace_guests, "SETS",
-	     "also record the guests' own events, which their agents send: sched, irq (default: "
-	     "these), block, net, syscalls, timer, separated by commas",
+	     "also record guest events, which the agents send: sched, irq (default: these), block, "
+	     "net, syscalls, timer, separated by commas",
 	     is_sets},
 	    {0, "", VP_OPTION_HEADING, NULL, NULL, "Guests"},
 	    {0, "vm", VP_OPTION_TEXTS, &record.vms, "NAME",

@@ -305,7 +305,7 @@ static struct vp_error *cmd_top_choose_all(struct top *top)
 	if (top->delay_ns < MIN_DELAY_NS || top->delay_ns > MAX_DELAY_NS)
 		return vp_error_usage("option --delay: expected 0.1 to 86400 seconds");
 	if (top->json && top->csv)
-		return vp_error_usage("options --json and --csv exclude each other");
+		return vp_error_usage("--json and --csv are mutually exclusive");
 	if (geteuid() != 0)
 		return vp_error_new("watching the host requires root (try sudo)");
 	return NULL;

@@ -189,7 +189,7 @@ static struct vp_error *cmd_metrics_check(struct metrics *metrics)
 	if (metrics->delay_ns < LEAST_DELAY_NS || metrics->delay_ns > MOST_DELAY_NS)
 		return vp_error_usage("option --delay: expected 0.1 to 3600 seconds");
 	if (metrics->once && metrics->listen)
-		return vp_error_usage("options --once and --listen exclude each other");
+		return vp_error_usage("--once and --listen are mutually exclusive");
 	if (metrics->once)
 		metrics->count = 1;
 	if (!metrics->listen && !metrics->textfile && !metrics->once)

@@ -56,7 +56,7 @@ static struct vp_error *cmd_critical_choose_all(struct critical *critical)
 	if (!critical->which.vm || !critical->thread)
 		return vp_error_usage("expected --vm NAME and --thread TID or NAME");
 	return strchr(critical->which.vm, '\n')
-		   ? vp_error_usage("option --vm: a thread is of one VM: give it once")
+		   ? vp_error_usage("option --vm: expected one VM: a thread belongs to one")
 		   : NULL;
 }
 

@@ -173,7 +173,7 @@ static struct vp_error *decompress(struct export *export)
 	uint64_t damaged;
 
 	if (which->time || which->vm || which->cpus)
-		return vp_error_usage("format %s has the whole recording: expected no %s",
+		return vp_error_usage("format %s exports the whole recording: expected no %s",
 				      export->format->name,
 				      which->time ? "--time"
 				      : which->vm ? "--vm"

@@ -47,7 +47,7 @@ static struct vp_error *import_with(void *context)
 	if (import->list)
 		return cmd_import_list_formats();
 	if (!import->operands.count)
-		return vp_error_usage("expected what was recorded on the host, and then in its "
+		return vp_error_usage("expected the recording of the host, then those of its "
 				      "guests: 'vperf import --list' lists the formats");
 	vp_command_keep_private(import->shared);
 	vp_unfinished_hold();

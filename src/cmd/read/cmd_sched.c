@@ -34,10 +34,10 @@ enum table { VCPUS, THREADS, WAITS, WORST_WAITS, GUESTS, WAKEUPS, WORST_WAKEUPS,
 static const char *const table_names[TABLES] = {"vcpus",  "threads", "waits",        "worst",
 						"guests", "wakeups", "worst-wakeups"};
 static const char *const titles[TABLES] = {"vCPUs",
-					   "Threads of guests, by vCPU",
+					   "Guest threads, by vCPU",
 					   "Waits of vCPUs for a pCPU, by length",
 					   "Longest waits of vCPUs for a pCPU",
-					   "Threads of guests, by their own events",
+					   "Guest threads, by guest events",
 					   "Wakeups of guest threads, by latency",
 					   "Longest wakeup latencies of guest threads"};
 
@@ -269,10 +269,10 @@ static int run_sched(int argc, char **argv)
 	    VP_EVENT_OPTIONS(&sched.which),
 	    VP_CLOCK_OPTION(&sched.which),
 	    {0, "table", VP_OPTION_TEXT, &sched.table, "TABLE",
-	     "only vcpus, threads, waits, worst, or with guests' own events guests, wakeups, "
+	     "only vcpus, threads, waits, worst, or with guest events guests, wakeups, "
 	     "worst-wakeups (default: all; threads for csv)"},
 	    {0, "worst", VP_OPTION_COUNT, &sched.worst, "N",
-	     "number of the longest waits and wakeups (default: 10)"},
+	     "how many of the longest waits and wakeups to list (default: 10)"},
 	    VP_FORMAT_OPTIONS(&sched.words, "json", "csv", "text, json or csv"),
 	    {0, "limit", VP_OPTION_COUNT, &sched.limit, "N",
 	     "print only the first N rows of a table"},

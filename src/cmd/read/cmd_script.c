@@ -146,7 +146,7 @@ static int run_script(int argc, char **argv)
 	    VP_EVENT_OPTIONS(&script.which),
 	    VP_CLOCK_OPTION(&script.which),
 	    {0, "tid", VP_OPTION_TEXT, &script.tid, "TID",
-	     "only events that this host thread was running at, or is named in"},
+	     "only events during which this host thread ran, or that name it"},
 	    {'e', "event", VP_OPTION_TEXT, &script.event, "NAMES",
 	     "only these events, separated by commas, such as kvm_exit,sched:sched_switch; may "
 	     "have wildcards"},

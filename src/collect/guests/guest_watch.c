@@ -169,9 +169,10 @@ static void guest_watch_report_missing(struct vp_guest_watch *watch, struct gues
 static void report_searching(struct vp_guest_watch *watch, struct guest *guest)
 {
 	guest->reported_missing = true;
-	vp_vec_push(watch->notices, vp_format("VM '%s': guest memory is still being searched for "
-					      "the kernel; there are names from when it is found",
-					      guest->name));
+	vp_vec_push(watch->notices,
+		    vp_format("VM '%s': still scanning guest memory for the kernel; guest symbols "
+			      "are available once it is found",
+			      guest->name));
 }
 
 static void report_found(struct vp_guest_watch *watch, struct guest *guest)
@@ -499,7 +500,7 @@ void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms)
 		if (guest->state == GUEST_FINDING && guest->searching)
 			report_searching(watch, guest);
 		else if (guest->state == GUEST_FINDING)
-			guest_watch_report_missing(watch, guest, "reading guest memory takes long");
+			guest_watch_report_missing(watch, guest, "reading guest memory is slow");
 }
 
 bool vp_guest_watch_has_found(const struct vp_guest_watch *watch, const struct vp_vm *vm)

@@ -68,9 +68,9 @@ enum { MAX_QUOTA_TEXT = 4096, MAX_OPEN_FOLDERS = 16 };
 static const struct vp_optional_program optional[] = {
     {"note_vmm", "time in the VMM is counted as kernel time"},
     {"note_poll", "halt polling is counted as kernel time"},
-    {"note_fault", "exits for the guest's memory have no address"},
-    {"note_mmio", "exits for devices' memory have no address"},
-    {"note_fast_mmio", "notifications of devices have no address"},
+    {"note_fault", "exits for guest memory have no address"},
+    {"note_mmio", "MMIO exits have no address"},
+    {"note_fast_mmio", "virtio notifications have no address"},
     {"note_unthrottle",
      "it does not report CFS unthrottling, so time throttled by a CPU quota may be overstated"},
     {"begin_local_timer", "timer interrupts are counted as guest or kernel time"},

@@ -206,7 +206,7 @@ static struct vp_error *add_on(const struct vp_recipe *recipe, int pcpu,
 	if (!counters->multiplexed)
 		return NULL;
 	counters->multiplexed = false;
-	return vp_error_new("its hardware counters are fewer than other pCPUs'");
+	return vp_error_new("it has fewer hardware counters than other pCPUs");
 }
 
 struct vp_error *vp_counters_add(const struct vp_recipe *recipe, int pcpu,

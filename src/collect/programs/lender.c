@@ -91,15 +91,14 @@ static struct vp_error *lender_find_event(const char *name, struct vp_event *ret
 	if (ret->source != VP_FROM_COUNTER || ret->exclude_host || ret->exclude_guest ||
 	    !vp_lend_name_fits(name))
 		return vp_error_usage(
-		    "option --events: '%s' cannot be lent: expected an event of perf's, with no "
-		    "modifiers but u and k, in less than %d characters",
+		    "option --events: '%s' cannot be lent: expected a perf event with the "
+		    "modifiers u and k at most, shorter than %d characters",
 		    name, VP_LENT_NAME_SIZE);
 	return vp_pmu_resolve(VP_SYSFS, name, ret);
 }
 
-static const char no_counters_left[] = "KVM hands the whole PMU to guests that have one "
-				       "(enable_mediated_pmu): while the host counts "
-				       "something of a guest, no VM could start";
+static const char no_counters_left[] = "KVM passes the PMU to guests (enable_mediated_pmu): no VM "
+				       "could start while the host counts guest events";
 
 /* Counts the vCPU's thread in guest mode, all the time or not at all (pinned). */
 static struct vp_error *open_counter(struct vp_lender *lender, const char *name,
@@ -118,7 +117,7 @@ static struct vp_error *open_counter(struct vp_lender *lender, const char *name,
 		return vp_error_errno(errno, "cannot count '%s' of vCPU thread %u", name, tid);
 	vp_vec_push(&lender->fds, fd);
 	if (bpf_map_update_elem(bpf_map__fd(lender->programs->maps.events), &slot, &fd, BPF_ANY))
-		return vp_error_errno(errno, "cannot hand '%s' to the lending program", name);
+		return vp_error_errno(errno, "cannot pass '%s' to the lending program", name);
 	return NULL;
 }
 
@@ -152,7 +151,7 @@ static struct vp_error *ask_agent(struct vp_lender *lender, const struct vp_vm *
 	const struct vp_agent_address address = vp_agent_address_of(vm, port);
 
 	if (!vp_agent_is_addressed(&address))
-		return vp_error_new("VM '%s' has no vsock device: its agent cannot be asked",
+		return vp_error_new("VM '%s' has no vsock device: its agent cannot be reached",
 				    vm->name);
 	for (uint32_t i = 0; i < lender->n; i++)
 		strncpy(request.names[i], names[i], VP_LENT_NAME_SIZE - 1);

@@ -162,8 +162,8 @@ struct vp_error *vp_probe_binary_argument(const struct vp_probe_definition *defi
 		char *end;
 		unsigned long number = strtoul(its + 4, &end, 10);
 		if (number < 1 || number > VP_ARRAY_SIZE(registers) || definition->at_return)
-			return vp_error_usage("event '%s': expected $arg1 to $arg%zu, where a "
-					      "function begins, not '%s'",
+			return vp_error_usage("event '%s': expected $arg1 to $arg%zu, at the start "
+					      "of a function, not '%s'",
 					      definition->text, VP_ARRAY_SIZE(registers), what);
 		vp_buffer_append(out, what, (size_t)(its - what));
 		vp_buffer_string(out, registers[number - 1]);

@@ -98,7 +98,7 @@ static struct vp_error *parse_location(struct vp_probe_definition *own, const ch
 		return probe_definition_expected(own, own->of_user ? "uprobe:BINARY:FUNCTION"
 								   : "kprobe:FUNCTION");
 	return own->at_return && own->offset
-		   ? probe_definition_expected(own, "a function, not a place in it, that returns")
+		   ? probe_definition_expected(own, "a function without an offset before %return")
 		   : NULL;
 }
 

@@ -78,9 +78,8 @@ static struct vp_error *find_symbol(struct vp_probe_function *own, struct vp_sli
 	}
 	if (count > 1)
 		return vp_error_usage(
-		    "the kernel has %u functions '%s': expected one that is there "
-		    "once",
-		    count, own->name);
+		    "the kernel has %u functions named '%s': expected a unique name", count,
+		    own->name);
 	return count ? NULL : no_function(own->name, symbols);
 }
 
@@ -204,9 +203,9 @@ static struct vp_error *go_to_member(struct value *value,
 		type = plain(value->btf, type->type);
 	}
 	if (!type || !btf_is_composite(type) || !value->in_memory)
-		return vp_error_usage("event '%s': '%.*s' is a member of something that is no "
-				      "struct",
-				      definition->text, (int)name.size, name.bytes);
+		return vp_error_usage(
+		    "event '%s': '%.*s' is a member of something that is not a struct",
+		    definition->text, (int)name.size, name.bytes);
 	const struct btf_member *member =
 	    probe_kernel_find_member(value->btf, type, name, &bits, 0);
 	if (!member)
@@ -253,8 +252,8 @@ static struct vp_error *probe_kernel_put_value(const struct value *value,
 		return NULL;
 	}
 	if (!given && !usual)
-		return vp_error_usage("event '%s': '%s' is no number: expected a member of it, or "
-				      "a type after it (%s:string)",
+		return vp_error_usage("event '%s': '%s' is not a number: expected one of its "
+				      "members, or a type after it (%s:string)",
 				      definition->text, argument->what, argument->what);
 	vp_buffer_printf(out, "%s:%s", text, given ? given : usual);
 	return NULL;
@@ -321,9 +320,10 @@ struct vp_error *vp_probe_function_argument(const struct vp_probe_function *func
 
 	if (!vp_probe_argument_is_raw(argument)) {
 		if (definition->at_return || definition->offset)
-			return vp_error_usage("event '%s': parameters are known where a function "
-					      "begins: expected $retval or a register, not '%s'",
-					      definition->text, argument->what);
+			return vp_error_usage(
+			    "event '%s': parameters are only known at the start of a function: "
+			    "expected $retval or a register, not '%s'",
+			    definition->text, argument->what);
 		return put_path(function, definition, argument, out);
 	}
 	vp_buffer_string(out, argument->what);

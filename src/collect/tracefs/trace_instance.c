@@ -95,7 +95,7 @@ static struct vp_error *trace_instance_make_directory(struct vp_trace_instance *
 			return error;
 		vp_error_free(error);
 	}
-	return vp_error_new("cannot make another instance below '%s'", own->tracing);
+	return vp_error_new("cannot create a tracing instance in '%s'", own->tracing);
 }
 
 /* In a process of its own, which has nothing of this one's but the pipe. */
@@ -211,8 +211,7 @@ struct vp_error *vp_trace_instance_add(struct vp_trace_instance *own, const char
 	VP_AUTO_FREE char *rule = vp_format("%s/%s/filter", own->path, folder);
 	int result = filter ? write_file(rule, filter) : 0;
 	if (result)
-		return vp_error_usage("option --filter: the kernel does not take '%s' for event "
-				      "'%s': %s",
+		return vp_error_usage("option --filter: the kernel rejects '%s' for event '%s': %s",
 				      filter, name, strerror(-result));
 	return set(own, switches, "1");
 }

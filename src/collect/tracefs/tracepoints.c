@@ -258,8 +258,7 @@ static struct vp_error *tracepoints_open_event(struct vp_tracepoints *self,
 						      : "");
 	vp_vec_push(&source->fds, fd);
 	if (event->filter && ioctl(fd, PERF_EVENT_IOC_SET_FILTER, event->filter))
-		return vp_error_usage("option --filter: the kernel does not take '%s' for event "
-				      "'%s': %s",
+		return vp_error_usage("option --filter: the kernel rejects '%s' for event '%s': %s",
 				      event->filter, event->name, strerror(errno));
 	if (!first && ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, source->fds.at[0]))
 		return vp_error_errno(errno, "cannot share the buffer of pCPU %" PRIu32,
