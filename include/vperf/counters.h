@@ -69,15 +69,17 @@ struct vperf_error {
 /* Times since the start, ns. */
 struct vperf_times {
 	uint32_t size;  /* of this struct: set it before the call */
-	uint32_t known; /* bits of VPERF_KNOWS_... */
+	uint32_t known; /* bits of VPERF_KNOWN_... */
 	uint64_t wall;
-	uint64_t on_cpu; /* had by the thread, as the guest's kernel sees it: with what was stolen
-			  */
+	uint64_t on_cpu; /* CPU time as accounted by the guest kernel, including steal */
 	/* Steal time included in on_cpu: lower and upper bound. */
 	uint64_t stolen_least, stolen_most;
 };
 
-enum { VPERF_KNOWS_ON_CPU = 1, VPERF_KNOWS_STOLEN = 2 };
+enum { VPERF_KNOWN_ON_CPU = 1, VPERF_KNOWN_STOLEN = 2 };
+/* Their names in 0.2. */
+#define VPERF_KNOWS_ON_CPU VPERF_KNOWN_ON_CPU
+#define VPERF_KNOWS_STOLEN VPERF_KNOWN_STOLEN
 
 struct vperf_counters;
 

@@ -9,13 +9,13 @@
 #include <bpf/bpf_helpers.h>
 
 #include "bpf/sampler_abi.h"
-#include "schema/weigh.h"
+#include "schema/weighting.h"
 
 /* Set by the loader. Read the event itself: its period is then not fixed, and of some architectures
  * (x86) perf reports that of the next sample. */
 const volatile __u32 by_count = 0;
-/* Set by the loader: enum vp_weigh, and what most samples stand for. */
-const volatile __u32 weigh = VP_WEIGH_TICKS;
+/* Set by the loader: enum vp_weighting, and what most samples stand for. */
+const volatile __u32 weighting = VP_WEIGHTING_TICKS;
 const volatile __u64 usual_events = 0;
 const volatile __u64 usual_ns = 0;
 
@@ -45,10 +45,10 @@ static __always_inline __u64 events_since(struct bpf_perf_event_data *context)
 static __always_inline __u64 unusual_weight(struct bpf_perf_event_data *context,
 					    struct vp_busy *busy, __u64 time)
 {
-	if (weigh == VP_WEIGH_TICKS)
+	if (weighting == VP_WEIGHTING_TICKS)
 		return 0;
 	__u64 events = events_since(context);
-	if (weigh == VP_WEIGH_TIME)
+	if (weighting == VP_WEIGHTING_TIME)
 		return vp_busy_before(busy, time, events, usual_ns);
 	return events == usual_events ? 0 : events;
 }

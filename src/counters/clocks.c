@@ -176,14 +176,14 @@ static void bound_stolen(const struct vp_counters_clocks *start,
 	long cpus = now->cpu >= 0 ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
 
 	if (kind == BARE) {
-		ret->known |= VPERF_KNOWS_STOLEN;
+		ret->known |= VPERF_KNOWN_STOLEN;
 		return;
 	}
-	ret->stolen_most = ret->known & VPERF_KNOWS_ON_CPU ? ret->on_cpu : ret->wall;
+	ret->stolen_most = ret->known & VPERF_KNOWN_ON_CPU ? ret->on_cpu : ret->wall;
 	/* One that has never said anything may be one that never will. */
 	if (kind == UNKNOWN && !now->steal)
 		return;
-	ret->known |= VPERF_KNOWS_STOLEN;
+	ret->known |= VPERF_KNOWN_STOLEN;
 	if (start->cpu == now->cpu)
 		ret->stolen_most =
 		    min_of(ret->stolen_most,
@@ -199,7 +199,7 @@ void vp_counters_clocks_between(int fd, const struct vp_counters_clocks *start,
 	vp_counters_clocks_read(fd, &now);
 	*ret = (struct vperf_times){.size = ret->size, .wall = now.wall - start->wall};
 	if (now.on_cpu) {
-		ret->known |= VPERF_KNOWS_ON_CPU;
+		ret->known |= VPERF_KNOWN_ON_CPU;
 		ret->on_cpu = now.on_cpu - start->on_cpu;
 	}
 	bound_stolen(start, &now, ret);

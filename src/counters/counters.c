@@ -409,7 +409,7 @@ int vperf_counters_times(struct vperf_counters *counters, struct vperf_times *re
 	status = vp_counters_lent_stolen(counters->lent, &stolen);
 	if (!status) {
 		ret->stolen_least = ret->stolen_most = stolen - counters->stolen;
-		ret->known |= VPERF_KNOWS_STOLEN;
+		ret->known |= VPERF_KNOWN_STOLEN;
 	}
 	return status;
 }

@@ -28,7 +28,7 @@
 #include "schema/event.h"
 #include "schema/interval.h"
 #include "schema/vm.h"
-#include "schema/weigh.h"
+#include "schema/weighting.h"
 #include "store/recording.h"
 
 enum {
@@ -208,7 +208,7 @@ static void set_event(const struct vp_recording *recording, struct perf_event_at
 	const char *name = recording->trigger;
 	struct vp_event event;
 
-	if (recording->weigh != VP_WEIGH_EVENTS)
+	if (recording->weighting != VP_WEIGHTING_EVENTS)
 		return;
 	attr->sample_period = recording->events ? recording->events : 1;
 	attr->config = PERF_COUNT_SW_DUMMY;
@@ -462,7 +462,7 @@ static void export_perf_end(struct vp_export *export)
 
 	export_perf_write_out(export);
 	perf->header.data.size = perf->written;
-	if (export->report->recording.weigh == VP_WEIGH_EVENTS) {
+	if (export->report->recording.weighting == VP_WEIGHTING_EVENTS) {
 		put_event_name(export);
 		export_perf_write_out(export);
 	}

@@ -14,7 +14,7 @@
 #include "base/vec.h"
 #include "export/exporters.h"
 #include "export/protobuf.h"
-#include "schema/weigh.h"
+#include "schema/weighting.h"
 #include "store/recording.h"
 
 /* Fields, by the messages that have them. */
@@ -97,9 +97,9 @@ static void export_pprof_begin(struct vp_export *export)
 	pprof->functions.key_size = 2 * sizeof(uint32_t);
 	pprof->unit = vp_recording_unit_ns(recording);
 	(void)string_of(export, ""); /* the first one is empty */
-	if (recording->weigh == VP_WEIGH_TICKS)
+	if (recording->weighting == VP_WEIGHTING_TICKS)
 		put_type(export, PROFILE_SAMPLE_TYPE, "samples", "count");
-	else if (recording->weigh == VP_WEIGH_EVENTS)
+	else if (recording->weighting == VP_WEIGHTING_EVENTS)
 		put_type(export, PROFILE_SAMPLE_TYPE, recording->trigger, "count");
 	if (pprof->unit) {
 		put_type(export, PROFILE_SAMPLE_TYPE, "time", "nanoseconds");
@@ -203,7 +203,7 @@ static void export_pprof_put_stack(struct vp_export *export, const struct vp_sam
 	pprof->sample.size = pprof->locations.size = pprof->values.size = 0;
 	for (uint32_t i = sample->count; i-- > 0;)
 		vp_pb_varint(&pprof->locations, location_of(export, &sample->frames[i]));
-	if (export->report->recording.weigh != VP_WEIGH_TIME)
+	if (export->report->recording.weighting != VP_WEIGHTING_TIME)
 		vp_pb_varint(&pprof->values, sample->weight);
 	if (pprof->unit)
 		vp_pb_varint(&pprof->values, sample->weight * pprof->unit);

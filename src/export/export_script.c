@@ -14,7 +14,7 @@
 #include "base/macros.h"
 #include "export/export_text.h"
 #include "export/exporters.h"
-#include "schema/weigh.h"
+#include "schema/weighting.h"
 #include "store/recording.h"
 
 #define SECOND 1000000000
@@ -91,7 +91,7 @@ static void export_script_begin(struct vp_export *export)
 	struct script *script = export->state;
 
 	script->event = export_script_event_of(recording);
-	script->unit = recording->weigh == VP_WEIGH_TICKS ? recording->period_ns : 1;
+	script->unit = recording->weighting == VP_WEIGHTING_TICKS ? recording->period_ns : 1;
 	script->vms = (struct vp_export_texts){
 	    .text = vp_export_vm, .put = export_script_put_vm, .unknown = ""};
 	script->processes =

@@ -18,7 +18,7 @@
 #include "import/importer.h"
 #include "schema/records.h"
 #include "schema/vm.h"
-#include "schema/weigh.h"
+#include "schema/weighting.h"
 #include "store/packet.h"
 #include "store/recording.h"
 #include "store/trace_writer.h"
@@ -218,7 +218,7 @@ static struct vp_error *take_sampling(struct source *source, struct vp_slice byt
 	vp_text_clean(name.bytes, name.size < LONGEST_TEXT ? name.size : LONGEST_TEXT, &clean);
 	source->samples.are_there = true;
 	source->samples.by_period = !sampling.tick_ns;
-	about->weigh = sampling.tick_ns ? VP_WEIGH_TICKS : VP_WEIGH_EVENTS;
+	about->weighting = sampling.tick_ns ? VP_WEIGHTING_TICKS : VP_WEIGHTING_EVENTS;
 	about->by_time = sampling.tick_ns != 0;
 	about->period_ns = sampling.tick_ns ? sampling.tick_ns : 1;
 	about->chains = sampling.has_chains != 0;

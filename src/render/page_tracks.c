@@ -112,7 +112,7 @@ void vp_page_put_tracks(const struct vp_track_store *tracks, const struct vp_rep
 	vp_json_count(json, "shortestNs", tracks->shortest);
 	vp_json_bool(json, "leftOut", tracks->left_out);
 	put_labels(tracks, report, json);
-	vp_json_array(json, "lanes");
+	vp_json_array(json, "tracks");
 	vp_vec_each (&tracks->tracks, track)
 		if (track->slices.count)
 			put_track(tracks, track, report, begin, json);

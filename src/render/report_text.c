@@ -19,7 +19,7 @@
 #include "render/render_report.h"
 #include "render/render_table.h"
 #include "schema/exit_reason.h"
-#include "schema/weigh.h"
+#include "schema/weighting.h"
 #include "store/recording.h"
 
 static void put_total(const struct vp_report *report, const struct vp_profile_part *part,
@@ -28,7 +28,7 @@ static void put_total(const struct vp_report *report, const struct vp_profile_pa
 	const struct vp_recording *recording = &report->recording;
 	char amount[VP_AMOUNT_SIZE];
 
-	if (recording->weigh == VP_WEIGH_TIME)
+	if (recording->weighting == VP_WEIGHTING_TIME)
 		vp_buffer_printf(out, "Total time: %s   ",
 				 vp_report_amount(report, part->samples, amount));
 	else
@@ -59,7 +59,7 @@ void vp_render_report_shares(const struct vp_report *report, const struct vp_pro
 static const char *put_count(const struct vp_report *report, uint64_t weight,
 			     char text[VP_AMOUNT_SIZE])
 {
-	if (report->recording.weigh == VP_WEIGH_TIME)
+	if (report->recording.weighting == VP_WEIGHTING_TIME)
 		return vp_report_amount(report, weight, text);
 	snprintf(text, VP_AMOUNT_SIZE, "%" PRIu64, weight);
 	return text;
@@ -160,7 +160,7 @@ void vp_render_report_text(const struct vp_report *report, bool colour, struct v
 			 vp_view_of(report->profile.view)->name, vm ? " of VM " : "", vm ? vm : "");
 	vp_buffer_printf(out, "# host %s, kernel %s, %u pCPU%s", recording->hostname,
 			 recording->kernel, recording->pcpus, recording->pcpus == 1 ? "" : "s");
-	if (recording->weigh == VP_WEIGH_EVENTS && recording->events)
+	if (recording->weighting == VP_WEIGHTING_EVENTS && recording->events)
 		vp_buffer_printf(out, ", trigger %s every %" PRIu64 " events", recording->trigger,
 				 recording->events);
 	else if (recording->trigger[0]) /* there may be no samples */

@@ -20,7 +20,7 @@
 #include "render/render_table.h"
 #include "schema/account_grade.h"
 #include "schema/vm.h"
-#include "schema/weigh.h"
+#include "schema/weighting.h"
 #include "store/recording.h"
 #include "symbol/names.h"
 #include "timeline/clock_map.h"
@@ -32,7 +32,7 @@ static void put_trigger(const struct vp_recording *recording, struct vp_buffer *
 {
 	char period[VP_DURATION_SIZE];
 
-	if (recording->weigh == VP_WEIGH_EVENTS && recording->events)
+	if (recording->weighting == VP_WEIGHTING_EVENTS && recording->events)
 		vp_buffer_printf(out, "Trigger:     %s, every %" PRIu64 " events\n",
 				 recording->trigger, recording->events);
 	else if (!vp_recording_has_period(recording))
@@ -43,10 +43,10 @@ static void put_trigger(const struct vp_recording *recording, struct vp_buffer *
 				 recording->trigger, vp_text_duration(recording->period_ns, period),
 				 1e9 / (double)recording->period_ns,
 				 recording->by_time ? "" : "; idle pCPUs are not sampled");
-	if (recording->weigh == VP_WEIGH_TIME)
+	if (recording->weighting == VP_WEIGHTING_TIME)
 		vp_buffer_string(out,
 				 "Weights:     by time: ns since the pCPU's previous sample\n");
-	if (recording->weigh == VP_WEIGH_EVENTS)
+	if (recording->weighting == VP_WEIGHTING_EVENTS)
 		vp_buffer_printf(out, "Weights:     by %s, not by time\n", recording->trigger);
 }
 

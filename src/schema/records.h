@@ -49,9 +49,9 @@
 	FIELD(u8, dec, vendor,                                                                     \
 	      "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")                 \
 	FIELD(u16, dec, vcpu, "vCPU number, as in KVM; 65535: unknown")                            \
-	FIELD(u64, hex, ip, "guest program counter")                                               \
+	FIELD(u64, hex, ip, "guest RIP")                                                           \
 	FIELD(u64, hex, as_root,                                                                   \
-	      "guest address-space root (CR3 on x86) as the vCPU holds it; on Intel that of the "  \
+	      "guest CR3 (x86; page-table root) as the vCPU holds it; on Intel that of the "       \
 	      "current task, by the guest's memory")                                               \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
 	FIELD(u32, dec, cpl,                                                                       \
@@ -79,10 +79,10 @@
 	FIELD(u16, dec, reserved_2, "0")                                                           \
 	FIELD(u32, dec, guest_pid, "guest pid (tgid); see flags")                                  \
 	FIELD(u32, dec, guest_tid, "its thread")                                                   \
-	FIELD(u64, hex, ip, "guest program counter")                                               \
+	FIELD(u64, hex, ip, "guest RIP")                                                           \
 	FIELD(u64, hex, sp, "guest stack pointer")                                                 \
 	FIELD(u64, hex, bp, "guest frame pointer (RBP on x86)")                                    \
-	FIELD(u64, hex, as_root, "guest address-space root (CR3 on x86)")
+	FIELD(u64, hex, as_root, "guest CR3 (page-table root)")
 
 #define VP_FIELDS_chain_frames(FIELD)                                                              \
 	FIELD(u16, dec, mode,                                                                      \
@@ -227,8 +227,8 @@
 	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
 	FIELD(u32, hex, reason, "reason of the VM exits, in the vendor's encoding")                \
 	FIELD(u32, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")    \
-	FIELD(u64, hex, ip, "guest program counter at the exit")                                   \
-	FIELD(u64, hex, as_root, "guest address-space root (CR3 on x86) at the exit")              \
+	FIELD(u64, hex, ip, "guest RIP at the exit")                                               \
+	FIELD(u64, hex, as_root, "guest CR3 (page-table root) at the exit")                        \
 	FIELD(u64, dec, count, "exits there")                                                      \
 	FIELD(u64, dec, ns, "ns from these exits to the next entries")                             \
 	FIELD(u64, dec, last, "when the last of them ended, CLOCK_MONOTONIC, ns")

@@ -35,7 +35,7 @@ enum { VP_TRACE_NAMES = 512 };
 
 #define VP_TRACE_FIELDS_kvm_exit(FIELD)                                                            \
 	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
-	FIELD(u64, hex, guest_rip, "guest program counter; 0: unknown, or VM not selected")        \
+	FIELD(u64, hex, guest_rip, "guest RIP; 0: unknown, or VM not selected")                    \
 	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
 	FIELD(u32, hex, reason, "why, in the vendor's encoding")                                   \
 	FIELD(u32, hex, detail, "number of the port, MSR or register; vector; offset; page + 1")   \

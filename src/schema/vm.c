@@ -111,6 +111,15 @@ void vp_vm_add_agent_outcome(struct vp_vm *vm, const struct vp_agent_outcome *ou
 	vp_vec_push(&vm->agent_outcomes, *outcome);
 }
 
+void vp_vm_set_memory_outcome(struct vp_vm *vm, const struct vp_memory_outcome *outcome)
+{
+	free(vm->memory);
+	free(vm->memory_outcome.problem);
+	vm->memory = vp_memory_outcome_text(outcome);
+	vm->memory_outcome = *outcome;
+	vm->has_memory_outcome = true;
+}
+
 void vp_vm_deinit(struct vp_vm *vm)
 {
 	vp_vec_each (&vm->agent_outcomes, outcome)
@@ -120,6 +129,7 @@ void vp_vm_deinit(struct vp_vm *vm)
 	free(vm->uuid);
 	free(vm->agent);
 	free(vm->memory);
+	free(vm->memory_outcome.problem);
 	free(vm->vsock);
 	free(vm->cgroup);
 	free(vm->part);

@@ -10,6 +10,7 @@
 #include "base/macros.h"
 #include "base/vec.h"
 #include "schema/agent_outcome.h"
+#include "schema/memory_outcome.h"
 
 struct vp_vcpu {
 	uint32_t number;
@@ -41,8 +42,9 @@ struct vp_vm {
 			      * it is recorded */
 	uint64_t start, end; /* when it was first seen, and gone; end 0: still there at the end */
 	bool at_start;       /* it ran before the recording did */
-	char *memory;        /* outcome of reading its memory: "ok: …", or a reason, or "" if not
-			      * attempted */
+	bool has_memory_outcome; /* of reading its memory; false: not attempted, or before 0.3 */
+	struct vp_memory_outcome memory_outcome;
+	char *memory; /* this as text, or that of a recording before 0.3; "": not attempted */
 	vp_agent_outcomes agent_outcomes; /* of the requests to its agent, in the order of time */
 	char *agent;      /* these as text, or that of a recording before 0.3; "": not asked */
 	char *cgroup;     /* of its VMM: the path below the hierarchy's root, or NULL: not known */
@@ -98,6 +100,8 @@ struct vp_error *vp_vms_expect(const vp_vms *vms, const char *const *names,
 const char *vp_vm_location(const struct vp_vm *vm, char text[32]);
 /* Adds the outcome, which it takes, and its text. */
 void vp_vm_add_agent_outcome(struct vp_vm *vm, const struct vp_agent_outcome *outcome);
+/* The same for its memory, in place of an earlier one. */
+void vp_vm_set_memory_outcome(struct vp_vm *vm, const struct vp_memory_outcome *outcome);
 void vp_vm_deinit(struct vp_vm *vm);
 void vp_vms_deinit(vp_vms *vms);
 

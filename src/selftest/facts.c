@@ -56,7 +56,7 @@ void vp_facts_take_check(struct vp_selftest_facts *facts, struct json_object *ch
 		char **missing;
 	} features[] = {{"sampling programs", &facts->no_samples},
 			{"accounting programs", &facts->no_account},
-			{"guest program counter", &facts->no_rips},
+			{"guest RIP", &facts->no_rips},
 			{"hardware counter", &facts->no_counter}};
 
 	each_element(check, "features", probe) for (size_t i = 0; i < VP_ARRAY_SIZE(features); i++)

@@ -15,7 +15,7 @@ struct json_object;
 struct vp_selftest_recording {
 	char *trigger;
 	double period_ns, lost;
-	bool by_time; /* samples weigh ns */
+	bool by_time; /* samples are weighted by time, in ns */
 	/* The guest's samples: their number, their ns, and those of each function. */
 	double samples, sampled_ns, hot_ns, cold_ns, named_ns, late, ticks;
 	uint64_t first, last; /* times of the first and last sample of the two functions, ns */

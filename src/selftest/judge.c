@@ -235,8 +235,7 @@ void vp_facts_judge(const struct vp_selftest_facts *facts, struct vp_checks *che
 	} else {
 		judge_trigger(facts, checks);
 		if (!vp_guest_has_rip())
-			cannot(checks, of_rips,
-			       "samples have no guest program counter on this processor");
+			cannot(checks, of_rips, "samples have no guest RIP on this processor");
 		else if (facts->no_rips && !facts->quiet_recording.hot_ns)
 			cannot(checks, of_rips, facts->no_rips);
 		else

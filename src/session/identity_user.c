@@ -3,6 +3,7 @@
 
 #include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_state.h"
+#include "schema/memory_outcome.h"
 
 static struct vp_error *identity_user_identify(void *context, uint32_t number,
 					       const struct vp_guest_state *state,
@@ -36,7 +37,8 @@ static void identity_user_follow(void *context, uint32_t pid, const vp_guest_run
 
 struct vp_guest_watch_client vp_identity_client(
     struct vp_identity *identity, const char *name,
-    char *(*outcome)(void *context, uint32_t pid, const struct vp_guest_finding *finding))
+    void (*outcome)(void *context, uint32_t pid, const struct vp_guest_finding *finding,
+		    struct vp_memory_outcome *ret))
 {
 	return (struct vp_guest_watch_client){.context = identity,
 					      .name = name,

@@ -10,6 +10,7 @@
  * struct vp_guest_watch_client, with `identity` as its context. */
 struct vp_guest_watch_client vp_identity_client(
     struct vp_identity *identity, const char *name,
-    char *(*outcome)(void *context, uint32_t pid, const struct vp_guest_finding *finding));
+    void (*outcome)(void *context, uint32_t pid, const struct vp_guest_finding *finding,
+		    struct vp_memory_outcome *ret));
 
 #endif

@@ -11,6 +11,7 @@
 #include "collect/guests/guest_watch.h"
 #include "collect/programs/hypervisor.h"
 #include "collect/programs/identity.h"
+#include "schema/memory_outcome.h"
 #include "schema/records.h"
 #include "session/account_writer.h"
 #include "session/admit.h"
@@ -92,12 +93,13 @@ static struct vp_error *account_instrument_open(struct vp_instrument *instrument
 }
 
 /* Outcome for the exits that guest code caused. */
-static char *instrument_account_count_named(void *context, uint32_t pid,
-					    const struct vp_guest_finding *finding)
+static void instrument_account_count_named(void *context, uint32_t pid,
+					   const struct vp_guest_finding *finding,
+					   struct vp_memory_outcome *ret)
 {
 	struct vp_identity_counts counts = vp_identity_counts(context, pid, finding);
 
-	return vp_format("%" PRIu64 " exits named, %" PRIu64 " not", counts.good, counts.failed);
+	vp_memory_outcome_count(ret, VP_MEMORY_EXITS, counts.good, counts.failed);
 }
 
 static void account_describe(const struct vp_instrument *instrument, struct vp_recording *info)

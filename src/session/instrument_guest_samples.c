@@ -10,6 +10,7 @@
 #include "collect/guests/guest_state.h"
 #include "collect/guests/guest_watch.h"
 #include "schema/guest_sampling.h"
+#include "schema/memory_outcome.h"
 #include "schema/records.h"
 #include "schema/schema.h"
 #include "session/admit.h"
@@ -77,13 +78,13 @@ static void samples_forget(void *context, uint32_t pid)
 	self->ops->forget(self->sampler, pid);
 }
 
-static char *samples_outcome(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+static void samples_outcome(void *context, uint32_t pid, const struct vp_guest_finding *finding,
+			    struct vp_memory_outcome *ret)
 {
 	const struct instrument *self = context;
 	struct vp_guest_sampler_counts counts = self->ops->counts(self->sampler, pid);
 
-	return vp_format("%" PRIu64 " samples named, %" PRIu64 " not", counts.named,
-			 counts.unnamed);
+	vp_memory_outcome_count(ret, VP_MEMORY_SAMPLES, counts.named, counts.unnamed);
 }
 
 static void samples_watch_guests(struct vp_instrument *base)

@@ -17,6 +17,7 @@
 #include "collect/programs/intervals_source.h"
 #include "schema/agent_outcome.h"
 #include "schema/interval.h"
+#include "schema/memory_outcome.h"
 #include "schema/records.h"
 #include "schema/vm.h"
 #include "session/admit.h"
@@ -159,9 +160,11 @@ static void intervals_forget(void *context, uint32_t pid)
 	vp_intervals_forget(context, pid);
 }
 
-static char *say_counters(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+static void intervals_outcome(void *context, uint32_t pid, const struct vp_guest_finding *finding,
+			      struct vp_memory_outcome *ret)
 {
-	return vp_format("%zu counters of %zu vCPUs", finding->counts.count, finding->cpus.count);
+	vp_memory_outcome_count(ret, VP_MEMORY_COUNTERS, finding->counts.count,
+				finding->cpus.count);
 }
 
 static void intervals_watch_guests(struct vp_instrument *base)
@@ -172,7 +175,7 @@ static void intervals_watch_guests(struct vp_instrument *base)
 						   .check_s = CHECK_S,
 						   .identify = intervals_identify,
 						   .forget = intervals_forget,
-						   .outcome = say_counters};
+						   .outcome = intervals_outcome};
 
 	self->in_memory = self->options.read_guest_memory &&
 			  vp_intervals_guest_events(self->intervals) & VP_GUEST_IN_MEMORY;

@@ -8,7 +8,8 @@
 #include "collect/guests/guest_watch.h"
 #include "collect/programs/identity.h"
 #include "collect/programs/sampler.h"
-#include "schema/weigh.h"
+#include "schema/memory_outcome.h"
+#include "schema/weighting.h"
 #include "session/identity_user.h"
 #include "session/instrument.h"
 #include "session/instrument_profile_private.h"
@@ -71,7 +72,7 @@ static void profile_describe(const struct vp_instrument *instrument, struct vp_r
 	info->trigger = vp_strdup(profile->trigger.name);
 	info->period_ns = profile->trigger.period_ns;
 	info->by_time = profile->trigger.by_time;
-	info->weigh = profile->trigger.weigh;
+	info->weighting = profile->trigger.weighting;
 	info->events = profile->trigger.events;
 	info->chains = profile->options.with_chains;
 	const struct vp_profile_targets *targets = profile->options.targets;
@@ -79,12 +80,13 @@ static void profile_describe(const struct vp_instrument *instrument, struct vp_r
 	    targets && (targets->pids.count || targets->tids.count || targets->pcpus.count);
 }
 
-static char *instrument_profile_count_named(void *context, uint32_t pid,
-					    const struct vp_guest_finding *finding)
+static void instrument_profile_count_named(void *context, uint32_t pid,
+					   const struct vp_guest_finding *finding,
+					   struct vp_memory_outcome *ret)
 {
 	struct vp_identity_counts counts = vp_identity_counts(context, pid, finding);
 
-	return vp_format("%" PRIu64 " samples named, %" PRIu64 " not", counts.good, counts.failed);
+	vp_memory_outcome_count(ret, VP_MEMORY_SAMPLES, counts.good, counts.failed);
 }
 
 static void profile_watch_guests(struct vp_instrument *instrument)
@@ -170,7 +172,7 @@ static struct vp_error *profile_stop(struct vp_instrument *instrument)
 }
 
 /* The kernel stops a counter that interrupts too often until its next tick: what happens then has
- * no samples. Where samples weigh by time, that time is the next one's. */
+ * no samples. If samples are weighted by time, that time belongs to the next sample. */
 static struct vp_error *profile_finish(struct vp_instrument *instrument, uint64_t end)
 {
 	const struct vp_profile_instrument *profile = profile_of(instrument);
@@ -179,7 +181,7 @@ static struct vp_error *profile_finish(struct vp_instrument *instrument, uint64_
 	/* Those after the last sample of each pCPU are no loss. */
 	uint64_t known = profile->events + profile->max_events * profile->trigger.fds.count;
 
-	if (profile->trigger.weigh != VP_WEIGH_EVENTS ||
+	if (profile->trigger.weighting != VP_WEIGHTING_EVENTS ||
 	    (double)known >= (1 - MISSED_SHARE) * (double)counted)
 		return NULL;
 	info->events_sampled = profile->events;

@@ -30,7 +30,7 @@ struct vp_profile_instrument {
 	struct vp_sampler *sampler;
 	VP_VEC(struct vp_profile_stream) streams; /* by pCPU */
 	uint64_t samples, late;
-	/* With VP_WEIGH_EVENTS: those that the samples stand for, and a sample at most. */
+	/* With VP_WEIGHTING_EVENTS: those that the samples stand for, and a sample at most. */
 	uint64_t events, max_events;
 };
 

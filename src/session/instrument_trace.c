@@ -13,6 +13,7 @@
 #include "collect/programs/identity.h"
 #include "collect/programs/tracer.h"
 #include "schema/event_class.h"
+#include "schema/memory_outcome.h"
 #include "schema/records.h"
 #include "schema/schema.h"
 #include "schema/trace_event.h"
@@ -147,15 +148,15 @@ static struct vp_error *instrument_trace_change_memory(void *context, uint32_t n
 	return vp_identity_set_memory(vp_tracer_identity(self->tracer), number, state, finding);
 }
 
-static char *instrument_trace_count_switches(void *context, uint32_t pid,
-					     const struct vp_guest_finding *finding)
+static void instrument_trace_count_switches(void *context, uint32_t pid,
+					    const struct vp_guest_finding *finding,
+					    struct vp_memory_outcome *ret)
 {
 	struct instrument *self = context;
 	struct vp_identity_counts counts =
 	    vp_identity_counts(vp_tracer_identity(self->tracer), pid, finding);
 
-	return vp_format("%" PRIu64 " guest switches observed, %" PRIu64 " to unreadable tasks",
-			 counts.good, counts.failed);
+	vp_memory_outcome_count(ret, VP_MEMORY_SWITCHES, counts.good, counts.failed);
 }
 
 static void trace_watch_guests(struct vp_instrument *base)

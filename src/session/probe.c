@@ -84,7 +84,7 @@ static bool probe_rip(char *detail, size_t size)
 	}
 }
 
-static bool probe_as_root(char *detail, size_t size)
+static bool probe_cr3(char *detail, size_t size)
 {
 	if (vp_host_vendor() == VP_VENDOR_INTEL)
 		return vp_probe_say(
@@ -215,10 +215,9 @@ static const struct vp_source *source_guests(void)
 	     "no exit reasons: idle and steal are distinguished by the scheduler only; guest "
 	     "samples have no process",
 	     false, probe_kvm_btf},
-	    {"guest program counter",
-	     "VM exits have no guest RIP; samples cost more (perf's buffers)", false, probe_rip},
-	    {"guest address-space root", "guest user samples have a VM but no process", false,
-	     probe_as_root},
+	    {"guest RIP", "VM exits have no guest RIP; samples cost more (perf's buffers)", false,
+	     probe_rip},
+	    {"guest CR3", "guest user samples have a VM but no process", false, probe_cr3},
 	    {"KVM debugfs", "guest time stamps cannot be converted to host time", false,
 	     probe_debugfs},
 	    {"vsock", "guest agents cannot be reached over vsock ('vperf-agent dump FILE' works)",

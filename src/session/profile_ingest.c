@@ -6,7 +6,7 @@
 #include "schema/records.h"
 #include "schema/schema.h"
 #include "schema/vm.h"
-#include "schema/weigh.h"
+#include "schema/weighting.h"
 #include "session/admit.h"
 #include "session/instrument.h"
 #include "session/instrument_profile.h"
@@ -283,7 +283,7 @@ void vp_profile_ingest(void *context, uint32_t pcpu, char *records, size_t size)
 		}
 		if (record->header.id <= VP_ID_guest_sample) { /* the first three are samples */
 			profile->samples++;
-			if (profile->trigger.weigh == VP_WEIGH_TIME && stream->events)
+			if (profile->trigger.weighting == VP_WEIGHTING_TIME && stream->events)
 				put_busy_ticks(&segment, record, stream->events);
 			profile_ingest_weigh(profile, stream);
 			if (record->header.time >= stream->late_from)

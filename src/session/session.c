@@ -20,6 +20,7 @@
 #include "host/vm_scan.h"
 #include "schema/agent_outcome.h"
 #include "schema/event_class.h"
+#include "schema/memory_outcome.h"
 #include "schema/records.h"
 #include "schema/vm.h"
 #include "session/hypervisor_choice.h"
@@ -602,10 +603,10 @@ void vp_session_note_guests(struct vp_session *session)
 	if (!session->guest_watch)
 		return;
 	vp_vec_each (&session->vms, vm) {
-		char *state = vp_guest_watch_state(session->guest_watch, vm);
-		char *unused = state[0] ? vm->memory : state;
-		vm->memory = state[0] ? state : vm->memory;
-		free(unused);
+		struct vp_memory_outcome outcome;
+
+		if (vp_guest_watch_outcome(session->guest_watch, vm, &outcome))
+			vp_vm_set_memory_outcome(vm, &outcome);
 	}
 	session->vms_changed = true;
 }

@@ -12,6 +12,7 @@
 #include "collect/guests/guest_watch.h"
 #include "host/host_maps.h"
 #include "schema/agent_outcome.h"
+#include "schema/memory_outcome.h"
 #include "schema/vm.h"
 #include "session/instrument.h"
 #include "session/session.h"
@@ -60,9 +61,13 @@ static struct vp_error *session_maps_read_guest(struct vp_session *session, cons
 
 	if (!error && written && !vm->end && session->services.unwind_tables)
 		error = read_unwind_tables(session, vm, directory);
-	VP_AUTO_FREE char *state = vp_guest_watch_state(session->guest_watch, vm);
-	if (!written && state[0] && !vm->end)
-		VP_NOTICE(session, "VM '%s': %s", vm->name, state);
+	struct vp_memory_outcome outcome;
+	if (vp_guest_watch_outcome(session->guest_watch, vm, &outcome)) {
+		VP_AUTO_FREE char *state = vp_memory_outcome_text(&outcome);
+		if (!written && !vm->end)
+			VP_NOTICE(session, "VM '%s': %s", vm->name, state);
+		free(outcome.problem);
+	}
 	return error;
 }
 

@@ -9,6 +9,7 @@
 #include "collect/guests/guest_watch.h"
 #include "collect/programs/hypervisor.h"
 #include "host/vm_scan.h"
+#include "schema/memory_outcome.h"
 #include "schema/vm.h"
 #include "session/instrument.h"
 #include "session/session_private.h"
@@ -39,9 +40,7 @@ static void watch_guest(struct vp_session *session, struct vp_vm *vm)
 		vp_guest_watch_add(session->guest_watch, vm);
 		return;
 	}
-	free(vm->memory);
-	vm->memory =
-	    vp_strdup("several VMs share its process: their memory cannot be distinguished");
+	vp_vm_set_memory_outcome(vm, &(struct vp_memory_outcome){.status = VP_MEMORY_SHARED});
 }
 
 /* From now on more has to be looked at than the process's number to know the VM. */

@@ -14,7 +14,7 @@
 
 /* weka.classifiers.trees.m5.RuleNode */
 #define DEVIATION_PART 0.05 /* a node of less than this part of the deviation is not split */
-#define PRUNING 2.0         /* parameters weigh so much in a model's error */
+#define PRUNING 2.0         /* weight of parameters in a model's error */
 #define PRUNING_FULL 10.0   /* the error's factor if there are as many parameters as rows */
 #define NO_ERROR 1e-5       /* of the deviation: below it the model is kept */
 #define BETTER 1e-6         /* another input must take away so much more */

@@ -96,6 +96,23 @@ void vp_recorded_read_sampling(struct vp_cursor *line, struct vp_guest_sampling 
 					  .hypervisor = n[14]};
 }
 
+/* An error message, to the end of the line. */
+static void recorded_put_problem(const char *problem, struct vp_buffer *out)
+{
+	if (!problem)
+		return;
+	vp_buffer_string(out, " ");
+	for (const char *at = problem; *at; at++)
+		vp_buffer_append(out, *at == '\n' ? " " : at, 1);
+}
+
+static char *recorded_read_problem(struct vp_cursor *line)
+{
+	struct vp_slice problem = vp_cursor_rest(line);
+
+	return problem.size ? vp_strndup(problem.bytes, problem.size) : NULL;
+}
+
 void vp_recorded_put_agent(const struct vp_agent_outcome *outcome, struct vp_buffer *out)
 {
 	const uint64_t numbers[] = {outcome->request, outcome->status,     outcome->port,
@@ -103,11 +120,7 @@ void vp_recorded_put_agent(const struct vp_agent_outcome *outcome, struct vp_buf
 				    outcome->lost,    outcome->invalid,    outcome->error_ns};
 
 	put_numbers(numbers, VP_ARRAY_SIZE(numbers), out);
-	if (!outcome->problem)
-		return;
-	vp_buffer_string(out, " ");
-	for (const char *at = outcome->problem; *at; at++)
-		vp_buffer_append(out, *at == '\n' ? " " : at, 1);
+	recorded_put_problem(outcome->problem, out);
 }
 
 bool vp_recorded_read_agent(struct vp_cursor *line, struct vp_agent_outcome *ret)
@@ -117,17 +130,47 @@ bool vp_recorded_read_agent(struct vp_cursor *line, struct vp_agent_outcome *ret
 	read_numbers(line, n, VP_ARRAY_SIZE(n));
 	if (n[0] >= VP_AGENT_REQUESTS || n[1] >= VP_AGENT_STATUSES)
 		return false;
-	struct vp_slice problem = vp_cursor_rest(line);
-	*ret = (struct vp_agent_outcome){
-	    .request = (uint32_t)n[0],
-	    .status = (uint32_t)n[1],
-	    .port = (uint32_t)n[2],
-	    .counted = (uint32_t)n[3],
-	    .missing_ns = n[4],
-	    .events = n[5],
-	    .lost = n[6],
-	    .invalid = n[7],
-	    .error_ns = n[8],
-	    .problem = problem.size ? vp_strndup(problem.bytes, problem.size) : NULL};
+	*ret = (struct vp_agent_outcome){.request = (uint32_t)n[0],
+					 .status = (uint32_t)n[1],
+					 .port = (uint32_t)n[2],
+					 .counted = (uint32_t)n[3],
+					 .missing_ns = n[4],
+					 .events = n[5],
+					 .lost = n[6],
+					 .invalid = n[7],
+					 .error_ns = n[8],
+					 .problem = recorded_read_problem(line)};
+	return true;
+}
+
+void vp_recorded_put_memory(const struct vp_memory_outcome *outcome, struct vp_buffer *out)
+{
+	const uint64_t numbers[] = {outcome->status,   outcome->scanned,   outcome->cached,
+				    outcome->searched, outcome->to_search, outcome->lost_ns,
+				    outcome->uses};
+
+	put_numbers(numbers, VP_ARRAY_SIZE(numbers), out);
+	for (uint32_t use = 0; use < VP_MEMORY_USES; use++)
+		put_numbers(outcome->counts[use], 2, out);
+	recorded_put_problem(outcome->problem, out);
+}
+
+bool vp_recorded_read_memory(struct vp_cursor *line, struct vp_memory_outcome *ret)
+{
+	uint64_t n[7];
+
+	read_numbers(line, n, VP_ARRAY_SIZE(n));
+	if (n[0] >= VP_MEMORY_STATUSES)
+		return false;
+	*ret = (struct vp_memory_outcome){.status = (uint32_t)n[0],
+					  .scanned = n[1] != 0,
+					  .cached = n[2] != 0,
+					  .searched = n[3],
+					  .to_search = n[4],
+					  .lost_ns = n[5],
+					  .uses = (uint32_t)n[6] & ((1u << VP_MEMORY_USES) - 1)};
+	for (uint32_t use = 0; use < VP_MEMORY_USES; use++)
+		read_numbers(line, ret->counts[use], 2);
+	ret->problem = recorded_read_problem(line);
 	return true;
 }

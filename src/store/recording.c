@@ -13,6 +13,7 @@
 #include "base/vec.h"
 #include "maps/format.h"
 #include "schema/agent_outcome.h"
+#include "schema/memory_outcome.h"
 #include "store/recorded.h"
 
 #define VMS_MAGIC "vperf-vms "
@@ -37,16 +38,16 @@ void vp_recording_deinit(struct vp_recording *recording)
 
 const char *vp_recording_unit(const struct vp_recording *recording)
 {
-	if (recording->weigh == VP_WEIGH_TICKS)
+	if (recording->weighting == VP_WEIGHTING_TICKS)
 		return "samples";
-	return recording->weigh == VP_WEIGH_TIME ? "ns" : recording->trigger;
+	return recording->weighting == VP_WEIGHTING_TIME ? "ns" : recording->trigger;
 }
 
 uint64_t vp_recording_unit_ns(const struct vp_recording *recording)
 {
-	if (recording->weigh == VP_WEIGH_TICKS)
+	if (recording->weighting == VP_WEIGHTING_TICKS)
 		return recording->period_ns;
-	return recording->weigh == VP_WEIGH_TIME ? 1 : 0;
+	return recording->weighting == VP_WEIGHTING_TIME ? 1 : 0;
 }
 
 void vp_recording_describe(struct vp_recording *recording, const char *command)
@@ -172,8 +173,8 @@ static uint64_t recording_sum_of(const uint64_t counts[VP_STREAM_CLASSES])
 	return sum;
 }
 
-static const char *const weigh_names[] = {
-    [VP_WEIGH_TICKS] = "ticks", [VP_WEIGH_TIME] = "time", [VP_WEIGH_EVENTS] = "events"};
+static const char *const weighting_names[] = {
+    [VP_WEIGHTING_TICKS] = "ticks", [VP_WEIGHTING_TIME] = "time", [VP_WEIGHTING_EVENTS] = "events"};
 
 /* Numbers of which vp_recording_open() makes sentences; sentences of earlier recordings as they
  * are. */
@@ -224,8 +225,8 @@ struct vp_error *vp_recording_write(const char *path, const struct vp_recording 
 	}
 	write_number(&out, "period_ns", recording->period_ns);
 	write_number(&out, "by_time", recording->by_time);
-	write_text(&out, "weigh", weigh_names[recording->weigh]);
-	if (recording->weigh == VP_WEIGH_EVENTS)
+	write_text(&out, "weigh", weighting_names[recording->weighting]);
+	if (recording->weighting == VP_WEIGHTING_EVENTS)
 		write_number(&out, "events", recording->events);
 	write_number(&out, "chains", recording->chains);
 	if (recording->compression)
@@ -280,9 +281,9 @@ static void read_weigh(struct vp_cursor *line, struct vp_recording *recording)
 {
 	struct vp_slice name = vp_cursor_word(line);
 
-	for (size_t i = 0; i < VP_ARRAY_SIZE(weigh_names); i++)
-		if (vp_slice_is(name, weigh_names[i]))
-			recording->weigh = (enum vp_weigh)i;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(weighting_names); i++)
+		if (vp_slice_is(name, weighting_names[i]))
+			recording->weighting = (enum vp_weighting)i;
 }
 
 /* Numbers of which vp_recording_open() makes sentences. */
@@ -344,7 +345,7 @@ static void recording_line(struct vp_cursor *line, void *into)
 	if (vp_slice_is(key, "by_time")) {
 		recording->by_time = vp_cursor_decimal(line) != 0;
 		/* 0.2 has no weight of samples. */
-		recording->weigh = recording->by_time ? VP_WEIGH_TICKS : VP_WEIGH_TIME;
+		recording->weighting = recording->by_time ? VP_WEIGHTING_TICKS : VP_WEIGHTING_TIME;
 	}
 	if (vp_slice_is(key, "weigh"))
 		read_weigh(line, recording);
@@ -478,8 +479,13 @@ static void write_vm(struct vp_buffer *out, const struct vp_vm *vm)
 	}
 	if (!vm->agent_outcomes.count && vm->agent && vm->agent[0])
 		write_text(out, "agent", vm->agent);
-	if (vm->memory && vm->memory[0])
+	if (vm->has_memory_outcome) {
+		vp_buffer_string(out, "memory-outcome");
+		vp_recorded_put_memory(&vm->memory_outcome, out);
+		vp_buffer_string(out, "\n");
+	} else if (vm->memory && vm->memory[0]) {
 		write_text(out, "memory", vm->memory);
+	}
 	if (vm->guest_events || vm->guest_events_lost)
 		vp_buffer_printf(out, "guest-events %" PRIu64 " %" PRIu64 "\n", vm->guest_events,
 				 vm->guest_events_lost);
@@ -553,6 +559,7 @@ static void vms_line(struct vp_cursor *line, void *into)
 	struct vp_slice key = vp_cursor_word(line);
 	struct vp_vm *vm = vms->count ? &vms->at[vms->count - 1] : NULL;
 	struct vp_agent_outcome outcome;
+	struct vp_memory_outcome memory;
 
 	if (vp_slice_is(key, "vm") && vms->count < VMS_MAX) {
 		read_vm(line, vms);
@@ -575,7 +582,10 @@ static void vms_line(struct vp_cursor *line, void *into)
 			vp_vm_add_agent_outcome(vm, &outcome);
 	} else if (vm && vp_slice_is(key, "cgroup")) {
 		recording_read_text(line, &vm->cgroup);
-	} else if (vm && vp_slice_is(key, "memory")) {
+	} else if (vm && vp_slice_is(key, "memory-outcome")) {
+		if (vp_recorded_read_memory(line, &memory))
+			vp_vm_set_memory_outcome(vm, &memory);
+	} else if (vm && vp_slice_is(key, "memory")) { /* before 0.3 */
 		recording_read_text(line, &vm->memory);
 	} else if (vm && vp_slice_is(key, "guest-events")) {
 		vm->guest_events = vp_cursor_decimal(line);

@@ -34,7 +34,7 @@
 #include "schema/guest_sampling.h"
 #include "schema/snapshot_cause.h"
 #include "schema/vm.h"
-#include "schema/weigh.h"
+#include "schema/weighting.h"
 #include "store/packet.h"
 
 struct vp_recording {
@@ -60,9 +60,9 @@ struct vp_recording {
 	uint64_t events_counted, events_sampled;
 	uint64_t period_ns; /* wanted time between two samples of a pCPU */
 	bool by_time;       /* the trigger ticks with wall time, idle or not (cpu-clock) */
-	enum vp_weigh weigh;
-	uint64_t events;      /* of a sample without a sample_period record; for VP_WEIGH_EVENTS */
-	bool chains;          /* call chains were taken */
+	enum vp_weighting weighting;
+	uint64_t events; /* of a sample without a sample_period record; for VP_WEIGHTING_EVENTS */
+	bool chains;     /* call chains were taken */
 	uint32_t compression; /* zstd's level at which streams are compressed; 0: they are not */
 	uint32_t pcpus;       /* how many were sampled */
 	uint64_t start, end;  /* host CLOCK_MONOTONIC, ns; end 0: interrupted */

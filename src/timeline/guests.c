@@ -46,7 +46,7 @@ void vp_guests_init(struct vp_guests *guests, vp_vms *vms, size_t n_streams)
 
 	*guests = (struct vp_guests){.vms = vms, .generation = 1};
 	for (size_t i = 0; i < n_streams; i++)
-		vp_vec_push(&guests->homes, (struct vp_homes){0});
+		vp_vec_push(&guests->home_vcpus, (struct vp_home_vcpus){0});
 	for (uint32_t i = 0; i < vms->count; i++) {
 		*vp_map_insert(&guests->index_of_vm, vp_vm_id(&vms->at[i]), i, &inserted) = i;
 		vp_vec_each (&vms->at[i].vcpus, vcpu)
@@ -56,9 +56,9 @@ void vp_guests_init(struct vp_guests *guests, vp_vms *vms, size_t n_streams)
 
 void vp_guests_deinit(struct vp_guests *guests)
 {
-	vp_vec_each (&guests->homes, homes)
-		vp_vec_deinit(&homes->vcpus);
-	vp_vec_deinit(&guests->homes);
+	vp_vec_each (&guests->home_vcpus, here)
+		vp_vec_deinit(&here->vcpus);
+	vp_vec_deinit(&guests->home_vcpus);
 	vp_vec_deinit(&guests->vcpus);
 	vp_map_deinit(&guests->index_of_vm);
 	vp_map_deinit(&guests->vcpu_of_tid);
@@ -97,7 +97,7 @@ void vp_guests_move_away(struct vp_guests *guests, uint32_t vcpu, uint32_t home)
 	struct vp_vcpu_state *state = &guests->vcpus.at[vcpu];
 
 	if (state->home != VP_NONE) {
-		struct vp_homes *old = &guests->homes.at[state->home];
+		struct vp_home_vcpus *old = &guests->home_vcpus.at[state->home];
 		for (size_t i = 0; i < old->vcpus.count; i++)
 			if (old->vcpus.at[i] == vcpu) {
 				old->vcpus.at[i] = old->vcpus.at[--old->vcpus.count];
@@ -105,7 +105,7 @@ void vp_guests_move_away(struct vp_guests *guests, uint32_t vcpu, uint32_t home)
 			}
 	}
 	if (home != VP_NONE)
-		vp_vec_push(&guests->homes.at[home].vcpus, vcpu);
+		vp_vec_push(&guests->home_vcpus.at[home].vcpus, vcpu);
 	state->home = home;
 	guests->moves++;
 }

@@ -37,19 +37,19 @@ struct vp_guests {
 	VP_VEC(struct vp_vcpu_state) vcpus;
 	struct vp_map index_of_vm; /* key: number of the VM in the recording */
 	struct vp_map vcpu_of_tid;
-	struct vp_map vcpu_of_number;  /* key: vm << 32 | number */
-	VP_VEC(struct vp_homes) homes; /* by stream */
+	struct vp_map vcpu_of_number;            /* key: vm << 32 | number */
+	VP_VEC(struct vp_home_vcpus) home_vcpus; /* by stream */
 	/* Counts what was added, from 1: a cached look-up is good for one generation. */
 	uint32_t generation;
 	uint32_t moves; /* of vCPUs from pCPU to pCPU */
 };
 
 /* The vCPUs at home on one pCPU, by index. */
-struct vp_homes {
+struct vp_home_vcpus {
 	VP_VEC(uint32_t) vcpus;
 };
 
-/* `n_streams`: streams of pCPUs, which are the homes. */
+/* `n_streams`: streams of pCPUs, each the home of some vCPUs. */
 void vp_guests_init(struct vp_guests *guests, vp_vms *vms, size_t n_streams);
 void vp_guests_deinit(struct vp_guests *guests);
 

@@ -219,7 +219,7 @@ static void digest_pcpu(XXH3_state_t *state, const struct vp_pcpu *pcpu, bool fi
 	XXH3_64bits_update(state, chain->stack, chain->n_stack * sizeof(*chain->stack));
 }
 
-static void digest_vcpu(XXH3_state_t *state, const struct vp_vcpu_state *vcpu, bool homes)
+static void digest_vcpu(XXH3_state_t *state, const struct vp_vcpu_state *vcpu, bool with_home)
 {
 	const uint32_t all[] = {vcpu->vm,
 				vcpu->number,
@@ -230,7 +230,7 @@ static void digest_vcpu(XXH3_state_t *state, const struct vp_vcpu_state *vcpu, b
 				vcpu->exit.known ? vcpu->exit.reason : 0,
 				vcpu->blocked};
 
-	XXH3_64bits_update(state, all, homes ? sizeof(all) : 3 * sizeof(*all));
+	XXH3_64bits_update(state, all, with_home ? sizeof(all) : 3 * sizeof(*all));
 }
 
 uint64_t vp_segment_digest(const struct vp_timeline *timeline)

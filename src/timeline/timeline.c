@@ -27,12 +27,12 @@ void vp_timeline_init(struct vp_timeline *timeline, const struct vp_recording *r
 	}
 	for (size_t i = 0; i < VP_OCCUPANTS; i++)
 		timeline->occupants[i].tid = timeline->occupants[i].owner = VP_NONE;
-	timeline->weigh = recording->weigh;
-	timeline->tick_weight = recording->weigh == VP_WEIGH_TICKS  ? 1
-				: recording->weigh == VP_WEIGH_TIME ? recording->period_ns
-				: recording->events                 ? recording->events
-								    : 1;
-	if (recording->weigh != VP_WEIGH_TIME || !recording->start ||
+	timeline->weighting = recording->weighting;
+	timeline->tick_weight = recording->weighting == VP_WEIGHTING_TICKS  ? 1
+				: recording->weighting == VP_WEIGHTING_TIME ? recording->period_ns
+				: recording->events                         ? recording->events
+									    : 1;
+	if (recording->weighting != VP_WEIGHTING_TIME || !recording->start ||
 	    recording->period_ns > FILL_PERIOD_MAX)
 		return;
 	timeline->fill_period = recording->period_ns;
@@ -170,9 +170,9 @@ static inline uint64_t weight_of(const struct vp_timeline *timeline, struct vp_p
 {
 	uint64_t weight = timeline->tick_weight;
 
-	if (__builtin_expect(timeline->weigh == VP_WEIGH_TICKS, 1) || pcpu->of_vcpus)
+	if (__builtin_expect(timeline->weighting == VP_WEIGHTING_TICKS, 1) || pcpu->of_vcpus)
 		return weight;
-	if (timeline->weigh == VP_WEIGH_TIME) {
+	if (timeline->weighting == VP_WEIGHTING_TIME) {
 		weight = time > pcpu->last_tick ? time - pcpu->last_tick : 0;
 		pcpu->last_tick = time;
 	} else if (pcpu->events) {

@@ -11,7 +11,7 @@
 #include "base/vec.h"
 #include "schema/records.h"
 #include "schema/vm.h"
-#include "schema/weigh.h"
+#include "schema/weighting.h"
 #include "store/trace_reader.h"
 #include "timeline/chain.h"
 #include "timeline/guests.h"
@@ -43,7 +43,7 @@ struct vp_timeline {
 	VP_VEC(struct vp_pcpu) pcpus;               /* by stream */
 	struct vp_occupant occupants[VP_OCCUPANTS]; /* by the low bits of tid */
 
-	enum vp_weigh weigh;
+	enum vp_weighting weighting;
 	uint64_t tick_weight; /* of a tick of a clock, or a sample that does not give its own */
 
 	/* Ticks filled in for pCPUs that were idle, where the trigger does not tick with time. */

@@ -139,7 +139,7 @@ def checked(run, claims):
     """What `vperf check` says of this host."""
     lines = (run.out / "check.txt").read_text().splitlines()
     found = {line[5:30].strip(): line.split(maxsplit=1)[0] for line in lines if line[:4].strip() in ("yes", "no")}
-    for name in ("sampling programs", "call chains", "KVM", "guest program counter", "guest address-space root"):
+    for name in ("sampling programs", "call chains", "KVM", "guest RIP", "guest CR3"):
         claims.check(found.get(name) == "yes", f"'vperf check' finds: {name}")
     claims.check("perf's buffers" not in "".join(lines), "samples do not go through perf's buffers")
 

@@ -35,7 +35,7 @@ void made_end(struct made *made, uint64_t end);
 /* A guest's sample; `exit` is the AMD exit code or MADE_UNKNOWN. */
 void made_guest(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu,
 		uint32_t mode, int exit);
-/* The same of vCPU 0 of vm0, with that program counter and address-space root 0x1000. */
+/* The same of vCPU 0 of vm0, with that RIP and CR3 0x1000. */
 void made_guest_at(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t mode, uint64_t ip);
 /* A guest's sample that names its thread by the guest's memory; before it, the thread's name. */
 void made_guest_thread(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, uint32_t pid,

@@ -254,7 +254,7 @@ static void test_gaps_are_filled(void **state)
 
 	made_begin(&made, NAME, 1);
 	made.about.by_time = false;
-	made.about.weigh = VP_WEIGH_TIME;
+	made.about.weighting = VP_WEIGHTING_TIME;
 	made.about.pcpus = 3;
 	for (uint64_t tick = 1; tick <= 10; tick++)
 		made_guest(&made, 0, tick, 0, 0, VP_MODE_GUEST_USER, MADE_HLT);
@@ -281,7 +281,7 @@ static void test_dense_samples_weigh_less(void **state)
 
 	made_begin(&made, NAME, 0);
 	made.about.by_time = false;
-	made.about.weigh = VP_WEIGH_TIME;
+	made.about.weighting = VP_WEIGHTING_TIME;
 	made.about.pcpus = 1;
 	for (made.offset = 100; made.offset <= 50000; made.offset += 100)
 		made_host(&made, 0, 0, 77, VP_MODE_KERNEL);
@@ -307,7 +307,7 @@ static void test_events_weigh_by_their_periods(void **state)
 
 	made_begin(&made, NAME, 0);
 	made.about.by_time = false;
-	made.about.weigh = VP_WEIGH_EVENTS;
+	made.about.weighting = VP_WEIGHTING_EVENTS;
 	made.about.events = 7;
 	free(made.about.trigger);
 	made.about.trigger = strdup("cache-misses");

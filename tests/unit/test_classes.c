@@ -174,7 +174,7 @@ static void make_recording(const char *name, uint32_t number)
 	random_state = 0x9e3779b97f4a7c15ULL * (number + 1);
 	made_begin(&made, name, VMS);
 	made.pcpus = made.about.pcpus = PCPUS;
-	made.about.weigh = events ? VP_WEIGH_EVENTS : VP_WEIGH_TICKS;
+	made.about.weighting = events ? VP_WEIGHTING_EVENTS : VP_WEIGHTING_TICKS;
 	made.about.events = 3;
 	made.about.chains = true; /* that there may be some: see expect_same_by() */
 	if (ends) {

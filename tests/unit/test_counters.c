@@ -587,11 +587,11 @@ static void test_times(void **state)
 	while (clock < 30000000);
 	assert_int_equal(vperf_counters_times(counters, &times), VPERF_OK);
 	assert_int_equal(vperf_counters_stop(counters, &clock), VPERF_OK);
-	assert_true(times.known & VPERF_KNOWS_ON_CPU);
+	assert_true(times.known & VPERF_KNOWN_ON_CPU);
 	assert_true(times.on_cpu >= 30000000);
 	assert_true(times.wall >= times.on_cpu + 50000000);
 	assert_true(times.stolen_least <= times.stolen_most);
-	if (times.known & VPERF_KNOWS_STOLEN)
+	if (times.known & VPERF_KNOWN_STOLEN)
 		assert_true(times.stolen_most <= times.on_cpu);
 	vperf_counters_close(counters);
 }

@@ -139,7 +139,7 @@ const char *__wrap_vp_tracks_vm(struct vp_tracks *tracks, uint32_t number)
 
 static char *note = (char *)"a note";
 
-static struct vp_report report_of(enum vp_weigh weigh)
+static struct vp_report report_of(enum vp_weighting weighting)
 {
 	struct vp_report report = {.path = "made",
 				   .duration = 2.5,
@@ -148,7 +148,7 @@ static struct vp_report report_of(enum vp_weigh weigh)
 						 .kernel = (char *)"6.1",
 						 .trigger = (char *)"cpu clock",
 						 .pcpus = 2,
-						 .weigh = weigh,
+						 .weighting = weighting,
 						 .period_ns = 1000}};
 
 	report.notes.at = &note;
@@ -157,10 +157,10 @@ static struct vp_report report_of(enum vp_weigh weigh)
 }
 
 /* All of it, in the order that exporters may expect. */
-static void write_all(const char *format, enum vp_weigh weigh, struct vp_buffer *out)
+static void write_all(const char *format, enum vp_weighting weighting, struct vp_buffer *out)
 {
 	const struct vp_exporter *exporter = vp_export_format_named(format)->exporter();
-	struct vp_report report = report_of(weigh);
+	struct vp_report report = report_of(weighting);
 	struct vp_export export = {.report = &report, .out = out};
 
 	export.texts.at = (const char **)texts;
@@ -183,11 +183,11 @@ static void write_all(const char *format, enum vp_weigh weigh, struct vp_buffer 
 	free(export.state);
 }
 
-static void expect_text(const char *format, enum vp_weigh weigh, const char *expected)
+static void expect_text(const char *format, enum vp_weighting weighting, const char *expected)
 {
 	struct vp_buffer out = {0};
 
-	write_all(format, weigh, &out);
+	write_all(format, weighting, &out);
 	assert_string_equal(vp_buffer_text(&out), expected);
 	vp_buffer_deinit(&out);
 }
@@ -251,12 +251,12 @@ static void dump(const struct shape *shape, const char *path, const unsigned cha
 	}
 }
 
-static void expect_protobuf(const char *format, enum vp_weigh weigh, const struct shape *shape,
-			    const char *expected, bool is_begin)
+static void expect_protobuf(const char *format, enum vp_weighting weighting,
+			    const struct shape *shape, const char *expected, bool is_begin)
 {
 	struct vp_buffer out = {0}, text = {0};
 
-	write_all(format, weigh, &out);
+	write_all(format, weighting, &out);
 	dump(shape, "", (const unsigned char *)out.bytes,
 	     (const unsigned char *)out.bytes + out.size, &text);
 	if (is_begin)
@@ -268,7 +268,7 @@ static void expect_protobuf(const char *format, enum vp_weigh weigh, const struc
 
 static void test_folded(void **state)
 {
-	expect_text("folded", VP_WEIGH_TICKS,
+	expect_text("folded", VP_WEIGHTING_TICKS,
 		    "host;server;main;sys_read_[k] 1\n"
 		    "[v m,1];web srv 2;main;work 1\n"
 		    "[vm0];[unknown];[unknown]_[k] 1\n"
@@ -305,14 +305,14 @@ static void test_folded(void **state)
 
 static void test_speedscope(void **state)
 {
-	expect_text("speedscope", VP_WEIGH_TICKS,
+	expect_text("speedscope", VP_WEIGHTING_TICKS,
 		    "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
 		    "\"exporter\":\"vperf " VPERF_VERSION "\",\"activeProfileIndex\":0,"
 		    "\"profiles\":[{\"type\":\"sampled\",\"name\":\"vperf\",\"samples\":["
 		    "\n" SPEEDSCOPE_STACKS
 		    "\"weights\":[1000,1000,1000,1000,3000,2000,1000],\"unit\":\"nanoseconds\","
 		    "\"startValue\":0,\"endValue\":10000}],\n" SPEEDSCOPE_FRAMES);
-	expect_text("speedscope", VP_WEIGH_EVENTS,
+	expect_text("speedscope", VP_WEIGHTING_EVENTS,
 		    "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
 		    "\"exporter\":\"vperf " VPERF_VERSION "\",\"activeProfileIndex\":0,"
 		    "\"profiles\":[{\"type\":\"sampled\",\"name\":\"vperf\",\"samples\":["
@@ -323,7 +323,7 @@ static void test_speedscope(void **state)
 
 static void test_csv(void **state)
 {
-	expect_text("csv", VP_WEIGH_TICKS,
+	expect_text("csv", VP_WEIGHTING_TICKS,
 		    "type,begin_ns,end_ns,samples,pcpu,vm,vcpu,process,pid,tid,state,reason,"
 		    "function,module,stack,guest_process,guest_pid,guest_tid,thief,thief_tid\n"
 		    "sample,1000000005,1000000005,1,0,,,server,77,78,kernel,,sys_read,[kernel],"
@@ -352,7 +352,7 @@ static void test_csv(void **state)
 static void test_jsonl(void **state)
 {
 	expect_text(
-	    "jsonl", VP_WEIGH_TIME,
+	    "jsonl", VP_WEIGHTING_TIME,
 	    "{\"version\": 1, \"type\": \"recording\", \"path\": \"made\", \"hostname\": \"here\", "
 	    "\"kernel\": "
 	    "\"6.1\", \"pcpus\": 2, \"sampling_event\": \"cpu clock\", \"trigger\": \"cpu clock\", "
@@ -434,7 +434,7 @@ static void test_jsonl(void **state)
 
 static void test_script(void **state)
 {
-	expect_text("script", VP_WEIGH_TICKS,
+	expect_text("script", VP_WEIGHTING_TICKS,
 		    "server    78 [000]     1.000000005:       1000 cpu_clock: \n"
 		    "\tffffffff81000040 sys_read+0xffffffff81000040 ([kernel.kallsyms])\n"
 		    "\t          400123 main+0x23 (/bin/app)\n"
@@ -464,7 +464,7 @@ static void test_script(void **state)
 static void test_chrome(void **state)
 {
 	expect_text(
-	    "chrome", VP_WEIGH_EVENTS,
+	    "chrome", VP_WEIGHTING_EVENTS,
 	    "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n"
 	    "{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"process_name\",\"args\":{\"name\":"
 	    "\"host\"}},"
@@ -564,7 +564,7 @@ static void test_perfetto(void **state)
 	static const struct shape shape = {
 	    " 1 1.11 1.12 1.60 1.66 1.11.4 1.12.5 1.12.6 1.12.7 1.12.17 1.12.19 ", ""};
 
-	expect_protobuf("perfetto", VP_WEIGH_TICKS, &shape,
+	expect_protobuf("perfetto", VP_WEIGHTING_TICKS, &shape,
 			" 1{ 10:1 13:3 12{ 5{ 1:1 2'host' } 6{ 1:1 2:1 } 5{ 1:2 2'server' } 6{ "
 			"1:2 2:2 } 5{ 1:3 2'main' } 17{ 1:1 2'/bin/app' } 19{ 1:1 7:1 } 6{ 1:3 "
 			"2:3 3:1 } 5{ 1:4 2'sys_read' } 17{ 1:2 2'[kernel]' } 19{ 1:2 7:2 } 6{ "
@@ -641,7 +641,7 @@ static void test_pprof(void **state)
 {
 	static const struct shape shape = {" 1 2 3 4 5 11 2.3 4.4 ", " 2.1 2.2 "};
 
-	expect_protobuf("pprof", VP_WEIGH_TICKS, &shape,
+	expect_protobuf("pprof", VP_WEIGHTING_TICKS, &shape,
 			" 6''\n"
 			" 6'samples'\n"
 			" 6'count'\n"
@@ -705,7 +705,7 @@ static void test_pprof(void **state)
 			" 6'a note'\n"
 			" 13:28",
 			false);
-	expect_protobuf("pprof", VP_WEIGH_TIME, &shape,
+	expect_protobuf("pprof", VP_WEIGHTING_TIME, &shape,
 			" 6''\n"
 			" 6'time'\n"
 			" 6'nanoseconds'\n"
@@ -713,7 +713,7 @@ static void test_pprof(void **state)
 			" 11{ 1:1 2:2 }\n"
 			" 12:1000 10:2500000000 ",
 			true);
-	expect_protobuf("pprof", VP_WEIGH_EVENTS, &shape,
+	expect_protobuf("pprof", VP_WEIGHTING_EVENTS, &shape,
 			" 6''\n"
 			" 6'cpu clock'\n"
 			" 6'count'\n"

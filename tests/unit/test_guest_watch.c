@@ -20,6 +20,18 @@ uint64_t __real_vp_clock_monotonic(void);
 uint64_t __wrap_vp_clock_monotonic(void);
 
 /* The time that the watch sees is this later than the clock's. */
+/* The outcome as text; "": the watch does not know the VM. */
+static char *state_of(const struct vp_guest_watch *watch, const struct vp_vm *vm)
+{
+	struct vp_memory_outcome outcome;
+
+	if (!vp_guest_watch_outcome(watch, vm, &outcome))
+		return vp_strdup("");
+	char *text = vp_memory_outcome_text(&outcome);
+	free(outcome.problem);
+	return text;
+}
+
 static uint64_t shift;
 
 uint64_t __wrap_vp_clock_monotonic(void)
@@ -61,7 +73,7 @@ static void test_not_found_is_told_at_once(void **state)
 	assert_non_null(strstr(notices.at[0], "VM 'g1': the kernel has not been found"));
 	assert_int_equal(forgotten, 1);
 	assert_false(vp_guest_watch_has_found(watch, &vm));
-	VP_AUTO_FREE char *outcome = vp_guest_watch_state(watch, &vm);
+	VP_AUTO_FREE char *outcome = state_of(watch, &vm);
 	assert_non_null(strstr(notices.at[0], outcome)); /* the same reason as at the end */
 	free(notices.at[0]);
 	vp_vec_deinit(&notices);
@@ -160,9 +172,10 @@ static struct vp_error *identify(void *context, uint32_t number, const struct vp
 	return NULL;
 }
 
-static char *outcome(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+static void outcome(void *context, uint32_t pid, const struct vp_guest_finding *finding,
+		    struct vp_memory_outcome *ret)
 {
-	return vp_strdup("named");
+	vp_memory_outcome_count(ret, VP_MEMORY_SAMPLES, 7, 0);
 }
 
 /* A process with the guest's memory. */
@@ -340,10 +353,10 @@ static void test_ended(void **state)
 		vp_guest_watch_write(watch, false, 60000, NULL);
 		expect_no_error(vp_guest_watch_dump(watch, &vm, path, &written));
 		assert_true(written && access(path, F_OK));
-		VP_AUTO_FREE char *ended = vp_guest_watch_state(watch, &vm);
+		VP_AUTO_FREE char *ended = state_of(watch, &vm);
 		assert_non_null(strstr(ended, "the VM ended"));
 		vp_guest_watch_drop(watch, &vm);
-		VP_AUTO_FREE char *none = vp_guest_watch_state(watch, &vm);
+		VP_AUTO_FREE char *none = state_of(watch, &vm);
 		assert_string_equal(none, "");
 	}
 	free_built(watch, &notices);
@@ -600,7 +613,7 @@ static void expect_one_map(unsigned check_s, uint64_t least_ms, uint64_t most_ms
 		expect_no_error(vp_guest_watch_dump(watch, &vms[i], path, &written));
 		assert_int_equal(written, i + 1 == GUESTS);
 		assert_int_equal(vp_guest_watch_has_found(watch, &vms[i]), i + 1 == GUESTS);
-		VP_AUTO_FREE char *outcome = vp_guest_watch_state(watch, &vms[i]);
+		VP_AUTO_FREE char *outcome = state_of(watch, &vms[i]);
 		assert_true(written || strstr(outcome, why));
 		end_vmm((pid_t)vms[i].pid);
 	}
@@ -660,7 +673,7 @@ static void test_protected(void **state)
 	assert_int_equal(count_descriptors(), before); /* nothing of it was opened */
 	assert_int_equal(notices.count, 1);
 	assert_non_null(strstr(notices.at[0], "VM 'secret': memory encrypted (AMD SEV-SNP)"));
-	VP_AUTO_FREE char *outcome = vp_guest_watch_state(watch, &vm);
+	VP_AUTO_FREE char *outcome = state_of(watch, &vm);
 	assert_non_null(strstr(outcome, "memory encrypted (AMD SEV-SNP)"));
 	end_vmm((pid_t)vm.pid);
 	free_built(watch, &notices);

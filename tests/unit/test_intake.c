@@ -144,7 +144,7 @@ static void test_busy_gap(void **state)
 	union vp_any_record out[16];
 
 	profile->trigger.by_time = false;
-	profile->trigger.weigh = VP_WEIGH_TIME;
+	profile->trigger.weighting = VP_WEIGHTING_TIME;
 	vp_profile_stream(profile, 0)->late_from = UINT64_MAX;
 	vp_profile_ingest(profile, 0, (char *)&in, sizeof(in));
 	assert_int_equal(profile->samples, 8);

@@ -406,7 +406,7 @@ static void test_set(void **state)
 	assert_int_equal(one, 6);
 	shared_cells[0].stolen += 900;
 	assert_int_equal(vperf_counters_times(set, &times), VPERF_OK);
-	assert_true(times.known & VPERF_KNOWS_STOLEN);
+	assert_true(times.known & VPERF_KNOWN_STOLEN);
 	assert_int_equal(times.stolen_least, 900);
 	assert_int_equal(times.stolen_most, 900);
 	assert_int_equal(vperf_counters_stop(set, values), VPERF_OK);

@@ -104,7 +104,9 @@ static void make_recording(uint32_t number, uint64_t ticks)
 	made_begin(&made, NAME, VMS);
 	made.pcpus = made.about.pcpus = PCPUS;
 	made.about.by_time = !gaps;
-	made.about.weigh = events ? VP_WEIGH_EVENTS : gaps ? VP_WEIGH_TIME : VP_WEIGH_TICKS;
+	made.about.weighting = events ? VP_WEIGHTING_EVENTS
+			       : gaps ? VP_WEIGHTING_TIME
+				      : VP_WEIGHTING_TICKS;
 	made.about.events = 3;
 	made.about.chains = chains;
 	for (uint64_t tick = 1; tick < ticks; tick++)

@@ -627,8 +627,9 @@ static void expect_same_about(const struct vp_recording *read, const struct vp_r
 	assert_int_equal(read->begun, written->begun);
 	assert_int_equal(read->period_ns, written->period_ns);
 	assert_int_equal(read->by_time, written->by_time);
-	assert_int_equal(read->weigh, written->weigh);
-	assert_int_equal(read->events, written->weigh == VP_WEIGH_EVENTS ? written->events : 0);
+	assert_int_equal(read->weighting, written->weighting);
+	assert_int_equal(read->events,
+			 written->weighting == VP_WEIGHTING_EVENTS ? written->events : 0);
 	assert_int_equal(read->chains, written->chains);
 	assert_int_equal(read->compression, written->compression);
 	assert_int_equal(read->pcpus, written->pcpus);
@@ -640,7 +641,7 @@ static void expect_same_about(const struct vp_recording *read, const struct vp_r
 	}
 }
 
-/* All that is known of a recording is read back, whatever samples weigh. */
+/* All that is known of a recording is read back, whatever the weighting of samples. */
 static void test_about_is_read_back(void **state)
 {
 	struct vp_recording written = {.tool = "0.9",
@@ -662,7 +663,7 @@ static void test_about_is_read_back(void **state)
 				       .start = 16,
 				       .end = 17};
 	static const uint64_t units[] = {
-	    [VP_WEIGH_TICKS] = 12, [VP_WEIGH_TIME] = 1, [VP_WEIGH_EVENTS] = 0};
+	    [VP_WEIGHTING_TICKS] = 12, [VP_WEIGHTING_TIME] = 1, [VP_WEIGHTING_EVENTS] = 0};
 	struct vp_recording read;
 
 	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++) {
@@ -671,15 +672,15 @@ static void test_about_is_read_back(void **state)
 	}
 	written.records[1] = 0;
 	assert_int_equal(system("rm -rf about && mkdir about"), 0);
-	for (int weigh = 0; weigh < 3; weigh++) {
-		written.weigh = (enum vp_weigh)weigh;
-		written.by_time = weigh % 2;
-		written.account_grade = (enum vp_account_grade)weigh;
+	for (int weighting = 0; weighting < 3; weighting++) {
+		written.weighting = (enum vp_weighting)weighting;
+		written.by_time = weighting % 2;
+		written.account_grade = (enum vp_account_grade)weighting;
 		written.chains = !written.by_time;
 		expect_no_error(vp_recording_write("about", &written));
 		expect_no_error(vp_recording_read("about", &read));
 		expect_same_about(&read, &written);
-		assert_int_equal(vp_recording_unit_ns(&read), units[weigh]);
+		assert_int_equal(vp_recording_unit_ns(&read), units[weighting]);
 		vp_recording_deinit(&read);
 	}
 	/* Numbers instead of sentences. */

@@ -234,16 +234,16 @@ static void test_homes(void **state)
 	assert_int_equal(vp_guests_vcpu(&guests, 6, 10), VP_NONE);
 	assert_int_equal(vp_guests_vcpu(&guests, 5, 99), VP_NONE);
 	assert_int_equal(vp_guests_vm(&guests, 7), VP_NONE);
-	assert_int_equal(guests.homes.at[1].vcpus.count, 4);
+	assert_int_equal(guests.home_vcpus.at[1].vcpus.count, 4);
 	vp_guests_move(&guests, 1, 2);
-	assert_int_equal(guests.homes.at[1].vcpus.count, 3);
-	assert_int_equal(guests.homes.at[1].vcpus.at[0], 0);
-	assert_int_equal(guests.homes.at[1].vcpus.at[1], 3);
-	assert_int_equal(guests.homes.at[1].vcpus.at[2], 2);
-	assert_int_equal(guests.homes.at[2].vcpus.at[0], 1);
+	assert_int_equal(guests.home_vcpus.at[1].vcpus.count, 3);
+	assert_int_equal(guests.home_vcpus.at[1].vcpus.at[0], 0);
+	assert_int_equal(guests.home_vcpus.at[1].vcpus.at[1], 3);
+	assert_int_equal(guests.home_vcpus.at[1].vcpus.at[2], 2);
+	assert_int_equal(guests.home_vcpus.at[2].vcpus.at[0], 1);
 	assert_int_equal(guests.vcpus.at[1].home, 2);
 	vp_guests_move(&guests, 1, VP_NONE);
-	assert_int_equal(guests.homes.at[2].vcpus.count, 0);
+	assert_int_equal(guests.home_vcpus.at[2].vcpus.count, 0);
 	assert_int_equal(guests.vcpus.at[1].home, VP_NONE);
 	/* A new thread of a vCPU, and a vCPU and a VM that only records know. */
 	uint32_t generation = guests.generation;

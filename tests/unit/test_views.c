@@ -361,7 +361,7 @@ static void test_times_and_pcpus(void **state)
 	expect_error(vp_report_make(&naming, &options, &report), "none of the requested pCPUs");
 }
 
-/* Ticks that came late, guest samples without an address-space root, each kind of sample. */
+/* Ticks that came late, guest samples without CR3, each kind of sample. */
 static void test_counts(void **state)
 {
 	struct vp_host_sample host = {.pid = 77, .tid = 77, .mode = VP_MODE_USER, .flags = VP_LATE};
@@ -426,7 +426,7 @@ static void test_gaps(void **state)
 
 	made_begin(&made, NAME, 2);
 	made.about.by_time = false;
-	made.about.weigh = VP_WEIGH_TIME;
+	made.about.weighting = VP_WEIGHTING_TIME;
 	made.about.pcpus = 2;
 	made_guest(&made, 0, 1, 0, 0, VP_MODE_GUEST_USER, MADE_INTR);
 	made.offset = MADE_PERIOD / 2;

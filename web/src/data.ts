@@ -32,8 +32,8 @@ interface PackedProfile {
   nodeData: string;
 }
 
-interface PackedLane {
-  kind: LaneKind;
+interface PackedTrack {
+  kind: TrackKind;
   number: number;
   vm: number;
   name: string | null;
@@ -48,7 +48,7 @@ interface PackedTimeline {
   leftOut: boolean;
   labels: (string | number)[];
   states: string[];
-  lanes: PackedLane[];
+  tracks: PackedTrack[];
 }
 
 export interface Intervals {
@@ -148,11 +148,11 @@ export interface Profile {
   nodes: StackNode[];
 }
 
-export type LaneKind = "pcpu" | "vcpu" | "thread";
+export type TrackKind = "pcpu" | "vcpu" | "thread";
 
-/** Slices of a lane in order of time; times are ns since the timeline's begin. */
-export interface Lane {
-  kind: LaneKind;
+/** Slices of a track in order of time; times are ns since the timeline's begin. */
+export interface Track {
+  kind: TrackKind;
   title: string;
   number: number;
   vm: string | null;
@@ -175,7 +175,7 @@ export interface Timeline {
   leftOut: boolean;
   states: string[];
   labels: { text: string; vm: string | null }[];
-  lanes: Lane[];
+  tracks: Track[];
 }
 
 /** Numbers as LEB128, in base64. */
@@ -230,19 +230,19 @@ export function unpackProfile(packed: PackedProfile): Profile {
   return { path, samples, unit, samplesTaken, durationS, leastSamples, rows, nodes };
 }
 
-function laneTitle(packed: PackedLane, vm: string | null): string {
+function trackTitle(packed: PackedTrack, vm: string | null): string {
   if (packed.kind === "pcpu") return `pCPU ${packed.number}`;
   if (packed.kind === "vcpu") return `${vm ?? "?"} vCPU ${packed.number === 0xffff ? "?" : packed.number}`;
   return `${vm ?? "?"} ${packed.name ?? packed.number}`;
 }
 
-function unpackLane(packed: PackedLane, vms: string[]): Lane {
+function unpackTrack(packed: PackedTrack, vms: string[]): Track {
   const data = new Packed(packed.data);
   const count = packed.slices;
   const vm = packed.vm ? vms[packed.vm - 1] : null;
-  const lane: Lane = {
+  const track: Track = {
     kind: packed.kind,
-    title: laneTitle(packed, vm),
+    title: trackTitle(packed, vm),
     number: packed.number,
     vm,
     count,
@@ -257,21 +257,21 @@ function unpackLane(packed: PackedLane, vms: string[]): Lane {
   };
   let time = 0;
   for (let i = 0; i < count; i++) {
-    lane.begin[i] = time += data.next();
+    track.begin[i] = time += data.next();
     const length = data.next();
-    lane.end[i] = time += length;
-    lane.state[i] = data.next();
-    lane.label[i] = data.next() - 1;
-    lane.pcpu[i] = data.next() - 1;
-    lane.merged[i] = data.next() + 1;
-    lane.main[i] = lane.merged[i] > 1 ? data.next() : length;
-    if (lane.merged[i] > 1)
-      lane.others.set(i, Array.from({ length: data.next() }, () => [data.next(), data.next()]));
+    track.end[i] = time += length;
+    track.state[i] = data.next();
+    track.label[i] = data.next() - 1;
+    track.pcpu[i] = data.next() - 1;
+    track.merged[i] = data.next() + 1;
+    track.main[i] = track.merged[i] > 1 ? data.next() : length;
+    if (track.merged[i] > 1)
+      track.others.set(i, Array.from({ length: data.next() }, () => [data.next(), data.next()]));
   }
-  return lane;
+  return track;
 }
 
-const LANE_ORDER: LaneKind[] = ["pcpu", "vcpu", "thread"];
+const TRACK_ORDER: TrackKind[] = ["pcpu", "vcpu", "thread"];
 
 export function unpackTimeline(packed: PackedTimeline, vms: string[], startNs: number): Timeline {
   const labels: Timeline["labels"] = [];
@@ -279,9 +279,9 @@ export function unpackTimeline(packed: PackedTimeline, vms: string[], startNs: n
     const vm = packed.labels[i + 1] as number;
     labels.push({ text: packed.labels[i] as string, vm: vm ? vms[vm - 1] : null });
   }
-  const lanes = packed.lanes.map((lane) => unpackLane(lane, vms));
-  lanes.sort((a, b) => LANE_ORDER.indexOf(a.kind) - LANE_ORDER.indexOf(b.kind) ||
+  const tracks = packed.tracks.map((track) => unpackTrack(track, vms));
+  tracks.sort((a, b) => TRACK_ORDER.indexOf(a.kind) - TRACK_ORDER.indexOf(b.kind) ||
     (a.vm ?? "").localeCompare(b.vm ?? "") || a.number - b.number);
   const { beginNs, lengthNs, shortestNs, leftOut, states } = packed;
-  return { startNs, beginNs, lengthNs, shortestNs, leftOut, states, labels, lanes };
+  return { startNs, beginNs, lengthNs, shortestNs, leftOut, states, labels, tracks };
 }

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Who ran where and in which state: lanes of pCPUs, vCPUs and guests' threads on one axis.
+// Who ran where and in which state: tracks of pCPUs, vCPUs and guests' threads on one axis.
 import { inkOn, stateColor, vmColor } from "./colors";
-import type { Lane, Timeline } from "./data";
+import type { Track, Timeline } from "./data";
 import { el } from "./dom";
 import * as format from "./format";
 import { legend } from "./states";
 
-const LANE_HEIGHT = 22;
+const TRACK_HEIGHT = 22;
 const BAR_HEIGHT = 16;
 const AXIS_HEIGHT = 22;
 const LEAST_SPAN = 1000; // ns that the graph shows at least
-const MOST_THREADS = 40; // lanes, at first
+const MOST_THREADS = 40; // tracks, at first
 const LEAST_LABELLED = 40; // pixels
 const OTHERS = "#80808030"; // slices that a search does not find
 
 interface Place {
-  lane: Lane;
+  track: Track;
   slice: number;
 }
 
-/** The first slice of the lane that ends after `time`. */
-export function sliceAfter(lane: Lane, time: number): number {
+/** The first slice of the track that ends after `time`. */
+export function sliceAfter(track: Track, time: number): number {
   let low = 0;
-  let high = lane.count;
+  let high = track.count;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (lane.end[middle] > time) high = middle;
+    if (track.end[middle] > time) high = middle;
     else low = middle + 1;
   }
   return low;
 }
 
-function busyTime(lane: Lane): number {
+function busyTime(track: Track): number {
   let ret = 0;
-  for (let i = 0; i < lane.count; i++) ret += lane.end[i] - lane.begin[i];
+  for (let i = 0; i < track.count; i++) ret += track.end[i] - track.begin[i];
   return ret;
 }
 
@@ -104,12 +104,12 @@ export class TimelineView {
     tabindex: 0, role: "application",
     "aria-label": "Timeline. Arrow keys left and right move, plus and minus zoom, Home shows all.",
   });
-  private readonly names = el("ol", { class: "lanes" });
+  private readonly names = el("ol", { class: "tracks" });
   private readonly tip = el("div", { class: "tip", hidden: true });
   private readonly status = el("p", { class: "status", role: "status" });
   private readonly range = el("span", { class: "range" });
   private readonly thief = el("button", { type: "button", hidden: true, click: () => this.showThief() }, "Show who had the pCPU");
-  private lanes: Lane[] = [];
+  private tracks: Track[] = [];
   private from = 0;
   private to: number;
   private word = "";
@@ -140,7 +140,7 @@ export class TimelineView {
       el("div", { class: "graph" }, this.names, el("div", { class: "canvas" }, this.canvas, this.tip)),
       el("div", { class: "bar" }, this.status, this.thief));
     this.listen();
-    this.chooseLanes();
+    this.chooseTracks();
   }
 
   /** After it is in the page: sizes are known then. */
@@ -149,18 +149,18 @@ export class TimelineView {
     this.redraw();
   }
 
-  private chooseLanes(): void {
-    const threads = this.timeline.lanes.filter((lane) => lane.kind === "thread");
-    const busy = new Map(threads.map((lane) => [lane, busyTime(lane)]));
+  private chooseTracks(): void {
+    const threads = this.timeline.tracks.filter((track) => track.kind === "thread");
+    const busy = new Map(threads.map((track) => [track, busyTime(track)]));
     const busiest = new Set([...threads].sort((a, b) => busy.get(b)! - busy.get(a)!).slice(0, this.allThreads ? undefined : MOST_THREADS));
-    this.lanes = this.timeline.lanes.filter((lane) => lane.kind !== "thread" || busiest.has(lane));
-    this.names.replaceChildren(...this.lanes.map((lane) => el("li", { class: lane.kind, title: lane.title }, lane.title)));
+    this.tracks = this.timeline.tracks.filter((track) => track.kind !== "thread" || busiest.has(track));
+    this.names.replaceChildren(...this.tracks.map((track) => el("li", { class: track.kind, title: track.title }, track.title)));
     this.redraw();
   }
 
   private showThreads(all: boolean): void {
     this.allThreads = all;
-    this.chooseLanes();
+    this.chooseTracks();
   }
 
   private listen(): void {
@@ -218,12 +218,12 @@ export class TimelineView {
   /** The longest wait of the VM's vCPUs, or null. */
   worstWait(vm: string): { from: number; to: number } | null {
     let worst: { from: number; to: number } | null = null;
-    for (const lane of this.timeline.lanes.filter((other) => other.kind === "vcpu" && other.vm === vm))
-      for (let i = 0; i < lane.count; i++) {
-        const state = this.timeline.states[lane.state[i]];
-        const length = lane.end[i] - lane.begin[i];
+    for (const track of this.timeline.tracks.filter((other) => other.kind === "vcpu" && other.vm === vm))
+      for (let i = 0; i < track.count; i++) {
+        const state = this.timeline.states[track.state[i]];
+        const length = track.end[i] - track.begin[i];
         if ((state === "preempted" || state === "waking") && (!worst || length > worst.to - worst.from))
-          worst = { from: lane.begin[i], to: lane.end[i] };
+          worst = { from: track.begin[i], to: track.end[i] };
       }
     return worst;
   }
@@ -253,39 +253,39 @@ export class TimelineView {
 
   private search(text: string): void {
     this.word = text.toLowerCase();
-    const lanes = this.lanes.filter((lane) => this.laneMatches(lane)).length;
-    this.status.textContent = this.word ? `'${text}' matches ${lanes} of ${this.lanes.length} tracks.` : "";
+    const tracks = this.tracks.filter((track) => this.trackMatches(track)).length;
+    this.status.textContent = this.word ? `'${text}' matches ${tracks} of ${this.tracks.length} tracks.` : "";
     this.redraw();
   }
 
-  private laneMatches(lane: Lane): boolean {
-    if (lane.title.toLowerCase().includes(this.word)) return true;
-    return lane.label.some((label) => label >= 0 && this.timeline.labels[label].text.toLowerCase().includes(this.word));
+  private trackMatches(track: Track): boolean {
+    if (track.title.toLowerCase().includes(this.word)) return true;
+    return track.label.some((label) => label >= 0 && this.timeline.labels[label].text.toLowerCase().includes(this.word));
   }
 
-  private matches(lane: Lane, slice: number): boolean {
-    const label = lane.label[slice];
-    return !this.word || lane.title.toLowerCase().includes(this.word) ||
+  private matches(track: Track, slice: number): boolean {
+    const label = track.label[slice];
+    return !this.word || track.title.toLowerCase().includes(this.word) ||
       (label >= 0 && this.timeline.labels[label].text.toLowerCase().includes(this.word));
   }
 
   private placeAt(x: number, y: number): Place | null {
-    const lane = this.lanes[Math.floor((y - AXIS_HEIGHT) / LANE_HEIGHT)];
-    if (!lane) return null;
+    const track = this.tracks[Math.floor((y - AXIS_HEIGHT) / TRACK_HEIGHT)];
+    if (!track) return null;
     const time = this.from + x / this.width() * (this.to - this.from);
-    const slice = sliceAfter(lane, time);
-    return slice < lane.count && lane.begin[slice] <= time ? { lane, slice } : null;
+    const slice = sliceAfter(track, time);
+    return slice < track.count && track.begin[slice] <= time ? { track, slice } : null;
   }
 
-  private describe({ lane, slice }: Place): string {
-    const label = lane.label[slice] >= 0 ? this.timeline.labels[lane.label[slice]] : null;
-    const state = this.timeline.states[lane.state[slice]];
+  private describe({ track, slice }: Place): string {
+    const label = track.label[slice] >= 0 ? this.timeline.labels[track.label[slice]] : null;
+    const state = this.timeline.states[track.state[slice]];
     const who = !label ? "" : state === "preempted" || state === "waking" ? ` by ${label.text}` : ` ${label.vm ? `${label.vm} ` : ""}${label.text}`;
-    const where = lane.kind !== "pcpu" && lane.pcpu[slice] >= 0 ? ` on pCPU ${lane.pcpu[slice]}` : "";
-    const length = lane.end[slice] - lane.begin[slice];
-    const merged = lane.merged[slice] > 1
-      ? ` (${format.count(lane.merged[slice])} slices, ${format.percent(100 * lane.main[slice] / length)} of it in this state)` : "";
-    return `${lane.title}: ${state}${who}${where}, ${format.duration(length)} from ${format.moment(this.timeline.beginNs + lane.begin[slice])}${merged}`;
+    const where = track.kind !== "pcpu" && track.pcpu[slice] >= 0 ? ` on pCPU ${track.pcpu[slice]}` : "";
+    const length = track.end[slice] - track.begin[slice];
+    const merged = track.merged[slice] > 1
+      ? ` (${format.count(track.merged[slice])} slices, ${format.percent(100 * track.main[slice] / length)} of it in this state)` : "";
+    return `${track.title}: ${state}${who}${where}, ${format.duration(length)} from ${format.moment(this.timeline.beginNs + track.begin[slice])}${merged}`;
   }
 
   private hover(event: PointerEvent): void {
@@ -300,22 +300,22 @@ export class TimelineView {
   private choose(place: Place | null): void {
     this.chosen = place;
     this.status.textContent = place ? `${this.describe(place)}.` : "";
-    const state = place && this.timeline.states[place.lane.state[place.slice]];
-    this.thief.hidden = !(place && (state === "preempted" || state === "waking") && place.lane.pcpu[place.slice] >= 0);
+    const state = place && this.timeline.states[place.track.state[place.slice]];
+    this.thief.hidden = !(place && (state === "preempted" || state === "waking") && place.track.pcpu[place.slice] >= 0);
     this.redraw();
   }
 
   /** From a slice in which a vCPU waited to the pCPU that another had. */
   private showThief(): void {
-    const { lane, slice } = this.chosen!;
-    const middle = (lane.begin[slice] + lane.end[slice]) / 2;
-    const pcpu = this.lanes.find((other) => other.kind === "pcpu" && other.number === lane.pcpu[slice]);
+    const { track, slice } = this.chosen!;
+    const middle = (track.begin[slice] + track.end[slice]) / 2;
+    const pcpu = this.tracks.find((other) => other.kind === "pcpu" && other.number === track.pcpu[slice]);
     if (!pcpu) return;
     const at = sliceAfter(pcpu, middle);
-    const length = lane.end[slice] - lane.begin[slice];
-    this.show(lane.begin[slice] - length, lane.end[slice] + length);
-    this.choose(at < pcpu.count ? { lane: pcpu, slice: at } : null);
-    this.names.children[this.lanes.indexOf(pcpu)].scrollIntoView({ block: "nearest" });
+    const length = track.end[slice] - track.begin[slice];
+    this.show(track.begin[slice] - length, track.end[slice] + length);
+    this.choose(at < pcpu.count ? { track: pcpu, slice: at } : null);
+    this.names.children[this.tracks.indexOf(pcpu)].scrollIntoView({ block: "nearest" });
   }
 
   private redraw(): void {
@@ -329,7 +329,7 @@ export class TimelineView {
 
   private draw(): void {
     const width = this.width();
-    const height = AXIS_HEIGHT + this.lanes.length * LANE_HEIGHT;
+    const height = AXIS_HEIGHT + this.tracks.length * TRACK_HEIGHT;
     const scale = window.devicePixelRatio || 1;
     this.canvas.style.height = `${height}px`;
     this.canvas.width = width * scale;
@@ -338,7 +338,7 @@ export class TimelineView {
     context.scale(scale, scale);
     this.drawAxis(context, width, height);
     this.drawn = [];
-    this.lanes.forEach((lane, i) => this.drawLane(context, lane, AXIS_HEIGHT + i * LANE_HEIGHT, width));
+    this.tracks.forEach((track, i) => this.drawTrack(context, track, AXIS_HEIGHT + i * TRACK_HEIGHT, width));
     const [first, last] = [this.timeline.beginNs + this.from, this.timeline.beginNs + this.to];
     this.range.textContent = `${format.moment(first)} to ${format.moment(last)}, ${format.duration(this.to - this.from)}`;
     this.canvas.dataset.from = String(this.from);
@@ -376,25 +376,25 @@ export class TimelineView {
   }
 
   /** A number in `colors`; 0: the search does not find it. */
-  private colorOf(lane: Lane, slice: number): number {
-    if (this.word && !this.matches(lane, slice)) return 0;
-    const ofVm = lane.kind === "pcpu" && lane.label[slice] >= 0 ? this.colorOfLabel[lane.label[slice]] : 0;
-    return ofVm || this.colorOfState[lane.state[slice]];
+  private colorOf(track: Track, slice: number): number {
+    if (this.word && !this.matches(track, slice)) return 0;
+    const ofVm = track.kind === "pcpu" && track.label[slice] >= 0 ? this.colorOfLabel[track.label[slice]] : 0;
+    return ofVm || this.colorOfState[track.state[slice]];
   }
 
   /** Each column of device pixels is a stack of what its time was, bottom up in the order of `colors`. */
-  private drawLane(context: CanvasRenderingContext2D, lane: Lane, top: number, width: number): void {
+  private drawTrack(context: CanvasRenderingContext2D, track: Track, top: number, width: number): void {
     const pixels = window.devicePixelRatio || 1;
     const columns = this.canvas.width;
     const scale = columns / (this.to - this.from);
-    const y = top + (LANE_HEIGHT - BAR_HEIGHT) / 2;
+    const y = top + (TRACK_HEIGHT - BAR_HEIGHT) / 2;
     const stack = new Stack(context, this.colors, Math.round(y * pixels), Math.round(BAR_HEIGHT * pixels));
     context.save();
     context.setTransform(1, 0, 0, 1, 0, 0);
-    for (let i = sliceAfter(lane, this.from); i < lane.count && lane.begin[i] < this.to; i++) {
-      const left = Math.max((lane.begin[i] - this.from) * scale, 0);
-      const right = Math.min((lane.end[i] - this.from) * scale, columns);
-      const parts = this.partsOf(lane, i);
+    for (let i = sliceAfter(track, this.from); i < track.count && track.begin[i] < this.to; i++) {
+      const left = Math.max((track.begin[i] - this.from) * scale, 0);
+      const right = Math.min((track.end[i] - this.from) * scale, columns);
+      const parts = this.partsOf(track, i);
       for (let column = Math.floor(left); column < right; column++) {
         const inside = parts.length === 1 && column >= left ? Math.floor(right) - column : 0;
         if (inside > 0) {
@@ -408,48 +408,48 @@ export class TimelineView {
     }
     stack.flush();
     context.restore();
-    this.drawLabels(context, lane, y, width);
-    this.outline(context, lane, y, width / (this.to - this.from));
+    this.drawLabels(context, track, y, width);
+    this.outline(context, track, y, width / (this.to - this.from));
   }
 
   /** Colours of a slice, and the share of its time that each has. */
-  private partsOf(lane: Lane, slice: number): [number, number][] {
-    const color = this.colorOf(lane, slice);
-    const others = lane.others.get(slice);
+  private partsOf(track: Track, slice: number): [number, number][] {
+    const color = this.colorOf(track, slice);
+    const others = track.others.get(slice);
     if (!others || !color) return [[color, 1]];
-    const length = lane.end[slice] - lane.begin[slice];
-    return [[color, lane.main[slice] / length],
+    const length = track.end[slice] - track.begin[slice];
+    return [[color, track.main[slice] / length],
       ...others.map(([state, ns]): [number, number] => [this.colorOfState[state], ns / length])];
   }
 
-  private drawLabels(context: CanvasRenderingContext2D, lane: Lane, y: number, width: number): void {
+  private drawLabels(context: CanvasRenderingContext2D, track: Track, y: number, width: number): void {
     const scale = width / (this.to - this.from);
-    for (let i = sliceAfter(lane, this.from); i < lane.count && lane.begin[i] < this.to; i++) {
-      const left = Math.max((lane.begin[i] - this.from) * scale, 0);
-      const right = Math.min((lane.end[i] - this.from) * scale, width);
-      if (right - left >= LEAST_LABELLED) this.drawLabel(context, lane, i, left, right, y);
+    for (let i = sliceAfter(track, this.from); i < track.count && track.begin[i] < this.to; i++) {
+      const left = Math.max((track.begin[i] - this.from) * scale, 0);
+      const right = Math.min((track.end[i] - this.from) * scale, width);
+      if (right - left >= LEAST_LABELLED) this.drawLabel(context, track, i, left, right, y);
     }
   }
 
-  private drawLabel(context: CanvasRenderingContext2D, lane: Lane, slice: number, left: number, right: number, y: number): void {
-    const label = lane.label[slice] >= 0 ? this.timeline.labels[lane.label[slice]] : null;
-    const color = this.colorOf(lane, slice);
+  private drawLabel(context: CanvasRenderingContext2D, track: Track, slice: number, left: number, right: number, y: number): void {
+    const label = track.label[slice] >= 0 ? this.timeline.labels[track.label[slice]] : null;
+    const color = this.colorOf(track, slice);
     if (!label || !color) return;
     const room = right - left - 6;
     // A vCPU's thread says little; its VM says whose time it was.
-    const text = fitted(context, lane.kind === "pcpu" && label.vm ? `${label.vm} ${label.text}` : label.text, room);
+    const text = fitted(context, track.kind === "pcpu" && label.vm ? `${label.vm} ${label.text}` : label.text, room);
     if (!text) return;
     context.fillStyle = inkOn(this.colors[color]);
     context.fillText(text, left + 3, y + BAR_HEIGHT - 4);
     this.drawn.push([text, context.measureText(text).width, room]);
   }
 
-  private outline(context: CanvasRenderingContext2D, lane: Lane, y: number, scale: number): void {
-    if (this.chosen?.lane !== lane) return;
+  private outline(context: CanvasRenderingContext2D, track: Track, y: number, scale: number): void {
+    if (this.chosen?.track !== track) return;
     const { slice } = this.chosen;
     context.strokeStyle = getComputedStyle(this.element).getPropertyValue("--ink");
     context.lineWidth = 2;
-    context.strokeRect((lane.begin[slice] - this.from) * scale, y - 1, Math.max((lane.end[slice] - lane.begin[slice]) * scale, 2), BAR_HEIGHT + 2);
+    context.strokeRect((track.begin[slice] - this.from) * scale, y - 1, Math.max((track.end[slice] - track.begin[slice]) * scale, 2), BAR_HEIGHT + 2);
     context.lineWidth = 1;
   }
 }

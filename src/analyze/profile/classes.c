@@ -12,7 +12,7 @@
 #include "schema/records.h"
 #include "schema/schema.h"
 #include "schema/vm.h"
-#include "schema/weigh.h"
+#include "schema/weighting.h"
 #include "timeline/guests.h"
 #include "timeline/timeline.h"
 
@@ -239,16 +239,16 @@ static void run_settle(struct vp_classes *classes, const struct run *run)
 static void run_end(struct vp_classes *classes, uint32_t stream)
 {
 	struct run *run = &classes->runs[stream];
-	const struct vp_homes *homes = &classes->timeline->guests.homes.at[stream];
+	const struct vp_home_vcpus *here = &classes->timeline->guests.home_vcpus.at[stream];
 
 	run_settle(classes, run);
 	if (run->bound != VP_NONE && run->counted &&
 	    !classes->timeline->pcpus.at[stream].of_vcpus) {
 		run->tick.weight = run->weight;
-		for (size_t i = 0; i < homes->vcpus.count; i++)
-			if (homes->vcpus.at[i] != run->vcpu)
+		for (size_t i = 0; i < here->vcpus.count; i++)
+			if (here->vcpus.at[i] != run->vcpu)
 				classes->view->other(classes->state, classes->flow,
-						     homes->vcpus.at[i], &run->tick);
+						     here->vcpus.at[i], &run->tick);
 	}
 	run->bound = VP_NONE;
 }
@@ -450,10 +450,10 @@ static VP_INLINE struct class *class_of(struct vp_classes *classes, uint32_t str
 	return class;
 }
 
-/* Takes one sample, without a branch on its kind. `homes` and `weighted` are constants. */
+/* Takes one sample, without a branch on its kind. `with_home` and `weighted` are constants. */
 static VP_INLINE void take_sample(struct vp_classes *classes, uint32_t stream,
-				  const struct vp_record_header *record, uint32_t id, bool homes,
-				  bool weighted)
+				  const struct vp_record_header *record, uint32_t id,
+				  bool with_home, bool weighted)
 {
 	uint64_t time = record->time;
 	uint64_t weight = weighted ? vp_timeline_weight(classes->timeline, stream, time) : 1;
@@ -461,7 +461,7 @@ static VP_INLINE void take_sample(struct vp_classes *classes, uint32_t stream,
 
 	class->n++;
 	class->weight += weight;
-	if (homes) {
+	if (with_home) {
 		struct run *run = &classes->runs[stream];
 		if (VP_RARELY(run->vcpu != class->vcpu || run->bound != class->bound ||
 			      run->vm != class->vm))
@@ -478,7 +478,7 @@ static VP_INLINE void take_sample(struct vp_classes *classes, uint32_t stream,
 }
 
 static VP_INLINE uint64_t take_batch(struct vp_classes *classes, struct vp_batch *batch,
-				     uint64_t *last, bool homes, bool weighted)
+				     uint64_t *last, bool with_home, bool weighted)
 {
 	const char *at = batch->at, *end = batch->end;
 	uint64_t records = 0, through = batch->through, time = *last;
@@ -494,7 +494,7 @@ static VP_INLINE uint64_t take_batch(struct vp_classes *classes, struct vp_batch
 		if (VP_RARELY(id > VP_ID_guest_sample))
 			take_other(classes, stream, record);
 		else
-			take_sample(classes, stream, record, id, homes, weighted);
+			take_sample(classes, stream, record, id, with_home, weighted);
 		at += size;
 	}
 	*last = time;
@@ -515,7 +515,7 @@ static void classes_adapt(struct vp_classes *classes)
 
 uint64_t vp_classes_take(struct vp_classes *classes, struct vp_batch *batch, uint64_t *last)
 {
-	bool weighted = classes->timeline->weigh != VP_WEIGH_TICKS;
+	bool weighted = classes->timeline->weighting != VP_WEIGHTING_TICKS;
 	uint64_t records;
 
 	if (classes->view->other)

@@ -15,7 +15,7 @@
 /* How a guest sample got its process or, failing that, its name. */
 enum vp_route {
 	VP_ROUTE_NONE,
-	VP_ROUTE_CR3,     /* process by address-space root */
+	VP_ROUTE_CR3,     /* process by CR3 */
 	VP_ROUTE_KERNEL,  /* no process, but a name from the guest kernel's symbols */
 	VP_ROUTE_MEMORY,  /* process by the guest's current task, read from its memory */
 	VP_ROUTE_ADDRESS, /* the one process whose code is at that address */

@@ -6,12 +6,12 @@
 #include "timeline/timeline.h"
 
 struct vp_pass_counts {
-	uint64_t samples; /* in the recording: how many, whatever they weigh */
+	uint64_t samples; /* in the recording: number, independent of their weights */
 	/* The rest by weight, in the recording's unit. */
 	uint64_t guest_samples;
 	uint64_t ticks;        /* of all pCPUs */
 	uint64_t late, filled; /* ticks taken late; filled in for idle pCPUs */
-	uint64_t no_root;      /* guest samples without address-space root */
+	uint64_t no_root;      /* guest samples without CR3 */
 };
 
 /* Counts a tick; or `n` that differ in nothing but time and address, and have its weight together.

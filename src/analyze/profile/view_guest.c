@@ -180,9 +180,9 @@ static void guest_tick(void *state, struct vp_flow *flow, const struct vp_tick *
 		count_vcpu(state, flow, tick->vcpu, tick);
 		return;
 	}
-	const struct vp_homes *homes = &flow->timeline->guests.homes.at[tick->pcpu];
-	for (size_t i = 0; i < homes->vcpus.count; i++)
-		count_vcpu(state, flow, homes->vcpus.at[i], tick);
+	const struct vp_home_vcpus *here = &flow->timeline->guests.home_vcpus.at[tick->pcpu];
+	for (size_t i = 0; i < here->vcpus.count; i++)
+		count_vcpu(state, flow, here->vcpus.at[i], tick);
 }
 
 static void guest_own(void *state, struct vp_flow *flow, const struct vp_tick *tick)

@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "base/vec.h"
 #include "maps/maps.h"
-#include "schema/weigh.h"
+#include "schema/weighting.h"
 #include "store/packet.h"
 #include "store/trace_reader.h"
 #include "symbol/names.h"
@@ -33,7 +33,7 @@ const char *vp_report_amount(const struct vp_report *report, uint64_t weight,
 			     char text[VP_AMOUNT_SIZE])
 {
 	_Static_assert(VP_AMOUNT_SIZE >= VP_DURATION_SIZE, "a duration fits");
-	if (report->recording.weigh == VP_WEIGH_TIME)
+	if (report->recording.weighting == VP_WEIGHTING_TIME)
 		return vp_text_duration(weight, text);
 	snprintf(text, VP_AMOUNT_SIZE, "%" PRIu64 " %s", weight,
 		 vp_recording_unit(&report->recording));
@@ -42,10 +42,11 @@ const char *vp_report_amount(const struct vp_report *report, uint64_t weight,
 
 const char *vp_report_weight_key(const struct vp_report *report)
 {
-	static const char *const keys[] = {
-	    [VP_WEIGH_TICKS] = "samples", [VP_WEIGH_TIME] = "ns", [VP_WEIGH_EVENTS] = "events"};
+	static const char *const keys[] = {[VP_WEIGHTING_TICKS] = "samples",
+					   [VP_WEIGHTING_TIME] = "ns",
+					   [VP_WEIGHTING_EVENTS] = "events"};
 
-	return keys[report->recording.weigh];
+	return keys[report->recording.weighting];
 }
 
 const char *vp_report_vm(const struct vp_report *report, const struct vp_profile_part *part)
@@ -91,13 +92,13 @@ static void note_weights(struct vp_report *report)
 	const struct vp_recording *recording = &report->recording;
 	uint64_t samples = report->profile.counts.samples;
 
-	if (recording->weigh == VP_WEIGH_TIME)
+	if (recording->weighting == VP_WEIGHTING_TIME)
 		NOTE(report,
 		     "%" PRIu64
 		     " samples of event '%s', weighted by time: each counts for the time "
 		     "since the previous sample of its pCPU",
 		     samples, recording->trigger);
-	if (recording->weigh == VP_WEIGH_EVENTS)
+	if (recording->weighting == VP_WEIGHTING_EVENTS)
 		NOTE(report,
 		     "%" PRIu64
 		     " samples of event '%s', weighted by its count: each counts for the "
@@ -411,12 +412,13 @@ static void add_weight_column(const struct vp_report *report, struct vp_table *t
 	const struct vp_recording *recording = &report->recording;
 	const char *key = vp_report_weight_key(report);
 
-	if (recording->weigh == VP_WEIGH_TIME)
+	if (recording->weighting == VP_WEIGHTING_TIME)
 		vp_table_column_add(table, key, "Time", "", VP_CELL_DURATION);
 	else
-		vp_table_column_add(
-		    table, key, recording->weigh == VP_WEIGH_TICKS ? "Samples" : recording->trigger,
-		    "", VP_CELL_COUNT);
+		vp_table_column_add(table, key,
+				    recording->weighting == VP_WEIGHTING_TICKS ? "Samples"
+									       : recording->trigger,
+				    "", VP_CELL_COUNT);
 }
 
 static void report_add_columns(const struct vp_report *report, struct vp_table *table)

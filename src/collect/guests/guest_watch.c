@@ -771,46 +771,40 @@ void vp_guest_watch_drop(struct vp_guest_watch *watch, const struct vp_vm *vm)
 	*guest = watch->guests.at[--watch->guests.count];
 }
 
-static char *guest_watch_outcome_of(const struct vp_guest_watch *watch, const struct guest *guest)
+/* Numbers of a guest whose kernel was found. */
+static void guest_watch_count(const struct vp_guest_watch *watch, const struct guest *guest,
+			      struct vp_memory_outcome *ret)
 {
-	char *text = vp_strdup("");
-
-	vp_vec_each (&watch->users, user) {
-		VP_AUTO_FREE char *before = text;
-		VP_AUTO_FREE char *one = user->outcome(user->context, guest->pid, &guest->finding);
-		text = vp_format("%s%s%s", before, before[0] ? ", " : "", one);
+	ret->status = guest->finding.derived ? VP_MEMORY_DERIVED : VP_MEMORY_READ;
+	ret->scanned = guest->finding.scanned;
+	ret->cached = guest->finding.cached;
+	if (guest->lost_why) {
+		ret->lost_ns = guest->lost_ns;
+		ret->problem = vp_strdup(guest->lost_why);
 	}
-	return text;
+	vp_vec_each (&watch->users, user)
+		user->outcome(user->context, guest->pid, &guest->finding, ret);
 }
 
-char *vp_guest_watch_state(const struct vp_guest_watch *watch, const struct vp_vm *vm)
+bool vp_guest_watch_outcome(const struct vp_guest_watch *watch, const struct vp_vm *vm,
+			    struct vp_memory_outcome *ret)
 {
 	const struct guest *guest = vp_guest_of(watch, vp_vm_id(vm));
 
+	*ret = (struct vp_memory_outcome){0};
 	if (!guest)
-		return vp_strdup("");
-	if (vm->end && (guest->last_text >= 0 || guest->put_away || guest->state == GUEST_READY))
-		return vp_strdup("the VM ended: mappings date from when each process was first "
-				 "seen; symbols of kernel modules and files are missing");
-	if (guest->problem)
-		return vp_strdup(guest->problem);
-	if (guest->state == GUEST_FINDING && guest->searching)
-		return vp_format("the guest's kernel was not found before the recording ended: "
-				 "%" PRIu64 " of %" PRIu64 " MiB of its memory were searched",
-				 guest->searched >> 20, guest->to_search >> 20);
-	if (guest->state == GUEST_FINDING)
-		return vp_strdup("the guest's kernel was not found before the recording ended");
-	VP_AUTO_FREE char *outcome = guest_watch_outcome_of(watch, guest);
-	VP_AUTO_FREE char *lost = guest->lost_why
-				      ? vp_format("; lost for %.1f s: %s",
-						  (double)guest->lost_ns / SECOND, guest->lost_why)
-				      : vp_strdup("");
-	if (guest->finding.derived)
-		return vp_format(
-		    "the kernel has no BTF: tasks are known, process mappings are not; %s%s",
-		    outcome, lost);
-	return vp_format("ok: kernel found by %s, %s; %s%s",
-			 guest->finding.scanned ? "memory scan" : "registers",
-			 guest->finding.cached ? "cached kernel pack" : "symbols and BTF read",
-			 outcome, lost);
+		return false;
+	if (vm->end && (guest->last_text >= 0 || guest->put_away || guest->state == GUEST_READY)) {
+		ret->status = VP_MEMORY_VM_ENDED;
+	} else if (guest->problem) {
+		ret->status = VP_MEMORY_FAILED;
+		ret->problem = vp_strdup(guest->problem);
+	} else if (guest->state == GUEST_FINDING) {
+		ret->status = VP_MEMORY_SEARCHING;
+		ret->searched = guest->searching ? guest->searched : 0;
+		ret->to_search = guest->searching ? guest->to_search : 0;
+	} else {
+		guest_watch_count(watch, guest, ret);
+	}
+	return true;
 }

@@ -14,6 +14,7 @@
 #include "base/notices.h"
 #include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_reader.h"
+#include "schema/memory_outcome.h"
 #include "schema/records.h"
 #include "schema/vm.h"
 
@@ -41,8 +42,9 @@ struct vp_guest_watch_client {
 	/* Processes of the VM of VMM process `pid` with an interpreter, instead of those of before.
 	 * May be NULL. */
 	void (*follow)(void *context, uint32_t pid, const vp_guest_runtime_list *now);
-	/* The outcome, for the end of a sentence; a new string. */
-	char *(*outcome)(void *context, uint32_t pid, const struct vp_guest_finding *finding);
+	/* Adds the client's numbers to the outcome. */
+	void (*outcome)(void *context, uint32_t pid, const struct vp_guest_finding *finding,
+			struct vp_memory_outcome *ret);
 };
 
 /*
@@ -95,8 +97,8 @@ struct vp_error *vp_guest_watch_put_away(struct vp_guest_watch *watch, const str
 					 const char *path, bool *done) VP_MUST_CHECK;
 /* Nothing that is recorded refers to the VM any more. */
 void vp_guest_watch_drop(struct vp_guest_watch *watch, const struct vp_vm *vm);
-/* The outcome as a sentence, "ok: …" or why not; to be freed. */
-char *vp_guest_watch_state(const struct vp_guest_watch *watch,
-			   const struct vp_vm *vm) VP_MUST_CHECK;
+/* The outcome; false: the watch does not know the VM. The caller frees `problem`. */
+bool vp_guest_watch_outcome(const struct vp_guest_watch *watch, const struct vp_vm *vm,
+			    struct vp_memory_outcome *ret) VP_MUST_CHECK;
 
 #endif

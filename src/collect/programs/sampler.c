@@ -5,7 +5,7 @@
 #include "collect/programs/sampler_private.h"
 #include "host/kernel_btf.h"
 #include "schema/schema.h"
-#include "schema/weigh.h"
+#include "schema/weighting.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -95,12 +95,12 @@ static void make_records(const struct vp_sampler *sampler, struct made *made, ui
 			vp_convert_guest_task(raw, &record);
 			vp_buffer_append(&made->records, &record, sizeof(record.guest_task));
 		}
-		if (sampler->trigger->weigh == VP_WEIGH_EVENTS &&
+		if (sampler->trigger->weighting == VP_WEIGHTING_EVENTS &&
 		    raw->events != sampler->trigger->events) {
 			vp_convert_period(raw, raw->events, &record);
 			vp_buffer_append(&made->records, &record, sizeof(record.sample_period));
 		}
-		if (sampler->trigger->weigh == VP_WEIGH_TIME) {
+		if (sampler->trigger->weighting == VP_WEIGHTING_TIME) {
 			uint64_t ns = vp_busy_before(&made->busy, raw->time, raw->events,
 						     sampler->trigger->period_ns);
 			vp_convert_period(raw, ns, &record);
@@ -303,7 +303,7 @@ static struct vp_error *open_programs(void *context, const struct bpf_object_ope
 	sampler->programs->rodata->by_memory = sampler->by_memory;
 	sampler->programs->rodata->by_count =
 	    !sampler->trigger->by_time && sampler->trigger->frequency;
-	sampler->programs->rodata->weigh = sampler->trigger->weigh;
+	sampler->programs->rodata->weighting = sampler->trigger->weighting;
 	sampler->programs->rodata->usual_events = sampler->trigger->events;
 	sampler->programs->rodata->usual_ns = sampler->trigger->period_ns;
 	choose_program(sampler);

@@ -71,12 +71,12 @@ static bool counts_busy_time(const struct perf_event_attr *attr)
 }
 
 /* A fixed number of events, or events that are no time, are what they are. */
-static enum vp_weigh weigh_of(const struct vp_trigger_options *options, bool by_time,
-			      const struct perf_event_attr *attr)
+static enum vp_weighting weighting_of(const struct vp_trigger_options *options, bool by_time,
+				      const struct perf_event_attr *attr)
 {
 	if (by_time)
-		return VP_WEIGH_TICKS;
-	return counts_busy_time(attr) && !options->period ? VP_WEIGH_TIME : VP_WEIGH_EVENTS;
+		return VP_WEIGHTING_TICKS;
+	return counts_busy_time(attr) && !options->period ? VP_WEIGHTING_TIME : VP_WEIGHTING_EVENTS;
 }
 
 bool vp_trigger_has_hardware(void)
@@ -232,8 +232,8 @@ struct vp_error *vp_trigger_open(const struct vp_trigger_options *options, struc
 	VP_TRY(trigger_attr_of(event, &attr));
 	VP_TRY(vp_perf_event_refuse(event, &attr));
 	ret->by_time = ticks_always(&attr);
-	ret->weigh = weigh_of(options, ret->by_time, &attr);
-	ret->events = ret->weigh == VP_WEIGH_EVENTS ? options->period : 0;
+	ret->weighting = weighting_of(options, ret->by_time, &attr);
+	ret->events = ret->weighting == VP_WEIGHTING_EVENTS ? options->period : 0;
 	ret->frequency = frequency_of(options);
 	set_rate(options, &attr, ret);
 	VP_TRY(check_rate(options, ret->by_time, ret->period_ns));

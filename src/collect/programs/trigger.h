@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/macros.h"
 #include "base/vec.h"
-#include "schema/weigh.h"
+#include "schema/weighting.h"
 
 /* Hz, a prime: 1000 runs in lockstep with the ticks of guests and hosts, so samples may hit the
  * same few instructions each time. */
@@ -34,7 +34,7 @@ struct vp_trigger {
 	bool by_time;          /* ticks with wall time, idle or not */
 	uint64_t frequency;    /* 0 for a fixed period */
 	uint64_t period_ns; /* wanted time between samples; an estimate of 1 ms for a fixed count */
-	enum vp_weigh weigh;
+	enum vp_weighting weighting;
 	uint64_t events; /* per sample, where that is fixed; else 0: each sample gives its own */
 	struct perf_event_attr *attr;
 	VP_VEC(int) fds; /* one event per pCPU of `pcpus`, disabled at first */
