@@ -7,6 +7,7 @@ import * as format from "./format";
 import { legend } from "./states";
 
 const TRACK_HEIGHT = 22;
+const HINT = "Click a slice to see its details; drag to move, + and - zoom.";
 const BAR_HEIGHT = 16;
 const AXIS_HEIGHT = 22;
 const LEAST_SPAN = 1000; // ns that the graph shows at least
@@ -106,7 +107,7 @@ export class TimelineView {
   });
   private readonly names = el("ol", { class: "tracks" });
   private readonly tip = el("div", { class: "tip", hidden: true });
-  private readonly status = el("p", { class: "status", role: "status" });
+  private readonly status = el("p", { class: "status", role: "status" }, HINT);
   private readonly range = el("span", { class: "range" });
   private readonly thief = el("button", { type: "button", hidden: true, click: () => this.showThief() }, "Show who had the pCPU");
   private tracks: Track[] = [];
@@ -254,7 +255,7 @@ export class TimelineView {
   private search(text: string): void {
     this.word = text.toLowerCase();
     const tracks = this.tracks.filter((track) => this.trackMatches(track)).length;
-    this.status.textContent = this.word ? `'${text}' matches ${tracks} of ${this.tracks.length} tracks.` : "";
+    this.status.textContent = this.word ? `'${text}' matches ${tracks} of ${this.tracks.length} tracks.` : HINT;
     this.redraw();
   }
 
