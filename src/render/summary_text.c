@@ -33,13 +33,13 @@ static void put_trigger(const struct vp_recording *recording, struct vp_buffer *
 	char period[VP_DURATION_SIZE];
 
 	if (recording->weighting == VP_WEIGHTING_EVENTS && recording->events)
-		vp_buffer_printf(out, "Trigger:     %s, every %" PRIu64 " events\n",
+		vp_buffer_printf(out, "Sampling:    %s, every %" PRIu64 " events\n",
 				 recording->trigger, recording->events);
 	else if (!vp_recording_has_period(recording))
-		vp_buffer_printf(out, "Trigger:     %s\n", recording->trigger);
+		vp_buffer_printf(out, "Sampling:    %s\n", recording->trigger);
 	else
 		vp_buffer_printf(out,
-				 "Trigger:     %s, every %s (%.1f samples per second and pCPU)%s\n",
+				 "Sampling:    %s, every %s (%.1f samples per second and pCPU)%s\n",
 				 recording->trigger, vp_text_duration(recording->period_ns, period),
 				 1e9 / (double)recording->period_ns,
 				 recording->by_time ? "" : "; idle pCPUs are not sampled");
