@@ -161,8 +161,8 @@ void vp_render_report_text(const struct vp_report *report, bool colour, struct v
 	vp_buffer_printf(out, "# host %s, kernel %s, %u pCPU%s", recording->hostname,
 			 recording->kernel, recording->pcpus, recording->pcpus == 1 ? "" : "s");
 	if (recording->weighting == VP_WEIGHTING_EVENTS && recording->events)
-		vp_buffer_printf(out, ", sampled by %s every %" PRIu64 " events", recording->trigger,
-				 recording->events);
+		vp_buffer_printf(out, ", sampled by %s every %" PRIu64 " events",
+				 recording->trigger, recording->events);
 	else if (recording->trigger[0]) /* there may be no samples */
 		vp_buffer_printf(out, ", sampled by %s", recording->trigger);
 	if (recording->trigger[0] && vp_recording_has_period(recording))
