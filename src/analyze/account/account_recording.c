@@ -69,12 +69,12 @@ static void account_recording_note_losses(struct vp_account_recording *rec)
 	if (lost->thieves)
 		NOTE(rec,
 		     "%" PRIu64 " waits have thieves that did not fit into the table: only their "
-				"sum per vCPU is known",
+		     "sum per vCPU is known",
 		     (uint64_t)lost->thieves);
 	if (lost->sites)
 		NOTE(rec,
 		     "%" PRIu64 " exits are missing in 'vperf exits --by function': the table of "
-				"exit sites was full",
+		     "exit sites was full",
 		     (uint64_t)lost->sites);
 }
 
