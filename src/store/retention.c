@@ -10,6 +10,14 @@
 #include "base/vec.h"
 #include "schema/vm.h"
 
+uint64_t vp_age_clock_now(struct vp_age_clock *clock, uint64_t realtime, uint64_t boottime)
+{
+	if (!clock->boottime)
+		*clock = (struct vp_age_clock){realtime, boottime};
+	uint64_t lasted = clock->realtime + (boottime - clock->boottime);
+	return realtime < lasted ? realtime : lasted;
+}
+
 uint64_t vp_history_bytes(const vp_history *history)
 {
 	uint64_t bytes = 0;

@@ -16,6 +16,15 @@ struct vp_retention {
 	uint64_t free_bytes; /* of the disk that stay free */
 };
 
+/* Ages do not follow a clock that is set: it goes on at the rate of CLOCK_BOOTTIME from the first
+ * reading, and is never ahead of the host's clock. Starts zeroed. */
+struct vp_age_clock {
+	uint64_t realtime, boottime; /* the first reading */
+};
+
+/* The present time for ages, ns since 1970. `realtime` and `boottime` are the present readings. */
+uint64_t vp_age_clock_now(struct vp_age_clock *clock, uint64_t realtime, uint64_t boottime);
+
 enum vp_removal { VP_REMOVE_NONE, VP_REMOVE_OLD, VP_REMOVE_SIZE, VP_REMOVE_DISK };
 
 /*

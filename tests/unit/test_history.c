@@ -313,6 +313,24 @@ static void test_no_store(void **state)
 	expect_error(vp_history_read("/nonexistent", &history), "cannot open store '/nonexistent'");
 }
 
+/* A clock that is set makes nothing old; time that passes does, also while the host sleeps. */
+static void test_clock_set(void **state)
+{
+	const uint64_t start = 1000000 * SECOND;
+	struct vp_age_clock clock = {0};
+
+	assert_int_equal(vp_age_clock_now(&clock, start, 5 * SECOND), start);
+	assert_int_equal(vp_age_clock_now(&clock, start + 10 * SECOND, 15 * SECOND),
+			 start + 10 * SECOND);
+	/* Set to a week later, then back, then to before the start. */
+	assert_int_equal(vp_age_clock_now(&clock, start + 604800 * SECOND, 20 * SECOND),
+			 start + 15 * SECOND);
+	assert_int_equal(vp_age_clock_now(&clock, start + 25 * SECOND, 30 * SECOND),
+			 start + 25 * SECOND);
+	assert_int_equal(vp_age_clock_now(&clock, start - 3600 * SECOND, 40 * SECOND),
+			 start - 3600 * SECOND);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -321,7 +339,7 @@ int main(void)
 	    cmocka_unit_test(test_names),    cmocka_unit_test(test_retention),
 	    cmocka_unit_test(test_remove),   cmocka_unit_test(test_removal_cut_off),
 	    cmocka_unit_test(test_findings), cmocka_unit_test(test_many_findings),
-	    cmocka_unit_test(test_no_store),
+	    cmocka_unit_test(test_no_store), cmocka_unit_test(test_clock_set),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

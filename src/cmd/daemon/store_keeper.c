@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -25,6 +26,15 @@ static uint64_t free_bytes(const char *path)
 	struct statvfs disk;
 
 	return statvfs(path, &disk) ? UINT64_MAX : (uint64_t)disk.f_bavail * disk.f_frsize;
+}
+
+static uint64_t now_for_ages(struct vperfd *daemon)
+{
+	struct timespec booted;
+
+	clock_gettime(CLOCK_BOOTTIME, &booted);
+	return vp_age_clock_now(&daemon->ages, vp_clock_read().realtime,
+				(uint64_t)booted.tv_sec * 1000000000 + (uint64_t)booted.tv_nsec);
 }
 
 static uint64_t own_bytes(const struct vperfd *daemon, const char *name)
@@ -50,7 +60,7 @@ static bool read_store(struct vperfd *daemon, uint64_t now)
 		return false;
 	}
 	daemon->history_read = now;
-	uint64_t realtime = vp_clock_read().realtime, keep = daemon->config.keep_ns;
+	uint64_t realtime = now_for_ages(daemon), keep = daemon->config.keep_ns;
 	if (keep && realtime > keep)
 		vp_error_free(vp_kept_findings_trim(daemon->config.directory, realtime - keep));
 	return true;
@@ -72,7 +82,7 @@ static void say_full(struct vperfd *daemon, enum vp_removal why)
 static bool remove_one(struct vperfd *daemon, const struct vp_retention *limits, uint64_t more)
 {
 	enum vp_removal why;
-	uint32_t index = vp_retention_next(&daemon->history, limits, vp_clock_read().realtime, more,
+	uint32_t index = vp_retention_next(&daemon->history, limits, now_for_ages(daemon), more,
 					   free_bytes(daemon->config.directory), &why);
 
 	if (index == VP_NONE)

@@ -19,6 +19,7 @@
 #include "daemon/rules.h"
 #include "serve/http_server.h"
 #include "store/history.h"
+#include "store/retention.h"
 
 /* A program that runs for a finding: `vperf snapshot`, or a recorder of samples. */
 struct vperfd_job {
@@ -38,6 +39,7 @@ struct vperfd {
 	uint64_t history_read;      /* when; 0: not yet */
 	uint64_t grown, bytes_then; /* growth per look, the largest so far; size at the last one */
 	bool said_full;
+	struct vp_age_clock ages;
 	/* The account of the last second, and since the last evaluation of the rules. */
 	struct vp_account_tail tail;
 	struct vp_account second, rules;
