@@ -71,6 +71,16 @@ class Words(unittest.TestCase):
         self.assertEqual(set(IN_COMMENTS), set(tool.IN_COMMENTS))
         self.assertEqual(self.patterns(IN_COMMENTS["tell-say"][0]), [])
 
+    def test_messages(self):
+        bad = {"is-no": "'%s' is no file of perf", "lets-no": "the kernel lets no program read it", "of-another": "the agent is of another version",
+               "is-others": "the set is another thread's", "place-in-guest": "exits have no place in the guest"}
+        for pattern, sentence in bad.items():
+            head, rest = sentence[:9], sentence[9:]
+            for text in (f'error("{sentence}");', f'error("{head}"\n      "{rest}");', f'error("%" PRIu64 " {head}" "{rest}");'):
+                self.assertEqual(self.patterns(text, "src/base/what.c"), [pattern], text)
+        self.assertEqual(set(bad), set(tool.IN_MESSAGES))
+        self.assertEqual(self.patterns('error("\'%s\' is not a file"); /* no */ puts("the set belongs to another thread");', "src/base/what.c"), [])
+
     def test_bad(self):
         for pattern, sentences in BAD.items():
             for sentence in sentences:
