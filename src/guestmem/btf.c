@@ -276,3 +276,28 @@ bool vp_guest_btf_enumerator(const struct vp_guest_btf *btf, const char *type, c
 	}
 	return false;
 }
+
+bool vp_guest_btf_percpu(const struct vp_guest_btf *btf, const char *name, uint32_t *ret)
+{
+	static const char section_name[] = ".data..percpu";
+	size_t size = strlen(name);
+
+	for (uint32_t id = 1; id <= btf->offsets.count; id++) {
+		struct type section, variable;
+		if (!btf_type_of(btf, id, &section) ||
+		    BTF_INFO_KIND(section.head.info) != BTF_KIND_DATASEC ||
+		    !btf_is_named(btf, section.head.name_off, section_name,
+				  sizeof(section_name) - 1))
+			continue;
+		for (uint32_t i = 0; i < section.count; i++) {
+			struct btf_var_secinfo item;
+			memcpy(&item, section.behind + i * sizeof(item), sizeof(item));
+			if (!btf_type_of(btf, item.type, &variable) ||
+			    !btf_is_named(btf, variable.head.name_off, name, size))
+				continue;
+			*ret = item.offset;
+			return true;
+		}
+	}
+	return false;
+}

@@ -31,6 +31,8 @@ bool vp_guest_btf_member(const struct vp_guest_btf *btf, const char *type, const
 /* Value of the enumerator of that name; `type` is the enum's. */
 bool vp_guest_btf_enumerator(const struct vp_guest_btf *btf, const char *type, const char *name,
 			     uint32_t *ret);
+/* Offset of a per-CPU variable in their section. */
+bool vp_guest_btf_percpu(const struct vp_guest_btf *btf, const char *name, uint32_t *ret);
 /* Size of a struct, or 0. */
 uint32_t vp_guest_btf_size(const struct vp_guest_btf *btf, const char *type);
 

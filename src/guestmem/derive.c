@@ -11,6 +11,7 @@
 enum {
 	TASK_BYTES = 8192, /* bytes of a task_struct that are examined; registers come after that */
 	MM_BYTES = 1024,
+	SMALLEST_TABLE = 64, /* 64-bit Arm: of its 52-bit addresses' topmost bits */
 	MIN_TASKS = 8, /* a kernel that is up has some dozens of threads */
 	MAX_TASKS = 1 << 17,
 	MAX_KEPT = 64, /* tasks that are compared */
@@ -126,7 +127,7 @@ static bool fits_pgd(const struct tasks *tasks, int offset)
 {
 	const struct vp_guest_kernel *kernel = tasks->kernel;
 	uint64_t mm = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.init_mm);
-	uint64_t top = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.init_top_pgt), value;
+	uint64_t top = vp_guest_kernel_symbol(kernel, vp_kernel_pack_top(&kernel->pack)), value;
 
 	return mm && top && vp_guest_view_u64(&kernel->view, mm + (uint64_t)offset, &value) &&
 	       value == top;
@@ -139,9 +140,11 @@ static bool derive_maps_kernel(const struct tasks *tasks, uint64_t mm)
 	struct vp_guest_page page;
 	uint64_t pgd;
 
-	if (!vp_guest_view_u64(&view, mm + (uint64_t)tasks->pgd, &pgd) || pgd % 4096 ||
+	if (!vp_guest_view_u64(&view, mm + (uint64_t)tasks->pgd, &pgd) || pgd % SMALLEST_TABLE ||
 	    !vp_guest_view_translate(&view, pgd, &page))
 		return false;
+	if (view.memory->arch == VP_GUEST_ARM64) /* the kernel's half has tables of its own */
+		return is_kernel_pointer(pgd);
 	view.root = page.gpa;
 	return vp_guest_view_walk(&view, tasks->kernel->text, &page) &&
 	       page.gpa == view.image_gpa + (tasks->kernel->text - view.image_va);

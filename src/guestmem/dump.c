@@ -363,7 +363,7 @@ struct vp_error *vp_guest_dump_write(struct vp_guest_dump *dump,
 	vp_maps_write_machine(&writer, true, "");
 	vp_maps_write_source(&writer, "memory");
 	vp_maps_write_kernel(&writer, kernel->pack.release, &kernel->pack.build_id);
-	vp_maps_write_paging(&writer, kernel->view.levels, dump->isolates);
+	vp_maps_write_paging(&writer, kernel->view.paging.levels, dump->isolates);
 	dump_write_kernel(dump, kernel, &writer);
 	dump_write_spaces(dump, &writer);
 	dump_write_images(dump, kernel, symbols, &writer);

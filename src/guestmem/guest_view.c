@@ -3,73 +3,151 @@
 
 #include <string.h>
 
-/* Intel 64 and AMD64 page table entries: volume 3A, chapter 4 of Intel's manual. */
-enum { ENTRY_PRESENT = 1, ENTRY_USER = 4, ENTRY_LARGE = 0x80 };
-#define ENTRY_ADDRESS 0x000ffffffffff000ULL
 enum {
 	PAGE = 4096,
-	LARGE_PAGE = 2 << 20,
-	BITS_PER_LEVEL = 9,
-	PAGE_BITS = 12,
 	MIN_IMAGE = 8 << 20,
+	MAX_HOLES = 1 << 16,
 	MAX_GAP = 16 << 20, /* inside an image: what the kernel has freed */
+	ARM_MAGIC_AT = 56,  /* in an image: Documentation/arch/arm64/booting.rst */
 };
+static const char arm_magic[] = "ARM\x64";
 
-static bool is_canonical(uint64_t va, unsigned levels)
+/* Whether the bits above those that are translated are all the same as the highest of these, or,
+ * where each half has its own tables, as each other. */
+static bool is_canonical(const struct vp_guest_view *view, uint64_t va)
 {
-	unsigned unused = 64 - (PAGE_BITS + BITS_PER_LEVEL * levels);
+	int64_t above = (int64_t)va >> (view->paging.va_bits - 1 + view->paging.halves);
 
-	return (uint64_t)((int64_t)(va << unused) >> unused) == va;
+	return above == 0 || above == -1;
 }
 
 bool vp_guest_view_walk(const struct vp_guest_view *view, uint64_t va, struct vp_guest_page *ret)
 {
-	uint64_t table = view->root & ENTRY_ADDRESS;
+	const struct vp_paging *paging = &view->paging;
+	uint64_t table = view->root & paging->root;
 	bool user = true;
 
-	if (!table || view->levels < 4 || view->levels > 5 || !is_canonical(va, view->levels))
+	if (!table || !paging->levels || paging->levels > VP_PAGING_LEVELS ||
+	    !is_canonical(view, va))
 		return false;
-	for (unsigned level = view->levels; level; level--) {
-		unsigned shift = PAGE_BITS + BITS_PER_LEVEL * (level - 1);
-		uint64_t entry, index = (va >> shift) & 511;
-		if (!vp_guest_memory_read(view->memory, table + 8 * index, &entry, sizeof(entry)) ||
-		    !(entry & ENTRY_PRESENT))
+	for (unsigned level = paging->levels; level; level--) {
+		uint64_t entry, at = table + 8 * vp_paging_index(paging, level, va);
+		if (!vp_guest_memory_read(view->memory, at, &entry, sizeof(entry)) ||
+		    !vp_paging_is_valid(paging, level, entry))
 			return false;
-		user &= (entry & ENTRY_USER) != 0;
-		bool large = (level == 2 || level == 3) && (entry & ENTRY_LARGE);
-		if (level == 1 || large) {
-			uint64_t size = 1ULL << shift, inside = va & (size - 1);
-			uint64_t page = vp_guest_memory_physical(
-			    view->memory, entry & ENTRY_ADDRESS & ~(size - 1));
+		uint64_t address = vp_paging_address(paging, entry);
+		if (vp_paging_is_leaf(paging, level, entry)) {
+			uint64_t size = 1ULL << vp_paging_shift(paging, level);
+			uint64_t inside = va & (size - 1);
+			uint64_t page =
+			    vp_guest_memory_physical(view->memory, address & ~(size - 1));
+			user &= (entry & paging->user_page) == paging->user_page;
 			*ret = (struct vp_guest_page){page | inside, size - inside, user};
 			return true;
 		}
-		table = vp_guest_memory_physical(view->memory, entry & ENTRY_ADDRESS);
+		user &= (entry & paging->user_table) == paging->user_table &&
+			!(entry & paging->kernel_table);
+		table = vp_guest_memory_physical(view->memory, address);
+	}
+	return false;
+}
+
+static bool is_in_window(const struct vp_guest_view *view, uint64_t va)
+{
+	return view->memory->arch == VP_GUEST_ARM64 ? va >> 63
+						    : va - VP_KERNEL_MAP < VP_KERNEL_MAP_SIZE;
+}
+
+/* Arm's begins with a header. Some kernels do not map the piece that has it (6.1, for one). */
+static void begin_at_header(struct vp_guest_view *view)
+{
+	char magic[sizeof(arm_magic) - 1];
+
+	if (vp_guest_memory_read(view->memory, view->image_gpa + ARM_MAGIC_AT, magic,
+				 sizeof(magic)) &&
+	    !memcmp(magic, arm_magic, sizeof(magic)))
+		return;
+	if (view->image_gpa < VP_ARM_KERNEL_ALIGN)
+		return;
+	view->image_va -= VP_ARM_KERNEL_ALIGN;
+	view->image_gpa -= VP_ARM_KERNEL_ALIGN;
+	view->image_size += VP_ARM_KERNEL_ALIGN;
+}
+
+/* The first address behind `va` that the tables may map, where they do not map it. */
+static uint64_t skip_hole(const struct vp_guest_view *view, uint64_t va)
+{
+	const struct vp_paging *paging = &view->paging;
+	uint64_t table = view->root & paging->root, size = 1;
+
+	for (unsigned level = paging->levels; level; level--) {
+		uint64_t entry, at = table + 8 * vp_paging_index(paging, level, va);
+		size = 1ULL << vp_paging_shift(paging, level);
+		if (!vp_guest_memory_read(view->memory, at, &entry, sizeof(entry)) ||
+		    !vp_paging_is_valid(paging, level, entry) ||
+		    vp_paging_is_leaf(paging, level, entry))
+			break;
+		table = vp_guest_memory_physical(view->memory, vp_paging_address(paging, entry));
+	}
+	return (va & ~(size - 1)) + size;
+}
+
+bool vp_guest_view_first_page(const struct vp_guest_view *view, uint64_t from, uint64_t to,
+			      uint64_t *va, struct vp_guest_page *ret)
+{
+	*va = from;
+	for (unsigned i = 0; i < MAX_HOLES && view->paging.levels && *va >= from && *va < to; i++) {
+		if (vp_guest_view_walk(view, *va, ret))
+			return true;
+		*va = skip_hole(view, *va);
 	}
 	return false;
 }
 
 bool vp_guest_view_find_image(struct vp_guest_view *view, uint64_t inside)
 {
-	uint64_t base = inside & ~(LARGE_PAGE - 1ULL), first = base, last = base;
+	const bool arm = view->memory->arch == VP_GUEST_ARM64;
+	const uint64_t step = arm ? VP_ARM_KERNEL_ALIGN : VP_X86_KERNEL_ALIGN;
+	uint64_t base = inside & ~(step - 1), first = base, last = base;
 	struct vp_guest_page page;
 
-	if (inside - VP_KERNEL_MAP >= VP_KERNEL_MAP_SIZE ||
-	    !vp_guest_view_walk(view, inside, &page))
+	if (!is_in_window(view, inside) || !vp_guest_view_walk(view, inside, &page))
 		return false;
 	uint64_t shift = inside - page.gpa; /* of addresses against physical ones */
 	for (uint64_t at = base; base - at <= VP_KERNEL_IMAGE_MAX / 2 && first - at <= MAX_GAP;
-	     at -= LARGE_PAGE)
+	     at -= step)
 		if (vp_guest_view_walk(view, at, &page) && at - page.gpa == shift)
 			first = at;
 	for (uint64_t at = base; at - first < VP_KERNEL_IMAGE_MAX && at - last <= MAX_GAP;
-	     at += LARGE_PAGE)
+	     at += step)
 		if (vp_guest_view_walk(view, at, &page) && at - page.gpa == shift)
 			last = at;
 	view->image_va = first;
 	view->image_gpa = first - shift;
-	view->image_size = last + LARGE_PAGE - first;
+	view->image_size = last + step - first;
+	if (arm)
+		begin_at_header(view);
 	return view->image_size >= MIN_IMAGE;
+}
+
+bool vp_guest_view_paging_of_kernels(enum vp_guest_arch arch, unsigned number,
+				     struct vp_paging *ret)
+{
+	/* Bits of pages and addresses; kernels for 52 bits, also on processors with 48. */
+	static const struct {
+		unsigned char page_bits, va_bits;
+		bool wide;
+	} arm[] = {{12, 48, false}, {14, 47, false}, {16, 52, false}, {12, 52, true},
+		   {14, 48, false}, {14, 52, true},  {16, 48, false}, {16, 42, false},
+		   {12, 39, false}, {14, 36, false}};
+
+	if (arch == VP_GUEST_ARM64 && number < VP_ARRAY_SIZE(arm))
+		*ret = vp_paging_arm(arm[number].page_bits, arm[number].va_bits, arm[number].wide);
+	else if (arch == VP_GUEST_X86_64 && number < 2)
+		*ret = vp_paging_x86(4 + number);
+	else
+		return false;
+	return true;
 }
 
 bool vp_guest_view_translate(const struct vp_guest_view *view, uint64_t va,

@@ -118,8 +118,12 @@ static void write_vdso(const struct vp_guest_kernel *kernel, struct vp_maps_writ
 	struct vp_buffer bytes = {0};
 	uint64_t image[2];
 
-	if (!at || !vp_guest_view_read(&kernel->view, at, image, sizeof(image)) || !image[1] ||
-	    image[1] > LARGEST_VDSO)
+	/* Arm's has symbols for its begin and end. */
+	image[0] = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.vdso_start);
+	image[1] = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.vdso_end) - image[0];
+	if (at && !vp_guest_view_read(&kernel->view, at, image, sizeof(image)))
+		return;
+	if (!image[0] || !image[1] || image[1] > LARGEST_VDSO)
 		return;
 	char *to = vp_buffer_extend(&bytes, image[1]);
 	if (vp_guest_view_read(&kernel->view, image[0], to, image[1])) {

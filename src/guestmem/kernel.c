@@ -12,7 +12,9 @@
 #include "guestmem/btf.h"
 #include "guestmem/derive.h"
 #include "guestmem/kallsyms.h"
+#include "guestmem/kernel_arm.h"
 #include "guestmem/memory.h"
+#include "guestmem/places.h"
 #include "maps/format.h"
 
 enum {
@@ -48,8 +50,10 @@ static bool find_by_registers(const struct vp_guest_memory *memory,
 	if (!vcpu->cr3)
 		return false;
 	for (size_t i = 0; i < VP_ARRAY_SIZE(roots); i++) {
-		struct vp_guest_view view = {
-		    .memory = memory, .root = roots[i], .levels = vcpu->cr4 & CR4_LA57 ? 5 : 4};
+		struct vp_guest_view view = {.memory = memory,
+					     .root = roots[i],
+					     .paging =
+						 vp_paging_x86(vcpu->cr4 & CR4_LA57 ? 5 : 4)};
 		if (vp_guest_view_find_image(&view, vcpu->lstar) ||
 		    vp_guest_view_find_image(&view, handler_in_idt(&view, vcpu->idt))) {
 			*ret = view;
@@ -213,6 +217,8 @@ static void read_members(struct vp_guest_kernel *kernel, const struct vp_buffer 
 	struct vp_error *error = vp_guest_btf_init(image->bytes + start, end - start, &btf);
 	if (!error) {
 		vp_kernel_pack_members(pack, &btf);
+		if (kernel->view.memory->arch == VP_GUEST_ARM64)
+			vp_guest_places_find_tasks(kernel, image, &btf);
 		vp_guest_btf_deinit(&btf);
 	}
 	vp_error_free(error);
@@ -229,6 +235,8 @@ static struct vp_error *read_pack(struct vp_guest_kernel *kernel, uint64_t seed,
 		return vp_error_new("the kernel's symbol table is inconsistent or has no '_text'");
 	if (!begin_at_text(&kernel->view, image, kernel->text, &pack->kallsyms))
 		return vp_error_new("the kernel's symbol table is inconsistent");
+	if (pack->symbol.banner.offset == VP_PACK_NONE) /* no CONFIG_KALLSYMS_ALL */
+		vp_guest_places_find(pack, image);
 	kernel->route = VP_PACK_READ;
 	read_banner(kernel);
 	if (!read_build_id(kernel, pack, &pack->build_id))
@@ -263,28 +271,41 @@ static bool use_pack(struct vp_guest_kernel *kernel, const vp_kernel_packs *pack
 	return false;
 }
 
-/* Goes over to the kernel's own page tables, which no process's end takes away. */
-static void kernel_settle(struct vp_guest_kernel *kernel)
+static void settle_x86(struct vp_guest_kernel *kernel)
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
 	uint64_t top = vp_guest_kernel_symbol(kernel, pack->symbol.init_top_pgt);
 	uint64_t five = vp_guest_kernel_symbol(kernel, pack->symbol.l5_enabled);
 	uint64_t direct = vp_guest_kernel_symbol(kernel, pack->symbol.page_offset_base);
+	uint64_t memmap = vp_guest_kernel_symbol(kernel, pack->symbol.vmemmap_base);
 	uint32_t enabled = 0;
 
 	if (top)
 		kernel->view.root = kernel->view.image_gpa + (top - kernel->view.image_va);
-	if (!kernel->view.levels)
-		kernel->view.levels =
-		    five && vp_guest_view_u32(&kernel->view, five, &enabled) && enabled ? 5 : 4;
+	if (!kernel->view.paging.levels)
+		kernel->view.paging = vp_paging_x86(
+		    five && vp_guest_view_u32(&kernel->view, five, &enabled) && enabled ? 5 : 4);
 	if (!direct || !vp_guest_view_u64(&kernel->view, direct, &kernel->view.direct_map) ||
 	    kernel->view.direct_map % (1 << 30) || (int64_t)kernel->view.direct_map >= 0)
 		kernel->view.direct_map = 0;
+	if (!memmap || !vp_guest_view_u64(&kernel->view, memmap, &kernel->memmap))
+		kernel->memmap = 0;
+}
+
+/* Goes over to the kernel's own page tables, which no process's end takes away. */
+static void kernel_settle(struct vp_guest_kernel *kernel)
+{
+	const struct vp_kernel_pack *pack = &kernel->pack;
+
+	if (kernel->view.memory->arch == VP_GUEST_ARM64)
+		vp_guest_kernel_settle_arm(kernel);
+	else
+		settle_x86(kernel);
 	if (pack->at.task_pid == VP_PACK_NONE) /* no BTF, or none that can be read */
 		vp_guest_derive_tasks(kernel);
 	const char *lacks = vp_kernel_pack_lacks(pack);
 	if (!lacks && !kernel->view.direct_map)
-		lacks = "the base of the direct map (page_offset_base)";
+		lacks = "the base of the direct map";
 	kernel->lacks = lacks ? vp_strdup(lacks) : NULL;
 }
 
@@ -295,8 +316,13 @@ bool vp_guest_kernel_locate(const struct vp_guest_memory *memory,
 	*known = false;
 	for (size_t i = 0; i < n_vcpus; i++) {
 		*known |= vcpus[i].cr3 != 0;
-		if (find_by_registers(memory, &vcpus[i], ret))
+		if (memory->arch == VP_GUEST_ARM64
+			? vp_guest_kernel_by_arm_registers(memory, &vcpus[i], ret)
+			: find_by_registers(memory, &vcpus[i], ret)) {
+			ret->vcpus = vcpus;
+			ret->n_vcpus = n_vcpus;
 			return true;
+		}
 	}
 	return false;
 }

@@ -15,6 +15,7 @@ struct vp_guest_kernel {
 	struct vp_kernel_pack pack;
 	uint64_t text; /* address of _text; the image begins there */
 	enum vp_pack_route route;
+	uint64_t memmap; /* address of the first physical page's struct page; 0: not known */
 	char banner[256];
 	char *lacks; /* what is missing for telling its tasks; NULL: nothing */
 };

@@ -222,16 +222,21 @@ static bool memory_read_file(void *context, uint64_t hva, void *bytes, size_t si
 static void ask_pagemap(void *context, uint64_t hva, size_t pages, unsigned char *ret)
 {
 	const struct vp_guest_files *files = context;
+	const uint64_t page = (uint64_t)getpagesize();
 	uint64_t entries[PAGES_AT_ONCE + 1];
 
 	for (size_t at = 0, piece; at < pages; at += piece) {
 		piece = pages - at < VP_ARRAY_SIZE(entries) ? pages - at : VP_ARRAY_SIZE(entries);
-		uint64_t index = (hva / VP_GUEST_PAGE + at) * sizeof(*entries);
-		ssize_t got =
-		    vp_pread(files->pagemap, entries, piece * sizeof(*entries), (off_t)index);
+		/* The host's pages may be larger ones: 4 or 16 of ours each have one entry. */
+		uint64_t begin = hva + at * VP_GUEST_PAGE, first = begin / page;
+		size_t count = (size_t)((begin + piece * VP_GUEST_PAGE - 1) / page - first + 1);
+		ssize_t got = vp_pread(files->pagemap, entries, count * sizeof(*entries),
+				       (off_t)(first * sizeof(*entries)));
 		size_t known = got > 0 ? (size_t)got / sizeof(*entries) : 0;
-		for (size_t i = 0; i < piece; i++)
-			ret[at + i] = i < known && entries[i] >> 63;
+		for (size_t i = 0; i < piece; i++) {
+			size_t entry = (size_t)((begin + i * VP_GUEST_PAGE) / page - first);
+			ret[at + i] = entry < known && entries[entry] >> 63;
+		}
 	}
 }
 
@@ -274,10 +279,18 @@ static bool take_memory_slot(struct vp_guest_snapshot *snapshot, struct vp_slice
 		*next_hva += added ? size : 0;
 		return added;
 	}
+	if (vp_slice_is(what, "arm64")) {
+		snapshot->memory.arch = VP_GUEST_ARM64;
+		return vp_cursor_ok(&words);
+	}
+	const bool arm = snapshot->memory.arch == VP_GUEST_ARM64;
 	struct vp_guest_registers vcpu = {.vcpu = (uint32_t)vp_cursor_hex(&words)};
-	uint64_t *fields[] = {&vcpu.cr3, &vcpu.cr4,     &vcpu.lstar,
-			      &vcpu.idt, &vcpu.gs_base, &vcpu.kernel_gs_base};
-	for (size_t i = 0; i < VP_ARRAY_SIZE(fields); i++)
+	uint64_t *x86_fields[] = {&vcpu.cr3, &vcpu.cr4,     &vcpu.lstar,
+				  &vcpu.idt, &vcpu.gs_base, &vcpu.kernel_gs_base};
+	uint64_t *arm_fields[] = {&vcpu.ttbr1, &vcpu.tcr, &vcpu.vbar, &vcpu.tpidr1};
+	uint64_t **fields = arm ? arm_fields : x86_fields;
+	size_t count = arm ? VP_ARRAY_SIZE(arm_fields) : VP_ARRAY_SIZE(x86_fields);
+	for (size_t i = 0; i < count; i++)
 		*fields[i] = vp_cursor_hex(&words);
 	if (!vp_slice_is(what, "vcpu") || !vp_cursor_ok(&words) ||
 	    snapshot->vcpus.count == VP_GUEST_SLOTS_MAX)

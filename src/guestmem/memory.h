@@ -21,8 +21,12 @@ struct vp_guest_slot {
 
 enum { VP_GUEST_SLOTS_MAX = 2048 };
 
+/* Whose page tables and kernels are in it. */
+enum vp_guest_arch { VP_GUEST_X86_64, VP_GUEST_ARM64 };
+
 struct vp_guest_memory {
 	VP_VEC(struct vp_guest_slot) slots;
+	enum vp_guest_arch arch;
 	/* Reads the VMM's memory; false if not all of it is available. */
 	bool (*read)(void *context, uint64_t hva, void *bytes, size_t size);
 	/* Says of each of these pages of the VMM's memory whether the host has it now (1): reading
@@ -76,19 +80,23 @@ struct vp_guest_files {
 void vp_guest_memory_by_files(struct vp_guest_memory *memory, const struct vp_guest_files *files);
 
 /* Registers of a vCPU, as far as the host can read them. 0: unknown. On Intel hosts they are in the
- * VMCS, which only the processor reads. */
+ * VMCS, which only the processor reads. Those of Arm may be as of when its thread left KVM's loop
+ * last. */
 struct vp_guest_registers {
 	uint32_t vcpu;
 	uint64_t cr3, cr4;
 	uint64_t lstar;                   /* where system calls enter the kernel */
 	uint64_t idt;                     /* the table of interrupt handlers */
 	uint64_t gs_base, kernel_gs_base; /* one of them is the per-CPU base */
+	uint64_t ttbr1, tcr, vbar;        /* 64-bit Arm … */
+	uint64_t tpidr1;                  /* … where Linux has the per-CPU base */
 };
 
 /*
  * A part of a guest's memory as a file, for tests: "VPGM1\n", then lines `slot GPA SIZE` and
- * `vcpu NUMBER CR3 CR4 LSTAR IDT GS KERNEL_GS` (hexadecimal), an empty line, and then the bytes of
- * the slots one after the other; what is missing at the end cannot be read.
+ * `vcpu NUMBER CR3 CR4 LSTAR IDT GS KERNEL_GS` (hexadecimal), or for 64-bit Arm the line `arm64`
+ * and lines `vcpu NUMBER TTBR1 TCR VBAR TPIDR1`, an empty line, and then the bytes of the slots
+ * one after the other; what is missing at the end cannot be read.
  */
 struct vp_guest_snapshot {
 	struct vp_guest_memory memory;

@@ -94,9 +94,14 @@ static bool find_text(void *context, const struct vp_kallsyms_symbol *symbol)
 {
 	struct collecting *collecting = context;
 
-	collecting->has_text = !strcmp(symbol->name, "_text");
+	const bool first = !strcmp(symbol->name, "_stext");
+
+	/* Arm's tables have _text only with CONFIG_KALLSYMS_ALL; it is right before, aligned. */
+	collecting->has_text = first || !strcmp(symbol->name, "_text");
 	if (collecting->has_text)
-		collecting->text = symbol->addr;
+		collecting->text = first ? (symbol->addr - 1) / VP_ARM_KERNEL_ALIGN *
+					       VP_ARM_KERNEL_ALIGN
+					 : symbol->addr;
 	return !collecting->has_text;
 }
 
@@ -140,13 +145,18 @@ void vp_kernel_pack_members(struct vp_kernel_pack *pack, const struct vp_guest_b
 
 const char *vp_kernel_pack_lacks(const struct vp_kernel_pack *pack)
 {
+	/* Arm's page tables are in a register, and its direct map is found by them. */
+	const bool arm = pack->symbol.entry_task.offset != VP_PACK_NONE;
+	const struct vp_pack_symbol here = {0};
+	const struct vp_pack_symbol top = arm ? here : pack->symbol.init_top_pgt;
+	const struct vp_pack_symbol direct = arm ? here : pack->symbol.page_offset_base;
 	const struct {
 		uint32_t value;
 		const char *name;
 	} needed[] = {
 	    {pack->symbol.init_task.offset, "symbol init_task (CONFIG_KALLSYMS_ALL)"},
-	    {pack->symbol.init_top_pgt.offset, "symbol init_top_pgt"},
-	    {pack->symbol.page_offset_base.offset, "symbol page_offset_base"},
+	    {top.offset, "symbol init_top_pgt"},
+	    {direct.offset, "symbol page_offset_base"},
 	    {pack->at.task_pid, "the layout of its structs: it has no BTF (CONFIG_DEBUG_INFO_BTF)"},
 	    {pack->at.task_tgid, "the offset of task_struct.tgid"},
 	    {pack->at.task_comm, "the offset of task_struct.comm"},

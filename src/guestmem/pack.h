@@ -105,6 +105,8 @@
 	MEMBER(orc_end, "orc_entry", "end")                                                        \
 	MEMBER(rq_switches, "rq", "nr_switches")                                                   \
 	MEMBER(rq_curr, "rq", "curr")                                                              \
+	MEMBER(rq_idle, "rq", "idle")                                                              \
+	MEMBER(rq_cpu, "rq", "cpu")                                                                \
 	MEMBER(kstat_irqs, "kernel_stat", "irqs_sum")                                              \
 	MEMBER(irq_timer, "irq_cpustat_t", "apic_timer_irqs")                                      \
 	MEMBER(irq_counts, "irq_cpustat_t", "counts")
@@ -149,7 +151,14 @@
 	SYMBOL(vm_event_states, "vm_event_states")                                                 \
 	SYMBOL(kstat, "kstat")                                                                     \
 	SYMBOL(irq_stat, "irq_stat")                                                               \
-	SYMBOL(total_forks, "total_forks")
+	SYMBOL(total_forks, "total_forks")                                                         \
+	/* 64-bit Arm */                                                                           \
+	SYMBOL(swapper_pg_dir, "swapper_pg_dir")                                                   \
+	SYMBOL(kimage_voffset, "kimage_voffset")                                                   \
+	SYMBOL(entry_task, "__entry_task")                                                         \
+	SYMBOL(cpu_logical_map, "__cpu_logical_map")                                               \
+	SYMBOL(vdso_start, "vdso_start")                                                           \
+	SYMBOL(vdso_end, "vdso_end")
 
 #define VP_PACK_NONE UINT32_MAX
 
@@ -184,6 +193,13 @@ struct vp_kernel_pack {
 	 */
 	uint64_t seed, hash;
 };
+
+/* The kernel's own page tables, and where its direct map's base comes from. */
+static inline struct vp_pack_symbol vp_kernel_pack_top(const struct vp_kernel_pack *pack)
+{
+	return pack->symbol.init_top_pgt.offset != VP_PACK_NONE ? pack->symbol.init_top_pgt
+								: pack->symbol.swapper_pg_dir;
+}
 
 void vp_kernel_pack_init(struct vp_kernel_pack *pack);
 /*

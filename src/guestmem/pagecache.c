@@ -27,14 +27,12 @@ static bool open_mapping(const struct vp_guest_kernel *kernel, uint64_t mapping_
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
 	const struct vp_guest_view *view = &kernel->view;
-	uint64_t memmap_at = vp_guest_kernel_symbol(kernel, pack->symbol.vmemmap_base);
 	uint64_t mapping, inode;
 
-	*ret = (struct vp_guest_file){.kernel = kernel};
-	return memmap_at && pack->page_size_of && pack->at.mapping_host != VP_PACK_NONE &&
+	*ret = (struct vp_guest_file){.kernel = kernel, .memmap = kernel->memmap};
+	return kernel->memmap && pack->page_size_of && pack->at.mapping_host != VP_PACK_NONE &&
 	       pack->at.inode_size != VP_PACK_NONE && pack->at.mapping_xa_head != VP_PACK_NONE &&
 	       pack->at.xa_node_shift != VP_PACK_NONE && pack->at.xa_node_slots != VP_PACK_NONE &&
-	       vp_guest_view_u64(view, memmap_at, &ret->memmap) &&
 	       vp_guest_view_u64(view, mapping_at, &mapping) &&
 	       vp_guest_view_u64(view, mapping + pack->at.mapping_xa_head, &ret->pages) &&
 	       vp_guest_view_u64(view, mapping + pack->at.mapping_host, &inode) &&
@@ -130,20 +128,22 @@ static bool find_page(const struct vp_guest_file *file, uint64_t index, uint64_t
 	uint64_t distance = page - file->memmap;
 	if (page < file->memmap || distance % file->kernel->pack.page_size_of)
 		return false;
-	*gpa = (distance / file->kernel->pack.page_size_of + behind) << PAGE_BITS;
+	*gpa = (distance / file->kernel->pack.page_size_of + behind) << file->kernel->view.paging.page_bits;
 	return true;
 }
 
 bool vp_guest_file_read(const struct vp_guest_file *file, uint64_t offset, void *bytes, size_t size)
 {
+	const unsigned page_bits = file->kernel->view.paging.page_bits;
+	const uint64_t page = 1ULL << page_bits;
 	char *to = bytes;
 
 	if (offset > file->size || size > file->size - offset)
 		return false;
 	while (size) {
-		uint64_t inside = offset % PAGE, gpa;
-		size_t piece = PAGE - inside < size ? PAGE - inside : size;
-		if (!find_page(file, offset >> PAGE_BITS, &gpa) ||
+		uint64_t inside = offset & (page - 1), gpa;
+		size_t piece = page - inside < size ? page - inside : size;
+		if (!find_page(file, offset >> page_bits, &gpa) ||
 		    !vp_guest_memory_read(file->kernel->view.memory, gpa + inside, to, piece))
 			return false;
 		to += piece;

@@ -44,7 +44,7 @@ static bool take_vma(struct walk *walk, uint64_t vma)
 	if (mapping.start >= mapping.end || mapping.start < walk->before)
 		return false;
 	walk->before = mapping.end;
-	mapping.pgoff <<= PAGE_BITS;
+	mapping.pgoff <<= view->paging.page_bits;
 	if (!mapping.file)
 		mapping.pgoff = 0;
 	if (flags & VM_EXEC)

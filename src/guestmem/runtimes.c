@@ -173,7 +173,7 @@ static bool reading_begin(struct vp_guest_runtimes *runtimes, const struct vp_gu
 	if (!still_runs(java, &ret->kernel))
 		return false;
 	ret->view = (struct vp_guest_view){
-	    .memory = &runtimes->lines.memory, .root = java->root, .levels = kernel->view.levels};
+	    .memory = &runtimes->lines.memory, .root = java->root, .paging = kernel->view.paging};
 	ret->memory = (struct vp_process_memory){read_process, ret};
 	java->vm.memory = &ret->memory;
 	return true;

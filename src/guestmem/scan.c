@@ -12,7 +12,6 @@
 
 #define MIB (1ULL << 20)
 #define SECOND 1000000000ULL
-#define KERNEL_ALIGN (2 * MIB) /* kernels and their read-only data begin at multiples of it */
 /* Where a kernel is that is moved by nobody, and the least where KASLR moves one to. */
 #define FIRST_KERNEL (16 * MIB)
 /* From the banner to the end of the symbol tables, at most. */
@@ -55,6 +54,7 @@ struct vp_kernel_scan {
 	uint64_t boots_until; /* a kernel of a known release may be incomplete; 0: none seen */
 	uint64_t done;        /* bytes, of all addresses everywhere */
 	bool found;           /* by the last step */
+	uint64_t align;       /* kernels and their read-only data begin at multiples of it */
 	char *chunk;          /* of CHUNK + OVERLAP bytes */
 	struct vp_buffer window;
 };
@@ -105,6 +105,8 @@ struct vp_kernel_scan *vp_kernel_scan_new(const struct vp_scan_setup *setup)
 	scan->careful.context = (void *)setup->memory;
 	list_ranges(scan);
 	scan->usual = FIRST_KERNEL;
+	scan->align = setup->memory->arch == VP_GUEST_ARM64 ? VP_ARM_KERNEL_ALIGN
+							    : VP_X86_KERNEL_ALIGN;
 	scan->stage = setup->remembered ? REMEMBERED : USUAL;
 	scan->chunk = vp_alloc(CHUNK + OVERLAP);
 	vp_throttle_init(&scan->pace, setup->clock);
@@ -157,34 +159,63 @@ static bool next_memory(const struct vp_kernel_scan *scan, uint64_t from, uint64
 	return false;
 }
 
+/* The difference of the kernel's addresses and physical ones, as it notes it. */
+static bool read_shift(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack,
+		       uint64_t text, uint64_t *ret)
+{
+	const bool arm = scan->setup.memory->arch == VP_GUEST_ARM64;
+	uint32_t at = arm ? pack->symbol.kimage_voffset.offset : pack->symbol.phys_base.offset;
+	uint64_t value;
+
+	if (!vp_guest_memory_read(&scan->careful, text + at, &value, sizeof(value)))
+		return false;
+	*ret = arm ? value : VP_KERNEL_MAP - value;
+	return true;
+}
+
 /* Where the pack's kernel would have its image by its own page tables, if it begins there. */
 static bool locate_with(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack,
-			uint64_t text, unsigned levels, struct vp_guest_view *ret)
+			uint64_t text, const struct vp_paging *paging, struct vp_guest_view *ret)
 {
-	uint64_t phys_base;
+	uint64_t shift;
 
-	if (!vp_guest_memory_read(&scan->careful, text + pack->symbol.phys_base.offset, &phys_base,
-				  sizeof(phys_base)))
+	if (!read_shift(scan, pack, text, &shift))
 		return false;
-	uint64_t va = text - phys_base + VP_KERNEL_MAP;
+	uint64_t va = text + shift;
 	*ret = (struct vp_guest_view){.memory = &scan->careful,
-				      .root = text + pack->symbol.init_top_pgt.offset,
-				      .levels = levels};
-	bool mapped = va % KERNEL_ALIGN == 0 && vp_guest_view_find_image(ret, va) &&
+				      .root = text + vp_kernel_pack_top(pack).offset,
+				      .paging = *paging};
+	/* Some kernels do not map the first piece of it (Arm's 6.1). */
+	uint64_t inside = va + (scan->setup.memory->arch == VP_GUEST_ARM64 ? scan->align : 0);
+	bool mapped = va % scan->align == 0 && vp_guest_view_find_image(ret, inside) &&
 		      va - ret->image_va == text - ret->image_gpa;
 	ret->memory = scan->setup.memory;
 	return mapped;
 }
 
-static bool can_locate(const struct vp_kernel_pack *pack)
+static bool can_locate(const struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack)
 {
-	const struct vp_pack_symbol needed[] = {pack->symbol.banner, pack->symbol.phys_base,
-						pack->symbol.init_top_pgt};
+	const struct vp_pack_symbol needed[] = {
+	    pack->symbol.banner, vp_kernel_pack_top(pack),
+	    scan->setup.memory->arch == VP_GUEST_ARM64 ? pack->symbol.kimage_voffset
+						       : pack->symbol.phys_base};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(needed); i++)
 		if (needed[i].offset == VP_PACK_NONE || needed[i].percpu)
 			return false;
 	return true;
+}
+
+/* By the page tables that processors of the guest's kind may have: the kernel's are tried. */
+static bool locate_with_any(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack,
+			    uint64_t text, struct vp_guest_view *ret)
+{
+	struct vp_paging paging;
+
+	for (unsigned i = 0; vp_guest_view_paging_of_kernels(scan->setup.memory->arch, i, &paging); i++)
+		if (locate_with(scan, pack, text, &paging, ret))
+			return true;
+	return false;
 }
 
 /* The pack's kernel, if its banner is there. */
@@ -193,9 +224,8 @@ static bool locate(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pac
 {
 	uint64_t text = banner - pack->symbol.banner.offset;
 
-	if (!can_locate(pack) || banner < pack->symbol.banner.offset || text % KERNEL_ALIGN)
-		return false;
-	return locate_with(scan, pack, text, 4, ret) || locate_with(scan, pack, text, 5, ret);
+	return can_locate(scan, pack) && banner >= pack->symbol.banner.offset &&
+	       text % scan->align == 0 && locate_with_any(scan, pack, text, ret);
 }
 
 /* The same, for a banner that the kernel does not use: since v6.2 (2df8220cc511 "kbuild: build
@@ -206,10 +236,10 @@ static bool locate_by_other(struct vp_kernel_scan *scan, const struct vp_kernel_
 {
 	char start[sizeof(banner_text) - 1];
 
-	if (!can_locate(pack))
+	if (!can_locate(scan, pack))
 		return false;
-	for (uint64_t back = 0, usual = banner / KERNEL_ALIGN * KERNEL_ALIGN; back <= MAX_IMAGE;
-	     back += KERNEL_ALIGN) {
+	for (uint64_t back = 0, usual = banner / scan->align * scan->align; back <= MAX_IMAGE;
+	     back += scan->align) {
 		uint64_t own = usual - back + pack->symbol.banner.offset;
 		if (back <= usual && own > banner &&
 		    vp_guest_memory_read(&scan->careful, own, start, sizeof(start)) &&
@@ -300,7 +330,7 @@ static bool try_tables(struct vp_kernel_scan *scan, uint64_t tokens, uint64_t ba
 static bool try_tables_behind(struct vp_kernel_scan *scan, uint64_t banner,
 			      struct vp_guest_view *ret)
 {
-	uint64_t from = banner / KERNEL_ALIGN * KERNEL_ALIGN;
+	uint64_t from = banner / scan->align * scan->align;
 	bool tables = false;
 
 	for (uint64_t at = from; at < from + MAX_RODATA && !tables; at += CHUNK) {
@@ -398,7 +428,7 @@ static enum vp_scan_result scan_usual(struct vp_kernel_scan *scan, struct vp_gue
 
 	do {
 		uint64_t gpa;
-		bool any = next_memory(scan, scan->usual, KERNEL_ALIGN, &gpa);
+		bool any = next_memory(scan, scan->usual, scan->align, &gpa);
 		if (!any || (scan->low && gpa >= FIRST_KERNEL)) {
 			if (scan->low) {
 				vp_throttle_update(&scan->pace, true);
@@ -409,7 +439,7 @@ static enum vp_scan_result scan_usual(struct vp_kernel_scan *scan, struct vp_gue
 			scan->usual = 0;
 			continue;
 		}
-		scan->usual = gpa + KERNEL_ALIGN;
+		scan->usual = gpa + scan->align;
 		if (try_page(scan, gpa, ret, &tried))
 			return VP_SCAN_FOUND;
 	} while (!tried && !vp_throttle_charge(&scan->pace, 0));

@@ -13,7 +13,7 @@
 
 enum {
 	MAX_TASKS = 1 << 17,
-	MAX_CPUS = 8192,   /* what Linux can be configured for on x86 */
+	MAX_CPUS = 8192,   /* what Linux can be configured for on x86; less on Arm */
 	MAX_TID = 4 << 20, /* PID_MAX_LIMIT */
 	TASK_BYTES = 4096, /* all that is read of one lies in less, in all kernels that were seen */
 };
@@ -106,11 +106,17 @@ static bool tasks_maps_kernel(const struct vp_guest_kernel *kernel,
 			      const struct vp_guest_task *task)
 {
 	struct vp_guest_view view = kernel->view;
+	uint64_t inside = kernel->text;
 	struct vp_guest_page page;
 
-	view.root = task->root;
-	return task->root && vp_guest_view_walk(&view, kernel->text, &page) &&
-	       page.gpa == view.image_gpa + (kernel->text - view.image_va);
+	/* Arm's half of the kernel has tables of its own, and what is before _stext may be unmapped.
+	 */
+	if (view.memory->arch == VP_GUEST_ARM64)
+		inside += VP_ARM_KERNEL_ALIGN;
+	else
+		view.root = task->root;
+	return task->root && vp_guest_view_walk(&view, inside, &page) &&
+	       page.gpa == view.image_gpa + (inside - view.image_va);
 }
 
 struct vp_error *vp_guest_kernel_check(const struct vp_guest_kernel *kernel)
@@ -158,34 +164,95 @@ bool vp_guest_kernel_isolates(const struct vp_guest_kernel *kernel)
 	uint64_t idle = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.init_task);
 	struct vp_guest_task task;
 
-	return vp_guest_task_read(kernel, idle, &task) &&
+	return kernel->view.memory->arch == VP_GUEST_X86_64 &&
+	       vp_guest_task_read(kernel, idle, &task) &&
 	       vp_guest_task_read(kernel, task.next, &task) && has_pair(kernel, task.root);
+}
+
+/* v6.2 to v6.14 have it first in struct pcpu_hot (e57ef2ed97c1, dropped again by a1e4cc0155ad).
+ * Arm's entry code keeps it for itself, and a switch of tasks writes it. */
+static struct vp_pack_symbol current_of(const struct vp_kernel_pack *pack)
+{
+	if (pack->symbol.current_task.offset != VP_PACK_NONE)
+		return pack->symbol.current_task;
+	return pack->symbol.pcpu_hot.offset != VP_PACK_NONE ? pack->symbol.pcpu_hot
+							    : pack->symbol.entry_task;
+}
+
+/* By the APIC id. */
+static bool read_x86_vcpu(const struct vp_guest_kernel *kernel, uint64_t start, uint32_t *ret)
+{
+	const struct vp_pack_symbol apic = kernel->pack.symbol.cpu_to_apicid;
+	uint16_t id;
+
+	if (apic.offset == VP_PACK_NONE || apic.percpu != current_of(&kernel->pack).percpu ||
+	    !vp_guest_view_read(&kernel->view, start + apic.offset, &id, sizeof(id)))
+		return false;
+	*ret = id;
+	return true;
+}
+
+/* By the register that Linux has the per-CPU base in. */
+static void find_cpus_by_registers(const struct vp_guest_kernel *kernel, vp_guest_cpus *cpus,
+				   bool *unsettled)
+{
+	const struct vp_kernel_pack *pack = &kernel->pack;
+	const struct vp_guest_view *view = &kernel->view;
+
+	for (size_t i = 0; i < view->n_vcpus; i++) {
+		struct vp_guest_cpu cpu = {.vcpu = view->vcpus[i].vcpu,
+					   .base = view->vcpus[i].tpidr1};
+		uint64_t start = kernel->text + cpu.base;
+		struct vp_guest_page page;
+		struct vp_guest_task task;
+		if (!cpu.base || pack->symbol.entry_task.offset == VP_PACK_NONE ||
+		    pack->symbol.runqueues.offset == VP_PACK_NONE ||
+		    pack->at.rq_cpu == VP_PACK_NONE ||
+		    !vp_guest_view_u32(view,
+				       start + pack->symbol.runqueues.offset + pack->at.rq_cpu,
+				       &cpu.cpu) ||
+		    cpu.cpu >= MAX_CPUS ||
+		    !vp_guest_view_translate(view, start + pack->symbol.entry_task.offset, &page) ||
+		    page.left < 8)
+			continue;
+		cpu.current_gpa = page.gpa;
+		if (vp_guest_cpu_task(kernel, &cpu, &task))
+			vp_vec_push(cpus, cpu);
+		else
+			*unsettled |= task.address != 0;
+	}
+}
+
+/* By the MPIDR, which KVM makes of the vCPU's number: 4, 8 and 8 bits of it (reset_mpidr()). */
+static bool read_arm_vcpu(const struct vp_guest_kernel *kernel, uint32_t number, uint32_t *ret)
+{
+	uint64_t map = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.cpu_logical_map), id;
+
+	if (!map || !vp_guest_view_u64(&kernel->view, map + 8ULL * number, &id) || id >> 40 ||
+	    (id & 0xff) > 15)
+		return false;
+	*ret = (uint32_t)((id & 15) | (id >> 8 & 0xff) << 4 | (id >> 16 & 0xff) << 12);
+	return true;
 }
 
 static bool read_cpu(const struct vp_guest_kernel *kernel, uint32_t number, uint64_t base,
 		     struct vp_guest_cpu *ret)
 {
-	const struct vp_kernel_pack *pack = &kernel->pack;
-	const struct vp_pack_symbol hot = pack->symbol.pcpu_hot, apic = pack->symbol.cpu_to_apicid;
-	/* v6.2 to v6.14 have it first in struct pcpu_hot (e57ef2ed97c1, dropped again by
-	 * a1e4cc0155ad). */
-	const struct vp_pack_symbol current =
-	    pack->symbol.current_task.offset != VP_PACK_NONE ? pack->symbol.current_task : hot;
+	const struct vp_pack_symbol current = current_of(&kernel->pack);
 	uint64_t start = base;
 	struct vp_guest_page page;
-	uint16_t id;
 
-	/* Since v6.15 (9d7de2aa8b41) per-CPU symbols are addresses in the image, and the bases
-	 * count from there. */
+	/* Since v6.15 (9d7de2aa8b41), and on Arm, per-CPU symbols are addresses in the image, and
+	 * the bases count from there. */
 	if (!current.percpu)
 		start += kernel->text;
 	*ret = (struct vp_guest_cpu){.cpu = number, .base = base};
-	if (current.offset == VP_PACK_NONE || apic.offset == VP_PACK_NONE ||
-	    apic.percpu != current.percpu ||
-	    !vp_guest_view_read(&kernel->view, start + apic.offset, &id, sizeof(id)) ||
+	if (current.offset == VP_PACK_NONE ||
+	    !(kernel->view.memory->arch == VP_GUEST_ARM64
+		  ? read_arm_vcpu(kernel, number, &ret->vcpu)
+		  : read_x86_vcpu(kernel, start, &ret->vcpu)) ||
 	    !vp_guest_view_translate(&kernel->view, start + current.offset, &page) || page.left < 8)
 		return false;
-	ret->vcpu = id;
 	ret->current_gpa = page.gpa;
 	return true;
 }
@@ -199,6 +266,9 @@ struct vp_error *vp_guest_cpus_find(const struct vp_guest_kernel *kernel, vp_gue
 	uint32_t count = 1;
 
 	*unsettled = false;
+	find_cpus_by_registers(kernel, cpus, unsettled);
+	if (cpus->count)
+		return NULL;
 	if (ids && (!vp_guest_view_u32(&kernel->view, ids, &count) || count > MAX_CPUS))
 		return vp_error_new("the kernel's number of CPUs is invalid");
 	for (uint32_t i = 0; i < count && offsets; i++) {

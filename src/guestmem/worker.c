@@ -89,7 +89,7 @@ static void worker_put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
 	vp_buffer_printf(answer,
 			 "kernel %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64 " %x %d %d %d ",
 			 kernel->text, view->image_gpa + (kernel->text - view->image_va),
-			 view->image_size, view->direct_map, view->levels,
+			 view->image_size, view->direct_map, view->paging.levels,
 			 kernel->route == VP_PACK_CACHED, worker->scanned, kernel->pack.derived);
 	vp_build_id_put(&kernel->pack.build_id, answer);
 	worker_put_escaped(worker, kernel->banner);
@@ -215,6 +215,8 @@ static struct vp_error *scan_on(struct worker *worker, uint64_t remembered)
 	    vp_kernel_scan_step(worker->scan, SLICE_MS * 1000000ULL, &found);
 	if (result == VP_SCAN_ENDED)
 		return say_not_found(worker);
+	found.vcpus = worker->options->vcpus;
+	found.n_vcpus = worker->options->n_vcpus;
 	if (result == VP_SCAN_FOUND) {
 		struct vp_error *error = read_found(worker, &found);
 		if (!error) {
