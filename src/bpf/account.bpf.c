@@ -257,7 +257,7 @@ static __always_inline void note_arm(struct vp_account_vcpu *vcpu,
 	vcpu->ip = context->args[2];
 	vcpu->detail_kind = vcpu->detail = 0;
 	vcpu->address = VP_NO_ADDRESS;
-	vcpu->cr3 = 0;
+	vcpu->cr3 = by_memory ? root_at_exit(vcpu) : 0;
 	vcpu->flags |= VP_RIP_KNOWN;
 }
 

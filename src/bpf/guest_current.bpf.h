@@ -132,10 +132,16 @@ __noinline __u64 hva_in_kernel(__u32 number, __u64 va, __u32 size)
 	return hva_in_slots(vm->first_slot, vm->n_slots, gpa_in_kernel(vm, va), size);
 }
 
-/* Intel: the processor keeps the address space's root to itself. */
+/* The processor keeps the address space's root to itself: Intel always, Arm with VHE until the vCPU
+ * is put. */
+static __always_inline bool root_is_hidden(void)
+{
+	return vendor == VP_VENDOR_INTEL || vendor == VP_VENDOR_ARM;
+}
+
 static __always_inline bool root_is_in_memory(const struct vp_identity_vcpu *vcpu)
 {
-	return vendor == VP_VENDOR_INTEL && vcpu->off_mm;
+	return root_is_hidden() && vcpu->off_mm;
 }
 
 /* A task is looked for again only when the pointer to it has changed, or it was not found. */
@@ -221,7 +227,7 @@ static __always_inline bool is_new_name(struct vp_identity_vcpu *vcpu, __u32 pid
 
 /*
  * The root of the current task's address space by its page tables' address in the guest's kernel,
- * for a processor that keeps its own to itself (Intel): of vcpu->mm_now. Threads of the kernel have
+ * for a processor that keeps its own to itself: of vcpu->mm_now. Threads of the kernel have
  * none: 0. `same_task`: the root before is still good if the mm is the same; a mm_struct is used
  * again, but not for a task that has lived on.
  */

@@ -5,6 +5,8 @@
 
 #include <linux/types.h>
 
+#include "schema/paging.h"
+
 /* Slots are those of all VMs together. */
 enum {
 	VP_IDENTITY_SLOTS = 65536,
@@ -22,7 +24,8 @@ struct vp_identity_slot {
 struct vp_identity_vm {
 	__u64 direct_map;
 	__u64 image_va, image_size, image_gpa;
-	__u64 levels;              /* of page tables */
+	struct vp_paging paging;
+	__u64 kernel_root;         /* of tables of the upper half alone; 0: a process's are of both */
 	__u32 first_slot, n_slots; /* in order of their addresses */
 };
 

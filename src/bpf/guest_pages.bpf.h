@@ -9,9 +9,8 @@
 
 #include "bpf/guest_current.bpf.h"
 
-/* Intel 64 and AMD64 page table entries: volume 3A, chapter 4 of Intel's manual. */
-#define ENTRY_ADDRESS 0x000ffffffffff000ULL
-enum { ENTRY_PRESENT = 1, ENTRY_LARGE = 0x80, PAGE_BYTES = 4096, TOP_LEVEL = 5, LARGEST_PAGE = 3 };
+/* What is read at once lies in one piece of that size, whatever the size of the guest's pages. */
+enum { PAGE_BYTES = 4096 };
 
 /* Where in the VMM the guest's physical address is; its page follows to the end. 0: nowhere. */
 __noinline __u64 hva_of_gpa(__u32 number, __u64 gpa)
@@ -27,22 +26,23 @@ __noinline __u64 hva_of_gpa(__u32 number, __u64 gpa)
 __noinline __u64 hva_of_va(__u32 number, __u64 root, __u64 va)
 {
 	struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &number);
-	__u64 table = root & ENTRY_ADDRESS;
 
 	if (!vm)
 		return 0;
-	for (int level = TOP_LEVEL; level > 0; level--) {
-		__u32 shift = 12 + 9 * (level - 1);
+	const struct vp_paging *paging = &vm->paging;
+	__u64 table = ((__s64)va < 0 && vm->kernel_root ? vm->kernel_root : root) & paging->root;
+	for (int level = VP_PAGING_LEVELS; level > 0; level--) {
 		__u64 entry = 0;
-		if (level > vm->levels)
+		if (level > paging->levels)
 			continue;
-		__u64 hva = hva_of_gpa(number, table + (va >> shift & 511) * sizeof(entry));
+		__u64 at = table + vp_paging_index(paging, level, va) * sizeof(entry);
+		__u64 hva = hva_of_gpa(number, at);
 		if (!hva || bpf_probe_read_user(&entry, sizeof(entry), (void *)hva) ||
-		    !(entry & ENTRY_PRESENT))
+		    !vp_paging_is_valid(paging, level, entry))
 			return 0;
-		table = entry & ENTRY_ADDRESS;
-		if (level == 1 || (level <= LARGEST_PAGE && entry & ENTRY_LARGE)) {
-			__u64 inside = (1ULL << shift) - 1;
+		table = vp_paging_address(paging, entry);
+		if (vp_paging_is_leaf(paging, level, entry)) {
+			__u64 inside = (1ULL << vp_paging_shift(paging, level)) - 1;
 			return hva_of_gpa(number, (table & ~inside) | (va & inside));
 		}
 	}

@@ -11,6 +11,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "bpf/guest_state_abi.h"
+#include "bpf/kvm_arm.bpf.h"
 #include "bpf/kvm_compat.bpf.h"
 #include "bpf/kvm_protection.bpf.h"
 
@@ -53,7 +54,7 @@ struct kvm___mm {
 } CORE;
 
 /* 64-bit Arm: since v6.4 (47053904e182 "KVM: arm64: timers: Convert per-vcpu virtual offset to a
- * global value") the counter's offset is the VM's … */
+ * global value") the counter's offset is the VM's; before, it is among the vCPU's registers. */
 struct arch_timer_vm_data {
 	__u64 voffset;
 } CORE;
@@ -62,19 +63,6 @@ struct kvm_arch___arm {
 } CORE;
 struct kvm___arm {
 	struct kvm_arch___arm arch;
-} CORE;
-
-/* … and before, since v5.10 (41ce82f63c06 "KVM: arm64: timers: Move timer registers to the sys_regs
- * file"), among the vCPU's registers. */
-enum vcpu_sysreg { CNTVOFF_EL2 = 1 };
-struct kvm_cpu_context {
-	__u64 sys_regs[1];
-} CORE;
-struct kvm_vcpu_arch___arm {
-	struct kvm_cpu_context ctxt;
-} CORE;
-struct kvm_vcpu___arm {
-	struct kvm_vcpu_arch___arm arch;
 } CORE;
 
 struct kvm_memory_slot {
@@ -233,6 +221,12 @@ static __always_inline void list_vcpu(struct seq_file *seq, __u32 pid, struct kv
 		item.idt = saved(vmcb, VMCB_SAVE_IDT);
 		item.gs_base = saved(vmcb, VMCB_SAVE_GS);
 		item.kernel_gs_base = saved(vmcb, VMCB_SAVE_KERNEL_GS);
+	}
+	if (vendor == VP_VENDOR_ARM) {
+		item.ttbr1 = READ_ARM_SYSREG(vcpu, TTBR1_EL1);
+		item.tcr = READ_ARM_SYSREG(vcpu, TCR_EL1);
+		item.vbar = READ_ARM_SYSREG(vcpu, VBAR_EL1);
+		item.tpidr1 = READ_ARM_SYSREG(vcpu, TPIDR_EL1);
 	}
 	bpf_seq_write(seq, &item, sizeof(item));
 }

@@ -35,6 +35,7 @@ struct vp_guest_item {
 	__u32 reserved;
 	__u64 counter_offset; /* Arm: the host's counter less the guest's */
 	__u64 cr3, cr4, lstar, idt, gs_base, kernel_gs_base;
+	__u64 ttbr1, tcr, vbar, tpidr1; /* Arm: as of when the vCPU was last put, with VHE */
 };
 
 #endif

@@ -58,7 +58,7 @@ static __always_inline void fill_guest_task(struct vp_raw_record *record)
 
 	bool known = read_guest_current(record->pid, record->vcpu, record->as_root,
 					record->cpl == 3, record->time, &memo, &current);
-	if (vendor == VP_VENDOR_INTEL && current.as_root) {
+	if (root_is_hidden() && current.as_root) {
 		record->as_root = current.as_root;
 		record->flags |= VP_HAS_AS_ROOT;
 	}

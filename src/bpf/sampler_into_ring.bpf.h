@@ -70,7 +70,7 @@ static __always_inline void put_guest_task(struct writer *writer, __u32 pid, __u
 	bool known = read_guest_current(pid, number, words->as_root, user, time,
 					&writer->ring->last_identity, ret);
 
-	if (vendor == VP_VENDOR_INTEL && ret->as_root) {
+	if (root_is_hidden() && ret->as_root) {
 		words->as_root = ret->as_root;
 		words->flags |= VP_HAS_AS_ROOT;
 	}

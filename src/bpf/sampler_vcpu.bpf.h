@@ -4,6 +4,7 @@
 #define VP_BPF_SAMPLER_VCPU_H
 
 #include "bpf/arch.bpf.h"
+#include "bpf/kvm_arm.bpf.h"
 #include "bpf/kvm_compat.bpf.h"
 #include "bpf/last_exit.bpf.h"
 #include "bpf/sampler_abi.h"
@@ -12,6 +13,8 @@
 /* Set by the loader: whether guests' memory is asked who runs; enum vp_seen_by. */
 const volatile __u32 by_memory = 0;
 const volatile __u32 seen_by = VP_SEEN_BY_PERF;
+/* The same: 64-bit Arm, where kvm_arch_vcpu_ioctl_run() is. */
+const volatile __u64 run_begin = 0, run_end = 0;
 
 /* State of the vCPU that a thread is inside of. */
 struct vcpu_regs {
@@ -61,6 +64,18 @@ static __always_inline void read_vmx(struct kvm_vcpu *vcpu, bool hit, bool with_
 	}
 }
 
+/* The same of Arm, whose KVM tells the reason of an exit only to its event. */
+static __always_inline void read_arm(struct kvm_vcpu *vcpu, struct vcpu_regs *ret)
+{
+	struct arm_regs saved;
+
+	if (!read_arm_regs(vcpu, &saved))
+		return;
+	ret->ip = saved.pc;
+	ret->cpl = arm_cpl(saved.pstate);
+	ret->flags = VP_HAS_CPL;
+}
+
 static __always_inline void read_vcpu(struct kvm_vcpu *vcpu, bool with_rip, struct vcpu_regs *ret)
 {
 	struct vmcb_view vmcb = {.at = vendor == VP_VENDOR_AMD ? vmcb_of(vcpu) : 0};
@@ -68,7 +83,9 @@ static __always_inline void read_vcpu(struct kvm_vcpu *vcpu, bool with_rip, stru
 
 	*ret = (struct vcpu_regs){};
 	/* By perf: in an NMI, KVM may not have read RIP yet. */
-	if (read_vmx_exit_reason(vcpu, &ret->exit_reason))
+	if (vendor == VP_VENDOR_ARM)
+		read_arm(vcpu, ret);
+	else if (read_vmx_exit_reason(vcpu, &ret->exit_reason))
 		ret->flags = VP_HAS_EXIT_REASON;
 	else if (read_vmcb_reason(vmcb.at, &reason))
 		read_vmcb(vcpu, &vmcb, reason, with_rip, ret);
@@ -82,7 +99,9 @@ static __always_inline void read_vcpu_again(struct vp_ring *ring, struct kvm_vcp
 	__u64 reason;
 
 	*ret = (struct vcpu_regs){};
-	if (vendor == VP_VENDOR_INTEL)
+	if (vendor == VP_VENDOR_ARM)
+		read_arm(vcpu, ret);
+	else if (vendor == VP_VENDOR_INTEL)
 		read_vmx(vcpu, hit, with_rip, ret);
 	else if (read_exit_reason(vcpu, &ring->last_vmcb, &reason, &vmcb))
 		read_vmcb(vcpu, &vmcb, reason, with_rip, ret);
@@ -121,6 +140,46 @@ static __always_inline bool hit_by_mark(struct vp_ring *ring, struct kvm_vcpu *v
 }
 
 /*
+ * Arm: KVM lets the interrupt that ended the guest's run in at one place, since it enters guests by
+ * kvm_arm_vcpu_enter_exit(): it unmasks interrupts, synchronizes, and masks them again. After an exit for anything else it does not. So an interrupt that comes there hit the
+ * guest, or came while the host, with interrupts masked, was about to enter it.
+ */
+static __always_inline bool is_after_guest(__u64 ip)
+{
+	/* A64: ISB; MSR DAIFSet and DAIFClr but for the bits that are changed. */
+	enum { BEFORE = 4, WORDS = 12, OPERAND = 0xf00 };
+	const __u32 isb = 0xd5033fdf, set = 0xd50340df, clear = 0xd50340ff;
+	__u32 code[WORDS];
+	bool unmasked = false, synchronized = false, masked = false;
+
+	if (ip < run_begin + sizeof(code) || ip >= run_end ||
+	    bpf_probe_read_kernel(code, sizeof(code), (void *)(ip - BEFORE * sizeof(*code))))
+		return false;
+#pragma unroll
+	for (int i = 0; i < WORDS; i++) {
+		/* What lies between is for other processors, and does nothing. */
+		if (i < BEFORE + 1 && (code[i] & ~OPERAND) == clear)
+			unmasked = true;
+		else if (unmasked && i >= BEFORE - 2 && i <= BEFORE + 2 && code[i] == isb)
+			synchronized = true;
+		else if (synchronized && i >= BEFORE && (code[i] & ~OPERAND) == set)
+			masked = true;
+	}
+	return masked;
+}
+
+/* Looked at once, the place is known. */
+static __always_inline bool hit_by_place(struct vp_ring *ring, __u64 ip)
+{
+	if (ring->hit_ip == ip)
+		return true;
+	if (!is_after_guest(ip))
+		return false;
+	ring->hit_ip = ip;
+	return true;
+}
+
+/*
  * Whether the interrupt hit the guest, or may have: what came while the host handled an exit waits
  * for the same instruction, and has the same mark. Intel's KVM calls the handler of the interrupt
  * that the exit is for itself, with interrupts off; what it lets in is the host's.
@@ -128,6 +187,8 @@ static __always_inline bool hit_by_mark(struct vp_ring *ring, struct kvm_vcpu *v
 static __always_inline bool may_have_hit_guest(struct vp_ring *ring, struct kvm_vcpu *vcpu,
 					       const bpf_user_pt_regs_t *regs)
 {
+	if (vendor == VP_VENDOR_ARM)
+		return hit_by_place(ring, PT_REGS_IP(regs));
 	if (vendor == VP_VENDOR_INTEL && regs_let_interrupts_in(regs))
 		return false;
 	return hit_by_mark(ring, vcpu, PT_REGS_IP(regs));

@@ -12,7 +12,7 @@
 #include "guestmem/pack.h"
 
 enum {
-	SMALLEST_BTF = 256 << 10, /* a kernel's has megabytes */
+	SMALLEST_BTF = 1024, /* a kernel's has megabytes */
 	LARGEST_BTF = 64 << 20,
 	COMM = 16,
 	PAGE = 4096,

@@ -93,6 +93,10 @@ static void worker_put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
 			 kernel->route == VP_PACK_CACHED, worker->scanned, kernel->pack.derived);
 	vp_build_id_put(&kernel->pack.build_id, answer);
 	worker_put_escaped(worker, kernel->banner);
+	if (view->memory->arch == VP_GUEST_ARM64)
+		vp_buffer_printf(answer, "arm64 %x %x %x %" PRIx64 "\n", view->paging.page_bits,
+				 view->paging.va_bits, vp_paging_is_wide(&view->paging),
+				 view->root);
 	uint32_t stack = kernel->pack.at.task_stack;
 	vp_buffer_printf(answer, "at %x %x %x %x %x %x\n", kernel->pack.at.task_pid,
 			 kernel->pack.at.task_tgid, kernel->pack.at.task_comm,

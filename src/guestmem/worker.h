@@ -11,6 +11,7 @@
  *                 was. Without registers this takes long: repeat it until the reply is not
  *       searching DONE ALL                bytes; the latter is all that there are
  *       kernel TEXT GPA SIZE DIRECT LEVELS CACHED SCANNED DERIVED BUILDID BANNER
+ *       arm64 PAGE_BITS VA_BITS WIDE ROOT  its page tables: see schema/paging.h
  *       at TID TGID COMM STACK            offsets in task_struct; STACK 0: not known
  *       cpu VCPU CPU GPA                  where the pointer to its current task is
  *       lacks TEXT                        the reason for missing tasks; its symbols can

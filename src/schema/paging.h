@@ -36,19 +36,25 @@ struct vp_paging vp_paging_x86(unsigned levels);
  */
 struct vp_paging vp_paging_arm(unsigned page_bits, unsigned va_bits, int wide);
 
-static inline __u64 vp_paging_address(const struct vp_paging *paging, __u64 entry)
+static inline __attribute__((always_inline)) __u64 vp_paging_address(const struct vp_paging *paging, __u64 entry)
 {
 	return (entry & paging->address) | (entry & paging->high) << paging->high_shift;
 }
 
+/* With LPA2, as vp_paging_arm() has it. */
+static inline __attribute__((always_inline)) _Bool vp_paging_is_wide(const struct vp_paging *paging)
+{
+	return paging->page_bits < 16 && paging->high;
+}
+
 /* How far the index into a table of that level is to the right in an address. */
-static inline __u32 vp_paging_shift(const struct vp_paging *paging, __u32 level)
+static inline __attribute__((always_inline)) __u32 vp_paging_shift(const struct vp_paging *paging, __u32 level)
 {
 	return paging->page_bits + (paging->page_bits - 3) * (level - 1);
 }
 
 /* Index into the table of that level: the topmost may be a small one. */
-static inline __u64 vp_paging_index(const struct vp_paging *paging, __u32 level, __u64 va)
+static inline __attribute__((always_inline)) __u64 vp_paging_index(const struct vp_paging *paging, __u32 level, __u64 va)
 {
 	__u64 translated = va & ((1ULL << paging->va_bits) - 1);
 
@@ -56,13 +62,13 @@ static inline __u64 vp_paging_index(const struct vp_paging *paging, __u32 level,
 	       ((1ULL << (paging->page_bits - 3)) - 1);
 }
 
-static inline _Bool vp_paging_is_leaf(const struct vp_paging *paging, __u32 level, __u64 entry)
+static inline __attribute__((always_inline)) _Bool vp_paging_is_leaf(const struct vp_paging *paging, __u32 level, __u64 entry)
 {
 	return level == 1 || (entry & paging->leaf_mask) == paging->leaf_value;
 }
 
 /* Whether the processor takes the entry of that level. */
-static inline _Bool vp_paging_is_valid(const struct vp_paging *paging, __u32 level, __u64 entry)
+static inline __attribute__((always_inline)) _Bool vp_paging_is_valid(const struct vp_paging *paging, __u32 level, __u64 entry)
 {
 	if ((entry & paging->present) != paging->present)
 		return 0;

@@ -78,7 +78,8 @@ static bool probe_rip(char *detail, size_t size)
 	case VP_VENDOR_AMD:
 		return vp_probe_say(true, detail, size, "read from the VMCB");
 	case VP_VENDOR_ARM:
-		return vp_probe_say(true, detail, size, "VM exits have it in kvm:kvm_exit");
+		return vp_probe_say(true, detail, size,
+				    "read from KVM's memory, of VM exits from kvm:kvm_exit");
 	default:
 		return vp_probe_say(false, detail, size, "no KVM");
 	}
@@ -86,12 +87,10 @@ static bool probe_rip(char *detail, size_t size)
 
 static bool probe_cr3(char *detail, size_t size)
 {
-	if (vp_host_vendor() == VP_VENDOR_INTEL)
+	if (vp_host_vendor() == VP_VENDOR_INTEL || vp_host_vendor() == VP_VENDOR_ARM)
 		return vp_probe_say(
 		    vp_kernel_btf_has_member(NULL, "kvm", "kvm_vcpu", NULL), detail, size,
 		    "from the current task in guest memory: only the CPU can read CR3 itself");
-	if (vp_host_vendor() == VP_VENDOR_ARM)
-		return vp_probe_say(false, detail, size, "not supported on Arm");
 	if (vp_host_vendor() == VP_VENDOR_UNKNOWN)
 		return vp_probe_say(false, detail, size, "no KVM");
 	if (vp_kernel_btf_has_member(NULL, "kvm_amd", "vcpu_svm", NULL))

@@ -48,6 +48,9 @@ enum {
 	/* Offsets from a per-CPU base. */
 	PERCPU_CURRENT = 0x10,
 	PERCPU_APICID = 0x20,
+	PERCPU_ENTRY_TASK = 0x30,
+	PERCPU_RUNQUEUES = 0x80,
+	PERCPU_END = 0x200,
 	BUILT_CR3 = 0x1000,
 	BUILT_SYMBOLS = 1200,
 	BUILT_LONG = 700, /* this symbol's name has BUILT_LONG_NAME bytes */
@@ -66,6 +69,7 @@ struct guest_builder {
 	char low[BUILT_LOW];
 	uint64_t free; /* next object's physical address */
 	enum built_layout layout;
+	bool functions; /* its symbol table has nothing else: no CONFIG_KALLSYMS_ALL */
 	uint32_t banner;            /* where it is in the image */
 	struct vp_kernel_pack pack; /* with the places that the BTF gives */
 	size_t btf_size, kallsyms_end;
@@ -189,6 +193,40 @@ static inline bool built_has(const struct guest_builder *guest, const char *memb
 	return strcmp(member, other[0]) != 0 && strcmp(member, other[1]) != 0;
 }
 
+static inline void btf_put(struct btf_builder *btf, const void *bytes, size_t size)
+{
+	memcpy(btf->types + btf->types_size, bytes, size);
+	btf->types_size += size;
+}
+
+/* The section of per-CPU variables, with two of 64-bit Arm's. */
+static inline void built_percpu(struct btf_builder *btf)
+{
+	static const char section[] = ".data..percpu";
+	static const struct {
+		const char *name;
+		uint32_t offset;
+	} variables[] = {{"__entry_task", PERCPU_ENTRY_TASK}, {"runqueues", PERCPU_RUNQUEUES}};
+	struct btf_var_secinfo items[VP_ARRAY_SIZE(variables)];
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(variables); i++) {
+		const char *name = variables[i].name;
+		const struct btf_type head = {.name_off = btf_string(btf, name, strlen(name)),
+					      .info = (uint32_t)BTF_KIND_VAR << 24};
+		const struct btf_var var = {.linkage = BTF_VAR_GLOBAL_ALLOCATED};
+		btf_put(btf, &head, sizeof(head));
+		btf_put(btf, &var, sizeof(var));
+		items[i] = (struct btf_var_secinfo){++btf->last_id, variables[i].offset, 8};
+	}
+	const struct btf_type head = {.name_off =
+					  btf_string(btf, section, sizeof(section) - 1),
+				      .info = (uint32_t)BTF_KIND_DATASEC << 24 |
+					      VP_ARRAY_SIZE(variables)};
+	btf_put(btf, &head, sizeof(head));
+	btf_put(btf, items, sizeof(items));
+	btf->last_id++;
+}
+
 static inline void built_btf(struct guest_builder *guest)
 {
 	struct btf_builder btf = {.strings_size = 1};
@@ -206,6 +244,7 @@ static inline void built_btf(struct guest_builder *guest)
 		btf_struct(&btf, built_members[i].type, BUILT_STRUCT, members, count);
 	}
 	btf_struct(&btf, "page", BUILT_PAGE_SIZE_OF, NULL, 0);
+	built_percpu(&btf);
 	struct btf_header header = {.magic = BTF_MAGIC,
 				    .version = BTF_VERSION,
 				    .hdr_len = sizeof(header),
@@ -273,6 +312,15 @@ static inline struct built_symbol built_symbol(const struct guest_builder *guest
 	};
 	struct built_symbol symbol = {.type = 't', .offset = AT_KALLSYMS};
 
+	if (guest->functions && i < VP_ARRAY_SIZE(special)) {
+		symbol.offset = AT_ENTRY;
+		snprintf(symbol.name, sizeof(symbol.name), i ? "early_%u" : "_stext", i);
+		return symbol;
+	}
+	if (guest->functions) {
+		snprintf(symbol.name, sizeof(symbol.name), "filler_%u", i);
+		return symbol;
+	}
 	/* Since v6.15 the per-CPU ones are addresses in the image. */
 	if (i < 2 && guest->layout != BUILT_OLD)
 		symbol = (struct built_symbol){.type = 't', .offset = 0};
@@ -450,8 +498,8 @@ static inline uint64_t built_vma(struct guest_builder *guest, uint64_t start, ui
 }
 
 /* The kernel with its idle task and process 1, and CPU 0, which runs `init`. */
-static inline void built_kernel_with_banner(struct guest_builder *guest, enum built_layout layout,
-					    uint32_t banner)
+static inline void built_kernel_of(struct guest_builder *guest, enum built_layout layout,
+				   uint32_t banner, bool functions)
 {
 	static const char notes[36] = "\4\0\0\0\24\0\0\0\3\0\0\0GNU\0build-id-of-20-bytes";
 	const uint64_t idle = BUILT_TEXT + AT_INIT_TASK;
@@ -459,6 +507,7 @@ static inline void built_kernel_with_banner(struct guest_builder *guest, enum bu
 	memset(guest, 0, sizeof(*guest));
 	guest->layout = layout;
 	guest->banner = banner;
+	guest->functions = functions;
 	vp_kernel_pack_init(&guest->pack);
 	built_page_tables(guest);
 	built_btf(guest);
@@ -480,6 +529,12 @@ static inline void built_kernel_with_banner(struct guest_builder *guest, enum bu
 	uint64_t area = built_object(guest, 64, 64);
 	built_put64(guest, area + PERCPU_CURRENT, init);
 	put64(guest->image + AT_PER_CPU, layout == BUILT_OLD ? area : area - (BUILT_TEXT + AT_END));
+}
+
+static inline void built_kernel_with_banner(struct guest_builder *guest, enum built_layout layout,
+					    uint32_t banner)
+{
+	built_kernel_of(guest, layout, banner, false);
 }
 
 static inline void built_kernel(struct guest_builder *guest, enum built_layout layout)

@@ -109,7 +109,7 @@ static void test_finding(void **state)
 			     "at 8 c 10 0 18 20\ncpu 0 1 5000 7000\ncount 0 2 6000 1\npack a%0ab\n",
 			     &finding));
 	assert_int_equal(finding.text, 0xffffffff81000000);
-	assert_int_equal(finding.levels, 4);
+	assert_int_equal(finding.paging.levels, 4);
 	assert_true(finding.scanned && !finding.cached && !finding.derived);
 	assert_string_equal(finding.banner, "Linux x");
 	assert_string_equal(finding.pack, "a\nb");

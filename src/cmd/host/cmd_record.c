@@ -102,10 +102,8 @@ static struct vp_error *check_most(const char *option, uint64_t value, uint64_t 
 /* Without SETS all that can be. */
 static struct vp_error *choose_sets(struct record *record)
 {
-	bool readable = !record->no_memory && vp_host_vendor() != VP_VENDOR_ARM;
-
 	VP_TRY(vp_trace_sets_parse(record->trace, &record->sets));
-	if (!record->trace[0] && !readable)
+	if (!record->trace[0] && record->no_memory)
 		record->sets &= ~(unsigned)VP_TRACE_SET_guest;
 	vp_record_events_add_sets(&record->events, record->sets);
 	return record->no_memory && record->sets & VP_TRACE_SET_guest

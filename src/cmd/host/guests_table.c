@@ -35,7 +35,7 @@ static void guests_table_put_guest(const struct vp_guest_answer *answer, struct 
 	    out,
 	    ", at 0x%" PRIx64 " (KASLR slide 0x%" PRIx64 ", physical 0x%" PRIx64
 	    "), %u-level paging\n  %s, %s; %zu CPUs, %zu processes\n%s",
-	    finding->text, slide_of(finding), finding->gpa, finding->levels,
+	    finding->text, slide_of(finding), finding->gpa, finding->paging.levels,
 	    finding->scanned ? "found by memory scan" : "found from the vCPU registers",
 	    finding->cached    ? "cached kernel pack"
 	    : finding->derived ? "symbols read"
@@ -104,7 +104,7 @@ static void guests_table_put_kernel(const struct vp_guest_finding *finding, stru
 	vp_json_hex(json, "kaslr_slide", slide_of(finding));
 	vp_json_hex(json, "physical", finding->gpa);
 	vp_json_hex(json, "direct_map", finding->direct_map);
-	vp_json_count(json, "paging_levels", finding->levels);
+	vp_json_count(json, "paging_levels", finding->paging.levels);
 	vp_json_text(json, "found_by", finding->scanned ? "scan" : "registers");
 	vp_json_text(json, "pack", finding->cached ? "cached" : "read");
 	vp_json_bool(json, "derived", finding->derived);

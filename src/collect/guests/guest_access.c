@@ -11,8 +11,6 @@
 #include "base/file.h"
 #include "base/macros.h"
 #include "guestmem/memory.h"
-#include "host/host.h"
-#include "schema/records.h"
 
 static struct vp_error *guest_access_open_lister(void **lister)
 {
@@ -46,8 +44,6 @@ static struct vp_error *guest_access_open_memory(const struct vp_guest_state *st
 	VP_AUTO_FREE char *path = vp_format("/proc/%u/mem", state->pid);
 	VP_AUTO_FREE char *pagemap_path = vp_format("/proc/%u/pagemap", state->pid);
 
-	if (vp_host_vendor() == VP_VENDOR_ARM)
-		return vp_error_new("reading guest memory is not supported on Arm");
 	if (!state->memory.slots.count)
 		return vp_error_new("KVM has no memory slots for the VM of process %u", state->pid);
 	fds[0] = open(path, O_RDONLY | O_CLOEXEC);

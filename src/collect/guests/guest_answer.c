@@ -84,7 +84,7 @@ static bool guest_answer_take_kernel(struct vp_cursor *words, struct vp_guest_fi
 	finding->gpa = vp_cursor_hex(words);
 	finding->size = vp_cursor_hex(words);
 	finding->direct_map = vp_cursor_hex(words);
-	finding->levels = (uint32_t)vp_cursor_hex(words);
+	finding->paging = vp_paging_x86((unsigned)vp_cursor_hex(words));
 	finding->cached = vp_cursor_hex(words);
 	finding->scanned = vp_cursor_hex(words);
 	finding->derived = vp_cursor_hex(words);
@@ -127,6 +127,14 @@ static bool guest_answer_take_finding(struct vp_slice line, struct vp_guest_find
 			*texts[i].text = rest_of(&words);
 			return true;
 		}
+	if (vp_slice_is(what, "arm64")) {
+		uint64_t page_bits = vp_cursor_hex(&words), va_bits = vp_cursor_hex(&words);
+		uint64_t wide = vp_cursor_hex(&words);
+		finding->paging = vp_paging_arm((unsigned)page_bits, (unsigned)va_bits, wide != 0);
+		finding->kernel_root = vp_cursor_hex(&words);
+		return vp_cursor_ok(&words) && page_bits < 64 && va_bits < 64 &&
+		       finding->paging.levels;
+	}
 	if (vp_slice_is(what, "searching")) {
 		finding->searching = true;
 		finding->searched = vp_cursor_hex(&words);

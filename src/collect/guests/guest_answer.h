@@ -13,6 +13,7 @@
 #include "base/vec.h"
 #include "maps/format.h"
 #include "schema/interval.h"
+#include "schema/paging.h"
 
 /* A vCPU's CPU in the guest, and where the pointer to its current task is. */
 struct vp_guest_current_address {
@@ -33,7 +34,8 @@ struct vp_guest_count_address {
 struct vp_guest_finding {
 	uint64_t text, gpa, size; /* the kernel's image */
 	uint64_t direct_map;
-	uint32_t levels;
+	struct vp_paging paging;
+	uint64_t kernel_root; /* of page tables that are the kernel's alone; 0: none are */
 	bool cached, scanned; /* by a kernel pack that was there; without registers */
 	bool derived;         /* without BTF: there are tasks, but not their mappings */
 	struct vp_build_id build_id;

@@ -74,6 +74,8 @@ static struct vp_guest_state *guest_state_state_of(vp_guest_states *states, uint
 			return state;
 	struct vp_guest_state *state = vp_vec_push_slot(states);
 	*state = (struct vp_guest_state){.pid = pid};
+	state->memory.arch =
+	    vp_host_vendor() == VP_VENDOR_ARM ? VP_GUEST_ARM64 : VP_GUEST_X86_64;
 	return state;
 }
 
@@ -91,7 +93,11 @@ static void take_item(vp_guest_states *states, const struct vp_guest_item *item)
 						 .lstar = item->lstar,
 						 .idt = item->idt,
 						 .gs_base = item->gs_base,
-						 .kernel_gs_base = item->kernel_gs_base}));
+						 .kernel_gs_base = item->kernel_gs_base,
+						 .ttbr1 = item->ttbr1,
+						 .tcr = item->tcr,
+						 .vbar = item->vbar,
+						 .tpidr1 = item->tpidr1}));
 }
 
 /* Those of RAM: what firmware is in cannot be written to. */

@@ -102,7 +102,8 @@ static struct vp_identity_vm identity_vm_of(const struct vp_guest_finding *findi
 				       .image_va = finding->text,
 				       .image_size = finding->size,
 				       .image_gpa = finding->gpa,
-				       .levels = finding->levels};
+				       .paging = finding->paging,
+				       .kernel_root = finding->kernel_root};
 }
 
 void vp_identity_deinit(struct vp_identity *identity)

@@ -17,6 +17,8 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/error.h"
+#include "base/file.h"
 #include "base/pcpus.h"
 #include "collect/programs/convert.h"
 #include "collect/programs/load.h"
@@ -270,13 +272,44 @@ static bool counts_in_core(const struct perf_event_attr *attr)
 	       attr->type == PERF_TYPE_RAW;
 }
 
+/* Whether counters of 64-bit Arm interrupt by NMIs: an option of the kernel's command line. */
+static bool has_pseudo_nmi(void)
+{
+	struct vp_buffer text = {0};
+	struct vp_error *error = vp_file_read("/proc/cmdline", 65536, &text);
+	bool found = error || strstr(vp_buffer_text(&text), "irqchip.gicv3_pseudo_nmi=1");
+
+	vp_error_free(error);
+	vp_buffer_deinit(&text);
+	return found;
+}
+
+/*
+ * Arm: perf takes all that comes while a vCPU is loaded for the guest's. KVM since v5.17 lets in at
+ * one place what ended the guest's run (is_after_guest()); that one has this other function, too.
+ */
+static bool sees_by_place(const struct vp_sampler_options *options, struct vp_kernel_function *ret)
+{
+	struct vp_kernel_function enter;
+
+	return !options->hits_no_guests &&
+	       vp_kernel_function_find("/proc/kallsyms", "kvm_arm_vcpu_enter_exit", &enter) &&
+	       vp_kernel_function_find("/proc/kallsyms", "kvm_arch_vcpu_ioctl_run", ret) &&
+	       libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_get_current_task_btf,
+				       NULL) == 1 &&
+	       (options->trigger->by_time || !has_pseudo_nmi());
+}
+
 /* Perf's timers are interrupts. An NMI is seen by perf on Intel, where nobody tried the other way.
  */
-static enum vp_seen_by seen_by(const struct vp_sampler_options *options)
+static enum vp_seen_by seen_by(const struct vp_sampler_options *options,
+			       struct vp_kernel_function *run)
 {
 	const struct vp_trigger *trigger = options->trigger;
 	enum vp_vendor vendor = vp_host_vendor();
 
+	if (vendor == VP_VENDOR_ARM)
+		return sees_by_place(options, run) ? VP_SEEN_BY_IRQ : VP_SEEN_BY_PERF;
 	if (!vp_kernel_btf_has_member(options->kernel, "kvm", "kvm_vcpu_arch",
 				      "handling_intr_from_guest"))
 		return VP_SEEN_BY_PERF;
@@ -300,6 +333,8 @@ static struct vp_error *open_programs(void *context, const struct bpf_object_ope
 	sampler->programs->rodata->vendor = sampler->vendor;
 	sampler->programs->rodata->nested_paging = vp_host_has_nested_paging();
 	sampler->programs->rodata->seen_by = sampler->seen_by;
+	sampler->programs->rodata->run_begin = sampler->run.begin;
+	sampler->programs->rodata->run_end = sampler->run.end;
 	sampler->programs->rodata->by_memory = sampler->by_memory;
 	sampler->programs->rodata->by_count =
 	    !sampler->trigger->by_time && sampler->trigger->frequency;
@@ -359,7 +394,7 @@ struct vp_error *vp_sampler_start(const struct vp_sampler_options *options, stru
 	sampler->with_chains = options->with_chains;
 	sampler->by_memory = options->by_memory;
 	sampler->vendor = vp_host_vendor();
-	sampler->seen_by = seen_by(options);
+	sampler->seen_by = seen_by(options, &sampler->run);
 	struct vp_error *error = sampler_load(sampler, options);
 	if (!error)
 		error = sampler_open_rings(sampler);

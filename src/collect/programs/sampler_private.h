@@ -11,6 +11,7 @@
 #include "collect/programs/identity.h"
 #include "collect/programs/rings.h"
 #include "collect/programs/sampler.h"
+#include "host/kernel_function.h"
 #include "sampler.skel.h"
 #include "schema/busy.h"
 #include "schema/records.h"
@@ -29,6 +30,7 @@ struct vp_sampler {
 	const struct vp_trigger *trigger;
 	enum vp_vendor vendor;
 	enum vp_seen_by seen_by;
+	struct vp_kernel_function run; /* 64-bit Arm: KVM's loop */
 	bool hits_no_guests;
 	bool by_memory;
 	bool with_chains;

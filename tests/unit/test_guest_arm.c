@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Guests of 64-bit Arm: page tables of every granule and level, true ones and lies; a kernel whose
+ * symbol table has functions only. */
+#include "guest_builder.h"
+#include "unit.h"
+
+#include "guestmem/kernel.h"
+#include "guestmem/pagecache.h"
+#include "guestmem/process.h"
+#include "guestmem/scan.h"
+#include "guestmem/tasks.h"
+
+#define VALID 1ULL
+#define TABLE 3ULL
+#define PAGE_ENTRY 3ULL
+#define USER (1ULL << 6)
+#define CONTIGUOUS (1ULL << 52)
+
+/* Words of a memory that is empty otherwise, by their addresses. */
+static struct word {
+	uint64_t at, value;
+} words[64];
+static size_t n_words;
+
+static void put_word(uint64_t at, uint64_t value)
+{
+	assert_true(n_words < VP_ARRAY_SIZE(words));
+	words[n_words++] = (struct word){at, value};
+}
+
+static bool read_words(void *context, uint64_t hva, void *bytes, size_t size)
+{
+	assert_int_equal(size, 8);
+	memset(bytes, 0, size);
+	for (size_t i = 0; i < n_words; i++)
+		if (words[i].at == hva)
+			memcpy(bytes, &words[i].value, size);
+	return true;
+}
+
+static const struct {
+	unsigned page_bits, va_bits;
+	bool wide;
+	unsigned levels;
+} granules[] = {{12, 48, false, 4}, {12, 39, false, 3}, {12, 52, true, 5},
+		{14, 47, false, 3}, {14, 48, false, 4}, {14, 52, true, 4},
+		{14, 36, false, 2}, {16, 48, false, 3}, {16, 52, false, 3},
+		{16, 42, false, 2}};
+
+static struct vp_guest_memory memory = {.arch = VP_GUEST_ARM64, .read = read_words};
+
+/* Tables down to `level`, each at a multiple of 64 KiB, and the entry there. */
+static struct vp_guest_view make_tables(size_t i, uint64_t va, unsigned level, uint64_t entry)
+{
+	struct vp_guest_view view = {
+	    .memory = &memory,
+	    .root = 0x10000,
+	    .paging = vp_paging_arm(granules[i].page_bits, granules[i].va_bits, granules[i].wide)};
+	uint64_t table = view.root;
+
+	n_words = 0;
+	for (unsigned at = view.paging.levels; at >= level; at--) {
+		uint64_t next = table + 0x10000;
+		put_word(table + 8 * vp_paging_index(&view.paging, at, va),
+			 at > level ? next | TABLE : entry);
+		table = next;
+	}
+	return view;
+}
+
+static uint64_t an_address(size_t i)
+{
+	return -(1ULL << granules[i].va_bits) | (0x5a5a5a5a5a5a5a5aULL >> (64 - granules[i].va_bits));
+}
+
+static void test_pages(void **state)
+{
+	const uint64_t gpa = 0x7654320000ULL;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(granules); i++) {
+		uint64_t va = an_address(i), size = 1ULL << granules[i].page_bits;
+		struct vp_guest_page page;
+		struct vp_guest_view view =
+		    make_tables(i, va, 1, gpa | PAGE_ENTRY | USER | CONTIGUOUS | 0x400);
+		assert_int_equal(view.paging.levels, granules[i].levels);
+		assert_true(vp_guest_view_walk(&view, va, &page));
+		assert_int_equal(page.gpa, gpa + va % size);
+		assert_int_equal(page.left, size - va % size);
+		assert_true(page.user);
+		/* Its neighbour has no entry; a signed pointer is no address. */
+		assert_false(vp_guest_view_walk(&view, va + size, &page));
+		assert_false(vp_guest_view_walk(&view, va ^ 5ULL << 54, &page));
+		/* The same in the lower half, whose tables are others. */
+		assert_true(vp_guest_view_walk(&view, va & ((1ULL << granules[i].va_bits) - 1),
+					       &page));
+		/* A block at the last level is none; nor is an entry without the valid bit. */
+		view = make_tables(i, va, 1, gpa | VALID);
+		assert_false(vp_guest_view_walk(&view, va, &page));
+		view = make_tables(i, va, 1, gpa | (PAGE_ENTRY & ~VALID));
+		assert_false(vp_guest_view_walk(&view, va, &page));
+	}
+}
+
+static void test_blocks(void **state)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(granules); i++)
+		for (unsigned level = 2; level <= granules[i].levels; level++) {
+			unsigned page_bits = granules[i].page_bits;
+			uint64_t va = an_address(i), gpa;
+			uint64_t size = 1ULL << (page_bits + (page_bits - 3) * (level - 1));
+			bool allowed = level == 2 ||
+				       (level == 3 && (page_bits != 14 || granules[i].wide)) ||
+				       (level == 4 && page_bits == 12 && granules[i].wide);
+			struct vp_guest_page page;
+			gpa = size & 0xffffffffffffULL;
+			struct vp_guest_view view = make_tables(i, va, level, gpa | VALID);
+			assert_int_equal(vp_guest_view_walk(&view, va, &page), allowed);
+			if (!allowed)
+				continue;
+			assert_int_equal(page.gpa, gpa + va % size);
+			assert_int_equal(page.left, size - va % size);
+			assert_false(page.user);
+		}
+}
+
+/* Bits 51 to 48 are elsewhere. */
+static void test_wide_addresses(void **state)
+{
+	const uint64_t gpa = 0xd765432130000ULL;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(granules); i++) {
+		uint64_t va = an_address(i), entry = 0;
+		struct vp_guest_page page;
+		if (granules[i].page_bits == 16)
+			entry = (gpa & 0xffffffff0000ULL) | gpa >> 48 << 12;
+		else if (granules[i].wide)
+			entry = (gpa & 0x3ffffffff0000ULL) | gpa >> 50 << 8;
+		else
+			continue;
+		struct vp_guest_view view = make_tables(i, va, 1, entry | PAGE_ENTRY);
+		assert_true(vp_guest_memory_left(&memory, gpa) == 0);
+		assert_true(vp_guest_view_walk(&view, va, &page));
+		assert_int_equal(page.gpa, gpa + va % (1ULL << granules[i].page_bits));
+	}
+}
+
+/* Tables that lead to themselves end after as many as there are levels; those that nobody has are
+ * not walked. */
+static void test_lies(void **state)
+{
+	static const struct vp_guest_memory none = {.arch = VP_GUEST_ARM64, .read = read_words};
+	struct vp_guest_page page;
+	uint64_t va;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(granules); i++) {
+		struct vp_guest_view view = make_tables(i, 0, 1, 0);
+		n_words = 0;
+		put_word(0x10000, 0x10000 | TABLE);
+		assert_true(vp_guest_view_walk(&view, 0, &page));
+		assert_int_equal(page.gpa, 0x10000);
+		assert_true(vp_guest_view_first_page(&view, 0, 1ULL << 32, &va, &page));
+		assert_int_equal(va, 0);
+		n_words = 0;
+		assert_false(vp_guest_view_first_page(&view, 0, UINT64_MAX, &va, &page));
+		view.memory = &none;
+		assert_false(vp_guest_view_walk(&view, 0, &page));
+	}
+	assert_int_equal(vp_paging_arm(13, 48, false).levels, 0);
+	assert_int_equal(vp_paging_arm(12, 53, true).levels, 0);
+	assert_int_equal(vp_paging_arm(0, 48, false).levels, 0);
+	assert_int_equal(vp_paging_arm(12, 20, false).levels, 0);
+}
+
+/* The made kernel with page tables of Arm's: they are behind it, as is one more mm. */
+enum { TABLES_GPA = 0x10000000, TABLES = 0x80000, PERCPU_AT = 0x1e000 };
+
+struct arm_guest {
+	unsigned page_bits, va_bits;
+	char tables[TABLES];
+	uint64_t free; /* the next table */
+	uint64_t tpidr1;
+};
+
+static struct guest_builder guest;
+static struct arm_guest arm;
+
+static void map_one(uint64_t va, uint64_t gpa)
+{
+	const struct vp_paging paging = vp_paging_arm(arm.page_bits, arm.va_bits, false);
+	uint64_t table = 0;
+
+	for (unsigned level = paging.levels; level; level--) {
+		char *at = arm.tables + table + 8 * vp_paging_index(&paging, level, va);
+		uint64_t entry;
+		memcpy(&entry, at, sizeof(entry));
+		if (level == 1) {
+			put64(at, gpa | PAGE_ENTRY | 0x400);
+		} else if (!entry) {
+			put64(at, (TABLES_GPA + arm.free) | TABLE);
+			table = arm.free;
+			arm.free += 1ULL << arm.page_bits;
+			assert_true(arm.free <= TABLES);
+		} else {
+			table = (entry & 0xfffffffff000ULL) - TABLES_GPA;
+		}
+	}
+}
+
+static void map_range(uint64_t va, uint64_t gpa, uint64_t size)
+{
+	for (uint64_t at = 0; at < size; at += 1ULL << arm.page_bits)
+		map_one(va + at, gpa + at);
+}
+
+static void make_arm(unsigned page_bits, unsigned va_bits, bool functions)
+{
+	const struct vp_kernel_pack *pack = &guest.pack;
+
+	memset(&arm, 0, sizeof(arm));
+	arm.page_bits = page_bits;
+	arm.va_bits = va_bits;
+	arm.free = 1ULL << page_bits;
+	built_kernel_of(&guest, BUILT_NEW, AT_BANNER, functions);
+	memcpy(guest.image + 56, "ARM\x64", 4);
+	map_range(BUILT_DIRECT, 0, BUILT_LOW);
+	map_range(BUILT_DIRECT + BUILT_IMAGE_GPA, BUILT_IMAGE_GPA, BUILT_IMAGE);
+	map_range(BUILT_TEXT, BUILT_IMAGE_GPA, 12 << 20);
+	uint64_t area = built_object(&guest, PERCPU_END, 4096);
+	uint64_t queue = area + PERCPU_RUNQUEUES, init;
+	memcpy(&init, guest.image + AT_INIT_TASK + pack->at.task_tasks, sizeof(init));
+	init -= pack->at.task_tasks;
+	built_put64(&guest, area + PERCPU_ENTRY_TASK, init);
+	built_put64(&guest, queue + pack->at.rq_idle, BUILT_TEXT + AT_INIT_TASK);
+	arm.tpidr1 = area - (BUILT_TEXT + PERCPU_AT);
+}
+
+/* T1SZ and TG1. */
+static uint64_t tcr(void)
+{
+	uint64_t granule = arm.page_bits == 14 ? 1 : arm.page_bits == 12 ? 2 : 3;
+
+	return (uint64_t)(64 - arm.va_bits) << 16 | granule << 30;
+}
+
+struct opened {
+	struct vp_buffer bytes;
+	struct vp_guest_snapshot snapshot;
+	struct vp_guest_kernel kernel;
+};
+
+static struct vp_error *open_arm(struct opened *opened)
+{
+	static const vp_kernel_packs none;
+
+	*opened = (struct opened){0};
+	vp_buffer_printf(&opened->bytes,
+			 "VPGM1\narm64\nslot %x %x\nslot 0 %x\nslot %x %x\n"
+			 "vcpu 5 %llx %lx %llx %lx\n\n",
+			 BUILT_IMAGE_GPA, BUILT_IMAGE, BUILT_LOW, TABLES_GPA, TABLES,
+			 TABLES_GPA | 0x5000000000001ULL, tcr(), BUILT_TEXT + AT_ENTRY, arm.tpidr1);
+	vp_buffer_append(&opened->bytes, guest.image, sizeof(guest.image));
+	vp_buffer_append(&opened->bytes, guest.low, sizeof(guest.low));
+	vp_buffer_append(&opened->bytes, arm.tables, sizeof(arm.tables));
+	expect_no_error(
+	    vp_guest_snapshot_init(opened->bytes.bytes, opened->bytes.size, &opened->snapshot));
+	return vp_guest_kernel_find(&opened->snapshot.memory, opened->snapshot.vcpus.at,
+				    opened->snapshot.vcpus.count, &none, 42, &opened->kernel);
+}
+
+static void close_arm(struct opened *opened)
+{
+	vp_guest_kernel_deinit(&opened->kernel);
+	vp_guest_snapshot_deinit(&opened->snapshot);
+	vp_buffer_deinit(&opened->bytes);
+}
+
+static const unsigned kernels[][2] = {{12, 48}, {14, 47}, {14, 48}, {16, 48}};
+
+/* By what is there, without the symbols of data; and its current task by the register. */
+static void test_kernel(void **state)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(kernels); i++) {
+		vp_guest_cpus cpus = {0};
+		struct vp_guest_task task;
+		struct opened opened;
+		bool unsettled;
+		make_arm(kernels[i][0], kernels[i][1], true);
+		expect_no_error(open_arm(&opened));
+		assert_int_equal(opened.kernel.text, BUILT_TEXT);
+		assert_int_equal(opened.kernel.view.direct_map, BUILT_DIRECT);
+		assert_string_equal(opened.kernel.pack.release, "6.1.0-built");
+		if (opened.kernel.lacks)
+			fail_msg("it lacks %s", opened.kernel.lacks);
+		assert_memory_equal(&opened.kernel.pack.at, &guest.pack.at, sizeof(guest.pack.at));
+		assert_int_equal(opened.kernel.pack.symbol.init_task.offset, AT_INIT_TASK);
+		assert_int_equal(opened.kernel.pack.symbol.entry_task.offset,
+				 PERCPU_AT + PERCPU_ENTRY_TASK);
+		expect_no_error(vp_guest_kernel_check(&opened.kernel));
+		expect_no_error(vp_guest_cpus_find(&opened.kernel, &cpus, &unsettled));
+		assert_int_equal(cpus.count, 1);
+		assert_int_equal(cpus.at[0].vcpu, 5);
+		assert_true(vp_guest_cpu_task(&opened.kernel, &cpus.at[0], &task));
+		assert_string_equal(task.comm, "init");
+		assert_int_equal(task.root, BUILT_CR3);
+		vp_vec_deinit(&cpus);
+		close_arm(&opened);
+	}
+}
+
+/* A page of the page cache, and a mapping's offset in pages, of the guest's own size. */
+static void take_mapping(void *context, const struct vp_guest_mapping *mapping)
+{
+	*(struct vp_guest_mapping *)context = *mapping;
+}
+
+static void test_page_sizes(void **state)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(kernels); i++) {
+		const unsigned page_bits = kernels[i][0];
+		struct vp_guest_mapping mapping = {0};
+		struct vp_guest_file file;
+		struct opened opened;
+		char text[4];
+		make_arm(page_bits, kernels[i][1], true);
+		const struct vp_kernel_pack *pack = &guest.pack;
+		uint64_t mm = built_mm(&guest), gpa = 3ULL << 16;
+		built_put64(&guest, mm + pack->at.mm_maple_root,
+			    built_vma(&guest, 0x400000, 0x500000, 7, 8));
+		/* The array of pages, for that page and for those of the image. */
+		uint64_t range = (1ULL << kernels[i][1]) -
+				 (1ULL << ((kernels[i][1] < 48 || page_bits == 14 ? 47 : 48) - 1));
+		uint64_t memstart = -(1ULL << kernels[i][1]) - BUILT_DIRECT;
+		uint64_t memmap = -(1ULL << 30) - (range >> page_bits) * BUILT_PAGE_SIZE_OF -
+				  (uint64_t)((int64_t)memstart >> page_bits) * BUILT_PAGE_SIZE_OF;
+		uint64_t page_mask = ~((1ULL << page_bits) - 1);
+		map_one((memmap + (BUILT_IMAGE_GPA >> page_bits) * BUILT_PAGE_SIZE_OF) & page_mask,
+			0x20000);
+		uint64_t head = memmap + (gpa >> page_bits) * BUILT_PAGE_SIZE_OF;
+		uint64_t object = built_object(&guest, 2048, 16), inode = object + 1024;
+		built_put64(&guest, object + pack->at.file_mapping, object);
+		built_put64(&guest, object + pack->at.mapping_xa_head, head);
+		built_put64(&guest, object + pack->at.mapping_host, inode);
+		built_put64(&guest, inode + pack->at.inode_size, 8);
+		memcpy(guest.low + gpa, "abcdefgh", 8);
+		expect_no_error(open_arm(&opened));
+		assert_int_equal(opened.kernel.memmap, memmap);
+		assert_true(vp_guest_file_open(&opened.kernel, object, &file));
+		assert_true(vp_guest_file_read(&file, 2, text, sizeof(text)));
+		assert_memory_equal(text, "cdef", 4);
+		assert_true(vp_guest_mappings_each(&opened.kernel, mm, take_mapping, &mapping));
+		assert_int_equal(mapping.pgoff, 7ULL << page_bits);
+		close_arm(&opened);
+	}
+}
+
+/* Without any of what is looked for there is a kernel all the same, whose tasks are not known. */
+static void test_nothing_to_find(void **state)
+{
+	struct opened opened;
+
+	make_arm(12, 48, true);
+	memset(guest.image + AT_INIT_TASK + guest.pack.at.task_comm, 'x', 16);
+	expect_no_error(open_arm(&opened));
+	assert_non_null(strstr(opened.kernel.lacks, "init_task"));
+	close_arm(&opened);
+	make_arm(12, 48, true);
+	arm.tpidr1 += 8;
+	expect_no_error(open_arm(&opened));
+	assert_non_null(opened.kernel.lacks);
+	close_arm(&opened);
+	make_arm(12, 48, true);
+	memset(guest.image + AT_NOTES, 0, 36);
+	expect_error(open_arm(&opened), "build-id");
+	close_arm(&opened);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_pages),
+	    cmocka_unit_test(test_blocks),
+	    cmocka_unit_test(test_wide_addresses),
+	    cmocka_unit_test(test_lies),
+	    cmocka_unit_test(test_kernel),
+	    cmocka_unit_test(test_page_sizes),
+	    cmocka_unit_test(test_nothing_to_find),
+	};
+
+	vp_guest_memory_add(&memory, 0, 1ULL << 47, 0);
+	int result = cmocka_run_group_tests(tests, NULL, NULL);
+	vp_guest_memory_deinit(&memory);
+	return result;
+}
