@@ -25,7 +25,7 @@ struct vp_identity_vm {
 	__u64 direct_map;
 	__u64 image_va, image_size, image_gpa;
 	struct vp_paging paging;
-	__u64 kernel_root;         /* of tables of the upper half alone; 0: a process's are of both */
+	__u64 kernel_root; /* of tables of the upper half alone; 0: a process's are of both */
 	__u32 first_slot, n_slots; /* in order of their addresses */
 };
 

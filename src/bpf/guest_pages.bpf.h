@@ -9,7 +9,7 @@
 
 #include "bpf/guest_current.bpf.h"
 
-/* What is read at once lies in one piece of that size, whatever the size of the guest's pages. */
+/* A read does not cross pieces of that size, whatever the size of the guest's pages. */
 enum { PAGE_BYTES = 4096 };
 
 /* Where in the VMM the guest's physical address is; its page follows to the end. 0: nowhere. */

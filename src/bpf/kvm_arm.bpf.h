@@ -39,8 +39,7 @@ static __always_inline bool read_arm_regs(struct kvm_vcpu *vcpu, struct arm_regs
 		return false;
 	barrier();
 	return !bpf_probe_read_kernel(ret, sizeof(*ret),
-				      (void *)vcpu +
-					  bpf_core_field_offset(arm->arch.ctxt.regs.sp) -
+				      (void *)vcpu + bpf_core_field_offset(arm->arch.ctxt.regs.sp) -
 					  2 * sizeof(__u64));
 }
 

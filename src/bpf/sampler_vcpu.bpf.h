@@ -64,7 +64,7 @@ static __always_inline void read_vmx(struct kvm_vcpu *vcpu, bool hit, bool with_
 	}
 }
 
-/* The same of Arm, whose KVM tells the reason of an exit only to its event. */
+/* The same of Arm. The reason of an exit is nowhere but in its event. */
 static __always_inline void read_arm(struct kvm_vcpu *vcpu, struct vcpu_regs *ret)
 {
 	struct arm_regs saved;
@@ -141,8 +141,9 @@ static __always_inline bool hit_by_mark(struct vp_ring *ring, struct kvm_vcpu *v
 
 /*
  * Arm: KVM lets the interrupt that ended the guest's run in at one place, since it enters guests by
- * kvm_arm_vcpu_enter_exit(): it unmasks interrupts, synchronizes, and masks them again. After an exit for anything else it does not. So an interrupt that comes there hit the
- * guest, or came while the host, with interrupts masked, was about to enter it.
+ * kvm_arm_vcpu_enter_exit(): it unmasks interrupts, synchronizes, and masks them again. After an
+ * exit for anything else it does not. So an interrupt that comes there hit the guest, or came while
+ * the host, with interrupts masked, was about to enter it.
  */
 static __always_inline bool is_after_guest(__u64 ip)
 {
@@ -157,7 +158,7 @@ static __always_inline bool is_after_guest(__u64 ip)
 		return false;
 #pragma unroll
 	for (int i = 0; i < WORDS; i++) {
-		/* What lies between is for other processors, and does nothing. */
+		/* Instructions between them are for other processors, and do nothing here. */
 		if (i < BEFORE + 1 && (code[i] & ~OPERAND) == clear)
 			unmasked = true;
 		else if (unmasked && i >= BEFORE - 2 && i <= BEFORE + 2 && code[i] == isb)

@@ -6,13 +6,14 @@
 #include "base/alloc.h"
 #include "base/macros.h"
 #include "guestmem/guest_view.h"
+#include "guestmem/memory.h"
 #include "guestmem/pack.h"
 
 enum {
 	TASK_BYTES = 8192, /* bytes of a task_struct that are examined; registers come after that */
 	MM_BYTES = 1024,
 	SMALLEST_TABLE = 64, /* 64-bit Arm: of its 52-bit addresses' topmost bits */
-	MIN_TASKS = 8, /* a kernel that is up has some dozens of threads */
+	MIN_TASKS = 8,       /* a kernel that is up has some dozens of threads */
 	MAX_TASKS = 1 << 17,
 	MAX_KEPT = 64, /* tasks that are compared */
 	MAX_TID = 4 << 20,

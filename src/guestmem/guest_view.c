@@ -74,7 +74,7 @@ static void begin_at_header(struct vp_guest_view *view)
 	view->image_size += VP_ARM_KERNEL_ALIGN;
 }
 
-/* The first address behind `va` that the tables may map, where they do not map it. */
+/* The first address after `va` that the tables may map, where they do not map it. */
 static uint64_t skip_hole(const struct vp_guest_view *view, uint64_t va)
 {
 	const struct vp_paging *paging = &view->paging;

@@ -45,8 +45,10 @@ bool vp_guest_view_walk(const struct vp_guest_view *view, uint64_t va,
  * kinds of address. False: no such stretch is large enough.
  */
 bool vp_guest_view_find_image(struct vp_guest_view *view, uint64_t inside) VP_MUST_CHECK;
-/* The first page that is mapped at or behind an address, up to another one: that of the address, and
- * where its address is then. False: there is none, or it takes too long to find. */
+/*
+ * The first page that is mapped from an address on, below another one: the page, and the address
+ * there. False: not found, or only after a long search.
+ */
 bool vp_guest_view_first_page(const struct vp_guest_view *view, uint64_t from, uint64_t to,
 			      uint64_t *va, struct vp_guest_page *ret) VP_MUST_CHECK;
 /* The page tables that kernels of that processor have, one after the other, from 0 on; false: there

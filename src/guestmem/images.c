@@ -118,7 +118,7 @@ static void write_vdso(const struct vp_guest_kernel *kernel, struct vp_maps_writ
 	struct vp_buffer bytes = {0};
 	uint64_t image[2];
 
-	/* Arm's has symbols for its begin and end. */
+	/* Arm's has symbols for its start and end. */
 	image[0] = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.vdso_start);
 	image[1] = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.vdso_end) - image[0];
 	if (at && !vp_guest_view_read(&kernel->view, at, image, sizeof(image)))

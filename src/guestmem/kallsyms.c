@@ -218,8 +218,7 @@ static uint64_t address(const struct search *search, uint32_t i, bool *percpu)
 
 static bool in_image(const struct search *search, uint64_t addr)
 {
-	return search->va ? addr - search->va <= VP_KERNEL_IMAGE_MAX
-			  : addr >> 63;
+	return search->va ? addr - search->va <= VP_KERNEL_IMAGE_MAX : addr >> 63;
 }
 
 /* Symbols are in the order of their addresses, in the image. */

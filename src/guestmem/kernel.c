@@ -9,13 +9,14 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/vec.h"
-#include "guestmem/btf.h"
 #include "guestmem/derive.h"
 #include "guestmem/kallsyms.h"
 #include "guestmem/kernel_arm.h"
 #include "guestmem/memory.h"
 #include "guestmem/places.h"
 #include "maps/format.h"
+#include "maps/guest_btf.h"
+#include "schema/paging.h"
 
 enum {
 	PAGE = 4096,
@@ -52,8 +53,7 @@ static bool find_by_registers(const struct vp_guest_memory *memory,
 	for (size_t i = 0; i < VP_ARRAY_SIZE(roots); i++) {
 		struct vp_guest_view view = {.memory = memory,
 					     .root = roots[i],
-					     .paging =
-						 vp_paging_x86(vcpu->cr4 & CR4_LA57 ? 5 : 4)};
+					     .paging = vp_paging_x86(vcpu->cr4 & CR4_LA57 ? 5 : 4)};
 		if (vp_guest_view_find_image(&view, vcpu->lstar) ||
 		    vp_guest_view_find_image(&view, handler_in_idt(&view, vcpu->idt))) {
 			*ret = view;
@@ -109,13 +109,6 @@ bool vp_guest_kernel_tables(const struct vp_guest_kernel *kernel, struct vp_buff
 	kernel_read_pages(view->memory, view->image_gpa + from, to - from,
 			  vp_buffer_extend(bytes, to - from));
 	return true;
-}
-
-uint64_t vp_guest_kernel_symbol(const struct vp_guest_kernel *kernel, struct vp_pack_symbol symbol)
-{
-	bool none = symbol.offset == VP_PACK_NONE || symbol.percpu;
-
-	return none ? 0 : kernel->text + symbol.offset;
 }
 
 /* Makes the image begin at _text, and the tables' offsets count from there. */

@@ -49,6 +49,12 @@ void vp_guest_kernel_deinit(struct vp_guest_kernel *kernel);
 bool vp_guest_kernel_tables(const struct vp_guest_kernel *kernel, struct vp_buffer *bytes,
 			    struct vp_kallsyms *tables) VP_MUST_CHECK;
 /* Address of a symbol that is not per CPU, or 0. */
-uint64_t vp_guest_kernel_symbol(const struct vp_guest_kernel *kernel, struct vp_pack_symbol symbol);
+static inline uint64_t vp_guest_kernel_symbol(const struct vp_guest_kernel *kernel,
+					      struct vp_pack_symbol symbol)
+{
+	bool none = symbol.offset == VP_PACK_NONE || symbol.percpu;
+
+	return none ? 0 : kernel->text + symbol.offset;
+}
 
 #endif

@@ -96,8 +96,8 @@ static unsigned log2_of(uint32_t size)
 	return log2;
 }
 
-/* With a kernel for that many bits; the ways of 6.12 and later, 5.11 and later, and 5.10: VMEMMAP_START
- * in arch/arm64/include/asm/memory.h. */
+/* With a kernel for that many bits; the ways of 6.12 and later, 5.11 and later, and 5.10:
+ * VMEMMAP_START in arch/arm64/include/asm/memory.h. */
 static uint64_t memmap_of(const struct vp_guest_kernel *kernel, unsigned va_bits, unsigned way)
 {
 	enum { MIB = 1 << 20, GIB = 1 << 30 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is different of 64-bit Arm's kernels: how registers lead to them, and their address space.
+/* Kernels of 64-bit Arm: how registers lead to them, and their address space.
  */
 #ifndef VP_GUESTMEM_KERNEL_ARM_H
 #define VP_GUESTMEM_KERNEL_ARM_H
 
+#include "base/macros.h"
 #include "guestmem/kernel.h"
 
 /* Where the kernel is, by its page tables and its table of exceptions. */

@@ -21,7 +21,7 @@ struct vp_guest_slot {
 
 enum { VP_GUEST_SLOTS_MAX = 2048 };
 
-/* Whose page tables and kernels are in it. */
+/* The processor of the guest, which decides on page tables and kernels. */
 enum vp_guest_arch { VP_GUEST_X86_64, VP_GUEST_ARM64 };
 
 struct vp_guest_memory {

@@ -99,9 +99,9 @@ static bool find_text(void *context, const struct vp_kallsyms_symbol *symbol)
 	/* Arm's tables have _text only with CONFIG_KALLSYMS_ALL; it is right before, aligned. */
 	collecting->has_text = first || !strcmp(symbol->name, "_text");
 	if (collecting->has_text)
-		collecting->text = first ? (symbol->addr - 1) / VP_ARM_KERNEL_ALIGN *
-					       VP_ARM_KERNEL_ALIGN
-					 : symbol->addr;
+		collecting->text =
+		    first ? (symbol->addr - 1) / VP_ARM_KERNEL_ALIGN * VP_ARM_KERNEL_ALIGN
+			  : symbol->addr;
 	return !collecting->has_text;
 }
 

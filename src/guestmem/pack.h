@@ -23,9 +23,9 @@
 #include "base/buffer.h"
 #include "base/macros.h"
 #include "base/vec.h"
-#include "guestmem/btf.h"
 #include "guestmem/kallsyms.h"
 #include "maps/format.h"
+#include "maps/guest_btf.h"
 
 /* MEMBER(name here, struct, member). The kernel's own drift is in alternatives, tried in order. */
 #define VP_PACK_MEMBERS(MEMBER)                                                                    \

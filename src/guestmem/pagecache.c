@@ -128,7 +128,8 @@ static bool find_page(const struct vp_guest_file *file, uint64_t index, uint64_t
 	uint64_t distance = page - file->memmap;
 	if (page < file->memmap || distance % file->kernel->pack.page_size_of)
 		return false;
-	*gpa = (distance / file->kernel->pack.page_size_of + behind) << file->kernel->view.paging.page_bits;
+	*gpa = (distance / file->kernel->pack.page_size_of + behind)
+	       << file->kernel->view.paging.page_bits;
 	return true;
 }
 

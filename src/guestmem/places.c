@@ -44,7 +44,7 @@ static void find_banner(struct vp_kernel_pack *pack, const struct vp_buffer *ima
 	}
 }
 
-/* Its vDSOs have such notes, too, right after an ELF header; the kernel's are behind them. */
+/* Its vDSOs have such notes, too, right after an ELF header; the kernel's are after them. */
 static void find_notes(struct vp_kernel_pack *pack, const struct vp_buffer *image)
 {
 	static const char head[] = "\4\0\0\0\24\0\0\0\3\0\0\0GNU";
@@ -113,8 +113,7 @@ static bool is_first_task(const struct vp_guest_kernel *kernel, uint64_t address
 {
 	uint64_t link = address + kernel->pack.at.task_tasks, next, back;
 
-	return is_idle_task(kernel, address, 0) &&
-	       vp_guest_view_u64(&kernel->view, link, &next) &&
+	return is_idle_task(kernel, address, 0) && vp_guest_view_u64(&kernel->view, link, &next) &&
 	       vp_guest_view_u64(&kernel->view, next + 8, &back) && back == link;
 }
 
@@ -189,8 +188,7 @@ void vp_guest_places_find_tasks(struct vp_guest_kernel *kernel, const struct vp_
 	if (is_unknown(pack->symbol.init_task))
 		find_init_task(kernel, image);
 	if (!is_unknown(pack->symbol.entry_task) || pack->at.rq_idle == VP_PACK_NONE ||
-	    pack->at.rq_cpu == VP_PACK_NONE ||
-	    !vp_guest_btf_percpu(btf, "runqueues", &runqueues) ||
+	    pack->at.rq_cpu == VP_PACK_NONE || !vp_guest_btf_percpu(btf, "runqueues", &runqueues) ||
 	    !find_section(kernel, runqueues, &section))
 		return;
 	for (size_t i = 0; i < VP_ARRAY_SIZE(variables); i++)

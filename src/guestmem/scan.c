@@ -9,6 +9,7 @@
 #include "base/vec.h"
 #include "guestmem/kallsyms.h"
 #include "guestmem/memory.h"
+#include "schema/paging.h"
 
 #define MIB (1ULL << 20)
 #define SECOND 1000000000ULL
@@ -105,8 +106,8 @@ struct vp_kernel_scan *vp_kernel_scan_new(const struct vp_scan_setup *setup)
 	scan->careful.context = (void *)setup->memory;
 	list_ranges(scan);
 	scan->usual = FIRST_KERNEL;
-	scan->align = setup->memory->arch == VP_GUEST_ARM64 ? VP_ARM_KERNEL_ALIGN
-							    : VP_X86_KERNEL_ALIGN;
+	scan->align =
+	    setup->memory->arch == VP_GUEST_ARM64 ? VP_ARM_KERNEL_ALIGN : VP_X86_KERNEL_ALIGN;
 	scan->stage = setup->remembered ? REMEMBERED : USUAL;
 	scan->chunk = vp_alloc(CHUNK + OVERLAP);
 	vp_throttle_init(&scan->pace, setup->clock);
@@ -195,10 +196,10 @@ static bool locate_with(struct vp_kernel_scan *scan, const struct vp_kernel_pack
 
 static bool can_locate(const struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack)
 {
-	const struct vp_pack_symbol needed[] = {
-	    pack->symbol.banner, vp_kernel_pack_top(pack),
-	    scan->setup.memory->arch == VP_GUEST_ARM64 ? pack->symbol.kimage_voffset
-						       : pack->symbol.phys_base};
+	const struct vp_pack_symbol needed[] = {pack->symbol.banner, vp_kernel_pack_top(pack),
+						scan->setup.memory->arch == VP_GUEST_ARM64
+						    ? pack->symbol.kimage_voffset
+						    : pack->symbol.phys_base};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(needed); i++)
 		if (needed[i].offset == VP_PACK_NONE || needed[i].percpu)
@@ -212,7 +213,8 @@ static bool locate_with_any(struct vp_kernel_scan *scan, const struct vp_kernel_
 {
 	struct vp_paging paging;
 
-	for (unsigned i = 0; vp_guest_view_paging_of_kernels(scan->setup.memory->arch, i, &paging); i++)
+	for (unsigned i = 0; vp_guest_view_paging_of_kernels(scan->setup.memory->arch, i, &paging);
+	     i++)
 		if (locate_with(scan, pack, text, &paging, ret))
 			return true;
 	return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Looks for a kernel in a guest's memory without the vCPUs' registers: where it was seen before,
- * then where kernels are, then everywhere. It works in steps, at a bounded pace (guestmem/pace.h),
+ * then where kernels are, then everywhere. It works in steps, at a bounded pace (base/pace.h),
  * and touches no page that the host does not have.
  *
  * Where kernels are: since v4.12 the read-only data of an x86-64 kernel begin with the object of
@@ -13,8 +13,8 @@
 #define VP_GUESTMEM_SCAN_H
 
 #include "base/macros.h"
+#include "base/pace.h"
 #include "guestmem/guest_view.h"
-#include "guestmem/pace.h"
 #include "guestmem/pack.h"
 
 struct vp_kernel_scan;

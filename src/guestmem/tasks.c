@@ -109,7 +109,8 @@ static bool tasks_maps_kernel(const struct vp_guest_kernel *kernel,
 	uint64_t inside = kernel->text;
 	struct vp_guest_page page;
 
-	/* Arm's half of the kernel has tables of its own, and what is before _stext may be unmapped.
+	/* Arm's half of the kernel has tables of its own, and what is before _stext may be
+	 * unmapped.
 	 */
 	if (view.memory->arch == VP_GUEST_ARM64)
 		inside += VP_ARM_KERNEL_ALIGN;
@@ -208,9 +209,8 @@ static void find_cpus_by_registers(const struct vp_guest_kernel *kernel, vp_gues
 		if (!cpu.base || pack->symbol.entry_task.offset == VP_PACK_NONE ||
 		    pack->symbol.runqueues.offset == VP_PACK_NONE ||
 		    pack->at.rq_cpu == VP_PACK_NONE ||
-		    !vp_guest_view_u32(view,
-				       start + pack->symbol.runqueues.offset + pack->at.rq_cpu,
-				       &cpu.cpu) ||
+		    !vp_guest_view_u32(
+			view, start + pack->symbol.runqueues.offset + pack->at.rq_cpu, &cpu.cpu) ||
 		    cpu.cpu >= MAX_CPUS ||
 		    !vp_guest_view_translate(view, start + pack->symbol.entry_task.offset, &page) ||
 		    page.left < 8)

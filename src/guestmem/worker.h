@@ -38,8 +38,8 @@
 #ifndef VP_GUESTMEM_WORKER_H
 #define VP_GUESTMEM_WORKER_H
 
+#include "base/pace.h"
 #include "guestmem/memory.h"
-#include "guestmem/pace.h"
 
 struct vp_guest_worker_options {
 	struct vp_guest_memory *memory; /* changed on request */

@@ -39,8 +39,7 @@ static void find_in(const struct vp_buffer *symbols, const char *name,
 	}
 }
 
-bool vp_kernel_function_find(const char *kallsyms, const char *name,
-			     struct vp_kernel_function *ret)
+bool vp_kernel_function_find(const char *kallsyms, const char *name, struct vp_kernel_function *ret)
 {
 	struct vp_buffer symbols = {0};
 	struct vp_error *error = vp_file_read(kallsyms, KALLSYMS_MAX, &symbols);

@@ -10,7 +10,8 @@ struct vp_kernel_function {
 	uint64_t begin, end; /* where the next symbol is */
 };
 
-/* By `kallsyms`, the kernel's list of symbols. False: it has no such function, or hides addresses. */
+/* By `kallsyms`, the kernel's list of symbols. False: it has no such function, or hides addresses.
+ */
 bool vp_kernel_function_find(const char *kallsyms, const char *name,
 			     struct vp_kernel_function *ret);
 

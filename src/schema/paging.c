@@ -48,7 +48,7 @@ struct vp_paging vp_paging_arm(unsigned page_bits, unsigned va_bits, int wide)
 				   .leaf_mask = TABLE,
 				   .page_mask = VALID | TABLE,
 				   .page_value = VALID | TABLE,
-				   .user_page = BIT(6),     /* AP[1] */
+				   .user_page = BIT(6),      /* AP[1] */
 				   .kernel_table = BIT(61)}; /* APTable[0] */
 
 	if ((page_bits != 12 && page_bits != 14 && page_bits != 16) || va_bits < SMALLEST_VA ||

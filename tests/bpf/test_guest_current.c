@@ -50,7 +50,8 @@ static void put_task(struct guest *guest, uint32_t at, uint64_t tgid, uint64_t m
 
 static void open_guest(struct guest *guest, uint32_t vendor)
 {
-	const struct vp_identity_vm vm = {.direct_map = DIRECT_MAP, .paging = vp_paging_x86(4), .n_slots = 1};
+	const struct vp_identity_vm vm = {
+	    .direct_map = DIRECT_MAP, .paging = vp_paging_x86(4), .n_slots = 1};
 	const struct vp_identity_slot slot = {GPA, MEMORY, (uint64_t)(uintptr_t)guest->memory};
 	const struct vp_identity_vcpu vcpu = {.key = 1ULL << 32,
 					      .current_hva = (uint64_t)(uintptr_t)guest->memory,
@@ -123,7 +124,8 @@ static void test_root_by_memory(void **state)
 static void tell_slots(struct guest *guest, struct vp_identity *identity, uint32_t number,
 		       uint32_t count, uint32_t before)
 {
-	const struct vp_guest_finding finding = {.direct_map = DIRECT_MAP, .paging = vp_paging_x86(4)};
+	const struct vp_guest_finding finding = {.direct_map = DIRECT_MAP,
+						 .paging = vp_paging_x86(4)};
 	struct vp_guest_state state = {.pid = 1};
 
 	vp_guest_memory_add(&state.memory, GPA, MEMORY, (uintptr_t)guest->memory);

@@ -69,7 +69,7 @@ struct guest_builder {
 	char low[BUILT_LOW];
 	uint64_t free; /* next object's physical address */
 	enum built_layout layout;
-	bool functions; /* its symbol table has nothing else: no CONFIG_KALLSYMS_ALL */
+	bool functions;             /* its symbol table has nothing else: no CONFIG_KALLSYMS_ALL */
 	uint32_t banner;            /* where it is in the image */
 	struct vp_kernel_pack pack; /* with the places that the BTF gives */
 	size_t btf_size, kallsyms_end;
@@ -218,8 +218,7 @@ static inline void built_percpu(struct btf_builder *btf)
 		btf_put(btf, &var, sizeof(var));
 		items[i] = (struct btf_var_secinfo){++btf->last_id, variables[i].offset, 8};
 	}
-	const struct btf_type head = {.name_off =
-					  btf_string(btf, section, sizeof(section) - 1),
+	const struct btf_type head = {.name_off = btf_string(btf, section, sizeof(section) - 1),
 				      .info = (uint32_t)BTF_KIND_DATASEC << 24 |
 					      VP_ARRAY_SIZE(variables)};
 	btf_put(btf, &head, sizeof(head));

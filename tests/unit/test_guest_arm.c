@@ -5,6 +5,7 @@
 #include "unit.h"
 
 #include "guestmem/kernel.h"
+#include "guestmem/kernel_arm.h"
 #include "guestmem/pagecache.h"
 #include "guestmem/process.h"
 #include "guestmem/scan.h"
@@ -42,10 +43,9 @@ static const struct {
 	unsigned page_bits, va_bits;
 	bool wide;
 	unsigned levels;
-} granules[] = {{12, 48, false, 4}, {12, 39, false, 3}, {12, 52, true, 5},
-		{14, 47, false, 3}, {14, 48, false, 4}, {14, 52, true, 4},
-		{14, 36, false, 2}, {16, 48, false, 3}, {16, 52, false, 3},
-		{16, 42, false, 2}};
+} granules[] = {{12, 48, false, 4}, {12, 39, false, 3}, {12, 52, true, 5},  {14, 47, false, 3},
+		{14, 48, false, 4}, {14, 52, true, 4},  {14, 36, false, 2}, {16, 48, false, 3},
+		{16, 52, false, 3}, {16, 42, false, 2}};
 
 static struct vp_guest_memory memory = {.arch = VP_GUEST_ARM64, .read = read_words};
 
@@ -70,7 +70,8 @@ static struct vp_guest_view make_tables(size_t i, uint64_t va, unsigned level, u
 
 static uint64_t an_address(size_t i)
 {
-	return -(1ULL << granules[i].va_bits) | (0x5a5a5a5a5a5a5a5aULL >> (64 - granules[i].va_bits));
+	return -(1ULL << granules[i].va_bits) |
+	       (0x5a5a5a5a5a5a5a5aULL >> (64 - granules[i].va_bits));
 }
 
 static void test_pages(void **state)
@@ -91,8 +92,8 @@ static void test_pages(void **state)
 		assert_false(vp_guest_view_walk(&view, va + size, &page));
 		assert_false(vp_guest_view_walk(&view, va ^ 5ULL << 54, &page));
 		/* The same in the lower half, whose tables are others. */
-		assert_true(vp_guest_view_walk(&view, va & ((1ULL << granules[i].va_bits) - 1),
-					       &page));
+		assert_true(
+		    vp_guest_view_walk(&view, va & ((1ULL << granules[i].va_bits) - 1), &page));
 		/* A block at the last level is none; nor is an entry without the valid bit. */
 		view = make_tables(i, va, 1, gpa | VALID);
 		assert_false(vp_guest_view_walk(&view, va, &page));
@@ -326,16 +327,7 @@ static void test_page_sizes(void **state)
 		uint64_t mm = built_mm(&guest), gpa = 3ULL << 16;
 		built_put64(&guest, mm + pack->at.mm_maple_root,
 			    built_vma(&guest, 0x400000, 0x500000, 7, 8));
-		/* The array of pages, for that page and for those of the image. */
-		uint64_t range = (1ULL << kernels[i][1]) -
-				 (1ULL << ((kernels[i][1] < 48 || page_bits == 14 ? 47 : 48) - 1));
-		uint64_t memstart = -(1ULL << kernels[i][1]) - BUILT_DIRECT;
-		uint64_t memmap = -(1ULL << 30) - (range >> page_bits) * BUILT_PAGE_SIZE_OF -
-				  (uint64_t)((int64_t)memstart >> page_bits) * BUILT_PAGE_SIZE_OF;
-		uint64_t page_mask = ~((1ULL << page_bits) - 1);
-		map_one((memmap + (BUILT_IMAGE_GPA >> page_bits) * BUILT_PAGE_SIZE_OF) & page_mask,
-			0x20000);
-		uint64_t head = memmap + (gpa >> page_bits) * BUILT_PAGE_SIZE_OF;
+		uint64_t head = BUILT_MEMMAP + (gpa >> page_bits) * BUILT_PAGE_SIZE_OF;
 		uint64_t object = built_object(&guest, 2048, 16), inode = object + 1024;
 		built_put64(&guest, object + pack->at.file_mapping, object);
 		built_put64(&guest, object + pack->at.mapping_xa_head, head);
@@ -343,13 +335,39 @@ static void test_page_sizes(void **state)
 		built_put64(&guest, inode + pack->at.inode_size, 8);
 		memcpy(guest.low + gpa, "abcdefgh", 8);
 		expect_no_error(open_arm(&opened));
-		assert_int_equal(opened.kernel.memmap, memmap);
+		opened.kernel.memmap = BUILT_MEMMAP;
 		assert_true(vp_guest_file_open(&opened.kernel, object, &file));
 		assert_true(vp_guest_file_read(&file, 2, text, sizeof(text)));
 		assert_memory_equal(text, "cdef", 4);
 		assert_true(vp_guest_mappings_each(&opened.kernel, mm, take_mapping, &mapping));
 		assert_int_equal(mapping.pgoff, 7ULL << page_bits);
 		close_arm(&opened);
+	}
+}
+
+/* Where the struct page of address 0 would be, with memory from 0x40000000 on: as kernels
+ * of 6.1, 5.10 and 6.12 have it, with 48 bits and pages of 4 KiB. */
+static void test_memmap(void **state)
+{
+	static const uint64_t memmaps[] = {0xfffffbffff000000, 0xfffffdfffee00000,
+					   0xfffffdffbf000000};
+	const uint64_t image = 0x40200000;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(memmaps); i++) {
+		const uint64_t page = memmaps[i] + (image >> 12) * BUILT_PAGE_SIZE_OF;
+		struct vp_guest_kernel kernel = {
+		    .view = make_tables(0, 0xffff000000200000, 2, image | VALID)};
+		uint64_t table = 0x80000;
+		vp_kernel_pack_init(&kernel.pack);
+		kernel.pack.page_size_of = BUILT_PAGE_SIZE_OF;
+		kernel.view.image_gpa = image;
+		for (unsigned level = 4; level; level--, table += 0x10000)
+			put_word((level == 4 ? kernel.view.root : table) +
+				     8 * vp_paging_index(&kernel.view.paging, level, page),
+				 level > 1 ? (table + 0x10000) | TABLE : PAGE_ENTRY);
+		vp_guest_kernel_settle_arm(&kernel);
+		assert_int_equal(kernel.view.direct_map, 0xfffeffffc0000000);
+		assert_int_equal(kernel.memmap, memmaps[i]);
 	}
 }
 
@@ -377,13 +395,10 @@ static void test_nothing_to_find(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_pages),
-	    cmocka_unit_test(test_blocks),
-	    cmocka_unit_test(test_wide_addresses),
-	    cmocka_unit_test(test_lies),
-	    cmocka_unit_test(test_kernel),
-	    cmocka_unit_test(test_page_sizes),
-	    cmocka_unit_test(test_nothing_to_find),
+	    cmocka_unit_test(test_pages),          cmocka_unit_test(test_blocks),
+	    cmocka_unit_test(test_wide_addresses), cmocka_unit_test(test_lies),
+	    cmocka_unit_test(test_kernel),         cmocka_unit_test(test_page_sizes),
+	    cmocka_unit_test(test_memmap),         cmocka_unit_test(test_nothing_to_find),
 	};
 
 	vp_guest_memory_add(&memory, 0, 1ULL << 47, 0);

@@ -213,8 +213,9 @@ static void test_page_walk(void **state)
 			va = va << 9 | (i + 3);
 		va <<= 12;
 		open_guest(&opened);
-		struct vp_guest_view view = {
-		    .memory = &opened.snapshot.memory, .root = 0x1000, .paging = vp_paging_x86(levels)};
+		struct vp_guest_view view = {.memory = &opened.snapshot.memory,
+					     .root = 0x1000,
+					     .paging = vp_paging_x86(levels)};
 		assert_true(vp_guest_view_walk(&view, va + 0x123, &page));
 		assert_int_equal(page.gpa, 0x1000 * (levels + 1) + 0x123);
 		assert_int_equal(page.left, 0x1000 - 0x123);
@@ -229,8 +230,9 @@ static void test_page_walk(void **state)
 		/* A page of 1 GiB: the table at level 3 has it. */
 		put64(guest.low + 0x1000 * (levels - 2) + 8 * (levels - 3 + 3), 5ULL << 30 | 0x85);
 		open_guest(&opened);
-		view = (struct vp_guest_view){
-		    .memory = &opened.snapshot.memory, .root = 0x1000, .paging = vp_paging_x86(levels)};
+		view = (struct vp_guest_view){.memory = &opened.snapshot.memory,
+					      .root = 0x1000,
+					      .paging = vp_paging_x86(levels)};
 		uint64_t inside = va & ((1 << 30) - 1);
 		assert_true(vp_guest_view_walk(&view, va + 0x123, &page));
 		assert_int_equal(page.gpa, (5ULL << 30) + inside + 0x123);

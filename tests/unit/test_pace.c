@@ -2,7 +2,7 @@
 /* The bound on what long work costs the host, on a clock of the test's own. */
 #include "unit.h"
 
-#include "guestmem/pace.h"
+#include "base/pace.h"
 
 #define MS 1000000ULL
 #define SECOND (1000 * MS)

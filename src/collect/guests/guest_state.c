@@ -16,6 +16,7 @@
 #include "host/host.h"
 #include "host/kernel_btf.h"
 #include "maps/proc.h"
+#include "schema/records.h"
 
 struct vp_guest_lister {
 	struct guest_state_bpf *programs;
@@ -74,8 +75,7 @@ static struct vp_guest_state *guest_state_state_of(vp_guest_states *states, uint
 			return state;
 	struct vp_guest_state *state = vp_vec_push_slot(states);
 	*state = (struct vp_guest_state){.pid = pid};
-	state->memory.arch =
-	    vp_host_vendor() == VP_VENDOR_ARM ? VP_GUEST_ARM64 : VP_GUEST_X86_64;
+	state->memory.arch = vp_host_vendor() == VP_VENDOR_ARM ? VP_GUEST_ARM64 : VP_GUEST_X86_64;
 	return state;
 }
 

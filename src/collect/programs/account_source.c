@@ -233,9 +233,8 @@ static struct vp_error *open_programs(void *context, const struct bpf_object_ope
 	programs->rodata->notifies_freplace = wanted->reports_exits;
 	programs->rodata->samples_exits =
 	    wanted->grade == VP_ACCOUNT_SAMPLED && !wanted->with_states && !wanted->reports_exits;
-	programs->rodata->by_memory = 
-	    wanted->by_memory && (vp_host_vendor() == VP_VENDOR_INTEL ||
-				  vp_host_vendor() == VP_VENDOR_ARM);
+	programs->rodata->by_memory = wanted->by_memory && (vp_host_vendor() == VP_VENDOR_INTEL ||
+							    vp_host_vendor() == VP_VENDOR_ARM);
 	programs->rodata->only_states = wanted->grade == VP_ACCOUNT_STATES;
 	if (wanted->grade == VP_ACCOUNT_STATES)
 		choose_scheduler(programs->obj);

@@ -23,6 +23,7 @@
 #include "collect/programs/convert.h"
 #include "collect/programs/load.h"
 #include "host/host.h"
+#include "host/kernel_function.h"
 #include "host/source.h"
 
 /* The kernel's record for bpf_perf_event_output() with PERF_SAMPLE_IP | PERF_SAMPLE_RAW. */

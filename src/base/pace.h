@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Limits the cost of long work to a share of one pCPU and to a number of bytes per second,
  * whichever is slower. A little may be used at once; more is paid for by sleeping. */
-#ifndef VP_GUESTMEM_PACE_H
-#define VP_GUESTMEM_PACE_H
+#ifndef VP_BASE_PACE_H
+#define VP_BASE_PACE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "guestmem/pace.h"
+#include "base/pace.h"
 
 #include <time.h>
 

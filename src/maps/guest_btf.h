@@ -3,8 +3,8 @@
  * Where members are in a guest kernel's structs, from its BTF. Not through libbpf, which trusts the
  * types' lengths and numbers: these bytes are the guest's.
  */
-#ifndef VP_GUESTMEM_BTF_H
-#define VP_GUESTMEM_BTF_H
+#ifndef VP_MAPS_GUEST_BTF_H
+#define VP_MAPS_GUEST_BTF_H
 
 #include "base/cursor.h"
 #include "base/error.h"

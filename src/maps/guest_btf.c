@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "guestmem/btf.h"
+#include "maps/guest_btf.h"
 
 #include <linux/btf.h>
 #include <string.h>
