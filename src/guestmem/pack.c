@@ -93,16 +93,15 @@ struct collecting {
 static bool find_text(void *context, const struct vp_kallsyms_symbol *symbol)
 {
 	struct collecting *collecting = context;
-
-	const bool first = !strcmp(symbol->name, "_stext");
+	const bool is_text = !strcmp(symbol->name, "_text");
 
 	/* Arm's tables have _text only with CONFIG_KALLSYMS_ALL; it is right before, aligned. */
-	collecting->has_text = first || !strcmp(symbol->name, "_text");
-	if (collecting->has_text)
-		collecting->text =
-		    first ? (symbol->addr - 1) / VP_ARM_KERNEL_ALIGN * VP_ARM_KERNEL_ALIGN
-			  : symbol->addr;
-	return !collecting->has_text;
+	if (is_text)
+		collecting->text = symbol->addr;
+	else if (!collecting->has_text && !strcmp(symbol->name, "_stext"))
+		collecting->text = (symbol->addr - 1) / VP_ARM_KERNEL_ALIGN * VP_ARM_KERNEL_ALIGN;
+	collecting->has_text |= collecting->text != 0;
+	return !is_text;
 }
 
 static bool pack_collect(void *context, const struct vp_kallsyms_symbol *symbol)

@@ -285,6 +285,7 @@ static inline struct built_symbol built_symbol(const struct guest_builder *guest
 	const struct built_symbol special[] = {
 	    {"current_task", 'A', true, PERCPU_CURRENT},
 	    {"x86_cpu_to_apicid", 'A', true, PERCPU_APICID},
+	    {"_stext", 'T', false, 0},
 	    {"_text", 'T', false, 0},
 	    {"entry_SYSCALL_64", 'T', false, AT_ENTRY},
 	    {"linux_banner", 'D', false, AT_BANNER},
