@@ -295,6 +295,44 @@ def guest_events(run, claims):
     claims.check(len(offsets) == 2 and "0" not in offsets, f"guests: offsets of the vCPUs' counters {offsets}")
 
 
+# Two processes of a guest, by its memory; then a VM that leaves its guest all the time, whose share is the account's.
+NAMES = HOST.rstrip() + """ kernel={host}
+guest g1 vcpus=2 memory=256 truth=no {guest}
+command vperf guests --json >/out/guests.json; for n in 1 2; do lab-guest spawn g1 shares fast=80 slow=20 >>/run/jobs; done
+command nice -n -15 vperf record -e cpu-clock --no-agent -o /out/names -- lab-guest busy g1 3
+command while read -r job; do lab-guest end g1 $job; done </run/jobs; lab-guest stop g1
+command nice -n -15 vperf record --account=exact --no-agent --no-symbols -o /out/mode -- \
+tinyvm --hvc 200 --mmio 100 --rounds 1000 --loops 200
+""".replace("\\\n", "")
+
+
+def names_of_guests(run, claims):
+    guest = json.loads((run.out / "guests.json").read_text())
+    claims.check("Linux version" in json.dumps(guest), "the guest's kernel is found")
+    report = json.loads(vperf("report", "--view", "unified", "--format", "json", str(run.out / "names")).stdout)
+    own = [row for row in report["rows"] if row["vm"] == "g1" and row["process"] == "shares"]
+    all_of_guest = sum(row["samples"] for row in report["rows"] if row["vm"] == "g1")
+    fast, slow = (sum(row["samples"] for row in own if row["function"] == name) for name in ("share_a", "share_b"))
+    claims.share("the first of two functions of two processes", fast, (fast + slow, report), 80)
+    claims.check(fast + slow > 0.97 * all_of_guest > 1000,
+                 f"{fast + slow} of {all_of_guest} samples of the guest are of the two functions")
+    info = vperf("info", str(run.out / "names")).stdout
+    claims.check("Guest samples attributed by: memory 100.00%" in info, "all samples of the guest have a process by its memory")
+    mode(run, claims)
+
+
+def mode(run, claims):
+    """Ticks are the guest's where KVM lets in what ended its run: as much as the account has."""
+    report = json.loads(vperf("report", "--view", "host", "--format", "json", str(run.out / "mode")).stdout)
+    sampled = sum(row["ns"] for row in report["rows"] if row["kind"] == "vm")
+    claims.check(sampled > 20e6, f"{sampled / 1e6} ms of samples are the guest's")
+    account = json.loads(vperf("account", "--format", "json", str(run.out / "mode")).stdout)
+    states = {row["state"]: row["ns"] for row in account["states"]}
+    claims.check(states["kernel"] > 0.5 * states["guest"], f"the time in KVM is no small part: {states}")
+    whole = 1e7 * account["duration_s"]
+    claims.near("the guest's share by samples, %", sampled / whole, states["guest"] / whole, 1)
+
+
 # While the VM stands still, its guest's counter does: KVM's offset is another one then.
 SUSPENDED = HOST + """
 guest g1 vcpus=1 memory=256 truth=no agent=yes
@@ -336,4 +374,6 @@ FULL = [("64-bit Arm, sets", ROTATION, rotation), ("64-bit Arm, guest", GUEST, l
         ("64-bit Arm, guest's events", GUEST_EVENTS, guest_events),
         ("64-bit Arm, guest's events, host trixie", GUEST_EVENTS.replace("arch=arm64", "arch=arm64 kernel=trixie"), guest_events),
         ("64-bit Arm, a guest that was suspended", SUSPENDED, suspended),
+        ("64-bit Arm, names", NAMES.format(host="bookworm", guest=""), names_of_guests),
+        ("64-bit Arm, names, host and guest trixie", NAMES.format(host="trixie", guest="kernel=trixie"), names_of_guests),
         ("64-bit Arm, whole", WHOLE, whole), ("64-bit Arm, selftest", test_selftest.ARM, test_selftest.arm)]

@@ -10,10 +10,19 @@
 #include "maps/format.h"
 #include "render/render_table.h"
 
-/* How far KASLR has moved the kernel. */
+/* How far KASLR has moved the kernel; 0 for 64-bit Arm, whose kernels are linked to many places. */
 static uint64_t slide_of(const struct vp_guest_finding *finding)
 {
-	return finding->text - VP_KERNEL_LINKED;
+	return finding->paging.halves ? 0 : finding->text - VP_KERNEL_LINKED;
+}
+
+static void put_place(const struct vp_guest_finding *finding, struct vp_buffer *out)
+{
+	vp_buffer_printf(out, ", at 0x%" PRIx64 " (", finding->text);
+	if (!finding->paging.halves)
+		vp_buffer_printf(out, "KASLR slide 0x%" PRIx64 ", ", slide_of(finding));
+	vp_buffer_printf(out, "physical 0x%" PRIx64 "), %u-level paging\n", finding->gpa,
+			 finding->paging.levels);
 }
 
 static void guests_table_put_guest(const struct vp_guest_answer *answer, struct vp_buffer *out)
@@ -31,11 +40,9 @@ static void guests_table_put_guest(const struct vp_guest_answer *answer, struct 
 		return;
 	vp_buffer_printf(out, "  %s\n  build-id ", finding->banner);
 	vp_build_id_put(&finding->build_id, out);
+	put_place(finding, out);
 	vp_buffer_printf(
-	    out,
-	    ", at 0x%" PRIx64 " (KASLR slide 0x%" PRIx64 ", physical 0x%" PRIx64
-	    "), %u-level paging\n  %s, %s; %zu CPUs, %zu processes\n%s",
-	    finding->text, slide_of(finding), finding->gpa, finding->paging.levels,
+	    out, "  %s, %s; %zu CPUs, %zu processes\n%s",
 	    finding->scanned ? "found by memory scan" : "found from the vCPU registers",
 	    finding->cached    ? "cached kernel pack"
 	    : finding->derived ? "symbols read"
