@@ -2,9 +2,8 @@
 /* Writes seeds for fuzz_guest_memory into the folder that is named. */
 #include <stdio.h>
 
+#include "../unit/arm_guest.h"
 #include "../unit/guest_files.h"
-
-static struct guest_builder guest;
 
 static void write_seed(const char *folder, const char *name, char kind, const void *bytes,
 		       size_t size)
@@ -37,6 +36,15 @@ int main(int argc, char **argv)
 		write_seed(argv[1], objects, 1, guest.low, guest.free);
 		write_seed(argv[1], tables, 2, guest.image + AT_KALLSYMS,
 			   guest.kallsyms_end - AT_KALLSYMS);
+		vp_buffer_deinit(&snapshot);
+	}
+	/* 64-bit Arm: each size of pages. */
+	for (unsigned page_bits = 12; page_bits <= 16; page_bits += 2) {
+		struct vp_buffer snapshot = {0};
+		VP_AUTO_FREE char *name = vp_format("arm-%u", page_bits);
+		make_arm(page_bits, page_bits == 14 ? 47 : 48, true);
+		arm_snapshot(&snapshot);
+		write_seed(argv[1], name, 0, snapshot.bytes, snapshot.size);
 		vp_buffer_deinit(&snapshot);
 	}
 	/* As many tasks as it takes to work out where they have what. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Guests of 64-bit Arm: page tables of every granule and level, true ones and lies; a kernel whose
  * symbol table has functions only. */
-#include "guest_builder.h"
+#include "arm_guest.h"
 #include "unit.h"
 
 #include "guestmem/kernel.h"
@@ -11,9 +11,6 @@
 #include "guestmem/scan.h"
 #include "guestmem/tasks.h"
 
-#define VALID 1ULL
-#define TABLE 3ULL
-#define PAGE_ENTRY 3ULL
 #define USER (1ULL << 6)
 #define CONTIGUOUS (1ULL << 52)
 
@@ -62,7 +59,7 @@ static struct vp_guest_view make_tables(size_t i, uint64_t va, unsigned level, u
 	for (unsigned at = view.paging.levels; at >= level; at--) {
 		uint64_t next = table + 0x10000;
 		put_word(table + 8 * vp_paging_index(&view.paging, at, va),
-			 at > level ? next | TABLE : entry);
+			 at > level ? next | ARM_TABLE : entry);
 		table = next;
 	}
 	return view;
@@ -82,7 +79,7 @@ static void test_pages(void **state)
 		uint64_t va = an_address(i), size = 1ULL << granules[i].page_bits;
 		struct vp_guest_page page;
 		struct vp_guest_view view =
-		    make_tables(i, va, 1, gpa | PAGE_ENTRY | USER | CONTIGUOUS | 0x400);
+		    make_tables(i, va, 1, gpa | ARM_PAGE | USER | CONTIGUOUS | 0x400);
 		assert_int_equal(view.paging.levels, granules[i].levels);
 		assert_true(vp_guest_view_walk(&view, va, &page));
 		assert_int_equal(page.gpa, gpa + va % size);
@@ -95,9 +92,9 @@ static void test_pages(void **state)
 		assert_true(
 		    vp_guest_view_walk(&view, va & ((1ULL << granules[i].va_bits) - 1), &page));
 		/* A block at the last level is none; nor is an entry without the valid bit. */
-		view = make_tables(i, va, 1, gpa | VALID);
+		view = make_tables(i, va, 1, gpa | ARM_VALID);
 		assert_false(vp_guest_view_walk(&view, va, &page));
-		view = make_tables(i, va, 1, gpa | (PAGE_ENTRY & ~VALID));
+		view = make_tables(i, va, 1, gpa | (ARM_PAGE & ~ARM_VALID));
 		assert_false(vp_guest_view_walk(&view, va, &page));
 	}
 }
@@ -114,7 +111,7 @@ static void test_blocks(void **state)
 				       (level == 4 && page_bits == 12 && granules[i].wide);
 			struct vp_guest_page page;
 			gpa = size & 0xffffffffffffULL;
-			struct vp_guest_view view = make_tables(i, va, level, gpa | VALID);
+			struct vp_guest_view view = make_tables(i, va, level, gpa | ARM_VALID);
 			assert_int_equal(vp_guest_view_walk(&view, va, &page), allowed);
 			if (!allowed)
 				continue;
@@ -138,7 +135,7 @@ static void test_wide_addresses(void **state)
 			entry = (gpa & 0x3ffffffff0000ULL) | gpa >> 50 << 8;
 		else
 			continue;
-		struct vp_guest_view view = make_tables(i, va, 1, entry | PAGE_ENTRY);
+		struct vp_guest_view view = make_tables(i, va, 1, entry | ARM_PAGE);
 		assert_true(vp_guest_memory_left(&memory, gpa) == 0);
 		assert_true(vp_guest_view_walk(&view, va, &page));
 		assert_int_equal(page.gpa, gpa + va % (1ULL << granules[i].page_bits));
@@ -156,7 +153,7 @@ static void test_lies(void **state)
 	for (size_t i = 0; i < VP_ARRAY_SIZE(granules); i++) {
 		struct vp_guest_view view = make_tables(i, 0, 1, 0);
 		n_words = 0;
-		put_word(0x10000, 0x10000 | TABLE);
+		put_word(0x10000, 0x10000 | ARM_TABLE);
 		assert_true(vp_guest_view_walk(&view, 0, &page));
 		assert_int_equal(page.gpa, 0x10000);
 		assert_true(vp_guest_view_first_page(&view, 0, 1ULL << 32, &va, &page));
@@ -172,77 +169,6 @@ static void test_lies(void **state)
 	assert_int_equal(vp_paging_arm(12, 20, false).levels, 0);
 }
 
-/* The made kernel with page tables of Arm's: they are behind it, as is one more mm. */
-enum { TABLES_GPA = 0x10000000, TABLES = 0x80000, PERCPU_AT = 0x1e000 };
-
-struct arm_guest {
-	unsigned page_bits, va_bits;
-	char tables[TABLES];
-	uint64_t free; /* the next table */
-	uint64_t tpidr1;
-};
-
-static struct guest_builder guest;
-static struct arm_guest arm;
-
-static void map_one(uint64_t va, uint64_t gpa)
-{
-	const struct vp_paging paging = vp_paging_arm(arm.page_bits, arm.va_bits, false);
-	uint64_t table = 0;
-
-	for (unsigned level = paging.levels; level; level--) {
-		char *at = arm.tables + table + 8 * vp_paging_index(&paging, level, va);
-		uint64_t entry;
-		memcpy(&entry, at, sizeof(entry));
-		if (level == 1) {
-			put64(at, gpa | PAGE_ENTRY | 0x400);
-		} else if (!entry) {
-			put64(at, (TABLES_GPA + arm.free) | TABLE);
-			table = arm.free;
-			arm.free += 1ULL << arm.page_bits;
-			assert_true(arm.free <= TABLES);
-		} else {
-			table = (entry & 0xfffffffff000ULL) - TABLES_GPA;
-		}
-	}
-}
-
-static void map_range(uint64_t va, uint64_t gpa, uint64_t size)
-{
-	for (uint64_t at = 0; at < size; at += 1ULL << arm.page_bits)
-		map_one(va + at, gpa + at);
-}
-
-static void make_arm(unsigned page_bits, unsigned va_bits, bool functions)
-{
-	const struct vp_kernel_pack *pack = &guest.pack;
-
-	memset(&arm, 0, sizeof(arm));
-	arm.page_bits = page_bits;
-	arm.va_bits = va_bits;
-	arm.free = 1ULL << page_bits;
-	built_kernel_of(&guest, BUILT_NEW, AT_BANNER, functions);
-	memcpy(guest.image + 56, "ARM\x64", 4);
-	map_range(BUILT_DIRECT, 0, BUILT_LOW);
-	map_range(BUILT_DIRECT + BUILT_IMAGE_GPA, BUILT_IMAGE_GPA, BUILT_IMAGE);
-	map_range(BUILT_TEXT, BUILT_IMAGE_GPA, 12 << 20);
-	uint64_t area = built_object(&guest, PERCPU_END, 4096);
-	uint64_t queue = area + PERCPU_RUNQUEUES, init;
-	memcpy(&init, guest.image + AT_INIT_TASK + pack->at.task_tasks, sizeof(init));
-	init -= pack->at.task_tasks;
-	built_put64(&guest, area + PERCPU_ENTRY_TASK, init);
-	built_put64(&guest, queue + pack->at.rq_idle, BUILT_TEXT + AT_INIT_TASK);
-	arm.tpidr1 = area - (BUILT_TEXT + PERCPU_AT);
-}
-
-/* T1SZ and TG1. */
-static uint64_t tcr(void)
-{
-	uint64_t granule = arm.page_bits == 14 ? 1 : arm.page_bits == 12 ? 2 : 3;
-
-	return (uint64_t)(64 - arm.va_bits) << 16 | granule << 30;
-}
-
 struct opened {
 	struct vp_buffer bytes;
 	struct vp_guest_snapshot snapshot;
@@ -254,14 +180,7 @@ static struct vp_error *open_arm(struct opened *opened)
 	static const vp_kernel_packs none;
 
 	*opened = (struct opened){0};
-	vp_buffer_printf(&opened->bytes,
-			 "VPGM1\narm64\nslot %x %x\nslot 0 %x\nslot %x %x\n"
-			 "vcpu 5 %llx %lx %llx %lx\n\n",
-			 BUILT_IMAGE_GPA, BUILT_IMAGE, BUILT_LOW, TABLES_GPA, TABLES,
-			 TABLES_GPA | 0x5000000000001ULL, tcr(), BUILT_TEXT + AT_ENTRY, arm.tpidr1);
-	vp_buffer_append(&opened->bytes, guest.image, sizeof(guest.image));
-	vp_buffer_append(&opened->bytes, guest.low, sizeof(guest.low));
-	vp_buffer_append(&opened->bytes, arm.tables, sizeof(arm.tables));
+	arm_snapshot(&opened->bytes);
 	expect_no_error(
 	    vp_guest_snapshot_init(opened->bytes.bytes, opened->bytes.size, &opened->snapshot));
 	return vp_guest_kernel_find(&opened->snapshot.memory, opened->snapshot.vcpus.at,
@@ -356,7 +275,7 @@ static void test_memmap(void **state)
 	for (size_t i = 0; i < VP_ARRAY_SIZE(memmaps); i++) {
 		const uint64_t page = memmaps[i] + (image >> 12) * BUILT_PAGE_SIZE_OF;
 		struct vp_guest_kernel kernel = {
-		    .view = make_tables(0, 0xffff000000200000, 2, image | VALID)};
+		    .view = make_tables(0, 0xffff000000200000, 2, image | ARM_VALID)};
 		uint64_t table = 0x80000;
 		vp_kernel_pack_init(&kernel.pack);
 		kernel.pack.page_size_of = BUILT_PAGE_SIZE_OF;
@@ -364,7 +283,7 @@ static void test_memmap(void **state)
 		for (unsigned level = 4; level; level--, table += 0x10000)
 			put_word((level == 4 ? kernel.view.root : table) +
 				     8 * vp_paging_index(&kernel.view.paging, level, page),
-				 level > 1 ? (table + 0x10000) | TABLE : PAGE_ENTRY);
+				 level > 1 ? (table + 0x10000) | ARM_TABLE : ARM_PAGE);
 		vp_guest_kernel_settle_arm(&kernel);
 		assert_int_equal(kernel.view.direct_map, 0xfffeffffc0000000);
 		assert_int_equal(kernel.memmap, memmaps[i]);
