@@ -133,8 +133,9 @@ static void find_init_task(struct vp_guest_kernel *kernel, const struct vp_buffe
 	}
 }
 
-/* Whether the variables of the CPU with that base are those of a section that begins there: its run
- * queue has its idle task. */
+/* Whether the variables of a CPU are in a section that begins there: its run queue has its idle
+ * task.
+ */
 static bool is_percpu(const struct vp_guest_kernel *kernel, uint64_t section, uint32_t runqueues)
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
@@ -147,25 +148,27 @@ static bool is_percpu(const struct vp_guest_kernel *kernel, uint64_t section, ui
 	       is_idle_task(kernel, idle, cpu);
 }
 
-/* Where the section of per-CPU variables begins in the image: at a page. */
+/*
+ * Where the section of per-CPU variables begins in the image: at a page. From elsewhere on, the
+ * base of one CPU may lead to the variables of another, but not those of all CPUs.
+ */
 static bool find_section(const struct vp_guest_kernel *kernel, uint32_t runqueues, uint64_t *ret)
 {
 	const struct vp_guest_view *view = &kernel->view;
+	size_t most = 0;
 
 	for (uint64_t at = 0; at < view->image_size; at += PAGE) {
-		bool fits = false;
+		size_t fits = 0;
 		for (size_t i = 0; i < view->n_vcpus; i++) {
 			uint64_t base = view->vcpus[i].tpidr1;
-			fits = base && is_percpu(kernel, kernel->text + at + base, runqueues);
-			if (fits)
-				break;
+			fits += base && is_percpu(kernel, kernel->text + at + base, runqueues);
 		}
-		if (!fits)
+		if (fits <= most)
 			continue;
+		most = fits;
 		*ret = at;
-		return true;
 	}
-	return false;
+	return most > 0;
 }
 
 void vp_guest_places_find_tasks(struct vp_guest_kernel *kernel, const struct vp_buffer *image,

@@ -16,8 +16,8 @@ enum { TABLES_GPA = 0x10000000, TABLES = 0x80000, PERCPU_AT = 0x1e000 };
 struct arm_guest {
 	unsigned page_bits, va_bits;
 	char tables[TABLES];
-	uint64_t free; /* the next table */
-	uint64_t tpidr1;
+	uint64_t free;      /* the next table */
+	uint64_t tpidr1[2]; /* of two CPUs */
 };
 
 static struct guest_builder guest;
@@ -65,13 +65,19 @@ static inline void make_arm(unsigned page_bits, unsigned va_bits, bool functions
 	map_range(BUILT_DIRECT, 0, BUILT_LOW);
 	map_range(BUILT_DIRECT + BUILT_IMAGE_GPA, BUILT_IMAGE_GPA, BUILT_IMAGE);
 	map_range(BUILT_TEXT, BUILT_IMAGE_GPA, 12 << 20);
-	uint64_t area = built_object(&guest, PERCPU_END, 4096);
-	uint64_t queue = area + PERCPU_RUNQUEUES, init;
+	uint64_t init, second = built_object(&guest, BUILT_TASK, 16);
 	memcpy(&init, guest.image + AT_INIT_TASK + pack->at.task_tasks, sizeof(init));
 	init -= pack->at.task_tasks;
-	built_put64(&guest, area + PERCPU_ENTRY_TASK, init);
-	built_put64(&guest, queue + pack->at.rq_idle, BUILT_TEXT + AT_INIT_TASK);
-	arm.tpidr1 = area - (BUILT_TEXT + PERCPU_AT);
+	built_task(&guest, second, 0, 0, 0, "swapper/1");
+	for (unsigned cpu = 0; cpu < 2; cpu++) {
+		uint64_t area = built_object(&guest, PERCPU_END, 4096);
+		uint64_t queue = area + PERCPU_RUNQUEUES;
+		built_put64(&guest, area + PERCPU_ENTRY_TASK, cpu ? second : init);
+		built_put64(&guest, queue + pack->at.rq_idle,
+			    cpu ? second : BUILT_TEXT + AT_INIT_TASK);
+		put32(built_at(&guest, queue + pack->at.rq_cpu), cpu);
+		arm.tpidr1[cpu] = area - (BUILT_TEXT + PERCPU_AT);
+	}
 }
 
 /* T1SZ and TG1. */
@@ -87,9 +93,10 @@ static inline void arm_snapshot(struct vp_buffer *snapshot)
 {
 	vp_buffer_printf(snapshot,
 			 "VPGM1\narm64\nslot %x %x\nslot %x %lx\nslot 0 %x\n"
-			 "vcpu 5 %llx %lx %llx %lx\n\n",
+			 "vcpu 5 %llx %lx %llx %lx\nvcpu 6 0 0 0 %lx\n\n",
 			 BUILT_IMAGE_GPA, BUILT_IMAGE, TABLES_GPA, arm.free, BUILT_LOW,
-			 TABLES_GPA | 0x5000000000001ULL, tcr(), BUILT_TEXT + AT_ENTRY, arm.tpidr1);
+			 TABLES_GPA | 0x5000000000001ULL, tcr(), BUILT_TEXT + AT_ENTRY,
+			 arm.tpidr1[0], arm.tpidr1[1]);
 	vp_buffer_append(snapshot, guest.image, sizeof(guest.image));
 	vp_buffer_append(snapshot, arm.tables, arm.free);
 	vp_buffer_append(snapshot, guest.low, sizeof(guest.low));

@@ -217,8 +217,11 @@ static void test_kernel(void **state)
 				 PERCPU_AT + PERCPU_ENTRY_TASK);
 		expect_no_error(vp_guest_kernel_check(&opened.kernel));
 		expect_no_error(vp_guest_cpus_find(&opened.kernel, &cpus, &unsettled));
-		assert_int_equal(cpus.count, 1);
+		assert_int_equal(cpus.count, 2);
 		assert_int_equal(cpus.at[0].vcpu, 5);
+		assert_int_equal(cpus.at[0].cpu, 0);
+		assert_int_equal(cpus.at[1].vcpu, 6);
+		assert_int_equal(cpus.at[1].cpu, 1);
 		assert_true(vp_guest_cpu_task(&opened.kernel, &cpus.at[0], &task));
 		assert_string_equal(task.comm, "init");
 		assert_int_equal(task.root, BUILT_CR3);
@@ -301,7 +304,8 @@ static void test_nothing_to_find(void **state)
 	assert_non_null(strstr(opened.kernel.lacks, "init_task"));
 	close_arm(&opened);
 	make_arm(12, 48, true);
-	arm.tpidr1 += 8;
+	arm.tpidr1[0] += 8;
+	arm.tpidr1[1] += 8;
 	expect_no_error(open_arm(&opened));
 	assert_non_null(opened.kernel.lacks);
 	close_arm(&opened);
