@@ -154,7 +154,8 @@ note_left_out() {
 }
 
 order_of_folders() {
-	tools/check-includes && tools/shared-names && tools/check-functions && tools/check-below-cmd && tools/check-interrupts
+	tools/check-includes && tools/shared-names && tools/check-functions && tools/check-below-cmd && tools/check-interrupts &&
+		tools/check-lab-texts
 }
 
 # Its own "there is no WEKA here" is no reason to skip it: it was installed.

@@ -560,7 +560,7 @@ def storm_is_told(run, claims, account, timers):
     on_pcpu, exactly = seconds_on_pcpu(account), account["vcpus"][0]["guest"]
     told = {verb: " ".join(read(verb, run)["notes"]) for verb in ("account", "steal", "exits", "diagnose", "info")}
     told["report"] = " ".join(run.report("unified")["notes"])
-    found = {verb: re.findall(r"interrupt storm: (\d+) a second \(local_timer\).* exactly it was ([\d.]+)%", text)
+    found = {verb: re.findall(r"interrupt storm on vCPU 0: (\d+) per second \(local_timer\) while it had a pCPU, .* accounting says ([\d.]+)%", text)
              for verb, text in told.items()}
     claims.check(all(len(rates) == 1 for rates in found.values()) and len({*map(tuple, found.values())}) == 1,
                  f"all say that there was a storm: {found}")

@@ -54,7 +54,7 @@ def outside(rows):
 def agent(run, claims):
     files, out = [str(run.out / name) for name in ("host.dat", "guest.dat")], run.out / "imported"
     done = vperf("import", "-o", str(out), files[0], f"g1:{files[1]}")
-    claims.check("are taken to be the host's" not in done.stderr, f"the guest's clock was measured: {done.stderr.strip()}")
+    claims.check("are assumed to be host times" not in done.stderr, f"the guest's clock was measured: {done.stderr.strip()}")
     rows = list(csv.DictReader(io.StringIO(vperf("script", str(out), "--format", "csv").stdout)))
     ours = collections.Counter((row["machine"] == "guest", int(row["time_ns"]), row["event"].split(":")[1]) for row in rows if ":" in row["event"])
     theirs = by_trace_cmd(files)

@@ -404,7 +404,7 @@ def interrupts(run, claims):
     printed = vperf("script", str(run.recording()), "--format", "csv", "--event", "guest_sample").stdout
     samples = list(csv.DictReader(printed.splitlines()))
     exits = [row for row in samples if int(row["flags"], 16) & AT_INTERRUPT]
-    found = re.search(r"(\d+) by the vCPU's context from Xen \(([\d.]+) % of the CPU time\) and (\d+) at exits for interrupts \(([\d.]+) %;", said)
+    found = re.search(r"(\d+) by the vCPU's context from Xen \(([\d.]+)% of the CPU time\) and (\d+) at exits for interrupts \(([\d.]+)%;", said)
     claims.check(found is not None, f"which sampler gave what is said: {said}")
     if found:
         claims.near("% of the samples that are of exits, as said", float(found[4]), 100 * len(exits) / len(samples), 0.06)
