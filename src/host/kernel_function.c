@@ -18,7 +18,7 @@ static bool kernel_function_parse(struct vp_slice line, uint64_t *address, struc
 	*address = vp_cursor_hex(&cursor);
 	vp_cursor_word(&cursor);
 	*name = vp_cursor_word(&cursor);
-	return vp_cursor_ok(&cursor) && *address;
+	return vp_cursor_ok(&cursor);
 }
 
 static void find_in(const struct vp_buffer *symbols, const char *name,
