@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What the page is given: src/render/page*.c write it, this file says what it holds and unpacks it.
+// The page's data, which src/render/page*.c write: its types, and the code that unpacks it.
 
 export type CellType = "text" | "count" | "duration" | "time" | "percent";
 export type Cell = string | number | null;
@@ -61,7 +61,7 @@ export interface Intervals {
   subjects: { name: string; intervals: number; values: (number | null)[] }[];
 }
 
-/** What costs a VM time (vperf diagnose). */
+/** A finding of vperf diagnose: a cause that costs a VM time. */
 export interface Finding {
   id: string;
   vm: string | null; // null: it is about the recording

@@ -48,7 +48,7 @@ function byName(frame: Frame): Frame[] {
   return [...frame.children.values()].sort((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
 }
 
-/** What the colours mean. */
+/** The legend of the colours. */
 const LEGEND: [string, string][] = [["process", paleColor(45, 0.3, 0.72)], ["kernel", paleColor(30, 0.75, 0.68)],
   ["user", paleColor(125, 0.42, 0.68)], ["VM", paleColor(265, 0.32, 0.68)], ["steal", STEAL], ["idle", paleColor(210, 0.12, 0.82)]];
 
@@ -81,7 +81,7 @@ export function buildFrames(profile: Profile, filter: Filter): Frame {
   return all;
 }
 
-/** What share of all samples each frame had in the other recording. */
+/** Each frame's share of all samples in the other recording. */
 function addBefore(now: Frame, before: Frame, total: number): void {
   now.before = before.value / (total || 1);
   for (const [key, frame] of now.children) {

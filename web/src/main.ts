@@ -23,7 +23,7 @@ function facts(page: Page): HTMLElement {
   return el("dl", {}, ...rows.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
 }
 
-/** What a reader should know if it is only one sentence. */
+/** The page's first sentence: the largest loss, or that there is none. */
 function headline(page: Page): string {
   const when = format.dateTime(page.startNs);
   const recording = `${page.hostname}${when ? `, ${when}` : ""}, ${format.duration(page.durationS * 1e9)}`;
@@ -47,7 +47,7 @@ function victims(others: Finding[]): string {
   return ` So ${others.length === 1 ? "does VM" : "do VMs"} ${others.map((other) => `${other.vm}: ${format.duration(other.ns)}, ${format.percent(other.percent)}`).join("; ")}.`;
 }
 
-/** What is known of a finding, by question; each answer is text, or commands. */
+/** A finding's details, by question; each answer is text, or commands. */
 function answers(of: Finding, others: Finding[]): [string, string | string[]][] {
   const rows: [string, string | string[]][] = [];
   if (of.most) rows.push(["Who", `${of.most}: ${format.duration(of.most_ns)}`]);

@@ -13,7 +13,7 @@ interface Line {
   points: (number | null)[];
 }
 
-/** What each bin has of an event: per second, or of the time of the interval in percent. */
+/** An event's value in each bin: per second, or percent of the interval's time. */
 function lineOf(intervals: Intervals, subject: number, event: number): Line {
   const { values } = intervals.subjects[subject];
   const width = intervals.events.length + 1;

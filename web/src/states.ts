@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What each vCPU did, as bars; who took whose time, as a matrix.
+// States of each vCPU as bars; stolen time by thief and victim as a matrix.
 import { stateColor } from "./colors";
 import type { Cell, Table } from "./data";
 import { el } from "./dom";

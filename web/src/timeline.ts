@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Who ran where and in which state: tracks of pCPUs, vCPUs and guests' threads on one axis.
+// The timeline: tracks of pCPUs, vCPUs and guests' threads on one time axis.
 import { inkOn, stateColor, vmColor } from "./colors";
 import type { Track, Timeline } from "./data";
 import { el } from "./dom";
@@ -117,7 +117,7 @@ export class TimelineView {
   private allThreads = false;
   private chosen: Place | null = null;
   private pending = false;
-  /** Of states, then of labels as pCPUs show them: numbers of colours, of which there are few. */
+  /** Numbers of colours, of which there are few: those of states, then those of pCPUs' labels. */
   private readonly colors: string[] = [OTHERS];
   private readonly colorOfState: number[];
   private readonly colorOfLabel: number[];
