@@ -14,7 +14,7 @@
 #include "stats/mean.h"
 #include "store/recording.h"
 
-/* Members of findings about memory in addition to their rule's. */
+/* Evidence command of findings with a guest physical address, in addition to the rule's. */
 static const char by_address[] = "exits --by address";
 
 static void put_recording(const struct vp_account_recording *rec, struct vp_buffer *out)
@@ -68,7 +68,7 @@ static bool has_text(const char *text)
 	return text && text[0];
 }
 
-/* The other VMs that the same cause costs. */
+/* One line per other VM that loses time to the same cause. */
 static void put_victims(const struct vp_diagnosis *diagnosis, const struct vp_finding *finding,
 			const struct vp_account_recording *rec, struct vp_buffer *out)
 {
@@ -79,14 +79,14 @@ static void put_victims(const struct vp_diagnosis *diagnosis, const struct vp_fi
 		if (other->cause != cause)
 			continue;
 		VP_AUTO_FREE char *vm = vp_text_cleaned(rec->vms.at[other->vm].name);
-		vp_buffer_printf(out, "   so does VM %s: %s, %.1f%%\n", vm,
+		vp_buffer_printf(out, "   same cause: VM %s loses %s, %.1f%%\n", vm,
 				 vp_text_duration(other->ns, lost), other->percent);
 	}
 }
 
 static void put_verification(const struct vp_account_recording *rec, struct vp_buffer *out)
 {
-	if (rec->arguments) { /* of a store, which goes on */
+	if (rec->arguments) { /* a store: recording continues */
 		vp_buffer_string(out, "vperf diagnose of a later --time");
 		return;
 	}
@@ -107,14 +107,14 @@ static void put_location(const struct vp_finding *finding, struct vp_buffer *out
 	vp_buffer_string(out, "\n");
 }
 
-/* Its exits were counted, and not each was timed. */
+/* All exits were counted, but only some were timed. */
 static bool is_estimated(const struct vp_finding *finding, const struct vp_account_recording *rec)
 {
 	return rec->recording.account_grade == VP_ACCOUNT_SAMPLED &&
 	       has_text(finding->rule->reasons);
 }
 
-/* When it held, and how sure its share is. */
+/* Lines "since" and "share". */
 static void put_history(const struct vp_finding *finding, const struct vp_account_recording *rec,
 			struct vp_buffer *out)
 {
@@ -130,18 +130,18 @@ static void put_history(const struct vp_finding *finding, const struct vp_accoun
 			    out, "%s, ",
 			    vp_text_date(finding->since + (uint64_t)recording->realtime_offset,
 					 date));
-		vp_buffer_printf(out, "+%.3f s; held in %.0f%% of the time\n",
+		vp_buffer_printf(out, "+%.3f s, in %.0f%% of the time\n",
 				 (double)(finding->since - recording->start) / 1e9,
 				 finding->held_percent);
 	}
 	if (finding->has_interval)
 		vp_buffer_printf(out,
-				 "   sure:   95%% interval of the share: %.1f%% to %.1f%%, from "
+				 "   share:  95%% interval %.1f%% to %.1f%%, from "
 				 "%" PRIu32 " seconds\n",
 				 finding->low, finding->high, finding->seconds);
 	else
 		vp_buffer_printf(out,
-				 "   sure:   %s for this recording; too short for an interval "
+				 "   share:  %s for this recording; too short for an interval "
 				 "(%" PRIu32 " of at least %d seconds)\n",
 				 is_estimated(finding, rec) ? "estimated" : "exact",
 				 finding->seconds, VP_MEAN_MIN);

@@ -241,9 +241,9 @@ static void test_text(void **state)
 	make(varying, VP_ARRAY_SIZE(varying));
 	diagnose(&diagnosed, NULL);
 	diagnosed.rec.recording.realtime_offset = (int64_t)(1780000000 * SECOND);
-	expect_text(&diagnosed, "+1.000 s; held in 81% of the time\n", true);
+	expect_text(&diagnosed, "+1.000 s, in 81% of the time\n", true);
 	expect_text(&diagnosed, "2026-05-28 ", true); /* 1780000002 s */
-	expect_text(&diagnosed, "95% interval of the share: 6.1% to 33.9%, from 5 seconds\n", true);
+	expect_text(&diagnosed, "95% interval 6.1% to 33.9%, from 5 seconds\n", true);
 	expect_text(&diagnosed, "verify: record again, then vperf diff " NAME " AFTER\n", true);
 	expect_json(&diagnosed, "\"seconds\": 5, \"since_ns\": 2000000000, "
 				"\"held_percent\": 81.2");
@@ -255,7 +255,7 @@ static void test_text(void **state)
 	make(brief, VP_ARRAY_SIZE(brief));
 	diagnose(&diagnosed, NULL);
 	assert_false(finding_of(&diagnosed, 0, "steal-task")->has_interval);
-	expect_text(&diagnosed, "interval of the share", false);
+	expect_text(&diagnosed, "95% interval", false);
 	expect_text(&diagnosed, "too short for an interval (2 of at least 3 seconds)\n", true);
 	expect_json(&diagnosed, "\"low_percent\": null, \"high_percent\": null");
 	diagnosed_free(&diagnosed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// One colour for each state, wherever it is shown. The timeline's work is kernel, poll and vmm
+// One colour per state, the same in all sections. "work" of the timeline is kernel, poll and vmm
 // together. Guest is dark and preempted is light: they differ in luminance
 // by 3:1, so that red-green blind readers and grey print can tell them apart.
 
@@ -22,13 +22,13 @@ const STATES: Record<string, string> = {
 
 const DARK_INK = "#14171a";
 const LIGHT_INK = "#ffffff";
-export const LEAST_CONTRAST = 4.5; // of a text to what it is on (WCAG 2.2, AA)
+export const LEAST_CONTRAST = 4.5; // of text and background (WCAG 2.2, AA)
 
 export function stateColor(state: string): string {
   return STATES[state] ?? "#6f8f3a";
 }
 
-/** A stable number of a text. */
+/** Hash of a text; the same in every page. */
 export function hash(text: string): number {
   let ret = 2166136261;
   for (let i = 0; i < text.length; i++) ret = Math.imul(ret ^ text.charCodeAt(i), 16777619) >>> 0;
@@ -49,7 +49,7 @@ export function contrast(a: string, b: string): number {
   return (high + 0.05) / (low + 0.05);
 }
 
-/** The colour of text on that background. */
+/** Text colour with enough contrast on that background. */
 export function inkOn(background: string): string {
   return contrast(background, DARK_INK) >= contrast(background, LIGHT_INK) ? DARK_INK : LIGHT_INK;
 }
@@ -64,14 +64,14 @@ function hex(hue: number, saturation: number, lightness: number): string {
   return `#${part(0)}${part(8)}${part(4)}`;
 }
 
-/** A colour of that hue on which dark text can be read. */
+/** A pale colour of that hue; dark text has enough contrast on it. */
 export function paleColor(hue: number, saturation: number, lightness: number): string {
   let ret = hex(hue, saturation, lightness);
   for (let light = lightness; contrast(ret, DARK_INK) < LEAST_CONTRAST && light < 1; light += 0.02) ret = hex(hue, saturation, light);
   return ret;
 }
 
-/** VMs have hues of their own; the host has none. */
+/** Colour of a VM, from its name. */
 export function vmColor(vm: string): string {
   return paleColor(hash(vm) % 360, 0.45, 0.62);
 }

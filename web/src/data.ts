@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The page's data, which src/render/page*.c write: its types, and the code that unpacks it.
+// The page's data, as written by src/render/page*.c: types, and functions that unpack it.
 
 export type CellType = "text" | "count" | "duration" | "time" | "percent";
 export type Cell = string | number | null;
@@ -64,31 +64,31 @@ export interface Intervals {
 /** A finding of vperf diagnose: a cause that costs a VM time. */
 export interface Finding {
   id: string;
-  vm: string | null; // null: it is about the recording
+  vm: string | null; // null: the recording itself
   ns: number;
   percent: number;
   count: number;
-  most: string | null; // who took or caused most of it
+  most: string | null; // thief or source of the largest part
   most_ns: number;
-  address: string | null; // of the guest's memory, that most of it was for
+  address: string | null; // guest physical address with the largest part
   address_count: number;
-  records: string | null; // it is about `count` records that were lost, which are called so
+  records: string | null; // name of the records, of which `count` were lost; null: a loss of time
   detail: string | null;
   what: string;
-  evidence: string; // the command that shows it
+  evidence: string; // command that shows the details
   address_evidence: string | null;
   advice: string;
   source: string;
-  pcpus: string | null; // where: what the VM's vCPUs may use; null: all
+  pcpus: string | null; // pCPUs that the VM's vCPUs may use; null: all
   cgroup: string | null; // of `most`
-  commands: string[]; // of the VM's manager
-  seconds: number; // observations; 0: it is not about time
-  since_ns: number | null; // begin of the first second in which it held
+  commands: string[]; // of libvirt or xl, that carry out the advice
+  seconds: number; // number of one-second observations; 0: a loss of records
+  since_ns: number | null; // start of the first second in which it was found (CLOCK_MONOTONIC)
   held_percent: number | null;
   low_percent: number | null; // 95% interval of `percent`; null: too few seconds
   high_percent: number | null;
-  verify: string | null; // the command that shows whether a change helped
-  cause: number; // place of the first finding with the same cause
+  verify: string | null; // command that shows whether a change helped
+  cause: number; // index of the first finding with the same cause
 }
 
 export interface Page {
@@ -127,20 +127,20 @@ export interface Row {
   process: string | null;
   vm: string | null; // null: the host
   samples: number;
-  key?: string; // what tells it apart in a stack: made when it is first asked for
+  key?: string; // identifies it within a stack; computed on first use
 }
 
-/** A place in the tree of stacks. */
+/** A node of the tree of stacks. */
 export interface StackNode {
-  parent: number; // its number; -1: nobody called it
+  parent: number; // index of the caller's node; -1: outermost
   row: number;
-  samples: number; // of stacks that end here
+  samples: number; // weight of the stacks that end here
 }
 
 export interface Profile {
   path: string;
   samples: number; // the sum of all weights
-  unit: string; // of weights: "samples", "ns" or an event's name
+  unit: string; // of the weights: "samples", "ns" or an event name
   samplesTaken: number;
   durationS: number;
   leastSamples: number;
@@ -150,7 +150,7 @@ export interface Profile {
 
 export type TrackKind = "pcpu" | "vcpu" | "thread";
 
-/** Slices of a track in order of time; times are ns since the timeline's begin. */
+/** Slices of a track, sorted by time; times are ns since the start of the timeline. */
 export interface Track {
   kind: TrackKind;
   title: string;
@@ -160,11 +160,11 @@ export interface Track {
   begin: Float64Array;
   end: Float64Array;
   state: Uint8Array;
-  label: Int32Array; // in Timeline.labels; -1: none
+  label: Int32Array; // index into Timeline.labels; -1: none
   pcpu: Int32Array; // -1: none
-  merged: Uint32Array; // short slices that it was made of, at least 1
-  main: Float64Array; // ns of it in `state`
-  others: Map<number, [number, number][]>; // of merged slices: states other than `state`, ns of each
+  merged: Uint32Array; // number of merged short slices, at least 1
+  main: Float64Array; // ns in `state`
+  others: Map<number, [number, number][]>; // for merged slices: other states, with their ns
 }
 
 export interface Timeline {
@@ -178,7 +178,7 @@ export interface Timeline {
   tracks: Track[];
 }
 
-/** Numbers as LEB128, in base64. */
+/** Decodes base64 of LEB128 numbers. */
 class Packed {
   private readonly bytes: string;
   private at = 0;
@@ -224,7 +224,7 @@ export function unpackProfile(packed: PackedProfile): Profile {
     const back = nodeData.next();
     nodes.push({ parent: back ? i - back : -1, row: nodeData.next(), samples: nodeData.next() });
   }
-  // Without call chains each row is a stack of its own.
+  // Without stacks, each row is a stack of one frame.
   if (!nodes.length) rows.forEach((row, i) => nodes.push({ parent: -1, row: i, samples: row.samples }));
   const { path, samples, unit, samplesTaken, durationS, leastSamples } = packed;
   return { path, samples, unit, samplesTaken, durationS, leastSamples, rows, nodes };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Elements in one line each. Text is only ever text: names come from guests.
+// Short constructors of elements. Strings are added as text, never as HTML: names come from guests.
 
 type Attributes = Record<string, string | number | boolean | ((event: Event) => void)>;
 
@@ -25,12 +25,12 @@ export function svg(tag: string, attributes: Attributes = {}, ...children: (Node
   return element;
 }
 
-/** A part of the page, with its heading. */
+/** A section of the page, with its heading. */
 export function section(id: string, title: string, ...children: (Node | string)[]): HTMLElement {
   return el("section", { id, "aria-labelledby": `${id}-title` }, el("h2", { id: `${id}-title` }, title), ...children);
 }
 
-/** Shows the text of `data-tip` at the pointer, at once. */
+/** Shows `data-tip` of the element under the pointer, without delay. */
 export function listenToTips(): void {
   const tip = el("div", { class: "tip fixed", role: "tooltip", hidden: true });
   document.body.append(tip);
@@ -49,7 +49,7 @@ export function listenToTips(): void {
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
 }
 
-/** A select with these choices; the first is chosen. */
+/** A labelled select; the first choice is selected. */
 export function choice(label: string, choices: string[], changed: (chosen: string) => void): HTMLElement {
   const select: HTMLSelectElement = el("select", { change: () => changed(select.value) }, ...choices.map((text) => el("option", {}, text)));
   return el("label", {}, `${label} `, select);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The flame graph: VM, process, then call chains; callers above what they called.
+// The flame graph: host or VM, process, then stacks with callers above callees.
 import { hash, inkOn, paleColor, vmColor } from "./colors";
 import type { Profile, Row } from "./data";
 import { choice, el } from "./dom";
@@ -8,19 +8,19 @@ import * as format from "./format";
 /** A frame of the graph. */
 interface Frame {
   name: string;
-  row: Row | null; // null: a machine or a process
+  row: Row | null; // null: host, VM or process
   kind: "all" | "machine" | "process" | "code";
-  value: number; // samples in it and below
+  value: number; // weight of its samples, with callees
   parent: Frame | null;
   children: Map<string, Frame>;
-  before: number; // share in the other recording; with a comparison only
+  before: number; // share in the baseline recording; 0 without one
 }
 
 const ROW_HEIGHT = 19;
 const STEAL = paleColor(4, 0.62, 0.66);
-const LEAST_WIDTH = 0.0007; // of the graph: narrower frames are not drawn
+const LEAST_WIDTH = 0.0007; // share of the graph; narrower frames are not drawn
 const MOST_DRAWN = 4000;
-const NONE = new Map<string, Frame>(); // of the many frames that call nothing: nobody adds to it
+const NONE = new Map<string, Frame>(); // shared by all frames without callees; never modified
 
 function makeFrame(name: string, kind: Frame["kind"], row: Row | null, parent: Frame | null): Frame {
   return { name, kind, row, value: 0, parent, children: NONE, before: 0 };
@@ -43,7 +43,7 @@ function functionName(row: Row): string {
   return row.function ?? "[unknown]";
 }
 
-/** In an order that does not depend on the numbers: two recordings line up. */
+/** Sorts frames by name, not by size, so that two recordings line up. */
 function byName(frame: Frame): Frame[] {
   return [...frame.children.values()].sort((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
 }
@@ -81,7 +81,7 @@ export function buildFrames(profile: Profile, filter: Filter): Frame {
   return all;
 }
 
-/** Each frame's share of all samples in the other recording. */
+/** Sets each frame's share of all samples in the baseline recording. */
 function addBefore(now: Frame, before: Frame, total: number): void {
   now.before = before.value / (total || 1);
   for (const [key, frame] of now.children) {
@@ -112,7 +112,7 @@ export class FlameGraph {
       el("div", { class: "bar" },
         choice("Machine", ["all", ...machines.sort()], (machine) => this.choose({ machine })),
         el("label", {}, "Process ", this.processes), search, this.reset),
-      before ? el("p", { class: "note" }, `Compared with ${before.path}: red took a larger share of the samples than there, blue a smaller one.`) : "",
+      before ? el("p", { class: "note" }, `Compared with ${before.path}: red frames have a larger share of the samples here, blue frames a smaller one.`) : "",
       el("ul", { class: "legend" }, ...LEGEND.map(([name, color]) => el("li", {}, el("span", { class: "swatch", style: `background:${color}` }), name))),
       this.status, this.graph);
     this.rebuild();
@@ -150,7 +150,7 @@ export class FlameGraph {
     this.draw();
   }
 
-  /** Zooms, and keeps the keyboard in the graph. */
+  /** Zooms to a frame and keeps the keyboard focus in the graph. */
   private zoomTo(frame: Frame): void {
     this.zoom(frame);
     [...this.drawn].find(([, other]) => other === frame)?.[0].focus({ preventScroll: true });
@@ -160,13 +160,13 @@ export class FlameGraph {
     try {
       this.found = text ? new RegExp(text, "i") : null;
     } catch {
-      this.status.textContent = `Not a regular expression: ${text}`;
+      this.status.textContent = `Invalid regular expression: ${text}`;
       return;
     }
     this.draw();
   }
 
-  /** Samples of the frames that match, those within others once. */
+  /** Weight of the matching frames; frames inside a matching frame are not added again. */
   private matched(frame: Frame): number {
     if (this.found!.test(frame.name)) return frame.value;
     let ret = 0;
@@ -208,13 +208,13 @@ export class FlameGraph {
     const depth = this.boxes(path.length);
     this.graph.replaceChildren(...this.drawn.keys());
     this.graph.style.height = `${depth * ROW_HEIGHT}px`;
-    const least = this.profile.leastSamples > 1 ? ` Stacks of fewer than ${this.profile.leastSamples} samples end in their callers.` : "";
+    const least = this.profile.leastSamples > 1 ? ` Stacks with fewer than ${this.profile.leastSamples} samples are merged into their callers.` : "";
     this.status.textContent = this.found
       ? `${format.percent(100 * this.matched(this.root) / (this.root.value || 1))} of the samples match.`
       : `${this.describe(this.shown)}.${least}`;
   }
 
-  /** Level by level, the widest of each first, up to a bound; returns how deep it is. */
+  /** Draws level by level, widest frames first, up to a limit; returns the depth. */
   private boxes(depth: number): number {
     let level: [Frame, number][] = [[this.shown, 0]];
     const whole = this.shown.value || 1;

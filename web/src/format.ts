@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Numbers as people read them, with their units.
+// Formats numbers, durations and times for display.
 import type { Cell, CellType } from "./data";
 
 const UNITS: [number, string][] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
 
-/** When the recording began: offsets and times of day are by it. */
+/** Start of the recording; offsets and times of day refer to it. */
 export interface Base {
   startNs: number; // CLOCK_MONOTONIC
-  realtimeS: number | null; // CLOCK_REALTIME at startNs: seconds; null: not known
-  realtimeNs: number; // and the rest
+  realtimeS: number | null; // CLOCK_REALTIME at startNs, seconds; null: unknown
+  realtimeNs: number; // ns within that second
 }
 
 const base: Base = { startNs: 0, realtimeS: null, realtimeNs: 0 };
@@ -23,7 +23,7 @@ export function offset(monotonicNs: number, digits = 6): string {
   return `${ns < 0 ? "-" : "+"}${(Math.abs(ns) / 1e9).toFixed(digits)} s`;
 }
 
-/** Milliseconds for Date, and the rest of the second as digits. */
+/** Milliseconds for Date, and the fraction of the second as digits. */
 function realtime(monotonicNs: number, digits: number): { date: Date; fraction: string } | null {
   if (base.realtimeS === null) return null;
   const ns = base.realtimeNs + monotonicNs - base.startNs;
@@ -34,13 +34,13 @@ function realtime(monotonicNs: number, digits: number): { date: Date; fraction: 
 
 const two = (value: number) => String(value).padStart(2, "0");
 
-/** The time of day where the page is read: "16:49:05.123456"; "" if it is not known. */
+/** Time of day in the reader's time zone: "16:49:05.123456"; "" if unknown. */
 export function timeOfDay(monotonicNs: number, digits = 6): string {
   const time = realtime(monotonicNs, digits);
   return time ? `${two(time.date.getHours())}:${two(time.date.getMinutes())}:${two(time.date.getSeconds())}${time.fraction}` : "";
 }
 
-/** "2026-11-25 16:49:05 +01:00"; "" if it is not known. */
+/** "2026-11-25 16:49:05 +01:00"; "" if unknown. */
 export function dateTime(monotonicNs: number): string {
   const time = realtime(monotonicNs, 0);
   if (!time) return "";
@@ -71,7 +71,7 @@ export function count(value: number): string {
   return value.toLocaleString("en-US", { maximumFractionDigits: 2 });
 }
 
-/** A sum of weights of samples in their unit: "12 samples", "3.20 ms". */
+/** A sum of sample weights with its unit: "12 samples", "3.20 ms". */
 export function weight(value: number, unit: string): string {
   return unit === "ns" ? duration(value) : `${count(value)} ${unit}`;
 }

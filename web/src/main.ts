@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Puts the page together: a section for each kind of answer that the recording has.
+// Builds the page: one section per kind of data in the recording.
 import { readPage, unpackProfile, unpackTimeline, type Cell, type Finding, type Page } from "./data";
 import { el, listenToTips, section } from "./dom";
 import { FlameGraph } from "./flame";
@@ -13,53 +13,53 @@ function facts(page: Page): HTMLElement {
   const rows: [string, string][] = [
     ["Host", `${page.hostname}, Linux ${page.kernel}, ${page.pcpus} pCPU${page.pcpus === 1 ? "" : "s"}`],
     ["VMs", page.vms.length ? page.vms.join(", ") : "none"],
-    ["Recorded at", format.dateTime(page.startNs) || "unknown"],
+    ["Start", format.dateTime(page.startNs) || "unknown"],
     ["Duration", format.duration(page.durationS * 1e9)],
     ["Data", page.instruments],
   ];
-  if (page.profile) rows.push(["Samples", `${format.count(page.profile.samplesTaken)}, by ${page.trigger} ${
-    page.profile.unit === "samples" ? `each ${format.duration(page.periodNs)}` : page.profile.unit === "ns" ? "weighted by time" : "weighted by its count"}`]);
+  if (page.profile) rows.push(["Samples", `${format.count(page.profile.samplesTaken)}, sampled by ${page.trigger} ${
+    page.profile.unit === "samples" ? `every ${format.duration(page.periodNs)}` : page.profile.unit === "ns" ? "(weights: time)" : "(weights: event counts)"}`]);
   if (page.command) rows.push(["Command", page.command]);
   return el("dl", {}, ...rows.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
 }
 
-/** The page's first sentence: the largest loss, or that there is none. */
+/** The first sentence of the page: the largest loss, or "nothing stands out". */
 function headline(page: Page): string {
   const when = format.dateTime(page.startNs);
   const recording = `${page.hostname}${when ? `, ${when}` : ""}, ${format.duration(page.durationS * 1e9)}`;
   const losses = (page.findings ?? []).filter((of) => of.records === null);
   if (losses.length) return `${recording}: VM ${losses[0].vm} lost ${format.duration(losses[0].ns)} (${format.percent(losses[0].percent)} of its vCPUs' time) to ${losses[0].what}.`;
-  if (page.findings) return `${recording}: no VM lost a noticeable share of its time.`;
+  if (page.findings) return `${recording}: nothing stands out.`;
   return `${recording}: ${page.profile ? `a profile of ${format.count(page.profile.samplesTaken)} samples` : page.instruments}.`;
 }
 
 function summary(page: Page): HTMLElement {
   const notes = [...(page.note ? [page.note] : []), ...page.notes];
-  const list = el("details", {}, el("summary", {}, `Notes on the recording (${notes.length})`),
+  const list = el("details", {}, el("summary", {}, `Notes (${notes.length})`),
     el("ul", {}, ...notes.map((note) => el("li", {}, note))));
   return section("summary", "Recording", el("p", { class: "headline" }, headline(page)),
-    el("details", {}, el("summary", {}, "Host, VMs and options"), facts(page)), ...(notes.length ? [list] : []));
+    el("details", {}, el("summary", {}, "Host, VMs and data sources"), facts(page)), ...(notes.length ? [list] : []));
 }
 
-/** The other VMs that the same cause costs. */
+/** A sentence about the other VMs that lose time to the same cause, with a leading space; "" without any. */
 function victims(others: Finding[]): string {
   if (!others.length) return "";
-  return ` So ${others.length === 1 ? "does VM" : "do VMs"} ${others.map((other) => `${other.vm}: ${format.duration(other.ns)}, ${format.percent(other.percent)}`).join("; ")}.`;
+  return ` The same cause costs ${others.map((other) => `VM ${other.vm} ${format.duration(other.ns)} (${format.percent(other.percent)})`).join(", ")}.`;
 }
 
-/** A finding's details, by question; each answer is text, or commands. */
+/** Labels and values of a finding; a list of commands for those that can be copied. */
 function answers(of: Finding, others: Finding[]): [string, string | string[]][] {
   const rows: [string, string | string[]][] = [];
-  if (of.most) rows.push(["Who", `${of.most}: ${format.duration(of.most_ns)}`]);
+  if (of.most) rows.push(["Top cause", `${of.most}: ${format.duration(of.most_ns)}`]);
   const places = [...(of.pcpus ? [`pCPU${/[-,]/.test(of.pcpus) ? "s" : ""} ${of.pcpus}`] : []), ...(of.cgroup ? [`cgroup ${of.cgroup}`] : []),
-    ...(of.address ? [`most at ${of.address}, ${format.count(of.address_count)} times`] : [])];
+    ...(of.address ? [`most at guest physical address ${of.address} (${format.count(of.address_count)} times)`] : [])];
   if (places.length) rows.push(["Where", places.join(", ")]);
-  if (of.records === null) rows.push(["How much", `${of.count ? `${format.count(of.count)} times.` : ""}${victims(others)}${of.detail ? ` ${of.detail[0].toUpperCase()}${of.detail.slice(1)}.` : ""}`.trim()]);
-  if (of.since_ns !== null) rows.push(["Since", `${format.moment(of.since_ns, 3)}; held in ${format.percent(of.held_percent!)} of the time`]);
-  if (of.seconds) rows.push(["How sure", of.low_percent === null ? `exact for this recording; too short for an interval (${format.count(of.seconds)} of at least 3 seconds)`
-    : `95% interval of the share: ${format.percent(of.low_percent)} to ${format.percent(of.high_percent!)}, from ${format.count(of.seconds)} seconds`]);
+  if (of.records === null) rows.push(["Details", `${of.count ? `${format.count(of.count)} times.` : ""}${victims(others)}${of.detail ? ` ${of.detail[0].toUpperCase()}${of.detail.slice(1)}.` : ""}`.trim()]);
+  if (of.since_ns !== null) rows.push(["Since", `${format.moment(of.since_ns, 3)}, in ${format.percent(of.held_percent!)} of the time`]);
+  if (of.seconds) rows.push(["Share", of.low_percent === null ? `exact for this recording; too short for an interval (${format.count(of.seconds)} of at least 3 seconds)`
+    : `95% interval ${format.percent(of.low_percent)} to ${format.percent(of.high_percent!)}, from ${format.count(of.seconds)} seconds`]);
   rows.push(["See", [of.evidence, ...(of.address_evidence ? [of.address_evidence] : [])]]);
-  rows.push(["Try first", `${of.advice}.`]);
+  rows.push(["Try", `${of.advice}.`]);
   if (of.commands.length) rows.push(["Commands", of.commands]);
   if (of.verify) rows.push(["Verify", [of.verify]]);
   return rows.filter(([, answer]) => answer.length);
@@ -67,7 +67,7 @@ function answers(of: Finding, others: Finding[]): [string, string | string[]][] 
 
 function finding(of: Finding, others: Finding[], timeline: TimelineView | null): HTMLElement {
   const worst = of.vm !== null && of.records === null ? timeline?.worstWait(of.vm) ?? null : null;
-  const show = worst && el("button", { type: "button", click: () => timeline!.open(timeline!.beginNs + worst.from, timeline!.beginNs + worst.to) }, "Show its longest wait");
+  const show = worst && el("button", { type: "button", click: () => timeline!.open(timeline!.beginNs + worst.from, timeline!.beginNs + worst.to) }, "Show the longest wait");
   const head = of.records !== null ? `${of.vm === null ? "vperf" : `VM ${of.vm}`} lost ${format.count(of.count)} ${of.records}${of.percent ? `, ${format.percent(of.percent)} of them` : ""}: ${of.what}.`
     : `VM ${of.vm} loses ${format.duration(of.ns)}, ${format.percent(of.percent)} of its vCPUs' time, to ${of.what}.`;
   return el("li", {},
@@ -78,10 +78,10 @@ function finding(of: Finding, others: Finding[], timeline: TimelineView | null):
     el("p", { class: "note" }, of.source));
 }
 
-/** An entry for each cause, as 'vperf diagnose' prints them. */
+/** One entry per cause, in the order of 'vperf diagnose'. */
 function diagnosis(findings: Finding[], timeline: TimelineView | null): HTMLElement {
   const entries = findings.flatMap((of, place) => of.cause === place ? [finding(of, findings.filter((other, at) => at !== place && other.cause === place), timeline)] : []);
-  return section("diagnosis", "What costs most", entries.length ? el("ol", { class: "findings" }, ...entries) : el("p", {}, "Nothing stands out."));
+  return section("diagnosis", "Findings", entries.length ? el("ol", { class: "findings" }, ...entries) : el("p", {}, "Nothing stands out."));
 }
 
 function tables(page: Page, timeline: TimelineView | null, ...keys: string[]): HTMLElement[] {
@@ -99,21 +99,21 @@ function sections(page: Page): { parts: HTMLElement[]; timeline: TimelineView | 
   const has = (key: string) => (page.tables[key]?.rows.length ?? 0) > 0;
   const timeline = page.timeline ? new TimelineView(unpackTimeline(page.timeline, page.vms, page.startNs)) : null;
   const pictures: HTMLElement[] = [];
-  if (has("states")) pictures.push(section("vcpus", "What vCPUs did", stateBars(page.tables.states), ...tables(page, null, "vcpus")));
-  if (timeline) pictures.push(section("timeline", "What happened when", timeline.element));
+  if (has("states")) pictures.push(section("vcpus", "vCPU states", stateBars(page.tables.states), ...tables(page, null, "vcpus")));
+  if (timeline) pictures.push(section("timeline", "Timeline", timeline.element));
   const parts = [summary(page), ...pictures];
   if (page.findings) parts.push(diagnosis(page.findings, timeline));
   if (page.profile)
-    parts.push(section("profile", "Where the time went",
+    parts.push(section("profile", "Profile",
       new FlameGraph(unpackProfile(page.profile), page.before ? unpackProfile(page.before) : null).element));
-  if (has("steal")) parts.push(section("steal", "Who took the vCPUs' time", stealMatrix(page.tables.steal), ...tables(page, null, "steal")));
-  if (has("schedVcpus")) parts.push(section("sched", "Threads and waits", ...tables(page, timeline, "schedVcpus", "schedThreads", "schedWaits", "schedWorst")));
+  if (has("steal")) parts.push(section("steal", "Steal by thief", stealMatrix(page.tables.steal), ...tables(page, null, "steal")));
+  if (has("schedVcpus")) parts.push(section("sched", "Guest threads and waits", ...tables(page, timeline, "schedVcpus", "schedThreads", "schedWaits", "schedWorst")));
   if (has("exits")) parts.push(section("exits", "VM exits", ...tables(page, null, "exits", "exitsByFunction", "exitsByProcess", "exitsByAddress")));
   if (page.intervals) parts.push(section("counters", "Counters", seriesView(page.intervals)));
   return { parts, timeline };
 }
 
-/** On a wide screen the findings are beside the pictures. */
+/** Moves the findings next to the vCPU states and the timeline; a narrow screen shows them below. */
 function arrange(parts: HTMLElement[]): HTMLElement[] {
   const beside = parts.find((part) => part.id === "diagnosis");
   const pictures = parts.filter((part) => part.id === "vcpus" || part.id === "timeline");
@@ -123,7 +123,7 @@ function arrange(parts: HTMLElement[]): HTMLElement[] {
   return [parts[0], first, ...parts.slice(1).filter((part) => part !== beside && !pictures.includes(part))];
 }
 
-/** Pages of files have no storage in some browsers. */
+/** A stored setting, or null; some browsers have no storage for file: URLs. */
 function kept(key: string): string | null {
   try {
     return localStorage.getItem(`vperf-${key}`);
@@ -145,20 +145,20 @@ function listenToTheme(button: HTMLElement): void {
   const theme = kept("theme");
   if (theme === "dark" || theme === "light") root.dataset.theme = theme;
   const dark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  const say = () => {
+  const show = () => {
     button.textContent = "Dark";
     button.setAttribute("aria-pressed", String(dark()));
   };
   button.addEventListener("click", () => {
     root.dataset.theme = dark() ? "light" : "dark";
     keep("theme", root.dataset.theme);
-    say();
+    show();
     window.dispatchEvent(new Event("resize"));
   });
-  say();
+  show();
 }
 
-/** Print has what is open; folded tables stay folded. */
+/** Before printing, opens the summary and the longest waits; other closed tables are not printed. */
 function openForPrint(): void {
   addEventListener("beforeprint", () => document.querySelectorAll<HTMLDetailsElement>("#summary details, #sched details:last-of-type")
     .forEach((part) => { part.open = true; }));
@@ -171,7 +171,7 @@ function start(): void {
   const { parts, timeline } = sections(page);
   document.title = `vperf: ${page.hostname}`;
   document.getElementById("title")!.textContent = `vperf: ${page.hostname}`;
-  main.replaceChildren(...arrange(parts), el("footer", {}, `vperf ${page.vperf}, of ${page.path}`));
+  main.replaceChildren(...arrange(parts), el("footer", {}, `Written by vperf ${page.vperf} from ${page.path}`));
   document.getElementById("nav")!.replaceChildren(...parts.map((part) => el("a", { href: `#${part.id}` }, part.querySelector("h2")!.textContent!)));
   listenToTheme(document.getElementById("theme")!);
   listenToTips();

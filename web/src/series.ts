@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Counters of the intervals over time, a line for each.
+// Counters over time, one line chart each.
 import type { Intervals } from "./data";
 import { choice, el, svg } from "./dom";
 import * as format from "./format";
@@ -13,7 +13,7 @@ interface Line {
   points: (number | null)[];
 }
 
-/** An event's value in each bin: per second, or percent of the interval's time. */
+/** An event's value in each bin: N per second, or percent of the interval for events in ns. */
 function lineOf(intervals: Intervals, subject: number, event: number): Line {
   const { values } = intervals.subjects[subject];
   const width = intervals.events.length + 1;
@@ -27,7 +27,7 @@ function lineOf(intervals: Intervals, subject: number, event: number): Line {
   return { name, unit: unit === "ns" ? "%" : "/s", points };
 }
 
-/** Cycles by instruction, where both were counted. */
+/** Cycles per instruction, if both were counted; otherwise null. */
 function cpi(intervals: Intervals, subject: number): Line | null {
   const place = (name: string) => intervals.events.findIndex((event) => event.name === name);
   const [cycles, instructions] = [place("cycles"), place("instructions")];
@@ -63,14 +63,14 @@ function chart(line: Line, intervals: Intervals): HTMLElement {
   const most = known.reduce((a, b) => Math.max(a, b), 0);
   const mean = known.reduce((a, b) => a + b, 0) / (known.length || 1);
   const read = el("span", { class: "value" });
-  const graph = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": `${line.name}: mean ${format.amount(mean)} ${line.unit}, at most ${format.amount(most)}` },
+  const graph = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": `${line.name}: mean ${format.amount(mean)} ${line.unit}, maximum ${format.amount(most)}` },
     svg("path", { d: pathOf(line.points, most), class: "line" }));
   graph.addEventListener("pointermove", (event) => {
     const at = Math.floor((event as PointerEvent).offsetX / graph.clientWidth * line.points.length);
     const value = line.points[at];
     read.textContent = value === null || value === undefined ? "" : ` ${format.amount(value)} ${line.unit} at +${format.duration(at * intervals.binNs)}`;
   });
-  return el("figure", {}, el("figcaption", {}, `${line.name} `, el("small", {}, `mean ${format.amount(mean)} ${line.unit}, at most ${format.amount(most)}`), read), graph);
+  return el("figure", {}, el("figcaption", {}, `${line.name} `, el("small", {}, `mean ${format.amount(mean)} ${line.unit}, maximum ${format.amount(most)}`), read), graph);
 }
 
 export function seriesView(intervals: Intervals): HTMLElement {
@@ -83,7 +83,7 @@ export function seriesView(intervals: Intervals): HTMLElement {
   };
   const names = intervals.subjects.map((subject) => subject.name);
   if (names.length) draw(names[0]);
-  const left = intervals.leftOut ? ` ${intervals.leftOut} more have too few intervals to be here.` : "";
-  return el("div", {}, el("p", { class: "note" }, `${intervals.plan}; each point is ${format.duration(intervals.binNs)}.${left}`),
-    el("div", { class: "bar" }, choice("Of", names, draw)), charts);
+  const left = intervals.leftOut ? ` ${intervals.leftOut} more have too few intervals and are not shown.` : "";
+  return el("div", {}, el("p", { class: "note" }, `${intervals.plan}; one point per ${format.duration(intervals.binNs)}.${left}`),
+    el("div", { class: "bar" }, choice("Counted for", names, draw)), charts);
 }

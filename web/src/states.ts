@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// States of each vCPU as bars; stolen time by thief and victim as a matrix.
+// States of each vCPU as bars; steal as a matrix of vCPUs and thieves.
 import { stateColor } from "./colors";
 import type { Cell, Table } from "./data";
 import { el } from "./dom";
@@ -21,7 +21,7 @@ export function legend(states: string[]): HTMLElement {
     el("li", {}, el("span", { class: "swatch", style: `background:${stateColor(state)}` }), state)));
 }
 
-/** A bar for each vCPU: its wall time by state. */
+/** One bar per vCPU: its wall time by state. */
 export function stateBars(table: Table): HTMLElement {
   const get = reader(table);
   const vcpus = groupBy(table, (row) => `${get(row, "vm")} vCPU ${get(row, "vcpu") ?? "?"}`);
@@ -43,7 +43,7 @@ export function stateBars(table: Table): HTMLElement {
 
 const MOST_THIEVES = 12;
 
-/** Rows: whose time; columns: who took it, those that took most first. */
+/** One row per vCPU, one column per thief, sorted by steal; cells are percent of the vCPU's wall time. */
 export function stealMatrix(table: Table): HTMLElement {
   const get = reader(table);
   const taken = new Map<string, number>();
@@ -53,7 +53,7 @@ export function stealMatrix(table: Table): HTMLElement {
   }
   const thieves = [...taken.keys()].sort((a, b) => taken.get(b)! - taken.get(a)!).slice(0, MOST_THIEVES);
   const victims = groupBy(table, (row) => `${get(row, "vm")} vCPU ${get(row, "vcpu") ?? "?"}`);
-  const head = el("tr", {}, el("th", { scope: "col" }, "Steal of"), ...thieves.map((thief) => el("th", { scope: "col" }, thief)));
+  const head = el("tr", {}, el("th", { scope: "col" }, "vCPU"), ...thieves.map((thief) => el("th", { scope: "col" }, thief)));
   const body = [...victims].map(([victim, rows]) => el("tr", {}, el("th", { scope: "row" }, victim),
     ...thieves.map((thief) => {
       const mine = rows.filter((row) => get(row, "thief") === thief);
@@ -63,8 +63,8 @@ export function stealMatrix(table: Table): HTMLElement {
       return el("td", { style: ns ? `--strength:${strength.toFixed(3)}` : "", ...(ns ? { "data-tip":  `${victim}: ${format.duration(ns)} by ${thief}` } : {}) },
         ns ? `${format.percent(percent)}` : "");
     })));
-  const note = taken.size > MOST_THIEVES ? `${taken.size - MOST_THIEVES} more thieves are in the table below.` : "";
-  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Matrix of vCPUs and thieves" },
+  const note = taken.size > MOST_THIEVES ? `${taken.size - MOST_THIEVES} more thieves: see the table below.` : "";
+  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Steal of each vCPU by thief" },
     el("table", { class: "matrix" }, el("thead", {}, head), el("tbody", {}, ...body)),
     ...(note ? [el("p", { class: "note" }, note)] : []));
 }

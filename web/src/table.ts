@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// A table that sorts by the column that is clicked, and hides rows without a word.
+// A table that sorts by the clicked column and filters its rows by a word.
 import type { Cell, Table } from "./data";
 import { el } from "./dom";
 import * as format from "./format";
 
-const SHOWN = 50; // rows at first
-const FEW = 10; // rows without a filter
+const SHOWN = 50; // rows until "Show all" is clicked
+const FEW = 10; // tables of at most that many rows have no filter
 
 function compare(a: Cell, b: Cell): number {
   if (a === null || b === null) return Number(a === null) - Number(b === null);
@@ -24,7 +24,7 @@ export class TableView {
   private word = "";
   private most = SHOWN;
 
-  /** `opens`: what a click on a row does, if anything. */
+  /** `open`: called when a row is clicked; null: rows cannot be clicked. */
   constructor(private readonly table: Table, private readonly opens: ((row: Cell[]) => void) | null = null) {
     const head = el("tr", {}, ...table.columns.map((column, i) => this.head(i, column.header)));
     const filter = el("input", {
@@ -37,7 +37,7 @@ export class TableView {
       el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `${table.title}: table` },
         el("table", {}, el("caption", { class: "unseen" }, table.title), el("thead", {}, head), this.body)),
       this.none, this.more);
-    if (table.leftOut) this.element.append(el("p", { class: "note" }, `${table.leftOut} more rows are left out of this page.`));
+    if (table.leftOut) this.element.append(el("p", { class: "note" }, `${table.leftOut} more rows are not in this file.`));
     this.draw();
   }
 
@@ -69,7 +69,7 @@ export class TableView {
     const text = el("textarea", {}, lines.map((line) => line.join(",")).join("\n"));
     document.body.append(text);
     text.select();
-    button.textContent = document.execCommand("copy") ? "Copied" : "Not copied";
+    button.textContent = document.execCommand("copy") ? "Copied" : "Copying failed";
     text.remove();
     button.focus();
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The timeline: tracks of pCPUs, vCPUs and guests' threads on one time axis.
+// The timeline: tracks of pCPUs, vCPUs and guest threads on one time axis.
 import { inkOn, stateColor, vmColor } from "./colors";
 import type { Track, Timeline } from "./data";
 import { el } from "./dom";
@@ -10,10 +10,10 @@ const TRACK_HEIGHT = 22;
 const HINT = "Click a slice to see its details; drag to move, + and - zoom.";
 const BAR_HEIGHT = 16;
 const AXIS_HEIGHT = 22;
-const LEAST_SPAN = 1000; // ns that the graph shows at least
-const MOST_THREADS = 40; // tracks, at first
-const LEAST_LABELLED = 40; // pixels
-const OTHERS = "#80808030"; // slices that a search does not find
+const LEAST_SPAN = 1000; // ns; the narrowest zoom
+const MOST_THREADS = 40; // tracks of guest threads, until "all guest threads" is on
+const LEAST_LABELLED = 40; // pixels; narrower slices have no label
+const OTHERS = "#80808030"; // colour of slices that do not match the search
 
 interface Place {
   track: Track;
@@ -38,15 +38,15 @@ function busyTime(track: Track): number {
   return ret;
 }
 
-/** A round number of ns between two marks of the axis. */
+/** Distance between two marks of the axis: a round number of ns. */
 function stepOf(span: number, marks: number): number {
   const size = 10 ** Math.floor(Math.log10(span / marks));
   return [1, 2, 5, 10].map((factor) => factor * size).find((step) => span / step <= marks)!;
 }
 
 /**
- * Columns of pixels, each a stack of colours as high as their shares of the column's time. Heights are whole
- * pixels; what rounding adds or leaves is made up for in the next columns, so that sums are right.
+ * Pixel columns. Each is a stack of colours; their heights are their shares of the column's time. Heights are
+ * whole pixels; rounding errors are carried to the next column, so that sums are right.
  */
 class Stack {
   private readonly shares: Float64Array;
@@ -65,7 +65,7 @@ class Stack {
     this.shares[color] += share;
   }
 
-  /** Columns that are one colour. */
+  /** Draws adjacent columns of a single colour. */
   fill(column: number, columns: number, color: number): void {
     this.flush();
     this.context.fillStyle = this.colors[color];
@@ -90,7 +90,7 @@ class Stack {
   }
 }
 
-/** As much of a text as there is room for: "swap…"; "" if that is less than two characters. */
+/** The text, shortened to `room` pixels: "swap…"; "" if fewer than two characters fit. */
 function fitted(context: CanvasRenderingContext2D, text: string, room: number): string {
   if (context.measureText(text).width <= room) return text;
   let length = text.length - 1;
@@ -99,7 +99,7 @@ function fitted(context: CanvasRenderingContext2D, text: string, room: number): 
 }
 
 export class TimelineView {
-  private drawn: [string, number, number][] = []; // labels of slices, with their width and their room
+  private drawn: [string, number, number][] = []; // slice labels, with their widths and the slices' widths in pixels
   readonly element: HTMLElement;
   private readonly canvas = el("canvas", {
     tabindex: 0, role: "application",
@@ -109,7 +109,7 @@ export class TimelineView {
   private readonly tip = el("div", { class: "tip", hidden: true });
   private readonly status = el("p", { class: "status", role: "status" }, HINT);
   private readonly range = el("span", { class: "range" });
-  private readonly thief = el("button", { type: "button", hidden: true, click: () => this.showThief() }, "Show who had the pCPU");
+  private readonly thief = el("button", { type: "button", hidden: true, click: () => this.showThief() }, "Show the thief");
   private tracks: Track[] = [];
   private from = 0;
   private to: number;
@@ -117,7 +117,7 @@ export class TimelineView {
   private allThreads = false;
   private chosen: Place | null = null;
   private pending = false;
-  /** Numbers of colours, of which there are few: those of states, then those of pCPUs' labels. */
+  /** Distinct colours; an index into them is a colour number. 0: slices outside the search. */
   private readonly colors: string[] = [OTHERS];
   private readonly colorOfState: number[];
   private readonly colorOfLabel: number[];
@@ -131,9 +131,9 @@ export class TimelineView {
       input: (event) => this.search((event.target as HTMLInputElement).value),
     });
     const button = (text: string, act: () => void) => el("button", { type: "button", click: act }, text);
-    const threads = el("label", {}, el("input", { type: "checkbox", change: (event) => this.showThreads((event.target as HTMLInputElement).checked) }), " all threads");
-    const short = timeline.shortestNs ? [el("p", { class: "note" }, `Adjacent slices shorter than ${format.duration(timeline.shortestNs)} are merged: their shares are right, their order is not shown.`)] : [];
-    const left = timeline.leftOut ? [el("p", { class: "note" }, "Too many guest threads: some are left out.")] : [];
+    const threads = el("label", {}, el("input", { type: "checkbox", change: (event) => this.showThreads((event.target as HTMLInputElement).checked) }), " all guest threads");
+    const short = timeline.shortestNs ? [el("p", { class: "note" }, `Adjacent slices shorter than ${format.duration(timeline.shortestNs)} are merged and drawn as shares of their states.`)] : [];
+    const left = timeline.leftOut ? [el("p", { class: "note" }, "Too many guest threads: some are not in this file.")] : [];
     this.element = el("div", { class: "timeline" },
       el("div", { class: "bar" }, button("Zoom in", () => this.zoom(0.5)), button("Zoom out", () => this.zoom(2)),
         button("All", () => this.show(0, this.timeline.lengthNs)), search, threads, this.range),
@@ -144,7 +144,7 @@ export class TimelineView {
     this.chooseTracks();
   }
 
-  /** After it is in the page: sizes are known then. */
+  /** Draws the timeline; call after it was added to the document, when sizes are known. */
   start(): void {
     new ResizeObserver(() => this.redraw()).observe(this.canvas.parentElement!);
     this.redraw();
@@ -208,7 +208,7 @@ export class TimelineView {
     return this.canvas.clientWidth || 1;
   }
 
-  /** Shows that time, cut to what there is. */
+  /** Shows FROM to TO (ns since the timeline's start), limited to the timeline. */
   show(from: number, to: number): void {
     const span = Math.min(Math.max(to - from, LEAST_SPAN), this.timeline.lengthNs);
     this.from = Math.min(Math.max(from, 0), this.timeline.lengthNs - span);
@@ -229,7 +229,7 @@ export class TimelineView {
     return worst;
   }
 
-  /** Goes to that time (CLOCK_MONOTONIC): it fills a third of the width. */
+  /** Scrolls to the timeline and shows FROM to TO (CLOCK_MONOTONIC, ns) in the middle third. */
   open(from: number, to: number): void {
     const length = Math.max(to - from, LEAST_SPAN);
     this.show(from - this.timeline.beginNs - length, to - this.timeline.beginNs + length);
@@ -306,7 +306,7 @@ export class TimelineView {
     this.redraw();
   }
 
-  /** From a slice in which a vCPU waited to the pCPU that another had. */
+  /** Goes from the slice of a waiting vCPU to the thief's slice on the same pCPU. */
   private showThief(): void {
     const { track, slice } = this.chosen!;
     const middle = (track.begin[slice] + track.end[slice]) / 2;
@@ -351,7 +351,7 @@ export class TimelineView {
     const style = getComputedStyle(this.element);
     const step = stepOf(this.to - this.from, Math.max(2, width / 110));
     const digits = Math.max(0, Math.ceil(9 - Math.log10(step) - 1e-9));
-    const begin = this.timeline.beginNs - this.timeline.startNs; // marks are round as offsets
+    const begin = this.timeline.beginNs - this.timeline.startNs; // so that marks are round offsets from the start of the recording
     const labels: string[] = [];
     context.font = "11px system-ui, sans-serif";
     context.fillStyle = style.getPropertyValue("--soft");
@@ -376,14 +376,14 @@ export class TimelineView {
     return known >= 0 ? known : this.colors.push(color) - 1;
   }
 
-  /** A number in `colors`; 0: the search does not find it. */
+  /** Colour number of a slice; 0: it does not match the search. */
   private colorOf(track: Track, slice: number): number {
     if (this.word && !this.matches(track, slice)) return 0;
     const ofVm = track.kind === "pcpu" && track.label[slice] >= 0 ? this.colorOfLabel[track.label[slice]] : 0;
     return ofVm || this.colorOfState[track.state[slice]];
   }
 
-  /** Each column of device pixels is a stack of what its time was, bottom up in the order of `colors`. */
+  /** Draws a track: each device-pixel column is a stack of its colours, bottom up in the order of `colors`. */
   private drawTrack(context: CanvasRenderingContext2D, track: Track, top: number, width: number): void {
     const pixels = window.devicePixelRatio || 1;
     const columns = this.canvas.width;
@@ -413,7 +413,7 @@ export class TimelineView {
     this.outline(context, track, y, width / (this.to - this.from));
   }
 
-  /** Colours of a slice, and the share of its time that each has. */
+  /** Colour numbers of a slice, each with its share of the slice's time. */
   private partsOf(track: Track, slice: number): [number, number][] {
     const color = this.colorOf(track, slice);
     const others = track.others.get(slice);
@@ -437,7 +437,7 @@ export class TimelineView {
     const color = this.colorOf(track, slice);
     if (!label || !color) return;
     const room = right - left - 6;
-    // A vCPU's thread says little; its VM says whose time it was.
+    // The VM name precedes the name of a vCPU thread, which alone is ambiguous.
     const text = fitted(context, track.kind === "pcpu" && label.vm ? `${label.vm} ${label.text}` : label.text, room);
     if (!text) return;
     context.fillStyle = inkOn(this.colors[color]);

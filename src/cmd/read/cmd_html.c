@@ -288,17 +288,18 @@ static void name_tables(struct html *html)
 {
 	static const struct {
 		const char *key, *title;
-	} names[TABLES] = {[STATES] = {"states", "States of vCPUs"},
-			   [VCPUS] = {"vcpus", "vCPUs"},
-			   [STEAL] = {"steal", "Steal of each vCPU, by thief"},
-			   [EXITS] = {"exits", "VM exits by reason"},
-			   [EXITS_BY_FUNCTION] = {"exitsByFunction", "VM exits by guest function"},
-			   [EXITS_BY_PROCESS] = {"exitsByProcess", "VM exits by guest process"},
-			   [EXITS_BY_ADDRESS] = {"exitsByAddress", "VM exits by guest address"},
-			   [SCHED_VCPUS] = {"schedVcpus", "vCPUs, by events"},
-			   [SCHED_THREADS] = {"schedThreads", "Threads of guests"},
-			   [SCHED_WAITS] = {"schedWaits", "Waits of vCPUs for a pCPU, by length"},
-			   [SCHED_WORST] = {"schedWorst", "Longest waits of vCPUs for a pCPU"}};
+	} names[TABLES] = {
+	    [STATES] = {"states", "vCPU states"},
+	    [VCPUS] = {"vcpus", "vCPUs"},
+	    [STEAL] = {"steal", "Steal of each vCPU, by thief"},
+	    [EXITS] = {"exits", "VM exits by reason"},
+	    [EXITS_BY_FUNCTION] = {"exitsByFunction", "VM exits by guest function"},
+	    [EXITS_BY_PROCESS] = {"exitsByProcess", "VM exits by guest process"},
+	    [EXITS_BY_ADDRESS] = {"exitsByAddress", "VM exits by guest physical address"},
+	    [SCHED_VCPUS] = {"schedVcpus", "vCPUs (from events)"},
+	    [SCHED_THREADS] = {"schedThreads", "Guest threads"},
+	    [SCHED_WAITS] = {"schedWaits", "vCPU waits by length"},
+	    [SCHED_WORST] = {"schedWorst", "Longest vCPU waits"}};
 
 	for (int i = 0; i < TABLES; i++) {
 		html->tables[i].key = names[i].key;
