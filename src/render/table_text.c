@@ -11,7 +11,11 @@
 #include "base/vec.h"
 #include "render/render_table.h"
 
-enum { MAX_WIDTH = 48 }; /* a longer text pushes the rest of its own line only */
+enum {
+	MAX_WIDTH = 48, /* a longer text pushes the rest of its own line only */
+	NUMBER_SIZE = VP_CLOCK_TEXT_SIZE > VP_DURATION_SIZE ? VP_CLOCK_TEXT_SIZE : VP_DURATION_SIZE,
+};
+_Static_assert((int)NUMBER_SIZE >= (int)VP_PUT_COUNT + 4, "room for any number");
 
 /* In percent: hot from here on, warm from there on, as perf colours them. */
 #define HOT 5.0
@@ -42,8 +46,8 @@ static const char *last_part(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* As printf("%.2f%%") does. */
-static void put_percent(double percent, struct vp_buffer *out)
+/* As printf("%.2f%%") does; yields the end. */
+static char *put_percent(char *at, double percent)
 {
 	double hundredths = percent * 100;
 	uint64_t whole = percent >= 0 && percent < 1000 ? (uint64_t)hundredths : 0;
@@ -51,13 +55,14 @@ static void put_percent(double percent, struct vp_buffer *out)
 
 	/* Near the middle between two, or out of the ordinary. */
 	if (!(percent >= 0 && percent < 1000) || (rest > 0.499999 && rest < 0.500001)) {
-		vp_buffer_printf(out, "%.2f%%", percent);
-		return;
+		int size = snprintf(at, NUMBER_SIZE, "%.2f%%", percent);
+		return at + (size < NUMBER_SIZE ? size : NUMBER_SIZE - 1);
 	}
 	whole += rest > 0.5;
-	vp_buffer_count(out, whole / 100);
+	at = vp_put_count(at, whole / 100);
 	char fraction[] = {'.', (char)('0' + whole / 10 % 10), (char)('0' + whole % 10), '%'};
-	vp_buffer_append(out, fraction, sizeof(fraction));
+	memcpy(at, fraction, sizeof(fraction));
+	return at + sizeof(fraction);
 }
 
 /* Seconds since the start, or the table's clock. */
@@ -70,92 +75,152 @@ static const char *time_text(const struct vp_table *table, uint64_t ns,
 	return text;
 }
 
-static void table_text_put_cell(const struct vp_table *table, const struct vp_table_column *column,
-				const union vp_cell *cell, struct vp_buffer *out)
+/* The cell's text, which may be in `number`, and its size. */
+static const char *cell_text(const struct vp_table *table, enum vp_cell_type type,
+			     const union vp_cell *cell, char number[NUMBER_SIZE], size_t *size)
 {
-	char time[VP_CLOCK_TEXT_SIZE];
-	char duration[VP_DURATION_SIZE];
+	const char *text = "-";
 
-	switch (column->type) {
+	switch (type) {
 	case VP_CELL_TEXT:
-		vp_buffer_string(out, cell->text ? last_part(cell->text) : "-");
+		text = cell->text ? last_part(cell->text) : "-";
 		break;
 	case VP_CELL_COUNT:
 		if (cell->count == VP_CELL_NO_COUNT)
-			vp_buffer_string(out, "-");
-		else
-			vp_buffer_count(out, cell->count);
-		break;
+			break;
+		*size = (size_t)(vp_put_count(number, cell->count) - number);
+		return number;
 	case VP_CELL_DURATION:
-		vp_buffer_string(out, vp_text_duration(cell->count, duration));
+		text = vp_text_duration(cell->count, number);
 		break;
 	case VP_CELL_TIME:
-		vp_buffer_string(out, time_text(table, cell->count, time));
+		text = time_text(table, cell->count, number);
 		break;
 	case VP_CELL_PERCENT:
-		put_percent(cell->percent, out);
-		break;
+		*size = (size_t)(put_percent(number, cell->percent) - number);
+		return number;
 	}
+	*size = strlen(text);
+	return text;
 }
 
-/* Pads what was appended from `start` on. */
-static void pad_from(size_t start, size_t width, bool right, bool last, struct vp_buffer *out)
+/* As vp_put_blocks() of blanks. */
+static char *put_blanks(char *at, size_t size)
 {
-	size_t size = out->size - start, have = text_width(out->bytes + start, size);
-	size_t pad = width > have && (right || !last) ? width - have : 0;
-	char *blanks = vp_buffer_extend(out, pad);
+	for (size_t i = 0; i < size; i += VP_PUT_BLOCK)
+		memset(at + i, ' ', VP_PUT_BLOCK);
+	return at + size;
+}
 
-	if (right && pad) {
-		blanks = out->bytes + start;
-		memmove(blanks + pad, blanks, size);
-	}
-	memset(blanks, ' ', pad);
-	vp_buffer_append(out, last ? "\n" : "  ", last ? 1 : 2);
+/* Appends the text in a field of that width; the last field of a line is followed by its end. */
+static void put_field(const char *text, size_t size, size_t width, bool right, bool last,
+		      struct vp_buffer *out)
+{
+	size_t have = text_width(text, size);
+	size_t pad = width > have ? width - have : 0;
+	char *at = vp_buffer_room(out, size + pad + 2 + VP_PUT_BLOCK);
+
+	if (right)
+		at = put_blanks(at, pad);
+	memcpy(at, text, size);
+	at += size;
+	if (last)
+		*at++ = '\n';
+	else
+		at = put_blanks(at, right ? 2 : pad + 2);
+	vp_buffer_end(out, at);
 }
 
 /* How wide a cell is, without formatting it: there may be a hundred thousand. */
-static size_t cell_width(const struct vp_table *table, const struct vp_table_column *column,
+static size_t cell_width(const struct vp_table *table, enum vp_cell_type type,
 			 const union vp_cell *cell)
 {
-	char time[VP_CLOCK_TEXT_SIZE];
-	char duration[VP_DURATION_SIZE];
-	const char *text;
-	size_t width = 1;
+	char number[NUMBER_SIZE];
+	size_t width = 1, size;
 
-	switch (column->type) {
-	case VP_CELL_TEXT:
-		text = cell->text ? last_part(cell->text) : "-";
-		return text_width(text, strlen(text));
+	switch (type) {
 	case VP_CELL_COUNT:
 		for (uint64_t rest = cell->count; rest >= 10 && cell->count != VP_CELL_NO_COUNT;
 		     rest /= 10)
 			width++;
 		return width;
-	case VP_CELL_DURATION:
-		return strlen(vp_text_duration(cell->count, duration));
-	case VP_CELL_TIME:
-		return strlen(time_text(table, cell->count, time));
 	case VP_CELL_PERCENT:
 		return cell->percent >= 99.995  ? sizeof("100.00%") - 1
 		       : cell->percent >= 9.995 ? sizeof("10.00%") - 1
 						: sizeof("1.00%") - 1;
+	default:
+		break;
 	}
-	return width;
+	const char *text = cell_text(table, type, cell, number, &size);
+	return text_width(text, size);
 }
 
-static void table_text_measure(const struct vp_table *table, size_t *widths)
+static size_t column_width(const struct vp_table *table, size_t number)
+{
+	const struct vp_table_column *column = &table->columns.at[number];
+	size_t columns = table->columns.count;
+	size_t widest = text_width(column->header, strlen(column->header));
+	const char *above = NULL;
+
+	for (size_t at = number; at < table->cells.count && widest < MAX_WIDTH; at += columns) {
+		const union vp_cell *cell = &table->cells.at[at];
+		/* Often the text of the row above, which was measured. */
+		if (column->type == VP_CELL_TEXT && at > number && cell->text == above)
+			continue;
+		above = column->type == VP_CELL_TEXT ? cell->text : NULL;
+		size_t width = cell_width(table, column->type, cell);
+		width = width > MAX_WIDTH ? MAX_WIDTH : width;
+		widest = width > widest ? width : widest;
+	}
+	return widest;
+}
+
+/* The columns that are shown, from left to right: all that have a header at first. */
+struct layout {
+	const struct vp_table *table;
+	size_t count;
+	size_t *columns; /* their numbers in the table */
+	size_t *widths;
+};
+
+static void layout_init(struct layout *layout, const struct vp_table *table)
 {
 	size_t columns = table->columns.count;
 
-	for (size_t i = 0; i < columns; i++)
-		widths[i] =
-		    text_width(table->columns.at[i].header, strlen(table->columns.at[i].header));
-	for (size_t i = 0; i < table->cells.count; i++) {
-		size_t column = i % columns;
-		size_t width = cell_width(table, &table->columns.at[column], &table->cells.at[i]);
-		width = width > MAX_WIDTH ? MAX_WIDTH : width;
-		widths[column] = width > widths[column] ? width : widths[column];
+	*layout = (struct layout){
+	    .table = table,
+	    .columns = vp_alloc((columns + 1) * sizeof(*layout->columns)),
+	    .widths = vp_alloc((columns + 1) * sizeof(*layout->widths)),
+	};
+	for (size_t i = 0; i < columns; i++) {
+		if (!table->columns.at[i].header)
+			continue;
+		layout->columns[layout->count] = i;
+		layout->widths[layout->count++] = column_width(table, i);
 	}
+}
+
+static void layout_deinit(struct layout *layout)
+{
+	free(layout->columns);
+	free(layout->widths);
+}
+
+static void layout_drop(struct layout *layout, size_t at)
+{
+	size_t after = --layout->count - at;
+
+	memmove(&layout->columns[at], &layout->columns[at + 1], after * sizeof(*layout->columns));
+	memmove(&layout->widths[at], &layout->widths[at + 1], after * sizeof(*layout->widths));
+}
+
+static size_t layout_width(const struct layout *layout)
+{
+	size_t total = 0;
+
+	for (size_t i = 0; i < layout->count; i++)
+		total += layout->widths[i] + 2;
+	return total ? total - 2 : 0;
 }
 
 static const char *colour_of(const struct vp_table_column *column, const union vp_cell *cell)
@@ -165,48 +230,53 @@ static const char *colour_of(const struct vp_table_column *column, const union v
 	return cell->percent >= HOT ? "\033[31m" : "\033[32m";
 }
 
-static void table_text_put_row(const struct vp_table *table, const union vp_cell *cells,
-			       const size_t *widths, bool colour, struct vp_buffer *out)
+static void put_header(const struct layout *layout, struct vp_buffer *out)
 {
-	size_t columns = table->columns.count;
+	for (size_t i = 0; i < layout->count; i++) {
+		const struct vp_table_column *column =
+		    &layout->table->columns.at[layout->columns[i]];
+		put_field(column->header, strlen(column->header), layout->widths[i],
+			  column->type != VP_CELL_TEXT, i + 1 == layout->count, out);
+	}
+}
 
-	for (size_t i = 0; i < columns; i++) {
-		const struct vp_table_column *column = &table->columns.at[i];
-		const char *paint = colour ? colour_of(column, &cells[i]) : NULL;
+static void put_row(const struct layout *layout, const union vp_cell *cells, bool colour,
+		    struct vp_buffer *out)
+{
+	char number[NUMBER_SIZE];
+
+	for (size_t i = 0; i < layout->count; i++) {
+		size_t place = layout->columns[i], size;
+		const struct vp_table_column *column = &layout->table->columns.at[place];
+		const char *paint = colour ? colour_of(column, &cells[place]) : NULL;
 		if (paint)
 			vp_buffer_string(out, paint);
-		size_t start = out->size;
-		table_text_put_cell(table, column, &cells[i], out);
-		pad_from(start, widths[i], column->type != VP_CELL_TEXT, i + 1 == columns, out);
+		const char *text =
+		    cell_text(layout->table, column->type, &cells[place], number, &size);
+		put_field(text, size, layout->widths[i], column->type != VP_CELL_TEXT,
+			  i + 1 == layout->count, out);
 		if (paint)
 			vp_buffer_string(out, "\033[m");
 	}
 }
 
-static void table_text_put(const struct vp_table *table, bool colour, struct vp_buffer *out)
+static void layout_put(const struct layout *layout, bool colour, struct vp_buffer *out)
 {
-	size_t columns = table->columns.count;
-	size_t *widths = vp_alloc((columns + 1) * sizeof(*widths));
+	const struct vp_table *table = layout->table;
+	const union vp_cell *cells = table->cells.at;
 
-	table_text_measure(table, widths);
-	for (size_t i = 0; i < columns; i++) {
-		size_t start = out->size;
-		vp_buffer_string(out, table->columns.at[i].header);
-		pad_from(start, widths[i], table->columns.at[i].type != VP_CELL_TEXT,
-			 i + 1 == columns, out);
-	}
-	for (size_t row = 0; row < vp_table_rows(table); row++)
-		table_text_put_row(table, &table->cells.at[row * columns], widths, colour, out);
-	free(widths);
+	put_header(layout, out);
+	for (size_t left = vp_table_rows(table); left; left--, cells += table->columns.count)
+		put_row(layout, cells, colour, out);
 }
 
 void vp_render_table_text(const struct vp_table *table, bool colour, struct vp_buffer *out)
 {
-	struct vp_table shown;
+	struct layout layout;
 
-	vp_table_without_old(table, &shown);
-	table_text_put(&shown, colour, out);
-	vp_table_deinit(&shown);
+	layout_init(&layout, table);
+	layout_put(&layout, colour, out);
+	layout_deinit(&layout);
 }
 
 static uint64_t table_text_sum_counts(const struct vp_table *table, size_t row)
@@ -262,52 +332,40 @@ static double largest_in(const struct vp_table *table, size_t column)
 }
 
 /* The column to leave out next: percentages go first. The number of columns: none is left. */
-static size_t table_text_least(const struct vp_table *table, const bool *shown)
+static size_t layout_least(const struct layout *layout)
 {
 	static const enum vp_cell_type types[] = {VP_CELL_PERCENT, VP_CELL_DURATION};
-	size_t columns = table->columns.count, least = columns;
+	const struct vp_table *table = layout->table;
+	size_t least = layout->count;
 
-	for (size_t type = 0; type < 2 && least == columns; type++)
-		for (size_t i = 0; i < columns; i++)
-			if (shown[i] && table->columns.at[i].type == types[type] &&
-			    (least == columns || largest_in(table, i) < largest_in(table, least)))
+	for (size_t type = 0; type < 2 && least == layout->count; type++)
+		for (size_t i = 0; i < layout->count; i++)
+			if (table->columns.at[layout->columns[i]].type == types[type] &&
+			    (least == layout->count ||
+			     largest_in(table, layout->columns[i]) <
+				 largest_in(table, layout->columns[least])))
 				least = i;
 	return least;
-}
-
-static size_t table_text_total(const size_t *widths, const bool *shown, size_t columns)
-{
-	size_t total = 0;
-
-	for (size_t i = 0; i < columns; i++)
-		total += shown[i] ? widths[i] + 2 : 0;
-	return total ? total - 2 : 0;
 }
 
 void vp_render_table_fitted(const struct vp_table *table, size_t width, bool colour,
 			    struct vp_buffer *out)
 {
-	struct vp_table now, fitted;
+	struct layout layout;
 	struct vp_buffer names = {0};
+	size_t least;
 
-	vp_table_without_old(table, &now);
-	size_t columns = now.columns.count, least;
-	VP_AUTO_FREE size_t *widths = vp_alloc((columns + 1) * sizeof(*widths));
-	VP_AUTO_FREE bool *shown = vp_alloc(columns + 1);
-	memset(shown, true, columns);
-	table_text_measure(&now, widths);
-	while (width && table_text_total(widths, shown, columns) > width &&
-	       (least = table_text_least(&now, shown)) < columns) {
-		shown[least] = false;
+	layout_init(&layout, table);
+	while (width && layout_width(&layout) > width &&
+	       (least = layout_least(&layout)) < layout.count) {
 		vp_buffer_printf(&names, "%s%s", names.size ? ", " : "",
-				 now.columns.at[least].header);
+				 table->columns.at[layout.columns[least]].header);
+		layout_drop(&layout, least);
 	}
-	vp_table_choose(&now, shown, &fitted);
-	table_text_put(&fitted, colour, out);
+	layout_put(&layout, colour, out);
 	if (names.size)
 		vp_buffer_printf(out, "(narrow terminal: without %s; -v shows all)\n",
 				 vp_buffer_text(&names));
 	vp_buffer_deinit(&names);
-	vp_table_deinit(&fitted);
-	vp_table_deinit(&now);
+	layout_deinit(&layout);
 }

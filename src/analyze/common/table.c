@@ -28,9 +28,17 @@ void vp_table_column_add_old(struct vp_table *table, const char *key, enum vp_ce
 	vp_table_column_add(table, key, NULL, "", type);
 }
 
+/* Whether the row above has the same text in this column, as most rows of a VM have. */
+static bool is_as_above(const struct vp_table *table, const char *text)
+{
+	size_t columns = table->columns.count, cells = table->cells.count;
+
+	return columns && cells >= columns && table->cells.at[cells - columns].text == text;
+}
+
 void vp_table_text(struct vp_table *table, const char *text)
 {
-	if (text && !vp_text_is_clean(text)) {
+	if (text && !is_as_above(table, text) && !vp_text_is_clean(text)) {
 		vp_vec_push(&table->cleaned, vp_text_cleaned(text));
 		text = table->cleaned.at[table->cleaned.count - 1];
 	}
