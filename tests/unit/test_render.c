@@ -409,6 +409,33 @@ static void test_widths(void **state)
 }
 
 /* Numbers as wide as they are printed, with what is rounded up, and no blanks at a line's end. */
+static void test_wide_header(void **state)
+{
+	/* As an event of a guest's kernel may be called. */
+	static const char header[] = "guest:a_tracepoint_with_a_name_that_is_longer_than_any_"
+				     "number,_and_than_a_text_in_a_column";
+	struct vp_table table = {0};
+	struct vp_buffer out = {0};
+	char expected[512];
+
+	vp_table_column_add(&table, "count", header, "", VP_CELL_COUNT);
+	vp_table_column_add(&table, "name", header, "", VP_CELL_TEXT);
+	vp_table_column_add(&table, "share", header, "%", VP_CELL_PERCENT);
+	vp_table_count(&table, 1234);
+	vp_table_text(&table, "short");
+	vp_table_percent(&table, 1e300);
+	vp_render_table_text(&table, false, &out);
+	int width = (int)strlen(header);
+	int size = snprintf(expected, sizeof(expected), "%s  %s  %s\n%*d  %-*s  ", header, header,
+			    header, width, 1234, width, "short");
+	assert_memory_equal(vp_buffer_text(&out), expected, (size_t)size);
+	/* The digits of a number that is out of all bounds are cut off. */
+	assert_int_equal(out.size, size + width + 1);
+	assert_int_equal(out.bytes[out.size - 1], '\n');
+	vp_buffer_deinit(&out);
+	vp_table_deinit(&table);
+}
+
 static void test_numbers(void **state)
 {
 	static const struct {
@@ -546,6 +573,7 @@ int main(void)
 	    cmocka_unit_test(test_no_chains),
 	    cmocka_unit_test(test_formats),
 	    cmocka_unit_test(test_widths),
+	    cmocka_unit_test(test_wide_header),
 	    cmocka_unit_test(test_numbers),
 	};
 
