@@ -17,27 +17,28 @@
 
 /* `size` zeroed bytes; free() them. */
 void *vp_alloc(size_t size) __attribute__((malloc, returns_nonnull)) VP_MUST_CHECK;
-/* The same, for what one thread writes all the time: nothing else lies in its cache lines, or in
- * those that are fetched with them. */
+/* Zeroed bytes that share no cache line with other data, nor the adjacent line that the CPU
+ * prefetches: for data that one thread writes all the time. free() them. */
 #define VP_APART 128
 void *vp_alloc_apart(size_t size) __attribute__((malloc, returns_nonnull)) VP_MUST_CHECK;
 /* Resizes `old` (or NULL) to `count` items of `size` bytes each; added bytes are not zeroed. */
 void *vp_realloc_array(void *old, size_t count, size_t size)
     __attribute__((returns_nonnull)) VP_MUST_CHECK;
-/* New strings, to be freed: a copy, a copy of at most `size` bytes, and as printf() prints. */
+/* New strings, to be freed: a copy, a copy of at most `size` bytes, and text formatted as by
+ * printf(). */
 char *vp_strdup(const char *text) __attribute__((returns_nonnull)) VP_MUST_CHECK;
 char *vp_strndup(const char *text, size_t size) __attribute__((returns_nonnull)) VP_MUST_CHECK;
 char *vp_format(const char *format, ...) __attribute__((returns_nonnull))
 VP_PRINTF(1, 2) VP_MUST_CHECK;
 
-/* For a table that is hit all over: `size` zeroed bytes, a power of two, in large pages if it has
- * their size; with small ones most look-ups would walk page tables. NULL if memory is out. */
+/* `size` zeroed bytes, a power of two, in huge pages if large enough: for tables with random
+ * access, in which most look-ups would otherwise miss the TLB. NULL if out of memory. */
 void *vp_alloc_large(size_t size) VP_MUST_CHECK;
 
-/* As vp_realloc_array(), but NULL if memory is out; `old` is then unchanged. */
+/* Like vp_realloc_array(), but returns NULL if out of memory; `old` is then unchanged. */
 void *vp_realloc_try(void *old, size_t count, size_t size) VP_MUST_CHECK;
 
-/* Each program defines it; one that does not is stopped by a trap. It must not return. */
+/* Defined by each program; without a definition the program traps. It must not return. */
 VP_NORETURN void vp_alloc_failed(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Bytes that grow: what writers build before they write. */
+/* A growable byte buffer. */
 #ifndef VP_BASE_BUFFER_H
 #define VP_BASE_BUFFER_H
 
@@ -19,10 +19,10 @@ struct vp_buffer {
 void vp_buffer_deinit(struct vp_buffer *buffer);
 /* Makes room for `size` more bytes and returns where they go; the caller fills them. */
 void *vp_buffer_extend(struct vp_buffer *buffer, size_t size);
-/* The same for sizes that a file decides: NULL if memory is out. */
+/* The same for sizes that a file decides: NULL if out of memory. */
 void *vp_buffer_try_extend(struct vp_buffer *buffer, size_t size);
-/* Append `size` bytes, a terminated string, `size` times a character, and text as printf() prints
- * it. The first three are inline: reports are made of a few bytes at a time. */
+/* Append `size` bytes, a terminated string, a character `size` times, and text formatted as by
+ * printf(). The first three are inline: reports consist of many short pieces. */
 
 static inline void vp_buffer_append(struct vp_buffer *buffer, const void *bytes, size_t size)
 {
@@ -47,14 +47,11 @@ void vp_buffer_printf(struct vp_buffer *buffer, const char *format, ...) VP_PRIN
 /* Appends a number as printf("%llu") prints it, padded on the left with `with` to a width of at
  * most 24. */
 void vp_buffer_padded(struct vp_buffer *buffer, uint64_t number, size_t width, char with);
-/* The same without a width, many times faster than printf(): an export has millions of lines. */
+/* The same without padding; much faster than printf(), for exports with millions of lines. */
 void vp_buffer_count(struct vp_buffer *buffer, uint64_t number);
 
-/*
- * Where a line is put together at once, which is twice as fast as to append its parts: room for as
- * many bytes as it has at most, then parts, each of which returns where the next one goes, then the
- * end.
- */
+/* Assembles a whole line, twice as fast as appending its parts: reserve the line's maximum size,
+ * write the parts (each call returns the position of the next), then end the line. */
 enum { VP_PUT_BLOCK = 32, VP_PUT_COUNT = 20, VP_PUT_PADDED = 32 };
 static inline char *vp_buffer_room(struct vp_buffer *buffer, size_t size)
 {
@@ -75,7 +72,7 @@ static inline char *vp_put_text(char *at, const char *text)
 	memcpy(at, text, size);
 	return at + size;
 }
-/* Copies in blocks, without a call: both places must have room for one block more. */
+/* Copies in blocks, without a call. Source and destination need VP_PUT_BLOCK spare bytes. */
 static inline char *vp_put_blocks(char *at, const char *bytes, size_t size)
 {
 	for (size_t i = 0; i < size; i += VP_PUT_BLOCK)
@@ -84,7 +81,7 @@ static inline char *vp_put_blocks(char *at, const char *bytes, size_t size)
 }
 /* Writes a number. VP_PUT_COUNT bytes at `at` may be overwritten. */
 char *vp_put_count(char *at, uint64_t number);
-/* As vp_buffer_padded(): VP_PUT_PADDED bytes are written, whatever the width. */
+/* Like vp_buffer_padded(). Always writes VP_PUT_PADDED bytes; the returned position is right. */
 char *vp_put_padded(char *to, uint64_t number, size_t width, char with);
 
 /* The bytes with a terminating zero (not counted in size); valid until the next change. */

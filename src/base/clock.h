@@ -10,16 +10,16 @@ struct vp_clock_reading {
 	uint64_t monotonic; /* CLOCK_MONOTONIC, ns */
 	uint64_t realtime;  /* CLOCK_REALTIME, ns */
 	uint64_t tsc;       /* clock_counter() */
-	uint32_t error_ns;  /* the readings lie within this many nanoseconds */
+	uint32_t error_ns;  /* maximum distance of the three readings, ns */
 };
 
 /* CLOCK_MONOTONIC, ns. */
 uint64_t vp_clock_monotonic(void);
-/* Reads all clocks; the tightest of a few tries. */
+/* Reads all clocks; the closest of several attempts. */
 struct vp_clock_reading vp_clock_read(void);
 
-/* A reading of a kernel clock, and of the counter at the same moment within error_ns: the tightest
- * of `tries`, since others may be interrupted. */
+/* Reads a kernel clock and the TSC as close together as possible: the best of `tries` attempts,
+ * because others may be interrupted. error_ns: maximum distance of the two. */
 void vp_clock_pair(clockid_t clock, int tries, uint64_t *ns, uint64_t *counter, uint64_t *error_ns);
 
 #endif

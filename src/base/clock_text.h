@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The form in which a recording's times are printed: each is one that --time takes. */
+/* Formats of times in output. Each is also accepted by --time. */
 #ifndef VP_BASE_CLOCK_TEXT_H
 #define VP_BASE_CLOCK_TEXT_H
 
@@ -16,7 +16,7 @@ enum vp_clock_form {
 	VP_CLOCK_FORMS
 };
 
-/* Zero is the host's clock. */
+/* Zero-initialized: VP_CLOCK_FORM_HOST. */
 struct vp_clock_text {
 	enum vp_clock_form form;
 	uint64_t start;          /* of the recording, ns */
@@ -25,9 +25,9 @@ struct vp_clock_text {
 
 enum { VP_CLOCK_TEXT_SIZE = 64 };
 
-/* "host", "offset", "time" or "rfc3339"; false: another word. */
+/* Parses "host", "offset", "time" or "rfc3339"; false for other words. */
 bool vp_clock_form_named(const char *name, enum vp_clock_form *ret);
-/* Writes the time `ns` of CLOCK_MONOTONIC. Returns `text`. */
+/* Formats `ns` of CLOCK_MONOTONIC into `text` and returns it. */
 const char *vp_clock_text(const struct vp_clock_text *clock, uint64_t ns,
 			  char text[VP_CLOCK_TEXT_SIZE]);
 

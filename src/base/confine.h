@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Takes every right from this process but that to use what it has open. */
+/* Drops all rights of this process except using its open descriptors. */
 #ifndef VP_BASE_CONFINE_H
 #define VP_BASE_CONFINE_H
 
@@ -10,31 +10,26 @@
 #include "base/macros.h"
 
 /*
- * A confined process may use this much memory of its own beyond what it has already, whatever its
- * parent has mapped: the limits of its kind are relative to what was inherited. A reader of a
- * guest's memory, whose input the guest chose, gets less than one of files.
+ * Memory limits of a confined process, bytes, on top of what it has mapped at the time of the call.
+ * A reader of guest memory, whose input the guest chose, has a lower limit than a reader of files.
  */
 #define VP_CONFINED_MEMORY (1ULL << 30)
 #define VP_CONFINED_READER_MEMORY (4ULL << 30)
 
 /*
- * For ever: another user without capabilities, no descriptors but `fds` (they get new numbers; -1
- * stays), standard input, output and error lead nowhere (but the last stays with VPERF_DEBUG), and
- * of system calls only reading, writing, waiting and memory, and the ioctl `request`, if that is
- * not 0. It can make no file larger than `max_file` bytes: writing more fails with EFBIG.
- * Errors: any of it is not possible; the process is to exit.
+ * Confines the process for the rest of its life. It becomes another user without capabilities. It
+ * keeps only the descriptors `fds` (renumbered; -1 stays) and standard input, output and error,
+ * which lead to /dev/null (standard error stays with VPERF_DEBUG). The remaining system calls are
+ * reading, writing, waiting, memory, and the ioctl `request` unless 0. Files are limited to
+ * `max_file` bytes (EFBIG). Errors: a step failed; the process must then exit.
  */
 struct vp_error *vp_confine(int *fds, size_t count, unsigned long request,
 			    uint64_t max_file) VP_MUST_CHECK;
-/*
- * For a process that has to find files by itself: it may open any file to read, as before, and
- * write to `fds`; no more than that. Other system calls fail.
- */
+/* Confines a process that has to find files by itself: it may open any file for reading and write
+ * to `fds`. Other system calls fail. */
 struct vp_error *vp_confine_to_reading(int *fds, size_t count, uint64_t max_file) VP_MUST_CHECK;
-/*
- * For a process that talks to the clients of the listening socket `fd`: besides what vp_confine()
- * allows, it may accept connections, receive and send. Other system calls fail.
- */
+/* Confines a server of the listening socket `fd`: as vp_confine(), and it may accept connections,
+ * receive and send. */
 struct vp_error *vp_confine_to_serving(int *fd) VP_MUST_CHECK;
 
 #endif

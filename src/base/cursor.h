@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A bounds-checked walk over bytes that somebody else made: a file, a socket, a guest.
+ * Bounds-checked reader of untrusted bytes: a file, a socket, a guest.
  *
- * Every read either yields a value inside the bounds or marks the cursor as failed; after a failure
- * all further reads yield zero, so a parser may read a whole group and ask vp_cursor_ok() once.
+ * Every read either yields a value inside the bounds or marks the cursor as failed. After a failure
+ * all further reads yield zero, so a parser may read several values and check vp_cursor_ok() once.
  */
 #ifndef VP_BASE_CURSOR_H
 #define VP_BASE_CURSOR_H
@@ -18,16 +18,16 @@ struct vp_cursor {
 	const char *next;
 	const char *end;
 	bool failed;
-	bool swaps; /* integers are of the other byte order */
+	bool swaps; /* byte order differs from the host's */
 };
 
-/* A piece of the cursor's bytes; not terminated. */
+/* Part of the cursor's bytes; not terminated. */
 struct vp_slice {
 	const char *bytes;
 	size_t size;
 };
 
-/* Binary reads are inline: an event has a dozen of them. */
+/* Binary reads are inline: each event has about a dozen. */
 
 /* A cursor at the start of `size` bytes, which must outlive it and its slices. */
 static inline struct vp_cursor vp_cursor_of(const void *bytes, size_t size)
@@ -54,7 +54,7 @@ static inline size_t vp_cursor_left(const struct vp_cursor *cursor)
 	return cursor->failed ? 0 : (size_t)(cursor->end - cursor->next);
 }
 
-/* Binary: raw bytes and integers, little-endian as on all that vperf runs on, unless `swaps`. */
+/* Binary: raw bytes and integers, little-endian unless `swaps`. */
 static inline struct vp_slice vp_cursor_bytes(struct vp_cursor *cursor, size_t size)
 {
 	if (vp_cursor_left(cursor) < size) {
@@ -81,15 +81,15 @@ VP_CURSOR_INTEGER(32)
 VP_CURSOR_INTEGER(16)
 #undef VP_CURSOR_INTEGER
 
-/* Text: the next line without its newline; false at the end of the bytes. */
+/* Text: the next line without its newline; false at the end. */
 bool vp_cursor_line(struct vp_cursor *cursor, struct vp_slice *line);
-/* The next word, up to one of blank or tab (which is skipped); fails at the end. */
+/* Text: the next word, up to one blank or tab (skipped); fails at the end. */
 struct vp_slice vp_cursor_word(struct vp_cursor *cursor);
-/* Up to a zero byte, which is skipped; fails without one. */
+/* The bytes up to a NUL byte (skipped); fails without one. */
 struct vp_slice vp_cursor_string(struct vp_cursor *cursor);
-/* All that is left. */
+/* All remaining bytes. */
 struct vp_slice vp_cursor_rest(struct vp_cursor *cursor);
-/* A word that is a whole number, decimal or hexadecimal (no 0x); fails on anything else or
+/* The next word as a decimal or hexadecimal (no 0x) number; fails on anything else and on
  * overflow. */
 uint64_t vp_cursor_decimal(struct vp_cursor *cursor);
 uint64_t vp_cursor_hex(struct vp_cursor *cursor);
@@ -104,7 +104,7 @@ static inline int vp_hex_value(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Whether the slice's bytes are those of the string `text`. */
+/* Whether the slice equals the string `text`. */
 bool vp_slice_is(struct vp_slice slice, const char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Attributes and cleanup helpers: part of a prototype, not decoration. */
+/* Attributes and cleanup helpers. */
 #ifndef VP_BASE_MACROS_H
 #define VP_BASE_MACROS_H
 
@@ -12,14 +12,14 @@
 #define VP_MUST_CHECK __attribute__((warn_unused_result))
 #define VP_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define VP_NORETURN __attribute__((noreturn))
-/* For a loop that runs for each record: code outside of it, code in it, a condition that is rarely
- * true. */
+/* For loops over records: code kept out of the loop, code inlined into it, a condition that is
+ * rarely true. */
 #define VP_NOINLINE __attribute__((noinline))
 #define VP_INLINE inline __attribute__((always_inline))
 #define VP_RARELY(condition) __builtin_expect(!!(condition), 0)
 #define VP_CLEANUP(fn) __attribute__((cleanup(fn)))
 
-/* Stands for "no index". */
+/* The invalid index. */
 #define VP_NONE UINT32_MAX
 
 #define VP_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
@@ -45,7 +45,8 @@ static inline void vp_cleanup_fclose(FILE **file)
 #define VP_AUTO_CLOSE VP_CLEANUP(vp_cleanup_close)
 #define VP_AUTO_FCLOSE VP_CLEANUP(vp_cleanup_fclose)
 
-/* Hands a pointer over to the caller: the variable's cleanup then frees nothing. */
+/* Transfers ownership of a pointer: yields it and clears the variable, whose cleanup then frees
+ * nothing. */
 #define VP_TAKE(p)                                                                                 \
 	({                                                                                         \
 		__typeof__(p) vp_taken = (p);                                                      \

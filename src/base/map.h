@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * A hash map from a 64-bit key to a 32-bit value (usually an index into a vector). Open addressing;
- * one lookup touches one cache line in the usual case.
- */
+/* Hash map from a 64-bit key to a 32-bit value (usually an index into a vector). Open addressing; a
+ * lookup usually touches one cache line. */
 #ifndef VP_BASE_MAP_H
 #define VP_BASE_MAP_H
 
@@ -28,11 +26,11 @@ struct vp_map {
 void vp_map_deinit(struct vp_map *map);
 /* Address of the value of `key`, or NULL. Valid until the next insertion. */
 uint32_t *vp_map_find(const struct vp_map *map, uint64_t key);
-/* Address of the value of `key`, inserted with `value` if absent (then *inserted is true). */
+/* Address of the value of `key`; inserted with `value` if missing (then *inserted is true). */
 uint32_t *vp_map_insert(struct vp_map *map, uint64_t key, uint32_t value, bool *inserted);
 
-/* Mixes 64 bits so that every input bit moves every output bit (the finalizer of MurmurHash3), in
- * each process otherwise. */
+/* Mixes 64 bits so that each input bit affects all output bits (MurmurHash3 finalizer), seeded per
+ * process. */
 static inline uint64_t vp_hash64(uint64_t x)
 {
 	x ^= vp_hash_seed();

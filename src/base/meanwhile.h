@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Something that must not wait, done about ten times a second or more while something else is
- * waited for. */
+/* A callback for urgent work, called at least ten times a second during a long wait. */
 #ifndef VP_BASE_MEANWHILE_H
 #define VP_BASE_MEANWHILE_H
 

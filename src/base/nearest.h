@@ -13,16 +13,16 @@ struct vp_nearest {
 	struct vp_slice wanted;
 	struct {
 		char name[VP_NEAREST_SIZE];
-		size_t distance; /* letters to change, add and take away */
+		size_t distance; /* number of letters to change, insert and delete */
 	} best[VP_NEAREST_MAX];
 	size_t count;
 };
 
 /* `wanted` must outlive the search. */
 void vp_nearest_init(struct vp_nearest *nearest, struct vp_slice wanted);
-/* Looks at one more name; those of VP_NEAREST_SIZE letters and more are too long. */
+/* Compares one more name; names of VP_NEAREST_SIZE letters or more are ignored. */
 void vp_nearest_add(struct vp_nearest *nearest, const char *name);
-/* Looks at each word of a list such as "a, b or c". */
+/* Compares each word of a list such as "a, b or c". */
 void vp_nearest_add_words(struct vp_nearest *nearest, const char *list);
 /* " (did you mean a, b or c?)", or "" if no name is near; the caller frees it. */
 char *vp_nearest_text(const struct vp_nearest *nearest);

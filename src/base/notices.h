@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sentences for whoever runs a recorder: each is handed out once. */
+/* Queue of warnings for the user of a recorder; each is returned once. */
 #ifndef VP_BASE_NOTICES_H
 #define VP_BASE_NOTICES_H
 
@@ -7,7 +7,7 @@
 
 typedef VP_VEC(char *) vp_notices;
 
-/* The oldest, to be freed, or NULL. */
+/* Removes and returns the oldest warning, to be freed; NULL: empty. */
 char *vp_notices_take(vp_notices *notices);
 void vp_notices_deinit(vp_notices *notices);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Limits the cost of long work to a share of one pCPU and to a number of bytes per second,
- * whichever is slower. A little may be used at once; more is paid for by sleeping. */
+/* Limits long work to a share of one pCPU and to bytes per second, whichever is slower. A burst is
+ * free; work beyond it is compensated by sleeping. */
 #ifndef VP_BASE_PACE_H
 #define VP_BASE_PACE_H
 
@@ -8,36 +8,37 @@
 #include <stdint.h>
 
 enum {
-	VP_PACE_CPU_PERCENT = 2, /* of one pCPU */
-	VP_PACE_MIB = 64,        /* in a second */
-	/* The amount that may be used at once after a long idle time. */
+	VP_PACE_CPU_PERCENT = 2, /* percent of one pCPU */
+	VP_PACE_MIB = 64,        /* MiB per second */
+	/* Burst that is available after a long idle time. */
 	VP_PACE_CPU_MS_AT_ONCE = 50,
 	VP_PACE_MIB_AT_ONCE = 16,
 };
 
-/* Nanoseconds. */
+/* Clocks, ns. */
 struct vp_throttle_clock {
 	void *context;
-	uint64_t (*wall)(void *context); /* that only goes on */
-	uint64_t (*cpu)(void *context);  /* that this process has used */
+	uint64_t (*wall)(void *context); /* monotonic */
+	uint64_t (*cpu)(void *context);  /* CPU time of this process */
 	void (*sleep)(void *context, uint64_t ns);
 };
 
 struct vp_throttle {
 	struct vp_throttle_clock clock;
-	uint64_t now, cpu;          /* at the last look */
-	uint64_t cpu_due, read_due; /* when all that was used is paid for */
-	uint64_t bytes;             /* read since the last look */
+	uint64_t now, cpu;          /* at the last update */
+	uint64_t cpu_due, read_due; /* times at which all use so far is compensated */
+	uint64_t bytes;             /* read since the last update */
 };
 
-/* `clock` NULL: this process's own. */
+/* `clock` NULL: the clocks of this process. */
 void vp_throttle_init(struct vp_throttle *pace, const struct vp_throttle_clock *clock);
-/* Accounts for that many bytes. True if the clocks were read, which is done from time to time. */
+/* Accounts for that many bytes. Returns true if the clocks were read, which is done only now and
+ * then. */
 bool vp_throttle_charge(struct vp_throttle *pace, uint64_t bytes);
-/* Looks at the clocks; `charge`: what was used since the last look has to be paid for. */
+/* Reads the clocks; `charge`: the use since the last update counts. */
 void vp_throttle_update(struct vp_throttle *pace, bool charge);
-/* Sleeps until what was used beyond what may be used at once is paid for, but not beyond `end`;
- * false: it is not by then. */
+/* Sleeps until the use beyond the burst is compensated, at most until `end`; false: `end` came
+ * first. */
 bool vp_throttle_wait(struct vp_throttle *pace, uint64_t end);
 
 #endif

@@ -16,7 +16,7 @@ struct vp_pcpus {
 
 /* Numbers of the online pCPUs, from /sys/devices/system/cpu/online; free with vp_vec_deinit(). */
 struct vp_error *vp_pcpus_online(struct vp_pcpus *ret) VP_MUST_CHECK;
-/* How many numbers there are of pCPUs that are present, online or not: the highest + 1. */
+/* The highest number of a present pCPU, online or not, + 1. */
 struct vp_error *vp_pcpus_present(uint32_t *ret) VP_MUST_CHECK;
 /* Parses a kernel CPU list such as "0-3,8"; `source` names it in the error. */
 struct vp_error *vp_pcpus_parse(const char *list, const char *source,

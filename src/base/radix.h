@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sorts many things by a number each, without comparing them. */
+/* Radix sort of items by an integer key. */
 #ifndef VP_BASE_RADIX_H
 #define VP_BASE_RADIX_H
 
@@ -11,7 +11,7 @@ struct vp_keyed {
 	uint32_t item;
 };
 
-/* Smallest key first; those of one key stay in their order. */
+/* Sorts by ascending key; stable. */
 void vp_radix_sort(struct vp_keyed *things, size_t count);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Search in what is sorted. */
+/* Binary search. */
 #ifndef VP_BASE_SEARCH_H
 #define VP_BASE_SEARCH_H
 
 #include <stddef.h>
 
-/* The first index from 0 to count - 1 for which `holds`, an expression in the index `i`, is true;
- * count if it is false for all. Once true, it must be true for all later indices. */
+/* The first index `i` from 0 to count - 1 for which the expression `holds` is true, or count.
+ * `holds` must be false up to some index and true from there on. */
 #define VP_FIRST(i, count, holds)                                                                  \
 	({                                                                                         \
 		size_t vp_low = 0, vp_high = (count);                                              \

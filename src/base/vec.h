@@ -14,7 +14,8 @@
 		size_t room;                                                                       \
 	}
 
-/* Appends one zeroed-or-stale slot and yields its address; valid until the next push. */
+/* Appends a slot whose contents are undefined, and yields its address; valid until the next
+ * push. */
 #define vp_vec_push_slot(vec)                                                                      \
 	({                                                                                         \
 		if ((vec)->count == (vec)->room) {                                                 \
@@ -24,7 +25,7 @@
 		&(vec)->at[(vec)->count++];                                                        \
 	})
 
-/* The item may ask the array itself: it is worked out before there is one more. */
+/* Appends `item`. The expression may use the vector: it is evaluated before the vector grows. */
 #define vp_vec_push(vec, item)                                                                     \
 	({                                                                                         \
 		__typeof__(*(vec)->at) vp_pushed = (item);                                         \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A child process for untrusted input: it does one thing, and ends with its parent. */
+/* A child process for untrusted input; it ends with its parent. */
 #ifndef VP_BASE_WORKER_PROCESS_H
 #define VP_BASE_WORKER_PROCESS_H
 
@@ -10,19 +10,18 @@
 
 struct vp_worker_process {
 	pid_t process;
-	int channel; /* its other end has the worker */
+	int channel; /* our end of the socket pair */
 };
 
 /*
  * Calls work(context, channel) in a new process, which exits when that returns. `type` of the
- * socket pair between both: SOCK_STREAM or SOCK_SEQPACKET. Signals that end a recording from the
- * terminal go to all processes: the worker ignores them. It has the rights of this process until
- * it gives them up (vp_confine()).
+ * socket pair: SOCK_STREAM or SOCK_SEQPACKET. The worker ignores the signals that a terminal sends
+ * to end a recording. It has the rights of this process until it drops them (vp_confine()).
  */
 struct vp_error *vp_worker_process_start(int type, void (*work)(void *context, int channel),
 					 void *context,
 					 struct vp_worker_process *ret) VP_MUST_CHECK;
-/* Ends it, whatever it does. */
+/* Kills the worker and waits for it. */
 void vp_worker_process_end(struct vp_worker_process *worker);
 
 #endif

@@ -8,19 +8,19 @@
 
 #include "base/vec.h"
 
-/* No file has more functions. Further ones are ignored. */
+/* Limit of functions per file; further ones are ignored. */
 enum { VP_CODE_RANGES_MAX = 4 << 20 };
 
 struct vp_code_range {
-	uint64_t start, size; /* size 0: up to the next one */
+	uint64_t start, size; /* size 0: up to the next range */
 };
 
 typedef VP_VEC(struct vp_code_range) vp_code_ranges;
 
-/* Contents of a section and its address; bytes that are missing are zero. */
+/* Contents of a section and its address; bytes missing from the file are zero. */
 struct vp_section_bytes {
 	const void *bytes;
-	size_t size; /* 0: none */
+	size_t size; /* 0: no such section */
 	uint64_t addr;
 };
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Function extents from the unwind tables of an ELF file (.eh_frame, .eh_frame_hdr). Stripped files
- * keep them. Their names are not in there.
- */
+/* Function extents from the unwind tables of an ELF file (.eh_frame, .eh_frame_hdr), which stripped
+ * files keep. The tables have no names. */
 #ifndef VP_MAPS_EH_FRAME_H
 #define VP_MAPS_EH_FRAME_H
 
@@ -16,8 +14,8 @@ struct vp_eh_frame {
 };
 
 /*
- * Appends the functions to `ret`, in any order, possibly twice. Both tables are read: the header
- * finds entries after a part that is missing. Entries that are damaged are left out. Little-endian
+ * Appends the functions to `ret`, unsorted and possibly twice: both tables are read, because the
+ * header also leads to entries after a missing part. Damaged entries are skipped. Little-endian
  * files only.
  */
 void vp_eh_frame_functions(const struct vp_eh_frame *tables, vp_code_ranges *ret);

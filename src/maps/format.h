@@ -52,17 +52,17 @@ struct vp_build_id {
 	uint8_t bytes[VP_BUILD_ID_MAX];
 };
 
-/* The first `size` bytes at `bytes`; unknown for a size of 0 or above the limit. */
+/* The build-id of `size` bytes at `bytes`; unknown if the size is 0 or above the limit. */
 struct vp_build_id vp_build_id_of(const void *bytes, size_t size);
-/* From pairs of hexadecimal digits, or "-" for unknown; false if it is neither. */
+/* Parses hexadecimal digits, or "-" (unknown); false: malformed. */
 bool vp_build_id_parse(struct vp_slice text, struct vp_build_id *id);
-/* Appends the hexadecimal digits, or "-". */
+/* Appends the hexadecimal digits, or "-" if unknown. */
 void vp_build_id_put(const struct vp_build_id *id, struct vp_buffer *buffer);
 bool vp_build_id_equal(const struct vp_build_id *a, const struct vp_build_id *b);
 /* Finds the GNU build-id among ELF notes, such as /sys/kernel/notes or a PT_NOTE segment. */
 bool vp_build_id_in_notes(const void *notes, size_t size, struct vp_build_id *id);
 
-/* Whether a kernel symbol of that type is a function; types are those of nm(1). */
+/* Whether a kernel symbol of that type, a letter of nm(1), is a function. */
 static inline bool vp_maps_is_text(char type)
 {
 	return type == 't' || type == 'T' || type == 'w' || type == 'W';
@@ -70,7 +70,7 @@ static inline bool vp_maps_is_text(char type)
 
 /* Appends `text` escaped to one word. */
 void vp_maps_escape(const char *text, struct vp_buffer *buffer);
-/* Appends what `word` stands for; a '%' that is not followed by two digits stands for itself. */
+/* Appends `word` unescaped; a '%' without two digits after it is kept. */
 void vp_maps_unescape(struct vp_slice word, struct vp_buffer *buffer);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Shared by the files that read an image. */
+/* Functions shared by the files that read an image. */
 #ifndef VP_MAPS_IMAGE_PRIVATE_H
 #define VP_MAPS_IMAGE_PRIVATE_H
 
@@ -7,22 +7,20 @@
 #include "maps/elf_file.h"
 #include "maps/image.h"
 
-/* Ranks of symbols from tables other than symbol tables, after all of those. */
+/* Symbols from other sources rank after those of symbol tables. */
 enum { VP_IMAGE_RANK_DERIVED = 128 };
 
-/* Adds a symbol; its name is cut at a length that no function has. */
+/* Adds a symbol; names of excessive length are truncated. */
 void vp_image_add(struct vp_image *image, const struct vp_image_symbol *symbol,
 		  struct vp_slice name);
-/* Sorts the symbols by offset and keeps the best one of each. */
+/* Sorts the symbols by offset and keeps the best-ranked one per offset. */
 void vp_image_sort(struct vp_image *image);
 
-/* Adds the functions in a Go program's own table. */
+/* Adds the functions of a Go program's own table. */
 void vp_image_add_go(struct vp_image *image, const struct vp_elf_file *file);
-/* Adds "NAME@plt" for the code that jumps to functions of other files. */
+/* Adds a symbol "NAME@plt" for each PLT entry. */
 void vp_image_add_plt(struct vp_image *image, const struct vp_elf_file *file);
-/*
- * Adds, without a name, the functions of the unwind tables, as far as no symbol covers them. The
- * symbols are sorted before and after it. A symbol without a size gets that of its function.
- */
+/* Adds functions of the unwind tables that no symbol covers, without names. Symbols must be sorted
+ * before and after. A symbol without a size gets the size from the unwind tables. */
 void vp_image_add_extents(struct vp_image *image, const struct vp_elf_file *file);
 #endif

@@ -24,7 +24,7 @@
 #include "base/vec.h"
 #include "maps/format.h"
 
-/* Base of an offset. */
+/* Base register of an offset. */
 enum vp_orc_register {
 	VP_ORC_NONE,
 	VP_ORC_PREV_SP, /* the caller's stack pointer */
@@ -35,17 +35,17 @@ enum vp_orc_register {
 	VP_ORC_SP,
 	VP_ORC_R10,
 	VP_ORC_R13,
-	VP_ORC_BP_INDIRECT, /* what is in memory at BP + offset */
-	VP_ORC_SP_INDIRECT, /* what is in memory at SP, and the offset is added to that */
+	VP_ORC_BP_INDIRECT, /* the word in memory at BP + offset */
+	VP_ORC_SP_INDIRECT, /* the word in memory at SP, plus the offset */
 	VP_ORC_REGISTERS
 };
 
 enum vp_orc_kind {
-	VP_ORC_UNDEFINED, /* no frame is known here */
-	VP_ORC_OUTERMOST, /* there is no caller */
+	VP_ORC_UNDEFINED, /* unknown frame */
+	VP_ORC_OUTERMOST, /* outermost frame, no caller */
 	VP_ORC_CALL,      /* the return address is below the caller's stack pointer */
-	VP_ORC_REGS,      /* a struct pt_regs is there instead */
-	VP_ORC_IRET_REGS, /* its last five words are */
+	VP_ORC_REGS,      /* a struct pt_regs is on the stack */
+	VP_ORC_IRET_REGS, /* the last five words of a struct pt_regs are on the stack */
 	VP_ORC_KINDS
 };
 
@@ -55,36 +55,36 @@ struct vp_orc_rule {
 };
 
 struct vp_orc_entry {
-	uint64_t from; /* address; up to the next entry's */
+	uint64_t from; /* start address; the entry ends at the next one */
 	uint32_t rule;
 };
 
 struct vp_orc {
 	VP_VEC(struct vp_orc_rule) rules;
-	VP_VEC(struct vp_orc_entry) entries; /* by address */
-	bool whole;                          /* the last line is there */
+	VP_VEC(struct vp_orc_entry) entries; /* sorted by address */
+	bool whole;                          /* the end line is present */
 };
 
-/* Reads text; `label` names it in sentences. Errors: it is no such text. */
+/* Parses the text; `label` names it in sentences. Errors: malformed. */
 struct vp_error *vp_orc_parse(const char *label, const void *text, size_t size,
 			      struct vp_orc *ret) VP_MUST_CHECK;
-/* Reads the file at `path`. Errors: unreadable, or no such text. */
+/* Reads the file at `path`. Errors: unreadable or malformed. */
 struct vp_error *vp_orc_load(const char *path, struct vp_orc *ret) VP_MUST_CHECK;
 void vp_orc_deinit(struct vp_orc *orc);
 /* The rule at an address, or NULL. */
 const struct vp_orc_rule *vp_orc_find(const struct vp_orc *orc, uint64_t address);
 
-/* Writes the text into `text`, entry by entry; who has it may empty it meanwhile. */
+/* Appends to `text` entry by entry; the caller may empty it in between. */
 struct vp_orc_writer {
 	struct vp_buffer text;
-	uint64_t lines, last; /* last: address */
-	struct vp_map rules;  /* a rule's bits → its number */
+	uint64_t lines, last; /* last: the previous entry's address */
+	struct vp_map rules;  /* packed rule → number */
 };
 
-/* Begins the text; `release` and `build_id` are the kernel's. */
+/* Starts the text; `release` and `build_id` of the kernel. */
 void vp_orc_writer_init(struct vp_orc_writer *writer, const char *release,
 			const struct vp_build_id *build_id);
-/* Adds an entry: `rule` holds from address `from` on, up to the next entry's. Ascending. */
+/* Adds an entry: `rule` applies from address `from` to the next entry's. Addresses must ascend. */
 void vp_orc_write(struct vp_orc_writer *writer, uint64_t from, const struct vp_orc_rule *rule);
 /* Adds the end line. */
 void vp_orc_writer_finish(struct vp_orc_writer *writer);

@@ -12,8 +12,8 @@
 #include "maps/format.h"
 
 /*
- * With a file descriptor, the text goes there in large pieces, and the first write that fails is
- * kept in `error` (negative errno; later lines are dropped). Without one (-1), all of it stays in
+ * Output buffer. With a file descriptor, the text is written in large pieces, and the first failed
+ * write is kept in `error` (-errno; later lines are dropped). Without one (-1), the text stays in
  * `buffer`.
  */
 struct vp_maps_writer {
@@ -23,30 +23,29 @@ struct vp_maps_writer {
 	int error;
 };
 
-/* Begins the text with its version line. */
+/* Starts the text with its version line. */
 void vp_maps_writer_init(struct vp_maps_writer *writer, int fd);
-/* Ends the text with its end line; 0 or the first write error. Call _deinit() after it. */
+/* Ends the text with the end line and writes the rest; 0 or the first write error. Call _deinit()
+ * afterwards. */
 int vp_maps_writer_finish(struct vp_maps_writer *writer) VP_MUST_CHECK;
 void vp_maps_writer_deinit(struct vp_maps_writer *writer);
-/* Writes what is there so far; 0 or the first write error. */
+/* Writes the buffered text; 0 or the first write error. */
 int vp_maps_writer_flush(struct vp_maps_writer *writer) VP_MUST_CHECK;
-/* Adds the whole lines of another symbol map, but only those whose keyword is one of `keywords`. */
+/* Adds whole lines of another symbol map: those whose keyword is in `keywords`. */
 void vp_maps_writer_adopt(struct vp_maps_writer *writer, struct vp_slice text,
 			  const char *keywords);
 
-/*
- * The lines of docs/format-maps.md, one each, with the fields of the same names: times and errors
- * in ns of the machine's CLOCK_MONOTONIC, addresses and sizes in bytes. Texts are escaped here.
- */
+/* The lines of docs/format-maps.md, with fields of the same names. Times and errors: ns of the
+ * machine's CLOCK_MONOTONIC; addresses and sizes: bytes. Texts are escaped. */
 void vp_maps_write_machine(struct vp_maps_writer *writer, bool guest, const char *name);
-/* The source of the text, if it is not an agent: "memory" is the host, reading guest memory. */
+/* Source of the text, unless an agent: "memory" for the host that reads guest memory. */
 void vp_maps_write_source(struct vp_maps_writer *writer, const char *source);
 void vp_maps_write_kernel(struct vp_maps_writer *writer, const char *release,
 			  const struct vp_build_id *id);
 void vp_maps_write_paging(struct vp_maps_writer *writer, unsigned levels, bool kpti);
 void vp_maps_write_clock(struct vp_maps_writer *writer, uint64_t mono_ns, uint64_t tsc,
 			 uint64_t error_ns);
-/* `module` may be NULL: the kernel itself. */
+/* `module` NULL: the kernel itself. */
 void vp_maps_write_kernel_symbol(struct vp_maps_writer *writer, uint64_t addr, uint64_t size,
 				 char type, const char *name, const char *module);
 void vp_maps_write_space(struct vp_maps_writer *writer, uint64_t id, uint32_t tgid, uint64_t root,
@@ -61,7 +60,7 @@ void vp_maps_write_symbol(struct vp_maps_writer *writer, uint64_t offset, uint64
 			  const char *name);
 void vp_maps_write_jit(struct vp_maps_writer *writer, uint64_t id, uint64_t addr, uint64_t size,
 		       const char *name);
-/* The same of code that is there only from that time on. */
+/* A symbol of code that was generated at that time. */
 void vp_maps_write_jit_from(struct vp_maps_writer *writer, uint64_t id, uint64_t addr,
 			    uint64_t size, const char *name, uint64_t from_ns);
 void vp_maps_write_note(struct vp_maps_writer *writer, const char *format, ...) VP_PRINTF(2, 3);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Data compressed by xz, such as the small symbol table in .gnu_debugdata. */
+/* Decompresses xz data, such as the small symbol table in .gnu_debugdata. */
 #ifndef VP_MAPS_XZ_H
 #define VP_MAPS_XZ_H
 
@@ -8,8 +8,8 @@
 
 #include "base/buffer.h"
 
-/* Appends the contents. False if they are damaged or more than `limit` bytes; the buffer may have
- * some of them then. */
+/* Appends the decompressed contents. False: damaged, or more than `limit` bytes; `ret` may have a
+ * part. */
 bool vp_xz_unpack(const void *bytes, size_t size, size_t limit, struct vp_buffer *ret);
 
 #endif

@@ -44,9 +44,9 @@ struct vp_counts_request {
 /* "guest:forks". */
 const char *vp_counts_event_name(enum vp_guest_count event);
 
-/* The request's line, with its newline. */
+/* Writes the request line, with its newline. */
 void vp_counts_request_write(const struct vp_counts_request *request, struct vp_buffer *text);
-/* Parses a line without its newline; false: it is another request, or none. */
+/* Parses a line without its newline; false: a different request, or malformed. */
 bool vp_counts_request_parse(struct vp_slice line, struct vp_counts_request *ret) VP_MUST_CHECK;
 
 enum vp_counts_kind {
@@ -57,18 +57,18 @@ enum vp_counts_kind {
 	VP_COUNTS_END
 };
 
-/* A line of the answer. */
+/* A line of the reply. */
 struct vp_counts_line {
 	enum vp_counts_kind kind;
 	uint32_t vcpu;
 	enum vp_guest_count event;
-	uint64_t number; /* the address; of the end, lines before it */
+	uint64_t number; /* the address; in the end line, the number of lines before it */
 };
 
-/* Appends the line with its newline; parses one without it (false: it is malformed). */
+/* Appends the line with its newline; parses one without it (false: malformed). */
 void vp_counts_line_write(const struct vp_counts_line *line, struct vp_buffer *text);
 
-/* How much of an answer was there. */
+/* Progress of reading a reply. */
 struct vp_counts_answer {
 	uint64_t lines, addresses;
 	bool whole;

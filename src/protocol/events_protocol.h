@@ -27,11 +27,11 @@
 #define VP_EVENTS_HEAD "vperf-events 1\n"
 
 enum vp_events_kind {
-	VP_EVENTS_FORMAT = 1, /* "SYSTEM:EVENT\n" and its `format`, all of them before … */
-	VP_EVENTS_BEGIN,      /* … this: a u32, bytes of a page of the ring */
-	VP_EVENTS_TASKS,      /* struct vp_events_task, each thread that there is */
-	VP_EVENTS_PAGES,      /* whole pages of the ring of `vcpu` */
-	VP_EVENTS_LOST,       /* a u64: events of `vcpu` that found no room, since the start */
+	VP_EVENTS_FORMAT = 1, /* "SYSTEM:EVENT " and its `format`; all of them precede … */
+	VP_EVENTS_BEGIN,      /* … this frame: a u32, bytes of a page of the ring buffer */
+	VP_EVENTS_TASKS,      /* struct vp_events_task for each existing thread */
+	VP_EVENTS_PAGES,      /* whole pages of the ring buffer of `vcpu` */
+	VP_EVENTS_LOST,       /* a u64: number of events of `vcpu` lost since the start */
 	VP_EVENTS_END,
 	VP_EVENTS_FLUSHED,
 	VP_EVENTS_CLOCK /* a struct vp_events_clock */
@@ -41,15 +41,15 @@ enum {
 	VP_EVENTS_FRAME_MAX = 1 << 20,
 	VP_EVENTS_PAGE_MAX = 1 << 18,
 	VP_EVENTS_VCPUS_MAX = 4096,
-	VP_EVENTS_STALL_S = 30, /* a host that reads nothing for that long is considered gone */
+	VP_EVENTS_STALL_S = 30, /* a host that reads nothing for N seconds is considered gone */
 	VP_EVENTS_CAN_FLUSH = 1
 };
 
 struct vp_events_frame {
 	uint32_t kind; /* enum vp_events_kind */
-	uint32_t vcpu; /* KVM's number; 0 where it is of none */
+	uint32_t vcpu; /* KVM's number; 0 in frames of no vCPU */
 	uint32_t size;
-	uint32_t can; /* bits; of VP_EVENTS_BEGIN only */
+	uint32_t can; /* capability bits; in VP_EVENTS_BEGIN only */
 };
 
 struct vp_events_task {
@@ -58,12 +58,12 @@ struct vp_events_task {
 };
 
 struct vp_events_clock {
-	uint64_t ns;       /* of the clock that times in pages have … */
-	uint64_t counter;  /* … and the counter then … */
-	uint64_t error_ns; /* … but for so much */
+	uint64_t ns;       /* the clock of times in pages … */
+	uint64_t counter;  /* … and the counter, read together … */
+	uint64_t error_ns; /* … within this many ns */
 };
 
-/* Bits. */
+/* Bits of event sets. */
 enum vp_events_set {
 	VP_EVENTS_SET_sched = 1,
 	VP_EVENTS_SET_irq = 2,
@@ -73,16 +73,16 @@ enum vp_events_set {
 	VP_EVENTS_SET_timer = 32
 };
 
-/* The set of that name, or 0. */
+/* The set with that name; 0: unknown. */
 unsigned vp_events_set_named(struct vp_slice name);
-/* Names of all sets, one after another from number 0; NULL: there are no more. */
+/* Name of set `number`, counted from 0; NULL: no more. */
 const char *vp_events_set_name(size_t number);
-/* "SYSTEM:EVENT": the events of sets, one after another from number 0; NULL: there are no more. */
+/* "SYSTEM:EVENT": event `number` of the sets, counted from 0; NULL: no more. */
 const char *vp_events_of_sets(unsigned sets, size_t number);
-/* Whether some set has the event. */
+/* Whether any set contains the event. */
 bool vp_events_is_allowed(struct vp_slice name);
 
-/* The request's line, with its newline; parses one without it (false: it is another request). */
+/* Writes the request line with its newline; parses one without it (false: a different request). */
 void vp_events_request_write(unsigned sets, struct vp_buffer *text);
 bool vp_events_request_parse(struct vp_slice line, unsigned *sets) VP_MUST_CHECK;
 

@@ -34,24 +34,25 @@ struct vp_lend_request {
 	char names[VP_LENT_EVENTS][VP_LENT_NAME_SIZE];
 };
 
-/* Whether a name can be asked for: it fits, and is one printable word. */
+/* Whether an event name can be requested: it is short enough and one printable word. */
 bool vp_lend_name_fits(const char *name);
-/* The request's line, with its newline; parses one without it (false: it is another or none). */
+/* Writes the request line with its newline; parses one without it (false: a different request, or
+ * malformed). */
 void vp_lend_request_write(const struct vp_lend_request *request, struct vp_buffer *text);
 bool vp_lend_request_parse(struct vp_slice line, struct vp_lend_request *ret) VP_MUST_CHECK;
 
 enum vp_lend_kind { VP_LEND_HEAD, VP_LEND_CELL, VP_LEND_END };
 
-/* A line of the answer. */
+/* A line of the reply. */
 struct vp_lend_line {
 	enum vp_lend_kind kind;
 	uint32_t vcpu;
-	uint64_t number; /* the address; of the end, lines before it */
+	uint64_t number; /* the address; in the end line, the number of lines before it */
 };
 
 void vp_lend_line_write(const struct vp_lend_line *line, struct vp_buffer *text);
-/* Parses the next line of a reply into `ret`; `*lines` counts the lines so far, `whole`: the reply
- * has ended before. The error completes "the agent": the reply is invalid, or has a reason. */
+/* Parses the next line of a reply into `ret`. `*lines`: number of lines so far; `whole`: the end
+ * line has been read. The error completes "the agent": the reply is invalid, or has a reason. */
 struct vp_error *vp_lend_answer_take(uint64_t *lines, bool whole, struct vp_slice text,
 				     struct vp_lend_line *ret) VP_MUST_CHECK;
 

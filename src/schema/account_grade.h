@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How exact an account is, and what its exits that were not timed add to its errors. */
+/* Grade of vCPU accounting, and the error that exits without timing add. */
 #ifndef VP_SCHEMA_ACCOUNT_GRADE_H
 #define VP_SCHEMA_ACCOUNT_GRADE_H
 
@@ -15,22 +15,20 @@ enum vp_account_grade {
 
 /* "exact", "sampled", "states". */
 const char *vp_account_grade_name(enum vp_account_grade grade);
-/* False: no grade has that name; *ret stays as it is. */
+/* False: unknown name; *ret is unchanged. */
 bool vp_account_grade_parse(const char *name, enum vp_account_grade *ret);
 
-/*
- * Exits that were timed, and those that they stand for: sums, of which parts can be added up. x is
- * an exit's time that is estimated, in units of VP_TIMING_UNIT_NS; w the exits it stands for.
- */
+/* Timed exits, and the exits that they represent; all fields are sums. x: estimated time of an exit
+ * in units of VP_TIMING_UNIT_NS; w: number of exits that it represents. */
 struct vp_exit_timing {
-	uint64_t timed, sum, squares; /* exits, their x, their x * x */
-	uint64_t weights;             /* their w * (w - 1) */
+	uint64_t timed, sum, squares; /* number of timed exits, sum of x, sum of x * x */
+	uint64_t weights;             /* sum of w * (w - 1) */
 };
 
 #define VP_TIMING_UNIT_NS 16
 
 void vp_exit_timing_add(struct vp_exit_timing *to, const struct vp_exit_timing *from);
-/* Variance, in ns * ns, of the time that the timed ones stand for. */
+/* Variance, in ns * ns, of the time that the timed exits represent. */
 double vp_exit_timing_variance(const struct vp_exit_timing *timing);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * States of vCPUs, sources of interrupts and buckets of times, as the records of the account have
- * them: shared by the programs in the kernel, which count by them, and those that read a recording.
- */
+/* States of vCPUs, interrupt sources and histogram buckets of the accounting records; shared by the
+ * BPF programs and the readers of recordings. */
 #ifndef VP_SCHEMA_ACCOUNT_TERMS_H
 #define VP_SCHEMA_ACCOUNT_TERMS_H
 
@@ -13,22 +11,22 @@ enum vp_state {
 	VP_STATE_GUEST,
 	VP_STATE_KERNEL, /* the host kernel handles an exit */
 	VP_STATE_POLL,
-	VP_STATE_VMM,     /* in the VMM: from the end of KVM_RUN to the next entry */
-	VP_STATE_HALTED,  /* its thread sleeps after HLT or MWAIT */
-	VP_STATE_WAITING, /* its thread sleeps for another reason */
-	VP_STATE_WAKING,  /* woken, and has no pCPU yet */
+	VP_STATE_VMM, /* user space of the VMM: from the return of KVM_RUN to the next VM entry */
+	VP_STATE_HALTED,  /* the vCPU thread sleeps after HLT or MWAIT */
+	VP_STATE_WAITING, /* the vCPU thread sleeps for another reason */
+	VP_STATE_WAKING,  /* woken, not yet running */
 	VP_STATE_PREEMPTED,
 	VP_STATE_THROTTLED, /* runnable, but its cgroup's CPU quota is used up */
-	VP_STATE_IRQ,       /* an interrupt of the host has its pCPU */
+	VP_STATE_IRQ,       /* a host interrupt has the pCPU */
 	VP_STATES,
 	VP_STATE_UNKNOWN = VP_STATES, /* unknown until its first event */
 	VP_STATE_GONE,
 	VP_STATE_ROOM = 16
 };
 
-/* Interrupt sources with a counter in each vCPU; above VP_IRQ_DEVICE: that and the number. */
+/* Interrupt sources with a counter per vCPU; from VP_IRQ_DEVICE on: VP_IRQ_DEVICE + IRQ number. */
 enum vp_irq_source {
-	VP_IRQ_SOFT = 0, /* and the nine after it */
+	VP_IRQ_SOFT = 0, /* and nine more, one per softirq */
 	VP_IRQ_LOCAL_TIMER = 10,
 	VP_IRQ_RESCHEDULE,
 	VP_IRQ_CALL_FUNCTION,
@@ -39,10 +37,8 @@ enum vp_irq_source {
 };
 
 enum {
-	/*
-	 * Buckets of a time: four to each power of two from 16 ns on; 0 to 3 are 4 ns each. The
-	 * last takes all from 2^40 ns (18 minutes) on.
-	 */
+	/* Histogram buckets of times: four per power of two from 16 ns; 0 to 3 are 4 ns each. The
+	 * last one has all times from 2^40 ns (18 minutes). */
 	VP_BUCKET_FIRST = 4,
 	VP_BUCKETS = 4 * (40 - VP_BUCKET_FIRST + 1) + 1
 };
@@ -80,7 +76,7 @@ static inline __attribute__((always_inline)) __u32 vp_bucket_of(__u64 ns)
 	return (power - VP_BUCKET_FIRST + 1) * 4 + ((__u32)(ns >> (power - 2)) & 3);
 }
 
-/* The least time that falls into the bucket. */
+/* Lower bound of the bucket, ns. */
 static inline __u64 vp_bucket_begin(__u32 bucket)
 {
 	__u32 power = bucket / 4 + VP_BUCKET_FIRST - 1;

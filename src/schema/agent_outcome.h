@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Outcome of a request to a guest's agent: numbers in a recording, a sentence where it is read. */
+/* Outcome of a request to a guest's agent: stored as numbers, rendered as a sentence. */
 #ifndef VP_SCHEMA_AGENT_OUTCOME_H
 #define VP_SCHEMA_AGENT_OUTCOME_H
 
@@ -8,19 +8,19 @@
 #include "base/macros.h"
 #include "base/vec.h"
 
-/* The numbers of both are in recordings: new ones go to the end. */
+/* The numbers of both enums are in recordings: append only. */
 enum vp_agent_request {
 	VP_AGENT_SYMBOL_MAP,
-	VP_AGENT_COUNTS, /* of guest:EVENT, for intervals */
-	VP_AGENT_EVENTS, /* of --trace-guests */
+	VP_AGENT_COUNTS, /* guest:EVENT, for intervals */
+	VP_AGENT_EVENTS, /* --trace-guests */
 	VP_AGENT_REQUESTS
 };
 
 enum vp_agent_status {
 	VP_AGENT_SERVED,
-	VP_AGENT_TRUNCATED,    /* a part of the symbol map was received */
-	VP_AGENT_FAILED,       /* `problem`, or without one: no reply */
-	VP_AGENT_NOT_SELECTED, /* not asked, because of --vm */
+	VP_AGENT_TRUNCATED,    /* the symbol map was received in part */
+	VP_AGENT_FAILED,       /* reason in `problem`; without one: no reply */
+	VP_AGENT_NOT_SELECTED, /* not requested, because of --vm */
 	VP_AGENT_STATUSES
 };
 
@@ -30,8 +30,8 @@ struct vp_agent_outcome {
 	uint32_t port;    /* vsock port of the agent */
 	uint32_t counted; /* bits of enum vp_guest_count */
 	uint64_t missing_ns;
-	/* With VP_AGENT_EVENTS: events received and lost, invalid entries, maximum error of the
-	 * events' times. */
+	/* For VP_AGENT_EVENTS: events received and lost, invalid entries, maximum error of event
+	 * times. */
 	uint64_t events, lost, invalid, error_ns;
 	char *problem; /* the latest error message, or NULL */
 };

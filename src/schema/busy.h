@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Gaps between samples of a counter at a frequency. The counter stands still on an idle pCPU, so a
- * long gap is idle time, unless the counter counted as fast as usual: then perf's period was too
- * long, as it is at first. Used by the sampling program and by user space.
+ * Detects idle gaps between samples of a counter in frequency mode. The counter stops on an idle
+ * pCPU, so a long gap is idle time, unless the event rate stayed the same: then perf's period was
+ * too long, as it is at first. Used by the sampling program and by user space.
  */
 #ifndef VP_SCHEMA_BUSY_H
 #define VP_SCHEMA_BUSY_H
@@ -11,20 +11,18 @@
 
 /* One pCPU's counter. Zero-initialized. */
 struct vp_busy {
-	__u64 last; /* time of its last sample, ns; 0: none yet */
-	__u64 rate; /* events per 2^20 ns while the pCPU was busy; 0: not known yet */
+	__u64 last; /* time of the previous sample, ns; 0: none */
+	__u64 rate; /* events per 2^20 ns while the pCPU was busy; 0: unknown */
 };
 
-/* The handler of an overflow takes too much of shorter gaps for the rate to be right. */
+/* In shorter gaps the overflow handler's own time distorts the rate. */
 #define VP_BUSY_MIN_GAP_NS 10000
 #define VP_BUSY_SHIFT 20
-/* The rate follows the clock of the pCPU down by this part, 1/64, with each usual gap. */
+/* Decay of the rate per usual gap, 1/64: it follows a lower clock frequency of the pCPU. */
 #define VP_BUSY_DECAY 6
 
-/*
- * Takes note of a sample at `time` that ends `events` events. Returns for how many ns before it the
- * pCPU was busy, if that is more than 1.5 periods; else 0.
- */
+/* Notes a sample at `time` that ends a period of `events` events. Returns the busy ns before it if
+ * the gap was longer than 1.5 periods, else 0. */
 static inline __attribute__((always_inline)) __u64 vp_busy_before(struct vp_busy *busy, __u64 time,
 								  __u64 events, __u64 period_ns)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Names of what can be counted: perf's events, the hypervisor's, the guest kernel's. */
+/* Names of countable events: perf's, the hypervisor's and the guest kernel's. */
 #ifndef VP_SCHEMA_EVENT_H
 #define VP_SCHEMA_EVENT_H
 
@@ -12,30 +12,33 @@
 
 struct vp_event {
 	enum vp_event_source source;
-	uint32_t index;   /* enum vp_interval_count or vp_guest_count; of a counter, its number */
-	const char *unit; /* "" for a plain count, "ns" for a time */
-	/* Attributes of a counter, as in struct perf_event_attr. */
+	uint32_t index;   /* enum vp_interval_count or vp_guest_count; for a counter, its number */
+	const char *unit; /* "" for a count, "ns" for a time */
+	/* For a counter: fields of struct perf_event_attr. */
 	uint32_t type;
 	uint64_t config, config1, config2;
-	/* Only the machine can resolve the name: type and config are not set yet. */
+	/* The name can only be resolved on the machine itself: type and config are not set yet. */
 	bool of_machine;
-	const char *machine_name; /* what the machine calls it, if the recipe does not; or NULL */
+	const char
+	    *machine_name; /* this machine's name for it, if different from the recipe's; or NULL */
 	bool exclude_user, exclude_kernel, exclude_host, exclude_guest;
 };
 
-/* Finds an event by its name: a name of schema/interval.h; a perf event name (with modifiers u, k,
- * G and H after a colon); rHEX, the processor's own code; or one of this machine, in perf's
- * notation: PMU/TERM,.../ (modifiers after it) or SYSTEM:TRACEPOINT. False: not found. */
+/*
+ * Finds an event by name: a name of schema/interval.h; a perf event (with modifiers u, k, G and H
+ * after a colon); rHEX, a raw code of the processor; or an event of this machine in perf's
+ * notation, PMU/TERM,.../ (with modifiers) or SYSTEM:TRACEPOINT. False: unknown.
+ */
 bool vp_event_find(struct vp_slice name, struct vp_event *ret);
-/* The error in an unknown event name, with the closest names; the caller frees it. */
+/* The error for an unknown event name, with spelling suggestions; the caller frees it. */
 char *vp_event_unknown(struct vp_slice name);
-/* Looks at every name that is no machine's own. */
+/* Adds all names except machine-specific ones to the spelling suggestions. */
 void vp_event_look_near(struct vp_nearest *nearest);
-/* Calls `each` for every name but rHEX and those of a machine, by source. */
+/* Calls `each` for every name, grouped by source, except rHEX and machine-specific ones. */
 void vp_event_each(void (*each)(void *context, const char *name, const struct vp_event *event,
 				const char *meaning),
 		   void *context);
-/* The counter that counts the same of a task where there is no hypervisor; false: none does. */
+/* The perf event that counts the same for a task without a hypervisor; false: none. */
 bool vp_event_native(enum vp_guest_count count, struct vp_event *ret);
 
 #endif

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Events of an interval in addition to perf's: shared by the recipe's reader, the BPF programs and
- * the report. */
+/* Events of intervals in addition to perf's; shared by the recipe parser, the BPF programs and the
+ * report. */
 #ifndef VP_SCHEMA_INTERVAL_H
 #define VP_SCHEMA_INTERVAL_H
 
-/*
- * CLASS(name here, name in recipes, what it is): classes of VM exits. An exit is counted at the
- * entry that ends it.
- */
+/* CLASS(identifier, name in recipes, meaning): classes of VM exits. An exit is counted at the
+ * following VM entry. */
 #define VP_EXIT_CLASSES(CLASS)                                                                     \
 	CLASS(interrupt, "interrupt", "host interrupt or NMI")                                     \
 	CLASS(page_fault, "page-fault", "nested page fault or page fault, without MMIO")           \
@@ -21,7 +19,7 @@
 	CLASS(window, "window", "interrupt window open")                                           \
 	CLASS(other, "other", "any other exit")
 
-/* COUNT(name here, name in recipes, unit, what it is): of the hypervisor and the scheduler. */
+/* COUNT(identifier, name in recipes, unit, meaning): events of the hypervisor and the scheduler. */
 #define VP_INTERVAL_COUNTS(COUNT)                                                                  \
 	COUNT(entries, "entries", "", "VM entries")                                                \
 	COUNT(exits, "exits", "", "VM exits followed by an entry")                                 \
@@ -41,7 +39,8 @@
 	COUNT(time_guest, "time:guest", "ns", "time from VM entries to VM exits")                  \
 	COUNT(time_exits, "time:exits", "ns", "time from VM exit to entry while on a pCPU")
 
-/* GUEST(name here, name in recipes, what it is): of the guest's kernel, on the vCPU's own CPU. */
+/* GUEST(identifier, name in recipes, meaning): events of the guest kernel, counted on the vCPU's
+ * own CPU. */
 #define VP_GUEST_COUNTS(GUEST)                                                                     \
 	GUEST(switches, "guest:context-switches", "context switches")                              \
 	GUEST(faults, "guest:page-faults", "page faults")                                          \
@@ -55,7 +54,7 @@
 enum vp_exit_class { VP_EXIT_CLASSES(VP_ENUM_CLASS) VP_EXIT_CLASS_COUNT };
 #undef VP_ENUM_CLASS
 
-/* The counts by number: these, then exits by class, then their time by class. */
+/* Numbers of the counts: these, then exits by class, then exit time by class. */
 #define VP_ENUM_COUNT(id, ...) VP_COUNT_##id,
 enum vp_interval_count {
 	VP_INTERVAL_COUNTS(VP_ENUM_COUNT) VP_COUNT_BY_CLASS,
@@ -68,21 +67,22 @@ enum vp_interval_count {
 enum vp_guest_count { VP_GUEST_COUNTS(VP_ENUM_GUEST) VP_GUEST_COUNT };
 #undef VP_ENUM_GUEST
 
-/* Bits of those that kernels count by themselves. */
+/* Bits of the events that guest kernels count by themselves. */
 #define VP_GUEST_IN_MEMORY ((1U << VP_GUEST_COUNT) - 1 - (1U << VP_GUEST_system_calls))
 
 /* The unit that closes an interval. */
 enum vp_interval_unit { VP_UNIT_EVENT, VP_UNIT_EXITS, VP_UNIT_TIME };
-/* The subject of the intervals. */
+/* Subjects of intervals. */
 enum vp_interval_per { VP_PER_VCPU, VP_PER_TASK, VP_PER_PCPU };
-/* Where an event's count comes from. */
+/* Source of an event's count. */
 enum vp_event_source { VP_FROM_COUNTER, VP_FROM_COUNT, VP_FROM_GUEST };
 
 enum {
-	VP_EVENTS_MAX = 64,      /* of a recipe */
-	VP_COUNTERS_MAX = 32,    /* of these, perf's */
-	VP_SETS_MAX = 32,        /* of sets of these */
-	VP_LIVE_ALL = 1000000000 /* an interval_value's `live` if it was counted all the time */
+	VP_EVENTS_MAX = 64,   /* events of a recipe */
+	VP_COUNTERS_MAX = 32, /* perf events among them */
+	VP_SETS_MAX = 32,     /* counter sets of a recipe */
+	VP_LIVE_ALL =
+	    1000000000 /* interval_value's `live` for an event that was counted all the time */
 };
 
 #endif

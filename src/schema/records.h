@@ -253,8 +253,7 @@
 	FIELD(u64, dec, thieves, "intervals of stolen time without a thief: table full")           \
 	FIELD(u64, dec, sites, "exits without guest address: table full")
 
-/* In the files of streams of states only: readers make vcpu_spans of them
- * (store/packet_states.h). */
+/* Only in files of state streams; readers expand them to vcpu_spans (store/packet_states.h). */
 #define VP_FIELDS_vcpu_next(FIELD)                                                                 \
 	FIELD(u8, dec, which,                                                                      \
 	      "its vCPU: 0 that of the packet's first vcpu_span, 1 of the first vcpu_span of "     \
@@ -334,14 +333,14 @@ typedef char vp_type_comm[VP_COMM_SIZE];
 typedef __u64 vp_type_words8[8];
 typedef __u64 vp_type_words16[16];
 
-/* Readers have records at any address; in the kernel's ring buffers they are aligned to 8 bytes. */
+/* Readers access records at any address; in BPF ring buffers they are 8-byte aligned. */
 #ifdef __bpf__
 #define VP_RECORD_PACKED
 #else
 #define VP_RECORD_PACKED __attribute__((packed))
 #endif
 
-/* All records begin with this. */
+/* Every record starts with this header. */
 struct vp_record_header {
 	__u64 time; /* nanoseconds of the host's CLOCK_MONOTONIC */
 	__u16 id;
@@ -366,7 +365,7 @@ VP_RECORDS(VP_NO_PADDING)
 #define VP_ENUM(number, name, meaning) VP_ID_##name = number,
 enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 33 };
 
-/* A vCPU whose number is not known. */
+/* Unknown vCPU number. */
 #define VP_VCPU_UNKNOWN 0xffffu
 
 /* Values of `mode`: the kernel's own PERF_RECORD_MISC_CPUMODE numbers. */
@@ -378,7 +377,7 @@ enum vp_mode {
 };
 /* Values of `vendor`. */
 enum vp_vendor { VP_VENDOR_UNKNOWN = 0, VP_VENDOR_INTEL = 1, VP_VENDOR_AMD = 2, VP_VENDOR_ARM = 3 };
-/* Arm has no exit reasons: a trap has its exception class (ESR_EL2.EC, 6 bits); what is no trap has
+/* Arm has no exit reasons. A trap has its exception class (ESR_EL2.EC, 6 bits); other exits have
  * this bit and KVM's own code (v6.1, ARM_EXCEPTION_* of arch/arm64/include/asm/kvm_asm.h). */
 #define VP_ARM_NO_TRAP 0x40
 /* Guests without hardware virtualization have no exits. Their entries into the hypervisor are
@@ -388,11 +387,12 @@ enum vp_vendor { VP_VENDOR_UNKNOWN = 0, VP_VENDOR_INTEL = 1, VP_VENDOR_AMD = 2, 
 #define VP_PARAVIRTUAL_BITS 0xffff0000
 enum { VP_PARAVIRTUAL_TRAP = 0x1000, VP_PARAVIRTUAL_WORK = 0x2000 };
 /*
- * Bits of `flags`. A late tick: the clock's interrupt came after more than one period, so that what
- * it hit stands for the missed ticks too; each of them is a record of its own with this flag.
- * Hidden: in the guest of a VM that was not asked for. By memory: the guest's current task was read
- * from its memory at the sample. At a method: an interpreter executed it, and `ip` is the address
- * of its data.
+ * Bits of `flags`.
+ * Late tick: the timer interrupt came more than one period late; the sample also represents the
+ * missed ticks, each of which is a record with this flag.
+ * Hidden: a sample in the guest of a VM that --vm excludes.
+ * By memory: the guest's current task was read from its memory at the sample.
+ * At a method: an interpreter executed it; `ip` is the address of the method's data.
  */
 enum vp_flag {
 	VP_HAS_EXIT_REASON = 1,
@@ -407,7 +407,7 @@ enum vp_flag {
 	VP_AT_INTERRUPT = 512,
 	VP_AT_METHOD = 1024,
 };
-/* Values of a chain_frames' `end`. */
+/* Values of chain_frames.end. */
 enum vp_chain_end {
 	VP_CHAIN_WHOLE = 0,
 	VP_CHAIN_TOO_DEEP = 1,
@@ -416,15 +416,15 @@ enum vp_chain_end {
 	VP_CHAIN_FAILED = 4,
 	VP_CHAIN_GOES_ON = 255,
 };
-/* A bit of a guest_task's `flags`. */
+/* Bit of guest_task.flags. */
 enum { VP_IN_USER = 1 };
-/* Bits of a vcpu_span's `flags`: KVM reports the polled part of its time only afterwards; a wait
- * ended with the pCPU `cpu`, and the pCPU was idle until then (Xen only). */
+/* Bits of vcpu_span.flags: part of its time moves to another state, because KVM reports polling
+ * only afterwards; a wait ended on pCPU `cpu`; that pCPU was idle until then (Xen only). */
 enum { VP_STATE_MOVED = 2, VP_STATE_GOT_PCPU = 4, VP_STATE_WAS_IDLE = 8 };
-/* A bit of an exit_site's `flags`. */
+/* Bit of exit_site.flags. */
 enum { VP_SITE_KNOWN = 1 };
-/* Values of `detail_kind`: what `detail` is a number of; of memory, the guest's page + 1, or 0
- * where the address is not known, or is elsewhere. */
+/* Values of `detail_kind`, the meaning of `detail`. For memory: guest page number + 1; 0: unknown,
+ * or not in the guest's memory. */
 enum vp_detail_kind {
 	VP_DETAIL_NONE,
 	VP_DETAIL_PORT_IN,
@@ -445,13 +445,13 @@ enum vp_detail_kind {
 	VP_DETAIL_MMIO_READ,
 	VP_DETAIL_MMIO_WRITE
 };
-/* No address is known. */
+/* Unknown address. */
 #define VP_NO_ADDRESS 0xffffffffffffffffULL
-/* The unit by which exits to RAM are counted: 2 MiB. */
+/* Granularity of exits to RAM: 2 MiB. */
 #define VP_MEMORY_BLOCK 0x200000ULL
-/* Bits of an interval's `flags`. */
+/* Bits of interval.flags. */
 enum { VP_INTERVAL_PARTIAL = 1, VP_INTERVAL_LAST = 2 };
-/* Values of a thief's `kind`. */
+/* Values of thief.kind. */
 enum vp_thief_record {
 	VP_BY_VCPU = 1,
 	VP_BY_TASK,

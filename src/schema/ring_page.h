@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * A page of ftrace's ring buffer (trace_pipe_raw; kernel/trace/ring_buffer.c): its source is not
- * trusted.
- */
+/* A page of ftrace's ring buffer (trace_pipe_raw; kernel/trace/ring_buffer.c), from an untrusted
+ * source. */
 #ifndef VP_SCHEMA_RING_PAGE_H
 #define VP_SCHEMA_RING_PAGE_H
 
@@ -15,26 +13,26 @@
 struct vp_ring_page {
 	struct vp_cursor data;
 	uint64_t time;
-	bool missed;    /* events before the page were overwritten */
-	bool malformed; /* the bytes after the last entry are not an entry */
+	bool missed;    /* events before this page were overwritten */
+	bool malformed; /* the bytes after the last entry are not a valid entry */
 };
 
-/* `bytes` start with the page's header, of a kernel whose long has `long_size` bytes (4 or 8).
- * False: its size is larger than the page. */
+/* Parses the page's header in `bytes`, written by a kernel with longs of `long_size` bytes (4 or
+ * 8). False: the size in it exceeds the page. */
 bool vp_ring_page_open_of(struct vp_slice bytes, unsigned long_size,
 			  struct vp_ring_page *ret) VP_MUST_CHECK;
-/* For a 64-bit kernel, such as this one. */
+/* The same for a 64-bit kernel. */
 static inline bool vp_ring_page_open(struct vp_slice bytes, struct vp_ring_page *ret)
 {
 	return vp_ring_page_open_of(bytes, 8, ret);
 }
-/* Parts of an entry's first word: type or length, then the time since the previous entry. */
+/* Fields of an entry's first word: type or length, then the time since the previous entry. */
 enum { VP_RING_TYPE_BITS = 5, VP_RING_LONG = 0, VP_RING_PADDING = 29 };
 
-/* One that is no usual one. */
+/* Slow path of vp_ring_page_next(): padding, time extensions and long entries. */
 bool vp_ring_page_next_other(struct vp_ring_page *page, uint64_t *time, struct vp_slice *entry);
-/* The next entry, and the time that the ring's clock showed; false: there are no more. Inline: most
- * are of a few words, and whoever reads pages does little else. */
+/* The next entry and its time on the ring buffer's clock; false: end of the page. Inline: entries
+ * are only a few words, and readers do little else. */
 static inline bool vp_ring_page_next(struct vp_ring_page *page, uint64_t *time,
 				     struct vp_slice *entry)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The record table of schema/records.h as data, and what is written from it. */
+/* The record table of schema/records.h as data, and text generated from it. */
 #ifndef VP_SCHEMA_SCHEMA_H
 #define VP_SCHEMA_SCHEMA_H
 
@@ -12,31 +12,32 @@
 #include "schema/records.h"
 
 struct vp_field_type {
-	const char *name; /* type-style-name of the table */
+	const char *name; /* the table's type, style and name */
 	const char *style;
 	const char *type;
-	size_t offset; /* in the record, header included */
+	size_t offset; /* bytes from the start of the record, header included */
 	size_t size;
 	const char *meaning;
 };
 
 struct vp_record_type {
 	uint32_t id;
-	size_t size; /* bytes on disk, header included; 0: there is no such record */
+	size_t size; /* bytes on disk, header included; 0: unknown record */
 	const char *name;
 	const char *meaning;
 	const struct vp_field_type *fields;
 	size_t n_fields;
 };
 
-/* Any record: big enough for each, distinguished by header.id. */
+/* Large enough for any record; header.id tells which. */
 #define VP_RECORD_MEMBER(number, name, meaning) struct vp_##name name;
 union vp_any_record {
 	struct vp_record_header header;
 	VP_RECORDS(VP_RECORD_MEMBER)
 };
 
-/* Bytes of a record type, 0: none; fast, since it is called for every record. */
+/* Size of a record type in bytes, 0: unknown; a table lookup, because it is called for every
+ * record. */
 static inline size_t vp_record_size(uint32_t id)
 {
 #define VP_RECORD_SIZE(number, record, text) [number] = sizeof(struct vp_##record),
@@ -46,7 +47,7 @@ static inline size_t vp_record_size(uint32_t id)
 	return id <= VP_ID_MAX ? sizes[id] : 0;
 }
 
-/* Bytes of a record, of the schema's or of a class that the recording defines. */
+/* Size of a record, of the schema or of a class defined in the recording. */
 static inline size_t vp_record_length(const struct vp_record_header *header)
 {
 	return header->id < VP_ID_DEFINED ? vp_record_size(header->id)
@@ -59,10 +60,10 @@ static inline bool vp_mode_is_guest(uint32_t mode)
 	return mode == VP_MODE_GUEST_KERNEL || mode == VP_MODE_GUEST_USER;
 }
 
-/* The record type of that id, or NULL. */
+/* The record type with that id, or NULL. */
 const struct vp_record_type *vp_record_type(uint32_t id);
 
-/* Layout of a packet: this header, then records, without padding at the end. */
+/* Packet layout: this header, then records, without padding at the end. */
 #define VP_PACKET_MAGIC 0xC1FC1FC1u
 struct vp_packet_header {
 	uint32_t magic;
@@ -70,26 +71,26 @@ struct vp_packet_header {
 	uint32_t stream_id;
 	uint64_t timestamp_begin;
 	uint64_t timestamp_end;
-	uint64_t content_size; /* bits, this header included */
-	uint64_t packet_size;  /* bits; equal to content_size */
+	uint64_t content_size; /* in bits, with this header */
+	uint64_t packet_size;  /* in bits; equal to content_size */
 	uint64_t packet_seq_num;
-	uint64_t events_discarded; /* since the stream began */
+	uint64_t events_discarded; /* since the start of the stream */
 	uint32_t cpu_id;
-	uint32_t checksum; /* XXH64 of the packet with this field 0, low 32 bits */
+	uint32_t checksum; /* XXH64 of the packet with this field set to 0, low 32 bits */
 } __attribute__((packed));
 
 struct vp_ctf_trace {
-	const uint8_t *uuid; /* 16 bytes; also that of the machine's clock */
+	const uint8_t *uuid; /* 16 bytes; also the UUID of the machine's clock */
 	const char *hostname;
 	const char *machine;             /* "host" or "guest" */
 	int64_t realtime_offset_ns;      /* CLOCK_REALTIME - CLOCK_MONOTONIC, of the host */
-	const vp_event_classes *classes; /* that are defined for this trace; or NULL */
-	bool as_lttng; /* for readers of LTTng's kernel traces: all classes are `classes` */
+	const vp_event_classes *classes; /* classes defined for this trace; or NULL */
+	bool as_lttng; /* for readers of LTTng kernel traces: all classes are in `classes` */
 };
 
-/* Appends the CTF 1.8 metadata (TSDL) of a trace whose packets hold these records. */
+/* Appends CTF 1.8 metadata (TSDL) for a trace of these records. */
 void vp_schema_ctf_metadata(const struct vp_ctf_trace *trace, struct vp_buffer *out);
-/* Appends the records' chapter of docs/format.md. */
+/* Appends the chapter on records of docs/format.md. */
 void vp_schema_document(struct vp_buffer *out);
 
 #endif

@@ -12,8 +12,8 @@
 
 #include "schema/records.h"
 
-/* Threads whose names a pCPU's stream is sure to have: one whose name made way is named again
- * before its next event. */
+/* Number of thread names that a pCPU's stream keeps; an evicted name is written again before the
+ * thread's next event. */
 enum { VP_TRACE_NAMES = 512 };
 
 #define VP_TRACE_FIELDS_sched_switch(FIELD)                                                        \
@@ -77,7 +77,7 @@ enum { VP_TRACE_NAMES = 512 };
 	      "1 first sight, 2 in the middle of a switch, 4 events before it were lost, 8 the "   \
 	      "count is not believed, 16 the thread is unknown")
 
-/* VP_TRACE_EVENT(set, system, name, meaning). New ones go to the end. */
+/* VP_TRACE_EVENT(set, system, name, meaning). Append only. */
 #define VP_TRACE_EVENTS(EVENT)                                                                     \
 	EVENT(sched, sched, sched_switch, "a pCPU changed its thread")                             \
 	EVENT(sched, sched, sched_wakeup, "a thread was woken")                                    \
@@ -111,13 +111,15 @@ enum vp_trace_kind { VP_TRACE_EVENTS(VP_TRACE_KIND) VP_TRACE_EVENTS_COUNT };
 	};
 VP_TRACE_EVENTS(VP_TRACE_STRUCT)
 
-/* Bits of a guest_switch's `switch_flags`. */
+/* Bits of guest_switch.switch_flags. */
 enum vp_guest_switch_flag {
-	VP_SWITCH_FIRST = 1,   /* nothing is known of the time before */
-	VP_SWITCH_MIDDLE = 2,  /* the guest's kernel is switching: the thread leaves or arrives */
-	VP_SWITCH_LOST = 4,    /* events before found no room; their switches are counted here */
-	VP_SWITCH_JUMPED = 8,  /* the guest's count went backwards or too far: not counted */
-	VP_SWITCH_UNKNOWN = 16 /* what is current is no task that can be read */
+	VP_SWITCH_FIRST = 1,  /* the time before is unknown */
+	VP_SWITCH_MIDDLE = 2, /* the guest kernel is in the middle of a switch: the thread is
+				 leaving or arriving */
+	VP_SWITCH_LOST = 4,   /* earlier events were lost; their switches are counted here */
+	VP_SWITCH_JUMPED =
+	    8, /* implausible: the guest's counter decreased or advanced too far; not counted */
+	VP_SWITCH_UNKNOWN = 16 /* the current task could not be read */
 };
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A tracepoint's `format` (tracefs, Documentation/trace/events.rst) as an event class, and its raw
- * records as records of that class. Own code rather than libtraceevent: the fields alone are
- * wanted, which are one line each, not how they are printed.
+ * Converts a tracepoint's `format` (tracefs, Documentation/trace/events.rst) to an event class, and
+ * raw records to records of that class. libtraceevent is not used: only the field lines are needed,
+ * not the print format.
  */
 #ifndef VP_SCHEMA_TRACEPOINT_FORMAT_H
 #define VP_SCHEMA_TRACEPOINT_FORMAT_H
@@ -13,34 +13,32 @@
 #include "base/vec.h"
 #include "schema/event_class.h"
 
-/* Position of a field in the raw record. */
+/* Location of a field in the raw record. */
 struct vp_tracepoint_field {
 	uint16_t offset, size;
-	bool is_dynamic;  /* there is a u32 with the offset of the data and their size << 16 … */
-	bool is_relative; /* … that offset is relative to its end */
-	/* Fields that are adjacent in both the kernel's and the recording's record are copied at
-	 * once: their bytes, and the number of further fields. 0: it is converted alone. */
+	bool is_dynamic;  /* a u32 with the data's offset and size << 16 … */
+	bool is_relative; /* … relative to the end of that u32 */
+	/* Fields that are adjacent in both the kernel's and our record are copied as one run: bytes
+	 * of the run, and number of further fields in it. 0: converted alone. */
 	uint16_t run, others;
-	uint32_t
-	    reach; /* of the first field: bytes that a record has at least, if all are in such */
+	uint32_t reach; /* with the first field: minimum size of a raw record, if all fields are in
+			   runs */
 };
 typedef VP_VEC(struct vp_tracepoint_field) vp_tracepoint_layout;
 
-/*
- * Adds the fields that `text` lists to `event`, and their positions to `layout`: common_pid first,
- * without the other common fields. `source` names it in errors. Errors: malformed text.
- */
+/* Adds the fields listed in `text` to `event` and their locations to `layout`: common_pid first,
+ * without the other common fields. `source` names it in errors. Errors: malformed. */
 struct vp_error *vp_tracepoint_format_parse(const char *source, const char *text, size_t size,
 					    struct vp_event_class *event,
 					    vp_tracepoint_layout *layout) VP_MUST_CHECK;
 
-/* For an event whose fields are converted one by one. */
+/* Slow path: converts field by field. */
 bool vp_tracepoint_convert_fields(const struct vp_event_class *event,
 				  const vp_tracepoint_layout *layout, uint64_t time,
 				  struct vp_slice raw, struct vp_buffer *out);
 
-/* Without a call and hardly a loop, as a run is of a few words: the last block overlaps the one
- * before it. */
+/* Copies a run of a few words without a call and almost without a loop: the last block overlaps the
+ * one before it. */
 static inline void vp_tracepoint_put_run(char *to, const char *from, size_t size)
 {
 	if (size >= 16) {
@@ -60,7 +58,7 @@ static inline void vp_tracepoint_put_run(char *to, const char *from, size_t size
 	}
 }
 
-/* All fields are in runs: the record has one length. */
+/* Fast path: all fields are in runs, and the record has a fixed size. */
 static inline bool vp_tracepoint_convert_runs(const struct vp_event_class *event,
 					      const vp_tracepoint_layout *layout, uint64_t time,
 					      struct vp_slice raw, struct vp_buffer *out)
@@ -83,8 +81,8 @@ static inline bool vp_tracepoint_convert_runs(const struct vp_event_class *event
 	return true;
 }
 
-/* Appends the raw record as one of the class; false: it is too short, or too long to be one.
- * Inline: whoever records does little else. */
+/* Appends the raw record as a record of the class; false: too short, or too long for a record.
+ * Inline: recorders spend most of their time here. */
 static inline bool vp_tracepoint_convert(const struct vp_event_class *event,
 					 const vp_tracepoint_layout *layout, uint64_t time,
 					 struct vp_slice raw, struct vp_buffer *out)
@@ -93,7 +91,7 @@ static inline bool vp_tracepoint_convert(const struct vp_event_class *event,
 				   : vp_tracepoint_convert_fields(event, layout, time, raw, out);
 }
 
-/* The kernel's number of the event: its format's line "ID: 316"; false: none. */
+/* The kernel's event number, from the line "ID: 316"; false: missing. */
 bool vp_tracepoint_format_id(struct vp_slice text, uint32_t *ret);
 
 #endif

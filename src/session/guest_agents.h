@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Makes the agents in guests count those kernel events that are not in guest memory, for intervals.
- * Nothing here waits for an agent while intervals are counted. */
+/* Requests from agents the guest kernel events that are not in guest memory, for intervals. No
+ * function waits for an agent while intervals are counted. */
 #ifndef VP_SESSION_GUEST_AGENTS_H
 #define VP_SESSION_GUEST_AGENTS_H
 
@@ -11,23 +11,24 @@
 
 struct vp_guest_agents;
 
-/* Both outlive it. `port` is the agents' vsock port, 0: the usual one. */
+/* Both must outlive it. `port`: vsock port of the agents, 0: the default. */
 struct vp_guest_agents *vp_guest_agents_new(struct vp_intervals *intervals, unsigned port,
 					    vp_notices *notices);
 void vp_guest_agents_free(struct vp_guest_agents *agents);
-/* Asks the VM's agent for what is not known of its guest now; only the first time. */
+/* Requests from the VM's agent the events that are not known otherwise; only the first call
+ * does. */
 void vp_guest_agents_ask(struct vp_guest_agents *agents, const struct vp_vm *vm);
 /* Reconnects to an agent that is gone, at growing intervals: its guest may have rebooted. */
 void vp_guest_agents_again(struct vp_guest_agents *agents, const struct vp_vm *vm);
-/* Nothing that is recorded refers to that VM any more. */
+/* No record in memory refers to that VM any more. */
 void vp_guest_agents_forget(struct vp_guest_agents *agents, uint32_t id);
-/* Whether that was done. */
+/* Whether the VM's agent was asked. */
 bool vp_guest_agents_asked(const struct vp_guest_agents *agents, const struct vp_vm *vm);
-/* Waits until all have answered or are known to be absent, at most `timeout_ms`. */
+/* Waits until all agents have replied or are known to be absent, at most `timeout_ms`. */
 void vp_guest_agents_settle(struct vp_guest_agents *agents, unsigned timeout_ms);
-/* Processes the replies that have come. */
+/* Processes received replies. */
 void vp_guest_agents_step(struct vp_guest_agents *agents);
-/* The outcome, to be deinitialized; false: nothing was asked. */
+/* The outcome, to be deinitialized; false: not requested. */
 bool vp_guest_agents_outcome(const struct vp_guest_agents *agents, const struct vp_vm *vm,
 			     struct vp_agent_outcome *ret) VP_MUST_CHECK;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The instrument that accounts for the vCPUs' time. */
+/* Data source: vCPU accounting. */
 #ifndef VP_SESSION_INSTRUMENT_ACCOUNT_H
 #define VP_SESSION_INSTRUMENT_ACCOUNT_H
 

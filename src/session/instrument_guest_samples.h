@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The instrument that samples guests where the profile's samples of this host do not hit them. */
+/* Data source: samples of guests, on hosts whose own samples do not hit them. */
 #ifndef VP_SESSION_INSTRUMENT_GUEST_SAMPLES_H
 #define VP_SESSION_INSTRUMENT_GUEST_SAMPLES_H
 
@@ -12,10 +12,10 @@ struct vp_instrument;
 
 struct vp_instrument_guest_samples_options {
 	uint64_t period_ns; /* of a vCPU's CPU time */
-	uint64_t poll_ns;   /* how often vCPUs are looked at */
-	bool read_memory;   /* name samples by guests' memory */
-	/* Unless `none`: the account, which reports these exits, must be in the session after this
-	 * instrument. */
+	uint64_t poll_ns;   /* interval at which vCPUs are polled */
+	bool read_memory;   /* resolve samples from guest memory */
+	/* Unless `none`: the session must have accounting, which reports these exits, added after
+	 * this instrument. */
 	enum vp_guest_interrupts interrupts;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The instrument that counts in aligned intervals. */
+/* Data source: counters over aligned intervals. */
 #ifndef VP_SESSION_INSTRUMENT_INTERVALS_H
 #define VP_SESSION_INSTRUMENT_INTERVALS_H
 
@@ -8,10 +8,10 @@
 struct vp_instrument_intervals_options {
 	const struct vp_recipe *recipe; /* outlives the instrument */
 	size_t ring_bytes;              /* per pCPU, a power of two */
-	uint32_t task;                  /* with `per task`: whose intervals, with all it starts */
-	/* Possible sources of guest counts. */
+	uint32_t task; /* with `per task`: the task to count, with its descendants */
+	/* Sources of guest counts. */
 	bool read_guest_memory, ask_agents;
-	unsigned agent_port; /* vsock; 0: the usual one */
+	unsigned agent_port; /* vsock port; 0: the default */
 };
 
 struct vp_instrument *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The instrument that samples every layer of the host. */
+/* Data source: samples of all layers of the host. */
 #ifndef VP_SESSION_INSTRUMENT_PROFILE_H
 #define VP_SESSION_INSTRUMENT_PROFILE_H
 
@@ -12,19 +12,18 @@ struct vp_profile_ids {
 	size_t room;
 };
 
-/* Only samples of these; each empty list stands for all. A sample must be of one of the processes
- * or threads. */
+/* Filter: empty lists match everything. A sample must match one of the processes or threads. */
 struct vp_profile_targets {
 	struct vp_profile_ids pids, tids;
 	struct vp_pcpus pcpus;
 };
 
 struct vp_instrument_profile_options {
-	const struct vp_profile_targets *targets; /* NULL: all; it must live as long */
+	const struct vp_profile_targets *targets; /* NULL: all; must outlive the instrument */
 	struct vp_trigger_options trigger;
 	size_t buffer_pages; /* per pCPU, a power of two */
-	bool read_memory;    /* name guests' samples by their memory */
-	bool with_chains;    /* call chains of all samples */
+	bool read_memory;    /* resolve guest samples from guest memory */
+	bool with_chains;    /* stacks of all samples */
 };
 
 /* For vp_session_add(), which takes it over; `options` are copied. */

@@ -13,14 +13,14 @@
 
 /* State of a pCPU from its latest records. */
 struct vp_profile_stream {
-	uint32_t tid; /* the thread whose name was given */
+	uint32_t tid; /* the thread whose name was recorded last */
 	char comm[VP_COMM_SIZE];
-	uint64_t late_from;            /* a sample after this time is more than a period late */
-	uint64_t lost;                 /* records lost before this drain */
-	uint64_t events;               /* weight of the next sample; 0: the trigger's */
-	uint64_t last_time;            /* of the last record that is not about the next one */
-	bool may_fill;                 /* a gap in this drain is no loss: nothing was lost */
-	struct vp_admission admission; /* of its last vCPU */
+	uint64_t late_from; /* a sample after this time is more than a period late */
+	uint64_t lost;      /* records lost before this drain */
+	uint64_t events;    /* weight of the next sample; 0: that of the sampling event */
+	uint64_t last_time; /* of the last record that does not belong to the next sample */
+	bool may_fill;      /* a gap in this drain is not a loss: no record was lost */
+	struct vp_admission admission; /* cached admission of its last vCPU */
 };
 
 struct vp_profile_instrument {
@@ -30,13 +30,14 @@ struct vp_profile_instrument {
 	struct vp_sampler *sampler;
 	VP_VEC(struct vp_profile_stream) streams; /* by pCPU */
 	uint64_t samples, late;
-	/* With VP_WEIGHTING_EVENTS: those that the samples stand for, and a sample at most. */
+	/* With VP_WEIGHTING_EVENTS: events that the samples represent, in total and at most per
+	 * sample. */
 	uint64_t events, max_events;
 };
 
-/* State of that pCPU's records. */
+/* The state of that pCPU. */
 struct vp_profile_stream *vp_profile_stream(struct vp_profile_instrument *profile, uint32_t pcpu);
-/* Takes a vp_records_fn's records to the trace; `context` is the profile. */
+/* A vp_records_fn that writes records to the trace; `context` is the profile. */
 void vp_profile_ingest(void *context, uint32_t pcpu, char *records, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The instrument that records events, of the host's scheduler, of KVM, of interrupts. */
+/* Data source: events of the host's scheduler, KVM and interrupts. */
 #ifndef VP_SESSION_INSTRUMENT_TRACE_H
 #define VP_SESSION_INSTRUMENT_TRACE_H
 
@@ -12,7 +12,7 @@ struct vp_instrument_trace_options {
 };
 
 struct vp_instrument *vp_instrument_trace(const struct vp_instrument_trace_options *options);
-/* A record of the programs on its way into the pCPU's stream: its VM gets its number. */
+/* Writes a record of the BPF programs to the pCPU's stream, with its VM's number. */
 void vp_instrument_trace_ingest(void *instrument, uint32_t pcpu, char *record, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The instrument that records any tracepoints of the host's kernel. */
+/* Data source: any tracepoints of the host kernel. */
 #ifndef VP_SESSION_INSTRUMENT_TRACEPOINTS_H
 #define VP_SESSION_INSTRUMENT_TRACEPOINTS_H
 

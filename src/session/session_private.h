@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The session, for its own files (session*.c, admit.c): instruments use instrument.h. */
+/* Internals of the session for its own files (session*.c, admit.c); instruments use
+ * instrument.h. */
 #ifndef VP_SESSION_SESSION_PRIVATE_H
 #define VP_SESSION_SESSION_PRIVATE_H
 
@@ -25,58 +26,61 @@ struct vp_session {
 	const struct vp_hypervisor *hypervisor;
 	struct vp_recording info;
 	VP_VEC(struct vp_instrument *) instruments;
-	struct vp_pcpus pcpus; /* that were online at the start */
-	/* That came later, and of which classes there are streams of them. */
+	struct vp_pcpus pcpus; /* online at the start */
+	/* pCPUs that came online later, with the classes of their streams. */
 	vp_late_pcpus late_pcpus;
 	struct vp_trace_writer *trace;
-	vp_event_classes event_classes; /* to which `prepare` adds those that it defines */
-	struct vp_recording_dir dir;    /* its directory */
+	vp_event_classes event_classes; /* `prepare` of each instrument adds its own */
+	struct vp_recording_dir dir;    /* the recording's directory */
 	struct vp_host_maps *host_maps;
-	struct vp_guest_watch *guest_watch; /* NULL: guests' memory is not read */
-	struct vp_services services;        /* what instruments provide to each other */
-	struct vp_kernel_btf *kernel_btf;   /* for those that load programs */
+	struct vp_guest_watch *guest_watch; /* NULL: guest memory is not read */
+	struct vp_services services;        /* services between instruments */
+	struct vp_kernel_btf *kernel_btf;   /* for instruments that load BPF programs */
 	vp_vms vms;
-	uint64_t vms_revision;  /* changes when a process's or a thread's VM may have changed */
-	uint64_t vms_forgotten; /* that were in `vms` until no packet in memory was of them */
-	struct vp_map no_vms;   /* pids that were looked at and have no VM (any more) */
-	struct vp_map varying;  /* pids: their VM ended, or they have or had several */
-	uint64_t vm_generation; /* of the hypervisor, when more VMs were looked for last */
+	uint64_t vms_revision; /* incremented when the VM of a process or thread may have changed */
+	uint64_t vms_forgotten; /* number of VMs removed from `vms` after the last packet of them in
+				   memory was overwritten */
+	struct vp_map no_vms;   /* pids that were checked and have no VM (any more) */
+	struct vp_map varying;  /* pids whose VM ended, or that have or had several VMs */
+	uint64_t vm_generation; /* of the hypervisor, at the last search for VMs */
 	bool vms_changed;
-	uint64_t seconds;     /* of slow work done */
-	uint64_t next_second; /* when to look for what changes slowly */
+	uint64_t seconds;     /* whole seconds for which slow work was done */
+	uint64_t next_second; /* time of the next slow work */
 	vp_notices notices;
 	bool said_unwritten;
 	struct vp_session_flight *flight; /* session_flight.c; NULL: records go to disk */
 	int cpu_hotplug;                  /* hotplug events of pCPUs; -1: not available */
-	int wake;                         /* of vp_session_wake_on(); -1: none */
+	int wake;                         /* see vp_session_wake_on(); -1: none */
 };
 
-/* session_pcpus.c: the pCPUs that are online now, and watches for new ones from now on. */
+/* session_pcpus.c: finds the pCPUs that are online now, and watches for new ones. */
 struct vp_error *vp_session_find_pcpus(struct vp_session *session) VP_MUST_CHECK;
-/* Makes the instruments record pCPUs that came online since. */
+/* Makes the instruments record pCPUs that came online meanwhile. */
 void vp_session_watch_pcpus(struct vp_session *session);
 
-/* session_vms.c: takes the VMs from index `from` on, which were just found; starts watching all;
- * checks which have ended, `closely` also which their processes have closed or opened. */
+/* session_vms.c: processes the newly found VMs from index `from` on; starts watching all; checks
+ * which have ended, `closely` also which VMs their processes have closed or opened. */
 void vp_session_take_vms(struct vp_session *session, size_t from);
 void vp_session_watch_vms(struct vp_session *session);
 void vp_session_check_vms(struct vp_session *session, bool closely);
-/* For ended VMs: writes the facts about their guests; forgets those that ended well before that
- * time, with everything about them. */
+/* Writes data about the guests of ended VMs; forgets VMs that ended well before that time, with
+ * everything about them. */
 void vp_session_put_away_vms(struct vp_session *session);
 void vp_session_forget_vms(struct vp_session *session, uint64_t before);
-/* Whether VMs may have come since this was asked last. */
+/* Whether VMs may have started since the last call. */
 bool vp_session_may_be_new_vms(struct vp_session *session);
 
-/* session_maps.c: symbol maps of the host, of what was seen from `from` on, and of the guests from
- * their memory and from their agents. */
+/* session_maps.c: writes symbol maps of the host, of everything seen from `from` on, and of the
+ * guests from their memory and their agents. */
 struct vp_error *vp_session_write_maps(struct vp_session *session, const char *directory,
 				       uint64_t from) VP_MUST_CHECK;
 void vp_session_ask_agents(struct vp_session *session);
 
-/* session.c, for session_flight.c: has all that instruments know up to now flushed, and returns
- * now; only takes what they have; whether the recording is to have symbol maps; keeps with each VM
- * how it went with its guest's memory. */
+/*
+ * session.c, for session_flight.c: flushes all data of the instruments up to now, and returns now;
+ * only drains them; whether the recording needs symbol maps; notes with each VM the outcome of
+ * reading its memory.
+ */
 uint64_t vp_session_gather(struct vp_session *session);
 struct vp_error *vp_session_drain(struct vp_session *session) VP_MUST_CHECK;
 bool vp_session_needs_names(const struct vp_session *session);

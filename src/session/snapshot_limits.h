@@ -8,26 +8,26 @@
 
 #include "base/macros.h"
 
-/* Bytes to leave free: 1 GiB, or a tenth of a smaller file system. */
+/* Leave 1 GiB free, or a tenth of a smaller file system. */
 #define VP_SNAPSHOT_FREE_DEFAULT UINT64_MAX
 
 struct vp_snapshot_limits {
-	uint64_t count;      /* snapshots */
-	uint64_t bytes;      /* of all of them together */
-	uint64_t free_bytes; /* that the file system has left afterwards */
+	uint64_t count;      /* number of snapshots */
+	uint64_t bytes;      /* total size of all snapshots */
+	uint64_t free_bytes; /* free bytes of the file system after a snapshot */
 };
 
-/* Snapshots so far. */
+/* Totals of the snapshots so far. */
 struct vp_snapshots {
 	uint64_t count, bytes, largest;
 };
 
 /* Adds the snapshot in that directory. */
 void vp_snapshots_add(struct vp_snapshots *snapshots, const char *directory);
-/* Why there may be no more, a sentence's part to be freed; NULL: there may. */
+/* The reason why no more are allowed, part of a sentence, to be freed; NULL: allowed. */
 char *vp_snapshots_used_up(const struct vp_snapshots *snapshots,
 			   const struct vp_snapshot_limits *limits) VP_MUST_CHECK;
-/* The same of one more now, on the file system of `directory`: that may change. */
+/* The same for one more snapshot now, by the free space of the file system of `directory`. */
 char *vp_snapshots_no_room(const struct vp_snapshots *snapshots,
 			   const struct vp_snapshot_limits *limits,
 			   const char *directory) VP_MUST_CHECK;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Maps threads to vCPUs, and vCPUs to their last pCPU.
+/*
+ * Maps threads to vCPUs, and vCPUs to their last pCPU.
  *
- * A vCPU's home is the pCPU on which it last ran; samples of the home are also the vCPU's samples.
- * It has no home before it was first seen and after its VM was gone. */
+ * The home of a vCPU is the pCPU on which it last ran; samples of the home are also the vCPU's
+ * samples. It has no home before it first ran and after its VM ended.
+ */
 #ifndef VP_TIMELINE_GUESTS_H
 #define VP_TIMELINE_GUESTS_H
 
@@ -25,23 +27,23 @@ struct vp_exit {
 
 struct vp_vcpu_state {
 	uint32_t vm;     /* index in vms */
-	uint32_t number; /* as KVM numbers them */
+	uint32_t number; /* KVM's number */
 	uint32_t tid;
 	uint32_t home; /* index of a stream, or VP_NONE */
 	struct vp_exit exit;
-	bool blocked; /* its thread sleeps; set by vcpu_out only */
+	bool blocked; /* its thread sleeps; only set by vcpu_out */
 };
 
 struct vp_guests {
-	vp_vms *vms; /* the caller's; a VM that only the records know is added */
+	vp_vms *vms; /* owned by the caller; VMs known only from records are added */
 	VP_VEC(struct vp_vcpu_state) vcpus;
 	struct vp_map index_of_vm; /* key: number of the VM in the recording */
 	struct vp_map vcpu_of_tid;
 	struct vp_map vcpu_of_number;            /* key: vm << 32 | number */
 	VP_VEC(struct vp_home_vcpus) home_vcpus; /* by stream */
-	/* Counts what was added, from 1: a cached look-up is good for one generation. */
+	/* Counts additions, from 1: a cached look-up is valid within a generation. */
 	uint32_t generation;
-	uint32_t moves; /* of vCPUs from pCPU to pCPU */
+	uint32_t moves; /* migrations of vCPUs between pCPUs */
 };
 
 /* The vCPUs at home on one pCPU, by index. */
@@ -49,19 +51,19 @@ struct vp_home_vcpus {
 	VP_VEC(uint32_t) vcpus;
 };
 
-/* `n_streams`: streams of pCPUs, each the home of some vCPUs. */
+/* `n_streams`: number of pCPU streams, each the home of some vCPUs. */
 void vp_guests_init(struct vp_guests *guests, vp_vms *vms, size_t n_streams);
 void vp_guests_deinit(struct vp_guests *guests);
 
-/* The index in `vms` of the VM with number `vm_id` in the recording (vp_vm_id()), or VP_NONE. */
+/* The index in `vms` of the VM with recording number `vm_id` (vp_vm_id()), or VP_NONE. */
 uint32_t vp_guests_vm(const struct vp_guests *guests, uint32_t vm_id);
-/* The index in `vcpus` of the vCPU with thread `tid`, or VP_NONE. `owner`: its VM's number, or the
- * pid of the VMM. */
+/* The index in `vcpus` of the vCPU with thread `tid`, or VP_NONE. `owner`: number of its VM, or pid
+ * of the VMM. */
 uint32_t vp_guests_vcpu(const struct vp_guests *guests, uint32_t owner, uint32_t tid);
-/* The same for a thread that is vCPU `number` in a record (as in KVM); added if it is unknown. */
+/* The same for a thread that a record names as vCPU `number` (as in KVM); added if unknown. */
 uint32_t vp_guests_vcpu_add(struct vp_guests *guests, uint32_t vm_id, uint32_t tid,
 			    uint32_t number);
-/* Makes `home` (index of a stream, or VP_NONE) the home of the vCPU with that index. */
+/* Sets the home of a vCPU to `home`: index of a stream, or VP_NONE. */
 void vp_guests_move_away(struct vp_guests *guests, uint32_t vcpu, uint32_t home);
 static inline void vp_guests_move(struct vp_guests *guests, uint32_t vcpu, uint32_t home)
 {
@@ -69,14 +71,11 @@ static inline void vp_guests_move(struct vp_guests *guests, uint32_t vcpu, uint3
 		vp_guests_move_away(guests, vcpu, home);
 }
 
-/*
- * Adds the VMs that only the records in the trace directory know, which takes reading all of it:
- * for a recording that ended before its list of VMs was complete.
- */
+/* Adds VMs known only from records in the trace directory, reading the whole trace: for a recording
+ * that ended before its list of VMs was complete. */
 struct vp_error *vp_guests_discover(const char *trace, vp_vms *vms) VP_MUST_CHECK;
 
-/* The vCPU has nothing to do: its last exit was a halt, or, if that is not known, its thread
- * sleeps. */
+/* Whether the vCPU is idle: its last exit was a halt or, if that is unknown, its thread sleeps. */
 bool vp_vcpu_is_idle(const struct vp_vcpu_state *vcpu);
 
 #endif

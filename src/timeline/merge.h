@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The streams of a trace as one, in order of time: a tournament. Each inner node of a tree whose
- * leaves are the streams holds the loser of its match, so that the next record of the stream that
- * won costs one comparison per level.
+ * Merges the streams of a trace in time order, with a tournament tree: the leaves are the streams,
+ * and each inner node holds the loser of its match, so that the next record of the winning stream
+ * costs one comparison per level.
  */
 #ifndef VP_TIMELINE_MERGE_H
 #define VP_TIMELINE_MERGE_H
@@ -19,22 +19,22 @@ struct vp_merge_head {
 
 struct vp_merge {
 	const vp_stream_readers *streams; /* the caller's */
-	struct vp_merge_head *heads;      /* by stream; one that ended has no record */
-	uint32_t *losers;                 /* by node from 1 on: streams; leaves follow the nodes */
-	uint32_t count;                   /* of streams */
+	struct vp_merge_head *heads;      /* by stream; NULL record: the stream has ended */
+	uint32_t *losers;                 /* streams by node, from 1 on; leaves follow the nodes */
+	uint32_t count;                   /* number of streams */
 	uint32_t winner;                  /* the stream with the smallest time */
-	bool taken; /* the winner's record was handed out: it has to move on */
+	bool taken;                       /* the winner's record was returned: advance it next */
 };
 
-/* `heads`: by stream, its first record (NULL: none), if these were read already; else NULL. */
+/* `heads`: first record of each stream (NULL: none), if already read; else NULL. */
 void vp_merge_init(struct vp_merge *merge, const vp_stream_readers *streams,
 		   const struct vp_record_header *const *heads);
 void vp_merge_deinit(struct vp_merge *merge);
-/* Goes on at the heads as they are now: whoever took others than the merge's next one set them. */
+/* Rebuilds the tree from the present heads, after the caller advanced streams itself. */
 void vp_merge_resume(struct vp_merge *merge);
-/* Every head is a record that was not handed out yet. */
+/* Makes every head an unread record, so that the caller can read streams itself. */
 void vp_merge_pause(struct vp_merge *merge);
-/* The stream's next record is its head. */
+/* Makes the stream's next record its head. */
 void vp_merge_advance(struct vp_merge *merge, uint32_t stream);
 /* The next record of all streams, or NULL at the end; valid until the next call. */
 const struct vp_merge_head *vp_merge_next(struct vp_merge *merge);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * A recording cut into stretches of time, each of which can be gone through by itself: a timeline
- * that begins later than the recording, in the state that the one before it ends in.
- */
+/* Splits a recording into segments that can be processed independently: each is a timeline that
+ * starts in the state in which the previous one ends. */
 #ifndef VP_TIMELINE_SEGMENT_H
 #define VP_TIMELINE_SEGMENT_H
 
@@ -10,17 +8,16 @@
 #include "store/trace_reader.h"
 #include "timeline/timeline.h"
 
-/* Computes where to cut into `count` stretches of equal cost: writes count - 1 times, in order.
- * Later ones are shorter, since the records before them are surveyed. False: that is unknown. */
+/* Computes boundaries of `count` segments of equal cost: writes count - 1 ascending times. Later
+ * segments are shorter, because the records before them are surveyed. False: not possible. */
 bool vp_segments_cut(const vp_stream_readers *streams, size_t count, uint64_t *cuts);
 
-/* As vp_timeline_init(), for the records from `from` (0: all) up to `until` (0: all), exclusive.
- * The streams are at their start. */
+/* Like vp_timeline_init(), for records from `from` (0: start) up to `until` (0: end), exclusive.
+ * The streams must be at their start. */
 void vp_segment_init(struct vp_timeline *timeline, const struct vp_recording *recording,
 		     vp_vms *vms, const vp_stream_readers *streams, uint64_t from, uint64_t until);
 
-/* A number for all that a timeline keeps from tick to tick: two that go on in the same way have the
- * same. */
+/* Digest of a timeline's state; equal digests mean equal continuations. */
 uint64_t vp_segment_digest(const struct vp_timeline *timeline);
 
 #endif

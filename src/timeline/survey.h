@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A survey computes the state that the records before some time leave for those after it: names of
- * threads, each vCPU's last pCPU and exit, the last sample of each pCPU, stacks whose sample is
- * still to come. It is much cheaper than merging in time order: each stream is read by itself, and
- * nothing is counted. */
+/*
+ * A survey computes the state that records before a time leave for those after it: thread names,
+ * each vCPU's last pCPU and exit, the last sample of each pCPU, stacks whose sample follows. It is
+ * much cheaper than merging in time order: each stream is read by itself, and nothing is counted.
+ */
 #ifndef VP_TIMELINE_SURVEY_H
 #define VP_TIMELINE_SURVEY_H
 
@@ -14,16 +15,14 @@
 #include "store/trace_reader.h"
 #include "timeline/chain.h"
 
-/*
- * When a record comes in the order of all streams: not before those that precede it in its own
- * stream, and at the same time after those of streams with lower numbers.
- */
+/* Position of a record in the order of all streams: after the records that precede it in its own
+ * stream and, at equal times, after those of lower-numbered streams. */
 struct vp_survey_moment {
 	uint64_t time;
 	uint32_t stream;
 };
 
-/* The last exit that a record of the thread knows. */
+/* The latest VM exit of a thread. */
 struct vp_survey_exit {
 	struct vp_survey_moment at;
 	uint32_t vendor, reason;
@@ -31,12 +30,12 @@ struct vp_survey_exit {
 };
 
 struct vp_survey_thread {
-	uint32_t owner; /* VM number of a vCPU's thread, else pid */
+	uint32_t owner; /* VM number for a vCPU thread, otherwise pid */
 	uint32_t tid;
-	uint32_t vcpu; /* from its first record that has it */
-	bool is_vcpu;  /* there is one */
+	uint32_t vcpu; /* from its first record with a vCPU */
+	bool is_vcpu;  /* it is a vCPU thread */
 	bool by_switch;
-	struct vp_survey_moment birth, last; /* first as a vCPU, last of all */
+	struct vp_survey_moment birth, last; /* first record as a vCPU, last record */
 	bool blocked;
 	struct vp_survey_exit exit;
 };
@@ -48,7 +47,7 @@ struct vp_survey_name {
 };
 
 struct vp_survey_pcpu {
-	uint64_t last_tick; /* if there was one */
+	uint64_t last_tick; /* valid if `ticked` */
 	bool ticked;
 	uint64_t events;        /* as in struct vp_pcpu */
 	struct vp_chain *chain; /* or NULL */
@@ -56,32 +55,32 @@ struct vp_survey_pcpu {
 
 enum { VP_SURVEY_RECENT = 256 };
 
-/* A thread that had a record lately. */
+/* A recently seen thread. */
 struct vp_survey_recent {
 	uint32_t owner, tid;
 	uint32_t number; /* of the thread */
 	bool is_used;
-	bool is_born;    /* as far as its stream goes: it had a record of a vCPU */
-	bool is_pending; /* in the list of those to be settled */
+	bool is_born;    /* within its stream: a record with its vCPU was seen */
+	bool is_pending; /* in the list of threads to complete */
 	struct vp_survey_recent *next;
-	/* The current packet's last records without and with an exit reason; or NULL. */
+	/* The last records of the current packet without and with an exit reason; or NULL. */
 	const struct vp_vcpu_in *last[2];
 };
 
 struct vp_survey {
 	const struct vp_record_header *
-	    *heads;           /* by stream: the first that is not before; NULL: none */
+	    *heads;           /* by stream: the first record not before `until`; NULL: none */
 	uint64_t first, last; /* times of records, or 0 */
 	VP_VEC(struct vp_survey_pcpu) pcpus; /* by stream */
 	VP_VEC(struct vp_survey_thread) threads;
 	VP_VEC(struct vp_survey_name) names, guest_names;
 	struct vp_map thread_of_ids, name_of_tid, name_of_guest_tid;
 	struct vp_survey_recent recent[VP_SURVEY_RECENT]; /* by the low bits of tid */
-	struct vp_survey_recent *pending;                 /* whose records are to be settled */
+	struct vp_survey_recent *pending; /* threads to complete at the end of a packet */
 };
 
-/* Reads each stream up to its first record that is not before `until`, which is its head. Checksums
- * are not looked at: whoever counts these records does. */
+/* Reads each stream up to its first record not before `until`, which becomes its head. Checksums
+ * are not verified; the reader that counts these records verifies them. */
 void vp_survey_make(const vp_stream_readers *streams, uint64_t until, struct vp_survey *ret);
 void vp_survey_deinit(struct vp_survey *survey);
 
