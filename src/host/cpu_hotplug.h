@@ -7,9 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A descriptor that can be read when there is an event, to be closed; -1 and errno: none. */
+/* A descriptor that is readable when an event has arrived, to be closed; -1 and errno: not
+ * available. */
 int vp_cpu_hotplug_open(void);
-/* Calls on_event() for each event of a pCPU that has come since; false: some were dropped. */
+/* Calls on_event() for each pCPU event received since the last call; false: some were dropped. */
 bool vp_cpu_hotplug_read(int fd, void (*on_event)(void *context, uint32_t pcpu, bool online),
 			 void *context);
 /* Whether these bytes are a uevent of a pCPU that came online or went offline. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Device memory that a VMM has mapped (BARs by VFIO, a GPU's memory): KVM has memory slots for it
- * as for RAM, but reading it can have side effects on the device. */
+/* Device memory mapped by a VMM (BARs of VFIO devices, GPU memory). KVM has memory slots for it as
+ * for RAM, but reading it can have side effects on the device. */
 #ifndef VP_HOST_DEVICE_MEMORY_H
 #define VP_HOST_DEVICE_MEMORY_H
 
@@ -15,11 +15,11 @@ struct vp_device_range {
 };
 typedef VP_VEC(struct vp_device_range) vp_device_ranges;
 
-/* Those of the process, in order; none if it is gone. */
+/* The device ranges of the process, sorted; empty if the process is gone. */
 vp_device_ranges vp_device_memory_of(uint32_t pid);
-/* The same by the text of its /proc/PID/maps. */
+/* The same from the text of /proc/PID/maps. */
 vp_device_ranges vp_device_memory_parse(struct vp_slice maps);
-/* Whether any byte of it is a device's. */
+/* Whether any byte of the range is device memory. */
 bool vp_device_memory_has(const vp_device_ranges *ranges, uint64_t start, uint64_t size);
 
 #endif

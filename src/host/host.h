@@ -11,15 +11,15 @@
 
 #define VP_HOST_BTF "/sys/kernel/btf/vmlinux"
 
-/* The vendor of this kernel's KVM. */
+/* Vendor of this kernel's KVM. */
 enum vp_vendor vp_host_vendor(void);
 /* Whether AMD's KVM uses nested paging. */
 bool vp_host_has_nested_paging(void);
 
-/* Called before programs are opened: an error if the kernel has no BTF for these ("sampling")
- * programs. The caller decides whether libbpf's own messages are printed (libbpf_set_print()). */
+/* Call it before opening BPF programs. Errors: the kernel has no BTF for these ("sampling")
+ * programs. libbpf's own messages are up to the caller (libbpf_set_print()). */
 struct vp_error *vp_host_expect_btf(const char *programs) VP_MUST_CHECK;
-/* The error of loading these programs that came with -errno. */
+/* The error for a failure, -errno, to load these programs. */
 struct vp_error *vp_host_load_error(int result, const char *programs) VP_MUST_CHECK;
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Symbols of the files that the host's processes map. Users made those files: they are read in a
- * process of its own that may read, and do nothing else.
- */
+/* Symbols of the files mapped by host processes. Users control those files, so a child process that
+ * may only read files parses them. */
 #ifndef VP_HOST_HOST_IMAGES_H
 #define VP_HOST_HOST_IMAGES_H
 
@@ -13,9 +11,11 @@
 #include "base/meanwhile.h"
 #include "maps/mapped.h"
 
-/* Writes the images and, if wanted, their symbols, and completes their build-ids; *unread: how many
- * files could not be read, or are other ones by now. Errors: why some are missing; the others are
- * written. */
+/*
+ * Writes the files and, if requested, their symbols, and sets their build-ids. *unread: number of
+ * files that could not be read or have been replaced. Errors: the reason for missing files; the
+ * others are written.
+ */
 struct vp_error *vp_host_images_write(struct vp_maps_writer *writer, struct vp_mapped *images,
 				      size_t count, bool with_symbols,
 				      const struct vp_meanwhile *meanwhile,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How the kernel and its modules describe their types (BTF): read once for all who ask. libbpf
- * reads all of it again for each object, and looks through all of it for each type that a program
- * names; it gets the few types that programs need, instead.
+ * BTF of the kernel and its modules, parsed once for all users. libbpf would parse all of it for
+ * each object and search all of it for each type that a program names; it gets an excerpt instead.
  */
 #ifndef VP_HOST_KERNEL_BTF_H
 #define VP_HOST_KERNEL_BTF_H
@@ -15,27 +14,27 @@
 struct btf;
 struct vp_kernel_btf;
 
-/* Nothing is read until it is asked for. */
+/* BTF is read on first use. */
 struct vp_kernel_btf *vp_kernel_btf_new(void);
-/* NULL does nothing. */
+/* NULL is allowed. */
 void vp_kernel_btf_free(struct vp_kernel_btf *kernel);
-/* Gives the memory back: whoever asks again has it read again. */
+/* Frees the BTF; the next use reads it again. */
 void vp_kernel_btf_forget(struct vp_kernel_btf *kernel);
 
-/* The kernel's own types; the module's, together with these. NULL: none. */
+/* BTF of the kernel; of a module, including the kernel's. NULL: not available. */
 const struct btf *vp_kernel_btf_all(struct vp_kernel_btf *kernel);
 const struct btf *vp_kernel_btf_module(struct vp_kernel_btf *kernel, const char *module);
-/* Whether that of the module, or of the kernel itself, describes the struct; and the member, if it
- * is not NULL. With NULL as `kernel` it is read for this. */
+/* Whether the BTF of the module, or of the kernel itself, has the struct, and its member unless
+ * NULL. With `kernel` NULL, BTF is read for this call. */
 bool vp_kernel_btf_has_member(struct vp_kernel_btf *kernel, const char *module, const char *name,
 			      const char *member);
 
-/* While an object's programs are opened and loaded: what they are fitted to. */
+/* BTF for opening and loading an object's programs. */
 struct vp_btf_open_opts {
-	struct vp_kernel_btf *kernel; /* the given one, or one for these programs alone */
+	struct vp_kernel_btf *kernel; /* the given one, or one for these programs only */
 	bool own;
-	int fd;        /* of a file in memory with the types; -1: libbpf looks for them itself */
-	char path[32]; /* its name */
+	int fd;        /* memory file with the types; -1: libbpf reads BTF itself */
+	char path[32]; /* path of that file */
 	struct bpf_object_open_opts options; /* for opening the object */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where a function of this host's kernel is. */
+/* Addresses of functions of the host kernel. */
 #ifndef VP_HOST_KERNEL_FUNCTION_H
 #define VP_HOST_KERNEL_FUNCTION_H
 
@@ -7,11 +7,11 @@
 #include <stdint.h>
 
 struct vp_kernel_function {
-	uint64_t begin, end; /* where the next symbol is */
+	uint64_t begin, end; /* start of the function and of the next symbol */
 };
 
-/* By `kallsyms`, the kernel's list of symbols. False: it has no such function, or hides addresses.
- */
+/* Searches `kallsyms`, the path of the kernel's symbol list. False: no such function, or addresses
+ * are hidden. */
 bool vp_kernel_function_find(const char *kallsyms, const char *name,
 			     struct vp_kernel_function *ret);
 

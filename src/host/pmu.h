@@ -13,14 +13,15 @@
 
 #define VP_SYSFS "/sys"
 
-/* Finds what an event of that name is (vp_event.of_machine); of any other there is nothing to do.
- */
+/* Sets type and config of a machine-specific event (vp_event.of_machine); other events are not
+ * changed. */
 struct vp_error *vp_pmu_resolve(const char *sysfs, const char *name,
 				struct vp_event *event) VP_MUST_CHECK;
-/* The same of all events of a recipe, and of its trigger; errors name the place. */
+/* The same for all events of a recipe and the event that ends intervals; errors have the
+ * position. */
 struct vp_error *vp_pmu_resolve_recipe(const char *sysfs, const char *label,
 				       struct vp_recipe *recipe) VP_MUST_CHECK;
-/* Calls `each` for the events that this machine's PMUs name, as PMU/EVENT/, in order. */
+/* Calls `each` for the named events of this machine's PMUs, as PMU/EVENT/, sorted. */
 void vp_pmu_each(const char *sysfs, void (*each)(void *context, const char *name), void *context);
 
 #endif

@@ -29,7 +29,7 @@ struct vp_record_type {
 	size_t n_fields;
 };
 
-/* Large enough for any record; header.id tells which. */
+/* Large enough for any record; header.id has its type. */
 #define VP_RECORD_MEMBER(number, name, meaning) struct vp_##name name;
 union vp_any_record {
 	struct vp_record_header header;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Converts one clock to another, by pairs of readings during a recording. Between two pairs, and
- * before and after all, it is a straight line. */
+/* Converts times of one clock to another by pairs of readings: linear interpolation between two
+ * pairs, and extrapolation outside. */
 #ifndef VP_COLLECT_AGENT_CLOCK_LINE_H
 #define VP_COLLECT_AGENT_CLOCK_LINE_H
 
@@ -10,26 +10,26 @@
 #include "base/vec.h"
 
 struct vp_clock_point {
-	uint64_t from, to; /* the clocks */
-	uint64_t ns;       /* when that was, by whichever of them counts nanoseconds */
-	uint64_t error_ns; /* they were read within this many */
+	uint64_t from, to; /* readings of both clocks */
+	uint64_t ns;       /* time of the reading, on the clock that counts nanoseconds */
+	uint64_t error_ns; /* maximum distance of the two readings, ns */
 };
 
 struct vp_clock_line {
-	VP_VEC(struct vp_clock_point) points; /* the latest of them, in order of both clocks */
-	size_t found;                         /* where the last one lay: the next one is near */
-	uint64_t error_ns;                    /* the largest of all that were converted */
-	/* Between the two pairs that the last one lay between: what is at `begin`, and what comes
-	 * with each step from there, as a fraction of 2^32; 0: not known. */
+	VP_VEC(struct vp_clock_point) points; /* the latest pairs, ascending in both clocks */
+	size_t found;      /* index of the last search, where the next one starts */
+	uint64_t error_ns; /* maximum error of all conversions so far */
+	/* Interval of the last conversion: value at `begin`, and slope as a fraction of 2^32;
+	 * length 0: none. */
 	uint64_t begin, length, at_begin, slope;
 };
 
-/* A later pair; one that is not later by both clocks is left out. */
+/* Adds a later pair; one that is not later on both clocks is ignored. */
 void vp_clock_line_add(struct vp_clock_line *line, const struct vp_clock_point *point);
-/* How many of the pairs are before that: 0 or all of them, if it lies outside. */
+/* Number of pairs before that time; 0 or all if it is outside. */
 size_t vp_clock_line_find(struct vp_clock_line *line, uint64_t from);
 uint64_t vp_clock_line_look(struct vp_clock_line *line, uint64_t from);
-/* The other clock's time; there must be a pair. */
+/* The time on the other clock; requires at least one pair. */
 static inline uint64_t vp_clock_line_at(struct vp_clock_line *line, uint64_t from)
 {
 	uint64_t passed = from - line->begin;
@@ -38,7 +38,7 @@ static inline uint64_t vp_clock_line_at(struct vp_clock_line *line, uint64_t fro
 		return vp_clock_line_look(line, from);
 	return line->at_begin + (uint64_t)((unsigned __int128)passed * line->slope >> 32);
 }
-/* Whether it is between the two pairs that the last one was between. */
+/* Whether the time is in the interval of the last conversion. */
 static inline bool vp_clock_line_is_near(const struct vp_clock_line *line, uint64_t from)
 {
 	return line->slope && from - line->begin <= line->length;

@@ -15,19 +15,19 @@
 #include "schema/interval.h"
 #include "schema/paging.h"
 
-/* A vCPU's CPU in the guest, and where the pointer to its current task is. */
+/* The guest CPU of a vCPU, and the address of the pointer to its current task. */
 struct vp_guest_current_address {
 	uint32_t vcpu, cpu;
 	uint64_t current_gpa;
-	uint64_t chosen_gpa; /* of the one that its run queue has (rq.curr); 0: not known */
+	uint64_t chosen_gpa; /* address of rq.curr of its run queue; 0: unknown */
 };
 
-/* Where the guest's kernel counts what happens on a vCPU's CPU. */
+/* Location of a counter of the guest kernel for a vCPU's CPU. */
 struct vp_guest_count_address {
 	uint32_t vcpu;
 	enum vp_guest_count count;
 	uint64_t gpa;
-	bool narrow; /* 4 bytes, not 8 */
+	bool narrow; /* 4 bytes instead of 8 */
 };
 
 /* Facts about a guest's kernel from its reader. */
@@ -35,21 +35,21 @@ struct vp_guest_finding {
 	uint64_t text, gpa, size; /* the kernel's image */
 	uint64_t direct_map;
 	struct vp_paging paging;
-	uint64_t kernel_root; /* of page tables that are the kernel's alone; 0: none are */
-	bool cached, scanned; /* by a kernel pack that was there; without registers */
-	bool derived;         /* without BTF: there are tasks, but not their mappings */
+	uint64_t kernel_root; /* page tables that only the kernel uses; 0: none */
+	bool cached, scanned; /* a cached pack fitted; the kernel was found without registers */
+	bool derived;         /* no BTF: tasks are known, their mappings are not */
 	struct vp_build_id build_id;
 	char *banner;
-	uint32_t off_tid, off_tgid, off_comm; /* in task_struct */
-	uint32_t off_stack;                   /* the same; 0: not known */
-	uint32_t off_mm, off_pgd;             /* the same, and in its mm_struct */
+	uint32_t off_tid, off_tgid, off_comm; /* offsets in task_struct */
+	uint32_t off_stack;                   /* in task_struct; 0: unknown */
+	uint32_t off_mm, off_pgd;             /* in task_struct, and in its mm_struct */
 	VP_VEC(struct vp_guest_current_address) cpus;
 	VP_VEC(struct vp_guest_count_address) counts;
-	uint64_t banner_gpa; /* where a scan is to look first the next time; 0: not known */
-	char *lacks;         /* the reason for missing tasks, or NULL */
-	char *dropped;       /* why a cached kernel pack was not used, or NULL */
-	char *pack;          /* its kernel pack as text, or NULL */
-	/* A scan goes on, and nothing is known yet: bytes it has gone through, of all there are. */
+	uint64_t banner_gpa; /* hint for the next scan; 0: none */
+	char *lacks;         /* reason for missing tasks, or NULL */
+	char *dropped;       /* reason for not using a cached kernel pack, or NULL */
+	char *pack;          /* kernel pack as text, or NULL */
+	/* A scan is in progress and nothing is known yet; bytes scanned, and in total. */
 	bool searching;
 	uint64_t searched, to_search;
 };
@@ -61,27 +61,30 @@ struct vp_guest_process {
 };
 typedef VP_VEC(struct vp_guest_process) vp_guest_processes;
 
-/* A process with code that it makes itself, and with an interpreter: where both are. */
+/* A process with generated code and an interpreter, and the ranges of both. */
 struct vp_guest_runtime {
 	uint32_t tgid;
 	uint64_t low, high;
-	uint64_t interpreter_low, interpreter_high; /* equal: none */
+	uint64_t interpreter_low, interpreter_high; /* equal: no interpreter */
 };
 typedef VP_VEC(struct vp_guest_runtime) vp_guest_runtime_list;
 
-/* Waits for the next pieces of a reply, with a timeout for each; `heard` has those so far. *done is
- * false if it is not complete yet. The reply, without its last line, is in `heard`, too. An error
- * from the reader is an error. */
+/*
+ * Waits for the next parts of a reply, with a timeout for each; `heard` has the parts so far.
+ * *done: the reply is complete; `heard` then has it without its last line. Errors: also those of
+ * the reader.
+ */
 struct vp_error *vp_guest_answer_take(int channel, int timeout_ms, struct vp_buffer *inbuf,
 				      bool *done, struct vp_slice *answer) VP_MUST_CHECK;
 
-/* Answers to `find` and `tasks`. */
+/* Parse the replies to `find` and `tasks`. */
 struct vp_error *vp_guest_finding_parse(struct vp_slice answer,
 					struct vp_guest_finding *ret) VP_MUST_CHECK;
 void vp_guest_finding_deinit(struct vp_guest_finding *finding);
 struct vp_error *vp_guest_processes_parse(struct vp_slice answer, vp_guest_processes *processes,
 					  bool *damaged) VP_MUST_CHECK;
-/* The answer to `check`: replaces the list. *starting: there are more, which have no code yet. */
+/* Parses the reply to `check`, replacing the list. *starting: there are processes without code so
+ * far. */
 struct vp_error *vp_guest_runtimes_parse(struct vp_slice answer, vp_guest_runtime_list *list,
 					 bool *starting) VP_MUST_CHECK;
 void vp_guest_processes_deinit(vp_guest_processes *processes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Samples in code that a guest's process made itself: their addresses, on the way to the guest's
- * reader, which reads the names before the code is replaced. An address that is hit again at once
- * is sent once.
+ * Queue of sampled addresses in generated code of guest processes, for the guest's reader, which
+ * must read the names before the code is replaced. Repeated hits of an address within a short time
+ * are sent once.
  */
 #ifndef VP_COLLECT_GUESTS_GUEST_HITS_H
 #define VP_COLLECT_GUESTS_GUEST_HITS_H
@@ -14,16 +14,16 @@ enum { VP_GUEST_HITS_RECENT = 1024, VP_GUEST_HITS_BYTES = 2048 };
 
 struct vp_guest_hits {
 	vp_guest_runtime_list runtimes;
-	struct vp_buffer requests; /* at most VP_GUEST_HITS_BYTES: sent whole or not at all */
-	uint64_t recent[VP_GUEST_HITS_RECENT][2]; /* hash of process and address; time */
+	struct vp_buffer requests; /* at most VP_GUEST_HITS_BYTES; sent completely or not at all */
+	uint64_t recent[VP_GUEST_HITS_RECENT][2]; /* hash of process and address, and time */
 	uint64_t second, in_second, dropped;
 };
 
 void vp_guest_hits_deinit(struct vp_guest_hits *hits);
-/* Whether the address is in code that the process made. */
+/* Whether the address is in generated code of the process. */
 bool vp_guest_hits_has_code(const struct vp_guest_hits *hits, uint32_t tgid, uint64_t addr);
-/* Adds a request for a sample at `time`; `method`: of an interpreter, at that method. True if the
- * requests are to be sent now. */
+/* Adds a request for a sample at `time`; `method`: the address is a method in an interpreter.
+ * Returns true if the requests should be sent now. */
 bool vp_guest_hits_add(struct vp_guest_hits *hits, uint32_t tgid, uint64_t addr, bool method,
 		       uint64_t time);
 

@@ -12,10 +12,8 @@
 
 struct vp_guest_reader;
 
-/*
- * Starts a reader of the VM's memory; `packs` are the texts of kernel packs, `dump` is the file for
- * map text or -1, which it can make at most `max_dump` bytes large.
- */
+/* Starts a reader of the VM's memory. `packs`: texts of kernel packs; `dump`: file for the symbol
+ * map or -1, limited to `max_dump` bytes. */
 struct vp_error *vp_guest_reader_start(const struct vp_guest_access *access,
 				       const struct vp_guest_state *state,
 				       const struct vp_buffer *packs, size_t n_packs, int dump,
@@ -23,24 +21,24 @@ struct vp_error *vp_guest_reader_start(const struct vp_guest_access *access,
 				       struct vp_guest_reader **ret) VP_MUST_CHECK;
 void vp_guest_reader_free(struct vp_guest_reader *reader);
 
-/* Whether there is room for a request within that time; none is while it has many to answer. */
+/* Whether a request can be sent within the timeout; not while many are pending. */
 bool vp_guest_reader_listens(const struct vp_guest_reader *reader, int timeout_ms);
-/* Can be read when there is an answer. */
+/* Becomes readable when a reply arrives. */
 int vp_guest_reader_fd(const struct vp_guest_reader *reader);
 /* Sends a request of guestmem/worker.h, without its newline. */
 struct vp_error *vp_guest_reader_ask(struct vp_guest_reader *reader, const char *format, ...)
     VP_PRINTF(2, 3) VP_MUST_CHECK;
-/* Requests the mappings of a process; there is no reply. An error: the reader is too busy. */
+/* Requests reading the mappings of a process; there is no reply. Errors: the reader is too busy. */
 struct vp_error *vp_guest_reader_see(struct vp_guest_reader *reader, uint64_t task, uint32_t tgid,
 				     uint64_t time) VP_MUST_CHECK;
-/* Requests without an answer (vp_guest_hits): all of them or none is sent. */
+/* Sends requests without a reply (vp_guest_hits): all or none. */
 struct vp_error *vp_guest_reader_hits(struct vp_guest_reader *reader, const char *requests,
 				      size_t size) VP_MUST_CHECK;
-/* The VM's memory slots are these now; there is no answer. */
+/* Updates the VM's memory slots; there is no reply. */
 struct vp_error *vp_guest_reader_memory(struct vp_guest_reader *reader,
 					const struct vp_guest_memory *memory) VP_MUST_CHECK;
-/* Waits for the reply, with a timeout; *done is false if it is not complete yet. The reply, without
- * its last line, is in `answer` until the next request. An error from the reader is an error. */
+/* Waits for the reply, with a timeout; *done: it is complete. `answer` has the reply without its
+ * last line, until the next request. Errors: also those of the reader. */
 struct vp_error *vp_guest_reader_wait(struct vp_guest_reader *reader, int timeout_ms, bool *done,
 				      struct vp_slice *answer) VP_MUST_CHECK;
 

@@ -8,7 +8,7 @@
 #include "guestmem/memory.h"
 #include "schema/vm.h"
 
-/* Offset of a vCPU's counter to the host's, if KVM has it in its memory. */
+/* Offset between a vCPU's counter and the host's, read from KVM's memory. */
 struct vp_guest_counter {
 	uint32_t vcpu;
 	uint64_t offset;
@@ -16,11 +16,12 @@ struct vp_guest_counter {
 
 struct vp_guest_state {
 	uint32_t pid;             /* of the VMM */
-	uint64_t started;         /* when, as /proc/PID/stat has it; 0: not known */
-	const char *protected_by; /* its memory is kept from the host: nobody touches it; or NULL */
-	uint64_t generation;      /* of its memory slots, as KVM counts their changes */
-	uint64_t detail;          /* what struct vp_guest_access needs to know again */
-	struct vp_guest_memory memory; /* its slots; nothing reads it yet */
+	uint64_t started;         /* start time, as in /proc/PID/stat; 0: unknown */
+	const char *protected_by; /* memory is protected from the host and must not be accessed: the
+				     mechanism's name; or NULL */
+	uint64_t generation;      /* of the memory slots, from KVM */
+	uint64_t detail;          /* for struct vp_guest_access */
+	struct vp_guest_memory memory; /* memory slots; no read function yet */
 	VP_VEC(struct vp_guest_registers) vcpus;
 	VP_VEC(struct vp_guest_counter) counters; /* 64-bit Arm */
 };
@@ -28,23 +29,22 @@ typedef VP_VEC(struct vp_guest_state) vp_guest_states;
 
 struct vp_guest_lister;
 
-/* Loads the program that lists them; needs root. */
+/* Loads the BPF program that lists them; needs root. */
 struct vp_error *vp_guest_lister_new(struct vp_guest_lister **ret) VP_MUST_CHECK;
 void vp_guest_lister_free(struct vp_guest_lister *lister);
 /* The VM of process `pid`; without slots if its memory is protected. Errors: the process has ended,
- * KVM does not show its memory slots, or there are more of them than are looked at. */
+ * KVM does not show its memory slots, or there are too many. */
 struct vp_error *vp_guest_lister_read_one(struct vp_guest_lister *lister, uint32_t pid,
 					  vp_guest_states *states) VP_MUST_CHECK;
-/* How far each of the VM's counters is from the host's: 64-bit Arm, where debugfs does not have
- * it. */
+/* Offsets of the VM's counters to the host's: for 64-bit Arm, where debugfs lacks them. */
 struct vp_error *vp_guest_lister_read_counters(struct vp_guest_lister *lister,
 					       struct vp_vm *vm) VP_MUST_CHECK;
-/* An error if the process with that pid is not the one any more that had it before the listing. */
+/* Errors: the pid was reused by another process since the listing. */
 struct vp_error *vp_guest_state_expect_same(const struct vp_guest_state *state) VP_MUST_CHECK;
-/* An error if its memory is kept from the host: reading it would yield nothing, and of a protected
- * VM of pKVM end it; writing would break it. */
+/* Errors: memory is protected from the host. Reads would return nothing useful, and would kill a
+ * protected VM of pKVM; writes would corrupt it. */
 struct vp_error *vp_guest_state_expect_open(const struct vp_guest_state *state) VP_MUST_CHECK;
-/* Where in the VMM's memory that word of the guest is, 8 bytes; 0: nowhere. */
+/* Address in the VMM of that 8-byte word of the guest; 0: none. */
 uint64_t vp_guest_state_hva(const struct vp_guest_state *state, uint64_t gpa);
 void vp_guest_state_deinit(struct vp_guest_state *state);
 void vp_guest_states_deinit(vp_guest_states *states);

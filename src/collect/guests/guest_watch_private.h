@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Shared by the guest watcher and the writing of guest maps (guest_dump.c). */
+/* Shared by the guest watch and guest_dump.c, which writes symbol maps. */
 #ifndef VP_COLLECT_GUESTS_GUEST_WATCH_PRIVATE_H
 #define VP_COLLECT_GUESTS_GUEST_WATCH_PRIVATE_H
 
@@ -13,53 +13,53 @@
 #include "collect/guests/guest_watch.h"
 #include "collect/guests/pack_cache.h"
 
-/* Bytes of a guest's symbol maps that are kept in memory, that of a lost reader included. */
+/* Limit for the symbol maps of a guest in memory, including that of a lost reader. */
 #define VP_GUEST_MAX_TEXT (256ULL << 20)
 
-/* Leaving: its memory is not what it was; what is known so far is being written. */
+/* GUEST_LEAVING: its memory has changed; the results so far are being written. */
 enum guest_state { GUEST_FINDING, GUEST_READY, GUEST_CHECKING, GUEST_LEAVING, GUEST_LOST };
 
-/* State of writing a symbol map and unwind tables: reader not asked yet, writing one, writing the
- * other. */
+/* Progress of writing symbol map and unwind tables: nothing, reader not asked yet, writing one,
+ * writing the other. */
 enum guest_writing { WRITING_NOTHING, WRITING_SOON, WRITING_MAP, WRITING_TABLES };
 
 struct guest {
-	uint32_t vm; /* its number in the recording */
+	uint32_t vm; /* recording number of the VM */
 	uint32_t pid;
-	uint32_t number; /* for its users */
+	uint32_t number; /* number for clients */
 	enum guest_state state;
 	struct vp_guest_reader *reader;
-	int text;      /* where the reader writes the symbol map */
-	int last_text; /* what was written when it was lost; -1: nothing */
+	int text;      /* file in which the reader writes the symbol map */
+	int last_text; /* the map written when the reader was lost; -1: none */
 	struct vp_guest_finding finding;
 	struct vp_guest_state memory;
-	uint64_t nowhere;     /* tasks that were in no slot, until the slots were looked at last */
-	uint64_t asked, next; /* when it was asked; when it is to be asked again */
-	uint64_t busy_since;  /* the reader does not listen since then; 0: it does */
-	uint64_t lost_at;     /* what had been found was lost then; 0: it was not */
-	uint64_t lost_ns;     /* how long it was lost before it was found again … */
-	char *lost_why;       /* … and why, the last time */
-	unsigned tries;       /* since its kernel was known last */
-	bool is_protected; /* its memory is kept from the host: there is no use in trying again */
-	bool ended;        /* the VM did: its map is read once more, and then nothing */
-	bool put_away;     /* its map is where it belongs, and kept here no more */
-	uint64_t added;    /* when looking for its kernel began */
-	unsigned quiet_tries;  /* number of failures before the user is warned */
-	bool reported_missing; /* and the warning was given */
-	bool searching;        /* its memory is gone through for the kernel: bytes, of all */
+	uint64_t nowhere;      /* tasks outside all slots at the last refresh of the slots */
+	uint64_t asked, next;  /* time of the last request; time of the next one */
+	uint64_t busy_since;   /* since then, the reader accepts no requests; 0: it does */
+	uint64_t lost_at;      /* time at which the kernel was lost; 0: not lost */
+	uint64_t lost_ns;      /* total time without the kernel … */
+	char *lost_why;        /* … and the last reason */
+	unsigned tries;        /* attempts since the kernel was last known */
+	bool is_protected;     /* its memory is protected from the host: no retries */
+	bool ended;            /* the VM ended: its map is read once more, then nothing */
+	bool put_away;         /* its map was moved to the recording */
+	uint64_t added;        /* start of the search for its kernel */
+	unsigned quiet_tries;  /* number of failures before a warning */
+	bool reported_missing; /* the warning was given */
+	bool searching;        /* a scan for the kernel is in progress: bytes done, and in total */
 	uint64_t searched, to_search;
-	uint64_t banner_gpa; /* where a scan found its kernel the last time; 0: not known */
+	uint64_t banner_gpa; /* where the last scan found its kernel; 0: unknown */
 	struct vp_guest_hits hits;
 	char *name, *problem;
-	/* State of the last time that maps were written: */
+	/* The last write of symbol maps: */
 	enum guest_writing writing;
 	bool has_map;   /* `text`, up to map_size */
-	off_t map_size; /* unwind tables follow it */
+	off_t map_size; /* unwind tables follow the map */
 	bool has_tables;
-	struct vp_error *lacks_tables; /* why not */
+	struct vp_error *lacks_tables; /* reason for missing unwind tables */
 };
 
-/* A process whose mappings are read again soon: programs map libraries after their start. */
+/* A process whose mappings will be read again: programs map libraries after their start. */
 struct vp_seen_lately {
 	uint64_t task, first, due; /* first, due: ns */
 	uint32_t vm, pid;
@@ -70,14 +70,14 @@ struct vp_guest_watch {
 	VP_VEC(struct vp_guest_watch_client) users;
 	vp_notices *notices;
 	const struct vp_guest_access *access;
-	void *lister; /* the access's; NULL: see lister_problem */
+	void *lister; /* of the access operations; NULL: see lister_problem */
 	char *lister_problem;
-	char *cache;           /* the user's folder of kernel packs */
-	const char *directory; /* the recording's, which may be renamed */
-	bool symbols;          /* go into symbol maps */
+	char *cache;           /* the user's cache of kernel packs */
+	const char *directory; /* of the recording; may be renamed */
+	bool symbols;          /* write symbols to symbol maps */
 	vp_pack_texts packs;
 	VP_VEC(struct guest) guests;
-	size_t n_runtimes;  /* of the processes that are followed, or more; 0 is exact */
+	size_t n_runtimes;  /* upper bound of the number of followed processes; 0 is exact */
 	struct vp_map seen; /* VMM's pid << 32 | tgid → hash of the process's name */
 	VP_VEC(struct vp_seen_lately) lately;
 	uint64_t second, seen_in_fallback;
@@ -85,14 +85,14 @@ struct vp_guest_watch {
 
 /* The guest of that VM, or NULL. */
 struct guest *vp_guest_of(const struct vp_guest_watch *watch, uint32_t vm);
-/* Nothing of the guest is known by its memory from now on; `error` is freed. */
+/* Drops all results from the guest's memory; `error` is freed. */
 void vp_guest_lose(struct vp_guest_watch *watch, struct guest *guest, struct vp_error *error);
-/* Takes the answer that the guest's reader owes, if it has come within that time. */
+/* Processes the pending reply of the guest's reader, if it arrives within that time. */
 void vp_guest_poll(struct vp_guest_watch *watch, struct guest *guest, int timeout_ms);
-/* Memory may have been plugged in or out: it is looked for again. */
+/* Reads the memory slots again: memory may have been plugged or unplugged. */
 struct vp_error *vp_guest_refresh_memory(struct vp_guest_watch *watch,
 					 struct guest *guest) VP_MUST_CHECK;
-/* Makes the reader's output the guest's last map. */
+/* Keeps the reader's output as the guest's last map. */
 void vp_guest_keep_text(struct guest *guest);
 uint64_t vp_guest_text_size(int text);
 uint64_t vp_guest_max_text(const struct guest *guest);

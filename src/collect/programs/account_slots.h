@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Slots of the account in the kernel's tables, given back when their vCPUs have ended. */
+/* Slots of the accounting programs' tables, freed when their vCPUs have ended. */
 #ifndef VP_COLLECT_PROGRAMS_ACCOUNT_SLOTS_H
 #define VP_COLLECT_PROGRAMS_ACCOUNT_SLOTS_H
 
@@ -8,10 +8,8 @@
 
 struct account_bpf;
 
-/*
- * The vCPUs in these `count` slots (from 0 on) have ended, and what was counted of them was read:
- * other vCPUs may have the slots, and begin with nothing.
- */
+/* Frees `count` slots (numbered from 0) of ended vCPUs whose counters were read. Other vCPUs may
+ * reuse the slots, starting at zero. */
 void vp_account_slots_release(const struct account_bpf *programs, const uint32_t *slots,
 			      size_t count);
 

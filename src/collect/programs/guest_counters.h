@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Tells the interval programs where guests' counters are in their VMMs' memory, through the map
- * `guest_counters` (bpf/intervals_state.bpf.h), by its descriptor.
- */
+/* Passes the addresses of guests' counters in their VMMs' memory to the interval programs, through
+ * the map `guest_counters` (bpf/intervals_state.bpf.h), given by its descriptor. */
 #ifndef VP_COLLECT_PROGRAMS_GUEST_COUNTERS_H
 #define VP_COLLECT_PROGRAMS_GUEST_COUNTERS_H
 
@@ -10,15 +8,15 @@
 #include "collect/agent/counts_client.h"
 #include "collect/guests/guest_reader.h"
 
-/* The kernel's own counters, but for events that the agent counts already. */
+/* Adds counters of the kernel, except events that the agent counts already. */
 struct vp_error *vp_guest_counters_of_kernel(int map, const struct vp_guest_state *state,
 					     const struct vp_guest_finding *finding) VP_MUST_CHECK;
-/* The agent's, but for events that the kernel's own counters are known of. */
+/* Adds counters of the agent, except events for which kernel counters are known. */
 struct vp_error *vp_guest_counters_of_agent(int map, const struct vp_guest_state *state,
 					    const struct vp_agent_memory *agent) VP_MUST_CHECK;
-/* Forgets the agent's counters of that process, or all but these. */
+/* Removes the counters of that process: the agent's, or all except the agent's. */
 void vp_guest_counters_drop(int map, uint32_t pid, bool agents);
-/* Bits of the events that are known of all its vCPUs of which any is. */
+/* Bits of the events whose counters are known for all of its vCPUs that have any. */
 uint32_t vp_guest_counters_known(int map, uint32_t pid);
 
 #endif

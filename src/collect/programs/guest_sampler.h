@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Samples of guests where this host's own samples do not hit them, because its kernel is a guest of
- * the hypervisor as well. Each vCPU is sampled by its own CPU time.
- */
+/* Samples guests on hosts whose own samples do not hit them, because the host kernel is itself a
+ * guest of the hypervisor. Each vCPU is sampled by its own CPU time. */
 #ifndef VP_COLLECT_PROGRAMS_GUEST_SAMPLER_H
 #define VP_COLLECT_PROGRAMS_GUEST_SAMPLER_H
 
@@ -13,37 +11,37 @@
 
 struct vp_guest_sampler;
 
-/* Places at which guests are sampled, in addition to reading their vCPUs' contexts. */
+/* Interrupts at which guests are sampled, in addition to reading vCPU contexts. */
 enum vp_guest_interrupts {
 	VP_INTERRUPTS_NONE,
-	VP_INTERRUPTS_EXITS,    /* at exits for interrupts, from the account */
-	VP_INTERRUPTS_COUNTERS, /* where a hardware counter interrupted them */
+	VP_INTERRUPTS_EXITS,    /* VM exits for interrupts, from the accounting */
+	VP_INTERRUPTS_COUNTERS, /* interrupts of a hardware counter */
 };
 
 struct vp_guest_sampler_options {
 	uint64_t period_ns;                  /* of a vCPU's CPU time */
-	uint64_t poll_ns;                    /* how often vCPUs are looked at */
-	enum vp_guest_interrupts interrupts; /* other than _NONE needs an account */
+	uint64_t poll_ns;                    /* interval of polling the vCPUs */
+	enum vp_guest_interrupts interrupts; /* other than _NONE: needs accounting */
 };
 
 struct vp_guest_sampler_totals {
-	uint64_t samples;       /* contexts that were read */
-	uint64_t late;          /* periods beyond one that samples stand for */
-	uint64_t pause, max_ns; /* how long vCPUs stood still for that, ns; and the longest */
-	uint64_t unsampled_ns;  /* CPU time that no sample stands for */
-	uint64_t lost;          /* samples there was no room for */
-	/* Totals of samples at interrupts: the number of samples, the periods that these stand for,
-	 * and the periods without a known process. */
+	uint64_t samples;       /* number of contexts read */
+	uint64_t late;          /* periods represented by samples, beyond one per sample */
+	uint64_t pause, max_ns; /* pause of vCPUs for these, total and maximum, ns */
+	uint64_t unsampled_ns;  /* CPU time not represented by samples */
+	uint64_t lost;          /* samples lost in full buffers */
+	/* Samples at interrupts: number of samples, periods that they represent, and periods
+	 * without a known process. */
 	uint64_t exits, exit_periods, unknown_periods;
-	/* Interrupts of counters that hit this host's own vCPUs, and the hypervisor; and on how
-	 * many pCPUs there were any. */
+	/* Counter interrupts in this host's own vCPUs and in the hypervisor, and number of pCPUs
+	 * with any. */
 	uint64_t own, hypervisor;
 	unsigned pcpus;
-	/* Why processes of some guests are not known, or NULL; the sampler's. */
+	/* Reason for unknown processes in some guests, owned by the sampler; or NULL. */
 	const char *problem;
 };
 
-/* How many samples of a VM were named by its memory, and how many were not. */
+/* Samples of a VM with and without a process from its memory. */
 struct vp_guest_sampler_counts {
 	uint64_t named, unnamed;
 };
@@ -53,12 +51,12 @@ struct vp_guest_sampler_ops {
 	struct vp_error *(*open)(const struct vp_guest_sampler_options *options,
 				 struct vp_guest_sampler **ret);
 	struct vp_error *(*begin)(struct vp_guest_sampler *sampler);
-	/* Errors: something is not as it was before. */
+	/* Errors: something could not be restored. */
 	struct vp_error *(*end)(struct vp_guest_sampler *sampler);
-	/* Hands over the records that have gathered, in order of time: guest_task, guest_sample. */
+	/* Emits the collected records, sorted by time: guest_task, guest_sample. */
 	void (*drain)(struct vp_guest_sampler *sampler,
 		      void (*take)(void *context, union vp_any_record *record), void *context);
-	/* How the current tasks of the VM's vCPUs are read; no more. */
+	/* Starts and stops reading the current tasks of the VM's vCPUs. */
 	struct vp_error *(*identify)(struct vp_guest_sampler *sampler,
 				     const struct vp_guest_state *state,
 				     const struct vp_guest_finding *finding);

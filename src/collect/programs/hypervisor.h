@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Operations of the hypervisor of this host: everything that differs between hypervisors. */
+/* Operations of this host's hypervisor: everything that depends on the hypervisor. */
 #ifndef VP_COLLECT_PROGRAMS_HYPERVISOR_H
 #define VP_COLLECT_PROGRAMS_HYPERVISOR_H
 
@@ -13,23 +13,23 @@
 
 struct vp_hypervisor {
 	const char *name;
-	enum vp_vendor (*vendor)(void); /* of its exits' reasons */
-	/* See host/vm_scan.h: the VMs that run now; those that records call `id`; whether one is
-	 * gone, as far as that is cheap to know, and in any case. */
+	enum vp_vendor (*vendor)(void); /* of exit reasons */
+	/* See host/vm_scan.h: finds running VMs; the VM that records call `id`; whether a VM is
+	 * gone, by a cheap check, and by a reliable one. */
 	struct vp_error *(*scan)(vp_vms *vms, bool at_start);
 	struct vp_vm *(*look_at)(vp_vms *vms, uint32_t id, bool at_start);
 	bool (*has_exited)(const struct vp_vm *vm);
 	bool (*is_gone)(const struct vp_vm *vm);
-	uint64_t (*generation)(void); /* NULL: VMs that are there have to be looked at */
-	bool has_counter_times;       /* its records have the counter, converted to host time */
-	bool has_processes;           /* a VM's number is that of a process of this host */
+	uint64_t (*generation)(void); /* NULL: VMs must be checked one by one */
+	bool has_counter_times; /* its records have TSC times, which are converted to host time */
+	bool has_processes;     /* a VM's number is the pid of a host process */
 	const struct vp_account_ops *(*account)(void);
 	const struct vp_guest_access *(*guest_access)(void);
-	/* Guest sampler, if this host's own samples do not hit guests; NULL: they do. */
+	/* Guest sampler, if the host's own samples do not hit guests; otherwise NULL. */
 	const struct vp_guest_sampler_ops *(*guest_sampler)(void);
 	/* Source of the hypervisor's own events; NULL: none. */
 	const struct vp_hypervisor_events_ops *(*events)(void);
-	/* Sources for `vperf check`, ended by NULL. */
+	/* Data sources for `vperf check`, terminated by NULL. */
 	const struct vp_source *(*source)(size_t number);
 };
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Tells programs how guests' current tasks are read: the maps of bpf/guest_current.bpf.h in the
- * object that they are in, and who has which index in them.
- */
+/* Configures how BPF programs read guests' current tasks: fills the maps of bpf/guest_current.bpf.h
+ * in their object, and manages the indices of vCPUs in them. */
 #ifndef VP_COLLECT_PROGRAMS_IDENTITY_H
 #define VP_COLLECT_PROGRAMS_IDENTITY_H
 
@@ -13,56 +11,53 @@
 
 struct bpf_object;
 
-/* Slots of the VM of that number. */
+/* Memory slots of the VM with that number. */
 struct vp_identity_range {
 	uint32_t number, first, count;
 };
 
-/* Where a guest process's interpreter is; `vm`: the VMM's process. */
+/* Interpreter of a guest process; `vm`: pid of the VMM. */
 struct vp_identity_interpreter {
 	uint32_t vm, tgid;
 	uint64_t low, high;
 };
 
 struct vp_identity {
-	int vms, vcpus, indices, slots; /* maps */
-	/* The same, of programs that read methods; -1: none. */
+	int vms, vcpus, indices, slots; /* descriptors of maps */
+	/* Maps of programs that read methods; -1: none. */
 	int interpreters, interpreter_count;
-	VP_VEC(uint32_t) free; /* places that vCPUs had, below … */
+	VP_VEC(uint32_t) free; /* freed indices of vCPUs, below … */
 	uint32_t used;
-	VP_VEC(struct vp_identity_range) ranges; /* of slots, in order */
+	VP_VEC(struct vp_identity_range) ranges; /* sorted ranges of slots */
 	VP_VEC(struct vp_identity_interpreter) followed;
 };
 
-/* How often the current task was read, or was not, or was in no slot of the VM's memory. */
+/* Number of reads of the current task: successful, failed, outside the VM's slots. */
 struct vp_identity_counts {
 	uint64_t good, failed, nowhere;
 };
 
-/* Finds its maps in a loaded object. */
+/* Finds the maps in a loaded object. */
 void vp_identity_init(struct vp_identity *identity, const struct bpf_object *object);
-/* Before an object is loaded whose programs do not read guests: its maps take no memory. */
+/* Before loading an object whose programs do not read guests: minimizes its maps. */
 int vp_identity_shrink(const struct bpf_object *object);
 void vp_identity_deinit(struct vp_identity *identity);
-/* The index that the vCPU has, or a new one. */
+/* The index of the vCPU, allocated if new. */
 struct vp_error *vp_identity_index(struct vp_identity *identity, uint32_t pid, uint32_t vcpu,
 				   uint32_t *ret) VP_MUST_CHECK;
-/*
- * How the current task of each of the VM's vCPUs is read: no other VM has that number, below
- * VP_IDENTITY_VMS. Errors: more VMs, vCPUs or memory slots than there is room for.
- */
+/* Sets how the current task of each of the VM's vCPUs is read. The number must be unique and below
+ * VP_IDENTITY_VMS. Errors: too many VMs, vCPUs or memory slots. */
 struct vp_error *vp_identity_set(struct vp_identity *identity, uint32_t number,
 				 const struct vp_guest_state *state,
 				 const struct vp_guest_finding *finding) VP_MUST_CHECK;
-/* Only the VM's memory slots. */
+/* Updates the VM's memory slots only. */
 struct vp_error *vp_identity_set_memory(struct vp_identity *identity, uint32_t number,
 					const struct vp_guest_state *state,
 					const struct vp_guest_finding *finding) VP_MUST_CHECK;
-/* The process's vCPUs give their indices back. */
+/* Frees the indices of the process's vCPUs. */
 void vp_identity_forget(struct vp_identity *identity, uint32_t pid);
-/* Processes of VM `pid` whose interpreter's methods are read at samples, instead of those of
- * before.
- */
+/* Sets the processes of VM `pid` whose interpreted methods are read at samples, replacing the
+ * previous ones. */
 void vp_identity_follow(struct vp_identity *identity, uint32_t pid,
 			const vp_guest_runtime_list *now);
 /* Whether that address is in the interpreter of that process of VM `pid`. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Loads the programs that count in aligned intervals, and hands over what they record. */
+/* Loads the programs that count in aligned intervals, and passes on their records. */
 #ifndef VP_COLLECT_PROGRAMS_INTERVALS_SOURCE_H
 #define VP_COLLECT_PROGRAMS_INTERVALS_SOURCE_H
 
@@ -18,62 +18,62 @@ struct vp_intervals;
 struct vp_kernel_btf;
 
 struct vp_intervals_options {
-	const struct vp_recipe *recipe; /* outlives them */
+	const struct vp_recipe *recipe; /* must outlive the source */
 	size_t ring_bytes;              /* per pCPU: a power of two, at least a page */
-	/* VM exits are reported by these; none: by programs of its own. */
+	/* Programs that report VM exits; empty: programs of its own. */
 	struct vp_exit_programs exit_programs;
-	struct vp_kernel_btf *kernel; /* read before, or NULL */
-	bool only_watched;            /* vCPUs that nobody asked for have no intervals */
-	vp_records_fn take;           /* gets whole intervals: an interval and its values */
+	struct vp_kernel_btf *kernel; /* already parsed, or NULL */
+	bool only_watched;            /* no intervals for vCPUs that were not added */
+	vp_records_fn take;           /* receives whole intervals: an interval and its values */
 	void *context;
 };
 
-/* Opens the counters, loads and attaches the programs. Nothing is counted yet. */
+/* Opens counters, loads and attaches the programs. Nothing is counted yet. */
 struct vp_error *vp_intervals_open(const struct vp_intervals_options *options,
 				   struct vp_intervals **ret) VP_MUST_CHECK;
-/* Starts intervals of thread `tid` of process `pid`: of vCPU number `vcpu`, or with VP_VCPU_UNKNOWN
- * of a task and its children. Threads may be added while intervals are counted. Errors: no room in
- * the table, an event that cannot be opened. */
+/*
+ * Starts intervals of thread `tid` of process `pid`: as vCPU number `vcpu`, or with VP_VCPU_UNKNOWN
+ * as a task with its children. Threads may be added while counting. Errors: full table, an event
+ * that cannot be opened.
+ */
 struct vp_error *vp_intervals_watch(struct vp_intervals *intervals, uint32_t pid, uint32_t tid,
 				    uint32_t vcpu) VP_MUST_CHECK;
 /* Whether vp_intervals_watch() was called for the thread. */
 bool vp_intervals_is_watched(const struct vp_intervals *intervals, uint32_t tid);
 /* Guest counts of the recipe: bits of enum vp_guest_count. */
 uint32_t vp_intervals_guest_events(const struct vp_intervals *intervals);
-/* Starts reading a guest's counters from its memory; vp_intervals_forget() stops. Counters that
- * come from its agent already stay the agent's. */
+/* Starts reading a guest's counters from its memory; vp_intervals_forget() stops it. Events counted
+ * by its agent already stay with the agent. */
 struct vp_error *vp_intervals_identify(struct vp_intervals *intervals,
 				       const struct vp_guest_state *state,
 				       const struct vp_guest_finding *finding) VP_MUST_CHECK;
 void vp_intervals_forget(struct vp_intervals *intervals, uint32_t pid); /* of the VMM */
-/*
- * The same of what its agent counts, unless the kernel's own counter is known. Addresses outside of
- * its memory are left out.
- */
+/* The same for counters of its agent, except events for which the kernel's own counter is known.
+ * Addresses outside its memory are ignored. */
 struct vp_error *vp_intervals_take_agent(struct vp_intervals *intervals,
 					 const struct vp_guest_state *state,
 					 const struct vp_agent_memory *agent) VP_MUST_CHECK;
 void vp_intervals_forget_agent(struct vp_intervals *intervals, uint32_t pid);
-/* Those events that are asked of guests' kernels, and of that guest's cannot be read so far. */
+/* Events requested from guest kernels that are not available for that guest so far. */
 uint32_t vp_intervals_unknown(const struct vp_intervals *intervals, uint32_t pid);
-/* Starts counting: every subject's first interval begins. */
+/* Starts counting: starts every subject's first interval. */
 struct vp_error *vp_intervals_begin(struct vp_intervals *intervals) VP_MUST_CHECK;
-/* Counts on a pCPU that came online, or came back, from now on. Errors: its counters cannot be
- * opened; they take turns. */
+/* Starts counting on a pCPU that came online. Errors: its counters cannot be opened, or are
+ * multiplexed. */
 struct vp_error *vp_intervals_add_pcpu(struct vp_intervals *intervals, uint32_t pcpu) VP_MUST_CHECK;
-/* A descriptor that can be read once a buffer is half full. */
+/* A descriptor that is readable when a buffer is half full. */
 int vp_intervals_fd(const struct vp_intervals *intervals);
-/* Hands over what there is. */
+/* Passes on available records. */
 struct vp_error *vp_intervals_drain(struct vp_intervals *intervals) VP_MUST_CHECK;
-/* Closes every subject's last interval, and counts no more; what is left can still be drained. */
+/* Ends every subject's last interval and stops counting; the rest can still be drained. */
 struct vp_error *vp_intervals_end(struct vp_intervals *intervals) VP_MUST_CHECK;
 void vp_intervals_free(struct vp_intervals *intervals);
 
 /* Losses so far. */
 struct vp_intervals_lost vp_intervals_lost(const struct vp_intervals *intervals);
-/* Whether exits are reported by the programs of the options: the kernel may not allow it. */
+/* Whether exits are reported by the programs in the options, which some kernels do not allow. */
 bool vp_intervals_has_joined(const struct vp_intervals *intervals);
-/* A sentence on what this machine cannot count, or NULL; a new string. */
+/* A sentence about events that this machine cannot count, or NULL; a new string. */
 char *vp_intervals_missing(const struct vp_intervals *intervals);
 
 #endif

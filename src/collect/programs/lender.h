@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Lends this host's counters to a guest: protocol/lent.h, docs/method-counters.md. */
+/* Provides host counters to a guest ("lends" them): protocol/lent.h, docs/method-counters.md. */
 #ifndef VP_COLLECT_PROGRAMS_LENDER_H
 #define VP_COLLECT_PROGRAMS_LENDER_H
 
@@ -10,28 +10,28 @@
 
 struct vp_lender;
 
-/* VM entries of the vCPUs that it lends to, by what became of them. */
+/* VM entries of the vCPUs, by outcome. */
 struct vp_lender_totals {
 	uint64_t published;
-	uint64_t idle;      /* no client in the guest: nothing was read or written */
+	uint64_t idle;      /* no client in the guest: nothing to do */
 	uint64_t unread;    /* a counter could not be read: clients get an error */
-	uint64_t unwritten; /* the guest's memory was missing, or was being changed */
+	uint64_t unwritten; /* guest memory was not mapped, or was being changed */
 };
 
 /*
  * Opens the events (names of schema/event.h) on the VM's vCPU threads, loads and attaches the
- * program, and asks the guest's agent at vsock port `port` for cells. Errors: no rights, an event
- * that this host cannot count, no vsock.
+ * program, and requests cells from the guest's agent at vsock port `port`. Errors: no permission,
+ * an event that this host cannot count, no vsock.
  */
 struct vp_error *vp_lender_open(const struct vp_vm *vm, const char *const *names, size_t n,
 				unsigned port, struct vp_lender **ret) VP_MUST_CHECK;
-/* Ends the lending; clients in the guest get an error. NULL is allowed. */
+/* Stops; clients in the guest receive an error. NULL is allowed. */
 void vp_lender_free(struct vp_lender *lender);
 /* Waits for the agent's messages, with a timeout. Errors: the agent has stopped or is missing.
- * *lends: counters are published to clients by now. */
+ * *lends: counters are being published to clients. */
 struct vp_error *vp_lender_step(struct vp_lender *lender, int timeout_ms,
 				bool *lends) VP_MUST_CHECK;
-/* vCPUs that it lends to. */
+/* Number of vCPUs. */
 size_t vp_lender_vcpus(const struct vp_lender *lender);
 struct vp_lender_totals vp_lender_totals(const struct vp_lender *lender);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Loads the sampling programs, hands over what they record. */
+/* Loads the sampling programs and passes on their records. */
 #ifndef VP_COLLECT_PROGRAMS_SAMPLER_H
 #define VP_COLLECT_PROGRAMS_SAMPLER_H
 
@@ -17,34 +17,32 @@ struct vp_sampler;
 
 struct vp_kernel_btf;
 
-/*
- * `trigger` must live as long as the sampler.
- */
+/* `trigger` must outlive the sampler. */
 struct vp_sampler_options {
 	const struct vp_trigger *trigger;
 	size_t buffer_pages;
 	bool by_memory; /* identify guest tasks from guest memory, after vp_sampler_identity() */
 	bool with_chains;
-	/* No sample can hit a guest, even if perf shows one: in a Xen dom0 it goes by the last
-	 * interrupt of Xen's PMU, also for an event that is another one. */
+	/* No sample hits a guest, even if perf reports one: in a Xen dom0 perf uses the last
+	 * interrupt of Xen's PMU, even for another event. */
 	bool hits_no_guests;
-	/* On Intel, samples cost less with it (NULL: without). It must live as long. */
+	/* On Intel, makes samples cheaper (NULL: without); must outlive the sampler. */
 	const struct vp_exit_event *exit_event;
-	struct vp_kernel_btf *kernel; /* read before, or NULL */
+	struct vp_kernel_btf *kernel; /* already parsed, or NULL */
 	vp_records_fn take;
-	void *context; /* of `take` */
+	void *context; /* for `take` */
 };
-/* Loads and attaches the programs; samples come once the trigger is enabled. Errors: no permission,
- * a kernel without what the programs need. */
+/* Loads and attaches the programs; samples start when the trigger is enabled. Errors: no
+ * permission, missing kernel features. */
 struct vp_error *vp_sampler_start(const struct vp_sampler_options *options,
 				  struct vp_sampler **ret) VP_MUST_CHECK;
-/* The trigger has a new event at that place of its `fds`, of a pCPU that came online. */
+/* Attaches to a new event at that index of the trigger's `fds`, for a pCPU that came online. */
 struct vp_error *vp_sampler_add(struct vp_sampler *sampler, size_t index) VP_MUST_CHECK;
-/* A descriptor that can be read once a buffer is half full; another one after vp_sampler_add(). */
+/* A descriptor that is readable when a buffer is half full; it changes with vp_sampler_add(). */
 int vp_sampler_fd(const struct vp_sampler *sampler);
-/* Hands over everything there is, pCPU by pCPU. */
+/* Passes on all records, pCPU by pCPU. */
 struct vp_error *vp_sampler_drain(struct vp_sampler *sampler) VP_MUST_CHECK;
-/* Records that found the buffer of this pCPU full, from the start until now. */
+/* Number of records lost in this pCPU's full buffer since the start. */
 uint64_t vp_sampler_lost(const struct vp_sampler *sampler, uint32_t pcpu);
 void vp_sampler_free(struct vp_sampler *sampler);
 

@@ -16,11 +16,11 @@
 #include "schema/busy.h"
 #include "schema/records.h"
 
-/* By perf: the records of a pCPU that were made of its buffer and not taken yet. */
+/* With perf's buffers: records made from the buffer of a pCPU and not passed on yet. */
 struct made {
 	struct vp_buffer records;
-	struct vp_buffer chains; /* of the sample that comes next */
-	uint32_t tid;            /* whose name was given last */
+	struct vp_buffer chains; /* stacks of the next sample */
+	uint32_t tid;            /* the thread whose name was recorded last */
 	char comm[VP_COMM_SIZE];
 	struct vp_busy busy;
 };
@@ -30,15 +30,15 @@ struct vp_sampler {
 	const struct vp_trigger *trigger;
 	enum vp_vendor vendor;
 	enum vp_seen_by seen_by;
-	struct vp_kernel_function run; /* 64-bit Arm: KVM's loop */
+	struct vp_kernel_function run; /* 64-bit Arm: KVM's run loop */
 	bool hits_no_guests;
 	bool by_memory;
 	bool with_chains;
 	size_t buffer_pages;
 	struct vp_rings rings;
-	struct ring_buffer *doorbell; /* by IRQ */
-	struct perf_buffer *buffer;   /* by perf */
-	VP_VEC(struct made) made;     /* by perf, by pCPU */
+	struct ring_buffer *doorbell; /* with IRQs */
+	struct perf_buffer *buffer;   /* with perf's buffers */
+	VP_VEC(struct made) made;     /* with perf's buffers, by pCPU */
 	struct vp_identity identity;
 	struct bpf_link *switch_link, *rename_link;
 	vp_records_fn take;

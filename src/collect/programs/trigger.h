@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The event whose overflow takes a sample: a hardware counter, or the clock of each pCPU. */
+/* The sampling event: a hardware counter, or the clock of each pCPU. */
 #ifndef VP_COLLECT_PROGRAMS_TRIGGER_H
 #define VP_COLLECT_PROGRAMS_TRIGGER_H
 
@@ -11,53 +11,52 @@
 #include "base/vec.h"
 #include "schema/weighting.h"
 
-/* Hz, a prime: 1000 runs in lockstep with the ticks of guests and hosts, so samples may hit the
- * same few instructions each time. */
+/* Hz, a prime: at 1000 Hz, samples would run in lockstep with timer ticks of guests and hosts, and
+ * could hit the same few instructions each time. */
 enum { VP_USUAL_FREQUENCY = 997 };
 
 struct vp_trigger_options {
-	const char *event; /* a counter's name (schema/event.h); NULL: the best there is */
-	/*
-	 * Samples per second and pCPU, or, in units of the event (ns for cpu-clock), the period.
-	 * Both 0: VP_USUAL_FREQUENCY, or what the kernel allows, if that is less.
-	 */
+	const char *event; /* event name (schema/event.h); NULL: the best available */
+	/* Samples per second and pCPU, or the period in units of the event (ns for cpu-clock). Both
+	 * 0: VP_USUAL_FREQUENCY, or the kernel's limit if lower. */
 	uint64_t frequency, period;
-	const struct vp_pcpus *pcpus; /* only these, which are online; NULL or none: all */
+	const struct vp_pcpus *pcpus; /* only these online pCPUs; NULL or empty: all */
 };
 
 struct perf_event_attr;
 
 struct vp_trigger {
 	char *name;
-	bool gives_way_to_vms; /* it is no hardware counter, since that would keep VMs from starting
-				*/
-	bool by_time;          /* ticks with wall time, idle or not */
+	bool gives_way_to_vms; /* it is not a hardware counter, because that would keep VMs from
+				  starting */
+	bool by_time;          /* a clock that ticks also on idle pCPUs */
 	uint64_t frequency;    /* 0 for a fixed period */
-	uint64_t period_ns; /* wanted time between samples; an estimate of 1 ms for a fixed count */
+	uint64_t period_ns;    /* requested time between samples; 1 ms for a fixed count */
 	enum vp_weighting weighting;
-	uint64_t events; /* per sample, where that is fixed; else 0: each sample gives its own */
+	uint64_t events; /* events per sample, if fixed; 0: each sample has its own */
 	struct perf_event_attr *attr;
-	VP_VEC(int) fds; /* one event per pCPU of `pcpus`, disabled at first */
+	VP_VEC(int) fds; /* one event per pCPU of `pcpus`; disabled at first */
 	VP_VEC(int) pcpus;
 	VP_VEC(uint64_t)
-	enabled_at; /* per event, just before: the clock ticks in periods from here */
+	enabled_at; /* per event: time just before it was enabled, from which the clock's periods
+		       start */
 };
 
-/* Opens the event on every online pCPU, disabled. Errors: an unknown event, one that this machine
- * cannot sample on, a rate that the kernel does not allow, no permission. */
+/* Opens the event on every online pCPU, disabled. Errors: an unknown event, or one that cannot be
+ * sampled here; a rate above the kernel's limit; no permission. */
 struct vp_error *vp_trigger_open(const struct vp_trigger_options *options,
 				 struct vp_trigger *ret) VP_MUST_CHECK;
 void vp_trigger_close(struct vp_trigger *trigger);
-/* Opens the event, disabled, on a pCPU that came online: perf ends an event when its pCPU goes
- * offline, for good. *ret is its index in `fds`. */
+/* Opens the event, disabled, on a pCPU that came online: perf's events of a pCPU end when it goes
+ * offline. *ret: its index in `fds`. */
 struct vp_error *vp_trigger_add(struct vp_trigger *trigger, int pcpu, size_t *ret) VP_MUST_CHECK;
 /* Enables or disables the events on all pCPUs. */
 struct vp_error *vp_trigger_enable(struct vp_trigger *trigger, bool on) VP_MUST_CHECK;
-/* Events so far on all pCPUs that are online, by perf's own count. */
+/* Total of events so far on all online pCPUs, from perf. */
 uint64_t vp_trigger_count(const struct vp_trigger *trigger);
-/* Enables that one event. */
+/* Enables one event. */
 struct vp_error *vp_trigger_enable_one(struct vp_trigger *trigger, size_t index) VP_MUST_CHECK;
-/* Whether a hardware counter can be sampled on. */
+/* Whether a hardware counter can be used for sampling. */
 bool vp_trigger_has_hardware(void);
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Kernel and user probes as tracepoints, for as long as this process needs them
- * (Documentation/trace/kprobetrace.rst, uprobetracer.rst). Their group has the name of the process;
- * the next run removes those of a killed one. */
+/*
+ * Kernel and user probes as temporary tracepoints (Documentation/trace/kprobetrace.rst,
+ * uprobetracer.rst). Their group is named after this process; the next run removes those of a
+ * killed process.
+ */
 #ifndef VP_COLLECT_TRACEFS_DYNAMIC_EVENTS_H
 #define VP_COLLECT_TRACEFS_DYNAMIC_EVENTS_H
 
@@ -10,18 +12,18 @@
 
 struct vp_dynamic_events;
 
-/* `tracing` is where tracefs is, `kallsyms` the kernel's list of symbols. */
+/* `tracing`: path of tracefs; `kallsyms`: path of the kernel's symbol list. */
 struct vp_dynamic_events *vp_dynamic_events_new(const char *tracing, const char *kallsyms);
-/* Removes them: whoever opened one has closed it. */
+/* Removes the probes; they must be closed. */
 void vp_dynamic_events_free(struct vp_dynamic_events *events);
 /*
- * Makes the event of a definition (collect/tracefs/probe_definition.h). *name is the kernel's,
- * GROUP:EVENT; *shown is what perf would have called it, "probe:FUNCTION"; both to be freed.
- * Errors: the definition is malformed, or the kernel rejects it.
+ * Creates the event of a definition (collect/tracefs/probe_definition.h). *name: the kernel's name,
+ * GROUP:EVENT; *shown: perf's name, "probe:FUNCTION"; both to be freed. Errors: a malformed
+ * definition, or the kernel rejects it.
  */
 struct vp_error *vp_dynamic_events_add(struct vp_dynamic_events *events, const char *definition,
 				       char **name, char **shown) VP_MUST_CHECK;
-/* How many events of killed processes were removed. */
+/* Number of removed events of killed processes. */
 unsigned vp_dynamic_events_leftover(const struct vp_dynamic_events *events);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Functions of the host's kernel as places for probes, and their parameters by BTF. */
+/* Resolves probe locations in the host kernel, and function parameters with BTF. */
 #ifndef VP_COLLECT_TRACEFS_PROBE_KERNEL_H
 #define VP_COLLECT_TRACEFS_PROBE_KERNEL_H
 
@@ -11,12 +11,13 @@ struct btf;
 
 struct vp_probe_function {
 	const char *name;
-	char module[64];          /* "": the kernel itself */
-	struct btf *kernel, *own; /* NULL: not there; `own` is the module's, or the kernel's */
+	char module[64]; /* "": the kernel itself */
+	struct btf *kernel,
+	    *own; /* NULL: not available; `own`: BTF of the module, or the kernel's */
 };
 
-/* Finds the definition's function. `kallsyms` is its path. Errors: no function of that name (with
- * near ones), or several. */
+/* Resolves the definition's function. `kallsyms`: its path. Errors: no such function (with
+ * suggestions), or several. */
 struct vp_error *vp_probe_function_find(const struct vp_probe_definition *definition,
 					const char *kallsyms,
 					struct vp_probe_function *ret) VP_MUST_CHECK;

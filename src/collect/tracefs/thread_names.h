@@ -12,14 +12,15 @@
 
 struct vp_thread_names {
 	struct vp_map thread_of_tid;
-	VP_VEC(struct vp_task) threads; /* and their names; "": not known */
+	VP_VEC(struct vp_task) threads; /* parallel to tids; "": unknown */
 };
 
 void vp_thread_names_deinit(struct vp_thread_names *names);
-/* A record that names it; `pid`, its process, may be 0: not known. Valid until the next call. */
+/* A vp_task record with the thread's name; `pid`, its process, may be 0 (unknown). Valid until the
+ * next call. */
 const struct vp_task *vp_thread_names_find(struct vp_thread_names *names, uint32_t pid,
 					   uint32_t tid);
-/* It has that name from now on. */
+/* Sets the thread's name. */
 void vp_thread_names_set(struct vp_thread_names *names, uint32_t pid, uint32_t tid,
 			 struct vp_slice comm);
 
