@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Overhead of counting: reads, and switches of the thread. */
+/* Measures the overhead of counting: of reads, and of context switches of the thread. */
 #ifndef VP_COUNTERS_COSTS_H
 #define VP_COUNTERS_COSTS_H
 
@@ -8,17 +8,17 @@
 
 #include "vperf/counters.h"
 
-/* Constant overhead of each event. */
+/* Constant overhead, per event. */
 struct vp_counters_costs {
 	uint64_t read[VPERF_MAX_EVENTS], exact_read[VPERF_MAX_EVENTS];
 	uint64_t run[VPERF_MAX_EVENTS]; /* from a switch in to the next switch out */
 };
 
-/* For the calling thread's counters, which are running. */
+/* Operations on the running counters of the calling thread. */
 struct vp_counters_costs_ops {
-	/* As a client reads them; `exact`: as at start and stop. */
+	/* Reads the counters as a client does; `exact`: as at start and stop. */
 	int (*read)(void *context, bool exact, uint64_t *values);
-	/* How often the thread was switched in; NULL: its switches cost nothing. */
+	/* Number of times that the thread was switched in; NULL: switches have no overhead. */
 	uint64_t (*runs)(void *context);
 };
 

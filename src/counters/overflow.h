@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Overflow signals of a counter that can be read and cannot interrupt: a timer of the thread's own
- * time on its CPU, set to when the next overflow is due at the pace so far, looks at the counter.
- * The timer's signal is the highest real-time one that the program has no use for.
+ * Overflow signals for a counter that can be read but cannot interrupt: a timer of the thread's CPU
+ * time, set to the expected time of the next overflow, reads the counter. Its signal is the highest
+ * real-time signal that the program does not use.
  */
 #ifndef VP_COUNTERS_OVERFLOW_H
 #define VP_COUNTERS_OVERFLOW_H
@@ -14,32 +14,32 @@
 
 struct vp_counters_overflow;
 
-/* In the thread whose counters they are, also in a handler of signals; as many values as there are
- * events. */
+/* Operations, called in the thread that is counted, also in signal handlers; one value per
+ * event. */
 struct vp_counters_overflow_ops {
-	/* Exact values of the counters; false: they can no longer be read. */
+	/* Exact values of the counters; false: no longer readable. */
 	bool (*read)(void *context, uint64_t *values);
-	/* The handler's own part of the counts, to be subtracted. */
+	/* Overhead of the handler, to be subtracted. */
 	void (*take_off)(void *context, const uint64_t *values);
-	/* Before each signal, if not NULL: what the timer interrupted (a ucontext_t), or NULL if it
-	 * did not. False: the signal is the last one until counting is resumed. */
+	/* Called before each signal, unless NULL, with the context that the timer interrupted (a
+	 * ucontext_t), or NULL. False: no more signals until counting is resumed. */
 	bool (*notify)(void *context, const void *interrupted);
 };
 
-/* Sets up `n` events of the calling thread to send it the signal each `period` of one, as in the
- * options. They must be readable, and not started. */
+/* Sets up `n` events of the calling thread to send it the signal every `period` of one of them, as
+ * in the options. They must be readable, and not started. */
 int vp_counters_overflow_open(const struct vp_counters_overflow_ops *ops, void *context, unsigned n,
 			      const struct vperf_options *options,
 			      struct vp_counters_overflow **ret, struct vperf_error *error);
 /* NULL is allowed. */
 void vp_counters_overflow_close(struct vp_counters_overflow *overflow);
-/* `shown` is what the counter shows: periods begin there. */
+/* `shown`: the counter's present value, from which periods start. */
 int vp_counters_overflow_start(struct vp_counters_overflow *overflow, uint64_t shown);
-/* Sends the signals that are due. */
+/* Sends signals that are due. */
 void vp_counters_overflow_stop(struct vp_counters_overflow *overflow, uint64_t shown);
-/* Counting goes on; the period goes on where it was stopped. */
+/* Resumes counting, and the interrupted period. */
 int vp_counters_overflow_resume(struct vp_counters_overflow *overflow, uint64_t shown);
-/* The value of a signal's si_fd; it can be changed. */
+/* The value of si_fd of signals; can be changed. */
 int vp_counters_overflow_fd(const struct vp_counters_overflow *overflow);
 void vp_counters_overflow_set_fd(struct vp_counters_overflow *overflow, int fd);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reads a counter through perf's page. */
+/* Reads a counter through perf's mmap page. */
 #ifndef VP_COUNTERS_PAGE_READ_H
 #define VP_COUNTERS_PAGE_READ_H
 
@@ -7,7 +7,7 @@
 
 #include "counters/user_read.h"
 
-/* The sign bit of the counter's values, by which they are extended to 64 bits. */
+/* Sign bit of the counter's values, for extension to 64 bits. */
 static inline uint64_t vp_counters_page_sign(const volatile struct perf_event_mmap_page *page)
 {
 	unsigned width = page->pmc_width;
@@ -16,15 +16,16 @@ static inline uint64_t vp_counters_page_sign(const volatile struct perf_event_mm
 }
 
 /*
- * The count since `origin`, which is an earlier count plus `sign`, or `sign` for the whole count.
- * `sign` is vp_counters_page_sign(), which stays the same while the event counts.
- * perf_event_open(2), "MMAP layout": the kernel changes `lock` whenever it changes the rest, which
- * it does when the thread gets or loses a CPU. False: the event is on no counter now.
+ * The count since `origin`, an earlier count plus `sign`; or `sign` for the whole count. `sign`:
+ * vp_counters_page_sign(), constant while the event counts. perf_event_open(2), "MMAP layout": the
+ * kernel changes `lock` whenever it changes the rest, when the thread gets or loses a CPU. False:
+ * the event is not on a counter now.
  */
 static inline bool vp_counters_page_read(const struct perf_event_mmap_page *page, uint64_t sign,
 					 uint64_t origin, uint64_t *ret)
 {
-	const volatile struct perf_event_mmap_page *fields = page; /* each is read once */
+	const volatile struct perf_event_mmap_page *fields =
+	    page; /* volatile: each field is read once */
 	uint32_t sequence, index;
 
 	do {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The processor's instruction that reads a counter in user space. */
+/* Instructions that read a counter in user space. */
 #ifndef VP_COUNTERS_USER_READ_H
 #define VP_COUNTERS_USER_READ_H
 
@@ -12,10 +12,10 @@
 
 enum { VP_COUNTERS_HAVE_USER_READ = 1 };
 
-/* `number` is that of struct perf_event_mmap_page's index, less one. */
+/* `number`: index of struct perf_event_mmap_page, minus 1. */
 static inline uint64_t vp_counters_user_read(uint32_t number)
 {
-	uint64_t low, high; /* the upper halves of both registers are 0 */
+	uint64_t low, high; /* the instruction clears the upper halves of both registers */
 
 	__asm__ volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(number));
 	return high << 32 | low;
@@ -25,13 +25,13 @@ static inline uint64_t vp_counters_user_read(uint32_t number)
 
 enum { VP_COUNTERS_HAVE_USER_READ = 1 };
 
-/* The number of the register is part of the instruction. */
+/* The register's number is part of the instruction. */
 #define VP_COUNTERS_READ_CASE(n)                                                                   \
 	case n:                                                                                    \
 		__asm__ volatile("mrs %0, pmevcntr" #n "_el0" : "=r"(value));                      \
 		break;
 
-/* 31 is the cycle counter (arch/arm64/kernel/perf_event.c, armv8pmu_user_event_idx). */
+/* 31: the cycle counter (arch/arm64/kernel/perf_event.c, armv8pmu_user_event_idx). */
 static inline uint64_t vp_counters_user_read(uint32_t number)
 {
 	uint64_t value = 0;

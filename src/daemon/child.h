@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Programs that vperfd runs: its recorders. They are asked to end when vperfd ends, however that
- * comes. */
+/* Child processes of vperfd: its recorders. They end with vperfd, even if it is killed. */
 #ifndef VP_DAEMON_CHILD_H
 #define VP_DAEMON_CHILD_H
 
@@ -13,29 +12,29 @@
 
 enum { VP_DAEMON_WORDS = 24, VP_DAEMON_WORD = 64 };
 
-/* A command line; the words that are made are in `room`. */
+/* A command line; generated words are in `room`. */
 struct vp_daemon_words {
-	const char *at[VP_DAEMON_WORDS]; /* NULL after the last */
+	const char *at[VP_DAEMON_WORDS]; /* NULL-terminated */
 	size_t count, used;
 	char room[VP_DAEMON_WORDS][VP_DAEMON_WORD];
 };
 
-/* Command lines of `program` (vperf), which must outlive them like `path`: the recorder that is on
- * all the time; the flight recorder; samples for a finding. */
+/* Command lines of `program` (vperf), which must outlive them, as must `path`: the permanent
+ * recorder, the flight recorder, samples for a finding. */
 void vp_daemon_record_words(const struct vp_daemon_config *config, const char *program,
 			    const char *path, struct vp_daemon_words *ret);
 void vp_daemon_flight_words(const struct vp_daemon_config *config, const char *program,
 			    const char *path, struct vp_daemon_words *ret);
 void vp_daemon_samples_words(const struct vp_daemon_config *config, const char *program,
 			     const char *path, struct vp_daemon_words *ret);
-/* … of the flight recorder in directory `path`, which prints the snapshot's. */
+/* … a snapshot of the flight recorder in directory `path`; prints the snapshot's path. */
 void vp_daemon_snapshot_words(const char *program, const char *path, struct vp_daemon_words *ret);
 
-/* Runs it; `output` becomes its standard output, or -1: /dev/null. Errors: there is no such
- * program, no process. */
+/* Starts it; `output` becomes its standard output, -1: /dev/null. Errors: no such program, fork
+ * failed. */
 struct vp_error *vp_child_start(const struct vp_daemon_words *words, int output,
 				pid_t *ret) VP_MUST_CHECK;
-/* Whether it has ended; true once. */
+/* Whether it has ended; returns true only once. */
 bool vp_child_has_ended(pid_t child);
 
 #endif

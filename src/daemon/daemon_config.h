@@ -14,33 +14,34 @@
 struct vp_daemon_config {
 	/* [store] */
 	char *directory;
-	uint64_t rotate_ns, rotate_bytes; /* when the next recording begins */
+	uint64_t rotate_ns, rotate_bytes; /* limits at which the next recording starts */
 	uint64_t keep_ns, keep_bytes, free_bytes;
 	/* [record] */
 	uint64_t frequency;   /* Hz; 0: no samples */
-	uint64_t compression; /* zstd's level; 0: none */
+	uint64_t compression; /* zstd level; 0: none */
 	char *account;        /* "exact", "sampled" or "states" */
 	/* [flight] */
 	uint64_t flight_bytes; /* 0: no flight recorder */
-	char *flight_events;   /* of --trace */
+	char *flight_events;   /* sets of --trace */
 	/* [rules] */
-	uint64_t rules_ns; /* between evaluations; 0: no rules */
-	uint64_t least;    /* percent of a VM's time from which on a finding causes something */
-	uint64_t again_ns; /* not sooner again, by rule and VM */
+	uint64_t rules_ns; /* interval of evaluations; 0: no rules */
+	uint64_t least;    /* minimum share of a VM's time, in percent, for a finding to trigger
+			      something */
+	uint64_t again_ns; /* minimum time between triggers, per rule and VM */
 	uint64_t samples_ns, samples_frequency; /* 0: no samples */
-	char *ignore;                           /* ids of rules, separated by blanks */
+	char *ignore;                           /* ids of rules to ignore, separated by blanks */
 	/* [http] */
 	char *listen; /* ADDRESS:PORT, or "off" */
 };
 
-/* The defaults. */
+/* Sets the defaults. */
 void vp_daemon_config_init(struct vp_daemon_config *config);
 void vp_daemon_config_deinit(struct vp_daemon_config *config);
-/* Reads `size` bytes of text, over the defaults. Errors name `path`, the line, the section and the
- * key, with a suggestion for a name that is not known. */
+/* Parses `size` bytes of text, overriding defaults. Errors name `path`, the line, the section and
+ * the key, with a suggestion for an unknown name. */
 struct vp_error *vp_daemon_config_parse(const char *path, const char *text, size_t size,
 					struct vp_daemon_config *ret) VP_MUST_CHECK;
-/* The same of a file. */
+/* The same for a file. */
 struct vp_error *vp_daemon_config_read(const char *path,
 				       struct vp_daemon_config *ret) VP_MUST_CHECK;
 

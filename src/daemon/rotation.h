@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Recordings one after another: each is a recorder process of its own. The next one is started
- * before the last is asked to end, so that no time is lost between them; one that ended by itself
- * is started again, later each time it fails. Works on any clock and any processes (rotation_ops).
+ * Rotation of recordings: each is made by a recorder process. The next one is started before the
+ * present one is asked to end, so that no time is lost. A recorder that exits is restarted, with
+ * growing delays if it fails repeatedly. Clock and processes are abstracted (rotation_ops).
  */
 #ifndef VP_DAEMON_ROTATION_H
 #define VP_DAEMON_ROTATION_H
@@ -17,24 +17,24 @@
 #include "base/vec.h"
 
 struct vp_rotation_ops {
-	/* Starts a recorder that writes to `path`. Errors: no process. */
+	/* Starts a recorder that writes to `path`. Errors: fork failed. */
 	struct vp_error *(*start)(void *context, const char *path, pid_t *ret);
 	/* Asks it to end, or kills it. */
 	void (*stop)(void *context, pid_t recorder, bool kills);
-	/* Whether it has ended; true once. */
+	/* Whether it has ended; returns true only once. */
 	bool (*has_ended)(void *context, pid_t recorder);
-	/* Whether the recording at `path` is being written. */
+	/* Whether the recording at `path` is in progress. */
 	bool (*is_recorded)(void *context, const char *path);
-	/* Its size now. */
+	/* Present size of the recording. */
 	uint64_t (*bytes)(void *context, const char *path);
-	/* The path of a recording that begins at `realtime`, to be freed. */
+	/* The path of a recording that starts at `realtime`, to be freed. */
 	char *(*path)(void *context, uint64_t realtime);
 };
 
 struct vp_recorder {
 	char *path;
-	pid_t process;  /* 0: none */
-	uint64_t since; /* when it was started or asked to end, CLOCK_MONOTONIC, ns */
+	pid_t process;  /* 0: no process */
+	uint64_t since; /* time of the start, or of the request to end, CLOCK_MONOTONIC, ns */
 };
 
 struct vp_rotation {
@@ -42,23 +42,23 @@ struct vp_rotation {
 	void *context;
 	uint64_t rotate_ns, rotate_bytes;
 	vp_notices *notices;
-	struct vp_recorder open; /* whose recording is being written */
-	struct vp_recorder next; /* is starting */
+	struct vp_recorder open; /* the recorder whose recording is in progress */
+	struct vp_recorder next; /* the recorder that is starting */
 	VP_VEC(struct vp_recorder) ending;
 	uint64_t retry_at;
-	unsigned failures; /* in a row */
+	unsigned failures; /* consecutive failures */
 	bool is_due;       /* rotate at the next step */
 };
 
 enum { VP_ROTATION_START_S = 120, VP_ROTATION_END_S = 300, VP_ROTATION_RETRY_MAX_S = 60 };
 
-/* Looks at all processes, and starts and stops what is due. */
+/* Checks all processes; starts and stops recorders that are due. */
 void vp_rotation_step(struct vp_rotation *rotation, uint64_t now, uint64_t realtime);
-/* Begins the next recording at the next step. */
+/* Starts the next recording at the next step. */
 void vp_rotation_ask(struct vp_rotation *rotation);
 /* Asks all recorders to end. */
 void vp_rotation_stop(struct vp_rotation *rotation, uint64_t now);
-/* After that: whether all have ended. Kills those that take too long. */
+/* Afterwards: whether all have ended. Kills those that take too long. */
 bool vp_rotation_has_stopped(struct vp_rotation *rotation, uint64_t now);
 void vp_rotation_deinit(struct vp_rotation *rotation);
 

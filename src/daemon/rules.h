@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The rules of 'vperf diagnose' on the account of the last seconds, and how often each may cause
- * something. */
+/* Evaluates the rules of 'vperf diagnose' on the accounting of the last seconds, and limits the
+ * rate of triggers. */
 #ifndef VP_DAEMON_RULES_H
 #define VP_DAEMON_RULES_H
 
@@ -11,32 +11,32 @@
 #include "base/vec.h"
 #include "daemon/daemon_config.h"
 
-/* A rule that holds now. */
+/* A finding at present. */
 struct vp_held_rule {
-	const char *rule; /* its id */
+	const char *rule; /* id of the rule */
 	uint32_t vm;      /* vp_vm_id() */
-	double percent;   /* of the time of the VM's vCPUs */
-	bool is_own;      /* it is about vperf itself, and would be made worse by what it causes */
-	char *who;        /* who took the most of it, or "" */
+	double percent;   /* percent of the VM's vCPU time */
+	bool is_own;      /* about vperf itself; triggered recordings would make it worse */
+	char *who;        /* top cause, or "" */
 	char *sentence;
 };
 typedef VP_VEC(struct vp_held_rule) vp_held_rules;
 
 void vp_held_rules_deinit(vp_held_rules *rules);
-/* All rules that hold in the account, which is settled by that; those of `config->ignore` are
- * left out. */
+/* Finds all rules that apply to the accounting, which is settled by that; rules in `config->ignore`
+ * are skipped. */
 void vp_rules_evaluate(struct vp_account *account, const struct vp_daemon_config *config,
 		       vp_held_rules *ret);
 
-/* When a rule caused something for a VM. */
+/* Time of the last trigger by a rule for a VM. */
 struct vp_fired_rule {
 	uint64_t key; /* hash of rule and VM */
 	uint64_t time;
 };
 typedef VP_VEC(struct vp_fired_rule) vp_fired_rules;
 
-/* Whether the rule may cause something now: it holds strongly enough, and has not for that VM since
- * `config->again_ns`. If so, it is noted. Times are CLOCK_MONOTONIC. */
+/* Whether the finding may trigger something now: it is large enough, and the last trigger for that
+ * VM is older than `config->again_ns`. If so, notes the trigger. Times are CLOCK_MONOTONIC. */
 bool vp_rules_may_fire(vp_fired_rules *fired, const struct vp_daemon_config *config,
 		       const struct vp_held_rule *held, const struct vp_vm *vm, uint64_t now);
 

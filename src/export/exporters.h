@@ -5,27 +5,27 @@
 
 #include "analyze/report/export.h"
 
-/* One line per stack, as flame graph tools read it: MACHINE;PROCESS;FUNCTION COUNT, with call
- * chains all functions from the outermost on. */
+/* One line per stack, for flame graph tools: MACHINE;PROCESS;FUNCTION COUNT; with stacks, all
+ * functions from the outermost on. */
 const struct vp_exporter *vp_exporter_folded(void);
-/* Each sample as perf script prints it, and each slice as a line. */
+/* Samples in the format of perf script, and slices as lines. */
 const struct vp_exporter *vp_exporter_script(void);
-/* A JSON object per line: what was recorded, then each sample and each slice. */
+/* One JSON object per line: the recording, then each sample and each slice. */
 const struct vp_exporter *vp_exporter_jsonl(void);
-/* Values separated by commas: a line for each sample, slice and period. */
+/* CSV: one line per sample and slice. */
 const struct vp_exporter *vp_exporter_csv(void);
-/* Events in JSON, of chrome://tracing. */
+/* JSON events for chrome://tracing. */
 const struct vp_exporter *vp_exporter_chrome(void);
-/* Profiles of stacks: speedscope's JSON, pprof's protocol buffer. */
+/* Profiles of stacks: JSON for speedscope, a protocol buffer for pprof. */
 const struct vp_exporter *vp_exporter_speedscope(void);
 const struct vp_exporter *vp_exporter_pprof(void);
-/* A trace of protocol buffers, Perfetto's. */
+/* A Perfetto trace (protocol buffers). */
 const struct vp_exporter *vp_exporter_perfetto(void);
-/* A directory that perf reads as perf.data. */
+/* A directory that perf can read as perf.data. */
 const struct vp_exporter *vp_exporter_perf(void);
-/* A directory of CTF traces in LTTng's layout. */
+/* A directory of CTF traces with LTTng's layout. */
 const struct vp_exporter *vp_exporter_ctf(void);
-/* A directory of trace-cmd's files. */
+/* A directory of trace-cmd files. */
 const struct vp_exporter *vp_exporter_tracedat(void);
 
 #endif

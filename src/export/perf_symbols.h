@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Made-up addresses of functions, and what perf finds their names by: kallsyms of each machine in
- * kcore_dir and kcore_dir__PID, and an ELF file with symbols and no code for each module.
+ * Assigns artificial addresses to functions, and writes the files in which perf looks up their
+ * names: kallsyms of each machine in kcore_dir and kcore_dir__PID, and an ELF file with symbols but
+ * no code per module.
  */
 #ifndef VP_EXPORT_PERF_SYMBOLS_H
 #define VP_EXPORT_PERF_SYMBOLS_H
@@ -14,21 +15,21 @@
 #include "base/vec.h"
 #include "schema/vm.h"
 
-/* Pages for 16 million functions. */
+/* Address range for 16 million functions. */
 #define VP_PERF_KERNEL 0xffffff8000000000ULL
 #define VP_PERF_KERNEL_SIZE 0x1000000000ULL
 #define VP_PERF_MODULE_SIZE 0x10000000ULL
 
-enum { VP_PERF_NO_PID = 1 << 23 }; /* above those that kernels have */
+enum { VP_PERF_NO_PID = 1 << 23 }; /* above the kernel's maximum */
 
-typedef VP_VEC(uint32_t) vp_perf_functions; /* texts, by their index */
+typedef VP_VEC(uint32_t) vp_perf_functions; /* indices of texts */
 
 struct vp_perf_symbols {
 	const char *directory; /* absolute */
 	struct vp_intern texts;
 	struct vp_key_set functions; /* kernel or module, text */
-	VP_VEC(uint32_t) indexes;    /* of each of those in the list of its kernel or module */
-	vp_perf_functions *kernels;  /* of each machine; the first one is the host's */
+	VP_VEC(uint32_t) indexes;    /* index of each in the list of its kernel or module */
+	vp_perf_functions *kernels;  /* one per machine; the first is the host's */
 	size_t n_kernels;
 	struct vp_map module_of_text;
 	VP_VEC(struct {
@@ -42,16 +43,16 @@ struct vp_perf_symbols {
 void vp_perf_symbols_init(struct vp_perf_symbols *symbols, const char *directory);
 void vp_perf_symbols_deinit(struct vp_perf_symbols *symbols);
 
-/* Addresses; `vm`: index in the list of VMs, or UINT32_MAX for the host. */
+/* Address of a function; `vm`: index in the list of VMs, or UINT32_MAX for the host. */
 uint64_t vp_perf_kernel_function(struct vp_perf_symbols *symbols, uint32_t vm,
 				 const char *function);
 uint64_t vp_perf_module_function(struct vp_perf_symbols *symbols, uint32_t module,
 				 const char *function);
-/* The number of the module of that name; its file; where it is in every address space. */
+/* The number of the module with that name; its file; its address in all address spaces. */
 uint32_t vp_perf_module(struct vp_perf_symbols *symbols, const char *name);
 const char *vp_perf_module_path(const struct vp_perf_symbols *symbols, uint32_t module);
 uint64_t vp_perf_module_begin(uint32_t module);
-/* Text that perf prints as it is: cleaned. */
+/* A cleaned copy: perf prints texts unescaped. */
 char *vp_perf_clean(const char *text) VP_MUST_CHECK;
 
 struct vp_error *vp_perf_symbols_write(const struct vp_perf_symbols *symbols,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Packets of a Perfetto trace, and samples among them (protos/perfetto/trace/). */
+/* Writes packets of a Perfetto trace, including samples (protos/perfetto/trace/). */
 #ifndef VP_EXPORT_PERFETTO_H
 #define VP_EXPORT_PERFETTO_H
 
@@ -10,7 +10,7 @@
 #include "base/map.h"
 #include "export/protobuf.h"
 
-/* Fields, by the messages that have them. */
+/* Field numbers, by message. */
 enum {
 	TRACE_PACKET = 1,
 	PACKET_TIMESTAMP = 8,
@@ -25,13 +25,13 @@ enum {
 	TRACK_PARENT = 5,
 	TRACK_CHILD_ORDERING = 11,
 	TRACK_RANK = 12,
-	TRACK_EXPLICIT = 3, /* a value of the ordering */
+	TRACK_EXPLICIT = 3, /* value of the ordering */
 	EVENT_NOTE = 4,
 	EVENT_TYPE = 9,
 	EVENT_TRACK = 11,
 	EVENT_NAME = 23,
 	EVENT_FLOW = 47,
-	EVENT_BEGIN = 1, /* values of the type, to EVENT_INSTANT */
+	EVENT_BEGIN = 1, /* values of the type, up to EVENT_INSTANT */
 	EVENT_END = 2,
 	EVENT_INSTANT = 3,
 	NOTE_STRING = 6,
@@ -40,19 +40,19 @@ enum {
 
 struct vp_perfetto_packets {
 	struct vp_buffer packet;
-	bool begun; /* something was written */
+	bool begun; /* a packet was written */
 };
 
 void vp_perfetto_packets_deinit(struct vp_perfetto_packets *packets);
-/* Writes a packet with that message in it; `time`: NULL if it has none. */
+/* Writes a packet with that message in it; `time` may be NULL. */
 void vp_perfetto_put(struct vp_perfetto_packets *packets, uint32_t field, const uint64_t *time,
 		     const struct vp_buffer *message, struct vp_buffer *out);
 
-/* Each stack is written once, and referenced by its number. */
+/* Writes each stack once, and then refers to it by number. */
 struct vp_perfetto_samples {
 	struct vp_perfetto_packets *packets;
-	struct vp_key_set names, frames; /* of text, kind of text; of name, mapping */
-	struct vp_map mappings;          /* module -> number from 1 */
+	struct vp_key_set names, frames; /* keys: text and its kind; name and mapping */
+	struct vp_map mappings;          /* module → number, from 1 */
 	struct vp_intern stacks;
 	struct vp_buffer interned, message, line, key;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Files of trace-cmd (trace.dat, version 6), and the pages of ring buffers that they have. */
+/* Writes files of trace-cmd (trace.dat, version 6) with pages of ring buffers. */
 #ifndef VP_EXPORT_TRACEDAT_FILE_H
 #define VP_EXPORT_TRACEDAT_FILE_H
 
@@ -13,25 +13,24 @@
 
 enum { VP_DAT_PAGE = 4096 };
 
-/* Pages of CPUs on their way to the files: in one temporary file without a name, in the order in
- * which they became full. */
+/* Full pages of all CPUs, in a temporary unnamed file, in order of completion. */
 struct vp_dat_pages {
 	int fd;
 	uint64_t count;
-	int failure; /* errno of the first write that failed */
+	int failure; /* errno of the first failed write */
 };
 
-/* A CPU's pages. */
+/* Pages of a CPU. */
 struct vp_dat_cpu {
-	VP_VEC(uint64_t) pages; /* their indexes among all */
-	struct vp_buffer page;  /* the one that is being filled; empty: none */
+	VP_VEC(uint64_t) pages; /* their indices among all pages */
+	struct vp_buffer page;  /* the page being filled; empty: none */
 	uint64_t last;          /* time of its last event */
 };
 
-/* `directory`: where the file is that has no name. */
+/* `directory`: location of the unnamed file. */
 struct vp_error *vp_dat_pages_init(struct vp_dat_pages *pages, const char *directory) VP_MUST_CHECK;
 void vp_dat_pages_deinit(struct vp_dat_pages *pages);
-/* Appends an event, in order of time (ns). False: it is too long for a page. */
+/* Appends an event; events must be in order of time (ns). False: too long for a page. */
 bool vp_dat_cpu_put(struct vp_dat_cpu *cpu, struct vp_dat_pages *pages, uint64_t time,
 		    const void *bytes, size_t size);
 void vp_dat_cpu_deinit(struct vp_dat_cpu *cpu);
@@ -40,14 +39,15 @@ typedef VP_VEC(struct vp_dat_cpu) vp_dat_cpus;
 
 /* Contents of a file before its pages. */
 struct vp_dat_head {
-	struct vp_buffer systems; /* as many as: their names, counts and formats of their events */
+	struct vp_buffer
+	    systems; /* number of systems; their names, counts and formats of their events */
 	uint32_t n_systems;
 	struct vp_buffer commands; /* lines "PID COMM" */
 	struct vp_buffer options;  /* vp_dat_option()s */
 };
 
 void vp_dat_option(struct vp_buffer *options, uint16_t id, const void *bytes, size_t size);
-/* Writes the file; the CPUs' last pages are written to `pages`, too. */
+/* Writes the file; the CPUs' last pages are added to `pages`. */
 struct vp_error *vp_dat_write(const char *path, const struct vp_dat_head *head, vp_dat_cpus *cpus,
 			      struct vp_dat_pages *pages) VP_MUST_CHECK;
 

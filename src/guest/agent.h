@@ -21,59 +21,54 @@ struct vp_agent_clock {
 
 struct vp_agent {
 	struct vp_tracker tracker;
-	struct vp_task_watch *task_events;    /* NULL: not permitted */
-	struct vp_perf_watch *perf;           /* NULL: not permitted */
-	VP_VEC(struct vp_agent_clock) clocks; /* oldest first: when it started, and since */
-	VP_VEC(char *) notes;                 /* missing parts */
+	struct vp_task_watch *task_events; /* NULL: no permission */
+	struct vp_perf_watch *perf;        /* NULL: no permission */
+	VP_VEC(struct vp_agent_clock)
+	clocks;               /* clock readings, at the start and later; the oldest first */
+	VP_VEC(char *) notes; /* notes about missing data */
 };
 
-/* Starts tracking, and reads the current state. Missing permissions become notes. */
+/* Starts tracking, and reads the present state. Missing permissions become notes. */
 void vp_agent_start(struct vp_agent *agent);
 /* Closes the watches and frees everything. */
 void vp_agent_stop(struct vp_agent *agent);
-/* Reads the clocks, unless it did so a moment ago: a pair costs some microseconds. */
+/* Reads the clocks, unless the last reading is recent: a pair costs some microseconds. */
 void vp_agent_note_clock(struct vp_agent *agent);
-/* Takes what the kernel's buffers hold. */
+/* Reads the kernel's buffers. */
 void vp_agent_drain(struct vp_agent *agent);
-/* Brings everything up to now, before a dump. */
+/* Processes all events up to now, before a dump. */
 void vp_agent_catch_up(struct vp_agent *agent);
-/* Adds a note for the symbol map, as printf() prints it. */
+/* Adds a note to the symbol map, formatted as by printf(). */
 void vp_agent_note(struct vp_agent *agent, const char *format, ...) VP_PRINTF(2, 3);
 
-/* Writes the symbol map to `fd`; 0 or negative errno. */
+/* Writes the symbol map to `fd`; 0 or -errno. */
 int vp_agent_dump(struct vp_agent *agent, int fd, bool symbols) VP_MUST_CHECK;
 
-/*
- * Counts for the host at the other end of `fd` until it goes; 0 or negative errno. For a process of
- * its own, which has to end then: that ends the counting.
- */
+/* Counts for the host at the other end of `fd` until it disconnects; 0 or -errno. Call it in a
+ * process of its own, which must exit afterwards: that ends the counting. */
 int vp_counts_serve(int fd, const struct vp_counts_request *request) VP_MUST_CHECK;
 
-/*
- * Lends the counters of the host at the other end of `fd` to threads of this guest until it goes; 0
- * or negative errno. For a process of its own, which has to end then.
- */
+/* Makes host-provided counters available to threads of this guest, until the host at the other end
+ * of `fd` disconnects; 0 or -errno. Call it in a process of its own, which must exit afterwards. */
 int vp_lend_serve(int fd, const struct vp_lend_request *request) VP_MUST_CHECK;
 
 /*
  * Sends the events of these sets (bits of enum vp_events_set) to the host at the other end of `fd`
- * until it shuts its direction; 0 or negative errno. For a process of its own. `ring_kib`: size of
- * each CPU's ring.
+ * until it shuts down its direction; 0 or -errno. Call it in a process of its own. `ring_kib`: size
+ * of each CPU's ring buffer.
  */
 int vp_events_serve(int fd, unsigned sets, unsigned ring_kib) VP_MUST_CHECK;
 
 struct vp_agent_serve_options {
-	unsigned port;     /* of vsock */
-	unsigned ring_kib; /* of each CPU, for events */
+	unsigned port;     /* vsock port */
+	unsigned ring_kib; /* size of each CPU's ring buffer, for events */
 	bool symbols;
 };
 
-/* Answers requests until SIGTERM or SIGINT. */
+/* Serves requests until SIGTERM or SIGINT. */
 struct vp_error *vp_agent_serve(const struct vp_agent_serve_options *options) VP_MUST_CHECK;
-/*
- * Asks the agent that serves on this machine, and copies its answer to `fd`. *served is false if
- * no agent serves here.
- */
+/* Requests the symbol map from the agent on this machine, and copies the reply to `fd`. *served:
+ * false if no agent is running. */
 struct vp_error *vp_agent_ask(int fd, bool symbols, bool *served) VP_MUST_CHECK;
 
 #endif

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Derives the offsets of task members of a kernel without BTF from invariants in its memory. Only
- * unambiguous ones are returned. */
+/* Derives offsets in task_struct of a kernel without BTF from invariants in its memory. Ambiguous
+ * results are rejected. */
 #ifndef VP_GUESTMEM_DERIVE_H
 #define VP_GUESTMEM_DERIVE_H
 
 #include "guestmem/kernel.h"
 
-/*
- * Puts the offsets of tasks' numbers, names, list and page tables into the kernel's pack. False,
- * and the pack as it was, if there is not exactly one offset that each of them can be at.
- */
+/* Sets the offsets of a task's pids, name, list and page tables in the kernel's pack. False, with
+ * the pack unchanged, unless each has exactly one possible offset. */
 bool vp_guest_derive_tasks(struct vp_guest_kernel *kernel);
 
 #endif

@@ -23,36 +23,36 @@
 
 enum { VP_KALLSYMS_NAME_MAX = 512 };
 
-/* How a symbol's 32 bits become its address. */
+/* Encoding of addresses in 32 bits. */
 enum vp_kallsyms_encoding {
 	VP_KALLSYMS_RELATIVE = 1, /* base + value */
-	/* Values from 0 up are per-CPU offsets, others base - 1 - value. Until v6.15 (01157ddc58dc
+	/* Values >= 0 are per-CPU offsets, others base - 1 - value. Used until v6.15 (01157ddc58dc
 	 * "kallsyms: Remove KALLSYMS_ABSOLUTE_PERCPU") on x86-64 with SMP. */
 	VP_KALLSYMS_PERCPU = 2,
-	VP_KALLSYMS_SELF_RELATIVE = 3, /* from the value's own address on */
+	VP_KALLSYMS_SELF_RELATIVE = 3, /* relative to the value's own address */
 };
 
-/* Addresses are offsets in the image. */
+/* Offsets of the tables in the image. */
 struct vp_kallsyms {
 	uint64_t names, token_table, token_index, offsets;
 	uint32_t count;
 	enum vp_kallsyms_encoding encoding;
-	uint64_t base; /* relative_base, as the running kernel has it */
+	uint64_t base; /* relative_base, as relocated in the running kernel */
 };
 
 struct vp_kallsyms_symbol {
 	uint64_t addr;
 	char type;
-	bool percpu; /* `addr` is an offset from a per-CPU base */
+	bool percpu; /* `addr` is an offset from the per-CPU base */
 	char name[VP_KALLSYMS_NAME_MAX];
 };
 
-/* Looks for the tables. `image_va` is the image's address, if it is known, or 0. */
+/* Searches for the tables. `image_va`: the image's address, or 0 if unknown. */
 struct vp_error *vp_kallsyms_find(const char *image, size_t size, uint64_t image_va,
 				  struct vp_kallsyms *ret) VP_MUST_CHECK;
-/* The first address in the bytes that may be part of such tables, or NULL. */
+/* The first address in the bytes that may belong to such tables, or NULL. */
 const char *vp_kallsyms_find_candidate(const char *bytes, size_t size);
-/* Calls `each` for every symbol until it returns false. False if the tables are damaged. */
+/* Calls `each` for every symbol until it returns false. False: damaged tables. */
 bool vp_kallsyms_each(const struct vp_kallsyms *tables, const char *image, size_t size,
 		      bool (*each)(void *context, const struct vp_kallsyms_symbol *symbol),
 		      void *context);

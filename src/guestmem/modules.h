@@ -6,11 +6,11 @@
 #include "guestmem/kernel.h"
 #include "maps/writer.h"
 
-/* Calls `each` with the address of every module's struct until it returns false; false then, and if
- * the list cannot be read to its end. */
+/* Calls `each` with the address of every struct module until it returns false; returns false then,
+ * and if the list cannot be read completely. */
 bool vp_guest_modules_each(const struct vp_guest_kernel *kernel,
 			   bool (*each)(void *context, uint64_t module), void *context);
-/* Writes a `k` line per symbol, and a note if the list of modules cannot be read to its end. */
+/* Writes a `k` line per symbol, and a note if the list of modules cannot be read completely. */
 void vp_guest_modules_write(const struct vp_guest_kernel *kernel, struct vp_maps_writer *writer);
 
 #endif

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A kernel pack: what has to be known of a kernel to find its tasks and their mappings in its
- * memory. It belongs to one build of the kernel (its build-id), wherever KASLR puts it.
+ * A kernel pack: the facts about a kernel that are needed to find tasks and their mappings in its
+ * memory. It is for one build of the kernel (by build-id), independent of KASLR.
  *
  * As text, one line per fact, words separated by one blank (docs/format-pack.md):
  *
  *   vperf-pack 6
  *   kernel BUILDID RELEASE
  *   kallsyms COUNT SENSE       number of symbols; enum vp_kallsyms_encoding
- *   table NAME OFFSET          where its tables are, from _text on
- *   symbol NAME OFFSET         from _text on; `percpu NAME OFFSET` from a per-CPU base on
+ *   table NAME OFFSET          offsets of its tables from _text
+ *   symbol NAME OFFSET         offset from _text; `percpu NAME OFFSET`: from the per-CPU base
  *   member STRUCT.MEMBER OFFSET
  *   value ENUM.NAME NUMBER
  *   size STRUCT SIZE
- *   derived 1                  members were worked out, since there is no BTF
- *   evidence SEED HASH         of the kernel's symbol table and BTF, which the pack was made of
+ *   derived 1                  members were derived without BTF
+ *   evidence SEED HASH         hash of the kernel's symbol table and BTF
  *   end LINES
  */
 #ifndef VP_GUESTMEM_PACK_H
@@ -27,7 +27,8 @@
 #include "maps/format.h"
 #include "maps/guest_btf.h"
 
-/* MEMBER(name here, struct, member). The kernel's own drift is in alternatives, tried in order. */
+/* MEMBER(identifier, struct, member). Alternatives, tried in order, cover changes between kernel
+ * versions. */
 #define VP_PACK_MEMBERS(MEMBER)                                                                    \
 	MEMBER(task_pid, "task_struct", "pid")                                                     \
 	MEMBER(task_tgid, "task_struct", "tgid")                                                   \
@@ -111,13 +112,13 @@
 	MEMBER(irq_timer, "irq_cpustat_t", "apic_timer_irqs")                                      \
 	MEMBER(irq_counts, "irq_cpustat_t", "counts")
 
-/* VALUE(name here, enum, enumerator). */
+/* VALUE(identifier, enum, enumerator). */
 #define VP_PACK_VALUES(VALUE)                                                                      \
 	VALUE(pgfault, "vm_event_item", "PGFAULT")                                                 \
 	VALUE(pgmajfault, "vm_event_item", "PGMAJFAULT")                                           \
 	VALUE(irq_timer, "irq_stat_counts", "IRQ_COUNT_APIC_TIMER")
 
-/* SYMBOL(name here, the kernel's name). */
+/* SYMBOL(identifier, the kernel's name). */
 #define VP_PACK_SYMBOLS(SYMBOL)                                                                    \
 	SYMBOL(entry, "entry_SYSCALL_64")                                                          \
 	SYMBOL(banner, "linux_banner")                                                             \
@@ -163,14 +164,14 @@
 #define VP_PACK_NONE UINT32_MAX
 
 struct vp_pack_symbol {
-	uint32_t offset; /* VP_PACK_NONE: the kernel has none */
-	bool percpu;     /* from a per-CPU base on, not from _text */
+	uint32_t offset; /* VP_PACK_NONE: not in this kernel */
+	bool percpu;     /* relative to the per-CPU base instead of _text */
 };
 
 struct vp_kernel_pack {
 	struct vp_build_id build_id;
 	char release[80];
-	struct vp_kallsyms kallsyms; /* offsets from _text on; base as well */
+	struct vp_kallsyms kallsyms; /* offsets from _text, also `base` */
 #define VP_PACK_FIELD(id, ...) uint32_t id;
 	struct {
 		VP_PACK_MEMBERS(VP_PACK_FIELD)
@@ -186,15 +187,13 @@ struct vp_kernel_pack {
 #undef VP_PACK_FIELD
 	uint32_t page_size_of;  /* sizeof(struct page) */
 	uint32_t inode_size_of; /* sizeof(struct inode); 0: unknown */
-	bool derived;           /* members are not from BTF, but worked out (guestmem/derive.h) */
-	/*
-	 * A pack is only as good as what it was made of, and a guest may claim any build-id:
-	 * without the seed, which no guest knows, it cannot make others' tables of the same hash.
-	 */
+	bool derived;           /* members were derived without BTF (guestmem/derive.h) */
+	/* Evidence against forged packs: a guest may claim any build-id, but without the seed,
+	 * which no guest knows, it cannot make other tables with the same hash. */
 	uint64_t seed, hash;
 };
 
-/* The kernel's own page tables, and where its direct map's base comes from. */
+/* The kernel's own page tables, and the variable with the direct map's base. */
 static inline struct vp_pack_symbol vp_kernel_pack_top(const struct vp_kernel_pack *pack)
 {
 	return pack->symbol.init_top_pgt.offset != VP_PACK_NONE ? pack->symbol.init_top_pgt
@@ -202,19 +201,17 @@ static inline struct vp_pack_symbol vp_kernel_pack_top(const struct vp_kernel_pa
 }
 
 void vp_kernel_pack_init(struct vp_kernel_pack *pack);
-/*
- * Takes all those of a copy of the image or of a part of it, by pack->kallsyms; `text` becomes
- * _text's address. False if it has none, or the tables are damaged.
- */
+/* Reads all symbols from a copy of the image or a part of it, by pack->kallsyms; `text` is set to
+ * _text's address. False: no _text, or damaged tables. */
 bool vp_kernel_pack_symbols(struct vp_kernel_pack *pack, const char *image, size_t size,
 			    uint64_t *text) VP_MUST_CHECK;
-/* Completes it with the offsets of members. */
+/* Sets the offsets of members. */
 void vp_kernel_pack_members(struct vp_kernel_pack *pack, const struct vp_guest_btf *btf);
-/* The first thing that is missing for telling tasks, or NULL. */
+/* The first item missing for reading tasks, or NULL. */
 const char *vp_kernel_pack_lacks(const struct vp_kernel_pack *pack);
 
 void vp_kernel_pack_write(const struct vp_kernel_pack *pack, struct vp_buffer *text);
-/* `label` names the text in sentences. */
+/* `label` names the text in errors. */
 struct vp_error *vp_kernel_pack_parse(const char *label, const void *text, size_t size,
 				      struct vp_kernel_pack *ret) VP_MUST_CHECK;
 

@@ -8,21 +8,19 @@
 
 struct vp_guest_mapping {
 	uint64_t start, end;
-	uint64_t pgoff; /* offset of `start` in the file, bytes */
-	uint64_t file;  /* its struct file; 0: none */
+	uint64_t pgoff; /* file offset of `start`, bytes */
+	uint64_t file;  /* a struct file; 0: none */
 };
 
-/*
- * Calls `each` for the executable mappings of address space `mm`. False if it could not be read to
- * its end: it was changed meanwhile, or is a lie.
- */
+/* Calls `each` for the executable mappings of address space `mm`. False: not completely readable:
+ * changed meanwhile, or invalid. */
 bool vp_guest_mappings_each(const struct vp_guest_kernel *kernel, uint64_t mm,
 			    void (*each)(void *context, const struct vp_guest_mapping *mapping),
 			    void *context);
 
 enum { VP_GUEST_PATH_MAX = 4096 };
 
-/* Appends the file's path as the task sees it, from its root directory on, over mounts. */
+/* Appends the file's path as seen by the task, from its root directory, across mounts. */
 bool vp_guest_path(const struct vp_guest_kernel *kernel, const struct vp_guest_task *task,
 		   uint64_t file, struct vp_buffer *path) VP_MUST_CHECK;
 

@@ -7,33 +7,33 @@
  * escaped as in map text.
  *
  *   find [scan] [banner GPA]
- *                 look for the kernel (scan: without the vCPUs' registers), first where its banner
- *                 was. Without registers this takes long: repeat it until the reply is not
- *       searching DONE ALL                bytes; the latter is all that there are
+ *                 find the kernel (scan: without the vCPUs' registers), first at its banner's last
+ *                 address. A scan takes long: repeat the request while the reply is
+ *       searching DONE ALL                bytes scanned, and in total
  *       kernel TEXT GPA SIZE DIRECT LEVELS CACHED SCANNED DERIVED BUILDID BANNER
  *       arm64 PAGE_BITS VA_BITS WIDE ROOT  its page tables: see schema/paging.h
- *       at TID TGID COMM STACK            offsets in task_struct; STACK 0: not known
- *       cpu VCPU CPU GPA                  where the pointer to its current task is
- *       lacks TEXT                        the reason for missing tasks; its symbols can
+ *       at TID TGID COMM STACK            offsets in task_struct; STACK 0: unknown
+ *       cpu VCPU CPU GPA                  address of the pointer to its current task
+ *       lacks TEXT                        reason for missing tasks; symbols are available
  *       dropped SENTENCE                  a cached pack did not fit
- *       banner GPA                        where to look first the next time
- *       pack TEXT                         to be kept
+ *       banner GPA                        hint for the next find
+ *       pack TEXT                         for the cache
  *   tasks         list the guest's processes
  *       task TGID ROOT COMM
- *       damaged                           the list ended too early
- *   check         is the kernel still there
- *       java TGID LOW HIGH LOW HIGH       a Java process: its code, and its interpreter
- *       starting                          a Java process that has no code yet: ask again soon
- *   see PLACE TGID TIME                   read that task's mappings now; no answer
- *   hit TGID ADDR TIME                    a sample hit generated code there; no answer
- *   method TGID ADDR TIME                 a sample hit an interpreter at that method; no answer
- *   memory [GPA SIZE HVA]                 there is memory there too, or (alone) forget where there
- *                                         was some; no answer
- *   dump SYMBOLS                          write map text, with symbols or (0) without
+ *       damaged                           the list is incomplete
+ *   check         check that the kernel is still in place
+ *       java TGID LOW HIGH LOW HIGH       a Java process: ranges of code and interpreter
+ *       starting                          a Java process without code so far: repeat soon
+ *   see PLACE TGID TIME                   read that task's mappings now; no reply
+ *   hit TGID ADDR TIME                    a sample in generated code; no reply
+ *   method TGID ADDR TIME                 a sample of an interpreted method; no reply
+ *   memory [GPA SIZE HVA]                 add a slot, or (without arguments) remove all slots; no
+ *                                         reply
+ *   dump SYMBOLS                          write the symbol map, with symbols or (0) without
  *       wrote PROCESSES
- *   orc                                   write the kernel's unwind tables, after that
+ *   orc                                   then write the kernel's unwind tables
  *       wrote ENTRIES
- *   error SENTENCE                        in place of any answer
+ *   error SENTENCE                        instead of any reply
  */
 #ifndef VP_GUESTMEM_WORKER_H
 #define VP_GUESTMEM_WORKER_H
@@ -42,18 +42,18 @@
 #include "guestmem/memory.h"
 
 struct vp_guest_worker_options {
-	struct vp_guest_memory *memory; /* changed on request */
+	struct vp_guest_memory *memory; /* modified on request */
 	const struct vp_guest_registers *vcpus;
 	size_t n_vcpus;
 	const struct vp_buffer *packs; /* texts of kernel packs that may fit */
 	size_t n_packs;
-	uint64_t seed;                         /* random, for a new pack's evidence */
-	const struct vp_throttle_clock *clock; /* of scans; NULL: this process's own */
-	int channel;                           /* a socket: requests in, answers out */
-	int dump;                              /* where map text goes; -1: nowhere */
+	uint64_t seed;                         /* random number, for a new pack's evidence */
+	const struct vp_throttle_clock *clock; /* for scans; NULL: the clocks of this process */
+	int channel;                           /* a socket: requests in, replies out */
+	int dump;                              /* output file for symbol maps; -1: none */
 };
 
-/* Answers until the channel is closed. */
+/* Serves requests until the channel is closed. */
 void vp_guest_worker_run(const struct vp_guest_worker_options *options);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The library of babeltrace2, which reads traces in the Common Trace Format, loaded when it is
- * needed: nobody else has to have it, nor GLib. Its functions have the same prototypes from 2.0 to
- * 2.1 (tests/unit/test_babeltrace.c compares them with its headers).
+ * The library of babeltrace2, a reader of the Common Trace Format, loaded at run time: only users
+ * of such traces need it and GLib. Its functions have the same prototypes from 2.0 to 2.1
+ * (tests/unit/test_babeltrace.c compares them with its headers).
  */
 #ifndef VP_IMPORT_BABELTRACE_H
 #define VP_IMPORT_BABELTRACE_H
@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/macros.h"
 
-/* Bits of a field's class. */
+/* Bits of a field class. */
 #define VP_BT_BOOL (1UL << 0)
 #define VP_BT_UNSIGNED (1UL << 3)
 #define VP_BT_SIGNED (1UL << 4)
@@ -52,7 +52,7 @@ struct bt_field;
 struct bt_field_class;
 struct bt_field_class_structure_member;
 
-/* CALL(what it returns, its name without bt_, what it gets) */
+/* CALL(return type, name without bt_, parameters) */
 #define VP_BT_CALLS(CALL)                                                                          \
 	CALL(int, plugin_find,                                                                     \
 	     (const char *name, int in_env, int in_user, int in_system, int in_static,             \
@@ -175,7 +175,7 @@ struct bt_field_class_structure_member;
 	CALL(const struct bt_field_class *, field_class_structure_member_borrow_field_class_const, \
 	     (const struct bt_field_class_structure_member *member))
 
-/* Each function is a member: bt_graph_run() is `graph_run`. */
+/* One member per function: bt_graph_run() is `graph_run`. */
 struct vp_babeltrace {
 #define VP_BT_MEMBER(type, name, arguments) type(*name) arguments;
 	VP_BT_CALLS(VP_BT_MEMBER)
@@ -183,13 +183,13 @@ struct vp_babeltrace {
 	const struct bt_plugin *ctf, *utils;
 };
 
-/* Loads it, with what reads CTF. Stays for good. Errors: it is not installed. */
+/* Loads the library and its CTF reader; never unloaded. Errors: not installed. */
 struct vp_error *vp_babeltrace_load(struct vp_babeltrace *ret) VP_MUST_CHECK;
 
-/* One of a trace's messages. False: no more are wanted. */
+/* Receives a message of a trace. False: stop reading. */
 typedef bool (*vp_babeltrace_take)(void *context, const struct bt_message *message);
-/* All messages of the CTF trace in directory `path`, in order of time. Errors: not a trace, or
- * damaged; events before the damage were processed. */
+/* Reads all messages of the CTF trace in directory `path`, in order of time. Errors: not a trace,
+ * or damaged; events before the damage were processed. */
 struct vp_error *vp_babeltrace_read(const struct vp_babeltrace *babeltrace, const char *path,
 				    vp_babeltrace_take take, void *context) VP_MUST_CHECK;
 

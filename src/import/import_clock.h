@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Times of a guest as the host's. A message between both cannot arrive before it was sent: each
- * that the guest sends bounds what is to be added to its times from above, each that the host sends
- * from below (docs/method-trace.md).
+ * Converts a guest's times to the host's. A message cannot arrive before it is sent: messages from
+ * the guest give upper bounds of the offset, messages from the host lower bounds
+ * (docs/method-trace.md).
  */
 #ifndef VP_IMPORT_IMPORT_CLOCK_H
 #define VP_IMPORT_IMPORT_CLOCK_H
@@ -13,30 +13,30 @@
 #include "base/vec.h"
 #include "import/import_channel.h"
 
-/* Clock data of a trace. */
+/* Clock data of a file. */
 struct vp_import_timing {
 	bool has_clock;
 	bool is_unshifted; /* VP_IMPORT_UNSHIFTED */
-	int64_t offset;    /* from the Epoch to its zero, ns */
+	int64_t offset;    /* from the Epoch to the clock's zero, ns */
 	VP_VEC(struct vp_import_mark) marks;
 };
 
 struct vp_import_clock_node {
-	uint64_t time; /* the guest's */
-	int64_t shift; /* what is added to it */
+	uint64_t time; /* on the guest's clock */
+	int64_t shift; /* offset to add */
 };
 
 struct vp_import_clock {
-	VP_VEC(struct vp_import_clock_node) nodes; /* by time; none: the clock is the host's */
+	VP_VEC(struct vp_import_clock_node) nodes; /* by time; empty: the clock is the host's */
 };
 
-/* How it was found out. */
+/* Source of the offset. */
 enum vp_import_clock_way {
 	VP_IMPORT_CLOCK_SAME,
-	VP_IMPORT_CLOCK_MESSAGES,    /* `error_ns` is right */
-	VP_IMPORT_CLOCK_ONE_WAY,     /* messages of one direction only: as late as can be, or as
-					early */
-	VP_IMPORT_CLOCK_WALL_CLOCKS, /* both have the time since the Epoch */
+	VP_IMPORT_CLOCK_MESSAGES, /* `error_ns` is valid */
+	VP_IMPORT_CLOCK_ONE_WAY,  /* messages in one direction only: the offset is one of the bounds
+				   */
+	VP_IMPORT_CLOCK_WALL_CLOCKS, /* both clocks show the time since the Epoch */
 };
 
 struct vp_import_clock_fit {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Threads that entered a guest, from the tracepoint kvm:kvm_entry. */
+/* Finds threads that entered a guest, from the tracepoint kvm:kvm_entry. */
 #ifndef VP_IMPORT_IMPORT_ENTRIES_H
 #define VP_IMPORT_IMPORT_ENTRIES_H
 
@@ -14,8 +14,8 @@ struct vp_import_entries {
 	struct vp_buffer record;
 };
 
-/* Processes an event of that class of the file; sends a thread's first entry, with its process, if
- * that is not 0. */
+/* Processes an event of that class in the file; sends a thread's first entry, with its process
+ * unless 0. */
 void vp_import_entries_see(struct vp_import_entries *entries, const struct vp_tracedat *file,
 			   uint32_t class, struct vp_slice raw, uint32_t process,
 			   const struct vp_import_channel *channel);

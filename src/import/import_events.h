@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Records of the kernel's tracepoints from an untrusted process: checked, and a host's as vperf's
- * own events. */
+/* Checks records of kernel tracepoints from an untrusted process, and converts a host's events to
+ * vperf's own. */
 #ifndef VP_IMPORT_IMPORT_EVENTS_H
 #define VP_IMPORT_IMPORT_EVENTS_H
 
@@ -15,11 +15,11 @@
 
 enum { VP_IMPORT_FIELDS = 3 };
 
-/* Result of a class's conversion. */
+/* Conversion of a class. */
 struct vp_import_class {
-	uint16_t id;                       /* in the recording */
-	uint8_t own;                       /* enum vp_trace_kind, plus one; 0: it stays */
-	uint16_t fields[VP_IMPORT_FIELDS]; /* indices of those that are wanted */
+	uint16_t id;                       /* id in the recording */
+	uint8_t own;                       /* enum vp_trace_kind + 1; 0: not converted */
+	uint16_t fields[VP_IMPORT_FIELDS]; /* indices of the needed fields */
 };
 
 struct vp_import_vcpu {
@@ -29,16 +29,16 @@ struct vp_import_vcpu {
 
 struct vp_import_events {
 	vp_event_classes given;
-	vp_event_classes classes; /* of the recording */
+	vp_event_classes classes; /* classes of the recording */
 	VP_VEC(struct vp_import_class) become;
-	struct vp_map vcpu_of_tid; /* to an index in `vcpus` */
+	struct vp_map vcpu_of_tid; /* value: index in `vcpus` */
 	VP_VEC(struct vp_import_vcpu) vcpus;
 	struct vp_buffer record;
-	uint32_t cpu;              /* whose records are next: they come in order of a CPU's time */
-	struct vp_map comm_of_tid; /* a hash of it, of each CPU */
+	uint32_t cpu;              /* CPU of the present records, which are sorted by time */
+	struct vp_map comm_of_tid; /* per CPU: hash of the current thread's name */
 };
 
-/* `text`: the classes. Errors: malformed text. */
+/* `text`: event classes. Errors: malformed. */
 struct vp_error *vp_import_events_init(struct vp_import_events *events, const char *source,
 				       struct vp_slice text, bool is_host,
 				       const vp_vms *vms) VP_MUST_CHECK;
@@ -48,17 +48,17 @@ enum { VP_IMPORT_NAMES = 2 };
 
 struct vp_import_event {
 	void *record;
-	/* New names of threads, from the event. */
+	/* Names of threads that are new or changed, from the event. */
 	struct {
 		uint32_t tid;
 		struct vp_slice comm;
 	} names[VP_IMPORT_NAMES];
 	size_t n_names;
-	bool is_own;     /* vperf's own event */
-	bool is_strange; /* its thread is no vCPU that is known: there is no record */
+	bool is_own;     /* converted to vperf's own event */
+	bool is_strange; /* its thread is not a known vCPU: skip the record */
 };
 
-/* The next of the records; false: malformed. */
+/* The next record; false: malformed. */
 bool vp_import_events_next(struct vp_import_events *events, struct vp_cursor *records,
 			   struct vp_import_event *ret);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Samples that another program took, as vperf's own. */
+/* Converts samples of another program to vperf's own. */
 #ifndef VP_IMPORT_IMPORT_SAMPLES_H
 #define VP_IMPORT_IMPORT_SAMPLES_H
 
@@ -12,23 +12,23 @@
 #include "store/trace_writer.h"
 
 struct vp_import_samples {
-	bool are_there, by_period; /* each counts for its period */
+	bool are_there, by_period; /* the weight of a sample is its period */
 	char *directory;
 	const vp_vms *vms;
-	struct vp_map vcpu_of_tid; /* index of the VM, from bit 16 on, and its vCPU */
-	uint64_t strange;          /* of a VM that is not known: skipped */
-	struct vp_map task_of_cpu; /* a hash of the latest thread and its name */
+	struct vp_map vcpu_of_tid; /* value: index of the VM << 16 | its vCPU */
+	uint64_t strange;          /* skipped samples of unknown VMs */
+	struct vp_map task_of_cpu; /* per CPU: hash of the latest thread and its name */
 };
 
-/* `vms` are only read. */
+/* `vms` is only read. */
 void vp_import_samples_begin(struct vp_import_samples *samples, const char *directory,
 			     const vp_vms *vms);
 void vp_import_samples_deinit(struct vp_import_samples *samples);
-/* The next piece of the symbol map of the VM of that process, or of the host (0). Errors: it cannot
- * be written. */
+/* Writes the next part of the symbol map of the VM of that process, or of the host (0). Errors: not
+ * writable. */
 struct vp_error *vp_import_samples_map(struct vp_import_samples *samples, uint64_t process,
 				       struct vp_slice text) VP_MUST_CHECK;
-/* Samples of a CPU, in order of time. False: malformed. */
+/* Adds samples of a CPU, sorted by time. False: malformed. */
 bool vp_import_samples_take(struct vp_import_samples *samples, struct vp_trace_writer *writer,
 			    uint32_t cpu, struct vp_slice bytes);
 

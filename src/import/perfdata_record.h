@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Events of a perf.data file, and one of its records. */
+/* Events of a perf.data file, and single records. */
 #ifndef VP_IMPORT_PERFDATA_RECORD_H
 #define VP_IMPORT_PERFDATA_RECORD_H
 
@@ -8,25 +8,25 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-/* An event that perf recorded, as far as it matters (struct perf_event_attr). */
+/* The used fields of an event (struct perf_event_attr). */
 struct vp_perfdata_attr {
 	uint32_t type;
-	uint64_t config, period; /* period: or the frequency in Hz, with is_rate */
+	uint64_t config, period; /* period: or a frequency in Hz, if is_rate */
 	uint64_t sample_type, read_format;
 	bool is_rate, all_have_ids;
-	struct vp_slice name; /* as perf was given it; or empty */
-	uint64_t samples;     /* of it in the file */
+	struct vp_slice name; /* name given to perf; or empty */
+	uint64_t samples;     /* number of samples in the file */
 };
 
-/* A vCPU whose samples have an event id of their own (PERF_RECORD_ID_INDEX). */
+/* A vCPU with its own event ids for samples (PERF_RECORD_ID_INDEX). */
 struct vp_perfdata_vcpu {
-	uint32_t machine, number; /* its VMM's process; the vCPU */
-	uint32_t tid;             /* its thread, or UINT32_MAX */
+	uint32_t machine, number; /* pid of the VMM; number of the vCPU */
+	uint32_t tid;             /* tid of its thread, or UINT32_MAX */
 };
 
-/* Needed to read records. */
+/* Properties needed for parsing records. */
 struct vp_perfdata_events {
-	bool swaps; /* the file is from a machine of the other byte order */
+	bool swaps; /* the file has the other byte order */
 	VP_VEC(struct vp_perfdata_attr) attrs;
 	struct vp_map attr_of_id;
 	VP_VEC(struct vp_perfdata_vcpu) vcpus;
@@ -36,7 +36,7 @@ void vp_perfdata_events_deinit(struct vp_perfdata_events *events);
 
 enum {
 	VP_PERFDATA_NO_CPU = UINT32_MAX,
-	/* Record types from here on are of perf's tools, not of the kernel. */
+	/* Record types from here on are from perf's tools, not from the kernel. */
 	VP_PERFDATA_FIRST_OF_PERF = 64,
 	VP_PERFDATA_HEADER_TRACING = 66,
 	VP_PERFDATA_FINISHED_ROUND = 68,
@@ -49,15 +49,15 @@ struct vp_perfdata_record {
 	bool has_time;
 	uint64_t time;
 	uint32_t pid, tid, cpu;
-	const struct vp_perfdata_vcpu *vcpu; /* pid and tid are its guest's; or NULL */
-	struct vp_slice body;                /* of all but samples: after the header */
-	bool swaps;                          /* slices are in the other byte order */
+	const struct vp_perfdata_vcpu *vcpu; /* pid and tid are those of its guest; or NULL */
+	struct vp_slice body;                /* data after the header; not for samples */
+	bool swaps;                          /* slices have the other byte order */
 	/* Members of samples. */
 	const struct vp_perfdata_attr *attr;
 	uint64_t ip, id, period;
-	struct vp_slice chain, raw; /* u64 each; as the tracepoint wrote it */
-	struct vp_slice values;     /* PERF_SAMPLE_READ: of each event `value_size` bytes */
-	size_t value_size;          /* value, id, if there is one, and more */
+	struct vp_slice chain, raw; /* chain: u64 each; raw: as the tracepoint wrote it */
+	struct vp_slice values;     /* PERF_SAMPLE_READ: `value_size` bytes per event */
+	size_t value_size;          /* value, optional id, further fields */
 };
 
 /* A cursor over one of the record's slices. */
@@ -70,10 +70,10 @@ static inline struct vp_cursor vp_perfdata_cursor(const struct vp_perfdata_recor
 	return cursor;
 }
 
-/* The record that `bytes` start with. False: it is malformed, or no event's. */
+/* Parses the record at the start of `bytes`. False: malformed, or of an unknown event. */
 bool vp_perfdata_record_read(const struct vp_perfdata_events *events, struct vp_slice bytes,
 			     struct vp_perfdata_record *ret);
-/* Its size, with the data after it that are no record; 0: `bytes` do not have all of it. */
+/* Its size, including data after it that is not a record; 0: `bytes` is too short. */
 uint64_t vp_perfdata_record_size(const struct vp_perfdata_events *events, struct vp_slice bytes);
 /* The name in a record that has one (PERF_RECORD_COMM), with its thread. */
 struct vp_slice vp_perfdata_comm(const struct vp_perfdata_record *record, uint32_t *tid);

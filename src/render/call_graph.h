@@ -5,7 +5,7 @@
 #include "analyze/report/report.h"
 #include "base/buffer.h"
 
-/* Appends the call tree of a row, as report->graph asks; nothing without one. */
+/* Appends the call tree of a row, with the settings of report->graph; nothing without one. */
 void vp_render_call_graph(const struct vp_report *report, const struct vp_profile_part *part,
 			  uint32_t row, struct vp_buffer *out);
 

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* The page around its data, or NULL: vperf was built without it. */
+/* The page before and after its data, or NULL: vperf was built without it. */
 struct vp_page_frame {
 	const char *head, *tail;
 	size_t head_size, tail_size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The account of a recording for people. */
+/* Renders the vCPU accounting of a recording. */
 #ifndef VP_RENDER_RENDER_ACCOUNT_H
 #define VP_RENDER_RENDER_ACCOUNT_H
 
@@ -7,14 +7,14 @@
 #include "analyze/common/table.h"
 #include "base/json.h"
 
-/* The recording and its problems: lines that start with #. */
+/* Header lines, which start with #: the recording and its problems. */
 void vp_render_account_head(const struct vp_account_recording *rec, const char *verb,
 			    struct vp_buffer *out);
-/* One line: whether the account is right. */
+/* One line: whether the accounting is consistent. */
 void vp_render_checks(const struct vp_account_checks *checks, struct vp_buffer *out);
-/* A table as a JSON array of objects, by the columns' keys. */
+/* A table as a JSON array of objects, with the columns' keys. */
 void vp_render_table_json(const struct vp_table *table, const char *key, struct vp_json *json);
-/* Facts of the recording as members of a JSON object: "path": …, "notes": …. */
+/* Facts about the recording as members of a JSON object: "path": …, "notes": …. */
 void vp_render_account_json(const struct vp_account_recording *rec, struct vp_json *json);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Findings for people, and as JSON. */
+/* Renders findings as text and JSON. */
 #ifndef VP_RENDER_RENDER_DIAGNOSE_H
 #define VP_RENDER_RENDER_DIAGNOSE_H
 
@@ -9,7 +9,7 @@
 
 void vp_render_diagnosis_text(const struct vp_diagnosis *diagnosis,
 			      const struct vp_account_recording *rec, struct vp_buffer *out);
-/* A member "findings" of the object at hand. */
+/* Writes a member "findings" of the current object. */
 void vp_render_diagnosis_json(const struct vp_diagnosis *diagnosis,
 			      const struct vp_account_recording *rec, struct vp_json *json);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Two recordings compared: a table for people, JSON, CSV. */
+/* Renders a comparison of two recordings as text, JSON and CSV. */
 #ifndef VP_RENDER_RENDER_DIFF_H
 #define VP_RENDER_RENDER_DIFF_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The list of a store: recordings, gaps between them, findings. */
+/* Renders the list of a store: recordings, gaps between them, findings. */
 #ifndef VP_RENDER_RENDER_HISTORY_H
 #define VP_RENDER_RENDER_HISTORY_H
 
@@ -13,7 +13,7 @@ struct vp_listed_store {
 	const char *path;
 	vp_history history;
 	vp_kept_findings findings;
-	uint64_t bad_findings; /* malformed lines of the file */
+	uint64_t bad_findings; /* malformed lines of the file `findings` */
 };
 
 void vp_render_history_text(const struct vp_listed_store *store, bool colour,

@@ -5,10 +5,10 @@
 #include "analyze/model/model_check.h"
 #include "base/buffer.h"
 
-/* Unexplained and influential rows are named, at most a screenful of them. */
+/* Lists unexplained and influential rows, up to a screenful. */
 void vp_render_check_text(const struct vp_model_check *check, struct vp_buffer *out);
 void vp_render_check_json(const struct vp_model_check *check, struct vp_buffer *out);
-/* Every row. */
+/* All rows. */
 void vp_render_check_csv(const struct vp_model_check *check, struct vp_buffer *out);
 
 #endif

@@ -10,7 +10,7 @@ void vp_render_comparison_text(const struct vp_comparison *comparison, struct vp
 void vp_render_comparison_csv(const struct vp_comparison *comparison, struct vp_buffer *out);
 void vp_render_comparison_json(const struct vp_comparison *comparison, const char *key,
 			       struct vp_json *json);
-/* Two stacked bars, one piece for each group. */
+/* Two stacked bars with one part per group. */
 void vp_render_comparison_svg(const struct vp_comparison *comparison, struct vp_buffer *out);
 
 #endif

@@ -5,10 +5,10 @@
 #include "analyze/model/model_groups.h"
 #include "base/json.h"
 
-/* A regression's coefficients and contributions, its groups, the columns it could not use. */
+/* Coefficients and contributions of a regression, its groups, and unused columns. */
 void vp_render_linear_text(const struct vp_linear *model, const struct vp_model_groups *groups,
 			   const struct vp_data *data, struct vp_buffer *out);
-/* The terms alone. */
+/* Only the terms. */
 void vp_render_linear_csv(const struct vp_linear *model, const struct vp_model_groups *groups,
 			  struct vp_buffer *out);
 void vp_render_linear_json(const struct vp_linear *model, const struct vp_model_groups *groups,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A report in each of its formats, appended to `out`. */
+/* Renders a report in each of its formats, appended to `out`. */
 #ifndef VP_RENDER_RENDER_REPORT_H
 #define VP_RENDER_RENDER_REPORT_H
 
@@ -9,14 +9,14 @@
 #include "analyze/report/report.h"
 #include "base/buffer.h"
 
-/* Notes as '#' lines. Those that are alike are folded into one, unless `verbose`. */
+/* Notes as lines that start with #. Similar ones are merged, unless `verbose`. */
 void vp_render_notes(const vp_sentences *notes, bool verbose, struct vp_buffer *out);
-/* The line with the total and its shares, and an empty one. */
+/* The line with total and shares, and an empty line. */
 void vp_render_report_shares(const struct vp_report *report, const struct vp_profile_part *part,
 			     struct vp_buffer *out);
-/* Text output: notes as '#' lines, the shares, the table, the exits that caused stolen time. */
+/* Text: notes, shares, table, and the exits before steal. */
 void vp_render_report_text(const struct vp_report *report, bool colour, struct vp_buffer *out);
-/* `colour` is for text alone. */
+/* `colour` is for text only. */
 void vp_render_report_csv(const struct vp_report *report, bool colour, struct vp_buffer *out);
 void vp_render_report_json(const struct vp_report *report, bool colour, struct vp_buffer *out);
 

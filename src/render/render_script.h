@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Events of a recording, one after another: a line each. */
+/* Renders the events of a recording, one per line. */
 #ifndef VP_RENDER_RENDER_SCRIPT_H
 #define VP_RENDER_RENDER_SCRIPT_H
 
@@ -7,7 +7,7 @@
 #include "base/clock_text.h"
 #include "base/macros.h"
 
-/* Printed members of an event: bits. */
+/* Bits: printed members of an event. */
 enum vp_script_shown {
 	VP_SHOW_COMM = 1,
 	VP_SHOW_TID = 2,
@@ -21,23 +21,23 @@ enum vp_script_shown {
 };
 
 struct vp_script_layout {
-	const struct vp_intern *columns; /* of the fields */
+	const struct vp_intern *columns; /* names of the columns for fields */
 	unsigned shown;
-	struct vp_clock_text clock; /* of times, in text */
-	bool is_first;              /* nothing was printed before: JSON has its version */
+	struct vp_clock_text clock; /* format of times in text */
+	bool is_first;              /* no event was printed so far: JSON prints its version */
 };
 
 struct vp_script_format {
 	const char *name;
-	/* Before the first event; or NULL. */
+	/* Called before the first event; or NULL. */
 	void (*begin)(const struct vp_script_layout *layout, struct vp_buffer *out);
 	void (*event)(const struct vp_script_event *event, const struct vp_script_layout *layout,
 		      struct vp_buffer *out);
 };
 
-/* text, jsonl or csv; NULL: unknown. */
+/* The format "text", "jsonl" or "csv"; NULL: unknown name. */
 const struct vp_script_format *vp_script_format_named(const char *name);
-/* Names, separated by commas: comm, tid, cpu, time, vm, vcpu, event, fields. */
+/* Parses names separated by commas: comm, tid, cpu, time, vm, vcpu, event, fields. */
 struct vp_error *vp_script_shown_parse(const char *text, unsigned *ret) VP_MUST_CHECK;
 
 #endif

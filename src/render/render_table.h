@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Any table as text for people, or as CSV. */
+/* Renders any table as text or CSV. */
 #ifndef VP_RENDER_RENDER_TABLE_H
 #define VP_RENDER_RENDER_TABLE_H
 
@@ -8,17 +8,17 @@
 #include "analyze/common/table.h"
 #include "base/buffer.h"
 
-/* Columns aligned, numbers to the right; the last column takes what it needs. */
+/* Aligned columns, numbers right-aligned; the last column is not padded. */
 void vp_render_table_text(const struct vp_table *table, bool colour, struct vp_buffer *out);
-/* The same, with a bar for each row, as long as the row's counts are of the largest row's. */
+/* The same, with a bar per row proportional to the row's count. */
 void vp_render_histogram_text(const struct vp_table *table, bool colour, struct vp_buffer *out);
-/* The same, at most `width` characters wide if that can be done by leaving out columns of
- * percentages and durations, smallest first; a line then names them. 0: any width. */
+/* The same, limited to `width` characters if possible, by omitting columns of percentages and
+ * durations, smallest first; a line then lists them. 0: no limit. */
 void vp_render_table_fitted(const struct vp_table *table, size_t width, bool colour,
 			    struct vp_buffer *out);
-/* RFC 4180: a line of keys (wanted or not), then a line per row. */
+/* RFC 4180: a line of keys (optional), then a line per row. */
 void vp_render_table_csv(const struct vp_table *table, bool with_keys, struct vp_buffer *out);
-/* One CSV field, quoted where it has to be. */
+/* One CSV field, quoted if necessary. */
 void vp_render_csv_field(const char *text, struct vp_buffer *out);
 
 #endif

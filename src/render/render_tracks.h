@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Slices of pCPUs, vCPUs and guests' threads: a line each. */
+/* Renders slices of pCPUs, vCPUs and guest threads, one per line. */
 #ifndef VP_RENDER_RENDER_TRACKS_H
 #define VP_RENDER_RENDER_TRACKS_H
 
@@ -7,26 +7,26 @@
 #include "base/clock_text.h"
 
 struct vp_tracks_layout {
-	struct vp_tracks *tracks;   /* names of VMs */
-	bool of_threads;            /* the guest's thread is whose the track is */
-	bool is_first;              /* nothing was printed before: JSON has its version */
-	struct vp_clock_text clock; /* of times, in text */
-	bool in_export; /* JSON lines are of type "track_slice": exports have "slice" for a state of
+	struct vp_tracks *tracks;   /* source of VM names */
+	bool of_threads;            /* the track is that of the guest thread */
+	bool is_first;              /* no slice was printed so far: JSON prints its version */
+	struct vp_clock_text clock; /* format of times in text */
+	bool in_export; /* type of JSON lines is "track_slice": in exports, "slice" is a state of
 			   vCPU accounting */
 };
 
 struct vp_tracks_format {
 	const char *name;
-	/* Before the first slice; or NULL. */
+	/* Called before the first slice; or NULL. */
 	void (*begin)(struct vp_buffer *out);
 	void (*slice)(const struct vp_track_slice *slice, const struct vp_tracks_layout *layout,
 		      struct vp_buffer *out);
 };
 
-/* text, jsonl or csv; NULL: unknown. */
+/* The format "text", "jsonl" or "csv"; NULL: unknown name. */
 const struct vp_tracks_format *vp_tracks_format_named(const char *name);
 
-/* "guest", "preempted", …; "exact", "uncertain", NULL if it is not known. */
+/* "guest", "preempted", …; "exact", "uncertain", NULL: unknown. */
 const char *vp_track_state_name(enum vp_track_state state);
 const char *vp_track_certainty_name(enum vp_track_certainty certainty);
 

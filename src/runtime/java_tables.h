@@ -11,7 +11,7 @@
 #include "base/macros.h"
 #include "runtime/process_memory.h"
 
-/* Exported variables of libjvm.so: where the tables are and how their entries look. */
+/* Exported variables of libjvm.so: addresses of the tables, and layout of their entries. */
 enum vp_java_symbol {
 	VP_JAVA_STRUCTS,
 	VP_JAVA_STRUCT_TYPE_NAME,
@@ -27,16 +27,16 @@ enum vp_java_symbol {
 	VP_JAVA_SYMBOLS,
 };
 
-/* The name of each in .dynsym. */
+/* Name of the symbol in .dynsym. */
 const char *vp_java_symbol_name(enum vp_java_symbol symbol);
 
 #define VP_JAVA_NONE UINT32_MAX
 
-/* Offsets of members and sizes of types; VP_JAVA_NONE: this version has none. */
+/* Offsets of members and sizes of types; VP_JAVA_NONE: not in this version. */
 struct vp_java_layout {
-	uint32_t array_length, array_data; /* of a GrowableArray */
+	uint32_t array_length, array_data; /* members of a GrowableArray */
 	uint32_t heap_memory, heap_segmap, heap_log2_segment;
-	uint32_t space_low, space_high; /* of a VirtualSpace */
+	uint32_t space_low, space_high; /* members of a VirtualSpace */
 	uint32_t header_length, header_used, block_size;
 	uint32_t blob_name, blob_size;
 	uint32_t nmethod_method, nmethod_compile_id, nmethod_level;
@@ -49,13 +49,13 @@ struct vp_java_layout {
 
 struct vp_java_tables {
 	struct vp_java_layout at;
-	/* Addresses of static variables; 0: this version has none. */
-	uint64_t heaps; /* of a pointer to a GrowableArray of CodeHeap pointers: JDK 9 and newer */
-	uint64_t heap;  /* of a pointer to the only CodeHeap: JDK 8 */
+	/* Addresses of static variables; 0: not in this version. */
+	uint64_t heaps; /* pointer to a GrowableArray of CodeHeap pointers: JDK 9 and newer */
+	uint64_t heap;  /* pointer to the only CodeHeap: JDK 8 */
 };
 
-/* Reads the tables by the addresses of the symbols. Fails if anything that is needed is missing or
- * makes no sense. */
+/* Reads the tables at the addresses of the symbols. Errors: a required entry is missing or
+ * invalid. */
 struct vp_error *vp_java_tables_read(const struct vp_process_memory *memory,
 				     const uint64_t symbols[VP_JAVA_SYMBOLS],
 				     struct vp_java_tables *ret) VP_MUST_CHECK;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The memory of one process, by its virtual addresses. Everything in it may be a lie: a read either
- * yields the bytes or fails.
- */
+/* The memory of a process, by virtual addresses. The contents are untrusted: a read either yields
+ * the bytes or fails. */
 #ifndef VP_RUNTIME_PROCESS_MEMORY_H
 #define VP_RUNTIME_PROCESS_MEMORY_H
 
@@ -12,7 +10,7 @@
 #include <string.h>
 
 struct vp_process_memory {
-	/* False if not all of it can be read. */
+	/* False unless all bytes can be read. */
 	bool (*read)(void *context, uint64_t addr, void *bytes, size_t size);
 	void *context;
 };
@@ -41,7 +39,7 @@ static inline bool vp_process_u16(const struct vp_process_memory *memory, uint64
 	return vp_process_read(memory, addr, ret, sizeof(*ret));
 }
 
-/* Text with its end within `size` bytes; the bytes after it may be unreadable. */
+/* Reads a text that is NUL-terminated within `size` bytes; the bytes after it may be unreadable. */
 static inline bool vp_process_string(const struct vp_process_memory *memory, uint64_t addr,
 				     char *text, size_t size)
 {

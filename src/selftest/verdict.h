@@ -14,12 +14,12 @@ const char *vp_verdict_name(enum vp_verdict verdict);
 
 struct vp_check {
 	const char *name;
-	const char *unit; /* of the numbers; "" for counts, NULL if the values are text */
+	const char *unit;                 /* of the numbers; "" for counts, NULL for texts */
 	double expected, measured, bound; /* NAN: none */
-	bool at_most;                     /* less is ok, too */
+	bool at_most;                     /* smaller values are ok, too */
 	char *expected_text, *measured_text;
 	enum vp_verdict verdict;
-	char *why; /* "" if there is nothing to explain */
+	char *why; /* "" without an explanation */
 };
 
 struct vp_checks {
@@ -28,31 +28,31 @@ struct vp_checks {
 
 void vp_checks_deinit(struct vp_checks *checks);
 
-/* Ok if `measured` is at most `bound` from `expected`. Names and units are not copied. A value that
- * is no number has failed. */
+/* Ok if `measured` differs from `expected` by at most `bound`. Names and units are not copied. NaN
+ * fails. */
 void vp_check_near(struct vp_checks *checks, const char *name, const char *unit, double expected,
 		   double measured, double bound);
-/* Ok if `measured` is at most `bound`; what is less than expected is ok, too. */
+/* Ok if `measured` is at most `bound`, even if below `expected`. */
 void vp_check_most(struct vp_checks *checks, const char *name, const char *unit, double expected,
 		   double measured, double bound);
-/* Ok if both texts are the same; NULL differs from all. */
+/* Ok if both texts are equal; NULL is equal to nothing. */
 void vp_check_same(struct vp_checks *checks, const char *name, const char *expected,
 		   const char *measured);
 void vp_check_not_possible(struct vp_checks *checks, const char *name, const char *why);
-/* Explains the last check. */
+/* Adds an explanation to the last check. */
 void vp_check_explain(struct vp_checks *checks, const char *format, ...) VP_PRINTF(2, 3);
 
 size_t vp_checks_count(const struct vp_checks *checks, enum vp_verdict verdict);
-/* 1 if one has failed, otherwise 0. */
+/* 1 if any check failed, otherwise 0. */
 int vp_checks_status(const struct vp_checks *checks);
 
-/* How far a share of `samples` in percent may be from the true one, in points: four standard
- * errors, and each of the `late` share of ticks may have been another's. */
+/* Maximum error of a sampled share, in percentage points: four standard errors, plus the `late`
+ * share of ticks, which may belong to another function. */
 double vp_share_bound(double percent, double samples, double late);
 
-/* The table for people, and a sentence that sums it up. */
+/* Appends the table for human readers, and a sentence with the result. */
 void vp_checks_put_text(const struct vp_checks *checks, struct vp_buffer *out);
-/* The member "checks", an array. */
+/* Appends the member "checks", an array. */
 void vp_checks_put_json(const struct vp_checks *checks, struct vp_json *json);
 
 #endif

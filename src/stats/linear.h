@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Multiple linear regression, and what each predictor contributes to the target's mean. */
+/* Multiple linear regression, with each predictor's contribution to the target's mean. */
 #ifndef VP_STATS_LINEAR_H
 #define VP_STATS_LINEAR_H
 
@@ -8,17 +8,17 @@
 #include "stats/prepare.h"
 
 struct vp_linear_options {
-	bool nonneg; /* no coefficient below zero; the constant is free */
+	bool nonneg; /* no negative coefficients; the constant is not restricted */
 };
 
 struct vp_linear_term {
 	double coefficient;
-	double error; /* standard error; NaN: none */
-	double mean;  /* of the predictor */
+	double error; /* standard error; NaN: unknown */
+	double mean;  /* mean of the predictor */
 	double sd;
-	double inflation;    /* of the coefficient's variance by the other predictors */
-	double contribution; /* percent of the target's mean; NaN if that is 0 */
-	bool unclear;        /* depends linearly on others: the coefficient is one of many */
+	double inflation;    /* variance inflation factor */
+	double contribution; /* percent of the target's mean; NaN if the mean is 0 */
+	bool unclear;        /* linearly dependent on others: the coefficient is not unique */
 	uint32_t group;
 };
 
@@ -27,29 +27,30 @@ struct vp_linear {
 	struct vp_inputs inputs;
 	char *target;
 	size_t rows, rank;
-	struct vp_linear_term *terms; /* of each input */
+	struct vp_linear_term *terms; /* one per input */
 	double constant, constant_error;
 	double constant_contribution;
-	double mean;     /* of the target */
-	double residual; /* standard deviation of the residuals, with the degrees of freedom left */
-	struct vp_lstsq fit; /* of the standardised predictors */
+	double mean;         /* mean of the target */
+	double residual;     /* standard deviation of the residuals, with the remaining degrees of
+				freedom */
+	struct vp_lstsq fit; /* with standardised predictors */
 };
 
-/* Fits to `n` rows (at least one) whose target is known. Free with vp_linear_free(). */
+/* Fits to `n` rows (at least one) with a known target. Free with vp_linear_free(). */
 struct vp_linear *vp_linear_build(const struct vp_data *data, const uint32_t *rows, size_t n,
 				  const struct vp_linear_options *options);
 void vp_linear_free(struct vp_linear *model);
 /* The prediction for a row of a data set with the same columns. */
 double vp_linear_row(const struct vp_linear *model, const struct vp_data *data, size_t row);
-/* How much the row alone decides its own prediction: between 1/n and 1. */
+/* Leverage of the row: its influence on its own prediction, between 1/n and 1. */
 double vp_linear_leverage(const struct vp_linear *model, const struct vp_data *data, size_t row);
-/* Regressions as a learner; `options` must outlive it. */
+/* Linear regression as a learner; `options` must outlive it. */
 struct vp_learner vp_linear_learner(const struct vp_linear_options *options);
 
 /*
- * Groups redundant predictors: single linkage of |correlation| > 0.9, and a predictor whose
- * variance inflation is above 10 with the one that it is most correlated with. Sets each term's
- * group, numbered from 0 in order of the first member; returns how many there are.
+ * Groups redundant predictors: single linkage with |correlation| > 0.9, and predictors with a
+ * variance inflation above 10 with the one that they correlate most with. Sets each term's group,
+ * numbered from 0 by first member; returns the number of groups.
  */
 size_t vp_linear_group(struct vp_linear *model, const struct vp_data *data);
 

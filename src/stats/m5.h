@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * M5' model trees (Quinlan 1992; Wang and Witten 1997), grown, pruned and smoothed as WEKA 3.6's
- * M5P does it, to the rounding; docs/method-model.md has every constant.
- */
+/* M5' model trees (Quinlan 1992; Wang and Witten 1997), grown, pruned and smoothed exactly as by
+ * WEKA 3.6's M5P, including rounding; docs/method-model.md has all constants. */
 #ifndef VP_STATS_M5_H
 #define VP_STATS_M5_H
 
@@ -13,19 +11,19 @@ struct vp_m5_options {
 	bool unpruned;   /* WEKA's -N */
 	bool unsmoothed; /* -U */
 	bool regression; /* -R: leaves are constants */
-	double minimum;  /* -M: a node of fewer rows is not split; 4 */
-	bool nonneg;     /* no coefficient of a leaf is below zero; not WEKA's */
+	double minimum;  /* -M: minimum rows for splitting a node; 4 */
+	bool nonneg;     /* no negative coefficients in leaves; not in WEKA */
 };
 
 struct vp_m5_node {
-	struct vp_m5_node *left, *right; /* NULL in a leaf */
+	struct vp_m5_node *left, *right; /* NULL for a leaf */
 	size_t input;
-	double cut; /* values up to it go left */
+	double cut; /* values <= cut go left */
 	size_t rows;
-	double rmse; /* of the node as it is, before smoothing */
-	double mean; /* of the target */
+	double rmse; /* of the node before smoothing */
+	double mean; /* mean of the target */
 	size_t parameters;
-	unsigned number; /* of a leaf, from 1 */
+	unsigned number; /* number of a leaf, from 1 */
 	struct vp_linear_model model;
 };
 
@@ -33,22 +31,22 @@ struct vp_m5 {
 	struct vp_m5_options options;
 	struct vp_inputs inputs;
 	char *target;
-	double deviation; /* of the target in all rows */
+	double deviation; /* standard deviation of the target in all rows */
 	size_t leaves;
 	struct vp_m5_node *root;
 };
 
-/* Builds from `n` rows (at least one) whose target is known. Free with vp_m5_free(). */
+/* Builds a tree from `n` rows (at least one) with a known target. Free with vp_m5_free(). */
 struct vp_m5 *vp_m5_build(const struct vp_data *data, const uint32_t *rows, size_t n,
 			  const struct vp_m5_options *options);
 void vp_m5_free(struct vp_m5 *tree);
-/* An empty leaf whose model has room for `n_inputs` coefficients; the tree's once it is in it. */
+/* A new leaf for a model of `n_inputs` coefficients; owned by the tree once inserted. */
 struct vp_m5_node *vp_m5_node_new(size_t n_inputs);
 /* Numbers the leaves from left to right. */
 void vp_m5_number(struct vp_m5 *tree);
-/* The target of a row of a data set whose columns are as those of the one that was learnt from. */
+/* Predicts the target of a row of a data set with the same columns as the training data. */
 double vp_m5_predict(const struct vp_m5 *tree, const struct vp_data *data, size_t row);
-/* The leaf that the row falls into. */
+/* The leaf of the row. */
 const struct vp_m5_node *vp_m5_leaf(const struct vp_m5 *tree, const struct vp_data *data,
 				    size_t row);
 

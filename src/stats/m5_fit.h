@@ -6,14 +6,14 @@
 #include "stats/prepare.h"
 
 struct vp_linear_model {
-	double *coefficients; /* of every input; 0: not in the model */
+	double *coefficients; /* per input; 0: not in the model */
 	double intercept;
-	size_t parameters; /* coefficients that are not 0 */
+	size_t parameters; /* number of nonzero coefficients */
 };
 
-/* Room for the largest node; made once for a tree. */
+/* Buffers for the largest node, allocated once per tree. */
 struct vp_fit_work {
-	double *gathered; /* the candidates' values, in blocks of rows */
+	double *gathered; /* values of the candidates, in blocks of rows */
 	size_t room;
 };
 
@@ -28,7 +28,7 @@ struct vp_fit_task {
 	bool nonneg;
 };
 
-/* Fits a model; `model->coefficients` has room for all inputs. */
+/* Fits a model; `model->coefficients` must have space for all inputs. */
 void vp_m5_fit(const struct vp_fit_task *task, struct vp_fit_work *work,
 	       struct vp_linear_model *model);
 

@@ -5,9 +5,9 @@
 
 #include "stats/m5.h"
 
-/* Grows and prunes the tree's root from the rows in `order`, which is used up. */
+/* Grows and prunes the tree's root from the rows in `order`, which is modified. */
 void vp_m5_grow(struct vp_m5 *tree, const struct vp_data *data, uint32_t *order, size_t n);
-/* Makes an inner node a leaf. */
+/* Turns an inner node into a leaf. */
 void vp_m5_node_prune(struct vp_m5_node *node);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where a node of an M5' tree is split. */
+/* Chooses the split of a node of an M5' tree. */
 #ifndef VP_STATS_M5_SPLIT_H
 #define VP_STATS_M5_SPLIT_H
 
@@ -9,11 +9,11 @@
 
 struct vp_split {
 	size_t input;
-	double cut;      /* rows up to it go left */
-	double impurity; /* how much the split takes away */
+	double cut;      /* rows with values <= cut go left */
+	double impurity; /* reduction of impurity by the split */
 };
 
-/* Room for the rows of the largest node. */
+/* Buffers for the largest node. */
 struct vp_split_work {
 	double *impurity; /* an estimate */
 };
@@ -21,8 +21,8 @@ struct vp_split_work {
 /* For nodes of up to `n` rows. */
 void vp_split_work_init(struct vp_split_work *work, size_t n);
 void vp_split_work_deinit(struct vp_split_work *work);
-/* The best cut of one input whose `n` values are ascending, `y` being in the same order; false: not
- * found. */
+/* Finds the best cut of one input: `n` ascending values, with `y` in the same order; false:
+ * none. */
 bool vp_split_find(const double *x, const double *y, size_t n, struct vp_split_work *work,
 		   struct vp_split *best);
 

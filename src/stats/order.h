@@ -11,10 +11,8 @@ struct vp_keyed {
 	uint32_t row;
 };
 
-/*
- * The quicksort of weka.core.Utils 3.6: not stable, and where equal values end up decides in which
- * order later sums are rounded.
- */
+/* The quicksort of weka.core.Utils 3.6. It is not stable, and the order of equal values affects the
+ * rounding of later sums. */
 void vp_order_sort(struct vp_keyed *items, size_t n);
 
 #endif

@@ -4,15 +4,13 @@
 
 #include <stddef.h>
 
-/*
- * The value that a part `p` (0 to 1) of the values is below; between two of them linearly, as R's
- * type 7 and spreadsheets do. `sorted` is ascending; n > 0.
- */
+/* The quantile `p` (0 to 1) of ascending values, with linear interpolation as in R's type 7 and
+ * spreadsheets; n > 0. */
 double vp_quantile(const double *sorted, size_t n, double p);
 /* Sorts in ascending order. */
 void vp_quantile_sort(double *values, size_t n);
-/* 1.4826 times the median distance from the median: the standard deviation of a normal
- * distribution, whatever a few outliers do. Sorts the values. */
+/* 1.4826 times the median absolute deviation: the standard deviation of a normal distribution,
+ * robust against outliers. Sorts the values. */
 double vp_robust_deviation(double *values, size_t n);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Xen's trace buffers, one for each pCPU: switched on, mapped, and emptied. */
+/* Xen's trace buffers, one per pCPU: enables, maps and drains them. */
 #ifndef VP_XEN_BUFFERS_H
 #define VP_XEN_BUFFERS_H
 
@@ -9,24 +9,21 @@
 
 struct vp_xen_buffers;
 
-/* Switches the buffers on; nothing is written to them yet. Errors: no rights; somebody else reads
- * the buffers. */
+/* Enables the buffers; nothing is written yet. Errors: no permission; another reader is active. */
 struct vp_error *vp_xen_buffers_open(struct vp_xen *xen, struct vp_xen_buffers **ret) VP_MUST_CHECK;
-/* Enables the events in `mask` (VP_XEN_TRACE_*). From here on the buffers have to be drained
- * often. */
+/* Enables the events in `mask` (VP_XEN_TRACE_*). From now on the buffers must be drained
+ * frequently. */
 struct vp_error *vp_xen_buffers_start(struct vp_xen_buffers *buffers, uint32_t mask) VP_MUST_CHECK;
-/* No more events are written; those that were can still be read. */
+/* Disables events; the rest can still be drained. */
 void vp_xen_buffers_stop(struct vp_xen_buffers *buffers);
 void vp_xen_buffers_close(struct vp_xen_buffers *buffers);
-/*
- * Hands over what was written since the last call, in order of time, but the latest events, which
- * other pCPUs may not have written yet. Returns up to when everything is known.
- */
+/* Emits records since the last call, sorted by time, except the latest, because other pCPUs may
+ * still write earlier ones. Returns the time up to which all records are known. */
 uint64_t vp_xen_buffers_drain(struct vp_xen_buffers *buffers,
 			      void (*take)(void *context, const struct vp_xen_traced *traced),
 			      void *context);
-/* Since the start: records that Xen had no room for, those that could not be read, and one for each
- * time that somebody else took some. */
+/* Lost since the start: records that did not fit into Xen's buffers, unreadable ones, and one for
+ * each interference of another reader. */
 uint64_t vp_xen_buffers_lost(const struct vp_xen_buffers *buffers);
 
 #endif

@@ -6,11 +6,11 @@
 #include "schema/vm.h"
 #include "xen/library.h"
 
-/* The first domain from number `from` on that is not about to end; false: not found. */
+/* The first domain with a number >= `from` that is not being destroyed; false: none. */
 bool vp_xen_domain_next(const struct vp_xen *xen, uint32_t from, struct vp_xen_domain *ret);
-/* The domain of the VM; false: it is gone, or about to end. */
+/* The domain of the VM; false: gone, or being destroyed. */
 bool vp_xen_domain_of(const struct vp_xen *xen, const struct vp_vm *vm, struct vp_xen_domain *ret);
-/* Adds those that are not in `vms` yet; of domain `only` alone, if that is not UINT32_MAX. */
+/* Adds domains that are not in `vms`; only domain `only`, unless UINT32_MAX. */
 void vp_xen_domains_add(const struct vp_xen *xen, uint32_t only, bool at_start, vp_vms *vms);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Xen's trace events (public/trace.h; of schedulers: common/sched/), by the names that
- * xentrace_format has for them. A name and a letter for each of an event's words: d number, s
- * signed number, x hexadecimal, q two words of 64 bits, a an address (two words in events with bit
- * 0x100, else one), v a vCPU (its domain above bit 16), r all that are left.
+ * Xen's trace events (public/trace.h; schedulers: common/sched/), with the names of
+ * xentrace_format. Each has names for its words, with a letter for the format: d number, s signed
+ * number, x hexadecimal, q 64-bit number in two words, a address (two words in events with bit
+ * 0x100, otherwise one), v vCPU (its domain above bit 16), r all remaining words.
  */
 #ifndef VP_XEN_EVENT_TYPES_H
 #define VP_XEN_EVENT_TYPES_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Xen's libraries, loaded when they are needed: libxenctrl is bound to one version of Xen, so none
- * is linked. The prototypes are those that did not change from 4.14 to 4.20; of structs that did,
- * only the beginnings are used.
+ * Xen's libraries, loaded at run time: libxenctrl is tied to one version of Xen, so it is not
+ * linked. The prototypes are unchanged from 4.14 to 4.20; of structs that did change, only the
+ * common start is used.
  */
 #ifndef VP_XEN_LIBRARY_H
 #define VP_XEN_LIBRARY_H
@@ -14,21 +14,21 @@
 #include "base/error.h"
 #include "base/macros.h"
 
-/* Domain ids that are not of domains: what belongs to Xen itself, and where nothing runs. */
+/* Reserved domain ids: Xen's own, and the idle domain. */
 enum {
 	VP_XEN_DOMID_FIRST_RESERVED = 0x7ff0,
 	VP_XEN_DOMID_XEN = 0x7ff2,
 	VP_XEN_DOMID_IDLE = 0x7fff
 };
 
-/* struct xen_domctl_getdomaininfo, as far as it is the same everywhere. */
+/* Common start of struct xen_domctl_getdomaininfo. */
 struct vp_xen_domain {
 	uint16_t id, pad;
 	uint32_t flags; /* enum vp_xen_domain_flag */
 	uint64_t pages[5], shared_info_frame;
 	uint64_t cpu_time; /* ns */
 	uint32_t vcpus_online;
-	uint32_t last_vcpu; /* the highest number; all bits set: no pCPU */
+	uint32_t last_vcpu; /* highest vCPU number; all bits set: none */
 	uint32_t label;
 	uint8_t uuid[16];
 	uint32_t cpupool;
@@ -37,7 +37,7 @@ struct vp_xen_domain {
 
 enum vp_xen_domain_flag {
 	VP_XEN_DYING = 1,
-	VP_XEN_HVM = 2, /* HVM or PVH; else PV */
+	VP_XEN_HVM = 2, /* HVM or PVH; otherwise PV */
 	VP_XEN_SHUTDOWN = 4,
 	VP_XEN_PAUSED = 8,
 };
@@ -59,10 +59,10 @@ struct vp_xen_credit2 {
  * public/arch-x86/hvm/save.h). */
 enum { VP_XEN_HVM_SAVE_CPU = 2 };
 
-/* struct xen_sysctl_physinfo, as far as it is the same everywhere. */
+/* Common start of struct xen_sysctl_physinfo. */
 struct vp_xen_machine {
 	uint32_t threads_per_core, cores_per_socket, n_pcpus, last_pcpu, n_nodes, last_node;
-	uint32_t khz; /* of a pCPU's clock, as Xen measured it at boot */
+	uint32_t khz; /* TSC frequency, as measured by Xen at boot */
 	uint8_t rest[512];
 };
 
@@ -98,13 +98,13 @@ struct vp_xen {
 	struct vp_xen_calls call;
 	void *control, *memory; /* handles */
 	void *libraries[3];
-	char version[32]; /* of the Xen that runs: "4.17" */
+	char version[32]; /* version of the running Xen: "4.17" */
 };
 
-/* Whether this is the control domain of a Xen. */
+/* Whether this is a Xen dom0. */
 bool vp_xen_is_here(void);
-/* Loads the libraries of the Xen that runs, and opens it. Errors: not dom0, no rights, no such
- * library. */
+/* Loads the libraries of the running Xen, and opens its interfaces. Errors: not dom0, no
+ * permission, no such library. */
 struct vp_error *vp_xen_open(struct vp_xen **ret) VP_MUST_CHECK;
 void vp_xen_close(struct vp_xen *xen);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Computes the state of every vCPU from trace records in order of time: the same accounts as
+/* Computes the state of every vCPU from trace records sorted by time: the same accounting as
  * bpf/account.bpf.c, by the same rules. Nothing here calls Xen. */
 #ifndef VP_XEN_STATES_H
 #define VP_XEN_STATES_H
@@ -13,20 +13,20 @@
 #include "xen/weights.h"
 
 enum {
-	VP_XEN_SLOTS = 1024, /* of vCPUs at a time */
-	VP_XEN_SLICES = 512, /* of a pCPU, kept for those who wait for it: a power of two */
+	VP_XEN_SLOTS = 1024, /* maximum number of vCPUs */
+	VP_XEN_SLICES = 512, /* kept slices of a pCPU, for finding thieves: a power of two */
 };
 
-/* The current or last vCPU of a pCPU: an idle one has no slot. */
+/* The current or last vCPU of a pCPU; an idle pCPU has no slot. */
 struct vp_xen_slice {
 	uint64_t begin, end;
-	uint32_t slot; /* + 1; 0: nobody */
+	uint32_t slot; /* slot + 1; 0: idle */
 };
 
 struct vp_xen_pcpu {
 	bool known;
-	uint32_t slot; /* of the vCPU that has it, + 1; 0: nobody */
-	uint64_t head; /* slices written */
+	uint32_t slot; /* slot + 1 of the running vCPU; 0: idle */
+	uint64_t head; /* number of slices written */
 	struct vp_xen_slice slices[VP_XEN_SLICES];
 };
 
@@ -44,11 +44,11 @@ struct vp_xen_states {
 	struct vp_account_vcpu *vcpus;               /* by slot */
 	struct vp_account_exit *exits[VP_XEN_SLOTS]; /* VP_EXIT_REASONS, or NULL */
 	struct vp_account_site *sites[VP_XEN_SLOTS]; /* VP_EXIT_SITES, or NULL */
-	bool capped[VP_XEN_SLOTS]; /* offline because its domain has used up its cap */
-	/* ns: its domain is gone, and was still there then; 0: it is there */
+	bool capped[VP_XEN_SLOTS]; /* offline because its domain's cap is used up */
+	/* ns: the domain is gone, and last seen at that time; 0: it exists */
 	uint64_t was_there[VP_XEN_SLOTS];
 	struct vp_map slots; /* by domain and vCPU */
-	uint32_t n_slots;    /* that have ever been used */
+	uint32_t n_slots;    /* highest number of slots used */
 	VP_VEC(uint32_t) free_slots;
 	VP_VEC(struct vp_xen_pcpu) pcpus;
 	struct vp_map thief_numbers;
@@ -56,18 +56,18 @@ struct vp_xen_states {
 	struct vp_map old_numbers;
 	VP_VEC(struct vp_xen_old_site) old_sites;
 	struct vp_account_lost lost;
-	uint64_t begin;        /* CLOCK_MONOTONIC, ns; what was before does not count */
-	enum vp_vendor vendor; /* of exits' reasons */
-	bool with_spans;       /* every stretch of time is kept in `spans` */
+	uint64_t begin;        /* CLOCK_MONOTONIC, ns; earlier records do not count */
+	enum vp_vendor vendor; /* for exit reasons */
+	bool with_spans;       /* keep every span in `spans` */
 	VP_VEC(struct vp_vcpu_span) spans;
 };
 
-/* The number in a recording of the domain's VM: dom0 has one, too. */
+/* The number in a recording of a domain's VM; also for dom0. */
 static inline uint32_t vp_xen_vm_number(uint32_t domain)
 {
 	return domain + 1;
 }
-/* The same of a vCPU's thread, which it does not have. */
+/* A substitute for the vCPU thread's tid. */
 static inline uint32_t vp_xen_tid(uint32_t domain, uint32_t vcpu)
 {
 	return vp_xen_vm_number(domain) << 12 | (vcpu & 0xfff);
@@ -75,29 +75,29 @@ static inline uint32_t vp_xen_tid(uint32_t domain, uint32_t vcpu)
 
 void vp_xen_states_init(struct vp_xen_states *states, enum vp_vendor vendor, bool with_spans);
 void vp_xen_states_deinit(struct vp_xen_states *states);
-/* The vCPU that has the pCPU, as far as is known; NULL: none. */
+/* The vCPU running on the pCPU, as far as known; NULL: none. */
 const struct vp_account_vcpu *vp_xen_states_running(const struct vp_xen_states *states,
 						    uint32_t pcpu);
-/* The vCPU's pCPU time up to then, which is not before the last taken record; false: it has no
- * account. */
+/* The vCPU's run time up to that time, which must not be before the last record; false: no
+ * accounting for it. */
 bool vp_xen_states_ran(const struct vp_xen_states *states, uint32_t domain, uint32_t vcpu,
 		       uint64_t time, struct vp_xen_ran *ret);
-/* Whether the record is of a guest that is left for an interrupt. */
+/* Whether the record is a VM exit for an interrupt. */
 bool vp_xen_states_is_interrupt(const struct vp_xen_states *states,
 				const struct vp_xen_record *record);
-/* Its account begins; `runstate` is its last runstate in Xen's trace, and on that pCPU. */
+/* Starts a vCPU's accounting; `runstate`: its last runstate in Xen's trace, on that pCPU. */
 void vp_xen_states_seed(struct vp_xen_states *states, uint32_t domain, uint32_t vcpu,
 			enum vp_xen_runstate runstate, uint32_t pcpu, uint64_t now);
 void vp_xen_states_take(struct vp_xen_states *states, const struct vp_xen_traced *traced);
-/* Its domain is gone; it was still there at the time `there`, ns. Told again, the first time stays.
- */
+/* Notes that the vCPU's domain is gone and was last seen at time `there`, ns. Later calls keep the
+ * first time. */
 void vp_xen_states_emit_gone(struct vp_xen_states *states, uint32_t slot, uint64_t there);
-/* The accounts end of vCPUs whose domain is gone: with the last thing that they did, but not before
- * the time when it was still there. */
+/* Ends the accounting of vCPUs of destroyed domains: at their last event, but not before the domain
+ * was last seen. */
 void vp_xen_states_end_gone(struct vp_xen_states *states);
-/* Whether the domain has a cap: its vCPUs are offline when it is used up. */
+/* Sets whether the domain has a cap: its vCPUs are then offline when it is used up. */
 void vp_xen_states_cap(struct vp_xen_states *states, uint32_t domain, bool capped);
-/* The slot becomes free. */
+/* Frees the slot. */
 void vp_xen_states_release(struct vp_xen_states *states, uint32_t slot);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Any events of Xen's trace buffers as records (collect/programs/hypervisor_events.h). */
+/* Records any events of Xen's trace buffers (collect/programs/hypervisor_events.h). */
 #ifndef VP_XEN_XEN_EVENTS_H
 #define VP_XEN_XEN_EVENTS_H
 
@@ -8,9 +8,9 @@
 
 const struct vp_hypervisor_events_ops *vp_xen_events_ops(void);
 
-/* Events to request in addition to others' (VP_XEN_TRACE_*). */
+/* Events to enable in addition to others' (VP_XEN_TRACE_*). */
 uint32_t vp_xen_events_mask(const struct vp_hypervisor_events *events);
-/* Makes a record of it, if it was chosen; UINT32_MAX: no vCPU had the pCPU. */
+/* Makes a record of the event, if it is selected; UINT32_MAX: no running vCPU. */
 void vp_xen_events_add(struct vp_hypervisor_events *events, const struct vp_xen_traced *traced,
 		       uint32_t vm, uint32_t vcpu);
 /* Number of events lost so far. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Guests of Xen, looked into by mapping their memory (collect/guests/guest_access.h). */
+/* Access to the memory of Xen guests by mapping it (collect/guests/guest_access.h). */
 #ifndef VP_XEN_XEN_GUEST_ACCESS_H
 #define VP_XEN_XEN_GUEST_ACCESS_H
 

@@ -15,27 +15,29 @@
 
 struct vp_xen_pmu;
 
-/* Owner of the place; for Xen's own code the domain is unknown. */
+/* Location of the counter interrupt; in Xen's own code the domain is unknown. */
 enum vp_xen_pmu_owner { VP_XEN_PMU_GUEST, VP_XEN_PMU_DOM0, VP_XEN_PMU_XEN };
 
 struct vp_xen_pmu_totals {
 	uint64_t of[VP_XEN_PMU_XEN + 1]; /* enum vp_xen_pmu_owner */
-	uint64_t lost;                   /* that found no room */
-	uint32_t n_pcpus;                /* on which there were any */
+	uint64_t lost;                   /* lost in full buffers */
+	uint32_t n_pcpus;                /* number of pCPUs with any */
 };
 
 enum vp_xen_pmu_owner vp_xen_pmu_owner(const struct vp_xen_pmu_sample *sample);
 
-/* Everything that can be done without interrupting anybody: nothing counts, and Xen's mode is as it
- * was; it is changed for a moment, to see that it can be. `frequency`: interrupts per second of a
- * busy pCPU. Errors: what is missing. */
+/*
+ * Prepares everything that has no effect on others: nothing counts yet, and Xen's mode is
+ * unchanged, except for a moment, to check that it can be changed. `frequency`: interrupts per
+ * second of a busy pCPU. Errors: missing features.
+ */
 struct vp_error *vp_xen_pmu_open(const struct vp_xen *xen, uint64_t frequency,
 				 struct vp_xen_pmu **ret) VP_MUST_CHECK;
-/* From now on the counters are dom0's alone. */
+/* Starts counting; from now on only dom0 has the counters. */
 struct vp_error *vp_xen_pmu_begin(struct vp_xen_pmu *pmu) VP_MUST_CHECK;
-/* Nothing counts any more, and Xen's mode is as it was. Errors: it is not. */
+/* Stops counting and restores Xen's mode. Errors: not restored. */
 struct vp_error *vp_xen_pmu_end(struct vp_xen_pmu *pmu) VP_MUST_CHECK;
-/* Hands over the places of guests and of Xen itself; those of one vCPU of dom0 in order of time. */
+/* Emits the samples of guests and of Xen itself; those of one vCPU of dom0 are in order of time. */
 void vp_xen_pmu_drain(struct vp_xen_pmu *pmu,
 		      void (*take)(void *context, const struct vp_xen_pmu_sample *sample),
 		      void *context);
