@@ -18,23 +18,23 @@ extern "C" {
 
 enum vperf_status {
 	VPERF_OK = 0,
-	VPERF_E_ARGUMENT = -1,   /* an argument that makes no sense, or a call at the wrong time */
-	VPERF_E_EVENT = -2,      /* no event has that name */
-	VPERF_E_TOO_MANY = -3,   /* more events than there are counters */
-	VPERF_E_RIGHTS = -4,     /* this user may not count that */
+	VPERF_E_ARGUMENT = -1,   /* an invalid argument, or a call in the wrong state */
+	VPERF_E_EVENT = -2,      /* unknown event name */
+	VPERF_E_TOO_MANY = -3,   /* more events than counters */
+	VPERF_E_RIGHTS = -4,     /* no permission to count that */
 	VPERF_E_NO_COUNTER = -5, /* this machine cannot count that */
-	VPERF_E_NOT_LENT = -6,   /* no host lends counters to this guest, or not that one */
-	VPERF_E_VERSION = -7,    /* the agent in this guest is of another version */
-	VPERF_E_LOST = -8,       /* counting has ended: counter, host or agent have gone */
-	VPERF_E_THREAD = -9,     /* the set is another thread's */
-	VPERF_E_SYSTEM = -10,    /* the system lacks memory or descriptors, or failed */
+	VPERF_E_NOT_LENT = -6,   /* no host provides counters to this guest, or not that one */
+	VPERF_E_VERSION = -7,    /* the agent in this guest has an incompatible version */
+	VPERF_E_LOST = -8,       /* counting has ended: counter, host or agent are gone */
+	VPERF_E_THREAD = -9,     /* the set belongs to another thread */
+	VPERF_E_SYSTEM = -10,    /* out of memory or descriptors, or a system call failed */
 };
 
-/* How counters are read. */
+/* Access methods. */
 enum vperf_way {
-	VPERF_WAY_ANY = 0,  /* the library chooses */
+	VPERF_WAY_ANY = 0,  /* chosen by the library */
 	VPERF_WAY_USER = 1, /* in user space, through perf's page */
-	VPERF_WAY_CALL = 2, /* by read(2) of the group */
+	VPERF_WAY_CALL = 2, /* by read(2) on the group */
 	VPERF_WAY_LENT = 3, /* counted by the host: 'vperf lend' */
 };
 
@@ -47,20 +47,20 @@ enum {
 	VPERF_EXACT = 1,
 };
 
-/* Zeroed, with `size` set, means: the library chooses, nobody is signalled. */
+/* If zeroed except `size`: the library chooses, no signals. */
 struct vperf_options {
-	uint32_t size; /* of this struct */
+	uint32_t size; /* size of this struct */
 	uint32_t way;  /* enum vperf_way */
 	uint32_t flags;
-	/* If a signal is wanted: sent to the thread each `period` of event number `event`. If the
-	 * thread is not running then, it gets it when it runs next. */
+	/* If `signal` is not 0: it is sent to the thread at each `period` of event number `event`;
+	 * if the thread is not running then, when it runs next. */
 	int32_t signal;
 	uint32_t event;
 	uint32_t unused;
 	uint64_t period;
 };
 
-/* A code and what it means here, in words. */
+/* A status code with an explanation. */
 struct vperf_error {
 	int32_t status;
 	char text[252];
@@ -68,7 +68,7 @@ struct vperf_error {
 
 /* Times since the start, ns. */
 struct vperf_times {
-	uint32_t size;  /* of this struct: set it before the call */
+	uint32_t size;  /* size of this struct; set it before the call */
 	uint32_t known; /* bits of VPERF_KNOWN_... */
 	uint64_t wall;
 	uint64_t on_cpu; /* CPU time as accounted by the guest kernel, including steal */
@@ -92,26 +92,26 @@ struct vperf_counters;
 VPERF_PUBLIC int vperf_counters_open(const char *const *events, unsigned n,
 				     const struct vperf_options *options,
 				     struct vperf_counters **ret, struct vperf_error *error);
-/* NULL is allowed. */
+/* Closes the set; NULL is allowed. */
 VPERF_PUBLIC void vperf_counters_close(struct vperf_counters *counters);
 
-/* Counting begins, from 0. */
+/* Starts counting, from 0. */
 VPERF_PUBLIC int vperf_counters_start(struct vperf_counters *counters);
-/* Counts since the start, as many values as events. */
+/* Reads the counts since the start, one value per event. */
 VPERF_PUBLIC int vperf_counters_read(struct vperf_counters *counters, uint64_t *values);
-/* Adds to `values` what was counted since the start or the last such call. */
+/* Adds the counts since the start or the last such call to `values`. */
 VPERF_PUBLIC int vperf_counters_accumulate(struct vperf_counters *counters, uint64_t *values);
-/* Counting ends; `values`, as of vperf_counters_read(), may be NULL. */
+/* Stops counting; `values`: as for vperf_counters_read(); may be NULL. */
 VPERF_PUBLIC int vperf_counters_stop(struct vperf_counters *counters, uint64_t *values);
-/* Times since the start. */
+/* Reads the times since the start. */
 VPERF_PUBLIC int vperf_counters_times(struct vperf_counters *counters, struct vperf_times *ret);
 
-/* The way that was chosen, and why, in words that live as long as the set. */
+/* The chosen access method, and the reason as text, valid as long as the set. */
 VPERF_PUBLIC enum vperf_way vperf_counters_way(const struct vperf_counters *counters);
 VPERF_PUBLIC const char *vperf_counters_why(const struct vperf_counters *counters);
-/* The descriptor that a signal's si_fd names, or -1. */
+/* The descriptor in si_fd of signals, or -1. */
 VPERF_PUBLIC int vperf_counters_descriptor(const struct vperf_counters *counters);
-/* A code in words; never NULL. */
+/* The meaning of a status code; never NULL. */
 VPERF_PUBLIC const char *vperf_status_text(int status);
 
 /* Measures the overhead of a read and of a context switch and subtracts it from later reads. The
@@ -119,34 +119,34 @@ VPERF_PUBLIC const char *vperf_status_text(int status);
 VPERF_PUBLIC int vperf_counters_calibrate(struct vperf_counters *counters,
 					  struct vperf_error *error);
 
-/* One event of the set, number `event`, as vperf_counters_read() has it. */
+/* Reads event number `event` of the set, with the value that vperf_counters_read() would return. */
 VPERF_PUBLIC int vperf_counters_read_one(struct vperf_counters *counters, unsigned event,
 					 uint64_t *value);
 
-/* Data of vperf_view_read() for host-provided counters: its layout does not change as long as the
- * library supports VPERF_VIEW_1. */
+/* Data of vperf_view_read() for host-provided counters. The layout is fixed as long as the library
+ * supports VPERF_VIEW_1. */
 enum { VPERF_VIEW_1 = 1 };
 
-/* The thread, and the CPU on which it runs: written only while it does not run. The offset of an
- * event's count after these, in bytes, is the same in both. */
+/* The thread, and the CPU on which it runs: written only while the thread does not run. The offset
+ * of an event's count after these structs, in bytes, is the same in both. */
 struct vperf_view_thread {
 	uint64_t sequence;
 	uint32_t state, cpu;
 };
 
 struct vperf_view_cell {
-	uint64_t marker; /* 0: what the thread had is not known any more */
+	uint64_t marker; /* 0: the thread's counts are lost */
 	uint64_t others[15];
 };
 
 struct vperf_view {
-	/* The thread, while it may read without a call; else NULL. */
+	/* The thread, if it can read without a call; otherwise NULL. */
 	const void *reader;
 	const struct vperf_view_thread *thread;
 	const struct vperf_view_cell *cells;
 	struct vperf_counters *counters;
 	struct {
-		uint64_t offset, start; /* bytes; what it showed at the start */
+		uint64_t offset, start; /* bytes; value at the start */
 	} events[VPERF_MAX_EVENTS];
 };
 
@@ -157,10 +157,10 @@ VPERF_PUBLIC const struct vperf_view *vperf_counters_view(struct vperf_counters 
 #define VPERF_BARRIER() __asm__ volatile("" ::: "memory")
 
 /*
- * As vperf_counters_read_one(), of a set's view. If the set is the calling thread's and of lent
- * counters that are not to be exact, nothing is called: on 64-bit Arm it takes 20 instructions. The
- * value is of one moment if the thread was not switched out meanwhile, as a switch changes its
- * sequence.
+ * Like vperf_counters_read_one(), with the set's view. For a set of host-provided counters of the
+ * calling thread without VPERF_EXACT there is no function call; on 64-bit Arm it takes 20
+ * instructions. The value is consistent if the thread was not switched out meanwhile, because a
+ * switch changes its sequence.
  */
 static inline int vperf_view_read(const struct vperf_view *view, unsigned event, uint64_t *value)
 {

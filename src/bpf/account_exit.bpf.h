@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Part of account.bpf.c: what an exit cost, by reason and by exit site. */
+/* Part of account.bpf.c: cost of exits, by reason and by exit site. */
 #ifndef VP_BPF_ACCOUNT_EXIT_H
 #define VP_BPF_ACCOUNT_EXIT_H
 
 #include "bpf/account_state.bpf.h"
 
-/* The bucket of a time by its 64 ns, from 256 ns to 65 us; 0: it is worked out. */
+/* Table of buckets from 256 ns to 65 us, indexed by time / 64 ns; 0: computed. */
 #define TIMES_2(n) (n), (n)
 #define TIMES_4(n) TIMES_2(n), TIMES_2(n)
 #define TIMES_8(n) TIMES_4(n), TIMES_4(n)
@@ -28,7 +28,7 @@ const __u8 known_buckets[1024] = {TIMES_4(0),
 				  FOUR(TIMES_128, 48)};
 
 enum {
-	/* That the open exit has. */
+	/* Flags of the open exit. */
 	VP_EXIT_FLAGS = VP_EXIT_OPEN | VP_REASON_KNOWN | VP_EXIT_SPLIT | VP_BLOCKED_ONCE |
 			VP_RIP_KNOWN | VP_EXIT_UNTIMED
 };
@@ -38,7 +38,7 @@ static __noinline __u64 work_out_bucket(__u64 ns)
 	return vp_bucket_of(ns);
 }
 
-/* As vp_bucket_of(), in fewer instructions for most exits. */
+/* Like vp_bucket_of(), with fewer instructions for most exits. */
 static __always_inline __u64 bucket_of(__u64 ns)
 {
 	__u64 at = ns >> 6, bucket = 0;
@@ -48,7 +48,7 @@ static __always_inline __u64 bucket_of(__u64 ns)
 	return bucket ? bucket : work_out_bucket(ns);
 }
 
-/* Index of a reason in its 256 counters; distant ones are moved into gaps of the numbering. */
+/* Index of a reason among the 256 counters; large reasons are moved into gaps of the numbering. */
 static __always_inline __u32 code_of(__u32 reason)
 {
 	if (vendor == VP_VENDOR_INTEL)
@@ -92,8 +92,10 @@ static __always_inline bool is_in_block(const struct vp_site_key *key)
 	       key->detail_kind != VP_DETAIL_MMIO_WRITE;
 }
 
-/* A guest that fills its memory has as many blocks as it likes: the last ones share a row without
- * address, so that functions keep their room. */
+/*
+ * Moves a site to the table of evicted sites. A guest controls the number of memory blocks: when
+ * the limit is reached, further blocks share a row without address, so that functions keep theirs.
+ */
 static __always_inline void evict(const struct vp_account_site *site, __u32 pid)
 {
 	struct vp_site_key key = {.ip = site->ip,
@@ -136,7 +138,7 @@ static __noinline int replace_site(struct vp_account_site *site, struct vp_accou
 	return 0;
 }
 
-/* The row of the place that the exit came from, now its own. */
+/* Finds or allocates the row of the exit's site. */
 static __always_inline struct vp_account_site *site_of(struct vp_account_vcpu *vcpu, __u32 slot)
 {
 	__u64 detail = (__u64)vcpu->detail << 20 ^ vcpu->detail_kind ^ vcpu->address << 4;
@@ -182,7 +184,7 @@ static __always_inline struct vp_account_exit *row_of(struct vp_account_vcpu *vc
 {
 	__u32 code = code_of(reason);
 
-	barrier_var(code); /* or clang 19 checks one copy of it and uses another */
+	barrier_var(code); /* otherwise clang 19 checks one copy and uses another */
 	__u32 row = vcpu->reason_slots[code & (VP_EXIT_CODES - 1)];
 
 	if (!row)
@@ -198,12 +200,12 @@ static __always_inline void add_to_bucket(struct vp_account_exit *exit, __u64 to
 {
 	__u64 bucket = bucket_of(total);
 
-	barrier_var(bucket); /* or the compiler checks one copy of it and uses another */
+	barrier_var(bucket); /* otherwise the compiler checks one copy and uses another */
 	if (bucket < VP_BUCKETS)
 		exit->buckets[bucket] += count;
 }
 
-/* Counts an exit that took that long; returns its row, to which its parts are to be added, or 0. */
+/* Counts an exit of that length; returns its row, to which its parts are added, or 0. */
 static __always_inline struct vp_account_exit *count_exit(struct vp_account_vcpu *vcpu, __u32 slot,
 							  __u32 reason, __u64 total)
 {
@@ -220,7 +222,7 @@ static __always_inline struct vp_account_exit *count_exit(struct vp_account_vcpu
 	return exit;
 }
 
-/* ns of the open exit outside the kernel. */
+/* Part of the open exit outside the kernel, ns. */
 static __always_inline __u64 sum_parts(const struct vp_account_vcpu *vcpu)
 {
 	__u64 sum = 0;
@@ -233,7 +235,7 @@ static __always_inline __u64 sum_parts(const struct vp_account_vcpu *vcpu)
 	return sum;
 }
 
-/* Slept, or was in the VMM. */
+/* Whether the exit slept or was in the VMM. */
 static __always_inline bool exit_is_long(const struct vp_account_vcpu *vcpu)
 {
 	return vcpu->flags & VP_EXIT_SPLIT &&
@@ -241,8 +243,8 @@ static __always_inline bool exit_is_long(const struct vp_account_vcpu *vcpu)
 		vcpu->parts[VP_STATE_HALTED] | vcpu->parts[VP_STATE_WAITING]);
 }
 
-/* The host's own interrupts, and halts: these are few, or timed at no cost, and KVM reports how
- * long a halt polled. */
+/* Exits that are always timed: halts, and those for the host's own interrupts. They are rare, or
+ * timed at no extra cost, and KVM reports the polling of halts. */
 static __always_inline bool is_always_timed(const struct vp_account_vcpu *vcpu)
 {
 	__u32 reason = vcpu->reason, basic = reason & 0xffff;
@@ -257,9 +259,9 @@ static __always_inline bool is_always_timed(const struct vp_account_vcpu *vcpu)
 }
 
 /*
- * An exit has begun whose reason is noted. True: it is counted, and not timed. One that is timed
- * stands for those of its reason before it that were not, so what they are, and when, must have
- * nothing to do with which of them it is: how many come between two that are timed is random.
+ * Decides for an exit that has just started, with its reason noted; true: counted but not timed. A
+ * timed exit represents the previous untimed ones for its reason, so the choice must be independent
+ * of their type and time: the number of skipped exits is random.
  */
 static __always_inline bool leave_untimed(struct vp_account_vcpu *vcpu, __u32 slot)
 {
@@ -268,7 +270,7 @@ static __always_inline bool leave_untimed(struct vp_account_vcpu *vcpu, __u32 sl
 	struct vp_account_exit *exit = row_of(vcpu, slot, vcpu->reason);
 	if (!exit || !exit->skip)
 		return false;
-	/* They have become few. `since` is late by less than the host's tick. */
+	/* the reason has become rare; `since` is late by less than the host's tick */
 	if ((__s64)(vcpu->since - exit->timed_at) > 4 * VP_TIMED_EVERY_NS)
 		return false;
 	exit->skip--;
@@ -279,7 +281,7 @@ static __always_inline bool leave_untimed(struct vp_account_vcpu *vcpu, __u32 sl
 	return true;
 }
 
-/* How many of the next ones are not timed. */
+/* Chooses the number of next exits that are not timed. */
 static __always_inline void choose_skip(const struct vp_account_vcpu *vcpu,
 					struct vp_account_exit *exit)
 {
@@ -303,7 +305,7 @@ static __always_inline void choose_skip(const struct vp_account_vcpu *vcpu,
 	exit->skip = gap > 1 ? bpf_get_prandom_u32() % (2 * gap - 1) : 0;
 }
 
-/* Adds an exit that was timed, with those that it stands for. Returns its time in the kernel. */
+/* Adds a timed exit with the exits that it represents. Returns its kernel time. */
 static __always_inline __u64 weigh_exit(struct vp_account_vcpu *vcpu, struct vp_account_exit *exit,
 					__u64 total)
 {
@@ -328,7 +330,7 @@ static __always_inline __u64 weigh_exit(struct vp_account_vcpu *vcpu, struct vp_
 	return kernel;
 }
 
-/* The same of an interrupt that hit the guest, and its exit. */
+/* The same for an interrupt that hit the guest, and its exit. */
 static __always_inline void weigh_hit(struct vp_account_vcpu *vcpu, struct vp_account_exit *exit,
 				      __u32 source, __u64 irq, __u64 kernel)
 {
@@ -354,7 +356,7 @@ static __always_inline void weigh_hit(struct vp_account_vcpu *vcpu, struct vp_ac
 	choose_skip(vcpu, exit);
 }
 
-/* Counts where an exit was that is not timed; `others`: ns that are known all the same. */
+/* Counts the site of an exit that is not timed; `others`: ns that are known nevertheless. */
 static __noinline int count_untimed_site(struct vp_account_vcpu *vcpu, __u32 slot, __u64 others)
 {
 	struct vp_account_site *site = vcpu ? site_of(vcpu, slot) : 0;
@@ -366,7 +368,7 @@ static __noinline int count_untimed_site(struct vp_account_vcpu *vcpu, __u32 slo
 	return 0;
 }
 
-/* The exit that began at exit_at is over. */
+/* Ends the exit that started at exit_at. */
 static __always_inline void finish_exit(struct vp_account_vcpu *vcpu, __u32 slot, __u64 now)
 {
 	__u64 total = now - vcpu->exit_at;
@@ -392,7 +394,7 @@ static __always_inline void finish_exit(struct vp_account_vcpu *vcpu, __u32 slot
 	}
 }
 
-/* The exit that is not timed is over: its recorded parts count. */
+/* Ends an exit that is not timed: only its recorded parts count. */
 static __always_inline void finish_untimed(struct vp_account_vcpu *vcpu, __u32 slot)
 {
 	struct vp_account_exit *exit = row_of(vcpu, slot, vcpu->reason);

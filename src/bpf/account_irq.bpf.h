@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Part of account.bpf.c: an interrupt's time, and the vCPU that it was taken from. */
+/* Part of account.bpf.c: time of interrupts, charged to the interrupted vCPU. */
 #ifndef VP_BPF_ACCOUNT_IRQ_H
 #define VP_BPF_ACCOUNT_IRQ_H
 
 #include "bpf/account_state.bpf.h"
 
-/* The time up to now was the interrupt's, whatever the vCPU's state is. */
+/* Charges the time up to now to the interrupt, independent of the vCPU's state. */
 static __always_inline __u64 charge_irq(struct vp_account_vcpu *vcpu, __u64 now)
 {
 	__u64 passed = now - vcpu->since;
@@ -26,7 +26,7 @@ static __always_inline void add_irq(struct vp_account_vcpu *vcpu, __u32 source, 
 	vcpu->irq_count[source & (VP_IRQ_SOURCES - 1)]++;
 }
 
-/* The guest was left for an interrupt that is over (note_hit()). */
+/* Counts an exit for an interrupt that has ended (note_hit()). */
 static __always_inline void count_hit(struct vp_account_here *here, struct vp_account_vcpu *vcpu)
 {
 	__u32 source = here->hit - 1;
@@ -41,8 +41,7 @@ static __always_inline void count_hit(struct vp_account_here *here, struct vp_ac
 	here->hit_reason = 0;
 }
 
-/* The exit for an interrupt that was not timed turns out to be longer than that: from now on it is
- * timed. */
+/* An untimed exit for an interrupt lasts longer than the interrupt: starts timing it. */
 static __noinline int time_hit_late(struct vp_account_here *here, struct vp_account_vcpu *vcpu)
 {
 	if (!here || !vcpu)
@@ -82,7 +81,7 @@ static __noinline int count_hit_late(struct vp_account_here *here, struct vp_acc
 	return 0;
 }
 
-/* The vCPU that an interrupt takes this pCPU from, if it may be changed now. */
+/* The vCPU interrupted on this pCPU, if it may be modified now. */
 static __always_inline struct vp_account_vcpu *changeable(struct vp_account_here *here)
 {
 	struct vp_account_vcpu *vcpu = here->vcpu && enabled ? vcpu_at(here->vcpu) : 0;

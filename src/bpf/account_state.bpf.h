@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Part of account.bpf.c: the maps, each vCPU's slot in them, and how its states are closed. */
+/* Part of account.bpf.c: maps, slots of vCPUs, and state changes. */
 #ifndef VP_BPF_ACCOUNT_STATE_H
 #define VP_BPF_ACCOUNT_STATE_H
 
@@ -16,23 +16,21 @@
 		__type(value, value_type);                                                         \
 	} name SEC(".maps")
 
-/* Sized by the loader: a slot for each vCPU, and a row of exits and of sites for each. */
+/* Sized by the loader: one slot per vCPU, each with a row of exits and of sites. */
 MMAPPED_ARRAY(vcpus, struct vp_account_vcpu);
 MMAPPED_ARRAY(exits, struct vp_account_exit);
 MMAPPED_ARRAY(sites, struct vp_account_site);
 MMAPPED_ARRAY(cpus, struct vp_account_cpu);
 
-/* Slots that no vCPU has; user space fills it. */
+/* Free slots; filled by user space. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, 1);
 	__uint(value_size, sizeof(__u32));
 } slots SEC(".maps");
 
-/*
- * From a thread's id to its vCPU's slot + 1. It has room for every slot, and each has one thread
- * at most: an id is forgotten when the thread has ended, before its slot is somebody else's.
- */
+/* From a thread's id to its vCPU's slot + 1. The size is sufficient: each slot has at most one
+ * thread, and an id is removed when the thread has ended, before its slot is reused. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -47,7 +45,7 @@ struct {
 	__type(value, struct vp_thief_cost);
 } thieves SEC(".maps");
 
-/* Total of the thieves that do not fit into `thieves`: a row for each slot. */
+/* Totals of thieves that do not fit into `thieves`: one row per slot. */
 MMAPPED_ARRAY(other_thieves, struct vp_thief_cost);
 
 struct {
@@ -57,7 +55,7 @@ struct {
 	__type(value, struct vp_account_task);
 } tasks SEC(".maps");
 
-/* Sites that lost their slot in `sites` to another. */
+/* Sites evicted from `sites`. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -65,31 +63,32 @@ struct {
 	__type(value, struct vp_site_cost);
 } old_sites SEC(".maps");
 
-/* struct vp_vcpu_span, as each ends; sized by the loader. */
+/* struct vp_vcpu_span at the end of each; sized by the loader. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
 } states SEC(".maps");
 
-/* Set by the loader: every slice of a vCPU's time is reported, not only the sums. */
+/* Set by the loader: emit every span of a vCPU's time, not only sums. */
 const volatile __u32 emit_states = 0;
 
 /* … not every exit is timed: see leave_untimed(). */
 const volatile __u32 samples_exits = 0;
-/* … only the scheduler's programs run: a vCPU that runs is GUEST, whatever it does. */
+/* … only the scheduler's programs run: a running vCPU is always GUEST. */
 const volatile __u32 only_states = 0;
 
-/* Whether a vCPU thread has an id with these low bits: a quick test that excludes most threads. */
+/* Whether a vCPU thread may have an id with these low bits: a cheap test that excludes most
+ * threads. */
 __u8 may_be_vcpu[VP_TID_BITS];
-/* No map: a slot in it costs a third of a lookup. */
+/* Not a map: access costs a third of a lookup. */
 struct vp_account_here heres[VP_MAX_PCPUS];
 struct vp_account_lost lost;
 __u64 lost_states;
-__u64 old_blocks; /* blocks of memory in `old_sites` */
-/* Nothing is counted before the loader sets it. */
+__u64 old_blocks; /* number of memory blocks in `old_sites` */
+/* Nothing is counted until the loader sets it. */
 volatile __u32 enabled;
 
-/* Intel SDM, volume 3, appendix C: the host's own timers and devices. */
+/* Intel SDM, volume 3, appendix C: exits for the host's own timers and devices. */
 enum { VMX_EXTERNAL_INTERRUPT = 1, VMX_PREEMPTION_TIMER = 52 };
 
 static __always_inline struct vp_account_vcpu *vcpu_at(__u32 slot)
@@ -103,7 +102,7 @@ static __always_inline struct vp_account_here *here_of(__u32 cpu)
 {
 	struct vp_account_here *here = &heres[cpu & (VP_MAX_PCPUS - 1)];
 
-	barrier_var(here); /* or the compiler works it out again and again */
+	barrier_var(here); /* otherwise the compiler recomputes it again and again */
 	return here;
 }
 
@@ -130,7 +129,7 @@ static __always_inline bool note_slot(__u32 tid, __u32 slot)
 	return true;
 }
 
-/* The thread has ended. User space gives its slot back when it has read it. */
+/* The thread has ended. User space frees its slot after reading it. */
 static __always_inline void forget_slot(__u32 tid)
 {
 	bpf_map_delete_elem(&slot_of_tid, &tid);
@@ -161,7 +160,8 @@ __noinline __u32 make_slot(__u32 tid, __u32 pid, __u64 now)
 	return slot;
 }
 
-/* Tells of `ns` in a state that ended at `now`. User space asks often enough not to be woken. */
+/* Emits `ns` in a state that ended at `now`. User space polls often enough that no wakeup is
+ * needed. */
 static __always_inline void emit_state(const struct vp_account_vcpu *vcpu, __u32 state, __u32 flags,
 				       __u64 ns, __u64 now)
 {
@@ -188,7 +188,7 @@ static __always_inline void emit_state(const struct vp_account_vcpu *vcpu, __u32
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 
-/* Closes the present state; returns how long it lasted since it was last closed. */
+/* Charges the time since the last change to the present state; returns it. */
 static __always_inline __u64 charge(struct vp_account_vcpu *vcpu, __u64 now)
 {
 	__u64 passed = now - vcpu->since;
@@ -199,7 +199,7 @@ static __always_inline __u64 charge(struct vp_account_vcpu *vcpu, __u64 now)
 	vcpu->states[state] += passed;
 	vcpu->since = now;
 	emit_state(vcpu, state, 0, passed, now);
-	/* The guest's while an exit is open: that is not timed. */
+	/* Guest time while an exit is open: the exit is not timed. */
 	if (vcpu->flags & VP_EXIT_OPEN && state != VP_STATE_KERNEL && state != VP_STATE_GUEST) {
 		vcpu->parts[state] += passed;
 		vcpu->flags |= VP_EXIT_SPLIT;
@@ -207,7 +207,7 @@ static __always_inline __u64 charge(struct vp_account_vcpu *vcpu, __u64 now)
 	return passed;
 }
 
-/* The guest was left, without an event yet: KVM handles interrupts before the tracepoint
+/* The guest was left, without an event so far: KVM handles interrupts before the tracepoint
  * kvm_exit. */
 static __always_inline void leave_guest(struct vp_account_vcpu *vcpu, __u64 now)
 {
@@ -223,7 +223,7 @@ static __always_inline void leave_guest(struct vp_account_vcpu *vcpu, __u64 now)
 	vcpu->state = VP_STATE_KERNEL;
 }
 
-/* The state GUEST is over for now: of an exit that is not timed, until what comes now is over. */
+/* Interrupts the state GUEST of an exit that is not timed, until the present event has ended. */
 static __always_inline void stop_guest(struct vp_account_vcpu *vcpu, __u64 now)
 {
 	if (only_states || (samples_exits && vcpu->flags & VP_EXIT_UNTIMED))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Part of account.bpf.c: the scheduler's side: who waits for a pCPU, and who has it meanwhile. */
+/* Part of account.bpf.c: scheduler events: waits for a pCPU, and thieves. */
 #ifndef VP_BPF_ACCOUNT_WAIT_H
 #define VP_BPF_ACCOUNT_WAIT_H
 
@@ -18,7 +18,8 @@ static __always_inline void add_thief(__u32 slot, __u32 kind, __u32 state, __u32
 	struct vp_thief_cost first = {ns, 1};
 	if (!bpf_map_update_elem(&thieves, &key, &first, BPF_NOEXIST))
 		return;
-	/* Full, or another pCPU was faster: the time counts, only the name is lost. */
+	/* The table is full, or another pCPU was faster: the time counts, only the thief is
+	 * lost. */
 	__u32 row = (slot - 1) * VP_TAKEN_STATES + VP_TAKEN_STATE(state);
 	cost = bpf_map_lookup_elem(&thieves, &key);
 	if (!cost) {
@@ -44,9 +45,9 @@ static __always_inline __u64 limit(__u64 time, __u64 least, __u64 most)
 }
 
 /*
- * The slice at `index` of pCPU `number`, as far as it lies between `from` and `upper`; returns
- * where it began. A function of its own that takes numbers only, so that the verifier goes through
- * it once and not once for each slice and each way through those before: that took it seconds.
+ * Charges the overlap of slice `index` of pCPU `number` with the time from `from` to `upper`;
+ * returns its start. Global function with scalar arguments, so the verifier checks it once rather
+ * than per slice and path (verification took seconds).
  */
 __noinline __u64 settle_slice(__u32 number, __u32 index, __u64 waiter, __u64 from, __u64 upper)
 {
@@ -63,8 +64,8 @@ __noinline __u64 settle_slice(__u32 number, __u32 index, __u64 waiter, __u64 fro
 
 enum { SLICES_AT_ONCE = 14 };
 
-/* The same for that many slices, newest first: the verifier checks the loops one after the other,
- * not each step of one in each step of the other. */
+/* The same for several slices, newest first: the verifier then checks the loops one after the
+ * other, instead of each combination of steps. */
 __noinline __u64 settle_slices(__u32 number, __u32 newest, __u64 waiter, __u64 from, __u64 upper)
 {
 	for (__u32 i = 0; i < SLICES_AT_ONCE && upper > from; i++)
@@ -72,7 +73,8 @@ __noinline __u64 settle_slices(__u32 number, __u32 newest, __u64 waiter, __u64 f
 	return upper;
 }
 
-/* Threads of pCPU `number` from `from` to `to`, newest first, as far as its slices go back. */
+/* Charges the threads on pCPU `number` from `from` to `to`, newest first, as far as its slices go
+ * back. */
 __noinline int settle_wait(__u32 number, __u32 slot, __u32 state, __u64 from, __u64 to)
 {
 	struct vp_account_cpu *cpu = bpf_map_lookup_elem(&cpus, &number);
@@ -83,7 +85,7 @@ __noinline int settle_wait(__u32 number, __u32 slot, __u32 state, __u64 from, __
 	__u32 newest = (__u32)cpu->head - 1;
 	__u64 upper = limit(cpu->slices[newest & (VP_SLICES - 1)].end, from, to);
 	if (upper < to) {
-		/* Migrated away from a slice that has not ended. */
+		/* Migrated away during a slice that has not ended. */
 		const struct vp_account_here *there = here_of(number);
 		set_holder(&open, there->vcpu, there->tid);
 		add_thief(slot, open.kind, state, open.id, to - upper);
@@ -110,7 +112,7 @@ static __always_inline void name_task(struct task_struct *task)
 	bpf_map_update_elem(&tasks, &tid, &found, BPF_ANY);
 }
 
-/* A stretch of the pCPU's time ends, and it was prev's: somebody waited for it. */
+/* Ends a slice of prev on a pCPU for which a vCPU waits. */
 static __always_inline void end_slice(struct vp_account_cpu *cpu, __u32 vcpu,
 				      struct task_struct *prev, __u64 now)
 {
@@ -150,7 +152,7 @@ static __always_inline void begin_wait(struct vp_account_vcpu *vcpu, __u32 state
 		__sync_fetch_and_add(&there->waiting, 1);
 }
 
-/* Its wait in that run queue is over: names those it waited for. */
+/* Ends its wait in that run queue: charges the thieves. */
 static __always_inline void end_wait(struct vp_account_vcpu *vcpu, __u32 slot, __u64 now)
 {
 	struct vp_account_cpu *there;
@@ -174,7 +176,7 @@ static __always_inline void end_wait(struct vp_account_vcpu *vcpu, __u32 slot, _
 	settle_wait(number, slot, vcpu->state, from, now);
 }
 
-/* The thread runs although it has not left its wait: some kernels hide tasks of their own from
+/* The thread runs although its wait has not ended: some kernels hide tasks of their own from
  * sched_switch. */
 static __always_inline void end_missed_wait(struct vp_account_vcpu *vcpu, __u32 slot, __u64 now)
 {
@@ -184,8 +186,8 @@ static __always_inline void end_missed_wait(struct vp_account_vcpu *vcpu, __u32 
 	vcpu->state = vcpu->base;
 }
 
-/* Without programs at exits: a thread that sleeps within KVM_RUN does so in a halt, unless its exit
- * had another reason. */
+/* Without programs at exits: a thread that sleeps within KVM_RUN has halted, unless its exit had
+ * another reason. */
 static __always_inline bool sleeps_in_halt(struct vp_account_vcpu *vcpu, struct task_struct *task)
 {
 	struct kvm_vcpu *kvm;
@@ -261,7 +263,7 @@ static __always_inline void switch_in(struct vp_account_vcpu *vcpu, __u32 slot, 
 	vcpu->state = vcpu->base;
 }
 
-/* The thread's vCPU slot, allocated now if the thread is inside KVM_RUN and has none. */
+/* The thread's vCPU slot; allocated if the thread is inside KVM_RUN and has none. */
 static __always_inline __u32 slot_of(struct task_struct *task, __u64 now)
 {
 	__u32 slot = find_slot(task->pid);
@@ -343,7 +345,7 @@ int BPF_PROG(note_migration, struct task_struct *task, int to)
 	return 0;
 }
 
-/* Optional: when the quota of a throttled cgroup is renewed. */
+/* Optional: renewal of a throttled cgroup's quota. */
 SEC("kprobe/unthrottle_cfs_rq")
 int note_unthrottle(struct pt_regs *context)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Processor-specific parts of programs on perf events. */
+/* Processor-specific parts of perf event programs. */
 #ifndef VP_BPF_ARCH_H
 #define VP_BPF_ARCH_H
 
@@ -20,7 +20,7 @@ static __always_inline bool regs_are_user(const bpf_user_pt_regs_t *regs)
 #endif
 }
 
-/* Whether interrupts were let in where the event hit. */
+/* Whether interrupts were enabled where the event hit. */
 static __always_inline bool regs_let_interrupts_in(const bpf_user_pt_regs_t *regs)
 {
 #if defined(__TARGET_ARCH_x86)
@@ -30,7 +30,7 @@ static __always_inline bool regs_let_interrupts_in(const bpf_user_pt_regs_t *reg
 #endif
 }
 
-/* Makes what was written before seen first: x86 keeps the order of its stores. */
+/* Store with release order: earlier stores become visible first. x86 keeps the order of stores. */
 static __always_inline void store_after(__u64 *at, __u64 value)
 {
 #if defined(__TARGET_ARCH_x86)

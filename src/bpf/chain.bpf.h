@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Stacks of a sample. The host's: as the kernel walks them for perf. The guest's: its user space by
- * frame pointers; for its kernel, which has none, a copy of the stack, to be unwound later with the
- * kernel's tables. All of it is made in the pCPU's own memory, as records of the schema, and
- * submitted at once. */
+/*
+ * Stacks of a sample. Host: from the kernel's stack walker for perf. Guest: user space by frame
+ * pointers; for the kernel, which has none, a copy of the stack, to be unwound later with the
+ * kernel's ORC tables. Records are assembled in the pCPU's own memory and submitted at once.
+ */
 #ifndef VP_BPF_CHAIN_BPF_H
 #define VP_BPF_CHAIN_BPF_H
 
@@ -13,29 +14,29 @@
 
 /* x86-64 Linux: stacks of tasks and of interrupts (without KASAN). */
 enum { KERNEL_STACK_BYTES = 16384 };
-/* Beyond it there is no user space, with 5 levels of page tables. */
+/* Upper limit of user space with 5 levels of page tables. */
 #define USER_END (1ULL << 56)
 
 /* arch/x86/include/asm/pgtable_64_types.h */
 #define CPU_ENTRY_AREA 0xfffffe0000000000ULL
 #define CPU_ENTRY_AREA_SIZE (1ULL << 39)
 
-/* struct pt_regs in words, at the top of a task's stack; since v6.9 (FRED) with two words above. */
+/* Words of struct pt_regs, at the top of a task's stack; since v6.9 (FRED) with two words above. */
 enum { REGS_BP = 4, REGS_IP = 16, REGS_CS = 17, REGS_SP = 19, REGS_SS = 20, REGS_WORDS = 21 };
 enum { TOP_WORDS = REGS_WORDS + 2, USER_CS = 0x33, USER_SS = 0x2b };
-/* The frame that the processor pushes: IP, CS, flags, SP and SS. */
+/* Words of the frame pushed by the processor: IP, CS, flags, SP and SS. */
 enum { FRAME_CS = 1, FRAME_SP = 3, FRAME_SS = 4, ENTRY_WORDS = 6 };
 
 struct chain_maker {
-	/* Records: `used` bytes of them, followed by room for the largest sample. */
+	/* Records: `used` bytes, with space for the largest sample. */
 	struct vp_raw_chain raw;
 	char bytes[VP_CHAIN_BYTES];
-	/* Owner. */
+	/* Time, thread and VM of the sample. */
 	__u64 time;
 	__u32 tid, vm;
-	/* The guest's address space, and its page that was looked up last. */
+	/* The guest's page-table root, and the last translated page. */
 	__u64 root, page, page_hva;
-	__u64 ip, sp, bp; /* of the user space to be walked */
+	__u64 ip, sp, bp; /* start of the user-space walk */
 	__u32 count, end;
 	__u64 frames[VP_CHAIN_FRAMES];
 	__u64 top[TOP_WORDS];
@@ -67,7 +68,7 @@ static __always_inline __u64 hva_in_page(struct chain_maker *maker, __u64 va)
 	return maker->page_hva ? maker->page_hva + (va - page) : 0;
 }
 
-/* Where that much of the guest is, if it is all in one page; 0: nowhere. */
+/* The VMM's address of a piece of guest memory within one page; 0: none. */
 static __always_inline __u64 hva_of_piece(struct chain_maker *maker, __u64 va, __u32 size)
 {
 	return (va & (PAGE_BYTES - 1)) <= PAGE_BYTES - size ? hva_in_page(maker, va) : 0;
@@ -80,12 +81,12 @@ static __always_inline bool read_guest_word(struct chain_maker *maker, __u64 va,
 	return hva && !bpf_probe_read_user(ret, sizeof(*ret), (void *)hva);
 }
 
-/* The words at a frame pointer. */
+/* The two words at a frame pointer. */
 struct user_frame {
 	__u64 next, ip;
 };
 
-/* Nearly always in one page, and then read at once. */
+/* The frame is nearly always within one page, and then read at once. */
 static __always_inline bool read_user_frame(struct chain_maker *maker, __u64 bp,
 					    struct user_frame *ret)
 {
@@ -99,8 +100,8 @@ static __always_inline bool read_user_frame(struct chain_maker *maker, __u64 bp,
 	       read_guest_word(maker, bp + sizeof(ret->next), &ret->ip);
 }
 
-/* Place for a record of that size; NULL: there is no room. The barrier keeps the compiler from
- * adding before it has compared: the verifier would lose the sum's bounds. */
+/* Reserves a record of that size; NULL: full. The barrier keeps the compiler from adding before
+ * comparing: the verifier would lose the sum's bounds. */
 static __always_inline void *next_record(struct chain_maker *maker, __u32 size)
 {
 	__u64 used = maker->raw.used;
@@ -113,7 +114,7 @@ static __always_inline void *next_record(struct chain_maker *maker, __u32 size)
 	return maker->bytes + used;
 }
 
-/* Bytes of records that were made; bounded for the verifier's eyes, too. */
+/* Bytes of records so far, bounded for the verifier. */
 static __always_inline __u64 chain_size(const struct chain_maker *maker)
 {
 	__u64 used = maker->raw.used;
@@ -125,7 +126,7 @@ static __always_inline __u64 chain_size(const struct chain_maker *maker)
 	return used;
 }
 
-/* Turns maker->frames into records. */
+/* Converts maker->frames to records. */
 __noinline int put_frames(__u32 mode)
 {
 	struct chain_maker *maker = chain_maker();
@@ -153,11 +154,8 @@ __noinline int put_frames(__u32 mode)
 	return 0;
 }
 
-/*
- * Walks the user space of maker's ip, sp and bp: at bp are the caller's bp and the address to
- * return to. Frames lie above each other; what does not is code that uses the register for
- * something else.
- */
+/* Walks user space from the maker's ip, sp and bp: at bp are the caller's bp and the return
+ * address. Frames must ascend; otherwise the code uses the register for something else. */
 __noinline int walk_user_frames(void)
 {
 	struct chain_maker *maker = chain_maker();
@@ -194,7 +192,7 @@ __noinline int walk_user_frames(void)
 	return 0;
 }
 
-/* Copies the stack from `from` up to `to` as records; pieces do not cross pages. */
+/* Copies the stack from `from` to `to` to records; pieces do not cross pages. */
 __noinline int put_guest_stack(__u64 from, __u64 to, __u32 most)
 {
 	struct chain_maker *maker = chain_maker();
@@ -220,7 +218,7 @@ __noinline int put_guest_stack(__u64 from, __u64 to, __u32 most)
 	return 0;
 }
 
-/* Reads where the task was in user space from the top of its stack; 0: it was not. */
+/* Reads the user-space registers at the top of the task's stack; 0: it was not in user space. */
 __noinline int find_user_regs(__u64 top)
 {
 	struct chain_maker *maker = chain_maker();
@@ -241,9 +239,11 @@ __noinline int find_user_regs(__u64 top)
 	return 1;
 }
 
-/* The same for the frame that the processor pushes on its entry stack, which is copied to the
- * task's right after: five words, for some exceptions above an error code. RBP is still user
- * space's. */
+/*
+ * The same for the frame that the processor pushes on its entry stack, which is copied to the
+ * task's stack right afterwards: five words, for some exceptions above an error code. RBP is still
+ * that of user space.
+ */
 __noinline int find_entry_regs(__u64 sp)
 {
 	struct chain_maker *maker = chain_maker();
@@ -268,10 +268,8 @@ static __always_inline void put_user_frames(struct chain_maker *maker)
 	put_frames(VP_MODE_GUEST_USER);
 }
 
-/*
- * Stacks of interrupts are aligned to their size; those by which the processor enters the kernel
- * are small, and lie among other things.
- */
+/* Top of another stack: interrupt stacks are aligned to their size; the small entry stacks are in
+ * the CPU entry area. */
 static __always_inline __u64 top_of_other_stack(__u64 sp)
 {
 	bool is_entry = sp - CPU_ENTRY_AREA < CPU_ENTRY_AREA_SIZE;
@@ -280,9 +278,9 @@ static __always_inline __u64 top_of_other_stack(__u64 sp)
 }
 
 /*
- * The task's own stack from where an interrupt has left it: the topmost word of the interrupts'
- * stack has its address since v5.12 (a0cfc74d0b00 "x86/irq: Provide macro for inlining irq stack
- * switching"); before, or on another stack, it is the outermost part.
+ * The task's own stack below an interrupt stack. Since v5.12 (a0cfc74d0b00 "x86/irq: Provide macro
+ * for inlining irq stack switching") the topmost word of the interrupt stack has its address;
+ * before, or on another stack, only its outermost part is known.
  */
 static __always_inline void stack_behind(struct chain_maker *maker, __u64 stack, __u64 top_of_other)
 {
@@ -294,7 +292,7 @@ static __always_inline void stack_behind(struct chain_maker *maker, __u64 stack,
 	put_guest_stack(from, top, VP_CHAIN_OUTER_PIECES);
 }
 
-/* The stack that the guest's kernel is on, and the user space that it was entered from. */
+/* The present stack of the guest kernel, and the user space from which the kernel was entered. */
 static __always_inline void put_kernel_chain(struct chain_maker *maker,
 					     const struct vp_identity_vcpu *identity,
 					     const struct guest_current *current)
@@ -309,14 +307,14 @@ static __always_inline void put_kernel_chain(struct chain_maker *maker,
 	put_guest_stack(sp, top, VP_CHAIN_PIECES);
 	if (stack && !own)
 		stack_behind(maker, stack, top);
-	/* Tasks' stacks are aligned to their size, too: it may be one though none is known. */
+	/* Task stacks are aligned to their size, too: it may be one although none is known. */
 	if ((!own && find_entry_regs(sp)) ||
 	    (stack && find_user_regs(stack + KERNEL_STACK_BYTES)) || (!own && find_user_regs(top)))
 		put_user_frames(maker);
 }
 
-/* Without the stack's registers (Intel): what of the user space that the kernel was entered from is
- * at the top of the task's stack. */
+/* Without stack registers (Intel): the user space from which the kernel was entered, from the top
+ * of the task's stack. */
 static __always_inline void put_chain_behind_kernel(struct chain_maker *maker,
 						    const struct vp_identity_vcpu *identity,
 						    const struct guest_current *current)
@@ -333,7 +331,7 @@ static __always_inline void put_chain_behind_kernel(struct chain_maker *maker,
 /* The sampled vCPU thread, and its guest RIP. */
 struct chain_subject {
 	struct kvm_vcpu *vcpu;
-	__u32 pid, number, cpl, flags; /* flags: what is known, as in a guest_sample */
+	__u32 pid, number, cpl, flags; /* flags: as in a guest_sample */
 	__u64 ip, as_root;
 };
 
@@ -361,7 +359,7 @@ static __always_inline void put_guest_regs(struct chain_maker *maker,
 	maker->raw.used = sizeof(*record);
 }
 
-/* Begins with a sample; NULL: impossible, but the verifier needs it. */
+/* Starts the stacks of a sample; NULL: impossible, but required by the verifier. */
 static __always_inline struct chain_maker *chain_begin(__u32 tid, __u64 time)
 {
 	struct chain_maker *maker = chain_maker();
@@ -374,7 +372,7 @@ static __always_inline struct chain_maker *chain_begin(__u32 tid, __u64 time)
 	return maker;
 }
 
-/* The guest's side. Only the guest's address space that is known can be walked. */
+/* The guest's part. Only a known page-table root can be walked. */
 static __always_inline void chain_of_guest(struct chain_maker *maker,
 					   const struct chain_subject *subject,
 					   const struct guest_current *current)
@@ -402,7 +400,7 @@ static __always_inline void chain_of_guest(struct chain_maker *maker,
 		put_chain_behind_kernel(maker, identity, current);
 }
 
-/* The host's side, of what the sample interrupted. */
+/* The host's part, of the interrupted code. */
 static __always_inline void chain_of_host(struct chain_maker *maker, void *context)
 {
 	long bytes = bpf_get_stack(context, maker->frames, sizeof(maker->frames), 0);

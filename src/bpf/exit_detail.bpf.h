@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Target of a VM exit, as enum vp_detail_kind and a number. Intel has it in the exit's
- * qualification (SDM, volume 3, section 28.2.1), AMD in EXITINFO1 (APM, volume 2, chapter 15).
- * MSRs are named by the guest's ECX. The address of an access to memory is in AMD's EXITINFO2;
- * Intel's is in the VMCS, and KVM reads it after its event of the exit.
+ * Detail of a VM exit, as enum vp_detail_kind and a number: on Intel from the exit qualification
+ * (SDM, volume 3, section 28.2.1), on AMD from EXITINFO1 (APM, volume 2, chapter 15); for MSRs,
+ * from the guest's ECX. The address of a memory access is in AMD's EXITINFO2; Intel's is in the
+ * VMCS, which KVM reads only after its event of the exit.
  */
 #ifndef VP_BPF_EXIT_DETAIL_BPF_H
 #define VP_BPF_EXIT_DETAIL_BPF_H
@@ -14,7 +14,7 @@
 
 struct exit_detail {
 	__u32 kind, number;
-	__u64 address; /* of memory, the guest's physical one; VP_NO_ADDRESS: not known */
+	__u64 address; /* guest physical address of a memory access; VP_NO_ADDRESS: unknown */
 };
 
 enum { AMD_IOIO = 0x7b, AMD_MSR = 0x7c, AMD_NPF = 0x400 };
@@ -30,7 +30,7 @@ enum {
 	VMX_EPT_VIOLATION = 48,
 	VMX_EPT_MISCONFIG = 49,
 	VMX_APIC_WRITE = 56,
-	VMX_MSR_READ_IMM = 84, /* its number is the qualification */
+	VMX_MSR_READ_IMM = 84, /* the MSR number is in the qualification */
 	VMX_MSR_WRITE_IMM = 85,
 };
 
@@ -68,7 +68,7 @@ static __always_inline void detail_of_amd(struct kvm_vcpu *vcpu, const struct vm
 	}
 }
 
-/* The control register and the access (1: moved from it). */
+/* Control register, and direction (1: read). */
 static __always_inline void detail_of_register(__u64 info, struct exit_detail *ret)
 {
 	ret->kind = (info >> 4 & 3) == 1 ? VP_DETAIL_CR_READ : VP_DETAIL_CR_WRITE;

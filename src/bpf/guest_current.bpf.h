@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The task that a guest runs, read from the guest's memory in the context of its vCPU's thread: the
- * VMM has guest RAM mapped, so that it is ordinary user memory here. At most three small reads, and
- * none of them waits: a page that the VMM has not mapped now is a failure, and counted.
+ * The current task of a guest, read from guest memory in the context of the vCPU thread: the VMM
+ * has guest RAM mapped, so it is ordinary user memory here. At most three small reads, which cannot
+ * sleep: a page that is not mapped at the moment is a failure, and counted.
  */
 #ifndef VP_BPF_GUEST_CURRENT_BPF_H
 #define VP_BPF_GUEST_CURRENT_BPF_H
@@ -35,7 +35,7 @@ struct {
 	__type(value, struct vp_identity_slot);
 } identity_slots SEC(".maps");
 
-/* Where in it a vCPU is: by VMM's process << 32 | vCPU. */
+/* Index of a vCPU, by pid of the VMM << 32 | vCPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, VP_IDENTITY_VCPUS);
@@ -43,7 +43,7 @@ struct {
 	__type(value, __u32);
 } identity_index SEC(".maps");
 
-/* Threads that were named lately: VMM's process, numbers and name, hashed. */
+/* Recently named threads: hash of the VMM's pid, ids and name. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
@@ -53,23 +53,21 @@ struct {
 
 struct guest_current {
 	__u32 tid, tgid;
-	__u64 as_root; /* as the caller knows it, or by the guest's memory; 0: not known */
-	__u64 task;    /* the guest's address of its task_struct */
+	__u64 as_root; /* given by the caller, or read from guest memory; 0: unknown */
+	__u64 task;    /* guest address of its task_struct */
 	bool known;
-	bool is_new;                               /* it was not named lately … */
-	char comm[16] __attribute__((aligned(8))); /* … and this is its name */
+	bool is_new;                               /* not named recently … */
+	char comm[16] __attribute__((aligned(8))); /* … its name */
 };
 
-/*
- * A task that was seen with the same address space so recently is the same one: a task_struct is
- * given away again only after a grace period of RCU, and exec changes the address space.
- */
+/* Within that time a task at the same address with the same page tables is the same task: a
+ * task_struct is freed only after an RCU grace period, and exec changes the page tables. */
 enum { SURELY_SAME_NS = 4000000 };
-/* Another address space at the same address needs two execs of the thread; within that time it is
- * not noticed. */
+/* Reusing a page-table root at the same address takes two execs of the thread; within that time it
+ * is not noticed. */
 enum { SAME_ROOT_NS = 64000000 };
 
-/* The vCPU, looked for at the index that the caller remembers first; 0: its kernel is not known. */
+/* The vCPU, looked up first at the index remembered by the caller; 0: its kernel is unknown. */
 static __always_inline struct vp_identity_vcpu *find_identity(__u32 pid, __u32 number, __u32 *memo)
 {
 	__u64 key = (__u64)pid << 32 | number;
@@ -86,7 +84,7 @@ static __always_inline struct vp_identity_vcpu *find_identity(__u32 pid, __u32 n
 	return vcpu && vcpu->key == key ? vcpu : 0;
 }
 
-/* The physical address of what the guest's kernel has in its image or its direct map. */
+/* Guest physical address of an address in the kernel's image or direct map. */
 static __always_inline __u64 gpa_in_kernel(const struct vp_identity_vm *vm, __u64 va)
 {
 	__u64 in_image = va - vm->image_va;
@@ -95,13 +93,13 @@ static __always_inline __u64 gpa_in_kernel(const struct vp_identity_vm *vm, __u6
 }
 
 /*
- * Translates a guest-physical range that lies in one memory slot to the VMM's address; 0: no slot
- * has it. Inlined into the global functions that call it: one more call would exceed the stack
- * limit at VM exits of `vperf record --trace`. The verifier checks each of these functions once.
+ * Translates a guest physical range within one memory slot to the VMM's address; 0: no slot.
+ * Inlined into global functions: another call would exceed the stack limit at VM exits of `vperf
+ * record --trace`. The verifier checks each of these functions once.
  */
 static __always_inline __u64 hva_in_slots(__u32 first, __u32 count, __u64 gpa, __u32 size)
 {
-	/* The first slot that begins beyond it is between these. */
+	/* The first slot that starts beyond it is between these. */
 	__u32 low = 0, high = count;
 
 	for (int i = 0; i <= VP_IDENTITY_SLOT_BITS && low < high; i++) {
@@ -122,7 +120,7 @@ static __always_inline __u64 hva_in_slots(__u32 first, __u32 count, __u64 gpa, _
 	return at < slot->size && slot->size - at >= size ? slot->hva + at : 0;
 }
 
-/* Where in the VMM a struct at that address of the guest's kernel is; 0: nowhere. */
+/* The VMM's address of a struct at that kernel address; 0: none. */
 __noinline __u64 hva_in_kernel(__u32 number, __u64 va, __u32 size)
 {
 	struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &number);
@@ -132,8 +130,8 @@ __noinline __u64 hva_in_kernel(__u32 number, __u64 va, __u32 size)
 	return hva_in_slots(vm->first_slot, vm->n_slots, gpa_in_kernel(vm, va), size);
 }
 
-/* The processor keeps the address space's root to itself: Intel always, Arm with VHE until the vCPU
- * is put. */
+/* Whether the host cannot read the page-table root: on Intel, and on Arm with VHE until the vCPU is
+ * put. */
 static __always_inline bool root_is_hidden(void)
 {
 	return vendor == VP_VENDOR_INTEL || vendor == VP_VENDOR_ARM;
@@ -144,7 +142,7 @@ static __always_inline bool root_is_in_memory(const struct vp_identity_vcpu *vcp
 	return root_is_hidden() && vcpu->off_mm;
 }
 
-/* A task is looked for again only when the pointer to it has changed, or it was not found. */
+/* Finds the task; searches again only if the pointer to it has changed, or it was not found. */
 static __always_inline bool find_task(struct vp_identity_vcpu *vcpu)
 {
 	__u64 task = 0;
@@ -169,15 +167,15 @@ static __always_inline bool read_mm(struct vp_identity_vcpu *vcpu)
 				    (void *)vcpu->task_hva + vcpu->off_mm);
 }
 
-/* The task's numbers, and in vcpu->mm_now the mm where the root is by memory; that is shortly
- * before them in all kernels that were seen. */
+/* Reads the task's ids, and in vcpu->mm_now its mm if the root is read from memory; mm is shortly
+ * before the ids in all known kernels. */
 static __always_inline bool read_numbers(struct vp_identity_vcpu *vcpu, __u64 *ids)
 {
 	const char *task = (const char *)vcpu->task_hva;
 	__u32 distance = vcpu->off_ids - vcpu->off_mm, index = distance / sizeof(*ids);
 	struct vp_last_exit *room = root_is_in_memory(vcpu) ? this_cpu_last_exit() : 0;
 
-	barrier_var(index); /* or the compiler checks one copy of it and uses another */
+	barrier_var(index); /* otherwise the compiler checks one copy and uses another */
 	if (!room || distance % sizeof(*ids) || index >= VP_NEAR_WORDS)
 		return !bpf_probe_read_user(ids, sizeof(*ids), task + vcpu->off_ids) &&
 		       (!root_is_in_memory(vcpu) || read_mm(vcpu));
@@ -188,8 +186,8 @@ static __always_inline bool read_numbers(struct vp_identity_vcpu *vcpu, __u64 *i
 	return true;
 }
 
-/* A task_struct is reused for another task, and exec changes a task's name. Impossible values are
- * ignored. */
+/* Reads the whole task: a task_struct may be reused, and exec changes the name. Impossible values
+ * are rejected. */
 static __always_inline bool read_task(struct vp_identity_vcpu *vcpu, struct guest_current *ret)
 {
 	__u64 ids = 0;
@@ -200,14 +198,15 @@ static __always_inline bool read_task(struct vp_identity_vcpu *vcpu, struct gues
 		return false;
 	vcpu->tid = (__u32)ids;
 	vcpu->tgid = ids >> 32;
-	/* PID_MAX_LIMIT; idle tasks alone are of process 0. A name may be empty or of any script,
-	 * but it ends. */
+	/* PID_MAX_LIMIT; only idle tasks have pid 0. A name may be empty or of any script, but is
+	 * terminated. */
 	unsigned char first = ret->comm[0];
 	return !((vcpu->tid | vcpu->tgid) >> 22) && !vcpu->tid == !vcpu->tgid &&
 	       (!first || first >= ' ') && !ret->comm[15];
 }
 
-/* A thread is new once more in user space: only there are its mappings those of its program. */
+/* A thread is reported again when first seen in user space: only then are its mappings those of its
+ * program. */
 static __always_inline bool is_new_name(struct vp_identity_vcpu *vcpu, __u32 pid,
 					const struct guest_current *current)
 {
@@ -226,10 +225,9 @@ static __always_inline bool is_new_name(struct vp_identity_vcpu *vcpu, __u32 pid
 }
 
 /*
- * The root of the current task's address space by its page tables' address in the guest's kernel,
- * for a processor that keeps its own to itself: of vcpu->mm_now. Threads of the kernel have
- * none: 0. `same_task`: the root before is still good if the mm is the same; a mm_struct is used
- * again, but not for a task that has lived on.
+ * The page-table root of vcpu->mm_now, from its address in the guest kernel, for processors that
+ * hide it. Kernel threads have none: 0. `same_task`: the previous root is still valid if the mm is
+ * the same; a mm_struct may be reused, but not for a task that has lived on.
  */
 static __always_inline __u64 root_by_memory(struct vp_identity_vcpu *vcpu, bool same_task,
 					    __u64 time)
@@ -252,8 +250,8 @@ static __always_inline __u64 root_by_memory(struct vp_identity_vcpu *vcpu, bool 
 }
 
 /*
- * False: the VM's kernel is not known, or its memory was unreadable. `as_root` is the address
- * space's root, or 0 if it is not known; `user`: the guest is in user space; `memo`: of
+ * Reads the current task. False: the VM's kernel is unknown, or its memory was unreadable.
+ * `as_root`: page-table root, or 0 if unknown; `user`: the guest is in user space; `memo`: for
  * find_identity().
  */
 static __always_inline bool read_guest_current(__u32 pid, __u32 number, __u64 as_root, bool user,

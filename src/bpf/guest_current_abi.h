@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Data about a VM for guest_current.bpf.h, from user space. */
+/* Data about VMs for guest_current.bpf.h, set by user space. */
 #ifndef VP_BPF_GUEST_CURRENT_ABI_H
 #define VP_BPF_GUEST_CURRENT_ABI_H
 
@@ -7,7 +7,7 @@
 
 #include "schema/paging.h"
 
-/* Slots are those of all VMs together. */
+/* Slots of all VMs together. */
 enum {
 	VP_IDENTITY_SLOTS = 65536,
 	VP_IDENTITY_SLOT_BITS = 16,
@@ -20,36 +20,37 @@ struct vp_identity_slot {
 	__u64 gpa, size, hva;
 };
 
-/* A VM: how its kernel's addresses become the VMM's. */
+/* A VM: translation of its kernel's addresses. */
 struct vp_identity_vm {
 	__u64 direct_map;
 	__u64 image_va, image_size, image_gpa;
 	struct vp_paging paging;
-	__u64 kernel_root; /* of tables of the upper half alone; 0: a process's are of both */
-	__u32 first_slot, n_slots; /* in order of their addresses */
+	__u64
+	    kernel_root; /* page tables of the upper half only; 0: a process's tables cover both */
+	__u32 first_slot, n_slots; /* sorted by address */
 };
 
-/* A vCPU. The guest decides what is read here, so nothing of it is trusted beyond its slots. */
+/* A vCPU. The guest controls the data read through it; only addresses in its slots are accessed. */
 struct vp_identity_vcpu {
-	__u64 key;         /* VMM's process << 32 | vCPU; 0: nobody has this index */
-	__u64 current_hva; /* of the pointer to the current task of its CPU */
-	__u32 vm;          /* which vp_identity_vm */
-	__u32 off_ids;     /* in task_struct: tid, and the tgid right after it */
+	__u64 key;         /* pid of the VMM << 32 | vCPU; 0: free */
+	__u64 current_hva; /* of the pointer to its CPU's current task */
+	__u32 vm;          /* index of its vp_identity_vm */
+	__u32 off_ids;     /* in task_struct: tid, immediately followed by tgid */
 	__u32 off_comm;
-	__u32 off_stack; /* 0: not known */
-	__u32 off_mm; /* … and in mm_struct: where the host cannot read the address space's root */
+	__u32 off_stack; /* 0: unknown */
+	__u32 off_mm;    /* … and in mm_struct: if the host cannot read the page-table root */
 	__u32 off_pgd;
 	/* From the previous sample: */
 	__u64 task, task_hva;
-	__u64 mm, root;         /* where its mm_struct is, 0: not known; and its root */
-	__u64 mm_now;           /* the same of the sample at hand */
-	__u64 root_read;        /* when the root was, ns */
-	__u64 as_root, checked; /* when all of the task was read last, ns */
-	__u64 name;             /* its numbers and name, hashed */
+	__u64 mm, root;         /* address of the mm_struct, 0: unknown; its root */
+	__u64 mm_now;           /* mm of the present sample */
+	__u64 root_read;        /* time of reading `root`, ns */
+	__u64 as_root, checked; /* time of reading the whole task, ns */
+	__u64 name;             /* hash of its ids and name */
 	__u32 tid, tgid;
-	__u64 in_user;      /* it was in user space */
-	__u64 good, failed; /* samples that were named, and that could not be */
-	__u64 nowhere;      /* times that the task was in no slot: there may be new ones */
+	__u64 in_user;      /* in user space */
+	__u64 good, failed; /* samples with and without a task */
+	__u64 nowhere;      /* number of tasks outside all slots: slots may have changed */
 };
 
 #endif

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A guest's virtual addresses through its own page tables, in the context of its vCPU's thread:
- * each level is one small read of the VMM's memory that cannot wait. Functions that are global, so
- * that the verifier looks at each once, whoever calls it.
+ * Walks a guest's page tables, in the context of the vCPU thread: each level is one small read of
+ * the VMM's memory that cannot sleep. The functions are global, so that the verifier checks each
+ * once for all callers.
  */
 #ifndef VP_BPF_GUEST_PAGES_BPF_H
 #define VP_BPF_GUEST_PAGES_BPF_H
 
 #include "bpf/guest_current.bpf.h"
 
-/* A read does not cross pieces of that size, whatever the size of the guest's pages. */
+/* Reads do not cross pages of that size, whatever the guest's page size. */
 enum { PAGE_BYTES = 4096 };
 
-/* Where in the VMM the guest's physical address is; its page follows to the end. 0: nowhere. */
+/* The VMM's address of a guest physical address, valid up to the end of the page. 0: none. */
 __noinline __u64 hva_of_gpa(__u32 number, __u64 gpa)
 {
 	struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &number);
@@ -22,7 +22,7 @@ __noinline __u64 hva_of_gpa(__u32 number, __u64 gpa)
 	return hva_in_slots(vm->first_slot, vm->n_slots, gpa, sizeof(__u64));
 }
 
-/* The same of a virtual address of the address space with that root; 0: not mapped now. */
+/* The same for a virtual address with that page-table root; 0: not mapped now. */
 __noinline __u64 hva_of_va(__u32 number, __u64 root, __u64 va)
 {
 	struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &number);

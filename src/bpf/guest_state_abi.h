@@ -5,7 +5,7 @@
 
 #include <linux/types.h>
 
-/* How a VM's memory is kept from the host; the last one if that is all that is known. */
+/* How a VM's memory is protected from the host; the last value if the kind is unknown. */
 enum vp_guest_protection {
 	VP_NOT_PROTECTED,
 	VP_PROTECTED_SEV,
@@ -13,29 +13,30 @@ enum vp_guest_protection {
 	VP_PROTECTED_SNP,
 	VP_PROTECTED_TDX,
 	VP_PROTECTED_PKVM,
-	VP_PROTECTED_BY_KVM, /* memory that only the guest has (KVM_X86_SW_PROTECTED_VM) */
+	VP_PROTECTED_BY_KVM, /* private guest memory (KVM_X86_SW_PROTECTED_VM) */
 	VP_PROTECTED_REGISTERS,
 	VP_GUEST_PROTECTIONS
 };
 
-/* KVM allows 32,764 (KVM_USER_MEM_SLOTS), and needs three itself. */
+/* KVM's limit is 32,764 (KVM_USER_MEM_SLOTS), plus three of its own. */
 enum { VP_LISTED_SLOTS = 32768 };
 
-/* In the program's own memory, since what it writes for one file is limited to 32 KiB. */
+/* Stored in the program's own memory: an iterator's output for a file is limited to 32 KiB. */
 struct vp_guest_listed_slot {
 	__u64 gpa, size, hva;
 	__u32 flags;
-	__u32 pid; /* of the VMM */
+	__u32 pid; /* pid of the VMM */
 };
 
-/* A vCPU; 0: not known. */
+/* A vCPU; 0: unknown. */
 struct vp_guest_item {
-	__u32 pid;               /* of the VMM */
-	__u32 vcpu, has_counter; /* the next one is known */
+	__u32 pid;               /* pid of the VMM */
+	__u32 vcpu, has_counter; /* has_counter: the next field is valid */
 	__u32 reserved;
-	__u64 counter_offset; /* Arm: the host's counter less the guest's */
+	__u64 counter_offset; /* Arm: the host's counter minus the guest's */
 	__u64 cr3, cr4, lstar, idt, gs_base, kernel_gs_base;
-	__u64 ttbr1, tcr, vbar, tpidr1; /* Arm: as of when the vCPU was last put, with VHE */
+	__u64 ttbr1, tcr, vbar,
+	    tpidr1; /* Arm: with VHE, from the time when the vCPU was last put */
 };
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Methods that an interpreter in a guest executes at a sample: HotSpot's keeps the method at a
- * fixed distance from the frame pointer. The processes, and where the code of their interpreter is,
- * come from user space.
+ * Reads the method that an interpreter in a guest executes at a sample: HotSpot's interpreter keeps
+ * it at a fixed offset from the frame pointer. The processes, and the ranges of their interpreters,
+ * are set by user space.
  */
 #ifndef VP_BPF_INTERPRETER_BPF_H
 #define VP_BPF_INTERPRETER_BPF_H
@@ -11,7 +11,7 @@
 #include "bpf/kvm_compat.bpf.h"
 #include "bpf/sampler_abi.h"
 
-/* By VMM's process << 32 | process of its guest. */
+/* By pid of the VMM << 32 | tgid in the guest. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, VP_INTERPRETERS);
@@ -19,7 +19,7 @@ struct {
 	__type(value, struct vp_interpreter);
 } interpreters SEC(".maps");
 
-/* How many of them there are: without any, samples need not look. */
+/* Number of entries: samples skip the lookup if 0. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -27,8 +27,8 @@ struct {
 	__type(value, __u32);
 } interpreter_count SEC(".maps");
 
-/* Three words below the frame pointer: frame_x86.hpp of HotSpot, interpreter_frame_method_offset,
- * in JDK 8 to 25. */
+/* Three words below the frame pointer: interpreter_frame_method_offset in HotSpot's frame_x86.hpp,
+ * JDK 8 to 25. */
 #define METHOD_BELOW_FRAME 24
 
 static __always_inline struct vp_interpreter *find_interpreter(__u32 pid, __u32 guest_pid)
@@ -39,8 +39,8 @@ static __always_inline struct vp_interpreter *find_interpreter(__u32 pid, __u32 
 	return count && *count ? bpf_map_lookup_elem(&interpreters, &key) : 0;
 }
 
-/* The method whose frame is the innermost one; 0: not known. Inline: older kernels allow 512 bytes
- * of stack for all functions that call each other. */
+/* The method of the innermost frame; 0: unknown. Inline: older kernels limit the stack of nested
+ * functions to 512 bytes. */
 static __always_inline __u64 interpreted_method(struct kvm_vcpu *vcpu, __u32 pid, __u32 number,
 						__u64 root)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Part of intervals.bpf.c: why a vCPU left the guest, as one of a few classes. */
+/* Part of intervals.bpf.c: classification of VM exits. */
 #ifndef VP_BPF_INTERVALS_EXIT_H
 #define VP_BPF_INTERVALS_EXIT_H
 
@@ -10,8 +10,8 @@ enum { X86_PAGE_FAULT = 14 };
 
 #if defined(__TARGET_ARCH_arm64)
 
-/* kvm_exit's first two words: ARM_EXCEPTION_IRQ is 0, a trap's class is ESR_EL2.EC. They report all
- * exits. */
+/* First two words of kvm_exit: ARM_EXCEPTION_IRQ is 0; a trap has its class from ESR_EL2.EC. They
+ * are valid for all exits. */
 static __always_inline __u32 class_of_exit(struct vp_subject *subject, __u64 first, __u64 second,
 					   __u32 reported)
 {
@@ -110,9 +110,11 @@ static __always_inline __u32 reason_of_amd(struct vp_subject *subject, void *vcp
 	return read_exit_reason(vcpu, &subject->vmcb, &code, &vmcb) ? (__u32)code : VMEXIT_VMRUN;
 }
 
-/* v5.17, 0a62a0319abb "KVM: x86: Get error code from get_exit_info" and its neighbours dropped the
- * reason before the vCPU; a kernel's pointer is negative, a reason is not. Reasons in `told` need
- * not be read. */
+/*
+ * Since v5.17, 0a62a0319abb "KVM: x86: Get error code from get_exit_info" and related commits, the
+ * reason is no longer before the vCPU; a kernel pointer is negative, a reason is not. Reasons
+ * passed in `told` need not be read.
+ */
 static __always_inline __u32 class_of_exit(struct vp_subject *subject, __u64 first, __u64 second,
 					   __u32 reported)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Part of intervals.bpf.c: sets of counters that take turns. Programs cannot switch counters on and
- * off. They report whose turn it is to a thread of this pCPU's own in user space
+ * Part of intervals.bpf.c: multiplexing of counter sets. BPF programs cannot enable or disable
+ * counters. They send a request to a thread bound to this pCPU in user space
  * (collect/programs/multiplex.c): woken by an interrupt of this pCPU, it runs before the subject
- * goes on.
+ * continues.
  */
 #ifndef VP_BPF_INTERVALS_SETS_H
 #define VP_BPF_INTERVALS_SETS_H
@@ -15,10 +15,10 @@
 #include "bpf/intervals_abi.h"
 #include "bpf/kernel_ring.bpf.h"
 
-/* Switches of sets between two triggers, at most, because another subject got the pCPU. */
+/* Maximum number of switches between two interval events due to other subjects on the pCPU. */
 enum { RETURNS_PER_SLOT = 4 };
 
-/* Per pCPU, to its switcher. */
+/* Per pCPU, to its switcher thread. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 1);
@@ -26,18 +26,18 @@ struct {
 	__array(values, struct kernel_ring);
 } requests SEC(".maps");
 
-/* Set by the loader; 0 sets: they do not take turns. */
+/* Set by the loader; 0: sets are not multiplexed. */
 const volatile __u32 multiplexing = 0;
-const volatile __u32 parts = 1; /* sub-intervals of an interval */
+const volatile __u32 parts = 1; /* sub-intervals per interval */
 const volatile __u64 part_width = 0;
-/* enum vp_interval_count: the subject's time that a set is live in, or not. */
+/* enum vp_interval_count: the time of the subject that counts as live. */
 const volatile __u32 ran_count = VP_COUNT_time_running;
-/* The set of each counter: from 1; 0: it is counted all the time. */
+/* Set of each counter, from 1; 0: counted all the time. */
 const volatile __u8 sets_of_counters[VP_COUNTERS_MAX] = {};
-/* A counter of each set. */
+/* First counter of each set. */
 const volatile __u32 first_counters[VP_SETS_MAX] = {};
 
-/* Billionths; times of more than an hour lose their low bits. */
+/* part / whole in billionths; for times above an hour, low bits are dropped. */
 static __always_inline __u64 share_of(__u64 part, __u64 whole)
 {
 	if (!whole)
@@ -56,7 +56,7 @@ static __always_inline __u64 ran_until_now(const struct vp_subject *subject)
 	return subject->counts[ran_count];
 }
 
-/* The sub-interval is over, and all of it is in the subject's sums. */
+/* Ends a sub-interval after its values were added to the subject. */
 static __noinline int note_shares(struct vp_subject *subject)
 {
 	if (!subject)
@@ -81,10 +81,8 @@ static __noinline int note_shares(struct vp_subject *subject)
 	return 0;
 }
 
-/*
- * The work at a trigger is in no sub-interval: the processor's counters stand still meanwhile, the
- * clock does not.
- */
+/* Excludes the programs' own work at an interval event: the processor's counters stop meanwhile,
+ * the clock does not. */
 static __always_inline void leave_out(struct vp_set_shares *sets, __u32 set_on, __u64 time)
 {
 	sets->ran_before += time;
@@ -92,7 +90,7 @@ static __always_inline void leave_out(struct vp_set_shares *sets, __u32 set_on, 
 		sets->running_before[set_on] += time;
 }
 
-/* The next interval's shares are others. */
+/* Resets the shares for the next interval. */
 static __always_inline void forget_shares(struct vp_set_shares *sets)
 {
 	sets->parts = sets->busy = 0;
@@ -100,16 +98,13 @@ static __always_inline void forget_shares(struct vp_set_shares *sets)
 		sets->sums[set] = 0;
 }
 
-/* How much of the whole interval the set was live: its mean over the sub-intervals. */
+/* Live share of a set in the whole interval: mean over its sub-intervals. */
 static __always_inline __u32 mean_share(const struct vp_set_shares *sets, __u32 set)
 {
 	return set < VP_SETS_MAX && sets->busy ? sets->sums[set] / sets->busy : 0;
 }
 
-/*
- * The set of which the subject had least in this interval; the one that is on, if no other had a
- * turn less.
- */
+/* The set with the smallest share in this interval; the present one in case of a tie. */
 static __always_inline __u32 next_set(const struct vp_set_shares *sets, __u32 set_on)
 {
 	__u64 least = set_on < VP_SETS_MAX ? sets->sums[set_on] : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Part of intervals.bpf.c: the maps, whose interval it is, and how one is closed. */
+/* Part of intervals.bpf.c: maps, subjects, and closing of intervals. */
 #ifndef VP_BPF_INTERVALS_STATE_H
 #define VP_BPF_INTERVALS_STATE_H
 
@@ -15,7 +15,7 @@ struct {
 	__type(value, struct vp_subject);
 } subjects SEC(".maps");
 
-/* Place + 1 of a thread's subject. */
+/* Slot + 1 of a thread's subject. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -23,14 +23,14 @@ struct {
 	__type(value, __u32);
 } slots SEC(".maps");
 
-/* Places + 1 that nobody has; user space fills it. */
+/* Free slots + 1; filled by user space. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, 1);
 	__uint(value_size, sizeof(__u32));
 } free_slots SEC(".maps");
 
-/* perf's counters: number * pCPUs + pCPU. */
+/* perf counters: index number * pCPUs + pCPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
 	__uint(max_entries, 1);
@@ -38,7 +38,7 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } counters SEC(".maps");
 
-/* VMM's process << 32 | vCPU. */
+/* By pid of the VMM << 32 | vCPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -46,10 +46,7 @@ struct {
 	__type(value, struct vp_guest_counters);
 } guest_counters SEC(".maps");
 
-/*
- * One of the kernel's rings per pCPU: they need no order of stores of ours, which x86 keeps and Arm
- * does not.
- */
+/* A BPF ring buffer per pCPU, which needs no store ordering of ours on Arm. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 1);
@@ -63,16 +60,16 @@ struct interval_record {
 };
 
 struct interval_cpu {
-	__u32 slot;     /* + 1 of the subject that has the pCPU, or 0 */
-	__u32 busy;     /* a program is at work here: what interrupts it keeps away */
-	__u32 due;      /* what interrupted it was to close an interval */
-	__u32 set;      /* that was asked for last … */
-	__u32 on;       /* … and the one that is on */
-	__u32 returns;  /* how often a subject's turn may still be resumed */
-	__u32 switcher; /* thread that switches sets here */
-	__u32 aside;    /* + 1 of the subject that made room for it, or 0 */
+	__u32 slot;     /* slot + 1 of the running subject, or 0 */
+	__u32 busy;     /* a program is running here: programs that interrupt it do nothing */
+	__u32 due;      /* an interrupting program wanted to close an interval */
+	__u32 set;      /* the requested set … */
+	__u32 on;       /* … and the enabled one */
+	__u32 returns;  /* remaining number of times that a subject's set may be resumed */
+	__u32 switcher; /* tid of this pCPU's switcher */
+	__u32 aside;    /* slot + 1 of the subject that the switcher interrupted, or 0 */
 	struct vp_reading now[VP_COUNTERS_MAX];
-	struct vp_reading nobody[VP_COUNTERS_MAX]; /* what was no subject's */
+	struct vp_reading nobody[VP_COUNTERS_MAX]; /* counts that belong to no subject */
 };
 
 struct {
@@ -86,25 +83,25 @@ struct {
 const volatile __u32 unit = 0; /* enum vp_interval_unit */
 const volatile __u32 per = 0;  /* enum vp_interval_per */
 const volatile __u64 width = 0;
-/* There is no hypervisor: what a subject has a pCPU for is what it would do in a guest. */
+/* Without a hypervisor: running on a pCPU counts as running in a guest. */
 const volatile __u32 native = 0;
 const volatile __u32 n_counters = 0, n_events = 0, n_cpus = 1;
-/* Counts over the whole interval what the trigger counts; VP_COUNTERS_MAX: no counter does. */
+/* Counter that counts the interval's event over the whole interval; VP_COUNTERS_MAX: none. */
 const volatile __u32 trigger_counter = VP_COUNTERS_MAX;
 const volatile __u32 wants_guest = 0; /* bits of enum vp_guest_count */
 const volatile __u64 ring_half = 0, record_size = 0;
 const volatile struct vp_event_origin events[VP_EVENTS_MAX] = {};
 
-/* Whether a vCPU that was not known at the start has intervals, too. */
+/* Whether vCPUs that were unknown at the start have intervals, too. */
 const volatile __u32 takes_new = 1;
 
 volatile __u32 enabled;
-/* Bits of enum vp_interval_count: no program counts them here. */
+/* Bits of enum vp_interval_count that no program counts here. */
 volatile __u64 uncounted;
-/* Intervals of VP_UNIT_TIME begin at whole numbers of widths from here. */
+/* Intervals of VP_UNIT_TIME start at multiples of the width from here. */
 volatile __u64 origin;
 struct vp_intervals_lost lost;
-/* A subject as it begins. */
+/* Initial value of a subject. */
 const struct vp_subject new_subject = {};
 
 static __always_inline struct interval_cpu *this_cpu(void)
@@ -121,7 +118,7 @@ static __always_inline struct vp_subject *subject_at(__u32 slot)
 	return slot ? bpf_map_lookup_elem(&subjects, &index) : 0;
 }
 
-/* Place + 1 of the thread's subject, or 0. */
+/* Slot + 1 of the thread's subject, or 0. */
 static __always_inline __u32 find_slot(__u32 tid)
 {
 	__u32 *slot = bpf_map_lookup_elem(&slots, &tid);
@@ -173,7 +170,7 @@ static __noinline __u32 make_slot(__u32 pid, __u32 tid, __u32 vcpu, __u64 now)
 	return slot;
 }
 
-/* Whether the counter counts now, as far as it depends on whose turn it is. */
+/* Whether the counter's set is enabled at present. */
 static __always_inline bool is_on(const struct interval_cpu *cpu, __u32 counter)
 {
 	if (!multiplexing || counter >= VP_COUNTERS_MAX)
@@ -182,11 +179,13 @@ static __always_inline bool is_on(const struct interval_cpu *cpu, __u32 counter)
 	return !set || set - 1 == cpu->on;
 }
 
-/* Reads this pCPU's counters; the subject (NULL: nobody) gets their growth since the last reading.
- * A counter that cannot be read keeps its value.
+/*
+ * Reads this pCPU's counters and adds the differences to the subject (NULL: no subject). An
+ * unreadable counter keeps its value.
  *
- * Counters are read one after the other. The overhead of reading in the later ones is the same at
- * both ends of an interval, and cancels out, if the path is the same with and without a subject. */
+ * Counters are read one after the other. The overhead of reading in later ones is the same at both
+ * ends of an interval and cancels out, if the code path is the same with and without a subject.
+ */
 static __noinline int read_counters(struct interval_cpu *cpu, struct vp_subject *subject)
 {
 	__u32 here = bpf_get_smp_processor_id();
@@ -212,7 +211,7 @@ static __noinline int read_counters(struct interval_cpu *cpu, struct vp_subject 
 	return 0;
 }
 
-/* Whether the agent's programs still count. */
+/* Whether the agent's programs are still counting. */
 static __always_inline bool marker_is_intact(const struct vp_guest_counters *slots)
 {
 	__u64 marker = 0;
@@ -236,13 +235,13 @@ static __noinline int read_guest(struct vp_subject *subject)
 		__u64 value = 0;
 		if (bpf_probe_read_user(&value, sizeof(value), (void *)found->hva[i]))
 			continue;
-		/* 32 bits wrap around; what is kept does not. */
+		/* 32-bit counters wrap around; totals do not. */
 		if (found->narrow & 1U << i)
 			value = subject->guest[i] + (__u32)(value - subject->guest[i]);
 		subject->guest[i] = value;
 		known |= 1U << i;
 	}
-	/* Afterwards: what was counted until then was counted as long as it holds. */
+	/* Checked after reading: everything read before is valid then. */
 	if (found && known & found->marked && !marker_is_intact(found))
 		known &= ~found->marked;
 	subject->guest_known = known;
@@ -255,7 +254,7 @@ static __always_inline void add(struct vp_subject *subject, __u32 count, __u64 n
 		subject->counts[count] += n;
 }
 
-/* Closes the time in the present state. */
+/* Charges the time since the last change to the present state. */
 static __always_inline void charge(struct vp_subject *subject, __u64 now)
 {
 	__s64 passed = now - subject->since;
@@ -276,7 +275,7 @@ static __always_inline void charge(struct vp_subject *subject, __u64 now)
 		subject->counts[VP_COUNT_time_blocked] += passed;
 }
 
-/* Closes the time in the guest. */
+/* Charges the time in the guest. */
 static __always_inline void charge_guest(struct vp_subject *subject, __u64 now)
 {
 	__s64 passed = now - subject->entered_at;
@@ -287,8 +286,8 @@ static __always_inline void charge_guest(struct vp_subject *subject, __u64 now)
 	subject->entered_at = now;
 }
 
-/* The running share of a counter in the interval, from its running time. A multiplexed one is
- * enabled only in its turns: the subject's own time is the maximum. */
+/* Live share of a counter in the interval, from its running time. A multiplexed one is enabled only
+ * in its turns; the maximum is the subject's own time. */
 static __always_inline __u32 live_of(const struct vp_subject *subject, __u64 running, __u64 enabled,
 				     __u32 set, bool partial)
 {
@@ -362,13 +361,13 @@ static __always_inline void put_head(const struct vp_subject *subject, struct vp
 	__builtin_memcpy(head->comm, subject->comm, sizeof(head->comm));
 }
 
-/* The interval and its values, made in the ring. */
+/* Writes the interval and its values to the ring. */
 static __always_inline void put_record(const struct vp_subject *subject, __u64 now, __u32 flags)
 {
 	__u32 here = bpf_get_smp_processor_id();
 	void *ring = bpf_map_lookup_elem(&rings, &here);
 
-	if (!ring) { /* of a pCPU that came online a moment ago */
+	if (!ring) { /* a pCPU that has just come online */
 		__sync_fetch_and_add(&lost.intervals, 1);
 		return;
 	}
@@ -385,7 +384,7 @@ static __always_inline void put_record(const struct vp_subject *subject, __u64 n
 	bpf_ringbuf_submit(record, wake);
 }
 
-/* The next interval begins where this one ends. */
+/* Starts the next interval at the end of this one. */
 static __noinline int begin_next(struct vp_subject *subject, __u64 now)
 {
 	if (!subject)
@@ -403,10 +402,8 @@ static __noinline int begin_next(struct vp_subject *subject, __u64 now)
 	return 0;
 }
 
-/*
- * Closes the subject's interval: all that it grew by goes into one record. Its counters and its
- * guest's were read just now, or when it left its pCPU.
- */
+/* Closes the subject's interval: writes a record with all differences. Its counters and its guest's
+ * must have been read just now, or when it left its pCPU. */
 static __noinline int close_interval(struct vp_subject *subject, __u64 now, __u32 flags)
 {
 	if (!subject)
@@ -424,15 +421,13 @@ static __always_inline void switch_to(struct interval_cpu *cpu, __u32 set)
 		cpu->set = set;
 }
 
-/*
- * The subject has a pCPU where others were before: its own turn goes on. But not at any price:
- * where threads change places all the time, it makes do with the set of others.
- */
+/* Resumes the subject's own set after another subject was on the pCPU; not if subjects alternate
+ * frequently: then it uses the others' set. */
 static __always_inline void resume_turn(struct interval_cpu *cpu, struct vp_subject *subject)
 {
 	if (!multiplexing)
 		return;
-	if (!(subject->flags & VP_SUBJECT_SEEN)) /* those who live shortly have any of the sets */
+	if (!(subject->flags & VP_SUBJECT_SEEN)) /* short-lived subjects take any of the sets */
 		subject->sets.turn = cpu->set;
 	if (subject->sets.turn == cpu->set || !cpu->returns)
 		return;
@@ -440,7 +435,7 @@ static __always_inline void resume_turn(struct interval_cpu *cpu, struct vp_subj
 	switch_to(cpu, subject->sets.turn);
 }
 
-/* The counters of its sub-interval are read: has the set switched on that is to follow. */
+/* Ends a sub-interval whose counters were read: requests the next set. */
 static __noinline int end_turn(struct interval_cpu *cpu, struct vp_subject *subject, __u64 now)
 {
 	if (!cpu || !subject)
@@ -453,7 +448,7 @@ static __noinline int end_turn(struct interval_cpu *cpu, struct vp_subject *subj
 	return 0;
 }
 
-/* A sub-interval is over; with the last one the interval is. */
+/* Ends a sub-interval and, if it is the last one, the interval. */
 static __always_inline void close_part(struct interval_cpu *cpu, struct vp_subject *subject,
 				       __u64 now, __u32 flags)
 {
@@ -473,7 +468,7 @@ static __always_inline void close_part(struct interval_cpu *cpu, struct vp_subje
 	}
 }
 
-/* Reads everything that is available only while the subject has this pCPU. */
+/* Reads everything that is only available while the subject is on this pCPU. */
 static __always_inline void take_all(struct interval_cpu *cpu, struct vp_subject *subject)
 {
 	read_counters(cpu, subject);
@@ -482,7 +477,7 @@ static __always_inline void take_all(struct interval_cpu *cpu, struct vp_subject
 		bpf_get_current_comm(subject->comm, sizeof(subject->comm));
 }
 
-/* The trigger's count of the subject's interval, by the last reading; -1: unknown. */
+/* Count of the interval's event at the last reading; -1: unknown. */
 static __always_inline __s64 counted_by_trigger(const struct vp_subject *subject)
 {
 	__u32 i = trigger_counter;
@@ -496,7 +491,7 @@ static __always_inline __s64 counted_by_trigger(const struct vp_subject *subject
 	return now->value - before->value;
 }
 
-/* Upper bound of the scheduler's instructions until perf stops the trigger: it may overflow
+/* Upper bound of the scheduler's instructions until perf stops the event, which may overflow
  * there. */
 enum { BEHIND_SWITCH = 2000 };
 
@@ -508,10 +503,9 @@ static __always_inline __s64 overdue_slack(void)
 }
 
 /*
- * Its thread loses the pCPU, and the trigger's interrupt has not come though it is due, as
- * interrupts are masked here: where that is so (Arm), perf forgets the overflow now. If it comes
- * after all, it is not the next one's end. An interval that is longer had no trigger yet: that of a
- * vCPU that is new is opened from user space.
+ * The thread loses the pCPU while its event's interrupt is due but masked. On Arm, perf then drops
+ * the overflow. If the interrupt still comes, it does not end the next interval. Longer intervals
+ * had no event yet: that of a new vCPU is opened later by user space.
  */
 static __always_inline void close_if_overdue(struct interval_cpu *cpu, struct vp_subject *subject,
 					     __u64 now)
@@ -534,7 +528,8 @@ static __always_inline bool is_closed_already(struct vp_subject *subject)
 	return closed;
 }
 
-/* The first overflow for a vCPU that is new: its interval began before its trigger was opened. */
+/* Whether it is the first overflow for a new vCPU: its interval started before its event was
+ * opened. */
 static __always_inline bool began_before_trigger(const struct vp_subject *subject)
 {
 	__s64 counted = counted_by_trigger(subject), width = part_width;
@@ -544,7 +539,7 @@ static __always_inline bool began_before_trigger(const struct vp_subject *subjec
 	return counted < 0 ? !subject->number : counted > width + overdue_slack();
 }
 
-/* Closes the interval or sub-interval of this pCPU's subject, after its trigger. */
+/* Closes the interval or sub-interval of this pCPU's subject at its event. */
 static __always_inline void close_here(struct interval_cpu *cpu, struct vp_subject *subject)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -566,7 +561,7 @@ static __always_inline void set_busy(struct interval_cpu *cpu, __u32 busy)
 	barrier();
 }
 
-/* The pCPU's programs are done: what was due meanwhile is closed now. */
+/* The pCPU's programs are done: closes an interval that became due meanwhile. */
 static __always_inline void leave(struct interval_cpu *cpu)
 {
 	if (*(volatile __u32 *)&cpu->due) {

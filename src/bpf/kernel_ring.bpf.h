@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One of the kernel's own rings, as a value of an array with one for each pCPU. */
+/* A BPF ring buffer as the value of an array map, one per pCPU. */
 #ifndef VP_BPF_KERNEL_RING_H
 #define VP_BPF_KERNEL_RING_H
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* KVM's vCPU of 64-bit Arm: registers are in its memory at each exit, or were when it was put. */
+/* Members of KVM's vCPU on 64-bit Arm. Registers are saved in memory at each exit, or when the vCPU
+ * is put. */
 #ifndef VP_BPF_KVM_ARM_BPF_H
 #define VP_BPF_KVM_ARM_BPF_H
 
 #include "bpf/kvm_compat.bpf.h"
 
-/* Only those that are asked for: their numbers are the kernel's. CNTVOFF_EL2 since v5.10
- * (41ce82f63c06 "KVM: arm64: timers: Move timer registers to the sys_regs file"). */
+/* Only the needed ones: numbers come from the kernel's BTF. CNTVOFF_EL2 since v5.10 (41ce82f63c06
+ * "KVM: arm64: timers: Move timer registers to the sys_regs file"). */
 enum vcpu_sysreg { CNTVOFF_EL2 = 1, TTBR1_EL1, TCR_EL1, VBAR_EL1, TPIDR_EL1 };
 
 struct user_pt_regs___kvm {
@@ -25,8 +26,8 @@ struct kvm_vcpu___arm {
 	struct kvm_vcpu_arch___arm arch;
 } CORE;
 
-/* Neighbours: x29, x30, SP_EL0, PC and PSTATE. Exact at an exit, in all versions since 5.10, with
- * and without VHE. */
+/* Adjacent: x29, x30, SP_EL0, PC and PSTATE. Valid at an exit, in all versions since 5.10, with and
+ * without VHE. */
 struct arm_regs {
 	__u64 frame, link, sp, pc, pstate;
 };
@@ -43,14 +44,14 @@ static __always_inline bool read_arm_regs(struct kvm_vcpu *vcpu, struct arm_regs
 					  2 * sizeof(__u64));
 }
 
-/* PSTATE.M: exception level 0 is user space, also of 32 bits. In terms of x86's privilege levels,
- * which records have. */
+/* PSTATE.M: exception level 0 is user space, also for 32-bit code. Converted to x86's privilege
+ * levels, which records have. */
 static __always_inline __u32 arm_cpl(__u64 pstate)
 {
 	return pstate & 0xf ? 0 : 3;
 }
 
-/* A system register; 0: it is not known. With VHE it is as of when the vCPU was last put. */
+/* Reads a system register; 0: unknown. With VHE the value dates from when the vCPU was last put. */
 #define READ_ARM_SYSREG(vcpu, name)                                                                \
 	({                                                                                         \
 		struct kvm_vcpu___arm *arm_ = (void *)(vcpu);                                      \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * All that drifts between kernels, for programs that look into KVM: CO-RE flavours (`___name`) of
- * the few struct members that are needed, and one function per fact. Presence is asked of the
- * running kernel's BTF, never of its version. Members that are not listed here are not relied on.
+ * Differences of KVM between kernels: CO-RE flavours (`___name`) of the few struct members that are
+ * needed, and one function per fact. Presence is checked in the running kernel's BTF, never by its
+ * version. Members not listed here are not used.
  *
- * The vCPU of a thread comes from its preempt notifiers: KVM registers one (embedded in struct
+ * The vCPU of a thread is found by its preempt notifiers: KVM registers one (embedded in struct
  * kvm_vcpu) while the thread is inside KVM_RUN, so neither kvm_entry nor kvm_exit has to be traced.
  */
 #ifndef VP_BPF_KVM_COMPAT_H
@@ -49,7 +49,7 @@ struct task_struct___new_state {
 	unsigned int __state;
 } CORE;
 
-/* Where 5.10 had a per-CPU pointer, later kernels (6.1, 7.2) have handling_intr_from_guest. */
+/* Replaces a per-CPU pointer of 5.10 in later kernels (6.1, 7.2): handling_intr_from_guest. */
 struct kvm_vcpu_arch {
 	unsigned long regs[17];
 	__u32 regs_avail;
@@ -65,7 +65,7 @@ struct kvm_vcpu {
 	struct kvm_vcpu_arch arch;
 } CORE;
 
-/* 7.2 has RIP, before the last of `regs`, as a member of its own. */
+/* 7.2 has RIP as a member of its own instead of the last of `regs`. */
 struct kvm_vcpu_arch___own_rip {
 	unsigned long rip;
 	unsigned long regs_avail[1];
@@ -76,9 +76,9 @@ struct kvm_vcpu___own_rip {
 } CORE;
 
 /*
- * AMD SVM. The VMCB is memory: exit reason, CR3 and CPL are there after every exit. Its layout is
- * the processor's (AMD64 Architecture Programmer's Manual, volume 2, appendix B), not the kernel's,
- * whose names for it change (7.2 has no nested_ctl any more).
+ * AMD SVM. The VMCB is in memory: exit reason, CR3 and CPL are valid after every exit. Its layout
+ * is the processor's (AMD64 Architecture Programmer's Manual, volume 2, appendix B), not the
+ * kernel's, whose names change (7.2 has no nested_ctl).
  */
 enum vmcb_offset {
 	VMCB_EXIT_CODE = 0x70,
@@ -92,12 +92,12 @@ enum vmcb_offset {
 	VMCB_SAVE_CR3 = 0x400 + 0x150,
 	VMCB_SAVE_RIP = 0x400 + 0x178,
 	VMCB_SAVE_RSP = 0x400 + 0x1d8,
-	/* VMSAVE writes these; KVM does so after every exit. */
+	/* Written by VMSAVE, which KVM executes after every exit. */
 	VMCB_SAVE_LSTAR = 0x400 + 0x208,
 	VMCB_SAVE_KERNEL_GS = 0x400 + 0x220,
 };
 
-/* Neighbours in the VMCB: one read costs little more than one of their first member alone. */
+/* Adjacent in the VMCB: reading all costs little more than reading the first. */
 struct vmcb_regs {
 	__u64 cr3;
 	__u64 between[(VMCB_SAVE_RIP - VMCB_SAVE_CR3) / 8 - 1];
@@ -109,10 +109,9 @@ struct vmcb_info {
 };
 
 /*
- * The same as the verifier knows it: such memory is read by plain loads, a tenth of what
- * bpf_probe_read_kernel() costs. Before v6.1 (73412dfeea72 "KVM: SVM: do not allocate struct
- * svm_cpu_data dynamically") svm_data was a pointer; then, and where the kernel's BTF does not have
- * it (7.2), has_svm_data is 0.
+ * For plain loads checked by the verifier, which cost a tenth of bpf_probe_read_kernel(). Before
+ * v6.1 (73412dfeea72 "KVM: SVM: do not allocate struct svm_cpu_data dynamically") svm_data was a
+ * pointer; then, and if svm_data is not in the kernel's BTF (7.2), has_svm_data is 0.
  */
 struct vmcb;
 
@@ -124,17 +123,17 @@ struct kvm_vmcb_info {
 	void *ptr;
 } CORE;
 
-/* `vmcb` is vmcb01, or another one while the guest runs a guest of its own. */
+/* `vmcb` is vmcb01, or another one while a nested guest runs. */
 struct vcpu_svm {
 	struct kvm_vcpu vcpu;
 	void *vmcb;
 	struct kvm_vmcb_info vmcb01;
 } CORE;
 
-/* Exit code of vmcb01 while a guest of the guest runs. */
+/* Exit code of vmcb01 while a nested guest runs. */
 enum { VMEXIT_VMRUN = 0x80 };
 
-/* Exit codes for what interrupted the guest. */
+/* Exit codes of interrupts. */
 enum { AMD_INTR = 0x60, AMD_NMI = 0x61, AMD_SMI = 0x62 };
 
 /* Intel VMX. */
@@ -147,7 +146,7 @@ struct vcpu_vmx {
 	union vmx_exit_reason exit_reason;
 } CORE;
 
-/* Newer kernels keep what VMX and TDX share in struct vcpu_vt. */
+/* Newer kernels have the members shared by VMX and TDX in struct vcpu_vt. */
 struct vcpu_vt___split {
 	union vmx_exit_reason exit_reason;
 } CORE;
@@ -155,14 +154,14 @@ struct vcpu_vmx___split {
 	struct vcpu_vt___split vt;
 } CORE;
 
-/* Set by the loader: enum vp_vendor, and whether all guests have nested paging, by KVM's
- * parameters. */
+/* Set by the loader: enum vp_vendor, and whether all guests have nested paging (KVM's
+ * parameters). */
 const volatile __u32 vendor = 0;
 const volatile __u32 nested_paging = 0;
-/* collect/programs/svm_data.c has put the per-CPU variable svm_data in the place of VP_SVM_DATA. */
+/* collect/programs/svm_data.c has replaced VP_SVM_DATA by the per-CPU variable svm_data. */
 const volatile __u32 has_svm_data = 0;
 
-/* The task's preempt notifier, or 0: only a thread inside KVM_RUN has one. */
+/* The task's preempt notifier, or 0: only threads inside KVM_RUN have one. */
 static __always_inline void *kvm_notifier_of_task(struct task_struct *task)
 {
 	if (!bpf_core_field_exists(task->preempt_notifiers))
@@ -170,7 +169,7 @@ static __always_inline void *kvm_notifier_of_task(struct task_struct *task)
 	return BPF_CORE_READ(task, preempt_notifiers.first);
 }
 
-/* The same of a task that the verifier knows for one: a load, no call. */
+/* The same for a task whose type the verifier knows: a load instead of a call. */
 static __always_inline void *kvm_notifier_of_known_task(struct task_struct *task)
 {
 	if (!bpf_core_field_exists(task->preempt_notifiers))
@@ -178,7 +177,7 @@ static __always_inline void *kvm_notifier_of_known_task(struct task_struct *task
 	return task->preempt_notifiers.first;
 }
 
-/* The vCPU of a notifier, or 0 where the kernel does not describe KVM's structs (5.10). */
+/* The vCPU of a notifier, or 0 if the kernel's BTF lacks KVM's structs (5.10). */
 static __always_inline struct kvm_vcpu *vcpu_of_notifier(void *notifier)
 {
 	if (!bpf_core_type_exists(struct kvm_vcpu))
@@ -187,7 +186,7 @@ static __always_inline struct kvm_vcpu *vcpu_of_notifier(void *notifier)
 	       bpf_core_field_offset(struct preempt_notifier, link);
 }
 
-/* Whether KVM will not poll in the vCPU's next halt, as set after the last one. */
+/* Whether KVM will not poll in the vCPU's next halt. */
 static __always_inline bool polls_not(struct kvm_vcpu *vcpu)
 {
 	unsigned int ns;
@@ -197,8 +196,9 @@ static __always_inline bool polls_not(struct kvm_vcpu *vcpu)
 }
 
 /*
- * Where a kernel does not describe its modules (before 5.11), struct vcpu_svm is taken to be struct
- * kvm_vcpu and then the pointer, as it has always been; what is no page of the kernel's is no VMCB.
+ * The VMCB. If the kernel has no BTF of modules (before 5.11), struct vcpu_svm is assumed to start
+ * with struct kvm_vcpu and then the pointer, as in all versions; an address outside kernel pages is
+ * rejected.
  */
 static __always_inline void *vmcb_of(struct kvm_vcpu *vcpu)
 {
@@ -215,7 +215,7 @@ static __always_inline void *vmcb_of(struct kvm_vcpu *vcpu)
 	return vmcb;
 }
 
-/* Whether the VMCB is the guest's own; false: the kernel does not show it. */
+/* Whether the VMCB is the guest's own, not a nested guest's; false: the kernel does not show it. */
 static __always_inline bool vmcb_is_own(struct kvm_vcpu *vcpu, void *vmcb)
 {
 	struct vcpu_svm *svm = (void *)vcpu;
@@ -231,7 +231,7 @@ static __always_inline bool read_vmcb_reason(const void *vmcb, __u64 *ret)
 	return vmcb && !bpf_probe_read_kernel(ret, sizeof(*ret), vmcb + VMCB_EXIT_CODE);
 }
 
-/* The VMCB that KVM has loaded on this pCPU, if it is the one at that address. */
+/* The VMCB that KVM has loaded on this pCPU, if it is at that address. */
 static __always_inline struct vmcb *loaded_vmcb(__u64 address)
 {
 	struct svm_cpu_data *data;
@@ -242,24 +242,24 @@ static __always_inline struct vmcb *loaded_vmcb(__u64 address)
 	data = bpf_this_cpu_ptr(data);
 	struct vmcb *loaded = data->current_vmcb;
 	__u64 its_address = (__u64)loaded;
-	/* Or the compiler reads at `address`, of which the verifier knows nothing. */
+	/* otherwise the compiler reads at `address`, which the verifier does not know */
 	barrier_var(its_address);
 	return its_address == address ? loaded : 0;
 }
 
-/* A member of a VMCB that the verifier knows. */
+/* A member of a VMCB with a type known to the verifier. */
 #define LOAD_VMCB(vmcb, type, offset) (*(const volatile type *)((const char *)(vmcb) + (offset)))
 
-/* So often at most is a VMCB used before it is asked for anew. */
+/* Maximum number of uses of a cached VMCB pointer. */
 enum { VMCB_USES = 16 };
 
-/* A VMCB; `loaded` is the same where plain loads may read it, else 0. */
+/* A VMCB; `loaded`: the same if plain loads are possible, otherwise 0. */
 struct vmcb_view {
 	void *at;
 	struct vmcb *loaded;
 };
 
-/* The remembered one, if its guest runs no guest of its own. */
+/* Reads the cached VMCB, if its guest has no nested guest. */
 static __always_inline bool read_known_vmcb(struct vp_vmcb_memo *memo, __u64 *reason,
 					    struct vmcb_view *ret)
 {
@@ -273,11 +273,11 @@ static __always_inline bool read_known_vmcb(struct vp_vmcb_memo *memo, __u64 *re
 }
 
 /*
- * Reads why the vCPU left the guest last, and from which VMCB; false: it is not known. To find a
- * VMCB costs as much as to read it, so the guest's own is remembered: it is good unless the last
- * exit that it knows was to a guest of the guest. A vCPU that was made where another one was may
- * have another: one that is loaded on this pCPU is surely that of the vCPU that has it, and others
- * are looked at anew now and then.
+ * Reads the last exit reason of the vCPU, and its VMCB; false: unknown. Finding a VMCB costs as
+ * much as reading it, so the guest's own is cached: it is valid unless the last exit was from a
+ * nested guest. The address of a vCPU may be reused by one with another VMCB: the one loaded on
+ * this pCPU certainly belongs to the running vCPU, and others are looked up again from time to
+ * time.
  */
 static __always_inline bool read_exit_reason(struct kvm_vcpu *vcpu, struct vp_vmcb_memo *memo,
 					     __u64 *reason, struct vmcb_view *ret)
@@ -316,7 +316,7 @@ static __always_inline bool read_vmcb_cpl(const struct vmcb_view *vmcb, __u8 *re
 	return true;
 }
 
-/* The reason where it is no part of a VMCB: Intel's. */
+/* The exit reason outside the VMCB: Intel's. */
 static __always_inline bool read_vmx_exit_reason(struct kvm_vcpu *vcpu, __u32 *ret)
 {
 	if (vendor != 1)
@@ -332,10 +332,10 @@ static __always_inline bool read_vmx_exit_reason(struct kvm_vcpu *vcpu, __u32 *r
 	return false;
 }
 
-/* KVM's number of RIP among the registers, and of its bit in regs_avail. */
+/* KVM's register number of RIP, also its bit in regs_avail. */
 enum { KVM_RIP = 16 };
 
-/* RIP and regs_avail, which is right after it. */
+/* RIP, immediately followed by regs_avail. */
 struct rip_in_kvm {
 	__u64 rip, available;
 };
@@ -345,7 +345,8 @@ static __always_inline bool read_rip_in_kvm(struct kvm_vcpu *vcpu, struct rip_in
 	struct kvm_vcpu___own_rip *newer = (void *)vcpu;
 
 	if (bpf_core_field_exists(newer->arch.rip)) {
-		barrier(); /* or both ways are prepared for: one is of another kernel */
+		barrier(); /* otherwise both layouts are compiled in, one of which is another
+			      kernel's */
 		return bpf_core_field_offset(newer->arch.regs_avail) ==
 			   bpf_core_field_offset(newer->arch.rip) + sizeof(ret->rip) &&
 		       !bpf_core_read(ret, sizeof(*ret), &newer->arch.rip);
@@ -359,11 +360,8 @@ static __always_inline bool read_rip_in_kvm(struct kvm_vcpu *vcpu, struct rip_in
 	return false;
 }
 
-/*
- * Intel: where the guest left, if KVM has read its RIP out of the VMCS since (by regs_avail).
- * The event of the tracepoint kvm_exit does that at every exit, for whoever asked for it: see
- * exit_event.bpf.c.
- */
+/* Intel: the guest RIP, if KVM has read it from the VMCS since the exit (regs_avail). The event at
+ * the tracepoint kvm_exit makes it do so at every exit, if requested: see exit_event.bpf.c. */
 static __always_inline bool read_vmx_rip(struct kvm_vcpu *vcpu, __u64 *ret)
 {
 	struct rip_in_kvm in_kvm;
@@ -374,10 +372,8 @@ static __always_inline bool read_vmx_rip(struct kvm_vcpu *vcpu, __u64 *ret)
 	return true;
 }
 
-/*
- * Intel: the privilege level of code at `ip`. It is in the VMCS, but Linux runs the lower half of
- * the addresses at level 3 only, once it is in long mode, and the upper half never.
- */
+/* Intel: the privilege level of code at `ip`. The exact value is in the VMCS, but in long mode
+ * Linux runs the lower half of the addresses only at level 3, and the upper half never. */
 static __always_inline __u32 vmx_cpl(struct kvm_vcpu *vcpu, __u64 ip)
 {
 	enum { LONG_MODE = 1 << 10 };
@@ -392,7 +388,8 @@ static __always_inline __u32 vmx_cpl(struct kvm_vcpu *vcpu, __u64 ip)
 	return efer & LONG_MODE ? 3 : 0;
 }
 
-/* Whether the hardware's CR3 is the guest's; under shadow paging it is the shadow's. */
+/* Whether CR3 in the VMCB is the guest's; with shadow paging it is that of the shadow page
+ * tables. */
 static __always_inline bool has_nested_paging(void *vmcb)
 {
 	__u64 control = 0;
@@ -402,10 +399,8 @@ static __always_inline bool has_nested_paging(void *vmcb)
 		control & 1);
 }
 
-/*
- * Where the guest is. Its CR3 is in the VMCB with nested paging, else in arch.cr3. Intel with EPT
- * keeps it in the VMCS, which only the CPU reads.
- */
+/* Reads the guest's registers. With nested paging, CR3 is in the VMCB, otherwise in arch.cr3. Intel
+ * with EPT keeps it in the VMCS, which only the CPU reads. */
 static __always_inline bool read_guest_regs(struct kvm_vcpu *vcpu, const struct vmcb_view *vmcb,
 					    struct vmcb_regs *ret, __u32 *cpl)
 {
@@ -419,14 +414,14 @@ static __always_inline bool read_guest_regs(struct kvm_vcpu *vcpu, const struct 
 	return true;
 }
 
-/* The guest's RBP: the fifth of KVM's registers (__VCPU_REGS_RBP). */
+/* The guest's RBP: register number 5 in KVM (__VCPU_REGS_RBP). */
 static __always_inline bool read_frame_pointer(struct kvm_vcpu *vcpu, __u64 *bp)
 {
 	return bpf_core_field_exists(vcpu->arch.regs) &&
 	       !bpf_core_read(bp, sizeof(*bp), &vcpu->arch.regs[5]);
 }
 
-/* Its RSP and RBP. Intel's RSP stays in the VMCS: KVM reads it when it needs it only. */
+/* RSP and RBP. Intel's RSP is in the VMCS; KVM reads it only on demand. */
 static __always_inline bool read_stack_registers(struct kvm_vcpu *vcpu, __u64 *sp, __u64 *bp)
 {
 	void *vmcb = vendor == VP_VENDOR_AMD ? vmcb_of(vcpu) : 0;
@@ -435,10 +430,10 @@ static __always_inline bool read_stack_registers(struct kvm_vcpu *vcpu, __u64 *s
 	       read_frame_pointer(vcpu, bp);
 }
 
-/* KVM's own mark of what it handles for the guest (enum kvm_intr_type). */
+/* Values of KVM's marker for interrupts from guests (enum kvm_intr_type). */
 enum kvm_mark { KVM_MARK_IRQ = 1, KVM_MARK_NMI = 2 };
 
-/* Whether the interrupt, or NMI, that this is hit the guest. */
+/* Whether the present interrupt or NMI hit the guest. */
 static __always_inline bool interrupt_hit_guest(struct kvm_vcpu *vcpu, enum kvm_mark mark)
 {
 	unsigned char handling = 0;

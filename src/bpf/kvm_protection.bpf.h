@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whether a VM's memory is hidden from the host, by the fields of all KVM versions. */
+/* Detects whether a VM's memory is protected from the host, in all versions of KVM. */
 #ifndef VP_BPF_KVM_PROTECTION_BPF_H
 #define VP_BPF_KVM_PROTECTION_BPF_H
 
@@ -15,7 +15,7 @@ struct kvm___type {
 } CORE;
 enum { TYPE_SW_PROTECTED = 1, TYPE_SEV, TYPE_SEV_ES, TYPE_SNP, TYPE_TDX };
 
-/* AMD: guests that were made protected in the way of before. */
+/* AMD: guests created as protected by the older interface. */
 struct kvm_sev_info {
 	bool active, es_active;
 } CORE;
@@ -31,7 +31,7 @@ struct kvm_vcpu___protected {
 	struct kvm_vcpu_arch___protected arch;
 } CORE;
 
-/* 64-bit Arm, pKVM; `enabled` until there were other VMs of its kind. */
+/* 64-bit Arm, pKVM; `enabled` until further types of its VMs were added. */
 struct kvm_protected_vm {
 	bool enabled;
 	bool is_protected;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A VM's memory slots: where KVM has them, and whether they are still what they were. */
+/* A VM's memory slots in KVM, and detection of changes. */
 #ifndef VP_BPF_KVM_SLOTS_BPF_H
 #define VP_BPF_KVM_SLOTS_BPF_H
 
@@ -10,15 +10,16 @@ struct kvm_memslots {
 } CORE;
 
 struct kvm {
-	struct kvm_memslots *memslots[1]; /* of address space 0: not of system management mode */
+	struct kvm_memslots
+	    *memslots[1]; /* of address space 0, which is not that of system management mode */
 } CORE;
 
 struct kvm_vcpu___vm {
 	struct kvm *kvm;
 } CORE;
 
-/* KVM gives the slots another number before what was in one of them can be anything else. 0: it is
- * not known. */
+/* Generation of the slots: KVM changes it before the memory of a slot can be replaced. 0:
+ * unknown. */
 static __always_inline __u64 slots_generation(struct kvm *kvm)
 {
 	struct kvm_memslots *slots;

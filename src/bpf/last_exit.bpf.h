@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Intel: data of KVM's kvm_exit event, for the last exit on this pCPU.
- * exit_event.bpf.c writes it before other programs at kvm_exit run; an interrupt that hits the
- * guest comes right after it, with interrupts off since. The loader gives all objects the same map.
+ * Intel: data of the last VM exit on this pCPU, from the tracepoint kvm_exit. exit_event.bpf.c
+ * writes it before other programs at kvm_exit run. An interrupt that hits the guest follows
+ * immediately, with interrupts off in between. The loader shares one map among all objects.
  */
 #ifndef VP_BPF_LAST_EXIT_BPF_H
 #define VP_BPF_LAST_EXIT_BPF_H
@@ -18,7 +18,7 @@ struct {
 	__type(value, struct vp_last_exit);
 } last_exit SEC(".maps");
 
-/* 0, or without `known`: it has to be asked of KVM. */
+/* 0, or without `known`: ask KVM. */
 static __always_inline struct vp_last_exit *this_cpu_last_exit(void)
 {
 	__u32 pcpu = bpf_get_smp_processor_id();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Part of sampler.bpf.c: records through perf's output; see VP_SEEN_BY_PERF. */
+/* Part of sampler.bpf.c: output through perf's buffers; see VP_SEEN_BY_PERF. */
 #ifndef VP_BPF_SAMPLER_BY_PERF_H
 #define VP_BPF_SAMPLER_BY_PERF_H
 
@@ -10,14 +10,14 @@
 #include "bpf/sampler_vcpu.bpf.h"
 #include "bpf/sampler_weight.bpf.h"
 
-/* By perf: the event of each is opened with PERF_SAMPLE_IP. */
+/* By perf: each event is opened with PERF_SAMPLE_IP. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(__u32));
 } records SEC(".maps");
 
-/* Sends it, or counts it where there is no room for it. */
+/* Sends the record, or counts it as lost. */
 static __always_inline void send(void *context, void *bytes, __u64 size)
 {
 	struct vp_ring *ring;
@@ -32,7 +32,7 @@ static __always_inline void put_raw(void *context, struct vp_raw_record *record)
 	send(context, record, sizeof(*record));
 }
 
-/* Adds the vCPU that the thread is inside of. */
+/* Adds the vCPU of a thread inside KVM_RUN. */
 static __always_inline void fill_vcpu(void *notifier, bool with_rip, struct vp_raw_record *record,
 				      __u64 *guest_ip)
 {
@@ -81,7 +81,7 @@ static __always_inline void fill_method(void *notifier, struct vp_raw_record *re
 		    interpreted_method(vcpu, record->pid, record->vcpu, record->as_root);
 }
 
-/* The guest's side too of what may turn out to have hit the host: only perf knows. */
+/* Sends stacks, including the guest's even if the sample may have hit the host: only perf knows. */
 static __always_inline void send_chains(struct bpf_perf_event_data *context, void *notifier,
 					const struct vp_raw_record *record, __u64 guest_ip)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Part of sampler.bpf.c: records as the trace has them, into the ring; see enum vp_seen_by. */
+/* Part of sampler.bpf.c: output of schema records to the ring; see enum vp_seen_by. */
 #ifndef VP_BPF_SAMPLER_INTO_RING_H
 #define VP_BPF_SAMPLER_INTO_RING_H
 
@@ -10,7 +10,7 @@
 #include "bpf/sampler_vcpu.bpf.h"
 #include "bpf/sampler_weight.bpf.h"
 
-/* Processes whose user space was hit and that user space was notified of. */
+/* Processes with samples in user space that user space was notified of. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
@@ -18,13 +18,14 @@ struct {
 	__type(value, __u8);
 } announced_pids SEC(".maps");
 
-/* So often at most is user space told of a process. */
+/* Minimum time between notifications about a process. */
 enum { REPORT_NS = 2000000 };
 
-/* Whenever any thread changes its name. */
+/* Incremented whenever any thread changes its name. */
 __u32 renames = 1;
 
-/* Wakes the reader for a process that was not sampled lately: its mappings are gone when it is. */
+/* Wakes the reader for a process that was not sampled recently: its mappings are lost when it
+ * exits. */
 static __always_inline void announce_process(struct vp_ring *ring, __u32 pid, __u64 time)
 {
 	__u8 one = 1;
@@ -36,7 +37,7 @@ static __always_inline void announce_process(struct vp_ring *ring, __u32 pid, __
 	bpf_ringbuf_output(&doorbell, &pid, sizeof(pid), BPF_RB_FORCE_WAKEUP);
 }
 
-/* Says whose the following samples are, if those before were another's. */
+/* Writes the thread of the following samples, if it differs from the previous one. */
 static __always_inline void put_task(struct writer *writer, __u32 pid, __u32 tid, bool user,
 				     __u64 time)
 {
@@ -61,7 +62,8 @@ static __always_inline void put_task(struct writer *writer, __u32 pid, __u32 tid
 	ring->last_renames = seen;
 }
 
-/* Finds the guest's current task in guest memory; names a thread that was not named recently. */
+/* Reads the guest's current task from guest memory; writes its name if it was not named
+ * recently. */
 static __always_inline void put_guest_task(struct writer *writer, __u32 pid, __u32 number,
 					   struct vcpu_regs *words, __u64 time,
 					   struct guest_current *ret)
@@ -85,12 +87,12 @@ static __always_inline void put_guest_task(struct writer *writer, __u32 pid, __u
 	record->guest_tid = ret->tid;
 	record->task = ret->task;
 	__builtin_memcpy(record->comm, ret->comm, sizeof(record->comm));
-	/* Its mappings are to be read before it ends. */
+	/* Its mappings must be read before it exits. */
 	if (user)
 		bpf_ringbuf_output(&doorbell, &ret->tgid, sizeof(ret->tgid), BPF_RB_FORCE_WAKEUP);
 }
 
-/* The method takes the place of the program counter if the sample hit an interpreter. */
+/* Replaces the program counter by the method if the sample hit an interpreter. */
 static __always_inline void put_method(struct kvm_vcpu *vcpu, __u32 pid, __u32 number,
 				       const struct guest_current *current, struct vcpu_regs *words)
 {
@@ -111,7 +113,7 @@ static __always_inline __u32 host_mode(struct bpf_perf_event_data *context)
 	return regs_are_user(&context->regs) ? VP_MODE_USER : VP_MODE_KERNEL;
 }
 
-/* The common start of all samples. */
+/* Writes the common fields of all samples. */
 static __always_inline struct vp_vcpu_sample *put_start(struct writer *writer, __u32 pid, __u32 tid,
 							__u64 time)
 {
@@ -173,7 +175,7 @@ static __always_inline void put_host_sample(struct writer *writer, __u32 pid, __
 	writer->used += sizeof(*record);
 }
 
-/* Puts the call chains of a sample before it. */
+/* Writes the stacks before the sample. */
 static __always_inline void put_chain(struct writer *writer, const struct chain_maker *maker)
 {
 	__u64 size = chain_size(maker);
@@ -233,7 +235,7 @@ static __always_inline void put_sample_of_vcpu(struct writer *writer,
 		put_vcpu_sample(writer, pid, tid, number, &words, ip, host_mode(context), time);
 }
 
-/* Says what the next sample stands for, if that is not the usual. */
+/* Writes the weight of the next sample, if it is not the default. */
 static __always_inline void put_weight(struct writer *writer, __u64 weight, __u64 time)
 {
 	if (!weight)
@@ -245,7 +247,7 @@ static __always_inline void put_weight(struct writer *writer, __u64 weight, __u6
 	record->events = weight;
 }
 
-/* Only for this pCPU's next program that writes: an NMI has no other way to wait. */
+/* Only for the next program that writes on this pCPU: an NMI cannot wait. */
 static __always_inline void hold_sample(struct vp_ring *ring, __u64 time, __u64 ip, __u64 weight)
 {
 	if (ring->held.time) {
@@ -289,7 +291,7 @@ static __always_inline void sample_into_ring(struct bpf_perf_event_data *context
 	ring_writer_end(&writer);
 }
 
-/* Writes the sample whose NMI came in between: it hit the scheduler, of the same thread. */
+/* Writes the sample of an NMI that came meanwhile: it hit the scheduler, in the same thread. */
 static __always_inline void put_held_sample(struct vp_ring *ring)
 {
 	struct task_struct *current = bpf_get_current_task_btf();

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Part of sampler.bpf.c: the pCPU's ring, that user space maps, and the bell that wakes its reader.
- */
+/* Part of sampler.bpf.c: the pCPU's ring, mapped by user space, and the doorbell that wakes its
+ * reader. */
 #ifndef VP_BPF_SAMPLER_RING_H
 #define VP_BPF_SAMPLER_RING_H
 
 #include "bpf/arch.bpf.h"
 #include "bpf/sampler_abi.h"
 
-/* A struct vp_ring and its bytes per pCPU; by perf, only the header is used. */
+/* Per pCPU a struct vp_ring and its bytes; by perf, only the header is used. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -25,7 +25,7 @@ struct {
 /* Set by the loader. */
 const volatile __u64 ring_size = 1;
 
-/* Records on their way into the pCPU's ring: `at` is where the next goes. */
+/* Writer of records to the pCPU's ring; `at`: position of the next record. */
 struct writer {
 	struct vp_ring *ring;
 	__u64 size, head; /* of the ring; at the start */
@@ -40,7 +40,7 @@ static __always_inline struct vp_ring *ring_here(void)
 	return bpf_map_lookup_elem(&rings, &pcpu);
 }
 
-/* From here on an NMI holds its sample. */
+/* From here on, an NMI holds its sample. */
 static __always_inline void ring_set_writing(struct vp_ring *ring, __u32 writing)
 {
 	barrier();
@@ -66,7 +66,7 @@ static __always_inline bool ring_writer_begin(struct writer *writer, struct vp_r
 	return true;
 }
 
-/* A record of that size goes here. */
+/* Returns the position of a record of that size and advances. */
 static __always_inline void *ring_writer_take(struct writer *writer, __u32 size)
 {
 	void *record = writer->at;
@@ -76,7 +76,7 @@ static __always_inline void *ring_writer_take(struct writer *writer, __u32 size)
 	return record;
 }
 
-/* Hands over what was written. */
+/* Publishes the written records. */
 static __always_inline void ring_writer_end(struct writer *writer)
 {
 	struct vp_ring *ring = writer->ring;
@@ -91,7 +91,7 @@ static __always_inline void ring_writer_end(struct writer *writer)
 	__u64 half = ring->tail + size / 2;
 	if (head < half && next >= half)
 		ring->must_ring = 1;
-	/* In an NMI the doorbell may be locked: then the next record rings. */
+	/* In an NMI the doorbell may be locked: the next record rings. */
 	if (ring->must_ring &&
 	    !bpf_ringbuf_output(&doorbell, &next, sizeof(next), BPF_RB_FORCE_WAKEUP))
 		ring->must_ring = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Part of sampler.bpf.c: state of the vCPU that the thread runs. */
+/* Part of sampler.bpf.c: state of the thread's vCPU. */
 #ifndef VP_BPF_SAMPLER_VCPU_H
 #define VP_BPF_SAMPLER_VCPU_H
 
@@ -10,13 +10,13 @@
 #include "bpf/sampler_abi.h"
 #include "schema/records.h"
 
-/* Set by the loader: whether guests' memory is asked who runs; enum vp_seen_by. */
+/* Set by the loader: read current tasks from guest memory; enum vp_seen_by. */
 const volatile __u32 by_memory = 0;
 const volatile __u32 seen_by = VP_SEEN_BY_PERF;
-/* The same: 64-bit Arm, where kvm_arch_vcpu_ioctl_run() is. */
+/* Set by the loader: on 64-bit Arm, the range of kvm_arch_vcpu_ioctl_run(). */
 const volatile __u64 run_begin = 0, run_end = 0;
 
-/* State of the vCPU that a thread is inside of. */
+/* State of the vCPU of a thread inside KVM_RUN. */
 struct vcpu_regs {
 	__u32 exit_reason;
 	__u32 flags; /* enum vp_flag */
@@ -25,7 +25,7 @@ struct vcpu_regs {
 	__u64 ip;
 };
 
-/* State in the VMCB: the last exit, and for a guest sample RIP and CR3. */
+/* State in the VMCB: the last exit; for a guest sample also RIP and CR3. */
 static __always_inline void read_vmcb(struct kvm_vcpu *vcpu, const struct vmcb_view *vmcb,
 				      __u32 reason, bool with_rip, struct vcpu_regs *ret)
 {
@@ -41,8 +41,9 @@ static __always_inline void read_vmcb(struct kvm_vcpu *vcpu, const struct vmcb_v
 }
 
 /*
- * The same of Intel, whose guest's root is in memory only: see read_guest_current(). An interrupt
- * that hit the guest is this pCPU's last exit, of which its event has told.
+ * The same for Intel, where the guest's page-table root is only in guest memory: see
+ * read_guest_current(). An interrupt that hit the guest belongs to this pCPU's last exit, whose
+ * event was recorded.
  */
 static __always_inline void read_vmx(struct kvm_vcpu *vcpu, bool hit, bool with_rip,
 				     struct vcpu_regs *ret)
@@ -64,7 +65,7 @@ static __always_inline void read_vmx(struct kvm_vcpu *vcpu, bool hit, bool with_
 	}
 }
 
-/* The same of Arm. The reason of an exit is nowhere but in its event. */
+/* The same for Arm. The exit reason is only in the event. */
 static __always_inline void read_arm(struct kvm_vcpu *vcpu, struct vcpu_regs *ret)
 {
 	struct arm_regs saved;
@@ -91,7 +92,7 @@ static __always_inline void read_vcpu(struct kvm_vcpu *vcpu, bool with_rip, stru
 		read_vmcb(vcpu, &vmcb, reason, with_rip, ret);
 }
 
-/* The same of the vCPU that the sample before was of; `hit`: the interrupt hit its guest. */
+/* The same for the vCPU of the previous sample; `hit`: the interrupt hit its guest. */
 static __always_inline void read_vcpu_again(struct vp_ring *ring, struct kvm_vcpu *vcpu, bool hit,
 					    bool with_rip, struct vcpu_regs *ret)
 {
@@ -112,7 +113,7 @@ static __always_inline __u32 vcpu_number(struct kvm_vcpu *vcpu)
 	return vcpu ? BPF_CORE_READ(vcpu, vcpu_id) & VP_VCPU_UNKNOWN : VP_VCPU_UNKNOWN;
 }
 
-/* The number of the vCPU, which the sample before may have read already. */
+/* Number of the vCPU, cached from the previous sample. */
 static __always_inline __u32 number_in_ring(struct vp_ring *ring, void *notifier,
 					    struct kvm_vcpu *vcpu)
 {
@@ -125,8 +126,8 @@ static __always_inline __u32 number_in_ring(struct vp_ring *ring, void *notifier
 }
 
 /*
- * Whether KVM takes the interrupt for one of the guest. It lets those in at one instruction (Intel:
- * or calls their handlers at another), where its mark is always set: seen there once, the mark need
+ * Whether KVM attributes the interrupt to the guest. It receives those at one instruction (Intel:
+ * or calls their handlers at another), where its marker is always set: once seen, the marker need
  * not be read again.
  */
 static __always_inline bool hit_by_mark(struct vp_ring *ring, struct kvm_vcpu *vcpu, __u64 ip)
@@ -140,14 +141,14 @@ static __always_inline bool hit_by_mark(struct vp_ring *ring, struct kvm_vcpu *v
 }
 
 /*
- * Arm: KVM lets the interrupt that ended the guest's run in at one place, since it enters guests by
- * kvm_arm_vcpu_enter_exit(): it unmasks interrupts, synchronizes, and masks them again. After an
- * exit for anything else it does not. So an interrupt that comes there hit the guest, or came while
- * the host, with interrupts masked, was about to enter it.
+ * Arm: since kvm_arm_vcpu_enter_exit() exists, KVM receives the interrupt that ended the guest's
+ * run at one instruction sequence: it unmasks interrupts, synchronizes, and masks them again. After
+ * other exits it does not. So an interrupt at that RIP hit the guest, or came while the host was
+ * about to enter it with interrupts masked.
  */
 static __always_inline bool is_after_guest(__u64 ip)
 {
-	/* A64: ISB; MSR DAIFSet and DAIFClr but for the bits that are changed. */
+	/* A64 instructions: ISB; MSR DAIFSet and DAIFClr without the changed bits. */
 	enum { BEFORE = 4, WORDS = 12, OPERAND = 0xf00 };
 	const __u32 isb = 0xd5033fdf, set = 0xd50340df, clear = 0xd50340ff;
 	__u32 code[WORDS];
@@ -158,7 +159,7 @@ static __always_inline bool is_after_guest(__u64 ip)
 		return false;
 #pragma unroll
 	for (int i = 0; i < WORDS; i++) {
-		/* Instructions between them are for other processors, and do nothing here. */
+		/* Instructions in between are for other processors, and have no effect here. */
 		if (i < BEFORE + 1 && (code[i] & ~OPERAND) == clear)
 			unmasked = true;
 		else if (unmasked && i >= BEFORE - 2 && i <= BEFORE + 2 && code[i] == isb)
@@ -169,7 +170,7 @@ static __always_inline bool is_after_guest(__u64 ip)
 	return masked;
 }
 
-/* Looked at once, the place is known. */
+/* The address is cached after the first check. */
 static __always_inline bool hit_by_place(struct vp_ring *ring, __u64 ip)
 {
 	if (ring->hit_ip == ip)
@@ -181,9 +182,10 @@ static __always_inline bool hit_by_place(struct vp_ring *ring, __u64 ip)
 }
 
 /*
- * Whether the interrupt hit the guest, or may have: what came while the host handled an exit waits
- * for the same instruction, and has the same mark. Intel's KVM calls the handler of the interrupt
- * that the exit is for itself, with interrupts off; what it lets in is the host's.
+ * Whether the interrupt hit the guest, or may have: one that became pending while the host handled
+ * an exit arrives at the same instruction, with the same marker. On Intel, KVM calls the handler of
+ * the exit's interrupt itself, with interrupts off; interrupts that it then enables belong to the
+ * host.
  */
 static __always_inline bool may_have_hit_guest(struct vp_ring *ring, struct kvm_vcpu *vcpu,
 					       const bpf_user_pt_regs_t *regs)
@@ -195,9 +197,11 @@ static __always_inline bool may_have_hit_guest(struct vp_ring *ring, struct kvm_
 	return hit_by_mark(ring, vcpu, PT_REGS_IP(regs));
 }
 
-/* On AMD the exit's reason separates the two, except for a second interrupt right after the first.
- * An NMI that came after an exit for something else waits for the same instruction as the one that
- * is the exit. */
+/*
+ * On AMD the exit reason distinguishes them, except for a second interrupt right after the first.
+ * An NMI after an exit for something else arrives at the same instruction as an NMI that caused the
+ * exit.
+ */
 static __always_inline bool exit_was_by_interrupt(const struct vcpu_regs *words)
 {
 	if (seen_by == VP_SEEN_BY_NMI)

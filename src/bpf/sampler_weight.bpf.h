@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Part of sampler.bpf.c: how many events, or how much time, a sample stands for. */
+/* Part of sampler.bpf.c: weight of a sample, in events or time. */
 #ifndef VP_BPF_SAMPLER_WEIGHT_H
 #define VP_BPF_SAMPLER_WEIGHT_H
 
@@ -11,15 +11,15 @@
 #include "bpf/sampler_abi.h"
 #include "schema/weighting.h"
 
-/* Set by the loader. Read the event itself: its period is then not fixed, and of some architectures
+/* Set by the loader. Read the event itself: its period is not fixed, and on some architectures
  * (x86) perf reports that of the next sample. */
 const volatile __u32 by_count = 0;
-/* Set by the loader: enum vp_weighting, and what most samples stand for. */
+/* Set by the loader: enum vp_weighting, and the default weight. */
 const volatile __u32 weighting = VP_WEIGHTING_TICKS;
 const volatile __u64 usual_events = 0;
 const volatile __u64 usual_ns = 0;
 
-/* The event's count at the sample before, on each pCPU. */
+/* Per pCPU: the event's count at the previous sample. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -27,7 +27,7 @@ struct {
 	__type(value, __u64);
 } counted_before SEC(".maps");
 
-/* Events since the sample before. */
+/* Events since the previous sample. */
 static __always_inline __u64 events_since(struct bpf_perf_event_data *context)
 {
 	struct bpf_perf_event_value now;
@@ -41,7 +41,7 @@ static __always_inline __u64 events_since(struct bpf_perf_event_data *context)
 	return ret;
 }
 
-/* Weight of a sample that stands for more or less than most do; else 0. */
+/* Weight of a sample that differs from the default; otherwise 0. */
 static __always_inline __u64 unusual_weight(struct bpf_perf_event_data *context,
 					    struct vp_busy *busy, __u64 time)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Members of the scheduler's structs that the programs use, and their differences between kernels.
- * For programs whose task_struct is an argument that the kernel describes (tp_btf): members are
- * loaded directly. */
+/* Members of the scheduler's structs used by the programs, and their differences between kernels.
+ * For programs with a typed task_struct argument (tp_btf): members are loaded directly. */
 #ifndef VP_BPF_SCHED_COMPAT_H
 #define VP_BPF_SCHED_COMPAT_H
 
@@ -27,7 +26,7 @@ struct task_struct___vp {
 	struct sched_entity___vp se;
 } CORE;
 
-/* Kernels that throttle each task by itself, on its way to user space, mark it (7.2 does). */
+/* Kernels that throttle tasks individually, on return to user space, set a flag (7.2 does). */
 struct task_struct___throttled {
 	bool throttled;
 } CORE;
@@ -44,7 +43,7 @@ static __always_inline __u32 task_state(struct task_struct *task)
 	return (__u32)older->state;
 }
 
-/* Whether the task's quota is used up, or that of a cgroup above it. */
+/* Whether the quota of the task's cgroup, or of one above it, is used up. */
 static __always_inline bool task_is_throttled(struct task_struct *task)
 {
 	struct task_struct___throttled *marked = (void *)task;
@@ -58,7 +57,7 @@ static __always_inline bool task_is_throttled(struct task_struct *task)
 	return queue && queue->throttle_count > 0;
 }
 
-/* The pCPU whose run queue a task that was just woken is in. */
+/* The pCPU of the run queue of a task that was just woken. */
 static __always_inline __u32 task_cpu(struct task_struct *task)
 {
 	struct task_struct___vp *plain = (void *)task;

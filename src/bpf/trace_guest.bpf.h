@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Part of trace.bpf.c: at a VM exit, records the guest CPU's thread and the switch count of its
- * kernel, if they have changed.
+ * Part of trace.bpf.c: at a VM exit, records the guest CPU's current thread and its kernel's switch
+ * count, if they have changed.
  *
- * A guest's kernel counts a switch (rq.nr_switches), writes its choice (rq.curr), and only then
- * changes the stack and the current task. An exit may come anywhere in between. Outside of guest
- * mode none of this changes: the state at an exit is that at the next entry.
+ * A guest kernel counts a switch (rq.nr_switches), writes its choice (rq.curr), and then changes
+ * the stack and the current task. An exit may happen in between. Outside guest mode none of this
+ * changes: the state at an exit is that at the next entry.
  */
 #ifndef VP_BPF_TRACE_GUEST_H
 #define VP_BPF_TRACE_GUEST_H
@@ -39,7 +39,7 @@ static __always_inline bool look(const struct vp_guest_run *run,
 	       !bpf_probe_read_user(&ret->task, sizeof(ret->task), (void *)vcpu->current_hva);
 }
 
-/* The name of a guest's thread that was not named lately; false: there was no room for it. */
+/* Writes the name of a guest thread that was not named recently; false: the ring is full. */
 static __always_inline bool name_guest(struct vp_trace_cpu *cpu, struct vp_identity_vcpu *vcpu,
 				       __u32 pid, __u64 now, const struct guest_current *current)
 {
@@ -59,7 +59,7 @@ static __always_inline bool name_guest(struct vp_trace_cpu *cpu, struct vp_ident
 	return false;
 }
 
-/* How many switches were made since, and its other flags. */
+/* Number of switches since the last record, and its flags. */
 static __always_inline __u32 compare(const struct vp_guest_run *run,
 				     const struct observed *observed, __u64 now, __u32 *flags)
 {
@@ -71,12 +71,12 @@ static __always_inline __u32 compare(const struct vp_guest_run *run,
 		return 0;
 	}
 	*flags = run->lost ? VP_SWITCH_LOST : 0;
-	/* The guest decides what is read: backwards is far ahead. */
+	/* The guest controls the value: a decrease appears as a large increase. */
 	if (made >> 32 || made > (now - run->checked) / MIN_SWITCH_NS + 1) {
 		*flags |= VP_SWITCH_JUMPED | VP_SWITCH_MIDDLE;
 		return 0;
 	}
-	/* One switch, and still the same task: it was counted a moment before the choice. */
+	/* One switch, but the same task: it was counted just before the choice. */
 	if (observed->chosen != observed->task || (made == 1 && observed->task == run->task))
 		*flags |= VP_SWITCH_MIDDLE;
 	return (__u32)made;
@@ -95,7 +95,7 @@ static __noinline int send_guest(struct vp_trace_cpu *cpu, struct vp_identity_vc
 	__u32 switches = compare(run, observed, now, &flags);
 	if (find_task(vcpu) && read_task(vcpu, &current)) {
 		vcpu->good++;
-		/* A name that does not fit is lost; the thread is recorded anyway. */
+		/* If the name does not fit, it is lost; the thread is recorded nevertheless. */
 		name_guest(cpu, vcpu, id >> 32, now, &current);
 	} else {
 		vcpu->failed++;
@@ -118,7 +118,7 @@ static __noinline int send_guest(struct vp_trace_cpu *cpu, struct vp_identity_vc
 	return true;
 }
 
-/* The previous task is unknown now; the count continues. */
+/* The previous task is now unknown; counting continues. */
 static __noinline int report_blind(struct vp_trace_cpu *cpu, struct vp_guest_run *run, __u32 number,
 				   __u64 now)
 {
@@ -133,7 +133,7 @@ static __noinline int report_blind(struct vp_trace_cpu *cpu, struct vp_guest_run
 	return true;
 }
 
-/* False: the ring had no room for its record. */
+/* False: the ring had no space for its record. */
 static __noinline int see_guest(struct vp_trace_cpu *cpu, __u64 id, __u32 number, __u64 now)
 {
 	struct observed observed = {};

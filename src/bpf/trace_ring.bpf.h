@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Part of trace.bpf.c: records on their way into the pCPU's ring, and the names of threads. */
+/* Part of trace.bpf.c: output to the pCPU's ring, and thread names. */
 #ifndef VP_BPF_TRACE_RING_H
 #define VP_BPF_TRACE_RING_H
 
@@ -27,9 +27,9 @@ struct {
 } rings SEC(".maps");
 
 /*
- * A program here may interrupt another one that writes into the pCPU's ring, or, where tracepoints
- * are preemptible, take the pCPU from it. Its record goes aside, into one of the kernel's rings,
- * which has a lock, and costs more; the reader puts it where it belongs by its time.
+ * Side buffer: a program may interrupt another one that is writing to the pCPU's ring, or preempt
+ * it where tracepoints are preemptible. Its record is written to a BPF ring buffer, which has a
+ * lock and costs more; the reader sorts it in by time.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
@@ -38,7 +38,7 @@ struct {
 	__array(values, struct kernel_ring);
 } asides SEC(".maps");
 
-/* Wakes the reader now and then; a ring that always has something would never let it sleep. */
+/* Wakes the reader; a ring that is never empty would keep it awake. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
@@ -52,7 +52,7 @@ struct {
 	__type(value, struct vp_trace_cpu);
 } cpus SEC(".maps");
 
-/* Set by the loader: a ring's pages, a power of two, and the number of pages that wakes the
+/* Set by the loader: number of pages of a ring, a power of two, and number of pages that wakes the
  * reader. */
 const volatile __u32 ring_pages = 1, ring_part = 1;
 
@@ -65,7 +65,7 @@ static __always_inline struct vp_trace_cpu *this_cpu(void)
 	return enabled ? bpf_map_lookup_elem(&cpus, &here) : 0;
 }
 
-/* This pCPU was not online when the rings were made. */
+/* This pCPU was not online when the rings were created. */
 static __noinline int call_for_ring(void)
 {
 	__u64 none = 0;
@@ -74,15 +74,15 @@ static __noinline int call_for_ring(void)
 	return 0;
 }
 
-/* The program that counts first and finds no other count writes into the pages: never two do,
- * whatever interrupts. (A count that returns its old value is not in 5.10.) */
+/* The program that increments the counter from 0 writes to the pages: never two at a time, whatever
+ * interrupts. (An atomic add that returns the old value is missing in 5.10.) */
 static __always_inline bool begin(struct vp_trace_cpu *cpu)
 {
 	__sync_fetch_and_add(&cpu->busy, 1);
 	return *(volatile __u64 *)&cpu->busy == 1;
 }
 
-/* False, and counted, if there was no room. */
+/* Returns `done`; false is counted as a loss. */
 static __always_inline bool end(struct vp_trace_cpu *cpu, bool done)
 {
 	__sync_fetch_and_add(&cpu->busy, -1);
@@ -91,14 +91,14 @@ static __always_inline bool end(struct vp_trace_cpu *cpu, bool done)
 	return done;
 }
 
-/* The next page can be written: what was in it has been read. */
+/* The next page is free: its contents were read. */
 static __always_inline bool is_free(const struct vp_trace_cpu *cpu, __u64 head)
 {
 	return head - *(volatile const __u64 *)&cpu->tail <=
 	       (__u64)(ring_pages - 1) * VP_TRACE_PAGE;
 }
 
-/* The page that the next record goes to; 0: there is no ring, or no room in it. */
+/* The page for the next record; 0: no ring, or full. */
 static __always_inline struct vp_trace_page *page_for(struct vp_trace_cpu *cpu, __u64 head)
 {
 	__u32 here = cpu->number, number = (__u32)(head / VP_TRACE_PAGE) & (ring_pages - 1);
@@ -122,7 +122,7 @@ static __always_inline void finish_page(struct vp_trace_cpu *cpu, struct vp_trac
 		bpf_ringbuf_output(&doorbell, &next, sizeof(next), BPF_RB_FORCE_WAKEUP);
 }
 
-/* The record was written there; it is seen before the new head is. */
+/* Publishes the record: it becomes visible before the new head. */
 static __always_inline void publish(struct vp_trace_cpu *cpu, struct vp_trace_page *page,
 				    __u64 head, __u64 size)
 {
@@ -140,8 +140,8 @@ static __always_inline bool put_aside(struct vp_trace_cpu *cpu, void *record, __
 	return ring && !bpf_ringbuf_output(ring, record, size, BPF_RB_NO_WAKEUP);
 }
 
-/* The first `size` bytes of a record. False, and counted, if there is no room. It is stored by its
- * fields: a copy of bytes, or an address that is given away, would take its way over the stack. */
+/* Writes the first `size` bytes of a record; false: full, counted as lost. It is stored field by
+ * field: copying bytes, or passing its address, would go through the stack. */
 #define PUT_RECORD(cpu, record, size)                                                              \
 	({                                                                                         \
 		bool done = false;                                                                 \
@@ -191,7 +191,7 @@ static __noinline int put_name(struct vp_trace_cpu *cpu, struct vp_task *record,
 	return 0;
 }
 
-/* The idle task's name is known: it has a pCPU's number in it. */
+/* The idle task's name is known: it contains the pCPU's number. */
 static __always_inline void name_task(struct vp_trace_cpu *cpu, struct task_struct *task)
 {
 	__u32 tid = task->pid;
@@ -207,7 +207,7 @@ static __always_inline void name_task(struct vp_trace_cpu *cpu, struct task_stru
 	put_name(cpu, &record, digest);
 }
 
-/* The same of the thread that has the pCPU, once. */
+/* The same for the running thread, once. */
 static __always_inline void name_current(struct vp_trace_cpu *cpu, __u64 id)
 {
 	__u32 tid = (__u32)id;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The VMCB of a vCPU, kept between two looks at it: see read_exit_reason() in kvm_compat.bpf.h. */
+/* Cached VMCB pointer of a vCPU: see read_exit_reason() in kvm_compat.bpf.h. */
 #ifndef VP_BPF_VMCB_MEMO_H
 #define VP_BPF_VMCB_MEMO_H
 
 #include <linux/types.h>
 
 struct vp_vmcb_memo {
-	__u64 vmcb; /* 0: not known, or unknown whether it is the guest's own */
+	__u64 vmcb; /* 0: unknown, or possibly not the guest's own */
 	__u64 uses;
 };
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Messages of bpf/xen_pmu.bpf.c to user space, in its ring. */
+/* Messages of bpf/xen_pmu.bpf.c to user space. */
 #ifndef VP_BPF_XEN_PMU_ABI_H
 #define VP_BPF_XEN_PMU_ABI_H
 
-/* Xen's data about an interrupt of a counter (struct xen_pmu_data of its public/pmu.h). */
+/* Data of a counter interrupt from Xen (struct xen_pmu_data of its public/pmu.h). */
 struct vp_xen_pmu_sample {
 	__u64 time; /* CLOCK_MONOTONIC, ns, at the event in dom0 */
 	__u64 ip;
-	__u32 domain; /* or one of those that Xen reserves */
+	__u32 domain; /* or a reserved id of Xen */
 	__u32 vcpu, pcpu;
 	__u32 reserved;
 };

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Counters that only grow, of each VM that runs: sums of the accounts of all intervals so far, in
- * bounded memory. For a monitoring system, which asks now and then and takes differences.
- */
+/* Monotonic counters per running VM: sums of the accounts of all intervals so far, in bounded
+ * memory. For monitoring systems, which poll them and compute differences. */
 #ifndef VP_ANALYZE_ACCOUNT_ACCOUNT_COUNTERS_H
 #define VP_ANALYZE_ACCOUNT_ACCOUNT_COUNTERS_H
 
@@ -12,9 +10,9 @@
 #include "schema/exit_reason.h"
 
 enum {
-	VP_COUNTED_REASONS = 12, /* exit reasons with counters of their own, per VM … */
-	VP_COUNTED_THIEVES = 8,  /* … and thieves; the rest counts for "other" */
-	VP_COUNTED_ABSENT = 3,   /* intervals without records after which a VM is dropped */
+	VP_COUNTED_REASONS = 12, /* maximum of exit reasons with their own counters, per VM … */
+	VP_COUNTED_THIEVES = 8,  /* … and of thieves; the rest is counted as "other" */
+	VP_COUNTED_ABSENT = 3,   /* a VM is dropped after that many intervals without records */
 	VP_COUNTED_NAME = 64
 };
 
@@ -25,20 +23,20 @@ struct vp_counted_vcpu {
 };
 
 struct vp_counted_reason {
-	char name[VP_EXIT_NAME_SIZE]; /* as vp_exit_reason_name() has it */
-	uint64_t count, ns;           /* ns that the hypervisor and the VMM worked */
+	char name[VP_EXIT_NAME_SIZE]; /* from vp_exit_reason_name() */
+	uint64_t count, ns;           /* ns of work of the hypervisor and the VMM */
 };
 
 struct vp_counted_thief {
-	const char *kind;           /* "vm", "task", "interrupt"; of the last one "" */
-	char name[VP_COUNTED_NAME]; /* of the VM, the task, the interrupt */
+	const char *kind;           /* "vm", "task", "interrupt"; "" for "other" */
+	char name[VP_COUNTED_NAME]; /* name of the VM, task or interrupt */
 	uint64_t ns;
 };
 
 /*
- * The counters of a slot are one thing's for as long as the VM runs, so that differences are right:
- * a reason or a thief gets a free slot when it first takes VP_COUNTED_LEAST_NS in an interval. The
- * slot after the last is "other".
+ * A slot of counters belongs to one reason or thief as long as the VM runs, so that differences are
+ * valid. A free slot is assigned when a reason or thief takes VP_COUNTED_LEAST_NS in an interval.
+ * The extra slot at the end is "other".
  */
 #define VP_COUNTED_LEAST_NS 1000000ULL
 struct vp_counted_vm {
@@ -53,8 +51,8 @@ struct vp_counted_vm {
 struct vp_account_counters {
 	VP_VEC(struct vp_counted_vm) vms;
 	uint64_t intervals;
-	uint64_t lost;      /* vCPUs, thieves and places that the account had no room for */
-	uint64_t lost_then; /* … as the recorder had counted them last */
+	uint64_t lost; /* vCPUs, thieves and exit sites for which the accounting had no space */
+	uint64_t lost_then; /* … the recorder's previous count */
 };
 
 /* Adds the account of the interval that has just ended. */
@@ -62,7 +60,7 @@ void vp_account_counters_add(struct vp_account_counters *counters,
 			     const struct vp_account *account);
 void vp_account_counters_deinit(struct vp_account_counters *counters);
 
-/* ns in which the vCPU wanted to run and did not: the kernel's run_delay, and interrupts. */
+/* Steal in ns: the kernel's run_delay, plus interrupts. */
 uint64_t vp_counted_vcpu_stolen(const struct vp_counted_vcpu *vcpu);
 
 #endif

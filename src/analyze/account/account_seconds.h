@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A recording's account, write by write: a recorder writes one each second. */
+/* The accounting of a recording, write by write: a recorder writes once a second. */
 #ifndef VP_ANALYZE_ACCOUNT_ACCOUNT_SECONDS_H
 #define VP_ANALYZE_ACCOUNT_ACCOUNT_SECONDS_H
 
@@ -9,12 +9,12 @@
 #include "base/error.h"
 #include "base/macros.h"
 
-/* `second`: the account of the time from `begin` to `end` alone, without places, settled. */
+/* `second`: settled account of the time from `begin` to `end` only, without exit sites. */
 typedef void (*vp_account_second_take)(void *context, const struct vp_account *second,
 				       uint64_t begin, uint64_t end);
 
-/* Calls `take` for each write of the recording in `directory`, the oldest first; VMs and window are
- * those of its account `whole`. Errors: it cannot be read. */
+/* Calls `take` for each write of the recording in `directory`, oldest first; VMs and window are
+ * those of `whole`. Errors: unreadable. */
 struct vp_error *vp_account_seconds_read(const char *directory, const struct vp_account *whole,
 					 vp_account_second_take take, void *context) VP_MUST_CHECK;
 

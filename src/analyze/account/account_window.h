@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The records of an account, cut to a window. A record has the sums of about a second: at the
- * window's borders they are divided in proportion to time, and the largest error of that is kept.
- * The parts of adjoining windows sum to the whole.
+ * Limits accounting records to a window. A record has sums over about a second: at the borders they
+ * are divided in proportion to time, and the maximum error is kept. The parts of adjacent windows
+ * sum to the whole.
  */
 #ifndef VP_ANALYZE_ACCOUNT_ACCOUNT_WINDOW_H
 #define VP_ANALYZE_ACCOUNT_ACCOUNT_WINDOW_H
@@ -12,7 +12,7 @@
 #include "base/vec.h"
 #include "schema/records.h"
 
-/* The stretch of a vCPU's last record. */
+/* The time covered by a vCPU's last record. */
 struct vp_account_segment {
 	uint64_t time; /* of the record */
 	uint64_t begin, end;
@@ -20,10 +20,10 @@ struct vp_account_segment {
 
 struct vp_account_window {
 	struct vp_window window;
-	struct vp_map index_of_vcpu; /* index in `segments`, by vCPU */
+	struct vp_map index_of_vcpu; /* value: index in `segments`, by vCPU */
 	VP_VEC(struct vp_account_segment) segments;
 	uint64_t before, now; /* times of the last two writes of records */
-	/* Largest errors, ns: of a vCPU's state, of what a thief took, of a part of exits. */
+	/* Maximum errors, ns: of a vCPU's state, of a thief's time, of a part of exits. */
 	uint64_t state_error, theft_error, exit_error;
 };
 
@@ -37,7 +37,7 @@ union vp_account_record {
 };
 
 void vp_account_window_deinit(struct vp_account_window *window);
-/* The part of the record in the window: `record`, a changed copy in *ret, or NULL. */
+/* The part of the record in the window: `record`, a modified copy in *ret, or NULL. */
 const struct vp_record_header *vp_account_window_cut(struct vp_account_window *window,
 						     const struct vp_record_header *record,
 						     union vp_account_record *ret);

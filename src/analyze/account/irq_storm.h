@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Interrupt storms: interrupts on a vCPU's pCPU at a rate that takes much of its time and biases
- * samples, which are taken by interrupts themselves. */
+/* Detects interrupt storms: interrupts on a vCPU's pCPU at a rate that takes much of its time and
+ * biases samples, which are taken by interrupts. */
 #ifndef VP_ANALYZE_ACCOUNT_IRQ_STORM_H
 #define VP_ANALYZE_ACCOUNT_IRQ_STORM_H
 
@@ -8,23 +8,20 @@
 #include "analyze/common/health.h"
 #include "schema/records.h"
 
-/* The most frequent interrupts of a vCPU's pCPU, while the vCPU had it. */
+/* The most frequent interrupt source on a vCPU's pCPU while the vCPU was running. */
 struct vp_irq_storm {
 	char source[VP_COMM_SIZE + 1];
-	uint32_t kind, id; /* of it, as the account has it */
+	uint32_t kind, id; /* kind and id of the source, as in the accounting */
 	double per_s;
-	double percent; /* of the vCPU's time that they took */
+	double percent; /* percent of the vCPU's time */
 };
 
-/* Whether there is an interrupt storm on that vCPU; `times` is one of the account's. */
+/* Whether there was an interrupt storm on that vCPU; `times`: an item of the account. */
 bool vp_irq_storm_find(const struct vp_account *account, const struct vp_account_times *times,
 		       struct vp_irq_storm *ret);
 
-/*
- * Appends a sentence for each vCPU with a storm: what it is of, what it takes, what the vCPU exited
- * for, and, with samples every `period_ns` (0: no samples), how far the samples are off.
- * The sentences are the caller's to free.
- */
+/* Appends a sentence per vCPU with a storm: source, cost, exits of the vCPU, and, with samples
+ * every `period_ns` (0: no samples), the error of the samples. The sentences are to be freed. */
 void vp_irq_storm_notes(const struct vp_account *account, uint64_t period_ns,
 			vp_sentences *sentences);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The traces of guests in a recording: events that their agents sent. */
+/* Traces of guests in a recording: events sent by their agents. */
 #ifndef VP_ANALYZE_COMMON_GUEST_TRACE_H
 #define VP_ANALYZE_COMMON_GUEST_TRACE_H
 
@@ -18,10 +18,10 @@ struct vp_guest_trace {
 };
 typedef VP_VEC(struct vp_guest_trace) vp_guest_traces;
 
-/* Those of the recording in `directory`; `vms` outlive them. */
+/* Finds those of the recording in `directory`; `vms` must outlive them. */
 struct vp_error *vp_guest_traces_find(const char *directory, const vp_vms *vms,
 				      vp_guest_traces *ret) VP_MUST_CHECK;
-/* Whether there are any: of all VMs, or of the one of that name (`vm`). */
+/* Whether there are any: of all VMs, or of the one named `vm`. */
 bool vp_guest_traces_any(const char *directory, const vp_vms *vms, const char *vm);
 void vp_guest_traces_deinit(vp_guest_traces *traces);
 /* Calls `take` for every thread name in the record. */

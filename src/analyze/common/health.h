@@ -18,33 +18,34 @@ struct vp_health_stream {
 };
 
 struct vp_health {
-	unsigned classes; /* of streams (VP_STREAMS()) that are read */
+	unsigned classes; /* classes (VP_STREAMS()) of the streams that are read */
 	VP_VEC(struct vp_health_stream) streams;
 	uint64_t records, lost, damaged;
-	uint32_t cut_off; /* streams that end inside a packet */
+	uint32_t cut_off; /* streams that end within a packet */
 };
 
 typedef VP_VEC(char *) vp_sentences;
 
-/* Takes up how reading the streams went; call it after the last record. */
+/* Adds the results of reading the streams; call it after the last record. */
 void vp_health_add(const vp_stream_readers *streams, struct vp_health *health);
 void vp_health_deinit(struct vp_health *health);
-/* Records of these streams that were lost: as the streams count them, or as the recorder did, which
- * knows of more. */
+/* Number of lost records of these streams, from the streams or from the recorder, whichever is
+ * larger. */
 uint64_t vp_health_lost(const struct vp_health *health, const struct vp_recording *recording);
-/* Records of each class of streams, and lost ones. For an interrupted recording they are known only
- * for the streams that were read. */
+/* Number of records per stream class, and of lost ones. For an interrupted recording they are known
+ * only for the streams that were read. */
 struct vp_losses {
 	uint64_t records[VP_STREAM_CLASSES], lost[VP_STREAM_CLASSES];
-	uint64_t period_ns; /* what a sample stands for */
+	uint64_t period_ns; /* time that a sample represents */
 };
 void vp_health_losses(const struct vp_health *health, const struct vp_recording *recording,
 		      struct vp_losses *ret);
-/* Appends a sentence for each thing that is wrong. */
+/* Appends a sentence per problem. */
 void vp_health_sentences(const struct vp_health *health, const struct vp_recording *recording,
 			 vp_sentences *sentences);
 
-/* Reads `recording` and `vms`; a damaged `vms` costs the VMs' names and a sentence. */
+/* Reads `recording` and `vms`; if `vms` is damaged, names of VMs are missing and there is a
+ * sentence about it. */
 struct vp_error *vp_recording_open(const char *directory, struct vp_recording *recording,
 				   vp_vms *vms, vp_sentences *sentences) VP_MUST_CHECK;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Each distinct key of a fixed size once, numbered from 0 in order of arrival. */
+/* Set of distinct keys of a fixed size, numbered from 0 in order of insertion. */
 #ifndef VP_ANALYZE_COMMON_KEY_SET_H
 #define VP_ANALYZE_COMMON_KEY_SET_H
 
@@ -12,11 +12,11 @@
 #include "base/vec.h"
 
 struct vp_key_set {
-	size_t key_size; /* set by the owner before the first use; keys have no padding */
+	size_t key_size; /* set by the owner before first use; keys must not have padding */
 	uint32_t count;
 	struct vp_buffer keys;
-	struct vp_map first;   /* hash -> first key with it */
-	VP_VEC(uint32_t) next; /* per key: the next one with the same hash, or UINT32_MAX */
+	struct vp_map first;   /* hash → first key with it */
+	VP_VEC(uint32_t) next; /* per key: next one with the same hash, or UINT32_MAX */
 };
 
 void vp_key_set_deinit(struct vp_key_set *set);

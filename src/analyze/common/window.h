@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A window of a recording's time. */
+/* A time window of a recording. */
 #ifndef VP_ANALYZE_COMMON_WINDOW_H
 #define VP_ANALYZE_COMMON_WINDOW_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct vp_window {
-	uint64_t from, to; /* CLOCK_MONOTONIC, ns; `to` 0: all of the recording */
+	uint64_t from, to; /* CLOCK_MONOTONIC, ns; `to` 0: the whole recording */
 };
 
 static inline bool vp_window_is_all(const struct vp_window *window)
@@ -15,7 +15,7 @@ static inline bool vp_window_is_all(const struct vp_window *window)
 	return !window->to;
 }
 
-/* ns of the window in the stretch from `begin` to `end`. */
+/* Overlap of the window with the time from `begin` to `end`, ns. */
 static inline uint64_t vp_window_overlap(const struct vp_window *window, uint64_t begin,
 					 uint64_t end)
 {
@@ -26,8 +26,8 @@ static inline uint64_t vp_window_overlap(const struct vp_window *window, uint64_
 	return end > begin ? end - begin : 0;
 }
 
-/* The part of `amount` that falls into the window if it is spread evenly from `begin` to `end`.
- * The parts of adjoining windows sum to the whole. */
+/* The part of `amount` in the window if it is spread evenly from `begin` to `end`. The parts of
+ * adjacent windows sum to the whole. */
 static inline uint64_t vp_window_part(const struct vp_window *window, uint64_t begin, uint64_t end,
 				      uint64_t amount)
 {
@@ -35,7 +35,7 @@ static inline uint64_t vp_window_part(const struct vp_window *window, uint64_t b
 
 	if (vp_window_is_all(window))
 		return amount;
-	/* An instant. */
+	/* a single instant */
 	if (!length)
 		return end > window->from && end <= window->to ? amount : 0;
 	uint64_t before = window->from > begin ? window->from - begin : 0;

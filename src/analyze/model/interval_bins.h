@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * A recording's intervals by subject over time, in bins of equal length, for pictures: as many
- * numbers as a picture can show, however many intervals there are.
- */
+/* Intervals by subject over time, in a limited number of bins of equal length, for charts. */
 #ifndef VP_ANALYZE_MODEL_INTERVAL_BINS_H
 #define VP_ANALYZE_MODEL_INTERVAL_BINS_H
 
@@ -11,24 +8,25 @@
 #include "base/vec.h"
 
 struct vp_interval_bins_subject {
-	uint32_t name;      /* in `subjects` */
-	uint64_t intervals; /* in all */
-	size_t first;       /* of its bins.count_per_subject * (events + 1) numbers in `values` */
+	uint32_t name;      /* index in `subjects` */
+	uint64_t intervals; /* total number of intervals */
+	size_t first; /* index in `values` of its bins.count_per_subject * (events + 1) numbers */
 };
 
 struct vp_interval_bins {
-	uint64_t begin, width; /* of the first bin, of each; ns */
-	uint32_t count;        /* of bins */
+	uint64_t begin, width; /* start of the first bin, and width of each; ns */
+	uint32_t count;        /* number of bins */
 	size_t events;
 	struct vp_intern texts;
-	VP_VEC(struct vp_interval_bins_subject) subjects; /* most intervals first */
-	/* Bin after bin of a subject: what each event counted in the intervals that end there
-	 * (vp_interval_estimate(); NaN if it was never live), then their length in ns. */
+	VP_VEC(struct vp_interval_bins_subject)
+	subjects; /* sorted by number of intervals, descending */
+	/* Per subject, bin by bin: count of each event in the intervals that end there
+	 * (vp_interval_estimate(); NaN if never live), then their length in ns. */
 	VP_VEC(double) values;
-	size_t left_out; /* subjects for which there was no room */
+	size_t left_out; /* subjects that did not fit */
 };
 
-/* At most `most` numbers in `values`. */
+/* `most`: maximum number of `values`. */
 void vp_interval_bins_make(const struct vp_interval_recording *rec, size_t most,
 			   struct vp_interval_bins *ret);
 void vp_interval_bins_deinit(struct vp_interval_bins *bins);

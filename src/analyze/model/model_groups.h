@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Groups of predictors, given by the user or proposed, and what each contributes. */
+/* Groups of predictors, given by the user or proposed, with their contributions. */
 #ifndef VP_ANALYZE_MODEL_MODEL_GROUPS_H
 #define VP_ANALYZE_MODEL_MODEL_GROUPS_H
 
@@ -19,13 +19,11 @@ struct vp_model_groups {
 	VP_VEC(struct vp_model_group) at;
 };
 
-/* Proposed from the data: named by their first member and how many more there are. */
+/* Proposes groups from the data, named by their first member and the number of others. */
 void vp_model_groups_propose(struct vp_model_groups *groups, struct vp_linear *model,
 			     const struct vp_data *data);
-/*
- * From a file of lines "NAME: COLUMN, COLUMN …"; '#' begins a comment; a column may end in '*' for
- * all that begin so. Columns in no line are groups of their own.
- */
+/* Reads a file of lines "NAME: COLUMN, COLUMN …"; '#' starts a comment; a column may end in '*' as
+ * a wildcard. Other columns are groups of their own. */
 struct vp_error *vp_model_groups_read(struct vp_model_groups *groups, const char *path,
 				      struct vp_linear *model,
 				      const struct vp_data *data) VP_MUST_CHECK;

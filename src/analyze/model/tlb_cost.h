@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The cost of TLB misses in a VM, by regression of its intervals' cycles per instruction. */
+/* Cost of TLB misses in a VM, by regression of cycles per instruction of its intervals. */
 #ifndef VP_ANALYZE_MODEL_TLB_COST_H
 #define VP_ANALYZE_MODEL_TLB_COST_H
 
@@ -11,16 +11,17 @@
 
 struct vp_tlb_cost {
 	size_t intervals;
-	double percent; /* of the cycles of the VM's vCPUs: the misses' part of the mean CPI */
-	double error;   /* standard error of `percent`: the sum of those of all kinds of misses */
+	double percent; /* percent of the cycles of the VM's vCPUs: the part of TLB misses in the
+			   mean CPI */
+	double error;   /* standard error of `percent`: sum over all kinds of misses */
 	double misses;  /* per 1000 instructions */
-	double each;    /* cycles of a miss */
+	double each;    /* cycles per miss */
 };
 
 /*
- * The regression is of CPI by all events of the recipe. False: the recording has no cycles,
- * instructions or TLB misses of the VM, fewer than ten complete intervals for each event, or misses
- * that depend linearly on other events.
+ * Regression of CPI on all events of the recipe. False: no cycles, instructions or TLB misses of
+ * the VM, fewer than ten complete intervals per event, or misses that depend linearly on other
+ * events.
  */
 bool vp_tlb_cost_of_vm(const struct vp_interval_recording *rec, const struct vp_vm *vm,
 		       struct vp_tlb_cost *ret);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Counts records of samples in classes: those that differ in time and address alone are one. The
- * view is asked once for all ticks of a class; their addresses go to the tally.
+ * Counts sample records by class: records that differ only in time and address are in the same
+ * class. The view is called once for all ticks of a class; their addresses are counted in the
+ * tally.
  */
 #ifndef VP_ANALYZE_PROFILE_CLASSES_H
 #define VP_ANALYZE_PROFILE_CLASSES_H
@@ -17,17 +18,17 @@ struct vp_classes_setup {
 	void *state; /* of the view */
 	struct vp_flow *flow;
 	struct vp_pass_counts *counts;
-	uint64_t from, to; /* only ticks of this time; to 0: no bound */
+	uint64_t from, to; /* only ticks of this time; to 0: no limit */
 };
 
 struct vp_classes;
 
-/* The flow's timeline is at its start and keeps no chains. The objects in `setup` must outlive the
- * classes; free them with vp_classes_free(). */
+/* The flow's timeline must be at its start and keep no stacks. Objects in `setup` must outlive the
+ * classes. */
 struct vp_classes *vp_classes_new(const struct vp_classes_setup *setup) VP_MUST_CHECK;
-/* Takes the batch's records; *last is the latest time so far. Returns how many they were. */
+/* Processes the records of the batch and returns their number; *last: latest time so far. */
 uint64_t vp_classes_take(struct vp_classes *classes, struct vp_batch *batch, uint64_t *last);
-/* Hands everything that was counted to the view; the timeline is as after its last record. */
+/* Passes all counts to the view; the timeline must be after its last record. */
 void vp_classes_close(struct vp_classes *classes);
 void vp_classes_free(struct vp_classes *classes);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Named frames: what one address of one sample is, each distinct one once and by number. */
+/* Named frames: distinct results of resolving sample addresses, numbered. */
 #ifndef VP_ANALYZE_PROFILE_FRAME_H
 #define VP_ANALYZE_PROFILE_FRAME_H
 
@@ -9,10 +9,10 @@
 #include "base/vec.h"
 #include "timeline/guests.h"
 
-/* Kind of a frame. KERNEL and USER are the guest's, or the host's in a frame without a VM. */
+/* Kind of a frame. KERNEL and USER are of the guest; of the host in a frame without a VM. */
 enum vp_kind { VP_KIND_KERNEL, VP_KIND_USER, VP_KIND_IDLE, VP_KIND_STEAL, VP_KIND_VM, VP_KINDS };
 
-/* Columns by which frames are distinguished: frames that differ only in others are the same. */
+/* Columns that distinguish frames: frames that differ only in others are the same. */
 enum vp_frame_column {
 	VP_COLUMN_FUNCTION = 1,
 	VP_COLUMN_MODULE = 2,
@@ -23,17 +23,17 @@ enum vp_frame_column {
 	VP_COLUMNS_ALL = 63,
 };
 
-/* Texts are numbers in vp_frames.texts, or VP_NONE: unknown, or not the same wherever it was. */
+/* Texts are numbers in vp_frames.texts, or VP_NONE: unknown, or not unique. */
 struct vp_frame {
-	uint32_t part; /* of the view; frames of different parts are different */
+	uint32_t part; /* of the view; frames of different parts are distinct */
 	uint32_t kind; /* enum vp_kind, or VP_NONE */
 	uint32_t function, module, process, pid;
 	uint32_t vm;   /* VP_NONE: the host */
 	uint32_t vcpu; /* its number */
 };
 
-/* The address that a frame is at in a stack, and where its function begins, as far as that is
- * known: the address itself if not. 0: it is no code. */
+/* Address of a frame in a stack, and start of its function; if unknown, the address itself. 0: not
+ * code. */
 struct vp_frame_address {
 	uint64_t ip, start;
 };
@@ -45,20 +45,19 @@ struct vp_frames {
 	VP_VEC(struct vp_frame) at;
 };
 
-/* "kernel", "user", …, or NULL. `kind` is an enum vp_kind. */
+/* "kernel", "user", …, or NULL. `kind`: enum vp_kind. */
 const char *vp_kind_name(uint32_t kind);
 
 /* `columns`: bits of enum vp_frame_column. */
 void vp_frames_init(struct vp_frames *frames, unsigned columns);
 void vp_frames_deinit(struct vp_frames *frames);
-/* The number of that frame, added if it is new; other columns than those of `frames` are ignored.
- */
+/* The number of that frame, added if new; columns other than those of `frames` are ignored. */
 uint32_t vp_frames_add(struct vp_frames *frames, const struct vp_frame *frame);
-/* Adds the frames of `from`, whose columns are the same. `part_of` has a number here for each of
- * its parts, `text_of` for each of its texts; returns one for each of its frames, to be freed. */
+/* Adds the frames of `from`, which has the same columns. `part_of` and `text_of` map its parts and
+ * texts to numbers here; returns an array that maps its frames, to be freed. */
 uint32_t *vp_frames_merge(struct vp_frames *frames, const struct vp_frames *from,
 			  const uint32_t *part_of, const uint32_t *text_of) VP_MUST_CHECK;
-/* The number of a frame's text. */
+/* The number of a text. */
 uint32_t vp_frames_text(struct vp_frames *frames, const char *text);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * One pass through a recording, or through a stretch of its time: a view's ticks become totals.
- * Passes of neighbouring stretches are merged into one.
- */
+/* A pass over a recording or a segment of its time: counts a view's ticks in totals. Passes over
+ * adjacent segments are merged. */
 #ifndef VP_ANALYZE_PROFILE_PASS_H
 #define VP_ANALYZE_PROFILE_PASS_H
 
@@ -23,52 +21,50 @@ struct vp_profile_options {
 	const char *vm;    /* a name or a pid, or NULL */
 	const char *comm;  /* only rows of this process, or NULL */
 	uint64_t pid;      /* only rows of this process, or 0 */
-	uint64_t from, to; /* only ticks of this time, ns of CLOCK_MONOTONIC; to 0: no bound */
+	uint64_t from, to; /* only ticks of this time, ns of CLOCK_MONOTONIC; to 0: no limit */
 	const int *pcpus;  /* only ticks of these pCPUs, if n_pcpus is not 0 */
 	size_t n_pcpus;
 	bool has_vcpu;
 	uint64_t vcpu;
 	bool per_vcpu;
-	unsigned columns;  /* enum vp_frame_column; 0: the view's usual ones */
-	bool per_process;  /* usual columns, and the pid */
-	bool chains;       /* call chains, too: stacks and what rows' callees took */
-	bool needs_chains; /* a recording without call chains is an error */
-	bool events_only;  /* samples are not requested: no notes about them */
-	bool
-	    by_callees; /* rows with most samples of their own and of what they called come first */
-	const struct vp_sample_sink *sink; /* who wants the samples one by one instead of rows, or
-					    * NULL; these come from one thread */
-	uint32_t jobs;                     /* threads; 0: one */
-	bool max_jobs; /* fewer if the recording is so small that more are not worth it */
+	unsigned columns;  /* enum vp_frame_column; 0: the view's defaults */
+	bool per_process;  /* default columns, and the pid */
+	bool chains;       /* also count stacks, and samples of rows with their callees */
+	bool needs_chains; /* a recording without stacks is an error */
+	bool events_only;  /* samples are not needed: no notes about them */
+	bool by_callees;   /* sort rows by samples including callees */
+	const struct vp_sample_sink
+	    *sink; /* receives the samples one by one, from one thread, instead of rows; or NULL */
+	uint32_t jobs; /* threads; 0: one */
+	bool max_jobs; /* use fewer threads for a small recording */
 };
 
 /* Input of a pass. */
 struct vp_pass_input {
 	const struct vp_profile_options *options;
 	const struct vp_recording *recording;
-	vp_vms *vms; /* may grow by VMs that only the records know; by one pass of several it does
-			not */
+	vp_vms *vms; /* VMs known only from records may be added; not by one of several passes */
 	const vp_stream_readers *streams; /* at their start; for this pass only */
 	const struct vp_naming *naming;
-	uint64_t from, until; /* the stretch, ns of CLOCK_MONOTONIC; 0: no bound */
-	/* One record after another in order of time, even if that makes no difference: which
-	 * addresses without a name share one frame depends on it when there are very many. */
+	uint64_t from, until; /* the segment, ns of CLOCK_MONOTONIC; 0: no limit */
+	/* Process records strictly in order of time, even if the counts do not depend on it: if
+	 * there are very many unnamed addresses, those that share a frame do. */
 	bool in_order;
-	/* Shared by several passes at a time: set, they end early, and what they made is worthless.
-	 * NULL: there is one only. */
+	/* Shared by concurrent passes: when set, they stop early and their results are invalid.
+	 * NULL: there is only one. */
 	bool *stop;
 };
 
-struct vp_pass { /* one thread's */
+struct vp_pass { /* used by one thread */
 	struct vp_pass_input input;
-	vp_vms *vms; /* the input's, or `own`: those, followed by VMs that only the records have */
+	vp_vms *vms; /* the input's, or `own`: those, followed by VMs known only from records */
 	vp_vms own;
-	size_t given; /* VMs of the input */
+	size_t given; /* number of VMs of the input */
 	struct vp_timeline timeline;
 	struct vp_flow flow;
 	struct vp_pass_counts counts;
-	size_t unnamed;      /* addresses without a name */
-	uint64_t begin, end; /* digests of the timeline */
+	size_t unnamed;      /* number of unnamed addresses */
+	uint64_t begin, end; /* digests of the timeline's state */
 } __attribute__((aligned(VP_APART)));
 
 /* Columns of the rows: enum vp_frame_column. */
@@ -77,12 +73,12 @@ unsigned vp_pass_columns(const struct vp_profile_options *options);
 struct vp_error *vp_pass_init(struct vp_pass *pass,
 			      const struct vp_pass_input *input) VP_MUST_CHECK;
 void vp_pass_deinit(struct vp_pass *pass);
-/* Reads the records of its stretch and counts them. */
+/* Processes the records of its segment. */
 void vp_pass_run(struct vp_pass *pass);
-/* Adds `next`, whose stretch follows that of `pass`. False: together they are not what one pass
- * over both would be. */
+/* Adds `next`, whose segment follows that of `pass`. False: the result would differ from a single
+ * pass over both. */
 bool vp_pass_merge(struct vp_pass *pass, const struct vp_pass *next) VP_MUST_CHECK;
-/* After the last one was merged: the input's VMs are all that are known. */
+/* After the last merge: the input's VMs are complete. */
 void vp_pass_close(struct vp_pass *pass);
 
 #endif

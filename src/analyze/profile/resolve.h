@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * From a tick's sample to its named frame. Three caches stand before the names: the context of a
- * sample, the address space of a (machine, root), and the frame of a (context, address).
- */
+/* Resolves a tick's sample to a named frame. Three caches avoid most lookups: the context of a
+ * sample, the address space of (machine, CR3), and the frame of (context, address). */
 #ifndef VP_ANALYZE_PROFILE_RESOLVE_H
 #define VP_ANALYZE_PROFILE_RESOLVE_H
 
@@ -12,13 +10,13 @@
 #include "base/macros.h"
 #include "timeline/timeline.h"
 
-/* How a guest sample got its process or, failing that, its name. */
+/* How the process of a guest sample was found or, without a process, its name. */
 enum vp_route {
 	VP_ROUTE_NONE,
-	VP_ROUTE_CR3,     /* process by CR3 */
-	VP_ROUTE_KERNEL,  /* no process, but a name from the guest kernel's symbols */
-	VP_ROUTE_MEMORY,  /* process by the guest's current task, read from its memory */
-	VP_ROUTE_ADDRESS, /* the one process whose code is at that address */
+	VP_ROUTE_CR3,     /* by CR3 */
+	VP_ROUTE_KERNEL,  /* no process, but a symbol of the guest kernel */
+	VP_ROUTE_MEMORY,  /* by the guest's current task, read from its memory */
+	VP_ROUTE_ADDRESS, /* the only process with code at that address */
 	VP_ROUTES
 };
 
@@ -27,18 +25,18 @@ const char *vp_route_name(enum vp_route route);
 
 struct vp_resolved {
 	uint64_t weight;
-	uint64_t start; /* where its function begins */
+	uint64_t start; /* start of the function */
 	uint32_t frame; /* VP_NONE: filtered out */
 	uint32_t route; /* enum vp_route */
 	bool named;     /* its function is known */
 	bool guest;
 };
 
-/* Addresses that have the name of one that was looked up. The low bits of `code` are the frame, all
- * ones if it is filtered out; above it are the route, and whether there is no name. */
+/* Range of addresses with the name of a looked-up one. `code`: the low bits are the frame (all
+ * ones: filtered out); above are the route, and whether the name is missing. */
 struct vp_named_range {
 	uint64_t start;
-	uint64_t size; /* 0: the name is that sample's only */
+	uint64_t size; /* 0: the name is for that sample only */
 	uint32_t code;
 };
 
@@ -61,52 +59,53 @@ static inline bool vp_code_is_named(uint32_t code)
 	return !(code & VP_CODE_UNNAMED);
 }
 
-/* Takes samples in the order in which they were handed over. */
+/* Receives samples in the order in which they were submitted. */
 typedef void (*vp_resolved_fn)(void *context, const struct vp_resolved *samples, uint32_t count);
 
-/* Addresses without a name are frames of their own up to here, then one frame. */
+/* Number of unnamed addresses with frames of their own; further ones share a frame. */
 enum { VP_RESOLVER_UNNAMED = 50000 };
 
 struct vp_resolver_setup {
 	const struct vp_naming *naming;
 	struct vp_timeline *timeline;
 	const struct vp_filter *filter;
-	struct vp_frames *frames; /* where the frames go */
+	struct vp_frames *frames; /* receives the frames */
 	vp_resolved_fn take;
-	void *context; /* of `take` */
+	void *context; /* for `take` */
 };
 
 struct vp_resolver;
 
-/* The objects in `setup` must outlive the resolver. */
+/* Objects in `setup` must outlive the resolver. */
 struct vp_resolver *vp_resolver_new(const struct vp_resolver_setup *setup);
 void vp_resolver_free(struct vp_resolver *resolver);
 
-/* The context of a tick's sample, which belongs to that part of the view. */
+/* The context of a tick's sample, in that part of the view. */
 uint32_t vp_resolver_context(struct vp_resolver *resolver, const struct vp_tick *tick,
 			     uint32_t part);
-/* The same, and how long it is that of ticks that differ in nothing but time and address; *from >
- * *to: of this one only. At an interrupt (VP_AT_INTERRUPT) of a guest's user space the page
- * matters, too. */
+/*
+ * The same, with the times for which it is valid for ticks that differ only in time and address;
+ * *from > *to: only for this one. At an interrupt (VP_AT_INTERRUPT) in guest user space the page
+ * matters, too.
+ */
 uint32_t vp_resolver_context_for(struct vp_resolver *resolver, const struct vp_tick *tick,
 				 uint32_t part, uint64_t *from, uint64_t *to);
-/* Whether samples of that context are a guest's. */
+/* Whether samples of that context are in a guest. */
 bool vp_resolver_is_guest(const struct vp_resolver *resolver, uint32_t context);
-/* Looks an address up in a context. */
+/* Looks up an address in a context. */
 struct vp_named_range vp_resolver_range(struct vp_resolver *resolver, uint32_t context, uint64_t ip,
 					uint64_t time);
-/* Names an address in a context. Returns the frame; VP_NONE: filtered out. *start: where its
- * function begins. */
+/* Names an address in a context. Returns the frame; VP_NONE: filtered out. *start: start of its
+ * function. */
 uint32_t vp_resolver_frame(struct vp_resolver *resolver, uint32_t context, uint64_t ip,
 			   uint64_t time, uint64_t *start);
-/* Names the tick's sample and hands it to `take`: many at once, so that their places in the cache
- * come from memory together. */
+/* Names the tick's sample and passes it to `take`: in batches, so that cache misses overlap. */
 void vp_resolver_submit(struct vp_resolver *resolver, const struct vp_tick *tick, uint32_t part);
-/* Texts of addresses without a name, by number, of which there are `*count`; full: there were more
- * than VP_RESOLVER_UNNAMED, and the rest share one frame. */
+/* Texts of unnamed addresses by number; *count: how many. full: there were more than
+ * VP_RESOLVER_UNNAMED, and the rest share a frame. */
 const uint32_t *vp_resolver_unnamed(const struct vp_resolver *resolver, size_t *count);
 bool vp_resolver_is_full(const struct vp_resolver *resolver);
-/* Hands on what vp_resolver_submit() still keeps; to be called at the end. */
+/* Passes on samples that vp_resolver_submit() has kept; call it at the end. */
 void vp_resolver_flush(struct vp_resolver *resolver);
 
 #endif

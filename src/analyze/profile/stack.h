@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * From a sample's call chains to its stack of named frames. A vCPU's stack begins in the guest;
- * where the host is at work for it, the host's frames follow the guest's.
- */
+/* Builds a sample's stack of named frames from its walks. A vCPU's stack starts in the guest; if
+ * the host works for it, the host's frames follow. */
 #ifndef VP_ANALYZE_PROFILE_STACK_H
 #define VP_ANALYZE_PROFILE_STACK_H
 
@@ -11,18 +9,18 @@
 #include "schema/chain_frames.h"
 #include "symbol/unwind.h"
 
-/* The part of a stack that a walk was for, and how it ended. */
+/* Part of a stack, and how its walk ended. */
 enum vp_walk { VP_WALK_GUEST_USER, VP_WALK_GUEST_KERNEL, VP_WALK_HOST, VP_WALKS };
 enum vp_walk_end {
 	VP_WALK_WHOLE,
 	VP_WALK_NO_FRAME,    /* code without frame pointers */
-	VP_WALK_TOO_DEEP,    /* more frames than are taken */
-	VP_WALK_UNREADABLE,  /* a page that could not be read then */
-	VP_WALK_NO_RULE,     /* kernel code without unwind table */
-	VP_WALK_NO_STACK,    /* beyond the bytes of the kernel's stack that were kept */
-	VP_WALK_NO_REGISTER, /* a register that is not known there */
-	VP_WALK_NO_POINTER,  /* the stack pointer is not known (Intel) */
-	VP_WALK_NOT_WALKED,  /* registers, address space or tables are not known */
+	VP_WALK_TOO_DEEP,    /* more frames than the limit */
+	VP_WALK_UNREADABLE,  /* a page that could not be read */
+	VP_WALK_NO_RULE,     /* kernel code without ORC data */
+	VP_WALK_NO_STACK,    /* outside the recorded bytes of the kernel stack */
+	VP_WALK_NO_REGISTER, /* the rule needs an unknown register */
+	VP_WALK_NO_POINTER,  /* unknown stack pointer (Intel) */
+	VP_WALK_NOT_WALKED,  /* unknown registers, address space or tables */
 	VP_WALK_ENDS
 };
 
@@ -43,12 +41,12 @@ struct vp_stacks {
 	struct vp_timeline *timeline;
 	const struct vp_naming *naming;
 	struct vp_frames *frames;
-	bool hosts_only; /* the guest's frames stay out of a vCPU's stack */
+	bool hosts_only; /* leave the guest's frames out of a vCPU's stack */
 	uint64_t walks[VP_WALKS][VP_WALK_ENDS];
 	struct vp_unwind unwind;
 };
 
-/* The stack of a tick of code: at least the frame that was hit. False: it is filtered out. */
+/* The stack of a tick of code, with at least the sampled frame. False: filtered out. */
 bool vp_stacks_make(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
 		    struct vp_stack *stack);
 

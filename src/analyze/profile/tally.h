@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Counts addresses by context: each 64 bytes of code that a context has samples in hold their own
- * count, next to the name that was found for them. Frames get the sums later.
- */
+/* Counts samples by context and address: each 64-byte line of code with samples in a context has
+ * its own counts, next to the names found for it. Sums per frame are computed later. */
 #ifndef VP_ANALYZE_PROFILE_TALLY_H
 #define VP_ANALYZE_PROFILE_TALLY_H
 
@@ -13,7 +11,7 @@ enum { VP_TALLY_WAITING = 32, VP_TALLY_LINE_BITS = 6 };
 
 struct vp_tally_set;
 
-/* A sample that waits for its slots to come from memory. */
+/* A sample waiting for its slots to be fetched into the CPU cache. */
 struct vp_tally_sample {
 	struct vp_tally_set *set;
 	uint64_t ip, time, weight;
@@ -23,10 +21,9 @@ struct vp_tally_sample {
 struct vp_tally {
 	struct vp_resolver *resolver;
 	struct vp_totals *totals;
-	struct vp_tally_set *sets; /* by hash of context and line of code */
+	struct vp_tally_set *sets; /* by hash of context and code line */
 	unsigned bits;             /* log2 of their number */
-	/* Samples, and slots taken from others, since the last look at whether there are too few.
-	 */
+	/* Number of samples and evictions since the last check of the table's size. */
 	uint32_t lookups, evictions;
 	uint32_t n_waiting;
 	struct vp_tally_sample waiting[VP_TALLY_WAITING];
@@ -35,12 +32,12 @@ struct vp_tally {
 /* `resolver` and `totals` must outlive it. */
 void vp_tally_init(struct vp_tally *tally, struct vp_resolver *resolver, struct vp_totals *totals);
 void vp_tally_deinit(struct vp_tally *tally);
-/* Counts the samples that wait. */
+/* Counts the waiting samples. */
 void vp_tally_flush(struct vp_tally *tally);
-/* Hands everything that was counted to the totals. */
+/* Passes all counts to the totals. */
 void vp_tally_close(struct vp_tally *tally);
 
-/* The bytes of a set. */
+/* Size of a set in bytes. */
 enum { VP_TALLY_SET = 64 };
 
 /* Counts a sample in that context. */

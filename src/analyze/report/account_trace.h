@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The account of a recording without vCPU accounting, by the events of its trace. */
+/* vCPU accounting from trace events, for a recording without its own. */
 #ifndef VP_ANALYZE_REPORT_ACCOUNT_TRACE_H
 #define VP_ANALYZE_REPORT_ACCOUNT_TRACE_H
 
@@ -7,9 +7,9 @@
 #include "base/macros.h"
 
 /*
- * As vp_account_recording_open(). If the recording has no account, the events of the scheduler and
- * of KVM give the time of each state, exactly: in guest mode, asleep, waiting for a pCPU and for
- * whom. A note names the states that these events lack. Errors: there is neither.
+ * Like vp_account_recording_open(). Without accounting, the events of the scheduler and of KVM give
+ * the exact time of these states: guest, asleep, and runnable with thief. A note lists the states
+ * that they lack. Errors: neither is recorded.
  */
 struct vp_error *vp_account_trace_open(const char *path, const struct vp_window *window,
 				       struct vp_account_recording *ret) VP_MUST_CHECK;

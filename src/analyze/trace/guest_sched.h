@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Sums over what guests' threads did by their own kernels' events (threads.h) and what their vCPUs
- * did by the host's: where their time went, and what made the latency of their wake-ups.
- */
+/* Statistics of guest threads from guest kernels' events (threads.h) and of their vCPUs from host
+ * events: run and wait times, and components of wakeup latency. */
 #ifndef VP_ANALYZE_TRACE_GUEST_SCHED_H
 #define VP_ANALYZE_TRACE_GUEST_SCHED_H
 
@@ -11,24 +9,24 @@
 #include "base/clock_text.h"
 #include "base/vec.h"
 
-enum { VP_GUEST_SCHED_BUCKETS = 40 }; /* n has those from 2^n ns on */
+enum { VP_GUEST_SCHED_BUCKETS = 40 }; /* bucket n: from 2^n ns */
 
-/* Parts of a wakeup's latency; their sum is the whole. */
+/* Components of a wakeup's latency, which sum to the total. */
 enum vp_wakeup_part {
-	VP_WAKEUP_VCPU,       /* the vCPU's thread was woken, and waited for a pCPU */
-	VP_WAKEUP_INJECTION,  /* until the guest was interrupted, and handled it */
-	VP_WAKEUP_SCHEDULING, /* the thread was runnable until it had the vCPU */
+	VP_WAKEUP_VCPU,       /* the vCPU thread was woken and waited for a pCPU */
+	VP_WAKEUP_INJECTION,  /* until the guest handled the interrupt */
+	VP_WAKEUP_SCHEDULING, /* the thread was runnable until it got the vCPU */
 	VP_WAKEUP_PARTS
 };
 
 struct vp_guest_time {
 	const struct vp_thread *thread;
-	uint64_t on_cpu;   /* it had its vCPU, and that was in guest mode */
-	uint64_t host;     /* it had it, and that was on a pCPU outside of guest mode */
-	uint64_t runnable; /* it waited for its vCPU, which ran others */
-	uint64_t off;      /* current or runnable, and its vCPU did not run */
+	uint64_t on_cpu;   /* had its vCPU, in guest mode */
+	uint64_t host;     /* had its vCPU, on a pCPU outside guest mode */
+	uint64_t runnable; /* waited for its vCPU, which ran other threads */
+	uint64_t off;      /* current or runnable, while its vCPU was not running */
 	uint64_t asleep;
-	uint64_t thief_ns; /* of `off`: who took most of it in one piece */
+	uint64_t thief_ns; /* part of `off`: largest single piece by one thief */
 	const char *thief;
 };
 
@@ -44,11 +42,11 @@ struct vp_guest_sched {
 	uint64_t whole[VP_GUEST_SCHED_BUCKETS];
 	uint64_t by_part[VP_WAKEUP_PARTS][VP_GUEST_SCHED_BUCKETS];
 	size_t max_worst;
-	VP_VEC(struct vp_wakeup) worst; /* the longest first */
-	struct vp_clock_text clock;     /* the caller's: of times in tables */
+	VP_VEC(struct vp_wakeup) worst; /* sorted by length, descending */
+	struct vp_clock_text clock;     /* set by the caller: format of times in tables */
 };
 
-/* Sums all of the guests' threads. */
+/* Sums over all guest threads. */
 void vp_guest_sched_sum(struct vp_guest_sched *sched);
 void vp_guest_sched_deinit(struct vp_guest_sched *sched);
 void vp_guest_sched_thread_table(struct vp_guest_sched *sched, struct vp_table *table);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Sums over slices (analyze/trace/tracks.h): what vCPUs did, what became of the threads of guests
- * on them, how long vCPUs waited for a pCPU, and which waits were the longest.
- */
+/* Statistics over slices (analyze/trace/tracks.h): states of vCPUs and guest threads, histogram of
+ * waits for a pCPU, and the longest waits. */
 #ifndef VP_ANALYZE_TRACE_SCHED_H
 #define VP_ANALYZE_TRACE_SCHED_H
 
@@ -13,13 +11,13 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-enum { VP_SCHED_BUCKETS = 40 }; /* of waits: n has those from 2^n ns on */
+enum { VP_SCHED_BUCKETS = 40 }; /* of waits; bucket n: from 2^n ns */
 
 struct vp_sched_vcpu {
 	uint32_t vm, vcpu, tid;
 	uint64_t ns[VP_TRACK_STATES];
 	uint64_t exact, uncertain, unknown; /* ns in guest mode */
-	/* The wait at hand: who had its pCPU for the longest. */
+	/* The present wait: its main thief. */
 	uint64_t wait_begin, thief_ns;
 	uint32_t thief_tid;
 	const char *thief_comm;
@@ -29,7 +27,7 @@ struct vp_sched_thread {
 	uint32_t vcpu; /* index in `vcpus` */
 	uint32_t tid, pid;
 	const char *comm;
-	uint64_t exact, uncertain; /* ns in guest mode, from when it was current */
+	uint64_t exact, uncertain; /* ns in guest mode since it became current */
 	uint64_t host, stolen;     /* ns of its vCPU while it was current */
 };
 
@@ -42,13 +40,13 @@ struct vp_sched_theft {
 
 struct vp_sched_wait {
 	uint32_t vcpu; /* index in `vcpus` */
-	bool woken;    /* or preempted */
+	bool woken;    /* after a wakeup; false: after a preemption */
 	uint64_t begin, ns;
 	bool has_guest;
 	uint32_t guest_tid;
 	const char *guest_comm;
 	uint32_t thief_tid;
-	const char *thief_comm; /* NULL: not known */
+	const char *thief_comm; /* NULL: unknown */
 	bool has_thief;
 };
 
@@ -58,17 +56,17 @@ struct vp_sched {
 	VP_VEC(struct vp_sched_theft) thefts;
 	struct vp_map vcpu_of, thread_of, theft_of;
 	uint64_t woken[VP_SCHED_BUCKETS], preempted[VP_SCHED_BUCKETS];
-	size_t max_waits; /* number of the longest ones to keep, longest first */
+	size_t max_waits; /* number of longest waits to keep */
 	VP_VEC(struct vp_sched_wait) waits;
-	uint64_t left_out; /* slices of threads and thefts for which there was no room */
+	uint64_t left_out; /* slices of threads and thefts for which there was no space */
 	struct vp_intern texts;
-	struct vp_clock_text clock; /* the caller's: of times in tables */
+	struct vp_clock_text clock; /* set by the caller: format of times in tables */
 };
 
 void vp_sched_deinit(struct vp_sched *sched);
 void vp_sched_take(struct vp_sched *sched, const struct vp_track_slice *slice);
 
-/* Tables of what was summed; texts are of `sched` and `tracks`. */
+/* Tables of the statistics; texts belong to `sched` and `tracks`. */
 void vp_sched_vcpu_table(const struct vp_sched *sched, struct vp_tracks *tracks,
 			 struct vp_table *table);
 void vp_sched_thread_table(struct vp_sched *sched, struct vp_tracks *tracks,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* All classes of records that a recording's streams may have, with what each of their fields is. */
+/* All record classes that a recording's streams may have, with the meaning of each field. */
 #ifndef VP_ANALYZE_TRACE_SCRIPT_CLASSES_H
 #define VP_ANALYZE_TRACE_SCRIPT_CLASSES_H
 
@@ -12,25 +12,25 @@
 /* Meaning of a field beyond its number. */
 enum vp_script_role {
 	VP_SCRIPT_PLAIN,
-	VP_SCRIPT_HIDDEN,    /* it has no information, or less than another field */
-	VP_SCRIPT_TID,       /* who had the pCPU: no field of its own */
-	VP_SCRIPT_PREV_TID,  /* the same, and a field */
-	VP_SCRIPT_OTHER_TID, /* the thread's name is in another field */
-	VP_SCRIPT_GUEST_TID, /* the same, of a thread of the VM's guest */
+	VP_SCRIPT_HIDDEN,    /* no information beyond other fields */
+	VP_SCRIPT_TID,       /* running thread; not printed as a field */
+	VP_SCRIPT_PREV_TID,  /* the same, printed as a field */
+	VP_SCRIPT_OTHER_TID, /* a thread whose name is in another field */
+	VP_SCRIPT_GUEST_TID, /* the same, a thread of the VM's guest */
 	VP_SCRIPT_VM,
 	VP_SCRIPT_VCPU,
-	VP_SCRIPT_PCPU, /* of the hypervisor's */
+	VP_SCRIPT_PCPU, /* of the hypervisor */
 	VP_SCRIPT_VENDOR,
-	VP_SCRIPT_REASON, /* shown by name */
-	VP_SCRIPT_DETAIL, /* what an exit was to: shown in words */
+	VP_SCRIPT_REASON, /* printed by name */
+	VP_SCRIPT_DETAIL, /* exit detail: printed as text */
 	VP_SCRIPT_DETAIL_KIND,
 	VP_SCRIPT_FLAGS,
-	VP_SCRIPT_SWITCH, /* flags of a guest_switch, shown by name */
-	VP_SCRIPT_STATE,  /* a thread's, shown as a letter */
+	VP_SCRIPT_SWITCH, /* flags of a guest_switch, printed by name */
+	VP_SCRIPT_STATE,  /* state of a thread, printed as a letter */
 	VP_SCRIPT_PREEMPTED
 };
 
-/* One of the recording's columns. */
+/* A column of the recording. */
 struct vp_script_column {
 	uint32_t number;
 	const char *name;
@@ -40,12 +40,12 @@ struct vp_script_column {
 struct vp_script_part {
 	const struct vp_event_field *field;
 	enum vp_script_role role;
-	struct vp_script_column column, comm_column; /* empty in a class that is not chosen */
+	struct vp_script_column column, comm_column; /* empty in a class that is not selected */
 };
 
 struct vp_script_class {
-	const struct vp_event_class *event; /* NULL: there is no such class */
-	char *name;                         /* the event's, clean */
+	const struct vp_event_class *event; /* NULL: no such class */
+	char *name;                         /* name of the event, cleaned */
 	bool chosen;
 	bool of_hypervisor; /* its first fields are pcpu, vm, vcpu */
 	VP_VEC(struct vp_script_part) parts;
@@ -54,19 +54,20 @@ struct vp_script_class {
 struct vp_script_classes {
 	vp_event_classes fixed, defined; /* of the schema, of the recording */
 	VP_VEC(struct vp_script_class) all;
-	struct vp_intern *columns; /* names of the chosen classes' fields; the recording's */
+	struct vp_intern
+	    *columns; /* names of the selected classes' fields; owned by the recording */
 };
 
-/* Takes `defined` over, also if it fails; `columns` is the recording's. */
+/* Takes over `defined`, even on failure; `columns`: owned by the recording. */
 struct vp_error *vp_script_classes_init(struct vp_script_classes *classes,
 					vp_event_classes *defined,
 					struct vp_intern *columns) VP_MUST_CHECK;
-/* Chooses classes by name in all traces of a recording. Without names: all events, without thread
- * names, sums or stack pieces. A name may omit its system ("kvm_exit"). */
+/* Selects classes by name in all traces of a recording. Without names: all events, without thread
+ * names, sums or parts of stacks. A name may omit its system ("kvm_exit"). */
 struct vp_error *vp_script_classes_choose(struct vp_script_classes *const *traces, size_t n_traces,
 					  const char *const *names, size_t n_names) VP_MUST_CHECK;
 void vp_script_classes_deinit(struct vp_script_classes *classes);
-/* The class of that id, or NULL. */
+/* The class with that id, or NULL. */
 const struct vp_script_class *vp_script_classes_find(const struct vp_script_classes *classes,
 						     uint32_t id);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Shared by vperf account, steal and exits: options and output. */
+/* Options and output shared by vperf account, steal and exits. */
 #ifndef VP_CMD_COMMON_ACCOUNT_OPTIONS_H
 #define VP_CMD_COMMON_ACCOUNT_OPTIONS_H
 
@@ -23,8 +23,8 @@ struct vp_account_options {
 	uint64_t limit;
 	struct vp_format_words format;
 	bool events, verbose;
-	bool needs_exits; /* the events of a trace are not enough */
-	bool joins;       /* several recordings of a store can be read as one */
+	bool needs_exits; /* trace events are not sufficient */
+	bool joins;       /* several recordings of a store can be joined */
 	struct vp_store_options store;
 	struct vp_texts operands;
 	/* Parsed options. */
@@ -34,11 +34,11 @@ struct vp_account_options {
 	uint64_t number;
 	struct vp_window window;
 	struct vp_clock_text clock;
-	vp_account_parts parts; /* with --store, more than one: they are joined */
+	vp_account_parts parts; /* with --store and several recordings: they are joined */
 };
 
 #define VP_ACCOUNT_STORE_OPTION(options) VP_STORE_OPTION(&(options)->store)
-/* The options that the verbs have in common, for their tables. */
+/* Common options, for the commands' option tables. */
 #define VP_ACCOUNT_OPTIONS(options)                                                                \
 	{'i',                                                                                      \
 	 "input",                                                                                  \
@@ -72,21 +72,21 @@ struct vp_account_options {
 		0, "limit", VP_OPTION_COUNT, &(options)->limit, "N", "print only the first N rows" \
 	}
 
-/* Says what the words mean, or what is wrong with them. */
+/* Parses the options' values. Errors: an invalid value. */
 struct vp_error *vp_account_options_check(struct vp_account_options *options) VP_MUST_CHECK;
 void vp_account_options_deinit(struct vp_account_options *options);
-/* Opens the recording, or all of them, and what the options show of it. */
+/* Opens the recording or recordings, and the view selected by the options. */
 struct vp_error *vp_account_options_open(const struct vp_account_options *options,
 					 struct vp_account_recording *rec,
 					 struct vp_account_view *view) VP_MUST_CHECK;
 
-/* A table, and what it is called in JSON. */
+/* A table with its key in JSON. */
 struct vp_named_table {
 	const char *key;
 	struct vp_table table;
 };
 
-/* Prints to stdout; CSV is the first table alone. With text, the checks end it if wanted. */
+/* Prints to stdout; CSV is the first table only. Text ends with the checks, if requested. */
 struct vp_error *vp_account_print(const struct vp_account_options *options,
 				  const struct vp_account_recording *rec, const char *verb,
 				  struct vp_named_table *tables, size_t n_tables,

@@ -10,8 +10,7 @@
 #include "base/macros.h"
 #include "cmd/common/options.h"
 
-/* *ret is the index of `text` in `names`. The error names all of them, and those that are spelled
- * like it. */
+/* *ret is the index of `text` in `names`. The error lists all names, with spelling suggestions. */
 struct vp_error *vp_choose(const char *option, const char *text, const char *const *names,
 			   size_t n_names, size_t *ret) VP_MUST_CHECK;
 
@@ -27,10 +26,11 @@ struct vp_format_words {
 		0, "csv", VP_OPTION_FLAG, &(words)->csv, NULL, "same as --format " csv_name        \
 	}
 
-/* The chosen name; without a word the first one. --json stands for the one that begins like it. */
+/* The chosen name; the first one without --format. --json: the first name that starts with
+ * "json". */
 struct vp_error *vp_choose_format(const struct vp_format_words *words, const char *const *names,
 				  size_t n_names, const char **ret) VP_MUST_CHECK;
-/* The same among text, json and csv; the second among text and json only. */
+/* The same for text, json and csv; the second for text and json only. */
 struct vp_error *vp_choose_table_format(const struct vp_format_words *words,
 					const char **ret) VP_MUST_CHECK;
 struct vp_error *vp_choose_text_or_json(const struct vp_format_words *words,

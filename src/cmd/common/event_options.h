@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Options that the verbs about recorded events have in common: which time, which pCPUs. */
+/* Options shared by commands that print events: time window, pCPUs. */
 #ifndef VP_CMD_COMMON_EVENT_OPTIONS_H
 #define VP_CMD_COMMON_EVENT_OPTIONS_H
 
@@ -41,13 +41,13 @@ struct vp_event_options {
 		    "only these pCPUs, such as 0-3,8"                                              \
 	}
 
-/* For those that print times. */
+/* For commands that print times. */
 #define VP_CLOCK_OPTION(options)                                                                   \
 	{                                                                                          \
 		0, "clock", VP_OPTION_TEXT, &(options)->clock_form, "FORM", VP_CLOCK_HELP          \
 	}
 
-/* Errors: what cannot be understood, more than one recording. */
+/* Errors: an invalid value, or more than one recording. */
 struct vp_error *vp_event_options_check(struct vp_event_options *options) VP_MUST_CHECK;
 void vp_event_options_deinit(struct vp_event_options *options);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Options about names of code, the same for each verb that has such. */
+/* Options for names of code, shared by the commands that resolve them. */
 #ifndef VP_CMD_COMMON_NAMING_OPTIONS_H
 #define VP_CMD_COMMON_NAMING_OPTIONS_H
 
@@ -37,7 +37,7 @@ struct vp_naming_words {
 		    "use no files of this machine for names, only the recording"                   \
 	}
 
-/* Parses the options, for the recording in `directory`; NAME=FILE is split in the caller's argv. */
+/* Parses the options for the recording in `directory`; NAME=FILE is split in place in argv. */
 struct vp_error *vp_naming_words_check(const struct vp_naming_words *words, const char *directory,
 				       struct vp_naming_options *ret) VP_MUST_CHECK;
 void vp_naming_words_deinit(struct vp_naming_words *words, struct vp_naming_options *options);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A program that consists of verbs. */
+/* A program with commands. */
 #ifndef VP_CMD_COMMON_PROGRAM_H
 #define VP_CMD_COMMON_PROGRAM_H
 
@@ -14,7 +14,7 @@ struct vp_program {
 	size_t n_verbs;
 };
 
-/* Finds the verb and runs it; returns the exit status. */
+/* Runs the command in argv; returns the exit status. */
 int vp_program_run(const struct vp_program *program, int argc, char **argv);
 
 #endif

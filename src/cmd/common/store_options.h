@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* --store DIR: recordings that vperfd keeps, instead of the directory of one. */
+/* Option --store DIR: reads recordings of vperfd instead of one directory. */
 #ifndef VP_CMD_COMMON_STORE_OPTIONS_H
 #define VP_CMD_COMMON_STORE_OPTIONS_H
 
@@ -9,8 +9,8 @@
 #include "cmd/common/options.h"
 
 struct vp_store_options {
-	const char *store; /* NULL: none */
-	/* By vp_store_options_choose(): */
+	const char *store; /* NULL: not given */
+	/* Set by vp_store_options_choose(): */
 	char *directory, *time;
 };
 
@@ -21,17 +21,17 @@ struct vp_store_options {
 	}
 
 /*
- * The recording in *directory: an operand, `input`, or `otherwise`. With --store it is the one that
- * has most of *time, which is then on that recording's clock; a sentence on stderr names it if
- * others have the rest. Errors: more than one is given, the store cannot be read, it has nothing of
- * that time.
+ * Chooses the recording, in *directory: an operand, `input`, or `otherwise`. With --store: the one
+ * with most of *time, which is converted to that recording's clock; a message on stderr names it if
+ * others have the rest. Errors: more than one given, unreadable store, nothing recorded in that
+ * time.
  */
 struct vp_error *vp_store_options_choose(struct vp_store_options *options,
 					 const struct vp_texts *operands, const char *input,
 					 const char *otherwise, const char **time,
 					 const char **directory) VP_MUST_CHECK;
-/* All recordings that have some of `time` (NULL: the newest), in the order of time, without the
- * time that two of them have. */
+/* All recordings with a part of `time` (NULL: only the newest), in order of time, without
+ * overlaps. */
 struct vp_error *vp_store_options_parts(const char *store, const char *time,
 					vp_account_parts *ret) VP_MUST_CHECK;
 void vp_store_options_deinit(struct vp_store_options *options);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* --time FROM,TO: a window of a recording, the same for all verbs that read one. */
+/* Option --time FROM,TO: a time window, shared by all commands that read a recording. */
 #ifndef VP_CMD_COMMON_TIME_OPTIONS_H
 #define VP_CMD_COMMON_TIME_OPTIONS_H
 
@@ -17,23 +17,21 @@
 	"only from FROM to TO: seconds as printed, +OFFSET from the start, a time of day or an "   \
 	"RFC 3339 time; either may be left out"
 
-/*
- * The window of the recording in `directory`, CLOCK_MONOTONIC, ns; NULL is all of it: 0 and
- * UINT64_MAX. Errors: it cannot be understood, ends before it begins, or has nothing of the
- * recording.
- */
+/* The window of the recording in `directory`, CLOCK_MONOTONIC, ns; NULL: 0 and UINT64_MAX. Errors:
+ * malformed, ends before it starts, or outside the recording. */
 struct vp_error *vp_time_option_parse(const char *text, const char *directory, uint64_t *from,
 				      uint64_t *to) VP_MUST_CHECK;
-/* The same of a store that reaches from `first` to `last`; all are CLOCK_REALTIME, ns. A time of
- * day is the latest one up to `last`, or of TO the first one after FROM; +OFFSET is since `first`.
+/*
+ * The same for a store with recordings from `first` to `last`; all are CLOCK_REALTIME, ns. A time
+ * of day is the latest one before `last`; for TO, the first one after FROM. +OFFSET is relative to
+ * `first`.
  */
 struct vp_error *vp_time_option_of_store(const char *text, uint64_t first, uint64_t last,
 					 uint64_t *from, uint64_t *to) VP_MUST_CHECK;
-/* The form of the recording's times; NULL is the host's clock. Errors: another word; a recording
- * whose date is not known. */
+/* The format of times; NULL: host. Errors: unknown format; the recording's date is unknown. */
 struct vp_error *vp_clock_option_parse(const char *text, const char *directory,
 				       struct vp_clock_text *ret) VP_MUST_CHECK;
-/* The same as a window. */
+/* The same as struct vp_window. */
 struct vp_error *vp_time_option_window(const char *text, const char *directory,
 				       struct vp_window *ret) VP_MUST_CHECK;
 

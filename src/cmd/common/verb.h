@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The verbs, and what each does first and last: options, --help, errors, exit status. */
+/* Commands ("verbs"), and their common frame: options, --help, errors, exit status. */
 #ifndef VP_CMD_COMMON_VERB_H
 #define VP_CMD_COMMON_VERB_H
 
@@ -7,36 +7,35 @@
 #include "base/macros.h"
 #include "cmd/common/options.h"
 
-/* A verb: one file in cmd/, one function in main.c's list. */
+/* A command: a file in cmd/ with one function in main.c's list. */
 struct vp_verb {
 	const char *name;
-	const char *usage;   /* follows "vperf NAME " */
+	const char *usage;   /* printed after "vperf NAME " */
 	const char *summary; /* one line */
-	bool takes_command;  /* options end at the first operand: what follows is COMMAND's */
-	/* Prints errors itself and returns the exit status. argv[0] is the verb. */
+	bool takes_command;  /* options end at the first operand; the rest is COMMAND */
+	/* Prints its own errors and returns the exit status. argv[0] is the command's name. */
 	int (*run)(int argc, char **argv);
 };
 
 /*
- * Parses the options and calls `act`, which finds the operands in `operands`; they are freed then.
- * With
- * --help, prints that instead. An error is printed to stderr as "vperf VERB: SENTENCE". Returns the
- * exit status.
+ * Parses the options and calls `act`; `operands` has the operands, which are freed afterwards.
+ * --help prints help instead. An error is printed to stderr as "vperf COMMAND: SENTENCE". Returns
+ * the exit status.
  */
 int vp_verb_run(const struct vp_verb *verb, const struct vp_option *options, size_t n_options,
 		int argc, char **argv, struct vp_texts *operands,
 		struct vp_error *(*act)(void *context), void *context);
-/* Says a sentence, which may have others' names in it, to stderr: "vperf VERB: SENTENCE". */
+/* Prints a sentence, cleaned, to stderr: "vperf COMMAND: SENTENCE". */
 void vp_verb_say(const char *verb, const char *sentence);
-/* The recording that is given as operand or by -i, or `otherwise`; more than one are refused. */
+/* The recording given as operand or by -i, or `otherwise`. Errors: more than one. */
 struct vp_error *vp_verb_recording(const struct vp_texts *operands, const char *input,
 				   const char *otherwise, const char **ret) VP_MUST_CHECK;
-/* Prints all of it to stdout. */
+/* Prints the buffer to stdout. */
 struct vp_error *vp_verb_print(const struct vp_buffer *text) VP_MUST_CHECK;
 
-/* Says that a file was written, and its size. */
+/* Prints that a file was written, with its size. */
 void vp_verb_say_written(const char *verb, const char *path);
-/* Writes all of it to the file that -o names; "-" is standard output. */
+/* Writes the buffer to the file of option -o; "-" is standard output. */
 struct vp_error *vp_verb_write(const char *path, const struct vp_buffer *text) VP_MUST_CHECK;
 
 const struct vp_verb *vp_verb_record(void);
@@ -50,7 +49,7 @@ const struct vp_verb *vp_verb_check(void);
 const struct vp_verb *vp_verb_guests(void);
 const struct vp_verb *vp_verb_model(void);
 const struct vp_verb *vp_verb_stat(void);
-const struct vp_verb *vp_verb_stat_report(void); /* in vperf-report */
+const struct vp_verb *vp_verb_stat_report(void); /* also in vperf-report */
 const struct vp_verb *vp_verb_script(void);
 const struct vp_verb *vp_verb_timeline(void);
 const struct vp_verb *vp_verb_sched(void);

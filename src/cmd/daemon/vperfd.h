@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The parts of vperfd: one state, a file for each of its jobs. */
+/* State of vperfd, and functions of its files. */
 #ifndef VP_CMD_DAEMON_VPERFD_H
 #define VP_CMD_DAEMON_VPERFD_H
 
@@ -21,11 +21,11 @@
 #include "store/history.h"
 #include "store/retention.h"
 
-/* A program that runs for a finding: `vperf snapshot`, or a recorder of samples. */
+/* A child process for a finding: `vperf snapshot`, or a recorder of samples. */
 struct vperfd_job {
 	pid_t process; /* 0: none */
-	int output;    /* of `vperf snapshot`, or -1 */
-	char *path;    /* that it makes */
+	int output;    /* standard output of `vperf snapshot`, or -1 */
+	char *path;    /* of its output */
 };
 
 struct vperfd {
@@ -36,16 +36,16 @@ struct vperfd {
 	struct vp_rotation rotation;
 	vp_notices notices;
 	vp_history history;
-	uint64_t history_read;      /* when; 0: not yet */
-	uint64_t grown, bytes_then; /* growth per look, the largest so far; size at the last one */
+	uint64_t history_read;      /* time of the last read; 0: not yet */
+	uint64_t grown, bytes_then; /* largest growth between checks; size at the last check */
 	bool said_full;
 	struct vp_age_clock ages;
-	/* The account of the last second, and since the last evaluation of the rules. */
+	/* Accounts of the last second, and since the last evaluation of the rules. */
 	struct vp_account_tail tail;
 	struct vp_account second, rules;
 	bool has_second;
 	struct vp_account_counters counters;
-	uint64_t rules_at; /* the next evaluation */
+	uint64_t rules_at; /* time of the next evaluation */
 	vp_held_rules held;
 	vp_fired_rules fired;
 	uint64_t n_fired;
@@ -53,29 +53,28 @@ struct vperfd {
 	uint64_t flight_retry_at;
 	struct vperfd_job snapshot, samples;
 	struct vp_http_server *server;
-	uint64_t cpu_ns; /* of all processes, as it was shown last */
+	uint64_t cpu_ns; /* of all child processes, at the last publication */
 };
 
-/* store_keeper.c: lists the store and removes what its limits do not allow. `now` is
- * CLOCK_MONOTONIC. */
+/* store_keeper.c: lists the store and enforces its limits. `now` is CLOCK_MONOTONIC. */
 void vperfd_keep_store(struct vperfd *daemon, uint64_t now);
-/* The next look reads the whole store again. */
+/* Makes the next check read the whole store again. */
 void vperfd_reread_store(struct vperfd *daemon);
 
-/* watch.c: reads the account, evaluates the rules, starts what they cause. */
+/* watch.c: reads the accounting, evaluates the rules, starts snapshots and samples. */
 void vperfd_watch_begin(struct vperfd *daemon, uint64_t now);
 void vperfd_watch(struct vperfd *daemon, uint64_t now);
 void vperfd_watch_end(struct vperfd *daemon);
 /* Asks the flight recorder and the recorder of samples to end. */
 void vperfd_watch_stop(struct vperfd *daemon);
-/* After that: whether they have ended. */
+/* Afterwards: whether they have ended. */
 bool vperfd_watch_has_stopped(struct vperfd *daemon);
 
-/* publish.c: the process that serves HTTP, and its documents. */
+/* publish.c: the HTTP process and its documents. */
 struct vp_error *vperfd_serve(struct vperfd *daemon) VP_MUST_CHECK;
 struct vp_error *vperfd_publish(struct vperfd *daemon) VP_MUST_CHECK;
 
-/* vperfd_main.c: prints a sentence, which may have others' names in it. */
+/* vperfd_main.c: prints a sentence, cleaned. */
 void vperfd_say(const char *sentence);
 #define VPERFD_SAY(...)                                                                            \
 	do {                                                                                       \

@@ -13,12 +13,12 @@ struct vp_stat_options {
 	struct vp_texts events, vms, command;
 	uint64_t duration_ns, pages, agent_port;
 	bool native, no_memory, no_agent, list, quiet, shared;
-	int status; /* of COMMAND, as waitpid() gives it */
+	int status; /* of COMMAND, from waitpid() */
 };
 
-/* The path of a recipe: a file's, or that of one that comes with vperf. To be freed. */
+/* The path of a recipe: a file, or one supplied with vperf. To be freed. */
 struct vp_error *vp_stat_recipe_path(const char *name, char **ret) VP_MUST_CHECK;
-/* The recipe of --event and --interval. */
+/* Makes the recipe of --event and --interval. */
 struct vp_error *vp_stat_recipe(const struct vp_stat_options *options,
 				struct vp_recipe *ret) VP_MUST_CHECK;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Output of 'vperf guests', appended to `out`. */
+/* Renders the output of 'vperf guests', appended to `out`. */
 #ifndef VP_CMD_HOST_GUESTS_TABLE_H
 #define VP_CMD_HOST_GUESTS_TABLE_H
 
@@ -8,7 +8,7 @@
 #include "collect/guests/guest_reader.h"
 #include "schema/vm.h"
 
-/* The reply of one VM, with sanitized texts; `problem` is the reason for missing data, or NULL. */
+/* The reply of one VM, cleaned; `problem`: reason for missing data, or NULL. */
 struct vp_guest_answer {
 	const struct vp_vm *vm;
 	struct vp_guest_finding finding;
@@ -19,7 +19,7 @@ typedef VP_VEC(struct vp_guest_answer) vp_guest_answers;
 
 void vp_render_guests_text(const vp_guest_answers *answers, struct vp_buffer *out);
 void vp_render_guests_json(const vp_guest_answers *answers, struct vp_buffer *out);
-/* A line per process. */
+/* One line per process. */
 void vp_render_guests_csv(const vp_guest_answers *answers, struct vp_buffer *out);
 
 #endif

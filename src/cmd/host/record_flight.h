@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The options of 'vperf record' that make it a flight recorder. */
+/* Flight recorder options of 'vperf record'. */
 #ifndef VP_CMD_HOST_RECORD_FLIGHT_H
 #define VP_CMD_HOST_RECORD_FLIGHT_H
 
@@ -7,17 +7,17 @@
 #include "cmd/common/options.h"
 #include "session/session.h"
 
-/* Default limits of triggered snapshots, also in --help. */
+/* Default limits of triggered snapshots, also printed in --help. */
 #define VP_RECORD_SNAPSHOTS 100
 #define VP_RECORD_SNAPSHOT_BYTES (10ULL << 30)
 
 struct vp_record_flight {
-	const char *size; /* NULL if it is not one */
+	const char *size; /* NULL: not a flight recorder */
 	const char *after, *every;
-	const char *all, *left; /* of --snapshot-size, of --snapshot-free */
+	const char *all, *left; /* --snapshot-size, --snapshot-free */
 	struct vp_texts conditions;
 	uint64_t most;                    /* 0: not given */
-	struct vp_flight_options options; /* their values */
+	struct vp_flight_options options; /* parsed values */
 };
 
 #define VP_RECORD_FLIGHT_OPTIONS(flight)                                                           \
@@ -65,7 +65,7 @@ struct vp_record_flight {
 		    "(default: 1G, or a tenth of a smaller file system)"                           \
 	}
 
-/* Sets `options`. Errors: an option's value, or one that needs --flight. */
+/* Parses the values. Errors: an invalid value, or an option that requires --flight. */
 struct vp_error *vp_record_flight_check(struct vp_record_flight *flight) VP_MUST_CHECK;
 
 #endif

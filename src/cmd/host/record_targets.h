@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* -p, -t and -C of vperf record: only samples of these processes, threads and pCPUs. */
+/* Options -p, -t and -C of 'vperf record': sample only these processes, threads and pCPUs. */
 #ifndef VP_CMD_HOST_RECORD_TARGETS_H
 #define VP_CMD_HOST_RECORD_TARGETS_H
 
@@ -8,11 +8,12 @@
 #include "cmd/common/options.h"
 #include "session/instrument_profile.h"
 
-/* The processes and threads of -p and -t that still run. */
+/* The running processes and threads of -p and -t. */
 struct vp_target_ends {
-	int epoll; /* readable when one of them ended, since vp_record_targets_ended(); 0: none */
-	struct vp_profile_ids unwatched; /* threads that this kernel cannot watch: looked for */
-	struct vp_profile_ids fds;       /* of the others */
+	int epoll; /* readable when one has ended, created by vp_record_targets_ended(); 0: none */
+	struct vp_profile_ids
+	    unwatched;             /* threads that this kernel cannot watch; they are polled */
+	struct vp_profile_ids fds; /* pidfds of the others */
 	size_t running;
 };
 
@@ -41,8 +42,7 @@ struct vp_record_targets {
 		    "sample only these pCPUs, such as 0-3,8"                                       \
 	}
 
-/* Errors: a word that is no number, a process or thread that is not running, a pCPU that is not
- * online. */
+/* Errors: not a number, a process or thread that is not running, a pCPU that is not online. */
 struct vp_error *vp_record_targets_check(struct vp_record_targets *targets) VP_MUST_CHECK;
 /* Whether all processes and threads of -p and -t have ended; false without any. */
 bool vp_record_targets_ended(struct vp_record_targets *targets);

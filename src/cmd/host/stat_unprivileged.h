@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf stat without root: COMMAND's own counters, as far as the kernel allows them. No BPF
- * programs run, so there are sums, but no intervals and no recording. */
+/* 'vperf stat' without root: counts COMMAND with perf events that the kernel allows. No BPF
+ * programs run, so there are totals, but no intervals and no recording. */
 #ifndef VP_CMD_HOST_STAT_UNPRIVILEGED_H
 #define VP_CMD_HOST_STAT_UNPRIVILEGED_H
 
@@ -14,11 +14,11 @@
 struct vp_unprivileged {
 	const struct vp_texts *command;
 	uint64_t duration_ns; /* 0: until COMMAND ends */
-	bool quiet;           /* nothing is printed */
+	bool quiet;           /* print nothing */
 };
 
-/* Counts COMMAND and its children, and prints the sums to stderr. `*status` is COMMAND's, as
- * waitpid() gives it. Errors: COMMAND cannot be executed, no event can be counted. */
+/* Counts COMMAND and its children, and prints totals to stderr. `*status` is that of COMMAND, from
+ * waitpid(). Errors: COMMAND cannot be executed, or no event can be counted. */
 struct vp_error *vp_stat_unprivileged(const struct vp_unprivileged *options,
 				      const struct vp_recipe *recipe, int *status) VP_MUST_CHECK;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf top --by function: samples of the host and its guests, live, as perf top shows them. */
+/* 'vperf top --by function': live samples of the host and its guests, like perf top. */
 #ifndef VP_CMD_HOST_TOP_FUNCTIONS_H
 #define VP_CMD_HOST_TOP_FUNCTIONS_H
 
@@ -10,13 +10,13 @@
 #include "base/macros.h"
 
 struct vp_top_functions_options {
-	uint64_t count, delay_ns; /* updates, 0: until it is ended; the time between two */
-	uint64_t limit;           /* rows; 0: all, or as many as fit the terminal */
+	uint64_t count, delay_ns; /* number of updates, 0: unlimited; interval */
+	uint64_t limit;           /* rows; 0: all, or as many as fit on the terminal */
 	const char *vm;           /* only these VMs, see vp_account_view_init(); NULL: all */
 	bool by_process, json, csv;
 };
 
-/* Prints updates until `count`, a signal, or a key ends it. Needs root. */
+/* Prints updates until `count`, a signal, or a key. Needs root. */
 struct vp_error *vp_top_functions(const struct vp_top_functions_options *options) VP_MUST_CHECK;
 
 #endif

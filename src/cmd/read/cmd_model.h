@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Shared by the subcommands of vperf model. */
+/* Functions shared by the subcommands of 'vperf model'. */
 #ifndef VP_CMD_READ_CMD_MODEL_H
 #define VP_CMD_READ_CMD_MODEL_H
 
@@ -23,18 +23,18 @@ struct vp_model_options {
 	enum vp_model_format chosen;
 };
 
-/* Reads a data set and finds the target in it; it has rows whose target is known. */
+/* Reads a data set and determines its target. Errors: no rows with a known target. */
 struct vp_error *vp_model_read(const struct vp_model_options *options, const char *path,
 			       struct vp_data *data) VP_MUST_CHECK;
-/* Writes a file of --svg or --merged; frees `text`. */
+/* Writes the file of --svg or --merged; frees `text`. */
 struct vp_error *vp_model_publish(const char *path, struct vp_buffer *text) VP_MUST_CHECK;
-/* The number of folds of --cv; 0: none. An error if there are not enough rows. */
+/* The number of folds of --cv; 0: none. Errors: not enough rows. */
 struct vp_error *vp_model_folds(const struct vp_model_options *options, const struct vp_data *data,
 				size_t *folds) VP_MUST_CHECK;
-/* The tree's options, and a regression (to be freed) on all rows of known target. */
+/* The tree's options; a regression (to be freed) on all rows with a known target. */
 struct vp_m5_options vp_model_tree_options(const struct vp_model_options *options);
 
-/* The kinds of models: each appends its report to `out`. */
+/* One function per kind of model; each appends its report to `out`. */
 struct vp_error *vp_model_tree(const struct vp_model_options *options,
 			       struct vp_buffer *out) VP_MUST_CHECK;
 

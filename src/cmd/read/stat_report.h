@@ -2,7 +2,7 @@
 #ifndef VP_CMD_READ_STAT_REPORT_H
 #define VP_CMD_READ_STAT_REPORT_H
 
-/* `vperf stat report`: argv[0] is "report". */
+/* Runs 'vperf stat report'; argv[0] is "report". */
 int vp_stat_report(int argc, char **argv);
 
 #endif
