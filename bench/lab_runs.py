@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the benchmarks in the lab share: one boot under icount, and a fixed piece of work in a guest,
+"""Shared by the benchmarks in the lab: one boot under icount, and a fixed piece of work in a guest,
 run again and again, each time with another profiler around it.
 
 The guest waits at its second serial port: told "go", it runs the work and answers with the work's own
@@ -19,7 +19,7 @@ REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 SCRATCH = "/run/bench"  # on the lab host, in memory: no disk and no share gets into the figures
 
 # Runs on the lab host: `trigger LOG LABEL [DIR]` is the profiler's command, and the profiler its
-# parent. What bpftool says of programs before and after the work goes to DIR; the CPU time of all
+# parent. Output of bpftool about programs before and after the work goes to DIR; the CPU time of all
 # threads, by name, to LOG.threads.
 TRIGGER = r"""
 import glob, json, os, re, socket, subprocess, sys, time
@@ -149,7 +149,7 @@ def read_threads(out):
 
 
 def median(values):
-    """0 where there is none."""
+    """0 if missing."""
     values = list(values)
     return statistics.median(values) if values else 0
 

@@ -17,7 +17,7 @@ tool = importlib.util.module_from_spec(importlib.util.spec_from_loader("check_wo
 loader.exec_module(tool)
 
 BAD = {
-    "opens-relative": ["What finds no room is lost.", "Whose a sample is follows.", "Of a sample the host is known.", "Has the agent send it.",
+    "opens-relative": ["What is full loses records.", "Whose a sample is follows.", "Of a sample the host is known.", "Has the agent send it.",
                        "So many of the waits.", "First. Who takes them may change them.", "`vperf record`: what was lost is counted."],
     "is-said": ["How long is said at the end.", "It was not told."],
     "so-many": ["Stop after so many seconds."],
@@ -29,11 +29,22 @@ BAD = {
     "begin-noun": ["From the begin to the end."],
     "percent-space": ["It takes 0.3 % longer."],
     "is-none": ["NULL if there is none.", "Errors: it is none.", "Entries that are none.", "The stream is none's."],
-    "as-ever": ["It is as ever.", "It tries ever less often."],
+    "as-ever": ["It is as ever.", "It tries ever less often.", "It stays for ever."],
+    "wake-up": ["A wake-up of the thread.", "Wake-ups are counted."],
+    "soft-interrupt": ["A soft interrupt ran."],
+    "hand-over": ["It hands over the records.", "Records are handed out."],
+    "all-the-same": ["It is counted all the same."],
 }
-IN_COMMENTS = {"tell-say": ["A note says why.", "It tells the host.", "One hears of it."]}
+IN_COMMENTS = {
+    "tell-say": ["A note says why.", "It tells the host.", "One hears of it."],
+    "at-hand": ["The record at hand."],
+    "stands-for": ["A sample stands for a period."],
+    "somebody": ["Somebody reads it.", "Time that nobody took.", "It is whoever asks."],
+    "is-there": ["All that is there.", "The file is there already.", "They are there, and are read."],
+    "room-for": ["Events that found no room.", "It has room for two."],
+}
 GOOD = ["What is a steal?", "Of course it runs.", "It is so far untested.", "The agent has to be asked.", "It has a name that may be long.",
-        "So it is counted.", "The kernel begins a slice.", "It takes 0.3% longer.", "Exit status 1, e.g. What it returns.", "Events are reported."]
+        "So it is counted.", "There are no rooms.", "The kernel begins a slice.", "It takes 0.3% longer.", "Exit status 1, e.g. What it returns.", "Events are reported."]
 PAGE = """.\\" What a comment has is no matter.
 .TH VPERF 1
 .SH SYNOPSIS
@@ -59,7 +70,7 @@ class Words(unittest.TestCase):
     def test_header(self):
         text = "/* Memory of the\n * reader. What it has is freed. */\nint what; /* Of a vCPU: its number. */\n// behind\n/* Reads `n` bytes behind it. */\n"
         self.assertEqual([(hit.line, hit.pattern) for hit in tool.hits_of("src/base/what.h", text)],
-                         [(2, "opens-relative"), (3, "opens-relative"), (5, "behind")])
+                         [(2, "opens-relative"), (3, "opens-relative"), (4, "behind"), (5, "behind")])
 
     def test_comments(self):
         for pattern, sentences in {**BAD, **IN_COMMENTS}.items():
@@ -69,7 +80,34 @@ class Words(unittest.TestCase):
         for sentence in GOOD:
             self.assertEqual(self.patterns(f"/* {sentence} */", "include/what.h"), [], sentence)
         self.assertEqual(set(IN_COMMENTS), set(tool.IN_COMMENTS))
-        self.assertEqual(self.patterns(IN_COMMENTS["tell-say"][0]), [])
+        for sentences in IN_COMMENTS.values():
+            self.assertEqual(self.patterns(sentences[0]), [])
+
+    def test_typescript(self):
+        for comment in ("// Of it.", "/** Of it. */", "const url = 'https://x'; // Of it.", "const text = `// ${a}`; // Of it."):
+            self.assertEqual(self.patterns(f"{comment}\n", "web/src/what.ts"), ["opens-relative"], comment)
+        self.assertEqual(self.patterns("// The first line\n// of two lines.\nconst text = 'Of it.'; // x\n// Of it.\n", "web/src/what.ts"), ["opens-relative"])
+        for text in ('el("p", {}, "the kernel lets no program read it");', "el(`'${name}' is no file of perf`);"):
+            self.assertEqual(len(self.patterns(text, "web/src/what.ts")), 1, text)
+
+    def test_python(self):
+        text = ('#!/usr/bin/env python3\n# SPDX-License-Identifier: what is said\n"""Of it.\n\nWhat is told.\n"""\n'
+                'x = "is said"  # It is told.\n# First\n# of two lines.\ndef f():\n    """Whose it is."""\n    g("""Of text.""")\n')
+        for document in ("tools/what", "lab/what.py"):
+            self.assertEqual(sorted(self.patterns(text, document)), ["is-said"] * 2 + ["opens-relative"] * 3)
+
+    def test_shell(self):
+        text = "#!/bin/sh\n# SPDX-License-Identifier: GPL-2.0-or-later\n# It runs\n# what is said.\necho '# Of it'\n\t# Of it.\n"
+        self.assertEqual([(hit.line, hit.pattern) for hit in tool.hits_of("tools/what", text)], [(3, "is-said"), (6, "opens-relative")])
+
+    def test_programs(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            root = pathlib.Path(scratch)
+            files = {"tools/a": "#!/usr/bin/env python3\n", "tools/b": "#!/bin/sh\n", "tools/c": "text\n", "tools/d.txt": "#!/bin/sh\n", "lab/e.py": "", "src/f.py": ""}
+            for name, text in files.items():
+                (root / name).parent.mkdir(exist_ok=True)
+                (root / name).write_text(text)
+            self.assertEqual([name for name in tool.documents(root)], ["lab/e.py", "tools/a", "tools/b"])
 
     def test_messages(self):
         bad = {"is-no": "'%s' is no file of perf", "lets-no": "the kernel lets no program read it", "of-another": "the agent is of another version",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // One colour per state, the same in all sections. "work" of the timeline is kernel, poll and vmm
 // together. Guest is dark and preempted is light: they differ in luminance
-// by 3:1, so that red-green blind readers and grey print can tell them apart.
+// by 3:1, so that red-green blind readers and grey print can distinguish them.
 
 const STATES: Record<string, string> = {
   guest: "#14506e",
