@@ -18,7 +18,7 @@ void *vp_realloc_try(void *old, size_t count, size_t size)
 {
 	size_t bytes;
 
-	/* More than any object has: not even asked for. */
+	/* Overflow, or larger than any object can be. */
 	if (__builtin_mul_overflow(count ? count : 1, size, &bytes) || bytes > PTRDIFF_MAX)
 		return NULL;
 	return realloc(old, bytes ? bytes : 1);
@@ -69,7 +69,7 @@ char *vp_strdup(const char *text)
 
 char *vp_strndup(const char *text, size_t size)
 {
-	/* An empty slice may have no bytes at all. */
+	/* An empty slice may have a null pointer. */
 	char *copy = strndup(size ? text : "", size);
 	if (!copy)
 		vp_alloc_failed();

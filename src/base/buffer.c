@@ -13,7 +13,7 @@ void vp_buffer_deinit(struct vp_buffer *buffer)
 	*buffer = (struct vp_buffer){0};
 }
 
-/* How much room is made for `more` bytes: twice as much as there was, or what is needed. */
+/* New capacity for `more` bytes: doubled, or as large as needed. */
 static size_t buffer_room_for(const struct vp_buffer *buffer, size_t more)
 {
 	size_t room = buffer->room ? 2 * buffer->room : 256;
@@ -75,9 +75,9 @@ const char *vp_buffer_text(struct vp_buffer *buffer)
 }
 
 /*
- * The eight digits of a number below 10^8, the first in the lowest byte: in halves, each in its own
- * half of a word, then these in halves. A division by 100 or 10 of what is so small is a
- * multiplication and a shift.
+ * The eight digits of a number below 10^8, the first in the lowest byte. The number is halved
+ * repeatedly into words of two, four and eight digits; divisions by 100 or 10 of small numbers are
+ * multiplications and shifts.
  */
 static uint64_t eight_digits(uint32_t number)
 {
@@ -96,7 +96,7 @@ static char *put_eight(char *at, uint64_t digits)
 	return at + sizeof(digits);
 }
 
-/* How many zeros are in front of the last digit. */
+/* Number of zeros before the first nonzero digit. */
 static unsigned zeros_of(uint64_t digits)
 {
 	uint64_t others = (digits ^ 0x3030303030303030) | 1ULL << 56;
@@ -136,7 +136,7 @@ char *vp_put_padded(char *to, uint64_t number, size_t width, char with)
 	unsigned zeros = zeros_of(digits), size = 8 - zeros;
 	size_t before = width > size ? width - size : 0;
 
-	memset(to, with, VP_PUT_PADDED - 8); /* a constant number of bytes, which needs no call */
+	memset(to, with, VP_PUT_PADDED - 8); /* constant size: no function call */
 	return put_eight(to + before, digits >> 8 * zeros) - zeros;
 }
 

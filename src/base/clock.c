@@ -11,11 +11,11 @@ static uint64_t read_ns(clockid_t clock)
 	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-/* The counter that this machine's time is made of, as programs read it: of x86 the TSC, of 64-bit
- * Arm CNTVCT; 0 on other architectures. */
+/* The counter of this machine's clocks, as user space reads it: TSC on x86, CNTVCT on 64-bit Arm; 0
+ * on other architectures. */
 static uint64_t clock_counter(void)
 {
-	/* Not to be moved before or after the clock reads around it. */
+	/* Barriers keep it between the clock readings around it. */
 #if defined(__x86_64__)
 	__builtin_ia32_lfence();
 	uint64_t counter = __builtin_ia32_rdtsc();
@@ -67,5 +67,5 @@ void vp_clock_pair(clockid_t clock, int tries, uint64_t *ns, uint64_t *counter, 
 			*counter = at;
 		}
 	}
-	*error_ns = best + 1; /* of nanoseconds, the part that the clock does not show */
+	*error_ns = best + 1; /* round up fractions of a nanosecond */
 }

@@ -21,7 +21,7 @@
 #include "base/io.h"
 
 enum { NOBODY = 65534, FIRST_KEPT = 3, MAX_KEPT = 8 };
-/* Mappings of files and of guests' memory need addresses, but no memory. */
+/* Mappings of files and of guest memory need address space, but no memory of their own. */
 #define MAX_ADDRESSES (4ULL << 30)
 
 #if defined(__x86_64__)
@@ -30,20 +30,20 @@ enum { NOBODY = 65534, FIRST_KEPT = 3, MAX_KEPT = 8 };
 #define THIS_ARCH AUDIT_ARCH_AARCH64
 #endif
 
-/* System calls that malloc() and the C library need for reading, writing, sorting and exiting:
- * glibc's qsort() asks for the size of the memory, once. */
+/* System calls of malloc() and the C library for reading, writing, sorting and exiting: glibc's
+ * qsort() queries the memory size once. */
 static const unsigned allowed[] = {
     SYS_read,         SYS_write, SYS_pread64, SYS_mmap,          SYS_munmap,
     SYS_mremap,       SYS_brk,   SYS_madvise, SYS_exit,          SYS_exit_group,
     SYS_rt_sigreturn, SYS_futex, SYS_close,   SYS_clock_gettime, SYS_clock_nanosleep,
     SYS_sysinfo,
 };
-/* And for finding files and opening them to read. */
+/* In addition, for finding and opening files for reading. */
 static const unsigned allowed_to_reader[] = {
     SYS_fstat,     SYS_newfstatat,  SYS_lseek,      SYS_mprotect,
     SYS_getrandom, SYS_sigaltstack, SYS_getdents64,
 };
-/* And for talking to clients that connect to a socket. */
+/* In addition, for serving clients of a socket. */
 static const unsigned allowed_to_server[] = {
     SYS_accept4, SYS_recvfrom,   SYS_sendto,      SYS_sendmsg,    SYS_writev,
     SYS_ppoll,   SYS_pselect6,   SYS_shutdown,    SYS_setsockopt, SYS_getsockname,
@@ -66,8 +66,8 @@ static bool drop_standard_files(void)
 	return null >= 0;
 }
 
-/* All but the standard ones and those of `fds`: there may be as many as this process may have, and
- * what follows needs some. */
+/* Closes all descriptors except the standard ones and `fds`: the process may be at its limit, and
+ * the next steps need some. */
 static void close_others(const int *fds, size_t count)
 {
 	unsigned from = FIRST_KEPT, next;
@@ -93,7 +93,7 @@ static bool keep_descriptors(int *fds, size_t count)
 		return false;
 	}
 	close_others(fds, count);
-	/* First out of the way, then into place: their numbers may be each other's. */
+	/* Two steps, because source and target numbers may overlap. */
 	for (size_t i = 0; i < count; i++)
 		if (fds[i] >= 0 &&
 		    (fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FIRST_KEPT + MAX_KEPT)) < 0)
@@ -105,7 +105,7 @@ static bool keep_descriptors(int *fds, size_t count)
 	       (!syscall(SYS_close_range, next, ~0U, 0) || errno == ENOSYS);
 }
 
-/* A filter of system calls as it is made. */
+/* A seccomp filter under construction. */
 struct filter {
 	struct sock_filter at[96];
 	unsigned short count;
@@ -138,7 +138,7 @@ static void allow(struct filter *filter, const unsigned *calls, size_t count)
 	}
 }
 
-/* vp_file_read() makes what it has opened wait. Whatever else fcntl() does is not allowed. */
+/* vp_file_read() makes its descriptors blocking. Other uses of fcntl() are rejected. */
 static void allow_waiting(struct filter *filter)
 {
 	const unsigned low = offsetof(struct seccomp_data, args[1]); /* little endian */
@@ -152,7 +152,7 @@ static void allow_waiting(struct filter *filter)
 		    (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
 }
 
-/* The last rule: after it, the accumulator no longer has the call's number. */
+/* Must be the last rule: afterwards the accumulator no longer has the call's number. */
 static void allow_opening_to_read(struct filter *filter)
 {
 	const unsigned low = offsetof(struct seccomp_data, args[2]); /* little endian */
@@ -165,7 +165,7 @@ static void allow_opening_to_read(struct filter *filter)
 	confine_add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
 }
 
-/* The same. */
+/* Must be the last rule, too. */
 static void allow_request(struct filter *filter, unsigned long request)
 {
 	const unsigned low = offsetof(struct seccomp_data, args[1]); /* little endian */
@@ -218,7 +218,7 @@ static bool limit_to_serving(void)
 	return end_filter(&filter, SECCOMP_RET_ERRNO | EPERM);
 }
 
-/* Gives up all capabilities but those that reading any process's files takes. */
+/* Drops all capabilities except those for reading files of any process. */
 static bool keep_reader_capabilities(void)
 {
 	static const unsigned kept[] = {CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_SYS_ADMIN};
@@ -234,7 +234,7 @@ static bool keep_reader_capabilities(void)
 	return !syscall(SYS_capset, &header, keep);
 }
 
-/* Bytes of address space, and of it of private writable memory, that this process has now. */
+/* Present address space, and private writable memory, of this process in bytes. */
 static bool measure_memory(uint64_t *addresses, uint64_t *data)
 {
 	VP_AUTO_CLOSE int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
@@ -252,7 +252,7 @@ static bool measure_memory(uint64_t *addresses, uint64_t *data)
 	return vp_cursor_ok(&words);
 }
 
-/* An administrator's own limit that is lower stays. */
+/* A lower limit set by an administrator is kept. */
 static bool limit_to(int resource, uint64_t most)
 {
 	struct rlimit limit;
@@ -286,7 +286,7 @@ static bool become_nobody(void)
 	       !setresuid(NOBODY, NOBODY, NOBODY);
 }
 
-/* `failed`: the step that did, or NULL. */
+/* `failed`: the failed step, or NULL. */
 static struct vp_error *confined(const char *failed)
 {
 	return failed ? vp_error_errno(errno, "cannot confine a process: %s", failed) : NULL;

@@ -19,7 +19,8 @@ struct vp_error *vp_file_read(const char *path, size_t limit, struct vp_buffer *
 {
 	enum { CHUNK = 64 * 1024 };
 	size_t before = buffer->size;
-	/* A pipe that nobody writes to is not waited for; one that somebody does, is. */
+	/* O_NONBLOCK: does not wait for a writer of a pipe; a pipe with a writer is read normally
+	 * afterwards. */
 	VP_AUTO_CLOSE int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
 	if (fd < 0 || fcntl(fd, F_SETFL, 0))
@@ -60,7 +61,7 @@ int vp_file_open_regular(const char *path, uint64_t most, int flags)
 		errno = S_ISREG(status.st_mode) ? EFBIG : ENOTSUP;
 		return -1;
 	}
-	/* The same file, whatever is at the path by now. */
+	/* Reopens the same file, even if the path is another file now. */
 	VP_AUTO_FREE char *itself = file_by_descriptor(start);
 	return open(itself, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
@@ -111,7 +112,7 @@ static char *file_folder(const char *path)
 	return slash ? vp_strndup(path, (size_t)(slash - path) + 1) : vp_strdup(".");
 }
 
-/* -1 where the file system has no such files, or they could not get a name later. */
+/* -1: the file system does not support unnamed files, or could not name them later. */
 static int open_nameless(const char *path, unsigned mode)
 {
 	VP_AUTO_FREE char *folder = file_folder(path);
@@ -166,7 +167,7 @@ void vp_file_sync_parent(const char *path)
 	VP_AUTO_CLOSE int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd >= 0)
-		fsync(fd); /* some file systems cannot */
+		fsync(fd); /* not supported by some file systems */
 }
 
 static int file_rename(const char *name, const char *path)
@@ -178,8 +179,8 @@ static int file_rename(const char *name, const char *path)
 	return result;
 }
 
-/* Gives a file without a name that of its path. A link cannot replace a file, so a name next to it
- * is needed if there is one; no signal ends the program while it is there. */
+/* Names an unnamed file. link() cannot replace a file, so an existing one needs a temporary name
+ * next to it; signals are blocked while that exists. */
 static int link_nameless(const struct vp_new_file *file)
 {
 	VP_AUTO_FREE char *itself = file_by_descriptor(file->fd);
@@ -229,7 +230,7 @@ void vp_new_file_deinit(struct vp_new_file *file)
 	*file = (struct vp_new_file){.fd = -1};
 }
 
-/* On a full disk: into the room that the file has already, which is there to be written to. */
+/* Disk full: overwrites the file in place, within its own blocks. */
 static int write_in_place(const char *path, const void *bytes, size_t size)
 {
 	VP_AUTO_CLOSE int fd =
@@ -291,6 +292,6 @@ void vp_file_remove_all(const char *path)
 {
 	enum { MAX_OPEN = 16 };
 
-	/* Not FTW_MOUNT: files of an overlay have another device number than their directory. */
+	/* Not FTW_MOUNT: files of an overlay have different device numbers than their directory. */
 	nftw(path, file_remove_one, MAX_OPEN, FTW_DEPTH | FTW_PHYS);
 }

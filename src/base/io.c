@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* 0 to 2; the kernel's fs.nr_open is at least this, and 4096 pCPUs need a 60th of it. */
+/* MAX_FILES: below the kernel's fs.nr_open; 4096 pCPUs need a 60th of it. */
 enum { STANDARD_FILES = 3, MAX_FILES = 1 << 20 };
 
 #define AGAIN(call)                                                                                \
@@ -166,10 +166,10 @@ bool vp_open_standard_files(void)
 {
 	int fd;
 
-	if (standard_files_are_open()) /* there may be no /dev, as in a small guest */
+	if (standard_files_are_open()) /* /dev may be missing, as in a small guest */
 		return true;
-	/* Each new one is the lowest that is free. Not O_CLOEXEC: programs that are started need
-	 * them, too. */
+	/* Each open returns the lowest free number. Not O_CLOEXEC: child programs need them,
+	 * too. */
 	do
 		fd = open("/dev/null", O_RDWR);
 	while (fd >= 0 && fd < STANDARD_FILES);

@@ -31,7 +31,7 @@ static void json_begin_line(struct vp_json *json)
 	memset(vp_buffer_extend(json->out, spaces), ' ', spaces);
 }
 
-/* How many bytes need no second look: printable ASCII that is neither '"' nor '\\'. */
+/* Length of the prefix that needs no escaping: printable ASCII except '"' and '\\'. */
 static size_t plain_size(const char *text)
 {
 	size_t size = 0;
@@ -41,7 +41,7 @@ static size_t plain_size(const char *text)
 	return size;
 }
 
-/* Text without what JSON or a terminal would take for something else. */
+/* Escapes characters with a meaning in JSON, and replaces those that could harm a terminal. */
 static void json_put_quoted(const char *text, struct vp_buffer *out)
 {
 	vp_buffer_append(out, "\"", 1);

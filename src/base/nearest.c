@@ -17,10 +17,8 @@ static size_t nearest_min(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/*
- * Letters to change, insert, delete, or swap with the next one: the optimal string alignment
- * distance, row by row of its table. Two rows before the current one are kept, for swaps.
- */
+/* Optimal string alignment distance: letters to change, insert, delete, or swap with the next one.
+ * Computed row by row; the two previous rows are kept, for swaps. */
 static size_t distance_of(struct vp_slice wanted, const char *name, size_t size)
 {
 	size_t rows[3][VP_NEAREST_SIZE];
@@ -42,7 +40,7 @@ static size_t distance_of(struct vp_slice wanted, const char *name, size_t size)
 	return rows[wanted.size % 3][size];
 }
 
-/* Nearer than a half of the letters that are different; a part of a name is near it. */
+/* Near: distance below half of the differing letters; a substring is always near. */
 static bool is_near(const struct vp_nearest *nearest, const char *name, size_t size,
 		    size_t *distance)
 {

@@ -7,7 +7,7 @@
 
 #define SECOND 1000000000ULL
 #define MIB (1ULL << 20)
-/* Read between two looks at the clocks. */
+/* Bytes between two readings of the clocks. */
 #define BYTES_OF_LOOK (256ULL << 10)
 
 static uint64_t read_clock(clockid_t id)
@@ -46,7 +46,7 @@ void vp_throttle_init(struct vp_throttle *pace, const struct vp_throttle_clock *
 	pace->cpu = pace->clock.cpu(pace->clock.context);
 }
 
-/* One that has used nothing for long does not save it up: what is due lies not before now. */
+/* Unused budget does not accumulate: the due time is never in the past. */
 static void charge_due(uint64_t *due, uint64_t now, uint64_t used, uint64_t per_second)
 {
 	uint64_t from = *due > now ? *due : now;

@@ -14,7 +14,7 @@ static unsigned digit_of(uint64_t key, unsigned digit)
 	return key >> digit * DIGIT_BITS & (VALUES - 1);
 }
 
-/* Into `to`, by one digit; `next_index`: the number of things with each of its values. */
+/* Sorts into `to` by one digit; `next_index`: next target index per value. */
 static void move_by(unsigned digit, const struct vp_keyed *from, size_t count, struct vp_keyed *to,
 		    size_t next_index[VALUES])
 {
@@ -39,7 +39,7 @@ void vp_radix_sort(struct vp_keyed *things, size_t count)
 		for (unsigned digit = 0; digit < DIGITS; digit++)
 			counts[digit][digit_of(things[i].key, digit)]++;
 	for (unsigned digit = 0; digit < DIGITS && count; digit++) {
-		/* In most, all keys are the same. */
+		/* For most digits, all keys are equal. */
 		if (counts[digit][digit_of(from[0].key, digit)] == count)
 			continue;
 		move_by(digit, from, count, to, counts[digit]);

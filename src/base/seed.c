@@ -18,7 +18,7 @@ uint64_t vp_seed_new(void)
 
 	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == sizeof(seed))
 		return seed;
-	/* The kernel has nothing yet: where it put the stack is a little random, too. */
+	/* The kernel's generator is not ready: the stack address is a little random, too. */
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)(uintptr_t)&now << 20 ^ (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec << 52;
 }

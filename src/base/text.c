@@ -9,9 +9,9 @@
 #include "base/alloc.h"
 
 /*
- * Characters that change how others are shown, or are not shown at all: with them, text can look
- * like other text. Unicode's Default_Ignorable_Code_Point, Bidi_Control, line and paragraph
- * separators, annotations, and code points that are no characters. In order.
+ * Characters that are invisible or change how others are displayed, so that a text can look like
+ * another one: Unicode's Default_Ignorable_Code_Point, Bidi_Control, line and paragraph separators,
+ * annotations, and noncharacters. Sorted.
  */
 static const struct {
 	uint32_t first, last;
@@ -42,12 +42,12 @@ static uint32_t decode(const unsigned char *text, size_t size)
 	return character;
 }
 
-/* Length of the well-formed UTF-8 character at `text` that is no control character, or 0. */
+/* Length of the well-formed UTF-8 character at `text`; 0: malformed, or a control character. */
 static size_t encoded_size(const unsigned char *text, size_t left)
 {
 	unsigned char first = text[0];
 	size_t size;
-	unsigned low = 0x80, high = 0xbf; /* what the second byte may be */
+	unsigned low = 0x80, high = 0xbf; /* valid range of the second byte */
 
 	if (first < 0x80)
 		return first >= ' ' && first != 0x7f;
@@ -75,7 +75,7 @@ static size_t encoded_size(const unsigned char *text, size_t left)
 	return size;
 }
 
-/* The same of a character that is shown as itself. */
+/* The same; 0 also for characters that are not displayed as themselves. */
 static size_t character_size(const unsigned char *text, size_t left)
 {
 	size_t size = encoded_size(text, left);
@@ -90,7 +90,7 @@ size_t vp_text_unclean_size(const char *text, size_t size)
 	return hidden_size ? hidden_size : 1;
 }
 
-/* Whether there are eight more bytes, each of which is a printable character of ASCII. */
+/* Whether the next eight bytes are all printable ASCII. */
 static bool are_ascii(const unsigned char *bytes, size_t left)
 {
 	const uint64_t each = 0x0101010101010101;
@@ -99,7 +99,7 @@ static bool are_ascii(const unsigned char *bytes, size_t left)
 	if (left < sizeof(eight))
 		return false;
 	memcpy(&eight, bytes, sizeof(eight));
-	/* In each byte's first bit: it has that itself; it is less than ' '; it is 0x7f. */
+	/* High bit per byte: set in it; it is below ' '; it is 0x7f. */
 	uint64_t low = (eight & each * 0x7f) + each * (0x80 - ' ');
 	uint64_t delete = (eight & each * 0x7f) + each;
 	return !((eight | ~low | delete) & each << 7);

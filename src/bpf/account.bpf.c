@@ -408,7 +408,7 @@ int note_mmio(struct bpf_raw_tracepoint_args *context)
 	return 0;
 }
 
-/* Intel: a write that is not looked at, as somebody only waits for it (virtio's, mostly). */
+/* Intel: a write whose value is not read, mostly a virtio notification. */
 SEC("raw_tp/kvm_fast_mmio")
 int note_fast_mmio(struct bpf_raw_tracepoint_args *context)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Lists, for every process that has a VM of KVM's open, the memory slots of the VM and the
- * registers of its vCPUs that are in host memory: an iterator over open files. Reading it changes
- * nothing and pauses nobody.
+ * registers of its vCPUs that are in host memory: an iterator over open files. Reading it has no
+ * side effects and pauses no vCPU.
  */
 #include <linux/bpf.h>
 
@@ -92,7 +92,7 @@ enum { BUCKETS = 128, MAX_IN_BUCKET = 1024, ARRAY_PIECE = 256, PAGE_BITS = 12 };
 /* Only this process, or all if it is 0. */
 __u32 only_pid = 0;
 
-/* The slots that were found; beyond what there is room for, they are only counted. */
+/* The slots found; those beyond the limit are only counted. */
 struct vp_guest_listed_slot found[VP_LISTED_SLOTS] = {};
 __u32 n_found = 0;
 /* Generation of the slots that were listed last: it changes with any of them. */

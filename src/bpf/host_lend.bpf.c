@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * At each VM entry of a vCPU whose guest has clients, what was counted of it so far goes to its
- * cell in the guest's memory (protocol/lent.h). It runs in the vCPU's thread, where the guest's RAM
- * is ordinary memory of a user, and the vCPU is out of the guest: what is in the cell changes at
- * once for whoever runs there. The program reads of the guest's memory only whether the marker is
- * there.
+ * At each VM entry of a vCPU whose guest has clients, publishes its counts so far in its cell in
+ * guest memory (protocol/lent.h). It runs in the vCPU thread, where guest RAM is ordinary user
+ * memory, and outside guest mode, so the cell changes atomically for the vCPU. The program reads of
+ * the guest's memory only the marker.
  */
 #include <linux/bpf.h>
 
@@ -130,7 +129,8 @@ int publish(struct bpf_raw_tracepoint_args *context)
 	}
 	if (!read_events(vcpu, &cell)) {
 		vcpu->unread++;
-		/* Broken, if that can be written: nobody takes what stands still for counts. */
+		/* Invalidates the marker, if it can be written, so that counts that no longer
+		 * advance are not used. */
 		bpf_probe_write_user((void *)vcpu->hva, &cell.marker, sizeof(cell.marker));
 		return 0;
 	}

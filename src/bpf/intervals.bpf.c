@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Aligned intervals: what is counted by perf's counters, by these programs and by a guest's kernel
- * is closed by one trigger at one instant, for whoever has the pCPU then: a vCPU, a task, the pCPU
- * itself. The trigger is a counter's overflow, N exits, or the time.
+ * Aligned intervals: counts of perf's counters, of these programs and of a guest's kernel are
+ * closed by one event at one instant, for the subject on the pCPU: a vCPU, a task, the pCPU itself.
+ * The trigger is a counter's overflow, N exits, or the time.
  *
  * perf's counters count all that happens on their pCPU; what they counted while a subject had it is
  * the subject's. So they are read when it gets its pCPU, when it loses it, and at each close.
@@ -312,8 +312,7 @@ static __always_inline void count_out(struct vp_subject *subject, bool runnable)
 		add(subject, VP_COUNT_preempted, 1);
 }
 
-/* It makes room for the switcher, and has its pCPU again when that is done: no switch of its own.
- */
+/* It is preempted by the switcher and continues afterwards: not counted as a switch. */
 static __always_inline void take_aside(struct interval_cpu *cpu, struct vp_subject *subject,
 				       __u64 now)
 {
@@ -443,7 +442,7 @@ static __always_inline int note_wakeup(struct task_struct *task)
 	if (!subject)
 		return 0;
 	__sync_fetch_and_add(&subject->counts[VP_COUNT_wakeups], 1);
-	/* Asleep, it has no pCPU: nobody else writes here until it gets one. */
+	/* A sleeping subject has no pCPU: no other program writes here until it runs. */
 	if (per != VP_PER_PCPU && subject->state == VP_SUBJECT_BLOCKED) {
 		charge(subject, bpf_ktime_get_ns());
 		subject->state = VP_SUBJECT_WAITING;

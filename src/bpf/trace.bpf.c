@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Events as records of schema/trace_records.h, in each pCPU's ring: no program decides or formats.
- * A record's time is read before there is room for it, so that what interrupts a program may be
- * written first.
+ * A record's time is read before its space is reserved, so records of an interrupting program may
+ * be written first.
  */
 #include <linux/bpf.h>
 #include <linux/ptrace.h>

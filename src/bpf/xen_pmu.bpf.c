@@ -36,7 +36,7 @@ struct {
 	__uint(max_entries, 1 << 20);
 } samples SEC(".maps");
 
-__u64 lost = 0; /* that found no room in the ring */
+__u64 lost = 0; /* lost in a full ring */
 
 SEC("perf_event")
 int take_pmu_sample(void *context)

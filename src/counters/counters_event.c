@@ -156,7 +156,7 @@ static uint64_t code_of_cycles(void)
 }
 #endif
 
-/* The perf event that a raw code stands for here. */
+/* The perf event with this raw code on this processor. */
 static struct vp_counters_event canonical(const struct vp_counters_event *event)
 {
 #ifdef __x86_64__

@@ -81,7 +81,7 @@ static uint64_t thread_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* To this thread, as perf's overflow has it. False: there is no room for more of them. */
+/* To this thread, as perf's overflow has it. False: the table is full. */
 static bool send_signal(const struct vp_counters_overflow *overflow, int number)
 {
 	siginfo_t info;

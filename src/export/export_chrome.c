@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Trace events as chrome://tracing, Perfetto and others read them (JSON). A process each for the
- * host's pCPUs, for a VM's vCPUs (its number is the VM's) and for a VM's threads; periods and
- * slices are complete events, samples instant ones, wake-ups flows.
+ * host's pCPUs, for a VM's vCPUs (its number is the VM's) and for a VM's threads; slices are
+ * complete events, samples instant events, wakeups flows.
  */
 #include <inttypes.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A trace for Perfetto (perfetto.protos.Trace): tracks of pCPUs, of vCPUs and of guests' threads
- * with their states as slices, wake-ups as flows, samples with their call stacks. All times are the
+ * with their states as slices, wakeups as flows, samples with their stacks. All times are the
  * host's, in the trace's usual clock.
  */
 #include "analyze/report/export.h"

@@ -266,7 +266,7 @@ static VP_NORETURN void dump_confined(struct dump *dump)
 	_exit(dump_processes(dump) ? 1 : 0);
 }
 
-/* A file system of a user's may let it wait for ever. */
+/* A user's file system may block it forever. */
 static int await_dump(pid_t process)
 {
 	int status = 0;

@@ -121,7 +121,7 @@ static void remove_stale(void)
 		closedir(directory);
 }
 
-/* tracefs as this process alone sees it, if nobody mounted it. */
+/* tracefs in a private mount namespace, if it is not mounted. */
 static struct vp_error *find_tracefs(void)
 {
 	if (!access(TRACEFS "/instances", F_OK))
@@ -288,8 +288,8 @@ static struct vp_error *send_clock(struct session *session)
 	return agent_events_put_frame(session, VP_EVENTS_CLOCK, 0, &clock, sizeof(clock));
 }
 
-/* From the pipe, in which they are nobody's any more, to the host: by a copy, since what is spliced
- * to a socket is a message of its own for each page, which takes longer. */
+/* From the pipe, in which the pages no longer belong to the ring, to the host: by a copy, since
+ * what is spliced to a socket is a message of its own for each page, which takes longer. */
 static struct vp_error *send_pages(struct session *session, struct cpu *cpu, size_t size)
 {
 	VP_TRY(agent_events_update_vcpu(session, cpu));

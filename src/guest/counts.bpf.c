@@ -115,10 +115,8 @@ int on_system_call(void *context)
 	return 0;
 }
 
-/*
- * Whatever ends the owner ends these programs too, a moment later. The marker is broken while they
- * still count, so that nobody takes counts that stand still for true.
- */
+/* Whatever ends the owner ends these programs too, a moment later. The marker is broken while they
+ * still count, so that counts that no longer advance are not used. */
 SEC("raw_tp/sched_process_exit")
 int on_exit(struct bpf_raw_tracepoint_args *context)
 {

@@ -36,7 +36,7 @@ struct irq_desc {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 2); /* the CPUs, and nobody's: sized by the loader */
+	__uint(max_entries, 2); /* one per CPU and an extra one: sized by the loader */
 	__type(key, __u32);
 	__type(value, struct vp_lent_cell);
 } cells SEC(".maps");
@@ -177,7 +177,7 @@ static __always_inline bool guest_lend_publish(volatile struct vp_lent_cell *cel
 	return cell->sequence != before;
 }
 
-/* The parent that a thread belongs to; NULL: to none, or nobody wants it counted any more. */
+/* The parent that a thread belongs to; NULL: none, or it is no longer counted. */
 static __always_inline struct vp_lent_thread *parent_of(const struct parent_ref *parent_ref)
 {
 	__u32 index = parent_ref->index;
@@ -404,7 +404,7 @@ static __always_inline void leave_children(__u32 tid)
 	bpf_map_delete_elem(&inherited_from, &tid);
 }
 
-/* Whatever ends the owner: nobody takes cells that stand still for counts. */
+/* However the owner ends: cells that no longer advance are not used. */
 SEC("raw_tp/sched_process_exit")
 int on_exit(struct bpf_raw_tracepoint_args *context)
 {

@@ -23,7 +23,7 @@ enum {
 	/* Clients of one user without a request yet, and their time limit. */
 	MAX_SILENT = 32,
 	SILENT_MS = 3000,
-	/* While this process has no descriptor left, nobody new is listened to. */
+	/* While this process has no free descriptor, no client is accepted. */
 	PAUSE_MS = 200,
 };
 
@@ -245,7 +245,7 @@ static void lend_clients_forget(struct vp_lend *lend, size_t i)
 	stop_lending(lend);
 }
 
-/* Those of a user that have said nothing yet make room for the next one's: the oldest goes. */
+/* Drops the oldest of a user's clients without a request for a new one. */
 static void limit_silent(struct vp_lend *lend, uint32_t uid)
 {
 	size_t count = 0, oldest = 0;

@@ -29,7 +29,7 @@ static struct vp_error *open_programs(struct vp_lend *lend)
 	return result ? vp_error_errno(-result, "cannot load the lending programs") : NULL;
 }
 
-/* Nobody writes to them from now on but the programs, and the host. */
+/* From now on only the BPF programs and the host write to them. */
 static struct vp_error *freeze(struct vp_lend *lend)
 {
 	int cells = bpf_map__fd(lend->programs->maps.cells);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The daemon: sleeps until a kernel buffer is half full or somebody asks. */
+/* The daemon: sleeps until a kernel buffer is half full or a request arrives. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -166,7 +166,8 @@ static int serve_refuse(int fd, const char *line)
 	return vp_fd_write_all(fd, line, strlen(line));
 }
 
-/* In a child: a broken file that it reads, or an asker who does not listen, harms nobody else. */
+/* In a child: a broken file that it reads, or a client that does not read, affects no other
+ * client. */
 static int serve_answer(struct server *server, int fd)
 {
 	struct timeval timeout = {.tv_sec = TIMEOUT_SECONDS};

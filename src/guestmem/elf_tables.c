@@ -72,7 +72,7 @@ static void copy_table(struct reading *reading, const Elf64_Shdr *section, char 
 	}
 }
 
-/* Section `number` goes into the new file; false if there is no room. */
+/* Section `number` goes into the new file; false if it exceeds the limit. */
 static bool keep_section(struct reading *reading, Elf64_Shdr *copies, uint32_t number)
 {
 	const Elf64_Shdr *section = &reading->sections[number];
@@ -144,7 +144,7 @@ static bool is_needed(const struct reading *reading, enum vp_elf_section kind)
 	}
 }
 
-/* Sections with functions that are in no symbol table, as far as there is room. */
+/* Sections with functions that are in no symbol table, within the limit. */
 static void keep_functions(struct reading *reading, Elf64_Shdr *copies)
 {
 	for (uint32_t i = 0; i < reading->header.e_shnum; i++) {

@@ -12,8 +12,8 @@ enum {
 };
 static const char arm_magic[] = "ARM\x64";
 
-/* Whether the bits above those that are translated are all the same as the highest of these, or,
- * where each half has its own tables, as each other. */
+/* Whether the bits above those that are translated all equal the highest of these, or, where each
+ * half has its own tables, as each other. */
 static bool is_canonical(const struct vp_guest_view *view, uint64_t va)
 {
 	int64_t above = (int64_t)va >> (view->paging.va_bits - 1 + view->paging.halves);

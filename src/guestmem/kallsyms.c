@@ -94,7 +94,7 @@ static bool try_token_table(struct search *search, uint64_t digit)
 	return has_token_index(search, start, &search->tables.token_index);
 }
 
-/* The digits stand for themselves in every table: symbols have numbers in their names. */
+/* The tokens of digits are the digits in every table: symbols have numbers in their names. */
 const char *vp_kallsyms_find_candidate(const char *bytes, size_t size)
 {
 	static const char digits[] = "0\0001\0002\0003\0004\0005\0006\0007\0008\0009";

@@ -92,7 +92,7 @@ void vp_guest_places_find(struct vp_kernel_pack *pack, const struct vp_buffer *i
 	find_btf(pack, image);
 }
 
-/* Whether a task of that name, of process 0, is there. */
+/* Whether there is a task with that name and pid 0. */
 static bool is_idle_task(const struct vp_guest_kernel *kernel, uint64_t address, uint32_t cpu)
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;

@@ -13,7 +13,7 @@
 
 #define MIB (1ULL << 20)
 #define SECOND 1000000000ULL
-/* Where a kernel is that is moved by nobody, and the least where KASLR moves one to. */
+/* Physical address of a kernel that is not relocated, and lower bound with KASLR. */
 #define FIRST_KERNEL (16 * MIB)
 /* From the banner to the end of the symbol tables, at most. */
 #define MAX_RODATA (64 * MIB)
@@ -220,7 +220,7 @@ static bool locate_with_any(struct vp_kernel_scan *scan, const struct vp_kernel_
 	return false;
 }
 
-/* The pack's kernel, if its banner is there. */
+/* The pack's kernel, if its banner is at the expected address. */
 static bool locate(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack, uint64_t banner,
 		   struct vp_guest_view *ret)
 {

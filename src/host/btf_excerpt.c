@@ -11,7 +11,7 @@
 struct excerpt {
 	struct vp_intern names;  /* that are wanted */
 	struct vp_map number_of; /* key: source << 32 | id there; its id in `made`, 0: not yet */
-	uint32_t source, own;    /* the one at hand; of which types from this id on are its own */
+	uint32_t source, own;    /* the present one; its own types start at this id */
 	struct btf *made;
 	bool failed;
 };

@@ -59,7 +59,7 @@ static struct vp_error *judge(int status, bool late)
 		      : NULL;
 }
 
-/* Bounded: a user's file system may block a reader for ever. */
+/* Bounded: a user's file system may block a reader forever. */
 static struct vp_error *await_writer(pid_t process, const struct vp_meanwhile *meanwhile)
 {
 	uint64_t end = vp_clock_monotonic() + MAX_SECONDS * 1000000000ULL;

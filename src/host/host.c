@@ -47,7 +47,7 @@ struct vp_error *vp_host_load_error(int result, const char *programs)
 {
 	const char *lockdown = vp_host_lockdown("/sys");
 
-	/* In that mode the kernel lets no program read its memory, whoever loads it. */
+	/* In that mode no BPF program can read kernel memory, not even with root rights. */
 	if (lockdown && !strcmp(lockdown, "confidentiality"))
 		return vp_error_new("cannot load the %s programs: this kernel is locked down "
 				    "(confidentiality), BPF programs cannot read its memory",

@@ -402,7 +402,7 @@ static void move_space(struct vp_host_maps *maps, struct space *space, uint32_t 
 	if (*number == NONE)
 		*number = move_program(maps, space->program, kept);
 	space->program = *number;
-	/* Whoever had the image last may be gone from here. */
+	/* The last process that mapped the image may be gone. */
 	vp_vec_each (&kept->programs.at[*number].mappings, mapping)
 		note_image(kept, mapping, space->pid);
 	push_space(kept, space);

@@ -25,8 +25,7 @@ struct perf_event_attr vp_perf_event_attr(const struct vp_event *event)
 
 int vp_perf_event_open(struct perf_event_attr *attr, int tid, int pcpu, int group)
 {
-	/* Whoever opens an event, and for however short a time: a VM that starts then would fail.
-	 */
+	/* Applies to every event, even briefly: a VM that starts meanwhile would fail. */
 	if (vp_host_event_blocks_vms(VP_SYSFS, attr)) {
 		errno = EOPNOTSUPP;
 		return -1;

@@ -197,7 +197,7 @@ static struct vp_error *set_term(const struct pmu *pmu, const char *term, const 
 	return error;
 }
 
-/* Terms parted by commas; those that a named event stands for name no other (`within`). */
+/* Terms separated by commas; those of a named event cannot refer to another one (`within`). */
 static struct vp_error *pmu_set_terms(const struct pmu *pmu, char *terms, bool within,
 				      struct vp_event *event)
 {

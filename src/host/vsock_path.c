@@ -114,8 +114,8 @@ static uint64_t vsock_path_now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* The path may be longer than an address has room for, and be another's by the time it is opened:
- * its descriptor has a short one. */
+/* The path may be too long for a socket address, and may be replaced before it is opened: its
+ * descriptor has a short one. */
 static int connect_path(int fd, const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -151,8 +151,8 @@ static int vsock_path_read_line(int fd, uint64_t deadline, char line[LINE_MAX])
 		if (got < 0 && errno == EAGAIN)
 			continue;
 		if (got <= 0)
-			return got ? -errno
-				   : -ECONNREFUSED; /* it closes the connection if nobody listens */
+			return got ? -errno : -ECONNREFUSED; /* it closes the connection if no
+								process listens */
 		line[++size] = 0;
 		if (line[size - 1] == '\n')
 			return 0;

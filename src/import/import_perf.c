@@ -383,7 +383,7 @@ static void send_sample(struct perf *perf, const struct vp_perfdata_record *reco
 	const char *comm = vp_perf_spaces_comm(&perf->machines.at[0], record->tid);
 	size_t start = taken->size;
 
-	/* A thread that nobody named, or that is about to be gone (-1), is called as perf does. */
+	/* A thread without a name, or an exiting one (-1), is named as perf does. */
 	if (!sample.machine && !comm[0] && record->tid)
 		snprintf(sample.comm, sizeof(sample.comm), ":%" PRId32, (int32_t)record->tid);
 	else if (!sample.machine)

@@ -45,7 +45,7 @@ static void import_reader_read_file(void *context, int channel)
 			       vp_error_message(error), strlen(vp_error_message(error)));
 }
 
-/* Why nobody knows it. */
+/* The error for an unsupported format. */
 static struct vp_error *unknown_format(const char *path)
 {
 	struct vp_buffer formats = {0};

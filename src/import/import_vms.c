@@ -144,7 +144,7 @@ size_t vp_import_vms_only(const struct vp_import_vms *vms)
 	return found;
 }
 
-/* Where the number of a VMM's process is not known, that of its first thread stands for it. */
+/* If the pid of a VMM is unknown, the tid of its first thread is used. */
 void vp_import_vms_finish(struct vp_import_vms *vms, uint64_t start)
 {
 	vp_vec_each (&vms->vms, vm) {

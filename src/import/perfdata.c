@@ -308,7 +308,7 @@ static bool is_inside(struct vp_slice slice, const char *bytes)
 	return bytes >= slice.bytes && bytes < slice.bytes + slice.size;
 }
 
-/* A sample that has values of a group of events stands for one of each (perf record -e {a,b}:S). */
+/* A sample that has values of a group of events represents one of each (perf record -e {a,b}:S). */
 static void count_sample(struct vp_perfdata *file, const struct vp_perfdata_record *record)
 {
 	struct vp_cursor values = vp_perfdata_cursor(record, record->values);

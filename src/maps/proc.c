@@ -27,7 +27,7 @@ enum {
 	MAX_NOTES = 1 << 20,
 	MAX_STATS = 1 << 16
 };
-/* The kernel hands out a page of lines at a time; a line is a fraction of that. */
+/* The kernel returns a page of lines at a time; a line is a fraction of that. */
 enum { MAX_SYMBOLS_AT_ONCE = 16 * 1024 };
 
 /* "7f00-7f01 r-xp 00001000 08:01 42      /usr/bin/true" */

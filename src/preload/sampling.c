@@ -73,8 +73,8 @@ static uint64_t interrupted_ip(const ucontext_t *interrupted)
 #endif
 }
 
-/* As the kernel does: one that has no room is dropped. All records are of one size, which divides
- * the buffer's. */
+/* Like the kernel: drops a sample that does not fit. All records are of one size, which divides the
+ * buffer's. */
 static void sampling_put_sample(struct vp_shim_sampling *sampling)
 {
 	struct {

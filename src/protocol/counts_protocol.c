@@ -129,7 +129,7 @@ static struct vp_error *counts_protocol_not_an_answer(const struct vp_counts_ans
 	return vp_error_new("sent a malformed reply: line %" PRIu64, answer->lines + 1);
 }
 
-/* Whoever hands its own words on to a terminal makes them printable. */
+/* Callers that print its text make it printable. */
 static struct vp_error *counts_protocol_refused(const struct vp_counts_answer *answer,
 						struct vp_slice line)
 {

@@ -13,7 +13,7 @@ struct drawing {
 	const struct vp_report *report;
 	const struct vp_profile_part *part;
 	const struct vp_call_tree *tree;
-	struct vp_buffer margin; /* what is left of the branch at hand */
+	struct vp_buffer margin; /* the rest of the present branch */
 	struct vp_buffer *out;
 };
 

@@ -53,7 +53,7 @@ static size_t next_character(const char *text, size_t size, const char **ret, in
 	return taken <= size && taken ? taken : 1;
 }
 
-/* As much of the text as has room; returns its width. */
+/* The text, truncated to the width; returns its width. */
 static size_t put_clipped(const char *text, size_t room, struct vp_buffer *out)
 {
 	size_t left = strlen(text), used = 0;
@@ -302,7 +302,7 @@ static void top_screen_put_rows(struct canvas *canvas, const vp_live_rows *rows)
 	size_t thieves = top_screen_min(vp_table_rows(screen->thieves), BOTTOM_ROWS);
 	size_t above = canvas->lines + 1;
 
-	/* The most expensive part is left out where there is no room for it. */
+	/* The most expensive part is omitted if it does not fit. */
 	if (above + MIN_ROWS + bottom_lines(exits) + bottom_lines(thieves) > screen->height)
 		exits = 0;
 	if (above + MIN_ROWS + bottom_lines(exits) + bottom_lines(thieves) > screen->height)

@@ -31,9 +31,9 @@ void vp_exit_timing_add(struct vp_exit_timing *to, const struct vp_exit_timing *
 }
 
 /*
- * One exit of w is timed, each with the same chance. Its time w times, less the time of all, has
- * the variance (w - 1)^2 s^2 for itself and (w - 1) s^2 for the others: w (w - 1) s^2 together. s^2
- * is that of the timed ones.
+ * One exit of w is timed, chosen at random. The estimate, its time times w, has the variance (w -
+ * 1)^2 s^2 for that exit and (w - 1) s^2 for the others: w (w - 1) s^2 in total. s^2: variance of
+ * the timed exits.
  */
 double vp_exit_timing_variance(const struct vp_exit_timing *timing)
 {
@@ -42,8 +42,7 @@ double vp_exit_timing_variance(const struct vp_exit_timing *timing)
 	if (!timing->weights || !timing->timed)
 		return 0;
 	double mean = (double)timing->sum / n;
-	/* One that stands for others and is the only one: as if it might be twice as long, or
-	 * nothing. */
+	/* A single timed exit that represents others: assume it may be twice as long, or zero. */
 	double spread =
 	    n > 1 ? ((double)timing->squares - n * mean * mean) / (n - 1) : (double)timing->squares;
 	return spread > 0 ? spread * unit * unit * (double)timing->weights : 0;

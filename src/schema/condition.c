@@ -22,9 +22,9 @@ static const struct {
 	uint64_t ns;
 } units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
 
-/* Longer is a mistake, or a sum that overflows. */
+/* Longer times are mistakes, or would overflow sums. */
 #define LONGEST_NS (3600 * 1000000000ULL)
-/* The same as a number in units of 1e-9, in the smallest unit. */
+/* Limit of a number in units of 1e-9, with the smallest unit of time. */
 #define MAX_NUMBER ((__uint128_t)LONGEST_NS * 1000000000)
 
 static struct vp_slice trimmed(struct vp_slice text)
@@ -36,8 +36,8 @@ static struct vp_slice trimmed(struct vp_slice text)
 	return text;
 }
 
-/* Digits, with a fraction, in units of 1e-9, of which an hour's nanoseconds are more than 64 bits;
- * false: none, or too many. */
+/* Parses digits with a fraction, in units of 1e-9, in which an hour's nanoseconds exceed 64 bits;
+ * false: malformed, or too large. */
 static bool condition_take_number(struct vp_slice *text, __uint128_t *ret)
 {
 	__uint128_t value = 0;
@@ -55,7 +55,7 @@ static bool condition_take_number(struct vp_slice *text, __uint128_t *ret)
 		has_digit = true;
 		if (has_point)
 			unit /= 10;
-		/* Digits beyond a billionth are ignored. */
+		/* Digits after the ninth are ignored. */
 		uint64_t digit = (uint64_t)(c - '0') * (has_point ? unit : 1000000000);
 		if (!has_point)
 			value *= 10;

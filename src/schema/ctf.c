@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* CTF 1.8 metadata (https://diamon.org/ctf/v1.8.3/), made from the record table. */
+/* CTF 1.8 metadata (https://diamon.org/ctf/v1.8.3/), generated from the record table. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,8 +70,8 @@ static void write_prologue(const struct vp_ctf_trace *trace, struct vp_buffer *o
 	quoted(out, trace->machine);
 	vp_buffer_string(out, ";\n\thostname = ");
 	quoted(out, trace->hostname);
-	/* Each machine's clock is its own; what makes their times comparable is that all begin
-	 * with the Epoch. */
+	/* Each machine has its own clock; times are comparable because all clocks start at the
+	 * Epoch. */
 	vp_buffer_printf(out,
 			 ";\n};\n\nclock {\n\tname = \"monotonic\";\n\tuuid = \"%s\";\n"
 			 "\tdescription = \"CLOCK_MONOTONIC of the host\";\n\tfreq = 1000000000;\n"

@@ -88,7 +88,7 @@ static bool are_modifiers(struct vp_slice text)
 	return text.size > 0;
 }
 
-/* Modifiers select what is counted, as with perf; default: all. */
+/* Modifiers select privilege levels, as in perf; default: all. */
 static bool take_modifiers(struct vp_slice text, struct vp_event *event)
 {
 	bool user = false, kernel = false, guest = false, host = false;

@@ -10,7 +10,7 @@
 
 enum { NAME_MAX_BYTES = 255 };
 
-/* A word in text, and an identifier in TSDL once the characters that it may not have are gone. */
+/* Valid name: one word of text, and an identifier in TSDL after invalid characters are removed. */
 static bool event_class_is_name(const char *name)
 {
 	size_t size = strlen(name);
@@ -147,9 +147,11 @@ static void put_integer_type(const struct vp_event_field *field, struct vp_buffe
 				 8 * field->size);
 }
 
-/* Readers take one underscore away, so that no name is a word of TSDL's (babeltrace2 compares them
- * with names that it has taken it from already: no field may be called as ours are). Two fields may
- * get the same name by this: a number distinguishes them. */
+/*
+ * Writes an identifier. Readers remove one leading underscore, which avoids TSDL keywords
+ * (babeltrace2 compares keywords after removing it: fields must not have those names either). Two
+ * fields may get the same identifier: a number is appended.
+ */
 static void put_identifier(const struct vp_event_class *event, size_t number, struct vp_buffer *out)
 {
 	const char *name = event->fields.at[number].name;
@@ -223,7 +225,7 @@ void vp_event_classes_write(const vp_event_classes *classes, struct vp_buffer *o
 	}
 }
 
-/* Index of the word, or their number. */
+/* Index of the word; the number of words: not found. */
 static size_t index_of(struct vp_slice word, const char *const *words, size_t n_words)
 {
 	size_t i = 0;
@@ -301,7 +303,7 @@ void vp_event_begin(struct vp_buffer *out, const struct vp_event_class *event, u
 
 void vp_event_put_integer(struct vp_buffer *out, const struct vp_event_field *field, uint64_t value)
 {
-	vp_buffer_append(out, &value, field->size); /* little endian, as all that vperf runs on */
+	vp_buffer_append(out, &value, field->size); /* little endian, on all supported hosts */
 }
 
 void vp_event_put_bytes(struct vp_buffer *out, const struct vp_event_field *field,
@@ -343,7 +345,7 @@ struct vp_cursor vp_event_fields(const struct vp_defined_record *record)
 	return vp_cursor_of(record->fields, record->size - sizeof(*record));
 }
 
-/* Sizes that are constants: a copy is an instruction. */
+/* Constant sizes: each copy is a single instruction. */
 static uint64_t event_class_number_of(const char *bytes, const struct vp_event_field *field)
 {
 	unsigned unused = 64 - 8 * field->size;
@@ -368,7 +370,7 @@ static uint64_t event_class_number_of(const char *bytes, const struct vp_event_f
 bool vp_event_next_value(struct vp_cursor *record, const struct vp_event_field *field,
 			 struct vp_event_value *ret)
 {
-	/* Most fields are such: without a call. */
+	/* Fast path for most fields, without a function call. */
 	if (field->shape == VP_EVENT_INTEGER && !record->failed &&
 	    (size_t)(record->end - record->next) >= field->size) {
 		ret->bytes = (struct vp_slice){record->next, field->size};
@@ -384,7 +386,7 @@ bool vp_event_next_value(struct vp_cursor *record, const struct vp_event_field *
 	*ret = (struct vp_event_value){.bytes = {"", 0}};
 	if (field->shape == VP_EVENT_STRING) {
 		const char *end = memchr(record->next, 0, vp_cursor_left(record));
-		/* Without an end it fails here: there are too few bytes. */
+		/* An unterminated string fails here: too few bytes. */
 		size_t size = end ? (size_t)(end - record->next) : vp_cursor_left(record);
 		ret->bytes = vp_cursor_bytes(record, size);
 		vp_cursor_bytes(record, 1);

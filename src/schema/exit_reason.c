@@ -65,7 +65,7 @@ static const char *const amd_names[] = {
     [0xa6] = "IDLE_HLT",
 };
 
-/* Codes that stand in rows of one per register or vector, and the ones far out. */
+/* Ranges of codes, one per register or vector, and codes outside the main range. */
 static const struct {
 	uint32_t first, last;
 	const char *format;
@@ -239,7 +239,7 @@ static const char *const hypercall_names[] = {
     [48] = "mca",
 };
 
-/* By the number of Xen's event. */
+/* Indexed by Xen's event number. */
 static const char *const work_names[] = {
     [4] = "page fault",        [5] = "forced invalid opcode", [6] = "privileged instruction",
     [7] = "4 GB segment",      [8] = "FPU's state",           [9] = "paging fixup",
@@ -264,7 +264,7 @@ enum {
 	INTEL_MWAIT = 36,
 	INTEL_EPT_VIOLATION = 48,
 	INTEL_EPT_MISCONFIG = 49,
-	INTEL_BASIC = 0xffff, /* above are flags, such as a failed entry */
+	INTEL_BASIC = 0xffff, /* bits above are flags, such as a failed entry */
 };
 
 static bool amd_range_name(uint32_t reason, char *name)
@@ -325,7 +325,7 @@ const char *vp_exit_reason_name(uint32_t vendor, uint32_t reason, char name[VP_E
 	return name;
 }
 
-/* "memory read 0x7000"; without a number it is not known where. */
+/* "memory read 0x7000"; without the address if it is unknown. */
 static const char *memory_text(uint32_t kind, uint64_t number, char text[VP_EXIT_NAME_SIZE])
 {
 	static const char *const texts[] = {[VP_DETAIL_MEMORY_READ] = "memory read",
@@ -396,7 +396,7 @@ bool vp_exit_reason_has_time(uint32_t reason)
 
 bool vp_exit_reason_is_halt(uint32_t vendor, uint32_t reason)
 {
-	if (is_paravirtual(reason)) /* that it gives its vCPU up is a hypercall with arguments */
+	if (is_paravirtual(reason)) /* a PV guest halts by a hypercall with arguments */
 		return false;
 	if (vendor == VP_VENDOR_AMD)
 		return reason == AMD_HLT || reason == AMD_MWAIT ||

@@ -30,9 +30,9 @@ struct vp_paging vp_paging_x86(unsigned levels)
 }
 
 /*
- * Arm Architecture Reference Manual, D8 "The AArch64 Virtual Memory System Architecture". A block
- * may be at level 2 of ours, and larger ones where the processor has addresses for them. Contiguous
- * entries each have their own address.
+ * Arm Architecture Reference Manual, D8 "The AArch64 Virtual Memory System Architecture". Blocks
+ * are possible at level 2 as counted here, and at higher levels if the processor has enough address
+ * bits. Contiguous entries each have their own address.
  */
 struct vp_paging vp_paging_arm(unsigned page_bits, unsigned va_bits, int wide)
 {

@@ -33,8 +33,8 @@ struct vp_paging {
 struct vp_paging vp_paging_x86(unsigned levels);
 /*
  * 64-bit Arm with pages of 4, 16 or 64 KiB (12, 14, 16 bits). `wide`: 52-bit addresses in LPA2
- * format; descriptors of 64 KiB pages always have room for 52 bits. Result with levels 0:
- * unsupported combination.
+ * format; descriptors of 64 KiB pages always support 52 bits. Result with levels 0: unsupported
+ * combination.
  */
 struct vp_paging vp_paging_arm(unsigned page_bits, unsigned va_bits, int wide);
 

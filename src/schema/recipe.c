@@ -24,7 +24,7 @@ struct parser {
 	bool has_interval, has_per;
 };
 
-/* An error about a place of the line at hand. */
+/* An error with the position in the present line. */
 #define FAIL(parser, at, ...) recipe_fail(parser, at, vp_format(__VA_ARGS__))
 
 struct vp_error *vp_recipe_fail(const char *label, struct vp_recipe_position position,
@@ -292,7 +292,7 @@ static void set_defaults(struct vp_recipe *recipe)
 	recipe->width = 60000000;
 }
 
-/* Whether those whose intervals they are have what is counted. */
+/* Whether the subjects of the intervals have the counted events. */
 static struct vp_error *check_per(const char *label, const struct vp_recipe *recipe)
 {
 	if (recipe->unit == VP_UNIT_EXITS && recipe->per == VP_PER_TASK)
@@ -311,7 +311,7 @@ static struct vp_error *check_per(const char *label, const struct vp_recipe *rec
 	return NULL;
 }
 
-/* Multiplexed sets have a part of the interval each. */
+/* Each multiplexed set has a part of the interval. */
 static struct vp_error *check_parts(const char *label, size_t line, const struct vp_recipe *recipe)
 {
 	uint64_t least = recipe->unit == VP_UNIT_TIME ? MIN_NS : 1;

@@ -4,7 +4,7 @@
 enum { TYPE_BITS = VP_RING_TYPE_BITS, DELTA_BITS = 27 };
 enum { LONG_ENTRY = VP_RING_LONG, PADDING = VP_RING_PADDING, TIME_EXTEND = 30, TIME_STAMP = 31 };
 #define TYPE_MASK ((1U << TYPE_BITS) - 1)
-/* An absolute time has no room for the highest bits: they are those of the time before. */
+/* Absolute times lack the highest bits, which are taken from the previous time. */
 #define STAMP_BITS 59
 /* Bits of the word with the used size of the page. */
 #define COMMIT_MASK 0xfffffU
@@ -29,7 +29,8 @@ static uint64_t absolute(uint64_t before, uint64_t stamp)
 	return (before & high) | (stamp & ~high);
 }
 
-/* An entry whose length does not fit into its type has it in a word, which counts itself. */
+/* The length of an entry that does not fit into its type is in an extra word, which is included in
+ * the length. */
 static struct vp_slice ring_page_take_long(struct vp_cursor *data)
 {
 	uint32_t size = vp_cursor_u32(data);
@@ -45,7 +46,7 @@ static struct vp_slice ring_page_take_long(struct vp_cursor *data)
 	return entry;
 }
 
-/* Nothing follows what is malformed. */
+/* Stops at malformed data. */
 static bool end_malformed(struct vp_ring_page *page)
 {
 	page->malformed = true;
@@ -74,7 +75,7 @@ bool vp_ring_page_next_other(struct vp_ring_page *page, uint64_t *time, struct v
 					    : vp_cursor_bytes(data, (size_t)type * 4);
 		if (!vp_cursor_ok(data))
 			return end_malformed(page);
-		if (type == PADDING) /* an entry that was taken back */
+		if (type == PADDING) /* a discarded entry */
 			continue;
 		*time = page->time;
 		*entry = bytes;

@@ -11,8 +11,8 @@
 	 .size = sizeof(vp_type_##field_type),                                                     \
 	 .meaning = text},
 
-/* One array of fields per record; RECORD_STRUCT cannot be redefined inside a macro, hence by hand.
- */
+/* One array of fields per record. Written out, because RECORD_STRUCT cannot be redefined inside a
+ * macro. */
 #define RECORD_STRUCT struct vp_host_sample
 static const struct vp_field_type host_sample_fields[] = {VP_FIELDS_host_sample(FIELD_ENTRY)};
 #undef RECORD_STRUCT

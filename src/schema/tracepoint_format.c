@@ -11,11 +11,11 @@
 struct line {
 	struct vp_slice declaration, name; /* "char comm[16]", "comm" */
 	bool is_array;
-	uint64_t offset, size, count; /* count of an array, 0 if it is no number */
+	uint64_t offset, size, count; /* count: elements of an array, 0 if not a number */
 	bool is_signed;
 };
 
-/* Lengths of C's types by a word of their names, in this order: "unsigned long" is a long. */
+/* Sizes of C types by a word of their names, searched in this order: "unsigned long" is a long. */
 static const struct {
 	const char *word;
 	uint8_t size;
@@ -115,7 +115,7 @@ static bool is_integer(uint64_t size)
 	return size == 1 || size == 2 || size == 4 || size == 8;
 }
 
-/* Its description in the class. */
+/* Determines the field's description in the class. */
 static void classify(const struct line *line, struct vp_event_field *field,
 		     struct vp_tracepoint_field *raw_field)
 {
@@ -155,13 +155,13 @@ static struct vp_error *tracepoint_format_add_field(const struct line *line,
 	if (raw_field.is_dynamic && raw_field.size != 4)
 		return vp_error_new("field '%s' is dynamic and does not have 4 bytes", name);
 	if (!field.count && field.shape == VP_EVENT_ARRAY)
-		return NULL; /* "struct { } name": nothing is in it */
+		return NULL; /* "struct { } name": no contents */
 	VP_TRY(vp_event_class_add_field(event, &field));
 	vp_vec_push(layout, raw_field);
 	return NULL;
 }
 
-/* Fields that "print fmt" has in hexadecimal: of probes, arguments of type xN. */
+/* Marks fields that "print fmt" prints in hexadecimal: arguments of type xN of probes. */
 static void show_as_printed(struct vp_slice print, struct vp_event_class *event)
 {
 	if (!tracepoint_format_has_word(print, "__probe_ip") &&
@@ -177,7 +177,7 @@ static void show_as_printed(struct vp_slice print, struct vp_event_class *event)
 	}
 }
 
-/* As it is in the kernel's record, so it is in the recording. */
+/* Whether the field has the same representation in both records. */
 static bool is_plain(const struct vp_tracepoint_field *raw_field,
 		     const struct vp_event_field *field)
 {
@@ -186,7 +186,7 @@ static bool is_plain(const struct vp_tracepoint_field *raw_field,
 	return !raw_field->is_dynamic && elements * field->size == raw_field->size;
 }
 
-/* Where the last run of the kernel's record ends; 0: some field is in none. */
+/* End of the last run in the kernel's record; 0: a field is outside all runs. */
 static uint32_t reach_of_runs(const vp_tracepoint_layout *layout)
 {
 	uint32_t reach = 0;
@@ -269,7 +269,7 @@ static uint64_t tracepoint_format_number_at(const char *bytes, const struct vp_e
 	return number;
 }
 
-/* The field's bytes, wherever they are; false: not all of them are there. */
+/* The field's bytes, directly or by reference; false: beyond the record. */
 static bool find_bytes(const struct vp_tracepoint_field *raw_field, struct vp_slice raw,
 		       struct vp_slice *ret)
 {

@@ -33,7 +33,7 @@ static bool has_thread(const struct vp_vm *vm, uint32_t tid)
 	return false;
 }
 
-/* The last of the process's VMs that is as asked for. */
+/* The latest matching VM of the process. */
 static struct vp_vm *last_vm(const vp_vms *vms, uint32_t pid, uint32_t tid, bool runs)
 {
 	for (size_t i = vms->count; i--;) {
@@ -145,10 +145,10 @@ void vp_vms_deinit(vp_vms *vms)
 	vp_vec_deinit(vms);
 }
 
-/* A longer file name, with suffixes, is too long for some file systems. */
+/* Longer file names, with suffixes, exceed the limit of some file systems. */
 enum { PART_SIZE = 200 };
 
-/* No part is called as another's file: "a.maps" of a VM "a". */
+/* Avoids the name of another file: "a.maps" for a VM "a". */
 static void spare_file_names(char *part)
 {
 	static const char *const endings[] = {".maps", ".orc", ".events"};
@@ -172,7 +172,7 @@ static char *plain_part(const struct vp_vm *vm)
 	return name;
 }
 
-/* The first of NAME, NAME-PID, NAME-PID-2, … that is no other VM's yet. */
+/* The first of NAME, NAME-PID, NAME-PID-2, … that is unused. */
 static char *unique_part(struct vp_intern *taken, const struct vp_vm *vm)
 {
 	char *plain = plain_part(vm), *part = vp_strdup(plain);
@@ -198,7 +198,7 @@ uint64_t vp_vcpu_host_tsc(const struct vp_vcpu *vcpu, uint64_t guest_tsc)
 	return host > UINT64_MAX ? UINT64_MAX : (uint64_t)host;
 }
 
-/* Names that differ may be alike as names of files, and when they have been cleaned to be shown. */
+/* Different names may become equal as file names, or after cleaning for display. */
 char *vp_vm_part(const vp_vms *vms, const struct vp_vm *vm)
 {
 	struct vp_intern taken = {0};

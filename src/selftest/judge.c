@@ -73,9 +73,11 @@ static void judge_samples(const struct vp_selftest_facts *facts, struct vp_check
 	    recording->sampled_ns > 0 ? 100 * recording->named_ns / recording->sampled_ns : NAN, 0);
 }
 
-/* Time in the guest by samples, against the account of the same recording. No timer fires in the
- * handler of the one before, so a sample in the guest stands for the time of its handler, too: the
- * time by samples is between the guest's and that with the interrupts. */
+/*
+ * Time in the guest by samples, against the account of the same recording. No timer fires in the
+ * handler of the one before, so a sample in the guest includes the time of its handler: the time by
+ * samples is between the guest's and that with the interrupts.
+ */
 static void judge_sampled_time(const struct vp_selftest_recording *recording,
 			       struct vp_checks *checks)
 {

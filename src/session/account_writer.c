@@ -19,15 +19,15 @@ enum { COPY_TRIES = 1000 };
  * thief.
  */
 #define RELEASE_AFTER 10000000000ULL
-/* How long a thief that takes nothing keeps its entry in the source's table; and when that is more
- * than half full. */
+/* Minimum time that an inactive thief keeps its entry in the source's table; and when the table is
+ * more than half full. */
 #define IDLE_NS 10000000000ULL
 #define IDLE_WHEN_FULL_NS 1000000000ULL
 
 /* The counts of a vCPU recorded so far. */
 struct known {
-	uint64_t time; /* up to here */
-	uint32_t vm;   /* its number; 0: not asked for yet */
+	uint64_t time; /* time of the last record */
+	uint32_t vm;   /* number of its VM; 0: not looked up yet */
 	uint64_t states[VP_STATES];
 	struct vp_account_vcpu counters;
 	struct vp_account_exit *exits; /* VP_EXIT_REASONS */
@@ -42,11 +42,11 @@ struct device_name {
 struct known_thief {
 	struct vp_thief_key key;
 	struct vp_thief_cost cost;
-	uint64_t changed; /* when it last took some */
-	bool is_listed;   /* in the source's table, by the last look at it */
+	uint64_t changed; /* time of its last increase */
+	bool is_listed;   /* present in the source's table at the last scan */
 };
 
-/* The mean time of a reason's exits. */
+/* Mean time of exits for a reason. */
 struct mean {
 	uint32_t reason;
 	uint64_t ns;
@@ -59,7 +59,7 @@ struct vp_account_writer {
 	uint32_t vendor;
 	vp_account_fn take;
 	void *context;
-	vp_account_vm_id vm_id; /* NULL: VMs are called by their processes */
+	vp_account_vm_id vm_id; /* NULL: VMs are numbered by pid */
 	uint64_t now;
 	struct known *known;      /* by slot */
 	struct vp_map thief_keys; /* index in `thieves` */
@@ -68,9 +68,9 @@ struct vp_account_writer {
 	vp_cgroups cgroups;
 	struct vp_map device_numbers; /* index in `devices` */
 	VP_VEC(struct device_name) devices;
-	VP_VEC(struct vp_vcpu_span) states; /* at hand */
+	VP_VEC(struct vp_vcpu_span) states; /* spans not emitted yet */
 	VP_VEC(struct mean) means;
-	uint64_t means_at; /* `now` when they were computed */
+	uint64_t means_at; /* time of the computation */
 };
 
 struct vp_error *vp_account_writer_open(const struct vp_account_ops *ops, const vp_vms *vms,
@@ -138,7 +138,7 @@ static void account_writer_emit(struct vp_account_writer *writer, void *record, 
 	writer->take(writer->context, header);
 }
 
-/* The number of the VM of the vCPU in that slot; before that is known, the pid of its VMM. */
+/* The number of the VM of the vCPU in that slot; until that is known, the pid of its VMM. */
 static uint32_t vm_of_slot(const struct vp_account_writer *writer, size_t slot, uint32_t pid)
 {
 	return writer->known[slot].vm ? writer->known[slot].vm : pid;
@@ -158,7 +158,7 @@ static uint32_t account_writer_number_of(const struct vp_account_writer *writer,
 	return vcpu->number;
 }
 
-/* Adds the time of the state that lasts. */
+/* Adds the time of the present state. */
 static void close_state(struct vp_account_vcpu *vcpu, uint64_t now)
 {
 	uint32_t state = vcpu->state == VP_STATE_UNKNOWN ? vcpu->asleep : vcpu->state;
@@ -167,10 +167,8 @@ static void close_state(struct vp_account_vcpu *vcpu, uint64_t now)
 		vcpu->states[state] += now - vcpu->since;
 }
 
-/*
- * The time that each state gained. A state may have lost time that was recorded already (kernel
- * time that turns out to have been polling): that is taken from the state that gained most.
- */
+/* The increase of each state. A state may have decreased (kernel time that turns out to be
+ * polling): that is subtracted from the largest increase. */
 static void take_gains(struct known *known, const struct vp_account_vcpu *vcpu,
 		       uint64_t gains[VP_STATES])
 {
@@ -230,7 +228,7 @@ static void write_states(struct vp_account_writer *writer, struct known *known,
 	account_writer_emit(writer, &record, VP_ID_vcpu_account);
 }
 
-/* A copy whose parts are of the same exits, unless they come too fast. */
+/* A consistent copy, unless exits are too frequent. */
 static void copy_exit(const struct vp_account_exit *exit, struct vp_account_exit *ret)
 {
 	for (int tries = 0; tries < COPY_TRIES; tries++) {
@@ -386,7 +384,7 @@ static void account_writer_find_device(uint32_t number, char name[VP_COMM_SIZE])
 		closedir(directory);
 }
 
-/* Looked for once: the search costs more than all else that is done of a thief. */
+/* Cached: reading /proc/irq dominates the cost of a thief record. */
 static void name_device(struct vp_account_writer *writer, uint32_t number, char name[VP_COMM_SIZE])
 {
 	bool inserted;
@@ -456,7 +454,7 @@ static void write_thief(void *context, const void *thief_key, const void *thief_
 	account_writer_emit(writer, &record, VP_ID_thief);
 }
 
-/* Where not every exit is timed: the mean time of those that were, in the kernel; 0: none was. */
+/* With sampled timing: mean kernel time of timed exits for the reason; 0: none was timed. */
 static uint64_t mean_of_reason(struct vp_account_writer *writer, uint32_t reason)
 {
 	uint64_t timed = 0, sum = 0;
@@ -481,7 +479,7 @@ static uint64_t mean_of_reason(struct vp_account_writer *writer, uint32_t reason
 	return mean.ns;
 }
 
-/* With the time of exits that were not timed, since the last one there that was. */
+/* Including the estimated time of exits since the last timed one at the site. */
 static uint64_t ns_of_site(struct vp_account_writer *writer, uint32_t reason, uint64_t ns,
 			   uint64_t untimed)
 {
@@ -497,7 +495,7 @@ static uint16_t id_of_site(const struct vp_site_key *key, const struct vp_site_c
 	return key->detail_kind ? VP_ID_exit_site_detail : VP_ID_exit_site;
 }
 
-/* Each kind of exit_site begins like the one before it: detail, address, waits. */
+/* All types of exit_site start with the fields of the previous type: detail, address, waits. */
 static void write_site(struct vp_account_writer *writer, uint32_t vm_id,
 		       const struct vp_site_key *key, const struct vp_site_cost *cost)
 {
@@ -574,7 +572,7 @@ static void account_writer_forget_thieves(struct vp_account_writer *writer, uint
 			thief->cost = (struct vp_thief_cost){0};
 }
 
-/* Those that are no longer in the source's table; the rest have new numbers. */
+/* Drops thieves that are no longer in the source's table; the rest are renumbered. */
 static void drop_unlisted_thieves(struct vp_account_writer *writer)
 {
 	size_t kept = 0;
@@ -593,10 +591,8 @@ static void drop_unlisted_thieves(struct vp_account_writer *writer)
 	writer->thieves.count = kept;
 }
 
-/*
- * The table of threads has a fixed size: threads that took no time for a while are evicted.
- * The fuller it is, the shorter that while is.
- */
+/* The table of threads has a fixed size: threads that took no time for a while are evicted. The
+ * fuller the table, the shorter the time. */
 static void recycle_thieves(struct vp_account_writer *writer)
 {
 	const struct vp_account_ops *ops = &writer->ops;
@@ -621,7 +617,7 @@ static void recycle_thieves(struct vp_account_writer *writer)
 	vp_vec_deinit(&idle);
 }
 
-/* All of the vCPUs that have ended was handed over but where their guests exited. */
+/* Frees the slots of ended vCPUs after all of their records except exit sites were emitted. */
 static void release_ended(struct vp_account_writer *writer)
 {
 	VP_VEC(uint32_t) ended = {0};
@@ -677,7 +673,7 @@ static uint16_t number_of_thread(const struct vp_account_writer *writer,
 	return (uint16_t)account_writer_number_of(writer, state->vm, &vcpu);
 }
 
-/* Keeps the spans that are still open when the recording ends. */
+/* Keeps the spans that are still open at the end of the recording. */
 static void keep_open_states(struct vp_account_writer *writer)
 {
 	struct vp_account_vcpu vcpu;

@@ -30,7 +30,7 @@ static bool is_unselected(struct vp_session *session, uint32_t number)
 	return !vm || !vp_session_is_chosen(session, vm);
 }
 
-/* Finds the VM of which thread `tid` of VMM process `pid` is a vCPU; 0: any of its threads. */
+/* Sets the number of the VM in which thread `tid` of VMM process `pid` is a vCPU; 0: any thread. */
 static uint32_t admit_number(struct vp_session *session, struct vp_admission *last, uint32_t pid,
 			     uint32_t tid)
 {
@@ -38,7 +38,7 @@ static uint32_t admit_number(struct vp_session *session, struct vp_admission *la
 	    last->tid == tid)
 		return last->vm;
 	uint32_t number = vp_session_vm_id(session, pid, tid);
-	/* A VM that was not found may be found when the next record comes. */
+	/* A VM that was not found may be found at the next record. */
 	*last = (struct vp_admission){.known = vp_session_vm(session, number) != NULL,
 				      .revision = session->vms_revision,
 				      .pid = pid,
@@ -49,7 +49,7 @@ static uint32_t admit_number(struct vp_session *session, struct vp_admission *la
 	return number;
 }
 
-/* The same of a record that names the vCPU: its thread is `tid` from now on. */
+/* The same for a record that names the vCPU: its thread is `tid` from now on. */
 static uint32_t admit_vcpu(struct vp_session *session, struct vp_admission *last, uint32_t pid,
 			   uint32_t tid, uint32_t vcpu)
 {
@@ -60,13 +60,13 @@ static uint32_t admit_vcpu(struct vp_session *session, struct vp_admission *last
 	if (!vm)
 		return number;
 	vp_session_vcpu(session, vm, vcpu, tid);
-	/* Another thread of a vCPU may be another VM's. */
+	/* Another thread may be a vCPU of another VM. */
 	number = admit_number(session, last, pid, tid);
 	last->noted = vcpu;
 	return number;
 }
 
-/* The vCPU's number by its thread, whose name has it, if the kernel does not report it. */
+/* The vCPU's number from its thread's name, if the kernel does not report it. */
 static uint16_t number_by_thread(struct vp_session *session, uint32_t number, uint32_t tid)
 {
 	const struct vp_vm *vm = vp_session_vm(session, number);
@@ -78,7 +78,7 @@ static uint16_t number_by_thread(struct vp_session *session, uint32_t number, ui
 	return VP_VCPU_UNKNOWN;
 }
 
-/* Any sample of a vCPU: they begin alike. */
+/* Any sample of a vCPU: the types have the same first fields. */
 static void admit_sample(struct vp_session *session, struct vp_admission *last,
 			 struct vp_vcpu_sample *sample)
 {
@@ -101,7 +101,7 @@ static void hide_regs(struct vp_guest_regs *regs)
 	regs->flags = VP_HIDDEN;
 }
 
-/* Each kind of exit_site begins like the one before it: detail, address, waits. */
+/* All types of exit_site start with the fields of the previous type: detail, address, waits. */
 static void hide_site(struct vp_exit_site_address *site)
 {
 	site->ip = site->as_root = site->flags = 0;
@@ -141,7 +141,7 @@ static void admit_event(struct vp_session *session, struct vp_admission *last,
 	}
 }
 
-/* The name of a guest's thread: it does not name the vCPU's thread. */
+/* The name of a guest thread, which is not the vCPU thread. */
 static bool admit_task(struct vp_session *session, struct vp_guest_task *task)
 {
 	struct vp_admission of_process = {0};
@@ -182,7 +182,7 @@ bool vp_admit(struct vp_session *session, struct vp_admission *last, void *recor
 		any->interval.owner = admit_vcpu(session, last, any->interval.owner,
 						 any->interval.tid, any->interval.vcpu);
 		return true;
-	case VP_ID_exit_site: /* these four: the account has the VM's number */
+	case VP_ID_exit_site: /* these four: the VM's number was set by the accounting */
 	case VP_ID_exit_site_detail:
 	case VP_ID_exit_site_address:
 	case VP_ID_exit_site_waits:

@@ -18,7 +18,7 @@
 
 enum { MAX_ANSWER = 65536, WAITING = 8 };
 
-/* A socket's address has little room: the directory goes by its descriptor. */
+/* The path in a socket address is short, so the directory is addressed by its descriptor. */
 static int control_open_socket(const char *path, struct sockaddr_un *address, int *directory)
 {
 	*directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -36,7 +36,7 @@ struct vp_error *vp_control_listen(const char *path, int *ret)
 	struct sockaddr_un address;
 	int fd = control_open_socket(path, &address, &directory);
 
-	/* A new socket gets the descriptor's mode: only this user may connect. */
+	/* The socket gets the mode of the descriptor: only this user may connect. */
 	if (fd >= 0 && !fchmod(fd, 0600) &&
 	    !bind(fd, (const struct sockaddr *)&address, sizeof(address)) && !listen(fd, WAITING) &&
 	    !fcntl(fd, F_SETFL, O_NONBLOCK)) {
@@ -135,7 +135,7 @@ struct vp_error *vp_control_ask(const char *path, char **ret)
 	return error;
 }
 
-/* A recorder has its directory open. */
+/* A recorder keeps its directory open. */
 static char *directory_with_socket(const char *descriptors, const char *name)
 {
 	VP_AUTO_FREE char *link = vp_format("%s/%s", descriptors, name);

@@ -16,21 +16,21 @@
 #include "schema/interval.h"
 
 struct agent {
-	uint32_t id; /* its VM's number in the recording */
+	uint32_t id; /* recording number of its VM */
 	uint32_t pid;
-	char *vm;                       /* its name */
+	char *vm;                       /* name of the VM */
 	uint32_t wanted;                /* bits of enum vp_guest_count … */
-	uint32_t asked_for;             /* … and those of the first time */
+	uint32_t asked_for;             /* … as first requested */
 	struct vp_agent_counts *counts; /* NULL: not connected */
 	enum vp_agent_counts_state state;
-	char *problem; /* why not */
+	char *problem; /* reason of a failure */
 	uint64_t next; /* time of the next attempt, if not connected */
 	unsigned failures;
-	uint64_t gone_at; /* since when counts are missing that were there; 0: they are not */
-	uint64_t missing; /* ns of before that, in all */
+	uint64_t gone_at; /* time since which counts are missing; 0: they are not */
+	uint64_t missing; /* earlier missing time, total ns */
 };
 
-/* Seconds until an agent that is gone is asked again: at first, and at most. */
+/* Seconds until an agent that is gone is asked again: initial value, and maximum. */
 enum { AGAIN_S = 3, LONGEST_AGAIN_S = 60 };
 #define SECOND 1000000000ULL
 
@@ -99,7 +99,7 @@ static bool is_one(uint32_t events)
 	return !(events & (events - 1));
 }
 
-/* Marks the events that the agent was asked for as not available, up to now. */
+/* Notes the requested events as missing from now on. */
 static void miss(struct vp_guest_agents *agents, struct agent *agent, const char *why)
 {
 	VP_AUTO_FREE char *names = name_events(agent->wanted);
@@ -237,7 +237,7 @@ void vp_guest_agents_again(struct vp_guest_agents *agents, const struct vp_vm *v
 	struct agent *agent = agent_of(agents, vp_vm_id(vm));
 
 	if (agent && agent->counts && vm->end && agent->state != VP_AGENT_COUNTING) {
-		vp_agent_counts_free(agent->counts); /* it never will */
+		vp_agent_counts_free(agent->counts); /* there will be no reply */
 		agent->counts = NULL;
 	}
 	if (!agent || agent->counts || !agent->asked_for || vm->end ||

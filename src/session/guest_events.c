@@ -22,11 +22,11 @@
 #include "store/packet.h"
 #include "store/trace_writer.h"
 
-/* Bytes read from one guest before the other guests and the host's rings. */
+/* Limit of bytes read from one guest before other guests and the host's rings are served. */
 enum { MAX_AT_ONCE = 4 << 20 };
 
-/* Events of a vCPU that was plugged in may come before KVM was asked for its counter. A guest
- * cannot have more of them kept than this. */
+/* Limit for events of hot-plugged vCPUs that arrive before their counter is read from KVM, per
+ * guest. */
 enum { MAX_EARLY_BYTES = 4 << 20, MAX_EARLY_VCPUS = 64 };
 struct early {
 	uint32_t vcpu;
@@ -34,17 +34,16 @@ struct early {
 	struct vp_buffer records;
 };
 
-/* Stream of one of its vCPUs. */
+/* Stream of a vCPU. */
 struct stream {
 	uint32_t vcpu;
-	uint64_t lost;        /* in the guest, by its own word … */
-	uint64_t lost_before; /* … of this, by agents before this one */
+	uint64_t lost;        /* lost in the guest, as reported by its agent … */
+	uint64_t lost_before; /* … part of it reported by earlier agents */
 };
 
-/* A kernel that boots may have other events than the one before it, or the same with other fields;
- * a guest cannot have more of them kept than this. */
+/* A rebooted kernel may have other events, or other fields: limit of classes per guest. */
 enum { MAX_CLASSES = 1024 };
-/* Seconds until an agent that is gone is asked again: at first, and at most. */
+/* Seconds until an agent that is gone is asked again: initial value, and maximum. */
 enum { AGAIN_S = 3, LONGEST_AGAIN_S = 60 };
 #define SECOND 1000000000ULL
 
@@ -55,25 +54,25 @@ struct vp_guest_events {
 	struct vp_agent_events *agent; /* NULL: not connected */
 	enum vp_agent_events_state state;
 	char *problem;
-	uint64_t next;                  /* when it is asked again, without an agent */
-	unsigned failures;              /* since records came last */
-	uint64_t gone_at;               /* since when they are missing; 0: they are not */
-	uint64_t missing;               /* ns of before that, in all */
-	struct vp_trace_writer *writer; /* NULL: nothing came yet */
+	uint64_t next;                  /* time of the next attempt without an agent */
+	unsigned failures;              /* consecutive failures since the last records */
+	uint64_t gone_at;               /* time since which they are missing; 0: they are not */
+	uint64_t missing;               /* earlier missing time, total ns */
+	struct vp_trace_writer *writer; /* NULL: no data so far */
 	vp_event_classes classes;
-	VP_VEC(uint16_t) ids;         /* of `classes`, by index: this agent's classes */
-	VP_VEC(struct vp_vcpu) vcpus; /* of which the counter is known */
-	struct vp_clock_line line; /* from its events' times to its counter, if they are not that */
+	VP_VEC(uint16_t) ids;         /* per class of this agent: id in `classes` */
+	VP_VEC(struct vp_vcpu) vcpus; /* those with a known counter */
+	struct vp_clock_line line;    /* from event times to the guest's counter, if they differ */
 	VP_VEC(struct stream) streams;
 	VP_VEC(struct early) early;
 	size_t early_bytes;
-	VP_VEC(struct vp_events_task) tasks; /* until there is a stream */
-	uint64_t from, to;                   /* what is recorded */
-	uint64_t tasks_from;                 /* the names are known from then on */
+	VP_VEC(struct vp_events_task) tasks; /* kept until there is a stream */
+	uint64_t from, to;                   /* recorded time */
+	uint64_t tasks_from;                 /* time from which names are known */
 	uint64_t bytes, written, malformed, malformed_before, strange;
-	uint64_t refused; /* not written: there were too many */
-	uint64_t latest;  /* of their times */
-	bool is_short;    /* its memory was too small for a snapshot's time: reported */
+	uint64_t refused; /* dropped beyond a limit */
+	uint64_t latest;  /* event time */
+	bool is_short;    /* a warning was given that its memory is too small for a snapshot */
 };
 
 #define NOTICE(events, ...) vp_vec_push((events)->options.notices, vp_format(__VA_ARGS__))
@@ -199,7 +198,7 @@ static struct vp_stream_id guest_events_id_of(uint32_t vcpu)
 	return (struct vp_stream_id){VP_STREAM_TRACEPOINTS, vcpu};
 }
 
-/* The agent's classes; they are its guest's kernel's, which may be another one than before. */
+/* Adds the agent's classes; after a reboot the guest's kernel may have other ones. */
 static struct vp_error *join_classes(struct vp_guest_events *events, struct vp_slice text)
 {
 	VP_AUTO_FREE char *source = vp_format("the event formats of the agent of '%s'", events->vm);
@@ -295,7 +294,7 @@ static void guest_events_take_tasks(void *context, const struct vp_events_task *
 		vp_vec_push(&events->tasks, tasks[i]);
 }
 
-/* Before the first event: these names hold from there on. */
+/* Before the first event: these names are valid from then on. */
 static void put_tasks(struct vp_guest_events *events, uint32_t vcpu)
 {
 	vp_vec_each (&events->tasks, known) {
@@ -325,7 +324,7 @@ static uint64_t counter_at(struct vp_guest_events *events, uint64_t time)
 	return events->line.points.count ? vp_clock_line_at(&events->line, time) : time;
 }
 
-/* Gives it its time; whether it is one to write. */
+/* Converts the record's time; returns whether to write it. */
 static bool complete(struct vp_guest_events *events, const struct vp_vcpu *vcpu,
 		     struct vp_defined_record *record)
 {
@@ -366,7 +365,7 @@ static uint16_t id_here(const struct vp_guest_events *events, uint16_t id)
 	return index < events->ids.count ? events->ids.at[index] : 0;
 }
 
-/* Up to the first that is no record of its class; returns how many bytes those are. */
+/* Writes records up to the first invalid one; returns their size. */
 static size_t put_records(struct vp_guest_events *events, const struct vp_vcpu *vcpu, char *bytes,
 			  size_t size)
 {
@@ -399,7 +398,7 @@ static size_t put_records(struct vp_guest_events *events, const struct vp_vcpu *
 	return end;
 }
 
-/* NULL: there are too many. */
+/* NULL: too many vCPUs. */
 static struct early *early_of(struct vp_guest_events *events, uint32_t vcpu)
 {
 	vp_vec_each (&events->early, early)
@@ -476,7 +475,7 @@ static void take_early(struct vp_guest_events *events, uint32_t vcpu)
 	}
 }
 
-/* Those of vCPUs that KVM does not have. */
+/* Number of dropped events of vCPUs that KVM does not have. */
 static uint64_t unknown_of(const struct vp_guest_events *events)
 {
 	uint64_t unknown = 0;
@@ -493,7 +492,7 @@ static void take_malformed(void *context, uint64_t count)
 	events->malformed = events->malformed_before + count;
 }
 
-/* No more is wanted, or none will come. */
+/* Closes the connection: the end was reached. */
 static void close_agent(struct vp_guest_events *events)
 {
 	vp_agent_events_free(events->agent);
@@ -534,7 +533,7 @@ static void end_agent(struct vp_guest_events *events)
 	guest_events_pause_asking(events, vp_clock_monotonic());
 }
 
-/* The next agent's stream does not continue the one before. */
+/* Prepares for the next agent, whose stream does not continue the previous one. */
 static void begin_anew(struct vp_guest_events *events)
 {
 	vp_vec_each (&events->streams, stream)
@@ -639,8 +638,8 @@ bool vp_guest_events_flush_pending(const struct vp_guest_events *events)
 	return events->agent && vp_agent_events_is_flushing(events->agent);
 }
 
-/* Since when all of the guest's events are there: a guest that floods has fewer seconds of its own,
- * and nobody else has. */
+/* Time from which all of the guest's events are in memory: a guest that floods shortens only its
+ * own history. */
 static uint64_t guest_events_reach_of(struct vp_guest_events *events, uint64_t from)
 {
 	uint64_t reach = vp_trace_writer_reach(events->writer);

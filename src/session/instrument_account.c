@@ -28,7 +28,7 @@ struct account {
 	struct vp_account_source_options options;
 	struct vp_account_writer *writer;
 	const struct vp_account_ops *ops;
-	struct vp_account_source *source; /* the writer's */
+	struct vp_account_source *source; /* owned by the writer */
 	struct vp_admission admission;
 };
 
@@ -37,7 +37,7 @@ static struct account *account_instrument_of(const struct vp_instrument *instrum
 	return (struct account *)instrument;
 }
 
-/* The VM may be one that was not known. */
+/* The VM may be new. */
 static uint32_t instrument_account_number_vm(void *context, uint32_t pid, uint32_t tid)
 {
 	const struct account *account = context;
@@ -58,7 +58,7 @@ static void take_account(void *context, struct vp_record_header *header)
 	const enum vp_stream_class kind =
 	    header->id == VP_ID_vcpu_span ? VP_STREAM_STATES : VP_STREAM_ACCOUNT;
 
-	/* Sites cover all the time since the recorder began, which is not in its snapshots. */
+	/* Sites cover the time since the start of the recorder, which is not in snapshots. */
 	if (is_site(header) && vp_session_options(session)->flight)
 		return;
 	vp_admit(session, &account->admission, header);
@@ -92,7 +92,7 @@ static struct vp_error *account_instrument_open(struct vp_instrument *instrument
 	return NULL;
 }
 
-/* Outcome for the exits that guest code caused. */
+/* Outcome for exits caused by guest code. */
 static void instrument_account_count_named(void *context, uint32_t pid,
 					   const struct vp_guest_finding *finding,
 					   struct vp_memory_outcome *ret)
@@ -138,7 +138,7 @@ static struct vp_error *account_instrument_drain(struct vp_instrument *instrumen
 {
 	const struct account *account = account_instrument_of(instrument);
 
-	/* Nothing may be left at the source for long. */
+	/* The source must be emptied frequently. */
 	account->ops->gather(account->source, vp_clock_monotonic());
 	if (account->options.with_states)
 		vp_account_writer_write_states(account->writer, false);
@@ -176,7 +176,7 @@ static struct vp_error *account_finish(struct vp_instrument *instrument, uint64_
 	return account_put_files(instrument, vp_session_directory(instrument->session));
 }
 
-/* Events lost on the way here; those that the account missed are in a record (account_loss). */
+/* Events lost on the way; those missed by the accounting are in an account_loss record. */
 static uint64_t account_instrument_lost(const struct vp_instrument *instrument,
 					struct vp_stream_id id)
 {

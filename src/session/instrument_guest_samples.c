@@ -54,7 +54,7 @@ static struct vp_error *samples_open(struct vp_instrument *base, struct vp_servi
 	return NULL;
 }
 
-/* Without other samples, these are the recording's. */
+/* Without other samples, the recording's fields describe these. */
 static void samples_describe(const struct vp_instrument *base, struct vp_recording *info)
 {
 	if (vp_recording_has_instrument(info, "profile"))
@@ -132,11 +132,11 @@ static struct vp_error *samples_stop(struct vp_instrument *base)
 	return guest_samples_of(base)->ops->end(guest_samples_of(base)->sampler);
 }
 
-/* Writes the cost of the samples into the recording. */
+/* Writes the cost of the samples to the recording. */
 static struct vp_error *samples_finish(struct vp_instrument *base, uint64_t end)
 {
 	struct instrument *self = guest_samples_of(base);
-	VP_TRY(samples_drain(base)); /* what the account told last */
+	VP_TRY(samples_drain(base)); /* the accounting's last data */
 	struct vp_recording *info = vp_session_recording(base->session);
 	struct vp_guest_sampler_totals totals = self->ops->totals(self->sampler);
 	if (totals.problem)

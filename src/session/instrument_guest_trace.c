@@ -24,10 +24,10 @@
 #include "store/trace_writer.h"
 
 enum {
-	SETTLE_MS = 5000, /* for agents to begin before the recording does */
-	END_MS = 10000,   /* for what they have left */
+	SETTLE_MS = 5000, /* for agents to start before the recording */
+	END_MS = 10000,   /* for their remaining data */
 	SLICE_MS = 20,
-	HASTE_MS = 300, /* for a snapshot: meanwhile the host's rings fill */
+	HASTE_MS = 300, /* for a snapshot: the host's rings fill meanwhile */
 };
 
 struct instrument {
@@ -35,10 +35,10 @@ struct instrument {
 	struct vp_instrument_guest_trace_options options;
 	struct vp_guest_clock clock;
 	VP_VEC(struct vp_guest_events *) guests;
-	struct vp_guest_lister *lister; /* of vCPUs' counters: where KVM has them in its memory */
+	struct vp_guest_lister *lister; /* for vCPUs' counters, if they are only in KVM's memory */
 	int epoll;
 	uint64_t began;     /* 0: not yet */
-	uint64_t forgotten; /* events of VMs of which nothing is kept any more */
+	uint64_t forgotten; /* events of VMs that were forgotten */
 	bool said_counters;
 };
 
@@ -58,7 +58,8 @@ static struct vp_error *guest_trace_open(struct vp_instrument *base, struct vp_s
 	if (!self->clock.has_counter)
 		return vp_error_new(
 		    "guest events need a time-stamp counter, which this machine lacks");
-	if (!vp_session_hypervisor(self->base.session)->has_counter_times) /* then it warns */
+	if (!vp_session_hypervisor(self->base.session)
+		 ->has_counter_times) /* then it prints a warning */
 		vp_session_warn_of_clock(self->base.session);
 	return vp_host_vendor() == VP_VENDOR_ARM ? vp_guest_lister_new(&self->lister) : NULL;
 }
@@ -71,7 +72,7 @@ static bool instrument_guest_trace_is_asked(const struct instrument *self, const
 	return false;
 }
 
-/* The offsets of the vCPUs' counters from the host's, from KVM. */
+/* Reads the offsets of the vCPUs' counters to the host's from KVM. */
 static void instrument_guest_trace_read_counters(struct instrument *self, struct vp_vm *vm)
 {
 	vp_vm_read_tsc(vm);
@@ -171,7 +172,7 @@ static struct vp_error *guest_trace_start(struct vp_instrument *base, uint64_t n
 {
 	struct instrument *self = guest_trace_of(base);
 
-	receive_all(self, 0); /* what was before */
+	receive_all(self, 0); /* earlier data */
 	self->began = now;
 	vp_vec_each (&self->guests, guest)
 		vp_guest_events_begin(*guest, now);
@@ -189,8 +190,8 @@ static struct vp_error *guest_trace_drain(struct vp_instrument *base)
 	return NULL;
 }
 
-/* Reads from KVM the vCPUs' counters that are new or were set anew: the VM was suspended or
- * migrated. */
+/* Reads new or changed offsets of vCPUs' counters from KVM, after a suspend or migration of the
+ * VM. */
 static void instrument_guest_trace_update_vcpus(struct instrument *self)
 {
 	vp_vec_each (&self->guests, guest) {
@@ -250,7 +251,7 @@ static struct vp_error *guest_trace_put_streams(struct vp_instrument *base, cons
 
 	vp_vec_each (&guest_trace_of(base)->guests, guest) {
 		const struct vp_vm *vm = vp_vms_find(vms, vp_guest_events_vm(*guest));
-		/* As that snapshot's list of VMs has it. */
+		/* With the name in that snapshot's list of VMs. */
 		VP_AUTO_FREE char *part = vm ? vp_vm_part(vms, vm) : NULL;
 		VP_AUTO_FREE char *path = vp_format("%s/%s", directory, part ? part : "");
 		if (part)

@@ -28,21 +28,21 @@
 #include "store/trace_writer.h"
 
 enum {
-	BOOT_MS = 30000,   /* how long a new guest may have no kernel */
-	CHECK_S = 10,      /* a guest that boots anew has other counters */
-	AGENTS_MS = 10000, /* how long the agents' answers may take */
+	BOOT_MS = 30000,   /* time for a new guest to boot its kernel */
+	CHECK_S = 10,      /* a rebooted guest has other counters */
+	AGENTS_MS = 10000, /* time for agents' replies */
 };
 
 struct instrument {
 	struct vp_instrument base;
 	struct vp_instrument_intervals_options options;
 	struct vp_intervals *intervals;
-	bool in_memory;                 /* guests' memory is read for them */
+	bool in_memory;                 /* read guest memory */
 	struct vp_guest_agents *agents; /* NULL: agents are not asked */
 	struct vp_admission admission;
 	uint64_t n_intervals;
 	bool stopped;
-	VP_VEC(struct vp_task) new_threads; /* vCPUs that are to be watched */
+	VP_VEC(struct vp_task) new_threads; /* vCPUs to be watched */
 };
 
 static struct instrument *intervals_of(const struct vp_instrument *base)
@@ -57,7 +57,8 @@ static void note(const struct instrument *self, struct vp_error *error)
 	vp_error_free(error);
 }
 
-/* A record of a program's: an interval with all its values, or the name of a new vCPU's thread. */
+/* Processes a record of the programs: an interval with its values, or the name of a new vCPU's
+ * thread. */
 static void instrument_intervals_take_records(void *context, uint32_t pcpu, char *records,
 					      size_t size)
 {
@@ -82,7 +83,7 @@ static void instrument_intervals_take_records(void *context, uint32_t pcpu, char
 			    (struct vp_stream_id){VP_STREAM_INTERVALS, pcpu}, &run);
 }
 
-/* Their intervals are closed by events of their own, if events close them. */
+/* If intervals are closed by events, each thread needs an event of its own. */
 static void watch_new_threads(struct instrument *self)
 {
 	vp_vec_each (&self->new_threads, task)
@@ -136,7 +137,7 @@ static struct vp_error *intervals_open(struct vp_instrument *base, struct vp_ser
 	return watch_all(self);
 }
 
-/* With samples, these lines are about them; the recipe describes the intervals. */
+/* With samples, these fields are about them; the recipe describes the intervals. */
 static void intervals_describe(const struct vp_instrument *base, struct vp_recording *info)
 {
 	const struct vp_recipe *recipe = intervals_of(base)->options.recipe;
@@ -183,8 +184,8 @@ static void intervals_watch_guests(struct vp_instrument *base)
 		vp_session_watch_guests(base->session, &user);
 }
 
-/* Whether it is time to contact the VM's agent: counters that are unknown by now are not in guest
- * memory. A guest that just boots gets time to have a kernel. */
+/* Whether to ask the VM's agent: counters that are unknown by now are not in guest memory. A
+ * booting guest gets some time. */
 static bool is_agents_turn(const struct instrument *self, const struct vp_vm *vm)
 {
 	const struct vp_session *session = self->base.session;
@@ -206,7 +207,7 @@ static void ask_agents(struct instrument *self)
 			vp_guest_agents_again(self->agents, vm);
 }
 
-/* Asks agents for counters that guest memory does not have. */
+/* Requests counters that are not in guest memory from agents. */
 static void watch_agents(struct instrument *self)
 {
 	struct vp_session *session = self->base.session;
@@ -288,7 +289,7 @@ static void note_agents(struct instrument *self)
 		if (vp_guest_agents_outcome(self->agents, vm, &outcome))
 			vp_session_note_agent(self->base.session, vm, &outcome);
 	}
-	/* An agent that is asked for its symbol map next has nobody else to serve. */
+	/* The agent serves one client: it will be asked for its symbol map next. */
 	vp_guest_agents_free(self->agents);
 	self->agents = NULL;
 }

@@ -18,7 +18,7 @@
 
 #include <inttypes.h>
 
-/* Events without samples are reported from this share on. */
+/* Minimum share of events without samples that is reported. */
 #define MISSED_SHARE 0.02
 
 static struct vp_profile_instrument *profile_of(const struct vp_instrument *instrument)
@@ -99,7 +99,7 @@ static void profile_watch_guests(struct vp_instrument *instrument)
 		vp_session_watch_guests(instrument->session, &user);
 }
 
-/* The event at that place of the trigger's was enabled: its clock ticks from then on. */
+/* The event at that index was enabled: its clock ticks from now on. */
 static void expect_ticks(struct vp_profile_instrument *profile, size_t index)
 {
 	const struct vp_trigger *trigger = &profile->trigger;
@@ -119,7 +119,7 @@ static struct vp_error *profile_start(struct vp_instrument *instrument, uint64_t
 	return NULL;
 }
 
-/* Notes what was lost up to now: gaps in what is drained next may be filled only without losses. */
+/* Notes the losses so far: gaps in the next drain are filled only without losses. */
 static void instrument_profile_note_losses(struct vp_profile_instrument *profile)
 {
 	vp_vec_each (&profile->trigger.pcpus, pcpu) {
@@ -152,7 +152,7 @@ static struct vp_error *profile_add_pcpu(struct vp_instrument *instrument, uint3
 	const struct vp_profile_targets *targets = profile->options.targets;
 	if (targets && targets->pcpus.count && !has_pcpu(&targets->pcpus, pcpu))
 		return NULL;
-	VP_TRY(profile_drain(instrument)); /* its ticks before are of another clock */
+	VP_TRY(profile_drain(instrument)); /* earlier ticks belong to another clock */
 	VP_TRY(vp_trigger_add(&profile->trigger, (int)pcpu, &index));
 	VP_TRY(vp_sampler_add(profile->sampler, index));
 	vp_session_add_pcpu(instrument->session, pcpu, VP_STREAMS(VP_STREAM_PCPU));
@@ -171,14 +171,14 @@ static struct vp_error *profile_stop(struct vp_instrument *instrument)
 	return vp_trigger_enable(&profile_of(instrument)->trigger, false);
 }
 
-/* The kernel stops a counter that interrupts too often until its next tick: what happens then has
- * no samples. If samples are weighted by time, that time belongs to the next sample. */
+/* The kernel stops a counter that interrupts too often until its next tick, and there are no
+ * samples meanwhile. If samples are weighted by time, that time belongs to the next sample. */
 static struct vp_error *profile_finish(struct vp_instrument *instrument, uint64_t end)
 {
 	const struct vp_profile_instrument *profile = profile_of(instrument);
 	struct vp_recording *info = vp_session_recording(instrument->session);
 	uint64_t counted = vp_trigger_count(&profile->trigger);
-	/* Those after the last sample of each pCPU are no loss. */
+	/* Events after the last sample of each pCPU are not lost. */
 	uint64_t known = profile->events + profile->max_events * profile->trigger.fds.count;
 
 	if (profile->trigger.weighting != VP_WEIGHTING_EVENTS ||

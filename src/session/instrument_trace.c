@@ -44,7 +44,7 @@ static bool *has_stream_of(struct instrument *self, uint32_t pcpu)
 	return &self->has_stream.at[pcpu];
 }
 
-/* As many of the records as a packet holds; their times go on from where the run before ended. */
+/* Collects records for a packet; their times continue from the previous run. */
 static struct vp_run look_through(struct instrument *self, char *records, size_t size)
 {
 	struct vp_run run = {.bytes = records};
@@ -107,7 +107,7 @@ static struct vp_error *trace_open(struct vp_instrument *base, struct vp_service
 	return NULL;
 }
 
-/* Its names, and whatever else of the trace, do without. */
+/* Without it, names and guest switches are missing; the rest of the trace is recorded. */
 static struct vp_error *trace_identify(void *context, uint32_t number,
 				       const struct vp_guest_state *state,
 				       const struct vp_guest_finding *finding)

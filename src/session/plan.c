@@ -4,16 +4,16 @@
 #include <unistd.h>
 
 enum {
-	GUEST_FREQUENCY = 97,       /* where guests are sampled apart */
-	INTERRUPTS_FREQUENCY = 997, /* … at interrupts, too, which costs guests nothing */
+	GUEST_FREQUENCY = 97,       /* if guests are sampled separately */
+	INTERRUPTS_FREQUENCY = 997, /* … at interrupts, too, at no cost for guests */
 	SAMPLE_PAGES = 512,
 	INTERVAL_PAGES = 256,
 	TRACE_PAGES = 1024,
 	SECOND = 1000000000
 };
 
-/* Each sample of a guest that is sampled apart costs it a pause: fewer by default. This host has
- * the same frequency, so that shares can be compared, unless a period is given. */
+/* Separate sampling pauses the guest, so the default frequency is lower. The host has the same
+ * frequency, so that shares are comparable, unless a period is given. */
 static uint64_t plan_frequency(const struct vp_plan_request *request, bool apart)
 {
 	if (!apart || request->frequency || request->period)
@@ -21,7 +21,7 @@ static uint64_t plan_frequency(const struct vp_plan_request *request, bool apart
 	return request->at_interrupts ? INTERRUPTS_FREQUENCY : GUEST_FREQUENCY;
 }
 
-/* A counter may count in guests that are sampled apart, too; the clock does not. */
+/* A hardware counter may also count in separately sampled guests; the clock does not. */
 static const char *plan_trigger(const struct vp_plan_request *request, bool apart)
 {
 	return request->trigger || !apart ? request->trigger : "cpu-clock";
@@ -46,11 +46,10 @@ struct vp_plan vp_plan_make(const struct vp_plan_request *request,
 			.period = request->period},
 	    .samples_guests_apart = apart,
 	    .guest_period_ns = period_ns,
-	    /* At interrupts, samples come by themselves. */
+	    /* At interrupts, no polling is needed. */
 	    .guest_poll_ns = request->at_interrupts && period_ns < usual_ns ? usual_ns : period_ns,
 	    .samples_read_memory = !request->no_memory && !apart,
-	    /* Where VMs are no processes, events of the host's scheduler do not have their vCPUs.
-	     */
+	    /* If VMs are not processes, events of the host's scheduler do not show their vCPUs. */
 	    .states = request->states || (request->trace && !hypervisor->has_processes),
 	    .sample_pages = request->pages ? request->pages : SAMPLE_PAGES,
 	    .interval_bytes = ring_bytes(request->pages, INTERVAL_PAGES),

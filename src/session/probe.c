@@ -25,7 +25,7 @@ static bool probe_root(char *detail, size_t size)
 	return vp_probe_say(geteuid() == 0, detail, size, geteuid() ? "not root" : "root");
 }
 
-/* A file that is there and may be used; else the reason why not. */
+/* Whether a file exists and is accessible; otherwise sets the reason. */
 static bool probe_access(const char *path, int mode, char *detail, size_t size)
 {
 	bool found = !access(path, mode);
@@ -131,7 +131,7 @@ static bool probe_kallsyms(char *detail, size_t size)
 	unsigned long address = 0;
 	FILE *file = fopen("/proc/kallsyms", "re");
 
-	/* The first symbols may be per-CPU ones, at 0 even where nothing is hidden. */
+	/* The first symbols may be per-CPU ones, at 0 even if addresses are not hidden. */
 	while (file && !address && fscanf(file, "%lx%*[^\n]", &address) == 1)
 		continue;
 	if (file)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Records of the sampling programs on their way to the trace. */
+/* Writes records of the sampling programs to the trace. */
 #include "base/vec.h"
 #include "collect/guests/guest_watch.h"
 #include "host/host_maps.h"
@@ -18,7 +18,7 @@
 
 #include "base/macros.h"
 
-/* A longer gap is no late tick: the pCPU was off, or the machine suspended. */
+/* A longer gap is not a late tick: the pCPU was offline, or the machine suspended. */
 #define MAX_LATE_NS 5000000000ULL
 
 struct vp_profile_stream *vp_profile_stream(struct vp_profile_instrument *profile, uint32_t pcpu)
@@ -29,7 +29,7 @@ struct vp_profile_stream *vp_profile_stream(struct vp_profile_instrument *profil
 	return &profile->streams.at[pcpu];
 }
 
-/* A sample of a guest's user space may have hit code that is soon replaced. */
+/* A sample in guest user space may have hit code that will be replaced soon. */
 static void see_hit(struct vp_profile_instrument *profile, const struct vp_guest_sample *sample)
 {
 	struct vp_guest_watch *watch = vp_session_guest_watch(profile->base.session);
@@ -43,7 +43,7 @@ static inline bool is_sample_of_vcpu(uint32_t id)
 	return id == VP_ID_guest_sample || id == VP_ID_vcpu_sample;
 }
 
-/* Completes the record; notes the threads and VMs that it names. */
+/* Completes the record; notes its threads and VMs. */
 static void see_record(struct vp_profile_instrument *profile, struct vp_profile_stream *stream,
 		       const uint64_t *revision, union vp_any_record *record)
 {
@@ -80,16 +80,17 @@ static void see_record(struct vp_profile_instrument *profile, struct vp_profile_
 	}
 }
 
-/* Records that lie in a row, on their way to the trace. */
+/* Consecutive records for the trace. */
 struct segment {
 	struct vp_profile_instrument *profile;
 	uint32_t pcpu;
 	char *begin, *end;
 	uint64_t n;
-	const struct vp_record_header *last; /* in it, or before it; NULL: none yet */
-	char *names;           /* from here on only records about the next sample, or NULL */
-	uint64_t n_names;      /* records from there on */
-	uint64_t before_names; /* time of the record before those */
+	const struct vp_record_header
+	    *last;             /* the last record, or one before the segment; NULL: none */
+	char *names;           /* first of the records about the next sample, or NULL */
+	uint64_t n_names;      /* number of those records */
+	uint64_t before_names; /* time of the record before them */
 };
 
 static void segment_put(struct segment *segment)
@@ -109,7 +110,7 @@ static void segment_put(struct segment *segment)
 	segment->n = 0;
 }
 
-/* Records with the process and stack of the next sample. */
+/* Whether the record is about the next sample: its process, or stack. */
 static inline bool is_about_next(uint32_t id)
 {
 	return id == VP_ID_task || (id >= VP_ID_guest_task && id <= VP_ID_sample_period);
@@ -133,7 +134,7 @@ static inline void segment_add(struct segment *segment, const struct vp_record_h
 	segment->n++;
 }
 
-/* Leaves out a sample, and the records about it. */
+/* Skips a sample, and the records about it. */
 static void segment_skip(struct segment *segment, size_t size)
 {
 	char *after = segment->end + size;
@@ -155,7 +156,7 @@ static bool has_id(const struct vp_profile_ids *ids, uint32_t id)
 	return false;
 }
 
-/* Whether the sample is of one of the processes or threads of -p and -t. */
+/* Whether the sample belongs to a process or thread of -p and -t. */
 static bool is_target(const struct vp_profile_instrument *profile,
 		      const union vp_any_record *record)
 {
@@ -171,7 +172,7 @@ static bool is_target(const struct vp_profile_instrument *profile,
 	       (vm && has_id(&targets->pids, vm->pid));
 }
 
-/* Moves the records that identify a sample's thread before the ticks that it stands for. */
+/* Moves the records with a sample's thread before the ticks that it represents. */
 static void segment_move_names(struct segment *segment, uint64_t time)
 {
 	if (time < segment->before_names)
@@ -184,10 +185,9 @@ static void segment_move_names(struct segment *segment, uint64_t time)
 }
 
 /*
- * How many ticks of the clock a sample stands for in addition to its own, if it is late. A timer
- * that fires late (interrupts were off, or this machine is itself a VM that waited) skips the ticks
- * that were due meanwhile: perf forgets them. As far as can be known, the interrupted thread had
- * the pCPU all that time.
+ * Number of ticks that a late sample represents in addition to its own. A timer that fires late
+ * (interrupts were off, or this machine is itself a VM that waited) skips the ticks due meanwhile:
+ * perf forgets them. Presumably the interrupted thread had the pCPU all that time.
  */
 static uint64_t missed_ticks(const struct vp_profile_instrument *profile,
 			     struct vp_profile_stream *stream, uint64_t time)
@@ -221,7 +221,7 @@ static void put_ticks_before(struct segment *segment, const union vp_any_record 
 	}
 }
 
-/* Adds the ticks that the sample was late for. */
+/* Adds the ticks that were missed before a late sample. */
 static void put_late_ticks(struct segment *segment, const union vp_any_record *sample)
 {
 	struct vp_profile_stream *stream = vp_profile_stream(segment->profile, segment->pcpu);
@@ -231,8 +231,7 @@ static void put_late_ticks(struct segment *segment, const union vp_any_record *s
 		put_ticks_before(segment, sample, missed);
 }
 
-/* Adds ticks where a busy pCPU was not sampled for `busy_ns` before the sample, but none before the
- * record that precedes it. */
+/* Adds ticks for `busy_ns` without samples on a busy pCPU, but none before the preceding record. */
 static void put_busy_ticks(struct segment *segment, const union vp_any_record *sample,
 			   uint64_t busy_ns)
 {
@@ -248,7 +247,7 @@ static void put_busy_ticks(struct segment *segment, const union vp_any_record *s
 		put_ticks_before(segment, sample, missed);
 }
 
-/* Adds the events of the current sample. */
+/* Computes the weight of the current sample. */
 static void profile_ingest_weigh(struct vp_profile_instrument *profile,
 				 struct vp_profile_stream *stream)
 {

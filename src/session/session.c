@@ -34,10 +34,10 @@
 #include "store/trace_writer.h"
 
 enum {
-	SETTLE_MS = 30000, /* how long finding the guests' kernels may hold up the start */
+	SETTLE_MS = 30000, /* maximum delay of the start for finding guest kernels */
 	OFTEN_MS = 100,
-	SOON_MS = 10,   /* while names of code in guests must be read before it is replaced */
-	CLOSELY_S = 10, /* every so often descriptors of the VMs' processes are gone through */
+	SOON_MS = 10,   /* timeout while names of generated code must be read soon */
+	CLOSELY_S = 10, /* interval of scanning the descriptors of VM processes */
 };
 #define SECOND 1000000000ULL
 
@@ -214,7 +214,7 @@ static uint64_t lost_of(const struct vp_session *session, const struct vp_instru
 	return lost;
 }
 
-/* Lost before they came here, and because they could not be written. */
+/* Lost before reaching the writer, and by failed writes. */
 static uint64_t lost_records(const struct vp_session *session, enum vp_stream_class kind)
 {
 	uint64_t lost = session->trace ? vp_trace_unwritten(session->trace, VP_STREAMS(kind)) : 0;
@@ -247,7 +247,8 @@ char *vp_session_take_notice(struct vp_session *session)
 	return vp_notices_take(&session->notices);
 }
 
-/* Whether one of the instruments from index `from` on, but this one, provides what it uses. */
+/* Whether an instrument from index `from` on, other than this one, provides a service that it
+ * uses. */
 static bool has_to_wait(const struct vp_session *session, size_t from, size_t index)
 {
 	const unsigned uses = session->instruments.at[index]->ops->uses;
@@ -258,7 +259,7 @@ static bool has_to_wait(const struct vp_session *session, size_t from, size_t in
 	return false;
 }
 
-/* Those that provide something go before those that use it; else the order stays. */
+/* Sorts providers before users; otherwise the order is kept. */
 static void order_instruments(struct vp_session *session)
 {
 	struct vp_instrument **all = session->instruments.at;
@@ -268,7 +269,7 @@ static void order_instruments(struct vp_session *session)
 		size_t found = next;
 		while (found < count && has_to_wait(session, next, found))
 			found++;
-		if (found == count) /* they wait for each other */
+		if (found == count) /* circular dependency */
 			return;
 		struct vp_instrument *instrument = all[found];
 		memmove(&all[next + 1], &all[next],
@@ -277,7 +278,7 @@ static void order_instruments(struct vp_session *session)
 	}
 }
 
-/* Some instruments are a help in addition to others. */
+/* Opens the instruments; some are optional. */
 static struct vp_error *open_instruments(struct vp_session *session)
 {
 	size_t kept = 0, count = session->instruments.count;
@@ -308,7 +309,7 @@ static void session_describe(struct vp_session *session)
 	struct vp_recording *info = &session->info;
 
 	vp_recording_describe(info, session->options.command);
-	info->by_time = true; /* without samples, none can be missing */
+	info->by_time = true; /* without samples, no idle time is missing */
 	info->period_ns = 1;
 	info->pcpus = (uint32_t)session->pcpus.count;
 	info->compression = session->options.compression;
@@ -319,7 +320,7 @@ static void session_describe(struct vp_session *session)
 	}
 }
 
-/* Finds the guests' kernels before anything is recorded. */
+/* Searches for the guests' kernels before recording starts. */
 static void watch_guests(struct vp_session *session)
 {
 	vp_vec_each (&session->instruments, instrument)
@@ -346,12 +347,12 @@ static struct vp_error *find_vms(struct vp_session *session)
 	const struct vp_session_options *options = &session->options;
 
 	VP_TRY(vp_session_find_pcpus(session));
-	(void)vp_session_may_be_new_vms(session); /* from now on: those of now are found here */
+	(void)vp_session_may_be_new_vms(session); /* resets the state: present VMs are found here */
 	VP_TRY(session->hypervisor->scan(&session->vms, true));
 	vp_session_take_vms(session, 0);
 	VP_TRY(vp_vms_expect(&session->vms, options->vm_names, options->n_vm_names));
 	if (vp_session_needs_names(session) && session->hypervisor->has_processes)
-		vp_vec_each (&session->vms, vm) /* now, rather than while they are measured */
+		vp_vec_each (&session->vms, vm) /* now, instead of during the measurement */
 			vp_host_maps_see(session->host_maps, vm->pid, NULL, 0);
 	return NULL;
 }
@@ -392,7 +393,7 @@ struct vp_error *vp_session_open(struct vp_session *session)
 	return vp_vms_write(directory, &session->vms);
 }
 
-/* To the first pCPU's stream. */
+/* Writes clock readings to the first pCPU's stream. */
 static void append_clocks(struct vp_session *session)
 {
 	struct vp_clock_reading clock = vp_clock_read();
@@ -407,7 +408,7 @@ static void append_clocks(struct vp_session *session)
 				&record);
 }
 
-/* The instrument whose streams these are, or NULL. */
+/* The instrument that writes this stream, or NULL. */
 static const struct vp_instrument *instrument_of(const struct vp_session *session,
 						 enum vp_stream_class kind)
 {
@@ -422,7 +423,7 @@ static void flush_class(struct vp_session *session, enum vp_stream_class kind)
 	const struct vp_instrument *owner = instrument_of(session, kind);
 	struct vp_stream_id id = {kind, VP_NO_PCPU};
 
-	if (!owner && kind != VP_STREAM_PCPU) /* that has the clocks */
+	if (!owner && kind != VP_STREAM_PCPU) /* also has the clocks */
 		return;
 	if (!vp_stream_class_is_per_pcpu(kind)) {
 		vp_trace_flush(session->trace, id, owner->ops->lost(owner, id));
@@ -439,7 +440,7 @@ static void flush_class(struct vp_session *session, enum vp_stream_class kind)
 	}
 }
 
-/* 0, or why something could not be written. */
+/* 0, or the error of a failed write. */
 static int session_write_out(struct vp_session *session)
 {
 	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
@@ -468,13 +469,13 @@ struct vp_error *vp_session_start(struct vp_session *session)
 		if ((*instrument)->ops->start)
 			VP_TRY((*instrument)->ops->start(*instrument, session->info.start));
 	vp_session_flight_start(session);
-	/* Afterwards: waiting for the disk is no time of the recording without samples. */
+	/* Last: time spent waiting for the disk is not part of the recording. */
 	return vp_recording_write(session->dir.now, &session->info);
 }
 
 struct vp_error *vp_session_publish(struct vp_session *session)
 {
-	int failure = session_write_out(session); /* the clocks, at the least */
+	int failure = session_write_out(session); /* at least the clocks */
 
 	if (failure)
 		return vp_error_errno(failure, "cannot write to '%s'", session->dir.now);
@@ -501,7 +502,7 @@ static void do_second(struct vp_session *session, uint64_t now)
 	vp_session_flight_mark(session, now);
 }
 
-/* Once a second: VMs that are gone, the clocks, the list of VMs on disk. */
+/* Slow work, once a second: ended VMs, clocks, the list of VMs on disk. */
 static void do_slow_work(struct vp_session *session)
 {
 	uint64_t now = vp_clock_monotonic();
@@ -512,14 +513,14 @@ static void do_slow_work(struct vp_session *session)
 		return;
 	session->next_second = now + SECOND;
 	do_second(session, now);
-	vp_map_deinit(&session->no_vms); /* pids are used again */
+	vp_map_deinit(&session->no_vms); /* pids are reused */
 	vp_session_check_vms(session, ++session->seconds % CLOSELY_S == 0);
 	if (!session->flight && vp_session_needs_names(session))
 		vp_session_put_away_vms(session);
-	vp_error_free(write_vms(session)); /* tried again in a second */
+	vp_error_free(write_vms(session)); /* retried in a second */
 }
 
-/* Until an instrument has much data, or for at most this time. */
+/* Waits until an instrument has much data, at most for this time. */
 static struct vp_error *wait_for_records(const struct vp_session *session, int timeout_ms)
 {
 	struct pollfd fds[VP_STREAM_CLASSES + VP_FLIGHT_FDS + 2];
@@ -548,7 +549,7 @@ static struct vp_error *wait_for_records(const struct vp_session *session, int t
 		   : NULL;
 }
 
-/* That one fails does not cost the others' records. */
+/* If one fails, the others are drained nevertheless. */
 struct vp_error *vp_session_drain(struct vp_session *session)
 {
 	struct vp_error *error = NULL;
@@ -576,7 +577,7 @@ struct vp_error *vp_session_step(struct vp_session *session, int timeout_ms)
 
 uint64_t vp_session_gather(struct vp_session *session)
 {
-	vp_error_free(vp_session_drain(session)); /* the next step reports it, too */
+	vp_error_free(vp_session_drain(session)); /* the next step reports the error, too */
 	uint64_t now = vp_clock_monotonic();
 	do_second(session, now);
 	flush_all(session);
@@ -597,7 +598,7 @@ static struct vp_error *write_end(struct vp_session *session)
 	return vp_session_first_of(error, vp_vms_write(directory, &session->vms));
 }
 
-/* How it went with each guest's memory is kept with its VM. */
+/* Stores the outcome of reading each guest's memory with its VM. */
 void vp_session_note_guests(struct vp_session *session)
 {
 	if (!session->guest_watch)
@@ -624,7 +625,7 @@ static struct vp_error *stop_all(struct vp_session *session)
 
 struct vp_error *vp_session_finish(struct vp_session *session)
 {
-	vp_session_watch_pcpus(session); /* there may be events of such already */
+	vp_session_watch_pcpus(session); /* events of them may exist already */
 	struct vp_error *error = stop_all(session);
 
 	error = vp_session_first_of(error, vp_session_drain(session));
@@ -640,7 +641,7 @@ struct vp_error *vp_session_finish(struct vp_session *session)
 			vp_vm_read_tsc(vm);
 			vp_vm_read_pcpus(vm);
 		}
-	/* Small files first: there may be no room for the maps. */
+	/* Small files first: the disk may become full with the maps. */
 	error = vp_session_first_of(error, write_end(session));
 	bool names = vp_session_needs_names(session);
 	if (names)

@@ -36,14 +36,14 @@ enum { MAX_NAMES = 1000 };
 
 struct vp_session_flight {
 	int listener;
-	struct vp_condition_watch *watch; /* NULL: no condition */
-	size_t n_watched;                 /* VMs that it knows */
-	struct vp_fired fired;            /* what is to be written about */
-	uint64_t due;                     /* when; 0: nothing is */
-	uint64_t arm_at; /* when to look for conditions again; 0: they are looked for */
+	struct vp_condition_watch *watch; /* NULL: no trigger */
+	size_t n_watched;                 /* number of VMs added to it */
+	struct vp_fired fired;            /* the trigger of the next snapshot */
+	uint64_t due;                     /* its time; 0: none */
+	uint64_t arm_at;                  /* time of arming triggers again; 0: armed */
 	struct vp_snapshots by_condition;
-	uint64_t without_room;  /* conditions for which there was no room on the disk */
-	VP_VEC(uint64_t) marks; /* times up to which the account was written, that are in memory */
+	uint64_t without_room;  /* triggers without a snapshot because of the disk limit */
+	VP_VEC(uint64_t) marks; /* times in memory up to which the accounting was written */
 };
 
 static bool has_conditions(const struct vp_session *session)
@@ -54,7 +54,7 @@ static bool has_conditions(const struct vp_session *session)
 	return false;
 }
 
-/* Those of --vm, as they come. */
+/* With --vm: watches matching VMs as they appear. */
 static void watch_chosen(struct vp_session *session)
 {
 	struct vp_session_flight *flight = session->flight;
@@ -86,7 +86,7 @@ struct vp_error *vp_session_flight_listen(struct vp_session *session)
 	if (!session->flight)
 		return NULL;
 	VP_TRY(vp_trace_writer_keep(session->trace, session->options.flight->bytes));
-	/* Some file systems have no sockets. */
+	/* Some file systems do not support sockets. */
 	VP_AUTO_ERROR struct vp_error *error =
 	    vp_control_listen(session->dir.now, &session->flight->listener);
 	if (error)
@@ -169,9 +169,10 @@ static bool has_account(const struct vp_session *session)
 	return false;
 }
 
-/* Since when all that was recorded is in memory. The account is written once a second, of the time
- * before: a snapshot begins at such a moment, if there is one before its end, so that it has the
- * account of all of its time. */
+/*
+ * Time from which all records are in memory. The accounting is written once a second, about the
+ * time before: a snapshot starts at such a time, if possible, so that its accounting is complete.
+ */
 static uint64_t session_flight_reach_of(const struct vp_session *session)
 {
 	uint64_t reach = vp_trace_writer_reach(session->trace);
@@ -184,7 +185,7 @@ static uint64_t session_flight_reach_of(const struct vp_session *session)
 	return reach + 1;
 }
 
-/* DIR.YYYYMMDDhhmmss and hundredths, as of perf's --switch-output; the file does not exist yet. */
+/* Creates DIR.YYYYMMDDhhmmss and hundredths, as perf's --switch-output; the name must be free. */
 static struct vp_error *session_flight_make_directory(const struct vp_session *session, char **ret)
 {
 	const char *directory = session->options.directory;
@@ -215,7 +216,7 @@ static struct vp_error *session_flight_make_directory(const struct vp_session *s
 	    directory);
 }
 
-/* Writes what `about` is about to be, with its streams. */
+/* Sets the fields of `about`, and writes its streams. */
 static struct vp_error *write_streams(const struct vp_session *session, const char *directory,
 				      struct vp_recording *info)
 {
@@ -263,7 +264,7 @@ static struct vp_error *session_flight_write_all(struct vp_session *session, con
 	return vp_session_first_of(error, vp_vms_write(directory, &session->vms));
 }
 
-/* *ret is the directory of one that failed, too, or NULL. */
+/* *ret: the directory, also of a failed snapshot, or NULL. */
 static struct vp_error *snapshot(struct vp_session *session, const struct vp_snapshot_cause *cause,
 				 char **ret)
 {
@@ -331,7 +332,7 @@ static struct vp_snapshot_cause session_flight_cause_of(struct vp_session *sessi
 	return cause;
 }
 
-/* Takes a snapshot; a part of one that failed counts, too. */
+/* Takes a snapshot; the remains of a failed one count towards the limits, too. */
 static void session_flight_take_snapshot(struct vp_session *session,
 					 const struct vp_snapshot_cause *cause, const char *text)
 {
@@ -348,7 +349,7 @@ static void session_flight_take_snapshot(struct vp_session *session,
 	flight->without_room = 0;
 }
 
-/* Only the first of some in a row is reported: the disk may stay full for weeks. */
+/* Only the first of several in a row is reported: the disk may stay full for weeks. */
 static void skip_snapshot(struct vp_session *session, const char *cause, const char *why)
 {
 	if (!session->flight->without_room++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* At the end of a recording: who and what was there to be measured. */
+/* Symbol maps, written at the end of a recording. */
 #include <pthread.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@
 #include "session/session_private.h"
 #include "store/recording.h"
 
-/* For the symbol maps of all guests together. */
+/* Limit for the symbol maps of all guests. */
 enum { GUESTS_MS = 60000 };
 
 static struct vp_error *write_host_maps(struct vp_session *session, const char *directory,
@@ -36,7 +36,7 @@ static struct vp_error *write_host_maps(struct vp_session *session, const char *
 	return error;
 }
 
-/* The tables that the guest kernel's part of call chains needs. */
+/* Unwind tables for the guest kernel's part of stacks. */
 static struct vp_error *read_unwind_tables(struct vp_session *session, const struct vp_vm *vm,
 					   const char *directory)
 {
@@ -71,10 +71,10 @@ static struct vp_error *session_maps_read_guest(struct vp_session *session, cons
 	return error;
 }
 
-/* Reading may take long: the rings are emptied meanwhile, if there is still something recorded. */
+/* Drains instruments while reading takes long, if recording is still in progress. */
 struct draining {
 	struct vp_session *session;
-	struct vp_error *error; /* the first */
+	struct vp_error *error; /* the first error */
 };
 
 static void drain(void *context)
@@ -90,7 +90,7 @@ static struct vp_error *write_guests(struct vp_session *session, const char *dir
 {
 	struct vp_error *error = NULL;
 
-	/* By number: there may be one VM more meanwhile. */
+	/* By index: VMs may be added meanwhile. */
 	for (size_t i = 0; i < session->vms.count; i++)
 		if (vp_session_is_chosen(session, &session->vms.at[i]))
 			error = vp_session_first_of(
@@ -128,7 +128,8 @@ static struct vp_agent_outcome session_maps_outcome_of(const struct vp_error *er
 					     error ? vp_strdup(vp_error_message(error)) : NULL};
 }
 
-/* Asking the agent of one VM, in a thread: a guest that does not answer must not hold up others. */
+/* Requests the symbol map of a VM's agent in a thread: a guest that does not answer must not delay
+ * others. */
 struct asking {
 	char *path;
 	struct vp_agent_address address;
@@ -160,11 +161,11 @@ static void start_asking(struct vp_session *session, const struct vp_vm *vm, str
 				       .seconds_total = options->agent_seconds,
 				       .no_symbols = !options->with_symbols}};
 	asking->started = !pthread_create(&asking->thread, NULL, session_maps_ask, asking);
-	if (!asking->started) /* then one after the other */
+	if (!asking->started) /* without a thread: sequentially */
 		session_maps_ask(asking);
 }
 
-/* How that went goes into `vms`. */
+/* Stores the outcome in `vms`. */
 static void end_asking(struct vp_session *session, struct vp_vm *vm, struct asking *asking)
 {
 	if (asking->started)
@@ -173,7 +174,7 @@ static void end_asking(struct vp_session *session, struct vp_vm *vm, struct aski
 	    session_maps_outcome_of(asking->error, &asking->result, session->options.agent_port);
 	VP_AUTO_FREE char *text = vp_agent_outcome_text(&outcome);
 	vp_session_note_agent(session, vm, &outcome);
-	/* Without an agent nothing is missing if names come from the guest's memory. */
+	/* A missing agent is not a problem if names come from guest memory. */
 	bool is_missed = session->options.agent_port || strncmp(vm->memory, "ok", 2) != 0;
 	if (asking->error && is_missed)
 		VP_NOTICE(session, "VM '%s': %s", vm->name, text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The pCPUs of a session: those at its start, and those that come online while it records. */
+/* The pCPUs of a session: those online at the start, and those that come online later. */
 #include <errno.h>
 #include <string.h>
 

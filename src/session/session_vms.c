@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The VMs of a session: found, numbered, watched, gone. */
+/* The VMs of a session: discovery, numbers, end. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -43,7 +43,7 @@ static void watch_guest(struct vp_session *session, struct vp_vm *vm)
 	vp_vm_set_memory_outcome(vm, &(struct vp_memory_outcome){.status = VP_MEMORY_SHARED});
 }
 
-/* From now on more has to be looked at than the process's number to know the VM. */
+/* From now on, the pid is not sufficient to identify the VM. */
 static void note_varying(struct vp_session *session, uint32_t pid)
 {
 	bool inserted;
@@ -66,7 +66,7 @@ void vp_session_watch_vms(struct vp_session *session)
 		watch_guest(session, vm);
 }
 
-/* New VMs of the process, the first of them at `from`. */
+/* Processes new VMs of the process, from index `from` on. */
 static void take_new_vms(struct vp_session *session, size_t from)
 {
 	vp_session_take_vms(session, from);
@@ -80,7 +80,7 @@ static void take_new_vms(struct vp_session *session, size_t from)
 	}
 }
 
-/* Looks for VMs of the process that are not known; not twice in a second. */
+/* Searches for unknown VMs of the process, at most once a second. */
 static void discover(struct vp_session *session, uint32_t pid)
 {
 	size_t before = session->vms.count;
@@ -113,7 +113,7 @@ uint32_t vp_session_vm_id(struct vp_session *session, uint32_t pid, uint32_t tid
 	}
 	const struct vp_vm *vm = vp_vms_of_thread(&session->vms, pid, tid);
 	if (!vm || vm->end) {
-		/* Where a VM ended there may be another one by now. */
+		/* After the end of a VM there may be another one. */
 		discover(session, pid);
 		vm = vp_vms_of_thread(&session->vms, pid, tid);
 	}
@@ -133,7 +133,7 @@ static void note_end(struct vp_session *session, struct vp_vm *vm)
 		  vp_vm_location(vm, location));
 }
 
-/* `closely`: also VMs that their process has closed, or whose number is another process's. */
+/* `closely`: also detects VMs closed by their process, and reused pids. */
 static void note_ends(struct vp_session *session, bool closely)
 {
 	const struct vp_hypervisor *hypervisor = session->hypervisor;
@@ -143,7 +143,7 @@ static void note_ends(struct vp_session *session, bool closely)
 			note_end(session, vm);
 }
 
-/* Records have KVM's number of the vCPU that a thread runs: a guess for that thread was wrong. */
+/* Corrects a guessed vCPU number: records have KVM's number of the vCPU of a thread. */
 static void correct_vcpus(struct vp_vm *vm, uint32_t number, uint32_t tid)
 {
 	size_t kept = 0;
@@ -163,7 +163,7 @@ void vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t numb
 
 	correct_vcpus(vm, number, tid);
 	struct vp_vcpu *vcpu = vp_vm_vcpu(vm, number);
-	/* Another thread: the process's number may be another's by now, and this its VM's. */
+	/* A different thread: the pid may have been reused by another VM. */
 	if (!vm->end && vcpu->tid && vcpu->tid != tid && session->hypervisor->is_gone(vm))
 		note_end(session, vm);
 	if (vm->end)
@@ -185,7 +185,7 @@ bool vp_session_may_be_new_vms(struct vp_session *session)
 	return !session->vm_generation || session->vm_generation != before;
 }
 
-/* A process may open another VM in addition to its first. */
+/* A process may open another VM. */
 static void find_more_vms(struct vp_session *session)
 {
 	size_t before = session->vms.count;
@@ -239,7 +239,7 @@ static void forget_vm(struct vp_session *session, struct vp_vm *vm)
 	vp_vm_deinit(vm);
 }
 
-/* The order stays: parts of recordings are called by it. */
+/* Keeps the order, because names of parts of recordings depend on it. */
 void vp_session_forget_vms(struct vp_session *session, uint64_t before)
 {
 	size_t kept = 0;

@@ -10,7 +10,7 @@
 
 #define GIB (1ULL << 30)
 
-/* Size of all files in the directory. */
+/* Total size of the files in the directory. */
 static uint64_t disk_bytes(const char *directory)
 {
 	VP_AUTO_FREE char *path = vp_strdup(directory);
@@ -62,7 +62,7 @@ char *vp_snapshots_no_room(const struct vp_snapshots *snapshots,
 	struct statvfs disk;
 
 	if (statvfs(directory, &disk))
-		return NULL; /* writing will report what is wrong */
+		return NULL; /* the write will report the error */
 	uint64_t left = disk.f_bavail * disk.f_frsize, leave = bytes_to_leave(limits, &disk);
 	return left < snapshots->largest || left - snapshots->largest < leave
 		   ? vp_format("the disk has %" PRIu64 " MiB free, and %" PRIu64

@@ -214,7 +214,7 @@ static double m5_grow_mean_of(const double *y, const uint32_t *rows, size_t n)
 	return sum / (double)n;
 }
 
-/* Once the root's subtrees are there, nothing is sorted any more: room for the root's fit. */
+/* After the root's subtrees, nothing is sorted any more: frees memory for the root's fit. */
 static void free_sorted(struct grower *g)
 {
 	for (size_t i = 0; i < g->matrix.n_inputs; i++) {

@@ -36,7 +36,7 @@ void vp_cgroups_note(vp_cgroups *cgroups, uint64_t id)
 		vp_vec_push(cgroups, ((struct vp_cgroup){.id = id}));
 }
 
-/* A group's id is the inode number of its directory. */
+/* The id of a cgroup is the inode number of its directory. */
 static void cgroups_walk(const char *root, const char *below, unsigned depth, vp_cgroups *cgroups)
 {
 	VP_AUTO_FREE char *path = vp_format("%s%s", root, below);

@@ -15,7 +15,7 @@
 #include "store/recording.h"
 #include "store/trace_reader.h"
 
-/* Folders of a recording have none in them. */
+/* Maximum depth: folders of a recording have no subfolders. */
 enum { DEPTH = 1, PIECE = 256 * 1024 };
 
 struct copy {
@@ -72,8 +72,7 @@ static struct vp_error *copy_file(struct copy *copy, const char *from, const cha
 
 static struct vp_error *copy_folder(struct copy *copy, const char *from, const char *to, int depth);
 
-/* Anything but files and folders, such as a flight recorder's socket, is not part of the
- * recording. */
+/* Other kinds of files, such as a flight recorder's socket, are not part of the recording. */
 static struct vp_error *copy_entry(struct copy *copy, const char *from, const char *to, int depth)
 {
 	struct stat status;

@@ -18,8 +18,7 @@
 #include "base/seed.h"
 #include "store/recording.h"
 
-/* Locks the directory; one that cannot be locked at all (on some network file systems) is let be.
- */
+/* Locks the directory; locking errors of some network file systems are ignored. */
 static struct vp_error *lock_directory(const char *path, int *lock)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -34,13 +33,13 @@ static struct vp_error *lock_directory(const char *path, int *lock)
 	return NULL;
 }
 
-/* Files in a recording's folders; an unfinished new version of a file may be left next to it. */
+/* Files of a recording's folders; an unfinished new version of a file may be next to it. */
 #define HALF_WRITTEN "?(?(.+([0-9a-f])).tmp)"
 #define TRACE_FILES                                                                                \
 	"@(metadata|@(account|vcpus|guest-samples|hypervisor|?(intervals-|trace-|tracepoints-)"    \
 	"cpu+([0-9]))"                                                                             \
 	"?(.zst))" HALF_WRITTEN
-#define GUEST_TRACE "guest-*" /* a folder of that name */
+#define GUEST_TRACE "guest-*" /* folders of guests */
 static const struct folder {
 	const char *name;
 	const char *files; /* a pattern of fnmatch(3) */
@@ -72,7 +71,7 @@ static bool is_folder_of_recording(int directory, const char *name)
 /* Whether the directory's file `recording` was written by vperf. */
 static bool is_recording(int directory)
 {
-	static const char first[] = VP_RECORDING_MAGIC; /* of whatever format */
+	static const char first[] = VP_RECORDING_MAGIC; /* of any format version */
 	VP_AUTO_CLOSE int fd =
 	    openat(directory, "recording", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	char bytes[sizeof(first) - 1];
@@ -83,7 +82,7 @@ static bool is_recording(int directory)
 	       !memcmp(bytes, first, sizeof(bytes));
 }
 
-/* The directory's entries one after another but those that stand for it and its parent. */
+/* The next entry of the directory except "." and "..". */
 static struct dirent *next_entry(DIR *entries)
 {
 	struct dirent *entry = readdir(entries);
@@ -103,7 +102,7 @@ static DIR *open_entries(int directory, const char *name)
 	return entries;
 }
 
-/* A file of a recording's folder, which is open. */
+/* A file in an open folder of a recording. */
 struct file {
 	const char *recording;
 	const struct folder *folder;
@@ -132,7 +131,8 @@ static struct vp_error *expect_own(const struct file *file)
 			    file->recording, file->folder->name, file->name);
 }
 
-/* But `recording`: what is left of a removal that was interrupted still is a recording. */
+/* Removes `recording` last: the rest of an interrupted removal is then still recognized as a
+ * recording. */
 static struct vp_error *remove_own(const struct file *file)
 {
 	if (!strcmp(file->name, "recording"))
@@ -166,7 +166,7 @@ static struct vp_error *each_file(int directory, const char *path, const struct 
 	return error;
 }
 
-/* The same of the guests' traces; `remove` these folders, too. */
+/* The same for guests' traces; `remove`: also removes their folders. */
 static struct vp_error *each_guest_file(int directory, const char *path, file_fn take, bool remove)
 {
 	DIR *entries = open_entries(directory, ".");
@@ -219,7 +219,7 @@ static struct vp_error *remove_recording(int directory, const char *path)
 	return NULL;
 }
 
-/* An older recording goes; an empty directory may stay. */
+/* Removes an older recording; an empty directory may stay. */
 static struct vp_error *clear_old(const char *path)
 {
 	VP_AUTO_CLOSE int lock = -1;
@@ -253,7 +253,7 @@ static struct vp_error *expect_old_removable(const char *path)
 					: vp_error_new("'%s' exists and is not a recording", old);
 }
 
-/* *lock is on the older recording, or -1. */
+/* *lock: lock on the older recording, or -1. */
 static struct vp_error *expect_replaceable(const char *path, int *lock)
 {
 	struct stat status;
@@ -284,7 +284,7 @@ struct vp_error *vp_recording_dir_claim(const char *path, struct vp_recording_di
 				      "to standard output");
 	ret->path = vp_strdup(path);
 	for (size_t size = strlen(path); size > 1 && ret->path[size - 1] == '/'; size--)
-		ret->path[size - 1] = 0; /* so that ".old" follows the name */
+		ret->path[size - 1] = 0; /* ".old" is appended to the name */
 	struct vp_error *error = expect_replaceable(ret->path, &ret->older);
 	if (!error) {
 		ret->now = vp_format("%s.%016" PRIx64 ".new", ret->path, vp_seed_new());
@@ -298,7 +298,7 @@ struct vp_error *vp_recording_dir_claim(const char *path, struct vp_recording_di
 	return error;
 }
 
-/* An older recording becomes PATH.old; an empty directory goes. */
+/* Renames an older recording to PATH.old; removes an empty directory. */
 static struct vp_error *make_way(const struct vp_recording_dir *dir)
 {
 	VP_AUTO_FREE char *old = vp_format("%s.old", dir->path);
@@ -318,11 +318,11 @@ static struct vp_error *make_way(const struct vp_recording_dir *dir)
 struct vp_error *vp_recording_dir_publish(struct vp_recording_dir *dir)
 {
 	VP_TRY(make_way(dir));
-	/* An empty directory would be replaced: what is there by now is somebody else's. */
+	/* RENAME_NOREPLACE: a directory created meanwhile belongs to another process. */
 	if (renameat2(AT_FDCWD, dir->now, AT_FDCWD, dir->path, RENAME_NOREPLACE) &&
 	    (errno != EINVAL || rename(dir->now, dir->path)))
 		return vp_error_errno(errno, "cannot rename '%s' to '%s'", dir->now, dir->path);
-	strcpy(dir->now, dir->path); /* the shorter one */
+	strcpy(dir->now, dir->path); /* the new name is shorter */
 	dir->is_published = true;
 	vp_file_sync_parent(dir->path);
 	return NULL;

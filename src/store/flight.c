@@ -17,8 +17,8 @@
 /* State of a stream in addition to its packets. */
 struct known {
 	struct vp_stream_id id;
-	struct vp_stream_state state; /* by the records that were overwritten */
-	uint64_t lost;                /* before the first packet that is left */
+	struct vp_stream_state state; /* from overwritten records */
+	uint64_t lost;                /* before the first remaining packet */
 };
 
 struct vp_flight {
@@ -36,7 +36,7 @@ static struct known *known_of(struct vp_flight *flight, struct vp_stream_id id)
 	return &flight->streams.at[flight->streams.count - 1];
 }
 
-/* Events lie where the one before ended, which need not be on 8 bytes. */
+/* Records of events may start at unaligned addresses. */
 static const struct vp_record_header *record_at(const struct vp_stored_packet *packet, size_t at)
 {
 	return (const void *)(packet->bytes + at);
@@ -80,7 +80,7 @@ void vp_flight_free(struct vp_flight *flight)
 
 void vp_flight_put(struct vp_flight *flight, const struct vp_stored_packet *packet)
 {
-	known_of(flight, packet->stream); /* has a file, whatever becomes of its packets */
+	known_of(flight, packet->stream); /* creates its entry even if the packet is not kept */
 	vp_packet_store_put(flight->store, packet);
 }
 
@@ -89,12 +89,12 @@ uint64_t vp_flight_reach(const struct vp_flight *flight)
 	return flight->reach;
 }
 
-/* A stream on its way to a file. */
+/* A stream being written to a file. */
 struct output {
-	struct known known; /* up to where it is written */
+	struct known known; /* state up to the written position */
 	int fd;
 	uint64_t seq, last_lost, last_time;
-	uint64_t missed; /* what the last packet without records said was lost */
+	uint64_t missed; /* losses reported by the last packet without records */
 	bool is_begun;
 };
 
@@ -135,7 +135,7 @@ static void write_packet(struct writing *writing, struct output *output,
 	writing->counts.records[packet->stream.kind] += packet->n;
 }
 
-/* The state at the start: the first packet, which may be empty. */
+/* Writes the state at the start: the first packet, which may be empty. */
 static void begin_output(struct writing *writing, struct output *output)
 {
 	struct vp_buffer records = {0};
@@ -157,7 +157,7 @@ static bool is_before(const struct writing *writing, struct vp_stream_id id, uin
 	return time < writing->from || (id.kind == VP_STREAM_ACCOUNT && time == writing->from);
 }
 
-/* Leaves out records before the start, except for their lasting state. */
+/* Skips records before the start, except for their lasting state. */
 static void cut_begin(const struct writing *writing, struct output *output,
 		      struct vp_stored_packet *packet)
 {
@@ -201,7 +201,7 @@ static void take_packet(void *context, const struct vp_stored_packet *stored)
 	struct output *output = output_of(writing, stored->stream);
 	struct vp_stored_packet packet = *stored;
 
-	if (!packet.size) { /* it only counts losses: the next one does so, too */
+	if (!packet.size) { /* only reports losses, which are also in the next packet */
 		output->missed = packet.lost;
 		return;
 	}
@@ -213,7 +213,7 @@ static void take_packet(void *context, const struct vp_stored_packet *stored)
 		output->known.lost = packet.lost;
 }
 
-/* Losses after the last records. */
+/* Writes losses after the last record. */
 static void end_output(struct writing *writing, struct output *output)
 {
 	struct vp_stored_packet packet = {.stream = output->known.id, .lost = output->missed};

@@ -50,7 +50,7 @@ bool vp_kept_is_locked(const char *path)
 {
 	VP_AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	/* The lock goes with the descriptor. */
+	/* The lock is released with the descriptor. */
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
 }
 
@@ -68,7 +68,7 @@ static uint64_t history_read_time(const char *name, const char **rest)
 	date.tm_year -= 1900;
 	date.tm_mon--;
 	*rest = name + used;
-	if (**rest == '-') /* the second of that name, … */
+	if (**rest == '-') /* the second one of that time, … */
 		*rest += 1 + strspn(*rest + 1, "0123456789");
 	time_t time = timegm(&date);
 	return time > 0 ? (uint64_t)time * SECOND : 0;
@@ -81,7 +81,7 @@ static bool history_ends_with(const char *text, const char *end)
 	return size >= part && !strcmp(text + size - part, end);
 }
 
-/* By the name: what vperfd would have made. */
+/* The kind, from the name that vperfd would have chosen. */
 static enum vp_kept_kind kind_of_name(const char *name, uint64_t *time)
 {
 	const char *rest = "";
@@ -100,7 +100,7 @@ static enum vp_kept_kind kind_of_name(const char *name, uint64_t *time)
 		   : VP_KEPT_FOREIGN;
 }
 
-/* The time of the last packet of all streams, or `start`. */
+/* Time of the last packet of all streams, or `start`. */
 static uint64_t last_time(const char *path, uint64_t start)
 {
 	VP_AUTO_FREE char *host = vp_format("%s/host", path);
@@ -131,7 +131,7 @@ static void history_read_recording(struct vp_kept *kept)
 	kept->is_interrupted = !about.end && !kept->is_open;
 	kept->end = about.end ? about.end : last_time(kept->path, about.start);
 	vp_recording_deinit(&about);
-	/* Without it, VMs have no names; the rest can be read. */
+	/* Without the file, VMs have no names; the rest is readable. */
 	error = vp_vms_read(kept->path, &kept->vms);
 	vp_error_free(error);
 }
@@ -148,8 +148,8 @@ static void history_add(const char *path, const char *name, vp_history *ret)
 	if (kept.kind == VP_KEPT_FOREIGN) {
 		kept.problem = vp_strdup("not made by vperfd");
 	} else {
-		/* A look at the lock of a directory that a recorder has just made would be in its
-		 * way. */
+		/* Checking the lock of a directory that was just created would disturb its
+		 * recorder. */
 		bool is_new =
 		    kept.kind == VP_KEPT_REMAINS && time(NULL) - status.st_mtime < REMAINS_SECONDS;
 		kept.is_open = is_new || vp_kept_is_locked(kept.path);
@@ -169,7 +169,7 @@ static bool is_of_store(const char *name)
 	for (size_t i = 0; i < VP_ARRAY_SIZE(own); i++)
 		if (!strcmp(name, own[i]))
 			return true;
-	/* The flight recorder's directory before it gets its name, and its predecessor. */
+	/* The flight recorder's directory before it is renamed, and its predecessor. */
 	return !strncmp(name, VP_HISTORY_FLIGHT ".", sizeof(VP_HISTORY_FLIGHT));
 }
 
@@ -220,8 +220,8 @@ uint64_t vp_kept_end(const struct vp_kept *kept)
 	return kept->problem ? kept->named : kept->end + (uint64_t)kept->realtime_offset;
 }
 
-/* CLOCK_REALTIME may be set. But CLOCK_MONOTONIC begins at each boot: the date at which it began
- * is later by at least the former boot's time then. */
+/* CLOCK_REALTIME may be changed, but CLOCK_MONOTONIC restarts at each boot: its start, as a date,
+ * is later by at least the uptime of the former boot. */
 bool vp_kept_is_same_boot(const struct vp_kept *before, const struct vp_kept *after)
 {
 	return after->start >= before->start &&

@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "store/history.h"
 
-/* A file that somebody else made larger is not read. */
+/* Limit for reading a file that another program has modified. */
 enum { FILE_LIMIT = 16 << 20, FILE_MOST = 1 << 20 };
 
 static char *findings_path(const char *path)

@@ -12,7 +12,7 @@
 
 static const struct {
 	const char *name, *file;
-	bool per_pcpu; /* the pCPU's number follows the file's name */
+	bool per_pcpu; /* the pCPU's number is part of the file's name */
 } classes[VP_STREAM_CLASSES] = {
     [VP_STREAM_PCPU] = {"pcpus", "cpu", true},
     [VP_STREAM_ACCOUNT] = {"account", "account", false},

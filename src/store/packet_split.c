@@ -8,7 +8,7 @@
 
 enum { TIME = sizeof(uint64_t), ID = sizeof(uint16_t), HEADER = TIME + ID };
 
-/* Bytes of a record without its time, of which `left` are there; 0 if it is not one. */
+/* Size of a record without its time, of which `left` bytes exist; 0: not a record. */
 static size_t rest_size(const char *rest, size_t left)
 {
 	struct {
@@ -22,7 +22,7 @@ static size_t rest_size(const char *rest, size_t left)
 	return size >= HEADER && size - TIME <= left ? size - TIME : 0;
 }
 
-/* Width of the largest of numbers: `bits` has the bits of all. */
+/* Bytes for the largest of several numbers; `bits`: OR of all. */
 static uint32_t bytes_of(uint64_t bits)
 {
 	uint32_t bytes = 0;
@@ -32,7 +32,7 @@ static uint32_t bytes_of(uint64_t bits)
 	return bytes;
 }
 
-/* The numbers' lowest bytes, then the next: as many of each. */
+/* Writes the lowest bytes of all numbers, then the next bytes, and so on. */
 static void put_planes(const uint64_t *numbers, struct vp_split split, char *to)
 {
 	for (uint32_t byte = 0; byte < split.bytes; byte++)

@@ -6,11 +6,11 @@
 #include "schema/records.h"
 #include "schema/schema.h"
 
-enum { MAX = 256 }; /* vCPUs of a packet that a vcpu_next can be of */
+enum { MAX = 256 }; /* maximum number of vCPUs per packet for vcpu_next */
 
 /* The vCPUs that the packet has named so far, each with its latest state. */
 struct named {
-	size_t count, last; /* the one that was found last */
+	size_t count, last; /* last: index of the last search */
 	struct vp_vcpu_span spans[MAX];
 };
 
@@ -20,7 +20,7 @@ static bool packet_states_is_of(const struct vp_vcpu_span *one, const struct vp_
 	       one->vendor == other->vendor;
 }
 
-/* The number of the span's vCPU; `count` if it has none. */
+/* Index of the span's vCPU; `count` if it is new. */
 static size_t packet_states_number_of(struct named *named, const struct vp_vcpu_span *span)
 {
 	size_t number = named->last;
@@ -34,7 +34,7 @@ static size_t packet_states_number_of(struct named *named, const struct vp_vcpu_
 	return number;
 }
 
-/* A vcpu_span names its vCPU, if there is room. */
+/* Adds the vCPU of a vcpu_span, unless the table is full. */
 static void name(struct named *named, size_t number, const struct vp_vcpu_span *span)
 {
 	if (number == MAX)

@@ -8,8 +8,8 @@
 
 #include "base/alloc.h"
 
-/* The memory is circular: packets lie from `tail` to `head`, or, once `wrapped`, from `tail` to
- * `lap_end` and from 0 to `head`. Each follows its description. */
+/* A circular buffer: packets are from `tail` to `head`, or, if `wrapped`, from `tail` to `lap_end`
+ * and from 0 to `head`. Each follows its description. */
 struct vp_packet_store {
 	char *room;
 	size_t size, head, tail, lap_end, count;
@@ -30,8 +30,8 @@ struct vp_error *vp_packet_store_new(size_t bytes, vp_packet_fn overwritten, voi
 	if (room == MAP_FAILED)
 		return vp_error_errno(errno, "cannot allocate %zu bytes of memory to record in",
 				      bytes);
-	/* Processes that are forked from this one have no use for it: as their copy, it would be in
-	 * memory once more when it was overwritten here. */
+	/* Child processes do not need it: copy-on-write would double the memory when it is
+	 * overwritten here. */
 	if (madvise(room, bytes, MADV_DONTFORK)) {
 		int failure = errno;
 		munmap(room, bytes);

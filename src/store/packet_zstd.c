@@ -47,7 +47,7 @@ void vp_packer_free(struct vp_packer *packer)
 	free(packer);
 }
 
-/* The bytes for the file, in the packer's memory; none if there was no memory for it. */
+/* Compresses into the packer's memory; empty if there is no memory. */
 static size_t pack(struct vp_packer *packer, const struct vp_packet_header *header,
 		   const char *records)
 {
@@ -107,7 +107,7 @@ void vp_unpacker_free(struct vp_unpacker *unpacker)
 	free(unpacker);
 }
 
-/* The records of that size whose compressed bytes these are, into the unpacker's memory. */
+/* Decompresses records of that size into the unpacker's memory. */
 static bool packet_zstd_unpack(struct vp_unpacker *unpacker, const struct vp_zstd_lead *lead,
 			       const char *bytes, size_t size)
 {

@@ -97,7 +97,7 @@ char *vp_recording_agent_path(const char *path, const vp_vms *vms, const struct 
 {
 	VP_AUTO_FREE char *part = vp_vm_part(vms, vm);
 
-	/* No VM's own symbol map has such a name. */
+	/* No VM's own symbol map can have this name. */
 	return vp_format("%s/agent%s.maps", path, part + strlen("guest"));
 }
 
@@ -143,7 +143,7 @@ const char *vp_recording_advice_at(const char *path, const char *advice)
 	struct vp_recording about;
 	VP_AUTO_ERROR struct vp_error *error = vp_recording_read(path, &about);
 
-	if (error) /* the advice is right for most */
+	if (error) /* valid advice in most cases */
 		return advice;
 	const char *text = vp_recording_advice(&about, advice);
 	vp_recording_deinit(&about);
@@ -176,8 +176,8 @@ static uint64_t recording_sum_of(const uint64_t counts[VP_STREAM_CLASSES])
 static const char *const weighting_names[] = {
     [VP_WEIGHTING_TICKS] = "ticks", [VP_WEIGHTING_TIME] = "time", [VP_WEIGHTING_EVENTS] = "events"};
 
-/* Numbers of which vp_recording_open() makes sentences; sentences of earlier recordings as they
- * are. */
+/* Writes numbers, from which vp_recording_open() makes sentences; sentences of earlier recordings
+ * are kept. */
 static void write_facts(const struct vp_recording *recording, struct vp_buffer *out)
 {
 	if (recording->guests.method) {
@@ -286,7 +286,7 @@ static void read_weigh(struct vp_cursor *line, struct vp_recording *recording)
 			recording->weighting = (enum vp_weighting)i;
 }
 
-/* Numbers of which vp_recording_open() makes sentences. */
+/* Reads numbers, from which vp_recording_open() makes sentences. */
 static void read_facts(struct vp_slice key, struct vp_cursor *line, struct vp_recording *recording)
 {
 	if (vp_slice_is(key, "snapshot_cause"))
@@ -301,7 +301,7 @@ static void read_facts(struct vp_slice key, struct vp_cursor *line, struct vp_re
 	}
 }
 
-/* Takes one line of `recording`; an unknown key is a newer version's and is passed over. */
+/* Parses a line of `recording`; unknown keys are from a newer version and ignored. */
 static void recording_line(struct vp_cursor *line, void *into)
 {
 	struct vp_recording *recording = into;
@@ -344,7 +344,7 @@ static void recording_line(struct vp_cursor *line, void *into)
 	read_facts(key, line, recording);
 	if (vp_slice_is(key, "by_time")) {
 		recording->by_time = vp_cursor_decimal(line) != 0;
-		/* 0.2 has no weight of samples. */
+		/* 0.2 has no weighting. */
 		recording->weighting = recording->by_time ? VP_WEIGHTING_TICKS : VP_WEIGHTING_TIME;
 	}
 	if (vp_slice_is(key, "weigh"))
@@ -379,7 +379,7 @@ static struct vp_error *check_version(const char *file, const char *magic, struc
 			    file, version, formats[0], VP_RECORDING_FORMAT);
 }
 
-/* Reads a text file of this directory line by line; the first begins with `magic`. */
+/* Reads a text file of this directory line by line; the first line must start with `magic`. */
 static struct vp_error *recording_read_lines(const char *file, const char *magic, line_fn take,
 					     void *into)
 {
@@ -420,7 +420,7 @@ static int64_t clock_number(struct vp_buffer *metadata, const char *key)
 	return found ? strtoll(found + strlen(wanted), NULL, 10) : 0;
 }
 
-/* The date: every recording has it, as each trace has one clock with it. */
+/* The date of the recording, from the clock of a trace. */
 static int64_t read_realtime_offset(const char *path)
 {
 	VP_AUTO_FREE char *file = vp_format("%s/host/metadata", path);
@@ -551,8 +551,8 @@ static void parse_tsc(struct vp_cursor *line, struct vp_vcpu *vcpu)
 	vcpu->has_tsc = vp_cursor_ok(line) && vcpu->tsc_frac_bits < 64;
 }
 
-/* Takes one line of `vms`; vcpu, tsc, pcpus, cgroup, agent, memory and guest-events lines belong to
- * the vm line before them. */
+/* Parses a line of `vms`; vcpu, tsc, pcpus, cgroup, agent, memory and guest-events lines belong to
+ * the preceding vm line. */
 static void vms_line(struct vp_cursor *line, void *into)
 {
 	vp_vms *vms = into;

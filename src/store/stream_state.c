@@ -7,8 +7,8 @@
 #include "base/map.h"
 #include "schema/trace_records.h"
 
-/* As many names as the trace's programs keep of a pCPU: a thread whose name made way there is named
- * again before its next event. */
+/* Same number of names as in the trace's programs per pCPU: an evicted name is written again before
+ * the thread's next event. */
 enum { TASKS = VP_TRACE_NAMES, GUEST_TASKS = 4096 };
 
 void vp_stream_state_deinit(struct vp_stream_state *state)
@@ -75,7 +75,7 @@ void vp_stream_state_see(struct vp_stream_state *state, const struct vp_record_h
 	}
 }
 
-/* 1, or 0 if there is no record. */
+/* Number of records: 1, or 0 without a record. */
 static uint64_t stream_state_put(const void *record, size_t size, uint64_t now,
 				 struct vp_buffer *out)
 {
@@ -101,7 +101,7 @@ uint64_t vp_stream_state_put(const struct vp_stream_state *state, uint64_t now,
 	for (size_t i = 0; state->tasks && i < TASKS; i++)
 		if (i != last)
 			n += stream_state_put(&state->tasks[i], sizeof(state->tasks[i]), now, out);
-	/* Owner of the samples that follow. */
+	/* Thread of the following samples. */
 	if (state->tasks)
 		n += stream_state_put(&state->tasks[last], sizeof(state->tasks[last]), now, out);
 	return n;

@@ -15,34 +15,34 @@
 #include "store/packet_states.h"
 #include "store/packet_zstd.h"
 
-/* Bytes to read at once, in whole packets: those of many streams stay in the caches. */
+/* Size of a read, in whole packets: buffers of many streams fit into the CPU caches. */
 enum {
-	LONGEST = VP_ZSTD_PACKET_MAX, /* what a packet takes of a file, compressed or not */
+	LONGEST = VP_ZSTD_PACKET_MAX, /* maximum size of a packet in a file, compressed or not */
 	WINDOW = 2 * LONGEST,
 	CHUNK = 64 * 1024,
 	PROBE = 64 * 1024
 };
 
 struct vp_stream_reader {
-	struct vp_stream_cursor cursor; /* first: see vp_stream_next() */
+	struct vp_stream_cursor cursor; /* must be first: see vp_stream_next() */
 	char *path;
 	int fd;
-	bool borrowed; /* the descriptor is another reader's */
-	bool trusted;  /* checksums are not looked at */
+	bool borrowed; /* the descriptor belongs to another reader */
+	bool trusted;  /* checksums are not verified */
 	bool follows;  /* the file is being written */
 	enum vp_stream_class kind;
 	uint32_t cpu;
-	char *window;                 /* a stretch of the file … */
+	char *window;                 /* a part of the file … */
 	uint64_t offset;              /* … from here … */
-	size_t filled;                /* … this long */
-	size_t packet_at;             /* in the window: where the next packet begins */
-	size_t at_hand;               /* … and where the one whose records the cursor has began */
+	size_t filled;                /* … of this size */
+	size_t packet_at;             /* in the window: start of the next packet */
+	size_t at_hand;               /* … and of the packet with the cursor's records */
 	struct vp_unpacker *unpacker; /* of a compressed stream; else NULL */
-	struct vp_buffer states;      /* the records of a packet of states, in full */
+	struct vp_buffer states;      /* expanded records of a packet of states */
 	struct vp_stream_health health;
 };
 
-/* By its name; one of another name is read as a pCPU's. */
+/* Sets the stream's id from the file name; other names are read as a pCPU's stream. */
 static void set_id(struct vp_stream_reader *stream)
 {
 	const char *name = strrchr(stream->path, '/');
@@ -64,7 +64,7 @@ static void make_window(struct vp_stream_reader *stream)
 
 struct vp_error *vp_stream_open(const char *path, struct vp_stream_reader **ret)
 {
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe is just empty */
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* pipes then read as empty */
 
 	if (fd < 0)
 		return vp_error_errno(errno, "cannot open stream '%s'", path);
@@ -141,13 +141,13 @@ static void window_refill(struct vp_stream_reader *stream, size_t most)
 	}
 }
 
-/* A packet as it lies in the file. */
+/* A packet in the file. */
 struct found {
-	struct vp_zstd_lead lead; /* only its header, if it is not compressed */
+	struct vp_zstd_lead lead; /* only the header is set if not compressed */
 	uint64_t size;            /* bytes of the file; 0 if it is not one */
 };
 
-/* Bytes of a packet that are needed to find its size. */
+/* Bytes needed to determine the size of a packet. */
 static size_t begin_size(const struct vp_stream_reader *stream)
 {
 	return stream->unpacker ? sizeof(struct vp_zstd_lead) : sizeof(struct vp_packet_header);
@@ -170,7 +170,7 @@ static struct found trace_reader_packet_at(const struct vp_stream_reader *stream
 	return found;
 }
 
-/* The packet's header and records, or NULL: they are damaged. */
+/* The packet's header and records; NULL: damaged. */
 static const char *packet_bytes(const struct vp_stream_reader *stream, const struct found *found,
 				const char *bytes)
 {
@@ -193,7 +193,7 @@ static void note_damage(struct vp_stream_reader *stream, size_t at, size_t size)
 	stream->health.damaged += size;
 }
 
-/* Where a packet could begin. Much faster than memmem(), which goes byte by byte. */
+/* Position of the next possible packet. Much faster than memmem(), which compares byte by byte. */
 static const char *find_magic(const struct vp_stream_reader *stream, const char *at,
 			      const char *end)
 {
@@ -207,7 +207,7 @@ static const char *find_magic(const struct vp_stream_reader *stream, const char 
 	return NULL;
 }
 
-/* Steps over bytes that are not a packet, up to the next that could begin one. */
+/* Skips invalid bytes up to the next possible packet. */
 static void skip_damage(struct vp_stream_reader *stream, size_t left)
 {
 	const char *from = stream->window + stream->packet_at;
@@ -218,7 +218,7 @@ static void skip_damage(struct vp_stream_reader *stream, size_t left)
 	stream->packet_at += skip;
 }
 
-/* Whether the next packet lies in the window, if the bytes there are one. */
+/* Whether the next packet is completely in the window, if the bytes are a packet. */
 static bool window_has_packet(const struct vp_stream_reader *stream)
 {
 	size_t left = stream->filled - stream->packet_at;
@@ -233,7 +233,7 @@ static void note_packet(struct vp_stream_reader *stream)
 	note_damage(stream, stream->at_hand, stream->packet_at - stream->at_hand);
 }
 
-/* The cursor goes through what the packet's records stand for. */
+/* Expands the packet's states for the cursor. */
 static void take_states(struct vp_stream_reader *stream)
 {
 	struct vp_stream_cursor *cursor = &stream->cursor;
@@ -243,13 +243,13 @@ static void take_states(struct vp_stream_reader *stream)
 	if (vp_states_unpack(cursor->at, size, &stream->states) != size)
 		note_packet(stream);
 	size = stream->states.size;
-	/* As after all packets. */
+	/* Padding, as after all packets. */
 	memset(vp_buffer_extend(&stream->states, VP_RECORD_ROOM), 0, VP_RECORD_ROOM);
 	cursor->at = stream->states.bytes;
 	cursor->end = cursor->at + size;
 }
 
-/* Moves the cursor through the packet. */
+/* Sets the cursor to the packet's records. */
 static void packet_take(struct vp_stream_reader *stream, const struct found *found,
 			const char *packet)
 {
@@ -266,14 +266,14 @@ static void packet_take(struct vp_stream_reader *stream, const struct found *fou
 		take_states(stream);
 }
 
-/* Whether the rest of the file may be the start of a packet. */
+/* Whether the rest of the file may be an incomplete packet. */
 static bool may_be_begun(const struct vp_stream_reader *stream, const struct found *found,
 			 size_t left)
 {
 	return left < begin_size(stream) || (found->size > left && found->size <= LONGEST);
 }
 
-/* The next good packet, which the window's reader is at; NULL at the end of the file. */
+/* The next valid packet; NULL at the end of the file. */
 static const char *packet_find(struct vp_stream_reader *stream, struct found *found)
 {
 	for (;;) {
@@ -318,12 +318,12 @@ const struct vp_packet_header *vp_stream_next_packet(struct vp_stream_reader *st
 	return (const void *)packet;
 }
 
-/* The checksum is right, but here is no record: the rest of the packet is as good as damaged. */
+/* Valid checksum, but invalid records: counts the rest of the packet as damaged. */
 static void drop_rest(struct vp_stream_reader *stream)
 {
 	struct vp_stream_cursor *cursor = &stream->cursor;
 
-	if (stream->unpacker) /* no byte of the file is known to be the one */
+	if (stream->unpacker) /* position unknown in a compressed file */
 		note_packet(stream);
 	else
 		note_damage(stream, (size_t)(cursor->at - stream->window),
@@ -386,7 +386,7 @@ uint64_t vp_stream_size(const struct vp_stream_reader *stream)
 	return fstat(stream->fd, &about) || about.st_size < 0 ? 0 : (uint64_t)about.st_size;
 }
 
-/* The first packet that begins in the piece of the file at `*offset`, which moves there. */
+/* The first packet in the part of the file at `*offset`, which is advanced. */
 static bool find_packet_in(const struct vp_stream_reader *stream, char piece[PROBE],
 			   uint64_t *offset, struct found *found)
 {
@@ -406,7 +406,7 @@ static bool find_packet_in(const struct vp_stream_reader *stream, char piece[PRO
 	return false;
 }
 
-/* The same for as much of the file as has one: pieces overlap by the size of a packet's magic. */
+/* The same for the whole file: parts overlap by the size of a packet's magic. */
 static bool find_packet(const struct vp_stream_reader *stream, uint64_t *offset,
 			struct found *found)
 {
@@ -419,7 +419,7 @@ static bool find_packet(const struct vp_stream_reader *stream, uint64_t *offset,
 	return false;
 }
 
-/* That which begins at this byte of the file. */
+/* The packet that starts at this offset of the file. */
 static struct found packet_of_file(const struct vp_stream_reader *stream, uint64_t offset)
 {
 	char bytes[sizeof(struct vp_zstd_lead)];

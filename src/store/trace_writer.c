@@ -16,7 +16,7 @@
 #include "store/packet_store.h"
 #include "store/packet_zstd.h"
 
-/* A shorter run is copied into the packet at hand; a longer one is a packet of its own. */
+/* Shorter runs are copied into the present packet; longer ones become a packet. */
 enum { LONG_RUN = 8 * 1024, USUAL_PACKET = 2 * LONG_RUN };
 
 struct stream {
@@ -24,8 +24,8 @@ struct stream {
 	int fd;
 	uint64_t file_size;
 	bool is_begun;            /* it has a packet */
-	struct vp_buffer records; /* not written yet */
-	uint64_t n_records;       /* in them */
+	struct vp_buffer records; /* unflushed */
+	uint64_t n_records;       /* number of them */
 	uint64_t first_time, last_time;
 	uint64_t seq;
 	uint64_t lost_before, written, unwritten, lost_said;
@@ -41,8 +41,8 @@ struct vp_trace_writer {
 	int failure;
 	struct vp_flight *flight;          /* NULL: packets go to files */
 	struct vp_packer *packer;          /* NULL: they are not compressed there */
-	struct vp_buffer states;           /* a packet of them, as its file has it */
-	struct vp_buffer metadata, events; /* what the files of that name are to hold */
+	struct vp_buffer states;           /* a packet of states in file form */
+	struct vp_buffer metadata, events; /* contents of the files with these names */
 };
 
 static struct vp_error *trace_writer_publish(const char *path, const char *suffix,
@@ -211,7 +211,7 @@ void vp_trace_writer_free(struct vp_trace_writer *writer)
 	free(writer);
 }
 
-/* Where that fails, it is tried again with each packet. */
+/* After a failure, creation is retried with each packet. */
 static int create_file(const struct vp_trace_writer *writer, struct stream *stream)
 {
 	VP_AUTO_FREE char *path = trace_writer_path_of(writer);
@@ -228,7 +228,7 @@ static struct stream *stream_new(struct vp_trace_writer *writer, struct vp_strea
 	stream->fd = -1;
 	if (!writer->flight)
 		create_file(writer, stream);
-	/* Touched now, so that no page of it is missing while the sampled machine waits. */
+	/* Touches the memory now, to avoid page faults while the sampled machine waits. */
 	memset(vp_buffer_extend(&stream->records, USUAL_PACKET), 0, USUAL_PACKET);
 	stream->records.size = 0;
 	return stream;
@@ -259,7 +259,7 @@ static void packet_finish(const struct vp_trace_writer *writer, const struct str
 	vp_packet_finish(ret, writer->uuid, run->bytes, run->size);
 }
 
-/* In memory, where there always is room. */
+/* Adds to memory, which never fails. */
 static void packet_keep(struct vp_trace_writer *writer, struct stream *stream,
 			const struct vp_run *run)
 {
@@ -277,7 +277,7 @@ static void packet_keep(struct vp_trace_writer *writer, struct stream *stream,
 	stream->lost_said = stream->lost_before;
 }
 
-/* One write for the whole packet; what a full disk let through of it is cut off again. */
+/* Writes the whole packet at once; after a partial write (disk full), truncates the file. */
 static int packet_put(const struct vp_trace_writer *writer, struct stream *stream,
 		      const struct vp_packet_header *header, const struct vp_run *run)
 {
@@ -295,7 +295,7 @@ static int packet_put(const struct vp_trace_writer *writer, struct stream *strea
 	return result;
 }
 
-/* The run as its file has it. */
+/* The run in file form. */
 static struct vp_run filed(struct vp_trace_writer *writer, const struct stream *stream,
 			   const struct vp_run *run)
 {
@@ -333,7 +333,7 @@ static void packet_write(struct vp_trace_writer *writer, struct stream *stream,
 	}
 }
 
-/* Writes what has gathered in memory. */
+/* Writes the buffered records. */
 static void write_gathered(struct vp_trace_writer *writer, struct stream *stream)
 {
 	struct vp_run run = {
@@ -349,8 +349,7 @@ static void write_gathered(struct vp_trace_writer *writer, struct stream *stream
 	stream->n_records = 0;
 }
 
-/* Room for `size` bytes more in the packet, which then holds `n` records more, up to time `last`.
- */
+/* Returns space for `size` bytes in the packet, for `n` records up to time `last`. */
 static char *trace_writer_gather(struct vp_trace_writer *writer, struct stream *stream, size_t size,
 				 uint64_t n, uint64_t first, uint64_t last)
 {

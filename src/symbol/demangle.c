@@ -15,10 +15,8 @@ struct result {
 	jmp_buf too_long;
 };
 
-/*
- * A short symbol can stand for an exponentially long name, and the demangler has no other way out
- * than this callback. It keeps its state on the stack, so leaving it by a jump loses nothing.
- */
+/* A short symbol can expand to an exponentially long name, and the demangler can only be stopped in
+ * this callback. It keeps its state on the stack, so leaving it by a jump loses nothing. */
 static void take_piece(const char *piece, size_t size, void *context)
 {
 	struct result *result = context;

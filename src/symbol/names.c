@@ -331,8 +331,8 @@ uint32_t vp_names_space_by_address(const struct vp_names *names, uint32_t first,
 	return found;
 }
 
-/* Whether `symbol`, which is before `best` in the order, is better: there at that time, and the one
- * that came last; or, if none was there, the one that came first. */
+/* Whether `symbol`, which is before `best` in the order, is better: the latest one that existed at
+ * that time; or, if none did, the earliest one. */
 static bool is_better_jit(const struct vp_maps_jit *symbol, const struct vp_maps_jit *best,
 			  uint64_t time)
 {

@@ -203,7 +203,7 @@ void vp_batches_taken(struct vp_batches *batches, uint64_t records, uint64_t las
 		timeline->last = last;
 	if (batches->merging) /* the merge itself goes on */
 		return;
-	/* The head was handed out already; the rest of the records were not. */
+	/* The head was returned already; the other records were not. */
 	size_t size = at < batches->given.end ? vp_record_size(next->id) : 0;
 	if (size && size <= (size_t)(batches->given.end - at)) {
 		vp_stream_skip(stream, at + size, records);

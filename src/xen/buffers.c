@@ -48,7 +48,7 @@ struct vp_xen_buffers {
 	struct vp_clock_reading readings[READINGS]; /* the latest last */
 	size_t n_readings;
 	VP_VEC(char) bytes;                   /* of a ring, copied */
-	VP_VEC(struct vp_xen_traced) pending; /* not handed over yet; time is the TSC */
+	VP_VEC(struct vp_xen_traced) pending; /* not emitted yet; time is the TSC */
 	VP_VEC(struct vp_xen_traced) later;   /* of these, what stays so */
 	struct vp_xen_order order;            /* of those that are pending */
 };
@@ -127,7 +127,7 @@ static struct vp_error *map_info(struct vp_xen_buffers *buffers, unsigned long f
 				   : vp_error_new("Xen's trace buffers have no pages");
 }
 
-/* Whether somebody takes records out of the buffers. */
+/* Whether another reader takes records out of the buffers. */
 static bool others_read(const struct vp_xen_buffers *buffers)
 {
 	VP_VEC(uint32_t) before = {0};
@@ -142,7 +142,7 @@ static bool others_read(const struct vp_xen_buffers *buffers)
 	return found;
 }
 
-/* Whether somebody ever did. */
+/* Whether another reader ever did. */
 static bool were_read(const struct vp_xen_buffers *buffers)
 {
 	vp_vec_each (&buffers->rings, ring)
@@ -173,7 +173,7 @@ static struct vp_error *open_buffers(struct vp_xen_buffers *buffers)
 		return vp_error_new("Xen's trace buffers are in use: end the program that reads "
 				    "them, such as xentrace");
 	buffers->tracing = true;
-	/* Nobody empties the buffers until all else is ready. */
+	/* The buffers are not drained until everything else is ready. */
 	if (xen->call.tbuf_set_evt_mask(xen->control, 0))
 		return vp_error_errno(errno, "Xen rejects the event mask");
 	return NULL;
@@ -260,7 +260,7 @@ static size_t unread(struct vp_xen_buffers *buffers, struct ring *ring, uint32_t
 	uint32_t consumed = atomic_load(&ring->head->consumed);
 	size_t twice = 2 * ring->size;
 
-	if (consumed != ring->consumed) { /* by somebody else */
+	if (consumed != ring->consumed) { /* by another reader */
 		buffers->lost++;
 		ring->consumed = consumed;
 	}

@@ -21,7 +21,7 @@ enum {
 	MAX = 512,     /* pages that are mapped at once */
 	TABLES = 64,   /* machine frames that are kept */
 };
-#define NO_FRAME ((1ULL << 40) - 1) /* that can be asked for, and nobody has */
+#define NO_FRAME ((1ULL << 40) - 1) /* supported request that is unused otherwise */
 
 /* The kernel's include/uapi/xen/privcmd.h. */
 struct map_batch {

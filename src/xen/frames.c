@@ -9,7 +9,7 @@
 
 #define PIECE (2ULL << 20) /* of Xen's table: its frames lie together */
 #define PAGE 4096ULL
-/* Table values for frames that are nobody's, or shared (Xen's public/arch-x86). */
+/* Table values for unowned or shared frames (Xen's public/arch-x86). */
 #define INVALID_BITS (3ULL << 62)
 
 static struct vp_error *map_pieces(const struct vp_xen *xen, const uint64_t *firsts, size_t pieces,

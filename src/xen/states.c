@@ -119,7 +119,7 @@ static bool states_waits(uint32_t state)
 	return state == VP_STATE_PREEMPTED || state == VP_STATE_WAKING;
 }
 
-/* Whether nobody had the pCPU last, before it is a vCPU's. */
+/* Whether the pCPU was idle before the vCPU. */
 static bool was_idle(const struct vp_xen_states *states, uint32_t number)
 {
 	const struct vp_xen_pcpu *pcpu =

@@ -27,7 +27,7 @@ struct xen_account {
 	struct vp_xen *xen;
 	struct vp_xen_buffers *buffers;
 	struct vp_xen_states states;
-	struct vp_hypervisor_events *events; /* NULL: nobody wants any */
+	struct vp_hypervisor_events *events; /* NULL: not requested */
 	struct vp_guest_sampler *sampler;    /* NULL: it does not ask how long vCPUs ran */
 	uint64_t next_context;               /* the sampler's, ns: at least so late */
 	bool running, paravirtual, reports_exits;

@@ -35,7 +35,7 @@ struct sampled_vcpu {
 	bool known;         /* since when is `accounted` */
 	bool came;          /* while guests were sampled: it had no CPU time before */
 	uint64_t cpu_time;  /* then, ns */
-	uint64_t accounted; /* CPU time up to which samples stand for it, or contexts were read */
+	uint64_t accounted; /* CPU time represented by samples, or up to which contexts were read */
 	struct vp_xen_last last;
 	struct vp_xen_weights weights; /* if the account reports exits */
 };
@@ -48,8 +48,8 @@ struct sampled {
 	VP_VEC(struct sampled_vcpu) vcpus;
 };
 
-/* A context that was read, of which it is not known yet how much it stands for; or where a counter
- * interrupted a vCPU: then no more than time and address are known. */
+/* A context that was read, whose weight is not known yet; or where a counter interrupted a vCPU:
+ * then no more than time and address are known. */
 struct pending_sample {
 	uint16_t domain, vcpu; /* one of Xen's own numbers: it was Xen's code */
 	uint32_t pcpu;
@@ -510,7 +510,7 @@ static void flush_exits(struct vp_guest_sampler *sampler, struct sampled *sample
 	}
 }
 
-/* No sample will stand for what is left of the CPU time. */
+/* The rest of the CPU time is not represented by samples. */
 static void leave_rest(struct vp_guest_sampler *sampler, struct vp_xen_weights *weights)
 {
 	if (weights->ran <= weights->accounted)

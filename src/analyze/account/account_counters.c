@@ -99,7 +99,7 @@ static struct vp_counted_thief *thief_slot(struct vp_counted_vm *vm, const char 
 	return slot;
 }
 
-/* Time that nobody took, because its pCPU was idle, is in the vCPU's states only. */
+/* Time without a thief, on an idle pCPU, is only in the vCPU's states. */
 static void count_theft(const struct vp_account *account, struct vp_counted_vm *vm,
 			const struct vp_account_theft *theft)
 {

@@ -13,7 +13,7 @@ struct reading {
 	vp_account_second_take take;
 	void *context;
 	struct vp_account second;
-	uint64_t now;        /* time of the write at hand */
+	uint64_t now;        /* time of the present write */
 	uint64_t begin, end; /* of its vCPUs' records; the same: it has none yet */
 };
 

@@ -95,7 +95,7 @@ static uint32_t overcommit_read_list(const char *next, uint64_t *pcpus)
 	return count;
 }
 
-/* A text that is no list stands for all pCPUs, as does a list of all. */
+/* A malformed list counts as all pCPUs, like a list of all. */
 static struct vp_overcommit_set make_overcommit_set(const char *list, uint32_t n_all)
 {
 	struct vp_overcommit_set ret = {.n_pcpus = n_all,

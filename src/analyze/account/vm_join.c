@@ -46,7 +46,7 @@ static bool vm_join_is_same(const struct vp_vm *a, const struct vp_vm *b)
 					: a->nth == b->nth && (!a->started || !b->started);
 }
 
-/* The VM in `vms` that is not yet another one of the recording at hand. */
+/* The VM in `vms` that does not belong to another VM of the present recording. */
 static struct vp_vm *find_same(const struct vp_vm_join *join, const struct vp_vm *vm)
 {
 	vp_vec_each (join->vms, known)

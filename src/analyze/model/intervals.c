@@ -161,7 +161,7 @@ double vp_interval_estimate(const struct vp_interval_cell *cell)
 	return cell->live > 0 ? cell->value / cell->live : (double)NAN;
 }
 
-/* A thread's name is whoever's it is: it does no harm to a terminal. */
+/* Thread names are untrusted, so they are cleaned. */
 static char *task_subject(const struct vp_interval *head)
 {
 	struct vp_buffer text = {0};

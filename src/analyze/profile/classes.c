@@ -48,7 +48,7 @@ struct class
 	struct vp_exit exit; /* that its records know */
 } __attribute__((aligned(64)));
 
-/* Its first record, which stands for all. */
+/* Its first record, which represents all. */
 struct sample {
 	struct vp_tick tick;
 	union vp_any_record record;

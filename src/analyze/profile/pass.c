@@ -181,8 +181,8 @@ static void run_classes(struct vp_pass *pass, void *state)
 	vp_classes_free(classes);
 }
 
-/* Whether each tick is wanted by itself: with its stack, by whoever takes them one by one, or where
- * some are filled in between. */
+/* Whether each tick is needed individually: with its stack, for a sink, or where some are filled in
+ * between. */
 static bool wants_ticks(const struct vp_pass *pass)
 {
 	const struct vp_profile_options *options = pass->input.options;

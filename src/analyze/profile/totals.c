@@ -66,7 +66,7 @@ static void make_room_within(struct vp_totals *totals, uint32_t frame)
 	}
 }
 
-/* Counts the stack once for each frame in it, however often it is there. */
+/* Counts the stack once for each distinct frame. */
 static void add_within(struct vp_totals *totals, uint32_t frame, uint64_t weight)
 {
 	make_room_within(totals, frame);

@@ -2,7 +2,7 @@
 /*
  * View guest: each vCPU on the host's time axis. Every tick of a vCPU's home pCPU is one tick of
  * the vCPU: in the guest's kernel or user space if it was running, else a blank. A blank is
- * idleness if the vCPU's last exit was a halt, else its time was stolen, by whoever had the pCPU.
+ * idleness if the vCPU's last exit was a halt, otherwise steal by the running thread.
  */
 #include "analyze/common/filter.h"
 #include "analyze/profile/flow.h"
@@ -95,7 +95,7 @@ static char *thief_label(const struct vp_flow *flow, uint64_t thief)
 	return vp_format("[steal] (%s)", flow->vms->at[number].name);
 }
 
-/* The frame of a blank; VP_NONE if filters hide it: nobody's process has it. */
+/* The frame of a blank; VP_NONE if filters hide it: it belongs to no process. */
 static uint32_t blank_frame(struct guest_view *view, struct vp_flow *flow,
 			    const struct vp_vcpu_state *vcpu, uint32_t part, uint64_t thief)
 {

@@ -40,7 +40,7 @@ struct evidence {
 	/* The rows of `exit_sites` of each VM, by its name: a chain of row + 1. */
 	struct vp_intern names;
 	VP_VEC(uint32_t) first, next;
-	VP_VEC(struct storm) storms; /* of the VM at hand */
+	VP_VEC(struct storm) storms; /* of the present VM */
 };
 
 struct loss {
@@ -747,7 +747,7 @@ struct history {
 
 struct histories {
 	struct vp_diagnosis *diagnosis;
-	struct vp_account_view view; /* of the second at hand */
+	struct vp_account_view view; /* of the present second */
 	VP_VEC(struct history) all;  /* by number of the finding */
 };
 

@@ -137,7 +137,7 @@ struct streaming {
 	struct vp_filter filter;         /* of slices */
 	/* The pass's: */
 	struct vp_export_queue queue;
-	size_t texts, vms; /* how many were handed on */
+	size_t texts, vms; /* number passed on */
 	bool begun;
 };
 

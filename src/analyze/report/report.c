@@ -301,8 +301,8 @@ static bool report_is_wanted(const struct vp_profile_options *options, uint32_t 
 	return options->n_pcpus == 0;
 }
 
-/* Closes the streams of pCPUs that are not wanted. A recording without samples has none: its events
- * are of pCPUs all the same. */
+/* Closes the streams of pCPUs that are not wanted. Not for a recording without samples: its events
+ * are of pCPUs nevertheless. */
 static struct vp_error *choose_pcpus(struct vp_report *report, vp_stream_readers *streams)
 {
 	size_t kept = 0, count = streams->count;

@@ -34,7 +34,7 @@ static uint32_t sched_vcpu_of(struct vp_sched *sched, const struct vp_track_slic
 	return index;
 }
 
-/* NULL: there is no room for another one. */
+/* NULL: the table is full. */
 static struct vp_sched_thread *sched_thread_of(struct vp_sched *sched, uint32_t vcpu,
 					       const struct vp_track_slice *slice, uint32_t *index)
 {

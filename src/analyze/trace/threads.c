@@ -22,9 +22,9 @@
 #include "timeline/merge.h"
 
 enum { MAX_SEGMENTS = 1 << 25, MAX_THREADS = 1 << 20, EVENTS_AT_ONCE = 1 << 16, DEPTH = 4 };
-/* From an interrupt's end to its soft interrupts it is less. */
+/* The time from the end of an interrupt to its softirqs is shorter. */
 #define AT_ONCE_NS 5000
-/* Soft interrupts by number: include/linux/interrupt.h. */
+/* Softirqs by number: include/linux/interrupt.h. */
 enum { SOFTIRQ_TIMER = 1, SOFTIRQ_NET_TX, SOFTIRQ_NET_RX, SOFTIRQ_BLOCK, SOFTIRQ_HRTIMER = 8 };
 /* Bits of the tracepoint's prev_state for threads that sleep or end; preempted ones have
  * another. */
@@ -186,10 +186,8 @@ static enum vp_waker_kind kind_of_softirq(uint64_t number)
 		   : VP_WAKER_SOFTIRQ;
 }
 
-/*
- * Packets that a thread of this machine sends are received by a soft interrupt in the thread's own
- * time, as soon as it lets them; those of a device by one right after the device's interrupt.
- */
+/* Packets that a thread of this machine sends are received by a softirq in the thread's own time,
+ * as soon as it lets them; those of a device by one right after the device's interrupt. */
 static void enter_softirq(struct context *context, uint64_t number, uint32_t tid, uint32_t cpu,
 			  uint64_t now)
 {

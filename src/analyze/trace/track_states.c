@@ -25,7 +25,7 @@ struct run {
 };
 
 struct pcpu {
-	bool known; /* somebody has, or had it last: */
+	bool known; /* another vCPU has it, or had it last: */
 	uint32_t index;
 	uint64_t begin;        /* when the switch to it began */
 	uint64_t since, until; /* it has it, as far as is known */
@@ -183,7 +183,7 @@ static void track_states_end_turn(struct vp_track_states *states, struct pcpu *p
 	keep_slice(pcpu, pcpu->begin, pcpu->until, pcpu->index);
 }
 
-/* The vCPU got the pCPU at `now`: from the one before it, or after nobody had it since then. */
+/* The vCPU got the pCPU at `now`: from the previous vCPU, or after it was idle since then. */
 static void get_pcpu(struct vp_track_states *states, struct pcpu *pcpu, uint32_t index,
 		     bool was_idle, uint64_t now)
 {

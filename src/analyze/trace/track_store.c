@@ -54,7 +54,7 @@ static uint32_t label_of(struct vp_track_store *store, const char *comm, uint32_
 	return number;
 }
 
-/* NULL: there is no room for another thread. */
+/* NULL: the table is full. */
 static struct vp_stored_track *
 track_of(struct vp_track_store *store, enum vp_stored_track_kind kind, uint32_t vm, uint32_t number)
 {

@@ -123,7 +123,7 @@ size_t vp_terminal_read(int ms, char *bytes, size_t size)
 		return 0;
 	ssize_t got = vp_read(STDIN_FILENO, bytes, size);
 	if (got <= 0)
-		has_keys = 0; /* nobody types any more */
+		has_keys = 0; /* end of keyboard input */
 	return got > 0 ? (size_t)got : 0;
 }
 

@@ -76,7 +76,7 @@ static void record_loop_take_snapshot(const struct vp_record_loop *loop)
 }
 
 /*
- * A full buffer, a signal and the end of COMMAND cut the wait short: each step costs a wake-up. The
+ * A full buffer, a signal and the end of COMMAND cut the wait short: each step costs a wakeup. The
  * first ones are short, as long as what has passed: what a short COMMAND maps is read while it
  * runs.
  */

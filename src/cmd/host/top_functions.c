@@ -34,8 +34,8 @@
 #include "session/instrument_profile.h"
 #include "session/session.h"
 
-/* The session keeps samples in memory. Each update writes those that are there, with the symbol
- * maps, as a snapshot, which is read as 'vperf report' reads it. */
+/* The session keeps samples in memory. Each update writes the present ones, with the symbol maps,
+ * as a snapshot, which is read as 'vperf report' reads it. */
 
 /* Memory for samples, for each pCPU and second; a sample takes less than 200 bytes. */
 enum { BYTES_OF_SECOND = 1 << 18, MIN_BYTES = 1 << 24, STEP_MS = 200, HEAD_LINES = 4 };

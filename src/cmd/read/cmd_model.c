@@ -246,7 +246,7 @@ static struct vp_error *run_and_print(void *context)
 	struct vp_buffer out = {0}, clean = {0};
 	struct vp_error *error = run_kind(options, &out);
 
-	/* Names of columns and values are of whoever made the data. */
+	/* Names of columns and values are untrusted. */
 	vp_text_clean_lines(out.bytes, out.size, &clean);
 	if (!error)
 		error = vp_verb_print(&clean);

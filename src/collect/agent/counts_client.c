@@ -183,7 +183,7 @@ static struct vp_error *counts_client_start_worker(struct counts_worker *worker,
 	worker->base.prepare = prepare_waiting;
 	worker->base.run = counts_client_run;
 	worker->base.send_error = counts_client_send_error;
-	/* Somebody waits for what is lent, and wants to know that there is nobody to lend it to. */
+	/* The caller waits for clients, so the absence of an agent is reported. */
 	worker->base.tries = worker->lend.n ? LEND_TRIES : 0;
 	if (getrandom(&worker->request.marker, sizeof(worker->request.marker), 0) !=
 	    sizeof(worker->request.marker))

@@ -18,7 +18,7 @@ enum {
 	MAX_RUNTIMES = 256,
 };
 
-/* Whether the last line of the answer is there. */
+/* Whether the last line of the reply has arrived. */
 static bool guest_answer_is_whole(const struct vp_buffer *answer)
 {
 	size_t size = answer->size;

@@ -52,7 +52,7 @@ static VP_NORETURN void guest_reader_refuse(int channel, const struct vp_error *
 	_exit(vp_fd_write_all(channel, answer.bytes, answer.size) != 0);
 }
 
-/* In the new process: gives up everything, then reads until nobody asks any more. */
+/* In the child process: drops all rights, then serves requests until the channel is closed. */
 static void guest_reader_read_guest(void *context, int channel)
 {
 	const struct work *work = context;

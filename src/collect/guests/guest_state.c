@@ -138,7 +138,7 @@ static const char *const protections[VP_GUEST_PROTECTIONS] = {
     [VP_PROTECTED_REGISTERS] = "its registers are encrypted, too",
 };
 
-/* Whoever does not look at this has no slots to read or write. */
+/* Callers that ignore this have no slots to read or write. */
 static void take_protection(const struct vp_guest_lister *lister, struct vp_guest_state *state)
 {
 	uint32_t protection = lister->programs->bss->protection;

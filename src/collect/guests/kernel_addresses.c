@@ -50,7 +50,7 @@ uint64_t vp_kernel_address_recall(const char *folder, const char *vm)
 	return found;
 }
 
-/* The lines of other VMs, and not more than there is room for: the last ones. */
+/* The lines of other VMs, limited to the most recent ones. */
 static void keep_others(const struct vp_buffer *text, const char *vm, size_t room,
 			struct vp_buffer *ret)
 {

@@ -15,7 +15,7 @@ typedef VP_VEC(struct vp_buffer) vp_pack_texts;
 char *vp_pack_cache_folder(void) VP_MUST_CHECK;
 /* Makes the folder if it has to be. */
 struct vp_error *vp_pack_cache_make(const char *folder) VP_MUST_CHECK;
-/* The texts of all packs in the folder; nobody looks into them here. */
+/* The texts of all packs in the folder, unparsed. */
 void vp_pack_cache_load(const char *folder, vp_pack_texts *texts);
 void vp_pack_texts_deinit(vp_pack_texts *texts);
 /* Keeps a pack; the folder is made if it has to be. */

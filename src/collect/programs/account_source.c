@@ -574,7 +574,7 @@ struct others {
 	void *context;
 };
 
-/* Thieves that the table has no room for, as one more. */
+/* The total of thieves that do not fit into the table, as one more. */
 static void take_others(void *context, const void *row, const void *cost)
 {
 	const struct others *others = context;

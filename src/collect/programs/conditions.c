@@ -103,7 +103,7 @@ static uint64_t overlap(const struct vp_condition_slice *slice, uint64_t from, u
 	return slice->begin && end > begin ? end - begin : 0;
 }
 
-/* All its slices: whoever has a pCPU may lose it for microseconds, to migration/N for one. */
+/* All its slices: a thread may lose the pCPU for microseconds, for example to migration/N. */
 static uint64_t conditions_time_of(const struct vp_condition_cpu *cpu, uint32_t tid, uint64_t from,
 				   uint64_t to)
 {

@@ -117,7 +117,7 @@ void vp_guest_counters_drop(int map, uint32_t pid, bool agents)
 	vp_vec_each (&keys, key) {
 		struct vp_guest_counters counters = guest_counters_get(map, *key);
 		drop(&counters, agents);
-		/* It takes the place of one that is there: there is room. */
+		/* It replaces an existing entry, so the map cannot be full. */
 		vp_error_free(guest_counters_put(map, *key, &counters));
 	}
 	vp_vec_deinit(&keys);

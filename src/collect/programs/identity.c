@@ -242,7 +242,7 @@ static void identity_unfollow(struct vp_identity *identity, uint32_t pid,
 	identity->followed.count = kept;
 }
 
-/* One for which there is no room has the name of the interpreter's code. */
+/* If the map is full, samples have the name of the interpreter's code. */
 void vp_identity_follow(struct vp_identity *identity, uint32_t pid,
 			const vp_guest_runtime_list *now)
 {

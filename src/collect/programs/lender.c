@@ -212,7 +212,7 @@ static uint64_t hva_of_cell(const struct vp_guest_state *state,
 	return 0;
 }
 
-/* The program sees the thread's number when all the rest is there. */
+/* The thread id is set last: the program uses the entry from then on. */
 static bool lender_put_vcpu(const struct vp_lender *lender, struct lent_vcpu *vcpu,
 			    struct vp_lend_vcpu *entry)
 {

@@ -301,8 +301,8 @@ static bool sees_by_place(const struct vp_sampler_options *options, struct vp_ke
 	       (options->trigger->by_time || !has_pseudo_nmi());
 }
 
-/* Perf's timers are interrupts. An NMI is seen by perf on Intel, where nobody tried the other way.
- */
+/* Perf's timers are interrupts. On Intel, samples from NMIs use perf; the other method is not
+ * tested there. */
 static enum vp_seen_by seen_by(const struct vp_sampler_options *options,
 			       struct vp_kernel_function *run)
 {

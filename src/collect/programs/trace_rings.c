@@ -27,7 +27,7 @@ struct vp_trace_source {
 	uint32_t n_pages;
 	uint64_t head;         /* as of this draining */
 	size_t waited;         /* bytes of `late` that were there before it */
-	struct vp_buffer late; /* what was read from aside, and not handed over yet */
+	struct vp_buffer late; /* records of the side buffer that were not passed on yet */
 };
 
 static size_t whole_pages(size_t bytes)

@@ -228,7 +228,7 @@ bool vp_tracer_can_see(const struct vp_guest_finding *finding)
 	return finding->cpus.count != 0;
 }
 
-/* Before the programs know the vCPU: what they knew of whoever had the index is gone. */
+/* Before the programs know the vCPU: resets the state of the index's previous user. */
 static struct vp_error *tracer_put_run(struct vp_tracer *tracer, const struct vp_guest_state *state,
 				       const struct vp_guest_finding *finding,
 				       const struct vp_guest_current_address *cpu)

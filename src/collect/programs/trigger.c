@@ -58,7 +58,8 @@ static bool ticks_always(const struct perf_event_attr *attr)
 /*
  * Whether the event counts whenever the pCPU is not idle: then the samples of a steered frequency
  * are as far apart in time as they should be once the kernel has found the period. Until then, and
- * after each idle time, they come too densely, so that each stands for the time since the last.
+ * after each idle time, they come too densely, so that each represents the time since the previous
+ * one.
  */
 static bool counts_busy_time(const struct perf_event_attr *attr)
 {

@@ -72,7 +72,7 @@ static int owner_of(struct vp_slice line, struct vp_slice *name)
 	return vp_cursor_ok(&number) && process < INT32_MAX ? (int)process : 0;
 }
 
-/* One that somebody still uses stays: the kernel does not remove it. */
+/* An event in use stays: the kernel does not remove it. */
 static void dynamic_events_remove_leftover(struct vp_dynamic_events *own, bool of_user)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/%s", own->tracing, lists[of_user]);

@@ -186,7 +186,7 @@ static struct vp_error *no_member(const struct btf *btf, const struct btf_type *
 			      (int)name.size, name.bytes, near);
 }
 
-/* "->member" of a pointer, ".member" of what is there. */
+/* "->member" of a pointer, ".member" of a struct. */
 static struct vp_error *go_to_member(struct value *value,
 				     const struct vp_probe_definition *definition,
 				     struct vp_slice name)

@@ -65,7 +65,7 @@ struct source {
 	VP_VEC(int) fds; /* by perf: of all tracepoints; the first has the buffer */
 	struct perf_event_mmap_page *page;
 	uint64_t taken;     /* events that came out of it */
-	uint64_t dropped;   /* that found no room, by the kernel's word */
+	uint64_t dropped;   /* lost events, as counted by the kernel */
 	uint64_t counted;   /* that happened: known at the end … */
 	uint64_t uncounted; /* … but of these, of which only what was taken is known */
 	bool ended;
@@ -82,7 +82,7 @@ struct vp_tracepoints {
 	struct vp_pcpus pcpus;
 	VP_VEC(struct source) sources;
 	struct vp_thread_names names;
-	struct vp_buffer records;          /* of a pCPU, to be handed over, … */
+	struct vp_buffer records;          /* records of a pCPU to pass on, … */
 	struct vp_tracepoints_batch batch; /* … and what is known of them */
 	char *copy; /* of a page, or of one record of perf's: it may wrap around */
 	char *missing, *detour;
@@ -406,7 +406,7 @@ void vp_tracepoints_free(struct vp_tracepoints *self)
 	vp_vec_each (&self->sources, source)
 		source_deinit(self, source);
 	vp_trace_instance_free(self->instance);
-	vp_dynamic_events_free(self->probes); /* which nobody has open any more */
+	vp_dynamic_events_free(self->probes); /* which is no longer open */
 	vp_vec_each (&self->events, event)
 		tracepoint_deinit(event);
 	tracepoint_deinit(&self->rename);
@@ -475,7 +475,7 @@ struct vp_error *vp_tracepoints_begin(struct vp_tracepoints *self)
 			      : switch_all(self, PERF_EVENT_IOC_ENABLE);
 }
 
-/* perf counts all events, whether there was room for them or not. */
+/* perf counts all events, including lost ones. */
 static struct vp_error *end_by_perf(struct vp_tracepoints *self)
 {
 	VP_TRY(switch_all(self, PERF_EVENT_IOC_DISABLE));
@@ -534,7 +534,7 @@ int vp_tracepoints_fd(const struct vp_tracepoints *self)
 	return self->epoll;
 }
 
-/* One more record is there. */
+/* Adds one more record. */
 static void note_record(struct vp_tracepoints *self, uint64_t time, bool is_event)
 {
 	if (!self->batch.n++)
@@ -683,8 +683,8 @@ static void tracepoints_emit(struct vp_tracepoints *self, const struct source *s
 	self->records.size = 0;
 }
 
-/* At most twice what a ring has: events can come faster than they are read, and other pCPUs, the
- * end and signals would wait for them for ever. */
+/* Reads at most twice the size of a ring: events can arrive faster than they are read, and would
+ * delay other pCPUs, the end and signals forever. */
 static struct vp_error *tracepoints_drain_pages(struct vp_tracepoints *self, struct source *source)
 {
 	const size_t page_size = (size_t)getpagesize();
