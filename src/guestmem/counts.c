@@ -12,7 +12,8 @@ struct counter_offset {
 	bool narrow;
 };
 
-/* In v7.2 the interrupts of a CPU are an array of unsigned int, by enum irq_stat_counts. */
+/* Since v7.2 the interrupt counts of a CPU are an array of unsigned int, indexed by enum
+ * irq_stat_counts. */
 static uint64_t timer_offset(const struct vp_kernel_pack *pack)
 {
 	if (pack->at.irq_timer != VP_PACK_NONE)
@@ -59,8 +60,8 @@ static bool counts_offset_of(const struct vp_kernel_pack *pack, enum vp_guest_co
 	return true;
 }
 
-/* Since v6.15 (9d7de2aa8b41) per-CPU symbols are addresses in the image, and the bases count from
- * there. */
+/* Since v6.15 (9d7de2aa8b41) per-CPU symbols are addresses in the image, and per-CPU bases are
+ * relative to them. */
 static uint64_t percpu_base(const struct vp_guest_kernel *kernel, const struct vp_guest_cpu *cpu)
 {
 	const struct vp_pack_symbol current = kernel->pack.symbol.current_task;
@@ -87,7 +88,7 @@ bool vp_guest_counter_find(const struct vp_guest_kernel *kernel, const struct vp
 
 	if (!counts_offset_of(&kernel->pack, count, &counter_offset))
 		return false;
-	/* total_forks is of no CPU in any kernel. */
+	/* total_forks is not per-CPU in any kernel */
 	uint64_t base = count == VP_GUEST_forks ? kernel->text : percpu_base(kernel, cpu);
 	ret->narrow = counter_offset.narrow;
 	return find_word(kernel, base + counter_offset.symbol.offset + counter_offset.offset,

@@ -10,12 +10,12 @@
 #include "guestmem/pack.h"
 
 enum {
-	TASK_BYTES = 8192, /* bytes of a task_struct that are examined; registers come after that */
+	TASK_BYTES = 8192, /* examined bytes of a task_struct; registers are after them */
 	MM_BYTES = 1024,
-	SMALLEST_TABLE = 64, /* 64-bit Arm: of its 52-bit addresses' topmost bits */
-	MIN_TASKS = 8,       /* a kernel that is up has some dozens of threads */
+	SMALLEST_TABLE = 64, /* 64-bit Arm: alignment of tables with 52-bit addresses */
+	MIN_TASKS = 8,       /* a running kernel has some dozens of threads */
 	MAX_TASKS = 1 << 17,
-	MAX_KEPT = 64, /* tasks that are compared */
+	MAX_KEPT = 64, /* maximum number of compared tasks */
 	MAX_TID = 4 << 20,
 	COMM = 16,
 	NOT_FOUND = -1,
@@ -26,7 +26,7 @@ struct tasks {
 	const struct vp_guest_kernel *kernel;
 	uint64_t idle_at;
 	char *idle;  /* TASK_BYTES of the idle task */
-	char *bytes; /* and of each of the others, in the order of their list */
+	char *bytes; /* and of each other task, in list order */
 	size_t count;
 	int comm, list, pid, mm, pgd;
 };
@@ -57,7 +57,8 @@ static bool is_kernel_pointer(uint64_t value)
 	return value >> 47 == 0x1ffff || value >> 56 == 0xff; /* with 4 or 5 levels */
 }
 
-/* The only offset below `end`, in steps, that `fits`; else NOT_FOUND or DOUBTFUL. */
+/* The only offset below `end`, in steps, for which `fits` is true; otherwise NOT_FOUND or
+ * DOUBTFUL. */
 static int find_only(const struct tasks *tasks, int end, int step,
 		     bool (*fits)(const struct tasks *tasks, int offset))
 {
@@ -84,7 +85,8 @@ static bool fits_comm(const struct tasks *tasks, int offset)
 	return !memcmp(name, "swapper", 7) && is_comm(name);
 }
 
-/* A list of tasks, by the same offset in each, with names where names are, both ways and back. */
+/* A list of tasks with the same offset in each, names at the name's offset, consistent forwards and
+ * backwards. */
 static bool fits_list(const struct tasks *tasks, int offset)
 {
 	const struct vp_guest_view *view = &tasks->kernel->view;
@@ -107,7 +109,7 @@ static bool fits_list(const struct tasks *tasks, int offset)
 	return at == head && count >= MIN_TASKS;
 }
 
-/* Tid and tgid of a process's first thread are the same number, and no other process's. */
+/* The main thread of a process has equal tid and tgid, unique among processes. */
 static bool fits_pid(const struct tasks *tasks, int offset)
 {
 	if (u64_of(tasks->idle, offset) || u64_of(task_of(tasks, 0), offset) != 0x100000001)
@@ -123,7 +125,7 @@ static bool fits_pid(const struct tasks *tasks, int offset)
 	return true;
 }
 
-/* The kernel's own mm_struct has its page tables. */
+/* The kernel's own mm_struct points to its page tables. */
 static bool fits_pgd(const struct tasks *tasks, int offset)
 {
 	const struct vp_guest_kernel *kernel = tasks->kernel;
@@ -134,7 +136,7 @@ static bool fits_pgd(const struct tasks *tasks, int offset)
 	       value == top;
 }
 
-/* Whether the mm_struct's page tables map the kernel to where it is. */
+/* Whether the mm_struct's page tables map the kernel at its address. */
 static bool derive_maps_kernel(const struct tasks *tasks, uint64_t mm)
 {
 	struct vp_guest_view view = tasks->kernel->view;
@@ -144,14 +146,14 @@ static bool derive_maps_kernel(const struct tasks *tasks, uint64_t mm)
 	if (!vp_guest_view_u64(&view, mm + (uint64_t)tasks->pgd, &pgd) || pgd % SMALLEST_TABLE ||
 	    !vp_guest_view_translate(&view, pgd, &page))
 		return false;
-	if (view.memory->arch == VP_GUEST_ARM64) /* the kernel's half has tables of its own */
+	if (view.memory->arch == VP_GUEST_ARM64) /* the kernel half has its own tables */
 		return is_kernel_pointer(pgd);
 	view.root = page.gpa;
 	return vp_guest_view_walk(&view, tasks->kernel->text, &page) &&
 	       page.gpa == view.image_gpa + (tasks->kernel->text - view.image_va);
 }
 
-/* mm, followed by active_mm: the same for a process, none for a kernel thread. */
+/* mm, followed by active_mm: equal for a process; mm is NULL for a kernel thread. */
 static bool fits_mm(const struct tasks *tasks, int offset)
 {
 	unsigned kernel_threads = 0;

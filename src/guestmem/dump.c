@@ -27,14 +27,15 @@
 
 enum {
 	MAX_SPACES = 100000,
-	MAX_KEPT = 4 << 20, /* mappings of all of them */
+	MAX_KEPT = 4 << 20, /* total number of mappings */
 };
 
-/* One program in a process: from an exec to the next, or to its end. */
+/* A program of a process: from one exec to the next, or to its exit. */
 struct space {
 	uint32_t tgid;
-	uint64_t root, start, end; /* host ns; start 0: from the start on; end 0: still there */
-	uint64_t leader;           /* its main thread, as last seen among all; 0: it was not */
+	uint64_t root, start,
+	    end;         /* host ns; start 0: before the recording; end 0: still running */
+	uint64_t leader; /* its main thread as last seen in the list; 0: not seen */
 	char comm[16];
 };
 
@@ -44,11 +45,11 @@ struct mapping {
 };
 
 struct image {
-	uint32_t path; /* in paths */
+	uint32_t path; /* index in paths */
 	struct vp_build_id build_id;
-	uint64_t file;  /* a struct file of it, as last seen */
-	uint64_t print; /* without a build-id: of its first page; 0: unknown */
-	bool several;   /* that differed */
+	uint64_t file;  /* a struct file, as last seen */
+	uint64_t print; /* without a build-id: hash of its first page; 0: unknown */
+	bool several;   /* several different values */
 };
 
 struct vp_guest_dump {
@@ -116,7 +117,7 @@ static uint64_t dump_hash_of(const uint64_t *words, size_t count)
 	return hash;
 }
 
-/* The image of that path and build-id, added if it is new. */
+/* The image with that path and build-id, added if new. */
 static uint32_t image_add(struct vp_guest_dump *dump, const char *path,
 			  const struct vp_build_id *build_id, uint64_t file, uint64_t print)
 {
@@ -165,7 +166,7 @@ static void dump_take_mapping(void *context, const struct vp_guest_mapping *seen
 	struct vp_guest_dump *dump = reading->dump;
 	struct mapping mapping = {
 	    .space = reading->space, .start = seen->start, .end = seen->end, .pgoff = seen->pgoff};
-	/* By its file, not by its path: what is known needs no path. */
+	/* Identified by its file, not its path: paths are read only for new mappings. */
 	const uint64_t words[] = {mapping.space, mapping.start, mapping.end, mapping.pgoff,
 				  seen->file};
 	bool is_new;
@@ -191,7 +192,7 @@ static void dump_read_mappings(struct vp_guest_dump *dump, const struct vp_guest
 {
 	struct reading reading = {.dump = dump, .kernel = kernel, .task = task, .space = space};
 
-	if (kernel->pack.derived) /* the addresses of mappings are not known */
+	if (kernel->pack.derived) /* offsets of mappings are unknown */
 		return;
 	if (kernel->pack.at.mm_vdso == VP_PACK_NONE ||
 	    !vp_guest_view_u64(&kernel->view, task->mm + kernel->pack.at.mm_vdso, &reading.vdso))
@@ -230,7 +231,7 @@ void vp_guest_dump_see(struct vp_guest_dump *dump, const struct vp_guest_kernel 
 	struct vp_guest_kernel near = *kernel;
 	struct vp_guest_task task;
 
-	/* Hundreds of small reads, while samples are taken. */
+	/* Cache: hundreds of small reads, while samples are taken. */
 	vp_guest_lines_begin(&dump->lines, kernel->view.memory);
 	near.view.memory = &dump->lines.memory;
 	if (vp_guest_task_read(&near, address, &task) && task.tgid == tgid)
@@ -310,7 +311,8 @@ static bool keep_first(void *context, const struct vp_guest_task *task)
 	return false;
 }
 
-/* A process that ended left its file in the /tmp of process 1: for the last one with the pid. */
+/* An ended process may have left its file in the /tmp of process 1: used for the last process with
+ * that pid. */
 static void dump_write_jit(const struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
 			   struct vp_maps_writer *writer)
 {
@@ -386,7 +388,7 @@ struct vp_error *vp_guest_dump_write(struct vp_guest_dump *dump,
 	*processes = dump->spaces.count;
 	int result = vp_maps_writer_finish(&writer);
 	vp_maps_writer_deinit(&writer);
-	/* At the limit of its size it is used as far as it goes, and is known to be truncated. */
+	/* If the size limit is reached, the map is used and known to be truncated. */
 	return result && result != -EFBIG
 		   ? vp_error_errno(-result, "cannot write the guest's symbol map")
 		   : NULL;

@@ -13,14 +13,14 @@ enum { PAGE = 4096, MAX_PROGRAM_HEADERS = 512, ALIGN = 8, MAX_SECTION_NAMES = 1 
 
 struct reading {
 	const struct vp_guest_file *file;
-	uint64_t left; /* bytes that may still be read */
+	uint64_t left; /* remaining bytes to read */
 	struct vp_elf_tables *tables;
 	Elf64_Ehdr header;
 	Elf64_Phdr *segments; /* as in the file */
-	Elf64_Shdr *sections; /* as in the file, or found by the segments */
+	Elf64_Shdr *sections; /* as in the file, or found by program headers */
 	const char *names;    /* of sections; NULL: missing */
 	uint64_t names_size;
-	struct vp_elf_segments found;   /* its `names` is NULL if the sections are the file's */
+	struct vp_elf_segments found;   /* its `names` is NULL if the sections are the file's own */
 	bool has_kind[VP_ELF_SECTIONS]; /* kinds of sections */
 };
 
@@ -29,7 +29,7 @@ static bool is_in_file(const struct vp_guest_file *file, uint64_t offset, uint64
 	return offset <= file->size && size <= file->size - offset;
 }
 
-/* Room for `size` bytes after the existing ones; NULL if the limit is met. */
+/* Space for `size` bytes after the existing ones; NULL: limit exceeded. */
 static char *extend(struct reading *reading, uint64_t size)
 {
 	struct vp_buffer *bytes = &reading->tables->bytes;
@@ -43,14 +43,14 @@ static char *extend(struct reading *reading, uint64_t size)
 	return vp_buffer_extend(bytes, size);
 }
 
-/* The last name in `text` continues in a missing page: it is dropped. */
+/* Drops the last name in `text`, which continues in a missing page. */
 static void drop_cut_name(char *text, size_t size)
 {
 	while (size && text[size - 1])
 		text[--size] = 0;
 }
 
-/* Copies a table page by page, with zeros for those that are missing. */
+/* Copies a table page by page, with zeros for missing pages. */
 static void copy_table(struct reading *reading, const Elf64_Shdr *section, char *to)
 {
 	bool symbols = section->sh_type == SHT_SYMTAB || section->sh_type == SHT_DYNSYM ||
@@ -112,7 +112,7 @@ static const char *keep_tables(struct reading *reading, Elf64_Shdr *copies)
 	return NULL;
 }
 
-/* The kind of section `number`; VP_ELF_SECTIONS: none that is read. */
+/* The kind of section `number`; VP_ELF_SECTIONS: not used. */
 static enum vp_elf_section kind_of(const struct reading *reading, uint32_t number)
 {
 	uint32_t at = reading->sections[number].sh_name;
@@ -125,7 +125,7 @@ static enum vp_elf_section kind_of(const struct reading *reading, uint32_t numbe
 	return kind;
 }
 
-/* Whether functions may be found in a section of this kind; the code itself is not needed. */
+/* Whether functions may be found in a section of this kind; code itself is not needed. */
 static bool is_needed(const struct reading *reading, enum vp_elf_section kind)
 {
 	bool is_go = reading->has_kind[VP_ELF_GO_BUILDINFO];
@@ -162,7 +162,7 @@ static void keep_functions(struct reading *reading, Elf64_Shdr *copies)
 	}
 }
 
-/* Copies the names of the file's sections; false if they are missing. */
+/* Copies the section names; false: missing. */
 static bool copy_names(struct reading *reading, Elf64_Shdr *copies, struct vp_buffer *names)
 {
 	uint16_t number = reading->header.e_shstrndx;
@@ -177,7 +177,7 @@ static bool copy_names(struct reading *reading, Elf64_Shdr *copies, struct vp_bu
 	       keep_section(reading, copies, number);
 }
 
-/* Names of sections that were found by segments: one more section, without an entry so far. */
+/* Names of sections found by program headers: one more section. */
 static bool put_names(struct reading *reading, Elf64_Shdr *copies, struct vp_buffer *names)
 {
 	uint16_t number = VP_ELF_SEGMENT_SECTIONS;
@@ -194,7 +194,7 @@ static bool put_names(struct reading *reading, Elf64_Shdr *copies, struct vp_buf
 	return true;
 }
 
-/* The names of sections, and what they lead to; without them, only symbol tables are known. */
+/* Keeps section names and the sections found by them; without them, only symbol tables are used. */
 static void keep_names(struct reading *reading, Elf64_Shdr *copies)
 {
 	struct vp_buffer names = {0};
@@ -211,7 +211,7 @@ static void keep_names(struct reading *reading, Elf64_Shdr *copies)
 	vp_buffer_deinit(&names);
 }
 
-/* All sections keep their numbers and flags; only the tables keep their bytes. */
+/* All sections keep their numbers and flags; only tables keep their contents. */
 static const char *put_sections(struct reading *reading)
 {
 	size_t size = reading->header.e_shnum * sizeof(Elf64_Shdr);
@@ -291,7 +291,7 @@ static bool read_sections(struct reading *reading)
 	return vp_guest_file_read(reading->file, reading->header.e_shoff, reading->sections, size);
 }
 
-/* The sections that the loader's headers lead to, and one for their names. */
+/* The sections found by program headers, and one for their names. */
 static bool find_sections(struct reading *reading)
 {
 	if (!vp_elf_segments_find(reading->file, reading->segments, reading->header.e_phnum,

@@ -10,7 +10,7 @@
 enum {
 	MAX_ENTRIES = 1 << 16,
 	MAX_MOUNTS = 1 << 14,
-	MAX_STACKED = 16, /* mounts on one folder */
+	MAX_STACKED = 16, /* mounts stacked on one folder */
 	MAX_NAME = 255,
 };
 
@@ -36,13 +36,11 @@ bool vp_guest_folder_root(const struct vp_guest_kernel *kernel, const struct vp_
 	       ret->dentry && ret->mnt;
 }
 
-/*
- * Where the entries of a folder are: until v6.8 (da549bdd15c2 "dentry: switch the lists of children
- * to hlist") in a ring, since then in a list that ends with NULL.
- */
+/* Children of a folder: until v6.8 (da549bdd15c2 "dentry: switch the lists of children to hlist") a
+ * circular list, since then a NULL-terminated one. */
 struct children {
 	uint64_t head; /* address of the first pointer */
-	uint32_t link; /* of an entry */
+	uint32_t link; /* offset in an entry */
 	bool ring;
 };
 
@@ -65,7 +63,7 @@ static bool find_children(const struct vp_guest_kernel *kernel, uint64_t dentry,
 	return true;
 }
 
-/* Its NUL-terminated name; false if it cannot be a file's. */
+/* Reads the NUL-terminated name; false if it is not a valid file name. */
 static bool read_name(const struct vp_guest_kernel *kernel, uint64_t dentry,
 		      char name[MAX_NAME + 1])
 {
@@ -113,7 +111,7 @@ uint64_t vp_guest_folder_inode(const struct vp_guest_kernel *kernel, uint64_t de
 		   : 0;
 }
 
-/* The mount that is in `folder->mnt` at this very place, if there is one. */
+/* Follows a mount on this folder, if any. */
 static bool find_mount(const struct vp_guest_kernel *kernel, const struct vp_guest_folder *folder,
 		       struct vp_guest_folder *ret)
 {
@@ -164,7 +162,7 @@ static bool folder_look_at(void *context, const char *name, uint64_t dentry)
 {
 	struct search *search = context;
 
-	/* A file that was removed may have an entry still, without an inode. */
+	/* The entry of a removed file may remain without an inode. */
 	if (!strcmp(name, search->name) && vp_guest_folder_inode(search->kernel, dentry))
 		search->found = dentry;
 	return !search->found;

@@ -14,16 +14,18 @@
 
 enum { MAX_ENTRIES = 1 << 22, FLUSH_SIZE = 256 << 10 };
 
-/* struct orc_entry. The meaning of the last byte changed: since v6.4 (fb799447ae29 "x86,objtool:
- * Split UNWIND_HINT_EMPTY in two") kinds have their own numbers; before, `end` separated the
- * outermost frame from no frame, and 0 was a call. */
+/*
+ * struct orc_entry. The last byte has changed: since v6.4 (fb799447ae29 "x86,objtool: Split
+ * UNWIND_HINT_EMPTY in two") kinds have separate numbers; before, `end` distinguished the outermost
+ * frame from an undefined one, and 0 was a call.
+ */
 struct packed_entry {
 	int16_t sp_offset, bp_offset;
-	uint8_t registers; /* of the stack pointer in the low half, of RBP in the high one */
+	uint8_t registers; /* of the stack pointer in the low half, of RBP in the high half */
 	uint8_t kind;
 } __attribute__((packed));
 
-/* The kernel's numbers of registers, and since between v6.12 and v7.2. */
+/* The kernel's register numbers, before and after a change between v6.12 and v7.2. */
 static const uint8_t older_registers[16] = {
     VP_ORC_NONE, VP_ORC_PREV_SP, VP_ORC_DX,  VP_ORC_DI,          VP_ORC_BP,
     VP_ORC_SP,   VP_ORC_R10,     VP_ORC_R13, VP_ORC_BP_INDIRECT, VP_ORC_SP_INDIRECT};
@@ -32,7 +34,7 @@ static const uint8_t newer_registers[16] = {
     VP_ORC_R10,  VP_ORC_R13, VP_ORC_PREV_SP, VP_ORC_SP_INDIRECT, VP_ORC_BP_INDIRECT};
 enum { OLDER_SP = 5, NEWER_SP = 3 };
 
-/* A pair of tables: of each entry its address, from the word's own offset on, and its rule. */
+/* The two tables: per entry its address, relative to the word itself, and its rule. */
 struct tables {
 	uint64_t ips, rules;
 	uint64_t count;
@@ -42,8 +44,8 @@ struct writing {
 	struct vp_orc_writer writer;
 	const struct vp_guest_kernel *kernel;
 	bool older_kinds;
-	const uint8_t *registers; /* by the kernel's numbers; NULL: not known yet */
-	int fd, result;           /* result: of writes, 0 or negative errno */
+	const uint8_t *registers; /* indexed by the kernel's numbers; NULL: unknown so far */
+	int fd, result;           /* result: of writes, 0 or -errno */
 	size_t entries;
 };
 
@@ -71,7 +73,7 @@ static struct vp_orc_rule rule_of(const struct writing *writing, const struct pa
 				    .kind = guest_orc_kind_of(entry, writing->older_kinds)};
 }
 
-/* A kernel's numbering is unknown, but nearly all of its code uses RSP. */
+/* Determines the register numbering: nearly all kernel code uses RSP. */
 static const uint8_t *registers_of(const struct packed_entry *entries, uint64_t count)
 {
 	uint64_t older = 0, newer = 0;
@@ -94,7 +96,7 @@ static void guest_orc_flush(struct writing *writing, size_t least)
 	text->size = 0;
 }
 
-/* False if they cannot be read. */
+/* False: unreadable. */
 static bool guest_orc_write_tables(struct writing *writing, const struct tables *tables)
 {
 	const struct vp_guest_view *view = &writing->kernel->view;
@@ -131,7 +133,7 @@ static bool guest_orc_write_module(void *context, uint64_t module)
 		    vp_guest_view_u64(view, module + pack->at.module_orc_ips, &tables.ips) &&
 		    vp_guest_view_u64(view, module + pack->at.module_orc, &tables.rules);
 	tables.count = read ? count : 0;
-	/* Without its tables, a chain through the module ends there. */
+	/* Without tables, stacks through the module end there. */
 	if (tables.count)
 		guest_orc_write_tables(writing, &tables);
 	return true;

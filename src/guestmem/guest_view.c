@@ -7,7 +7,7 @@ enum {
 	PAGE = 4096,
 	MIN_IMAGE = 8 << 20,
 	MAX_HOLES = 1 << 16,
-	MAX_GAP = 16 << 20, /* inside an image: what the kernel has freed */
+	MAX_GAP = 16 << 20, /* maximum unmapped gap in an image: memory freed by the kernel */
 	ARM_MAGIC_AT = 56,  /* in an image: Documentation/arch/arm64/booting.rst */
 };
 static const char arm_magic[] = "ARM\x64";
@@ -58,7 +58,7 @@ static bool is_in_window(const struct vp_guest_view *view, uint64_t va)
 						    : va - VP_KERNEL_MAP < VP_KERNEL_MAP_SIZE;
 }
 
-/* Arm's begins with a header. Some kernels do not map the piece that has it (6.1, for one). */
+/* Arm's image starts with a header; some kernels do not map that part (for example 6.1). */
 static void begin_at_header(struct vp_guest_view *view)
 {
 	char magic[sizeof(arm_magic) - 1];
@@ -74,7 +74,7 @@ static void begin_at_header(struct vp_guest_view *view)
 	view->image_size += VP_ARM_KERNEL_ALIGN;
 }
 
-/* The first address after `va` that the tables may map, where they do not map it. */
+/* The next address after the unmapped `va` that the tables may map. */
 static uint64_t skip_hole(const struct vp_guest_view *view, uint64_t va)
 {
 	const struct vp_paging *paging = &view->paging;
@@ -113,7 +113,7 @@ bool vp_guest_view_find_image(struct vp_guest_view *view, uint64_t inside)
 
 	if (!is_in_window(view, inside) || !vp_guest_view_walk(view, inside, &page))
 		return false;
-	uint64_t shift = inside - page.gpa; /* of addresses against physical ones */
+	uint64_t shift = inside - page.gpa; /* offset of virtual to physical addresses */
 	for (uint64_t at = base; base - at <= VP_KERNEL_IMAGE_MAX / 2 && first - at <= MAX_GAP;
 	     at -= step)
 		if (vp_guest_view_walk(view, at, &page) && at - page.gpa == shift)
@@ -133,7 +133,7 @@ bool vp_guest_view_find_image(struct vp_guest_view *view, uint64_t inside)
 bool vp_guest_view_paging_of_kernels(enum vp_guest_arch arch, unsigned number,
 				     struct vp_paging *ret)
 {
-	/* Bits of pages and addresses; kernels for 52 bits, also on processors with 48. */
+	/* Page sizes and address bits; kernels for 52 bits also run on processors with 48. */
 	static const struct {
 		unsigned char page_bits, va_bits;
 		bool wide;

@@ -12,7 +12,7 @@
 #include "maps/image.h"
 
 enum { LARGEST_VDSO = 64 << 10, MAX_REPORTED = 100 };
-/* Bytes of the symbol tables of all files. */
+/* Limit for symbol tables of all files. */
 #define MAX_BYTES (512ULL << 20)
 
 void vp_guest_images_init(struct vp_guest_images *images, const struct vp_guest_kernel *kernel,
@@ -77,7 +77,7 @@ static void images_write_tables(struct vp_guest_images *images, const char *path
 	vp_elf_tables_deinit(&tables);
 }
 
-/* The reason why the file may not be the one that was mapped, or NULL. */
+/* Why the file may differ from the mapped one, or NULL. */
 static const char *images_differs(const struct vp_guest_file *file,
 				  const struct vp_guest_image *image)
 {
@@ -107,8 +107,8 @@ void vp_guest_images_write(struct vp_guest_images *images, const struct vp_guest
 		images_write_tables(images, image->path, &file);
 }
 
-/* The kernel keeps the vDSO's image for itself: struct vdso_image begins with its address and size.
- * Its name changed between 6.12 and 7.2. */
+/* struct vdso_image starts with address and size of the vDSO's image. Its name changed between 6.12
+ * and 7.2. */
 static void write_vdso(const struct vp_guest_kernel *kernel, struct vp_maps_writer *writer)
 {
 	uint64_t older = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.vdso_image);
@@ -118,7 +118,7 @@ static void write_vdso(const struct vp_guest_kernel *kernel, struct vp_maps_writ
 	struct vp_buffer bytes = {0};
 	uint64_t image[2];
 
-	/* Arm's has symbols for its start and end. */
+	/* On Arm, symbols mark its start and end. */
 	image[0] = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.vdso_start);
 	image[1] = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.vdso_end) - image[0];
 	if (at && !vp_guest_view_read(&kernel->view, at, image, sizeof(image)))

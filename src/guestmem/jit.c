@@ -17,14 +17,14 @@
 enum {
 	PAGE = 4096,
 	LARGEST_MAP = 64 << 20,
-	MAX_LINES = 4 << 20, /* of all processes */
-	MAX_FOLDERS = 1024,  /* different /tmp */
+	MAX_LINES = 4 << 20, /* for all processes */
+	MAX_FOLDERS = 1024,  /* number of different /tmp folders */
 	MAX_REPORTED = 100,
-	LONGEST_NAME = 2000, /* escaped it is up to three times as long */
+	LONGEST_NAME = 2000, /* up to three times as long when escaped */
 	MAX_LEVELS = 32,     /* of pid namespaces: MAX_PID_NS_LEVEL */
 	UPID_SIZE = 16,      /* struct upid: the number, and a pointer to the namespace */
 };
-/* Bytes of the maps of all processes. */
+/* Limit for the maps of all processes. */
 #define MAX_BYTES (512ULL << 20)
 
 struct perf_map {
@@ -32,7 +32,7 @@ struct perf_map {
 	uint64_t inode;
 };
 
-/* The perf maps in the /tmp of those who have this root directory. */
+/* The perf maps in the /tmp of tasks with this root directory. */
 struct tmp {
 	struct vp_guest_folder root;
 	VP_VEC(struct perf_map) maps;
@@ -42,7 +42,7 @@ struct vp_guest_jit {
 	const struct vp_guest_kernel *kernel;
 	struct vp_maps_writer *writer;
 	VP_VEC(struct tmp) folders;
-	uint64_t left; /* bytes that may still be read */
+	uint64_t left; /* remaining bytes to read */
 	unsigned lines, reported;
 };
 
@@ -81,7 +81,7 @@ uint32_t vp_guest_inner_pid(const struct vp_guest_kernel *kernel,
 	return number;
 }
 
-/* "perf-PID.map" and nothing else. */
+/* Parses exactly "perf-PID.map". */
 static bool pid_in_name(const char *name, uint32_t *pid)
 {
 	static const char begin[] = "perf-", end[] = ".map";
@@ -112,7 +112,7 @@ static bool jit_take_entry(void *context, const char *name, uint64_t dentry)
 	return true;
 }
 
-/* The perf maps that the task sees; NULL: too many different root directories. */
+/* The perf maps visible to the task; NULL: too many different root directories. */
 static const struct tmp *tmp_of(struct vp_guest_jit *jit, const struct vp_guest_task *task)
 {
 	struct vp_guest_folder root, folder;
@@ -134,7 +134,7 @@ static const struct tmp *tmp_of(struct vp_guest_jit *jit, const struct vp_guest_
 	return tmp;
 }
 
-/* perf writes and reads the numbers without 0x; some compilers write it. */
+/* perf writes and reads numbers without 0x; some compilers write it. */
 static uint64_t number_word(struct vp_cursor *words)
 {
 	struct vp_slice word = vp_cursor_word(words);

@@ -10,11 +10,11 @@ enum {
 	MIN_SYMBOLS = 1000,
 	MAX_SYMBOLS = 4 << 20,
 	MAX_TABLES = 32 << 20, /* bytes from num_syms to token_table */
-	MAX_TRIES = 64,        /* addresses that look like the digits' tokens */
-	FIRST_SYMBOLS = 16,    /* looked at before all are */
-	MARKED = 256,          /* symbols from marker to marker */
+	MAX_TRIES = 64,        /* candidates for the tokens of digits */
+	FIRST_SYMBOLS = 16,    /* symbols checked before all are */
+	MARKED = 256,          /* symbols per marker */
 };
-/* Names gone through while looking for the right ones: some times as many as there can be. */
+/* Limit of names visited during the search: several times the possible number. */
 #define MAX_STEPS (1UL << 26)
 
 struct search {
@@ -51,7 +51,7 @@ static uint64_t align(uint64_t at, uint64_t to)
 	return (at + to - 1) / to * to;
 }
 
-/* Whether the 256 texts from `at` on are followed by their offsets; where those are. */
+/* Whether the 256 texts at `at` are followed by their offsets; finds those. */
 static bool has_token_index(const struct search *search, uint64_t at, uint64_t *ret)
 {
 	uint16_t offsets[TOKENS];
@@ -66,7 +66,7 @@ static bool has_token_index(const struct search *search, uint64_t at, uint64_t *
 			return false;
 		end = (uint64_t)((const unsigned char *)zero - search->image) + 1;
 	}
-	/* Aligned to 8 bytes until 7.x, which aligns to 4. */
+	/* aligned to 8 bytes until 7.x, then to 4 */
 	for (uint64_t to = 8; to >= 4; to -= 4) {
 		uint64_t index = align(end, to);
 		if (holds(search, index, sizeof(offsets)) &&
@@ -78,7 +78,7 @@ static bool has_token_index(const struct search *search, uint64_t at, uint64_t *
 	return false;
 }
 
-/* The token table whose token '0' is at `digit`: 48 texts before it. */
+/* Tries a token table whose token '0' is at `digit`: 48 texts after its start. */
 static bool try_token_table(struct search *search, uint64_t digit)
 {
 	uint64_t start = digit;
@@ -118,7 +118,7 @@ static bool find_token_table(struct search *search, uint64_t from, uint64_t *dig
 	return false;
 }
 
-/* Length of the name at *at, which moves past the length, or 0. */
+/* Length of the name at *at, which is advanced; or 0. */
 static uint32_t name_length(const unsigned char *image, uint64_t end, uint64_t *at)
 {
 	if (*at >= end)
@@ -173,7 +173,7 @@ static bool has_markers(struct search *search, uint64_t names, uint32_t count)
 	return false;
 }
 
-/* The number of symbols and their names stand somewhere before the token table. */
+/* The number of symbols and their names are before the token table. */
 static bool find_names(struct search *search, uint64_t *num_syms)
 {
 	struct vp_kallsyms *tables = &search->tables;
@@ -221,7 +221,7 @@ static bool in_image(const struct search *search, uint64_t addr)
 	return search->va ? addr - search->va <= VP_KERNEL_IMAGE_MAX : addr >> 63;
 }
 
-/* Symbols are in the order of their addresses, in the image. */
+/* Checks that symbols are sorted by address, within the image. */
 static bool try_offsets(struct search *search, uint64_t offsets, enum vp_kallsyms_encoding encoding,
 			uint64_t base)
 {
@@ -290,7 +290,7 @@ struct vp_error *vp_kallsyms_find(const char *image, size_t size, uint64_t image
 		      : vp_error_new("no kernel symbol table was found (CONFIG_KALLSYMS)");
 }
 
-/* Expands the name at *at; false if it is not inside its tables. */
+/* Expands the name at *at; false: outside its tables. */
 static bool expand(const struct search *search, uint64_t *at, struct vp_kallsyms_symbol *symbol)
 {
 	const struct vp_kallsyms *tables = &search->tables;

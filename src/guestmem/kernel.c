@@ -22,14 +22,14 @@ enum {
 	PAGE = 4096,
 	LARGE_PAGE = 2 << 20,
 	CR4_LA57 = 1 << 12,
-	KPTI_BIT = 1 << 12, /* of CR3: the user's half of a pair of top tables */
+	KPTI_BIT = 1 << 12, /* in CR3: selects the user half of a pair of top-level tables */
 	MAX_NOTES = 1 << 16,
 	MAX_BTF = 64 << 20,
 	PAGE_FAULT = 14,
-	INDEX_SIZE = 512, /* of kallsyms' token_index */
+	INDEX_SIZE = 512, /* size of kallsyms' token_index */
 };
 
-/* The page fault's handler, as the table of interrupt handlers has it. */
+/* The page-fault handler, from the interrupt descriptor table. */
 static uint64_t handler_in_idt(const struct vp_guest_view *view, uint64_t idt)
 {
 	uint64_t gate[2];
@@ -42,8 +42,8 @@ static uint64_t handler_in_idt(const struct vp_guest_view *view, uint64_t idt)
 static bool find_by_registers(const struct vp_guest_memory *memory,
 			      const struct vp_guest_registers *vcpu, struct vp_guest_view *ret)
 {
-	/* With page table isolation, user space runs on the second table of a pair, which has
-	 * hardly anything of the kernel. */
+	/* With page-table isolation, user space uses the second table of a pair, with hardly any
+	 * kernel mappings. */
 	const uint64_t roots[] = {
 	    vp_guest_memory_physical(memory, vcpu->cr3),
 	    vp_guest_memory_physical(memory, vcpu->cr3 & ~(uint64_t)KPTI_BIT)};
@@ -111,7 +111,7 @@ bool vp_guest_kernel_tables(const struct vp_guest_kernel *kernel, struct vp_buff
 	return true;
 }
 
-/* Makes the image begin at _text, and the tables' offsets count from there. */
+/* Makes the image start at _text, and offsets relative to it. */
 static bool begin_at_text(struct vp_guest_view *view, struct vp_buffer *image, uint64_t text,
 			  struct vp_kallsyms *tables)
 {
@@ -135,7 +135,7 @@ static bool begin_at_text(struct vp_guest_view *view, struct vp_buffer *image, u
 	return true;
 }
 
-/* The build-id in the kernel's notes, read from memory. */
+/* Reads the build-id from the kernel's notes in memory. */
 static bool read_build_id(const struct vp_guest_kernel *kernel, const struct vp_kernel_pack *pack,
 			  struct vp_build_id *ret)
 {
@@ -197,7 +197,7 @@ static void read_banner(struct vp_guest_kernel *kernel)
 		kernel->pack.release[0] = 0;
 }
 
-/* Without good BTF the pack lacks members. */
+/* Without valid BTF the pack lacks members. */
 static void read_members(struct vp_guest_kernel *kernel, const struct vp_buffer *image)
 {
 	struct vp_kernel_pack *pack = &kernel->pack;
@@ -241,8 +241,8 @@ static struct vp_error *read_pack(struct vp_guest_kernel *kernel, uint64_t seed,
 	return NULL;
 }
 
-/* A pack of this build: the build-id is at its address, and the sources of the pack are the same.
- * One that lacks something is made anew. */
+/* Uses a pack of this build, if the build-id is at its address and the evidence matches. An
+ * incomplete pack is made again. */
 static bool use_pack(struct vp_guest_kernel *kernel, const vp_kernel_packs *packs)
 {
 	const struct vp_guest_view found = kernel->view;
@@ -285,7 +285,7 @@ static void settle_x86(struct vp_guest_kernel *kernel)
 		kernel->memmap = 0;
 }
 
-/* Goes over to the kernel's own page tables, which no process's end takes away. */
+/* Switches to the kernel's own page tables, which do not end with a process. */
 static void kernel_settle(struct vp_guest_kernel *kernel)
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
@@ -294,7 +294,7 @@ static void kernel_settle(struct vp_guest_kernel *kernel)
 		vp_guest_kernel_settle_arm(kernel);
 	else
 		settle_x86(kernel);
-	if (pack->at.task_pid == VP_PACK_NONE) /* no BTF, or none that can be read */
+	if (pack->at.task_pid == VP_PACK_NONE) /* no BTF, or unreadable */
 		vp_guest_derive_tasks(kernel);
 	const char *lacks = vp_kernel_pack_lacks(pack);
 	if (!lacks && !kernel->view.direct_map)

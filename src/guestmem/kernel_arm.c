@@ -48,10 +48,8 @@ static bool maps(const struct vp_guest_view *view, uint64_t va, uint64_t gpa)
 	return vp_guest_view_walk(view, va, &page) && page.gpa == gpa;
 }
 
-/*
- * A kernel for 52 bits on a processor of 48 has a table of which only the last part is in use: the
- * register points there.
- */
+/* A kernel for 52 bits on a processor with 48 uses only the last part of a table: the register
+ * points there. */
 static void find_top(struct vp_guest_kernel *kernel)
 {
 	struct vp_guest_view own = kernel->view;
@@ -75,7 +73,7 @@ static void find_top(struct vp_guest_kernel *kernel)
 	}
 }
 
-/* It is the lowest part of the kernel's half, and has all of the image once more. */
+/* The direct map is the lowest part of the kernel half, and maps the image a second time. */
 static void find_direct_map(struct vp_guest_view *view)
 {
 	uint64_t first = -(1ULL << view->paging.va_bits), last = -(1ULL << 32), va;
@@ -96,8 +94,8 @@ static unsigned log2_of(uint32_t size)
 	return log2;
 }
 
-/* With a kernel for that many bits; the ways of 6.12 and later, 5.11 and later, and 5.10:
- * VMEMMAP_START in arch/arm64/include/asm/memory.h. */
+/* VMEMMAP_START in arch/arm64/include/asm/memory.h for that number of address bits; variants of
+ * 6.12, 5.11, and 5.10. */
 static uint64_t memmap_of(const struct vp_guest_kernel *kernel, unsigned va_bits, unsigned way)
 {
 	enum { MIB = 1 << 20, GIB = 1 << 30 };
@@ -115,7 +113,7 @@ static uint64_t memmap_of(const struct vp_guest_kernel *kernel, unsigned va_bits
 	return starts[way] - (uint64_t)((int64_t)memstart >> page_bits) * size_of;
 }
 
-/* The only place where the image's pages have theirs. */
+/* The variant for which the struct pages of the image's pages are mapped. */
 static void find_memmap(struct vp_guest_kernel *kernel)
 {
 	static const unsigned char configured[] = {36, 39, 42, 47, 48, 52};

@@ -10,7 +10,7 @@ enum {
 	LONGEST_NAME = 512, /* KSYM_NAME_LEN; 128 until v6.1 */
 };
 
-/* Writes what belongs to an entry; false if it can be none. */
+/* Writes the symbols of an entry; false: invalid entry. */
 typedef bool (*take_entry)(const struct vp_guest_kernel *kernel, uint64_t entry,
 			   struct vp_maps_writer *writer);
 
@@ -26,7 +26,7 @@ static bool write_piece(struct vp_maps_writer *writer, uint64_t start, uint64_t 
 	return true;
 }
 
-/* struct bpf_ksym: of a program, a trampoline, or a dispatcher. */
+/* struct bpf_ksym of a program, a trampoline, or a dispatcher. */
 static bool write_bpf(const struct vp_guest_kernel *kernel, uint64_t entry,
 		      struct vp_maps_writer *writer)
 {
@@ -53,7 +53,7 @@ static bool write_ftrace(const struct vp_guest_kernel *kernel, uint64_t entry,
 	       write_piece(writer, start, size, "ftrace_trampoline", "__builtin__ftrace");
 }
 
-/* Passes the ring of entries at `symbol`, whose list_head is at `link`. */
+/* Iterates over the circular list at `symbol`; entries have their list_head at `link`. */
 static bool walk_ring(const struct vp_guest_kernel *kernel, struct vp_pack_symbol symbol,
 		      uint32_t link, take_entry take, struct vp_maps_writer *writer)
 {
@@ -63,7 +63,7 @@ static bool walk_ring(const struct vp_guest_kernel *kernel, struct vp_pack_symbo
 		return true;
 	for (unsigned i = 0; i < MAX_PIECES; i++) {
 		if (!vp_guest_view_u64(&kernel->view, at, &at))
-			return !i; /* the guest is gone, which others report */
+			return !i; /* the guest is gone, which is reported elsewhere */
 		if (at == head)
 			return true;
 		if (!take(kernel, at - link, writer))

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* The line at that host address, read if it is not cached; NULL: not all of it is available. A line
- * does not cross a page. */
+/* The cached line at that host address, read if necessary; NULL: not completely available. Lines do
+ * not cross pages. */
 static const char *line_at(struct vp_guest_lines *lines, uint64_t address)
 {
 	size_t index = address / VP_GUEST_LINE % VP_GUEST_LINES;

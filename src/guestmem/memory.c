@@ -7,7 +7,7 @@
 #include "base/cursor.h"
 #include "base/io.h"
 
-/* Where the first slot is that begins beyond that address, or would be. */
+/* Index of the first slot that starts after that address. */
 static size_t first_beyond(const struct vp_guest_memory *memory, uint64_t gpa)
 {
 	size_t low = 0, high = memory->slots.count;
@@ -104,7 +104,7 @@ bool vp_guest_memory_read(const struct vp_guest_memory *memory, uint64_t gpa, vo
 	return true;
 }
 
-/* Reads pages that the host has, as many as are available. */
+/* Reads pages that the host has; stops at the first failure. */
 static size_t copy_run(const struct vp_guest_memory *memory, uint64_t hva, char *to, size_t size)
 {
 	size_t got = 0;
@@ -218,7 +218,7 @@ static bool memory_read_file(void *context, uint64_t hva, void *bytes, size_t si
 	return true;
 }
 
-/* The kernel's Documentation/admin-guide/mm/pagemap.rst: 64 bits a page, the highest: present. */
+/* Documentation/admin-guide/mm/pagemap.rst: 64 bits per page, the highest one: present. */
 static void ask_pagemap(void *context, uint64_t hva, size_t pages, unsigned char *ret)
 {
 	const struct vp_guest_files *files = context;
@@ -227,7 +227,7 @@ static void ask_pagemap(void *context, uint64_t hva, size_t pages, unsigned char
 
 	for (size_t at = 0, piece; at < pages; at += piece) {
 		piece = pages - at < VP_ARRAY_SIZE(entries) ? pages - at : VP_ARRAY_SIZE(entries);
-		/* The host's pages may be larger ones: 4 or 16 of ours each have one entry. */
+		/* Host pages may be larger: one entry for 4 or 16 of these pages. */
 		uint64_t begin = hva + at * VP_GUEST_PAGE, first = begin / page;
 		size_t count = (size_t)((begin + piece * VP_GUEST_PAGE - 1) / page - first + 1);
 		ssize_t got = vp_pread(files->pagemap, entries, count * sizeof(*entries),

@@ -78,7 +78,7 @@ struct writing {
 	struct vp_maps_writer *writer;
 };
 
-/* One module; false: it is not one. */
+/* Writes one module; false: invalid. */
 static bool modules_write_module(void *context, uint64_t module)
 {
 	const struct writing *writing = context;

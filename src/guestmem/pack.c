@@ -14,7 +14,7 @@ enum { PACK_VERSION = 6, LARGEST_STRUCT = 1 << 20 };
 
 static const struct member {
 	const char *type, *member;
-	size_t pack_offset; /* in struct vp_kernel_pack */
+	size_t pack_offset; /* offset in struct vp_kernel_pack */
 } members[] = {
 #define ENTRY(id, type, member) {type, member, offsetof(struct vp_kernel_pack, at.id)},
     VP_PACK_MEMBERS(ENTRY)
@@ -69,7 +69,7 @@ void vp_kernel_pack_init(struct vp_kernel_pack *pack)
 		    VP_PACK_NONE;
 }
 
-/* Takes a symbol of the kernel into the pack, if it is one of those; `text` is _text's address. */
+/* Stores a kernel symbol in the pack, if needed; `text`: set to _text's address. */
 static void kernel_pack_add(struct vp_kernel_pack *pack, const struct vp_kallsyms_symbol *symbol,
 			    uint64_t text)
 {
@@ -95,7 +95,8 @@ static bool find_text(void *context, const struct vp_kallsyms_symbol *symbol)
 	struct collecting *collecting = context;
 	const bool is_text = !strcmp(symbol->name, "_text");
 
-	/* Arm's tables have _text only with CONFIG_KALLSYMS_ALL; it is right before, aligned. */
+	/* Arm's tables have _text only with CONFIG_KALLSYMS_ALL; it is immediately before,
+	 * aligned. */
 	if (is_text)
 		collecting->text = symbol->addr;
 	else if (!collecting->has_text && !strcmp(symbol->name, "_stext"))
@@ -144,7 +145,7 @@ void vp_kernel_pack_members(struct vp_kernel_pack *pack, const struct vp_guest_b
 
 const char *vp_kernel_pack_lacks(const struct vp_kernel_pack *pack)
 {
-	/* Arm's page tables are in a register, and its direct map is found by them. */
+	/* On Arm, a register has the page tables, which lead to the direct map. */
 	const bool arm = pack->symbol.entry_task.offset != VP_PACK_NONE;
 	const struct vp_pack_symbol here = {0};
 	const struct vp_pack_symbol top = arm ? here : pack->symbol.init_top_pgt;
@@ -170,7 +171,7 @@ const char *vp_kernel_pack_lacks(const struct vp_kernel_pack *pack)
 	return NULL;
 }
 
-/* A line for each that is known; returns how many. */
+/* Writes a line per known value; returns their number. */
 static unsigned write_offsets(const struct vp_kernel_pack *pack, const char *what,
 			      const struct member *known, size_t n, struct vp_buffer *text)
 {
@@ -227,7 +228,7 @@ static void pack_take_symbol(struct vp_kernel_pack *pack, struct vp_slice name, 
 			    (struct vp_pack_symbol){(uint32_t)offset, percpu};
 }
 
-/* The entry of `known` with the name STRUCT.MEMBER or ENUM.NAME. */
+/* Finds STRUCT.MEMBER or ENUM.NAME in `known`. */
 static void take_member(struct vp_kernel_pack *pack, const struct member *known, size_t n,
 			struct vp_slice name, uint64_t offset)
 {
@@ -259,7 +260,7 @@ static bool pack_take_kernel(struct vp_kernel_pack *pack, struct vp_cursor *word
 	return known && pack->build_id.size;
 }
 
-/* One line; false if it is not as it should be. */
+/* Parses a line; false: malformed. */
 static bool take_fact(struct vp_kernel_pack *pack, struct vp_slice line)
 {
 	struct vp_cursor words = vp_cursor_of(line.bytes, line.size);

@@ -14,14 +14,14 @@
 enum {
 	PAGE = 4096,
 	PAGE_BITS = 12,
-	MAX_LEVELS = 11, /* of a tree with 6 bits a level */
+	MAX_LEVELS = 11, /* of a tree with 6 bits per level */
 	SLOT_BITS = 6,
 	MAX_PROGRAM_HEADERS = 64,
 	MAX_NOTES = 8192,
-	MAX_LAYERS = 3, /* of overlayfs on overlayfs */
+	MAX_LAYERS = 3, /* nested overlayfs */
 };
 
-/* `mapping_at`: where the pointer to its struct address_space is. */
+/* `mapping_at`: location of the pointer to its struct address_space. */
 static bool open_mapping(const struct vp_guest_kernel *kernel, uint64_t mapping_at,
 			 struct vp_guest_file *ret)
 {
@@ -47,9 +47,9 @@ bool vp_guest_file_open(const struct vp_guest_kernel *kernel, uint64_t file,
 }
 
 /*
- * The inode that has the pages: one of overlayfs has none, but those of the file in the upper
- * layer. Its struct begins with the general one, and the upper layer's dentry follows (struct
- * ovl_inode; its module's BTF is not read).
+ * The inode with the pages: for overlayfs, that of the file in the upper layer. struct ovl_inode
+ * starts with the general inode, followed by the upper layer's dentry (its module's BTF is not
+ * read).
  */
 static uint64_t inode_with_pages(const struct vp_guest_kernel *kernel, uint64_t inode)
 {
@@ -87,7 +87,7 @@ static bool is_internal(uint64_t entry)
 	return (entry & 3) == 2;
 }
 
-/* Finds the entry of page `index`, and the distance in pages from the entry's own. */
+/* The entry of page `index`, and the distance in pages to the entry's first one. */
 static bool pagecache_find_entry(const struct vp_guest_file *file, uint64_t index, uint64_t *entry,
 				 uint64_t *behind)
 {
@@ -107,7 +107,7 @@ static bool pagecache_find_entry(const struct vp_guest_file *file, uint64_t inde
 		uint64_t slots = node + pack->at.xa_node_slots;
 		if (!vp_guest_view_u64(view, slots + 8 * slot, entry))
 			return false;
-		if (is_internal(*entry) && *entry < 4 << SLOT_BITS) { /* a sibling */
+		if (is_internal(*entry) && *entry < 4 << SLOT_BITS) { /* a sibling entry */
 			slot = *entry >> 2;
 			if (!vp_guest_view_u64(view, slots + 8 * slot, entry) ||
 			    is_internal(*entry))

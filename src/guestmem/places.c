@@ -12,7 +12,7 @@
 #include "guestmem/pack.h"
 
 enum {
-	SMALLEST_BTF = 1024, /* a kernel's has megabytes */
+	SMALLEST_BTF = 1024, /* a kernel's BTF has megabytes */
 	LARGEST_BTF = 64 << 20,
 	COMM = 16,
 	PAGE = 4096,
@@ -44,7 +44,7 @@ static void find_banner(struct vp_kernel_pack *pack, const struct vp_buffer *ima
 	}
 }
 
-/* Its vDSOs have such notes, too, right after an ELF header; the kernel's are after them. */
+/* vDSOs have such notes, too, right after an ELF header; the kernel's come after them. */
 static void find_notes(struct vp_kernel_pack *pack, const struct vp_buffer *image)
 {
 	static const char head[] = "\4\0\0\0\24\0\0\0\3\0\0\0GNU";
@@ -108,7 +108,7 @@ static bool is_idle_task(const struct vp_guest_kernel *kernel, uint64_t address,
 	       vp_guest_view_u32(view, address + pack->at.task_tgid, &tgid) && !pid && !tgid;
 }
 
-/* The first task is in the list of all: the next one points back to it. */
+/* The first task is in the list of all tasks: the next one points back to it. */
 static bool is_first_task(const struct vp_guest_kernel *kernel, uint64_t address)
 {
 	uint64_t link = address + kernel->pack.at.task_tasks, next, back;
@@ -133,9 +133,8 @@ static void find_init_task(struct vp_guest_kernel *kernel, const struct vp_buffe
 	}
 }
 
-/* Whether the variables of a CPU are in a section that begins there: its run queue has its idle
- * task.
- */
+/* Whether a CPU's variables are in a section that starts there: its run queue points to its idle
+ * task. */
 static bool is_percpu(const struct vp_guest_kernel *kernel, uint64_t section, uint32_t runqueues)
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
@@ -148,10 +147,8 @@ static bool is_percpu(const struct vp_guest_kernel *kernel, uint64_t section, ui
 	       is_idle_task(kernel, idle, cpu);
 }
 
-/*
- * Where the section of per-CPU variables begins in the image: at a page. From elsewhere on, the
- * base of one CPU may lead to the variables of another, but not those of all CPUs.
- */
+/* Start of the per-CPU section in the image, at a page boundary. With a wrong start, the base of
+ * one CPU may lead to another's variables, but not all bases. */
 static bool find_section(const struct vp_guest_kernel *kernel, uint32_t runqueues, uint64_t *ret)
 {
 	const struct vp_guest_view *view = &kernel->view;

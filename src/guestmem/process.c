@@ -13,7 +13,7 @@ enum {
 	PAGE_BITS = 12,
 	MAX_MAPPINGS = 1 << 17,
 	MAX_NODES = 1 << 15,
-	MAX_DEPTH = 12, /* of a maple tree: 10 slots a node would hold 10^12 mappings */
+	MAX_DEPTH = 12, /* maple tree: 10 slots per node would hold 10^12 mappings */
 	MAX_PATH_STEPS = 512,
 	MAX_NAME = 255,
 };
@@ -22,11 +22,11 @@ struct walk {
 	const struct vp_guest_kernel *kernel;
 	void (*each)(void *context, const struct vp_guest_mapping *mapping);
 	void *context;
-	uint64_t before; /* end of the mapping before: addresses only grow */
+	uint64_t before; /* end of the previous mapping: addresses must ascend */
 	unsigned mappings, nodes;
 };
 
-/* Reads one vm_area_struct; false if it cannot be one. */
+/* Reads one vm_area_struct; false: invalid. */
 static bool take_vma(struct walk *walk, uint64_t vma)
 {
 	const struct vp_guest_view *view = &walk->kernel->view;
@@ -52,7 +52,7 @@ static bool take_vma(struct walk *walk, uint64_t vma)
 	return true;
 }
 
-/* Until v6.1 (763ecb035029 "mm: remove the vma linked list") all mappings are in one list. */
+/* Until v6.1 (763ecb035029 "mm: remove the vma linked list") mappings are also in a linked list. */
 static bool walk_list(struct walk *walk, uint64_t mm)
 {
 	const struct vp_kernel_pack *pack = &walk->kernel->pack;
@@ -67,11 +67,11 @@ static bool walk_list(struct walk *walk, uint64_t mm)
 	return true;
 }
 
-/* A maple node: 256 bytes at a multiple of 256; its type is in bits 3 to 6 of what points to it. */
+/* A maple node: 256 bytes, aligned; its type is in bits 3 to 6 of pointers to it. */
 enum { MAPLE_NODE = 256, MAPLE_LEAF = 1, MAPLE_RANGE = 2, MAPLE_ARANGE = 3 };
 enum { RANGE_SLOTS = 16, ARANGE_SLOTS = 10 };
 
-/* Only the root is marked as a node by its low bits. */
+/* The low bits mark only the root as a node. */
 static bool is_root_node(uint64_t entry)
 {
 	return (entry & 3) == 2 && entry > 4096;
@@ -91,12 +91,12 @@ static bool walk_slot(struct walk *walk, uint64_t entry, bool leaf, uint64_t max
 {
 	if (!entry)
 		return true;
-	if (leaf) /* anything but a pointer is a mark, such as of a fork that goes on */
+	if (leaf) /* not a pointer: a marker, for example during a fork */
 		return (entry & 3) || take_vma(walk, entry);
 	return walk_node(walk, entry, max, depth + 1);
 }
 
-/* `max`: the last address that the node is for. Pivots are the last addresses of its slots. */
+/* `max`: last address of the node. Pivots are the last addresses of slots. */
 static bool walk_node(struct walk *walk, uint64_t entry, uint64_t max, unsigned depth)
 {
 	const struct vp_kernel_pack *pack = &walk->kernel->pack;
@@ -116,7 +116,7 @@ static bool walk_node(struct walk *walk, uint64_t entry, uint64_t max, unsigned 
 		return false;
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t pivot = i < count - 1 ? process_u64_at(node, pivots + 8 * i) : max;
-		if (!pivot && i) /* not in use: this slot is the last */
+		if (!pivot && i) /* unused: the previous slot was the last */
 			pivot = max;
 		if (pivot > max || pivot < last ||
 		    !walk_slot(walk, process_u64_at(node, slots + 8 * i), leaf, pivot, depth))
@@ -166,7 +166,7 @@ bool vp_guest_mappings_each(const struct vp_guest_kernel *kernel, uint64_t mm,
 	return has_all(list, VP_ARRAY_SIZE(list)) && walk_list(&walk, mm);
 }
 
-/* A directory entry in a mount, as struct path has it. */
+/* A directory entry in a mount, like struct path. */
 struct address {
 	uint64_t dentry, mnt;
 };
@@ -178,7 +178,7 @@ static bool process_read_location(const struct vp_guest_kernel *kernel, uint64_t
 	       vp_guest_view_u64(&kernel->view, mnt_at, &ret->mnt) && ret->dentry && ret->mnt;
 }
 
-/* Puts "/NAME" in front of what is in `text` from *at on. */
+/* Prepends "/NAME" to the text that starts at *at. */
 static bool prepend_name(const struct vp_guest_kernel *kernel, uint64_t dentry, char *text,
 			 size_t *at)
 {
@@ -196,7 +196,7 @@ static bool prepend_name(const struct vp_guest_kernel *kernel, uint64_t dentry, 
 	       !memchr(text + *at + 1, 0, length) && !memchr(text + *at + 1, '/', length);
 }
 
-/* From a mount's top to where it is mounted; false at the top of all. */
+/* Moves from the root of a mount to its mount point; false at the topmost mount. */
 static bool leave_mount(const struct vp_guest_kernel *kernel, struct address *address)
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
@@ -210,7 +210,7 @@ static bool leave_mount(const struct vp_guest_kernel *kernel, struct address *ad
 	return true;
 }
 
-/* Steps up, until the task's root directory or the top of all mounts is reached. */
+/* Moves up to the task's root directory, or to the topmost mount. */
 static bool walk_up(const struct vp_guest_kernel *kernel, struct address address,
 		    struct address root, char *text, size_t *at)
 {
@@ -231,7 +231,7 @@ static bool walk_up(const struct vp_guest_kernel *kernel, struct address address
 		}
 		if (!prepend_name(kernel, address.dentry, text, at))
 			return false;
-		if (parent == address.dentry) /* a file of no directory, such as a memfd */
+		if (parent == address.dentry) /* a file without directory, such as a memfd */
 			return true;
 		address.dentry = parent;
 	}
@@ -256,7 +256,7 @@ bool vp_guest_path(const struct vp_guest_kernel *kernel, const struct vp_guest_t
 	    !process_read_location(kernel, file + pack->at.file_dentry, file + pack->at.file_mnt,
 				   &address))
 		return false;
-	/* A task that is ending has no root directory any more: the path is from the top then. */
+	/* An exiting task has no root directory: the path is from the topmost mount. */
 	if (vp_guest_view_u64(&kernel->view, task->address + pack->at.task_fs, &fs) && fs &&
 	    !process_read_location(kernel, fs + pack->at.fs_root_dentry, fs + pack->at.fs_root_mnt,
 				   &root))

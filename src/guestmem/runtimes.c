@@ -23,41 +23,41 @@
 #include "runtime/process_memory.h"
 
 enum {
-	MAX_JAVA = 256, /* processes of a guest */
+	MAX_JAVA = 256, /* maximum number of processes of a guest */
 	MAX_SEGMENTS = 32,
 	MAX_EXPORTS = 1 << 14, /* libjvm.so has 1,100 */
 	LONGEST_EXPORT = 64,
 	MAX_REPORTED = 20,
-	MAX_STARTS = 300, /* looks at a VM that has no code heap yet: ten times a second */
-	MAX_TABLES = 20,  /* looks at tables that cannot be read */
-	/* Opening processes takes a tenth of a pCPU at most, whatever they have forged … */
+	MAX_STARTS = 300, /* checks of a VM without a code heap: ten per second */
+	MAX_TABLES = 20,  /* attempts to read the tables */
+	/* Opening processes takes at most a tenth of a pCPU, even with forged data … */
 	REST_PARTS = 9,
-	MAX_DEBT_NS = 200000000, /* … after that time, which the first ones may take at once */
-	EXPORTS = 3,             /* of the sections of struct vp_elf_segments */
+	MAX_DEBT_NS = 200000000, /* … after that time, which the first ones may use at once */
+	EXPORTS = 3,             /* index among the sections of struct vp_elf_segments */
 	EXPORT_NAMES = 4,        /* the same */
 	EXPORTS_AT_ONCE = 64,
 };
-/* Beyond it there is no user space, with 5 levels of page tables. */
+/* Upper limit of user space with 5 levels of page tables. */
 #define USER_END (1ULL << 56)
-/* A process whose task is gone is searched for again after that time. */
+/* Interval of searching for a process whose task is gone. */
 #define LOST_NS 1000000000ULL
 
-/* STARTING: it has no code heap yet. */
+/* JAVA_STARTING: no code heap so far. */
 enum java_state { JAVA_STARTING, JAVA_KNOWN, JAVA_UNREADABLE };
 
 struct java {
 	uint32_t space, tgid;
-	uint64_t root, place; /* page tables, and a task of it */
-	uint64_t lost;        /* when no task of it was found */
+	uint64_t root, place; /* page tables, and address of a task */
+	uint64_t lost;        /* time since which no task was found */
 	enum java_state state;
-	unsigned starts; /* how often it was looked at while it was starting */
+	unsigned starts; /* number of checks while starting */
 	bool has_tables;
 	/* libjvm.so: */
-	uint64_t file,
-	    base; /* its struct file, and its addresses in the process less those in it */
+	uint64_t file, base; /* its struct file, and load address: addresses in the process minus
+				those in the file */
 	Elf64_Phdr segments[MAX_SEGMENTS];
 	unsigned n_segments;
-	struct vp_java_vm vm; /* without memory: see struct reading */
+	struct vp_java_vm vm; /* the memory is set in struct reading */
 	uint64_t low, high, interpreter_low, interpreter_high;
 	struct vp_java_names names;
 	char *problem;
@@ -65,16 +65,16 @@ struct java {
 };
 
 struct vp_guest_runtimes {
-	VP_VEC(struct java *) java; /* in the order in which they were seen */
-	uint64_t debt, looked;      /* ns: time that opening took; when it was reckoned last */
+	VP_VEC(struct java *) java; /* in order of discovery */
+	uint64_t debt, looked;      /* ns: time spent opening; time of the last update */
 	struct vp_guest_lines lines;
 };
 
-/* A process's memory, for one look at it. */
+/* Access to a process's memory during one check. */
 struct reading {
 	struct java *java;
-	struct vp_guest_kernel kernel; /* over lines */
-	struct vp_guest_view view;     /* by the process's page tables */
+	struct vp_guest_kernel kernel; /* with cached lines */
+	struct vp_guest_view view;     /* with the process's page tables */
 	struct vp_process_memory memory;
 };
 
@@ -96,7 +96,7 @@ void vp_guest_runtimes_free(struct vp_guest_runtimes *runtimes)
 	free(runtimes);
 }
 
-/* Constants of the library that the process has not touched are in the page cache only. */
+/* Constants of the library that the process has not accessed are only in the page cache. */
 static bool read_library(const struct reading *reading, uint64_t addr, void *bytes, size_t size)
 {
 	const struct java *java = reading->java;
@@ -125,7 +125,7 @@ static bool read_process(void *context, uint64_t addr, void *bytes, size_t size)
 	       read_library(reading, addr, bytes, size);
 }
 
-/* A task of the process that still has its page tables. */
+/* Whether it is a task of the process with the same page tables. */
 static bool is_its_task(const struct java *java, const struct vp_guest_task *task)
 {
 	return task->tgid == java->tgid && task->root == java->root && task->root;
@@ -146,7 +146,7 @@ static bool runtimes_look_at(void *context, const struct vp_guest_task *task)
 	return !finding->found;
 }
 
-/* Whether the process is still there. Its thread that was seen may have ended before it. */
+/* Whether the process is still running. The thread seen before may have ended. */
 static bool still_runs(struct java *java, const struct vp_guest_kernel *kernel)
 {
 	struct finding finding = {.java = java};
@@ -163,7 +163,7 @@ static bool still_runs(struct java *java, const struct vp_guest_kernel *kernel)
 	return finding.found;
 }
 
-/* Begins a look at the process's memory; false: it has ended. */
+/* Starts access to the process's memory; false: it has ended. */
 static bool reading_begin(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
 			  struct java *java, struct reading *ret)
 {
@@ -179,7 +179,7 @@ static bool reading_begin(struct vp_guest_runtimes *runtimes, const struct vp_gu
 	return true;
 }
 
-/* Reads the library's program headers, and where the mapping is within it. */
+/* Reads the library's program headers, and the offset of the mapping. */
 static bool read_segments(const struct vp_guest_file *file, const struct vp_guest_mapping *mapping,
 			  struct java *java)
 {
@@ -206,7 +206,7 @@ static bool read_segments(const struct vp_guest_file *file, const struct vp_gues
 	return false;
 }
 
-/* One exported symbol, if its name is one of those. */
+/* Notes one exported symbol, if it is needed. */
 static void take_export(const struct vp_guest_file *file, const Elf64_Shdr *names,
 			const Elf64_Sym *symbol, uint64_t base, uint64_t symbols[VP_JAVA_SYMBOLS])
 {
@@ -252,7 +252,7 @@ static void set_problem(struct java *java, struct vp_error *error)
 	vp_error_free(error);
 }
 
-/* Notes where code is. The interpreter is one block. */
+/* Notes the ranges of code. The interpreter is a single block. */
 static bool note_interpreter(void *context, const struct vp_java_code *code)
 {
 	struct java *java = context;
@@ -295,7 +295,7 @@ static struct vp_error *read_tables(struct java *java, const struct reading *rea
 	return NULL;
 }
 
-/* Reads the tables; what is there by now gets its names at once. */
+/* Reads the tables, and then the names of all present code. */
 static void java_open(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
 		      struct java *java)
 {
@@ -338,7 +338,7 @@ static bool is_libjvm(const char *path)
 	return size >= sizeof(name) - 1 && !strcmp(path + size - (sizeof(name) - 1), name);
 }
 
-/* The latest with that pid. */
+/* The latest one with that pid. */
 static struct java *java_of(const struct vp_guest_runtimes *runtimes, uint32_t tgid)
 {
 	for (size_t i = runtimes->java.count; i-- > 0;)

@@ -15,21 +15,21 @@
 #define SECOND 1000000000ULL
 /* Physical address of a kernel that is not relocated, and lower bound with KASLR. */
 #define FIRST_KERNEL (16 * MIB)
-/* From the banner to the end of the symbol tables, at most. */
+/* Maximum distance from the banner to the end of the symbol tables. */
 #define MAX_RODATA (64 * MIB)
-/* From an image's begin to its read-only data, at most. */
+/* Maximum distance from the start of the image to its read-only data. */
 #define MAX_IMAGE (64 * MIB)
-/* The most memory that is gone through; VP_GUEST_SLOTS_MAX slots may claim any. */
+/* Maximum memory that is scanned; VP_GUEST_SLOTS_MAX slots could claim any size. */
 #define MAX_MEMORY (16ULL << 40)
 
 enum {
 	CHUNK = 2 << 20,
-	MIN_COST = 4096, /* of a read, in bytes */
-	OVERLAP = 64,    /* of chunks: longer than what is looked for */
-	MAX_BANNERS = 4, /* in one page */
-	AGAIN_SHARE = 4, /* the usual addresses get a fifth of the time … */
-	AGAIN_MIN_S = 3, /* … but are not looked at more often */
-	BOOT_S = 30,     /* at most, from a kernel's banner in memory to the rest of it */
+	MIN_COST = 4096, /* cost of a read, in bytes */
+	OVERLAP = 64,    /* overlap of chunks: longer than the searched text */
+	MAX_BANNERS = 4, /* per page */
+	AGAIN_SHARE = 4, /* share of the time for usual addresses: a fifth … */
+	AGAIN_MIN_S = 3, /* … and minimum interval between searches of them */
+	BOOT_S = 30, /* maximum time from the banner in memory to the rest of a booting kernel */
 	MAX_RELEASE = 80,
 };
 
@@ -43,24 +43,25 @@ enum stage { REMEMBERED, USUAL, EVERYWHERE };
 
 struct vp_kernel_scan {
 	struct vp_scan_setup setup;
-	struct vp_guest_memory careful; /* reads only what the host has */
+	struct vp_guest_memory careful; /* reads only pages that the host has */
 	struct vp_throttle pace;
 	VP_VEC(struct range) ranges;
 	enum stage stage;
-	uint64_t usual;       /* the next of the usual addresses … */
-	bool low;             /* … which are those below FIRST_PLACE, the last ones */
-	uint64_t usual_began; /* when looking at them began */
-	uint64_t usual_again; /* when it is to begin again */
-	uint64_t everywhere;  /* the next address when looking everywhere */
-	uint64_t boots_until; /* a kernel of a known release may be incomplete; 0: none seen */
-	uint64_t done;        /* bytes, of all addresses everywhere */
-	bool found;           /* by the last step */
-	uint64_t align;       /* kernels and their read-only data begin at multiples of it */
-	char *chunk;          /* of CHUNK + OVERLAP bytes */
+	uint64_t usual;       /* next usual address … */
+	bool low;             /* … which is below FIRST_PLACE; these come last */
+	uint64_t usual_began; /* start of the search of usual addresses */
+	uint64_t usual_again; /* time of the next one */
+	uint64_t everywhere;  /* next address of the search everywhere */
+	uint64_t boots_until; /* until then, a kernel of a known release may be incomplete; 0: none
+				 seen */
+	uint64_t done;        /* bytes searched everywhere */
+	bool found;           /* in the last step */
+	uint64_t align;       /* alignment of kernels and their read-only data */
+	char *chunk;          /* CHUNK + OVERLAP bytes */
 	struct vp_buffer window;
 };
 
-/* Reading through this fails where the host has nothing. `context` is the memory itself. */
+/* Reads memory; fails for pages that the host does not have. `context` is the memory. */
 static bool read_backed(void *context, uint64_t hva, void *bytes, size_t size)
 {
 	const struct vp_guest_memory *memory = context;
@@ -125,17 +126,17 @@ void vp_kernel_scan_free(struct vp_kernel_scan *scan)
 	free(scan);
 }
 
-/* Copies guest memory that the host has; what was read is charged by the caller's next look. */
+/* Copies guest memory that the host has; the caller charges its cost. */
 static size_t copy(struct vp_kernel_scan *scan, uint64_t gpa, void *bytes, size_t size)
 {
 	size_t got = vp_guest_memory_copy(scan->setup.memory, gpa, bytes, size);
 
-	/* Asking what is backed counts for something, too. */
+	/* Checking for present pages has a cost, too. */
 	scan->pace.bytes += got + MIN_COST;
 	return got;
 }
 
-/* Copies a chunk and what overlaps with the next one; false: the host has nothing of it. */
+/* Copies a chunk and the overlap with the next one; false: the host has none of it. */
 static bool copy_chunk(struct vp_kernel_scan *scan, uint64_t gpa)
 {
 	if (vp_guest_memory_has(scan->setup.memory, gpa, CHUNK + OVERLAP))
@@ -144,8 +145,7 @@ static bool copy_chunk(struct vp_kernel_scan *scan, uint64_t gpa)
 	return false;
 }
 
-/* The first address from `from` on that is a multiple of `align` and memory, or false.
- */
+/* The next address >= `from` that is a multiple of `align` and in a slot, or false. */
 static bool next_memory(const struct vp_kernel_scan *scan, uint64_t from, uint64_t align,
 			uint64_t *ret)
 {
@@ -160,7 +160,7 @@ static bool next_memory(const struct vp_kernel_scan *scan, uint64_t from, uint64
 	return false;
 }
 
-/* The difference of the kernel's addresses and physical ones, as it notes it. */
+/* The difference of virtual and physical kernel addresses, from the kernel's variable. */
 static bool read_shift(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack,
 		       uint64_t text, uint64_t *ret)
 {
@@ -174,7 +174,7 @@ static bool read_shift(struct vp_kernel_scan *scan, const struct vp_kernel_pack 
 	return true;
 }
 
-/* Where the pack's kernel would have its image by its own page tables, if it begins there. */
+/* The image of the pack's kernel by its own page tables, if it starts there. */
 static bool locate_with(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack,
 			uint64_t text, const struct vp_paging *paging, struct vp_guest_view *ret)
 {
@@ -186,7 +186,7 @@ static bool locate_with(struct vp_kernel_scan *scan, const struct vp_kernel_pack
 	*ret = (struct vp_guest_view){.memory = &scan->careful,
 				      .root = text + vp_kernel_pack_top(pack).offset,
 				      .paging = *paging};
-	/* Some kernels do not map the first piece of it (Arm's 6.1). */
+	/* some kernels do not map the first part (Arm's 6.1) */
 	uint64_t inside = va + (scan->setup.memory->arch == VP_GUEST_ARM64 ? scan->align : 0);
 	bool mapped = va % scan->align == 0 && vp_guest_view_find_image(ret, inside) &&
 		      va - ret->image_va == text - ret->image_gpa;
@@ -207,7 +207,7 @@ static bool can_locate(const struct vp_kernel_scan *scan, const struct vp_kernel
 	return true;
 }
 
-/* By the page tables that processors of the guest's kind may have: the kernel's are tried. */
+/* Tries all page-table formats of the guest's architecture with the kernel's tables. */
 static bool locate_with_any(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack,
 			    uint64_t text, struct vp_guest_view *ret)
 {
@@ -230,9 +230,11 @@ static bool locate(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pac
 	       text % scan->align == 0 && locate_with_any(scan, pack, text, ret);
 }
 
-/* The same, for a banner that the kernel does not use: since v6.2 (2df8220cc511 "kbuild: build
- * init/built-in.a just once", also in Debian's 6.1) a weak one is left at the start of the
- * read-only data, and the real one is somewhere after it. */
+/*
+ * The same for an unused banner: since v6.2 (2df8220cc511 "kbuild: build init/built-in.a just
+ * once", also in Debian's 6.1) a weak one is left at the start of the read-only data, and the real
+ * one is somewhere after it.
+ */
 static bool locate_by_other(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack,
 			    uint64_t banner, struct vp_guest_view *ret)
 {
@@ -262,7 +264,7 @@ static const char *next_banner(const char *from, const char *end)
 	return NULL;
 }
 
-/* The tables have no marker of their own: they are near the banner. */
+/* The tables have no marker: they are searched near the banner. */
 static bool locate_around(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack,
 			  uint64_t tables, struct vp_guest_view *ret)
 {
@@ -279,8 +281,8 @@ static bool locate_around(struct vp_kernel_scan *scan, const struct vp_kernel_pa
 	return false;
 }
 
-/* A kernel's image has no large hole: the memory to look at around `at` begins after a chunk that
- * the host has nothing of, or at `from`. */
+/* A kernel image has no large hole: the search around `at` starts after a chunk that the host does
+ * not have, or at `from`. */
 static uint64_t begin_around(const struct vp_kernel_scan *scan, uint64_t at, uint64_t from)
 {
 	uint64_t begin = at / CHUNK * CHUNK;
@@ -290,7 +292,7 @@ static uint64_t begin_around(const struct vp_kernel_scan *scan, uint64_t at, uin
 	return begin > from ? begin : from;
 }
 
-/* The same for its end, which is at most `until`. */
+/* The same for its end, at most `until`. */
 static uint64_t end_around(const struct vp_kernel_scan *scan, uint64_t at, uint64_t until)
 {
 	uint64_t end = at / CHUNK * CHUNK + CHUNK;
@@ -300,8 +302,8 @@ static uint64_t end_around(const struct vp_kernel_scan *scan, uint64_t at, uint6
 	return end < until ? end : until;
 }
 
-/* Looks for symbol tables around what may be one of them. `banner` 0: it is not known. *tables:
- * they are some, but not those of a kernel that is found. */
+/* Searches for symbol tables around a candidate. `banner` 0: unknown. *tables: there are some, but
+ * not of a valid kernel. */
 static bool try_tables(struct vp_kernel_scan *scan, uint64_t tokens, uint64_t banner,
 		       struct vp_guest_view *ret, bool *tables)
 {
@@ -346,7 +348,7 @@ static bool try_tables_behind(struct vp_kernel_scan *scan, uint64_t banner,
 	return false;
 }
 
-/* Whether one of the packs is of this banner's release. */
+/* Whether a pack matches the banner's release. */
 static bool knows_release(struct vp_kernel_scan *scan, uint64_t banner)
 {
 	char text[sizeof(banner_text) + MAX_RELEASE] = "";
@@ -362,8 +364,8 @@ static bool knows_release(struct vp_kernel_scan *scan, uint64_t banner)
 	return false;
 }
 
-/* A guest that boots has its kernel's banner in memory before the tables. If the release is known,
- * the pack alone finds it later: the long search of the tables waits for that. */
+/* A booting guest has its kernel's banner in memory before the tables. If the release is known, the
+ * pack finds it later: the long search for tables waits. */
 static bool may_be_booting(struct vp_kernel_scan *scan, uint64_t banner)
 {
 	if (!knows_release(scan, banner))
@@ -381,14 +383,14 @@ static bool try_banner(struct vp_kernel_scan *scan, uint64_t banner, struct vp_g
 	return !may_be_booting(scan, banner) && try_tables_behind(scan, banner, ret);
 }
 
-/* A candidate was examined in one go: this is paid for before anything else. */
+/* Charges the examination of a candidate, which is not interrupted, before continuing. */
 static bool note_try(struct vp_kernel_scan *scan, bool found)
 {
 	vp_throttle_update(&scan->pace, true);
 	return found;
 }
 
-/* Whether the page has a kernel's banner, and that kernel is one. */
+/* Whether the page has the banner of a valid kernel. */
 static bool try_page(struct vp_kernel_scan *scan, uint64_t gpa, struct vp_guest_view *ret,
 		     bool *tried)
 {
@@ -411,7 +413,7 @@ static bool try_page(struct vp_kernel_scan *scan, uint64_t gpa, struct vp_guest_
 	return false;
 }
 
-/* When all usual addresses were looked at: a guest that boots has a kernel there later. */
+/* End of the usual addresses: search them again later, the guest may be booting. */
 static void end_usual(struct vp_kernel_scan *scan)
 {
 	uint64_t took = scan->pace.now - scan->usual_began, pause = took * AGAIN_SHARE;
@@ -502,8 +504,8 @@ enum vp_scan_result vp_kernel_scan_step(struct vp_kernel_scan *scan, uint64_t sl
 
 	if (!scan->setup.memory->backed)
 		return VP_SCAN_ENDED;
-	/* Work since the last step is not the scan's, unless it was with a kernel that the scan
-	 * found and that was rejected. */
+	/* Work since the last step does not count, except with a kernel of the scan that was
+	 * rejected. */
 	vp_throttle_update(&scan->pace, scan->found);
 	uint64_t end = scan->pace.now + slice_ns;
 	while (result == VP_SCAN_GOES_ON && vp_throttle_wait(&scan->pace, end) &&

@@ -13,12 +13,12 @@
 
 enum {
 	MAX_TASKS = 1 << 17,
-	MAX_CPUS = 8192,   /* what Linux can be configured for on x86; less on Arm */
+	MAX_CPUS = 8192,   /* Linux's maximum on x86; lower on Arm */
 	MAX_TID = 4 << 20, /* PID_MAX_LIMIT */
-	TASK_BYTES = 4096, /* all that is read of one lies in less, in all kernels that were seen */
+	TASK_BYTES = 4096, /* all fields that are read are within, in all known kernels */
 };
 
-/* The part of a task_struct that is read at once: each read is a system call, or a hypercall. */
+/* Part of a task_struct that is read at once: each read is a system call or hypercall. */
 struct task_bytes {
 	uint64_t first; /* offset in the struct */
 	unsigned char bytes[TASK_BYTES];
@@ -72,8 +72,7 @@ bool vp_guest_task_read(const struct vp_guest_kernel *kernel, uint64_t address,
 	if (ret->mm && vp_guest_view_u64(view, ret->mm + pack->at.mm_pgd, &pgd) &&
 	    vp_guest_view_translate(view, pgd, &page))
 		ret->root = page.gpa;
-	/* Idle tasks alone are of process 0. Any program may call itself anything, but the kernel
-	 * ends every name. */
+	/* Only idle tasks have pid 0. Names may be arbitrary, but are terminated by the kernel. */
 	return ret->tid <= MAX_TID && ret->tgid <= MAX_TID && !ret->tid == !ret->tgid &&
 	       memchr(ret->comm, 0, sizeof(ret->comm));
 }
@@ -101,7 +100,7 @@ void vp_guest_tasks_each(const struct vp_guest_kernel *kernel,
 	vp_map_deinit(&seen);
 }
 
-/* Whether the task's page tables map the kernel to where it is. */
+/* Whether the task's page tables map the kernel at its address. */
 static bool tasks_maps_kernel(const struct vp_guest_kernel *kernel,
 			      const struct vp_guest_task *task)
 {
@@ -109,9 +108,7 @@ static bool tasks_maps_kernel(const struct vp_guest_kernel *kernel,
 	uint64_t inside = kernel->text;
 	struct vp_guest_page page;
 
-	/* Arm's half of the kernel has tables of its own, and what is before _stext may be
-	 * unmapped.
-	 */
+	/* On Arm the kernel half has its own tables, and memory before _stext may be unmapped. */
 	if (view.memory->arch == VP_GUEST_ARM64)
 		inside += VP_ARM_KERNEL_ALIGN;
 	else
@@ -140,7 +137,8 @@ struct vp_error *vp_guest_kernel_check(const struct vp_guest_kernel *kernel)
 	return NULL;
 }
 
-/* The top tables come in pairs then; the second has the user half of the first's entries. */
+/* Top-level tables then come in pairs; the second one has the user half of the first one's
+ * entries. */
 static bool has_pair(const struct vp_guest_kernel *kernel, uint64_t root)
 {
 	enum { USER_ENTRIES = 256, PAGE = 4096 };
@@ -170,8 +168,8 @@ bool vp_guest_kernel_isolates(const struct vp_guest_kernel *kernel)
 	       vp_guest_task_read(kernel, task.next, &task) && has_pair(kernel, task.root);
 }
 
-/* v6.2 to v6.14 have it first in struct pcpu_hot (e57ef2ed97c1, dropped again by a1e4cc0155ad).
- * Arm's entry code keeps it for itself, and a switch of tasks writes it. */
+/* v6.2 to v6.14 have it as the first member of struct pcpu_hot (e57ef2ed97c1, removed by
+ * a1e4cc0155ad). Arm's entry code has a copy of its own, written at context switches. */
 static struct vp_pack_symbol current_of(const struct vp_kernel_pack *pack)
 {
 	if (pack->symbol.current_task.offset != VP_PACK_NONE)
@@ -180,7 +178,7 @@ static struct vp_pack_symbol current_of(const struct vp_kernel_pack *pack)
 							    : pack->symbol.entry_task;
 }
 
-/* By the APIC id. */
+/* Finds the vCPU by its APIC id. */
 static bool read_x86_vcpu(const struct vp_guest_kernel *kernel, uint64_t start, uint32_t *ret)
 {
 	const struct vp_pack_symbol apic = kernel->pack.symbol.cpu_to_apicid;
@@ -193,7 +191,7 @@ static bool read_x86_vcpu(const struct vp_guest_kernel *kernel, uint64_t start, 
 	return true;
 }
 
-/* By the register that Linux has the per-CPU base in. */
+/* Finds CPUs by the register with the per-CPU base. */
 static void find_cpus_by_registers(const struct vp_guest_kernel *kernel, vp_guest_cpus *cpus,
 				   bool *unsettled)
 {
@@ -223,7 +221,7 @@ static void find_cpus_by_registers(const struct vp_guest_kernel *kernel, vp_gues
 	}
 }
 
-/* By the MPIDR, which KVM makes of the vCPU's number: 4, 8 and 8 bits of it (reset_mpidr()). */
+/* By the MPIDR, which KVM derives from the vCPU's number: 4, 8 and 8 bits (reset_mpidr()). */
 static bool read_arm_vcpu(const struct vp_guest_kernel *kernel, uint32_t number, uint32_t *ret)
 {
 	uint64_t map = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.cpu_logical_map), id;
@@ -243,7 +241,7 @@ static bool read_cpu(const struct vp_guest_kernel *kernel, uint32_t number, uint
 	struct vp_guest_page page;
 
 	/* Since v6.15 (9d7de2aa8b41), and on Arm, per-CPU symbols are addresses in the image, and
-	 * the bases count from there. */
+	 * per-CPU bases are relative to them. */
 	if (!current.percpu)
 		start += kernel->text;
 	*ret = (struct vp_guest_cpu){.cpu = number, .base = base};

@@ -27,20 +27,20 @@
 
 enum {
 	LONGEST_REQUEST = 256,
-	/* At the CPUs' current tasks, and microseconds from one to the next: more than a few
-	   slices. */
+	/* Attempts to read the CPUs' current tasks, and interval in microseconds: more than a few
+	 * time slices in total. */
 	MAX_LOOKS = 50,
 	POLL_US = 4000,
-	SLICE_MS = 500, /* of a scan, for each request */
+	SLICE_MS = 500, /* duration of a scan per request */
 };
 
 struct worker {
 	const struct vp_guest_worker_options *options;
 	vp_kernel_packs packs;
-	bool found;                  /* `kernel` is one that was checked */
-	bool scanned;                /* and was found by a scan */
-	struct vp_kernel_scan *scan; /* that goes on, or NULL */
-	char *doubt; /* why the kernel that the last scan found is not valid, or NULL */
+	bool found;                  /* `kernel` was checked */
+	bool scanned;                /* … and found by a scan */
+	struct vp_kernel_scan *scan; /* scan in progress, or NULL */
+	char *doubt;                 /* why the kernel found by the last scan is invalid, or NULL */
 	struct vp_guest_kernel kernel;
 	struct vp_guest_dump *dump;
 	struct vp_buffer answer;
@@ -143,7 +143,7 @@ static struct vp_error *read_with(struct worker *worker, const struct vp_guest_v
 {
 	vp_guest_kernel_deinit(&worker->kernel);
 	VP_TRY(vp_guest_kernel_read(found, packs, worker->options->seed, &worker->kernel));
-	/* A kernel without readable tasks still has symbols; but the cause may be a cached pack. */
+	/* A kernel without readable tasks still has symbols; but a cached pack may be the cause. */
 	if (worker->kernel.lacks && worker->kernel.route == VP_PACK_READ)
 		return NULL;
 	VP_TRY(vp_guest_kernel_check(&worker->kernel));
@@ -157,7 +157,7 @@ static struct vp_error *read_found(struct worker *worker, const struct vp_guest_
 
 	struct vp_error *error = read_with(worker, found, &worker->packs, &cpus);
 	if (error && worker->kernel.text && worker->kernel.route == VP_PACK_CACHED) {
-		/* The pack is no good, though it is of this kernel: a new one is made. */
+		/* The pack is invalid although it is of this kernel: makes a new one. */
 		vp_buffer_string(&worker->answer, "dropped");
 		worker_put_escaped(worker, vp_error_message(error));
 		vp_error_free(error);
@@ -198,13 +198,13 @@ static void put_progress(struct worker *worker)
 {
 	struct vp_scan_progress progress = vp_kernel_scan_progress(worker->scan);
 
-	worker->answer.size = 0; /* leftovers of an invalid kernel */
+	worker->answer.size = 0; /* partial output for an invalid kernel */
 	vp_buffer_printf(&worker->answer, "searching %" PRIx64 " %" PRIx64 "\n", progress.done,
 			 progress.all);
 }
 
-/* One slice of a scan. The result may be a kernel from before a reboot, or one that boots: then the
- * scan continues. */
+/* One slice of a scan. The result may be a kernel from before a reboot, or one that is booting:
+ * then the scan continues. */
 static struct vp_error *scan_on(struct worker *worker, uint64_t remembered)
 {
 	const struct vp_scan_setup setup = {.memory = worker->options->memory,
