@@ -25,9 +25,9 @@ struct site_key {
 	uint32_t detail_kind, detail;
 };
 
-/* Percent that the states' sum may be off. */
+/* Maximum percentage by which the states' sum may differ. */
 #define CLOSE_PERCENT 0.1
-/* Standard deviations of an error that is shown. */
+/* Standard deviations of a displayed error. */
 #define SIGMAS 3
 
 void vp_account_init(struct vp_account *account, vp_vms *vms)
@@ -89,7 +89,7 @@ const struct vp_vm *vp_account_vm(const struct vp_account *account, uint32_t id)
 	return account->of_vms.count < account->vms->count ? vp_vms_find(account->vms, id) : NULL;
 }
 
-/* The last one of a kind is after its VM's others. */
+/* Appends an item to its VM's chain. */
 #define CHAIN(account, part, number)                                                               \
 	do {                                                                                       \
 		struct vp_account_chain *chain = &(account)->of_vms.at[number].part;               \
@@ -122,7 +122,7 @@ static void add_overcommit(void *context, uint32_t theft, uint64_t ns)
 	account->thefts.at[theft].overcommitted += ns;
 }
 
-/* A vCPU whose single states leave out more than that keeps the sums. */
+/* A vCPU with more missing time in its spans uses the sums. */
 static bool has_all_spans(const struct vp_account_times *times)
 {
 	uint64_t sum = 0;
@@ -233,7 +233,7 @@ static void take_bucket(struct vp_account *account, const struct vp_exit_bucket 
 		cost->buckets[record->bucket] += record->count;
 }
 
-/* The theft of that key, added if it is new; *ret is its number, unless that is NULL. */
+/* The theft with that key, added if new; *ret: its number, unless NULL. */
 static struct vp_account_theft *theft_of(struct vp_account *account, const struct theft_key *key,
 					 uint32_t *ret)
 {
@@ -317,7 +317,7 @@ static struct vp_account_exit_site *take_site(struct vp_account *account,
 	return site;
 }
 
-/* It begins like an exit_site. */
+/* The fields of exit_site come first. */
 static void take_site_detail(struct vp_account *account, const struct vp_exit_site_detail *record)
 {
 	take_site(account, (const void *)record, record->detail_kind, record->detail,
@@ -355,7 +355,7 @@ static void account_take_vcpu_sample(struct vp_account *account,
 		times_of(account, record->vm, record->vcpu)->kernel_samples++;
 }
 
-/* Its thread may turn out to be a vCPU's. */
+/* Its thread may turn out to be a vCPU thread. */
 static void account_take_host_sample(struct vp_account *account,
 				     const struct vp_host_sample *record)
 {
@@ -365,7 +365,7 @@ static void account_take_host_sample(struct vp_account *account,
 		++*vp_map_insert(&account->host_ticks, record->tid, 0, &inserted);
 }
 
-/* In a window, single states are cut at its borders. */
+/* Spans are cut at the borders of a window. */
 static void take_span(struct vp_account *account, const struct vp_vcpu_span *record)
 {
 	uint64_t begin = record->time > record->ns ? record->time - record->ns : 0;
@@ -437,7 +437,7 @@ void vp_account_take(struct vp_account *account, const struct vp_record_header *
 	}
 }
 
-/* Samples of the vCPU's thread, wherever it ran. */
+/* Number of samples of the vCPU thread, in any mode. */
 static uint64_t running_samples(const struct vp_account_times *times)
 {
 	return times->guest_samples + times->kernel_samples + times->vmm_samples;
@@ -467,8 +467,8 @@ double vp_account_error(double variance)
 	return SIGMAS * sqrt(variance);
 }
 
-/* A binomial distribution's, and where next to none or next to all are the guest's, that of three
- * samples more or less; without a sample it may be all. */
+/* Error of a binomial distribution; for shares near 0 or 1, that of three samples more or less;
+ * without samples, everything. */
 static double error_of_samples(const struct vp_account_times *times)
 {
 	double running = (double)(times->states[VP_STATE_GUEST] + times->states[VP_STATE_KERNEL] +
@@ -534,7 +534,7 @@ void vp_account_cost_add(struct vp_account_cost *to, const struct vp_account_cos
 		to->buckets[i] += from->buckets[i];
 }
 
-/* The number in the other account, which `ids` has unless no VM has it. */
+/* The number in the other account, from `ids`; unchanged if it is no VM. */
 static uint32_t account_mapped(const struct vp_map *ids, uint32_t id)
 {
 	const uint32_t *mapped = vp_map_find(ids, id);
@@ -602,10 +602,12 @@ void vp_account_add(struct vp_account *to, const struct vp_account *from, const 
 	to->lost.sites += from->lost.sites;
 }
 
-/* Compares one vCPU's samples with its account. A sample that is due while the host has interrupts
- * off, in a handler or around an entry, is delayed; KVM lets it in right after the next exit, where
- * it counts as the guest's. So samples may show the time of interrupts and the kernel as the
- * guest's. */
+/*
+ * Compares one vCPU's samples with its accounting. A sample that becomes due while the host has
+ * interrupts off, in a handler or around an entry, is delayed; KVM receives it right after the next
+ * exit, where it counts as the guest's. So samples may attribute time of interrupts and of the
+ * kernel to the guest.
+ */
 static void check_samples(const struct vp_account *account, const struct vp_account_times *times,
 			  uint64_t period_ns, double missing, struct vp_account_checks *checks)
 {
@@ -616,7 +618,8 @@ static void check_samples(const struct vp_account *account, const struct vp_acco
 	double sampled = (double)times->guest_samples / ticks, estimated = 0;
 
 	if (account->grade == VP_ACCOUNT_STATES) {
-		/* The guest's share is that of samples: what can be compared is all of them. */
+		/* The guest's share is itself derived from samples: only the total can be
+		 * compared. */
 		least +=
 		    (double)(times->states[VP_STATE_KERNEL] + times->states[VP_STATE_VMM]) / wall;
 		most = least;
@@ -624,7 +627,7 @@ static void check_samples(const struct vp_account *account, const struct vp_acco
 	} else {
 		estimated = vp_account_guest_error(account, times) / wall;
 	}
-	/* With almost no expected samples, one more or less is insignificant. */
+	/* With very few expected samples, one more or less is insignificant. */
 	double error =
 	    SIGMAS * sqrt(fmax(least * (1 - least), 0) / ticks) + 3 / ticks + missing + estimated;
 	double off = fmax(fmax(least - sampled, sampled - most), 0);
@@ -655,7 +658,7 @@ void vp_account_check(const struct vp_account *account, uint64_t period_ns, doub
 		double gap = 100 * fabs(sum - (double)times->wall) / (double)times->wall;
 		ret->worst_gap = fmax(ret->worst_gap, gap);
 		ret->exits += times->exits;
-		/* Samples of the host itself are no guest's. */
+		/* Samples in the host are not guest samples. */
 		if (period_ns && times->wall > period_ns &&
 		    !vp_vm_is_host(&account->vms->at[times->vm]))
 			check_samples(account, times, period_ns, missing, ret);

@@ -53,7 +53,7 @@ static bool has_address(const struct vp_account_view *view, const struct vp_acco
 	       vp_account_view_shows(view, site->vm, VP_NONE);
 }
 
-/* The part of the account by reason that has no address. */
+/* The exits by reason without an address. */
 static void add_rest(const struct vp_account_view *view, struct vp_key_set *keys,
 		     address_rows *rows)
 {
@@ -113,7 +113,7 @@ static const char *account_addresses_keep(struct vp_account_view *view, const ch
 	return vp_intern_text(&view->texts, vp_intern_string(&view->texts, text));
 }
 
-/* One address of a device's, or all of a block of memory. */
+/* Text of a device address, or of a block of memory. */
 static const char *address_text(struct vp_account_view *view, const struct row_key *key,
 				bool device)
 {

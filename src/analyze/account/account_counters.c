@@ -141,7 +141,7 @@ static void count_vm(const struct vp_account *account, uint32_t number, struct v
 		count_theft(account, vm, theft);
 }
 
-/* The account's losses are since its recorder began; without new ones it has none. */
+/* The account's losses are since the start of the recorder; without new ones it has none. */
 static void count_losses(struct vp_account_counters *counters, const struct vp_account *account)
 {
 	uint64_t all = account->lost.vcpus + account->lost.thieves + account->lost.sites;

@@ -16,7 +16,7 @@
 #include "store/packet.h"
 #include "store/trace_reader.h"
 
-/* All of a VM's vCPUs between two writes of the account. */
+/* Sum over a VM's vCPUs between two writes. */
 struct second {
 	uint64_t time;
 	double wall;
@@ -27,7 +27,7 @@ typedef VP_VEC(struct second) seconds;
 
 static const struct {
 	const char *name, *unit;
-	int good; /* 1: more of it is better, -1: worse, 0: neither */
+	int good; /* 1: larger is better, -1: worse, 0: neither */
 } measures[VP_DIFF_MEASURES] = {
     [VP_DIFF_STEAL] = {"steal", "%", -1},  [VP_DIFF_HYPERVISOR] = {"hypervisor", "%", -1},
     [VP_DIFF_GUEST] = {"guest", "%", 0},   [VP_DIFF_IDLE] = {"idle", "%", 0},
@@ -56,7 +56,7 @@ static void diff_take(seconds *all, const struct vp_vcpu_account *record)
 {
 	size_t index = all->count;
 
-	/* Those of one write follow each other. */
+	/* Seconds of one write are adjacent. */
 	while (index > 0 && all->at[index - 1].time > record->time)
 		index--;
 	if (!index || all->at[index - 1].time != record->time) {
@@ -93,7 +93,7 @@ static struct vp_error *read_seconds(const char *directory, uint32_t vm_id, seco
 	return NULL;
 }
 
-/* In percent of the vCPUs' time, or per second of it. */
+/* Scale to percent of vCPU time, or to N per second. */
 static double scale_of(enum vp_diff_measure measure)
 {
 	return measure < VP_DIFF_EXITS ? 100 : 1e9;
@@ -123,7 +123,7 @@ static enum vp_diff_verdict verdict_of(const struct vp_diff_row *row)
 	return more == (good > 0) ? VP_DIFF_BETTER : VP_DIFF_WORSE;
 }
 
-/* Welch's interval: the recordings may vary differently. */
+/* Welch's confidence interval: the variances may differ. */
 static void compare(const char *vm, enum vp_diff_measure measure, const seconds *before,
 		    const seconds *after, struct vp_diff *ret)
 {
@@ -170,7 +170,7 @@ static struct vp_error *compare_vm(const struct vp_account_recording *before,
 	return error;
 }
 
-/* VMs of one recording only. */
+/* Notes VMs that are in one recording only. */
 static void note_missing(const struct vp_account_recording *rec,
 			 const struct vp_account_recording *other, struct vp_diff *ret)
 {

@@ -32,7 +32,7 @@ static bool has_note(const vp_sentences *notes, const char *note)
 	return false;
 }
 
-/* Each sentence once, without those that the joined account has itself. */
+/* Adds each sentence once, except those that the joined account has itself. */
 static void join_notes(struct vp_account_recording *to, const struct vp_account_recording *from)
 {
 	VP_AUTO_FREE char *grade = vp_account_note_grade(&from->account);
@@ -74,7 +74,7 @@ static void join_losses(struct vp_losses *to, const struct vp_losses *from)
 	to->period_ns = from->period_ns;
 }
 
-/* The first part's facts are those of all. */
+/* The first part's facts are used for all. */
 static void take_facts(struct vp_account_recording *to, struct vp_account_recording *first)
 {
 	to->recording = first->recording;
@@ -85,7 +85,7 @@ static void take_facts(struct vp_account_recording *to, struct vp_account_record
 	to->exact = true;
 }
 
-/* A part without an account is a note, such as one in which no VM ran. */
+/* A part without accounting becomes a note, for example if no VM was running. */
 static struct vp_error *join_part(struct vp_account_recording *to, struct vp_vm_join *join,
 				  const struct vp_account_part *part)
 {
@@ -124,7 +124,7 @@ static uint64_t realtime_of(const struct vp_recording *recording, uint64_t time)
 	return time + (uint64_t)recording->realtime_offset;
 }
 
-/* Time between the parts, by the time of day; a clock that was set makes some. */
+/* Gaps between the parts by time of day; also those from setting the clock. */
 static struct vp_error *parts_gap(const vp_account_parts *parts, uint64_t *ret)
 {
 	uint64_t end = 0;

@@ -18,8 +18,7 @@
 
 #define NOTE(rec, ...) vp_vec_push(&(rec)->notes, vp_format(__VA_ARGS__))
 
-/* Ticks of the trace, and those of them that came late: what had the pCPU at their time is a guess.
- */
+/* Ticks of the trace, and late ones: their occupant is a guess. */
 struct ticks {
 	uint64_t all, late;
 };
@@ -78,7 +77,7 @@ static void account_recording_note_losses(struct vp_account_recording *rec)
 		     (uint64_t)lost->sites);
 }
 
-/* The worst vCPU's, in percent of its time. */
+/* Error of the worst vCPU, in percent of its time. */
 static double worst_error(const struct vp_account *account)
 {
 	double worst = 0;
@@ -136,7 +135,7 @@ static void note(struct vp_account_recording *rec, char *sentence)
 		vp_vec_push(&rec->notes, sentence);
 }
 
-/* The part of the window that was recorded. */
+/* Limits the window to the recorded time. */
 static void clip_window(struct vp_account_recording *rec, const struct vp_window *window)
 {
 	const struct vp_recording *recording = &rec->recording;
@@ -200,7 +199,7 @@ account_recording_read_all(struct vp_account_recording *rec,
 	vp_account_settle(&rec->account);
 	vp_account_settle_window(&rec->account);
 	vp_account_divide_running(&rec->account);
-	/* There may be more now. */
+	/* VMs may have been added. */
 	vp_vms_settle_parts(&rec->vms);
 	vp_health_add(&streams, &health);
 	vp_health_sentences(&health, recording, &rec->notes);
@@ -218,7 +217,7 @@ account_recording_read_all(struct vp_account_recording *rec,
 	char *of_window = vp_account_note_window(&rec->account.window);
 	rec->exact = !of_window;
 	note(rec, of_window);
-	/* The number of due ticks is not in an interrupted recording. */
+	/* An interrupted recording lacks the number of due ticks. */
 	bool comparable = ticks.all && recording->by_time && rec->duration > 0 &&
 			  !rec->account.window.state_error;
 	double due = rec->duration * 1e9 / (double)recording->period_ns * recording->pcpus;
@@ -274,7 +273,7 @@ static bool has_storm(const struct vp_account *account)
 	return false;
 }
 
-/* The account's own records are few, all others only read where they are needed. */
+/* Accounting records are few; other records are not read. */
 static bool had_storm(const char *path)
 {
 	VP_AUTO_FREE char *host = vp_format("%s/host", path);

@@ -14,7 +14,7 @@ struct reading {
 	void *context;
 	struct vp_account second;
 	uint64_t now;        /* time of the present write */
-	uint64_t begin, end; /* of its vCPUs' records; the same: it has none yet */
+	uint64_t begin, end; /* of its vCPUs' records; equal: none yet */
 };
 
 static void seconds_begin(struct reading *reading)
@@ -24,7 +24,8 @@ static void seconds_begin(struct reading *reading)
 	vp_account_deinit(&reading->second);
 	vp_account_init(&reading->second, reading->whole->vms);
 	reading->second.window.window = reading->whole->window.window;
-	/* Exits and thieves without a record of their vCPU are of the time since that write. */
+	/* Exits and thieves without a record of their vCPU cover the time since the previous
+	 * write. */
 	reading->second.window.now = before;
 	reading->second.overcommit.pcpus = reading->whole->overcommit.pcpus;
 	reading->begin = reading->end = 0;

@@ -94,7 +94,7 @@ static struct site_row_key without_site(uint32_t vm, uint32_t reason, uint32_t v
 				     .detail = VP_NONE};
 }
 
-/* A device's memory with its address; other memory is one for all. */
+/* Device memory has an address; all other memory is one item. */
 static uint32_t account_sites_name_detail(struct vp_account_view *view,
 					  const struct vp_account_exit_site *site)
 {
@@ -136,8 +136,8 @@ static struct site_row *account_sites_row_of(struct vp_key_set *keys, site_rows 
 	return &rows->at[number];
 }
 
-/* Exits that no code of the guest's caused (interrupts of the host), or whose exit site is unknown:
- * what the account by reason has beyond that by exit site. */
+/* Exits not caused by guest code (host interrupts), or with unknown site: the total by reason minus
+ * the sum by site. */
 static void add_without_site(const struct vp_account_view *view, struct vp_key_set *keys,
 			     site_rows *rows)
 {

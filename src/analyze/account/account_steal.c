@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* VMs whose totals are printed. */
+/* Number of VMs whose totals are printed. */
 enum { MAX_TOTALS = 8 };
 
 struct row {
@@ -51,7 +51,7 @@ static const char *account_steal_kind_of(const struct vp_account_theft *theft)
 									: "unknown";
 }
 
-/* The VM that a kernel thread works for, if it is in its name: vhost-PID, kvm-pit/PID. */
+/* The VM that a kernel thread works for, from its name: vhost-PID, kvm-pit/PID. */
 static const struct vp_vm *served_vm(const struct vp_account_view *view, const char *comm)
 {
 	unsigned pid;

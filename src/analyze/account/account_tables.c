@@ -59,7 +59,7 @@ static int by_vcpu(const void *a, const void *b)
 
 typedef VP_VEC(const struct vp_account_times *) vp_times;
 
-/* The vCPUs that are shown and were accounted for, in order. */
+/* The selected vCPUs with accounting, sorted. */
 static void shown_times(const struct vp_account_view *view, vp_times *ret)
 {
 	vp_vec_each (&view->account->times, times)
@@ -109,7 +109,7 @@ static uint64_t rate(uint64_t count, uint64_t wall)
 	return wall ? (uint64_t)((double)count * 1e9 / (double)wall + 0.5) : 0;
 }
 
-/* The guest's time in user space: its exact time, divided as its samples are. */
+/* User-space part of the guest time: guest time divided in proportion to samples. */
 static double user_percent(const struct vp_account_times *times)
 {
 	return account_tables_percent_of(times->user_samples, times->guest_samples) *
@@ -185,7 +185,7 @@ static int by_work(const void *a, const void *b)
 
 typedef VP_VEC(struct vp_account_cost) vp_costs;
 
-/* Costs by VM and reason, over the vCPUs that are shown; those that took most work first. */
+/* Costs by VM and reason, summed over the selected vCPUs; sorted by work, descending. */
 static void shown_costs(const struct vp_account_view *view, vp_costs *ret)
 {
 	struct key {

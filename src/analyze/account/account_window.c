@@ -16,8 +16,8 @@ static void raise_error(uint64_t *most, uint64_t error)
 	*most = error > *most ? error : *most;
 }
 
-/* How far `part` may be from the truth, if `amount` of `length` ns fell into `overlap` ns of them:
- * at least what does not fit into the rest, at most what fits. */
+/* Maximum error of `part`, if `amount` in `length` ns overlaps the window by `overlap` ns: at least
+ * the amount that does not fit into the rest, at most what fits. */
 static uint64_t error_of(uint64_t amount, uint64_t part, uint64_t overlap, uint64_t length)
 {
 	uint64_t rest = length - overlap;
@@ -45,7 +45,7 @@ static struct vp_account_segment *segment_of(struct vp_account_window *window, u
 	return &window->segments.at[index];
 }
 
-/* A record without a vCPU's of the same time is of the time since the write before. */
+/* A record without a vCPU record of the same time covers the time since the previous write. */
 static struct vp_account_segment segment_at(struct vp_account_window *window, uint32_t vm,
 					    uint32_t vcpu, uint64_t time)
 {
@@ -74,8 +74,8 @@ static uint64_t part_of_segment(const struct vp_account_window *window,
 	return vp_window_part(&window->window, segment->begin, segment->end, amount);
 }
 
-/* States' parts sum to that of all of them: the largest state takes what rounding leaves. In less
- * than 100 ns that may be less than nothing, and others round down. */
+/* The parts of all states must sum to the part of the total: the largest state absorbs rounding. In
+ * less than 100 ns that may be negative; then others are rounded down. */
 static void cut_states(struct vp_account_window *window, const struct vp_account_segment *segment,
 		       struct vp_vcpu_account *ret)
 {
@@ -127,7 +127,7 @@ static void cut_times(struct vp_account_window *window, const struct vp_account_
 		ret->end = window->window.to;
 }
 
-/* All of an exit's time is where it ended: it can be anywhere. */
+/* An exit's time is recorded at its end: its location is unknown. */
 static uint64_t cut_exit_part(struct vp_account_window *window,
 			      const struct vp_account_segment *segment, uint64_t amount)
 {

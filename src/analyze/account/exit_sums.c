@@ -15,7 +15,7 @@ void vp_exit_sums_add_cost(struct vp_exit_sums *sums, const struct vp_account_co
 	sums->variance += vp_exit_timing_variance(&cost->timing);
 }
 
-/* The share of `part` in `whole`, of `ns`. */
+/* `ns` times the share of `part` in `whole`. */
 static uint64_t exit_sums_share_of(uint64_t ns, uint64_t part, uint64_t whole)
 {
 	return whole ? (uint64_t)((double)ns * ((double)part / (double)whole)) : 0;
@@ -36,7 +36,7 @@ void vp_exit_sums_add_site(struct vp_exit_sums *sums, const struct vp_account *a
 		if (cost->reason == site->reason && cost->vendor == site->vendor)
 			vp_exit_sums_add_cost(&all, cost);
 	}
-	/* Its exits were as likely to be timed as all of that reason. */
+	/* Its exits were timed with the same probability as all for that reason. */
 	if (all.count)
 		sums->variance += all.variance * (double)site->count / (double)all.count;
 	if (account->sites_have_waits)

@@ -10,11 +10,11 @@
 #include "schema/account_terms.h"
 #include "schema/exit_reason.h"
 
-/* The kernel's own tick has at most 1000 per second, and drivers moderate their devices to some
- * thousands. Fewer interrupts or less time give no reliable rate. */
+/* The kernel's tick has at most 1000 interrupts per second, and drivers limit their devices to some
+ * thousands. Fewer interrupts or a shorter time give no reliable rate. */
 enum { MIN_PER_S = 20000, MIN_COUNT = 1000, MIN_NS = 10000000 };
 
-/* How long the vCPU's thread had a pCPU. */
+/* Time of the vCPU thread on a pCPU. */
 static uint64_t on_pcpu(const struct vp_account_times *times)
 {
 	const uint64_t *states = times->states;
@@ -46,7 +46,7 @@ bool vp_irq_storm_find(const struct vp_account *account, const struct vp_account
 	return ret->per_s >= MIN_PER_S;
 }
 
-/* How often the vCPU left the guest, and what for most often. */
+/* Number of exits of the vCPU, and the most frequent reason. */
 static void storm_put_exits(const struct vp_account *account, const struct vp_account_times *times,
 			    struct vp_buffer *out)
 {

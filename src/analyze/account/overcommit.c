@@ -6,14 +6,14 @@
 
 #include "base/alloc.h"
 
-/* More crowds than that are taken for one that may use all pCPUs. */
+/* Above this number of sets, further ones are merged into one with all pCPUs. */
 enum { PCPUS_MAX = 65536, WORD_BITS = 64, WORDS = PCPUS_MAX / WORD_BITS, MAX_SETS = 1024 };
 
-/* Minimum part of a time in which demand exceeded the pCPUs, to call it overcommitted: a guest that
- * is idle has its ticks. */
+/* Minimum part of the time with excess demand, to call it overcommitted: even idle guests have
+ * timer ticks. */
 enum { NOTABLE_PART = 20 };
 
-/* Where it is not known, all; a kernel's list is never that. */
+/* Unknown affinity: all pCPUs; never equal to a kernel list. */
 static const char everywhere[] = "";
 
 void vp_overcommit_deinit(struct vp_overcommit *overcommit)
@@ -43,7 +43,7 @@ static bool is_within(const struct vp_overcommit_set *set, const struct vp_overc
 	return true;
 }
 
-/* Sorted after those that may use fewer pCPUs. */
+/* Sorted by number of pCPUs. */
 static void add_by_size(struct vp_overcommit *overcommit, uint32_t number)
 {
 	const struct vp_overcommit_set *set = &overcommit->sets.at[number];
@@ -73,7 +73,7 @@ static void relate(struct vp_overcommit *overcommit, uint32_t number)
 	}
 }
 
-/* Reads a list that ascends, as the kernel's do. How many there are; 0 if it is not one. */
+/* Parses an ascending list, like the kernel's. Number of pCPUs; 0: malformed. */
 static uint32_t overcommit_read_list(const char *next, uint64_t *pcpus)
 {
 	uint32_t count = 0;
@@ -144,7 +144,7 @@ bool vp_overcommit_is_next(const struct vp_overcommit *overcommit, uint64_t time
 void vp_overcommit_take(struct vp_overcommit *overcommit, const struct vp_vm *vm,
 			const struct vp_vcpu_account *record)
 {
-	/* On Xen it is not known how many pCPUs the hypervisor has. */
+	/* On Xen the hypervisor's number of pCPUs is unknown. */
 	if (!overcommit->pcpus || vm->has_domain)
 		return;
 	uint32_t number = overcommit_set_of(overcommit, vm, record->vcpu);
@@ -168,8 +168,8 @@ void vp_overcommit_take_theft(struct vp_overcommit *overcommit, const struct vp_
 					     .set = number, .ns = record->ns, .theft = theft}));
 }
 
-/* Demand above the time of the crowd's pCPUs, of those who may only use these, explains the same
- * amount of losses to vCPUs. */
+/* Demand beyond the capacity of the set's pCPUs, of vCPUs limited to these, explains the same
+ * amount of their losses to vCPUs. */
 static void overcommit_explain(struct vp_overcommit *overcommit, struct vp_overcommit_set *set,
 			       uint64_t length)
 {
@@ -216,7 +216,7 @@ void vp_overcommit_close(struct vp_overcommit *overcommit,
 	overcommit->time = overcommit->begin = overcommit->end = 0;
 }
 
-/* Whether vCPUs of the VM are of a crowd that may use no others than this one. */
+/* Whether vCPUs of the VM are in a set that is a subset of this one. */
 static bool has_of(const struct vp_overcommit *overcommit, const struct vp_overcommit_set *set,
 		   const struct vp_vm *vm)
 {

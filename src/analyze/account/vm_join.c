@@ -41,7 +41,7 @@ static bool vm_join_is_same(const struct vp_vm *a, const struct vp_vm *b)
 		return true;
 	if (a->pid != b->pid)
 		return false;
-	/* One that only records knew so far has no name yet. */
+	/* A VM known only from records has no name yet. */
 	return a->started && b->started ? a->started == b->started && a->fd == b->fd
 					: a->nth == b->nth && (!a->started || !b->started);
 }
@@ -70,7 +70,7 @@ static void copy_vcpus(struct vp_vm *to, const struct vp_vm *from)
 	}
 }
 
-/* Texts and vCPUs; the number stays. */
+/* Copies texts and vCPUs; the number stays. */
 static void copy_facts(struct vp_vm *to, const struct vp_vm *from)
 {
 	to->started = from->started;
@@ -87,7 +87,7 @@ static void copy_facts(struct vp_vm *to, const struct vp_vm *from)
 	copy_vcpus(to, from);
 }
 
-/* A new VM, with a number that is free. */
+/* Adds a VM with a free number. */
 static struct vp_vm *add_new(struct vp_vm_join *join, uint32_t id)
 {
 	struct vp_vm new = vp_vm_of_id(id);
@@ -143,7 +143,7 @@ const struct vp_record_header *vp_vm_join_record(struct vp_vm_join *join,
 		memcpy(&id, (char *)ret + type->fields[i].offset, sizeof(id));
 		id = vm_join_number(join, id);
 		memcpy((char *)ret + type->fields[i].offset, &id, sizeof(id));
-		/* A thief's owner is a VM or another process. */
+		/* A thief's owner may be a VM or another process. */
 		if (record->id == VP_ID_thief) {
 			const uint32_t *owner = vp_map_find(&join->ids, ret->thief.thief_pid);
 			if (owner)

@@ -26,7 +26,7 @@ static uint32_t add_call(struct vp_call_tree *tree, uint32_t row)
 	return (uint32_t)tree->calls.count - 1;
 }
 
-/* The branch of `call` to that row, added if it is new. */
+/* The branch of `call` to that row, added if new. */
 static uint32_t branch_of(struct vp_call_tree *tree, uint32_t call, uint32_t row)
 {
 	uint32_t at = tree->calls.at[call].first;
@@ -40,7 +40,7 @@ static uint32_t branch_of(struct vp_call_tree *tree, uint32_t call, uint32_t row
 	return added;
 }
 
-/* Adds a path that begins with the tree's own row. */
+/* Adds a path that starts with the tree's own row. */
 static void add_path(struct vp_call_tree *tree, const uint32_t *rows, int step, uint32_t count,
 		     uint64_t samples)
 {
@@ -53,7 +53,7 @@ static void add_path(struct vp_call_tree *tree, const uint32_t *rows, int step, 
 	}
 }
 
-/* Takes out branches that are too small and puts the others in order: few are left of each. */
+/* Removes branches below the minimum and sorts the others; few remain per node. */
 static void sort_branches(struct vp_call_tree *tree, uint32_t call, uint64_t least)
 {
 	uint32_t sorted = VP_NONE, next;

@@ -17,8 +17,8 @@
 #include "timeline/timeline.h"
 
 enum {
-	/* Classes at a time, as powers of two; there may be more when more than one record in
-	 * 1 << MISS_BITS of a window was of none. */
+	/* Number of classes, as powers of two; it grows when more than one record in 1 << MISS_BITS
+	 * of a window had no class. */
 	BITS_FIRST = 10,
 	BITS_MAX = 14,
 	MISS_BITS = 4,
@@ -26,26 +26,26 @@ enum {
 	WORDS = 6,
 };
 
-/* Counts the tick to the vCPU that it hit, in a view that also knows other vCPUs. */
+/* How ticks are counted for the vCPU that they hit, in a view with other vCPUs. */
 enum own {
 	OWN_NOBODY,
-	OWN_CLASS, /* the class */
-	OWN_EACH,  /* each record: it depends on the exit before it */
+	OWN_CLASS, /* by class */
+	OWN_EACH,  /* individually: it depends on the previous exit */
 };
 
 struct class
 {
-	/* The key of its records, and its time: a line of the processor's cache. */
+	/* The key of its records, and its time: one cache line. */
 	uint64_t words[WORDS];
-	uint64_t from, length; /* it is good for that time; `length` less one */
-	/* Its counts and place: another line. */
+	uint64_t from, length; /* valid for that time; `length` is one less */
+	/* Its counts and location: another cache line. */
 	uint64_t n, weight;
-	uint32_t context; /* of its addresses; VP_NONE: it is no code */
+	uint32_t context; /* of its addresses; VP_NONE: not code */
 	uint32_t own;     /* enum own */
 	uint32_t vm, vcpu;
-	uint32_t bound; /* number of the period that its time is in */
+	uint32_t bound; /* number of the period between bounds with its time */
 	bool used, counted;
-	struct vp_exit exit; /* that its records know */
+	struct vp_exit exit; /* exit in its records */
 } __attribute__((aligned(64)));
 
 /* Its first record, which represents all. */
@@ -54,14 +54,14 @@ struct sample {
 	union vp_any_record record;
 } __attribute__((aligned(64)));
 
-/* Records of one stream, one after another, that hit the same vCPU: what they are to others at home
- * on the pCPU is counted at the end. */
+/* Consecutive records of a stream that hit the same vCPU: their effect on other vCPUs at home on
+ * the pCPU is counted at the end. */
 struct run {
 	uint64_t weight;
 	uint32_t vm, vcpu;
-	uint32_t bound; /* VP_NONE: there is no run */
+	uint32_t bound; /* VP_NONE: no run */
 	bool counted;
-	struct vp_exit exit; /* the last that a record of it knew */
+	struct vp_exit exit; /* last exit in its records */
 	struct vp_tick tick;
 };
 
@@ -74,9 +74,9 @@ struct vp_classes {
 	struct class *classes;  /* by hash of the words */
 	struct sample *samples; /* of the classes */
 	unsigned bits;
-	uint32_t records, misses; /* since the last look at whether there are too few */
+	uint32_t records, misses; /* since the last check of the number of classes */
 	struct run *runs;         /* by stream */
-	/* Times at which something else counts from then on, in order. */
+	/* Sorted times at which the counting of ticks changes. */
 	uint64_t *bounds;
 	uint32_t n_bounds;
 };
@@ -148,7 +148,7 @@ static struct sample *sample_of(const struct vp_classes *classes, const struct c
 	return &classes->samples[class - classes->classes];
 }
 
-/* A tick for all of the class, of that weight. */
+/* A tick with the total weight of the class. */
 static struct vp_tick tick_of(const struct vp_classes *classes, const struct class *class,
 			      uint64_t weight)
 {
@@ -196,7 +196,7 @@ static void class_drop(struct vp_classes *classes, size_t number)
 	struct class *class = &classes->classes[number];
 
 	class_apply(classes, class);
-	*class = (struct class){0}; /* no record has id 0 */
+	*class = (struct class){0}; /* id 0 is no record */
 }
 
 static VP_NOINLINE void drop_all(struct vp_classes *classes)
@@ -206,7 +206,7 @@ static VP_NOINLINE void drop_all(struct vp_classes *classes)
 			class_drop(classes, i);
 }
 
-/* Those of a thread, of the host's or of a guest, that gets another name. */
+/* Drops the classes of a thread, of the host or a guest, whose name changes. */
 static void drop_thread(struct vp_classes *classes, const struct vp_record_header *record)
 {
 	bool guest = record->id == VP_ID_guest_task;
@@ -223,7 +223,7 @@ static void drop_thread(struct vp_classes *classes, const struct vp_record_heade
 	}
 }
 
-/* The run's vCPU is as its last record left it. */
+/* Sets the run's vCPU to the state after its last record. */
 static void run_settle(struct vp_classes *classes, const struct run *run)
 {
 	struct vp_vcpu_state *vcpu;
@@ -278,7 +278,7 @@ static VP_NOINLINE void run_begin(struct vp_classes *classes, uint32_t stream,
 					     .tick = tick_of(classes, class, 0)};
 }
 
-/* A tick whose part for its vCPU depends on what that left the guest for before. */
+/* Counts a tick whose part for its vCPU depends on the previous exit. */
 static VP_NOINLINE void count_each(struct vp_classes *classes, const struct run *run,
 				   const struct class *class, const struct vp_record_header *record,
 				   uint64_t weight)
@@ -291,7 +291,7 @@ static VP_NOINLINE void count_each(struct vp_classes *classes, const struct run 
 	classes->view->own(classes->state, classes->flow, &tick);
 }
 
-/* The period between bounds that the class's time is in: it is good for that at most. */
+/* The period between bounds with the class's time, which limits its validity. */
 static void class_bound(const struct vp_classes *classes, struct class *class, uint64_t time,
 			uint64_t *to)
 {
@@ -308,7 +308,7 @@ static void class_bound(const struct vp_classes *classes, struct class *class, u
 	class->counted = time >= setup->from && (!setup->to || time <= setup->to);
 }
 
-/* In which context its addresses are, and how long. */
+/* The context of its addresses, and how long it is valid. */
 static void class_context(struct vp_classes *classes, struct class *class, uint64_t *to)
 {
 	const struct vp_tick tick = tick_of(classes, class, 0);
@@ -316,7 +316,7 @@ static void class_context(struct vp_classes *classes, struct class *class, uint6
 
 	class->context = vp_resolver_context_for(classes->flow->resolver, &tick,
 						 classes->flow->code_part, &good_from, &good_to);
-	/* Good for one look-up only, or what is known best of another time. */
+	/* Valid for this lookup only, or the best match from another time. */
 	if (tick.time < good_from || tick.time > good_to)
 		good_from = good_to = tick.time;
 	class->from = good_from > class->from ? good_from : class->from;
@@ -344,7 +344,7 @@ static inline uint64_t word_at(const void *record, size_t number)
 	return word;
 }
 
-/* At an exit for an interrupt, the page in a guest's user space identifies the process. */
+/* At an exit for an interrupt, the page in guest user space identifies the process. */
 static VP_NOINLINE uint64_t page_of(const struct vp_record_header *record)
 {
 	const struct vp_guest_sample *sample = (const void *)record;
@@ -354,7 +354,8 @@ static VP_NOINLINE uint64_t page_of(const struct vp_record_header *record)
 	return user ? sample->ip >> 12 : 0;
 }
 
-/* The words that are equal in all samples of a class; those beyond a shorter record are masked. */
+/* Reads the words that are equal in all samples of a class; words beyond a shorter record are
+ * masked. */
 static VP_INLINE void read_words(const struct vp_record_header *record, uint32_t id,
 				 uint64_t words[WORDS])
 {
@@ -371,7 +372,7 @@ static VP_INLINE void read_words(const struct vp_record_header *record, uint32_t
 		words[5] = page_of(record);
 }
 
-/* Makes the record's class in the place of another. */
+/* Replaces a class by that of the record. */
 static VP_NOINLINE void class_make(struct vp_classes *classes, struct class *class, uint32_t stream,
 				   const struct vp_record_header *record)
 {
@@ -383,7 +384,7 @@ static VP_NOINLINE void class_make(struct vp_classes *classes, struct class *cla
 	if (class->used)
 		class_drop(classes, (size_t)(class - classes->classes));
 	vp_timeline_tick(classes->timeline, stream, record, &sample->tick);
-	/* A thread of the host's may be another vCPU's now. */
+	/* A host thread may belong to another vCPU now. */
 	if (classes->timeline->guests.generation != generation)
 		drop_all(classes);
 	memcpy(&sample->record, record, vp_record_size(record->id));

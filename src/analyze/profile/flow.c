@@ -52,7 +52,7 @@ static void flow_wait_for(struct vp_flow *flow, const struct vp_tick *tick, uint
 	    .given = given};
 }
 
-/* The waiting ticks' frames, on their way from memory when they are asked for. */
+/* Names the frames of waiting ticks; prefetches them first. */
 static void name_waiting(struct vp_flow *flow, const struct vp_resolved *samples)
 {
 	for (uint32_t i = 0; i < flow->n_waiting; i++) {
@@ -63,7 +63,7 @@ static void name_waiting(struct vp_flow *flow, const struct vp_resolved *samples
 		}
 		if (waiting->frame == VP_NONE)
 			continue;
-		/* Both lines of memory that it may be in. */
+		/* both cache lines in which it may be */
 		const struct vp_frame *frame = &flow->frames.at.at[waiting->frame];
 		__builtin_prefetch(frame);
 		__builtin_prefetch(&frame->vcpu);
@@ -85,7 +85,7 @@ void vp_flow_take(void *context, const struct vp_resolved *samples, uint32_t cou
 	flow->n_waiting = 0;
 }
 
-/* A sample with stacks: those in the queue are earlier. */
+/* A sample with a stack: queued samples are earlier. */
 static void give_stack(struct vp_flow *flow, const struct vp_tick *tick,
 		       const struct vp_stack *stack)
 {

@@ -50,7 +50,7 @@ static struct vp_frame masked(unsigned columns, const struct vp_frame *frame)
 	return result;
 }
 
-/* Members that differ between samples of one frame are unknown for the frame. */
+/* Columns that differ between samples of a frame become unknown. */
 static void frame_merge_columns(struct vp_frame *known, const struct vp_frame *frame)
 {
 	uint32_t *mine[] = {&known->kind, &known->function, &known->module, &known->process,
@@ -101,7 +101,7 @@ uint32_t *vp_frames_merge(struct vp_frames *frames, const struct vp_frames *from
 	uint32_t *numbers = vp_realloc_array(NULL, from->at.count, sizeof(*numbers));
 
 	for (uint32_t i = 0; i < from->at.count; i++) {
-		/* The columns of its key: columns in which its samples differ are left out. */
+		/* Columns of the key: those that differ between its samples are left out. */
 		const struct vp_frame *known = vp_key_set_key(&from->keys, i);
 		struct vp_frame key = translated(*known, part_of, text_of),
 				frame = translated(from->at.at[i], part_of, text_of);

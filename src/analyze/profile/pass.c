@@ -104,7 +104,7 @@ static bool is_stopped(const struct vp_pass *pass)
 	return pass->input.stop && __atomic_load_n(pass->input.stop, __ATOMIC_RELAXED);
 }
 
-/* Packets that are damaged, which a later stretch's survey took for good. */
+/* Whether there are damaged packets, which a later segment's survey considered valid. */
 static bool is_damaged(const struct vp_pass *pass)
 {
 	vp_vec_each (pass->input.streams, stream)
@@ -119,7 +119,7 @@ static void stop_if_worthless(struct vp_pass *pass)
 		__atomic_store_n(pass->input.stop, true, __ATOMIC_RELAXED);
 }
 
-/* How many ticks pass between two looks at whether they are worth counting. */
+/* Number of ticks between two checks of whether to stop. */
 enum { CHECK_EVERY = 1 << 16 };
 
 static bool is_in_time(const struct vp_profile_options *options, uint64_t time)
@@ -127,7 +127,7 @@ static bool is_in_time(const struct vp_profile_options *options, uint64_t time)
 	return time >= options->from && (!options->to || time <= options->to);
 }
 
-/* Ticks one by one. */
+/* Counts ticks one by one. */
 static void run_ticks(const struct vp_view_ops *view, struct vp_pass *pass, void *state)
 {
 	const struct vp_profile_options *options = pass->input.options;
@@ -149,7 +149,7 @@ static void run_ticks(const struct vp_view_ops *view, struct vp_pass *pass, void
 	}
 }
 
-/* Samples by classes of them. */
+/* Counts samples by class. */
 static void run_classes(struct vp_pass *pass, void *state)
 {
 	struct vp_classes *classes =
@@ -225,7 +225,7 @@ void vp_pass_run(struct vp_pass *pass)
 		stop_if_worthless(pass);
 }
 
-/* Numbers of `next`'s parts in `pass`. */
+/* Maps parts of `next` to numbers in `pass`. */
 static uint32_t *merge_parts(struct vp_pass *pass, const struct vp_pass *next)
 {
 	vp_profile_parts *parts = &pass->flow.totals.parts;
@@ -247,8 +247,8 @@ static uint32_t *merge_parts(struct vp_pass *pass, const struct vp_pass *next)
 	return numbers;
 }
 
-/* Numbers of `next`'s texts in `pass`. False: one pass would not have told all addresses without a
- * name apart. */
+/* Maps texts of `next` to numbers in `pass`. False: a single pass would have merged some unnamed
+ * addresses. */
 static bool merge_texts(struct vp_pass *pass, const struct vp_pass *next, size_t *unnamed,
 			uint32_t **ret)
 {
@@ -288,7 +288,7 @@ static void merge_counts(struct vp_pass *pass, const struct vp_pass *next)
 		pass->timeline.last = next->timeline.last;
 }
 
-/* VMs that became known since. */
+/* Adds VMs that became known meanwhile. */
 static void merge_vms(struct vp_pass *pass, const struct vp_pass *next)
 {
 	for (size_t i = pass->own.count; i < next->own.count; i++) {

@@ -10,8 +10,7 @@
 #include "store/trace_reader.h"
 #include "timeline/segment.h"
 
-/* A thread needs at least that many bytes of records to be worth its start; more threads would
- * mostly survey. */
+/* Minimum bytes of records per thread; more threads would mostly survey. */
 enum { MIN_BYTES = 32 << 20, MAX_JOBS = 64, USEFUL_JOBS = 8 };
 
 static uint32_t jobs_of(const struct vp_pass_input *input)
@@ -31,10 +30,10 @@ static uint32_t jobs_of(const struct vp_pass_input *input)
 	return jobs ? (uint32_t)jobs : 1;
 }
 
-/* One thread's. */
+/* State of a thread. */
 struct worker {
 	struct vp_pass *pass;
-	vp_stream_readers streams; /* its own readers; of the last one the caller's */
+	vp_stream_readers streams; /* its own readers; the last one has the caller's */
 	pthread_t thread;
 	bool started;
 };
@@ -53,8 +52,8 @@ static void passes_read_again(const vp_stream_readers *streams, vp_stream_reader
 		vp_vec_push(ret, vp_stream_again(*stream));
 }
 
-/* The last pass reads all of the streams, so that their health is known: by the caller's readers.
- */
+/* The last pass reads all streams to the end with the caller's readers, which then have the health
+ * of the streams. */
 static struct vp_error *workers_init(struct worker *workers, uint32_t count, const uint64_t *cuts,
 				     const struct vp_pass_input *input, struct vp_passes *passes,
 				     bool *stop)
@@ -75,7 +74,7 @@ static struct vp_error *workers_init(struct worker *workers, uint32_t count, con
 	return NULL;
 }
 
-/* The first stretch is processed here. False: there are fewer threads. */
+/* The first segment is processed in this thread. False: threads could not be created. */
 static bool run_all(struct worker *workers, uint32_t count, bool *stop)
 {
 	bool all = true;
@@ -93,7 +92,7 @@ static bool run_all(struct worker *workers, uint32_t count, bool *stop)
 	return all;
 }
 
-/* One after another into the first, which leaves the others' names where they are. */
+/* Merges all into the first one, which refers to the others' names. */
 static bool merge_all(struct vp_passes *passes)
 {
 	for (uint32_t i = 1; i < passes->count; i++)
@@ -102,7 +101,7 @@ static bool merge_all(struct vp_passes *passes)
 	return true;
 }
 
-/* *done: the passes are equal to a single one. */
+/* *done: the result equals that of a single pass. */
 static struct vp_error *make_by_several(const struct vp_pass_input *input, uint32_t jobs,
 					struct vp_passes *ret, bool *done)
 {

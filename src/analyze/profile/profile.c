@@ -35,9 +35,10 @@ static struct vp_error *check_vms(const struct vp_profile_options *options, cons
 	return error;
 }
 
-/* Sort key of rows with equal samples and functions: texts by their rank, not letter by letter. */
+/* Sort key of rows with equal samples and functions: texts are compared by rank, not letter by
+ * letter. */
 struct row_order {
-	const struct vp_profile_row *rows; /* as they were */
+	const struct vp_profile_row *rows; /* unsorted */
 	const uint32_t *ranks;             /* of texts */
 };
 
@@ -51,7 +52,7 @@ static int by_text_rank(const uint32_t *ranks, uint32_t a, uint32_t b)
 	return by_number(a == VP_NONE ? 0 : ranks[a], b == VP_NONE ? 0 : ranks[b]);
 }
 
-/* Another column distinguishes them. */
+/* Compares further columns. */
 static int by_other_columns(const void *left, const void *right, void *context)
 {
 	const struct row_order *by = context;
@@ -82,7 +83,7 @@ static int by_text(const void *left, const void *right)
 	return strcmp(a->text, b->text);
 }
 
-/* The rank of each text in the order of strcmp(), from 1 on, as a new array. */
+/* The rank of each text in the order of strcmp(), from 1, as a new array. */
 static uint32_t *rank_texts(const struct vp_intern *texts)
 {
 	size_t count = texts->strings.count;
@@ -126,7 +127,7 @@ static void sort_reasons(struct vp_profile *profile, const uint32_t *now_at)
 	}
 }
 
-/* Permutes the rows into the order of `sorted`, which has their old indices. */
+/* Permutes the rows to the order of `sorted`, which has their old indices. */
 static void move_rows(struct vp_profile_row *rows, struct vp_keyed *sorted, size_t count)
 {
 	for (uint32_t first = 0; first < count; first++) {
@@ -147,7 +148,7 @@ static uint64_t profile_count_of(const struct vp_profile_row *row, bool by_total
 	return by_total ? row->total : row->samples;
 }
 
-/* The rows part by part, most samples first, and by the names of their functions. */
+/* Sorts rows by part, by samples descending, and by function name. */
 static struct vp_keyed *order_rows(const struct vp_profile *profile, bool by_total)
 {
 	const struct vp_profile_row *rows = profile->rows.at;
@@ -201,7 +202,7 @@ static void profile_sort_rows(struct vp_profile *profile, bool by_total)
 }
 
 struct sorted_node {
-	uint32_t depth, parent, row, was; /* `parent` is where it is now */
+	uint32_t depth, parent, row, was; /* `parent`: its new index */
 };
 
 static int by_depth(const void *left, const void *right)
@@ -218,7 +219,7 @@ static int by_parent_and_row(const void *left, const void *right)
 	return a->parent != b->parent ? by_number(a->parent, b->parent) : by_number(a->row, b->row);
 }
 
-/* Puts the nodes of one depth in order, from `at` on; returns where the next depth begins. */
+/* Sorts the nodes of one depth, from `at` on; returns the start of the next depth. */
 static uint32_t sort_depth(struct sorted_node *sorted, uint32_t at, uint32_t count,
 			   const vp_profile_nodes *nodes, uint32_t *now_at)
 {
@@ -234,7 +235,7 @@ static uint32_t sort_depth(struct sorted_node *sorted, uint32_t at, uint32_t cou
 	return next;
 }
 
-/* Nodes by depth, and those of each parent in the order of the rows. */
+/* Sorts nodes by depth, and those of each parent in the order of the rows. */
 static struct sorted_node *order_nodes(const vp_profile_nodes *nodes)
 {
 	uint32_t count = (uint32_t)nodes->count;
@@ -256,13 +257,15 @@ static struct sorted_node *order_nodes(const vp_profile_nodes *nodes)
 	return sorted;
 }
 
-/* Each node, then what it called, in the order of the rows: not as they came. */
+/* Depth-first order of nodes, children in the order of the rows: independent of the order of
+ * samples. */
 static void sort_nodes(struct vp_profile *profile)
 {
 	vp_profile_nodes *nodes = &profile->nodes, moved = {0};
 	uint32_t count = (uint32_t)nodes->count, top = 0;
 	struct sorted_node *sorted = order_nodes(nodes);
-	uint32_t *sizes = vp_alloc((count + 1) * sizeof(*sizes)); /* of what is below, and itself */
+	uint32_t *sizes =
+	    vp_alloc((count + 1) * sizeof(*sizes)); /* size of each subtree, including its root */
 	uint32_t *new_index = vp_realloc_array(NULL, count, sizeof(*new_index));
 	uint32_t *free_at = vp_realloc_array(NULL, count, sizeof(*free_at));
 
@@ -301,7 +304,7 @@ static int by_vm_and_vcpu(const void *left, const void *right)
 	return (a->vcpu > b->vcpu) - (a->vcpu < b->vcpu);
 }
 
-/* A row for each frame, in the order of the frames. */
+/* Makes a row per frame, in the order of the frames. */
 static void make_rows(struct vp_profile *profile, const struct vp_flow *flow)
 {
 	const struct vp_totals *totals = &flow->totals;
@@ -329,14 +332,14 @@ static void make_rows(struct vp_profile *profile, const struct vp_flow *flow)
 	}
 }
 
-/* Converts the totals to a view's rows, and drops the rest. */
+/* Converts the totals to the view's rows, and frees the rest. */
 static void take_totals(struct vp_profile *profile, struct vp_pass *pass)
 {
 	struct vp_flow *flow = &pass->flow;
 	struct vp_totals *totals = &flow->totals;
 
 	profile->frames = flow->frames.at.count;
-	/* A receiver of each sample does not need their sums. */
+	/* A sink of single samples does not need totals. */
 	if (!pass->input.options->sink) {
 		make_rows(profile, flow);
 		profile->reasons = totals->reasons;

@@ -15,54 +15,57 @@
 #include "symbol/names.h"
 
 enum {
-	/* Sets in the cache, as powers of two: small for a small recording, then as large as most
-	 * need (8 MB), then the largest (32 MB). It grows when more than one look-up in
-	 * 1 << EVICTION_BITS of a window takes another's slot. */
+	/*
+	 * Sets of the cache, as powers of two: small for a small recording, then sufficient for
+	 * most (8 MB), then the maximum (32 MB). It grows when more than one lookup in 1 <<
+	 * EVICTION_BITS of a window evicts a slot.
+	 */
 	CACHE_BITS_FIRST = 10,
 	CACHE_BITS_USUAL = 17,
 	CACHE_BITS_MAX = 19,
 	EVICTION_BITS = 5,
 	EVICTION_WINDOW = 1 << 14,
 	CONTEXT_BITS = 10,
-	LINE_BITS = 6, /* of an address: a function has a cache entry for each 64 bytes of it */
+	LINE_BITS = 6, /* of an address: a function has a cache entry per 64 bytes */
 };
 
 /* The page table's address in CR3: below it the PCID or flags, above it flags. */
 #define ROOT_MASK 0x000ffffffffff000ULL
 
-/* Everything about a sample but its address: kernel or user side of one process of one machine. */
+/* Context of a sample, everything except its address: kernel or user side of a process of a
+ * machine. */
 struct context {
 	uint32_t part;
 	uint32_t kind;  /* of its frames */
-	uint32_t vm;    /* of a guest sample, else VP_NONE */
+	uint32_t vm;    /* of a guest sample, otherwise VP_NONE */
 	uint32_t vcpu;  /* number, or VP_NONE */
 	uint32_t space; /* of the machine's names, or VP_NONE */
 	uint32_t process, pid;
 	uint32_t kernel;     /* 0, 1 */
 	uint32_t hidden;     /* 0, 1: filtered out */
-	uint32_t by_memory;  /* 0, 1: the guest's memory told the process */
-	uint32_t by_address; /* 0, 1: only the address told it */
+	uint32_t by_memory;  /* 0, 1: the process was read from guest memory */
+	uint32_t by_address; /* 0, 1: the process was found by the address only */
 };
 
 /* Key of an address space. */
 struct space_key {
-	uint64_t id; /* root or pid */
+	uint64_t id; /* CR3 or pid */
 	uint32_t vm; /* VP_NONE: the host */
 	uint32_t by_pid;
 };
 
-/* The address space of a (machine, root or pid), and the host times it is good for. */
+/* The address space of a (machine, CR3 or pid), and the host times for which it is valid. */
 struct space_slot {
 	uint64_t from, to;
 	uint32_t space;
 	uint32_t process, pid;
 };
 
-/* A context, and what it was found by. */
+/* A context with its search key. */
 struct context_slot {
-	uint64_t id;   /* root or pid */
+	uint64_t id;   /* CR3 or pid */
 	uint64_t root; /* of a guest sample with a pid, or 0 */
-	uint64_t page; /* if the page identifies the process, else 0 */
+	uint64_t page; /* if the page identifies the process, otherwise 0 */
 	uint64_t from, to;
 	uint32_t vm, vcpu, mode, comm, part;
 	uint32_t by_pid;
@@ -70,19 +73,19 @@ struct context_slot {
 };
 
 struct frame_slot {
-	uint64_t start; /* of the function … */
-	uint32_t size;  /* … and how many bytes of it this is good for; 0: the slot is free */
+	uint64_t start; /* start of the function … */
+	uint32_t size;  /* … and number of bytes for which the entry is valid; 0: free */
 	uint32_t context;
 	uint32_t code; /* struct vp_named_range */
 } __attribute__((packed, aligned(4)));
 
-/* The slots of one hash: as many as a line of the processor's cache holds. */
+/* Slots per hash: as many as fit into a cache line of the processor. */
 enum { FRAME_SLOTS = 3 };
 struct frame_set {
 	struct frame_slot slots[FRAME_SLOTS];
 } __attribute__((aligned(64)));
 
-/* A sample that waits for its slots to come from memory. */
+/* A sample waiting for its slots to be fetched into the CPU cache. */
 struct pending_sample {
 	struct frame_set *set;
 	uint64_t ip, time, weight;
@@ -94,18 +97,17 @@ enum { MAX_PENDING = 48 };
 struct vp_resolver {
 	struct vp_resolver_setup setup;
 	struct vp_key_set context_keys;
-	struct context_slot *contexts; /* by hash of what they are found by */
+	struct context_slot *contexts; /* by hash of the key */
 	struct vp_key_set space_keys;
 	VP_VEC(struct space_slot) spaces; /* by space_keys */
 	struct frame_set *cache;          /* by hash of context and address */
-	struct frame_slot passing;        /* what is good for one sample only */
+	struct frame_slot passing;        /* result that is valid for one sample only */
 	struct pending_sample pending[MAX_PENDING];
 	uint32_t n_pending;
 	unsigned cache_bits; /* log2 of the number of sets */
-	/* Samples, and slots taken from others, since the last look at whether the cache is too
-	 * small. */
+	/* Number of samples and evictions since the last check of the cache's size. */
 	uint32_t lookups, evictions;
-	VP_VEC(uint32_t) unnamed; /* texts of distinct addresses without a name */
+	VP_VEC(uint32_t) unnamed; /* texts of distinct unnamed addresses */
 	struct vp_map text_of_address;
 };
 
@@ -120,7 +122,7 @@ const char *vp_route_name(enum vp_route route)
 	return names[route];
 }
 
-/* Looks up an address space; the answer is valid for the slot's lifetime. */
+/* Looks up an address space; the result is valid for the slot's times. */
 static void find_space(struct vp_resolver *resolver, const struct space_key *key, uint64_t time,
 		       struct space_slot *slot)
 {
@@ -192,10 +194,8 @@ static uint32_t comm_text(struct vp_resolver *resolver, uint32_t comm)
 	return vp_frames_text(resolver->setup.frames, clean);
 }
 
-/*
- * The address space of a sample. If the process is known from guest memory, the page table's root
- * identifies its program: it changes with exec at once, unlike the recorded lifetimes.
- */
+/* The address space of a sample. If the process is known from guest memory, CR3 identifies its
+ * program: it changes immediately with exec, unlike recorded lifetimes. */
 static const struct space_slot *space_of_tick(struct vp_resolver *resolver,
 					      const struct vp_tick *tick,
 					      const struct context_slot *slot)
@@ -212,7 +212,7 @@ static const struct space_slot *space_of_tick(struct vp_resolver *resolver,
 	}
 	const struct space_slot *space =
 	    resolve_space_of(resolver, slot->vm, slot->by_pid, slot->id, tick->time);
-	/* An agent knows a process of vfork(2) by its parent's page tables only. */
+	/* Agents know a vfork(2) child only by its parent's CR3. */
 	if (by_memory && slot->root && space->space == VP_NAMES_NO_SPACE && machine->names &&
 	    (!vp_names_maps(machine->names)->from_memory || vp_names_fallback(machine->names)))
 		return resolve_space_of(resolver, slot->vm, false, slot->root, tick->time);
@@ -220,8 +220,8 @@ static const struct space_slot *space_of_tick(struct vp_resolver *resolver,
 }
 
 /*
- * At an exit for an interrupt only the guest RIP is known. If the process that the samples
- * around it had has no code there, it was another one's turn: the one that has, unless there are
+ * At an exit for an interrupt only the guest RIP is known. If the process of the surrounding
+ * samples has no code there, the sample belongs to the only process that does, unless there are
  * several.
  */
 static struct space_slot space_of_page(struct vp_resolver *resolver, const struct vp_tick *tick,
@@ -242,7 +242,7 @@ static struct space_slot space_of_page(struct vp_resolver *resolver, const struc
 	return *resolve_space_of(resolver, slot->vm, true, pid, tick->time);
 }
 
-/* Makes the context of a sample, and notes in the slot how long it is good. */
+/* Makes the context of a sample, with the times for which it is valid. */
 static void find_context(struct vp_resolver *resolver, const struct vp_tick *tick,
 			 struct context_slot *slot)
 {
@@ -273,14 +273,14 @@ static void find_context(struct vp_resolver *resolver, const struct vp_tick *tic
 
 	if ((!guest || by_memory) && tick->comm != VP_NONE)
 		context.process = comm_text(resolver, tick->comm);
-	/* A root that no process has is the kernel's own, as its idle loop and its threads use it,
-	 * or that of a process on its way out. */
+	/* A CR3 of no process is used by the kernel's idle loop and threads, or by an exiting
+	 * process. */
 	if (guest && !by_memory && kernel && space.space == VP_NAMES_NO_SPACE && names)
 		context.process = vp_frames_text(resolver->setup.frames, "[kernel]");
 	context.hidden = resolve_is_hidden(resolver, tick, &context);
 	slot->from = space.from;
 	slot->to = space.to;
-	/* Another process may have code at that page at another time. */
+	/* Another process may have code at that page at other times. */
 	if (slot->page && names) {
 		uint64_t from, to;
 		vp_naming_period(vp_naming_machine(resolver->setup.naming, slot->vm), tick->time,
@@ -326,7 +326,8 @@ uint32_t vp_resolver_context_for(struct vp_resolver *resolver, const struct vp_t
 		if (guest->flags & VP_AT_INTERRUPT && tick->mode == VP_MODE_GUEST_USER)
 			wanted.page = tick->sample->ip >> 12;
 	}
-	/* A root's low bits are mostly zero: the product's high bits depend on all of them. */
+	/* The low bits of a CR3 are mostly zero: the high bits of the product depend on all
+	 * bits. */
 	uint64_t hash = (wanted.id ^ wanted.root ^ wanted.page ^ (uint64_t)wanted.vm << 56 ^
 			 (uint64_t)wanted.vcpu << 48 ^ (uint64_t)wanted.comm << 32 ^
 			 (uint64_t)part << 8 ^ wanted.mode) *
@@ -347,7 +348,7 @@ uint32_t vp_resolver_context_for(struct vp_resolver *resolver, const struct vp_t
 	return slot->context;
 }
 
-/* Name of an address without a function; 0 in a guest is one that was blanked out. */
+/* Name of an address without a function; 0 in a guest was blanked out. */
 static uint32_t unnamed_text(struct vp_resolver *resolver, const struct vp_name *name, uint64_t ip,
 			     bool guest)
 {
@@ -378,8 +379,7 @@ bool vp_resolver_is_full(const struct vp_resolver *resolver)
 	return resolver->unnamed.count >= VP_RESOLVER_UNNAMED;
 }
 
-/* The text of a string that lives as long as the names do: known by its address after the first
- * time. */
+/* Number of a string that lives as long as the names: cached by its address. */
 static uint32_t lasting_text(struct vp_resolver *resolver, const char *text)
 {
 	const uint32_t *known = vp_map_find(&resolver->text_of_address, (uintptr_t)text);
@@ -392,7 +392,7 @@ static uint32_t lasting_text(struct vp_resolver *resolver, const char *text)
 	return number;
 }
 
-/* The frame of an address whose name was looked for. */
+/* The frame of an address after its lookup. */
 static uint32_t frame_of_name(struct vp_resolver *resolver, const struct context *context,
 			      const struct vp_name *name, uint64_t ip)
 {
@@ -410,7 +410,7 @@ static uint32_t frame_of_name(struct vp_resolver *resolver, const struct context
 	return vp_frames_add(resolver->setup.frames, &frame);
 }
 
-/* Code that was replaced in the same process has another name at another time. */
+/* Code may be replaced by other code in the same process. */
 struct vp_named_range vp_resolver_range(struct vp_resolver *resolver, uint32_t number, uint64_t ip,
 					uint64_t time)
 {
@@ -448,7 +448,7 @@ bool vp_resolver_is_guest(const struct vp_resolver *resolver, uint32_t context)
 	return about->vm != VP_NONE;
 }
 
-/* False: there is not so much memory; the resolver's cache is as it was. */
+/* False: out of memory; the cache is unchanged. */
 static bool cache_new(struct vp_resolver *resolver, unsigned bits)
 {
 	struct frame_set *cache = vp_alloc_large(sizeof(*cache) << bits);
@@ -461,14 +461,14 @@ static bool cache_new(struct vp_resolver *resolver, unsigned bits)
 	return true;
 }
 
-/* Nothing is pending when this is called: the cache may be replaced. */
+/* Must not be called while samples are pending: the cache may be replaced. */
 static void cache_adapt(struct vp_resolver *resolver)
 {
 	bool small = resolver->evictions > resolver->lookups >> EVICTION_BITS;
 	unsigned bits = resolver->cache_bits < CACHE_BITS_USUAL ? CACHE_BITS_USUAL : CACHE_BITS_MAX;
 
 	resolver->lookups = resolver->evictions = 0;
-	/* Without the memory it goes on as it is: slower. */
+	/* out of memory: continue with the present size */
 	if (small && resolver->cache_bits < CACHE_BITS_MAX)
 		(void)cache_new(resolver, bits);
 }

@@ -46,7 +46,7 @@ static void push(struct vp_stack *stack, uint32_t frame, struct vp_frame_address
 	stack->frames[stack->count++] = frame;
 }
 
-/* The variant of `tick` for another side of the same thread. */
+/* `tick` with the mode of the other side of the same thread. */
 static struct vp_tick with_mode(const struct vp_tick *tick, uint32_t mode)
 {
 	struct vp_tick other = *tick;
@@ -55,8 +55,8 @@ static struct vp_tick with_mode(const struct vp_tick *tick, uint32_t mode)
 	return other;
 }
 
-/* Pushes addresses of `tick`'s side, which come innermost first. `calls`: all but the first are
- * return addresses, whose calls are before them. */
+/* Pushes addresses of `tick`'s side, which are innermost first. `calls`: all except the first are
+ * return addresses, so the call is before them. */
 static void push_frames(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
 			const uint64_t *ips, uint32_t count, bool calls, struct vp_stack *stack)
 {
@@ -103,8 +103,8 @@ static void push_guest_user(struct vp_stacks *stacks, const struct vp_tick *tick
 	push_frames(stacks, &user, part, walk->ips, walk->count, true, stack);
 }
 
-/* For the guest kernel: the function that was hit, preceded by the user space that the task came
- * from, without a chain between them. */
+/* For the guest kernel: the sampled function, preceded by the user space from which the kernel was
+ * entered, without frames in between. */
 static void push_behind_kernel(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
 			       struct vp_stack *stack)
 {
@@ -119,10 +119,8 @@ static void push_behind_kernel(struct vp_stacks *stacks, const struct vp_tick *t
 	push_frames(stacks, tick, part, &ip, 1, false, stack);
 }
 
-/*
- * The guest kernel's frames, and before them those of the user space that it was entered from: what
- * lies at the top of the task's stack is believed only if the kernel's own chain leads to it.
- */
+/* The guest kernel's frames, preceded by those of the user space from which it was entered: the top
+ * of the task's stack is used only if the kernel's stack leads to it. */
 static void push_guest_kernel(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
 			      struct vp_stack *stack)
 {
@@ -159,7 +157,7 @@ static void push_guest(struct vp_stacks *stacks, const struct vp_tick *tick, uin
 		push_guest_user(stacks, tick, part, stack);
 }
 
-/* Stands between the frames of a guest and those of the host that works for it. */
+/* Frame between those of a guest and those of the host that works for it. */
 static uint32_t boundary_frame(struct vp_stacks *stacks, uint32_t below)
 {
 	const struct vp_frame *frame = &stacks->frames->at.at[below];
@@ -175,7 +173,7 @@ static uint32_t boundary_frame(struct vp_stacks *stacks, uint32_t below)
 	return vp_frames_add(stacks->frames, &boundary);
 }
 
-/* The guest's frames of a vCPU that the host is at work for. */
+/* The guest frames of a vCPU for which the host is working. */
 static void push_guest_of_vcpu(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
 			       struct vp_stack *stack)
 {
@@ -249,7 +247,7 @@ bool vp_stacks_make(struct vp_stacks *stacks, const struct vp_tick *tick, uint32
 		return false;
 	if (tick->chain)
 		push_all(stacks, tick, part, stack);
-	/* The hit frame is counted, whatever the walks were of. */
+	/* The sampled frame is always counted. */
 	if (!stack->count || stack->frames[stack->count - 1] != hit)
 		push(stack, hit, address);
 	return true;

@@ -7,9 +7,11 @@
 #include "base/macros.h"
 
 enum {
-	/* Sets, as powers of two: few for a small recording, then as many as most need (8 MB), then
-	 * the most (32 MB). There are more when more than one look-up in 1 << EVICTION_BITS of a
-	 * window takes another's slot. */
+	/*
+	 * Sets, as powers of two: few for a small recording, then sufficient for most (8 MB), then
+	 * the maximum (32 MB). The number grows when more than one lookup in 1 << EVICTION_BITS of
+	 * a window evicts a slot.
+	 */
 	BITS_FIRST = 10,
 	BITS_USUAL = 17,
 	BITS_MAX = 19,
@@ -17,7 +19,7 @@ enum {
 	EVICTION_WINDOW = 1 << 14,
 };
 
-/* A range of addresses of one function, in one line of code, and what was counted there. */
+/* A range of addresses of one function in a 64-byte line, with its counts. */
 struct slot {
 	uint64_t start;
 	uint32_t context;
@@ -26,7 +28,7 @@ struct slot {
 	uint8_t size; /* 0: the slot is free */
 } __attribute__((packed));
 
-/* The slots of one hash: as many as a line of the processor's cache holds. */
+/* Slots per hash: as many as fit into a cache line of the processor. */
 enum { SLOTS = 3 };
 struct vp_tally_set {
 	struct slot slots[SLOTS];
@@ -55,7 +57,7 @@ static void drain(struct vp_tally *tally)
 		}
 }
 
-/* False: there is not so much memory; the tally is as it was. */
+/* False: out of memory; the tally is unchanged. */
 static bool make_sets(struct vp_tally *tally, unsigned bits)
 {
 	struct vp_tally_set *sets = vp_alloc_large(sizeof(*sets) << bits);
@@ -83,7 +85,7 @@ void vp_tally_deinit(struct vp_tally *tally)
 	tally->sets = NULL;
 }
 
-/* Finds the name of an address that no slot has; it gets the first one. */
+/* Looks up the name of an address without a slot; it gets the first one. */
 static VP_NOINLINE void tally_miss(struct vp_tally *tally, const struct vp_tally_sample *sample)
 {
 	struct slot *slots = sample->set->slots, *last = &slots[SLOTS - 1];
@@ -110,21 +112,21 @@ static VP_NOINLINE void tally_miss(struct vp_tally *tally, const struct vp_tally
 				 .size = (uint8_t)(left < in_line ? left : in_line)};
 }
 
-/* The slot's number is not large enough for both. */
+/* The counter would overflow: moves the count to the totals. */
 static VP_NOINLINE void tally_spill(struct vp_tally *tally, const struct vp_tally_sample *sample,
 				    const struct slot *slot)
 {
 	count(tally, slot->context, slot->code, sample->weight);
 }
 
-/* Nothing waits when this is called: the sets may be replaced. */
+/* Must not be called while samples are waiting: the sets may be replaced. */
 static void tally_adapt(struct vp_tally *tally)
 {
 	bool few = tally->evictions > tally->lookups >> EVICTION_BITS;
 	unsigned bits = tally->bits < BITS_USUAL ? BITS_USUAL : BITS_MAX;
 
 	tally->lookups = tally->evictions = 0;
-	/* Without the memory it goes on as it is: slower. */
+	/* out of memory: continue with the present size */
 	if (few && tally->bits < BITS_MAX)
 		(void)make_sets(tally, bits);
 }
@@ -135,7 +137,7 @@ void vp_tally_flush(struct vp_tally *tally)
 		const struct vp_tally_sample *sample = &tally->waiting[i];
 		struct slot *slots = sample->set->slots;
 		unsigned hit = 0;
-		/* Without branches: which slot it is cannot be foreseen. */
+		/* Without branches: the matching slot is not predictable. */
 		for (unsigned j = 0; j < SLOTS; j++)
 			hit |= (unsigned)((slots[j].context == sample->context) &
 					  (sample->ip - slots[j].start < slots[j].size))

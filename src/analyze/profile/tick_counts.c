@@ -16,7 +16,7 @@ void vp_pass_counts_add(struct vp_pass_counts *counts, const struct vp_tick *tic
 		      (VP_HAS_AS_ROOT | VP_HIDDEN | VP_BY_MEMORY | VP_AT_INTERRUPT)))
 			counts->no_root += tick->weight;
 	}
-	/* All samples have their flags first. */
+	/* flags are at the same offset in all samples */
 	if (tick->sample && tick->sample->flags & VP_LATE)
 		counts->late += n;
 }

@@ -18,18 +18,18 @@
 #include "timeline/guests.h"
 #include "timeline/timeline.h"
 
-/* Owner of the pCPU, as a number: 0 the host, then two for each vCPU and VM. */
+/* Number of the pCPU's owner: 0 the host, then two per vCPU and VM. */
 #define BY_HOST 0ULL
 #define BY_VCPU(vcpu) (1 + 2ULL * (vcpu))
 #define BY_VM(vm) (2 + 2ULL * (vm))
 
-/* State that is the same for every sample of a vCPU, and the last blank's frame and reason: usually
- * the next one has them too. */
+/* Data shared by all samples of a vCPU, and frame and exit reason of the last blank, which the next
+ * one usually has, too. */
 struct shown_vcpu {
 	bool known, shown;
 	uint32_t part;
 	uint64_t thief;
-	uint32_t frame; /* of `thief`; VP_NONE: not known, or not shown */
+	uint32_t frame; /* of `thief`; VP_NONE: unknown, or hidden */
 	uint32_t reason_frame, reason;
 	struct vp_exit exit; /* of `reason` */
 };
@@ -41,7 +41,7 @@ struct guest_view {
 
 #define IDLE ((1ULL << 40) - 1)
 
-/* Looks up what is the same for every tick of the vCPU. */
+/* Computes the data shared by all ticks of the vCPU. */
 static void view_guest_add_vcpu(struct guest_view *view, struct vp_flow *flow, uint32_t number)
 {
 	const struct vp_vcpu_state *vcpu = &flow->timeline->guests.vcpus.at[number];
@@ -54,7 +54,7 @@ static void view_guest_add_vcpu(struct guest_view *view, struct vp_flow *flow, u
 		known->part = vp_flow_part(flow, vcpu->vm, number);
 }
 
-/* The vCPU if this tick of it is shown, else NULL. */
+/* The vCPU if this tick of it is shown, otherwise NULL. */
 static struct shown_vcpu *shown_at(struct guest_view *view, struct vp_flow *flow, uint32_t number,
 				   const struct vp_vcpu_state *vcpu, uint64_t time)
 {
@@ -63,7 +63,7 @@ static struct shown_vcpu *shown_at(struct guest_view *view, struct vp_flow *flow
 	while (view->vcpus.count <= number)
 		vp_vec_push(&view->vcpus, (struct shown_vcpu){0});
 	struct shown_vcpu *known = &view->vcpus.at[number];
-	/* The part is made at the first tick that is shown, not before. */
+	/* The part is created at the first shown tick. */
 	if (vm->end && time > vm->end)
 		return NULL;
 	if (!known->known)
@@ -136,7 +136,8 @@ static void count_blank(struct guest_view *view, struct vp_flow *flow, uint32_t 
 {
 	const struct vp_vcpu_state *vcpu = &flow->timeline->guests.vcpus.at[number];
 	struct vp_profile_part *whole = &flow->totals.parts.at[shown->part];
-	/* In its VMM's user space the vCPU's thread is at work, whatever its last exit was. */
+	/* While the vCPU thread is in its VMM's user space it is working, whatever its last
+	 * exit. */
 	bool in_vmm = tick->vcpu == number && tick->sample->id == VP_ID_host_sample;
 	bool idle = vp_vcpu_is_idle(vcpu) && !in_vmm;
 	uint64_t thief = idle ? IDLE : thief_of(vcpu, number, tick);
@@ -176,7 +177,7 @@ static void guest_tick(void *state, struct vp_flow *flow, const struct vp_tick *
 {
 	if (tick->pcpu == VP_NONE)
 		return;
-	if (tick->of_vcpu) { /* what others did meanwhile is not known */
+	if (tick->of_vcpu) { /* the state of other vCPUs is unknown */
 		count_vcpu(state, flow, tick->vcpu, tick);
 		return;
 	}

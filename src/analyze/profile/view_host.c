@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* View host: what each pCPU did, every tick once; a guest is one row. */
+/* View host: activity of each pCPU, every tick once; a guest is one row. */
 #include "analyze/common/filter.h"
 #include "analyze/profile/flow.h"
 #include "analyze/profile/frame.h"
@@ -13,7 +13,7 @@
 #define UNSEEN (VP_NONE - 1)
 
 struct host_view {
-	VP_VEC(uint32_t) frames; /* by vCPU: its VM's frame; VP_NONE: not shown */
+	VP_VEC(uint32_t) frames; /* by vCPU: frame of its VM; VP_NONE: hidden */
 };
 
 /* Frame of a VM's (or, with that column, a vCPU's) guest-mode samples. */
