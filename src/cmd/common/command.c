@@ -18,8 +18,8 @@
 #include "cmd/common/options.h"
 
 static volatile sig_atomic_t stop_wanted, snapshot_wanted;
-static struct rlimit files_before; /* the limit of open descriptors … */
-static bool files_raised;          /* … until it was raised */
+static struct rlimit files_before; /* original limit of open descriptors, … */
+static bool files_raised;          /* … if it was raised */
 static mode_t users_umask;
 static bool has_own_umask;
 
@@ -38,12 +38,12 @@ void vp_command_catch_signals(void)
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	/* nohup has it ignored. */
+	/* ignored under nohup */
 	struct sigaction before;
 	if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN)
 		sigaction(SIGHUP, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	/* The end of COMMAND, too, cuts a wait short. */
+	/* The end of COMMAND also interrupts waits. */
 	action.sa_handler = on_child;
 	sigaction(SIGCHLD, &action, NULL);
 }
@@ -87,7 +87,7 @@ void vp_command_raise_file_limit(void)
 	files_raised = true;
 }
 
-/* Waits for a byte and becomes the command: nothing else is done in between, since it counts as the
+/* Waits for a byte and becomes the command; nothing else in between, because it would count as the
  * command's. */
 static noreturn void become(const char **argv, int go, int result)
 {
@@ -113,7 +113,7 @@ static bool is_executable(const char *path)
 	return !stat(path, &status) && S_ISREG(status.st_mode) && !access(path, X_OK);
 }
 
-/* As execvp(3) looks for it: a name without a slash in the folders of PATH. */
+/* Searches as execvp(3): a name without a slash in the folders of PATH. */
 static struct vp_error *expect_program(const char *name)
 {
 	const char *path = getenv("PATH");
@@ -137,7 +137,7 @@ static struct vp_error *expect_program(const char *name)
 struct vp_error *vp_command_prepare(const struct vp_texts *words, struct vp_command *ret)
 {
 	VP_AUTO_FREE const char **argv =
-	    vp_alloc((words->count + 1) * sizeof(*argv)); /* a NULL after the last */
+	    vp_alloc((words->count + 1) * sizeof(*argv)); /* NULL-terminated */
 	int go[2], result[2];
 
 	VP_TRY(expect_program(words->at[0]));
@@ -169,7 +169,8 @@ struct vp_error *vp_command_go(struct vp_command *command)
 	if (vp_write(command->go, "", 1) != 1)
 		errnum = errno;
 	close(command->go);
-	(void)!vp_read(command->result, &errnum, sizeof(errnum)); /* the end: it is executed */
+	(void)!vp_read(command->result, &errnum,
+		       sizeof(errnum)); /* end of file: execution succeeded */
 	close(command->result);
 	return errnum ? vp_error_errno(errnum, "cannot run '%s'", command->name) : NULL;
 }

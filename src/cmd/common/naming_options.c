@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/vec.h"
 
-/* Splits each NAME=FILE at its first '='; the words are the caller's argv. */
+/* Splits each NAME=FILE at the first '=', in the caller's argv. */
 static struct vp_error *naming_options_take(const struct vp_texts *texts, const char *option,
 					    vp_naming_files *files)
 {

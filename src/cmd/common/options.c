@@ -21,7 +21,7 @@ static const struct vp_option *find_long(const struct vp_option *options, size_t
 	return NULL;
 }
 
-/* The error of an option that does not exist; it names those that are spelled like it. */
+/* The error for an unknown option, with spelling suggestions. */
 static struct vp_error *unknown_long(const struct vp_option *options, size_t n_options,
 				     const char *word, size_t size)
 {
@@ -75,7 +75,7 @@ bool vp_option_read_time(const char *text, uint64_t *ret_ns)
 		double ns;
 	} units[] = {{"", 1e9},   {"s", 1e9},  {"ms", 1e6},   {"us", 1e3},
 		     {"ns", 1.0}, {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}};
-	size_t size = strspn(text, "0123456789."); /* no hexadecimal, sign or exponent */
+	size_t size = strspn(text, "0123456789."); /* no hexadecimal numbers, signs or exponents */
 	VP_AUTO_FREE char *number = vp_strndup(text, size);
 	char *end;
 	double value = strtod(number, &end);
@@ -122,7 +122,7 @@ static struct vp_error *set_pages(const struct vp_option *option, const char *te
 	return NULL;
 }
 
-/* The values of the option before it in the table are those that it is about. */
+/* Applies to the last value of the preceding option in the table. */
 static struct vp_error *set_of_last(const struct vp_option *option, const char *text)
 {
 	const struct vp_texts *others = option[-1].value;
@@ -208,7 +208,7 @@ static struct vp_error *expect_attached(const struct parser *parser, const struc
 			      option->name, word);
 }
 
-/* Sets an option from the text that came with it, or from the next word. */
+/* Sets an option from its attached value, or from the next word. */
 static struct vp_error *options_take_value(struct parser *parser, const struct vp_option *option,
 					   const char *attached)
 {

@@ -10,7 +10,7 @@
 
 #include "base/io.h"
 
-static pid_t pager; /* 0: no pager runs */
+static pid_t pager; /* 0: none */
 
 static const char *pager_command(void)
 {
@@ -20,7 +20,7 @@ static const char *pager_command(void)
 	return command[0] && strcmp(command, "cat") != 0 ? command : NULL;
 }
 
-/* Its terminal is left as it was only if it ends by itself. */
+/* The pager restores its terminal only if it exits by itself. */
 static void wait_for_pager(void)
 {
 	int status;
@@ -36,7 +36,7 @@ static void become_pager(const char *command, const int *ends)
 	dup2(ends[0], STDIN_FILENO);
 	close(ends[0]);
 	close(ends[1]);
-	setenv("LESS", "FRX", 0); /* ends by itself if all fits the screen */
+	setenv("LESS", "FRX", 0); /* exits at once if everything fits on the screen */
 	execl("/bin/sh", "sh", "-c", command, (char *)NULL);
 	_exit(127);
 }

@@ -25,7 +25,7 @@ static const struct vp_verb *find_verb(const struct vp_program *program, const c
 	return NULL;
 }
 
-/* The verbs of a group that the program has. */
+/* Prints the commands of a group that the program has. */
 static void help_group(const struct vp_program *program, const char *title,
 		       const char *const *names, FILE *out)
 {
@@ -60,7 +60,7 @@ static void help(const struct vp_program *program, FILE *out)
 		help_group(program, groups[i].title, groups[i].names, out);
 }
 
-/* Declared in base/alloc.h: no part of vperf can go on without memory. */
+/* Declared in base/alloc.h: vperf cannot continue without memory. */
 void vp_alloc_failed(void)
 {
 	static const char message[] = "vperf: out of memory\n";
@@ -71,13 +71,13 @@ void vp_alloc_failed(void)
 	_exit(VP_ERROR_FAILURE);
 }
 
-/* Output that could not be written is an error. */
+/* Failed output is an error. */
 static int flushed(int status)
 {
 	return (fflush(stdout) || ferror(stdout)) && !status ? 1 : status;
 }
 
-/* The exit status of a word that is no verb. */
+/* The exit status for an unknown command. */
 static int unknown_word(const struct vp_program *program, const char *word)
 {
 	struct vp_nearest nearest;
@@ -92,8 +92,8 @@ static int unknown_word(const struct vp_program *program, const char *word)
 	return VP_ERROR_USAGE;
 }
 
-/* "vperf help", and "vperf help VERB", which is "vperf VERB --help". A verb may have a second word,
- * as "stat report" has. */
+/* "vperf help", and "vperf help COMMAND", which is "vperf COMMAND --help". A command may have a
+ * second word, such as "stat report". */
 static int show_help(const struct vp_program *program, const char *name, const char *second)
 {
 	char *words[] = {(char *)name, "--help", NULL, NULL};

@@ -19,7 +19,7 @@ static bool is_usable(const struct vp_kept *kept)
 	return kept->kind == VP_KEPT_RECORDING && !kept->problem && kept->end > kept->start;
 }
 
-/* CLOCK_REALTIME of the first recording's start and the last one's end. */
+/* Start of the first recording and end of the last one, CLOCK_REALTIME. */
 static struct vp_error *store_reach(const char *store, const vp_history *history, uint64_t *first,
 				    uint64_t *last)
 {
@@ -52,7 +52,7 @@ static void add_part(const struct vp_kept *kept, uint64_t from, uint64_t to,
 {
 	struct vp_window window = window_in(kept, from, to);
 
-	/* A recording begins before the last one ends. */
+	/* A recording starts before the previous one ends. */
 	if (*before && vp_kept_is_same_boot(*before, kept) && window.from < (*before)->end)
 		window.from = (*before)->end;
 	if (window.to <= window.from)
@@ -106,7 +106,7 @@ static void say_choice(const vp_account_parts *parts, const struct vp_account_pa
 	vp_verb_say("--store", sentence);
 }
 
-/* Takes the part that is the longest. */
+/* Chooses the longest part. */
 static void choose_part(struct vp_store_options *options, const vp_account_parts *parts,
 			bool has_time)
 {

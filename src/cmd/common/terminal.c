@@ -12,10 +12,10 @@
 #include "base/io.h"
 #include "base/macros.h"
 
-#define ENTER "\033[?1049h\033[?25l" /* the other screen, no cursor */
+#define ENTER "\033[?1049h\033[?25l" /* alternate screen, hidden cursor */
 #define LEAVE "\033[m\033[?25h\033[?1049l"
 
-/* Only what a signal handler may use: it puts the terminal back. */
+/* Used by a signal handler, which restores the terminal. */
 static struct termios before;
 static volatile sig_atomic_t is_begun, has_keys, is_changed;
 
@@ -56,7 +56,7 @@ static void on_end(int signal)
 {
 	if (is_begun)
 		terminal_leave();
-	raise(signal); /* the handler is reset: as if there had been none */
+	raise(signal); /* with the default action: the handler was reset */
 }
 
 static void on_continue(int signal)
@@ -135,7 +135,7 @@ bool vp_terminal_changed(void)
 	return changed;
 }
 
-/* Each line takes the place of the one before, without a flicker. */
+/* Each line overwrites the previous one, without flicker. */
 void vp_terminal_show(const struct vp_buffer *lines, struct vp_buffer *out)
 {
 	const char *at = lines->bytes, *end = lines->bytes + lines->size;

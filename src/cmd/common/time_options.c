@@ -12,7 +12,7 @@
 enum { SECOND_DIGITS = 9, DAY = 86400 };
 #define SECOND 1000000000ULL
 
-/* Parses seconds of the host's clock, such as "12.5"; false if `text` is something else. */
+/* Parses seconds of the host's clock, such as "12.5"; false: malformed. */
 static bool read_time(const char *text, const char *end, uint64_t *ret)
 {
 	uint64_t ns = 0, whole = 0;
@@ -45,7 +45,7 @@ static bool read_time(const char *text, const char *end, uint64_t *ret)
 	return true;
 }
 
-/* Ends of words such as "05.25": the fraction of a second, ns. */
+/* Parses the end of words such as "05.25": the fraction of a second, ns. */
 static bool read_fraction(const char *text, uint64_t *ret)
 {
 	uint64_t ns;
@@ -77,7 +77,7 @@ static bool read_time_of_day(const char *text, struct tm day, uint64_t *ret)
 	return true;
 }
 
-/* Parses a time zone such as "Z" or "+01:00" to seconds; false if it is not one. */
+/* Parses a time zone such as "Z" or "+01:00" to seconds; false: malformed. */
 static bool read_zone(const char *text, int64_t *ret)
 {
 	int hours, minutes, used = 0;
@@ -93,7 +93,7 @@ static bool read_zone(const char *text, int64_t *ret)
 	return true;
 }
 
-/* RFC 3339, "2026-11-25T16:49:05.25Z"; without a zone in the reader's. As CLOCK_REALTIME. */
+/* RFC 3339, "2026-11-25T16:49:05.25Z"; without a zone in the reader's. Result: CLOCK_REALTIME. */
 static bool time_options_read_date(const char *text, uint64_t *ret)
 {
 	struct tm date = {0};
@@ -123,8 +123,8 @@ static bool time_options_read_date(const char *text, uint64_t *ret)
 	return true;
 }
 
-/* From CLOCK_REALTIME to the recording's clock; a time of day is of the day that is nearest, of two
- * the later one: a recording has nothing from before its start. */
+/* Converts CLOCK_REALTIME to the recording's clock. A time of day belongs to the nearest day; of
+ * two, the later one, because a recording has nothing before its start. */
 static bool to_monotonic(const struct vp_recording *about, uint64_t realtime, bool of_day,
 			 uint64_t *ret)
 {
@@ -236,7 +236,7 @@ struct vp_error *vp_time_option_of_store(const char *text, uint64_t first, uint6
 		return vp_error_usage("option --time: with --store, expected FROM,TO as times of "
 				      "day or RFC 3339 times, such as 16:49:05,16:50, not '%s'",
 				      text);
-	/* Both were the latest before the end: TO may be after that. */
+	/* Both were the latest times before the end: TO may be later. */
 	if (*to < *from && is_time_of_day(comma + 1))
 		*to += DAY * SECOND;
 	if (*from > *to)

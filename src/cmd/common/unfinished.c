@@ -19,7 +19,7 @@ static char *unfinished; /* a path, or NULL */
 static sigset_t ends;
 static pthread_barrier_t started;
 
-/* Other threads may still write into a directory. */
+/* Retries, because other threads may still write to the directory. */
 static void remove_all(const char *path)
 {
 	struct stat status;
@@ -28,7 +28,7 @@ static void remove_all(const char *path)
 		vp_file_remove_all(path);
 }
 
-/* Ends the program as the signal does without this thread. */
+/* Ends the program like the signal's default action. */
 static void *wait_for_signal(void *context)
 {
 	struct timespec until;
@@ -38,8 +38,8 @@ static void *wait_for_signal(void *context)
 	pthread_barrier_wait(&started);
 	if (sigwait(&ends, &number))
 		return NULL;
-	/* Without an end: nothing becomes complete any more. If an output cannot be created for
-	 * long, as a pipe without a reader, there is nothing to remove. */
+	/* No timeout is needed: output cannot become complete any more. If opening the output
+	 * blocks, for example a pipe without a reader, there is nothing to remove. */
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += PATIENCE_S;
 	if (!pthread_mutex_timedlock(&lock, &until) && unfinished)
@@ -52,7 +52,7 @@ static void *wait_for_signal(void *context)
 	return NULL;
 }
 
-/* Signals that are ignored, as by nohup, stay so. */
+/* Ignored signals, as under nohup, stay ignored. */
 static void choose_signals(void)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
@@ -64,8 +64,7 @@ static void choose_signals(void)
 			sigaddset(&ends, numbers[i]);
 }
 
-/* The thread only waits when this returns: a fork while it starts could copy locks that it holds.
- */
+/* Returns when the thread is waiting: a fork during its start could copy locks that it holds. */
 static void start_waiting(void)
 {
 	static bool is_waiting;
@@ -99,7 +98,7 @@ void vp_unfinished_begin(const char *path)
 
 void vp_unfinished_end(void)
 {
-	pthread_mutex_trylock(&lock); /* it may be held */
+	pthread_mutex_trylock(&lock); /* another thread may hold it */
 	free(unfinished);
 	unfinished = NULL;
 	pthread_mutex_unlock(&lock);

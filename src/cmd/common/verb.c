@@ -12,7 +12,7 @@
 #include "base/vec.h"
 #include "cmd/common/pager.h"
 
-static bool may_page; /* what is printed goes through a pager */
+static bool may_page; /* output may go through a pager */
 
 static void print_help(const struct vp_verb *verb, const struct vp_option *options,
 		       size_t n_options)
@@ -47,7 +47,7 @@ static int verb_fail(const struct vp_verb *verb, struct vp_error *error)
 	return status;
 }
 
-/* Verbs that print an answer once, which may be long. */
+/* Commands with a single, possibly long output. */
 static bool is_paged(const char *name)
 {
 	static const char *const names[] = {"report",   "account", "steal",    "exits", "diagnose",
@@ -95,7 +95,7 @@ struct vp_error *vp_verb_print(const struct vp_buffer *text)
 {
 	if (may_page)
 		vp_pager_begin();
-	/* stdio takes a signal for an error. */
+	/* stdio reports an interrupted write as an error */
 	bool written = !fflush(stdout) && !vp_fd_write_all(STDOUT_FILENO, text->bytes, text->size);
 
 	return written ? NULL : vp_error_new("cannot write to standard output");

@@ -56,7 +56,7 @@ struct cost {
 	uint64_t cpu_ns, memory;
 };
 
-/* Adds those of a process that runs. */
+/* Adds the cost of a running process. */
 static void add_process(pid_t process, struct cost *cost)
 {
 	unsigned long user = 0, system = 0, resident = 0;
@@ -68,7 +68,7 @@ static void add_process(pid_t process, struct cost *cost)
 	VP_AUTO_FCLOSE FILE *file = fopen(path, "re");
 	size_t size = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
 	text[size] = 0;
-	/* Its name, in brackets, may have anything in it. */
+	/* Its name, in parentheses, may contain any characters. */
 	const char *fields = strrchr(text, ')');
 	if (!fields || sscanf(fields,
 			      ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d "
@@ -79,7 +79,7 @@ static void add_process(pid_t process, struct cost *cost)
 	cost->memory += resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The cost of vperfd and all that it runs. Ticks are rounded down: the sum must not fall. */
+/* The cost of vperfd and its child processes. Ticks are rounded down: the sum must not decrease. */
 static struct cost total_cost(struct vperfd *daemon)
 {
 	struct cost own = {0}, cost = {usage_ns(RUSAGE_SELF) + usage_ns(RUSAGE_CHILDREN), 0};

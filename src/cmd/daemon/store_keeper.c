@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The store's limits: sizes, ages, room on the disk. */
+/* Limits of the store: sizes, ages, free disk space. */
 #include <inttypes.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -16,9 +16,9 @@
 #include "store/kept_findings.h"
 #include "store/retention.h"
 
-/* How often the whole store is read, also without an occasion. */
+/* Maximum interval of reading the whole store. */
 #define REREAD_NS 60000000000ULL
-/* Growth until the next look, as long as it is not known. */
+/* Assumed growth between checks, until it is known. */
 #define GROWTH_LEAST (256ULL << 10)
 
 static uint64_t free_bytes(const char *path)
@@ -78,7 +78,7 @@ static void say_full(struct vperfd *daemon, enum vp_removal why)
 	daemon->said_full = true;
 }
 
-/* Removes one; false: all are within the limits, or may not go. */
+/* Removes one entry; false: the store is within its limits, or nothing may be removed. */
 static bool remove_one(struct vperfd *daemon, const struct vp_retention *limits, uint64_t more)
 {
 	enum vp_removal why;
@@ -97,7 +97,7 @@ static bool remove_one(struct vperfd *daemon, const struct vp_retention *limits,
 	return !error;
 }
 
-/* The most that was written between two looks, which may happen again. */
+/* The largest growth between two checks so far, which may happen again. */
 static uint64_t growth_of(struct vperfd *daemon, uint64_t bytes)
 {
 	if (daemon->bytes_then && bytes > daemon->bytes_then &&

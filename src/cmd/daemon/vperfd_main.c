@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperfd: records all the time, keeps the last days, and keeps more of the moments in which a rule
- * of 'vperf diagnose' holds. It runs 'vperf record' and its like, and loads no BPF programs
- * itself. */
+/* vperfd: records continuously, keeps the last days, and keeps more of the moments with findings.
+ * It runs 'vperf record' and similar commands, and loads no BPF programs itself. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -61,7 +60,7 @@ static void on_reload(int signal)
 	reload_wanted = 1;
 }
 
-/* Cuts a wait short. */
+/* Interrupts waits. */
 static void on_child_end(int signal)
 {
 }
@@ -98,7 +97,7 @@ static bool recorder_has_ended(void *context, pid_t recorder)
 	return vp_child_has_ended(recorder);
 }
 
-/* A recording gets its name when its recorder has begun. */
+/* A recording gets its name when its recorder has started. */
 static bool is_recorded(void *context, const char *path)
 {
 	VP_AUTO_FREE char *file = vp_format("%s/recording", path);
@@ -164,8 +163,7 @@ static void apply_config(struct vperfd *daemon)
 	daemon->rotation.rotate_bytes = daemon->config.rotate_bytes;
 }
 
-/* A configuration with errors changes nothing. The rest, which only a restart
- * can change, stays. */
+/* A configuration with errors changes nothing. Settings that require a restart stay. */
 static void reload(struct vperfd *daemon)
 {
 	struct vp_daemon_config config;
@@ -267,7 +265,7 @@ static struct vp_error *start(struct vperfd *daemon)
 	VP_TRY(find_vperf(daemon));
 	umask(077);
 	VP_TRY(lock_store(daemon));
-	/* Before there are signal handlers and other processes. */
+	/* Before there are signal handlers and child processes. */
 	VP_TRY(vperfd_serve(daemon));
 	catch_signals();
 	apply_config(daemon);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The open recording's account, its rules, and what they cause. */
+/* Follows the accounting of the open recording, evaluates rules, and starts what they trigger. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -28,7 +28,7 @@
 #include "store/kept_findings.h"
 
 #define SECOND 1000000000ULL
-/* Time after which a flight recorder that failed is started again. */
+/* Time after which a failed flight recorder is restarted. */
 #define FLIGHT_RETRY_NS (30 * SECOND)
 
 static void watch_take(void *context, const struct vp_record_header *record)
@@ -71,7 +71,7 @@ static const char *name_of(const char *path)
 	return slash ? slash + 1 : "";
 }
 
-/* The flight recorder starts from nothing: what another one left is not of now. */
+/* The flight recorder starts empty: remains of an earlier one are removed. */
 static void start_flight(struct vperfd *daemon, uint64_t now)
 {
 	struct vp_daemon_words words;
@@ -112,7 +112,7 @@ static void forget_job(struct vperfd_job *job)
 	*job = (struct vperfd_job){.output = -1};
 }
 
-/* 'vperf snapshot' has printed the snapshot's directory, which gets its name in the store. */
+/* 'vperf snapshot' has printed the snapshot's directory, which is renamed in the store. */
 static void name_snapshot(struct vperfd *daemon)
 {
 	char text[4096];
@@ -155,7 +155,7 @@ static void start_job(struct vperfd *daemon, const struct vp_daemon_words *words
 	vperfd_reread_store(daemon);
 }
 
-/* One at a time: findings of the same moment share it. */
+/* One at a time: simultaneous findings share it. */
 static void start_snapshot(struct vperfd *daemon)
 {
 	struct vp_daemon_words words;
@@ -231,7 +231,7 @@ static bool is_counted(void *context, uint32_t id)
 	return false;
 }
 
-/* Accounts have VMs by their place in the list: it changes only between them. */
+/* Accounts refer to VMs by index: the list changes only between them. */
 static void end_rules(struct vperfd *daemon, uint64_t now)
 {
 	if (daemon->config.rules_ns)
@@ -253,7 +253,7 @@ void vperfd_watch(struct vperfd *daemon, uint64_t now)
 	vp_account_tail_read(&daemon->tail, now);
 	daemon->rules.grade = daemon->tail.grade;
 	daemon->rules.overcommit.pcpus = daemon->tail.pcpus;
-	/* Between two recordings there may be no records for a while: the VMs are not gone. */
+	/* Between two recordings there may be no records for a while: the VMs still exist. */
 	if (daemon->has_second)
 		vp_account_counters_add(&daemon->counters, &daemon->second);
 	vp_account_deinit(&daemon->second);

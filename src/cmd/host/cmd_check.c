@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf check: what this host can do for vperf. */
+/* vperf check: features available on this host. */
 #include <stdio.h>
 #include <string.h>
 
@@ -24,9 +24,9 @@ const struct vp_verb *vp_verb_check(void)
 
 struct check {
 	bool json;
-	bool lacks; /* something that is needed */
+	bool lacks; /* a required feature is missing */
 	size_t probes, missing;
-	struct vp_buffer names; /* of the missing ones */
+	struct vp_buffer names; /* of missing features */
 	struct vp_buffer absent, present;
 	const char *format;
 	struct vp_texts operands;
@@ -40,7 +40,7 @@ static void cmd_check_print_text(const struct vp_probe *probe, bool found, const
 		vp_buffer_printf(out, "     %-25s without it: %s\n", "", probe->cost);
 }
 
-/* Whether this host can be recorded, and what is missing. */
+/* Prints whether this host can be recorded, and what is missing. */
 static void put_verdict(const struct check *check, struct vp_buffer *out)
 {
 	vp_buffer_printf(out, "This host can%s be recorded", check->lacks ? "not" : "");

@@ -40,7 +40,7 @@ struct guests {
 	const char *format;
 	const struct vp_guest_access *access;
 	bool scan, json, csv, no_cache;
-	size_t unread; /* VMs that could not be looked into */
+	size_t unread; /* VMs that could not be read */
 };
 
 static struct vp_error *cmd_guests_ask(struct vp_guest_reader *reader, const char *request,
@@ -53,7 +53,7 @@ static struct vp_error *cmd_guests_ask(struct vp_guest_reader *reader, const cha
 	return done ? NULL : vp_error_new("reading guest memory timed out");
 }
 
-/* A scan is asked to go on until it has found the kernel, or has taken too long. */
+/* Repeats the scan until it has found the kernel, or has taken too long. */
 static struct vp_error *cmd_guests_find(const struct guests *guests, struct vp_guest_reader *reader,
 					const char *folder, struct vp_guest_answer *ret)
 {
@@ -116,7 +116,7 @@ static struct vp_error *inspect_guest(const struct guests *guests, void *lister,
 	return error;
 }
 
-/* Text of a guest's is going to be printed. */
+/* Cleans guest text before it is printed. */
 static void cmd_guests_clean(char **text)
 {
 	char *before = *text;
@@ -161,7 +161,7 @@ static struct vp_error *check_names(const struct guests *guests, const vp_vms *v
 	return vms->count ? NULL : vp_error_new("no VM is running");
 }
 
-/* Looks at all wanted VMs. */
+/* Reads all selected VMs. */
 static struct vp_error *cmd_guests_look_at_all(struct guests *guests, const vp_vms *vms,
 					       vp_guest_answers *answers)
 {

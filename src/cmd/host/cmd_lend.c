@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf lend: lends this host's counters to threads of a guest. */
+/* vperf lend: makes host counters available to threads of a guest. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ struct lend {
 
 enum { STEP_MS = 200 };
 
-/* At commas, but not those between the slashes of PMU/TERM,TERM/. */
+/* Splits at commas, except between the slashes of PMU/TERM,TERM/. */
 static void split_events(struct lend *lend)
 {
 	const char *begin = lend->events;
@@ -94,7 +94,7 @@ static void put_totals(const struct lend *lend, const struct vp_lender *lender,
 	vp_buffer_string(out, "\n");
 }
 
-/* Until the end of COMMAND, of the VM or of the agent, or a signal. */
+/* Until the end of COMMAND, the VM or the agent, or a signal. */
 static struct vp_error *cmd_lend_serve(struct lend *lend, const struct vp_vm *vm,
 				       struct vp_lender *lender, struct vp_command *command)
 {

@@ -17,7 +17,7 @@ const struct vp_verb *vp_verb_metrics(void)
 	return &verb;
 }
 
-/* The path of vperf-metrics; NULL: this program's own is not known. */
+/* The path of vperf-metrics; NULL: the path of this program is unknown. */
 static char *find_program(void)
 {
 	char own[4096];

@@ -50,19 +50,19 @@ struct record {
 	uint64_t frequency, period, pages, duration_ns, agent_port, agent_ns, agent_megabytes;
 	const char *output, *call_graph, *stat, *trace, *trace_guests, *compression, *interrupts,
 	    *account;
-	enum vp_account_grade grade; /* of --account, or the default */
-	unsigned level;              /* of --compression-level; 0: not given */
+	enum vp_account_grade grade; /* --account, or the default */
+	unsigned level;              /* --compression-level; 0: not given */
 	struct vp_record_events events;
-	unsigned sets, guest_sets; /* of --trace, of --trace-guests */
+	unsigned sets, guest_sets; /* --trace, --trace-guests */
 	struct vp_hypervisor_events *hypervisor_events;
 	struct vp_texts vms, command;
 	bool chains, no_agent, no_memory, no_symbols, no_samples, no_account, account_events,
 	    paravirtual;
-	enum vp_guest_interrupts at; /* of --interrupts */
+	enum vp_guest_interrupts at; /* --interrupts */
 	struct vp_record_flight flight;
 	struct vp_record_targets targets;
 	bool quiet, shared;
-	bool ignored_flag; /* what is asked for is done anyway */
+	bool ignored_flag; /* accepted for compatibility: done anyway */
 	int status;        /* of COMMAND */
 };
 
@@ -99,7 +99,7 @@ static struct vp_error *check_most(const char *option, uint64_t value, uint64_t 
 				    option, most, value);
 }
 
-/* Without SETS all that can be. */
+/* Without SETS: all available ones. */
 static struct vp_error *choose_sets(struct record *record)
 {
 	VP_TRY(vp_trace_sets_parse(record->trace, &record->sets));
@@ -166,7 +166,7 @@ static struct vp_error *choose_interrupts(struct record *record)
 							vp_hypervisor_here()->name);
 }
 
-/* The option, or NULL, that needs the time of every exit. */
+/* The option that requires timing of every exit, or NULL. */
 static const char *option_of_exact(const struct record *record)
 {
 	return record->account_events ? "--account-events" : record->stat ? "--stat" : NULL;
@@ -314,7 +314,7 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 
 	if (!record->no_samples)
 		vp_session_add(session, vp_instrument_profile(&profile));
-	/* These guests have no process or thread of this host. */
+	/* These guests have no process or thread on this host. */
 	if (!record->no_samples && plan.samples_guests_apart && !record->targets.pids &&
 	    !record->targets.tids)
 		vp_session_add(session, vp_instrument_guest_samples(&guest_samples));
@@ -410,8 +410,7 @@ static int run_record(int argc, char **argv)
 	    {0, "call-graph", VP_OPTION_TEXT, &record.call_graph, "MODE",
 	     "same as -g; MODE is fp (frame pointers for user space)"},
 	    VP_RECORD_TARGET_OPTIONS(&record.targets),
-	    {'a', "all-cpus", VP_OPTION_FLAG, &record.ignored_flag, NULL,
-	     NULL}, /* as it is anyway */
+	    {'a', "all-cpus", VP_OPTION_FLAG, &record.ignored_flag, NULL, NULL}, /* the default */
 	    {0, "no-samples", VP_OPTION_FLAG, &record.no_samples, NULL,
 	     "no samples: only vCPU accounting, --stat and --trace"},
 	    {0, "interrupts", VP_OPTION_MAYBE, &record.interrupts, "AT",
@@ -443,8 +442,7 @@ static int run_record(int argc, char **argv)
 	    {0, "", VP_OPTION_HEADING, NULL, NULL, "Guests"},
 	    {0, "vm", VP_OPTION_TEXTS, &record.vms, "NAME",
 	     "inspect only this VM's guest; can be repeated"},
-	    {0, "guest-memory", VP_OPTION_FLAG, &record.ignored_flag, NULL,
-	     NULL}, /* as it is anyway */
+	    {0, "guest-memory", VP_OPTION_FLAG, &record.ignored_flag, NULL, NULL}, /* the default */
 	    {0, "no-guest-memory", VP_OPTION_FLAG, &record.no_memory, NULL,
 	     "do not read guest memory: names only from agents and files"},
 	    {0, "no-agent", VP_OPTION_FLAG, &record.no_agent, NULL,
@@ -481,7 +479,7 @@ static int run_record(int argc, char **argv)
 	vp_record_events_deinit(&record.events);
 	vp_vec_deinit(&record.flight.conditions);
 	vp_record_targets_deinit(&record.targets);
-	/* A command that the user's Ctrl-C ended did not fail. */
+	/* A command ended by the user's Ctrl-C has not failed. */
 	return status ? status : record.status != 0 && !vp_command_stop_wanted();
 }
 

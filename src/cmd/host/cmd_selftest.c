@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf selftest: known work in a guest of its own, and whether vperf's reports have it. */
+/* vperf selftest: runs known work in its own guest, and compares it with vperf's reports. */
 #include <errno.h>
 #include <json-c/json.h>
 #include <sched.h>
@@ -45,7 +45,7 @@ struct selftest {
 	int status;
 };
 
-/* A reason for which no part of the test can run, or NULL. */
+/* A reason why no part of the test can run, or NULL. */
 static struct vp_error *expect_kvm_host(void)
 {
 	if (geteuid())
@@ -64,7 +64,7 @@ static struct vp_error *expect_kvm_host(void)
 	return NULL;
 }
 
-/* The pCPU of the guest: the last one that this process may use, or that of -C. */
+/* The pCPU of the guest: the last allowed one, or that of -C. */
 static struct vp_error *choose_pcpu(const char *word, int *ret)
 {
 	cpu_set_t may;
@@ -101,7 +101,7 @@ static char *cpuinfo_value(const char *name)
 	return value;
 }
 
-/* Facts of the host without names of machines, users or VMs. */
+/* Facts about the host, without names of machines, users or VMs. */
 struct host {
 	struct utsname kernel;
 	char *cpu, *microcode;
@@ -148,7 +148,7 @@ static bool is_private(struct json_object *probe)
 	       !strcmp(json_object_get_string(name), "running VMs");
 }
 
-/* The array of what `vperf check --json` has printed, and its size. */
+/* The array in the output of `vperf check --json`, and its size. */
 static struct json_object *probes_of(struct json_object *check, size_t *count)
 {
 	struct json_object *probes = NULL;
@@ -160,7 +160,7 @@ static struct json_object *probes_of(struct json_object *check, size_t *count)
 	return probes;
 }
 
-/* The probes of `vperf check`; without the one that names VMs. */
+/* The probes of `vperf check`, except the one that names VMs. */
 static void put_probes(const char *probes, struct vp_buffer *out)
 {
 	struct json_object *check = json_tokener_parse(probes), *name, *found, *detail;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf snapshot: has a flight recorder write what it remembers. */
+/* vperf snapshot: requests a snapshot from a flight recorder. */
 #include <stdio.h>
 
 #include "base/alloc.h"

@@ -128,7 +128,7 @@ static struct vp_error *record_recipe(const struct vp_stat_options *options,
 	return error;
 }
 
-/* `*label` names the recipe in sentences; to be freed. */
+/* `*label`: name of the recipe in sentences, to be freed. */
 static struct vp_error *cmd_stat_read_recipe(const struct vp_stat_options *options, char **label,
 					     struct vp_recipe *ret)
 {
@@ -151,7 +151,8 @@ static struct vp_error *check_plan(const struct vp_stat_options *options)
 			 "expected -- COMMAND, --recipe FILE, --event EVENT, or 'report'");
 }
 
-/* As perf stat: COMMAND alone is counted, with a set that every host has, and more with a PMU. */
+/* As in perf stat: only COMMAND is counted, with events that every host has, and more with a
+ * PMU. */
 static void choose_defaults(struct vp_stat_options *options)
 {
 	bool has_pmu = vp_perf_event_has_hardware();
@@ -167,7 +168,7 @@ static void choose_defaults(struct vp_stat_options *options)
 		options->interval = "10";
 }
 
-/* The sums of what was counted, to stderr as perf stat does: stdout is COMMAND's. */
+/* Prints totals to stderr, as perf stat does: stdout belongs to COMMAND. */
 static struct vp_error *print_counts(const struct vp_stat_options *options)
 {
 	struct vp_interval_recording rec;

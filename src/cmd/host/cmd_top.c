@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf top: the account of the vCPUs' time, live. */
+/* vperf top: live vCPU accounting. */
 #include <inttypes.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -49,7 +49,7 @@ const struct vp_verb *vp_verb_top(void)
 }
 
 struct top {
-	uint64_t count, delay_ns; /* delay 0: the usual one */
+	uint64_t count, delay_ns; /* delay 0: the default */
 	uint64_t limit;
 	const char *vm, *by;
 	enum by chosen;
@@ -58,9 +58,9 @@ struct top {
 	vp_vms vms;
 	struct vp_account account; /* of the present interval */
 	bool on_terminal, utf8, missed;
-	uint64_t lines; /* of CSV, so far: updates */
+	uint64_t lines; /* number of CSV updates so far */
 	double shown_seconds;
-	struct vp_account shown; /* what is on the terminal */
+	struct vp_account shown; /* shown on the terminal */
 	struct vp_live live;
 	struct vp_top screen;
 };
@@ -73,7 +73,7 @@ static void cmd_top_on_signal(int signal)
 static void cmd_top_take(void *context, struct vp_record_header *record)
 {
 	struct top *top = context;
-	uint32_t pid = ((struct vp_vcpu_account *)record)->vm; /* as no VM has been numbered */
+	uint32_t pid = ((struct vp_vcpu_account *)record)->vm; /* no VMs are numbered here */
 
 	if (record->id == VP_ID_vcpu_account && !vp_vms_latest(&top->vms, pid))
 		vp_hypervisor_here()->look_at(&top->vms, pid, false);
@@ -111,7 +111,7 @@ static void put_screen_text(const struct vp_table *tables, double seconds, struc
 	}
 }
 
-/* The vCPUs' rows, each with the time at which the interval ended. */
+/* Rows of vCPUs, each with the end time of the interval. */
 static void put_screen_csv(const struct vp_table *vcpus, bool with_keys, struct vp_buffer *out)
 {
 	size_t columns = vcpus->columns.count;
@@ -154,7 +154,7 @@ static struct vp_error *put_update(struct top *top, double seconds, struct vp_bu
 	return NULL;
 }
 
-/* The VM that a key chose, of those that the option selects. */
+/* The VM chosen by a key, among those selected by the option. */
 static void cmd_top_choose_vm(struct vp_account_view *view, const struct vp_live_order *order)
 {
 	if (!order->has_vm)
@@ -198,7 +198,7 @@ static struct vp_error *draw(struct top *top)
 	return error;
 }
 
-/* The account of the interval becomes what is on the terminal, unless that is frozen. */
+/* Shows the account of the interval on the terminal, unless frozen. */
 static struct vp_error *show_on_terminal(struct top *top, double seconds)
 {
 	struct vp_account_view view;
@@ -252,7 +252,7 @@ static struct vp_error *take_keys(struct top *top, int ms)
 	return draw(top);
 }
 
-/* Until that time, a signal, or a key that ends it. */
+/* Waits until that time, a signal, or a key that ends the program. */
 static struct vp_error *wait_until(struct top *top, struct vp_account_writer *writer, uint64_t time)
 {
 	const struct vp_account_ops *ops;

@@ -10,7 +10,7 @@
 #include "maps/format.h"
 #include "render/render_table.h"
 
-/* How far KASLR has moved the kernel; 0 for 64-bit Arm, whose kernels are linked to many places. */
+/* KASLR offset of the kernel; 0 for 64-bit Arm, whose kernels are linked to various addresses. */
 static uint64_t slide_of(const struct vp_guest_finding *finding)
 {
 	return finding->paging.halves ? 0 : finding->text - VP_KERNEL_LINKED;

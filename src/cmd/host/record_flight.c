@@ -11,7 +11,7 @@
 #include "session/snapshot_limits.h"
 #include "store/packet_store.h"
 
-/* Bytes, or K, M, G as powers of 1024, as in perf; at least `least`. */
+/* Parses bytes, with K, M, G as powers of 1024, as in perf; at least `least`. */
 static struct vp_error *parse_size(const char *option, const char *text, uint64_t least,
 				   uint64_t *ret)
 {

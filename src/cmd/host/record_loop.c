@@ -14,7 +14,7 @@
 #include "schema/snapshot_cause.h"
 
 #define SECOND 1000000000ULL
-/* Longest time that a `kill -9` loses, ms. */
+/* Maximum time lost by a `kill -9`, ms. */
 enum { FIRST_STEP_MS = 10, STEP_MS = 1000 };
 
 static bool shows_progress(const struct vp_record_loop *loop)
@@ -62,7 +62,7 @@ static void print_summary(const struct vp_record_loop *loop)
 		fprintf(stderr, "[ vperf %s: %s, in '%s' ]\n", loop->verb, totals, loop->output);
 }
 
-/* A snapshot requested by a signal; a failure does not end the recording. */
+/* Takes a snapshot requested by a signal; a failure does not end the recording. */
 static void record_loop_take_snapshot(const struct vp_record_loop *loop)
 {
 	const struct vp_snapshot_cause cause = {.kind = VP_CAUSE_SIGNAL};
@@ -76,9 +76,9 @@ static void record_loop_take_snapshot(const struct vp_record_loop *loop)
 }
 
 /*
- * A full buffer, a signal and the end of COMMAND cut the wait short: each step costs a wakeup. The
- * first ones are short, as long as what has passed: what a short COMMAND maps is read while it
- * runs.
+ * Waits end early with a full buffer, a signal, or the end of COMMAND: each step costs a wakeup.
+ * The first ones are as short as the elapsed time: mappings of a short COMMAND must be read while
+ * it runs.
  */
 static int step_ms(const struct vp_record_loop *loop, uint64_t passed)
 {
@@ -108,7 +108,7 @@ static struct vp_error *run_until_end(const struct vp_record_loop *loop, struct 
 			shown = now;
 		}
 	}
-	signal(SIGCHLD, SIG_DFL); /* what follows need not expect it */
+	signal(SIGCHLD, SIG_DFL); /* later code need not handle it */
 	clear_progress(loop);
 	return NULL;
 }
@@ -116,7 +116,7 @@ static struct vp_error *run_until_end(const struct vp_record_loop *loop, struct 
 struct vp_error *vp_record_loop_run(const struct vp_record_loop *loop, struct vp_command *command,
 				    int *status)
 {
-	clear_progress(loop); /* of what was before */
+	clear_progress(loop); /* of the previous step */
 	VP_TRY(vp_session_start(loop->session));
 	print_notices(loop);
 	VP_TRY(vp_command_go(command));

@@ -18,7 +18,7 @@
 /* PIDFD_THREAD, of Linux 6.9: the thread, not its process. */
 enum { OF_THREAD = O_EXCL };
 
-/* Each must be in /proc: a mistyped number would record nothing. */
+/* Each must exist in /proc: a mistyped number would record nothing. */
 static struct vp_error *read_numbers(const char *option, const char *what, const char *of_many,
 				     const char *text, struct vp_profile_ids *ret)
 {
@@ -65,7 +65,7 @@ static struct vp_error *read_pcpus(const char *text, struct vp_pcpus *ret)
 
 static void watch_end(struct vp_target_ends *ends, uint32_t id, int flags)
 {
-	/* Each is reported once: the fd of one that ended stays readable. */
+	/* One-shot: the descriptor of an ended process stays readable. */
 	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
 	int fd = (int)syscall(SYS_pidfd_open, (pid_t)id, flags);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf's own commands make the recordings and reports: what they print is what is checked. */
+/* Recordings and reports are made by vperf's own commands, whose output is checked. */
 #include "cmd/host/selftest_steps.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ enum {
 	SHARED_MS = 2000,
 	HALT_US = 2000,
 	NS_PER_MS = 1000000,
-	POLL_US = 5000, /* from look to look whether a process has ended */
+	POLL_US = 5000, /* interval of checking whether a process has ended */
 };
 
 #define THIEF "vperf-thief"
@@ -64,7 +64,7 @@ static void selftest_steps_say(const struct vp_selftest *test, const char *what)
 		fprintf(stderr, "vperf selftest: %s\n", what);
 }
 
-/* A child that ends with this process, on the guest's pCPU. */
+/* In a child process: ends with this process; runs on the guest's pCPU. */
 static void become_child(const char *name, int pcpu)
 {
 	cpu_set_t set;
@@ -93,7 +93,7 @@ struct request {
 struct reply {
 	struct vp_guest_done done;
 	struct vp_guest_cpu_time thief_begin, thief_end;
-	char message[MAX_MESSAGE]; /* an error's, or "" */
+	char message[MAX_MESSAGE]; /* text of an error, or "" */
 };
 
 static void selftest_steps_put_message(struct reply *reply, struct vp_error *error)
@@ -176,7 +176,8 @@ static struct vp_error *thief_start(struct vp_selftest *test)
 		return vp_error_errno(errno, "cannot start a process");
 	if (test->thief == 0) {
 		become_child(THIEF, test->pcpu);
-		close_range(STDERR_FILENO + 1, ~0U, 0); /* the recorder waits for its pipe's end */
+		close_range(STDERR_FILENO + 1, ~0U,
+			    0); /* the recorder waits for the end of its pipe */
 		for (volatile unsigned turns = 0;; turns++)
 			;
 	}
@@ -197,7 +198,7 @@ static noreturn void become_vperf(const char *const *words, int out, int err)
 	_exit(127);
 }
 
-/* Starts this program with those words; what it prints goes to NAME.out and NAME.err. */
+/* Starts this program with those arguments; its output goes to NAME.out and NAME.err. */
 static struct vp_error *vperf_start(const struct vp_selftest *test, const char *name,
 				    const char *const *words, pid_t *ret)
 {
@@ -220,7 +221,7 @@ static struct vp_error *vperf_start(const struct vp_selftest *test, const char *
 	return error;
 }
 
-/* The first line that it printed to stderr, or how it ended. */
+/* The first line that it printed to stderr, or its exit status. */
 static struct vp_error *vperf_error(const struct vp_selftest *test, const char *name, int status)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/%s.err", test->folder, name);
@@ -256,7 +257,7 @@ static struct vp_error *vperf_wait(const struct vp_selftest *test, const char *n
 	return vperf_error(test, name, status);
 }
 
-/* Runs it; its output is then in `text`. Exit statuses up to `most` are no error. */
+/* Runs it; `text` is its output. Exit statuses up to `most` are not errors. */
 static struct vp_error *vperf_output(const struct vp_selftest *test, const char *name,
 				     const char *const *words, int most, struct vp_buffer *text)
 {
@@ -281,8 +282,8 @@ static struct vp_error *vperf_json(const struct vp_selftest *test, const char *n
 	return error;
 }
 
-/* The recorder. Its command is `cat` of a pipe: it records once the pipe has a reader, and ends
- * when the pipe is closed. */
+/* The recorder. Its command is `cat` of a pipe: it starts when the pipe has a reader, and ends when
+ * the pipe is closed. */
 struct recorder {
 	pid_t pid;
 	int pipe;
@@ -336,7 +337,7 @@ static struct vp_error *recorder_end(struct vp_selftest *test, const char *name,
 	return vperf_wait(test, name, &recorder->pid, 0);
 }
 
-/* A symbol table of the guest, as System.map has it. */
+/* Writes a symbol table of the guest in System.map format. */
 static struct vp_error *selftest_steps_write_symbols(const struct vp_selftest *test,
 						     const char *path)
 {
@@ -424,7 +425,7 @@ static struct vp_error *read_recording(struct vp_selftest *test, const char *dir
 	return NULL;
 }
 
-/* Records the work. The thief, if there is one, runs while the guest does. */
+/* Records the work. The thief, if any, runs at the same time as the guest. */
 static struct vp_error *record_work(struct vp_selftest *test, const char *name,
 				    const char *directory, const struct vp_guest_work *work,
 				    bool thief, struct reply *reply)

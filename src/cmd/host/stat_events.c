@@ -14,7 +14,7 @@
 #include "schema/event.h"
 #include "schema/recipe.h"
 
-/* The next of the names that commas part, but for commas within PMU/…/ and {…}; {} are left out. */
+/* The next name, separated by commas outside PMU/…/ and {…}; braces are removed. */
 static struct vp_slice next_name(const char **text, bool *in_set)
 {
 	bool within = false;
@@ -49,7 +49,7 @@ static struct vp_error *take_event_name(struct vp_slice name, const char *events
 	return NULL;
 }
 
-/* A line for each event, or for those of one set: {EVENT,EVENT}. */
+/* Writes a line per event, or per set: {EVENT,EVENT}. */
 static struct vp_error *stat_events_take_events(const char *events, struct vp_buffer *text)
 {
 	bool in_set = false, was_in_set = false;

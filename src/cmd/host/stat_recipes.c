@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where the recipes are that come with vperf. */
+/* Finds the recipes supplied with vperf. */
 #include <dirent.h>
 #include <string.h>
 

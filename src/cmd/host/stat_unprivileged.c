@@ -21,25 +21,25 @@
 #include "host/perf_event.h"
 #include "schema/interval.h"
 
-/* Longest time that the end of COMMAND is noticed late. */
+/* Maximum delay of noticing the end of COMMAND. */
 enum { STEP_MS = 50 };
 
 struct count {
-	const char *name; /* the recipe's */
+	const char *name; /* name in the recipe */
 	bool is_time;
-	bool user_only; /* the kernel allows no more */
+	bool user_only; /* the kernel allows only user space */
 	int fd;
-	int problem; /* errno of opening it */
+	int problem; /* errno of the failed open */
 };
 
 typedef VP_VEC(struct count) count_vec;
 
-/* As the kernel writes it: PERF_FORMAT_TOTAL_TIME_ENABLED and …_RUNNING. */
+/* Format of PERF_FORMAT_TOTAL_TIME_ENABLED and …_RUNNING. */
 struct reading {
 	uint64_t value, enabled, running;
 };
 
-/* Such events happen in the kernel only: with its part excluded, the count is 0. */
+/* Events that happen only in the kernel: with it excluded, the count is 0. */
 static bool counts_kernel_only(const struct perf_event_attr *attr)
 {
 	return attr->type == PERF_TYPE_SOFTWARE &&

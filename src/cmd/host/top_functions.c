@@ -37,7 +37,7 @@
 /* The session keeps samples in memory. Each update writes the present ones, with the symbol maps,
  * as a snapshot, which is read as 'vperf report' reads it. */
 
-/* Memory for samples, for each pCPU and second; a sample takes less than 200 bytes. */
+/* Memory for samples, per pCPU and second; a sample takes less than 200 bytes. */
 enum { BYTES_OF_SECOND = 1 << 18, MIN_BYTES = 1 << 24, STEP_MS = 200, HEAD_LINES = 4 };
 enum { BUFFER_PAGES = 512 };
 
@@ -46,7 +46,7 @@ struct functions {
 	struct vp_session *session;
 	char *folder, *place; /* of snapshots */
 	uint64_t begin, now;  /* of the interval, CLOCK_MONOTONIC, ns */
-	uint64_t lines;       /* of CSV: updates */
+	uint64_t lines;       /* number of CSV updates */
 	bool on_terminal, quit;
 	VP_VEC(char *) notices;
 };
@@ -67,7 +67,7 @@ static void top_functions_put_json(const struct functions *functions, const stru
 	vp_buffer_string(out, "\n");
 }
 
-/* The rows, each with the time at which the interval ended. */
+/* Prints rows, each with the end time of the interval. */
 static void top_functions_put_csv(struct functions *functions, const struct vp_table *table,
 				  struct vp_buffer *out)
 {
@@ -102,7 +102,7 @@ static void top_functions_put_text(const struct functions *functions, const stru
 	vp_buffer_string(out, "\n");
 }
 
-/* Rows that fit the screen, unless a number is asked for. */
+/* Rows that fit on the screen, unless a number is given. */
 static uint64_t rows_to_show(const struct functions *functions)
 {
 	uint32_t height = vp_terminal_size().height;
@@ -112,7 +112,7 @@ static uint64_t rows_to_show(const struct functions *functions)
 	return height > HEAD_LINES + 1 ? height - HEAD_LINES - 1 : 1;
 }
 
-/* Without line wrap: a long row is cut. */
+/* Without line wrap: long rows are truncated. */
 static void show_cut(const struct vp_buffer *lines, struct vp_buffer *out)
 {
 	vp_buffer_string(out, "\033[?7l");
@@ -234,10 +234,10 @@ static struct vp_error *top_functions_with_session(struct functions *functions)
 {
 	const struct vp_top_functions_options *options = functions->options;
 	const struct vp_flight_options flight = {.bytes = memory_for(options->delay_ns)};
-	const struct vp_session_options session = {.flight = &flight,
-						   .directory = functions->place,
-						   .with_symbols =
-						       true}; /* guests' files are not here */
+	const struct vp_session_options session = {
+	    .flight = &flight,
+	    .directory = functions->place,
+	    .with_symbols = true}; /* guests' files are not on this machine */
 	const struct vp_instrument_profile_options profile = {.buffer_pages = BUFFER_PAGES,
 							      .read_memory = true};
 

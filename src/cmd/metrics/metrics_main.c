@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf metrics: the account of the vCPUs' time as counters for Prometheus. It is a program of its
- * own, vperf-metrics, because of the library that serves HTTP. */
+/* vperf metrics: vCPU accounting as counters for Prometheus. It is a separate program,
+ * vperf-metrics, because of the HTTP library. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +68,7 @@ static void cmd_metrics_on_signal(int signal)
 static void cmd_metrics_take(void *context, struct vp_record_header *record)
 {
 	struct metrics *metrics = context;
-	uint32_t pid = ((struct vp_vcpu_account *)record)->vm; /* as no VM has been numbered */
+	uint32_t pid = ((struct vp_vcpu_account *)record)->vm; /* no VMs are numbered here */
 
 	if (record->id == VP_ID_vcpu_account && !vp_vms_latest(&metrics->vms, pid))
 		vp_hypervisor_here()->look_at(&metrics->vms, pid, false);
@@ -112,7 +112,7 @@ static struct vp_error *publish(struct metrics *metrics)
 	struct vp_error *error = NULL;
 
 	put_formats(metrics, texts);
-	/* The collector of node_exporter never sees a part of a file: it is replaced as a whole. */
+	/* Atomic replacement: the collector of node_exporter never reads a partial file. */
 	if (metrics->textfile)
 		error = vp_verb_write(metrics->textfile, &texts[VP_METRICS_TEXT]);
 	for (size_t i = 0; metrics->server && !error && i < VP_METRICS_FORMATS; i++)
@@ -209,7 +209,7 @@ static struct vp_error *metrics_with(void *context)
 
 	VP_TRY(cmd_metrics_check(metrics));
 	const struct vp_hypervisor *hypervisor = vp_hypervisor_here();
-	/* Before anything is open that the process must not have. */
+	/* Before anything is opened that the HTTP process must not have. */
 	if (metrics->listen)
 		VP_TRY(start_server(metrics));
 	VP_TRY(hypervisor->scan(&metrics->vms, true));
@@ -235,7 +235,7 @@ void vp_alloc_failed(void)
 	_exit(VP_ERROR_FAILURE);
 }
 
-/* libbpf's own messages are for who debugs vperf. */
+/* libbpf's own messages are for debugging. */
 static int print_of_libbpf(enum libbpf_print_level level, const char *format, va_list args)
 {
 	return getenv("VPERF_DEBUG") ? vfprintf(stderr, format, args) : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf account: what each vCPU did, exactly, and whether that is all of the time. */
+/* vperf account: time of each vCPU by state, with a check of the total. */
 #include "analyze/account/account_recording.h"
 #include "analyze/account/account_tables.h"
 #include "analyze/common/table.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf critical: what a guest's thread waited for, through all layers. */
+/* vperf critical: the critical path of a guest thread through all layers. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

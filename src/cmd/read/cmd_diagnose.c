@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf diagnose: what costs VMs most, in words. */
+/* vperf diagnose: the largest causes of lost time, as text. */
 #include "analyze/account/account_recording.h"
 #include "analyze/account/account_tables.h"
 #include "analyze/common/naming.h"
@@ -37,7 +37,7 @@ struct diagnose {
 	struct vp_naming_options naming;
 };
 
-/* Exits by the guests' functions. */
+/* The table of exits by guest function. */
 static struct vp_error *cmd_diagnose_find_sites(const struct diagnose *diagnose,
 						struct vp_account_recording *rec,
 						struct vp_account_view *view,
@@ -109,7 +109,7 @@ static struct vp_error *find_in_one(const struct vp_account_recording *rec,
 	return cmd_diagnose_find(rec, view, exit_sites, addresses, ret);
 }
 
-/* Exit sites and single seconds are of one recording. */
+/* Exit sites and single seconds are available for a single recording only. */
 static void find_in_all(struct vp_account_recording *rec, const struct vp_account_view *view,
 			struct vp_diagnosis *ret)
 {
@@ -122,7 +122,7 @@ static void find_in_all(struct vp_account_recording *rec, const struct vp_accoun
 	vp_diagnose(view, &none, &none, &rec->losses, NULL, ret);
 }
 
-/* Options of commands that show more of the same recordings. */
+/* Arguments of commands that show details of the same recordings. */
 static char *arguments_of(const struct vp_account_options *options)
 {
 	struct vp_buffer words = {0};
@@ -150,7 +150,7 @@ static struct vp_error *diagnose_with(void *context)
 	VP_TRY(vp_naming_words_check(&diagnose->words, diagnose->account.directory,
 				     &diagnose->naming));
 	VP_TRY(vp_account_options_open(&diagnose->account, &rec, &view));
-	view.limit = 0; /* findings are limited, not what they are found in */
+	view.limit = 0; /* limits findings, not the data in which they are searched */
 	bool joined = diagnose->account.parts.count > 1;
 	VP_AUTO_FREE char *arguments = joined ? arguments_of(&diagnose->account) : NULL;
 	rec.arguments = arguments;

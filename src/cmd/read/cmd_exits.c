@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf exits: what VM exits cost, and which code of the guest caused them. */
+/* vperf exits: cost of VM exits, and the guest code that caused them. */
 #include <string.h>
 
 #include "analyze/account/account_recording.h"
@@ -41,7 +41,7 @@ static struct vp_error *cmd_exits_choose_all(struct exits *exits)
 					    [VP_EXITS_BY_ADDRESS] = "address"};
 	size_t by = 0;
 
-	/* Addresses have names in their own recording only. */
+	/* Addresses have names only in their own recording. */
 	exits->common.joins = !exits->by || !strcmp(exits->by, names[VP_EXITS_BY_REASON]);
 	VP_TRY(vp_account_options_check(&exits->common));
 	if (exits->by)

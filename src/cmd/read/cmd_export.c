@@ -46,7 +46,7 @@ struct export
 	const struct vp_export_format *format;
 	struct vp_naming_options naming;
 	struct vp_new_file file;
-	char *directory; /* of a format that is one */
+	char *directory; /* for formats that are a directory */
 };
 
 static struct vp_error *cmd_export_list_formats(void)
@@ -149,7 +149,7 @@ static struct vp_error *cmd_export_write_all(struct export *export, struct vp_re
 	return error;
 }
 
-/* The file appears when it is complete. */
+/* The file appears when complete. */
 static struct vp_error *export_to_file(struct export *export)
 {
 	struct vp_report made;
@@ -206,7 +206,7 @@ static struct vp_error *export_to_directory(struct export *export)
 	    export->format->exporter ? export_to_file(export) : decompress(export);
 	vp_unfinished_end();
 	if (error)
-		rmdir(export->output); /* unless something was written */
+		rmdir(export->output); /* fails if something was written */
 	free(export->directory);
 	return error;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf html: a recording as one page for a browser. */
+/* vperf html: writes a recording as one HTML page. */
 #include <stdio.h>
 #include <string.h>
 
@@ -63,7 +63,7 @@ struct html {
 	struct vp_store_options from;
 	struct vp_texts operands;
 	struct vp_naming_words words;
-	/* Meaning of the words. */
+	/* Parsed options. */
 	struct vp_naming_options naming, naming_before;
 	struct vp_window window;
 	/* Results, by part of the page. */
@@ -77,7 +77,7 @@ struct html {
 	struct vp_interval_recording intervals;
 	bool has_report, has_before, has_account, has_diagnosis, has_tracks, has_intervals;
 	struct vp_page_table tables[TABLES];
-	vp_sentences notes; /* the texts are the parts' */
+	vp_sentences notes; /* owned by the parts */
 };
 
 static struct vp_error *cmd_html_choose_all(struct html *html)
@@ -124,7 +124,7 @@ static struct vp_error *make_profiles(struct html *html)
 	return NULL;
 }
 
-/* Long tables are sorted by cost: the page has the first rows. */
+/* Long tables are sorted by cost: the page has only the first rows. */
 static void shorten(struct vp_page_table *table)
 {
 	size_t rows = vp_table_rows(&table->table);
@@ -139,13 +139,13 @@ static struct vp_error *make_account(struct html *html)
 {
 	struct vp_page_table *tables = html->tables;
 
-	/* Without VMs the page is the host's profile. */
+	/* Without VMs, the page is the host's profile. */
 	if (!html->report.vms.count)
 		return NULL;
 	struct vp_error *error =
 	    vp_account_trace_open(html->naming.directory, &html->window, &html->account);
 	if (error && !vp_recording_has_instrument(&html->report.recording, "account")) {
-		vp_error_free(error); /* it has no events of VMs, either */
+		vp_error_free(error); /* there are no events of VMs, either */
 		return NULL;
 	}
 	if (error)
@@ -173,7 +173,7 @@ static struct vp_error *make_account(struct html *html)
 	html->has_diagnosis = true;
 	VP_TRY(vp_diagnose_seconds(html->naming.directory, &html->view,
 				   &tables[EXITS_BY_FUNCTION].table, &html->diagnosis));
-	/* These are sums over the whole recording. */
+	/* These are totals of the whole recording. */
 	for (int i = EXITS_BY_FUNCTION; html->window.to && i <= EXITS_BY_ADDRESS; i++) {
 		vp_table_deinit(&tables[i].table);
 		tables[i].table = (struct vp_table){0};
@@ -224,7 +224,7 @@ static struct vp_error *make_intervals(struct html *html)
 	return NULL;
 }
 
-/* Each note once. */
+/* Adds each note once. */
 static void cmd_html_add_notes(struct html *html, const vp_sentences *notes)
 {
 	vp_vec_each (notes, note) {

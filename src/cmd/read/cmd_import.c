@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf import: what another program traced, as a recording. */
+/* vperf import: converts traces of other programs to a recording. */
 #include <stdio.h>
 
 #include "base/error.h"

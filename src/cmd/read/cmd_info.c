@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf info: what a recording is, and what it lacks. */
+/* vperf info: contents of a recording, and missing data. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf model: a column explained by the others, on any table of numbers. */
+/* vperf model: explains one column by the others, for any table of numbers. */
 #include "cmd/read/cmd_model.h"
 #include "base/cursor.h"
 #include "base/nearest.h"
@@ -25,7 +25,7 @@ const struct vp_verb *vp_verb_model(void)
 	return &verb;
 }
 
-/* Each word but one becomes a column of numbers. At most this many numbers: 4 GiB. */
+/* Each word except one becomes a column of numbers. Limit of numbers: 4 GiB. */
 #define MAX_NUMBERS ((size_t)1 << 29)
 
 static struct vp_error *check_labels(const struct vp_data *data, const char *path)
@@ -59,7 +59,7 @@ static struct vp_error *cmd_model_check_rows(const struct vp_data *data, const c
 	return NULL;
 }
 
-/* The column of workloads explains nothing: only a check looks at it. */
+/* The column of workloads is not a predictor: only a check uses it. */
 static struct vp_error *find_workload(const struct vp_model_options *options, struct vp_data *data,
 				      const char *path)
 {
@@ -74,7 +74,7 @@ static struct vp_error *find_workload(const struct vp_model_options *options, st
 	return NULL;
 }
 
-/* A file, or a recording of intervals: events by 1000 instructions, where they were counted. */
+/* Reads a file, or a recording of intervals: events per 1000 instructions, if counted. */
 static struct vp_error *read_data(const struct vp_model_options *options, const char *path,
 				  struct vp_data *data)
 {
@@ -160,7 +160,7 @@ struct vp_m5_options vp_model_tree_options(const struct vp_model_options *option
 static const struct {
 	const char *name;
 	struct vp_error *(*run)(const struct vp_model_options *options, struct vp_buffer *out);
-	size_t least, most; /* files */
+	size_t least, most; /* number of files */
 	struct vp_verb verb;
 } kinds[] = {
     {"linear",
@@ -255,7 +255,7 @@ static struct vp_error *run_and_print(void *context)
 	return error;
 }
 
-/* An option, and the kinds of models that it is for. */
+/* An option, with the kinds of models that it applies to. */
 struct model_option {
 	struct vp_option option;
 	unsigned kinds;
@@ -264,7 +264,7 @@ struct model_option {
 enum { LINEAR = 1, TREE = 2, COMPARE = 4, CHECK = 8, TREES = TREE | COMPARE | CHECK, ALL = 15 };
 enum { MAX_OPTIONS = 16 };
 
-/* Those of the kind. Without one, all; the help then lists those that every kind has. */
+/* Options of the kind; without one, all: help then lists those common to all kinds. */
 static size_t choose_options(struct vp_model_options *o, const struct vp_verb *kind,
 			     struct vp_option ret[MAX_OPTIONS])
 {
@@ -317,7 +317,7 @@ static size_t choose_options(struct vp_model_options *o, const struct vp_verb *k
 	return count;
 }
 
-/* "vperf model KIND" has options and a help of its own. */
+/* "vperf model KIND" has its own options and help. */
 static int run_model(int argc, char **argv)
 {
 	struct vp_model_options chosen = {0};

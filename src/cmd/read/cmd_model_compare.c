@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf model compare: what virtualization adds, by groups of events. */
+/* vperf model compare: overhead of virtualization by groups of events. */
 #include "analyze/model/model_compare.h"
 #include "base/buffer.h"
 #include "base/error.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf model linear: multiple regression, and what each group of predictors contributes. */
+/* vperf model linear: multiple regression, with contributions of groups of predictors. */
 #include "analyze/model/model_groups.h"
 #include "base/buffer.h"
 #include "base/error.h"
@@ -16,7 +16,7 @@
 /* Folds of the cross-validation; fewer if there are fewer rows. */
 enum { FOLDS = 10 };
 
-/* The groups of --groups, else proposed ones. */
+/* The groups of --groups, otherwise proposed ones. */
 static struct vp_error *model_groups_choose(const struct vp_model_options *options,
 					    struct vp_model_groups *groups, struct vp_linear *model,
 					    const struct vp_data *data)

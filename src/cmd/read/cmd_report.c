@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf report: where the time of a recording went. */
+/* vperf report: profile of a recording. */
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,13 +39,13 @@ const struct vp_verb *vp_verb_report(void)
 
 struct report {
 	const char *view, *vm, *vcpu, *comm, *sort, *format, *input, *percent_limit, *cpus, *time;
-	const char *call_graph;    /* NULL: not said */
-	uint64_t pid, limit, jobs; /* jobs 0: as many as there are pCPUs, if it is worth it */
+	const char *call_graph;    /* NULL: not given */
+	uint64_t pid, limit, jobs; /* jobs 0: number of pCPUs, if worthwhile */
 	bool children, no_children, per_vcpu, per_process, json, csv, folded, stdio, verbose;
 	struct vp_store_options store;
 	struct vp_texts operands;
 	struct vp_naming_words words;
-	/* Meaning of the words. */
+	/* Parsed options. */
 	const struct vp_report_format *chosen;
 	double min_percent;
 	enum vp_call_order order;
@@ -171,7 +171,7 @@ static struct vp_error *cmd_report_choose_cpus(struct report *report)
 	return NULL;
 }
 
-/* One of the words that -g may have. */
+/* One of the words of option -g. */
 static struct vp_error *choose_graph_word(struct report *report, const char *word)
 {
 	char *end;
@@ -204,7 +204,7 @@ static bool is_graph_word(const char *word)
 	return !error;
 }
 
-/* As perf has it: callers below functions, or with --children, callees. */
+/* As in perf: callers below functions, or with --children callees. */
 static struct vp_error *choose_graph(struct report *report)
 {
 	VP_AUTO_FREE char *words = vp_strdup(report->call_graph ? report->call_graph : "");
@@ -227,7 +227,7 @@ static struct vp_error *choose_graph(struct report *report)
 
 static uint32_t count_own_pcpus(void)
 {
-	cpu_set_t pcpus[8]; /* of 1,024 each: the kernel refuses fewer bits than it has pCPUs */
+	cpu_set_t pcpus[8]; /* 1,024 bits each: the kernel refuses fewer bits than pCPUs */
 
 	return sched_getaffinity(0, sizeof(pcpus), pcpus)
 		   ? 1
@@ -293,7 +293,7 @@ static struct vp_error *print_made(const struct report *report, const struct vp_
 	return error;
 }
 
-/* Where the format has no place for them. */
+/* For formats without notes. */
 static void cmd_report_say_notes(const struct report *report, const struct vp_report *made)
 {
 	vp_sentences folded = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf sched: what became of guests' threads and their vCPUs, and who made them wait. */
+/* vperf sched: run and wait times of guest threads and vCPUs, with thieves. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ static const struct vp_verb verb;
 
 enum { EVENTS_AT_ONCE = 1 << 16, WORST = 10, MAX_WORST = 100000 };
 
-/* Those of guests' own events come last. */
+/* Tables from guest events come last. */
 enum table { VCPUS, THREADS, WAITS, WORST_WAITS, GUESTS, WAKEUPS, WORST_WAKEUPS, TABLES };
 static const char *const table_names[TABLES] = {"vcpus",  "threads", "waits",        "worst",
 						"guests", "wakeups", "worst-wakeups"};
@@ -52,11 +52,11 @@ struct sched {
 	uint64_t limit; /* rows of each table; 0: all */
 	const char *format, *table;
 	uint64_t worst;
-	/* Meaning of the words. */
+	/* Parsed options. */
 	bool shown[TABLES];
-	bool of_guests; /* there are tables of theirs */
+	bool of_guests; /* tables from guest events are shown */
 	struct vp_sched sums;
-	struct vp_threads threads; /* their texts are in the tables */
+	struct vp_threads threads; /* owns texts of the tables */
 	struct vp_table tables[TABLES];
 };
 
@@ -122,7 +122,7 @@ static void cmd_sched_put_json(const struct sched *sched, const struct vp_feed *
 	vp_buffer_string(out, "\n");
 }
 
-/* A command that shows the longest wait. */
+/* Appends a command that shows the longest wait. */
 static void put_command(const struct sched *sched, struct vp_buffer *out)
 {
 	char from[VP_CLOCK_TEXT_SIZE], to[VP_CLOCK_TEXT_SIZE];
@@ -136,10 +136,10 @@ static void put_command(const struct sched *sched, struct vp_buffer *out)
 			 sched->which.directory);
 }
 
-/* The columns of the vCPUs' table from this one to the last are about how exact the threads are. */
+/* Columns of the vCPUs' table from this one on are about the accuracy of threads. */
 #define FIRST_OF_ACCURACY "exact_ns"
 
-/* That part of the vCPUs' table, with the columns that identify the vCPU, or the rest of it. */
+/* That part of the vCPUs' table with the columns that identify the vCPU, or the rest. */
 static void put_vcpus(const struct vp_table *table, bool accuracy, bool colour,
 		      struct vp_buffer *out)
 {
@@ -190,7 +190,7 @@ static void cmd_sched_put_csv(const struct sched *sched, struct vp_buffer *out)
 			vp_render_table_csv(&sched->tables[i], true, out);
 }
 
-/* Without a table of theirs in the options: if there are any such events. */
+/* Without a table of them in the options: only if there are such events. */
 static struct vp_error *fill_guest_tables(struct sched *sched, const struct vp_feed *feed)
 {
 	const struct vp_threads_options options = {

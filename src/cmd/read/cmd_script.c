@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf script: the events of a recording, a line each. */
+/* vperf script: prints the events of a recording, one per line. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,10 +29,10 @@ struct script {
 	struct vp_event_options which;
 	const char *tid, *event, *fields;
 	struct vp_format_words format;
-	/* Meaning of the words. */
+	/* Parsed options. */
 	const struct vp_script_format *chosen;
 	unsigned shown;
-	uint64_t limit; /* events; 0: all */
+	uint64_t limit; /* maximum number of events; 0: all */
 	struct vp_script_options options;
 	VP_VEC(const char *) events;
 	char *event_words;

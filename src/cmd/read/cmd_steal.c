@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf steal: who had the pCPU of a vCPU that wanted to run. */
+/* vperf steal: thieves of each vCPU. */
 #include "analyze/account/account_recording.h"
 #include "analyze/account/account_tables.h"
 #include "analyze/common/table.h"

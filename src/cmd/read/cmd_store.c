@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf store: the recordings that vperfd keeps, the gaps between them, what it found. */
+/* vperf store: recordings kept by vperfd, gaps between them, findings. */
 #include <string.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf timeline: who ran where and in which state, as slices. */
+/* vperf timeline: slices of pCPUs, vCPUs and guest threads with their states. */
 #include <stdio.h>
 #include <string.h>
 
@@ -30,13 +30,13 @@ struct timeline {
 	struct vp_event_options which;
 	const char *track;
 	struct vp_format_words format;
-	/* Meaning of the words. */
+	/* Parsed options. */
 	enum track chosen;
 	const struct vp_tracks_format *how;
 	struct vp_tracks_layout layout;
 	struct vp_buffer out;
-	uint64_t slices; /* printed */
-	uint64_t limit;  /* at most this many are; 0: all */
+	uint64_t slices; /* number of printed slices */
+	uint64_t limit;  /* maximum; 0: all */
 };
 
 static bool cmd_timeline_is_full(const struct timeline *timeline)

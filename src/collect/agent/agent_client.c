@@ -111,7 +111,7 @@ static bool has_end_line(const struct transfer *transfer)
 	return before && tail + size - before > 5 && !memcmp(before + 1, "end ", 4);
 }
 
-/* Whether it begins like a symbol map: a refusal has no names that were worth a file. */
+/* Whether it starts like a symbol map; a refusal is not stored. */
 static bool is_map_text(const struct transfer *transfer)
 {
 	static const char begin[] = "vperf-maps ";
@@ -120,8 +120,7 @@ static bool is_map_text(const struct transfer *transfer)
 	       !memcmp(transfer->head, begin, sizeof(begin) - 1);
 }
 
-/* The agent's own words, if all that it said is that it refuses: without what could harm a
- * terminal. */
+/* The agent's message, cleaned, if the reply is only a refusal. */
 static char *refusal(const struct transfer *transfer)
 {
 	static const char begin[] = "error ";
@@ -274,7 +273,7 @@ static unsigned port_of(const struct vp_agent_address *address)
 	return vp_agent_port_used(address->port);
 }
 
-/* Connects without blocking: a guest that is paused does not answer. */
+/* Non-blocking: a paused guest does not answer. */
 static struct vp_error *connect_guest(int fd, unsigned cid, unsigned port, const char *name,
 				      unsigned seconds)
 {
@@ -343,7 +342,7 @@ struct vp_error *vp_agent_await(const struct vp_agent_address *address, unsigned
 	}
 }
 
-/* Whether all that it said is that it is busy with others. */
+/* Whether the reply is only that it is busy. */
 static bool is_busy(const struct transfer *transfer)
 {
 	VP_AUTO_FREE char *words = refusal(transfer);
@@ -369,7 +368,7 @@ static struct vp_error *try_once(struct transfer *transfer, const struct vp_agen
 	return error;
 }
 
-/* Until the deadline, with what came so far thrown away. */
+/* Until the deadline; discards the data so far. */
 static bool may_try_again(struct transfer *transfer)
 {
 	if (agent_client_now_ms() + 1000ULL * AGAIN_S >= transfer->deadline_ms ||
@@ -380,8 +379,8 @@ static bool may_try_again(struct transfer *transfer)
 	return true;
 }
 
-/* The file is there before the agent is connected to: an agent does not wait for a request for
- * long, and where files are slow, by then it had closed the connection. */
+/* The file is created before the connection: an agent does not wait long for a request, and on a
+ * slow file system it would already have closed the connection. */
 struct vp_error *vp_agent_fetch(const struct vp_agent_address *address, const char *path_out,
 				const struct vp_agent_limits *limits,
 				struct vp_agent_result *result)

@@ -12,7 +12,7 @@
 
 void vp_agent_worker_send(const struct vp_agent_worker *worker, const void *packet, size_t size)
 {
-	/* A packet is taken whole or not at all. */
+	/* packets are sent completely or not at all */
 	if (vp_write(worker->channel, packet, size) != (ssize_t)size)
 		_exit(1);
 }
@@ -33,7 +33,7 @@ static void send_absent(void *context, struct vp_error *error)
 	worker->send_error(worker, false, error);
 }
 
-/* Until there is an agent, or no use in waiting for one; unless the connection was given. */
+/* Connects until there is an agent, or waiting is useless; unless the connection was given. */
 static void connect_agent(struct vp_agent_worker *worker)
 {
 	if (worker->fd >= 0)

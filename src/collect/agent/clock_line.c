@@ -7,7 +7,7 @@
 
 enum {
 	MAX_POINTS = 4096,
-	STEADY_PPM = 1, /* taken for what the speed of a clock changes by unseen */
+	STEADY_PPM = 1, /* assumed unobserved change of a clock's rate */
 };
 /* With pairs close to each other, the reading errors would dominate the rate. */
 #define APART_NS 20000000ULL
@@ -19,14 +19,14 @@ void vp_clock_line_add(struct vp_clock_line *line, const struct vp_clock_point *
 
 	if (last && (point->from <= last->from || point->to <= last->to))
 		return;
-	line->slope = 0; /* the last one may go */
+	line->slope = 0; /* the last point may be removed */
 	if (count == MAX_POINTS) {
 		memmove(line->points.at, line->points.at + MAX_POINTS / 2,
 			MAX_POINTS / 2 * sizeof(*line->points.at));
 		line->points.count = count = MAX_POINTS / 2;
 		line->found = 0;
 	}
-	/* The last one makes way if it is too close to the one before it. */
+	/* Replaces the last point if it is too close to the previous one. */
 	if (count > 1 && point->ns - line->points.at[count - 2].ns < APART_NS)
 		line->points.at[count - 1] = *point;
 	else
@@ -44,13 +44,13 @@ size_t vp_clock_line_find(struct vp_clock_line *line, uint64_t from)
 	return line->found;
 }
 
-/* `away` is how far it is from the nearer of both, if it is not between them. */
+/* `away`: distance to the nearer point, if not between the two. */
 static void note_error(struct vp_clock_line *line, const struct vp_clock_point *before,
 		       const struct vp_clock_point *after, uint64_t away)
 {
 	unsigned __int128 reads = (unsigned __int128)before->error_ns + after->error_ns;
 	uint64_t length = after->ns - before->ns, span = after->from - before->from;
-	/* Resolution of the slower clock, and rounding. */
+	/* resolution of the slower clock, and rounding */
 	uint64_t unseen = 2 + length / (after->to - before->to) + length / span;
 	unsigned __int128 error =
 	    reads + reads * away / span + length * STEADY_PPM / 1000000 + unseen;
@@ -59,8 +59,8 @@ static void note_error(struct vp_clock_line *line, const struct vp_clock_point *
 		line->error_ns = error < UINT32_MAX ? (uint64_t)error : UINT32_MAX;
 }
 
-/* From `before` to `after`, unless the slope does not fit a fraction, or the distance is too long
- * for its precision. */
+/* Caches the interval from `before` to `after`, unless the slope does not fit, or the interval is
+ * too long for its precision. */
 static void keep_near(struct vp_clock_line *line, const struct vp_clock_point *before,
 		      const struct vp_clock_point *after)
 {

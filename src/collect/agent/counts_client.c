@@ -20,12 +20,12 @@ enum { LONGEST_LINE = 256, LEND_TRIES = 40 };
 
 enum msg_kind { MSG_ABSENT, MSG_MARKER, MSG_ADDRESS, MSG_CELL, MSG_WITHOUT, MSG_WHOLE, MSG_GONE };
 
-/* Messages of the process that talks to the agent, one packet each. */
+/* Messages of the process that communicates with the agent, one packet each. */
 struct msg {
 	uint32_t kind; /* enum msg_kind */
 	uint32_t vcpu, event;
 	uint64_t gpa;
-	char text[232]; /* why the agent is absent or gone; may be the guest's own words */
+	char text[232]; /* why the agent is absent or gone; possibly the guest's text */
 };
 
 struct vp_agent_counts {
@@ -35,11 +35,11 @@ struct vp_agent_counts {
 	char *problem;
 };
 
-/* The process that talks to the agent. */
+/* The process that communicates with the agent. */
 struct counts_worker {
 	struct vp_agent_worker base;
 	struct vp_counts_request request;
-	struct vp_lend_request lend; /* of no events: it is not asked for */
+	struct vp_lend_request lend; /* without events: not requested */
 	struct vp_buffer inbuf;      /* the start of a line */
 	struct vp_counts_answer answer;
 };
@@ -64,7 +64,7 @@ static void counts_client_send_error(struct vp_agent_worker *worker, bool is_gon
 	counts_client_send(counts_client_worker_of(worker), &msg);
 }
 
-/* Confined, it cannot wait but in read(). */
+/* Confined, it can wait only in read(). */
 static struct vp_error *prepare_waiting(struct vp_agent_worker *worker)
 {
 	const struct timeval keep = {.tv_sec = VP_COUNTS_KEEP_S};
@@ -109,7 +109,7 @@ static struct vp_error *take_answer_line(struct counts_worker *worker, struct vp
 	return NULL;
 }
 
-/* The same of an answer to a request to lend. */
+/* The same for a reply to a lend request. */
 static struct vp_error *take_lend_line(struct counts_worker *worker, struct vp_slice text)
 {
 	struct vp_lend_line line;
@@ -188,7 +188,7 @@ static struct vp_error *counts_client_start_worker(struct counts_worker *worker,
 	if (getrandom(&worker->request.marker, sizeof(worker->request.marker), 0) !=
 	    sizeof(worker->request.marker))
 		return vp_error_errno(errno, "cannot get a random number");
-	worker->request.marker |= 1; /* 0 is what a broken one is */
+	worker->request.marker |= 1; /* 0 marks an invalidated cell */
 	worker->lend.marker = worker->request.marker;
 	VP_TRY(vp_agent_worker_start(&worker->base, &process));
 	struct vp_agent_counts *counts = vp_alloc(sizeof(*counts));

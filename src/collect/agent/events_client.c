@@ -20,10 +20,10 @@
 
 enum {
 	LONGEST_LINE = 256,
-	USUAL_MSG = 1 << 15, /* a longer one is that by a record at most */
+	USUAL_MSG = 1 << 15, /* longer ones exceed it by at most a record */
 	MSG_MAX = USUAL_MSG + UINT16_MAX,
 	CLASSES_MAX = 64,
-	IDS = 1 << 16, /* the number has 16 bits in an event */
+	IDS = 1 << 16, /* event numbers have 16 bits */
 };
 
 enum msg_kind {
@@ -40,7 +40,7 @@ enum msg_kind {
 	MSG_END
 };
 
-/* Messages of the process that talks to the agent, one packet each. */
+/* Messages of the process that communicates with the agent, one packet each. */
 struct msg {
 	uint32_t kind; /* enum msg_kind */
 	uint32_t vcpu;
@@ -53,7 +53,7 @@ struct vp_agent_events {
 	int connection; /* -1: not connected */
 	enum vp_agent_events_state state;
 	bool can_flush;
-	unsigned flushes; /* asked for and not answered yet */
+	unsigned flushes; /* requests without a reply so far */
 	char *problem;
 	struct msg *msg;
 };
@@ -63,17 +63,17 @@ struct tracepoint {
 	vp_tracepoint_layout layout;
 };
 
-/* The process that talks to the agent. */
+/* The process that communicates with the agent. */
 struct events_worker {
 	struct vp_agent_worker base;
 	unsigned sets;
 	struct vp_buffer payload, msg;
-	struct vp_buffer records; /* and before them room for their head */
+	struct vp_buffer records; /* preceded by space for the message's header */
 	bool begun;
 	uint32_t page_size;
 	vp_event_classes classes;
-	VP_VEC(struct tracepoint) tracepoints; /* the classes' */
-	uint8_t *class_of_id;                  /* by the kernel's number, plus 1; 0: unknown */
+	VP_VEC(struct tracepoint) tracepoints; /* of the classes */
+	uint8_t *class_of_id;                  /* by the kernel's number: class + 1; 0: unknown */
 	uint64_t malformed;
 };
 
@@ -122,7 +122,7 @@ static bool send_connection(const struct events_worker *worker)
 	return vp_sendmsg(worker->base.channel, &message, MSG_NOSIGNAL) == sizeof(head);
 }
 
-/* The connection itself stays with both: this process flushes and stops the agent. */
+/* Both processes keep the connection: this one sends flush and stop requests. */
 static struct vp_error *events_client_prepare(struct vp_agent_worker *worker)
 {
 	events_client_worker_of(worker)->class_of_id = vp_alloc(IDS);
@@ -234,7 +234,7 @@ static void events_client_send_records(struct events_worker *worker, uint32_t vc
 	worker->records.size = sizeof(head);
 }
 
-/* An entry begins with the kernel's number of its event. */
+/* An entry starts with the kernel's event number. */
 static void events_client_take_entry(struct events_worker *worker, uint64_t time,
 				     struct vp_slice entry)
 {
@@ -460,7 +460,7 @@ static void events_client_take_msg(struct vp_agent_events *events, size_t size,
 	}
 }
 
-/* The connection that may come with it; -1: none did. */
+/* The connection passed with the message; -1: none. */
 static int connection_of(struct msghdr *message)
 {
 	const struct cmsghdr *fds = CMSG_FIRSTHDR(message);
@@ -472,7 +472,7 @@ static int connection_of(struct msghdr *message)
 	return fd;
 }
 
-/* Bytes of the next packet after its head; negative: the stream is damaged. */
+/* Size of the next packet without its header; negative: damaged stream. */
 static ssize_t events_client_receive(struct vp_agent_events *events)
 {
 	union {

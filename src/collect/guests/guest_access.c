@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* KVM: a guest's memory is that of its VMM's process. */
+/* KVM: access to guest memory through the VMM process. */
 #include "collect/guests/guest_access.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ static struct vp_error *guest_access_list(void *lister, uint32_t pid, struct vp_
 
 	VP_TRY(vp_guest_lister_read_one(lister, pid, &states));
 	*ret = states.at[0];
-	states.count = 0; /* moved; the lister was asked for one VM */
+	states.count = 0; /* ownership was moved; the lister was called for one VM */
 	vp_guest_states_deinit(&states);
 	return NULL;
 }
@@ -49,7 +49,7 @@ static struct vp_error *guest_access_open_memory(const struct vp_guest_state *st
 	fds[0] = open(path, O_RDONLY | O_CLOEXEC);
 	if (fds[0] < 0)
 		return vp_error_errno(errno, "cannot open '%s'", path);
-	/* Without it, only a kernel that registers lead to is found. */
+	/* Without it, only a kernel found by registers is possible. */
 	fds[1] = open(pagemap_path, O_RDONLY | O_CLOEXEC);
 	return NULL;
 }

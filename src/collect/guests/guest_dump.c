@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Symbol maps and unwind tables of guests: written by their readers, all at once, and then copied.
- */
+/* Symbol maps and unwind tables of guests: written by their readers in parallel, then copied. */
 #include "base/alloc.h"
 #include "base/cursor.h"
 #include "base/error.h"
@@ -37,7 +36,7 @@ static struct vp_error *copy_text(int from, off_t at, off_t end, const char *pat
 			break;
 		result = vp_fd_write_all(out.fd, bytes, (size_t)got);
 	}
-	/* On a full disk the written part is kept: it is recognizably truncated. */
+	/* On a full disk the written part is kept: it is recognizable as truncated. */
 	if (out.fd >= 0 && (!result || result == -ENOSPC || result == -EDQUOT)) {
 		int published = vp_new_file_publish(&out);
 		result = published ? published : result;
@@ -58,7 +57,7 @@ static void send_truncated(struct vp_guest_watch *watch, const struct guest *gue
 			      guest->name, vp_guest_max_text(guest) >> 20));
 }
 
-/* How far it came the last time is forgotten. */
+/* Resets the progress of the last time. */
 static void guest_dump_begin(struct guest *guest)
 {
 	guest->has_map = guest->has_tables = false;
@@ -80,14 +79,14 @@ static struct vp_error *ask_for_map(struct vp_guest_watch *watch, struct guest *
 {
 	if (!guest->ended)
 		VP_TRY(vp_guest_refresh_memory(watch, guest));
-	/* There may be one of before. */
+	/* remove an earlier one */
 	if (ftruncate(guest->text, 0) || lseek(guest->text, 0, SEEK_SET))
 		return vp_error_errno(errno, "cannot write the guest's symbol map");
 	guest->writing = WRITING_MAP;
 	return vp_guest_reader_ask(guest->reader, "dump %d", watch->symbols);
 }
 
-/* One answer at a time; that to a check may be that the guest has to be left. */
+/* One request at a time; the reply to a pending check may be that the guest must be dropped. */
 static void ask_when_free(struct vp_guest_watch *watch, struct guest *guest)
 {
 	if (guest->state == GUEST_CHECKING || guest->state == GUEST_LEAVING)
@@ -158,7 +157,7 @@ static void wait_for_any(const struct vp_guest_watch *watch)
 	vp_vec_deinit(&fds);
 }
 
-/* Late ones: their readers are not waited for any more. A map that is there is kept. */
+/* Stops waiting for late readers. An existing map is kept. */
 static void give_up(struct vp_guest_watch *watch, struct guest *guest, unsigned timeout_ms)
 {
 	bool at_tables = guest->writing == WRITING_TABLES;

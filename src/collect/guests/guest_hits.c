@@ -8,10 +8,10 @@
 
 enum {
 	LONGEST_REQUEST = 64,
-	MOST_PER_SECOND = 2000, /* the reader needs some 20 us for each, 100 us for a forged one */
+	MOST_PER_SECOND = 2000, /* the reader needs about 20 us per hit, 100 us for a forged one */
 };
 #define SECOND 1000000000ULL
-/* After that time an address is sent again: its code may be another method's. */
+/* Interval after which an address is sent again: its code may have been replaced. */
 #define AGAIN_NS 100000000ULL
 
 void vp_guest_hits_deinit(struct vp_guest_hits *hits)
@@ -28,12 +28,12 @@ bool vp_guest_hits_has_code(const struct vp_guest_hits *hits, uint32_t tgid, uin
 	return false;
 }
 
-/* Whether the address was sent a moment ago; notes that it is sent. */
+/* Whether the address was sent recently; notes that it is sent. */
 static bool is_recent(struct vp_guest_hits *hits, uint64_t hash, uint64_t time)
 {
 	uint64_t *slot = hits->recent[hash % VP_GUEST_HITS_RECENT];
 
-	/* Samples of different pCPUs are not in order. */
+	/* Samples of different pCPUs are not sorted by time. */
 	if (slot[0] == hash && time < slot[1] + AGAIN_NS && time + AGAIN_NS > slot[1])
 		return true;
 	slot[0] = hash;

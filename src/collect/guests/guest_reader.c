@@ -41,7 +41,7 @@ struct work {
 
 enum { CHANNEL = VP_GUEST_ACCESS_FDS, DUMP, KEPT };
 
-/* As the answer to the first request. */
+/* Sent as the reply to the first request. */
 static VP_NORETURN void guest_reader_refuse(int channel, const struct vp_error *error)
 {
 	struct vp_buffer answer = {0};
@@ -116,7 +116,7 @@ void vp_guest_reader_free(struct vp_guest_reader *reader)
 	free(reader);
 }
 
-/* A reader that has died must not end this program; one that is stuck must not hold it. */
+/* A dead reader must not end this program; a blocked one must not block it. */
 static struct vp_error *guest_reader_send_request(struct vp_guest_reader *reader, const char *text,
 						  size_t size)
 {

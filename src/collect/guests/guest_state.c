@@ -100,7 +100,7 @@ static void take_item(vp_guest_states *states, const struct vp_guest_item *item)
 						 .tpidr1 = item->tpidr1}));
 }
 
-/* Those of RAM: what firmware is in cannot be written to. */
+/* Only slots of RAM: firmware is read-only. */
 static struct vp_error *take_slots(const struct vp_guest_lister *lister, uint32_t pid,
 				   vp_guest_states *states)
 {

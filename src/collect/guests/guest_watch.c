@@ -23,23 +23,23 @@
 #include "collect/guests/kernel_addresses.h"
 
 enum {
-	ANSWER_S = 30, /* seconds that an answer may take while samples are taken */
-	/* A guest that was just started, or reboots, has no kernel yet: at first the next try is
-	 * soon, then the pause doubles with each one. */
+	ANSWER_S = 30, /* timeout of a reply while samples are taken */
+	/* A guest that has just started or rebooted has no kernel yet: the first retry is soon,
+	 * then the interval doubles. */
 	RETRY_S = 3,
 	QUICK_TRIES = 20,
 	LONGEST_RETRY_S = 60,
-	/* Tries after which a missing kernel of a new VM is reported. */
+	/* Number of attempts after which a missing kernel of a new VM is reported. */
 	TRIES_OF_NEW = 10,
-	/* A scan for the kernel may take minutes: the start is not held up for longer. */
+	/* A scan for the kernel may take minutes: maximum delay of the start. */
 	SEARCH_MS = 1000,
-	/* Processes whose mappings are asked for in a second, and that are remembered. */
+	/* Processes whose mappings are requested per second, and that are remembered. */
 	SEEN_PER_SECOND = 1000,
 	MAX_SEEN = 1 << 20,
 	MAX_LATELY = 1024,
 };
 #define SECOND 1000000000ULL
-/* A guest with a new process is checked after that time: the process may have a runtime. */
+/* A guest with a new process is checked after that time: it may have a runtime. */
 #define SOON_NS 100000000ULL
 
 struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_access *access, vp_notices *notices,
@@ -150,7 +150,7 @@ static void report_found_again(struct vp_guest_watch *watch, struct guest *guest
 					      guest->name, (double)passed / SECOND));
 }
 
-/* Its kernel was not found yet: that is not to be a surprise at the end. */
+/* Its kernel was not found so far: warn now, not only at the end. */
 static void guest_watch_report_missing(struct vp_guest_watch *watch, struct guest *guest,
 				       const char *why)
 {
@@ -193,7 +193,7 @@ static void guest_watch_follow(struct vp_guest_watch *watch, const struct guest 
 			user->follow(user->context, guest->pid, now);
 }
 
-/* Users know guests by their processes: a number that is another VM's by now is that VM's. */
+/* Clients identify guests by pid: a reused pid belongs to the new VM. */
 static void guest_watch_forget(struct vp_guest_watch *watch, struct guest *guest)
 {
 	static const vp_guest_runtime_list none;
@@ -207,7 +207,7 @@ static void guest_watch_forget(struct vp_guest_watch *watch, struct guest *guest
 		user->forget(user->context, guest->pid);
 }
 
-/* Nothing of the guest is known by its memory from now on. */
+/* Drops all results from the guest's memory. */
 void vp_guest_lose(struct vp_guest_watch *watch, struct guest *guest, struct vp_error *error)
 {
 	bool was_found = guest->state == GUEST_READY || guest->state == GUEST_CHECKING ||
@@ -226,7 +226,7 @@ void vp_guest_lose(struct vp_guest_watch *watch, struct guest *guest, struct vp_
 	guest->next = vp_clock_monotonic() + retry_s(guest) * SECOND;
 }
 
-/* A scan begins where the kernel was before. */
+/* A scan starts at the kernel's last known address. */
 static struct vp_error *ask_to_find(struct guest *guest)
 {
 	guest->asked = vp_clock_monotonic();
@@ -276,14 +276,14 @@ static void try_start(struct vp_guest_watch *watch, struct guest *guest)
 		vp_guest_lose(watch, guest, error);
 }
 
-/* The VM has ended. Its reader's data is still to be written. */
+/* The VM has ended. Its reader's data must still be written. */
 static void end_guest(struct vp_guest_watch *watch, struct guest *guest)
 {
 	guest_watch_forget(watch, guest);
 	guest->ended = true;
 }
 
-/* One that no guest has of which more is to come. */
+/* The lowest number without a guest that may still have results. */
 static uint32_t free_number(const struct vp_guest_watch *watch)
 {
 	struct vp_map used = {0};
@@ -306,7 +306,7 @@ void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm)
 	vp_vec_each (&watch->guests, guest)
 		if (guest->pid == vm->pid && !guest->ended)
 			end_guest(watch, guest);
-	uint32_t number = free_number(watch); /* before there is a guest more */
+	uint32_t number = free_number(watch); /* before the guest is added */
 	vp_vec_push(&watch->guests,
 		    ((struct guest){.vm = vp_vm_id(vm),
 				    .pid = vm->pid,
@@ -320,7 +320,7 @@ void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm)
 	try_start(watch, &watch->guests.at[watch->guests.count - 1]);
 }
 
-/* Packs are a help for the next time: that one could not be kept is no reason to stop. */
+/* Packs speed up later runs: a failure to store one is ignored. */
 static void keep_pack(struct vp_guest_watch *watch, const struct vp_guest_finding *finding)
 {
 	VP_AUTO_FREE char *own = vp_format("%s/packs", watch->directory);
@@ -331,7 +331,7 @@ static void keep_pack(struct vp_guest_watch *watch, const struct vp_guest_findin
 		vp_error_free(vp_pack_cache_store(folders[i], &finding->build_id, finding->pack));
 }
 
-/* As packs are: for the next time, whatever becomes of it. */
+/* The same for the address. */
 static void remember_address(struct vp_guest_watch *watch, struct guest *guest)
 {
 	const struct vp_guest_finding *finding = &guest->finding;
@@ -342,7 +342,7 @@ static void remember_address(struct vp_guest_watch *watch, struct guest *guest)
 	vp_error_free(vp_kernel_address_remember(watch->cache, guest->name, guest->banner_gpa));
 }
 
-/* One user may lack room for the guest where another has it. */
+/* One client may lack space for the guest while others have it. */
 static struct vp_error *guest_watch_identify(struct vp_guest_watch *watch,
 					     const struct guest *guest)
 {
@@ -383,14 +383,14 @@ static struct vp_error *guest_watch_take_finding(struct vp_guest_watch *watch, s
 		report_found_again(watch, guest);
 	else if (guest->reported_missing)
 		report_found(watch, guest);
-	vp_map_deinit(&watch->seen); /* what a reader before this one has read is gone */
+	vp_map_deinit(&watch->seen); /* results of an earlier reader are gone */
 	free(guest->problem);
 	guest->problem =
 	    lacks ? vp_format("only kernel symbols: the kernel does not provide %s", lacks) : NULL;
 	return NULL;
 }
 
-/* The guest's memory is not what it was: has what is known so far written, before it is lost. */
+/* The guest's memory has changed: has the results so far written before they are dropped. */
 static void guest_watch_leave(struct vp_guest_watch *watch, struct guest *guest,
 			      struct vp_error *reason)
 {
@@ -425,7 +425,7 @@ static unsigned check_s(const struct vp_guest_watch *watch)
 	return least;
 }
 
-/* *starting: it is to be asked again soon. */
+/* *starting: repeat the check soon. */
 static struct vp_error *guest_watch_take_runtimes(struct vp_guest_watch *watch, struct guest *guest,
 						  struct vp_slice answer, bool *starting)
 {
@@ -442,7 +442,7 @@ static struct vp_error *guest_watch_take_runtimes(struct vp_guest_watch *watch, 
 	return NULL;
 }
 
-/* An answer has come, or an error instead of it. */
+/* Processes a reply, or an error instead. */
 static struct vp_error *guest_watch_take_answer(struct vp_guest_watch *watch, struct guest *guest,
 						struct vp_slice answer)
 {
@@ -464,7 +464,7 @@ static struct vp_error *guest_watch_take_answer(struct vp_guest_watch *watch, st
 	return NULL;
 }
 
-/* Looks whether the answer has come that the guest waits for. */
+/* Checks for the pending reply of the guest. */
 void vp_guest_poll(struct vp_guest_watch *watch, struct guest *guest, int timeout_ms)
 {
 	struct vp_slice answer;
@@ -510,7 +510,7 @@ bool vp_guest_watch_has_found(const struct vp_guest_watch *watch, const struct v
 	return guest && (guest->state == GUEST_READY || guest->state == GUEST_CHECKING);
 }
 
-/* Memory may have been plugged in or out: it is looked for again. */
+/* Memory may have been plugged or unplugged: lists the slots again. */
 struct vp_error *vp_guest_refresh_memory(struct vp_guest_watch *watch, struct guest *guest)
 {
 	struct vp_guest_state now;
@@ -538,7 +538,7 @@ struct vp_error *vp_guest_refresh_memory(struct vp_guest_watch *watch, struct gu
 	return NULL;
 }
 
-/* Only if tasks were where no slot is known to be: looking at all slots has its price. */
+/* Only if tasks were outside all known slots: listing slots is expensive. */
 static struct vp_error *refresh_if_needed(struct vp_guest_watch *watch, struct guest *guest)
 {
 	uint64_t nowhere = 0;
@@ -552,7 +552,7 @@ static struct vp_error *refresh_if_needed(struct vp_guest_watch *watch, struct g
 	return vp_guest_refresh_memory(watch, guest);
 }
 
-/* A reader that has much to look at is asked when it has: that is no reason to lose the guest. */
+/* A busy reader is asked later: that is no reason to drop the guest. */
 static struct vp_error *wait_for_reader(struct guest *guest, uint64_t now)
 {
 	if (!guest->busy_since)
@@ -585,7 +585,7 @@ static void guest_watch_check(struct vp_guest_watch *watch, struct guest *guest)
 		vp_guest_lose(watch, guest, error);
 }
 
-/* A map is written by what the reader knows; then there is no more use in it. */
+/* Makes the reader write a map of its results; then it is not needed any more. */
 static void step_ended(struct vp_guest_watch *watch, struct guest *guest)
 {
 	struct vp_error *error = NULL;
@@ -608,7 +608,7 @@ static bool guest_watch_is_asked(const struct guest *guest)
 	       guest->state == GUEST_LEAVING;
 }
 
-/* Whether asking once more now is within bounds. */
+/* Whether another request is within the limits. */
 static bool guest_watch_may_ask(struct vp_guest_watch *watch, uint64_t time)
 {
 	if (time / SECOND != watch->second) {
@@ -623,19 +623,18 @@ static bool guest_watch_listens(const struct guest *guest)
 	return guest && (guest->state == GUEST_READY || guest->state == GUEST_CHECKING);
 }
 
-/* When mappings are read again, ns after the first time. */
+/* Delays of reading mappings again, ns since the first time. */
 static const uint64_t again_ns[] = {20000000,  100000000,  250000000,  400000000,
 				    600000000, 1000000000, 2000000000, 8000000000};
 
-/* The mappings of a process were asked for. */
+/* Mappings of a process were requested. */
 static void guest_watch_check_soon(struct guest *guest, uint64_t now)
 {
 	if (guest->state == GUEST_READY && guest->next > now + SOON_NS)
 		guest->next = now + SOON_NS;
 }
 
-/* Reads the mappings of processes that were first seen a while ago. One whose reader is too busy is
- * read the next time. */
+/* Reads mappings again for processes first seen some time ago. With a busy reader, next time. */
 static void see_again(struct vp_guest_watch *watch, uint64_t now)
 {
 	for (size_t i = watch->lately.count; i-- > 0;) {
@@ -667,7 +666,7 @@ static void plan_again(struct vp_guest_watch *watch, const struct vp_guest_task 
 								     .pid = task->guest_pid}));
 }
 
-/* A reader that does not listen gets none of them: other samples will hit the same code. */
+/* A busy reader gets none of them: other samples will hit the same code. */
 static void send_hits(struct guest *guest)
 {
 	struct vp_guest_hits *hits = &guest->hits;
@@ -731,8 +730,7 @@ void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task
 	memcpy(words, task->comm, sizeof(words));
 	uint32_t hash = (uint32_t)vp_hash64(words[0] ^ vp_hash64(words[1]));
 	const uint32_t *known = vp_map_find(&watch->seen, key);
-	/* Another name of the main thread means another program: exec, or a pid that is used again.
-	 */
+	/* A changed name of the main thread means another program: exec, or a reused pid. */
 	if (known && (*known == hash || task->guest_tid != task->guest_pid))
 		return;
 	struct guest *guest = vp_guest_of(watch, task->vm);
@@ -741,7 +739,7 @@ void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task
 	if (watch->seen.count >= MAX_SEEN)
 		vp_map_deinit(&watch->seen);
 	*vp_map_insert(&watch->seen, key, hash, &is_new) = hash;
-	/* One that is too busy to listen is asked when the process is seen next. */
+	/* With a busy reader, the request is repeated when the process is seen next. */
 	struct vp_error *error =
 	    vp_guest_reader_see(guest->reader, task->task, task->guest_pid, task->time);
 	if (error)
@@ -771,7 +769,7 @@ void vp_guest_watch_drop(struct vp_guest_watch *watch, const struct vp_vm *vm)
 	*guest = watch->guests.at[--watch->guests.count];
 }
 
-/* Numbers of a guest whose kernel was found. */
+/* Counts of a guest whose kernel was found. */
 static void guest_watch_count(const struct vp_guest_watch *watch, const struct guest *guest,
 			      struct vp_memory_outcome *ret)
 {

@@ -22,7 +22,7 @@ static bool kernel_addresses_parse(struct vp_slice line, uint64_t *gpa, struct v
 	return vp_cursor_ok(&words) && name->size;
 }
 
-/* The file as it is; nothing if it cannot be read. */
+/* The contents of the file; empty if unreadable. */
 static void kernel_addresses_load(const char *path, struct vp_buffer *text)
 {
 	VP_AUTO_ERROR struct vp_error *error = vp_file_read(path, MAX_BYTES, text);

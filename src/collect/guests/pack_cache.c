@@ -49,7 +49,7 @@ void vp_pack_texts_deinit(vp_pack_texts *texts)
 	vp_vec_deinit(texts);
 }
 
-/* Makes the folder and those that it is in. */
+/* Creates the folder and its parents. */
 static bool make_folders(const char *folder)
 {
 	VP_AUTO_FREE char *path = vp_strdup(folder);

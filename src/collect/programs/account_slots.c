@@ -22,14 +22,15 @@ static void clear_row(const struct bpf_map *map, uint32_t slot, uint32_t columns
 	}
 }
 
-/* Those who took their time. That they took other vCPUs' stays: those go on. */
+/* Removes its thieves. Entries in which it is the thief of other vCPUs stay, because they
+ * continue. */
 static void remove_thieves(const struct bpf_map *map, const struct vp_map *released)
 {
 	VP_VEC(struct vp_thief_key) found = {0};
 	struct vp_thief_key key, *before = NULL;
 	uint32_t most = bpf_map__max_entries(map);
 
-	/* Entries added meanwhile may restart the walk. */
+	/* Concurrent insertions may restart the iteration. */
 	for (uint32_t i = 0; i < most && !bpf_map_get_next_key(bpf_map__fd(map), before, &key);
 	     i++, before = &key)
 		if (vp_map_find(released, key.vcpu))

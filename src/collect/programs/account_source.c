@@ -23,24 +23,24 @@
 #include "schema/account_terms.h"
 
 enum {
-	/* Spare slots for vCPUs that start later: at least, and per pCPU. */
+	/* spare slots for vCPUs that start later: minimum, and per pCPU */
 	SPARE_SLOTS = 256,
 	SPARE_SLOTS_OF_PCPU = 32,
 	MAX_SLOTS = 8192,
 	SLOT_BYTES = 70 << 10,
-	MEMORY_SHARE = 128, /* of the host's memory, for more than SPARE_SLOTS spare ones */
-	COPY_TRIES = 10000, /* of an entry that is being written */
+	MEMORY_SHARE = 128, /* share of the host's memory, for more than SPARE_SLOTS spare ones */
+	COPY_TRIES = 10000, /* attempts to copy an entry that is being written */
 	ENTRIES_AT_ONCE = 512,
-	LARGEST_KEY = sizeof(struct vp_site_key), /* of the maps that are read so */
+	LARGEST_KEY = sizeof(struct vp_site_key), /* largest key of the maps read in batches */
 	LARGEST_VALUE = sizeof(struct vp_site_cost),
-	/* Thieves to each slot, and at least. Reading them costs by how many there might be. */
+	/* Thieves per slot, and minimum. The cost of reading depends on the table's size. */
 	THIEVES = 15,
 	MIN_THIEVES = 4096,
-	/* Exit sites of each vCPU beyond those that are counted in place. */
+	/* Exit sites per vCPU beyond those counted in place. */
 	OLD_SITES = 32,
-	/* Threads whose names are kept, to each pCPU. */
+	/* Kept thread names per pCPU. */
 	TASKS = 128,
-	/* A busy pCPU ends some 100,000 states a second, each 48 bytes here. */
+	/* A busy pCPU ends some 100,000 states per second, 48 bytes each. */
 	STATES_SIZE = 16 << 20,
 	AMD_HLT = 0x78,
 	INTEL_HLT = 12,
@@ -57,12 +57,12 @@ struct vp_account_source {
 	const struct vp_account_site *sites;
 	struct vp_identity identity;
 	char *missing;
-	struct ring_buffer *states; /* NULL: only sums are wanted */
+	struct ring_buffer *states; /* NULL: only sums are needed */
 	void (*take)(void *context, struct vp_vcpu_span *record);
 	void *context;
 };
 
-/* Limits: the text of a cgroup's quota, open folders of a walk through the cgroups. */
+/* Limits: text of a cgroup's quota, open folders while walking the cgroups. */
 enum { MAX_QUOTA_TEXT = 4096, MAX_OPEN_FOLDERS = 16 };
 
 static const struct vp_optional_program optional[] = {
@@ -108,7 +108,7 @@ static size_t count_vcpus(const vp_vms *vms)
 	return count;
 }
 
-/* As many vCPUs as may come to a host of this size. */
+/* Number of vCPUs to expect on a host of this size. */
 static size_t wanted_slots(const vp_vms *vms)
 {
 	size_t pcpus = (size_t)libbpf_num_possible_cpus(), known = 2 * count_vcpus(vms);
@@ -128,7 +128,7 @@ static size_t max_thieves(const struct vp_account_source *source)
 	return wanted > MIN_THIEVES ? wanted : MIN_THIEVES;
 }
 
-/* Sizes the maps before they are made. */
+/* Sets the sizes of maps before they are created. */
 static int account_source_size_maps(struct vp_account_source *source)
 {
 	struct account_bpf *programs = source->programs;
@@ -191,7 +191,7 @@ static struct vp_error *open_states(struct vp_account_source *source)
 	return source->states ? NULL : vp_error_errno(errno, "cannot map the vCPU states");
 }
 
-/* All but the scheduler's would cost as much as the account that is not wanted. */
+/* Loads only the scheduler's programs: the others would cost as much as full accounting. */
 static void choose_scheduler(const struct bpf_object *object)
 {
 	static const char *const wanted[] = {"note_switch", "note_wakeup", "note_migration",
@@ -206,7 +206,7 @@ static void choose_scheduler(const struct bpf_object *object)
 	}
 }
 
-/* The guest physical address, if it is not in the exit itself: AMD's has it. */
+/* The guest physical address of an exit, if the exit itself lacks it: AMD's has it. */
 static void choose_programs(struct account_bpf *programs)
 {
 	uint32_t vendor = vp_host_vendor();
@@ -299,7 +299,7 @@ static struct vp_error *account_source_load(struct vp_account_source *source,
 	return result ? vp_host_load_error(result, "accounting") : account_source_map(source);
 }
 
-/* Stops the walk at a cgroup with a quota. */
+/* Stops walking at a cgroup with a quota. */
 static int look_for_quota(const char *path, const struct stat *status, int type, struct FTW *slot)
 {
 	const char *name = path + slot->base;
@@ -314,7 +314,7 @@ static int look_for_quota(const char *path, const struct stat *status, int type,
 	return found;
 }
 
-/* Whether a cgroup of this host has a CPU quota: without, nothing is throttled. */
+/* Whether any cgroup of this host has a CPU quota: otherwise nothing can be throttled. */
 static bool has_quota(void)
 {
 	return nftw("/sys/fs/cgroup", look_for_quota, MAX_OPEN_FOLDERS, FTW_PHYS) == 1;
@@ -395,7 +395,7 @@ static struct vp_identity *account_source_identity(struct vp_account_source *sou
 
 enum sleep { SLEEP_NONE, SLEEP_IN_KVM, SLEEP_ELSEWHERE };
 
-/* Where the thread sleeps: KVM's own wait for something to do is one of the places. */
+/* Kind of sleep, from the kernel function: KVM has its own wait for events. */
 static enum sleep account_source_sleep_of(uint32_t pid, uint32_t tid)
 {
 	VP_AUTO_FREE char *path = vp_format("/proc/%u/task/%u/wchan", pid, tid);
@@ -412,7 +412,7 @@ static enum sleep account_source_sleep_of(uint32_t pid, uint32_t tid)
 	return ret;
 }
 
-/* As the programs do it. */
+/* Same computation as in the programs. */
 static bool note_tid(struct vp_account_source *source, uint32_t tid, uint32_t slot)
 {
 	int map = bpf_map__fd(source->programs->maps.slot_of_tid);
@@ -423,7 +423,7 @@ static bool note_tid(struct vp_account_source *source, uint32_t tid, uint32_t sl
 	return true;
 }
 
-/* Why a vCPU that sleeps in KVM left its guest. */
+/* Exit reason for a vCPU that sleeps in KVM. */
 static uint32_t halt_reason(void)
 {
 	switch (vp_host_vendor()) {
@@ -443,7 +443,7 @@ static void account_source_seed(struct vp_account_source *source, const struct v
 	int vcpus = bpf_map__fd(programs->maps.vcpus), slots = bpf_map__fd(programs->maps.slots);
 	uint32_t slot = 0;
 
-	/* A vCPU without a slot gets one when it is seen, or is counted as lost then. */
+	/* A vCPU without a slot gets one at its next event, or is counted as lost then. */
 	if (bpf_map_lookup_and_delete_elem(slots, NULL, &slot))
 		return;
 	enum sleep sleep = account_source_sleep_of(vm->pid, vcpu->tid);
@@ -460,7 +460,7 @@ static void account_source_seed(struct vp_account_source *source, const struct v
 	    .base = only_states ? VP_STATE_GUEST
 		    : in_kvm    ? VP_STATE_KERNEL
 				: VP_STATE_VMM,
-	    /* Without programs at exits, a vCPU that runs all the time is not noticed. */
+	    /* Without programs at exits, a vCPU that runs all the time has no events. */
 	    .asleep = only_states && sleep == SLEEP_NONE ? VP_STATE_GUEST
 		      : in_kvm                           ? VP_STATE_HALTED
 							 : VP_STATE_WAITING,
@@ -540,16 +540,14 @@ static const struct vp_account_site *account_source_sites(const struct vp_accoun
 	return &source->sites[slot * VP_EXIT_SITES];
 }
 
-/*
- * All of a map at once, of keys and values of these sizes: a system call for hundreds of
- * entries, rather than two for each. Entries added meanwhile may be missing until the next time.
- */
+/* Reads a map in batches of hundreds of entries, instead of two system calls per entry; keys and
+ * values have these sizes. Entries added meanwhile may be missing until the next call. */
 static void account_source_each_entry(int map, size_t key_size, size_t value_size,
 				      void (*take)(void *context, const void *key,
 						   const void *value),
 				      void *context)
 {
-	/* Not on the heap, where they would be cleared each second. */
+	/* Not on the heap, where they would be zeroed each second. */
 	_Alignas(uint64_t) char keys[ENTRIES_AT_ONCE * LARGEST_KEY];
 	_Alignas(uint64_t) char values[ENTRIES_AT_ONCE * LARGEST_VALUE];
 	uint32_t at = 0, next = 0, count;
@@ -613,7 +611,7 @@ static void account_source_forget_thieves(
 	struct vp_thief_cost cost;
 
 	for (size_t i = 0; i < count; i++) {
-		/* At once since Linux 5.14; before, what is added in between is lost. */
+		/* In one call since Linux 5.14; before, increments in between are lost. */
 		int result = bpf_map_lookup_and_delete_elem(map, &keys[i], &cost);
 		if (result && !bpf_map_lookup_elem(map, &keys[i], &cost))
 			result = bpf_map_delete_elem(map, &keys[i]);

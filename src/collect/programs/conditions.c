@@ -27,7 +27,7 @@ struct vp_condition_watch {
 	const struct vp_conditions *conditions; /* while they are loaded */
 	bool every_vm;
 	struct ring_buffer *ring;
-	struct vp_fired fired; /* the first since it was armed */
+	struct vp_fired fired; /* the first trigger since arming */
 	bool is_armed, has_fired;
 };
 
@@ -94,7 +94,7 @@ static struct vp_error *conditions_attach(struct vp_condition_watch *watch)
 		     : NULL;
 }
 
-/* The part of a slice that lies in the wait; an open one lasts until its end. */
+/* Overlap of a slice with the wait; an open slice lasts to the end of the wait. */
 static uint64_t overlap(const struct vp_condition_slice *slice, uint64_t from, uint64_t to)
 {
 	uint64_t begin = slice->begin > from ? slice->begin : from;
@@ -182,7 +182,7 @@ void vp_condition_watch_add(struct vp_condition_watch *watch, uint32_t pid)
 
 void vp_condition_watch_arm(struct vp_condition_watch *watch)
 {
-	(void)ring_buffer__consume(watch->ring); /* reported before */
+	(void)ring_buffer__consume(watch->ring); /* notifications before arming */
 	watch->is_armed = true;
 	watch->programs->bss->armed = 1;
 	watch->programs->bss->enabled = 1;

@@ -8,10 +8,10 @@
 enum { SAMPLE_FLAGS = VP_HAS_EXIT_REASON | VP_HAS_AS_ROOT | VP_HAS_CPL | VP_BY_MEMORY };
 
 /*
- * Kernel or user space of the guest. The kernel's own mode is not used: KVM of 6.1, for example,
- * gives perf the mode at the vCPU's last preemption (kvm_arch_vcpu_in_kernel() of a running vCPU).
- * The privilege level is exact; where it is not known (Intel), a 64-bit kernel's addresses are the
- * upper half.
+ * Kernel or user space of the guest. The mode given by perf is not used: KVM of 6.1, for example,
+ * reports the mode at the vCPU's last preemption (kvm_arch_vcpu_in_kernel() of a running vCPU). The
+ * privilege level is exact; if it is unknown (Intel), the upper half of the addresses is the
+ * kernel.
  */
 static uint32_t guest_mode(const struct vp_raw_record *raw, uint64_t ip)
 {

@@ -97,7 +97,7 @@ static struct vp_error *switch_set(const struct vp_counters *counters, uint32_t 
 			      on ? "enable" : "disable", set, pcpu);
 }
 
-/* Switches a set on; what finds its counters runs from that moment. */
+/* Enables a set; if it fits on the counters, it counts from that moment. */
 static struct vp_error *try_set(const struct vp_counters *counters, uint32_t set, int pcpu,
 				bool *fits)
 {
@@ -113,7 +113,7 @@ static struct vp_error *try_set(const struct vp_counters *counters, uint32_t set
 	return NULL;
 }
 
-/* Leaves all sets of the pCPU off. */
+/* Tries each set alone; leaves all sets of the pCPU disabled. */
 static struct vp_error *try_each(const struct vp_counters *counters, uint32_t n_sets, int pcpu)
 {
 	for (uint32_t set = 1; set <= n_sets; set++) {
@@ -129,7 +129,8 @@ static struct vp_error *try_each(const struct vp_counters *counters, uint32_t n_
 	return NULL;
 }
 
-/* Whether all sets fit at once: then they are on, else off. All but they are as they will be. */
+/* Whether all sets fit at once; then they are enabled, otherwise disabled. Other counters must be
+ * in their final state. */
 static struct vp_error *try_all(const struct vp_counters *counters, uint32_t n_sets, int pcpu,
 				bool *fit)
 {
@@ -141,7 +142,7 @@ static struct vp_error *try_all(const struct vp_counters *counters, uint32_t n_s
 	return *fit ? NULL : try_each(counters, n_sets, pcpu);
 }
 
-/* The trigger is there during the trial: it needs a counter too. */
+/* The event that ends intervals is open during the trial, because it needs a counter, too. */
 static struct vp_error *try_beside_trigger(const struct vp_recipe *recipe, int pcpu,
 					   struct vp_counters *counters)
 {
@@ -252,7 +253,7 @@ struct vp_error *vp_counter_trigger(const struct vp_recipe *recipe, uint64_t per
 
 	attr.sample_period = period;
 	attr.disabled = 1;
-	/* It is not multiplexed with the sets. */
+	/* Pinned: not multiplexed with the sets. */
 	attr.pinned = attr.type != PERF_TYPE_SOFTWARE;
 	attr.inherit = inherit;
 	VP_TRY(vp_perf_event_refuse(recipe->unit_name, &attr));

@@ -34,7 +34,7 @@ static struct vp_error *guest_counters_put(int map, uint64_t key,
 			      (uint32_t)(key >> 32));
 }
 
-/* An event keeps its slot once it has one: another counter's value would look like a jump. */
+/* An event keeps its source: another counter would look like a jump. */
 struct vp_error *vp_guest_counters_of_kernel(int map, const struct vp_guest_state *state,
 					     const struct vp_guest_finding *finding)
 {
@@ -60,7 +60,8 @@ static bool has_vcpu(const struct vp_guest_state *state, uint32_t number)
 	return false;
 }
 
-/* The vCPU number is the guest's: vCPUs that the VM does not have must not use up table entries. */
+/* The vCPU number comes from the guest: vCPUs that the VM does not have must not use up table
+ * entries. */
 struct vp_error *vp_guest_counters_of_agent(int map, const struct vp_guest_state *state,
 					    const struct vp_agent_memory *agent)
 {
@@ -84,7 +85,8 @@ struct vp_error *vp_guest_counters_of_agent(int map, const struct vp_guest_state
 
 typedef VP_VEC(uint64_t) map_keys;
 
-/* All of the process: what is put while the map is walked would be met again. */
+/* All entries of the process, collected first: entries added while iterating would be visited
+ * again. */
 static map_keys keys_of(int map, uint32_t pid)
 {
 	map_keys keys = {0};
@@ -109,7 +111,7 @@ static void drop(struct vp_guest_counters *counters, bool agents)
 		counters->narrow = 0;
 }
 
-/* vCPUs that are left without a slot stay: they may get one again. */
+/* Entries of vCPUs without any counter stay: they may get one again. */
 void vp_guest_counters_drop(int map, uint32_t pid, bool agents)
 {
 	map_keys keys = keys_of(map, pid);

@@ -42,7 +42,7 @@ static uint64_t identity_key_of(uint32_t pid, uint32_t vcpu)
 	return (uint64_t)pid << 32 | vcpu;
 }
 
-/* The first gap between ranges that is large enough; its index is where the range belongs. */
+/* The first sufficient gap between ranges; returns its index in the list. */
 static bool find_gap(const struct vp_identity *identity, uint32_t count, size_t *index,
 		     uint32_t *first)
 {
@@ -65,7 +65,7 @@ static void add_range(struct vp_identity *identity, size_t index,
 	identity->ranges.at[index] = *range;
 }
 
-/* All that the VM has but the one that begins there. */
+/* Removes all ranges of the VM except the one that starts there. */
 static void drop_ranges(struct vp_identity *identity, uint32_t number, uint32_t but)
 {
 	size_t kept = 0;
@@ -76,7 +76,7 @@ static void drop_ranges(struct vp_identity *identity, uint32_t number, uint32_t 
 	identity->ranges.count = kept;
 }
 
-/* The slots are in an order of their own: programs search them by halves. */
+/* Sorts the slots: programs use binary search. */
 static struct vp_error *put_slots(struct vp_identity *identity, uint32_t number,
 				  const struct vp_guest_memory *memory, uint32_t *first)
 {

@@ -28,12 +28,12 @@
 
 enum { MAX_SUBJECTS = 4096, TRIES = 1000 };
 
-/* A pCPU's ring, and whose it is when libbpf calls back. */
+/* A pCPU's ring, with the context of libbpf's callback. */
 struct source {
 	struct vp_intervals *intervals;
 	uint32_t pcpu;
 	int map;
-	int requests; /* the ring by which the programs ask for a set; -1: no multiplexing */
+	int requests; /* ring with requests for sets; -1: no multiplexing */
 	struct vp_buffer copy;
 };
 
@@ -52,7 +52,7 @@ struct vp_intervals {
 	struct ring_buffer *rings;
 	struct vp_multiplex *multiplex; /* NULL: sets are not multiplexed */
 	VP_VEC(struct thread) watched;
-	uint64_t begun; /* ns; 0: not yet */
+	uint64_t begun; /* ns; 0: not started */
 	char *missing;
 };
 
@@ -62,7 +62,7 @@ struct vp_intervals {
 	 (COUNT(VP_COUNTS) - COUNT(VP_COUNT_BY_CLASS)))
 _Static_assert(VP_COUNTS < 64, "the counts of intervals are bits of a word");
 
-/* Programs that only some recipes and kernels have. */
+/* Programs that only some recipes need, or that only some kernels can attach. */
 static const struct vp_optional_program optional[] = {
     {"note_mmio", "MMIO accesses are counted as page faults"},
     {"note_inj_virq", "inject:interrupt is not counted"},
@@ -71,7 +71,7 @@ static const struct vp_optional_program optional[] = {
     {"note_entry", "VM entries are not counted"},
 };
 
-/* The counts that need each of them, as bits of enum vp_interval_count. */
+/* Counts that need each of them, as bits of enum vp_interval_count. */
 static const uint64_t counts_of[] = {
     COUNT(VP_COUNT_BY_CLASS + VP_EXITS_mmio) | COUNT(VP_COUNT_TIME_BY_CLASS + VP_EXITS_mmio),
     COUNT(VP_COUNT_inject_interrupt),
@@ -86,7 +86,7 @@ static bool wants_kvm(const struct vp_recipe *recipe)
 	return recipe->per != VP_PER_TASK && !recipe->native;
 }
 
-/* Whether the account's programs report exits and entries. */
+/* Whether the accounting's programs report exits and entries. */
 static bool joins_account(const struct vp_intervals_options *options)
 {
 	return options->exit_programs.exit && wants_kvm(options->recipe);
@@ -106,7 +106,7 @@ static bool wants_program(const struct vp_intervals_options *options, const char
 		   : strcmp(name, "note_fork") || options->recipe->per == VP_PER_TASK;
 }
 
-/* Its programs take the place of functions of the account's. */
+/* Its programs replace functions of the accounting's programs. */
 static int join_account(struct vp_intervals *intervals)
 {
 	const struct vp_exit_programs *account = &intervals->options.exit_programs;
@@ -131,7 +131,7 @@ static uint32_t guest_events(const struct vp_recipe *recipe)
 	return bits;
 }
 
-/* Without multiplexing an interval is one part. */
+/* Without multiplexing an interval has one part. */
 static uint64_t part_width(const struct vp_intervals *intervals)
 {
 	const struct vp_recipe *recipe = intervals->options.recipe;
@@ -140,7 +140,7 @@ static uint64_t part_width(const struct vp_intervals *intervals)
 					       : recipe->width;
 }
 
-/* Parts are equal: the last one does not get what is left over. */
+/* All parts are equal: the remainder is dropped. */
 static uint64_t whole_width(const struct vp_intervals *intervals)
 {
 	const struct vp_recipe *recipe = intervals->options.recipe;
@@ -159,7 +159,7 @@ static void set_parts(const struct vp_intervals *intervals, struct intervals_bpf
 		return;
 	plan->parts = recipe->sub_intervals;
 	plan->multiplexing = recipe->n_sets;
-	/* A pCPU's counters count while it is idle, too. */
+	/* A pCPU's counters also count while it is idle. */
 	plan->ran_count = recipe->per == VP_PER_PCPU ? VP_COUNT_time : VP_COUNT_time_running;
 	vp_vec_each (&intervals->counters.open, counter) {
 		plan->sets_of_counters[counter->number] = (uint8_t)counter->set;
@@ -168,7 +168,7 @@ static void set_parts(const struct vp_intervals *intervals, struct intervals_bpf
 	}
 }
 
-/* The counter of the same event as the trigger; multiplexed, it does not count all of it. */
+/* The counter of the same event as the interval's; a multiplexed one is not usable. */
 static uint32_t counter_of_trigger(const struct vp_intervals *intervals)
 {
 	const struct vp_recipe *recipe = intervals->options.recipe;
@@ -319,7 +319,7 @@ static bool intervals_source_is_missed(void *context, size_t number)
 	return true;
 }
 
-/* The programs of events and commands are not attached by name. */
+/* Programs for events and commands are not attached by name. */
 static bool is_attached(const struct bpf_program *program)
 {
 	enum bpf_prog_type type = bpf_program__type(program);
@@ -340,7 +340,7 @@ static struct vp_error *intervals_source_attach(struct vp_intervals *intervals)
 				  &intervals->missing);
 }
 
-/* The ring is read-only: the callback gets a copy, which it may change. */
+/* The ring is read-only: the callback gets a copy that it may modify. */
 static int intervals_source_take_record(void *context, void *bytes, size_t size)
 {
 	struct source *source = context;
@@ -352,7 +352,7 @@ static int intervals_source_take_record(void *context, void *bytes, size_t size)
 	return 0;
 }
 
-/* A ring of a pCPU's, in one of the programs' arrays of them. */
+/* Creates a pCPU's ring in an array of rings of the programs. */
 static struct vp_error *make_ring(const struct bpf_map *array, uint32_t pcpu, size_t bytes,
 				  int *ring)
 {
@@ -414,7 +414,7 @@ static struct vp_error *open_trigger(struct vp_intervals *intervals, int tid, in
 	return NULL;
 }
 
-/* The trigger of a pCPU; those of threads come with the threads. */
+/* Opens the event that ends a pCPU's intervals; threads have their own. */
 static struct vp_error *open_pcpu_trigger(struct vp_intervals *intervals, int pcpu)
 {
 	const struct vp_recipe *recipe = intervals->options.recipe;
@@ -432,7 +432,7 @@ static struct vp_error *open_triggers(struct vp_intervals *intervals)
 	return NULL;
 }
 
-/* Runs a command on a pCPU, between the work of the programs there. */
+/* Runs a command on a pCPU, not concurrently with programs there. */
 static struct vp_error *do_on(struct vp_intervals *intervals, enum vp_interval_command command,
 			      uint32_t argument, uint32_t pcpu)
 {
@@ -452,7 +452,7 @@ static struct vp_error *do_on(struct vp_intervals *intervals, enum vp_interval_c
 	    "cannot start or stop the intervals on pCPU %u: its programs are always busy", pcpu);
 }
 
-/* Each pCPU's programs know the thread that switches sets there. */
+/* Passes the switcher threads to each pCPU's programs. */
 static struct vp_error *start_multiplex(struct vp_intervals *intervals)
 {
 	size_t count = intervals->pcpus.count;
@@ -511,8 +511,8 @@ static struct vp_error *open_with(const struct vp_intervals_options *options,
 	return error;
 }
 
-/* A program may not always take a function's place: 64-bit Arm can since Linux 6.0, and it needs
- * CAP_NET_ADMIN. */
+/* Replacing a program's function is not always possible: on 64-bit Arm since Linux 6.0, and it
+ * needs CAP_NET_ADMIN. */
 struct vp_error *vp_intervals_open(const struct vp_intervals_options *options,
 				   struct vp_intervals **ret)
 {
@@ -557,7 +557,7 @@ void vp_intervals_free(struct vp_intervals *intervals)
 	free(intervals);
 }
 
-/* Seen by the programs before it was watched. */
+/* Whether the programs saw the thread before it was watched. */
 static bool has_slot(const struct vp_intervals *intervals, uint32_t tid)
 {
 	uint32_t slot;
@@ -565,7 +565,7 @@ static bool has_slot(const struct vp_intervals *intervals, uint32_t tid)
 	return !bpf_map_lookup_elem(bpf_map__fd(intervals->programs->maps.slots), &tid, &slot);
 }
 
-/* A thread's subject, as if the programs had just seen it asleep. */
+/* Adds a thread's subject, in the state of a sleeping thread. */
 static struct vp_error *add_subject(const struct vp_intervals *intervals,
 				    const struct thread *thread)
 {
@@ -687,7 +687,7 @@ static bool is_online(const struct vp_pcpus *online, int pcpu)
 	return false;
 }
 
-/* The programs have none of its counters, and take the next ones for new. */
+/* Resets the pCPU's counters in the programs, which then treat the next ones as new. */
 static struct vp_error *forget_counters(struct vp_intervals *intervals, uint32_t pcpu)
 {
 	int map = bpf_map__fd(intervals->programs->maps.counters);
@@ -732,7 +732,7 @@ struct vp_error *vp_intervals_drain(struct vp_intervals *intervals)
 				    "cannot read the ring buffers of the interval programs");
 }
 
-/* Those that have no pCPU now: their counts wait in the map. */
+/* Closes intervals of threads without a pCPU: their counts are in the map. */
 static struct vp_error *end_sleepers(struct vp_intervals *intervals)
 {
 	int map = bpf_map__fd(intervals->programs->maps.slots);
@@ -746,7 +746,7 @@ static struct vp_error *end_sleepers(struct vp_intervals *intervals)
 	return NULL;
 }
 
-/* Those that have a pCPU. */
+/* Closes intervals of running threads. */
 static struct vp_error *end_runners(struct vp_intervals *intervals)
 {
 	struct vp_pcpus online = {0};

@@ -41,8 +41,8 @@ struct vp_lender {
 	struct vp_guest_lister *lister;
 	struct vp_agent_counts *agent;
 	bool lends;
-	uint64_t moved; /* VM entries with other memory slots, when they were listed last */
-	uint32_t n;     /* events */
+	uint64_t moved; /* VM entries with changed memory slots, at the last listing */
+	uint32_t n;     /* number of events */
 	VP_VEC(struct lent_vcpu) vcpus;
 	VP_VEC(int) fds;
 };
@@ -100,7 +100,7 @@ static struct vp_error *lender_find_event(const char *name, struct vp_event *ret
 static const char no_counters_left[] = "KVM passes the PMU to guests (enable_mediated_pmu): no VM "
 				       "could start while the host counts guest events";
 
-/* Counts the vCPU's thread in guest mode, all the time or not at all (pinned). */
+/* Counts the vCPU thread in guest mode, always or not at all (pinned). */
 static struct vp_error *open_counter(struct vp_lender *lender, const char *name,
 				     const struct vp_event *event, uint32_t tid, uint32_t slot)
 {
@@ -202,7 +202,7 @@ void vp_lender_free(struct vp_lender *lender)
 	free(lender);
 }
 
-/* The address of the cell is the guest's: accepted only within guest memory. */
+/* The cell's address comes from the guest: accepted only within guest memory. */
 static uint64_t hva_of_cell(const struct vp_guest_state *state,
 			    const struct vp_agent_memory *memory, uint32_t vcpu)
 {
@@ -256,7 +256,7 @@ static struct vp_error *take_cells(struct vp_lender *lender, const struct vp_gue
 	return NULL;
 }
 
-/* The VM's memory slots are others now: where the cells still are, lending goes on. */
+/* The VM's memory slots have changed: continues if the cells are still in place. */
 static struct vp_error *expect_cells(const struct vp_lender *lender,
 				     const struct vp_guest_state *state)
 {

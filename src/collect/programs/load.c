@@ -19,7 +19,7 @@ static int share_exit_event(const struct vp_programs_load *load, const struct bp
 		   : 0;
 }
 
-/* *direct: the programs are to read the VMCB by direct loads; then, whether they do. */
+/* *direct: load with direct reads of the VMCB; result: whether that succeeded. */
 static struct vp_error *load_fitted(const struct vp_programs_load *load,
 				    const struct vp_btf_open_opts *fitting, bool *direct)
 {
@@ -73,7 +73,7 @@ void vp_missing_add(char **missing, const char *limitation)
 	free(before);
 }
 
-/* False: it is needed. */
+/* False: the program is required. */
 static bool note_missing(const struct vp_programs_attach *attach, const char *name, char **missing)
 {
 	for (size_t i = 0; i < attach->n_optional; i++) {

@@ -23,7 +23,7 @@ struct switcher {
 	sem_t ready;
 	struct ring_buffer *requests;
 	int leaders[VP_SETS_MAX];
-	uint64_t on, wanted; /* sets, from 0 */
+	uint64_t on, wanted; /* set numbers, from 0 */
 };
 
 struct vp_multiplex {
@@ -44,7 +44,7 @@ static int take_request(void *context, void *bytes, size_t size)
 static void switch_group(int leader, unsigned long how)
 {
 	if (leader >= 0)
-		ioctl(leader, how, 0); /* it worked when the counters were opened */
+		ioctl(leader, how, 0); /* already worked when the counters were opened */
 }
 
 static void switch_sets(struct switcher *switcher)
@@ -56,7 +56,7 @@ static void switch_sets(struct switcher *switcher)
 	switcher->on = switcher->wanted;
 }
 
-/* Binds the thread to its pCPU, before all that is not real-time there. */
+/* Binds the thread to its pCPU, with priority over all threads that are not real-time. */
 static void multiplex_settle(struct switcher *switcher)
 {
 	struct sched_param first = {.sched_priority = sched_get_priority_max(SCHED_FIFO)};
@@ -141,7 +141,7 @@ void vp_multiplex_stop(struct vp_multiplex *multiplex)
 	for (size_t i = 0; i < multiplex->count; i++) {
 		struct switcher *switcher = &multiplex->switchers[i];
 		if (switcher->started) {
-			pthread_cancel(switcher->thread); /* it waits, or is about to */
+			pthread_cancel(switcher->thread); /* it is waiting, or about to */
 			pthread_join(switcher->thread, NULL);
 			sem_destroy(&switcher->ready);
 		}

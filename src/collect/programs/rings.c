@@ -11,7 +11,7 @@ static struct vp_ring *ring_of(const struct vp_rings *rings, uint32_t pcpu)
 	return (void *)(rings->memory + pcpu * rings->stride);
 }
 
-/* The kernel takes no element of an array beyond 4 MiB (v6.1 and before, KMALLOC_MAX_SIZE). */
+/* Maximum size of an array element in the kernel: 4 MiB (v6.1 and before, KMALLOC_MAX_SIZE). */
 enum { MIN = 16 << 10, MAX = 2 << 20 };
 
 struct vp_error *vp_rings_plan(struct vp_rings *rings, uint32_t count, size_t wanted)
@@ -22,7 +22,7 @@ struct vp_error *vp_rings_plan(struct vp_rings *rings, uint32_t count, size_t wa
 		size *= 2;
 	*rings = (struct vp_rings){.count = count, .size = size};
 	rings->stride = sizeof(struct vp_ring) + size + VP_RING_SPARE;
-	if (rings->stride > UINT32_MAX / count) /* what the kernel takes for one array */
+	if (rings->stride > UINT32_MAX / count) /* kernel limit for one array */
 		return vp_error_new("per-CPU buffers of %zu bytes for %u pCPUs are too large", size,
 				    count);
 	return NULL;

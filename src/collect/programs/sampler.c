@@ -26,7 +26,7 @@
 #include "host/kernel_function.h"
 #include "host/source.h"
 
-/* The kernel's record for bpf_perf_event_output() with PERF_SAMPLE_IP | PERF_SAMPLE_RAW. */
+/* Layout of records of bpf_perf_event_output() with PERF_SAMPLE_IP | PERF_SAMPLE_RAW. */
 struct output_event {
 	struct perf_event_header header;
 	uint64_t ip;
@@ -34,7 +34,7 @@ struct output_event {
 	char raw[];
 } __attribute__((packed));
 
-/* Says who the thread is, if the pCPU's last word was about another one. */
+/* Writes the thread, if it differs from the pCPU's previous one. */
 static void make_task(struct made *made, const struct vp_raw_record *raw)
 {
 	union vp_any_record record;
@@ -47,10 +47,8 @@ static void make_task(struct made *made, const struct vp_raw_record *raw)
 	vp_buffer_append(&made->records, &record, sizeof(record.task));
 }
 
-/*
- * For a guest sample the host chain is useless: it always ends in KVM. Chains of a lost sample have
- * another time and are dropped.
- */
+/* For a guest sample the host stack is useless: it always ends in KVM. Stacks of a lost sample have
+ * another time and are dropped. */
 static void sampler_put_chains(struct made *made, bool hit_guest, uint64_t time)
 {
 	for (size_t at = 0; at < made->chains.size;) {
@@ -66,7 +64,7 @@ static void sampler_put_chains(struct made *made, bool hit_guest, uint64_t time)
 	made->chains.size = 0;
 }
 
-/* The method takes the place of the program counter if the sample hit an interpreter. */
+/* The method replaces the program counter if the sample hit an interpreter. */
 static void put_method(const struct vp_sampler *sampler, const struct vp_raw_record *raw,
 		       union vp_any_record *record)
 {
@@ -165,13 +163,13 @@ static int sampler_drain_buffer(struct vp_sampler *sampler)
 	return result;
 }
 
-/* The reader asks all rings anyhow: what comes through the doorbell only wakes it. */
+/* The reader checks all rings anyway: doorbell messages only wake it. */
 static int sampler_on_doorbell(void *context, void *data, size_t size)
 {
 	return 0;
 }
 
-/* Sizes the rings before they are made: for pCPUs, too, that may come online. */
+/* Sets the sizes of rings before they are created, including pCPUs that may come online. */
 static struct vp_error *plan_rings(struct vp_sampler *sampler, size_t pages)
 {
 	bool used = sampler->seen_by != VP_SEEN_BY_PERF;
@@ -203,7 +201,7 @@ static struct vp_error *sampler_open_rings(struct vp_sampler *sampler)
 	return NULL;
 }
 
-/* For the pCPUs that are online. */
+/* Opens it for the online pCPUs. */
 static struct vp_error *open_buffer(struct vp_sampler *sampler)
 {
 	size_t pages = sampler->buffer_pages;
@@ -244,7 +242,7 @@ static void choose_program(const struct vp_sampler *sampler)
 		bpf_program__set_autoload(all[i], all[i] == sampling_program(sampler));
 }
 
-/* Not by a link of libbpf's: that would start the event at once. */
+/* Not by a libbpf link, which would enable the event at once. */
 static struct vp_error *attach_to(const struct vp_sampler *sampler, int event)
 {
 	return ioctl(event, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(sampling_program(sampler)))
@@ -266,14 +264,14 @@ static struct vp_error *sampler_attach(struct vp_sampler *sampler)
 	return NULL;
 }
 
-/* Whether the counters are the processor's own, which interrupt by NMI. */
+/* Whether the counters belong to the processor's cores, which interrupt by NMI. */
 static bool counts_in_core(const struct perf_event_attr *attr)
 {
 	return attr->type == PERF_TYPE_HARDWARE || attr->type == PERF_TYPE_HW_CACHE ||
 	       attr->type == PERF_TYPE_RAW;
 }
 
-/* Whether counters of 64-bit Arm interrupt by NMIs: an option of the kernel's command line. */
+/* Whether counters on 64-bit Arm interrupt by NMI: an option of the kernel's command line. */
 static bool has_pseudo_nmi(void)
 {
 	struct vp_buffer text = {0};
@@ -286,8 +284,9 @@ static bool has_pseudo_nmi(void)
 }
 
 /*
- * Arm: perf takes all that comes while a vCPU is loaded for the guest's. KVM since v5.17 lets in at
- * one place what ended the guest's run (is_after_guest()); that one has this other function, too.
+ * Arm: perf attributes all interrupts while a vCPU is loaded to the guest. KVM since v5.17 receives
+ * the interrupt that ended the guest's run at one place (is_after_guest()); that KVM also has this
+ * other function.
  */
 static bool sees_by_place(const struct vp_sampler_options *options, struct vp_kernel_function *ret)
 {
@@ -433,10 +432,8 @@ struct vp_error *vp_sampler_drain(struct vp_sampler *sampler)
 	return read_error(ring_buffer__consume(sampler->doorbell));
 }
 
-/*
- * A pCPU that goes offline ends its perf buffer for good, and libbpf adds none later. The
- * programs count the records that they cannot write meanwhile.
- */
+/* If a pCPU goes offline, its perf buffer ends permanently, and libbpf cannot add one. The programs
+ * count the records lost meanwhile. */
 static struct vp_error *open_buffer_again(struct vp_sampler *sampler)
 {
 	vp_vec_each (&sampler->trigger->pcpus, pcpu)

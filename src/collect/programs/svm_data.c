@@ -44,7 +44,7 @@ bool vp_svm_data_open(struct bpf_object *programs, bool wanted, struct vp_kernel
 	if (!wanted || vp_host_vendor() != VP_VENDOR_AMD)
 		return false;
 	const struct btf *module = vp_kernel_btf_module(kernel, "kvm_amd");
-	/* Before 6.1 it is an array of pointers. */
+	/* before 6.1: an array of pointers */
 	unsigned type = module ? vp_kernel_variable_find(module, "svm_data") : 0;
 	if (type)
 		ret->fd = open_module("kvm_amd");

@@ -16,8 +16,7 @@
 #include "schema/schema.h"
 #include "trace.skel.h"
 
-/* The reader is woken when a fourth of a ring was written. The buffer for
- * late records is small. */
+/* The reader is woken when a fourth of a ring is full. The side buffer is small. */
 enum { PARTS = 4, ASIDE_BYTES = 64 << 10 };
 
 struct vp_trace_source {
@@ -25,8 +24,8 @@ struct vp_trace_source {
 	struct vp_trace_cpu *cpu;
 	struct vp_trace_page *pages; /* NULL: not mapped */
 	uint32_t n_pages;
-	uint64_t head;         /* as of this draining */
-	size_t waited;         /* bytes of `late` that were there before it */
+	uint64_t head;         /* at the start of this drain */
+	size_t waited;         /* bytes of `late` from earlier drains */
 	struct vp_buffer late; /* records of the side buffer that were not passed on yet */
 };
 
@@ -135,7 +134,7 @@ static struct vp_error *use_pages(struct vp_trace_rings *rings, struct vp_trace_
 	return pass(rings->programs->maps.rings, source->pcpu, map);
 }
 
-/* The descriptors are not needed any more once the programs have the maps. */
+/* The descriptors are not needed once the programs have the maps. */
 static struct vp_error *add_aside(struct vp_trace_rings *rings, struct vp_trace_source *source)
 {
 	int map = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "vperf_aside", 0, 0, ASIDE_BYTES, NULL);
@@ -179,12 +178,12 @@ bool vp_trace_rings_has(const struct vp_trace_rings *rings, uint32_t pcpu)
 	return false;
 }
 
-/* A drain: its callback, and the late records that were not passed on yet. */
+/* State of a drain: its callback, and late records that were not passed on yet. */
 struct draining {
 	struct vp_trace_source *source;
 	vp_records_fn take;
 	void *context;
-	size_t done; /* bytes of the late ones */
+	size_t done; /* bytes of late records passed on */
 };
 
 static void trace_rings_emit(const struct draining *draining, char *records, size_t size)
@@ -208,7 +207,7 @@ static void emit_late(struct draining *draining)
 	draining->done += size;
 }
 
-/* A run of a page, and between its records the late ones that were before the run's last. */
+/* Emits a run of a page, with late records inserted by time, up to the run's last. */
 static void emit_run(struct draining *draining, char *records, size_t size)
 {
 	const struct vp_record_header *late = next_late(draining);
@@ -244,7 +243,8 @@ static void trace_rings_drain_pages(struct draining *draining)
 	}
 }
 
-/* `waited` of the late ones, or all, come at the end, if nothing later has come. */
+/* The late records from earlier drains, or all, are emitted at the end if nothing later has
+ * arrived. */
 static void drain_source(struct vp_trace_source *source, size_t waited, vp_records_fn take,
 			 void *context)
 {
@@ -258,7 +258,7 @@ static void drain_source(struct vp_trace_source *source, size_t waited, vp_recor
 		memmove(source->late.bytes, source->late.bytes + draining.done, source->late.size);
 }
 
-/* Late records precede the records after them in the pages: the heads are read first. */
+/* Late records precede the records after them in the pages: heads are read first. */
 void vp_trace_rings_drain(struct vp_trace_rings *rings, bool all, vp_records_fn take, void *context)
 {
 	vp_vec_each (&rings->sources, source) {

@@ -26,7 +26,7 @@ struct vp_tracer {
 	struct trace_bpf *programs;
 	vp_links links;
 	struct vp_trace_rings rings; /* one per pCPU that is or was online */
-	bool lacks_ring;             /* a pCPU came online that has none */
+	bool lacks_ring;             /* a pCPU without a ring came online */
 	bool ended;
 	struct ring_buffer *doorbell;
 	struct vp_identity identity;
@@ -105,7 +105,7 @@ static struct vp_error *tracer_load(struct vp_tracer *tracer)
 	return NULL;
 }
 
-/* A word through the doorbell only wakes the reader; 0 is from a pCPU without a ring. */
+/* Doorbell messages only wake the reader; 0 is from a pCPU without a ring. */
 static int tracer_on_doorbell(void *context, void *data, size_t size)
 {
 	struct vp_tracer *tracer = context;
@@ -116,7 +116,7 @@ static int tracer_on_doorbell(void *context, void *data, size_t size)
 	return 0;
 }
 
-/* pCPUs that came online. A buffer that cannot be opened is not retried: their events are lost. */
+/* Adds rings of pCPUs that came online. If that fails it is not retried: their events are lost. */
 static void add_rings(struct vp_tracer *tracer)
 {
 	tracer->lacks_ring = false;
@@ -265,7 +265,7 @@ static void make_blind(struct vp_tracer *tracer, uint32_t index)
 	bpf_map_update_elem(map, &index, &run, BPF_ANY);
 }
 
-/* At the vCPUs' next exits the programs mark the guest's thread as unknown from there on. */
+/* At the vCPUs' next exits the programs record the guest thread as unknown. */
 void vp_tracer_forget(struct vp_tracer *tracer, uint32_t pid)
 {
 	uint64_t key, *before = NULL;

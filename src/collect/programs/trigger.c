@@ -56,10 +56,9 @@ static bool ticks_always(const struct perf_event_attr *attr)
 }
 
 /*
- * Whether the event counts whenever the pCPU is not idle: then the samples of a steered frequency
- * are as far apart in time as they should be once the kernel has found the period. Until then, and
- * after each idle time, they come too densely, so that each represents the time since the previous
- * one.
+ * Whether the event counts whenever the pCPU is not idle: then samples in frequency mode have the
+ * requested distance once the kernel has found the period. Until then, and after idle times, they
+ * are too dense, so each one represents the time since the previous one.
  */
 static bool counts_busy_time(const struct perf_event_attr *attr)
 {
@@ -71,7 +70,7 @@ static bool counts_busy_time(const struct perf_event_attr *attr)
 		 attr->exclude_guest);
 }
 
-/* A fixed number of events, or events that are no time, are what they are. */
+/* A fixed number of events, or events that are not times, are weights themselves. */
 static enum vp_weighting weighting_of(const struct vp_trigger_options *options, bool by_time,
 				      const struct perf_event_attr *attr)
 {
@@ -93,7 +92,7 @@ bool vp_trigger_has_hardware(void)
 	return fd >= 0;
 }
 
-/* The clock takes a period in ns; a counter is steered to the frequency by the kernel. */
+/* The clock has a period in ns; for a counter the kernel adjusts the period to the frequency. */
 static void set_rate(const struct vp_trigger_options *options, struct perf_event_attr *attr,
 		     struct vp_trigger *trigger)
 {
@@ -124,7 +123,7 @@ static uint64_t max_frequency(void)
 	return frequency;
 }
 
-/* The kernel lowers its bound by itself when interrupts take long. */
+/* The kernel lowers its limit when interrupts take long. */
 static uint64_t frequency_of(const struct vp_trigger_options *options)
 {
 	uint64_t most = max_frequency();
@@ -143,7 +142,7 @@ static struct vp_error *check_rate(const struct vp_trigger_options *options, boo
 		return vp_error_new("cannot sample at %" PRIu64 " Hz: the kernel allows %" PRIu64
 				    " (kernel.perf_event_max_sample_rate)",
 				    options->frequency, most);
-	/* A shorter one is 10 us to the kernel (perf_swevent_start_hrtimer()). */
+	/* the kernel rounds shorter periods up to 10 us (perf_swevent_start_hrtimer()) */
 	if (by_time && period_ns < MIN_CLOCK_NS)
 		return vp_error_new("cannot sample every %" PRIu64
 				    " ns: the shortest period is %d ns",
@@ -173,7 +172,7 @@ static struct vp_error *trigger_open_on(const struct vp_trigger *trigger, int pc
 	return vp_error_errno(errnum, "cannot open event '%s' on pCPU %d", trigger->name, pcpu);
 }
 
-/* pCPUs that were seen, in the order in which they first were. */
+/* pCPUs in order of first appearance. */
 static size_t trigger_index_of(struct vp_trigger *trigger, int pcpu)
 {
 	size_t index = 0;
@@ -284,7 +283,7 @@ struct vp_error *vp_trigger_enable_one(struct vp_trigger *trigger, size_t index)
 
 uint64_t vp_trigger_count(const struct vp_trigger *trigger)
 {
-	uint64_t sum = 0, reading[4]; /* the value comes first, whatever else is read */
+	uint64_t sum = 0, reading[4]; /* the value is the first field, whatever else is read */
 
 	vp_vec_each (&trigger->fds, fd)
 		if (vp_read(*fd, reading, sizeof(reading)) >= (ssize_t)sizeof(*reading))
