@@ -121,6 +121,8 @@ struct vp_error *vp_trace_event_classes(vp_event_classes *ret)
 {
 	struct vp_event_class *event;
 
+	if (ret->count)
+		return vp_error_new("events with numbers of their own have to be defined first");
 	for (size_t i = 0; i < VP_ARRAY_SIZE(events); i++) {
 		VP_TRY(vp_event_classes_add(ret, events[i].name, &event));
 		for (size_t n = 0; n < events[i].n_fields; n++) {

@@ -27,7 +27,8 @@ struct vp_error *vp_trace_sets_parse(const char *text, unsigned *ret) VP_MUST_CH
 const char *vp_trace_set_tracepoint(unsigned sets, size_t number);
 /* The set with the tracepoint of that name ("kvm_exit"); 0: none. */
 unsigned vp_trace_set_of(const char *tracepoint);
-/* The classes of all events, recorded or not, so that their ids equal those of the BPF programs. */
+/* The classes of all events, recorded or not, so that their ids equal those of the BPF programs.
+ * Errors: other classes precede them. */
 struct vp_error *vp_trace_event_classes(vp_event_classes *ret) VP_MUST_CHECK;
 /* Appends the chapter on events of docs/format.md. */
 void vp_trace_event_document(struct vp_buffer *out);

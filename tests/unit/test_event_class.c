@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "schema/trace_event.h"
 #include "store/trace_reader.h"
 #include "store/trace_writer.h"
 
@@ -433,9 +434,26 @@ static void test_whole_records(void **state)
 	vp_event_classes_deinit(&classes);
 }
 
+/* Programs of the kernel write their ids: none can come before them. */
+static void test_fixed_come_first(void **state)
+{
+	vp_event_classes classes = {0};
+	struct vp_event_class *event;
+
+	expect_no_error(vp_event_classes_add(&classes, "xentrace:other", &event));
+	expect_error(vp_trace_event_classes(&classes), "have to be defined first");
+	assert_int_equal(classes.count, 1);
+	vp_event_classes_deinit(&classes);
+	expect_no_error(vp_trace_event_classes(&classes));
+	assert_string_equal(vp_event_classes_find(&classes, VP_TRACE_ID_sched_switch)->name,
+			    "sched:sched_switch");
+	vp_event_classes_deinit(&classes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_fixed_come_first),
 	    cmocka_unit_test(test_round_trip),
 	    cmocka_unit_test(test_clocks_are_each_machines_own),
 	    cmocka_unit_test(test_babeltrace),

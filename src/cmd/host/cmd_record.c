@@ -320,12 +320,12 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 		vp_session_add(session, vp_instrument_guest_samples(&guest_samples));
 	if (!record->no_account)
 		vp_session_add(session, vp_instrument_account(&account));
+	if (trace.sets) /* the first to define events: its own have fixed numbers */
+		vp_session_add(session, vp_instrument_trace(&trace));
 	if (record->hypervisor_events)
 		vp_session_add(session, vp_instrument_hypervisor(record->hypervisor_events));
 	if (record->stat)
 		vp_session_add(session, vp_instrument_intervals(&intervals));
-	if (trace.sets)
-		vp_session_add(session, vp_instrument_trace(&trace));
 	if (tracepoints.n_specs)
 		vp_session_add(session, vp_instrument_tracepoints(&tracepoints));
 	if (guest_trace.sets)
