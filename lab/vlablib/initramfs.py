@@ -13,7 +13,8 @@ from . import roots
 from .common import LAB, LabError, build_dir, cache_dir, locked, need_program, say
 from .kernels import module_files
 
-GUEST_MODULES = ("virtio_pci", "virtio_blk", "vmw_vsock_virtio_transport")  # a guest of Xen needs none
+GUEST_MODULES = ("virtio_pci", "virtio_blk", "vmw_vsock_virtio_transport")
+XEN_AGENT_MODULES = ("xen-gntalloc", "xen-evtchn")  # a guest of Xen needs none but for its agent's vchan
 CONTROL_PORT = 7000
 COMPILE = ("-std=gnu17", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-fno-omit-frame-pointer")
 
@@ -209,10 +210,12 @@ APPLETS = ("sh", "ls", "cat", "sleep", "ps", "mount", "tar", "dmesg", "taskset",
 
 
 def guest_modules(scenario, guest):
-    """The kernel modules that a guest loads: also that for a network, if its command line gives it one, and KVM."""
+    """The kernel modules that a guest loads: also that for a network, if its command line gives it one, KVM, and the devices of
+    its agent's vchan."""
     network = ("virtio_net",) if "virtio-net" in guest.qemu else ()
     kvm = (f"kvm-{scenario.host.vendor}",) if guest.kvm and scenario.host.arch == "amd64" else ()
-    return (*GUEST_MODULES, *network, *kvm)
+    agent = XEN_AGENT_MODULES if guest.agent and scenario.host.hypervisor == "xen" else ()
+    return (*GUEST_MODULES, *network, *kvm, *agent)
 
 
 def guest_base(kernel, programs, modules):

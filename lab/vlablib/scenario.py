@@ -149,7 +149,7 @@ GUEST_KEYS = {"vcpus": _count, "memory": _count, "pin": _cpu_list, "kernel": _on
               "kill": _seconds, "append": str, "cpu": str, "qemu": str,
               "type": _one_of(*TYPES), "weight": _count, "cap": _count}
 XEN_ONLY = ("type", "weight", "cap")
-KVM_ONLY = ("agent", "cpu", "kvm", "qemu")
+KVM_ONLY = ("cpu", "kvm", "qemu")
 WORKLOAD_KEYS = {"start": _seconds, "length": _seconds, "copies": _count}
 VERBATIM = {"command-before": "before", "command": "commands", "command-after": "after"}
 

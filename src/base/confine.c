@@ -52,6 +52,14 @@ static const unsigned allowed_to_server[] = {
     SYS_poll,    SYS_select,
 #endif
 };
+/* And for passing bytes on between descriptors that do not block. */
+static const unsigned allowed_to_passer[] = {
+    SYS_ppoll,
+    SYS_rt_sigprocmask,
+#ifdef SYS_poll
+    SYS_poll,
+#endif
+};
 enum { WRITING = O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND };
 
 /* For debugging vperf; otherwise its output is not trusted. */
@@ -185,12 +193,13 @@ static bool end_filter(struct filter *filter, unsigned otherwise)
 	return !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
-static bool limit_system_calls(unsigned long request)
+static bool limit_system_calls(const unsigned *more, size_t n_more, unsigned long request)
 {
 	struct filter filter = {.count = 0};
 
 	begin_filter(&filter);
 	allow(&filter, allowed, VP_ARRAY_SIZE(allowed));
+	allow(&filter, more, n_more);
 	if (request)
 		allow_request(&filter, request);
 	return end_filter(&filter, SECCOMP_RET_KILL_PROCESS);
@@ -295,13 +304,26 @@ static struct vp_error *confined(const char *failed)
 static const char no_descriptors[] = "its descriptors", no_limits[] = "its resource limits",
 		  no_rights[] = "its privileges", no_filter[] = "its system calls";
 
-struct vp_error *vp_confine(int *fds, size_t count, unsigned long request, uint64_t max_file)
+/* With `n_more` system calls `more`. */
+static struct vp_error *confine_to_calls(int *fds, size_t count, const unsigned *more,
+					 size_t n_more, unsigned long request, uint64_t max_file)
 {
 	return confined(!keep_descriptors(fds, count)                    ? no_descriptors
 			: !limit_resources(VP_CONFINED_MEMORY, max_file) ? no_limits
 			: !become_nobody() || !give_up_privileges()      ? no_rights
-			: !limit_system_calls(request)                   ? no_filter
+			: !limit_system_calls(more, n_more, request)     ? no_filter
 									 : NULL);
+}
+
+struct vp_error *vp_confine(int *fds, size_t count, unsigned long request, uint64_t max_file)
+{
+	return confine_to_calls(fds, count, NULL, 0, request, max_file);
+}
+
+struct vp_error *vp_confine_to_passing(int *fds, size_t count, unsigned long request)
+{
+	return confine_to_calls(fds, count, allowed_to_passer, VP_ARRAY_SIZE(allowed_to_passer),
+				request, 0);
 }
 
 struct vp_error *vp_confine_to_reading(int *fds, size_t count, uint64_t max_file)

@@ -25,6 +25,9 @@
  */
 struct vp_error *vp_confine(int *fds, size_t count, unsigned long request,
 			    uint64_t max_file) VP_MUST_CHECK;
+/* Confines a process that passes bytes on between descriptors: as vp_confine(), and it may wait for
+ * them with poll(). It writes to no file. */
+struct vp_error *vp_confine_to_passing(int *fds, size_t count, unsigned long request) VP_MUST_CHECK;
 /* Confines a process that has to find files by itself: it may open any file for reading and write
  * to `fds`. Other system calls fail. */
 struct vp_error *vp_confine_to_reading(int *fds, size_t count, uint64_t max_file) VP_MUST_CHECK;

@@ -20,6 +20,7 @@
 #include "base/macros.h"
 #include "base/vec.h"
 #include "guest/agent.h"
+#include "guest/serve_vchan.h"
 #include "guest/watch.h"
 #include "protocol/agent_protocol.h"
 #include "protocol/counts_protocol.h"
@@ -37,6 +38,7 @@ struct server {
 	struct vp_agent agent;
 	struct vp_agent_serve_options options;
 	int epoll_fd, signal_fd, vsock_fd, socket_fd;
+	pid_t vchan;      /* the process that offers vchans; 0: none */
 	unsigned answers; /* children that answer */
 	bool stopping;
 };
@@ -223,8 +225,12 @@ static void on_signals(struct server *server)
 	while (vp_read(server->signal_fd, &info, sizeof(info)) == sizeof(info))
 		if (info.ssi_signo != SIGCHLD)
 			server->stopping = true;
-	while (vp_waitpid(-1, NULL, WNOHANG) > 0)
-		server->answers--;
+	for (pid_t child; (child = vp_waitpid(-1, NULL, WNOHANG)) > 0;) {
+		if (child == server->vchan)
+			server->vchan = 0;
+		else
+			server->answers--;
+	}
 }
 
 static void on_event(struct server *server, enum event_kind kind)
@@ -256,7 +262,7 @@ static struct vp_error *server_start(struct server *server, unsigned port)
 	server->vsock_fd = listen_vsock(port);
 	if (server->vsock_fd >= 0)
 		VP_TRY(watch_fd(server, server->vsock_fd, EVENT_VSOCK));
-	else
+	else if (!server->vchan)
 		fprintf(stderr,
 			"vperf-agent: cannot listen on vsock port %u: %s; serving only '%s'\n",
 			port, strerror(-server->vsock_fd), VP_AGENT_SOCKET);
@@ -282,6 +288,7 @@ struct vp_error *vp_agent_serve(const struct vp_agent_serve_options *options)
 	struct server server = {
 	    .options = *options, .epoll_fd = -1, .signal_fd = -1, .vsock_fd = -1, .socket_fd = -1};
 
+	server.vchan = vp_vchan_server_start(options->port); /* before all that it does not need */
 	vp_agent_start(&server.agent);
 	vp_vec_each (&server.agent.notes, note)
 		fprintf(stderr, "vperf-agent: %s\n", *note);
@@ -290,6 +297,7 @@ struct vp_error *vp_agent_serve(const struct vp_agent_serve_options *options)
 		fprintf(stderr, "vperf-agent: watching\n");
 		error = server_loop(&server);
 	}
+	vp_vchan_server_end(server.vchan, options->port);
 	if (server.socket_fd >= 0)
 		unlink(VP_AGENT_SOCKET);
 	int fds[] = {server.epoll_fd, server.signal_fd, server.vsock_fd, server.socket_fd};

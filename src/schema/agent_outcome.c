@@ -26,6 +26,10 @@ static void agent_outcome_put_port(const struct vp_agent_outcome *outcome, struc
 {
 	bool of_root = agent_outcome_is_of_root(outcome);
 
+	if (!outcome->port) {
+		vp_buffer_string(out, "over a vchan, which only root of the guest can offer");
+		return;
+	}
 	vp_buffer_printf(out, "from %svsock port %" PRIu32 ", where %s of the guest can listen",
 			 of_root ? "" : "unprivileged ", outcome->port,
 			 of_root ? "only root" : "any program");

@@ -27,7 +27,7 @@ enum vp_agent_status {
 struct vp_agent_outcome {
 	uint32_t request; /* enum vp_agent_request */
 	uint32_t status;  /* enum vp_agent_status */
-	uint32_t port;    /* vsock port of the agent */
+	uint32_t port;    /* vsock port of the agent; 0: over a vchan */
 	uint32_t counted; /* bits of enum vp_guest_count */
 	uint64_t missing_ns;
 	/* For VP_AGENT_EVENTS: events received and lost, invalid entries, maximum error of event

@@ -117,13 +117,13 @@ struct vp_error *vp_session_write_maps(struct vp_session *session, const char *d
 
 static struct vp_agent_outcome session_maps_outcome_of(const struct vp_error *error,
 						       const struct vp_agent_result *result,
-						       unsigned port)
+						       uint32_t port)
 {
 	return (struct vp_agent_outcome){.request = VP_AGENT_SYMBOL_MAP,
 					 .status = !error          ? VP_AGENT_SERVED
 						   : result->bytes ? VP_AGENT_TRUNCATED
 								   : VP_AGENT_FAILED,
-					 .port = vp_agent_port_used(port),
+					 .port = port,
 					 .problem =
 					     error ? vp_strdup(vp_error_message(error)) : NULL};
 }
@@ -170,8 +170,9 @@ static void end_asking(struct vp_session *session, struct vp_vm *vm, struct aski
 {
 	if (asking->started)
 		pthread_join(asking->thread, NULL);
-	const struct vp_agent_outcome outcome =
-	    session_maps_outcome_of(asking->error, &asking->result, session->options.agent_port);
+	const struct vp_agent_outcome outcome = session_maps_outcome_of(
+	    asking->error, &asking->result,
+	    vp_agent_port_shown(session->options.agent_port, vm->has_domain));
 	VP_AUTO_FREE char *text = vp_agent_outcome_text(&outcome);
 	vp_session_note_agent(session, vm, &outcome);
 	/* A missing agent is not a problem if names come from guest memory. */
@@ -184,7 +185,10 @@ static void end_asking(struct vp_session *session, struct vp_vm *vm, struct aski
 
 static bool has_agent(const struct vp_session *session, const struct vp_vm *vm)
 {
-	return vp_session_is_chosen(session, vm) && !vm->end && (vm->cid || vm->vsock);
+	const struct vp_agent_address address =
+	    vp_agent_address_of(vm, session->options.agent_port);
+
+	return vp_session_is_chosen(session, vm) && !vm->end && vp_agent_is_addressed(&address);
 }
 
 void vp_session_ask_agents(struct vp_session *session)

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -119,6 +120,53 @@ static void test_confined_may_make_one_request(void **state)
 	assert_false(outlives_request(ends[0], 0, FIONREAD));
 	close(ends[0]);
 	close(ends[1]);
+}
+
+/* In a process of its own, that may pass bytes on: true if it ends by itself after that. */
+static bool outlives_passing(int *ends, bool opens)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		struct pollfd ready = {.events = POLLIN};
+		char byte;
+		if (vp_confine_to_passing(ends, 2, FIONREAD))
+			_exit(1);
+		ready.fd = ends[0];
+		if (poll(&ready, 1, 10000) != 1 || read(ends[0], &byte, 1) != 1 ||
+		    write(ends[1], &byte, 1) != 1)
+			syscall(SYS_exit_group, 1);
+		if (opens)
+			syscall(SYS_openat, AT_FDCWD, "/", O_RDONLY, 0);
+		syscall(SYS_exit_group, 0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (WIFEXITED(status))
+		assert_int_equal(WEXITSTATUS(status), 0);
+	else
+		assert_int_equal(WTERMSIG(status), SIGSYS);
+	return WIFEXITED(status);
+}
+
+static void test_confined_may_pass_bytes_on(void **state)
+{
+	int from[2], to[2];
+	char bytes[3];
+
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(pipe(from), 0);
+	assert_int_equal(pipe(to), 0);
+	assert_int_equal(write(from[1], "ab", 2), 2);
+	assert_true(outlives_passing((int[]){from[0], to[1]}, false));
+	assert_false(outlives_passing((int[]){from[0], to[1]}, true));
+	assert_int_equal(read(to[0], bytes, sizeof(bytes)), 2);
+	assert_memory_equal(bytes, "ab", 2);
+	for (int i = 0; i < 2; i++) {
+		close(from[i]);
+		close(to[i]);
+	}
 }
 
 static int by_value(const void *one, const void *other)
@@ -503,6 +551,7 @@ int main(void)
 	    cmocka_unit_test(test_account_of_like_threads),
 	    cmocka_unit_test(test_confined_is_heard_only_where_asked),
 	    cmocka_unit_test(test_confined_may_make_one_request),
+	    cmocka_unit_test(test_confined_may_pass_bytes_on),
 	    cmocka_unit_test(test_confined_may_sort),
 	    cmocka_unit_test(test_confined_memory_is_its_own),
 	    cmocka_unit_test(test_confined_files_are_limited),

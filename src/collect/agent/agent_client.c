@@ -17,6 +17,7 @@
 #include "base/io.h"
 #include "host/vsock_path.h"
 #include "protocol/agent_protocol.h"
+#include "vchan/vchan.h"
 
 /* Time limit for an agent to appear. */
 enum { QUICK_TRIES = 20, RETRY_S = 3, LONGEST_RETRY_S = 60, CONNECT_S = 5 };
@@ -251,21 +252,30 @@ unsigned vp_agent_port_used(unsigned port)
 	return port ? port : VP_AGENT_PORT;
 }
 
+uint32_t vp_agent_port_shown(unsigned port, bool is_vchan)
+{
+	return is_vchan ? 0 : vp_agent_port_used(port);
+}
+
 struct vp_agent_address vp_agent_address_of(const struct vp_vm *vm, unsigned port)
 {
-	return (struct vp_agent_address){
-	    .cid = vm->cid, .path = vm->vsock, .pid = vm->pid, .port = port};
+	return (struct vp_agent_address){.cid = vm->cid,
+					 .path = vm->vsock,
+					 .domain = vm->has_domain ? vm->domain : 0,
+					 .pid = vm->pid,
+					 .port = port};
 }
 
 bool vp_agent_is_addressed(const struct vp_agent_address *address)
 {
-	return address->cid || address->path;
+	return address->cid || address->path || address->domain;
 }
 
 char *vp_agent_address_name(const struct vp_agent_address *address)
 {
-	return address->cid ? vp_format("guest CID %u", address->cid)
-			    : vp_format("the guest of process %u", address->pid);
+	return address->cid      ? vp_format("guest CID %u", address->cid)
+	       : address->domain ? vp_format("domain %u", address->domain)
+				 : vp_format("the guest of process %u", address->pid);
 }
 
 static unsigned port_of(const struct vp_agent_address *address)
@@ -316,13 +326,26 @@ static struct vp_error *connect_vsock(const struct vp_agent_address *address, un
 	return error;
 }
 
+static struct vp_error *connect_vchan(const struct vp_agent_address *address, unsigned seconds,
+				      int *ret)
+{
+	VP_AUTO_ERROR struct vp_error *error =
+	    vp_vchan_connect(address->domain, port_of(address), seconds, ret);
+
+	return error ? vp_error_new("no agent reachable in domain %u: %s", address->domain,
+				    vp_error_message(error))
+		     : NULL;
+}
+
 /* Connects to the agent within the time limit. *ret is a blocking socket. */
 static struct vp_error *agent_client_connect(const struct vp_agent_address *address,
 					     unsigned seconds, int *ret)
 {
-	return address->cid ? connect_vsock(address, seconds, ret)
-			    : vp_vsock_path_connect(address->path, address->pid, port_of(address),
-						    seconds, ret);
+	if (address->cid)
+		return connect_vsock(address, seconds, ret);
+	return address->domain ? connect_vchan(address, seconds, ret)
+			       : vp_vsock_path_connect(address->path, address->pid,
+						       port_of(address), seconds, ret);
 }
 
 struct vp_error *vp_agent_await(const struct vp_agent_address *address, unsigned tries,

@@ -14,14 +14,15 @@
 /* Address of an agent. */
 struct vp_agent_address {
 	unsigned cid;     /* CID of the guest's vsock device; 0: … */
-	const char *path; /* … the VMM's unix socket (vsock_path.h), or NULL */
+	const char *path; /* … the VMM's unix socket (vsock_path.h), or NULL: … */
+	uint32_t domain;  /* … the guest of Xen that offers a vchan; 0: none */
 	uint32_t pid;     /* of the VMM */
-	unsigned port;    /* 0: the default */
+	unsigned port;    /* of vsock, or the offer's number; 0: the default */
 };
 
 /* The address of a VM's agent; its strings belong to the VM. */
 struct vp_agent_address vp_agent_address_of(const struct vp_vm *vm, unsigned port);
-/* Whether the VM has any vsock address. */
+/* Whether the VM has any address. */
 bool vp_agent_is_addressed(const struct vp_agent_address *address);
 /* The guest's name in messages; a new string. */
 char *vp_agent_address_name(const struct vp_agent_address *address) VP_MUST_CHECK;
@@ -40,6 +41,8 @@ struct vp_agent_result {
 
 /* The vsock port of an option; 0 is the default. */
 unsigned vp_agent_port_used(unsigned port);
+/* The same as an outcome has it: 0 over a vchan. */
+uint32_t vp_agent_port_shown(unsigned port, bool is_vchan);
 /*
  * The same with `tries` attempts (0: no limit), at growing intervals from a few seconds: a guest
  * that has just started has no agent yet. absent() receives, and frees, each error except the last.
