@@ -25,8 +25,10 @@
 #include "base/vec.h"
 #include "guest/agent.h"
 #include "guest/cpus.h"
+#include "guest/serve_vchan.h"
 #include "maps/proc.h"
 #include "protocol/events_protocol.h"
+#include "vchan/xen_time.h"
 
 #define TRACEFS "/sys/kernel/tracing"
 
@@ -55,8 +57,9 @@ enum { CLOCK_IS_COUNTER = 1 };
 struct cpu {
 	int pages; /* its trace_pipe_raw, or -1 */
 	uint32_t vcpu;
-	bool is_known; /* its vCPU is */
-	uint64_t lost; /* as the host knows */
+	bool is_known;  /* its vCPU is */
+	uint64_t lost;  /* as the host knows */
+	uint64_t stamp; /* of the time of Xen that the host knows */
 };
 
 struct session {
@@ -68,7 +71,8 @@ struct session {
 	char *page, *message;
 	size_t page_size;
 	uint64_t ms_to_lost;
-	uint64_t clock_ns; /* time of the last counter message to the host */
+	uint64_t clock_ns;          /* time of the last counter message to the host */
+	struct vp_xen_times *times; /* NULL: this is no guest of Xen */
 };
 
 static struct vp_error *agent_events_put_file(const struct session *session, const char *name,
@@ -271,7 +275,35 @@ static struct vp_error *note_vcpu(void *context, uint32_t cpu, uint32_t vcpu)
 
 static struct vp_error *agent_events_update_vcpu(struct session *session, struct cpu *cpu)
 {
-	return cpu->is_known ? NULL : vp_guest_cpus(note_vcpu, session);
+	if (cpu->is_known)
+		return NULL;
+	if (!session->times)
+		return vp_guest_cpus(note_vcpu, session);
+	cpu->is_known =
+	    vp_xen_times_vcpu(session->times, (uint32_t)(cpu - session->cpus.at), &cpu->vcpu);
+	return NULL;
+}
+
+/* Sends how Xen's time follows from the CPU's counter, unless the host knows. */
+static struct vp_error *send_time(struct session *session, struct cpu *cpu)
+{
+	struct vp_xen_time time;
+
+	if (!session->times ||
+	    !vp_xen_times_read(session->times, (uint32_t)(cpu - session->cpus.at), &time) ||
+	    time.tsc == cpu->stamp)
+		return NULL;
+	cpu->stamp = time.tsc;
+	const struct vp_events_time sent = {time.tsc, time.ns, time.mul, time.shift};
+	VP_TRY(agent_events_update_vcpu(session, cpu));
+	return agent_events_put_frame(session, VP_EVENTS_TIME, cpu->vcpu, &sent, sizeof(sent));
+}
+
+static struct vp_error *send_times(struct session *session)
+{
+	vp_vec_each (&session->cpus, cpu)
+		VP_TRY(send_time(session, cpu));
+	return NULL;
 }
 
 /* Sends the counter's value, unless it was sent just now. */
@@ -294,6 +326,7 @@ static struct vp_error *send_pages(struct session *session, struct cpu *cpu, siz
 {
 	VP_TRY(agent_events_update_vcpu(session, cpu));
 	VP_TRY(send_clock(session));
+	VP_TRY(send_time(session, cpu));
 	VP_TRY(agent_events_put_head(session, VP_EVENTS_PAGES, cpu->vcpu, size));
 	while (size) {
 		size_t most = size < MESSAGE_BYTES ? size : MESSAGE_BYTES;
@@ -338,6 +371,7 @@ static struct vp_error *send_rest(struct session *session)
 		       (size = vp_read(cpu->pages, session->page, session->page_size)) > 0) {
 			VP_TRY(agent_events_update_vcpu(session, cpu));
 			VP_TRY(send_clock(session));
+			VP_TRY(send_time(session, cpu));
 			VP_TRY(agent_events_put_frame(session, VP_EVENTS_PAGES, cpu->vcpu,
 						      session->page, (size_t)size));
 		}
@@ -393,6 +427,7 @@ static struct vp_error *send_all(struct session *session)
 	enum request request;
 
 	VP_TRY(send_clock(session));
+	VP_TRY(send_times(session));
 	VP_TRY(agent_events_put_file(session, "tracing_on", "1"));
 	while ((request = wait_for_request(session, any)) != STOP) {
 		if (request == FLUSH)
@@ -427,6 +462,8 @@ static struct vp_error *agent_events_begin(struct session *session, unsigned set
 	setsockopt(session->host, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 	VP_TRY(make_instance(session));
 	open_cpus(session);
+	if (vp_vchan_is_here())
+		VP_TRY(vp_xen_times_open(&session->times));
 	int result = vp_fd_write_all(session->host, VP_EVENTS_HEAD, sizeof(VP_EVENTS_HEAD) - 1);
 	return result ? gone(-result) : agent_events_add_events(session, sets);
 }
@@ -439,6 +476,7 @@ static void agent_events_end(struct session *session)
 		fprintf(stderr, "vperf-agent: cannot remove '%s': %s\n", session->path,
 			strerror(errno));
 	vp_vec_deinit(&session->cpus);
+	vp_xen_times_close(session->times);
 	free(session->path);
 	free(session->page);
 	free(session->message);

@@ -7,8 +7,9 @@
  * and the agent replies with the line "vperf-events 1" and then frames: a header (struct
  * vp_events_frame, little endian) and `size` bytes. Times in pages are the guest's counter; where
  * its kernel has no trace clock that is (64-bit Arm), they are another clock's, and frames
- * VP_EVENTS_CLOCK, the first before all pages, map it to the counter. It sends until the
- * host shuts its direction of the connection; then what is left, and an end. If its frame
+ * VP_EVENTS_CLOCK, the first before all pages, map it to the counter. In a guest of Xen, frames
+ * VP_EVENTS_TIME, of each vCPU one before its pages, map its counter to Xen's system time. It sends
+ * until the host shuts its direction of the connection; then what is left, and an end. If its frame
  * VP_EVENTS_BEGIN has VP_EVENTS_CAN_FLUSH, the host may send a byte, which it answers with what it
  * has up to then, and VP_EVENTS_FLUSHED. The events of a set are listed only here: the host can
  * neither request nor accept others.
@@ -34,7 +35,8 @@ enum vp_events_kind {
 	VP_EVENTS_LOST,       /* a u64: number of events of `vcpu` lost since the start */
 	VP_EVENTS_END,
 	VP_EVENTS_FLUSHED,
-	VP_EVENTS_CLOCK /* a struct vp_events_clock */
+	VP_EVENTS_CLOCK, /* a struct vp_events_clock */
+	VP_EVENTS_TIME   /* a struct vp_events_time: of `vcpu`, from now on */
 };
 
 enum {
@@ -47,7 +49,7 @@ enum {
 
 struct vp_events_frame {
 	uint32_t kind; /* enum vp_events_kind */
-	uint32_t vcpu; /* KVM's number; 0 in frames of no vCPU */
+	uint32_t vcpu; /* the hypervisor's number; 0 in frames of no vCPU */
 	uint32_t size;
 	uint32_t can; /* capability bits; in VP_EVENTS_BEGIN only */
 };
@@ -61,6 +63,13 @@ struct vp_events_clock {
 	uint64_t ns;       /* the clock of times in pages … */
 	uint64_t counter;  /* … and the counter, read together … */
 	uint64_t error_ns; /* … within this many ns */
+};
+
+/* As in struct vcpu_time_info of Xen's public/xen.h. */
+struct vp_events_time {
+	uint64_t tsc, ns;
+	uint32_t mul;
+	int32_t shift;
 };
 
 /* Bits of event sets. */

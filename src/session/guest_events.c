@@ -21,6 +21,7 @@
 #include "store/flight.h"
 #include "store/packet.h"
 #include "store/trace_writer.h"
+#include "vchan/xen_time.h"
 
 /* Limit of bytes read from one guest before other guests and the host's rings are served. */
 enum { MAX_AT_ONCE = 4 << 20 };
@@ -67,6 +68,7 @@ struct vp_guest_events {
 	VP_VEC(struct early) early;
 	size_t early_bytes;
 	VP_VEC(struct vp_events_task) tasks; /* kept until there is a stream */
+	uint64_t counter_error_ns;           /* largest correction of a counter */
 	uint64_t from, to;                   /* recorded time */
 	uint64_t tasks_from;                 /* time from which names are known */
 	uint64_t bytes, written, malformed, malformed_before, strange;
@@ -99,7 +101,7 @@ static struct vp_error *guest_events_start(struct vp_guest_events *events, const
 
 	if (!vp_agent_is_addressed(&address))
 		return vp_error_new("the VM has no vsock device");
-	if (!has_counter(vm))
+	if (!events->options.counters && !has_counter(vm))
 		return vp_error_new(
 		    "KVM does not report the offsets of its vCPUs' time-stamp counters");
 	return vp_agent_events_start(&address, events->options.sets, &events->agent);
@@ -155,7 +157,7 @@ int vp_guest_events_fd(const struct vp_guest_events *events)
 
 static void take_early(struct vp_guest_events *events, uint32_t vcpu);
 
-static struct vp_vcpu *guest_events_vcpu_of(const struct vp_guest_events *events, uint32_t number)
+static struct vp_vcpu *any_vcpu_of(const struct vp_guest_events *events, uint32_t number)
 {
 	vp_vec_each (&events->vcpus, vcpu)
 		if (vcpu->number == number)
@@ -163,8 +165,28 @@ static struct vp_vcpu *guest_events_vcpu_of(const struct vp_guest_events *events
 	return NULL;
 }
 
+/* NULL: unknown, or its counter is. */
+static struct vp_vcpu *guest_events_vcpu_of(const struct vp_guest_events *events, uint32_t number)
+{
+	struct vp_vcpu *vcpu = any_vcpu_of(events, number);
+
+	return vcpu && vcpu->has_tsc ? vcpu : NULL;
+}
+
+/* Those of Xen's guests have their counter from the agent. */
+static void note_vcpus(struct vp_guest_events *events, const struct vp_vm *vm)
+{
+	vp_vec_each (&vm->vcpus, vcpu)
+		if (!any_vcpu_of(events, vcpu->number))
+			vp_vec_push(&events->vcpus, (struct vp_vcpu){.number = vcpu->number});
+}
+
 void vp_guest_events_update_vcpu(struct vp_guest_events *events, const struct vp_vm *vm)
 {
+	if (events->options.counters) {
+		note_vcpus(events, vm);
+		return;
+	}
 	vp_vec_each (&vm->vcpus, vcpu) {
 		struct vp_vcpu *known = guest_events_vcpu_of(events, vcpu->number);
 		if (!vcpu->has_tsc)
@@ -317,6 +339,25 @@ static void guest_events_take_clock(void *context, const struct vp_events_clock 
 								  .to = clock->counter,
 								  .ns = clock->ns,
 								  .error_ns = clock->error_ns});
+}
+
+/* Only those vCPUs count that the domain has. */
+static void guest_events_take_time(void *context, uint32_t number,
+				   const struct vp_events_time *time)
+{
+	struct vp_guest_events *events = context;
+	struct vp_vcpu *vcpu = any_vcpu_of(events, number);
+	const struct vp_xen_time of_guest = {time->tsc, time->ns, time->mul, time->shift};
+
+	if (!vcpu || !events->options.counters || !vp_xen_time_is_sane(&of_guest)) {
+		events->strange++;
+		return;
+	}
+	uint64_t error = vp_xen_counters_update(events->options.counters, &of_guest, vcpu);
+	if (error > events->counter_error_ns)
+		events->counter_error_ns = error;
+	if (vcpu->has_tsc)
+		take_early(events, number);
 }
 
 static uint64_t counter_at(struct vp_guest_events *events, uint64_t time)
@@ -568,7 +609,7 @@ bool vp_guest_events_again(struct vp_guest_events *events, const struct vp_vm *v
 
 void vp_guest_events_give_up(struct vp_guest_events *events)
 {
-	if (events->agent && events->state < VP_AGENT_EVENTS_SENDING)
+	if (events->agent && (events->options.counters || events->state < VP_AGENT_EVENTS_SENDING))
 		close_agent(events);
 }
 
@@ -578,6 +619,7 @@ bool vp_guest_events_receive(struct vp_guest_events *events, int timeout_ms)
 							  .classes = take_classes,
 							  .tasks = guest_events_take_tasks,
 							  .clock = guest_events_take_clock,
+							  .time = guest_events_take_time,
 							  .records = guest_events_take_records,
 							  .lost = take_lost,
 							  .malformed = take_malformed};
@@ -696,18 +738,19 @@ uint64_t vp_guest_events_lost(const struct vp_guest_events *events)
 struct vp_agent_outcome vp_guest_events_outcome(const struct vp_guest_events *events)
 {
 	uint64_t now = events->to < vp_clock_monotonic() ? events->to : vp_clock_monotonic();
-	struct vp_agent_outcome ret = {.request = VP_AGENT_EVENTS,
-				       .status = events->writer ? VP_AGENT_SERVED : VP_AGENT_FAILED,
-				       .port = vp_agent_port_used(events->options.port),
-				       .problem =
-					   events->problem ? vp_strdup(events->problem) : NULL};
+	struct vp_agent_outcome ret = {
+	    .request = VP_AGENT_EVENTS,
+	    .status = events->writer ? VP_AGENT_SERVED : VP_AGENT_FAILED,
+	    .port = vp_agent_port_shown(events->options.port, events->options.counters != NULL),
+	    .problem = events->problem ? vp_strdup(events->problem) : NULL};
 
 	if (!events->writer)
 		return ret;
 	ret.events = events->written;
 	ret.lost = vp_guest_events_lost(events);
 	ret.invalid = events->malformed + events->strange + unknown_of(events);
-	ret.error_ns = events->options.clock->line.error_ns + events->line.error_ns;
+	ret.error_ns =
+	    events->options.clock->line.error_ns + events->line.error_ns + events->counter_error_ns;
 	ret.missing_ns = events->missing +
 			 (events->gone_at && now > events->gone_at ? now - events->gone_at : 0);
 	return ret;

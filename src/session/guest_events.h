@@ -12,6 +12,7 @@
 #include "collect/agent/events_client.h"
 #include "collect/agent/guest_clock.h"
 #include "schema/agent_outcome.h"
+#include "xen/xen_counters.h"
 
 struct vp_guest_events;
 
@@ -23,7 +24,8 @@ struct vp_guest_events_options {
 	unsigned compression;  /* zstd level; 0: not compressed */
 	size_t flight_bytes; /* size of the flight recorder's memory for them; 0: written to disk */
 	vp_notices *notices;
-	struct vp_guest_clock *clock; /* clock shared by all guests */
+	struct vp_guest_clock *clock;     /* clock shared by all guests */
+	struct vp_xen_counters *counters; /* of Xen's guests; NULL: KVM has them */
 };
 
 /* Contacts the VM's agent. Objects in the options must outlive it; `part` is copied. A VM without a
@@ -34,7 +36,8 @@ void vp_guest_events_free(struct vp_guest_events *events);
 /* Call once a second while the VM runs: reconnects to an agent that is gone, at growing intervals;
  * true if vp_guest_events_fd() changed. */
 bool vp_guest_events_again(struct vp_guest_events *events, const struct vp_vm *vm, uint64_t now);
-/* The VM has ended: stops waiting for an agent that has not replied. */
+/* The VM has ended: stops waiting for an agent that has not replied. A vchan does not end with its
+ * guest: its agent is left, too. */
 void vp_guest_events_give_up(struct vp_guest_events *events);
 /* The VM's number in the recording. */
 uint32_t vp_guest_events_vm(const struct vp_guest_events *events);

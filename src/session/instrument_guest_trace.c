@@ -22,6 +22,7 @@
 #include "session/instrument.h"
 #include "store/packet.h"
 #include "store/trace_writer.h"
+#include "xen/xen_counters.h"
 
 enum {
 	SETTLE_MS = 5000, /* for agents to start before the recording */
@@ -35,7 +36,8 @@ struct instrument {
 	struct vp_instrument_guest_trace_options options;
 	struct vp_guest_clock clock;
 	VP_VEC(struct vp_guest_events *) guests;
-	struct vp_guest_lister *lister; /* for vCPUs' counters, if they are only in KVM's memory */
+	struct vp_guest_lister *lister;   /* for vCPUs' counters, if they are only in KVM's memory */
+	struct vp_xen_counters *counters; /* counters in guests of Xen; NULL on KVM */
 	int epoll;
 	uint64_t began;     /* 0: not yet */
 	uint64_t forgotten; /* events of VMs that were forgotten */
@@ -61,6 +63,8 @@ static struct vp_error *guest_trace_open(struct vp_instrument *base, struct vp_s
 	if (!vp_session_hypervisor(self->base.session)
 		 ->has_counter_times) /* then it prints a warning */
 		vp_session_warn_of_clock(self->base.session);
+	if (!vp_session_hypervisor(self->base.session)->has_processes)
+		return vp_xen_counters_open(&self->counters);
 	return vp_host_vendor() == VP_VENDOR_ARM ? vp_guest_lister_new(&self->lister) : NULL;
 }
 
@@ -75,6 +79,8 @@ static bool instrument_guest_trace_is_asked(const struct instrument *self, const
 /* Reads the offsets of the vCPUs' counters to the host's from KVM. */
 static void instrument_guest_trace_read_counters(struct instrument *self, struct vp_vm *vm)
 {
+	if (self->counters)
+		return;
 	vp_vm_read_tsc(vm);
 	if (!self->lister)
 		return;
@@ -112,6 +118,7 @@ static void instrument_guest_trace_ask(struct instrument *self, struct vp_vm *vm
 				: 0,
 	    .notices = vp_session_notices(session),
 	    .clock = &self->clock,
+	    .counters = self->counters,
 	};
 
 	instrument_guest_trace_read_counters(self, vm);
@@ -128,7 +135,7 @@ static void ask_all(struct instrument *self)
 	struct vp_session *session = self->base.session;
 
 	vp_vec_each (vp_session_vms(session), vm)
-		if (!vm->end && vp_session_is_chosen(session, vm) &&
+		if (!vm->end && !vp_vm_is_host(vm) && vp_session_is_chosen(session, vm) &&
 		    !instrument_guest_trace_is_asked(self, vm))
 			instrument_guest_trace_ask(self, vm);
 }
@@ -359,6 +366,7 @@ static void guest_trace_free(struct vp_instrument *base)
 	vp_vec_deinit(&self->guests);
 	vp_guest_clock_deinit(&self->clock);
 	vp_guest_lister_free(self->lister);
+	vp_xen_counters_close(self->counters);
 	if (self->epoll >= 0)
 		close(self->epoll);
 	free(base);

@@ -15,6 +15,7 @@
 #include "schema/ring_page.h"
 #include "session/guest_events.h"
 #include "socket_vmm.h"
+#include "xen/xen_counters.h"
 
 uint64_t __real_vp_clock_monotonic(void);
 uint64_t __wrap_vp_clock_monotonic(void);
@@ -340,6 +341,7 @@ static void test_agents_that_go_wrong(void **state)
 	const struct vp_events_frame unknown = {77, 0, 0, 0};
 	const struct vp_events_frame cut = {VP_EVENTS_PAGES, 0, 100, 0};
 	const struct vp_events_frame no_clock = {VP_EVENTS_CLOCK, 0, 0, 0};
+	const struct vp_events_frame no_time = {VP_EVENTS_TIME, 0, 0, 0};
 
 	expect_gone("", 0, "has ended");
 	expect_gone(&cut, sizeof(cut), "has ended");
@@ -348,6 +350,7 @@ static void test_agents_that_go_wrong(void **state)
 	expect_gone(&late, sizeof(late), "a frame out of order");
 	expect_gone(&unknown, sizeof(unknown), "an unknown kind");
 	expect_gone(&no_clock, sizeof(no_clock), "a clock");
+	expect_gone(&no_time, sizeof(no_time), "a time of Xen");
 }
 
 static void expect_refused(const char *text, const char *event, const char *why)
@@ -543,6 +546,48 @@ static void answer_of_two(int fd, int boot)
 	vp_buffer_deinit(&said);
 }
 
+static void put_time(struct vp_buffer *out, uint32_t vcpu, uint64_t tsc, uint32_t mul)
+{
+	const struct vp_events_time time = {.tsc = tsc, .ns = 1000, .mul = mul, .shift = 1};
+
+	put_frame(out, VP_EVENTS_TIME, vcpu, &time, sizeof(time));
+}
+
+/* A guest of Xen with three vCPUs, whose counters are each others': the second one's time comes
+ * after its events. The times of a vCPU that there is not and one without a speed are no times. The
+ * first vCPU's counter is set anew, 500 ns later. */
+static void answer_of_xen(int fd, int boot)
+{
+	const uint32_t page_size = 4096;
+	struct vp_buffer said = {0};
+
+	vp_buffer_string(&said, VP_EVENTS_HEAD);
+	put_format(&said, "sched:sched_switch");
+	put_frame(&said, VP_EVENTS_BEGIN, 0, &page_size, sizeof(page_size));
+	put_time(&said, 1, 5000, 1U << 31);
+	put_pages_of(&said, 1);
+	put_pages_of(&said, 2);
+	put_time(&said, 2, 6000, 1U << 31);
+	put_time(&said, 9, 5000, 1U << 31);
+	put_time(&said, 1, 5000, 0);
+	put_time(&said, 1, 4500, 1U << 31);
+	if (vp_fd_write_all(fd, said.bytes, said.size))
+		_exit(1);
+	vp_buffer_deinit(&said);
+}
+
+/* dom0's time. */
+uint64_t __wrap_vp_xen_counters_update(struct vp_xen_counters *counters,
+				       const struct vp_xen_time *guest, struct vp_vcpu *vcpu);
+uint64_t __wrap_vp_xen_counters_update(struct vp_xen_counters *counters,
+				       const struct vp_xen_time *guest, struct vp_vcpu *vcpu)
+{
+	const struct vp_xen_time own = {.tsc = 100000, .ns = 1000, .mul = 1U << 31, .shift = 1};
+
+	assert_non_null(counters);
+	return vp_xen_counters_relate(&own, 1, guest, vcpu);
+}
+
 static void guest_begin_with(struct guest *guest, const struct vp_guest_events_options *options,
 			     void (*answer)(int fd, int boot))
 {
@@ -702,6 +747,27 @@ static void test_flight(void **state)
 	guest_end(&guest);
 }
 
+/* Counters of Xen's guests are related by what their agents send. */
+static void test_times_of_xen(void **state)
+{
+	const struct vp_guest_events_options options = {.max_bytes = 1 << 20,
+							.counters = (void *)&options};
+	struct guest guest;
+
+	guest_begin_with(&guest, &options, answer_of_xen);
+	vp_vm_vcpu(&guest.vm, 1);
+	vp_vm_vcpu(&guest.vm, 2);
+	guest_hear(&guest);
+	assert_int_equal(vp_guest_events_count(guest.events), 4);
+	struct vp_agent_outcome end = vp_guest_events_outcome(guest.events);
+	assert_int_equal(end.port, 0);
+	/* Two entries of unknown numbers, and two times. */
+	assert_int_equal(end.invalid, 4);
+	assert_true(end.error_ns >= 500 && end.error_ns < 1000000);
+	vp_agent_outcome_deinit(&end);
+	guest_end(&guest);
+}
+
 /* Without a way to the agent, or to the host's time, there are no events. */
 static void test_no_way(void **state)
 {
@@ -846,6 +912,7 @@ int main(void)
 	    cmocka_unit_test(test_limit),
 	    cmocka_unit_test(test_before_the_begin),
 	    cmocka_unit_test(test_flight),
+	    cmocka_unit_test(test_times_of_xen),
 	    cmocka_unit_test(test_no_way),
 	    cmocka_unit_test(test_not_waited_for),
 	};

@@ -18,6 +18,7 @@
 #include "session/session_private.h"
 #include "session_vms.h"
 #include "store/trace_reader.h"
+#include "xen/xen_counters.h"
 
 #define NAME "test_instruments.dir"
 
@@ -141,8 +142,29 @@ static const struct vp_account_ops *account_ops(void)
 	return &ops;
 }
 
-static const struct vp_hypervisor hypervisor = {
-    .is_gone = is_gone, .guest_sampler = sampler_ops, .events = events_ops, .account = account_ops};
+static const struct vp_hypervisor hypervisor = {.is_gone = is_gone,
+						.has_processes = true,
+						.guest_sampler = sampler_ops,
+						.events = events_ops,
+						.account = account_ops};
+
+/* Counters of Xen's guests: how many are open. */
+static int open_counters;
+
+struct vp_error *__wrap_vp_xen_counters_open(struct vp_xen_counters **ret);
+void __wrap_vp_xen_counters_close(struct vp_xen_counters *counters);
+
+struct vp_error *__wrap_vp_xen_counters_open(struct vp_xen_counters **ret)
+{
+	*ret = (void *)&open_counters;
+	open_counters++;
+	return NULL;
+}
+
+void __wrap_vp_xen_counters_close(struct vp_xen_counters *counters)
+{
+	open_counters -= counters != NULL;
+}
 
 const struct vp_hypervisor *__wrap_vp_hypervisor_here(void);
 enum vp_vendor __wrap_vp_host_vendor(void);
@@ -624,16 +646,19 @@ static void test_guest_trace_clock(void **state)
 	struct vp_session session;
 
 	of_xen.has_counter_times = true;
+	of_xen.has_processes = false;
 	other_clock = "hpet";
 	for (int xen = 0; xen < 2; xen++) {
 		session_begin(&session);
 		session.hypervisor = xen ? &of_xen : &hypervisor;
 		struct vp_instrument *instrument = trace_of(&session);
 		assert_int_equal(session.notices.count, !xen);
+		assert_int_equal(open_counters, xen);
 		if (!xen)
 			assert_non_null(strstr(session.notices.at[0], "clock source is hpet"));
 		trace_end(&session, instrument);
 	}
+	assert_int_equal(open_counters, 0);
 	other_clock = NULL;
 }
 

@@ -265,13 +265,14 @@ static void take_host_event(struct vp_threads *threads, struct contexts *context
 
 	switch (event->kind) {
 	case VP_TRACE_KIND_sched_switch:
-		threads_take_switch(threads, 0, event->pcpu, event->time, change->prev_tid,
-				    change->preempted || !change->prev_state, change->next_tid);
+		threads_take_switch(threads, threads->host, event->pcpu, event->time,
+				    change->prev_tid, change->preempted || !change->prev_state,
+				    change->next_tid);
 		break;
 	case VP_TRACE_KIND_sched_wakeup:
 	case VP_TRACE_KIND_sched_wakeup_new:
-		wake(threads, 0, woken->woken_tid, waker_of(context, woken->tid, event->pcpu),
-		     woken->target_cpu, event->time);
+		wake(threads, threads->host, woken->woken_tid,
+		     waker_of(context, woken->tid, event->pcpu), woken->target_cpu, event->time);
 		break;
 	case VP_TRACE_KIND_irq_handler_entry:
 		threads_enter(context, VP_WAKER_DEVICE,
@@ -461,13 +462,13 @@ static struct vp_error *read_guests(struct vp_threads *threads, const char *dire
 						      "them by the guest's agent"));
 }
 
-/* Agents are reached over vsock, which domains do not have. */
-static struct vp_error *expect_processes(const struct vp_threads *threads)
+/* 0: the host's threads have pCPUs, and no vCPUs of a domain. */
+static uint32_t host_of(const struct vp_feed *feed)
 {
-	return vp_tracks_feed(threads->tracks)->by_states
-		   ? vp_error_new("waits of guest threads need guest events, which the agent sends "
-				  "over vsock: Xen domains have no vsock")
-		   : NULL;
+	vp_vec_each (&feed->vms, vm)
+		if (feed->by_states && vp_vm_is_host(vm))
+			return vp_vm_id(vm);
+	return 0;
 }
 
 static struct vp_error *read_host(struct vp_threads *threads, const char *directory)
@@ -479,7 +480,7 @@ static struct vp_error *read_host(struct vp_threads *threads, const char *direct
 	VP_TRY(vp_feed_open(directory, &feed));
 	while (vp_feed_next(&feed, &event))
 		take_host_event(threads, &contexts, &event);
-	end_all(threads, 0, feed.last);
+	end_all(threads, threads->host, feed.last);
 	vp_feed_close(&feed);
 	vp_vec_each (&threads->threads, thread)
 		thread->comm = vp_feed_comm(vp_tracks_feed(threads->tracks), thread->tid);
@@ -522,7 +523,7 @@ static struct vp_error *threads_open_all(const char *directory,
 						 .context = threads};
 
 	VP_TRY(vp_tracks_open(directory, &tracks, &threads->tracks));
-	VP_TRY(expect_processes(threads));
+	threads->host = host_of(vp_tracks_feed(threads->tracks));
 	while (vp_tracks_read(threads->tracks, EVENTS_AT_ONCE))
 		;
 	VP_TRY(read_host(threads, directory));

@@ -42,7 +42,7 @@ struct vp_thread_segment {
 };
 
 struct vp_thread {
-	uint32_t vm; /* 0: of the host */
+	uint32_t vm; /* 0: of the host, if that is no VM */
 	uint32_t tid;
 	const char *comm; /* NULL: unknown */
 	VP_VEC(struct vp_thread_segment)
@@ -77,6 +77,7 @@ struct vp_cpu {
 
 struct vp_threads {
 	uint64_t from, to;
+	uint32_t host;            /* the VM of the host itself, Xen's dom0; or 0 */
 	struct vp_tracks *tracks; /* owns names; read to the end */
 	vp_guest_traces guests;
 	struct vp_map thread_of, cpu_of, vcpu_of_tid;

@@ -33,6 +33,7 @@ enum msg_kind {
 	MSG_CLASSES,
 	MSG_TASKS,
 	MSG_CLOCK,
+	MSG_TIME,
 	MSG_RECORDS,
 	MSG_LOST,
 	MSG_MALFORMED,
@@ -307,6 +308,18 @@ static struct vp_error *events_client_take_clock(struct events_worker *worker,
 	return NULL;
 }
 
+static struct vp_error *take_time(struct events_worker *worker, uint32_t vcpu,
+				  struct vp_cursor *payload)
+{
+	struct vp_slice time = vp_cursor_bytes(payload, sizeof(struct vp_events_time));
+
+	if (!vp_cursor_ok(payload))
+		return events_client_malformed(worker, "a time of Xen");
+	events_client_send(worker, &(struct msg){.kind = MSG_TIME, .vcpu = vcpu}, time.bytes,
+			   time.size);
+	return NULL;
+}
+
 static struct vp_error *take_frame(struct events_worker *worker,
 				   const struct vp_events_frame *frame, struct vp_cursor *payload)
 {
@@ -327,6 +340,8 @@ static struct vp_error *take_frame(struct events_worker *worker,
 		return NULL;
 	case VP_EVENTS_CLOCK:
 		return events_client_take_clock(worker, payload);
+	case VP_EVENTS_TIME:
+		return take_time(worker, frame->vcpu, payload);
 	case VP_EVENTS_PAGES:
 		take_pages(worker, frame->vcpu, payload);
 		return NULL;
@@ -441,6 +456,10 @@ static void events_client_take_msg(struct vp_agent_events *events, size_t size,
 	case MSG_CLOCK:
 		if (size >= sizeof(struct vp_events_clock))
 			receiver->clock(receiver->context, (const void *)msg->bytes);
+		break;
+	case MSG_TIME:
+		if (size >= sizeof(struct vp_events_time))
+			receiver->time(receiver->context, msg->vcpu, (const void *)msg->bytes);
 		break;
 	case MSG_RECORDS:
 		receiver->records(receiver->context, msg->vcpu, msg->bytes, size);

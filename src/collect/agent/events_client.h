@@ -34,6 +34,8 @@ struct vp_agent_events_receiver {
 	void (*tasks)(void *context, const struct vp_events_task *tasks, size_t count);
 	/* Times are not the guest's counter; this maps one of them to the counter. */
 	void (*clock)(void *context, const struct vp_events_clock *clock);
+	/* In a guest of Xen: relation of the vCPU's counter to Xen's time, from now on. */
+	void (*time)(void *context, uint32_t vcpu, const struct vp_events_time *time);
 	/* Records of these classes; their times are the guest's counter, or those of `clock`. */
 	void (*records)(void *context, uint32_t vcpu, char *bytes, size_t size);
 	/* Events of the vCPU lost in the guest's buffer since the start. */
