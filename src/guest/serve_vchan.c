@@ -57,8 +57,8 @@ static void serve_taken(struct vp_vchan_offer *offer)
 		vp_vchan_serve(offer, agent);
 }
 
-/* One offer, and then its connection. */
-static VP_NORETURN void offer_once(unsigned port, int server)
+/* One offer, and then its connection. `is_quiet`: a failure is known. */
+static VP_NORETURN void offer_once(unsigned port, bool is_quiet, int server)
 {
 	struct vp_vchan_offer offer;
 	bool taken = false;
@@ -67,7 +67,7 @@ static VP_NORETURN void offer_once(unsigned port, int server)
 	struct vp_error *error = vp_vchan_offer(port, &offer);
 	if (!error)
 		error = vp_vchan_await(&offer, port, &taken);
-	if (error)
+	if (error && !is_quiet)
 		fprintf(stderr, "vperf-agent: cannot offer a vchan to dom0: %s\n",
 			vp_error_message(error));
 	tell(server, error ? OUTCOME_FAILED : taken ? OUTCOME_TAKEN : OUTCOME_AGAIN);
@@ -78,7 +78,7 @@ static VP_NORETURN void offer_once(unsigned port, int server)
 }
 
 /* Each in a process of its own, with which its pages go. */
-static enum outcome make_offer(unsigned port)
+static enum outcome make_offer(unsigned port, bool is_quiet)
 {
 	char outcome = OUTCOME_FAILED;
 	int ends[2];
@@ -88,7 +88,7 @@ static enum outcome make_offer(unsigned port)
 	pid_t process = fork();
 	if (process == 0) {
 		close(ends[0]);
-		offer_once(port, ends[1]);
+		offer_once(port, is_quiet, ends[1]);
 	}
 	close(ends[1]);
 	if (process > 0 && vp_read(ends[0], &outcome, 1) != 1)
@@ -106,9 +106,11 @@ static VP_NORETURN void serve_offers(unsigned port)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGCHLD, SIG_IGN); /* nobody waits for a connection's end */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	for (;;)
-		if (make_offer(port) == OUTCOME_FAILED)
+	for (bool has_failed = false;;) {
+		has_failed = make_offer(port, has_failed) == OUTCOME_FAILED;
+		if (has_failed)
 			vp_sleep_us(AGAIN_S * 1000000ULL);
+	}
 }
 
 pid_t vp_vchan_server_start(unsigned port)

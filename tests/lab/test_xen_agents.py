@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What must hold of agents in guests of Xen: see docs/method-xen.md."""
+"""What must hold of agents in guests of Xen: see docs/method-xen-agents.md."""
 import bisect
 import collections
 import csv
@@ -8,20 +8,20 @@ import json
 import re
 
 from lab import vperf
-from test_xen import named_by_domain
+from test_xen import named_by_domain, of_trixie
 
 KINDS = ("pv", "pvh")
 ROUNDS = 1000
 RECORD = "vperf record --no-samples --no-symbols --no-guest-memory -m 32M"
 # Xen's own client of a vchan connects in place of vperf.
-PROXY = """d=$(xl domid pv); vchan-socket-proxy --mode=client $d /local/domain/$d/data/vperf-agent/733 /run/proxy.sock & proxy=$!; \
+PROXY = """d=$(xl domid NAME); vchan-socket-proxy --mode=client $d /local/domain/$d/data/vperf-agent/733 /run/proxy.sock & proxy=$!; \
 until [ -S /run/proxy.sock ]; do sleep 0.1; done; \
 printf 'vperf-request 1 dump no-symbols\\n' | python3 -c 'import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect("/run/proxy.sock"); \
 s.sendall(sys.stdin.buffer.read()); out=open("/out/proxy.maps","wb"); [out.write(b) for b in iter(lambda: s.recv(65536), b"")]'; kill $proxy"""
 
 
-def guests(kinds, more=""):
-    return "".join(f"guest {kind} memory=192 type={kind} agent=yes {more}\n" for kind in kinds)
+def guests(kinds):
+    return "".join(f"guest {kind} memory=192 type={kind} agent=yes\n" for kind in kinds)
 
 
 def at_once(kinds, *command):
@@ -29,13 +29,14 @@ def at_once(kinds, *command):
     return "; ".join(f"lab-guest run {kind} {' '.join(command)} &" for kind in kinds).replace("&;", "&") + " wait"
 
 
-# The guests and dom0 share a pCPU; a thread of the guest waits for another one.
-EVENTS = f"""
+def scenario(kinds):
+    """The guests and dom0 share a pCPU; a thread of the guest waits for another one. The last guest is destroyed."""
+    return f"""
 host hypervisor=xen pcpus=1 icount=yes memory=4096
-{guests(KINDS)}
-command {PROXY}
-command {RECORD} --trace --trace-guests=sched,irq,syscalls -e xentrace:sched -o /out/events -- sh -c '{at_once(KINDS, "pingpong", "--rounds", str(ROUNDS))}'
-command {RECORD} --trace-guests=sched --no-account -o /out/killed -- sh -c 'sleep 1; lab-guest kill pvh; sleep 4'; sleep 2; xl list >&2
+{guests(kinds)}
+command {PROXY.replace("NAME", kinds[0])}
+command {RECORD} --trace --trace-guests=sched,irq,syscalls -e xentrace:sched -o /out/events -- sh -c '{at_once(kinds, "pingpong", "--rounds", str(ROUNDS))}'
+command {RECORD} --trace-guests=sched --no-account -o /out/killed -- sh -c 'sleep 1; lab-guest kill {kinds[-1]}; sleep 4'; sleep 2; xl list >&2
 """.replace("\\\n", "")
 
 
@@ -134,12 +135,12 @@ def by_proxy(run, claims):
     claims.check(text.startswith("vperf-maps ") and re.search(r"^end \d", text, re.M), f"Xen's vchan-socket-proxy read {len(text)} bytes of a symbol map")
 
 
-def killed(run, claims):
+def killed(run, claims, kinds):
     """The events of a guest that is destroyed are kept up to then; nothing of dom0's keeps its memory."""
     counts = collections.Counter(row["vm"] for row in events(run, "killed") if row["machine"] == "guest")
-    claims.check(50 < counts["pvh"] < counts["pv"], f"of a domain that is destroyed and one that is not there are so many events: {dict(counts)}")
+    claims.check(50 < counts[kinds[-1]] <= min(counts.values()), f"of a domain that is destroyed and one that is not there are so many events: {dict(counts)}")
     left = [line.split()[0] for line in run.command_output(3, "err").splitlines() if re.match(r"\S+ +\d+ +\d+ +\d+ +\S+ +[\d.]+$", line)]
-    claims.check(left == ["Domain-0", "pv"], f"domains that are left: {left}")
+    claims.check(left == ["Domain-0", *kinds[:-1]], f"domains that are left: {left}")
 
 
 def agents(run, claims, kinds=KINDS, least=5000):
@@ -150,9 +151,14 @@ def agents(run, claims, kinds=KINDS, least=5000):
     host = collections.Counter(row["event"] for row in rows if row["machine"] == "host")
     claims.check(host["sched:sched_switch"] > 100, f"beside them are dom0's own events: {dict(host)}")
     threads(run, claims, "events", kinds)
-    killed(run, claims)
+    killed(run, claims, kinds)
+
+
+def agent_of_hvm(run, claims):
+    agents(run, claims, ("hvm",))
 
 
 TESTS = []
-FULL = [("Xen: agents in guests", EVENTS, agents)]
+FULL = [("Xen: agents in guests", scenario(KINDS), agents), ("Xen: an agent in a guest with a device model", scenario(("hvm",)), agent_of_hvm),
+        ("Xen of trixie: agents in guests", of_trixie(scenario(KINDS)), agents)]
 QUICK = ()

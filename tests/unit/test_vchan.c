@@ -18,6 +18,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/io.h"
+#include "vchan/vchan.h"
+#include "vchan/vchan_device.h"
 #include "vchan/vchan_pump.h"
 #include "vchan/vchan_ring.h"
 
@@ -413,6 +415,32 @@ static void test_stall_is_left(void **state)
 	close_vchan(&vchan);
 }
 
+/* A module that is missing is named with what to do. */
+static void test_missing_module(void **state)
+{
+	int fd;
+
+	if (!access(VP_VCHAN_GNTALLOC, F_OK))
+		skip();
+	expect_error(vp_vchan_device_open(VP_VCHAN_GNTALLOC, &fd),
+		     "'/dev/xen/gntalloc' is missing: load the kernel's module (modprobe "
+		     "xen-gntalloc)");
+	assert_int_equal(fd, -1);
+}
+
+/* Where there is no Xen, dom0's side gives a reason, and leaves no process that has to be waited
+ * for. */
+static void test_no_xen(void **state)
+{
+	int fd;
+
+	if (!access(VP_VCHAN_GNTDEV, F_OK))
+		skip();
+	expect_error(vp_vchan_connect(7, 733, 5, &fd), "cannot open '/dev/xen/xenbus'");
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -421,6 +449,7 @@ int main(void)
 	    cmocka_unit_test(test_rewritten_indices), cmocka_unit_test(test_impossible_ends),
 	    cmocka_unit_test(test_impossible_orders), cmocka_unit_test(test_flood_stops),
 	    cmocka_unit_test(test_storm_of_events),   cmocka_unit_test(test_stall_is_left),
+	    cmocka_unit_test(test_missing_module),    cmocka_unit_test(test_no_xen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
