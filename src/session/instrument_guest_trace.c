@@ -211,13 +211,20 @@ static void instrument_guest_trace_update_vcpus(struct instrument *self)
 	}
 }
 
+/* A domain that is about to go cannot while a vchan's pages are mapped, and nothing else ends it.
+ */
+static bool guest_trace_has_ended(const struct instrument *self, const struct vp_vm *vm)
+{
+	return vm->end || (self->counters && vp_xen_counters_is_gone(self->counters, vm));
+}
+
 /* A guest that has rebooted has a new agent. */
 static void ask_again(struct instrument *self, uint64_t now)
 {
 	vp_vec_each (&self->guests, guest) {
 		const struct vp_vm *vm =
 		    vp_vms_find(vp_session_vms(self->base.session), vp_guest_events_vm(*guest));
-		if (vm && vm->end)
+		if (vm && guest_trace_has_ended(self, vm))
 			vp_guest_events_give_up(*guest);
 		else if (vm && vp_guest_events_again(*guest, vm, now))
 			instrument_guest_trace_wait_for(self, *guest);

@@ -4,11 +4,14 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/vec.h"
+#include "xen/domains.h"
+#include "xen/library.h"
 
 /* Xen takes new ones once a second. */
 #define OLD_NS 100000000ULL
 
 struct vp_xen_counters {
+	struct vp_xen *xen;
 	struct vp_xen_times *times;
 	VP_VEC(struct vp_xen_time) own; /* of dom0's vCPUs … */
 	uint64_t read_at;               /* … then, CLOCK_MONOTONIC */
@@ -30,13 +33,16 @@ static void read_own(struct vp_xen_counters *counters)
 
 struct vp_error *vp_xen_counters_open(struct vp_xen_counters **ret)
 {
-	struct vp_xen_times *times;
-
-	VP_TRY(vp_xen_times_open(&times));
 	struct vp_xen_counters *counters = vp_alloc(sizeof(*counters));
-	counters->times = times;
-	*ret = counters;
-	return NULL;
+	struct vp_error *error = vp_xen_open(&counters->xen);
+
+	if (!error)
+		error = vp_xen_times_open(&counters->times);
+	if (error)
+		vp_xen_counters_close(counters);
+	else
+		*ret = counters;
+	return error;
 }
 
 void vp_xen_counters_close(struct vp_xen_counters *counters)
@@ -44,8 +50,16 @@ void vp_xen_counters_close(struct vp_xen_counters *counters)
 	if (!counters)
 		return;
 	vp_xen_times_close(counters->times);
+	vp_xen_close(counters->xen);
 	vp_vec_deinit(&counters->own);
 	free(counters);
+}
+
+bool vp_xen_counters_is_gone(const struct vp_xen_counters *counters, const struct vp_vm *vm)
+{
+	struct vp_xen_domain domain;
+
+	return !vp_xen_domain_of(counters->xen, vm, &domain);
 }
 
 static uint64_t away(uint64_t one, uint64_t other)

@@ -4,6 +4,7 @@
 #ifndef VP_XEN_XEN_COUNTERS_H
 #define VP_XEN_XEN_COUNTERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,9 @@ struct vp_xen_counters;
 /* Errors: dom0's kernel hides its memory. */
 struct vp_error *vp_xen_counters_open(struct vp_xen_counters **ret) VP_MUST_CHECK;
 void vp_xen_counters_close(struct vp_xen_counters *counters);
+/* Whether the VM's domain is gone, or about to go: while its pages are mapped, it cannot. */
+bool vp_xen_counters_is_gone(const struct vp_xen_counters *counters,
+			     const struct vp_vm *vm) VP_MUST_CHECK;
 /*
  * Sets the vCPU's counter. Returns by how much times at that of `guest` were wrong before, in ns; 0
  * if the counter was not known. That is the error of what was converted since the last call.
