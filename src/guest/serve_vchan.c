@@ -104,7 +104,7 @@ static VP_NORETURN void serve_offers(unsigned port)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGCHLD, SIG_IGN); /* nobody waits for a connection's end */
+	signal(SIGCHLD, SIG_IGN); /* connections end unnoticed */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	for (bool has_failed = false;;) {
 		has_failed = make_offer(port, has_failed) == OUTCOME_FAILED;

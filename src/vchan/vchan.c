@@ -290,8 +290,8 @@ static bool send_status(int channel, const struct vp_error *error)
 	return !vp_fd_write_all(channel, line, size + 1);
 }
 
-/* The process that passes on: it is nobody's child, so that nobody has to wait for its end. It
- * begins when its parent is gone, with which it would end otherwise. */
+/* The process that passes bytes on. Init is its parent, so that this program need not wait for it.
+ * It begins when its first parent is gone, with which it would end otherwise. */
 static VP_NORETURN void pass_on(struct connection *connection, int channel)
 {
 	char go;

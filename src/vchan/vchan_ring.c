@@ -13,7 +13,7 @@ bool vp_vchan_orders_read(const struct vp_vchan_page *page, uint16_t *left, uint
 {
 	*left = __atomic_load_n(&page->left_order, __ATOMIC_ACQUIRE);
 	*right = __atomic_load_n(&page->right_order, __ATOMIC_ACQUIRE);
-	/* Two of one small size would lie at one place; more grants have no room in the page. */
+	/* Two of one small size would overlap; more grants do not fit into the page. */
 	return is_order(*left) && is_order(*right) &&
 	       (*left != *right || *left >= VP_VCHAN_PAGE_ORDER) &&
 	       vp_vchan_pages_of(*left) + vp_vchan_pages_of(*right) <=

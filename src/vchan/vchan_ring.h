@@ -47,7 +47,7 @@ enum vp_vchan_live {
 /* Events that a side asks for. */
 enum vp_vchan_notify {
 	VP_VCHAN_WRITTEN = 1, /* there is something to read */
-	VP_VCHAN_READ = 2     /* there is room to write */
+	VP_VCHAN_READ = 2     /* there is space to write */
 };
 
 /* One side's view. */

@@ -19,7 +19,7 @@ struct vp_error *vp_xenstore_open(int *ret) VP_MUST_CHECK;
 struct vp_error *vp_xenstore_read(int fd, const char *path, char *ret, size_t room,
 				  bool *found) VP_MUST_CHECK;
 struct vp_error *vp_xenstore_write(int fd, const char *path, const char *value) VP_MUST_CHECK;
-/* Removes the path with all below it, if it is there. */
+/* Removes the path with all below it, if it exists. */
 struct vp_error *vp_xenstore_remove(int fd, const char *path) VP_MUST_CHECK;
 /* From now on `fd` is readable after a change at or below `path`. */
 struct vp_error *vp_xenstore_watch(int fd, const char *path) VP_MUST_CHECK;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What must hold of agents in guests of Xen: see docs/method-xen-agents.md."""
+"""Claims about agents in guests of Xen: see docs/method-xen-agents.md."""
 import bisect
 import collections
 import csv
@@ -60,7 +60,7 @@ def turns_of(rows, names):
 
 
 def in_turns(run, claims, recording, kinds, least):
-    """Each event of a guest lies where Xen's trace says that its vCPU ran."""
+    """Each event of a guest lies where its vCPU ran by Xen's trace."""
     rows = events(run, recording)
     mine = [row for row in rows if row["machine"] == "guest"]
     said = re.findall(r"^ *agent: ok: it sent (\d+) events, 0 lost; their times are accurate to (\d+) ns",
@@ -88,7 +88,7 @@ def players_of(run, kind):
 
 
 def counted(run, claims, mine, kind):
-    """The guest's own number of switches is there."""
+    """As many switches as the guest itself counted."""
     players, count = players_of(run, kind)
     made = sum(row["event"] == "sched:sched_switch" and row["prev_pid"] in players for row in mine)
     claims.check(count - 1 <= made - 2 <= count + 40, f"{kind}: {made} switches of pingpong, {count} by its own count")
