@@ -36,7 +36,7 @@ struct instrument {
 	struct vp_instrument_guest_trace_options options;
 	struct vp_guest_clock clock;
 	VP_VEC(struct vp_guest_events *) guests;
-	struct vp_guest_lister *lister;   /* for vCPUs' counters, if they are only in KVM's memory */
+	struct vp_guest_lister *lister; /* for vCPUs' counters, if they are only in KVM's memory */
 	struct vp_xen_counters *counters; /* counters in guests of Xen; NULL on KVM */
 	int epoll;
 	uint64_t began;     /* 0: not yet */
