@@ -3,17 +3,31 @@
 
 #include <microhttpd.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/confine.h"
 #include "base/macros.h"
 
 enum { ROUND_MS = 1000, MEMORY_PER_CONNECTION = 16384 };
 
-struct serving {
+#define SECOND 1000000000ULL
+
+/* A connection, and when its request began. */
+struct client {
+	int fd; /* -1: the place is free */
+	uint64_t since;
+};
+
+struct vp_http_serving {
 	const struct vp_http_document *documents;
 	const struct vp_http_pages *pages;
+	struct vp_http_limits limits;
+	struct MHD_Daemon *daemon;
+	struct client clients[VP_HTTP_CONNECTIONS];
 };
 
 static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *type,
@@ -40,7 +54,8 @@ static enum MHD_Result answer_text(struct MHD_Connection *connection, unsigned s
 }
 
 /* The path's document: the one that the client accepts by name, otherwise the one for all. */
-static size_t choose_document(const struct serving *serving, const char *path, const char *accept)
+static size_t choose_document(const struct vp_http_serving *serving, const char *path,
+			      const char *accept)
 {
 	size_t count = vp_http_pages_count(serving->pages), chosen = count;
 
@@ -60,7 +75,7 @@ static enum MHD_Result handle_request(void *context, struct MHD_Connection *conn
 				      const char *url, const char *method, const char *version,
 				      const char *upload, size_t *upload_size, void **own)
 {
-	const struct serving *serving = context;
+	const struct vp_http_serving *serving = context;
 	struct vp_buffer bytes = {0};
 
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
@@ -80,20 +95,102 @@ static enum MHD_Result handle_request(void *context, struct MHD_Connection *conn
 	return ret;
 }
 
-void vp_http_process(int fd, const struct vp_http_document *documents,
-		     const struct vp_http_pages *pages)
+static void note_connection(void *context, struct MHD_Connection *connection, void **own,
+			    enum MHD_ConnectionNotificationCode code)
 {
-	struct serving serving = {documents, pages};
+	struct vp_http_serving *serving = context;
+	const union MHD_ConnectionInfo *fd =
+	    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct client *client = *own;
 
+	if (code == MHD_CONNECTION_NOTIFY_CLOSED && client)
+		client->fd = -1;
+	for (size_t i = 0; code == MHD_CONNECTION_NOTIFY_STARTED && fd && !*own &&
+			   i < VP_ARRAY_SIZE(serving->clients);
+	     i++)
+		if (serving->clients[i].fd < 0) {
+			serving->clients[i] = (struct client){fd->connect_fd, vp_clock_monotonic()};
+			*own = &serving->clients[i];
+		}
+}
+
+/* The next request of the connection has its own time. */
+static void note_answered(void *context, struct MHD_Connection *connection, void **request,
+			  enum MHD_RequestTerminationCode code)
+{
+	const union MHD_ConnectionInfo *own =
+	    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	if (own && own->socket_context)
+		((struct client *)own->socket_context)->since = vp_clock_monotonic();
+}
+
+/* A client that sends or reads a byte now and then is not idle. */
+static void close_slow(struct vp_http_serving *serving)
+{
+	uint64_t now = vp_clock_monotonic();
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(serving->clients); i++) {
+		struct client *client = &serving->clients[i];
+		if (client->fd >= 0 && now - client->since > serving->limits.request * SECOND)
+			shutdown(client->fd, SHUT_RDWR);
+	}
+}
+
+struct vp_http_serving *vp_http_serving_start(int fd, const struct vp_http_document *documents,
+					      const struct vp_http_pages *pages,
+					      const struct vp_http_limits *limits)
+{
+	struct vp_http_serving *serving = vp_alloc(sizeof(*serving));
+	const struct MHD_OptionItem socket[] = {
+	    {fd < 0 ? MHD_OPTION_END : MHD_OPTION_LISTEN_SOCKET, fd, NULL},
+	    {MHD_OPTION_END, 0, NULL}};
+
+	serving->documents = documents;
+	serving->pages = pages;
+	serving->limits = *limits;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(serving->clients); i++)
+		serving->clients[i].fd = -1;
+	serving->daemon = MHD_start_daemon(
+	    fd < 0 ? MHD_USE_NO_LISTEN_SOCKET : MHD_NO_FLAG, 0, NULL, NULL, handle_request, serving,
+	    MHD_OPTION_ARRAY, socket, MHD_OPTION_CONNECTION_LIMIT, (unsigned)VP_HTTP_CONNECTIONS,
+	    MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)VP_HTTP_PER_ADDRESS,
+	    MHD_OPTION_CONNECTION_TIMEOUT, limits->idle, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+	    (size_t)MEMORY_PER_CONNECTION, MHD_OPTION_NOTIFY_CONNECTION, note_connection, serving,
+	    MHD_OPTION_NOTIFY_COMPLETED, note_answered, serving, MHD_OPTION_END);
+	if (serving->daemon)
+		return serving;
+	free(serving);
+	return NULL;
+}
+
+bool vp_http_serving_add(struct vp_http_serving *serving, int fd, const struct sockaddr *address,
+			 socklen_t size)
+{
+	return MHD_add_connection(serving->daemon, fd, address, size) == MHD_YES;
+}
+
+bool vp_http_serving_step(struct vp_http_serving *serving, int milliseconds)
+{
+	bool ret = MHD_run_wait(serving->daemon, milliseconds) == MHD_YES;
+
+	close_slow(serving);
+	return ret;
+}
+
+void vp_http_serving_stop(struct vp_http_serving *serving)
+{
+	MHD_stop_daemon(serving->daemon);
+	free(serving);
+}
+
+void vp_http_process(int fd, const struct vp_http_document *documents,
+		     const struct vp_http_pages *pages, const struct vp_http_limits *limits)
+{
 	if (vp_confine_to_serving(&fd))
 		_exit(1);
-	struct MHD_Daemon *daemon = MHD_start_daemon(
-	    MHD_NO_FLAG, 0, NULL, NULL, handle_request, &serving, MHD_OPTION_LISTEN_SOCKET, fd,
-	    MHD_OPTION_CONNECTION_LIMIT, (unsigned)VP_HTTP_CONNECTIONS,
-	    MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)VP_HTTP_PER_ADDRESS,
-	    MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)VP_HTTP_IDLE_SECONDS,
-	    MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_PER_CONNECTION, MHD_OPTION_END);
-	while (daemon && MHD_run_wait(daemon, ROUND_MS) == MHD_YES)
+	struct vp_http_serving *serving = vp_http_serving_start(fd, documents, pages, limits);
+	while (serving && vp_http_serving_step(serving, ROUND_MS))
 		;
 	_exit(1);
 }

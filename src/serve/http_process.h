@@ -3,11 +3,29 @@
 #ifndef VP_SERVE_HTTP_PROCESS_H
 #define VP_SERVE_HTTP_PROCESS_H
 
+#include <stdbool.h>
+#include <sys/socket.h>
+
 #include "serve/http_document.h"
 #include "serve/http_pages.h"
 
-/* Confines this process and serves the documents on the listening socket, until it is killed. */
+struct vp_http_serving;
+
+/* Serves clients of the listening socket `fd`; -1: those of vp_http_serving_add() only. NULL: it
+ * cannot. */
+struct vp_http_serving *vp_http_serving_start(int fd, const struct vp_http_document *documents,
+					      const struct vp_http_pages *pages,
+					      const struct vp_http_limits *limits);
+/* A client that is connected; false: there are too many, and the connection is closed. */
+bool vp_http_serving_add(struct vp_http_serving *serving, int fd, const struct sockaddr *address,
+			 socklen_t size);
+/* Serves what comes within the time; false: it cannot. */
+bool vp_http_serving_step(struct vp_http_serving *serving, int milliseconds);
+void vp_http_serving_stop(struct vp_http_serving *serving);
+
+/* Confines this process and serves the documents at the listening socket, until it is killed. */
 void vp_http_process(int fd, const struct vp_http_document *documents,
-		     const struct vp_http_pages *pages) __attribute__((noreturn));
+		     const struct vp_http_pages *pages, const struct vp_http_limits *limits)
+    __attribute__((noreturn));
 
 #endif

@@ -87,8 +87,11 @@ static void name_address(int fd, char text[ADDRESS_SIZE])
 }
 
 struct vp_error *vp_http_server_start(const char *address, const struct vp_http_document *documents,
-				      size_t count, size_t room, struct vp_http_server **ret)
+				      size_t count, size_t room,
+				      const struct vp_http_limits *limits,
+				      struct vp_http_server **ret)
 {
+	static const struct vp_http_limits usual = {VP_HTTP_IDLE_SECONDS, VP_HTTP_REQUEST_SECONDS};
 	int fd = -1;
 
 	VP_TRY(http_listen(address, &fd));
@@ -98,7 +101,7 @@ struct vp_error *vp_http_server_start(const char *address, const struct vp_http_
 	name_address(fd, server->address);
 	server->process = server->pages ? fork() : -1;
 	if (!server->process)
-		vp_http_process(fd, documents, server->pages);
+		vp_http_process(fd, documents, server->pages, limits ? limits : &usual);
 	int saved = errno;
 	close(fd);
 	if (server->process > 0) {
@@ -112,6 +115,11 @@ struct vp_error *vp_http_server_start(const char *address, const struct vp_http_
 const char *vp_http_server_address(const struct vp_http_server *server)
 {
 	return server->address;
+}
+
+pid_t vp_http_server_process(const struct vp_http_server *server)
+{
+	return server->process;
 }
 
 bool vp_http_server_put(struct vp_http_server *server, size_t document, const void *bytes,

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "base/macros.h"
@@ -15,12 +16,13 @@
 struct vp_http_server;
 
 /*
- * Listens at `address` ("127.0.0.1:9177", "[::1]:9177", ":9177": all addresses; port 0: any free
- * port) and starts the process. `room`: maximum size of a document. Errors: invalid address, port
- * in use, fork failed.
+ * Listens at `address` ("127.0.0.1:9177", "[::1]:9177", ":9177": all addresses; port 0: any) and
+ * starts the process. `room`: bytes of a document at most; `limits`: NULL: the usual ones. Errors:
+ * no such address, the port is in use, no process.
  */
 struct vp_error *vp_http_server_start(const char *address, const struct vp_http_document *documents,
 				      size_t count, size_t room,
+				      const struct vp_http_limits *limits,
 				      struct vp_http_server **ret) VP_MUST_CHECK;
 /* "127.0.0.1:9177", with the actual port. */
 const char *vp_http_server_address(const struct vp_http_server *server);
@@ -28,7 +30,9 @@ const char *vp_http_server_address(const struct vp_http_server *server);
  * Does not block. */
 bool vp_http_server_put(struct vp_http_server *server, size_t document, const void *bytes,
 			size_t size);
-/* Whether the process has exited. */
+/* The process, for the sum of what vperf costs. */
+pid_t vp_http_server_process(const struct vp_http_server *server);
+/* Whether the process has ended by itself. */
 bool vp_http_server_has_ended(struct vp_http_server *server);
 /* Kills the process; NULL is allowed. */
 void vp_http_server_stop(struct vp_http_server *server);

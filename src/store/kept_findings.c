@@ -97,18 +97,13 @@ static bool read_finding(struct vp_slice line, struct vp_kept_finding *ret)
 	return true;
 }
 
-struct vp_error *vp_kept_findings_read(const char *path, vp_kept_findings *ret, uint64_t *bad)
+void vp_kept_findings_parse(const char *text, size_t size, vp_kept_findings *ret, uint64_t *bad)
 {
-	VP_AUTO_FREE char *file = findings_path(path);
-	struct vp_buffer text = {0};
+	struct vp_cursor cursor = vp_cursor_of(text, size);
 	struct vp_slice line;
 
 	*ret = (vp_kept_findings){0};
 	*bad = 0;
-	if (access(file, F_OK) && errno == ENOENT)
-		return NULL;
-	struct vp_error *error = vp_file_read(file, FILE_LIMIT, &text);
-	struct vp_cursor cursor = vp_cursor_of(text.bytes, error ? 0 : text.size);
 	while (vp_cursor_line(&cursor, &line)) {
 		struct vp_kept_finding finding;
 		if (read_finding(line, &finding))
@@ -116,6 +111,20 @@ struct vp_error *vp_kept_findings_read(const char *path, vp_kept_findings *ret, 
 		else
 			++*bad;
 	}
+}
+
+struct vp_error *vp_kept_findings_read(const char *path, vp_kept_findings *ret, uint64_t *bad)
+{
+	VP_AUTO_FREE char *file = findings_path(path);
+	struct vp_buffer text = {0};
+
+	*ret = (vp_kept_findings){0};
+	*bad = 0;
+	if (access(file, F_OK) && errno == ENOENT)
+		return NULL;
+	struct vp_error *error = vp_file_read(file, FILE_LIMIT, &text);
+	if (!error)
+		vp_kept_findings_parse(text.bytes, text.size, ret, bad);
 	vp_buffer_deinit(&text);
 	return error;
 }

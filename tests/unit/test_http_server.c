@@ -10,8 +10,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/io.h"
+#include "base/macros.h"
 #include "serve/http_pages.h"
 #include "serve/http_server.h"
 
@@ -22,38 +24,59 @@ static const struct vp_http_document documents[DOCUMENTS] = {
     [OPEN] = {"/metrics", "application/openmetrics-text", "application/openmetrics-text"},
     [EMPTY] = {"/later", "text/plain", NULL}};
 
-static struct vp_http_server *start(void)
+static struct vp_http_server *start_with(const struct vp_http_limits *limits)
 {
 	struct vp_http_server *server;
 
 	if (geteuid() != 0)
 		skip();
-	expect_no_error(vp_http_server_start("127.0.0.1:0", documents, DOCUMENTS, ROOM, &server));
+	expect_no_error(
+	    vp_http_server_start("127.0.0.1:0", documents, DOCUMENTS, ROOM, limits, &server));
 	return server;
+}
+
+static struct vp_http_server *start(void)
+{
+	return start_with(NULL);
+}
+
+/* From 127.0.0.`client`. */
+static int connect_from(const struct vp_http_server *server, uint32_t client)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in from = {.sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl((INADDR_LOOPBACK & ~255U) | client)};
+	const char *colon = strrchr(vp_http_server_address(server), ':');
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
+	to.sin_port = htons((uint16_t)atoi(colon + 1));
+	assert_int_equal(vp_connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	return fd;
 }
 
 static int connect_to(const struct vp_http_server *server)
 {
-	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	const char *colon = strrchr(vp_http_server_address(server), ':');
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	return connect_from(server, 1);
+}
 
-	to.sin_port = htons((uint16_t)atoi(colon + 1));
-	assert_int_equal(vp_connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
-	return fd;
+static void read_all(int fd, struct vp_buffer *ret)
+{
+	char bytes[4096];
+	ssize_t size;
+
+	while ((size = vp_read(fd, bytes, sizeof(bytes))) > 0)
+		vp_buffer_append(ret, bytes, (size_t)size);
+	close(fd);
 }
 
 /* All that the server sends until it closes the connection. */
 static void ask(const struct vp_http_server *server, const char *request, struct vp_buffer *ret)
 {
 	int fd = connect_to(server);
-	char bytes[4096];
-	ssize_t size;
 
 	assert_int_equal(vp_send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
-	while ((size = vp_read(fd, bytes, sizeof(bytes))) > 0)
-		vp_buffer_append(ret, bytes, (size_t)size);
-	close(fd);
+	read_all(fd, ret);
 }
 
 static void expect_answer(const struct vp_http_server *server, const char *request,
@@ -128,10 +151,105 @@ static void test_hostile_clients(void **state)
 	vp_http_server_stop(server);
 }
 
+/* One address takes all connections that it may have: others are served, and get what is new. */
+static void test_per_address(void **state)
+{
+	struct vp_http_server *server = start();
+	int held[VP_HTTP_PER_ADDRESS];
+	const char *request = "GET /metrics" CLOSE "\r\n";
+	struct vp_buffer answer = {0};
+
+	assert_true(vp_http_server_put(server, PLAIN, "old\n", 4));
+	for (size_t i = 0; i < VP_ARRAY_SIZE(held); i++) {
+		held[i] = connect_to(server);
+		assert_int_equal(vp_send(held[i], "GET /met", 8, MSG_NOSIGNAL), 8);
+	}
+	int one_more = connect_to(server);
+	(void)!vp_send(one_more, request, strlen(request), MSG_NOSIGNAL);
+	read_all(one_more, &answer);
+	assert_int_equal(answer.size, 0);
+	assert_true(vp_http_server_put(server, PLAIN, "new\n", 4));
+	int other = connect_from(server, 2);
+	assert_int_equal(vp_send(other, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+	read_all(other, &answer);
+	assert_non_null(strstr(vp_buffer_text(&answer), "\r\n\r\nnew\n"));
+	for (size_t i = 0; i < VP_ARRAY_SIZE(held); i++)
+		close(held[i]);
+	vp_buffer_deinit(&answer);
+	vp_http_server_stop(server);
+}
+
+/* A client that sends a byte now and then is not idle, and yet has only so long. */
+static void test_slow_clients(void **state)
+{
+	struct vp_http_server *server = start_with(&(struct vp_http_limits){10, 1});
+	int slow = connect_to(server);
+	unsigned sent = 0;
+
+	while (sent < 100 && vp_send(slow, "G", 1, MSG_NOSIGNAL) == 1) {
+		vp_sleep_us(100000);
+		sent++;
+	}
+	assert_in_range(sent, 5, 50);
+	close(slow);
+	vp_http_server_stop(server);
+	server = start_with(&(struct vp_http_limits){1, 10});
+	int idle = connect_to(server);
+	struct vp_buffer answer = {0};
+	assert_int_equal(vp_send(idle, "GET", 3, MSG_NOSIGNAL), 3);
+	read_all(idle, &answer); /* returns */
+	assert_null(strstr(vp_buffer_text(&answer), " 200 "));
+	vp_buffer_deinit(&answer);
+	vp_http_server_stop(server);
+}
+
+static uint64_t resident_pages(pid_t process)
+{
+	VP_AUTO_FREE char *path = vp_format("/proc/%d/statm", (int)process);
+	VP_AUTO_FCLOSE FILE *file = fopen(path, "re");
+	unsigned long resident = 0;
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%*u %lu", &resident), 1);
+	return resident;
+}
+
+/* Headers without an end, a body that nobody wants: refused, and without memory for it. */
+static void test_huge_requests(void **state)
+{
+	struct vp_http_server *server = start();
+	static char line[1 << 16];
+	pid_t process = vp_http_server_process(server);
+
+	assert_true(vp_http_server_put(server, PLAIN, "plain\n", 6));
+	expect_answer(server, "GET /metrics" CLOSE "\r\n", "HTTP/1.1 200", NULL, "plain\n");
+	uint64_t before = resident_pages(process);
+	memset(line, 'a', sizeof(line));
+	memcpy(line, "X: ", 3);
+	for (int client = 0; client < 4; client++) {
+		struct vp_buffer answer = {0};
+		int fd = connect_to(server);
+		const char *begin = client % 2 ? "POST /metrics HTTP/1.1\r\nContent-Length: "
+						 "99999999999\r\nHost: x\r\n\r\n"
+					       : "GET /metrics HTTP/1.1\r\nHost: x\r\n";
+		ssize_t sent = vp_send(fd, begin, strlen(begin), MSG_NOSIGNAL);
+		for (int i = 0; sent > 0 && i < 1024; i++) /* 64 MiB, if they are taken */
+			sent = vp_send(fd, line, sizeof(line), MSG_NOSIGNAL);
+		assert_true(sent < 0);
+		read_all(fd, &answer);
+		assert_null(strstr(vp_buffer_text(&answer), "\r\n\r\nplain\n"));
+		vp_buffer_deinit(&answer);
+	}
+	assert_in_range(resident_pages(process), 1, before + 256);
+	expect_answer(server, "GET /metrics" CLOSE "\r\n", "HTTP/1.1 200", NULL, "plain\n");
+	vp_http_server_stop(server);
+}
+
 static void expect_start_error(const char *address, const char *sentence)
 {
 	struct vp_http_server *server;
-	struct vp_error *error = vp_http_server_start(address, documents, DOCUMENTS, ROOM, &server);
+	struct vp_error *error =
+	    vp_http_server_start(address, documents, DOCUMENTS, ROOM, NULL, &server);
 
 	assert_non_null(error);
 	assert_non_null(strstr(vp_error_message(error), sentence));
@@ -211,9 +329,10 @@ static void test_pages(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_requests), cmocka_unit_test(test_hostile_clients),
-	    cmocka_unit_test(test_addresses), cmocka_unit_test(test_room),
-	    cmocka_unit_test(test_pages)};
+	    cmocka_unit_test(test_requests),     cmocka_unit_test(test_hostile_clients),
+	    cmocka_unit_test(test_addresses),    cmocka_unit_test(test_room),
+	    cmocka_unit_test(test_pages),        cmocka_unit_test(test_per_address),
+	    cmocka_unit_test(test_slow_clients), cmocka_unit_test(test_huge_requests)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ struct vp_error *vperfd_serve(struct vperfd *daemon)
 	if (!strcmp(daemon->config.listen, "off"))
 		return NULL;
 	VP_TRY(vp_http_server_start(daemon->config.listen, documents, DOCUMENTS, DOCUMENT_ROOM,
-				    &daemon->server));
+				    NULL, &daemon->server));
 	vp_http_server_put(daemon->server, LANDING, landing, strlen(landing));
 	VPERFD_SAY("metrics at http://%s/metrics", vp_http_server_address(daemon->server));
 	return NULL;
@@ -93,6 +93,7 @@ static struct cost total_cost(struct vperfd *daemon)
 	add_process(daemon->flight.process, &cost);
 	add_process(daemon->samples.process, &cost);
 	add_process(daemon->snapshot.process, &cost);
+	add_process(vp_http_server_process(daemon->server), &cost);
 	if (cost.cpu_ns > daemon->cpu_ns)
 		daemon->cpu_ns = cost.cpu_ns;
 	cost.cpu_ns = daemon->cpu_ns;

@@ -173,7 +173,7 @@ static struct vp_error *start_server(struct metrics *metrics)
 					"application/openmetrics-text"},
 	    [LANDING] = {"/", "text/plain; charset=utf-8", NULL}};
 
-	VP_TRY(vp_http_server_start(metrics->listen, documents, DOCUMENTS, DOCUMENT_ROOM,
+	VP_TRY(vp_http_server_start(metrics->listen, documents, DOCUMENTS, DOCUMENT_ROOM, NULL,
 				    &metrics->server));
 	vp_http_server_put(metrics->server, LANDING, landing, strlen(landing));
 	VP_AUTO_FREE char *text =
