@@ -50,10 +50,14 @@ void vp_daemon_record_words(const struct vp_daemon_config *config, const char *p
 {
 	begin_words(config, program, path, ret);
 	child_add_made(ret, "--account=%s", config->account);
-	if (config->frequency)
+	if (config->names_ns)
+		child_add_made(ret, "--names-every=%" PRIu64, config->names_ns / SECOND);
+	if (config->frequency) {
 		child_add_made(ret, "--freq=%" PRIu64, config->frequency);
-	else
+		child_add(ret, "--stagger");
+	} else {
 		child_add(ret, "--no-samples");
+	}
 }
 
 void vp_daemon_flight_words(const struct vp_daemon_config *config, const char *program,

@@ -18,7 +18,8 @@ struct vp_daemon_config {
 	uint64_t keep_ns, keep_bytes, free_bytes;
 	/* [record] */
 	uint64_t frequency;   /* Hz; 0: no samples */
-	uint64_t compression; /* zstd level; 0: none */
+	uint64_t compression; /* zstd's level; 0: none */
+	uint64_t names_ns;    /* longest time between writes of names; 0: at the end only */
 	char *account;        /* "exact", "sampled" or "states" */
 	/* [flight] */
 	uint64_t flight_bytes; /* 0: no flight recorder */

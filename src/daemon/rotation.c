@@ -115,7 +115,8 @@ static bool rotation_is_due(const struct vp_rotation *rotation, uint64_t now)
 {
 	const struct vp_recorder *open = &rotation->open;
 
-	return !open->process || rotation->is_due || now - open->since >= rotation->rotate_ns ||
+	return !open->process || rotation->is_due ||
+	       now - open->since + rotation->early_ns >= rotation->rotate_ns ||
 	       rotation->ops->bytes(rotation->context, open->path) >= rotation->rotate_bytes;
 }
 
@@ -127,6 +128,8 @@ void vp_rotation_step(struct vp_rotation *rotation, uint64_t now, uint64_t realt
 	if (rotation->next.process || now < rotation->retry_at || !rotation_is_due(rotation, now))
 		return;
 	rotation->is_due = false;
+	if (rotation->open.process)
+		rotation->early_ns = 0;
 	rotation_start(rotation, now, realtime);
 }
 

@@ -43,7 +43,8 @@ struct vp_plan vp_plan_make(const struct vp_plan_request *request,
 	return (struct vp_plan){
 	    .trigger = {.event = plan_trigger(request, apart),
 			.frequency = frequency,
-			.period = request->period},
+			.period = request->period,
+			.stagger = request->stagger},
 	    .samples_guests_apart = apart,
 	    .guest_period_ns = period_ns,
 	    /* At interrupts, no polling is needed. */

@@ -15,10 +15,11 @@
 struct vp_plan_request {
 	uint64_t frequency, period; /* of samples: Hz, events */
 	const char *trigger;        /* a perf event */
-	size_t pages;               /* buffer pages per pCPU */
-	bool at_interrupts;         /* sample guests also at interrupts */
-	bool no_memory;             /* do not read guest memory */
-	bool states, trace;         /* record vCPU states, events */
+	size_t pages;               /* of buffers, per pCPU */
+	bool at_interrupts;         /* guests are also sampled at interrupts */
+	bool no_memory;             /* guest memory is not read */
+	bool states, trace;         /* vCPU states, events */
+	bool stagger;               /* samples are at this host's offset of the period */
 };
 
 struct vp_plan {

@@ -502,6 +502,19 @@ static void do_second(struct vp_session *session, uint64_t now)
 	vp_session_flight_mark(session, now);
 }
 
+struct vp_error *vp_session_keep_up(struct vp_session *session)
+{
+	struct vp_error *error = vp_session_drain(session);
+	uint64_t now = vp_clock_monotonic();
+
+	if (!session->flight && now >= session->next_second) {
+		session->next_second = now + SECOND;
+		do_second(session, now);
+		flush_all(session);
+	}
+	return error;
+}
+
 /* Slow work, once a second: ended VMs, clocks, the list of VMs on disk. */
 static void do_slow_work(struct vp_session *session)
 {
@@ -518,6 +531,7 @@ static void do_slow_work(struct vp_session *session)
 	if (!session->flight && vp_session_needs_names(session))
 		vp_session_put_away_vms(session);
 	vp_error_free(write_vms(session)); /* retried in a second */
+	vp_session_write_names_meanwhile(session, now);
 }
 
 /* Waits until an instrument has much data, at most for this time. */

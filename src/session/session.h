@@ -32,9 +32,11 @@ struct vp_session_options {
 	unsigned compression;        /* zstd level; 0: not compressed */
 	const char *const *vm_names; /* only the guests of these VMs; all if n_vm_names is 0 */
 	size_t n_vm_names;
-	/* Sources of names for addresses: */
-	bool with_symbols; /* symbols of files, too */
-	bool ask_agents;   /* guests' mappings, from their agents */
+	/* Names for what instruments found at addresses: */
+	bool with_symbols; /* those of files, too */
+	/* Longest time between writes of names; 0: they are written at the end only. */
+	uint64_t names_ns;
+	bool ask_agents; /* what guests have mapped where */
 	unsigned agent_port;
 	unsigned agent_seconds; /* time limit of an agent's whole reply */
 	size_t agent_bytes;     /* size limit of an agent's reply */

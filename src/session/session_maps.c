@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/macros.h"
 #include "base/meanwhile.h"
@@ -21,6 +22,10 @@
 
 /* Limit for the symbol maps of all guests. */
 enum { GUESTS_MS = 60000 };
+/* The first names are written after this time; the time between writes is at least as long as a
+ * write took, times this. */
+#define NAMES_FIRST_NS 15000000000ULL
+#define NAMES_COST 300
 
 static struct vp_error *write_host_maps(struct vp_session *session, const char *directory,
 					uint64_t from, const struct vp_meanwhile *meanwhile)
@@ -83,7 +88,7 @@ static void drain(void *context)
 
 	if (!draining->session->info.end)
 		draining->error =
-		    vp_session_first_of(draining->error, vp_session_drain(draining->session));
+		    vp_session_first_of(draining->error, vp_session_keep_up(draining->session));
 }
 
 static struct vp_error *write_guests(struct vp_session *session, const char *directory)
@@ -113,6 +118,26 @@ struct vp_error *vp_session_write_maps(struct vp_session *session, const char *d
 		error = vp_session_first_of(error, write_guests(session, directory));
 	}
 	return vp_session_first_of(error, draining.error);
+}
+
+void vp_session_write_names_meanwhile(struct vp_session *session, uint64_t now)
+{
+	uint64_t longest = session->options.names_ns;
+
+	if (!longest || session->flight || !vp_session_needs_names(session))
+		return;
+	if (!session->names_wait) {
+		session->names_wait = longest < NAMES_FIRST_NS ? longest : NAMES_FIRST_NS;
+		session->names_at = now + session->names_wait;
+	}
+	if (now < session->names_at)
+		return;
+	/* Errors: it is tried again, at the end at the latest, and reported then. */
+	vp_error_free(vp_session_write_maps(session, session->dir.now, 0));
+	vp_session_note_guests(session);
+	uint64_t end = vp_clock_monotonic(), least = NAMES_COST * (end - now);
+	session->names_wait = session->names_wait < longest / 2 ? 2 * session->names_wait : longest;
+	session->names_at = end + (session->names_wait > least ? session->names_wait : least);
 }
 
 static struct vp_agent_outcome session_maps_outcome_of(const struct vp_error *error,

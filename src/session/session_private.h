@@ -44,8 +44,9 @@ struct vp_session {
 	struct vp_map varying;  /* pids whose VM ended, or that have or had several VMs */
 	uint64_t vm_generation; /* of the hypervisor, at the last search for VMs */
 	bool vms_changed;
-	uint64_t seconds;     /* whole seconds for which slow work was done */
-	uint64_t next_second; /* time of the next slow work */
+	uint64_t seconds;              /* of slow work done */
+	uint64_t next_second;          /* when to look for what changes slowly */
+	uint64_t names_at, names_wait; /* the next write of names, and the time before it; ns */
 	vp_notices notices;
 	bool said_unwritten;
 	struct vp_session_flight *flight; /* session_flight.c; NULL: records go to disk */
@@ -70,8 +71,12 @@ void vp_session_forget_vms(struct vp_session *session, uint64_t before);
 /* Whether VMs may have started since the last call. */
 bool vp_session_may_be_new_vms(struct vp_session *session);
 
-/* session_maps.c: writes symbol maps of the host, of everything seen from `from` on, and of the
- * guests from their memory and their agents. */
+/* session.c: drains, and once a second writes what does not come by itself. */
+struct vp_error *vp_session_keep_up(struct vp_session *session) VP_MUST_CHECK;
+/* session_maps.c: writes names when it is time to, which a killed recorder leaves then. */
+void vp_session_write_names_meanwhile(struct vp_session *session, uint64_t now);
+/* session_maps.c: symbol maps of the host, of what was seen from `from` on, and of the guests from
+ * their memory and from their agents. */
 struct vp_error *vp_session_write_maps(struct vp_session *session, const char *directory,
 				       uint64_t from) VP_MUST_CHECK;
 void vp_session_ask_agents(struct vp_session *session);

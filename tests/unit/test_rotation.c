@@ -113,6 +113,30 @@ static void test_overlap(void **state)
 	end(&rotation);
 }
 
+/* Hosts that start together do not rotate together: the first recording is shorter, the others are
+ * not. */
+static void test_early(void **state)
+{
+	struct vp_rotation rotation = begin();
+
+	rotation.early_ns = 40 * SECOND;
+	step(&rotation, 0);
+	host.records[1] = true;
+	step(&rotation, 1);
+	step(&rotation, 60);
+	assert_int_equal(host.started, 1);
+	step(&rotation, 61);
+	assert_int_equal(host.started, 2);
+	host.records[2] = true;
+	step(&rotation, 62);
+	host.ended[1] = true;
+	step(&rotation, 161);
+	assert_int_equal(host.started, 2);
+	step(&rotation, 162);
+	assert_int_equal(host.started, 3);
+	end(&rotation);
+}
+
 static void test_by_size(void **state)
 {
 	struct vp_rotation rotation = begin();
@@ -230,9 +254,10 @@ static void test_stop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_overlap), cmocka_unit_test(test_by_size),
-	    cmocka_unit_test(test_killed),  cmocka_unit_test(test_backoff),
-	    cmocka_unit_test(test_stuck),   cmocka_unit_test(test_stop),
+	    cmocka_unit_test(test_overlap), cmocka_unit_test(test_early),
+	    cmocka_unit_test(test_by_size), cmocka_unit_test(test_killed),
+	    cmocka_unit_test(test_backoff), cmocka_unit_test(test_stuck),
+	    cmocka_unit_test(test_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

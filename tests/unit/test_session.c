@@ -148,6 +148,48 @@ static void start(struct scene *scene)
 	scene->session->next_second = UINT64_MAX;
 }
 
+/* Names are written while it is recorded, too: whoever kills the recorder leaves those. */
+static void test_names_meanwhile(void **state)
+{
+	static const struct vp_instrument_ops names_ops = {.name = "profile",
+							   .classes = VP_STREAMS(VP_STREAM_PCPU),
+							   .open = fake_open,
+							   .fd = fake_fd,
+							   .drain = fake_drain,
+							   .stop = fake_stop,
+							   .finish = fake_finish,
+							   .lost = fake_lost,
+							   .put_total = fake_put_total,
+							   .free = fake_free,
+							   .needs_names = true};
+	const struct vp_session_options options = {.directory = NAME, .names_ns = 50000000};
+	struct scene scene = {.session = vp_session_new(&options)};
+	struct vp_session *session = scene.session;
+
+	(void)!system("rm -rf " NAME " " NAME ".old");
+	add(&scene, &names_ops, VP_STREAM_PCPU, 0);
+	expect_no_error(vp_session_open(session));
+	expect_no_error(vp_session_start(session));
+	expect_no_error(vp_session_publish(session));
+	VP_AUTO_FREE char *path = vp_recording_maps_path(NAME, &session->vms, NULL);
+	session->next_second = 0;
+	expect_no_error(vp_session_step(session, 0)); /* begins to wait */
+	assert_int_equal(session->names_wait, 50000000);
+	assert_int_equal(access(path, F_OK), -1);
+	session->names_at = session->next_second = 0;
+	expect_no_error(vp_session_step(session, 0));
+	assert_int_equal(access(path, F_OK), 0);
+	uint64_t now = vp_clock_monotonic();
+	assert_in_range(session->names_at, now, now + 600000000000);
+	/* Another time, not each time. */
+	assert_int_equal(unlink(path), 0);
+	session->next_second = 0;
+	expect_no_error(vp_session_step(session, 0));
+	assert_int_equal(access(path, F_OK), -1);
+	vp_session_free(session);
+	assert_int_equal(scene.freed, 1);
+}
+
 static void end(struct scene *scene)
 {
 	vp_session_free(scene->session);
@@ -912,6 +954,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_ended_vms_are_forgotten),
+	    cmocka_unit_test(test_names_meanwhile),
 	    cmocka_unit_test(test_vcpu_numbers_are_kvms),
 	    cmocka_unit_test(test_streams_and_losses),
 	    cmocka_unit_test(test_losses_of_late_pcpus),

@@ -18,6 +18,7 @@
 #include "base/io.h"
 #include "base/macros.h"
 #include "base/notices.h"
+#include "base/stagger.h"
 #include "base/text.h"
 #include "base/vec.h"
 #include "cmd/common/options.h"
@@ -269,6 +270,7 @@ static struct vp_error *start(struct vperfd *daemon)
 	VP_TRY(vperfd_serve(daemon));
 	catch_signals();
 	apply_config(daemon);
+	daemon->rotation.early_ns = vp_stagger_here("rotation", daemon->rotation.rotate_ns / 2);
 	return run(daemon);
 }
 

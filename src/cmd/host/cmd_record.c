@@ -47,7 +47,8 @@ const struct vp_verb *vp_verb_record(void)
 }
 
 struct record {
-	uint64_t frequency, period, pages, duration_ns, agent_port, agent_ns, agent_megabytes;
+	uint64_t frequency, period, pages, duration_ns, names_ns, agent_port, agent_ns,
+	    agent_megabytes;
 	const char *output, *call_graph, *stat, *trace, *trace_guests, *compression, *interrupts,
 	    *account;
 	enum vp_account_grade grade; /* --account, or the default */
@@ -61,8 +62,8 @@ struct record {
 	enum vp_guest_interrupts at; /* --interrupts */
 	struct vp_record_flight flight;
 	struct vp_record_targets targets;
-	bool quiet, shared;
-	bool ignored_flag; /* accepted for compatibility: done anyway */
+	bool quiet, shared, stagger;
+	bool ignored_flag; /* what is asked for is done anyway */
 	int status;        /* of COMMAND */
 };
 
@@ -273,6 +274,7 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 	    .no_memory = record->no_memory,
 	    .states = record->account_events,
 	    .trace = record->trace != NULL,
+	    .stagger = record->stagger,
 	};
 	struct vp_plan plan = vp_plan_make(&request, vp_hypervisor_here());
 	plan.trigger.pcpus = &record->targets.chosen.pcpus;
@@ -344,6 +346,7 @@ static struct vp_error *record_session(struct record *record, const struct vp_re
 	    .vm_names = record->vms.at,
 	    .n_vm_names = record->vms.count,
 	    .with_symbols = !record->no_symbols,
+	    .names_ns = record->names_ns,
 	    .ask_agents = !record->no_agent,
 	    .agent_port = (unsigned)record->agent_port,
 	    .agent_seconds = (unsigned)((record->agent_ns + 999999999) / 1000000000),
@@ -397,6 +400,9 @@ static int run_record(int argc, char **argv)
 	     "997 with --interrupts)"},
 	    {'c', "count", VP_OPTION_COUNT, &record.period, "N",
 	     "sample every N events; every N ns for cpu-clock"},
+	    {0, "stagger", VP_OPTION_FLAG, &record.stagger, NULL,
+	     "sample each pCPU at its own offset of the period, which the host's machine-id "
+	     "determines (cpu-clock)"},
 	    {'e', "event", VP_OPTION_TEXTS, &record.events.words, "EVENT",
 	     "event to sample on: a perf event or rHEX (default: cycles, or cpu-clock without a "
 	     "hardware counter); SYSTEM:EVENT (may have wildcards): a tracepoint to record; "
@@ -460,6 +466,10 @@ static int run_record(int argc, char **argv)
 	     "let others read the recording, as the umask allows (default: only you)"},
 	    {'z', "compression-level", VP_OPTION_MAYBE, &record.compression, "N",
 	     "compress the streams with zstd at level N, 1 (the fastest, default) to 22", is_level},
+	    {0, "names-every", VP_OPTION_SECONDS, &record.names_ns, "TIME",
+	     "write names of functions not only at the end: soon after the start, and then after "
+	     "twice the "
+	     "time each, up to TIME"},
 	    {'d', "duration", VP_OPTION_SECONDS, &record.duration_ns, "S",
 	     "stop after this time, such as 5, 0.3, 500ms or 10m (default: when COMMAND ends or at "
 	     "Ctrl-C)"},

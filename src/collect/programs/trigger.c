@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/io.h"
 #include "base/pcpus.h"
+#include "base/stagger.h"
 #include "host/host_rules.h"
 #include "host/perf_event.h"
 #include "host/pmu.h"
@@ -232,6 +233,7 @@ struct vp_error *vp_trigger_open(const struct vp_trigger_options *options, struc
 	VP_TRY(trigger_attr_of(event, &attr));
 	VP_TRY(vp_perf_event_refuse(event, &attr));
 	ret->by_time = ticks_always(&attr);
+	ret->stagger = options->stagger && ret->by_time;
 	ret->weighting = weighting_of(options, ret->by_time, &attr);
 	ret->events = ret->weighting == VP_WEIGHTING_EVENTS ? options->period : 0;
 	ret->frequency = frequency_of(options);
@@ -269,10 +271,23 @@ static struct vp_error *enable(struct vp_trigger *trigger, size_t index, bool on
 		   : NULL;
 }
 
+/* The pCPUs' ticks are spread over the period, from this host's offset on. */
+static void wait_for_offset(const struct vp_trigger *trigger, size_t index)
+{
+	uint64_t period = trigger->period_ns;
+	uint64_t offset = vp_stagger_here("samples", period) +
+			  (uint64_t)((double)period * (double)index / (double)trigger->fds.count);
+
+	vp_sleep_ns(vp_stagger_wait(vp_clock_read().realtime, period, offset));
+}
+
 struct vp_error *vp_trigger_enable(struct vp_trigger *trigger, bool on)
 {
-	for (size_t index = 0; index < trigger->fds.count; index++)
+	for (size_t index = 0; index < trigger->fds.count; index++) {
+		if (on && trigger->stagger)
+			wait_for_offset(trigger, index);
 		VP_TRY(enable(trigger, index, on));
+	}
 	return NULL;
 }
 

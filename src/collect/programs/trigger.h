@@ -20,16 +20,20 @@ struct vp_trigger_options {
 	/* Samples per second and pCPU, or the period in units of the event (ns for cpu-clock). Both
 	 * 0: VP_USUAL_FREQUENCY, or the kernel's limit if lower. */
 	uint64_t frequency, period;
-	const struct vp_pcpus *pcpus; /* only these online pCPUs; NULL or empty: all */
+	const struct vp_pcpus *pcpus; /* only these, which are online; NULL or none: all */
+	/* The clock of each pCPU ticks at an offset of its own, which this host's identity
+	 * determines. A hardware counter has no such offset. */
+	bool stagger;
 };
 
 struct perf_event_attr;
 
 struct vp_trigger {
 	char *name;
-	bool gives_way_to_vms; /* it is not a hardware counter, because that would keep VMs from
-				  starting */
-	bool by_time;          /* a clock that ticks also on idle pCPUs */
+	bool gives_way_to_vms; /* it is no hardware counter, since that would keep VMs from starting
+				*/
+	bool by_time;          /* ticks with wall time, idle or not */
+	bool stagger;          /* each pCPU at its own offset */
 	uint64_t frequency;    /* 0 for a fixed period */
 	uint64_t period_ns;    /* requested time between samples; 1 ms for a fixed count */
 	enum vp_weighting weighting;
@@ -50,7 +54,7 @@ void vp_trigger_close(struct vp_trigger *trigger);
 /* Opens the event, disabled, on a pCPU that came online: perf's events of a pCPU end when it goes
  * offline. *ret: its index in `fds`. */
 struct vp_error *vp_trigger_add(struct vp_trigger *trigger, int pcpu, size_t *ret) VP_MUST_CHECK;
-/* Enables or disables the events on all pCPUs. */
+/* Enables or disables the events on all pCPUs; staggered ones within two periods. */
 struct vp_error *vp_trigger_enable(struct vp_trigger *trigger, bool on) VP_MUST_CHECK;
 /* Total of events so far on all online pCPUs, from perf. */
 uint64_t vp_trigger_count(const struct vp_trigger *trigger);
