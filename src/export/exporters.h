@@ -19,7 +19,9 @@ const struct vp_exporter *vp_exporter_chrome(void);
 /* Profiles of stacks: JSON for speedscope, a protocol buffer for pprof. */
 const struct vp_exporter *vp_exporter_speedscope(void);
 const struct vp_exporter *vp_exporter_pprof(void);
-/* A Perfetto trace (protocol buffers). */
+/* A profile per machine, OpenTelemetry's. */
+const struct vp_exporter *vp_exporter_otlp(void);
+/* A trace of protocol buffers, Perfetto's. */
 const struct vp_exporter *vp_exporter_perfetto(void);
 /* A directory that perf can read as perf.data. */
 const struct vp_exporter *vp_exporter_perf(void);

@@ -195,7 +195,7 @@ static void expect_text(const char *format, enum vp_weighting weighting, const c
 /* Protocol buffers as text: "FIELD:NUMBER", "FIELD'TEXT'", "FIELD{…}", "FIELD[NUMBER …]". Which
  * fields are messages and which packed numbers, is known by their place. */
 struct shape {
-	const char *messages, *packed; /* " A.B.C " */
+	const char *messages, *packed, *bytes; /* " A.B.C " */
 };
 
 static uint64_t varint(const unsigned char **at)
@@ -242,6 +242,8 @@ static void dump(const struct shape *shape, const char *path, const unsigned cha
 			for (const unsigned char *to = at; to < at + size;)
 				vp_buffer_printf(out, " %llu", (unsigned long long)varint(&to));
 			vp_buffer_string(out, " ]");
+		} else if (shape->bytes && strstr(shape->bytes, word)) {
+			vp_buffer_printf(out, "(%u bytes)", (unsigned)size);
 		} else {
 			vp_buffer_printf(out, "'%.*s'", (int)size, (const char *)at);
 		}
@@ -722,6 +724,41 @@ static void test_pprof(void **state)
 			true);
 }
 
+/* opentelemetry.proto.profiles.v1development.ProfilesData: a resource for each machine. */
+static void test_otlp(void **state)
+{
+	static const struct shape shape = {
+	    " 1 2 1.1 1.1.1 1.1.1.2 1.2 1.2.1 1.2.2 1.2.2.1 1.2.2.2 1.2.2.5 2.1 2.2 2.2.3 2.3 2.4 "
+	    "2.6 2.6.2 2.7 ",
+	    " 1.2.2.2.2 1.2.2.2.4 2.7.1 ", " 1.2.2.7 "};
+
+	expect_protobuf("otlp", VP_WEIGHTING_TICKS, &shape,
+			" 1{ 1{ 1{ 1'service.name' 2{ 1'vperf' } } 1{ 1'host.name' 2{"
+			" 1'here' } } } 2{ 1{ 1'vperf' 2'" VPERF_VERSION "' } 2{ 1{ 1:10 2:11 }"
+			" 2{ 1:1 2[ 1 ] 4[ 1000 ] } 3=0 4:2500000000 5{ 1:10 2:11 }"
+			" 6:1000 7(16 bytes) } } }\n"
+			" 1{ 1{ 1{ 1'service.name' 2{ 1'vperf' } } 1{ 1'host.name' 2{"
+			" 1'here' } } 1{ 1'vm' 2{ 1'v m,1' } } } 2{ 1{ 1'vperf'"
+			" 2'" VPERF_VERSION "' } 2{ 1{ 1:10 2:11 } 2{ 1:2 2[ 2 ] 4[ 1000 ] } 2{"
+			" 1:2 2[ 2 ] 4[ 2000 ] } 3=0 4:2500000000 5{ 1:10 2:11 }"
+			" 6:1000 7(16 bytes) } } }\n"
+			" 1{ 1{ 1{ 1'service.name' 2{ 1'vperf' } } 1{ 1'host.name' 2{"
+			" 1'here' } } 1{ 1'vm' 2{ 1'vm0' } } } 2{ 1{ 1'vperf'"
+			" 2'" VPERF_VERSION "' } 2{ 1{ 1:10 2:11 } 2{ 1:3 4[ 1000 ] } 2{ 1:4 2[ 1"
+			" ] 4[ 1000 ] } 2{ 1:5 2[ 1 ] 4[ 1000 ] } 3=0 4:2500000000 5{"
+			" 1:10 2:11 } 6:1000 7(16 bytes) } } }\n"
+			" 2{ 1{ } 2{ } 3{ } 4{ } 6{ } 7{ } 5'' 5'sys_read'"
+			" 5'[kernel]' 1{ 4:2 } 3{ 1:1 2:1 3:2 } 2{ 1:1 3{ 1:1 } }"
+			" 5'main' 5'/bin/app' 1{ 4:4 } 3{ 1:3 2:3 3:4 } 2{ 1:2 3{ 1:2"
+			" } } 7{ 1[ 1 2 ] } 5'process.executable.name' 6{ 1:5 2{"
+			" 1'server' } } 5'work' 3{ 1:6 2:6 3:4 } 2{ 1:2 3{ 1:3 } } 7{"
+			" 1[ 3 2 ] } 6{ 1:5 2{ 1'web srv 2' } } 5'[unknown]' 3{ 1:7"
+			" 2:7 3:2 } 2{ 1:1 3{ 1:4 } } 7{ 1[ 4 ] } 5'[vm0]' 3{ 1:8 2:8"
+			" } 2{ 3{ 1:5 } } 7{ 1[ 5 ] } 5'=a;\"b\\,c' 3{ 1:9 2:9 } 2{ 3{"
+			" 1:6 } } 7{ 1[ 6 ] } 5'cpu' 5'nanoseconds' }\n",
+			false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -729,6 +766,7 @@ int main(void)
 	    cmocka_unit_test(test_csv),      cmocka_unit_test(test_jsonl),
 	    cmocka_unit_test(test_script),   cmocka_unit_test(test_chrome),
 	    cmocka_unit_test(test_perfetto), cmocka_unit_test(test_pprof),
+	    cmocka_unit_test(test_otlp),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

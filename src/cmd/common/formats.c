@@ -17,6 +17,7 @@ static const struct vp_export_format exports[] = {
     {"folded", "one line per stack and its samples: flame graph tools", vp_exporter_folded},
     {"speedscope", "stacks with their time: speedscope", vp_exporter_speedscope},
     {"pprof", "stacks with labels vm, vcpu, state: pprof", vp_exporter_pprof},
+    {"otlp", "CPU time per VM and process: OpenTelemetry, stores of profiles", vp_exporter_otlp},
     {"perfetto", "tracks of pCPUs, vCPUs and guest threads, and samples: Perfetto",
      vp_exporter_perfetto},
     {"chrome", "the same as JSON: chrome://tracing, Perfetto", vp_exporter_chrome},
