@@ -12,6 +12,7 @@
 #include "analyze/report/diagnose_commands.h"
 #include "analyze/report/export.h"
 #include "analyze/report/export_queue.h"
+#include "analyze/report/report.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/intern.h"

@@ -178,12 +178,6 @@ bool vp_http_serving_step(struct vp_http_serving *serving, int milliseconds)
 	return ret;
 }
 
-void vp_http_serving_stop(struct vp_http_serving *serving)
-{
-	MHD_stop_daemon(serving->daemon);
-	free(serving);
-}
-
 void vp_http_process(int fd, const struct vp_http_document *documents,
 		     const struct vp_http_pages *pages, const struct vp_http_limits *limits)
 {

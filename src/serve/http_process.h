@@ -21,7 +21,6 @@ bool vp_http_serving_add(struct vp_http_serving *serving, int fd, const struct s
 			 socklen_t size);
 /* Serves what comes within the time; false: it cannot. */
 bool vp_http_serving_step(struct vp_http_serving *serving, int milliseconds);
-void vp_http_serving_stop(struct vp_http_serving *serving);
 
 /* Confines this process and serves the documents at the listening socket, until it is killed. */
 void vp_http_process(int fd, const struct vp_http_document *documents,

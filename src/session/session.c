@@ -502,9 +502,19 @@ static void do_second(struct vp_session *session, uint64_t now)
 	vp_session_flight_mark(session, now);
 }
 
+/* If one fails, the others are drained nevertheless. */
+static struct vp_error *session_drain(struct vp_session *session)
+{
+	struct vp_error *error = NULL;
+
+	vp_vec_each (&session->instruments, instrument)
+		error = vp_session_first_of(error, (*instrument)->ops->drain(*instrument));
+	return error;
+}
+
 struct vp_error *vp_session_keep_up(struct vp_session *session)
 {
-	struct vp_error *error = vp_session_drain(session);
+	struct vp_error *error = session_drain(session);
 	uint64_t now = vp_clock_monotonic();
 
 	if (!session->flight && now >= session->next_second) {
@@ -563,16 +573,6 @@ static struct vp_error *wait_for_records(const struct vp_session *session, int t
 		   : NULL;
 }
 
-/* If one fails, the others are drained nevertheless. */
-struct vp_error *vp_session_drain(struct vp_session *session)
-{
-	struct vp_error *error = NULL;
-
-	vp_vec_each (&session->instruments, instrument)
-		error = vp_session_first_of(error, (*instrument)->ops->drain(*instrument));
-	return error;
-}
-
 void vp_session_wake_on(struct vp_session *session, int fd)
 {
 	session->wake = fd;
@@ -582,7 +582,7 @@ struct vp_error *vp_session_step(struct vp_session *session, int timeout_ms)
 {
 	VP_TRY(wait_for_records(session, timeout_ms));
 	vp_session_watch_pcpus(session);
-	struct vp_error *error = vp_session_drain(session);
+	struct vp_error *error = session_drain(session);
 	do_slow_work(session);
 	flush_all(session);
 	vp_session_flight_step(session);
@@ -591,7 +591,7 @@ struct vp_error *vp_session_step(struct vp_session *session, int timeout_ms)
 
 uint64_t vp_session_gather(struct vp_session *session)
 {
-	vp_error_free(vp_session_drain(session)); /* the next step reports the error, too */
+	vp_error_free(session_drain(session)); /* the next step reports the error, too */
 	uint64_t now = vp_clock_monotonic();
 	do_second(session, now);
 	flush_all(session);
@@ -642,7 +642,7 @@ struct vp_error *vp_session_finish(struct vp_session *session)
 	vp_session_watch_pcpus(session); /* events of them may exist already */
 	struct vp_error *error = stop_all(session);
 
-	error = vp_session_first_of(error, vp_session_drain(session));
+	error = vp_session_first_of(error, session_drain(session));
 	append_clocks(session);
 	vp_vec_each (&session->instruments, instrument)
 		if ((*instrument)->ops->finish)

@@ -81,13 +81,10 @@ struct vp_error *vp_session_write_maps(struct vp_session *session, const char *d
 				       uint64_t from) VP_MUST_CHECK;
 void vp_session_ask_agents(struct vp_session *session);
 
-/*
- * session.c, for session_flight.c: flushes all data of the instruments up to now, and returns now;
- * only drains them; whether the recording needs symbol maps; notes with each VM the outcome of
- * reading its memory.
- */
+/* session.c, for session_flight.c: has all that instruments know up to now flushed, and returns
+ * now; whether the recording is to have symbol maps; keeps with each VM how it went with its guest's
+ * memory. */
 uint64_t vp_session_gather(struct vp_session *session);
-struct vp_error *vp_session_drain(struct vp_session *session) VP_MUST_CHECK;
 bool vp_session_needs_names(const struct vp_session *session);
 void vp_session_note_guests(struct vp_session *session);
 
