@@ -82,8 +82,8 @@ struct vp_error *vp_session_write_maps(struct vp_session *session, const char *d
 void vp_session_ask_agents(struct vp_session *session);
 
 /* session.c, for session_flight.c: has all that instruments know up to now flushed, and returns
- * now; whether the recording is to have symbol maps; keeps with each VM how it went with its guest's
- * memory. */
+ * now; whether the recording is to have symbol maps; keeps with each VM how it went with its
+ * guest's memory. */
 uint64_t vp_session_gather(struct vp_session *session);
 bool vp_session_needs_names(const struct vp_session *session);
 void vp_session_note_guests(struct vp_session *session);
