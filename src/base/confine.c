@@ -8,6 +8,7 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,7 +61,28 @@ static const unsigned allowed_to_passer[] = {
     SYS_poll,
 #endif
 };
+/* And for connecting to servers, whose names a resolver in a thread finds. */
+static const unsigned allowed_to_client[] = {
+    SYS_socket,       SYS_connect,     SYS_bind,
+    SYS_recvmsg,      SYS_sendmmsg,    SYS_socketpair,
+    SYS_pipe2,        SYS_eventfd2,    SYS_getpid,
+    SYS_gettid,       SYS_getuid,      SYS_geteuid,
+    SYS_getgid,       SYS_getegid,     SYS_set_robust_list,
+    SYS_rt_sigaction, SYS_uname,       SYS_sched_getaffinity,
+    SYS_faccessat,    SYS_sched_yield, SYS_dup,
+    SYS_prlimit64,
+#ifdef SYS_rseq
+    SYS_rseq,
+#endif
+#ifdef SYS_access
+    SYS_access,
+#endif
+};
 enum { WRITING = O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND };
+enum {
+	NAMESPACES = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
+		     CLONE_NEWUTS | CLONE_NEWCGROUP
+};
 
 /* For debugging vperf; otherwise its output is not trusted. */
 static bool drop_standard_files(void)
@@ -115,7 +137,7 @@ static bool keep_descriptors(int *fds, size_t count)
 
 /* A seccomp filter under construction. */
 struct filter {
-	struct sock_filter at[96];
+	struct sock_filter at[192];
 	unsigned short count;
 };
 
@@ -224,6 +246,40 @@ static bool limit_to_serving(void)
 	begin_filter(&filter);
 	allow(&filter, allowed, VP_ARRAY_SIZE(allowed));
 	allow(&filter, allowed_to_server, VP_ARRAY_SIZE(allowed_to_server));
+	return end_filter(&filter, SECCOMP_RET_ERRNO | EPERM);
+}
+
+/* Threads, but no namespaces. The C library knows clone() where there is no clone3(), whose flags
+ * cannot be checked. */
+static void allow_threads(struct filter *filter)
+{
+	const unsigned low = offsetof(struct seccomp_data, args[0]); /* little endian */
+
+	confine_add(filter,
+		    (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1));
+	confine_add(filter,
+		    (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS));
+	confine_add(filter,
+		    (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4));
+	confine_add(filter, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low));
+	confine_add(filter,
+		    (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, NAMESPACES, 1, 0));
+	confine_add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+	confine_add(filter,
+		    (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
+}
+
+static bool limit_to_asking(void)
+{
+	struct filter filter = {.count = 0};
+
+	begin_filter(&filter);
+	allow(&filter, allowed, VP_ARRAY_SIZE(allowed));
+	allow(&filter, allowed_to_reader, VP_ARRAY_SIZE(allowed_to_reader));
+	allow(&filter, allowed_to_server, VP_ARRAY_SIZE(allowed_to_server));
+	allow(&filter, allowed_to_client, VP_ARRAY_SIZE(allowed_to_client));
+	allow_threads(&filter);
+	allow_opening_to_read(&filter);
 	return end_filter(&filter, SECCOMP_RET_ERRNO | EPERM);
 }
 
@@ -344,4 +400,16 @@ struct vp_error *vp_confine_to_serving(int *fd)
 	if (!become_nobody() || !give_up_privileges())
 		return confined(no_rights);
 	return confined(limit_to_serving() ? NULL : no_filter);
+}
+
+struct vp_error *vp_confine_to_asking(int *fd)
+{
+	if (!keep_descriptors(fd, 1))
+		return confined(no_descriptors);
+	if (!limit_resources(VP_CONFINED_MEMORY, 0))
+		return confined(no_limits);
+	/* Whoever is not root already has no more rights than another user. */
+	if ((!geteuid() && !become_nobody()) || !give_up_privileges())
+		return confined(no_rights);
+	return confined(limit_to_asking() ? NULL : no_filter);
 }

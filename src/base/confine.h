@@ -34,5 +34,11 @@ struct vp_error *vp_confine_to_reading(int *fds, size_t count, uint64_t max_file
 /* Confines a server of the listening socket `fd`: as vp_confine(), and it may accept connections,
  * receive and send. */
 struct vp_error *vp_confine_to_serving(int *fd) VP_MUST_CHECK;
+/*
+ * For a process that asks servers: besides what vp_confine() allows, it may connect, use threads (a
+ * resolver's), and open files to read that everybody may read. `fd` leads to who wants the answer.
+ * Other system calls fail.
+ */
+struct vp_error *vp_confine_to_asking(int *fd) VP_MUST_CHECK;
 
 #endif

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "daemon/push_queue.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -88,6 +89,32 @@ void vp_daemon_snapshot_words(const char *program, const char *path, struct vp_d
 	*ret = (struct vp_daemon_words){0};
 	for (size_t i = 0; i < VP_ARRAY_SIZE(all); i++)
 		child_add(ret, all[i]);
+}
+
+void vp_daemon_push_words(const struct vp_daemon_config *config, const char *pusher,
+			  const char *program, const struct vp_push *push,
+			  struct vp_daemon_words *ret)
+{
+	*ret = (struct vp_daemon_words){0};
+	child_add(ret, pusher);
+	child_add(ret, "--quiet");
+	child_add(ret, "--url");
+	child_add(ret, config->profiles_url);
+	if (config->header_file[0]) {
+		child_add(ret, "--header-file");
+		child_add(ret, config->header_file);
+	}
+	child_add(ret, "--");
+	child_add(ret, program);
+	child_add(ret, "export");
+	child_add(ret, "otlp");
+	if (push->to_s)
+		child_add_made(ret, "--time=+%" PRIu64 ",+%" PRIu64, push->from_s, push->to_s);
+	else
+		child_add_made(ret, "--time=+%" PRIu64 ",", push->from_s);
+	child_add(ret, "-o");
+	child_add(ret, "-");
+	child_add(ret, push->path);
 }
 
 /* In the new process. */

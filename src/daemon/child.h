@@ -30,8 +30,14 @@ void vp_daemon_samples_words(const struct vp_daemon_config *config, const char *
 /* … a snapshot of the flight recorder in directory `path`; prints the snapshot's path. */
 void vp_daemon_snapshot_words(const char *program, const char *path, struct vp_daemon_words *ret);
 
-/* Starts it; `output` becomes its standard output, -1: /dev/null. Errors: no such program, fork
- * failed. */
+struct vp_push;
+/* `pusher` (vperf-push) sends that profile. */
+void vp_daemon_push_words(const struct vp_daemon_config *config, const char *pusher,
+			  const char *program, const struct vp_push *push,
+			  struct vp_daemon_words *ret);
+
+/* Runs it; `output` becomes its standard output, or -1: /dev/null. Errors: there is no such
+ * program, no process. */
 struct vp_error *vp_child_start(const struct vp_daemon_words *words, int output,
 				pid_t *ret) VP_MUST_CHECK;
 /* Whether it has ended; returns true only once. */

@@ -44,6 +44,7 @@ static const struct key keys[] = {
     KEY("store", "keep-for", DURATION, keep_ns, 60 * SECOND, 3660 * DAY, true),
     KEY("store", "keep-size", SIZE, keep_bytes, 2 * MIB, 1024 * TIB, true),
     KEY("store", "keep-free", SIZE, free_bytes, MIB, 1024 * TIB, true),
+    KEY("store", "spool-size", SIZE, spool_bytes, MIB, 1024 * TIB, true),
     KEY("record", "frequency", NUMBER, frequency, 1, 10000, true),
     KEY("record", "compression", NUMBER, compression, 1, 22, true),
     KEY("record", "names-every", DURATION, names_ns, 15 * SECOND, DAY, true),
@@ -57,6 +58,9 @@ static const struct key keys[] = {
     KEY("rules", "samples-frequency", NUMBER, samples_frequency, 1, 100000, false),
     KEY("rules", "ignore", TEXT, ignore, 0, 0, false),
     KEY("http", "listen", TEXT, listen, 0, 0, false),
+    KEY("profiles", "url", TEXT, profiles_url, 0, 0, false),
+    KEY("profiles", "header-file", TEXT, header_file, 0, 0, false),
+    KEY("profiles", "window", DURATION, window_ns, 10 * SECOND, DAY, false),
 };
 
 void vp_daemon_config_init(struct vp_daemon_config *config)
@@ -80,6 +84,9 @@ void vp_daemon_config_init(struct vp_daemon_config *config)
 	    .samples_frequency = 997,
 	    .ignore = vp_strdup(""),
 	    .listen = vp_strdup("127.0.0.1:9757"),
+	    .profiles_url = vp_strdup("off"),
+	    .header_file = vp_strdup(""),
+	    .window_ns = 300 * SECOND,
 	};
 }
 
@@ -157,7 +164,7 @@ static struct vp_error *take_section(struct place *place, struct vp_slice line)
 			vp_nearest_add(&nearest, keys[i].section);
 	VP_AUTO_FREE char *hint = vp_nearest_text(&nearest);
 	return vp_error_new("%s:%zu: there is no section [%s]%s: expected store, record, flight, "
-			    "rules or http",
+			    "rules, http or profiles",
 			    place->path, place->line, place->section, hint);
 }
 
@@ -309,6 +316,12 @@ static struct vp_error *check_all(const char *path, const struct vp_daemon_confi
 		return vp_error_new("%s: 'account = states' in [record] needs samples: expected a "
 				    "frequency",
 				    path);
+	if (strcmp(config->profiles_url, "off") != 0 &&
+	    strncmp(config->profiles_url, "http://", 7) != 0 &&
+	    strncmp(config->profiles_url, "https://", 8) != 0)
+		return vp_error_new("%s: key 'url' in [profiles]: expected http://..., https://... "
+				    "or off, not '%s'",
+				    path, config->profiles_url);
 	/* The open recording counts: it must be possible to keep the limit by removing others. */
 	if (config->keep_bytes && config->rotate_bytes > config->keep_bytes / 2)
 		return vp_error_new("%s: key 'rotate-size' in [store]: expected at most half of "

@@ -16,6 +16,7 @@ struct vp_daemon_config {
 	char *directory;
 	uint64_t rotate_ns, rotate_bytes; /* limits at which the next recording starts */
 	uint64_t keep_ns, keep_bytes, free_bytes;
+	uint64_t spool_bytes; /* of the spool at most; 0: none */
 	/* [record] */
 	uint64_t frequency;   /* Hz; 0: no samples */
 	uint64_t compression; /* zstd's level; 0: none */
@@ -33,6 +34,10 @@ struct vp_daemon_config {
 	char *ignore;                           /* ids of rules to ignore, separated by blanks */
 	/* [http] */
 	char *listen; /* ADDRESS:PORT, or "off" */
+	/* [profiles] */
+	char *profiles_url; /* "off": none are sent */
+	char *header_file;  /* of headers for that; "": none */
+	uint64_t window_ns; /* time of a profile */
 };
 
 /* Sets the defaults. */

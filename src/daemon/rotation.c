@@ -26,6 +26,13 @@ static void rotation_fail(struct vp_rotation *rotation, uint64_t now)
 	    now + SECOND * (wait < VP_ROTATION_RETRY_MAX_S ? wait : VP_ROTATION_RETRY_MAX_S);
 }
 
+/* A recorder that never recorded has left nothing. */
+static void rotation_close(struct vp_rotation *rotation, const struct vp_recorder *recorder)
+{
+	if (rotation->ops->closed && rotation->ops->is_recorded(rotation->context, recorder->path))
+		rotation->ops->closed(rotation->context, recorder->path);
+}
+
 static void rotation_start(struct vp_rotation *rotation, uint64_t now, uint64_t realtime)
 {
 	struct vp_recorder *next = &rotation->next;
@@ -55,6 +62,7 @@ static void reap_ending(struct vp_rotation *rotation, uint64_t now)
 
 	vp_vec_each (&rotation->ending, recorder) {
 		if (rotation->ops->has_ended(rotation->context, recorder->process)) {
+			rotation_close(rotation, recorder);
 			rotation_forget(recorder);
 			continue;
 		}
@@ -77,6 +85,7 @@ static void reap_open(struct vp_rotation *rotation, uint64_t now)
 		return;
 	NOTICE(rotation, "the recorder of '%s' has ended by itself: the next one is started",
 	       open->path);
+	rotation_close(rotation, open);
 	rotation_forget(open);
 	if (!rotation->next.process)
 		rotation->retry_at = now;

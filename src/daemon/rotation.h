@@ -29,6 +29,8 @@ struct vp_rotation_ops {
 	uint64_t (*bytes)(void *context, const char *path);
 	/* The path of a recording that starts at `realtime`, to be freed. */
 	char *(*path)(void *context, uint64_t realtime);
+	/* The recorder of `path` has ended; or NULL. */
+	void (*closed)(void *context, const char *path);
 };
 
 struct vp_recorder {

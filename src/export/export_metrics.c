@@ -297,6 +297,37 @@ static void put_recordings(struct exposition *to, const struct family *family)
 	put_count(to, "", to->self->store->recordings);
 }
 
+static void put_waiting(struct exposition *to, const struct family *family)
+{
+	put_name(to, family);
+	put_count(to, "", to->self->store->waiting);
+}
+
+static void put_by_outcome(struct exposition *to, const struct family *family, const char *label,
+			   const char *outcome, uint64_t count)
+{
+	put_name(to, family);
+	put_label(to, '{', label, outcome);
+	put_count(to, "}", count);
+}
+
+static void put_profiles(struct exposition *to, const struct family *family)
+{
+	const struct vp_metrics_store *store = to->self->store;
+
+	put_by_outcome(to, family, "outcome", "sent", store->sent);
+	put_by_outcome(to, family, "outcome", "dropped", store->overflowed);
+	put_by_outcome(to, family, "outcome", "refused", store->refused);
+}
+
+static void put_spooled(struct exposition *to, const struct family *family)
+{
+	const struct vp_metrics_store *store = to->self->store;
+
+	put_by_outcome(to, family, "outcome", "added", store->spooled);
+	put_by_outcome(to, family, "outcome", "dropped", store->spool_dropped);
+}
+
 /* Families of vperfd. */
 static const struct family store_families[] = {
     {"vperf_vm_finding_ratio", GAUGE, "ratio",
@@ -309,6 +340,13 @@ static const struct family store_families[] = {
     {"vperf_store_bytes", GAUGE, "bytes", "Size of the store on disk.", put_store_bytes, NULL},
     {"vperf_store_recordings", GAUGE, NULL, "Recordings, snapshots and samples in the store.",
      put_recordings, NULL},
+    {"vperf_profiles", COUNTER, NULL,
+     "Profiles for a server, by outcome: sent, dropped (too many waited) or refused.", put_profiles,
+     NULL},
+    {"vperf_profiles_waiting", GAUGE, NULL, "Profiles that wait to be sent.", put_waiting, NULL},
+    {"vperf_spool_recordings", COUNTER, NULL,
+     "Recordings for the spool, by outcome: added, or dropped because it was full.", put_spooled,
+     NULL},
 };
 
 /* The names stay as they are: dashboards and rules have them. */

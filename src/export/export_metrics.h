@@ -23,6 +23,9 @@ struct vp_metrics_finding {
 struct vp_metrics_store {
 	const char *recording; /* the present recording; or "" */
 	uint64_t bytes, recordings, fired;
+	/* Profiles: sent, dropped because too many waited, refused by the server, waiting. */
+	uint64_t sent, overflowed, refused, waiting;
+	uint64_t spooled, spool_dropped; /* recordings */
 	const struct vp_metrics_finding *findings;
 	size_t n_findings;
 };

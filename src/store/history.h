@@ -3,12 +3,13 @@
  * A store: the directory in which vperfd keeps its recordings. Each is a directory named by its
  * start time. There is no separate index, so a crash cannot leave an inconsistent one.
  *
- *     20261126T055305Z          a recording; 20261126T055305Z-2 if that name was taken
- *     20261126T060102Z.flight   a snapshot of the flight recorder
- *     20261126T060102Z.samples  samples at a high rate, triggered by a finding
- *     flight                    the flight recorder's own directory
- *     findings                  one line per finding that triggered something (kept_findings.h)
- *     lock                      locked while a vperfd runs
+ *   20261126T055305Z          a recording; 20261126T055305Z-2 if that name was taken
+ *   20261126T060102Z.flight   a snapshot of the flight recorder
+ *   20261126T060102Z.samples  samples at a high rate, which a finding caused
+ *   flight                    the flight recorder's own directory
+ *   findings                  a line for each finding that caused something (kept_findings.h)
+ *   spool                     closed recordings for somebody else (spool.h)
+ *   lock                      locked while a vperfd runs
  */
 #ifndef VP_STORE_HISTORY_H
 #define VP_STORE_HISTORY_H
@@ -37,6 +38,7 @@ enum vp_kept_kind {
 #define VP_HISTORY_LOCK "lock"
 #define VP_HISTORY_FLIGHT "flight"
 #define VP_HISTORY_FINDINGS "findings"
+#define VP_HISTORY_SPOOL "spool"
 
 struct vp_kept {
 	char *name, *path;

@@ -93,6 +93,7 @@ static struct cost total_cost(struct vperfd *daemon)
 	add_process(daemon->flight.process, &cost);
 	add_process(daemon->samples.process, &cost);
 	add_process(daemon->snapshot.process, &cost);
+	add_process(daemon->pushes.process, &cost);
 	add_process(vp_http_server_process(daemon->server), &cost);
 	if (cost.cpu_ns > daemon->cpu_ns)
 		daemon->cpu_ns = cost.cpu_ns;
@@ -126,6 +127,12 @@ struct vp_error *vperfd_publish(struct vperfd *daemon)
 					       .bytes = vp_history_bytes(&daemon->history),
 					       .recordings = count_recordings(&daemon->history),
 					       .fired = daemon->n_fired,
+					       .sent = daemon->pushes.sent,
+					       .overflowed = daemon->pushes.overflowed,
+					       .refused = daemon->pushes.refused,
+					       .waiting = daemon->pushes.waiting.count,
+					       .spooled = daemon->spooled,
+					       .spool_dropped = daemon->spool_dropped,
 					       .findings = findings.at,
 					       .n_findings = findings.count};
 	struct cost cost = total_cost(daemon);

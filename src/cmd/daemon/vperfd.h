@@ -15,6 +15,7 @@
 #include "base/notices.h"
 #include "daemon/account_tail.h"
 #include "daemon/daemon_config.h"
+#include "daemon/push_queue.h"
 #include "daemon/rotation.h"
 #include "daemon/rules.h"
 #include "serve/http_server.h"
@@ -53,7 +54,9 @@ struct vperfd {
 	uint64_t flight_retry_at;
 	struct vperfd_job snapshot, samples;
 	struct vp_http_server *server;
-	uint64_t cpu_ns; /* of all child processes, at the last publication */
+	struct vp_push_queue pushes;
+	uint64_t spooled, spool_dropped;
+	uint64_t cpu_ns; /* of all processes, as it was shown last */
 };
 
 /* store_keeper.c: lists the store and enforces its limits. `now` is CLOCK_MONOTONIC. */
@@ -70,7 +73,13 @@ void vperfd_watch_stop(struct vperfd *daemon);
 /* Afterwards: whether they have ended. */
 bool vperfd_watch_has_stopped(struct vperfd *daemon);
 
-/* publish.c: the HTTP process and its documents. */
+/* closed.c: what is done with a recording that has ended. */
+void vperfd_closed_begin(struct vperfd *daemon);
+void vperfd_recording_closed(struct vperfd *daemon, const char *path);
+void vperfd_closed_step(struct vperfd *daemon, uint64_t now);
+void vperfd_closed_end(struct vperfd *daemon);
+
+/* publish.c: the process that serves HTTP, and its documents. */
 struct vp_error *vperfd_serve(struct vperfd *daemon) VP_MUST_CHECK;
 struct vp_error *vperfd_publish(struct vperfd *daemon) VP_MUST_CHECK;
 

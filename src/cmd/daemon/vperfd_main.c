@@ -120,11 +120,17 @@ static char *recording_path(void *context, uint64_t realtime)
 	return vp_format("%s/%s", daemon->config.directory, name);
 }
 
+static void recording_closed(void *context, const char *path)
+{
+	vperfd_recording_closed(context, path);
+}
+
 static const struct vp_rotation_ops rotation_ops = {.start = start_recorder,
 						    .stop = stop_recorder,
 						    .has_ended = recorder_has_ended,
 						    .is_recorded = is_recorded,
 						    .bytes = recording_bytes,
+						    .closed = recording_closed,
 						    .path = recording_path};
 
 /* The path of vperf, which is in the same directory. */
@@ -225,6 +231,7 @@ static void step(struct vperfd *daemon)
 		vperfd_reread_store(daemon);
 	say_notices(daemon);
 	vperfd_watch(daemon, now);
+	vperfd_closed_step(daemon, now);
 	vperfd_keep_store(daemon, now);
 }
 
@@ -234,6 +241,7 @@ static struct vp_error *run(struct vperfd *daemon)
 	bool is_ready = false;
 
 	vperfd_watch_begin(daemon, vp_clock_monotonic());
+	vperfd_closed_begin(daemon);
 	while (!stop_wanted && !error) {
 		if (reload_wanted)
 			reload(daemon);
@@ -293,6 +301,7 @@ static int fail(struct vp_error *error)
 static void vperfd_deinit(struct vperfd *daemon)
 {
 	vp_http_server_stop(daemon->server);
+	vperfd_closed_end(daemon);
 	vperfd_watch_end(daemon);
 	vp_rotation_deinit(&daemon->rotation);
 	vp_history_deinit(&daemon->history);

@@ -135,6 +135,7 @@ static void watch_jobs(struct vperfd *daemon)
 		vperfd_reread_store(daemon);
 	}
 	if (daemon->samples.process && vp_child_has_ended(daemon->samples.process)) {
+		vperfd_recording_closed(daemon, daemon->samples.path);
 		forget_job(&daemon->samples);
 		vperfd_reread_store(daemon);
 	}

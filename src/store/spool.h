@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A store's spool: closed recordings that somebody else is to fetch and remove. They are hard
+ * links, which outlast the recording in the store. */
+#ifndef VP_STORE_SPOOL_H
+#define VP_STORE_SPOOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/macros.h"
+
+/*
+ * Puts recording `name` of the store at `path` into its spool; nothing is seen of it there before
+ * it is complete. The oldest ones go if the spool takes more than `most` bytes of the disk then:
+ * *dropped is their number. Errors: it cannot be linked.
+ */
+struct vp_error *vp_spool_add(const char *path, const char *name, uint64_t most,
+			      uint64_t *dropped) VP_MUST_CHECK;
+
+#endif
