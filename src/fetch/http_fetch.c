@@ -112,7 +112,8 @@ static void fetch_work(void *context, int channel)
 	struct vp_error *error = vp_confine_to_asking(&channel);
 	if (!curl || error) {
 		fetch_fail(channel, error ? vp_error_message(error) : "libcurl cannot start");
-		_exit(1);
+		vp_error_free(error);
+		return;
 	}
 	set_request(curl, fetch, &receiving, headers_of(fetch));
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, problem);
@@ -124,7 +125,6 @@ static void fetch_work(void *context, int channel)
 		fetch_fail(channel, problem[0] ? problem : curl_easy_strerror(result));
 	else
 		fetch_send(channel, (uint32_t)status, receiving.bytes.bytes, receiving.bytes.size);
-	_exit(0);
 }
 
 static bool fetch_read(int channel, void *bytes, size_t size, uint64_t end)

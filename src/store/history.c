@@ -163,8 +163,8 @@ static void history_add(const char *path, const char *name, vp_history *ret)
 
 static bool is_of_store(const char *name)
 {
-	static const char *const own[] = {".", "..", VP_HISTORY_LOCK, VP_HISTORY_FLIGHT,
-					  VP_HISTORY_FINDINGS, VP_HISTORY_SPOOL};
+	static const char *const own[] = {
+	    ".", "..", VP_HISTORY_LOCK, VP_HISTORY_FLIGHT, VP_HISTORY_FINDINGS, VP_HISTORY_SPOOL};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(own); i++)
 		if (!strcmp(name, own[i]))
