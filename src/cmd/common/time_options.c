@@ -93,8 +93,8 @@ static bool read_zone(const char *text, int64_t *ret)
 	return true;
 }
 
-/* RFC 3339, "2026-11-25T16:49:05.25Z"; without a zone in the reader's. Result: CLOCK_REALTIME. */
-static bool time_options_read_date(const char *text, uint64_t *ret)
+/* RFC 3339, "2026-11-25T16:49:05.25Z"; without a zone in the reader's. As CLOCK_REALTIME. */
+bool vp_time_date_parse(const char *text, uint64_t *ret)
 {
 	struct tm date = {0};
 	int used = 0;
@@ -150,7 +150,7 @@ static bool read_bound(const struct vp_recording *about, const char *text, uint6
 	}
 	if (read_time(text, text + strlen(text), ret))
 		return true;
-	if (time_options_read_date(text, &time))
+	if (vp_time_date_parse(text, &time))
 		return to_monotonic(about, time, false, ret);
 	localtime_r(&start, &day);
 	return read_time_of_day(text, day, &time) && to_monotonic(about, time, true, ret);
@@ -203,7 +203,7 @@ static bool read_bound_of_store(const char *text, uint64_t first, uint64_t last,
 		*ret = first + time;
 		return true;
 	}
-	if (time_options_read_date(text, ret))
+	if (vp_time_date_parse(text, ret))
 		return true;
 	localtime_r(&end, &day);
 	if (!read_time_of_day(text, day, ret))

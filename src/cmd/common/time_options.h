@@ -3,6 +3,7 @@
 #ifndef VP_CMD_COMMON_TIME_OPTIONS_H
 #define VP_CMD_COMMON_TIME_OPTIONS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "analyze/common/window.h"
@@ -28,7 +29,11 @@ struct vp_error *vp_time_option_parse(const char *text, const char *directory, u
  */
 struct vp_error *vp_time_option_of_store(const char *text, uint64_t first, uint64_t last,
 					 uint64_t *from, uint64_t *to) VP_MUST_CHECK;
-/* The format of times; NULL: host. Errors: unknown format; the recording's date is unknown. */
+/* RFC 3339, such as "2026-11-25T16:49:05.25Z", as CLOCK_REALTIME, ns; without a zone in the
+ * reader's. False: it is not one. */
+bool vp_time_date_parse(const char *text, uint64_t *ret);
+/* The form of the recording's times; NULL is the host's clock. Errors: another word; a recording
+ * whose date is not known. */
 struct vp_error *vp_clock_option_parse(const char *text, const char *directory,
 				       struct vp_clock_text *ret) VP_MUST_CHECK;
 /* The same as struct vp_window. */

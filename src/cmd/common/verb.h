@@ -57,6 +57,7 @@ const struct vp_verb *vp_verb_critical(void);
 const struct vp_verb *vp_verb_snapshot(void);
 const struct vp_verb *vp_verb_html(void);
 const struct vp_verb *vp_verb_diagnose(void);
+const struct vp_verb *vp_verb_pull(void);
 const struct vp_verb *vp_verb_diff(void);
 const struct vp_verb *vp_verb_export(void);
 const struct vp_verb *vp_verb_import(void);
