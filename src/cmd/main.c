@@ -14,7 +14,7 @@ static const struct vp_verb *(*const verbs[])(void) = {
     vp_verb_sched,  vp_verb_critical, vp_verb_guests, vp_verb_info,     vp_verb_check,
     vp_verb_model,  vp_verb_export,   vp_verb_import, vp_verb_snapshot, vp_verb_html,
     vp_verb_lend,   vp_verb_selftest, vp_verb_diff,   vp_verb_metrics,  vp_verb_store,
-    vp_verb_pull};
+    vp_verb_pull,   vp_verb_fleet};
 
 /* libbpf's own messages are for who debugs vperf. */
 static int print_of_libbpf(enum libbpf_print_level level, const char *format, va_list args)

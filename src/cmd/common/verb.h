@@ -64,6 +64,7 @@ const struct vp_verb *vp_verb_import(void);
 const struct vp_verb *vp_verb_lend(void);
 const struct vp_verb *vp_verb_selftest(void);
 const struct vp_verb *vp_verb_metrics(void);
+const struct vp_verb *vp_verb_fleet(void);
 const struct vp_verb *vp_verb_store(void);
 
 #endif

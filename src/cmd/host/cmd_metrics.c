@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf metrics: runs vperf-metrics, which is in the same directory. */
+/* vperf metrics, vperf fleet: run vperf-metrics and vperf-fleet, which are in the same directory.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,15 +11,20 @@
 #include "base/macros.h"
 #include "cmd/common/verb.h"
 
-static const struct vp_verb verb;
+static const struct vp_verb verb, fleet_verb;
 
 const struct vp_verb *vp_verb_metrics(void)
 {
 	return &verb;
 }
 
-/* The path of vperf-metrics; NULL: the path of this program is unknown. */
-static char *find_program(void)
+const struct vp_verb *vp_verb_fleet(void)
+{
+	return &fleet_verb;
+}
+
+/* The path of vperf-NAME; NULL: this program's own is not known. */
+static char *find_program(const char *name)
 {
 	char own[4096];
 	ssize_t size = readlink("/proc/self/exe", own, sizeof(own) - 1);
@@ -30,24 +36,41 @@ static char *find_program(void)
 	if (!slash)
 		return NULL;
 	*slash = 0;
-	return vp_format("%s/vperf-metrics", own);
+	return vp_format("%s/vperf-%s", own, name);
 }
 
-static int run_metrics(int argc, char **argv)
+static int become(const char *name, const char *package, char **argv)
 {
-	VP_AUTO_FREE char *program = find_program();
+	VP_AUTO_FREE char *program = find_program(name);
 
 	if (program)
 		execv(program, argv);
 	VP_AUTO_FREE char *sentence =
-	    vp_format("cannot run %s: %s%s", program ? program : "vperf-metrics", strerror(errno),
-		      errno == ENOENT ? " (package vperf-metrics)" : "");
-	vp_verb_say(verb.name, sentence);
+	    vp_format("cannot run %s: %s%s%s%s", program ? program : name, strerror(errno),
+		      errno == ENOENT ? " (package " : "", errno == ENOENT ? package : "",
+		      errno == ENOENT ? ")" : "");
+	vp_verb_say(name, sentence);
 	return VP_ERROR_FAILURE;
+}
+
+static int run_metrics(int argc, char **argv)
+{
+	return become(verb.name, "vperf-metrics", argv);
+}
+
+static int run_fleet(int argc, char **argv)
+{
+	return become(fleet_verb.name, "vperf-fleet", argv);
 }
 
 static const struct vp_verb verb = {
     .name = "metrics",
     .summary = "serve counters of vCPU time, VM exits and steal to Prometheus",
     .run = run_metrics,
+};
+
+static const struct vp_verb fleet_verb = {
+    .name = "fleet",
+    .summary = "find the hosts and VMs to look at, by many hosts' metrics",
+    .run = run_fleet,
 };
