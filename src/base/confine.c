@@ -408,7 +408,7 @@ struct vp_error *vp_confine_to_asking(int *fd)
 		return confined(no_descriptors);
 	if (!limit_resources(VP_CONFINED_MEMORY, 0))
 		return confined(no_limits);
-	/* Whoever is not root already has no more rights than another user. */
+	/* A process that is not root has no rights of its own to give up. */
 	if ((!geteuid() && !become_nobody()) || !give_up_privileges())
 		return confined(no_rights);
 	return confined(limit_to_asking() ? NULL : no_filter);

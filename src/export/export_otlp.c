@@ -106,7 +106,7 @@ static uint64_t otlp_string_of(struct otlp *otlp, const char *text)
 	return number;
 }
 
-/* Number 0 of each table stands for none. */
+/* Number 0 of each table is the empty entry. */
 static void export_otlp_begin(struct vp_export *export)
 {
 	static const uint32_t tables[] = {DICTIONARY_MAPPING,   DICTIONARY_LOCATION,
@@ -295,7 +295,7 @@ static void otlp_put_type(struct vp_export *export, uint32_t field, struct vp_bu
 	otlp_move(out, field, &otlp->message);
 }
 
-/* The same for the same machine and time: whoever gets a profile twice can know. */
+/* The same for the same machine and time, so that a server can drop a second copy. */
 static void otlp_put_id(struct vp_export *export, const char *vm, uint64_t start,
 			struct vp_buffer *out)
 {

@@ -22,7 +22,7 @@ bool vp_http_serving_add(struct vp_http_serving *serving, int fd, const struct s
 /* Serves what comes within the time; false: it cannot. */
 bool vp_http_serving_step(struct vp_http_serving *serving, int milliseconds);
 
-/* Confines this process and serves the documents at the listening socket, until it is killed. */
+/* Confines this process and serves the documents on the listening socket, until it is killed. */
 void vp_http_process(int fd, const struct vp_http_document *documents,
 		     const struct vp_http_pages *pages, const struct vp_http_limits *limits)
     __attribute__((noreturn));

@@ -16,9 +16,9 @@
 struct vp_http_server;
 
 /*
- * Listens at `address` ("127.0.0.1:9177", "[::1]:9177", ":9177": all addresses; port 0: any) and
- * starts the process. `room`: bytes of a document at most; `limits`: NULL: the usual ones. Errors:
- * no such address, the port is in use, no process.
+ * Listens at `address` ("127.0.0.1:9177", "[::1]:9177", ":9177": all addresses; port 0: any free
+ * port) and starts the process. `room`: maximum size of a document; `limits`: NULL: the defaults.
+ * Errors: invalid address, port in use, fork failed.
  */
 struct vp_error *vp_http_server_start(const char *address, const struct vp_http_document *documents,
 				      size_t count, size_t room,
@@ -30,9 +30,9 @@ const char *vp_http_server_address(const struct vp_http_server *server);
  * Does not block. */
 bool vp_http_server_put(struct vp_http_server *server, size_t document, const void *bytes,
 			size_t size);
-/* The process, for the sum of what vperf costs. */
+/* Pid of the process, whose CPU time counts as vperf's. */
 pid_t vp_http_server_process(const struct vp_http_server *server);
-/* Whether the process has ended by itself. */
+/* Whether the process has exited. */
 bool vp_http_server_has_ended(struct vp_http_server *server);
 /* Kills the process; NULL is allowed. */
 void vp_http_server_stop(struct vp_http_server *server);

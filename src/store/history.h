@@ -8,7 +8,7 @@
  *   20261126T060102Z.samples  samples at a high rate, which a finding caused
  *   flight                    the flight recorder's own directory
  *   findings                  a line for each finding that caused something (kept_findings.h)
- *   spool                     closed recordings for somebody else (spool.h)
+ *   spool                     closed recordings for other programs (spool.h)
  *   lock                      locked while a vperfd runs
  */
 #ifndef VP_STORE_HISTORY_H

@@ -41,9 +41,9 @@ struct vp_error *vp_kept_finding_append(const char *path,
 					const struct vp_buffer *line) VP_MUST_CHECK;
 /* Drops findings older than `since`, then the oldest beyond 1 MiB. */
 struct vp_error *vp_kept_findings_trim(const char *path, uint64_t since) VP_MUST_CHECK;
-/* Reads such lines. Malformed ones are left out and counted in *bad. */
+/* Parses such lines; malformed ones are skipped and counted in *bad. */
 void vp_kept_findings_parse(const char *text, size_t size, vp_kept_findings *ret, uint64_t *bad);
-/* Reads them; none if there is no file. Malformed lines are left out and counted in *bad. */
+/* Reads all findings; a missing file is empty. Malformed lines are skipped and counted in *bad. */
 struct vp_error *vp_kept_findings_read(const char *path, vp_kept_findings *ret,
 				       uint64_t *bad) VP_MUST_CHECK;
 void vp_kept_findings_deinit(vp_kept_findings *findings);

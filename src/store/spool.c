@@ -68,7 +68,7 @@ static void spool_list(const char *spool, spool_names *ret)
 		qsort(ret->at, ret->count, sizeof(*ret->at), spool_by_name);
 }
 
-/* Whoever fetches them sees no half of one. */
+/* The name goes first, so that other programs do not see a part of it. */
 static void spool_remove(const char *spool, const char *name)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/%s", spool, name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A store's spool: closed recordings that somebody else is to fetch and remove. They are hard
+/* A store's spool: closed recordings that another program fetches and removes. They are hard
  * links, which outlast the recording in the store. */
 #ifndef VP_STORE_SPOOL_H
 #define VP_STORE_SPOOL_H
