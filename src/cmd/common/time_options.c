@@ -93,7 +93,7 @@ static bool read_zone(const char *text, int64_t *ret)
 	return true;
 }
 
-/* RFC 3339, "2026-11-25T16:49:05.25Z"; without a zone in the reader's. As CLOCK_REALTIME. */
+/* RFC 3339, "2026-11-25T16:49:05.25Z"; without a zone in the reader's. Result: CLOCK_REALTIME. */
 bool vp_time_date_parse(const char *text, uint64_t *ret)
 {
 	struct tm date = {0};

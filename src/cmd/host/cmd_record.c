@@ -63,7 +63,7 @@ struct record {
 	struct vp_record_flight flight;
 	struct vp_record_targets targets;
 	bool quiet, shared, stagger;
-	bool ignored_flag; /* what is asked for is done anyway */
+	bool ignored_flag; /* accepted for compatibility: done anyway */
 	int status;        /* of COMMAND */
 };
 
