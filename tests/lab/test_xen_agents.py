@@ -8,7 +8,7 @@ import json
 import re
 
 from lab import vperf
-from test_xen import named_by_domain, of_trixie
+from test_xen import named_by_domain
 
 KINDS = ("pv", "pvh")
 ROUNDS = 1000
@@ -159,6 +159,5 @@ def agent_of_hvm(run, claims):
 
 
 TESTS = []
-FULL = [("Xen: agents in guests", scenario(KINDS), agents), ("Xen: an agent in a guest with a device model", scenario(("hvm",)), agent_of_hvm),
-        ("Xen of trixie: agents in guests", of_trixie(scenario(KINDS)), agents)]
+FULL = [("Xen: agents in guests", scenario(KINDS), agents), ("Xen: an agent in a guest with a device model", scenario(("hvm",)), agent_of_hvm)]
 QUICK = ()
