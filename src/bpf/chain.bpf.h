@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Stacks of a sample. Host: from the kernel's stack walker for perf. Guest: user space by frame
- * pointers; for the kernel, which has none, a copy of the stack, to be unwound later with the
+ * pointers, after a copy of the top of its stack, which is unwound with tables when it is drained;
+ * for the kernel, which has no frame pointers, a copy of the stack, to be unwound later with the
  * kernel's ORC tables. Records are assembled in the pCPU's own memory and submitted at once.
  */
 #ifndef VP_BPF_CHAIN_BPF_H
@@ -10,7 +11,9 @@
 #include "bpf/guest_pages.bpf.h"
 #include "bpf/kvm_compat.bpf.h"
 #include "bpf/sampler_abi.h"
+#include "schema/chain_end.h"
 #include "schema/chain_frames.h"
+#include "schema/user_stack.h"
 
 /* x86-64 Linux: stacks of tasks and of interrupts (without KASAN). */
 enum { KERNEL_STACK_BYTES = 16384 };
@@ -23,6 +26,8 @@ enum { KERNEL_STACK_BYTES = 16384 };
 
 /* Words of struct pt_regs, at the top of a task's stack; since v6.9 (FRED) with two words above. */
 enum { REGS_BP = 4, REGS_IP = 16, REGS_CS = 17, REGS_SP = 19, REGS_SS = 20, REGS_WORDS = 21 };
+enum { REGS_R15 = 0, REGS_R14, REGS_R13, REGS_R12, REGS_BX = 5, REGS_R11, REGS_R10, REGS_R9 };
+enum { REGS_R8 = 9, REGS_AX, REGS_CX, REGS_DX, REGS_SI, REGS_DI };
 enum { TOP_WORDS = REGS_WORDS + 2, USER_CS = 0x33, USER_SS = 0x2b };
 /* Words of the frame pushed by the processor: IP, CS, flags, SP and SS. */
 enum { FRAME_CS = 1, FRAME_SP = 3, FRAME_SS = 4, ENTRY_WORDS = 6 };
@@ -30,10 +35,14 @@ enum { FRAME_CS = 1, FRAME_SP = 3, FRAME_SS = 4, ENTRY_WORDS = 6 };
 struct chain_maker {
 	/* Records: `used` bytes, with space for the largest sample. */
 	struct vp_raw_chain raw;
-	char bytes[VP_CHAIN_BYTES];
+	char bytes[VP_CHAIN_BYTES + sizeof(struct vp_user_stack) + VP_USER_STACK_BYTES];
 	/* Time, thread and VM of the sample. */
 	__u64 time;
 	__u32 tid, vm;
+	__u32 pid, guest_pid; /* of the VMM; of the guest's process, 0: not known */
+	__u64 task;           /* the guest's address of its task_struct */
+	__u64 general[VP_KVM_REGISTERS];
+	__u32 has_general;
 	/* The guest's page-table root, and the last translated page. */
 	__u64 root, page, page_hva;
 	__u64 ip, sp, bp; /* start of the user-space walk */
@@ -120,7 +129,7 @@ static __always_inline __u64 chain_size(const struct chain_maker *maker)
 	__u64 used = maker->raw.used;
 
 	barrier_var(used);
-	if (used > sizeof(maker->bytes))
+	if (used > VP_CHAIN_BYTES + sizeof(struct vp_user_stack))
 		return 0;
 	barrier_var(used);
 	return used;
@@ -145,7 +154,7 @@ __noinline int put_frames(__u32 mode)
 		record->count =
 		    left < VP_CHAIN_FRAMES_PER_RECORD ? left : VP_CHAIN_FRAMES_PER_RECORD;
 		record->end = left <= VP_CHAIN_FRAMES_PER_RECORD ? maker->end : VP_CHAIN_GOES_ON;
-		record->reserved = 0;
+		record->flags = 0;
 		for (__u32 j = 0; j < VP_CHAIN_FRAMES_PER_RECORD; j++)
 			record->ips[j] = j < left ? maker->frames[first + j] : 0;
 		if (left <= VP_CHAIN_FRAMES_PER_RECORD)
@@ -189,6 +198,61 @@ __noinline int walk_user_frames(void)
 	}
 	maker->count = i;
 	maker->end = end;
+	return 0;
+}
+
+/* Reads a part of the stack that is in one page; returns how much. */
+static __always_inline __u32 read_user_page(struct chain_maker *maker, __u64 va, void *to,
+					    __u32 size)
+{
+	__u64 hva = hva_in_page(maker, va);
+
+	barrier_var(size);
+	if (!hva || size > VP_USER_STACK_BYTES || bpf_probe_read_user(to, size, (void *)hva))
+		return 0;
+	return size;
+}
+
+/*
+ * Copies the top of the user space's stack, and its registers. The verifier needs more
+ * space than a copy has; unused space is returned.
+ */
+__noinline int put_user_stack(void)
+{
+	struct chain_maker *maker = chain_maker();
+
+	if (!maker || !maker->has_general || !maker->guest_pid || !maker->sp)
+		return 0;
+	__u64 from = (maker->sp - VP_USER_STACK_BELOW) & ~7ULL;
+	__u32 below = from & (PAGE_BYTES - 1), first = PAGE_BYTES - below;
+	struct vp_user_stack *copy = next_record(maker, sizeof(*copy) + VP_USER_STACK_BYTES);
+	if (!copy)
+		return 0;
+	__u32 bytes = read_user_page(maker, from, copy->stack, first);
+	barrier_var(first);
+	if (bytes && first <= VP_USER_STACK_BYTES)
+		bytes += read_user_page(maker, from + first, copy->stack + first, below);
+	copy->time = maker->time;
+	copy->id = VP_ID_USER_STACK;
+	copy->vm = maker->pid;
+	copy->tid = maker->tid;
+	copy->guest_pid = maker->guest_pid;
+	copy->task = maker->task;
+	copy->as_root = maker->root;
+	copy->known = (1 << VP_USER_REGISTERS) - 1;
+	copy->bytes = bytes;
+	copy->from = from;
+	__builtin_memcpy(copy->registers, maker->general, sizeof(maker->general));
+	copy->registers[VP_DWARF_ORDER_BP] = maker->bp;
+	copy->registers[VP_DWARF_ORDER_SP] = maker->sp;
+	copy->registers[VP_USER_REGISTERS - 1] = maker->ip;
+	__u32 room = bytes > VP_USER_STACK_LEAST ? bytes : VP_USER_STACK_LEAST;
+	room &= ~7U;
+	copy->size = sizeof(*copy) - VP_USER_STACK_BYTES + room;
+	if (bytes)
+		maker->raw.used -= 2 * VP_USER_STACK_BYTES - room;
+	else
+		maker->raw.used -= sizeof(*copy) + VP_USER_STACK_BYTES;
 	return 0;
 }
 
@@ -236,6 +300,21 @@ __noinline int find_user_regs(__u64 top)
 	maker->ip = regs[REGS_IP];
 	maker->sp = regs[REGS_SP];
 	maker->bp = regs[REGS_BP];
+	maker->general[0] = regs[REGS_AX];
+	maker->general[1] = regs[REGS_DX];
+	maker->general[2] = regs[REGS_CX];
+	maker->general[3] = regs[REGS_BX];
+	maker->general[4] = regs[REGS_SI];
+	maker->general[5] = regs[REGS_DI];
+	maker->general[8] = regs[REGS_R8];
+	maker->general[9] = regs[REGS_R9];
+	maker->general[10] = regs[REGS_R10];
+	maker->general[11] = regs[REGS_R11];
+	maker->general[12] = regs[REGS_R12];
+	maker->general[13] = regs[REGS_R13];
+	maker->general[14] = regs[REGS_R14];
+	maker->general[15] = regs[REGS_R15];
+	maker->has_general = 1;
 	return 1;
 }
 
@@ -264,6 +343,7 @@ __noinline int find_entry_regs(__u64 sp)
 
 static __always_inline void put_user_frames(struct chain_maker *maker)
 {
+	put_user_stack();
 	walk_user_frames();
 	put_frames(VP_MODE_GUEST_USER);
 }
@@ -383,12 +463,16 @@ static __always_inline void chain_of_guest(struct chain_maker *maker,
 	bool with_root = identity && subject->flags & VP_HAS_AS_ROOT;
 	maker->ip = subject->ip;
 	maker->sp = maker->bp = 0;
+	maker->pid = subject->pid;
+	maker->guest_pid = current->known ? current->tgid : 0;
+	maker->task = current->task;
 	bool with_stack = with_root && read_stack_registers(subject->vcpu, &maker->sp, &maker->bp);
 	put_guest_regs(maker, subject, current, with_stack);
 	if (!with_root || !identity ||
 	    (!with_stack &&
 	     (vendor != VP_VENDOR_INTEL || !read_frame_pointer(subject->vcpu, &maker->bp))))
 		return;
+	maker->has_general = with_stack && read_general_registers(subject->vcpu, maker->general);
 	maker->vm = identity->vm;
 	maker->root = subject->as_root;
 	maker->page = 1; /* none */

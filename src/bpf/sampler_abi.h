@@ -55,7 +55,7 @@ struct vp_ring {
 /* Maximum written at once: a sample, preceded by its host and guest thread. */
 #define VP_SAMPLE_SPARE 192u
 /* The same with stacks. */
-#define VP_RING_SPARE 12288u
+#define VP_RING_SPARE 16384u
 
 /* Maximum number of guest processes with an interpreter. */
 enum { VP_INTERPRETERS = 1024 };

@@ -93,7 +93,8 @@ static __always_inline void send_chains(struct bpf_perf_event_data *context, voi
 	if (vcpu) {
 		struct guest_current current = {.known = record->flags & VP_BY_MEMORY,
 						.tgid = record->guest_pid,
-						.tid = record->guest_tid};
+						.tid = record->guest_tid,
+						.task = record->guest_task};
 		struct chain_subject subject = {.vcpu = vcpu,
 						.pid = record->pid,
 						.number = record->vcpu,

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/vec.h"
 #include "import/import_channel.h"
+#include "schema/chain_end.h"
 #include "schema/chain_frames.h"
 #include "schema/records.h"
 #include "store/packet.h"

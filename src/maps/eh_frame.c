@@ -11,6 +11,7 @@ enum {
 	LONGEST_AUGMENTATION = 16,
 	LONG_LENGTH = 0xffffffff,
 	HEADER_VERSION = 1,
+	ROW = 8, /* bytes of a row of the header's table */
 };
 
 /* How a pointer is encoded: format in the low four bits, base above. */
@@ -30,11 +31,21 @@ enum {
 	OMIT = 0xff,
 };
 
+/* A CIE: the common part of many entries. */
+struct cie {
+	uint64_t offset;  /* UINT64_MAX: none was read */
+	uint8_t encoding; /* of addresses in its entries */
+	bool has_sizes;   /* entries have augmentation data, preceded by its size */
+	bool is_signal;
+	uint64_t code_factor, return_register;
+	int64_t data_factor;
+	uint64_t first, first_end; /* its instructions */
+};
+
 struct frames {
 	const struct vp_eh_frame *tables;
 	vp_code_ranges *ret;
-	uint64_t cie; /* offset of the last one; UINT64_MAX: none */
-	uint8_t encoding;
+	struct cie cie; /* the last one */
 };
 
 /* One record: its body starts with the id. */
@@ -50,10 +61,37 @@ static uint8_t next_byte(struct vp_cursor *cursor)
 	return slice.size ? (uint8_t)slice.bytes[0] : 0;
 }
 
-static void skip_leb128(struct vp_cursor *cursor)
+uint64_t vp_leb128(struct vp_cursor *cursor)
 {
-	while (next_byte(cursor) & 0x80)
-		;
+	uint64_t value = 0;
+	uint8_t byte;
+
+	for (unsigned shift = 0; shift < 64; shift += 7) {
+		byte = next_byte(cursor);
+		value |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80))
+			return value;
+	}
+	cursor->failed = true;
+	return 0;
+}
+
+int64_t vp_leb128_signed(struct vp_cursor *cursor)
+{
+	uint64_t value = 0;
+	uint8_t byte;
+
+	for (unsigned shift = 0; shift < 64; shift += 7) {
+		byte = next_byte(cursor);
+		value |= (uint64_t)(byte & 0x7f) << shift;
+		if (byte & 0x80)
+			continue;
+		if (byte & 0x40 && shift + 7 < 64)
+			value |= ~0ULL << (shift + 7);
+		return (int64_t)value;
+	}
+	cursor->failed = true;
+	return 0;
 }
 
 /* A value of this format; fails the cursor on other formats. */
@@ -104,38 +142,42 @@ static bool read_record(const struct frames *frames, uint64_t offset, struct rec
 	return true;
 }
 
-/* Passes the data of the augmentation's letters up to the encoding of addresses. */
-static bool find_encoding(const struct frames *frames, const char *letters,
-			  struct vp_cursor *cursor, uint8_t *ret)
+/* Reads the augmentation: letters, and data for most of them. */
+static bool read_augmentation(const struct frames *frames, const char *letters,
+			      struct vp_cursor *cursor, struct cie *ret)
 {
-	*ret = ABSPTR;
+	ret->encoding = ABSPTR;
 	if (!letters[0])
 		return true;
 	if (letters[0] != 'z')
 		return false;
-	skip_leb128(cursor);
+	ret->has_sizes = true;
+	uint64_t size = vp_leb128(cursor);
+	struct vp_slice data = vp_cursor_bytes(cursor, size);
+	struct vp_cursor inside = vp_cursor_of(data.bytes, data.size);
 	for (const char *letter = letters + 1; *letter; letter++) {
-		if (*letter == 'R') {
-			*ret = next_byte(cursor);
-			return vp_cursor_ok(cursor);
-		}
-		if (*letter == 'L')
-			next_byte(cursor);
+		if (*letter == 'R')
+			ret->encoding = next_byte(&inside);
+		else if (*letter == 'L')
+			next_byte(&inside);
 		else if (*letter == 'P')
-			next_value(frames, cursor, next_byte(cursor));
-		else if (*letter != 'S' && *letter != 'B' && *letter != 'G')
+			next_value(frames, &inside, next_byte(&inside));
+		else if (*letter == 'S')
+			ret->is_signal = true;
+		else if (*letter != 'B' && *letter != 'G')
 			return false;
 	}
-	return vp_cursor_ok(cursor);
+	return vp_cursor_ok(cursor) && vp_cursor_ok(&inside);
 }
 
-/* The encoding of addresses in the entries of the CIE at `offset`. */
+/* Reads the CIE at `offset`, unless it is the last one that was read. */
 static bool read_cie(struct frames *frames, uint64_t offset)
 {
 	char letters[LONGEST_AUGMENTATION + 1] = "";
+	struct cie cie = {.offset = offset};
 	struct record record;
 
-	if (offset == frames->cie)
+	if (offset == frames->cie.offset)
 		return true;
 	if (!read_record(frames, offset, &record) || record.id)
 		return false;
@@ -145,65 +187,82 @@ static bool read_cie(struct frames *frames, uint64_t offset)
 	if (!vp_cursor_ok(&cursor) || augmentation.size > LONGEST_AUGMENTATION)
 		return false;
 	memcpy(letters, augmentation.bytes, augmentation.size);
-	skip_leb128(&cursor); /* alignment factors of code and data */
-	skip_leb128(&cursor);
-	if (version == 1)
-		next_byte(&cursor);
-	else
-		skip_leb128(&cursor);
-	if (!find_encoding(frames, letters, &cursor, &frames->encoding) ||
-	    (frames->encoding & INDIRECT) ||
-	    ((frames->encoding & BASE) && (frames->encoding & BASE) != PCREL))
+	cie.code_factor = vp_leb128(&cursor);
+	cie.data_factor = vp_leb128_signed(&cursor);
+	cie.return_register = version == 1 ? next_byte(&cursor) : vp_leb128(&cursor);
+	if (!read_augmentation(frames, letters, &cursor, &cie) || (cie.encoding & INDIRECT) ||
+	    ((cie.encoding & BASE) && (cie.encoding & BASE) != PCREL))
 		return false;
-	frames->cie = offset;
+	cie.first = record.body + 4 + vp_cursor_offset(&cursor);
+	cie.first_end = record.end;
+	frames->cie = cie;
 	return true;
 }
 
-/* The function of an FDE; false if it is damaged. */
-static bool read_fde(struct frames *frames, const struct record *record, struct vp_code_range *ret)
+/* An FDE: its function, and what it takes to unwind it. False if it is damaged. */
+static bool read_fde(struct frames *frames, const struct record *record,
+		     struct vp_eh_frame_entry *ret)
 {
+	const struct cie *cie = &frames->cie;
+
 	if (!record->id || record->id > record->body ||
 	    !read_cie(frames, record->body - record->id))
 		return false;
 	struct vp_cursor cursor = cursor_at(&frames->tables->frame, record->body + 4, record->end);
 	uint64_t base =
-	    (frames->encoding & BASE) == PCREL ? frames->tables->frame.addr + record->body + 4 : 0;
-	ret->start = next_value(frames, &cursor, frames->encoding) + base;
-	ret->size = next_value(frames, &cursor, frames->encoding & FORMAT);
-	return vp_cursor_ok(&cursor) && ret->size;
+	    (cie->encoding & BASE) == PCREL ? frames->tables->frame.addr + record->body + 4 : 0;
+	*ret = (struct vp_eh_frame_entry){.code_factor = cie->code_factor,
+					  .data_factor = cie->data_factor,
+					  .return_register = cie->return_register,
+					  .is_signal = cie->is_signal,
+					  .first = cie->first,
+					  .first_end = cie->first_end,
+					  .own_end = record->end};
+	ret->start = next_value(frames, &cursor, cie->encoding) + base;
+	ret->size = next_value(frames, &cursor, cie->encoding & FORMAT);
+	if (!vp_cursor_ok(&cursor) || !ret->size)
+		return false;
+	if (cie->has_sizes)
+		vp_cursor_bytes(&cursor, vp_leb128(&cursor));
+	/* A part that is missing ends the instructions. */
+	ret->own =
+	    vp_cursor_ok(&cursor) ? record->body + 4 + vp_cursor_offset(&cursor) : record->end;
+	return true;
 }
 
-static void add_range(struct frames *frames, const struct vp_code_range *range)
+static void add_range(struct frames *frames, uint64_t start, uint64_t size)
 {
 	if (frames->ret->count < VP_CODE_RANGES_MAX)
-		vp_vec_push(frames->ret, *range);
+		vp_vec_push(frames->ret, ((struct vp_code_range){start, size}));
 }
 
 static void walk_records(struct frames *frames)
 {
-	struct vp_code_range range;
+	struct vp_eh_frame_entry entry;
 	struct record record = {0};
 
 	while (read_record(frames, record.end, &record))
-		if (record.id && read_fde(frames, &record, &range))
-			add_range(frames, &range);
+		if (record.id && read_fde(frames, &record, &entry))
+			add_range(frames, entry.start, entry.size);
 }
 
-/* An entry of the header: where a function starts, and the address of its FDE. */
-static void take_entry(struct frames *frames, uint64_t start, uint64_t fde)
+/* The entry at an address of the header's table. */
+static bool read_entry(struct frames *frames, uint64_t fde, struct vp_eh_frame_entry *ret)
 {
-	struct vp_code_range range = {.start = start};
 	struct record record;
-	uint64_t offset = fde - frames->tables->frame.addr;
 
-	if (!read_record(frames, offset, &record) || !read_fde(frames, &record, &range) ||
-	    range.start != start)
-		range = (struct vp_code_range){.start = start};
-	add_range(frames, &range);
+	return read_record(frames, fde - frames->tables->frame.addr, &record) &&
+	       read_fde(frames, &record, ret);
 }
+
+/* The table of the header: rows of a function's start and the address of its FDE. */
+struct rows {
+	struct vp_cursor cursor; /* at the first one */
+	uint64_t count;          /* as the header claims */
+};
 
 /* Linkers write sorted tables of 32-bit offsets from the header's own address only. */
-static void walk_header(struct frames *frames)
+static bool find_rows(const struct frames *frames, struct rows *ret)
 {
 	const struct vp_section_bytes *header = &frames->tables->header;
 	struct vp_cursor cursor = vp_cursor_of(header->bytes, header->size);
@@ -212,21 +271,67 @@ static void walk_header(struct frames *frames)
 
 	if (version != HEADER_VERSION || frame == OMIT || count == OMIT ||
 	    table != (DATAREL | SDATA4))
-		return;
+		return false;
 	next_value(frames, &cursor, frame);
-	for (uint64_t left = next_value(frames, &cursor, count); left; left--) {
-		uint64_t start = next_value(frames, &cursor, SDATA4);
-		uint64_t fde = next_value(frames, &cursor, SDATA4);
-		if (!vp_cursor_ok(&cursor))
+	ret->count = next_value(frames, &cursor, count);
+	ret->cursor = cursor;
+	return vp_cursor_ok(&cursor);
+}
+
+static void walk_header(struct frames *frames)
+{
+	uint64_t base = frames->tables->header.addr;
+	struct vp_eh_frame_entry entry;
+	struct rows rows;
+
+	if (!find_rows(frames, &rows))
+		return;
+	for (; rows.count; rows.count--) {
+		uint64_t start = base + next_value(frames, &rows.cursor, SDATA4);
+		uint64_t fde = base + next_value(frames, &rows.cursor, SDATA4);
+		if (!vp_cursor_ok(&rows.cursor))
 			return;
-		take_entry(frames, header->addr + start, header->addr + fde);
+		bool whole = read_entry(frames, fde, &entry) && entry.start == start;
+		add_range(frames, start, whole ? entry.size : 0);
 	}
 }
 
 void vp_eh_frame_functions(const struct vp_eh_frame *tables, vp_code_ranges *ret)
 {
-	struct frames frames = {.tables = tables, .ret = ret, .cie = UINT64_MAX};
+	struct frames frames = {.tables = tables, .ret = ret, .cie = {.offset = UINT64_MAX}};
 
 	walk_records(&frames);
 	walk_header(&frames);
+}
+
+/* Member 0 or 1 of an existing row, as an address. */
+static uint64_t row_address(const struct frames *frames, const struct rows *rows, uint64_t number,
+			    unsigned member)
+{
+	int32_t distance;
+
+	memcpy(&distance, rows->cursor.next + number * ROW + member * sizeof(distance),
+	       sizeof(distance));
+	return frames->tables->header.addr + (uint64_t)(int64_t)distance;
+}
+
+bool vp_eh_frame_find(const struct vp_eh_frame *tables, uint64_t address,
+		      struct vp_eh_frame_entry *ret)
+{
+	struct frames frames = {.tables = tables, .cie = {.offset = UINT64_MAX}};
+	struct rows rows;
+
+	if (!find_rows(&frames, &rows))
+		return false;
+	uint64_t low = 0, high = vp_cursor_left(&rows.cursor) / ROW;
+	high = rows.count < high ? rows.count : high;
+	while (low < high) { /* the last row that starts at or below the address is before `high` */
+		uint64_t middle = low + (high - low) / 2;
+		if (row_address(&frames, &rows, middle, 0) <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && read_entry(&frames, row_address(&frames, &rows, low - 1, 1), ret) &&
+	       address - ret->start < ret->size;
 }

@@ -3,11 +3,10 @@
 #ifndef VP_SCHEMA_CHAIN_FRAMES_H
 #define VP_SCHEMA_CHAIN_FRAMES_H
 
+#include "schema/chain_end.h"
 #include "schema/records.h"
 
 enum {
-	/* Frames of guest user space, and of the host's kernel and user space. */
-	VP_CHAIN_FRAMES = 64,
 	VP_CHAIN_FRAMES_PER_RECORD = 8,
 	/* Pieces of the current guest kernel stack, and of the task's own stack after it. */
 	VP_CHAIN_PIECE = 128,

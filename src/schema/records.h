@@ -91,9 +91,11 @@
 	FIELD(u16, dec, count, "number of valid `ips`")                                            \
 	FIELD(u16, dec, end,                                                                       \
 	      "why the chain ends: 0 at the outermost frame, 1 too many frames, 2 the page "       \
-	      "cannot be read, 3 code without frame pointers, 4 the walk failed, 255 the next "    \
-	      "record has more")                                                                   \
-	FIELD(u32, dec, reserved, "0")                                                             \
+	      "cannot be read, 3 code without frame pointers, 4 the walk failed, 5 code with "     \
+	      "neither unwind table nor frame pointer, 6 an unwind table that leads nowhere, "     \
+	      "7 a register that is not known there, 255 the next record has more")                \
+	FIELD(u32, hex, flags,                                                                     \
+	      "1 by unwind tables, 2 some of the stack was read after the sample")                 \
 	FIELD(words8, hex, ips, "program counter, then return addresses, innermost first")
 
 #define VP_FIELDS_chain_stack(FIELD)                                                               \
@@ -406,15 +408,6 @@ enum vp_flag {
 	VP_HAS_STACK = 256,
 	VP_AT_INTERRUPT = 512,
 	VP_AT_METHOD = 1024,
-};
-/* Values of chain_frames.end. */
-enum vp_chain_end {
-	VP_CHAIN_WHOLE = 0,
-	VP_CHAIN_TOO_DEEP = 1,
-	VP_CHAIN_UNREADABLE = 2,
-	VP_CHAIN_NO_FRAME = 3,
-	VP_CHAIN_FAILED = 4,
-	VP_CHAIN_GOES_ON = 255,
 };
 /* Bit of guest_task.flags. */
 enum { VP_IN_USER = 1 };

@@ -39,5 +39,7 @@ struct vp_profile_instrument {
 struct vp_profile_stream *vp_profile_stream(struct vp_profile_instrument *profile, uint32_t pcpu);
 /* A vp_records_fn that writes records to the trace; `context` is the profile. */
 void vp_profile_ingest(void *context, uint32_t pcpu, char *records, size_t size);
+/* Replaces copies of stacks among the records by call chains, in place; returns their new size. */
+size_t vp_profile_unwind_stacks(struct vp_profile_instrument *profile, char *records, size_t size);
 
 #endif

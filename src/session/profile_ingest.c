@@ -263,6 +263,8 @@ void vp_profile_ingest(void *context, uint32_t pcpu, char *records, size_t size)
 {
 	struct vp_profile_instrument *profile = context;
 	struct vp_profile_stream *stream = vp_profile_stream(profile, pcpu);
+	if (profile->options.with_chains)
+		size = vp_profile_unwind_stacks(profile, records, size);
 	struct segment segment = {
 	    .profile = profile, .pcpu = pcpu, .begin = records, .end = records};
 	const uint64_t *revision = vp_session_vms_revision(profile->base.session);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "schema/chain_end.h"
 #include "schema/chain_frames.h"
 #include "schema/records.h"
 

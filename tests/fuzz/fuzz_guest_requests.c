@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "../unit/guest_builder.h"
-#include "guestmem/worker.h"
+#include "guestreader/worker.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

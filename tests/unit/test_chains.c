@@ -585,6 +585,7 @@ static void test_walk_names(void **state)
 					   "too deep",
 					   "unreadable page",
 					   "no unwind table",
+					   "invalid unwind table",
 					   "stack copy too short",
 					   "unknown register",
 					   "unknown stack pointer",

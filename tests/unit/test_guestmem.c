@@ -11,7 +11,7 @@
 #include "guestmem/lines.h"
 #include "guestmem/process.h"
 #include "guestmem/tasks.h"
-#include "guestmem/worker.h"
+#include "guestreader/worker.h"
 
 struct seen {
 	size_t count;

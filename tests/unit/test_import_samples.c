@@ -9,6 +9,7 @@
 #include "import/import_channel.h"
 #include "import/import_samples.h"
 #include "make_recording.h"
+#include "schema/chain_end.h"
 #include "schema/chain_frames.h"
 #include "store/trace_reader.h"
 

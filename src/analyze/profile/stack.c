@@ -4,6 +4,7 @@
 #include "analyze/common/naming.h"
 #include "base/macros.h"
 #include "maps/orc.h"
+#include "schema/chain_end.h"
 #include "schema/records.h"
 #include "timeline/chain.h"
 #include "timeline/timeline.h"
@@ -25,6 +26,7 @@ const char *vp_walk_end_name(enum vp_walk_end end)
 					    [VP_WALK_TOO_DEEP] = "too deep",
 					    [VP_WALK_UNREADABLE] = "unreadable page",
 					    [VP_WALK_NO_RULE] = "no unwind table",
+					    [VP_WALK_BAD_RULE] = "invalid unwind table",
 					    [VP_WALK_NO_STACK] = "stack copy too short",
 					    [VP_WALK_NO_REGISTER] = "unknown register",
 					    [VP_WALK_NO_POINTER] = "unknown stack pointer",
@@ -75,7 +77,11 @@ static enum vp_walk_end end_of_walk(const struct vp_chain_walk *walk)
 	static const uint8_t ends[] = {[VP_CHAIN_WHOLE] = VP_WALK_WHOLE,
 				       [VP_CHAIN_TOO_DEEP] = VP_WALK_TOO_DEEP,
 				       [VP_CHAIN_UNREADABLE] = VP_WALK_UNREADABLE,
-				       [VP_CHAIN_NO_FRAME] = VP_WALK_NO_FRAME};
+				       [VP_CHAIN_NO_FRAME] = VP_WALK_NO_FRAME,
+				       [VP_CHAIN_FAILED] = VP_WALK_NOT_WALKED,
+				       [VP_CHAIN_NO_TABLE] = VP_WALK_NO_RULE,
+				       [VP_CHAIN_BAD_TABLE] = VP_WALK_BAD_RULE,
+				       [VP_CHAIN_NO_REGISTER] = VP_WALK_NO_REGISTER};
 
 	return walk->count && walk->end < VP_ARRAY_SIZE(ends) ? ends[walk->end]
 							      : VP_WALK_NOT_WALKED;

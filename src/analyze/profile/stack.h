@@ -6,6 +6,7 @@
 
 #include "analyze/profile/frame.h"
 #include "analyze/profile/resolve.h"
+#include "schema/chain_end.h"
 #include "schema/chain_frames.h"
 #include "symbol/unwind.h"
 
@@ -16,7 +17,8 @@ enum vp_walk_end {
 	VP_WALK_NO_FRAME,    /* code without frame pointers */
 	VP_WALK_TOO_DEEP,    /* more frames than the limit */
 	VP_WALK_UNREADABLE,  /* a page that could not be read */
-	VP_WALK_NO_RULE,     /* kernel code without ORC data */
+	VP_WALK_NO_RULE,     /* code without unwind table */
+	VP_WALK_BAD_RULE,    /* an invalid unwind table */
 	VP_WALK_NO_STACK,    /* outside the recorded bytes of the kernel stack */
 	VP_WALK_NO_REGISTER, /* the rule needs an unknown register */
 	VP_WALK_NO_POINTER,  /* unknown stack pointer (Intel) */

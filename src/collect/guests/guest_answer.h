@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Replies of a reader of guest memory (guestmem/worker.h): untrusted. */
+/* Replies of a reader of guest memory (guestreader/worker.h): untrusted. */
 #ifndef VP_COLLECT_GUESTS_GUEST_ANSWER_H
 #define VP_COLLECT_GUESTS_GUEST_ANSWER_H
 

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,12 +22,16 @@
 #include "base/worker_process.h"
 #include "collect/guests/guest_state.h"
 #include "guestmem/memory.h"
-#include "guestmem/worker.h"
+#include "guestreader/stack_job.h"
+#include "guestreader/worker.h"
 #include "maps/format.h"
 
 struct vp_guest_reader {
 	struct vp_worker_process worker;
 	struct vp_buffer answer;
+	struct vp_stack_jobs *jobs; /* shared with the process */
+	uint64_t asked;             /* requests to unwind */
+	uint32_t n_jobs;            /* of the next one */
 };
 
 struct work {
@@ -37,6 +42,7 @@ struct work {
 	size_t n_packs;
 	int dump;
 	uint64_t max_dump;
+	struct vp_stack_jobs *jobs;
 };
 
 enum { CHANNEL = VP_GUEST_ACCESS_FDS, DUMP, KEPT };
@@ -62,7 +68,8 @@ static void guest_reader_read_guest(void *context, int channel)
 						  .vcpus = work->state->vcpus.at,
 						  .n_vcpus = work->state->vcpus.count,
 						  .packs = work->packs,
-						  .n_packs = work->n_packs};
+						  .n_packs = work->n_packs,
+						  .jobs = work->jobs};
 
 	void *prepared = NULL;
 	struct vp_error *error =
@@ -87,9 +94,13 @@ struct vp_error *vp_guest_reader_start(const struct vp_guest_access *access,
 				       uint64_t max_dump, struct vp_guest_reader **ret)
 {
 	int fds[VP_GUEST_ACCESS_FDS] = {-1, -1};
-	struct work work = {access, state, fds, packs, n_packs, dump, max_dump};
+	struct vp_stack_jobs *jobs =
+	    mmap(NULL, sizeof(*jobs), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct work work = {access, state, fds, packs, n_packs, dump, max_dump, jobs};
 	struct vp_worker_process worker;
 
+	if (jobs == MAP_FAILED)
+		return vp_error_errno(errno, "cannot allocate memory for guest stacks");
 	struct vp_error *error = vp_guest_state_expect_open(state);
 	if (!error)
 		error = access->open_memory(state, fds);
@@ -99,10 +110,12 @@ struct vp_error *vp_guest_reader_start(const struct vp_guest_access *access,
 	for (size_t i = 0; i < VP_GUEST_ACCESS_FDS; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
-	if (error)
+	if (error) {
+		munmap(jobs, sizeof(*jobs));
 		return error;
+	}
 	struct vp_guest_reader *reader = vp_alloc(sizeof(*reader));
-	*reader = (struct vp_guest_reader){.worker = worker};
+	*reader = (struct vp_guest_reader){.worker = worker, .jobs = jobs};
 	*ret = reader;
 	return NULL;
 }
@@ -112,6 +125,7 @@ void vp_guest_reader_free(struct vp_guest_reader *reader)
 	if (!reader)
 		return;
 	vp_worker_process_end(&reader->worker);
+	munmap(reader->jobs, sizeof(*reader->jobs));
 	vp_buffer_deinit(&reader->answer);
 	free(reader);
 }
@@ -167,6 +181,35 @@ struct vp_error *vp_guest_reader_hits(struct vp_guest_reader *reader, const char
 				      size_t size)
 {
 	return guest_reader_send_request(reader, requests, size);
+}
+
+bool vp_guest_reader_unwound(const struct vp_guest_reader *reader)
+{
+	return __atomic_load_n(&reader->jobs->done, __ATOMIC_ACQUIRE) == reader->asked;
+}
+
+struct vp_stack_job *vp_guest_reader_job(struct vp_guest_reader *reader)
+{
+	if (reader->n_jobs == VP_STACK_JOBS || !vp_guest_reader_unwound(reader))
+		return NULL;
+	return &reader->jobs->at[reader->n_jobs++];
+}
+
+bool vp_guest_reader_unwind(struct vp_guest_reader *reader)
+{
+	char text[64];
+	int length = snprintf(text, sizeof(text), "unwind %" PRIx64 " %x\n", reader->asked + 1,
+			      reader->n_jobs);
+	bool any = reader->n_jobs > 0;
+
+	reader->n_jobs = 0;
+	if (!any)
+		return false;
+	struct vp_error *error = guest_reader_send_request(reader, text, (size_t)length);
+	reader->asked += !error;
+	any = !error;
+	vp_error_free(error);
+	return any;
 }
 
 struct vp_error *vp_guest_reader_memory(struct vp_guest_reader *reader,

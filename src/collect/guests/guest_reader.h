@@ -9,6 +9,7 @@
 #include "base/macros.h"
 #include "collect/guests/guest_access.h"
 #include "collect/guests/guest_answer.h"
+#include "guestreader/stack_job.h"
 
 struct vp_guest_reader;
 
@@ -25,7 +26,7 @@ void vp_guest_reader_free(struct vp_guest_reader *reader);
 bool vp_guest_reader_listens(const struct vp_guest_reader *reader, int timeout_ms);
 /* Becomes readable when a reply arrives. */
 int vp_guest_reader_fd(const struct vp_guest_reader *reader);
-/* Sends a request of guestmem/worker.h, without its newline. */
+/* Sends a request of guestreader/worker.h, without its newline. */
 struct vp_error *vp_guest_reader_ask(struct vp_guest_reader *reader, const char *format, ...)
     VP_PRINTF(2, 3) VP_MUST_CHECK;
 /* Requests reading the mappings of a process; there is no reply. Errors: the reader is too busy. */
@@ -34,6 +35,14 @@ struct vp_error *vp_guest_reader_see(struct vp_guest_reader *reader, uint64_t ta
 /* Sends requests without a reply (vp_guest_hits): all or none. */
 struct vp_error *vp_guest_reader_hits(struct vp_guest_reader *reader, const char *requests,
 				      size_t size) VP_MUST_CHECK;
+/* A place for a stack to be unwound with the next request; NULL: VP_STACK_JOBS have one, or the
+ * request before is not complete. */
+struct vp_stack_job *vp_guest_reader_job(struct vp_guest_reader *reader);
+/* Requests the chains of those stacks, which are in the jobs when vp_guest_reader_unwound(); they
+ * are untrusted, and good until the next vp_guest_reader_job(). False: no stacks, or the reader is
+ * too busy. */
+bool vp_guest_reader_unwind(struct vp_guest_reader *reader);
+bool vp_guest_reader_unwound(const struct vp_guest_reader *reader);
 /* Updates the VM's memory slots; there is no reply. */
 struct vp_error *vp_guest_reader_memory(struct vp_guest_reader *reader,
 					const struct vp_guest_memory *memory) VP_MUST_CHECK;

@@ -11,6 +11,8 @@
 #include "collect/guests/guest_watch_private.h"
 #include "collect/guests/pack_cache.h"
 #include "guestmem/memory.h"
+#include "guestreader/stack_job.h"
+#include "schema/user_stack.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -20,6 +22,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/io.h"
 #include "collect/guests/kernel_addresses.h"
 
 enum {
@@ -37,6 +40,7 @@ enum {
 	SEEN_PER_SECOND = 1000,
 	MAX_SEEN = 1 << 20,
 	MAX_LATELY = 1024,
+	LOOK_US = 50, /* from one look whether stacks are unwound to the next */
 };
 #define SECOND 1000000000ULL
 /* A guest with a new process is checked after that time: it may have a runtime. */
@@ -692,6 +696,49 @@ void vp_guest_watch_hit(struct vp_guest_watch *watch, const struct vp_guest_samp
 	    (method || vp_guest_hits_has_code(&guest->hits, sample->guest_pid, sample->ip)) &&
 	    vp_guest_hits_add(&guest->hits, sample->guest_pid, sample->ip, method, sample->time))
 		send_hits(guest);
+}
+
+static struct guest *guest_of_process(const struct vp_guest_watch *watch, uint32_t pid)
+{
+	vp_vec_each (&watch->guests, guest)
+		if (guest->pid == pid && !guest->ended)
+			return guest;
+	return NULL;
+}
+
+struct vp_stack_job *vp_guest_watch_stack(struct vp_guest_watch *watch,
+					  const struct vp_user_stack *stack)
+{
+	struct guest *guest = guest_of_process(watch, stack->vm);
+	struct vp_stack_job *job = NULL;
+
+	if (guest_watch_listens(guest))
+		job = vp_guest_reader_job(guest->reader);
+	if (job)
+		memcpy(&job->stack, stack, stack->size);
+	if (job)
+		job->count = 0;
+	return job;
+}
+
+static bool all_unwound(const struct vp_guest_watch *watch)
+{
+	vp_vec_each (&watch->guests, guest)
+		if (guest->unwinding && !vp_guest_reader_unwound(guest->reader))
+			return false;
+	return true;
+}
+
+void vp_guest_watch_unwind(struct vp_guest_watch *watch, unsigned timeout_ms)
+{
+	uint64_t end = vp_clock_monotonic() + timeout_ms * 1000000ULL;
+
+	/* A reader that is late with an earlier request has no job, and is not waited for again. */
+	vp_vec_each (&watch->guests, guest)
+		guest->unwinding =
+		    guest_watch_listens(guest) && vp_guest_reader_unwind(guest->reader);
+	while (!all_unwound(watch) && vp_clock_monotonic() < end)
+		vp_sleep_us(LOOK_US);
 }
 
 bool vp_guest_watch_has_runtimes(const struct vp_guest_watch *watch)

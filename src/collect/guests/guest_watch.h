@@ -14,8 +14,10 @@
 #include "base/notices.h"
 #include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_reader.h"
+#include "guestreader/stack_job.h"
 #include "schema/memory_outcome.h"
 #include "schema/records.h"
+#include "schema/user_stack.h"
 #include "schema/vm.h"
 
 struct vp_guest_watch;
@@ -70,6 +72,13 @@ void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task
 /* Notes a sample in user space of a guest. For generated code and interpreted methods, the name is
  * read soon. */
 void vp_guest_watch_hit(struct vp_guest_watch *watch, const struct vp_guest_sample *sample);
+/* A guest's stack is to be unwound with those before it: where its chain will be, or NULL. */
+struct vp_stack_job *vp_guest_watch_stack(struct vp_guest_watch *watch,
+					  const struct vp_user_stack *stack);
+/* Requests the chains of these stacks, and waits at most `timeout_ms`. Stacks that are not complete
+ * then have no chain: the reader is busy, for example with tables of a program that has just
+ * started. */
+void vp_guest_watch_unwind(struct vp_guest_watch *watch, unsigned timeout_ms);
 /* Whether there is such code: samples must then be passed on within milliseconds. */
 bool vp_guest_watch_has_runtimes(const struct vp_guest_watch *watch);
 /* Makes all guest readers write symbol maps, and unwind tables if requested, in parallel, within

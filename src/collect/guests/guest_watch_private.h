@@ -49,6 +49,7 @@ struct guest {
 	bool searching;        /* a scan for the kernel is in progress: bytes done, and in total */
 	uint64_t searched, to_search;
 	uint64_t banner_gpa; /* where the last scan found its kernel; 0: unknown */
+	bool unwinding;      /* stacks of the current request */
 	struct vp_guest_hits hits;
 	char *name, *problem;
 	/* The last write of symbol maps: */

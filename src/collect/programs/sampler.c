@@ -53,7 +53,7 @@ static void sampler_put_chains(struct made *made, bool hit_guest, uint64_t time)
 {
 	for (size_t at = 0; at < made->chains.size;) {
 		const struct vp_chain_frames *record = (const void *)(made->chains.bytes + at);
-		size_t size = vp_record_size(record->id);
+		size_t size = vp_record_length((const void *)record);
 		if (!size || size > made->chains.size - at)
 			break;
 		if (record->time == time && (!hit_guest || record->id != VP_ID_chain_frames ||

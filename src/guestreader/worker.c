@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "guestmem/worker.h"
+#include "guestreader/worker.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -22,6 +22,8 @@
 #include "guestmem/runtimes.h"
 #include "guestmem/scan.h"
 #include "guestmem/tasks.h"
+#include "guestreader/stack_job.h"
+#include "guestreader/unwinder.h"
 #include "maps/format.h"
 #include "schema/interval.h"
 
@@ -43,6 +45,7 @@ struct worker {
 	char *doubt;                 /* why the kernel found by the last scan is invalid, or NULL */
 	struct vp_guest_kernel kernel;
 	struct vp_guest_dump *dump;
+	struct vp_guest_unwinder *unwinder; /* NULL: no stack was unwound yet */
 	struct vp_buffer answer;
 };
 
@@ -341,6 +344,24 @@ static void worker_take_hit(struct worker *worker, bool method, struct vp_cursor
 		vp_guest_runtimes_hit(runtimes, &worker->kernel, (uint32_t)tgid, addr, time);
 }
 
+/* `done` is set in any case: the other side waits for it. */
+static void worker_unwind(struct worker *worker, struct vp_cursor *words)
+{
+	struct vp_stack_jobs *jobs = worker->options->jobs;
+	uint64_t request = vp_cursor_hex(words), count = vp_cursor_hex(words);
+
+	if (!jobs || !vp_cursor_ok(words) || count > VP_STACK_JOBS)
+		return;
+	if (!worker->unwinder)
+		worker->unwinder = vp_guest_unwinder_new();
+	for (uint64_t i = 0; i < count; i++)
+		if (worker->found)
+			vp_guest_unwinder_run(worker->unwinder, &worker->kernel, &jobs->at[i]);
+		else
+			jobs->at[i].count = 0;
+	__atomic_store_n(&jobs->done, request, __ATOMIC_RELEASE);
+}
+
 /* True if the request has an answer. */
 static bool worker_serve(struct worker *worker, struct vp_slice line)
 {
@@ -348,7 +369,10 @@ static bool worker_serve(struct worker *worker, struct vp_slice line)
 	struct vp_slice what = vp_cursor_word(&words);
 	struct vp_error *error = NULL;
 
-	if (vp_slice_is(what, "find")) {
+	if (vp_slice_is(what, "unwind")) {
+		worker_unwind(worker, &words);
+		return false;
+	} else if (vp_slice_is(what, "find")) {
 		error = worker_find(worker, &words);
 	} else if (vp_slice_is(what, "memory")) {
 		end_scan(worker); /* of memory that is not so any longer */
@@ -419,6 +443,7 @@ void vp_guest_worker_run(const struct vp_guest_worker_options *options)
 		requests.size = left;
 	}
 	end_scan(&worker);
+	vp_guest_unwinder_free(worker.unwinder);
 	vp_guest_dump_free(worker.dump);
 	vp_guest_kernel_deinit(&worker.kernel);
 	vp_vec_deinit(&worker.packs);

@@ -27,6 +27,8 @@
  *   see PLACE TGID TIME                   read that task's mappings now; no reply
  *   hit TGID ADDR TIME                    a sample in generated code; no reply
  *   method TGID ADDR TIME                 a sample of an interpreted method; no reply
+ *   unwind REQUEST COUNT                  unwind the stacks of that many jobs, then set `done` of
+ *                                         struct vp_stack_jobs to REQUEST; no reply
  *   memory [GPA SIZE HVA]                 add a slot, or (without arguments) remove all slots; no
  *                                         reply
  *   dump SYMBOLS                          write the symbol map, with symbols or (0) without
@@ -35,11 +37,12 @@
  *       wrote ENTRIES
  *   error SENTENCE                        instead of any reply
  */
-#ifndef VP_GUESTMEM_WORKER_H
-#define VP_GUESTMEM_WORKER_H
+#ifndef VP_GUESTREADER_WORKER_H
+#define VP_GUESTREADER_WORKER_H
 
 #include "base/pace.h"
 #include "guestmem/memory.h"
+#include "guestreader/stack_job.h"
 
 struct vp_guest_worker_options {
 	struct vp_guest_memory *memory; /* modified on request */
@@ -51,6 +54,7 @@ struct vp_guest_worker_options {
 	const struct vp_throttle_clock *clock; /* for scans; NULL: the clocks of this process */
 	int channel;                           /* a socket: requests in, replies out */
 	int dump;                              /* output file for symbol maps; -1: none */
+	struct vp_stack_jobs *jobs;            /* shared with the recorder; NULL: none */
 };
 
 /* Serves requests until the channel is closed. */

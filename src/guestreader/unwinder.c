@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "guestreader/unwinder.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "guestmem/guest_view.h"
+#include "guestmem/lines.h"
+#include "guestmem/memory.h"
+#include "guestmem/pack.h"
+#include "guestmem/pagecache.h"
+#include "guestmem/process.h"
+#include "guestmem/tasks.h"
+#include "guestreader/stack_job.h"
+#include "guestreader/unwind_tables.h"
+#include "maps/format.h"
+#include "schema/chain_end.h"
+#include "schema/user_stack.h"
+#include "unwind/cfi.h"
+#include "unwind/user_chain.h"
+
+enum {
+	MAX_PROCESSES = 4096,
+	MAX_MAPPINGS = 1 << 18, /* of all of them */
+	LARGEST_VDSO = 64 << 10,
+	/* Work in a second, in units of a DWARF instruction (some 5 ns), and what else costs. */
+	WORK_PER_SECOND = 8 << 20,
+	WORK_OF_ROW = 64,
+	WORK_OF_READ = 400, /* of guest memory: through page tables */
+	WORK_OF_MAPPING = 1000,
+	WORK_OF_FILE = 1 << 13,
+};
+#define SECOND 1000000000ULL
+/* Mappings are read again after an address that is in none, but not more often. */
+#define AGAIN_NS 100000000ULL
+/* The bits of CR3 that distinguish processes: with page-table isolation each has two page tables,
+ * next to each other. */
+#define ROOT_BITS 0x000fffffffffe000ULL
+
+struct unwinder_mapping {
+	uint64_t start, end, pgoff;
+	uint64_t file;
+	int32_t table;
+};
+
+struct process {
+	uint32_t tgid;
+	uint64_t task, root;                      /* as in the job that it was read for */
+	uint64_t view_root;                       /* its page tables */
+	uint64_t read_at;                         /* ns */
+	bool incomplete;                          /* there was too much to do in that second */
+	VP_VEC(struct unwinder_mapping) mappings; /* by address */
+};
+
+struct vp_guest_unwinder {
+	struct vp_unwind_tables *tables;
+	VP_VEC(struct process) processes;
+	struct vp_map by_tgid;
+	size_t n_mappings;
+	struct vp_guest_lines lines;
+	uint64_t second;
+	uint32_t work;
+};
+
+struct vp_guest_unwinder *vp_guest_unwinder_new(void)
+{
+	struct vp_guest_unwinder *unwinder = vp_alloc(sizeof(*unwinder));
+
+	unwinder->tables = vp_unwind_tables_new();
+	return unwinder;
+}
+
+static void forget_processes(struct vp_guest_unwinder *unwinder)
+{
+	vp_vec_each (&unwinder->processes, process)
+		vp_vec_deinit(&process->mappings);
+	unwinder->processes.count = 0;
+	unwinder->n_mappings = 0;
+	vp_map_deinit(&unwinder->by_tgid);
+}
+
+void vp_guest_unwinder_free(struct vp_guest_unwinder *unwinder)
+{
+	if (!unwinder)
+		return;
+	forget_processes(unwinder);
+	vp_vec_deinit(&unwinder->processes);
+	vp_unwind_tables_free(unwinder->tables);
+	free(unwinder);
+}
+
+/* Takes that much from what may be done in this second; false: it is used up. */
+static bool spend(struct vp_guest_unwinder *unwinder, uint32_t work)
+{
+	if (unwinder->work < work) {
+		unwinder->work = 0;
+		return false;
+	}
+	unwinder->work -= work;
+	return true;
+}
+
+struct mappings_reading {
+	struct vp_guest_unwinder *unwinder;
+	const struct vp_guest_kernel *kernel;
+	struct process *process, before;
+	uint64_t vdso;
+};
+
+static bool read_page_cache(void *context, uint64_t offset, void *bytes, size_t size)
+{
+	return vp_guest_file_read(context, offset, bytes, size);
+}
+
+static uint64_t key_of_file(const struct vp_guest_file *file)
+{
+	struct vp_build_id id;
+	uint64_t hash = 0, words[(sizeof(id.bytes) + 7) / 8] = {0};
+
+	if (!vp_guest_file_build_id(file, &id))
+		return vp_guest_file_print(file);
+	memcpy(words, id.bytes, sizeof(id.bytes));
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		hash = vp_hash64(hash ^ words[i]) + i;
+	return hash | 1;
+}
+
+/* Opens the file of a struct file; false: none of it can be read. */
+static bool open_file(const struct vp_guest_kernel *kernel, uint64_t address,
+		      struct vp_guest_file *file, struct vp_unwind_file *ret)
+{
+	if (!vp_guest_file_open(kernel, address, file))
+		return false;
+	*ret = (struct vp_unwind_file){
+	    .key = key_of_file(file), .size = file->size, .read = read_page_cache, .context = file};
+	return ret->key != 0;
+}
+
+static int32_t table_of_file(struct mappings_reading *reading, uint64_t address)
+{
+	struct vp_guest_file file;
+	struct vp_unwind_file source;
+
+	/* A process maps a file several times. */
+	vp_vec_each (&reading->process->mappings, mapping)
+		if (mapping->file == address)
+			return mapping->table;
+	vp_vec_each (&reading->before.mappings, mapping)
+		if (mapping->file == address && mapping->table != VP_NO_UNWIND_TABLE)
+			return mapping->table;
+	if (!spend(reading->unwinder, WORK_OF_FILE)) {
+		reading->process->incomplete = true;
+		return VP_NO_UNWIND_TABLE;
+	}
+	if (!open_file(reading->kernel, address, &file, &source))
+		return VP_NO_UNWIND_TABLE;
+	return vp_unwind_tables_add(reading->unwinder->tables, &source);
+}
+
+static bool read_image(void *context, uint64_t offset, void *bytes, size_t size)
+{
+	const struct vp_buffer *image = context;
+
+	if (offset > image->size || size > image->size - offset)
+		return false;
+	memcpy(bytes, image->bytes + offset, size);
+	return true;
+}
+
+static struct vp_guest_view view_of(const struct vp_guest_kernel *kernel,
+				    const struct process *process)
+{
+	struct vp_guest_view view = kernel->view;
+
+	view.root = process->view_root;
+	return view;
+}
+
+static int32_t table_of_vdso(struct mappings_reading *reading,
+			     const struct vp_guest_mapping *mapping)
+{
+	const struct vp_guest_view view = view_of(reading->kernel, reading->process);
+	struct vp_buffer image = {0};
+	int32_t table = VP_NO_UNWIND_TABLE;
+	uint64_t size = mapping->end - mapping->start;
+
+	if (size > LARGEST_VDSO || !spend(reading->unwinder, WORK_OF_FILE))
+		return table;
+	char *to = vp_buffer_extend(&image, size);
+	if (vp_guest_view_read(&view, mapping->start, to, size)) {
+		struct vp_unwind_file file = {.size = size, .read = read_image, .context = &image};
+		for (uint64_t at = 0, word; at + sizeof(word) <= size; at += sizeof(word)) {
+			memcpy(&word, to + at, sizeof(word));
+			file.key = vp_hash64(file.key ^ word) + at;
+		}
+		table = vp_unwind_tables_add(reading->unwinder->tables, &file);
+	}
+	vp_buffer_deinit(&image);
+	return table;
+}
+
+static void unwinder_take_mapping(void *context, const struct vp_guest_mapping *seen)
+{
+	struct mappings_reading *reading = context;
+	struct vp_guest_unwinder *unwinder = reading->unwinder;
+	struct unwinder_mapping mapping = {.start = seen->start,
+					   .end = seen->end,
+					   .pgoff = seen->pgoff,
+					   .file = seen->file,
+					   .table = VP_NO_UNWIND_TABLE};
+
+	if (unwinder->n_mappings == MAX_MAPPINGS || !spend(unwinder, WORK_OF_MAPPING)) {
+		reading->process->incomplete = true;
+		return;
+	}
+	if (seen->file)
+		mapping.table = table_of_file(reading, seen->file);
+	else if (seen->start == reading->vdso)
+		mapping.table = table_of_vdso(reading, seen);
+	vp_vec_push(&reading->process->mappings, mapping);
+	unwinder->n_mappings++;
+}
+
+/* Reads the process's mappings. */
+static void read_process(struct vp_guest_unwinder *unwinder, const struct vp_guest_kernel *kernel,
+			 struct process *process)
+{
+	struct mappings_reading reading = {
+	    .unwinder = unwinder, .process = process, .before = *process};
+	struct vp_guest_kernel near = *kernel;
+	struct vp_guest_task task;
+
+	vp_guest_lines_begin(&unwinder->lines, kernel->view.memory);
+	near.view.memory = &unwinder->lines.memory;
+	reading.kernel = &near;
+	if (kernel->pack.derived || !vp_guest_task_read(&near, process->task, &task) ||
+	    task.tgid != process->tgid || !task.mm || !task.root)
+		return;
+	process->view_root = task.root;
+	process->incomplete = false;
+	if (kernel->pack.at.mm_vdso == VP_PACK_NONE ||
+	    !vp_guest_view_u64(&near.view, task.mm + kernel->pack.at.mm_vdso, &reading.vdso))
+		reading.vdso = 0;
+	unwinder->n_mappings -= process->mappings.count;
+	process->mappings = (__typeof__(process->mappings)){0};
+	vp_guest_mappings_each(&near, task.mm, unwinder_take_mapping, &reading);
+	vp_vec_deinit(&reading.before.mappings);
+}
+
+/* The process of the job, read if it is new or has become another program. */
+static struct process *find_process(struct vp_guest_unwinder *unwinder,
+				    const struct vp_guest_kernel *kernel,
+				    const struct vp_user_stack *stack)
+{
+	bool is_new;
+
+	if (unwinder->processes.count == MAX_PROCESSES || unwinder->n_mappings == MAX_MAPPINGS)
+		forget_processes(unwinder);
+	uint32_t *known = vp_map_insert(&unwinder->by_tgid, stack->guest_pid,
+					(uint32_t)unwinder->processes.count, &is_new);
+	if (is_new)
+		vp_vec_push(&unwinder->processes, ((struct process){.tgid = stack->guest_pid}));
+	struct process *process = &unwinder->processes.at[*known];
+	bool changed = process->incomplete || (process->root ^ stack->as_root) & ROOT_BITS;
+	process->task = stack->task;
+	if (is_new || (changed && stack->time > process->read_at + AGAIN_NS)) {
+		process->root = stack->as_root;
+		process->read_at = stack->time;
+		read_process(unwinder, kernel, process);
+	}
+	return process;
+}
+
+/* One stack that is being unwound. */
+struct unwinding {
+	struct vp_guest_unwinder *unwinder;
+	const struct vp_guest_kernel *kernel;
+	struct process *process;
+	const struct vp_user_stack *stack;
+	bool has_lines;  /* unwinder->lines are of now */
+	bool read_later; /* not only the copy was read */
+	struct unwinder_mapping last;
+};
+
+static const struct unwinder_mapping *mapping_among(const struct process *process, uint64_t address)
+{
+	size_t low = 0, high = process->mappings.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (process->mappings.at[middle].end <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < process->mappings.count && process->mappings.at[low].start <= address
+		   ? &process->mappings.at[low]
+		   : NULL;
+}
+
+static const struct unwinder_mapping *unwinder_mapping_of(struct unwinding *unwinding,
+							  uint64_t address)
+{
+	struct process *process = unwinding->process;
+	uint64_t now = unwinding->stack->time;
+	const struct unwinder_mapping *mapping;
+
+	if (address - unwinding->last.start < unwinding->last.end - unwinding->last.start)
+		return &unwinding->last;
+	mapping = mapping_among(process, address);
+	if (!mapping && now > process->read_at + AGAIN_NS) {
+		process->read_at = now;
+		unwinding->has_lines = false;
+		read_process(unwinding->unwinder, unwinding->kernel, process);
+		mapping = mapping_among(process, address);
+	}
+	if (mapping)
+		unwinding->last = *mapping;
+	return mapping;
+}
+
+/* Code and what is beyond the copy of the stack is read as it is now. */
+static bool read_now(struct unwinding *unwinding, uint64_t address, void *bytes, size_t size)
+{
+	struct vp_guest_unwinder *unwinder = unwinding->unwinder;
+	struct vp_guest_view view = view_of(unwinding->kernel, unwinding->process);
+
+	if (!spend(unwinder, WORK_OF_READ))
+		return false;
+	if (!unwinding->has_lines)
+		vp_guest_lines_begin(&unwinder->lines, unwinding->kernel->view.memory);
+	unwinding->has_lines = true;
+	view.memory = &unwinder->lines.memory;
+	return view.root && (int64_t)address > 0 && vp_guest_view_read(&view, address, bytes, size);
+}
+
+static bool unwinder_read(void *context, uint64_t address, void *bytes, size_t size)
+{
+	struct unwinding *unwinding = context;
+	const struct vp_user_stack *stack = unwinding->stack;
+	uint64_t at = address - stack->from;
+
+	if (at < stack->bytes && size <= stack->bytes - at) {
+		memcpy(bytes, stack->stack + at, size);
+		return true;
+	}
+	if (!mapping_among(unwinding->process, address))
+		unwinding->read_later = true;
+	return read_now(unwinding, address, bytes, size);
+}
+
+static bool unwinder_is_code(void *context, uint64_t address)
+{
+	return unwinder_mapping_of(context, address);
+}
+
+/* A page of the table that was missing may have been read by the guest meanwhile. True if it was
+ * looked for. */
+static bool read_missing(struct unwinding *unwinding, const struct unwinder_mapping *mapping)
+{
+	struct vp_unwind_tables *tables = unwinding->unwinder->tables;
+	struct vp_guest_file file;
+	struct vp_unwind_file source;
+
+	if (!mapping->file ||
+	    !vp_unwind_tables_lacks(tables, mapping->table, unwinding->stack->time) ||
+	    !spend(unwinding->unwinder, WORK_OF_FILE) ||
+	    !open_file(unwinding->kernel, mapping->file, &file, &source))
+		return false;
+	vp_unwind_tables_complete(tables, mapping->table, &source);
+	return true;
+}
+
+static enum vp_cfi_result unwinder_find(void *context, uint64_t address, struct vp_cfi_row *row,
+					struct vp_slice *expressions)
+{
+	struct unwinding *unwinding = context;
+	struct vp_guest_unwinder *unwinder = unwinding->unwinder;
+	const struct unwinder_mapping *mapping = unwinder_mapping_of(unwinding, address);
+
+	if (!mapping || mapping->table == VP_NO_UNWIND_TABLE || !spend(unwinder, WORK_OF_ROW))
+		return VP_CFI_NONE;
+	uint64_t offset = address - mapping->start + mapping->pgoff;
+	enum vp_cfi_result result = vp_unwind_tables_find(unwinder->tables, mapping->table, offset,
+							  &unwinder->work, row, expressions);
+	if (result != VP_CFI_FOUND && read_missing(unwinding, mapping))
+		result = vp_unwind_tables_find(unwinder->tables, mapping->table, offset,
+					       &unwinder->work, row, expressions);
+	return result;
+}
+
+void vp_guest_unwinder_run(struct vp_guest_unwinder *unwinder, const struct vp_guest_kernel *kernel,
+			   struct vp_stack_job *job)
+{
+	const struct vp_user_stack *stack = &job->stack;
+	struct vp_user_registers registers = {.known = stack->known};
+	struct vp_user_chain chain;
+
+	job->count = 0;
+	if (stack->time / SECOND != unwinder->second) {
+		unwinder->second = stack->time / SECOND;
+		unwinder->work = WORK_PER_SECOND;
+	}
+	if (kernel->view.memory->arch != VP_GUEST_X86_64 || stack->bytes > sizeof(stack->stack))
+		return;
+	struct unwinding unwinding = {.unwinder = unwinder,
+				      .kernel = kernel,
+				      .process = find_process(unwinder, kernel, stack),
+				      .stack = stack};
+	if (!unwinding.process->mappings.count)
+		return;
+	memcpy(registers.value, stack->registers, sizeof(registers.value));
+	const struct vp_user_program program = {.read = unwinder_read,
+						.find = unwinder_find,
+						.is_code = unwinder_is_code,
+						.context = &unwinding};
+	vp_user_chain_make(&program, &registers, &chain);
+	job->end = (uint16_t)chain.end;
+	job->flags = (chain.by_table ? VP_CHAIN_BY_TABLES : 0) |
+		     (unwinding.read_later ? VP_CHAIN_READ_LATER : 0);
+	memcpy(job->ips, chain.ips, chain.count * sizeof(*chain.ips));
+	__atomic_store_n(&job->count, chain.count, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Copies of guests' stacks among the records of the sampling programs: they are replaced by the
+ * call chains that the guests' readers make of them. Nothing of a stack goes any further. */
+#include "base/macros.h"
+#include "collect/guests/guest_watch.h"
+#include "guestreader/stack_job.h"
+#include "schema/chain_end.h"
+#include "schema/chain_frames.h"
+#include "schema/records.h"
+#include "schema/schema.h"
+#include "schema/user_stack.h"
+#include "session/instrument.h"
+#include "session/instrument_profile_private.h"
+
+#include <string.h>
+
+/* Samples wait for their chains that long at most; without them, they have the chain by frame
+ * pointers that the sampling program made. */
+enum { WAIT_MS = 20 };
+
+/* A part of the records, with at most VP_STACK_JOBS stacks. */
+struct stacks_part {
+	char *begin, *end;
+	const struct vp_stack_job *jobs[VP_STACK_JOBS]; /* of its stacks, in order; NULL: none */
+	unsigned count;
+};
+
+static struct vp_record_header *header_at(char *at)
+{
+	return (void *)at;
+}
+
+/* Requests the chains of as many stacks as there are jobs. */
+static void request_chains(struct vp_profile_instrument *profile, char *end,
+			   struct stacks_part *part)
+{
+	struct vp_guest_watch *watch = vp_session_guest_watch(profile->base.session);
+
+	part->count = 0;
+	for (part->end = part->begin; part->end < end;) {
+		const struct vp_record_header *header = header_at(part->end);
+		if (header->id == VP_ID_USER_STACK) {
+			if (part->count == VP_STACK_JOBS)
+				break;
+			part->jobs[part->count++] =
+			    watch ? vp_guest_watch_stack(watch, (const void *)part->end) : NULL;
+		}
+		part->end += vp_record_length(header);
+	}
+	if (watch && part->count)
+		vp_guest_watch_unwind(watch, WAIT_MS);
+}
+
+/* Frames that the job has found; 0: none, or not yet. */
+static uint32_t frames_of(const struct vp_stack_job *job)
+{
+	uint32_t count = job ? __atomic_load_n(&job->count, __ATOMIC_ACQUIRE) : 0;
+
+	return count < VP_CHAIN_FRAMES ? count : VP_CHAIN_FRAMES;
+}
+
+/* Makes records of the job's chain at `to`; returns their end. The stack had more space. */
+static char *put_chain(const struct vp_user_stack *stack, const struct vp_stack_job *job,
+		       uint32_t count, char *to)
+{
+	const uint16_t end = job->end < VP_CHAIN_GOES_ON ? job->end : VP_CHAIN_FAILED;
+	struct vp_chain_frames record = {.time = stack->time,
+					 .id = VP_ID_chain_frames,
+					 .mode = VP_MODE_GUEST_USER,
+					 .tid = stack->tid,
+					 .flags = job->flags &
+						  (VP_CHAIN_BY_TABLES | VP_CHAIN_READ_LATER)};
+
+	for (uint32_t at = 0; at < count; at += record.count, to += sizeof(record)) {
+		uint32_t left = count - at;
+		bool last = left <= VP_CHAIN_FRAMES_PER_RECORD;
+		record.count = (uint16_t)(last ? left : VP_CHAIN_FRAMES_PER_RECORD);
+		record.end = last ? end : VP_CHAIN_GOES_ON;
+		memset(record.ips, 0, sizeof(record.ips));
+		memcpy(record.ips, job->ips + at, record.count * sizeof(*record.ips));
+		memcpy(to, &record, sizeof(record));
+	}
+	return to;
+}
+
+/* Whether the record is of the chain that another one has replaced. */
+static bool is_replaced(const struct vp_record_header *header, const struct vp_user_stack *by)
+{
+	const struct vp_chain_frames *frames = (const void *)header;
+
+	return by->time && header->id == VP_ID_chain_frames && frames->mode == VP_MODE_GUEST_USER &&
+	       frames->tid == by->tid && frames->time == by->time;
+}
+
+/* Moves the part's records to `to`, with chains in place of stacks; returns their end. */
+static char *replace_stacks(const struct stacks_part *part, char *to)
+{
+	struct vp_user_stack stack = {.time = 0}; /* only its start is used */
+	unsigned number = 0;
+
+	for (char *at = part->begin; at < part->end;) {
+		const struct vp_record_header *header = header_at(at);
+		size_t size = vp_record_length(header);
+		if (header->id == VP_ID_USER_STACK) {
+			const struct vp_stack_job *job = part->jobs[number++];
+			const uint32_t count = frames_of(job);
+			memcpy(&stack, header, offsetof(struct vp_user_stack, registers));
+			if (count)
+				to = put_chain(&stack, job, count, to);
+			else
+				stack.time = 0;
+		} else if (!is_replaced(header, &stack)) {
+			memmove(to, at, size);
+			to += size;
+		}
+		at += size;
+	}
+	return to;
+}
+
+size_t vp_profile_unwind_stacks(struct vp_profile_instrument *profile, char *records, size_t size)
+{
+	struct stacks_part part = {.end = records};
+	char *to = records;
+
+	while (part.end < records + size) {
+		part.begin = part.end;
+		request_chains(profile, records + size, &part);
+		to = replace_stacks(&part, to);
+	}
+	return (size_t)(to - records);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The call chain of a program on x86-64, from its registers and its stack: by unwind tables where
+ * code has them, else by frame pointers. Nothing of registers, stack and tables is trusted.
+ */
+#ifndef VP_UNWIND_USER_CHAIN_H
+#define VP_UNWIND_USER_CHAIN_H
+
+#include "schema/chain_end.h"
+#include "unwind/cfi.h"
+
+struct vp_user_registers {
+	uint64_t value[VP_DWARF_REGISTERS];
+	uint32_t known; /* a bit for each */
+};
+
+/* The program's memory and code. */
+struct vp_user_program {
+	bool (*read)(void *context, uint64_t address, void *bytes, size_t size);
+	/* The row for the instruction at an address, and the .eh_frame that its expressions are in.
+	 */
+	enum vp_cfi_result (*find)(void *context, uint64_t address, struct vp_cfi_row *row,
+				   struct vp_slice *expressions);
+	/* Whether the address is in executable memory. */
+	bool (*is_code)(void *context, uint64_t address);
+	void *context;
+};
+
+struct vp_user_chain {
+	/* As a chain_frames has them: the instruction, then return addresses. For a function that a
+	 * signal interrupted: the address of the instruction's second byte. */
+	uint64_t ips[VP_CHAIN_FRAMES];
+	uint32_t count;
+	uint32_t by_table; /* frames whose caller was found by an unwind table */
+	enum vp_chain_end end;
+};
+
+void vp_user_chain_make(const struct vp_user_program *program, const struct vp_user_registers *from,
+			struct vp_user_chain *ret);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Unwind tables and stacks that a guest made. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unwind/user_chain.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+enum { MAX_WORK = 100000 };
+
+struct input {
+	struct vp_eh_frame tables;
+	const uint8_t *stack;
+	size_t stack_size;
+	uint32_t work;
+};
+
+static bool read_stack(void *context, uint64_t address, void *to, size_t size)
+{
+	const struct input *input = context;
+
+	if (address > input->stack_size || size > input->stack_size - address)
+		return false;
+	memcpy(to, input->stack + address, size);
+	return true;
+}
+
+static enum vp_cfi_result find_row(void *context, uint64_t address, struct vp_cfi_row *row,
+				   struct vp_slice *expressions)
+{
+	struct input *input = context;
+
+	*expressions = (struct vp_slice){input->tables.frame.bytes, input->tables.frame.size};
+	return vp_cfi_find(&input->tables, address, &input->work, row);
+}
+
+static bool is_code(void *context, uint64_t address)
+{
+	return context && address;
+}
+
+/* Sizes of the header, in fours, and of .eh_frame, in sixteens; then both, and a stack, which
+ * begins with the registers. */
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	struct vp_user_registers registers = {.known = (1U << VP_DWARF_REGISTERS) - 1};
+	struct vp_user_chain chain;
+
+	if (size < 2)
+		return 0;
+	size_t header = bytes[0] * 4UL, frame = bytes[1] * 16UL;
+	bytes += 2;
+	size -= 2;
+	header = header < size ? header : size;
+	frame = frame < size - header ? frame : size - header;
+	struct input input = {.tables = {.header = {bytes, header, 0},
+					 .frame = {bytes + header, frame, header},
+					 .is_64_bit = true},
+			      .stack = bytes + header + frame,
+			      .stack_size = size - header - frame,
+			      .work = MAX_WORK};
+	const struct vp_user_program program = {
+	    .read = read_stack, .find = find_row, .is_code = is_code, .context = &input};
+	memcpy(registers.value, input.stack,
+	       input.stack_size < sizeof(registers.value) ? input.stack_size
+							  : sizeof(registers.value));
+	vp_user_chain_make(&program, &registers, &chain);
+	if (!chain.count || chain.count > VP_CHAIN_FRAMES || chain.by_table >= VP_CHAIN_FRAMES)
+		abort();
+	return 0;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Copies of stacks among records: none goes any further, and chains take their place. */
+#include "unit.h"
+
+#include <stdio.h>
+
+#include "collect/guests/guest_watch.h"
+#include "schema/chain_frames.h"
+#include "schema/records.h"
+#include "schema/schema.h"
+#include "session/instrument_profile_private.h"
+
+enum { VMM = 77, MAX_STACKS = 200 };
+
+/* The watch of the session: what the test says. */
+static struct {
+	bool exists, listens;
+	unsigned stacks, requests, waiting, most;
+	struct vp_stack_job jobs[VP_STACK_JOBS];
+} watch;
+
+struct vp_guest_watch *__wrap_vp_session_guest_watch(const struct vp_session *session);
+struct vp_stack_job *__wrap_vp_guest_watch_stack(struct vp_guest_watch *self,
+						 const struct vp_user_stack *stack);
+void __wrap_vp_guest_watch_unwind(struct vp_guest_watch *self, unsigned timeout_ms);
+
+struct vp_guest_watch *__wrap_vp_session_guest_watch(const struct vp_session *session)
+{
+	(void)session;
+	return watch.exists ? (struct vp_guest_watch *)(void *)&watch : NULL;
+}
+
+struct vp_stack_job *__wrap_vp_guest_watch_stack(struct vp_guest_watch *self,
+						 const struct vp_user_stack *stack)
+{
+	(void)self;
+	assert_int_equal(stack->vm, VMM);
+	watch.stacks++;
+	if (!watch.listens)
+		return NULL;
+	assert_true(watch.waiting < VP_STACK_JOBS);
+	struct vp_stack_job *job = &watch.jobs[watch.waiting++];
+	memcpy(&job->stack, stack, stack->size);
+	job->count = 0;
+	return job;
+}
+
+/* A chain has as many frames as the stack's registers say. */
+void __wrap_vp_guest_watch_unwind(struct vp_guest_watch *self, unsigned timeout_ms)
+{
+	(void)self;
+	assert_in_range(timeout_ms, 1, 50);
+	watch.requests++;
+	for (unsigned i = 0; i < watch.waiting; i++) {
+		struct vp_stack_job *job = &watch.jobs[i];
+		job->count = (uint32_t)job->stack.registers[0];
+		job->end = VP_CHAIN_NO_TABLE;
+		job->flags = VP_CHAIN_BY_TABLES | 0x100;
+		for (unsigned frame = 0; frame < VP_CHAIN_FRAMES; frame++)
+			job->ips[frame] = job->stack.time * 1000 + frame;
+	}
+	watch.most = watch.waiting > watch.most ? watch.waiting : watch.most;
+	watch.waiting = 0;
+}
+
+static struct vp_buffer records;
+
+static void *put(size_t size)
+{
+	void *record = vp_buffer_extend(&records, size);
+
+	memset(record, 0, size);
+	return record;
+}
+
+static void put_stack(uint64_t time, uint32_t tid, unsigned frames)
+{
+	const uint16_t size =
+	    sizeof(struct vp_user_stack) - VP_USER_STACK_BYTES + VP_USER_STACK_LEAST;
+	struct vp_user_stack *stack = put(size);
+
+	stack->time = time;
+	stack->id = VP_ID_USER_STACK;
+	stack->size = size;
+	stack->vm = VMM;
+	stack->tid = tid;
+	stack->registers[0] = frames;
+}
+
+static void put_frames(uint64_t time, uint32_t tid, uint16_t mode)
+{
+	struct vp_chain_frames *frames = put(sizeof(*frames));
+
+	frames->time = time;
+	frames->id = VP_ID_chain_frames;
+	frames->tid = tid;
+	frames->mode = mode;
+	frames->count = 1;
+	frames->ips[0] = 1;
+}
+
+static void put_sample(uint64_t time, uint32_t tid)
+{
+	struct vp_guest_sample *sample = put(sizeof(*sample));
+
+	sample->time = time;
+	sample->id = VP_ID_guest_sample;
+	sample->tid = tid;
+}
+
+static void replace(void)
+{
+	static struct vp_profile_instrument profile;
+
+	watch.stacks = watch.requests = watch.most = 0;
+	records.size = vp_profile_unwind_stacks(&profile, records.bytes, records.size);
+}
+
+/* Record `number` from the start. */
+static const union vp_any_record *record_at(unsigned number)
+{
+	size_t at = 0;
+
+	for (;; number--) {
+		assert_true(at < records.size);
+		const union vp_any_record *record = (void *)(records.bytes + at);
+		assert_true(vp_record_size(record->header.id) > 0); /* one of the schema */
+		if (!number)
+			return record;
+		at += vp_record_size(record->header.id);
+	}
+}
+
+static void test_replaced(void **state)
+{
+	(void)state;
+	watch = (__typeof__(watch)){.exists = true, .listens = true};
+	records.size = 0;
+	put_frames(5, 1, VP_MODE_KERNEL);
+	put_stack(5, 1, 10);
+	put_frames(5, 1, VP_MODE_GUEST_USER); /* two records of one chain */
+	put_frames(5, 1, VP_MODE_GUEST_USER);
+	put_sample(5, 1);
+	put_frames(6, 1, VP_MODE_GUEST_USER); /* the next sample's */
+	put_sample(6, 1);
+	replace();
+	assert_int_equal(watch.requests, 1);
+	assert_int_equal(record_at(0)->chain_frames.mode, VP_MODE_KERNEL);
+	const struct vp_chain_frames *frames = &record_at(1)->chain_frames;
+	assert_int_equal(frames->count, 8);
+	assert_int_equal(frames->end, VP_CHAIN_GOES_ON);
+	assert_int_equal(frames->flags, VP_CHAIN_BY_TABLES); /* nothing that is unknown */
+	assert_int_equal(frames->tid, 1);
+	assert_int_equal(frames->ips[7], 5007);
+	frames = &record_at(2)->chain_frames;
+	assert_int_equal(frames->count, 2);
+	assert_int_equal(frames->end, VP_CHAIN_NO_TABLE);
+	assert_int_equal(frames->ips[1], 5009);
+	assert_int_equal(frames->ips[2], 0);
+	assert_int_equal(record_at(3)->header.id, VP_ID_guest_sample);
+	assert_int_equal(record_at(4)->chain_frames.time, 6);
+	assert_int_equal(record_at(5)->header.id, VP_ID_guest_sample);
+	assert_int_equal(records.size, 4 * sizeof(*frames) + 2 * sizeof(struct vp_guest_sample));
+}
+
+/* Without a reader, or a chain of it, frame pointers have to do; the stack is gone. */
+static void test_not_unwound(void **state)
+{
+	(void)state;
+	for (unsigned how = 0; how < 3; how++) {
+		watch = (__typeof__(watch)){.exists = how > 0, .listens = how > 1};
+		records.size = 0;
+		put_stack(5, 1, 0);
+		put_frames(5, 1, VP_MODE_GUEST_USER);
+		put_sample(5, 1);
+		replace();
+		assert_int_equal(watch.stacks, how > 0);
+		assert_int_equal(record_at(0)->chain_frames.ips[0], 1);
+		assert_int_equal(record_at(1)->header.id, VP_ID_guest_sample);
+		assert_int_equal(records.size,
+				 sizeof(struct vp_chain_frames) + sizeof(struct vp_guest_sample));
+	}
+}
+
+/* More stacks than a request has, with the longest chains, and one that claims to be longer. */
+static void test_many(void **state)
+{
+	(void)state;
+	watch = (__typeof__(watch)){.exists = true, .listens = true};
+	records.size = 0;
+	for (unsigned i = 0; i < MAX_STACKS; i++) {
+		put_stack(i + 1, 1, i == 7 ? 1U << 30 : VP_CHAIN_FRAMES);
+		put_sample(i + 1, 1);
+	}
+	replace();
+	assert_int_equal(watch.stacks, MAX_STACKS);
+	assert_int_equal(watch.requests, (MAX_STACKS + VP_STACK_JOBS - 1) / VP_STACK_JOBS);
+	assert_int_equal(watch.most, VP_STACK_JOBS);
+	assert_int_equal(records.size, MAX_STACKS * (8 * sizeof(struct vp_chain_frames) +
+						     sizeof(struct vp_guest_sample)));
+	for (unsigned i = 0; i < MAX_STACKS; i++) {
+		const struct vp_chain_frames *last = &record_at(9 * i + 7)->chain_frames;
+		assert_int_equal(last->time, i + 1);
+		assert_int_equal(last->ips[7], (i + 1) * 1000 + 63);
+		assert_int_equal(record_at(9 * i + 8)->header.id, VP_ID_guest_sample);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_replaced),
+	    cmocka_unit_test(test_not_unwound),
+	    cmocka_unit_test(test_many),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	vp_buffer_deinit(&records);
+	return failed;
+}
