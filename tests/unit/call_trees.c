@@ -169,3 +169,27 @@ NOT_INLINE void tree_exception(void (*at_end)(void))
 		tree_with_cleanup(3);
 	sink++;
 }
+
+NOT_INLINE __attribute__((noreturn)) void tree_never_returns(void)
+{
+	leaf();
+	longjmp(stopped, 1);
+}
+
+/* The call is its last instruction: the address to return to is another function's. */
+NOT_INLINE __attribute__((noreturn)) void tree_ends(unsigned x)
+{
+	volatile char bytes[200];
+
+	bytes[x % 200] = 1;
+	sink += (unsigned)bytes[x % 7];
+	tree_never_returns();
+}
+
+NOT_INLINE void tree_without_return(void (*at_end)(void))
+{
+	leaf = at_end;
+	if (!setjmp(stopped))
+		tree_ends(3);
+	sink++;
+}

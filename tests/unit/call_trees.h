@@ -14,6 +14,8 @@ void tree_interrupted(void);
 void tree_cleanup(unsigned *x);
 void tree_with_cleanup(unsigned x);
 void tree_throws(unsigned x);
+void tree_never_returns(void) __attribute__((noreturn));
+void tree_ends(unsigned x) __attribute__((noreturn));
 
 /* tree_level_1 … tree_level_6 */
 void tree_plain(void (*at_end)(void));
@@ -23,5 +25,7 @@ void tree_sorted(void (*at_end)(void));
 void tree_signal(void (*at_end)(void), int own_stack);
 /* tree_exception, tree_with_cleanup, which an exception leaves, tree_cleanup, tree_level_6 */
 void tree_exception(void (*at_end)(void));
+/* tree_without_return, tree_ends, which ends with its call, tree_never_returns */
+void tree_without_return(void (*at_end)(void));
 
 #endif

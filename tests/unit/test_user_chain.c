@@ -253,6 +253,15 @@ static void test_exception(void **state)
 			 (uintptr_t)tree_exception, (uintptr_t)test_exception);
 }
 
+static void test_last_call(void **state)
+{
+	(void)state;
+	tree_without_return(take_both);
+	expect_same(&chain, &truth, 0);
+	EXPECT_FUNCTIONS((uintptr_t)tree_never_returns, (uintptr_t)tree_ends,
+			 (uintptr_t)tree_without_return, (uintptr_t)test_last_call);
+}
+
 static uint32_t steps, whole, wrong, stubs;
 static struct vp_user_chain previous;
 
@@ -505,10 +514,15 @@ static void test_expressions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_plain),       cmocka_unit_test(test_sorted),
-	    cmocka_unit_test(test_signal),      cmocka_unit_test(test_signal_on_own_stack),
-	    cmocka_unit_test(test_exception),   cmocka_unit_test(test_each_instruction),
-	    cmocka_unit_test(test_rows),        cmocka_unit_test(test_forged_rows),
+	    cmocka_unit_test(test_plain),
+	    cmocka_unit_test(test_sorted),
+	    cmocka_unit_test(test_signal),
+	    cmocka_unit_test(test_signal_on_own_stack),
+	    cmocka_unit_test(test_exception),
+	    cmocka_unit_test(test_last_call),
+	    cmocka_unit_test(test_each_instruction),
+	    cmocka_unit_test(test_rows),
+	    cmocka_unit_test(test_forged_rows),
 	    cmocka_unit_test(test_expressions),
 	};
 
