@@ -46,6 +46,9 @@ struct chain_maker {
 	/* The guest's page-table root, and the last translated page. */
 	__u64 root, page, page_hva;
 	__u64 ip, sp, bp; /* start of the user-space walk */
+	/* 64-bit Arm: x30 (0: not needed), and the bits of an address that count. */
+	__u64 link, va_mask;
+	__u64 vcpu; /* KVM's */
 	__u32 count, end;
 	__u64 frames[VP_CHAIN_FRAMES];
 	__u64 top[TOP_WORDS];
@@ -154,13 +157,35 @@ __noinline int put_frames(__u32 mode)
 		record->count =
 		    left < VP_CHAIN_FRAMES_PER_RECORD ? left : VP_CHAIN_FRAMES_PER_RECORD;
 		record->end = left <= VP_CHAIN_FRAMES_PER_RECORD ? maker->end : VP_CHAIN_GOES_ON;
-		record->flags = 0;
+		record->flags = !i && maker->link ? VP_CHAIN_LINK : 0;
 		for (__u32 j = 0; j < VP_CHAIN_FRAMES_PER_RECORD; j++)
 			record->ips[j] = j < left ? maker->frames[first + j] : 0;
 		if (left <= VP_CHAIN_FRAMES_PER_RECORD)
 			break;
 	}
 	return 0;
+}
+
+/* The chain's first addresses; returns how many. */
+static __always_inline __u32 chain_first(struct chain_maker *maker)
+{
+	maker->frames[0] = maker->ip;
+	maker->frames[1] = maker->link;
+	return maker->link ? 2 : 1;
+}
+
+/* Adds the address of frame number `i`, counted from 0; returns how many addresses there are. A
+ * function that has a frame has put the link register there. */
+static __always_inline __u32 chain_add(struct chain_maker *maker, __u32 i, __u32 at, __u64 ip)
+{
+	if (!i && maker->link && maker->link == ip) {
+		maker->link = 0;
+		return at;
+	}
+	barrier_var(at);
+	if (at < VP_CHAIN_FRAMES)
+		maker->frames[at] = ip;
+	return at + 1;
 }
 
 /* Walks user space from the maker's ip, sp and bp: at bp are the caller's bp and the return
@@ -172,9 +197,8 @@ __noinline int walk_user_frames(void)
 	if (!maker)
 		return 0;
 	__u64 bp = maker->bp, above = maker->sp;
-	__u32 i = 1, end = VP_CHAIN_TOO_DEEP;
-	maker->frames[0] = maker->ip;
-	for (; i < VP_CHAIN_FRAMES; i++) {
+	__u32 at = chain_first(maker), end = VP_CHAIN_TOO_DEEP;
+	for (__u32 i = 0; i < VP_CHAIN_FRAMES && at < VP_CHAIN_FRAMES; i++) {
 		struct user_frame frame = {};
 		if (!bp) {
 			end = VP_CHAIN_WHOLE;
@@ -188,15 +212,16 @@ __noinline int walk_user_frames(void)
 			end = VP_CHAIN_UNREADABLE;
 			break;
 		}
+		frame.ip &= maker->va_mask;
 		if (!frame.ip || frame.ip >= USER_END) {
 			end = frame.next ? VP_CHAIN_NO_FRAME : VP_CHAIN_WHOLE;
 			break;
 		}
-		maker->frames[i] = frame.ip;
+		at = chain_add(maker, i, at, frame.ip);
 		above = bp + sizeof(frame);
-		bp = frame.next;
+		bp = frame.next & maker->va_mask;
 	}
-	maker->count = i;
+	maker->count = at;
 	maker->end = end;
 	return 0;
 }
@@ -439,6 +464,8 @@ static __always_inline void put_guest_regs(struct chain_maker *maker,
 	maker->raw.used = sizeof(*record);
 }
 
+#include "bpf/chain_arm.bpf.h"
+
 /* Starts the stacks of a sample; NULL: impossible, but required by the verifier. */
 static __always_inline struct chain_maker *chain_begin(__u32 tid, __u64 time)
 {
@@ -449,6 +476,7 @@ static __always_inline struct chain_maker *chain_begin(__u32 tid, __u64 time)
 	maker->raw.used = 0;
 	maker->time = time;
 	maker->tid = tid;
+	maker->link = 0;
 	return maker;
 }
 
@@ -466,8 +494,19 @@ static __always_inline void chain_of_guest(struct chain_maker *maker,
 	maker->pid = subject->pid;
 	maker->guest_pid = current->known ? current->tgid : 0;
 	maker->task = current->task;
-	bool with_stack = with_root && read_stack_registers(subject->vcpu, &maker->sp, &maker->bp);
+	maker->va_mask = ~0ULL;
+	bool with_stack = vendor != VP_VENDOR_ARM && with_root &&
+			  read_stack_registers(subject->vcpu, &maker->sp, &maker->bp);
 	put_guest_regs(maker, subject, current, with_stack);
+	if (vendor == VP_VENDOR_ARM) {
+		if (with_root && identity) {
+			maker->vcpu = (__u64)subject->vcpu;
+			maker->vm = identity->vm;
+			maker->root = subject->as_root;
+			chain_of_arm_guest(subject->cpl == 3);
+		}
+		return;
+	}
 	if (!with_root || !identity ||
 	    (!with_stack &&
 	     (vendor != VP_VENDOR_INTEL || !read_frame_pointer(subject->vcpu, &maker->bp))))
@@ -488,6 +527,8 @@ static __always_inline void chain_of_guest(struct chain_maker *maker,
 static __always_inline void chain_of_host(struct chain_maker *maker, void *context)
 {
 	long bytes = bpf_get_stack(context, maker->frames, sizeof(maker->frames), 0);
+
+	maker->link = 0;
 
 	maker->count = bytes > 0 ? bytes / sizeof(__u64) : 0;
 	maker->end = maker->count < VP_CHAIN_FRAMES ? VP_CHAIN_WHOLE : VP_CHAIN_TOO_DEEP;

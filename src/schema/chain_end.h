@@ -19,6 +19,6 @@ enum vp_chain_end {
 	VP_CHAIN_GOES_ON = 255,
 };
 /* Bits of chain_frames.flags. */
-enum vp_chain_flag { VP_CHAIN_BY_TABLES = 1, VP_CHAIN_READ_LATER = 2 };
+enum vp_chain_flag { VP_CHAIN_BY_TABLES = 1, VP_CHAIN_READ_LATER = 2, VP_CHAIN_LINK = 4 };
 
 #endif

@@ -8,15 +8,20 @@ static void chain_begin(struct vp_chain *chain, uint32_t tid)
 	chain->tid = tid;
 	chain->used = chain->has_regs = false;
 	chain->guest_user.count = chain->host_kernel.count = chain->host_user.count = 0;
+	chain->guest_kernel.count = 0;
 	chain->n_stack = 0;
 }
 
 static void take_frames(struct vp_chain *chain, const struct vp_chain_frames *record)
 {
-	struct vp_chain_walk *walk = record->mode == VP_MODE_KERNEL       ? &chain->host_kernel
-				     : record->mode == VP_MODE_USER       ? &chain->host_user
-				     : record->mode == VP_MODE_GUEST_USER ? &chain->guest_user
-									  : NULL;
+	struct vp_chain_walk *walk = record->mode == VP_MODE_KERNEL         ? &chain->host_kernel
+				     : record->mode == VP_MODE_USER         ? &chain->host_user
+				     : record->mode == VP_MODE_GUEST_USER   ? &chain->guest_user
+				     : record->mode == VP_MODE_GUEST_KERNEL ? &chain->guest_kernel
+									    : NULL;
+
+	if (walk && !walk->count)
+		walk->link = record->count > 1 && record->flags & VP_CHAIN_LINK;
 
 	for (uint32_t i = 0; walk && i < record->count && i < VP_CHAIN_FRAMES_PER_RECORD; i++)
 		if (walk->count < VP_CHAIN_FRAMES)

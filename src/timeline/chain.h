@@ -17,6 +17,7 @@ struct vp_chain_walk {
 	uint64_t ips[VP_CHAIN_FRAMES];
 	uint32_t count; /* 0: no stack */
 	uint32_t end;   /* enum vp_chain_end */
+	bool link;      /* the second is the link register's: see VP_CHAIN_LINK */
 };
 
 struct vp_chain {
@@ -25,6 +26,7 @@ struct vp_chain {
 	bool has_regs; /* the sample is in a guest */
 	struct vp_guest_regs regs;
 	struct vp_chain_walk guest_user, host_kernel, host_user;
+	struct vp_chain_walk guest_kernel; /* of 64-bit Arm; others' have a stack */
 	struct vp_chain_stack stack[VP_CHAIN_STACKS];
 	uint32_t n_stack;
 };

@@ -214,6 +214,7 @@ static void digest_pcpu(XXH3_state_t *state, const struct vp_pcpu *pcpu, bool fi
 	if (chain->has_regs)
 		XXH3_64bits_update(state, &chain->regs, sizeof(chain->regs));
 	digest_walk(state, &chain->guest_user);
+	digest_walk(state, &chain->guest_kernel);
 	digest_walk(state, &chain->host_kernel);
 	digest_walk(state, &chain->host_user);
 	XXH3_64bits_update(state, chain->stack, chain->n_stack * sizeof(*chain->stack));

@@ -3,6 +3,7 @@
 import json
 import re
 
+import test_chains
 import test_selftest
 from lab import vperf
 from test_trace import events, guests_own_events, outside_of_guest_mode
@@ -339,6 +340,26 @@ def mode(run, claims):
                  f"the guest executed {GUEST_NS / 1e6} ms, samples have {sampled / 1e6} ms, the account {states['guest'] / 1e6} ms")
 
 
+CHAINS = HOST.rstrip() + """ kernel={host}
+guest g1 vcpus=1 memory=256 truth=no {guest}
+workload g1 calls --both
+command nice -n -15 vperf record -g -e cpu-clock --no-agent -o /out/rec -- lab-guest busy g1 2
+"""
+READ = ["el0t_64_sync", "el0t_64_sync_handler", "el0_svc", "do_el0_svc", "__arm64_sys_read", "ksys_read", "vfs_read"]
+
+
+def chains_of_guest(run, claims):
+    report, stacks = test_chains.stacks_of(run)
+    test_chains.check_user(stacks, claims)
+    test_chains.check_kernel(stacks, claims, READ)
+    test_chains.check_children(report, claims)
+    test_chains.check_folded(run, claims)
+    for kind, least in (("guest_user", 95), ("guest_kernel", 95)):
+        ends = report["walks"][kind]
+        total = sum(ends.values())
+        claims.check(total > 50 and 100 * ends.get("whole", 0) >= least * total, f"of {total} walks of {kind}, at least {least} % are whole: {ends}")
+
+
 # While the VM stands still, its guest's counter does: KVM's offset is another one then.
 SUSPENDED = HOST + """
 guest g1 vcpus=1 memory=256 truth=no agent=yes
@@ -382,4 +403,6 @@ FULL = [("64-bit Arm, sets", ROTATION, rotation), ("64-bit Arm, guest", GUEST, l
         ("64-bit Arm, a guest that was suspended", SUSPENDED, suspended),
         ("64-bit Arm, names", NAMES.format(host="bookworm", guest=""), names_of_guests),
         ("64-bit Arm, names, host and guest trixie", NAMES.format(host="trixie", guest="kernel=trixie"), names_of_guests),
+        ("64-bit Arm, chains", CHAINS.format(host="bookworm", guest=""), chains_of_guest),
+        ("64-bit Arm, chains, host and guest trixie", CHAINS.format(host="trixie", guest="kernel=trixie"), chains_of_guest),
         ("64-bit Arm, whole", WHOLE, whole), ("64-bit Arm, selftest", test_selftest.ARM, test_selftest.arm)]

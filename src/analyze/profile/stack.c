@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/profile/stack.h"
 
+#include <string.h>
+
 #include "analyze/common/naming.h"
 #include "base/macros.h"
 #include "maps/orc.h"
@@ -72,6 +74,30 @@ static void push_frames(struct vp_stacks *stacks, const struct vp_tick *tick, ui
 	}
 }
 
+/*
+ * Pushes a chain that was walked. Where the second address is the link register's and in the
+ * function that was hit, that has called somebody since it was entered: it is no caller.
+ */
+static void push_walk(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
+		      const struct vp_chain_walk *walk, struct vp_stack *stack)
+{
+	struct vp_chain_walk without;
+
+	if (walk->count > 1 && walk->link) {
+		uint32_t context = vp_resolver_context(stacks->resolver, tick, part);
+		uint64_t hit, link;
+		vp_resolver_frame(stacks->resolver, context, walk->ips[0], tick->time, &hit);
+		vp_resolver_frame(stacks->resolver, context, walk->ips[1] - 1, tick->time, &link);
+		if (hit == link) {
+			without = *walk;
+			memmove(&without.ips[1], &without.ips[2],
+				(--without.count - 1) * sizeof(*without.ips));
+			walk = &without;
+		}
+	}
+	push_frames(stacks, tick, part, walk->ips, walk->count, true, stack);
+}
+
 static enum vp_walk_end end_of_walk(const struct vp_chain_walk *walk)
 {
 	static const uint8_t ends[] = {[VP_CHAIN_WHOLE] = VP_WALK_WHOLE,
@@ -106,7 +132,19 @@ static void push_guest_user(struct vp_stacks *stacks, const struct vp_tick *tick
 	struct vp_tick user = with_mode(tick, VP_MODE_GUEST_USER);
 
 	note_walk(stacks, VP_WALK_GUEST_USER, end_of_walk(walk));
-	push_frames(stacks, &user, part, walk->ips, walk->count, true, stack);
+	push_walk(stacks, &user, part, walk, stack);
+}
+
+/* A guest's kernel whose chain was walked as it was sampled (64-bit Arm). */
+static void push_walked_kernel(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
+			       struct vp_stack *stack)
+{
+	const struct vp_chain *chain = tick->chain;
+
+	note_walk(stacks, VP_WALK_GUEST_KERNEL, end_of_walk(&chain->guest_kernel));
+	if (chain->guest_user.count)
+		push_guest_user(stacks, tick, part, stack);
+	push_walk(stacks, tick, part, &chain->guest_kernel, stack);
 }
 
 /* For the guest kernel: the sampled function, preceded by the user space from which the kernel was
@@ -135,6 +173,10 @@ static void push_guest_kernel(struct vp_stacks *stacks, const struct vp_tick *ti
 	const struct vp_unwind_registers from = {chain->regs.ip, chain->regs.sp, chain->regs.bp};
 	struct vp_unwind *unwind = &stacks->unwind;
 
+	if (chain->guest_kernel.count) {
+		push_walked_kernel(stacks, tick, part, stack);
+		return;
+	}
 	if (!(chain->regs.flags & VP_HAS_STACK)) {
 		push_behind_kernel(stacks, tick, part, stack);
 		return;

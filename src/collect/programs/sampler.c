@@ -57,7 +57,7 @@ static void sampler_put_chains(struct made *made, bool hit_guest, uint64_t time)
 		if (!size || size > made->chains.size - at)
 			break;
 		if (record->time == time && (!hit_guest || record->id != VP_ID_chain_frames ||
-					     record->mode == VP_MODE_GUEST_USER))
+					     vp_mode_is_guest(record->mode)))
 			vp_buffer_append(&made->records, record, size);
 		at += size;
 	}

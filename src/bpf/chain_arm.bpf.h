@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Part of chain.bpf.h: 64-bit Arm. User space and kernel keep frame records: x29 leads to the
+ * caller's x29 and the address to return to. A function that calls nobody has no record of its own;
+ * its caller is in x30 only.
+ */
+#ifndef VP_BPF_CHAIN_ARM_BPF_H
+#define VP_BPF_CHAIN_ARM_BPF_H
+
+#include "bpf/kvm_arm.bpf.h"
+
+/* Linux: x29, x30, SP, PC and PSTATE in struct pt_regs, which has x0 first. */
+enum { ARM_REGS_FRAME = 29 * 8 };
+/* The frame record in it: since v6.13 (c2c6b27b5aa1 "arm64: stacktrace: unwind exception
+ * boundaries"), and before. */
+enum { ARM_REGS_RECORD = 296, ARM_REGS_RECORD_OLD = 304 };
+/* Since v6.13 a word after an empty record says which registers it is in: those of an interrupted
+ * kernel. */
+enum { ARM_RECORD_OF_KERNEL = 2 };
+/* Bits of PSTATE that 64-bit user space may have when it is interrupted: NZCV, TCO, DIT, SS, SSBS,
+ * BTYPE. */
+#define ARM_USER_PSTATE 0xf3201c00ULL
+
+/* An address without the signature (PAC) or the tag above its bits. */
+static __always_inline __u64 without_signature(const struct chain_maker *maker, __u64 va)
+{
+	return va >> 55 & 1 ? va | ~maker->va_mask : va & maker->va_mask;
+}
+
+/* Whether the kernel's registers are those of user space, which are then where to go on. */
+__noinline int take_arm_user_regs(__u64 regs)
+{
+	struct chain_maker *maker = chain_maker();
+
+	if (!maker)
+		return 0;
+	struct arm_regs *saved = (void *)maker->top; /* not the stack: it is short of room */
+	__u64 hva = hva_of_piece(maker, regs + ARM_REGS_FRAME, sizeof(*saved));
+	if (!hva || bpf_probe_read_user(saved, sizeof(*saved), (void *)hva) ||
+	    saved->pstate & ~ARM_USER_PSTATE || !saved->pc || saved->pc > maker->va_mask ||
+	    saved->sp > maker->va_mask)
+		return 0;
+	maker->ip = saved->pc;
+	maker->sp = saved->sp;
+	maker->bp = saved->frame & maker->va_mask;
+	maker->link = saved->link & maker->va_mask;
+	return 1;
+}
+
+/*
+ * Walks the records of the guest's kernel from maker's bp on. Its stacks lie anywhere among each
+ * other. The last record is empty, and lies in the registers of what was interrupted, or entered the
+ * kernel: returns its address; 0: there is none. All that can be is in the maker, as the stack is
+ * short of room.
+ */
+__noinline __u64 walk_arm_kernel(void)
+{
+	struct chain_maker *maker = chain_maker();
+
+	if (!maker)
+		return 0;
+	struct user_frame *frame = (void *)maker->top;
+	__u64 bp = maker->bp;
+	maker->end = VP_CHAIN_TOO_DEEP;
+	for (__u32 i = 0; i < VP_CHAIN_FRAMES && maker->count < VP_CHAIN_FRAMES; i++) {
+		if (!bp || bp & 7 || (__s64)bp >= 0) {
+			maker->end = bp ? VP_CHAIN_NO_FRAME : VP_CHAIN_WHOLE;
+			return 0;
+		}
+		if (!read_user_frame(maker, bp, frame)) {
+			maker->end = VP_CHAIN_UNREADABLE;
+			return 0;
+		}
+		if (!frame->next && !frame->ip) {
+			maker->end = VP_CHAIN_WHOLE;
+			return bp;
+		}
+		maker->count =
+		    chain_add(maker, i, maker->count, without_signature(maker, frame->ip));
+		bp = frame->next;
+	}
+	return 0;
+}
+
+/* Goes on where an interrupt hit the kernel, if the empty record is in the registers of that. */
+__noinline int take_arm_kernel_regs(__u64 record)
+{
+	struct chain_maker *maker = chain_maker();
+
+	if (!maker)
+		return 0;
+	struct user_frame *frame = (void *)maker->top;
+	__u64 regs = record - ARM_REGS_RECORD + ARM_REGS_FRAME;
+	if (!read_guest_word(maker, record + sizeof(*frame), &frame->next) ||
+	    frame->next != ARM_RECORD_OF_KERNEL || !read_guest_word(maker, regs, &frame->next) ||
+	    !read_guest_word(maker, regs + 3 * sizeof(regs), &frame->ip))
+		return 0;
+	maker->count = chain_add(maker, 1, maker->count, frame->ip);
+	maker->bp = frame->next;
+	return 1;
+}
+
+/* x30, if it may be where to return to: in the same half of the addresses. */
+static __always_inline __u64 link_of(const struct chain_maker *maker, __u64 link)
+{
+	link = without_signature(maker, link);
+	return link && (__s64)(link ^ maker->ip) >= 0 ? link : 0;
+}
+
+/* Where the chain begins: maker's sp, bp and link, of maker's vCPU. 0: that is not known. */
+__noinline int read_arm_chain_regs(__u32 user)
+{
+	struct chain_maker *maker = chain_maker();
+
+	if (!maker)
+		return 0;
+	struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &maker->vm);
+	struct arm_regs *saved = (void *)maker->top;
+	if (!vm || !vm->paging.va_bits || vm->paging.va_bits > 55 || !read_arm_regs((void *)maker->vcpu, saved))
+		return 0;
+	maker->va_mask = (1ULL << vm->paging.va_bits) - 1;
+	maker->bp = user ? saved->frame & maker->va_mask : saved->frame;
+	/* SP_EL0 is user space's. The kernel's own is not needed. */
+	maker->sp = user ? saved->sp & maker->va_mask : 0;
+	maker->link = link_of(maker, saved->link);
+	return 1;
+}
+
+/* Of maker's vCPU, VM and address space. A function of its own: the caller's stack is short of
+ * room. */
+__noinline int chain_of_arm_guest(__u32 is_user)
+{
+	struct chain_maker *maker = chain_maker();
+
+	if (!maker)
+		return 0;
+	maker->page = 1; /* none */
+	maker->has_general = 0;
+	if (!read_arm_chain_regs(is_user))
+		return 0;
+	struct vp_guest_regs *record = (void *)maker->bytes;
+	record->flags |= VP_HAS_STACK;
+	record->sp = maker->sp;
+	record->bp = maker->bp;
+	if (!is_user) {
+		maker->count = chain_first(maker);
+		__u64 regs = walk_arm_kernel();
+		/* An interrupt in an interrupt handler, or in a fault. */
+		for (int i = 0; i < 2 && regs && take_arm_kernel_regs(regs); i++)
+			regs = walk_arm_kernel();
+		put_frames(VP_MODE_GUEST_KERNEL);
+		if (!regs || (!take_arm_user_regs(regs - ARM_REGS_RECORD_OLD) &&
+			      !take_arm_user_regs(regs - ARM_REGS_RECORD)))
+			return 0;
+	}
+	walk_user_frames();
+	put_frames(VP_MODE_GUEST_USER);
+	return 0;
+}
+
+#endif
