@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Part of chain.bpf.h: 64-bit Arm. User space and kernel keep frame records: x29 leads to the
- * caller's x29 and the address to return to. A function that calls nobody has no record of its own;
- * its caller is in x30 only.
+ * caller's x29 and the address to return to. A leaf function has no record of its own: its
+ * caller is in x30 only.
  */
 #ifndef VP_BPF_CHAIN_ARM_BPF_H
 #define VP_BPF_CHAIN_ARM_BPF_H
@@ -14,8 +14,7 @@ enum { ARM_REGS_FRAME = 29 * 8 };
 /* The frame record in it: since v6.13 (c2c6b27b5aa1 "arm64: stacktrace: unwind exception
  * boundaries"), and before. */
 enum { ARM_REGS_RECORD = 296, ARM_REGS_RECORD_OLD = 304 };
-/* Since v6.13 a word after an empty record says which registers it is in: those of an interrupted
- * kernel. */
+/* Since v6.13: the word after an empty record that is in the registers of an interrupted kernel. */
 enum { ARM_RECORD_OF_KERNEL = 2 };
 /* Bits of PSTATE that 64-bit user space may have when it is interrupted: NZCV, TCO, DIT, SS, SSBS,
  * BTYPE. */
@@ -48,9 +47,9 @@ __noinline int take_arm_user_regs(__u64 regs)
 }
 
 /*
- * Walks the records of the guest's kernel from maker's bp on. Its stacks lie anywhere among each
- * other. The last record is empty, and lies in the registers of what was interrupted, or entered the
- * kernel: returns its address; 0: there is none. All that can be is in the maker, as the stack is
+ * Walks the records of the guest's kernel from maker's bp on; its stacks lie anywhere among each
+ * other. The last record is empty, and lies in the registers of what was interrupted, or entered
+ * the kernel: its address is returned, or 0. The walk's state is in the maker, as the stack is
  * short of room.
  */
 __noinline __u64 walk_arm_kernel(void)
@@ -116,7 +115,8 @@ __noinline int read_arm_chain_regs(__u32 user)
 		return 0;
 	struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &maker->vm);
 	struct arm_regs *saved = (void *)maker->top;
-	if (!vm || !vm->paging.va_bits || vm->paging.va_bits > 55 || !read_arm_regs((void *)maker->vcpu, saved))
+	if (!vm || !vm->paging.va_bits || vm->paging.va_bits > 55 ||
+	    !read_arm_regs((void *)maker->vcpu, saved))
 		return 0;
 	maker->va_mask = (1ULL << vm->paging.va_bits) - 1;
 	maker->bp = user ? saved->frame & maker->va_mask : saved->frame;
@@ -126,7 +126,7 @@ __noinline int read_arm_chain_regs(__u32 user)
 	return 1;
 }
 
-/* Of maker's vCPU, VM and address space. A function of its own: the caller's stack is short of
+/* Takes maker's vCPU, VM and address space. A function of its own: the caller's stack is short of
  * room. */
 __noinline int chain_of_arm_guest(__u32 is_user)
 {

@@ -86,7 +86,8 @@
 
 #define VP_FIELDS_chain_frames(FIELD)                                                              \
 	FIELD(u16, dec, mode,                                                                      \
-	      "of which code: 1 host kernel, 2 host user space, 4 guest kernel (64-bit Arm), 5 guest user space")               \
+	      "of which code: 1 host kernel, 2 host user space, 4 guest kernel (64-bit Arm), 5 "   \
+	      "guest user space")                                                                  \
 	FIELD(u32, dec, tid, "thread of the sample")                                               \
 	FIELD(u16, dec, count, "number of valid `ips`")                                            \
 	FIELD(u16, dec, end,                                                                       \
@@ -96,7 +97,7 @@
 	      "7 a register that is not known there, 255 the next record has more")                \
 	FIELD(u32, hex, flags,                                                                     \
 	      "1 by unwind tables, 2 some of the stack was read after the sample, 4 the second "   \
-	      "address is the link register, which may be an older return address")                 \
+	      "address is the link register, which may be an older return address")                \
 	FIELD(words8, hex, ips, "program counter, then return addresses, innermost first")
 
 #define VP_FIELDS_chain_stack(FIELD)                                                               \

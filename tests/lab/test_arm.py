@@ -345,7 +345,7 @@ guest g1 vcpus=1 memory=256 truth=no {guest}
 workload g1 calls --both
 command nice -n -15 vperf record -g -e cpu-clock --no-agent -o /out/rec -- lab-guest busy g1 2
 """
-READ = ["el0t_64_sync", "el0t_64_sync_handler", "el0_svc", "do_el0_svc", "__arm64_sys_read", "ksys_read", "vfs_read"]
+READ = ["read", "el0t_64_sync", "el0t_64_sync_handler", "el0_svc", "do_el0_svc", "__arm64_sys_read", "ksys_read", "vfs_read"]
 
 
 def chains_of_guest(run, claims):

@@ -221,8 +221,15 @@ void made_regs(struct made *made, uint32_t pcpu, uint64_t tick, const struct vp_
 void made_frames(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t tid, uint32_t mode,
 		 const uint64_t *ips, uint32_t count, uint32_t end)
 {
+	made_flagged_frames(made, pcpu, tick, tid, mode, ips, count, end, 0);
+}
+
+void made_flagged_frames(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t tid,
+			 uint32_t mode, const uint64_t *ips, uint32_t count, uint32_t end,
+			 uint32_t flags)
+{
 	union vp_any_record record = {
-	    .chain_frames = {.tid = tid, .mode = mode, .count = count, .end = end}};
+	    .chain_frames = {.tid = tid, .mode = mode, .count = count, .end = end, .flags = flags}};
 
 	made->about.chains = true;
 	memcpy(record.chain_frames.ips, ips, count * sizeof(*ips));

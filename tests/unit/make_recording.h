@@ -53,6 +53,10 @@ void made_period(struct made *made, uint32_t pcpu, uint64_t tick, uint64_t event
 void made_regs(struct made *made, uint32_t pcpu, uint64_t tick, const struct vp_guest_regs *regs);
 void made_frames(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t tid, uint32_t mode,
 		 const uint64_t *ips, uint32_t count, uint32_t end);
+/* `flags`: enum vp_chain_flag. */
+void made_flagged_frames(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t tid,
+			 uint32_t mode, const uint64_t *ips, uint32_t count, uint32_t end,
+			 uint32_t flags);
 void made_stack(struct made *made, uint32_t pcpu, uint64_t tick,
 		const struct vp_chain_stack *piece);
 /* The vCPU's thread gets the pCPU; leaves it; leaves it to sleep. */

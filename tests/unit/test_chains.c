@@ -499,6 +499,55 @@ static void test_folded(void **state)
 	vp_report_deinit(&report);
 }
 
+/* A guest sample with the link register's address as the second of its chain. */
+static void made_linked(struct made *made, uint64_t tick, uint32_t mode, const uint64_t *ips,
+			uint32_t count)
+{
+	struct vp_guest_regs regs = {.vm = 1000,
+				     .tid = 1001,
+				     .mode = (uint16_t)mode,
+				     .flags = VP_HAS_AS_ROOT | VP_HAS_STACK,
+				     .ip = ips[0],
+				     .as_root = 0x1000};
+
+	made_regs(made, 0, tick, &regs);
+	made_flagged_frames(made, 0, tick, 1001, mode, ips, count, VP_CHAIN_WHOLE, VP_CHAIN_LINK);
+	if (mode == VP_MODE_GUEST_KERNEL)
+		made_frames(made, 0, tick, 1001, VP_MODE_GUEST_USER, user, 2, VP_CHAIN_WHOLE);
+	made_guest_at(made, 0, tick, mode, ips[0]);
+}
+
+/* 64-bit Arm: the kernel's chain comes walked, and the link register may have the caller of a
+ * function that has no frame, or be from a call that has returned. */
+static void test_link_register(void **state)
+{
+	static const uint64_t returned[] = {0x7f0012345678, 0x7f0012345100, 0x7f0012348001};
+	static const uint64_t leaf[] = {0x7f0012345678, 0x7f0012348101, 0x7f0012348001};
+	static const uint64_t kernel[] = {0x1004, 0x2011, 0x3021, 0x4001};
+	static const uint64_t kernel_returned[] = {0x2010, 0x2005, 0x4001};
+	struct vp_buffer out = {0};
+	struct made made;
+
+	made_begin(&made, NAME, 1);
+	made_linked(&made, 1, VP_MODE_GUEST_USER, returned, 3);
+	made_linked(&made, 2, VP_MODE_GUEST_USER, leaf, 3);
+	made_linked(&made, 3, VP_MODE_GUEST_KERNEL, kernel, 4);
+	made_linked(&made, 4, VP_MODE_GUEST_KERNEL, kernel_returned, 3);
+	made_end(&made, 5);
+	temporary_file(NAME "/guest-vm0.maps", maps, sizeof(maps) - 1);
+	struct vp_report report = report_on(false);
+	vp_export_totals(&report, vp_exporter_folded(), &out);
+	assert_string_equal(vp_buffer_text(&out),
+			    "[vm0];worker;main;compute 1\n"
+			    "[vm0];worker;main;compute;entry_[k];outer_[k] 1\n"
+			    "[vm0];worker;main;compute;entry_[k];irq_[k];outer_[k];inner_[k] 1\n"
+			    "[vm0];worker;main;main;compute 1\n");
+	assert_int_equal(report.profile.walks[VP_WALK_GUEST_USER][VP_WALK_WHOLE], 4);
+	assert_int_equal(report.profile.walks[VP_WALK_GUEST_KERNEL][VP_WALK_WHOLE], 2);
+	vp_buffer_deinit(&out);
+	vp_report_deinit(&report);
+}
+
 /* What lies at the top of the task's stack is of another time: the kernel's own chain leads
  * elsewhere. */
 static void test_other_user_space(void **state)
@@ -740,6 +789,7 @@ int main(void)
 	    cmocka_unit_test(test_no_tables),
 	    cmocka_unit_test(test_other_user_space),
 	    cmocka_unit_test(test_host_stacks),
+	    cmocka_unit_test(test_link_register),
 	    cmocka_unit_test(test_walk_names),
 	};
 
