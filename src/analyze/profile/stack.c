@@ -75,8 +75,8 @@ static void push_frames(struct vp_stacks *stacks, const struct vp_tick *tick, ui
 }
 
 /*
- * Pushes a chain that was walked. Where the second address is the link register's and in the
- * function that was hit, that has called somebody since it was entered: it is no caller.
+ * Pushes a walked chain. If its second address is the link register's and in the function that was
+ * hit, it is the return address of an earlier call, and left out.
  */
 static void push_walk(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
 		      const struct vp_chain_walk *walk, struct vp_stack *stack)
