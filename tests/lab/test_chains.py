@@ -3,8 +3,12 @@
 import collections
 import csv
 import json
+import sys
 
-from lab import vperf
+from lab import REPOSITORY, vperf
+
+sys.path.insert(0, str(REPOSITORY / "lab"))
+from vlablib.arch import AMD64  # noqa: E402
 
 SCENARIO = """
 host pcpus=1 icount=yes kernel={host}
@@ -158,7 +162,7 @@ USUAL = (("bookworm", "trixie"),)
 
 
 # Page table isolation; 4 levels of page tables in place of the processor's 5.
-PAGING = (("isolated", 'append="pti=on nokaslr"'), ("4 levels", "cpu=host,-la57"))
+PAGING = (("isolated", 'append="pti=on nokaslr"'), ("4 levels", f"cpu={AMD64.guest_cpu},-la57"))
 
 
 def test(host, guest, name="", how=""):
