@@ -38,10 +38,10 @@ ENTRIES = [
     Published("A 10, 11", "two vCPUs on two pCPUs", DIFFERS, ("profile-two-pcpus",), OLD_HOST),
     Published("A 12, 13", "three VMs on one pCPU, guest's and host's view", DIFFERS, ("profile-three-vms", "profile-guests"), OLD_HOST),
     Published("A 14, 15", "a guest busy for 10 of 30 s", DIFFERS, ("profile-idle",), OLD_HOST),
-    Published("A 16, 17", "SPECjbb2013 with two sizes of the heap", OPEN, (), "SPECjbb2013 is not available; a JVM workload of its kind is " + NOT_RUN),
+    Published("A 16, 17", "SPECjbb2013 with two sizes of the heap", OPEN, ("profile-heap",), NOT_RUN),
     Published("A figure 16", "overhead by rate", DIFFERS, ("profile-overhead", "profile-injection"), "cpu-clock, and a machine that counts instructions"),
     Published("A figures 17 to 19", "overhead on MySQL", OPEN, (), "'bench: perf kvm, sysbench, a database' of the lab tests is near it"),
-    Published("A figure 20", "throughput before and after the heap was enlarged", OPEN, (), NOT_RUN),
+    Published("A figure 20", "throughput before and after the heap was enlarged", OPEN, ("profile-heap",), NOT_RUN),
     Published("A figures 10 to 15", "-", NOT_POSSIBLE, (), "their numbers are not at hand"),
     Published("B table 1", "which tools count threads, and by direct access", OPEN, (), "libvperf, PAPI and perf do both; not shown side by side"),
     Published("B figures 7, 8", "PAPI's overflow test", REPRODUCED, ("tests/lab/run --full --only 'own tests'", "tests/lab/run --full --only 'PMU: PAPI'")),
@@ -59,7 +59,7 @@ ENTRIES = [
     Published("D table 12", "-", NOT_POSSIBLE, (), "its numbers are not at hand"),
     Published("D table 13", "the hypervisor traced, and bytes", DIFFERS, ("trace-sizes", "trace-sizes-kvm"),
               "vperf's states are three times xentrace's records; elapsed times on Xen are " + NOT_RUN),
-    Published("D tables 14, 15", "four tasks in one VM against one in each of four", OPEN, (), NOT_RUN),
+    Published("D tables 14, 15", "four tasks in one VM against one in each of four", OPEN, ("trace-tasks",), NOT_RUN),
     Published("D figures 5 to 11", "-", NOT_POSSIBLE, (), "their numbers are not at hand")]
 
 

@@ -164,6 +164,45 @@ def _read_guests(out: Path) -> list[Row]:
     return guest_rows(seconds, sent)
 
 
+# Tables 14 and 15, in seconds: four tasks, one in each of four VMs, and all in one VM of one vCPU.
+TASKS = {"compile": ((1594, 1600, 1588, 1598), (1679, 1684, 1639, 1683)), "tar create": ((618, 655, 665, 664), (734, 768, 764, 771))}
+TASK = "shares a=80 b=20 --iterations 600"
+TURNS = 4  # the first warms up
+
+
+def _at_once(where: tuple[str, ...]) -> str:
+    return f"command sh -c 'for g in {' '.join(where)}; do lab-guest run $g {TASK} & done; wait' >/dev/null\n"
+
+
+FOUR_TASKS = ("host pcpus=1 icount=yes memory=3072\n" + "".join(f"guest {name} vcpus=1 memory=192 truth=no\n" for name in GUESTS) +
+              TURNS * (_at_once(GUESTS) + _at_once(GUESTS[:1] * len(GUESTS))))
+
+
+def task_rows(first: list[float], others: list[list[float]]) -> list[Row]:
+    """Of how long tasks took, turn by turn: in the first guest one and then four, in each of the others one."""
+    each = 1 + len(GUESTS)
+    if len(first) != TURNS * each or any(len(times) != TURNS for times in others):
+        raise LabError(f"not all tasks said how long they took: {first}, {others}")
+    apart = [max(first[each * turn], *(times[turn] for times in others)) for turn in range(1, TURNS)]
+    together = [max(first[each * turn + 1:each * (turn + 1)]) for turn in range(1, TURNS)]
+    ratios = [one / four for one, four in zip(together, apart)]
+    mean = sum(ratios) / len(ratios)
+    rows = []
+    for name, (published_apart, published_together) in TASKS.items():
+        published = sum(published_together) / sum(published_apart)
+        rows.append(Row(f"four tasks in one VM, of the time that they take in four VMs; published: {name}", f"{published:.3f}",
+                        f"{mean:.4f} ({min(ratios):.4f} to {max(ratios):.4f})", None,
+                        "the emulated host has no caches and no disk, and its tasks only compute", (published, mean)))
+    return rows + [Row("the three turns agree within, %", "-", f"{100 * (max(ratios) / min(ratios) - 1):.2f}; at most 1 is expected",
+                       max(ratios) / min(ratios) <= 1.01)]
+
+
+def _read_tasks(out: Path) -> list[Row]:
+    first, *others = [[float(word) for word in re.findall(r"elapsed_s=([0-9.]+)", (out / f"lab/guest-{name}/workloads.log").read_text(encoding="utf-8"))]
+                      for name in GUESTS]
+    return task_rows(first, others)
+
+
 def records_of(data: bytes) -> tuple[int, int]:
     """Of a file of xentrace: how many records of changes of state, and the bytes of all."""
     place = count = 0
@@ -226,6 +265,10 @@ NAMES = {
         "what tracing costs one guest and four at once, their own events and the host's", SOURCE,
         "KVM for Xen, vperf's agent in each guest for LTTng in each domain; one pCPU of a host that counts instructions",
         lambda out: run_lab(TRACED_GUESTS, out), _read_guests),
+    "trace-tasks": Reproduction(
+        "four tasks in one VM, and one in each of four", SOURCE + ", tables 14, 15",
+        "KVM for Xen, a program that computes for their compiler and archiver, one pCPU of a host that counts instructions",
+        lambda out: run_lab(FOUR_TASKS, out), _read_tasks),
     "trace-overhead": Reproduction(
         "what tracing costs, by mode: off, flight recorder, disk", SOURCE,
         "a KVM host that counts instructions, vperf for LTTng for Xen, files in memory, CPU time of the programs for elapsed time; measured by "

@@ -20,6 +20,7 @@ from vlablib import benching  # noqa: E402
 from vlablib import reproduce_counts as counts  # noqa: E402
 from vlablib import reproduce_cpi as cpi  # noqa: E402
 from vlablib import published  # noqa: E402
+from vlablib import reproduce_heap as heap  # noqa: E402
 from vlablib import reproduce_profile as profile  # noqa: E402
 from vlablib import reproduce_report as report  # noqa: E402
 from vlablib import reproduce_tables as tables  # noqa: E402
@@ -145,23 +146,55 @@ class Profile(unittest.TestCase):
         self.assertEqual(profile.unnamed_share(rows), 10)
 
     def test_injected(self):
-        self.assertEqual(holds(profile.injected_rows([1.1, 1.0, 1.003, 1.02])), [True])
-        self.assertEqual(holds(profile.injected_rows([1.1, 1.0, 1.03, 1.02])), [False])
+        rows = profile.injected_rows([1.1, 1.0, 1.003, 1.02])
+        self.assertEqual(holds(rows), [None, None, True])
+        self.assertEqual([round(ours, 6) for _, ours in (row.numbers for row in rows[:2])], [0.3, 2.0])
+        self.assertEqual(holds(profile.injected_rows([1.1, 1.0, 1.008, 1.02])), [None, None, False])
+        self.assertEqual(holds(profile.injected_rows([1.1, 1.0, 0.99, 1.02])), [None, None, False])
         with self.assertRaises(LabError):
             profile.injected_rows([1.0])
 
-    def rates(self, **percents):
-        return holds(profile.rate_rows({rate: RATE.format(percents[f"at{rate}"]) for rate in (100, 1000)}))
+    def rates(self, *percents):
+        return profile.rate_rows({rate: RATE.format(percent) for rate, percent in zip((400, 1000, 10000), percents)})
 
     def test_rates(self):
-        self.assertEqual(self.rates(at100="0.032", at1000="0.300"), [True, True, None])
-        self.assertEqual(self.rates(at100="0.100", at1000="0.300"), [True, False, None])
-        self.assertEqual(self.rates(at100="0.310", at1000="0.300"), [False, False, None])
+        rows = self.rates("0.120", "0.312", "3.120")
+        self.assertEqual(holds(rows), [None, None, None, True])
+        self.assertEqual([row.published for row in rows], ["0.133", "0.302", "3.084", "10"])
+        self.assertEqual(rows[0].numbers, (0.133, 0.12))
+        self.assertEqual(holds(self.rates("0.110", "0.312", "3.120"))[-1], False)
+        self.assertEqual(holds(self.rates("0.120", "0.329", "3.000"))[-1], True)
+        self.assertEqual(holds(self.rates("0.120", "0.331", "3.000"))[-1], False)
         with self.assertRaises(LabError):
-            profile.rate_rows({100: "bench: the lab run failed\n"})
+            profile.rate_rows({400: "bench: the lab run failed\n"})
+
+    FUNCTIONS = {"small": [("ParMarkBitMap::live_words_in_range(HeapWord*) const", 30.0), ("Heap.transaction", 25.0), ("SpinPause", 5.0),
+                           ("MutableSpace::cas_allocate", 1.0), ("PhaseChaitin::Split", 1.0)],
+                 "large": [("Heap.transaction", 90.0), ("PhaseChaitin::Split", 3.0), ("SpinPause", 0.5)]}
+
+    def test_heap(self):
+        rows = heap.heap_rows(self.FUNCTIONS, [100, 250])
+        self.assertEqual(holds(rows), [True] * 4)
+        self.assertEqual([row.ours.split(":")[0].split(";")[0] for row in rows], ["36.00", "3", "0.50", "2.50 times"])
+        self.assertEqual(holds(heap.heap_rows(self.FUNCTIONS, [250, 100]))[-1], False)
+        swapped = {"small": self.FUNCTIONS["large"], "large": self.FUNCTIONS["small"]}
+        self.assertEqual(holds(heap.heap_rows(swapped, [100, 250]))[:3], [False, False, False])
+        for functions, done in (({"small": [], "large": []}, [1, 2]), (self.FUNCTIONS, [1])):
+            with self.assertRaises(LabError):
+                heap.heap_rows(functions, done)
 
 
 class Trace(unittest.TestCase):
+    def test_tasks(self):
+        first = [9.0] * 5 + [2.0, 8.0, 8.1, 8.2, 8.3] + [2.0, 8.0, 8.0, 8.0, 8.3] + [2.0, 8.3, 8.1, 8.2, 8.0]
+        others = [[9.0, 8.3, 8.0, 8.0], [9.0, 8.0, 8.3, 8.0], [9.0, 8.0, 8.0, 8.3]]
+        rows = trace.task_rows(first, others)
+        self.assertEqual(holds(rows), [None, None, True])
+        self.assertEqual([(round(row.numbers[0], 3), row.numbers[1]) for row in rows[:2]], [(1.048, 1.0), (1.167, 1.0)])
+        self.assertEqual(holds(trace.task_rows(first[:-1] + [8.5], others))[-1], False)
+        with self.assertRaises(LabError):
+            trace.task_rows(first[1:], others)
+
     def test_sizes_on_kvm(self):
         rows = trace.size_rows(SIZES.format("5.5", "3.1"))
         self.assertEqual(holds(rows), [True, True, True, False])
