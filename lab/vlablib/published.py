@@ -43,7 +43,7 @@ ENTRIES = [
     Published("A figures 17 to 19", "overhead on MySQL", OPEN, (), "'bench: perf kvm, sysbench, a database' of the lab tests is near it"),
     Published("A figure 20", "throughput before and after the heap was enlarged", OPEN, ("profile-heap",), NOT_RUN),
     Published("A figures 10 to 15", "-", NOT_POSSIBLE, (), "their numbers are not at hand"),
-    Published("B table 1", "which tools count threads, and by direct access", OPEN, (), "libvperf, PAPI and perf do both; not shown side by side"),
+    Published("B table 1", "which tools count threads, and by direct access", OPEN, ("counters-tools", "counters-threads"), NOT_RUN),
     Published("B figures 7, 8", "PAPI's overflow test", REPRODUCED, ("tests/lab/run --full --only 'own tests'", "tests/lab/run --full --only 'PMU: PAPI'")),
     Published("B figure 9", "a microbenchmark in four placements", REPRODUCED, ("counters-threads", "counters-programs")),
     Published("B figures 10 to 13", "SPEC CPU2006 against native", DIFFERS, ("counters-programs",), NO_SPEC),

@@ -150,7 +150,40 @@ def _run_programs(out: Path) -> None:
     (out / "printed").write_text(text, encoding="utf-8")
 
 
+DIRECT = 10  # a read without a system call costs at most a tenth of one with it
+
+
+def tool_rows(text: str) -> list[Row]:
+    """Of what bench/counter-read printed: which tools read a thread's counter without a system call."""
+    cost = {label: float(ns) for label, ns in re.findall(r"^((?:host|guest)[^:\n]*: .*?) {2,}([\d.]+) ", text, re.MULTILINE)}
+    if not {"host: libvperf, user space", "host: read(2) of one event", "host: PAPI_read", "guest without PMU: lent"} <= cost.keys():
+        raise LabError(f"bench/counter-read printed no figures: {text[-300:]}")
+    call_ns, papi = cost["host: read(2) of one event"], cost["host: PAPI_read"]
+
+    def is_direct(what: str) -> bool:
+        return cost[what] * DIRECT <= call_ns
+
+    def told(what: str) -> str:
+        return f"{'yes' if is_direct(what) else 'no'}: {cost[what]:.0f} instructions a read, {call_ns:.0f} by read(2)"
+
+    return [Row("perf_events, a host: counts of a thread are read directly (by libvperf)", "yes", told("host: libvperf, user space"),
+                is_direct("host: libvperf, user space")),
+            Row("PAPI: the same", "yes, by perfctr", told("host: PAPI_read"), None,
+                "" if papi * DIRECT <= call_ns else "Debian's PAPI reads perf_events by system calls; perfctr is gone"),
+            Row("a guest without a PMU, host-provided counters: the same", "- (perfctr-xen: yes)", told("guest without PMU: lent"),
+                is_direct("guest without PMU: lent"))]
+
+
+def _run_tools(out: Path) -> None:
+    text = call(str(REPO / "bench/counter-read"), "--out", str(out / "reads"))
+    (out / "printed").write_text(text, encoding="utf-8")
+
+
 NAMES = {
+    "counters-tools": Reproduction(
+        "which tools read the counters of a thread directly", "Nikolaev and Back 2011, perfctr-xen, table 1",
+        "the tools of Debian; an emulated 64-bit Arm host that counts instructions. Per thread, each of them counts: counters-threads",
+        _run_tools, lambda out: tool_rows((out / "printed").read_text(encoding="utf-8"))),
     "counters-programs": Reproduction(
         "what programs cost in a guest by their counters, against the same without one, in four placements of the guest",
         "Nikolaev and Back 2011, perfctr-xen (its SPEC CPU2006)",

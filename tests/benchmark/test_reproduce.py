@@ -274,6 +274,27 @@ class Counts(unittest.TestCase):
         return {"cross_validation": {"correlation": correlation},
                 "tree": {"rules": 2, "root": {"input": "exits:cpuid", "cut": 1, "below": leaf, "above": {"rule": 2, "coefficients": []}}}}
 
+    READS = """instructions of a read of one counter, simulated (icount, 1 instruction = 1 ns)
+
+                                        read  / read(2)  / PAPI_read
+host: bare instructions                 36.1      0.021        0.014
+host: libvperf, user space           {:7}      0.029        0.019
+host: read(2) of one event            1706.6      1.000        0.656
+host: PAPI_read                      {:7}      1.524        1.000
+guest without PMU: lent              {:7}      0.027        0.018
+"""
+
+    def test_tools(self):
+        rows = counts.tool_rows(self.READS.format(50.0, 2601.4, 46.0))
+        self.assertEqual(holds(rows), [True, None, True])
+        self.assertEqual([row.ours.split(":")[0] for row in rows], ["yes", "no", "yes"])
+        self.assertTrue(rows[1].why)
+        rows = counts.tool_rows(self.READS.format(200.0, 60.0, 1700.0))
+        self.assertEqual(holds(rows), [False, None, False])
+        self.assertEqual((rows[1].ours.split(":")[0], rows[1].why), ("yes", ""))
+        with self.assertRaises(LabError):
+            counts.tool_rows("counter-read: the lab run failed\n")
+
     def test_programs(self):
         line = "   {:8} {:18} {:5} {:15.4f} {:15.4f} {:15.4f}\n"
         def text(off):
