@@ -15,7 +15,7 @@ PACKAGES = ("openjdk-17-jre-headless", "openjdk-17-jdk-headless")
 SYMBOLS = ("openjdk-17-dbg",)  # of libjvm's own functions
 JDK = "usr/lib/jvm/java-17-openjdk-amd64"
 # In MiB: the heap, and of that what new objects have. The program always uses about LIVE.
-HEAPS = {"small": (66, 9), "large": (640, 320)}
+HEAPS = {"small": (66, 9), "large": (1200, 900)}
 LIVE, SECONDS, THREADS = 64, 10, 1
 BUILT = 5  # seconds after which what lives is there
 # Each transaction makes objects that end with it, and replaces some that live on: a table of accounts and their histories.
@@ -31,7 +31,7 @@ PROGRAM = """public class Heap {
             Account old = accounts[at], account = new Account();
             account.history = new long[100];
             for (int k = 0; k < 100; k++)
-                account.history[k] = old.history[k] + n;
+                account.history[k] = Long.rotateLeft(old.history[k] * n + k, 7) * 0x9e3779b97f4a7c15L ^ n >>> k;
             account.balance = old.balance + account.history[i];
             if (i == 0)
                 accounts[at] = account;
@@ -99,7 +99,7 @@ def _run(out: Path) -> None:
     lines = "".join(f"file g1 {source} {path}\n" for path, source in files.items())
     records = "".join(f"command nice -n -15 vperf record --no-agent --vm g1 -o /out/{name} -- lab-guest run g1 {_java(*sizes)}\n"
                       for name, sizes in HEAPS.items())
-    run_lab("host pcpus=1 icount=yes memory=3072\nguest g1 vcpus=1 memory=1536 truth=no kernel=bookworm flavour=cloud\n"
+    run_lab("host pcpus=1 icount=yes memory=4096\nguest g1 vcpus=1 memory=2048 truth=no kernel=bookworm flavour=cloud\n"
             f"{lines}command lab-guest run g1 tar -C / -xf /jre.tar\n{records}", out)
 
 
