@@ -288,6 +288,10 @@ host: libvperf, user space           {:7}      0.029        0.019
 host: read(2) of one event            1706.6      1.000        0.656
 host: PAPI_read                      {:7}      1.524        1.000
 guest without PMU: lent              {:7}      0.027        0.018
+
+four counters, as a set                 read      / one
+host: libvperf, user space             999.0      2.740
+guest without PMU: lent                999.0      1.652
 """
 
     def test_tools(self):
@@ -295,6 +299,7 @@ guest without PMU: lent              {:7}      0.027        0.018
         self.assertEqual(holds(rows), [True, None, True])
         self.assertEqual([row.ours.split(":")[0] for row in rows], ["yes", "no", "yes"])
         self.assertTrue(rows[1].why)
+        self.assertIn("50 instructions a read, 1707 by read(2)", rows[0].ours)
         rows = counts.tool_rows(self.READS.format(200.0, 60.0, 1700.0))
         self.assertEqual(holds(rows), [False, None, False])
         self.assertEqual((rows[1].ours.split(":")[0], rows[1].why), ("yes", ""))
