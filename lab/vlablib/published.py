@@ -44,7 +44,7 @@ ENTRIES = [
     Published("A figure 20", "throughput before and after the heap was enlarged", REPRODUCED, ("profile-heap",)),
     Published("A figures 10 to 15", "-", NOT_POSSIBLE, (), "their numbers are not at hand"),
     Published("B table 1", "which tools count threads, and by direct access", DIFFERS, ("counters-tools", "counters-threads"),
-              "PAPI reads by system calls; perfctr and perfmon are gone, OProfile, TAU and HPCToolkit not tried"),
+              "PAPI reads by system calls; perfctr and perfmon are gone, OProfile, TAU and HPCToolkit are missing here"),
     Published("B figures 7, 8", "PAPI's overflow test", REPRODUCED, ("tests/lab/run --full --only 'own tests'", "tests/lab/run --full --only 'PMU: PAPI'")),
     Published("B figure 9", "a microbenchmark in four placements", REPRODUCED, ("counters-threads", "counters-programs")),
     Published("B figures 10 to 13", "SPEC CPU2006 against native", DIFFERS, ("counters-programs",), NO_SPEC),

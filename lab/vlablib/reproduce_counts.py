@@ -42,10 +42,10 @@ def thread_rows(native: dict[int, float], alone: dict[int, float], beside: dict[
     if not native or set(native) != set(alone) or set(native) != set(beside):
         raise LabError(f"not all threads said what they counted: {native}, {alone}, {beside}")
     rows = []
-    for what, counts in (("three threads on the guest's one vCPU", alone), ("the same beside a busy VM on the same pCPU", beside)):
+    for what, counts in (("three threads on the guest's one vCPU", alone), ("the same next to a busy VM on the same pCPU", beside)):
         ratios = [counts[number] / native[number] for number in sorted(native)]
         rows.append(Row(f"instructions of each thread, virtualized / native: {what}",
-                        NOT_AT_HAND + f"as when native (its abstract); here: within {CLOSE} %",
+                        NOT_AT_HAND + f"as when native (its abstract); here: within {CLOSE}%",
                         ", ".join(f"{ratio:.6f}" for ratio in ratios), all(abs(ratio - 1) < CLOSE / 100 for ratio in ratios)))
     return rows
 
@@ -141,7 +141,7 @@ def program_rows(text: str) -> list[Row]:
     if len(found) != 8 or any(len(programs) != 4 for programs in found.values()):
         raise LabError(f"the lab test of programs printed no figures: {text[-300:]}")
     return [Row(f"{'a virtual PMU' if way == 'PMU' else 'lent counters'}, {placement}: instructions and cycles, virtualized / native",
-                NOT_AT_HAND + f"as when native (its abstract); here: within {MOST_OFF} %", ", ".join(found[way, placement]),
+                NOT_AT_HAND + f"as when native (its abstract); here: within {MOST_OFF}%", ", ".join(found[way, placement]),
                 worst[way, placement] < MOST_OFF) for way, placement in found]
 
 
@@ -154,7 +154,7 @@ DIRECT = 10  # a read without a system call costs at most a tenth of one with it
 
 
 def tool_rows(text: str) -> list[Row]:
-    """Of what bench/counter-read printed: which tools read a thread's counter without a system call."""
+    """Rows made of the output of bench/counter-read: whether each tool reads a thread's counter without a system call."""
     one = text.partition("four counters")[0]  # what follows is of sets of four
     cost = {label: float(ns) for label, ns in re.findall(r"^((?:host|guest)[^:\n]*: .*?) {2,}([\d.]+) ", one, re.MULTILINE)}
     if not {"host: libvperf, user space", "host: read(2) of one event", "host: PAPI_read", "guest without PMU: lent"} <= cost.keys():
@@ -182,22 +182,22 @@ def _run_tools(out: Path) -> None:
 
 NAMES = {
     "counters-tools": Reproduction(
-        "which tools read the counters of a thread directly", "Nikolaev and Back 2011, perfctr-xen, table 1",
+        "the counters of a thread, read directly: by tool", "Nikolaev and Back 2011, perfctr-xen, table 1",
         "the tools of Debian; an emulated 64-bit Arm host that counts instructions. Per thread, each of them counts: counters-threads",
         _run_tools, lambda out: tool_rows((out / "printed").read_text(encoding="utf-8"))),
     "counters-programs": Reproduction(
-        "what programs cost in a guest by their counters, against the same without one, in four placements of the guest",
+        "counts of programs in a guest, against the same without one, in four placements of the guest",
         "Nikolaev and Back 2011, perfctr-xen (its SPEC CPU2006)",
         "gzip, OpenSSL, sqlite3 and libquantum of Debian; libvperf, a virtual PMU and lent counters of 64-bit Arm for Xen's; the PMU is emulated and exact",
         _run_programs, lambda out: program_rows((out / "printed").read_text(encoding="utf-8"))),
     "counters-threads": Reproduction(
-        "what a program's threads count of themselves in a guest, against the same program without one",
+        "the counts of a program's threads in a guest, against the same program without one",
         "Nikolaev and Back 2011, perfctr-xen (its microbenchmarks)",
         "libvperf for PAPI, KVM's virtual PMU of 64-bit Arm for Xen, loops of known length; the PMU is emulated and exact",
         lambda out: run_lab(THREADS, out), _read_threads),
     "cpi-tree": Reproduction(
-        "what explains the intervals of a virtualized run, by a model tree", MOUSA, TIME, _run_inflation, _read_tree),
-    "cpi-merged": Reproduction("what explains those of a native and of a virtualized run together", MOUSA, TIME, _run_inflation, _read_merged),
+        "a model tree of the intervals of a virtualized run", MOUSA, TIME, _run_inflation, _read_tree),
+    "cpi-merged": Reproduction("a model tree of the intervals of a native and of a virtualized run together", MOUSA, TIME, _run_inflation, _read_merged),
     "cpi-inflation": Reproduction(
         "what a virtualized run has more than a native one, decomposed by hypervisor events", "aligned intervals of hardware and "
         "hypervisor events: decomposition native and virtualized",

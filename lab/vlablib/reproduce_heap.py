@@ -17,7 +17,7 @@ JDK = "usr/lib/jvm/java-17-openjdk-amd64"
 # In MiB: the heap, and of that what new objects have. The program always uses about LIVE.
 HEAPS = {"small": (66, 9), "large": (1200, 900)}
 LIVE, SECONDS, THREADS = 64, 10, 1
-BUILT = 5  # seconds after which what lives is there
+BUILT = 5  # seconds until the live objects exist
 # Each transaction makes objects that end with it, and replaces some that live on: a table of accounts and their histories.
 PROGRAM = """public class Heap {
     static final class Account { long balance; long[] history; Account next; }
@@ -104,7 +104,7 @@ def _run(out: Path) -> None:
 
 
 def heap_rows(functions: dict[str, list[tuple[str, str, float]]], done: list[int]) -> list[Row]:
-    """Of threads of the program, their functions, and percent of the program's samples, most first; and of transactions, by size of the heap."""
+    """Rows made of (thread, function, percent of the program's samples), most first, and of the number of transactions, by size of the heap."""
     if not all(functions.values()) or len(done) != len(HEAPS):
         raise LabError(f"there are no samples of Java, or it did not say how much it got done: {done}")
     collector = {name: [(function, share) for thread, function, share in rows if thread.startswith(COLLECTOR)] for name, rows in functions.items()}
@@ -117,7 +117,7 @@ def heap_rows(functions: dict[str, list[tuple[str, str, float]]], done: list[int
                 bool(first), numbers=(3.0, float(len(first)))),
             Row("heap large enough: the collector, %", "gone", f"{large:.2f}", large < AT_MOST, numbers=(0.0, large)),
             Row("transactions with a heap large enough, of those with one too small", "more (figure 20; its numbers are not at hand)",
-                f"{done[1] / done[0]:.3f} times; {(100 - large) / (100 - small):.3f} by the samples that are not the collector's, within {WITHIN} % is expected",
+                f"{done[1] / done[0]:.3f} times; {(100 - large) / (100 - small):.3f} by the samples that are not the collector's, within {WITHIN}% is expected",
                 done[1] > done[0] and abs(done[1] / done[0] * (100 - small) / (100 - large) - 1) <= WITHIN / 100)]
 
 

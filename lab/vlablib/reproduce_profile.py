@@ -110,8 +110,8 @@ def _read_guests(out: Path) -> list[Row]:
 
 
 def injected_rows(seconds: list[float]) -> list[Row]:
-    """Of how long the work took: to warm up, then in turns alone, sampled from the host, sampled in the guest. What else happens only
-    adds: the shortest of each counts."""
+    """Rows made of the times of the work: to warm up, then in turns alone, sampled from the host, sampled in the guest. The shortest of
+    each counts, as other work on the host only adds."""
     if len(seconds) != 1 + 3 * TURNS:
         raise LabError(f"the guest's program said {len(seconds)} times how long it took, not {1 + 3 * TURNS} times")
     alone, *sampled = (min(seconds[1 + way::3]) for way in range(3))
@@ -167,6 +167,6 @@ NAMES = {
         "perf record in the guest for the earlier study, which injected the PMU's interrupts: here KVM injects the timer's", lambda out: run_lab(INJECTED, out),
         _read_injected),
     "profile-overhead": Reproduction(
-        "what sampling from the host costs a guest, by its rate", SOURCE + ", figure 16",
+        "the cost of sampling from the host for a guest, by rate", SOURCE + ", figure 16",
         "the published workload, two functions of 80 and 20%, sampled by NMIs as published, on an emulated host that counts instructions", _run_rates,
         lambda out: rate_rows({rate: (out / f"rate-{rate}.txt").read_text(encoding="utf-8") for rate in PUBLISHED_RATES}))}

@@ -179,7 +179,7 @@ FOUR_TASKS = ("host pcpus=1 icount=yes memory=3072\n" + "".join(f"guest {name} v
 
 
 def task_rows(first: list[float], others: list[list[float]]) -> list[Row]:
-    """Of how long tasks took, turn by turn: in the first guest one and then four, in each of the others one."""
+    """Rows made of the times of tasks, turn by turn: in the first guest one and then four, in each of the others one."""
     each = 1 + len(GUESTS)
     if len(first) != TURNS * each or any(len(times) != TURNS for times in others):
         raise LabError(f"not all tasks said how long they took: {first}, {others}")
@@ -262,7 +262,7 @@ NAMES = {
         "KVM for Xen, vperf record --trace for LTTng, trace-cmd for xentrace, VM exits and wake-ups for their workloads",
         _run_sizes, lambda out: size_rows((out / "printed").read_text(encoding="utf-8"))),
     "trace-guests": Reproduction(
-        "what tracing costs one guest and four at once, their own events and the host's", SOURCE,
+        "the cost of tracing one guest and four at once, with their own events and the host's", SOURCE,
         "KVM for Xen, vperf's agent in each guest for LTTng in each domain; one pCPU of a host that counts instructions",
         lambda out: run_lab(TRACED_GUESTS, out), _read_guests),
     "trace-tasks": Reproduction(
@@ -270,6 +270,6 @@ NAMES = {
         "KVM for Xen, a program that computes for their compiler and archiver, one pCPU of a host that counts instructions",
         lambda out: run_lab(FOUR_TASKS, out), _read_tasks),
     "trace-overhead": Reproduction(
-        "what tracing costs, by mode: off, flight recorder, disk", SOURCE,
+        "the cost of tracing by mode: off, flight recorder, disk", SOURCE,
         "a KVM host that counts instructions, vperf for LTTng for Xen, files in memory, CPU time of the programs for elapsed time; measured by "
         "vperf-bench, two repeats", _run_modes, _read_modes)}
