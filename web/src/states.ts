@@ -16,9 +16,14 @@ function groupBy(table: Table, key: (row: Cell[]) => string): Map<string, Cell[]
   return ret;
 }
 
+/** A list of names with their colours. */
+export function swatches(names: string[], colorOf: (name: string) => string, kind: string): HTMLElement {
+  return el("ul", { class: kind }, ...names.map((name) =>
+    el("li", {}, el("span", { class: "swatch", style: `background:${colorOf(name)}` }), name)));
+}
+
 export function legend(states: string[]): HTMLElement {
-  return el("ul", { class: "legend" }, ...states.map((state) =>
-    el("li", {}, el("span", { class: "swatch", style: `background:${stateColor(state)}` }), state)));
+  return swatches(states, stateColor, "legend");
 }
 
 /** One bar per vCPU: its wall time by state. */

@@ -4,7 +4,7 @@ import { inkOn, stateColor, vmColor } from "./colors";
 import type { Track, Timeline } from "./data";
 import { el } from "./dom";
 import * as format from "./format";
-import { legend } from "./states";
+import { legend, swatches } from "./states";
 
 const TRACK_HEIGHT = 22;
 const HINT = "Click a slice to see its details; drag to move, + and - zoom.";
@@ -12,6 +12,7 @@ const BAR_HEIGHT = 16;
 const AXIS_HEIGHT = 22;
 const LEAST_SPAN = 1000; // ns; the narrowest zoom
 const MOST_THREADS = 40; // tracks of guest threads, until "all guest threads" is on
+const MOST_VMS = 24; // in the legend of pCPUs
 const LEAST_LABELLED = 40; // pixels; narrower slices have no label
 const OTHERS = "#80808030"; // colour of slices that do not match the search
 
@@ -133,11 +134,13 @@ export class TimelineView {
     const button = (text: string, act: () => void) => el("button", { type: "button", click: act }, text);
     const threads = el("label", {}, el("input", { type: "checkbox", change: (event) => this.showThreads((event.target as HTMLInputElement).checked) }), " all guest threads");
     const short = timeline.shortestNs ? [el("p", { class: "note" }, `Adjacent slices shorter than ${format.duration(timeline.shortestNs)} are merged and drawn as shares of their states.`)] : [];
+    const vms = [...new Set(timeline.labels.flatMap(({ vm }) => (vm === null ? [] : [vm])))];
+    const onPcpus = vms.length && vms.length <= MOST_VMS ? [swatches(vms.map((vm) => `VM ${vm}`), (name) => vmColor(name.slice(3)), "legend-vms")] : [];
     const left = timeline.leftOut ? [el("p", { class: "note" }, "Too many guest threads: some are not in this file.")] : [];
     this.element = el("div", { class: "timeline" },
       el("div", { class: "bar" }, button("Zoom in", () => this.zoom(0.5)), button("Zoom out", () => this.zoom(2)),
         button("All", () => this.show(0, this.timeline.lengthNs)), search, threads, this.range),
-      legend(timeline.states), ...short, ...left,
+      legend(timeline.states), ...onPcpus, ...short, ...left,
       el("div", { class: "graph" }, this.names, el("div", { class: "canvas" }, this.canvas, this.tip)),
       el("div", { class: "bar" }, this.status, this.thief));
     this.listen();
