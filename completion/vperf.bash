@@ -12,6 +12,11 @@ _vperf_recording() {
 	[ "${COMP_WORDS[1]}" = stat ] && echo vperf.stat || echo vperf.data
 }
 
+# Names of the events that the recording has.
+_vperf_recorded_events() {
+	sed -n 's/^event //p' "$(_vperf_recording)/host.events" 2>/dev/null
+}
+
 # Values of the option `$1` of the command `$2`, a line each.
 _vperf_values() {
 	local vperf=${COMP_WORDS[0]}
@@ -57,7 +62,14 @@ _vperf_values() {
 		find /usr/share/vperf/recipes /usr/local/share/vperf/recipes -type f -printf '%f\n' \
 			2>/dev/null
 		;;
-	-e | --event) "$vperf" stat --list 2>/dev/null | sed 's/ .*//' ;;
+	-e | --event)
+		case $2 in
+		script) _vperf_recorded_events ;;
+		*) "$vperf" stat --list 2>/dev/null | sed 's/ .*//' ;;
+		esac
+		;;
+	--trace) printf '%s\n' sched kvm irq guest block net syscalls timer ;;
+	--call-graph) printf '%s\n' graph none caller callee ;;
 	*) return 1 ;;
 	esac
 }

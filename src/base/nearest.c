@@ -71,14 +71,19 @@ void vp_nearest_add(struct vp_nearest *nearest, const char *name)
 
 char *vp_nearest_text(const struct vp_nearest *nearest)
 {
+	return vp_nearest_text_with(nearest, "");
+}
+
+char *vp_nearest_text_with(const struct vp_nearest *nearest, const char *prefix)
+{
 	struct vp_buffer text = {0};
 
 	for (size_t i = 0; i < nearest->count; i++)
-		vp_buffer_printf(&text, "%s%s",
+		vp_buffer_printf(&text, "%s%s%s",
 				 !i                       ? " (did you mean "
 				 : i + 1 < nearest->count ? ", "
 							  : " or ",
-				 nearest->best[i].name);
+				 prefix, nearest->best[i].name);
 	if (nearest->count)
 		vp_buffer_string(&text, "?)");
 	char *copy = vp_strdup(vp_buffer_text(&text));

@@ -26,5 +26,7 @@ void vp_nearest_add(struct vp_nearest *nearest, const char *name);
 void vp_nearest_add_words(struct vp_nearest *nearest, const char *list);
 /* " (did you mean a, b or c?)", or "" if no name is near; the caller frees it. */
 char *vp_nearest_text(const struct vp_nearest *nearest);
+/* The same with `prefix` before each name, such as "--". */
+char *vp_nearest_text_with(const struct vp_nearest *nearest, const char *prefix);
 
 #endif

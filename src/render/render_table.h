@@ -10,10 +10,12 @@
 
 /* Aligned columns, numbers right-aligned; the last column is not padded. */
 void vp_render_table_text(const struct vp_table *table, bool colour, struct vp_buffer *out);
-/* The same, with a bar per row proportional to the row's count. */
-void vp_render_histogram_text(const struct vp_table *table, bool colour, struct vp_buffer *out);
-/* The same, limited to `width` characters if possible, by omitting columns of percentages and
- * durations, smallest first; a line then lists them. 0: no limit. */
+/* The same, with a bar per row proportional to the row's count, shortened to fit `width`; 0: no
+ * limit. */
+void vp_render_histogram_text(const struct vp_table *table, size_t width, bool colour,
+			      struct vp_buffer *out);
+/* The same, limited to `width` characters if possible, by omitting the columns that the table
+ * names, then percentages and durations, smallest first; a line then lists them. 0: no limit. */
 void vp_render_table_fitted(const struct vp_table *table, size_t width, bool colour,
 			    struct vp_buffer *out);
 /* RFC 4180: a line of keys (optional), then a line per row. */

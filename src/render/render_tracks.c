@@ -134,8 +134,10 @@ static void render_tracks_put_text(const struct vp_track_slice *slice,
 	put_certainty(slice, out);
 	if (slice->has_thief) {
 		vp_buffer_string(out, "by=");
-		render_tracks_put_name(slice->thief_comm, out);
-		vp_buffer_printf(out, "/%" PRIu32 " ", slice->thief_tid);
+		render_tracks_put_name(
+		    vp_tracks_host_thread(layout->tracks, slice->thief_tid, slice->thief_comm),
+		    out);
+		vp_buffer_string(out, " ");
 	}
 	while (out->bytes[out->size - 1] == ' ')
 		out->size--;

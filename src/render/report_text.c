@@ -167,11 +167,12 @@ void vp_render_report_text(const struct vp_report *report, bool colour, struct v
 		vp_buffer_printf(out, ", sampled by %s", recording->trigger);
 	if (recording->trigger[0] && vp_recording_has_period(recording))
 		vp_buffer_printf(out, " every %s", vp_text_duration(recording->period_ns, period));
-	vp_buffer_printf(out, ", %.3f s", report->duration);
+	vp_buffer_printf(out, ", %.3f s%s", report->duration,
+			 report->begin > recording->start ? " (--time)" : "");
 	if (recording->realtime_offset)
 		vp_buffer_printf(
 		    out, " from %s",
-		    vp_text_date(recording->start + (uint64_t)recording->realtime_offset, date));
+		    vp_text_date(report->begin + (uint64_t)recording->realtime_offset, date));
 	vp_buffer_string(out, "\n");
 	if (recording->guest_sampling[0])
 		vp_buffer_printf(out, "# guests sampled separately: %s\n",

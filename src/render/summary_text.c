@@ -106,7 +106,9 @@ static void summary_text_put_head(const struct vp_summary *summary, struct vp_bu
 	if (recording->guest_sampling[0])
 		vp_buffer_printf(out, "Guests:      sampled separately: %s\n",
 				 recording->guest_sampling);
-	if (vp_recording_has_instrument(recording, "account"))
+	if (vp_recording_has_instrument(recording, "account") && !report->vms.count)
+		vp_buffer_string(out, "Account:     no VM ran: a profile of the host\n");
+	else if (vp_recording_has_instrument(recording, "account"))
 		vp_buffer_printf(out,
 				 "Account:     vCPU time by state, %s; %" PRIu64 " records lost\n",
 				 grade_text(recording->account_grade), summary->account_lost);
@@ -145,6 +147,19 @@ static void summary_text_put_clock(const struct vp_clock_map *clock, struct vp_b
 	vp_buffer_string(out, "\n");
 }
 
+/* Most guests have no agent: the error is of interest only if names are missing. */
+static const char *agent_text(const struct vp_vm *vm, bool verbose)
+{
+	static const char none[] = "no agent reachable";
+
+	if (!vm->agent[0])
+		return "not asked";
+	if (verbose || strncmp(vm->agent, none, sizeof(none) - 1) != 0 ||
+	    strncmp(vm->memory, "ok", 2) != 0)
+		return vm->agent;
+	return "none (not needed: names come from guest memory)";
+}
+
 /* `whose`: the writer, if it is to be printed; `names` may be NULL. */
 static void summary_text_put_maps(const char *whose, const char *state,
 				  const struct vp_names *names, bool verbose, struct vp_buffer *out)
@@ -153,8 +168,10 @@ static void summary_text_put_maps(const char *whose, const char *state,
 	if (!names)
 		return;
 	const struct vp_maps *maps = vp_names_maps(names);
-	vp_buffer_printf(out, "    %zu processes, %zu kernel symbols, %zu mapped files\n",
-			 maps->spaces.count, maps->kernel.count, maps->images.count);
+	vp_buffer_printf(out, "    %zu process%s, %zu kernel symbols, %zu mapped file%s\n",
+			 maps->spaces.count, maps->spaces.count == 1 ? "" : "es",
+			 maps->kernel.count, maps->images.count,
+			 maps->images.count == 1 ? "" : "s");
 	for (size_t i = 0; i < maps->notes.count && (verbose || i < SHOWN_NOTES); i++) {
 		VP_AUTO_FREE char *text = vp_maps_string(maps, maps->notes.at[i]);
 		vp_buffer_string(out, "    note: ");
@@ -174,7 +191,7 @@ static void summary_text_put_vm(const struct vp_summary *summary, const struct v
 			 vm->vcpus.count, vm->vcpus.count == 1 ? "" : "s",
 			 vp_summary_vm_started(summary, vm) ? ", started during the recording" : "",
 			 vm->end ? ", ended during the recording" : "");
-	vp_buffer_printf(out, "    agent: %s\n", vm->agent[0] ? vm->agent : "not asked");
+	vp_buffer_printf(out, "    agent: %s\n", agent_text(vm, verbose));
 	vp_buffer_printf(out, "    guest memory: %s\n", vm->memory[0] ? vm->memory : "not read");
 	if (!summary->has_more || number >= summary->report.naming.vms.count)
 		return;

@@ -240,6 +240,14 @@ static void put_header(const struct layout *layout, struct vp_buffer *out)
 	}
 }
 
+/* Before the line's end, if that was written. */
+static void put_end_of_colour(bool last, struct vp_buffer *out)
+{
+	if (last)
+		out->size--;
+	vp_buffer_string(out, last ? "\033[m\n" : "\033[m");
+}
+
 static void put_row(const struct layout *layout, const union vp_cell *cells, bool colour,
 		    struct vp_buffer *out)
 {
@@ -256,7 +264,7 @@ static void put_row(const struct layout *layout, const union vp_cell *cells, boo
 		put_field(text, size, layout->widths[i], column->type != VP_CELL_TEXT,
 			  i + 1 == layout->count, out);
 		if (paint)
-			vp_buffer_string(out, "\033[m");
+			put_end_of_colour(i + 1 == layout->count, out);
 	}
 }
 
@@ -291,11 +299,25 @@ static uint64_t table_text_sum_counts(const struct vp_table *table, size_t row)
 	return sum;
 }
 
-void vp_render_histogram_text(const struct vp_table *table, bool colour, struct vp_buffer *out)
+static const char stars[] = "****************************************";
+
+/* Length of the longest bar: what `width` leaves, but no less than the heading. */
+static size_t longest_bar(const struct vp_table *table, size_t width)
 {
-	static const char stars[] = "****************************************";
-	enum { LONGEST = sizeof(stars) - 1 };
+	size_t used = 0, most = sizeof(stars) - 1, least = sizeof("Histogram") - 1;
+
+	for (size_t i = 0; i < table->columns.count; i++)
+		used += column_width(table, i) + 2;
+	if (!width || width >= used + most)
+		return most;
+	return width < used + least ? least : width - used;
+}
+
+void vp_render_histogram_text(const struct vp_table *table, size_t width, bool colour,
+			      struct vp_buffer *out)
+{
 	size_t columns = table->columns.count, rows = vp_table_rows(table);
+	size_t longest = longest_bar(table, width);
 	struct vp_table shown = {.clock = table->clock};
 	uint64_t most = 1;
 
@@ -307,10 +329,10 @@ void vp_render_histogram_text(const struct vp_table *table, bool colour, struct 
 	vp_table_column_add(&shown, "bar", "Histogram", "", VP_CELL_TEXT);
 	for (size_t row = 0; row < rows; row++) {
 		uint64_t sum = table_text_sum_counts(table, row);
-		size_t length = (size_t)((double)sum / (double)most * LONGEST + 0.5);
+		size_t length = (size_t)((double)sum / (double)most * (double)longest + 0.5);
 		for (size_t i = 0; i < columns; i++)
 			vp_vec_push(&shown.cells, table->cells.at[row * columns + i]);
-		vp_table_text(&shown, stars + LONGEST - (sum && !length ? 1 : length));
+		vp_table_text(&shown, stars + sizeof(stars) - 1 - (sum && !length ? 1 : length));
 	}
 	vp_render_table_text(&shown, colour, out);
 	vp_table_deinit(&shown);
@@ -331,12 +353,25 @@ static double largest_in(const struct vp_table *table, size_t column)
 	return largest;
 }
 
-/* The column to leave out next: percentages go first. The number of columns: none is left. */
+/* The first column of those that the table names; the number of columns: none is left. */
+static size_t layout_named(const struct layout *layout)
+{
+	const struct vp_table *table = layout->table;
+
+	for (const char *const *key = table->least; key && *key; key++)
+		for (size_t i = 0; i < layout->count; i++)
+			if (!strcmp(table->columns.at[layout->columns[i]].key, *key))
+				return i;
+	return layout->count;
+}
+
+/* The column to leave out next: those that the table names go first, then percentages, then
+ * durations, smallest first. The number of columns: none is left. */
 static size_t layout_least(const struct layout *layout)
 {
 	static const enum vp_cell_type types[] = {VP_CELL_PERCENT, VP_CELL_DURATION};
 	const struct vp_table *table = layout->table;
-	size_t least = layout->count;
+	size_t least = layout_named(layout);
 
 	for (size_t type = 0; type < 2 && least == layout->count; type++)
 		for (size_t i = 0; i < layout->count; i++)
@@ -348,24 +383,71 @@ static size_t layout_least(const struct layout *layout)
 	return least;
 }
 
+/* Leaves out columns until the rest fits into `width`; their numbers, in that order, go to
+ * `dropped`. Returns how many. */
+static size_t layout_shrink(struct layout *layout, size_t width, size_t *dropped)
+{
+	size_t count = 0, least;
+
+	while (layout_width(layout) > width && (least = layout_least(layout)) < layout->count) {
+		dropped[count++] = layout->columns[least];
+		layout_drop(layout, least);
+	}
+	return count;
+}
+
+/* Puts a column back in its place. */
+static void layout_put_back(struct layout *layout, size_t column, size_t width)
+{
+	size_t at = layout->count++;
+
+	for (; at && layout->columns[at - 1] > column; at--) {
+		layout->columns[at] = layout->columns[at - 1];
+		layout->widths[at] = layout->widths[at - 1];
+	}
+	layout->columns[at] = column;
+	layout->widths[at] = width;
+}
+
+/* A wide column may have been the last one to go: others that were left out may fit now, the most
+ * useful one first. Returns how many are left out. */
+static size_t layout_fill(struct layout *layout, size_t width, size_t *dropped, size_t count)
+{
+	for (size_t i = count; i; i--) {
+		size_t column = dropped[i - 1], its = column_width(layout->table, column);
+		if (layout_width(layout) + 2 + its > width)
+			continue;
+		layout_put_back(layout, column, its);
+		memmove(&dropped[i - 1], &dropped[i], (count - i) * sizeof(*dropped));
+		count--;
+	}
+	return count;
+}
+
+static void put_dropped(const struct vp_table *table, const size_t *dropped, size_t count,
+			struct vp_buffer *out)
+{
+	if (!count)
+		return;
+	vp_buffer_string(out, "(narrow terminal: without ");
+	for (size_t i = 0; i < count; i++)
+		vp_buffer_printf(out, "%s%s", i ? ", " : "", table->columns.at[dropped[i]].header);
+	vp_buffer_string(out, "; -v shows all)\n");
+}
+
 void vp_render_table_fitted(const struct vp_table *table, size_t width, bool colour,
 			    struct vp_buffer *out)
 {
+	VP_AUTO_FREE size_t *dropped = vp_alloc((table->columns.count + 1) * sizeof(*dropped));
 	struct layout layout;
-	struct vp_buffer names = {0};
-	size_t least;
+	size_t count = 0;
 
 	layout_init(&layout, table);
-	while (width && layout_width(&layout) > width &&
-	       (least = layout_least(&layout)) < layout.count) {
-		vp_buffer_printf(&names, "%s%s", names.size ? ", " : "",
-				 table->columns.at[layout.columns[least]].header);
-		layout_drop(&layout, least);
+	if (width) {
+		count = layout_shrink(&layout, width, dropped);
+		count = layout_fill(&layout, width, dropped, count);
 	}
 	layout_put(&layout, colour, out);
-	if (names.size)
-		vp_buffer_printf(out, "(narrow terminal: without %s; -v shows all)\n",
-				 vp_buffer_text(&names));
-	vp_buffer_deinit(&names);
+	put_dropped(table, dropped, count, out);
 	layout_deinit(&layout);
 }

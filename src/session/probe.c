@@ -250,9 +250,9 @@ const struct vp_source *vp_source_machine(void)
 const struct vp_source *vp_source(size_t number)
 {
 	const struct vp_source *(*const all[])(void) = {
-	    vp_source_host,  vp_source_sampler,     vp_source_account,    vp_source_intervals,
-	    vp_source_trace, vp_source_tracepoints, vp_source_conditions, vp_source_lend,
-	    source_guests,   vp_source_machine};
+	    vp_source_host,      source_guests,    vp_source_sampler,     vp_source_account,
+	    vp_source_intervals, vp_source_trace,  vp_source_tracepoints, vp_source_conditions,
+	    vp_source_lend,      vp_source_machine};
 
 	return number < VP_ARRAY_SIZE(all) ? all[number]() : NULL;
 }

@@ -242,6 +242,11 @@ char *vp_session_totals(const struct vp_session *session)
 	return totals;
 }
 
+bool vp_session_had_vms(const struct vp_session *session)
+{
+	return session->vms.count || session->vms_forgotten;
+}
+
 char *vp_session_take_notice(struct vp_session *session)
 {
 	return vp_notices_take(&session->notices);

@@ -74,6 +74,8 @@ struct vp_error *vp_session_snapshot(struct vp_session *session,
 				     char **ret) VP_MUST_CHECK;
 /* Progress so far ("12 samples, 3 intervals, 0 lost, 1 VM"), to be freed. */
 char *vp_session_totals(const struct vp_session *session) VP_MUST_CHECK;
+/* Whether a VM ran during the recording. */
+bool vp_session_had_vms(const struct vp_session *session);
 /* The next warning about lost or missing data, or NULL; each is returned once. */
 char *vp_session_take_notice(struct vp_session *session);
 void vp_session_free(struct vp_session *session);

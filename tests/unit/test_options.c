@@ -91,9 +91,9 @@ static void test_suggestions(void **state)
 {
 	static const struct {
 		const char *word, *message;
-	} words[] = {{"--trcae=x", "unknown option '--trcae' (did you mean trace?)"},
-		     {"--verbos", "unknown option '--verbos' (did you mean verbose?)"},
-		     {"--hlep", "unknown option '--hlep' (did you mean help?)"},
+	} words[] = {{"--trcae=x", "unknown option '--trcae' (did you mean --trace?)"},
+		     {"--verbos", "unknown option '--verbos' (did you mean --verbose?)"},
+		     {"--hlep", "unknown option '--hlep' (did you mean --help?)"},
 		     {"--zzzzzz", "unknown option '--zzzzzz'"}};
 	struct given given;
 

@@ -500,6 +500,57 @@ static void test_fitted(void **state)
 	vp_table_deinit(&table);
 }
 
+/* A table names the columns that go first, of any type; what fits in the end stays. */
+static void test_fitted_by_name(void **state)
+{
+	static const char *const least[] = {"count", "cgroup", "percent", NULL};
+	static const struct {
+		size_t width;
+		const char *text;
+	} cases[] = {
+	    {35, "Thief   Cgroup  Percent  Count\nbackup  a         9.00%      3\n"},
+	    {28,
+	     "Thief   Cgroup  Percent\nbackup  a         9.00%\n(narrow terminal: without Count; "
+	     "-v shows all)\n"},
+	    {22,
+	     "Thief   Percent  Count\nbackup    9.00%      3\n(narrow terminal: without Cgroup; "
+	     "-v shows all)\n"},
+	    {15, "Thief   Percent\nbackup    9.00%\n(narrow terminal: without Count, Cgroup; "
+		 "-v shows all)\n"},
+	};
+	struct vp_table table = {.least = least};
+
+	vp_table_column_add(&table, "thief", "Thief", "", VP_CELL_TEXT);
+	vp_table_column_add(&table, "cgroup", "Cgroup", "", VP_CELL_TEXT);
+	vp_table_column_add(&table, "percent", "Percent", "%", VP_CELL_PERCENT);
+	vp_table_column_add(&table, "count", "Count", "", VP_CELL_COUNT);
+	vp_table_text(&table, "backup");
+	vp_table_text(&table, "a");
+	vp_table_percent(&table, 9);
+	vp_table_count(&table, 3);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(cases); i++) {
+		struct vp_buffer out = {0};
+		vp_render_table_fitted(&table, cases[i].width, false, &out);
+		assert_string_equal(vp_buffer_text(&out), cases[i].text);
+		vp_buffer_deinit(&out);
+	}
+	vp_table_deinit(&table);
+}
+
+/* A colour ends before its line does. */
+static void test_colour(void **state)
+{
+	struct vp_table table = {0};
+	struct vp_buffer out = {0};
+
+	vp_table_column_add(&table, "percent", "Percent", "%", VP_CELL_PERCENT);
+	vp_table_percent(&table, 9);
+	vp_render_table_text(&table, true, &out);
+	assert_string_equal(vp_buffer_text(&out), "Percent\n\033[31m  9.00%\033[m\n");
+	vp_buffer_deinit(&out);
+	vp_table_deinit(&table);
+}
+
 /* The longest bar is that of the largest sum; a row with any count has a bar. */
 static void test_histogram(void **state)
 {
@@ -515,13 +566,20 @@ static void test_histogram(void **state)
 		vp_table_count(&table, counts[i][0]);
 		vp_table_count(&table, counts[i][1]);
 	}
-	vp_render_histogram_text(&table, false, &out);
+	vp_render_histogram_text(&table, 0, false, &out);
 	assert_string_equal(vp_buffer_text(&out),
 			    "From  One  Two  Histogram\n"
 			    "1 ns    1    0  *\n"
 			    "1 ns   60  140  ****************************************\n"
 			    "1 ns    0    0  \n"
 			    "1 ns    -   50  **********\n");
+	out.size = 0;
+	vp_render_histogram_text(&table, 36, false, &out);
+	assert_string_equal(vp_buffer_text(&out), "From  One  Two  Histogram\n"
+						  "1 ns    1    0  *\n"
+						  "1 ns   60  140  ********************\n"
+						  "1 ns    0    0  \n"
+						  "1 ns    -   50  *****\n");
 	vp_buffer_deinit(&out);
 	vp_table_deinit(&table);
 }
@@ -559,6 +617,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_fitted),
+	    cmocka_unit_test(test_fitted_by_name),
+	    cmocka_unit_test(test_colour),
 	    cmocka_unit_test(test_histogram),
 	    cmocka_unit_test(test_old_keys),
 	    cmocka_unit_test(test_text),

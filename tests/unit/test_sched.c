@@ -11,6 +11,9 @@ struct vp_tracks;
 const char *__wrap_vp_tracks_vm(struct vp_tracks *tracks, uint32_t vm);
 struct vp_track_switches __wrap_vp_tracks_switches(const struct vp_tracks *tracks, uint32_t vm,
 						   uint32_t vcpu, uint32_t tid);
+const char *__wrap_vp_tracks_host_thread(struct vp_tracks *tracks, uint32_t tid, const char *comm);
+
+enum { FIRST = 1000, SECOND = 2000, THIEF = 50, OTHER = 60 };
 
 /* In place of a recording's. */
 const char *__wrap_vp_tracks_vm(struct vp_tracks *tracks, uint32_t vm)
@@ -26,7 +29,10 @@ struct vp_track_switches __wrap_vp_tracks_switches(const struct vp_tracks *track
 				.made = tid, .seen = vcpu + 7, .jumps = 3, .begins = 1};
 }
 
-enum { FIRST = 1000, SECOND = 2000, THIEF = 50, OTHER = 60 };
+const char *__wrap_vp_tracks_host_thread(struct vp_tracks *tracks, uint32_t tid, const char *comm)
+{
+	return tid == OTHER ? "vCPU 0 of VM beta" : "thief/50";
+}
 
 static struct vp_sched sums;
 
@@ -300,7 +306,7 @@ static void test_thread_table(void **state)
 			   "beta,1,8,7,thread,1000,0,0,110,60,thief/50,0,110\n"
 			   "alpha,1,10,9,thread,0,0,30,0,0,,30,0\n"
 			   "beta,0,10,9,thread,0,20,0,0,0,,0,0\n"
-			   "beta,1,0,8,,0,0,0,9,5,other/60,0,9\n");
+			   "beta,1,0,8,,0,0,0,9,5,vCPU 0 of VM beta,0,9\n");
 }
 
 /* The share of guest time of which it is known whose it was; switches where they are counted. */
@@ -339,7 +345,7 @@ static void test_wait_tables(void **state)
 	expect_csv(&table, "from_ns,wakeups,preemptions\n8,1,0\n16,0,0\n32,0,2\n");
 	vp_sched_worst_table(&sums, NULL, &table);
 	expect_csv(&table, "vm,vcpu,ns,after,at_s,guest_thread,thief\n"
-			   "alpha,0,40,preemption,0.000000020,,other/60\n"
+			   "alpha,0,40,preemption,0.000000020,,vCPU 0 of VM beta\n"
 			   "alpha,0,37,preemption,0.000000070,,\n"
 			   "beta,1,9,wakeup,1.000000005,,thief/50\n");
 }

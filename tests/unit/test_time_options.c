@@ -94,11 +94,17 @@ static void test_clock_and_offsets(void **state)
 	expect_window("+0.5,+1", 0.5, 1);
 	expect_window("+0.5,1002", 0.5, 2);
 	expect_window("+1,", 1, NAN);
+	expect_window("+500ms,+1s", 0.5, 1);
+	expect_window("+0.5s,+2m", 0.5, 120);
 	expect_window(",+1", NAN, 1);
 	expect_window(",", NAN, NAN);
 	expect_window("1000.5,1000.5", 0.5, 0.5);
 	expect_refused("+2,+1", "FROM is after TO in '+2,+1'");
-	expect_refused("1,2", "'1,2' is outside of the recording, which covers 1000.000,44200.000");
+	expect_refused("1,2", "'1,2' is outside of the recording, which covers "
+			      "1000.000000000,44200.000000000");
+	expect_refused("+50000,", "which covers +0.000000000,+43200.000000000");
+	expect_refused("2026-07-02T21:30:00Z,", "which covers 2026-07-01T21:30:00.000000000+00:00,"
+						"2026-07-02T09:30:00.000000000+00:00");
 	expect_refused("44201,", "outside of the recording");
 	expect_window("1,1000", 0 - 999.0, 0);
 	expect_window("44200,", 43200, NAN);

@@ -216,6 +216,26 @@ static void test_vcpu(void **state)
 		     "    1.000000210    20 ns [000] vm0/0    running   CPU 0/KVM/1001\n");
 }
 
+static void ignore(void *context, const struct vp_track_slice *slice)
+{
+}
+
+/* A vCPU's thread is named as 'vperf steal' names it, others by comm and TID. */
+static void test_host_threads(void **state)
+{
+	const struct vp_tracks_options options = {.to = UINT64_MAX, .take = ignore};
+	struct vp_tracks *tracks;
+
+	make();
+	expect_no_error(vp_tracks_open(NAME, &options, &tracks));
+	while (vp_tracks_read(tracks, 1))
+		;
+	assert_string_equal(vp_tracks_host_thread(tracks, CPU0, "CPU 0/KVM"), "vCPU 0 of VM vm0");
+	assert_string_equal(vp_tracks_host_thread(tracks, 50, "thief"), "thief/50");
+	assert_string_equal(vp_tracks_host_thread(tracks, 51, NULL), "-/51");
+	vp_tracks_close(tracks);
+}
+
 /* An exit that KVM tells of only when the thread has lost its pCPU meanwhile: what came between is
  * of the thread that the exit tells, and the stretch is exact only if it tells none. */
 static void test_late_exits(void **state)
@@ -621,12 +641,19 @@ static void test_no_states(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_vcpu),        cmocka_unit_test(test_states),
-	    cmocka_unit_test(test_many_turns),  cmocka_unit_test(test_no_states),
-	    cmocka_unit_test(test_late_exits),  cmocka_unit_test(test_losses),
-	    cmocka_unit_test(test_filters),     cmocka_unit_test(test_switches),
-	    cmocka_unit_test(test_csv_names),   cmocka_unit_test(test_sums),
-	    cmocka_unit_test(test_worst_waits), cmocka_unit_test(test_other_recordings),
+	    cmocka_unit_test(test_host_threads),
+	    cmocka_unit_test(test_vcpu),
+	    cmocka_unit_test(test_states),
+	    cmocka_unit_test(test_many_turns),
+	    cmocka_unit_test(test_no_states),
+	    cmocka_unit_test(test_late_exits),
+	    cmocka_unit_test(test_losses),
+	    cmocka_unit_test(test_filters),
+	    cmocka_unit_test(test_switches),
+	    cmocka_unit_test(test_csv_names),
+	    cmocka_unit_test(test_sums),
+	    cmocka_unit_test(test_worst_waits),
+	    cmocka_unit_test(test_other_recordings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -236,7 +236,7 @@ account_recording_read_all(struct vp_account_recording *rec,
 	return vp_error_new("the recording '%s' has no vCPU accounting: %s", rec->path,
 			    recording->imported ? "it was imported"
 			    : vp_recording_has_instrument(recording, "account")
-				? "no VM ran"
+				? "no VM ran ('vperf report' and 'vperf html' show the host)"
 				: "it was recorded with --no-account");
 }
 

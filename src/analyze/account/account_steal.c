@@ -173,8 +173,11 @@ static void add_thief_row(const struct vp_account_view *view, const struct row *
 
 void vp_account_steal_table(struct vp_account_view *view, struct vp_table *table)
 {
+	static const char *const least[] = {"waking_ns", "preempted_ns", "cgroup",
+					    "count",     "kind",         NULL};
 	thief_rows rows = {0};
 
+	table->least = least;
 	vp_account_add_vcpu_columns(table);
 	vp_table_column_add(table, "kind", "Kind", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "thief", "Thief", "", VP_CELL_TEXT);

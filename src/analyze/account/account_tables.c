@@ -126,8 +126,12 @@ static bool has_samples(const vp_times *shown)
 
 void vp_account_vcpus_table(struct vp_account_view *view, struct vp_table *table)
 {
+	static const char *const least[] = {
+	    "poll_wasted_ns", "polls",      "guest_error", "wakeups_per_s",
+	    "guest_kernel",   "guest_user", "wall_ns",     NULL};
 	vp_times shown = {0};
 
+	table->least = least;
 	shown_times(view, &shown);
 	bool sampled = has_samples(&shown);
 
@@ -221,7 +225,12 @@ static void exit_columns(const struct vp_account *account, struct vp_table *tabl
 		     {"p50_ns", "p50"},       {"p99_ns", "p99"},
 		     {"max_ns", "Max"},       {"blocked_ns", NULL},
 		     {"stolen_ns", NULL}};
+	static const char *const least[] = {
+	    "work_error_ns", "poll_ns",  "waking_ns", "p50_ns",    "mean_ns",
+	    "kernel_ns",     "vmm_ns",   "p99_ns",    "per_s",     "max_ns",
+	    "work_mean_ns",  "total_ns", "steal_ns",  "asleep_ns", NULL};
 
+	table->least = least;
 	vp_table_column_add(table, "vm", "VM", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "reason", "Reason", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "count", "Count", "", VP_CELL_COUNT);

@@ -75,6 +75,12 @@ int vp_exit_sums_order(const struct vp_exit_sums *a, const struct vp_exit_sums *
 
 void vp_exit_sums_columns(const struct vp_account *account, struct vp_table *table)
 {
+	/* Functions and addresses have some of these columns only. */
+	static const char *const least[] = {"work_error_ns", "mean_ns",  "module",   "pid",
+					    "work_mean_ns",  "total_ns", "steal_ns", "asleep_ns",
+					    "process",       "what",     "detail",   NULL};
+
+	table->least = least;
 	vp_table_column_add(table, "count", "Count", "", VP_CELL_COUNT);
 	vp_table_column_add(table, "work_ns", "Work", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "work_mean_ns", "Work/exit", "ns", VP_CELL_DURATION);

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/intern.h"
 #include "maps/maps.h"
 #include "timeline/guests.h"
 
@@ -190,6 +191,22 @@ static void naming_note_missing(struct vp_naming_machine *host)
 
 enum { MAX_FILES_NAMED = 4 };
 
+/* Several machines may have used the same file. */
+static void without_repeats(vp_names_paths *paths)
+{
+	struct vp_intern seen = {0};
+	size_t kept = 0;
+
+	for (size_t i = 0; i < paths->count; i++) {
+		size_t before = seen.strings.count;
+		vp_intern_string(&seen, paths->at[i]);
+		if (seen.strings.count > before)
+			paths->at[kept++] = paths->at[i];
+	}
+	paths->count = kept;
+	vp_intern_deinit(&seen);
+}
+
 char *vp_naming_files_used(const struct vp_naming *naming)
 {
 	vp_names_paths paths = {0};
@@ -201,6 +218,7 @@ char *vp_naming_files_used(const struct vp_naming *naming)
 	vp_vec_each (&naming->vms, vm)
 		if (vm->names)
 			vp_names_files_used(vm->names, &paths);
+	without_repeats(&paths);
 	for (size_t i = 0; i < paths.count && i < MAX_FILES_NAMED; i++)
 		vp_buffer_printf(&list, "%s%s", i ? ", " : "", paths.at[i]);
 	if (paths.count > MAX_FILES_NAMED)

@@ -86,7 +86,7 @@ void vp_table_choose(const struct vp_table *table, const bool *shown, struct vp_
 {
 	size_t columns = table->columns.count;
 
-	*ret = (struct vp_table){.clock = table->clock};
+	*ret = (struct vp_table){.clock = table->clock, .least = table->least};
 	for (size_t i = 0; i < columns; i++)
 		if (shown[i])
 			vp_vec_push(&ret->columns, table->columns.at[i]);

@@ -41,6 +41,9 @@ struct vp_table {
 	VP_VEC(union vp_cell) cells; /* row-major */
 	VP_VEC(char *) cleaned;      /* cleaned copies of texts */
 	struct vp_clock_text clock;  /* for VP_CELL_TIME */
+	/* Keys of the columns that a narrow terminal omits first, in this order, up to NULL; or
+	 * NULL. */
+	const char *const *least;
 };
 
 void vp_table_deinit(struct vp_table *table);

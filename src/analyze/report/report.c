@@ -281,7 +281,7 @@ static void note_machines(struct vp_report *report)
 		vp_vec_push(&report->notes, used);
 }
 
-static double report_seconds_of(const struct vp_report *report)
+static void report_set_duration(struct vp_report *report)
 {
 	const struct vp_recording *recording = &report->recording;
 	uint64_t start = recording->start ? recording->start : report->profile.first;
@@ -290,7 +290,8 @@ static double report_seconds_of(const struct vp_report *report)
 	start = report->options.from > start ? report->options.from : start;
 	end = report->options.to && report->options.to < end ? report->options.to : end;
 
-	return end > start ? (double)(end - start) / 1e9 : 0.0;
+	report->begin = start;
+	report->duration = end > start ? (double)(end - start) / 1e9 : 0.0;
 }
 
 static bool report_is_wanted(const struct vp_profile_options *options, uint32_t pcpu)
@@ -368,7 +369,7 @@ static struct vp_error *report_make(const struct vp_naming_options *naming, cons
 		vp_health_sentences(&health, &report->recording, &report->notes);
 		if (!report->options.events_only)
 			note_all(report);
-		report->duration = report_seconds_of(report);
+		report_set_duration(report);
 	}
 	vp_health_deinit(&health);
 	vp_trace_close(&streams);

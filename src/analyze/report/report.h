@@ -21,6 +21,7 @@ struct vp_report {
 	struct vp_profile profile;
 	struct vp_profile_options options;
 	uint64_t lost;        /* lost records */
+	uint64_t begin;       /* of the recording, or of the part that was chosen */
 	double duration;      /* seconds */
 	vp_sentences notes;   /* one each */
 	uint64_t limit;       /* maximum number of rows per part; 0: all */

@@ -216,6 +216,9 @@ static void guest_sched_put_thread(const struct vp_guest_sched *sched,
 
 void vp_guest_sched_thread_table(struct vp_guest_sched *sched, struct vp_table *table)
 {
+	static const char *const least[] = {"work_ns", "theft_ns", "off_ns", NULL};
+
+	table->least = least;
 	add_thread_columns(table);
 	vp_table_column_add(table, "on_cpu_ns", "On CPU", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "work_ns", "Work", "ns", VP_CELL_DURATION);

@@ -61,6 +61,9 @@ static void put_old_switches(const struct vp_track_switches *switches, struct vp
 void vp_sched_vcpu_table(const struct vp_sched *sched, struct vp_tracks *tracks,
 			 struct vp_table *table)
 {
+	static const char *const least[] = {"tid", "waiting_ns", "waking_ns", "work_ns", NULL};
+
+	table->least = least;
 	add_vcpu_columns(table);
 	vp_table_column_add(table, "tid", "TID", "", VP_CELL_COUNT);
 	vp_table_column_add(table, "guest_ns", "Guest", "ns", VP_CELL_DURATION);
@@ -137,8 +140,10 @@ static struct order *order_of(const struct vp_sched *sched)
 
 void vp_sched_thread_table(struct vp_sched *sched, struct vp_tracks *tracks, struct vp_table *table)
 {
+	static const char *const least[] = {"uncertain_ns", "pid", "work_ns", "thief_ns", NULL};
 	VP_AUTO_FREE struct order *order = order_of(sched);
 
+	table->least = least;
 	add_vcpu_columns(table);
 	vp_table_column_add(table, "pid", "PID", "", VP_CELL_COUNT);
 	vp_table_column_add(table, "tid", "TID", "", VP_CELL_COUNT);
@@ -163,8 +168,8 @@ void vp_sched_thread_table(struct vp_sched *sched, struct vp_tracks *tracks, str
 		vp_table_count(table, thread->host);
 		vp_table_count(table, thread->stolen);
 		vp_table_count(table, theft ? theft->ns : 0);
-		vp_table_text(table,
-			      theft ? sched_tables_text_of(sched, theft->comm, theft->tid) : NULL);
+		vp_table_text(table, theft ? vp_tracks_host_thread(tracks, theft->tid, theft->comm)
+					   : NULL);
 		vp_table_count(table, thread->host);
 		vp_table_count(table, thread->stolen);
 	}
@@ -191,6 +196,9 @@ void vp_sched_wait_table(const struct vp_sched *sched, struct vp_table *table)
 
 void vp_sched_worst_table(struct vp_sched *sched, struct vp_tracks *tracks, struct vp_table *table)
 {
+	static const char *const least[] = {"after", "guest_thread", NULL};
+
+	table->least = least;
 	add_vcpu_columns(table);
 	vp_table_column_add(table, "ns", "Waited", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "after", "After", "", VP_CELL_TEXT);
@@ -208,8 +216,9 @@ void vp_sched_worst_table(struct vp_sched *sched, struct vp_tracks *tracks, stru
 		vp_table_text(table, wait->has_guest ? sched_tables_text_of(sched, wait->guest_comm,
 									    wait->guest_tid)
 						     : NULL);
-		vp_table_text(table, wait->has_thief ? sched_tables_text_of(sched, wait->thief_comm,
-									    wait->thief_tid)
-						     : NULL);
+		vp_table_text(table,
+			      wait->has_thief
+				  ? vp_tracks_host_thread(tracks, wait->thief_tid, wait->thief_comm)
+				  : NULL);
 	}
 }

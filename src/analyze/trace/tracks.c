@@ -583,3 +583,14 @@ struct vp_track_switches vp_tracks_switches(const struct vp_tracks *tracks, uint
 
 	return index ? tracks->vcpus.at[*index].switches : (struct vp_track_switches){0};
 }
+
+const char *vp_tracks_host_thread(struct vp_tracks *tracks, uint32_t tid, const char *comm)
+{
+	const struct vcpu *vcpu = vcpu_of_tid(tracks, tid);
+	VP_AUTO_FREE char *text = vcpu && vcpu->number != VP_VCPU_UNKNOWN
+				      ? vp_format("vCPU %" PRIu32 " of VM %s", vcpu->number,
+						  vp_tracks_vm(tracks, vcpu->vm))
+				      : vp_format("%s/%" PRIu32, comm ? comm : "-", tid);
+
+	return vp_intern_text(&tracks->texts, vp_intern_string(&tracks->texts, text));
+}

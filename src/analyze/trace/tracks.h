@@ -84,6 +84,8 @@ bool vp_tracks_read(struct vp_tracks *tracks, uint64_t events);
 const struct vp_feed *vp_tracks_feed(const struct vp_tracks *tracks);
 /* Name of a VM, or its number as text; owned by `tracks`. */
 const char *vp_tracks_vm(struct vp_tracks *tracks, uint32_t vm);
+/* Name of a host thread, as 'vperf steal' prints it: "vCPU 0 of VM g2" or "backup/161". */
+const char *vp_tracks_host_thread(struct vp_tracks *tracks, uint32_t tid, const char *comm);
 /* The guest switches of a vCPU; one with an unknown number is identified by its thread. */
 struct vp_track_switches vp_tracks_switches(const struct vp_tracks *tracks, uint32_t vm,
 					    uint32_t vcpu, uint32_t tid);

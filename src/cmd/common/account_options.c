@@ -129,8 +129,7 @@ static void account_options_put_table(const struct vp_table *table, bool verbose
 		return;
 	}
 	vp_table_without_zeros(table, &shown);
-	vp_render_table_fitted(&shown, isatty(STDOUT_FILENO) ? vp_terminal_size().width : 0, colour,
-			       out);
+	vp_render_table_fitted(&shown, vp_terminal_width(), colour, out);
 	vp_table_deinit(&shown);
 }
 
@@ -174,7 +173,8 @@ struct vp_error *vp_account_print(const struct vp_account_options *options,
 	if (options->chosen == VP_FORMAT_CSV)
 		vp_vec_each (&rec->notes, note)
 			vp_verb_say(verb, *note);
-	struct vp_error *error = vp_verb_print(&out);
+	struct vp_error *error = options->chosen == VP_FORMAT_TEXT ? vp_verb_print_text(&out, false)
+								   : vp_verb_print(&out);
 	vp_buffer_deinit(&out);
 	return error;
 }

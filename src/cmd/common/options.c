@@ -32,7 +32,7 @@ static struct vp_error *unknown_long(const struct vp_option *options, size_t n_o
 		if (options[i].help && options[i].type != VP_OPTION_HEADING)
 			vp_nearest_add(&nearest, options[i].name);
 	vp_nearest_add(&nearest, "help");
-	VP_AUTO_FREE char *meant = vp_nearest_text(&nearest);
+	VP_AUTO_FREE char *meant = vp_nearest_text_with(&nearest, "--");
 	return vp_error_usage("unknown option '--%.*s'%s", (int)size, word, meant);
 }
 
@@ -283,7 +283,9 @@ enum { LEFT = 31, MIN_TEXT = 30, USUAL_WIDTH = 80 };
 /* The width to which help is wrapped. */
 static size_t help_width(void)
 {
-	return isatty(STDOUT_FILENO) ? vp_terminal_size().width : USUAL_WIDTH;
+	size_t width = vp_terminal_width();
+
+	return width ? width : USUAL_WIDTH;
 }
 
 static void print_wrapped(const char *left, int indent, const char *text)

@@ -7,12 +7,14 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/error.h"
 #include "base/io.h"
 #include "base/macros.h"
 #include "base/nearest.h"
 #include "base/text.h"
+#include "base/text_wrap.h"
 #include "cmd/common/command.h"
 #include "cmd/common/options.h"
 #include "cmd/common/terminal.h"
@@ -27,7 +29,7 @@ static const struct vp_verb *find_verb(const struct vp_program *program, const c
 
 /* Prints the commands of a group that the program has. */
 static void help_group(const struct vp_program *program, const char *title,
-		       const char *const *names, FILE *out)
+		       const char *const *names, struct vp_buffer *out)
 {
 	bool begun = false;
 
@@ -35,8 +37,8 @@ static void help_group(const struct vp_program *program, const char *title,
 		const struct vp_verb *verb = find_verb(program, *names);
 		if (!verb)
 			continue;
-		fprintf(out, "%s%s%s  %-10s %s\n", begun ? "" : "\n", begun ? "" : title,
-			begun ? "" : "\n", verb->name, verb->summary);
+		vp_buffer_printf(out, "%s%s%s  %-10s %s\n", begun ? "" : "\n", begun ? "" : title,
+				 begun ? "" : "\n", verb->name, verb->summary);
 		begun = true;
 	}
 }
@@ -52,12 +54,18 @@ static void help(const struct vp_program *program, FILE *out)
 		      {"Data", {"info", "store", "export", "import", "model"}},
 		      {"Host", {"check", "selftest", "guests"}}};
 
-	fprintf(out,
-		"%s: %s\n\nUsage: %s COMMAND [OPTION]... (options: '%s help COMMAND', "
-		"'man vperf-COMMAND')\n",
-		program->name, program->summary, program->name, program->name);
+	struct vp_buffer text = {0}, wrapped = {0};
+
+	vp_buffer_printf(&text,
+			 "%s: %s\n\nUsage: %s COMMAND [OPTION]... (options: '%s help COMMAND', "
+			 "'man vperf-COMMAND')\n",
+			 program->name, program->summary, program->name, program->name);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(groups); i++)
-		help_group(program, groups[i].title, groups[i].names, out);
+		help_group(program, groups[i].title, groups[i].names, &text);
+	vp_text_wrap(&text, vp_terminal_width(), true, &wrapped);
+	fwrite(wrapped.bytes, 1, wrapped.size, out);
+	vp_buffer_deinit(&text);
+	vp_buffer_deinit(&wrapped);
 }
 
 /* Declared in base/alloc.h: vperf cannot continue without memory. */

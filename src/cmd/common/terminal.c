@@ -115,6 +115,11 @@ struct vp_terminal_size vp_terminal_size(void)
 		     : (struct vp_terminal_size){80, 24};
 }
 
+size_t vp_terminal_width(void)
+{
+	return isatty(STDOUT_FILENO) ? vp_terminal_size().width : 0;
+}
+
 size_t vp_terminal_read(int ms, char *bytes, size_t size)
 {
 	struct pollfd keyboard = {.fd = has_keys ? STDIN_FILENO : -1, .events = POLLIN};

@@ -20,6 +20,8 @@ void vp_terminal_end(void);
 bool vp_terminal_has_keys(void);
 /* 80 × 24 if unknown. */
 struct vp_terminal_size vp_terminal_size(void);
+/* Width of standard output; 0: it is no terminal, and lines can have any width. */
+size_t vp_terminal_width(void);
 /* Waits up to `ms` for keys; returns the number of bytes read, 0 also after a signal. */
 size_t vp_terminal_read(int ms, char *bytes, size_t size);
 /* Whether the screen must be redrawn (resized, continued) since the last call. */

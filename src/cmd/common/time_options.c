@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "cmd/common/options.h"
 #include "store/recording.h"
 
 enum { SECOND_DIGITS = 9, DAY = 86400 };
@@ -93,6 +94,18 @@ static bool read_zone(const char *text, int64_t *ret)
 	return true;
 }
 
+/* Whether it is a day of the calendar: mktime() accepts others, too. */
+static bool is_day(const struct tm *date)
+{
+	struct tm copy = {.tm_year = date->tm_year,
+			  .tm_mon = date->tm_mon,
+			  .tm_mday = date->tm_mday,
+			  .tm_hour = 12};
+
+	timegm(&copy);
+	return copy.tm_mon == date->tm_mon && copy.tm_mday == date->tm_mday;
+}
+
 /* RFC 3339, "2026-11-25T16:49:05.25Z"; without a zone in the reader's. Result: CLOCK_REALTIME. */
 bool vp_time_date_parse(const char *text, uint64_t *ret)
 {
@@ -108,6 +121,8 @@ bool vp_time_date_parse(const char *text, uint64_t *ret)
 	date.tm_year -= 1900;
 	date.tm_mon--;
 	date.tm_isdst = -1;
+	if (!is_day(&date) || date.tm_hour > 23 || date.tm_min > 59 || date.tm_sec > 60)
+		return false;
 	size_t fraction = text[used] == '.' ? 1 + strspn(text + used + 1, "0123456789") : 0;
 	VP_AUTO_FREE char *digits = vp_strndup(text + used, fraction);
 	const char *behind = text + used + fraction;
@@ -138,13 +153,20 @@ static bool to_monotonic(const struct vp_recording *about, uint64_t realtime, bo
 	return about->realtime_offset != 0;
 }
 
+/* "+0.5" or "+500ms". */
+static bool read_offset(const char *text, uint64_t *ret)
+{
+	return text[0] == '+' && (read_time(text + 1, text + strlen(text), ret) ||
+				  vp_option_read_time(text + 1, ret));
+}
+
 static bool read_bound(const struct vp_recording *about, const char *text, uint64_t *ret)
 {
 	time_t start = (time_t)((about->start + (uint64_t)about->realtime_offset) / SECOND);
 	uint64_t time;
 	struct tm day;
 
-	if (text[0] == '+' && read_time(text + 1, text + strlen(text), &time)) {
+	if (read_offset(text, &time)) {
 		*ret = about->start + time;
 		return true;
 	}
@@ -154,6 +176,24 @@ static bool read_bound(const struct vp_recording *about, const char *text, uint6
 		return to_monotonic(about, time, false, ret);
 	localtime_r(&start, &day);
 	return read_time_of_day(text, day, &time) && to_monotonic(about, time, true, ret);
+}
+
+/* The recording's bounds, in the form of `text`. */
+static struct vp_error *outside(const struct vp_recording *about, const char *text)
+{
+	struct vp_clock_text clock = {.start = about->start,
+				      .realtime_offset = about->realtime_offset};
+	char begin[VP_CLOCK_TEXT_SIZE], end[VP_CLOCK_TEXT_SIZE];
+
+	if (about->realtime_offset && strchr(text, '-'))
+		clock.form = VP_CLOCK_FORM_RFC3339;
+	else if (about->realtime_offset && strchr(text, ':'))
+		clock.form = VP_CLOCK_FORM_TIME;
+	else if (strchr(text, '+'))
+		clock.form = VP_CLOCK_FORM_OFFSET;
+	return vp_error_usage("option --time: '%s' is outside of the recording, which covers %s,%s",
+			      text, vp_clock_text(&clock, about->start, begin),
+			      about->end ? vp_clock_text(&clock, about->end, end) : "");
 }
 
 static struct vp_error *time_options_parse(const struct vp_recording *about, const char *text,
@@ -167,15 +207,14 @@ static struct vp_error *time_options_parse(const struct vp_recording *about, con
 	    (comma[1] && !read_bound(about, comma + 1, to)))
 		return vp_error_usage(
 		    "option --time: expected FROM,TO such as 12.5,13 (seconds as printed), "
-		    "+0.5,+1 (since the start), 16:49:05,16:50 or RFC 3339 times, not '%s'",
+		    "+0.5,+800ms (since the start), 16:49:05,16:50 or RFC 3339 times, not "
+		    "'%s'",
 		    text);
 	if (*from > *to)
 		return vp_error_usage("option --time: FROM is after TO in '%s'", text);
 	if (*to >= about->start && *from <= end)
 		return NULL;
-	return vp_error_usage("option --time: '%s' is outside of the recording, which covers "
-			      "%.3f,%.3f",
-			      text, (double)about->start / SECOND, (double)end / SECOND);
+	return outside(about, text);
 }
 
 struct vp_error *vp_time_option_parse(const char *text, const char *directory, uint64_t *from,
@@ -199,7 +238,7 @@ static bool read_bound_of_store(const char *text, uint64_t first, uint64_t last,
 	struct tm day;
 	uint64_t time;
 
-	if (text[0] == '+' && read_time(text + 1, text + strlen(text), &time)) {
+	if (read_offset(text, &time)) {
 		*ret = first + time;
 		return true;
 	}

@@ -9,8 +9,10 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/text_wrap.h"
 #include "base/vec.h"
 #include "cmd/common/pager.h"
+#include "cmd/common/terminal.h"
 
 static bool may_page; /* output may go through a pager */
 
@@ -99,6 +101,16 @@ struct vp_error *vp_verb_print(const struct vp_buffer *text)
 	bool written = !fflush(stdout) && !vp_fd_write_all(STDOUT_FILENO, text->bytes, text->size);
 
 	return written ? NULL : vp_error_new("cannot write to standard output");
+}
+
+struct vp_error *vp_verb_print_text(const struct vp_buffer *text, bool all)
+{
+	struct vp_buffer wrapped = {0};
+
+	vp_text_wrap(text, vp_terminal_width(), all, &wrapped);
+	struct vp_error *error = vp_verb_print(&wrapped);
+	vp_buffer_deinit(&wrapped);
+	return error;
 }
 
 void vp_verb_say_written(const char *verb, const char *path)

@@ -32,6 +32,8 @@ struct vp_error *vp_verb_recording(const struct vp_texts *operands, const char *
 				   const char *otherwise, const char **ret) VP_MUST_CHECK;
 /* Prints the buffer to stdout. */
 struct vp_error *vp_verb_print(const struct vp_buffer *text) VP_MUST_CHECK;
+/* Prints text for people: on a terminal, notes are divided at its width, or all lines. */
+struct vp_error *vp_verb_print_text(const struct vp_buffer *text, bool all) VP_MUST_CHECK;
 
 /* Prints that a file was written, with its size. */
 void vp_verb_say_written(const char *verb, const char *path);

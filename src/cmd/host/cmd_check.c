@@ -25,6 +25,7 @@ const struct vp_verb *vp_verb_check(void)
 struct check {
 	bool json;
 	bool lacks; /* a required feature is missing */
+	bool without_kvm;
 	size_t probes, missing;
 	struct vp_buffer names; /* of missing features */
 	struct vp_buffer absent, present;
@@ -43,7 +44,9 @@ static void cmd_check_print_text(const struct vp_probe *probe, bool found, const
 /* Prints whether this host can be recorded, and what is missing. */
 static void put_verdict(const struct check *check, struct vp_buffer *out)
 {
-	vp_buffer_printf(out, "This host can%s be recorded", check->lacks ? "not" : "");
+	vp_buffer_printf(out, "This host can%s be recorded%s", check->lacks ? "not" : "",
+			 !check->lacks && check->without_kvm ? ", but has no KVM and so no VMs"
+							     : "");
 	if (check->missing)
 		vp_buffer_printf(out, "; %zu of %zu features %s missing: %s", check->missing,
 				 check->probes, check->missing == 1 ? "is" : "are",
@@ -83,6 +86,7 @@ static void check_probe(struct check *check, const struct vp_probe *probe, struc
 	VP_AUTO_FREE char *clean = vp_text_cleaned(detail);
 
 	check->lacks |= probe->needed && !found;
+	check->without_kvm |= !found && !strcmp(probe->name, "KVM");
 	check->probes++;
 	check->missing += !found;
 	if (!found)
@@ -122,7 +126,7 @@ static struct vp_error *check_with(void *context)
 		vp_buffer_append(&out, check->absent.bytes, check->absent.size);
 		vp_buffer_append(&out, check->present.bytes, check->present.size);
 	}
-	struct vp_error *error = vp_verb_print(&out);
+	struct vp_error *error = check->json ? vp_verb_print(&out) : vp_verb_print_text(&out, true);
 	vp_buffer_deinit(&out);
 	vp_buffer_deinit(&check->names);
 	vp_buffer_deinit(&check->absent);

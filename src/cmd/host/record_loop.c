@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -54,12 +55,21 @@ static void print_progress(const struct vp_record_loop *loop, uint64_t since)
 		(uint64_t)((vp_clock_monotonic() - since) / SECOND), totals);
 }
 
+static bool has_processes(const struct vp_record_targets *targets)
+{
+	return targets && (targets->pids || targets->tids);
+}
+
 static void print_summary(const struct vp_record_loop *loop)
 {
 	VP_AUTO_FREE char *totals = vp_session_totals(loop->session);
 
 	if (!loop->quiet)
 		fprintf(stderr, "[ vperf %s: %s, in '%s' ]\n", loop->verb, totals, loop->output);
+	if (!loop->quiet && !has_processes(loop->targets) && !strcmp(loop->verb, "record") &&
+	    !vp_session_had_vms(loop->session))
+		vp_verb_say(loop->verb, "no VM ran: the recording has the host only ('vperf "
+					"report', 'vperf html')");
 }
 
 /* Takes a snapshot requested by a signal; a failure does not end the recording. */

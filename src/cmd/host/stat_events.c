@@ -81,7 +81,11 @@ struct vp_error *vp_stat_recipe(const struct vp_stat_options *options, struct vp
 
 	uint64_t ns;
 
-	if (interval && !interval[strspn(interval, "0123456789")])
+	if (interval && strspn(interval, "0.") && !interval[strspn(interval, "0.nums")])
+		error = vp_error_usage("option --interval: expected a time above 0 such as 10ms, "
+				       "not '%s'",
+				       interval);
+	else if (interval && !interval[strspn(interval, "0123456789")])
 		vp_buffer_printf(&text, "interval time %sms", interval);
 	else if (interval && interval[0] >= '0' && interval[0] <= '9' &&
 		 vp_option_read_time(interval, &ns))

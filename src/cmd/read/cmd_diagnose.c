@@ -76,7 +76,9 @@ static struct vp_error *cmd_diagnose_print(const struct diagnose *diagnose,
 		vp_render_account_head(rec, verb.name, &out);
 		vp_render_diagnosis_text(diagnosis, rec, &out);
 	}
-	struct vp_error *error = vp_verb_print(&out);
+	struct vp_error *error = diagnose->account.chosen == VP_FORMAT_JSON
+				     ? vp_verb_print(&out)
+				     : vp_verb_print_text(&out, true);
 	vp_buffer_deinit(&out);
 	return error;
 }

@@ -43,7 +43,8 @@ static struct vp_error *info_with(void *context)
 		vp_render_summary_json(&summary, &out);
 	else
 		vp_render_summary_text(&summary, info->verbose, &out);
-	struct vp_error *error = vp_verb_print(&out);
+	struct vp_error *error =
+	    strcmp(format, "json") ? vp_verb_print_text(&out, true) : vp_verb_print(&out);
 	vp_buffer_deinit(&out);
 	vp_summary_deinit(&summary);
 	return error;

@@ -28,6 +28,7 @@
 #include "cmd/common/store_options.h"
 #include "cmd/common/time_options.h"
 #include "cmd/common/verb.h"
+#include "render/render_report.h"
 #include "store/recording.h"
 
 static const struct vp_verb verb;
@@ -288,7 +289,9 @@ static struct vp_error *print_made(const struct report *report, const struct vp_
 		report->chosen->render(made, colour, &out);
 	else
 		vp_export_totals(made, report->chosen->exporter(), &out);
-	struct vp_error *error = vp_verb_print(&out);
+	struct vp_error *error = report->chosen->render == vp_render_report_text
+				     ? vp_verb_print_text(&out, false)
+				     : vp_verb_print(&out);
 	vp_buffer_deinit(&out);
 	return error;
 }

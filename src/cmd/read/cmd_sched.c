@@ -17,13 +17,16 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/macros.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "cmd/common/choice.h"
 #include "cmd/common/event_options.h"
 #include "cmd/common/options.h"
+#include "cmd/common/terminal.h"
 #include "cmd/common/verb.h"
 #include "render/render_account.h"
 #include "render/render_table.h"
+#include "store/recording.h"
 
 static const struct vp_verb verb;
 
@@ -53,7 +56,7 @@ struct sched {
 	const char *format, *table;
 	uint64_t worst;
 	/* Parsed options. */
-	bool shown[TABLES];
+	bool shown[TABLES], verbose;
 	bool of_guests; /* tables from guest events are shown */
 	struct vp_sched sums;
 	struct vp_threads threads; /* owns texts of the tables */
@@ -136,13 +139,19 @@ static void put_command(const struct sched *sched, struct vp_buffer *out)
 			 sched->which.directory);
 }
 
+/* 0: all columns. */
+static size_t sched_width(const struct sched *sched)
+{
+	return sched->verbose ? 0 : vp_terminal_width();
+}
+
 /* Columns of the vCPUs' table from this one on are about the accuracy of threads. */
 #define FIRST_OF_ACCURACY "exact_ns"
 
 /* That part of the vCPUs' table with the columns that identify the vCPU, or the rest. */
-static void put_vcpus(const struct vp_table *table, bool accuracy, bool colour,
-		      struct vp_buffer *out)
+static void put_vcpus(const struct sched *sched, bool accuracy, bool colour, struct vp_buffer *out)
 {
+	const struct vp_table *table = &sched->tables[VCPUS];
 	enum { KEYS = 3 };
 	size_t first = vp_table_column_of(table, FIRST_OF_ACCURACY);
 	VP_AUTO_FREE bool *shown = vp_alloc(table->columns.count + 1);
@@ -151,13 +160,37 @@ static void put_vcpus(const struct vp_table *table, bool accuracy, bool colour,
 	for (size_t i = 0; i < table->columns.count; i++)
 		shown[i] = i < KEYS || (i >= first) == accuracy;
 	vp_table_choose(table, shown, &part);
-	vp_render_table_text(&part, colour, out);
+	vp_render_table_fitted(&part, sched_width(sched), colour, out);
 	vp_table_deinit(&part);
 }
 
 static void put_title(const char *title, struct vp_buffer *out)
 {
 	vp_buffer_printf(out, "%s# %s\n", out->size ? "\n" : "", title);
+}
+
+/* The recording, its date, and how these times relate to those of 'vperf account'. */
+static struct vp_error *put_head(const struct sched *sched, struct vp_buffer *out)
+{
+	const char *directory = sched->which.directory;
+	struct vp_recording about;
+	char date[VP_TEXT_DATE_SIZE];
+
+	VP_TRY(vp_recording_read(directory, &about));
+	uint64_t from = about.start, to = about.end;
+	from = sched->which.from > from ? sched->which.from : from;
+	to = sched->which.to < to ? sched->which.to : to;
+	vp_buffer_printf(out, "# vperf sched of '%s'\n# host %s, kernel %s, %u pCPU%s", directory,
+			 about.hostname, about.kernel, about.pcpus, about.pcpus == 1 ? "" : "s");
+	if (to > from)
+		vp_buffer_printf(out, ", %.3f s", (double)(to - from) / 1e9);
+	if (about.realtime_offset)
+		vp_buffer_printf(out, " from %s",
+				 vp_text_date(from + (uint64_t)about.realtime_offset, date));
+	vp_buffer_string(out, "\n# Guest lasts up to KVM's exit event and includes host "
+			      "interrupts; 'vperf account' has them apart\n");
+	vp_recording_deinit(&about);
+	return NULL;
 }
 
 static void cmd_sched_put_text(const struct sched *sched, struct vp_buffer *out)
@@ -169,18 +202,19 @@ static void cmd_sched_put_text(const struct sched *sched, struct vp_buffer *out)
 			continue;
 		put_title(titles[i], out);
 		if (i == VCPUS)
-			put_vcpus(&sched->tables[i], false, colour, out);
+			put_vcpus(sched, false, colour, out);
 		else if (i == WAITS || i == WAKEUPS)
-			vp_render_histogram_text(&sched->tables[i], colour, out);
+			vp_render_histogram_text(&sched->tables[i], sched_width(sched), colour,
+						 out);
 		else
-			vp_render_table_text(&sched->tables[i], colour, out);
+			vp_render_table_fitted(&sched->tables[i], sched_width(sched), colour, out);
 		if (i == WORST_WAITS)
 			put_command(sched, out);
 	}
 	if (!sched->shown[VCPUS])
 		return;
 	put_title("Accuracy: guest time whose thread is known exactly, switches observed", out);
-	put_vcpus(&sched->tables[VCPUS], true, colour, out);
+	put_vcpus(sched, true, colour, out);
 }
 
 static void cmd_sched_put_csv(const struct sched *sched, struct vp_buffer *out)
@@ -231,9 +265,13 @@ static struct vp_error *cmd_sched_print(struct sched *sched, struct vp_tracks *t
 		cmd_sched_put_json(sched, feed, &out);
 	else if (!strcmp(sched->format, "csv"))
 		cmd_sched_put_csv(sched, &out);
-	else
+	else if (!sched->table)
+		VP_TRY(put_head(sched, &out));
+	if (!strcmp(sched->format, "text"))
 		cmd_sched_put_text(sched, &out);
-	struct vp_error *error = vp_verb_print(&out);
+	struct vp_error *error = strcmp(sched->format, "text") != 0
+				     ? vp_verb_print(&out)
+				     : vp_verb_print_text(&out, false);
 	vp_buffer_deinit(&out);
 	if (!error && strcmp(sched->format, "json") != 0)
 		vp_vec_each (&feed->notes, note)
@@ -274,6 +312,8 @@ static int run_sched(int argc, char **argv)
 	    {0, "worst", VP_OPTION_COUNT, &sched.worst, "N",
 	     "how many of the longest waits and wakeups to list (default: 10)"},
 	    VP_FORMAT_OPTIONS(&sched.words, "json", "csv", "text, json or csv"),
+	    {'v', "verbose", VP_OPTION_FLAG, &sched.verbose, NULL,
+	     "show all columns, whatever the width of the terminal"},
 	    {0, "limit", VP_OPTION_COUNT, &sched.limit, "N",
 	     "print only the first N rows of a table"},
 	};
