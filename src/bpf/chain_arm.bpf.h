@@ -11,8 +11,7 @@
 
 /* Linux: x29, x30, SP, PC and PSTATE in struct pt_regs, which has x0 first. */
 enum { ARM_REGS_FRAME = 29 * 8 };
-/* The frame record in it: since v6.13 (c2c6b27b5aa1 "arm64: stacktrace: unwind exception
- * boundaries"), and before. */
+/* The frame record in it: since v6.13, and before. */
 enum { ARM_REGS_RECORD = 296, ARM_REGS_RECORD_OLD = 304 };
 /* Since v6.13: the word after an empty record that is in the registers of an interrupted kernel. */
 enum { ARM_RECORD_OF_KERNEL = 2 };

@@ -200,8 +200,8 @@ static bool take_code(const struct walk *walk, uint64_t *ip, const void *bytes, 
 	return true;
 }
 
-/* A stub that jumps to a function of another library: `endbr64; mov $n, %r11d; bnd jmp *n(%rip)`,
- * of which all but the jump may be missing. Some linkers write no unwind table for it. */
+/* A PLT entry, which jumps to a function of another library: `endbr64; mov $n, %r11d; bnd jmp
+ * *n(%rip)`; all but the jump may be missing. Some linkers write no unwind table for it. */
 static bool is_in_stub(const struct walk *walk)
 {
 	uint64_t ip = walk->now.value[VP_DWARF_RIP];

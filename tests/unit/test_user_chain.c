@@ -274,8 +274,8 @@ static bool is_truth(const struct vp_user_chain *found, uint32_t from, uint32_t 
 	return same;
 }
 
-/* A stub of the linker that the library has no table for: it was called by the instruction before,
- * or is as it was before. */
+/* A PLT entry without an unwind table: it was called by the instruction before, or is as it was
+ * before. */
 static bool is_stub_after_previous(const struct vp_user_chain *found)
 {
 	uint32_t more = found->count - previous.count;
