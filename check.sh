@@ -217,9 +217,12 @@ fuzz() {
 		tests/fuzz/run build-fuzz "$fuzz_seconds"
 }
 
+# Its own unit tests are built where a lab test runs them.
 arm64() {
 	local what=lab-programs
-	[ -z "$full" ] || what=all
+	if [ -n "$full" ] || { [ -n "$slice" ] && tests/lab/run --slice --list | grep -qx "64-bit Arm, whole"; }; then
+		what=all
+	fi
 	tools/install-packages lab/packages-arm64.txt || return 1
 	tools/configure-cross arm64 build-arm64 --buildtype=release -Db_ndebug=false &&
 		ninja -C build-arm64 "$what"

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/file.h"
@@ -52,6 +53,13 @@ struct vp_error *vp_host_load_error(int result, const char *programs)
 		return vp_error_new("cannot load the %s programs: this kernel is locked down "
 				    "(confidentiality), BPF programs cannot read its memory",
 				    programs);
+	/* The verifier's own refusal; without privileges it refuses what CAP_PERFMON allows. */
+	if (result == -EACCES && !geteuid())
+		return vp_error_new(
+		    "the verifier of this kernel rejects the %s programs: a defect of "
+		    "vperf, please report it with the kernel's version and what "
+		    "VPERF_DEBUG=1 prints",
+		    programs);
 	if (result == -EPERM || result == -EACCES)
 		return vp_error_new(
 		    "cannot load BPF programs: root (or CAP_BPF and CAP_PERFMON) is needed");

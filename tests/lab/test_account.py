@@ -634,7 +634,6 @@ def storm(run, claims):
 
 TESTS = [
     ("account: known exits", KNOWN, known_exits),
-    ("account: an idling guest", IDLING, idling_guest),
     ("account: stolen time", STOLEN, stolen_time),
 ]
 QUICK = ("account: known exits",)
@@ -662,8 +661,9 @@ def matrix_claims(run, claims):
     check_parts(claims, read("exits", run)["exits"])
 
 
-FULL = [(f"account: host {host}", matrix_scenario(host), matrix_claims)
-        for host in ("bullseye", "bookworm", "trixie", "sid")]
+FULL = [("account: an idling guest", IDLING, idling_guest)]
+FULL += [(f"account: host {host}", matrix_scenario(host), matrix_claims)
+         for host in ("bullseye", "bookworm", "trixie", "sid")]
 # VMs of one process that lives on: the first closed before the next is opened, and both open at once. Between them more
 # time passes than from one look for new VMs to the next.
 VMS_APART_S = 12

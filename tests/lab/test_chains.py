@@ -170,7 +170,8 @@ def test(host, guest, name="", how=""):
             SCENARIO.format(host=host, guest=guest, how=how), chains)
 
 
-TESTS = [test(*pair) for pair in USUAL] + [("chains: two processes, two VMs", TOGETHER.format(host="bookworm", guest="bookworm"), chains_of_several)]
+TESTS = [test(*pair) for pair in USUAL]
 QUICK = [test(*pair)[0] for pair in USUAL]
 FULL = [test(host, guest) for host in SUITES for guest in SUITES if (host, guest) not in USUAL] + \
-    [test("bookworm", "bookworm", *paging) for paging in PAGING]
+    [test("bookworm", "bookworm", *paging) for paging in PAGING] + \
+    [("chains: two processes, two VMs", TOGETHER.format(host="bookworm", guest="bookworm"), chains_of_several)]

@@ -463,9 +463,14 @@ command lab-guest run g1 sh -c "{SHIM} perf stat -x, -e instructions:u true"
     return scenario.replace("\\\n", "")
 
 
+# PAPI knows the A64FX. Its cache lines (CTR_EL0.CWG: 256 bytes) are longer than the kernel's ARCH_DMA_MINALIGN (128): each kernel
+# warns at boot, before vperf runs.
+LONG_LINES = r"# kernels may say: WARNING: .* arch_setup_dma_ops"
+
+
 def run_shim(directory):
     """Needs the path of the lab host's root, which has the programs."""
-    return run_scenario(shim_scenario("arch=arm64 pcpus=1 icount=yes memory=2048 cpu=a64fx", "cpu=host,pmu=off", roots.get(ARM64),
+    return run_scenario(LONG_LINES + shim_scenario("arch=arm64 pcpus=1 icount=yes memory=2048 cpu=a64fx", "cpu=host,pmu=off", roots.get(ARM64),
                                       "/usr/lib/aarch64-linux-gnu", "build-arm64"), directory)
 
 
@@ -577,7 +582,7 @@ def run_papi_tests(directory):
     """PAPI's own tests, on a host with a PMU and in a guest with lent counters."""
     place = papi_tests.get()
     listed = "".join(f"file g1 {place}/{name} /papi/{name}\n" for name in papi_tests.NAMES)
-    scenario = f"""
+    scenario = f"""{LONG_LINES}
 host arch=arm64 pcpus=1 icount=yes memory=2048 cpu=a64fx
 guest g1 vcpus=1 memory=768 truth=no agent=yes cpu=host,pmu=off
 {listed}file g1 {roots.get(ARM64)}/{papi_tests.LIBRARY} /{papi_tests.LIBRARY}
@@ -604,8 +609,8 @@ def papis_own(run, claims):
             claims.check(found.get(name) == "PASSED", f"{where}, PAPI's own test '{name}': {found.get(name)}")
 
 
-TESTS = [("64-bit Arm, counters", COUNTERS, counters)]
+TESTS = []
 QUICK = ()
-FULL = [("64-bit Arm, counters beside a busy VM", BESIDE, beside_a_busy_vm), ("64-bit Arm, counters that end", LASTING, lasting),
+FULL = [("64-bit Arm, counters", COUNTERS, counters), ("64-bit Arm, counters beside a busy VM", BESIDE, beside_a_busy_vm), ("64-bit Arm, counters that end", LASTING, lasting),
         ("64-bit Arm, counters of vCPUs that are moved", MOVED, moved), ("64-bit Arm, counters and bad input", BAD, bad_input), ("lent counters, x86", run_x86, x86),
         ("64-bit Arm, PAPI and perf without a PMU", run_shim, shim), ("64-bit Arm, PAPI's own tests", run_papi_tests, papis_own)]

@@ -245,8 +245,8 @@ def delayed_on_arm(run, claims):
 
 TESTS = [
     ("flight: a delay of 30 ms", DELAYED, delayed_once),
-    ("flight: pCPUs off and on", HOTPLUG, pcpus_come_and_go),
 ]
 QUICK = ()
-FULL = [("flight: other conditions", CONDITIONS, other_conditions),
+FULL = [("flight: pCPUs off and on", HOTPLUG, pcpus_come_and_go),
+        ("flight: other conditions", CONDITIONS, other_conditions),
         ("flight: a delay of 30 ms, 64-bit Arm", DELAYED_ON_ARM, delayed_on_arm)]

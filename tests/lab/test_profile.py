@@ -466,9 +466,7 @@ def shadow_paging(run, claims):
 
 TESTS = [
     ("profile: a busy guest", BUSY, busy_guest),
-    ("profile: faults", FAULTS, faults),
     ("profile: a shared pCPU", SHARED, three_guests_on_one_pcpu),
-    ("profile: guests come and go", COMINGS, guests_come_and_go),
 ]
 QUICK = ()
 
@@ -491,7 +489,9 @@ def matrix_claims(run, claims):
     claims.check(total > 1500 and named >= 0.99 * total, f"{named} of {total} guest samples are named through CR3")
 
 
-FULL = [("profile: two vCPUs on two pCPUs", TWO_PCPUS, two_vcpus_on_two_pcpus),
+FULL = [("profile: faults", FAULTS, faults),
+        ("profile: guests come and go", COMINGS, guests_come_and_go),
+        ("profile: two vCPUs on two pCPUs", TWO_PCPUS, two_vcpus_on_two_pcpus),
         ("profile: odd programs", ODD, odd_guest),
         ("profile: two vCPUs on one pCPU", TWO_ON_ONE, two_vcpus_on_one_pcpu),
         ("profile: shadow paging", SHADOW, shadow_paging),

@@ -285,7 +285,6 @@ def beside(run, claims):
 
 TESTS = [
     ("stat: known counts", KNOWN, known),
-    ("stat: beside samples and account", BESIDE, beside),
 ]
 QUICK = ()
 
@@ -351,6 +350,7 @@ def pcpus_come_and_go(run, claims):
                  f"hotplug: it is said: {[line for line in said.splitlines() if 'pCPU' in line]}")
 
 
-FULL = [("stat: pCPUs that come and go", HOTPLUG, pcpus_come_and_go), ("stat: inflation", INFLATION, inflation), ("stat: costs of exits", COSTS, costs)] + [
+FULL = [("stat: beside samples and account", BESIDE, beside),
+        ("stat: pCPUs that come and go", HOTPLUG, pcpus_come_and_go), ("stat: inflation", INFLATION, inflation), ("stat: costs of exits", COSTS, costs)] + [
     (f"stat: host {host}", matrix_scenario(host), matrix_claims)
     for host in ("bullseye", "bookworm", "trixie", "sid")]

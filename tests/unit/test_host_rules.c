@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "collect/programs/trigger.h"
+#include "host/host.h"
 #include "host/host_rules.h"
 #include "host/perf_event.h"
 
@@ -134,13 +135,30 @@ static void test_trigger_gives_way(void **state)
 	pretends = false;
 }
 
+/* Root has every privilege: the verifier's EACCES is a defect then, not a missing right. */
+static void test_load_error(void **state)
+{
+	uid_t user = geteuid();
+
+	expect_error(vp_host_load_error(-EPERM, "sampling"), "root (or CAP_BPF");
+	expect_error(vp_host_load_error(-ENOENT, "sampling"),
+		     "the sampling programs on this kernel");
+	expect_error(vp_host_load_error(-EACCES, "sampling"),
+		     user ? "root (or CAP_BPF" : "verifier of this kernel rejects the sampling");
+	if (user)
+		return;
+	assert_int_equal(seteuid(65534), 0);
+	struct vp_error *error = vp_host_load_error(-EACCES, "sampling");
+	assert_int_equal(seteuid(user), 0);
+	expect_error(error, "root (or CAP_BPF");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_lockdown),
-	    cmocka_unit_test(test_mediated_pmu),
-	    cmocka_unit_test(test_clock),
-	    cmocka_unit_test(test_trigger_gives_way),
+	    cmocka_unit_test(test_lockdown),   cmocka_unit_test(test_mediated_pmu),
+	    cmocka_unit_test(test_clock),      cmocka_unit_test(test_trigger_gives_way),
+	    cmocka_unit_test(test_load_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
