@@ -69,7 +69,7 @@ def inflation_rows(comparison: dict, cost: dict[str, float]) -> list[Row]:
     """Of 'vperf model compare', and ns in each interval by what each exit took."""
     parts = {part["name"]: part["virtualized"] - part["native"] for part in comparison["groups"]}
     rows = [Row(f"ns more in each 20 ms by {name}: by the model, and by the exits' own durations",
-                NOT_AT_HAND + "hypervisor events explain what virtualization adds; here: within 10 %",
+                NOT_AT_HAND + "hypervisor events explain what virtualization adds; here: within 10%",
                 f"{parts[name]:.0f}, {took:.0f}", abs(parts[name] - took) < 0.1 * took) for name, took in cost.items()]
     return rows + [Row("time on a pCPU for the same work, virtualized / native", "-", f"{comparison['inflation']:.3f}", None)]
 
@@ -199,7 +199,7 @@ NAMES = {
         "a model tree of the intervals of a virtualized run", MOUSA, TIME, _run_inflation, _read_tree),
     "cpi-merged": Reproduction("a model tree of the intervals of a native and of a virtualized run together", MOUSA, TIME, _run_inflation, _read_merged),
     "cpi-inflation": Reproduction(
-        "what a virtualized run has more than a native one, decomposed by hypervisor events", "aligned intervals of hardware and "
+        "the additional time of a virtualized run, decomposed by hypervisor events", "aligned intervals of hardware and "
         "hypervisor events: decomposition native and virtualized",
         "time on a pCPU for CPI: without the lab's PMU; a program of VM exits in changing mixture", _run_inflation,
         _read_inflation)}
