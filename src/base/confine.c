@@ -53,7 +53,7 @@ static const unsigned allowed_to_server[] = {
     SYS_poll,    SYS_select,
 #endif
 };
-/* And for passing bytes on between descriptors that do not block. */
+/* In addition, for passing bytes between nonblocking descriptors. */
 static const unsigned allowed_to_passer[] = {
     SYS_ppoll,
     SYS_rt_sigprocmask,
@@ -61,7 +61,7 @@ static const unsigned allowed_to_passer[] = {
     SYS_poll,
 #endif
 };
-/* And for connecting to servers, whose names a resolver in a thread finds. */
+/* In addition, for connecting to servers; the resolver uses a thread. */
 static const unsigned allowed_to_client[] = {
     SYS_socket,       SYS_connect,     SYS_bind,
     SYS_recvmsg,      SYS_sendmmsg,    SYS_socketpair,
@@ -249,8 +249,8 @@ static bool limit_to_serving(void)
 	return end_filter(&filter, SECCOMP_RET_ERRNO | EPERM);
 }
 
-/* Threads, but no namespaces. The C library knows clone() where there is no clone3(), whose flags
- * cannot be checked. */
+/* Allows threads, but no namespaces. clone3() is rejected, because its flags are not visible to the
+ * filter; the C library then uses clone(). */
 static void allow_threads(struct filter *filter)
 {
 	const unsigned low = offsetof(struct seccomp_data, args[0]); /* little endian */

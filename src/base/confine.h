@@ -25,8 +25,8 @@
  */
 struct vp_error *vp_confine(int *fds, size_t count, unsigned long request,
 			    uint64_t max_file) VP_MUST_CHECK;
-/* Confines a process that passes bytes on between descriptors: as vp_confine(), and it may wait for
- * them with poll(). It writes to no file. */
+/* Confines a process that passes bytes between descriptors: as vp_confine(), and it may poll()
+ * them. It may not write to files. */
 struct vp_error *vp_confine_to_passing(int *fds, size_t count, unsigned long request) VP_MUST_CHECK;
 /* Confines a process that has to find files by itself: it may open any file for reading and write
  * to `fds`. Other system calls fail. */
@@ -35,8 +35,8 @@ struct vp_error *vp_confine_to_reading(int *fds, size_t count, uint64_t max_file
  * receive and send. */
 struct vp_error *vp_confine_to_serving(int *fd) VP_MUST_CHECK;
 /*
- * For a process that asks servers: besides what vp_confine() allows, it may connect, use threads (a
- * resolver's), and open files to read that everybody may read. `fd` leads to who wants the answer.
+ * Confines a client of servers: as vp_confine(), and it may connect, use threads (for the
+ * resolver), and open world-readable files for reading. `fd`: where the process sends the response.
  * Other system calls fail.
  */
 struct vp_error *vp_confine_to_asking(int *fd) VP_MUST_CHECK;

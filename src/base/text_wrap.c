@@ -5,7 +5,7 @@
 
 enum { DEEPEST = 32, LONGEST_LABEL = 16, STEP = 2 };
 
-/* Bytes of the first `width` characters, or of all. */
+/* Number of bytes of the first `width` characters. */
 static size_t wrap_bytes(const char *line, size_t size, size_t width)
 {
 	size_t at = 0;
@@ -25,7 +25,7 @@ static size_t text_begin(const char *line, size_t size)
 	return at;
 }
 
-/* The column at which the line's text begins: after a label and blanks, or a step after its first
+/* Column at which continuation lines start: after the label and its blanks, or after the first
  * character. */
 static size_t text_column(const char *line, size_t size)
 {
@@ -42,8 +42,8 @@ static size_t text_column(const char *line, size_t size)
 	return column ? column : first + STEP;
 }
 
-/* Where to divide: the last blank of the first `width` characters that has a text before it, or
- * else the first one after these; `size`: nowhere. */
+/* Where to break the line: at the last blank within `width` characters that has text before it,
+ * otherwise at the first blank after them; `size`: nowhere. */
 static size_t wrap_division(const char *line, size_t size, size_t begin, size_t width)
 {
 	size_t room = wrap_bytes(line, size, width + 1), at = room;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf VERB …: all verbs. */
+/* vperf COMMAND …: all commands. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@ static const struct vp_verb *(*const verbs[])(void) = {
     vp_verb_lend,   vp_verb_selftest, vp_verb_diff,   vp_verb_metrics,  vp_verb_store,
     vp_verb_pull,   vp_verb_fleet};
 
-/* libbpf's own messages are for who debugs vperf. */
+/* libbpf's messages are only for debugging vperf. */
 static int print_of_libbpf(enum libbpf_print_level level, const char *format, va_list args)
 {
 	return getenv("VPERF_DEBUG") ? vfprintf(stderr, format, args) : 0;

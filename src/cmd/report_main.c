@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf-report VERB …: the verbs that need a recording and no host. */
+/* vperf-report COMMAND …: the commands that read recordings and need no host. */
 #include "base/macros.h"
 #include "cmd/common/program.h"
 #include "cmd/common/verb.h"

@@ -31,7 +31,7 @@ static void tail_close(struct vp_account_tail *tail)
 	tail->vms_inode = 0;
 }
 
-/* The file appears when the recording's first records are written. */
+/* The file is created with the recording's first records. */
 static void tail_open_stream(struct vp_account_tail *tail)
 {
 	VP_AUTO_FREE char *host = vp_format("%s/host", tail->path);
@@ -81,7 +81,7 @@ static void read_vms(struct vp_account_tail *tail)
 	vp_vms vms = {0};
 	struct stat status;
 
-	/* It is replaced as a whole. */
+	/* The file is replaced as a whole, so its inode or time changes. */
 	if (stat(file, &status) ||
 	    (status.st_ino == tail->vms_inode &&
 	     !memcmp(&status.st_mtim, &tail->vms_changed, sizeof(status.st_mtim))))
@@ -123,7 +123,7 @@ void vp_account_tail_read(struct vp_account_tail *tail, uint64_t now)
 {
 	if (!tail->path)
 		return;
-	/* First: what is written after that is before its end. */
+	/* Check before reading: records written after the check are not lost. */
 	bool ended = tail->next && (!vp_kept_is_locked(tail->path) ||
 				    now - tail->next_since > VP_TAIL_PATIENCE_S * SECOND);
 	tail_read_one(tail);

@@ -117,7 +117,7 @@ void vp_daemon_push_words(const struct vp_daemon_config *config, const char *pus
 	child_add(ret, push->path);
 }
 
-/* In the new process. */
+/* In the child: sets up its descriptors and executes the program. */
 static void child_become(const struct vp_daemon_words *words, int output, pid_t parent)
 {
 	sigset_t none;
@@ -126,7 +126,7 @@ static void child_become(const struct vp_daemon_words *words, int output, pid_t 
 	dup2(null, 0);
 	dup2(output >= 0 ? output : null, 1);
 
-	/* A recorder that is asked to end completes its recording. */
+	/* SIGTERM lets a recorder complete its recording. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		_exit(1);

@@ -23,7 +23,7 @@ enum { FILE_LIMIT = 1 << 20 };
 
 enum value_type { DURATION, SIZE, NUMBER, TEXT };
 
-/* A key, and what its value may be. "off" is 0. */
+/* A key, and its valid values. "off" is stored as 0. */
 struct key {
 	const char *section, *name;
 	enum value_type type;
@@ -105,11 +105,11 @@ void vp_daemon_config_deinit(struct vp_daemon_config *config)
 		}
 }
 
-/* Where the parser is. */
+/* Position of the parser. */
 struct place {
 	const char *path;
 	size_t line;
-	char *section; /* or NULL: none yet */
+	char *section; /* current section; NULL: none yet */
 };
 
 static struct vp_slice trimmed(struct vp_slice text)
@@ -125,7 +125,7 @@ static struct vp_slice trimmed(struct vp_slice text)
 	return text;
 }
 
-/* A word of the file as it is printed. */
+/* A word of the file, cleaned for error messages. */
 static char *shown(struct vp_slice word)
 {
 	struct vp_buffer clean = {0};
@@ -203,7 +203,7 @@ static const struct unit *units_of(enum value_type type)
 	return type == DURATION ? durations : type == SIZE ? sizes : numbers;
 }
 
-/* A whole number with its unit. */
+/* Parses an integer with its unit. */
 static bool read_amount(struct vp_slice word, const struct unit *units, uint64_t *ret)
 {
 	uint64_t number = 0;
@@ -299,7 +299,7 @@ static struct vp_error *take_assignment(const struct place *place, struct vp_sli
 	return unknown_key(place, name);
 }
 
-/* Checks keys against each other. */
+/* Checks keys that depend on each other. */
 static struct vp_error *check_all(const char *path, const struct vp_daemon_config *config)
 {
 	enum vp_account_grade grade;
@@ -322,7 +322,8 @@ static struct vp_error *check_all(const char *path, const struct vp_daemon_confi
 		return vp_error_new("%s: key 'url' in [profiles]: expected http://..., https://... "
 				    "or off, not '%s'",
 				    path, config->profiles_url);
-	/* The open recording counts: it must be possible to keep the limit by removing others. */
+	/* The open recording cannot be removed: rotate-size must leave enough other recordings to
+	 * remove. */
 	if (config->keep_bytes && config->rotate_bytes > config->keep_bytes / 2)
 		return vp_error_new("%s: key 'rotate-size' in [store]: expected at most half of "
 				    "keep-size",

@@ -16,11 +16,11 @@ struct vp_daemon_config {
 	char *directory;
 	uint64_t rotate_ns, rotate_bytes; /* limits at which the next recording starts */
 	uint64_t keep_ns, keep_bytes, free_bytes;
-	uint64_t spool_bytes; /* of the spool at most; 0: none */
+	uint64_t spool_bytes; /* maximum size of the spool; 0: no spool */
 	/* [record] */
 	uint64_t frequency;   /* Hz; 0: no samples */
-	uint64_t compression; /* zstd's level; 0: none */
-	uint64_t names_ns;    /* longest time between writes of names; 0: at the end only */
+	uint64_t compression; /* zstd level; 0: uncompressed */
+	uint64_t names_ns;    /* maximum time between writes of names; 0: only at the end */
 	char *account;        /* "exact", "sampled" or "states" */
 	/* [flight] */
 	uint64_t flight_bytes; /* 0: no flight recorder */
@@ -35,9 +35,9 @@ struct vp_daemon_config {
 	/* [http] */
 	char *listen; /* ADDRESS:PORT, or "off" */
 	/* [profiles] */
-	char *profiles_url; /* "off": none are sent */
-	char *header_file;  /* of headers for that; "": none */
-	uint64_t window_ns; /* time of a profile */
+	char *profiles_url; /* "off": profiles are not sent */
+	char *header_file;  /* file with HTTP headers for the server; "": none */
+	uint64_t window_ns; /* length of a profile */
 };
 
 /* Sets the defaults. */

@@ -19,7 +19,7 @@ void vp_notify(const char *lines)
 	if (!size || size >= sizeof(address.sun_path) || !strchr("/@", path[0]))
 		return;
 	memcpy(address.sun_path, path, size);
-	if (path[0] == '@') /* an abstract one */
+	if (path[0] == '@') /* abstract socket */
 		address.sun_path[0] = 0;
 	VP_AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct iovec part = {(void *)lines, strlen(lines)};

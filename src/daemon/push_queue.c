@@ -17,7 +17,7 @@ static void push_queue_remove(struct vp_push_queue *queue, size_t index)
 		(queue->waiting.count - index) * sizeof(*queue->waiting.at));
 }
 
-/* One that is being sent stays. */
+/* Drops the oldest profile that is not being sent. */
 static void push_queue_drop_oldest(struct vp_push_queue *queue)
 {
 	if (!queue->overflowed)
@@ -40,7 +40,7 @@ void vp_push_queue_add(struct vp_push_queue *queue, const char *path, uint64_t s
 	}
 }
 
-/* The first try again is after a second, then each after twice the time. */
+/* Retries after one second, then after twice the previous delay. */
 static void push_queue_wait(struct vp_push_queue *queue, const char *why, uint64_t now)
 {
 	uint64_t wait = UINT64_C(1) << (queue->failures < 16 ? queue->failures : 16);

@@ -16,7 +16,7 @@ static void rotation_forget(struct vp_recorder *recorder)
 	*recorder = (struct vp_recorder){0};
 }
 
-/* The first try after a second, then each after twice the time. */
+/* Retries after one second, then after twice the previous delay. */
 static void rotation_fail(struct vp_rotation *rotation, uint64_t now)
 {
 	uint64_t wait = 1ULL << (rotation->failures < 16 ? rotation->failures : 16);
@@ -26,7 +26,7 @@ static void rotation_fail(struct vp_rotation *rotation, uint64_t now)
 	    now + SECOND * (wait < VP_ROTATION_RETRY_MAX_S ? wait : VP_ROTATION_RETRY_MAX_S);
 }
 
-/* A recorder that never recorded has left nothing. */
+/* Reports a recording as closed; a recorder that never started recording left none. */
 static void rotation_close(struct vp_rotation *rotation, const struct vp_recorder *recorder)
 {
 	if (rotation->ops->closed && rotation->ops->is_recorded(rotation->context, recorder->path))
@@ -91,7 +91,7 @@ static void reap_open(struct vp_rotation *rotation, uint64_t now)
 		rotation->retry_at = now;
 }
 
-/* The next recorder becomes the open one as soon as it records. */
+/* Makes the next recorder the open one as soon as it records. */
 static void watch_next(struct vp_rotation *rotation, uint64_t now)
 {
 	struct vp_recorder *next = &rotation->next;

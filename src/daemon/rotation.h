@@ -43,7 +43,7 @@ struct vp_rotation {
 	const struct vp_rotation_ops *ops;
 	void *context;
 	uint64_t rotate_ns, rotate_bytes;
-	uint64_t early_ns; /* the first recording is that much shorter: hosts differ */
+	uint64_t early_ns; /* shortens the first recording: hosts rotate at different times */
 	vp_notices *notices;
 	struct vp_recorder open; /* the recorder whose recording is in progress */
 	struct vp_recorder next; /* the recorder that is starting */

@@ -63,7 +63,7 @@ void vp_rules_evaluate(struct vp_account *account, const struct vp_daemon_config
 
 	vp_account_settle(account);
 	vp_account_divide_running(account);
-	vp_error_free(vp_account_view_init(&view, account, NULL)); /* for all VMs it cannot fail */
+	vp_error_free(vp_account_view_init(&view, account, NULL)); /* cannot fail for all VMs */
 	vp_diagnose(&view, &none, &none, &losses, NULL, &diagnosis);
 	vp_vec_each (&diagnosis.findings, finding) {
 		if (finding->vm == VP_FINDING_OF_NO_VM || finding->rule->records ||
@@ -82,7 +82,7 @@ void vp_rules_evaluate(struct vp_account *account, const struct vp_daemon_config
 	vp_account_view_deinit(&view);
 }
 
-/* A VM is the same after a restart of its process, if it has a uuid. */
+/* Key of a rule and a VM; a VM with a uuid keeps its key when its process restarts. */
 static uint64_t rules_key(const char *rule, const struct vp_vm *vm)
 {
 	const char *const parts[] = {rule, vm->uuid ? vm->uuid : "", vm->name ? vm->name : ""};
@@ -106,7 +106,7 @@ bool vp_rules_may_fire(vp_fired_rules *fired, const struct vp_daemon_config *con
 
 	if (held->is_own || held->percent < (double)config->least)
 		return false;
-	/* Those of long ago are forgotten: there are as many as there were VMs in that time. */
+	/* Removes expired entries, so that the list is limited by the VMs of that period. */
 	for (size_t i = 0; i < fired->count; i++) {
 		struct vp_fired_rule *item = &fired->at[i];
 		if (now - item->time >= config->again_ns)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Trace events as chrome://tracing, Perfetto and others read them (JSON). A process each for the
- * host's pCPUs, for a VM's vCPUs (its number is the VM's) and for a VM's threads; slices are
- * complete events, samples instant events, wakeups flows.
+ * Trace events (JSON) for chrome://tracing and Perfetto. There is one process for the host's pCPUs,
+ * one per VM for its vCPUs (the process number is the VM's) and one per VM for its threads. Slices
+ * are complete events, samples instant events, wakeups flows.
  */
 #include <inttypes.h>
 
@@ -22,12 +22,12 @@
 #include "render/render_tracks.h"
 #include "schema/records.h"
 
-/* Process of the pCPUs, and what is added to a VM's number for the process of its threads. */
+/* Process numbers: HOST has the pCPUs; a VM's number + THREADS has the VM's threads. */
 enum { HOST = 0, THREADS = 1 << 30, MICROSECOND = 1000 };
 
 struct chrome {
 	struct vp_export_texts texts; /* as JSON strings, without quotes */
-	struct vp_map named;          /* processes and threads */
+	struct vp_map named;          /* processes and threads that have a name in the output */
 	bool more;
 	uint64_t flows;
 };

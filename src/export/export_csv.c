@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A line of comma-separated values for each sample, slice and period. */
+/* One line of comma-separated values per sample and slice. */
 #include "analyze/profile/frame.h"
 #include "analyze/report/export.h"
 #include "analyze/report/export_queue.h"
@@ -15,17 +15,17 @@
 #include "schema/records.h"
 #include "store/packet.h"
 
-/* %s: the key of weights. */
+/* %s: the JSON key of the weights. */
 #define HEADER                                                                                     \
 	"type,begin_ns,end_ns,%s,pcpu,vm,vcpu,process,pid,tid,state,reason,function,module,stack," \
 	"guest_process,guest_pid,guest_tid,thief,thief_tid\n"
 
 struct csv {
-	struct vp_export_texts vms, kinds, cells, /* by themselves */
-	    parts;                                /* in a stack, where quotes are around */
+	struct vp_export_texts vms, kinds, cells, /* quoted as separate cells */
+	    parts;                                /* within the cell of a stack */
 };
 
-/* A spreadsheet takes what begins so for a formula: it gets a ' before it. */
+/* Spreadsheets treat a text with such a first character as a formula: a ' is put before it. */
 static bool is_formula(const char *text)
 {
 	return *text && strchr("=+-@\t", *text);
@@ -87,7 +87,7 @@ static void export_csv_put_text(const char *text, struct vp_buffer *out)
 	vp_buffer_string(out, ",");
 }
 
-/* Maximum length of a sample's line without its texts. */
+/* Maximum length of a sample's line, without its texts. */
 enum { LINE = 256 };
 
 static char *export_csv_put_number_at(char *at, bool known, uint64_t number)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A directory of CTF 1.8 traces in the layout of LTTng's kernel tracer, one for the host and one
- * for each VM, which Trace Compass opens as a "Virtual Machine Experiment". All times are the
- * host's already; each trace has a clock uuid of its own, so that it is another machine's and
- * nothing is synchronised a second time.
+ * per VM. Trace Compass opens it as a "Virtual Machine Experiment". All times are on the host's
+ * clock. Each trace has its own clock uuid, so that Trace Compass treats it as a different machine
+ * and does not synchronise it again.
  *
- * Synthetic events before the first one map threads to vCPUs for Trace Compass: a pair of
- * marks for each vCPU, as its thread had the pCPU, one nanosecond after another.
+ * Before the first event, synthetic events map threads to vCPUs for Trace Compass: a pair of marks
+ * per vCPU at the time when its thread had the pCPU, one nanosecond apart.
  */
 #include "analyze/report/export.h"
 #include "analyze/report/report.h"
@@ -33,16 +33,16 @@
 #include "store/trace_writer.h"
 #include "timeline/clock_map.h"
 
-enum { MARKS = 8 /* ns, more than there are events for a vCPU */ };
+enum { MARKS = 8 /* ns reserved per vCPU; more than its number of synthetic events */ };
 
 struct machine {
 	struct vp_trace_writer *writer;
-	uint32_t cpus; /* that had events */
+	uint32_t cpus; /* number of CPUs with events */
 };
 
 struct ctf {
 	vp_event_classes classes;
-	VP_VEC(struct machine) machines; /* the host, then the VMs in their order */
+	VP_VEC(struct machine) machines; /* the host, then the VMs in the order of the report */
 	struct vp_buffer record;
 	struct vp_intern left_out;
 	VP_VEC(uint64_t) n_left_out;
@@ -88,7 +88,7 @@ static void export_ctf_add_machine(struct vp_export *export, const char *part, c
 	vp_vec_push(&ctf->machines, machine);
 }
 
-/* 0: unknown. */
+/* CLOCK_REALTIME - CLOCK_MONOTONIC; 0: unknown. */
 static int64_t realtime_offset_of(const struct vp_report *report)
 {
 	VP_AUTO_FREE char *host = vp_format("%s/host", report->path);
@@ -117,7 +117,7 @@ static void export_ctf_begin(struct vp_export *export)
 	}
 }
 
-/* Writes `ctf->record` as an event of the machine's CPU. */
+/* Appends `ctf->record` to the stream of the machine's CPU. */
 static void export_ctf_append(struct ctf *ctf, struct machine *machine, uint32_t cpu)
 {
 	const struct vp_stream_id id = {VP_STREAM_TRACE, cpu};
@@ -167,7 +167,7 @@ static void mark_all(struct vp_export *export, uint64_t first)
 	vp_vec_each (&report->vms, vm)
 		vcpus += vm->vcpus.count;
 	uint64_t room = MARKS * vcpus, time = first > room ? first - room : 0;
-	/* VMs that only records know have no trace. */
+	/* VMs known only from records have no trace. */
 	for (size_t i = 0; i < report->vms.count && i + 1 < ctf->machines.count; i++)
 		vp_vec_each (&report->vms.at[i].vcpus, vcpu) {
 			mark_vcpu(ctf, &report->vms.at[i], &ctf->machines.at[i + 1], vcpu, time);
@@ -190,7 +190,7 @@ static void export_ctf_put_event(struct vp_export *export, const struct vp_scrip
 	uint32_t cpu = event->of_guest ? event->vcpu : event->pcpu;
 	size_t machine = event->of_guest ? event->guest + 1 : 0;
 
-	/* Samples and the like are no events: only tracepoints have a system in their name. */
+	/* Samples are not events: only tracepoints have a system in their name. */
 	if (!strchr(event->name, ':'))
 		return;
 	if (!ctf->begun)

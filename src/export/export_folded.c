@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A line for each stack, as flame graph tools read it. */
+/* One line per stack, in the format of flame graph tools. */
 #include <string.h>
 
 #include "analyze/profile/frame.h"
@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "export/exporters.h"
 
-/* A frame may not hold what separates frames, nor what a terminal could take for a command. */
+/* Replaces separators of frames, and control characters that a terminal would interpret. */
 static void export_folded_put_frame(const char *name, struct vp_buffer *out)
 {
 	VP_AUTO_FREE char *clean = vp_text_cleaned(name);
@@ -32,7 +32,7 @@ static bool is_code(const struct vp_frame *frame)
 	       frame->kind == VP_NONE;
 }
 
-/* The machine and the process, which are those of the outermost frame. */
+/* The machine and process of the outermost frame. */
 static void export_folded_put_start(const struct vp_export *export, const struct vp_frame *frame)
 {
 	const char *process = vp_export_text(export, frame->process);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A JSON object per line: the recording, then each sample and slice, then the notes. */
+/* One JSON object per line: the recording, then each sample and slice, then the notes. */
 #include "analyze/profile/frame.h"
 #include "analyze/report/export.h"
 #include "analyze/report/export_queue.h"
@@ -111,8 +111,8 @@ static char *export_jsonl_put_frame(char *at, const struct jsonl *jsonl,
 	return at + 1;
 }
 
-/* The process is that of what was hit; frames are from the outermost on. There are millions of
- * these lines: they are put together from what is JSON already. */
+/* The process is the innermost frame's; frames are outermost first. There may be millions of lines,
+ * so they are assembled from texts that are already JSON. */
 static void export_jsonl_put_sample(struct vp_export *export, const struct vp_sample *sample)
 {
 	const struct vp_frame *inner = &sample->frames[sample->count - 1];

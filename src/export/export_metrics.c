@@ -20,16 +20,16 @@ struct exposition {
 	const struct vp_metrics_self *self;
 	enum vp_metrics_format format;
 	struct vp_buffer *out;
-	VP_VEC(char *) labels; /* of each of the counters' VMs: vm="…"; NULL: it has no name */
+	VP_VEC(char *) labels; /* per VM of the counters: vm="…"; NULL: the VM has no name */
 };
 
-/* A family of series. */
+/* A metric family. */
 struct family {
-	const char *name; /* without the ending of a counter or an info metric */
+	const char *name; /* without the suffix of a counter or an info metric */
 	enum family_type { COUNTER, GAUGE, INFO } type;
 	const char *unit, *help;
 	void (*put)(struct exposition *to, const struct family *family);
-	uint64_t (*of_vcpu)(const struct vp_counted_vcpu *vcpu); /* of put_vcpus() */
+	uint64_t (*of_vcpu)(const struct vp_counted_vcpu *vcpu); /* for put_vcpus() */
 };
 
 const char *vp_metrics_type(enum vp_metrics_format format)
@@ -39,7 +39,7 @@ const char *vp_metrics_type(enum vp_metrics_format format)
 		   : "text/plain; version=0.0.4; charset=utf-8";
 }
 
-/* In OpenMetrics a family's name is without the ending of its series. */
+/* OpenMetrics names a family without the suffix of its series. */
 static void put_head(struct exposition *to, const struct family *family)
 {
 	static const char *const types[][VP_METRICS_FORMATS] = {
@@ -54,7 +54,7 @@ static void put_head(struct exposition *to, const struct family *family)
 		vp_buffer_printf(to->out, "# UNIT %s %s\n", family->name, family->unit);
 }
 
-/* The name of a series, up to its first label. */
+/* The name of a series, before its first label. */
 static void put_name(struct exposition *to, const struct family *family)
 {
 	vp_buffer_string(to->out, family->name);
@@ -62,7 +62,7 @@ static void put_name(struct exposition *to, const struct family *family)
 		vp_buffer_string(to->out, family->type == COUNTER ? "_total" : "_info");
 }
 
-/* Names are tenants' texts: nothing in them ends the label. */
+/* Names come from tenants: they are escaped, so that they cannot end the label. */
 static void append_label(struct vp_buffer *out, const char *name, const char *value)
 {
 	VP_AUTO_FREE char *clean = vp_text_cleaned(value);
@@ -98,7 +98,7 @@ static void put_count(struct exposition *to, const char *labels_end, uint64_t co
 	vp_buffer_printf(to->out, "%s %" PRIu64 "\n", labels_end, count);
 }
 
-/* A second VM of a name would be the same series: it has its number, too. */
+/* VMs of the same name would share one series: the second one has its number appended. */
 static void name_vms(struct exposition *to)
 {
 	struct vp_intern names = {0};
@@ -121,7 +121,7 @@ static void name_vms(struct exposition *to)
 	vp_intern_deinit(&names);
 }
 
-/* The start of a VM's series; false: none. */
+/* The start of a VM's series; false: the VM is skipped. */
 static bool put_vm(struct exposition *to, const struct family *family,
 		   const struct vp_counted_vm *vm)
 {
@@ -135,7 +135,7 @@ static bool put_vm(struct exposition *to, const struct family *family,
 	return true;
 }
 
-/* A family with a series for each vCPU. */
+/* A family with one series per vCPU. */
 static void put_vcpus(struct exposition *to, const struct family *family)
 {
 	vp_vec_each (&to->counters->vms, vm)
@@ -177,7 +177,7 @@ static void put_states(struct exposition *to, const struct family *family)
 			}
 }
 
-/* Exits: their number, or with a unit their time. Slots that are taken, and "other". */
+/* Exits by reason: counts, or time if `unit` is set. Reasons without a slot are "other". */
 static void put_reasons(struct exposition *to, const struct family *family)
 {
 	vp_vec_each (&to->counters->vms, vm)
@@ -349,7 +349,7 @@ static const struct family store_families[] = {
      NULL},
 };
 
-/* The names stay as they are: dashboards and rules have them. */
+/* Names are stable: dashboards and alerting rules depend on them. */
 static const struct family families[] = {
     {"vperf_vcpu_state_seconds", COUNTER, "seconds",
      "Time of a vCPU in each state; the states sum to elapsed time.", put_states, NULL},

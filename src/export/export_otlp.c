@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * CPU time for OpenTelemetry (opentelemetry.proto.profiles.v1development.ProfilesData of
- * opentelemetry-proto 1.9 to 1.11), not compressed. Each machine is a resource with the attributes
- * host.name, vm and namespace; the process is an attribute of the sample. vCPUs and pids are left
- * out: they would multiply the series of a store of profiles. So are idle samples.
+ * opentelemetry-proto 1.9 to 1.11), uncompressed. Each machine is a resource with the attributes
+ * host.name, vm and namespace; the process is an attribute of the sample. vCPUs and pids are
+ * omitted, because they would multiply the series of a profile store. Idle samples are omitted,
+ * too.
  */
 #include <xxhash.h>
 
@@ -25,7 +26,7 @@
 #include "schema/weighting.h"
 #include "store/recording.h"
 
-/* Fields, by the messages that have them. */
+/* Field numbers, by message. */
 enum {
 	DATA_RESOURCE = 1,
 	DATA_DICTIONARY = 2,
@@ -70,7 +71,7 @@ enum {
 	VALUE_STRING = 1
 };
 
-/* Samples of a machine. */
+/* Samples of one machine. */
 struct machine {
 	uint32_t vm; /* VP_NONE: the host */
 	struct vp_buffer samples;
@@ -79,23 +80,23 @@ struct machine {
 struct otlp {
 	struct vp_buffer dictionary;
 	struct vp_intern strings;
-	struct vp_key_set functions; /* function, module: locations from 1 */
-	struct vp_map mappings;      /* module -> number from 1 */
-	struct vp_intern processes;  /* attributes from 1 */
-	struct vp_intern stacks;     /* packed locations; from 1 */
+	struct vp_key_set functions; /* function, module; numbers of locations start at 1 */
+	struct vp_map mappings;      /* module → number, from 1 */
+	struct vp_intern processes;  /* attributes, from 1 */
+	struct vp_intern stacks;     /* packed locations, from 1 */
 	VP_VEC(struct machine) machines;
 	struct vp_buffer message, part, locations;
-	uint64_t unit; /* ns of a sample, or 0 */
+	uint64_t unit; /* ns per sample, or 0 */
 };
 
-/* Writes `message` as the field of `out`, and empties it. */
+/* Writes `message` as a field of `out`, and empties it. */
 static void otlp_move(struct vp_buffer *out, uint32_t field, struct vp_buffer *message)
 {
 	vp_pb_message(out, field, message);
 	message->size = 0;
 }
 
-/* The text's number; a new one is written. */
+/* The number of the text; a new text is written. */
 static uint64_t otlp_string_of(struct otlp *otlp, const char *text)
 {
 	size_t before = otlp->strings.strings.count;
@@ -106,7 +107,7 @@ static uint64_t otlp_string_of(struct otlp *otlp, const char *text)
 	return number;
 }
 
-/* Number 0 of each table is the empty entry. */
+/* Entry 0 of each table is the empty entry. */
 static void export_otlp_begin(struct vp_export *export)
 {
 	static const uint32_t tables[] = {DICTIONARY_MAPPING,   DICTIONARY_LOCATION,
@@ -138,7 +139,7 @@ static uint32_t otlp_mapping_of(struct vp_export *export, uint32_t module)
 	return number;
 }
 
-/* Each function is a location of its own, of the same number. */
+/* Each function has its own location, with the same number. */
 static void otlp_put_function(struct vp_export *export, uint64_t number,
 			      const struct vp_frame *frame)
 {
@@ -196,7 +197,7 @@ static void otlp_put_value(struct otlp *otlp, const char *text)
 	vp_pb_text(&otlp->part, VALUE_STRING, text);
 }
 
-/* The number of the attribute that names the process; 0: none. */
+/* The number of the attribute with the process; 0: none. */
 static uint64_t otlp_process_of(struct vp_export *export, uint32_t process)
 {
 	struct otlp *otlp = export->state;
@@ -244,7 +245,7 @@ static void export_otlp_put_stack(struct vp_export *export, const struct vp_samp
 	otlp_move(otlp_samples_of(otlp, inner->vm), PROFILE_SAMPLE, &otlp->message);
 }
 
-/* An attribute of a resource: its key and value are no numbers. */
+/* Attributes of a resource have texts as keys and values, not indices. */
 static void otlp_put_attribute(struct otlp *otlp, const char *key, const char *value,
 			       struct vp_buffer *out)
 {
@@ -295,7 +296,7 @@ static void otlp_put_type(struct vp_export *export, uint32_t field, struct vp_bu
 	otlp_move(out, field, &otlp->message);
 }
 
-/* The same for the same machine and time, so that a server can drop a second copy. */
+/* The id depends only on machine and time, so that a server can drop a duplicate. */
 static void otlp_put_id(struct vp_export *export, const char *vm, uint64_t start,
 			struct vp_buffer *out)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A directory that perf reads as perf.data: VMs are guest machines, their vCPUs have an event
- * identifier each (by PERF_RECORD_ID_INDEX). Addresses are made up: each function
- * that was hit gets one, and the directory has what perf finds its name by (export/perf_symbols.h).
- * So all names are vperf's, and nothing is read from this machine or its guests.
+ * A directory that perf reads as perf.data: VMs are guest machines, and each vCPU has its own event
+ * id (PERF_RECORD_ID_INDEX). Each function with samples gets an artificial address, and the
+ * directory has the files in which perf looks up its name (export/perf_symbols.h). So all names are
+ * vperf's, and perf reads nothing from this machine or its guests.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,12 +36,12 @@ enum {
 	RECORD_ID_INDEX = 69,
 	FEATURE_EVENTS = 12,
 	ID_HOST = 1,
-	IDS_AT_ONCE = 1000, /* of a record, whose size has 16 bits */
-	ROUND = 4096,       /* samples between two rounds: perf keeps that many in memory */
+	IDS_AT_ONCE = 1000, /* limited by the 16-bit size of a record */
+	ROUND = 4096,       /* samples per round: perf keeps that many in memory */
 	MAX_TEXT = 3000
 };
 
-/* The file's header. */
+/* A section in the file's header. */
 struct section {
 	uint64_t offset, size;
 };
@@ -58,8 +58,8 @@ struct attr {
 
 struct id {
 	uint64_t id;
-	uint32_t machine, vcpu; /* process of the VM, 0: the host */
-	uint64_t tid;           /* the vCPU's thread, or of all */
+	uint32_t machine, vcpu; /* machine: process of the VM, 0: the host */
+	uint64_t tid;           /* the vCPU's thread, or 0: all threads */
 };
 
 /* Machine, process and thread of a sample. */
@@ -98,7 +98,7 @@ static void put_u32(struct vp_buffer *out, uint32_t value)
 	vp_buffer_append(out, &value, sizeof(value));
 }
 
-/* Writes `perf->record` as a record. */
+/* Writes `perf->record` as a record with that header. */
 static void export_perf_put_record(struct vp_export *export, uint32_t type, uint32_t misc)
 {
 	struct perf *perf = export->state;
@@ -112,7 +112,7 @@ static void export_perf_put_record(struct vp_export *export, uint32_t type, uint
 	perf->record.size = 0;
 }
 
-/* Text with its end, up to a multiple of eight bytes. */
+/* NUL-terminated text, padded to a multiple of 8 bytes. */
 static void export_perf_put_text(struct vp_buffer *out, const char *text)
 {
 	size_t size = strnlen(text, MAX_TEXT);
@@ -121,7 +121,7 @@ static void export_perf_put_text(struct vp_buffer *out, const char *text)
 	vp_buffer_fill(out, 0, 8 - size % 8);
 }
 
-/* The end of every record that is no sample. */
+/* The trailer of every record that is not a sample (sample_id_all). */
 static void put_sample_id(struct vp_buffer *out, const struct thread *thread, uint64_t time)
 {
 	put_u32(out, thread->pid);
@@ -162,7 +162,7 @@ static void put_id_index(struct vp_export *export, size_t from, size_t to)
 	for (size_t i = from; i < to; i++) {
 		put_u64(out, perf->ids.at[i].id);
 		put_u64(out, 0);          /* index */
-		put_u64(out, UINT64_MAX); /* of no pCPU */
+		put_u64(out, UINT64_MAX); /* any pCPU */
 		put_u64(out, perf->ids.at[i].tid);
 	}
 	for (size_t i = from; i < to; i++) {
@@ -201,8 +201,8 @@ static void put_kernels(struct vp_export *export)
 	}
 }
 
-/* The event of samples that count for events: perf gets it by its name (put_event_name()), whatever
- * it counted. */
+/* The event of samples that are weighted by events. perf takes its name from the file
+ * (put_event_name()), whatever its type. */
 static void set_event(const struct vp_recording *recording, struct perf_event_attr *attr)
 {
 	const char *name = recording->trigger;
@@ -327,7 +327,7 @@ static void export_perf_put_thread(struct vp_export *export, const struct thread
 	vp_key_set_add(&perf->threads, key, &inserted);
 	if (!inserted)
 		return;
-	clean[strnlen(clean, 15)] = 0; /* as the kernel has it */
+	clean[strnlen(clean, 15)] = 0; /* the kernel truncates names, too */
 	put_u32(&perf->record, thread->pid);
 	put_u32(&perf->record, thread->tid);
 	export_perf_put_text(&perf->record, clean);
@@ -351,7 +351,7 @@ static void export_perf_put_mapping(struct vp_export *export, const struct threa
 	put_u32(&perf->record, thread->pid);
 	put_u64(&perf->record, vp_perf_module_begin(module));
 	put_u64(&perf->record, VP_PERF_MODULE_SIZE);
-	for (int i = 0; i < 4; i++) /* offset; device, inode and its generation */
+	for (int i = 0; i < 4; i++) /* offset; device, inode and inode generation */
 		put_u64(&perf->record, 0);
 	put_u32(&perf->record, 5); /* PROT_READ | PROT_EXEC */
 	put_u32(&perf->record, 2); /* MAP_PRIVATE */
@@ -362,8 +362,8 @@ static void export_perf_put_mapping(struct vp_export *export, const struct threa
 						     : PERF_RECORD_MISC_GUEST_USER);
 }
 
-/* The address of a frame in the address space of the sample. Code of another machine is in a module
- * of that name there. */
+/* The address of a frame in the sample's address space. Code of another machine is in a module
+ * named after that machine. */
 static uint64_t address_of(struct vp_export *export, const struct vp_frame *frame,
 			   const struct thread *thread, uint64_t time, bool *kernel)
 {
@@ -396,7 +396,8 @@ static struct thread export_perf_thread_of(struct vp_export *export, const struc
 		id = vp_map_find(&perf->id_of_vcpu, (uint64_t)inner->vm << 32 | inner->vcpu);
 	if (!id)
 		return (struct thread){VP_NONE, sample->pid, sample->tid, ID_HOST};
-	/* The thread within a process is unknown here. Those without a number get one. */
+	/* The recording has the process of a frame but not its thread. Processes without a pid get
+	 * a number. */
 	uint32_t pid = inner->pid != VP_NONE       ? inner->pid
 		       : inner->process == VP_NONE ? VP_PERF_NO_PID
 						   : VP_PERF_NO_PID + 1 + inner->process;
@@ -455,7 +456,7 @@ static void export_perf_put_sample(struct vp_export *export, const struct vp_sam
 		export_perf_write_out(export);
 }
 
-/* The file's header has the size. */
+/* The header has the size of the data, so it is written last. */
 static void export_perf_end(struct vp_export *export)
 {
 	struct perf *perf = export->state;

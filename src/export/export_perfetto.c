@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A trace for Perfetto (perfetto.protos.Trace): tracks of pCPUs, of vCPUs and of guests' threads
- * with their states as slices, wakeups as flows, samples with their stacks. All times are the
- * host's, in the trace's usual clock.
+ * A trace for Perfetto (perfetto.protos.Trace): tracks of pCPUs, vCPUs and guest threads with their
+ * states as slices, wakeups as flows, samples with their stacks. All times are on the host's clock,
+ * the default clock of the trace.
  */
 #include "analyze/report/export.h"
 #include "analyze/report/export_queue.h"
@@ -19,7 +19,7 @@
 #include "render/render_tracks.h"
 #include "schema/records.h"
 
-/* Kind of a track: the upper bits of its number. */
+/* Kind of a track: the upper bits of its uuid. */
 enum track { HOST = 1, PCPU, VM, VCPU, THREADS, THREAD };
 
 struct perfetto {
@@ -35,7 +35,7 @@ static uint64_t uuid_of(enum track track, uint32_t vm, uint32_t number)
 	return (uint64_t)track << 60 | (uint64_t)vm << 28 | (number & 0xfffffff);
 }
 
-/* Plain tracks: those of processes and threads would not stay below others. */
+/* Generic tracks: process and thread tracks would not stay nested below others. */
 static void export_perfetto_describe(struct vp_export *export, uint64_t uuid, uint64_t parent,
 				     const char *name, uint64_t rank)
 {
@@ -108,7 +108,7 @@ static void annotate(struct perfetto *perfetto, const char *name, const char *te
 	vp_pb_message(&perfetto->event, EVENT_NOTE, &perfetto->note);
 }
 
-/* Begins an event in `perfetto->event`. */
+/* Starts an event in `perfetto->event`. */
 static void export_perfetto_begin_event(struct perfetto *perfetto, uint32_t type, uint64_t track)
 {
 	perfetto->event.size = 0;
@@ -130,7 +130,7 @@ static void begin_slice(struct perfetto *perfetto, uint64_t track, const char *n
 	vp_pb_text(&perfetto->event, EVENT_NAME, name);
 }
 
-/* A finished slice, from one time to the other. */
+/* Writes a slice from one time to the other. */
 static void export_perfetto_end_slice(struct vp_export *export, uint64_t track, uint64_t from,
 				      uint64_t to)
 {
@@ -174,7 +174,7 @@ static void export_perfetto_put_pcpu_track_slice(struct vp_export *export,
 	export_perfetto_end_slice(export, track, track_slice->begin, track_slice->end);
 }
 
-/* From an instant on the waker's pCPU to the slice in which the vCPU waits. */
+/* A flow from an instant on the waker's pCPU to the slice in which the vCPU waits. */
 static uint64_t put_waker(struct vp_export *export, const struct vp_track_slice *track_slice)
 {
 	struct perfetto *perfetto = export->state;

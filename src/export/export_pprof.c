@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A profile for pprof (perftools.profiles.Profile, github.com/google/pprof/proto/profile.proto),
- * not compressed, which pprof reads as well. Machines, vCPUs, processes and states are labels.
+ * uncompressed, which pprof accepts. Machines, vCPUs, processes and states are labels.
  */
 #include "analyze/common/key_set.h"
 #include "analyze/profile/frame.h"
@@ -17,7 +17,7 @@
 #include "schema/weighting.h"
 #include "store/recording.h"
 
-/* Fields, by the messages that have them. */
+/* Field numbers, by message. */
 enum {
 	PROFILE_SAMPLE_TYPE = 1,
 	PROFILE_SAMPLE = 2,
@@ -55,12 +55,12 @@ enum {
 struct pprof {
 	struct vp_intern strings;
 	struct vp_key_set functions; /* function, module */
-	struct vp_map mappings;      /* module -> number from 1 */
+	struct vp_map mappings;      /* module → number, from 1 */
 	struct vp_buffer sample, locations, values, message, line;
-	uint64_t unit; /* ns of a sample, or 0 */
+	uint64_t unit; /* ns per sample, or 0 */
 };
 
-/* The text's number; a new one is written. */
+/* The number of the text; a new text is written. */
 static uint64_t string_of(struct vp_export *export, const char *text)
 {
 	struct pprof *pprof = export->state;
@@ -96,7 +96,7 @@ static void export_pprof_begin(struct vp_export *export)
 
 	pprof->functions.key_size = 2 * sizeof(uint32_t);
 	pprof->unit = vp_recording_unit_ns(recording);
-	(void)string_of(export, ""); /* the first one is empty */
+	(void)string_of(export, ""); /* entry 0 must be empty */
 	if (recording->weighting == VP_WEIGHTING_TICKS)
 		put_type(export, PROFILE_SAMPLE_TYPE, "samples", "count");
 	else if (recording->weighting == VP_WEIGHTING_EVENTS)
@@ -131,7 +131,7 @@ static uint32_t export_pprof_mapping_of(struct vp_export *export, uint32_t modul
 	return number;
 }
 
-/* Each function is a location of its own, of the same number. */
+/* Each function has its own location, with the same number. */
 static void export_pprof_put_function(struct vp_export *export, uint64_t number,
 				      const struct vp_frame *frame)
 {
@@ -180,7 +180,7 @@ static void put_label(struct vp_export *export, const char *key, const char *tex
 	pprof->message.size = 0;
 }
 
-/* pprof takes a number of 0 without a unit for none: it gets one. */
+/* pprof ignores a number of 0 without a unit, so there is one. */
 static void export_pprof_put_number(struct vp_export *export, const char *key, uint32_t number)
 {
 	struct pprof *pprof = export->state;

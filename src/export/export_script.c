@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Samples as perf script prints those with call chains (--ns): a line with thread, CPU, time,
- * period and event, then a line for each frame, innermost first. A guest's process has its VM
- * before it: VM/PROCESS.
+ * Samples in the format of perf script with call chains (--ns): a line with thread, CPU, time,
+ * period and event, then a line per frame, innermost first. A guest process is prefixed with its
+ * VM: VM/PROCESS.
  */
 #include <inttypes.h>
 
@@ -22,10 +22,10 @@
 struct script {
 	struct vp_export_texts vms, processes, functions, modules, guest_modules;
 	char *event;
-	uint64_t unit; /* perf's periods of a clock are ns */
+	uint64_t unit; /* ns per sample, as perf's periods of a clock; or 0 */
 };
 
-/* Readers take what follows a blank for the next field. */
+/* Replaces blanks, because readers split fields at them. */
 static void export_script_put_word(const char *text, struct vp_buffer *out)
 {
 	size_t from = out->size;
@@ -42,7 +42,7 @@ static void export_script_put_vm(const char *name, struct vp_buffer *out)
 	vp_buffer_string(out, "/");
 }
 
-/* "web server 2" would be process 2. */
+/* Without a replacement, "web server 2" would be read as process 2. */
 static void put_process(const char *name, struct vp_buffer *out)
 {
 	bool has_number = false;
@@ -54,7 +54,7 @@ static void put_process(const char *name, struct vp_buffer *out)
 	     : vp_export_put_clean)(name[0] ? name : "-", out);
 }
 
-/* perf's names of kernels. */
+/* perf's names of the kernels. */
 static void export_script_put_file(const char *name, const char *kernel, struct vp_buffer *out)
 {
 	vp_buffer_string(out, " (");
@@ -104,7 +104,7 @@ static void export_script_begin(struct vp_export *export)
 	script->guest_modules.put = put_guest_module;
 }
 
-/* All of a sample's lines but their texts, and of each of its frames', at most. */
+/* Maximum length of a sample's lines, and of each of its frames, without texts. */
 enum { LINES = 256, LINE_OF_FRAME = 64 };
 
 static char *put_when(char *at, uint32_t pcpu, uint64_t time)
@@ -143,8 +143,8 @@ static size_t export_script_room_for(struct script *script, const struct vp_expo
 	return room;
 }
 
-/* An address without a name has a text with its address, and no function. For a return address it
- * is the end of the call. */
+/* Whether the text of an address is the address itself, not a function name. For a return address
+ * it is the end of the call instruction. */
 static bool is_unnamed(const char *text, const struct vp_frame_address *address)
 {
 	const char *plus = text ? strrchr(text, '+') : NULL;
@@ -176,7 +176,7 @@ static char *export_script_put_frame(char *at, struct vp_export *export,
 	return at + 1;
 }
 
-/* perf calls a thread without a name by its number, and what idles the swapper. */
+/* perf prints the number of a thread without a name, and "swapper" for the idle task. */
 static char *export_script_put_thread(char *at, const struct script *script,
 				      const struct vp_sample *sample)
 {
@@ -196,7 +196,7 @@ static char *export_script_put_thread(char *at, const struct script *script,
 		*at++ = ':';
 		at = vp_put_count(at, tid);
 	}
-	if (at == start + 1) /* speedscope wants two characters before a blank */
+	if (at == start + 1) /* speedscope requires two characters before a blank */
 		*at++ = ' ';
 	snprintf(number, sizeof(number), " %5" PRIu32, tid);
 	return vp_put_text(at, number);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A profile for speedscope (https://www.speedscope.app/file-format-schema.json): each stack once,
- * below its machine and process.
+ * A profile for speedscope (https://www.speedscope.app/file-format-schema.json): each distinct
+ * stack once, below its machine and process.
  */
 #include "analyze/common/key_set.h"
 #include "analyze/profile/frame.h"
@@ -24,7 +24,7 @@ struct key {
 struct speedscope {
 	struct vp_key_set frames;
 	struct vp_buffer weights;
-	uint64_t unit; /* ns of a sample, or 1 */
+	uint64_t unit; /* ns per sample, or 1 */
 	uint64_t total;
 	bool more;
 };

@@ -7,7 +7,7 @@
 #include "base/buffer.h"
 #include "base/vec.h"
 
-/* Location of a formatted text. */
+/* Position of a formatted text in `bytes`. */
 struct vp_export_made {
 	size_t at;
 	size_t size; /* SIZE_MAX: not formatted yet */

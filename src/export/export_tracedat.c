@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A directory of trace-cmd's files, host.dat and guest-NAME.dat, of which trace-cmd and KernelShark
- * know that they belong together: the host's has the id of each guest's and the threads of its
- * vCPUs. All times are the host's CLOCK_MONOTONIC, so nothing is to be shifted.
+ * A directory of trace-cmd files, host.dat and guest-NAME.dat, which trace-cmd and KernelShark
+ * recognise as belonging together: host.dat has the trace id of each guest file and the threads of
+ * its vCPUs. All times are the host's CLOCK_MONOTONIC, so no offsets are needed.
  */
 #include "analyze/report/export.h"
 #include "analyze/trace/script.h"
@@ -36,7 +36,7 @@ enum {
 
 struct machine {
 	VP_VEC(struct vp_ftrace_format) formats;
-	struct vp_map by_name; /* of an event, to a format that has it */
+	struct vp_map by_name; /* name of an event → its format */
 	struct vp_intern names;
 	vp_dat_cpus cpus;
 	struct vp_map comms; /* tid -> text */
@@ -46,7 +46,7 @@ struct machine {
 struct dat {
 	struct vp_dat_pages pages;
 	bool has_pages;
-	VP_VEC(struct machine) machines; /* the host, then the VMs in their order */
+	VP_VEC(struct machine) machines; /* the host, then the VMs in the order of the report */
 	struct vp_intern texts;
 	struct vp_buffer event;
 	uint64_t events, too_long, homeless;
@@ -60,7 +60,7 @@ static void export_tracedat_fail(struct vp_export *export, struct vp_error *erro
 		export->error = error;
 }
 
-/* There may be more VMs in the end than at the beginning: those that only records know. */
+/* VMs known only from records are added during the export. */
 static void make_machines(struct vp_export *export)
 {
 	struct dat *dat = export->state;
@@ -116,7 +116,7 @@ static const struct vp_ftrace_format *format_of(struct machine *machine,
 
 	if (!inserted && vp_ftrace_format_is_of(&machine->formats.at[*number], event))
 		return &machine->formats.at[*number];
-	/* Two classes of one name are rare. */
+	/* Event classes of the same name with different fields are rare. */
 	for (uint32_t i = 0; i < machine->formats.count; i++)
 		if (vp_ftrace_format_is_of(&machine->formats.at[i], event)) {
 			*number = i;
@@ -139,7 +139,7 @@ static void export_tracedat_name_thread(struct dat *dat, struct machine *machine
 		return;
 	uint32_t text = vp_intern_string(&dat->texts, event->comm);
 	uint32_t *have = vp_map_insert(&machine->comms, event->tid, text, &inserted);
-	*have = text; /* the latest: that is what trace-cmd has, too */
+	*have = text; /* the latest name, as in trace-cmd's files */
 	if (inserted)
 		vp_vec_push(&machine->tids, event->tid);
 }
@@ -157,7 +157,7 @@ static void export_tracedat_put_event(struct vp_export *export, const struct vp_
 	uint32_t cpu = event->of_guest ? event->vcpu : event->pcpu;
 	size_t number = event->of_guest ? event->guest + 1 : 0;
 
-	/* Samples and the like are no events: only tracepoints have a system in their name. */
+	/* Samples are not events: only tracepoints have a system in their name. */
 	if (export->error || !strchr(event->name, ':'))
 		return;
 	const struct vp_ftrace_format *format = NULL;
@@ -196,7 +196,7 @@ static bool same_system(const struct vp_ftrace_format *a, const struct vp_ftrace
 	return size == system_size(b->name) && !memcmp(a->name, b->name, size);
 }
 
-/* A system with its events: those after the first one, which is `first`. */
+/* A system with the formats of its events; `first`: index of its first event. */
 static void put_system(const struct machine *machine, size_t first, struct vp_buffer *out)
 {
 	struct vp_buffer text = {0}, formats = {0};
@@ -243,7 +243,7 @@ static void put_commands(const struct dat *dat, const struct machine *machine,
 				 vp_intern_text(&dat->texts, *vp_map_find(&machine->comms, *tid)));
 }
 
-/* The guest, and the thread of each of its CPUs. */
+/* The trace id of a guest, and the thread of each of its CPUs. */
 static void export_tracedat_put_guest(const struct vp_vm *vm, uint64_t id,
 				      struct vp_buffer *options)
 {
@@ -319,7 +319,7 @@ static void export_tracedat_end(struct vp_export *export)
 	if (export->error)
 		return;
 	make_machines(export);
-	export_tracedat_cpu_of(&dat->machines.at[0], 0); /* trace-cmd reads no file without a CPU */
+	export_tracedat_cpu_of(&dat->machines.at[0], 0); /* trace-cmd rejects a file without CPUs */
 	write_machine(export, 0, "host");
 	for (size_t i = 0; i < vms->count && !export->error; i++) {
 		if (!dat->machines.at[i + 1].cpus.count)

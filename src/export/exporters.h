@@ -6,7 +6,7 @@
 #include "analyze/report/export.h"
 
 /* One line per stack, for flame graph tools: MACHINE;PROCESS;FUNCTION COUNT; with stacks, all
- * functions from the outermost on. */
+ * functions, outermost first. */
 const struct vp_exporter *vp_exporter_folded(void);
 /* Samples in the format of perf script, and slices as lines. */
 const struct vp_exporter *vp_exporter_script(void);
@@ -16,12 +16,12 @@ const struct vp_exporter *vp_exporter_jsonl(void);
 const struct vp_exporter *vp_exporter_csv(void);
 /* JSON events for chrome://tracing. */
 const struct vp_exporter *vp_exporter_chrome(void);
-/* Profiles of stacks: JSON for speedscope, a protocol buffer for pprof. */
+/* Profiles with stacks: JSON for speedscope, protocol buffers for pprof. */
 const struct vp_exporter *vp_exporter_speedscope(void);
 const struct vp_exporter *vp_exporter_pprof(void);
-/* A profile per machine, OpenTelemetry's. */
+/* One OpenTelemetry profile per machine. */
 const struct vp_exporter *vp_exporter_otlp(void);
-/* A trace of protocol buffers, Perfetto's. */
+/* A Perfetto trace (protocol buffers). */
 const struct vp_exporter *vp_exporter_perfetto(void);
 /* A directory that perf can read as perf.data. */
 const struct vp_exporter *vp_exporter_perf(void);

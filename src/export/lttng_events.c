@@ -10,7 +10,7 @@
 #include "schema/exit_reason.h"
 #include "schema/records.h"
 
-enum { NO_THREAD = -1, VMX = 1 /* KVM's number of whose reasons they are */ };
+enum { NO_THREAD = -1, VMX = 1 /* KVM_ISA_VMX */ };
 enum { COMM = 16, USUAL_PRIO = 20, REAL_TIME_PRIOS = 100, PREEMPTED = 0x100, MAX_STATE = 0x7ff };
 
 /* Conversion of a value. */
@@ -19,14 +19,14 @@ enum kind { S32, U32, U64, STATE, PRIO, REASON, ISA, COMM_TEXT, STRING };
 struct field {
 	const char *name;
 	enum kind kind;
-	const char *from[2]; /* fields of the event; @tid, @comm, @vcpu: its own; none: 0 */
+	const char *from[2]; /* one of these fields; @tid, @comm, @vcpu of the event */
 };
 
-/* From the one of vperf's events, whose fields are fewer, or the kernel's tracepoint of that name.
- */
+/* Sources are either vperf's own events, which have fewer fields, or the kernel's tracepoint of the
+ * same name. */
 struct event {
 	const char *from, *name;
-	bool of_host; /* in a guest's trace it would make the guest a host */
+	bool of_host; /* not in a guest's trace: Trace Compass would take it for a host */
 	struct field fields[9];
 };
 
@@ -109,7 +109,7 @@ static const struct event events[] = {
     {"kvm:kvm_inj_virq", "kvm_x86_inj_virq", true, {{"irq", U32, {"irq", "vector"}}}},
 };
 
-/* Made up by an exporter, in the order of enum vp_lttng_made. */
+/* Events written by exporters, in the order of enum vp_lttng_synthetic. */
 static const struct event made[] = {
     {"",
      "lttng_statedump_process_state",
@@ -164,8 +164,8 @@ static struct vp_event_field lttng_events_type_of(const struct field *field)
 	return type;
 }
 
-/* The last field of every event. LTTng's tracer has it as a context, if it is asked to: as a field
- * it costs other readers nothing, and without it a thread that was never switched is unknown. */
+/* The last field of every event. LTTng records the tid as an optional context. As a field it does
+ * no harm in other readers, and without it a thread that is never switched would be unknown. */
 static const struct vp_event_field thread_field = {
     .name = (char *)"common_pid", .size = 4, .is_signed = true};
 
@@ -191,7 +191,7 @@ struct vp_error *vp_lttng_classes(vp_event_classes *ret)
 	return NULL;
 }
 
-/* The first of the fields that the event has. */
+/* The first of the source fields that the event has. */
 static const struct vp_script_field *lttng_events_find(const struct vp_script_event *event,
 						       const struct field *field)
 {
@@ -215,7 +215,7 @@ static struct vp_slice lttng_events_text_of(const struct vp_script_event *event,
 	const char *text = have ? have->text : takes(field, "@comm") ? event->comm : NULL;
 
 	if (text && !strcmp(text, "-"))
-		return (struct vp_slice){"", 0}; /* it is not known */
+		return (struct vp_slice){"", 0}; /* unknown thread */
 	if (text)
 		return (struct vp_slice){text, strlen(text)};
 	if (have && have->type->shape != VP_EVENT_INTEGER)
@@ -224,7 +224,7 @@ static struct vp_slice lttng_events_text_of(const struct vp_script_event *event,
 	return (struct vp_slice){"", 0};
 }
 
-/* Exit codes of SVM by their names, and the equivalent reason of VMX. */
+/* SVM exit codes by name, and the equivalent VMX reason. */
 static const struct {
 	const char *name;
 	uint32_t vmx;
@@ -233,7 +233,7 @@ static const struct {
 	   {"MONITOR", 39}, {"MWAIT", 36},  {"NPF", 48},     {"WBINVD", 54},  {"XSETBV", 55},
 	   {"INVPCID", 58}, {"RDTSCP", 51}, {"NMI", 0},      {"SHUTDOWN", 2}, {"INIT", 3}};
 
-/* 33 is a reason that KVM itself never makes: an entry that failed by the guest's state. */
+/* VMX_UNKNOWN, VM-entry failure due to invalid guest state, is a reason that KVM never records. */
 enum {
 	VMX_REASONS = 86,
 	VMX_UNKNOWN = 33,
@@ -272,7 +272,7 @@ static uint32_t lttng_events_reason_of(const struct vp_script_field *have)
 	return reason_of_svm(have->text);
 }
 
-/* A thread that was preempted is runnable, regardless of the other bits. */
+/* A preempted thread is runnable, regardless of the other bits. */
 static uint64_t lttng_events_state_of(const struct vp_script_field *have)
 {
 	uint64_t state = have ? have->value.number : 0;
@@ -354,7 +354,7 @@ static const struct vp_event_class *class_named(const vp_event_classes *classes,
 	return class;
 }
 
-/* A record with these numbers and texts, in their order, without a thread. */
+/* Appends a synthetic record with these numbers and texts, in order, without a thread. */
 static void put_made(const struct vp_event_class *class, uint64_t time, const uint64_t *values,
 		     const char *const *texts, struct vp_buffer *out)
 {

@@ -11,16 +11,18 @@
 #include "base/file.h"
 #include "base/text.h"
 
-/* Size of each function of a module; they start after the file's first page.
+/*
+ * Size of each function of a module; the functions start after the file's first page.
  *
- * A kernel's have a page each: where kallsyms changes from a name without '[' to one with it, perf
- * takes it for the border of a module and lets the symbol before it end with its page
- * (symbols__fixup_end). Smaller ones would get a name like [idle] or [unknown], or lose theirs to
- * it. */
+ * Kernel functions have one page each. Where kallsyms changes from a name without '[' to one with
+ * it, perf assumes the border of a module and extends the symbol before it to the end of its page
+ * (symbols__fixup_end). Smaller functions would be shown as [idle] or [unknown], or lose their
+ * name.
+ */
 enum { FUNCTION_SIZE = 16, CODE = 0x1000, KERNEL_FUNCTION_SIZE = 0x1000, MAX_NAME = 100 };
 #define MODULES_BEGIN 0x100000000000ULL
 
-/* Bit of a key of `functions`: it is a module's. */
+/* Bit in keys of `functions`: function of a module. */
 #define OF_MODULE (1U << 31)
 
 void vp_perf_symbols_init(struct vp_perf_symbols *symbols, const char *directory)
@@ -65,7 +67,7 @@ static uint32_t perf_symbols_index_of(struct vp_perf_symbols *symbols, uint32_t 
 	return symbols->indexes.at[number];
 }
 
-/* The machine's; 0 is the host's. */
+/* The functions of a machine's kernel; machine 0 is the host. */
 static vp_perf_functions *kernel_of(struct vp_perf_symbols *symbols, uint32_t machine)
 {
 	while (symbols->n_kernels <= machine) {
@@ -78,11 +80,11 @@ static vp_perf_functions *kernel_of(struct vp_perf_symbols *symbols, uint32_t ma
 
 uint64_t vp_perf_kernel_function(struct vp_perf_symbols *symbols, uint32_t vm, const char *function)
 {
-	uint32_t machine = vm + 1; /* UINT32_MAX becomes 0 */
+	uint32_t machine = vm + 1; /* UINT32_MAX, the host, becomes 0 */
 	uint64_t index =
 	    perf_symbols_index_of(symbols, machine, function, kernel_of(symbols, machine));
 
-	/* The first one is _text. */
+	/* The first page is _text. */
 	return VP_PERF_KERNEL + (index + 1) * KERNEL_FUNCTION_SIZE;
 }
 
@@ -95,14 +97,14 @@ uint64_t vp_perf_module_function(struct vp_perf_symbols *symbols, uint32_t modul
 	return vp_perf_module_begin(module) + CODE + index * FUNCTION_SIZE;
 }
 
-/* The last part of the name: what perf shows of it. */
+/* The file name without its directory: the part that perf prints. */
 static char *file_name(const char *name)
 {
 	const char *slash = strrchr(name, '/');
 	char *clean = vp_text_cleaned(slash && slash[1] ? slash + 1 : name);
 	size_t size = strlen(clean) < MAX_NAME ? strlen(clean) : MAX_NAME;
 
-	/* A cut must not be inside a character. */
+	/* Do not cut within a UTF-8 character. */
 	while (size && clean[size] && ((unsigned char)clean[size] & 0xc0) == 0x80)
 		size--;
 	clean[size] = 0;
@@ -147,9 +149,8 @@ static struct vp_error *perf_symbols_make_folder(const char *path)
 	return NULL;
 }
 
-/* A name there ends at a space, for perf at the first byte beyond ASCII too; it leaves out those
- * with
- * '$' in front. */
+/* In kallsyms a name ends at a space, and for perf also at the first non-ASCII byte; perf ignores
+ * names that start with '$'. */
 static void put_symbol(uint64_t address, const char *name, struct vp_buffer *out)
 {
 	VP_AUTO_FREE char *clean = vp_text_cleaned(name);

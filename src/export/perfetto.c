@@ -8,7 +8,7 @@
 #include "base/macros.h"
 #include "export/export_text.h"
 
-/* All packets are of one sequence, whose first one resets interned data. */
+/* All packets are in one sequence, whose first packet resets interned data. */
 enum { SEQUENCE = 1, FLAG_CLEARED = 1, FLAG_NEEDED = 2 };
 
 enum {
@@ -34,10 +34,10 @@ enum {
 	SAMPLE_COUNT = 6
 };
 
-/* Profiling.CpuMode; those of StackSample are others. */
+/* Profiling.CpuMode; StackSample numbers its modes differently. */
 enum mode { KERNEL = 1, USER = 2, HYPERVISOR = 3, GUEST_KERNEL = 4, GUEST_USER = 5 };
 
-/* Meaning of a text. */
+/* Kind of an interned text. */
 enum what { FUNCTION, MACHINE, PROCESS };
 
 void vp_perfetto_packets_deinit(struct vp_perfetto_packets *packets)
@@ -182,7 +182,7 @@ static enum mode perfetto_mode_of(const struct vp_frame *frame)
 	return frame->vm == VP_NONE ? KERNEL : GUEST_KERNEL;
 }
 
-/* Threads are the host's: those of guests may have the same numbers. */
+/* Only host threads are named by tid: guest tids may collide with them. */
 void vp_perfetto_sample(struct vp_perfetto_samples *samples, const struct vp_export *export,
 			const struct vp_sample *sample)
 {

@@ -19,13 +19,13 @@ enum kind { S32, U32, U64, STATE, PRIO, ISA, TEXT };
 struct own_field {
 	const char *name;
 	enum kind kind;
-	const char *from; /* field of the event; @comm, @vcpu: its own; NULL: 0 */
+	const char *from; /* source: a field; @comm, @vcpu of the event; NULL: 0 */
 };
 
-/* vperf's own events have fewer fields than the kernel's tracepoint of that name. */
+/* An event of vperf with fewer fields than the kernel's tracepoint of the same name. */
 struct vp_ftrace_own {
 	const char *name;
-	const char *mark; /* a field that the kernel's has not; NULL: it has other fields only */
+	const char *mark; /* a field that the kernel's event lacks; or NULL */
 	struct own_field fields[9];
 };
 
@@ -78,7 +78,7 @@ static const struct vp_script_field *tracedat_events_find(const struct vp_script
 	return NULL;
 }
 
-/* An entry of KVM's own has the guest's program counter. */
+/* vperf's own kvm_entry has the guest RIP. */
 static bool is_own(const struct vp_ftrace_own *own, const struct vp_script_event *event)
 {
 	return !strcmp(own->name, event->name) &&
@@ -108,7 +108,7 @@ static struct vp_ftrace_field tracedat_events_type_of(const struct own_field *fi
 					.is_text = text};
 }
 
-/* Names of fields that all events have, vperf puts "its_" before. */
+/* Fields with the name of a common field get the prefix "its_". */
 static const char *kernels_name(const char *name)
 {
 	return strncmp(name, "its_", 4) ? name : name + 4;
@@ -130,7 +130,7 @@ static struct vp_ftrace_field type_of_tracepoint(const struct vp_script_field *f
 	return made;
 }
 
-/* After the others, where its size divides the offset. */
+/* Appended after the others, aligned to its size. */
 static void tracedat_events_add_field(struct vp_ftrace_format *format, struct vp_ftrace_field field,
 				      const char *name, uint32_t from)
 {
@@ -203,7 +203,7 @@ static void put_field_text(const struct vp_ftrace_field *field, struct vp_buffer
 			 dynamic ? 4U : (unsigned)field->size * field->count, field->is_signed);
 }
 
-/* How the fields are printed; numbers of arrays are not. */
+/* The print format; elements of arrays are not printed. */
 static void put_print_format(const struct vp_ftrace_format *format, struct vp_buffer *out)
 {
 	bool begun = false;
@@ -246,7 +246,7 @@ void vp_ftrace_format_text(const struct vp_ftrace_format *format, struct vp_buff
 	put_print_format(format, out);
 }
 
-/* A thread that was preempted is runnable, regardless of its bits. */
+/* A preempted thread is runnable, regardless of its other bits. */
 static uint64_t tracedat_events_state_of(const struct vp_script_field *have)
 {
 	bool runs = have && have->text && have->text[0] == 'R';
@@ -256,7 +256,7 @@ static uint64_t tracedat_events_state_of(const struct vp_script_field *have)
 	return have ? have->value.number & MAX_STATE : 0;
 }
 
-/* As the kernel numbers them: 1 VMX, 2 SVM. */
+/* KVM's numbering: 1 VMX, 2 SVM. */
 static uint64_t isa_of(const struct vp_script_field *have)
 {
 	char name[VP_EXIT_NAME_SIZE];
@@ -293,7 +293,7 @@ static const char *own_text(const struct vp_script_event *event, const struct ow
 	if (!strcmp(field->from, "@comm"))
 		return event->comm ? event->comm : "";
 	const struct vp_script_field *have = tracedat_events_find(event, field->from);
-	/* "-": the thread has no name. */
+	/* "-" is printed for a thread without a name */
 	return have && have->text && strcmp(have->text, "-") != 0 ? have->text : "";
 }
 
@@ -312,7 +312,7 @@ static void tracedat_events_put_own(const struct vp_ftrace_format *format,
 	}
 }
 
-/* The word of a dynamic field: size and offset of its bytes. */
+/* The descriptor of a dynamic field: size and offset of its bytes. */
 static void put_dynamic(const struct vp_ftrace_field *field, const struct vp_slice *bytes,
 			size_t begin, struct vp_buffer *out)
 {

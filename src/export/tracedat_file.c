@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* trace-cmd.dat(5) describes the file, the kernel's ring_buffer.h the events in pages. */
+/* File layout: trace-cmd.dat(5). Events within pages: the kernel's include/linux/ring_buffer.h. */
 #include "export/tracedat_file.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 enum {
 	PAGE_HEAD = 16,    /* u64 time, u64 bytes of events */
-	LONGEST_DATA = 28, /* maximum words in an event's header */
+	LONGEST_DATA = 28, /* maximum number of words whose count is in an event's header */
 	TIME_EXTEND = 30,
 	DELTA_BITS = 27
 };
@@ -116,7 +116,7 @@ void vp_dat_option(struct vp_buffer *options, uint16_t id, const void *bytes, si
 	vp_buffer_append(options, bytes, size);
 }
 
-/* A file of tracefs, with its size before it. */
+/* The contents of a tracefs file, with the size before them. */
 static void put_sized(struct vp_buffer *out, const void *bytes, uint64_t size)
 {
 	vp_buffer_append(out, &size, sizeof(size));
@@ -126,22 +126,22 @@ static void put_sized(struct vp_buffer *out, const void *bytes, uint64_t size)
 static void tracedat_file_put_head(const struct vp_dat_head *head, uint32_t cpus,
 				   struct vp_buffer *out)
 {
-	static const char magic[] = "\x17\x08\x44tracing6"; /* with the zero after the version */
+	static const char magic[] = "\x17\x08\x44tracing6"; /* with the NUL after the version */
 	static const char options[10] = "options  ", pages[10] = "flyrecord";
 	const uint16_t no_option = 0;
 
 	vp_buffer_append(out, magic, sizeof(magic));
-	vp_buffer_append(out, "\0\x08", 2); /* little endian, bytes of a long */
+	vp_buffer_append(out, "\0\x08", 2); /* little endian; size of a long in bytes */
 	tracedat_file_put_word(out, VP_DAT_PAGE);
 	vp_buffer_append(out, "header_page", sizeof("header_page"));
 	put_sized(out, header_page, sizeof(header_page) - 1);
 	vp_buffer_append(out, "header_event", sizeof("header_event"));
 	put_sized(out, header_event, sizeof(header_event) - 1);
-	tracedat_file_put_word(out, 0); /* ftrace's own events */
+	tracedat_file_put_word(out, 0); /* no formats of ftrace's own events */
 	tracedat_file_put_word(out, head->n_systems);
 	vp_buffer_append(out, head->systems.bytes, head->systems.size);
-	tracedat_file_put_word(out, 0); /* kallsyms */
-	tracedat_file_put_word(out, 0); /* formats of trace_printk() */
+	tracedat_file_put_word(out, 0); /* no kallsyms */
+	tracedat_file_put_word(out, 0); /* no formats of trace_printk() */
 	put_sized(out, head->commands.bytes, head->commands.size);
 	tracedat_file_put_word(out, cpus);
 	vp_buffer_append(out, options, sizeof(options));

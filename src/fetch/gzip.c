@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 
-/* Window bits; 16 more ask for gzip's header. */
+/* zlib's window bits; + 16 selects the gzip header. */
 enum { GZIP_WINDOW = 15 + 16, MEMORY_LEVEL = 8, PIECE = 1 << 16, INPUT_MOST = 1 << 30 };
 
 void vp_gzip(const void *bytes, size_t size, struct vp_buffer *out)

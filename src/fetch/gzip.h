@@ -6,7 +6,7 @@
 
 #include "base/buffer.h"
 
-/* Appends the bytes compressed, as a file of gzip. */
+/* Appends the bytes compressed in gzip format. */
 void vp_gzip(const void *bytes, size_t size, struct vp_buffer *out);
 
 #endif

@@ -17,12 +17,12 @@
 #include "base/vec.h"
 #include "base/worker_process.h"
 
-/* The process gets this time more than the request. */
+/* Time that the process gets in addition to the request's. */
 enum { GRACE_SECONDS = 5 };
 
-/* The first bytes of the process's message; then come the answer, or a sentence. */
+/* Header of the process's message, followed by the body or an error message. */
 struct head {
-	uint32_t status; /* 0: there was no answer */
+	uint32_t status; /* 0: no response */
 	uint32_t size;
 };
 
@@ -67,7 +67,8 @@ static void set_protocols(CURL *curl)
 
 static struct curl_slist *headers_of(const struct vp_fetch *fetch)
 {
-	/* Without it, curl asks before it sends a large body, and waits for a second. */
+	/* Disables "Expect: 100-continue", with which curl waits up to a second before sending a
+	 * large body. */
 	struct curl_slist *list = curl_slist_append(NULL, "Expect:");
 
 	if (fetch->type) {
@@ -99,7 +100,7 @@ static void set_request(CURL *curl, const struct vp_fetch *fetch, struct receivi
 	set_protocols(curl);
 }
 
-/* In the process. */
+/* Runs in the confined process. */
 static void fetch_work(void *context, int channel)
 {
 	const struct vp_fetch *fetch = context;
@@ -107,7 +108,7 @@ static void fetch_work(void *context, int channel)
 	char problem[CURL_ERROR_SIZE] = "";
 	long status = 0;
 
-	/* Libraries that are loaded for it are loaded now. */
+	/* Loads all libraries before the process is confined. */
 	CURL *curl = curl_global_init(CURL_GLOBAL_ALL) ? NULL : curl_easy_init();
 	struct vp_error *error = vp_confine_to_asking(&channel);
 	if (!curl || error) {

@@ -39,7 +39,7 @@ static const char *answer_text(struct json_object *object, const char *key)
 	return member ? json_object_get_string(member) : "";
 }
 
-/* [TIME, "VALUE"]; false: no number. */
+/* Parses [TIME, "VALUE"]; false: not a finite number. */
 static bool answer_value(struct json_object *series, double *ret)
 {
 	struct json_object *pair = answer_member(series, "value", json_type_array);

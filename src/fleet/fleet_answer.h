@@ -9,7 +9,7 @@
 #include "base/macros.h"
 #include "base/vec.h"
 
-/* The labels that are kept. */
+/* Labels that are kept; others are ignored. */
 enum vp_fleet_label {
 	VP_FLEET_INSTANCE,
 	VP_FLEET_VM,
@@ -22,19 +22,19 @@ enum vp_fleet_label {
 };
 
 struct vp_fleet_series {
-	char *labels[VP_FLEET_LABELS]; /* "": none */
+	char *labels[VP_FLEET_LABELS]; /* "": not present */
 	double value;
 };
 
 typedef VP_VEC(char *) vp_fleet_texts;
 
 struct vp_fleet_answer {
-	VP_VEC(struct vp_fleet_series) series; /* without values that are no numbers */
+	VP_VEC(struct vp_fleet_series) series; /* without series whose values are not numbers */
 	vp_fleet_texts warnings;
 };
 
-/* Reads an answer. Members and labels that it does not know are ignored. Errors: it is no answer,
- * or the server's own sentence about what is wrong. */
+/* Parses a reply. Unknown members and labels are ignored. Errors: malformed, or the error message
+ * of the server. */
 struct vp_error *vp_fleet_answer_parse(const char *text, size_t size,
 				       struct vp_fleet_answer *ret) VP_MUST_CHECK;
 void vp_fleet_answer_deinit(struct vp_fleet_answer *answer);

@@ -4,7 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A name as a regular expression that matches it alone, within a string. Names are tenants'. */
+/* Appends a name as a regular expression that matches only this name, within a PromQL string. Names
+ * come from tenants. */
 static void query_put_name(const char *name, struct vp_buffer *out)
 {
 	for (; *name; name++) {
@@ -29,7 +30,7 @@ static void query_put_names(const char *label, const vp_fleet_texts *names, stru
 	vp_buffer_string(out, "\",");
 }
 
-/* NAME{MATCHERS}; those before the user's end with a comma. */
+/* Appends NAME{MATCHERS}; the user's matchers come last. */
 static void query_put_metric(const struct vp_fleet_options *options, const char *name,
 			     const char *matcher, const vp_fleet_texts *vms,
 			     const vp_fleet_texts *thieves, struct vp_buffer *out)

@@ -18,19 +18,19 @@ struct vp_fleet_options {
 enum vp_fleet_query {
 	VP_FLEET_QUERY_VCPUS,      /* steal of the worst vCPUs */
 	VP_FLEET_QUERY_PAIRS,      /* … of VMs by other VMs */
-	VP_FLEET_QUERY_BACK,       /* the same of VMs and thieves that are named */
-	VP_FLEET_QUERY_WAITING,    /* vCPUs that wait, by host */
-	VP_FLEET_QUERY_OVERCOMMIT, /* largest share that a VM loses to overcommit, by host */
-	VP_FLEET_QUERY_VMS,        /* VMs of hosts */
-	VP_FLEET_QUERY_WORSE,      /* VMs whose steal is more than a day before */
-	VP_FLEET_QUERY_BETTER,     /* … less */
-	VP_FLEET_QUERY_STEAL,      /* steal of VMs that are named */
-	VP_FLEET_QUERY_RECORDINGS, /* the recording of each host that has the moment */
-	VP_FLEET_QUERY_INFO,       /* identity of VMs that are named */
+	VP_FLEET_QUERY_BACK,       /* the same for given VMs and thieves */
+	VP_FLEET_QUERY_WAITING,    /* waiting vCPUs per host */
+	VP_FLEET_QUERY_OVERCOMMIT, /* largest share that a VM loses to overcommit, per host */
+	VP_FLEET_QUERY_VMS,        /* number of VMs per host */
+	VP_FLEET_QUERY_WORSE,      /* VMs with more steal than the day before */
+	VP_FLEET_QUERY_BETTER,     /* … with less */
+	VP_FLEET_QUERY_STEAL,      /* steal of given VMs */
+	VP_FLEET_QUERY_RECORDINGS, /* the recording per host that covers the time */
+	VP_FLEET_QUERY_INFO,       /* identity of given VMs */
 	VP_FLEET_QUERIES
 };
 
-/* Appends the query. `vms` and `thieves` are the names, for queries that have some. */
+/* Appends the query. `vms` and `thieves`: names, for queries that need them. */
 void vp_fleet_query_put(const struct vp_fleet_options *options, enum vp_fleet_query query,
 			const vp_fleet_texts *vms, const vp_fleet_texts *thieves,
 			struct vp_buffer *out);

@@ -20,7 +20,7 @@ static bool fleet_is_same(const struct vp_fleet_series *one, const struct vp_fle
 	return !strcmp(one->labels[label], other->labels[label]);
 }
 
-/* An instance is HOST:PORT. */
+/* Removes the port of an instance HOST:PORT. */
 static const char *fleet_host_of(struct vp_fleet *fleet, const char *instance)
 {
 	const char *colon = strrchr(instance, ':');
@@ -46,7 +46,7 @@ static struct vp_error *fleet_ask(const struct vp_fleet_engine *engine,
 	return error;
 }
 
-/* Names that the answer has, each once. */
+/* Collects the distinct values of a label. */
 static void fleet_add_names(const struct vp_fleet_answer *answer, enum vp_fleet_label label,
 			    vp_fleet_texts *ret)
 {
@@ -59,7 +59,8 @@ static void fleet_add_names(const struct vp_fleet_answer *answer, enum vp_fleet_
 	}
 }
 
-/* The value of the series whose labels `same` (a bit each) are those of `of`, or `otherwise`. */
+/* The value of the series that has the same values as `of` for the labels in the bit set `same`;
+ * `otherwise`: not found. */
 static double fleet_value_of(const struct vp_fleet_answer *answer, const struct vp_fleet_series *of,
 			     unsigned same, double otherwise)
 {
@@ -93,8 +94,8 @@ static const struct vp_fleet_series *fleet_info_of(const struct vp_fleet *fleet,
 	return NULL;
 }
 
-/* Other hosts that have the VM now: a migration shows it on two. KubeVirt has the same uuid for VMs
- * of one name in different namespaces. */
+/* Other hosts that have the VM at the moment: a migrating VM is on two. Under KubeVirt, VMs of the
+ * same name in different namespaces have the same uuid. */
 static const char *fleet_also_on(struct vp_fleet *fleet, const struct vp_fleet_series *of)
 {
 	const struct vp_fleet_series *own = fleet_info_of(fleet, of);
@@ -150,7 +151,7 @@ static void fleet_make_vcpus(struct vp_fleet *fleet)
 	vp_table_sort(table, 0);
 }
 
-/* The steal in the other direction. */
+/* Steal in the other direction. */
 static double fleet_back(const struct vp_fleet *fleet, const struct vp_fleet_series *of)
 {
 	struct vp_fleet_series swapped = *of;
@@ -221,7 +222,7 @@ static void fleet_put_changes(struct vp_fleet *fleet, enum vp_fleet_query query,
 	}
 }
 
-/* A VM's history is one, whatever hosts it was on. */
+/* Steal of a VM is summed over all hosts that it was on. */
 static void fleet_make_changes(struct vp_fleet *fleet)
 {
 	struct vp_table *table = &fleet->tables[VP_FLEET_CHANGES];
@@ -235,7 +236,7 @@ static void fleet_make_changes(struct vp_fleet *fleet)
 	vp_table_sort(table, 0);
 }
 
-/* Those that need no names of others. */
+/* Queries that need no names from other replies. */
 static struct vp_error *fleet_ask_first(const struct vp_fleet_engine *engine,
 					const struct vp_fleet_options *options,
 					struct vp_fleet *fleet)

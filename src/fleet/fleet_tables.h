@@ -9,7 +9,7 @@
 #include "fleet/fleet_answer.h"
 #include "fleet/fleet_query.h"
 
-/* A metrics engine; ask() leaves nothing in `ret` after an error. */
+/* A metrics engine; after an error, ask() leaves `ret` empty. */
 struct vp_fleet_engine {
 	struct vp_error *(*ask)(void *context, const char *query, struct vp_fleet_answer *ret);
 	void *context;
@@ -17,15 +17,15 @@ struct vp_fleet_engine {
 
 enum vp_fleet_table {
 	VP_FLEET_VCPUS,   /* the worst by steal */
-	VP_FLEET_PAIRS,   /* VMs that take CPU time of another */
-	VP_FLEET_HOSTS,   /* on which vCPUs wait */
-	VP_FLEET_CHANGES, /* VMs, since a day before */
+	VP_FLEET_PAIRS,   /* VMs that take CPU time from other VMs */
+	VP_FLEET_HOSTS,   /* hosts with waiting vCPUs */
+	VP_FLEET_CHANGES, /* VMs, compared with the day before */
 	VP_FLEET_TABLES
 };
 
 struct vp_fleet {
 	struct vp_fleet_answer answers[VP_FLEET_QUERIES];
-	vp_fleet_texts made; /* texts of the tables */
+	vp_fleet_texts made; /* owns the texts of the tables */
 	struct vp_table tables[VP_FLEET_TABLES];
 };
 

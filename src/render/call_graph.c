@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A call tree below a row of a table, drawn as perf report --stdio draws it. */
+/* A call tree below a row of a table, in the layout of perf report --stdio. */
 #include "render/call_graph.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ struct drawing {
 	const struct vp_report *report;
 	const struct vp_profile_part *part;
 	const struct vp_call_tree *tree;
-	struct vp_buffer margin; /* the rest of the present branch */
+	struct vp_buffer margin; /* the part of the line to the left of the current branch */
 	struct vp_buffer *out;
 };
 
@@ -35,7 +35,7 @@ static void put_margin(struct drawing *drawing, const char *rest)
 	vp_buffer_string(drawing->out, rest);
 }
 
-/* The one branch that has all that its call has, or VP_NONE. */
+/* The only child, if all samples of the call went through it; otherwise VP_NONE. */
 static uint32_t only_branch(const struct vp_call_tree *tree, uint32_t call)
 {
 	uint32_t branch = tree->calls.at[call].first;
@@ -48,7 +48,7 @@ static uint32_t only_branch(const struct vp_call_tree *tree, uint32_t call)
 
 static void put_branches(struct drawing *drawing, uint32_t call, unsigned depth);
 
-/* A line for each call of a straight piece; what branches off follows it. */
+/* One line per call up to the next branch; branches follow below it. */
 static void put_call_line(struct drawing *drawing, uint32_t call, unsigned depth)
 {
 	call_graph_put_name(drawing, call);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* As Java's Double.toString() does it for large numbers. */
+/* Large numbers in the format of Java's Double.toString(). */
 static void put_large(double value, struct vp_buffer *out)
 {
 	char text[40];
@@ -32,7 +32,7 @@ void vp_render_decimal(double value, int digits, struct vp_buffer *out)
 		put_large(value, out);
 		return;
 	}
-	/* Half away from zero, of the scaled number: printf() would round the exact one. */
+	/* Rounds the scaled number half away from zero; printf() would round the exact value. */
 	long long whole = (long long)(fabs(scaled) + 0.5);
 	if (digits == 0) {
 		vp_buffer_printf(out, "%s%lld", scaled < 0 && whole ? "-" : "", whole);

@@ -89,7 +89,7 @@ static void page_put_about(const struct vp_page *page, struct vp_json *json)
 	vp_json_count(json, "startNs", recording->start);
 	vp_json_number(json, "durationS", report->duration);
 	if (recording->realtime_offset) {
-		/* In two parts: JavaScript's numbers have 53 bits. */
+		/* As two numbers, because JavaScript numbers have only 53 bits. */
 		uint64_t begin = recording->start + (uint64_t)recording->realtime_offset;
 		vp_json_count(json, "startRealtimeS", begin / VP_SECOND);
 		vp_json_count(json, "startRealtimeNs", begin % VP_SECOND);
@@ -130,7 +130,7 @@ static void page_put_data(const struct vp_page *page, struct vp_buffer *out)
 	vp_json_object_end(&json);
 }
 
-/* Within a script element only '<' can begin anything else; in JSON it is only in strings. */
+/* In a script element, only '<' can start other markup; in JSON it occurs only in strings. */
 static void page_put_escaped(const struct vp_buffer *data, struct vp_buffer *out)
 {
 	const char *at = data->bytes, *end = data->bytes + data->size;

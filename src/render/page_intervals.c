@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The page's counters over time. */
+/* Counters over time, for the page. */
 #include "analyze/model/interval_bins.h"
 #include "analyze/model/intervals.h"
 #include "base/intern.h"
@@ -23,7 +23,7 @@ static void put_events(const struct vp_interval_recording *rec, struct vp_json *
 	vp_json_array_end(json);
 }
 
-/* Bin after bin: the events' counts, then the ns that they were counted in; null: not at all. */
+/* Per bin and event: the count, and the ns for which it was counted; null: not counted. */
 static void put_subject(const struct vp_interval_bins *bins,
 			const struct vp_interval_bins_subject *subject, struct vp_json *json)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Many numbers in little text: LEB128, then base64 (RFC 4648). */
+/* Encodes many numbers in little space: LEB128, then base64 (RFC 4648). */
 #include "base/buffer.h"
 #include "base/json.h"
 #include "render/page_parts.h"

@@ -12,11 +12,12 @@
 #include "render/page_parts.h"
 #include "store/recording.h"
 
-/* Nodes of the tree: those that fewer samples went through are left to their callers. */
+/* Maximum number of nodes in the page. Samples of the smallest nodes are counted in their
+ * callers. */
 enum { MAX_NODES = 400000 };
 
-/* Each row: kind, function, module, process (texts + 1, 0: not known), VM (index + 1, 0: the host),
- * samples of its own. */
+/* Per row: kind, function, module, process (text index + 1, 0: unknown), VM (index + 1, 0: the
+ * host), samples of the row itself. */
 static void page_profile_put_rows(const struct vp_report *report, struct vp_json *json)
 {
 	const struct vp_profile *profile = &report->profile;
@@ -34,7 +35,7 @@ static void page_profile_put_rows(const struct vp_report *report, struct vp_json
 	vp_page_put_packed(json, "rowData", &packed);
 }
 
-/* Samples below each node, its own included: parents have lower numbers. */
+/* Samples per node, including its children; parents have lower numbers than children. */
 static uint64_t *page_profile_sums_of(const vp_profile_nodes *nodes)
 {
 	uint64_t *ret = vp_realloc_array(NULL, nodes->count + 1, sizeof(*ret));
@@ -61,7 +62,8 @@ static uint64_t min_to_keep(const uint64_t *sums, size_t count)
 	return least;
 }
 
-/* Samples that end in each node: those of nodes that are left out end in their callers. */
+/* Samples that end in each node. Nodes below `least` are omitted; their samples end in the
+ * caller. */
 static uint64_t *ends_of(const vp_profile_nodes *nodes, const uint64_t *sums, uint64_t least)
 {
 	uint64_t *ret = vp_realloc_array(NULL, nodes->count + 1, sizeof(*ret));
@@ -74,7 +76,7 @@ static uint64_t *ends_of(const vp_profile_nodes *nodes, const uint64_t *sums, ui
 	return ret;
 }
 
-/* Each node: how many numbers before it its parent is (0: none), row, samples that end here. */
+/* Per node: distance to its parent (0: no parent), row, samples that end here. */
 static void put_nodes(const struct vp_profile *profile, struct vp_json *json)
 {
 	const vp_profile_nodes *nodes = &profile->nodes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The page's timeline: each track's slices in order of time. */
+/* The page's timeline: the slices of each track, in time order. */
 #include "analyze/report/report.h"
 #include "analyze/trace/track_store.h"
 #include "analyze/trace/tracks.h"
@@ -13,7 +13,7 @@
 #include "schema/vm.h"
 #include "store/packet.h"
 
-/* A VM in the page's list of them, from 1; 0: none, or not in it. */
+/* Index of the VM in the page's list, from 1; 0: no VM, or not listed. */
 static uint32_t vm_index(const struct vp_report *report, uint32_t vm)
 {
 	const struct vp_vm *found = vm == VP_NONE ? NULL : vp_vms_find(&report->vms, vm);
@@ -21,8 +21,8 @@ static uint32_t vm_index(const struct vp_report *report, uint32_t vm)
 	return found ? (uint32_t)(found - report->vms.at) + 1 : 0;
 }
 
-/* ns of a merged slice in its state; then the number of other states, and of each its number and
- * ns. */
+/* The parts of a merged slice: ns in its own state, number of other states, then state and ns of
+ * each. */
 static void put_parts(const struct vp_stored_slice *slice, struct vp_buffer *packed)
 {
 	uint64_t others = 0;
@@ -39,9 +39,8 @@ static void put_parts(const struct vp_stored_slice *slice, struct vp_buffer *pac
 	}
 }
 
-/* Each slice: ns since the end of the one before (of the first, since `begin`), ns of it, its
- * state, label + 1 and pCPU + 1 (0: none), slices that it was made of - 1, and if there are any,
- * its parts. */
+/* Per slice: ns since the previous slice's end (for the first: since `begin`), length in ns, state,
+ * label + 1, pCPU + 1 (0: none), number of merged slices - 1 and, if there are any, its parts. */
 static void put_slices(const struct vp_stored_track *track, uint64_t begin, struct vp_json *json)
 {
 	struct vp_buffer packed = {0};

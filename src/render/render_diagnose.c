@@ -86,7 +86,7 @@ static void put_victims(const struct vp_diagnosis *diagnosis, const struct vp_fi
 
 static void put_verification(const struct vp_account_recording *rec, struct vp_buffer *out)
 {
-	if (rec->arguments) { /* a store: recording continues */
+	if (rec->arguments) { /* a store: the recording continues */
 		vp_buffer_string(out, "vperf diagnose of a later --time");
 		return;
 	}
@@ -114,7 +114,7 @@ static bool is_estimated(const struct vp_finding *finding, const struct vp_accou
 	       has_text(finding->rule->reasons);
 }
 
-/* Lines "since" and "share". */
+/* The lines "since" and "share". */
 static void put_history(const struct vp_finding *finding, const struct vp_account_recording *rec,
 			struct vp_buffer *out)
 {
@@ -241,7 +241,7 @@ static void render_diagnose_put_json(const struct vp_finding *finding, size_t in
 	vp_json_count(json, "count", finding->count);
 	vp_json_text(json, "top_cause", finding->who);
 	vp_json_count(json, "top_cause_ns", finding->most);
-	/* Their names of earlier releases, for one more. */
+	/* Old keys, for one more release. */
 	vp_json_text(json, "most", finding->who);
 	vp_json_count(json, "most_ns", finding->most);
 	vp_json_text(json, "address", finding->address);

@@ -18,7 +18,8 @@ static void put_number(double value, const char *unit, const char *sign, char te
 	const char *const formats[] = {"%.0f%s", "%.2f%s", "%+.0f%s", "%+.2f%s"};
 	bool percent = !strcmp(unit, "%");
 
-	/* No -0; but a number that only rounds to 0 keeps its sign, which decides the verdict. */
+	/* Avoids -0. A number that merely rounds to 0 keeps its sign, which determines the
+	 * verdict. */
 	value = value == 0 ? 0 : value;
 	if (sign)
 		snprintf(text, 32, formats[2 + percent], value, unit);

@@ -16,7 +16,7 @@
 #include "schema/vm.h"
 #include "store/retention.h"
 
-/* A shorter time without a recording is not a gap for people. */
+/* Shorter gaps are not printed. */
 #define LEAST_GAP_NS 1000000
 
 typedef VP_VEC(char *) history_texts;
@@ -53,7 +53,7 @@ static char *size_text(uint64_t bytes)
 	return vp_format("%.*f %s", unit && size < 100 ? 1 : 0, size, units[unit]);
 }
 
-/* The gap before a recording, ns; 0: none, or it is the first. */
+/* Length of the gap before a recording, ns; 0: no gap, or the first recording. */
 static uint64_t gap_before(const vp_history *history, size_t index)
 {
 	const struct vp_kept *kept = &history->at[index];

@@ -51,7 +51,7 @@ static void render_intervals_put_head(const struct vp_interval_recording *rec,
 	vp_buffer_string(out, "\n");
 }
 
-/* Six digits, as many as fit before the point. */
+/* Six significant digits, as many as fit before the point. */
 static void put_ratio(double value, struct vp_buffer *out)
 {
 	if (isfinite(value))
@@ -60,7 +60,7 @@ static void put_ratio(double value, struct vp_buffer *out)
 		vp_buffer_printf(out, "  %14s", "-");
 }
 
-/* A time with its unit; below a nanosecond with as many digits as it takes. */
+/* A time with its unit; below a nanosecond, with as many digits as necessary. */
 static void render_intervals_put_time(double ns, int width, struct vp_buffer *out)
 {
 	char text[VP_DURATION_SIZE];
@@ -73,7 +73,7 @@ static void render_intervals_put_time(double ns, int width, struct vp_buffer *ou
 		vp_buffer_printf(out, "  %*.3g ns", width - 3, ns);
 }
 
-/* Without a value: not a number. */
+/* A missing value is printed as NaN. */
 static void render_intervals_put_value(bool is_time, double value, struct vp_buffer *out)
 {
 	if (is_time)

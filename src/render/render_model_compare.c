@@ -9,13 +9,13 @@
 #include "base/vec.h"
 #include "render/render_table.h"
 
-/* How much more the group is when virtualized. */
+/* The increase of the group from native to virtualized. */
 static double more(const struct vp_compared_group *group)
 {
 	return group->part[VP_VIRTUAL] - group->part[VP_NATIVE];
 }
 
-/* In percent of what the mean is more; NaN if it is the same. */
+/* Percent of the increase of the mean; NaN if the mean did not change. */
 static double render_model_compare_share(const struct vp_comparison *c, double part)
 {
 	double all = c->mean[VP_VIRTUAL] - c->mean[VP_NATIVE];

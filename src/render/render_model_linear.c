@@ -10,7 +10,7 @@
 #include "stats/data.h"
 #include "stats/linear.h"
 
-/* Columns as wide as their longest name, within reason. */
+/* Width of the name column: the longest name, within limits. */
 static int render_model_linear_name_width(const struct vp_linear *model,
 					  const struct vp_model_groups *groups)
 {
@@ -63,7 +63,7 @@ static void put_rank(const struct vp_linear *model, struct vp_buffer *out)
 	vp_buffer_string(out, "\n");
 }
 
-/* A column with one value explains nothing. */
+/* A constant column is not a predictor. */
 static bool is_used(const struct vp_linear *model, const struct vp_data *data, size_t column)
 {
 	if (column == data->target)

@@ -7,7 +7,7 @@
 #include "render/render_model.h"
 #include "stats/evaluate.h"
 
-/* Where WEKA's figures begin; the last label's are further to the right. */
+/* Column in which WEKA prints numbers; it is further to the right for the last label. */
 enum { LABEL = 35, LONG_LABEL = 43 };
 
 static void put_score_line(const char *label, double value, const char *unit, struct vp_buffer *out)

@@ -7,10 +7,10 @@
 #include "base/vec.h"
 #include "render/render_model_compare.h"
 
-/* In pixels. Below 0, pieces hang down from the line. */
+/* In pixels. Negative parts extend below the base line. */
 enum { WIDTH = 720, HEIGHT = 420, TOP = 30, PLOT = 340, LEFT = 70, BAR = 110, GAP = 60, KEY = 440 };
 
-/* Okabe and Ito's colours, distinguishable with any colour vision. */
+/* The palette of Okabe and Ito, which is safe for colour-blind readers. */
 static const char *const colours[] = {"#0072B2", "#E69F00", "#009E73", "#CC79A7",
 				      "#56B4E9", "#D55E00", "#F0E442", "#999999"};
 

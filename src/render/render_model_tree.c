@@ -10,7 +10,7 @@
 
 #include "render/decimal.h"
 
-/* "(165/12.903%)": rows, and the error in percent of the target's deviation. */
+/* "(165/12.903%)": number of rows, and the error in percent of the target's deviation. */
 static void put_share(const struct vp_m5 *tree, const struct vp_m5_node *node,
 		      struct vp_buffer *out)
 {

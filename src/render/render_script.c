@@ -49,7 +49,7 @@ static void render_script_put_number(const struct vp_event_field *type, uint64_t
 	vp_buffer_end(out, render_script_put_number_at(vp_buffer_room(out, NUMBER), type, number));
 }
 
-/* The integers of an array or a sequence. */
+/* Number of integers in an array or sequence. */
 static size_t render_script_count_of(const struct vp_script_field *field)
 {
 	return field->value.bytes.size / field->type->size;
@@ -97,7 +97,7 @@ static void render_script_put_value(const struct vp_script_field *field, struct 
 	}
 }
 
-/* A text at a place with room for it: no call of memcpy() for those as short as most are. */
+/* Copies a text; short ones, which most are, without calling memcpy(). */
 static inline char *put_at(char *at, const char *text, size_t size)
 {
 	if (size > 16) {
@@ -121,7 +121,7 @@ static inline char *put_byte(char *at, char byte)
 	return at + 1;
 }
 
-/* As perf script has it: who, where, when, what. */
+/* Columns of perf script: thread, pCPU, time, event. */
 static void put_text_head(const struct vp_script_event *event,
 			  const struct vp_script_layout *layout, struct vp_buffer *out)
 {
@@ -285,7 +285,7 @@ static void put_json_event(const struct vp_script_event *event,
 	vp_buffer_string(out, "\n");
 }
 
-/* Every cell is followed by a comma; the last one is removed. */
+/* Replaces the comma after the last cell. */
 static void end_csv(struct vp_buffer *out)
 {
 	if (out->size && out->bytes[out->size - 1] == ',')
@@ -317,7 +317,7 @@ static void render_script_begin_csv(const struct vp_script_layout *layout, struc
 	end_csv(out);
 }
 
-/* `text`: clean, or NULL. */
+/* `text`: cleaned, or NULL. */
 static void put_csv_text(const char *text, struct vp_buffer *out)
 {
 	vp_render_csv_field(text ? text : "", out);
@@ -345,7 +345,7 @@ static void render_script_put_csv_cell(const struct vp_script_field *field, stru
 	vp_buffer_string(out, ",");
 }
 
-/* The field of the next column that has one, NULL: none has. */
+/* The field of the next non-empty column; NULL: no more. */
 static const struct vp_script_field *field_from(const struct vp_script_event *event, size_t column,
 						size_t end)
 {
@@ -359,7 +359,7 @@ static const struct vp_script_field *field_from(const struct vp_script_event *ev
 	return found;
 }
 
-/* Most columns are other events'. */
+/* Most columns belong to other events and are empty. */
 static void put_csv_cells(const struct vp_script_event *event, size_t count, struct vp_buffer *out)
 {
 	const struct vp_script_field *field;

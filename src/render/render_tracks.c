@@ -12,7 +12,7 @@
 #include "schema/records.h"
 #include "store/packet.h"
 
-/* Columns of text; longer names move the rest of their line. */
+/* Column widths of text; a longer name shifts the rest of its line. */
 enum { TIME_WIDTH = 15, THREAD_WIDTH = 16, VCPU_WIDTH = 9, STATE_WIDTH = 10 };
 
 const char *vp_track_state_name(enum vp_track_state state)
@@ -72,7 +72,7 @@ static void render_tracks_put_vcpu(const struct vp_track_slice *slice,
 		vp_buffer_printf(out, "/%" PRIu32, slice->vcpu);
 }
 
-/* Spaces up to `width` bytes from `start` on, and at least one. */
+/* Pads with spaces to `width` bytes from `start`, at least one. */
 static void render_tracks_pad(size_t start, size_t width, struct vp_buffer *out)
 {
 	do
@@ -80,7 +80,7 @@ static void render_tracks_pad(size_t start, size_t width, struct vp_buffer *out)
 	while (out->size < start + width);
 }
 
-/* The names of the columns, and the words that do not explain themselves. */
+/* Column names, and a legend of the terms. */
 static void render_tracks_put_head(const struct vp_track_slice *slice,
 				   const struct vp_tracks_layout *layout, int time,
 				   struct vp_buffer *out)

@@ -31,7 +31,7 @@ static void report_json_put_shares(const struct vp_profile_part *part, struct vp
 					 VP_KIND_VM};
 
 	vp_json_object(json, "shares");
-	/* The name until 0.2. */
+	/* The key up to 0.2. */
 	vp_json_double(json, "os", vp_report_percent(part, part->kinds[VP_KIND_KERNEL]));
 	for (size_t i = 0; i < VP_ARRAY_SIZE(order); i++)
 		vp_json_double(json, vp_kind_name(order[i]),
@@ -39,7 +39,7 @@ static void report_json_put_shares(const struct vp_profile_part *part, struct vp
 	vp_json_object_end(json);
 }
 
-/* Members of the whole and of each vCPU, before the rows. */
+/* Members of the total or of one vCPU, before the rows. */
 static void report_json_put_part(const struct vp_report *report, const struct vp_profile_part *part,
 				 struct vp_json *json)
 {
@@ -53,8 +53,8 @@ static void report_json_put_part(const struct vp_report *report, const struct vp
 	report_json_put_shares(part, json);
 }
 
-/* Rows are many, and most often have as many samples as the one before: then so is the text of
- * their share. */
+/* There are many rows, and most have as many samples as the row above: the text of the percentage
+ * is cached. */
 struct percent {
 	const struct vp_profile_part *whole;
 	uint64_t samples;
@@ -110,7 +110,7 @@ static void report_json_put_row(const struct vp_report *report, const struct vp_
 	vp_json_object_end(json);
 }
 
-/* `whole` is what the rows of `parts` are percents of. */
+/* Percentages of rows are relative to `whole`. */
 static void report_json_put_rows(const struct vp_report *report,
 				 const struct vp_profile_part *whole,
 				 const struct vp_profile_part *parts, size_t n_parts,
@@ -171,7 +171,7 @@ static void report_json_put_stack(const struct vp_report *report, uint32_t node,
 	vp_json_object_end(json);
 }
 
-/* Every stack, its frames from the outermost on. */
+/* Each distinct stack, frames outermost first. */
 static void put_stacks(const struct vp_report *report, struct vp_json *json)
 {
 	const struct vp_profile *profile = &report->profile;
@@ -201,7 +201,7 @@ static void put_walks(const struct vp_profile *profile, const char *key, struct 
 	vp_json_object_end(json);
 }
 
-/* All parts as one: the whole of a report that is split by vCPU. */
+/* The sum of all vCPUs, for a report that is split by vCPU. */
 static struct vp_profile_part sum_of_parts(const struct vp_profile *profile)
 {
 	struct vp_profile_part sum = profile->parts.at[0];
@@ -244,7 +244,7 @@ void vp_render_report_json(const struct vp_report *report, bool colour, struct v
 	vp_json_count(&json, "samples_taken", profile->counts.samples);
 	vp_json_count(&json, "ticks", profile->counts.ticks);
 	vp_json_count(&json, "late_ticks", profile->counts.late);
-	/* Each with its name of earlier releases, for one more. */
+	/* Old keys, for one more release. */
 	vp_json_count(&json, "unresolved", profile->unattributed);
 	vp_json_count(&json, "unattributed", profile->unattributed);
 	report_json_put_routes(profile, "attribution", &json);

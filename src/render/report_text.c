@@ -55,7 +55,7 @@ void vp_render_report_shares(const struct vp_report *report, const struct vp_pro
 	vp_buffer_string(out, "\n\n");
 }
 
-/* The sum with its unit, except ticks: the number alone. */
+/* The sum with its unit; ticks have no unit. */
 static const char *put_count(const struct vp_report *report, uint64_t weight,
 			     char text[VP_AMOUNT_SIZE])
 {
@@ -95,7 +95,7 @@ static void put_reasons(const struct vp_report *report, const struct vp_profile_
 	}
 }
 
-/* The table, and below each of its rows, which are its last lines, the row's call tree. */
+/* The table, with each row's call tree below the row. */
 static void put_graphs(const struct vp_report *report, const struct vp_profile_part *part,
 		       const struct vp_buffer *table, struct vp_buffer *out)
 {
@@ -163,7 +163,7 @@ void vp_render_report_text(const struct vp_report *report, bool colour, struct v
 	if (recording->weighting == VP_WEIGHTING_EVENTS && recording->events)
 		vp_buffer_printf(out, ", sampled by %s every %" PRIu64 " events",
 				 recording->trigger, recording->events);
-	else if (recording->trigger[0]) /* there may be no samples */
+	else if (recording->trigger[0]) /* the recording may have no samples */
 		vp_buffer_printf(out, ", sampled by %s", recording->trigger);
 	if (recording->trigger[0] && vp_recording_has_period(recording))
 		vp_buffer_printf(out, " every %s", vp_text_duration(recording->period_ns, period));

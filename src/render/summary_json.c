@@ -185,7 +185,7 @@ static void summary_json_put_routes(const struct vp_profile *profile, const char
 	vp_json_object_end(json);
 }
 
-/* Keys with their names of earlier releases, for one more. */
+/* Old keys are also written, for one more release. */
 static void summary_json_put_samples(const struct vp_profile *profile, struct vp_json *json)
 {
 	vp_json_count(json, "guest_samples", profile->counts.guest_samples);

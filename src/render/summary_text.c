@@ -25,7 +25,7 @@
 #include "symbol/names.h"
 #include "timeline/clock_map.h"
 
-/* Notes of a symbol map, without -v. */
+/* Number of notes of a symbol map printed without -v. */
 enum { SHOWN_NOTES = 5 };
 
 static void put_trigger(const struct vp_recording *recording, struct vp_buffer *out)
@@ -61,7 +61,7 @@ static void put_plan(const struct vp_interval_recording *rec, struct vp_buffer *
 	vp_buffer_string(out, "\n");
 }
 
-/* Times are CLOCK_MONOTONIC's, as vperf script prints them. */
+/* Times are CLOCK_MONOTONIC, as in vperf script. */
 static void put_flight(const struct vp_recording *recording, struct vp_buffer *out)
 {
 	if (!recording->mode[0])
@@ -76,7 +76,7 @@ static void put_flight(const struct vp_recording *recording, struct vp_buffer *o
 					: "none yet: records are in the recorder's memory");
 }
 
-/* Says how exact the numbers are. */
+/* Meaning of the grade for the accuracy of the numbers. */
 static const char *grade_text(enum vp_account_grade grade)
 {
 	static const char *const texts[VP_ACCOUNT_GRADES] = {
@@ -147,7 +147,7 @@ static void summary_text_put_clock(const struct vp_clock_map *clock, struct vp_b
 	vp_buffer_string(out, "\n");
 }
 
-/* Most guests have no agent: the error is of interest only if names are missing. */
+/* Most guests have no agent: its error is printed only if names are missing. */
 static const char *agent_text(const struct vp_vm *vm, bool verbose)
 {
 	static const char none[] = "no agent reachable";
@@ -160,7 +160,7 @@ static const char *agent_text(const struct vp_vm *vm, bool verbose)
 	return "none (not needed: names come from guest memory)";
 }
 
-/* `whose`: the writer, if it is to be printed; `names` may be NULL. */
+/* `whose`: the writer of the map, if it is to be printed; `names` may be NULL. */
 static void summary_text_put_maps(const char *whose, const char *state,
 				  const struct vp_names *names, bool verbose, struct vp_buffer *out)
 {

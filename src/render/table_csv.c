@@ -5,7 +5,7 @@
 #include "base/buffer.h"
 #include "render/render_table.h"
 
-/* strpbrk() takes ten times as long for a short one. */
+/* A loop, because strpbrk() is ten times slower for short texts. */
 static bool needs_quotes(const char *text)
 {
 	for (; *text; text++)

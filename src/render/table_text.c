@@ -12,17 +12,17 @@
 #include "render/render_table.h"
 
 enum {
-	MAX_WIDTH = 48, /* a longer text pushes the rest of its own line only */
+	MAX_WIDTH = 48, /* a longer text shifts only the rest of its own line */
 	NUMBER_SIZE = VP_CLOCK_TEXT_SIZE > VP_DURATION_SIZE ? VP_CLOCK_TEXT_SIZE : VP_DURATION_SIZE,
 };
 _Static_assert((int)NUMBER_SIZE >= (int)VP_PUT_COUNT + 4, "room for any number");
 
-/* In percent: hot from here on, warm from there on, as perf colours them. */
+/* Percentages that perf colours as hot and as warm. */
 #define HOT 5.0
 #define WARM 0.5
 
-/* Characters of UTF-8 text: bytes that do not continue one. Eight at a time: there may be half a
- * million texts. */
+/* Number of UTF-8 characters: all bytes except continuation bytes. Processes eight bytes at a time,
+ * since there may be half a million texts. */
 static size_t text_width(const char *text, size_t size)
 {
 	const uint64_t each = 0x0101010101010101;
@@ -46,14 +46,14 @@ static const char *last_part(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* As printf("%.2f%%") does; yields the end. */
+/* Equivalent to printf("%.2f%%"); returns the end. */
 static char *put_percent(char *at, double percent)
 {
 	double hundredths = percent * 100;
 	uint64_t whole = percent >= 0 && percent < 1000 ? (uint64_t)hundredths : 0;
 	double rest = hundredths - (double)whole;
 
-	/* Near the middle between two, or out of the ordinary. */
+	/* Let printf() round near a tie, and format unusual values. */
 	if (!(percent >= 0 && percent < 1000) || (rest > 0.499999 && rest < 0.500001)) {
 		int size = snprintf(at, NUMBER_SIZE, "%.2f%%", percent);
 		return at + (size < NUMBER_SIZE ? size : NUMBER_SIZE - 1);
@@ -65,7 +65,7 @@ static char *put_percent(char *at, double percent)
 	return at + sizeof(fraction);
 }
 
-/* Seconds since the start, or the table's clock. */
+/* Seconds since the start, or in the table's clock format. */
 static const char *time_text(const struct vp_table *table, uint64_t ns,
 			     char text[VP_CLOCK_TEXT_SIZE])
 {
@@ -75,7 +75,7 @@ static const char *time_text(const struct vp_table *table, uint64_t ns,
 	return text;
 }
 
-/* The cell's text, which may be in `number`, and its size. */
+/* The cell's text, which may be written to `number`, and its size. */
 static const char *cell_text(const struct vp_table *table, enum vp_cell_type type,
 			     const union vp_cell *cell, char number[NUMBER_SIZE], size_t *size)
 {
@@ -104,7 +104,7 @@ static const char *cell_text(const struct vp_table *table, enum vp_cell_type typ
 	return text;
 }
 
-/* As vp_put_blocks() of blanks. */
+/* Writes whole blocks of blanks, like vp_put_blocks(). */
 static char *put_blanks(char *at, size_t size)
 {
 	for (size_t i = 0; i < size; i += VP_PUT_BLOCK)
@@ -112,7 +112,7 @@ static char *put_blanks(char *at, size_t size)
 	return at + size;
 }
 
-/* Appends the text in a field of that width; the last field of a line is followed by its end. */
+/* Appends the text, padded to `width`. The last field of a line is followed by a newline. */
 static void put_field(const char *text, size_t size, size_t width, bool right, bool last,
 		      struct vp_buffer *out)
 {
@@ -131,7 +131,7 @@ static void put_field(const char *text, size_t size, size_t width, bool right, b
 	vp_buffer_end(out, at);
 }
 
-/* How wide a cell is, without formatting it: there may be a hundred thousand. */
+/* The width of a cell, without formatting it: there may be a hundred thousand cells. */
 static size_t cell_width(const struct vp_table *table, enum vp_cell_type type,
 			 const union vp_cell *cell)
 {
@@ -164,7 +164,7 @@ static size_t column_width(const struct vp_table *table, size_t number)
 
 	for (size_t at = number; at < table->cells.count && widest < MAX_WIDTH; at += columns) {
 		const union vp_cell *cell = &table->cells.at[at];
-		/* Often the text of the row above, which was measured. */
+		/* Often the same text as in the row above, which has been measured. */
 		if (column->type == VP_CELL_TEXT && at > number && cell->text == above)
 			continue;
 		above = column->type == VP_CELL_TEXT ? cell->text : NULL;
@@ -175,11 +175,11 @@ static size_t column_width(const struct vp_table *table, size_t number)
 	return widest;
 }
 
-/* The columns that are shown, from left to right: all that have a header at first. */
+/* The visible columns, from left to right; initially all columns with a header. */
 struct layout {
 	const struct vp_table *table;
 	size_t count;
-	size_t *columns; /* their numbers in the table */
+	size_t *columns; /* their indices in the table */
 	size_t *widths;
 };
 
@@ -240,7 +240,7 @@ static void put_header(const struct layout *layout, struct vp_buffer *out)
 	}
 }
 
-/* Before the line's end, if that was written. */
+/* The colour must end before the newline. */
 static void put_end_of_colour(bool last, struct vp_buffer *out)
 {
 	if (last)
@@ -301,7 +301,7 @@ static uint64_t table_text_sum_counts(const struct vp_table *table, size_t row)
 
 static const char stars[] = "****************************************";
 
-/* Length of the longest bar: what `width` leaves, but no less than the heading. */
+/* Length of the longest bar: the rest of `width`, at least the width of the heading. */
 static size_t longest_bar(const struct vp_table *table, size_t width)
 {
 	size_t used = 0, most = sizeof(stars) - 1, least = sizeof("Histogram") - 1;
@@ -353,7 +353,7 @@ static double largest_in(const struct vp_table *table, size_t column)
 	return largest;
 }
 
-/* The first column of those that the table names; the number of columns: none is left. */
+/* The first visible column that the table lists as optional; not found: the number of columns. */
 static size_t layout_named(const struct layout *layout)
 {
 	const struct vp_table *table = layout->table;
@@ -365,8 +365,8 @@ static size_t layout_named(const struct layout *layout)
 	return layout->count;
 }
 
-/* The column to leave out next: those that the table names go first, then percentages, then
- * durations, smallest first. The number of columns: none is left. */
+/* The column to omit next: optional ones first, then percentages, then durations, smallest first.
+ * Not found: the number of columns. */
 static size_t layout_least(const struct layout *layout)
 {
 	static const enum vp_cell_type types[] = {VP_CELL_PERCENT, VP_CELL_DURATION};
@@ -383,8 +383,8 @@ static size_t layout_least(const struct layout *layout)
 	return least;
 }
 
-/* Leaves out columns until the rest fits into `width`; their numbers, in that order, go to
- * `dropped`. Returns how many. */
+/* Omits columns until the rest fits into `width`, and stores their indices in `dropped`, in that
+ * order. Returns how many were omitted. */
 static size_t layout_shrink(struct layout *layout, size_t width, size_t *dropped)
 {
 	size_t count = 0, least;
@@ -396,7 +396,7 @@ static size_t layout_shrink(struct layout *layout, size_t width, size_t *dropped
 	return count;
 }
 
-/* Puts a column back in its place. */
+/* Restores an omitted column at its position. */
 static void layout_put_back(struct layout *layout, size_t column, size_t width)
 {
 	size_t at = layout->count++;
@@ -409,8 +409,8 @@ static void layout_put_back(struct layout *layout, size_t column, size_t width)
 	layout->widths[at] = width;
 }
 
-/* A wide column may have been the last one to go: others that were left out may fit now, the most
- * useful one first. Returns how many are left out. */
+/* The last omitted column may have been wide, so that others fit again: restores those, most useful
+ * first. Returns how many remain omitted. */
 static size_t layout_fill(struct layout *layout, size_t width, size_t *dropped, size_t count)
 {
 	for (size_t i = count; i; i--) {

@@ -8,13 +8,12 @@
 
 enum { ESCAPE = 27, PAGE = 10 };
 
-/* The VM after the current one, in the order of their numbers, or before it; all of them come after
- * the last. */
+/* Selects the next or previous VM by number; after the last one, all VMs. */
 static void top_keys_choose_vm(struct vp_top *top, const struct vp_live *live, bool backwards)
 {
 	const struct vp_live_order all = {.by_vm = true, .sort = VP_LIVE_VALUES};
 	vp_live_rows vms = {0};
-	size_t index = 0; /* 0: all, then the VMs */
+	size_t index = 0; /* 0: all VMs */
 
 	vp_live_rows_make(live, &all, &vms);
 	for (size_t i = 0; top->order.has_vm && i < vms.count; i++)
@@ -47,7 +46,7 @@ static void sort_by(struct vp_top *top, unsigned value)
 
 static bool take_sort_key(struct vp_top *top, char key)
 {
-	static const char keys[VP_LIVE_VALUES + 2] = "goitxn"; /* as enum vp_live_value */
+	static const char keys[VP_LIVE_VALUES + 2] = "goitxn"; /* by enum vp_live_value */
 	const char *found = key ? strchr(keys, key) : NULL;
 
 	if (found)
@@ -63,7 +62,7 @@ static void take_key(struct vp_top *top, char key, const struct vp_live *live)
 {
 	bool help = top->help;
 
-	top->help = false; /* any key ends it */
+	top->help = false; /* any key closes the help */
 	if (take_sort_key(top, key))
 		return;
 	switch (key) {
@@ -98,7 +97,7 @@ static void take_key(struct vp_top *top, char key, const struct vp_live *live)
 	}
 }
 
-/* A complete key of several bytes. */
+/* Handles a complete multi-byte key. */
 static void take_escape(struct vp_top *top, const struct vp_live *live)
 {
 	static const struct {
@@ -127,7 +126,7 @@ void vp_top_key(struct vp_top *top, char byte, const struct vp_live *live)
 		top->escaped = 0;
 		take_key(top, byte, live);
 	} else {
-		/* Ends with a letter or '~'. Longer sequences are unknown. */
+		/* Sequences end with a letter or '~'. Longer ones are unknown. */
 		if (top->escaped < sizeof(top->escape))
 			top->escape[top->escaped] = byte;
 		top->escaped++;

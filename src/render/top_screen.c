@@ -18,14 +18,14 @@ enum {
 	USUAL_WIDTH = 80,
 	NAME = 16,
 	MAX_NAME = 40,
-	VALUES = 48, /* the columns between the name and the history */
+	VALUES = 48, /* the columns between the name and the sparkline */
 	REASON = 22,
 	BOTTOM_ROWS = 5,
 	MIN_ROWS = 3,
 	EIGHTHS = 8
 };
 
-/* Percent of a vCPU's time, from here on it is coloured. */
+/* Percent of a vCPU's time from which steal is coloured. */
 #define MUCH_STEAL 5.0F
 
 struct canvas {
@@ -36,8 +36,8 @@ struct canvas {
 	uint32_t lines, name;
 };
 
-/* One character of the text as the terminal shows it: nothing of one without a width, '?' for one
- * that it does not know. Returns how many bytes it has. */
+/* One character as the terminal displays it: empty if its width is 0, '?' if it is invalid. Returns
+ * its size in bytes. */
 static size_t next_character(const char *text, size_t size, const char **ret, int *width)
 {
 	mbstate_t state = {0};
@@ -53,7 +53,7 @@ static size_t next_character(const char *text, size_t size, const char **ret, in
 	return taken <= size && taken ? taken : 1;
 }
 
-/* The text, truncated to the width; returns its width. */
+/* Appends the text, truncated to the width; returns its width. */
 static size_t put_clipped(const char *text, size_t room, struct vp_buffer *out)
 {
 	size_t left = strlen(text), used = 0;
@@ -73,7 +73,7 @@ static size_t put_clipped(const char *text, size_t room, struct vp_buffer *out)
 	return used;
 }
 
-/* The line of the canvas becomes one of the screen, all of it in a colour. */
+/* Moves the canvas's line to the screen, in one colour. */
 static void put_line(struct canvas *canvas, const char *colour)
 {
 	bool painted = canvas->screen->colour && colour;
@@ -120,7 +120,7 @@ static void put_state(struct canvas *canvas, size_t rows)
 	put_line(canvas, "\033[1m");
 }
 
-/* The history's subject. */
+/* The value that the sparklines show. */
 static enum vp_live_value history_value(const struct canvas *canvas)
 {
 	unsigned sort = canvas->top->order.sort;
@@ -136,7 +136,7 @@ static uint32_t history_width(const struct canvas *canvas)
 	return left < VP_LIVE_HISTORY ? left : VP_LIVE_HISTORY;
 }
 
-/* From the earliest to the latest; percent as they are, other numbers as parts of the most. */
+/* Oldest value first. Percentages are absolute; other numbers are relative to the maximum. */
 static void put_history(struct canvas *canvas, const struct vp_live_row *row)
 {
 	static const char *const utf8[EIGHTHS] = {"\u2581", "\u2582", "\u2583", "\u2584",
@@ -221,7 +221,7 @@ static void top_screen_put_exits(struct canvas *canvas, size_t rows)
 	}
 }
 
-/* The largest one of the thieves that were not shown. */
+/* The largest thief not shown yet. */
 static size_t next_thief(const struct vp_table *table, const size_t *shown, size_t n_shown)
 {
 	size_t best = SIZE_MAX;
@@ -289,7 +289,7 @@ static size_t top_screen_min(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* A table with a heading and a blank line above it. */
+/* Lines of a table with its heading and the blank line above it. */
 static size_t bottom_lines(size_t rows)
 {
 	return rows ? rows + 2 : 0;
@@ -302,7 +302,7 @@ static void top_screen_put_rows(struct canvas *canvas, const vp_live_rows *rows)
 	size_t thieves = top_screen_min(vp_table_rows(screen->thieves), BOTTOM_ROWS);
 	size_t above = canvas->lines + 1;
 
-	/* The most expensive part is omitted if it does not fit. */
+	/* Omit the largest part if it does not fit. */
 	if (above + MIN_ROWS + bottom_lines(exits) + bottom_lines(thieves) > screen->height)
 		exits = 0;
 	if (above + MIN_ROWS + bottom_lines(exits) + bottom_lines(thieves) > screen->height)

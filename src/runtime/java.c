@@ -7,10 +7,10 @@ enum {
 	MIN_LOG2_SEGMENT = 4,
 	MAX_LOG2_SEGMENT = 16,
 	FREE_SEGMENT = 0xff,
-	/* Steps back in the map of segments: a step is up to 254 of them, which is 32 KiB. Some 10
-	 * are the most in the VMs that were seen. */
+	/* Maximum steps back in the segment map; a step is up to 254 segments (32 KiB). About 10
+	 * occur in practice. */
 	MAX_STEPS = 256,
-	MAX_BLOCKS = 1 << 17, /* of all heaps */
+	MAX_BLOCKS = 1 << 17, /* of all heaps together */
 	MAX_BLOCK_SIZE = 64,  /* of the header */
 	MAX_NAME = 512,
 	MAX_CONSTANTS = 1 << 16,
@@ -25,7 +25,7 @@ static bool read_space(const struct vp_java_vm *vm, uint64_t space, uint64_t *lo
 	       vp_process_u64(vm->memory, space + at->space_high, high) && *low < *high;
 }
 
-/* Reads one heap; false if it is empty or cannot be. */
+/* Reads one heap; false if it is empty or invalid. */
 static bool read_heap(const struct vp_java_vm *vm, uint64_t place, struct vp_java_heap *ret)
 {
 	const struct vp_java_layout *at = &vm->tables.at;
@@ -78,7 +78,7 @@ struct vp_error *vp_java_heaps_read(struct vp_java_vm *vm)
 	return vm->n_heaps ? NULL : vp_error_new("the Java VM has no code heap yet");
 }
 
-/* The block that the segment belongs to: the map has the way back to its first one. */
+/* Finds the block of a segment: map entries lead back to its first segment. */
 static bool find_block(const struct vp_java_vm *vm, const struct vp_java_heap *heap, uint64_t addr,
 		       uint64_t *ret)
 {
@@ -99,11 +99,12 @@ static bool find_block(const struct vp_java_vm *vm, const struct vp_java_heap *h
 }
 
 struct java_block {
-	uint64_t size; /* with its header */
+	uint64_t size; /* including its header */
 	bool used;
 };
 
-/* The length is as large as the next member leaves room for: 8 bytes, or 4 since JDK 21. */
+/* The width of the length follows from the offset of the next member: 8 bytes, or 4 since JDK
+ * 21. */
 static bool read_block(const struct vp_java_vm *vm, const struct vp_java_heap *heap, uint64_t place,
 		       struct java_block *ret)
 {
@@ -141,7 +142,7 @@ static bool read_method(const struct vp_java_vm *vm, uint64_t blob, struct vp_ja
 	       vp_process_u32(vm->memory, blob + at->nmethod_compile_id, &ret->compile_id);
 }
 
-/* The blob after the header of a block that is in use. */
+/* Reads the blob in a used block, after the block's header. */
 static bool read_blob(const struct vp_java_vm *vm, uint64_t place, const struct java_block *block,
 		      struct vp_java_code *ret)
 {
@@ -190,7 +191,7 @@ void vp_java_code_each(const struct vp_java_vm *vm,
 		struct vp_java_code code;
 		for (uint64_t place = heap->low; place < heap->high; place += block.size) {
 			if (blocks++ == MAX_BLOCKS || !read_block(vm, heap, place, &block)) {
-				/* Nothing follows the last block. */
+				/* The last block has no successor. */
 				uint8_t free = 0;
 				*damaged |= !vp_process_read(vm->memory,
 							     heap->map_low + ((place - heap->low) >>
@@ -206,7 +207,7 @@ void vp_java_code_each(const struct vp_java_vm *vm,
 	}
 }
 
-/* Appends the symbol's text, which has no zero byte and no control characters. */
+/* Appends a symbol's text; rejects NUL and control characters. */
 static bool put_symbol(const struct vp_java_vm *vm, uint64_t symbol, struct vp_buffer *name)
 {
 	const struct vp_java_layout *at = &vm->tables.at;
@@ -234,7 +235,8 @@ static bool put_symbol(const struct vp_java_vm *vm, uint64_t symbol, struct vp_b
 	return true;
 }
 
-/* As Class.getName() has it: "a/B" is a.B, and "a/B$$Lambda+0x12" is a.B$$Lambda/0x12. */
+/* Formats a class name like Class.getName(): "a/B" as a.B, and "a/B$$Lambda+0x12" as
+ * a.B$$Lambda/0x12. */
 static void make_class_name(char *text, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
@@ -275,7 +277,7 @@ static bool put_method(const struct vp_java_vm *vm, uint64_t method, struct vp_b
 	    !put_class(vm, pool, name))
 		return false;
 	vp_buffer_string(name, ".");
-	return put_symbol(vm, symbol & ~1ULL, name); /* the lowest bit is a mark in some versions */
+	return put_symbol(vm, symbol & ~1ULL, name); /* the lowest bit is a tag in some versions */
 }
 
 bool vp_java_method_name(const struct vp_java_vm *vm, uint64_t method, struct vp_buffer *name)

@@ -4,7 +4,7 @@
 #include "base/buffer.h"
 #include "runtime/process_memory.h"
 
-/* Bytes for which a Method's address stands: other data begins at a multiple of it. */
+/* Alignment of a Method. */
 enum { METHOD_BYTES = 8 };
 
 void vp_java_names_deinit(struct vp_java_names *names)
@@ -14,7 +14,7 @@ void vp_java_names_deinit(struct vp_java_names *names)
 	vp_intern_deinit(&names->texts);
 }
 
-/* The latest birth at that place, if it is the same that was seen before. */
+/* The latest code at that address if it has this identity; otherwise NULL. */
 static struct vp_java_birth *names_known(struct vp_java_names *names, uint64_t addr,
 					 uint64_t identity)
 {
@@ -24,8 +24,8 @@ static struct vp_java_birth *names_known(struct vp_java_names *names, uint64_t a
 	return birth && birth->identity == identity ? birth : NULL;
 }
 
-/* It was seen once more: samples of several pCPUs are not in order. It is no older than the last
- * sample of what had the place before. */
+/* Extends the code's lifetime to another sample: samples of several pCPUs are not in time order.
+ * The lifetime starts after the last sample of the address's previous code. */
 static void names_again(struct vp_java_names *names, struct vp_java_birth *birth, uint64_t time_ns)
 {
 	uint64_t least = birth->before ? names->births.at[birth->before - 1].last_ns + 1 : 0;

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 enum {
-	MAX_ENTRIES = 8192, /* JDK 25 has 2,900 */
+	MAX_ENTRIES = 8192, /* JDK 25 has 2,900 entries */
 	MAX_STRIDE = 256,
 	MAX_NAME = 96,
 	MAX_OFFSET = 1 << 16,
@@ -29,10 +29,10 @@ const char *vp_java_symbol_name(enum vp_java_symbol symbol)
 	return symbol_names[symbol];
 }
 
-/* Members by type and name. One that moved to another type in some version is listed twice. */
+/* Members by type and name. A member that moved to another type in some version is listed twice. */
 static const struct {
 	const char *type, *field;
-	size_t place; /* in struct vp_java_layout */
+	size_t place; /* offset in struct vp_java_layout */
 } members[] = {
 #define MEMBER(type, field, name)                                                                  \
 	{                                                                                          \
@@ -76,18 +76,18 @@ static const struct {
 
 static const struct {
 	const char *type, *field;
-	size_t place; /* in struct vp_java_tables */
+	size_t place; /* offset in struct vp_java_tables */
 } statics[] = {
     {"CodeCache", "_heaps", offsetof(struct vp_java_tables, heaps)},
     {"CodeCache", "_heap", offsetof(struct vp_java_tables, heap)},
 };
 
-/* A table in memory, and the places in one of its entries. */
+/* A table in memory, and the layout of its entries. */
 struct table {
 	const struct vp_process_memory *memory;
 	uint64_t start, stride;
 	uint64_t type, field, is_static, offset, address; /* `offset`: the size, of types */
-	uint64_t last_type; /* entries of one type follow each other: its name is read once */
+	uint64_t last_type; /* entries of a type are adjacent, so its name is read only once */
 	bool last_is_needed;
 	char name[MAX_NAME];
 };
@@ -116,8 +116,8 @@ static bool is_needed_type(const char *name)
 	return false;
 }
 
-/* Reads the name of the entry's type, unless it is that of the entry before. A name that is longer
- * than any needed one is rejected. */
+/* Reads the type's name, unless it is the same as in the previous entry. Names longer than any
+ * known one are rejected. */
 static void tables_read_type(struct table *table, uint64_t place)
 {
 	if (place == table->last_type)
@@ -164,7 +164,7 @@ static void tables_take_type(struct table *table, const char *entry, struct vp_j
 			set_offset(ret, sizes[i].place, tables_u64(entry, table->offset));
 }
 
-/* Calls `take` for each entry, up to the one without a type. */
+/* Calls `take` for each entry; the table ends with an entry without a type. */
 static struct vp_error *tables_each(struct table *table,
 				    void (*take)(struct table *table, const char *entry,
 						 struct vp_java_tables *ret),
@@ -183,7 +183,7 @@ static struct vp_error *tables_each(struct table *table,
 	return tables_bad("they have no end");
 }
 
-/* Whether a member of that size is within an entry. */
+/* Whether a member of that size fits into an entry. */
 static bool is_in_entry(const struct table *table, uint64_t at, uint64_t size)
 {
 	return at <= table->stride && size <= table->stride - at;
@@ -203,7 +203,7 @@ static bool types_fit(const struct table *table)
 	       is_in_entry(table, table->type, 8) && is_in_entry(table, table->offset, 8);
 }
 
-/* The first member that every version has and this one lacks; NULL: none. */
+/* The first missing member that all supported versions have, or NULL. */
 static const char *what_is_missing(const struct vp_java_tables *tables)
 {
 	const struct vp_java_layout *at = &tables->at;

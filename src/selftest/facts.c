@@ -30,7 +30,7 @@ static bool is(struct json_object *object, const char *key, const char *value)
 	return text && !strcmp(text, value);
 }
 
-/* Element `number` of the array that is the member `key`, or of the object itself with NULL. */
+/* Element `number` of the array in member `key`; with NULL, of the object itself. */
 static struct json_object *element(struct json_object *object, const char *key, size_t number)
 {
 	struct json_object *array = object;
@@ -155,7 +155,7 @@ static bool is_reason(const struct vp_guest_exit_kind *kind, const char *reason)
 	return false;
 }
 
-/* The guest's function that a row names by its address: it has no symbols there. */
+/* The guest function of a row, which has only its address: the guest has no symbols there. */
 static const char *function_of(struct json_object *row)
 {
 	const char *text = facts_text_of(row, "function");

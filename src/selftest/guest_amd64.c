@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The guest's program for x86-64: in real mode, without paging. KVM has interrupt controllers for
- * it, so that a halt is a halt for KVM; the timer of its APIC ends one.
+ * The guest's program for x86-64, in real mode without paging. KVM provides interrupt controllers,
+ * so that HLT exits to KVM; the local APIC's timer ends the halt.
  */
 #ifdef __x86_64__
 #include "base/error.h"
@@ -26,25 +26,25 @@ enum {
 	BUSY_PORT = 0xf5,
 	END_PORT = 0xf4,
 	INTERRUPTS_ON = 1 << 9,
-	X2APIC = 0xc00, /* of the MSR of the APIC's address: enabled, as x2APIC */
+	X2APIC = 0xc00, /* value of IA32_APIC_BASE: enabled, x2APIC mode */
 	MAX_CPUIDS = 256,
 };
 
-/* At PARAMETERS, as the program below has it. */
+/* Parameters and results at PARAMETERS, at the offsets that the program uses. */
 struct parameters {
 	uint32_t wants_busy;            /* 00 */
 	volatile uint32_t stop;         /* 04 */
 	uint32_t counts;                /* 08 */
-	uint32_t period;                /* 0c: of the timer, ns */
-	uint64_t loops;                 /* 10: the cold function's */
+	uint32_t period;                /* 0c: period of the timer, ns */
+	uint64_t loops;                 /* 10: loops of the cold function */
 	uint64_t rounds;                /* 18 */
-	uint64_t before, after;         /* 20, 28: the counter */
+	uint64_t before, after;         /* 20, 28: the counter at both ends */
 	uint32_t exits[VP_GUEST_EXITS]; /* 30 */
 };
 
 /*
- * Both functions have the same instructions, at the same place of a line of the cache. Turns are of
- * random length: a program that repeats itself can fall into step with samples.
+ * Both functions have the same instructions at the same offset in a cache line. Rounds have random
+ * lengths: a strictly periodic program may run in lockstep with the sampling.
  */
 __asm__(".pushsection .rodata\n"
 	".code16\n"
@@ -73,7 +73,7 @@ __asm__(".pushsection .rodata\n"
 	"	addl $1, 0x618\n"
 	"	adcl $0, 0x61c\n"
 	"	cmpl $0, 0x604\n"
-	"	je 2b\n" /* the end of a round */
+	"	je 2b\n" /* end of a round */
 	"	cmpl $0, 0x608\n"
 	"	je 3f\n"
 	"	xorl %ecx, %ecx\n"
@@ -87,17 +87,17 @@ __asm__(".pushsection .rodata\n"
 	"	call vp_tiny_msr\n"
 	"	cmpl $0, 0x644\n"
 	"	je 5f\n"
-	"	movl $0x80f, %ecx\n" /* the spurious vector: the APIC is enabled */
+	"	movl $0x80f, %ecx\n" /* spurious interrupt vector register: enables the APIC */
 	"	movl $0x1ff, %eax\n"
 	"	xorl %edx, %edx\n"
 	"	wrmsr\n"
-	"	movl $0x83e, %ecx\n" /* the timer's divisor: 1 */
+	"	movl $0x83e, %ecx\n" /* timer divide configuration: 1 */
 	"	movl $0xb, %eax\n"
 	"	wrmsr\n"
-	"	movl $0x832, %ecx\n" /* the timer: periodic, VECTOR */
+	"	movl $0x832, %ecx\n" /* LVT timer: periodic, VECTOR */
 	"	movl $0x20040, %eax\n"
 	"	wrmsr\n"
-	"	movl $0x838, %ecx\n" /* its initial count starts it */
+	"	movl $0x838, %ecx\n" /* the initial count starts the timer */
 	"	movl 0x60c, %eax\n"
 	"	wrmsr\n"
 	"	call vp_tiny_halt\n"
@@ -158,7 +158,7 @@ __asm__(".pushsection .rodata\n"
 	"	movl 0x63c, %esi\n"
 	"1:	testl %esi, %esi\n"
 	"	jz 2f\n"
-	"	movl $0x1b, %ecx\n" /* of the APIC's address */
+	"	movl $0x1b, %ecx\n" /* IA32_APIC_BASE */
 	"	rdmsr\n"
 	"	decl %esi\n"
 	"	jmp 1b\n"
@@ -178,7 +178,7 @@ __asm__(".pushsection .rodata\n"
 	"	pushl %eax\n"
 	"	pushl %ecx\n"
 	"	pushl %edx\n"
-	"	movl $0x80b, %ecx\n" /* the end of an interrupt */
+	"	movl $0x80b, %ecx\n" /* end of interrupt (EOI) */
 	"	xorl %eax, %eax\n"
 	"	xorl %edx, %edx\n"
 	"	wrmsr\n"
@@ -190,7 +190,7 @@ __asm__(".pushsection .rodata\n"
 	".code64\n"
 	"	.popsection\n");
 
-/* Instructions of a round that are not of a loop: 15, and the returns of the two functions. */
+/* Instructions per round outside of loops: 15, and the returns of the two functions. */
 enum { ROUND = 17 };
 
 extern const char vp_tiny_begin[] __attribute__((visibility("hidden")));
@@ -206,8 +206,8 @@ extern const char vp_tiny_end[] __attribute__((visibility("hidden")));
 
 const struct vp_guest_exit_kind *vp_guest_exit_kind(enum vp_guest_exit exit)
 {
-	/* The end of the busy time is a port write; memory faults are NPF, timers are set by MSRs.
-	 */
+	/* The busy time ends with a port write. Accesses to missing memory are NPF exits; timers
+	 * are programmed by MSR writes. */
 	static const struct vp_guest_exit_kind kinds[VP_GUEST_EXITS] = {
 	    [VP_GUEST_CPUID] = {"exits: CPUID", "selftest_cpuid", {"CPUID"}, 0},
 	    [VP_GUEST_PORT] = {"exits: port writes",
@@ -269,7 +269,7 @@ void vp_guest_stop_busy(char *memory)
 	parameters_of(memory)->stop = 1;
 }
 
-/* All CPUID features of KVM: without them, there is no x2APIC. */
+/* Gives the vCPU all CPUID features that KVM supports; x2APIC requires it. */
 static struct vp_error *set_cpuid(const struct vp_guest *guest)
 {
 	VP_AUTO_FREE struct kvm_cpuid2 *cpuid =
@@ -288,7 +288,7 @@ struct vp_error *vp_guest_make(struct vp_guest *guest)
 	struct kvm_userspace_memory_region region = {.memory_size = VP_GUEST_MEMORY_SIZE,
 						     .userspace_addr = (uintptr_t)guest->memory};
 
-	/* Processors of Intel that cannot run real mode by themselves keep these there. */
+	/* Intel processors without unrestricted guest need pages for emulating real mode. */
 	if (ioctl(guest->vm, KVM_SET_TSS_ADDR, 0xfffbd000UL) && errno != EINVAL)
 		return vp_error_errno(errno, "KVM cannot place its own pages (KVM_SET_TSS_ADDR)");
 	if (ioctl(guest->vm, KVM_SET_USER_MEMORY_REGION, &region))
@@ -301,7 +301,7 @@ struct vp_error *vp_guest_make(struct vp_guest *guest)
 	return set_cpuid(guest);
 }
 
-/* Sets an MSR; false: KVM lacks it, or it does not keep the value. */
+/* Sets an MSR; false: KVM does not support it or ignores the value. */
 static bool set_msr(const struct vp_guest *guest, uint32_t number, uint64_t value)
 {
 	struct {
@@ -315,7 +315,8 @@ static bool set_msr(const struct vp_guest *guest, uint32_t number, uint64_t valu
 	return ioctl(guest->vcpu, KVM_GET_MSRS, &msrs) == 1 && msrs.entry.data == value;
 }
 
-/* The guest's first counter counts instructions. AMD's and Intel's event has the same number. */
+/* Programs the guest's first counter to count instructions; the event code is the same on AMD and
+ * Intel. */
 static bool start_counter(const struct vp_guest *guest)
 {
 	enum {
@@ -324,7 +325,7 @@ static bool start_counter(const struct vp_guest *guest)
 		AMD_EVENT = 0xc0010200u,
 		AMD_OLD_EVENT = 0xc0010000u
 	};
-	const uint64_t instructions = 0x4300c0; /* enabled, in all modes */
+	const uint64_t instructions = 0x4300c0; /* event select: instructions, all modes, enabled */
 
 	if (set_msr(guest, INTEL_EVENT, instructions)) {
 		(void)set_msr(guest, INTEL_GLOBAL, 1);
@@ -337,8 +338,8 @@ static bool start_counter(const struct vp_guest *guest)
 static struct vp_error *set_registers(const struct vp_guest *guest)
 {
 	struct kvm_sregs system;
-	/* A processor's emulator may hold back the host's interrupts, too, while a guest has its
-	 * own off (docs/lab.md). */
+	/* Interrupts must be on: some emulators of a processor also delay the host's interrupts
+	 * while the guest's are off (docs/lab.md). */
 	struct kvm_regs registers = {.rip = CODE, .rsp = STACK, .rflags = INTERRUPTS_ON | 2};
 	struct kvm_mp_state runnable = {.mp_state = KVM_MP_STATE_RUNNABLE};
 
@@ -364,7 +365,7 @@ struct vp_error *vp_guest_prepare(struct vp_guest *guest, const struct vp_guest_
 
 	memset(guest->memory, 0, CODE);
 	memcpy(guest->memory + CODE, vp_tiny_begin, (size_t)(vp_tiny_end - vp_tiny_begin));
-	memcpy(guest->memory + 4 * VECTOR, &handler, sizeof(handler)); /* in segment 0 */
+	memcpy(guest->memory + 4 * VECTOR, &handler, sizeof(handler)); /* interrupt vector table */
 	parameters->wants_busy = work->busy_ns != 0;
 	parameters->period = work->halt_us * 1000;
 	memcpy(parameters->exits, work->exits, sizeof(parameters->exits));

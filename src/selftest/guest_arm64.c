@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The guest's program for 64-bit Arm: at EL1, without MMU. It keeps nothing in memory, which it
- * sees without caches: parameters are in registers, and results are writes to a device.
+ * The guest's program for 64-bit Arm, at EL1 with the MMU off. It uses no memory for data, because
+ * its accesses would bypass the caches: parameters are in registers, and results are writes to a
+ * device.
  */
 #ifdef __aarch64__
 #include "base/error.h"
@@ -21,13 +22,15 @@ enum {
 	ROUNDS_AT = DEVICE + 24,
 	BUSY_AT = DEVICE + 32,
 	END_AT = DEVICE + 40,
-	FIRST_PARAMETER = 19, /* its register */
+	FIRST_PARAMETER = 19, /* x19 */
 };
 
 /*
- * x19: ticks of the busy time; x20, x21, x22: hypercalls, MMIO reads, halts; x23: DEVICE; x24:
- * ticks of a halt. Both functions have the same instructions, at the same place of a line of the
- * cache. Turns are of random length: a program that repeats itself can fall into step with samples.
+ * x19: ticks of the busy time; x20, x21, x22: number of hypercalls, MMIO reads, halts; x23: DEVICE;
+ * x24: ticks of a halt.
+ *
+ * Both functions have the same instructions at the same offset in a cache line. Rounds have random
+ * lengths: a strictly periodic program may run in lockstep with the sampling.
  */
 __asm__(".pushsection .rodata\n"
 	"	.balign 64\n"
@@ -55,7 +58,7 @@ __asm__(".pushsection .rodata\n"
 	"	add x11, x11, #1\n"
 	"	mrs x13, cntvct_el0\n"
 	"	cmp x13, x12\n"
-	"	b.lo 2b\n" /* the end of a round */
+	"	b.lo 2b\n" /* end of a round */
 	"	str x10, [x23, #16]\n"
 	"	str x11, [x23, #24]\n"
 	"	str x11, [x23, #32]\n"
@@ -85,7 +88,7 @@ __asm__(".pushsection .rodata\n"
 	"	.balign 64\n"
 	"vp_tiny_hypercall:\n"
 	"1:	cbz x20, 2f\n"
-	"	mov w0, #0x84000000\n" /* PSCI's version, which KVM answers */
+	"	mov w0, #0x84000000\n" /* PSCI_VERSION, which KVM handles */
 	"	hvc #0\n"
 	"	sub x20, x20, #1\n"
 	"	b 1b\n"
@@ -104,7 +107,7 @@ __asm__(".pushsection .rodata\n"
 	"	mov x0, #1\n"
 	"	msr cntv_ctl_el0, x0\n"
 	"	isb\n"
-	"	wfi\n" /* until the timer has fired, whose interrupt stays masked */
+	"	wfi\n" /* until the timer fires; its interrupt stays masked */
 	"	msr cntv_ctl_el0, xzr\n"
 	"	isb\n"
 	"	sub x22, x22, #1\n"
@@ -113,7 +116,7 @@ __asm__(".pushsection .rodata\n"
 	"vp_tiny_end:\n"
 	"	.popsection\n");
 
-/* Instructions of a round that are not of a loop: 17, and the returns of the two functions. */
+/* Instructions per round outside of loops: 17, and the returns of the two functions. */
 enum { ROUND = 19 };
 
 extern const char vp_tiny_begin[] __attribute__((visibility("hidden")));
@@ -126,7 +129,7 @@ extern const char vp_tiny_end[] __attribute__((visibility("hidden")));
 
 const struct vp_guest_exit_kind *vp_guest_exit_kind(enum vp_guest_exit exit)
 {
-	/* Results are three writes to the device before the last one. */
+	/* Three writes to the device before the last one are the results. */
 	static const struct vp_guest_exit_kind kinds[VP_GUEST_EXITS] = {
 	    [VP_GUEST_HYPERCALL] = {"exits: hypercalls", "selftest_hypercall", {"HVC64"}, 0},
 	    [VP_GUEST_MMIO] = {"exits: MMIO", "selftest_mmio", {"DABT_LOW"}, 3},
@@ -161,7 +164,7 @@ const char *vp_guest_no_counter(void)
 	return "the guest's own PMU is not tested on 64-bit Arm";
 }
 
-/* The guest looks at the clock itself. */
+/* Not needed: the guest reads the clock itself. */
 void vp_guest_stop_busy(char *memory)
 {
 }
@@ -173,7 +176,8 @@ struct vp_error *vp_guest_make(struct vp_guest *guest)
 						     .userspace_addr = (uintptr_t)guest->memory};
 	struct kvm_vcpu_init model = {0};
 
-	/* The memory is the guest's own from its first page fault on: the program is in it. */
+	/* Copied before the first stage-2 fault: afterwards, the guest's uncached accesses may not
+	 * see writes of the host. */
 	memcpy(guest->memory, vp_tiny_begin, (size_t)(vp_tiny_end - vp_tiny_begin));
 	if (ioctl(guest->vm, KVM_SET_USER_MEMORY_REGION, &region))
 		return vp_error_errno(errno, "KVM rejects the guest's memory");
@@ -216,7 +220,7 @@ struct vp_error *vp_guest_prepare(struct vp_guest *guest, const struct vp_guest_
 				       DEVICE,
 				       ticks_of(1000ULL * work->halt_us)};
 
-	/* The last write is finished by the next KVM_RUN, which would change the new state. */
+	/* The next KVM_RUN completes the last MMIO write, which would change the new state. */
 	if (guest->run->exit_reason == KVM_EXIT_MMIO) {
 		guest->run->immediate_exit = 1;
 		(void)!ioctl(guest->vcpu, KVM_RUN, 0);

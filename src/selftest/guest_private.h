@@ -31,7 +31,7 @@ struct vp_error *vp_guest_prepare(struct vp_guest *guest, const struct vp_guest_
 				  struct vp_guest_done *done) VP_MUST_CHECK;
 /* Handles and counts an exit to the VMM. */
 enum vp_guest_request vp_guest_take(struct vp_guest *guest, struct vp_guest_done *done);
-/* Ends the busy time (where the guest has no clock). Async-signal-safe. */
+/* Ends the busy time, on architectures whose guest has no clock. Async-signal-safe. */
 void vp_guest_stop_busy(char *memory);
 /* After the last exit: reads the guest's counts. */
 void vp_guest_finish(const struct vp_guest *guest, const struct vp_guest_work *work,

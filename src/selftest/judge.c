@@ -9,15 +9,15 @@
 #include "selftest/verdict.h"
 
 enum {
-	EDGE_NS = 2000000,   /* the host's books and a recording begin and end within this time */
-	CLOCK_NS = 50000000, /* until the guest runs, and after it, on a pCPU that others use */
-	MAX_COST = 5,        /* percent of a busy guest's time */
-	SAMPLE_LOOPS = 1500, /* … or on slow processors the time of these loops for each sample */
-	MAX_NOISE = 20, /* … if the same work without a recording varies by more: no verdict */
+	EDGE_NS = 2000000,   /* differences of statistics and a recording at start and end, ns */
+	CLOCK_NS = 50000000, /* delay until the guest runs, and after it, on a shared pCPU */
+	MAX_COST = 5,        /* percent of a busy guest's time; … */
+	SAMPLE_LOOPS = 1500, /* … on slow processors, the time of this many loops per sample */
+	MAX_NOISE = 20, /* no verdict if the same work without a recording varies by more percent */
 	SIGMAS = 4,
 };
 
-static const double cpu_time_share = 0.02; /* by which two books of the same time may differ */
+static const double cpu_time_share = 0.02; /* allowed between two measurements */
 static const double ms = 1e6;
 
 static double judge_between(struct vp_guest_cpu_time from, struct vp_guest_cpu_time to)
@@ -25,7 +25,7 @@ static double judge_between(struct vp_guest_cpu_time from, struct vp_guest_cpu_t
 	return (double)(to.at - from.at);
 }
 
-/* Time that the thread neither ran nor waited for a pCPU. */
+/* Time during which the thread neither ran nor waited for a pCPU. */
 static double slept(struct vp_guest_cpu_time from, struct vp_guest_cpu_time to)
 {
 	double ran = (double)(to.run - from.run), waited = (double)(to.delay - from.delay);
@@ -33,7 +33,7 @@ static double slept(struct vp_guest_cpu_time from, struct vp_guest_cpu_time to)
 	return fmax(judge_between(from, to) - ran - waited, 0);
 }
 
-/* ns of a pCPU for a thousand loops. */
+/* ns of CPU time per thousand loops. */
 static double pace(const struct vp_guest_done *done)
 {
 	double waited = (double)(done->busy.delay - done->begin.delay);
@@ -74,9 +74,9 @@ static void judge_samples(const struct vp_selftest_facts *facts, struct vp_check
 }
 
 /*
- * Time in the guest by samples, against the account of the same recording. No timer fires in the
- * handler of the one before, so a sample in the guest includes the time of its handler: the time by
- * samples is between the guest's and that with the interrupts.
+ * Compares guest time by samples with the accounting of the same recording. No timer interrupt is
+ * delivered within the handler of the previous one, so a guest sample also represents the handler's
+ * time: the sampled time is between guest time and guest time plus interrupts.
  */
 static void judge_sampled_time(const struct vp_selftest_recording *recording,
 			       struct vp_checks *checks)
@@ -126,7 +126,7 @@ static void judge_account(const struct vp_selftest_facts *facts, struct vp_check
 
 	vp_check_near(checks, "account: sum of all states", "ms", recording->wall / ms,
 		      recording->states / ms, recording->wall / ms / 1000);
-	/* Some kernels' books have interrupts as the thread's time, others do not. */
+	/* Some kernels charge interrupts to the thread, others do not. */
 	vp_check_near(checks, "account: time on the pCPU", "ms", ran / ms,
 		      (recording->guest + recording->kernel + recording->poll + recording->vmm +
 		       recording->interrupted) /
@@ -164,7 +164,7 @@ static void judge_exits(const struct vp_selftest_facts *facts, struct vp_checks 
 		judge_exit_kind(facts, (enum vp_guest_exit)i, checks);
 	const char *name = "exits: all, by KVM's statistics";
 	double exits = (double)facts->quiet.stat_exits;
-	/* The guest's last exit is followed by no entry, which would end it. */
+	/* The guest's last exit has no VM entry after it, which would complete it. */
 	if (facts->quiet.has_stats)
 		vp_check_near(checks, name, "", exits, facts->quiet_recording.exits,
 			      2 + exits / 1000);

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 
 enum {
-	SIGMAS = 4, /* chance moves a share by more once in 16,000 checks */
+	SIGMAS = 4, /* a correct share exceeds this once in 16,000 checks */
 	COLUMNS = 5,
 	MAX_WIDTH = 40,
 };
@@ -126,7 +126,7 @@ double vp_share_bound(double percent, double samples, double late)
 	return 100 * (SIGMAS * sqrt(share * (1 - share) / samples) + late + 1 / samples);
 }
 
-/* A number as a cell: whole ones below 10^9 with all their digits. */
+/* Formats a number for a cell; integers below 10^9 have all digits. */
 static char *cell_number(const struct vp_check *check, double value, const char *before)
 {
 	bool apart = check->unit && *check->unit && *check->unit != '%';
@@ -150,7 +150,7 @@ static void verdict_cells_of(const struct vp_check *check, char *cells[COLUMNS])
 	cells[4] = vp_strdup(vp_verdict_name(check->verdict));
 }
 
-/* The first column is at the left, numbers are at the right. */
+/* The first column is left-aligned, numbers are right-aligned. */
 static void put_cells(char *const cells[COLUMNS], const size_t widths[COLUMNS],
 		      struct vp_buffer *out)
 {

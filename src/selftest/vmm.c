@@ -120,7 +120,7 @@ struct vp_error *vp_guest_new(struct vp_guest **ret)
 }
 
 #ifdef KVM_GET_STATS_FD
-/* The value of the vCPU's statistic with that name; false: not found. */
+/* Reads the vCPU's statistic of that name; false: not found. */
 static bool stat_find(int fd, const struct kvm_stats_header *header, const char *name,
 		      uint64_t *ret)
 {
@@ -139,7 +139,7 @@ static bool stat_find(int fd, const struct kvm_stats_header *header, const char 
 	return false;
 }
 
-/* KVM's statistics of the vCPU (Linux 5.14 and newer). */
+/* Reads KVM's statistics of the vCPU (Linux 5.14 and newer). */
 static bool stats_read(const struct vp_guest *guest, uint64_t *exits, uint64_t *halts)
 {
 	struct kvm_stats_header header;
@@ -162,14 +162,13 @@ static bool stats_read(const struct vp_guest *guest, uint64_t *exits, uint64_t *
 }
 #endif
 
-/* A signal at the end of the busy time takes the vCPU out of the guest; its handler does nothing.
- */
+/* A signal at the end of the busy time interrupts KVM_RUN; its handler does nothing. */
 static void vmm_on_timer(int signal)
 {
 }
 
-/* 0: never. Once more every 10 ms: a signal that comes between the look at the clock and KVM_RUN is
- * lost. */
+/* Sets the timer; 0: off. It repeats every 10 ms, because a signal between the check of the clock
+ * and KVM_RUN has no effect. */
 static void timer_set(uint64_t ns)
 {
 	struct sigaction action = {.sa_handler = vmm_on_timer};

@@ -12,11 +12,11 @@ enum {
 
 /* Limits of a connection, seconds. */
 struct vp_http_limits {
-	unsigned idle;    /* without a byte */
-	unsigned request; /* for a request and its answer, however the bytes come */
+	unsigned idle;    /* without receiving a byte */
+	unsigned request; /* for one request and its reply, regardless of progress */
 };
 
-/* A document; the one with `accept` is sent to clients that have that in their Accept header. */
+/* A document; one with `accept` is sent to clients whose Accept header contains it. */
 struct vp_http_document {
 	const char *path, *type; /* "/metrics"; Content-Type */
 	const char *accept;      /* or NULL: for all other clients */

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* A document has two places: the writer fills the one that is not the latest. */
+/* Each document has two buffers: the writer fills the one that is not the latest. */
 struct page {
-	_Atomic uint64_t version; /* complete ones so far; the latest is at version % 2 */
+	_Atomic uint64_t version; /* finished versions; the latest is in buffer version % 2 */
 	size_t sizes[2];
 };
 
@@ -63,7 +63,8 @@ bool vp_http_page_write(struct vp_http_pages *pages, size_t number, const void *
 	return true;
 }
 
-/* A copy that the writer may have overtaken is made again: that takes two writes meanwhile. */
+/* Repeats the copy if the writer may have overwritten it, which takes two writes in the
+ * meantime. */
 bool vp_http_page_read(const struct vp_http_pages *pages, size_t number, struct vp_buffer *ret)
 {
 	const struct page *page = &pages->pages[number];

@@ -16,9 +16,9 @@ enum { ROUND_MS = 1000, MEMORY_PER_CONNECTION = 16384 };
 
 #define SECOND 1000000000ULL
 
-/* A connection, and when its request began. */
+/* A connection, and the start time of its request. */
 struct client {
-	int fd; /* -1: the place is free */
+	int fd; /* -1: unused slot */
 	uint64_t since;
 };
 
@@ -53,7 +53,8 @@ static enum MHD_Result answer_text(struct MHD_Connection *connection, unsigned s
 	return answer(connection, status, "text/plain; charset=utf-8", text, strlen(text));
 }
 
-/* The path's document: the one that the client accepts by name, otherwise the one for all. */
+/* The document of the path: one that the client's Accept header names, otherwise the default
+ * one. */
 static size_t choose_document(const struct vp_http_serving *serving, const char *path,
 			      const char *accept)
 {
@@ -114,7 +115,7 @@ static void note_connection(void *context, struct MHD_Connection *connection, vo
 		}
 }
 
-/* The next request of the connection has its own time. */
+/* The time limit starts again with the connection's next request. */
 static void note_answered(void *context, struct MHD_Connection *connection, void **request,
 			  enum MHD_RequestTerminationCode code)
 {
@@ -125,7 +126,8 @@ static void note_answered(void *context, struct MHD_Connection *connection, void
 		((struct client *)own->socket_context)->since = vp_clock_monotonic();
 }
 
-/* A client that sends or reads a byte now and then is not idle. */
+/* Closes connections that exceed the time limit of a request: a client that reads or sends a byte
+ * now and then is never idle. */
 static void close_slow(struct vp_http_serving *serving)
 {
 	uint64_t now = vp_clock_monotonic();

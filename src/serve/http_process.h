@@ -11,18 +11,18 @@
 
 struct vp_http_serving;
 
-/* Serves clients of the listening socket `fd`; -1: those of vp_http_serving_add() only. NULL: it
- * cannot. */
+/* Serves clients of the listening socket `fd`; -1: only those of vp_http_serving_add(). NULL:
+ * libmicrohttpd cannot start. */
 struct vp_http_serving *vp_http_serving_start(int fd, const struct vp_http_document *documents,
 					      const struct vp_http_pages *pages,
 					      const struct vp_http_limits *limits);
-/* A client that is connected; false: there are too many, and the connection is closed. */
+/* Adds a connected client; false: too many clients, and the connection is closed. */
 bool vp_http_serving_add(struct vp_http_serving *serving, int fd, const struct sockaddr *address,
 			 socklen_t size);
-/* Serves what comes within the time; false: it cannot. */
+/* Serves clients for up to that time; false: libmicrohttpd failed. */
 bool vp_http_serving_step(struct vp_http_serving *serving, int milliseconds);
 
-/* Confines this process and serves the documents on the listening socket, until it is killed. */
+/* Confines this process and serves the documents on the listening socket until it is killed. */
 void vp_http_process(int fd, const struct vp_http_document *documents,
 		     const struct vp_http_pages *pages, const struct vp_http_limits *limits)
     __attribute__((noreturn));

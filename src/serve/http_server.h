@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Serves a few documents over HTTP from a confined process. That process gets finished documents
- * through shared memory; requests of clients never reach the process that makes them. */
+/* Serves a few documents over HTTP from a confined process. It receives finished documents through
+ * shared memory; client requests never reach the process that writes them. */
 #ifndef VP_SERVE_HTTP_SERVER_H
 #define VP_SERVE_HTTP_SERVER_H
 

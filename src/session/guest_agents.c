@@ -30,7 +30,7 @@ struct agent {
 	uint64_t missing; /* earlier missing time, total ns */
 };
 
-/* Seconds until an agent that is gone is asked again: initial value, and maximum. */
+/* Delay of reconnecting to an agent, seconds: initial value, and maximum. */
 enum { AGAIN_S = 3, LONGEST_AGAIN_S = 60 };
 #define SECOND 1000000000ULL
 

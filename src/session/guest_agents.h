@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Requests from agents the guest kernel events that are not in guest memory, for intervals. No
- * function waits for an agent while intervals are counted. */
+/* Requests guest kernel events that are not in guest memory from agents, for intervals. No function
+ * waits for an agent while intervals are counted. */
 #ifndef VP_SESSION_GUEST_AGENTS_H
 #define VP_SESSION_GUEST_AGENTS_H
 
@@ -15,14 +15,13 @@ struct vp_guest_agents;
 struct vp_guest_agents *vp_guest_agents_new(struct vp_intervals *intervals, unsigned port,
 					    vp_notices *notices);
 void vp_guest_agents_free(struct vp_guest_agents *agents);
-/* Requests from the VM's agent the events that are not known otherwise; only the first call
- * does. */
+/* Requests events without another source from the VM's agent, at the first call only. */
 void vp_guest_agents_ask(struct vp_guest_agents *agents, const struct vp_vm *vm);
 /* Reconnects to an agent that is gone, at growing intervals: its guest may have rebooted. */
 void vp_guest_agents_again(struct vp_guest_agents *agents, const struct vp_vm *vm);
-/* No record in memory refers to that VM any more. */
+/* Called when no record in memory refers to the VM any more. */
 void vp_guest_agents_forget(struct vp_guest_agents *agents, uint32_t id);
-/* Whether the VM's agent was asked. */
+/* Whether a request was sent to the VM's agent. */
 bool vp_guest_agents_asked(const struct vp_guest_agents *agents, const struct vp_vm *vm);
 /* Waits until all agents have replied or are known to be absent, at most `timeout_ms`. */
 void vp_guest_agents_settle(struct vp_guest_agents *agents, unsigned timeout_ms);

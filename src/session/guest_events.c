@@ -44,7 +44,7 @@ struct stream {
 
 /* A rebooted kernel may have other events, or other fields: limit of classes per guest. */
 enum { MAX_CLASSES = 1024 };
-/* Seconds until an agent that is gone is asked again: initial value, and maximum. */
+/* Delay of reconnecting to an agent, seconds: initial value, and maximum. */
 enum { AGAIN_S = 3, LONGEST_AGAIN_S = 60 };
 #define SECOND 1000000000ULL
 
@@ -165,7 +165,7 @@ static struct vp_vcpu *any_vcpu_of(const struct vp_guest_events *events, uint32_
 	return NULL;
 }
 
-/* NULL: unknown, or its counter is. */
+/* NULL: the vCPU or its counter is unknown. */
 static struct vp_vcpu *guest_events_vcpu_of(const struct vp_guest_events *events, uint32_t number)
 {
 	struct vp_vcpu *vcpu = any_vcpu_of(events, number);
@@ -173,7 +173,7 @@ static struct vp_vcpu *guest_events_vcpu_of(const struct vp_guest_events *events
 	return vcpu && vcpu->has_tsc ? vcpu : NULL;
 }
 
-/* Those of Xen's guests have their counter from the agent. */
+/* Updates the vCPUs' counters; those of Xen guests come from the agent. */
 static void note_vcpus(struct vp_guest_events *events, const struct vp_vm *vm)
 {
 	vp_vec_each (&vm->vcpus, vcpu)
@@ -316,7 +316,7 @@ static void guest_events_take_tasks(void *context, const struct vp_events_task *
 		vp_vec_push(&events->tasks, tasks[i]);
 }
 
-/* Before the first event: these names are valid from then on. */
+/* Writes the thread names before the first event: they are valid from then on. */
 static void put_tasks(struct vp_guest_events *events, uint32_t vcpu)
 {
 	vp_vec_each (&events->tasks, known) {
@@ -341,7 +341,7 @@ static void guest_events_take_clock(void *context, const struct vp_events_clock 
 								  .error_ns = clock->error_ns});
 }
 
-/* Only those vCPUs count that the domain has. */
+/* Ignores vCPUs that the domain does not have. */
 static void guest_events_take_time(void *context, uint32_t number,
 				   const struct vp_events_time *time)
 {

@@ -25,7 +25,7 @@ struct vp_guest_events_options {
 	size_t flight_bytes; /* size of the flight recorder's memory for them; 0: written to disk */
 	vp_notices *notices;
 	struct vp_guest_clock *clock;     /* clock shared by all guests */
-	struct vp_xen_counters *counters; /* of Xen's guests; NULL: KVM has them */
+	struct vp_xen_counters *counters; /* source of Xen guests' counters; NULL: KVM */
 };
 
 /* Contacts the VM's agent. Objects in the options must outlive it; `part` is copied. A VM without a

@@ -36,7 +36,7 @@ struct instrument {
 	struct vp_instrument_guest_trace_options options;
 	struct vp_guest_clock clock;
 	VP_VEC(struct vp_guest_events *) guests;
-	struct vp_guest_lister *lister; /* for vCPUs' counters, if they are only in KVM's memory */
+	struct vp_guest_lister *lister;   /* lists vCPUs' counters that only KVM's memory has */
 	struct vp_xen_counters *counters; /* counters in guests of Xen; NULL on KVM */
 	int epoll;
 	uint64_t began;     /* 0: not yet */
@@ -211,14 +211,14 @@ static void instrument_guest_trace_update_vcpus(struct instrument *self)
 	}
 }
 
-/* A domain that is about to go cannot while a vchan's pages are mapped, and nothing else ends it.
- */
+/* A domain cannot be destroyed while pages of a vchan are mapped, and nothing else ends the
+ * connection. */
 static bool guest_trace_has_ended(const struct instrument *self, const struct vp_vm *vm)
 {
 	return vm->end || (self->counters && vp_xen_counters_is_gone(self->counters, vm));
 }
 
-/* A guest that has rebooted has a new agent. */
+/* Reconnects to agents: a guest that has rebooted has a new agent. */
 static void ask_again(struct instrument *self, uint64_t now)
 {
 	vp_vec_each (&self->guests, guest) {
@@ -265,7 +265,7 @@ static struct vp_error *guest_trace_put_streams(struct vp_instrument *base, cons
 
 	vp_vec_each (&guest_trace_of(base)->guests, guest) {
 		const struct vp_vm *vm = vp_vms_find(vms, vp_guest_events_vm(*guest));
-		/* With the name in that snapshot's list of VMs. */
+		/* The name is that in the snapshot's list of VMs. */
 		VP_AUTO_FREE char *part = vm ? vp_vm_part(vms, vm) : NULL;
 		VP_AUTO_FREE char *path = vp_format("%s/%s", directory, part ? part : "");
 		if (part)
@@ -333,7 +333,7 @@ static void guest_trace_conclude(struct vp_instrument *base)
 			  self->clock.future + self->clock.past);
 }
 
-/* Its events are in traces of their own. */
+/* Guest events are in traces of their own. */
 static uint64_t guest_trace_lost(const struct vp_instrument *base, struct vp_stream_id id)
 {
 	return 0;

@@ -289,7 +289,7 @@ static void note_agents(struct instrument *self)
 		if (vp_guest_agents_outcome(self->agents, vm, &outcome))
 			vp_session_note_agent(self->base.session, vm, &outcome);
 	}
-	/* The agent serves one client: it will be asked for its symbol map next. */
+	/* The agent serves only one client, and its symbol map is requested next. */
 	vp_guest_agents_free(self->agents);
 	self->agents = NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Copies of guests' stacks among the records of the sampling programs: they are replaced by the
- * call chains that the guests' readers make of them. Nothing of a stack goes any further. */
+/* The sampling programs copy guests' user stacks into the records. Here, readers of guest memory
+ * unwind them, and call chains replace the copies. No stack contents are passed on. */
 #include "base/macros.h"
 #include "collect/guests/guest_watch.h"
 #include "guestreader/stack_job.h"
@@ -14,14 +14,14 @@
 
 #include <string.h>
 
-/* Samples wait for their chains that long at most; without them, they have the chain by frame
- * pointers that the sampling program made. */
+/* Maximum time that samples wait for unwinding. After that they keep the chain by frame pointers of
+ * the sampling program. */
 enum { WAIT_MS = 20 };
 
-/* A part of the records, with at most VP_STACK_JOBS stacks. */
+/* A part of the records with at most VP_STACK_JOBS stacks. */
 struct stacks_part {
 	char *begin, *end;
-	const struct vp_stack_job *jobs[VP_STACK_JOBS]; /* of its stacks, in order; NULL: none */
+	const struct vp_stack_job *jobs[VP_STACK_JOBS]; /* of its stacks; NULL: none */
 	unsigned count;
 };
 
@@ -30,7 +30,7 @@ static struct vp_record_header *header_at(char *at)
 	return (void *)at;
 }
 
-/* Requests the chains of as many stacks as there are jobs. */
+/* Starts unwinding of as many stacks as there are jobs. */
 static void request_chains(struct vp_profile_instrument *profile, char *end,
 			   struct stacks_part *part)
 {
@@ -51,7 +51,7 @@ static void request_chains(struct vp_profile_instrument *profile, char *end,
 		vp_guest_watch_unwind(watch, WAIT_MS);
 }
 
-/* Frames that the job has found; 0: none, or not yet. */
+/* Number of frames found by the job; 0: none, or not finished. */
 static uint32_t frames_of(const struct vp_stack_job *job)
 {
 	uint32_t count = job ? __atomic_load_n(&job->count, __ATOMIC_ACQUIRE) : 0;
@@ -59,7 +59,8 @@ static uint32_t frames_of(const struct vp_stack_job *job)
 	return count < VP_CHAIN_FRAMES ? count : VP_CHAIN_FRAMES;
 }
 
-/* Makes records of the job's chain at `to`; returns their end. The stack had more space. */
+/* Writes the job's chain as records to `to`, which needs less space than the stack did; returns the
+ * end. */
 static char *put_chain(const struct vp_user_stack *stack, const struct vp_stack_job *job,
 		       uint32_t count, char *to)
 {
@@ -83,7 +84,7 @@ static char *put_chain(const struct vp_user_stack *stack, const struct vp_stack_
 	return to;
 }
 
-/* Whether the record is of the chain that another one has replaced. */
+/* Whether the record is part of a chain that the job's chain replaces. */
 static bool is_replaced(const struct vp_record_header *header, const struct vp_user_stack *by)
 {
 	const struct vp_chain_frames *frames = (const void *)header;
@@ -92,10 +93,10 @@ static bool is_replaced(const struct vp_record_header *header, const struct vp_u
 	       frames->tid == by->tid && frames->time == by->time;
 }
 
-/* Moves the part's records to `to`, with chains in place of stacks; returns their end. */
+/* Moves the part's records to `to`, with chains instead of stacks; returns the end. */
 static char *replace_stacks(const struct stacks_part *part, char *to)
 {
-	struct vp_user_stack stack = {.time = 0}; /* only its start is used */
+	struct vp_user_stack stack = {.time = 0}; /* only the header is used */
 	unsigned number = 0;
 
 	for (char *at = part->begin; at < part->end;) {

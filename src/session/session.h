@@ -32,11 +32,11 @@ struct vp_session_options {
 	unsigned compression;        /* zstd level; 0: not compressed */
 	const char *const *vm_names; /* only the guests of these VMs; all if n_vm_names is 0 */
 	size_t n_vm_names;
-	/* Names for what instruments found at addresses: */
-	bool with_symbols; /* those of files, too */
-	/* Longest time between writes of names; 0: they are written at the end only. */
+	/* Symbol maps for addresses that instruments recorded: */
+	bool with_symbols; /* including symbols of files */
+	/* Maximum time between writes of names; 0: only at the end. */
 	uint64_t names_ns;
-	bool ask_agents; /* what guests have mapped where */
+	bool ask_agents; /* also request guests' mapped files from agents */
 	unsigned agent_port;
 	unsigned agent_seconds; /* time limit of an agent's whole reply */
 	size_t agent_bytes;     /* size limit of an agent's reply */

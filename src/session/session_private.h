@@ -41,11 +41,11 @@ struct vp_session {
 	uint64_t vms_forgotten; /* number of VMs removed from `vms` after the last packet of them in
 				   memory was overwritten */
 	struct vp_map no_vms;   /* pids that were checked and have no VM (any more) */
-	struct vp_map varying;  /* pids whose VM ended, or that have or had several VMs */
+	struct vp_map varying;  /* number of the last VM scan of the hypervisor */
 	uint64_t vm_generation; /* of the hypervisor, at the last search for VMs */
 	bool vms_changed;
-	uint64_t seconds;              /* of slow work done */
-	uint64_t next_second;          /* when to look for what changes slowly */
+	uint64_t seconds;              /* number of once-a-second steps done */
+	uint64_t next_second;          /* time of the next of these steps */
 	uint64_t names_at, names_wait; /* the next write of names, and the time before it; ns */
 	vp_notices notices;
 	bool said_unwritten;
@@ -56,7 +56,7 @@ struct vp_session {
 
 /* session_pcpus.c: finds the pCPUs that are online now, and watches for new ones. */
 struct vp_error *vp_session_find_pcpus(struct vp_session *session) VP_MUST_CHECK;
-/* Makes the instruments record pCPUs that came online meanwhile. */
+/* Makes the instruments record pCPUs that came online since the last call. */
 void vp_session_watch_pcpus(struct vp_session *session);
 
 /* session_vms.c: processes the newly found VMs from index `from` on; starts watching all; checks
@@ -64,26 +64,26 @@ void vp_session_watch_pcpus(struct vp_session *session);
 void vp_session_take_vms(struct vp_session *session, size_t from);
 void vp_session_watch_vms(struct vp_session *session);
 void vp_session_check_vms(struct vp_session *session, bool closely);
-/* Writes data about the guests of ended VMs; forgets VMs that ended well before that time, with
- * everything about them. */
+/* Writes data about guests of ended VMs; drops VMs that ended well before that time, with all state
+ * about them. */
 void vp_session_put_away_vms(struct vp_session *session);
 void vp_session_forget_vms(struct vp_session *session, uint64_t before);
 /* Whether VMs may have started since the last call. */
 bool vp_session_may_be_new_vms(struct vp_session *session);
 
-/* session.c: drains, and once a second writes what does not come by itself. */
+/* session.c: drains; once a second also writes clocks, VMs and other slowly changing data. */
 struct vp_error *vp_session_keep_up(struct vp_session *session) VP_MUST_CHECK;
-/* session_maps.c: writes names when it is time to, which a killed recorder leaves then. */
+/* session_maps.c: writes names if they are due, so that a killed recorder leaves some. */
 void vp_session_write_names_meanwhile(struct vp_session *session, uint64_t now);
-/* session_maps.c: symbol maps of the host, of what was seen from `from` on, and of the guests from
- * their memory and from their agents. */
+/* session_maps.c: writes the symbol maps: of the host, with names seen from `from` on, and of the
+ * guests, from their memory and from their agents. */
 struct vp_error *vp_session_write_maps(struct vp_session *session, const char *directory,
 				       uint64_t from) VP_MUST_CHECK;
 void vp_session_ask_agents(struct vp_session *session);
 
-/* session.c, for session_flight.c: has all that instruments know up to now flushed, and returns
- * now; whether the recording is to have symbol maps; keeps with each VM how it went with its
- * guest's memory. */
+/* session.c, for session_flight.c: makes the instruments flush everything up to now, and returns
+ * that time; whether the recording needs symbol maps; stores the outcome of reading each guest's
+ * memory. */
 uint64_t vp_session_gather(struct vp_session *session);
 bool vp_session_needs_names(const struct vp_session *session);
 void vp_session_note_guests(struct vp_session *session);

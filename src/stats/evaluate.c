@@ -114,7 +114,7 @@ struct validation {
 	struct fold *folds;
 	size_t n_folds;
 	double *predicted; /* by row */
-	/* How folds are made, one after the other as threads ask for them. */
+	/* Makes the folds, one at a time, on request of the threads. */
 	void (*make)(struct validation *v, size_t number);
 	const uint32_t *order;  /* all rows, shuffled; or */
 	const uint32_t *groups; /* the group of each row */
@@ -202,7 +202,7 @@ static size_t keep_known(const double *y, uint32_t *rows, size_t n)
 	return kept;
 }
 
-/* The next rows of the shuffled ones are predicted; the others are shuffled again to learn from. */
+/* The next rows in shuffled order are predicted; the others are shuffled again for training. */
 static void make_fold(struct validation *v, size_t number)
 {
 	struct fold *fold = &v->folds[number];

@@ -8,7 +8,8 @@
 #include "stats/linear.h"
 #include "stats/prepare.h"
 
-/* Usual bounds for redundant predictors, and for a coefficient that is not meaningful alone. */
+/* Common limits: correlation of redundant predictors, and variance inflation of a coefficient that
+ * is not meaningful by itself. */
 #define CORRELATED 0.9
 #define INFLATED 10.0
 
@@ -24,7 +25,7 @@ static double correlation(const struct vp_linear *model, const struct vp_data *d
 	return n > 1 ? sum / ((double)(n - 1) * ta->sd * tb->sd) : 0;
 }
 
-/* Gives all members of b's group to a's. */
+/* Moves all members of b's group to a's. */
 static void join(struct vp_linear *model, size_t a, size_t b)
 {
 	uint32_t to = model->terms[a].group, from = model->terms[b].group;

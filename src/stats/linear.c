@@ -9,10 +9,10 @@
 #include "stats/data.h"
 #include "stats/nnls.h"
 
-/* A rest of a standardised column below this part of the longest one is rounding, of the numbers in
- * the file if not of the machine: the variance inflation would be above 1e12. */
+/* A remainder of a standardised column below this fraction of the longest one is rounding error, at
+ * least of the numbers in the file: the variance inflation would exceed 1e12. */
 #define DEPENDENT 1e-6
-/* Relative to the number of rows; only to keep the products of dependent columns solvable. */
+/* Relative to the number of rows; only keeps products of dependent columns solvable. */
 #define NONNEG_RIDGE 1e-12
 
 struct columns {
@@ -49,7 +49,7 @@ static void columns_init(struct columns *columns, struct vp_linear *model,
 	}
 }
 
-/* Coefficients of the standardised columns with none below zero. */
+/* Solves for nonnegative coefficients of the standardised columns. */
 static void solve_nonneg(const struct columns *columns, size_t n, size_t k, double *b)
 {
 	VP_AUTO_FREE double *products = vp_alloc(k * k * sizeof(*products));
@@ -87,7 +87,7 @@ static double linear_share(const struct vp_linear *model, double part)
 	return model->mean != 0 ? 100 * part / model->mean : NAN;
 }
 
-/* From the standardised columns' coefficients to those of raw values. */
+/* Converts coefficients of standardised columns to those of raw values. */
 static void linear_set_terms(struct vp_linear *model, const double *b, double squares)
 {
 	size_t n = model->rows, k = model->inputs.at.count;

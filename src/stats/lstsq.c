@@ -7,9 +7,9 @@
 #include "base/alloc.h"
 #include "base/macros.h"
 
-/* A dependent column's weight on another one below this is rounding. */
+/* A weight of a dependent column below this is rounding error. */
 #define NO_WEIGHT 1e-8
-/* A sum of squares below this may have lost some of them. */
+/* A smaller sum of squares may have lost terms to underflow. */
 #define SMALLEST_SQUARES 1e-200
 
 static double dot(const double *a, const double *b, size_t n)
@@ -37,7 +37,7 @@ static double norm(const double *a, size_t n)
 	return most * sqrt(sum);
 }
 
-/* Makes `v` a reflector that turns it into (length, 0, …); returns that length. */
+/* Turns `v` into a Householder reflector that maps it to (length, 0, …); returns the length. */
 static double make_reflector(double *v, size_t n, double *scale)
 {
 	double length = norm(v, n);
@@ -63,7 +63,7 @@ static void reflect(const double *v, double scale, double *x, size_t n)
 		x[i] -= by * v[i];
 }
 
-/* The column with the most left below the rows that are done; its length is *left. */
+/* The column with the largest remainder below the finished rows; *left: its length. */
 static size_t longest(double *const *columns, size_t from, size_t k, size_t n, double *left)
 {
 	size_t best = from;
@@ -109,7 +109,7 @@ static void factor(struct vp_lstsq *fit, double **columns, double *y, double tol
 	fit->residual = dot(y + fit->rank, y + fit->rank, n - fit->rank);
 }
 
-/* Solves the leading triangle: x becomes R11^-1 x. */
+/* Back substitution: x becomes R11^-1 x. */
 static void back_solve(const struct vp_lstsq *fit, double *x)
 {
 	for (size_t i = fit->rank; i-- > 0;) {
@@ -119,7 +119,7 @@ static void back_solve(const struct vp_lstsq *fit, double *x)
 	}
 }
 
-/* Row i of R11^-1 has length sqrt(spread). */
+/* sqrt(spread) is the length of row i of R11^-1. */
 static void find_spread(struct vp_lstsq *fit)
 {
 	VP_AUTO_FREE double *unit = vp_alloc((fit->rank + 1) * sizeof(*unit));
@@ -153,7 +153,7 @@ static void find_unclear(struct vp_lstsq *fit)
 	}
 }
 
-/* The shortest b with (R11 R12) b = c: b = Q2 R2'^-1 c, where Q2 R2 = (R11 R12)'. */
+/* The minimum-norm solution of (R11 R12) b = c: b = Q2 R2'^-1 c, where Q2 R2 = (R11 R12)'. */
 static void least_norm(const struct vp_lstsq *fit, const double *c, double *b)
 {
 	size_t k = fit->k, rank = fit->rank;

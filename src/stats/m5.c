@@ -9,7 +9,7 @@
 #include "stats/m5_grow.h"
 #include "stats/random.h"
 
-/* How much a parent's model counts, in rows (RuleNode: SMOOTHING_CONSTANT). */
+/* Weight of a parent's model, in rows (RuleNode: SMOOTHING_CONSTANT). */
 #define SMOOTHING 15.0
 
 struct vp_m5_node *vp_m5_node_new(size_t n_inputs)
@@ -50,7 +50,7 @@ void vp_m5_number(struct vp_m5 *tree)
 	tree->leaves = m5_number(tree->root, 0);
 }
 
-/* A node on the way to a leaf, as it was before any leaf was smoothed. */
+/* A node on the path to a leaf, as it was before smoothing. */
 struct step {
 	const struct vp_m5_node *node;
 	const struct step *up;

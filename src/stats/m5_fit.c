@@ -9,9 +9,9 @@
 #include "stats/nnls.h"
 #include "stats/solve.h"
 
-/* Rows of a block: a block's values by input fit the first-level cache. */
+/* Rows per block: the values of a block fit into the L1 cache. */
 enum { BLOCK = 64 };
-/* weka.classifiers.functions.LinearRegression: the ridge, and the collinear coefficient. */
+/* weka.classifiers.functions.LinearRegression: ridge, and limit of collinear coefficients. */
 #define RIDGE 1e-8
 #define COLLINEAR 1.5
 
@@ -24,9 +24,9 @@ struct fit {
 	double *products;    /* k x k, of the standardised candidates */
 	double *with_target; /* of the standardised candidates with the raw target */
 	bool *selected;
-	double *b;     /* of the selected ones, in their order, and the intercept */
-	double *trial; /* the same, while a predictor is left out */
-	double *part;  /* room for solving */
+	double *b;     /* of the selected candidates, in order, then the intercept */
+	double *trial; /* the same, with one predictor omitted */
+	double *part;  /* scratch memory for the solver */
 };
 
 void vp_fit_work_deinit(struct vp_fit_work *work)
@@ -40,7 +40,7 @@ static size_t blocks_of(size_t n)
 	return (n + BLOCK - 1) / BLOCK;
 }
 
-/* The candidates' values block by block: within a block, BLOCK values of each candidate. */
+/* Copies the candidates' values block by block: per block, BLOCK values of each candidate. */
 static void m5_fit_gather(struct vp_fit_work *work, const struct vp_fit_task *task)
 {
 	size_t k = task->n_candidates, need = blocks_of(task->n) * BLOCK * k;
@@ -57,7 +57,8 @@ static void m5_fit_gather(struct vp_fit_work *work, const struct vp_fit_task *ta
 	}
 }
 
-/* One-pass mean and standard deviation (n - 1), as rounding leaves them; never below 0. */
+/* Mean and standard deviation (n - 1) from one-pass sums, without correction of rounding; never
+ * below 0. */
 static void finish_moments(double sum, double squares, double n, double *mean, double *sd)
 {
 	double variance = n <= 1 ? 0 : (squares - sum * sum / n) / (n - 1);
@@ -89,7 +90,7 @@ static void moments(struct fit *fit)
 	finish_moments(sum, squares, (double)n, &fit->y_mean, &fit->y_sd);
 }
 
-/* Adds one row to the upper half of the products. */
+/* Adds one row to the upper triangle of the products. */
 static void add_row_to_fit(struct fit *fit, const double *z, double y)
 {
 	size_t k = fit->k;
@@ -132,7 +133,7 @@ static size_t count_selected(const struct fit *fit)
 	return count;
 }
 
-/* The normal equations of the selected candidates; returns how many there are. */
+/* The normal equations of the selected candidates; returns their number. */
 static size_t normal_equations(const struct fit *fit, double ridge, double *b)
 {
 	size_t n = count_selected(fit), row = 0;
@@ -150,7 +151,7 @@ static size_t normal_equations(const struct fit *fit, double ridge, double *b)
 	return n;
 }
 
-/* Fits the selected candidates: coefficients for raw values, then the intercept. */
+/* Solves for the selected candidates: coefficients of raw values, then the intercept. */
 static void solve(const struct fit *fit, double *b)
 {
 	double ridge = RIDGE;
@@ -197,7 +198,7 @@ static double squared_error(const struct fit *fit, const double *b)
 	return error;
 }
 
-/* Takes out the candidate whose standardised coefficient is the largest, if above the limit. */
+/* Removes the candidate with the largest standardised coefficient if it exceeds the limit. */
 static bool drop_collinear(struct fit *fit)
 {
 	double most = COLLINEAR;
@@ -235,7 +236,7 @@ static size_t weakest(const struct fit *fit)
 	return found;
 }
 
-/* Leaves out weak predictors one by one while Akaike's criterion gets better. */
+/* Removes weak predictors one by one while Akaike's criterion improves. */
 static void drop_weak(struct fit *fit)
 {
 	double all = (double)count_selected(fit) + 1, n = (double)fit->task->n;

@@ -12,23 +12,23 @@
 #include "stats/order.h"
 #include "stats/prepare.h"
 
-/* weka.classifiers.trees.m5.RuleNode */
-#define DEVIATION_PART 0.05 /* a node of less than this part of the deviation is not split */
+/* Constants of weka.classifiers.trees.m5.RuleNode. */
+#define DEVIATION_PART 0.05 /* nodes below this fraction of the root's deviation are leaves */
 #define PRUNING 2.0         /* weight of parameters in a model's error */
-#define PRUNING_FULL 10.0   /* the error's factor if there are as many parameters as rows */
-#define NO_ERROR 1e-5       /* of the deviation: below it the model is kept */
-#define BETTER 1e-6         /* another input must take away so much more */
+#define PRUNING_FULL 10.0   /* error factor if there are as many parameters as rows */
+#define NO_ERROR 1e-5       /* fraction of the deviation: a model with a smaller error is kept */
+#define BETTER 1e-6         /* minimum improvement over the best split so far */
 
 struct grower {
 	struct vp_m5 *tree;
 	struct vp_matrix matrix;
 	size_t n;
-	uint32_t *order;   /* of all rows; a node has a piece of it, in WEKA's order */
-	uint32_t **sorted; /* the same pieces ascending by one input; NULL before the root's sort */
+	uint32_t *order;   /* all rows; each node has a range of them, in WEKA's order */
+	uint32_t **sorted; /* the same ranges sorted by one input; NULL before the root is sorted */
 	uint32_t *spare;
 	struct vp_keyed *keyed;
-	double *x, *y; /* of a node's rows, ascending by the input looked at; in keyed's place */
-	double *predicted; /* by row, from the models of the leaves as they are */
+	double *x, *y; /* a node's rows, ascending by the current input; share memory with keyed */
+	double *predicted; /* by row, from the current models of the leaves */
 	struct vp_split_work split;
 	struct vp_fit_work fit;
 };
@@ -58,9 +58,8 @@ static bool all_differ(const double *x, const uint32_t *rows, size_t n)
 }
 
 /*
- * Orders the node's rows by an input as WEKA would, from the order that they are in; g->x gets the
- * input's values. Where no value repeats there is only one such order, which is known from the
- * root's.
+ * Sorts the node's rows by an input in WEKA's order, which depends on their present order; g->x
+ * gets the input's values. If no value repeats, the order is unique and taken from the root's.
  */
 static void m5_grow_sort_rows(struct grower *g, size_t input, struct piece piece)
 {
@@ -109,7 +108,7 @@ static bool find_split(struct grower *g, struct piece piece, struct vp_split *be
 	return found;
 }
 
-/* Rows up to the cut to the front, both sides in the order they had. */
+/* Moves rows up to the cut to the front; a stable partition. */
 static size_t divide(struct grower *g, uint32_t *rows, size_t n, const struct vp_split *split)
 {
 	const double *x = g->matrix.x[split->input];
@@ -173,7 +172,7 @@ static void set_predictions(struct grower *g, const uint32_t *rows, size_t n)
 		g->predicted[rows[i]] = g->y[i];
 }
 
-/* Fits a node and, if it is not a leaf, decides whether it becomes one. */
+/* Fits a node and, if it is an inner node, decides whether it becomes a leaf. */
 static void finish_node(struct grower *g, struct vp_m5_node *node, const uint32_t *rows,
 			const bool *below)
 {
@@ -214,7 +213,7 @@ static double m5_grow_mean_of(const double *y, const uint32_t *rows, size_t n)
 	return sum / (double)n;
 }
 
-/* After the root's subtrees, nothing is sorted any more: frees memory for the root's fit. */
+/* Nothing is sorted any more after the root's subtrees: frees memory for the root's fit. */
 static void free_sorted(struct grower *g)
 {
 	for (size_t i = 0; i < g->matrix.n_inputs; i++) {
@@ -223,7 +222,7 @@ static void free_sorted(struct grower *g)
 	}
 }
 
-/* Grows a node and what is below it; `below` gets the inputs that it is split by. */
+/* Grows a subtree; `below` gets the inputs that split it. */
 static struct vp_m5_node *grow(struct grower *g, struct piece piece, bool *below)
 {
 	uint32_t *rows = g->order + piece.begin;
@@ -238,7 +237,8 @@ static struct vp_m5_node *grow(struct grower *g, struct piece piece, bool *below
 		finish_node(g, node, rows, below);
 		return node;
 	}
-	/* The children sort their pieces; this node is fitted to the rows as they are now. */
+	/* The children reorder their ranges; this node is fitted to the rows in their present
+	 * order. */
 	VP_AUTO_FREE uint32_t *own = vp_realloc_array(NULL, piece.n, sizeof(*own));
 	VP_AUTO_FREE bool *right_below = vp_alloc(g->matrix.n_inputs);
 	memcpy(own, rows, piece.n * sizeof(*own));

@@ -6,13 +6,13 @@
 
 #include "base/alloc.h"
 
-/* Values nearer than this are one value: WEKA 3.6's Utils.SMALL once a tree has been grown. */
+/* Values closer than this are equal: WEKA 3.6's Utils.SMALL after a tree has been grown. */
 #define SAME 1e-10
-/* The impurity is the fifth root of the variance (YongSplitInfo: "order 5"). */
+/* Impurity is the fifth root of the variance (YongSplitInfo: "order 5"). */
 #define ORDER 5.0
-/* A side has at least this part of the rows. */
+/* Each side gets at least 1/SIDE of the rows. */
 enum { SIDE = 5 };
-/* fifth_root() is right to some 1e-9; where it decides nothing, pow() is spared. */
+/* Error of fifth_root(), about 1e-9; pow() is called only where that could change the decision. */
 #define ROOT_ERROR 1e-7
 
 struct sums {
@@ -45,7 +45,7 @@ static double side_variance(const struct sums *s)
 	return s->n <= 0 ? 0 : fabs((s->n * s->squares - s->sum * s->sum) / (s->n * s->n));
 }
 
-/* A guess by the exponent, and three steps of Newton's; every one squares the relative error. */
+/* A guess from the exponent, then three Newton steps; each squares the relative error. */
 static double fifth_root(double x)
 {
 	uint64_t bits;
@@ -85,13 +85,13 @@ static void move_left(double y, struct sums *left, struct sums *right)
 	right->squares -= y * y;
 }
 
-/* How far an estimate may be off: relative to the three roots that it is made of. */
+/* Error bound of an estimate, from the errors of its three roots. */
 static double margin(double whole, double impurity)
 {
 	return ROOT_ERROR * (2 * whole - impurity);
 }
 
-/* Estimates all cuts and returns what the best of them reaches for certain. */
+/* Estimates the reduction of impurity of all cuts; returns a lower bound of the best one. */
 static double estimate(const double *x, const double *y, size_t n, size_t side, double whole,
 		       struct vp_split_work *work)
 {

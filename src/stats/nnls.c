@@ -9,18 +9,18 @@
 #include "base/macros.h"
 #include "stats/solve.h"
 
-/* A slope below this part of the largest one counts as none. */
+/* A slope below this fraction of the largest one counts as zero. */
 #define TOLERANCE 1e-12
 
 struct problem {
 	const double *products, *with_target;
 	size_t n;
 	bool *active;  /* coefficients that may differ from zero */
-	double *trial; /* best coefficients if the sign were free */
+	double *trial; /* unconstrained solution for the active coefficients */
 	double *part, *right;
 };
 
-/* Solves for the active coefficients alone; the others become zero. */
+/* Solves for the active coefficients only; the others become zero. */
 static bool solve_active(struct problem *p)
 {
 	size_t k = 0;
@@ -43,7 +43,7 @@ static bool solve_active(struct problem *p)
 	return true;
 }
 
-/* The inactive coefficient that the sum of squares falls fastest with, or n. */
+/* The inactive coefficient with the steepest descent of the sum of squares, or n. */
 static size_t steepest(const struct problem *p, const double *b)
 {
 	double best = 0, scale = 0;
@@ -62,7 +62,7 @@ static size_t steepest(const struct problem *p, const double *b)
 	return best > TOLERANCE * scale ? found : p->n;
 }
 
-/* Goes from b towards the trial until the first coefficient reaches zero, which leaves. */
+/* Moves from b towards the trial until the first coefficient reaches zero, and deactivates that. */
 static bool step_back(struct problem *p, double *b)
 {
 	double step = 1;

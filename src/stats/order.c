@@ -23,7 +23,7 @@ static void sort_three(struct vp_keyed *left, struct vp_keyed *middle, struct vp
 	swap_if_greater(middle, right);
 }
 
-/* Items of a block that are on the wrong side of the pivot, by their distance from its start. */
+/* Items of a block on the wrong side of the pivot, as offsets from its start. */
 struct block {
 	struct vp_keyed *begin;
 	unsigned char wrong[BLOCK];
@@ -50,7 +50,7 @@ static void scan_right(struct block *block, struct vp_keyed *begin, double pivot
 	}
 }
 
-/* Swaps as many as both have: the first of the one with the first of the other. */
+/* Swaps pairs of wrong items until one block has none left. */
 static void swap_wrong(struct block *left, struct block *right)
 {
 	size_t n = left->n < right->n ? left->n : right->n;
@@ -65,9 +65,9 @@ static void swap_wrong(struct block *left, struct block *right)
 }
 
 /*
- * The swaps that partition() would do one by one, as far as there are whole blocks: to find them
- * first spares the processor guesses that are wrong every other time (Edelkamp, Weiss:
- * BlockQuicksort). On return *left and *right are where partition() would be.
+ * The swaps that partition() would make one by one, for whole blocks: collecting them first avoids
+ * a mispredicted branch for every other item (Edelkamp, Weiss: BlockQuicksort). On return, *left
+ * and *right are where partition() would be.
  */
 static void partition_blocks(struct vp_keyed **left, struct vp_keyed **right, double pivot)
 {
@@ -89,7 +89,7 @@ static void partition_blocks(struct vp_keyed **left, struct vp_keyed **right, do
 	*right = (rights.n ? rights.begin - rights.wrong[rights.first] : previous) + 1;
 }
 
-/* The pivot is the item before the last one; where it belongs is returned. */
+/* The pivot is the item before the last one; returns its final position. */
 static struct vp_keyed *partition(struct vp_keyed *left, struct vp_keyed *last)
 {
 	struct vp_keyed *right = last - 1;
@@ -116,7 +116,7 @@ void vp_order_sort(struct vp_keyed *items, size_t n)
 		swap(middle, last - 1);
 		struct vp_keyed *pivot = partition(items, last);
 		swap(pivot, last - 1);
-		/* The two sides are independent: the shorter one first bounds the depth. */
+		/* Recursing into the shorter side first bounds the depth. */
 		size_t left = (size_t)(pivot - items), right = n - left - 1;
 		if (left < right) {
 			vp_order_sort(items, left);

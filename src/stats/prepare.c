@@ -21,7 +21,7 @@ static double prepare_mean_of(const double *values, const uint32_t *rows, size_t
 	return count > 0 ? sum / count : 0;
 }
 
-/* The most frequent label, the first of them. */
+/* The most frequent label; of equally frequent ones, the first. */
 static double prepare_mode_of(const struct vp_column *column, const uint32_t *rows, size_t n)
 {
 	VP_AUTO_FREE size_t *counts = vp_alloc((column->labels.count + 1) * sizeof(*counts));
@@ -36,7 +36,7 @@ static double prepare_mode_of(const struct vp_column *column, const uint32_t *ro
 	return (double)best;
 }
 
-/* The labels in ascending order of the target's mean; a label without rows has the overall mean. */
+/* The labels, ascending by the target's mean; a label without rows has the overall mean. */
 static struct vp_keyed *order_labels(const struct vp_data *data, const struct vp_column *column,
 				     double replacement, const uint32_t *rows, size_t n)
 {
@@ -88,7 +88,7 @@ static bool has_two_values(const struct vp_inputs *inputs, size_t input, const s
 	return false;
 }
 
-/* Adds an input unless it has the same value everywhere. */
+/* Adds an input unless it is constant. */
 static void add_input(struct vp_inputs *inputs, struct vp_input input, const struct vp_data *data,
 		      const uint32_t *rows, size_t n)
 {

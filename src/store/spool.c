@@ -26,7 +26,7 @@ static bool spool_is_unfinished(const char *name)
 	return size > end && !strcmp(name + size - end, SPOOL_UNFINISHED);
 }
 
-/* Links all files below `from` to the same places below `to`. */
+/* Hard-links all files below `from` to the same paths below `to`. */
 static int spool_link_all(const char *from, const char *to)
 {
 	VP_AUTO_FREE char *root = vp_strdup(from);
@@ -54,7 +54,7 @@ static int spool_by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The oldest first: they are named by their time. */
+/* Lists the entries; names start with the time, so the oldest comes first. */
 static void spool_list(const char *spool, spool_names *ret)
 {
 	DIR *entries = opendir(spool);
@@ -68,7 +68,7 @@ static void spool_list(const char *spool, spool_names *ret)
 		qsort(ret->at, ret->count, sizeof(*ret->at), spool_by_name);
 }
 
-/* The name goes first, so that other programs do not see a part of it. */
+/* Renames the entry before removing it, so that other programs do not see a partial one. */
 static void spool_remove(const char *spool, const char *name)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/%s", spool, name);

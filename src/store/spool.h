@@ -11,9 +11,9 @@
 #include "base/macros.h"
 
 /*
- * Puts recording `name` of the store at `path` into its spool; nothing is seen of it there before
- * it is complete. The oldest ones go if the spool takes more than `most` bytes of the disk then:
- * *dropped is their number. Errors: it cannot be linked.
+ * Adds recording `name` of the store at `path` to its spool; other programs see it only when it is
+ * complete. If the spool exceeds `most` bytes then, the oldest entries are removed: *dropped is
+ * their number. Errors: cannot be linked.
  */
 struct vp_error *vp_spool_add(const char *path, const char *name, uint64_t most,
 			      uint64_t *dropped) VP_MUST_CHECK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ARFF, by the rules of WEKA 3.6's ArffLoader: a comma is a blank, '%' begins a comment anywhere
- * outside quotes, either quote works, with backslash escapes; an unquoted '?' is missing.
+ * ARFF as read by WEKA 3.6's ArffLoader: a comma is a blank, '%' starts a comment anywhere outside
+ * quotes, both quotes work, with backslash escapes; an unquoted '?' is a missing value.
  */
 #include <math.h>
 #include <string.h>
@@ -18,9 +18,9 @@ enum kind { END, WORD, QUOTED, OPEN, CLOSE };
 struct scanner {
 	struct vp_dataset_reader *reader;
 	char *next;
-	size_t column; /* of the word, in bytes from 1 */
+	size_t column; /* of the word, from 1, in bytes */
 	enum kind kind;
-	char *word; /* in the line, which is changed */
+	char *word; /* within the line, which is modified */
 };
 
 static char unescape(char **from)
@@ -63,7 +63,7 @@ static bool arff_is_blank(char c)
 	return c == ',' || (c > 0 && c <= ' ');
 }
 
-/* Ends the word by moving it one byte to the front, so that the byte after it is unchanged. */
+/* Terminates the word by moving it one byte to the front, so that the next byte stays intact. */
 static void scan_word(struct scanner *scanner)
 {
 	char *start = scanner->next, *end = start;
@@ -100,7 +100,7 @@ static struct vp_error *arff_scan(struct scanner *scanner)
 	}
 }
 
-/* The next line, with a byte of room before it for scan_word(). */
+/* Reads the next line, with a spare byte before it for scan_word(). */
 static struct vp_error *next_line(struct scanner *scanner, bool *more)
 {
 	struct vp_dataset_reader *reader = scanner->reader;
@@ -151,7 +151,7 @@ static struct vp_error *read_labels(struct scanner *scanner, size_t column)
 	return NULL;
 }
 
-/* A date is a number: milliseconds since 1970. */
+/* A date becomes a number: milliseconds since 1970. */
 static struct vp_error *read_date_format(struct scanner *scanner, size_t column)
 {
 	struct vp_dataset_reader *reader = scanner->reader;

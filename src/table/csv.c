@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * CSV as spreadsheets write it: a line of names, then rows; separated by commas, semicolons, tabs
- * or blanks, whichever the first line has, in this order. A field may be in double quotes, with ""
- * for one of them, and then go over lines. Between semicolons a number may have a decimal comma.
- * Empty, '?' and NA are missing. A column of numbers is numeric, any other nominal: the file is
- * read twice, first to find out which.
+ * CSV as written by spreadsheets: a line of names, then rows. The separator is the first of comma,
+ * semicolon, tab and blank that the first line has. A field may be in double quotes, with "" for a
+ * quote, and may then contain line ends. With semicolons, numbers may have a decimal comma. Empty
+ * fields, '?' and NA are missing. A column with only numbers is numeric, any other is nominal: the
+ * file is read twice, first to determine the types.
  */
 #include <ctype.h>
 #include <math.h>
@@ -21,7 +21,7 @@ struct csv {
 	struct vp_dataset_reader *reader;
 	char separator; /* ' ': any number of blanks */
 	struct vp_buffer record;
-	VP_VEC(size_t) fields; /* offsets into the record, each ending with a zero */
+	VP_VEC(size_t) fields; /* offsets into the record, each NUL-terminated */
 	VP_VEC(bool) quoted;
 };
 
@@ -32,7 +32,7 @@ static bool quotes_are_open(const char *text, bool open)
 	return open;
 }
 
-/* A row: usually a line; more if a quoted field has line ends in it. Empty lines are skipped. */
+/* Reads a row: usually one line; more if a quoted field contains line ends. Skips empty lines. */
 static struct vp_error *csv_next_record(struct csv *csv, bool *more)
 {
 	struct vp_dataset_reader *reader = csv->reader;
@@ -65,7 +65,7 @@ static bool is_separator(const struct csv *csv, char c)
 	return csv->separator == ' ' ? c == ' ' || c == '\t' : c == csv->separator;
 }
 
-/* Copies a quoted field onto itself without quotes; returns the place after the closing one. */
+/* Removes the quotes of a field in place; returns the position after the closing quote. */
 static char *csv_take_quoted(char *from, char **to)
 {
 	for (; *from; from++) {
@@ -83,7 +83,7 @@ static char *csv_skip_blanks(const struct csv *csv, char *at)
 	return at;
 }
 
-/* One field, from `at`; returns the separator or the end after it. */
+/* Reads one field from `at` and advances `at` to the next one; NULL after the last. */
 static struct vp_error *csv_take_field(struct csv *csv, char *base, char **at)
 {
 	char *start = csv_skip_blanks(csv, *at), *to = start, *end = start;
@@ -138,7 +138,7 @@ static bool csv_is_missing(const struct csv *csv, size_t index)
 	return !*text || (!csv->quoted.at[index] && (!strcmp(text, "?") || !strcmp(text, "NA")));
 }
 
-/* Between semicolons, a number may have a comma for its point. */
+/* With semicolons, a number may have a decimal comma. */
 static bool csv_is_number(const struct csv *csv, size_t index, double *value)
 {
 	const char *text = csv_field(csv, index);
@@ -196,7 +196,7 @@ static struct vp_error *check_count(const struct csv *csv)
 		   : vp_dataset_not_row(csv->reader, csv->fields.count);
 }
 
-/* A word that strtod() takes although it is no finite number is a mistake, not a label. */
+/* A word such as "inf" that strtod() accepts is an error, not a label. */
 static struct vp_error *check_word(const struct csv *csv, size_t column)
 {
 	const char *text = csv_field(csv, column);

@@ -7,12 +7,12 @@
 #include <strings.h>
 #include <time.h>
 
-/* More digits than any year has. */
+/* MAX_DIGITS: more than any year has. */
 enum { MAX_DIGITS = 9, UNSET = -1 };
 
-/* By VP_DATE_LETTERS; UNSET: the format does not have it. */
+/* Values by VP_DATE_LETTERS; UNSET: not in the format. */
 struct date {
-	const char *at; /* of the text */
+	const char *at; /* current position in the text */
 	long year, month, day, hour, hour12, minute, second, ms, pm, weekday, zone;
 	bool zoned, two_digits;
 };
@@ -22,7 +22,7 @@ static bool is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* The place after a quoted piece of a format; NULL: it is not closed. */
+/* The position after a quoted part of a format; NULL: the quote is not closed. */
 static const char *behind_quote(const char *format)
 {
 	const char *end = strchr(format + 1, '\'');
@@ -42,7 +42,7 @@ char vp_date_format_unknown(const char *format)
 	return format ? 0 : '\'';
 }
 
-/* A number of at most `most` characters from `at`, blanks before it included. */
+/* Parses a number of at most `most` characters, including leading blanks. */
 static bool date_take_number(struct date *date, long most, long *value)
 {
 	const char *at = date->at;
@@ -57,7 +57,7 @@ static bool date_take_number(struct date *date, long most, long *value)
 	return digits > 0;
 }
 
-/* One of some names, or its first three letters; its number from 0. */
+/* Parses a name, or its first three letters; *value is its index. */
 static bool take_date_name(struct date *date, const char *const *names, long n, long *value)
 {
 	for (size_t whole = 2; whole--;)
@@ -72,7 +72,7 @@ static bool take_date_name(struct date *date, const char *const *names, long n, 
 	return false;
 }
 
-/* +hhmm or -hhmm, in seconds. */
+/* Parses +hhmm or -hhmm as seconds. */
 static bool take_zone(struct date *date)
 {
 	bool minus = *date->at == '-';
@@ -88,7 +88,7 @@ static bool take_zone(struct date *date)
 	return true;
 }
 
-/* A year of two digits is in the 80 years before now or the 20 after. */
+/* A two-digit year is from 80 years ago to 20 years ahead. */
 static long whole_year(long year)
 {
 	time_t now = time(NULL);
@@ -183,11 +183,12 @@ static bool date_take_letters(struct date *date, const char **format)
 	while (letters[count] == letters[0])
 		count++;
 	*format += count;
-	/* A number that another field follows at once has as many digits as it has letters. */
+	/* A number directly followed by another field has as many digits as letters in the
+	 * format. */
 	return date_take_field(date, letters[0], count, is_letter(**format) ? count : MAX_DIGITS);
 }
 
-/* Text in quotes; two quotes are one of the text, within it and alone. */
+/* Matches a quoted text; two quotes match one quote. */
 static bool date_take_quoted(struct date *date, const char **format)
 {
 	const char *at = *format + 1;
@@ -205,7 +206,7 @@ static bool date_take_quoted(struct date *date, const char **format)
 	return true;
 }
 
-/* Days since 1970 of a day of the calendar of its time. */
+/* Days since 1970, by the Julian or the Gregorian calendar. */
 static int64_t days_of(long year, long month, long day)
 {
 	bool gregorian =

@@ -11,7 +11,7 @@
 #include "stats/data.h"
 #include "stats/prepare.h"
 
-/* A tree deeper than this is no tree that was grown: every child has less than 4/5 of the rows. */
+/* Deeper trees are invalid: a child has at most 4/5 of its parent's rows. */
 enum { DEEPEST = 512 };
 #define LARGEST_FILE ((size_t)1 << 30)
 #define FORMAT "vperf model tree 1"
@@ -110,7 +110,7 @@ void vp_model_save(const struct vp_m5 *tree, const struct vp_data *data, struct 
 	json_object_put(root);
 }
 
-/* State of the reading, with the first error. */
+/* State of the parser, with the first error. */
 struct loader {
 	const char *path;
 	struct vp_m5 *tree;
@@ -145,7 +145,7 @@ static double get_number(struct loader *loader, struct json_object *object, cons
 	return 0;
 }
 
-/* A whole number below `limit`. */
+/* Reads an integer below `limit`. */
 static size_t get_index(struct loader *loader, struct json_object *object, const char *key,
 			size_t limit)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Numbers in text: the nearest double, as strtod() has it, but mostly by one division. */
+/* Parses numbers: the nearest double, like strtod(), but mostly with a single division. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/macros.h"
 #include "table/reader_private.h"
 
-/* Up to 2^53 every whole number is a double, and up to 10^22 every power of ten is. */
+/* Integers up to 2^53 and powers of ten up to 10^22 are exact as double. */
 #define EXACT_NUMBER (UINT64_C(1) << 53)
 enum { EXACT_POWER = 22, MAX_DIGITS = 19, MAX_EXPONENT = 100000 };
 
@@ -18,9 +18,9 @@ static const double powers[EXACT_POWER + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5
 
 struct number {
 	const char *at;
-	uint64_t digits; /* the number without its point; right if there are not too many */
+	uint64_t digits; /* all digits as an integer; exact if there are not too many */
 	unsigned n_digits;
-	int exponent; /* of ten */
+	int exponent; /* power of ten */
 	bool any;
 };
 
@@ -42,7 +42,7 @@ static inline void take_digits(struct number *number, bool behind_point)
 		number->exponent = -(int)(number->at - start);
 }
 
-/* False: an 'e' without a number after it. */
+/* False: an 'e' without digits. */
 static bool take_exponent(struct number *number)
 {
 	bool minus = number->at[1] == '-';

@@ -100,7 +100,7 @@ struct vp_error *vp_dataset_label(struct vp_dataset_reader *reader, size_t colum
 	return NULL;
 }
 
-/* Whether the first line that is no comment begins with '@'. */
+/* Whether the first line that is not a comment begins with '@'. */
 static struct vp_error *looks_like_arff(struct vp_dataset_reader *reader, bool *arff)
 {
 	bool more;
@@ -160,7 +160,7 @@ struct vp_error *vp_dataset_read_stream(FILE *file, const char *path, struct vp_
 	return error;
 }
 
-/* A pipe cannot be read twice, as finding out what it holds needs. */
+/* Copies a pipe to a temporary file: detecting the format and column types needs two passes. */
 static struct vp_error *reader_copy_of(FILE *pipe, const char *path, FILE **copy)
 {
 	char bytes[65536];
@@ -202,7 +202,7 @@ static void reader_put_quoted(const char *text, struct vp_buffer *out)
 	vp_buffer_string(out, "\"");
 }
 
-/* The fewest digits that give the number again. */
+/* Appends the shortest text that is parsed as the same number. */
 static void put_csv_number(double value, struct vp_buffer *out)
 {
 	char text[40];
@@ -235,7 +235,7 @@ void vp_dataset_write_csv(const struct vp_data *data, struct vp_buffer *out)
 		}
 }
 
-/* A word of ARFF, in quotes whatever it is. */
+/* Appends a word of ARFF, always quoted. */
 static void reader_put_word(const char *text, struct vp_buffer *out)
 {
 	vp_buffer_string(out, "'");

@@ -10,10 +10,10 @@
 #include "store/trace_reader.h"
 #include "timeline/merge.h"
 
-/* Look ahead again after this many records of each stream that do not concern others. */
+/* Look ahead again after this many records per stream that affect no other stream. */
 enum { QUIET = 64 };
 
-/* The last time that counts. */
+/* The last time of the timeline, inclusive. */
 static uint64_t end_of(const struct vp_batches *batches)
 {
 	return batches->timeline->until ? batches->timeline->until - 1 : UINT64_MAX;
@@ -45,10 +45,10 @@ static bool has_more(const struct vp_batches *batches, uint32_t stream)
 	return head->record && head->time <= end_of(batches);
 }
 
-/* Threads whose last record in the packet matters to this stream alone: so do the next ones. */
+/* Threads whose last record in the packet affected only this stream: their next records do, too. */
 struct quiet {
-	uint64_t vcpu; /* the thread of a vCPU that is known, and at home here */
-	uint64_t host; /* one of whom there was a sample outside of KVM */
+	uint64_t vcpu; /* thread of a known vCPU whose home is this stream */
+	uint64_t host; /* thread with a sample outside of KVM */
 };
 
 static inline bool is_of_all(struct vp_timeline *timeline, uint32_t stream,
@@ -67,7 +67,7 @@ static inline bool is_of_all(struct vp_timeline *timeline, uint32_t stream,
 	return false;
 }
 
-/* Goes through the rest of the stream's packet up to the first record that matters to others. */
+/* Scans the rest of the stream's packet up to the first record that affects other streams. */
 static void look_ahead(struct vp_batches *batches, uint32_t stream)
 {
 	struct vp_timeline *timeline = batches->timeline;
@@ -105,8 +105,8 @@ static struct vp_batch *give(struct vp_batches *batches, uint32_t stream, uint64
 	return &batches->given;
 }
 
-/* As many records as possible of the stream whose packet ends first: when it is at its end, all
- * others are known up to then. NULL: none can be counted without the order. */
+/* A batch, as large as possible, of the stream whose packet ends first: up to that time the packets
+ * of all other streams are known. NULL: the next records must be merged in order. */
 static struct vp_batch *give_many(struct vp_batches *batches, bool *ended)
 {
 	const struct vp_merge *merge = &batches->timeline->merge;
@@ -148,7 +148,7 @@ static struct vp_batch *give_one(struct vp_batches *batches)
 	return &batches->given;
 }
 
-/* Whether the next records can be taken without regard to the order of all. */
+/* Whether the next records affect no other stream, so that their order does not matter. */
 static bool is_quiet(struct vp_batches *batches)
 {
 	uint32_t changes = vp_timeline_changes(batches->timeline);
@@ -201,9 +201,9 @@ void vp_batches_taken(struct vp_batches *batches, uint64_t records, uint64_t las
 
 	if (last > timeline->last)
 		timeline->last = last;
-	if (batches->merging) /* the merge itself goes on */
+	if (batches->merging) /* continue the merge */
 		return;
-	/* The head was returned already; the other records were not. */
+	/* The head was returned before the batch; its other records were not. */
 	size_t size = at < batches->given.end ? vp_record_size(next->id) : 0;
 	if (size && size <= (size_t)(batches->given.end - at)) {
 		vp_stream_skip(stream, at + size, records);

@@ -10,12 +10,12 @@
 #include "schema/vm.h"
 
 enum {
-	HEAD_RECORDS = 4096,          /* clock_sync is the first record of its stream */
+	HEAD_RECORDS = 4096,          /* clock_sync is near the start of its stream */
 	TAIL_BYTES = 4 * 1024 * 1024, /* and written every second */
-	MAX_DRIFT_PPM = 500,   /* what the kernel lets a clock be slewed at most: adjtimex(2) */
-	STEADY_PPM = 1,        /* taken for what the speed of a clock changes by unseen */
+	MAX_DRIFT_PPM = 500,   /* maximum rate at which the kernel slews a clock: adjtimex(2) */
+	STEADY_PPM = 1,        /* assumed unobserved change of a clock's rate */
 	GUEST_PAIR_NS = 10000, /* assumed for a pair of unknown accuracy */
-	DUMP_NS = 2000000000,  /* how long after the end a dump may be made */
+	DUMP_NS = 2000000000,  /* maximum delay of a dump after the recording's end */
 };
 #define MIN_BASELINE_NS 1000000000ULL /* two instants closer than this give no slope */
 
@@ -29,7 +29,7 @@ static struct vp_clock_pair pair_of(const struct vp_clock_sync *sync)
 	return (struct vp_clock_pair){sync->time, sync->tsc, sync->error_ns};
 }
 
-/* The last clock_sync within the reader's next `limit` records; false: not found. */
+/* The last clock_sync in the next `limit` records of the reader; false: not found. */
 static bool find_sync(struct vp_stream_reader *reader, uint64_t limit, bool stop_at_first,
 		      struct vp_clock_sync *ret)
 {
@@ -87,7 +87,7 @@ static uint64_t clamp_u64(__int128 value)
 	return value < 0 ? 0 : value > (__int128)UINT64_MAX ? UINT64_MAX : (uint64_t)value;
 }
 
-/* from + (x - x0) * (y1 - y0) / (x1 - x0), all of it in 128 bits. */
+/* from + (x - x0) * (y1 - y0) / (x1 - x0), in 128-bit arithmetic. */
 static uint64_t on_line(uint64_t x, uint64_t x0, uint64_t x1, uint64_t y0, uint64_t y1)
 {
 	__int128 slope_x = (__int128)x1 - x0;
@@ -104,7 +104,7 @@ uint64_t vp_host_clock_at(const struct vp_host_clock *clock, uint64_t tsc)
 		       clock->pair[1].ns);
 }
 
-/* A vCPU whose offset is known, and how far (in ns) the vCPUs' counters are from each other. */
+/* A vCPU with a known TSC offset; *spread: maximum difference of the vCPUs' TSCs, ns. */
 static const struct vp_vcpu *choose_vcpu(const struct vp_host_clock *host, const struct vp_vm *vm,
 					 uint64_t guest_tsc, uint64_t *spread)
 {
@@ -124,7 +124,7 @@ static const struct vp_vcpu *choose_vcpu(const struct vp_host_clock *host, const
 	return chosen;
 }
 
-/* One of the guest's pairs, and when that was by the host's clock. */
+/* A reading of the guest's clock, and the host's time of the reading. */
 struct instant {
 	uint64_t guest_ns, host_ns, error_ns;
 };
@@ -136,7 +136,6 @@ static struct instant instant_of(const struct vp_host_clock *host, const struct 
 				pair->error_ns ? pair->error_ns : GUEST_PAIR_NS};
 }
 
-/* parts_per_million of `ns`. */
 static uint64_t drift(uint64_t ns, uint64_t parts_per_million)
 {
 	return clamp_u64((__int128)ns * parts_per_million / 1000000);
@@ -147,7 +146,7 @@ static uint64_t sum(uint64_t a, uint64_t b)
 	return clamp_u64((__int128)a + b);
 }
 
-/* The two are far enough apart to give a speed, and it is one that clocks can have. */
+/* Whether the two are far enough apart to determine a rate, and the rate is plausible. */
 static bool is_baseline(const struct instant *first, const struct instant *last)
 {
 	if (last->guest_ns <= first->guest_ns || last->host_ns <= first->host_ns ||
@@ -158,8 +157,8 @@ static bool is_baseline(const struct instant *first, const struct instant *last)
 }
 
 /*
- * The pair to draw the line from: the last before the recording began, since the speed of a clock
- * that is steered is less known the longer ago it was; else the first of all. -1: none will do.
+ * First point of the line: the last pair before the recording started, because a slewed clock
+ * changes its rate over time; otherwise the very first pair. -1: no pair is suitable.
  */
 static ssize_t clock_map_choose_first(const struct instant *instants, size_t count, uint64_t begin)
 {
@@ -169,7 +168,7 @@ static ssize_t clock_map_choose_first(const struct instant *instants, size_t cou
 	return is_baseline(&instants[0], &instants[count - 1]) ? 0 : -1;
 }
 
-/* The farthest that a time of [begin, end] between both instants is from the nearer of them. */
+/* Maximum distance of a time in [begin, end] from the nearer of the two instants. */
 static uint64_t reach_between(uint64_t first, uint64_t last, uint64_t begin, uint64_t end)
 {
 	uint64_t from = begin > first ? begin : first, to = end < last ? end : last;
@@ -183,9 +182,8 @@ static uint64_t reach_between(uint64_t first, uint64_t last, uint64_t begin, uin
 }
 
 /*
- * How far a time may be from the line. Between its ends: what the pairs there are off, and what
- * both clocks would stray if their speeds changed by as much as they differ, and a little.
- * Outside: what clocks may stray at all.
+ * Error bound of the line. Between its ends: the residual of the pairs in between, plus the drift
+ * if both rates vary by as much as they differ, plus STEADY_PPM. Outside: the maximum slew.
  */
 static uint64_t error_of_line(const struct instant *first, const struct instant *last,
 			      uint64_t begin, uint64_t end)
@@ -209,7 +207,7 @@ static uint64_t error_of_line(const struct instant *first, const struct instant 
 	return error;
 }
 
-/* Without a line: both clocks run at the same speed, but for what they may be steered. */
+/* Error bound of a single pair: both clocks have the same rate, except for slewing. */
 static uint64_t error_of_point(const struct instant *only, uint64_t begin, uint64_t end)
 {
 	uint64_t to_begin = clock_map_distance(only->host_ns, begin),

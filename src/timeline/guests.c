@@ -24,7 +24,7 @@ static uint32_t vm_add(struct vp_guests *guests, uint32_t vm_id)
 	return *index;
 }
 
-/* The vCPU's index by VM and number; its thread is `tid` from now on. */
+/* Index of the vCPU with that VM and number; sets its thread to `tid`. */
 static uint32_t vcpu_add(struct vp_guests *guests, uint32_t vm, uint32_t number, uint32_t tid)
 {
 	bool inserted;
@@ -78,7 +78,7 @@ uint32_t vp_guests_vcpu(const struct vp_guests *guests, uint32_t owner, uint32_t
 
 	if (!found)
 		return VP_NONE;
-	/* Thread ids are reused: the VM's process decides, or its number if known. */
+	/* Thread ids are reused: compare the VM's process, or its number if known. */
 	const struct vp_vm *vm = &guests->vms->at[guests->vcpus.at[*found].vm];
 	return vm->pid == owner || vp_vm_id(vm) == owner ? *found : VP_NONE;
 }

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "schema/records.h"
 
-/* A stream that ended has the latest time there is and no record. */
+/* A stream that has ended has time UINT64_MAX and no record. */
 static inline bool comes_before(const struct vp_merge_head *a, const struct vp_merge_head *b)
 {
 	if (a->time != b->time)
@@ -23,7 +23,7 @@ static inline void head_advance(const struct vp_merge *merge, struct vp_merge_he
 	head_set(head, vp_stream_next(merge->streams->at[head->stream]));
 }
 
-/* Plays the matches below `node`; leaves the losers there and returns the winner. */
+/* Plays the matches below `node`, stores the losers in the nodes and returns the winner. */
 static uint32_t play(struct vp_merge *merge, uint32_t node)
 {
 	if (node >= merge->count)
@@ -76,7 +76,7 @@ void vp_merge_deinit(struct vp_merge *merge)
 	*merge = (struct vp_merge){0};
 }
 
-/* The winner's stream has a new head: it plays its way up again. */
+/* The winner's stream has a new head: replays its matches up to the root. */
 static inline void replay(struct vp_merge *merge)
 {
 	uint32_t winner = merge->winner;

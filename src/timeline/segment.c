@@ -16,13 +16,13 @@
 #include "timeline/survey.h"
 
 enum {
-	MAX_PROBES = 128, /* of all streams … */
-	MIN_PROBES = 8,   /* … but at least that many of each */
+	MAX_PROBES = 128, /* of all streams together */
+	MIN_PROBES = 8,   /* minimum per stream */
 };
 /* Cost of surveying a record, relative to counting it. */
 #define SURVEY_COST 0.1
 
-/* Approximate size of a stream at that time. */
+/* Approximate amount of records of a stream up to that time. */
 struct probe {
 	uint64_t time, bytes;
 };
@@ -80,7 +80,7 @@ static int by_birth(const void *left, const void *right)
 	       vp_survey_is_before(&(*a)->birth, &(*b)->birth);
 }
 
-/* The vCPUs become known in the order in which they did. */
+/* Adds the vCPUs in the order of their first records. */
 static void add_vcpus(struct vp_guests *guests, const struct vp_survey *survey)
 {
 	VP_VEC(const struct vp_survey_thread *) born = {0};
@@ -99,7 +99,7 @@ static void add_vcpus(struct vp_guests *guests, const struct vp_survey *survey)
 	vp_vec_deinit(&born);
 }
 
-/* By vCPU: which thread's record was the last one of it, and which the last that knows an exit. */
+/* Per vCPU: the thread with its last record, and the thread with its last known exit. */
 struct last_seen {
 	const struct vp_survey_thread *seen, *exited;
 };
@@ -131,7 +131,7 @@ static void stretch_set_vcpus(struct vp_guests *guests, const struct vp_survey *
 	free(vcpus);
 }
 
-/* As fill_gap() in timeline.c leaves it when the last record was taken. */
+/* Sets the ticks as fill_gap() in timeline.c leaves them at the last record. */
 static void stretch_set_ticks(struct vp_timeline *timeline, struct vp_survey *survey)
 {
 	uint64_t period = timeline->fill_period, now = survey->last;

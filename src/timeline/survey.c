@@ -7,13 +7,14 @@
 #include "schema/records.h"
 #include "schema/schema.h"
 
-/* The common members of thread records: all have owner, tid, vendor and vCPU at the same offset.
- * The kind of the next record is unpredictable: the following code has no branch on it. */
+/* Common members of thread records: owner, tid, vendor and vCPU have the same offset in all of
+ * them. The kind of the next record is unpredictable, so the code that follows avoids branches on
+ * it. */
 struct kind {
 	uint8_t of_thread, of_vcpu, by_switch, is_tick;
-	uint8_t reason_at; /* where in the record the exit's reason is */
+	uint8_t reason_at; /* offset of the exit reason in the record */
 	uint8_t size;
-	uint16_t flags; /* those that count */
+	uint16_t flags; /* flags that are defined for this kind */
 };
 
 static const struct kind kinds[VP_ID_MAX + 1] = {
@@ -53,10 +54,10 @@ _Static_assert(offsetof(struct vp_host_sample, pid) == offsetof(struct vp_vcpu_i
 		   offsetof(struct vp_guest_sample, vcpu) == offsetof(struct vp_vcpu_in, vcpu) &&
 		   offsetof(struct vp_vcpu_sample, vendor) == offsetof(struct vp_vcpu_in, vendor) &&
 		   offsetof(struct vp_guest_sample, vendor) == offsetof(struct vp_vcpu_in, vendor),
-	       "records of threads begin alike");
+	       "thread records have the same first members");
 
-/* Where the thread is and why it had left its guest, by a record that is not older than others of
- * its stream; streams come in the order of their numbers. */
+/* Updates the thread's exit from a record. Records of a stream come in time order, streams in order
+ * of their numbers. */
 static void survey_see_exit(struct vp_survey_thread *thread, const struct vp_vcpu_in *record,
 			    struct vp_survey_moment now)
 {
@@ -77,7 +78,7 @@ static void survey_note_vcpu(struct vp_survey_thread *thread, const struct vp_vc
 	thread->blocked = (record->flags & kinds[record->id].flags & VP_BLOCKED) != 0;
 }
 
-/* The thread's last records, which were left for later, are those that count. */
+/* Processes the postponed last records of the thread. */
 static void survey_settle(struct vp_survey *survey, struct vp_survey_recent *recent,
 			  uint32_t stream)
 {
@@ -121,7 +122,7 @@ static inline bool survey_is_of(const struct vp_survey_recent *recent,
 	return recent->is_used && recent->tid == record->tid && recent->owner == record->vm;
 }
 
-/* The thread's slot among the recent ones, with nothing left for later. */
+/* The thread's slot in the cache of recent threads, with its postponed records processed. */
 static struct vp_survey_recent *recent_of(struct vp_survey *survey, const struct vp_vcpu_in *record,
 					  uint32_t stream)
 {
@@ -238,9 +239,9 @@ static inline void survey_see(struct vp_survey *survey, struct vp_survey_pcpu *p
 }
 
 /*
- * Most records are of threads that had one lately, and have only the thread's place and exit
- * reason: the last one of each thread in a packet is enough. Goes past such records from the
- * reader's place on, up to one that has more, is not in order or not before `until`.
+ * Most records are of recently seen threads, and have only the thread's pCPU and exit reason: the
+ * last record of each thread in a packet is sufficient. Skips such records from the cursor on, up
+ * to one that has more, is out of order or not before `until`.
  */
 static void pass_by(struct vp_survey *survey, struct vp_survey_pcpu *pcpu,
 		    struct vp_stream_cursor *cursor, uint64_t until, struct vp_survey_moment *now)
@@ -275,7 +276,8 @@ static void pass_by(struct vp_survey *survey, struct vp_survey_pcpu *pcpu,
 	cursor->records += records;
 }
 
-/* The reader's next record; postponed work is done before it reads on. */
+/* The next record of the stream. Postponed records are processed before the reader replaces the
+ * packet. */
 static const struct vp_record_header *next_of(struct vp_survey *survey,
 					      struct vp_stream_reader *stream, uint32_t number)
 {
@@ -304,7 +306,7 @@ static void survey_stream(struct vp_survey *survey, struct vp_stream_reader *str
 			survey->first = time;
 		now.time = time > now.time ? time : now.time;
 		survey_see(survey, pcpu, record, now);
-		/* Each tick is to be seen where there are chains. */
+		/* Stacks need every tick. */
 		if (!pcpu->chain)
 			pass_by(survey, pcpu, (struct vp_stream_cursor *)stream, until, &now);
 	}

@@ -8,7 +8,7 @@
 #include "store/packet.h"
 #include "store/recording.h"
 
-/* One hour: a period beyond it is not one, and its multiples might overflow. */
+/* One hour. Longer periods are invalid, and their multiples might overflow. */
 #define FILL_PERIOD_MAX 3600000000000ULL
 
 void vp_timeline_init(struct vp_timeline *timeline, const struct vp_recording *recording,
@@ -124,7 +124,7 @@ static inline const struct vp_occupant *occupy(struct vp_timeline *timeline, uin
 	return occupant;
 }
 
-/* A record of a vCPU's thread on a pCPU: it is at home there, and this was its last exit. */
+/* A record of a vCPU thread on a pCPU sets the vCPU's home and its last exit. */
 static inline void timeline_see_vcpu(struct vp_timeline *timeline, uint32_t pcpu, uint32_t vcpu,
 				     uint32_t vendor, uint32_t reason, uint32_t flags)
 {
@@ -164,7 +164,7 @@ static void timeline_take_chain(struct vp_timeline *timeline, const struct vp_me
 	vp_chain_take(pcpu->chain, head->record);
 }
 
-/* A tick of vCPUs' own CPU time is one of their clock, whatever the pCPUs' trigger is. */
+/* Samples by a vCPU's CPU time are clock ticks, whatever samples the pCPUs. */
 static inline uint64_t weight_of(const struct vp_timeline *timeline, struct vp_pcpu *pcpu,
 				 uint64_t time)
 {
@@ -229,8 +229,8 @@ static inline void tick_of_guest(struct vp_timeline *timeline, const struct vp_m
 
 	tick_of_vcpu(timeline, head, tick);
 	tick->comm = vp_timeline_guest_comm(timeline, sample);
-	/* KVM's word on kernel or user space may be older than the program counter; the privilege
-	 * level comes from the same exit as the program counter. */
+	/* KVM's flag for user or kernel mode may be older than the guest RIP; the privilege level
+	 * is from the same exit as the RIP. */
 	if (sample->flags & VP_HAS_CPL)
 		tick->mode = sample->cpl == 3 ? VP_MODE_GUEST_USER : VP_MODE_GUEST_KERNEL;
 }
@@ -255,7 +255,7 @@ static inline void take_vcpu_sample(struct vp_timeline *timeline, const struct v
 			  sample->flags & VP_HAS_EXIT_REASON);
 }
 
-/* A vCPU's thread outside of KVM is at work for its VM: it is not blocked. */
+/* A vCPU thread outside of KVM is working for its VM, so the vCPU is not blocked. */
 static inline void take_host_sample(struct vp_timeline *timeline, const struct vp_merge_head *head,
 				    struct vp_tick *tick)
 {
@@ -264,7 +264,7 @@ static inline void take_host_sample(struct vp_timeline *timeline, const struct v
 		timeline_see_vcpu(timeline, head->stream, tick->vcpu, 0, 0, 0);
 }
 
-/* Takes one record; true if it is a tick. */
+/* Processes one record; true if it is a tick. */
 static inline bool timeline_take_record(struct vp_timeline *timeline,
 					const struct vp_merge_head *head, struct vp_tick *tick)
 {
@@ -328,7 +328,7 @@ uint64_t vp_timeline_weight(struct vp_timeline *timeline, uint32_t stream, uint6
 	return weight_of(timeline, &timeline->pcpus.at[stream], time);
 }
 
-/* Whether the name in the record is not what the thread is called already. */
+/* Whether the record renames the thread. */
 static bool is_other_name(const struct vp_timeline *timeline, const uint32_t *known,
 			  const char name[VP_COMM_SIZE])
 {
@@ -379,8 +379,8 @@ bool vp_timeline_is_of_all(struct vp_timeline *timeline, uint32_t stream,
 }
 
 /*
- * A pCPU without a sample for 1.5 periods was idle: yields the ticks it missed up to `now`, one
- * pCPU a call, and false when no more are due.
+ * A pCPU without a sample for 1.5 periods was idle: returns its missed ticks up to `now`, one pCPU
+ * per call; false when there are no more.
  */
 static bool fill_gap(struct vp_timeline *timeline, uint64_t now, struct vp_tick *tick)
 {
@@ -391,8 +391,8 @@ static bool fill_gap(struct vp_timeline *timeline, uint64_t now, struct vp_tick 
 		if (pcpu->of_vcpus || now <= pcpu->last_tick ||
 		    now - pcpu->last_tick <= period + period / 2)
 			continue;
-		/* The n-th one that was missed is due half a period late: however often is asked.
-		 */
+		/* Each missed tick is due half a period late, so that the result does not depend on
+		 * the number of calls. */
 		uint64_t missed = (now - pcpu->last_tick - period / 2 - 1) / period;
 		pcpu->last_tick += missed * period;
 		*tick = (struct vp_tick){.time = pcpu->last_tick,
@@ -413,7 +413,7 @@ static bool fill_gap(struct vp_timeline *timeline, uint64_t now, struct vp_tick 
 	return false;
 }
 
-/* The time since the last sample of each pCPU, one pCPU a call. */
+/* Fills the time from each pCPU's last sample to the end, one pCPU per call. */
 static bool fill_ends(struct vp_timeline *timeline, uint64_t end, struct vp_tick *tick)
 {
 	for (; timeline->end_at < timeline->pcpus.count; timeline->end_at++) {
@@ -432,7 +432,7 @@ static bool fill_ends(struct vp_timeline *timeline, uint64_t end, struct vp_tick
 	return false;
 }
 
-/* At the end of all streams: what is left until the recording's end. */
+/* After the end of all streams: fills the time up to the recording's end. */
 static bool fill_rest(struct vp_timeline *timeline, struct vp_tick *tick)
 {
 	if (!timeline->fill_period)
@@ -464,7 +464,8 @@ static inline const struct vp_merge_head *timeline_next_record(struct vp_timelin
 	return head;
 }
 
-/* A late sample shares the stacks of the sample after it. All samples have their flags first. */
+/* A late sample shares the stacks of the next sample. `flags` is the first field of every
+ * sample. */
 static inline void find_chain(const struct vp_timeline *timeline, struct vp_tick *tick)
 {
 	struct vp_chain *chain = timeline->pcpus.at[tick->pcpu].chain;

@@ -7,7 +7,7 @@
 #include "analyze/common/window.h"
 #include "base/alloc.h"
 
-/* Keys of the parts of an account; no padding. */
+/* Keys of items of an account; no padding. */
 struct time_key {
 	uint32_t vm, vcpu;
 };
@@ -25,9 +25,9 @@ struct site_key {
 	uint32_t detail_kind, detail;
 };
 
-/* Maximum percentage by which the states' sum may differ. */
+/* Tolerance of the sum of states, percent of wall time. */
 #define CLOSE_PERCENT 0.1
-/* Standard deviations of a displayed error. */
+/* Printed errors are three standard deviations. */
 #define SIGMAS 3
 
 void vp_account_init(struct vp_account *account, vp_vms *vms)
@@ -122,7 +122,7 @@ static void add_overcommit(void *context, uint32_t theft, uint64_t ns)
 	account->thefts.at[theft].overcommitted += ns;
 }
 
-/* A vCPU with more missing time in its spans uses the sums. */
+/* False: spans are missing, so the sums are used for this vCPU. */
 static bool has_all_spans(const struct vp_account_times *times)
 {
 	uint64_t sum = 0;
@@ -355,7 +355,7 @@ static void account_take_vcpu_sample(struct vp_account *account,
 		times_of(account, record->vm, record->vcpu)->kernel_samples++;
 }
 
-/* Its thread may turn out to be a vCPU thread. */
+/* Counted by tid, because the thread may turn out to be a vCPU thread later. */
 static void account_take_host_sample(struct vp_account *account,
 				     const struct vp_host_sample *record)
 {
@@ -534,7 +534,7 @@ void vp_account_cost_add(struct vp_account_cost *to, const struct vp_account_cos
 		to->buckets[i] += from->buckets[i];
 }
 
-/* The number in the other account, from `ids`; unchanged if it is no VM. */
+/* The number in the other account, from `ids`; unchanged if it is not a VM's. */
 static uint32_t account_mapped(const struct vp_map *ids, uint32_t id)
 {
 	const uint32_t *mapped = vp_map_find(ids, id);

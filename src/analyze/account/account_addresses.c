@@ -53,7 +53,7 @@ static bool has_address(const struct vp_account_view *view, const struct vp_acco
 	       vp_account_view_shows(view, site->vm, VP_NONE);
 }
 
-/* The exits by reason without an address. */
+/* Adds exits without an address, by reason. */
 static void add_rest(const struct vp_account_view *view, struct vp_key_set *keys,
 		     address_rows *rows)
 {

@@ -99,7 +99,7 @@ static struct vp_counted_thief *thief_slot(struct vp_counted_vm *vm, const char 
 	return slot;
 }
 
-/* Time without a thief, on an idle pCPU, is only in the vCPU's states. */
+/* Time on an idle pCPU has no thief; it is only in the vCPU's states. */
 static void count_theft(const struct vp_account *account, struct vp_counted_vm *vm,
 			const struct vp_account_theft *theft)
 {
@@ -141,7 +141,8 @@ static void count_vm(const struct vp_account *account, uint32_t number, struct v
 		count_theft(account, vm, theft);
 }
 
-/* The account's losses are since the start of the recorder; without new ones it has none. */
+/* Losses in the account are totals since the recorder's start; an account without new losses has
+ * none. */
 static void count_losses(struct vp_account_counters *counters, const struct vp_account *account)
 {
 	uint64_t all = account->lost.vcpus + account->lost.thieves + account->lost.sites;

@@ -16,7 +16,7 @@
 #include "store/packet.h"
 #include "store/trace_reader.h"
 
-/* Sum over a VM's vCPUs between two writes. */
+/* Sums over a VM's vCPUs between two writes of the accounting. */
 struct second {
 	uint64_t time;
 	double wall;
@@ -56,7 +56,7 @@ static void diff_take(seconds *all, const struct vp_vcpu_account *record)
 {
 	size_t index = all->count;
 
-	/* Seconds of one write are adjacent. */
+	/* Records of the same write are adjacent. */
 	while (index > 0 && all->at[index - 1].time > record->time)
 		index--;
 	if (!index || all->at[index - 1].time != record->time) {
@@ -170,7 +170,7 @@ static struct vp_error *compare_vm(const struct vp_account_recording *before,
 	return error;
 }
 
-/* Notes VMs that are in one recording only. */
+/* Adds notes about VMs that are in only one of the recordings. */
 static void note_missing(const struct vp_account_recording *rec,
 			 const struct vp_account_recording *other, struct vp_diff *ret)
 {

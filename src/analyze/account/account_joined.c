@@ -74,7 +74,7 @@ static void join_losses(struct vp_losses *to, const struct vp_losses *from)
 	to->period_ns = from->period_ns;
 }
 
-/* The first part's facts are used for all. */
+/* Properties of the recording are those of the first part. */
 static void take_facts(struct vp_account_recording *to, struct vp_account_recording *first)
 {
 	to->recording = first->recording;
@@ -124,7 +124,7 @@ static uint64_t realtime_of(const struct vp_recording *recording, uint64_t time)
 	return time + (uint64_t)recording->realtime_offset;
 }
 
-/* Gaps between the parts by time of day; also those from setting the clock. */
+/* Total gaps between the parts by time of day; setting the clock counts as a gap. */
 static struct vp_error *parts_gap(const vp_account_parts *parts, uint64_t *ret)
 {
 	uint64_t end = 0;

@@ -18,7 +18,7 @@
 
 #define NOTE(rec, ...) vp_vec_push(&(rec)->notes, vp_format(__VA_ARGS__))
 
-/* Ticks of the trace, and late ones: their occupant is a guess. */
+/* Number of ticks in the trace, and of late ones, whose thread is a guess. */
 struct ticks {
 	uint64_t all, late;
 };
@@ -199,7 +199,7 @@ account_recording_read_all(struct vp_account_recording *rec,
 	vp_account_settle(&rec->account);
 	vp_account_settle_window(&rec->account);
 	vp_account_divide_running(&rec->account);
-	/* VMs may have been added. */
+	/* VMs may have been added by records. */
 	vp_vms_settle_parts(&rec->vms);
 	vp_health_add(&streams, &health);
 	vp_health_sentences(&health, recording, &rec->notes);
@@ -217,7 +217,7 @@ account_recording_read_all(struct vp_account_recording *rec,
 	char *of_window = vp_account_note_window(&rec->account.window);
 	rec->exact = !of_window;
 	note(rec, of_window);
-	/* An interrupted recording lacks the number of due ticks. */
+	/* The number of expected ticks of an interrupted recording is unknown. */
 	bool comparable = ticks.all && recording->by_time && rec->duration > 0 &&
 			  !rec->account.window.state_error;
 	double due = rec->duration * 1e9 / (double)recording->period_ns * recording->pcpus;
@@ -273,7 +273,7 @@ static bool has_storm(const struct vp_account *account)
 	return false;
 }
 
-/* Accounting records are few; other records are not read. */
+/* Reads only the accounting's stream, which is small. */
 static bool had_storm(const char *path)
 {
 	VP_AUTO_FREE char *host = vp_format("%s/host", path);

@@ -13,8 +13,8 @@ struct reading {
 	vp_account_second_take take;
 	void *context;
 	struct vp_account second;
-	uint64_t now;        /* time of the present write */
-	uint64_t begin, end; /* of its vCPUs' records; equal: none yet */
+	uint64_t now;        /* time of the current write */
+	uint64_t begin, end; /* interval of the vCPUs' records in it; equal: none yet */
 };
 
 static void seconds_begin(struct reading *reading)

@@ -16,8 +16,7 @@ static void raise_error(uint64_t *most, uint64_t error)
 	*most = error > *most ? error : *most;
 }
 
-/* Maximum error of `part`, if `amount` in `length` ns overlaps the window by `overlap` ns: at least
- * the amount that does not fit into the rest, at most what fits. */
+/* Maximum error of `part`, if `amount` ns in `length` ns overlaps the window by `overlap` ns. */
 static uint64_t error_of(uint64_t amount, uint64_t part, uint64_t overlap, uint64_t length)
 {
 	uint64_t rest = length - overlap;
@@ -74,8 +73,8 @@ static uint64_t part_of_segment(const struct vp_account_window *window,
 	return vp_window_part(&window->window, segment->begin, segment->end, amount);
 }
 
-/* The parts of all states must sum to the part of the total: the largest state absorbs rounding. In
- * less than 100 ns that may be negative; then others are rounded down. */
+/* Parts of all states must sum to the part of the total: the largest state absorbs the rounding.
+ * Within less than 100 ns it may become negative; then other states are rounded down. */
 static void cut_states(struct vp_account_window *window, const struct vp_account_segment *segment,
 		       struct vp_vcpu_account *ret)
 {
@@ -127,7 +126,7 @@ static void cut_times(struct vp_account_window *window, const struct vp_account_
 		ret->end = window->window.to;
 }
 
-/* An exit's time is recorded at its end: its location is unknown. */
+/* The time of an exit is recorded when it ends, so its part in the window is unknown. */
 static uint64_t cut_exit_part(struct vp_account_window *window,
 			      const struct vp_account_segment *segment, uint64_t amount)
 {

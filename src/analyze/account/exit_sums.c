@@ -36,7 +36,7 @@ void vp_exit_sums_add_site(struct vp_exit_sums *sums, const struct vp_account *a
 		if (cost->reason == site->reason && cost->vendor == site->vendor)
 			vp_exit_sums_add_cost(&all, cost);
 	}
-	/* Its exits were timed with the same probability as all for that reason. */
+	/* Exits of a site are timed with the same probability as all exits for the reason. */
 	if (all.count)
 		sums->variance += all.variance * (double)site->count / (double)all.count;
 	if (account->sites_have_waits)
@@ -75,7 +75,7 @@ int vp_exit_sums_order(const struct vp_exit_sums *a, const struct vp_exit_sums *
 
 void vp_exit_sums_columns(const struct vp_account *account, struct vp_table *table)
 {
-	/* Functions and addresses have some of these columns only. */
+	/* Tables by function and by address have only some of these columns. */
 	static const char *const least[] = {"work_error_ns", "mean_ns",  "module",   "pid",
 					    "work_mean_ns",  "total_ns", "steal_ns", "asleep_ns",
 					    "process",       "what",     "detail",   NULL};

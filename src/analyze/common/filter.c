@@ -7,7 +7,7 @@
 #include "base/buffer.h"
 #include "base/vec.h"
 
-/* Chooses the VMs with that name, or else with that pid; false if no VM has either. */
+/* Selects the VMs with that name, or else with that pid; false if there is no match. */
 static bool filter_choose(const vp_vms *vms, const char *word, bool *chosen)
 {
 	bool any = false;

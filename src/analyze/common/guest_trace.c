@@ -52,7 +52,7 @@ static bool guest_trace_ends_in(const char *name, const char *end)
 	return size >= length && !strcmp(name + size - length, end);
 }
 
-/* A name is right before the thread that has it: in all tracepoints of the scheduler. */
+/* In all scheduler tracepoints, a thread's name directly precedes its tid. */
 static void names_of_event(const struct vp_event_class *class,
 			   const struct vp_defined_record *record,
 			   void (*take)(void *context, uint32_t tid, struct vp_slice comm),

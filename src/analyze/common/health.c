@@ -38,7 +38,7 @@ void vp_health_deinit(struct vp_health *health)
 	vp_vec_deinit(&health->streams);
 }
 
-/* The recorder's counts for each class of streams. */
+/* Sum of the recorder's counts over these stream classes. */
 static uint64_t health_sum_of(const uint64_t counts[VP_STREAM_CLASSES], unsigned classes)
 {
 	uint64_t sum = 0;
@@ -103,7 +103,7 @@ void vp_health_sentences(const struct vp_health *health, const struct vp_recordi
 		SAY(sentences, "%s", recording->note);
 }
 
-/* Untrusted text that is going to be printed. */
+/* Cleans untrusted text before it is printed. */
 static void health_clean(char **text)
 {
 	char *before = *text;
@@ -136,7 +136,7 @@ static void health_set(char **text, char *sentence)
 	*text = sentence;
 }
 
-/* The sentences of what the recording has as numbers. */
+/* Makes sentences from the numbers in the recording. */
 static void put_sentences(struct vp_recording *recording, const vp_vms *vms)
 {
 	if (recording->guests.method)

@@ -12,7 +12,7 @@
 #include "maps/maps.h"
 #include "timeline/guests.h"
 
-/* Without any relation of the clocks: every life of a root is as near as every other. */
+/* Error of an unrelated clock: all lifetimes of a CR3 are equally near. */
 #define NO_CLOCK_ERROR (UINT64_MAX / 4)
 #define ROUNDING_NS 1000
 
@@ -69,7 +69,7 @@ static void machine_load(struct vp_naming *naming, const char *path,
 	note_warnings(naming, path, maps);
 }
 
-/* Tables that cannot be used cost the kernel's part of call chains, and a note. */
+/* Without valid tables, the kernel part of call chains is missing, which a note reports. */
 static void load_unwind_tables(struct vp_naming *naming, const char *path,
 			       struct vp_naming_machine *machine)
 {
@@ -121,7 +121,7 @@ static void relate_clocks(const struct vp_recording *recording, const struct vp_
 	set_clock(machine);
 }
 
-/* The agent's map is added to that from guest memory, or is the only one. */
+/* Loads the agent's map, as a fallback of the map from guest memory, or as the only one. */
 static void load_agent(struct vp_naming *naming, const char *path,
 		       const struct vp_names_options *options, const struct vp_recording *recording,
 		       const struct vp_host_clock *host, const struct vp_vm *vm,
@@ -153,7 +153,7 @@ static struct vp_error *vm_load(const struct vp_naming_options *options, const v
 	const char *kernel = file_of(&options->kernels, vm->name);
 	VP_AUTO_FREE char *own = vp_recording_maps_path(options->directory, vms, vm);
 	struct vp_naming_machine *machine = vp_vec_push_slot(&naming->vms);
-	/* A guest's text may name any path: files of this machine are not the guest's. */
+	/* Paths in guest texts are arbitrary: files of this machine are not the guest's. */
 	struct vp_names_options how = {.root = options->symfs,
 				       .no_files = !options->symfs,
 				       .map_only = options->no_host_files};
@@ -179,7 +179,7 @@ static struct vp_error *vm_load(const struct vp_naming_options *options, const v
 	return NULL;
 }
 
-/* Notes of the host's map are about something that is missing in it. */
+/* Notes about the host's map are notes about missing names. */
 static void naming_note_missing(struct vp_naming_machine *host)
 {
 	if (!host->complete || !vp_names_maps(host->names)->notes.count)
@@ -191,7 +191,7 @@ static void naming_note_missing(struct vp_naming_machine *host)
 
 enum { MAX_FILES_NAMED = 4 };
 
-/* Several machines may have used the same file. */
+/* Removes duplicates: several machines may have used the same file. */
 static void without_repeats(vp_names_paths *paths)
 {
 	struct vp_intern seen = {0};
@@ -287,7 +287,7 @@ void vp_naming_deinit(struct vp_naming *naming)
 	*naming = (struct vp_naming){0};
 }
 
-/* Host time of one of the guest's times; the inverse of what symbol/ does. */
+/* Converts a guest time to host time; the inverse of the conversion in symbol/. */
 static uint64_t host_time(const struct vp_clock_map *map, uint64_t guest_ns)
 {
 	if (!map->instants)
@@ -317,7 +317,8 @@ void vp_naming_lifetime(const struct vp_naming_machine *machine, uint32_t space,
 	}
 }
 
-/* Cuts the times from *from to *to around `time` at a process's begin or end, unless that is 0. */
+/* Limits *from and *to to the interval around `time` that does not contain the process's start or
+ * end; 0: unknown. */
 static void period_cut(const struct vp_clock_map *map, uint64_t guest_ns, uint64_t time,
 		       uint64_t *from, uint64_t *to)
 {

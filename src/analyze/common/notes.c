@@ -11,7 +11,7 @@
 static const char prefix[] = "VM '", infix[] = "': ";
 enum { NAMED = 3 };
 
-/* The note's text after the VM, and the VM's quoted name; NULL: it is not about a VM. */
+/* The note's text after "VM 'NAME': ", and the quoted name; NULL: the note is not about a VM. */
 static const char *note_of_vm(const char *note, struct vp_slice *name)
 {
 	const char *end = strncmp(note, prefix, sizeof(prefix) - 1) ? NULL : strstr(note, infix);

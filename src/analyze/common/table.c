@@ -28,7 +28,7 @@ void vp_table_column_add_old(struct vp_table *table, const char *key, enum vp_ce
 	vp_table_column_add(table, key, NULL, "", type);
 }
 
-/* Whether the row above has the same text in this column, as most rows of a VM have. */
+/* Whether the row above has the same text in this column; for most rows of a VM it has. */
 static bool is_as_above(const struct vp_table *table, const char *text)
 {
 	size_t columns = table->columns.count, cells = table->cells.count;
@@ -130,7 +130,7 @@ struct sorted_row {
 	enum vp_cell_type type;
 };
 
-/* Unknown values come last. */
+/* Unknown values sort last. */
 static int table_compare_cells(enum vp_cell_type type, const union vp_cell *a,
 			       const union vp_cell *b)
 {

@@ -35,7 +35,7 @@ static inline uint64_t vp_window_part(const struct vp_window *window, uint64_t b
 
 	if (vp_window_is_all(window))
 		return amount;
-	/* a single instant */
+	/* an instant: all or nothing */
 	if (!length)
 		return end > window->from && end <= window->to ? amount : 0;
 	uint64_t before = window->from > begin ? window->from - begin : 0;

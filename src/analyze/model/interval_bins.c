@@ -26,7 +26,7 @@ static uint32_t subject_of(struct vp_interval_bins *bins, const struct vp_interv
 	return vp_intern_string(&bins->texts, name);
 }
 
-/* The subjects with most intervals; `of_row` gets the number of each row's name. */
+/* Chooses the subjects with the most intervals; `of_row` gets the index of each row's subject. */
 static void choose_subjects(struct vp_interval_bins *bins, const struct vp_interval_recording *rec,
 			    uint32_t *of_row)
 {

@@ -29,7 +29,7 @@ static void add_interval_row(struct vp_interval_recording *rec, const struct vp_
 		vp_vec_push(&rec->cells, ((struct vp_interval_cell){0}));
 }
 
-/* A value belongs to the interval before it in its stream. */
+/* A value record belongs to the preceding interval record of its stream. */
 static void intervals_take_record(struct vp_interval_recording *rec,
 				  const struct vp_record_header *record, uint32_t pcpu,
 				  bool *has_row)
@@ -99,7 +99,7 @@ struct vp_error *vp_interval_recording_open(const char *path, struct vp_interval
 	return error;
 }
 
-/* Cuts a row of which `part` is in the window. */
+/* Limits a row to the window; `part`: ns of it in the window. */
 static void cut_row(struct vp_interval_recording *rec, struct vp_interval_row *row,
 		    const struct vp_window *window, uint64_t part)
 {
@@ -215,7 +215,7 @@ struct vp_interval_total vp_interval_total(const struct vp_interval_recording *r
 	return total;
 }
 
-/* An event's name without its modifiers after the colon. */
+/* Whether the event's name without modifiers equals `bare`. */
 static bool intervals_is_called(const char *name, const char *bare)
 {
 	size_t size = strlen(bare);
@@ -240,7 +240,7 @@ static bool intervals_is_of_vm(const struct vp_interval_recording *rec,
 	return !chosen || (vm && chosen[vm - rec->vms.at]);
 }
 
-/* The divisor of the row's values; 0: the row is left out. */
+/* The divisor of the row's values; 0: the row is excluded. */
 static double divisor(const struct vp_interval_recording *rec, const struct vp_interval_row *row,
 		      const struct vp_interval_choice *choice, uint32_t base)
 {
@@ -256,7 +256,7 @@ static double divisor(const struct vp_interval_recording *rec, const struct vp_i
 
 typedef VP_VEC(double) divisors;
 
-/* The column of an event: `by` has what each row is divided by; the rest is multiplied. */
+/* Adds the column of an event: each row's value divided by its divisor in `by`, times `times`. */
 static void intervals_add_event(struct vp_data *data, const struct vp_interval_recording *rec,
 				size_t event, const char *name, const divisors *by, double times)
 {
@@ -272,7 +272,7 @@ static void intervals_add_event(struct vp_data *data, const struct vp_interval_r
 	}
 }
 
-/* How long the event was live. */
+/* Adds the column with the share of time in which the event was counted. */
 static void add_live(struct vp_data *data, const struct vp_interval_recording *rec, size_t event,
 		     const divisors *by)
 {

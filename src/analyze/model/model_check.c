@@ -10,7 +10,8 @@
 
 /* A residual above this many standard deviations is unexplained. */
 #define FAR 3.0
-/* A row's leverage is high from this multiple of the mean on (Hoaglin and Welsch 1978: 2). */
+/* Leverage of a row, as a multiple of the mean, from which it is high (Hoaglin and Welsch 1978:
+ * 2). */
 #define HIGH 2.0
 
 static void set_distances(struct vp_model_check *check, size_t model)
@@ -91,7 +92,7 @@ static void check_workloads(struct vp_model_check *check, const struct vp_data *
 	}
 }
 
-/* Moves the column of workloads out of the data. */
+/* Removes the workload column from the data. */
 static struct vp_error *take_workload(struct vp_model_check *check, struct vp_data *data,
 				      const char *name)
 {

@@ -98,7 +98,8 @@ void vp_comparison_mark(struct vp_data *merged, size_t native_rows)
 	merged->target++;
 }
 
-/* A column that varies on one side varies in all data. The first input's group is the column's. */
+/* The group of a column: that of its first input. A column that varies on one side also varies in
+ * the merged data. */
 static size_t group_of(const struct vp_linear *all, size_t column)
 {
 	size_t j = 0;
@@ -108,7 +109,7 @@ static size_t group_of(const struct vp_linear *all, size_t column)
 	return all->terms[j].group;
 }
 
-/* Fits one side and adds what each predictor contributes to its group. */
+/* Fits one side, and adds each predictor's contribution to its group. */
 static void add_side(struct vp_comparison *comparison, const struct vp_data *merged,
 		     const uint32_t *rows, size_t n, size_t side,
 		     const struct vp_linear_options *options, const struct vp_linear *all)

@@ -42,7 +42,7 @@ void vp_model_groups_propose(struct vp_model_groups *groups, struct vp_linear *m
 	}
 }
 
-/* Puts the column's inputs into the group; false if nothing matches. */
+/* Adds the column's inputs to the group; false if no column matches. */
 static bool take_members(struct vp_linear *model, const struct vp_data *data, const char *pattern,
 			 uint32_t group)
 {

@@ -13,7 +13,7 @@
 
 enum { INTERVALS_PER_EVENT = 10 };
 
-/* perf's names, and AMD's and Intel's own events of page walks. */
+/* perf's generic names, and page-walk events of AMD and Intel processors. */
 static bool is_tlb_event(const char *name)
 {
 	static const char *const beginnings[] = {"dTLB-",          "iTLB-", "ls_l1_d_tlb_miss",
@@ -88,7 +88,7 @@ bool vp_tlb_cost_of_vm(const struct vp_interval_recording *rec, const struct vp_
 	for (uint32_t i = 0; i < rec->vms.count; i++)
 		chosen[i] = &rec->vms.at[i] == found;
 	struct vp_error *error = vp_interval_data(rec, &choice, &data);
-	if (error) { /* no complete interval of this VM */
+	if (error) { /* the VM has no complete interval */
 		vp_error_free(error);
 		return false;
 	}

@@ -25,11 +25,11 @@ struct traced {
 	struct vp_account_recording *rec;
 	VP_VEC(struct vp_vcpu_account) vcpus; /* sums so far */
 	struct vp_map vcpu_of_key;            /* index by VM and vCPU */
-	struct vp_map vcpu_of_tid;      /* of the list of VMs: VM and vCPU, as an index of … */
-	VP_VEC(struct vp_thief) owners; /* … these */
+	struct vp_map vcpu_of_tid;      /* vCPU threads in the list of VMs; value: index in … */
+	VP_VEC(struct vp_thief) owners; /* … these thieves */
 };
 
-/* Threads of vCPUs, which as thieves are called by their VM. */
+/* Notes the vCPU threads: as thieves they are named by vCPU and VM. */
 static void account_trace_read_vcpus(struct traced *traced)
 {
 	bool inserted;
@@ -64,7 +64,7 @@ static struct vp_vcpu_account *account_trace_vcpu(struct traced *traced,
 	return &traced->vcpus.at[index];
 }
 
-/* The thief: it had the pCPU for which the vCPU waited. */
+/* The thief is the thread that had the pCPU for which the vCPU waited. */
 static void account_trace_take_thief(struct traced *traced, const struct vp_track_slice *slice)
 {
 	const uint32_t *owner =
@@ -125,7 +125,7 @@ static void account_trace_take(void *context, const struct vp_track_slice *slice
 	account_trace_take_thief(traced, slice);
 }
 
-/* vCPUs of the list of VMs that have no slice. */
+/* Number of listed vCPUs without any slice. */
 static size_t account_trace_count_silent(const struct traced *traced)
 {
 	size_t silent = 0;
@@ -199,7 +199,7 @@ static struct vp_error *account_trace_read(struct traced *traced)
 	return error;
 }
 
-/* The recording has no account. Without any events, that is the error. */
+/* For a recording without accounting. Errors: it has no suitable events either. */
 static struct vp_error *account_trace_fill(struct vp_account_recording *rec)
 {
 	struct traced traced = {.rec = rec};
@@ -207,7 +207,7 @@ static struct vp_error *account_trace_fill(struct vp_account_recording *rec)
 	if (!vp_feed_is_recorded(rec->path, &rec->recording, &rec->vms) ||
 	    vp_recording_has_instrument(&rec->recording, "account"))
 		return NULL;
-	/* Events are not in groups of a second, which this needs. */
+	/* Overcommit needs records in groups of a second, which events do not have. */
 	rec->account.overcommit.pcpus = 0;
 	account_trace_read_vcpus(&traced);
 	struct vp_error *error = account_trace_read(&traced);

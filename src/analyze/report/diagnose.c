@@ -24,10 +24,10 @@
 #include "store/cgroups.h"
 #include "store/packet.h"
 
-/* From this share of a VM's time on its vCPUs count as preempted. */
+/* From this share of preempted time on, a VM's vCPUs count as preempted. */
 static const double preempted_share = 0.02;
 
-/* A vCPU's interrupts that are a storm. */
+/* An interrupt storm on a vCPU. */
 struct storm {
 	uint32_t vm, vcpu, kind, id;
 };
@@ -37,16 +37,16 @@ struct evidence {
 	const struct vp_account_view *view;  /* of the whole recording, or of a second of it */
 	const struct vp_account_view *whole; /* of the whole recording */
 	const struct vp_table *exit_sites;
-	/* The rows of `exit_sites` of each VM, by its name: a chain of row + 1. */
+	/* Per VM, by name: its rows in `exit_sites`, as a chain of row + 1. */
 	struct vp_intern names;
 	VP_VEC(uint32_t) first, next;
-	VP_VEC(struct storm) storms; /* of the present VM */
+	VP_VEC(struct storm) storms; /* of the current VM */
 };
 
 struct loss {
 	uint64_t ns, count;
-	struct vp_intern names;  /* of those who took or caused it */
-	VP_VEC(uint64_t) shares; /* ns of each */
+	struct vp_intern names;  /* of thieves, or of vCPUs with the loss */
+	VP_VEC(uint64_t) shares; /* ns per name */
 };
 
 static void diagnose_see(struct loss *loss, uint64_t ns, uint64_t count, const char *who)
@@ -67,7 +67,7 @@ static void diagnose_forget(struct loss *loss)
 	vp_vec_deinit(&loss->shares);
 }
 
-/* The main thief, and its time; NULL: unknown. */
+/* The top cause, and its time; NULL: unknown. */
 static const char *most_of(const struct loss *loss, uint64_t *ns)
 {
 	const char *who = NULL;
@@ -82,7 +82,7 @@ static const char *most_of(const struct loss *loss, uint64_t *ns)
 	return who;
 }
 
-/* Whether one of the words in `list` is `word`, or with `within` is in it. */
+/* Whether `word` is one of the words in `list`, or with `within` contains one of them. */
 static bool diagnose_has_word(const char *list, char between, const char *word, bool within)
 {
 	const char separators[] = {between, 0};
@@ -103,7 +103,7 @@ static bool has_reason(const struct vp_rule *rule, const char *reason)
 	return diagnose_has_word(rule->reasons, ' ', reason, false);
 }
 
-/* Threads of the kernel that do what interrupts began. */
+/* Whether a kernel thread does deferred work of interrupts. */
 static bool is_for_interrupts(const struct vp_account_theft *theft)
 {
 	return theft->flags & 1 &&
@@ -154,7 +154,7 @@ static unsigned diagnose_class_of(const struct evidence *evidence,
 	}
 }
 
-/* ns of the theft that the rule is about, and how often that was: what another VM's vCPUs took is
+/* The part of a theft that belongs to the rule, in ns and in number: theft by vCPUs of other VMs is
  * divided between two rules. */
 static uint64_t part_of(const struct vp_rule *rule, unsigned class,
 			const struct vp_account_theft *theft, uint64_t *count)
@@ -217,13 +217,13 @@ static void measure_times(const struct vp_account_view *view, const struct vp_ru
 	}
 }
 
-/* Exits of a reason in a function of the VM's. */
+/* Exits for a reason at a function of the VM's guest. */
 struct site {
-	const char *reason, *function, *detail; /* the latter two: NULL is not known */
+	const char *reason, *function, *detail; /* function, detail: NULL: unknown */
 	double ns, count;
 };
 
-/* Whether the exits are what the rule alone is about. */
+/* Whether the rule names these exits, by detail or by function. */
 static bool names(const struct vp_rule *rule, const struct site *site)
 {
 	if (rule->details &&
@@ -234,7 +234,7 @@ static bool names(const struct vp_rule *rule, const struct site *site)
 	       diagnose_has_word(rule->functions, ' ', site->function, true);
 }
 
-/* Whether these exits to memory are the rule's. */
+/* Whether these exits to memory belong to the rule. */
 static bool is_of_memory(const struct vp_rule *rule, const struct site *site)
 {
 	bool device = site->detail ? !strncmp(site->detail, "MMIO ", 5)
@@ -243,7 +243,8 @@ static bool is_of_memory(const struct vp_rule *rule, const struct site *site)
 	return device == (rule->memory == VP_RULE_OF_DEVICES);
 }
 
-/* Whether the rule is about these exits: those that another one names are that one's. */
+/* Whether these exits belong to the rule. A rule that names them has precedence over one that names
+ * only the reason. */
 static bool is_of_rule(const struct vp_rule *rule, const struct site *site)
 {
 	size_t count;
@@ -309,7 +310,7 @@ static void group_sites(struct evidence *evidence, const struct vp_table *exit_s
 	}
 }
 
-/* The first row of the VM, + 1, and the one after its last. */
+/* The first row of the VM, + 1; 0: the VM has no rows. */
 static uint32_t first_site(const struct evidence *evidence, const char *vm)
 {
 	struct vp_intern *names = (struct vp_intern *)&evidence->names;
@@ -322,7 +323,7 @@ static uint32_t site_after(const struct evidence *evidence, uint32_t row)
 	return evidence->next.at[evidence->next.count - row];
 }
 
-/* The next one from row *row on. */
+/* The next row for the reason, starting at row *row - 1; advances *row. */
 static bool next_site(const struct evidence *evidence, const char *reason, uint32_t *row,
 		      struct site *ret)
 {
@@ -346,10 +347,10 @@ static bool next_site(const struct evidence *evidence, const char *reason, uint3
 	return false;
 }
 
-/* All exits of a reason by exit site. */
+/* All exits for a reason, by exit site. */
 struct sites_of_reason {
 	double ns, count;
-	bool reported; /* what the exits were to */
+	bool reported; /* exit details are known */
 };
 
 static struct sites_of_reason diagnose_sum_sites(const struct evidence *evidence, uint32_t row,
@@ -366,7 +367,7 @@ static struct sites_of_reason diagnose_sum_sites(const struct evidence *evidence
 	return ret;
 }
 
-/* A reason's cost, divided among the functions with such exits as these' times are. */
+/* The cost of a reason, divided among functions in proportion to their times. */
 static void measure_reason(const struct evidence *evidence, const struct vp_rule *rule, uint32_t vm,
 			   const char *reason, struct loss *loss)
 {
@@ -468,7 +469,7 @@ static void measure_address(const struct vp_table *addresses, size_t row,
 	diagnose_see(count, cells[vp_table_column_of(addresses, "count")].count, 0, address);
 }
 
-/* The one that took most time, by reads and writes together, and how often. */
+/* Finds the address with the most time for reads and writes together, and its count. */
 static void find_address(const struct vp_account_view *view, const struct vp_table *addresses,
 			 struct vp_finding *finding, struct vp_diagnosis *ret)
 {
@@ -476,7 +477,7 @@ static void find_address(const struct vp_account_view *view, const struct vp_tab
 	struct loss time = {0}, count = {0};
 	uint64_t ns;
 
-	/* Addresses are summed over the whole recording. */
+	/* Times by address exist only for the whole recording. */
 	if (!finding->rule->memory || !vp_window_is_all(&view->account->window.window))
 		return;
 	for (size_t row = 0; row < vp_table_rows(addresses); row++)
@@ -490,7 +491,7 @@ static void find_address(const struct vp_account_view *view, const struct vp_tab
 	diagnose_forget(&count);
 }
 
-/* How many vCPUs wanted to run. */
+/* A sentence on how many vCPUs were runnable. */
 static const char *set_text(const struct vp_account_view *view, uint32_t vm,
 			    struct vp_diagnosis *ret)
 {
@@ -522,7 +523,7 @@ static void add_finding(const struct vp_account_view *view, const struct vp_rule
 	vp_vec_push(&ret->findings, finding);
 }
 
-/* Those of the VM's vCPUs. */
+/* Finds storms on the VM's vCPUs. */
 static void find_storms(struct evidence *evidence, uint32_t vm)
 {
 	const struct vp_account *account = evidence->whole->account;
@@ -563,7 +564,8 @@ static uint64_t guest_time_of(const struct vp_account_view *view, uint32_t vm)
 	return guest;
 }
 
-/* The interval of the share is 1.96 standard errors on each side: less than that is no finding. */
+/* The confidence interval of the share is ±1.96 standard errors. If it contains 0, there is no
+ * finding. */
 static void find_tlb(const struct vp_account_view *view, const struct vp_rule *rule,
 		     const struct vp_interval_recording *intervals, uint32_t vm,
 		     struct vp_diagnosis *ret)
@@ -591,7 +593,7 @@ static void find_tlb(const struct vp_account_view *view, const struct vp_rule *r
 							 .detail = diagnose_keep(ret, text)}));
 }
 
-/* Losses of the account's tables are no records of any stream. */
+/* Losses in the accounting's tables, which no stream counts. */
 static uint64_t lost_beside(const struct vp_account *account, const struct vp_rule *rule)
 {
 	return rule->streams & VP_STREAMS(VP_STREAM_ACCOUNT)
@@ -637,7 +639,7 @@ static void find_guest_losses(const struct vp_account *account, const struct vp_
 	}
 }
 
-/* Whether both are one event, seen from two VMs. */
+/* Whether both findings have the same cause, seen from two VMs. */
 static bool has_same_cause(const struct vp_finding *a, const struct vp_finding *b)
 {
 	if (a->rule != b->rule || a->vm == VP_FINDING_OF_NO_VM || strcmp(a->pcpus, b->pcpus) != 0)
@@ -650,7 +652,7 @@ static bool has_same_cause(const struct vp_finding *a, const struct vp_finding *
 	return by_one && a->who && b->who && !strcmp(a->who, b->who);
 }
 
-/* The cgroup of the finding's main thief. */
+/* The cgroup of the finding's top cause. */
 static const char *cgroup_of(const struct vp_account_view *view, const struct vp_finding *finding)
 {
 	char who[128];
@@ -665,7 +667,7 @@ static const char *cgroup_of(const struct vp_account_view *view, const struct vp
 	return NULL;
 }
 
-/* Where it is, and what to do about it. */
+/* Sets where the VM is running, and what can be done about the finding. */
 static void complete(const struct vp_account_view *view, struct vp_finding *finding,
 		     struct vp_diagnosis *ret)
 {
@@ -738,17 +740,17 @@ void vp_diagnose(const struct vp_account_view *view, const struct vp_table *exit
 	evidence_deinit(&evidence);
 }
 
-/* A finding's seconds. */
+/* The seconds in which a finding applied. */
 struct history {
 	vp_observations shares;
-	double held, wall;  /* ns of the VM's vCPUs: while it held; in all */
-	struct evidence of; /* with the storms of its VM */
+	double held, wall;  /* ns of the VM's vCPUs: in seconds with the finding; in total */
+	struct evidence of; /* includes the storms of its VM */
 };
 
 struct histories {
 	struct vp_diagnosis *diagnosis;
-	struct vp_account_view view; /* of the present second */
-	VP_VEC(struct history) all;  /* by number of the finding */
+	struct vp_account_view view; /* of the current second */
+	VP_VEC(struct history) all;  /* by index of the finding */
 };
 
 static void diagnose_take_second(void *context, const struct vp_account *second, uint64_t begin,

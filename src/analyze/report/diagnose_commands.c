@@ -33,7 +33,8 @@ static enum change change_of(const struct vp_rule *rule)
 	return CHANGE_NOTHING;
 }
 
-/* Nova's names of domains: a template of the deployment, by default instance- and eight digits. */
+/* Whether it is a domain name of OpenStack Nova: by default instance- and eight hexadecimal digits,
+ * from a template in the deployment's configuration. */
 static bool is_nova_name(const char *name)
 {
 	static const char prefix[] = "instance-";
@@ -43,7 +44,7 @@ static bool is_nova_name(const char *name)
 	       strspn(digits, "0123456789abcdef") == 8;
 }
 
-/* The last part of the cgroup's path that is a systemd unit, as a new string; NULL: none is. */
+/* The last component of the cgroup's path that is a systemd unit, as a new string, or NULL. */
 static char *unit_of(const char *cgroup)
 {
 	const char *end = cgroup + strlen(cgroup);
@@ -61,7 +62,7 @@ static char *unit_of(const char *cgroup)
 	return NULL;
 }
 
-/* Proxmox's number of the VM; 0 if Proxmox does not manage it. */
+/* Proxmox's VM id; 0: not managed by Proxmox. */
 static unsigned long proxmox_id(const char *cgroup)
 {
 	const char *slice = strstr(cgroup, "/qemu.slice/");
@@ -79,7 +80,7 @@ enum vp_manager vp_manager_of(const struct vp_vm *vm)
 		return VP_MANAGER_XEN;
 	if (!vm->cgroup || !vm->cgroup[0])
 		return VP_MANAGER_UNKNOWN;
-	/* The pod's scope is the container's, and its limits are Kubernetes' to set. */
+	/* The scope belongs to the pod's container, and Kubernetes sets its limits. */
 	if (strstr(vm->cgroup, "/kubepods"))
 		return strchr(vm->name, '_') ? VP_MANAGER_KUBEVIRT : VP_MANAGER_UNKNOWN;
 	if (strstr(vm->cgroup, "/firecracker/"))
@@ -89,7 +90,7 @@ enum vp_manager vp_manager_of(const struct vp_vm *vm)
 	if (proxmox_id(vm->cgroup))
 		return VP_MANAGER_PROXMOX;
 	VP_AUTO_FREE char *unit = unit_of(vm->cgroup);
-	/* A login's scope has more than the VM. */
+	/* The scope of a login session also contains other processes. */
 	return unit && strncmp(unit, "session-", 8) != 0 ? VP_MANAGER_SYSTEMD : VP_MANAGER_UNKNOWN;
 }
 
@@ -104,14 +105,14 @@ const char *vp_manager_name(enum vp_manager manager)
 	return names[manager];
 }
 
-/* KubeVirt's domains are NAMESPACE_NAME, and neither has an underscore. */
+/* KubeVirt names domains NAMESPACE_NAME; neither part can contain an underscore. */
 char *vp_vm_namespace(const struct vp_vm *vm)
 {
 	return vp_strndup(vm->name,
 			  vp_manager_of(vm) == VP_MANAGER_KUBEVIRT ? strcspn(vm->name, "_") : 0);
 }
 
-/* Marks the pCPUs of a kernel's list. */
+/* Marks the pCPUs in a kernel list. */
 static void mark_list(const char *list, uint32_t pcpus, bool *used)
 {
 	while (*list) {
@@ -143,7 +144,7 @@ static void put_list(const bool *used, bool which, uint32_t pcpus, struct vp_buf
 	}
 }
 
-/* Those that the VM's vCPUs may use; false if that is all of them, or not known. */
+/* Marks the pCPUs that the VM's vCPUs may use; false if they may use all, or if that is unknown. */
 static bool mark_vm(const struct vp_vm *vm, uint32_t pcpus, bool *used)
 {
 	bool known = false;
@@ -170,7 +171,7 @@ void vp_diagnose_pcpus(const struct vp_vm *vm, uint32_t pcpus, struct vp_buffer 
 		put_list(used, true, pcpus, ret);
 }
 
-/* A comment for the shell. */
+/* A shell comment on the VM's remaining vCPUs. */
 static void put_rest(const struct vp_vm *vm, struct vp_buffer *ret)
 {
 	if (vm->vcpus.count > MAX_VCPUS)
@@ -250,7 +251,7 @@ static void put_quota(const struct vp_vm *vm, enum vp_manager manager, struct vp
 	}
 }
 
-/* For the memory of the VM at its next start. */
+/* Huge pages for the VM's memory from its next start on. */
 static void put_huge_pages(const struct vp_vm *vm, enum vp_manager manager, struct vp_buffer *ret)
 {
 	if (manager == VP_MANAGER_LIBVIRT) {

@@ -40,7 +40,7 @@ static void add_vms(const vp_vms *vms, size_t from, vp_vms *ret)
 		vp_vec_push(ret, vms->at[i]);
 }
 
-/* New facts since there were that many texts and VMs. */
+/* Appends texts and VMs that were added since the given counts. */
 static void add_names(const struct vp_intern *texts, size_t from_text, const vp_vms *vms,
 		      size_t from_vm, vp_export_names *ret_texts, vp_vms *ret_vms)
 {
@@ -125,19 +125,20 @@ void vp_export_totals(const struct vp_report *report, const struct vp_exporter *
 	forget_names(&export);
 }
 
-/* After begin_once() all but what the pass has to do is the exporter's thread's, until it ends. */
+/* After begin_once(), the exporter's thread owns everything except the members of the pass, until
+ * it ends. */
 struct streaming {
 	const struct vp_exporter *exporter;
 	const struct vp_export_writer *writer;
 	struct vp_export export;
 	struct vp_buffer out;
-	struct vp_error *error;          /* the first */
-	struct vp_stream_reader *spans;  /* of the vCPUs' states, or NULL */
-	const struct vp_vcpu_span *span; /* the next, or NULL */
-	struct vp_filter filter;         /* of slices */
-	/* The pass's: */
+	struct vp_error *error;          /* the first one */
+	struct vp_stream_reader *spans;  /* of vCPU states, or NULL */
+	const struct vp_vcpu_span *span; /* the next one, or NULL */
+	struct vp_filter filter;         /* for slices */
+	/* Used by the pass: */
 	struct vp_export_queue queue;
-	size_t texts, vms; /* number passed on */
+	size_t texts, vms; /* number of texts and VMs passed on so far */
 	bool begun;
 };
 
@@ -164,7 +165,7 @@ static void next_span(struct streaming *streaming)
 	streaming->span = (const void *)record;
 }
 
-/* Processes have no slices: vCPUs do. */
+/* Slices belong to vCPUs, not to processes: a filter by process excludes them. */
 static struct vp_error *open_spans(struct streaming *streaming)
 {
 	const struct vp_report *report = streaming->export.report;
@@ -253,7 +254,7 @@ static void give_slices(struct streaming *streaming, uint64_t until)
 	}
 }
 
-/* In the exporter's thread. */
+/* Runs in the exporter's thread. */
 static void export_take_sample(struct streaming *streaming, const struct vp_sample *sample)
 {
 	if (!streaming->error)
@@ -296,7 +297,7 @@ static void submit_batch(struct streaming *streaming, const struct vp_intern *te
 	vp_export_queue_submit(&streaming->queue);
 }
 
-/* The vCPU of a vCPU thread; for a blank, the one that waits. */
+/* Adds the vCPU of the vCPU thread to the frame; idle and steal frames have their own. */
 static struct vp_frame with_vcpu(struct vp_frame frame, uint32_t vcpu)
 {
 	if (frame.kind != VP_KIND_IDLE && frame.kind != VP_KIND_STEAL)
@@ -304,7 +305,7 @@ static struct vp_frame with_vcpu(struct vp_frame frame, uint32_t vcpu)
 	return frame;
 }
 
-/* In the pass. */
+/* Runs in the pass. */
 static void give_sample(void *context, const struct vp_flow *flow, const struct vp_sink_tick *tick,
 			const uint32_t *stack, const struct vp_frame_address *addresses,
 			uint32_t count)
@@ -331,7 +332,7 @@ static void give_sample(void *context, const struct vp_flow *flow, const struct 
 		submit_batch(streaming, &flow->frames.texts, flow->vms);
 }
 
-/* The exporter's thread ends: all is known now. */
+/* Submits the last batch and ends the exporter's thread. */
 static void end_samples(struct streaming *streaming, const struct vp_report *report)
 {
 	begin_once(streaming);
@@ -372,7 +373,7 @@ static void give_track_slices(struct streaming *streaming)
 	streaming->export.tracks = NULL;
 }
 
-/* A recording without a trace has no events: what there is are samples. */
+/* A recording without a trace has samples but no events. */
 static void give_events(struct streaming *streaming)
 {
 	const struct vp_report *report = streaming->export.report;
@@ -385,7 +386,7 @@ static void give_events(struct streaming *streaming)
 	const struct vp_script_event *event;
 	struct vp_script *script;
 
-	write_if(streaming, VP_EXPORT_PIECE); /* what begin() could not do ends it here */
+	write_if(streaming, VP_EXPORT_PIECE); /* stops if begin() has failed */
 	if (!streaming->exporter->event || streaming->error)
 		return;
 	streaming->error = vp_script_open(report->path, &options, &script);
@@ -428,10 +429,10 @@ struct vp_error *vp_export_stream(const struct vp_naming_options *naming,
 	streaming->export = (struct vp_export){
 	    .report = ret, .out = &streaming->out, .state = state, .directory = writer->directory};
 	wanted.columns = VP_COLUMNS_ALL;
-	/* Frames are much fewer without their vCPUs, which ticks have, too. */
+	/* The ticks have the vCPU, too: without it in the key, there are much fewer frames. */
 	if (!vp_view_of(options->view)->of_one_vm)
 		wanted.columns &= ~(unsigned)VP_COLUMN_VCPU;
-	wanted.chains = false; /* of all stacks there is no total: each sample has its own */
+	wanted.chains = false; /* samples are exported one by one, with their own stacks */
 	wanted.sink = &sink;
 	wanted.events_only = exporter->event && !exporter->sample && !exporter->slice;
 	struct vp_error *error = vp_report_make(naming, &wanted, ret);

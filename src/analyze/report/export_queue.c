@@ -21,7 +21,7 @@ static void *export_queue_take_all(void *context)
 	struct vp_export_queue *queue = context;
 
 	while (wait_for_one(queue)) {
-		/* No other thread changes `taken`. */
+		/* `taken` is modified only by this thread. */
 		queue->take(queue->context, batch_at(queue, queue->taken));
 		pthread_mutex_lock(&queue->lock);
 		queue->taken++;

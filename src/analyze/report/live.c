@@ -22,7 +22,7 @@ static void live_forget(struct vp_live_row *row)
 			row->values[i][value] = NAN;
 }
 
-/* The row, with zeros for the present update. */
+/* The row, with zeros for the current update. */
 static struct vp_live_row *live_row_of(struct vp_live *live, uint32_t vm, uint32_t vcpu)
 {
 	bool inserted;
@@ -51,7 +51,7 @@ static void live_add(struct vp_live_row *row, const struct vp_live *live, const 
 	float *sums = row->values[live->updates % VP_LIVE_HISTORY];
 
 	for (size_t value = 0; value < VP_LIVE_VALUES; value++) {
-		/* A mean, of one more. */
+		/* Updates the mean incrementally. */
 		float more = values[value];
 		if (value != VP_LIVE_EXITS)
 			more = (more - sums[value]) / (float)row->vcpus;

@@ -65,7 +65,7 @@ size_t vp_report_rows(const struct vp_report *report, const struct vp_profile_pa
 	const struct vp_profile_row *rows = vp_profile_rows(&report->profile, part);
 	size_t count = 0;
 
-	/* With call chains there are rows that only called others. */
+	/* With call chains there are rows that only have samples of their callees. */
 	while (count < part->rows && (!report->limit || count < report->limit) &&
 	       (!report->options.chains || report_weight(report, &rows[count])) &&
 	       vp_report_percent(part, report_weight(report, &rows[count])) >=
@@ -86,7 +86,7 @@ size_t vp_report_hidden(const struct vp_report *report, const struct vp_profile_
 
 #define NOTE(report, ...) vp_vec_push(&(report)->notes, vp_format(__VA_ARGS__))
 
-/* Notes the unit that percentages refer to. */
+/* Adds a note about the unit that percentages refer to. */
 static void note_weights(struct vp_report *report)
 {
 	const struct vp_recording *recording = &report->recording;
@@ -156,7 +156,7 @@ static void note_incomplete(struct vp_report *report, const char *name, const st
 	}
 }
 
-/* `why`: why there is no symbol map, if that is known; `remedy`: a clause, or nothing. */
+/* `why`: the reason for a missing symbol map, or NULL; `remedy`: a clause, or "". */
 static void note_machine(struct vp_report *report, const char *name,
 			 const struct vp_naming_machine *machine, const char *why,
 			 const char *remedy)
@@ -172,7 +172,7 @@ static void note_machine(struct vp_report *report, const char *name,
 		     why ? why : machine->state, remedy);
 }
 
-/* How the guest samples got their processes. */
+/* Adds a note on how guest samples were attributed to processes. */
 static void note_routes(struct vp_report *report)
 {
 	const struct vp_profile *profile = &report->profile;
@@ -191,7 +191,7 @@ static void note_routes(struct vp_report *report)
 	vp_buffer_deinit(&text);
 }
 
-/* How far the call chains go. */
+/* Adds notes on how complete the call chains are. */
 static void note_walks(struct vp_report *report)
 {
 	for (uint32_t walk = 0; walk < VP_WALKS; walk++) {
@@ -212,7 +212,7 @@ static void note_walks(struct vp_report *report)
 	}
 }
 
-/* Where the names of a VM's code come from. */
+/* Adds a note on the source of a VM's symbols. */
 static void note_source(struct vp_report *report, const struct vp_vm *vm,
 			const struct vp_naming_machine *machine)
 {
@@ -230,8 +230,8 @@ static void note_source(struct vp_report *report, const struct vp_vm *vm,
 		     from_memory ? "only some names" : "no names", vm->memory);
 }
 
-/* Notes what is wrong with a VM's symbol map. Without one, the reason is the agent's, or that of
- * the reading of its memory, such as a guest that does not run Linux. */
+/* Adds a note on problems of a VM's symbol map. If it is missing, the reason is that of the agent,
+ * or of reading guest memory, for example that the guest does not run Linux. */
 static void note_vm(struct vp_report *report, const char *name, const struct vp_vm *vm,
 		    const struct vp_naming_machine *machine)
 {
@@ -258,7 +258,7 @@ static void note_machines(struct vp_report *report)
 	note_machine(report, "the host", &naming->host, NULL, "");
 	for (size_t i = 0; i < naming->vms.count; i++) {
 		const struct vp_naming_machine *machine = &naming->vms.at[i];
-		if (vp_vm_is_host(&report->vms.at[i])) /* its names are the host's */
+		if (vp_vm_is_host(&report->vms.at[i])) /* the host's names apply */
 			continue;
 		VP_AUTO_FREE char *name = vp_format("VM '%s'", report->vms.at[i].name);
 		note_vm(report, name, &report->vms.at[i], machine);
@@ -302,8 +302,8 @@ static bool report_is_wanted(const struct vp_profile_options *options, uint32_t 
 	return options->n_pcpus == 0;
 }
 
-/* Closes the streams of pCPUs that are not wanted. Not for a recording without samples: its events
- * are of pCPUs nevertheless. */
+/* Closes the streams of excluded pCPUs. Recordings without samples have no such streams; their
+ * events are filtered elsewhere. */
 static struct vp_error *choose_pcpus(struct vp_report *report, vp_stream_readers *streams)
 {
 	size_t kept = 0, count = streams->count;
@@ -317,7 +317,7 @@ static struct vp_error *choose_pcpus(struct vp_report *report, vp_stream_readers
 	streams->count = kept;
 	if (report->options.n_pcpus) {
 		report->recording.pcpus = (uint32_t)kept;
-		report->recording.records[VP_STREAM_PCPU] = 0; /* of these: not known */
+		report->recording.records[VP_STREAM_PCPU] = 0; /* unknown for these pCPUs */
 	}
 	return kept || !count || !report->options.n_pcpus
 		   ? NULL
@@ -335,8 +335,8 @@ static void note_all(struct vp_report *report)
 	note_machines(report);
 }
 
-/* A VM is asked for, and the list of VMs may not have it: the recording was interrupted, or the
- * list is lost. */
+/* Whether VMs must be searched for in the records: one is selected, and the list of VMs may be
+ * incomplete because the recording was interrupted or the list was lost. */
 static bool must_discover(const struct vp_naming_options *naming, const struct vp_report *report)
 {
 	const struct vp_profile_options *options = &report->options;
@@ -470,8 +470,8 @@ void vp_report_table(const struct vp_report *report, const struct vp_profile_par
 {
 	const struct vp_profile *profile = &report->profile;
 	const struct vp_profile_row *row = vp_profile_rows(profile, part);
-	/* Idleness and steal have no process: where functions are left out, their label stands
-	 * there. */
+	/* Idle and steal frames have no process: their label replaces the function, or another
+	 * visible column if functions are hidden. */
 	unsigned label = profile->columns & VP_COLUMN_FUNCTION  ? VP_COLUMN_FUNCTION
 			 : profile->columns & VP_COLUMN_MODULE  ? VP_COLUMN_MODULE
 			 : profile->columns & VP_COLUMN_PROCESS ? VP_COLUMN_PROCESS

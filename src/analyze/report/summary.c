@@ -64,7 +64,7 @@ static struct vp_error *count_records(const char *host, struct vp_summary *summa
 	return NULL;
 }
 
-/* Problems of the intervals follow those of the samples, once. */
+/* Appends problems of the intervals after those of the samples, without duplicates. */
 static void summary_add_notes(struct vp_summary *summary)
 {
 	vp_sentences *notes = &summary->report.notes;

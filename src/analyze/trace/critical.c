@@ -13,10 +13,11 @@
 #include "base/intern.h"
 #include "schema/vm.h"
 
-/* MAX_DEPTH: of threads that wait for each other; a path that is as long is cut there. */
+/* Maximum number of threads that wait for each other; longer paths are cut. */
 enum { MAX_DEPTH = 64 };
 
-/* The walk goes from the interval's end to its start; `stack` has the threads that wait. */
+/* State of the walk from the end of the interval to its start; `stack`: the threads waiting for
+ * each other. */
 struct walk {
 	struct vp_critical *critical;
 	const struct vp_thread *stack[MAX_DEPTH];
@@ -43,7 +44,7 @@ static const char *thread_name(struct walk *walk, const struct vp_thread *thread
 	return vp_threads_name(walk->critical->threads, thread->comm, thread->tid);
 }
 
-/* Links come in reverse order, each right before the one that came before. */
+/* Adds a link. Links are added backwards, each directly before the previous one. */
 static void critical_put(struct walk *walk, const struct vp_thread *thread,
 			 enum vp_critical_kind kind, uint64_t begin, uint64_t end,
 			 const char *detail)
@@ -77,7 +78,8 @@ static const char *occupant(struct walk *walk, const struct vp_cpu_segment *segm
 			    : "idle pCPU";
 }
 
-/* State of the vCPU while the thread had it (`runs`) or was in its queue. */
+/* Kind of link for a state of the vCPU; `runs`: the thread had the vCPU, otherwise it was
+ * queued. */
 static enum vp_critical_kind kind_on_vcpu(enum vp_track_state state, bool runs)
 {
 	switch (state) {
@@ -101,7 +103,7 @@ static const char *who_had(struct walk *walk, enum vp_critical_kind kind,
 									: NULL;
 }
 
-/* The time of a thread on a CPU is split by what the CPU did. */
+/* Splits a thread's time on a CPU, or in its queue, by the states of that CPU. */
 static void split(struct walk *walk, const struct vp_thread *thread, uint32_t number, bool runs,
 		  uint64_t from, uint64_t to)
 {
@@ -132,7 +134,7 @@ static bool is_waiting(const struct walk *walk, const struct vp_thread *thread)
 	return false;
 }
 
-/* The vCPU's thread on the host: what woke it is what the guest's device did. */
+/* The host thread of the vCPU: its wakeups show what the guest's device did. */
 static const struct vp_thread *thread_of_vcpu(const struct vp_threads *threads, uint32_t vm,
 					      uint32_t number)
 {
@@ -141,7 +143,7 @@ static const struct vp_thread *thread_of_vcpu(const struct vp_threads *threads, 
 	return cpu ? vp_threads_find(threads, 0, cpu->tid) : NULL;
 }
 
-/* The last sleep of the vCPU's thread that a thread of the host ended in that time. */
+/* The last sleep of the vCPU thread in that time that a host thread ended. */
 static const struct vp_thread_segment *last_wakeup(const struct vp_thread *vcpu, uint64_t from,
 						   uint64_t to)
 {
@@ -162,7 +164,7 @@ static const char *device_text(struct walk *walk, const char *whose, const struc
 	return critical_keep(walk, text);
 }
 
-/* A device of the guest is a thread of the host, or what that waits for. */
+/* A guest device is emulated by a host thread: continues with that thread. */
 static void resolve_device(struct walk *walk, const struct vp_thread *thread,
 			   const struct vp_waker *waker, uint64_t from, uint64_t to)
 {
@@ -215,7 +217,7 @@ static void resolve_sleep(struct walk *walk, const struct vp_thread *thread,
 	}
 }
 
-/* The cause of the part between these times; `next`: the part after it, or NULL. */
+/* Adds the links of one segment between these times; `next`: the following segment, or NULL. */
 static void resolve_part(struct walk *walk, const struct vp_thread *thread,
 			 const struct vp_thread_segment *segment,
 			 const struct vp_thread_segment *next, uint64_t from, uint64_t to)
@@ -234,8 +236,8 @@ static void resolve_part(struct walk *walk, const struct vp_thread *thread,
 		resolve_sleep(walk, thread, &segment->waker, from, to);
 }
 
-/* Work of a vCPU thread for others up to `to` is attributed to the guest thread that had the vCPU
- * then. */
+/* If `thread` is a vCPU thread that worked up to `to`, continues with the guest thread that had the
+ * vCPU then. */
 static void critical_resolve(struct walk *walk, const struct vp_thread *thread, uint64_t from,
 			     uint64_t to)
 {
@@ -320,7 +322,7 @@ struct vp_error *vp_critical_find(struct vp_threads *threads, const struct vp_th
 		return vp_error_new("the recording has no event of the thread in that time");
 	const struct vp_thread_segment *first = &thread->segments.at[0];
 	const struct vp_thread_segment *last = &thread->segments.at[thread->segments.count - 1];
-	/* The time from which on it slept or had ended, for an unknown reason. */
+	/* The time from which the thread slept or had ended, for an unknown reason. */
 	uint64_t end = last->state == VP_THREAD_ASLEEP && !last->ended ? last->begin : last->end;
 	ret->from = first->begin > threads->from ? first->begin : threads->from;
 	ret->to = end < threads->to ? end : threads->to;
@@ -380,7 +382,7 @@ void vp_critical_chain_table(struct vp_critical *critical, struct vp_table *tabl
 }
 
 struct cause {
-	const struct vp_critical_link *first; /* of its links */
+	const struct vp_critical_link *first; /* the first one of its links */
 	uint64_t ns, count;
 };
 
@@ -406,7 +408,7 @@ static bool critical_is_same(const struct vp_critical_link *a, const struct vp_c
 	       a->detail == b->detail;
 }
 
-/* Equal lengths: in order of appearance. */
+/* Equal lengths: in order of first appearance. */
 static int by_length(const void *one, const void *other)
 {
 	const struct cause *a = one, *b = other;
@@ -416,7 +418,7 @@ static int by_length(const void *one, const void *other)
 	return (a->first > b->first) - (a->first < b->first);
 }
 
-/* Texts are interned: the same text is the same pointer. */
+/* Texts are interned, so equal texts have equal pointers. */
 static size_t sum_causes(const struct vp_critical *critical, struct cause *causes)
 {
 	size_t count = 0, kept = 0;

@@ -9,7 +9,7 @@
 #include "base/intern.h"
 #include "base/macros.h"
 
-/* Time of the vCPU between two times, by state, and its longest thief. */
+/* Time of a vCPU between two times, by state, and its largest theft. */
 struct split {
 	uint64_t ns[VP_TRACK_STATES];
 	const struct vp_cpu_segment *theft;
@@ -42,7 +42,8 @@ static uint64_t not_on_pcpu(const struct split *split)
 	       split->ns[VP_TRACK_HALTED] + split->ns[VP_TRACK_BLOCKED];
 }
 
-/* The vCPU in whose queue it is: where it runs then. */
+/* The vCPU of a segment. A runnable thread belongs to the queue of the vCPU on which it runs
+ * next. */
 static uint32_t guest_sched_cpu_of(const struct vp_thread *thread,
 				   const struct vp_thread_segment *segment)
 {
@@ -79,8 +80,8 @@ static void guest_sched_add_part(struct vp_guest_sched *sched, const struct vp_t
 }
 
 /*
- * The vCPU was woken for the interrupt in which it woke the thread at `time`: that was in the first
- * stretch of guest mode since. Its wait for a pCPU is the result; NULL: it was awake already.
+ * The vCPU's wait for a pCPU, if the vCPU was woken for the interrupt that then woke the thread at
+ * `time`: between the two, it was in guest mode only once. NULL: the vCPU was awake before.
  */
 static const struct vp_cpu_segment *woken_for(const struct vp_threads *threads, uint32_t vm,
 					      uint32_t vcpu, uint64_t time)
@@ -252,7 +253,7 @@ static bool has_any(const struct vp_guest_sched *sched, int bucket)
 	return any;
 }
 
-/* From the first bucket that has any to the last. */
+/* From the first to the last nonempty bucket. */
 void vp_guest_sched_wakeup_table(const struct vp_guest_sched *sched, struct vp_table *table)
 {
 	int first = 0, last = VP_GUEST_SCHED_BUCKETS - 1;

@@ -5,7 +5,8 @@
 
 #include "schema/records.h"
 
-/* A guest may have as many threads as it wants; their numbers have 22 bits (PID_MAX_LIMIT). */
+/* Tables are limited because a guest may have any number of threads; tids have 22 bits
+ * (PID_MAX_LIMIT). */
 enum { MAX_THREADS = 1 << 18, MAX_THEFTS = 1 << 19, TID_BITS = 22 };
 
 void vp_sched_deinit(struct vp_sched *sched)

@@ -41,7 +41,7 @@ static void put_switches(const struct vp_track_switches *switches, struct vp_tab
 	vp_table_count(table, switches->jumps);
 }
 
-/* Keys before 0.3. */
+/* Old keys, up to 0.2. */
 static const struct {
 	const char *key;
 	enum vp_track_state state;
@@ -107,13 +107,13 @@ static uint64_t sched_tables_time_of(const struct vp_sched_thread *thread)
 	return thread->exact + thread->uncertain + thread->host + thread->stolen;
 }
 
-/* A thread, and the theft that took most of it; or NULL. */
+/* A thread, and its largest theft; or NULL. */
 struct order {
 	const struct vp_sched_thread *thread;
 	const struct vp_sched_theft *theft;
 };
 
-/* Equal times: in order of appearance. */
+/* Equal times: in order of first appearance. */
 static int sched_tables_by_time(const void *one, const void *other)
 {
 	const struct vp_sched_thread *first = ((const struct order *)one)->thread;
@@ -175,7 +175,7 @@ void vp_sched_thread_table(struct vp_sched *sched, struct vp_tracks *tracks, str
 	}
 }
 
-/* From the first bucket that has any to the last. */
+/* From the first to the last nonempty bucket. */
 void vp_sched_wait_table(const struct vp_sched *sched, struct vp_table *table)
 {
 	int first = 0, last = VP_SCHED_BUCKETS - 1;

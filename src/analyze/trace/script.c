@@ -25,23 +25,23 @@
 
 enum { MAX_GUEST_NAMES = 1 << 20, RECENT = 256 };
 
-/* A thread of the host. */
+/* A host thread. */
 struct thread {
-	const char *comm;       /* NULL: not known */
-	const struct vp_vm *vm; /* NULL: no vCPU */
+	const char *comm;       /* NULL: unknown */
+	const struct vp_vm *vm; /* NULL: not a vCPU thread */
 	uint32_t vcpu;
 };
 
-/* Where a thread was found: the same few have most events. Threads stay where they are. */
+/* Cache of thread lookups: most events belong to a few threads. Threads are never removed. */
 struct recent {
-	uint64_t key; /* 0: none was */
+	uint64_t key; /* 0: empty */
 	uint32_t index;
 };
 
-/* Owner of these events. */
+/* The machine that a range of streams belongs to. */
 struct machine {
-	const struct vp_vm *vm; /* NULL: the host's */
-	size_t streams;         /* its streams are those up to here, from the machine before on */
+	const struct vp_vm *vm; /* NULL: the host */
+	size_t streams;         /* end of its streams; they start at the previous machine's end */
 	struct vp_script_classes classes;
 };
 
@@ -50,7 +50,7 @@ struct vp_script {
 	struct vp_recording recording;
 	vp_vms vms;
 	bool *chosen;               /* by index in `vms` */
-	VP_VEC(const char *) names; /* the same: clean */
+	VP_VEC(const char *) names; /* by index in `vms`; cleaned */
 	vp_sentences notes;
 	vp_guest_traces guests;
 	VP_VEC(struct machine) machines; /* the host first, then the guests */
@@ -61,7 +61,7 @@ struct vp_script {
 	struct vp_map thread_of_key;
 	struct recent recent[RECENT];
 	VP_VEC(struct thread) threads;
-	struct vp_intern comms;          /* and names of VMs */
+	struct vp_intern comms;          /* also names of VMs */
 	struct vp_map comm_of_guest_tid; /* VM << 32 | tid */
 	struct vp_script_event event;
 	uint64_t unreadable;
@@ -69,22 +69,22 @@ struct vp_script {
 	char reason[VP_EXIT_NAME_SIZE], detail[VP_EXIT_NAME_SIZE], state[4], vm[16], flags[64];
 };
 
-/* Parts of a record, collected until all its fields are read. */
+/* Members of an event, collected while its fields are read. */
 struct reading {
-	bool of_vm, of_tid; /* it is of the VM, of the thread that is asked for */
+	bool of_vm, of_tid; /* the record is of the selected VM; of the selected thread */
 	bool has_flags;
 	uint64_t vendor, flags, preempted, vm, detail_kind;
-	uint32_t id;                  /* of the record */
+	uint32_t id;                  /* record id */
 	size_t reason, detail, state; /* index of the field + 1 */
 };
 
-/* By tid; idle tasks, which all have number 0, by pCPU. */
+/* Key of a thread: the tid; for idle tasks, whose tid is 0 everywhere, the pCPU. */
 static uint64_t script_key_of(uint64_t tid, uint32_t pcpu)
 {
 	return tid ? tid : 1ULL << 32 | pcpu;
 }
 
-/* The thread, made if it is new. */
+/* The thread, added if new. */
 static struct thread *get_or_add_thread(struct vp_script *script, uint64_t key)
 {
 	bool inserted;
@@ -146,7 +146,7 @@ static void update_names(struct vp_script *script, const struct vp_record_header
 		    keep_clean(script, task->comm, strnlen(task->comm, sizeof(task->comm)));
 		get_or_add_thread(script, task->tid)->comm = comm;
 	}
-	/* A guest may make up as many as it wants. */
+	/* Limited, because a guest may invent any number of threads. */
 	if (record->id == VP_ID_guest_task && script->comm_of_guest_tid.count < MAX_GUEST_NAMES) {
 		uint32_t name =
 		    clean_name(script, guest->comm, strnlen(guest->comm, sizeof(guest->comm)));
@@ -195,7 +195,7 @@ static const struct thread *get_or_add_idle(struct vp_script *script, uint64_t k
 	return thread;
 }
 
-/* Known facts about it, possibly none. */
+/* The known properties of a thread; never NULL. */
 static const struct thread *script_thread_of(struct vp_script *script, uint64_t tid)
 {
 	static const struct thread unknown = {0};
@@ -211,7 +211,7 @@ static const struct thread *script_thread_of(struct vp_script *script, uint64_t 
 	return &script->threads.at[*index];
 }
 
-/* Each of a guest's CPUs has an idle task of that number. */
+/* The idle task of each guest CPU has tid 0. */
 static const char *guest_comm_of(const struct vp_script *script, uint64_t vm, uint64_t tid)
 {
 	const uint32_t *name = vp_map_find(&script->comm_of_guest_tid, script_guest_key(vm, tid));
@@ -288,13 +288,13 @@ static void take_vm(struct vp_script *script, uint64_t id, struct reading *readi
 	reading->of_vm |= vm && script->options.vm && is_asked_for(script, vm);
 }
 
-/* In text for people, the last field is that. */
+/* Sets the text of the field that was added last. */
 static void script_name_last(struct vp_script *script, const char *words)
 {
 	script->event.fields.at[script->event.fields.count - 1].words = words;
 }
 
-/* The name of the thread whose number the field before is; NULL: not known. */
+/* Adds the name of the thread whose tid is in the previous field; NULL: unknown. */
 static void script_add_comm(struct vp_script *script, const struct vp_script_part *part,
 			    const struct vp_event_value *value, const char *comm)
 {
@@ -303,7 +303,7 @@ static void script_add_comm(struct vp_script *script, const struct vp_script_par
 		script_name_last(script, VP_SCRIPT_NO_COMM);
 }
 
-/* Names of bits, NULL for those that have none. */
+/* Names of flag bits; NULL: the bit has no name. */
 struct flag_names {
 	const char *names[10];
 };
@@ -326,7 +326,7 @@ static const struct flag_names *flag_names_of(const struct vp_script_part *part,
 				      : &usual_flags;
 }
 
-/* NULL: there are bits without a name. */
+/* NULL: some bits have no name. */
 static const char *flags_text(struct vp_script *script, const struct flag_names *of, uint64_t flags)
 {
 	const char *const *names = of->names;
@@ -416,7 +416,7 @@ static const char *reason_text(struct vp_script *script, const struct vp_script_
 				   script->reason);
 }
 
-/* An exit that was to nothing has no such field. */
+/* Omits the detail of exits that have none. */
 static void script_name_detail(struct vp_script *script, const struct reading *reading)
 {
 	struct vp_script_field *field = &script->event.fields.at[reading->detail - 1];
@@ -430,7 +430,7 @@ static void script_name_detail(struct vp_script *script, const struct reading *r
 	script->event.fields.count--;
 }
 
-/* As ps and the kernel's own tracepoint have it. */
+/* The letters of ps and of the kernel's sched_switch tracepoint. */
 static const char *state_text(struct vp_script *script, uint64_t state, bool preempted)
 {
 	static const struct {
@@ -469,7 +469,7 @@ static struct vp_cursor fields_of(const struct vp_record_header *record)
 	return vp_cursor_of(record + 1, vp_record_size(record->id) - sizeof(*record));
 }
 
-/* False: it does not match its class. */
+/* False: the record does not match its class. */
 static bool script_read_fields(struct vp_script *script, const struct vp_script_class *class,
 			       const struct vp_record_header *record, struct reading *reading)
 {
@@ -483,7 +483,7 @@ static bool script_read_fields(struct vp_script *script, const struct vp_script_
 			return false;
 		script_take_value(script, part, &value, reading);
 	}
-	/* For a pCPU, an interval has its number there. */
+	/* For an interval of a pCPU, the field has the pCPU's number. */
 	script->event.has_vcpu &= script->event.vm != NULL;
 	name_values(script, reading);
 	return true;
@@ -497,7 +497,7 @@ static bool script_is_of_pcpus(const struct vp_script_options *options, uint32_t
 	return !options->n_pcpus;
 }
 
-/* Whether it is requested, as far as its fields are not needed for that. */
+/* The record's class if it is selected, as far as that is known without the fields. */
 static const struct vp_script_class *script_class_of(const struct vp_script *script,
 						     const struct machine *machine,
 						     const struct vp_merge_head *head,
@@ -507,12 +507,12 @@ static const struct vp_script_class *script_class_of(const struct vp_script *scr
 	const struct vp_script_class *class =
 	    vp_script_classes_find(&machine->classes, head->record->id);
 
-	/* Records from before the start are the state at that time, not events. An import has none,
-	 * and guests' events that came before the host's. */
+	/* Records from before the start only restore state, unless they were imported, or are guest
+	 * events, which may precede the host's. */
 	if (!class || !class->chosen || head->time < options->from || head->time > options->to ||
 	    (head->time < script->recording.start && !script->recording.imported))
 		return NULL;
-	/* The hypervisor's have it only in their fields. */
+	/* Hypervisor events have the pCPU in their fields. */
 	return class->of_hypervisor || script_is_of_pcpus(options, pcpu) ? class : NULL;
 }
 
@@ -525,7 +525,7 @@ static const struct machine *script_machine_of(const struct vp_script *script, u
 	return machine;
 }
 
-/* Facts about the event that do not need its fields. */
+/* Sets the members of the event that do not need its fields. */
 static void script_begin_event(struct vp_script *script, const struct machine *machine,
 			       const struct vp_merge_head *head, struct reading *reading)
 {
@@ -539,7 +539,7 @@ static void script_begin_event(struct vp_script *script, const struct machine *m
 	if (!machine->vm)
 		return;
 	event->guest = (uint32_t)(machine->vm - script->vms.at);
-	event->pcpu = VP_NO_PCPU; /* the guest does not know */
+	event->pcpu = VP_NO_PCPU; /* unknown to the guest */
 	event->of_guest = event->has_vcpu = true;
 	event->vcpu = cpu;
 	event->vm = script_name_of(script, machine->vm);
@@ -601,7 +601,7 @@ const struct vp_script_event *vp_script_next(struct vp_script *script)
 	return NULL;
 }
 
-/* Adds the machine's streams to those of all. */
+/* Adds the machine's streams. */
 static struct vp_error *script_add_machine(struct vp_script *script, const char *path,
 					   const struct vp_vm *vm, vp_event_classes *defined)
 {

@@ -10,7 +10,7 @@
 #include "base/nearest.h"
 #include "base/text.h"
 
-/* Prefixes of records that are no events by themselves. */
+/* Prefixes of records that are not events by themselves. */
 static const uint32_t no_events[] = {VP_ID_task,
 				     VP_ID_clock_sync,
 				     VP_ID_guest_task,
@@ -67,7 +67,7 @@ static struct vp_script_column add_column(struct vp_script_classes *classes, con
 					 strlen(name)};
 }
 
-/* Columns that all events have keep their names for themselves. */
+/* Names of common columns are reserved: a field with such a name gets a prefix. */
 static struct vp_script_column column_of(struct vp_script_classes *classes, const char *name)
 {
 	static const char *const taken[] = {"time_ns", "pcpu", "comm",    "tid",
@@ -109,7 +109,7 @@ static void script_classes_add_columns(struct vp_script_classes *classes,
 	}
 }
 
-/* Fields of the kernel's own tracepoints are not interpreted, but for the thread on the CPU. */
+/* Fields of kernel tracepoints are not interpreted, except the current thread. */
 static enum vp_script_role role_in_tracepoint(const struct vp_event_field *field)
 {
 	return strcmp(field->name, "common_pid") != 0 ? VP_SCRIPT_PLAIN : VP_SCRIPT_TID;
@@ -131,7 +131,7 @@ static bool is_of_hypervisor(const struct vp_event_class *event)
 	return true;
 }
 
-/* Fields of the hypervisor's events are not interpreted, but for the first three. */
+/* Fields of hypervisor events are not interpreted, except the first three. */
 static enum vp_script_role role_in_hypervisor(const struct vp_event_class *event,
 					      const struct vp_event_field *field)
 {
@@ -141,7 +141,7 @@ static enum vp_script_role role_in_hypervisor(const struct vp_event_class *event
 	return index < VP_ARRAY_SIZE(first) ? first[index] : VP_SCRIPT_PLAIN;
 }
 
-/* Whether a bit of its `flags` means that the exit's reason is known. */
+/* Whether a bit of `flags` indicates a known exit reason. */
 static bool flags_have_reason(uint32_t id)
 {
 	return id != VP_ID_exit_site && id != VP_ID_exit_site_detail &&
@@ -172,7 +172,7 @@ static void script_classes_add_parts(struct vp_script_classes *classes,
 	}
 }
 
-/* A record of the schema as a class: what is no integer is an array. */
+/* A record of the schema as a class; a field that is not an integer is an array. */
 static struct vp_error *add_fixed(vp_event_classes *fixed, const struct vp_record_type *type)
 {
 	struct vp_event_class *event;
@@ -219,7 +219,7 @@ static const char *without_system(const char *name)
 	return colon ? colon + 1 : name;
 }
 
-/* `pattern`: a name, or with wildcards as fnmatch(3) has them. */
+/* `pattern`: a name, which may have wildcards of fnmatch(3). */
 static bool script_classes_is_named(const char *name, const char *pattern)
 {
 	return !strcmp(name, pattern) || !fnmatch(pattern, name, 0);

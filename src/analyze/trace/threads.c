@@ -22,12 +22,11 @@
 #include "timeline/merge.h"
 
 enum { MAX_SEGMENTS = 1 << 25, MAX_THREADS = 1 << 20, EVENTS_AT_ONCE = 1 << 16, DEPTH = 4 };
-/* The time from the end of an interrupt to its softirqs is shorter. */
+/* Maximum time from the end of an interrupt to its softirqs. */
 #define AT_ONCE_NS 5000
 /* Softirqs by number: include/linux/interrupt.h. */
 enum { SOFTIRQ_TIMER = 1, SOFTIRQ_NET_TX, SOFTIRQ_NET_RX, SOFTIRQ_BLOCK, SOFTIRQ_HRTIMER = 8 };
-/* Bits of the tracepoint's prev_state for threads that sleep or end; preempted ones have
- * another. */
+/* Bits of prev_state that mean sleeping or exiting; preempted threads have another bit. */
 #define NOT_RUNNABLE 0xff
 
 static uint64_t threads_key_of(uint32_t vm, uint32_t number)
@@ -85,7 +84,7 @@ size_t vp_cpu_segment_before(const struct vp_cpu *cpu, uint64_t time)
 	return VP_FIRST(i, cpu->segments.count, cpu->segments.at[i].begin >= time);
 }
 
-/* The last turn that begins at `time` or before, its index + 1. */
+/* Index + 1 of the last slice that begins at or before `time`. */
 static size_t turn_at(const struct vp_cpu *cpu, uint64_t time)
 {
 	return VP_FIRST(i, cpu->slices.count, cpu->slices.at[i].begin > time);
@@ -110,7 +109,7 @@ const char *vp_threads_name(struct vp_threads *threads, const char *comm, uint32
 	return vp_intern_text(&threads->texts, vp_intern_string(&threads->texts, text));
 }
 
-/* The current state ends now. Damaged streams may not be in order. */
+/* Ends the current state. Streams that are damaged may be out of order. */
 static void end_part(struct vp_threads *threads, struct vp_thread *thread, uint64_t now, bool ended)
 {
 	struct vp_thread_segment segment = thread->now;
@@ -134,12 +133,12 @@ static void begin_part(struct vp_threads *threads, struct vp_thread *thread,
 	thread->now = (struct vp_thread_segment){.begin = now, .state = state, .cpu = cpu};
 }
 
-/* Interrupts that a CPU is in, the innermost last. */
+/* Nested interrupts of a CPU, innermost last. */
 struct context {
 	struct vp_waker interrupts[DEPTH];
 	unsigned depth;
-	uint64_t left; /* when the last one ended */
-	uint32_t tid;  /* that has the CPU */
+	uint64_t left; /* end of the last interrupt */
+	uint32_t tid;  /* current thread of the CPU */
 	bool known;
 };
 struct contexts {
@@ -186,8 +185,9 @@ static enum vp_waker_kind kind_of_softirq(uint64_t number)
 		   : VP_WAKER_SOFTIRQ;
 }
 
-/* Packets that a thread of this machine sends are received by a softirq in the thread's own time,
- * as soon as it lets them; those of a device by one right after the device's interrupt. */
+/* Packets sent by a local thread are received in a softirq that runs in the thread's context as
+ * soon as it enables softirqs; packets of a device, in a softirq right after the device's
+ * interrupt. */
 static void enter_softirq(struct context *context, uint64_t number, uint32_t tid, uint32_t cpu,
 			  uint64_t now)
 {
@@ -214,7 +214,7 @@ static void threads_begin_turn(struct vp_threads *threads, uint32_t vm, uint32_t
 
 	if (now >= threads->to || threads->kept == MAX_SEGMENTS)
 		return;
-	if (cpu->slices.count && now <= threads->from) { /* only the last of these matters */
+	if (cpu->slices.count && now <= threads->from) { /* only the last one matters */
 		cpu->slices.at[cpu->slices.count - 1] = (struct vp_cpu_slice){now, tid};
 		return;
 	}
@@ -237,7 +237,7 @@ static void threads_take_switch(struct vp_threads *threads, uint32_t vm, uint32_
 		threads_begin_turn(threads, vm, cpu, now, next);
 }
 
-/* It sleeps no more. */
+/* Ends the thread's sleep. */
 static void wake(struct vp_threads *threads, uint32_t vm, uint32_t tid, struct vp_waker waker,
 		 uint32_t cpu, uint64_t now)
 {
@@ -297,7 +297,7 @@ static void take_host_event(struct vp_threads *threads, struct contexts *context
 	}
 }
 
-/* The fields of a guest's event that matter, by the kernel's names; texts are names of threads. */
+/* Values of a guest event's fields, found by the kernel's field names; texts are thread names. */
 struct values {
 	uint64_t common_pid, prev_pid, prev_state, next_pid, pid, target_cpu, irq, vec;
 };
@@ -331,7 +331,7 @@ static bool read_values(const struct vp_event_class *class, const struct vp_defi
 	return true;
 }
 
-/* A guest's trace as it is read. */
+/* State of reading a guest's trace. */
 struct guest {
 	struct vp_threads *threads;
 	uint32_t vm;
@@ -372,8 +372,7 @@ static void take_interrupt(struct context *context, const char *name, const stru
 		enter_softirq(context, values->vec, (uint32_t)values->common_pid, cpu, now);
 	} else if (!strcmp(name, "irq_vectors:local_timer_entry")) {
 		threads_enter(context, VP_WAKER_TIMER, 0, cpu);
-	} else if (threads_ends_in(name,
-				   "_entry")) { /* another CPU's call: who made it is not known */
+	} else if (threads_ends_in(name, "_entry")) { /* an IPI: the sender is unknown */
 		threads_enter(context, VP_WAKER_UNKNOWN, 0, cpu);
 	}
 }
@@ -462,7 +461,7 @@ static struct vp_error *read_guests(struct vp_threads *threads, const char *dire
 						      "them by the guest's agent"));
 }
 
-/* 0: the host's threads have pCPUs, and no vCPUs of a domain. */
+/* 0: host threads run on pCPUs, and not on vCPUs of a domain. */
 static uint32_t host_of(const struct vp_feed *feed)
 {
 	vp_vec_each (&feed->vms, vm)

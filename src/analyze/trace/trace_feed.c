@@ -14,7 +14,7 @@
 #include "schema/trace_records.h"
 #include "store/packet.h"
 
-/* A guest may make up as many as it wants. */
+/* Limited, because a guest may invent any number of threads. */
 enum { MAX_GUEST_NAMES = 1 << 20 };
 
 static const uint16_t sizes[] = {
@@ -33,7 +33,7 @@ static bool same_fields(const struct vp_event_class *one, const struct vp_event_
 	return true;
 }
 
-/* Recordings of other versions of this program may number events otherwise. */
+/* Maps event ids: other versions of vperf may number events differently. */
 static void trace_feed_add_class(struct vp_feed *feed, const struct vp_event_class *event,
 				 const vp_event_classes *own)
 {
@@ -184,7 +184,7 @@ static void note_time(struct vp_feed *feed, uint64_t time)
 	feed->last = time;
 }
 
-/* False if it is not one. */
+/* False: not a vCPU state. */
 static bool read_span(struct vp_feed *feed, const struct vp_merge_head *head,
 		      struct vp_feed_event *ret)
 {
@@ -196,7 +196,7 @@ static bool read_span(struct vp_feed *feed, const struct vp_merge_head *head,
 	return true;
 }
 
-/* False: not an event, or not of its class's size. */
+/* False: not an event, or it does not have its class's size. */
 static bool read_event(struct vp_feed *feed, const struct vp_merge_head *head,
 		       struct vp_feed_event *ret)
 {
@@ -281,6 +281,6 @@ const char *vp_feed_guest_comm(const struct vp_feed *feed, uint32_t vm, uint32_t
 	const uint32_t *name = vp_map_find(&feed->comm_of_guest_tid, trace_feed_guest_key(vm, tid));
 
 	if (!tid)
-		return "swapper"; /* each of a guest's CPUs has one of that number */
+		return "swapper"; /* each guest CPU has an idle task with tid 0 */
 	return name ? vp_intern_text(&feed->comms, *name) : NULL;
 }

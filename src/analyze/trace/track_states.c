@@ -14,26 +14,27 @@
 #include "schema/vm.h"
 #include "store/packet.h"
 
-/* TURNS: of a pCPU, kept for those who wait for it: a power of two. NOBODY: an index. */
+/* RUNS: latest runs kept per pCPU, for vCPUs that wait for it. NOBODY: index of an idle pCPU's
+ * owner. */
 enum { MAX_PCPUS = 1 << 16, MAX_VCPUS = 1 << 16, MAX_SWITCHES = 1 << 20, RUNS = 512 };
 #define NOBODY UINT32_MAX
 
-/* The owner of a pCPU, with the switch to it. */
+/* A time during which a vCPU owned a pCPU, including the switch to it. */
 struct run {
 	uint64_t begin, end;
-	uint32_t index; /* of the vCPU, or NOBODY */
+	uint32_t index; /* index of the vCPU, or NOBODY */
 };
 
 struct pcpu {
-	bool known; /* another vCPU has it, or had it last: */
+	bool known; /* the pCPU has, or last had, a known vCPU: */
 	uint32_t index;
-	uint64_t begin;        /* when the switch to it began */
-	uint64_t since, until; /* it has it, as far as is known */
+	uint64_t begin;        /* start of the switch to it */
+	uint64_t since, until; /* start, and last time at which it is known to have the pCPU */
 	uint64_t n_turns;
-	VP_VEC(struct run) runs; /* the latest, TURNS at most: the n-th at n % TURNS */
+	VP_VEC(struct run) runs; /* the latest RUNS: number n at n % RUNS */
 };
 
-/* Host threads on its vCPU. */
+/* A context switch of the host kernel on one of its vCPUs. */
 struct thread_switch {
 	uint64_t time;
 	uint32_t prev, next;
@@ -42,8 +43,8 @@ struct thread_switch {
 struct vcpu {
 	uint32_t vm, number, tid;
 	bool is_host, has_thread;
-	uint32_t thread;                       /* of the host, that it has */
-	VP_VEC(struct thread_switch) switches; /* since its last state's end */
+	uint32_t thread;                       /* current host thread */
+	VP_VEC(struct thread_switch) switches; /* since the end of the previous state */
 };
 
 struct vp_track_states {
@@ -54,7 +55,7 @@ struct vp_track_states {
 	VP_VEC(struct vcpu) vcpus;
 	struct vp_map vcpu_of_key;
 	struct vp_intern texts;
-	uint32_t host; /* number of the host's VM */
+	uint32_t host; /* VM number of the host */
 	bool has_host;
 };
 
@@ -98,7 +99,7 @@ static struct pcpu *track_states_pcpu_of(struct vp_track_states *states, uint32_
 	return &states->pcpus.at[number];
 }
 
-/* NOBODY: no recording has as many. */
+/* Index of the vCPU, added if new; NOBODY: too many vCPUs. */
 static uint32_t track_states_index_of(struct vp_track_states *states, uint32_t vm, uint32_t number,
 				      uint32_t tid)
 {
@@ -118,7 +119,7 @@ static uint32_t track_states_index_of(struct vp_track_states *states, uint32_t v
 	return index;
 }
 
-/* It has no thread, so it is called what 'vperf steal' calls it. */
+/* Name of a vCPU without a thread, in the form of 'vperf steal'. */
 static const char *track_states_name_of(struct vp_track_states *states, const struct vcpu *vcpu)
 {
 	const struct vp_vm *vm = vp_vms_find(&states->feed->vms, vcpu->vm);
@@ -168,7 +169,7 @@ static void keep_slice(struct pcpu *pcpu, uint64_t begin, uint64_t end, uint32_t
 	pcpu->n_turns++;
 }
 
-/* A vCPU has the pCPU from `now` on, and the switch to it began at `begin`. */
+/* The vCPU has the pCPU from `now` on; the switch to it started at `begin`. */
 static void track_states_begin_run(struct pcpu *pcpu, uint32_t index, uint64_t begin, uint64_t now)
 {
 	pcpu->known = true;
@@ -183,7 +184,8 @@ static void track_states_end_turn(struct vp_track_states *states, struct pcpu *p
 	keep_slice(pcpu, pcpu->begin, pcpu->until, pcpu->index);
 }
 
-/* The vCPU got the pCPU at `now`: from the previous vCPU, or after it was idle since then. */
+/* The vCPU got the pCPU at `now`, after the previous vCPU, or with `was_idle` after an idle
+ * time. */
 static void get_pcpu(struct vp_track_states *states, struct pcpu *pcpu, uint32_t index,
 		     bool was_idle, uint64_t now)
 {
@@ -199,7 +201,7 @@ static void get_pcpu(struct vp_track_states *states, struct pcpu *pcpu, uint32_t
 	track_states_begin_run(pcpu, index, begin, now);
 }
 
-/* The vCPU had the pCPU: at the beginning, or after a loss, without having got it. */
+/* The vCPU had the pCPU without an event for getting it: at the start, or after a loss. */
 static void track_states_have_pcpu(struct vp_track_states *states, struct pcpu *pcpu,
 				   uint32_t index, uint64_t begin, uint64_t end)
 {
@@ -262,7 +264,7 @@ static void set_thread(struct vp_track_states *states, const struct vcpu *vcpu,
 		slice->certainty = VP_TRACK_EXACT;
 }
 
-/* In pieces, if the host's kernel switched threads on the vCPU meanwhile. */
+/* Emits running time, split at context switches of the host kernel on the vCPU. */
 static void emit_running(struct vp_track_states *states, struct vcpu *vcpu,
 			 struct vp_track_slice slice)
 {
@@ -272,7 +274,7 @@ static void emit_running(struct vp_track_states *states, struct vcpu *vcpu,
 		set_thread(states, vcpu, &slice);
 		if (vcpu->has_thread && vcpu->thread != change->prev &&
 		    slice.certainty == VP_TRACK_EXACT)
-			slice.certainty = VP_TRACK_UNCERTAIN; /* a switch between was lost */
+			slice.certainty = VP_TRACK_UNCERTAIN; /* a switch in between was lost */
 		slice.end = change->time < end ? change->time : end;
 		if (slice.end > slice.begin) {
 			states->emit(states->context, &slice);
@@ -303,8 +305,8 @@ static void emit_piece(struct vp_track_states *states, struct vp_track_slice sli
 	states->emit(states->context, &slice);
 }
 
-/* A wait that ended with a pCPU: in pieces, by who had that meanwhile. The switch to the vCPU is
- * part of the turn before it. */
+/* Emits a wait that ended by getting a pCPU, split by the pCPU's owners. The switch to the vCPU
+ * belongs to the run before it. */
 static void emit_wait(struct vp_track_states *states, struct vp_track_slice slice,
 		      const struct pcpu *pcpu)
 {
@@ -315,7 +317,7 @@ static void emit_wait(struct vp_track_states *states, struct vp_track_slice slic
 	for (; at < pcpu->n_turns && done < slice.end; at++) {
 		const struct run *run = &pcpu->runs.at[at % RUNS];
 		uint64_t end = at + 1 == pcpu->n_turns ? slice.end : run->end;
-		/* Damaged streams may not be in order. */
+		/* Damaged streams may be out of order. */
 		uint64_t begin = run->begin < slice.end ? run->begin : slice.end;
 		end = end < slice.end ? end : slice.end;
 		if (begin > done) {
@@ -372,7 +374,7 @@ static void track_states_take_span(struct vp_track_states *states, const struct 
 	}
 }
 
-/* The host's own scheduler: of a CPU that is one of its VM's vCPUs. */
+/* A context switch of the host's scheduler on a CPU, which is a vCPU of the host's VM. */
 static void track_states_take_switch(struct vp_track_states *states,
 				     const struct vp_feed_event *event)
 {

@@ -8,9 +8,9 @@
 #include "base/text.h"
 
 /*
- * A guest may have as many threads as it wants, and name them as it likes. FIRST_SHORTEST: ns below
- * which slices become one; doubled as often as needed. Numbers of threads, and so of tracks, have
- * 22 bits.
+ * Tables are limited because guests may have any number of threads with any names. FIRST_SHORTEST:
+ * initial length in ns below which slices are merged; doubled as necessary. Tids, and so numbers of
+ * tracks, have 22 bits.
  */
 enum { MAX_THREADS = 4096, MAX_LABELS = 1 << 18, FIRST_SHORTEST = 1000, NUMBER_BITS = 22 };
 
@@ -31,7 +31,7 @@ void vp_track_store_deinit(struct vp_track_store *store)
 	vp_intern_deinit(&store->texts);
 }
 
-/* "make/4711", without what a page or a terminal could take for more than text. */
+/* "make/4711", cleaned for HTML and terminals. */
 static uint32_t thread_text(struct vp_track_store *store, const char *comm, uint32_t tid)
 {
 	VP_AUTO_FREE char *clean = vp_text_cleaned(comm ? comm : "?");
@@ -81,13 +81,12 @@ static bool is_short(const struct vp_track_store *store, const struct vp_stored_
 	return stored->end - stored->begin < store->shortest;
 }
 
-/* Two neighbours as one, in the state that has most of it. */
+/* Merges two adjacent slices; the result has the dominant state. */
 static void track_store_merge(struct vp_stored_slice *stored, const struct vp_stored_slice *next)
 {
 	if (stored->merged == 1)
 		stored->parts[stored->state] = (float)stored->main;
-	bool was_in_it =
-	    stored->parts[next->state] > 0; /* in next's state, maybe with another label */
+	bool was_in_it = stored->parts[next->state] > 0; /* maybe with another label */
 	if (next->merged == 1)
 		stored->parts[next->state] += (float)next->main;
 	for (int state = 0; next->merged > 1 && state < VP_TRACK_STATES; state++)
@@ -135,7 +134,8 @@ static void compact(struct vp_track_store *store, size_t wanted)
 	}
 }
 
-/* Slices of a track do not overlap: an event that came late begins where the one before ended. */
+/* Adds a slice. Slices of a track do not overlap: a late event starts where the previous slice
+ * ended. */
 static void add_slice(struct vp_track_store *store, struct vp_stored_track *track,
 		      struct vp_stored_slice stored)
 {
@@ -167,7 +167,7 @@ static void take_pcpu(struct vp_track_store *store, const struct vp_track_slice 
 	add_slice(store, track_of(store, VP_STORED_PCPU, 0, slice->pcpu), stored);
 }
 
-/* In the guest, the guest's thread; while it waits, who has the pCPU. */
+/* Label of a vCPU slice: the guest thread in guest mode; the thief while it waits. */
 static void track_store_take_vcpu(struct vp_track_store *store, const struct vp_track_slice *slice,
 				  struct vp_stored_slice stored)
 {
@@ -178,7 +178,7 @@ static void track_store_take_vcpu(struct vp_track_store *store, const struct vp_
 	add_slice(store, track_of(store, VP_STORED_VCPU, slice->vm, slice->vcpu), stored);
 }
 
-/* Thread 0 is the guest's idle task, one on each vCPU. */
+/* Thread 0 is the guest's idle task; there is one per vCPU. */
 static void track_store_take_thread(struct vp_track_store *store,
 				    const struct vp_track_slice *slice,
 				    const struct vp_stored_slice *stored)

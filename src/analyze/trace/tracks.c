@@ -17,33 +17,32 @@
 #include "store/packet.h"
 
 /*
- * MAX_HELD: if KVM reports an exit only after the thread may have
- * lost its pCPU, slices wait for the guest thread of that exit.
+ * MAX_HELD: limit of slices that are held until KVM reports the exit and so the guest thread, which
+ * may be after the thread lost its pCPU.
  */
 enum { MAX_PCPUS = 1 << 16, MAX_VCPUS = 1 << 16, MAX_HELD = 64 };
 
 struct pcpu {
-	bool known; /* who has it */
+	bool known; /* its current thread is known */
 	uint32_t tid;
 	uint64_t since;
-	uint32_t waiting; /* the first vCPU in its run queue, its index + 1; or 0 */
+	uint32_t waiting; /* index + 1 of the first vCPU in its run queue; 0: empty */
 };
 
 struct vcpu {
 	uint32_t vm, number, tid;
-	bool known; /* its state */
+	bool known; /* its state is known */
 	enum vp_track_state state;
 	uint64_t since, wait_since;
 	uint32_t pcpu;
 	bool has_waker;
 	uint32_t waker_tid, waker_pcpu;
-	uint32_t next; /* that waits for the same pCPU, as there */
-	bool halts;    /* its last exit was one */
-	/* The guest's thread, as of the last exit. */
+	uint32_t next; /* index + 1 of the next vCPU in the same run queue; 0: the last */
+	bool halts;    /* its last exit was a halt */
+	/* The guest thread at the last exit. */
 	bool has_guest, middle;
 	uint32_t guest_tid, guest_pid;
-	bool exit_pending; /* it left the guest, and its exit was not reported yet: slices are
-			    * held */
+	bool exit_pending; /* the exit was not reported yet: slices are held */
 	VP_VEC(struct vp_track_slice) held;
 	struct vp_track_switches switches;
 };
@@ -52,12 +51,12 @@ struct vp_tracks {
 	struct vp_tracks_options options;
 	struct vp_feed feed;
 	bool opened, ended;
-	bool *chosen; /* VMs, by their index in the feed's list */
+	bool *chosen; /* by index in the feed's list of VMs */
 	VP_VEC(struct pcpu) pcpus;
 	VP_VEC(struct vcpu) vcpus;
 	struct vp_map vcpu_of_tid, vcpu_of_key;
-	struct vp_intern texts;         /* names of VMs that the recording does not list */
-	struct vp_track_states *states; /* if the feed has states; else NULL */
+	struct vp_intern texts;         /* names of VMs that are not in the recording's list */
+	struct vp_track_states *states; /* NULL: the feed has no vCPU states */
 };
 
 static bool tracks_is_of_vm(struct vp_tracks *tracks, const struct vp_track_slice *slice)
@@ -94,8 +93,8 @@ static void tracks_emit(struct vp_tracks *tracks, struct vp_track_slice slice)
 		options->take(options->context, &slice);
 }
 
-/* Held slices get the guest thread of the exit: `changed` if it was another one before, NULL:
- * unknown. */
+/* Emits the held slices with the guest thread of the exit, if that was reported. `changed`: the
+ * thread was a different one before. */
 static void let_go(struct vp_tracks *tracks, struct vcpu *vcpu, bool reported, bool changed)
 {
 	vp_vec_each (&vcpu->held, slice) {
@@ -138,7 +137,7 @@ static enum vp_track_certainty certainty_of(const struct vcpu *vcpu)
 	return vcpu->middle ? VP_TRACK_UNCERTAIN : VP_TRACK_EXACT;
 }
 
-/* The vCPU's present slice as it is if it ends now. */
+/* The vCPU's current slice, if it ended now. */
 static struct vp_track_slice tracks_slice_of(struct vp_tracks *tracks, const struct vcpu *vcpu,
 					     uint64_t now)
 {
@@ -170,7 +169,7 @@ static struct vp_track_slice tracks_slice_of(struct vp_tracks *tracks, const str
 		slice.waker_pcpu = vcpu->waker_pcpu;
 		slice.waker_comm = vp_feed_comm(&tracks->feed, vcpu->waker_tid);
 	}
-	/* Damaged streams may not be in order. */
+	/* Damaged streams may be out of order. */
 	if (tracks_waits(vcpu))
 		slice.wait_begin = vcpu->wait_since < vcpu->since ? vcpu->wait_since : vcpu->since;
 	if (where && where->known && where->tid != vcpu->tid) {
@@ -219,7 +218,7 @@ static void close_slice(struct vp_tracks *tracks, struct vcpu *vcpu, struct vp_t
 		tracks_emit(tracks, *slice);
 }
 
-/* The vCPU is in that state from now on. */
+/* Sets the vCPU's state from now on. */
 static void go_on(struct vp_tracks *tracks, struct vcpu *vcpu, enum vp_track_state state,
 		  uint32_t pcpu, uint64_t now)
 {
@@ -247,14 +246,13 @@ static struct vcpu *vcpu_of_tid(const struct vp_tracks *tracks, uint32_t tid)
 	return index ? &tracks->vcpus.at[*index] : NULL;
 }
 
-/* For one with an unknown number: its thread's. */
+/* Key of a vCPU; if its number is unknown, by its thread. */
 static uint64_t tracks_key_of(uint32_t vm, uint32_t number, uint32_t tid)
 {
 	return (uint64_t)vm << 32 | (number == VP_VCPU_UNKNOWN ? tid | 1U << 31 : number);
 }
 
-/* The vCPU, known from now on; its thread may be another one than before. NULL: no recording has as
- * many. */
+/* The vCPU, added if new; its thread may have changed. NULL: too many vCPUs. */
 static struct vcpu *tracks_vcpu_of(struct vp_tracks *tracks, uint32_t vm, uint32_t number,
 				   uint32_t tid)
 {
@@ -276,7 +274,7 @@ static struct vcpu *tracks_vcpu_of(struct vp_tracks *tracks, uint32_t vm, uint32
 	return &tracks->vcpus.at[at];
 }
 
-/* Those that wait for that pCPU have another thief from now on. */
+/* Changes the thief of the vCPUs that wait for that pCPU. */
 static void change_thief(struct vp_tracks *tracks, const struct pcpu *where, uint64_t now)
 {
 	for (uint32_t index = where->waiting; index; index = tracks->vcpus.at[index - 1].next) {
@@ -309,7 +307,7 @@ static void emit_pcpu(struct vp_tracks *tracks, const struct pcpu *pcpu, uint32_
 					    .vcpu = vcpu ? vcpu->number : 0});
 }
 
-/* In the guest, and something after it was lost: until when, and who ran then, is not known. */
+/* Ends a guest slice before a loss: its end, and the guest thread at that time, are unknown. */
 static void doubt_guest(struct vp_tracks *tracks, struct vcpu *vcpu, uint64_t now)
 {
 	struct vp_track_slice slice = tracks_slice_of(tracks, vcpu, now);
@@ -344,9 +342,9 @@ static void tracks_take_switch(struct vp_tracks *tracks, const struct vp_feed_ev
 	if (!pcpu)
 		return;
 	if (pcpu->known && pcpu->tid != change->prev_tid)
-		pcpu->known = false; /* a switch between was lost */
+		pcpu->known = false; /* a switch in between was lost */
 	emit_pcpu(tracks, pcpu, event->pcpu, event->time);
-	/* Waiting vCPUs waited until now for the thread that leaves. */
+	/* The vCPUs in the run queue waited for the previous thread until now. */
 	if (next)
 		doubt_guest(tracks, next, event->time);
 	if (next)
@@ -413,7 +411,7 @@ static void tracks_count_switches(struct vp_tracks *tracks, struct vcpu *vcpu,
 	vcpu->switches.begins += (change->switch_flags & VP_SWITCH_FIRST) != 0;
 }
 
-/* Comes before the exit at which it was seen. */
+/* Precedes the exit at which it was observed. */
 static void take_guest_switch(struct vp_tracks *tracks, const struct vp_feed_event *event)
 {
 	const struct vp_trace_guest_switch *change = event->guest_switch;
@@ -477,7 +475,7 @@ static void tracks_take_event(struct vp_tracks *tracks, const struct vp_feed_eve
 	}
 }
 
-/* Open slices at the end are passed on as far as they are known. */
+/* Emits the slices that are open at the end, as far as they are known. */
 static void tracks_end(struct vp_tracks *tracks)
 {
 	uint64_t now = tracks->feed.last;
@@ -487,7 +485,7 @@ static void tracks_end(struct vp_tracks *tracks)
 	vp_vec_each (&tracks->vcpus, vcpu) {
 		struct vp_track_slice slice = tracks_slice_of(tracks, vcpu, now);
 		if (slice.certainty == VP_TRACK_EXACT)
-			slice.certainty = VP_TRACK_UNCERTAIN; /* no exit said who ran */
+			slice.certainty = VP_TRACK_UNCERTAIN; /* no later exit */
 		close_slice(tracks, vcpu, &slice);
 		let_go(tracks, vcpu, false, false);
 	}

@@ -27,7 +27,7 @@ static struct vp_error *choose_account_format(struct vp_account_options *options
 	return NULL;
 }
 
-/* The last table has the single vCPUs; --sort and --limit apply to it. */
+/* Sorts and limits the last table, which has one row per vCPU. */
 static struct vp_error *arrange(const struct vp_account_options *options,
 				struct vp_named_table *tables, size_t n_tables)
 {
@@ -118,7 +118,7 @@ static void print_json(const struct vp_account_recording *rec, const struct vp_n
 	vp_buffer_string(out, "\n");
 }
 
-/* Only columns with data, or all. */
+/* Omits columns without data, unless verbose. */
 static void account_options_put_table(const struct vp_table *table, bool verbose, bool colour,
 				      struct vp_buffer *out)
 {

@@ -87,8 +87,8 @@ void vp_command_raise_file_limit(void)
 	files_raised = true;
 }
 
-/* Waits for a byte and becomes the command; nothing else in between, because it would count as the
- * command's. */
+/* In the child: waits for a byte, then executes the command. Anything else here would be counted as
+ * the command's. */
 static noreturn void become(const char **argv, int go, int result)
 {
 	char byte;
@@ -113,7 +113,7 @@ static bool is_executable(const char *path)
 	return !stat(path, &status) && S_ISREG(status.st_mode) && !access(path, X_OK);
 }
 
-/* Searches as execvp(3): a name without a slash in the folders of PATH. */
+/* Looks for the program like execvp(3): a name without a slash is searched in PATH. */
 static struct vp_error *expect_program(const char *name)
 {
 	const char *path = getenv("PATH");

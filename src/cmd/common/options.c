@@ -122,7 +122,7 @@ static struct vp_error *set_pages(const struct vp_option *option, const char *te
 	return NULL;
 }
 
-/* Applies to the last value of the preceding option in the table. */
+/* Sets the value for the last value of the preceding option in the table. */
 static struct vp_error *set_of_last(const struct vp_option *option, const char *text)
 {
 	const struct vp_texts *others = option[-1].value;
@@ -137,7 +137,7 @@ static struct vp_error *set_of_last(const struct vp_option *option, const char *
 	return NULL;
 }
 
-/* Joined names live as long as the program. */
+/* Joined names are never freed: the command uses them until it exits. */
 static char *joined_names[4];
 
 static struct vp_error *options_add_name(const struct vp_option *option, const char *text)
@@ -197,7 +197,8 @@ struct parser {
 	char **argv;
 };
 
-/* "--trace sched" would run a command 'sched' instead of recording these events. */
+/* Rejects "--trace sched", which would otherwise run a command 'sched' instead of recording these
+ * events. */
 static struct vp_error *expect_attached(const struct parser *parser, const struct vp_option *option)
 {
 	const char *word = parser->next < parser->argc ? parser->argv[parser->next] : "-";

@@ -20,7 +20,7 @@ static const char *pager_command(void)
 	return command[0] && strcmp(command, "cat") != 0 ? command : NULL;
 }
 
-/* The pager restores its terminal only if it exits by itself. */
+/* Waits for the pager: it must restore the terminal before vperf exits. */
 static void wait_for_pager(void)
 {
 	int status;

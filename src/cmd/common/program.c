@@ -68,7 +68,7 @@ static void help(const struct vp_program *program, FILE *out)
 	vp_buffer_deinit(&wrapped);
 }
 
-/* Declared in base/alloc.h: vperf cannot continue without memory. */
+/* Declared in base/alloc.h: vperf exits if it is out of memory. */
 void vp_alloc_failed(void)
 {
 	static const char message[] = "vperf: out of memory\n";
@@ -79,13 +79,13 @@ void vp_alloc_failed(void)
 	_exit(VP_ERROR_FAILURE);
 }
 
-/* Failed output is an error. */
+/* A failed write to stdout makes the exit status nonzero. */
 static int flushed(int status)
 {
 	return (fflush(stdout) || ferror(stdout)) && !status ? 1 : status;
 }
 
-/* The exit status for an unknown command. */
+/* Reports an unknown command; returns the exit status. */
 static int unknown_word(const struct vp_program *program, const char *word)
 {
 	struct vp_nearest nearest;
@@ -100,8 +100,8 @@ static int unknown_word(const struct vp_program *program, const char *word)
 	return VP_ERROR_USAGE;
 }
 
-/* "vperf help", and "vperf help COMMAND", which is "vperf COMMAND --help". A command may have a
- * second word, such as "stat report". */
+/* "vperf help" and "vperf help COMMAND", which is the same as "vperf COMMAND --help". A command may
+ * have a second word, such as "stat report". */
 static int show_help(const struct vp_program *program, const char *name, const char *second)
 {
 	char *words[] = {(char *)name, "--help", NULL, NULL};

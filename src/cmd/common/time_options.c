@@ -275,7 +275,7 @@ struct vp_error *vp_time_option_of_store(const char *text, uint64_t first, uint6
 		return vp_error_usage("option --time: with --store, expected FROM,TO as times of "
 				      "day or RFC 3339 times, such as 16:49:05,16:50, not '%s'",
 				      text);
-	/* Both were the latest times before the end: TO may be later. */
+	/* TO is the first such time of day after FROM, which may be on the next day. */
 	if (*to < *from && is_time_of_day(comma + 1))
 		*to += DAY * SECOND;
 	if (*from > *to)

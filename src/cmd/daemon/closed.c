@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Closed recordings: their profiles are sent, and they go to the spool. */
+/* Closed recordings: sends their profiles and moves them to the spool. */
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -58,7 +58,7 @@ static void queue_profiles(struct vperfd *daemon, const char *path)
 		VPERFD_SAY("no profile of '%s': %s", path, vp_error_message(error));
 		return;
 	}
-	/* A recorder that was killed left no end: its recording is as long as it might be. */
+	/* A killed recorder wrote no end time: assume the maximum length. */
 	uint64_t length = about.end ? about.end - about.start : daemon->config.window_ns;
 	vp_push_queue_add(&daemon->pushes, path, (length + SECOND - 1) / SECOND,
 			  daemon->config.window_ns / SECOND);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The documents that vperfd serves, and its own cost. */
+/* The documents that vperfd serves, and vperfd's own cost. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -18,7 +18,7 @@
 #include "store/history.h"
 #include "store/retention.h"
 
-/* A thousand VMs of four vCPUs take 8 MiB. */
+/* 1,000 VMs with four vCPUs each need 8 MiB. */
 enum { DOCUMENT_ROOM = 64 << 20 };
 static const char landing[] = "vperfd: see /metrics\n";
 /* The two formats of /metrics, in the order of enum vp_metrics_format, and the page at /. */
@@ -68,7 +68,7 @@ static void add_process(pid_t process, struct cost *cost)
 	VP_AUTO_FCLOSE FILE *file = fopen(path, "re");
 	size_t size = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
 	text[size] = 0;
-	/* Its name, in parentheses, may contain any characters. */
+	/* The process name, in parentheses, may contain any characters. */
 	const char *fields = strrchr(text, ')');
 	if (!fields || sscanf(fields,
 			      ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d "
@@ -79,7 +79,8 @@ static void add_process(pid_t process, struct cost *cost)
 	cost->memory += resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The cost of vperfd and its child processes. Ticks are rounded down: the sum must not decrease. */
+/* The cost of vperfd and its child processes. Ticks are rounded down, so the sum must be kept from
+ * decreasing. */
 static struct cost total_cost(struct vperfd *daemon)
 {
 	struct cost own = {0}, cost = {usage_ns(RUSAGE_SELF) + usage_ns(RUSAGE_CHILDREN), 0};

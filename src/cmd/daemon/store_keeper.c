@@ -16,9 +16,9 @@
 #include "store/kept_findings.h"
 #include "store/retention.h"
 
-/* Maximum interval of reading the whole store. */
+/* Maximum time between two scans of the whole store. */
 #define REREAD_NS 60000000000ULL
-/* Assumed growth between checks, until it is known. */
+/* Growth between checks that is assumed at first. */
 #define GROWTH_LEAST (256ULL << 10)
 
 static uint64_t free_bytes(const char *path)
@@ -97,7 +97,7 @@ static bool remove_one(struct vperfd *daemon, const struct vp_retention *limits,
 	return !error;
 }
 
-/* The largest growth between two checks so far, which may happen again. */
+/* The largest growth between two checks so far; the next one may be as large. */
 static uint64_t growth_of(struct vperfd *daemon, uint64_t bytes)
 {
 	if (daemon->bytes_then && bytes > daemon->bytes_then &&

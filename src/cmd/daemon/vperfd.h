@@ -37,7 +37,7 @@ struct vperfd {
 	struct vp_rotation rotation;
 	vp_notices notices;
 	vp_history history;
-	uint64_t history_read;      /* time of the last read; 0: not yet */
+	uint64_t history_read;      /* time of the last scan; 0: not yet */
 	uint64_t grown, bytes_then; /* largest growth between checks; size at the last check */
 	bool said_full;
 	struct vp_age_clock ages;
@@ -56,7 +56,7 @@ struct vperfd {
 	struct vp_http_server *server;
 	struct vp_push_queue pushes;
 	uint64_t spooled, spool_dropped;
-	uint64_t cpu_ns; /* of all processes, as it was shown last */
+	uint64_t cpu_ns; /* of all processes, as published last */
 };
 
 /* store_keeper.c: lists the store and enforces its limits. `now` is CLOCK_MONOTONIC. */
@@ -68,12 +68,12 @@ void vperfd_reread_store(struct vperfd *daemon);
 void vperfd_watch_begin(struct vperfd *daemon, uint64_t now);
 void vperfd_watch(struct vperfd *daemon, uint64_t now);
 void vperfd_watch_end(struct vperfd *daemon);
-/* Asks the flight recorder and the recorder of samples to end. */
+/* Sends the flight recorder and the recorder of samples a request to end. */
 void vperfd_watch_stop(struct vperfd *daemon);
-/* Afterwards: whether they have ended. */
+/* Whether they have ended, after vperfd_watch_stop(). */
 bool vperfd_watch_has_stopped(struct vperfd *daemon);
 
-/* closed.c: what is done with a recording that has ended. */
+/* closed.c: processes recordings that have ended. */
 void vperfd_closed_begin(struct vperfd *daemon);
 void vperfd_recording_closed(struct vperfd *daemon, const char *path);
 void vperfd_closed_step(struct vperfd *daemon, uint64_t now);

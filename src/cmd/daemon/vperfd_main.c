@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperfd: records continuously, keeps the last days, and keeps more of the moments with findings.
- * It runs 'vperf record' and similar commands, and loads no BPF programs itself. */
+/* vperfd: records continuously, keeps the last days, and stores more details about moments with
+ * findings. It runs 'vperf record' and similar commands, and loads no BPF programs itself. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -98,7 +98,7 @@ static bool recorder_has_ended(void *context, pid_t recorder)
 	return vp_child_has_ended(recorder);
 }
 
-/* A recording gets its name when its recorder has started. */
+/* A recording directory appears when its recorder has started. */
 static bool is_recorded(void *context, const char *path)
 {
 	VP_AUTO_FREE char *file = vp_format("%s/recording", path);
@@ -133,7 +133,7 @@ static const struct vp_rotation_ops rotation_ops = {.start = start_recorder,
 						    .closed = recording_closed,
 						    .path = recording_path};
 
-/* The path of vperf, which is in the same directory. */
+/* The path of vperf, which is in the same directory as vperfd. */
 static struct vp_error *find_vperf(struct vperfd *daemon)
 {
 	char own[4096];
@@ -170,7 +170,7 @@ static void apply_config(struct vperfd *daemon)
 	daemon->rotation.rotate_bytes = daemon->config.rotate_bytes;
 }
 
-/* A configuration with errors changes nothing. Settings that require a restart stay. */
+/* An invalid configuration changes nothing. Settings that require a restart keep their values. */
 static void reload(struct vperfd *daemon)
 {
 	struct vp_daemon_config config;
@@ -218,7 +218,7 @@ static void report_ready(struct vperfd *daemon, bool *is_ready)
 	vp_notify(status);
 }
 
-/* Once a second, or when a process has ended. */
+/* Runs once a second, and when a child process has ended. */
 static void step(struct vperfd *daemon)
 {
 	uint64_t now = vp_clock_monotonic();
@@ -274,7 +274,7 @@ static struct vp_error *start(struct vperfd *daemon)
 	VP_TRY(find_vperf(daemon));
 	umask(077);
 	VP_TRY(lock_store(daemon));
-	/* Before there are signal handlers and child processes. */
+	/* Before signal handlers and child processes exist. */
 	VP_TRY(vperfd_serve(daemon));
 	catch_signals();
 	apply_config(daemon);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Follows the accounting of the open recording, evaluates rules, and starts what they trigger. */
+/* Reads the accounting of the open recording, evaluates rules, and starts what they trigger. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -71,7 +71,7 @@ static const char *name_of(const char *path)
 	return slash ? slash + 1 : "";
 }
 
-/* The flight recorder starts empty: remains of an earlier one are removed. */
+/* Removes files of an earlier flight recorder and starts a new one. */
 static void start_flight(struct vperfd *daemon, uint64_t now)
 {
 	struct vp_daemon_words words;
@@ -112,7 +112,7 @@ static void forget_job(struct vperfd_job *job)
 	*job = (struct vperfd_job){.output = -1};
 }
 
-/* 'vperf snapshot' has printed the snapshot's directory, which is renamed in the store. */
+/* Renames the snapshot, whose path 'vperf snapshot' printed, within the store. */
 static void name_snapshot(struct vperfd *daemon)
 {
 	char text[4096];
@@ -156,7 +156,7 @@ static void start_job(struct vperfd *daemon, const struct vp_daemon_words *words
 	vperfd_reread_store(daemon);
 }
 
-/* One at a time: simultaneous findings share it. */
+/* Starts a snapshot unless one is in progress: simultaneous findings share it. */
 static void start_snapshot(struct vperfd *daemon)
 {
 	struct vp_daemon_words words;
@@ -232,7 +232,7 @@ static bool is_counted(void *context, uint32_t id)
 	return false;
 }
 
-/* Accounts refer to VMs by index: the list changes only between them. */
+/* Accounts refer to VMs by index, so VMs are removed only between two accounts. */
 static void end_rules(struct vperfd *daemon, uint64_t now)
 {
 	if (daemon->config.rules_ns)
@@ -254,7 +254,8 @@ void vperfd_watch(struct vperfd *daemon, uint64_t now)
 	vp_account_tail_read(&daemon->tail, now);
 	daemon->rules.grade = daemon->tail.grade;
 	daemon->rules.overcommit.pcpus = daemon->tail.pcpus;
-	/* Between two recordings there may be no records for a while: the VMs still exist. */
+	/* Between two recordings there may be no records for some seconds, although the VMs
+	 * exist. */
 	if (daemon->has_second)
 		vp_account_counters_add(&daemon->counters, &daemon->second);
 	vp_account_deinit(&daemon->second);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf fleet: asks the engine that has many hosts' metrics which hosts and VMs to look at. It is a
- * program of its own, vperf-fleet, because of libcurl. */
+/* vperf fleet: queries a metrics engine for the hosts and VMs that need attention. It is a separate
+ * program, vperf-fleet, because of libcurl. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ struct fleet {
 	uint64_t range_ns, timeout_ns, limit;
 	struct vp_texts headers, operands;
 	struct vp_buffer header_lines;
-	VP_VEC(const char *) sent; /* headers of requests */
+	VP_VEC(const char *) sent; /* request headers */
 	char *tenant_header, *time_word;
 	vp_fleet_texts warnings;
 };
@@ -68,7 +68,7 @@ static void fleet_put_form(struct vp_buffer *out, const char *key, const char *v
 			vp_buffer_printf(out, "%%%02X", (unsigned char)*value);
 }
 
-/* Each warning once: there is the same one for many queries. */
+/* Keeps each distinct warning once: many queries return the same one. */
 static void fleet_take_warnings(struct fleet *fleet, struct vp_fleet_answer *answer)
 {
 	vp_vec_each (&answer->warnings, warning) {

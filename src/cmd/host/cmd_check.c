@@ -41,7 +41,7 @@ static void cmd_check_print_text(const struct vp_probe *probe, bool found, const
 		vp_buffer_printf(out, "     %-25s without it: %s\n", "", probe->cost);
 }
 
-/* Prints whether this host can be recorded, and what is missing. */
+/* Prints whether this host can be recorded, and which features are missing. */
 static void put_verdict(const struct check *check, struct vp_buffer *out)
 {
 	vp_buffer_printf(out, "This host can%s be recorded%s", check->lacks ? "not" : "",

@@ -53,7 +53,7 @@ static struct vp_error *cmd_guests_ask(struct vp_guest_reader *reader, const cha
 	return done ? NULL : vp_error_new("reading guest memory timed out");
 }
 
-/* Repeats the scan until it has found the kernel, or has taken too long. */
+/* Repeats the scan until the kernel is found, or the time limit is reached. */
 static struct vp_error *cmd_guests_find(const struct guests *guests, struct vp_guest_reader *reader,
 					const char *folder, struct vp_guest_answer *ret)
 {
@@ -116,7 +116,7 @@ static struct vp_error *inspect_guest(const struct guests *guests, void *lister,
 	return error;
 }
 
-/* Cleans guest text before it is printed. */
+/* Replaces control characters of guest text. */
 static void cmd_guests_clean(char **text)
 {
 	char *before = *text;

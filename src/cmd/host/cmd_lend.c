@@ -94,7 +94,7 @@ static void put_totals(const struct lend *lend, const struct vp_lender *lender,
 	vp_buffer_string(out, "\n");
 }
 
-/* Until the end of COMMAND, the VM or the agent, or a signal. */
+/* Runs until COMMAND, the VM or the agent ends, or a signal arrives. */
 static struct vp_error *cmd_lend_serve(struct lend *lend, const struct vp_vm *vm,
 				       struct vp_lender *lender, struct vp_command *command)
 {

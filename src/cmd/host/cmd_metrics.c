@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf metrics, vperf fleet: run vperf-metrics and vperf-fleet, which are in the same directory.
- */
+/* vperf metrics, vperf fleet: execute vperf-metrics and vperf-fleet from the same directory. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +22,7 @@ const struct vp_verb *vp_verb_fleet(void)
 	return &fleet_verb;
 }
 
-/* The path of vperf-NAME; NULL: this program's own is not known. */
+/* The path of vperf-NAME; NULL: the path of this program is unknown. */
 static char *find_program(const char *name)
 {
 	char own[4096];

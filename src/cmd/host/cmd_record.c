@@ -63,7 +63,7 @@ struct record {
 	struct vp_record_flight flight;
 	struct vp_record_targets targets;
 	bool quiet, shared, stagger;
-	bool ignored_flag; /* accepted for compatibility: done anyway */
+	bool ignored_flag; /* accepted for compatibility: already the default */
 	int status;        /* of COMMAND */
 };
 
@@ -316,13 +316,13 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 
 	if (!record->no_samples)
 		vp_session_add(session, vp_instrument_profile(&profile));
-	/* These guests have no process or thread on this host. */
+	/* Guests that are sampled separately have no process or thread on this host. */
 	if (!record->no_samples && plan.samples_guests_apart && !record->targets.pids &&
 	    !record->targets.tids)
 		vp_session_add(session, vp_instrument_guest_samples(&guest_samples));
 	if (!record->no_account)
 		vp_session_add(session, vp_instrument_account(&account));
-	if (trace.sets) /* the first to define events: its own have fixed numbers */
+	if (trace.sets) /* first, because events of the trace have fixed ids */
 		vp_session_add(session, vp_instrument_trace(&trace));
 	if (record->hypervisor_events)
 		vp_session_add(session, vp_instrument_hypervisor(record->hypervisor_events));
@@ -489,7 +489,7 @@ static int run_record(int argc, char **argv)
 	vp_record_events_deinit(&record.events);
 	vp_vec_deinit(&record.flight.conditions);
 	vp_record_targets_deinit(&record.targets);
-	/* A command ended by the user's Ctrl-C has not failed. */
+	/* Exit status 0 if Ctrl-C ended the command. */
 	return status ? status : record.status != 0 && !vp_command_stop_wanted();
 }
 

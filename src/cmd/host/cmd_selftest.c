@@ -64,7 +64,7 @@ static struct vp_error *expect_kvm_host(void)
 	return NULL;
 }
 
-/* The pCPU of the guest: the last allowed one, or that of -C. */
+/* The pCPU for the guest: that of -C, otherwise the last one that this process may use. */
 static struct vp_error *choose_pcpu(const char *word, int *ret)
 {
 	cpu_set_t may;
@@ -85,7 +85,7 @@ static struct vp_error *choose_pcpu(const char *word, int *ret)
 	return NULL;
 }
 
-/* The value of a line "NAME : VALUE" of /proc/cpuinfo, to be freed. */
+/* The value of a line "NAME : VALUE" in /proc/cpuinfo, to be freed. */
 static char *cpuinfo_value(const char *name)
 {
 	struct vp_buffer text = {0};
@@ -101,7 +101,7 @@ static char *cpuinfo_value(const char *name)
 	return value;
 }
 
-/* Facts about the host, without names of machines, users or VMs. */
+/* Facts about the host, without names of machines, users and VMs. */
 struct host {
 	struct utsname kernel;
 	char *cpu, *microcode;
@@ -148,7 +148,7 @@ static bool is_private(struct json_object *probe)
 	       !strcmp(json_object_get_string(name), "running VMs");
 }
 
-/* The array in the output of `vperf check --json`, and its size. */
+/* The array of features in the output of `vperf check --json`, and its size. */
 static struct json_object *probes_of(struct json_object *check, size_t *count)
 {
 	struct json_object *probes = NULL;
@@ -160,7 +160,7 @@ static struct json_object *probes_of(struct json_object *check, size_t *count)
 	return probes;
 }
 
-/* The probes of `vperf check`, except the one that names VMs. */
+/* The features of `vperf check`, except the one with names of VMs. */
 static void put_probes(const char *probes, struct vp_buffer *out)
 {
 	struct json_object *check = json_tokener_parse(probes), *name, *found, *detail;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf stat: counts in aligned intervals, by a recipe. */
+/* vperf stat: counts events in aligned intervals, as a recipe defines. */
 #include "cmd/host/cmd_stat.h"
 #include "cmd/read/stat_report.h"
 
@@ -151,8 +151,8 @@ static struct vp_error *check_plan(const struct vp_stat_options *options)
 			 "expected -- COMMAND, --recipe FILE, --event EVENT, or 'report'");
 }
 
-/* As in perf stat: only COMMAND is counted, with events that every host has, and more with a
- * PMU. */
+/* Without a recipe, counts only COMMAND like perf stat: software events, and hardware events if
+ * there is a PMU. */
 static void choose_defaults(struct vp_stat_options *options)
 {
 	bool has_pmu = vp_perf_event_has_hardware();

@@ -73,7 +73,7 @@ static void cmd_top_on_signal(int signal)
 static void cmd_top_take(void *context, struct vp_record_header *record)
 {
 	struct top *top = context;
-	uint32_t pid = ((struct vp_vcpu_account *)record)->vm; /* no VMs are numbered here */
+	uint32_t pid = ((struct vp_vcpu_account *)record)->vm; /* VMs are not numbered */
 
 	if (record->id == VP_ID_vcpu_account && !vp_vms_latest(&top->vms, pid))
 		vp_hypervisor_here()->look_at(&top->vms, pid, false);
@@ -154,7 +154,7 @@ static struct vp_error *put_update(struct top *top, double seconds, struct vp_bu
 	return NULL;
 }
 
-/* The VM chosen by a key, among those selected by the option. */
+/* Selects the VM chosen by keyboard, if the option allows it. */
 static void cmd_top_choose_vm(struct vp_account_view *view, const struct vp_live_order *order)
 {
 	if (!order->has_vm)
@@ -252,7 +252,7 @@ static struct vp_error *take_keys(struct top *top, int ms)
 	return draw(top);
 }
 
-/* Waits until that time, a signal, or a key that ends the program. */
+/* Waits until that time, a signal, or the key that quits. */
 static struct vp_error *wait_until(struct top *top, struct vp_account_writer *writer, uint64_t time)
 {
 	const struct vp_account_ops *ops;

@@ -10,7 +10,7 @@
 #include "maps/format.h"
 #include "render/render_table.h"
 
-/* KASLR offset of the kernel; 0 for 64-bit Arm, whose kernels are linked to various addresses. */
+/* KASLR offset of the kernel; 0 on 64-bit Arm, where kernels have no fixed link address. */
 static uint64_t slide_of(const struct vp_guest_finding *finding)
 {
 	return finding->paging.halves ? 0 : finding->text - VP_KERNEL_LINKED;

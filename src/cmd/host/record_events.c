@@ -13,7 +13,7 @@
 #include "schema/trace_event.h"
 #include "session/hypervisor_choice.h"
 
-/* Length up to the next comma outside the slashes of PMU/TERM,.../; a probe is taken as a whole. */
+/* Length up to the next comma that is not within PMU/TERM,.../; a probe may contain commas. */
 static size_t name_size(const char *text)
 {
 	bool in_pmu = false;
@@ -26,7 +26,7 @@ static size_t name_size(const char *text)
 	return size;
 }
 
-/* The name after "SYSTEM:", if this host's hypervisor has events of that system; otherwise NULL. */
+/* The name after "SYSTEM:" if the hypervisor has events of that system; otherwise NULL. */
 static const char *name_in_hypervisor(const char *name)
 {
 	const struct vp_hypervisor *here = vp_hypervisor_here();

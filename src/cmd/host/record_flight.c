@@ -11,7 +11,7 @@
 #include "session/snapshot_limits.h"
 #include "store/packet_store.h"
 
-/* Parses bytes, with K, M, G as powers of 1024, as in perf; at least `least`. */
+/* Parses a size with K, M or G as powers of 1024, as in perf; errors below `least`. */
 static struct vp_error *parse_size(const char *option, const char *text, uint64_t least,
 				   uint64_t *ret)
 {

@@ -15,7 +15,7 @@
 #include "schema/snapshot_cause.h"
 
 #define SECOND 1000000000ULL
-/* Maximum time lost by a `kill -9`, ms. */
+/* STEP_MS: maximum data loss by `kill -9`. */
 enum { FIRST_STEP_MS = 10, STEP_MS = 1000 };
 
 static bool shows_progress(const struct vp_record_loop *loop)
@@ -72,7 +72,7 @@ static void print_summary(const struct vp_record_loop *loop)
 					"report', 'vperf html')");
 }
 
-/* Takes a snapshot requested by a signal; a failure does not end the recording. */
+/* Takes the snapshot requested by SIGUSR2; a failure does not end the recording. */
 static void record_loop_take_snapshot(const struct vp_record_loop *loop)
 {
 	const struct vp_snapshot_cause cause = {.kind = VP_CAUSE_SIGNAL};
@@ -86,9 +86,9 @@ static void record_loop_take_snapshot(const struct vp_record_loop *loop)
 }
 
 /*
- * Waits end early with a full buffer, a signal, or the end of COMMAND: each step costs a wakeup.
- * The first ones are as short as the elapsed time: mappings of a short COMMAND must be read while
- * it runs.
+ * Timeout of a wait, which also ends early on a full buffer, a signal, or the end of COMMAND. Each
+ * step costs a wakeup. The first steps are short, because mappings of a short COMMAND must be read
+ * while it runs.
  */
 static int step_ms(const struct vp_record_loop *loop, uint64_t passed)
 {
@@ -118,7 +118,7 @@ static struct vp_error *run_until_end(const struct vp_record_loop *loop, struct 
 			shown = now;
 		}
 	}
-	signal(SIGCHLD, SIG_DFL); /* later code need not handle it */
+	signal(SIGCHLD, SIG_DFL); /* later code expects the default action */
 	clear_progress(loop);
 	return NULL;
 }
@@ -126,7 +126,7 @@ static struct vp_error *run_until_end(const struct vp_record_loop *loop, struct 
 struct vp_error *vp_record_loop_run(const struct vp_record_loop *loop, struct vp_command *command,
 				    int *status)
 {
-	clear_progress(loop); /* of the previous step */
+	clear_progress(loop); /* removes the progress message of the previous step */
 	VP_TRY(vp_session_start(loop->session));
 	print_notices(loop);
 	VP_TRY(vp_command_go(command));

@@ -15,10 +15,10 @@
 #include "base/pcpus.h"
 #include "base/vec.h"
 
-/* PIDFD_THREAD, of Linux 6.9: the thread, not its process. */
+/* PIDFD_THREAD (Linux 6.9): a pidfd of a thread instead of its process. */
 enum { OF_THREAD = O_EXCL };
 
-/* Each must exist in /proc: a mistyped number would record nothing. */
+/* Parses a list of ids. Each must exist in /proc, because a mistyped id would record nothing. */
 static struct vp_error *read_numbers(const char *option, const char *what, const char *of_many,
 				     const char *text, struct vp_profile_ids *ret)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Recordings and reports are made by vperf's own commands, whose output is checked. */
+/* Makes recordings and reports with vperf's own commands, and collects their output. */
 #include "cmd/host/selftest_steps.h"
 
 #include <errno.h>
@@ -64,7 +64,7 @@ static void selftest_steps_say(const struct vp_selftest *test, const char *what)
 		fprintf(stderr, "vperf selftest: %s\n", what);
 }
 
-/* In a child process: ends with this process; runs on the guest's pCPU. */
+/* In a child process: binds it to the guest's pCPU, and to the lifetime of its parent. */
 static void become_child(const char *name, int pcpu)
 {
 	cpu_set_t set;
@@ -103,7 +103,7 @@ static void selftest_steps_put_message(struct reply *reply, struct vp_error *err
 	vp_error_free(error);
 }
 
-/* The guest's process: its only thread runs the vCPU. */
+/* The guest's process: its only thread is the vCPU thread. */
 static noreturn void serve_guest(int channel, int pcpu)
 {
 	struct vp_guest *guest;
@@ -177,7 +177,7 @@ static struct vp_error *thief_start(struct vp_selftest *test)
 	if (test->thief == 0) {
 		become_child(THIEF, test->pcpu);
 		close_range(STDERR_FILENO + 1, ~0U,
-			    0); /* the recorder waits for the end of its pipe */
+			    0); /* the recorder waits for the end of this pipe */
 		for (volatile unsigned turns = 0;; turns++)
 			;
 	}
@@ -221,7 +221,7 @@ static struct vp_error *vperf_start(const struct vp_selftest *test, const char *
 	return error;
 }
 
-/* The first line that it printed to stderr, or its exit status. */
+/* Error from the first line on its stderr, or its exit status. */
 static struct vp_error *vperf_error(const struct vp_selftest *test, const char *name, int status)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/%s.err", test->folder, name);
@@ -257,7 +257,7 @@ static struct vp_error *vperf_wait(const struct vp_selftest *test, const char *n
 	return vperf_error(test, name, status);
 }
 
-/* Runs it; `text` is its output. Exit statuses up to `most` are not errors. */
+/* Runs a command and reads its output to `text`. Exit statuses up to `most` are not errors. */
 static struct vp_error *vperf_output(const struct vp_selftest *test, const char *name,
 				     const char *const *words, int most, struct vp_buffer *text)
 {
@@ -282,8 +282,8 @@ static struct vp_error *vperf_json(const struct vp_selftest *test, const char *n
 	return error;
 }
 
-/* The recorder. Its command is `cat` of a pipe: it starts when the pipe has a reader, and ends when
- * the pipe is closed. */
+/* The recorder. Its COMMAND is `cat` of a pipe, so that recording starts when the pipe gets a
+ * reader, and ends when the pipe is closed. */
 struct recorder {
 	pid_t pid;
 	int pipe;
@@ -337,7 +337,7 @@ static struct vp_error *recorder_end(struct vp_selftest *test, const char *name,
 	return vperf_wait(test, name, &recorder->pid, 0);
 }
 
-/* Writes a symbol table of the guest in System.map format. */
+/* Writes the guest's symbols in System.map format. */
 static struct vp_error *selftest_steps_write_symbols(const struct vp_selftest *test,
 						     const char *path)
 {
@@ -425,7 +425,7 @@ static struct vp_error *read_recording(struct vp_selftest *test, const char *dir
 	return NULL;
 }
 
-/* Records the work. The thief, if any, runs at the same time as the guest. */
+/* Records the work, with the thief running at the same time if there is one. */
 static struct vp_error *record_work(struct vp_selftest *test, const char *name,
 				    const char *directory, const struct vp_guest_work *work,
 				    bool thief, struct reply *reply)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf stat -e and -I: a recipe from options, spelled as perf stat spells them. */
+/* vperf stat -e and -I: makes a recipe from options with the syntax of perf stat. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@
 #include "schema/event.h"
 #include "schema/recipe.h"
 
-/* The next name, separated by commas outside PMU/…/ and {…}; braces are removed. */
+/* The next name; commas within PMU/…/ and {…} do not separate. Braces are removed. */
 static struct vp_slice next_name(const char **text, bool *in_set)
 {
 	bool within = false;

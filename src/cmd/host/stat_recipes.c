@@ -12,7 +12,7 @@
 #define SUFFIX ".recipe"
 enum { LONGEST_PATH = 4096 };
 
-/* The directory next to this build, if vperf is not installed; to be freed. */
+/* The recipe directory of this build tree, if vperf is not installed; to be freed. */
 static char *folder_of_build(void)
 {
 	char path[LONGEST_PATH];
@@ -25,7 +25,7 @@ static char *folder_of_build(void)
 	return vp_format("%s/../recipes", path);
 }
 
-/* The folder, to be freed: from the environment, else the first that exists. */
+/* The recipe directory, to be freed: from the environment, or the first that exists. */
 static char *stat_recipes_find_folder(void)
 {
 	const char *wanted = getenv("VPERF_RECIPES");

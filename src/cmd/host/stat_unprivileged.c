@@ -21,7 +21,7 @@
 #include "host/perf_event.h"
 #include "schema/interval.h"
 
-/* Maximum delay of noticing the end of COMMAND. */
+/* Maximum delay until the end of COMMAND is noticed. */
 enum { STEP_MS = 50 };
 
 struct count {
@@ -34,12 +34,12 @@ struct count {
 
 typedef VP_VEC(struct count) count_vec;
 
-/* Format of PERF_FORMAT_TOTAL_TIME_ENABLED and …_RUNNING. */
+/* Layout of a read with PERF_FORMAT_TOTAL_TIME_ENABLED and …_RUNNING. */
 struct reading {
 	uint64_t value, enabled, running;
 };
 
-/* Events that happen only in the kernel: with it excluded, the count is 0. */
+/* Events that only the kernel causes: with the kernel excluded, the count is 0. */
 static bool counts_kernel_only(const struct perf_event_attr *attr)
 {
 	return attr->type == PERF_TYPE_SOFTWARE &&
@@ -79,7 +79,7 @@ static void open_counts(const struct vp_recipe *recipe, pid_t pid, count_vec *re
 	}
 }
 
-/* Errors: none is open. */
+/* Error if no event could be opened. */
 static struct vp_error *expect_open(const count_vec *counts)
 {
 	bool forbidden = false;

@@ -34,8 +34,8 @@
 #include "session/instrument_profile.h"
 #include "session/session.h"
 
-/* The session keeps samples in memory. Each update writes the present ones, with the symbol maps,
- * as a snapshot, which is read as 'vperf report' reads it. */
+/* The session keeps samples in memory. Each update dumps them, with symbol maps, as a snapshot,
+ * which is then read like a recording by 'vperf report'. */
 
 /* Memory for samples, per pCPU and second; a sample takes less than 200 bytes. */
 enum { BYTES_OF_SECOND = 1 << 18, MIN_BYTES = 1 << 24, STEP_MS = 200, HEAD_LINES = 4 };
@@ -102,7 +102,7 @@ static void top_functions_put_text(const struct functions *functions, const stru
 	vp_buffer_string(out, "\n");
 }
 
-/* Rows that fit on the screen, unless a number is given. */
+/* The number of rows given by the user, or as many as fit on the screen. */
 static uint64_t rows_to_show(const struct functions *functions)
 {
 	uint32_t height = vp_terminal_size().height;
@@ -112,7 +112,7 @@ static uint64_t rows_to_show(const struct functions *functions)
 	return height > HEAD_LINES + 1 ? height - HEAD_LINES - 1 : 1;
 }
 
-/* Without line wrap: long rows are truncated. */
+/* Truncates rows instead of wrapping them. */
 static void show_cut(const struct vp_buffer *lines, struct vp_buffer *out)
 {
 	vp_buffer_string(out, "\033[?7l");
@@ -237,7 +237,7 @@ static struct vp_error *top_functions_with_session(struct functions *functions)
 	const struct vp_session_options session = {
 	    .flight = &flight,
 	    .directory = functions->place,
-	    .with_symbols = true}; /* guests' files are not on this machine */
+	    .with_symbols = true}; /* files of guests are not on this machine */
 	const struct vp_instrument_profile_options profile = {.buffer_pages = BUFFER_PAGES,
 							      .read_memory = true};
 

@@ -39,7 +39,7 @@ static volatile sig_atomic_t stop_wanted;
 
 #define LEAST_DELAY_NS 100000000ULL
 #define MOST_DELAY_NS (3600 * 1000000000ULL)
-/* A thousand VMs of four vCPUs take 8 MiB. */
+/* 1,000 VMs with four vCPUs each need 8 MiB. */
 enum { DOCUMENT_ROOM = 64 << 20 };
 #define GATHER_NS 100000000ULL
 
@@ -68,7 +68,7 @@ static void cmd_metrics_on_signal(int signal)
 static void cmd_metrics_take(void *context, struct vp_record_header *record)
 {
 	struct metrics *metrics = context;
-	uint32_t pid = ((struct vp_vcpu_account *)record)->vm; /* no VMs are numbered here */
+	uint32_t pid = ((struct vp_vcpu_account *)record)->vm; /* VMs are not numbered */
 
 	if (record->id == VP_ID_vcpu_account && !vp_vms_latest(&metrics->vms, pid))
 		vp_hypervisor_here()->look_at(&metrics->vms, pid, false);
@@ -112,7 +112,8 @@ static struct vp_error *publish(struct metrics *metrics)
 	struct vp_error *error = NULL;
 
 	put_formats(metrics, texts);
-	/* Atomic replacement: the collector of node_exporter never reads a partial file. */
+	/* Replaces the file atomically: the collector of node_exporter never reads a partial
+	 * file. */
 	if (metrics->textfile)
 		error = vp_verb_write(metrics->textfile, &texts[VP_METRICS_TEXT]);
 	for (size_t i = 0; metrics->server && !error && i < VP_METRICS_FORMATS; i++)
@@ -209,7 +210,7 @@ static struct vp_error *metrics_with(void *context)
 
 	VP_TRY(cmd_metrics_check(metrics));
 	const struct vp_hypervisor *hypervisor = vp_hypervisor_here();
-	/* Before anything is opened that the HTTP process must not have. */
+	/* First, so that the HTTP process inherits no other descriptors. */
 	if (metrics->listen)
 		VP_TRY(start_server(metrics));
 	VP_TRY(hypervisor->scan(&metrics->vms, true));
@@ -235,7 +236,7 @@ void vp_alloc_failed(void)
 	_exit(VP_ERROR_FAILURE);
 }
 
-/* libbpf's own messages are for debugging. */
+/* libbpf's messages are only for debugging vperf. */
 static int print_of_libbpf(enum libbpf_print_level level, const char *format, va_list args)
 {
 	return getenv("VPERF_DEBUG") ? vfprintf(stderr, format, args) : 0;

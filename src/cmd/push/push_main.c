@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf-push: sends the output of a command to a server by HTTP. vperfd runs it for profiles. The
- * process that talks to the server has no rights. */
+/* vperf-push: sends the output of a command to a server by HTTP. vperfd runs it to send profiles.
+ * The process that talks to the server is confined. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ struct push {
 	uint64_t timeout_ns;
 	bool quiet;
 	struct vp_texts command;
-	bool again; /* the server may take it later */
+	bool again; /* the server may accept it later */
 };
 
 /* Declared in base/alloc.h. */
@@ -95,7 +95,7 @@ static struct vp_error *push_run_command(const struct push *push, struct vp_buff
 	return error;
 }
 
-/* Statuses of servers that are overloaded or restarted. */
+/* HTTP status codes of a server that is overloaded or restarting. */
 static bool may_work_later(unsigned status)
 {
 	return status == 408 || status == 429 || status >= 500;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf account: time of each vCPU by state, with a check of the total. */
+/* vperf account: time of each vCPU by state, and a check that the states add up. */
 #include "analyze/account/account_recording.h"
 #include "analyze/account/account_tables.h"
 #include "analyze/common/table.h"

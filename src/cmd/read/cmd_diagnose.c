@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf diagnose: the largest causes of lost time, as text. */
+/* vperf diagnose: the largest causes of lost vCPU time, as text. */
 #include "analyze/account/account_recording.h"
 #include "analyze/account/account_tables.h"
 #include "analyze/common/naming.h"
@@ -37,7 +37,7 @@ struct diagnose {
 	struct vp_naming_options naming;
 };
 
-/* The table of exits by guest function. */
+/* Makes the table of exits by guest function. */
 static struct vp_error *cmd_diagnose_find_sites(const struct diagnose *diagnose,
 						struct vp_account_recording *rec,
 						struct vp_account_view *view,
@@ -111,7 +111,7 @@ static struct vp_error *find_in_one(const struct vp_account_recording *rec,
 	return cmd_diagnose_find(rec, view, exit_sites, addresses, ret);
 }
 
-/* Exit sites and single seconds are available for a single recording only. */
+/* Exit sites and single seconds exist for a single recording only. */
 static void find_in_all(struct vp_account_recording *rec, const struct vp_account_view *view,
 			struct vp_diagnosis *ret)
 {
@@ -152,7 +152,7 @@ static struct vp_error *diagnose_with(void *context)
 	VP_TRY(vp_naming_words_check(&diagnose->words, diagnose->account.directory,
 				     &diagnose->naming));
 	VP_TRY(vp_account_options_open(&diagnose->account, &rec, &view));
-	view.limit = 0; /* limits findings, not the data in which they are searched */
+	view.limit = 0; /* --limit is for findings, not for the tables that they are searched in */
 	bool joined = diagnose->account.parts.count > 1;
 	VP_AUTO_FREE char *arguments = joined ? arguments_of(&diagnose->account) : NULL;
 	rec.arguments = arguments;

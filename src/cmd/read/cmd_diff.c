@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf diff: improvements and regressions of each VM from one recording to another. */
+/* vperf diff: improvements and regressions of each VM between two recordings. */
 #include <string.h>
 
 #include "analyze/account/account_diff.h"

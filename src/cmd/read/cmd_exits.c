@@ -41,7 +41,8 @@ static struct vp_error *cmd_exits_choose_all(struct exits *exits)
 					    [VP_EXITS_BY_ADDRESS] = "address"};
 	size_t by = 0;
 
-	/* Addresses have names only in their own recording. */
+	/* Addresses can be resolved only within their own recording, so other tables cannot be
+	 * joined. */
 	exits->common.joins = !exits->by || !strcmp(exits->by, names[VP_EXITS_BY_REASON]);
 	VP_TRY(vp_account_options_check(&exits->common));
 	if (exits->by)
@@ -59,7 +60,7 @@ static struct vp_error *cmd_exits_choose_all(struct exits *exits)
 	return vp_naming_words_check(&exits->words, exits->common.directory, &exits->naming);
 }
 
-/* Names come from the symbol map, and times of processes from the clocks in the trace. */
+/* Function names come from the symbol map; lifetimes of processes need the clocks in the trace. */
 static struct vp_error *make_sites(const struct exits *exits, struct vp_account_recording *rec,
 				   struct vp_account_view *view, struct vp_table *table)
 {

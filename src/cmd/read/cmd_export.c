@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf export: a recording in the format of another program. */
+/* vperf export: converts a recording to the format of another program. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ struct export
 	const struct vp_export_format *format;
 	struct vp_naming_options naming;
 	struct vp_new_file file;
-	char *directory; /* for formats that are a directory */
+	char *directory; /* for formats that write a directory */
 };
 
 static struct vp_error *cmd_export_list_formats(void)
@@ -149,7 +149,7 @@ static struct vp_error *cmd_export_write_all(struct export *export, struct vp_re
 	return error;
 }
 
-/* The file appears when complete. */
+/* Writes to a temporary file and renames it when it is complete. */
 static struct vp_error *export_to_file(struct export *export)
 {
 	struct vp_report made;
@@ -206,7 +206,7 @@ static struct vp_error *export_to_directory(struct export *export)
 	    export->format->exporter ? export_to_file(export) : decompress(export);
 	vp_unfinished_end();
 	if (error)
-		rmdir(export->output); /* fails if something was written */
+		rmdir(export->output); /* fails if the directory has files */
 	free(export->directory);
 	return error;
 }

@@ -124,7 +124,7 @@ static struct vp_error *make_profiles(struct html *html)
 	return NULL;
 }
 
-/* Long tables are sorted by cost: the page has only the first rows. */
+/* Tables are sorted by cost: keeps only the first rows of a long one. */
 static void shorten(struct vp_page_table *table)
 {
 	size_t rows = vp_table_rows(&table->table);
@@ -139,13 +139,13 @@ static struct vp_error *make_account(struct html *html)
 {
 	struct vp_page_table *tables = html->tables;
 
-	/* Without VMs, the page is the host's profile. */
+	/* Without VMs, the page shows only the host's profile. */
 	if (!html->report.vms.count)
 		return NULL;
 	struct vp_error *error =
 	    vp_account_trace_open(html->naming.directory, &html->window, &html->account);
 	if (error && !vp_recording_has_instrument(&html->report.recording, "account")) {
-		vp_error_free(error); /* there are no events of VMs, either */
+		vp_error_free(error); /* nor are there events of VMs */
 		return NULL;
 	}
 	if (error)
@@ -173,7 +173,7 @@ static struct vp_error *make_account(struct html *html)
 	html->has_diagnosis = true;
 	VP_TRY(vp_diagnose_seconds(html->naming.directory, &html->view,
 				   &tables[EXITS_BY_FUNCTION].table, &html->diagnosis));
-	/* These are totals of the whole recording. */
+	/* These tables have only totals of the whole recording. */
 	for (int i = EXITS_BY_FUNCTION; html->window.to && i <= EXITS_BY_ADDRESS; i++) {
 		vp_table_deinit(&tables[i].table);
 		tables[i].table = (struct vp_table){0};
@@ -224,7 +224,7 @@ static struct vp_error *make_intervals(struct html *html)
 	return NULL;
 }
 
-/* Adds each note once. */
+/* Adds notes that are not in the list yet. */
 static void cmd_html_add_notes(struct html *html, const vp_sentences *notes)
 {
 	vp_vec_each (notes, note) {

@@ -25,7 +25,8 @@ const struct vp_verb *vp_verb_model(void)
 	return &verb;
 }
 
-/* Each word except one becomes a column of numbers. Limit of numbers: 4 GiB. */
+/* Limit of the number of values, 4 GiB: a nominal column becomes as many numeric columns as it has
+ * labels, minus one. */
 #define MAX_NUMBERS ((size_t)1 << 29)
 
 static struct vp_error *check_labels(const struct vp_data *data, const char *path)
@@ -59,7 +60,7 @@ static struct vp_error *cmd_model_check_rows(const struct vp_data *data, const c
 	return NULL;
 }
 
-/* The column of workloads is not a predictor: only a check uses it. */
+/* Finds the workload column, which is not a predictor and only used by checks. */
 static struct vp_error *find_workload(const struct vp_model_options *options, struct vp_data *data,
 				      const char *path)
 {
@@ -74,7 +75,7 @@ static struct vp_error *find_workload(const struct vp_model_options *options, st
 	return NULL;
 }
 
-/* Reads a file, or a recording of intervals: events per 1000 instructions, if counted. */
+/* Reads a file, or an interval recording: events per 1000 instructions, if those were counted. */
 static struct vp_error *read_data(const struct vp_model_options *options, const char *path,
 				  struct vp_data *data)
 {
@@ -156,7 +157,7 @@ struct vp_m5_options vp_model_tree_options(const struct vp_model_options *option
 	};
 }
 
-/* In the order of their bits in choose_options(). */
+/* By bit number in choose_options(). */
 static const struct {
 	const char *name;
 	struct vp_error *(*run)(const struct vp_model_options *options, struct vp_buffer *out);
@@ -246,7 +247,7 @@ static struct vp_error *run_and_print(void *context)
 	struct vp_buffer out = {0}, clean = {0};
 	struct vp_error *error = run_kind(options, &out);
 
-	/* Names of columns and values are untrusted. */
+	/* Names of columns and values are untrusted, so they are cleaned. */
 	vp_text_clean_lines(out.bytes, out.size, &clean);
 	if (!error)
 		error = vp_verb_print(&clean);
@@ -255,7 +256,7 @@ static struct vp_error *run_and_print(void *context)
 	return error;
 }
 
-/* An option, with the kinds of models that it applies to. */
+/* An option, and the kinds of models that it applies to. */
 struct model_option {
 	struct vp_option option;
 	unsigned kinds;
@@ -264,7 +265,7 @@ struct model_option {
 enum { LINEAR = 1, TREE = 2, COMPARE = 4, CHECK = 8, TREES = TREE | COMPARE | CHECK, ALL = 15 };
 enum { MAX_OPTIONS = 16 };
 
-/* Options of the kind; without one, all: help then lists those common to all kinds. */
+/* Options of the kind; without a kind all of them, but --help lists only those common to all. */
 static size_t choose_options(struct vp_model_options *o, const struct vp_verb *kind,
 			     struct vp_option ret[MAX_OPTIONS])
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf model check: validity of a model of this data. */
+/* vperf model check: validity of models of a data set. */
 #include "analyze/model/model_check.h"
 #include "base/buffer.h"
 #include "base/error.h"

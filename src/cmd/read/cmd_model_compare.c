@@ -15,8 +15,8 @@
 #include "stats/m5.h"
 #include "table/reader.h"
 
-/* JSON is written to the current object. The tree of the merged data shows the differences between
- * the sides; a regression cannot. */
+/* Appends the tree of the merged data, which shows how the sides differ; a regression cannot. JSON
+ * is written to the current object. */
 static struct vp_error *cmd_model_compare_put_tree(const struct vp_model_options *options,
 						   const struct vp_data *merged,
 						   struct vp_json *json, struct vp_buffer *out)

@@ -16,7 +16,7 @@
 /* Folds of the cross-validation; fewer if there are fewer rows. */
 enum { FOLDS = 10 };
 
-/* The groups of --groups, otherwise proposed ones. */
+/* The groups in the file of --groups, or else proposed groups. */
 static struct vp_error *model_groups_choose(const struct vp_model_options *options,
 					    struct vp_model_groups *groups, struct vp_linear *model,
 					    const struct vp_data *data)

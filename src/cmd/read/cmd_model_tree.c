@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf model tree: M5' model trees, stored in files, and their predictions. */
+/* vperf model tree: builds, saves and loads M5' model trees, and predicts with them. */
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/macros.h"
@@ -17,7 +17,7 @@
 #include "table/reader.h"
 
 struct outcome {
-	double seconds; /* duration of building */
+	double seconds; /* time taken to build the tree */
 	struct vp_score training, crossed;
 	size_t folds;
 };
@@ -59,7 +59,7 @@ static void cmd_model_tree_put_json(const struct vp_m5 *tree, const struct outco
 	vp_buffer_string(out, "\n");
 }
 
-/* Data without rows: the tree was loaded, and there are no errors to print. */
+/* Without rows, the tree was loaded: there are no training errors to print. */
 static struct vp_error *cmd_model_tree_put_tree(const struct vp_model_options *options,
 						const struct vp_m5 *tree, double seconds,
 						const struct vp_data *data, struct vp_buffer *out)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vperf pull: recordings of another host's store, by ssh. */
+/* vperf pull: copies recordings from another host's store by ssh. */
 #include <errno.h>
 #include <fcntl.h>
 #include <json-c/json.h>
@@ -37,14 +37,14 @@ struct pull {
 	uint64_t bytes;
 };
 
-/* A recording of the other host's list. */
+/* A recording in the other host's list. */
 struct listed {
 	const char *name;
 	uint64_t start, end; /* CLOCK_REALTIME, ns */
 	uint64_t bytes;
 };
 
-/* The remote shell gets it as one word. */
+/* Quotes a word for the remote shell. */
 static void pull_put_quoted(const char *word, struct vp_buffer *out)
 {
 	vp_buffer_string(out, " '");
@@ -56,7 +56,7 @@ static void pull_put_quoted(const char *word, struct vp_buffer *out)
 	vp_buffer_string(out, "'");
 }
 
-/* Starts a program with those ends as its standard input and output; -1: as they are. */
+/* Starts a program with these descriptors as standard input and output; -1: inherited. */
 static pid_t pull_start(const char *const *words, int in, int out)
 {
 	pid_t process = fork();
@@ -108,7 +108,8 @@ static struct vp_error *pull_list(const struct pull *pull, struct vp_buffer *ret
 		   : NULL;
 }
 
-/* A name in the store, and nothing else: it becomes a path here, and a word there. */
+/* Whether it is a valid name of an entry: it is used in a local path and in a remote command
+ * line. */
 static bool is_entry_name(const char *name)
 {
 	return name && *name >= '0' && *name <= '9' &&
@@ -187,7 +188,7 @@ static struct vp_error *pull_find(struct pull *pull)
 	return error;
 }
 
-/* tar there, tar here: what is here already stays as it is. */
+/* Pipes tar on that host into a local tar, which keeps existing files. */
 static struct vp_error *pull_copy(const struct pull *pull)
 {
 	struct vp_buffer command = {0};
@@ -220,7 +221,7 @@ static struct vp_error *pull_copy(const struct pull *pull)
 		return vp_error_new("cannot unpack into '%s' (status %d): expected a directory "
 				    "without these recordings",
 				    pull->output, received);
-	/* A recording that is being written is as it was at that moment. */
+	/* tar reports changed files for a recording in progress; the copy is valid. */
 	return sent && sent != TAR_CHANGED
 		   ? vp_error_new("tar on %s has failed (status %d)", pull->host, sent)
 		   : NULL;

@@ -172,7 +172,7 @@ static struct vp_error *cmd_report_choose_cpus(struct report *report)
 	return NULL;
 }
 
-/* One of the words of option -g. */
+/* Parses one word of option -g. */
 static struct vp_error *choose_graph_word(struct report *report, const char *word)
 {
 	char *end;
@@ -205,7 +205,7 @@ static bool is_graph_word(const char *word)
 	return !error;
 }
 
-/* As in perf: callers below functions, or with --children callees. */
+/* Defaults as in perf: callers below functions; with --children, callees. */
 static struct vp_error *choose_graph(struct report *report)
 {
 	VP_AUTO_FREE char *words = vp_strdup(report->call_graph ? report->call_graph : "");
@@ -296,7 +296,7 @@ static struct vp_error *print_made(const struct report *report, const struct vp_
 	return error;
 }
 
-/* For formats without notes. */
+/* Prints the notes to stderr, for formats without notes. */
 static void cmd_report_say_notes(const struct report *report, const struct vp_report *made)
 {
 	vp_sentences folded = {0};

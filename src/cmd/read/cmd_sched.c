@@ -32,7 +32,7 @@ static const struct vp_verb verb;
 
 enum { EVENTS_AT_ONCE = 1 << 16, WORST = 10, MAX_WORST = 100000 };
 
-/* Tables from guest events come last. */
+/* Tables from guest events are the last ones. */
 enum table { VCPUS, THREADS, WAITS, WORST_WAITS, GUESTS, WAKEUPS, WORST_WAKEUPS, TABLES };
 static const char *const table_names[TABLES] = {"vcpus",  "threads", "waits",        "worst",
 						"guests", "wakeups", "worst-wakeups"};
@@ -145,10 +145,10 @@ static size_t sched_width(const struct sched *sched)
 	return sched->verbose ? 0 : vp_terminal_width();
 }
 
-/* Columns of the vCPUs' table from this one on are about the accuracy of threads. */
+/* From this column on, the vCPU table is about the accuracy of the threads' times. */
 #define FIRST_OF_ACCURACY "exact_ns"
 
-/* That part of the vCPUs' table with the columns that identify the vCPU, or the rest. */
+/* The identifying columns of the vCPU table, and either its accuracy columns or its other ones. */
 static void put_vcpus(const struct sched *sched, bool accuracy, bool colour, struct vp_buffer *out)
 {
 	const struct vp_table *table = &sched->tables[VCPUS];
@@ -169,7 +169,7 @@ static void put_title(const char *title, struct vp_buffer *out)
 	vp_buffer_printf(out, "%s# %s\n", out->size ? "\n" : "", title);
 }
 
-/* The recording, its date, and how these times relate to those of 'vperf account'. */
+/* The recording, its date, and how its times relate to those of 'vperf account'. */
 static struct vp_error *put_head(const struct sched *sched, struct vp_buffer *out)
 {
 	const char *directory = sched->which.directory;
@@ -224,7 +224,7 @@ static void cmd_sched_put_csv(const struct sched *sched, struct vp_buffer *out)
 			vp_render_table_csv(&sched->tables[i], true, out);
 }
 
-/* Without a table of them in the options: only if there are such events. */
+/* Without --table, only if the recording has guest events. */
 static struct vp_error *fill_guest_tables(struct sched *sched, const struct vp_feed *feed)
 {
 	const struct vp_threads_options options = {

@@ -206,7 +206,8 @@ static void choose_scheduler(const struct bpf_object *object)
 	}
 }
 
-/* The guest physical address of an exit, if the exit itself lacks it: AMD's has it. */
+/* Selects programs that find the guest physical address of an exit. On AMD, the exit itself has
+ * it. */
 static void choose_programs(struct account_bpf *programs)
 {
 	uint32_t vendor = vp_host_vendor();
@@ -547,7 +548,7 @@ static void account_source_each_entry(int map, size_t key_size, size_t value_siz
 						   const void *value),
 				      void *context)
 {
-	/* Not on the heap, where they would be zeroed each second. */
+	/* Static, because heap memory would be zeroed each second. */
 	_Alignas(uint64_t) char keys[ENTRIES_AT_ONCE * LARGEST_KEY];
 	_Alignas(uint64_t) char values[ENTRIES_AT_ONCE * LARGEST_VALUE];
 	uint32_t at = 0, next = 0, count;
@@ -572,7 +573,7 @@ struct others {
 	void *context;
 };
 
-/* The total of thieves that do not fit into the table, as one more. */
+/* Emits the total of thieves that did not fit into the table. */
 static void take_others(void *context, const void *row, const void *cost)
 {
 	const struct others *others = context;

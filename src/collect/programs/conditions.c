@@ -103,7 +103,8 @@ static uint64_t overlap(const struct vp_condition_slice *slice, uint64_t from, u
 	return slice->begin && end > begin ? end - begin : 0;
 }
 
-/* All its slices: a thread may lose the pCPU for microseconds, for example to migration/N. */
+/* Sum over all of its slices: a thread may lose the pCPU for microseconds, for example to
+ * migration/N. */
 static uint64_t conditions_time_of(const struct vp_condition_cpu *cpu, uint32_t tid, uint64_t from,
 				   uint64_t to)
 {

@@ -34,7 +34,7 @@ static struct vp_error *guest_counters_put(int map, uint64_t key,
 			      (uint32_t)(key >> 32));
 }
 
-/* An event keeps its source: another counter would look like a jump. */
+/* Once an event has a source it keeps it: another counter's value would look like a jump. */
 struct vp_error *vp_guest_counters_of_kernel(int map, const struct vp_guest_state *state,
 					     const struct vp_guest_finding *finding)
 {
@@ -85,8 +85,8 @@ struct vp_error *vp_guest_counters_of_agent(int map, const struct vp_guest_state
 
 typedef VP_VEC(uint64_t) map_keys;
 
-/* All entries of the process, collected first: entries added while iterating would be visited
- * again. */
+/* All entries of the process. Collected first, because entries added during iteration would be
+ * visited, too. */
 static map_keys keys_of(int map, uint32_t pid)
 {
 	map_keys keys = {0};

@@ -243,8 +243,8 @@ static void trace_rings_drain_pages(struct draining *draining)
 	}
 }
 
-/* The late records from earlier drains, or all, are emitted at the end if nothing later has
- * arrived. */
+/* Late records that were collected in earlier drains, or all, are emitted at the end if no later
+ * record has arrived. */
 static void drain_source(struct vp_trace_source *source, size_t waited, vp_records_fn take,
 			 void *context)
 {

@@ -116,7 +116,7 @@ static int tracer_on_doorbell(void *context, void *data, size_t size)
 	return 0;
 }
 
-/* Adds rings of pCPUs that came online. If that fails it is not retried: their events are lost. */
+/* Adds rings for pCPUs that came online. A failure is final: their events are lost. */
 static void add_rings(struct vp_tracer *tracer)
 {
 	tracer->lacks_ring = false;

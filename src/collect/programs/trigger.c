@@ -271,7 +271,8 @@ static struct vp_error *enable(struct vp_trigger *trigger, size_t index, bool on
 		   : NULL;
 }
 
-/* The pCPUs' ticks are spread over the period, from this host's offset on. */
+/* Waits until the pCPU's tick is due: ticks are spread over the period, starting at this host's
+ * offset. */
 static void wait_for_offset(const struct vp_trigger *trigger, size_t index)
 {
 	uint64_t period = trigger->period_ns;
@@ -298,7 +299,7 @@ struct vp_error *vp_trigger_enable_one(struct vp_trigger *trigger, size_t index)
 
 uint64_t vp_trigger_count(const struct vp_trigger *trigger)
 {
-	uint64_t sum = 0, reading[4]; /* the value is the first field, whatever else is read */
+	uint64_t sum = 0, reading[4]; /* the count is the first field */
 
 	vp_vec_each (&trigger->fds, fd)
 		if (vp_read(*fd, reading, sizeof(reading)) >= (ssize_t)sizeof(*reading))

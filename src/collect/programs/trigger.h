@@ -20,9 +20,9 @@ struct vp_trigger_options {
 	/* Samples per second and pCPU, or the period in units of the event (ns for cpu-clock). Both
 	 * 0: VP_USUAL_FREQUENCY, or the kernel's limit if lower. */
 	uint64_t frequency, period;
-	const struct vp_pcpus *pcpus; /* only these, which are online; NULL or none: all */
-	/* The clock of each pCPU ticks at an offset of its own, which this host's identity
-	 * determines. A hardware counter has no such offset. */
+	const struct vp_pcpus *pcpus; /* only these, which are online; NULL or empty: all */
+	/* Ticks of each pCPU's clock are at an own offset, derived from this host's identity.
+	 * Hardware counters have no such offset. */
 	bool stagger;
 };
 
@@ -30,8 +30,7 @@ struct perf_event_attr;
 
 struct vp_trigger {
 	char *name;
-	bool gives_way_to_vms; /* it is no hardware counter, since that would keep VMs from starting
-				*/
+	bool gives_way_to_vms; /* not a hardware counter: it would prevent VMs from starting */
 	bool by_time;          /* ticks with wall time, idle or not */
 	bool stagger;          /* each pCPU at its own offset */
 	uint64_t frequency;    /* 0 for a fixed period */
@@ -42,8 +41,7 @@ struct vp_trigger {
 	VP_VEC(int) fds; /* one event per pCPU of `pcpus`; disabled at first */
 	VP_VEC(int) pcpus;
 	VP_VEC(uint64_t)
-	enabled_at; /* per event: time just before it was enabled, from which the clock's periods
-		       start */
+	enabled_at; /* per event: time just before it was enabled; a clock's periods start then */
 };
 
 /* Opens the event on every online pCPU, disabled. Errors: an unknown event, or one that cannot be
