@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the tests of vperf-bench share: its modules, and a machine that is none."""
+"""Shared by the tests of vperf-bench: its modules, and a simulated machine."""
 import pathlib
 import sys
 
@@ -30,7 +30,7 @@ class PowerCut(BaseException):
 
 
 class FakeMachine:
-    """Boots in no time, into what `boots` says for a kernel; runs steps by `work(job)`."""
+    """Boots at once, into the kernel that `boots` maps the chosen one to; runs steps by `work(job)`."""
 
     def __init__(self, kernel="6.1", boots=None, work=None):
         self.usual = self.here = kernel

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What boot loaders' files say can be booted, and the words of the unit."""
+"""Bootable entries in files of boot loaders, and the words of the systemd unit."""
 import tempfile
 import unittest
 from pathlib import Path
@@ -71,7 +71,7 @@ class Grub(unittest.TestCase):
             self.assertEqual(boot.grub_entries(text), [])
 
     def test_cannot_write(self):
-        """GRUB on what it cannot write to would boot a kernel that hangs for ever."""
+        """If GRUB cannot write its environment, it would boot a hanging kernel again and again."""
         with tempfile.TemporaryDirectory() as name, mock.patch.object(boot, "program", lambda program: program):
             (Path(name) / "grub.cfg").write_text(GRUB)
             for told, fault in (("ext4 /dev/vda1", ""), ("btrfs /dev/vda1", "cannot write"), ("ext4 /dev/mapper/vg-root", "cannot write"),
@@ -92,7 +92,7 @@ class Loader(unittest.TestCase):
 
 
 class Machine(unittest.TestCase):
-    """Which loader is asked where a machine has files of both."""
+    """The loader that is used on a machine with files of both."""
 
     def setUp(self):
         place = tempfile.TemporaryDirectory()

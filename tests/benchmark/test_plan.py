@@ -77,7 +77,7 @@ class Refused(unittest.TestCase):
 
 
 class Feasible(unittest.TestCase):
-    """What only the machine can tell."""
+    """Checks that depend on the machine."""
 
     def refused(self, text, sentence, programs=("sh",), may_reboot=False, root=True):
         with mock.patch.object(feasible, "program", lambda name: name if name in programs else None), \
@@ -105,13 +105,13 @@ class Feasible(unittest.TestCase):
                 self.refused(SMALL + traced, "configuration.b.tracer: kernel 6.1-x has no module lttng-tracer (package lttng-modules-dkms", ("lttng", "modinfo"))
                 self.assertEqual(run.call_args.args[0], ["modinfo", "-k", "6.1-x", "-n", "lttng-tracer"])
                 self.refused(SMALL + traced, "kernel 6.1-x has no module", ("lttng",))
-            with mock.patch("os.path.exists", return_value=True):  # what is loaded says nothing about another kernel
+            with mock.patch("os.path.exists", return_value=True):  # loaded modules are those of the running kernel only
                 self.refused(traced + "\nkernel = '6.12-y'\n[test.t]\ncommand = 'x'", "kernel 6.12-y has no module", ("lttng", "modinfo"), True)
                 with mock.patch.object(feasible, "program", lambda name: name), mock.patch("os.geteuid", return_value=0):
                     feasible.check(bench.plan_of("least-free = 0\n" + SMALL + traced), False)
 
     def test_kernels_that_are_not_there(self):
-        """What the boot loader cannot boot is refused, with what it can; Xen with a kernel is an entry of its own."""
+        """An entry that the boot loader lacks is rejected with a list of its entries; Xen with a kernel is a separate entry."""
         entries = [boot.Entry("a", "Debian", "6.1", False, "quiet"), boot.Entry("b", "with Xen", "6.1", True, "panic=5")]
         loader = mock.Mock(entries=lambda: entries, fault=lambda: "")
         loader.name = "grub"
@@ -124,7 +124,7 @@ class Feasible(unittest.TestCase):
             self.refused(one.format("5.0", "where = 'xen-dom0'") + test, "grub has no entry with kernel 5.0 under Xen" + known, there, True)
             self.refused(one.format("6.1", "where = 'xen-dom0'") + test, "only root can reboot", (), True)
             with mock.patch.object(feasible, "program", lambda name: name), mock.patch("os.geteuid", return_value=0):
-                for where, count in (("machine", 1), ("xen-dom0", 0)):  # a note about the entry that would wait for somebody
+                for where, count in (("machine", 1), ("xen-dom0", 0)):  # a note about the entry that would wait for a key
                     notes = feasible.check(bench.plan_of("least-free = 0\n" + one.format("6.1", f"where = '{where}'") + test), True)
                     self.assertEqual(sum("has no panic=SECONDS" in note for note in notes), count)
             loader.fault = lambda: "GRUB cannot write to /boot/grub"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What lab/reproduce makes of a lab's results: the shape of known figures."""
+"""lab/reproduce: the shape of known figures, from results of the lab."""
 import base64
 import pathlib
 import re
@@ -389,7 +389,7 @@ class Options(unittest.TestCase):
             self.assertEqual(bool(entry.why), entry.state != published.REPRODUCED, entry.place)
             for name in entry.by:
                 self.assertTrue(name in NAMES or name.startswith("tests/lab/run "), name)
-        # Of each system, the tables and figures that have numbers.
+        # Numbered tables and figures, by system.
         for letter, tables_of in (("A", range(3, 18)), ("C", (5, 6)), ("D", range(1, 16))):
             found = set()
             for entry in published.ENTRIES:

@@ -85,7 +85,7 @@ class Known(unittest.TestCase):
         self.assertEqual(report.overview(self.results), [["% of 'plain'", "plain", "slow", "same", "broken"],
                                                          ["t (hot)", "100.00 ", "120.00*", "100.00 ", "-"]])
         self.assertIn("<td class=real>120.00</td><td>100.00</td><td>-</td>", page.to_html(self.results))
-        self.assertNotIn("really different", report.text(self.results))  # one test: its own table says as much
+        self.assertNotIn("really different", report.text(self.results))  # one test: its own table has the same
         self.results.cells += [replace(cell, test="u") for cell in self.results.cells]
         self.assertRegex(report.text(self.results), r"t \(hot\) +100\.00 +120\.00\* +100\.00 +-\nu \(hot\)")
 

@@ -142,7 +142,7 @@ class Boots(Case):
         self.assertEqual(self.go(machine).counts(), {"done": 5})
 
     def test_shutdown(self):
-        """By somebody else, in the middle of a step: nothing is put back, and that step is done again."""
+        """Rebooted by another user in the middle of a step: nothing is restored, and the step is repeated."""
         machine, jobs = bench.FakeMachine("5.10"), []
 
         def work(job):
@@ -233,7 +233,7 @@ class Trouble(Case):
         self.assertEqual((state.phase, state.counts(), state.values["why"]), ("stopped", {"pending": 3}, "the disk is full"))
 
     def test_step_that_fails_for_want_of_space(self):
-        """The program says something else; what it wrote makes room for the state."""
+        """The program reports a different error; its files are removed to free space for the state."""
         machine = bench.FakeMachine()
 
         def work(job):
@@ -249,7 +249,7 @@ class Trouble(Case):
         self.assertIn("Killed", state.values["events"][0]["text"])
 
     def test_no_space_at_all(self):
-        """What is on disk stays, and everything is put back."""
+        """Files on disk stay, and all settings are restored."""
         machine = bench.FakeMachine()
         self.start(self.SMALL, machine)
         before = (self.directory / "state.json").read_bytes()
@@ -263,7 +263,7 @@ class Trouble(Case):
                 State.load(self.directory).keep_reserve()
 
     def test_no_space_for_the_state(self):
-        """The reserve makes room for it."""
+        """The reserve frees enough space."""
         machine = bench.FakeMachine()
         self.start(self.SMALL, machine)
         state, write, full = State.load(self.directory), states.write_json, [OSError(28, "No space left on device")]

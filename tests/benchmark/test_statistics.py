@@ -43,7 +43,7 @@ class Welch(unittest.TestCase):
         self.assertIsNone(statistics.welch([5], [6, 7]).p)
 
     def test_false_alarms(self):
-        """Of samples from one distribution about one in twenty differs at 5 %."""
+        """About one in twenty comparisons of samples from one distribution differs at the 5% level."""
         dice = random.Random(7)
         alarms = sum(statistics.welch([dice.gauss(0, 1) for _ in range(5)], [dice.gauss(0, 1) for _ in range(8)]).p < .05
                      for _ in range(2000))

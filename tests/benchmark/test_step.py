@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Steps that really run: their figure, their time limit, what they leave behind; and the whole program."""
+"""Steps that really run: their figures, time limits and leftovers; and the whole program."""
 import fcntl
 import json
 import os
@@ -195,7 +195,7 @@ class Program(Case):
         self.assertEqual(victim.read_text(), "root's")
         lock.unlink()
         self.run_it("run", plan, "-o", out)
-        with open(lock, "r+") as handle:  # held by this process, and says that it is another
+        with open(lock, "r+") as handle:  # held by this process, but it names another pid
             fcntl.flock(handle, fcntl.LOCK_EX)
             handle.write(f"1 {out}\n")
             handle.flush()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A guest of Xen, as far as it needs no Xen: what is packed for it, what is told xl, what its console says."""
+"""A Xen guest, as far as testable without Xen: its initramfs, its xl.cfg, its console output."""
 import base64
 import json
 import os
@@ -49,7 +49,7 @@ class Packed(unittest.TestCase):
             self.assertIn(line + "\n", text)
 
     def test_xl_that_fails(self):
-        """It says the cause first, then what it did about it."""
+        """The message has the cause first, then the consequence."""
         with tempfile.TemporaryDirectory() as name:
             xl = Path(name) / "xl"
             xl.write_text("#!/bin/sh\nfor what in no-memory b c d e f; do echo $what >&2; done\nexit 3\n")

@@ -31,7 +31,7 @@ class File:
         self.records.append(self.pack("IHH", type_, misc, 8 + len(body)) + body)
 
     def _tail(self, pid, now, ident=0):
-        """The ids behind a record, as the first event has them."""
+        """The ids after a record, in the format of the first event."""
         event, out = self.events[0], b""
         if not event.id_all:
             return out

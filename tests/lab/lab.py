@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the lab tests share: run a scenario once, read its reports, state claims about them."""
+"""Shared by the lab tests: runs a scenario once, reads its reports, checks claims about them."""
 import csv
 import json
 import math
@@ -20,15 +20,15 @@ BUILD_ARM64 = pathlib.Path(os.environ.get("VPERF_BUILD_ARM64", REPOSITORY / "bui
 # The lab host or a guest in it died or hangs. vperf may be the cause: such a run has failed.
 LAB_FAILURES = re.compile(r"lab failed.*|guest \S+ ended by itself.*|guest \S+ hangs.*")
 
-# Lines of a host's or a guest's console or kernel log that tell of damage, whoever did it. That a processor has no newer microcode
-# (Zen 2, of hosts with a PMU) is none.
+# Lines of a host's or guest's console or kernel log that report damage, whatever the cause. A message about missing newer microcode
+# (Zen 2, of hosts with a PMU) does not.
 COMPLAINTS = re.compile(r"(?<!Return Stack Overflow: )\bWARNING:|\bBUG:|kernel BUG at|\bOops\b|soft lockup|hard LOCKUP|rcu: .*\bstall|self-detected stall|detected stalls|"
                         r"blocked for more than|segfault at|\btraps: |general protection fault|unhandled (signal|exception)|Kernel panic|"
                         r"Unable to handle kernel")
 # A scenario names what its kernels may complain of, in a comment: one regular expression each.
 EXPECTED = re.compile(r"^# kernels may say: (.+)$", re.M)
 
-# A recording with more late ticks than this, in percent, tells nothing of shares, and its test has failed. At more than 1000 Hz
+# A recording with more late ticks than this, in percent, has no usable shares, and its test fails. At more than 1000 Hz
 # the emulated host is always late: such recordings are for claims about other things.
 MOST_LATE, LEAST_PERIOD_NS = 15, 1000000
 LATE = 16  # a sample's flag: VP_LATE in src/schema/records.h
@@ -64,7 +64,7 @@ class Claims:
 
     def share(self, what, count, report_or_total, expected, beside=0.0):
         """A share of samples, in percent, is what is expected, within what chance and this run's late
-        ticks explain. `beside`: what else is known to shift it, in points."""
+        ticks explain. `beside`: further known deviation, in percentage points."""
         total, late = ticks_of(report_or_total)
         if not total:
             self.check(False, f"{what}: there are no samples")
@@ -105,7 +105,7 @@ class Run:
         return (self.out / "host" / f"command-{number}.{stream}").read_text(errors="replace")
 
     def story(self):
-        """What the lab, the commands and the guests said: for who reads of a failed claim."""
+        """Output of the lab, the commands and the guests, to explain a failed claim."""
         files = [*sorted(self.out.glob("host/command-*.err")), *sorted(self.out.glob("rec*/vms")),
                  *sorted(self.out.glob("guest-*/workloads.log"))]
         parts = [self.messages[-1500:]]
@@ -137,7 +137,7 @@ class Run:
         return (int(facts["end"]) - int(facts["start"])) / 1e9
 
     def lab_failure(self):
-        """The sentence that says that the lab died or that a guest in it hangs, or None."""
+        """The line that reports that the lab died or that a guest in it hangs, or None."""
         failure = LAB_FAILURES.search(self.messages)
         return failure and failure.group()[:300]
 
@@ -152,7 +152,7 @@ class Run:
         return ret
 
     def complaints(self):
-        """What the kernels of the hosts and the guests complained of, without what the scenario expects."""
+        """Complaints of the hosts' and guests' kernels, except those that the scenario expects."""
         scenario = self.out / "scenario.scn"
         expected = [re.compile(each) for each in EXPECTED.findall(scenario.read_text() if scenario.exists() else "")]
         ret = []

@@ -49,7 +49,7 @@ def write_results(results, path=RESULTS):
 
 
 def result_row(test, claims, seconds):
-    """What is kept of a test that ran just now."""
+    """The data kept about a test that has just run."""
     commit = subprocess.run(["git", "-C", lab.REPOSITORY, "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"], check=False,
                             capture_output=True, text=True).stdout.strip()
     return dict(zip(COLUMNS, (test, f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}", commit or "unknown", str(claims.passed), str(claims.failed),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the account of the vCPUs' time must show, against the kernels' own books (see docs/lab.md)."""
+"""Claims about the vCPU accounting, compared with the kernels' own statistics (see docs/lab.md)."""
 import collections
 import csv
 import json
@@ -55,8 +55,8 @@ def check_events(claims, account, events):
                  f"{len(events)} events sum to the states: {sums}, {states}")
 
 
-# Two VMs, one after another, whose process has the same number. The pCPU is never idle: virtual time would leap then, over seconds in
-# which the recorder waits for the machine, and it looks once a second whether a process is there.
+# Two VMs, one after another, whose process has the same number. The pCPU is never idle: virtual time would skip ahead then, over seconds in
+# which the recorder waits for the machine, and it checks once a second whether a process exists.
 AGAIN = """command nice -n 19 shares a=100 & vperf record --no-agent -o /out/again -- sh -c 'for count in 1000 2000; do \
 echo 4000 > /proc/sys/kernel/ns_last_pid; tinyvm --cpuid $count --wait 1; sleep 2; done'; kill $!
 """.replace("\\\n", "")
@@ -77,7 +77,7 @@ def refused(run, claims, reason):
     check_closing(claims, read("account", run, recording="refused"))
 
 
-# What the VMM does between two KVM_RUN, by the entries and ends of its system calls. vperf does not run: perf's records of them, 1.6 us each,
+# Time of the VMM between two KVM_RUN, by the entries and exits of its system calls. vperf does not run: perf's records of them, 1.6 us each,
 # would be in the span that vperf measures.
 VMM_TIME = """command perf record -q -a -m 4096 -e syscalls:sys_enter_ioctl,syscalls:sys_exit_ioctl -o /tmp/ioctls.data -- tinyvm --out 5000 --wait 1
 command perf script -i /tmp/ioctls.data --ns -F comm,tid,time,event,trace >/out/ioctls
@@ -117,7 +117,7 @@ def number_again(run, claims):
 
 
 def check_closing_of_all(claims, account):
-    """As check_closing(), where names do not tell the VMs apart."""
+    """As check_closing(), for VMs with equal names."""
     wall, states = (sum(row[key] for row in account[table])
                     for table, key in (("vcpus", "wall_ns"), ("states", "ns")))
     claims.check(len(account["vcpus"]) == 2 and abs(states - wall) <= 0.001 * wall,
@@ -125,7 +125,7 @@ def check_closing_of_all(claims, account):
 
 
 def check_diagnosis(claims, run, recording, *expected, only=False):
-    """What 'vperf diagnose' finds worth a word."""
+    """The findings of 'vperf diagnose'."""
     rows = read("diagnose", run, recording=recording)["findings"]
     found = [row["id"] for row in rows]
     claims.check(set(expected) <= set(found) and (not only or set(found) == set(expected)),
@@ -185,7 +185,7 @@ def known_addresses(run, claims, *reasons, books, recording="rec", reads=5000):
                  "… the others are to its memory")
 
 
-# What the handlers of both tools, at the ends of a span that both measure, may take, ns: each tool's own is in the other's span or is not.
+# Maximum time of both tools' handlers at the ends of a span that both measure, ns: each tool's own may or may not be in the other's span.
 HANDLERS_NS = 300
 
 
@@ -257,8 +257,8 @@ def known_exits(run, claims):
     same_on_the_page(run, claims)
 
 
-# A Linux guest. Of the two rounds of exits the second is recorded, when all of it is in memory; then
-# halts, polls, wake-ups and the live view.
+# A Linux guest. The second of two rounds of exits is recorded, when all of it is in memory; then
+# halts, polls, wakeups and the live view.
 EXITS = "lab-guest run g1 exits --cpuid 100 --out 100 --mmio 10 --hlt 5 --rate 10 --seconds"
 IDLING = """
 host pcpus=1 icount=yes
@@ -335,7 +335,7 @@ for grade in exact sampled states; do vperf record --no-guest-memory --no-agent 
 sh -c "echo book $grade; date +%s%N; cat $book; lab-guest run g1 exits --cpuid 400 --out 20 --hlt 3 --rate 10 --seconds 3; cat $book; date +%s%N"; \
 done; kill $burner
 """.replace("\\\n", ""))
-# What runs at exits in a recording of one grade and not in another's, counts as the exit's.
+# BPF programs at exits that run in one grade only count as part of the exit.
 PROGRAMS_NS = 400
 
 
@@ -351,7 +351,7 @@ def grades(run, claims):
         ran, waited = (after - before for before, after in zip(*(map(int, line) for line in re.findall(r"^(\d+) (\d+) \d+$", book, re.M))))
         begin, end = map(int, re.findall(r"^(\d{19})$", book, re.M))
         apart = abs(wall - (end - begin))
-        # What was recorded begins before the book was read, and ends after it.
+        # The recording starts before the statistics were read, and ends after that.
         for name, names, theirs in (("on a pCPU", ON_PCPU, ran), ("waiting for it", WAITS, waited)):
             claims.near(f"{grade}: {name}, ms, by the kernel's book", sum(states.get(state, 0) for state in names) / 1e6, theirs / 1e6,
                         (0.01 * theirs + apart) / 1e6 + 1)
@@ -394,7 +394,7 @@ def thieves(run, claims, recording="rec"):
     check_closing(claims, account)
     vms = (run.recording(recording) / "vms").read_text()
     g2 = int(re.search(r"^vm .* g2\n(?:(?!vm ).*\n)*?vcpu 0 (\d+)", vms, re.M).group(1))
-    # What was recorded and what the kernel's books were read for begin and end some ms apart.
+    # The recording and the interval of the kernel's statistics start and end some ms apart.
     apart = share(abs(wall - books["ns"]), books["ns"])
     burner = max((t for t in books["threads"] if t["comm"] == "shares"), key=lambda t: t["run_ns"])
     for name, tid, thief in (("g2", g2, "vCPU 0 of VM g2"),
@@ -426,7 +426,7 @@ def quota(run, claims):
     # It has 30 of each 100 ms, as the competitor has meanwhile, and is throttled for the other 40; what begins and ends cuts off a period.
     for state, percent in (("preempted", 30), ("throttled", 40)):
         claims.near(f"with a competitor: {state}, %", share(states.get(state, 0), wall), percent, 3 + share(100_000_000, wall))
-    # What asks for the guest's pCPU time runs all the same.
+    # The reader of the guest's CPU time runs nevertheless.
     claims.near("without a competitor: preempted, %", alone, 1, 1)
     rows = read("steal", run, recording="contended")["thieves"]
     tasks = [row for row in rows if row["kind"] in ("task", "kthread")]
@@ -463,7 +463,7 @@ def live_screen(run, claims):
 
 
 def top_seconds(run, claims, seconds):
-    """What 'vperf top --json' says of the one vCPU, a row for each second."""
+    """The rows of 'vperf top --json' about the only vCPU, one per second."""
     text = (run.out / "top.json").read_text()
     screens = [json.loads(screen + "}") for screen in text.split("\n}\n") if screen]
     claims.check([len(screen["vcpus"]) for screen in screens] == [1] * seconds, f"{len(screens)} screens of {seconds}, one vCPU in each")
@@ -483,7 +483,7 @@ def books_of_halts(run, claims):
     for event in read("account", run, "--events", recording="live")["events"]:
         if event["vm"] == "g1":
             found[event["state"]] += max(0, min(event["begin_ns"] + event["ns"], end) - max(event["begin_ns"], begin))
-    # What was polling is first told as the kernel's time.
+    # Polling is at first reported as kernel time.
     on_pcpu = sum(found[state] for state in ("guest", "kernel", "vmm", "interrupted"))
     grown = {name: after[name] - before[name] for name in before}
     polled = grown["halt_poll_success_ns"] + grown["halt_poll_fail_ns"]
@@ -550,7 +550,7 @@ def timer_interrupts(run):
 
 
 def seconds_on_pcpu(account):
-    """Of its only vCPU's thread."""
+    """Statistics of its only vCPU thread."""
     vcpu, = account["vcpus"]
     return sum(vcpu[state] for state in ON_PCPU) / 100 * vcpu["wall_ns"] / 1e9
 
@@ -571,13 +571,13 @@ def storm_is_told(run, claims, account, timers):
 
 
 def right_in_a_storm(run, claims, instructions, per_ns, most_ns):
-    """The account, against the kernel's count of interrupts, and what the guest executed. `most_ns`: what a turn of the guest's
-    costs at most of which nothing is the guest's own, but after kvm_entry or before kvm_exit."""
+    """The account, against the kernel's count of interrupts, and what the guest executed. `most_ns`: maximum cost of an iteration of the guest's
+    loop that is not the guest's own but is after kvm_entry or before kvm_exit."""
     account, counted = read("account", run), timer_interrupts(run)
     check_closing(claims, account)
     check_parts(claims, read("exits", run)["exits"])
     timers = sum(row["count"] for row in read("steal", run)["thieves"] if row["thief"].startswith("local_timer/"))
-    # The kernel counted from before the program's start until behind its end, of which the vCPU had the pCPU most of the time.
+    # The kernel counted from before the program's start until after its end, of which the vCPU had the pCPU most of the time.
     claims.check(0.75 * counted <= timers <= counted, f"{timers} timer interrupts while the vCPU had its pCPU, of {counted} by the kernel's count")
     guest = sum(row["ns"] for row in account["states"] if row["state"] == "guest")
     own, turns = instructions / per_ns, account["checks"]["exits"] + 1
@@ -586,14 +586,14 @@ def right_in_a_storm(run, claims, instructions, per_ns, most_ns):
     storm_is_told(run, claims, account, timers)
 
 
-# A VM of known exits in the guest g1, which has KVM itself, beside perf.
+# A VM with known exits in the guest g1, which has KVM itself, recorded together with perf.
 NESTED = """command vperf record --no-samples --no-guest-memory --no-agent -o /out/nested -- perf kvm stat record -a -m 2048 -o /tmp/nested.data \
 lab-guest run g1 tinyvm --cpuid 300 --out 200 --mmio 100 --hlt 50
 command perf kvm -i /tmp/nested.data stat report --force
 """.replace("\\\n", "")
 
 
-# What an idle guest's ticks and threads make, too, of which vperf's recording has more: it begins before perf's and ends behind it.
+# Exits of an idle guest's ticks and threads: vperf's recording has more of them, because it starts before perf's and ends after it.
 OF_IDLE = {"HLT", "MSR", "MSR_READ", "MSR_WRITE", "INTR", "VINTR", "EXTERNAL_INTERRUPT", "PREEMPTION_TIMER", "INTERRUPT_WINDOW",
            "NPF", "EPT_VIOLATION", "EPT_MISCONFIG"}
 

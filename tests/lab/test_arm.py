@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What must hold on a host of 64-bit Arm, whose emulated PMU counts exactly (see docs/lab.md)."""
+"""Claims on a host of 64-bit Arm, whose emulated PMU counts exactly (see docs/lab.md)."""
 import json
 import re
 
@@ -117,7 +117,7 @@ def intervals_of(run, name):
 
 
 def check_lengths(run, claims, name, least, tolerance):
-    """The ends are so many instructions apart, each with its skid. That of the first interval can be far later, as the program
+    """The ends are that number of instructions apart, each with its skid. That of the first interval can be far later, as the program
     starts in it, and the second one is as much shorter."""
     counts, sums = intervals_of(run, name)
     lengths = counts["instructions"][1:]
@@ -147,7 +147,7 @@ def intervals(run, claims):
                 sums["instructions:u"] - start, 6 * LOOPS, 3000)
 
     alone, with_it = min(loop_ns(run.command_output(6))), min(loop_ns(run.command_output(1)))
-    # What others take the pCPU for is no cost of the intervals; what the recorder does is.
+    # Time of other threads on the pCPU is not a cost of the intervals; the recorder's time is.
     claims.check(with_it < 1.001 * alone,
                  f"the loop takes {100 * (with_it / alone - 1):.4f} % longer with intervals of 10000000 "
                  f"instructions, less than 0.1 %")
@@ -176,7 +176,7 @@ def guests(report, claims):
         claims.check(guest["sched:in"] > 10, f"it got the pCPU {guest['sched:in']} times")
 
 
-# Beside what is always live and the trigger, five of these nine find a counter.
+# In addition to the permanent events and the trigger, five of these nine get a counter.
 SETS = """count instructions; set r08 r08:u r08:k; set instructions:u instructions:k cycles:u;
 set cycles:k r11:u r11""".replace("\n", " ")
 TWO = f"sh -c '{SHORT} & {SHORT} & wait'"
@@ -197,7 +197,7 @@ ROTATION = (HOST + stat("sets-60M", SHORT) + stat("sets-10M", SHORT) + stat("set
 
 
 def check_sets(run, claims, name, width, least):
-    """In each interval of a steady loop, what a set that takes turns says of it is what is counted all the
+    """In each interval of a steady loop, the scaled count of a multiplexed set equals the permanent count over all the
     time; and the sets have equal parts. An overflow that comes while Linux switches threads is lost, by the
     emulated PMU: such an interval is longer by a part, and is not judged."""
     rows = [interval["events"] for interval in read_intervals(run, name)["intervals"] if not interval["partial"]]
@@ -211,7 +211,7 @@ def check_sets(run, claims, name, width, least):
     for event in ("r08", "r11"):
         off = sorted(abs(row[event]["counted"] / row[event]["live"] / row["instructions"]["counted"] - 1)
                      for row in steady)
-        # A timer tick with all that it starts is 1 % of the shortest parts.
+        # A timer tick with everything that it triggers is 1% of the shortest parts.
         most = off[-1 - len(steady) // 200]
         claims.check(most < 0.01, f"{name}: {event} is within {100 * most:.3f} % of what is counted all the time, "
                                   f"in {len(steady)} intervals but {len(steady) // 200}; there {100 * off[-1]:.3f} %")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What vperf-bench must find out on a real host, with real tracers and a guest of its own (see docs/lab.md)."""
+"""vperf-bench on a real host, with real tracers and a guest of its own (see docs/lab.md)."""
 import base64
 import json
 import re
@@ -34,7 +34,7 @@ command = "perf bench sched pipe -l 2000"
 figure = "cpu"
 cache = ["cold"]
 """
-# What goes wrong is told, and the rest goes on.
+# Failures are reported, and the other steps continue.
 WRONG = """
 repeats = 1
 least-free = 0
@@ -57,7 +57,7 @@ cache = ["cold"]
 command = "true"
 cache = ["cold"]
 """
-# On 4 MiB, of which a test fills the most: there is none left for the next.
+# On 4 MiB, most of which one test fills: no space is left for the next.
 FULL_DISK = """
 repeats = 3
 least-free = 0
@@ -175,7 +175,7 @@ def tracers(run, claims):
 
 
 def wrong(run, claims):
-    """What hangs and what says no figure is told, and the rest goes on."""
+    """Tests that hang or print no figure are reported, and the other steps continue."""
     _, results = cells(run, "wrong")
     why = {failure["test"]: failure["why"] for failure in results["failures"]}
     claims.check(results["steps"] == {"done": 2, "failed": 2} and status(run, "wrong") == 1
@@ -239,7 +239,7 @@ def peers(run, claims):
                      f"{test}, {configuration}: {cell['values']} {cell['unit']}, {cell['tracer_bytes']:.0f} bytes recorded")
 
 
-# In a dom0, beside a guest that wants the same pCPU.
+# In a dom0, with a guest that competes for the same pCPU.
 DOM0 = """
 repeats = 2
 least-free = 0
@@ -300,7 +300,7 @@ XEN = "\n".join([
 
 
 def dom0(run, claims):
-    """On Xen: what cannot be is refused, and what vperf saw of the domains is beside the figure."""
+    """On Xen: impossible plans are rejected, and the report has vperf's data about the domains next to the figure."""
     for where in NO_XEN:
         text = (run.out / where).read_text()
         claims.check("configuration.a.where: this machine is the dom0 of a Xen" in text and text.endswith("\n2\n"),
@@ -326,7 +326,7 @@ def dom0(run, claims):
     claims.check(hypervisors == {"xen"}, f"the environment says so: {hypervisors}")
 
 
-# On a machine with a boot loader. The figure is what is known beforehand; which kernel it was the test says itself.
+# On a machine with a boot loader. The figure is known beforehand; the test prints which kernel it ran on.
 # By this seed the order is broken, usual, older: after the cut the usual kernel comes up, and is not what is needed.
 REBOOTS = """
 seed = 7
@@ -347,7 +347,7 @@ cache = ["cold"]
 """
 
 
-# One kernel with and without Xen below it, and in a guest of Xen; the power fails in dom0. What it ran on the test says itself; on the KVM host
+# One kernel with and without Xen below it, and in a guest of Xen; the power fails in dom0. The test prints what it ran on; on the KVM host
 # it starts a VM.
 XEN_REBOOTS = """
 seed = 4
@@ -388,13 +388,13 @@ def reboot(text, *options):
 
 
 def stdout_of(run, step):
-    """What a step's test said."""
+    """The output of a step's test."""
     place = run.out / "bench/steps" / f"{step['number']:05d}.{step['attempts']}"
     return (place / ("guest/stdout" if (place / "guest").exists() else "stdout")).read_text()
 
 
 def xen_reboots(run, claims):
-    """Into a Xen and back, with a power cut in dom0: each step was done where the plan says."""
+    """Into a Xen and back, with a power cut in dom0: each step ran where the plan requires."""
     told = json.loads((run.out / "result.json").read_text())
     state = json.loads((run.out / "bench" / "state.json").read_text())
     steps = {step["configuration"]: step for step in state["steps"]}

@@ -49,7 +49,7 @@ def count(stacks, wanted):
 
 
 def judge(stacks, hit, exact, least, claims, text):
-    """Of the stacks with a hit, 99 % are exact; the most frequent of the others is shown."""
+    """99% of the stacks with the function are exact; prints the most frequent of the others."""
     hits = [stack for stack in stacks if hit(stack["frames"])]
     bad = [stack for stack in hits if not exact(stack["frames"])]
     total = sum(stack["samples"] for stack in hits)
@@ -60,7 +60,7 @@ def judge(stacks, hit, exact, least, claims, text):
 
 
 def check_user(stacks, claims):
-    """Samples that hit the burning function itself: every caller, nobody else, in order."""
+    """Samples that hit the burning function itself: exactly its callers, in order."""
     judge(stacks, lambda frames: frames[-1] == "level_6",
           lambda frames: split_at_kernel(frames) == (LEVELS, []), 250, claims,
           "samples in the known tree have exactly its chain")
@@ -78,7 +78,7 @@ def check_kernel(stacks, claims, read=READ):
 
 def check_walks(report, claims):
     """The guest's user space ends in the C library, which has no frame pointers. The host's kernel does not walk its own stack where KVM
-    lets interrupts in and says that they are the guest's: of what waited for the end of an exit there is the function alone."""
+    enables interrupts and attributes them to the guest: samples that were pending during an exit have only the function."""
     for kind, ends in report["walks"].items():
         claims.note(f"{kind}: {ends}")
     refused = report["walks"]["host"].get("not unwound", 0)

@@ -15,7 +15,7 @@ from vlablib.arch import AMD64, ARM64  # noqa: E402
 
 CLIENT = "build-arm64/tests/lab/count-loops"
 SHORT = "--loops 250000 --rounds 20"  # of threads: number n has n times as many
-# The overflow of a guest's counter is told some thousand cycles late (docs/lab.md): no thread ends near a whole million.
+# The overflow of a guest's counter is reported some thousand cycles late (docs/lab.md): no thread ends near a whole million.
 UNEVEN = "--loops 255000 --rounds 20"
 BUSY = "count-loops --event page-faults --threads 2 --loops 250000 --rounds 10000"  # where there is no PMU, too
 LOOPS = 6000000  # instructions in user space between two reads of its rounds
@@ -49,7 +49,7 @@ sh -c "{LENT} --exact 1; {LENT} --threads 3 {SHORT}; {LENT} --threads 3 {SHORT} 
 
 
 def said(run, *guests):
-    """What the client printed: in each of its lines the values by their names. Of guests, all that it did
+    """The client's output: for each line its values by name. For guests, everything that it did
     there, one list for each job."""
     if not guests:
         return lines_of(run.command_output(1))
@@ -57,7 +57,7 @@ def said(run, *guests):
 
 
 def outputs(run, guest):
-    """Of each job in a guest, the lines that it printed."""
+    """The lines that each job in a guest printed."""
     log = (run.out / f"guest-{guest}" / "workloads.log").read_text()
     jobs = {}
     for job, line in re.findall(r"^out job=(\d+) copy=\d+ \| (.*)$", log, re.MULTILINE):
@@ -70,7 +70,7 @@ def lines_of(text):
 
 
 def rounds_of(lines, event=0):
-    """Of each round, what the loop had more than two reads with nothing between."""
+    """Per round, the loop's count minus that of two adjacent reads."""
     values = {what: [int(line[what].split(",")[event]) for line in lines if what in line]
               for what in ("nothing", "loop")}
     return [loop - nothing for loop, nothing in zip(values["loop"], values["nothing"])]
@@ -93,7 +93,7 @@ def check_threads(claims, what, lines, threads, percent):
 
 
 def check_signals(claims, what, lines, late=False):
-    """`late`: KVM may tell an overflow after the thread was switched out, and its kernel then drops it; at most
+    """`late`: KVM may deliver an overflow after the thread was switched out, and its kernel then drops it; at most
     one for each time."""
     found = [(int(line["signals"]), int(line["values"].split(",")[0]) // 1000000, int(line["switches"]) if late else 0)
              for line in lines if "thread" in line]
@@ -104,7 +104,7 @@ def check_signals(claims, what, lines, late=False):
 
 
 def check_lent_signals(claims, what, lines, percent, latest):
-    """No interrupt tells of these overflows: a timer looks, never too early. What that takes is not in the counts."""
+    """These overflows raise no interrupt: a timer polls, never too early. The cost of polling is not in the counts."""
     check_signals(claims, what, lines)
     check_threads(claims, f"{what}, with signals", lines, 3, percent)
     late = [int(line.get("late", 1000000)) for line in lines if "thread" in line]
@@ -162,7 +162,7 @@ def counters(run, claims):
 
 
 def check_calibrated(claims, lines, calibrated):
-    """What a read adds with the kernel's instructions is taken off, but for what the client does between."""
+    """The kernel's instructions for a read are subtracted; the client's own between the reads are not."""
     nothing, left = (sorted(int(line["nothing"]) for line in of if "nothing" in line) for of in (lines, calibrated))
     claims.check(len(nothing) == len(left) == 5 and left[2] < 0.05 * nothing[2],
                  f"two exact reads with nothing between are {nothing} instructions apart, calibrated {left}")
@@ -192,7 +192,7 @@ def check_errors(run, claims, jobs):
                  f"after {reads['reads']} reads, none of them backwards, the recorder's death is told")
 
 
-# Long: reads beside threads that take the vCPU away, so that the reader is moved; and what ends suddenly. And a thread that sleeps
+# Long: reads while other threads take the vCPU, so that the reader migrates; and sudden ends of processes. And a thread that sleeps
 # when it would get a signal: the overflow is in the call by which it goes to sleep; of a lent counter, right before it.
 READS = 10000000
 ASLEEP, ASLEEP_LENT = "overflow-asleep call cycles 1000000 165000", "overflow-asleep lent instructions:u 1000000 165000"
@@ -210,7 +210,7 @@ command vperf lend --vm g1 -e instructions:u -q -- sh -c '{{ tests/lab/await g1 
 
 
 def check_asleep(claims, what, lines, is_lent=False):
-    """Its signal is there when it runs again, and nothing of what ran meanwhile. Of a lent counter it may be pending meanwhile, or be
+    """Its signal is there when it runs again, and nothing of what ran meanwhile. With a lent counter it may be pending meanwhile, or be
     sent only then."""
     found = {key: int(value) for key, value in lines[0].items()}
     due = found["at"] // 1000000 if is_lent else 1
@@ -239,7 +239,7 @@ def lasting(run, claims):
     check_asleep(claims, "lent", next(lines for lines in jobs if "asleep" in lines[0]), is_lent=True)
 
 
-# What clients, administrators and a guest's root may do wrong, or to others.
+# Mistakes and attacks by clients, administrators and a guest's root.
 NOBODY = 65534
 LONG_READS = "count-loops --way lent --event instructions:u --reads 1000000000"
 BAD = SETUP + f"""
@@ -286,7 +286,7 @@ TURNS = f"{LONG} --turns 1 --move 50"
 OVERFLOWS = f"--threads 3 {UNEVEN} --period 1000000"
 READING = f"count-loops --way lent --event instructions:u --reads {READS}"
 PLACEMENTS = ("VMs on pCPUs of their own", "vCPUs moved together", "vCPUs and threads moved, each apart", "vCPUs moved together, beside a busy VM")
-# What the other pCPU executes is only ever added: what KVM does there at the switches of threads that use a guest's PMU, ticks of its
+# The other pCPU's instructions are only added: KVM's at switches of threads that use a guest's PMU, ticks of its
 # vCPU, and now and then a turn of a tick or more, of 4 million instructions. Most threads have no such turn.
 CLOSE, MOST_ADDED = 0.5, 3  # percent
 MOVED = f"""
@@ -308,7 +308,7 @@ command echo 0 > /sys/devices/system/cpu/cpu0/online; lab-guest run g2 count-loo
 
 
 def moves_of(run):
-    """Of each command that moved vCPUs, how many."""
+    """Number of vCPUs moved by each command."""
     return [int(n) for number in range(1, 4) for n in re.findall(r"^moved=(\d+)", run.command_output(number, "err"), re.MULTILINE)]
 
 
@@ -478,14 +478,14 @@ class Processor(typing.NamedTuple):
     """An emulated one, by its PMU."""
 
     penalty: float  # the share of cycles in which no instruction ends, at most
-    in_loop: float  # of the overflows that PAPI tells
+    in_loop: float  # share of the overflows that PAPI reports
 
 
 ARM = Processor(0, 0.9)
 
 
 def check_in_loop(claims, what, threads, processor=ARM):
-    """Where PAPI says that the thread was: all but its start and end is in its loop."""
+    """Addresses reported by PAPI: all except those at its start and end are in the loop."""
     found = [(int(line["signals"]), int(line["in_loop"])) for line in threads]
     claims.check(len(found) == 3 and all(in_loop > processor.in_loop * signals for signals, in_loop in found),
                  f"{what}: so many of them were in the loop: {found}")
@@ -507,7 +507,7 @@ def check_papi_overflow(claims, threads, processor):
 
 
 def shim_papi(claims, host, guest, processor):
-    """What PAPI says on a host with a PMU, and in a guest without one."""
+    """PAPI on a host with a PMU, and in a guest without one."""
     own = [int(value) for value in re.findall(r"PAPI_TOT_\w+ :\s*(\d+)", host)]
     _, without, rest = guest.split("This utility", 2)
     lent = [int(value) for value in re.findall(r"PAPI_TOT_\w+ :\s*(\d+)", rest)]
@@ -524,7 +524,7 @@ def shim_papi(claims, host, guest, processor):
 
 
 def check_sde_overflow(claims, threads, processor):
-    """What is due in the last moments before PAPI_stop() is not told any more."""
+    """Overflows right before PAPI_stop() are no longer reported."""
     found = [(int(line["signals"]), int(line["values"].split(",")[0]) // 1000000) for line in threads]
     claims.check(len(found) == 3 and all(0 <= due - signals <= 1 for signals, due in found),
                  f"PAPI_overflow of a software-defined event: calls of the handler and whole millions {found}")
@@ -547,7 +547,7 @@ def papi_events(claims, own, text, processor):
 
 
 def of_perf(text):
-    """What perf stat said, run by run: event -> what stands where its count is."""
+    """Output of perf stat, run by run: event -> the text in the column of its count."""
     return [(event, value) for value, event in re.findall(r"^(<not \w+>|\d+),,([\w-]+(?::u)?),", text, re.MULTILINE)]
 
 

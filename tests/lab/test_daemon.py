@@ -53,7 +53,7 @@ def thief_is_found(run, claims, listed):
 
 
 def kills_cost_a_gap(claims, listed):
-    """What was recorded before each kill can be read; gaps are there, and no others."""
+    """Data recorded before each kill is readable; exactly the expected gaps exist."""
     recordings = [kept for kept in listed["recordings"] if kept["kind"] == "recording"]
     claims.check(all(not kept["problem"] for kept in recordings) and len(recordings) >= 3, f"daemon: all recordings can be read: {recordings}"[:900])
     interrupted = [kept for kept in recordings if kept["interrupted"]]

@@ -11,7 +11,7 @@ host pcpus=1 icount=yes
 guest g1 vcpus=2 memory=512
 command tests/lab/causes quiet self vmm irq polling timers faults
 """
-# Of VMs of a few instructions, without any other.
+# Recordings of VMs of a few instructions, without other VMs.
 ALONE = """
 host pcpus=1 icount=yes
 command tests/lab/causes storms wakeup
@@ -61,7 +61,7 @@ def counted(run, name):
 
 
 def said(run, name):
-    """What the VM of a few instructions did, and what the scheduler counted of its vCPUs, by its own words."""
+    """The activity of the VM of a few instructions, by its own output, and the scheduler's statistics of its vCPUs."""
     return {word: int(number) for word, number in re.findall(r"(\w+)=(\d+)\b(?!\.)", (run.out / f"{name}.said").read_text())}
 
 
@@ -79,7 +79,7 @@ def check_evidence(claims, name, rows):
 
 
 def finding(run, claims, name, rule, behind=(), before=()):
-    """That of the rule, of the only VM with findings: there may be those of `before` before it, and of `behind` behind it."""
+    """The rule's finding, of the only VM with findings; those of `before` may precede it, and those of `behind` may follow it."""
     rows = check_diagnosis(claims, run, name, rule)
     check_evidence(claims, name, rows)
     found = [row["id"] for row in rows]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a flight recorder must show: one delay, found by its condition, and the seconds before it."""
+"""Claims about a flight recorder: one delay, found by its trigger, and the seconds before it."""
 import bisect
 import collections
 import csv
@@ -31,7 +31,7 @@ def events(run, recording, *options):
 
 
 def fired_once(run, claims):
-    """The notice, the recording that it names, and what that says of itself; returns its name."""
+    """The notice, the recording that it names, and the cause in that recording; returns its name."""
     said = re.findall(r"(steal>20ms: .*); snapshot in '/tmp/f/(rec\.\d{16})'", run.command_output(1, "err"))
     claims.check(len(said) == 1, f"flight: one notice: {said}")
     cause, name = said[0]
@@ -134,7 +134,7 @@ def delayed_once(run, claims):
 
 
 # The other conditions: a guest that sleeps and is woken while the thief has the pCPU; a VMM that is stopped for 50 ms, of a busy
-# guest, since after a halt nothing is missed; a quota. What is waited for and does not happen ends with -d.
+# guest, since after a halt nothing is missed; a quota. If the expected trigger does not fire, -d ends the recording.
 CONDITIONS = """
 host pcpus=1 icount=yes
 guest g1 vcpus=1 memory=256

@@ -9,7 +9,7 @@ import subprocess
 import threading
 from unittest import mock
 
-# Threads that say who they are and which function is theirs, a program with dynamic libraries, and
+# Threads that print their tid and function, a program with dynamic libraries, and
 # system calls for the kernel's share.
 SCENARIO = """
 host pcpus=1 icount=yes kernel={host}
@@ -42,7 +42,7 @@ def truth_of(run):
 
 
 def guest_samples(run, recording="rec"):
-    """All guest samples of the trace as dictionaries, with `comm` as the records before say."""
+    """All guest samples of the trace as dictionaries, with `comm` from the records before them."""
     text = subprocess.run(["babeltrace2", str(run.recording(recording) / "host")],
                           capture_output=True, text=True, check=True).stdout
     comms, samples = {}, []
@@ -97,7 +97,7 @@ def check_kernel_symbols(run, claims):
 
 
 def symfs_of(run):
-    """What is in the guest's root file system, by links to where vlab took it from."""
+    """The guest's root file system, as links to vlab's sources of its files."""
     root = run.out / "symfs"
     programs = json.loads((run.out / "result.json").read_text())["programs"]
     (root / "lab").mkdir(parents=True, exist_ok=True)

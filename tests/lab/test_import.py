@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What `vperf import` makes of what trace-cmd recorded on a host and, by its agent, in a guest (see docs/lab.md)."""
+"""`vperf import` of recordings that trace-cmd made on a host and, by its agent, in a guest (see docs/lab.md)."""
 import bisect
 import collections
 import csv
@@ -10,7 +10,7 @@ import subprocess
 
 from lab import vperf
 
-# Options behind -A are the guest's. Both files are of version 7, compressed, which is trace-cmd's default.
+# Options after -A are the guest's. Both files are of version 7, compressed, which is trace-cmd's default.
 AGENT = """
 host pcpus=1 icount=yes
 guest g1 vcpus=1 memory=256
@@ -21,7 +21,7 @@ command sleep 1; mkdir /tmp/traced; cd /tmp/traced; trace-cmd record -C mono -m 
 mv trace-g1.dat guest.dat; mv trace.dat host.dat; cp host.dat guest.dat /out
 """.replace("\\\n", "")
 
-# An offset that trace-cmd measured by messages, at the begin and at the end, is as exact as these are fast.
+# The accuracy of an offset that trace-cmd measures by messages, at start and end, is their latency.
 MOST_OFF_NS = 50000
 
 
@@ -33,8 +33,8 @@ def by_trace_cmd(files):
 
 
 def outside(rows):
-    """Of the guest's events between the host's first entry and its last exit: how many there are, and how far those are from the vCPU's
-    time in the guest that are not in it."""
+    """Guest events between the host's first entry and its last exit: their number, and for those outside the vCPU's
+    time in guest mode the distance from it."""
     spans, entry, far = [], None, []
     for row in rows:
         if row["event"] == "kvm:kvm_entry":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What must hold on a host of Intel (VMX, emulated by Bochs): see docs/lab.md."""
+"""Claims on an Intel host (VMX, emulated by Bochs): see docs/lab.md."""
 import collections
 import csv
 import json
@@ -16,7 +16,7 @@ from test_profile import end, start, twins, workload_share
 from test_stat import rows_of, stat, total
 
 RATE = 997  # samples per second and pCPU
-# What tinyvm's guest does, by the names of VMX's exits; where in it (lab/workloads/amd64/tinyvm.c); and to what.
+# Operations of tinyvm's guest, by VMX exit reason; their functions (lab/workloads/amd64/tinyvm.c); and their exit details.
 DONE = {"CPUID": (2000, 0xe, None), "IO_INSTRUCTION": (1000, 0x20, "port 0x80 out"), "HLT": (300, 0x43, None),
         "MSR_READ": (200, 0x59, "MSR 0x1b read")}
 
@@ -62,7 +62,7 @@ command vperf stat -e exits,exits:cpuid,exits:io,exits:mmio,exits:halt,exits:pag
 """.replace("\\\n", "")
 
 
-# Two processes of one program take turns; a guest in the guest; then a VM of known exits alone, beside perf.
+# Two processes of one program alternate; a nested guest; then a VM with known exits alone, recorded together with perf.
 EXITS = HOST.rstrip() + f""" kvm=yes
 command vperf guests --json >/out/guests.json
 command vperf record --no-agent -o /out/rec -- bash -c 'job=$(lab-guest spawn g1 exits --cpuid 700 --out 100 --mmio 50 --rate 2 --seconds 60); \
@@ -103,7 +103,7 @@ kill $burner; wait
 """.replace("\\\n", "")
 
 
-# A model whose CPUID says what its clocks are not: see docs/lab.md. A nanosecond by its TSC is 3.5 instructions.
+# A model whose CPUID does not match its clocks: see docs/lab.md. A nanosecond by its TSC is 3.5 instructions.
 STORM_LOOPS = 500_000_000
 STORM = f"""
 host vendor=intel pcpus=1 cpu=corei7_skylake_x {{kernel}}
@@ -113,7 +113,7 @@ bash -c 'grep LOC /proc/interrupts; tinyvm --loops {STORM_LOOPS}; grep LOC /proc
 
 
 def missing():
-    """Why there is no lab host of Intel, or None. Its emulator is built here if it is not there yet."""
+    """Why there is no lab host of Intel, or None. Builds its emulator if necessary."""
     if os.environ.get("VPERF_SKIP_INTEL"):
         return "by --skip, or there is no Bochs"
     done = subprocess.run([REPOSITORY / "lab/vlab", "fetch", "--vendor", "intel"], capture_output=True, text=True)
@@ -136,7 +136,7 @@ def finding(run, claims):
 
 
 def checked(run, claims):
-    """What `vperf check` says of this host."""
+    """The output of `vperf check` on this host."""
     lines = (run.out / "check.txt").read_text().splitlines()
     found = {line[5:30].strip(): line.split(maxsplit=1)[0] for line in lines if line[:4].strip() in ("yes", "no")}
     for name in ("sampling programs", "call chains", "KVM", "guest RIP", "guest CR3"):
@@ -145,7 +145,7 @@ def checked(run, claims):
 
 
 def places(run, claims):
-    """What each sample says of where the guest was: as on AMD, by vperf itself."""
+    """The guest RIP of each sample: as on AMD, by vperf itself."""
     printed = vperf("script", str(run.recording()), "--format", "csv", "--event", "guest_sample").stdout
     samples = list(csv.DictReader(printed.splitlines()))
     flags = [int(sample["flags"], 16) for sample in samples]
@@ -227,7 +227,7 @@ def of_guest(frames):
 
 def chains(run, claims):
     """User space by frame pointers; of the kernel, whose stack pointer is not known, the function that was hit and
-    the user space behind it."""
+    the user space that called it."""
     report, stacks = stacks_of(run)
     check_user(stacks, claims)
     judge(stacks, lambda frames: "vfs_read" in frames,
@@ -263,7 +263,7 @@ def intervals(run, claims):
 
 
 def exits_of_processes(run, claims):
-    """Whose exits are: by the guest's memory, for each of two processes of the same name."""
+    """The processes of exits, from the guest's memory, for each of two processes of the same name."""
     log = (run.out / "guest-g1" / "workloads.log").read_text()
     pids = re.findall(r"pid=(\d+) start cmd=exits --cpuid (\d+)", log)
     done = {int(counts["cpuid"]) // int(counts["rounds"]): {name: int(n) for name, n in counts.items()}

@@ -84,7 +84,8 @@ def run_java(directory):
     work.mkdir(parents=True, exist_ok=True)
     build(work, jdk)
     files = {f"/java/{file.name}": file for file in (work / "classes").glob("*.class")}
-    # Packed: the lab takes an ELF file for a program, and these need each other. Two of them stand for what all need of this machine.
+    # Packed, because the lab copies an ELF file with its libraries, and these need each other. Two are copied, too, for the libraries of this
+    # machine that all need.
     run("tar", "-C", work, "--exclude=legal", "-cf", work / "jre.tar", "jre")
     files |= {"/jre.tar": work / "jre.tar", "/needs/jvm": work / "jre/lib/server/libjvm.so", "/needs/jli": work / "jre/lib/libjli.so"}
     lines = "".join(f"file g1 {source} {path}\n" for path, source in sorted(files.items()))
@@ -101,7 +102,7 @@ def is_unnamed(function):
 
 
 def kind_of(function):
-    """Which kind of the known methods it is, or None."""
+    """The kind of a known method, or None."""
     found = re.fullmatch(r"Known\.(often|seldom)|Piece\d+\.(piece)", function or "")
     return found and (found[1] or found[2])
 

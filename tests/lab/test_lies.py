@@ -7,12 +7,12 @@ from urllib.parse import unquote
 
 from test_identity import BY_MEMORY, GUEST_USER, guest_samples, truth_of
 
-# What each process is lied about. `shares` is not: it is to have its names in between.
+# Lies about each process except `shares`, whose names must stay correct.
 LIES = ("endless-name:who-0 ~huge-pid:who-1 no-process:who-2 mapping-ring:who-3 "
         "mapping-nowhere:who-4 ~endless-name:who-5 path-ring:exits huge-headers:exits "
         "file-size:exits long-path:idler huge-notes:idler path-nowhere:jit page-ring:jit "
         "~task-ring:jit module-ring")
-# Kernels whose tasks have to be told without BTF, and that cannot be told.
+# Kernels whose task layout must be derived without BTF, and those for which it cannot be derived.
 WITHOUT_BTF = ("no-btf", "huge-btf")
 UNREADABLE = ("no-btf,task-ring:init", "wild-symbols")
 FORGERIES = ("name", "notes", "evidence", "symbols")

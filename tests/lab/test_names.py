@@ -27,7 +27,7 @@ PYTHON = ("import time\nend = time.monotonic() + 1\nwhile time.monotonic() < end
 SQL = ("create table t(a, b); with recursive c(x) as (values(1) union all select x + 1 from c where x < 120000) "
        "insert into t select x, printf('%d', x * 7 % 1000) from c; create index i on t(b); "
        "select count(*), max(a) from t where b like '9%'; select b, sum(a) from t group by b order by 2 limit 3;")
-# Of the standard library, what the interpreter itself imports.
+# Modules of the standard library that the interpreter itself imports.
 MODULES = ("encodings", "abc.py", "codecs.py", "genericpath.py", "io.py", "os.py", "posixpath.py", "site.py", "stat.py", "_collections_abc.py",
            "_sitebuiltins.py")
 GO_SOURCE = """package main
@@ -134,7 +134,7 @@ def python_library(work, fetched):
 
 
 def programs_of(directory):
-    """What is built for the run: beside its results."""
+    """The folder for programs built for the run: next to its results."""
     return Path(f"{directory}.programs")
 
 

@@ -76,7 +76,7 @@ def counts(run, claims):
 
 
 def time_share(claims, report, what, expected):
-    """The first of the two functions of `shares`, by the time that samples stand for; chance is that of their number."""
+    """The first of the two functions of `shares`, by the time that samples represent; the sampling error follows from their number."""
     fast, slow = (sum(row["ns"] for row in rows_named(report, function)) for function in ("share_a", "share_b"))
     samples = report["samples_taken"] * (fast + slow) / report["ns"]
     claims.check(samples > 1000, f"{what}: {samples:.0f} samples")
@@ -137,7 +137,7 @@ def switches(run, claims):
     claims.check(0.0005 * samples < found < 0.02 * samples, f"{found:.0f} of {samples} samples hit the programs that write at switches")
 
 
-# Each pCPU has its own count, also beside a busy one.
+# Each pCPU has its own count, even if another one is busy.
 TWO_PCPUS = """
 host pmu=yes pcpus=2 memory=1536
 command for cpu in 0 1; do taskset -c $cpu perf stat -x, -e instructions:u counted --loops 10000000 2>&1 >/dev/null | grep instr; done
@@ -186,7 +186,7 @@ def tlb(run, claims):
 
 
 # Branches, loads and stores, which are counted by other code than instructions are: one branch in each loop of `counted`,
-# one access and one branch for each line of `lines`. What a program does more the longer it runs is exact.
+# one access and one branch for each line of `lines`. Counts that grow with a program's run time are exact.
 EVENTS = """
 host pmu=yes pcpus=1 memory=1536
 command for n in 1000000 3000000; do perf stat -x, -e instructions:u,branches:u,r00c4:u counted --loops $n 2>&1 >/dev/null | grep :u; done
@@ -299,7 +299,7 @@ def intervals(run, claims):
     rows, _ = intervals_of(run, "sets")
     whole = [row["events"] for row in rows[1:] if not row["partial"]]
     off = [abs(row["r00c0"]["counted"] / row["r00c0"]["live"] / row["instructions"]["counted"] - 1) for row in whole]
-    # As on 64-bit Arm (test_arm.check_sets): a timer tick with all that it starts is 1 % of the shortest parts.
+    # As on 64-bit Arm (test_arm.check_sets): a timer tick with everything that it triggers is 1% of the shortest parts.
     claims.check(len(whole) >= 50 and max(off) < 0.01,
                  f"sets that take turns: in {len(whole)} intervals, the instructions of a set are within {100 * max(off):.3f} % of those counted all the time")
 
@@ -335,7 +335,7 @@ def cycles_of_misses(run, name):
 
 
 def check_inflation(run, claims):
-    """What the guest's CPI is more than the native one, by its parts: all of it is TLB misses, and exits have some that cost less."""
+    """The increase of CPI from native to guest, by its parts: all of it is TLB misses; exits have some that cost less."""
     (run.out / "groups").write_text(f"misses: {', '.join(MISSES)}, exits\n")
     compared = json.loads(vperf("model", "compare", str(run.out / "model"), str(run.out / "guest"), "--groups", str(run.out / "groups"),
                                 "--format", "json").stdout)["comparison"]
@@ -372,7 +372,7 @@ def tlb_findings(run, pages):
 
 
 def diagnosed(run, claims):
-    """What misses cost is known: on a host whose memory is of huge pages, all cycles beyond one for each instruction."""
+    """The cost of misses is known: on a host with huge pages, all cycles beyond one per instruction."""
     small, sums = tlb_findings(run, "small"), intervals_of(run, "small")[1]
     share = 100 * (1 - sums["instructions"] / sums["cycles"])
     claims.check(share > 5 and len(small) == 1 and "huge pages" in small[0]["advice"], f"with small pages misses are {share:.2f} % of the cycles: {small}")
@@ -476,7 +476,7 @@ def moved(run, claims):
     test_counters.check_moves(run, claims)
 
 
-# TLB misses take cycles here. Of the overflows that PAPI tells, 13 % were not in the loop in the first run; why, is not known.
+# TLB misses take cycles here. 13% of the overflows that PAPI reports were outside the loop in the first run, for an unknown reason.
 PROCESSOR = test_counters.Processor(0.01, 0)
 
 

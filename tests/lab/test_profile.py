@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a profile must show, on a real KVM host with real guests (see docs/lab.md)."""
+"""Claims about a profile, on a real KVM host with real guests (see docs/lab.md)."""
 import csv
 import io
 import json
@@ -24,7 +24,7 @@ def end(guest):
 
 
 def workload_share(claims, report, what, expected):
-    """The first two functions of `shares`, of which one has so many percent."""
+    """The first two functions of `shares`; the given percentage is in one of them."""
     fast, slow = samples_of(report, "share_a"), samples_of(report, "share_b")
     claims.share(what, fast, (fast + slow, report), expected)
 
@@ -52,7 +52,7 @@ command nice -n -15 vperf record --no-guest-memory -o /out/native -- shor 77 2
 
 
 def interrupts_per_second(text):
-    """Of `perf stat -a -x,` output (count and running time), run by run."""
+    """Counts and running times from `perf stat -a -x,` output, run by run."""
     rates = []
     for row in csv.reader(io.StringIO(text)):
         if len(row) > 3 and row[0].isdigit():
@@ -62,7 +62,7 @@ def interrupts_per_second(text):
 
 def no_interrupts_injected(run, claims):
     """If samples made interrupts for the guest, each sample would add one. The runs' own scatter, in which
-    some ten interrupts of one run may be a device's, says how small a difference they can show: less than
+    some ten interrupts of one run may be a device's, limits the difference that they can show: less than
     one injection for 100 samples."""
     without, with_it = (interrupts_per_second((run.out / name).read_text())
                         for name in ("virq-without", "virq-with"))
@@ -107,7 +107,7 @@ def twins(run, claims):
 
 
 def busy_two_of_six(run, claims):
-    """The workload says how much CPU time it used: the vCPU was idle for the rest, but for the guest's own
+    """The workload prints the CPU time that it used: the vCPU was idle for the rest, except for the guest's own
     work of starting it."""
     guest = run.report("guest", "--vm", "g1", recording="idle")
     host = run.report("host", recording="idle")
@@ -165,8 +165,8 @@ def functions_of_shor(report, in_guest):
 
 
 def libquantum(run, claims, guest_recording="shor", native_recording="native", beside=1.0):
-    """The same work in a guest and natively: from its begin to its end where that does not take minutes.
-    `beside`: what the guest's page tables cost is not the same in all functions."""
+    """The same work in a guest and natively: from start to end where that does not take minutes.
+    `beside`: allowance for the cost of the guest's page tables, which differs between functions."""
     reports = [run.report("unified", recording=name) for name in (guest_recording, native_recording)]
     guest, guest_total = functions_of_shor(reports[0], True)
     native, total = functions_of_shor(reports[1], False)
@@ -190,8 +190,8 @@ def busy_guest(run, claims):
 
 
 # The published evaluation's own workload; recorded once both are past the preparation of their registers:
-# a run takes minutes, and the two do not reach its parts at the same time. In real time: where two pCPUs take turns, the guest is so far
-# behind that quantum_swaptheleads has 12.8 % of its time and 6.6 % of the other's.
+# a run takes minutes, and the two do not reach its parts at the same time. In real time: if two pCPUs alternate, the guest lags so far
+# that quantum_swaptheleads has 12.8% of its time and 6.6% of the other's.
 SHOR = """
 host pcpus=2
 guest g1 vcpus=1 memory=320 pin=0 agent=yes
@@ -229,7 +229,7 @@ command nice -n -15 vperf record --no-agent -o /out/two-vcpus -- lab-guest busy 
 
 
 def stolen_by(report, account_rows, thief, who):
-    """Of a vCPU: samples that say so, and the account's own word, %."""
+    """Steal of a vCPU in percent, by samples and by the accounting."""
     stolen = sum(row["samples"] for row in steal_rows(report) if thief in row["function"])
     exact = sum(row["ns"] for row in account_rows if who in row["thief"])
     return stolen, exact
@@ -319,7 +319,7 @@ def two_vcpus_on_two_pcpus(run, claims):
         claims.near(f"vCPU {vcpu['vcpu']}: samples of rate x time", vcpu["samples"], ticks, 2 + 1e-3 * ticks)
 
 
-# The recorder says what it has noticed; the next step waits for that.
+# The recorder prints what it has noticed; the next step waits for that.
 SAID = "until grep -q {what} /out/said; do sleep 0.1; done"
 COMINGS = f"""
 host pcpus=2 icount=yes
@@ -373,7 +373,7 @@ command lab-guest run g1 vperf-agent dump /out/agent.dump
 {end("g1")}
 """
 
-# What goes wrong.
+# Failures.
 FAULTS = f"""
 host pcpus=1 icount=yes
 guest g1 vcpus=1 memory=256 agent=yes append="nokaslr"

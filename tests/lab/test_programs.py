@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What programs as people have them cost, natively and in guests, by the guest's PMU and by lent counters: how
-far the counts are from the native ones in each placement of the VM, and a profile by overflow signals beside
+"""Event counts of ordinary programs, natively and in guests, by the guest's PMU and by lent counters: how
+far the counts are from the native ones in each placement of the VM, and a profile by overflow signals compared with
 perf's (docs/evidence/counters.md has the tables)."""
 import math
 import re
@@ -24,8 +24,8 @@ PERIOD = 200000
 LEAST_SHARE = 0.02
 # Threads that take turns, each 600,000 instructions of the first one, with the kernel's instructions.
 THREADS = "count-loops --event instructions --threads 3 --loops 25000 --rounds 100"
-# A PMU counts the part of a switch that is before the kernel stops it, which calibration takes off: 0.25 % of the
-# first one's 15 million in 25 switches. A clock tick more or less is 0.07 % of them.
+# A PMU counts the part of a switch that is before the kernel stops it, which calibration subtracts: 0.25% of the
+# first one's 15 million in 25 switches. A clock tick more or less is 0.07% of them.
 MOST_CALIBRATED = 0.5
 PRELOAD = "/lib/count-preload.so"
 PLACEMENTS = ("alone", "both at once", "beside a busy VM", "moved")
@@ -97,7 +97,7 @@ def mean(values):
 
 
 def off(runs, native, event):
-    """Of the run that is farthest from the native mean, how far that is, in percent."""
+    """Maximum deviation of a run from the native mean, in percent."""
     expected = mean(run[event] for run in native)
     return max((100 * (run[event] / expected - 1) for run in runs), key=abs)
 
@@ -213,7 +213,7 @@ def threads_of(lines):
 
 
 def check_calibrated(run, claims):
-    """With the kernel's instructions: of threads that take turns, beside what a guest's PMU says of the same."""
+    """With the kernel's instructions: counts of alternating threads, compared with those of a guest's PMU."""
     pmu = next(threads_of(lines) for lines in said(run, "g2").values() if threads_of(lines))
     raw, taken_off = (lines for _, lines in sorted(said(run, "g1").items()) if threads_of(lines))
     for what, lines, most in (("as they are", raw, None), ("calibrated", taken_off, MOST_CALIBRATED)):

@@ -17,7 +17,7 @@ host pcpus=1 icount=yes
 command {LOAD}
 command {MISSING}
 """.replace("\\\n", "")
-# Two pCPUs, no recorder beside the guest; and a kernel that lets BPF read nothing.
+# Two pCPUs, no recorder during the guest's run; and a kernel that does not let BPF read memory.
 PCPUS = """
 host pcpus=2 icount=yes
 command vperf selftest --json -C 1 >/out/plain.json; echo status $?

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What intervals must show: exact sums, and costs of VM exits that a model finds again."""
+"""Claims about intervals: exact sums, and costs of VM exits that a model recovers."""
 import json
 
 from lab import vperf
@@ -94,8 +94,8 @@ def inside_and_around(report, asked):
 
 
 def guest_counts(run, claims, name):
-    """The guest read its books twice, each within a known time; what they say lies between what the
-    intervals between these times and those around them say. So do its system calls."""
+    """The guest read its own statistics twice, each within a known time; their difference is between the counts of the
+    intervals inside these times and those around them. The same holds for its system calls."""
     report = stat(run, name)
     check_chain(claims, report, f"by time, {name}")
     work, calls = (json.loads(line) for line in run.command_output(3).splitlines())
@@ -133,7 +133,7 @@ def both_sources(run, claims):
 
 
 def killed_agent(run, claims):
-    """What it counted is missing from then on, and never wrong; the rest goes on."""
+    """Its counts are missing from then on, and never wrong; other counts continue."""
     said = (run.out / "said").read_text()
     claims.check("guest:system-calls is missing from now on" in said, f"it is said that the agent ended: {said!r}")
     report = stat(run, "killed")
@@ -244,7 +244,7 @@ def inflation(run, claims):
         claims.check(parts[name]["native"] == 0, f"{name} explains nothing natively")
 
 
-# Samples, account and intervals in one recording, beside intervals alone over the same work.
+# Samples, accounting and intervals in one recording, compared with intervals alone over the same work.
 BESIDE = """
 host pcpus=1 icount=yes
 guest g1 vcpus=1 memory=256
@@ -256,7 +256,7 @@ command vperf stat -r /tmp/exits.recipe -o /out/alone -- vperf record --no-agent
 
 
 def counts_of(report):
-    """What the intervals of the short VM counted, one after another; times differ by what the other recorder costs."""
+    """Counts of the short VM's intervals, in order; times differ by the cost of the other recorder."""
     return [[row["events"][f"exits{kind}"]["counted"] for kind in ("", ":cpuid", ":io", ":mmio", ":halt")]
             for row in rows_of(report, "vm-")]
 
@@ -338,7 +338,7 @@ def pcpus_come_and_go(run, claims):
     claims.check(len(of) == 3, f"hotplug: intervals of {sorted(of)}")
     done = dict(zip(sorted(of), (None, 80000, 40000)))
     for name, rows in sorted(of.items()):
-        if done[name]:  # the programs' beginnings and ends, and what else is there now and then
+        if done[name]:  # starts and ends of programs, and occasional other activity
             claims.near(f"hotplug: system calls on {name}", total(rows, "raw_syscalls:sys_enter"), done[name], 0.05 * done[name])
         claims.check(all(0 <= value["counted"] < 1 << 40 for row in rows for value in row["events"].values()),
                      f"hotplug: no count of {name} is absurd")

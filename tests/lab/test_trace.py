@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What recorded events must show. Some recordings are made on lab hosts that other tests boot (test_account.py)."""
+"""Claims about recorded events. Some recordings are made on lab hosts that other tests boot (test_account.py)."""
 import bisect
 import collections
 import csv
@@ -12,7 +12,7 @@ import subprocess
 from lab import LATE, vperf
 from test_identity import truth_of
 
-# Account and events together, no samples, compressed; the rings have room for all.
+# Account and events together, no samples, compressed; the rings are large enough for all.
 KNOWN = """command vperf record -z --no-samples --trace -m 4096 --no-guest-memory --no-agent -o /out/trace -- \
 tinyvm --cpuid 20000 --out 10000 --mmio 5000 --hlt 3000 --wait 1
 command vperf record --no-samples --no-account --no-guest-memory --no-agent -o /out/tracepoints -e kvm:kvm_cpuid \
@@ -34,7 +34,7 @@ def counted_by_reason(run, claims, done):
                      f"trace: {reason} at {place:#x}: {places[reason, place]} kvm_exit, {count} were done")
     ours = collections.Counter(row["reason"] for row in exits)
     books = json.loads(vperf("exits", str(run.recording("trace")), "--json").stdout)["exits"]
-    # The account counts an exit when the next entry ends it: a VM's last one is none.
+    # The account counts an exit when the next entry ends it: a VM's last exit is not counted.
     off = {row["reason"]: (ours[row["reason"]], row["count"]) for row in books
            if not 0 <= ours[row["reason"]] - row["count"] <= 1}
     claims.check(books and not off, f"trace: {len(exits)} kvm_exit, by reason as in the account beside it {off}")
@@ -78,7 +78,7 @@ def counted_by_others(run, claims):
 
 
 def switches(run, claims):
-    """On a pCPU, whoever leaves is whoever came last."""
+    """On each pCPU, the thread that is switched out is the one that was switched in last."""
     rows = events(run, "--event", "sched_switch")
     wrong = sum(before["next_tid"] != after["prev_tid"] for before, after in zip(rows, rows[1:]))
     claims.check(len(rows) > 50 and not wrong, f"trace: {len(rows)} switches of one pCPU, {wrong} out of a thread "
@@ -112,7 +112,7 @@ def known_exits(run, claims, done):
     switches(run, claims)
 
 
-# A guest that plays ping-pong beside threads that say who they are, and reads its own count of switches, often.
+# A guest with a ping-pong pair and threads that print their tid, which often reads its own count of switches.
 SWITCHES = """
 host pcpus=1 icount=yes kernel={host}
 guest g1 vcpus={vcpus} memory=256 agent=yes kernel={guest} qemu="-serial unix:/run/vlab/g1.stat,server=on,wait=off"
@@ -147,7 +147,7 @@ class Steps:
 
 
 def switches_of_guest(run, claims):
-    """What the guest counted before the recording is one number, whichever of its answers it is taken from."""
+    """The guest's count before the recording is the same number, from whichever of its answers it is computed."""
     rows = [(int(row["time_ns"]), int(row["switches"])) for row in events_of(run, "switches", "guest_switch")]
     made, least, most = Steps(rows), 0, float("inf")
     asked = [json.loads(line) for line in run.command_output(1).splitlines()]
@@ -183,11 +183,11 @@ def exact_threads(run, claims):
     raised = {row["time_ns"] for row in events_of(run, "switches", "clock_sync")}
     right = wrong = 0
     for sample in events_of(run, "switches", "guest_sample"):
-        # A late one was taken at the tick after the one that it stands for, of what ran then.
+        # A late sample was taken at the tick after the one that it represents, of the thread that ran then.
         if sample["time_ns"] in raised or int(sample["flags"], 16) & LATE:
             continue
         who = [who for (start, end), who in truth if start <= int(sample["ip"], 16) < end]
-        # Its interrupt may be handled before or after KVM says that the guest was left.
+        # Its interrupt may be handled before or after KVM reports the exit.
         at = bisect.bisect_right(begins[sample["vcpu"]], int(sample["time_ns"])) - 1
         stretch = stretches[sample["vcpu"]][at]
         if not who or at < 0 or stretch["certainty"] != "exact":
@@ -256,7 +256,7 @@ def in_guest_mode(run, claims, name, least):
 
 
 def outside_of_guest_mode(rows, mine, bound):
-    """How many of these events were looked at, and how far behind guest mode those are that are not in it, ns."""
+    """Number of these events, and for those outside guest mode the time since guest mode ended, ns."""
     stretches, outside, inside = stretches_of(rows), [], 0
     for row in mine:
         begins, ends = stretches[row["vm"], row["vcpu"]]
@@ -288,12 +288,12 @@ def clocks(run, claims):
 
 
 def guests_own_events(run, claims, least=3000):
-    """And each of the guest's own number of switches is there."""
+    """All of the switches that the guest counted were recorded."""
     mine = in_guest_mode(run, claims, "guests", least)
     found = re.search(r"pingpong: pid=(\d+) child=(\d+) rounds=\d+ switches=(\d+)\s*$",
                       (run.out / "guest-g1" / "workloads.log").read_text(), re.M)
     players, counted = found.groups()[:2], int(found.group(3))
-    # The count was read before the last switch of each, but a child's may be over by then. Whoever reads it may be preempted
+    # The count was read before the last switch of each, but a child's may be over by then. The reader may be preempted
     # after it, before its own end: in user space, or (R+, TASK_REPORT_MAX) in the kernel. Nor is counted what it was preempted
     # for while it was being started: all but the last of its switches before the first one of its child.
     made = [row for row in mine if row["event"] == "sched:sched_switch" and row["prev_pid"] in players]
@@ -331,7 +331,7 @@ command vperf record --trace -m 4096 -o /out/switches -d 4
 
 
 def shares(run, claims):
-    """What vperf sched says of guests that keep two threads busy, that switch all the time, and that sleep."""
+    """vperf sched of guests that keep two threads busy, that switch all the time, and that sleep."""
     rows = json.loads(vperf("sched", str(run.recording("switches")), "--format", "json").stdout)
     share = {row["vm"]: row["exact_percent"] for row in rows["vcpus"]}
     seen = {row["vm"]: f"{row['switches_observed']} of {row['switches_total']}" for row in rows["vcpus"]}
@@ -450,7 +450,7 @@ def wakeups_made(rows):
 
 
 def sched_of_guests(run, claims):
-    """vperf sched: a thread's time is all there, and the delay is one of the longest wake-ups."""
+    """vperf sched: a thread's time is complete, and the delay is one of the longest wakeup latencies."""
     tables = json.loads(vperf("sched", str(run.recording("chain")), "--format", "json").stdout)
     times = {row["comm"]: row for row in tables["guests"]}
     claims.check({"chain-waiter", "chain-reader"} <= times.keys(), f"sched: threads of the guest: {sorted(times)}")
@@ -464,7 +464,7 @@ def sched_of_guests(run, claims):
 
 
 def as_lttng(run, claims):
-    """What Trace Compass opens has every event of those that LTTng's tracer has, too."""
+    """The export for Trace Compass has every event that LTTng's tracer also has."""
     out = run.out / "ctf"
     vperf("export", "ctf", str(run.recording("chain")), "-o", str(out))
     counts = collections.Counter((row["machine"], row["event"]) for row in events(run, recording="chain"))
@@ -519,7 +519,7 @@ def as_kernelshark(run, claims):
 
 
 def imported(run, claims, name, files):
-    """What another format becomes says the same as what it was made of."""
+    """An import of an export has the same contents as the original recording."""
     again = run.out / f"imported-{name}"
     vperf("import", *(str(run.out / name / file) for file in files), "-o", str(again))
     for verb, options, key in (("timeline", ("--format", "jsonl"), None), ("sched", ("--format", "json"), "vcpus"),
@@ -543,8 +543,8 @@ def chain(run, claims):
     imported(run, claims, "ctf", ("host", "guest-g1"))
 
 
-# Agents that are none, and a recorder beside them that has work of its own, of a known size. What it took of memory is
-# its own word.
+# Malicious agents, and a recorder that also has work of a known size. The recorder itself
+# reports its memory use.
 LYING = """
 host pcpus=1 icount=yes
 guest g1 vcpus=1 memory=256 agent=yes
@@ -559,7 +559,7 @@ sh -c 'sleep 1.5; tinyvm --cpuid 2000; {also}; sleep 0.5; grep VmHWM /proc/$PPID
 
 
 def lying_agents(run, claims):
-    """Whatever they do, the host's part is whole, what was good stays, and it is said."""
+    """Whatever they do, the host's part is complete, valid guest data stays, and the problem is reported."""
     memory = {}
     for number, (name, sentence, few) in enumerate((
             ("honest", None, None), ("garbage", "invalid entries", 10), ("flood", "later ones are counted as lost", None),
@@ -572,7 +572,7 @@ def lying_agents(run, claims):
         lost = sum(row["events_lost"] for row in run.info(name)["streams"])
         claims.check(done == 2000 and not lost, f"lying agents: {name}: {done} of 2000 exits of the host's own VM, {lost} lost")
         mine = sum(row["machine"] == "guest" for row in rows)
-        # It is asked again after 3 s, and says the same.
+        # The request is repeated after 3 s, with the same reply.
         claims.check(mine > 0 and mine % few == 0 if few else mine > 10, f"lying agents: {name}: {mine} events of the guest stay")
         memory[name] = int((run.out / f"{name}.memory").read_text().split()[1])
     claims.check(all(kib < memory["honest"] + 16384 for kib in memory.values()),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What must hold in the dom0 of a Xen: see docs/method-xen.md."""
+"""Claims in a Xen dom0: see docs/method-xen.md."""
 import collections
 import csv
 import json
@@ -61,7 +61,7 @@ def named_by_domain(run, recording="rec"):
 
 
 def sections(text):
-    """What xenalyze says of each vCPU: {(domain, vcpu): lines}."""
+    """Output of xenalyze per vCPU: {(domain, vcpu): lines}."""
     domain, vcpu, ret = None, None, {}
     for line in text.splitlines():
         if match := re.match(r"\|-- Domain (\d+) --\|", line):
@@ -87,7 +87,7 @@ PARAVIRTUAL, TRAP, WORK = 0x50000000, 0x1000, 0x2000  # of a reason's number (sr
 
 
 def xenalyze_work(lines):
-    """{reason: count} of what a PV guest entered Xen for. Of hypercalls and traps it tells which, in brackets."""
+    """{reason: count} of what a PV guest entered Xen for. Hypercalls and traps have their number in brackets."""
     numbers = {"page_fault": 4, "emulate privop": 6, "emulate 4g": 7, "math state restore": 8, "paging fixup": 9, "ptwr": 11}
     found = {}
     for line in lines:
@@ -216,7 +216,7 @@ def periods(run, claims, recording, ended=()):
     states = read("account", run, recording=recording)["states"]
     account = sums_of([row | {"period": names[row["state"]]} for row in states], "vm", "period")
     vcpus, pcpus = lanes(run, recording, "vcpu"), lanes(run, recording, "pcpu")
-    # How long a domain was paused before it ended, the account says to a second.
+    # The accounting has the time for which a domain was paused before it ended, to a second.
     ends = {(vm, "waiting") for vm in ended}
     told = {key: ns for key, ns in sums_of(vcpus, "vm", "state").items() if key not in ends}
     account = {key: ns for key, ns in account.items() if key not in ends}
@@ -225,13 +225,13 @@ def periods(run, claims, recording, ended=()):
     thieves = read("steal", run, recording=recording)["thieves"]
     thefts = sums_of([row | {"thief": "nobody" if row["kind"] == "idle" else row["thief"]} for row in thieves if row["kind"] in ("vcpu", "idle")],
                      "vm", "thief")
-    # Some hundred instructions for each switch from Xen's idle vCPU: of which vCPU they are, the states do not tell.
+    # Some hundred instructions for each switch from Xen's idle vCPU, which the states do not attribute to a vCPU.
     slack = 1000 * sum(row["state"] == "idle" for row in pcpus)
     claims.check(all(abs(took[key] - thefts[key]) <= slack for key in took | thefts) and len(took) >= 4, f"{recording}: thieves of periods {dict(took)}, of 'vperf steal' {thefts}")
     ran = sums_of([row for row in vcpus if row["state"] in ("guest", "work")], "vm")
     had = sums_of([row for row in pcpus if row["state"] == "running"], "vm")
     claims.check(had == ran, f"{recording}: VMs had the pCPU for {dict(had)} ns, their vCPUs ran for {dict(ran)}")
-    # What is left is Xen's: some hundred instructions for each switch.
+    # The rest is Xen's: some hundred instructions for each switch.
     whole = int(pcpus[-1]["end_ns"]) - int(pcpus[0]["begin_ns"])
     left = whole - sum(row["ns"] for row in pcpus)
     claims.check(0 <= left < 2000 * len(pcpus), f"{recording}: of {whole} ns of the pCPU {left} are between {len(pcpus)} periods")
@@ -347,7 +347,7 @@ def profile(run, vm, recording="rec"):
 
 
 def check_process(claims, what, report, rows, expected):
-    """A process's samples by function; what its vCPU did beside it is not among them."""
+    """A process's samples by function; other activity of its vCPU is not included."""
     found = {row["function"]: row["samples"] for row in rows}
     total = sum(found.values())
     claims.check(total > 50, f"{what}: {total} samples")
@@ -369,7 +369,7 @@ def samples_of_guests(run, claims):
         named = sum(row["samples"] for row in report["rows"] if row["pid"] in pids)
         claims.check(named >= 0.98 * report["samples"], f"{vm}: {named} of {report['samples']} samples are of these processes")
         ran = sum(row["ns"] for row in read("account", run, recording="both")["states"] if row["vm"] == vm and row["state"] in ("guest", "kernel"))
-        # A sample stands for a period of CPU time, from the half of one on.
+        # A sample represents a period of CPU time, starting at half a period.
         claims.near(f"{vm}: CPU time of the samples, ms", report["samples"] * report["period_ns"] / 1e6, ran / 1e6,
                     3 * report["period_ns"] / 1e6)
     for vm, processes in (("pvh", [{"share_a": 80, "share_b": 20}, {"share_a": 30, "share_b": 70}]), ("pv", [{"share_a": 80, "share_b": 20}])):
@@ -454,7 +454,7 @@ def hvm_guest(run, claims):
     check_parts(claims, [row for row in exits if row["vm"] == "hvm"])
 
 
-# What an administrator does to domains while they are recorded, and guests' memory is read.
+# Actions of an administrator on domains that are recorded and whose memory is read.
 CHANGES = f"""
 host hypervisor=xen pcpus=1 icount=yes memory=4500
 guest plugged memory=160 type=pvh vcpus=2
@@ -470,7 +470,7 @@ command vperf record --account-events -o /out/rec -- {REPOSITORY}/tests/lab/xen-
 
 
 def waiting_ns(rows, vcpu, begin, end):
-    """How long Xen did not let the vCPU run within that time, though nobody had its pCPU."""
+    """Time in that interval in which Xen did not run the vCPU although its pCPU was free."""
     return sum(max(0, min(int(row["time_ns"]), end) - max(int(row["time_ns"]) - int(row["ns"]), begin))
                for row in rows if (row["vm"], int(row["vcpu"])) == vcpu and int(row["state"]) == WAITING)
 
@@ -504,7 +504,7 @@ def changes(run, claims):
         claims.check(f"VM '{name}'" in said and "stopped" in said, f"that {name} stopped is said: {said}")
 
 
-# libvperf in dom0 and in guests of each kind, which have no PMU here: what their kernels count, and what Xen says that it took.
+# libvperf in dom0 and in guests of each kind, which have no PMU here: counts of their kernels, and the steal reported by Xen.
 NS, PAGES, ROUNDS = 30000000, 100, 5  # of the loop between two reads: an instruction is a nanosecond
 COUNT = f"count-loops --event task-clock --event page-faults --loops {NS // 6} --pages {PAGES}"
 KINDS = ("pv", "pvh", "hvm")
@@ -533,7 +533,7 @@ def check_counts(claims, where, lines):
 
 
 def check_times(claims, where, lines, shared):
-    """What the thread had is what its kernel thinks that it had, less what was stolen."""
+    """The thread's CPU time is its kernel's figure minus steal."""
     clock = sum(int(line["loop"].split(",")[0]) for line in lines if "loop" in line)
     times = next((line for line in lines if "on_cpu" in line), {})
     on_cpu, least, most = (int(times.get(key, 0)) for key in ("on_cpu", "stolen_least", "stolen_most"))

@@ -16,7 +16,7 @@ ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "-
 
 
 def missing():
-    """What is not there, or None."""
+    """The missing program, or None."""
     for program, package in (("chromium", "chromium"), ("chromedriver", "chromium-driver")):
         if not shutil.which(program):
             return f"there is no {program} (Debian package {package})"
@@ -57,7 +57,7 @@ class Browser:
             raise RuntimeError(json.load(error)["value"]["message"]) from error
 
     def open(self, path):
-        """Opens a file, and waits until the page says that it is drawn."""
+        """Opens a file, and waits until the page reports that it is drawn."""
         self.ask("POST", "/url", {"url": f"file://{path}"})
         self.until("return document.body.dataset.ready === 'yes'")
 
@@ -90,12 +90,12 @@ class Browser:
         self.ask("POST", f"/element/{self.find(selector)}/clear")
 
     def size(self, width, height):
-        """Of the page, without the browser's own parts: a window has a least size."""
+        """Size of the page, without the browser's own parts: a window has a minimum size."""
         self.ask("POST", "/goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": {
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}})
 
     def said(self):
-        """What the page wrote to the console: errors, and what its policy refused."""
+        """Console messages of the page: errors, and loads that its policy blocked."""
         return [entry["message"] for entry in self.ask("POST", "/se/log", {"type": "browser"})]
 
     def shot(self, path):
