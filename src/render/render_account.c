@@ -21,7 +21,10 @@ void vp_render_account_head(const struct vp_account_recording *rec, const char *
 	uint64_t start = rec->recording.start;
 	if (!vp_window_is_all(&rec->window)) {
 		vp_buffer_printf(out, " (--time, %s)",
-				 rec->exact ? "exact" : "divided at its borders");
+				 rec->exact ? "exact"
+				 : vp_account_window_has_events(&rec->account.window)
+				     ? "cut by events"
+				     : "divided at its borders");
 		start = rec->window.from;
 	}
 	if (rec->recording.realtime_offset)

@@ -114,19 +114,24 @@ char *vp_account_note_window(const struct vp_account_window *window)
 
 	if (!window->state_error && !window->theft_error && !window->exit_error)
 		return NULL;
+	vp_text_duration(window->state_error, state);
+	vp_text_duration(window->theft_error, theft);
+	vp_text_duration(window->exit_error, exits);
+	if (vp_account_window_has_events(window))
+		return vp_format("at the borders of --time, accounting is divided by the events of "
+				 "the trace: errors are at most %s for a state, %s for a thief, %s "
+				 "for a part of exit time",
+				 state, theft, exits);
 	if (window->state_error)
 		return vp_format("accounting has one sum per second, and seconds cut by --time are "
 				 "divided in proportion: errors are at most %s for a state, %s for "
 				 "a thief, %s for a part of exit time; counts are estimates "
-				 "(states are exact with record --account-events)",
-				 vp_text_duration(window->state_error, state),
-				 vp_text_duration(window->theft_error, theft),
-				 vp_text_duration(window->exit_error, exits));
+				 "(record --trace for the exact times)",
+				 state, theft, exits);
 	return vp_format("states are exact; thieves and exits have one sum per second, and seconds "
 			 "cut by --time are divided in proportion: errors are at most %s for a "
 			 "thief, %s for a part of exit time; counts are estimates",
-			 vp_text_duration(window->theft_error, theft),
-			 vp_text_duration(window->exit_error, exits));
+			 theft, exits);
 }
 
 static void note(struct vp_account_recording *rec, char *sentence)
@@ -172,9 +177,8 @@ static bool account_recording_has_times(const struct vp_account_recording *rec)
 	return false;
 }
 
-static struct vp_error *
-account_recording_read_all(struct vp_account_recording *rec,
-			   struct vp_error *(*fill)(struct vp_account_recording *rec))
+static struct vp_error *account_recording_read_all(struct vp_account_recording *rec,
+						   const struct vp_account_events *events)
 {
 	VP_AUTO_FREE char *host = vp_format("%s/host", rec->path);
 	vp_stream_readers streams = {0};
@@ -190,7 +194,8 @@ account_recording_read_all(struct vp_account_recording *rec,
 		rec->account.by_spans |=
 		    !vp_window_is_all(&rec->window) && vp_stream_class(*stream) == VP_STREAM_STATES;
 	struct ticks ticks = read_records(rec, &streams);
-	struct vp_error *error = fill && !account_recording_has_times(rec) ? fill(rec) : NULL;
+	struct vp_error *error =
+	    events && !account_recording_has_times(rec) ? events->fill(rec) : NULL;
 	if (error) {
 		vp_health_deinit(&health);
 		vp_trace_close(&streams);
@@ -219,7 +224,8 @@ account_recording_read_all(struct vp_account_recording *rec,
 	note(rec, of_window);
 	/* The number of expected ticks of an interrupted recording is unknown. */
 	bool comparable = ticks.all && recording->by_time && rec->duration > 0 &&
-			  !rec->account.window.state_error;
+			  (!rec->account.window.state_error ||
+			   vp_account_window_has_events(&rec->account.window));
 	double due = rec->duration * 1e9 / (double)recording->period_ns * recording->pcpus;
 	double sure = (double)(ticks.all - ticks.late);
 	double missing = comparable && sure < due ? 1 - sure / due : 0;
@@ -240,18 +246,22 @@ account_recording_read_all(struct vp_account_recording *rec,
 				: "it was recorded with --no-account");
 }
 
-struct vp_error *
-vp_account_recording_open_filled(const char *path, const struct vp_window *window,
-				 struct vp_error *(*fill)(struct vp_account_recording *rec),
-				 struct vp_account_recording *ret)
+struct vp_error *vp_account_recording_open_with(const char *path, const struct vp_window *window,
+						const struct vp_account_events *events,
+						struct vp_account_recording *ret)
 {
 	*ret = (struct vp_account_recording){.path = path};
 	vp_account_init(&ret->account, &ret->vms);
 	struct vp_error *error = vp_recording_open(path, &ret->recording, &ret->vms, &ret->notes);
 	if (!error && window)
 		clip_window(ret, window);
+	if (!error && events && !vp_window_is_all(&ret->window)) {
+		vp_account_cuts_init(&ret->cuts, &ret->account.window.window);
+		ret->account.window.cuts = &ret->cuts;
+		error = events->cut(ret);
+	}
 	if (!error)
-		error = account_recording_read_all(ret, fill);
+		error = account_recording_read_all(ret, events);
 	if (error)
 		vp_account_recording_close(ret);
 	return error;
@@ -260,7 +270,7 @@ vp_account_recording_open_filled(const char *path, const struct vp_window *windo
 struct vp_error *vp_account_recording_open(const char *path, const struct vp_window *window,
 					   struct vp_account_recording *ret)
 {
-	return vp_account_recording_open_filled(path, window, NULL, ret);
+	return vp_account_recording_open_with(path, window, NULL, ret);
 }
 
 static bool has_storm(const struct vp_account *account)
@@ -315,6 +325,7 @@ void vp_account_recording_close(struct vp_account_recording *rec)
 	vp_vms_deinit(&rec->vms);
 	vp_cgroups_deinit(&rec->cgroups);
 	vp_account_deinit(&rec->account);
+	vp_account_cuts_deinit(&rec->cuts);
 	vp_vec_each (&rec->notes, note)
 		free(*note);
 	vp_vec_deinit(&rec->notes);

@@ -4,6 +4,7 @@
 #define VP_ANALYZE_ACCOUNT_ACCOUNT_RECORDING_H
 
 #include "analyze/account/account.h"
+#include "analyze/account/account_cuts.h"
 #include "analyze/common/health.h"
 #include "analyze/common/window.h"
 #include "base/macros.h"
@@ -24,6 +25,7 @@ struct vp_account_recording {
 	struct vp_window window; /* requested part of the recording, or all */
 	/* … exact to the nanosecond: nothing was divided. */
 	bool exact;
+	struct vp_account_cuts cuts; /* of the window, by events */
 	vp_sentences notes;
 	vp_sentences storms; /* those of the notes that are about interrupt storms */
 };
@@ -32,11 +34,18 @@ struct vp_account_recording {
  * `window` (NULL: all). Errors: not a recording, or without accounting. */
 struct vp_error *vp_account_recording_open(const char *path, const struct vp_window *window,
 					   struct vp_account_recording *ret) VP_MUST_CHECK;
-/* The same; `fill` adds times from another source if the recording has none. */
-struct vp_error *
-vp_account_recording_open_filled(const char *path, const struct vp_window *window,
-				 struct vp_error *(*fill)(struct vp_account_recording *rec),
-				 struct vp_account_recording *ret) VP_MUST_CHECK;
+/* Another source of times in the recording. */
+struct vp_account_events {
+	/* Adds times, if the recording has none. */
+	struct vp_error *(*fill)(struct vp_account_recording *rec);
+	/* Shows which part of each record is in the window: fills rec->cuts. */
+	struct vp_error *(*cut)(struct vp_account_recording *rec);
+};
+
+/* The same with events. */
+struct vp_error *vp_account_recording_open_with(const char *path, const struct vp_window *window,
+						const struct vp_account_events *events,
+						struct vp_account_recording *ret) VP_MUST_CHECK;
 /* Note about accuracy, from the grade and the borders of a window, to be freed; NULL: exact. */
 char *vp_account_note_grade(const struct vp_account *account) VP_MUST_CHECK;
 char *vp_account_note_window(const struct vp_account_window *window) VP_MUST_CHECK;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Limits accounting records to a window. A record has sums over about a second: at the borders they
- * are divided in proportion to time, and the maximum error is kept. The parts of adjacent windows
- * sum to the whole.
+ * are divided by the recording's events, if it has any, or else in proportion to time, and the
+ * maximum error is kept. The parts of adjacent windows sum to the whole.
  */
 #ifndef VP_ANALYZE_ACCOUNT_ACCOUNT_WINDOW_H
 #define VP_ANALYZE_ACCOUNT_ACCOUNT_WINDOW_H
 
+#include "analyze/account/account_cuts.h"
 #include "analyze/common/window.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -20,7 +21,8 @@ struct vp_account_segment {
 
 struct vp_account_window {
 	struct vp_window window;
-	struct vp_map index_of_vcpu; /* value: index in `segments`, by vCPU */
+	struct vp_account_cuts *cuts; /* owned by the caller; NULL: no events */
+	struct vp_map index_of_vcpu;  /* value: index in `segments`, by vCPU */
 	VP_VEC(struct vp_account_segment) segments;
 	uint64_t before, now; /* times of the last two writes of records */
 	/* Maximum errors, ns: of a vCPU's state, of a thief's time, of a part of exits. */
@@ -37,6 +39,8 @@ union vp_account_record {
 };
 
 void vp_account_window_deinit(struct vp_account_window *window);
+/* Whether events divide the records at its borders. */
+bool vp_account_window_has_events(const struct vp_account_window *window);
 /* The part of the record in the window: `record`, a modified copy in *ret, or NULL. */
 const struct vp_record_header *vp_account_window_cut(struct vp_account_window *window,
 						     const struct vp_record_header *record,

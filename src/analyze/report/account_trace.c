@@ -7,6 +7,7 @@
 #include "analyze/account/account.h"
 #include "analyze/common/health.h"
 #include "analyze/common/window.h"
+#include "analyze/report/event_cuts.h"
 #include "analyze/trace/trace_feed.h"
 #include "analyze/trace/tracks.h"
 #include "base/alloc.h"
@@ -218,8 +219,19 @@ static struct vp_error *account_trace_fill(struct vp_account_recording *rec)
 	return error;
 }
 
+/* Without events, records are divided in proportion to time. */
+static struct vp_error *account_trace_cut(struct vp_account_recording *rec)
+{
+	if (!vp_feed_is_recorded(rec->path, &rec->recording, &rec->vms) ||
+	    !vp_recording_has_instrument(&rec->recording, "account"))
+		return NULL;
+	return vp_event_cuts_read(rec->path, &rec->vms, &rec->cuts);
+}
+
 struct vp_error *vp_account_trace_open(const char *path, const struct vp_window *window,
 				       struct vp_account_recording *ret)
 {
-	return vp_account_recording_open_filled(path, window, account_trace_fill, ret);
+	static const struct vp_account_events events = {account_trace_fill, account_trace_cut};
+
+	return vp_account_recording_open_with(path, window, &events, ret);
 }

@@ -499,10 +499,13 @@ bool vp_tracks_read(struct vp_tracks *tracks, uint64_t events)
 	struct vp_feed_event event;
 
 	for (uint64_t i = 0; !tracks->ended && i < events; i++) {
-		if (!vp_feed_next(&tracks->feed, &event))
+		if (!vp_feed_next(&tracks->feed, &event)) {
 			tracks_end(tracks);
-		else
-			tracks_take_event(tracks, &event);
+			break;
+		}
+		tracks_take_event(tracks, &event);
+		if (tracks->options.event)
+			tracks->options.event(tracks->options.context, &event);
 	}
 	return !tracks->ended;
 }

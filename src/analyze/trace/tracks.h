@@ -70,6 +70,8 @@ struct vp_tracks_options {
 	const int *pcpus;  /* only slices on these pCPUs */
 	size_t n_pcpus;    /* 0: all pCPUs */
 	void (*take)(void *context, const struct vp_track_slice *slice);
+	/* NULL, or receives each event after the slices that it ends, whatever is selected. */
+	void (*event)(void *context, const struct vp_feed_event *event);
 	void *context;
 };
 
