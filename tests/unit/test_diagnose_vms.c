@@ -154,40 +154,46 @@ static void test_commands(void **state)
 	static const struct {
 		const char *cgroup, *name;
 		enum vp_manager manager;
-		const char *pin, *quota, *emulator, *pages;
+		const char *pin, *quota, *emulator, *pages, *weight;
 	} managers[] = {
 	    {"/machine.slice/machine-qemu\\x2d3\\x2dweb.scope/libvirt/emulator", "web",
 	     VP_MANAGER_LIBVIRT, "virsh vcpupin web 0 0,4-7\nvirsh vcpupin web 1 0,4-7\n",
 	     "virsh schedinfo web --live --set vcpu_quota=-1\n", "virsh emulatorpin web 0,4-7\n",
-	     "virt-xml web --edit --memorybacking hugepages=yes\n"},
+	     "virt-xml web --edit --memorybacking hugepages=yes\n",
+	     "virsh schedinfo web --live --set cpu_shares=200\n"},
 	    {"/machine.slice/machine-qemu\\x2d3\\x2dinstance\\x2d0000002a.scope",
 	     "instance-0000002a", VP_MANAGER_NOVA,
 	     "openstack flavor set FLAVOR --property hw:cpu_policy=dedicated\n"
 	     "openstack server resize --flavor FLAVOR SERVER\n",
 	     "openstack flavor set FLAVOR --property quota:cpu_quota=-1\n", "",
-	     "openstack flavor set FLAVOR --property hw:mem_page_size=large\n"},
+	     "openstack flavor set FLAVOR --property hw:mem_page_size=large\n",
+	     "openstack flavor set FLAVOR --property quota:cpu_shares=200\n"},
 	    {"/machine.slice/machine-qemu\\x2d3.scope", "instance-0000002a-x", VP_MANAGER_LIBVIRT,
 	     "virsh vcpupin instance-0000002a-x 0 0,4-7\n"
 	     "virsh vcpupin instance-0000002a-x 1 0,4-7\n",
 	     "virsh schedinfo instance-0000002a-x --live --set vcpu_quota=-1\n",
 	     "virsh emulatorpin instance-0000002a-x 0,4-7\n",
-	     "virt-xml instance-0000002a-x --edit --memorybacking hugepages=yes\n"},
+	     "virt-xml instance-0000002a-x --edit --memorybacking hugepages=yes\n",
+	     "virsh schedinfo instance-0000002a-x --live --set cpu_shares=200\n"},
 	    {"/qemu.slice/100.scope", "web", VP_MANAGER_PROXMOX, "qm set 100 --affinity 0,4-7\n",
-	     "qm set 100 --cpulimit 0\n", "", "qm set 100 --hugepages 2\n"},
+	     "qm set 100 --cpulimit 0\n", "", "qm set 100 --hugepages 2\n",
+	     "qm set 100 --cpuunits 200\n"},
 	    {"/system.slice/my vm.service", "web", VP_MANAGER_SYSTEMD,
 	     "systemctl set-property 'my vm.service' AllowedCPUs=0,4-7\n",
-	     "systemctl set-property 'my vm.service' CPUQuota=\n", "", ""},
+	     "systemctl set-property 'my vm.service' CPUQuota=\n", "", "",
+	     "systemctl set-property 'my vm.service' CPUWeight=200\n"},
 	    {"/system.slice/vm.service/vcpus", "web", VP_MANAGER_SYSTEMD,
 	     "systemctl set-property vm.service AllowedCPUs=0,4-7\n",
-	     "systemctl set-property vm.service CPUQuota=\n", "", ""},
+	     "systemctl set-property vm.service CPUQuota=\n", "", "",
+	     "systemctl set-property vm.service CPUWeight=200\n"},
 	    {"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1a.slice/"
 	     "cri-containerd-9c.scope/machine/qemu-1-shop_db.libvirt-qemu",
-	     "shop_db", VP_MANAGER_KUBEVIRT, "", "", "", ""},
-	    {"/kubepods/pod1a/9c.scope", "sandbox-9c2f", VP_MANAGER_UNKNOWN, "", "", "", ""},
-	    {"/firecracker/551e7604", "551e7604", VP_MANAGER_FIRECRACKER, "", "", "", ""},
+	     "shop_db", VP_MANAGER_KUBEVIRT, "", "", "", "", ""},
+	    {"/kubepods/pod1a/9c.scope", "sandbox-9c2f", VP_MANAGER_UNKNOWN, "", "", "", "", ""},
+	    {"/firecracker/551e7604", "551e7604", VP_MANAGER_FIRECRACKER, "", "", "", "", ""},
 	    {"/user.slice/user-1000.slice/session-2.scope", "web", VP_MANAGER_UNKNOWN, "", "", "",
-	     ""},
-	    {"/", "web", VP_MANAGER_UNKNOWN, "", "", "", ""},
+	     "", ""},
+	    {"/", "web", VP_MANAGER_UNKNOWN, "", "", "", "", ""},
 	};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(managers); i++) {
@@ -207,14 +213,16 @@ static void test_commands(void **state)
 		expect_commands("tlb-misses", &vm, 8, managers[i].pages);
 		/* Where a vCPU may run is not known. */
 		vp_vm_vcpu(&vm, 2);
-		expect_commands("steal-vm", &vm, 8, "");
+		expect_commands("steal-vm", &vm, 8, managers[i].weight);
+		expect_commands("overcommit", &vm, 8, "");
 		vp_vm_vcpu(&vm, 2)->pcpus = vp_strdup("3");
 		expect_pcpus(&vm, 8, "1-3");
 		expect_pcpus(&vm, 1, "0");
 		/* No other pCPU. */
 		free(vp_vm_vcpu(&vm, 0)->pcpus);
 		vp_vm_vcpu(&vm, 0)->pcpus = vp_strdup("0-7");
-		expect_commands("steal-vm", &vm, 8, "");
+		expect_commands("steal-vm", &vm, 8, managers[i].weight);
+		expect_commands("steal-self", &vm, 8, "");
 		vp_vm_deinit(&vm);
 	}
 }

@@ -251,6 +251,39 @@ static void put_quota(const struct vp_vm *vm, enum vp_manager manager, struct vp
 	}
 }
 
+/* Twice the default weight, with cgroup v2 or Xen's credit2. */
+static void put_weight(const struct vp_vm *vm, enum vp_manager manager, struct vp_buffer *ret)
+{
+	VP_AUTO_FREE char *unit = vm->cgroup ? unit_of(vm->cgroup) : NULL;
+
+	switch (manager) {
+	case VP_MANAGER_LIBVIRT:
+		vp_buffer_string(ret, "virsh schedinfo");
+		vp_text_put_word(vm->name, ret);
+		vp_buffer_string(ret, " --live --set cpu_shares=200\n");
+		break;
+	case VP_MANAGER_NOVA:
+		vp_buffer_string(ret,
+				 "openstack flavor set FLAVOR --property quota:cpu_shares=200\n");
+		break;
+	case VP_MANAGER_PROXMOX:
+		vp_buffer_printf(ret, "qm set %lu --cpuunits 200\n", proxmox_id(vm->cgroup));
+		break;
+	case VP_MANAGER_SYSTEMD:
+		vp_buffer_string(ret, "systemctl set-property");
+		vp_text_put_word(unit, ret);
+		vp_buffer_string(ret, " CPUWeight=200\n");
+		break;
+	case VP_MANAGER_XEN:
+		vp_buffer_printf(ret, "xl sched-credit2 -d %u -w 512\n", vm->domain);
+		break;
+	case VP_MANAGER_KUBEVIRT:
+	case VP_MANAGER_FIRECRACKER:
+	case VP_MANAGER_UNKNOWN:
+		break;
+	}
+}
+
 /* Huge pages for the VM's memory from its next start on. */
 static void put_huge_pages(const struct vp_vm *vm, enum vp_manager manager, struct vp_buffer *ret)
 {
@@ -278,9 +311,13 @@ void vp_diagnose_commands(const struct vp_rule *rule, const struct vp_vm *vm, ui
 		put_huge_pages(vm, manager, ret);
 	if (change == CHANGE_QUOTA)
 		put_quota(vm, manager, ret);
-	if ((change != CHANGE_PCPUS && change != CHANGE_EMULATOR) || pcpus > MAX_PCPUS ||
-	    !mark_vm(vm, pcpus, used))
+	if ((change != CHANGE_PCPUS && change != CHANGE_EMULATOR) || pcpus > MAX_PCPUS)
 		return;
+	if (!mark_vm(vm, pcpus, used)) {
+		if (rule->advises_weight)
+			put_weight(vm, manager, ret);
+		return;
+	}
 	put_list(used, false, pcpus, &others);
 	if (change == CHANGE_PCPUS) {
 		put_pin(vm, manager, vp_buffer_text(&others), ret);

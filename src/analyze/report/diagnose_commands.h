@@ -30,7 +30,8 @@ const char *vp_manager_name(enum vp_manager manager);
 char *vp_vm_namespace(const struct vp_vm *vm) VP_MUST_CHECK;
 
 /* Appends the commands for a finding about the VM, one per line; none if neither manager nor rule
- * has any, or no other pCPU is known. `pcpus`: number of the host's pCPUs. */
+ * has any. If no other pCPU is known, a larger weight where that helps. `pcpus`: number of the
+ * host's pCPUs. */
 void vp_diagnose_commands(const struct vp_rule *rule, const struct vp_vm *vm, uint32_t pcpus,
 			  struct vp_buffer *ret);
 /* Appends the pCPUs that the VM's vCPUs may use: "0-3,8"; "" if all, or unknown. */

@@ -6,6 +6,9 @@
 #include "store/packet.h"
 
 #define KERNEL_DOCUMENTATION "Linux: Documentation/"
+#define RHEL_OVERCOMMIT                                                                            \
+	"RHEL 7: Virtualization Deployment and Administration Guide, 7.3 (Overcommitting "         \
+	"Virtualized CPUs)"
 
 static const struct vp_rule rules[] = {
     {.id = "steal-vm",
@@ -18,6 +21,7 @@ static const struct vp_rule rules[] = {
 	 "pin the VMs' vCPUs to different pCPUs, move a VM to another host, or give this VM a "
 	 "larger cpu.weight",
      .source = KERNEL_DOCUMENTATION "admin-guide/cgroup-v2.rst (cpu.weight, cpuset.cpus)",
+     .advises_weight = true,
      .of_domains = {.advice = "pin the domains' vCPUs to different pCPUs (xl vcpu-pin), move one "
 			      "to another host, or give this one a larger weight (xl sched-credit2 "
 			      "-d NAME -w WEIGHT); for dom0: dom0_max_vcpus=, dom0_vcpus_pin",
@@ -30,8 +34,7 @@ static const struct vp_rule rules[] = {
      .evidence = "steal",
      .advice = "run fewer VMs or vCPUs here, or let them use more pCPUs; cpu.weight only shifts "
 	       "the loss to another VM",
-     .source = KERNEL_DOCUMENTATION
-     "virt/kvm/x86/msr.rst (MSR_KVM_STEAL_TIME), admin-guide/cgroup-v2.rst (cpu.weight)"},
+     .source = RHEL_OVERCOMMIT "; Linux: Documentation/admin-guide/cgroup-v2.rst (Weights)"},
     {.id = "steal-self",
      .loss = VP_LOSS_THIEVES,
      .thieves = VP_THIEF_SAME_VM,
@@ -39,7 +42,7 @@ static const struct vp_rule rules[] = {
      .what = "its own other vCPUs: more busy vCPUs than pCPUs that they may use",
      .evidence = "steal",
      .advice = "give the VM fewer vCPUs, or more pCPUs",
-     .source = KERNEL_DOCUMENTATION "scheduler/sched-domains.rst; kvm-pv: steal time in msr.rst",
+     .source = RHEL_OVERCOMMIT,
      .of_domains = {.advice = "give the domain fewer vCPUs (xl vcpu-set), or more pCPUs (xl "
 			      "vcpu-pin, xl cpupool-cpu-add)",
 		    .source = "Xen: man xl (vcpu-set, vcpu-pin, cpupool-cpu-add)"}},
@@ -50,7 +53,8 @@ static const struct vp_rule rules[] = {
      .what = "tasks of the host",
      .evidence = "steal",
      .advice = "keep host tasks off these pCPUs (cpuset.cpus, isolcpus), or give them less weight",
-     .source = KERNEL_DOCUMENTATION "admin-guide/cgroup-v2.rst, kernel-parameters.txt (isolcpus)"},
+     .source = KERNEL_DOCUMENTATION "admin-guide/cgroup-v2.rst, kernel-parameters.txt (isolcpus)",
+     .advises_weight = true},
     {.id = "steal-vmm",
      .loss = VP_LOSS_THIEVES,
      .thieves = VP_THIEF_VMM,
@@ -77,7 +81,8 @@ static const struct vp_rule rules[] = {
 	       "--trace=timer); for a device, its interrupt moderation (ethtool -C); for function "
 	       "calls, the pCPUs that send them; or keep it off these pCPUs",
      .source = KERNEL_DOCUMENTATION
-     "timers/hrtimers.rst, networking/napi.rst (IRQ mitigation), core-api/irq/irq-affinity.rst"},
+     "admin-guide/kernel-per-CPU-kthreads.rst (timers), networking/napi.rst (IRQ mitigation), "
+     "core-api/irq/irq-affinity.rst"},
     {.id = "steal-tick",
      .loss = VP_LOSS_THIEVES,
      .thieves = VP_THIEF_VECTOR,
@@ -93,7 +98,7 @@ static const struct vp_rule rules[] = {
      .what = "the CPU quota of its cgroup",
      .evidence = "steal",
      .advice = "raise cpu.max of the VM's cgroup, or allow bursts (cpu.max.burst)",
-     .source = KERNEL_DOCUMENTATION "scheduler/sched-bwc.rst",
+     .source = KERNEL_DOCUMENTATION "admin-guide/cgroup-v2.rst (cpu.max, cpu.max.burst)",
      .of_domains = {.what = "the cap of its domain",
 		    .advice = "raise the cap (xl sched-credit2 -d NAME -c PERCENT; 0: none)",
 		    .source = "Xen: man xl (sched-credit2)"}},
@@ -104,7 +109,8 @@ static const struct vp_rule rules[] = {
      .evidence = "account",
      .advice = "more halt polling (kvm.halt_poll_ns, haltpoll in the guest), or shallower idle "
 	       "states (PM QoS, idle=)",
-     .source = KERNEL_DOCUMENTATION "virt/kvm/halt-polling.rst, admin-guide/pm/cpuidle.rst",
+     .source = KERNEL_DOCUMENTATION "virt/kvm/halt-polling.rst, virt/guest-halt-polling.rst, "
+				    "admin-guide/pm/cpuidle.rst (PM QoS, idle=)",
      .of_domains = {.advice = "shallower idle states (xenpm set-max-cstate, max_cstate=), or "
 			      "dedicated pCPUs (xl vcpu-pin)",
 		    .source = "Xen: man xenpm, docs/misc/xen-command-line (max_cstate)"}},
@@ -169,7 +175,9 @@ static const struct vp_rule rules[] = {
      .advice =
 	 "APICv, AVIC or IPI virtualization on the host; paravirtual IPIs and TLB flushes in the "
 	 "guest; fewer wakeups across vCPUs",
-     .source = KERNEL_DOCUMENTATION "virt/kvm/x86/cpuid.rst (KVM_FEATURE_PV_SEND_IPI)",
+     .source = KERNEL_DOCUMENTATION
+     "virt/kvm/x86/cpuid.rst (KVM_FEATURE_PV_SEND_IPI, KVM_FEATURE_PV_TLB_FLUSH); Intel SDM 3C "
+     "(APIC virtualization, IPI virtualization); AMD APM 2, 15.29 (AVIC)",
      .of_domains =
 	 {.advice =
 	      "APICv or AVIC (Xen's avic=) on the host; fewer wakeups across vCPUs in the guest",
@@ -182,7 +190,8 @@ static const struct vp_rule rules[] = {
      .evidence = "exits --by function",
      .advice = "see which register that function uses; x2APIC with APICv or AVIC, and paravirtual "
 	       "EOI, avoid most of them",
-     .source = KERNEL_DOCUMENTATION "virt/kvm/x86/msr.rst (MSR_KVM_PV_EOI_EN)",
+     .source = KERNEL_DOCUMENTATION "virt/kvm/x86/msr.rst (MSR_KVM_PV_EOI_EN); Intel SDM 3C "
+				    "(virtualizing MSR-based APIC accesses); AMD APM 2, 15.29",
      .of_domains = {.advice = "see which register that function uses; x2APIC with APICv or AVIC "
 			      "avoids most of them",
 		    .source = "Xen: docs/misc/xen-command-line (apicv, avic)"}},
@@ -222,7 +231,8 @@ static const struct vp_rule rules[] = {
      .advice =
 	 "back the guest with huge pages, allocate its memory at its start (prealloc), and keep "
 	 "balloon, swap and KSM from breaking it up",
-     .source = KERNEL_DOCUMENTATION "admin-guide/mm/transhuge.rst, hugetlbpage.rst",
+     .source = KERNEL_DOCUMENTATION "admin-guide/mm/transhuge.rst, hugetlbpage.rst, ksm.rst; QEMU: "
+				    "man qemu (memory-backend-ram, prealloc)",
      .of_domains =
 	 {.advice = "give the domain all of its memory at its start (memory = maxmem), and keep "
 		    "ballooning and paging from breaking up its superpages",
@@ -235,7 +245,8 @@ static const struct vp_rule rules[] = {
      .what = "exits for CPUID",
      .evidence = "exits --by function",
      .advice = "keep CPUID out of that function's loop: it always exits; as a barrier use LFENCE",
-     .source = "Intel SDM 3C 26.1.2 (instructions that cause VM exits unconditionally)"},
+     .source =
+	 "Intel SDM 3C 26.1.2 (instructions that cause VM exits unconditionally), 2A (LFENCE)"},
     {.id = "tlb-misses",
      .loss = VP_LOSS_TLB,
      .least = 5,

@@ -3,6 +3,7 @@
 #ifndef VP_ANALYZE_REPORT_DIAGNOSE_RULES_H
 #define VP_ANALYZE_REPORT_DIAGNOSE_RULES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "store/recording.h"
@@ -58,6 +59,7 @@ struct vp_rule {
 	const char *what;     /* completes "… loses … to"; for records "… lost …:" */
 	const char *evidence; /* command and options that show details */
 	const char *advice, *source;
+	bool advises_weight; /* a larger weight of the VM helps, if it has no other pCPUs */
 	/* `what`, `advice` and `source` for Xen domains; NULL: the same. */
 	struct vp_rule_words {
 		const char *what, *advice, *source;
