@@ -24,7 +24,7 @@ DEBIAN_FRONTEND=noninteractive tools/install-packages packages.txt lab/packages.
 	{ cat "$out/packages.log" >&2; exit 1; }
 echo "== build" >&2
 [ -e build/build.ninja ] || meson setup build --buildtype=release -Db_ndebug=false >"$out/setup.log"
-ninja -C build >"$out/build.log" 2>&1 || { tail -40 "$out/build.log" >&2; exit 1; }
+ninja -C build vperf vperf-agent >"$out/build.log" 2>&1 || { tail -40 "$out/build.log" >&2; exit 1; }
 echo "== lab: a KVM host with the guests g1 (a program that spends 80 % and 20 % in two functions)" >&2
 echo "        and g2 (Shor's algorithm on a simulated quantum computer); results in $out" >&2
 VLAB_VPERF_BUILD=$PWD/build lab/vlab run lab/scenarios/demo.scn --out "$out" --force

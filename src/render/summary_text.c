@@ -224,14 +224,15 @@ static void summary_text_put_routes(const struct vp_profile *profile, struct vp_
 	vp_buffer_string(out, "\n");
 }
 
-void vp_render_summary_text(const struct vp_summary *summary, bool verbose, struct vp_buffer *out)
+void vp_render_summary_text(const struct vp_summary *summary, size_t width, bool verbose,
+			    struct vp_buffer *out)
 {
 	const struct vp_report *report = &summary->report;
 	struct vp_table table = {0};
 
 	summary_text_put_head(summary, out);
 	vp_summary_table(summary, &table);
-	vp_render_table_text(&table, false, out);
+	vp_render_table_fitted(&table, verbose ? 0 : width, false, out);
 	vp_table_deinit(&table);
 	if (summary->vcpu_spans)
 		vp_buffer_printf(out, "\n%" PRIu64 " vCPU state events\n", summary->vcpu_spans);

@@ -146,7 +146,7 @@ static void inform(const char *directory)
 	struct vp_error *error = vp_summary_make(directory, &summary);
 
 	if (!error) {
-		vp_render_summary_text(&summary, true, &out);
+		vp_render_summary_text(&summary, 60, false, &out);
 		vp_render_summary_json(&summary, &out);
 		vp_summary_deinit(&summary);
 	}

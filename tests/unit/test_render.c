@@ -283,7 +283,7 @@ static void test_summary(void **state)
 
 	make_recording();
 	expect_no_error(vp_summary_make(NAME, &summary));
-	vp_render_summary_text(&summary, false, &out);
+	vp_render_summary_text(&summary, 0, false, &out);
 	assert_non_null(strstr(vp_buffer_text(&out), "VM 'vm0': process 1000, 2 vCPUs"));
 	assert_non_null(strstr(vp_buffer_text(&out), "cr3 85.71%"));
 	out.size = 0;

@@ -90,9 +90,12 @@ export function percent(value: number): string {
   return `${value.toFixed(2)}%`;
 }
 
-export function cell(type: CellType, value: Cell): string {
+/** Seconds of the host's clock, as text. */
+const HOST_TIME = "at_s";
+
+export function cell({ type, key }: { type: CellType; key: string }, value: Cell): string {
   if (value === null) return "–";
-  if (typeof value === "string") return value;
+  if (typeof value === "string") return key === HOST_TIME && Number(value) ? moment(1e9 * Number(value)) : value;
   if (type === "duration") return duration(value);
   if (type === "time") return offset(value);
   if (type === "percent") return percent(value);

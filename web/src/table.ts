@@ -82,7 +82,7 @@ export class TableView {
   private rows(): Cell[][] {
     const { columns, rows } = this.table;
     const ret = rows.filter((row) => !this.word ||
-      row.some((value, i) => format.cell(columns[i].type, value).toLowerCase().includes(this.word)));
+      row.some((value, i) => format.cell(columns[i], value).toLowerCase().includes(this.word)));
     if (this.sorted >= 0) ret.sort((a, b) => compare(a[this.sorted], b[this.sorted]) * (this.downwards ? 1 : -1));
     return ret;
   }
@@ -99,7 +99,7 @@ export class TableView {
     this.none.hidden = rows.length > 0;
     this.body.replaceChildren(...rows.slice(0, this.most).map((row) => el("tr", this.rowAttributes(row),
       ...row.map((value, i) => el("td", { "data-type": this.table.columns[i].type },
-        format.cell(this.table.columns[i].type, value))))));
+        format.cell(this.table.columns[i], value))))));
     this.more.hidden = rows.length <= this.most;
     this.more.textContent = `Show all ${rows.length} rows`;
   }

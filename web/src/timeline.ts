@@ -13,6 +13,7 @@ const AXIS_HEIGHT = 22;
 const LEAST_SPAN = 1000; // ns; the narrowest zoom
 const MOST_THREADS = 40; // tracks of guest threads, until "all guest threads" is on
 const MOST_VMS = 24; // in the legend of pCPUs
+const LABEL_GAP = 10; // pixels between labels of the axis
 const LEAST_LABELLED = 40; // pixels; narrower slices have no label
 const OTHERS = "#80808030"; // colour of slices that do not match the search
 
@@ -39,10 +40,16 @@ function busyTime(track: Track): number {
   return ret;
 }
 
-/** Distance between two marks of the axis: a round number of ns. */
-function stepOf(span: number, marks: number): number {
-  const size = 10 ** Math.floor(Math.log10(span / marks));
-  return [1, 2, 5, 10].map((factor) => factor * size).find((step) => span / step <= marks)!;
+/** Digits after the point of seconds, for marks with a distance of `step` ns. */
+function digitsOf(step: number): number {
+  return Math.max(0, Math.ceil(9 - Math.log10(step) - 1e-9));
+}
+
+/** Distance between two marks of the axis: the smallest round number of ns at which their labels fit. */
+function stepOf(span: number, width: number, widthOf: (digits: number) => number): number {
+  for (let size = 1; ; size *= 10)
+    for (const step of [size, 2 * size, 5 * size])
+      if (step / span * width >= widthOf(digitsOf(step)) + LABEL_GAP) return step;
 }
 
 /**
@@ -150,6 +157,7 @@ export class TimelineView {
   /** Draws the timeline; call after it was added to the document, when sizes are known. */
   start(): void {
     new ResizeObserver(() => this.redraw()).observe(this.canvas.parentElement!);
+    window.matchMedia("print").addEventListener("change", () => this.draw());
     this.redraw();
   }
 
@@ -352,11 +360,12 @@ export class TimelineView {
 
   private drawAxis(context: CanvasRenderingContext2D, width: number, height: number): void {
     const style = getComputedStyle(this.element);
-    const step = stepOf(this.to - this.from, Math.max(2, width / 110));
-    const digits = Math.max(0, Math.ceil(9 - Math.log10(step) - 1e-9));
     const begin = this.timeline.beginNs - this.timeline.startNs; // so that marks are round offsets from the start of the recording
     const labels: string[] = [];
     context.font = "11px system-ui, sans-serif";
+    const last = this.timeline.beginNs + this.to;
+    const step = stepOf(this.to - this.from, width, (most) => context.measureText(format.offset(last, most)).width);
+    const digits = digitsOf(step);
     context.fillStyle = style.getPropertyValue("--soft");
     context.strokeStyle = style.getPropertyValue("--line");
     context.beginPath();

@@ -134,9 +134,9 @@ static void note_profile(struct vp_report *report)
 	if (profile->counts.late)
 		NOTE(report,
 		     "%" PRIu64
-		     " samples were taken late and charged to the code that ran at that time "
+		     " sample%s taken late and charged to the code that ran at that time "
 		     "(%.2f%% of all samples)",
-		     profile->counts.late,
+		     profile->counts.late, profile->counts.late == 1 ? " was" : "s were",
 		     100.0 * (double)profile->counts.late / (double)profile->counts.ticks);
 	if (profile->counts.no_root &&
 	    profile->counts.no_root >= profile->counts.guest_samples / 100)

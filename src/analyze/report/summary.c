@@ -128,9 +128,11 @@ void vp_summary_table(const struct vp_summary *summary, struct vp_table *table)
 		       {VP_ID_guest_sample, "guest_samples", "Guest"},
 		       {VP_ID_vcpu_in, "vcpu_in", "vCPU in"},
 		       {VP_ID_vcpu_out, "vcpu_out", "vCPU out"}};
-
+	static const char *const least[] = {"vcpu_in",      "vcpu_out",      "host_samples",
+					    "vcpu_samples", "guest_samples", NULL};
 	size_t n_columns = summary->has_more ? VP_ARRAY_SIZE(columns) : 0;
 
+	table->least = least;
 	vp_table_column_add(table, "pcpu", "pCPU", "", VP_CELL_COUNT);
 	if (summary->has_more)
 		vp_table_column_add(table, "samples", "Samples", "", VP_CELL_COUNT);

@@ -17,6 +17,7 @@
 #include "cmd/common/choice.h"
 #include "cmd/common/event_options.h"
 #include "cmd/common/options.h"
+#include "cmd/common/terminal.h"
 #include "cmd/common/verb.h"
 #include "render/render_account.h"
 #include "render/render_table.h"
@@ -37,7 +38,7 @@ struct critical {
 	struct vp_format_words words;
 	uint64_t limit; /* rows of each table; 0: all */
 	const char *thread, *format, *table;
-	bool shown[TABLES];
+	bool verbose, shown[TABLES];
 	struct vp_table tables[TABLES];
 };
 
@@ -88,7 +89,8 @@ static void cmd_critical_put_text(const struct critical *critical, struct vp_buf
 		if (!critical->shown[i])
 			continue;
 		vp_buffer_printf(out, "%s# %s\n", out->size ? "\n" : "", titles[i]);
-		vp_render_table_text(&critical->tables[i], colour, out);
+		vp_render_table_fitted(&critical->tables[i],
+				       critical->verbose ? 0 : vp_terminal_width(), colour, out);
 	}
 }
 
@@ -159,6 +161,8 @@ static int run_critical(int argc, char **argv)
 	    {0, "table", VP_OPTION_TEXT, &critical.table, "TABLE",
 	     "only blame or chain (default: both; blame for csv)"},
 	    VP_FORMAT_OPTIONS(&critical.words, "json", "csv", "text, json or csv"),
+	    {'v', "verbose", VP_OPTION_FLAG, &critical.verbose, NULL,
+	     "show all columns, whatever the width of the terminal"},
 	    {0, "limit", VP_OPTION_COUNT, &critical.limit, "N",
 	     "print only the first N rows of a table"},
 	};

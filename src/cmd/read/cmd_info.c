@@ -10,6 +10,7 @@
 #include "cmd/common/choice.h"
 #include "cmd/common/options.h"
 #include "cmd/common/store_options.h"
+#include "cmd/common/terminal.h"
 #include "cmd/common/verb.h"
 #include "render/render_summary.h"
 
@@ -42,7 +43,7 @@ static struct vp_error *info_with(void *context)
 	if (!strcmp(format, "json"))
 		vp_render_summary_json(&summary, &out);
 	else
-		vp_render_summary_text(&summary, info->verbose, &out);
+		vp_render_summary_text(&summary, vp_terminal_width(), info->verbose, &out);
 	struct vp_error *error =
 	    strcmp(format, "json") ? vp_verb_print_text(&out, true) : vp_verb_print(&out);
 	vp_buffer_deinit(&out);
