@@ -6,7 +6,7 @@
 #include "analyze/report/summary.h"
 #include "base/buffer.h"
 
-/* `width`: of the terminal; 0: no limit. Verbose: all notes and columns. */
+/* Limited to `width` characters; 0: no limit. Verbose: all notes and columns. */
 void vp_render_summary_text(const struct vp_summary *summary, size_t width, bool verbose,
 			    struct vp_buffer *out);
 void vp_render_summary_json(const struct vp_summary *summary, struct vp_buffer *out);
