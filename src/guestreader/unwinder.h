@@ -7,7 +7,7 @@
 #ifndef VP_GUESTREADER_UNWINDER_H
 #define VP_GUESTREADER_UNWINDER_H
 
-#include "guestmem/kernel.h"
+#include "guestmem/kernel/kernel.h"
 #include "guestreader/stack_job.h"
 
 struct vp_guest_unwinder;

@@ -41,7 +41,7 @@
 #define VP_GUESTREADER_WORKER_H
 
 #include "base/pace.h"
-#include "guestmem/memory.h"
+#include "guestmem/memory/memory.h"
 #include "guestreader/stack_job.h"
 
 struct vp_guest_worker_options {

@@ -9,7 +9,7 @@
 #include "base/cursor.h"
 #include "base/file.h"
 #include "base/io.h"
-#include "guestmem/jit.h"
+#include "guestmem/symbols/jit.h"
 #include "host/confined_text.h"
 #include "maps/proc.h"
 

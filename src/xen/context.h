@@ -5,7 +5,7 @@
 #define VP_XEN_CONTEXT_H
 
 #include "base/macros.h"
-#include "guestmem/memory.h"
+#include "guestmem/memory/memory.h"
 #include "xen/library.h"
 
 /* Size of struct vcpu_guest_context of Xen's public/arch-x86/xen.h, with a reserve. */

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "collect/guests/guest_state.h"
-#include "guestmem/memory.h"
+#include "guestmem/memory/memory.h"
 #include "xen/context.h"
 #include "xen/domains.h"
 #include "xen/foreign.h"

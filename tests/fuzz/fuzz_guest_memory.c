@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 #include "../unit/guest_builder.h"
-#include "guestmem/derive.h"
-#include "guestmem/dump.h"
-#include "guestmem/jit.h"
-#include "guestmem/process.h"
-#include "guestmem/scan.h"
-#include "guestmem/tasks.h"
+#include "guestmem/kernel/derive.h"
+#include "guestmem/kernel/scan.h"
+#include "guestmem/symbols/dump.h"
+#include "guestmem/symbols/jit.h"
+#include "guestmem/tasks/process.h"
+#include "guestmem/tasks/tasks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

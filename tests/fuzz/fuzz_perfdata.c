@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A file of perf record. */
 #include "base/buffer.h"
-#include "import/perf_spaces.h"
-#include "import/tracedat.h"
+#include "import/perf/perf_spaces.h"
+#include "import/tracedat/tracedat.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

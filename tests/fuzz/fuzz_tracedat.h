@@ -4,7 +4,7 @@
 #define FUZZ_TRACEDAT_H
 
 #include "base/buffer.h"
-#include "import/tracedat.h"
+#include "import/tracedat/tracedat.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

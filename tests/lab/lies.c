@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "guestmem/pagecache.h"
-#include "guestmem/process.h"
+#include "guestmem/tasks/pagecache.h"
+#include "guestmem/tasks/process.h"
 
 /* What a lie is about. */
 struct subject {

@@ -6,7 +6,7 @@
 #ifndef TESTS_LAB_LIES_H
 #define TESTS_LAB_LIES_H
 
-#include "guestmem/tasks.h"
+#include "guestmem/tasks/tasks.h"
 
 enum { LIE_BYTES = 128 };
 

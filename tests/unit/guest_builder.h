@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "guestmem/guest_view.h"
-#include "guestmem/pack.h"
+#include "guestmem/kernel/pack.h"
+#include "guestmem/memory/guest_view.h"
 
 #define BUILT_TEXT 0xffffffff81000000ULL
 #define BUILT_DIRECT 0xffff888000000000ULL

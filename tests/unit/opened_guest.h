@@ -4,8 +4,8 @@
 #define VP_TESTS_OPENED_GUEST_H
 
 #include "guest_builder.h"
-#include "guestmem/kernel.h"
-#include "guestmem/scan.h"
+#include "guestmem/kernel/kernel.h"
+#include "guestmem/kernel/scan.h"
 #include "unit.h"
 
 static struct guest_builder guest;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Prototypes of import/babeltrace.h are those of babeltrace2's headers. */
-#include "import/babeltrace.h"
+/* Prototypes of import/ctf/babeltrace.h are those of babeltrace2's headers. */
+#include "import/ctf/babeltrace.h"
 
 #include <babeltrace2/babeltrace.h>
 

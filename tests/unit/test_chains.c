@@ -9,7 +9,7 @@
 
 #include "export/exporters.h"
 #include "guest_builder.h"
-#include "guestmem/guest_orc.h"
+#include "guestmem/symbols/guest_orc.h"
 #include "made_report.h"
 #include "render/render_report.h"
 #include "render/render_table.h"

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "bpf/account_abi.h"
 #include "export/exporters.h"
-#include "import/tracedat.h"
+#include "import/tracedat/tracedat.h"
 #include "make_recording.h"
 
 #define NAME "test_exports.rec"

@@ -4,12 +4,12 @@
 #include "arm_guest.h"
 #include "unit.h"
 
-#include "guestmem/kernel.h"
-#include "guestmem/kernel_arm.h"
-#include "guestmem/pagecache.h"
-#include "guestmem/process.h"
-#include "guestmem/scan.h"
-#include "guestmem/tasks.h"
+#include "guestmem/kernel/kernel.h"
+#include "guestmem/kernel/kernel_arm.h"
+#include "guestmem/kernel/scan.h"
+#include "guestmem/tasks/pagecache.h"
+#include "guestmem/tasks/process.h"
+#include "guestmem/tasks/tasks.h"
 
 #define USER (1ULL << 6)
 #define CONTIGUOUS (1ULL << 52)

@@ -11,11 +11,11 @@
 #include <linux/magic.h>
 
 #include "elf_sections.h"
-#include "guestmem/dump.h"
-#include "guestmem/elf_tables.h"
-#include "guestmem/images.h"
-#include "guestmem/kernel_code.h"
-#include "guestmem/process.h"
+#include "guestmem/symbols/dump.h"
+#include "guestmem/symbols/elf_tables.h"
+#include "guestmem/symbols/images.h"
+#include "guestmem/symbols/kernel_code.h"
+#include "guestmem/tasks/process.h"
 
 static void test_paths(void **state)
 {

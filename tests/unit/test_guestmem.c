@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "guestmem/dump.h"
-#include "guestmem/lines.h"
-#include "guestmem/process.h"
-#include "guestmem/tasks.h"
+#include "guestmem/memory/lines.h"
+#include "guestmem/symbols/dump.h"
+#include "guestmem/tasks/process.h"
+#include "guestmem/tasks/tasks.h"
 #include "guestreader/worker.h"
 
 struct seen {

@@ -3,7 +3,7 @@
  * sent, however long they take each way. */
 #include "unit.h"
 
-#include "import/import_clock.h"
+#include "import/recording/import_clock.h"
 
 enum { TID = 9 };
 #define SECOND 1000000000ULL

@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "base/alloc.h"
-#include "import/import_events.h"
-#include "import/import_vms.h"
+#include "import/recording/import_events.h"
+#include "import/recording/import_vms.h"
 
 /* Fields of four bytes; one whose name ends in "comm" is a text of 16. */
 static void add_class(vp_event_classes *classes, const char *name, const char *const *fields)

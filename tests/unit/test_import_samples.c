@@ -6,8 +6,8 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "import/import_channel.h"
-#include "import/import_samples.h"
+#include "import/common/import_channel.h"
+#include "import/recording/import_samples.h"
 #include "make_recording.h"
 #include "schema/chain_end.h"
 #include "schema/chain_frames.h"

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/macros.h"
-#include "import/perfdata.h"
+#include "import/perf/perfdata.h"
 
 enum { HAS_SIZE = 1 << 15 };
 

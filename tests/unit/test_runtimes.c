@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 
 #include "base/file.h"
-#include "guestmem/dump.h"
-#include "guestmem/runtimes.h"
+#include "guestmem/symbols/dump.h"
+#include "guestmem/symbols/runtimes.h"
 
 enum { TGID = 7 };
 

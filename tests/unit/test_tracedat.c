@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "export/tracedat_file.h"
-#include "import/tracedat.h"
+#include "import/tracedat/tracedat.h"
 
 #define NAME "test_tracedat.dat"
 

@@ -6,7 +6,7 @@
 #include "analyze/common/table.h"
 #include "base/buffer.h"
 #include "base/json.h"
-#include "guestmem/guest_view.h"
+#include "guestmem/memory/guest_view.h"
 #include "maps/format.h"
 #include "render/render_table.h"
 

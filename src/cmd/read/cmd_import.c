@@ -10,9 +10,10 @@
 #include "cmd/common/options.h"
 #include "cmd/common/unfinished.h"
 #include "cmd/common/verb.h"
-#include "import/import.h"
-#include "import/import_channel.h"
-#include "import/importer.h"
+#include "import/common/import_channel.h"
+#include "import/common/importer.h"
+#include "import/recording/import.h"
+#include "import/recording/importers.h"
 #include "store/directory.h"
 
 static const struct vp_verb verb;

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/macros.h"
-#include "guestmem/memory.h"
+#include "guestmem/memory/memory.h"
 
 static struct vp_error *guest_access_open_lister(void **lister)
 {

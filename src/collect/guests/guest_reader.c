@@ -21,7 +21,7 @@
 #include "base/vec.h"
 #include "base/worker_process.h"
 #include "collect/guests/guest_state.h"
-#include "guestmem/memory.h"
+#include "guestmem/memory/memory.h"
 #include "guestreader/stack_job.h"
 #include "guestreader/worker.h"
 #include "maps/format.h"

@@ -5,7 +5,7 @@
 
 #include "base/macros.h"
 #include "base/vec.h"
-#include "guestmem/memory.h"
+#include "guestmem/memory/memory.h"
 #include "schema/vm.h"
 
 /* Offset between a vCPU's counter and the host's, read from KVM's memory. */

@@ -10,7 +10,7 @@
 #include "collect/guests/guest_state.h"
 #include "collect/guests/guest_watch_private.h"
 #include "collect/guests/pack_cache.h"
-#include "guestmem/memory.h"
+#include "guestmem/memory/memory.h"
 #include "guestreader/stack_job.h"
 #include "schema/user_stack.h"
 

@@ -12,7 +12,7 @@
 #include "bpf/sampler_abi.h"
 #include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_state.h"
-#include "guestmem/memory.h"
+#include "guestmem/memory/memory.h"
 
 void vp_identity_init(struct vp_identity *identity, const struct bpf_object *object)
 {

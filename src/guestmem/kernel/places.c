@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "guestmem/kernel/places.h"
+
+#include <elf.h>
+#include <linux/btf.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "guestmem/kernel/pack.h"
+#include "guestmem/memory/guest_view.h"
+#include "guestmem/memory/memory.h"
+
+enum {
+	SMALLEST_BTF = 1024, /* a kernel's BTF has megabytes */
+	LARGEST_BTF = 64 << 20,
+	COMM = 16,
+	PAGE = 4096,
+};
+
+static void put_place(struct vp_pack_symbol *symbol, uint64_t offset)
+{
+	if (offset < VP_PACK_NONE)
+		*symbol = (struct vp_pack_symbol){(uint32_t)offset, false};
+}
+
+static bool is_unknown(struct vp_pack_symbol symbol)
+{
+	return symbol.offset == VP_PACK_NONE;
+}
+
+static void find_banner(struct vp_kernel_pack *pack, const struct vp_buffer *image)
+{
+	static const char text[] = "Linux version ";
+	const char *end = image->bytes + image->size, *from = image->bytes;
+
+	while ((from = memmem(from, (size_t)(end - from), text, sizeof(text) - 1))) {
+		const char *digit = from + sizeof(text) - 1;
+		if (digit < end && *digit >= '0' && *digit <= '9') {
+			put_place(&pack->symbol.banner, (uint64_t)(from - image->bytes));
+			return;
+		}
+		from = digit;
+	}
+}
+
+/* vDSOs have such notes, too, right after an ELF header; the kernel's come after them. */
+static void find_notes(struct vp_kernel_pack *pack, const struct vp_buffer *image)
+{
+	static const char head[] = "\4\0\0\0\24\0\0\0\3\0\0\0GNU";
+	const size_t size = sizeof(head) + 20;
+	const char *end = image->bytes + image->size, *from = image->bytes;
+
+	while ((from = memmem(from, (size_t)(end - from), head, sizeof(head)))) {
+		uint64_t at = (uint64_t)(from - image->bytes), page = at / PAGE * PAGE;
+		bool in_file = !memcmp(image->bytes + page, ELFMAG, SELFMAG);
+		if (!in_file && at % 4 == 0 && (size_t)(end - from) >= size) {
+			put_place(&pack->symbol.start_notes, at);
+			put_place(&pack->symbol.stop_notes, at + size);
+		}
+		from += sizeof(head);
+	}
+}
+
+static bool is_btf_header(const struct btf_header *header)
+{
+	return header->magic == BTF_MAGIC && header->version == BTF_VERSION && !header->flags &&
+	       header->hdr_len == sizeof(*header) && !header->type_off &&
+	       header->type_len == header->str_off && header->type_len >= SMALLEST_BTF &&
+	       header->type_len <= LARGEST_BTF && header->str_len <= LARGEST_BTF;
+}
+
+static void find_btf(struct vp_kernel_pack *pack, const struct vp_buffer *image)
+{
+	struct btf_header header;
+
+	for (size_t at = 0; at + sizeof(header) < image->size; at += 4) {
+		memcpy(&header, image->bytes + at, sizeof(header));
+		uint64_t size = sizeof(header) + (uint64_t)header.str_off + header.str_len;
+		if (!is_btf_header(&header) || size > image->size - at)
+			continue;
+		put_place(&pack->symbol.start_btf, at);
+		put_place(&pack->symbol.stop_btf, at + size);
+		return;
+	}
+}
+
+void vp_guest_places_find(struct vp_kernel_pack *pack, const struct vp_buffer *image)
+{
+	find_banner(pack, image);
+	find_notes(pack, image);
+	find_btf(pack, image);
+}
+
+/* Whether there is a task with that name and pid 0. */
+static bool is_idle_task(const struct vp_guest_kernel *kernel, uint64_t address, uint32_t cpu)
+{
+	const struct vp_kernel_pack *pack = &kernel->pack;
+	const struct vp_guest_view *view = &kernel->view;
+	char name[COMM], expected[COMM];
+	uint32_t tgid, pid;
+
+	snprintf(expected, sizeof(expected), "swapper/%u", cpu);
+	return address % 8 == 0 &&
+	       vp_guest_view_read(view, address + pack->at.task_comm, name, sizeof(name)) &&
+	       !strncmp(name, expected, sizeof(name)) &&
+	       vp_guest_view_u32(view, address + pack->at.task_pid, &pid) &&
+	       vp_guest_view_u32(view, address + pack->at.task_tgid, &tgid) && !pid && !tgid;
+}
+
+/* The first task is in the list of all tasks: the next one points back to it. */
+static bool is_first_task(const struct vp_guest_kernel *kernel, uint64_t address)
+{
+	uint64_t link = address + kernel->pack.at.task_tasks, next, back;
+
+	return is_idle_task(kernel, address, 0) && vp_guest_view_u64(&kernel->view, link, &next) &&
+	       vp_guest_view_u64(&kernel->view, next + 8, &back) && back == link;
+}
+
+static void find_init_task(struct vp_guest_kernel *kernel, const struct vp_buffer *image)
+{
+	static const char name[] = "swapper/0";
+	struct vp_kernel_pack *pack = &kernel->pack;
+	const char *end = image->bytes + image->size, *from = image->bytes;
+
+	while ((from = memmem(from, (size_t)(end - from), name, sizeof(name)))) {
+		uint64_t at = (uint64_t)(from - image->bytes) - pack->at.task_comm;
+		if (at < image->size && is_first_task(kernel, kernel->text + at)) {
+			put_place(&pack->symbol.init_task, at);
+			return;
+		}
+		from += sizeof(name);
+	}
+}
+
+/* Whether a CPU's variables are in a section that starts there: its run queue points to its idle
+ * task. */
+static bool is_percpu(const struct vp_guest_kernel *kernel, uint64_t section, uint32_t runqueues)
+{
+	const struct vp_kernel_pack *pack = &kernel->pack;
+	const struct vp_guest_view *view = &kernel->view;
+	uint64_t queue = section + runqueues, idle;
+	uint32_t cpu;
+
+	return vp_guest_view_u64(view, queue + pack->at.rq_idle, &idle) && idle >> 63 &&
+	       vp_guest_view_u32(view, queue + pack->at.rq_cpu, &cpu) &&
+	       is_idle_task(kernel, idle, cpu);
+}
+
+/* Start of the per-CPU section in the image, at a page boundary. With a wrong start, the base of
+ * one CPU may lead to another's variables, but not all bases. */
+static bool find_section(const struct vp_guest_kernel *kernel, uint32_t runqueues, uint64_t *ret)
+{
+	const struct vp_guest_view *view = &kernel->view;
+	size_t most = 0;
+
+	for (uint64_t at = 0; at < view->image_size; at += PAGE) {
+		size_t fits = 0;
+		for (size_t i = 0; i < view->n_vcpus; i++) {
+			uint64_t base = view->vcpus[i].tpidr1;
+			fits += base && is_percpu(kernel, kernel->text + at + base, runqueues);
+		}
+		if (fits <= most)
+			continue;
+		most = fits;
+		*ret = at;
+	}
+	return most > 0;
+}
+
+void vp_guest_places_find_tasks(struct vp_guest_kernel *kernel, const struct vp_buffer *image,
+				const struct vp_guest_btf *btf)
+{
+	struct vp_kernel_pack *pack = &kernel->pack;
+	const struct {
+		const char *name;
+		struct vp_pack_symbol *symbol;
+	} variables[] = {{"__entry_task", &pack->symbol.entry_task},
+			 {"runqueues", &pack->symbol.runqueues},
+			 {"vm_event_states", &pack->symbol.vm_event_states},
+			 {"kstat", &pack->symbol.kstat}};
+	uint32_t runqueues, at;
+	uint64_t section;
+
+	if (pack->at.task_comm == VP_PACK_NONE || pack->at.task_pid == VP_PACK_NONE ||
+	    pack->at.task_tgid == VP_PACK_NONE || pack->at.task_tasks == VP_PACK_NONE)
+		return;
+	if (is_unknown(pack->symbol.init_task))
+		find_init_task(kernel, image);
+	if (!is_unknown(pack->symbol.entry_task) || pack->at.rq_idle == VP_PACK_NONE ||
+	    pack->at.rq_cpu == VP_PACK_NONE || !vp_guest_btf_percpu(btf, "runqueues", &runqueues) ||
+	    !find_section(kernel, runqueues, &section))
+		return;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(variables); i++)
+		if (vp_guest_btf_percpu(btf, variables[i].name, &at))
+			put_place(variables[i].symbol, section + at);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Finds variables in a kernel image whose symbols are missing without CONFIG_KALLSYMS_ALL (only
+ * functions are listed then), by their contents, and only if unambiguous. Debian's kernels for
+ * 64-bit Arm are built like that.
+ */
+#ifndef VP_GUESTMEM_KERNEL_PLACES_H
+#define VP_GUESTMEM_KERNEL_PLACES_H
+
+#include "base/buffer.h"
+#include "guestmem/kernel/kernel.h"
+#include "maps/guest_btf.h"
+
+/* Sets banner, notes and BTF in the pack. The image starts at _text. */
+void vp_guest_places_find(struct vp_kernel_pack *pack, const struct vp_buffer *image);
+/* Sets the first task and Arm's per-CPU variables in the kernel's pack, unless known. Needs its
+ * page tables, and a view with registers. */
+void vp_guest_places_find_tasks(struct vp_guest_kernel *kernel, const struct vp_buffer *image,
+				const struct vp_guest_btf *btf);
+
+#endif

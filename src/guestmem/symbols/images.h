@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Symbols of the files mapped by guest processes, as symbol-map text. */
+#ifndef VP_GUESTMEM_SYMBOLS_IMAGES_H
+#define VP_GUESTMEM_SYMBOLS_IMAGES_H
+
+#include "guestmem/kernel/kernel.h"
+#include "maps/format.h"
+#include "maps/writer.h"
+
+struct vp_guest_image {
+	const char *path;
+	struct vp_build_id build_id; /* at the time of the mapping */
+	uint64_t print;              /* without a build-id: vp_guest_file_print(); 0: unknown */
+	uint64_t file;               /* a struct file; 0: none */
+};
+
+/* Totals for all files of a guest. */
+struct vp_guest_images {
+	const struct vp_guest_kernel *kernel;
+	struct vp_maps_writer *writer;
+	uint64_t left;   /* remaining bytes of symbol tables to read */
+	uint64_t missed; /* files without symbols that have no note, for lack of space */
+	unsigned reported;
+};
+
+void vp_guest_images_init(struct vp_guest_images *images, const struct vp_guest_kernel *kernel,
+			  struct vp_maps_writer *writer);
+/* Writes the file with the symbols in the guest's page cache, and a note with the reason for
+ * missing ones. */
+void vp_guest_images_write(struct vp_guest_images *images, const struct vp_guest_image *image);
+/* Writes the vDSO, and the number of files without a note. */
+void vp_guest_images_finish(struct vp_guest_images *images);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Language runtimes in guest processes: names of code generated at run time, from the runtime's own
+ * data in process memory. Java (HotSpot) needs no option for that. */
+#ifndef VP_GUESTMEM_SYMBOLS_RUNTIMES_H
+#define VP_GUESTMEM_SYMBOLS_RUNTIMES_H
+
+#include "base/buffer.h"
+#include "guestmem/tasks/process.h"
+#include "maps/writer.h"
+
+struct vp_guest_runtimes;
+
+/* A mapping of a process with its path. */
+struct vp_guest_library {
+	const struct vp_guest_task *task;
+	uint32_t space; /* the process's number in the symbol map */
+	const struct vp_guest_mapping *mapping;
+	const char *path;
+};
+
+struct vp_guest_runtimes *vp_guest_runtimes_new(void);
+void vp_guest_runtimes_free(struct vp_guest_runtimes *runtimes);
+/* Notes a library mapped by a process if it belongs to a runtime. */
+void vp_guest_runtimes_add(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
+			   const struct vp_guest_library *library);
+/* Checks the runtimes that were still starting. */
+void vp_guest_runtimes_step(struct vp_guest_runtimes *runtimes,
+			    const struct vp_guest_kernel *kernel);
+/* Notes a sample in generated code of process `tgid`. */
+void vp_guest_runtimes_hit(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
+			   uint32_t tgid, uint64_t addr, uint64_t time);
+/* Notes a sample in which the interpreter of process `tgid` executed that method. */
+void vp_guest_runtimes_hit_method(struct vp_guest_runtimes *runtimes,
+				  const struct vp_guest_kernel *kernel, uint32_t tgid,
+				  uint64_t method, uint64_t time);
+/* Appends a line `java TGID LOW HIGH INTERPRETER_LOW INTERPRETER_HIGH` per runtime, with the range
+ * of its code; and a line `starting` per runtime without code so far. */
+void vp_guest_runtimes_list(const struct vp_guest_runtimes *runtimes, struct vp_buffer *answer);
+/* Writes all names, and notes about missing ones. */
+void vp_guest_runtimes_write(struct vp_guest_runtimes *runtimes,
+			     const struct vp_guest_kernel *kernel, struct vp_maps_writer *writer);
+
+#endif

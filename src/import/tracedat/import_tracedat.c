@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Files of trace-cmd. */
+#include "import/tracedat/import_tracedat.h"
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/error.h"
+#include "base/macros.h"
+#include "base/vec.h"
+#include "import/common/import_channel.h"
+#include "import/tracedat/tracedat.h"
+#include "schema/event_class.h"
+#include "schema/tracepoint_format.h"
+
+#include "import/common/import_file.h"
+#include "import/tracedat/import_entries.h"
+
+enum { USUAL_EVENTS = 1 << 16, LONGEST_NAME = 255 };
+
+/* A buffer's events of one CPU, up to the next one. */
+struct lane {
+	struct vp_tracedat_walk walk;
+	bool has_event;
+	uint32_t class;
+	uint64_t time;
+	struct vp_slice raw;
+};
+typedef VP_VEC(struct lane) lane_list;
+
+struct job {
+	const char *path;
+	struct vp_slice bytes;
+	const struct vp_import_channel *channel;
+	struct vp_tracedat file;
+	VP_VEC(uint32_t) buffers; /* that are imported */
+	VP_VEC(char *) notes;     /* on them and on the others */
+	struct vp_buffer records;
+	struct vp_import_entries entries;
+};
+
+static void send_guests(const struct job *job)
+{
+	vp_vec_each (&job->file.guests, guest) {
+		size_t size = guest->name.size < LONGEST_NAME ? guest->name.size : LONGEST_NAME;
+		vp_import_send(job->channel,
+			       (struct vp_import_msg){.kind = VP_IMPORT_GUEST, .number = guest->id},
+			       guest->name.bytes, size);
+		vp_vec_each (&guest->threads, thread)
+			vp_import_send(job->channel,
+				       (struct vp_import_msg){.kind = VP_IMPORT_THREAD,
+							      .cpu = thread->cpu,
+							      .number = thread->tid},
+				       NULL, 0);
+	}
+}
+
+static void import_tracedat_step(struct job *job, struct lane *lane)
+{
+	lane->has_event =
+	    vp_tracedat_next(&job->file, &lane->walk, &lane->class, &lane->time, &lane->raw);
+}
+
+/* The CPU's events in all buffers that are imported. */
+static void begin_lanes(struct job *job, uint32_t cpu, lane_list *ret)
+{
+	*ret = (lane_list){0};
+	vp_vec_each (&job->buffers, buffer) {
+		struct lane *lane = vp_vec_push_slot(ret);
+		*lane = (struct lane){.walk = {.cpu = cpu, .buffer = *buffer}};
+		import_tracedat_step(job, lane);
+	}
+}
+
+/* The one with the next event; NULL: there are no more. */
+static struct lane *next_lane(const lane_list *lanes)
+{
+	struct lane *found = NULL;
+
+	vp_vec_each (lanes, lane)
+		if (lane->has_event && (!found || lane->time < found->time))
+			found = lane;
+	return found;
+}
+
+static void end_lanes(lane_list *lanes)
+{
+	vp_vec_each (lanes, lane)
+		vp_buffer_deinit(&lane->walk.piece);
+	vp_vec_deinit(lanes);
+}
+
+/* Before all: when it was, which classes there are events of, which threads are vCPUs. */
+static void import_tracedat_survey(struct job *job)
+{
+	uint64_t span[2] = {UINT64_MAX, 0};
+
+	for (uint32_t cpu = 0; cpu < job->file.cpus; cpu++) {
+		lane_list lanes;
+		struct lane *lane;
+		for (begin_lanes(job, cpu, &lanes); (lane = next_lane(&lanes));) {
+			span[0] = lane->time < span[0] ? lane->time : span[0];
+			span[1] = lane->time > span[1] ? lane->time : span[1];
+			vp_import_entries_see(&job->entries, &job->file, lane->class, lane->raw, 0,
+					      job->channel);
+			import_tracedat_step(job, lane);
+		}
+		end_lanes(&lanes);
+	}
+	vp_import_send(job->channel, (struct vp_import_msg){.kind = VP_IMPORT_SPAN}, span,
+		       sizeof(span));
+}
+
+static void import_tracedat_send_begin(const struct job *job)
+{
+	struct vp_buffer text = {0};
+
+	vp_event_classes_write(&job->file.classes, &text);
+	vp_import_send(job->channel,
+		       (struct vp_import_msg){.kind = VP_IMPORT_BEGIN, .number = job->file.id},
+		       text.bytes, text.size);
+	vp_buffer_deinit(&text);
+	vp_import_send(job->channel, (struct vp_import_msg){.kind = VP_IMPORT_TASKS},
+		       job->file.commands.bytes, job->file.commands.size);
+}
+
+static void import_tracedat_send_events(struct job *job, uint32_t cpu)
+{
+	if (job->records.size)
+		vp_import_send(job->channel,
+			       (struct vp_import_msg){.kind = VP_IMPORT_EVENTS, .cpu = cpu},
+			       job->records.bytes, job->records.size);
+	job->records.size = 0;
+}
+
+static void import_tracedat_send_cpu(struct job *job, uint32_t cpu)
+{
+	uint64_t missed = 0, strange = 0;
+	lane_list lanes;
+	struct lane *lane;
+
+	for (begin_lanes(job, cpu, &lanes); (lane = next_lane(&lanes));
+	     import_tracedat_step(job, lane)) {
+		strange += !vp_tracepoint_convert(&job->file.classes.at[lane->class],
+						  &job->file.layouts.at[lane->class], lane->time,
+						  lane->raw, &job->records);
+		if (job->records.size >= USUAL_EVENTS)
+			import_tracedat_send_events(job, cpu);
+	}
+	import_tracedat_send_events(job, cpu);
+	vp_vec_each (&lanes, one) {
+		missed += one->walk.missed;
+		strange += one->walk.malformed;
+	}
+	end_lanes(&lanes);
+	vp_import_send(
+	    job->channel,
+	    (struct vp_import_msg){.kind = VP_IMPORT_MISSED, .cpu = cpu, .number = missed}, NULL,
+	    0);
+	vp_import_send(
+	    job->channel,
+	    (struct vp_import_msg){.kind = VP_IMPORT_MALFORMED, .cpu = cpu, .number = strange},
+	    NULL, 0);
+}
+
+static bool has_events(struct job *job, uint32_t buffer)
+{
+	bool found = false;
+
+	for (uint32_t cpu = 0; !found && cpu < job->file.cpus; cpu++) {
+		struct lane lane = {.walk = {.cpu = cpu, .buffer = buffer}};
+		import_tracedat_step(job, &lane);
+		found = lane.has_event;
+		vp_buffer_deinit(&lane.walk.piece);
+	}
+	return found;
+}
+
+/* The reason why the buffer's times are not usable, or NULL. */
+static const char *clock_problem(const struct vp_tracedat_buffer *buffer)
+{
+	if (buffer->counts == VP_TRACEDAT_COUNTER)
+		return "counts events, not time";
+	if (buffer->counts == VP_TRACEDAT_CYCLES)
+		return "counts cycles at a rate that is not in the file";
+	return NULL;
+}
+
+static void import_tracedat_send_notes(struct job *job)
+{
+	vp_vec_each (&job->notes, note) {
+		vp_import_send(job->channel, (struct vp_import_msg){.kind = VP_IMPORT_NOTE}, *note,
+			       strlen(*note));
+		free(*note);
+	}
+	vp_vec_deinit(&job->notes);
+}
+
+static char *import_tracedat_name_of(const struct vp_tracedat_buffer *buffer)
+{
+	return buffer->name.size
+		   ? vp_format("instance '%.*s'", (int)buffer->name.size, buffer->name.bytes)
+		   : vp_strdup("the top-level buffer");
+}
+
+static void import_tracedat_take_buffer(struct job *job, uint32_t number)
+{
+	const struct vp_tracedat_buffer *buffer = &job->file.buffers.at[number];
+	const char *problem = clock_problem(buffer);
+	VP_AUTO_FREE char *name = import_tracedat_name_of(buffer);
+
+	if (!problem && job->buffers.count &&
+	    !vp_tracedat_same_clock(&job->file, job->buffers.at[0], number))
+		problem = "differs from that of the previous events";
+	if (problem) {
+		vp_vec_push(&job->notes,
+			    vp_format("events of %s are left out: its clock '%.*s' %s", name,
+				      (int)buffer->clock.size, buffer->clock.bytes, problem));
+		return;
+	}
+	if (buffer->counts == VP_TRACEDAT_TICKS)
+		vp_vec_push(
+		    &job->notes,
+		    vp_format("times of %s are multiples of 10 ms: its clock is 'uptime'", name));
+	vp_vec_push(&job->buffers, number);
+}
+
+/* The buffers that have events and a time. */
+static struct vp_error *choose_buffers(struct job *job)
+{
+	const struct vp_tracedat *file = &job->file;
+	const struct vp_tracedat_buffer *without = NULL;
+
+	for (uint32_t i = 0; i < file->buffers.count; i++) {
+		const char *problem = clock_problem(&file->buffers.at[i]);
+		if (!has_events(job, i))
+			continue;
+		import_tracedat_take_buffer(job, i);
+		without = problem ? &file->buffers.at[i] : without;
+	}
+	if (!job->buffers.count && without)
+		return vp_error_new(
+		    "'%s' has no usable times: its clock '%.*s' %s; trace with 'trace-cmd "
+		    "record -C mono'",
+		    job->path, (int)without->clock.size, without->clock.bytes,
+		    clock_problem(without));
+	import_tracedat_send_notes(job);
+	return NULL;
+}
+
+static struct vp_error *import_tracedat_send_all(void *state,
+						 const struct vp_import_channel *channel)
+{
+	struct job *job = state;
+
+	job->channel = channel;
+	VP_TRY(vp_tracedat_open(job->path, job->bytes, &job->file));
+	VP_TRY(choose_buffers(job));
+	vp_import_send(channel,
+		       (struct vp_import_msg){.kind = VP_IMPORT_CPUS, .number = job->file.cpus},
+		       NULL, 0);
+	if (vp_tracedat_is_unshifted(&job->file))
+		vp_import_send(channel, (struct vp_import_msg){.kind = VP_IMPORT_UNSHIFTED}, NULL,
+			       0);
+	send_guests(job);
+	import_tracedat_survey(job);
+	import_tracedat_send_begin(job);
+	for (uint32_t cpu = 0; cpu < job->file.cpus; cpu++)
+		import_tracedat_send_cpu(job, cpu);
+	return NULL;
+}
+
+static struct vp_error *
+import_tracedat_open_file(const char *path, const struct vp_import_options *options, void **state)
+{
+	struct job *job = vp_alloc(sizeof(*job));
+
+	(void)options;
+	*job = (struct job){.path = path};
+	*state = job;
+	return vp_import_file_map(path, &job->bytes);
+}
+
+static bool begins_like_one(const char *path)
+{
+	static const char magic[] = VP_TRACEDAT_MAGIC;
+
+	return vp_import_file_begins(path, magic, sizeof(magic) - 1);
+}
+
+const struct vp_importer *vp_importer_tracedat(void)
+{
+	static const struct vp_importer importer = {.name = "trace.dat",
+						    .summary = "a file of trace-cmd",
+						    .detects = begins_like_one,
+						    .open = import_tracedat_open_file,
+						    .send = import_tracedat_send_all};
+
+	return &importer;
+}
