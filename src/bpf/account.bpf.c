@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Where each vCPU's time goes, exactly: every change of what a vCPU does closes the state before.
- * Nothing is sent to user space: counters are in maps that it reads when it likes.
+/* Exact vCPU accounting: every change of a vCPU's state charges the time since the last one to the
+ * previous state. Totals are in maps that user space reads at any time; nothing is sent to it.
  *
- * kvm_entry and kvm_exit are the hot path: one look at the pCPU's vCPU, one clock, one addition.
- * The time between two entries, if only an interrupt hit the guest (mostly the host's own tick or a
- * sample), is noted for the pCPU, without a look at the vCPU, and counted at the second. A vCPU's
- * entry in `vcpus` is written by its own pCPU or under the lock of its run queue; what can
- * interrupt a program (interrupts, and where tracepoints are preemptible the scheduler) leaves the
- * entry alone while it is busy.
- */
+ * kvm_entry and kvm_exit are the hot path: one lookup of the pCPU's vCPU, one clock reading, one
+ * addition. If only an interrupt hit the guest between two entries (usually the host's tick or a
+ * sample), the time is noted per pCPU without access to the vCPU, and charged at the second
+ * entry. A vCPU's entry in `vcpus` is written by its own pCPU or under its run-queue lock.
+ * Programs that interrupt another one (in interrupts, or in the scheduler where tracepoints are
+ * preemptible) do not modify an entry that is marked busy. */
 #include <linux/bpf.h>
 #include <linux/ptrace.h>
 
@@ -23,22 +21,20 @@
 #include "bpf/exit_detail.bpf.h"
 #include "bpf/guest_current.bpf.h"
 
-/* Set by the loader: exits and entries call exit_hook() and entry_hook(). */
+/* Set by the loader: call exit_hook() and entry_hook() at exits and entries. */
 const volatile __u32 notifies_freplace = 0;
-/* … the root of an exit's address space is asked of the guest's memory. */
+/* … read the page-table root of an exit from guest memory. */
 const volatile __u32 by_memory = 0;
-/* … an interrupt that hits the guest may be counted with its exit: see note_hit(). Not with
+/* … count an interrupt that hits the guest together with its exit: see note_hit(). Not with
  * --account-events, or if other programs use exit_hook(). */
 const volatile __u32 counts_hits = 0;
 
-/*
- * Another instrument's programs take the place of these (freplace: intervals.bpf.c), so that an
- * exit runs one set of programs, with one reading of the clock: the arguments of kvm_exit, the
- * reason, if it is known, and the time.
- */
+/* Replaced by programs of another data source (freplace, intervals.bpf.c), so that an exit runs
+ * one set of programs and reads the clock once. Arguments: those of kvm_exit, the reason if
+ * known, and the time. */
 __noinline int exit_hook(__u64 first, __u64 second, __u32 reason, __u64 now)
 {
-	/* Or the compiler passes nothing, and calls nothing. */
+	/* Otherwise the compiler drops the unused arguments and the call. */
 	asm volatile("" ::"r"(first), "r"(second), "r"(reason), "r"(now));
 	return 0;
 }
@@ -56,8 +52,8 @@ static __always_inline void account_set_busy(struct vp_account_vcpu *vcpu, __u32
 	barrier();
 }
 
-/* The slot of the vCPU that runs here, when the pCPU's note of it is wrong or missing. `known` is
- * its struct kvm_vcpu, or 0. */
+/* Slot of the vCPU that runs here, if the pCPU's cached one is wrong or missing. `known`: its
+ * struct kvm_vcpu, or 0. */
 __noinline __u32 look_again(__u64 known)
 {
 	struct kvm_vcpu *kvm = (void *)known;
@@ -88,7 +84,7 @@ __noinline __u32 look_again(__u64 known)
 	return slot;
 }
 
-/* The vCPU that runs here; its slot is here->vcpu. */
+/* The vCPU that runs here; its slot is in here->vcpu. */
 static __always_inline struct vp_account_vcpu *running(struct kvm_vcpu *kvm,
 						       struct vp_account_here *here)
 {
@@ -100,8 +96,8 @@ static __always_inline struct vp_account_vcpu *running(struct kvm_vcpu *kvm,
 	return slot ? vcpu_at(slot) : 0;
 }
 
-/* An interrupt may come at any time: what it finds counted is whole, or it leaves the entry alone.
- */
+/* Marks the entry busy: an interrupting program either finds consistent totals, or does not
+ * modify the entry. */
 static __always_inline void begin_change(struct vp_account_here *here, struct vp_account_vcpu *vcpu)
 {
 	here->in_guest = 0;
@@ -111,7 +107,7 @@ static __always_inline void begin_change(struct vp_account_here *here, struct vp
 		count_hit(here, vcpu);
 }
 
-/* Memory is filled page by page: it is counted by larger parts. */
+/* Counts a memory access by block, larger than a page, since guests touch memory page by page. */
 static __always_inline void note_block(struct vp_account_vcpu *vcpu, __u64 address)
 {
 	vcpu->address = address == VP_NO_ADDRESS ? VP_NO_ADDRESS : address & ~(VP_MEMORY_BLOCK - 1);
@@ -135,7 +131,7 @@ static __always_inline void note_amd(struct vp_account_vcpu *vcpu)
 	if (!read_exit_reason((struct kvm_vcpu *)vcpu->kvm_vcpu, &vcpu->vmcb, &code, &vmcb))
 		return;
 	vcpu->reason = (__u32)code;
-	/* No code of the guest caused it: the guest RIP is meaningless. */
+	/* Guest code did not cause the exit: the guest RIP is meaningless. */
 	if (vcpu->reason >= AMD_INTR && vcpu->reason <= AMD_SMI)
 		return;
 	if (!read_vmcb_regs(&vmcb, &slot))
@@ -147,7 +143,7 @@ static __always_inline void note_amd(struct vp_account_vcpu *vcpu)
 	vcpu->flags |= VP_RIP_KNOWN;
 }
 
-/* By KVM's event of this exit, or by KVM. */
+/* From KVM's event of this exit, or from KVM's struct. */
 static __always_inline bool read_intel(struct kvm_vcpu *kvm, __u32 *reason, __u64 *ip,
 				       struct exit_detail *detail)
 {
@@ -162,11 +158,8 @@ static __always_inline bool read_intel(struct kvm_vcpu *kvm, __u32 *reason, __u6
 	return true;
 }
 
-/*
- * The root of the current task's address space, by its page tables' address in the guest's memory,
- * or 0. It is looked at again when the task or its mm is another one, and otherwise as often as
- * both surely are the same.
- */
+/* Page-table root (guest physical address) of the current task, or 0. Read again if the task or
+ * its mm has changed, otherwise only after the time in which both are certainly the same. */
 static __noinline __u64 root_at_exit(struct vp_account_vcpu *vcpu)
 {
 	if (!vcpu)
@@ -186,14 +179,14 @@ static __noinline __u64 root_at_exit(struct vp_account_vcpu *vcpu)
 	return root_by_memory(guest, same, now);
 }
 
-/* Its CR3 stays in the VMCS. */
+/* Without CR3, which is only in the VMCS. */
 static __always_inline void note_intel(struct vp_account_vcpu *vcpu)
 {
 	struct exit_detail detail;
 
 	if (!read_intel((struct kvm_vcpu *)vcpu->kvm_vcpu, &vcpu->reason, &vcpu->ip, &detail))
 		return;
-	__u32 basic = vcpu->reason & 0xffff; /* above are flags */
+	__u32 basic = vcpu->reason & 0xffff; /* upper bits are flags */
 	if (basic == VMX_EXTERNAL_INTERRUPT || basic == VMX_PREEMPTION_TIMER)
 		return;
 	note_detail(vcpu, &detail);
@@ -201,8 +194,8 @@ static __always_inline void note_intel(struct vp_account_vcpu *vcpu)
 	vcpu->flags |= VP_RIP_KNOWN;
 }
 
-/* v5.17, 0a62a0319abb "KVM: x86: Get error code from get_exit_info" and its neighbours dropped the
- * reason before the vCPU; a kernel's pointer is negative, a reason is not. */
+/* v5.17, 0a62a0319abb "KVM: x86: Get error code from get_exit_info" and related commits removed
+ * the reason before the vCPU. A kernel pointer is negative, a reason is not. */
 static __always_inline void note_x86(struct vp_account_vcpu *vcpu, __u64 first)
 {
 	vcpu->reason = VP_REASON_MISSING;
@@ -215,7 +208,7 @@ static __always_inline void note_x86(struct vp_account_vcpu *vcpu, __u64 first)
 	vcpu->flags |= VP_REASON_KNOWN;
 }
 
-/* Not out of the guest: an interrupt came first, or this is the first that is seen of it. */
+/* An exit that was not in state GUEST: an interrupt came first, or it is the vCPU's first event. */
 static __noinline int note_late_exit(struct vp_account_vcpu *vcpu, __u32 slot, __u64 now)
 {
 	if (!vcpu)
@@ -229,7 +222,7 @@ static __noinline int note_late_exit(struct vp_account_vcpu *vcpu, __u32 slot, _
 	charge(vcpu, now);
 	if (vcpu->flags & VP_EXIT_OPEN && !(vcpu->flags & VP_REASON_KNOWN))
 		return 0;
-	/* An entry without kvm_entry: the exit before it is over. */
+	/* An entry without kvm_entry: ends the previous exit. */
 	if (vcpu->flags & VP_EXIT_OPEN)
 		finish_exit(vcpu, slot, vcpu->since);
 	clear_exit(vcpu);
@@ -238,7 +231,7 @@ static __noinline int note_late_exit(struct vp_account_vcpu *vcpu, __u32 slot, _
 	return 0;
 }
 
-/* The reason made of KVM's exit code and Arm's exception class: see VP_ARM_NO_TRAP. */
+/* Reason from KVM's exit code and Arm's exception class: see VP_ARM_NO_TRAP. */
 static __always_inline __u32 arm_reason(__u64 code, __u64 class)
 {
 	enum { TRAP = 2 };
@@ -270,12 +263,12 @@ static __always_inline void note_reason(struct vp_account_vcpu *vcpu,
 		note_x86(vcpu, first);
 }
 
-/* Out of the guest, if nothing has said so before. */
+/* Starts an exit, unless an earlier event already did. */
 static __always_inline void begin_exit(struct vp_account_vcpu *vcpu, __u32 slot)
 {
 	const __u32 whole = VP_EXIT_OPEN | VP_REASON_KNOWN;
 
-	/* An interrupt of the host came first: the time since then is the kernel's already. */
+	/* A host interrupt came first: the time since then already counts as KERNEL. */
 	if (vcpu->state == VP_STATE_KERNEL && (vcpu->flags & whole) == VP_EXIT_OPEN)
 		return;
 	__u64 now = bpf_ktime_get_ns(), passed = now - vcpu->since;
@@ -290,10 +283,8 @@ static __always_inline void begin_exit(struct vp_account_vcpu *vcpu, __u32 slot)
 	vcpu->flags |= VP_EXIT_OPEN;
 }
 
-/*
- * The exit was for the interrupt that end_hard() has noted, and for nothing else: the entry counts
- * all of it. Where the VMCB is not that of the entry, or not known, it is an exit as others.
- */
+/* Whether the exit was only for the interrupt that end_hard() has noted; it is then counted at
+ * the entry. If the VMCB is unknown or not that of the entry, it is treated as any other exit. */
 static __always_inline bool is_exit_of_hit(struct vp_account_here *here)
 {
 	struct vmcb *vmcb = here->hit | here->untimed ? loaded_vmcb(here->in_guest) : 0;
@@ -307,7 +298,7 @@ static __always_inline bool is_exit_of_hit(struct vp_account_here *here)
 	return true;
 }
 
-/* False: there is no account of the vCPU. */
+/* False: the vCPU is not accounted. */
 static __always_inline bool account_exit(struct bpf_raw_tracepoint_args *context, __u32 *reason,
 					 __u64 *now)
 {
@@ -355,7 +346,7 @@ int note_exit(struct bpf_raw_tracepoint_args *context)
 	return 0;
 }
 
-/* The vCPU that KVM handles an exit to memory for, or 0. */
+/* The vCPU for which KVM handles a memory access, or 0. */
 static __always_inline struct vp_account_vcpu *at_memory(void)
 {
 	const __u32 known = VP_EXIT_OPEN | VP_REASON_KNOWN | VP_RIP_KNOWN;
@@ -372,7 +363,7 @@ static __always_inline struct vp_account_vcpu *at_memory(void)
 }
 
 /* Intel: KVM has read the address of an EPT violation. v6.0, faa03b39722a "KVM: Add extra
- * information in kvm_page_fault trace point" put the vCPU before it: a kernel's pointer is
+ * information in kvm_page_fault trace point" inserted the vCPU before it. A kernel pointer is
  * negative, an address is not. */
 SEC("raw_tp/kvm_page_fault")
 int note_fault(struct bpf_raw_tracepoint_args *context)
@@ -385,7 +376,7 @@ int note_fault(struct bpf_raw_tracepoint_args *context)
 	return 0;
 }
 
-/* A device is where the guest thought of memory. An instruction may go there more than once. */
+/* Turns a memory access into a device access. An instruction may access a device more than once. */
 static __always_inline void note_device(__u32 kind, __u64 address)
 {
 	struct vp_account_vcpu *vcpu = at_memory();
@@ -401,14 +392,14 @@ static __always_inline void note_device(__u32 kind, __u64 address)
 SEC("raw_tp/kvm_mmio")
 int note_mmio(struct bpf_raw_tracepoint_args *context)
 {
-	enum { WRITE = 2 }; /* KVM_TRACE_MMIO_WRITE; below are reads */
+	enum { WRITE = 2 }; /* KVM_TRACE_MMIO_WRITE; lower values are reads */
 
 	note_device((__u32)context->args[0] == WRITE ? VP_DETAIL_MMIO_WRITE : VP_DETAIL_MMIO_READ,
 		    context->args[2]);
 	return 0;
 }
 
-/* Intel: a write whose value is not read, mostly a virtio notification. */
+/* Intel: a write whose value KVM does not read, usually a virtio notification. */
 SEC("raw_tp/kvm_fast_mmio")
 int note_fast_mmio(struct bpf_raw_tracepoint_args *context)
 {
@@ -426,10 +417,8 @@ static __noinline int note_slow_entry(struct vp_account_vcpu *vcpu, __u32 slot, 
 	return 0;
 }
 
-/*
- * The end of an exit that was for an interrupt only: guest, interrupt, host kernel, all at once.
- * KVM enters guests with interrupts off: nothing comes in between.
- */
+/* Charges an exit that was only for an interrupt: guest, interrupt and host kernel. KVM enters
+ * guests with interrupts off, so no program runs in between. */
 static __always_inline bool account_hit(struct vp_account_here *here, __u64 kvm, __u64 now)
 {
 	__u32 reason = here->hit_reason, slot = here->vcpu, source = here->hit - 1;
@@ -456,14 +445,14 @@ static __always_inline bool account_hit(struct vp_account_here *here, __u64 kvm,
 	if (samples_exits) {
 		here->hit_skip = exit->skip;
 		exit->skip = 0;
-		/* One came before this one, too. */
+		/* Another untimed interrupt preceded this one. */
 		if (here->untimed)
 			count_untimed_irq(here, vcpu);
 	}
 	return true;
 }
 
-/* The end of an exit that was for an interrupt only, which was not timed. */
+/* Counts an untimed exit that was only for an interrupt. */
 static __always_inline bool count_untimed_hit(struct vp_account_here *here, __u64 kvm)
 {
 	struct vp_account_vcpu *vcpu = vcpu_at(here->vcpu);
@@ -513,10 +502,8 @@ static __always_inline void account_entry(struct bpf_raw_tracepoint_args *contex
 		here->in_guest = vcpu->vmcb.vmcb;
 }
 
-/*
- * The end of an exit that was not timed, without further events: only its exit site is counted.
- * KVM enters guests with interrupts off.
- */
+/* Ends an untimed exit without further events: only its exit site is counted. KVM enters guests
+ * with interrupts off. */
 static __always_inline bool enter_untimed(struct bpf_raw_tracepoint_args *context)
 {
 	struct vp_account_here *here = this_here();
@@ -571,8 +558,8 @@ int note_vmm(struct bpf_raw_tracepoint_args *context)
 	return 0;
 }
 
-/* KVM reports the duration of a halt. The part without sleep was polling, which counted as work
- * until now; or the way to the scheduler, without polling. */
+/* KVM reports the duration of a halt. The part without sleep was polling, charged to KERNEL
+ * until now, or, if KVM did not poll, the way to the scheduler. */
 SEC("raw_tp/kvm_vcpu_wakeup")
 int note_poll(struct bpf_raw_tracepoint_args *context)
 {
@@ -610,7 +597,7 @@ int note_poll(struct bpf_raw_tracepoint_args *context)
 	return 0;
 }
 
-/* The interrupted state ends at the start of the interrupt. */
+/* Charges the interrupted state up to the start of the interrupt. */
 static __always_inline void end_hit_state(struct vp_account_vcpu *vcpu, __u64 irq_at)
 {
 	if (vcpu->state == VP_STATE_UNKNOWN)
@@ -624,7 +611,7 @@ static __always_inline void end_hit_state(struct vp_account_vcpu *vcpu, __u64 ir
 		vcpu->irq_ns[(vcpu->soft - 1) & (VP_IRQ_SOURCES - 1)] += passed;
 }
 
-/* It hits the guest, and is one of those that are counted and not timed. */
+/* Whether the interrupt hits the guest and is counted without being timed. */
 static __always_inline bool skip_hit(struct vp_account_here *here, __u32 source)
 {
 	if (!here->hit_skip || !here->in_guest || here->hit | here->hit_reason | here->untimed ||
@@ -636,11 +623,9 @@ static __always_inline bool skip_hit(struct vp_account_here *here, __u32 source)
 	return true;
 }
 
-/*
- * A hard interrupt: its start time is noted at the start, all else at the end. Nothing
- * else changes the vCPU's entry between the two, as interrupts are masked. With --account-events,
- * the stretch before it is reported at once: one of another pCPU may follow.
- */
+/* A hard interrupt. Only the start time is noted at its start; all else is done at its end. The
+ * vCPU's entry does not change in between, as interrupts are masked. With --account-events, the
+ * span before it is emitted at once: a span of another pCPU may follow. */
 static __always_inline void begin_hard(__u32 source)
 {
 	struct vp_account_here *here = this_here();
@@ -663,7 +648,7 @@ static __always_inline void count_irq(struct vp_account_vcpu *vcpu, __u32 slot, 
 		add_thief(slot, VP_BY_DEVICE, VP_STATE_IRQ, source - VP_IRQ_DEVICE, passed);
 }
 
-/* It hit the guest: the program that comes next counts it. */
+/* The interrupt hit the guest: the next program counts it. */
 static __always_inline void note_hit(struct vp_account_here *here, __u32 source)
 {
 	here->hit_at = here->irq_at;
@@ -689,7 +674,7 @@ static __always_inline void end_hard(__u32 source)
 	count_irq(vcpu, here->vcpu, source, charge_irq(vcpu, bpf_ktime_get_ns()));
 }
 
-/* A softirq: hard interrupts come in between, and other states' programs do not. */
+/* A softirq: hard interrupts may come in between, other programs do not run. */
 static __always_inline void begin_soft(__u32 source)
 {
 	struct vp_account_here *here = this_here();
@@ -697,7 +682,7 @@ static __always_inline void begin_soft(__u32 source)
 
 	if (!vcpu || vcpu->soft)
 		return;
-	account_set_busy(vcpu, 1); /* for a hard interrupt */
+	account_set_busy(vcpu, 1); /* against hard interrupts */
 	end_hit_state(vcpu, bpf_ktime_get_ns());
 	vcpu->base = vcpu->state;
 	vcpu->soft = source + 1;
@@ -731,7 +716,7 @@ static __always_inline void end_soft(__u32 source)
 		return 0;                                                                          \
 	}
 
-/* Arm's are interrupts as a device's. */
+/* Arm's are device interrupts. */
 #if defined(__TARGET_ARCH_x86)
 VECTOR(local_timer, VP_IRQ_LOCAL_TIMER)
 VECTOR(reschedule, VP_IRQ_RESCHEDULE)

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Stacks of a sample. Host: from the kernel's stack walker for perf. Guest: user space by frame
- * pointers, after a copy of the top of its stack, which is unwound with tables when it is drained;
- * for the kernel, which has no frame pointers, a copy of the stack, to be unwound later with the
- * kernel's ORC tables. Records are assembled in the pCPU's own memory and submitted at once.
- */
+/* Stacks of a sample. Host: from perf's stack walker in the kernel. Guest user space: by frame
+ * pointers, after a copy of the top of the stack, which is unwound with DWARF tables when the
+ * ring is drained. Guest kernel, which has no frame pointers: a copy of the stack, unwound later
+ * with the kernel's ORC tables. Records are assembled in per-CPU memory and submitted at once. */
 #ifndef VP_BPF_CHAIN_BPF_H
 #define VP_BPF_CHAIN_BPF_H
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Part of chain.bpf.h: 64-bit Arm. User space and kernel keep frame records: x29 leads to the
- * caller's x29 and the address to return to. A leaf function has no record of its own: its
- * caller is in x30 only.
- */
+/* Part of chain.bpf.h: 64-bit Arm. User space and the kernel keep frame records: x29 points to
+ * the caller's x29 and the return address. A leaf function has no frame record; its return
+ * address is only in x30. */
 #ifndef VP_BPF_CHAIN_ARM_BPF_H
 #define VP_BPF_CHAIN_ARM_BPF_H
 
@@ -11,28 +9,29 @@
 
 /* Linux: x29, x30, SP, PC and PSTATE in struct pt_regs, which has x0 first. */
 enum { ARM_REGS_FRAME = 29 * 8 };
-/* The frame record in it: since v6.13, and before. */
+/* Offset of its frame record: since v6.13, and before. */
 enum { ARM_REGS_RECORD = 296, ARM_REGS_RECORD_OLD = 304 };
-/* Since v6.13: the word after an empty record that is in the registers of an interrupted kernel. */
+/* Since v6.13: the word after an empty record in an interrupted kernel's struct pt_regs. */
 enum { ARM_RECORD_OF_KERNEL = 2 };
-/* Bits of PSTATE that 64-bit user space may have when it is interrupted: NZCV, TCO, DIT, SS, SSBS,
- * BTYPE. */
+/* Bits of PSTATE that 64-bit user space may have set when it is interrupted: NZCV, TCO, DIT, SS,
+ * SSBS, BTYPE. */
 #define ARM_USER_PSTATE 0xf3201c00ULL
 
-/* An address without the signature (PAC) or the tag above its bits. */
+/* An address without its signature (PAC) or tag. */
 static __always_inline __u64 without_signature(const struct chain_maker *maker, __u64 va)
 {
 	return va >> 55 & 1 ? va | ~maker->va_mask : va & maker->va_mask;
 }
 
-/* Whether the kernel's registers are those of user space, which are then where to go on. */
+/* Continues at the registers in a struct pt_regs if they are those of user space; false: they
+ * are not. */
 __noinline int take_arm_user_regs(__u64 regs)
 {
 	struct chain_maker *maker = chain_maker();
 
 	if (!maker)
 		return 0;
-	struct arm_regs *saved = (void *)maker->top; /* not the stack: it is short of room */
+	struct arm_regs *saved = (void *)maker->top; /* the BPF stack is nearly full */
 	__u64 hva = hva_of_piece(maker, regs + ARM_REGS_FRAME, sizeof(*saved));
 	if (!hva || bpf_probe_read_user(saved, sizeof(*saved), (void *)hva) ||
 	    saved->pstate & ~ARM_USER_PSTATE || !saved->pc || saved->pc > maker->va_mask ||
@@ -45,12 +44,10 @@ __noinline int take_arm_user_regs(__u64 regs)
 	return 1;
 }
 
-/*
- * Walks the records of the guest's kernel from maker's bp on; its stacks lie anywhere among each
- * other. The last record is empty, and lies in the registers of what was interrupted, or entered
- * the kernel: its address is returned, or 0. The walk's state is in the maker, as the stack is
- * short of room.
- */
+/* Walks the guest kernel's frame records from maker's bp; its stacks are in no particular order.
+ * The last record is empty and part of the struct pt_regs of the interrupted code, or of the
+ * kernel entry: returns its address, or 0. The state is in the maker because the BPF stack is
+ * nearly full. */
 __noinline __u64 walk_arm_kernel(void)
 {
 	struct chain_maker *maker = chain_maker();
@@ -80,7 +77,7 @@ __noinline __u64 walk_arm_kernel(void)
 	return 0;
 }
 
-/* Goes on where an interrupt hit the kernel, if the empty record is in the registers of that. */
+/* Continues at the interrupted kernel code, if the empty record is in its struct pt_regs. */
 __noinline int take_arm_kernel_regs(__u64 record)
 {
 	struct chain_maker *maker = chain_maker();
@@ -98,14 +95,14 @@ __noinline int take_arm_kernel_regs(__u64 record)
 	return 1;
 }
 
-/* x30, if it may be where to return to: in the same half of the addresses. */
+/* x30 if it can be a return address: in the same half of the address space. */
 static __always_inline __u64 link_of(const struct chain_maker *maker, __u64 link)
 {
 	link = without_signature(maker, link);
 	return link && (__s64)(link ^ maker->ip) >= 0 ? link : 0;
 }
 
-/* Where the chain begins: maker's sp, bp and link, of maker's vCPU. 0: that is not known. */
+/* Reads the start of the chain (maker's sp, bp and link) from maker's vCPU; 0: unknown. */
 __noinline int read_arm_chain_regs(__u32 user)
 {
 	struct chain_maker *maker = chain_maker();
@@ -119,14 +116,14 @@ __noinline int read_arm_chain_regs(__u32 user)
 		return 0;
 	maker->va_mask = (1ULL << vm->paging.va_bits) - 1;
 	maker->bp = user ? saved->frame & maker->va_mask : saved->frame;
-	/* SP_EL0 is user space's. The kernel's own is not needed. */
+	/* SP_EL0 is the stack pointer of user space. The kernel's is not needed. */
 	maker->sp = user ? saved->sp & maker->va_mask : 0;
 	maker->link = link_of(maker, saved->link);
 	return 1;
 }
 
-/* Takes maker's vCPU, VM and address space. A function of its own: the caller's stack is short of
- * room. */
+/* Uses maker's vCPU, VM and address space. A separate function: the caller's BPF stack is nearly
+ * full. */
 __noinline int chain_of_arm_guest(__u32 is_user)
 {
 	struct chain_maker *maker = chain_maker();
@@ -144,7 +141,7 @@ __noinline int chain_of_arm_guest(__u32 is_user)
 	if (!is_user) {
 		maker->count = chain_first(maker);
 		__u64 regs = walk_arm_kernel();
-		/* An interrupt in an interrupt handler, or in a fault. */
+		/* At most an interrupt in an interrupt handler or in a fault. */
 		for (int i = 0; i < 2 && regs && take_arm_kernel_regs(regs); i++)
 			regs = walk_arm_kernel();
 		put_frames(VP_MODE_GUEST_KERNEL);

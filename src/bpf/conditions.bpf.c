@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Detects immediately that a vCPU waited for a pCPU, was throttled, or was outside its guest for
- * long, and notifies user space of the first such time after it was armed. A thread is a vCPU's
- * from when it was first seen in KVM_RUN until it ends.
- */
+/* Detects that a vCPU waited for a pCPU, was throttled, or was outside guest mode for longer
+ * than a limit. Notifies user space of the first such event after it was armed. A thread counts
+ * as a vCPU from its first KVM_RUN until it exits. */
 #include <linux/bpf.h>
 #include <linux/ptrace.h>
 
@@ -14,12 +12,12 @@
 #include "bpf/conditions_abi.h"
 #include "bpf/sched_compat.bpf.h"
 
-/* Set by the loader: ns of each kind that it takes; all ones: it is not asked for. */
+/* Set by the loader: limit of each kind, ns; all ones: not requested. */
 const volatile __u64 limits[VP_FIRED_KINDS];
 const volatile __u32 every_vm = 1;
 
 volatile __u32 enabled;
-/* Set by user space, taken back here: there is one notice, and others are counted. */
+/* Set by user space, cleared here: one notice is sent, further events are only counted. */
 volatile __u32 armed;
 __u64 dropped[VP_FIRED_KINDS];
 
@@ -32,7 +30,7 @@ struct {
 	__type(value, struct vp_condition_thread);
 } threads SEC(".maps");
 
-/* VMMs' processes; without every_vm. */
+/* Pids of the selected VMMs, unless every_vm is set. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, MAX_VMS);
@@ -62,7 +60,7 @@ static __always_inline bool may_fire(__u32 kind)
 	return false;
 }
 
-/* Two pCPUs may both find it armed: user space takes the first notice. */
+/* Two pCPUs may both find it armed: user space uses the first notice. */
 static __noinline int fire(__u32 kind, __u64 from, __u64 to, __u32 pid, __u32 tid)
 {
 	struct vp_condition_thread *thread = bpf_map_lookup_elem(&threads, &tid);
@@ -83,7 +81,7 @@ static __noinline int fire(__u32 kind, __u64 from, __u64 to, __u32 pid, __u32 ti
 	notice->fired.vcpu = thread->vcpu;
 	notice->fired.cpu = number;
 	notice->fired.reason = thread->reason;
-	bpf_probe_read_kernel(&notice->cpu, sizeof(notice->cpu), cpu); /* zeroes if it is NULL */
+	bpf_probe_read_kernel(&notice->cpu, sizeof(notice->cpu), cpu); /* zeroed if `cpu` is NULL */
 	bpf_ringbuf_submit(notice, BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
@@ -104,7 +102,7 @@ static __always_inline bool conditions_is_chosen(__u32 pid)
 	return every_vm || bpf_map_lookup_elem(&vms, &pid);
 }
 
-/* NULL: the task is not a vCPU's thread, or not one that was asked for. */
+/* NULL: the task is not a vCPU thread, or not of a selected VM. */
 static __always_inline struct vp_condition_thread *conditions_thread_of(struct task_struct *task)
 {
 	void *notifier = kvm_notifier_of_known_task(task);
@@ -151,7 +149,7 @@ static __always_inline void conditions_switch_in(struct vp_condition_thread *thr
 		fire(VP_FIRED_WAKEUP, since, now, task->tgid, task->pid);
 }
 
-/* Slice `head` is open: it has no end yet. */
+/* Slice `head` is open: its end is not set yet. */
 static __always_inline void next_slice(struct vp_condition_cpu *cpu, struct task_struct *next,
 				       __u64 now)
 {
@@ -208,7 +206,7 @@ static __always_inline bool is_halt(__u32 reason)
 	return (reason & 0xffff) == 12 || (reason & 0xffff) == 36;
 }
 
-/* As in trace.bpf.c: where the reason is depends on the kernel and the processor. */
+/* As in trace.bpf.c: the location of the reason depends on kernel and processor. */
 static __always_inline __u32 conditions_reason_of(struct bpf_raw_tracepoint_args *context)
 {
 	__u64 first = context->args[0], code = 0;
@@ -228,7 +226,7 @@ static __always_inline __u32 conditions_reason_of(struct bpf_raw_tracepoint_args
 	return reason;
 }
 
-/* The thread that runs here, which is a vCPU's. */
+/* The running thread, if it is a vCPU thread. */
 static __always_inline struct vp_condition_thread *this_thread(__u64 id)
 {
 	__u32 tid = (__u32)id;

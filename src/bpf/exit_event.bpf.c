@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Makes KVM read the guest's RIP and the exit's qualification at each VM exit, on Intel: the
- * tracepoint's event has them as fields, which are filled in before the program runs. A raw
- * tracepoint has no such record. KVM keeps RIP, too (read_vmx_rip() of kvm_compat.bpf.h).
- */
+/* Intel: makes KVM read the guest RIP and the exit qualification at each VM exit. They are
+ * fields of the tracepoint's event, which the kernel fills in before the program runs; a raw
+ * tracepoint has no such record. KVM also caches RIP (read_vmx_rip() in kvm_compat.bpf.h). */
 #include <linux/bpf.h>
 
 #include <bpf/bpf_core_read.h>
@@ -11,7 +9,7 @@
 
 #include "bpf/last_exit.bpf.h"
 
-/* As TRACE_EVENT_KVM_EXIT of KVM has it, since v5.10: before, there was no intr_info. */
+/* KVM's TRACE_EVENT_KVM_EXIT since v5.10; earlier kernels have no intr_info. */
 struct trace_event_raw_kvm_exit {
 	unsigned int exit_reason;
 	unsigned long guest_rip;
@@ -19,7 +17,7 @@ struct trace_event_raw_kvm_exit {
 	__u32 intr_info;
 } __attribute__((preserve_access_index));
 
-/* 0 would keep the event from all others who want it (perf). */
+/* 0 would hide the event from all other users (perf). */
 enum { GOES_ON = 1 };
 
 SEC("tp/kvm/kvm_exit")
@@ -27,7 +25,7 @@ int note_last_exit(struct trace_event_raw_kvm_exit *context)
 {
 	struct vp_last_exit *now = this_cpu_last_exit();
 
-	/* Where modules are not described (before 5.11), having the event is all. */
+	/* Without BTF of modules (before 5.11), opening the event is sufficient. */
 	if (!now || !bpf_core_field_exists(context->intr_info))
 		return GOES_ON;
 	now->rip = context->guest_rip;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Lists, for every process that has a VM of KVM's open, the memory slots of the VM and the
- * registers of its vCPUs that are in host memory: an iterator over open files. Reading it has no
- * side effects and pauses no vCPU.
- */
+/* An iterator over open files that lists, for every process with an open KVM VM, the VM's memory
+ * slots and those vCPU registers that are in host memory. Reading it has no side effects and
+ * pauses no vCPU. */
 #include <linux/bpf.h>
 
 #include <bpf/bpf_core_read.h>
@@ -54,7 +52,7 @@ struct kvm___mm {
 } CORE;
 
 /* 64-bit Arm: since v6.4 (47053904e182 "KVM: arm64: timers: Convert per-vcpu virtual offset to a
- * global value") the counter's offset is the VM's; before, it is among the vCPU's registers. */
+ * global value") the counter offset is per VM; before, it is a register of each vCPU. */
 struct arch_timer_vm_data {
 	__u64 voffset;
 } CORE;
@@ -72,13 +70,14 @@ struct kvm_memory_slot {
 	__u32 flags;
 } CORE;
 
-/* Until v5.17, 0f9bdef3d933 … a54d806688fe "KVM: Keep memslots in tree-based structures". */
+/* Until v5.17, commits 0f9bdef3d933 to a54d806688fe "KVM: Keep memslots in tree-based
+ * structures". */
 struct kvm_memslots___array {
 	int used_slots;
 	struct kvm_memory_slot memslots[1];
 } CORE;
 
-/* Since then. Every slot is in a hash by its number, whatever tree it is in. */
+/* Since then. Every slot is in a hash table by number, in addition to the trees. */
 struct kvm_memslots___hash {
 	struct hlist_head id_hash[128];
 	int node_idx;
@@ -89,21 +88,19 @@ struct kvm_memory_slot___hash {
 
 enum { BUCKETS = 128, MAX_IN_BUCKET = 1024, ARRAY_PIECE = 256, PAGE_BITS = 12 };
 
-/* Only this process, or all if it is 0. */
+/* Lists only this process; 0: all. */
 __u32 only_pid = 0;
 
-/* The slots found; those beyond the limit are only counted. */
+/* The listed slots; slots beyond the limit are only counted. */
 struct vp_guest_listed_slot found[VP_LISTED_SLOTS] = {};
 __u32 n_found = 0;
-/* Generation of the slots that were listed last: it changes with any of them. */
+/* Generation of the slots listed last: it changes with any slot. */
 __u64 generation = 0;
-/* enum vp_guest_protection of the VM that was listed last. */
+/* enum vp_guest_protection of the VM listed last. */
 __u32 protection = 0;
 
-/*
- * Functions that take numbers only: the verifier goes through them once, not once for each slot
- * that there may be.
- */
+/* Global functions with scalar arguments: the verifier checks each once, not once per possible
+ * slot. */
 __noinline int find_slot(__u64 address, __u32 pid)
 {
 	struct kvm_memory_slot *slot = (void *)address;
@@ -120,7 +117,7 @@ __noinline int find_slot(__u64 address, __u32 pid)
 	return 0;
 }
 
-/* The slots of a list, whose nodes are so far inside them. */
+/* The slots of a list; `at_offset`: offset of the list node in a slot. */
 __noinline int find_list(__u64 head, __u64 at_offset, __u32 pid)
 {
 	__u64 node = 0;
@@ -133,7 +130,7 @@ __noinline int find_list(__u64 head, __u64 at_offset, __u32 pid)
 	return 0;
 }
 
-/* The slots of an array, from one on. */
+/* The slots of an array, starting with `first`. */
 __noinline int find_array(__u64 first, __u32 count, __u32 pid)
 {
 	for (__u32 i = 0; i < ARRAY_PIECE && i < count; i++)
@@ -184,14 +181,14 @@ static __always_inline __u64 saved(const void *vmcb, __u32 offset)
 	return value;
 }
 
-/* On x86, KVM has it in debugfs. */
+/* On x86, KVM shows it in debugfs. */
 static __always_inline bool read_counter_offset(struct kvm_vcpu *vcpu, __u64 *ret)
 {
 	struct kvm___arm *kvm = (void *)BPF_CORE_READ((struct kvm_vcpu___vm *)vcpu, kvm);
 	struct kvm_vcpu___arm *arm = (void *)vcpu;
 
 	if (bpf_core_field_exists(kvm->arch.timer_data)) {
-		barrier(); /* or both ways are prepared for: one is of another kernel */
+		barrier(); /* keeps out the code for the other kernels' layout */
 		return !bpf_core_read(ret, sizeof(*ret), &kvm->arch.timer_data.voffset);
 	}
 	if (bpf_core_field_exists(arm->arch.ctxt) &&
@@ -204,7 +201,7 @@ static __always_inline bool read_counter_offset(struct kvm_vcpu *vcpu, __u64 *re
 	return false;
 }
 
-/* Intel's are in the VMCS: not in memory that anybody but the processor may read. */
+/* Intel's registers are in the VMCS, which only the processor can read. */
 static __always_inline void list_vcpu(struct seq_file *seq, __u32 pid, struct kvm_vcpu *vcpu)
 {
 	struct vp_guest_item item = {.pid = pid};
@@ -246,7 +243,7 @@ int list_guests(struct bpf_iter__task_file *context)
 	struct file *file = context->file;
 	char name[12] = {};
 
-	/* The threads of a process share its files, as a rule: one of them is asked. */
+	/* The threads of a process usually share its files: visit one of them. */
 	if (!task || !file || !bpf_core_type_exists(struct kvm))
 		return 0;
 	__u32 pid = BPF_CORE_READ(task, tgid);
@@ -258,7 +255,7 @@ int list_guests(struct bpf_iter__task_file *context)
 	     cpu = guest_state_is_called(name, "kvm-vcpu:", 9);
 	if (!vm && !cpu)
 		return 0;
-	/* Any file may be called that, but only KVM's has a VM with the process's own memory. */
+	/* Any file may have that name, but only KVM's has a VM with the process's own mm. */
 	void *data = BPF_CORE_READ(file, private_data);
 	struct kvm *kvm = vm ? data : BPF_CORE_READ((struct kvm_vcpu___vm *)data, kvm);
 	struct mm_struct *mm = BPF_CORE_READ((struct task_struct___mm *)task, mm);

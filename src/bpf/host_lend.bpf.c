@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * At each VM entry of a vCPU whose guest has clients, publishes its counts so far in its cell in
+/* At each VM entry of a vCPU whose guest has clients, publishes its counts so far in its cell in
  * guest memory (protocol/lent.h). It runs in the vCPU thread, where guest RAM is ordinary user
- * memory, and outside guest mode, so the cell changes atomically for the vCPU. The program reads of
- * the guest's memory only the marker.
- */
+ * memory, and outside guest mode, so the vCPU sees the cell change atomically. The program reads
+ * only the marker from guest memory. */
 #include <linux/bpf.h>
 
 #include <bpf/bpf_core_read.h>
@@ -23,8 +21,8 @@ struct task_struct___waits {
 	struct sched_info sched_info;
 } CORE;
 
-/* Generation of the VM's memory slots in which the cells were found; another may have other memory
- * at their addresses. */
+/* Generation of the VM's memory slots when the cells were located; after a change, their
+ * addresses may be other memory. */
 volatile __u64 generation = 0;
 
 struct {
@@ -43,8 +41,8 @@ struct {
 
 enum bpf_func_id___here { BPF_FUNC_get_current_task_btf___here = 158 };
 
-/* ns that this thread waited for a CPU. Linux 5.11 (3ca1032ab7ab) has a task that can be read as
- * any memory, without a call. */
+/* Time (ns) that this thread waited for a CPU. Since Linux 5.11 (3ca1032ab7ab), a task_struct
+ * can be read by plain loads, without a helper call. */
 static __always_inline __u64 run_delay(void)
 {
 	struct task_struct___waits *task;
@@ -58,14 +56,14 @@ static __always_inline __u64 run_delay(void)
 	return BPF_CORE_READ(task, sched_info.run_delay);
 }
 
-/* False: an event is not on a counter, and what it shows is less than happened. */
+/* False: an event is not on a counter, so its count is too small. */
 static __always_inline bool read_events(const struct vp_lend_vcpu *vcpu, struct vp_lent_cell *cell)
 {
 	const __u64 errors = (__u64)-4095;
 
 	for (__u32 i = 0; i < VP_LENT_EVENTS && i < vcpu->n; i++) {
-		/* Without its times: a pinned event is on its counter all the time, or this fails
-		 * (kernel/events/core.c, perf_event_read_local()). */
+		/* Without enabled and running times: a pinned event is always on its counter, or
+		 * reading fails (kernel/events/core.c, perf_event_read_local()). */
 		cell->counts[i] = bpf_perf_event_read(&events, vcpu->first + i);
 		if (cell->counts[i] >= errors)
 			return false;
@@ -73,7 +71,7 @@ static __always_inline bool read_events(const struct vp_lend_vcpu *vcpu, struct 
 	return true;
 }
 
-/* On 64-bit Arm, the tracepoint has the guest's program counter instead. */
+/* On 64-bit Arm, the tracepoint has the guest's program counter instead of the vCPU. */
 static __always_inline struct kvm_vcpu *entering_vcpu(const struct bpf_raw_tracepoint_args *context)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
@@ -84,12 +82,12 @@ static __always_inline struct kvm_vcpu *entering_vcpu(const struct bpf_raw_trace
 	return notifier ? vcpu_of_notifier(notifier) : 0;
 }
 
-/* Whether the VM that this thread is in has the memory that it had. */
+/* Whether the memory slots of this thread's VM are unchanged. */
 static __always_inline bool memory_is_same(const struct bpf_raw_tracepoint_args *context)
 {
 	struct kvm_vcpu *vcpu = entering_vcpu(context);
 
-	/* A VM entry's argument is a vCPU in all kernels that describe KVM's modules. */
+	/* The argument of kvm_entry is a vCPU in all kernels with BTF of KVM's module. */
 	if (!vcpu || !generation || !bpf_core_type_exists(struct kvm_vcpu___vm))
 		return false;
 	return slots_generation(BPF_CORE_READ((struct kvm_vcpu___vm *)vcpu, kvm)) == generation;
@@ -129,14 +127,14 @@ int publish(struct bpf_raw_tracepoint_args *context)
 	}
 	if (!read_events(vcpu, &cell)) {
 		vcpu->unread++;
-		/* Invalidates the marker, if it can be written, so that counts that no longer
-		 * advance are not used. */
+		/* Invalidates the marker if it is writable, so that clients do not use counts
+		 * that no longer advance. */
 		bpf_probe_write_user((void *)vcpu->hva, &cell.marker, sizeof(cell.marker));
 		return 0;
 	}
 	cell.stolen = run_delay();
 	cell.sequence = ++vcpu->sequence;
-	/* After the marker; as many counts as there are events. */
+	/* Written after the marker, with as many counts as there are events. */
 	if (bpf_probe_write_user((void *)(vcpu->hva + sizeof(marker)), &cell.sequence,
 				 sizeof(cell) - sizeof(marker) - sizeof(cell.spare)))
 		vcpu->unwritten++;

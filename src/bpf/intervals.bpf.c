@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Aligned intervals: counts of perf's counters, of these programs and of a guest's kernel are
- * closed by one event at one instant, for the subject on the pCPU: a vCPU, a task, the pCPU itself.
- * The trigger is a counter's overflow, N exits, or the time.
+/* Aligned intervals: at one event, closes the counts of perf's counters, of these programs and of
+ * the guest kernel, for the subject on the pCPU (a vCPU, a task, or the pCPU itself). The interval
+ * event is a counter overflow, N exits, or a time.
  *
- * perf's counters count all that happens on their pCPU; what they counted while a subject had it is
- * the subject's. So they are read when it gets its pCPU, when it loses it, and at each close.
- */
+ * perf's counters count everything on their pCPU. They are read when a subject gets the pCPU,
+ * when it loses it, and at each close, and the difference is added to the subject. */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
 #include <linux/ptrace.h>
@@ -33,7 +31,7 @@ static __always_inline void intervals_note_pcpu(struct interval_cpu *cpu,
 	subject->cpu = bpf_get_smp_processor_id();
 }
 
-/* The subject is the one that has this pCPU from now on. */
+/* Makes it the subject of this pCPU. */
 static __always_inline void install(struct interval_cpu *cpu, struct vp_subject *subject,
 				    __u32 slot, __u64 now)
 {
@@ -44,7 +42,7 @@ static __always_inline void install(struct interval_cpu *cpu, struct vp_subject 
 	intervals_note_pcpu(cpu, subject);
 }
 
-/* Wakes user space for a vCPU that is new: its thread may need a trigger of its own. */
+/* Wakes user space for a new vCPU: its thread may need an interval event of its own. */
 static __always_inline void emit_of_vcpu(__u32 pid, __u32 tid, __u64 now)
 {
 	__u32 here = bpf_get_smp_processor_id();
@@ -56,7 +54,7 @@ static __always_inline void emit_of_vcpu(__u32 pid, __u32 tid, __u64 now)
 		bpf_ringbuf_output(ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
 }
 
-/* The thread that runs here, when the pCPU does not know of it yet. */
+/* Finds the subject of the running thread if the pCPU has none noted. */
 static __noinline int intervals_look_again(struct interval_cpu *cpu, bool may_make)
 {
 	__u64 id = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
@@ -78,7 +76,7 @@ static __noinline int intervals_look_again(struct interval_cpu *cpu, bool may_ma
 	return 0;
 }
 
-/* Begins a program's work; 0: there is nothing to do, or another program is at work here. */
+/* Starts a program's work; 0: nothing to do, or another program is active on this pCPU. */
 static __always_inline struct interval_cpu *intervals_enter(void)
 {
 	struct interval_cpu *cpu = enabled ? this_cpu() : 0;
@@ -89,7 +87,7 @@ static __always_inline struct interval_cpu *intervals_enter(void)
 	return cpu;
 }
 
-/* The vCPU that runs here: a thread that enters a guest is one. */
+/* The running vCPU: a thread that enters a guest is one. */
 static __always_inline struct vp_subject *vcpu_subject(struct interval_cpu *cpu)
 {
 	if (!cpu->slot)
@@ -125,7 +123,7 @@ static __always_inline void close_if_due(struct interval_cpu *cpu, struct vp_sub
 		close_here(cpu, subject);
 }
 
-/* A clock of this pCPU; exits that come anyway are asked the same. */
+/* A clock of this pCPU; VM exits check the time, too. */
 SEC("perf_event")
 int close_on_tick(void *context)
 {
@@ -139,7 +137,7 @@ int close_on_tick(void *context)
 	return 0;
 }
 
-/* An exit counts when it is over, with all its time on a pCPU, whatever interval it began in. */
+/* An exit counts in the interval in which it ends, with all its time on a pCPU. */
 static __always_inline void intervals_count_exit(struct vp_subject *subject, __u64 now)
 {
 	__s64 passed = now - subject->exited_at - subject->away;
@@ -156,10 +154,8 @@ static __always_inline void intervals_count_exit(struct vp_subject *subject, __u
 	subject->exits_left--;
 }
 
-/*
- * A set is switched on before the entry that ends the sub-interval: an interrupt there would be an
- * exit of its own.
- */
+/* Enables the next set before the entry that ends the sub-interval: an interrupt in the guest
+ * would be another exit. */
 static __always_inline void end_turn_at_exit(struct interval_cpu *cpu, struct vp_subject *subject,
 					     __u64 now)
 {
@@ -170,7 +166,7 @@ static __always_inline void end_turn_at_exit(struct interval_cpu *cpu, struct vp
 	close_if_due(cpu, subject, now);
 }
 
-/* The time may have been read before the interval began. */
+/* `now` may have been read before the interval started. */
 static __always_inline __u64 time_in(const struct vp_subject *subject, __u64 now)
 {
 	return (__s64)(now - subject->begin) < 0 ? subject->begin : now;
@@ -204,7 +200,7 @@ int note_exit(struct bpf_raw_tracepoint_args *context)
 	return 0;
 }
 
-/* The same, where the account's program runs at each exit already. */
+/* The same, if the accounting program already runs at each exit. */
 SEC("?freplace/exit_hook")
 int exit_of_account(__u64 first, __u64 second, __u32 reason, __u64 now)
 {
@@ -212,7 +208,7 @@ int exit_of_account(__u64 first, __u64 second, __u32 reason, __u64 now)
 	return 0;
 }
 
-/* Counts of the guest's kernel from before its vCPU had intervals are not theirs. */
+/* Excludes counts of the guest kernel from before the vCPU's first interval. */
 static __always_inline void intervals_begin_guest(struct vp_subject *subject)
 {
 	subject->flags |= VP_SUBJECT_ENTERED;
@@ -267,7 +263,7 @@ int note_mmio(void *context)
 	struct interval_cpu *cpu = intervals_enter();
 	struct vp_subject *subject = cpu ? subject_at(cpu->slot) : 0;
 
-	/* Until now it counted as a page fault. */
+	/* It counted as a page fault so far. */
 	if (subject && subject->flags & VP_SUBJECT_IN_EXIT)
 		subject->class = VP_EXITS_mmio;
 	if (cpu)
@@ -312,7 +308,7 @@ static __always_inline void count_out(struct vp_subject *subject, bool runnable)
 		add(subject, VP_COUNT_preempted, 1);
 }
 
-/* It is preempted by the switcher and continues afterwards: not counted as a switch. */
+/* The switcher preempts the subject, which continues afterwards: not counted as a switch. */
 static __always_inline void take_aside(struct interval_cpu *cpu, struct vp_subject *subject,
 				       __u64 now)
 {
@@ -322,7 +318,7 @@ static __always_inline void take_aside(struct interval_cpu *cpu, struct vp_subje
 	cpu->aside = cpu->slot;
 }
 
-/* The switcher is done; true: the subject that made room for it is back. */
+/* The switcher is done; true: the preempted subject runs again. */
 static __always_inline bool bring_back(struct interval_cpu *cpu, __u32 next)
 {
 	__u32 aside = cpu->aside;
@@ -367,13 +363,13 @@ static __always_inline void intervals_take_in(struct interval_cpu *cpu, struct v
 		close_part(cpu, subject, now, 0);
 }
 
-/* On a pCPU, vCPUs are counted; without a hypervisor, all tasks but the idle one. */
+/* A subject per pCPU counts vCPUs only, or without a hypervisor all tasks except the idle task. */
 static __always_inline bool counts_on_pcpu(struct task_struct *task)
 {
 	return native ? task->pid != 0 : kvm_notifier_of_known_task(task) != 0;
 }
 
-/* An exit in which the vCPU loses the pCPU is over for it. */
+/* For a subject per pCPU, an exit ends when its vCPU loses the pCPU. */
 static __always_inline void note_switch_of_pcpu(struct interval_cpu *cpu, bool runnable,
 						struct task_struct *prev, struct task_struct *next)
 {
@@ -442,7 +438,7 @@ static __always_inline int note_wakeup(struct task_struct *task)
 	if (!subject)
 		return 0;
 	__sync_fetch_and_add(&subject->counts[VP_COUNT_wakeups], 1);
-	/* A sleeping subject has no pCPU: no other program writes here until it runs. */
+	/* A sleeping subject has no pCPU: no other program writes to it until it runs. */
 	if (per != VP_PER_PCPU && subject->state == VP_SUBJECT_BLOCKED) {
 		charge(subject, bpf_ktime_get_ns());
 		subject->state = VP_SUBJECT_WAITING;
@@ -487,7 +483,7 @@ static __always_inline void begin_here(struct interval_cpu *cpu)
 	intervals_look_again(cpu, false);
 }
 
-/* Starts and ends on a pCPU, or of a subject, at the request of user space. */
+/* Starts or ends a pCPU or a subject, on request of user space. */
 SEC("raw_tp")
 int do_here(struct bpf_raw_tracepoint_args *context)
 {
@@ -495,7 +491,7 @@ int do_here(struct bpf_raw_tracepoint_args *context)
 	__u64 command = context->args[0];
 	struct interval_cpu *cpu = this_cpu();
 
-	/* An interrupt here is between programs' work as a rule; the next try is not, then. */
+	/* Usually an interrupt during another program's work; a retry succeeds. */
 	if (!cpu || cpu->busy)
 		return 1;
 	set_busy(cpu, 1);

@@ -430,11 +430,10 @@ static __always_inline bool read_stack_registers(struct kvm_vcpu *vcpu, __u64 *s
 	       read_frame_pointer(vcpu, bp);
 }
 
-/* DWARF's order of the registers that KVM has in memory, from RAX to R15, and where KVM has them.
- */
+/* KVM's registers in memory, RAX to R15, in DWARF's order, and the numbers of RBP and RSP in it. */
 enum { VP_KVM_REGISTERS = 16, VP_DWARF_ORDER_BP = 6, VP_DWARF_ORDER_SP = 7 };
 
-/* All of them, in DWARF's order. Those of BP and SP are anything. */
+/* All of them, in DWARF's order. RBP and RSP are undefined. */
 static __always_inline bool read_general_registers(struct kvm_vcpu *vcpu, __u64 *ret)
 {
 	if (!bpf_core_field_exists(vcpu->arch.regs) ||
@@ -442,7 +441,7 @@ static __always_inline bool read_general_registers(struct kvm_vcpu *vcpu, __u64 
 				  (const char *)vcpu + bpf_core_field_offset(vcpu->arch.regs)))
 		return false;
 	__u64 rcx = ret[1];
-	ret[1] = ret[2]; /* KVM has RCX before RDX, and RSP, RBP, RSI, RDI */
+	ret[1] = ret[2]; /* KVM's order: RCX before RDX, then RBX, RSP, RBP, RSI, RDI */
 	ret[2] = rcx;
 	ret[4] = ret[6];
 	ret[5] = ret[7];

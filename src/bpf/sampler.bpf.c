@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Takes the samples: one program on each pCPU's trigger, one on the scheduler's switches (only
- * switches of vCPU threads leave a record). See bpf/sampler_abi.h for the two ways that records go.
- */
+/* Takes samples: one program at each pCPU's sampling event, one at context switches (only
+ * switches of vCPU threads write a record). bpf/sampler_abi.h describes the two output paths. */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
 
@@ -23,7 +21,7 @@ int take_sample(struct bpf_perf_event_data *context)
 	return 0;
 }
 
-/* One for each way, since both would want more stack than there is. */
+/* One program per output path: together they would exceed the BPF stack limit. */
 SEC("perf_event")
 int chains_into_ring(struct bpf_perf_event_data *context)
 {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Events as records of schema/trace_records.h, in each pCPU's ring: no program decides or formats.
- * A record's time is read before its space is reserved, so records of an interrupting program may
- * be written first.
- */
+/* Writes events as records of schema/trace_records.h to each pCPU's ring. Programs do not filter
+ * or format. A record's time is read before space is reserved, so records of an interrupting
+ * program may precede it in the ring. */
 #include <linux/bpf.h>
 #include <linux/ptrace.h>
 
@@ -63,7 +61,7 @@ int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task
 WAKEUP(sched_wakeup)
 WAKEUP(sched_wakeup_new)
 
-/* Not the thread's vCPU that was here last: looked at anew, and kept. */
+/* Looks up the thread's vCPU, which is not the cached one, and caches it. */
 static __noinline __u32 trace_look_again(struct vp_trace_cpu *cpu, struct kvm_vcpu *kvm, __u32 tid)
 {
 	if (!cpu)
@@ -82,7 +80,7 @@ static __noinline __u32 trace_look_again(struct vp_trace_cpu *cpu, struct kvm_vc
 	return number;
 }
 
-/* The number of the thread's vCPU, which is `kvm` if the event has it. Another program may preempt
+/* Number of the thread's vCPU, which is `kvm` if the event has it. Another program may preempt
  * this one and change the pCPU's state: it is read once, then checked. */
 static __always_inline __u32 trace_number_of(struct vp_trace_cpu *cpu, struct kvm_vcpu *kvm,
 					     __u32 tid)
@@ -114,11 +112,11 @@ int kvm_entry(struct bpf_raw_tracepoint_args *context)
 struct left {
 	__u64 rip;
 	__u32 reason;
-	bool reported; /* the reason is */
+	bool reported; /* the reason is valid */
 	struct exit_detail detail;
 };
 
-/* The page of an access to memory, as VP_DETAIL_MEMORY_* have it. */
+/* Reduces a memory access to its page, as VP_DETAIL_MEMORY_* require. */
 static __always_inline void note_page(struct exit_detail *detail)
 {
 	__u64 page = detail->address >> 12;
@@ -127,7 +125,7 @@ static __always_inline void note_page(struct exit_detail *detail)
 		detail->number = page + 1;
 }
 
-/* With a copy of what is known of the VMCB: see trace_number_of(). */
+/* With a copy of the cached VMCB data: see trace_number_of(). */
 static __always_inline void leave_amd(struct vp_trace_cpu *cpu, struct kvm_vcpu *kvm,
 				      struct left *left)
 {
@@ -151,7 +149,7 @@ static __always_inline void leave_amd(struct vp_trace_cpu *cpu, struct kvm_vcpu 
 	note_page(&left->detail);
 }
 
-/* By KVM's event of this exit, or by KVM. */
+/* From KVM's event of this exit, or from KVM's struct. */
 static __always_inline void leave_intel(struct kvm_vcpu *kvm, struct left *left)
 {
 	struct vp_last_exit *now = this_cpu_last_exit();
@@ -167,8 +165,8 @@ static __always_inline void leave_intel(struct kvm_vcpu *kvm, struct left *left)
 	read_vmx_rip(kvm, &left->rip);
 }
 
-/* v5.17, 0a62a0319abb "KVM: x86: Get error code from get_exit_info" and its neighbours dropped the
- * reason before the vCPU; a kernel's pointer is negative, a reason is not. */
+/* v5.17, 0a62a0319abb "KVM: x86: Get error code from get_exit_info" and related commits removed
+ * the reason before the vCPU. A kernel pointer is negative, a reason is not. */
 static __always_inline struct kvm_vcpu *
 leave_x86(struct vp_trace_cpu *cpu, struct bpf_raw_tracepoint_args *context, struct left *left)
 {
@@ -186,7 +184,7 @@ leave_x86(struct vp_trace_cpu *cpu, struct bpf_raw_tracepoint_args *context, str
 	return kvm;
 }
 
-/* kvm_exit(code, exception class, program counter); what KVM's code and the class make up: see
+/* kvm_exit(code, exception class, program counter). The reason combines code and class: see
  * VP_ARM_NO_TRAP. */
 static __always_inline void leave_arm(struct bpf_raw_tracepoint_args *context, struct left *left)
 {
@@ -215,7 +213,7 @@ int kvm_exit(struct bpf_raw_tracepoint_args *context)
 		kvm = leave_x86(cpu, context, &left);
 	__u32 number = trace_number_of(cpu, kvm, (__u32)id);
 	name_current(cpu, id);
-	/* Before the exit, and no exit without it: what ran until then is known with the exit. */
+	/* Recorded before the exit, or the exit is dropped: the exit ends what ran until then. */
 	if (sees_guests && !see_guest(cpu, id, number, now)) {
 		__sync_fetch_and_add(&cpu->lost, 1);
 		return 0;
@@ -241,7 +239,7 @@ int kvm_inj_virq(struct bpf_raw_tracepoint_args *context)
 	return 0;
 }
 
-/* An event of an interrupt, with its number. */
+/* An interrupt event, with its number. */
 #define INTERRUPT(event, number)                                                                   \
 	SEC("raw_tp/" #event) int event(struct bpf_raw_tracepoint_args *context)                   \
 	{                                                                                          \

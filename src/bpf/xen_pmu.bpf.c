@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * In a Xen dom0: where a vCPU of any domain was when a counter interrupted it. Xen writes that into
- * a page for each vCPU of dom0 and sends the interrupt to dom0's kernel (arch/x86/xen/pmu.c), whose
- * perf event it is; the program runs at its overflow, on the vCPU whose page it is.
- */
+/* Xen dom0: the interrupted location of a vCPU of any domain at a counter's overflow. Xen writes
+ * it to a page per dom0 vCPU and sends an interrupt to dom0's kernel (arch/x86/xen/pmu.c), where
+ * it is a perf event. The program runs at that event's overflow, on the vCPU that owns the page. */
 #include <linux/bpf.h>
 
 #include <bpf/bpf_core_read.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Measures a thread's CPU time, and the steal in it.
  *
- * The hypervisor reports to the guest's kernel how long each vCPU waited for a pCPU, and the kernel
- * shows it in /proc/stat per CPU, not per thread. So the only certain bound is the steal of the
- * CPUs that the thread may have run on. */
+ * The hypervisor reports to the guest kernel how long each vCPU waited for a pCPU. The kernel
+ * shows it in /proc/stat per CPU, not per thread, so the steal of all CPUs that the thread may
+ * have run on is only an upper bound. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -22,7 +22,7 @@
 #include <cpuid.h>
 #endif
 
-/* The kernel adds up what was stolen at its ticks, of 10 ms at most, and shows whole ones. */
+/* The kernel updates steal at its ticks (at most 10 ms) and shows whole clock ticks. */
 enum { STEAL_SLACK_TICKS = 2, PIECE = 1 << 12, MAX_CPUS = 8192 };
 
 int vp_counters_clocks_open(void)
@@ -44,7 +44,7 @@ static uint64_t read_on_cpu(int fd)
 	return fd >= 0 && read(fd, reading, sizeof(reading)) == sizeof(reading) ? reading[1] : 0;
 }
 
-/* The only CPU that the thread may run on, or -1. */
+/* The CPU that the thread is bound to, or -1. */
 static int only_cpu(void)
 {
 	cpu_set_t set[MAX_CPUS / CPU_SETSIZE];
@@ -64,7 +64,7 @@ static uint64_t tick_ns(void)
 	return 1000000000 / (uint64_t)(ticks > 0 ? ticks : 100);
 }
 
-/* The eighth number of a line "cpuN ..." of /proc/stat, or of "cpu " (proc(5)): steal. */
+/* Parses steal, the eighth number of a line "cpuN ..." or "cpu " of /proc/stat (proc(5)). */
 static bool parse_steal(const char *line, const char *name, uint64_t *ns)
 {
 	unsigned long long steal;
@@ -93,7 +93,7 @@ uint64_t vp_counters_steal_of(int fd, int cpu)
 		for (; (end = strchr(line, '\n')); line = end + 1)
 			if (parse_steal(line, name, &ns))
 				return ns;
-		/* The lines of CPUs are short, and come before the long one of interrupts. */
+		/* CPU lines are short and precede the long line of interrupts. */
 		size -= (size_t)(line - text);
 		if (size == PIECE)
 			return 0;
@@ -125,7 +125,7 @@ void vp_counters_clocks_read(int fd, struct vp_counters_clocks *ret)
 
 enum hypervisor { BARE, SHOWS_STEAL, UNKNOWN };
 
-/* In user space of a PV guest, CPUID is the processor's own: it knows of no hypervisor. */
+/* In user space of a PV guest, CPUID is the processor's and shows no hypervisor. */
 static bool is_xen(void)
 {
 	static const char xen[] = {'x', 'e', 'n'};
@@ -180,7 +180,7 @@ static void bound_stolen(const struct vp_counters_clocks *start,
 		return;
 	}
 	ret->stolen_most = ret->known & VPERF_KNOWN_ON_CPU ? ret->on_cpu : ret->wall;
-	/* One that has never said anything may be one that never will. */
+	/* No steal so far: it may not be reported at all. */
 	if (kind == UNKNOWN && !now->steal)
 		return;
 	ret->known |= VPERF_KNOWN_STOLEN;

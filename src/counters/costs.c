@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The least of several measurements: interruptions only add.
+/* Costs are the minimum of several measurements, since interruptions only add.
  *
- * The cost of a switch is measured with two threads on one CPU that only yield to each other. A
- * yield without another runnable thread is the same call without the switch. */
+ * The cost of a switch is measured with two threads on one CPU that yield to each other. A yield
+ * without another runnable thread is the same system call without the switch. */
 #include "counters/costs.h"
 
 #include <pthread.h>
@@ -14,7 +14,8 @@
 
 #include "counters/set.h"
 
-/* Batches that count, the most and the fewest that are tried, and yields or reads in a batch. */
+/* Number of valid batches, maximum and minimum number of attempts, and yields or reads per
+ * batch. */
 enum { BATCHES = 16, MAX_BATCHES = 400, MIN_BATCHES = 2 * BATCHES, OF_BATCH = 16 };
 enum { QUICK_NS = 50000000 };
 
@@ -58,17 +59,17 @@ static uint64_t costs_now(void)
 	return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
 }
 
-/* Each yield to others that are busy takes as long as they may run. A kernel thread that an exact
- * read has woken takes a moment only, and may do so in many batches. */
+/* A yield to a busy thread takes that thread's whole time slice. A kernel thread woken by an
+ * exact read runs only for a moment, but may do so in many batches. */
 static bool may_try(unsigned tried, bool yields, uint64_t began)
 {
 	return tried < MIN_BATCHES ||
 	       (tried < MAX_BATCHES && (!yields || costs_now() - began < QUICK_NS));
 }
 
-/* Counts between two exact reads around that call: the least of each event, in batches in which the
- * thread was switched in between `least` and `most` times; of these the part for each switch, less
- * `known`. False: there was no such batch, or the counters cannot be read. */
+/* Counts between two exact reads around the call: the minimum of each event over batches in
+ * which the thread was switched in `least` to `most` times; per switch, minus `known`. False: no
+ * such batch, or the counters cannot be read. */
 static bool costs_measure(const struct measurement *m, void (*work)(const struct measurement *),
 			  uint64_t least, uint64_t most, const uint64_t *known, uint64_t *ret)
 {
@@ -109,7 +110,8 @@ static void *yield_until_end(void *context)
 	return NULL;
 }
 
-/* Where the calling thread is, which is bound there. It gets no signals of the program's. */
+/* Starts it on the CPU of the calling thread, which is bound. It receives no signals of the
+ * program. */
 static bool start_other(struct other *other)
 {
 	sigset_t all, before;
@@ -139,7 +141,7 @@ static bool measure_switches(const struct measurement *m)
 
 static bool measure_run(const struct measurement *m)
 {
-	cpu_set_t before[8], here[8]; /* of 1,024 CPUs each */
+	cpu_set_t before[8], here[8]; /* 1,024 CPUs per element */
 	int cpu = sched_getcpu();
 
 	if (!m->ops->runs)

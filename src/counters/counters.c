@@ -17,26 +17,27 @@
 struct vperf_counters {
 	enum vperf_way way;
 	unsigned n;
-	bool is_running, reads_exactly; /* the latter of lent counters */
+	bool is_running, reads_exactly; /* reads_exactly: of host-provided counters */
 	const void *thread;
-	/* The thread, if it may read without a call now: its own counters, or lent ones. */
+	/* The thread, if it can read without a system call now: its own counters, or
+	 * host-provided ones. */
 	const void *user_reader, *lent_reader;
 	struct vp_counters_group group;        /* of ways 1 and 2 */
 	struct vp_counters_lent *lent;         /* of way 3 */
 	struct vp_counters_overflow *overflow; /* of way 3, with a signal; else NULL */
 	unsigned signal_event;
-	/* Counters at the start; and the part since then that was added up. */
+	/* Counters at the start, and the part since then that was already added up. */
 	uint64_t start[VPERF_MAX_EVENTS], added[VPERF_MAX_EVENTS];
 	uint64_t origins[VPERF_MAX_EVENTS]; /* `start` for vp_counters_page_read() */
 	struct vperf_view view;
 	bool is_calibrated;
 	struct vp_counters_costs costs;
-	/* Since the start: what reads have cost, how often the thread had been switched in before,
-	 * and what was read last. */
+	/* Since the start: overhead of reads, number of times the thread had been switched in
+	 * before, last values returned. */
 	uint64_t spent[VPERF_MAX_EVENTS], runs, last[VPERF_MAX_EVENTS];
 	int clocks_fd, signal_fd;
 	struct vp_counters_clocks clocks;
-	uint64_t stolen; /* of lent counters, at the start */
+	uint64_t stolen; /* steal at the start, of host-provided counters */
 	char why[252];
 };
 
@@ -80,8 +81,8 @@ static bool read_for_overflow(void *context, uint64_t *values)
 	return !vp_counters_lent_read(counters->lent, true, zeros, values);
 }
 
-/* A read that the overflow's handler interrupted begins again, as the host has published meanwhile:
- * the handler's own reads force it to. */
+/* A read interrupted by the overflow handler is repeated: the handler's own reads made the host
+ * publish meanwhile. */
 static void counters_take_off(void *context, const uint64_t *values)
 {
 	struct vperf_counters *counters = context;
@@ -143,7 +144,7 @@ static int open_own(struct vperf_counters *counters, const struct vp_counters_ev
 	return VPERF_OK;
 }
 
-/* The machine's own counters if it has them, or else what the host lends. */
+/* Opens the system's own counters, or else host-provided ones. */
 static int open_any(struct vperf_counters *counters, const struct vp_counters_event *events,
 		    const struct vperf_options *options, struct vperf_error *error)
 {
@@ -163,8 +164,8 @@ static int open_any(struct vperf_counters *counters, const struct vp_counters_ev
 	return status ? vp_counters_fail(error, status, "%s", own.text) : status;
 }
 
-/* In a forked child there are zeros here: it does not have perf's pages, and the events are its
- * parent's. */
+/* Zeroed in a forked child, which does not inherit perf's pages, and whose events belong to the
+ * parent. */
 static struct vperf_counters *new_set(void)
 {
 	void *memory = mmap(NULL, sizeof(struct vperf_counters), PROT_READ | PROT_WRITE,
@@ -227,7 +228,7 @@ static int check_running(const struct vperf_counters *counters)
 	return counters->is_running ? VPERF_OK : VPERF_E_ARGUMENT;
 }
 
-/* Current counts, less `start`; of host-provided ones, exact if requested. */
+/* Current counts minus `start`; exact values of host-provided counters on request. */
 static inline int counters_show(struct vperf_counters *counters, bool exact, const uint64_t *start,
 				uint64_t *values)
 {
@@ -241,7 +242,7 @@ static inline int counters_show(struct vperf_counters *counters, bool exact, con
 	return status;
 }
 
-/* The ways that are quick: but for what has to be taken off. */
+/* Enables the fast read paths, unless an overhead must be subtracted. */
 static void let_read(struct vperf_counters *counters)
 {
 	if (counters->is_calibrated)
@@ -253,7 +254,7 @@ static void let_read(struct vperf_counters *counters)
 	counters->lent_reader = counters->thread;
 	for (unsigned i = 0; i < counters->n; i++)
 		counters->view.events[i].start = counters->start[i];
-	/* The overflow's handler would change the start under its hands. */
+	/* The overflow handler would change `start` during a read. */
 	if (!counters->overflow)
 		counters->view.reader = counters->thread;
 }
@@ -306,7 +307,7 @@ static int show_between_switches(struct vperf_counters *counters, bool exact, ui
 	return status;
 }
 
-/* Less the overhead of counting, which varies a little: no value goes backwards. */
+/* Subtracts the overhead of counting. It varies slightly: values never decrease. */
 static int show_calibrated(struct vperf_counters *counters, bool exact, uint64_t *values)
 {
 	const struct vp_counters_costs *costs = &counters->costs;
@@ -335,7 +336,7 @@ static __attribute__((noinline)) int read_since_start(struct vperf_counters *cou
 	return counters_show(counters, exact, counters->start, values);
 }
 
-/* As few instructions as can be, where that is what matters: no other function is called. */
+/* The fastest path, with few instructions and no function calls. */
 static inline bool read_quickly(const struct vperf_counters *counters, uint64_t *values)
 {
 	if (counters->user_reader != __builtin_thread_pointer())
@@ -349,7 +350,7 @@ static inline bool read_quickly(const struct vperf_counters *counters, uint64_t 
 	return true;
 }
 
-/* The same of lent counters. Apart, so that it costs the other way nothing. */
+/* The same for host-provided counters. Not inlined, to keep the other path fast. */
 static __attribute__((noinline)) int read_lent(const struct vperf_counters *counters,
 					       uint64_t *values)
 {
@@ -418,7 +419,7 @@ int vperf_counters_read_one(struct vperf_counters *counters, unsigned event, uin
 {
 	uint64_t values[VPERF_MAX_EVENTS];
 
-	if (!counters) /* of the view of a parent process's set */
+	if (!counters) /* in a child process: the parent's set */
 		return VPERF_E_THREAD;
 	int status = vperf_counters_read(counters, values);
 	if (!status && event >= counters->n)
@@ -440,7 +441,7 @@ const struct vperf_view *vperf_counters_view(struct vperf_counters *counters, un
 	return layout == VPERF_VIEW_1 ? &counters->view : NULL;
 }
 
-/* As a client's read is, wherever that is as exact as asked for. */
+/* Reads like a client: quickly where that is exact enough. */
 static int read_for_costs(void *context, bool exact, uint64_t *values)
 {
 	struct vperf_counters *counters = context;
@@ -469,7 +470,7 @@ int vperf_counters_calibrate(struct vperf_counters *counters, struct vperf_error
 		    error, VPERF_E_ARGUMENT,
 		    "a running set, or one with a signal, cannot be calibrated");
 	struct vp_counters_costs costs = {0};
-	/* With what a calibrated set's reads take themselves. */
+	/* Includes the overhead of a calibrated set's reads. */
 	counters->is_calibrated = true;
 	counters->costs = costs;
 	int status = vperf_counters_start(counters);

@@ -12,7 +12,7 @@
 #endif
 
 struct entry {
-	const char *name, *papi; /* NULL: it has no other name */
+	const char *name, *papi; /* papi: NULL if PAPI has no name for it */
 	uint32_t type;
 	uint64_t config;
 };
@@ -32,7 +32,7 @@ struct entry {
 			PERF_COUNT_HW_CACHE_RESULT_##result << 16                                  \
 	}
 
-/* PAPI's presets where the kernel has an event that is defined alike. */
+/* PAPI presets that have the same definition as a kernel event. */
 static const struct entry entries[] = {
     HARDWARE("cycles", "PAPI_TOT_CYC", CPU_CYCLES),
     HARDWARE("cpu-cycles", NULL, CPU_CYCLES),
@@ -72,7 +72,7 @@ const char *vp_counters_event_name(unsigned i)
 	return i < sizeof(entries) / sizeof(*entries) ? entries[i].name : NULL;
 }
 
-/* rHEX: the processor's own code. */
+/* rHEX: a raw event code of the processor. */
 static bool parse_raw(const char *name, size_t size, uint64_t *ret)
 {
 	char *end;
@@ -92,7 +92,8 @@ static bool counters_event_find_entry(const char *name, size_t size, struct entr
 		    (entry->papi && strlen(entry->papi) == size &&
 		     !memcmp(entry->papi, name, size))) {
 			*ret = *entry;
-			/* One event has one name, or a lent one might not be found. */
+			/* Each event has one canonical name: a host-provided event is looked up
+			 * by it. */
 			for (size_t j = 0; j < i; j++)
 				if (entries[j].type == entry->type &&
 				    entries[j].config == entry->config)
@@ -104,7 +105,7 @@ static bool counters_event_find_entry(const char *name, size_t size, struct entr
 	return parse_raw(name, size, &ret->config);
 }
 
-/* After the colon: u, k, or both, which is the same as none. */
+/* Modifiers after the colon: u, k, or both, which is the default. */
 static bool parse_modifiers(const char *text, struct vp_counters_event *ret)
 {
 	bool user = false, kernel = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Perf's events of the calling thread, as one group: counted together or not at all. */
+/* perf events of the calling thread as one group: all count, or none. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "counters/page_read.h"
 #include "counters/set.h"
 
-/* Data of read(2) of the leader; of an event alone, which takes half the time. */
+/* read(2) of the leader. A single event has a shorter format, which is read twice as fast. */
 struct group_reading {
 	uint64_t n, enabled, running, values[VPERF_MAX_EVENTS];
 };
@@ -63,8 +63,8 @@ static int counters_group_open_event(struct perf_event_attr *attr, int leader)
 	return (int)syscall(SYS_perf_event_open, attr, 0, -1, leader, PERF_FLAG_FD_CLOEXEC);
 }
 
-/* arm64: 64 bits wide and readable in user space, or the latter alone, or neither
- * (Documentation/arm64/perf.rst). Elsewhere config1 means something else. */
+/* arm64: tries 64-bit counters readable in user space, then the latter only, then neither
+ * (Documentation/arm64/perf.rst). On other architectures config1 has another meaning. */
 static int open_best(struct perf_event_attr *attr, int leader)
 {
 #ifdef __aarch64__
@@ -91,7 +91,7 @@ static struct perf_event_attr counters_group_attr_of(const struct vp_counters_ev
 	    .type = event->type,
 	    .config = event->config,
 	    .disabled = is_leader,
-	    /* It counts all the time, or fails: counts are never scaled. */
+	    /* pinned: counts all the time or fails, so counts are never scaled */
 	    .pinned = is_leader,
 	    .exclude_user = event->exclude_user,
 	    .exclude_kernel = event->exclude_kernel,
@@ -100,7 +100,7 @@ static struct perf_event_attr counters_group_attr_of(const struct vp_counters_ev
 	};
 }
 
-/* The signal goes to this thread, whichever of them runs. */
+/* Directs the signal to this thread. */
 static int ask_for_signal(int fd, int signal)
 {
 	struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = (pid_t)syscall(SYS_gettid)};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Counters that the host lends: how a set attaches to them. protocol/lent.h describes them. */
+/* Attaches a set to host-provided counters. Protocol: protocol/lent.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #include "counters/counters_event.h"
 
-/* This is in programs of others, whose signals are their own. */
+/* Restarts interrupted system calls: this library runs in programs with signals of their own. */
 #define AGAIN(call)                                                                                \
 	({                                                                                         \
 		__typeof__(call) vperf_result;                                                     \
@@ -78,7 +78,7 @@ static bool counters_lent_map(struct vp_counters_lent *lent, unsigned which, int
 static int map_all(struct vp_counters_lent *lent, const struct vp_lent_reply *reply,
 		   const int fds[VP_LENT_FDS], struct vperf_error *error)
 {
-	/* There is one cell more than CPUs. */
+	/* The number of cells is that of CPUs plus 1. */
 	size_t threads = VP_LENT_THREADS + (size_t)reply->cells - 1;
 
 	if (reply->thread >= VP_LENT_THREADS || !reply->cells ||
@@ -97,7 +97,7 @@ static int map_all(struct vp_counters_lent *lent, const struct vp_lent_reply *re
 	return VPERF_OK;
 }
 
-/* The host may call it something else. */
+/* Compares names; the host may use an alias. */
 static bool counters_lent_is_event(const char *lent, const struct vp_counters_event *event)
 {
 	struct vp_counters_event named;
@@ -151,7 +151,7 @@ static int take_reply(struct vp_counters_lent *lent, const struct vp_lent_reply 
 	return map_all(lent, reply, fds, error);
 }
 
-/* One that sleeps has nothing until it is switched in, which the agent's program sees. */
+/* A sleeping thread has no counts until it is switched in. */
 static bool sleeps(pid_t tid)
 {
 	char path[32], text[256], *end;
@@ -164,11 +164,11 @@ static bool sleeps(pid_t tid)
 	ssize_t got = read(fd, text, sizeof(text) - 1);
 	close(fd);
 	text[got > 0 ? got : 0] = 0;
-	end = strrchr(text, ')'); /* of its name; then comes its state */
+	end = strrchr(text, ')'); /* end of the thread's name; its state follows */
 	return end && end[1] == ' ' && end[2] && end[2] != 'R';
 }
 
-/* A thread has its share from the next time on that it gets its CPU. */
+/* Waits until the thread has counts: from its next switch-in. */
 static int wait_for_switch(const struct vp_counters_lent *lent, struct vperf_error *error)
 {
 	const struct timespec moment = {.tv_nsec = VP_COUNTERS_WAIT_NS};

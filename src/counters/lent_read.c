@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reading lent counters, exactly and of other threads. */
+/* Reads host-provided counters exactly, and those of other threads. */
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -12,20 +12,20 @@
 #include <cpuid.h>
 #endif
 
-/* Makes the vCPU leave the guest and enter it again, so that the host publishes. */
+/* Causes a VM exit and entry, so that the host publishes. */
 static void lent_read_force_exit(const struct vp_counters_lent *lent)
 {
 #if defined(__x86_64__)
 	uint32_t a, b, c, d;
 
-	__cpuid(0, a, b, c, d); /* which every hypervisor intercepts */
+	__cpuid(0, a, b, c, d); /* intercepted by every hypervisor */
 #else
 	ssize_t ignored = send(lent->force, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	(void)ignored;
 #endif
 }
 
-/* False: though it was forced to, the host has published nothing. */
+/* False: the host did not publish despite a forced exit. */
 static bool lent_read_publish(const struct vp_counters_lent *lent)
 {
 	uint64_t switches = lent->thread->sequence;
@@ -46,7 +46,9 @@ int vp_counters_lent_read(struct vp_counters_lent *lent, bool exact, const uint6
 
 uint64_t vp_counters_lent_runs(const struct vp_counters_lent *lent)
 {
-	enum { OF_RUN = 4 }; /* two changes when it is switched in, and two when it is out */
+	enum {
+		OF_RUN = 4
+	}; /* changes of `sequence` per run: two when switched in, two when switched out */
 
 	return lent->thread->sequence / OF_RUN;
 }
@@ -66,7 +68,7 @@ int vp_counters_lent_stolen(struct vp_counters_lent *lent, uint64_t *ret)
 	return vp_counters_lent_is_lost(lent, cell) ? VPERF_E_LOST : VPERF_OK;
 }
 
-/* If the thread does not run, the cell is not used. */
+/* The cell is not used unless the thread is running. */
 static int status_of(const struct vp_counters_lent *lent, uint32_t cpu)
 {
 	return vp_counters_lent_is_lost(lent, &lent->cells[cpu]) || lent->thread->stale
@@ -76,7 +78,7 @@ static int status_of(const struct vp_counters_lent *lent, uint32_t cpu)
 
 /* Observable state of a thread, and its time. */
 struct snapshot {
-	uint64_t switches, sequence; /* the latter of the cell of the vCPU that it runs on */
+	uint64_t switches, sequence; /* sequence: of the cell of the vCPU on which it runs */
 	uint32_t state, cpu;
 	struct vp_counters_lent_state counts;
 };
@@ -85,7 +87,7 @@ static void lent_read_take_snapshot(const struct vp_counters_lent *lent, struct 
 {
 	const volatile struct vp_lent_thread *thread = lent->thread;
 
-	/* Nothing of it is kept of another look: looks are compared by memcmp(). */
+	/* Clears padding: snapshots are compared by memcmp(). */
 	memset(ret, 0, sizeof(*ret));
 	ret->switches = thread->sequence;
 	ret->state = thread->state;
@@ -102,17 +104,17 @@ static void lent_read_take_snapshot(const struct vp_counters_lent *lent, struct 
 	}
 }
 
-/* A state with all counts from before the first look. One publication may have been under way then,
- * so it takes two. */
+/* Whether all counts are newer than the first snapshot. A publication may have been in progress
+ * then, so two are required. */
 static bool is_new(const struct snapshot *first, const struct snapshot *now)
 {
 	return now->state != VP_LENT_RUNNING || now->switches != first->switches ||
 	       now->sequence - first->sequence >= 2;
 }
 
-/* If the thread runs elsewhere, no program here can make the host publish: its vCPU does at its
- * next tick. Its writers may be active at each look: values that are the same in two of them, a
- * moment apart, with nothing written in between, are right. */
+/* If the thread runs on another vCPU, no program here can force a publication; that vCPU's next
+ * tick does. Writers may be active during each snapshot: two equal snapshots, some time apart,
+ * without writes in between, are valid. */
 static int lent_read_other(const struct vp_counters_lent *lent, struct vp_counters_lent_state *ret)
 {
 	const struct timespec moment = {.tv_nsec = VP_COUNTERS_WAIT_NS};
@@ -150,9 +152,9 @@ int vp_counters_lent_read_state(const struct vp_counters_lent *lent,
 	return status_of(lent, snapshot.cpu);
 }
 
-/* Observable state of a family. */
+/* Observable state of a thread's children. */
 struct children_update {
-	uint64_t counts[VP_LENT_EVENTS], sequence; /* of the stints, added up */
+	uint64_t counts[VP_LENT_EVENTS], sequence; /* sums of their per-CPU parts */
 	uint64_t missed;
 	uint32_t live, unsettled;
 };
@@ -174,7 +176,7 @@ static void update_children(const struct vp_counters_lent *lent, struct children
 {
 	const volatile struct vp_lent_thread *thread = lent->thread;
 
-	memset(ret, 0, sizeof(*ret)); /* looks are compared by memcmp() */
+	memset(ret, 0, sizeof(*ret)); /* clears padding: updates are compared by memcmp() */
 	ret->live = thread->live;
 	ret->missed = thread->missed;
 	for (unsigned i = 0; i < lent->events; i++)

@@ -17,10 +17,10 @@
 
 #include "counters/set.h"
 
-/* ns between looks. The first measures the rate; the minimum is the cost of the kernel's timer; the
- * maximum is the latest time at which a new rate is noticed. Where it is not known well, the time
- * grows by a factor. A thread that gets on by less than this part of its pace spends its time on
- * looks. */
+/* Interval of the timer, ns. The first one measures the rate. The minimum is the cost of the
+ * kernel's timer, the maximum the latest time at which a changed rate is noticed. With an
+ * inaccurate rate, the interval grows by a factor. A thread that advances by less than
+ * 1/MIN_PART of its rate spends its time in the handler. */
 enum { FIRST_NS = 50000, MIN_NS = 10000, MAX_NS = 4000000, GROWTH = 4, MIN_PART = 4 };
 enum { MAX_OVERFLOWS = 1024 };
 
@@ -30,25 +30,25 @@ struct vp_counters_overflow {
 	unsigned n, event;
 	uint64_t period;
 	int signal, fd;
-	int reported_fd; /* in the signal */
+	int reported_fd; /* file descriptor in the signal's siginfo */
 	pid_t tid;
-	uint64_t rest[VPERF_MAX_EVENTS]; /* counts of the handler in addition to those it sees
-					  * itself */
-	uint64_t origin;                 /* what the counter showed when it was 0 */
-	uint64_t stopped_at;             /* what it showed when it was stopped */
+	uint64_t rest[VPERF_MAX_EVENTS]; /* counts of the handler in addition to those it measures
+					    itself */
+	uint64_t origin;                 /* counter value at the start */
+	uint64_t stopped_at;             /* counter value when it was stopped */
 	uint64_t sent;                   /* signals since the start */
-	uint64_t count, ns;              /* at the last look, and the thread's time then */
-	uint64_t asked_ns;               /* until the timer's next signal, as it was set */
-	uint64_t min_ns;                 /* to set it to */
+	uint64_t count, ns;              /* at the last check: count, and thread time */
+	uint64_t asked_ns;               /* timer interval as last set */
+	uint64_t min_ns;                 /* lower limit of the timer interval */
 	struct pace {
 		uint64_t count, ns;
-	} paces[2];             /* in the last two stretches that were long enough */
-	bool runs, is_measured; /* the latter: the handler does only what it always does */
-	bool is_armed;          /* the timer: a signal of its is to come, or waits */
+	} paces[2];             /* of the last two periods that were long enough */
+	bool runs, is_measured; /* is_measured: the handler's overhead is known */
+	bool is_armed;          /* a timer signal is pending or will come */
 };
 
-/* By the timer's descriptor: its signal has nothing else. A handler has no other way to look for
- * whom it is called. */
+/* By the timer's file descriptor, which is all that its signal contains. The signal handler has
+ * no other way to find its state. */
 static _Atomic(struct vp_counters_overflow *) overflows[MAX_OVERFLOWS];
 
 static _Atomic(struct vp_counters_overflow *) *slot_of(int fd)
@@ -81,7 +81,8 @@ static uint64_t thread_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* To this thread, as perf's overflow has it. False: the table is full. */
+/* Sends it to this thread, with the contents of perf's overflow signal. False: the signal queue
+ * is full. */
 static bool send_signal(const struct vp_counters_overflow *overflow, int number)
 {
 	siginfo_t info;
@@ -94,8 +95,8 @@ static bool send_signal(const struct vp_counters_overflow *overflow, int number)
 	return !syscall(SYS_rt_tgsigqueueinfo, getpid(), overflow->tid, number, &info);
 }
 
-/* A signal below the real-time ones is pending once at most: the next is sent when it has been
- * delivered. False: no more of the others can be sent, either. */
+/* Non-real-time signals do not queue: the next is sent after the previous one was delivered.
+ * False: more real-time signals cannot be queued, either. */
 static bool send_due(struct vp_counters_overflow *overflow, uint64_t count, const void *interrupted)
 {
 	const struct vp_counters_overflow_ops *ops = overflow->ops;
@@ -118,7 +119,7 @@ static bool send_due(struct vp_counters_overflow *overflow, uint64_t count, cons
 	return true;
 }
 
-/* Counts since the last look, and their time. */
+/* Counts and time since the last check. */
 static void update_pace(struct vp_counters_overflow *overflow, uint64_t counted, uint64_t took)
 {
 	struct pace *paces = overflow->paces;
@@ -130,7 +131,7 @@ static void update_pace(struct vp_counters_overflow *overflow, uint64_t counted,
 	paces[0] = (struct pace){counted, took};
 }
 
-/* The faster: time that was stolen from the vCPU is in what the thread seems to have had. */
+/* The faster one: steal is included in the thread's apparent CPU time. */
 static struct pace pace_of(const struct vp_counters_overflow *overflow)
 {
 	struct pace last = overflow->paces[0], before = overflow->paces[1];
@@ -139,8 +140,8 @@ static struct pace pace_of(const struct vp_counters_overflow *overflow)
 											 : last;
 }
 
-/* The timer runs while its handler ends, too, and where that takes longer than it is set to, the
- * thread does nothing but look. So the time between looks grows until it gets on. */
+/* The timer continues while its handler returns. If that takes longer than the interval, the
+ * thread makes no progress, so the interval grows until it does. */
 static void let_get_on(struct vp_counters_overflow *overflow, uint64_t counted)
 {
 	struct pace pace = pace_of(overflow);
@@ -151,8 +152,8 @@ static void let_get_on(struct vp_counters_overflow *overflow, uint64_t counted)
 	overflow->min_ns = ns < MIN_NS ? MIN_NS : ns > MAX_NS ? MAX_NS : ns;
 }
 
-/* Thread time until the next overflow at the current rate; a little more, because a timer that is
- * too early fires once more. */
+/* Thread time until the next overflow at the current rate; slightly longer, because an early
+ * timer fires twice. */
 static uint64_t time_left(struct vp_counters_overflow *overflow, uint64_t count, uint64_t now)
 {
 	uint64_t took = now - overflow->ns, next = (overflow->sent + 1) * overflow->period;
@@ -174,9 +175,9 @@ static uint64_t time_left(struct vp_counters_overflow *overflow, uint64_t count,
 	return time < least ? least : (uint64_t)time;
 }
 
-/* One signal, what it takes to look not being of the time. The kernel adds up what is refreshed: a
- * timer that is refreshed before its signal has come would send two, and where looks take longer
- * than until the next, more and more. */
+/* Sets the timer for one signal, excluding the time of the check itself. The kernel adds
+ * refreshed periods: refreshing before the previous signal was delivered would yield two
+ * signals, and if checks take longer than the interval, an increasing number. */
 static int set_timer(struct vp_counters_overflow *overflow, uint64_t ns)
 {
 	overflow->asked_ns = ns;
@@ -187,8 +188,8 @@ static int set_timer(struct vp_counters_overflow *overflow, uint64_t ns)
 	return 0;
 }
 
-/* It stays armed, but for longer than any program runs: a signal that comes while the thread
- * executes another program would end that. */
+/* Sets the timer beyond any program's run time instead of disarming it: a signal that arrives
+ * after execve() would kill the new program. */
 static void hold_timer(struct vp_counters_overflow *overflow)
 {
 	uint64_t never = 1ULL << 60;
@@ -196,7 +197,7 @@ static void hold_timer(struct vp_counters_overflow *overflow)
 	ioctl(overflow->fd, PERF_EVENT_IOC_PERIOD, &never);
 }
 
-/* False: the counters failed. Else `own` gets what was counted meanwhile. */
+/* False: the counters failed. `own`: what was counted in the handler. */
 static bool overflow_look(struct vp_counters_overflow *overflow, const void *interrupted,
 			  uint64_t *own)
 {
@@ -236,7 +237,7 @@ static void overflow_take_look(struct vp_counters_overflow *overflow, const void
 	}
 	for (unsigned i = 0; i < overflow->n; i++)
 		own[i] += overflow->rest[i];
-	if (overflow->runs) /* or else counting ended with the look */
+	if (overflow->runs) /* otherwise counting ended with this check */
 		overflow->origin += own[overflow->event];
 	overflow->ops->take_off(overflow->context, own);
 }
@@ -248,7 +249,7 @@ static void overflow_on_timer(int number, siginfo_t *info, void *context)
 	int errnum = errno;
 
 	if (overflow && overflow->tid == gettid()) {
-		if (info->si_code == POLL_HUP) /* the timer's own, and its last */
+		if (info->si_code == POLL_HUP) /* sent by the timer, for the last time */
 			overflow->is_armed = false;
 		if (overflow->runs || overflow->is_measured)
 			overflow_take_look(overflow, context);
@@ -256,14 +257,15 @@ static void overflow_on_timer(int number, siginfo_t *info, void *context)
 	errno = errnum;
 }
 
-/* The highest that has no handler, or already this one, or 0. */
+/* Signal for the timer: the highest real-time signal without a handler, or the one already in
+ * use, or 0. */
 static int timer_signal(int wanted)
 {
 	struct sigaction action = {.sa_sigaction = overflow_on_timer,
 				   .sa_flags = SA_SIGINFO | SA_RESTART};
 	struct sigaction before;
 
-	/* Its signals are delivered when it returns, at the interrupted instruction. */
+	/* The program's signals are delivered after the handler, at the interrupted instruction. */
 	sigfillset(&action.sa_mask);
 	for (int number = SIGRTMAX; number >= SIGRTMIN; number--) {
 		if (number == wanted || sigaction(number, NULL, &before))
@@ -277,7 +279,7 @@ static int timer_signal(int wanted)
 	return 0;
 }
 
-/* One that user space alone has is not called in the kernel, but takes less rights. */
+/* Excluding the kernel: such a timer needs fewer privileges. */
 static int open_timer(void)
 {
 	struct perf_event_attr attr = {.size = sizeof(attr),
@@ -306,15 +308,15 @@ static int ask_for_timer(struct vp_counters_overflow *overflow, int number)
 	return 0;
 }
 
-/* Measures the counts of a handler call in addition to those it sees itself; keeps the smallest.
- * False: they cannot be read. */
+/* Measures the handler's counts in addition to those it measures itself; keeps the minimum.
+ * False: unreadable. */
 static bool measure_once(struct vp_counters_overflow *overflow, int number, uint64_t *least)
 {
 	uint64_t shown[3][VPERF_MAX_EVENTS];
 	const struct vp_counters_overflow_ops *ops = overflow->ops;
 	bool can_read = ops->read(overflow->context, shown[0]);
 
-	send_signal(overflow, 0); /* what the call itself takes */
+	send_signal(overflow, 0); /* includes the call itself */
 	can_read = can_read && ops->read(overflow->context, shown[1]);
 	overflow->is_measured = true;
 	send_signal(overflow, number);
@@ -328,7 +330,7 @@ static bool measure_once(struct vp_counters_overflow *overflow, int number, uint
 	return can_read;
 }
 
-/* The first time has what is done once only, as faults of pages that are new. */
+/* The first run includes one-time costs such as page faults. */
 static int measure_handler(struct vp_counters_overflow *overflow, int number,
 			   struct vperf_error *error)
 {
@@ -402,7 +404,7 @@ void vp_counters_overflow_close(struct vp_counters_overflow *overflow)
 		return;
 	if (overflow->fd >= 0) {
 		_Atomic(struct vp_counters_overflow *) *slot = slot_of(overflow->fd);
-		if (overflow->tid == gettid()) /* and not a forked child's */
+		if (overflow->tid == gettid()) /* not in a forked child */
 			ioctl(overflow->fd, PERF_EVENT_IOC_DISABLE, 0);
 		if (slot)
 			atomic_store(slot, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Can this group be read in user space, and is that worth while? Both are tried. */
+/* Tests whether this group can be read in user space, and whether that is faster than read(2). */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static bool map_pages(struct vp_counters_group *group)
 	return VP_COUNTERS_HAVE_USER_READ;
 }
 
-/* In a child: reads a counter of its own. */
+/* In a child process: reads a counter of its own. */
 static void read_and_end(const struct vp_counters_event *event)
 {
 	struct vp_counters_group group;
@@ -48,11 +48,9 @@ static void read_and_end(const struct vp_counters_event *event)
 	_exit(0);
 }
 
-/*
- * Some hosts let their guests' kernels allow what they then do not let the guests' programs do
- * (arm64 before v6.4, 0c2f9acf6ae7): the instruction is an illegal one. So a process tries it that
- * may die of it, and that sends its parent no signal when it does.
- */
+/* The guest kernel may permit the instruction although the hypervisor does not emulate it (arm64
+ * before v6.4, 0c2f9acf6ae7). It is then an illegal instruction, so a child process tries it
+ * that may be killed. Its exit sends no signal to the parent. */
 static bool survives(const struct vp_counters_event *event)
 {
 	int status = 0;
@@ -76,7 +74,7 @@ static uint64_t user_probe_now_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-/* Time of a read, ns: the least of some trials, since others may be interrupted. */
+/* Duration of a read, ns: the minimum of several, as interruptions only add. */
 static uint64_t time_reads(const struct vp_counters_group *group,
 			   int (*read_group)(const struct vp_counters_group *, uint64_t *))
 {
@@ -92,7 +90,8 @@ static uint64_t time_reads(const struct vp_counters_group *group,
 	return least;
 }
 
-/* Counting, each has a number; the page has 0 if the administrator does not allow it. */
+/* A group on counters has an index per event; the page has 0 if user-space reads are disabled
+ * (rdpmc). */
 static bool are_on_counters(const struct vp_counters_group *group)
 {
 	for (unsigned i = 0; i < group->n; i++)

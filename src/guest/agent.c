@@ -13,12 +13,12 @@
 #include "base/io.h"
 #include "maps/proc.h"
 
-/* An event is in its buffer this long after the time it bears, at the latest. */
+/* Maximum delay from an event's time to its arrival in the buffer. */
 #define SETTLE_NS 10000000ULL
-/* Pairs of the clocks closer to each other than this are redundant. */
+/* Minimum distance of clock pairs. */
 #define CLOCK_EVERY_NS 1000000000ULL
 enum { MAX_CLOCKS = 256 };
-/* Bytes of one process's /proc/PID/maps that are read. */
+/* Maximum bytes of a process's /proc/PID/maps. */
 enum { MAX_MAPS = 64 << 20 };
 
 static uint64_t agent_now_ns(void)
@@ -47,7 +47,7 @@ void vp_agent_note_clock(struct vp_agent *agent)
 
 	if (count && agent_now_ns() - agent->clocks.at[count - 1].mono_ns < CLOCK_EVERY_NS)
 		return;
-	if (count == MAX_CLOCKS) { /* the first stays, and every second one after it */
+	if (count == MAX_CLOCKS) { /* keeps the first one, and every second one after it */
 		for (size_t i = 2; i < count; i += 2)
 			agent->clocks.at[kept++] = agent->clocks.at[i];
 		agent->clocks.count = kept;
@@ -68,10 +68,11 @@ static bool see_mapping(void *context, const struct vp_proc_mapping *mapping)
 	struct scan *scan = context;
 	struct vp_tracker_event event = {.time_ns = agent_now_ns(), .tgid = scan->pid};
 
-	/* The page at the top that emulates old system calls is no file's, and everybody's. */
+	/* The page at the top that emulates old system calls belongs to no file and is in all
+	 * processes. */
 	if (!strcmp(mapping->path, "[vsyscall]"))
 		return true;
-	if (!scan->any) { /* a kernel thread never gets here */
+	if (!scan->any) { /* kernel threads have no mappings */
 		event.kind = VP_TRACKER_EXISTING;
 		vp_proc_comm(scan->pid, event.comm);
 		vp_tracker_add(scan->tracker, &event);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Counts events for a host, in memory that it reads by itself: see protocol/counts_protocol.h. */
+/* Counts events of this kernel for the host, which reads the counts from guest memory: see
+ * protocol/counts_protocol.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -28,7 +29,7 @@ struct session {
 	const struct vp_counts_request *request;
 	struct vp_counts_bpf *programs;
 	volatile struct vp_counts_cell *cells; /* NULL: not mapped yet */
-	size_t size;                           /* of what is mapped */
+	size_t size;                           /* bytes mapped */
 	uint32_t n_cells;
 	uint32_t counted; /* bits of enum vp_guest_count */
 	struct vp_buffer answer;
@@ -37,15 +38,15 @@ struct session {
 
 struct program {
 	struct bpf_program *program;
-	uint32_t events;      /* that it counts */
-	bool traces_function; /* not every kernel can */
+	uint32_t events;      /* events that it counts */
+	bool traces_function; /* needs function tracing (fexit), which some kernels lack */
 };
 
 enum { N_PROGRAMS = 7 };
 
 static void list_programs(const struct vp_counts_bpf *programs, struct program list[N_PROGRAMS])
 {
-	/* A later one of the same events replaces it. */
+	/* Alternatives for the same events: a later one replaces an earlier one. */
 	const struct program all[N_PROGRAMS] = {
 	    {programs->progs.on_switch, 1U << VP_GUEST_switches, false},
 	    {programs->progs.on_fault, 1U << VP_GUEST_faults | 1U << VP_GUEST_major_faults, true},
@@ -59,7 +60,7 @@ static void list_programs(const struct vp_counts_bpf *programs, struct program l
 	memcpy(list, all, sizeof(all));
 }
 
-/* Loads what counts the events that are asked for. */
+/* Loads the programs for the requested events. */
 static int agent_counts_load(struct session *session, bool trace_functions)
 {
 	struct program list[N_PROGRAMS];
@@ -104,8 +105,8 @@ static struct vp_error *map_cells(struct session *session)
 	return NULL;
 }
 
-/* First what breaks the marker, then the marker, then what counts: the host believes no other
- * order. */
+/* In this order: the program that invalidates the marker, the marker, the counting programs. The
+ * host trusts counts only while the marker is valid. */
 static struct vp_error *start_counting(struct session *session)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, options);
@@ -113,7 +114,7 @@ static struct vp_error *start_counting(struct session *session)
 
 	if (bpf_prog_test_run_opts(bpf_program__fd(session->programs->progs.own), &options))
 		return vp_error_errno(errno, "cannot run a program in the kernel");
-	/* Links live as long as this process: it ends with the session. */
+	/* Links live as long as this process, which ends with the session. */
 	if (!bpf_program__attach(session->programs->progs.on_exit))
 		return vp_error_errno(errno, "cannot watch for process exits");
 	session->cells[0].words[VP_COUNTS_MARKER_WORD] = session->request->marker;
@@ -216,7 +217,8 @@ static void serve_until_closed(int fd)
 	}
 }
 
-/* The end of the process breaks the marker and ends the programs: there is no other way out. */
+/* Exiting ends the programs, and one of them invalidates the marker: there is no other clean-up
+ * path. */
 int vp_counts_serve(int fd, const struct vp_counts_request *request)
 {
 	struct session session = {.request = request};

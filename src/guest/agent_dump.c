@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Writes what the agent knows as a symbol map, and reads the symbols of what was mapped for it. */
+/* Writes the agent's symbol map; reads the symbols of mapped files for it. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ struct dump {
 	struct vp_agent *agent;
 	struct vp_maps_writer writer;
 	bool symbols;
-	/* Per image of the tracker: a mapping that lives; .end 0: none does. */
+	/* Per image of the tracker: a mapping in a running process; .end 0: none. */
 	struct live_mapping {
 		uint32_t tgid;
 		uint64_t start, end;
@@ -113,7 +113,7 @@ static void write_space(struct dump *dump, const struct vp_tracker_space *space)
 	write_mappings(dump, space);
 }
 
-/* "7f0010 40 Interpreter:main"; what is not like this is left out. */
+/* "7f0010 40 Interpreter:main"; other lines are skipped. */
 static void write_jit_line(struct dump *dump, uint64_t id, char *line)
 {
 	char *rest;
@@ -128,7 +128,7 @@ static void write_jit_line(struct dump *dump, uint64_t id, char *line)
 	vp_maps_write_jit(&dump->writer, id, addr, size, rest);
 }
 
-/* Whole lines of it; the start of another one stays, unless it is too long for one. */
+/* Writes complete lines. A partial line stays in the buffer, unless it exceeds the limit. */
 static void write_jit_lines(struct dump *dump, uint64_t id, struct vp_buffer *text)
 {
 	char *next = text->bytes, *end = next + text->size, *newline;
@@ -143,10 +143,10 @@ static void write_jit_lines(struct dump *dump, uint64_t id, struct vp_buffer *te
 	text->size = left < MAX_JIT_LINE ? left : 0;
 }
 
-/* In pieces, by read() only: nothing else is allowed here. */
+/* In pieces, with read() only: the seccomp filter allows nothing else. */
 static void write_jit_file(struct dump *dump, uint64_t id, const char *path)
 {
-	/* Anybody may put a link or a pipe there. */
+	/* Any user may create a link or pipe of that name. */
 	VP_AUTO_CLOSE int fd = vp_file_open_regular(path, MAX_JIT_FILE, O_NOFOLLOW);
 	struct vp_buffer text = {0};
 	ssize_t got = 1;
@@ -173,11 +173,11 @@ static void write_live_jit(struct dump *dump)
 		}
 }
 
-/* Perf maps of ended processes in this /tmp; for the last one that had the pid. */
+/* Perf maps of exited processes in this /tmp; each belongs to the last process with that pid. */
 static void write_left_jit(struct dump *dump)
 {
 	const struct vp_tracker *tracker = &dump->agent->tracker;
-	struct vp_map last = {0}; /* tgid → space + 1; 0: alive */
+	struct vp_map last = {0}; /* tgid → space + 1; 0: running */
 	DIR *folder = opendir("/tmp");
 	bool inserted;
 
@@ -236,7 +236,7 @@ static void agent_dump_write_losses(struct dump *dump)
 				   MAX_JIT_LINES);
 }
 
-/* Parses users' data: their files, their programs' output, their names. */
+/* Parses users' data: files, program output, names. */
 static int dump_processes(struct dump *dump)
 {
 	const struct vp_tracker *tracker = &dump->agent->tracker;
@@ -255,7 +255,8 @@ static int dump_processes(struct dump *dump)
 	return vp_maps_writer_finish(&dump->writer);
 }
 
-/* In a process that may read, and write to the dump; a file that breaks it breaks nothing else. */
+/* In a confined process that can only read files and write the dump: malformed files cannot
+ * affect the agent. */
 static VP_NORETURN void dump_confined(struct dump *dump)
 {
 	int keep[] = {dump->writer.fd};
@@ -296,7 +297,8 @@ int vp_agent_dump(struct vp_agent *agent, int fd, bool symbols)
 		vp_maps_write_clock(&dump.writer, clock->mono_ns, clock->tsc, clock->error_ns);
 	vp_clock_pair(CLOCK_MONOTONIC, VP_AGENT_CLOCK_TRIES, &now.mono_ns, &now.tsc, &now.error_ns);
 	vp_maps_write_clock(&dump.writer, now.mono_ns, now.tsc, now.error_ns);
-	vp_proc_write_kallsyms(&dump.writer); /* the kernel's own: addresses take a right more */
+	vp_proc_write_kallsyms(
+	    &dump.writer); /* the kernel's names; addresses require another capability */
 	if (symbols)
 		vp_mapped_write_vdso(&dump.writer);
 	pid_t process = fork();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sends the events of this guest's kernel to the host: see protocol/events_protocol.h. */
+/* Sends events of this guest's kernel to the host: see protocol/events_protocol.h. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,19 +33,18 @@
 #define TRACEFS "/sys/kernel/tracing"
 
 enum {
-	POLL_MS = 40, /* for whole pages: the ring holds far more than comes in that time */
+	POLL_MS = 40, /* interval of checks for full pages: the ring holds much more than arrives in
+			 that time */
 	LOST_MS = 1000,
-	CLOCK_MS = 10, /* between pairs of clocks, at least */
+	CLOCK_MS = 10, /* minimum distance of clock pairs */
 	CLOCK_TRIES = 8,
 	PIPE_BYTES = 1 << 18,
-	MESSAGE_BYTES = 1 << 16, /* what vsock sends at once */
+	MESSAGE_BYTES = 1 << 16, /* as much as vsock sends at once */
 	FORMAT_MAX = 1 << 16,
 };
 
-/*
- * The host knows how the guest's counter differs from its own, and nothing of its other clocks. On
- * 64-bit Arm no trace clock is the counter: this one is made of it by one factor that stays.
- */
+/* The host can relate only the guest's CPU counter to its own. On 64-bit Arm no trace clock is
+ * the counter itself; this one is the counter times a constant. */
 #if defined(__aarch64__)
 #define TRACE_CLOCK "mono_raw"
 enum { CLOCK_IS_COUNTER = 0 };
@@ -55,24 +54,24 @@ enum { CLOCK_IS_COUNTER = 1 };
 #endif
 
 struct cpu {
-	int pages; /* its trace_pipe_raw, or -1 */
+	int pages; /* trace_pipe_raw, or -1 */
 	uint32_t vcpu;
-	bool is_known;  /* its vCPU is */
-	uint64_t lost;  /* as the host knows */
-	uint64_t stamp; /* of the time of Xen that the host knows */
+	bool is_known;  /* its vCPU number is known */
+	uint64_t lost;  /* last value sent to the host */
+	uint64_t stamp; /* version of Xen's time info sent last */
 };
 
 struct session {
 	int host, signals;
-	unsigned ring_kib; /* of each CPU */
+	unsigned ring_kib; /* per CPU */
 	int pipe[2];
-	char *path; /* of the instance */
+	char *path; /* of the ftrace instance */
 	VP_VEC(struct cpu) cpus;
 	char *page, *message;
 	size_t page_size;
 	uint64_t ms_to_lost;
 	uint64_t clock_ns;          /* time of the last counter message to the host */
-	struct vp_xen_times *times; /* NULL: this is no guest of Xen */
+	struct vp_xen_times *times; /* NULL: not a Xen guest */
 };
 
 static struct vp_error *agent_events_put_file(const struct session *session, const char *name,
@@ -108,7 +107,7 @@ static struct vp_error *agent_events_put_frame(const struct session *session,
 	return result ? gone(-result) : NULL;
 }
 
-/* One that was killed leaves its instance, and so its events' cost. */
+/* Removes instances of killed agents, whose events are still enabled. */
 static void remove_stale(void)
 {
 	DIR *directory = opendir(TRACEFS "/instances");
@@ -125,7 +124,7 @@ static void remove_stale(void)
 		closedir(directory);
 }
 
-/* tracefs in a private mount namespace, if it is not mounted. */
+/* Mounts tracefs in a private mount namespace if it is not mounted. */
 static struct vp_error *find_tracefs(void)
 {
 	if (!access(TRACEFS "/instances", F_OK))
@@ -136,7 +135,7 @@ static struct vp_error *find_tracefs(void)
 	return NULL;
 }
 
-/* Whether this process's instance is the only one, and no event outside of it is on. */
+/* Whether this is the only instance, and no event outside of it is enabled. */
 static bool agent_events_traces_alone(void)
 {
 	DIR *directory = opendir(TRACEFS "/instances");
@@ -154,9 +153,9 @@ static bool agent_events_traces_alone(void)
 	return alone;
 }
 
-/* At switches and wakeups the kernel notes thread names in a list, which takes longer than to write
- * the event. Here the events have the names. Other tracers may want the list, and the setting of
- * one instance holds for all that trace at that time. */
+/* At switches and wakeups the kernel stores thread names in a list (record-cmd), which costs
+ * more than the event itself. Events contain the names here. Only off if no other tracer is
+ * active: an instance's setting applies to all events enabled at that time. */
 static void agent_events_go_without_names(const struct session *session)
 {
 	if (agent_events_traces_alone())
@@ -179,12 +178,12 @@ static struct vp_error *make_instance(struct session *session)
 	VP_TRY(agent_events_put_file(session, "options/overwrite", "0"));
 	agent_events_go_without_names(session);
 	VP_AUTO_FREE char *size = vp_format("%u", session->ring_kib);
-	vp_error_free(
-	    agent_events_put_file(session, "buffer_size_kb", size)); /* else as large as it is */
+	vp_error_free(agent_events_put_file(session, "buffer_size_kb",
+					    size)); /* on failure, keeps the present size */
 	return NULL;
 }
 
-/* Whether the kernel has the event, it is sent how it looks, and switched on. */
+/* If the kernel has the event: sends its format and enables it. */
 static struct vp_error *agent_events_add_event(struct session *session, const char *name)
 {
 	VP_AUTO_FREE char *folder = vp_format("events/%s", name);
@@ -249,7 +248,7 @@ static struct vp_error *send_tasks(const struct session *session)
 	return error;
 }
 
-/* All CPUs that there may ever be have a ring, which gets its memory when they come. */
+/* Opens the rings of all possible CPUs; memory is allocated when they come online. */
 static void open_cpus(struct session *session)
 {
 	for (uint32_t cpu = 0; cpu < VP_EVENTS_VCPUS_MAX; cpu++) {
@@ -284,7 +283,7 @@ static struct vp_error *agent_events_update_vcpu(struct session *session, struct
 	return NULL;
 }
 
-/* Sends how Xen's time follows from the CPU's counter, unless the host knows. */
+/* Sends the relation of Xen's time to the CPU's counter, if it has changed. */
 static struct vp_error *send_time(struct session *session, struct cpu *cpu)
 {
 	struct vp_xen_time time;
@@ -306,7 +305,7 @@ static struct vp_error *send_times(struct session *session)
 	return NULL;
 }
 
-/* Sends the counter's value, unless it was sent just now. */
+/* Sends the counter's value, at most every CLOCK_MS. */
 static struct vp_error *send_clock(struct session *session)
 {
 	struct vp_events_clock clock;
@@ -320,8 +319,8 @@ static struct vp_error *send_clock(struct session *session)
 	return agent_events_put_frame(session, VP_EVENTS_CLOCK, 0, &clock, sizeof(clock));
 }
 
-/* From the pipe, in which the pages no longer belong to the ring, to the host: by a copy, since
- * what is spliced to a socket is a message of its own for each page, which takes longer. */
+/* Reads pages from the pipe, which then no longer belong to the ring, and sends them by copying:
+ * splice() to a socket makes a message per page, which is slower. */
 static struct vp_error *send_pages(struct session *session, struct cpu *cpu, size_t size)
 {
 	VP_TRY(agent_events_update_vcpu(session, cpu));
@@ -341,7 +340,7 @@ static struct vp_error *send_pages(struct session *session, struct cpu *cpu, siz
 	return NULL;
 }
 
-/* Those that are full. */
+/* Sends the full pages. */
 static struct vp_error *send_cpu(struct session *session, struct cpu *cpu, bool *any)
 {
 	ssize_t size =
@@ -361,7 +360,7 @@ static struct vp_error *send_full(struct session *session, bool *any)
 	return NULL;
 }
 
-/* The last ones, which are not full; no more than a ring has, since more may come meanwhile. */
+/* Sends the last, partial pages; at most a ring's size, since more may arrive meanwhile. */
 static struct vp_error *send_rest(struct session *session)
 {
 	vp_vec_each (&session->cpus, cpu) {
@@ -397,7 +396,7 @@ static struct vp_error *send_lost(struct session *session)
 
 enum request { MORE, FLUSH, STOP };
 
-/* The host's request, or whether this process is to end. */
+/* Waits for the host's request, or for the end of this process. */
 static enum request wait_for_request(const struct session *session, bool any)
 {
 	struct pollfd fds[] = {{.fd = session->host, .events = POLLIN},
@@ -410,7 +409,7 @@ static enum request wait_for_request(const struct session *session, bool any)
 										      : STOP;
 }
 
-/* All that there is up to now. */
+/* Sends everything up to now. */
 static struct vp_error *agent_events_flush(struct session *session)
 {
 	bool any;

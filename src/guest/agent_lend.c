@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Lends a host's counters to threads of this guest: see protocol/lent.h and
- * protocol/lend_protocol.h. One process per host that lends; its end breaks the cells' markers
- * (guest_lend.bpf.c), so that the host stops writing and clients get an error. */
+/* Host-provided counters for threads of this guest: see protocol/lent.h and
+ * protocol/lend_protocol.h. One process per lending host; when it exits, a BPF program
+ * invalidates the cells' markers (guest_lend.bpf.c), so that the host stops writing and clients
+ * get an error. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -36,8 +37,8 @@ static bool is_lent(const struct sockaddr_un *address)
 	return other >= 0 && !vp_connect(other, (const struct sockaddr *)address, sizeof(*address));
 }
 
-/* Anybody may ask; only one host at a time may lend. One that has just ended may not be noticed yet
- * by the process that serves it. */
+/* Any user may connect; only one host at a time may lend. The process of a host that has just
+ * disconnected may not have noticed yet. */
 static struct vp_error *listen_clients(struct vp_lend *lend)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = VP_LENT_SOCKET};
@@ -47,7 +48,7 @@ static struct vp_error *listen_clients(struct vp_lend *lend)
 			return vp_error_new("another host program lends to this guest");
 		vp_sleep_us(ENDING_WAIT_US);
 	}
-	unlink(VP_LENT_SOCKET); /* left by one that was killed */
+	unlink(VP_LENT_SOCKET); /* left by a killed agent */
 	lend->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	mode_t mask = umask(0111);
 	bool good = lend->listener >= 0 &&
@@ -125,7 +126,7 @@ static uint64_t agent_lend_now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Until the host goes. */
+/* Serves until the host disconnects. */
 static void serve_clients(struct vp_lend *lend)
 {
 	VP_VEC(struct pollfd) fds = {0};
@@ -154,7 +155,8 @@ static void serve_clients(struct vp_lend *lend)
 	vp_vec_deinit(&fds);
 }
 
-/* The end of the process breaks the markers and ends the programs: there is no other way out. */
+/* Exiting ends the programs, and one of them invalidates the markers: there is no other clean-up
+ * path. */
 int vp_lend_serve(int fd, const struct vp_lend_request *request)
 {
 	struct vp_lend lend = {.request = request, .host = fd, .listener = -1};

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Counts what this kernel does on each of its CPUs, for a host that reads the counts in this
- * machine's memory. Loaded only while a host asks for it, and of these programs only those that
- * count what it asks for.
+/* Counts this kernel's events per CPU for a host that reads the counts from guest memory. Only
+ * programs for requested events are loaded, and only while a host requests them.
  *
- * Each counts what the kernel itself does at that place, where it does: runqueues.nr_switches,
- * kernel_stat.irqs_sum, apic_timer_irqs, PGFAULT, PGMAJFAULT.
- */
+ * Each counts at the place where the kernel increments its own counter: runqueues.nr_switches,
+ * kernel_stat.irqs_sum, apic_timer_irqs, PGFAULT, PGMAJFAULT. */
 #include <linux/bpf.h>
 
 #include <bpf/bpf_core_read.h>
@@ -27,7 +24,7 @@ struct irqaction {
 
 #pragma clang attribute pop
 
-/* Values are the kernel's own: CO-RE looks them up by name. */
+/* The running kernel's values: CO-RE relocates them by name. */
 enum vm_fault_reason { VM_FAULT_MAJOR = 0x4, VM_FAULT_RETRY = 0x400 };
 
 struct {
@@ -38,10 +35,10 @@ struct {
 	__type(value, struct vp_counts_cell);
 } cells SEC(".maps");
 
-/* The process for which is counted. */
+/* The agent's process; its exit ends the counting. */
 unsigned int owner = 0;
 
-/* No program here is interrupted by itself: a plain addition loses nothing. */
+/* No program here is interrupted by itself, so a plain addition loses nothing. */
 static __always_inline void count(enum vp_guest_count event)
 {
 	__u32 index = bpf_get_smp_processor_id() + 1;
@@ -58,7 +55,7 @@ int on_switch(void *context)
 	return 0;
 }
 
-/* Kernels differ in which faults that are tried again they count twice: here none is. */
+/* Kernels differ in which retried faults they count twice; none is counted twice here. */
 SEC("fexit/handle_mm_fault")
 int BPF_PROG(on_fault, void *vma, unsigned long address, unsigned int flags, void *regs,
 	     unsigned int result)
@@ -70,8 +67,7 @@ int BPF_PROG(on_fault, void *vma, unsigned long address, unsigned int flags, voi
 	return 0;
 }
 
-/* For kernels that cannot run programs at the end of a function: those that are tried again are
- * counted twice. */
+/* For kernels without fexit programs: retried faults count twice. */
 SEC("kprobe/handle_mm_fault")
 int on_fault_begin(void *context)
 {
@@ -79,7 +75,7 @@ int on_fault_begin(void *context)
 	return 0;
 }
 
-/* Devices that share an interrupt are asked one after the other: the last one counts. */
+/* Handlers that share an interrupt are called one after the other: the last one counts. */
 SEC("raw_tp/irq_handler_entry")
 int on_interrupt(struct bpf_raw_tracepoint_args *context)
 {
@@ -115,8 +111,9 @@ int on_system_call(void *context)
 	return 0;
 }
 
-/* Whatever ends the owner ends these programs too, a moment later. The marker is broken while they
- * still count, so that counts that no longer advance are not used. */
+/* Exiting of the owner, for any reason, ends these programs slightly later. The marker is
+ * invalidated while they still count, so that the host does not use counts that no longer
+ * advance. */
 SEC("raw_tp/sched_process_exit")
 int on_exit(struct bpf_raw_tracepoint_args *context)
 {
@@ -129,7 +126,7 @@ int on_exit(struct bpf_raw_tracepoint_args *context)
 	return 0;
 }
 
-/* Run once by the owner: its number here is the kernel's, whatever container it lives in. */
+/* Run once by the owner: stores its pid in the kernel's initial namespace. */
 SEC("raw_tp")
 int own(void *context)
 {

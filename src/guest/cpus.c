@@ -7,10 +7,10 @@
 #include "base/cursor.h"
 #include "base/file.h"
 
-/* A line of /proc/cpuinfo is at most as long as the processor's flags. */
+/* Limit: the longest line is that of the processor's flags. */
 enum { MAX_CPUINFO_BYTES = 64 << 20 };
 
-/* The number in a line "KEY\t: NUMBER"; false: it is not of that key. */
+/* Parses a line "KEY\t: NUMBER"; false: another key. */
 static bool read_field(struct vp_slice line, const char *key, uint32_t *ret)
 {
 	size_t size = strlen(key);
@@ -24,7 +24,7 @@ static bool read_field(struct vp_slice line, const char *key, uint32_t *ret)
 	return vp_cursor_ok(&rest);
 }
 
-/* KVM numbers vCPUs by their APIC ids; processors without have the number that Linux gives them. */
+/* KVM numbers vCPUs by APIC id; on processors without APICs, by Linux's CPU number. */
 struct vp_error *vp_guest_cpus(struct vp_error *(*take)(void *context, uint32_t cpu, uint32_t vcpu),
 			       void *context)
 {

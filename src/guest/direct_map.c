@@ -9,17 +9,17 @@
 
 #if defined(__x86_64__)
 
-/* Documentation/arch/x86/x86_64/mm.rst: bases without KASLR, by levels of page tables. */
+/* Bases without KASLR, by number of page-table levels (Documentation/arch/x86/x86_64/mm.rst). */
 static const uint64_t usual_bases[] = {0xffff888000000000ULL, 0xff11000000000000ULL};
 
 enum { PRESENT = 1, LARGE = 1 << 7 };
 #define PHYSICAL 0x000ffffffffff000ULL
-/* KASLR moves the direct map by multiples of this. */
+/* KASLR's granularity for the direct map. */
 #define ALIGNMENT (1ULL << 30)
-/* RAM below a page table that is searched, in units of ALIGNMENT: first, and if all else fails. */
+/* Candidate bases below a page table, in units of ALIGNMENT: first attempt, and last resort. */
 enum { FEW_CANDIDATES = 64, MAX_CANDIDATES = 4096 };
 
-/* The physical address of `address` by the tables at `pgd`, if the direct map begins at `base`. */
+/* Translates `address` with the tables at `pgd`, assuming that the direct map starts at `base`. */
 static bool direct_map_walk(uint64_t pgd, uint64_t address, uint64_t base, unsigned levels,
 			    vp_read_kernel *read, void *context, uint64_t *physical)
 {
@@ -43,7 +43,7 @@ static bool direct_map_walk(uint64_t pgd, uint64_t address, uint64_t base, unsig
 
 static bool is_base(uint64_t pgd, uint64_t base, vp_read_kernel *read, void *context)
 {
-	/* With five levels, kernel addresses begin at 0xff00000000000000. */
+	/* With five levels, kernel addresses start at 0xff00000000000000. */
 	unsigned levels = pgd < 0xffff000000000000ULL ? 5 : 4;
 	uint64_t physical;
 
@@ -84,7 +84,7 @@ uint64_t vp_direct_map_find(uint64_t pgd, vp_read_kernel *read, void *context)
 	for (unsigned i = 0; i < VP_ARRAY_SIZE(usual_bases); i++)
 		if (is_base(pgd, usual_bases[i], read, context))
 			return usual_bases[i];
-	/* Late, because to read kallsyms takes a slow guest a second. */
+	/* Last, because reading kallsyms takes a second in a slow guest. */
 	uint64_t variable = kernel_symbol("page_offset_base");
 	if (variable && read(context, variable, &base) && is_base(pgd, base, read, context))
 		return base;

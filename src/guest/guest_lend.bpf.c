@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Keeps, at this kernel's context switches, what of the counts that the host publishes for each
- * vCPU was each client thread's. Loaded while a host lends counters; attached while there are
- * clients.
- */
+/* At this kernel's context switches, attributes the counts that the host publishes per vCPU to
+ * client threads. Loaded while a host lends counters, attached while there are clients. */
 #include <linux/bpf.h>
 
 #include <linux/ptrace.h>
@@ -45,12 +42,12 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries,
-	       VP_LENT_THREADS + 1); /* and a stint for each CPU: sized by the loader */
+	       VP_LENT_THREADS + 1); /* and one per CPU for parts of a run: sized by the loader */
 	__type(key, __u32);
 	__type(value, struct vp_lent_thread);
 } threads SEC(".maps");
 
-/* Thread -> its index in the above. */
+/* Thread id -> index in the above. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, VP_LENT_THREADS);
@@ -70,17 +67,16 @@ struct {
 	__type(value, struct parent_ref);
 } inherited_from SEC(".maps");
 
-/* The process whose end ends the lending, and the number of CPUs. */
+/* The agent's process, whose exit ends the lending, and the number of CPUs. */
 unsigned int owner = 0;
 unsigned int n_cpus = 0;
-/* A register of a device that the hypervisor emulates: reading it makes the vCPU leave the guest.
- */
+/* A register of an emulated device: reading it causes a VM exit. */
 unsigned long long device = 0;
 
 #ifdef __TARGET_ARCH_x86
 enum fixed_addresses___own { FIX_IO_APIC_BASE_0 = 0 };
 
-/* Where the kernel maps the IOAPIC (arch/x86/include/asm/fixmap.h: FIXADDR_TOP). */
+/* The kernel's mapping of the IOAPIC (arch/x86/include/asm/fixmap.h: FIXADDR_TOP). */
 static __always_inline unsigned long long device_address(void)
 {
 	const unsigned long long top = 0xffffffffff7ff000ULL;
@@ -93,11 +89,9 @@ static __always_inline unsigned long long device_address(void)
 	return device;
 }
 
-/*
- * The interrupt controller's distributor. Its driver keeps that address in the first words of what
- * it hangs on its interrupts; its register PIDR2 (of GICv3 at 0xffe8, of GICv2 at 0xfe8) has the
- * architecture's version. Reading the first register changes nothing.
- */
+/* Whether it is the interrupt controller's distributor. Its driver stores the address at the
+ * start of its private data; register PIDR2 (GICv3: at 0xffe8, GICv2: at 0xfe8) has the
+ * architecture version. Reading the first register has no side effects. */
 static __always_inline bool is_distributor(__u64 address, __u64 register_at, __u32 least)
 {
 	const __u64 kernel = 0xffff800000000000ULL;
@@ -124,7 +118,7 @@ int BPF_KPROBE(find_device, struct irq_desc *desc)
 }
 #endif
 
-/* Makes the host publish, as it does at each entry. */
+/* Causes a VM exit: the host publishes at the next entry. */
 static __always_inline void guest_lend_force_exit(void)
 {
 	__u32 ignored;
@@ -168,7 +162,7 @@ static __always_inline void guest_lend_take_in(struct vp_lent_thread *thread,
 	thread->sequence++;
 }
 
-/* Makes the host publish; false: it has not. */
+/* Makes the host publish; false: it did not. */
 static __always_inline bool guest_lend_publish(volatile struct vp_lent_cell *cell)
 {
 	__u64 before = cell->sequence;
@@ -177,7 +171,7 @@ static __always_inline bool guest_lend_publish(volatile struct vp_lent_cell *cel
 	return cell->sequence != before;
 }
 
-/* The parent that a thread belongs to; NULL: none, or it is no longer counted. */
+/* The parent that a thread counts for; NULL: none, or no longer counted. */
 static __always_inline struct vp_lent_thread *parent_of(const struct parent_ref *parent_ref)
 {
 	__u32 index = parent_ref->index;
@@ -193,7 +187,7 @@ static __always_inline struct vp_lent_run *run_of(__u32 cpu)
 	return bpf_map_lookup_elem(&threads, &index);
 }
 
-/* One of a parent leaves the CPU, whose cell is up to date. */
+/* A child leaves the CPU, whose cell is up to date. */
 static __always_inline void end_run(__u32 cpu, const struct vp_lent_cell *cell,
 				    const struct parent_ref *parent_ref, bool stale)
 {
@@ -249,7 +243,7 @@ int on_switch(struct bpf_raw_tracepoint_args *context)
 	volatile struct vp_lent_cell *cell = bpf_map_lookup_elem(&cells, &cpu);
 	bool concerns = false;
 
-	/* The verifier has no pointer joined to another one. */
+	/* The verifier rejects a pointer merged from two branches. */
 	if (leaves)
 		concerns = true;
 	barrier_var(concerns);
@@ -280,12 +274,12 @@ int on_switch(struct bpf_raw_tracepoint_args *context)
 	return 0;
 }
 
-/* For a client whose processor has no instruction that makes it leave the guest. */
+/* For clients on processors without an unprivileged instruction that causes a VM exit. */
 SEC("socket")
 int on_packet(void *context)
 {
 	guest_lend_force_exit();
-	return 0; /* of the packet, nothing is kept */
+	return 0; /* drops the packet */
 }
 
 static __always_inline void set_markers(__u64 marker)
@@ -298,7 +292,7 @@ static __always_inline void set_markers(__u64 marker)
 	}
 }
 
-/* The running thread with its counts up to now; NULL: it is no client's. */
+/* Updates the running thread's counts; NULL: not a client's thread. */
 static __always_inline struct vp_lent_thread *settle_current(void)
 {
 	struct vp_lent_thread *thread = guest_lend_thread_of((__u32)bpf_get_current_pid_tgid());
@@ -312,8 +306,7 @@ static __always_inline struct vp_lent_thread *settle_current(void)
 	return thread;
 }
 
-/* A thread that executes a program in place of its process's first one becomes that one: its number
- * changes. */
+/* execve() in another thread of a process gives that thread the id of the first one. */
 static __always_inline void rename_adopted(__u32 before)
 {
 	__u32 tid = (__u32)bpf_get_current_pid_tgid();
@@ -328,7 +321,7 @@ static __always_inline void rename_adopted(__u32 before)
 	bpf_map_delete_elem(&inherited_from, &before);
 }
 
-/* A client may count a program from its beginning on. */
+/* A client may count a program from its execve() on. */
 SEC("raw_tp/sched_process_exec")
 int on_exec(struct bpf_raw_tracepoint_args *context)
 {
@@ -359,8 +352,8 @@ static __always_inline void add_child(__u32 child, const struct parent_ref *pare
 		__sync_fetch_and_add(&parent->live, 1);
 }
 
-/* Children of a thread are not counted with it, but as its parent, if it wants one; and so are
- * theirs. The child does not run yet. */
+/* Children of a counted thread are counted for their parent if the client requested it, and so
+ * are their children. The child does not run yet. */
 SEC("raw_tp/sched_process_fork")
 int on_fork(struct bpf_raw_tracepoint_args *context)
 {
@@ -378,7 +371,7 @@ int on_fork(struct bpf_raw_tracepoint_args *context)
 	}
 	if (thread && thread->inherits) {
 		struct vp_lent_thread *other = inherited ? parent_of(inherited) : 0;
-		if (other) /* it can be in one only */
+		if (other) /* a thread has one parent at most */
 			__sync_fetch_and_add(&other->missed, 1);
 		add_child(child, &own);
 	} else if (inherited) {
@@ -404,7 +397,7 @@ static __always_inline void leave_children(__u32 tid)
 	bpf_map_delete_elem(&inherited_from, &tid);
 }
 
-/* However the owner ends: cells that no longer advance are not used. */
+/* Whatever ends the owner, cells that no longer advance must not be used. */
 SEC("raw_tp/sched_process_exit")
 int on_exit(struct bpf_raw_tracepoint_args *context)
 {
@@ -419,7 +412,7 @@ int on_exit(struct bpf_raw_tracepoint_args *context)
 	return 0;
 }
 
-/* Those that its parent still has are in no parent then. */
+/* Its children no longer have a parent. */
 static __always_inline void clear(struct vp_lent_thread *thread)
 {
 	__u32 born = thread->born + 1;
@@ -428,8 +421,8 @@ static __always_inline void clear(struct vp_lent_thread *thread)
 	thread->born = born;
 }
 
-/* The owner's commands for the arrays: these are frozen, so that clients with their descriptors
- * cannot write. */
+/* Commands of the owner that modify the maps: these are frozen, so that clients with their
+ * descriptors cannot write. */
 SEC("raw_tp")
 int command(struct bpf_raw_tracepoint_args *context)
 {
@@ -437,7 +430,7 @@ int command(struct bpf_raw_tracepoint_args *context)
 	struct vp_lent_thread *thread;
 
 	if (context->args[0] == VP_LEND_OWN) {
-		/* Its number here is the kernel's, whatever container it lives in. */
+		/* its pid in the kernel's initial namespace */
 		owner = (__u32)bpf_get_current_pid_tgid();
 	} else if (context->args[0] == VP_LEND_MARK) {
 		set_markers(context->args[1]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The threads of this guest that have lent counters. */
+/* Clients: threads of this guest with host-provided counters. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,10 +20,10 @@
 enum {
 	MAX_CLIENTS = 2 * VP_LENT_THREADS,
 	MAX_OF_USER = VP_LENT_THREADS / 4,
-	/* Clients of one user without a request yet, and their time limit. */
+	/* Maximum number of a user's clients without a request, and their time limit. */
 	MAX_SILENT = 32,
 	SILENT_MS = 3000,
-	/* While this process has no free descriptor, no client is accepted. */
+	/* Pause of accepting clients while this process has no free file descriptor. */
 	PAUSE_MS = 200,
 };
 
@@ -35,7 +35,8 @@ static void detach(struct vp_lend *lend)
 	}
 }
 
-/* Costs what lending costs, and not before: the host writes where the marker is. */
+/* Starts the cost of lending with the first client: the host writes to cells with a valid
+ * marker. */
 static int start_lending(struct vp_lend *lend)
 {
 	struct bpf_program *programs[VP_LEND_LINKS] = {lend->programs->progs.on_switch,
@@ -107,7 +108,7 @@ static int assign_slot(struct vp_lend *lend, struct vp_lend_client *client)
 				   &client->slot, BPF_ANY);
 }
 
-/* Numbers of threads mean the same to both. */
+/* Whether thread ids are the same in both pid namespaces. */
 static bool is_same_namespace(pid_t pid)
 {
 	struct stat ours, theirs;
@@ -118,7 +119,7 @@ static bool is_same_namespace(pid_t pid)
 	       ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
 }
 
-/* Whether that is a thread of the process at the other end, or of its user. */
+/* Whether the thread belongs to the client's process or user. */
 static bool may_count(const struct vp_lend_client *client, uint32_t tid)
 {
 	struct ucred peer;
@@ -136,7 +137,8 @@ static bool may_count(const struct vp_lend_client *client, uint32_t tid)
 	       (!peer.uid || thread.st_uid == peer.uid);
 }
 
-/* A socket, each packet to which runs the program that forces an exit; its other end is ours. */
+/* A socket on which each packet runs the BPF program that causes a VM exit; *ours: its other
+ * end. */
 static int make_force_socket(const struct vp_lend *lend, int *ours)
 {
 	int program = bpf_program__fd(lend->programs->progs.on_packet), ends[2];
@@ -238,7 +240,7 @@ static void lend_clients_forget(struct vp_lend *lend, size_t i)
 		close(client.force);
 	if (client.is_attached && !is_taken(lend, client.slot)) {
 		bpf_map_delete_elem(bpf_map__fd(lend->programs->maps.indices), &client.tid);
-		/* Its children are no longer followed. */
+		/* Its children are no longer counted. */
 		int ignored = vp_lend_command(lend, VP_LEND_CLEAR, client.slot);
 		(void)ignored;
 	}
@@ -277,7 +279,7 @@ void vp_lend_client_accept(struct vp_lend *lend, uint64_t now_ms)
 	socklen_t size = sizeof(peer);
 
 	if (fd < 0) {
-		/* The one that waits would wake this process again at once. */
+		/* The pending connection would wake this process again at once. */
 		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
 			lend->accept_after = now_ms + PAUSE_MS;
 		return;
@@ -301,7 +303,7 @@ void vp_lend_client_receive(struct vp_lend *lend, size_t i)
 	struct vp_lent_request request = {0};
 	ssize_t got = vp_recv(client->fd, &request, sizeof(request), MSG_DONTWAIT);
 
-	/* That of another version may be shorter. */
+	/* A request of another version may be shorter. */
 	if (got >= (ssize_t)sizeof(request.version) && !client->is_attached)
 		lend_clients_attach(lend, client, &request);
 	else if (got >= 0 || errno != EAGAIN)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The programs that lend to threads of this guest. */
+/* BPF programs for host-provided counters of this guest's threads. */
 #include <errno.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -29,7 +29,7 @@ static struct vp_error *open_programs(struct vp_lend *lend)
 	return result ? vp_error_errno(-result, "cannot load the lending programs") : NULL;
 }
 
-/* From now on only the BPF programs and the host write to them. */
+/* From here on only BPF programs and the host can write to the maps. */
 static struct vp_error *freeze(struct vp_lend *lend)
 {
 	int cells = bpf_map__fd(lend->programs->maps.cells);
@@ -53,7 +53,7 @@ int vp_lend_command(const struct vp_lend *lend, enum vp_lend_command command, ui
 	return bpf_prog_test_run_opts(bpf_program__fd(lend->programs->progs.command), &options);
 }
 
-/* The device that makes a CPU exit: on x86, the programs know it. */
+/* Finds the device whose registers cause a VM exit; on x86, the BPF programs know the address. */
 static struct vp_error *lend_kernel_find_device(struct vp_lend *lend)
 {
 #ifdef __aarch64__

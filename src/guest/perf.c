@@ -46,7 +46,7 @@ static int perf_open_event(int cpu, bool lives, bool build_id)
 	    .config = PERF_COUNT_SW_DUMMY,
 	    .sample_type = PERF_SAMPLE_TIME,
 	    .sample_id_all = 1,
-	    .mmap = 1, /* executable mappings only, without mmap_data */
+	    .mmap = 1, /* executable mappings only (no mmap_data) */
 	    .mmap2 = 1,
 	    .comm = 1,
 	    .comm_exec = 1,
@@ -110,7 +110,7 @@ void vp_perf_close(struct vp_perf_watch *watch)
 	free(watch);
 }
 
-/* The record's body, and the time that sample_id_all puts at its end. */
+/* Reads the time that sample_id_all puts at the end of the record's body. */
 static uint64_t take_time(struct vp_cursor *body)
 {
 	struct vp_cursor last = *body;
@@ -167,11 +167,11 @@ static void perf_on_comm(struct vp_perf_watch *watch, struct vp_cursor *body, un
 	event.tgid = vp_cursor_u32(body);
 	uint32_t tid = vp_cursor_u32(body);
 	take_record_text(body, event.comm, sizeof(event.comm));
-	/* Names of threads other than the first are not the process's. */
+	/* Names of threads other than the main thread are not the process's. */
 	if (!vp_cursor_ok(body) || (event.kind == VP_TRACKER_COMM && tid != event.tgid))
 		return;
 	vp_tracker_add(watch->tracker, &event);
-	/* Without the BPF program, only this shows the end. */
+	/* Without the BPF program, only this record shows the end. */
 	if (watch->lives && event.kind == VP_TRACKER_EXEC_BEGIN) {
 		event.kind = VP_TRACKER_EXEC_DONE;
 		vp_tracker_add(watch->tracker, &event);
@@ -186,7 +186,7 @@ static void on_task(struct vp_perf_watch *watch, struct vp_cursor *body, bool ex
 	event.tgid = vp_cursor_u32(body);
 	event.parent = vp_cursor_u32(body);
 	uint32_t tid = vp_cursor_u32(body);
-	/* A process is taken to end with its first thread. */
+	/* A process is assumed to end with its main thread. */
 	if (vp_cursor_ok(body) && watch->lives && tid == event.tgid)
 		vp_tracker_add(watch->tracker, &event);
 }
@@ -221,7 +221,8 @@ static void drain_ring(struct vp_perf_watch *watch, struct ring *ring)
 
 	while (tail < head) {
 		const struct perf_event_header *header =
-		    (const void *)(ring->data + tail % RING_BYTES); /* never wraps: 8-aligned */
+		    (const void *)(ring->data +
+				   tail % RING_BYTES); /* the header never wraps: 8-byte aligned */
 		size_t size = header->size, first = RING_BYTES - tail % RING_BYTES;
 		if (size < sizeof(*header))
 			break;

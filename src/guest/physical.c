@@ -11,7 +11,7 @@ struct vp_error *vp_guest_physical(const volatile void *word, int pagemap, uint6
 	const uint64_t present = 1ULL << 63, frame_bits = (1ULL << 55) - 1;
 	uint64_t page = (uint64_t)getpagesize(), address = (uint64_t)(uintptr_t)word, entry = 0;
 
-	(void)*(const volatile char *)word; /* mapped from now on */
+	(void)*(const volatile char *)word; /* faults the page in */
 	if (vp_pread(pagemap, &entry, sizeof(entry), (off_t)(address / page * sizeof(entry))) !=
 	    sizeof(entry))
 		return vp_error_errno(errno, "cannot read '/proc/self/pagemap'");

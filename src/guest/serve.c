@@ -28,7 +28,8 @@
 #include "protocol/lend_protocol.h"
 
 enum {
-	MAX_ANSWERS = 8, /* at the same time; one that counts lasts as long as the host likes */
+	MAX_ANSWERS =
+	    8, /* at the same time; a request to count lasts as long as the host keeps it open */
 	TIMEOUT_SECONDS = 30,
 };
 
@@ -39,13 +40,13 @@ struct server {
 	struct vp_agent_serve_options options;
 	int epoll_fd, signal_fd, vsock_fd, socket_fd;
 	pid_t vchan;      /* the process that offers vchans; 0: none */
-	unsigned answers; /* children that answer */
+	unsigned answers; /* child processes that serve requests */
 	bool stopping;
 };
 
 static struct vp_error *watch_fd(struct server *server, int fd, enum event_kind kind)
 {
-	/* Buffers are read whole whenever one wakes us: edge triggered spares wakeups. */
+	/* A buffer is drained completely at each wakeup: edge triggering avoids further wakeups. */
 	struct epoll_event event = {.events = EPOLLIN | (kind == EVENT_BUFFER ? EPOLLET : 0),
 				    .data.u32 = kind};
 
@@ -73,12 +74,12 @@ static int listen_vsock(unsigned port)
 static int serve_open_socket(bool serve)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = VP_AGENT_SOCKET};
-	/* Accepting must not wait for an asker that has gone again. */
+	/* accept() must not block if the client has disconnected. */
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (serve ? SOCK_NONBLOCK : 0), 0);
 
 	if (fd < 0)
 		return -errno;
-	/* Kernel addresses are for root: so is the socket. */
+	/* Replies contain kernel addresses, so the socket is for root only. */
 	mode_t mask = umask(0177);
 	int result = serve ? bind(fd, (struct sockaddr *)&address, sizeof(address)) ||
 				 listen(fd, MAX_ANSWERS)
@@ -100,7 +101,7 @@ static struct vp_error *listen_socket(struct server *server)
 		return vp_error_new("another vperf-agent is already running on '%s'",
 				    VP_AGENT_SOCKET);
 	}
-	unlink(VP_AGENT_SOCKET); /* left by one that was killed */
+	unlink(VP_AGENT_SOCKET); /* left by a killed agent */
 	server->socket_fd = serve_open_socket(true);
 	if (server->socket_fd < 0)
 		return vp_error_errno(-server->socket_fd, "cannot listen on '%s'", VP_AGENT_SOCKET);
@@ -135,7 +136,7 @@ static struct vp_error *watch_buffers(struct server *server)
 	return NULL;
 }
 
-/* Only the host may ask over vsock: any process of the guest can reach it too. */
+/* vsock requests are accepted from the host only: any process of the guest can connect, too. */
 static bool is_from_host(int fd)
 {
 	struct sockaddr_vm peer = {0};
@@ -168,8 +169,7 @@ static int serve_refuse(int fd, const char *line)
 	return vp_fd_write_all(fd, line, strlen(line));
 }
 
-/* In a child: a broken file that it reads, or a client that does not read, affects no other
- * client. */
+/* In a child process: a malformed file, or a client that does not read, affects no other client. */
 static int serve_answer(struct server *server, int fd)
 {
 	struct timeval timeout = {.tv_sec = TIMEOUT_SECONDS};
@@ -288,7 +288,8 @@ struct vp_error *vp_agent_serve(const struct vp_agent_serve_options *options)
 	struct server server = {
 	    .options = *options, .epoll_fd = -1, .signal_fd = -1, .vsock_fd = -1, .socket_fd = -1};
 
-	server.vchan = vp_vchan_server_start(options->port); /* before all that it does not need */
+	server.vchan =
+	    vp_vchan_server_start(options->port); /* started before anything it does not need */
 	vp_agent_start(&server.agent);
 	vp_vec_each (&server.agent.notes, note)
 		fprintf(stderr, "vperf-agent: %s\n", *note);

@@ -18,10 +18,10 @@
 #include "vchan/vchan.h"
 #include "vchan/xenstore.h"
 
-/* Between offers, if the one before failed. */
+/* Delay after a failed offer. */
 enum { AGAIN_S = 3 };
 
-/* End of an offer: a byte that the process that made it sends to the server. */
+/* Outcome of an offer: a byte that its process sends to the server. */
 enum outcome { OUTCOME_TAKEN = 1, OUTCOME_AGAIN, OUTCOME_FAILED };
 
 bool vp_vchan_is_here(void)
@@ -48,7 +48,7 @@ static void tell(int server, enum outcome outcome)
 	(void)written;
 }
 
-/* A connection outlives the server: the agent's last words are to come. */
+/* A connection outlives the server: the agent's last data must still be sent. */
 static void serve_taken(struct vp_vchan_offer *offer)
 {
 	prctl(PR_SET_PDEATHSIG, 0);
@@ -57,7 +57,7 @@ static void serve_taken(struct vp_vchan_offer *offer)
 		vp_vchan_serve(offer, agent);
 }
 
-/* One offer, and then its connection. `is_quiet`: a failure is known. */
+/* Makes one offer and serves its connection. `is_quiet`: a failure was already reported. */
 static VP_NORETURN void offer_once(unsigned port, bool is_quiet, int server)
 {
 	struct vp_vchan_offer offer;
@@ -77,7 +77,7 @@ static VP_NORETURN void offer_once(unsigned port, bool is_quiet, int server)
 	_exit(0);
 }
 
-/* Each in a process of its own, with which its pages go. */
+/* Each offer is made by a process of its own, which frees its pages on exit. */
 static enum outcome make_offer(unsigned port, bool is_quiet)
 {
 	char outcome = OUTCOME_FAILED;
@@ -104,7 +104,7 @@ static VP_NORETURN void serve_offers(unsigned port)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGCHLD, SIG_IGN); /* connections end unnoticed */
+	signal(SIGCHLD, SIG_IGN); /* no zombies of connections */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	for (bool has_failed = false;;) {
 		has_failed = make_offer(port, has_failed) == OUTCOME_FAILED;

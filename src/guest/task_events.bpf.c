@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Address spaces as they begin and end: the forks, execs and exits of this kernel, and an iterator
- * over the tasks that exist already.
+/* Start and end of address spaces: forks, execs and exits of this kernel, and an iterator over
+ * existing tasks.
  *
- * Only fields that CO-RE relocates are used, so no vmlinux.h: the structs below name what is
- * needed.
- */
+ * Only fields that CO-RE relocates are used, so vmlinux.h is not needed: the structs below
+ * declare them. */
 #include <linux/bpf.h>
 
 #include <bpf/bpf_core_read.h>
@@ -24,7 +22,7 @@ struct mm_struct {
 };
 
 struct signal_struct {
-	atomic_t live; /* threads that have not begun to exit */
+	atomic_t live; /* threads that have not exited */
 };
 
 struct task_struct {
@@ -58,11 +56,11 @@ struct {
 	__uint(max_entries, 2 * 1024 * 1024);
 } task_events SEC(".maps");
 
-/* Births that found the ring full. */
+/* Events lost in a full ring. */
 unsigned long long lost = 0;
-/* The agent sleeps until there is this much to read, so that it stays idle. */
+/* The agent sleeps until this much can be read. */
 unsigned long long wakeup_bytes = 1024 * 1024;
-/* Where read_kernel reads, and what it found. */
+/* Address for read_kernel to read, and the result. */
 unsigned long long kernel_address = 0;
 unsigned long long kernel_value = 0;
 long kernel_error = 0;
@@ -99,7 +97,7 @@ int on_fork(struct bpf_raw_tracepoint_args *context)
 	struct vp_task_event task_event = {0};
 
 	task_event.parent = (unsigned int)BPF_CORE_READ(parent, tgid);
-	/* Threads share all of it, kernel threads have no address space. */
+	/* Threads share the address space, kernel threads have none. */
 	if (!mm || (unsigned int)BPF_CORE_READ(child, tgid) == task_event.parent)
 		return 0;
 	task_event.shared = mm == BPF_CORE_READ(parent, mm);
@@ -124,7 +122,7 @@ int on_exit(struct bpf_raw_tracepoint_args *context)
 	struct task_struct *task = (struct task_struct *)context->args[0];
 	struct vp_task_event task_event = {0};
 
-	/* The tracepoint fires for each thread; do_exit() has counted this one off already. */
+	/* The tracepoint fires for each thread; do_exit() has already decremented the count. */
 	if (BPF_CORE_READ(task, signal, live.counter) > 0)
 		return 0;
 	if (BPF_CORE_READ(task, flags) & TASK_IS_KERNEL_THREAD)

@@ -63,7 +63,8 @@ static int task_events_on_record(void *context, void *data, size_t size)
 	return 0;
 }
 
-/* Runs an iterator program; calls `each` (may be NULL) for every struct vp_task_event it writes. */
+/* Runs an iterator program; calls `each` (may be NULL) for every struct vp_task_event of its
+ * output. */
 static int run_iterator(struct bpf_program *program, int (*each)(void *, void *, size_t),
 			void *context)
 {
@@ -135,7 +136,7 @@ static struct vp_error *task_events_start(struct vp_task_watch *watch)
 	watch->skeleton = vp_task_events__open();
 	if (!watch->skeleton)
 		return vp_error_errno(errno, "cannot open the BPF programs");
-	/* The iterators are run when needed. */
+	/* Iterators are run on demand. */
 	bpf_program__set_autoattach(watch->skeleton->progs.each_task, false);
 	bpf_program__set_autoattach(watch->skeleton->progs.read_kernel, false);
 	result = vp_task_events__load(watch->skeleton);

@@ -32,7 +32,8 @@ void vp_tracker_add(struct vp_tracker *tracker, const struct vp_tracker_event *e
 uint32_t vp_tracker_image(struct vp_tracker *tracker, const struct vp_build_id *id,
 			  const char *path)
 {
-	static const char deleted[] = " (deleted)"; /* the kernel's mark, in /proc and perf */
+	static const char deleted[] =
+	    " (deleted)"; /* suffix used by the kernel in /proc and perf */
 	struct vp_buffer key = {0};
 	size_t size = strlen(path), mark = sizeof(deleted) - 1;
 
@@ -93,7 +94,8 @@ static struct vp_tracker_space *tracker_begin_space(struct vp_tracker *tracker,
 	return space;
 }
 
-/* The process leaves its address space. One that it shares (vfork) is another's, and goes on. */
+/* The process leaves its address space. A shared one (vfork) belongs to the parent and
+ * continues. */
 static void end_space(struct vp_tracker *tracker, uint32_t tgid, uint64_t time_ns)
 {
 	uint32_t number = vp_tracker_space_of(tracker, tgid);
@@ -119,7 +121,7 @@ static void tracker_on_fork(struct vp_tracker *tracker, const struct vp_tracker_
 {
 	uint32_t parent = vp_tracker_space_of(tracker, event->parent);
 
-	/* The pid is new: whatever still has it ended without being seen. */
+	/* The pid is reused: the end of its previous process was missed. */
 	end_space(tracker, event->tgid, event->time_ns);
 	if (event->shared) {
 		set_space(tracker, event->tgid, parent);
@@ -164,7 +166,7 @@ static void tracker_on_comm(struct vp_tracker *tracker, const struct vp_tracker_
 static bool is_mapped(const struct vp_tracker *tracker, uint32_t space,
 		      const struct vp_tracker_event *event)
 {
-	/* Forks begin with what the parent had. */
+	/* A forked process starts with its parent's mappings. */
 	for (unsigned depth = 0; space != VP_TRACKER_NONE && depth < 64; depth++) {
 		uint32_t i = tracker->spaces.at[space].first_mapping;
 		for (; i != VP_TRACKER_NONE; i = tracker->mappings.at[i].next) {
@@ -185,7 +187,7 @@ static void on_map(struct vp_tracker *tracker, const struct vp_tracker_event *ev
 	uint32_t number = vp_tracker_space_of(tracker, event->tgid);
 	bool seen = event->kind == VP_TRACKER_MAP_SEEN;
 
-	/* A process whose birth got lost. */
+	/* The start of the process was lost. */
 	if (number == VP_TRACKER_NONE) {
 		struct vp_tracker_event birth = {.tgid = event->tgid};
 		tracker_begin_space(tracker, &birth, seen ? 0 : event->time_ns);
@@ -244,8 +246,8 @@ static size_t bytes_used(const struct vp_tracker *tracker)
 	       tracker->mappings.count * sizeof(*tracker->mappings.at);
 }
 
-/* The number of spaces that ended and that no kept space was forked from; their ends into `ends`.
- */
+/* The number of spaces that ended and are no ancestor of a kept space; stores their end times in
+ * `ends`. */
 static size_t collect_ended(const struct vp_tracker *tracker, uint64_t *ends)
 {
 	size_t count = 0;
@@ -282,7 +284,7 @@ static void keep_mappings(struct vp_tracker *tracker, struct vp_tracker_space *s
 	}
 }
 
-/* Rebuilds spaces and mappings without those that ended up to `end_ns`. */
+/* Rebuilds spaces and mappings without those that ended before or at `end_ns`. */
 static void forget_until(struct vp_tracker *tracker, uint64_t end_ns)
 {
 	struct vp_tracker fresh = {0};
@@ -294,7 +296,7 @@ static void forget_until(struct vp_tracker *tracker, uint64_t end_ns)
 		new_number[i] = VP_TRACKER_NONE;
 		if (space->end_ns && !space->children && space->end_ns <= end_ns) {
 			tracker->forgotten++;
-			/* A parent comes before its children: it has moved already. */
+			/* Parents precede their children, so the parent has been moved already. */
 			if (has_parent && new_number[space->parent] != VP_TRACKER_NONE)
 				fresh.spaces.at[new_number[space->parent]].children--;
 			continue;
@@ -318,7 +320,7 @@ static void forget_until(struct vp_tracker *tracker, uint64_t end_ns)
 	memcpy(&tracker->mappings, &fresh.mappings, sizeof(fresh.mappings));
 }
 
-/* Over the limit: forgets the older half of what has ended. */
+/* Over the limit: drops the older half of the ended spaces. */
 static void bound_memory(struct vp_tracker *tracker)
 {
 	if (bytes_used(tracker) <= tracker->max_bytes)

@@ -9,9 +9,9 @@
 #include "base/map.h"
 
 struct excerpt {
-	struct vp_intern names;  /* that are wanted */
-	struct vp_map number_of; /* key: source << 32 | id there; its id in `made`, 0: not yet */
-	uint32_t source, own;    /* the present one; its own types start at this id */
+	struct vp_intern names;  /* names to include */
+	struct vp_map number_of; /* key: source << 32 | id there; value: id in the excerpt or 0 */
+	uint32_t source, own;    /* present source; its own types start at this id */
 	struct btf *made;
 	bool failed;
 };
@@ -39,7 +39,7 @@ static void note_names(struct excerpt *excerpt, const struct btf *wanted)
 
 static uint32_t add_type(struct excerpt *excerpt, const struct btf *from, uint32_t id);
 
-/* Makes the copy refer to copies; additions may move it. */
+/* Redirects the type's references to copies. Copying may move the type in memory. */
 static void btf_excerpt_add_parts(struct excerpt *excerpt, const struct btf *from,
 				  const struct btf_type *type, uint32_t copy)
 {
@@ -64,7 +64,7 @@ static void btf_excerpt_add_parts(struct excerpt *excerpt, const struct btf *fro
 	}
 }
 
-/* The type and what it consists of; returns its id in what is made, 0 for none. */
+/* Copies the type and its parts; returns its id in the excerpt, 0: none. */
 static uint32_t add_type(struct excerpt *excerpt, const struct btf *from, uint32_t id)
 {
 	const struct btf_type *type = id ? btf__type_by_id(from, id) : NULL;

@@ -15,7 +15,7 @@
 #include "base/io.h"
 
 enum { MAX_SECONDS = 120, NOT_CONFINED = 2 };
-/* Bytes of text: symbols of the programs of a host take some 100 MiB at most. */
+/* Maximum bytes of text: symbols of all programs of a host take about 100 MiB. */
 #define MAX_TEXT (1ULL << 30)
 
 static VP_NORETURN void run_writer(const struct vp_confined_text *text, int fd)
@@ -59,7 +59,7 @@ static struct vp_error *judge(int status, bool late)
 		      : NULL;
 }
 
-/* Bounded: a user's file system may block a reader forever. */
+/* Limited: a user's file system may block a reader forever. */
 static struct vp_error *await_writer(pid_t process, const struct vp_meanwhile *meanwhile)
 {
 	uint64_t end = vp_clock_monotonic() + MAX_SECONDS * 1000000000ULL;
@@ -94,6 +94,6 @@ struct vp_error *vp_confined_text_write(struct vp_maps_writer *writer,
 	struct vp_error *problem = confined_text_take_lines(fd, text->keywords, writer);
 	if (!error)
 		return problem;
-	vp_error_free(problem); /* the first one has the reason */
+	vp_error_free(problem); /* the first error has the cause */
 	return error;
 }

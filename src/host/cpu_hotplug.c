@@ -9,7 +9,7 @@
 
 #include "base/cursor.h"
 
-enum { FROM_KERNEL = 1 /* the group; udev's own is 2 */, UEVENT_MAX = 8192 };
+enum { FROM_KERNEL = 1 /* netlink group; 2 is udev's */, UEVENT_MAX = 8192 };
 
 int vp_cpu_hotplug_open(void)
 {
@@ -26,7 +26,7 @@ int vp_cpu_hotplug_open(void)
 	return -1;
 }
 
-/* "online@/devices/system/cpu/cpu1", then its variables, with the same information
+/* "online@/devices/system/cpu/cpu1", followed by its variables with the same information
  * (lib/kobject_uevent.c) */
 bool vp_cpu_hotplug_parse(const char *bytes, size_t size, uint32_t *pcpu, bool *online)
 {
@@ -62,7 +62,7 @@ bool vp_cpu_hotplug_read(int fd, void (*on_event)(void *context, uint32_t pcpu, 
 			all = false;
 		else if (size < 0 && errno != EINTR)
 			return all;
-		else if (size > 0 && !from.nl_pid && /* the kernel's own */
+		else if (size > 0 && !from.nl_pid && /* sent by the kernel */
 			 vp_cpu_hotplug_parse(bytes, (size_t)size, &pcpu, &online))
 			on_event(context, pcpu, online);
 	}

@@ -9,10 +9,12 @@
 #include "base/file.h"
 #include "base/macros.h"
 
-/* A line of /proc/PID/maps has some 100 bytes, and a process 65,530 mappings (vm.max_map_count). */
+/* Upper limit: a line of /proc/PID/maps has about 100 bytes, a process at most 65,530 mappings
+ * (vm.max_map_count). */
 enum { MAPS_MAX = 32 << 20 };
 
-/* Files whose mappings are devices' memory. Others in /dev have RAM: hugetlbfs, tmpfs, DAX. */
+/* Files whose mappings are device memory. Mappings of other files in /dev are RAM: hugetlbfs,
+ * tmpfs, DAX. */
 static const char *const devices[] = {
     "anon_inode:[vfio", "anon_inode:dmabuf", "/dmabuf:",    "/dev/vfio/", "/dev/dri/",
     "/dev/nvidia",      "/dev/kfd",          "/dev/accel/", "/dev/mem",   "/sys/",

@@ -15,14 +15,14 @@ enum vp_vendor vp_host_vendor(void)
 		return VP_VENDOR_AMD;
 	if (!access("/sys/module/kvm_intel", F_OK))
 		return VP_VENDOR_INTEL;
-#if defined(__aarch64__) /* KVM is no module there */
+#if defined(__aarch64__) /* KVM is not a module */
 	if (!access("/dev/kvm", F_OK))
 		return VP_VENDOR_ARM;
 #endif
 	return VP_VENDOR_UNKNOWN;
 }
 
-/* Y or 1, depending on the kernel's age. */
+/* The parameter is Y or 1, depending on the kernel version. */
 bool vp_host_has_nested_paging(void)
 {
 	struct vp_buffer text = {0};
@@ -48,12 +48,13 @@ struct vp_error *vp_host_load_error(int result, const char *programs)
 {
 	const char *lockdown = vp_host_lockdown("/sys");
 
-	/* In that mode no BPF program can read kernel memory, not even with root rights. */
+	/* In this mode BPF programs cannot read kernel memory, not even for root. */
 	if (lockdown && !strcmp(lockdown, "confidentiality"))
 		return vp_error_new("cannot load the %s programs: this kernel is locked down "
 				    "(confidentiality), BPF programs cannot read its memory",
 				    programs);
-	/* The verifier's own refusal; without privileges it refuses what CAP_PERFMON allows. */
+	/* Rejected by the verifier; an unprivileged program is rejected for actions that
+	 * CAP_PERFMON permits. */
 	if (result == -EACCES && !geteuid())
 		return vp_error_new(
 		    "the verifier of this kernel rejects the %s programs: a defect of "

@@ -13,7 +13,7 @@ struct reading {
 	struct vp_mapped *images;
 	size_t count;
 	bool with_symbols;
-	struct shared *shared; /* with the process that reads */
+	struct shared *shared; /* shared with the confined process */
 };
 
 struct shared {
@@ -21,7 +21,7 @@ struct shared {
 	struct vp_build_id build_ids[];
 };
 
-/* In the process that reads. */
+/* In the confined process. */
 static void host_images_write_images(struct vp_maps_writer *writer, void *context)
 {
 	struct reading *reading = context;
@@ -35,7 +35,7 @@ static void host_images_write_images(struct vp_maps_writer *writer, void *contex
 	}
 }
 
-/* The reader's data is checked only as far as it could do harm. */
+/* The confined process is not trusted: checks what could do harm here. */
 static void take_build_ids(const struct reading *reading)
 {
 	for (size_t i = 0; i < reading->count; i++)

@@ -47,7 +47,7 @@ static void host_jit_write_lines(struct reading *reading, uint64_t space,
 	}
 }
 
-/* Some of it: the rest cannot be read, or the file grew. */
+/* Reads as much as possible: a part may be unreadable, or the file may grow. */
 static void host_jit_read_text(int fd, struct vp_buffer *text)
 {
 	enum { PIECE = 1 << 16 };
@@ -60,7 +60,7 @@ static void host_jit_read_text(int fd, struct vp_buffer *text)
 	} while (got > 0 && text->size < LARGEST_MAP);
 }
 
-/* Anybody may put a file, a link or a pipe of that name into /tmp. */
+/* Any user may create a file, link or pipe of that name in /tmp. */
 static void host_jit_write_map(struct reading *reading, const struct vp_host_jit *jit,
 			       struct vp_maps_writer *writer)
 {
@@ -76,7 +76,7 @@ static void host_jit_write_map(struct reading *reading, const struct vp_host_jit
 	vp_buffer_deinit(&text);
 }
 
-/* In the process that reads. */
+/* In the confined process. */
 static void write_maps(struct vp_maps_writer *writer, void *context)
 {
 	struct reading *reading = context;

@@ -21,26 +21,26 @@
 #include "maps/writer.h"
 
 enum {
-	PATH_BYTES = 1 << 20,      /* of one program's mappings */
-	ALL_PATH_BYTES = 64 << 20, /* of all together */
+	PATH_BYTES = 1 << 20,      /* of a program's mappings */
+	ALL_PATH_BYTES = 64 << 20, /* of all mappings */
 	ALL_MAPPINGS = 1 << 21,
 	READ_PER_SECOND = 32 << 20, /* bytes of /proc/PID/maps */
 	READ_AT_END = 512 << 20,
 	MAX_PENDING = 1 << 16,
-	FEW = 64, /* spaces that are no longer needed cost nothing */
+	FEW = 64, /* unused spaces up to this number are kept */
 };
 #define SECOND 1000000000ULL
 #define NONE UINT32_MAX
 
 struct mapping {
 	uint64_t start, end, pgoff;
-	uint32_t path; /* in paths */
+	uint32_t path; /* index in `paths` */
 };
 
-/* A program, from its exec on; shared by its spaces under several names. */
+/* A program since its exec; shared by its spaces of different names. */
 struct program {
-	uint64_t identity; /* vp_proc_program(); 0: it was gone */
-	uid_t uid;         /* owner; -1: the process was gone */
+	uint64_t identity; /* vp_proc_program(); 0: it has exited */
+	uid_t uid;         /* owner; -1: the process has exited */
 	VP_VEC(struct mapping) mappings;
 	size_t path_bytes;
 	bool cut;
@@ -48,19 +48,20 @@ struct program {
 
 struct space {
 	uint32_t pid, program;
-	char comm[16];             /* or "": not known */
-	uint64_t start, end, seen; /* 0: before the recording; still there; not yet */
+	char comm[16]; /* "": unknown */
+	uint64_t start, end,
+	    seen; /* start 0: before the recording; end 0: still running; seen 0: no sample yet */
 };
 
 struct process {
-	uint32_t latest; /* space */
+	uint32_t latest; /* index of the newest space */
 	uint32_t spaces;
-	uint64_t second; /* in which the last ones began, and how many */
+	uint64_t second; /* second of the newest spaces, and their number in it */
 	uint32_t in_fallback;
-	bool is_same; /* in that second it was found to be the same program under many names */
+	bool is_same; /* in that second, the same program was found under several names */
 };
 
-/* The arguments of a vp_host_maps_see() that waits while a map is written. */
+/* Arguments of a vp_host_maps_see() that waits while a map is written. */
 struct seen {
 	uint32_t pid;
 	bool has_comm;
@@ -69,10 +70,10 @@ struct seen {
 };
 
 struct losses {
-	uint64_t unseen; /* samples of programs that were not looked at */
+	uint64_t unseen; /* samples of programs whose mappings were not read */
 	uint64_t stale;  /* samples of programs under a name that was not kept */
 	uint64_t cut;    /* programs with more mappings than are kept */
-	uint64_t unread; /* programs that were not read in time */
+	uint64_t unread; /* programs that exited before their mappings were read */
 };
 
 struct vp_host_maps {
@@ -80,15 +81,16 @@ struct vp_host_maps {
 	VP_VEC(struct program) programs;
 	VP_VEC(struct process) processes;
 	struct vp_intern paths;
-	VP_VEC(struct vp_mapped) images; /* by path; who has it mapped now or had it last */
-	struct vp_map known;             /* pid -> process */
+	VP_VEC(struct vp_mapped)
+	images;              /* by path, with the present or last process that mapped it */
+	struct vp_map known; /* pid -> process */
 	size_t n_mappings, path_bytes;
-	uint64_t second; /* of the newest sample, and in it: */
+	uint64_t second; /* second of the newest sample, and in it: */
 	uint32_t in_fallback;
 	size_t may_read;
 	struct losses lost, reported;
-	bool is_writing; /* a map: spaces and images stay as they are; of what is seen then … */
-	VP_VEC(struct seen) pending; /* … this is new */
+	bool is_writing; /* a map is being written: spaces and images must not change … */
+	VP_VEC(struct seen) pending; /* … new samples wait here */
 	const struct vp_meanwhile *meanwhile;
 	VP_VEC(char *) problems;
 };
@@ -101,7 +103,7 @@ struct vp_host_maps *vp_host_maps_new(void)
 	return maps;
 }
 
-/* All but what a new state takes over. */
+/* Frees everything that a new state does not reuse. */
 static void drop_tables(struct vp_host_maps *maps)
 {
 	vp_vec_each (&maps->programs, program)
@@ -126,7 +128,7 @@ void vp_host_maps_free(struct vp_host_maps *maps)
 	free(maps);
 }
 
-/* The number of a path, which has an image from now on. */
+/* The number of a path; adds an image for a new one. */
 static uint32_t path_number(struct vp_host_maps *maps, const char *path)
 {
 	uint32_t number = vp_intern_string(&maps->paths, path);
@@ -191,7 +193,7 @@ static bool host_maps_take_mapping(void *context, const struct vp_proc_mapping *
 	return true;
 }
 
-/* Adds what the process has mapped now to its program. `bytes`: limit of the text that is read. */
+/* Adds the process's present mappings to its program. `bytes`: maximum size of the text. */
 static void host_maps_read_mappings(struct vp_host_maps *maps, uint32_t pid, uint32_t number,
 				    size_t *bytes)
 {
@@ -212,7 +214,7 @@ static void host_maps_read_mappings(struct vp_host_maps *maps, uint32_t pid, uin
 	program->cut |= stopped && *bytes;
 }
 
-/* Whether the process still has the name, as far as that is known. */
+/* Whether the process still has the name; true if unknown. */
 static bool host_maps_has_name(uint32_t pid, const char *comm)
 {
 	char now[16] = "";
@@ -220,7 +222,7 @@ static bool host_maps_has_name(uint32_t pid, const char *comm)
 	return !comm[0] || (vp_proc_comm(pid, now) && !strncmp(now, comm, sizeof(now)));
 }
 
-/* Whether the program in the space is not the one named `comm`; learns the name if it is new. */
+/* Whether the space belongs to a program other than `comm`; stores the name if there was none. */
 static bool is_other_program(struct space *space, const char *comm)
 {
 	if (!space->comm[0])
@@ -235,7 +237,7 @@ static struct process *process_of(const struct vp_host_maps *maps, uint32_t pid)
 	return known ? &maps->processes.at[*known] : NULL;
 }
 
-/* Whether one more space is within bounds; counts it if it is. */
+/* Whether another space is within the limits; counts it if so. */
 static bool may_add(struct vp_host_maps *maps, struct process *process, uint64_t time)
 {
 	uint64_t second = time / SECOND;
@@ -274,7 +276,7 @@ static void push_space(struct vp_host_maps *maps, const struct space *space)
 	vp_vec_push(&maps->spaces, *space);
 }
 
-/* The owner of the process; -1 if it is gone. */
+/* The owner of the process; -1 if it has exited. */
 static uid_t user_of(uint32_t pid)
 {
 	VP_AUTO_FREE char *path = vp_format("/proc/%u", pid);
@@ -283,7 +285,7 @@ static uid_t user_of(uint32_t pid)
 	return stat(path, &status) ? (uid_t)-1 : status.st_uid;
 }
 
-/* Nothing is read if the process is gone, or another program: its samples stay without names. */
+/* Reads nothing if the process has exited, or runs another program: its samples stay unresolved. */
 static uint32_t new_program(struct vp_host_maps *maps, const struct space *space, uint64_t identity)
 {
 	uint32_t number = (uint32_t)maps->programs.count;
@@ -295,7 +297,7 @@ static uint32_t new_program(struct vp_host_maps *maps, const struct space *space
 	return number;
 }
 
-/* Too many: if only the name is another one, the one before is kept. */
+/* Over the limit: if only the name has changed, the previous space stays in use. */
 static void refuse_space(struct vp_host_maps *maps, struct space *before, uint64_t time)
 {
 	struct process *process = before ? process_of(maps, before->pid) : NULL;
@@ -312,7 +314,7 @@ static void refuse_space(struct vp_host_maps *maps, struct space *before, uint64
 		before->end = time;
 }
 
-/* The process has another name than in `before`, if that is not NULL. */
+/* Adds a space of the process; `before`: its previous space under another name, or NULL. */
 static void add_space(struct vp_host_maps *maps, struct space *before, uint32_t pid,
 		      const char *comm, uint64_t time)
 {
@@ -332,7 +334,7 @@ static void add_space(struct vp_host_maps *maps, struct space *before, uint32_t 
 	push_space(maps, &space);
 }
 
-/* Now, or once the map is written. */
+/* At once, or after the map is written. */
 static void see_new(struct vp_host_maps *maps, struct space *before, uint32_t pid, const char *comm,
 		    uint64_t time)
 {
@@ -362,7 +364,8 @@ void vp_host_maps_see(struct vp_host_maps *maps, uint32_t pid, const char *comm,
 	}
 	if (time > latest->seen)
 		latest->seen = time;
-	/* One pCPU's samples are seen after another's: this may be of the program before. */
+	/* Samples of different pCPUs are not in order of time: this one may be of the previous
+	 * program. */
 	if (!comm || time < latest->start)
 		return;
 	if (latest->end ? time >= latest->end : is_other_program(latest, comm))
@@ -376,7 +379,7 @@ static void see_pending(struct vp_host_maps *maps)
 	vp_vec_deinit(&maps->pending);
 }
 
-/* The program with all its mappings, in the new state; its number there. */
+/* Copies the program with its mappings to the new state; returns its number there. */
 static uint32_t move_program(struct vp_host_maps *maps, uint32_t number, struct vp_host_maps *kept)
 {
 	struct program program = maps->programs.at[number];
@@ -402,7 +405,7 @@ static void move_space(struct vp_host_maps *maps, struct space *space, uint32_t 
 	if (*number == NONE)
 		*number = move_program(maps, space->program, kept);
 	space->program = *number;
-	/* The last process that mapped the image may be gone. */
+	/* The process that mapped the image last may have exited. */
 	vp_vec_each (&kept->programs.at[*number].mappings, mapping)
 		note_image(kept, mapping, space->pid);
 	push_space(kept, space);
@@ -437,7 +440,7 @@ void vp_host_maps_forget(struct vp_host_maps *maps, uint64_t time)
 
 	vp_vec_each (&maps->spaces, space)
 		old += space->seen < time;
-	/* All of the others are copied: only when that is worth it. */
+	/* Dropping copies all remaining spaces: only if enough are unused. */
 	if (old > FEW && old > maps->spaces.count / 4)
 		keep_from(maps, time);
 }
@@ -487,7 +490,7 @@ static bool has_generated_code(const struct vp_host_maps *maps, const struct pro
 	return false;
 }
 
-/* Names of generated code. `first`: the first space of each program. */
+/* Writes symbols of JIT-compiled code. `first`: the first space of each program. */
 static void host_maps_write_jit(const struct vp_host_maps *maps, const uint32_t *first,
 				struct vp_maps_writer *writer, struct vp_error **problem)
 {
@@ -508,7 +511,7 @@ static void host_maps_write_jit(const struct vp_host_maps *maps, const uint32_t 
 	vp_vec_deinit(&jits);
 }
 
-/* Further spaces of a program have its mappings as a child has its parent's. */
+/* Further spaces of a program inherit its mappings, as a child process does. */
 static void host_maps_write_spaces(const struct vp_host_maps *maps, uint32_t *first,
 				   struct vp_maps_writer *writer)
 {
@@ -530,7 +533,8 @@ static void host_maps_write_spaces(const struct vp_host_maps *maps, uint32_t *fi
 					      vp_intern_text(&maps->paths, mapping->path));
 }
 
-/* Writes a note to the map; also queues it for the user if there is `more` than reported before. */
+/* Writes a note to the map; also queues it for the user if `more` exceeds the last reported
+ * value. */
 static void host_maps_report(struct vp_host_maps *maps, struct vp_maps_writer *writer,
 			     char *sentence, bool more)
 {

@@ -73,7 +73,7 @@ bool vp_host_has_mediated_pmu(const char *sysfs)
 	return found;
 }
 
-/* PMUs of the processor's cores: others, such as uncore's, belong to the host only. */
+/* Whether it is a core PMU: others, such as uncore, count for the host only. */
 static bool is_of_core(const char *sysfs, uint32_t type)
 {
 	static const char *const pmus[] = {"cpu", "cpu_core", "cpu_atom"};

@@ -13,7 +13,7 @@
 #include "base/macros.h"
 #include "host/btf_excerpt.h"
 
-/* Those of KVM's modules that describe what programs ask for. */
+/* KVM modules whose types the programs use. */
 static const char *const modules[] = {"kvm", "kvm_amd", "kvm_intel"};
 
 struct vp_kernel_btf {
@@ -92,7 +92,7 @@ bool vp_kernel_btf_has_member(struct vp_kernel_btf *kernel, const char *module, 
 	return found;
 }
 
-/* Writes the types to a file in memory; -1: that failed. */
+/* Writes the types to a memfd; -1: failed. */
 static int put_types(const struct btf *types)
 {
 	uint32_t size;
@@ -131,7 +131,7 @@ void vp_btf_open_opts_init(struct vp_btf_open_opts *fitting, struct vp_kernel_bt
 					     .options = {.sz = sizeof(fitting->options)}};
 	fitting->fd = kernel_btf_find_types(fitting->kernel, elf, size);
 	snprintf(fitting->path, sizeof(fitting->path), "/proc/self/fd/%d", fitting->fd);
-	/* Not where capabilities are the file's: a user's own process is root's there. */
+	/* Unreadable if the program has file capabilities: /proc/self belongs to root then. */
 	if (!access(fitting->path, R_OK))
 		fitting->options.btf_custom_path = fitting->path;
 }

@@ -25,7 +25,8 @@ struct perf_event_attr vp_perf_event_attr(const struct vp_event *event)
 
 int vp_perf_event_open(struct perf_event_attr *attr, int tid, int pcpu, int group)
 {
-	/* Applies to every event, even briefly: a VM that starts meanwhile would fail. */
+	/* Even an event that is open only briefly blocks VMs: one that starts meanwhile would
+	 * fail. */
 	if (vp_host_event_blocks_vms(VP_SYSFS, attr)) {
 		errno = EOPNOTSUPP;
 		return -1;

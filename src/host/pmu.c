@@ -22,7 +22,7 @@
 enum { MAX_BYTES = 4096 };
 
 struct pmu {
-	const char *event; /* its whole name, for sentences */
+	const char *event; /* the complete name, for messages */
 	char *name, *folder;
 };
 
@@ -36,7 +36,7 @@ static struct vp_error *unknown_pmu_event(const char *event, char *reason,
 	return error;
 }
 
-/* A file of one line, without its end; false: it cannot be read. */
+/* Reads a file of one line, without the newline; false: unreadable. */
 static bool pmu_read_line(const char *folder, const char *name, struct vp_buffer *text)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/%s", folder, name);
@@ -77,7 +77,7 @@ static int is_visible(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-/* Calls `each` for what is in a folder, in order; nothing if there is no such folder. */
+/* Calls `each` for the entries of a folder in order; not for a missing folder. */
 static void pmu_each_entry(const char *folder, void (*each)(void *context, const char *name),
 			   void *context)
 {
@@ -92,7 +92,7 @@ static void pmu_each_entry(const char *folder, void (*each)(void *context, const
 		free(entries);
 }
 
-/* Other files of an event may have its scale, its unit and whether it is a snapshot. */
+/* Other files of an event have its scale, its unit and whether it is a snapshot. */
 static bool pmu_is_event(const char *file)
 {
 	const char *dot = strrchr(file, '.');
@@ -134,7 +134,8 @@ static uint64_t *pmu_field_of(const char *name, struct vp_event *event)
 					  : NULL;
 }
 
-/* Puts a value's bits into a list of ranges such as 0-7,32-35; false: it has more bits. */
+/* Distributes the bits of a value to a list of ranges such as 0-7,32-35; false: the value has
+ * more bits. */
 static bool deposit_bits(const char *ranges, uint64_t value, uint64_t *field)
 {
 	for (const char *next = ranges; *next;) {
@@ -153,7 +154,7 @@ static bool deposit_bits(const char *ranges, uint64_t value, uint64_t *field)
 	return !value;
 }
 
-/* A term of the PMU's own, whose bits are by `format` : config1:0-7 */
+/* A term with a format defined by the PMU, such as config1:0-7. */
 static struct vp_error *set_formatted(const struct pmu *pmu, const char *term, uint64_t value,
 				      char *format, struct vp_event *event)
 {
@@ -197,7 +198,7 @@ static struct vp_error *set_term(const struct pmu *pmu, const char *term, const 
 	return error;
 }
 
-/* Terms separated by commas; those of a named event cannot refer to another one (`within`). */
+/* Terms separated by commas; terms of a named event (`within`) cannot name another event. */
 static struct vp_error *pmu_set_terms(const struct pmu *pmu, char *terms, bool within,
 				      struct vp_event *event)
 {
@@ -256,7 +257,7 @@ static struct vp_error *resolve_pmu(const char *sysfs, const char *name, struct 
 	return error;
 }
 
-/* The tracepoints of a system, with its name before each. */
+/* The tracepoints of a system, prefixed with its name. */
 struct system {
 	const char *name;
 	struct vp_nearest *nearest;
@@ -313,7 +314,7 @@ static struct vp_error *resolve_at(const char *sysfs, const char *label,
 	return error ? vp_recipe_fail(label, position, vp_strdup(vp_error_message(error))) : NULL;
 }
 
-/* The PMU type for events of guest kernels may be missing: perf then reports an error. */
+/* A PMU type for events of guest kernels may be missing: perf then reports an error. */
 static void resolve_native(const char *sysfs, struct vp_event *event)
 {
 	struct vp_error *error = vp_pmu_resolve(sysfs, event->machine_name, event);

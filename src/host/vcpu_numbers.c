@@ -17,8 +17,8 @@
 enum { NAME_MAX_BYTES = 256 };
 
 struct numbered {
-	uint32_t number, tid; /* 0: its thread is not known */
-	bool is_guessed;      /* that they belong together */
+	uint32_t number, tid; /* 0: unknown thread */
+	bool is_guessed;      /* the pair of number and thread is a guess */
 };
 typedef VP_VEC(struct numbered) numbers;
 
@@ -47,7 +47,7 @@ static bool vcpu_numbers_read_line(const char *folder, const char *name, const c
 	return read;
 }
 
-/* The process's folders are called by it and the descriptor that it got the VM by. */
+/* debugfs names the VM's folder after the process and the file descriptor that created the VM. */
 static char *vcpu_numbers_find_folder(const char *debugfs, bool alone, const struct vp_vm *vm)
 {
 	VP_AUTO_FREE char *own = vp_format("%s/%u-%u", debugfs, vm->pid, vm->fd);
@@ -59,7 +59,7 @@ static char *vcpu_numbers_find_folder(const char *debugfs, bool alone, const str
 		globfree(&paths);
 		return VP_TAKE(own);
 	}
-	/* Some VMMs have duplicated the descriptor. */
+	/* Some VMMs duplicate the descriptor. */
 	if (!alone || glob(any, 0, NULL, &paths))
 		return NULL;
 	if (paths.gl_pathc == 1)
@@ -93,7 +93,7 @@ static void read_kvms(const char *folder, numbers *ret)
 	sort(ret);
 }
 
-/* As QEMU calls them with debug-threads=on: "CPU 3/KVM". */
+/* Thread names of QEMU with debug-threads=on: "CPU 3/KVM". */
 static void read_named(const char *proc, uint32_t pid, numbers *ret)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/%u/task", proc, pid);
@@ -123,7 +123,7 @@ static bool has_threads(const numbers *list)
 	return false;
 }
 
-/* Ids rise with QEMU's own numbers. Without KVM's, all that is known is QEMU's. */
+/* Matches KVM's ids with QEMU's numbers: both ascend. Without KVM's ids, uses QEMU's. */
 static void take_named(const char *proc, uint32_t pid, numbers *kvms)
 {
 	numbers named = {0};

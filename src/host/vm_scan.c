@@ -30,8 +30,8 @@ enum { CMDLINE_MAX = 4 * 1024 * 1024, PCPUS_MAX = 8192 };
 
 typedef VP_VEC(uint32_t) descriptors;
 
-/* Whether the descriptors are of one VM: some VMMs duplicate theirs. On kernels without kcmp(2), a
- * process is assumed to have one VM, as nearly all do. */
+/* Whether the descriptors refer to the same VM: some VMMs duplicate theirs. On kernels without
+ * kcmp(2), a process is assumed to have one VM. */
 static bool are_of_one_vm(uint32_t pid, uint32_t one, uint32_t other)
 {
 	return syscall(SYS_kcmp, (pid_t)pid, (pid_t)pid, KCMP_FILE, (unsigned long)one,
@@ -46,7 +46,7 @@ static void add_descriptor(descriptors *found, uint32_t pid, uint32_t fd)
 	vp_vec_push(found, fd);
 }
 
-/* Whether a descriptor is a VM, by its link. */
+/* Whether a descriptor is a VM, from its link. */
 static bool is_vm(int folder, const char *link)
 {
 	char target[64];
@@ -58,7 +58,7 @@ static bool is_vm(int folder, const char *link)
 	return !strcmp(target, "anon_inode:kvm-vm");
 }
 
-/* The process's descriptors that are VMs of KVM's, one of each. */
+/* The process's file descriptors of KVM VMs, one per VM. */
 static descriptors open_vms(uint32_t pid)
 {
 	VP_AUTO_FREE char *path = vp_format("/proc/%u/fd", pid);
@@ -93,7 +93,8 @@ static void read_command_line(struct vp_vm *vm)
 	vp_buffer_deinit(&text);
 }
 
-/* The first file of the pattern's; with `only` it must be the only one. */
+/* Reads a number from the first file that matches the pattern; `only`: there must be no other
+ * match. */
 static bool read_number_of(const char *pattern, bool only, int64_t *ret)
 {
 	struct vp_buffer text = {0};
@@ -116,8 +117,8 @@ static bool read_number_of(const char *pattern, bool only, int64_t *ret)
 	return found;
 }
 
-/* Reads a number in a file of KVM's debugfs for the vCPU; false if the file is missing. Its folder
- * has the name of the process and of the descriptor by which it got the VM. */
+/* Reads a number from the vCPU's file in KVM's debugfs; false if it is missing. debugfs names
+ * the VM's folder after the process and the file descriptor that created the VM. */
 static bool read_debug_number(const struct vp_vm *vm, uint32_t vcpu, const char *file, int64_t *ret)
 {
 	VP_AUTO_FREE char *own = vp_format(DEBUGFS "/%u-%u/vcpu%u/%s", vm->pid, vm->fd, vcpu, file);
@@ -142,7 +143,7 @@ static char *read_cgroup(uint32_t pid)
 		if (!colon ||
 		    (!unified && !strstr(controllers, "cpu,") && !strstr(controllers, ":cpu:")))
 			continue;
-		/* The unified one may have no controllers. */
+		/* The unified hierarchy may have no controllers. */
 		if (!ret || (unified && colon[1] && colon[2])) {
 			free(ret);
 			ret = vp_strdup(colon + 1);
@@ -175,7 +176,7 @@ static void vm_scan_add_vm(vp_vms *vms, uint32_t pid, uint32_t fd, bool alone, b
 	vp_vm_read_pcpus(vm);
 }
 
-/* One that has not ended, as far as is known. */
+/* Whether it is known and has not ended. */
 static bool vm_scan_is_known(const vp_vms *vms, uint32_t pid, uint32_t fd)
 {
 	vp_vec_each (vms, vm)
@@ -241,7 +242,8 @@ bool vp_vm_is_gone(const struct vp_vm *vm)
 
 uint64_t vp_vm_generation(void)
 {
-	struct stat folder; /* each VM has one in it; its own time changes when one of these goes */
+	struct stat folder; /* each VM has a folder in it; its mtime changes when one is created or
+			       removed */
 
 	if (stat(DEBUGFS, &folder))
 		return 0;
@@ -264,7 +266,7 @@ void vp_vm_read_tsc(struct vp_vm *vm)
 	}
 }
 
-/* As the kernel lists them. */
+/* Formats a CPU set like the kernel's lists. */
 static char *vm_scan_list_of(const cpu_set_t *set, size_t size)
 {
 	struct vp_buffer text = {0};

@@ -19,18 +19,18 @@ enum {
 
 typedef VP_VEC(const char *) arguments;
 
-/* Options of one kind of VMMs. */
+/* Command-line options of a family of VMMs. */
 struct dialect {
-	/* Options without a value, then those whose value may start with '-': it is text. Others
-	 * have a value unless an option follows. Ended by NULL. */
+	/* Flags (options without a value), then options with a text value, which may start with
+	 * '-'. All other options have a value unless an option follows. NULL-terminated. */
 	const char *const *flags;
 	const char *const *texts;
-	bool one_dash;   /* "-name" is "--name" */
-	bool with_equal; /* "--name=VALUE" is "--name VALUE" */
+	bool one_dash;   /* "-name" is the same as "--name" */
+	bool with_equal; /* "--name=VALUE" is the same as "--name VALUE" */
 	void (*take)(struct vp_vmm_command *command, const char *option, const char *value);
 };
 
-/* "3", "0x3"; 0: it is no guest's. */
+/* "3", "0x3"; 0: not a guest's CID. */
 static uint32_t cid_of(const char *text, size_t size)
 {
 	VP_AUTO_FREE char *copy = vp_strndup(text, size);
@@ -51,8 +51,8 @@ static void vmm_command_put(char **field, char *text)
 	*field = text;
 }
 
-/* The next of "FIRST,KEY=VALUE,…", where ",," is a comma of a value. *key is NULL for one that has
- * none. False: there are no more. Both are to be freed. */
+/* Next field of "FIRST,KEY=VALUE,…"; ",," is a comma within a value. *key: NULL without '='.
+ * False: no more. The caller frees both. */
 static bool next_field(const char **text, char **key, char **value)
 {
 	struct vp_buffer field = {0};
@@ -72,8 +72,8 @@ static bool next_field(const char **text, char **key, char **value)
 	return true;
 }
 
-/* The value of `key`, the last one if there are several; `first`: a first field without a key is
- * it, too. NULL: none. */
+/* The value of `key`, the last one if repeated. `first`: a first field without a key counts as
+ * well. NULL: none. */
 static char *vmm_command_field_of(const char *text, const char *wanted, bool first)
 {
 	char *key, *value, *found = NULL;
@@ -88,8 +88,8 @@ static char *vmm_command_field_of(const char *text, const char *wanted, bool fir
 	return found;
 }
 
-/* vhost-vsock-pci, vhost-vsock-device, vhost-vsock-ccw, vhost-vsock-pci-non-transitional. That of
- * vhost-user-vsock is its daemon's, and no CID of this kernel's. */
+/* vhost-vsock-pci, vhost-vsock-device, vhost-vsock-ccw, vhost-vsock-pci-non-transitional. Not
+ * vhost-user-vsock: its CID is defined by its daemon, not by this kernel. */
 static bool is_vsock(const char *driver)
 {
 	return driver && !strncmp(driver, "vhost-vsock-", 12);
@@ -103,7 +103,7 @@ static const char *vmm_command_text_in(struct json_object *object, const char *k
 							      : NULL;
 }
 
-/* {"driver":"vhost-vsock-pci","guest-cid":3}, as libvirt has it. */
+/* {"driver":"vhost-vsock-pci","guest-cid":3}: the form that libvirt uses. */
 static uint32_t cid_of_json(const char *text)
 {
 	struct json_tokener *tokener = json_tokener_new_ex(JSON_DEPTH);
@@ -130,7 +130,7 @@ static uint32_t cid_of_device(const char *device)
 	return is_vsock(driver) && cid ? cid_of(cid, strlen(cid)) : 0;
 }
 
-/* A later -name adds to one before; what it has of its own is no name. */
+/* A repeated -name adds to the previous one; its other fields are not names. */
 static void take_qemu_name(struct vp_vmm_command *command, const char *value)
 {
 	char *name = vmm_command_field_of(value, "guest", true);
@@ -139,7 +139,7 @@ static void take_qemu_name(struct vp_vmm_command *command, const char *value)
 		vmm_command_put(&command->name, name);
 }
 
-/* "type=1,…,uuid=U", as Proxmox has it instead of -uuid, which counts more. */
+/* "type=1,…,uuid=U": Proxmox uses this instead of -uuid, which has precedence. */
 static void take_smbios(struct vp_vmm_command *command, const char *value)
 {
 	VP_AUTO_FREE char *type = vmm_command_field_of(value, "type", false);
@@ -180,7 +180,7 @@ static void take_kvmtool(struct vp_vmm_command *command, const char *option, con
 		command->cid = cid_of(value, strlen(value));
 }
 
-/* "/run/vms/web1.sock", or "path=…": VMs of Cloud Hypervisor have no other name. */
+/* "/run/vms/web1.sock", or "path=…": the only name of a Cloud Hypervisor VM. */
 static char *name_of_socket(const char *value)
 {
 	VP_AUTO_FREE char *path = vmm_command_field_of(value, "path", true);
@@ -204,7 +204,7 @@ static void take_platform(struct vp_vmm_command *command, const char *value)
 		vmm_command_put(&command->uuid, uuid);
 }
 
-/* "cid=3,socket=/run/x.vsock": the CID is the VMM's own. */
+/* "cid=3,socket=/run/x.vsock": the CID is valid within the VMM only. */
 static void take_cloud_hypervisor(struct vp_vmm_command *command, const char *option,
 				  const char *value)
 {
@@ -224,7 +224,7 @@ static void take_firecracker(struct vp_vmm_command *command, const char *option,
 		vmm_command_put(&command->api, vp_strdup(value));
 }
 
-/* qemu-options.hx: those with HAS_ARG 0, of all versions since 2.0. */
+/* QEMU's flags (HAS_ARG 0 in qemu-options.hx) in all versions since 2.0. */
 static const char *const qemu_flags[] = {
     "h",
     "help",
@@ -362,14 +362,14 @@ static const struct dialect *dialect_of(const arguments *given)
 	return begins(program, "lkvm") || begins(program, "kvmtool") || runs ? &kvmtool : &qemu;
 }
 
-/* The option that an argument is, without dashes; NULL if it is not one. */
+/* The option in an argument, without dashes; NULL: not an option. */
 static char *option_of(const struct dialect *dialect, const char *argument, const char **value)
 {
 	size_t dashes = strspn(argument, "-");
 	const char *name = argument + dashes;
 	const char *equal = dialect->with_equal ? strchr(name, '=') : NULL;
 
-	/* "-n" of getopt(3) is not "--n", but no such option is looked at. */
+	/* getopt(3) distinguishes "-n" from "--n", but no such option is used here. */
 	if (!dashes || dashes > 2 || !*name || (dashes == 1 && !dialect->one_dash && name[1]))
 		return NULL;
 	*value = equal ? equal + 1 : NULL;
@@ -402,7 +402,7 @@ struct vp_vmm_command vp_vmm_command_read(const char *text, size_t size)
 	arguments given = {0};
 
 	vp_buffer_append(&bytes, text, size);
-	vp_buffer_append(&bytes, "", 1); /* a zero, whatever the last argument ends with */
+	vp_buffer_append(&bytes, "", 1); /* terminates the last argument */
 	for (size_t at = 0; at < size && given.count < MAX_ARGUMENTS;
 	     at += strlen(bytes.bytes + at) + 1)
 		vp_vec_push(&given, bytes.bytes + at);

@@ -25,17 +25,17 @@
 enum {
 	SOCKETS_MAX = 64 << 20,
 	LISTENS = 0x10000, /* __SO_ACCEPTCON: in /proc/net/unix */
-	LINE_MAX = 32,     /* of what the VMM answers */
+	LINE_MAX = 32,     /* of the VMM's reply */
 };
 
-/* Where a process has that path. */
+/* The path as seen from this process: through /proc/PID/root, or cwd if it is relative. */
 static char *seen_from_here(const char *proc, uint32_t pid, const char *path, size_t size)
 {
 	return vp_format("%s/%" PRIu32 "/%s/%.*s", proc, pid, path[0] == '/' ? "root" : "cwd",
 			 (int)size, path);
 }
 
-/* Numbers of the process's sockets. */
+/* Inode numbers of the process's sockets. */
 static void find_inodes(const char *proc, uint32_t pid, struct vp_map *inodes)
 {
 	VP_AUTO_FREE char *folder = vp_format("%s/%" PRIu32 "/fd", proc, pid);
@@ -55,8 +55,8 @@ static void find_inodes(const char *proc, uint32_t pid, struct vp_map *inodes)
 		closedir(directory);
 }
 
-/* "0000000000000000: 00000002 00000000 00010000 0001 01 25537 /run/x.sock": the path of a socket
- * that one of the numbers listens at; false: it is another. */
+/* "0000000000000000: 00000002 00000000 00010000 0001 01 25537 /run/x.sock": the path of a
+ * listening socket with one of the inodes; false: another socket. */
 static bool read_socket(struct vp_slice line, const struct vp_map *inodes, struct vp_slice *path)
 {
 	struct vp_cursor cursor = vp_cursor_of(line.bytes, line.size);
@@ -75,7 +75,7 @@ static bool read_socket(struct vp_slice line, const struct vp_map *inodes, struc
 	       vp_map_find(inodes, inode);
 }
 
-/* The only socket at which it listens, except that of its API. */
+/* The VMM's only listening socket, except for its API socket. */
 static char *find_listening(const char *proc, uint32_t pid, const char *api)
 {
 	VP_AUTO_FREE char *list = vp_format("%s/%" PRIu32 "/net/unix", proc, pid);
@@ -114,8 +114,8 @@ static uint64_t vsock_path_now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* The path may be too long for a socket address, and may be replaced before it is opened: its
- * descriptor has a short one. */
+/* Connects through /proc/self/fd: the path may exceed the size of a socket address, and may be
+ * replaced before it is opened. */
 static int connect_path(int fd, const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -135,7 +135,7 @@ static bool is_of_process(int fd, uint32_t pid)
 	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) && peer.pid == (pid_t)pid;
 }
 
-/* A line, byte by byte, since what follows it is the guest's; 0 or -errno. */
+/* Reads a line byte by byte, since the following bytes belong to the guest; 0 or -errno. */
 static int vsock_path_read_line(int fd, uint64_t deadline, char line[LINE_MAX])
 {
 	size_t size = 0;
@@ -151,8 +151,8 @@ static int vsock_path_read_line(int fd, uint64_t deadline, char line[LINE_MAX])
 		if (got < 0 && errno == EAGAIN)
 			continue;
 		if (got <= 0)
-			return got ? -errno : -ECONNREFUSED; /* it closes the connection if no
-								process listens */
+			return got ? -errno : -ECONNREFUSED; /* the VMM closes the connection if no
+								guest process listens */
 		line[++size] = 0;
 		if (line[size - 1] == '\n')
 			return 0;

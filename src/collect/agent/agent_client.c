@@ -283,7 +283,7 @@ static unsigned port_of(const struct vp_agent_address *address)
 	return vp_agent_port_used(address->port);
 }
 
-/* Non-blocking: a paused guest does not answer. */
+/* Non-blocking: a paused guest does not reply. */
 static struct vp_error *connect_guest(int fd, unsigned cid, unsigned port, const char *name,
 				      unsigned seconds)
 {

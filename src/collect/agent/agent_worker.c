@@ -33,7 +33,8 @@ static void send_absent(void *context, struct vp_error *error)
 	worker->send_error(worker, false, error);
 }
 
-/* Connects until there is an agent, or waiting is useless; unless the connection was given. */
+/* Connects, with retries until an agent accepts or retrying is useless, unless a connection was
+ * given. */
 static void connect_agent(struct vp_agent_worker *worker)
 {
 	if (worker->fd >= 0)

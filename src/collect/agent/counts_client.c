@@ -109,7 +109,7 @@ static struct vp_error *take_answer_line(struct counts_worker *worker, struct vp
 	return NULL;
 }
 
-/* The same for a reply to a lend request. */
+/* The same for the reply to a lend request. */
 static struct vp_error *take_lend_line(struct counts_worker *worker, struct vp_slice text)
 {
 	struct vp_lend_line line;

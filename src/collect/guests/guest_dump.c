@@ -86,7 +86,8 @@ static struct vp_error *ask_for_map(struct vp_guest_watch *watch, struct guest *
 	return vp_guest_reader_ask(guest->reader, "dump %d", watch->symbols);
 }
 
-/* One request at a time; the reply to a pending check may be that the guest must be dropped. */
+/* Sends a request when the previous one was answered; the reply to a pending check may be that
+ * the guest must be dropped. */
 static void ask_when_free(struct vp_guest_watch *watch, struct guest *guest)
 {
 	if (guest->state == GUEST_CHECKING || guest->state == GUEST_LEAVING)

@@ -30,8 +30,8 @@ struct vp_guest_reader {
 	struct vp_worker_process worker;
 	struct vp_buffer answer;
 	struct vp_stack_jobs *jobs; /* shared with the process */
-	uint64_t asked;             /* requests to unwind */
-	uint32_t n_jobs;            /* of the next one */
+	uint64_t asked;             /* sequence number of unwind requests */
+	uint32_t n_jobs;            /* jobs in the next one */
 };
 
 struct work {
@@ -58,7 +58,7 @@ static VP_NORETURN void guest_reader_refuse(int channel, const struct vp_error *
 	_exit(vp_fd_write_all(channel, answer.bytes, answer.size) != 0);
 }
 
-/* In the child process: drops all rights, then serves requests until the channel is closed. */
+/* In the child process: drops all privileges, then serves requests until the channel is closed. */
 static void guest_reader_read_guest(void *context, int channel)
 {
 	const struct work *work = context;

@@ -40,7 +40,7 @@ enum {
 	SEEN_PER_SECOND = 1000,
 	MAX_SEEN = 1 << 20,
 	MAX_LATELY = 1024,
-	LOOK_US = 50, /* from one look whether stacks are unwound to the next */
+	LOOK_US = 50, /* interval of checks for unwound stacks */
 };
 #define SECOND 1000000000ULL
 /* A guest with a new process is checked after that time: it may have a runtime. */
@@ -387,14 +387,14 @@ static struct vp_error *guest_watch_take_finding(struct vp_guest_watch *watch, s
 		report_found_again(watch, guest);
 	else if (guest->reported_missing)
 		report_found(watch, guest);
-	vp_map_deinit(&watch->seen); /* results of an earlier reader are gone */
+	vp_map_deinit(&watch->seen); /* results of the previous reader are gone */
 	free(guest->problem);
 	guest->problem =
 	    lacks ? vp_format("only kernel symbols: the kernel does not provide %s", lacks) : NULL;
 	return NULL;
 }
 
-/* The guest's memory has changed: has the results so far written before they are dropped. */
+/* The guest's memory has changed: makes the reader write its results before they are dropped. */
 static void guest_watch_leave(struct vp_guest_watch *watch, struct guest *guest,
 			      struct vp_error *reason)
 {
@@ -429,7 +429,7 @@ static unsigned check_s(const struct vp_guest_watch *watch)
 	return least;
 }
 
-/* *starting: repeat the check soon. */
+/* Processes a reply about runtimes. *starting: repeat the check soon. */
 static struct vp_error *guest_watch_take_runtimes(struct vp_guest_watch *watch, struct guest *guest,
 						  struct vp_slice answer, bool *starting)
 {

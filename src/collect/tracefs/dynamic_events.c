@@ -26,12 +26,13 @@
 
 enum {
 	LIST_MAX = 16 << 20,
-	MAX_NAME = 56, /* of an event; the kernel takes 63 letters, and a number may come */
+	MAX_NAME =
+	    56, /* of an event; the kernel allows 63 characters, and a number may be appended */
 };
 
 struct event {
 	bool of_user;
-	char *name;  /* the kernel's, without the group */
+	char *name;  /* name in the kernel, without the group */
 	char *shown; /* "probe:NAME" */
 };
 
@@ -72,7 +73,7 @@ static int owner_of(struct vp_slice line, struct vp_slice *name)
 	return vp_cursor_ok(&number) && process < INT32_MAX ? (int)process : 0;
 }
 
-/* An event in use stays: the kernel does not remove it. */
+/* An event in use cannot be removed. */
 static void dynamic_events_remove_leftover(struct vp_dynamic_events *own, bool of_user)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/%s", own->tracing, lists[of_user]);
@@ -104,7 +105,7 @@ struct vp_dynamic_events *vp_dynamic_events_new(const char *tracing, const char 
 	return own;
 }
 
-/* Should one be in use for a moment longer, the next recorder removes it. */
+/* An event that is still in use is removed by the next recorder. */
 void vp_dynamic_events_free(struct vp_dynamic_events *own)
 {
 	if (!own)
@@ -129,7 +130,7 @@ unsigned vp_dynamic_events_leftover(const struct vp_dynamic_events *own)
 	return own->leftover;
 }
 
-/* Letters, digits and '_' of a function's name; the kernel takes no others. */
+/* Replaces characters that the kernel does not allow in event names by '_'. */
 static char *as_name(const char *text)
 {
 	char *name = vp_strndup(text, MAX_NAME);
@@ -160,7 +161,7 @@ static bool dynamic_events_has_name(const struct vp_dynamic_events *own, const c
 	return false;
 }
 
-/* As perf names them: FUNCTION, FUNCTION__return, FUNCTION_1. */
+/* perf's names: FUNCTION, FUNCTION__return, FUNCTION_1. */
 static char *event_name(const struct vp_dynamic_events *own,
 			const struct vp_probe_definition *definition)
 {
@@ -178,7 +179,7 @@ static char *event_name(const struct vp_dynamic_events *own,
 	return name;
 }
 
-/* The name that it has without one: its last word. */
+/* Default name of an argument: the last word of its expression. */
 static char *argument_name(const struct vp_probe_argument *argument, size_t number)
 {
 	if (argument->name)
@@ -235,8 +236,8 @@ static struct vp_error *put_kernel_location(const struct vp_dynamic_events *own,
 	return error;
 }
 
-/* tracefs's error about our last rejected line: "[time] WHO: error: WHY", followed by " Command:
- * LINE"; NULL: none. */
+/* Reason from tracefs's error log for our last rejected line: "[time] SUBSYSTEM: error: REASON",
+ * followed by " Command: LINE"; NULL: none. */
 static char *dynamic_events_reason_of(const struct vp_dynamic_events *own, const char *name)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/error_log", own->tracing);

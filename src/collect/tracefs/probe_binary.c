@@ -17,7 +17,7 @@
 #include "base/vec.h"
 #include "maps/image.h"
 
-/* As execvp(3) looks for it. */
+/* Searches PATH as execvp(3) does. */
 static char *in_path(const char *name)
 {
 	const char *next = getenv("PATH");
@@ -54,7 +54,7 @@ static bool probe_binary_offset_of(Elf *elf, uint64_t address, uint64_t *ret)
 	return false;
 }
 
-/* vp_image has one name of each place; here any will do. */
+/* Finds any symbol with the name; vp_image keeps only one name per address. */
 static bool find_in_table(Elf *elf, Elf_Scn *section, const char *name, uint64_t *ret)
 {
 	Elf_Data *data = elf_getdata(section, NULL);
@@ -89,7 +89,7 @@ static bool probe_binary_find_in_file(int fd, const char *name, uint64_t *ret)
 	return found;
 }
 
-/* In its debug file, or what is near. */
+/* Searches the debug file; the error suggests similar names. */
 static struct vp_error *find_in_image(int fd, const char *path, const char *name, uint64_t *ret)
 {
 	const struct vp_image_locations locations = {0};
@@ -141,7 +141,7 @@ struct vp_error *vp_probe_binary_find(const struct vp_probe_definition *definiti
 	return NULL;
 }
 
-/* Where a function's arguments are when it begins (System V ABI; AAPCS64). */
+/* Registers of a function's arguments at its entry (System V ABI; AAPCS64). */
 #ifdef __x86_64__
 static const char *const registers[] = {"%di", "%si", "%dx", "%cx", "%r8", "%r9"};
 #else

@@ -29,7 +29,7 @@ static struct vp_error *probe_definition_expected(const struct vp_probe_definiti
 	return vp_error_usage("event '%s': expected %s", own->text, what);
 }
 
-/* Takes the kind and, of a program, BINARY: away; a function's name has no colon. */
+/* Removes the kind and a program's BINARY: from the text; function names have no colon. */
 static struct vp_error *parse_kind(struct vp_probe_definition *own, const char **at, size_t *size)
 {
 	const char *rest = own->text;
@@ -102,7 +102,7 @@ static struct vp_error *parse_location(struct vp_probe_definition *own, const ch
 		   : NULL;
 }
 
-/* [NAME=]WHAT[:TYPE] */
+/* [NAME=]EXPRESSION[:TYPE] */
 static struct vp_error *parse_argument(struct vp_probe_definition *own, const char *text,
 				       size_t size)
 {

@@ -20,7 +20,7 @@ enum {
 	MAX_NESTED = 16,
 };
 
-/* A line of kallsyms: "ffffffff81000000 T name\t[module]"; false: it is no function. */
+/* Parses a line of kallsyms: "ffffffff81000000 T name\t[module]"; false: not a function. */
 static bool read_symbol(struct vp_slice line, uint64_t *address, struct vp_slice *name,
 			struct vp_slice *module)
 {
@@ -108,7 +108,7 @@ void vp_probe_function_deinit(struct vp_probe_function *function)
 	btf__free(function->kernel);
 }
 
-/* Without names of types and qualifiers. */
+/* Skips typedefs and qualifiers. */
 static const struct btf_type *plain(const struct btf *btf, uint32_t id)
 {
 	int plain_id = btf__resolve_type(btf, id);
@@ -127,13 +127,13 @@ static const struct btf_type *prototype_of(const struct vp_probe_function *funct
 	return proto && btf_is_func_proto(proto) ? proto : NULL;
 }
 
-/* A value on its way through members: what the kernel is to evaluate. */
+/* A value while its members are resolved: the expression for the kernel. */
 struct value {
 	const struct btf *btf;
 	uint32_t type;
 	char *base;      /* "$arg1", "+24($arg1)" */
-	uint64_t offset; /* the value is in memory, at that offset from `base` … */
-	bool in_memory;  /* … or it is `base` itself */
+	uint64_t offset; /* the value is in memory at this offset from `base` … */
+	bool in_memory;  /* … or it is `base` */
 };
 
 static char *probe_kernel_text_of(const struct value *value, uint64_t offset)
@@ -142,7 +142,7 @@ static char *probe_kernel_text_of(const struct value *value, uint64_t offset)
 				: vp_strdup(value->base);
 }
 
-/* Also inside unnamed structs and unions; *offset is in bits. */
+/* Searches unnamed structs and unions, too; *offset is in bits. */
 static const struct btf_member *probe_kernel_find_member(const struct btf *btf,
 							 const struct btf_type *type,
 							 struct vp_slice name, uint64_t *offset,
@@ -215,7 +215,7 @@ static struct vp_error *go_to_member(struct value *value,
 	return NULL;
 }
 
-/* The kernel's own word for a type of that shape; NULL: it is no number. */
+/* The kernel's name for a type of that size and signedness; NULL: not a number. */
 static const char *kernel_type(const struct btf *btf, uint32_t id)
 {
 	static const char *const names[3][4] = {
@@ -259,7 +259,7 @@ static struct vp_error *probe_kernel_put_value(const struct value *value,
 	return NULL;
 }
 
-/* So far a parameter is in a register if those before it are. */
+/* A parameter is assumed to be in a register if all previous ones are. */
 static struct vp_error *find_parameter(const struct vp_probe_function *function,
 				       const struct vp_probe_definition *definition,
 				       struct vp_slice name, struct value *ret)

@@ -22,7 +22,7 @@ void vp_thread_names_deinit(struct vp_thread_names *names)
 static struct vp_task *thread_names_thread_of(struct vp_thread_names *names, uint32_t tid,
 					      bool *is_new)
 {
-	if (names->threads.count > NAMES_MAX) { /* ids are used again */
+	if (names->threads.count > NAMES_MAX) { /* bounded: thread ids are reused */
 		vp_map_deinit(&names->thread_of_tid);
 		names->threads.count = 0;
 	}
@@ -33,7 +33,7 @@ static struct vp_task *thread_names_thread_of(struct vp_thread_names *names, uin
 	return &names->threads.at[index];
 }
 
-/* Nothing, if the thread is over. */
+/* Emits nothing if the thread has exited. */
 static void thread_names_read_file(uint32_t tid, const char *name, struct vp_buffer *ret)
 {
 	char path[64];

@@ -25,7 +25,7 @@ enum { SWITCHES_MAX = 1 << 16, MAX_NAMES = 64, REMOVE_TRIES = 100, REMOVE_WAIT_U
 
 struct vp_trace_instance {
 	char *tracing, *path;
-	int alive; /* the keeper's: it ends when this process does */
+	int alive; /* write end of the keeper's pipe: the keeper exits when this process does */
 	pid_t keeper;
 };
 
@@ -44,14 +44,14 @@ static struct vp_error *set(const struct vp_trace_instance *own, const char *nam
 	return result ? vp_error_errno(-result, "cannot write '%s' to '%s'", text, path) : NULL;
 }
 
-/* One in use stays: descriptors may be closed a moment later. */
+/* An instance in use cannot be removed: descriptors may be closed shortly later. */
 static void remove_directory(const char *path)
 {
 	for (int tries = 0; rmdir(path) && errno == EBUSY && tries < REMOVE_TRIES; tries++)
 		vp_sleep_us(REMOVE_WAIT_US);
 }
 
-/* "vperf-PID" or "vperf-PID-N" of a process that is over. */
+/* "vperf-PID" or "vperf-PID-N" of a process that has exited. */
 static bool is_leftover(const char *name)
 {
 	char *end;
@@ -98,12 +98,13 @@ static struct vp_error *trace_instance_make_directory(struct vp_trace_instance *
 	return vp_error_new("cannot create a tracing instance in '%s'", own->tracing);
 }
 
-/* In a process of its own, which has nothing of this one's but the pipe. */
+/* The keeper: a separate process that shares only the pipe with this one, and removes the
+ * instance when this one has exited. */
 static void trace_instance_keep(const char *path, int alive)
 {
 	char byte;
 
-	setsid(); /* what ends the recorder from a terminal is not for it */
+	setsid(); /* not in the terminal's foreground process group: a Ctrl-C must not end it */
 	signal(SIGTERM, SIG_IGN);
 	if (dup2(alive, 0) < 0)
 		_exit(1);
@@ -129,7 +130,7 @@ static struct vp_error *start_keeper(struct vp_trace_instance *own)
 	return own->keeper < 0 ? vp_error_errno(errno, "cannot start a process") : NULL;
 }
 
-/* Whether this instance is the only one, and no event outside of it is on. */
+/* Whether this is the only instance, and no event outside of it is enabled. */
 static bool trace_instance_traces_alone(const struct vp_trace_instance *own)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/instances", own->tracing);
@@ -148,9 +149,9 @@ static bool trace_instance_traces_alone(const struct vp_trace_instance *own)
 	return alone;
 }
 
-/* At switches and wakeups the kernel notes thread names in a list, which takes longer than to write
- * the event, and is not used here. Other tracers may want it, and the setting of one instance holds
- * for all events that are on at that time. */
+/* At switches and wakeups the kernel stores thread names in a list (record-cmd), which costs
+ * more than the event itself and is not used here. Only off if no other tracer is active: an
+ * instance's setting applies to all events enabled at that time. */
 static void trace_instance_go_without_names(const struct vp_trace_instance *own)
 {
 	if (trace_instance_traces_alone(own))

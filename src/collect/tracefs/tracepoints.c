@@ -36,55 +36,55 @@
 #define EVENTS TRACING "/events"
 #define RENAME "task:task_rename"
 
-/* Its fields. */
+/* Indexes of its fields. */
 enum { RENAMED = 1, RENAMED_TO = 3 };
 
 enum {
-	PARTS = 4, /* the reader is woken when a fourth of a buffer was written */
+	PARTS = 4, /* the reader is woken at 1/PARTS of a full buffer */
 	FORMAT_MAX = 1 << 16,
-	EVENTS_MAX = 1024,  /* each needs a descriptor on every pCPU */
-	IDS = 1 << 16,      /* the number has 16 bits in an event */
+	EVENTS_MAX = 1024,  /* each needs a file descriptor per pCPU */
+	IDS = 1 << 16,      /* event numbers have 16 bits in a record */
 	BATCH = 128 * 1024, /* approximate number of record bytes that are passed on at once */
 };
 
 struct tracepoint {
-	char *name;   /* as users know it: a probe has another one in the kernel, … */
+	char *name;   /* name shown to users: a probe has another one in the kernel … */
 	char *kernel; /* … SYSTEM:EVENT */
 	const char *filter;
-	uint32_t id; /* the kernel's */
+	uint32_t id; /* event number in the kernel */
 	const struct vp_event_class *class;
-	bool counts_time;      /* perf's count of it is no number of events */
-	vp_event_classes self; /* its fields, until it is defined */
+	bool counts_time;      /* perf's count of it is a time, not a number of events */
+	vp_event_classes self; /* its class, until it is defined in the stream */
 	vp_tracepoint_layout layout;
 };
 
-/* A pCPU's buffer: ftrace's, or perf's, of which it has another one each time it came online. */
+/* Buffer of a pCPU: ftrace's, or perf's, which is a new one each time the pCPU comes online. */
 struct source {
 	uint32_t pcpu;
 	int pages;       /* by ftrace; -1: by perf */
 	VP_VEC(int) fds; /* by perf: of all tracepoints; the first has the buffer */
 	struct perf_event_mmap_page *page;
-	uint64_t taken;     /* events that came out of it */
+	uint64_t taken;     /* events read */
 	uint64_t dropped;   /* lost events, as counted by the kernel */
-	uint64_t counted;   /* that happened: known at the end … */
-	uint64_t uncounted; /* … but of these, of which only what was taken is known */
+	uint64_t counted;   /* events that happened: known at the end … */
+	uint64_t uncounted; /* … except these, of which only the ones read are known */
 	bool ended;
-	uint32_t reported[VP_TRACE_NAMES]; /* threads whose name the stream has, by tid */
+	uint32_t reported[VP_TRACE_NAMES]; /* threads whose name is in the stream, by tid */
 };
 
 struct vp_tracepoints {
 	struct vp_tracepoints_options options;
 	VP_VEC(struct tracepoint) events;
 	struct vp_dynamic_events *probes;
-	uint16_t *index_of_id; /* of the event that the kernel has that number for, from 1 on */
+	uint16_t *index_of_id;              /* by event number in the kernel: index + 1 */
 	struct vp_trace_instance *instance; /* NULL: by perf's buffers */
-	struct tracepoint rename;           /* by ftrace: event of a thread's new name */
+	struct tracepoint rename;           /* by ftrace: the event task:task_rename */
 	struct vp_pcpus pcpus;
 	VP_VEC(struct source) sources;
 	struct vp_thread_names names;
-	struct vp_buffer records;          /* records of a pCPU to pass on, … */
-	struct vp_tracepoints_batch batch; /* … and what is known of them */
-	char *copy; /* of a page, or of one record of perf's: it may wrap around */
+	struct vp_buffer records;          /* records of a pCPU to pass on … */
+	struct vp_tracepoints_batch batch; /* … and their properties */
+	char *copy; /* a copy of a page, or of a record of perf's that wraps around */
 	char *missing, *detour;
 	int epoll;
 };
@@ -107,7 +107,7 @@ bool vp_tracepoints_is_name(const char *name)
 	       (vp_event_find((struct vp_slice){name, strlen(name)}, &event) && event.of_machine);
 }
 
-/* A file of SYSTEM:EVENT. */
+/* Path of a file of SYSTEM:EVENT. */
 static char *tracepoints_path_of(const char *name, const char *file)
 {
 	char *path = vp_format("%s/%s/%s", EVENTS, name, file), *colon = strchr(path, ':');
@@ -131,7 +131,7 @@ static struct vp_error *read_format(struct tracepoint *event, const char *path)
 	return error;
 }
 
-/* One whose name has no wildcards; again is nothing new. `shown` is what users know it by. */
+/* Adds an event, without wildcards, once. `shown`: name shown to users. */
 static struct vp_error *tracepoints_add_event(struct vp_tracepoints *self, const char *name,
 					      const char *shown, const char *filter)
 {
@@ -172,7 +172,8 @@ static char *name_of_path(const char *path)
 static struct vp_error *add_matching(struct vp_tracepoints *self, const char *pattern,
 				     const char *filter)
 {
-	VP_AUTO_FREE char *path = tracepoints_path_of(pattern, "id"); /* ftrace's own have none */
+	VP_AUTO_FREE char *path =
+	    tracepoints_path_of(pattern, "id"); /* ftrace's own events have no id */
 	struct vp_error *error = NULL;
 	glob_t found = {0};
 
@@ -204,7 +205,7 @@ static struct vp_error *add_spec(struct vp_tracepoints *self, const struct vp_tr
 		   : tracepoints_add_event(self, spec->name, spec->name, spec->filter);
 }
 
-/* Done without. */
+/* Continues without them. */
 static void tracepoints_note_missing(struct vp_tracepoints *self, const char *name,
 				     struct vp_error *error)
 {
@@ -306,7 +307,7 @@ static struct vp_error *open_by_ftrace(struct vp_tracepoints *self, uint32_t pcp
 		   : NULL;
 }
 
-/* Without it, threads keep the names that they had at first. */
+/* Without this event, threads keep their first name. */
 static void watch_renames(struct vp_tracepoints *self)
 {
 	struct vp_event found = {.of_machine = true};
@@ -330,7 +331,7 @@ static void watch_renames(struct vp_tracepoints *self)
 	vp_error_free(error);
 }
 
-/* That the kernel makes no instance is no error: perf's buffers cost more, and do, too. */
+/* Not an error if the kernel creates no instance: perf's buffers work, too, at a higher cost. */
 static struct vp_error *add_to_instance(struct vp_tracepoints *self)
 {
 	struct vp_error *error =
@@ -406,7 +407,7 @@ void vp_tracepoints_free(struct vp_tracepoints *self)
 	vp_vec_each (&self->sources, source)
 		source_deinit(self, source);
 	vp_trace_instance_free(self->instance);
-	vp_dynamic_events_free(self->probes); /* which is no longer open */
+	vp_dynamic_events_free(self->probes); /* after its events were closed */
 	vp_vec_each (&self->events, event)
 		tracepoint_deinit(event);
 	tracepoint_deinit(&self->rename);
@@ -510,7 +511,7 @@ static bool has_pages(const struct vp_tracepoints *self, uint32_t pcpu)
 	return false;
 }
 
-/* perf's events from before the pCPU went offline do not come back with it. */
+/* perf's events from before the pCPU went offline are not reenabled with it. */
 static struct vp_error *open_late(struct vp_tracepoints *self, uint32_t pcpu)
 {
 	if (self->instance)
@@ -534,7 +535,7 @@ int vp_tracepoints_fd(const struct vp_tracepoints *self)
 	return self->epoll;
 }
 
-/* Adds one more record. */
+/* Adds a record to the batch. */
 static void note_record(struct vp_tracepoints *self, uint64_t time, bool is_event)
 {
 	if (!self->batch.n++)
@@ -555,8 +556,8 @@ static void tracepoints_put_name(struct vp_tracepoints *self, uint64_t time, uin
 	note_record(self, time, false);
 }
 
-/* Puts the thread's name before its event, if the pCPU's stream has not had it or may have
- * forgotten it: a flight recorder keeps the last of each of these places. */
+/* Puts the thread's name before its event, if the pCPU's stream does not have it or may have
+ * lost it: a flight recorder keeps the last name per slot. */
 static inline void tracepoints_name_thread(struct vp_tracepoints *self, struct source *source,
 					   uint64_t time, uint32_t pid, uint32_t tid)
 {
@@ -568,7 +569,7 @@ static inline void tracepoints_name_thread(struct vp_tracepoints *self, struct s
 	tracepoints_put_name(self, time, pid, tid);
 }
 
-/* All streams get the name again when they have events of it. */
+/* All streams get the name again before the thread's next event. */
 static void rename_thread(struct vp_tracepoints *self, uint32_t pid, uint32_t tid,
 			  struct vp_slice comm)
 {
@@ -593,7 +594,7 @@ static void take_rename(struct vp_tracepoints *self, struct vp_slice raw)
 		rename_thread(self, 0, tid, comm);
 }
 
-/* Not before what was taken last. */
+/* The time, or the last one of the stream if that is later. */
 static uint64_t in_order(const struct vp_tracepoints *self, uint64_t time)
 {
 	return time < self->batch.last ? self->batch.last : time;
@@ -615,7 +616,7 @@ static void tracepoints_take_comm(struct vp_tracepoints *self, struct source *so
 	tracepoints_name_thread(self, source, in_order(self, time), pid, tid);
 }
 
-/* The fields that all have: of them the kernel's number of the event, and the thread. */
+/* The common fields of all events: event number and thread. */
 struct common {
 	uint16_t id, flags;
 	uint32_t tid;
@@ -683,7 +684,7 @@ static void tracepoints_emit(struct vp_tracepoints *self, const struct source *s
 	self->records.size = 0;
 }
 
-/* Reads at most twice the size of a ring: events can arrive faster than they are read, and would
+/* Reads at most twice the size of a ring: events may arrive faster than they are read, and would
  * delay other pCPUs, the end and signals forever. */
 static struct vp_error *tracepoints_drain_pages(struct vp_tracepoints *self, struct source *source)
 {
@@ -767,7 +768,7 @@ static struct vp_tracepoints_loss loss_by_perf(const struct source *source)
 
 	if (source->ended && (!source->uncounted || missing > source->dropped))
 		loss.events = missing;
-	if (loss.full > loss.events) /* names of threads are among them */
+	if (loss.full > loss.events) /* the lost records include thread names */
 		loss.full = loss.events;
 	return loss;
 }
