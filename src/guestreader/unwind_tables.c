@@ -17,11 +17,11 @@ enum {
 	MAX_TABLES = 2048,
 	MAX_SEGMENTS = 16,
 	MAX_PROGRAM_HEADERS = 512,
-	MAX_READS = 8, /* of a table whose pages are missing */
-	ROWS = 8192,   /* that are kept */
+	MAX_READS = 8, /* attempts for a table with missing pages */
+	ROWS = 8192,   /* cached rows */
 	PCREL_SDATA4 = 0x1b,
 };
-/* Bytes of one section, and of all files of a guest. */
+/* Maximum bytes of a section, and of all files of a guest. */
 #define MAX_SECTION (64ULL << 20)
 #define MAX_BYTES (256ULL << 20)
 #define AGAIN_NS 1000000000ULL
@@ -30,11 +30,11 @@ struct unwind_segment {
 	uint64_t addr, offset, size;
 };
 
-/* A part of the file, with zeros for pages that are missing. */
+/* A part of the file; missing pages are zero. */
 struct part {
 	uint64_t offset, addr;
 	struct vp_buffer bytes;
-	struct vp_buffer missing; /* a byte for each page: 1 if it is */
+	struct vp_buffer missing; /* a byte per page: 1 if it is missing */
 };
 
 struct table {
@@ -42,14 +42,14 @@ struct table {
 	unsigned n_segments;
 	struct part header, frame;
 	bool exists;
-	uint64_t missing; /* pages */
+	uint64_t missing; /* number of pages */
 	unsigned reads;
-	uint64_t read_at; /* ns; 0: at first */
+	uint64_t read_at; /* time of the last read, ns; 0: not read */
 };
 
 struct kept_row {
 	uint64_t address;
-	int32_t table; /* + 1; 0: none */
+	int32_t table; /* index + 1; 0: none */
 	enum vp_cfi_result result;
 	struct vp_cfi_row row;
 };
@@ -57,7 +57,7 @@ struct kept_row {
 struct vp_unwind_tables {
 	VP_VEC(struct table) at;
 	struct vp_map by_key;
-	uint64_t left; /* bytes that may still be read */
+	uint64_t left; /* remaining bytes */
 	struct kept_row rows[ROWS];
 };
 
@@ -88,7 +88,7 @@ void vp_unwind_tables_free(struct vp_unwind_tables *tables)
 	free(tables);
 }
 
-/* Reads the part's pages that are missing. */
+/* Reads the part's missing pages. */
 static void part_read(struct table *table, struct part *part, const struct vp_unwind_file *file)
 {
 	uint64_t size = part->bytes.size, piece;
@@ -107,7 +107,7 @@ static void part_read(struct table *table, struct part *part, const struct vp_un
 	}
 }
 
-/* Makes room for the part, as if all of it were missing; false: over the limit. */
+/* Allocates the part with all pages missing; false: over the limit. */
 static bool part_begin(struct vp_unwind_tables *tables, struct table *table, struct part *part,
 		       uint64_t size)
 {
@@ -122,7 +122,7 @@ static bool part_begin(struct vp_unwind_tables *tables, struct table *table, str
 	return true;
 }
 
-/* The file's offset of an address, and the bytes of the segment from there on. */
+/* File offset of an address, and the remaining bytes of its segment. */
 static bool tables_offset(const struct table *table, uint64_t addr, uint64_t *offset,
 			  uint64_t *left)
 {
@@ -137,7 +137,7 @@ static bool tables_offset(const struct table *table, uint64_t addr, uint64_t *of
 	return false;
 }
 
-/* Notes where the file is loaded; the segment of the unwind tables' header in *header. */
+/* Stores where the file is loaded; *header: the segment of .eh_frame_hdr. */
 static bool read_segments(struct table *table, const struct vp_unwind_file *file,
 			  Elf64_Phdr *header)
 {
@@ -165,7 +165,7 @@ static bool read_segments(struct table *table, const struct vp_unwind_file *file
 	return header->p_type == PT_GNU_EH_FRAME;
 }
 
-/* Finds both tables; the second one goes on to its segment's end at most. */
+/* Locates both tables; the second one may extend to the end of its segment. */
 static bool find_parts(struct vp_unwind_tables *tables, struct table *table,
 		       const struct vp_unwind_file *file)
 {
@@ -244,7 +244,7 @@ enum vp_cfi_result vp_unwind_tables_find(struct vp_unwind_tables *tables, int32_
 	    .header = {header->bytes.bytes, header->bytes.size, header->addr},
 	    .is_64_bit = true};
 	enum vp_cfi_result result = vp_cfi_find(&bytes, address, work, row);
-	if (*work) /* else it is not known what would have come out */
+	if (*work) /* otherwise the result is unknown */
 		*kept = (struct kept_row){
 		    .address = address, .table = number + 1, .result = result, .row = *row};
 	return result;

@@ -25,20 +25,21 @@
 
 enum {
 	MAX_PROCESSES = 4096,
-	MAX_MAPPINGS = 1 << 18, /* of all of them */
+	MAX_MAPPINGS = 1 << 18, /* of all processes */
 	LARGEST_VDSO = 64 << 10,
-	/* Work in a second, in units of a DWARF instruction (some 5 ns), and what else costs. */
+	/* Work limit per second in units of a DWARF instruction (about 5 ns), and cost of other
+	 * work. */
 	WORK_PER_SECOND = 8 << 20,
 	WORK_OF_ROW = 64,
-	WORK_OF_READ = 400, /* of guest memory: through page tables */
+	WORK_OF_READ = 400, /* of guest memory, through page tables */
 	WORK_OF_MAPPING = 1000,
 	WORK_OF_FILE = 1 << 13,
 };
 #define SECOND 1000000000ULL
-/* Mappings are read again after an address that is in none, but not more often. */
+/* Minimum interval of reading mappings again after an unmapped address. */
 #define AGAIN_NS 100000000ULL
-/* The bits of CR3 that distinguish processes: with page-table isolation each has two page tables,
- * next to each other. */
+/* Bits of CR3 that distinguish processes: with page-table isolation each process has two
+ * adjacent tables. */
 #define ROOT_BITS 0x000fffffffffe000ULL
 
 struct unwinder_mapping {
@@ -49,11 +50,11 @@ struct unwinder_mapping {
 
 struct process {
 	uint32_t tgid;
-	uint64_t task, root;                      /* as in the job that it was read for */
-	uint64_t view_root;                       /* its page tables */
+	uint64_t task, root;                      /* of the job for which it was read */
+	uint64_t view_root;                       /* page tables of the view */
 	uint64_t read_at;                         /* ns */
-	bool incomplete;                          /* there was too much to do in that second */
-	VP_VEC(struct unwinder_mapping) mappings; /* by address */
+	bool incomplete;                          /* the second's work limit was exceeded */
+	VP_VEC(struct unwinder_mapping) mappings; /* sorted by address */
 };
 
 struct vp_guest_unwinder {
@@ -93,7 +94,7 @@ void vp_guest_unwinder_free(struct vp_guest_unwinder *unwinder)
 	free(unwinder);
 }
 
-/* Takes that much from what may be done in this second; false: it is used up. */
+/* Subtracts work from this second's limit; false: exceeded. */
 static bool spend(struct vp_guest_unwinder *unwinder, uint32_t work)
 {
 	if (unwinder->work < work) {
@@ -129,7 +130,7 @@ static uint64_t key_of_file(const struct vp_guest_file *file)
 	return hash | 1;
 }
 
-/* Opens the file of a struct file; false: none of it can be read. */
+/* Opens the file of a struct file; false: unreadable. */
 static bool open_file(const struct vp_guest_kernel *kernel, uint64_t address,
 		      struct vp_guest_file *file, struct vp_unwind_file *ret)
 {
@@ -251,7 +252,7 @@ static void read_process(struct vp_guest_unwinder *unwinder, const struct vp_gue
 	vp_vec_deinit(&reading.before.mappings);
 }
 
-/* The process of the job, read if it is new or has become another program. */
+/* The process of the job; read if it is new or runs another program. */
 static struct process *find_process(struct vp_guest_unwinder *unwinder,
 				    const struct vp_guest_kernel *kernel,
 				    const struct vp_user_stack *stack)
@@ -275,14 +276,14 @@ static struct process *find_process(struct vp_guest_unwinder *unwinder,
 	return process;
 }
 
-/* One stack that is being unwound. */
+/* A stack that is being unwound. */
 struct unwinding {
 	struct vp_guest_unwinder *unwinder;
 	const struct vp_guest_kernel *kernel;
 	struct process *process;
 	const struct vp_user_stack *stack;
-	bool has_lines;  /* unwinder->lines are of now */
-	bool read_later; /* not only the copy was read */
+	bool has_lines;  /* unwinder->lines are current */
+	bool read_later; /* guest memory was read in addition to the copy */
 	struct unwinder_mapping last;
 };
 
@@ -323,7 +324,7 @@ static const struct unwinder_mapping *unwinder_mapping_of(struct unwinding *unwi
 	return mapping;
 }
 
-/* Code and what is beyond the copy of the stack is read as it is now. */
+/* Code, and the stack outside the copy, are read in their present state. */
 static bool read_now(struct unwinding *unwinding, uint64_t address, void *bytes, size_t size)
 {
 	struct vp_guest_unwinder *unwinder = unwinding->unwinder;
@@ -358,8 +359,8 @@ static bool unwinder_is_code(void *context, uint64_t address)
 	return unwinder_mapping_of(context, address);
 }
 
-/* A page of the table that was missing may have been read by the guest meanwhile. True if it was
- * looked for. */
+/* Rereads a missing page of the table, which the guest may have loaded meanwhile. True if a
+ * reread was attempted. */
 static bool read_missing(struct unwinding *unwinding, const struct unwinder_mapping *mapping)
 {
 	struct vp_unwind_tables *tables = unwinding->unwinder->tables;

@@ -259,7 +259,7 @@ static struct vp_error *worker_find(struct worker *worker, struct vp_cursor *wor
 	if (!scan && vp_guest_kernel_locate(options->memory, options->vcpus, options->n_vcpus,
 					    &known, &found))
 		return read_found(worker, &found);
-	/* Registers that lead to no kernel are a guest's that has none, or none yet. */
+	/* No kernel at the registers: the guest has none, or none yet. */
 	if (known)
 		return vp_error_new("no Linux kernel was found in the guest's memory");
 	worker->scanned = true;
@@ -344,7 +344,7 @@ static void worker_take_hit(struct worker *worker, bool method, struct vp_cursor
 		vp_guest_runtimes_hit(runtimes, &worker->kernel, (uint32_t)tgid, addr, time);
 }
 
-/* `done` is set in any case: the other side waits for it. */
+/* Sets `done` in any case: the recorder waits for it. */
 static void worker_unwind(struct worker *worker, struct vp_cursor *words)
 {
 	struct vp_stack_jobs *jobs = worker->options->jobs;
@@ -362,7 +362,7 @@ static void worker_unwind(struct worker *worker, struct vp_cursor *words)
 	__atomic_store_n(&jobs->done, request, __ATOMIC_RELEASE);
 }
 
-/* True if the request has an answer. */
+/* True if the request has a reply. */
 static bool worker_serve(struct worker *worker, struct vp_slice line)
 {
 	struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
@@ -375,7 +375,7 @@ static bool worker_serve(struct worker *worker, struct vp_slice line)
 	} else if (vp_slice_is(what, "find")) {
 		error = worker_find(worker, &words);
 	} else if (vp_slice_is(what, "memory")) {
-		end_scan(worker); /* of memory that is not so any longer */
+		end_scan(worker); /* the memory has changed */
 		worker_change_memory(worker->options->memory, &words);
 		return false;
 	} else if (!worker->found) {

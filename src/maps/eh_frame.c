@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The format is that of the LSB ("Exception Frames"): DWARF's .debug_frame with other pointers. */
+/* Format: LSB "Exception Frames", DWARF's .debug_frame with other pointer encodings. */
 #include "maps/eh_frame.h"
 
 #include <string.h>
@@ -11,10 +11,10 @@ enum {
 	LONGEST_AUGMENTATION = 16,
 	LONG_LENGTH = 0xffffffff,
 	HEADER_VERSION = 1,
-	ROW = 8, /* bytes of a row of the header's table */
+	ROW = 8, /* bytes of a row in the header's table */
 };
 
-/* How a pointer is encoded: format in the low four bits, base above. */
+/* Pointer encoding: format in the low four bits, base above. */
 enum {
 	ABSPTR = 0x00,
 	UDATA2 = 0x02,
@@ -33,9 +33,9 @@ enum {
 
 /* A CIE: the common part of many entries. */
 struct cie {
-	uint64_t offset;  /* UINT64_MAX: none was read */
+	uint64_t offset;  /* UINT64_MAX: none read yet */
 	uint8_t encoding; /* of addresses in its entries */
-	bool has_sizes;   /* entries have augmentation data, preceded by its size */
+	bool has_sizes;   /* entries have augmentation data with a size */
 	bool is_signal;
 	uint64_t code_factor, return_register;
 	int64_t data_factor;
@@ -45,10 +45,10 @@ struct cie {
 struct frames {
 	const struct vp_eh_frame *tables;
 	vp_code_ranges *ret;
-	struct cie cie; /* the last one */
+	struct cie cie; /* the CIE read last */
 };
 
-/* One record: its body starts with the id. */
+/* A record; its body starts with the id. */
 struct record {
 	uint64_t body, end; /* offsets in .eh_frame */
 	uint32_t id;
@@ -94,7 +94,7 @@ int64_t vp_leb128_signed(struct vp_cursor *cursor)
 	return 0;
 }
 
-/* A value of this format; fails the cursor on other formats. */
+/* Reads a value of this format; fails the cursor on unsupported formats. */
 static uint64_t next_value(const struct frames *frames, struct vp_cursor *cursor, uint8_t encoding)
 {
 	switch (encoding & FORMAT) {
@@ -123,7 +123,8 @@ static struct vp_cursor cursor_at(const struct vp_section_bytes *section, uint64
 	return vp_cursor_of((const char *)section->bytes + offset, end - offset);
 }
 
-/* The record at `offset`; false at the end, which an empty record marks. */
+/* Reads the record at `offset`; false at the end of the section or at an empty record, which
+ * terminates it. */
 static bool read_record(const struct frames *frames, uint64_t offset, struct record *ret)
 {
 	const struct vp_section_bytes *frame = &frames->tables->frame;
@@ -170,7 +171,7 @@ static bool read_augmentation(const struct frames *frames, const char *letters,
 	return vp_cursor_ok(cursor) && vp_cursor_ok(&inside);
 }
 
-/* Reads the CIE at `offset`, unless it is the last one that was read. */
+/* Reads the CIE at `offset`, unless it is the one read last. */
 static bool read_cie(struct frames *frames, uint64_t offset)
 {
 	char letters[LONGEST_AUGMENTATION + 1] = "";
@@ -199,7 +200,7 @@ static bool read_cie(struct frames *frames, uint64_t offset)
 	return true;
 }
 
-/* An FDE: its function, and what it takes to unwind it. False if it is damaged. */
+/* Reads an FDE: its function and unwind instructions. False: malformed. */
 static bool read_fde(struct frames *frames, const struct record *record,
 		     struct vp_eh_frame_entry *ret)
 {
@@ -224,7 +225,7 @@ static bool read_fde(struct frames *frames, const struct record *record,
 		return false;
 	if (cie->has_sizes)
 		vp_cursor_bytes(&cursor, vp_leb128(&cursor));
-	/* A part that is missing ends the instructions. */
+	/* A missing part ends the instructions. */
 	ret->own =
 	    vp_cursor_ok(&cursor) ? record->body + 4 + vp_cursor_offset(&cursor) : record->end;
 	return true;
@@ -246,7 +247,7 @@ static void walk_records(struct frames *frames)
 			add_range(frames, entry.start, entry.size);
 }
 
-/* The entry at an address of the header's table. */
+/* The entry for an address in the header's table. */
 static bool read_entry(struct frames *frames, uint64_t fde, struct vp_eh_frame_entry *ret)
 {
 	struct record record;
@@ -255,13 +256,14 @@ static bool read_entry(struct frames *frames, uint64_t fde, struct vp_eh_frame_e
 	       read_fde(frames, &record, ret);
 }
 
-/* The table of the header: rows of a function's start and the address of its FDE. */
+/* The header's table: rows of a function's start and the address of its FDE. */
 struct rows {
-	struct vp_cursor cursor; /* at the first one */
-	uint64_t count;          /* as the header claims */
+	struct vp_cursor cursor; /* at the first row */
+	uint64_t count;          /* from the header, unverified */
 };
 
-/* Linkers write sorted tables of 32-bit offsets from the header's own address only. */
+/* Only sorted tables of 32-bit offsets relative to the header are supported: linkers write no
+ * others. */
 static bool find_rows(const struct frames *frames, struct rows *ret)
 {
 	const struct vp_section_bytes *header = &frames->tables->header;
@@ -304,7 +306,7 @@ void vp_eh_frame_functions(const struct vp_eh_frame *tables, vp_code_ranges *ret
 	walk_header(&frames);
 }
 
-/* Member 0 or 1 of an existing row, as an address. */
+/* Member 0 or 1 of a row, as an address. */
 static uint64_t row_address(const struct frames *frames, const struct rows *rows, uint64_t number,
 			    unsigned member)
 {
@@ -325,7 +327,7 @@ bool vp_eh_frame_find(const struct vp_eh_frame *tables, uint64_t address,
 		return false;
 	uint64_t low = 0, high = vp_cursor_left(&rows.cursor) / ROW;
 	high = rows.count < high ? rows.count : high;
-	while (low < high) { /* the last row that starts at or below the address is before `high` */
+	while (low < high) { /* the last row that starts at or before the address is below `high` */
 		uint64_t middle = low + (high - low) / 2;
 		if (row_address(&frames, &rows, middle, 0) <= address)
 			low = middle + 1;

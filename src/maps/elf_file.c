@@ -65,7 +65,8 @@ static void build_id_in_section(struct vp_elf_file *file, Elf_Scn *section, cons
 		vp_build_id_in_notes(data->d_buf, data->d_size, &file->build_id);
 }
 
-/* For files without sections: what the kernel and the loader look at. */
+/* For files without sections: searches the notes of the program headers, as the kernel and the
+ * loader do. */
 static void build_id_in_segments(struct vp_elf_file *file)
 {
 	size_t count;

@@ -77,11 +77,11 @@ bool vp_build_id_in_notes(const void *notes, size_t size, struct vp_build_id *id
 	return false;
 }
 
-/* Neither the end of the text nor to be escaped. */
+/* Characters that neither end a string nor need escaping. */
 static const bool is_plain[256] = {
     ['!' ... '$'] = true, ['&' ... '~'] = true, [0x80 ... 0xff] = true};
 
-/* Called for each of the kernel's names. */
+/* Hot: called for each kernel symbol. */
 void vp_maps_escape(const char *text, struct vp_buffer *buffer)
 {
 	if (!*text) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The layout is that of pcHeader, functab and _func in Go's runtime/symtab.go. */
+/* Layout: pcHeader, functab and _func in Go's runtime/symtab.go. */
 #include "maps/go_functions.h"
 
 #include "maps/code_ranges.h"
@@ -15,7 +15,7 @@ enum {
 struct layout {
 	bool relative; /* addresses are 32-bit offsets from the start of the code */
 	uint64_t functions, text;
-	struct vp_slice names, table; /* table: functab, and what its entries refer to */
+	struct vp_slice names, table; /* table: functab, and the functions that it refers to */
 };
 
 static struct vp_slice rest_from(const struct vp_go_table *table, uint64_t offset)
@@ -25,12 +25,12 @@ static struct vp_slice rest_from(const struct vp_go_table *table, uint64_t offse
 	return (struct vp_slice){(const char *)table->bytes + offset, table->size - offset};
 }
 
-/* Reads the first fields: the version by a magic number, then sizes that no other table has. */
+/* Reads the version (a magic number) and sizes that identify the table. */
 static bool read_start(struct vp_cursor *cursor, uint32_t *magic)
 {
 	*magic = vp_cursor_u32(cursor);
 	uint16_t zero = vp_cursor_u16(cursor);
-	struct vp_slice sizes = vp_cursor_bytes(cursor, 2); /* of instructions, of pointers */
+	struct vp_slice sizes = vp_cursor_bytes(cursor, 2); /* of an instruction, of a pointer */
 
 	return vp_cursor_ok(cursor) &&
 	       (*magic == GO_1_16 || *magic == GO_1_18 || *magic == GO_1_20) && !zero &&
@@ -56,7 +56,7 @@ static bool read_layout(const struct vp_go_table *table, struct layout *ret)
 		return false;
 	ret->relative = magic != GO_1_16;
 	ret->functions = vp_cursor_u64(&cursor);
-	vp_cursor_u64(&cursor); /* files */
+	vp_cursor_u64(&cursor); /* number of files */
 	if (ret->relative)
 		ret->text = vp_cursor_u64(&cursor);
 	ret->names = rest_from(table, vp_cursor_u64(&cursor));
@@ -78,7 +78,7 @@ static uint64_t next_word(const struct layout *layout, struct vp_cursor *cursor)
 	return layout->relative ? vp_cursor_u32(cursor) : vp_cursor_u64(cursor);
 }
 
-/* The name of the function whose facts are at `offset`. */
+/* Name of the function described at `offset`. */
 static struct vp_slice name_of(const struct layout *layout, uint64_t offset, uint64_t entry)
 {
 	const struct vp_slice none = {"", 0};

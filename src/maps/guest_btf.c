@@ -6,10 +6,9 @@
 
 enum {
 	MAX_TYPES = 4 << 20,
-	/* Unnamed structs in unnamed unions, and typedefs of typedefs. */
+	/* Limit of nesting: unnamed structs in unions, typedefs of typedefs. */
 	MAX_DEPTH = 16,
-	/* Members looked at for one answer: unnamed structs in each other are few, unless made to
-	 * be many. */
+	/* Limit of members visited per query, against malicious nesting. */
 	MAX_STEPS = 1 << 18,
 };
 
@@ -20,11 +19,11 @@ struct search {
 
 struct type {
 	struct btf_type head;
-	const char *behind; /* what follows the head … */
-	uint32_t count;     /* … and how many of it */
+	const char *behind; /* data after the head … */
+	uint32_t count;     /* … and number of its elements */
 };
 
-/* Bytes after the head of a type; false for an unknown kind. */
+/* Size of the data after a type's head; false: unknown kind. */
 static bool btf_size_behind(const struct btf_type *head, size_t *ret)
 {
 	size_t count = BTF_INFO_VLEN(head->info);
@@ -114,7 +113,7 @@ void vp_guest_btf_deinit(struct vp_guest_btf *btf)
 	vp_vec_deinit(&btf->offsets);
 }
 
-/* The type of that number; 0 is void. */
+/* Finds the type with that id; 0 is void. */
 static bool btf_type_of(const struct vp_guest_btf *btf, uint32_t id, struct type *ret)
 {
 	if (!id || id > btf->offsets.count)
@@ -126,7 +125,7 @@ static bool btf_type_of(const struct vp_guest_btf *btf, uint32_t id, struct type
 	return true;
 }
 
-/* Whether the string there is `text`, of `size` bytes. */
+/* Whether the string at `name` is `text`, of `size` bytes. */
 static bool btf_is_named(const struct vp_guest_btf *btf, uint32_t name, const char *text,
 			 size_t size)
 {
@@ -143,7 +142,7 @@ static bool is_struct(const struct type *type)
 	return kind == BTF_KIND_STRUCT || kind == BTF_KIND_UNION;
 }
 
-/* The struct under typedefs and qualifiers. */
+/* Resolves typedefs and qualifiers to a struct. */
 static bool real_type(const struct vp_guest_btf *btf, uint32_t id, struct type *ret)
 {
 	for (unsigned depth = 0; depth < MAX_DEPTH && btf_type_of(btf, id, ret); depth++) {
@@ -181,7 +180,8 @@ static bool btf_find_member(struct search *search, const struct type *type, cons
 	const struct vp_guest_btf *btf = search->btf;
 	const char *dot = strchr(path, '.');
 	size_t size = dot ? (size_t)(dot - path) : strlen(path);
-	bool flagged = BTF_INFO_KFLAG(type->head.info); /* the upper bits are a bit field's size */
+	bool flagged =
+	    BTF_INFO_KFLAG(type->head.info); /* the upper bits are the size of a bit field */
 
 	for (uint32_t i = 0; i < type->count && depth < MAX_DEPTH; i++) {
 		struct btf_member member;
@@ -207,10 +207,8 @@ static bool btf_find_member(struct search *search, const struct type *type, cons
 	return false;
 }
 
-/*
- * There may be several structs of one name; the largest is no mere local namesake. A struct without
- * a name may have a typedef's.
- */
+/* Several structs may have the same name: chooses the largest, since local ones are small. An
+ * unnamed struct may be named by a typedef. */
 static bool find_struct(const struct vp_guest_btf *btf, const char *name, struct type *ret)
 {
 	size_t size = strlen(name);

@@ -13,11 +13,11 @@
 #include "maps/image_private.h"
 #include "maps/xz.h"
 
-/* Bounds against files made to exhaust memory. */
+/* Limits against files that would exhaust memory. */
 enum {
 	MAX_NAME = 4096,
 	MAX_SYMBOLS = 16 << 20,
-	MAX_DEBUGDATA = 64 << 20, /* unpacked */
+	MAX_DEBUGDATA = 64 << 20, /* decompressed */
 };
 
 static bool in_code_section(Elf *elf, const GElf_Sym *symbol)
@@ -36,15 +36,15 @@ static bool names_code(Elf *elf, const GElf_Sym *symbol, const char *name)
 	case STT_FUNC:
 	case STT_GNU_IFUNC:
 		return symbol->st_shndx != SHN_UNDEF;
-	case STT_NOTYPE: /* assembler; but not its local labels, nor ARM's mapping symbols */
+	case STT_NOTYPE: /* assembler code; excludes local labels and ARM's mapping symbols */
 		return name[0] != '$' && strncmp(name, ".L", 2) && in_code_section(elf, symbol);
 	default:
 		return false;
 	}
 }
 
-/* Preference among several names for one address: sized before unsized, global before local, plain
- * before _plain. */
+/* Preference among symbols of an address: with size, then global, then without leading
+ * underscore. */
 static uint8_t rank_of(const GElf_Sym *symbol, const char *name)
 {
 	unsigned binding = GELF_ST_BIND(symbol->st_info), rank = 0;
@@ -69,7 +69,7 @@ void vp_image_add(struct vp_image *image, const struct vp_image_symbol *symbol,
 	copy[length] = 0;
 }
 
-/* Adds one symbol table of `file`, whose addresses are those of `main`'s program headers. */
+/* Adds a symbol table of `file`, whose addresses are relative to `main`'s program headers. */
 static struct vp_error *read_table(const struct vp_elf_file *file, Elf_Scn *section,
 				   const struct vp_elf_file *main, struct vp_image *image)
 {
@@ -155,7 +155,7 @@ static char *debug_path_by_id(const struct vp_elf_file *main, const char *root,
 	return path;
 }
 
-/* The name in .gnu_debuglink, or NULL. The checksum after it is not looked at: build-ids match. */
+/* The name in .gnu_debuglink, or NULL. Its checksum is not verified: build-ids match. */
 static char *debuglink_name(const struct vp_elf_file *main)
 {
 	GElf_Shdr header;
@@ -199,7 +199,7 @@ static bool find_debug(const struct vp_elf_file *main, const char *path,
 	       open_debug(apart, main, debug);
 }
 
-/* Adds the small symbol table that Fedora's stripped files have, compressed. */
+/* Adds the small compressed symbol table (mini debuginfo) of Fedora's stripped files. */
 static void read_debugdata(const struct vp_elf_file *main, struct vp_image *image)
 {
 	VP_AUTO_ELF_FILE struct vp_elf_file small = {0};
@@ -257,7 +257,7 @@ struct vp_error *vp_image_read_memory(const void *bytes, size_t size, const char
 				      struct vp_image *image)
 {
 	struct vp_elf_file main = {0};
-	/* libelf wants to write: some of its readers convert in place. */
+	/* A writable copy: some of libelf's readers convert in place. */
 	VP_AUTO_FREE char *copy = vp_realloc_array(NULL, size, 1);
 
 	*image = (struct vp_image){0};

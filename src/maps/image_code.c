@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Functions that are in no symbol table: of Go programs, of the PLT, and those without a name. */
+/* Functions without symbols: of Go programs, of the PLT, and unnamed ones. */
 #include "maps/image_private.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ static bool is_readable(const struct vp_elf_file *file)
 	return ident && ident[EI_DATA] == ELFDATA2LSB;
 }
 
-/* Relocations as an array of the machine's own layout; false if the section is not that. */
+/* Relocations as an array in the machine's layout; false: another kind of section. */
 static bool relocations(const struct vp_elf_file *file, enum vp_elf_section which, Elf_Data **data,
 			size_t *count)
 {
@@ -49,7 +49,7 @@ static bool relocations(const struct vp_elf_file *file, enum vp_elf_section whic
 	return *count;
 }
 
-/* The word that the loader puts at this address; 0: none. */
+/* The word that the loader writes to this address; 0: none. */
 static uint64_t relocated_word(const struct vp_elf_file *file, uint64_t addr)
 {
 	Elf_Data *data;
@@ -66,7 +66,7 @@ static uint64_t relocated_word(const struct vp_elf_file *file, uint64_t addr)
 	return 0;
 }
 
-/* Where the Go code starts, if the table does not have it. */
+/* Start of the Go code, if it is not in the table. */
 static uint64_t go_text(const struct vp_elf_file *file, uint64_t table)
 {
 	struct vp_section_bytes module;
@@ -79,7 +79,7 @@ static uint64_t go_text(const struct vp_elf_file *file, uint64_t table)
 	return text ? text : relocated_word(file, module.addr + GO_MODULE_TEXT);
 }
 
-/* The table has a section, or is in the one for data that is relocated and then read only. */
+/* The table has a section of its own, or is in .data.rel.ro. */
 static bool find_go_table(const struct vp_elf_file *file, struct vp_section_bytes *ret)
 {
 	if (vp_elf_section_bytes(file, VP_ELF_GO_TABLE, ret))
@@ -111,7 +111,7 @@ static void take_go_function(void *context, const struct vp_go_function *functio
 		vp_image_add(adding->image, &symbol, function->name);
 }
 
-/* Those without a name are known by their extent. */
+/* Unnamed functions are shown by their range. */
 static void take_go_extent(void *context, const struct vp_go_function *function)
 {
 	vp_code_ranges *ranges = context;
@@ -140,7 +140,7 @@ void vp_image_add_go(struct vp_image *image, const struct vp_elf_file *file)
 		vp_go_functions(&table, take_go_function, &adding);
 }
 
-/* Names of imported functions by the address of the pointer that the loader fills in. */
+/* Names of imported functions by the address of their GOT slot. */
 struct imports {
 	const struct vp_elf_file *file;
 	struct vp_map symbol_of_slot;
@@ -175,8 +175,8 @@ static const char *import_at(const struct imports *imports, uint64_t slot)
 	return name && *name ? name : NULL;
 }
 
-/* The address of the pointer that the entry jumps through: `jmp *slot(%rip)`, perhaps after
- * `endbr64` and with the prefix `bnd`. */
+/* GOT slot of a PLT entry: `jmp *slot(%rip)`, optionally after `endbr64` and with the prefix
+ * `bnd`. */
 static bool slot_of_entry(const unsigned char *code, size_t size, uint64_t addr, uint64_t *ret)
 {
 	static const unsigned char endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -251,7 +251,7 @@ static int by_start(const void *left, const void *right)
 	return a->size > b->size ? -1 : a->size < b->size;
 }
 
-/* Addresses become offsets; ranges get sorted, and none reaches into the next one. */
+/* Converts addresses to file offsets, sorts the ranges and removes overlaps. */
 static void tidy_ranges(const struct vp_elf_file *file, vp_code_ranges *ranges)
 {
 	size_t kept = 0;
@@ -276,16 +276,16 @@ static void tidy_ranges(const struct vp_elf_file *file, vp_code_ranges *ranges)
 	ranges->count = kept;
 }
 
-/* A walk along the sorted symbols. */
+/* Iterator over the sorted symbols. */
 struct filling {
 	struct vp_image *image;
-	size_t count, next;      /* symbols with a lower offset than `next` are passed */
-	uint64_t covered;        /* the last one that was passed covers code up to there */
-	uint64_t outer_end;      /* an earlier, longer one reaches up to there */
-	uint32_t outer, no_name; /* offsets of names */
+	size_t count, next;      /* symbols below `next` were passed */
+	uint64_t covered;        /* end of the symbols that were passed */
+	uint64_t outer_end;      /* end of an enclosing longer symbol */
+	uint32_t outer, no_name; /* offsets of names in the text */
 };
 
-/* Passes the symbols up to `at` in the range that ends at `end`. */
+/* Passes the symbols before `at` in the range that ends at `end`. */
 static void pass_symbols(struct filling *filling, const struct vp_code_range *range, uint64_t at,
 			 uint64_t end)
 {
@@ -301,7 +301,7 @@ static void pass_symbols(struct filling *filling, const struct vp_code_range *ra
 		if (__builtin_add_overflow(symbol->offset, symbol->size, &reach))
 			reach = UINT64_MAX;
 		filling->covered = reach < limit ? reach : limit;
-		/* The function's first symbol is for all of it. */
+		/* The first symbol of a function covers all of it. */
 		if (symbol->offset == range->start && reach < end)
 			reach = end;
 		if (reach > filling->outer_end) {
@@ -338,7 +338,7 @@ static void fill_range(struct filling *filling, const struct vp_code_range *rang
 	}
 }
 
-/* Adds these ranges of file offsets, as far as no symbol covers them. */
+/* Adds these ranges of file offsets where no symbol covers them. */
 static void image_fill(struct vp_image *image, vp_code_ranges *ranges)
 {
 	struct filling filling = {

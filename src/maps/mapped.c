@@ -21,7 +21,7 @@ static void mapped_write_image(struct vp_maps_writer *writer, const struct vp_im
 				     vp_image_symbol_name(image, symbol));
 }
 
-/* Writes `file` if it is the image that was mapped; keeps its build-id. */
+/* Writes `file` if it is the image that was mapped; stores its build-id. */
 static bool try_file(struct vp_maps_writer *writer, struct vp_mapped *mapped, const char *file,
 		     const char *root, bool with_symbols)
 {

@@ -16,8 +16,8 @@ struct parser {
 	struct vp_cursor words; /* of the current line */
 	uint64_t line;          /* number of the current line, from 1 */
 	struct vp_map space_of_id;
-	bool in_image; /* s lines have an image to belong to */
-	bool full;     /* a limit was met and said so */
+	bool in_image; /* s lines are valid here */
+	bool full;     /* a limit was exceeded and reported */
 };
 
 static void keep_warning(struct parser *parser, char *sentence)
@@ -41,7 +41,7 @@ static void maps_expected(struct parser *parser, const char *what)
 		maps->warning_count++;
 }
 
-/* One more of something that may be `limit` many? Says so once when not. */
+/* Whether another element fits the limit; reports the first excess. */
 static bool maps_room_for(struct parser *parser, size_t count, size_t limit, const char *what)
 {
 	if (count < limit)
@@ -68,7 +68,7 @@ static bool line_is_over(struct parser *parser)
 	return vp_cursor_ok(&parser->words) && !vp_cursor_left(&parser->words);
 }
 
-/* The number of the address space with the ID that comes next, or UINT32_MAX. */
+/* Reads a space id; returns its index, or UINT32_MAX. */
 static uint32_t space_word(struct parser *parser)
 {
 	uint64_t id = vp_cursor_decimal(&parser->words);
@@ -192,7 +192,7 @@ static void parse_fork(struct parser *parser)
 	uint32_t child = space_word(parser);
 	uint32_t parent = space_word(parser);
 
-	/* A parent comes before its child, so that following parents comes to an end. */
+	/* A parent must precede its child, so that chains of parents are finite. */
 	if (!line_is_over(parser) || child == UINT32_MAX || parent >= child)
 		maps_expected(parser, "'f ID PARENT' with known address space IDs");
 	else
@@ -307,7 +307,7 @@ static void maps_parse_line(struct parser *parser, struct vp_slice line)
 		const char *keyword;
 		void (*parse)(struct parser *parser);
 	} kinds[] = {
-	    /* the frequent ones first */
+	    /* frequent ones first */
 	    {"s", parse_symbol},       {"k", parse_kernel_symbol},
 	    {"m", maps_parse_mapping}, {"a", parse_space},
 	    {"f", parse_fork},         {"j", parse_jit},
@@ -438,7 +438,7 @@ char *vp_maps_string(const struct vp_maps *maps, vp_text offset)
 	return string;
 }
 
-/* "ffffffff81000000 T _text", and for modules "\t[kvm]" at the end. */
+/* "ffffffff81000000 T _text", with "\t[kvm]" appended for modules. */
 static bool parse_kallsyms_line(struct parser *parser, struct vp_slice line)
 {
 	struct vp_maps *maps = parser->maps;
@@ -466,7 +466,7 @@ struct vp_error *vp_maps_load_kallsyms(const char *path, struct vp_maps *maps)
 	bool any = false;
 
 	*maps = (struct vp_maps){.complete = true};
-	/* Offset 0 means "no text" in a vp_text: keep the first word from being there. */
+	/* Offset 0 means "no text" in a vp_text: a newline occupies it. */
 	vp_buffer_append(&maps->text, "\n", 1);
 	struct vp_error *error = vp_file_read(path, VP_MAPS_MAX_BYTES - 1, &maps->text);
 	struct vp_cursor cursor = vp_cursor_of(maps->text.bytes, maps->text.size);

@@ -26,7 +26,7 @@ static const char *const kind_names[] = {[VP_ORC_UNDEFINED] = "undefined",
 
 struct parser {
 	struct vp_orc *orc;
-	uint64_t last; /* address of the entry before */
+	uint64_t last; /* address of the previous entry */
 };
 
 static bool take_orc_name(struct vp_cursor *words, const char *const *names, uint8_t count,
@@ -42,7 +42,7 @@ static bool take_orc_name(struct vp_cursor *words, const char *const *names, uin
 	return false;
 }
 
-/* A decimal number that may be below zero. */
+/* Parses a signed decimal number. */
 static bool take_offset(struct vp_cursor *words, int16_t *ret)
 {
 	struct vp_slice word = vp_cursor_word(words);
@@ -82,7 +82,7 @@ static bool orc_take_entry(struct parser *parser, struct vp_cursor *words, bool 
 	return true;
 }
 
-/* One line but the first and the last. */
+/* Parses a line other than the first and the last. */
 static bool take_orc_line(struct parser *parser, struct vp_slice what, struct vp_cursor *words)
 {
 	if (vp_slice_is(what, "d") || vp_slice_is(what, "a"))
@@ -175,7 +175,7 @@ void vp_orc_writer_init(struct vp_orc_writer *writer, const char *release,
 	vp_buffer_string(&writer->text, "\n");
 }
 
-/* The number of a rule, written if it is new. */
+/* The rule's number; writes the rule if it is new. */
 static uint32_t orc_number_of(struct vp_orc_writer *writer, const struct vp_orc_rule *rule)
 {
 	uint64_t bits;

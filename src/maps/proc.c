@@ -27,7 +27,7 @@ enum {
 	MAX_NOTES = 1 << 20,
 	MAX_STATS = 1 << 16
 };
-/* The kernel returns a page of lines at a time; a line is a fraction of that. */
+/* Limit per read: the kernel returns a page of lines at a time. */
 enum { MAX_SYMBOLS_AT_ONCE = 16 * 1024 };
 
 /* "7f00-7f01 r-xp 00001000 08:01 42      /usr/bin/true" */
@@ -64,7 +64,8 @@ struct mappings_reading {
 	struct vp_buffer path;
 };
 
-/* The whole lines of some bytes, until `each` has enough (then false); *used: bytes of them. */
+/* Parses complete lines until `each` returns false, which is then the result; *used: parsed
+ * bytes. */
 static bool take_mappings(struct mappings_reading *reading, const char *bytes, size_t size,
 			  size_t *used)
 {
@@ -81,7 +82,7 @@ static bool take_mappings(struct mappings_reading *reading, const char *bytes, s
 	return true;
 }
 
-/* A line has a path of at most PATH_MAX bytes, each of which may be escaped as four. */
+/* A line has a path of at most PATH_MAX bytes, each escaped to at most four. */
 static enum vp_proc_mappings proc_read_mappings(int fd, size_t *most,
 						struct mappings_reading *reading)
 {
@@ -147,10 +148,10 @@ bool vp_proc_comm(uint32_t pid, char comm[16])
 	return !error;
 }
 
-/* Parses /proc/PID/stat: the numbers after the process's name, which may hold anything. */
+/* Fields of /proc/PID/stat after the process name, which may contain any character. */
 enum { STAT_STARTED = 19, STAT_CODE = 23, STAT_STACK = 25, STAT_FIELDS };
 
-/* Those from STAT_STARTED on; all are 0 if the process is gone. */
+/* Reads the fields from STAT_STARTED on; all 0 if the process has exited. */
 static void read_stat(uint32_t pid, uint64_t fields[STAT_FIELDS])
 {
 	VP_AUTO_FREE char *file = vp_format("/proc/%u/stat", pid);
@@ -186,7 +187,7 @@ uint64_t vp_proc_program(uint32_t pid)
 	read_stat(pid, fields);
 	if (!fields[STAT_STARTED])
 		return 0;
-	if (stat(file, &exe)) /* a kernel thread has none */
+	if (stat(file, &exe)) /* kernel threads have none */
 		exe = (struct stat){0};
 	const uint64_t parts[] = {fields[STAT_STARTED], fields[STAT_CODE], fields[STAT_STACK],
 				  exe.st_dev, exe.st_ino};
@@ -208,7 +209,8 @@ uint32_t vp_proc_inner_pid(uint32_t pid)
 		struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
 		if (!vp_slice_is(vp_cursor_word(&words), "NSpid:"))
 			continue;
-		while (vp_cursor_left(&words)) /* the innermost is the last */
+		while (
+		    vp_cursor_left(&words)) /* the last number is that in the innermost namespace */
 			pid = (uint32_t)vp_cursor_decimal(&words);
 	}
 	vp_buffer_deinit(&text);
@@ -235,7 +237,7 @@ static void write_paging(struct vp_maps_writer *writer)
 	while (!error && vp_cursor_line(&cursor, &line))
 		if (line.size > 5 && !memcmp(line.bytes, "flags", 5))
 			break;
-	/* The kernel takes la57 out of the flags when it does not use it. */
+	/* The kernel clears the flag la57 if it does not use five levels. */
 	vp_maps_write_paging(writer, cpu_has(line.bytes, line.size, "la57") ? 5 : 4,
 			     cpu_has(line.bytes, line.size, "pti"));
 	vp_buffer_deinit(&text);
@@ -257,7 +259,7 @@ void vp_proc_write_machine(struct vp_maps_writer *writer, bool guest)
 	write_paging(writer);
 }
 
-/* The address at the start of a line, and the rest of the line. */
+/* Parses the address at the start of a line; *line: the rest. */
 static uint64_t take_address(char **line)
 {
 	uint64_t addr = 0;
@@ -268,17 +270,15 @@ static uint64_t take_address(char **line)
 	return addr;
 }
 
-/* The part of kallsyms that was read so far. */
+/* State of reading kallsyms. */
 struct symbols_seen {
-	bool any;         /* an address is known */
+	bool any;         /* an address was seen */
 	bool behind_text; /* the last one was a function's */
 };
 
-/*
- * One line of kallsyms, "ffffffff81000000 T name\t[module]", ended by a zero, whose words are ended
- * in place. The kernel's own symbols are in their order; of data symbols among them, only the first
- * is needed: the function before it ends there.
- */
+/* Writes a line of kallsyms, "ffffffff81000000 T name\t[module]", NUL-terminated; modifies it in
+ * place. The kernel's symbols are sorted. Of the data symbols after a function only the first is
+ * written: it ends the function. */
 static void write_kernel_symbol(struct vp_maps_writer *writer, char *line, char *end,
 				struct symbols_seen *seen)
 {
@@ -300,7 +300,7 @@ static void write_kernel_symbol(struct vp_maps_writer *writer, char *line, char 
 	vp_maps_write_kernel_symbol(writer, addr, 0, type, name, module);
 }
 
-/* The whole lines of some bytes; returns how many bytes they are. */
+/* Writes complete lines; returns their size in bytes. */
 static size_t write_kernel_symbols(struct vp_maps_writer *writer, char *bytes, size_t size,
 				   struct symbols_seen *seen)
 {

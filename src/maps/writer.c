@@ -21,10 +21,10 @@ static void writer_flush(struct vp_maps_writer *writer)
 	writer->buffer.size = 0;
 }
 
-/* A name that is too long for a line is cut: the reader would refuse the line otherwise. */
+/* Truncates a name that would exceed a line: the reader would reject the line. */
 static void writer_put_escaped(struct vp_maps_writer *writer, const char *text)
 {
-	enum { LONGEST = 2048 }; /* escaped: three times as long, and still inside a line */
+	enum { LONGEST = 2048 }; /* escaped: at most three times as long, which still fits a line */
 
 	if (strnlen(text, LONGEST + 1) <= LONGEST) {
 		vp_maps_escape(text, &writer->buffer);
@@ -39,7 +39,7 @@ static void put_blank(struct vp_maps_writer *writer)
 	vp_buffer_append(&writer->buffer, " ", 1);
 }
 
-/* Faster than printf, which takes most of the time of a dump otherwise. */
+/* Faster than printf, which would dominate the time of a dump. */
 static void put_number_word(struct vp_maps_writer *writer, uint64_t value, unsigned base)
 {
 	char digits[20], *first = digits + sizeof(digits);

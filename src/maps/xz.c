@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 enum { PIECE = 64 << 10 };
-/* For the decoder: xz -9 needs 65 MiB. */
+/* Memory limit of the decoder: xz -9 needs 65 MiB. */
 #define MAX_MEMORY (128ULL << 20)
 
 bool vp_xz_unpack(const void *bytes, size_t size, size_t limit, struct vp_buffer *ret)

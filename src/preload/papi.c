@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* libvperf-papi.so, for LD_PRELOAD: libvperf's counters as software-defined events of PAPI
- * (sde:::vperf::NAME). PAPI's component for these looks in the program for the functions sde_ti_*
- * of its library libsde, and these are they. If the program has libsde too, as papi_native_avail
- * has, other events are passed on to it, with numbers after vperf's.
+ * (sde:::vperf::NAME). PAPI's component for these searches the program for the functions sde_ti_*
+ * of its library libsde; this library defines them. If the program has libsde too, as
+ * papi_native_avail has, other events are forwarded to it, with numbers after vperf's.
  *
- * libsde has one value per event for all threads. Here each thread has its own: PAPI starts, reads
- * and stops in the thread that it counts. */
+ * libsde has one value per event for all threads. Here each thread has its own: PAPI starts,
+ * reads and stops in the thread that it counts. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -24,7 +24,7 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-/* As sde_lib.h of PAPI 7.0 has them; the last two are papi.h's, which PAPI_overflow() passes on. */
+/* From sde_lib.h of PAPI 7.0; the last two are from papi.h and returned by PAPI_overflow(). */
 enum { SDE_OK = 0, SDE_EINVAL = -1, SDE_ENOMEM = -2, SDE_ENOEVNT = -7 };
 enum { PAPI_ECMP = -4, PAPI_EPERM = -15 };
 enum { MAX_EVENTS = 128, NAME_SIZE = VP_COUNTERS_NAME_SIZE + 8 };
@@ -34,36 +34,36 @@ static const char prefix[] = "vperf::";
 struct reader {
 	struct vperf_counters *counters;
 	uint64_t base;
-	/* State of PAPI_overflow(): 0 if it was not called; the number of periods since it was;
-	 * whether PAPI gets a call. */
+	/* State of PAPI_overflow(), 0 without it: its threshold, and the number of periods
+	 * since; whether PAPI receives a call. */
 	uint64_t period, overflows;
 	volatile bool delivers;
 };
 
 struct event {
-	char name[NAME_SIZE]; /* with the prefix */
+	char name[NAME_SIZE]; /* including the prefix */
 	char description[160];
 };
 
 static struct event events[MAX_EVENTS];
 static _Atomic unsigned n_events;
-static uint32_t n_reserved; /* numbers, for vperf's events, in front of libsde's */
+static uint32_t n_reserved; /* numbers before libsde's, reserved for vperf's events */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* PAPI's function that calls the program's handler. */
+/* PAPI's function that calls the program's overflow handler. */
 typedef void check_overflow(uint32_t number, long long value);
 static _Atomic(check_overflow *) papi_check_overflow;
 static pthread_key_t readers_key;
-/* The context that the signal of an overflow interrupted, for as long as PAPI may ask for it. */
+/* Context interrupted by the overflow signal, while PAPI may request it. */
 static __thread const ucontext_t *interrupted __attribute__((tls_model("initial-exec")));
 static pthread_once_t key_once = PTHREAD_ONCE_INIT, list_once = PTHREAD_ONCE_INIT;
 
-/* libsde's function of that name; NULL: the program has no libsde. */
+/* libsde's function of that name; NULL: no libsde in the program. */
 static void *find_next(const char *name)
 {
 	return dlsym(RTLD_NEXT, name);
 }
 
-/* NULL: not an event of vperf's. */
+/* NULL: not a vperf event. */
 static struct event *papi_event_of(uint32_t number)
 {
 	return number < atomic_load(&n_events) ? &events[number] : NULL;
@@ -81,7 +81,7 @@ static void make_key(void)
 	pthread_key_create(&readers_key, close_readers);
 }
 
-/* State of the calling thread; NULL: no memory. */
+/* State of the calling thread; NULL: out of memory. */
 static struct reader *reader_of(const struct event *event)
 {
 	pthread_once(&key_once, make_key);
@@ -96,8 +96,8 @@ static struct reader *reader_of(const struct event *event)
 	return &readers[event - events];
 }
 
-/* PAPI's own, of the library that the caller is in: a program may have loaded it for itself alone.
- */
+/* Finds the functions of the caller's copy of PAPI: a program may have loaded it with
+ * RTLD_LOCAL. */
 static bool find_papi(const void *caller)
 {
 	static const char name[] = "papi_sde_check_overflow_status";
@@ -113,7 +113,7 @@ static bool find_papi(const void *caller)
 	return found != NULL;
 }
 
-/* By a set's descriptor, which its signal names. */
+/* Finds the event of the file descriptor in the signal's siginfo. */
 static struct reader *reader_of_signal(struct reader *readers, int fd)
 {
 	for (unsigned i = 0; readers && i < atomic_load(&n_events); i++)
@@ -132,11 +132,9 @@ static _Unwind_Reason_Code find_sprofil(struct _Unwind_Context *context, void *f
 	return *(bool *)found ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
-/*
- * PAPI_profil() asks for overflow as PAPI_overflow() does, with a handler of PAPI's that does
- * nothing: its component for software-defined events fills no profile. Only the caller
- * distinguishes the two.
- */
+/* PAPI_profil() requests overflows like PAPI_overflow(), with a handler that does nothing: the
+ * component for software-defined events fills no profile. The caller's address distinguishes the
+ * two. */
 static bool called_for_profile(void)
 {
 	bool found = false;
@@ -145,11 +143,9 @@ static bool called_for_profile(void)
 	return found;
 }
 
-/*
- * PAPI calls the program's handler if the value is past the next multiple of the threshold, counted
- * since PAPI_overflow(). Each signal is of one period: that many periods and one event have
- * passed, regardless of the counter's present value.
- */
+/* PAPI calls the program's handler if the value has passed the next multiple of the threshold
+ * since PAPI_overflow(). A signal stands for one period: the value passed to PAPI is that many
+ * periods plus one event, not the present count. */
 static void on_overflow(int signal, siginfo_t *info, void *context)
 {
 	check_overflow *check = atomic_load(&papi_check_overflow);
@@ -167,11 +163,9 @@ static void on_overflow(int signal, siginfo_t *info, void *context)
 	errno = errnum;
 }
 
-/*
- * PAPI takes where it is itself for where the thread was: the first thing that it asks for is its
- * own context. It gets the one that was interrupted; all others get what they ask for. That is
- * written by the C library's function of the frame that calls it, so nothing may be between.
- */
+/* PAPI reports its own location as the interrupted one: the first thing it calls is
+ * getcontext(). That call returns the interrupted context; all other calls are forwarded. libc's
+ * function stores its caller's frame, so there must be no frame in between. */
 static int give_interrupted(ucontext_t *ret)
 {
 	memset(ret, 0, sizeof(*ret));
@@ -212,7 +206,8 @@ __asm__(".pushsection .text\n"
 	".popsection\n");
 #endif
 
-/* The highest real-time one that has no handler, or already this, or 0. */
+/* Signal for overflows: the highest real-time signal without a handler, or the one already in
+ * use, or 0. */
 static int overflow_signal(void)
 {
 	struct sigaction action = {.sa_sigaction = on_overflow,
@@ -231,7 +226,7 @@ static int overflow_signal(void)
 	return 0;
 }
 
-/* With a signal each `period`, if that is not 0. */
+/* With a signal each `period` unless that is 0. */
 static int papi_open_counters(const char *name, uint64_t period, struct vperf_counters **ret)
 {
 	const struct vperf_options options = {.size = sizeof(options),
@@ -244,7 +239,7 @@ static int papi_open_counters(const char *name, uint64_t period, struct vperf_co
 	return vperf_counters_open(&name, 1, &options, ret, NULL);
 }
 
-/* Whether it can be counted here, by this thread; how, if so. */
+/* Whether this thread can count the event, and in which way. */
 static bool try_event(const char *name, char *description, size_t size)
 {
 	static const char *const ways[] = {
@@ -262,7 +257,7 @@ static bool try_event(const char *name, char *description, size_t size)
 	return true;
 }
 
-/* Its index among the events, where it is added if it is missing; or a negative code. */
+/* Index of the event, which is added if missing; or a negative error code. */
 static int papi_add_event(const char *name)
 {
 	unsigned n = atomic_load(&n_events);
@@ -279,7 +274,7 @@ static int papi_add_event(const char *name)
 	return (int)n;
 }
 
-/* Those of perf's events that can be counted here, with the kernel's part, and without. */
+/* Lists perf events that can be counted here, with and without the kernel's part. */
 static void papi_list_events(void)
 {
 	char user[VP_COUNTERS_NAME_SIZE];
@@ -291,12 +286,12 @@ static void papi_list_events(void)
 		papi_add_event(name);
 		papi_add_event(user);
 	}
-	/* PAPI begins with number 0, which has to be an event. */
+	/* PAPI requires an event number 0. */
 	n_reserved = atomic_load(&n_events) ? MAX_EVENTS : 0;
 	pthread_mutex_unlock(&lock);
 }
 
-/* A number of libsde's as PAPI knows it, less that of libsde. */
+/* Offset from libsde's numbers to PAPI's. */
 static uint32_t sde_numbers(void)
 {
 	pthread_once(&list_once, papi_list_events);
@@ -314,15 +309,15 @@ PUBLIC int sde_ti_read_counter(uint32_t number, long long *ret)
 		return next ? next(number - sde_numbers(), ret) : SDE_EINVAL;
 	const struct reader *reader = reader_of(event);
 	if (!reader || !reader->counters || vperf_counters_read(reader->counters, &value))
-		return SDE_EINVAL; /* not a number that means something else */
+		return SDE_EINVAL; /* a number in use by another event */
 	*ret = (long long)(value - reader->base);
 	return SDE_OK;
 }
 
-/* From 0, so that periods match PAPI's count. */
+/* Restarts at 0, so that periods match PAPI's count. */
 static int restart(struct reader *reader)
 {
-	reader->delivers = false; /* of what is left of the last time */
+	reader->delivers = false; /* drops overflows of the previous run */
 	vperf_counters_stop(reader->counters, NULL);
 	reader->base = 0;
 	reader->delivers = true;
@@ -336,12 +331,12 @@ static void close_reader(struct reader *reader)
 	reader->counters = NULL;
 }
 
-/* PAPI calls it when it starts to count. */
+/* Called by PAPI when it starts counting. */
 static int reset(struct reader *reader, const char *name)
 {
 	if (reader->counters && reader->period && !restart(reader))
 		return SDE_OK;
-	/* A set that has ended, or a parent's, cannot be read again. */
+	/* The counters of an exited thread or a parent process cannot be read again. */
 	if (reader->counters && vperf_counters_read(reader->counters, &reader->base))
 		close_reader(reader);
 	if (reader->counters)
@@ -393,7 +388,7 @@ PUBLIC int sde_ti_name_to_code(const char *name, uint32_t *ret)
 
 	if (strncmp(name, prefix, strlen(prefix)) != 0)
 		return next ? pass_name_on(next, name, ret) : SDE_ENOEVNT;
-	/* Settles first which its own would be afterwards. */
+	/* libsde's numbers must be known first. */
 	if (next)
 		sde_numbers();
 	pthread_mutex_lock(&lock);
@@ -405,7 +400,7 @@ PUBLIC int sde_ti_name_to_code(const char *name, uint32_t *ret)
 	return SDE_OK;
 }
 
-/* PAPI itself reads the memory of libsde's simple counters. */
+/* PAPI reads libsde's simple counters in memory. */
 PUBLIC int sde_ti_is_simple_counter(uint32_t number);
 PUBLIC int sde_ti_is_simple_counter(uint32_t number)
 {
@@ -422,7 +417,7 @@ PUBLIC int sde_ti_is_counter_set_to_overflow(uint32_t number)
 	return papi_event_of(number) || !next ? 0 : next(number - sde_numbers());
 }
 
-/* The set is opened at once, so that PAPI_overflow() returns its errors. */
+/* Opens the set at once, so that PAPI_overflow() returns its errors. */
 static int set_overflow(struct reader *reader, const char *name, uint64_t period)
 {
 	struct vperf_counters *counters = NULL;
@@ -437,7 +432,7 @@ static int set_overflow(struct reader *reader, const char *name, uint64_t period
 	return SDE_OK;
 }
 
-/* By the thread that uses the set of events, as PAPI wants it. */
+/* Called in the thread that uses the event set, as PAPI requires. */
 PUBLIC int sde_ti_set_counter_overflow(uint32_t number, int threshold);
 PUBLIC int sde_ti_set_counter_overflow(uint32_t number, int threshold)
 {
@@ -476,7 +471,7 @@ PUBLIC char *sde_ti_get_event_description(int number)
 	return next ? next(number - (int)sde_numbers()) : NULL;
 }
 
-/* PAPI asks for the events of all numbers below that; some may have none. */
+/* PAPI queries all numbers below this; some may have no event. */
 PUBLIC int sde_ti_get_num_reg_events(void);
 PUBLIC int sde_ti_get_num_reg_events(void)
 {
@@ -486,7 +481,7 @@ PUBLIC int sde_ti_get_num_reg_events(void)
 	return next ? (int)numbers + next() : (int)atomic_load(&n_events);
 }
 
-/* libsde reports a new value of one of its counters to PAPI by this. */
+/* libsde calls this in PAPI to report a new value of one of its counters. */
 PUBLIC void papi_sde_check_overflow_status(uint32_t number, long long value);
 PUBLIC void papi_sde_check_overflow_status(uint32_t number, long long value)
 {

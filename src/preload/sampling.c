@@ -36,7 +36,7 @@ static bool read_lent(void *context, uint64_t *values)
 	return true;
 }
 
-/* The handler interrupts nothing that is done under the lock: signals are blocked then. */
+/* No lock: signals are blocked while the lock is held. */
 static void sampling_take_off(void *context, const uint64_t *values)
 {
 	const struct vp_shim_event *sampled = context;
@@ -53,7 +53,7 @@ static void count_until(struct vp_shim_event *event, const uint64_t *shown)
 	event->since = shown[event->index];
 }
 
-/* With their leader, the others of the group count no longer. */
+/* The other members stop counting with their leader. */
 static void disable(struct vp_shim_event *event, const uint64_t *shown)
 {
 	count_until(event, shown);
@@ -73,8 +73,8 @@ static uint64_t interrupted_ip(const ucontext_t *interrupted)
 #endif
 }
 
-/* Like the kernel: drops a sample that does not fit. All records are of one size, which divides the
- * buffer's. */
+/* Drops a sample that does not fit, like the kernel. All records have one size, which divides
+ * the buffer's. */
 static void sampling_put_sample(struct vp_shim_sampling *sampling)
 {
 	struct {
@@ -95,7 +95,7 @@ static void sampling_put_sample(struct vp_shim_sampling *sampling)
 	__atomic_store_n(&sampling->ring->data_head, sampling->head, __ATOMIC_RELEASE);
 }
 
-/* Signals that are due at the end have the last known place. */
+/* Signals pending at the end report the last known location. */
 static bool sampling_report(void *context, const void *interrupted)
 {
 	struct vp_shim_event *event = context;
@@ -112,7 +112,7 @@ static bool sampling_report(void *context, const void *interrupted)
 	return false;
 }
 
-/* Needs to be called by a signal, so not under the lock. */
+/* Needs signals, which are blocked under the lock: called without it. */
 static int open_overflow(struct vp_shim_event *event)
 {
 	static const struct vp_counters_overflow_ops ops = {read_lent, sampling_take_off,
@@ -200,7 +200,7 @@ int vp_shim_sampling_fcntl(struct vp_shim_event *event, int command, unsigned lo
 	}
 }
 
-/* The program may unmap its own view at any time. */
+/* The program may unmap its mapping at any time. */
 void *vp_shim_sampling_map(struct vp_shim_sampling *sampling, void *address, size_t size, int flags)
 {
 	int fd = memfd_create("perf_event", MFD_CLOEXEC);

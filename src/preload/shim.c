@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * vperf-perf-shim.so, for LD_PRELOAD: in a guest without a PMU, perf_event_open(2) of an event that
- * the host lends works. Each call goes to the kernel first, and whatever it can answer is its
- * answer.
- */
-/* The functions of that name are defined here, without the inline ones of the headers. */
+/* vperf-perf-shim.so, for LD_PRELOAD: makes perf_event_open(2) work in a guest without a PMU,
+ * for events that the host provides. Each call goes to the kernel first; what the kernel
+ * supports is unchanged. */
+/* Defines functions of these names, without the headers' inline versions. */
 #undef _FILE_OFFSET_BITS
 #undef _FORTIFY_SOURCE
 
@@ -29,7 +27,7 @@ typedef int fcntl_function(int fd, int command, ...);
 typedef int close_function(int fd);
 typedef void *mmap_function(void *, size_t, int, int, int, off_t);
 
-/* libc's own. */
+/* libc's functions. */
 static struct {
 	syscall_function *syscall;
 	read_function *read;
@@ -39,7 +37,7 @@ static struct {
 	mmap_function *mmap;
 } next;
 
-/* Libraries that are initialized earlier call these functions, too. */
+/* Called early, too: libraries that are initialized before use these functions. */
 static __attribute__((constructor)) void find_next(void)
 {
 	if (next.mmap)
@@ -90,7 +88,7 @@ PUBLIC ssize_t read(int fd, void *buffer, size_t size)
 			       : next.read(fd, buffer, size);
 }
 
-/* The name of read() in programs that check the sizes of buffers. */
+/* read() in programs with buffer checks (_FORTIFY_SOURCE). */
 PUBLIC ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room);
 PUBLIC ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room)
 {
@@ -123,7 +121,7 @@ PUBLIC int fcntl(int fd, int command, ...)
 	return result == -ENOSYS ? next.fcntl(fd, command, argument) : (int)shim_answer(result);
 }
 
-/* The name of fcntl() in programs with large files. */
+/* fcntl() in programs with large files. */
 PUBLIC int fcntl64(int fd, int command, ...);
 PUBLIC int fcntl64(int fd, int command, ...)
 {
@@ -161,7 +159,7 @@ PUBLIC void *mmap64(void *address, size_t size, int protection, int flags, int f
 	return mmap(address, size, protection, flags, fd, offset);
 }
 
-/* There is no function for perf_event_open(2): programs make the call by its number. */
+/* perf_event_open(2) has no libc wrapper: programs call it by number. */
 PUBLIC long syscall(long number, ...)
 {
 	long arguments[6];

@@ -7,7 +7,7 @@
 
 #include "counters/set.h"
 
-/* A program's, under the lock of its events. */
+/* Of this process; protected by the lock of its events. */
 static struct vp_shim_source *sources;
 
 int vp_shim_source_get(pid_t tid, bool inherits, struct vp_shim_source **ret)
@@ -60,7 +60,7 @@ uint64_t vp_shim_reading_value(const struct vp_shim_reading *reading,
 	       (event->inherits ? reading->children[event->index] : 0);
 }
 
-/* The part of these that an event counted, and its start. */
+/* Updates the event's count and its start. */
 static void update_count(struct vp_shim_event *event, const struct vp_shim_reading *reading,
 			 bool begins)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The events. Each has a companion: a kernel event that counts nothing, of the same thread and with
- * the same flags. By it the kernel decides whether this user may count that thread, keeps the
- * times, and lays out the data, in which only the counts are replaced. Its descriptor stays in
- * here; the one that the program gets does nothing by itself, so calls that are not handled here
- * fail, and no number is wrong.
+/* Events of the program. Each has a companion: a kernel event that counts nothing, of the same
+ * thread and with the same flags. The kernel thus checks permissions, measures times and formats
+ * data; the shim replaces only the counts. The companion's file descriptor is private. The
+ * program's descriptor does nothing by itself, so unsupported calls fail instead of returning wrong
+ * numbers.
  *
- * The companions of a group are a kernel group, which can also have kernel events, or one as the
- * leader. For these, the companion is the event itself, by another descriptor. */
+ * The companions of a group are a kernel group, which may also contain or be led by kernel
+ * events. The companion of a kernel event is the event itself, through another descriptor. */
 #include "preload/shim_events.h"
 
 #include <errno.h>
@@ -30,22 +30,22 @@
 #include "preload/shim_counts.h"
 
 enum { MAX_DESCRIPTORS = 65536 };
-/* Sizes of struct perf_event_attr in kernels. */
+/* First size of struct perf_event_attr (PERF_ATTR_SIZE_VER0). */
 enum { ATTR_MIN = 64 };
 
-/* By descriptor; looked up without the lock. One per process, as there is one kernel. */
+/* By file descriptor, looked up without the lock. Global, like the process's descriptors. */
 static _Atomic(struct vp_shim_event *) events[MAX_DESCRIPTORS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Whether this thread has it: what it opens then is a companion, and no event of the program's. */
+/* Whether this thread holds the lock: events that it opens then are companions, not the
+ * program's. */
 static __thread bool has_lock;
 
-/* The process whose events these are; 0: it has none yet. A child of vfork() has its parent's
- * memory. */
+/* Process of these events; 0: none yet. A child of vfork() shares its parent's memory. */
 static _Atomic pid_t owner;
 static __thread sigset_t signals_at_fork;
 
-/* A signal's handler may read counters, too: it must not wait for a lock that its own thread has.
- */
+/* Takes the lock with signals blocked: a signal handler may read counters, and must not wait for
+ * its own thread. */
 static void shim_events_enter(sigset_t *signals)
 {
 	sigset_t all;
@@ -75,7 +75,7 @@ void vp_shim_unlock(void)
 	shim_events_leave(&signals_at_fork);
 }
 
-/* False in a child of vfork(): its descriptors are its own, the events are its parent's. */
+/* False in a child of vfork(): descriptors are its own, but events are its parent's. */
 static bool is_owner(void)
 {
 	pid_t nobody = 0, own = getpid();
@@ -98,7 +98,7 @@ static bool is_perf_event(int fd)
 	       !memcmp(text, expected, sizeof(expected) - 1);
 }
 
-/* Another file may have been put in its place, by dup2() or so. */
+/* dup2() or the like may have replaced the file. */
 bool vp_shim_has(int fd)
 {
 	const struct vp_shim_event *event = shim_events_event_of(fd);
@@ -107,7 +107,7 @@ bool vp_shim_has(int fd)
 		return false;
 	if (vp_shim_is_kernels(event))
 		return is_perf_event(fd);
-	/* Not by fcntl(), which is answered here. */
+	/* By system call, as fcntl() is intercepted here. */
 	long flags = syscall(SYS_fcntl, fd, F_GETFL);
 	return flags >= 0 && flags & O_PATH;
 }
@@ -134,7 +134,7 @@ static bool is_answerable(const struct perf_event_attr *attr, pid_t pid, int cpu
 	uint64_t ignored = 0;
 
 #ifdef __aarch64__
-	ignored = 3; /* 64 bits wide; readable in user space, but not by its page */
+	ignored = 3; /* 64 bits wide; readable in user space, but not through its page */
 #endif
 	return pid >= 0 && cpu == -1 && vp_shim_can_sample(attr, pid) && !attr->precise_ip &&
 	       !attr->exclude_host && !attr->config2 && !(attr->config1 & ~ignored) &&
@@ -182,8 +182,8 @@ static int shim_events_choose_index(struct vp_shim_event *event, const struct pe
 	if (index < 0)
 		return -refusal;
 	vp_shim_reading_take(event->source, &reading);
-	/* It has executed a program already: the next one's place is not kept. Children that it has
-	 * already must not be inherited. */
+	/* The thread has already called execve(): the next one's counts would not be separate.
+	 * Existing children cannot be inherited. */
 	if (!reading.is_good || (waits && reading.state.executed) ||
 	    (event->inherits && reading.live))
 		return -refusal;
@@ -216,7 +216,7 @@ static void free_event(struct vp_shim_event *event)
 	free(event);
 }
 
-/* Its members are on their own then. */
+/* Its members become independent. */
 static void dissolve(struct vp_shim_event *leader)
 {
 	struct vp_shim_event *next;
@@ -242,7 +242,7 @@ static void remove_from_group(struct vp_shim_event *event)
 	before->next = event->next;
 }
 
-/* All of them: with a lent one, the kernel's values of the others are incomplete. */
+/* All members: with a host-provided one, the kernel's values of the others are incomplete. */
 static void answer_group(struct vp_shim_event *leader)
 {
 	bool is_lent = false;
@@ -264,7 +264,7 @@ static void shim_events_forget(struct vp_shim_event *event)
 		answer_group(leader);
 }
 
-/* Into its group, and to where its descriptor leads. */
+/* Adds it to its group and to the table of descriptors. */
 static void publish_event(struct vp_shim_event *event, struct vp_shim_event *leader, int fd)
 {
 	/* An event whose descriptor was closed without the shim. */
@@ -312,7 +312,7 @@ static struct vp_shim_event *new_event(const struct perf_event_attr *attr, pid_t
 static int open_locked(const struct perf_event_attr *attr, pid_t pid, struct vp_shim_event *leader,
 		       unsigned long flags, int refusal)
 {
-	/* The receiver of the signal is set later. */
+	/* The program sets the signal's target later. */
 	if (attr->sample_period && !attr->disabled && (!leader || leader->is_on))
 		return -refusal;
 	struct vp_shim_event *event = new_event(attr, pid ? pid : gettid());
@@ -335,7 +335,7 @@ static int open_locked(const struct perf_event_attr *attr, pid_t pid, struct vp_
 	return result;
 }
 
-/* A version of perf_event_attr; false: it is shorter than the first. */
+/* Copies perf_event_attr of any version; false: shorter than the first version. */
 static bool copy_attr(const struct perf_event_attr *given, struct perf_event_attr *ret)
 {
 	size_t size = given->size ? given->size : ATTR_MIN;
@@ -351,7 +351,7 @@ bool vp_shim_may_join(const struct perf_event_attr *given, int group_fd)
 {
 	struct perf_event_attr attr;
 
-	/* The kernel would put its companions' counts into the samples. */
+	/* The kernel would write the companions' counts to the samples. */
 	return !vp_shim_has(group_fd) || !copy_attr(given, &attr) || !attr.sample_period ||
 	       !(attr.sample_type & PERF_SAMPLE_READ);
 }
@@ -381,8 +381,8 @@ void vp_shim_note(int fd, const struct perf_event_attr *given, pid_t pid, int cp
 		return;
 	shim_events_enter(&signals);
 	struct vp_shim_event *leader = shim_events_event_of(group_fd);
-	/* Host-provided events cannot join a group with unknown members, nor one whose leader takes
-	 * samples. */
+	/* Host-provided events cannot join a group with unsupported members, nor one whose
+	 * leader samples. */
 	if (group_fd < 0 ? !attr.sample_period : leader && leader->tid == tid)
 		note_locked(fd, &attr, tid, leader);
 	shim_events_leave(&signals);
@@ -409,8 +409,8 @@ int vp_shim_open(const struct perf_event_attr *given, pid_t pid, int cpu, int gr
 	return result;
 }
 
-/* perf_event_open(2), "Reading results": of a group, the number of its members and the times come
- * before the values. */
+/* perf_event_open(2), "Reading results": for a group, the number of members and the times
+ * precede the values. */
 static void put_counts(const struct vp_shim_event *event, char *bytes, size_t size)
 {
 	uint64_t format = event->read_format;
@@ -442,7 +442,7 @@ static bool is_any_lost(const struct vp_shim_event *event)
 static ssize_t read_locked(const struct vp_shim_event *event, void *buffer, size_t size)
 {
 	vp_shim_update_counts(event->leader);
-	/* The kernel's reply for an event that can no longer be counted. */
+	/* The kernel's result for an event that can no longer be counted. */
 	if (is_any_lost(event))
 		return 0;
 	ssize_t got = read(event->companion, buffer, size);
@@ -472,7 +472,7 @@ static void change(struct vp_shim_event *event, unsigned long request)
 	event->waits_for_exec &= event->is_on;
 }
 
-/* Those that take samples go on or end with what happened to them or to their leader. */
+/* Starts or stops sampling events according to their own and their leader's state. */
 static int follow_all(struct vp_shim_event *leader)
 {
 	int result = 0;
@@ -497,7 +497,7 @@ static int change_all(struct vp_shim_event *event, unsigned long request, unsign
 	return follow_all(leader);
 }
 
-/* That many overflows more, and then it is disabled. */
+/* PERF_EVENT_IOC_REFRESH: disables the event after that many further overflows. */
 static int shim_events_refresh(struct vp_shim_event *event, unsigned long overflows)
 {
 	if (!event->sampling.period || !overflows)
@@ -525,7 +525,7 @@ static int ioctl_locked(struct vp_shim_event *event, unsigned long request, unsi
 	case PERF_EVENT_IOC_SET_OUTPUT:
 	case PERF_EVENT_IOC_SET_FILTER:
 	case PERF_EVENT_IOC_SET_BPF:
-		return -EINVAL; /* which are of events that take samples, or of others */
+		return -EINVAL; /* valid for sampling events only, or not supported */
 	default:
 		return -ENOTTY;
 	}
@@ -552,8 +552,8 @@ int vp_shim_fcntl(int fd, int command, unsigned long argument)
 					       : -ENOSYS;
 }
 
-/* Its page marks the counter as not readable in user space; where no samples are taken, a buffer
- * for them stays empty. */
+/* Its page marks the counter as not readable in user space; the sample buffer of a counting
+ * event stays empty. */
 int vp_shim_mmap(int fd, void *address, size_t size, int protection, int flags, off_t offset,
 		 void **ret)
 {

@@ -15,8 +15,8 @@ struct result {
 	jmp_buf too_long;
 };
 
-/* A short symbol can expand to an exponentially long name, and the demangler can only be stopped in
- * this callback. It keeps its state on the stack, so leaving it by a jump loses nothing. */
+/* A short symbol can expand to an exponentially long name, and the demangler can be stopped only
+ * in this callback. Its state is on the stack, so longjmp() leaks nothing. */
 static void take_piece(const char *piece, size_t size, void *context)
 {
 	struct result *result = context;
@@ -30,7 +30,7 @@ static bool demangle_into(struct result *result, const char *symbol)
 {
 	if (setjmp(result->too_long))
 		return false;
-	/* Rust's legacy names are C++ names too: ask for Rust first. */
+	/* Rust's legacy names are valid C++ names, too: Rust is tried first. */
 	if (rust_demangle_callback(symbol, DMGL_NO_OPTS, take_piece, result))
 		return true;
 	result->buffer->size = result->before;

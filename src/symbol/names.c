@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Loading, and finding an address in a process: mappings over time, generated code. */
+/* Loading of symbol maps, and lookup of an address in a process: mappings over time,
+ * JIT-compiled code. */
 #include "symbol/names.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
@@ -17,11 +18,11 @@
 #include "symbol/demangle.h"
 
 enum {
-	/* Deepest line of forks without an exec that is followed for a mapping. */
+	/* Maximum depth of forks without exec that is searched for a mapping. */
 	MAX_FORKS = 64,
-	/* Mappings looked at for one address; overlapping ones are few unless made to be many. */
+	/* Maximum mappings visited per address; overlapping ones are few in valid maps. */
 	MAX_OVERLAPS = 1000,
-	MAX_OLDER_CODE = 64, /* symbols of generated code that may be at one address */
+	MAX_OLDER_CODE = 64, /* JIT symbols at one address */
 };
 
 static const char *intern_clean(struct vp_names *names, const char *text, size_t size)
@@ -257,10 +258,8 @@ static bool is_same_code(const struct vp_names_mapping *a, const struct vp_names
 	return a->module == b->module && a->pgoff - a->start == b->pgoff - b->start;
 }
 
-/*
- * The mapping of `addr` in `space` itself: of those that were there by `time` the last in the text,
- * else the one that came first. Sets *varies if another time may have another answer.
- */
+/* The mapping of `addr` in `space` itself: of those that existed by `time` the last one in the
+ * map, otherwise the earliest one. Sets *varies if the result may differ at another time. */
 static const struct vp_names_mapping *find_own_mapping(const struct vp_names *names, uint32_t space,
 						       uint64_t addr, uint64_t time, bool *varies)
 {
@@ -296,7 +295,7 @@ static const struct vp_names_mapping *find_mapping(const struct vp_names *names,
 		const struct vp_maps_space *life = &names->maps.spaces.at[space];
 		if (mapping || !life->parent)
 			return mapping;
-		/* Mappings that the parent made after the fork are not the child's. */
+		/* Mappings that the parent added after the fork do not apply to the child. */
 		if (life->start_ns && life->start_ns < time)
 			time = life->start_ns;
 		space = life->parent - 1;
@@ -331,8 +330,8 @@ uint32_t vp_names_space_by_address(const struct vp_names *names, uint32_t first,
 	return found;
 }
 
-/* Whether `symbol`, which is before `best` in the order, is better: the latest one that existed at
- * that time; or, if none did, the earliest one. */
+/* Whether `symbol`, which precedes `best`, is better: the latest one that existed at that time,
+ * or if none did, the earliest one. */
 static bool is_better_jit(const struct vp_maps_jit *symbol, const struct vp_maps_jit *best,
 			  uint64_t time)
 {
@@ -343,8 +342,8 @@ static bool is_better_jit(const struct vp_maps_jit *symbol, const struct vp_maps
 	return there ? symbol->from_ns > best->from_ns : symbol->from_ns < best->from_ns;
 }
 
-/* Generated code at `addr` in `space` itself. Its place may have been another function's before.
- * Sets *varies if another time may have another answer. */
+/* JIT symbol at `addr` in `space` itself. Another function may have been there before. Sets
+ * *varies if the result may differ at another time. */
 static const struct vp_maps_jit *find_own_jit(const struct vp_names *names, uint32_t space,
 					      uint64_t addr, uint64_t time, bool *varies)
 {

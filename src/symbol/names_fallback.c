@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Names by two who know the same machine: the first one's word counts, the second's is added. */
+/* Names from two symbol maps of the same machine: the first one has precedence, the second one
+ * adds missing names. */
 #include "maps/maps.h"
 #include "symbol/names.h"
 #include "symbol/names_private.h"
@@ -17,7 +18,7 @@ const struct vp_names *vp_names_fallback(const struct vp_names *names)
 	return names->second;
 }
 
-/* Its address spaces have the numbers after the first one's. */
+/* Numbers of its address spaces follow the first map's. */
 uint32_t vp_names_from_fallback(const struct vp_names *names, uint32_t space)
 {
 	uint64_t number = (uint64_t)names->spaces.count + space;
@@ -36,7 +37,7 @@ static bool is_process(const struct vp_names *names, uint32_t space, uint32_t pi
 	return space < names->spaces.count && names->maps.spaces.at[space].tgid == pid;
 }
 
-/* The second map's name of that address space of the first; a vfork has its parent's page
+/* The second map's number of an address space of the first; a vfork shares its parent's page
  * tables. */
 static uint32_t same_space(const struct vp_names *names, uint32_t space, uint64_t host_ns)
 {
@@ -48,7 +49,7 @@ static uint32_t same_space(const struct vp_names *names, uint32_t space, uint64_
 	return vp_names_space_by_pid(names->second, life->tgid, host_ns);
 }
 
-/* Whether two answers can both be true: not if they have different files at that address. */
+/* Whether two results are consistent: not if they have different files at that address. */
 static bool agrees(const struct vp_name *first, const struct vp_name *second)
 {
 	return !first->module || (second->module && !strcmp(first->module, second->module));
@@ -67,7 +68,7 @@ void vp_names_find_fallback(struct vp_names *names, uint32_t space, bool kernel,
 	name->varies |= answer.varies;
 	if (!kernel && !agrees(name, &answer))
 		return;
-	if (known) { /* who it was is the first one's word */
+	if (known) { /* the process is taken from the first map */
 		answer.comm = name->comm;
 		answer.pid = name->pid;
 	}

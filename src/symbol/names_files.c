@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Files that have a module's symbols: its own, or one that is kept by its build-id. */
+/* Files with a module's symbols: its own file, or one found by build-id. */
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/error.h"
@@ -37,7 +37,7 @@ static struct vp_image *read_if_same(const char *path, const char *inside,
 	return image_drop(image);
 }
 
-/* Where a module's file may be, as this machine sees it; NULL: nowhere. */
+/* Returns a possible path of a module's file on this machine; NULL: none. */
 typedef char *(*locator)(const struct vp_names *names, const struct vp_names_module *module);
 
 static char *find_in_root(const struct vp_names *names, const struct vp_names_module *module)
@@ -47,7 +47,7 @@ static char *find_in_root(const struct vp_names *names, const struct vp_names_mo
 	return may ? vp_format("%s%s", names->root, module->path) : NULL;
 }
 
-/* perf's cache of binaries. */
+/* perf's build-id cache. */
 static char *find_by_build_id(const struct vp_names *names, const struct vp_names_module *module)
 {
 	const char *home = getenv("HOME");
@@ -61,14 +61,14 @@ static char *find_by_build_id(const struct vp_names *names, const struct vp_name
 	return path;
 }
 
-/* libdebuginfod, of elfutils, as far as it is used. */
+/* The functions of elfutils' libdebuginfod in use. */
 struct debuginfod {
 	void *(*begin)(void);
 	int (*find)(void *client, const unsigned char *build_id, int size, char **path);
 	void (*end)(void *client);
 };
 
-/* Asked only of a user who named servers, and had only where the library is installed. */
+/* Loaded only if the user has configured servers and the library is installed. */
 static bool load_debuginfod(const char *question, struct debuginfod *ret)
 {
 	const char *servers = getenv("DEBUGINFOD_URLS");
@@ -82,7 +82,7 @@ static bool load_debuginfod(const char *question, struct debuginfod *ret)
 	return ret->begin && ret->find && ret->end;
 }
 
-/* The copy that the library keeps of what a server has for the build-id; NULL: none has it. */
+/* The library's cached download for the build-id; NULL: no server has it. */
 static char *ask_servers(const struct vp_names_module *module, const char *question)
 {
 	struct debuginfod library;
@@ -105,8 +105,8 @@ static char *find_on_server(const struct vp_names *names, const struct vp_names_
 	return ask_servers(module, "debuginfod_find_executable");
 }
 
-/* The file's full symbol table may be available where the file itself is not, or was stripped.
- * Debug files alone are not enough: without the code the offset in the file is unknown. */
+/* Adds the full symbol table from a debug file if the module's file was stripped. A debug file
+ * alone is insufficient: without the code, file offsets are unknown. */
 static void add_debug_file(struct vp_image **image, const char *path, const char *inside,
 			   const struct vp_names_module *module,
 			   struct vp_image_locations *locations)

@@ -16,7 +16,7 @@
 #include "base/search.h"
 #include "base/text.h"
 
-/* The last symbol of the kernel or a module has no next one to end it. */
+/* Assumed size of the last symbol of the kernel or a module, which has no next one. */
 enum { LAST_SYMBOL_SIZE = 64 * 1024 };
 
 static int names_kernel_by_addr(const void *left, const void *right)
@@ -35,7 +35,7 @@ static bool same_module(const struct vp_maps *maps, vp_text a, vp_text b)
 	return first.size == second.size && !memcmp(first.bytes, second.bytes, first.size);
 }
 
-/* Lower is better: global before local, then the fewest leading underscores. */
+/* Lower is preferred: global before local, then the fewest leading underscores. */
 static unsigned rank(const struct vp_maps *maps, const struct vp_maps_kernel_symbol *symbol)
 {
 	struct vp_slice name = vp_maps_word(maps, symbol->name);
@@ -46,7 +46,7 @@ static unsigned rank(const struct vp_maps *maps, const struct vp_maps_kernel_sym
 	return value;
 }
 
-/* The best text symbol among those from `at` on that share its address; NULL if none is text. */
+/* The best text symbol among those at the address of `at`; NULL: none. */
 static const struct vp_maps_kernel_symbol *best_at(const struct vp_maps *maps, size_t at,
 						   size_t after)
 {
@@ -114,7 +114,7 @@ void vp_names_index_kernel(struct vp_names *names)
 	}
 }
 
-/* "[kvm]" of kvm or [kvm], as kallsyms has it. */
+/* "[kvm]" for kvm or [kvm], as in kallsyms. */
 static const char *module_name(struct vp_names *names, struct vp_slice word)
 {
 	struct vp_buffer text = {0}, clean = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Symbols of mapped files: from the symbol map, else from the files themselves. */
+/* Symbols of mapped files: from the symbol map, otherwise from the files. */
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/cursor.h"
@@ -26,7 +26,7 @@ static void remember_image(struct vp_names *names, const char *id, size_t size, 
 		vp_vec_push(&names->image_of_id, image);
 		return;
 	}
-	/* The image may be in the text twice: first without, then with symbols. */
+	/* The map may contain the image twice: first without, then with symbols. */
 	uint32_t *known = &names->image_of_id.at[key];
 	if (!names->maps.images.at[*known].count)
 		*known = image;
@@ -49,7 +49,7 @@ void vp_names_index_modules(struct vp_names *names)
 			build_id_key(&image->build_id, &key);
 			remember_image(names, key.bytes, key.size, i);
 		}
-		/* A path begins with '/' or '[': it is never taken for a build-id. */
+		/* A path starts with '/' or '[' and cannot be confused with a build-id. */
 		remember_image(names, path, strlen(path), i);
 	}
 	vp_buffer_deinit(&key);
@@ -99,7 +99,7 @@ static uint32_t image_with_id(struct vp_names *names, const char *id, size_t siz
 	return names->image_of_id.at[key];
 }
 
-/* The image of the module in the symbol map: the same build-id, else the same path. */
+/* The module's image in the symbol map: by build-id, otherwise by path. */
 static uint32_t image_of(struct vp_names *names, const struct vp_names_module *module)
 {
 	uint32_t image = UINT32_MAX;
@@ -138,7 +138,7 @@ static size_t names_in_file(const struct vp_image *file)
 	return count;
 }
 
-/* Whether the machine's file, which may be stripped, has fewer names than the symbol map. */
+/* Whether the file on this machine, which may be stripped, has fewer names than the symbol map. */
 static bool is_poorer(const struct vp_names *names, const struct vp_image *file, uint32_t image)
 {
 	return !file || (image != UINT32_MAX &&
@@ -172,7 +172,7 @@ static void names_module_resolve(struct vp_names *names, struct vp_names_module 
 		module->file = vp_names_find_file(names, module);
 }
 
-/* A function without a name is called after its offset in the module. */
+/* Names a function without a symbol by its offset in the module. */
 static void name_by_offset(struct vp_names *names, uint64_t offset, struct vp_name *name)
 {
 	const char *base = strrchr(name->module, '/');
@@ -183,7 +183,7 @@ static void name_by_offset(struct vp_names *names, uint64_t offset, struct vp_na
 	name->nameless = true;
 }
 
-/* A symbol of `size` bytes (0: unknown) at `start` counts up to the next one. */
+/* Size of a symbol at `start`, limited by the next one; `size` 0: unknown. */
 static uint64_t size_to_next(uint64_t start, uint64_t size, bool has_next, uint64_t next)
 {
 	if (has_next && (!size || next - start < size))

@@ -11,10 +11,8 @@
 
 #include "base/search.h"
 
-/*
- * A life is noted to begin a little after it does, and to end, on Linux 6.16 and later, before the
- * process tears its memory down.
- */
+/* The recorded start of a space is slightly late; its recorded end, on Linux 6.16 and later,
+ * precedes the release of its memory. */
 #define LATE_NS 20000000ULL
 
 void vp_names_set_clock(struct vp_names *names, const struct vp_names_clock *clock)
@@ -22,7 +20,7 @@ void vp_names_set_clock(struct vp_names *names, const struct vp_names_clock *clo
 	names->clock = *clock;
 }
 
-/* 146 years: what is longer is nonsense from a guest, and would overflow. */
+/* Limit of 146 years: a guest may report any value, and larger ones would overflow. */
 static __int128 bounded(__int128 ns)
 {
 	const __int128 most = (__int128)1 << 62;
@@ -44,11 +42,9 @@ uint64_t vp_names_machine_time(const struct vp_names *names, uint64_t host_ns)
 	return time < 0 ? 0 : time > (__int128)UINT64_MAX ? UINT64_MAX : (uint64_t)time;
 }
 
-/*
- * The page table's physical address. Below it is the PCID or flags (bits 0-11), above it bit 63
- * (keep the TLB) and the LAM bits (61, 62). With page table isolation, bit 12 distinguishes the
- * user's half of a pair of tables from the kernel's.
- */
+/* The page table's physical address: without PCID or flags (bits 0-11), bit 63 (keep the TLB)
+ * and the LAM bits (61, 62). With page-table isolation, bit 12 selects the user or kernel table
+ * of a pair. */
 static uint64_t root_of_cr3(const struct vp_maps *maps, uint64_t cr3)
 {
 	uint64_t root = cr3 & 0x000ffffffffff000ULL;
@@ -110,7 +106,7 @@ void vp_names_index_spaces(struct vp_names *names)
 	index_by_key(names, false, &names->by_pid);
 }
 
-/* How far `time` is from the life; 0: inside. */
+/* Distance of `time` from the space's lifetime; 0: inside. */
 static uint64_t names_spaces_distance(const struct vp_maps_space *life, uint64_t time)
 {
 	if (time < life->start_ns)

@@ -22,7 +22,7 @@ struct state {
 	const struct vp_chain_stack *pieces;
 	size_t n_pieces;
 	struct vp_unwind_registers now;
-	bool exact;    /* now.ip is an instruction's own address, not one to return to */
+	bool exact;    /* now.ip is the address of an instruction, not a return address */
 	uint64_t regs; /* address of the pt_regs of this frame, or 0 */
 	enum vp_unwind_end failure;
 };
@@ -41,7 +41,7 @@ static bool unwind_read_word(struct state *state, uint64_t address, uint64_t *re
 	return false;
 }
 
-/* A register that is known only in frames of interrupts and exceptions. */
+/* A register that is valid only in frames of interrupts and exceptions. */
 static bool read_saved(struct state *state, unsigned word, uint64_t *ret)
 {
 	if (state->regs)
@@ -50,7 +50,7 @@ static bool read_saved(struct state *state, unsigned word, uint64_t *ret)
 	return false;
 }
 
-/* The caller's stack pointer; with registers in place of a return address, where these are. */
+/* The caller's stack pointer; for frames of type REGS, the address of the saved registers. */
 static bool find_frame(struct state *state, const struct vp_orc_rule *rule, uint64_t *ret)
 {
 	uint64_t offset = (uint64_t)(int64_t)rule->sp_offset, base = 0;
@@ -91,7 +91,7 @@ static bool find_frame(struct state *state, const struct vp_orc_rule *rule, uint
 	return known;
 }
 
-/* RBP of the caller, whose frame was found at `frame`; unchanged without a rule. */
+/* RBP of the caller with its frame at `frame`; unchanged without a rule. */
 static bool find_bp(struct state *state, const struct vp_orc_rule *rule, uint64_t frame)
 {
 	uint64_t offset = (uint64_t)(int64_t)rule->bp_offset;
@@ -105,8 +105,8 @@ static bool find_bp(struct state *state, const struct vp_orc_rule *rule, uint64_
 	return true;
 }
 
-/* Goes to the code that an interrupt, exception or system call came from; its frame is at `iret`.
- */
+/* Continues at the code interrupted by an interrupt, exception or system call, whose frame is at
+ * `iret`. */
 static bool leave_by_iret(struct state *state, uint64_t iret, uint64_t *cs)
 {
 	state->exact = true;
@@ -115,7 +115,7 @@ static bool leave_by_iret(struct state *state, uint64_t iret, uint64_t *cs)
 	       unwind_read_word(state, iret + IRET_SP * WORD, &state->now.sp);
 }
 
-/* One frame up; false at the end, with the reason in `failure`. */
+/* Unwinds one frame; false at the end, with the reason in `failure`. */
 static bool unwind_step(struct state *state)
 {
 	const struct vp_orc_rule *rule =

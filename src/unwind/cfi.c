@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* DWARF 4, 6.4 "Call Frame Information" and 2.5 "DWARF Expressions". */
+/* Implements DWARF 4, 6.4 "Call Frame Information" and 2.5 "DWARF Expressions". */
 #include "unwind/cfi.h"
 
 enum { MAX_REMEMBERED = 8, MAX_STACK = 16, MAX_OPERATIONS = 64, MAX_EXPRESSION = 256 };
 
-/* Instructions. The first three have an operand in the low six bits. */
+/* Opcodes. The first three have an operand in the low six bits. */
 enum {
 	ADVANCE_LOC = 0x40,
 	OFFSET = 0x80,
@@ -39,9 +39,9 @@ struct run {
 	const struct vp_eh_frame *tables;
 	const struct vp_eh_frame_entry *entry;
 	struct vp_cursor cursor;
-	uint64_t location, address; /* of the row so far; the one that is looked for */
+	uint64_t location, address; /* of the present row; of the row to find */
 	struct vp_cfi_row *row;
-	struct vp_cfi_row initial; /* as the CIE makes it */
+	struct vp_cfi_row initial; /* after the CIE's instructions */
 	struct vp_cfi_row remembered[MAX_REMEMBERED];
 	unsigned n_remembered;
 	bool bad;
@@ -58,7 +58,7 @@ static void set_rule(struct run *run, uint64_t number, enum vp_cfi_kind kind, in
 {
 	if (value != (int32_t)value)
 		run->bad = true;
-	else if (number < VP_DWARF_REGISTERS) /* others are not needed */
+	else if (number < VP_DWARF_REGISTERS) /* other registers are not needed */
 		run->row->of[number] =
 		    (struct vp_cfi_rule){.kind = (uint8_t)kind, .value = (int32_t)value};
 }
@@ -70,7 +70,7 @@ static int64_t factored(const struct run *run, int64_t value)
 	return __builtin_mul_overflow(value, run->entry->data_factor, &ret) ? INT64_MAX : ret;
 }
 
-/* A rule whose value is an operand, unsigned or signed, times the factor. */
+/* Sets a rule with a signed or unsigned factored operand. */
 static void set_factored(struct run *run, uint64_t number, enum vp_cfi_kind kind, bool is_signed)
 {
 	int64_t value =
@@ -95,7 +95,7 @@ static void set_cfa(struct run *run, uint64_t number, int64_t offset)
 	run->row->cfa_register = (uint8_t)number;
 }
 
-/* The expression that follows. */
+/* Reads an expression. */
 static struct vp_cfi_rule next_expression(struct run *run, enum vp_cfi_kind kind)
 {
 	uint64_t size = vp_leb128(&run->cursor);
@@ -242,7 +242,7 @@ static void cfi_execute(struct run *run, uint8_t code)
 	run->location += advance * run->entry->code_factor;
 }
 
-/* Executes instructions up to the row of the address; false if they make none. */
+/* Executes instructions up to the row of the address; false: there is no such row. */
 static bool execute_all(struct run *run, uint64_t from, uint64_t to, uint32_t *work)
 {
 	run->cursor = vp_cursor_of((const char *)run->tables->frame.bytes + from, to - from);
@@ -260,9 +260,9 @@ static bool execute_all(struct run *run, uint64_t from, uint64_t to, uint32_t *w
 			restore_rule(run, operand);
 		else
 			cfi_execute(run, code);
-		if (run->location < location) /* beyond the end of all addresses */
+		if (run->location < location) /* address overflow */
 			return false;
-		if (run->location > run->address) /* advancing leaves the row as it is */
+		if (run->location > run->address) /* the row is complete */
 			return vp_cursor_ok(&run->cursor);
 	}
 	return vp_cursor_ok(&run->cursor) && !run->bad;
@@ -293,7 +293,7 @@ enum vp_cfi_result vp_cfi_find(const struct vp_eh_frame *tables, uint64_t addres
 	return VP_CFI_FOUND;
 }
 
-/* Operations of expressions. */
+/* Opcodes of expressions. */
 enum {
 	OP_DEREF = 0x06,
 	OP_CONST1U = 0x08,
@@ -353,7 +353,7 @@ static uint64_t cfi_pop(struct computing *computing)
 	return 0;
 }
 
-/* The value so far below the top. */
+/* Pushes a copy of the value `below` the top. */
 static void push_again(struct computing *computing, unsigned below)
 {
 	if (below >= computing->depth)
@@ -372,7 +372,7 @@ static void push_register(struct computing *computing, uint64_t number)
 		cfi_push(computing, computing->state->registers[number] + (uint64_t)offset);
 }
 
-/* Constants of 1, 2, 4 and 8 bytes, without and with a sign. */
+/* Pushes a constant of 1, 2, 4 or 8 bytes, unsigned or signed. */
 static void push_constant(struct computing *computing, uint8_t code)
 {
 	struct vp_cursor *cursor = &computing->cursor;
@@ -416,7 +416,7 @@ static uint64_t shift_signed(uint64_t value, uint64_t by)
 	return by > 63 ? sign : by ? value >> by | sign << (64 - by) : value;
 }
 
-/* Operations on the two topmost values, of which `b` is the top. */
+/* Operations on the two topmost values; `b` is the top. */
 static void compute_binary(struct computing *computing, uint8_t code)
 {
 	uint64_t b = cfi_pop(computing), a = cfi_pop(computing), result = 0;
@@ -473,7 +473,7 @@ static void compute_binary(struct computing *computing, uint8_t code)
 	cfi_push(computing, result);
 }
 
-/* Operations that only move values, or have one operand. */
+/* Stack operations, and operations with one operand. */
 static void compute_other(struct computing *computing, uint8_t code)
 {
 	switch (code) {

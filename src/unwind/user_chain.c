@@ -10,16 +10,16 @@
 #include "base/macros.h"
 
 enum { WORD = 8 };
-/* Beyond it there is no user space, with 5 levels of page tables. */
+/* Upper limit of user space with 5 levels of page tables. */
 #define USER_END (1ULL << 56)
 #define BIT(number) (1U << (number))
 
 struct walk {
 	const struct vp_user_program *program;
 	struct vp_user_registers now;
-	bool exact; /* RIP is an instruction's own address, not one to return to */
+	bool exact; /* RIP is the address of an instruction, not a return address */
 	struct vp_user_chain *ret;
-	enum vp_chain_end end; /* why the last step failed */
+	enum vp_chain_end end; /* reason why the last step failed */
 };
 
 static bool fail(struct walk *walk, enum vp_chain_end end)
@@ -68,7 +68,7 @@ static bool find_cfa(struct walk *walk, const struct vp_cfi_row *row, struct vp_
 	return true;
 }
 
-/* The caller's value of a register; *known: it has one. */
+/* The caller's value of a register; *known: whether it is known. */
 static bool find_register(struct walk *walk, const struct vp_cfi_row *row,
 			  struct vp_slice expressions, uint64_t cfa, unsigned number,
 			  struct vp_user_registers *ret)
@@ -107,7 +107,7 @@ static bool find_register(struct walk *walk, const struct vp_cfi_row *row,
 	return found;
 }
 
-/* One frame up by a row. */
+/* Unwinds one frame by a row. */
 static bool step_by_row(struct walk *walk, const struct vp_cfi_row *row,
 			struct vp_slice expressions)
 {
@@ -119,13 +119,13 @@ static bool step_by_row(struct walk *walk, const struct vp_cfi_row *row,
 		return fail(walk, VP_CHAIN_WHOLE);
 	if (!find_cfa(walk, row, expressions, &cfa))
 		return false;
-	/* A caller's frame lies above. Only a signal's handler may have a stack of its own. */
+	/* A caller's frame is at a higher address, except for a signal handler on its own stack. */
 	if (!row->is_signal && cfa <= walk->now.value[VP_DWARF_RSP])
 		return fail(walk, VP_CHAIN_BAD_TABLE);
 	for (unsigned i = 0; i < VP_DWARF_REGISTERS; i++)
 		if (!find_register(walk, row, expressions, cfa, i, &next))
 			return false;
-	/* Without a rule, the return address would be that of this frame. */
+	/* Without a rule, the return address would be the present frame's. */
 	if (row->of[ret].kind == VP_CFI_SAME || !(next.known & BIT(ret)))
 		return fail(walk, VP_CHAIN_BAD_TABLE);
 	next.value[VP_DWARF_RIP] = next.value[ret];
@@ -138,8 +138,8 @@ static bool step_by_row(struct walk *walk, const struct vp_cfi_row *row,
 	return true;
 }
 
-/* The kernel returns to `mov $15, %eax; syscall` after a signal's handler. C libraries without an
- * unwind table for it are recognized by its code, as debuggers do. */
+/* Signal handlers return to `mov $15, %eax; syscall`. If libc has no unwind table for it, the
+ * code is recognized, as in debuggers. */
 static bool is_at_signal_return(const struct walk *walk)
 {
 	static const uint8_t long_form[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
@@ -154,7 +154,7 @@ static bool is_at_signal_return(const struct walk *walk)
 		!memcmp(code, short_form, sizeof(short_form)));
 }
 
-/* struct ucontext is at RSP then; its registers: struct sigcontext_64 of
+/* RSP points to struct ucontext, which has the registers: struct sigcontext_64 of
  * arch/x86/include/uapi/asm/sigcontext.h. */
 static bool step_by_signal(struct walk *walk)
 {
@@ -187,7 +187,7 @@ static bool step_by_signal(struct walk *walk)
 	return true;
 }
 
-/* The next bytes of the code are those. */
+/* Whether the code continues with these bytes; advances past them. */
 static bool take_code(const struct walk *walk, uint64_t *ip, const void *bytes, size_t size)
 {
 	const struct vp_user_program *program = walk->program;
@@ -200,8 +200,8 @@ static bool take_code(const struct walk *walk, uint64_t *ip, const void *bytes, 
 	return true;
 }
 
-/* A PLT entry, which jumps to a function of another library: `endbr64; mov $n, %r11d; bnd jmp
- * *n(%rip)`; all but the jump may be missing. Some linkers write no unwind table for it. */
+/* Recognizes a PLT entry: `endbr64; mov $n, %r11d; bnd jmp *n(%rip)`, of which only the jump is
+ * mandatory. Some linkers write no unwind table for it. */
 static bool is_in_stub(const struct walk *walk)
 {
 	uint64_t ip = walk->now.value[VP_DWARF_RIP];
@@ -215,7 +215,7 @@ static bool is_in_stub(const struct walk *walk)
 	return take_code(walk, &ip, "\xff\x25", 2);
 }
 
-/* One frame up where the stack has nothing but the address to return to. */
+/* Unwinds one frame with only a return address on the stack. */
 static bool step_by_return(struct walk *walk)
 {
 	uint64_t *sp = &walk->now.value[VP_DWARF_RSP];
@@ -227,7 +227,7 @@ static bool step_by_return(struct walk *walk)
 	return true;
 }
 
-/* One frame up by the frame pointer: at it are the caller's, and the address to return to. */
+/* Unwinds one frame by the frame pointer, which points to the caller's and the return address. */
 static bool step_by_pointer(struct walk *walk)
 {
 	uint64_t bp = walk->now.value[VP_DWARF_RBP], next, ip;
@@ -269,7 +269,7 @@ static bool step(struct walk *walk)
 	}
 }
 
-/* Whether there is one more frame: an address of code. */
+/* Whether the address is in executable memory, so that it is a frame. */
 static bool is_frame(struct walk *walk)
 {
 	uint64_t ip = walk->now.value[VP_DWARF_RIP];

@@ -26,11 +26,11 @@ enum {
 	RIGHT_ORDER = 17,                  /* of events and maps */
 	NUMBER_ROOM = 16,
 	STATUS_ROOM = 256,
-	AGAIN_US = 50000, /* between looks for the next offer */
-	LEAVE_MS = 5000   /* for dom0 to read what is left */
+	AGAIN_US = 50000, /* interval of checks for the next offer */
+	LEAVE_MS = 5000   /* time for dom0 to read remaining data */
 };
 
-/* In xenstore, below the domain's own path; a new string. */
+/* Path in xenstore, below the domain's own; allocated. */
 static char *vchan_path(unsigned port)
 {
 	return vp_format("data/vperf-agent/%u", port);
@@ -66,7 +66,7 @@ static struct vp_error *read_number(int store, const char *path, const char *nam
 static struct vp_error *share_rings(struct vp_vchan_offer *offer, uint32_t *reference)
 {
 	struct vp_vchan_ring *ring = &offer->ring;
-	VP_AUTO_CLOSE int gntalloc = -1; /* the pages keep it */
+	VP_AUTO_CLOSE int gntalloc = -1; /* the pages keep the device open */
 	char *pages;
 
 	VP_TRY(vp_vchan_device_open(VP_VCHAN_GNTALLOC, &gntalloc));
@@ -88,7 +88,7 @@ static struct vp_error *share_rings(struct vp_vchan_offer *offer, uint32_t *refe
 	return NULL;
 }
 
-/* The event channel last: who reads it first, and can bind it, has the pages that belong to it. */
+/* Publishes the event channel last: a peer that can bind it has the matching page numbers. */
 static struct vp_error *publish(const struct vp_vchan_offer *offer, unsigned port,
 				uint32_t reference)
 {
@@ -109,7 +109,7 @@ struct vp_error *vp_vchan_offer(unsigned port, struct vp_vchan_offer *ret)
 	return publish(ret, port, reference);
 }
 
-/* Whether the entry in xenstore is still this offer's. */
+/* Whether xenstore still has this offer. */
 static struct vp_error *look_at_offer(const struct vp_vchan_offer *offer, const char *path,
 				      bool *is_there)
 {
@@ -164,8 +164,8 @@ static void set_blocking(int fd, bool blocks)
 	fcntl(fd, F_SETFL, blocks ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
 }
 
-/* The pages are there as long as dom0 has them mapped, but then the kernel has to try again and
- * again to free them. */
+/* The pages exist as long as dom0 maps them, but the kernel then retries freeing them again and
+ * again. */
 void vp_vchan_serve(struct vp_vchan_offer *offer, int socket)
 {
 	struct pollfd event = {.fd = offer->bell.fd, .events = POLLIN};
@@ -183,12 +183,12 @@ void vp_vchan_serve(struct vp_vchan_offer *offer, int socket)
 struct connection {
 	uint32_t domain;
 	unsigned port;
-	uint64_t deadline; /* of being connected, CLOCK_MONOTONIC */
+	uint64_t deadline; /* for connecting, CLOCK_MONOTONIC */
 	struct vp_vchan_ring ring;
 	struct vp_vchan_bell bell;
 };
 
-/* Reads the numbers in the reverse order of publish(). */
+/* Reads the entries in the reverse order of publish(). */
 static struct vp_error *bind_offer(struct connection *connection, int store, uint32_t *reference,
 				   bool *again)
 {
@@ -209,7 +209,8 @@ static struct vp_error *bind_offer(struct connection *connection, int store, uin
 	return after == *reference ? NULL : vp_error_new("its offer changes all the time");
 }
 
-/* An offer may just be taken by another process of this host: the next one comes soon. */
+/* Another process of this host may be connecting to the present offer: the next one follows
+ * soon. */
 static struct vp_error *find_offer(struct connection *connection, uint32_t *reference)
 {
 	VP_AUTO_CLOSE int store = -1;
@@ -228,7 +229,7 @@ static struct vp_error *find_offer(struct connection *connection, uint32_t *refe
 	}
 }
 
-/* Pages of a ring of that order, the peer's numbers of which were copied. */
+/* Maps a ring's pages; the peer's grant references were copied before. */
 static struct vp_error *map_ring(const struct connection *connection, int gntdev, uint16_t order,
 				 const uint32_t *grants, bool may_write, char **ret)
 {
@@ -246,7 +247,7 @@ static struct vp_error *map_rings(struct connection *connection, uint32_t refere
 {
 	struct vp_vchan_ring *ring = &connection->ring;
 	uint32_t grants[1 << (VP_VCHAN_SMALL_ORDER - 2)];
-	VP_AUTO_CLOSE int gntdev = -1; /* the pages keep it */
+	VP_AUTO_CLOSE int gntdev = -1; /* the pages keep the device open */
 	uint16_t left, right;
 
 	VP_TRY(vp_vchan_device_open(VP_VCHAN_GNTDEV, &gntdev));
@@ -278,7 +279,7 @@ static struct vp_error *establish(struct connection *connection)
 	return map_rings(connection, reference);
 }
 
-/* A line: nothing but its newline, or why there is no connection. */
+/* Sends a line: empty, or the reason why there is no connection. */
 static bool send_status(int channel, const struct vp_error *error)
 {
 	char line[STATUS_ROOM];
@@ -290,8 +291,8 @@ static bool send_status(int channel, const struct vp_error *error)
 	return !vp_fd_write_all(channel, line, size + 1);
 }
 
-/* The process that passes bytes on. Init is its parent, so that this program need not wait for it.
- * It begins when its first parent is gone, with which it would end otherwise. */
+/* Process that forwards the bytes. It is a child of init, so that this program need not wait for
+ * it. It starts when its first parent has exited, whose exit would otherwise kill it. */
 static VP_NORETURN void pass_on(struct connection *connection, int channel)
 {
 	char go;
@@ -318,7 +319,7 @@ static void vchan_work(void *context, int channel)
 		pass_on(context, channel);
 }
 
-/* The line of send_status(). */
+/* Reads the line of send_status(). */
 static struct vp_error *read_status(int channel, uint64_t deadline)
 {
 	char line[STATUS_ROOM];

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/io.h"
 
-/* The kernel's include/uapi/xen/evtchn.h, gntalloc.h and gntdev.h, which not every system has. */
+/* From the kernel's include/uapi/xen/evtchn.h, gntalloc.h and gntdev.h, which some systems lack. */
 struct bind_interdomain {
 	unsigned remote_domain, remote_port;
 };
@@ -37,7 +37,7 @@ enum { WRITABLE = 1, CLEAR_BYTE = 1, SEND_EVENT = 2 };
 #define BIND_UNBOUND REQUEST('E', 2, sizeof(unsigned))
 #define NOTIFY REQUEST('E', 4, sizeof(unsigned))
 #define RESTRICT_DOMAIN REQUEST('E', 6, sizeof(uint16_t))
-#define ALLOC_REFERENCES REQUEST('G', 5, 24) /* with one of them, and padding */
+#define ALLOC_REFERENCES REQUEST('G', 5, 24) /* with one reference, and padding */
 #define MAP_REFERENCES REQUEST('G', 0, sizeof(struct map_references) + 8)
 #define UNMAP_NOTIFY REQUEST('G', 7, sizeof(struct unmap_notify))
 
@@ -63,7 +63,7 @@ static bool evtchn_ring(const struct vp_vchan_bell *bell)
 	return !ioctl(bell->fd, NOTIFY, &port);
 }
 
-/* The ports of all events that came, which are to be let in again. */
+/* Reads the ports of pending events and unmasks them. */
 static bool evtchn_hear(const struct vp_vchan_bell *bell)
 {
 	uint32_t port;
@@ -97,7 +97,7 @@ struct vp_error *vp_vchan_bell_bind(uint16_t domain, uint32_t port, struct vp_vc
 
 	*taken = false;
 	VP_TRY(open_bell(ret));
-	/* From then on no other domain can be meant, whatever the numbers are. */
+	/* From here on the device accepts this domain only. */
 	if (ioctl(ret->fd, RESTRICT_DOMAIN, &domain))
 		return vp_error_errno(errno, "cannot restrict '" VP_VCHAN_EVTCHN "' to a domain");
 	int own = ioctl(ret->fd, BIND_INTERDOMAIN, &wanted);
@@ -133,7 +133,7 @@ static struct vp_error *tell_end(int fd, uint64_t index, uint32_t live,
 		   : NULL;
 }
 
-/* *index is where the device has them. */
+/* *index: offset of the pages in the device. */
 static struct vp_error *share(int fd, uint16_t domain, uint32_t pages, uint32_t *references,
 			      uint64_t *index, char **ret)
 {

@@ -8,22 +8,22 @@
 #include "base/io.h"
 
 enum {
-	LOOK_MS = 1000,    /* without an event: a peer may forget to send it */
-	FEW_EVENTS = 64,   /* without a cause, one after another … */
-	PAUSE_US = 1000,   /* … and then between any two: a peer may send nothing but events */
-	CLOSING_MS = 30000 /* for a peer that takes nothing of what is left */
+	LOOK_MS = 1000,    /* poll interval: a peer may omit an event */
+	FEW_EVENTS = 64,   /* successive events without data … */
+	PAUSE_US = 1000,   /* … after which events are rate limited: a peer may flood them */
+	CLOSING_MS = 30000 /* for a peer that does not read the remaining data */
 };
 
 struct pump {
 	struct vp_vchan_ring *ring;
 	const struct vp_vchan_bell *bell;
 	int socket;
-	uint8_t peer; /* its state, read before its index was */
+	uint8_t peer; /* peer's state, read before its index */
 	bool has_in, has_room;
-	bool is_ended;     /* the socket sends no more */
-	bool is_hung_up;   /* … and takes no more */
-	bool is_passed_on; /* the peer's end, to the socket */
-	bool is_broken;    /* the event channel */
+	bool is_ended;     /* the socket has reached its end … */
+	bool is_hung_up;   /* … and accepts no data */
+	bool is_passed_on; /* the peer's end was forwarded to the socket */
+	bool is_broken;    /* the event channel failed */
 	unsigned idle_events, idle_ms;
 };
 
@@ -33,7 +33,7 @@ static void notify(struct pump *pump, bool is_asked)
 		pump->is_broken = true;
 }
 
-/* From the ring to the socket. False: the peer's index is impossible. */
+/* Copies from the ring to the socket. False: the peer's index is invalid. */
 static bool take_in(struct pump *pump, bool *moved)
 {
 	struct vp_vchan_piece piece;
@@ -54,7 +54,7 @@ static bool take_in(struct pump *pump, bool *moved)
 	return true;
 }
 
-/* The server goes then: all that its socket sent is in the ring. */
+/* The server closes: all data of its socket is in the ring. */
 static void end_out(struct pump *pump)
 {
 	pump->is_ended = true;
@@ -64,7 +64,7 @@ static void end_out(struct pump *pump)
 	notify(pump, true);
 }
 
-/* From the socket to the ring. */
+/* Copies from the socket to the ring. */
 static bool put_out(struct pump *pump, bool *moved)
 {
 	struct vp_vchan_piece piece;
@@ -84,7 +84,7 @@ static bool put_out(struct pump *pump, bool *moved)
 	return true;
 }
 
-/* A client of a vchan that ended its direction gets the rest of the other one. */
+/* A client that has shut down its direction still receives the other one. */
 static void pass_on_end(struct pump *pump)
 {
 	if (pump->ring->is_server && pump->peer == VP_VCHAN_HALF && !pump->has_in &&
@@ -98,7 +98,7 @@ static bool is_over(const struct pump *pump)
 {
 	if (pump->is_broken || (pump->peer == VP_VCHAN_GONE && !pump->has_in))
 		return true;
-	/* A client that is gone wants nothing more; the last bytes of a server arrive. */
+	/* A closed client needs no more data; a server's last data must arrive. */
 	return pump->ring->is_server ? pump->is_ended : pump->is_hung_up;
 }
 
@@ -109,13 +109,12 @@ static void heed(struct pump *pump, const struct pollfd *fds)
 		pump->is_broken = true;
 	if (pump->idle_events > FEW_EVENTS)
 		vp_sleep_us(PAUSE_US);
-	/* A server's socket may still have something to read. */
+	/* A server's socket may still have data. */
 	if (fds[1].revents & (POLLHUP | POLLERR) && (!pump->ring->is_server || pump->has_in))
 		pump->is_hung_up = true;
 }
 
-/* A server's socket that is closed while the ring is full is always ready: nothing is to be waited
- * for at it then. */
+/* A server's socket that was closed while the ring is full is always ready, so it is not polled. */
 static void await(struct pump *pump)
 {
 	short wanted = (short)((pump->has_in ? POLLOUT : 0) | (pump->has_room ? POLLIN : 0));
@@ -133,7 +132,7 @@ static void await(struct pump *pump)
 		pump->is_broken = true;
 }
 
-/* Both directions once; false: the peer's indices are impossible. */
+/* Copies in both directions once; false: the peer's indices are invalid. */
 static bool step(struct pump *pump, bool *moved)
 {
 	*moved = false;
@@ -159,7 +158,7 @@ enum vp_vchan_result vp_vchan_pump(struct vp_vchan_ring *ring, const struct vp_v
 		}
 		if (is_over(&pump))
 			break;
-		if (!has_asked) { /* and looks again: it may have come just before */
+		if (!has_asked) { /* check again: data may have arrived just before */
 			vp_vchan_ask(ring, VP_VCHAN_WRITTEN | VP_VCHAN_READ);
 			has_asked = true;
 			continue;

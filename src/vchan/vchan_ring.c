@@ -13,7 +13,8 @@ bool vp_vchan_orders_read(const struct vp_vchan_page *page, uint16_t *left, uint
 {
 	*left = __atomic_load_n(&page->left_order, __ATOMIC_ACQUIRE);
 	*right = __atomic_load_n(&page->right_order, __ATOMIC_ACQUIRE);
-	/* Two of one small size would overlap; more grants do not fit into the page. */
+	/* Two rings of the same small order would overlap; larger orders have too many grants
+	 * for the page. */
 	return is_order(*left) && is_order(*right) &&
 	       (*left != *right || *left >= VP_VCHAN_PAGE_ORDER) &&
 	       vp_vchan_pages_of(*left) + vp_vchan_pages_of(*right) <=
@@ -41,7 +42,7 @@ static struct vp_vchan_half *out_of(const struct vp_vchan_ring *ring)
 	return ring->is_server ? &ring->page->right : &ring->page->left;
 }
 
-/* From `index` on, at most up to the ring's end. */
+/* The contiguous piece from `index`, up to the end of the ring. */
 static struct vp_vchan_piece piece_of(char *bytes, uint32_t ring_size, uint32_t index,
 				      uint32_t size)
 {
@@ -72,12 +73,12 @@ bool vp_vchan_writable(const struct vp_vchan_ring *ring, struct vp_vchan_piece *
 	return true;
 }
 
-/* Whether the peer asked for that event; it has to ask again then. */
+/* Whether the peer requested the event; clears the request. */
 static bool was_asked(const struct vp_vchan_ring *ring, uint8_t event)
 {
 	uint8_t *asked = ring->is_server ? &ring->page->server_notify : &ring->page->client_notify;
 
-	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* the index first, then this */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* orders the index before the request */
 	return __atomic_fetch_and(asked, (uint8_t)~event, __ATOMIC_SEQ_CST) & event;
 }
 
@@ -100,7 +101,8 @@ void vp_vchan_ask(const struct vp_vchan_ring *ring, uint8_t events)
 	uint8_t *asked = ring->is_server ? &ring->page->client_notify : &ring->page->server_notify;
 
 	__atomic_fetch_or(asked, events, __ATOMIC_SEQ_CST);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* this first, then the indices again */
+	__atomic_thread_fence(
+	    __ATOMIC_SEQ_CST); /* orders the request before the next read of the indices */
 }
 
 uint8_t vp_vchan_peer(const struct vp_vchan_ring *ring)

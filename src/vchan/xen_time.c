@@ -23,7 +23,7 @@ enum {
 	FRAC_BITS = 48
 };
 
-/* As Xen writes it; an odd version: it is about to. */
+/* As written by Xen; odd version: an update is in progress. */
 struct time_info {
 	uint32_t version, pad;
 	uint64_t tsc, ns;
@@ -34,9 +34,9 @@ struct time_info {
 _Static_assert(sizeof(struct time_info) == 32, "as in Xen's public/xen.h");
 
 struct vp_xen_times {
-	int memory;                   /* of the kernel */
-	VP_VEC(Elf64_Phdr) segments;  /* what of it lies where in the file */
-	uint64_t info, number, bases; /* addresses; of the first two, in each CPU's own part */
+	int memory;                   /* the kernel's memory (/proc/kcore) */
+	VP_VEC(Elf64_Phdr) segments;  /* mapping from kernel addresses to file offsets */
+	uint64_t info, number, bases; /* addresses; the first two are per-CPU offsets */
 };
 
 bool vp_xen_time_is_sane(const struct vp_xen_time *time)
@@ -71,7 +71,7 @@ uint64_t vp_xen_time_ticks(const struct vp_xen_time *time, uint64_t ns)
 			      : time->tsc - unscale(time, time->ns - ns);
 }
 
-/* Ticks of `own` for each of `other`, as a fraction of 2^FRAC_BITS; 0: none that fits. */
+/* Ticks of `own` per tick of `other`, in units of 2^-FRAC_BITS; 0: out of range. */
 static uint64_t ratio_of(const struct vp_xen_time *own, const struct vp_xen_time *other)
 {
 	int shift = FRAC_BITS + other->shift - own->shift;
@@ -108,7 +108,7 @@ static bool read_kernel(const struct vp_xen_times *times, uint64_t address, void
 	return false;
 }
 
-/* In the CPU's own part. */
+/* Reads from the CPU's per-CPU area. */
 static bool read_own(const struct vp_xen_times *times, uint32_t cpu, uint64_t address, void *ret,
 		     size_t size)
 {
@@ -118,7 +118,7 @@ static bool read_own(const struct vp_xen_times *times, uint32_t cpu, uint64_t ad
 	       read_kernel(times, base + address, ret, size);
 }
 
-/* The kernel's own symbols come before those of modules. */
+/* The kernel's own symbols precede those of modules. */
 static struct vp_error *find_symbols(struct vp_xen_times *times)
 {
 	VP_AUTO_FCLOSE FILE *file = fopen(KALLSYMS, "re");

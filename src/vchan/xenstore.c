@@ -12,7 +12,7 @@
 enum {
 	ANSWER_MS = 5000,
 	PAYLOAD_MAX = 4096,
-	/* Kinds of messages. */
+	/* Message types. */
 	XENSTORE_READ = 2,
 	XENSTORE_WATCH = 4,
 	XENSTORE_WRITE = 11,
@@ -23,7 +23,7 @@ enum {
 
 struct message {
 	uint32_t kind, request, transaction, size;
-	char bytes[PAYLOAD_MAX + 1]; /* and a 0 */
+	char bytes[PAYLOAD_MAX + 1]; /* NUL-terminated */
 };
 #define HEAD_SIZE offsetof(struct message, bytes)
 
@@ -71,7 +71,7 @@ static struct vp_error *xenstore_receive(int fd, struct message *message)
 	return NULL;
 }
 
-/* Its name, as xenstore has it, as a number of this system. */
+/* xenstore's error name as errno. */
 static int errnum_of(const struct message *answer)
 {
 	return !strcmp(answer->bytes, "ENOENT")   ? ENOENT
@@ -81,8 +81,8 @@ static int errnum_of(const struct message *answer)
 						  : EIO;
 }
 
-/* Asks with two texts, the second of them without a 0 at its end unless `is_closed`, and receives
- * the answer. *errnum is 0, or why xenstore refuses. */
+/* Sends a request with two strings, the second one NUL-terminated if `is_closed`, and receives
+ * the reply. *errnum: 0, or xenstore's error. */
 static struct vp_error *xenstore_ask(int fd, uint32_t kind, const char *path, const char *value,
 				     bool is_closed, struct message *message, int *errnum)
 {

@@ -17,23 +17,23 @@
 #include "xen/xen_order.h"
 
 enum {
-	PAGES = 256,         /* of each buffer: 45,000 exits and more */
-	READINGS = 16,       /* of the clocks, kept */
+	PAGES = 256,         /* per buffer: 45,000 exits or more */
+	READINGS = 16,       /* kept pairs of clocks */
 	LATE_NS = 1000000,   /* maximum delay of an event into its buffer */
 	POLL_NS = 250000000, /* time to watch for another reader; xentrace reads every 100 ms */
-	INFO_PAGES = 1024,   /* of struct t_info, at most */
+	INFO_PAGES = 1024,   /* maximum pages of struct t_info */
 };
 
-/* struct t_buf of Xen's public/trace.h; records follow. Both count up to twice the buffer's size.
- */
+/* struct t_buf of Xen's public/trace.h; records follow. Both offsets wrap at twice the buffer's
+ * size. */
 struct head {
 	_Atomic uint32_t consumed, produced;
 };
 
 struct ring {
 	struct head *head;
-	size_t size;       /* of the records */
-	uint32_t consumed; /* as this program left it */
+	size_t size;       /* bytes of records */
+	uint32_t consumed; /* as last written by this program */
 	uint64_t last_tsc;
 };
 
@@ -42,15 +42,15 @@ struct vp_xen_buffers {
 	const uint16_t *info; /* struct t_info */
 	size_t info_pages, ring_pages;
 	bool tracing;
-	uint64_t started; /* TSC: what was lost before is not ours */
+	uint64_t started; /* TSC: earlier losses belong to other readers */
 	uint64_t lost;
 	VP_VEC(struct ring) rings;                  /* by pCPU */
-	struct vp_clock_reading readings[READINGS]; /* the latest last */
+	struct vp_clock_reading readings[READINGS]; /* newest last */
 	size_t n_readings;
-	VP_VEC(char) bytes;                   /* of a ring, copied */
-	VP_VEC(struct vp_xen_traced) pending; /* not emitted yet; time is the TSC */
-	VP_VEC(struct vp_xen_traced) later;   /* of these, what stays so */
-	struct vp_xen_order order;            /* of those that are pending */
+	VP_VEC(char) bytes;                   /* copy of a ring's records */
+	VP_VEC(struct vp_xen_traced) pending; /* not emitted yet; times are TSC values */
+	VP_VEC(struct vp_xen_traced) later;   /* those of them that stay pending */
+	struct vp_xen_order order;            /* order of the pending ones */
 };
 
 static void note_clocks(struct vp_xen_buffers *buffers)
@@ -63,8 +63,8 @@ static void note_clocks(struct vp_xen_buffers *buffers)
 	buffers->readings[buffers->n_readings++] = vp_clock_read();
 }
 
-/* On the line through the two readings around it, or nearest to it. *at is the second one's index
- * for an earlier time, at least 1. */
+/* By interpolation between the two nearest clock pairs. *at: index of the second one for an
+ * earlier time, at least 1. */
 static uint64_t buffers_time_of(const struct vp_xen_buffers *buffers, uint64_t tsc, size_t *at)
 {
 	const struct vp_clock_reading *readings = buffers->readings;
@@ -81,7 +81,7 @@ static uint64_t buffers_time_of(const struct vp_xen_buffers *buffers, uint64_t t
 static struct vp_error *map_rings(struct vp_xen_buffers *buffers)
 {
 	const struct vp_xen *xen = buffers->xen;
-	/* An offset of a list for each pCPU that Xen knows, then the lists. */
+	/* A list offset per pCPU of Xen, followed by the lists. */
 	size_t pcpus = buffers->info[1] * sizeof(uint32_t) / sizeof(uint16_t);
 
 	for (size_t i = 0; i + 1 < pcpus && buffers->info[1 + i]; i++) {
@@ -127,7 +127,7 @@ static struct vp_error *map_info(struct vp_xen_buffers *buffers, unsigned long f
 				   : vp_error_new("Xen's trace buffers have no pages");
 }
 
-/* Whether another reader takes records out of the buffers. */
+/* Whether another reader consumes records now. */
 static bool others_read(const struct vp_xen_buffers *buffers)
 {
 	VP_VEC(uint32_t) before = {0};
@@ -142,7 +142,7 @@ static bool others_read(const struct vp_xen_buffers *buffers)
 	return found;
 }
 
-/* Whether another reader ever did. */
+/* Whether another reader has consumed records. */
 static bool were_read(const struct vp_xen_buffers *buffers)
 {
 	vp_vec_each (&buffers->rings, ring)
@@ -151,7 +151,7 @@ static bool were_read(const struct vp_xen_buffers *buffers)
 	return false;
 }
 
-/* Older contents of the buffers are not ours. */
+/* Skips records from before the start. */
 static void skip_old(struct vp_xen_buffers *buffers)
 {
 	vp_vec_each (&buffers->rings, ring) {
@@ -165,7 +165,7 @@ static struct vp_error *open_buffers(struct vp_xen_buffers *buffers)
 	const struct vp_xen *xen = buffers->xen;
 	unsigned long frame = 0, bytes = 0;
 
-	/* The mask is set only when there is no other reader. */
+	/* The event mask is set only if there is no other reader. */
 	if (xen->call.tbuf_enable(xen->control, PAGES, &frame, &bytes))
 		return vp_error_errno(errno, "Xen's trace buffers cannot be enabled");
 	VP_TRY(map_info(buffers, frame, bytes));
@@ -173,7 +173,7 @@ static struct vp_error *open_buffers(struct vp_xen_buffers *buffers)
 		return vp_error_new("Xen's trace buffers are in use: end the program that reads "
 				    "them, such as xentrace");
 	buffers->tracing = true;
-	/* The buffers are not drained until everything else is ready. */
+	/* Tracing stays off until everything else is ready. */
 	if (xen->call.tbuf_set_evt_mask(xen->control, 0))
 		return vp_error_errno(errno, "Xen rejects the event mask");
 	return NULL;
@@ -212,7 +212,7 @@ void vp_xen_buffers_stop(struct vp_xen_buffers *buffers)
 		return;
 	buffers->tracing = false;
 	xen->call.tbuf_disable(xen->control);
-	/* The next reader may not set a mask. */
+	/* Restores the default mask: the next reader may not set one. */
 	xen->call.tbuf_set_evt_mask(xen->control, VP_XEN_TRACE_ALL);
 }
 
@@ -233,7 +233,7 @@ void vp_xen_buffers_close(struct vp_xen_buffers *buffers)
 	free(buffers);
 }
 
-/* All records in these bytes wait for their time. */
+/* Queues the records in these bytes until their time. */
 static void take_bytes(struct vp_xen_buffers *buffers, struct ring *ring, size_t size)
 {
 	struct vp_cursor cursor = vp_cursor_of(buffers->bytes.at, size);
@@ -242,7 +242,7 @@ static void take_bytes(struct vp_xen_buffers *buffers, struct ring *ring, size_t
 		struct vp_xen_traced *traced = vp_vec_push_slot(&buffers->pending);
 		if (!vp_xen_record_read(&cursor, &traced->record))
 			break;
-		/* Some records have no time of their own. */
+		/* Some records have no time. */
 		if (traced->record.tsc)
 			ring->last_tsc = traced->record.tsc;
 		traced->time = ring->last_tsc;
@@ -260,14 +260,14 @@ static size_t unread(struct vp_xen_buffers *buffers, struct ring *ring, uint32_t
 	uint32_t consumed = atomic_load(&ring->head->consumed);
 	size_t twice = 2 * ring->size;
 
-	if (consumed != ring->consumed) { /* by another reader */
+	if (consumed != ring->consumed) { /* another reader */
 		buffers->lost++;
 		ring->consumed = consumed;
 	}
 	if (consumed >= twice || produced >= twice)
 		return 0;
 	size_t size = (produced + twice - consumed) % twice;
-	return size <= ring->size ? size : 0; /* no Xen does that */
+	return size <= ring->size ? size : 0; /* invalid */
 }
 
 static void buffers_empty(struct vp_xen_buffers *buffers, struct ring *ring)
@@ -291,7 +291,7 @@ static void buffers_empty(struct vp_xen_buffers *buffers, struct ring *ring)
 	take_bytes(buffers, ring, size);
 }
 
-/* Pending records from the n-th on stay so, in their order. */
+/* Keeps records from the n-th on pending, in order. */
 static void keep_later(struct vp_xen_buffers *buffers, size_t n)
 {
 	buffers->later.count = 0;

@@ -17,12 +17,12 @@ enum {
 	TRAP_ADDRESS = 8,
 	PAGE_FAULT = 14,
 	LDT = TRAPS + 256 * TRAP_SIZE,
-	/* After the LDT's two words, the GDT's 17, and the kernel's stack. */
+	/* After the LDT's two words, the GDT's 17, and the kernel stack. */
 	CONTROL_REGS = LDT + 8 * (2 + 17 + 2),
 	CR3 = CONTROL_REGS + 3 * 8,
 	CR4 = CONTROL_REGS + 4 * 8,
 	DEBUG_REGS = CONTROL_REGS + 8 * 8,
-	SYSCALL_CALLBACK = DEBUG_REGS + 8 * 8 + 2 * 8, /* after event's and failsafe's */
+	SYSCALL_CALLBACK = DEBUG_REGS + 8 * 8 + 2 * 8, /* after the event and failsafe callbacks */
 	GS_BASE_KERNEL = SYSCALL_CALLBACK + 3 * 8,     /* after vm_assist and fs_base */
 	GS_BASE_USER = GS_BASE_KERNEL + 8,
 };
@@ -61,7 +61,7 @@ void vp_xen_registers_parse_pv(const void *bytes, struct vp_guest_registers *ret
 {
 	ret->cr3 = word_at(bytes, CR3);
 	ret->cr4 = word_at(bytes, CR4);
-	/* A PV guest has told Xen where system calls go; there is no table of handlers. */
+	/* A PV guest registers its system call handler with Xen; it has no IDT. */
 	ret->lstar = word_at(bytes, SYSCALL_CALLBACK);
 	if (!ret->lstar)
 		ret->lstar = word_at(bytes, TRAPS + PAGE_FAULT * TRAP_SIZE + TRAP_ADDRESS);

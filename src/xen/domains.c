@@ -26,7 +26,7 @@ bool vp_xen_domain_of(const struct vp_xen *xen, const struct vp_vm *vm, struct v
 	return vm->has_domain && vp_xen_domain_next(xen, vm->domain, ret) && ret->id == vm->domain;
 }
 
-/* As xl calls it; NULL: it has no name (yet). */
+/* xl's name of the domain; NULL: no name (yet). */
 static char *domains_name_of(const struct vp_xen *xen, uint32_t domain)
 {
 	VP_AUTO_FREE char *path = vp_format("/local/domain/%u/name", domain);

@@ -16,12 +16,12 @@
 
 enum {
 	PAGE = 4096,
-	WINDOW = 16,   /* pages that are mapped together for a small read */
-	WINDOWS = 256, /* that are kept */
-	MAX = 512,     /* pages that are mapped at once */
-	TABLES = 64,   /* machine frames that are kept */
+	WINDOW = 16,   /* pages mapped together for a small read */
+	WINDOWS = 256, /* cached */
+	MAX = 512,     /* maximum pages per mapping */
+	TABLES = 64,   /* cached machine frames */
 };
-#define NO_FRAME ((1ULL << 40) - 1) /* supported request that is unused otherwise */
+#define NO_FRAME ((1ULL << 40) - 1) /* an unused frame number that mapping requests accept */
 
 /* The kernel's include/uapi/xen/privcmd.h. */
 struct map_batch {
@@ -40,17 +40,18 @@ _Static_assert(VP_XEN_MAP_REQUEST == _IOC(_IOC_NONE, 'P', 4, sizeof(struct map_b
 	       "IOCTL_PRIVCMD_MMAPBATCH_V2");
 
 struct window {
-	char *at;       /* NULL: none */
-	uint64_t first; /* frame */
-	uint64_t until; /* CLOCK_MONOTONIC, ns: it may be another's memory then */
-	uint32_t there; /* which of its pages are, a bit each */
+	char *at;       /* NULL: unused */
+	uint64_t first; /* first frame */
+	uint64_t
+	    until; /* CLOCK_MONOTONIC, ns: its frames may belong to another domain afterwards */
+	uint32_t there; /* bit mask of its mapped pages */
 };
 
-/* A PV guest's table of its machine frames: an array of words in its addresses. */
+/* A PV guest's table of its machine frames (P2M): an array in its virtual memory. */
 struct own_table {
-	uint64_t root; /* of page tables, a machine address; 0: it is no PV guest */
+	uint64_t root; /* machine address of its page tables; 0: not a PV guest */
 	uint64_t address, count;
-	uint64_t page, page_frame; /* the page that was translated last, and what it is */
+	uint64_t page, page_frame; /* the last translated page, and its frame */
 };
 
 struct vp_xen_foreign {
@@ -91,7 +92,7 @@ static char *map_by_privcmd(void *context, const uint64_t *frames, size_t pages,
 				  .address = (uintptr_t)at,
 				  .frames = frames,
 				  .errors = errors};
-	/* ENOENT: some have been paged out, see `errors`. */
+	/* ENOENT: some pages are paged out, see `errors`. */
 	if (!ioctl(foreign->fd, VP_XEN_MAP_REQUEST, &batch) || errno == ENOENT)
 		return at;
 	munmap(at, pages * PAGE);
@@ -138,7 +139,7 @@ void vp_xen_foreign_free(struct vp_xen_foreign *foreign)
 	free(foreign);
 }
 
-/* A word of a machine frame that the guest has. */
+/* Reads a word of a machine frame owned by the guest. */
 static bool read_machine(struct vp_xen_foreign *foreign, uint64_t address, uint64_t *ret)
 {
 	uint64_t frame = address / PAGE, now = vp_clock_monotonic();
@@ -158,7 +159,7 @@ static bool read_machine(struct vp_xen_foreign *foreign, uint64_t address, uint6
 	return true;
 }
 
-/* Converts an address that the guest's kernel has for its table. */
+/* Walks the guest kernel's page tables for an address in the P2M. */
 static bool foreign_walk(struct vp_xen_foreign *foreign, uint64_t address, uint64_t *frame)
 {
 	uint64_t entry = foreign->own.root;
@@ -192,10 +193,10 @@ static uint64_t machine_frame(struct vp_xen_foreign *foreign, uint64_t frame)
 	}
 	if (!read_machine(foreign, own->page_frame * PAGE + address % PAGE, &entry))
 		return NO_FRAME;
-	return entry < NO_FRAME ? entry : NO_FRAME; /* bits 62 and 63: none of its own */
+	return entry < NO_FRAME ? entry : NO_FRAME; /* bits 62 and 63: not its own */
 }
 
-/* Maps that many of the guest's frames. */
+/* Maps `count` of the guest's frames. */
 static char *foreign_map(struct vp_xen_foreign *foreign, uint64_t first, size_t pages, int *errors)
 {
 	uint64_t frames[MAX] = {0};
@@ -205,8 +206,8 @@ static char *foreign_map(struct vp_xen_foreign *foreign, uint64_t first, size_t 
 	return foreign->map(foreign->context, frames, pages, errors);
 }
 
-/* struct shared_info of 64-bit x86 (Xen's public/xen.h): its `arch` comes after 32 vCPUs, two
- * bitmaps of event channels and the wall clock. */
+/* struct shared_info of 64-bit x86 (Xen's public/xen.h): `arch` follows 32 vCPUs, two bitmaps of
+ * event channels and the wall clock. */
 enum {
 	ARCH = 32 * 64 + 2 * 512 + 16,
 	MAX_PFN = ARCH,
@@ -244,7 +245,7 @@ static const struct window *window_of(struct vp_xen_foreign *foreign, uint64_t f
 	return window;
 }
 
-/* Within one page. */
+/* Within a page. */
 static bool read_small(struct vp_xen_foreign *foreign, uint64_t address, char *to, size_t size)
 {
 	uint64_t frame = address / PAGE;

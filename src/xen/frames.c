@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
-#define PIECE (2ULL << 20) /* of Xen's table: its frames lie together */
+#define PIECE (2ULL << 20) /* mapped part of Xen's M2P table */
 #define PAGE 4096ULL
 /* Table values for unowned or shared frames (Xen's public/arch-x86). */
 #define INVALID_BITS (3ULL << 62)
@@ -32,7 +32,7 @@ struct vp_error *vp_xen_frames_map(const struct vp_xen *xen, struct vp_xen_frame
 	unsigned long frames = 0;
 
 	*ret = (struct vp_xen_frames){0};
-	/* Xen's max_page: how many frames there are. For one piece more it has no answer. */
+	/* Xen's max_page, the number of frames: mapping beyond it fails. */
 	if (xen->call.maximum_ram_page(xen->control, &frames) || !frames)
 		return vp_error_errno(errno, "Xen does not report how much memory there is");
 	size_t pieces = (size_t)((frames * sizeof(uint64_t) + PIECE - 1) / PIECE);

@@ -49,7 +49,8 @@ static bool guest_samples_find_task(const struct vp_xen_reported *reported,
 {
 	const struct vp_xen_memory memory = {read_foreign, reported->foreign};
 
-	/* By the guest's numbering: APIC ids, as used with KVM, differ from Xen's numbers. */
+	/* By the guest's CPU numbers: APIC ids, as used with KVM, differ from Xen's vCPU
+	 * numbers. */
 	vp_vec_each (&reported->cpus, cpu)
 		if (cpu->cpu == raw->vcpu)
 			return vp_xen_task_read(&reported->kernel, &memory, cpu->current_gpa,
@@ -57,7 +58,7 @@ static bool guest_samples_find_task(const struct vp_xen_reported *reported,
 	return false;
 }
 
-/* Whether the task's name has to be recorded before a sample of it. */
+/* Whether the task's name must be recorded before its sample. */
 static bool is_new(const struct vp_xen_task *task, bool user, struct vp_xen_last *last)
 {
 	uint64_t words[2];

@@ -53,7 +53,7 @@ static const struct {
 #undef FUNCTION
 };
 
-/* The first line of a small file, or "". */
+/* Reads the first line of a small file; "" if unreadable. */
 static void library_read_word(const char *path, char *ret, size_t size)
 {
 	struct vp_buffer text = {0};
@@ -70,7 +70,7 @@ bool vp_xen_is_here(void)
 	char type[16], features[16];
 
 	library_read_word(HYPERVISOR "type", type, sizeof(type));
-	/* Bit 11: this is the initial domain (XENFEAT_dom0 of Xen's public/features.h). */
+	/* Bit 11: initial domain (XENFEAT_dom0 of Xen's public/features.h). */
 	library_read_word(HYPERVISOR "properties/features", features, sizeof(features));
 	return !strcmp(type, "xen") && strtoul(features, NULL, 16) & 1UL << 11;
 }

@@ -75,7 +75,7 @@ static struct vp_account_vcpu *states_add(struct vp_xen_states *states, uint32_t
 	return entry;
 }
 
-/* A slot that was released may be another's by now. */
+/* The slot may have been reused. */
 static bool has_ended(const struct vp_xen_states *states, uint32_t slot, uint32_t domain,
 		      uint32_t vcpu)
 {
@@ -83,10 +83,8 @@ static bool has_ended(const struct vp_xen_states *states, uint32_t slot, uint32_
 	       states->vcpus[slot].tid != vp_xen_tid(domain, vcpu);
 }
 
-/*
- * A vCPU that has ended and goes offline is nothing new: Xen 4.20 has such an event of a domain
- * that was destroyed, up to a second after it left Xen's list. NULL, too, without a slot for it.
- */
+/* Finds or adds the vCPU. Events of an ended vCPU are ignored: Xen 4.20 emits one of a destroyed
+ * domain up to a second after removing it from its list. NULL also without a free slot. */
 static struct vp_account_vcpu *states_find(struct vp_xen_states *states, uint32_t domain,
 					   uint32_t vcpu, uint64_t now, bool offline,
 					   uint32_t *slot)
@@ -128,7 +126,7 @@ static bool was_idle(const struct vp_xen_states *states, uint32_t number)
 	return pcpu && pcpu->head && !pcpu->slices[(pcpu->head - 1) % VP_XEN_SLICES].slot;
 }
 
-/* It was in `state` for `ns`, and is in `next` from now on. */
+/* Emits `ns` in `state`, before `next`. */
 static void emit_span(struct vp_xen_states *states, const struct vp_account_vcpu *vcpu,
 		      uint32_t state, uint32_t next, uint64_t ns, uint64_t now)
 {
@@ -152,7 +150,7 @@ static void emit_span(struct vp_xen_states *states, const struct vp_account_vcpu
 			.ns = ns}));
 }
 
-/* Closes the present state, at a time that is not before its beginning, and begins another one. */
+/* Charges the present state up to now, at least 0 ns, and changes it. */
 static void states_enter(struct vp_xen_states *states, struct vp_account_vcpu *vcpu, uint32_t state,
 			 uint64_t now)
 {
@@ -184,8 +182,8 @@ static void states_charge(struct vp_xen_states *states, struct vp_thief_key key,
 	states->thieves.at[index].cost.count++;
 }
 
-/* The vCPU waited from `begin` to `end`, when it got this pCPU: who had that meanwhile? From the
- * latest slice back. */
+/* Charges a wait from `begin` to `end` on this pCPU to the threads that had it, newest slice
+ * first. */
 static void charge_thieves(struct vp_xen_states *states, struct vp_thief_key key, uint64_t begin,
 			   uint64_t end, const struct vp_xen_pcpu *pcpu)
 {
@@ -207,8 +205,8 @@ static void charge_thieves(struct vp_xen_states *states, struct vp_thief_key key
 		states_charge(states, key, end - begin);
 }
 
-/* The time up to which the pCPU's owner is known: every switch is recorded, so the first to leave
- * had it from the start on. */
+/* Time up to which the pCPU's owner is known. Every switch is recorded, so the first one to
+ * leave had the pCPU from the start. */
 static uint64_t known_until(const struct vp_xen_states *states, const struct vp_xen_pcpu *pcpu)
 {
 	return pcpu->head ? pcpu->slices[(pcpu->head - 1) % VP_XEN_SLICES].end : states->begin;
@@ -234,7 +232,7 @@ static void states_have_pcpu(const struct vp_xen_states *states, struct vp_xen_p
 	pcpu->slot = slot;
 }
 
-/* Its state while it does not run. */
+/* State of a vCPU that does not run. */
 static uint32_t states_state_of(const struct vp_xen_states *states, uint32_t slot,
 				const struct vp_xen_record *record)
 {
@@ -248,7 +246,7 @@ static uint32_t states_state_of(const struct vp_xen_states *states, uint32_t slo
 	}
 }
 
-/* After a lost record or an unknown state, the vCPU has the state of the record. */
+/* Adopts the record's state after lost records or an unknown state. */
 static void believe(const struct vp_xen_states *states, uint32_t slot, struct vp_account_vcpu *vcpu,
 		    const struct vp_xen_record *record)
 {
@@ -310,7 +308,7 @@ static void states_take_runstate(struct vp_xen_states *states, const struct vp_x
 		states_enter(states, vcpu, states_state_of(states, slot, record), traced->time);
 }
 
-/* The row of its reason; the last takes those that there is no row for. */
+/* Row of the exit's reason; the last row counts all further reasons. */
 static struct vp_account_exit *states_row_of(struct vp_account_exit *rows,
 					     struct vp_account_vcpu *vcpu, uint32_t reason)
 {
@@ -323,7 +321,7 @@ static struct vp_account_exit *states_row_of(struct vp_account_exit *rows,
 	return &rows[vcpu->reasons++];
 }
 
-/* A site whose counter another one needs. */
+/* Moves the site to the table of evicted sites: another one needs its counter. */
 static void states_evict(struct vp_xen_states *states, const struct vp_account_site *site,
 			 uint32_t vm)
 {
@@ -348,7 +346,7 @@ static void states_evict(struct vp_xen_states *states, const struct vp_account_s
 	states->old_sites.at[index].cost.stolen += site->stolen;
 }
 
-/* Counts one more exit for that reason at that slot, with its duration. */
+/* Counts an exit at the site, with its duration. */
 static struct vp_account_site *states_count_site(struct vp_xen_states *states, uint32_t slot,
 						 uint64_t ip, uint32_t reason, uint64_t total,
 						 uint64_t now)
@@ -384,7 +382,7 @@ static void states_count_exit(struct vp_xen_states *states, uint32_t slot,
 	    vcpu->flags & VP_RIP_KNOWN
 		? states_count_site(states, slot, vcpu->ip, vcpu->reason, total, vcpu->since)
 		: NULL;
-	if (!(vcpu->flags & VP_EXIT_SPLIT)) /* all of it is the kernel's */
+	if (!(vcpu->flags & VP_EXIT_SPLIT)) /* all of it is KERNEL */
 		return;
 	if (site) {
 		site->idle += vcpu->parts[VP_STATE_HALTED] + vcpu->parts[VP_STATE_WAITING];
@@ -418,7 +416,7 @@ static void states_take_entry(struct vp_xen_states *states, uint32_t slot,
 	vcpu->flags &= ~(uint32_t)(VP_EXIT_OPEN | VP_REASON_KNOWN | VP_RIP_KNOWN | VP_EXIT_SPLIT);
 }
 
-/* Xen does not trace its end: there is a count, but no time. */
+/* Xen does not trace the end: the work is counted, but not timed. */
 static void states_take_work(struct vp_xen_states *states, uint32_t slot,
 			     struct vp_account_vcpu *vcpu, const struct vp_xen_traced *traced)
 {
@@ -429,7 +427,7 @@ static void states_take_work(struct vp_xen_states *states, uint32_t slot,
 				  traced->time);
 }
 
-/* Event of the vCPU that has the pCPU. */
+/* An event of the running vCPU. */
 static void take_of_running(struct vp_xen_states *states, const struct vp_xen_traced *traced)
 {
 	const struct vp_xen_pcpu *pcpu = states_pcpu_of(states, traced->pcpu);

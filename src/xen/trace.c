@@ -5,7 +5,7 @@
 
 #include "schema/records.h"
 
-/* The first word of a record: event, number of words after the time, whether there is a time. */
+/* First word of a record: event, number of words after the time, time flag. */
 #define EVENT(head) ((head)&0x0fffffff)
 #define EXTRA(head) ((head) >> 28 & 7)
 #define HAS_TIME(head) ((head) >> 31)
@@ -13,11 +13,11 @@
 enum {
 	WIDE = 0x100, /* TRC_64_FLAG: addresses have 64 bits */
 	LOST_RECORDS = 0x0001f001,
-	RUNSTATE_CHANGE = 0x00021001, /* with the states in the bits 4, 5 and 8, 9 */
+	RUNSTATE_CHANGE = 0x00021001, /* states in bits 4, 5 and 8, 9 */
 	RUNSTATE_BITS = 0x330,
 	VMENTRY = 0x00081001,
 	VMEXIT = 0x00081002,
-	SVM_VMEXIT = 0x00081003, /* from Xen 4.19 on, 320e644616 */
+	SVM_VMEXIT = 0x00081003, /* since Xen 4.19 (320e644616) */
 	PV = 0x00201000,
 	PV_NUMBER = 0xff,
 	PV_TRAP = 3,
@@ -25,8 +25,8 @@ enum {
 	PV_PTWR_EMULATION = 11,
 	PV_PTWR_EMULATION_PAE = 12,
 	PV_HYPERCALL = 13,           /* TRC_PV_HYPERCALL_V2 */
-	PV_HYPERCALL_NUMBER = 0xfff, /* above are which arguments follow */
-	PV_TRAP_NUMBER = 0xff,       /* above is an error code */
+	PV_HYPERCALL_NUMBER = 0xfff, /* upper bits: the arguments that follow */
+	PV_TRAP_NUMBER = 0xff,       /* upper bits: the error code */
 };
 
 static uint32_t word(const struct vp_xen_record *record, unsigned i)
@@ -59,13 +59,13 @@ static void trace_take_exit(struct vp_xen_record *ret)
 	ret->ip = ret->id & WIDE ? wide(ret, 1) : word(ret, 1);
 }
 
-/* Index of the guest's RIP in the words: first, or after the value to be written. */
+/* Index of the guest RIP in the words: first, or after the written value. */
 static unsigned word_of_ip(uint32_t number, unsigned size)
 {
 	return number == PV_PTWR_EMULATION ? 2 * size : number == PV_PTWR_EMULATION_PAE ? 3 : 0;
 }
 
-/* The reason why a PV guest entered Xen. */
+/* Reason for which a PV guest entered Xen. */
 static void trace_take_work(uint32_t number, struct vp_xen_record *ret)
 {
 	unsigned size = ret->id & WIDE ? 2 : 1, at = word_of_ip(number, size), least = at + size;
@@ -95,7 +95,7 @@ static void trace_take_event(struct vp_xen_record *ret)
 	if (ret->id == LOST_RECORDS) {
 		ret->event = VP_XEN_LOST;
 		ret->count = word(ret, 0);
-		/* The second word is whose the first one was. */
+		/* The second word has the same owner as the first. */
 		ret->since = ret->n_words < 4 ? UINT64_MAX : wide(ret, 2);
 	} else if ((ret->id & ~(uint32_t)RUNSTATE_BITS) == RUNSTATE_CHANGE) {
 		trace_take_runstate(ret);
@@ -119,8 +119,8 @@ bool vp_xen_record_read(struct vp_cursor *cursor, struct vp_xen_record *ret)
 	ret->event = VP_XEN_OTHER;
 	ret->id = EVENT(head);
 	ret->n_words = EXTRA(head);
-	/* There are hundreds of thousands of records a second: checked once, and copied with what
-	 * follows, if there is enough, since a fixed size is copied in two instructions. */
+	/* Hot: hundreds of thousands of records per second. One check, and a copy of fixed size
+	 * (two instructions) where enough bytes follow. */
 	size_t time = HAS_TIME(head) ? sizeof(ret->tsc) : 0;
 	size_t size = ret->n_words * sizeof(ret->words[0]);
 	struct vp_slice rest = vp_cursor_bytes(cursor, time + size);

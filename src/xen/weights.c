@@ -34,7 +34,7 @@ static bool same_process(const struct vp_guest_sample *one, const struct vp_gues
 	       one->guest_tid == other->guest_tid;
 }
 
-/* `whose` is of the vCPU; and of the process, if that is known. */
+/* `whose`: data of the vCPU, and of the process if known. */
 static void take_exits(struct vp_xen_weights *weights, const struct vp_guest_sample *whose,
 		       bool known, struct vp_xen_weighed out)
 {

@@ -28,15 +28,15 @@ struct xen_account {
 	struct vp_xen_buffers *buffers;
 	struct vp_xen_states states;
 	struct vp_hypervisor_events *events; /* NULL: not requested */
-	struct vp_guest_sampler *sampler;    /* NULL: it does not ask how long vCPUs ran */
-	uint64_t next_context;               /* the sampler's, ns: at least so late */
+	struct vp_guest_sampler *sampler;    /* NULL: run times are not needed */
+	uint64_t next_context; /* earliest time of the sampler's next context read, ns */
 	bool running, paravirtual, reports_exits;
-	uint64_t known;     /* up to when everything is known */
-	uint64_t next_look; /* for caps and ends, which only Xen itself reports */
-	uint64_t looked;    /* when the domains were looked at last */
+	uint64_t known;     /* time up to which all records have been read */
+	uint64_t next_look; /* next check for caps and ended domains, which are not traced */
+	uint64_t looked;    /* time of the last domain list */
 };
 
-/* Objects with an opaque type outside. */
+/* Types that are opaque to other files. */
 static struct xen_account *xen_account_of(const struct vp_account_source *source)
 {
 	return (struct xen_account *)source;
@@ -93,7 +93,7 @@ static struct vp_error *xen_account_open(const vp_vms *vms,
 	return error;
 }
 
-/* The last state of the vCPU, as far as Xen has it without a trace. */
+/* Present runstate of the vCPU, from Xen instead of the trace. */
 static enum vp_xen_runstate ask_runstate(const struct xen_account *account,
 					 const struct vp_xen_domain *domain, uint32_t number,
 					 uint32_t *pcpu)
@@ -176,7 +176,7 @@ static void account_begin(struct vp_account_source *source, const vp_vms *vms, u
 		weigh_contexts(account, 0);
 }
 
-/* The exit is not part of the states yet. */
+/* Reported before it is added to the states. */
 static void report_exit(struct xen_account *account, const struct vp_xen_traced *traced)
 {
 	const struct vp_account_vcpu *vcpu = vp_xen_states_running(&account->states, traced->pcpu);
@@ -185,7 +185,7 @@ static void report_exit(struct xen_account *account, const struct vp_xen_traced 
 	if (!vcpu || traced->time < account->states.begin)
 		return;
 	uint32_t domain = vcpu->pid - 1;
-	if (!domain) /* whose kernel samples itself */
+	if (!domain) /* domains that sample themselves are excluded */
 		return;
 	if (ran(account, domain, vcpu->number, traced->time, &had) && !had.open_exit)
 		vp_xen_sampler_exit(account->sampler,
@@ -197,7 +197,7 @@ static void report_exit(struct xen_account *account, const struct vp_xen_traced 
 							  .ip = traced->record.ip});
 }
 
-/* An event is of the vCPU that had the pCPU before it. */
+/* Events belong to the vCPU that had the pCPU before. */
 static void xen_account_take(void *context, const struct vp_xen_traced *traced)
 {
 	struct xen_account *account = context;
@@ -216,7 +216,7 @@ static void xen_account_take(void *context, const struct vp_xen_traced *traced)
 		vp_xen_states_take(&account->states, traced);
 }
 
-/* Finds domains that are gone. */
+/* Finds domains that have ended. */
 static void look_for_ends(struct xen_account *account, uint64_t now)
 {
 	struct vp_xen_states *states = &account->states;
@@ -238,7 +238,7 @@ static uint64_t account_gather(struct vp_account_source *source, uint64_t now)
 
 	if (!account->buffers)
 		return now;
-	account->next_context = 0; /* there may be new ones */
+	account->next_context = 0; /* vCPUs may be new */
 	uint64_t known = vp_xen_buffers_drain(account->buffers, xen_account_take, account);
 	if (account->events)
 		vp_xen_events_note_lost(account->events, vp_xen_buffers_lost(account->buffers));
@@ -251,7 +251,7 @@ static uint64_t account_gather(struct vp_account_source *source, uint64_t now)
 				     account->running ? account->known : UINT64_MAX,
 				     (struct vp_xen_runner){ran, account});
 	}
-	/* They did nothing since then, and all that they did before is known. */
+	/* All their records from before the list have been read, and there are no later ones. */
 	if (account->known >= account->looked)
 		vp_xen_states_end_gone(&account->states);
 	if (account->running && now >= account->next_look) {
@@ -329,7 +329,7 @@ static void account_old_sites(const struct vp_account_source *source,
 static bool account_task(const struct vp_account_source *source, uint32_t tid,
 			 struct vp_account_task *ret)
 {
-	return false; /* only vCPUs have pCPUs */
+	return false; /* no threads besides vCPUs */
 }
 
 static void xen_account_drain(struct vp_account_source *source,

@@ -7,17 +7,17 @@
 #include "xen/domains.h"
 #include "xen/library.h"
 
-/* Xen takes new ones once a second. */
+/* Xen updates its time info once a second. */
 #define OLD_NS 100000000ULL
 
 struct vp_xen_counters {
 	struct vp_xen *xen;
 	struct vp_xen_times *times;
 	VP_VEC(struct vp_xen_time) own; /* of dom0's vCPUs … */
-	uint64_t read_at;               /* … then, CLOCK_MONOTONIC */
+	uint64_t read_at;               /* … read at this time, CLOCK_MONOTONIC */
 };
 
-/* Linux gives possible CPUs numbers without holes. */
+/* Linux numbers possible CPUs contiguously. */
 static void read_own(struct vp_xen_counters *counters)
 {
 	uint64_t now = vp_clock_monotonic();
@@ -67,7 +67,7 @@ static uint64_t away(uint64_t one, uint64_t other)
 	return one > other ? one - other : other - one;
 }
 
-/* The one that Xen took nearest to that time: at best, together with the guest's. */
+/* dom0's time info closest to that time: ideally updated together with the guest's. */
 static const struct vp_xen_time *nearest(const struct vp_xen_time *own, size_t count, uint64_t ns)
 {
 	const struct vp_xen_time *best = own;

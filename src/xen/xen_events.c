@@ -20,11 +20,11 @@
 
 enum {
 	WIDE = 0x100,            /* TRC_64_FLAG: addresses have 64 bits */
-	CLASS_BITS = 0x0fff0000, /* of an event's number: in which class it is */
-	MASK_BITS = 0x0ffff000,  /* … and in which subclass */
+	CLASS_BITS = 0x0fff0000, /* class of an event */
+	MASK_BITS = 0x0ffff000,  /* class and subclass */
 	NO_TYPE = UINT32_MAX,
-	NEVER = 0x0001f000,     /* of class gen, what is for readers of the buffers only … */
-	TRACE_IRQ = 0x0001f004, /* … but this */
+	NEVER = 0x0001f000,     /* class gen: for readers of the buffers only … */
+	TRACE_IRQ = 0x0001f004, /* … except this one */
 };
 
 static const struct event_type {
@@ -36,7 +36,7 @@ static const struct event_type {
 #undef TYPE
 };
 
-/* As xentrace calls them. */
+/* xentrace's names. */
 static const struct {
 	const char *name;
 	uint32_t bits;
@@ -47,12 +47,12 @@ static const struct {
 };
 
 struct vp_hypervisor_events {
-	uint32_t classes; /* that were chosen as a whole */
+	uint32_t classes; /* completely selected classes */
 	uint32_t mask;
-	bool chosen[VP_ARRAY_SIZE(types)]; /* by name */
+	bool chosen[VP_ARRAY_SIZE(types)]; /* selected by name */
 	struct vp_map type_of_number;
-	vp_event_classes own;                  /* by type, then the one of all others */
-	uint16_t id[VP_ARRAY_SIZE(types) + 1]; /* in the recording; 0: not chosen */
+	vp_event_classes own;                  /* by type; the last one is for all other events */
+	uint16_t id[VP_ARRAY_SIZE(types) + 1]; /* in the recording; 0: not selected */
 	struct vp_buffer records, taken;
 	uint64_t lost;
 };
@@ -266,7 +266,7 @@ static uint32_t xen_events_type_of(const struct vp_hypervisor_events *events,
 	return found && xen_events_fits(&types[*found], record) ? *found : NO_TYPE;
 }
 
-/* Records for readers of the buffers are no events. */
+/* Some records only inform readers of the buffers. */
 static bool xen_events_is_event(uint32_t number)
 {
 	return (number & MASK_BITS) != NEVER || number == TRACE_IRQ;
@@ -296,7 +296,7 @@ void vp_xen_events_add(struct vp_hypervisor_events *events, const struct vp_xen_
 	} else {
 		put_words(out, types[type].words, record);
 	}
-	vp_error_free(vp_event_end(out, begin)); /* it has eleven words at most */
+	vp_error_free(vp_event_end(out, begin)); /* cannot fail: at most eleven words */
 }
 
 uint32_t vp_xen_events_mask(const struct vp_hypervisor_events *events)

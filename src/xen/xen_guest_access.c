@@ -51,7 +51,7 @@ static struct vp_error *xen_guest_access_list(void *lister, uint32_t pid,
 		return vp_error_new("Xen does not report the memory size of domain %u", domain.id);
 	*ret = (struct vp_guest_state){
 	    .pid = pid, .detail = domain.flags & VP_XEN_HVM ? 0 : domain.shared_info_frame};
-	/* Where there is a hole, nothing can be mapped. */
+	/* Mapping a hole fails. */
 	vp_guest_memory_add(&ret->memory, 0, (last + 1) * VP_GUEST_PAGE, 0);
 	read_registers(xen, &domain, ret);
 	return NULL;
@@ -72,7 +72,7 @@ static bool xen_guest_access_runs(uint32_t pid)
 	return found;
 }
 
-/* Xen gives a number to another domain only after it has given all others. */
+/* Xen reuses a domain id only after all others. */
 static struct vp_error *expect_same(const struct vp_guest_state *state)
 {
 	return xen_guest_access_runs(state->pid)
@@ -86,10 +86,10 @@ static struct vp_error *xen_guest_access_open_memory(const struct vp_guest_state
 	return vp_xen_foreign_open((uint16_t)(state->pid - 1), &fds[0]);
 }
 
-/* State of the reading process, for its lifetime. */
+/* State of the confined process, for its lifetime. */
 struct reading {
 	struct vp_xen_foreign *foreign;
-	struct vp_xen_frames frames; /* of a PV guest */
+	struct vp_xen_frames frames; /* of PV guests */
 };
 
 static bool read_memory(void *context, uint64_t hva, void *bytes, size_t size)
@@ -113,7 +113,7 @@ static uint64_t translate(void *context, uint64_t address)
 	return vp_xen_frames_translate(&reading->frames, address);
 }
 
-/* Without Xen's table, nothing of a PV guest is found. */
+/* Without Xen's M2P table, PV guests cannot be read. */
 static struct vp_error *prepare(const struct vp_guest_state *state, void **ret)
 {
 	struct reading *reading = vp_alloc(sizeof(*reading));
@@ -138,7 +138,7 @@ static void xen_guest_access_read_by(const struct vp_guest_state *state, void *p
 	memory->read = read_memory;
 	memory->backed = ask_backed;
 	memory->context = reading;
-	/* Without it nothing can be read, and a message reports that. */
+	/* Continues without it: reads then fail with a message. */
 	if (state->detail && vp_xen_foreign_is_pv(reading->foreign, state->detail))
 		memory->translate = translate;
 }

@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 
-/* Bits of CR3 besides the address: PCID, or with page table isolation which of two tables; bit
- * 63. */
+/* Address bits of CR3, without PCID (bit 12: one of two tables with page-table isolation) and
+ * bit 63. */
 #define ROOT_BITS 0x7fffffffffffe000ULL
 
 enum { LARGEST_STRUCT = 1 << 16 };
@@ -29,7 +29,7 @@ struct vp_error *vp_xen_kernel_init(const struct vp_guest_finding *finding,
 	return NULL;
 }
 
-/* For an address in the kernel's image or its direct map of all memory. */
+/* Of an address in the kernel's image or direct map. */
 static uint64_t physical(const struct vp_xen_kernel *kernel, uint64_t address)
 {
 	uint64_t in_image = address - kernel->image_va;

@@ -40,7 +40,7 @@ static struct vp_vm *xen_hypervisor_look_at(vp_vms *vms, uint32_t id, bool at_st
 	if (!id)
 		return NULL;
 	VP_AUTO_ERROR struct vp_error *error = vp_xen_open(&xen);
-	if (!error) { /* else it is looked for again with its next event */
+	if (!error) { /* otherwise retried at its next event */
 		vp_xen_domains_add(xen, id - 1, at_start, vms);
 		vp_xen_close(xen);
 	}
@@ -62,7 +62,7 @@ static bool is_gone(const struct vp_vm *vm)
 	return gone;
 }
 
-/* Not cheap enough to be asked of each every second; is_gone() is asked now and then. */
+/* Too expensive for once a second per VM; is_gone() is called now and then. */
 static bool has_exited(const struct vp_vm *vm)
 {
 	return false;
@@ -130,7 +130,7 @@ static bool probe_pmu(char *detail, size_t size)
 				   detail, size);
 }
 
-/* Whether any page of its first 2 MiB can be mapped; of a PV guest, also where its frames are. */
+/* Whether any page of its first 2 MiB can be mapped; for a PV guest, at its machine frames. */
 static bool can_read(const struct vp_xen_domain *domain, int fd)
 {
 	struct vp_xen_foreign *foreign = vp_xen_foreign_new(fd, domain->id);

@@ -37,7 +37,7 @@ static void xen_order_merge(struct vp_xen_order *order, const struct vp_xen_trac
 	}
 }
 
-/* Half as many runs, twice as long. */
+/* Merges pairs of runs: half as many, twice as long. */
 static void merge_pairs(struct vp_xen_order *order, const struct vp_xen_traced *records,
 			size_t count)
 {

@@ -16,10 +16,10 @@
 #include "xen/xen_pmu_mode.h"
 #include "xen_pmu.skel.h"
 
-/* Numbers from here on are no domains (Xen's public/xen.h); this one is who asks. */
+/* Domain ids from here on are reserved (Xen's public/xen.h). */
 #define FIRST_RESERVED 0x7ff0
 
-enum { MAX_PCPUS = 1 << 16 }; /* Xen has at most 16,384 */
+enum { MAX_PCPUS = 1 << 16 }; /* Xen's maximum is 16,384 */
 
 struct vp_xen_pmu {
 	struct vp_xen_pmu_mode mode;
@@ -90,8 +90,8 @@ static struct vp_error *xen_pmu_load(struct vp_xen_pmu *pmu)
 	return pmu->ring ? NULL : vp_error_errno(errno, "cannot map the ring of Xen's PMU pages");
 }
 
-/* A fixed number of cycles: perf adapts a frequency at interrupts that follow each other closely,
- * and at dom0's ticks, which an idle dom0 does not have. */
+/* Uses a fixed period in cycles: perf adapts a frequency at closely spaced interrupts and at
+ * ticks, which an idle dom0 does not have. */
 static struct vp_error *xen_pmu_open_counters(const struct vp_xen *xen, struct vp_xen_pmu *pmu,
 					      uint64_t frequency)
 {
@@ -137,7 +137,7 @@ struct vp_error *vp_xen_pmu_begin(struct vp_xen_pmu *pmu)
 
 struct vp_error *vp_xen_pmu_end(struct vp_xen_pmu *pmu)
 {
-	/* They go with their descriptors, at the latest. */
+	/* On failure they end when their descriptors are closed. */
 	vp_error_free(vp_trigger_enable(&pmu->trigger, false));
 	return vp_xen_pmu_mode_restore(&pmu->mode);
 }

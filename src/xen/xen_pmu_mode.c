@@ -16,7 +16,7 @@ static char *xen_pmu_mode_path_of(const struct vp_xen_pmu_mode *mode)
 	return vp_format("%s/pmu_mode", mode->folder);
 }
 
-/* Errors of dom0's kernel and Xen (do_xenpmu_op()) where there is no mode. */
+/* Errors of dom0's kernel and Xen (do_xenpmu_op()) without support. */
 static struct vp_error *not_read(int errnum, const char *path)
 {
 	if (errnum == ENOENT)
@@ -42,7 +42,7 @@ static int xen_pmu_mode_read_word(const char *path, char *text, size_t size)
 	return 0;
 }
 
-/* The kernel takes a word with the end of its line only. */
+/* The kernel requires the newline. */
 static int write_word(const char *path, const char *word)
 {
 	VP_AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);

@@ -28,19 +28,20 @@
 #include "xen/xen_pmu.h"
 
 #define SECOND 1000000000ULL
-#define LIST_NS (SECOND / 10) /* between two looks for new domains */
+#define LIST_NS (SECOND / 10) /* interval of the domain list */
 
 struct sampled_vcpu {
 	uint32_t number;
-	bool known;         /* since when is `accounted` */
-	bool came;          /* while guests were sampled: it had no CPU time before */
-	uint64_t cpu_time;  /* then, ns */
-	uint64_t accounted; /* CPU time represented by samples, or up to which contexts were read */
+	bool known;        /* `accounted` is valid */
+	bool came;         /* created while guests were sampled: no earlier CPU time */
+	uint64_t cpu_time; /* at its last sample, ns */
+	uint64_t
+	    accounted; /* CPU time represented by samples, or time up to which contexts were read */
 	struct vp_xen_last last;
-	struct vp_xen_weights weights; /* if the account reports exits */
+	struct vp_xen_weights weights; /* if the accounting reports exits */
 };
 
-/* A domain, or one that was. */
+/* A domain, present or ended. */
 struct sampled {
 	struct vp_xen_domain domain;
 	bool gone;
@@ -48,49 +49,50 @@ struct sampled {
 	VP_VEC(struct sampled_vcpu) vcpus;
 };
 
-/* A context that was read, whose weight is not known yet; or where a counter interrupted a vCPU:
- * then no more than time and address are known. */
+/* A context whose weight is not known yet; or a counter interrupt, with only time and address. */
 struct pending_sample {
-	uint16_t domain, vcpu; /* one of Xen's own numbers: it was Xen's code */
+	uint16_t domain, vcpu; /* a reserved domain id: the sample is in Xen */
 	uint32_t pcpu;
 	bool counted;
 	union vp_any_record task, sample;
 };
 
-/* A counter's interrupt comes this soon after the exit of the guest that it is for. */
+/* Maximum time from a guest's exit to the counter interrupt that caused it. */
 #define MAX_EXIT_NS 2000000ULL
 
 enum { LAST_EXITS = 8 };
 
-/* The last exits of a pCPU for interrupts: Xen's trace may be read further than the places. */
+/* A pCPU's last exits for interrupts: the trace may have been read further than the counter
+ * interrupts. */
 struct last_exits {
-	struct vp_xen_exit at[LAST_EXITS]; /* time 0: none, or a place is of it */
+	struct vp_xen_exit at[LAST_EXITS]; /* time 0: unused, or a counter interrupt was matched */
 	unsigned next;
 };
 
 struct vp_guest_sampler {
 	struct vp_guest_sampler_options options;
 	struct vp_xen *xen;
-	struct vp_xen_frames frames; /* empty as long as there is no PV guest */
-	char *frames_problem;        /* why they cannot be mapped, or NULL */
-	struct vp_xen_pmu *pmu;      /* NULL: counters do not interrupt guests */
+	struct vp_xen_frames frames; /* empty while there is no PV guest */
+	char *frames_problem;        /* mapping error, or NULL */
+	struct vp_xen_pmu *pmu;      /* NULL: guests are not interrupted by counters */
 	pthread_t thread;
 	bool running;
 	atomic_bool ending;
-	pthread_mutex_t lock; /* on what follows */
+	pthread_mutex_t lock; /* protects the following */
 	VP_VEC(struct sampled) domains;
-	bool listed;        /* the domains, once */
-	uint64_t next_list; /* when they are to be listed again */
+	bool listed;        /* domains were listed once */
+	uint64_t next_list; /* time of the next domain list */
 	VP_VEC(union vp_any_record) records;
-	VP_VEC(struct pending_sample) pending; /* in order of time */
-	VP_VEC(struct last_exits) exits;       /* with `pmu`: by pCPU */
-	bool reported;                         /* the account reports exits … */
-	uint64_t known;                        /* … and has told all up to here */
-	uint64_t counted_at_exits;             /* places in Xen that were of a guest */
+	VP_VEC(struct pending_sample) pending; /* sorted by time */
+	VP_VEC(struct last_exits) exits;       /* with `pmu`: per pCPU */
+	bool reported;                         /* the accounting reports exits … */
+	uint64_t known;                        /* … and has reported all up to this time */
+	uint64_t
+	    counted_at_exits; /* counter interrupts in Xen that were matched with a guest's exit */
 	struct vp_guest_sampler_totals totals;
 };
 
-enum { MAX_RECORDS = 1 << 18 }; /* that wait to be taken */
+enum { MAX_RECORDS = 1 << 18 }; /* maximum queued records */
 
 static struct sampled *sampled_of(struct vp_guest_sampler *sampler, uint32_t domain)
 {
@@ -102,10 +104,10 @@ static struct sampled *sampled_of(struct vp_guest_sampler *sampler, uint32_t dom
 	return sampled;
 }
 
-/* The rest of the vCPUs' CPU time has no samples. */
+/* Ends the vCPUs; their remaining CPU time has no samples. */
 static void leave_vcpus(struct vp_guest_sampler *sampler, struct sampled *sampled)
 {
-	if (sampler->reported) /* they may have run until now, the account will show it */
+	if (sampler->reported) /* they may have run until now, which accounting will show */
 		return;
 	vp_vec_each (&sampled->vcpus, vcpu)
 		if (vcpu->known && vcpu->cpu_time > vcpu->accounted)
@@ -113,7 +115,7 @@ static void leave_vcpus(struct vp_guest_sampler *sampler, struct sampled *sample
 	sampled->vcpus.count = 0;
 }
 
-/* Without Xen's table of frames, processes of PV guests are not known. */
+/* Without Xen's M2P table, processes of PV guests are unknown. */
 static void need_frames(struct vp_guest_sampler *sampler)
 {
 	if (sampler->frames.count || sampler->frames_problem)
@@ -220,7 +222,8 @@ static void sample_vcpu(struct vp_guest_sampler *sampler, struct sampled *sample
 	put_context(sampler, sampled, vcpu, &raw);
 }
 
-/* One that is blocked is not at work: its CPU time waits for a look that finds it so. */
+/* A blocked vCPU is not sampled: its CPU time is charged at the next sample that finds it
+ * running. */
 static void xen_sampler_sample_vcpu(struct vp_guest_sampler *sampler, struct sampled *sampled,
 				    struct sampled_vcpu *vcpu)
 {
@@ -275,7 +278,7 @@ static void *xen_sampler_run(void *context)
 		pthread_mutex_unlock(&sampler->lock);
 		uint64_t now = vp_clock_monotonic();
 		next += period;
-		if (next < now) /* looks that are missed are not made up for */
+		if (next < now) /* missed samples are not repeated */
 			next += (now - next + period - 1) / period * period;
 		sleep_until(next);
 	}
@@ -291,7 +294,7 @@ static struct vp_error *sampler_open(const struct vp_guest_sampler_options *opti
 
 	sampler->options = *options;
 	pthread_mutex_init(&sampler->lock, NULL);
-	/* Its own: a handle is for one thread. */
+	/* A handle of its own: handles are not thread-safe. */
 	struct vp_error *error = vp_xen_open(&sampler->xen);
 	if (!error && options->interrupts == VP_INTERRUPTS_COUNTERS)
 		error =
@@ -307,7 +310,7 @@ static struct vp_error *sampler_begin(struct vp_guest_sampler *sampler)
 {
 	sigset_t all, before;
 
-	/* Signals are the main thread's. */
+	/* Signals are delivered to the main thread. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	int failure = pthread_create(&sampler->thread, NULL, xen_sampler_run, sampler);
@@ -332,7 +335,7 @@ static struct vp_error *sampler_end(struct vp_guest_sampler *sampler)
 	return error;
 }
 
-/* Owner and sampler of these exits. */
+/* Destination of these exits. */
 struct sink {
 	struct vp_guest_sampler *sampler;
 	struct sampled *sampled;
@@ -377,7 +380,7 @@ bool vp_xen_sampler_wants_exits(const struct vp_guest_sampler *sampler)
 	return sampler->options.interrupts != VP_INTERRUPTS_NONE;
 }
 
-/* They come from one vCPU of dom0 after another: into the order of time. */
+/* Sorts counter interrupts by time: they are drained per dom0 vCPU. */
 static void take_counted(void *context, const struct vp_xen_pmu_sample *raw)
 {
 	struct vp_guest_sampler *sampler = context;
@@ -395,7 +398,7 @@ static void take_counted(void *context, const struct vp_xen_pmu_sample *raw)
 	sampler->pending.at[at] = pending_sample;
 }
 
-/* The last exit of that pCPU before `time`, if there was one just before it, or NULL. */
+/* The pCPU's last exit within MAX_EXIT_NS before `time`, or NULL. */
 static struct vp_xen_exit *last_exit(struct vp_guest_sampler *sampler, uint32_t pcpu, uint64_t time)
 {
 	struct vp_xen_exit *ret = NULL;
@@ -409,10 +412,8 @@ static struct vp_xen_exit *last_exit(struct vp_guest_sampler *sampler, uint32_t 
 	return ret;
 }
 
-/*
- * A counter interrupted Xen. On AMD that is where it finds interrupts of HVM and PVH guests, too:
- * it takes them after the guest's exit, which is then the last one of the pCPU.
- */
+/* A counter interrupted Xen. On AMD, this is also where Xen receives interrupts that hit HVM and
+ * PVH guests: after the guest's exit, which is then the pCPU's last one. */
 static void weigh_at_exit(struct vp_guest_sampler *sampler,
 			  const struct pending_sample *pending_sample)
 {
@@ -493,7 +494,7 @@ void vp_xen_sampler_exit(struct vp_guest_sampler *sampler, const struct vp_xen_e
 	pthread_mutex_unlock(&sampler->lock);
 }
 
-/* Those for which no context has come for long. */
+/* Exits without a context for a long time. */
 static void flush_exits(struct vp_guest_sampler *sampler, struct sampled *sampled, uint64_t before)
 {
 	struct sink sink = {sampler, sampled};
@@ -510,7 +511,7 @@ static void flush_exits(struct vp_guest_sampler *sampler, struct sampled *sample
 	}
 }
 
-/* The rest of the CPU time is not represented by samples. */
+/* The remaining CPU time is not represented by samples. */
 static void leave_rest(struct vp_guest_sampler *sampler, struct vp_xen_weights *weights)
 {
 	if (weights->ran <= weights->accounted)
@@ -547,7 +548,7 @@ static int xen_sampler_by_time(const void *one, const void *other)
 	return (a->id != VP_ID_guest_task) - (b->id != VP_ID_guest_task);
 }
 
-/* Up to when no more records will come. */
+/* Time up to which all records have arrived. */
 static uint64_t complete_until(const struct vp_guest_sampler *sampler)
 {
 	uint64_t until = sampler->reported ? sampler->known : UINT64_MAX;
@@ -567,7 +568,7 @@ static void sampler_drain(struct vp_guest_sampler *sampler,
 	VP_VEC(union vp_any_record) taken = {0};
 	size_t done = 0;
 
-	/* Taking a record may mean to look for its VM. */
+	/* Consuming a record may look up its VM. */
 	pthread_mutex_lock(&sampler->lock);
 	uint64_t until = complete_until(sampler);
 	memcpy(&taken, &sampler->records, sizeof(taken));

@@ -12,8 +12,8 @@
 #include "base/io.h"
 
 enum { LONGEST_MAGIC = 16 };
-#define MAX_BESIDE (1ULL << 30) /* of what is read when the process is confined */
-#define MAX_FILE (1ULL << 46)   /* address space: pages are read, and dropped, as they are used */
+#define MAX_BESIDE (1ULL << 30) /* of a further file, opened inside the confined process */
+#define MAX_FILE (1ULL << 46)   /* limit of address space: pages are dropped after use */
 
 bool vp_import_file_begins(const char *path, const char *magic, size_t size)
 {
@@ -26,7 +26,7 @@ bool vp_import_file_begins(const char *path, const char *magic, size_t size)
 
 struct vp_slice vp_import_file_beside(const char *path)
 {
-	/* Not vp_file_open_regular(): it asks for more than opening. */
+	/* Not vp_file_open_regular(): the seccomp filter allows fewer system calls. */
 	VP_AUTO_CLOSE int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	struct stat status = {0};
 

@@ -34,7 +34,7 @@ struct vp_error *vp_babeltrace_load(struct vp_babeltrace *ret)
 					    calls[i].name);
 		memcpy((char *)ret + calls[i].offset, &found, sizeof(found));
 	}
-	/* Only those that are installed with it: what an environment names is not run. */
+	/* Only plugins installed with the library: plugins from the environment are not run. */
 	if (ret->plugin_find("ctf", 0, 0, 1, 1, 0, &ret->ctf) != VP_BT_OK ||
 	    ret->plugin_find("utils", 0, 0, 1, 1, 0, &ret->utils) != VP_BT_OK)
 		return vp_error_new("babeltrace2's plugins 'ctf' and 'utils' cannot be loaded: "
@@ -43,7 +43,7 @@ struct vp_error *vp_babeltrace_load(struct vp_babeltrace *ret)
 	return NULL;
 }
 
-/* A trace as it is read. */
+/* A trace that is being read. */
 struct reading {
 	const struct vp_babeltrace *babeltrace;
 	struct bt_graph *graph;
@@ -69,7 +69,7 @@ static int consume(struct bt_message_iterator *iterator, void *context)
 	return goes_on ? VP_BT_OK : VP_BT_END;
 }
 
-/* Where it reads from: {"inputs": [path]}. */
+/* Adds the source component, with {"inputs": [path]}. */
 static bool babeltrace_add_source(const struct reading *reading, const char *path,
 				  const struct bt_component_source **ret)
 {
@@ -87,7 +87,7 @@ static bool babeltrace_add_source(const struct reading *reading, const char *pat
 	return good;
 }
 
-/* Its streams, merged by time, go to consume(). */
+/* Connects its streams, merged by time, to a sink that calls consume(). */
 static bool connect(struct reading *reading, const char *path)
 {
 	const struct vp_babeltrace *bt = reading->babeltrace;
@@ -104,7 +104,7 @@ static bool connect(struct reading *reading, const char *path)
 						reading, &sink))
 		return false;
 	uint64_t streams = bt->component_source_get_output_port_count(source);
-	/* The muxer makes another input when one is connected. */
+	/* The muxer adds an input port after each connection. */
 	for (uint64_t i = 0; i < streams; i++)
 		if (bt->graph_connect_ports(
 			reading->graph,
@@ -116,7 +116,7 @@ static bool connect(struct reading *reading, const char *path)
 	    bt->component_sink_borrow_input_port_by_index_const(sink, 0), NULL);
 }
 
-/* Its first message is the cause of all the others. */
+/* Its first message has the cause. */
 static struct vp_error *why(const struct vp_babeltrace *bt, const char *path)
 {
 	const struct bt_error *error = bt->current_thread_take_error();

@@ -8,9 +8,13 @@
 #include "base/error.h"
 #include "base/macros.h"
 
-enum { NO_CLASS = UINT32_MAX, COMM = 16, LONGEST = 4096 /* of a text or an array */ };
+enum {
+	NO_CLASS = UINT32_MAX,
+	COMM = 16,
+	LONGEST = 4096 /* maximum size of a string or an array */
+};
 
-/* LTTng's names of events, or what they begin with, and the kernel's. */
+/* LTTng's event names, or their prefixes, and the kernel's. */
 static const struct {
 	const char *from, *to;
 } names[] = {
@@ -32,7 +36,7 @@ static const struct {
 static char *ctf_events_name_of(const char *name)
 {
 	if (strchr(name, ':'))
-		return vp_strdup(name); /* perf's: they are the kernel's already */
+		return vp_strdup(name); /* perf has the kernel's names already */
 	for (size_t i = 0; i < VP_ARRAY_SIZE(names); i++)
 		if (!strncmp(name, names[i].from, strlen(names[i].from)))
 			return vp_format("%s%s", names[i].to, name + strlen(names[i].from));
@@ -46,7 +50,7 @@ static bool ctf_events_ends_in(const char *name, const char *end)
 	return size >= length && !strcmp(name + size - length, end);
 }
 
-/* The kernel's name pid is a thread's number, which LTTng calls tid. */
+/* The kernel's fields called pid are thread ids, which LTTng calls tid. */
 static char *field_name_of(const char *event, const char *name)
 {
 	bool is_tid = !strcmp(name, "tid") || ctf_events_ends_in(name, "_tid");
@@ -75,7 +79,7 @@ static bool type_of_integer(const struct vp_babeltrace *bt, const struct bt_fiel
 	return true;
 }
 
-/* False: records have no such fields. */
+/* Converts a field's type; false: not supported by records. */
 static bool ctf_events_type_of(const struct vp_babeltrace *bt, const struct bt_field_class *class,
 			       const char *name, struct vp_event_field *ret)
 {
@@ -116,7 +120,7 @@ static struct vp_error *add_fields(struct vp_ctf_events *events, const struct bt
 		const struct bt_field_class_structure_member *member =
 		    bt->field_class_structure_borrow_member_by_index_const(payload, i);
 		const char *given = bt->field_class_structure_member_get_name(member);
-		/* The tracer's own: how long a sequence is, and who it was. */
+		/* Fields of the tracer: lengths of sequences, and context. */
 		if (given[0] == '_' || !strncmp(given, "perf_", 5) || !strncmp(given, "common_", 7))
 			continue;
 		VP_AUTO_FREE char *name = field_name_of(class->name, given);

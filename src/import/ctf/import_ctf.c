@@ -21,10 +21,10 @@
 #include "import/ctf/ctf_events.h"
 
 enum { USUAL_EVENTS = 1 << 16, MAX_CPUS = 4096, MAX_MARKS = 1 << 20, MAX_NAMES = 1 << 20 };
-enum { NO_CLASS = UINT32_MAX, BEHIND_MARKS = 3 /* ns, as export/export_ctf.c writes them */ };
+enum { NO_CLASS = UINT32_MAX, BEHIND_MARKS = 3 /* ns, as in export/export_ctf.c */ };
 
 struct cpu {
-	uint32_t first, current; /* threads */
+	uint32_t first, current; /* thread ids */
 	bool switched;
 	struct vp_buffer records;
 };
@@ -44,15 +44,15 @@ struct ctf {
 	VP_VEC(struct vcpu) vcpus;
 	VP_VEC(struct vp_import_mark) marks;
 	struct vp_buffer names;
-	struct vp_map named; /* threads whose names are among them */
-	bool begun;          /* the trace's environment was looked at */
-	bool exported;       /* by vperf: what is up to its marks, it made up */
-	bool sending;        /* the second time */
-	uint64_t marked;     /* when the last of its marks was */
+	struct vp_map named; /* threads with a name already */
+	bool begun;          /* the trace's environment was checked */
+	bool exported;       /* by vperf: events up to its marks are synthetic */
+	bool sending;        /* the second pass */
+	uint64_t marked;     /* time of the last mark */
 	uint64_t span[2], lost, strange;
 };
 
-/* An event as it is read. */
+/* The current event. */
 struct event {
 	const struct bt_event *event;
 	uint32_t class, tid;
@@ -151,7 +151,7 @@ static uint32_t import_ctf_number_in(const struct ctf *ctf, const struct event *
 	return (uint32_t)number;
 }
 
-/* The thread on the CPU: from the event, or from the last switch. */
+/* The thread on the CPU: from the event's context, or from the last switch. */
 static uint32_t import_ctf_thread_of(struct ctf *ctf, const struct event *event, bool is_switch)
 {
 	uint64_t tid;
@@ -173,7 +173,7 @@ static void import_ctf_see_process(struct ctf *ctf, uint32_t tid, uint32_t proce
 		*vp_map_insert(&ctf->process_of_tid, tid, process, &inserted) = process;
 }
 
-/* The first name of each thread. */
+/* Sends the first name of each thread. */
 static void import_ctf_see_name(struct ctf *ctf, uint32_t tid, struct vp_slice name)
 {
 	size_t size = strnlen(name.bytes, name.size);
@@ -188,7 +188,7 @@ static void import_ctf_see_name(struct ctf *ctf, uint32_t tid, struct vp_slice n
 	vp_buffer_string(&ctf->names, "\n");
 }
 
-/* For scheduler events. */
+/* Sends thread names of scheduler events. */
 static void see_names(struct ctf *ctf, const struct event *event, bool is_switch)
 {
 	if (is_switch) {
@@ -226,7 +226,8 @@ static void see_mark(struct ctf *ctf, const struct event *event, enum vp_import_
 	}
 }
 
-/* vperf's records before the first event, which describe the vCPU threads for Trace Compass. */
+/* Whether it is one of vperf's synthetic events before the first event, which describe vCPU
+ * threads for Trace Compass. */
 static bool is_made_up(const struct ctf *ctf, const struct event *event)
 {
 	return ctf->exported && ctf->marks.count && event->time <= ctf->marked + BEHIND_MARKS;
@@ -252,7 +253,7 @@ static void see_time(struct ctf *ctf, const struct event *event, bool is_switch)
 	}
 }
 
-/* Before all: when it was, which classes there are events of, which threads are vCPUs. */
+/* First pass: start time, event classes in use, vCPU threads. */
 static void see_event(struct ctf *ctf, const struct event *event, bool is_switch)
 {
 	static const char *const marks[] = {[VP_IMPORT_GUEST_SENDS] = "vmsync_gh_guest",
@@ -411,7 +412,7 @@ static struct vp_error *import_ctf_send_all(void *state, const struct vp_import_
 	return NULL;
 }
 
-/* The directory that has the trace: a session of LTTng's is one of domains. NULL if none has. */
+/* Directory of the trace: an LTTng session has one per domain. NULL: none. */
 static char *find_trace(const char *path)
 {
 	const char *const folders[] = {"", "/kernel"};

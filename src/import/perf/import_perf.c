@@ -33,7 +33,7 @@
 enum {
 	USUAL_EVENTS = 1 << 16,
 	MAX_MACHINES = 4096,
-	MAX_FILES = 8192, /* of perf record --threads */
+	MAX_FILES = 8192, /* with perf record --threads */
 	NO_CLASS = VP_TRACEDAT_NO_CLASS
 };
 
@@ -42,27 +42,28 @@ struct vcpu {
 };
 
 struct perf {
-	char *path, *directory; /* perf's directory of the data; or NULL */
-	const char *event;      /* asked for; or NULL */
+	char *path, *directory; /* directory: perf's data directory, or NULL */
+	const char *event;      /* requested event, or NULL */
 	VP_VEC(struct vp_slice) files;
 	const struct vp_import_channel *channel;
 	struct vp_perfdata file;
 	bool has_formats;
-	struct vp_tracedat formats; /* of tracepoints, which perf has as trace-cmd does */
+	struct vp_tracedat formats; /* of tracepoints, in trace-cmd's format */
 	struct vp_import_entries entries;
-	VP_VEC(struct vp_buffer) records; /* of each CPU */
+	VP_VEC(struct vp_buffer) records; /* per CPU */
 	struct vp_buffer names;
 	struct vp_map named;
 	uint64_t span[2], strange;
-	/* Samples: */
+	/* Samples. */
 	struct vp_perf_choice choice;
-	uint64_t samples, shortest, longest; /* of the event; of their periods */
+	uint64_t samples, shortest,
+	    longest; /* number of samples of the event, and range of their periods */
 	bool has_chains;
-	VP_VEC(struct vp_buffer) taken;         /* of each CPU */
+	VP_VEC(struct vp_buffer) taken;         /* per CPU */
 	VP_VEC(struct vp_perf_spaces) machines; /* processes of the host, and of VMs with a name */
-	VP_VEC(struct vcpu) vcpus;              /* threads that were in a guest */
-	struct vp_map seen;                     /* of them */
-	struct vp_perf_kernel kernel;           /* that runs here */
+	VP_VEC(struct vcpu) vcpus;              /* threads that entered a guest */
+	struct vp_map seen;                     /* set of them */
+	struct vp_perf_kernel kernel;           /* the running kernel */
 };
 
 static bool import_perf_is_tracepoint(const struct vp_perfdata_record *record)
@@ -79,7 +80,7 @@ static uint32_t import_perf_class_of(struct perf *perf, const struct vp_perfdata
 							  : NO_CLASS;
 }
 
-/* Collected data of the CPU. */
+/* Sends the CPU's collected data. */
 static void emit_gathered(struct perf *perf, enum vp_import_kind kind, uint32_t cpu,
 			  struct vp_buffer *gathered)
 {
@@ -106,7 +107,7 @@ static uint32_t import_perf_cpu_of(struct perf *perf, const struct vp_perfdata_r
 	return cpu;
 }
 
-/* The first name of each thread. */
+/* Sends the first name of each thread. */
 static void import_perf_see_name(struct perf *perf, const struct vp_perfdata_record *record)
 {
 	uint32_t tid = 0;
@@ -120,7 +121,7 @@ static void import_perf_see_name(struct perf *perf, const struct vp_perfdata_rec
 	vp_buffer_printf(&perf->names, "%" PRIu32 " %.*s\n", tid, (int)name.size, name.bytes);
 }
 
-/* From the beginning. */
+/* Resets all processes to the start. */
 static void begin_spaces(struct perf *perf)
 {
 	vp_vec_each (&perf->machines, spaces)
@@ -145,19 +146,19 @@ static void see_spaces(struct perf *perf, const struct vp_perfdata_record *recor
 		vp_perf_spaces_take(spaces, record);
 }
 
-/* Guest mode as convert.c has it: KVM may report a wrong mode, so the address decides. A given vCPU
- * takes precedence. */
+/* Mode of a sample as in perf's convert.c: KVM may report a wrong mode, so the address decides.
+ * A known vCPU has precedence. */
 static unsigned import_perf_mode_of(const struct vp_perfdata_record *record)
 {
 	unsigned mode = record->misc & PERF_RECORD_MISC_CPUMODE_MASK;
 
 	if (mode == PERF_RECORD_MISC_GUEST_KERNEL || mode == PERF_RECORD_MISC_GUEST_USER)
-		return record->vcpu       ? mode /* enum vp_mode has the same numbers */
+		return record->vcpu       ? mode /* enum vp_mode has the same values */
 		       : record->ip >> 63 ? VP_MODE_GUEST_KERNEL
 					  : VP_MODE_GUEST_USER;
 	if (mode == PERF_RECORD_MISC_USER)
 		return VP_MODE_USER;
-	/* Kernel, user space or unknown: by the half of the address space. */
+	/* Kernel or user space: by the half of the address space. */
 	return mode || record->ip >> 63 ? VP_MODE_KERNEL : VP_MODE_USER;
 }
 
@@ -173,7 +174,7 @@ static void see_sample(struct perf *perf, const struct vp_perfdata_record *recor
 	}
 	perf->has_chains |= record->chain.size != 0;
 	if (record->vcpu)
-		return; /* it is named */
+		return; /* it has a name already */
 	if (import_perf_mode_of(record) == VP_MODE_GUEST_KERNEL ||
 	    import_perf_mode_of(record) == VP_MODE_GUEST_USER)
 		vp_map_insert(&perf->seen, record->tid, 0, &inserted);
@@ -190,7 +191,7 @@ static void see_tracepoint(struct perf *perf, const struct vp_perfdata_record *r
 				      record->pid, perf->channel);
 }
 
-/* Before all: when it was, which classes there are events of, which threads are vCPUs. */
+/* First pass: start time, event classes in use, vCPU threads. */
 static void import_perf_survey(struct perf *perf)
 {
 	struct vp_perfdata_record record;
@@ -234,7 +235,7 @@ static int by_thread(const void *a, const void *b)
 	return (left->tid > right->tid) - (left->tid < right->tid);
 }
 
-/* Samples lack vCPU numbers: a VMM creates its vCPU threads in their order. */
+/* Samples have no vCPU numbers: a VMM creates its vCPU threads in order of their numbers. */
 static void import_perf_send_vcpus(struct perf *perf)
 {
 	uint32_t number = 0, pid = 0;
@@ -252,7 +253,8 @@ static void import_perf_send_vcpus(struct perf *perf)
 			emit_vcpu(perf, vcpu->machine, vcpu->tid, vcpu->number);
 }
 
-/* A clock that ticks evenly counts ticks, as vperf's own does; all else counts its events. */
+/* A clock event with a fixed period counts ticks, like vperf's own; other events are counted
+ * themselves. */
 static void send_sampling(struct perf *perf)
 {
 	bool is_tick = perf->choice.is_clock && perf->shortest == perf->longest && perf->shortest;
@@ -276,7 +278,7 @@ static void send_note(const struct perf *perf, const char *text)
 		       strlen(text));
 }
 
-/* Reports what of the file is left out, and what its samples lack. */
+/* Reports what is not imported, and what samples lack. */
 static void import_perf_send_notes(const struct perf *perf)
 {
 	const struct vp_perfdata *file = &perf->file;
@@ -341,7 +343,7 @@ static void send_map(const struct perf *perf, struct vp_perf_spaces *spaces)
 	vp_maps_writer_deinit(&maps);
 }
 
-/* The frames of the host's kernel and user space: a mark separates them. */
+/* Writes the frames of the host's kernel and user space, separated by a mark. */
 static void import_perf_put_frames(const struct vp_perfdata_record *record,
 				   struct vp_import_sample *sample, struct vp_buffer *out)
 {
@@ -372,7 +374,7 @@ static void send_sample(struct perf *perf, const struct vp_perfdata_record *reco
 {
 	uint32_t cpu = import_perf_cpu_of(perf, record);
 	struct vp_buffer *taken = &perf->taken.at[cpu];
-	/* A thread that ends has no number any more: perf takes it for the idle one. */
+	/* An exiting thread has no id: perf shows it as the idle task. */
 	struct vp_import_sample sample = {.time = record->time,
 					  .ip = record->ip,
 					  .period = period,
@@ -384,7 +386,7 @@ static void send_sample(struct perf *perf, const struct vp_perfdata_record *reco
 	const char *comm = vp_perf_spaces_comm(&perf->machines.at[0], record->tid);
 	size_t start = taken->size;
 
-	/* A thread without a name, or an exiting one (-1), is named as perf does. */
+	/* perf's names for a thread without a name, or an exiting one (-1). */
 	if (!sample.machine && !comm[0] && record->tid)
 		snprintf(sample.comm, sizeof(sample.comm), ":%" PRId32, (int32_t)record->tid);
 	else if (!sample.machine)
@@ -423,7 +425,7 @@ static void import_perf_send_events(struct perf *perf)
 {
 	struct vp_perfdata_record record;
 
-	/* Names as they were at each time. */
+	/* Names valid at each time: starts again. */
 	begin_spaces(perf);
 	vp_perf_choice_rewind(&perf->choice);
 	for (vp_perfdata_rewind(&perf->file); vp_perfdata_next(&perf->file, &record);) {
@@ -490,7 +492,7 @@ static bool is_data(const char *path)
 	return is_one;
 }
 
-/* The file itself, or that of a directory of perf's. */
+/* The file, or the data file in perf's directory. */
 static char *find_data(const char *path)
 {
 	VP_AUTO_FREE char *inside = vp_format("%s/data", path);
@@ -507,8 +509,7 @@ static bool has_data(const char *path)
 	return found != NULL;
 }
 
-/* data.0, data.1 … in the same directory: records without a header, one file for each of perf's
- * threads. */
+/* data.0, data.1 … in the same directory: records without a header, one file per thread of perf. */
 static struct vp_error *map_files(struct perf *perf)
 {
 	struct vp_slice bytes;

@@ -20,7 +20,7 @@ static bool perf_choice_is_chosen(const struct vp_perf_choice *choice,
 	return choice->chosen.at[attr - choice->file->events.attrs.at];
 }
 
-/* "cycles" is also "cycles:ppp" and cpu_core/cycles/, and the other way round. */
+/* "cycles" also matches "cycles:ppp" and cpu_core/cycles/, and vice versa. */
 static bool perf_choice_is_called(const struct vp_perfdata *file,
 				  const struct vp_perfdata_attr *attr, const char *wanted)
 {
@@ -29,7 +29,7 @@ static bool perf_choice_is_called(const struct vp_perfdata *file,
 	size_t size = strlen(wanted);
 	const char *modifiers = strrchr(wanted, ':');
 
-	/* perf adds modifiers to names that the file does not have. */
+	/* perf adds modifiers to names that are not in the file. */
 	if (modifiers && !attr->name.size && !modifiers[strspn(modifiers, MODIFIERS)] &&
 	    strlen(name) == (size_t)(modifiers - wanted) && !strncmp(name, wanted, strlen(name)))
 		return true;
@@ -38,7 +38,7 @@ static bool perf_choice_is_called(const struct vp_perfdata *file,
 	       (hybrid && !strncmp(hybrid, wanted, size) && hybrid[size] == ':');
 }
 
-/* Whether one is exactly called so: then it is no other. */
+/* Whether an event has exactly this name: then no other one matches. */
 static bool has_exactly(const struct vp_perfdata *file, const char *wanted)
 {
 	bool found = false;
@@ -64,7 +64,7 @@ static void choose_named(struct vp_perf_choice *choice, const char *wanted)
 	}
 }
 
-/* The first with samples, and on other kinds of cores the same. */
+/* Chooses the first event with samples, and the same event of other core types. */
 static void perf_choice_choose_first(struct vp_perf_choice *choice)
 {
 	const struct vp_perfdata *file = choice->file;
@@ -91,7 +91,7 @@ static bool is_clock(const struct vp_perfdata_attr *attr)
 						    attr->config == PERF_COUNT_SW_TASK_CLOCK);
 }
 
-/* Its name, without a PMU if it is of several. */
+/* Describes it, without the PMU's name if there are several. */
 static void perf_choice_describe(struct vp_perf_choice *choice)
 {
 	const struct vp_perfdata *file = choice->file;
@@ -167,7 +167,7 @@ bool vp_perf_choice_has(const struct vp_perf_choice *choice,
 	return choice->name && (record->value_size || perf_choice_is_chosen(choice, record->attr));
 }
 
-/* How much the event counted since its value was read last. */
+/* Increase of the event's count since its value was last read. */
 static uint64_t since_last(struct vp_perf_choice *choice, uint64_t id, uint64_t value)
 {
 	bool inserted;
@@ -181,7 +181,7 @@ static uint64_t since_last(struct vp_perf_choice *choice, uint64_t id, uint64_t 
 	return value - before;
 }
 
-/* A sample of a group has a value of each of its events. */
+/* A sample of a group has a value for each event of the group. */
 static bool next_value(struct vp_perf_choice *choice, const struct vp_perfdata_record *record,
 		       size_t *from, uint64_t *period)
 {

@@ -18,7 +18,7 @@
 void vp_perf_kernel_read(struct vp_perf_kernel *kernel)
 {
 	struct vp_buffer notes = {0};
-	/* Without it, the kernel that runs here is not taken for that of a file. */
+	/* If it is unreadable, the running kernel is not used for a file. */
 	VP_AUTO_ERROR struct vp_error *error = vp_file_read("/sys/kernel/notes", 1 << 16, &notes);
 
 	if (!error)
@@ -28,7 +28,7 @@ void vp_perf_kernel_read(struct vp_perf_kernel *kernel)
 	vp_proc_write_kallsyms(&kernel->kallsyms);
 }
 
-/* One line of /proc/kallsyms, or of a symbol map, which has a size, too. */
+/* A line of /proc/kallsyms, or of a symbol map, which has a size as well. */
 struct symbol {
 	uint64_t address;
 	char type;
@@ -43,7 +43,7 @@ static bool perf_kernel_take_symbol(struct vp_slice line, bool is_map, struct sy
 		return false;
 	ret->address = vp_cursor_hex(&words);
 	if (is_map)
-		vp_cursor_word(&words); /* its size */
+		vp_cursor_word(&words); /* size */
 	struct vp_slice type = vp_cursor_word(&words);
 	struct vp_slice rest = vp_cursor_rest(&words);
 	if (!vp_cursor_ok(&words) || type.size != 1)
@@ -58,8 +58,8 @@ static bool perf_kernel_take_symbol(struct vp_slice line, bool is_map, struct sy
 	return ret->name.size != 0;
 }
 
-/* How much further on the kernel was than where the text has it (KASLR). False: the text has no
- * addresses, or lacks perf's reference symbol. */
+/* Difference between the recorded kernel's addresses and the text's (KASLR). False: the text has
+ * no addresses, or lacks perf's reference symbol. */
 static bool find_shift(struct vp_slice text, bool is_map, const struct vp_perf_spaces *spaces,
 		       uint64_t *ret)
 {
@@ -81,7 +81,7 @@ static bool find_shift(struct vp_slice text, bool is_map, const struct vp_perf_s
 	return false;
 }
 
-/* Modules are elsewhere after another boot. */
+/* Modules have other addresses after a reboot. */
 static void perf_kernel_put_symbols(struct vp_slice text, bool is_map, uint64_t shift,
 				    struct vp_maps_writer *maps)
 {
@@ -126,7 +126,7 @@ static bool perf_kernel_put_file(const char *path, const struct vp_perf_spaces *
 	return text.size && perf_kernel_put_text(text, false, spaces, maps);
 }
 
-/* In the data's directory: perf record --kcore, and vperf export perf for its VMs. */
+/* From the data directory: perf record --kcore, or vperf export perf for its VMs. */
 static bool put_from_directory(const char *directory, const struct vp_perf_spaces *spaces,
 			       struct vp_maps_writer *maps)
 {
@@ -138,7 +138,7 @@ static bool put_from_directory(const char *directory, const struct vp_perf_space
 	return directory && perf_kernel_put_file(path, spaces, maps);
 }
 
-/* In perf's cache: ~/.debug, of each kernel that it has recorded. */
+/* From perf's cache (~/.debug), which has the symbols of each recorded kernel. */
 static bool put_from_cache(const struct vp_build_id *id, const struct vp_perf_spaces *spaces,
 			   struct vp_maps_writer *maps)
 {

@@ -19,7 +19,7 @@ void vp_perf_spaces_init(struct vp_perf_spaces *spaces, const struct vp_perfdata
 {
 	*spaces = (struct vp_perf_spaces){.file = file, .machine = machine};
 	vp_maps_writer_init(&spaces->mappings, -1);
-	spaces->mappings.buffer.size = 0; /* only lines of mappings are in it */
+	spaces->mappings.buffer.size = 0; /* only mapping lines use it */
 }
 
 void vp_perf_spaces_deinit(struct vp_perf_spaces *spaces)
@@ -38,7 +38,7 @@ const char *vp_perf_spaces_comm(const struct vp_perf_spaces *spaces, uint32_t ti
 	return found ? vp_intern_text(&spaces->texts, *found) : "";
 }
 
-/* The number of the process's space; a new one is one that was there before. */
+/* The number of the process's space; a new one existed before the recording. */
 static uint32_t perf_spaces_space_of(struct vp_perf_spaces *spaces, uint32_t pid)
 {
 	const uint32_t *found = vp_map_find(&spaces->space_of_pid, pid);
@@ -55,7 +55,7 @@ static uint32_t perf_spaces_space_of(struct vp_perf_spaces *spaces, uint32_t pid
 	return number;
 }
 
-/* The process's space ends, and another begins. */
+/* Ends the process's space and starts another one. */
 static void perf_spaces_begin_space(struct vp_perf_spaces *spaces, uint32_t pid, uint32_t parent,
 				    uint64_t time)
 {
@@ -125,7 +125,8 @@ static void perf_spaces_take_exit(struct vp_perf_spaces *spaces,
 		spaces->spaces.at[*found].end = record->time;
 }
 
-/* "[kernel.kallsyms]_text": perf has the symbol's address for the mapping's offset in its file. */
+/* "[kernel.kallsyms]_text": perf stores the symbol's address as the mapping's offset in the
+ * file. */
 static void perf_spaces_take_kernel(struct vp_perf_spaces *spaces, const uint64_t where[3],
 				    const struct vp_build_id *given, const char *text)
 {
@@ -168,7 +169,7 @@ static void perf_spaces_take_mapping(struct vp_perf_spaces *spaces,
 	struct vp_cursor cursor = vp_perfdata_cursor(record, record->body);
 	uint32_t pid = vp_cursor_u32(&cursor);
 
-	vp_cursor_u32(&cursor); /* the thread */
+	vp_cursor_u32(&cursor); /* tid */
 	uint64_t where[3] = {vp_cursor_u64(&cursor)};
 	where[1] = vp_cursor_u64(&cursor);
 	where[2] = vp_cursor_u64(&cursor);

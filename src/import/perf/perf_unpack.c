@@ -7,7 +7,7 @@
 
 struct vp_perf_unpacker {
 	ZSTD_DStream *stream;
-	char bytes[1 << 17]; /* as much as zstd has in a block */
+	char bytes[1 << 17]; /* zstd's maximum block size */
 };
 
 struct vp_perf_unpacker *vp_perf_unpacker_new(void)

@@ -9,15 +9,14 @@
 #include "base/map.h"
 
 enum {
-	/* Records of perf's header: in its form for pipes, instead of what a file has around its
-	 * data. */
+	/* Header records: in pipe mode, instead of a file header. */
 	HEADER_ATTR = 64,
 	HEADER_BUILD_ID = 67,
 	EVENT_UPDATE = 78,
 	HEADER_FEATURE = 80,
 	ID_INDEX = 69,
 	UPDATE_NAME = 2,
-	/* Bits of what follows the data. */
+	/* Feature bits of data after the records. */
 	FEATURE_TRACING = 1,
 	FEATURE_BUILD_IDS = 2,
 	FEATURE_HOSTNAME = 3,
@@ -31,7 +30,7 @@ enum {
 	MAX_ATTRS = 65536,
 	MAX_PMUS = 4096
 };
-/* Places in struct perf_event_attr; its bits. */
+/* Offsets in struct perf_event_attr; its bits. */
 enum { ATTR_FLAGS = 40, FLAG_RATE = 1 << 10, FLAG_ID_ALL = 1 << 18 };
 
 struct section {
@@ -59,7 +58,7 @@ static struct section perfdata_take_section(struct vp_cursor *cursor)
 	return section;
 }
 
-/* Empty: it is not in the file. */
+/* Empty if it is outside the file. */
 static struct vp_slice perfdata_slice_of(const struct vp_perfdata *file, struct section section)
 {
 	if (section.offset > file->bytes.size || section.size > file->bytes.size - section.offset)
@@ -77,7 +76,7 @@ static void take_ids(struct vp_perfdata *file, struct vp_slice ids)
 			      (uint32_t)file->events.attrs.count - 1, &inserted);
 }
 
-/* Bit fields of a machine of the other byte order begin at the other end of each byte. */
+/* On machines of the other byte order, bit fields start at the other end of each byte. */
 static uint64_t take_flags(struct vp_cursor *cursor)
 {
 	struct vp_slice bytes = vp_cursor_bytes(cursor, sizeof(uint64_t));
@@ -96,7 +95,7 @@ static bool take_attr(struct vp_perfdata *file, struct vp_slice bytes)
 	struct vp_cursor cursor = perfdata_cursor_of(file, bytes);
 	struct vp_perfdata_attr attr = {.type = vp_cursor_u32(&cursor), .name = {"", 0}};
 
-	vp_cursor_u32(&cursor); /* its size */
+	vp_cursor_u32(&cursor); /* size */
 	attr.config = vp_cursor_u64(&cursor);
 	attr.period = vp_cursor_u64(&cursor);
 	attr.sample_type = vp_cursor_u64(&cursor);
@@ -129,7 +128,7 @@ static struct vp_error *take_attrs(struct vp_perfdata *file, struct section sect
 	return NULL;
 }
 
-/* A text of perf's: its length, and then it, padded with zeros. */
+/* A string: its length, then its bytes, padded with zeros. */
 static struct vp_slice take_text(struct vp_cursor *cursor)
 {
 	struct vp_slice text = vp_cursor_bytes(cursor, vp_cursor_u32(cursor));
@@ -152,7 +151,7 @@ static void name_event(struct vp_perfdata *file, uint64_t id, struct vp_slice na
 		file->events.attrs.at[*found].name = name;
 }
 
-/* Events as perf was given them: attr, name, ids of each; in the order of the attrs. */
+/* Events in the order of the attributes: attr, name and ids of each. */
 static void perfdata_take_events(struct vp_perfdata *file, struct vp_slice section)
 {
 	struct vp_cursor cursor = perfdata_cursor_of(file, section);
@@ -163,7 +162,7 @@ static void perfdata_take_events(struct vp_perfdata *file, struct vp_slice secti
 		uint32_t ids = vp_cursor_u32(&cursor);
 		struct vp_slice name = take_text(&cursor);
 		bool is_its = vp_cursor_ok(&cursor) && i < file->events.attrs.count;
-		if (is_its && !ids && name.size) /* one event has none */
+		if (is_its && !ids && name.size) /* the only event has no id */
 			file->events.attrs.at[i].name = name;
 		for (uint32_t at = 0; at < ids && vp_cursor_left(&cursor); at++)
 			name_event(file, vp_cursor_u64(&cursor), name);
@@ -225,7 +224,7 @@ static void take_features(struct vp_perfdata *file, const uint64_t *features, ui
 	}
 }
 
-/* Ids, and then, if there is more, the vCPU of each (struct id_index_entry, …_2). */
+/* Ids, and optionally the vCPU of each (struct id_index_entry, …_2). */
 static void take_index(struct vp_perfdata *file, const struct vp_perfdata_record *record)
 {
 	enum { ENTRY = 32, ENTRY_2 = 16 };
@@ -240,7 +239,7 @@ static void take_index(struct vp_perfdata *file, const struct vp_perfdata_record
 	    perfdata_cursor_of(file, vp_cursor_bytes(&cursor, (size_t)count * ENTRY));
 	for (uint64_t i = 0; i < count; i++) {
 		uint64_t id = vp_cursor_u64(&ids);
-		vp_cursor_bytes(&ids, 2 * sizeof(uint64_t)); /* its index and CPU */
+		vp_cursor_bytes(&ids, 2 * sizeof(uint64_t)); /* index and CPU */
 		struct vp_perfdata_vcpu vcpu = {.tid = (uint32_t)vp_cursor_u64(&ids)};
 		vcpu.machine = (uint32_t)vp_cursor_u64(&cursor);
 		vcpu.number = (uint32_t)vp_cursor_u64(&cursor);
@@ -256,7 +255,7 @@ static void count_lost(struct vp_perfdata *file, const struct vp_perfdata_record
 	struct vp_cursor cursor = vp_perfdata_cursor(record, record->body);
 
 	if (record->type == PERF_RECORD_LOST)
-		vp_cursor_u64(&cursor); /* the event's id */
+		vp_cursor_u64(&cursor); /* event id */
 	if (record->type == PERF_RECORD_LOST || record->type == PERF_RECORD_LOST_SAMPLES)
 		file->lost += vp_cursor_u64(&cursor);
 	if (record->type == VP_PERFDATA_AUXTRACE)
@@ -267,7 +266,7 @@ static void take_attr_record(struct vp_perfdata *file, struct vp_slice body)
 {
 	struct vp_cursor cursor = perfdata_cursor_of(file, body);
 
-	vp_cursor_u32(&cursor); /* its type */
+	vp_cursor_u32(&cursor); /* type */
 	uint32_t size = vp_cursor_u32(&cursor);
 	if (size >= MIN_ATTR && size <= body.size &&
 	    take_attr(file, (struct vp_slice){body.bytes, size}))
@@ -276,7 +275,7 @@ static void take_attr_record(struct vp_perfdata *file, struct vp_slice body)
 		file->order.malformed++;
 }
 
-/* The header of a file in the form for pipes. `whole`: the record and what follows it. */
+/* Header record in pipe mode. `whole`: the record and the data after it. */
 static void take_header_record(struct vp_perfdata *file, const struct vp_perfdata_record *record,
 			       struct vp_slice whole)
 {
@@ -308,7 +307,7 @@ static bool is_inside(struct vp_slice slice, const char *bytes)
 	return bytes >= slice.bytes && bytes < slice.bytes + slice.size;
 }
 
-/* A sample that has values of a group of events represents one of each (perf record -e {a,b}:S). */
+/* A sample with values of an event group (perf record -e {a,b}:S) represents a sample of each. */
 static void count_sample(struct vp_perfdata *file, const struct vp_perfdata_record *record)
 {
 	struct vp_cursor values = vp_perfdata_cursor(record, record->values);
@@ -327,7 +326,7 @@ static void count_sample(struct vp_perfdata *file, const struct vp_perfdata_reco
 		}
 }
 
-/* The first time through all records. */
+/* First pass through all records. */
 static void perfdata_see(void *context, const struct vp_perfdata_record *record,
 			 struct vp_slice whole)
 {
@@ -341,7 +340,7 @@ static void perfdata_see(void *context, const struct vp_perfdata_record *record,
 	}
 	if (record->type == ID_INDEX)
 		take_index(file, record);
-	/* Compressed records are no longer available when their names are read. */
+	/* Decompressed records are dropped before their names are read. */
 	if (is_inside(file->bytes, record->body.bytes))
 		take_header_record(file, record, whole);
 }
@@ -368,7 +367,7 @@ static struct vp_error *read_through(struct vp_perfdata *file)
 	order->see = NULL;
 	if (!order->by_time_only)
 		return NULL;
-	/* Whether all of them can wait at once. */
+	/* Whether all records can be queued at once. */
 	for (vp_perfdata_rewind(file), has = true; has;)
 		VP_TRY(vp_perfdata_order_next(order, &record, &has));
 	return NULL;
@@ -388,7 +387,7 @@ static struct vp_error *perfdata_take_records(struct vp_perfdata *file, struct s
 	}
 	order->data.at[0].from = data.offset;
 	order->data.at[0].to = data.offset + data.size;
-	order->by_time_only = count > 1; /* their rounds are not each other's */
+	order->by_time_only = count > 1; /* rounds of different files are independent */
 	return read_through(file);
 }
 
@@ -430,11 +429,11 @@ static struct vp_error *perfdata_parse(struct vp_perfdata *file, const struct vp
 		return parse_pipe(file, files);
 	uint64_t attr_size = vp_cursor_u64(cursor);
 	struct section attrs = perfdata_take_section(cursor), data = perfdata_take_section(cursor);
-	perfdata_take_section(cursor); /* types of events, as they were once */
+	perfdata_take_section(cursor); /* event types of old versions */
 	take_feature_bits(file, cursor, features);
 	if (!vp_cursor_ok(cursor) || size < HEADER_SIZE || data.offset > file->bytes.size)
 		return perfdata_malformed(file, "its header");
-	if (!data.size) /* perf was killed: it is the rest, and nothing follows */
+	if (!data.size) /* perf was killed: the records extend to the end of the file */
 		data.size = file->bytes.size - data.offset;
 	file->is_cut = data.size > file->bytes.size - data.offset;
 	if (file->is_cut)
@@ -480,7 +479,7 @@ bool vp_perfdata_next(struct vp_perfdata *file, struct vp_perfdata_record *ret)
 	bool has = false;
 	struct vp_error *error = vp_perfdata_order_next(&file->order, ret, &has);
 
-	/* The file was read through before: no limit is hit, and nothing is counted again. */
+	/* The first pass has succeeded: no limit is exceeded, and nothing is counted again. */
 	vp_error_free(error);
 	file->order.malformed = malformed_once;
 	return !error && has;
@@ -492,7 +491,7 @@ struct vp_build_id vp_perfdata_build_id(const struct vp_perfdata *file, const ch
 	struct vp_cursor cursor = perfdata_cursor_of(file, file->build_ids);
 
 	while (vp_cursor_left(&cursor)) {
-		vp_cursor_u32(&cursor); /* no record's type */
+		vp_cursor_u32(&cursor); /* not a record type */
 		uint16_t misc = vp_cursor_u16(&cursor), size = vp_cursor_u16(&cursor);
 		struct vp_cursor entry = vp_cursor_of("", 0);
 		if (size >= sizeof(struct perf_event_header)) {
@@ -500,7 +499,7 @@ struct vp_build_id vp_perfdata_build_id(const struct vp_perfdata *file, const ch
 			    vp_cursor_bytes(&cursor, size - sizeof(struct perf_event_header));
 			entry = vp_cursor_of(bytes.bytes, bytes.size);
 		}
-		vp_cursor_u32(&entry); /* the machine's process */
+		vp_cursor_u32(&entry); /* pid of the machine */
 		struct vp_slice id = vp_cursor_bytes(&entry, 24), name = vp_cursor_rest(&entry);
 		if (!vp_cursor_ok(&cursor) || !vp_cursor_ok(&entry) || !name.size)
 			break;

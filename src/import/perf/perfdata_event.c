@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Names of events, as perf report prints them. */
+/* Event names as perf report prints them. */
 #include "base/alloc.h"
 #include "base/cursor.h"
 #include "base/macros.h"
@@ -55,7 +55,7 @@ static char *cache_name(uint64_t config)
 								      : "s");
 }
 
-/* Without a PMU, whose type the kernel has in the upper half of `config`. */
+/* Without a PMU, whose type is in the upper half of `config`. */
 static char *plain_name(const struct vp_perfdata *file, const struct vp_perfdata_attr *attr)
 {
 	uint64_t low = attr->config & UINT32_MAX;
@@ -88,7 +88,7 @@ char *vp_perfdata_event_name(const struct vp_perfdata *file, const struct vp_per
 		   : plain_name(file, attr);
 }
 
-/* "cpu_core/cycles/u" is "cycles:u". */
+/* "cpu_core/cycles/u" becomes "cycles:u". */
 static char *inside_pmu(const char *name)
 {
 	static const char *const cores[] = {"cpu_core/", "cpu_atom/", "cpu_lowpower/", "armv8_",

@@ -9,7 +9,7 @@
 
 enum { COMPRESSED = 81, COMPRESSED_2 = 83, MAX_WAITING = 1 << 26 };
 
-/* Such limits are named when they are hit; both together fit into the reader's memory. */
+/* Limits; exceeding one is an error. Both together fit into the reader's memory limit. */
 #define MAX_UNPACKED ((size_t)1 << 30)
 
 static uint64_t end_of_files(const struct vp_perfdata_order *order)
@@ -19,7 +19,7 @@ static uint64_t end_of_files(const struct vp_perfdata_order *order)
 	return last->base + last->file.size;
 }
 
-/* The records at the offset, and after it. */
+/* The records from the offset on. */
 static struct vp_slice bytes_at(const struct vp_perfdata_order *order, uint64_t offset)
 {
 	uint64_t end = end_of_files(order);
@@ -64,7 +64,8 @@ static int perfdata_order_by_time(const void *a, const void *b)
 	return (left->offset > right->offset) - (left->offset < right->offset);
 }
 
-/* A record without a time is as late as what comes before it; samples then follow one another. */
+/* A record without a time gets that of the record before it; a sample gets the next number,
+ * which keeps samples in order. */
 static uint64_t perfdata_order_time_of(struct vp_perfdata_order *order,
 				       const struct vp_perfdata_record *record)
 {
@@ -91,7 +92,7 @@ static struct vp_error *wait_for_round(struct vp_perfdata_order *order,
 	return NULL;
 }
 
-/* The records in what was compressed, but for the last one if it goes on in the next such piece. */
+/* The decompressed records, except the last one if it continues in the next chunk. */
 static struct vp_error *take_unpacked(struct vp_perfdata_order *order)
 {
 	uint64_t size;
@@ -125,7 +126,7 @@ static struct vp_error *perfdata_order_unpack(struct vp_perfdata_order *order,
 		piece = vp_cursor_bytes(&cursor, (size_t)vp_cursor_u64(&cursor));
 	if (!order->unpacker)
 		order->unpacker = vp_perf_unpacker_new();
-	/* After a damaged piece the stream is useless. */
+	/* After a damaged chunk the compressed stream is unusable. */
 	if (order->failed || !vp_cursor_ok(&cursor) ||
 	    !vp_perf_unpack(order->unpacker, piece, MAX_UNPACKED, &order->unpacked)) {
 		order->malformed += !order->failed;
@@ -138,7 +139,7 @@ static struct vp_error *perfdata_order_unpack(struct vp_perfdata_order *order,
 	return take_unpacked(order);
 }
 
-/* The records of a round are ready up to the newest of the round before. */
+/* A round's records are ready up to the newest time of the previous round. */
 static void end_round(struct vp_perfdata_order *order, bool is_last)
 {
 	if (order->waiting.count)
@@ -150,7 +151,7 @@ static void end_round(struct vp_perfdata_order *order, bool is_last)
 	order->limit = order->newest;
 }
 
-/* One record of the file. *round: a round has ended. */
+/* Reads a record of the file. *round: a round has ended. */
 static struct vp_error *read_one(struct vp_perfdata_order *order, bool *round)
 {
 	const struct vp_perfdata_data *data = &order->data.at[order->part];
@@ -160,7 +161,7 @@ static struct vp_error *read_one(struct vp_perfdata_order *order, bool *round)
 
 	uint64_t size = vp_perfdata_record_size(order->events, rest);
 	if (!size) {
-		order->malformed++; /* where the next begins is not known */
+		order->malformed++; /* the start of the next record is unknown */
 		order->at = data->to;
 		return NULL;
 	}
@@ -177,7 +178,7 @@ static struct vp_error *read_one(struct vp_perfdata_order *order, bool *round)
 		   : wait_for_round(order, &record, offset);
 }
 
-/* Records that were passed on are no longer needed. */
+/* Drops records that were passed on. */
 static void drop_taken(struct vp_perfdata_order *order)
 {
 	size_t left = order->waiting.count - order->ready;
@@ -233,7 +234,7 @@ struct vp_error *vp_perfdata_order_next(struct vp_perfdata_order *order,
 		if (!*has)
 			return NULL;
 		const struct vp_perfdata_pending *pending = &order->waiting.at[order->taken++];
-		/* It was read before; since then, another event may have come up. */
+		/* It was parsed before; meanwhile another event may have been added. */
 		if (!vp_perfdata_record_read(order->events, bytes_at(order, pending->offset), ret))
 			continue;
 		ret->time = pending->time;

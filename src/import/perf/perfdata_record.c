@@ -4,7 +4,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
-enum { MAX_CPUS = 8192 /* of the kernel, on x86 */ };
+enum { MAX_CPUS = 8192 /* Linux's maximum on x86 */ };
 
 void vp_perfdata_events_deinit(struct vp_perfdata_events *events)
 {
@@ -23,7 +23,7 @@ static struct vp_cursor perfdata_record_cursor_of(const struct vp_perfdata_event
 	return cursor;
 }
 
-/* Bits of a sample that the ids after another record have, too: the last ones. */
+/* Size of the sample ids at the end of other records, by the sample's bits. */
 static size_t size_of_ids(uint64_t sample_type)
 {
 	const uint64_t with = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID |
@@ -61,7 +61,7 @@ static void take_ids_of_record(const struct vp_perfdata_events *events, struct v
 		ret->id = vp_cursor_u64(&cursor);
 }
 
-/* The event that the sample is of; NULL: none. Without an id it is the first, as for perf. */
+/* The sample's event; NULL: unknown. Without an id it is the first one, as in perf. */
 static const struct vp_perfdata_attr *
 perfdata_record_attr_of(const struct vp_perfdata_events *events, struct vp_slice body, uint64_t *id)
 {
@@ -89,8 +89,8 @@ static void take_values(struct vp_cursor *cursor, uint64_t format, struct vp_per
 	const uint64_t times = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	const uint64_t id = PERF_FORMAT_ID, lost = PERF_FORMAT_LOST;
 	size_t each = sizeof(uint64_t) * (1U + !!(format & id) + !!(format & lost));
-	size_t enabled =
-	    sizeof(uint64_t) * (size_t)__builtin_popcountll(format & times); /* and running */
+	size_t enabled = sizeof(uint64_t) * (size_t)__builtin_popcountll(
+						format & times); /* times enabled and running */
 
 	if (format & PERF_FORMAT_GROUP) {
 		uint64_t count = vp_cursor_u64(cursor);
@@ -99,8 +99,7 @@ static void take_values(struct vp_cursor *cursor, uint64_t format, struct vp_per
 			cursor->failed = true;
 		else
 			ret->values = vp_cursor_bytes(cursor, (size_t)count * each);
-	} else { /* the times are between the value and its id: of no use for a sample of one event
-		  */
+	} else { /* enabled and running times precede the id: not needed for a single event */
 		vp_cursor_bytes(cursor, each + enabled);
 	}
 	ret->value_size = format & id ? each : 0;
@@ -124,7 +123,7 @@ static bool take_cpu(struct vp_cursor *cursor, uint32_t *ret)
 	return *ret < MAX_CPUS || *ret == VP_PERFDATA_NO_CPU;
 }
 
-/* In the order of enum perf_event_sample_format's bits, but for the identifier. */
+/* In the order of enum perf_event_sample_format's bits, after the identifier. */
 static bool perfdata_record_take_sample(const struct vp_perfdata_events *events,
 					struct vp_slice body, struct vp_perfdata_record *ret)
 {
@@ -172,7 +171,7 @@ bool vp_perfdata_record_read(const struct vp_perfdata_events *events, struct vp_
 	if (!vp_cursor_ok(&cursor))
 		return false;
 	if (ret->type < VP_PERFDATA_FIRST_OF_PERF && !events->attrs.count)
-		return false; /* in the form for pipes events come first */
+		return false; /* in pipe mode event attributes come first */
 	bool good =
 	    ret->type != PERF_RECORD_SAMPLE || perfdata_record_take_sample(events, ret->body, ret);
 	if (ret->type < VP_PERFDATA_FIRST_OF_PERF && ret->type != PERF_RECORD_SAMPLE)
@@ -182,12 +181,12 @@ bool vp_perfdata_record_read(const struct vp_perfdata_events *events, struct vp_
 	return good;
 }
 
-/* The size of the data after a record that are no record. */
+/* Size of the raw data after a record. */
 static uint64_t perfdata_record_size_behind(uint32_t type, struct vp_cursor *body)
 {
 	if (type == VP_PERFDATA_AUXTRACE)
 		return vp_cursor_u64(body);
-	if (type == VP_PERFDATA_HEADER_TRACING) /* filled up to whole words */
+	if (type == VP_PERFDATA_HEADER_TRACING) /* padded to 8 bytes */
 		return ((uint64_t)vp_cursor_u32(body) + 7) / 8 * 8;
 	return 0;
 }
@@ -212,7 +211,7 @@ struct vp_slice vp_perfdata_comm(const struct vp_perfdata_record *record, uint32
 
 	if (record->type != PERF_RECORD_COMM)
 		return (struct vp_slice){"", 0};
-	vp_cursor_u32(&cursor); /* its process */
+	vp_cursor_u32(&cursor); /* pid */
 	*tid = vp_cursor_u32(&cursor);
 	struct vp_slice text = vp_cursor_rest(&cursor);
 	return (struct vp_slice){text.bytes, text.size ? strnlen(text.bytes, text.size) : 0};

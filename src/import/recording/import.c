@@ -34,20 +34,20 @@ enum {
 	MAX_LOOKED_AT = 100
 };
 
-/* One of the files: the host's, or a guest's. */
+/* An input file: the host's, or a guest's. */
 struct source {
 	struct import *import;
 	struct vp_import_operand operand;
 	struct vp_import_reader *reader;
 	bool is_host, begun;
-	VP_VEC(uint8_t) streams; /* of each CPU: those that there are events of (VP_STREAMS()) */
+	VP_VEC(uint8_t) streams; /* per CPU: streams with events (VP_STREAMS()) */
 	uint64_t first, last, id;
 	char *hostname;
-	size_t vm; /* of a guest: its index */
+	size_t vm; /* of a guest: index of its VM */
 	struct vp_import_timing timing;
 	struct vp_import_clock clock;
-	struct vp_buffer classes;       /* as text */
-	struct vp_trace_writer *writer; /* of a guest: its own */
+	struct vp_buffer classes;       /* text of the event classes */
+	struct vp_trace_writer *writer; /* of a guest: its own trace */
 	struct vp_import_events events;
 	struct vp_import_samples samples;
 	uint64_t missed, lost, strange, left_out;
@@ -61,7 +61,7 @@ struct import {
 	struct vp_recording about;
 	struct vp_import_vms vms;
 	struct vp_trace_writer *host;
-	VP_VEC(struct source) sources; /* the first is the host's */
+	VP_VEC(struct source) sources; /* the first one is the host's */
 };
 
 static struct vp_error *unexpected(const struct source *source)
@@ -100,7 +100,7 @@ static void import_put_name(struct source *source, uint32_t cpu, uint64_t time, 
 	import_append(source, (struct vp_stream_id){class, cpu}, &task);
 }
 
-/* Each thread's last name: a line is "TID NAME". */
+/* Stores thread names, one per line: "TID NAME". */
 static void take_names(struct source *source, struct vp_slice text)
 {
 	struct vp_cursor lines = vp_cursor_of(text.bytes, text.size);
@@ -116,7 +116,7 @@ static void take_names(struct source *source, struct vp_slice text)
 	}
 }
 
-/* Host events become vperf's own events where vperf has them. */
+/* Converts host events to vperf's own types where these exist. */
 static struct vp_error *import_take_events(struct source *source, uint32_t cpu,
 					   struct vp_slice bytes)
 {
@@ -254,7 +254,7 @@ static void take_note(struct source *source, struct vp_slice text)
 	vp_buffer_deinit(&clean);
 }
 
-/* Messages before the start. */
+/* Messages before the start of events. */
 static struct vp_error *take_about(struct source *source, const struct vp_import_msg *msg,
 				   struct vp_slice bytes)
 {
@@ -339,7 +339,8 @@ static struct vp_error *import_take(struct source *source, const struct vp_impor
 	}
 }
 
-/* Reads up to its start: VMs have to be known of all sources before the first event. */
+/* Receives messages up to the start of events: VMs of all sources must be known before the first
+ * event. */
 static struct vp_error *receive_about(struct source *source)
 {
 	struct vp_import_msg msg;
@@ -372,7 +373,8 @@ static struct vp_error *receive_events(struct source *source)
 	}
 }
 
-/* By the mappings in both traces, or the user's. SIZE_MAX: it is not known. */
+/* The VM of a guest's file: by mappings in both traces, or as given by the user. SIZE_MAX:
+ * unknown. */
 static size_t import_find_vm(struct source *source)
 {
 	struct vp_import_vms *vms = &source->import->vms;
@@ -509,7 +511,7 @@ static struct vp_error *import_begin(struct source *source)
 	return source->is_host ? begin_host(source) : import_begin_guest(source);
 }
 
-/* Losses are reported in the first stream. */
+/* Losses are recorded in the first stream. */
 static struct vp_error *import_flush(const struct source *source)
 {
 	struct vp_trace_writer *writer = writer_of(source);

@@ -6,7 +6,7 @@
 #include "base/map.h"
 #include "base/search.h"
 
-/* Clocks are assumed to run at one speed for that long. */
+/* Clock rates are assumed constant for this time. */
 #define WINDOW_NS 1000000000ULL
 
 /* Upper or lower bound of a guest's offset. */
@@ -29,7 +29,7 @@ static int import_clock_by_time(const void *a, const void *b)
 	return (left->time > right->time) - (left->time < right->time);
 }
 
-/* A bound for each message that both sides saw. */
+/* A bound for each message recorded on both sides. */
 static void find_bounds(const struct vp_import_timing *host, const struct vp_import_timing *guest,
 			bounds_vec *ret)
 {
@@ -87,8 +87,8 @@ static int64_t middle(int64_t a, int64_t b)
 	return (int64_t)(((__int128)a + b) / 2);
 }
 
-/* A node for each window that has both bounds. The drift of the clocks from one to the next is the
- * error of the time between them. */
+/* A node per window with both bounds. The clocks' drift from node to node is the error in
+ * between. */
 static void make_nodes(const bounds_vec *bounds, struct vp_import_clock *ret,
 		       struct vp_import_clock_fit *fit)
 {
@@ -124,7 +124,7 @@ struct vp_import_clock_fit vp_import_clock_make(const struct vp_import_timing *h
 	struct vp_import_clock_fit fit = {.way = VP_IMPORT_CLOCK_SAME};
 	bounds_vec bounds = {0};
 
-	/* Two machines do not boot in one nanosecond: it is one clock. */
+	/* Equal offsets (ns): both files used the same clock. */
 	if (!guest->has_clock || (host->has_clock && host->offset == guest->offset))
 		return fit;
 	find_bounds(host, guest, &bounds);

@@ -9,7 +9,7 @@
 
 enum { PREEMPTED = 0x100, MAX_STATE = 0xff, NO_FIELD = UINT16_MAX };
 
-/* The kernel's fields that vperf's own event is made of, or names that they had before. */
+/* Kernel fields that an event of vperf is made of, with names used by older kernels. */
 static const struct conversion {
 	enum vp_trace_kind kind;
 	const char *fields[VP_IMPORT_FIELDS];
@@ -19,9 +19,9 @@ static const struct conversion {
     {VP_TRACE_KIND_sched_wakeup_new, {"pid", "target_cpu"}},
     {VP_TRACE_KIND_kvm_entry, {NULL}},
     {VP_TRACE_KIND_kvm_exit, {"exit_reason", "guest_rip", "isa"}},
-    {VP_TRACE_KIND_kvm_exit, {"exit_reason", "guest_rip"}}, /* without reasons */
+    {VP_TRACE_KIND_kvm_exit, {"exit_reason", "guest_rip"}}, /* without reason names */
     {VP_TRACE_KIND_kvm_inj_virq, {"vector"}},
-    {VP_TRACE_KIND_kvm_inj_virq, {"irq"}}, /* in older kernels */
+    {VP_TRACE_KIND_kvm_inj_virq, {"irq"}}, /* older kernels */
     {VP_TRACE_KIND_irq_handler_entry, {"irq"}},
     {VP_TRACE_KIND_irq_handler_exit, {"irq"}},
     {VP_TRACE_KIND_softirq_entry, {"vec"}},
@@ -39,7 +39,7 @@ static uint16_t field_named(const struct vp_event_class *class, const char *name
 	return NO_FIELD;
 }
 
-/* False: it has not all of the fields. */
+/* Returns false if fields are missing. */
 static bool convert_class(const struct vp_event_class *class, const struct vp_event_class *own,
 			  const struct conversion *conversion, struct vp_import_class *ret)
 {
@@ -125,7 +125,7 @@ static bool import_events_ends_in(const char *name, const char *end)
 	return size >= length && !strcmp(name + size - length, end);
 }
 
-/* A name is right before the thread that has it, in all tracepoints of the scheduler. */
+/* All scheduler tracepoints have the thread's name right before its id. */
 static void import_events_see_name(struct vp_import_events *events, struct vp_slice comm,
 				   uint32_t tid, struct vp_import_event *event)
 {
@@ -142,7 +142,7 @@ static void import_events_see_name(struct vp_import_events *events, struct vp_sl
 	event->names[event->n_names++].comm = (struct vp_slice){comm.bytes, size};
 }
 
-/* Reads all fields: the wanted ones, the thread, names. False: it does not match its class. */
+/* Reads all fields: those needed, the thread, names. False: the record does not match its class. */
 static bool import_events_read_fields(struct vp_import_events *events, size_t kind,
 				      struct vp_import_event *event, uint32_t *tid,
 				      uint64_t values[VP_IMPORT_FIELDS])
@@ -198,7 +198,7 @@ static bool put_kvm(const struct vp_import_events *events, enum vp_trace_kind ki
 	return true;
 }
 
-/* False: an event of a vCPU that is not known. */
+/* False: an event of an unknown vCPU. */
 static bool import_events_put_own(const struct vp_import_events *events, enum vp_trace_kind kind,
 				  uint64_t time, uint32_t tid, const uint64_t *values,
 				  struct vp_buffer *out)

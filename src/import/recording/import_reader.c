@@ -21,7 +21,7 @@ struct vp_import_reader {
 	struct vp_buffer bytes;
 };
 
-/* In the process. */
+/* For the confined process. */
 struct job {
 	const struct vp_importer *importer;
 	const char *path;

@@ -59,7 +59,7 @@ struct vp_error *vp_import_samples_map(struct vp_import_samples *samples, uint64
 	const struct vp_vm *vm = process ? import_samples_vm_of(samples, process) : NULL;
 
 	if (process && !vm)
-		return NULL; /* none of its vCPUs was announced */
+		return NULL; /* none of its vCPUs was declared */
 	VP_AUTO_FREE char *path = vp_recording_maps_path(samples->directory, samples->vms, vm);
 	VP_AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 	if (fd < 0)
@@ -68,7 +68,7 @@ struct vp_error *vp_import_samples_map(struct vp_import_samples *samples, uint64
 	return status ? vp_error_errno(-status, "cannot write '%s'", path) : NULL;
 }
 
-/* A sample's frames after it: not aligned. */
+/* Writes a sample's frames after it; they are unaligned. */
 static void import_samples_put_frames(struct vp_trace_writer *writer, struct vp_stream_id id,
 				      const struct vp_import_sample *sample, unsigned mode,
 				      const char *frames, unsigned count)
@@ -147,7 +147,7 @@ static void import_samples_put_vcpu_sample(struct vp_trace_writer *writer, struc
 		vp_trace_append(writer, id, &record);
 }
 
-/* The weight of the sample that follows. */
+/* Writes the weight of the next sample. */
 static void import_samples_put_period(const struct vp_import_samples *samples,
 				      struct vp_trace_writer *writer, struct vp_stream_id id,
 				      const struct vp_import_sample *sample)
@@ -159,7 +159,7 @@ static void import_samples_put_period(const struct vp_import_samples *samples,
 		vp_trace_append(writer, id, &record);
 }
 
-/* Its vCPU and guest thread are given. */
+/* Writes a sample with a known vCPU and guest thread. */
 static bool put_reported(const struct vp_import_samples *samples, struct vp_trace_writer *writer,
 			 struct vp_stream_id id, const struct vp_import_sample *sample)
 {

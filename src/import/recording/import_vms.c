@@ -104,7 +104,7 @@ static void add_by_processes(struct vp_import_vms *vms)
 	}
 }
 
-/* A VMM makes its vCPUs' threads one after another: a VM's numbers ascend with the threads'. */
+/* A VMM creates its vCPU threads one after the other: vCPU numbers ascend with thread ids. */
 void vp_import_vms_add_unknown(struct vp_import_vms *vms, vp_notices *notes)
 {
 	size_t index = SIZE_MAX;

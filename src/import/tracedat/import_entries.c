@@ -7,7 +7,7 @@
 #include "schema/event_class.h"
 #include "schema/tracepoint_format.h"
 
-/* The thread and the vCPU of an event kvm:kvm_entry; false: it is another one. */
+/* Thread and vCPU of a kvm:kvm_entry event; false: another event. */
 static bool import_entries_find_vcpu(const struct vp_event_class *class, struct vp_cursor fields,
 				     uint32_t *tid, uint32_t *vcpu)
 {

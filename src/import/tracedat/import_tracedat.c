@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Files of trace-cmd. */
+/* Importer of trace-cmd's files. */
 #include "import/tracedat/import_tracedat.h"
 
 #include "base/alloc.h"
@@ -18,7 +18,7 @@
 
 enum { USUAL_EVENTS = 1 << 16, LONGEST_NAME = 255 };
 
-/* A buffer's events of one CPU, up to the next one. */
+/* Reader of a CPU's events in one buffer, with the next event. */
 struct lane {
 	struct vp_tracedat_walk walk;
 	bool has_event;
@@ -33,8 +33,8 @@ struct job {
 	struct vp_slice bytes;
 	const struct vp_import_channel *channel;
 	struct vp_tracedat file;
-	VP_VEC(uint32_t) buffers; /* that are imported */
-	VP_VEC(char *) notes;     /* on them and on the others */
+	VP_VEC(uint32_t) buffers; /* imported buffers */
+	VP_VEC(char *) notes;     /* on imported and skipped buffers */
 	struct vp_buffer records;
 	struct vp_import_entries entries;
 };
@@ -61,7 +61,7 @@ static void import_tracedat_step(struct job *job, struct lane *lane)
 	    vp_tracedat_next(&job->file, &lane->walk, &lane->class, &lane->time, &lane->raw);
 }
 
-/* The CPU's events in all buffers that are imported. */
+/* Opens the CPU's readers of all imported buffers. */
 static void begin_lanes(struct job *job, uint32_t cpu, lane_list *ret)
 {
 	*ret = (lane_list){0};
@@ -72,7 +72,7 @@ static void begin_lanes(struct job *job, uint32_t cpu, lane_list *ret)
 	}
 }
 
-/* The one with the next event; NULL: there are no more. */
+/* The reader with the earliest event; NULL: no more events. */
 static struct lane *next_lane(const lane_list *lanes)
 {
 	struct lane *found = NULL;
@@ -90,7 +90,7 @@ static void end_lanes(lane_list *lanes)
 	vp_vec_deinit(lanes);
 }
 
-/* Before all: when it was, which classes there are events of, which threads are vCPUs. */
+/* First pass: start time, event classes in use, vCPU threads. */
 static void import_tracedat_survey(struct job *job)
 {
 	uint64_t span[2] = {UINT64_MAX, 0};
@@ -176,7 +176,7 @@ static bool has_events(struct job *job, uint32_t buffer)
 	return found;
 }
 
-/* The reason why the buffer's times are not usable, or NULL. */
+/* Reason why the buffer's times are unusable, or NULL. */
 static const char *clock_problem(const struct vp_tracedat_buffer *buffer)
 {
 	if (buffer->counts == VP_TRACEDAT_COUNTER)
@@ -225,7 +225,7 @@ static void import_tracedat_take_buffer(struct job *job, uint32_t number)
 	vp_vec_push(&job->buffers, number);
 }
 
-/* The buffers that have events and a time. */
+/* Chooses the buffers with events and usable times. */
 static struct vp_error *choose_buffers(struct job *job)
 {
 	const struct vp_tracedat *file = &job->file;

@@ -8,7 +8,7 @@
 
 enum {
 	OPTION_DONE = 0,
-	OPTION_BUFFER = 3, /* of version 6: of an instance */
+	OPTION_BUFFER = 3, /* version 6: of an instance */
 	OPTION_CLOCK = 7,
 	OPTION_CPUS = 8,
 	OPTION_VERSION = 9, /* of trace-cmd */
@@ -16,7 +16,7 @@ enum {
 	OPTION_TIME_SHIFT = 12,
 	OPTION_GUEST = 13,
 	OPTION_CLOCK_RATE = 14,
-	OPTION_HEADERS = 16, /* it and those after it: version 7 only */
+	OPTION_HEADERS = 16, /* this and the following: version 7 only */
 	OPTION_FTRACE_FORMATS = 17,
 	OPTION_FORMATS = 18,
 	OPTION_COMMANDS = 21,
@@ -74,8 +74,8 @@ static struct vp_error *take_kind(struct vp_tracedat *file, struct vp_cursor *cu
 	return take_page_size(file, cursor, &file->page_size);
 }
 
-/* The kernel's word is that of the page's field "commit": a program of 32 bits may have written the
- * file. */
+/* The size of the page's field "commit" is the kernel's word size; a 32-bit program may have
+ * written the file. */
 static void take_page_header(struct vp_tracedat *file, struct vp_slice text)
 {
 	static const char name[] = " commit;", label[] = "size:";
@@ -143,13 +143,13 @@ static struct vp_error *take_systems(struct vp_tracedat *file, struct vp_cursor 
 	return NULL;
 }
 
-/* Up to the names of threads, which older ones of perf do not have. */
+/* Parses up to the thread names, which older perf versions lack. */
 static struct vp_error *take_formats(struct vp_tracedat *file, struct vp_cursor *cursor)
 {
 	VP_TRY(take_headers(file, cursor));
 	VP_TRY(tracedat_take_events(file, cursor, (struct vp_slice){"ftrace", 6}));
 	VP_TRY(take_systems(file, cursor));
-	vp_cursor_bytes(cursor, vp_cursor_u32(cursor)); /* the kernel's symbols */
+	vp_cursor_bytes(cursor, vp_cursor_u32(cursor)); /* kernel symbols */
 	vp_cursor_bytes(cursor, vp_cursor_u32(cursor)); /* formats of trace_printk() */
 	return vp_cursor_ok(cursor) ? NULL : tracedat_malformed(file, "the formats of its events");
 }
@@ -203,7 +203,7 @@ static struct vp_error *take_shifts(struct vp_tracedat *file, struct vp_slice op
 {
 	struct vp_cursor cursor = vp_cursor_of(option.bytes, option.size);
 
-	vp_cursor_u64(&cursor); /* the host's id */
+	vp_cursor_u64(&cursor); /* host id */
 	file->interpolates = vp_cursor_u32(&cursor) & SHIFT_INTERPOLATES;
 	uint32_t cpus = vp_cursor_u32(&cursor);
 	if (cpus > MAX_CPUS || file->shifts.count)
@@ -221,7 +221,7 @@ static struct vp_error *take_shifts(struct vp_tracedat *file, struct vp_slice op
 		   : tracedat_malformed(file, "the fractions of its clock's rate");
 }
 
-/* "local [global] mono", as the kernel's trace_clock has it: the one in brackets. */
+/* "local [global] mono", as in trace_clock: the clock in brackets is in use. */
 static void tracedat_take_clock(struct vp_tracedat *file, struct vp_slice text)
 {
 	const char *from = text.size ? memchr(text.bytes, '[', text.size) : NULL;
@@ -243,7 +243,7 @@ static struct vp_error *add_buffer(struct vp_tracedat *file, struct vp_slice nam
 	return NULL;
 }
 
-/* For version 6. */
+/* Version 6: an instance. */
 static struct vp_error *take_instance(struct vp_tracedat *file, struct vp_slice option)
 {
 	struct vp_cursor cursor = vp_cursor_of(option.bytes, option.size);
@@ -337,7 +337,7 @@ struct option {
 };
 typedef VP_VEC(struct option) option_list;
 
-/* The section's bytes, as they were before they were compressed. */
+/* The section's bytes, decompressed. */
 static struct vp_error *open_section(struct vp_tracedat *file,
 				     const struct vp_tracedat_sections *sections, uint64_t offset,
 				     struct vp_cursor *ret)
@@ -355,7 +355,7 @@ static struct vp_error *open_section(struct vp_tracedat *file,
 	return good ? NULL : tracedat_malformed(file, "a compressed section");
 }
 
-/* For all its sections: the last option of each has the offset of the next one. */
+/* The last option of each options section has the offset of the next one. */
 static struct vp_error *gather_options(struct vp_tracedat *file,
 				       const struct vp_tracedat_sections *sections,
 				       option_list *ret)
@@ -381,7 +381,7 @@ static struct vp_error *gather_options(struct vp_tracedat *file,
 	return NULL;
 }
 
-/* An instance's, or the trace's own, which has no name. */
+/* Starts an instance, or the main buffer, which has no name. */
 static struct vp_error *begin_buffer(struct vp_tracedat *file, struct vp_slice name,
 				     struct vp_tracedat_buffer **ret)
 {
@@ -412,7 +412,7 @@ static struct vp_error *tracedat_take_buffer(struct vp_tracedat *file,
 			vp_vec_push(&buffer->cpus, (struct vp_tracedat_cpu){0});
 		file->cpus = number >= file->cpus ? number + 1 : file->cpus;
 		struct vp_tracedat_cpu *cpu = &buffer->cpus.at[number];
-		/* The number of compressed pieces is not in their size. */
+		/* The size excludes the number of compressed chunks. */
 		if (section.is_packed && size)
 			size += sizeof(uint32_t);
 		VP_TRY(vp_tracedat_sections_range(sections, offset, size, &cpu->pages));
@@ -422,7 +422,7 @@ static struct vp_error *tracedat_take_buffer(struct vp_tracedat *file,
 				     : tracedat_malformed(file, "the places of its CPUs' events");
 }
 
-/* An option with the offset of a section, which is read. */
+/* Reads the section that an option refers to. */
 static struct vp_error *tracedat_take_section(struct vp_tracedat *file,
 					      const struct vp_tracedat_sections *sections,
 					      const struct option *option)
@@ -499,8 +499,8 @@ static struct vp_error *parse_sections(struct vp_tracedat *file, struct vp_curso
 	return error;
 }
 
-/* After the offsets of the trace's own events: the clocks of the kernel, with the one in use in
- * brackets. Older files have none. */
+/* The kernel's clocks, after the offsets of the main buffer, with the one in use in brackets.
+ * Older files have none. */
 static void take_clocks(struct vp_tracedat *file, struct vp_cursor *cursor)
 {
 	struct vp_slice text = take_sized(cursor);
@@ -509,7 +509,7 @@ static void take_clocks(struct vp_tracedat *file, struct vp_cursor *cursor)
 		tracedat_take_clock(file, text);
 }
 
-/* For version 6: the data at its offset. */
+/* Version 6: the data at the instance's offset. */
 static struct vp_error *take_instance_cpus(const struct vp_tracedat *file, struct vp_slice whole,
 					   struct vp_tracedat_buffer *buffer)
 {
@@ -519,7 +519,7 @@ static struct vp_error *take_instance_cpus(const struct vp_tracedat *file, struc
 	if (buffer->offset > whole.size)
 		return tracedat_malformed(file, "the places of an instance's events");
 	vp_cursor_bytes(&cursor, (size_t)buffer->offset);
-	/* Otherwise it is text. */
+	/* Otherwise it is text ("latency"). */
 	return takes_text(&cursor, pages, sizeof(pages)) ? take_cpus(file, &cursor, buffer) : NULL;
 }
 
@@ -578,7 +578,7 @@ static struct vp_error *tracedat_parse(struct vp_tracedat *file, struct vp_curso
 	VP_TRY(add_buffer(file, (struct vp_slice){"", 0}, &own));
 	VP_TRY(in_sections ? parse_sections(file, cursor) : parse_old(file, cursor));
 	vp_vec_each (&file->buffers, buffer) {
-		if (!buffer->clock.size) /* an instance of version 6 has that of the trace */
+		if (!buffer->clock.size) /* version 6: an instance uses the trace's clock */
 			buffer->clock = file->buffers.at[0].clock;
 		buffer->counts = clock_of(file, buffer->clock);
 	}
@@ -603,7 +603,7 @@ static struct vp_error *parse_formats(struct vp_tracedat *file, struct vp_cursor
 
 	if (!takes_text(cursor, magic, sizeof(magic) - 1))
 		return tracedat_malformed(file, "the formats of its tracepoints");
-	vp_cursor_string(cursor); /* perf's version */
+	vp_cursor_string(cursor); /* perf version */
 	VP_TRY(take_kind(file, cursor));
 	return take_formats(file, cursor);
 }

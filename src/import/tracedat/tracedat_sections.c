@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 
-/* trace-cmd makes pieces of some pages; a section of formats is a few megabytes. */
+/* trace-cmd compresses a few pages at a time; a section of formats has a few megabytes. */
 enum { MAX_UNPACKED = 64 * 1024 * 1024 };
 
 struct vp_error *vp_tracedat_sections_open(const char *source, struct vp_cursor *cursor,
@@ -14,7 +14,7 @@ struct vp_error *vp_tracedat_sections_open(const char *source, struct vp_cursor 
 	*ret = (struct vp_tracedat_sections){
 	    .source = source, .bytes = {cursor->start, (size_t)(cursor->end - cursor->start)}};
 	struct vp_slice packing = vp_cursor_string(cursor);
-	vp_cursor_string(cursor); /* its version */
+	vp_cursor_string(cursor); /* version */
 	ret->options = vp_cursor_u64(cursor);
 	if (!vp_cursor_ok(cursor))
 		return vp_error_new("'%s' is damaged: it ends within its first words", source);
@@ -48,7 +48,7 @@ struct vp_error *vp_tracedat_sections_at(const struct vp_tracedat_sections *sect
 	struct vp_cursor cursor = vp_cursor_of(head.bytes, head.size);
 	ret->id = vp_cursor_u16(&cursor);
 	ret->is_packed = vp_cursor_u16(&cursor) & IS_PACKED;
-	vp_cursor_u32(&cursor); /* its description */
+	vp_cursor_u32(&cursor); /* description */
 	return vp_tracedat_sections_range(sections, offset + HEAD, vp_cursor_u64(&cursor),
 					  &ret->bytes);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The events of a trace.dat: their classes, their times, the pages that they are in. */
+/* Reads events of a trace.dat file: classes, times, pages. */
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/cursor.h"
@@ -17,7 +17,7 @@
 #include "import/tracedat/tracedat_sections.h"
 
 enum { NO_CLASS = VP_TRACEDAT_NO_CLASS };
-#define TICK_NS 10000000ULL /* of the clock "uptime": USER_HZ is 100 */
+#define TICK_NS 10000000ULL /* of the clock "uptime" (USER_HZ is 100) */
 
 static uint64_t tracedat_walk_shifted(const struct vp_tracedat *file,
 				      const struct vp_tracedat_shifts *shifts, uint64_t time)
@@ -26,14 +26,13 @@ static uint64_t tracedat_walk_shifted(const struct vp_tracedat *file,
 
 	if (!last)
 		return time + (uint64_t)shifts->of.at[0].offset;
-	/* The one before, and the next; after the last, the last two: as trace-cmd does. */
+	/* The previous and the next offset; after the last one, the last two, as trace-cmd does. */
 	while (index + 1 < last && shifts->of.at[index + 1].time <= time)
 		index++;
 	const struct vp_tracedat_shift *from = &shifts->of.at[index], *to = from + 1;
 	__int128 offset = from->offset, length = (__int128)to->time - from->time;
 	__int128 behind = (__int128)time - from->time, growth = (__int128)to->offset - from->offset;
-	if (file->interpolates &&
-	    length > 0) /* damaged offsets may be beyond what fits: no overflow */
+	if (file->interpolates && length > 0) /* damaged offsets may be out of range: no overflow */
 		offset += (__int128)((unsigned __int128)behind * (unsigned __int128)growth +
 				     (unsigned __int128)length / 2) /
 			  length;
@@ -84,7 +83,7 @@ static uint32_t tracedat_walk_add_class(struct vp_tracedat *file,
 	return good ? (uint32_t)file->classes.count - 1 : NO_CLASS;
 }
 
-/* Formats are read when there is an event of theirs: there are a thousand more. */
+/* Formats are parsed on first use: a file has over a thousand. */
 uint32_t vp_tracedat_class(struct vp_tracedat *file, uint32_t id)
 {
 	const uint32_t *known = vp_map_find(&file->class_of_id, id);
@@ -102,7 +101,7 @@ uint32_t vp_tracedat_class(struct vp_tracedat *file, uint32_t id)
 	return class;
 }
 
-/* The next pages that were compressed together. */
+/* Decompresses the next chunk of pages. */
 static bool open_piece(const struct vp_tracedat_cpu *cpu, struct vp_tracedat_walk *walk)
 {
 	if (!walk->pieces.start) {
@@ -120,7 +119,7 @@ static bool open_piece(const struct vp_tracedat_cpu *cpu, struct vp_tracedat_wal
 	return false;
 }
 
-/* The next page, whatever is in it; false after the last. */
+/* The next page, valid or not; false after the last. */
 static bool next_page(struct vp_tracedat *file, struct vp_tracedat_walk *walk, struct vp_slice *ret)
 {
 	const struct vp_tracedat_buffer *buffer = &file->buffers.at[walk->buffer];
