@@ -1,7 +1,7 @@
 """Guests of Xen, for the driver: domains that xl starts, and that talk to the driver over their console.
 
-A domain has no vsock. What it sends are lines of its console that begin with a mark, with the bytes in hexadecimal digits;
-all else there is its console's own. To it, every line is of that kind.
+A domain has no vsock. It sends lines on its console that start with a mark, followed by the bytes in hexadecimal digits;
+other lines are console output. Every line sent to it has that form.
 """
 
 import os
@@ -29,7 +29,7 @@ class Line(threading.Thread):
         self.rest = b""
 
     def take(self, data):
-        """What the console printed. Raises ValueError where a line was damaged, by a kernel that prints, too."""
+        """Console output in the data. Raises ValueError if a line was damaged by messages of the kernel."""
         *lines, self.rest = (self.rest + data).split(b"\n")
         for line in lines:
             line = line.rstrip(b"\r")
@@ -68,13 +68,13 @@ def read_store(path):
 
 
 def domain_id(name):
-    """Of a domain that exists, or None."""
+    """Id of an existing domain, or None."""
     done = subprocess.run(["xl", "domid", name], capture_output=True, text=True, check=False)
     return int(done.stdout) if done.returncode == 0 else None
 
 
 def configuration(spec):
-    """What xl is told of a guest."""
+    """Configuration of a guest for xl."""
     kind = spec["type"] or "pvh"
     lines = {"name": spec["name"], "uuid": spec["uuid"], "type": kind, "kernel": spec["image"],
              "ramdisk": spec["initrd"], "extra": f"console=hvc0 quiet panic=-1 rdinit=/init {spec['append']}".strip(),
@@ -93,7 +93,7 @@ def configuration(spec):
 
 
 def connect(driver, guest, limit):
-    """Wait for a new domain's console; a thread then passes on what it says."""
+    """Wait for a new domain's console; a thread then forwards its output."""
     domain = domain_id(guest.name)
     path = read_store(f"/local/domain/{domain}/console/tty") if domain is not None else None
     if not path:

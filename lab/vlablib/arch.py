@@ -33,8 +33,8 @@ AMD64 = Arch(
     {"generic": "linux-image-amd64", "cloud": "linux-image-cloud-amd64"},
     # With QEMU 7.2's virtual GIF, hosts of guests with several vCPUs lose interrupts and lock up.
     "qemu-system-x86_64", "qemu-system-x86", (), (), "max,+svm,+npt,-vgif,-v-vmsave-vmload",
-    # What TCG (seen with QEMU 7.2) gets wrong in a guest of the emulated KVM, and guests are
-    # therefore not given: XSETBV does not exit, so CPUID and XCR0 disagree, and most kernels turn
+    # Features that guests of the emulated KVM do not have, since TCG (QEMU 7.2) emulates them
+    # incorrectly: XSETBV does not exit, so CPUID and XCR0 disagree, and most kernels turn
     # XSAVE off while 7.2 panics; CMPXCHG16B can leave garbage in EFLAGS, on which 6.12 dies early
     # in half of its boots. KVM's paravirtual end of interrupt: see "Labs that die" in docs/lab.md.
     "host,-xsave,-avx,-avx2,-f16c,-fma,-vaes,-vpclmulqdq,-pku,-cx16,-kvm-pv-eoi",

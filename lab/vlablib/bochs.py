@@ -1,6 +1,6 @@
 """The lab host in Bochs: the one emulator with Intel's VMX (docs/lab.md, "Intel").
 
-Its time is a number of instructions, whatever icount= says: so many of them are a virtual second.
+Its time is the number of instructions, independent of icount=; a virtual second has a fixed number.
 No 9p: root and results are disks; progress comes over the second serial port.
 """
 
@@ -57,7 +57,7 @@ label lab
 
 
 class Bochs:
-    """What emulator.py says of an emulator."""
+    """An emulator as emulator.py defines it."""
 
     modules = ("ata_piix", "sd_mod", "isofs", "overlay")
     root = "disks"
@@ -84,7 +84,7 @@ class Bochs:
 
     @property
     def name(self):
-        """As it is told when the lab host starts."""
+        """Name printed when the lab host starts."""
         return f"Bochs {(self.place / 'version').read_text(encoding='ascii').strip()} (Intel)"
 
     def prepare(self, plan):
@@ -161,7 +161,7 @@ class Bochs:
         return "the lab host's kernel panicked" if "Kernel panic - not syncing" in text else None
 
     def show_hang(self, process):
-        """Nothing to be had: no way to interrupt it."""
+        """Not available: Bochs cannot be interrupted."""
 
     def collect(self):
         """Results are a tar archive on their disk."""
@@ -176,8 +176,8 @@ class Bochs:
             say(f"warning: the results came incomplete: {done.stderr.strip()[-300:]}")
 
     def complaint(self, process):
-        """What Bochs said if it did not even start: it ends with a status of failure when the lab host
-        switches itself off, too."""
+        """Output of Bochs if it did not start. Its exit status is a failure also when the lab host
+        powers itself off."""
         if (self.lab.work / "results.img").stat().st_blocks:
             return None
         text = (self.lab.work / "bochs.out").read_text(encoding="utf-8", errors="replace")

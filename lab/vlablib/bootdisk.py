@@ -23,7 +23,7 @@ INCLUDE = ("systemd-sysv,udev,kmod,initramfs-tools,grub-pc,python3,procps,util-l
 SUITES = ("bookworm", "trixie")
 BROKEN = "5.0-broken"  # Its file is a kernel; without an initramfs it finds no root, and panics.
 MODULES = ("virtio_pci", "virtio_blk", "ext4")
-# Of the kernel that can be a dom0, which the cloud's cannot: the rest of its modules is large.
+# Modules of the kernel that can be a dom0, unlike the cloud kernel: all of them would be large.
 GENERIC_MODULES = (*MODULES, "kvm-amd", "xen-gntdev", "xen-gntalloc", "xen-evtchn", "xen-privcmd", "xenfs", "xen-netback", "xen-blkback",
                    "vfat", "nls_cp437", "nls_ascii", "nls_iso8859-1", "efivarfs")
 MEMORY, DOM0_MEMORY = 2048, 1024  # MiB
@@ -65,7 +65,7 @@ def _run(*command: str, **options) -> str:
 
 
 def file_system(image: Path) -> str:
-    """What debugfs and mke2fs call the file system in an image."""
+    """Name of the file system in an image for debugfs and mke2fs."""
     return f"{image}?offset={OFFSET}"
 
 
@@ -111,7 +111,7 @@ def _fill(root: Path) -> None:
 
 
 def _add_kernel(root: Path, kernel: kernels.Kernel) -> None:
-    """One whose modules are there already."""
+    """Installs a kernel whose modules are installed already."""
     shutil.copy2(kernel.image, root / f"boot/vmlinuz-{kernel.version}")
     config = kernel.root / f"boot/config-{kernel.version}"
     if config.exists():
@@ -173,7 +173,7 @@ def _install_loader(root: Path, image: Path, work: Path) -> None:
 
 
 def get() -> Path:
-    """The image, from the cache if it is there. It takes some minutes to make."""
+    """The image, from the cache if available. Creating it takes some minutes."""
     key = hashlib.sha256((" ".join(versions()) + Path(__file__).read_text(encoding="utf-8")).encode()).hexdigest()[:16]
     path = cache_dir("disks") / f"boot-{key}.img"
     if path.exists():

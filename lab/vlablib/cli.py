@@ -42,7 +42,7 @@ repository), VLAB_ACCEL (tcg or kvm). The whole story is in docs/lab.md.
 
 
 def _directory(text):
-    """A directory's name: not '-', which stands for standard output elsewhere."""
+    """A directory's name: not '-', which means standard output in other options."""
     if text == "-":
         raise argparse.ArgumentTypeError("expected a directory, which cannot be standard output")
     return text

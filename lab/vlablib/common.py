@@ -1,4 +1,4 @@
-"""What every part of vlab needs: its errors, its places on disk, its progress lines."""
+"""Errors, directories and progress lines of vlab."""
 
 import fcntl
 import os
@@ -45,7 +45,7 @@ def build_dir(arch):
 
 
 def need_program(name, package):
-    """Path of a program, or a sentence that says which Debian package brings it."""
+    """Path of a program; the error names the Debian package that has it."""
     path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
     if not path:
         raise LabError(f"the program '{name}' is missing: install the package {package} "

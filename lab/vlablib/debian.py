@@ -90,7 +90,7 @@ def _sources_text(choices, arch, types):
 
 
 def place_name(name, arch):
-    """What belongs to an architecture, in the cache."""
+    """Name of an architecture's file in the cache."""
     return name if arch is AMD64 else f"{name}-{arch.name}"
 
 
@@ -146,7 +146,7 @@ class PrivateApt:
                        f"(a dated snapshot may lack it): {lines[0] if lines else 'apt-get update failed'}")
 
     def kernel_packages(self, meta):
-        """Names of the packages that make up the kernel which the meta package stands for."""
+        """Names of the kernel packages that the meta package depends on."""
         found, queue = [], [meta]
         while queue:
             name = queue.pop(0)

@@ -1,7 +1,7 @@
 """Disk images for a lab host that mounts nothing over 9p: its root, what one run adds to it, its results.
 
 The root is the machine's own, but only the files of the packages that a lab host needs; it is made
-once and kept in the cache. What a run adds lies over it: the repository, vperf, workloads, guests, plan.
+once and kept in the cache. A run's own files are overlaid: the repository, vperf, workloads, guests, plan.
 """
 
 import hashlib

@@ -1,19 +1,19 @@
-"""What runs the lab host: QEMU under TCG or KVM (qemu.py), or Bochs for a host of Intel (bochs.py).
+"""Emulators that run the lab host: QEMU under TCG or KVM (qemu.py), or Bochs for an Intel host (bochs.py).
 
-An emulator is made for one Machine (machine.py) and has:
-  name          for the line that says what starts
+Attributes of an emulator, which runs one Machine (machine.py):
+  name          printed when it starts
   modules       of the lab host's kernel, for its initramfs
-  root          where that finds its root: "9p" or "disks" (lab/host/init)
-  slow          how many times longer than others it may take to boot
-  python        where the lab host has Python
-  guest_cpu     the CPU model of guests that name none
-  companions    programs that run on the lab host beside KVM, against what goes wrong in emulation
-  prepare(plan) the last of the preparations, when plan and initramfs are there
+  root          where the initramfs finds its root: "9p" or "disks" (lab/host/init)
+  slow          factor of its boot time relative to other emulators
+  python        path of Python on the lab host
+  guest_cpu     default CPU model of guests
+  companions    programs that run on the lab host to work around emulation errors
+  prepare(plan) the last of the preparations, after plan and initramfs were written
   start()       the process; attend(process) is its shell's terminal
-  heard()       there was progress;  died() says how the emulation went wrong, asked when there is none
-  show_hang(process)  makes a kernel that hangs print where, if it can
-  collect()     the lab host is off: its results into the directory for them
-  complaint(process)  what the emulator said if it failed, else None
+  heard()       there was progress;  died() describes an emulation error, called without progress
+  show_hang(process)  makes a hanging kernel print its state, if possible
+  collect()     moves the results to their directory after the lab host's end
+  complaint(process)  the emulator's error output if it failed, else None
 """
 
 from .bochs import Bochs

@@ -25,7 +25,7 @@ class Kernel:
 
     @property
     def image(self):
-        """What QEMU boots: in /boot, or beside the modules as in newer packages."""
+        """Image for QEMU: in /boot, or next to the modules as in newer packages."""
         classic = self.root / "boot" / f"vmlinuz-{self.version}"
         return classic if classic.exists() else self.modules / "vmlinuz"
 
@@ -50,7 +50,7 @@ UNPACKERS = {b"\xfd7zX": ("xz", "xz-utils"), b"\x28\xb5\x2f\xfd": ("zstd", "zstd
 
 
 def _payload(image, name):
-    """What an x86 boot image has packed, by its header: sectors of setup code, offset and length after them; the
+    """The compressed kernel in an x86 boot image. The header has sectors of setup code, offset and length after them; the
     last four bytes are the size unpacked (Documentation/arch/x86/boot.rst)."""
     start = (image[0x1f1] + 1) * 512 + int.from_bytes(image[0x248:0x24c], "little")
     packed = image[start:start + int.from_bytes(image[0x24c:0x250], "little")]

@@ -167,7 +167,7 @@ class Machine:
         return "".join(f"\n    {line}" for line in shown) or "\n    (empty)"
 
     def _hang(self, text):
-        """The error of a lab host that does not go on, with what its console says of it."""
+        """The error for a lab host without progress, with the end of its console output."""
         self.emulator.show_hang(self.process)
         return LabError(f"{text}; the end of its console:{self.console_tail(40)}")
 
@@ -200,7 +200,7 @@ class Machine:
             item.copy()
 
     def wait(self):
-        """Follow the run to its end; returns what result.json says."""
+        """Follow the run to its end; returns the contents of result.json."""
         limit = self.args.timeout
         boot_limit = min(limit, 120.0 * self.slow)
         begin = time.monotonic()
@@ -241,14 +241,14 @@ class Machine:
                 raise self._hang("the lab host's kernel hangs")
 
     def _check_died(self):
-        """The emulation went wrong, and only the emulator can tell."""
+        """Checks for emulation errors that only the emulator detects."""
         death = self.emulator.died() if time.monotonic() - self.heard >= QUIET else None
         if death:
             raise self._hang(death)
 
     def _check_guests(self):
-        """Guests that do not come up: the driver is told, and says where they hang; if it does not, it hangs
-        itself."""
+        """If guests do not boot, the driver is asked where they hang; if it does not reply, the lab host
+        hangs."""
         late = self.guests_late and time.monotonic() - self.guests_late
         if late and late > 0:
             (self.out / "vlab" / "late").touch()

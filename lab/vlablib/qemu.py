@@ -13,11 +13,11 @@ from . import qemu_build, xen
 from .arch import ARCHES
 from .common import LabError, UsageError, need_program, prefer_session, priority
 
-# Of a processor with core counters, as Linux's event names and Xen's vPMU know it: AMD Rome.
+# AMD Rome: a processor with core counters that Linux's event names and Xen's vPMU support.
 PMU_FAMILY = ",family=23,model=49,stepping=0"
 PMU_V2 = ",xlevel=0x80000022"
 NMI_WAIT = 5  # seconds for a kernel that hangs to print where
-SPIN_POLL, SPIN_LOOKS, SPIN_BYTES = 1, 15, 64  # so many looks in a row find a pCPU within so many bytes
+SPIN_POLL, SPIN_LOOKS, SPIN_BYTES = 1, 15, 64  # interval (s), number of successive samples, and bytes of code that contain them
 
 
 def kvm_is_real():
@@ -64,7 +64,7 @@ class Monitor:
         self.execute("qmp_capabilities")
 
     def execute(self, command, **arguments):
-        """What the command returns."""
+        """The command's result."""
         self.stream.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
         self.stream.flush()
         while True:
@@ -83,8 +83,8 @@ class Monitor:
 
 
 class SpinWatch:
-    """Finds a pCPU, or the guest that it runs, in a spinlock that nobody will ever give back: with interrupts
-    masked at the same few instructions whenever it is looked at."""
+    """Detects a pCPU, or a guest on it, in a spinlock that will never be released: with interrupts masked at
+    the same few instructions in all samples."""
 
     def __init__(self):
         self.looks, self.last = [], 0
@@ -105,7 +105,7 @@ class SpinWatch:
 
 
 class Qemu:
-    """What emulator.py says of an emulator."""
+    """An emulator as emulator.py defines it."""
 
     modules = ("virtio_pci", "9pnet_virtio", "9p", "overlay")
     root = "9p"
@@ -237,8 +237,8 @@ class Qemu:
         self.spin = SpinWatch()
 
     def died(self):
-        """How the emulation went wrong, or None. The second of docs/lab.md's causes: seconds of the machine's
-        time are none of the lab's then, and nothing else would tell before --timeout."""
+        """Description of an emulation error, or None. This detects the second cause in docs/lab.md: the lab's
+        time stops, and --timeout would be the only other sign."""
         now = time.monotonic()
         if self.accel != "tcg" or self.lab.arch.foreign or now - self.last_look < SPIN_POLL:
             return None
@@ -255,7 +255,7 @@ class Qemu:
         """Nothing: /out is a share."""
 
     def complaint(self, process):
-        """What QEMU said if it failed, else None."""
+        """QEMU's error output if it failed, else None."""
         stderr = process.stderr.read().decode(errors="replace").strip()
         if process.returncode and stderr:
             return f"QEMU ended with status {process.returncode}: {stderr}"

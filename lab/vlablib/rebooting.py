@@ -16,8 +16,8 @@ from .common import REPO, LabError, UsageError, cache_dir, need_program, prefer_
 
 HOME = "/opt/bench"  # there: the program, the plan, and DIR with the results
 DIRECTORY = "/var/lib/bench"
-SILENCE = 400  # seconds; a boot tells something every few, on a busy machine too …
-FIRMWARE = 900  # … but UEFI's firmware, which loads kernels from disk, beside other labs
+SILENCE = 400  # seconds; a boot prints something every few seconds, even on a busy host …
+FIRMWARE = 900  # … except UEFI's firmware, which loads kernels from disk, while other labs run
 START = f"""[Unit]
 Description=the benchmark begins
 ConditionPathExists=!{DIRECTORY}/state.json
@@ -91,7 +91,7 @@ class Reboots:
         return process, console
 
     def run(self) -> None:
-        """Until it is switched off by itself; once its power fails, when the console says what `cut` is."""
+        """Runs until it powers itself off; cuts the power once, when the console prints `cut`."""
         until = time.monotonic() + self.limit
         process, console = self._power(0)
         told, heard, length = 0, time.monotonic(), 0
@@ -117,7 +117,7 @@ class Reboots:
 
 
 def run(plan: Path, out: Path, cut: str, limit: float, uefi: bool) -> dict:
-    """The plan on the machine; what is said of it. The benchmark's directory is then out/bench."""
+    """Runs the plan on the emulated host; returns its messages. The benchmark's directory is out/bench afterwards."""
     if out.exists() and any(out.iterdir()):
         raise UsageError(f"the output directory '{out}' is not empty")
     out.mkdir(parents=True, exist_ok=True)

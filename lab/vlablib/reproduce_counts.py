@@ -32,13 +32,13 @@ guest: time:guest, guest:context-switches, guest:page-faults
 
 
 def counts_of(text: str) -> dict[int, float]:
-    """What each thread counted, by its number, relative to what it did."""
+    """Count of each thread relative to its work, by thread number."""
     lines = [dict(re.findall(r"(\w+)=(\S+)", line)) for line in text.splitlines() if re.search(r"\bthread=\d", line)]
     return {int(line["thread"]): int(line["values"].split(",")[0]) / int(line["expected"]) for line in lines}
 
 
 def thread_rows(native: dict[int, float], alone: dict[int, float], beside: dict[int, float]) -> list[Row]:
-    """Of what each thread counted, relative to what it did."""
+    """Rows from the count of each thread relative to its work."""
     if not native or set(native) != set(alone) or set(native) != set(beside):
         raise LabError(f"not all threads said what they counted: {native}, {alone}, {beside}")
     rows = []
@@ -66,7 +66,7 @@ def _run_inflation(out: Path) -> None:
 
 
 def inflation_rows(comparison: dict, cost: dict[str, float]) -> list[Row]:
-    """Of 'vperf model compare', and ns in each interval by what each exit took."""
+    """Rows from 'vperf model compare', and from ns per interval according to exit durations."""
     parts = {part["name"]: part["virtualized"] - part["native"] for part in comparison["groups"]}
     rows = [Row(f"ns more in each 20 ms by {name}: by the model, and by the exits' own durations",
                 NOT_AT_HAND + "hypervisor events explain what virtualization adds; here: within 10%",
@@ -102,7 +102,7 @@ def _used(node: dict) -> set[str]:
 
 
 def tree_rows(name: str, tree: dict) -> list[Row]:
-    """Of the model tree of a set: how well it predicts, and whether by the hypervisor's events."""
+    """Rows from the model tree of a set: its accuracy, and whether it uses hypervisor events."""
     correlation, root = tree["cross_validation"]["correlation"], tree["tree"]["root"]
     events = sorted(column for column in _used(root) if column.startswith("exits:"))
     return [Row(f"{name}: correlation by ten-fold cross-validation; leaves", NOT_AT_HAND + f"model trees explain it; here: at least {EXPLAINED}",
@@ -116,7 +116,7 @@ def _tree(data: str) -> dict:
 
 
 def _read_tree(out: Path) -> list[Row]:
-    """Of the virtualized set: natively, the target is what the guest's time is then, and there is nothing to explain."""
+    """Rows from the virtualized set: natively, the target is the guest's time itself, and there is nothing to explain."""
     return tree_rows("virtualized", _tree(str(out / "tests/1/stat-inflation/virt")))
 
 
@@ -130,7 +130,7 @@ MOST_OFF = 0.5  # percent
 
 
 def program_rows(text: str) -> list[Row]:
-    """Of what the lab test of programs printed: % that counts in a guest are off the native ones, by program, placement and way."""
+    """Rows from the output of the lab test of programs: error of counts in a guest in %, by program, placement and way."""
     found: dict[tuple[str, str], list[str]] = {}
     worst: dict[tuple[str, str], float] = {}
     for program, placement, way, instructions, cycles in re.findall(

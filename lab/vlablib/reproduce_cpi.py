@@ -12,7 +12,7 @@ EXITS = ("interrupt", "page-fault", "msr", "halt", "io", "cpuid")
 NATIVE = f"interval instructions {WIDTH}\\nper task\\nsub-intervals {PARTS}\\ncount instructions cycles\\n{SETS}\\ncount sched:in sched:preempted\\n"
 VIRTUAL = (NATIVE.replace("instructions", "instructions:G").replace("per task", "per vcpu").replace("sched:preempted", "sched:preempted inject:interrupt ") +
            "count " + " ".join(f"exits:{reason}" for reason in EXITS) + "\\n")
-# Phases with many TLB misses, with many cache misses, of computing, and two with exits beside them.
+# Phases: TLB misses, cache misses, computing, and two with concurrent exits.
 WORK = """for n in 1 2 3 4; do pages --mib 8 --rounds 200 --loops 10; pages --mib 4 --rounds 300 --loops 60; lines --kib 256 --rounds 400; \
 lines --kib 2048 --rounds 40 --store 1; counted --loops 12000000; lines --kib 24 --rounds 2000 & exits --cpuid $((n * 300)) --rate 400 --seconds 0.1; \
 wait; counted --loops 6000000 & exits --out $((n * 200)) --rate 400 --seconds 0.1; wait; done\\n"""
@@ -40,7 +40,7 @@ def _share(part: float, whole: float) -> str:
 
 
 def table_5_rows(comparison: dict) -> list[Row]:
-    """Of 'vperf model compare --groups'."""
+    """Rows from 'vperf model compare --groups'."""
     parts = {part["name"]: part for part in comparison["groups"]}
     native, virtual = comparison["native"]["mean"], comparison["virtualized"]["mean"]
     rows = [Row(f"contribution to CPI, native and virtualized, %: {name}", f"{before:g}, {after:g}",
@@ -55,7 +55,7 @@ def table_5_rows(comparison: dict) -> list[Row]:
 
 
 def model_rows(name: str, linear: dict, published: float) -> list[Row]:
-    """Of 'vperf model linear' of one side."""
+    """Rows from 'vperf model linear' of one side."""
     correlation = linear["cross_validation"]["correlation"]
     found = {predictor["name"]: 1000 * predictor["coefficient"] for predictor in linear["linear"]["predictors"]}
     return [Row(f"{name}: correlation by ten-fold cross-validation, at least the published one", f"{published:.2f}", f"{correlation:.4f}",
@@ -69,7 +69,7 @@ def _leaves(node: dict) -> list[dict]:
 
 
 def tree_rows(tree: dict) -> list[Row]:
-    """Of 'vperf model tree' of both sides merged, with the column virtualized."""
+    """Rows from 'vperf model tree' of both sides merged, with the column virtualized."""
     root = tree["root"]
     split = f"{root['input']} {root['cut']:g}" if "input" in root else "none: costs add up, and an exit costs the same everywhere"
     return [Row("model tree of both: its first split", "virtualized 0.5 (figure 4); L1I_MISSES 0.0004695 (figure 5)", split, None, "other programs"),

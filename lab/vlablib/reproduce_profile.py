@@ -46,7 +46,7 @@ PROPORTIONAL = 10.0  # percent by which the cost of a sample may differ between 
 
 
 def shor_rows(counts: dict[str, int]) -> list[Row]:
-    """Of the samples of each function of the program."""
+    """Rows from the samples of each function of the program."""
     total = sum(counts.values())
     if not total:
         raise LabError("there are no samples of the program 'shor' in the guest")
@@ -70,7 +70,7 @@ def _read_shor(out: Path) -> list[Row]:
 
 
 def guest_rows(counts: dict[str, dict[str, int]], unnamed: dict[str, float], stolen: dict[str, tuple[float, str]]) -> list[Row]:
-    """Of each guest: samples of its program by function, percent of its samples without a name, percent of its time that was stolen and by whom."""
+    """Rows from each guest's samples by function, share of unresolved samples in %, and steal in % by thief."""
     rows = []
     for guest, wanted in SHARES.items():
         total = sum(counts[guest].values())
@@ -88,7 +88,7 @@ def guest_rows(counts: dict[str, dict[str, int]], unnamed: dict[str, float], sto
 
 
 def unnamed_share(rows: list[dict]) -> float:
-    """Of the rows of view guest: percent of the samples of code, user space and kernel, whose function is not known."""
+    """Share of unresolved samples of user space and kernel, in %, from the rows of view guest."""
     code = [row for row in rows if row["kind"] in ("kernel", "user")]
     without = sum(row["samples"] for row in code if not row["function"] or row["function"].startswith("0x"))
     return 100 * without / max(sum(row["samples"] for row in code), 1)
@@ -137,7 +137,7 @@ def _run_rates(out: Path) -> None:
 
 
 def rate_rows(printed: dict[int, str]) -> list[Row]:
-    """Of what bench/overhead printed, by rate."""
+    """Rows from the output of bench/overhead, by rate."""
     rows, each = [], []
     for rate, text in printed.items():
         match = {tool: re.search(rf"^{tool}.*? {{2,}}\s*(-?\d+) +(-?[\d.]+) ", text, re.MULTILINE) for tool in ("vperf record", "perf kvm")}

@@ -33,7 +33,7 @@ def kept() -> dict[str, dict]:
 
 
 def verdicts(result: dict) -> dict[str, str]:
-    """Of each figure, without its reason."""
+    """Mark of each figure, without its reason."""
     return {row["what"]: mark(row).split(":")[0] for row in result["rows"]}
 
 

@@ -21,7 +21,7 @@ TURNS = "with two emulated pCPUs, one's turns count as time of the other's inter
 
 @dataclass(frozen=True)
 class View:
-    """Of one view: percent of its samples."""
+    """A view: shares of its samples, in %."""
 
     shares: dict[str, float]  # kernel, user, idle, steal, vm
     functions: dict[tuple[str, str], float]  # of (process and pid, function): of the guest's programs, or the host's
@@ -31,7 +31,7 @@ class View:
 
 
 def view_of(report: dict) -> View:
-    """Of what 'vperf report --json' says."""
+    """The view in the output of 'vperf report --json'."""
     functions: dict[tuple[str, str], float] = {}
     stolen: dict[str, float] = {}
     vms: dict[str, float] = {}
@@ -88,13 +88,13 @@ def functions_rows(where: str, view: View, published: tuple[float, float, float]
 
 
 def outside_row(where: str, published: float, view: View, why: str = f"published was {OUTSIDE}") -> Row:
-    """What the host itself took of the vCPU."""
+    """Row of the vCPU's steal by the host itself."""
     return Row(f"{where}: stolen by the host itself, %", f"{published:.2f}", f"{view.stolen.get('host', 0):.2f}", None, why,
                (published, view.stolen.get("host", 0)))
 
 
 def left(view: View) -> float:
-    """What the host itself did not take."""
+    """Share of the vCPU without steal by the host itself, in %."""
     return 100 - view.stolen.get("host", 0)
 
 

@@ -23,9 +23,9 @@ workload pvh shares a=80 b=20
 command xentrace -D -e 0x21000 -T {SECONDS} /tmp/trace 2>/dev/null && cp /tmp/trace /out
 command vperf record -z --no-samples --no-symbols --account-events -d {SECONDS} -o /out/rec
 """
-# CPU time of the programs, in which what is traced is, but not the tracer's own process: elapsed time has waits for the machine's
-# files in it. dbench says how much it got done in a second, in which the tracer's process is, too. As the published table: what a disk is
-# good for, what computes, what the kernel does for programs; and, as the worst case, what only switches.
+# CPU time of the programs includes the cost of tracing, but not the tracer's own process; elapsed time would include waits for the
+# host's files. dbench reports throughput, which the tracer's process reduces, too. As in the published table: disk, computing and system
+# calls; and, as the worst case, context switches only.
 MODES_OF = {"none": "none", "off": "vperf-off", "flight": "vperf-flight", "disk": "vperf-disk", "samples": "vperf-samples", "account": "vperf-account",
             "trace-cmd": "trace-cmd", "lttng": "lttng"}
 TREE = """mkdir tree; awk 'BEGIN { for (f = 0; f < 200; f++) { name = "tree/" f; for (i = 0; i < 50; i++) print f, i > name; close(name) } }' """
@@ -83,7 +83,7 @@ def cost_of(cell: dict) -> float:
 
 
 def mode_rows(results: dict) -> list[Row]:
-    """Of a report of vperf-bench: the table by mode, and what is claimed of it."""
+    """Rows from a report of vperf-bench: the table by mode, and its claims."""
     cells = {(cell["test"], cell["configuration"]): cell for cell in results["cells"]}
     if any(cell["percent"] is None for cell in cells.values()):
         raise LabError(f"steps failed: {results['failures']}")
@@ -101,8 +101,8 @@ def mode_rows(results: dict) -> list[Row]:
 
 
 def xen_rows(plain: int, packed: int, plain_peer: int, packed_peer: int, spans: int, events: int) -> list[Row]:
-    """Of bytes of vperf's states and of xentrace's records (the peer), each without compression and with it: what was published
-    says nothing of any."""
+    """Rows from bytes of vperf's states and of xentrace's records (the peer), each uncompressed and compressed; there are no
+    published figures."""
     if not events or not spans:
         raise LabError(f"there are {events} records of xentrace, {spans} states in vperf's recording")
 
@@ -139,8 +139,8 @@ SENT = re.compile(r'"agent": ?"ok: it sent (\d+) events, (\d+) lost')
 
 
 def guest_rows(seconds: dict[str, list[float]], sent: dict[str, list[tuple[int, int]]]) -> list[Row]:
-    """Of how long the work took in each guest: to warm up, and, where it is the first one, alone and traced; then four at once, and that traced.
-    `sent`: what agents say that they sent, and lost."""
+    """Rows from the duration of the work in each guest: warm-up; in the first guest, alone and traced; then four at once, and these traced.
+    `sent`: numbers of events that agents sent and lost."""
     wanted = {name: 5 if name == GUESTS[0] else 3 for name in GUESTS}
     if {name: len(times) for name, times in seconds.items()} != wanted:
         raise LabError(f"not all guests said how long their work took: {seconds}")
@@ -204,7 +204,7 @@ def _read_tasks(out: Path) -> list[Row]:
 
 
 def records_of(data: bytes) -> tuple[int, int]:
-    """Of a file of xentrace: how many records of changes of state, and the bytes of all."""
+    """Number of state changes in a file of xentrace, and the size of all records."""
     place = count = 0
     while place + 4 <= len(data):
         head = int.from_bytes(data[place:place + 4], "little")
@@ -214,7 +214,7 @@ def records_of(data: bytes) -> tuple[int, int]:
 
 
 def plain_size(data: bytes) -> int:
-    """Of a compressed stream: its bytes without compression, as each packet says (docs/format.md)."""
+    """Uncompressed size of a compressed stream, from the header of each packet (docs/format.md)."""
     place = size = 0
     while place < len(data):
         size += int.from_bytes(data[place + 20 + 48:place + 20 + 56], "little") // 8
@@ -242,7 +242,7 @@ ALIKE = {"neither compressed": ("vperf record --trace", "trace-cmd record, not c
 
 
 def size_rows(text: str) -> list[Row]:
-    """Of what bench/trace-cost printed."""
+    """Rows from the output of bench/trace-cost."""
     found = {tool: [float(word) for word in match[1].split()] for pair in ALIKE.values() for tool in pair
              if (match := re.search(rf"^{tool} +\S+ +\S+ +(\S+ +\S+)$", text, re.MULTILINE))}
     if len(found) != 2 * len(ALIKE):

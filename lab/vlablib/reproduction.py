@@ -1,4 +1,4 @@
-"""What the reproductions of published results share: their rows, and a run of the lab."""
+"""Common code of the reproductions of published results: rows, and a run of the lab."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """One name: where it was published, what stands here for what cannot be had, and how it is made."""
+    """A reproduction: its source, substitutes for what is not available here, and how to run it."""
 
     title: str
     source: str
@@ -46,7 +46,7 @@ def call(*command: str, fine: tuple[int, ...] = (0,)) -> str:
 
 
 def vperf(*arguments: str) -> str:
-    """What this machine's vperf says of a recording."""
+    """Output of this host's vperf for a recording."""
     return call(str(build_dir(AMD64) / "vperf"), *arguments)
 
 

@@ -14,13 +14,13 @@ from .debian import PrivateApt
 
 SUITE = "bookworm"
 MERGED = ("bin", "lib", "lib64", "sbin")
-# Of a dom0: what vperf and the lab use there, and Xen with its tools.
+# Packages of a dom0: those that vperf and the lab use, and Xen with its tools.
 DOM0 = ("bash", "busybox-static", "coreutils", "diffutils", "grep", "hostname", "iproute2", "kmod", "libbpf-dev",
         "libc-bin", "libelf-dev", "libgomp1", "libiberty-dev", "libjson-c-dev", "libxxhash-dev", "libzstd-dev", "linux-perf", "procps",
         "python3", "sed", "tar", "util-linux", "xen-system-amd64", "zlib1g-dev")
 # The device model of its HVM guests, with what that loads.
 HVM = ("qemu-system-xen", "qemu-system-data", "seabios")
-# What a package's configuration would have made.
+# Links that the packages' configuration would create.
 LINKS = {"usr/bin/awk": "mawk", "bin/sh": "bash"}
 
 

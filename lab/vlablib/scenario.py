@@ -77,7 +77,7 @@ class Workload:
 
 @dataclass
 class Scenario:
-    """Everything that a scenario file says."""
+    """Contents of a scenario file."""
 
     name: str
     host: Host = field(default_factory=Host)
@@ -249,7 +249,7 @@ class _Parser:
 
 
 def _check(scenario, path):
-    """What only the whole file shows."""
+    """Checks across sections of the file."""
     host = scenario.host
 
     def wrong(name, text):

@@ -21,8 +21,8 @@ def write_image(root, path):
 
 def arguments(scenario):
     """Xen's own. dom0 gets the memory that the guests leave, and one vCPU for each pCPU, on it. A vCPU's
-    vector registers are switched with it: left until it uses them, they were another's. XSAVE is off: an
-    emulated guest's XSETBV does not tell Xen (docs/lab.md)."""
+    vector registers are switched with it: with lazy switching they had another domain's values. XSAVE is off:
+    XSETBV of an emulated guest does not exit to Xen (docs/lab.md)."""
     host = scenario.host
     memory = host.memory - OVERHEAD - sum(g.memory + GUEST_OVERHEAD for g in scenario.guests)
     vpmu = " vpmu=1" if host.pmu else ""

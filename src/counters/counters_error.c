@@ -25,13 +25,13 @@ const char *vperf_status_text(int status)
 	case VPERF_E_ARGUMENT:
 		return "invalid argument, or a call that is not allowed in this state";
 	case VPERF_E_EVENT:
-		return "no event has that name";
+		return "unknown event name";
 	case VPERF_E_TOO_MANY:
 		return "more events than there are counters";
 	case VPERF_E_RIGHTS:
-		return "this user has no permission to count that";
+		return "no permission to count this event";
 	case VPERF_E_NO_COUNTER:
-		return "this machine cannot count that";
+		return "this event is not supported here";
 	case VPERF_E_NOT_LENT:
 		return "the host provides no such counters to this guest";
 	case VPERF_E_VERSION:
@@ -42,7 +42,7 @@ const char *vperf_status_text(int status)
 	case VPERF_E_THREAD:
 		return "the set belongs to another thread";
 	case VPERF_E_SYSTEM:
-		return "the system lacks memory or descriptors, or failed";
+		return "out of memory or file descriptors, or a system call failed";
 	default:
 		return "not a status of this library";
 	}

@@ -38,7 +38,7 @@ static int counters_lent_connect_agent(struct vp_counters_lent *lent, struct vpe
 
 	lent->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (lent->socket < 0)
-		return vp_counters_fail(error, VPERF_E_SYSTEM, "cannot make a socket: %s",
+		return vp_counters_fail(error, VPERF_E_SYSTEM, "cannot create a socket: %s",
 					strerror(errno));
 	if (AGAIN(connect(lent->socket, (struct sockaddr *)&address, sizeof(address))))
 		return no_agent(error, errno);
@@ -86,7 +86,8 @@ static int map_all(struct vp_counters_lent *lent, const struct vp_lent_reply *re
 			       reply->cells * sizeof(struct vp_lent_cell)) ||
 	    !counters_lent_map(lent, 1, fds[VP_LENT_FD_THREADS],
 			       threads * sizeof(struct vp_lent_thread)))
-		return vp_counters_fail(error, VPERF_E_SYSTEM, "cannot map the lent counters: %s",
+		return vp_counters_fail(error, VPERF_E_SYSTEM,
+					"cannot map the host-provided counters: %s",
 					strerror(errno));
 	lent->cells = lent->maps[0];
 	lent->thread = (struct vp_lent_thread *)lent->maps[1] + reply->thread;
@@ -178,8 +179,9 @@ static int wait_for_switch(const struct vp_counters_lent *lent, struct vperf_err
 		if (!own && sleeps(lent->tid))
 			break;
 		if (i == VP_COUNTERS_MAX_WAITS)
-			return vp_counters_fail(error, VPERF_E_LOST,
-						"the agent's program does not see this thread");
+			return vp_counters_fail(
+			    error, VPERF_E_LOST,
+			    "the agent's BPF program does not receive switches of this thread");
 		nanosleep(&moment, NULL);
 	}
 	return VPERF_OK;

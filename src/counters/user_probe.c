@@ -110,7 +110,7 @@ bool vp_counters_prefer_user(struct vp_counters_group *group, const struct vp_co
 	}
 	if (!survives(first)) {
 		snprintf(why, size,
-			 "reading a counter in user space kills the program on this machine");
+			 "this system kills a process that reads a counter in user space");
 		return false;
 	}
 	if (vp_counters_group_enable(group, true) || !are_on_counters(group)) {

@@ -347,7 +347,7 @@ static struct vp_error *send_cpu(struct session *session, struct cpu *cpu, bool 
 	    splice(cpu->pages, NULL, session->pipe[1], NULL, PIPE_BYTES, SPLICE_F_NONBLOCK);
 
 	if (size < 0 && errno != EAGAIN && errno != EINTR)
-		return vp_error_errno(errno, "cannot splice the pages of its ring");
+		return vp_error_errno(errno, "cannot splice its ring's pages");
 	*any |= size > 0;
 	return size > 0 ? send_pages(session, cpu, (size_t)size) : NULL;
 }
@@ -456,7 +456,7 @@ static struct vp_error *agent_events_begin(struct session *session, unsigned set
 	sigaddset(&signals, SIGTERM);
 	session->signals = signalfd(-1, &signals, SFD_CLOEXEC);
 	if (session->signals < 0 || pipe2(session->pipe, O_CLOEXEC))
-		return vp_error_errno(errno, "cannot make a pipe");
+		return vp_error_errno(errno, "cannot create a pipe");
 	fcntl(session->pipe[1], F_SETPIPE_SZ, PIPE_BYTES);
 	setsockopt(session->host, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 	VP_TRY(make_instance(session));

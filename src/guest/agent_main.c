@@ -19,13 +19,13 @@ static const char usage[] =
     "usage: vperf-agent serve [--port N] [--ring KIB] [--no-symbols]\n       vperf-agent dump "
     "FILE|- "
     "[--no-symbols]\n\nReports this guest's processes, mappings and symbols to vperf on the "
-    "host.\n\n  serve         track processes and answer the host, over vsock or on Xen a vchan\n  "
+    "host.\n\n  serve         track processes and serve the host, over vsock or on Xen a vchan\n  "
     "dump "
     "         "
-    "write what the running agent knows, or else the current state\n  --port N      vsock port to "
-    "serve on, or number of the vchan's offer (733)\n  --ring KIB    memory of each CPU for this "
-    "kernel's events, while the host "
-    "traces them (4096)\n  --no-symbols  leave out the symbols of programs and libraries\n  "
+    "write the running agent's symbol map; without an agent, one of the present state\n  --port N  "
+    "    vsock port to listen on, or number of the vchan (733)\n  --ring KIB    buffer per CPU for "
+    "this kernel's events while the host traces them (4096)\n  --no-symbols  omit symbols of "
+    "programs and libraries\n  "
     "--help, "
     "--version\n";
 

@@ -200,7 +200,8 @@ static void lend_clients_send_maps(const struct vp_lend *lend, struct vp_lend_cl
 	};
 
 	if (force < 0)
-		return lend_clients_refuse(client, -force, "the agent cannot make a socket for it");
+		return lend_clients_refuse(client, -force,
+					   "the agent cannot create a socket for it");
 	memcpy(reply.names, lend->request->names, sizeof(reply.names));
 	send_reply(client, &reply, fds, VP_LENT_FDS);
 	close(force);
@@ -221,7 +222,7 @@ static void lend_clients_attach(struct vp_lend *lend, struct vp_lend_client *cli
 	result = assign_slot(lend, client);
 	if (result)
 		return lend_clients_refuse(client, -result,
-					   "too many threads already hold lent counters");
+					   "too many threads already use host-provided counters");
 	if (request->flags & VP_LENT_INHERIT)
 		result = vp_lend_command(lend, VP_LEND_INHERIT, client->slot);
 	if (result)

@@ -26,7 +26,9 @@ static struct vp_error *open_programs(struct vp_lend *lend)
 						  VP_LENT_THREADS + lend->n_cells);
 	if (!result)
 		result = vp_lend_bpf__load(lend->programs);
-	return result ? vp_error_errno(-result, "cannot load the lending programs") : NULL;
+	return result ? vp_error_errno(-result,
+				       "cannot load the BPF programs for host-provided counters")
+		      : NULL;
 }
 
 /* From here on only BPF programs and the host can write to the maps. */
@@ -35,11 +37,11 @@ static struct vp_error *freeze(struct vp_lend *lend)
 	int cells = bpf_map__fd(lend->programs->maps.cells);
 
 	if (bpf_map_freeze(cells) || bpf_map_freeze(bpf_map__fd(lend->programs->maps.threads)))
-		return vp_error_errno(errno, "cannot make the lent counters read-only");
+		return vp_error_errno(errno, "cannot make the host-provided counters read-only");
 	void *memory =
 	    mmap(NULL, lend->n_cells * sizeof(*lend->cells), PROT_READ, MAP_SHARED, cells, 0);
 	if (memory == MAP_FAILED)
-		return vp_error_errno(errno, "cannot map the lent counters");
+		return vp_error_errno(errno, "cannot map the host-provided counters");
 	lend->cells = memory;
 	return NULL;
 }
@@ -74,7 +76,7 @@ struct vp_error *vp_lend_load(struct vp_lend *lend)
 	int cpus = libbpf_num_possible_cpus();
 
 	if (cpus < 0 || cpus > VP_LEND_MAX_CPUS)
-		return vp_error_new("counters can be lent to guests of at most %d CPUs",
+		return vp_error_new("host-provided counters are limited to guests with %d CPUs",
 				    VP_LEND_MAX_CPUS);
 	lend->n_cells = (uint32_t)cpus;
 	VP_TRY(open_programs(lend));

@@ -84,7 +84,7 @@ struct vp_error *vp_confined_text_write(struct vp_maps_writer *writer,
 	VP_AUTO_CLOSE int fd = memfd_create("vperf-host-text", MFD_CLOEXEC);
 
 	if (fd < 0)
-		return vp_error_errno(errno, "cannot get memory for their symbols");
+		return vp_error_errno(errno, "cannot allocate memory for their symbols");
 	pid_t process = fork();
 	if (process == 0)
 		run_writer(text, fd);

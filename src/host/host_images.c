@@ -58,7 +58,7 @@ struct vp_error *vp_host_images_write(struct vp_maps_writer *writer, struct vp_m
 
 	*unread = 0;
 	if (shared == MAP_FAILED)
-		return vp_error_errno(errno, "cannot get memory for their symbols");
+		return vp_error_errno(errno, "cannot allocate memory for their symbols");
 	struct vp_error *error = vp_confined_text_write(writer, &text);
 	take_build_ids(&reading);
 	*unread = reading.shared->unread < count ? reading.shared->unread : count;

@@ -224,7 +224,7 @@ static struct vp_error *unknown_pmu(const char *sysfs, const struct pmu *pmu)
 
 	vp_nearest_init(&nearest, (struct vp_slice){pmu->name, strlen(pmu->name)});
 	pmu_look_at_all(sysfs, DEVICES, &nearest);
-	return unknown_pmu_event(pmu->event, vp_format("this machine has no PMU '%s'", pmu->name),
+	return unknown_pmu_event(pmu->event, vp_format("this host has no PMU '%s'", pmu->name),
 				 &nearest);
 }
 

@@ -173,11 +173,10 @@ static struct vp_error *ask_for_port(int fd, const char *path, unsigned port, un
 	if (result)
 		return vp_error_errno(-result, "no agent reachable through '%s' at vsock port %u",
 				      path, port);
-	return strncmp(line, "OK ", 3)
-		   ? vp_error_new("no agent reachable through '%s' at vsock port %u: the VMM does "
-				  "not answer with 'OK'",
-				  path, port)
-		   : NULL;
+	return strncmp(line, "OK ", 3) ? vp_error_new("no agent reachable through '%s' at vsock "
+						      "port %u: the VMM does not reply with 'OK'",
+						      path, port)
+				       : NULL;
 }
 
 struct vp_error *vp_vsock_path_connect(const char *path, uint32_t pid, unsigned port,

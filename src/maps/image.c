@@ -80,7 +80,7 @@ static struct vp_error *read_table(const struct vp_elf_file *file, Elf_Scn *sect
 	    header.sh_size / entry > MAX_SYMBOLS)
 		return vp_elf_broken(file, "a symbol table no larger than the file");
 	if (!vp_elf_has_names(file, header.sh_link))
-		return vp_elf_broken(file, "names of symbols, of less than a gigabyte");
+		return vp_elf_broken(file, "less than a gigabyte of symbol names");
 	Elf_Data *data = elf_getdata(section, NULL);
 	if (!data || !data->d_buf)
 		return vp_elf_broken(file, "the symbol table inside the file");

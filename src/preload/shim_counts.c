@@ -7,7 +7,7 @@
 
 #include "counters/set.h"
 
-/* Of this process; protected by the lock of its events. */
+/* Sources of this process; protected by the lock of its events. */
 static struct vp_shim_source *sources;
 
 int vp_shim_source_get(pid_t tid, bool inherits, struct vp_shim_source **ret)

@@ -132,7 +132,7 @@ struct vp_error *vp_vchan_await(struct vp_vchan_offer *offer, unsigned port, boo
 		if (vp_poll(fds, VP_ARRAY_SIZE(fds), -1) < 0)
 			return vp_error_errno(errno, "cannot wait for dom0");
 		if (fds[0].revents && !offer->bell.hear(&offer->bell))
-			return vp_error_errno(errno, "the event channel broke");
+			return vp_error_errno(errno, "the event channel failed");
 		if (!fds[1].revents)
 			continue;
 		VP_TRY(vp_xenstore_take_change(offer->store));
@@ -206,7 +206,7 @@ static struct vp_error *bind_offer(struct connection *connection, int store, uin
 	VP_TRY(vp_vchan_bell_bind((uint16_t)connection->domain, channel, &connection->bell, again));
 	*again = true;
 	VP_TRY(read_number(store, path, "ring-ref", &after));
-	return after == *reference ? NULL : vp_error_new("its offer changes all the time");
+	return after == *reference ? NULL : vp_error_new("its offer keeps changing");
 }
 
 /* Another process of this host may be connecting to the present offer: the next one follows
@@ -255,7 +255,7 @@ static struct vp_error *map_rings(struct connection *connection, uint32_t refere
 				 offsetof(struct vp_vchan_page, client_live), &connection->bell,
 				 &ring->page));
 	if (!vp_vchan_orders_read(ring->page, &left, &right))
-		return vp_error_new("its rings have impossible sizes");
+		return vp_error_new("its rings have invalid sizes");
 	uint32_t n_left = vp_vchan_pages_of(left), n_right = vp_vchan_pages_of(right);
 	for (uint32_t i = 0; i < n_left + n_right; i++)
 		grants[i] = __atomic_load_n(&ring->page->grants[i], __ATOMIC_RELAXED);
@@ -266,7 +266,7 @@ static struct vp_error *map_rings(struct connection *connection, uint32_t refere
 	vp_vchan_declare(ring, VP_VCHAN_LIVE);
 	vp_vchan_ask(ring, VP_VCHAN_WRITTEN);
 	if (!connection->bell.ring(&connection->bell))
-		return vp_error_errno(errno, "its event channel broke");
+		return vp_error_errno(errno, "its event channel failed");
 	return NULL;
 }
 
@@ -332,15 +332,15 @@ static struct vp_error *read_status(int channel, uint64_t deadline)
 		int result = vp_poll(&ready, 1, left);
 		ssize_t got = result > 0 ? vp_recv(channel, line + size, 1, MSG_DONTWAIT) : 0;
 		if (result <= 0 || got < 0)
-			return vp_error_errno(result ? errno : ETIMEDOUT, "it does not answer");
+			return vp_error_errno(result ? errno : ETIMEDOUT, "it does not reply");
 		if (!got)
-			return vp_error_new("the process that passes it on has died");
+			return vp_error_new("the process that forwards it has died");
 		if (line[size++] != '\n')
 			continue;
 		line[size - 1] = 0;
 		return size > 1 ? vp_error_new("%s", line) : NULL;
 	}
-	return vp_error_new("its answer is too long");
+	return vp_error_new("its reply is too long");
 }
 
 struct vp_error *vp_vchan_connect(uint32_t domain, unsigned port, unsigned seconds, int *ret)

@@ -85,7 +85,7 @@ struct vp_error *vp_vchan_bell_offer(uint16_t domain, struct vp_vchan_bell *ret)
 	VP_TRY(open_bell(ret));
 	int port = ioctl(ret->fd, BIND_UNBOUND, &wanted);
 	if (port < 0)
-		return vp_error_errno(errno, "cannot make an event channel");
+		return vp_error_errno(errno, "cannot create an event channel");
 	ret->port = (uint32_t)port;
 	return NULL;
 }
@@ -129,7 +129,7 @@ static struct vp_error *tell_end(int fd, uint64_t index, uint32_t live,
 	    .index = index + live, .action = CLEAR_BYTE | SEND_EVENT, .port = bell->port};
 
 	return ioctl(fd, UNMAP_NOTIFY, &end)
-		   ? vp_error_errno(errno, "cannot have the peer told of this side's end")
+		   ? vp_error_errno(errno, "cannot set up the notification of the peer")
 		   : NULL;
 }
 

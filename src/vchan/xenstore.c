@@ -39,7 +39,7 @@ struct vp_error *vp_xenstore_open(int *ret)
 
 static struct vp_error *silent(int errnum)
 {
-	return vp_error_errno(errnum, "xenstore does not answer");
+	return vp_error_errno(errnum, "xenstore does not reply");
 }
 
 static struct vp_error *receive_all(int fd, char *bytes, size_t size)

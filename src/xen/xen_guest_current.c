@@ -29,7 +29,7 @@ struct vp_error *vp_xen_kernel_init(const struct vp_guest_finding *finding,
 	return NULL;
 }
 
-/* Of an address in the kernel's image or direct map. */
+/* Physical address of an address in the kernel image or direct map. */
 static uint64_t physical(const struct vp_xen_kernel *kernel, uint64_t address)
 {
 	uint64_t in_image = address - kernel->image_va;

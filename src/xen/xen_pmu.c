@@ -74,7 +74,7 @@ static struct vp_error *put_pages(struct vp_xen_pmu *pmu)
 	if (!pages.type)
 		return vp_error_new("dom0's kernel does not describe its variable xenpmu_shared "
 				    "(CONFIG_XEN_HAVE_VPMU and CONFIG_DEBUG_INFO_BTF)");
-	return status ? vp_error_errno(-status, "cannot change the program for Xen's PMU pages")
+	return status ? vp_error_errno(-status, "cannot patch the BPF program for Xen's PMU pages")
 		      : NULL;
 }
 

@@ -77,7 +77,7 @@ struct vp_error *vp_xen_pmu_mode_take(struct vp_xen_pmu_mode *mode)
 		return vp_error_new("guests have owned Xen's counters since their start: write "
 				    "'all' to %s before starting them",
 				    path);
-	return errnum ? vp_error_errno(errnum, "cannot write 'all' into %s", path) : NULL;
+	return errnum ? vp_error_errno(errnum, "cannot write 'all' to %s", path) : NULL;
 }
 
 struct vp_error *vp_xen_pmu_mode_restore(struct vp_xen_pmu_mode *mode)

@@ -124,7 +124,7 @@ static void test_refused(void **state)
 		       "r:2:14: unknown event 'cpu/cach-miss/': PMU 'cpu' has no event or format "
 		       "term 'cach-miss' (did you mean cache-misses?)");
 	assert_refused("interval cpux/instructions/ 1M\ncount exits",
-		       "r:1:10: unknown event 'cpux/instructions/': this machine has no PMU "
+		       "r:1:10: unknown event 'cpux/instructions/': this host has no PMU "
 		       "'cpux' (did you mean cpu?)");
 	assert_refused("count cpu/umask=0x100/",
 		       "r:1:7: unknown event 'cpu/umask=0x100/': 0x100 does not fit into term "

@@ -320,7 +320,7 @@ static void test_no_probe_definitions(void **state)
 	    {"kprobe:f+-4", "expected a number of bytes"},
 	    {"kprobe:4x=f", "as the event's name"},
 	    {"kprobe:f 4x=%di", "as an argument's name"},
-	    {"kprobe:f x=", "arguments of the form [NAME=]WHAT[:TYPE]"},
+	    {"kprobe:f x=", "arguments of the form [NAME=]VALUE[:TYPE]"},
 	    {"kprobe:f %di:", "expected a type"},
 	};
 	struct vp_probe_definition probe;

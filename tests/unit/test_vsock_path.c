@@ -135,7 +135,7 @@ static void test_unreachable(void **state)
 		     "No such file or directory");
 	/* The VMM closes the connection if nobody listens in the guest. */
 	expect_unreachable("", "at vsock port 733: Connection refused");
-	expect_unreachable("NO 1\n", "does not answer with 'OK'");
+	expect_unreachable("NO 1\n", "does not reply with 'OK'");
 	expect_unreachable("it talks and talks and does not come to an end", "Protocol error");
 }
 

@@ -187,7 +187,7 @@ static struct vp_error *counts_client_start_worker(struct counts_worker *worker,
 	worker->base.tries = worker->lend.n ? LEND_TRIES : 0;
 	if (getrandom(&worker->request.marker, sizeof(worker->request.marker), 0) !=
 	    sizeof(worker->request.marker))
-		return vp_error_errno(errno, "cannot get a random number");
+		return vp_error_errno(errno, "cannot read a random number");
 	worker->request.marker |= 1; /* 0 marks an invalidated cell */
 	worker->lend.marker = worker->request.marker;
 	VP_TRY(vp_agent_worker_start(&worker->base, &process));

@@ -112,9 +112,10 @@ static struct vp_error *find_in_image(int fd, const char *path, const char *name
 	VP_AUTO_FREE char *near = vp_nearest_text(&nearest);
 	VP_AUTO_FREE char *clean = vp_text_cleaned(name);
 	return found ? NULL
-		     : vp_error_usage("'%s' has no function '%s'%s%s", path, clean, near,
-				      has_all ? ""
-					      : "; it is stripped: only exported ones have names");
+		     : vp_error_usage(
+			   "'%s' has no function '%s'%s%s", path, clean, near,
+			   has_all ? ""
+				   : "; it is stripped and has symbols of exported functions only");
 }
 
 struct vp_error *vp_probe_binary_find(const struct vp_probe_definition *definition, char **path,
@@ -155,7 +156,7 @@ struct vp_error *vp_probe_binary_argument(const struct vp_probe_definition *defi
 	const char *what = argument->what, *its = strstr(what, "$arg");
 
 	if (!vp_probe_argument_is_raw(argument))
-		return vp_error_usage("event '%s': parameters of programs have no names here: "
+		return vp_error_usage("event '%s': parameter names of programs are not supported: "
 				      "expected $arg1, $arg2 ... or a register instead of '%s'",
 				      definition->text, what);
 	if (its) {

@@ -102,7 +102,7 @@ static struct vp_error *parse_location(struct vp_probe_definition *own, const ch
 		   : NULL;
 }
 
-/* [NAME=]EXPRESSION[:TYPE] */
+/* [NAME=]VALUE[:TYPE] */
 static struct vp_error *parse_argument(struct vp_probe_definition *own, const char *text,
 				       size_t size)
 {
@@ -127,7 +127,7 @@ static struct vp_error *parse_argument(struct vp_probe_definition *own, const ch
 	argument->what = vp_strndup(text, (size_t)(end - text));
 	return argument->what[0]
 		   ? NULL
-		   : probe_definition_expected(own, "arguments of the form [NAME=]WHAT[:TYPE]");
+		   : probe_definition_expected(own, "arguments of the form [NAME=]VALUE[:TYPE]");
 }
 
 static struct vp_error *probe_definition_parse(struct vp_probe_definition *own)

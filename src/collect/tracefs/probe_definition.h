@@ -2,7 +2,7 @@
 /*
  * Parses probe definitions: kprobe:FUNCTION, kretprobe:FUNCTION, uprobe:BINARY:FUNCTION and
  * uretprobe:BINARY:FUNCTION, with the rest as in perf-probe(1): [EVENT=]FUNCTION[+OFFSET|%return]
- * [ARGUMENT...], where an argument is [NAME=]WHAT[:TYPE].
+ * [ARGUMENT...], where an argument is [NAME=]VALUE[:TYPE].
  */
 #ifndef VP_COLLECT_TRACEFS_PROBE_DEFINITION_H
 #define VP_COLLECT_TRACEFS_PROBE_DEFINITION_H

@@ -22,7 +22,7 @@ struct vp_error *vp_probe_function_find(const struct vp_probe_definition *defini
 					const char *kallsyms,
 					struct vp_probe_function *ret) VP_MUST_CHECK;
 void vp_probe_function_deinit(struct vp_probe_function *function);
-/* Appends "WHAT[:TYPE]" in the kernel's syntax (Documentation/trace/kprobetrace.rst). Errors: an
+/* Appends "VALUE[:TYPE]" in the kernel's syntax (Documentation/trace/kprobetrace.rst). Errors: an
  * unknown parameter or member. */
 struct vp_error *vp_probe_function_argument(const struct vp_probe_function *function,
 					    const struct vp_probe_definition *definition,

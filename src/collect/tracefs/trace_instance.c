@@ -119,7 +119,7 @@ static struct vp_error *start_keeper(struct vp_trace_instance *own)
 	int ends[2];
 
 	if (pipe2(ends, O_CLOEXEC))
-		return vp_error_errno(errno, "cannot make a pipe");
+		return vp_error_errno(errno, "cannot create a pipe");
 	own->keeper = fork();
 	if (!own->keeper) {
 		close(ends[1]);

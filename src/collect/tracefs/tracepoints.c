@@ -459,7 +459,8 @@ static struct vp_error *switch_source(const struct source *source, unsigned long
 	vp_vec_each (&source->fds, fd)
 		if (ioctl(*fd, request, 0))
 			return vp_error_errno(
-			    errno, "cannot switch the tracepoints of pCPU %" PRIu32, source->pcpu);
+			    errno, "cannot enable or disable the tracepoints of pCPU %" PRIu32,
+			    source->pcpu);
 	return NULL;
 }
 

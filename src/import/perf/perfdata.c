@@ -116,7 +116,7 @@ static struct vp_error *take_attrs(struct vp_perfdata *file, struct section sect
 
 	if (size < MIN_ATTR + sizeof(struct section) || size > attrs.size ||
 	    attrs.size / size > MAX_ATTRS)
-		return perfdata_malformed(file, "the events that it is of");
+		return perfdata_malformed(file, "its list of events");
 	while (vp_cursor_left(&cursor) >= size) {
 		struct vp_slice attr =
 		    vp_cursor_bytes(&cursor, (size_t)size - sizeof(struct section));

@@ -526,9 +526,8 @@ static struct vp_error *import_flush(const struct source *source)
 			lost = 0;
 		}
 	int failure = vp_trace_take_failure(writer);
-	return failure
-		   ? vp_error_errno(failure, "cannot write into '%s'", source->import->directory)
-		   : NULL;
+	return failure ? vp_error_errno(failure, "cannot write to '%s'", source->import->directory)
+		       : NULL;
 }
 
 static void import_note_count(const struct source *source, uint64_t count, const char *what)
@@ -541,8 +540,8 @@ static void import_note_count(const struct source *source, uint64_t count, const
 static void import_note_what_is_missing(const struct source *source)
 {
 	import_note_count(source, source->missed,
-			  "places where events are missing: they were lost when it was recorded");
-	import_note_count(source, source->lost, "events were lost when it was recorded");
+			  "gaps with lost events: the tracer's buffers were full");
+	import_note_count(source, source->lost, "events were lost by the tracer");
 	import_note_count(source, source->strange + source->samples.strange,
 			  "entries of an unknown format or vCPU were skipped");
 	import_note_count(source, source->left_out,

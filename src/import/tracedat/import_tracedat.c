@@ -291,7 +291,7 @@ static bool begins_like_one(const char *path)
 const struct vp_importer *vp_importer_tracedat(void)
 {
 	static const struct vp_importer importer = {.name = "trace.dat",
-						    .summary = "a file of trace-cmd",
+						    .summary = "trace-cmd's trace.dat",
 						    .detects = begins_like_one,
 						    .open = import_tracedat_open_file,
 						    .send = import_tracedat_send_all};

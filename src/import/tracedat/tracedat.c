@@ -178,7 +178,7 @@ static struct vp_error *take_guest(struct vp_tracedat *file, struct vp_slice opt
 		vp_vec_push(&file->guests, guest);
 		return NULL;
 	}
-	return tracedat_malformed(file, "what it says of a guest");
+	return tracedat_malformed(file, "its description of a guest");
 }
 
 static void take_shifts_of_cpu(struct vp_tracedat *file, uint32_t cpu, struct vp_cursor *cursor)
@@ -207,7 +207,7 @@ static struct vp_error *take_shifts(struct vp_tracedat *file, struct vp_slice op
 	file->interpolates = vp_cursor_u32(&cursor) & SHIFT_INTERPOLATES;
 	uint32_t cpus = vp_cursor_u32(&cursor);
 	if (cpus > MAX_CPUS || file->shifts.count)
-		return tracedat_malformed(file, "the CPUs that it has offsets for");
+		return tracedat_malformed(file, "the number of CPUs with clock offsets");
 	for (uint32_t cpu = 0; cpu < cpus && vp_cursor_ok(&cursor); cpu++)
 		take_shifts_of_cpu(file, cpu, &cursor);
 	if (!vp_cursor_ok(&cursor))
@@ -324,11 +324,11 @@ static struct vp_error *take_cpus(const struct vp_tracedat *file, struct vp_curs
 		if (!size)
 			continue;
 		if (offset > whole.size || size > whole.size - offset)
-			return tracedat_malformed(file, "it ends before the events of its CPUs do");
+			return tracedat_malformed(file, "its CPUs' events extend beyond its end");
 		its->pages = (struct vp_slice){whole.bytes + offset, (size_t)size};
 	}
 	return vp_cursor_ok(cursor) ? NULL
-				    : tracedat_malformed(file, "the places of its CPUs' events");
+				    : tracedat_malformed(file, "the offsets of its CPUs' events");
 }
 
 struct option {
@@ -419,7 +419,7 @@ static struct vp_error *tracedat_take_buffer(struct vp_tracedat *file,
 		cpu->is_packed = section.is_packed;
 	}
 	return vp_cursor_ok(&cursor) ? NULL
-				     : tracedat_malformed(file, "the places of its CPUs' events");
+				     : tracedat_malformed(file, "the offsets of its CPUs' events");
 }
 
 /* Reads the section that an option refers to. */
@@ -460,7 +460,7 @@ static struct vp_error *take_buffers(struct vp_tracedat *file,
 		return vp_error_new("'%s' has text (trace-cmd's latency format) and no events",
 				    file->source);
 	if (!has_buffer)
-		return tracedat_malformed(file, "no places of its CPUs' events");
+		return tracedat_malformed(file, "no offsets of its CPUs' events");
 	vp_vec_each (all, option)
 		if (option->id == OPTION_BUFFER)
 			VP_TRY(tracedat_take_buffer(file, sections, option->bytes));
@@ -517,7 +517,7 @@ static struct vp_error *take_instance_cpus(const struct vp_tracedat *file, struc
 	struct vp_cursor cursor = vp_cursor_of(whole.bytes, whole.size);
 
 	if (buffer->offset > whole.size)
-		return tracedat_malformed(file, "the places of an instance's events");
+		return tracedat_malformed(file, "the offsets of an instance's events");
 	vp_cursor_bytes(&cursor, (size_t)buffer->offset);
 	/* Otherwise it is text ("latency"). */
 	return takes_text(&cursor, pages, sizeof(pages)) ? take_cpus(file, &cursor, buffer) : NULL;
@@ -537,12 +537,12 @@ static struct vp_error *parse_old(struct vp_tracedat *file, struct vp_cursor *cu
 		kind = vp_cursor_bytes(cursor, sizeof(pages));
 	}
 	if (!vp_cursor_ok(cursor))
-		return tracedat_malformed(file, "it ends before the places of its CPUs' events");
+		return tracedat_malformed(file, "it ends before the offsets of its CPUs' events");
 	if (!memcmp(kind.bytes, text, sizeof(text)))
 		return vp_error_new("'%s' has text (trace-cmd's latency format) and no events",
 				    file->source);
 	if (memcmp(kind.bytes, pages, sizeof(pages)) != 0)
-		return tracedat_malformed(file, "no places of its CPUs' events");
+		return tracedat_malformed(file, "no offsets of its CPUs' events");
 	VP_TRY(take_cpus(file, cursor, &file->buffers.at[0]));
 	take_clocks(file, cursor);
 	const struct vp_slice whole = {cursor->start, (size_t)(cursor->end - cursor->start)};
