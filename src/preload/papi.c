@@ -144,7 +144,7 @@ static bool called_for_profile(void)
 }
 
 /* PAPI calls the program's handler if the value has passed the next multiple of the threshold
- * since PAPI_overflow(). A signal stands for one period: the value passed to PAPI is that many
+ * since PAPI_overflow(). A signal represents one period: the value passed to PAPI is that many
  * periods plus one event, not the present count. */
 static void on_overflow(int signal, siginfo_t *info, void *context)
 {
