@@ -197,7 +197,7 @@ static void hold_timer(struct vp_counters_overflow *overflow)
 	ioctl(overflow->fd, PERF_EVENT_IOC_PERIOD, &never);
 }
 
-/* False: the counters failed. `own`: what was counted in the handler. */
+/* False: the counters failed. `own`: counts of the handler itself. */
 static bool overflow_look(struct vp_counters_overflow *overflow, const void *interrupted,
 			  uint64_t *own)
 {

@@ -222,7 +222,7 @@ static bool host_maps_has_name(uint32_t pid, const char *comm)
 	return !comm[0] || (vp_proc_comm(pid, now) && !strncmp(now, comm, sizeof(now)));
 }
 
-/* Whether the space belongs to a program other than `comm`; stores the name if there was none. */
+/* Whether the space belongs to a program other than `comm`; stores a missing name. */
 static bool is_other_program(struct space *space, const char *comm)
 {
 	if (!space->comm[0])

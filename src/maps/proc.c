@@ -277,8 +277,8 @@ struct symbols_seen {
 };
 
 /* Writes a line of kallsyms, "ffffffff81000000 T name\t[module]", NUL-terminated; modifies it in
- * place. The kernel's symbols are sorted. Of the data symbols after a function only the first is
- * written: it ends the function. */
+ * place. The kernel's symbols are sorted. After a function, only the first data symbol is written:
+ * it ends the function. */
 static void write_kernel_symbol(struct vp_maps_writer *writer, char *line, char *end,
 				struct symbols_seen *seen)
 {
