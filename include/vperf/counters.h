@@ -22,7 +22,7 @@ enum vperf_status {
 	VPERF_E_EVENT = -2,      /* unknown event name */
 	VPERF_E_TOO_MANY = -3,   /* more events than counters */
 	VPERF_E_RIGHTS = -4,     /* no permission to count that */
-	VPERF_E_NO_COUNTER = -5, /* this machine cannot count that */
+	VPERF_E_NO_COUNTER = -5, /* the event is not supported here */
 	VPERF_E_NOT_LENT = -6,   /* no host provides counters to this guest, or not that one */
 	VPERF_E_VERSION = -7,    /* the agent in this guest has an incompatible version */
 	VPERF_E_LOST = -8,       /* counting has ended: counter, host or agent are gone */

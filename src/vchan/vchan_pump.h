@@ -23,7 +23,7 @@ struct vp_vchan_bell {
 
 enum vp_vchan_result {
 	VP_VCHAN_CLOSED,    /* by either side */
-	VP_VCHAN_IMPOSSIBLE /* the peer's indices were, or the event channel broke */
+	VP_VCHAN_IMPOSSIBLE /* the peer's indices were, or the event channel failed */
 };
 
 /*

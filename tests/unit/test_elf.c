@@ -189,7 +189,7 @@ static void test_huge_names(void **state)
 	elf_builder_finish(&elf);
 	elf.sections[elf.sections[4].sh_link].sh_size = 1ULL << 40;
 	memcpy(elf.bytes + ELF_BUILDER_SECTIONS, elf.sections, sizeof(elf.sections));
-	expect_error(read_bytes(elf.bytes, sizeof(elf.bytes), NULL, &image), "names of symbols");
+	expect_error(read_bytes(elf.bytes, sizeof(elf.bytes), NULL, &image), "symbol names");
 	vp_image_deinit(&image);
 }
 
