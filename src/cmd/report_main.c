@@ -12,11 +12,10 @@ static const struct vp_verb *(*const verbs[])(void) = {
 
 int main(int argc, char **argv)
 {
-	const struct vp_program program = {
-	    .name = "vperf-report",
-	    .summary = "read recordings of vperf, on a machine that need not be a host",
-	    .verbs = verbs,
-	    .n_verbs = VP_ARRAY_SIZE(verbs)};
+	const struct vp_program program = {.name = "vperf-report",
+					   .summary = "read vperf recordings, on any machine",
+					   .verbs = verbs,
+					   .n_verbs = VP_ARRAY_SIZE(verbs)};
 
 	return vp_program_run(&program, argc, argv);
 }

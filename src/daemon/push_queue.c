@@ -21,10 +21,9 @@ static void push_queue_remove(struct vp_push_queue *queue, size_t index)
 static void push_queue_drop_oldest(struct vp_push_queue *queue)
 {
 	if (!queue->overflowed)
-		vp_vec_push(
-		    queue->notices,
-		    vp_format("more than %d profiles wait to be sent: the oldest are dropped",
-			      VP_PUSH_MOST));
+		vp_vec_push(queue->notices,
+			    vp_format("more than %d profiles are queued: the oldest are dropped",
+				      VP_PUSH_MOST));
 	push_queue_remove(queue, queue->process ? 1 : 0);
 	queue->overflowed++;
 }
@@ -47,7 +46,7 @@ static void push_queue_wait(struct vp_push_queue *queue, const char *why, uint64
 
 	if (!queue->failures++)
 		vp_vec_push(queue->notices,
-			    vp_format("profiles cannot be sent now, and wait: %s", why));
+			    vp_format("profiles cannot be sent now and are queued: %s", why));
 	queue->retry_at = now + SECOND * (wait < VP_PUSH_RETRY_MAX_S ? wait : VP_PUSH_RETRY_MAX_S);
 }
 
@@ -56,7 +55,7 @@ static void push_queue_take_outcome(struct vp_push_queue *queue, enum vp_push_ou
 {
 	queue->process = 0;
 	if (outcome == VP_PUSH_LATER) {
-		push_queue_wait(queue, "the server does not take them", now);
+		push_queue_wait(queue, "the server does not accept them", now);
 		return;
 	}
 	queue->failures = 0;

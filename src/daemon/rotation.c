@@ -67,7 +67,7 @@ static void reap_ending(struct vp_rotation *rotation, uint64_t now)
 			continue;
 		}
 		if (now - recorder->since > VP_ROTATION_END_S * SECOND) {
-			NOTICE(rotation, "the recorder of '%s' does not end: killed",
+			NOTICE(rotation, "the recorder of '%s' did not exit in time: killed",
 			       recorder->path);
 			rotation->ops->stop(rotation->context, recorder->process, true);
 			recorder->since = now;
@@ -83,7 +83,7 @@ static void reap_open(struct vp_rotation *rotation, uint64_t now)
 
 	if (!open->process || !rotation->ops->has_ended(rotation->context, open->process))
 		return;
-	NOTICE(rotation, "the recorder of '%s' has ended by itself: the next one is started",
+	NOTICE(rotation, "the recorder of '%s' exited unexpectedly: the next one is started",
 	       open->path);
 	rotation_close(rotation, open);
 	rotation_forget(open);
@@ -109,11 +109,11 @@ static void watch_next(struct vp_rotation *rotation, uint64_t now)
 		return;
 	}
 	if (ended) {
-		NOTICE(rotation, "the recorder of '%s' has ended before it recorded", next->path);
+		NOTICE(rotation, "the recorder of '%s' exited before it recorded", next->path);
 		rotation_forget(next);
 		rotation_fail(rotation, now);
 	} else if (now - next->since > VP_ROTATION_START_S * SECOND) {
-		NOTICE(rotation, "the recorder of '%s' does not begin: killed", next->path);
+		NOTICE(rotation, "the recorder of '%s' did not start in time: killed", next->path);
 		rotation->ops->stop(rotation->context, next->process, true);
 		rotation_end(rotation, next, now);
 		rotation_fail(rotation, now);

@@ -333,7 +333,7 @@ static void export_tracedat_end(struct vp_export *export)
 				      vp_recording_advice(&export->report->recording,
 							  ": 'vperf record --trace' records "
 							  "them")));
-	export_tracedat_note_count(export, dat->homeless, "it is not known which CPU they are of");
+	export_tracedat_note_count(export, dat->homeless, "their CPU is unknown");
 	export_tracedat_note_count(export, dat->too_long, "they are longer than a page");
 }
 

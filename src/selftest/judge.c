@@ -150,8 +150,8 @@ static void judge_exit_kind(const struct vp_selftest_facts *facts, enum vp_guest
 			      facts->quiet_recording.by_function[exit], 0);
 	} else if (kind->others == VP_GUEST_OTHERS_UNKNOWN) {
 		vp_check_not_possible(checks, kind->check, "");
-		vp_check_explain(checks, "VM exits have no guest RIP here, so they cannot be told "
-					 "apart from others with the same reason");
+		vp_check_explain(checks, "VM exits have no guest RIP here, so they cannot be "
+					 "distinguished from others with the same reason");
 	} else {
 		vp_check_near(checks, kind->check, "", expected + kind->others,
 			      facts->quiet_recording.by_reason[exit], 0);

@@ -171,7 +171,7 @@ static void test_killed(void **state)
 	step(&rotation, 1);
 	host.ended[1] = true;
 	step(&rotation, 2);
-	expect_notice("recorder of 'rec-1' has ended by itself");
+	expect_notice("recorder of 'rec-1' exited unexpectedly");
 	assert_int_equal(host.started, 2);
 	assert_int_equal(rotation.open.process, 0);
 	host.records[2] = true;
@@ -188,13 +188,13 @@ static void test_backoff(void **state)
 	step(&rotation, 0);
 	host.ended[1] = true;
 	step(&rotation, 1);
-	expect_notice("'rec-1' has ended before it recorded");
+	expect_notice("'rec-1' exited before it recorded");
 	assert_int_equal(host.started, 1);
 	step(&rotation, 2);
 	assert_int_equal(host.started, 2);
 	host.ended[2] = true;
 	step(&rotation, 3);
-	expect_notice("'rec-2' has ended before it recorded");
+	expect_notice("'rec-2' exited before it recorded");
 	step(&rotation, 4);
 	assert_int_equal(host.started, 2);
 	step(&rotation, 5);
@@ -245,7 +245,7 @@ static void test_stop(void **state)
 	assert_false(vp_rotation_has_stopped(&rotation, 1004 * SECOND));
 	assert_false(vp_rotation_has_stopped(&rotation, (1004 + VP_ROTATION_END_S) * SECOND));
 	assert_true(host.killed[2]);
-	expect_notice("'rec-2' does not end: killed");
+	expect_notice("'rec-2' did not exit in time: killed");
 	host.ended[2] = true;
 	assert_true(vp_rotation_has_stopped(&rotation, 2000 * SECOND));
 	end(&rotation);

@@ -74,7 +74,7 @@ void vperfd_reread_store(struct vperfd *daemon)
 static void say_full(struct vperfd *daemon, enum vp_removal why)
 {
 	if (!daemon->said_full)
-		VPERFD_SAY("%s, and there is nothing left to remove", vp_removal_text(why));
+		VPERFD_SAY("%s, and nothing more can be removed", vp_removal_text(why));
 	daemon->said_full = true;
 }
 

@@ -178,12 +178,12 @@ static void reload(struct vperfd *daemon)
 
 	reload_wanted = 0;
 	if (error) {
-		VPERFD_SAY("the configuration stays as it was: %s", vp_error_message(error));
+		VPERFD_SAY("configuration unchanged: %s", vp_error_message(error));
 		return;
 	}
 	if (strcmp(config.directory, daemon->config.directory) != 0 ||
 	    strcmp(config.listen, daemon->config.listen) != 0) {
-		vperfd_say("'directory' and 'listen' change with the next start of vperfd");
+		vperfd_say("changes of 'directory' and 'listen' require a restart of vperfd");
 		free(config.directory);
 		free(config.listen);
 		config.directory = vp_strdup(daemon->config.directory);
@@ -196,7 +196,7 @@ static void reload(struct vperfd *daemon)
 	if (daemon->flight.process)
 		kill(daemon->flight.process, SIGTERM);
 	daemon->flight_retry_at = 0;
-	vperfd_say("the configuration was read again; a new recording begins");
+	vperfd_say("configuration reloaded; a new recording starts");
 }
 
 static void say_notices(struct vperfd *daemon)
@@ -284,7 +284,7 @@ static struct vp_error *start(struct vperfd *daemon)
 
 static void help(const struct vp_option *options, size_t n_options)
 {
-	vp_options_wrap("vperfd:", "record this host all the time, and keep the last days");
+	vp_options_wrap("vperfd:", "record this host continuously, and keep the last days");
 	printf("\nUsage: vperfd [-c FILE] [--check]\n\nOptions:\n");
 	vp_options_help(options, n_options);
 }

@@ -121,7 +121,7 @@ static void name_snapshot(struct vperfd *daemon)
 	text[size > 0 ? size : 0] = 0;
 	text[strcspn(text, "\n")] = 0;
 	if (!text[0])
-		VPERFD_SAY("no snapshot '%s': the flight recorder made none",
+		VPERFD_SAY("no snapshot '%s': the flight recorder did not write one",
 			   name_of(daemon->snapshot.path));
 	else if (rename(text, daemon->snapshot.path))
 		VPERFD_SAY("cannot rename '%s': %s", text, strerror(errno));

@@ -33,7 +33,7 @@ enum { ANSWER_MOST = 256 << 20, RANGE_MOST_S = 7 * 86400, LIMIT_MOST = 1000, SHO
 static const struct vp_verb verb = {
     .name = "fleet",
     .usage = "[--url URL] [--tenant ID] [--time TIME]",
-    .summary = "find the hosts and VMs to look at, by many hosts' metrics",
+    .summary = "find the hosts and VMs that need attention, from the metrics of many hosts",
 };
 
 struct fleet {
@@ -182,17 +182,17 @@ static const struct {
 } fleet_parts[VP_FLEET_TABLES] = {
     [VP_FLEET_VCPUS] = {"vcpus", "vCPUs with the most steal (percent of the vCPU's time)",
 			"no vCPU has steal"},
-    [VP_FLEET_PAIRS] = {"pairs",
-			"VMs that take CPU time of another (percent of a pCPU), and get taken back",
-			"no VM takes CPU time of another"},
+    [VP_FLEET_PAIRS] =
+	{"pairs", "VMs that take CPU time from another VM (percent of a pCPU), and the reverse",
+	 "no VM takes CPU time from another"},
     [VP_FLEET_HOSTS] =
 	{"hosts",
 	 "hosts on which vCPUs wait (percent of a vCPU), and the largest share that a "
 	 "VM loses to overcommit",
 	 "no vCPU waits"},
-    [VP_FLEET_CHANGES] = {"changes",
-			  "steal of VMs against a day before (percent of a vCPU, all hosts)",
-			  "nothing changed, or there are no metrics of a day before"},
+    [VP_FLEET_CHANGES] =
+	{"changes", "steal of VMs, compared with the day before (percent of a vCPU, all hosts)",
+	 "no changes, or no metrics of the day before"},
 };
 
 static void fleet_print_text(const struct vp_fleet *made, struct vp_buffer *out)
@@ -276,23 +276,25 @@ int main(int argc, char **argv)
 			      .limit = 10};
 	const struct vp_option options[] = {
 	    {0, "url", VP_OPTION_TEXT, &fleet.url, "URL",
-	     "the engine, up to /api/v1 (default: $VPERF_FLEET_URL, or http://127.0.0.1:9090)"},
-	    {0, "tenant", VP_OPTION_TEXT, &fleet.tenant, "ID", "send it as header X-Scope-OrgID"},
+	     "URL of the metrics server, up to /api/v1 (default: $VPERF_FLEET_URL, or "
+	     "http://127.0.0.1:9090)"},
+	    {0, "tenant", VP_OPTION_TEXT, &fleet.tenant, "ID",
+	     "send ID in the header X-Scope-OrgID"},
 	    {0, "header", VP_OPTION_TEXTS, &fleet.headers, "HEADER",
 	     "send this header; can be repeated"},
 	    {0, "header-file", VP_OPTION_TEXT, &fleet.header_file, "FILE",
-	     "send the headers in FILE, one a line, such as a token"},
+	     "send the headers in FILE, one per line, such as a token"},
 	    {0, "ca-file", VP_OPTION_TEXT, &fleet.ca_file, "FILE",
 	     "trust the certificates in FILE (default: the system's)"},
 	    {0, "match", VP_OPTION_TEXT, &fleet.match, "MATCHERS",
 	     "only series with these labels, such as 'cluster=\"a\"'"},
 	    {0, "time", VP_OPTION_TEXT, &fleet.time, "TIME",
-	     "as it was then, RFC 3339 (default: now)"},
+	     "evaluate at this RFC 3339 time (default: now)"},
 	    {0, "range", VP_OPTION_SECONDS, &fleet.range_ns, "TIME",
-	     "averages of this time (default: 5m)"},
+	     "average over this time (default: 5m)"},
 	    {0, "limit", VP_OPTION_COUNT, &fleet.limit, "N", "rows of each table (default: 10)"},
 	    {0, "timeout", VP_OPTION_SECONDS, &fleet.timeout_ns, "TIME",
-	     "give up a query after this time (default: 30)"},
+	     "timeout of a query (default: 30)"},
 	    {0, "format", VP_OPTION_TEXT, &fleet.format, "FORMAT", "text or json (default: text)"},
 	    {0, "json", VP_OPTION_FLAG, &fleet.json, NULL, "same as --format json"},
 	};

@@ -70,6 +70,6 @@ static const struct vp_verb verb = {
 
 static const struct vp_verb fleet_verb = {
     .name = "fleet",
-    .summary = "find the hosts and VMs to look at, by many hosts' metrics",
+    .summary = "find the hosts and VMs that need attention, from the metrics of many hosts",
     .run = run_fleet,
 };

@@ -401,8 +401,8 @@ static int run_record(int argc, char **argv)
 	    {'c', "count", VP_OPTION_COUNT, &record.period, "N",
 	     "sample every N events; every N ns for cpu-clock"},
 	    {0, "stagger", VP_OPTION_FLAG, &record.stagger, NULL,
-	     "sample each pCPU at its own offset of the period, which the host's machine-id "
-	     "determines (cpu-clock)"},
+	     "sample each pCPU at a different offset within the period, derived from the "
+	     "machine-id (cpu-clock)"},
 	    {'e', "event", VP_OPTION_TEXTS, &record.events.words, "EVENT",
 	     "event to sample on: a perf event or rHEX (default: cycles, or cpu-clock without a "
 	     "hardware counter); SYSTEM:EVENT (may have wildcards): a tracepoint to record; "
@@ -467,9 +467,8 @@ static int run_record(int argc, char **argv)
 	    {'z', "compression-level", VP_OPTION_MAYBE, &record.compression, "N",
 	     "compress the streams with zstd at level N, 1 (the fastest, default) to 22", is_level},
 	    {0, "names-every", VP_OPTION_SECONDS, &record.names_ns, "TIME",
-	     "write names of functions not only at the end: soon after the start, and then after "
-	     "twice the "
-	     "time each, up to TIME"},
+	     "also write function names during the recording: soon after the start, then at "
+	     "doubling intervals up to TIME"},
 	    {'d', "duration", VP_OPTION_SECONDS, &record.duration_ns, "S",
 	     "stop after this time, such as 5, 0.3, 500ms or 10m (default: when COMMAND ends or at "
 	     "Ctrl-C)"},

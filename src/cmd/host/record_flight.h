@@ -61,7 +61,7 @@ struct vp_record_flight {
 	     "at most SIZE for all triggered snapshots (default: 10G)"},                           \
 	{                                                                                          \
 		0, "snapshot-free", VP_OPTION_TEXT, &(flight)->left, "SIZE",                       \
-		    "no snapshot by a condition that leaves less than SIZE of the disk free "      \
+		    "take no triggered snapshot that leaves less than SIZE of the disk free "      \
 		    "(default: 1G, or a tenth of a smaller file system)"                           \
 	}
 

@@ -176,14 +176,13 @@ int main(int argc, char **argv)
 	const struct vp_option options[] = {
 	    {0, "url", VP_OPTION_TEXT, &push.url, "URL", "send to this address"},
 	    {0, "header-file", VP_OPTION_TEXT, &push.header_file, "FILE",
-	     "send the headers in FILE, one a line, such as a token"},
+	     "send the headers in FILE, one per line, such as a token"},
 	    {0, "ca-file", VP_OPTION_TEXT, &push.ca_file, "FILE",
 	     "trust the certificates in FILE (default: the system's)"},
 	    {0, "content-type", VP_OPTION_TEXT, &push.type, "TYPE",
 	     "type of the output (default: application/x-protobuf)"},
 	    {'q', "quiet", VP_OPTION_FLAG, &push.quiet, NULL, "do not show the command's messages"},
-	    {0, "timeout", VP_OPTION_SECONDS, &push.timeout_ns, "TIME",
-	     "give up after this time (default: 30)"},
+	    {0, "timeout", VP_OPTION_SECONDS, &push.timeout_ns, "TIME", "timeout (default: 30)"},
 	};
 
 	if (!vp_open_standard_files())

@@ -117,10 +117,11 @@ static void find_in_all(struct vp_account_recording *rec, const struct vp_accoun
 {
 	const struct vp_table none = {0};
 
-	vp_vec_push(&rec->notes,
-		    vp_strdup("of several recordings: exits are not told apart by guest function, "
-			      "and findings have no times; 'vperf diagnose' of one recording has "
-			      "both"));
+	vp_vec_push(
+	    &rec->notes,
+	    vp_strdup("several recordings are joined: exits are not divided by guest function, "
+		      "and findings have no times; 'vperf diagnose' of one recording has "
+		      "both"));
 	vp_diagnose(view, &none, &none, &rec->losses, NULL, ret);
 }
 
@@ -206,6 +207,6 @@ static int run_diagnose(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "diagnose",
     .usage = "[--vm NAME] [--time FROM,TO] [--json] [DIR]",
-    .summary = "rank what costs the VMs CPU time, and what to try",
+    .summary = "rank the causes of lost CPU time, with advice",
     .run = run_diagnose,
 };

@@ -271,13 +271,13 @@ static int run_pull(int argc, char **argv)
 	struct pull pull = {.store = "/var/lib/vperf"};
 	const struct vp_option options[] = {
 	    {0, "time", VP_OPTION_TEXT, &pull.time, "FROM,TO",
-	     "recordings that have some of this time: times of day, RFC 3339 times, or +OFFSET "
+	     "recordings that overlap this time: times of day, RFC 3339 times, or +OFFSET "
 	     "since "
 	     "the store's start"},
 	    {0, "store", VP_OPTION_TEXT, &pull.store, "DIR",
 	     "the store on that host (default: /var/lib/vperf)"},
 	    {'o', "output", VP_OPTION_TEXT, &pull.output, "DIR",
-	     "directory here, which becomes a store (default: vperf.HOST)"},
+	     "local directory, which becomes a store (default: vperf.HOST)"},
 	};
 
 	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &pull.operands,
@@ -287,6 +287,6 @@ static int run_pull(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "pull",
     .usage = "HOST --time FROM,TO [--store DIR] [-o DIR]",
-    .summary = "fetch recordings of another host's vperfd by ssh",
+    .summary = "copy recordings of another host's vperfd by ssh",
     .run = run_pull,
 };
