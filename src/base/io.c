@@ -69,7 +69,7 @@ int vp_accept(int listener, int flags)
 
 int vp_connect(int fd, const struct sockaddr *address, socklen_t size)
 {
-	struct pollfd made = {.fd = fd, .events = POLLOUT};
+	struct pollfd connecting = {.fd = fd, .events = POLLOUT};
 	int errnum = 0;
 	socklen_t length = sizeof(errnum);
 
@@ -77,7 +77,8 @@ int vp_connect(int fd, const struct sockaddr *address, socklen_t size)
 						   : connect(fd, address, size);
 	if (!result || errno != EINTR)
 		return result;
-	if (vp_poll(&made, 1, -1) < 0 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &errnum, &length))
+	if (vp_poll(&connecting, 1, -1) < 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_ERROR, &errnum, &length))
 		return -1;
 	errno = errnum;
 	return errnum ? -1 : 0;

@@ -14,24 +14,24 @@
 void vp_export_texts_deinit(struct vp_export_texts *texts)
 {
 	vp_buffer_deinit(&texts->bytes);
-	vp_vec_deinit(&texts->made);
+	vp_vec_deinit(&texts->slots);
 }
 
 void vp_export_texts_make(struct vp_export_texts *texts, const struct vp_export *export,
 			  uint32_t number)
 {
-	struct vp_export_made made = {.at = texts->bytes.size};
+	struct vp_export_text_slot slot = {.at = texts->bytes.size};
 
 	if (number == VP_NONE)
 		vp_buffer_string(&texts->bytes, texts->unknown);
 	else
 		texts->put(texts->text(export, number), &texts->bytes);
-	made.size = texts->bytes.size - made.at;
+	slot.size = texts->bytes.size - slot.at;
 	vp_buffer_fill(&texts->bytes, 0, VP_PUT_BLOCK);
 	texts->bytes.size -= VP_PUT_BLOCK;
-	while (texts->made.count <= (uint32_t)(number + 1))
-		vp_vec_push(&texts->made, ((struct vp_export_made){.size = SIZE_MAX}));
-	texts->made.at[number + 1] = made;
+	while (texts->slots.count <= (uint32_t)(number + 1))
+		vp_vec_push(&texts->slots, ((struct vp_export_text_slot){.size = SIZE_MAX}));
+	texts->slots.at[number + 1] = slot;
 }
 
 void vp_export_texts_append(struct vp_export_texts *texts, const struct vp_export *export,

@@ -8,7 +8,7 @@
 #include "base/vec.h"
 
 /* Position of a formatted text in `bytes`. */
-struct vp_export_made {
+struct vp_export_text_slot {
 	size_t at;
 	size_t size; /* SIZE_MAX: not formatted yet */
 };
@@ -19,9 +19,9 @@ struct vp_export_texts {
 	const char *(*text)(const struct vp_export *export, uint32_t number);
 	/* Appends the text in the format's syntax. */
 	void (*put)(const char *text, struct vp_buffer *out);
-	const char *unknown;                /* text for VP_NONE */
-	struct vp_buffer bytes;             /* all formatted texts, plus a block of padding */
-	VP_VEC(struct vp_export_made) made; /* by number + 1; the first is for VP_NONE */
+	const char *unknown;                      /* text for VP_NONE */
+	struct vp_buffer bytes;                   /* all formatted texts, plus a block of padding */
+	VP_VEC(struct vp_export_text_slot) slots; /* by number + 1; the first is for VP_NONE */
 };
 void vp_export_texts_deinit(struct vp_export_texts *texts);
 /* Formats the text with that number, or VP_NONE. */
@@ -33,17 +33,17 @@ static inline size_t vp_export_texts_room(struct vp_export_texts *texts,
 {
 	uint32_t index = number + 1;
 
-	if (index >= texts->made.count || texts->made.at[index].size == SIZE_MAX)
+	if (index >= texts->slots.count || texts->slots.at[index].size == SIZE_MAX)
 		vp_export_texts_make(texts, export, number);
-	return texts->made.at[index].size + VP_PUT_BLOCK;
+	return texts->slots.at[index].size + VP_PUT_BLOCK;
 }
 /* Copies the formatted text. */
 static inline char *vp_export_texts_put(const struct vp_export_texts *texts, uint32_t number,
 					char *at)
 {
-	const struct vp_export_made *made = &texts->made.at[(uint32_t)(number + 1)];
+	const struct vp_export_text_slot *slot = &texts->slots.at[(uint32_t)(number + 1)];
 
-	return vp_put_blocks(at, texts->bytes.bytes + made->at, made->size);
+	return vp_put_blocks(at, texts->bytes.bytes + slot->at, slot->size);
 }
 /* Formats and appends the text. */
 void vp_export_texts_append(struct vp_export_texts *texts, const struct vp_export *export,

@@ -49,7 +49,7 @@ struct dat {
 	VP_VEC(struct machine) machines; /* the host, then the VMs in the order of the report */
 	struct vp_intern texts;
 	struct vp_buffer event;
-	uint64_t events, too_long, homeless;
+	uint64_t events, too_long, without_cpu;
 };
 
 static void export_tracedat_fail(struct vp_export *export, struct vp_error *error)
@@ -125,9 +125,9 @@ static const struct vp_ftrace_format *format_of(struct machine *machine,
 	if (machine->formats.count == MAX_EVENTS)
 		return NULL;
 	*number = (uint32_t)machine->formats.count;
-	struct vp_ftrace_format *made = vp_vec_push_slot(&machine->formats);
-	vp_ftrace_format_make(event, (uint16_t)(*number + 1), made);
-	return made;
+	struct vp_ftrace_format *format = vp_vec_push_slot(&machine->formats);
+	vp_ftrace_format_make(event, (uint16_t)(*number + 1), format);
+	return format;
 }
 
 static void export_tracedat_name_thread(struct dat *dat, struct machine *machine,
@@ -164,7 +164,7 @@ static void export_tracedat_put_event(struct vp_export *export, const struct vp_
 	if (cpu < MAX_CPUS && number < dat->machines.count)
 		format = format_of(&dat->machines.at[number], event);
 	if (!format) {
-		dat->homeless++;
+		dat->without_cpu++;
 		return;
 	}
 	struct machine *machine = &dat->machines.at[number];
@@ -225,10 +225,11 @@ static void put_system(const struct machine *machine, size_t first, struct vp_bu
 static void put_systems(const struct machine *machine, struct vp_dat_head *head)
 {
 	for (size_t i = 0; i < machine->formats.count; i++) {
-		bool seen = false;
-		for (size_t before = 0; before < i && !seen; before++)
-			seen = same_system(&machine->formats.at[before], &machine->formats.at[i]);
-		if (seen)
+		bool is_known = false;
+		for (size_t before = 0; before < i && !is_known; before++)
+			is_known =
+			    same_system(&machine->formats.at[before], &machine->formats.at[i]);
+		if (is_known)
 			continue;
 		put_system(machine, i, &head->systems);
 		head->n_systems++;
@@ -333,7 +334,7 @@ static void export_tracedat_end(struct vp_export *export)
 				      vp_recording_advice(&export->report->recording,
 							  ": 'vperf record --trace' records "
 							  "them")));
-	export_tracedat_note_count(export, dat->homeless, "their CPU is unknown");
+	export_tracedat_note_count(export, dat->without_cpu, "their CPU is unknown");
 	export_tracedat_note_count(export, dat->too_long, "they are longer than a page");
 }
 

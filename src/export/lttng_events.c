@@ -110,7 +110,7 @@ static const struct event events[] = {
 };
 
 /* Events written by exporters, in the order of enum vp_lttng_synthetic. */
-static const struct event made[] = {
+static const struct event synthetic[] = {
     {"",
      "lttng_statedump_process_state",
      false,
@@ -186,8 +186,8 @@ struct vp_error *vp_lttng_classes(vp_event_classes *ret)
 {
 	for (size_t i = 0; i < VP_ARRAY_SIZE(events); i++)
 		VP_TRY(lttng_events_add_class(&events[i], ret));
-	for (size_t i = 0; i < VP_ARRAY_SIZE(made); i++)
-		VP_TRY(lttng_events_add_class(&made[i], ret));
+	for (size_t i = 0; i < VP_ARRAY_SIZE(synthetic); i++)
+		VP_TRY(lttng_events_add_class(&synthetic[i], ret));
 	return NULL;
 }
 
@@ -355,8 +355,8 @@ static const struct vp_event_class *class_named(const vp_event_classes *classes,
 }
 
 /* Appends a synthetic record with these numbers and texts, in order, without a thread. */
-static void put_made(const struct vp_event_class *class, uint64_t time, const uint64_t *values,
-		     const char *const *texts, struct vp_buffer *out)
+static void put_synthetic(const struct vp_event_class *class, uint64_t time, const uint64_t *values,
+			  const char *const *texts, struct vp_buffer *out)
 {
 	size_t begin = out->size;
 
@@ -380,15 +380,16 @@ void vp_lttng_put_process(const vp_event_classes *classes, uint64_t time, uint32
 	enum { USER_THREAD = 0, SYSTEM_CALL = 5, WAITING = 5 };
 	const uint64_t values[] = {tid, pid, 1, USER_THREAD, SYSTEM_CALL, 0, WAITING, 0};
 
-	put_made(class_named(classes, made[VP_LTTNG_PROCESS].name), time, values, &name, out);
+	put_synthetic(class_named(classes, synthetic[VP_LTTNG_PROCESS].name), time, values, &name,
+		      out);
 }
 
-void vp_lttng_put_mark(const vp_event_classes *classes, enum vp_lttng_made side, uint64_t time,
+void vp_lttng_put_mark(const vp_event_classes *classes, enum vp_lttng_synthetic side, uint64_t time,
 		       uint32_t number, uint64_t vm, struct vp_buffer *out)
 {
 	const uint64_t values[] = {number, vm};
 
-	put_made(class_named(classes, made[side].name), time, values, NULL, out);
+	put_synthetic(class_named(classes, synthetic[side].name), time, values, NULL, out);
 }
 
 void vp_lttng_put_switch(const vp_event_classes *classes, uint64_t time,
@@ -398,7 +399,7 @@ void vp_lttng_put_switch(const vp_event_classes *classes, uint64_t time,
 	const uint64_t values[] = {prev->tid, USUAL_PRIO, 1, next->tid, USUAL_PRIO};
 	const char *const texts[] = {prev->comm, next->comm};
 
-	put_made(class_named(classes, "sched_switch"), time, values, texts, out);
+	put_synthetic(class_named(classes, "sched_switch"), time, values, texts, out);
 }
 
 void vp_lttng_put_entry(const vp_event_classes *classes, uint64_t time, uint32_t vcpu,
@@ -406,7 +407,7 @@ void vp_lttng_put_entry(const vp_event_classes *classes, uint64_t time, uint32_t
 {
 	const uint64_t values[] = {vcpu};
 
-	put_made(class_named(classes, "kvm_x86_entry"), time, values, NULL, out);
+	put_synthetic(class_named(classes, "kvm_x86_entry"), time, values, NULL, out);
 }
 
 void vp_lttng_put_exit(const vp_event_classes *classes, uint64_t time, uint32_t vcpu,
@@ -415,5 +416,5 @@ void vp_lttng_put_exit(const vp_event_classes *classes, uint64_t time, uint32_t 
 	enum { EXTERNAL_INTERRUPT = 1 };
 	const uint64_t values[] = {EXTERNAL_INTERRUPT, 0, VMX, vcpu};
 
-	put_made(class_named(classes, "kvm_x86_exit"), time, values, NULL, out);
+	put_synthetic(class_named(classes, "kvm_x86_exit"), time, values, NULL, out);
 }

@@ -13,7 +13,7 @@
 
 /* Events synthesized by an exporter: thread descriptions, and marks that pair a guest with its
  * VM. */
-enum vp_lttng_made { VP_LTTNG_PROCESS, VP_LTTNG_GUEST_MARK, VP_LTTNG_HOST_MARK };
+enum vp_lttng_synthetic { VP_LTTNG_PROCESS, VP_LTTNG_GUEST_MARK, VP_LTTNG_HOST_MARK };
 
 /* The classes of all events. */
 struct vp_error *vp_lttng_classes(vp_event_classes *ret) VP_MUST_CHECK;
@@ -25,7 +25,7 @@ bool vp_lttng_convert(const vp_event_classes *classes, const struct vp_script_ev
 void vp_lttng_put_process(const vp_event_classes *classes, uint64_t time, uint32_t tid,
 			  uint32_t pid, const char *name, struct vp_buffer *out);
 /* Appends a message from guest to host, as sent or as received; a pair has the same number. */
-void vp_lttng_put_mark(const vp_event_classes *classes, enum vp_lttng_made side, uint64_t time,
+void vp_lttng_put_mark(const vp_event_classes *classes, enum vp_lttng_synthetic side, uint64_t time,
 		       uint32_t number, uint64_t vm, struct vp_buffer *out);
 struct vp_lttng_thread {
 	uint32_t tid;

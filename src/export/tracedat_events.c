@@ -118,16 +118,16 @@ static struct vp_ftrace_field type_of_tracepoint(const struct vp_script_field *f
 {
 	const struct vp_event_field *type = field->type;
 	bool number = type->shape == VP_EVENT_INTEGER, string = type->shape == VP_EVENT_STRING;
-	struct vp_ftrace_field made = {.size = string ? 1 : type->size,
-				       .count = type->shape == VP_EVENT_ARRAY ? type->count : 1,
-				       .is_signed = type->is_signed,
-				       .is_hex = type->is_hex,
-				       .is_text = string || type->is_text};
+	struct vp_ftrace_field ret = {.size = string ? 1 : type->size,
+				      .count = type->shape == VP_EVENT_ARRAY ? type->count : 1,
+				      .is_signed = type->is_signed,
+				      .is_hex = type->is_hex,
+				      .is_text = string || type->is_text};
 
-	made.shape = number                          ? VP_FTRACE_NUMBER
-		     : type->shape == VP_EVENT_ARRAY ? VP_FTRACE_ARRAY
-						     : VP_FTRACE_DYNAMIC;
-	return made;
+	ret.shape = number                          ? VP_FTRACE_NUMBER
+		    : type->shape == VP_EVENT_ARRAY ? VP_FTRACE_ARRAY
+						    : VP_FTRACE_DYNAMIC;
+	return ret;
 }
 
 /* Appended after the others, aligned to its size. */

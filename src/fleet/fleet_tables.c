@@ -28,7 +28,7 @@ static const char *fleet_host_of(struct vp_fleet *fleet, const char *instance)
 	char *host =
 	    has_port ? vp_strndup(instance, (size_t)(colon - instance)) : vp_strdup(instance);
 
-	vp_vec_push(&fleet->made, host);
+	vp_vec_push(&fleet->texts, host);
 	return host;
 }
 
@@ -115,7 +115,7 @@ static const char *fleet_also_on(struct vp_fleet *fleet, const struct vp_fleet_s
 	}
 	char *hosts = vp_strdup(vp_buffer_text(&text));
 	vp_buffer_deinit(&text);
-	vp_vec_push(&fleet->made, hosts);
+	vp_vec_push(&fleet->texts, hosts);
 	return hosts;
 }
 
@@ -300,7 +300,7 @@ void vp_fleet_deinit(struct vp_fleet *fleet)
 		vp_table_deinit(&fleet->tables[i]);
 	for (size_t i = 0; i < VP_FLEET_QUERIES; i++)
 		vp_fleet_answer_deinit(&fleet->answers[i]);
-	vp_vec_each (&fleet->made, text)
+	vp_vec_each (&fleet->texts, text)
 		free(*text);
-	vp_vec_deinit(&fleet->made);
+	vp_vec_deinit(&fleet->texts);
 }

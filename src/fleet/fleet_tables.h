@@ -25,7 +25,7 @@ enum vp_fleet_table {
 
 struct vp_fleet {
 	struct vp_fleet_answer answers[VP_FLEET_QUERIES];
-	vp_fleet_texts made; /* owns the texts of the tables */
+	vp_fleet_texts texts; /* owns the texts of the tables */
 	struct vp_table tables[VP_FLEET_TABLES];
 };
 

@@ -73,8 +73,8 @@ struct vp_guest_done {
 	uint64_t instructions;  /* executed in the busy time, from the number of loops */
 	uint64_t counted;       /* from the guest's counter, with `counts` */
 	bool has_counter;
-	uint64_t seen[VP_GUEST_EXITS]; /* VM exits handled by the VMM */
-	bool has_stats;                /* KVM's own statistics of the vCPU are available: … */
+	uint64_t handled[VP_GUEST_EXITS]; /* VM exits handled by the VMM */
+	bool has_stats;                   /* KVM's own statistics of the vCPU are available: … */
 	uint64_t stat_exits, stat_halts;
 };
 

@@ -380,11 +380,11 @@ enum vp_guest_request vp_guest_take(struct vp_guest *guest, struct vp_guest_done
 	const struct kvm_run *run = guest->run;
 
 	if (run->exit_reason == KVM_EXIT_MMIO && run->mmio.phys_addr == DEVICE)
-		done->seen[VP_GUEST_MMIO]++;
+		done->handled[VP_GUEST_MMIO]++;
 	else if (run->exit_reason != KVM_EXIT_IO)
 		return VP_GUEST_IS_LOST;
 	else if (run->io.port == TEST_PORT)
-		done->seen[VP_GUEST_PORT]++;
+		done->handled[VP_GUEST_PORT]++;
 	else
 		return run->io.port == BUSY_PORT  ? VP_GUEST_WAS_BUSY
 		       : run->io.port == END_PORT ? VP_GUEST_ENDS

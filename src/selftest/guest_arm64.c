@@ -243,7 +243,7 @@ enum vp_guest_request vp_guest_take(struct vp_guest *guest, struct vp_guest_done
 	memcpy(&value, run->mmio.data, sizeof(value));
 	switch (run->mmio.phys_addr) {
 	case DEVICE:
-		done->seen[VP_GUEST_MMIO]++;
+		done->handled[VP_GUEST_MMIO]++;
 		return VP_GUEST_GOES_ON;
 	case LOOPS_AT:
 		done->loops = value;

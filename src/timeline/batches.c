@@ -73,7 +73,7 @@ static void look_ahead(struct vp_batches *batches, uint32_t stream)
 	struct vp_timeline *timeline = batches->timeline;
 	const char *end = vp_stream_packet_end(timeline->merge.streams->at[stream]);
 	const char *at = (const char *)timeline->merge.heads[stream].record;
-	struct vp_ahead ahead = {.looked = true, .event = UINT64_MAX};
+	struct vp_ahead ahead = {.scanned = true, .event = UINT64_MAX};
 	struct quiet quiet = {UINT64_MAX, UINT64_MAX};
 	uint64_t end_time = end_of(batches), last = 0;
 
@@ -93,21 +93,23 @@ static void look_ahead(struct vp_batches *batches, uint32_t stream)
 	batches->ahead[stream] = ahead;
 }
 
-static struct vp_batch *give(struct vp_batches *batches, uint32_t stream, uint64_t through)
+static struct vp_batch *batches_of_stream(struct vp_batches *batches, uint32_t stream,
+					  uint64_t through)
 {
 	const struct vp_merge *merge = &batches->timeline->merge;
 	uint64_t end_time = end_of(batches);
 
-	batches->given = (struct vp_batch){.stream = stream,
-					   .at = (const char *)merge->heads[stream].record,
-					   .end = vp_stream_packet_end(merge->streams->at[stream]),
-					   .through = through < end_time ? through : end_time};
-	return &batches->given;
+	batches->current =
+	    (struct vp_batch){.stream = stream,
+			      .at = (const char *)merge->heads[stream].record,
+			      .end = vp_stream_packet_end(merge->streams->at[stream]),
+			      .through = through < end_time ? through : end_time};
+	return &batches->current;
 }
 
 /* A batch, as large as possible, of the stream whose packet ends first: up to that time the packets
  * of all other streams are known. NULL: the next records must be merged in order. */
-static struct vp_batch *give_many(struct vp_batches *batches, bool *ended)
+static struct vp_batch *batches_longest(struct vp_batches *batches, bool *ended)
 {
 	const struct vp_merge *merge = &batches->timeline->merge;
 	uint64_t event = UINT64_MAX;
@@ -116,7 +118,7 @@ static struct vp_batch *give_many(struct vp_batches *batches, bool *ended)
 	for (uint32_t i = 0; i < merge->count; i++) {
 		if (!has_more(batches, i))
 			continue;
-		if (!batches->ahead[i].looked)
+		if (!batches->ahead[i].scanned)
 			look_ahead(batches, i);
 		if (batches->ahead[i].event < event)
 			event = batches->ahead[i].event;
@@ -127,25 +129,25 @@ static struct vp_batch *give_many(struct vp_batches *batches, bool *ended)
 	if (first == VP_NONE)
 		return NULL;
 	if (batches->ahead[first].last < event)
-		return give(batches, first, UINT64_MAX);
+		return batches_of_stream(batches, first, UINT64_MAX);
 	for (uint32_t i = 0; i < merge->count; i++)
 		if (has_more(batches, i) && merge->heads[i].time < event)
-			return give(batches, i, event - 1);
+			return batches_of_stream(batches, i, event - 1);
 	return NULL;
 }
 
-static struct vp_batch *give_one(struct vp_batches *batches)
+static struct vp_batch *batches_single(struct vp_batches *batches)
 {
 	const struct vp_merge_head *head = vp_merge_next(&batches->timeline->merge);
 
 	if (!head || head->time > end_of(batches))
 		return NULL;
-	batches->given =
+	batches->current =
 	    (struct vp_batch){.stream = head->stream,
 			      .at = (const char *)head->record,
 			      .end = (const char *)head->record + vp_record_size(head->record->id),
 			      .through = UINT64_MAX};
-	return &batches->given;
+	return &batches->current;
 }
 
 /* Whether the next records affect no other stream, so that their order does not matter. */
@@ -164,7 +166,7 @@ static void merge_pause(struct vp_batches *batches)
 
 	vp_merge_pause(merge);
 	for (uint32_t i = 0; i < merge->count; i++)
-		batches->ahead[i].looked = false;
+		batches->ahead[i].scanned = false;
 	batches->merging = false;
 }
 
@@ -183,20 +185,20 @@ struct vp_batch *vp_batches_next(struct vp_batches *batches)
 	if (batches->merging && !batches->in_order && is_quiet(batches))
 		merge_pause(batches);
 	if (!batches->merging) {
-		struct vp_batch *batch = give_many(batches, &ended);
+		struct vp_batch *batch = batches_longest(batches, &ended);
 		if (batch || ended)
 			return batch;
 		merge_resume(batches);
 	}
-	return give_one(batches);
+	return batches_single(batches);
 }
 
 void vp_batches_taken(struct vp_batches *batches, uint64_t records, uint64_t last)
 {
 	struct vp_timeline *timeline = batches->timeline;
-	struct vp_merge_head *head = &timeline->merge.heads[batches->given.stream];
-	struct vp_stream_reader *stream = timeline->merge.streams->at[batches->given.stream];
-	const char *at = batches->given.at;
+	struct vp_merge_head *head = &timeline->merge.heads[batches->current.stream];
+	struct vp_stream_reader *stream = timeline->merge.streams->at[batches->current.stream];
+	const char *at = batches->current.at;
 	const struct vp_record_header *next = (const void *)at;
 
 	if (last > timeline->last)
@@ -204,14 +206,14 @@ void vp_batches_taken(struct vp_batches *batches, uint64_t records, uint64_t las
 	if (batches->merging) /* continue the merge */
 		return;
 	/* The head was returned before the batch; its other records were not. */
-	size_t size = at < batches->given.end ? vp_record_size(next->id) : 0;
-	if (size && size <= (size_t)(batches->given.end - at)) {
+	size_t size = at < batches->current.end ? vp_record_size(next->id) : 0;
+	if (size && size <= (size_t)(batches->current.end - at)) {
 		vp_stream_skip(stream, at + size, records);
 		head->record = next;
 		head->time = next->time;
 		return;
 	}
 	vp_stream_skip(stream, at, records - 1);
-	vp_merge_advance(&timeline->merge, batches->given.stream);
-	batches->ahead[batches->given.stream].looked = false;
+	vp_merge_advance(&timeline->merge, batches->current.stream);
+	batches->ahead[batches->current.stream].scanned = false;
 }

@@ -22,19 +22,19 @@ struct vp_batch {
 
 /* The rest of a stream's current packet. */
 struct vp_ahead {
-	bool looked;
+	bool scanned;
 	uint64_t event; /* time of the first record that affects other streams; UINT64_MAX: none */
 	uint64_t last;  /* latest time of all records: an untrusted stream may be out of order */
 };
 
 struct vp_batches {
 	struct vp_timeline *timeline;
-	struct vp_ahead *ahead; /* by stream */
-	struct vp_batch given;  /* the batch returned last */
-	bool in_order;          /* always merge one by one */
-	bool merging;           /* merging one by one now */
-	uint32_t changes;       /* vp_timeline_changes() at the last check … */
-	uint64_t quiet;         /* … and the number of records since then */
+	struct vp_ahead *ahead;  /* by stream */
+	struct vp_batch current; /* the batch returned last */
+	bool in_order;           /* always merge one by one */
+	bool merging;            /* merging one by one now */
+	uint32_t changes;        /* vp_timeline_changes() at the last check … */
+	uint64_t quiet;          /* … and the number of records since then */
 };
 
 /* For a timeline at its start; afterwards its records must be read only through this. */

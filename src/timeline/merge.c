@@ -54,7 +54,7 @@ void vp_merge_resume(struct vp_merge *merge)
 {
 	if (merge->count)
 		merge->winner = play(merge, 1);
-	merge->taken = false;
+	merge->head_returned = false;
 }
 
 void vp_merge_advance(struct vp_merge *merge, uint32_t stream)
@@ -64,9 +64,9 @@ void vp_merge_advance(struct vp_merge *merge, uint32_t stream)
 
 void vp_merge_pause(struct vp_merge *merge)
 {
-	if (merge->taken)
+	if (merge->head_returned)
 		vp_merge_advance(merge, merge->winner);
-	merge->taken = false;
+	merge->head_returned = false;
 }
 
 void vp_merge_deinit(struct vp_merge *merge)
@@ -95,11 +95,11 @@ const struct vp_merge_head *vp_merge_next(struct vp_merge *merge)
 {
 	if (!merge->count)
 		return NULL;
-	if (merge->taken) {
+	if (merge->head_returned) {
 		head_advance(merge, &merge->heads[merge->winner]);
 		replay(merge);
 	}
-	merge->taken = true;
+	merge->head_returned = true;
 	const struct vp_merge_head *head = &merge->heads[merge->winner];
 	return head->record ? head : NULL;
 }

@@ -23,7 +23,7 @@ struct vp_merge {
 	uint32_t *losers;                 /* streams by node, from 1 on; leaves follow the nodes */
 	uint32_t count;                   /* number of streams */
 	uint32_t winner;                  /* the stream with the smallest time */
-	bool taken;                       /* the winner's record was returned: advance it next */
+	bool head_returned;               /* the winner's record was returned: advance it next */
 };
 
 /* `heads`: first record of each stream (NULL: none), if already read; else NULL. */

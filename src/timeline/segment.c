@@ -100,30 +100,31 @@ static void add_vcpus(struct vp_guests *guests, const struct vp_survey *survey)
 }
 
 /* Per vCPU: the thread with its last record, and the thread with its last known exit. */
-struct last_seen {
-	const struct vp_survey_thread *seen, *exited;
+struct latest_threads {
+	const struct vp_survey_thread *latest, *exited;
 };
 
 static void stretch_set_vcpus(struct vp_guests *guests, const struct vp_survey *survey)
 {
-	struct last_seen *vcpus = vp_alloc((guests->vcpus.count + 1) * sizeof(*vcpus));
+	struct latest_threads *vcpus = vp_alloc((guests->vcpus.count + 1) * sizeof(*vcpus));
 
 	vp_vec_each (&survey->threads, thread) {
 		uint32_t number = vp_guests_vcpu(guests, thread->owner, thread->tid);
-		struct last_seen *vcpu = number == VP_NONE ? NULL : &vcpus[number];
-		if (vcpu && (!vcpu->seen || vp_survey_is_before(&vcpu->seen->last, &thread->last)))
-			vcpu->seen = thread;
+		struct latest_threads *vcpu = number == VP_NONE ? NULL : &vcpus[number];
+		if (vcpu &&
+		    (!vcpu->latest || vp_survey_is_before(&vcpu->latest->last, &thread->last)))
+			vcpu->latest = thread;
 		if (vcpu && thread->exit.known &&
 		    (!vcpu->exited ||
 		     vp_survey_is_before(&vcpu->exited->exit.at, &thread->exit.at)))
 			vcpu->exited = thread;
 	}
 	for (uint32_t i = 0; i < guests->vcpus.count; i++) {
-		const struct vp_survey_thread *seen = vcpus[i].seen, *exited = vcpus[i].exited;
-		if (!seen)
+		const struct vp_survey_thread *latest = vcpus[i].latest, *exited = vcpus[i].exited;
+		if (!latest)
 			continue;
-		vp_guests_move(guests, i, seen->last.stream);
-		guests->vcpus.at[i].blocked = seen->blocked;
+		vp_guests_move(guests, i, latest->last.stream);
+		guests->vcpus.at[i].blocked = latest->blocked;
 		if (exited)
 			guests->vcpus.at[i].exit =
 			    (struct vp_exit){exited->exit.vendor, exited->exit.reason, true};

@@ -134,8 +134,8 @@ static void test_updates(void **state)
 	expect_live(&fixture, 0, of_vm, VP_LIVE_GUEST, 50);
 	expect_live(&fixture, 0, of_vm, VP_LIVE_EXITS, 20);
 	assert_int_equal(row_of(&fixture, 0, of_vm)->vcpus, 1);
-	assert_int_equal(row_of(&fixture, 0, of_vm)->seen, 2);
-	assert_int_equal(row_of(&fixture, 0, 0)->seen, 1);
+	assert_int_equal(row_of(&fixture, 0, of_vm)->last_update, 2);
+	assert_int_equal(row_of(&fixture, 0, 0)->last_update, 1);
 	assert_true(isnan(value_of(&fixture, 0, 0, VP_LIVE_GUEST, 0)));
 	assert_true(isnan(value_of(&fixture, 0, 0, VP_LIVE_EXITS, 0)));
 	assert_float_equal(value_of(&fixture, 0, 0, VP_LIVE_GUEST, 1), 100, 1e-4);

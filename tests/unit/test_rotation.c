@@ -223,7 +223,7 @@ static void test_stuck(void **state)
 	assert_false(host.killed[1]);
 	step(&rotation, VP_ROTATION_START_S + 1);
 	assert_true(host.killed[1]);
-	expect_notice("'rec-1' does not begin");
+	expect_notice("'rec-1' did not start in time");
 	host.ended[1] = true;
 	step(&rotation, VP_ROTATION_START_S + 3);
 	assert_int_equal(host.started, 2);

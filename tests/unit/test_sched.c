@@ -24,9 +24,10 @@ const char *__wrap_vp_tracks_vm(struct vp_tracks *tracks, uint32_t vm)
 struct vp_track_switches __wrap_vp_tracks_switches(const struct vp_tracks *tracks, uint32_t vm,
 						   uint32_t vcpu, uint32_t tid)
 {
-	return vm == 1000 ? (struct vp_track_switches){0}
-			  : (struct vp_track_switches){
-				.made = tid, .seen = vcpu + 7, .jumps = 3, .begins = 1};
+	return vm == 1000
+		   ? (struct vp_track_switches){0}
+		   : (struct vp_track_switches){
+			 .total = tid, .observed = vcpu + 7, .implausible = 3, .restarts = 1};
 }
 
 const char *__wrap_vp_tracks_host_thread(struct vp_tracks *tracks, uint32_t tid, const char *comm)

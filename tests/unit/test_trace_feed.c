@@ -100,9 +100,9 @@ static void test_events(void **state)
 	assert_int_equal(event.kvm_entry->tid, 2002);
 	assert_int_equal(feed.first, AT(100));
 	assert_int_equal(feed.last, AT(500));
-	assert_int_equal(feed.seen[VP_TRACE_KIND_sched_switch], 1);
-	assert_int_equal(feed.seen[VP_TRACE_KIND_kvm_exit], 1);
-	assert_int_equal(feed.seen[VP_TRACE_KIND_irq_handler_entry], 0);
+	assert_int_equal(feed.counts[VP_TRACE_KIND_sched_switch], 1);
+	assert_int_equal(feed.counts[VP_TRACE_KIND_kvm_exit], 1);
+	assert_int_equal(feed.counts[VP_TRACE_KIND_irq_handler_entry], 0);
 	assert_false(vp_feed_next(&feed, &event));
 	assert_false(vp_feed_next(&feed, &event));
 	assert_int_equal(feed.notes.count, 0);
@@ -213,7 +213,7 @@ static void test_other_classes(void **state)
 	assert_int_equal(event.kind, VP_TRACE_KIND_kvm_entry);
 	assert_int_equal(event.kvm_entry->vm, 1000);
 	assert_false(vp_feed_next(&feed, &event));
-	assert_int_equal(feed.seen[VP_TRACE_KIND_kvm_exit], 0);
+	assert_int_equal(feed.counts[VP_TRACE_KIND_kvm_exit], 0);
 	assert_int_equal(feed.unreadable, 0);
 	assert_int_equal(feed.notes.count, 0);
 	vp_feed_close(&feed);
@@ -293,7 +293,7 @@ static void test_unreadable(void **state)
 	assert_int_equal(feed.unreadable, 2);
 	assert_int_equal(feed.first, AT(102));
 	assert_int_equal(feed.last, AT(102));
-	assert_int_equal(feed.seen[VP_TRACE_KIND_sched_switch], 1);
+	assert_int_equal(feed.counts[VP_TRACE_KIND_sched_switch], 1);
 	assert_true(is_noted(&feed, "2 events do not match the recording's event classes and "
 				    "were skipped"));
 	assert_int_equal(feed.notes.count, 1);

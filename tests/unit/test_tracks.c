@@ -327,7 +327,7 @@ static void test_filters(void **state)
 	    "thread,1000000100,1000000110,0,work,1001,CPU 0/KVM,vm0,0,8,108,other,,0,,,thread\n"
 	    "thread,1000000110,1000000112,0,guest,1001,CPU "
 	    "0/KVM,vm0,0,8,108,other,uncertain,1,,,thread\n");
-	assert_int_equal(printed.switches.made, 5);
+	assert_int_equal(printed.switches.total, 5);
 	printed_free(&printed);
 	printed = (struct printed){.track = VP_TRACK_VCPU};
 	print(&printed, "jsonl", (struct vp_tracks_options){.from = AT(65), .to = AT(70)});
@@ -379,10 +379,10 @@ static void test_switches(void **state)
 
 	make();
 	print(&printed, "text", (struct vp_tracks_options){0});
-	assert_int_equal(printed.switches.made, 6);
-	assert_int_equal(printed.switches.seen, 2);
-	assert_int_equal(printed.switches.begins, 1);
-	assert_int_equal(printed.switches.jumps, 0);
+	assert_int_equal(printed.switches.total, 6);
+	assert_int_equal(printed.switches.observed, 2);
+	assert_int_equal(printed.switches.restarts, 1);
+	assert_int_equal(printed.switches.implausible, 0);
 	printed_free(&printed);
 }
 

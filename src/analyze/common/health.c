@@ -58,17 +58,17 @@ uint64_t vp_health_lost(const struct vp_health *health, const struct vp_recordin
 void vp_health_losses(const struct vp_health *health, const struct vp_recording *recording,
 		      struct vp_losses *ret)
 {
-	struct vp_losses seen = {0};
+	struct vp_losses read = {0};
 
 	ret->period_ns = recording->period_ns;
 	vp_vec_each (&health->streams, stream) {
-		seen.records[stream->class] += stream->health.records;
-		seen.lost[stream->class] += stream->health.lost;
+		read.records[stream->class] += stream->health.records;
+		read.lost[stream->class] += stream->health.lost;
 	}
 	for (int i = 0; i < VP_STREAM_CLASSES; i++) {
 		uint64_t lost = recording->lost[i], records = recording->records[i];
-		ret->lost[i] = seen.lost[i] > lost ? seen.lost[i] : lost;
-		ret->records[i] = seen.records[i] ? seen.records[i] : records;
+		ret->lost[i] = read.lost[i] > lost ? read.lost[i] : lost;
+		ret->records[i] = read.records[i] ? read.records[i] : records;
 	}
 }
 

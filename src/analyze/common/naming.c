@@ -194,17 +194,17 @@ enum { MAX_FILES_NAMED = 4 };
 /* Removes duplicates: several machines may have used the same file. */
 static void without_repeats(vp_names_paths *paths)
 {
-	struct vp_intern seen = {0};
+	struct vp_intern known = {0};
 	size_t kept = 0;
 
 	for (size_t i = 0; i < paths->count; i++) {
-		size_t before = seen.strings.count;
-		vp_intern_string(&seen, paths->at[i]);
-		if (seen.strings.count > before)
+		size_t before = known.strings.count;
+		vp_intern_string(&known, paths->at[i]);
+		if (known.strings.count > before)
 			paths->at[kept++] = paths->at[i];
 	}
 	paths->count = kept;
-	vp_intern_deinit(&seen);
+	vp_intern_deinit(&known);
 }
 
 char *vp_naming_files_used(const struct vp_naming *naming)

@@ -41,7 +41,7 @@ static struct vp_sink_tick sink_tick(const struct vp_flow *flow, const struct vp
 }
 
 static void flow_wait_for(struct vp_flow *flow, const struct vp_tick *tick, uint32_t frame,
-			  bool given)
+			  bool emitted)
 {
 	if (flow->n_waiting == VP_FLOW_WAITING)
 		vp_resolver_flush(flow->resolver);
@@ -49,7 +49,7 @@ static void flow_wait_for(struct vp_flow *flow, const struct vp_tick *tick, uint
 	    .tick = sink_tick(flow, tick),
 	    .frame = frame,
 	    .address = {.ip = frame == VP_NONE && tick->sample ? tick->sample->ip : 0},
-	    .given = given};
+	    .emitted = emitted};
 }
 
 /* Names the frames of waiting ticks; prefetches them first. */
@@ -78,7 +78,7 @@ void vp_flow_take(void *context, const struct vp_resolved *samples, uint32_t cou
 	name_waiting(flow, samples);
 	for (uint32_t i = 0; i < flow->n_waiting; i++) {
 		const struct vp_waiting_tick *waiting = &flow->waiting[i];
-		if (!waiting->given && waiting->frame != VP_NONE)
+		if (!waiting->emitted && waiting->frame != VP_NONE)
 			flow->sink->sample(flow->sink->context, flow, &waiting->tick,
 					   &waiting->frame, &waiting->address, 1);
 	}
@@ -86,13 +86,13 @@ void vp_flow_take(void *context, const struct vp_resolved *samples, uint32_t cou
 }
 
 /* A sample with a stack: queued samples are earlier. */
-static void give_stack(struct vp_flow *flow, const struct vp_tick *tick,
-		       const struct vp_stack *stack)
+static void flow_emit_stack(struct vp_flow *flow, const struct vp_tick *tick,
+			    const struct vp_stack *stack)
 {
-	const struct vp_sink_tick given = sink_tick(flow, tick);
+	const struct vp_sink_tick sample = sink_tick(flow, tick);
 
 	vp_resolver_flush(flow->resolver);
-	flow->sink->sample(flow->sink->context, flow, &given, stack->frames, stack->addresses,
+	flow->sink->sample(flow->sink->context, flow, &sample, stack->frames, stack->addresses,
 			   stack->count);
 }
 
@@ -110,7 +110,7 @@ void vp_flow_code(struct vp_flow *flow, const struct vp_tick *tick, uint32_t par
 		if (flow->chains)
 			vp_totals_add_stack(&flow->totals, stack.frames, stack.count, tick->weight);
 		if (flow->sink)
-			give_stack(flow, tick, &stack);
+			flow_emit_stack(flow, tick, &stack);
 	}
 	if (flow->sink) {
 		flow_wait_for(flow, tick, VP_NONE, !alone);

@@ -37,7 +37,7 @@ struct vp_waiting_tick {
 	struct vp_sink_tick tick;
 	uint32_t frame; /* VP_NONE: will be the resolver's next result */
 	struct vp_frame_address address;
-	bool given; /* already passed to the sink */
+	bool emitted; /* already passed to the sink */
 };
 enum { VP_FLOW_WAITING = 64 };
 

@@ -77,7 +77,7 @@ static struct vp_error *flow_init(struct vp_flow *flow, const struct vp_profile_
 struct vp_error *vp_pass_init(struct vp_pass *pass, const struct vp_pass_input *input)
 {
 	*pass = (struct vp_pass){.input = *input};
-	pass->given = input->vms->count;
+	pass->n_input_vms = input->vms->count;
 	pass->vms = input->stop ? &pass->own : input->vms;
 	if (input->stop)
 		vp_vec_each (input->vms, vm)
@@ -89,7 +89,7 @@ void vp_pass_deinit(struct vp_pass *pass)
 {
 	flow_deinit(&pass->flow);
 	vp_timeline_deinit(&pass->timeline);
-	for (size_t i = pass->given; i < pass->own.count; i++) {
+	for (size_t i = pass->n_input_vms; i < pass->own.count; i++) {
 		struct vp_vm *vm = &pass->own.at[i];
 		free(vm->name);
 		free(vm->uuid);
@@ -321,7 +321,7 @@ void vp_pass_close(struct vp_pass *pass)
 {
 	vp_vms *vms = pass->input.vms;
 
-	for (size_t i = pass->given; i < pass->own.count; i++)
+	for (size_t i = pass->n_input_vms; i < pass->own.count; i++)
 		vp_vec_push(vms, pass->own.at[i]);
 	pass->own.count = 0;
 	if (pass->input.options->chains)

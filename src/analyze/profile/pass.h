@@ -59,7 +59,7 @@ struct vp_pass { /* used by one thread */
 	struct vp_pass_input input;
 	vp_vms *vms; /* the input's, or `own`: those, followed by VMs known only from records */
 	vp_vms own;
-	size_t given; /* number of VMs of the input */
+	size_t n_input_vms; /* number of VMs of the input */
 	struct vp_timeline timeline;
 	struct vp_flow flow;
 	struct vp_pass_counts counts;

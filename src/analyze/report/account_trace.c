@@ -158,8 +158,8 @@ static void account_trace_note(struct traced *traced, const struct vp_feed *feed
 static struct vp_error *expect_events(const struct vp_account_recording *rec,
 				      const struct vp_feed *feed)
 {
-	bool scheduler = feed->seen[VP_TRACE_KIND_sched_switch];
-	bool kvm = feed->seen[VP_TRACE_KIND_kvm_entry] && feed->seen[VP_TRACE_KIND_kvm_exit];
+	bool scheduler = feed->counts[VP_TRACE_KIND_sched_switch];
+	bool kvm = feed->counts[VP_TRACE_KIND_kvm_entry] && feed->counts[VP_TRACE_KIND_kvm_exit];
 
 	if (scheduler && kvm)
 		return NULL;

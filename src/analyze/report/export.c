@@ -67,8 +67,8 @@ static struct vp_frame export_frame_of(const struct vp_profile_row *row)
 				 .vcpu = row->vcpu};
 }
 
-static void give_total(const struct vp_exporter *exporter, struct vp_export *export,
-		       const uint32_t *rows, uint32_t count, uint64_t samples)
+static void export_emit_total(const struct vp_exporter *exporter, struct vp_export *export,
+			      const uint32_t *rows, uint32_t count, uint64_t samples)
 {
 	struct vp_frame frames[VP_CALL_PATH_MAX];
 	struct vp_sample sample = {
@@ -79,7 +79,7 @@ static void give_total(const struct vp_exporter *exporter, struct vp_export *exp
 	exporter->sample(export, &sample);
 }
 
-static void give_stacks(const struct vp_exporter *exporter, struct vp_export *export)
+static void export_emit_stacks(const struct vp_exporter *exporter, struct vp_export *export)
 {
 	const struct vp_profile *profile = &export->report->profile;
 	uint32_t rows[VP_CALL_PATH_MAX];
@@ -88,11 +88,11 @@ static void give_stacks(const struct vp_exporter *exporter, struct vp_export *ex
 		uint64_t samples = profile->nodes.at[node].samples;
 		uint32_t count = samples ? vp_call_path(profile, node, rows, VP_CALL_PATH_MAX) : 0;
 		if (count)
-			give_total(exporter, export, rows, count, samples);
+			export_emit_total(exporter, export, rows, count, samples);
 	}
 }
 
-static void give_rows(const struct vp_exporter *exporter, struct vp_export *export)
+static void export_emit_rows(const struct vp_exporter *exporter, struct vp_export *export)
 {
 	const struct vp_profile *profile = &export->report->profile;
 
@@ -100,8 +100,8 @@ static void give_rows(const struct vp_exporter *exporter, struct vp_export *expo
 		uint32_t row = (uint32_t)part->first_row;
 		for (size_t left = vp_report_rows(export->report, part); left; left--, row++)
 			if (profile->rows.at[row].samples)
-				give_total(exporter, export, &row, 1,
-					   profile->rows.at[row].samples);
+				export_emit_total(exporter, export, &row, 1,
+						  profile->rows.at[row].samples);
 	}
 }
 
@@ -115,9 +115,9 @@ void vp_export_totals(const struct vp_report *report, const struct vp_exporter *
 	if (exporter->begin)
 		exporter->begin(&export);
 	if (report->options.chains)
-		give_stacks(exporter, &export);
+		export_emit_stacks(exporter, &export);
 	else
-		give_rows(exporter, &export);
+		export_emit_rows(exporter, &export);
 	if (exporter->end)
 		exporter->end(&export);
 	if (exporter->deinit)
@@ -219,7 +219,7 @@ static bool is_on_pcpus(const struct vp_profile_options *options, uint32_t pcpu)
 	return !options->n_pcpus;
 }
 
-static void give_slice(struct streaming *streaming, const struct vp_vcpu_span *span)
+static void export_emit_slice(struct streaming *streaming, const struct vp_vcpu_span *span)
 {
 	const struct vp_report *report = streaming->export.report;
 	const vp_vms *vms = &streaming->export.vms;
@@ -246,10 +246,10 @@ static void give_slice(struct streaming *streaming, const struct vp_vcpu_span *s
 	write_if(streaming, VP_EXPORT_PIECE);
 }
 
-static void give_slices(struct streaming *streaming, uint64_t until)
+static void export_emit_slices(struct streaming *streaming, uint64_t until)
 {
 	while (streaming->span && streaming->span->time <= until && !streaming->error) {
-		give_slice(streaming, streaming->span);
+		export_emit_slice(streaming, streaming->span);
 		next_span(streaming);
 	}
 }
@@ -258,7 +258,7 @@ static void give_slices(struct streaming *streaming, uint64_t until)
 static void export_take_sample(struct streaming *streaming, const struct vp_sample *sample)
 {
 	if (!streaming->error)
-		give_slices(streaming, sample->time);
+		export_emit_slices(streaming, sample->time);
 	if (streaming->error)
 		return;
 	if (streaming->exporter->sample)
@@ -276,8 +276,8 @@ static void take_batch(void *context, const struct vp_export_batch *batch)
 		vp_vec_push(&streaming->export.texts, *text);
 	vp_vec_each (&batch->vms, vm)
 		vp_vec_push(&streaming->export.vms, *vm);
-	vp_vec_each (&batch->samples, given) {
-		struct vp_sample sample = *given;
+	vp_vec_each (&batch->samples, queued) {
+		struct vp_sample sample = *queued;
 		sample.frames = frames;
 		sample.addresses = addresses;
 		frames += sample.count;
@@ -306,9 +306,9 @@ static struct vp_frame with_vcpu(struct vp_frame frame, uint32_t vcpu)
 }
 
 /* Runs in the pass. */
-static void give_sample(void *context, const struct vp_flow *flow, const struct vp_sink_tick *tick,
-			const uint32_t *stack, const struct vp_frame_address *addresses,
-			uint32_t count)
+static void export_emit_sample(void *context, const struct vp_flow *flow,
+			       const struct vp_sink_tick *tick, const uint32_t *stack,
+			       const struct vp_frame_address *addresses, uint32_t count)
 {
 	struct streaming *streaming = context;
 	const vp_stream_readers *streams = flow->timeline->merge.streams;
@@ -340,7 +340,7 @@ static void end_samples(struct streaming *streaming, const struct vp_report *rep
 	vp_export_queue_end(&streaming->queue);
 }
 
-static void give_track_slice(void *context, const struct vp_track_slice *track_slice)
+static void export_emit_track_slice(void *context, const struct vp_track_slice *track_slice)
 {
 	struct streaming *streaming = context;
 
@@ -350,7 +350,7 @@ static void give_track_slice(void *context, const struct vp_track_slice *track_s
 	write_if(streaming, VP_EXPORT_PIECE);
 }
 
-static void give_track_slices(struct streaming *streaming)
+static void export_emit_track_slices(struct streaming *streaming)
 {
 	const struct vp_profile_options *options = &streaming->export.report->options;
 	const struct vp_tracks_options tracks = {.from = options->from,
@@ -358,7 +358,7 @@ static void give_track_slices(struct streaming *streaming)
 						 .vm = options->vm,
 						 .pcpus = options->pcpus,
 						 .n_pcpus = options->n_pcpus,
-						 .take = give_track_slice,
+						 .take = export_emit_track_slice,
 						 .context = streaming};
 
 	if (!streaming->export.has_track_slices || streaming->error)
@@ -374,7 +374,7 @@ static void give_track_slices(struct streaming *streaming)
 }
 
 /* A recording without a trace has samples but no events. */
-static void give_events(struct streaming *streaming)
+static void export_emit_events(struct streaming *streaming)
 {
 	const struct vp_report *report = streaming->export.report;
 	const struct vp_script_options options = {.from = report->options.from,
@@ -402,9 +402,9 @@ static void give_events(struct streaming *streaming)
 static void finish(struct streaming *streaming, struct vp_report *report)
 {
 	end_samples(streaming, report);
-	give_slices(streaming, UINT64_MAX);
-	give_track_slices(streaming);
-	give_events(streaming);
+	export_emit_slices(streaming, UINT64_MAX);
+	export_emit_track_slices(streaming);
+	export_emit_events(streaming);
 	if (!streaming->error && streaming->exporter->end)
 		streaming->exporter->end(&streaming->export);
 	write_if(streaming, 1);
@@ -420,7 +420,7 @@ struct vp_error *vp_export_stream(const struct vp_naming_options *naming,
 {
 	VP_AUTO_FREE void *state = vp_alloc(exporter->state_size);
 	VP_AUTO_FREE struct streaming *streaming = vp_alloc(sizeof(*streaming));
-	const struct vp_sample_sink sink = {.context = streaming, .sample = give_sample};
+	const struct vp_sample_sink sink = {.context = streaming, .sample = export_emit_sample};
 	struct vp_profile_options wanted = *options;
 
 	*streaming = (struct streaming){.exporter = exporter, .writer = writer};

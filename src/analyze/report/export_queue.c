@@ -9,11 +9,11 @@ static struct vp_export_batch *batch_at(struct vp_export_queue *queue, uint64_t 
 static bool wait_for_one(struct vp_export_queue *queue)
 {
 	pthread_mutex_lock(&queue->lock);
-	while (queue->taken == queue->given && !queue->ended)
+	while (queue->consumed == queue->submitted && !queue->ended)
 		pthread_cond_wait(&queue->changed, &queue->lock);
-	bool is_there = queue->taken < queue->given;
+	bool has_batch = queue->consumed < queue->submitted;
 	pthread_mutex_unlock(&queue->lock);
-	return is_there;
+	return has_batch;
 }
 
 static void *export_queue_take_all(void *context)
@@ -22,9 +22,9 @@ static void *export_queue_take_all(void *context)
 
 	while (wait_for_one(queue)) {
 		/* `taken` is modified only by this thread. */
-		queue->take(queue->context, batch_at(queue, queue->taken));
+		queue->take(queue->context, batch_at(queue, queue->consumed));
 		pthread_mutex_lock(&queue->lock);
-		queue->taken++;
+		queue->consumed++;
 		pthread_cond_signal(&queue->changed);
 		pthread_mutex_unlock(&queue->lock);
 	}
@@ -41,7 +41,7 @@ void vp_export_queue_begin(struct vp_export_queue *queue, bool threaded)
 
 struct vp_export_batch *vp_export_queue_batch(struct vp_export_queue *queue)
 {
-	return batch_at(queue, queue->given);
+	return batch_at(queue, queue->submitted);
 }
 
 static void export_queue_empty(struct vp_export_batch *batch)
@@ -57,9 +57,9 @@ void vp_export_queue_submit(struct vp_export_queue *queue)
 {
 	if (queue->has_thread) {
 		pthread_mutex_lock(&queue->lock);
-		queue->given++;
+		queue->submitted++;
 		pthread_cond_signal(&queue->changed);
-		while (queue->given - queue->taken == VP_EXPORT_BATCHES)
+		while (queue->submitted - queue->consumed == VP_EXPORT_BATCHES)
 			pthread_cond_wait(&queue->changed, &queue->lock);
 		pthread_mutex_unlock(&queue->lock);
 	} else {

@@ -44,7 +44,7 @@ struct vp_export_queue {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	/* Protected by the lock: number of batches submitted, and taken; end of the queue. */
-	uint64_t given, taken;
+	uint64_t submitted, consumed;
 	bool ended;
 };
 

@@ -35,12 +35,12 @@ static struct vp_live_row *live_row_of(struct vp_live *live, uint32_t vm, uint32
 		live_forget(row);
 	}
 	struct vp_live_row *row = &live->rows.at[number];
-	if (row->seen != live->updates) {
+	if (row->last_update != live->updates) {
 		float *values = row->values[live->updates % VP_LIVE_HISTORY];
 		for (size_t value = 0; value < VP_LIVE_VALUES; value++)
 			values[value] = 0;
 		row->vcpus = 0;
-		row->seen = live->updates;
+		row->last_update = live->updates;
 	}
 	row->vcpus++;
 	return row;
@@ -129,7 +129,7 @@ void vp_live_rows_make(const struct vp_live *live, const struct vp_live_order *o
 	VP_VEC(struct sorted) sorted = {0};
 
 	vp_vec_each (&live->rows, row) {
-		if (row->seen != live->updates || (row->vcpu == VM_ROW) != order->by_vm ||
+		if (row->last_update != live->updates || (row->vcpu == VM_ROW) != order->by_vm ||
 		    (order->has_vm && row->vm != order->vm))
 			continue;
 		const float *values = row->values[live->updates % VP_LIVE_HISTORY];

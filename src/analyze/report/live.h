@@ -24,7 +24,7 @@ struct vp_live_row {
 	uint32_t vm;   /* index in the account's VMs */
 	uint32_t vcpu; /* UINT32_MAX: the row of the VM */
 	uint32_t vcpus;
-	uint64_t seen; /* number of the last update with this row, from 1 */
+	uint64_t last_update; /* number of the last update with this row, from 1 */
 	float values[VP_LIVE_HISTORY][VP_LIVE_VALUES]; /* NaN: unknown */
 };
 

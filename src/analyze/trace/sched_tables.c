@@ -34,11 +34,11 @@ static void add_vcpu_columns(struct vp_table *table)
 
 static void put_switches(const struct vp_track_switches *switches, struct vp_table *table)
 {
-	bool known = switches->begins || switches->made;
+	bool known = switches->restarts || switches->total;
 
-	vp_table_count(table, known ? switches->made : VP_CELL_NO_COUNT);
-	vp_table_count(table, known ? switches->seen : VP_CELL_NO_COUNT);
-	vp_table_count(table, switches->jumps);
+	vp_table_count(table, known ? switches->total : VP_CELL_NO_COUNT);
+	vp_table_count(table, known ? switches->observed : VP_CELL_NO_COUNT);
+	vp_table_count(table, switches->implausible);
 }
 
 /* Old keys, up to 0.2. */
@@ -51,11 +51,11 @@ static const char *const old_counts[] = {"switches_seen", "switches_made", "jump
 
 static void put_old_switches(const struct vp_track_switches *switches, struct vp_table *table)
 {
-	bool known = switches->begins || switches->made;
+	bool known = switches->restarts || switches->total;
 
-	vp_table_count(table, known ? switches->seen : VP_CELL_NO_COUNT);
-	vp_table_count(table, known ? switches->made : VP_CELL_NO_COUNT);
-	vp_table_count(table, switches->jumps);
+	vp_table_count(table, known ? switches->observed : VP_CELL_NO_COUNT);
+	vp_table_count(table, known ? switches->total : VP_CELL_NO_COUNT);
+	vp_table_count(table, switches->implausible);
 }
 
 void vp_sched_vcpu_table(const struct vp_sched *sched, struct vp_tracks *tracks,

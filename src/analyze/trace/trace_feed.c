@@ -216,7 +216,7 @@ static bool read_event(struct vp_feed *feed, const struct vp_merge_head *head,
 		feed->unreadable++;
 		return false;
 	}
-	feed->seen[ret->kind]++;
+	feed->counts[ret->kind]++;
 	note_time(feed, head->time);
 	return true;
 }
@@ -239,7 +239,7 @@ static void trace_feed_end(struct vp_feed *feed)
 			    vp_strdup("guest threads are unknown, except those of dom0: vperf runs "
 				      "no program at VM exits of Xen; 'vperf report --view guest' "
 				      "shows guest processes by samples"));
-	else if (!feed->seen[VP_TRACE_KIND_sched_switch])
+	else if (!feed->counts[VP_TRACE_KIND_sched_switch])
 		vp_vec_push(&feed->notes,
 			    vp_format("no scheduler events%s: times without a pCPU are unknown",
 				      vp_recording_advice(&feed->recording, " (set 'sched')")));

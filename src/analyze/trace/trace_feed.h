@@ -29,8 +29,8 @@ struct vp_feed {
 	uint8_t kind_of_id[64]; /* from VP_ID_DEFINED on: enum vp_trace_kind + 1, or 0 */
 	struct vp_map comm_of_tid, comm_of_guest_tid, pid_of_tid;
 	struct vp_intern comms;
-	uint64_t seen[VP_TRACE_EVENTS_COUNT]; /* number of events so far */
-	uint64_t first, last;                 /* times of events so far; 0: none */
+	uint64_t counts[VP_TRACE_EVENTS_COUNT]; /* number of events so far */
+	uint64_t first, last;                   /* times of events so far; 0: none */
 	uint64_t unreadable;
 };
 

@@ -405,10 +405,10 @@ static void tracks_count_switches(struct vp_tracks *tracks, struct vcpu *vcpu,
 
 	if (event->time < tracks->options.from || event->time > tracks->options.to)
 		return;
-	vcpu->switches.made += change->switches;
-	vcpu->switches.seen += change->switches != 0;
-	vcpu->switches.jumps += (change->switch_flags & VP_SWITCH_JUMPED) != 0;
-	vcpu->switches.begins += (change->switch_flags & VP_SWITCH_FIRST) != 0;
+	vcpu->switches.total += change->switches;
+	vcpu->switches.observed += change->switches != 0;
+	vcpu->switches.implausible += (change->switch_flags & VP_SWITCH_JUMPED) != 0;
+	vcpu->switches.restarts += (change->switch_flags & VP_SWITCH_FIRST) != 0;
 }
 
 /* Precedes the exit at which it was observed. */

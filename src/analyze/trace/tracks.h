@@ -58,10 +58,10 @@ struct vp_track_slice {
 
 /* Guest switches of a vCPU between `from` and `to`. */
 struct vp_track_switches {
-	uint64_t made, seen; /* total, from the guest kernel's counter; observed as the last one
-				before an exit */
-	uint64_t jumps;      /* implausible values of the counter, which were ignored */
-	uint64_t begins;     /* number of times that the counter became known */
+	uint64_t total;       /* by the guest kernel's counter */
+	uint64_t observed;    /* seen as the last one before an exit */
+	uint64_t implausible; /* implausible values of the counter, which were ignored */
+	uint64_t restarts;    /* number of times that the counter became known */
 };
 
 struct vp_tracks_options {

@@ -195,26 +195,26 @@ static const struct {
 	 "no changes, or no metrics of the day before"},
 };
 
-static void fleet_print_text(const struct vp_fleet *made, struct vp_buffer *out)
+static void fleet_print_text(const struct vp_fleet *result, struct vp_buffer *out)
 {
 	for (size_t i = 0; i < VP_FLEET_TABLES; i++) {
-		bool any = vp_table_rows(&made->tables[i]) > 0;
+		bool any = vp_table_rows(&result->tables[i]) > 0;
 		vp_buffer_printf(out, "%s# %s\n", i ? "\n" : "",
 				 any ? fleet_parts[i].title : fleet_parts[i].nothing);
 		if (any)
-			vp_render_table_text(&made->tables[i],
+			vp_render_table_text(&result->tables[i],
 					     isatty(STDOUT_FILENO) && !getenv("NO_COLOR"), out);
 	}
 }
 
-static void fleet_print_json(const struct fleet *fleet, const struct vp_fleet *made,
+static void fleet_print_json(const struct fleet *fleet, const struct vp_fleet *result,
 			     struct vp_buffer *out)
 {
 	struct vp_json json = vp_json_to(out);
 
 	vp_json_answer(&json);
 	for (size_t i = 0; i < VP_FLEET_TABLES; i++)
-		vp_render_table_json(&made->tables[i], fleet_parts[i].key, &json);
+		vp_render_table_json(&result->tables[i], fleet_parts[i].key, &json);
 	vp_json_array(&json, "warnings");
 	vp_vec_each (&fleet->warnings, warning)
 		vp_json_text(&json, NULL, *warning);
@@ -229,17 +229,17 @@ static struct vp_error *fleet_print(struct fleet *fleet, const char *format)
 	const struct vp_fleet_options options = {fleet->match, fleet->range_ns / SECOND,
 						 fleet->limit};
 	struct vp_buffer out = {0};
-	struct vp_fleet made;
+	struct vp_fleet result;
 
-	VP_TRY(vp_fleet_make(&engine, &options, &made));
+	VP_TRY(vp_fleet_make(&engine, &options, &result));
 	vp_vec_each (&fleet->warnings, warning)
 		vp_verb_say(verb.name, *warning);
 	if (!strcmp(format, "json"))
-		fleet_print_json(fleet, &made, &out);
+		fleet_print_json(fleet, &result, &out);
 	else
-		fleet_print_text(&made, &out);
+		fleet_print_text(&result, &out);
 	struct vp_error *error = vp_verb_print(&out);
-	vp_fleet_deinit(&made);
+	vp_fleet_deinit(&result);
 	vp_buffer_deinit(&out);
 	return error;
 }

@@ -51,15 +51,16 @@ struct functions {
 	VP_VEC(char *) notices;
 };
 
-static void top_functions_put_json(const struct functions *functions, const struct vp_report *made,
-				   const struct vp_table *table, struct vp_buffer *out)
+static void top_functions_put_json(const struct functions *functions,
+				   const struct vp_report *result, const struct vp_table *table,
+				   struct vp_buffer *out)
 {
 	struct vp_json json = vp_json_to(out);
 
 	vp_json_answer(&json);
 	vp_json_fixed(&json, "seconds", (double)(functions->now - functions->begin) / 1e9, 9);
-	vp_json_count(&json, "samples", made->profile.counts.ticks);
-	vp_json_count(&json, "lost", made->lost);
+	vp_json_count(&json, "samples", result->profile.counts.ticks);
+	vp_json_count(&json, "lost", result->lost);
 	vp_render_table_json(table, functions->options->by_process ? "processes" : "functions",
 			     &json);
 	vp_json_line(&json);
@@ -87,17 +88,18 @@ static void top_functions_put_csv(struct functions *functions, const struct vp_t
 	vp_table_deinit(&timed);
 }
 
-static void top_functions_put_text(const struct functions *functions, const struct vp_report *made,
+static void top_functions_put_text(const struct functions *functions,
+				   const struct vp_report *result,
 				   const struct vp_profile_part *part, const struct vp_table *table,
 				   struct vp_buffer *out)
 {
 	bool colour = functions->on_terminal && !getenv("NO_COLOR");
 
 	vp_buffer_printf(out, "vperf top: %" PRIu64 " samples of %s, %.3f s, %" PRIu64 " lost%s\n",
-			 made->profile.counts.ticks, made->recording.trigger,
-			 (double)(functions->now - functions->begin) / 1e9, made->lost,
+			 result->profile.counts.ticks, result->recording.trigger,
+			 (double)(functions->now - functions->begin) / 1e9, result->lost,
 			 vp_terminal_has_keys() && functions->on_terminal ? " (q: quit)" : "");
-	vp_render_report_shares(made, part, out);
+	vp_render_report_shares(result, part, out);
 	vp_render_table_text(table, colour, out);
 	vp_buffer_string(out, "\n");
 }
@@ -120,20 +122,20 @@ static void show_cut(const struct vp_buffer *lines, struct vp_buffer *out)
 	vp_buffer_string(out, "\033[?7h");
 }
 
-static struct vp_error *top_functions_print(struct functions *functions, struct vp_report *made)
+static struct vp_error *top_functions_print(struct functions *functions, struct vp_report *result)
 {
-	const struct vp_profile_part *part = &made->profile.parts.at[0];
+	const struct vp_profile_part *part = &result->profile.parts.at[0];
 	struct vp_buffer text = {0}, out = {0};
 	struct vp_table table = {0};
 
-	made->limit = rows_to_show(functions);
-	vp_report_table(made, part, &table);
+	result->limit = rows_to_show(functions);
+	vp_report_table(result, part, &table);
 	if (functions->options->json)
-		top_functions_put_json(functions, made, &table, &text);
+		top_functions_put_json(functions, result, &table, &text);
 	else if (functions->options->csv)
 		top_functions_put_csv(functions, &table, &text);
 	else
-		top_functions_put_text(functions, made, part, &table, &text);
+		top_functions_put_text(functions, result, part, &table, &text);
 	if (functions->on_terminal)
 		show_cut(&text, &out);
 	struct vp_error *error = vp_verb_print(functions->on_terminal ? &out : &text);
@@ -154,11 +156,11 @@ static struct vp_error *report_on(struct functions *functions, const char *direc
 	    .to = functions->now,
 	    .columns = options->by_process ? VP_COLUMN_VM | VP_COLUMN_PROCESS : 0,
 	    .jobs = 1};
-	struct vp_report made;
+	struct vp_report result;
 
-	VP_TRY(vp_report_make(&naming, &profile, &made));
-	struct vp_error *error = top_functions_print(functions, &made);
-	vp_report_deinit(&made);
+	VP_TRY(vp_report_make(&naming, &profile, &result));
+	struct vp_error *error = top_functions_print(functions, &result);
+	vp_report_deinit(&result);
 	return error;
 }
 

@@ -29,7 +29,7 @@ static struct vp_error *diff_with(void *context)
 {
 	const struct diff *diff = context;
 	struct vp_buffer out = {0};
-	struct vp_diff made;
+	struct vp_diff result;
 	const char *format;
 
 	VP_TRY(vp_choose_table_format(&diff->words, &format));
@@ -37,18 +37,18 @@ static struct vp_error *diff_with(void *context)
 		return vp_error_usage("expected two recordings, BEFORE and AFTER, not %zu",
 				      diff->operands.count);
 	const char *before = diff->operands.at[0], *after = diff->operands.at[1];
-	VP_TRY(vp_diff_make(before, after, diff->vm, &made));
-	while (diff->limit && made.rows.count > diff->limit)
-		free(made.rows.at[--made.rows.count].vm);
+	VP_TRY(vp_diff_make(before, after, diff->vm, &result));
+	while (diff->limit && result.rows.count > diff->limit)
+		free(result.rows.at[--result.rows.count].vm);
 	if (!strcmp(format, "json"))
-		vp_render_diff_json(&made, before, after, &out);
+		vp_render_diff_json(&result, before, after, &out);
 	else if (!strcmp(format, "csv"))
-		vp_render_diff_csv(&made, &out);
+		vp_render_diff_csv(&result, &out);
 	else
-		vp_render_diff_text(&made, before, after, &out);
+		vp_render_diff_text(&result, before, after, &out);
 	struct vp_error *error = vp_verb_print(&out);
 	vp_buffer_deinit(&out);
-	vp_diff_deinit(&made);
+	vp_diff_deinit(&result);
 	return error;
 }
 

@@ -129,7 +129,7 @@ static struct vp_profile_options options_of(const struct export *export)
 					   .max_jobs = true};
 }
 
-static struct vp_error *cmd_export_write_all(struct export *export, struct vp_report *made)
+static struct vp_error *cmd_export_write_all(struct export *export, struct vp_report *result)
 {
 	const struct vp_exporter *exporter = export->format->exporter();
 	const struct vp_export_writer writer = {export, export->directory, cmd_export_write_piece};
@@ -137,28 +137,28 @@ static struct vp_error *cmd_export_write_all(struct export *export, struct vp_re
 	struct vp_buffer out = {0};
 
 	if (!exporter->totals)
-		return vp_export_stream(&export->naming, &options, exporter, &writer, made);
+		return vp_export_stream(&export->naming, &options, exporter, &writer, result);
 	if (exporter->columns)
 		options.columns = exporter->columns;
-	VP_TRY(vp_report_make(&export->naming, &options, made));
-	vp_export_totals(made, exporter, &out);
+	VP_TRY(vp_report_make(&export->naming, &options, result));
+	vp_export_totals(result, exporter, &out);
 	struct vp_error *error = cmd_export_write_piece(export, &out);
 	vp_buffer_deinit(&out);
 	if (error)
-		vp_report_deinit(made);
+		vp_report_deinit(result);
 	return error;
 }
 
 /* Writes to a temporary file and renames it when it is complete. */
 static struct vp_error *export_to_file(struct export *export)
 {
-	struct vp_report made;
+	struct vp_report result;
 	int status;
 
-	VP_TRY(cmd_export_write_all(export, &made));
-	vp_vec_each (&made.notes, note)
+	VP_TRY(cmd_export_write_all(export, &result));
+	vp_vec_each (&result.notes, note)
 		vp_verb_say(verb.name, *note);
-	vp_report_deinit(&made);
+	vp_report_deinit(&result);
 	status = export->output && !export->directory ? vp_new_file_publish(&export->file) : 0;
 	if (status)
 		return vp_error_errno(-status, "cannot write '%s'", export->output);

@@ -280,15 +280,15 @@ static struct vp_error *cmd_report_write_piece(void *context, struct vp_buffer *
 	return error;
 }
 
-static struct vp_error *print_made(const struct report *report, const struct vp_report *made)
+static struct vp_error *print_result(const struct report *report, const struct vp_report *result)
 {
 	bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 	struct vp_buffer out = {0};
 
 	if (report->chosen->render)
-		report->chosen->render(made, colour, &out);
+		report->chosen->render(result, colour, &out);
 	else
-		vp_export_totals(made, report->chosen->exporter(), &out);
+		vp_export_totals(result, report->chosen->exporter(), &out);
 	struct vp_error *error = report->chosen->render == vp_render_report_text
 				     ? vp_verb_print_text(&out, false)
 				     : vp_verb_print(&out);
@@ -297,22 +297,22 @@ static struct vp_error *print_made(const struct report *report, const struct vp_
 }
 
 /* Prints the notes to stderr, for formats without notes. */
-static void cmd_report_say_notes(const struct report *report, const struct vp_report *made)
+static void cmd_report_say_notes(const struct report *report, const struct vp_report *result)
 {
 	vp_sentences folded = {0};
 
 	if (report->chosen->has_notes)
 		return;
 	if (!report->verbose)
-		vp_notes_fold(&made->notes, &folded);
-	vp_vec_each (report->verbose ? &made->notes : &folded, note)
+		vp_notes_fold(&result->notes, &folded);
+	vp_vec_each (report->verbose ? &result->notes : &folded, note)
 		vp_verb_say("report", *note);
 	vp_vec_each (&folded, note)
 		free(*note);
 	vp_vec_deinit(&folded);
 }
 
-static struct vp_error *make_and_print(struct report *report, struct vp_report *made)
+static struct vp_error *make_and_print(struct report *report, struct vp_report *result)
 {
 	static const struct vp_export_writer writer = {.write = cmd_report_write_piece};
 	const struct vp_exporter *exporter =
@@ -320,35 +320,35 @@ static struct vp_error *make_and_print(struct report *report, struct vp_report *
 
 	if (exporter && !exporter->totals) {
 		VP_TRY(
-		    vp_export_stream(&report->naming, &report->profile, exporter, &writer, made));
-		cmd_report_say_notes(report, made);
+		    vp_export_stream(&report->naming, &report->profile, exporter, &writer, result));
+		cmd_report_say_notes(report, result);
 		return NULL;
 	}
-	VP_TRY(vp_report_make(&report->naming, &report->profile, made));
-	made->graph.shown = !report->no_graph;
-	made->graph.order = report->order;
-	made->graph.min_percent = report->min_branch;
-	made->limit = report->limit;
-	made->percent_limit = report->min_percent;
-	made->verbose = report->verbose;
-	cmd_report_say_notes(report, made);
-	struct vp_error *error = print_made(report, made);
+	VP_TRY(vp_report_make(&report->naming, &report->profile, result));
+	result->graph.shown = !report->no_graph;
+	result->graph.order = report->order;
+	result->graph.min_percent = report->min_branch;
+	result->limit = report->limit;
+	result->percent_limit = report->min_percent;
+	result->verbose = report->verbose;
+	cmd_report_say_notes(report, result);
+	struct vp_error *error = print_result(report, result);
 	if (error)
-		vp_report_deinit(made);
+		vp_report_deinit(result);
 	return error;
 }
 
 static struct vp_error *cmd_report_report_with(void *context)
 {
 	struct report *report = context;
-	struct vp_report made;
+	struct vp_report result;
 
 	VP_TRY(cmd_report_choose_all(report));
 	if (vp_recording_is_of_intervals(report->naming.directory))
 		return vp_error_new("'%s' is an interval recording: use 'vperf stat report'",
 				    report->naming.directory);
-	VP_TRY(make_and_print(report, &made));
-	vp_report_deinit(&made);
+	VP_TRY(make_and_print(report, &result));
+	vp_report_deinit(&result);
 	return NULL;
 }
 

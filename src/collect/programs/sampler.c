@@ -35,33 +35,33 @@ struct output_event {
 } __attribute__((packed));
 
 /* Writes the thread, if it differs from the pCPU's previous one. */
-static void make_task(struct made *made, const struct vp_raw_record *raw)
+static void make_task(struct sample_batch *batch, const struct vp_raw_record *raw)
 {
 	union vp_any_record record;
 
-	if (made->tid == raw->tid && !memcmp(made->comm, raw->comm, sizeof(made->comm)))
+	if (batch->tid == raw->tid && !memcmp(batch->comm, raw->comm, sizeof(batch->comm)))
 		return;
-	made->tid = raw->tid;
-	memcpy(made->comm, raw->comm, sizeof(made->comm));
+	batch->tid = raw->tid;
+	memcpy(batch->comm, raw->comm, sizeof(batch->comm));
 	vp_convert_task(raw, &record);
-	vp_buffer_append(&made->records, &record, sizeof(record.task));
+	vp_buffer_append(&batch->records, &record, sizeof(record.task));
 }
 
 /* For a guest sample the host stack is useless: it always ends in KVM. Stacks of a lost sample have
  * another time and are dropped. */
-static void sampler_put_chains(struct made *made, bool hit_guest, uint64_t time)
+static void sampler_put_chains(struct sample_batch *batch, bool hit_guest, uint64_t time)
 {
-	for (size_t at = 0; at < made->chains.size;) {
-		const struct vp_chain_frames *record = (const void *)(made->chains.bytes + at);
+	for (size_t at = 0; at < batch->chains.size;) {
+		const struct vp_chain_frames *record = (const void *)(batch->chains.bytes + at);
 		size_t size = vp_record_length((const void *)record);
-		if (!size || size > made->chains.size - at)
+		if (!size || size > batch->chains.size - at)
 			break;
 		if (record->time == time && (!hit_guest || record->id != VP_ID_chain_frames ||
 					     vp_mode_is_guest(record->mode)))
-			vp_buffer_append(&made->records, record, size);
+			vp_buffer_append(&batch->records, record, size);
 		at += size;
 	}
-	made->chains.size = 0;
+	batch->chains.size = 0;
 }
 
 /* The method replaces the program counter if the sample hit an interpreter. */
@@ -78,8 +78,8 @@ static void put_method(const struct vp_sampler *sampler, const struct vp_raw_rec
 	sample->flags |= VP_AT_METHOD;
 }
 
-static void make_records(const struct vp_sampler *sampler, struct made *made, uint32_t mode,
-			 uint64_t ip, const struct vp_raw_record *raw)
+static void make_records(const struct vp_sampler *sampler, struct sample_batch *batch,
+			 uint32_t mode, uint64_t ip, const struct vp_raw_record *raw)
 {
 	uint32_t vendor = sampler->vendor;
 	union vp_any_record record;
@@ -91,41 +91,41 @@ static void make_records(const struct vp_sampler *sampler, struct made *made, ui
 			mode = sampler->hits_no_guests ? vp_convert_mode(raw) : VP_MODE_KERNEL;
 			ip = raw->host_ip;
 		}
-		make_task(made, raw);
+		make_task(batch, raw);
 		if (raw->flags & VP_RAW_NEW_TASK && hit_guest) {
 			vp_convert_guest_task(raw, &record);
-			vp_buffer_append(&made->records, &record, sizeof(record.guest_task));
+			vp_buffer_append(&batch->records, &record, sizeof(record.guest_task));
 		}
 		if (sampler->trigger->weighting == VP_WEIGHTING_EVENTS &&
 		    raw->events != sampler->trigger->events) {
 			vp_convert_period(raw, raw->events, &record);
-			vp_buffer_append(&made->records, &record, sizeof(record.sample_period));
+			vp_buffer_append(&batch->records, &record, sizeof(record.sample_period));
 		}
 		if (sampler->trigger->weighting == VP_WEIGHTING_TIME) {
-			uint64_t ns = vp_busy_before(&made->busy, raw->time, raw->events,
+			uint64_t ns = vp_busy_before(&batch->busy, raw->time, raw->events,
 						     sampler->trigger->period_ns);
 			vp_convert_period(raw, ns, &record);
 			if (ns)
-				vp_buffer_append(&made->records, &record,
+				vp_buffer_append(&batch->records, &record,
 						 sizeof(record.sample_period));
 		}
-		sampler_put_chains(made, hit_guest, raw->time);
+		sampler_put_chains(batch, hit_guest, raw->time);
 		vp_convert_sample(raw, mode, ip, vendor, &record);
 		put_method(sampler, raw, &record);
 	} else {
 		vp_convert_switch(raw, vendor, &record);
 	}
-	vp_buffer_append(&made->records, &record, vp_record_size(record.header.id));
+	vp_buffer_append(&batch->records, &record, vp_record_size(record.header.id));
 }
 
-static void take_chains(struct made *made, const struct output_event *event)
+static void take_chains(struct sample_batch *batch, const struct output_event *event)
 {
 	struct vp_raw_chain raw;
 
 	memcpy(&raw, event->raw, sizeof(raw));
-	made->chains.size = 0;
+	batch->chains.size = 0;
 	if (raw.kind == VP_RAW_CHAIN && raw.used <= event->raw_size - sizeof(raw))
-		vp_buffer_append(&made->chains, event->raw + sizeof(raw), raw.used);
+		vp_buffer_append(&batch->chains, event->raw + sizeof(raw), raw.used);
 }
 
 static enum bpf_perf_event_ret sampler_take_event(void *context, int pcpu,
@@ -139,14 +139,14 @@ static enum bpf_perf_event_ret sampler_take_event(void *context, int pcpu,
 	if (header->type != PERF_RECORD_SAMPLE || event->raw_size < sizeof(struct vp_raw_chain))
 		return LIBBPF_PERF_EVENT_CONT;
 	memcpy(&raw, event->raw, event->raw_size < sizeof(raw) ? event->raw_size : sizeof(raw));
-	while (sampler->made.count <= (size_t)pcpu)
-		vp_vec_push(&sampler->made, ((struct made){.tid = UINT32_MAX}));
-	struct made *made = &sampler->made.at[pcpu];
+	while (sampler->batches.count <= (size_t)pcpu)
+		vp_vec_push(&sampler->batches, ((struct sample_batch){.tid = UINT32_MAX}));
+	struct sample_batch *batch = &sampler->batches.at[pcpu];
 	if (raw.kind == VP_RAW_CHAIN)
-		take_chains(made, event);
+		take_chains(batch, event);
 	else if (event->raw_size >= sizeof(raw))
-		make_records(sampler, made, header->misc & PERF_RECORD_MISC_CPUMODE_MASK, event->ip,
-			     &raw);
+		make_records(sampler, batch, header->misc & PERF_RECORD_MISC_CPUMODE_MASK,
+			     event->ip, &raw);
 	return LIBBPF_PERF_EVENT_CONT;
 }
 
@@ -154,11 +154,11 @@ static int sampler_drain_buffer(struct vp_sampler *sampler)
 {
 	int result = perf_buffer__consume(sampler->buffer);
 
-	vp_vec_each (&sampler->made, made) {
-		if (made->records.size)
-			sampler->take(sampler->context, (uint32_t)(made - sampler->made.at),
-				      made->records.bytes, made->records.size);
-		made->records.size = 0;
+	vp_vec_each (&sampler->batches, batch) {
+		if (batch->records.size)
+			sampler->take(sampler->context, (uint32_t)(batch - sampler->batches.at),
+				      batch->records.bytes, batch->records.size);
+		batch->records.size = 0;
 	}
 	return result;
 }
@@ -466,11 +466,11 @@ void vp_sampler_free(struct vp_sampler *sampler)
 	ring_buffer__free(sampler->doorbell);
 	vp_rings_unmap(&sampler->rings);
 	sampler_bpf__destroy(sampler->programs);
-	vp_vec_each (&sampler->made, made) {
-		vp_buffer_deinit(&made->records);
-		vp_buffer_deinit(&made->chains);
+	vp_vec_each (&sampler->batches, batch) {
+		vp_buffer_deinit(&batch->records);
+		vp_buffer_deinit(&batch->chains);
 	}
-	vp_vec_deinit(&sampler->made);
+	vp_vec_deinit(&sampler->batches);
 	vp_identity_deinit(&sampler->identity);
 	free(sampler);
 }

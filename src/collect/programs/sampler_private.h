@@ -17,7 +17,7 @@
 #include "schema/records.h"
 
 /* With perf's buffers: records made from the buffer of a pCPU and not passed on yet. */
-struct made {
+struct sample_batch {
 	struct vp_buffer records;
 	struct vp_buffer chains; /* stacks of the next sample */
 	uint32_t tid;            /* the thread whose name was recorded last */
@@ -36,9 +36,9 @@ struct vp_sampler {
 	bool with_chains;
 	size_t buffer_pages;
 	struct vp_rings rings;
-	struct ring_buffer *doorbell; /* with IRQs */
-	struct perf_buffer *buffer;   /* with perf's buffers */
-	VP_VEC(struct made) made;     /* with perf's buffers, by pCPU */
+	struct ring_buffer *doorbell;        /* with IRQs */
+	struct perf_buffer *buffer;          /* with perf's buffers */
+	VP_VEC(struct sample_batch) batches; /* with perf's buffers, by pCPU */
 	struct vp_identity identity;
 	struct bpf_link *switch_link, *rename_link;
 	vp_records_fn take;
