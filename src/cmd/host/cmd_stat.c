@@ -22,6 +22,8 @@
 #include "render/render_intervals.h"
 #include "schema/event.h"
 #include "schema/interval.h"
+#include "schema/vm.h"
+#include "session/hypervisor_choice.h"
 #include "session/instrument.h"
 #include "session/instrument_intervals.h"
 #include "session/session.h"
@@ -168,6 +170,28 @@ static void choose_defaults(struct vp_stat_options *options)
 		options->interval = "10";
 }
 
+static bool has_hypervisor_events(const struct vp_recipe *recipe)
+{
+	vp_vec_each (&recipe->events, event)
+		if (event->event.source == VP_FROM_COUNT)
+			return true;
+	return recipe->unit == VP_UNIT_EXITS;
+}
+
+/* Whether only COMMAND can be counted: -e EVENTS -- COMMAND on a host without VMs. */
+static bool has_command_only(const struct vp_stat_options *options, const struct vp_recipe *recipe)
+{
+	vp_vms vms = {0};
+
+	if (options->native || options->recipe || options->per || options->vms.count ||
+	    !options->command.count || has_hypervisor_events(recipe))
+		return false;
+	VP_AUTO_ERROR struct vp_error *error = vp_hypervisor_here()->scan(&vms, true);
+	bool ret = !error && !vms.count;
+	vp_vms_deinit(&vms);
+	return ret;
+}
+
 /* Prints totals to stderr, as perf stat does: stdout belongs to COMMAND. */
 static struct vp_error *print_counts(const struct vp_stat_options *options)
 {
@@ -194,6 +218,13 @@ static struct vp_error *stat_with(void *context)
 	VP_AUTO_FREE char *label = NULL;
 	VP_TRY(cmd_stat_read_recipe(options, &label, &recipe));
 	struct vp_error *error = NULL;
+	if (has_command_only(options, &recipe)) {
+		options->native = true;
+		if (!options->quiet)
+			vp_verb_say(
+			    verb.name,
+			    "no VM is running: COMMAND itself is counted, as with --native");
+	}
 	if (options->native)
 		error = vp_recipe_make_native(label, &recipe);
 	if (!error && options->per)
