@@ -133,7 +133,8 @@ static void report_text_put_part(const struct vp_report *report, const struct vp
 	put_reasons(report, part, out);
 	size_t hidden = vp_report_hidden(report, part);
 	if (hidden)
-		vp_buffer_printf(out, "(%zu more rows)\n", hidden);
+		vp_buffer_printf(out, "(%zu more row%s: -v shows all)\n", hidden,
+				 hidden == 1 ? "" : "s");
 	vp_table_deinit(&table);
 }
 

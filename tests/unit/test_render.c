@@ -71,7 +71,7 @@ static void test_text(void **state)
 	report.limit = 1;
 	vp_render_report_text(&report, true, &out);
 	assert_non_null(strstr(vp_buffer_text(&out), "\033[31m"));
-	assert_non_null(strstr(vp_buffer_text(&out), "(3 more rows)"));
+	assert_non_null(strstr(vp_buffer_text(&out), "(3 more rows: -v shows all)"));
 	vp_buffer_deinit(&out);
 	vp_report_deinit(&report);
 }
@@ -613,6 +613,30 @@ static void test_old_keys(void **state)
 	vp_table_deinit(&table);
 }
 
+/* Rows with less than a percentage are left out, and counted; a table without that column keeps
+ * all.
+ */
+static void test_without_small(void **state)
+{
+	struct vp_table table = {0}, large;
+
+	vp_table_column_add(&table, "name", "Name", "", VP_CELL_TEXT);
+	vp_table_column_add(&table, "percent", "Percent", "%", VP_CELL_PERCENT);
+	for (size_t i = 0; i < 4; i++) {
+		vp_table_text(&table, i == 2 ? "small" : "large");
+		vp_table_percent(&table, i == 2 ? 0.0499 : 0.05);
+	}
+	assert_int_equal(vp_table_without_small(&table, "percent", 0.05, &large), 1);
+	assert_int_equal(vp_table_rows(&large), 3);
+	for (size_t row = 0; row < 3; row++)
+		assert_string_equal(large.cells.at[2 * row].text, "large");
+	vp_table_deinit(&large);
+	assert_int_equal(vp_table_without_small(&table, "name_of_none", 0.05, &large), 0);
+	assert_int_equal(vp_table_rows(&large), 4);
+	vp_table_deinit(&large);
+	vp_table_deinit(&table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -621,6 +645,7 @@ int main(void)
 	    cmocka_unit_test(test_colour),
 	    cmocka_unit_test(test_histogram),
 	    cmocka_unit_test(test_old_keys),
+	    cmocka_unit_test(test_without_small),
 	    cmocka_unit_test(test_text),
 	    cmocka_unit_test(test_csv_and_folded),
 	    cmocka_unit_test(test_json),

@@ -118,6 +118,28 @@ void vp_table_without_zeros(const struct vp_table *table, struct vp_table *ret)
 	vp_table_choose(table, shown, ret);
 }
 
+size_t vp_table_without_small(const struct vp_table *table, const char *key, double least,
+			      struct vp_table *ret)
+{
+	size_t columns = table->columns.count, rows = vp_table_rows(table), column = 0, dropped = 0;
+
+	*ret = (struct vp_table){.clock = table->clock, .least = table->least};
+	vp_vec_each (&table->columns, each)
+		vp_vec_push(&ret->columns, *each);
+	while (column < columns && strcmp(table->columns.at[column].key, key) != 0)
+		column++;
+	for (size_t row = 0; row < rows; row++) {
+		const union vp_cell *cells = &table->cells.at[row * columns];
+		if (column < columns && cells[column].percent < least) {
+			dropped++;
+			continue;
+		}
+		for (size_t i = 0; i < columns; i++)
+			vp_vec_push(&ret->cells, cells[i]);
+	}
+	return dropped;
+}
+
 void vp_table_limit(struct vp_table *table, uint64_t rows)
 {
 	if (rows && vp_table_rows(table) > rows)

@@ -62,6 +62,10 @@ size_t vp_table_rows(const struct vp_table *table);
 /* Index of the column with that key; the number of columns if not found. */
 size_t vp_table_column_of(const struct vp_table *table, const char *key);
 
+/* A copy, whose texts stay owned by `table`, without rows with less than `least` percent in the
+ * column `key`. Returns how many are missing. */
+size_t vp_table_without_small(const struct vp_table *table, const char *key, double least,
+			      struct vp_table *ret);
 /* Keeps only the first `rows` rows; 0: no limit. */
 void vp_table_limit(struct vp_table *table, uint64_t rows);
 /* Sorts rows by the column: numbers descending, texts alphabetically; stable. */

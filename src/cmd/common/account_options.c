@@ -119,18 +119,23 @@ static void print_json(const struct vp_account_recording *rec, const struct vp_n
 }
 
 /* Omits columns without data, unless verbose. */
-static void account_options_put_table(const struct vp_table *table, bool verbose, bool colour,
+static void account_options_put_table(const struct vp_named_table *named, bool verbose, bool colour,
 				      struct vp_buffer *out)
 {
-	struct vp_table shown;
+	struct vp_table large, shown;
 
 	if (verbose) {
-		vp_render_table_text(table, colour, out);
+		vp_render_table_text(&named->table, colour, out);
 		return;
 	}
-	vp_table_without_zeros(table, &shown);
+	size_t hidden = vp_table_without_small(&named->table, "percent", named->least, &large);
+	vp_table_without_zeros(&large, &shown);
 	vp_render_table_fitted(&shown, vp_terminal_width(), colour, out);
+	if (hidden)
+		vp_buffer_printf(out, "(%zu row%s below %.2f%%: -v shows all)\n", hidden,
+				 hidden == 1 ? "" : "s", named->least);
 	vp_table_deinit(&shown);
+	vp_table_deinit(&large);
 }
 
 static bool all_ok(const struct vp_account_checks *checks)
@@ -147,7 +152,7 @@ static void account_options_print_text(const struct vp_account_recording *rec, c
 
 	vp_render_account_head(rec, verb, out);
 	for (size_t i = 0; i < n_tables; i++) {
-		account_options_put_table(&tables[i].table, verbose, colour, out);
+		account_options_put_table(&tables[i], verbose, colour, out);
 		vp_buffer_string(out, "\n");
 	}
 	if (checks && !verbose && all_ok(&rec->checks))

@@ -83,6 +83,7 @@ struct vp_error *vp_account_options_open(const struct vp_account_options *option
 /* A table with its key in JSON. */
 struct vp_named_table {
 	const char *key;
+	double least; /* in text without -v: rows with less in the column "percent" are hidden */
 	struct vp_table table;
 };
 

@@ -38,6 +38,9 @@ const struct vp_verb *vp_verb_report(void)
 	return &verb;
 }
 
+/* Smaller rows are single samples of a long recording. */
+#define LEAST_PERCENT 0.05
+
 struct report {
 	const char *view, *vm, *vcpu, *comm, *sort, *format, *input, *percent_limit, *cpus, *time;
 	const char *call_graph;    /* NULL: not given */
@@ -330,6 +333,9 @@ static struct vp_error *make_and_print(struct report *report, struct vp_report *
 	result->graph.min_percent = report->min_branch;
 	result->limit = report->limit;
 	result->percent_limit = report->min_percent;
+	if (report->chosen->render == vp_render_report_text && !report->percent_limit &&
+	    !report->limit && !report->verbose)
+		result->percent_limit = LEAST_PERCENT;
 	result->verbose = report->verbose;
 	cmd_report_say_notes(report, result);
 	struct vp_error *error = print_result(report, result);
@@ -399,9 +405,9 @@ static int run_report(int argc, char **argv)
 	    {'j', "jobs", VP_OPTION_COUNT, &report.jobs, "N",
 	     "read the recording with N threads (default: one per pCPU if it is large)"},
 	    {0, "percent-limit", VP_OPTION_TEXT, &report.percent_limit, "P",
-	     "hide rows below P percent"},
+	     "hide rows below P percent (default: 0.05 in text, 0 with -v, --limit)"},
 	    {'v', "verbose", VP_OPTION_FLAG, &report.verbose, NULL,
-	     "print all notes in the header"},
+	     "print all rows, and all notes in the header"},
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
 				 &report.operands, cmd_report_report_with, &report);

@@ -9,6 +9,9 @@
 #include "cmd/common/options.h"
 #include "cmd/common/verb.h"
 
+/* Smaller thieves, of which each vCPU has dozens, say little about where its time went. */
+#define LEAST_PERCENT 0.05
+
 static const struct vp_verb verb;
 
 const struct vp_verb *vp_verb_steal(void)
@@ -26,6 +29,8 @@ static struct vp_error *steal_with(void *context)
 	VP_TRY(vp_account_options_check(options));
 	VP_TRY(vp_account_options_open(options, &rec, &view));
 	vp_account_steal_table(&view, &table.table);
+	if (!options->limit)
+		table.least = LEAST_PERCENT;
 	if (options->chosen == VP_FORMAT_TEXT)
 		vp_account_steal_totals(&view, &rec.notes);
 	struct vp_error *error = vp_account_print(options, &rec, verb.name, &table, 1, false);
