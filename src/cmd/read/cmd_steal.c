@@ -9,7 +9,7 @@
 #include "cmd/common/options.h"
 #include "cmd/common/verb.h"
 
-/* Smaller thieves, of which each vCPU has dozens, say little about where its time went. */
+/* Each vCPU has dozens of smaller thieves. */
 #define LEAST_PERCENT 0.05
 
 static const struct vp_verb verb;
