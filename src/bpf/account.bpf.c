@@ -54,7 +54,7 @@ static __always_inline void account_set_busy(struct vp_account_vcpu *vcpu, __u32
 
 /* Slot of the vCPU that runs here, if the pCPU's cached one is wrong or missing. `known`: its
  * struct kvm_vcpu, or 0. */
-__noinline __u32 look_again(__u64 known)
+__noinline __u32 account_find_vcpu(__u64 known)
 {
 	struct kvm_vcpu *kvm = (void *)known;
 	struct vp_account_here *here = this_here();
@@ -92,7 +92,7 @@ static __always_inline struct vp_account_vcpu *running(struct kvm_vcpu *kvm,
 
 	if (vcpu && (vcpu->kvm_vcpu == (__u64)kvm || !kvm))
 		return vcpu;
-	__u32 slot = look_again((__u64)kvm);
+	__u32 slot = account_find_vcpu((__u64)kvm);
 	return slot ? vcpu_at(slot) : 0;
 }
 

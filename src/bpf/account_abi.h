@@ -159,8 +159,8 @@ struct vp_account_cpu {
 #define VP_REASON_MISSING 0xffffffffu
 
 /* A vCPU's row of `other_thieves` has a slot for each state with thieves. */
-enum { VP_TAKEN_STATES = 4 };
-#define VP_TAKEN_STATE(state) ((state) & (VP_TAKEN_STATES - 1))
+enum { VP_STEAL_STATES = 4 };
+#define VP_STEAL_STATE(state) ((state) & (VP_STEAL_STATES - 1))
 
 /* Losses. */
 struct vp_account_lost {

@@ -20,7 +20,7 @@ static __always_inline void add_thief(__u32 slot, __u32 kind, __u32 state, __u32
 		return;
 	/* The table is full, or another pCPU was faster: the time counts, only the thief is
 	 * lost. */
-	__u32 row = (slot - 1) * VP_TAKEN_STATES + VP_TAKEN_STATE(state);
+	__u32 row = (slot - 1) * VP_STEAL_STATES + VP_STEAL_STATE(state);
 	cost = bpf_map_lookup_elem(&thieves, &key);
 	if (!cost) {
 		__sync_fetch_and_add(&lost.thieves, 1);

@@ -21,7 +21,7 @@ static __always_inline bool regs_are_user(const bpf_user_pt_regs_t *regs)
 }
 
 /* Whether interrupts were enabled where the event hit. */
-static __always_inline bool regs_let_interrupts_in(const bpf_user_pt_regs_t *regs)
+static __always_inline bool regs_interrupts_enabled(const bpf_user_pt_regs_t *regs)
 {
 #if defined(__TARGET_ARCH_x86)
 	return regs->eflags & 1 << 9; /* IF */

@@ -385,7 +385,8 @@ static __always_inline __u64 top_of_other_stack(__u64 sp)
  * for inlining irq stack switching") the topmost word of the interrupt stack has its address;
  * before, or on another stack, only its outermost part is known.
  */
-static __always_inline void stack_behind(struct chain_maker *maker, __u64 stack, __u64 top_of_other)
+static __always_inline void stack_before_interrupt(struct chain_maker *maker, __u64 stack,
+						   __u64 top_of_other)
 {
 	__u64 top = stack + KERNEL_STACK_BYTES, from = 0;
 
@@ -409,7 +410,7 @@ static __always_inline void put_kernel_chain(struct chain_maker *maker,
 	__u64 top = own ? stack + KERNEL_STACK_BYTES : top_of_other_stack(sp);
 	put_guest_stack(sp, top, VP_CHAIN_PIECES);
 	if (stack && !own)
-		stack_behind(maker, stack, top);
+		stack_before_interrupt(maker, stack, top);
 	/* Task stacks are aligned to their size, too: it may be one although none is known. */
 	if ((!own && find_entry_regs(sp)) ||
 	    (stack && find_user_regs(stack + KERNEL_STACK_BYTES)) || (!own && find_user_regs(top)))
@@ -418,9 +419,9 @@ static __always_inline void put_kernel_chain(struct chain_maker *maker,
 
 /* Without stack registers (Intel): the user space from which the kernel was entered, from the top
  * of the task's stack. */
-static __always_inline void put_chain_behind_kernel(struct chain_maker *maker,
-						    const struct vp_identity_vcpu *identity,
-						    const struct guest_current *current)
+static __always_inline void put_chain_before_entry(struct chain_maker *maker,
+						   const struct vp_identity_vcpu *identity,
+						   const struct guest_current *current)
 {
 	__u64 stack = 0;
 
@@ -518,7 +519,7 @@ static __always_inline void chain_of_guest(struct chain_maker *maker,
 	else if (with_stack)
 		put_kernel_chain(maker, identity, current);
 	else
-		put_chain_behind_kernel(maker, identity, current);
+		put_chain_before_entry(maker, identity, current);
 }
 
 /* The host's part, of the interrupted code. */

@@ -239,7 +239,7 @@ static __always_inline struct vp_condition_thread *this_thread(__u64 id)
 }
 
 SEC("raw_tp/kvm_exit")
-int see_exit(struct bpf_raw_tracepoint_args *context)
+int start_exit(struct bpf_raw_tracepoint_args *context)
 {
 	struct vp_condition_thread *thread = enabled ? this_thread(bpf_get_current_pid_tgid()) : 0;
 
@@ -252,7 +252,7 @@ int see_exit(struct bpf_raw_tracepoint_args *context)
 }
 
 SEC("raw_tp/kvm_entry")
-int see_entry(struct bpf_raw_tracepoint_args *context)
+int end_exit(struct bpf_raw_tracepoint_args *context)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 	__u32 tid = (__u32)id;

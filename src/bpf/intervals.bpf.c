@@ -27,7 +27,7 @@ static __always_inline void intervals_note_pcpu(struct interval_cpu *cpu,
 						struct vp_subject *subject)
 {
 	resume_turn(cpu, subject);
-	subject->flags |= VP_SUBJECT_SEEN;
+	subject->flags |= VP_SUBJECT_RAN;
 	subject->cpu = bpf_get_smp_processor_id();
 }
 
@@ -55,7 +55,7 @@ static __always_inline void emit_of_vcpu(__u32 pid, __u32 tid, __u64 now)
 }
 
 /* Finds the subject of the running thread if the pCPU has none noted. */
-static __noinline int intervals_look_again(struct interval_cpu *cpu, bool may_make)
+static __noinline int intervals_find_subject(struct interval_cpu *cpu, bool may_make)
 {
 	__u64 id = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
 	__u32 slot = find_slot((__u32)id), came = 0;
@@ -66,7 +66,7 @@ static __noinline int intervals_look_again(struct interval_cpu *cpu, bool may_ma
 		slot = make_slot(id >> 32, (__u32)id, vcpu_here(), now);
 		if (slot)
 			emit_of_vcpu(id >> 32, (__u32)id, now);
-		came = VP_SUBJECT_CAME;
+		came = VP_SUBJECT_NEW;
 	}
 	struct vp_subject *subject = subject_at(slot);
 	if (subject)
@@ -91,7 +91,7 @@ static __always_inline struct interval_cpu *intervals_enter(void)
 static __always_inline struct vp_subject *vcpu_subject(struct interval_cpu *cpu)
 {
 	if (!cpu->slot)
-		intervals_look_again(cpu, takes_new);
+		intervals_find_subject(cpu, takes_new);
 	return subject_at(cpu->slot);
 }
 
@@ -108,7 +108,7 @@ int close_on_overflow(void *context)
 	}
 	set_busy(cpu, 1);
 	if (!cpu->slot)
-		intervals_look_again(cpu, false);
+		intervals_find_subject(cpu, false);
 	struct vp_subject *subject = subject_at(cpu->slot);
 	if (subject && !(subject->flags & VP_SUBJECT_OVER))
 		close_here(cpu, subject);
@@ -356,7 +356,7 @@ static __always_inline void intervals_take_in(struct interval_cpu *cpu, struct v
 	subject->state = VP_SUBJECT_RUNNING;
 	if (!is_back)
 		add(subject, VP_COUNT_sched_in, 1);
-	if (subject->flags & VP_SUBJECT_SEEN && subject->cpu != bpf_get_smp_processor_id())
+	if (subject->flags & VP_SUBJECT_RAN && subject->cpu != bpf_get_smp_processor_id())
 		add(subject, VP_COUNT_migrations, 1);
 	intervals_note_pcpu(cpu, subject);
 	if (unit == VP_UNIT_TIME && now >= subject->due_at)
@@ -480,7 +480,7 @@ static __always_inline void begin_here(struct interval_cpu *cpu)
 		install(cpu, subject, slot, subject->begin);
 		return;
 	}
-	intervals_look_again(cpu, false);
+	intervals_find_subject(cpu, false);
 }
 
 /* Starts or ends a pCPU or a subject, on request of user space. */

@@ -13,11 +13,11 @@ enum vp_subject_state { VP_SUBJECT_BLOCKED, VP_SUBJECT_RUNNING, VP_SUBJECT_WAITI
 enum vp_subject_flag {
 	VP_SUBJECT_IN_GUEST = 1,     /* since entered_at */
 	VP_SUBJECT_IN_EXIT = 2,      /* since exited_at, for `class` */
-	VP_SUBJECT_SEEN = 4,         /* it was on a pCPU */
+	VP_SUBJECT_RAN = 4,          /* it was on a pCPU */
 	VP_SUBJECT_OVER = 8,         /* its last interval was closed */
 	VP_SUBJECT_ENTERED = 16,     /* its guest was entered */
 	VP_SUBJECT_WAS_OVERDUE = 32, /* its interval was closed without its event */
-	VP_SUBJECT_CAME = 64,        /* new: its event is opened later, and has not fired yet */
+	VP_SUBJECT_NEW = 64,         /* new: its event is opened later, and has not fired yet */
 };
 
 /* Multiplexing: request to the pCPU's switcher in user space to enable a set. */

@@ -427,7 +427,7 @@ static __always_inline void resume_turn(struct interval_cpu *cpu, struct vp_subj
 {
 	if (!multiplexing)
 		return;
-	if (!(subject->flags & VP_SUBJECT_SEEN)) /* short-lived subjects take any of the sets */
+	if (!(subject->flags & VP_SUBJECT_RAN)) /* short-lived subjects take any of the sets */
 		subject->sets.turn = cpu->set;
 	if (subject->sets.turn == cpu->set || !cpu->returns)
 		return;
@@ -493,13 +493,13 @@ static __always_inline __s64 counted_by_trigger(const struct vp_subject *subject
 
 /* Upper bound of the scheduler's instructions until perf stops the event, which may overflow
  * there. */
-enum { BEHIND_SWITCH = 2000 };
+enum { AFTER_SWITCH = 2000 };
 
 static __always_inline __s64 overdue_slack(void)
 {
 	__u64 early = part_width / 64;
 
-	return early < BEHIND_SWITCH ? early : BEHIND_SWITCH;
+	return early < AFTER_SWITCH ? early : AFTER_SWITCH;
 }
 
 /*
@@ -534,7 +534,7 @@ static __always_inline bool began_before_trigger(const struct vp_subject *subjec
 {
 	__s64 counted = counted_by_trigger(subject), width = part_width;
 
-	if (unit != VP_UNIT_EVENT || !(subject->flags & VP_SUBJECT_CAME))
+	if (unit != VP_UNIT_EVENT || !(subject->flags & VP_SUBJECT_NEW))
 		return false;
 	return counted < 0 ? !subject->number : counted > width + overdue_slack();
 }
@@ -548,7 +548,7 @@ static __always_inline void close_here(struct interval_cpu *cpu, struct vp_subje
 	if (is_closed_already(subject))
 		return;
 	__u32 flags = began_before_trigger(subject) ? VP_INTERVAL_PARTIAL : 0;
-	subject->flags &= ~VP_SUBJECT_CAME;
+	subject->flags &= ~VP_SUBJECT_NEW;
 	close_part(cpu, subject, now, flags);
 	if (multiplexing && unit == VP_UNIT_EVENT)
 		leave_out(&subject->sets, cpu->on, bpf_ktime_get_ns() - now);

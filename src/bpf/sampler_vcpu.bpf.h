@@ -171,7 +171,7 @@ static __always_inline bool is_after_guest(__u64 ip)
 }
 
 /* The address is cached after the first check. */
-static __always_inline bool hit_by_place(struct vp_ring *ring, __u64 ip)
+static __always_inline bool hit_by_rip(struct vp_ring *ring, __u64 ip)
 {
 	if (ring->hit_ip == ip)
 		return true;
@@ -191,8 +191,8 @@ static __always_inline bool may_have_hit_guest(struct vp_ring *ring, struct kvm_
 					       const bpf_user_pt_regs_t *regs)
 {
 	if (vendor == VP_VENDOR_ARM)
-		return hit_by_place(ring, PT_REGS_IP(regs));
-	if (vendor == VP_VENDOR_INTEL && regs_let_interrupts_in(regs))
+		return hit_by_rip(ring, PT_REGS_IP(regs));
+	if (vendor == VP_VENDOR_INTEL && regs_interrupts_enabled(regs))
 		return false;
 	return hit_by_mark(ring, vcpu, PT_REGS_IP(regs));
 }

@@ -62,7 +62,7 @@ WAKEUP(sched_wakeup)
 WAKEUP(sched_wakeup_new)
 
 /* Looks up the thread's vCPU, which is not the cached one, and caches it. */
-static __noinline __u32 trace_look_again(struct vp_trace_cpu *cpu, struct kvm_vcpu *kvm, __u32 tid)
+static __noinline __u32 trace_find_vcpu(struct vp_trace_cpu *cpu, struct kvm_vcpu *kvm, __u32 tid)
 {
 	if (!cpu)
 		return VP_VCPU_UNKNOWN;
@@ -90,7 +90,7 @@ static __always_inline __u32 trace_number_of(struct vp_trace_cpu *cpu, struct kv
 
 	if (known && (known == (__u64)kvm || !kvm) && *(volatile __u32 *)&cpu->tid == tid)
 		return number;
-	return trace_look_again(cpu, kvm, tid);
+	return trace_find_vcpu(cpu, kvm, tid);
 }
 
 SEC("raw_tp/kvm_entry")
@@ -214,7 +214,7 @@ int kvm_exit(struct bpf_raw_tracepoint_args *context)
 	__u32 number = trace_number_of(cpu, kvm, (__u32)id);
 	name_current(cpu, id);
 	/* Recorded before the exit, or the exit is dropped: the exit ends what ran until then. */
-	if (sees_guests && !see_guest(cpu, id, number, now)) {
+	if (sees_guests && !record_guest(cpu, id, number, now)) {
 		__sync_fetch_and_add(&cpu->lost, 1);
 		return 0;
 	}

@@ -73,7 +73,7 @@ static __always_inline __u32 compare(const struct vp_guest_run *run,
 	*flags = run->lost ? VP_SWITCH_LOST : 0;
 	/* The guest controls the value: a decrease appears as a large increase. */
 	if (made >> 32 || made > (now - run->checked) / MIN_SWITCH_NS + 1) {
-		*flags |= VP_SWITCH_JUMPED | VP_SWITCH_MIDDLE;
+		*flags |= VP_SWITCH_IMPLAUSIBLE | VP_SWITCH_MIDDLE;
 		return 0;
 	}
 	/* One switch, but the same task: it was counted just before the choice. */
@@ -134,7 +134,7 @@ static __noinline int report_blind(struct vp_trace_cpu *cpu, struct vp_guest_run
 }
 
 /* False: the ring had no space for its record. */
-static __noinline int see_guest(struct vp_trace_cpu *cpu, __u64 id, __u32 number, __u64 now)
+static __noinline int record_guest(struct vp_trace_cpu *cpu, __u64 id, __u32 number, __u64 now)
 {
 	struct observed observed = {};
 

@@ -243,7 +243,7 @@ static inline int counters_show(struct vperf_counters *counters, bool exact, con
 }
 
 /* Enables the fast read paths, unless an overhead must be subtracted. */
-static void let_read(struct vperf_counters *counters)
+static void enable_user_reads(struct vperf_counters *counters)
 {
 	if (counters->is_calibrated)
 		return;
@@ -286,7 +286,7 @@ int vperf_counters_start(struct vperf_counters *counters)
 						    counters->start[counters->signal_event]);
 	counters->is_running = !status;
 	if (counters->is_running)
-		let_read(counters);
+		enable_user_reads(counters);
 	return status;
 }
 

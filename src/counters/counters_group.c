@@ -101,7 +101,7 @@ static struct perf_event_attr counters_group_attr_of(const struct vp_counters_ev
 }
 
 /* Directs the signal to this thread. */
-static int ask_for_signal(int fd, int signal)
+static int direct_signal(int fd, int signal)
 {
 	struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = (pid_t)syscall(SYS_gettid)};
 	int flags = fcntl(fd, F_GETFL);
@@ -129,7 +129,7 @@ int vp_counters_group_open(const struct vp_counters_event *events, unsigned n,
 		ret->pages[i] = NULL;
 		ret->n += !errnum;
 		if (!errnum && signals)
-			errnum = -ask_for_signal(ret->fds[i], options->signal);
+			errnum = -direct_signal(ret->fds[i], options->signal);
 		if (errnum) {
 			vp_counters_group_close(ret);
 			return counters_group_explain(error, &events[i], i == 0, errnum);

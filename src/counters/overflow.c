@@ -142,7 +142,7 @@ static struct pace pace_of(const struct vp_counters_overflow *overflow)
 
 /* The timer continues while its handler returns. If that takes longer than the interval, the
  * thread makes no progress, so the interval grows until it does. */
-static void let_get_on(struct vp_counters_overflow *overflow, uint64_t counted)
+static void ensure_progress(struct vp_counters_overflow *overflow, uint64_t counted)
 {
 	struct pace pace = pace_of(overflow);
 	bool gets_on = (__uint128_t)counted * pace.ns * MIN_PART >=
@@ -198,8 +198,8 @@ static void hold_timer(struct vp_counters_overflow *overflow)
 }
 
 /* False: the counters failed. `own`: counts of the handler itself. */
-static bool overflow_look(struct vp_counters_overflow *overflow, const void *interrupted,
-			  uint64_t *own)
+static bool overflow_check_counter(struct vp_counters_overflow *overflow, const void *interrupted,
+				   uint64_t *own)
 {
 	uint64_t before[VPERF_MAX_EVENTS], now = thread_ns();
 	bool has_room = true;
@@ -209,7 +209,7 @@ static bool overflow_look(struct vp_counters_overflow *overflow, const void *int
 	uint64_t count = before[overflow->event] - overflow->origin;
 	if (!overflow->is_measured)
 		has_room = send_due(overflow, count, interrupted);
-	let_get_on(overflow, count - overflow->count);
+	ensure_progress(overflow, count - overflow->count);
 	uint64_t left = has_room ? time_left(overflow, count, now) : MAX_NS;
 	overflow->count = count;
 	if (!overflow->ops->read(overflow->context, own))
@@ -222,11 +222,11 @@ static bool overflow_look(struct vp_counters_overflow *overflow, const void *int
 	return true;
 }
 
-static void overflow_take_look(struct vp_counters_overflow *overflow, const void *interrupted)
+static void overflow_check(struct vp_counters_overflow *overflow, const void *interrupted)
 {
 	uint64_t own[VPERF_MAX_EVENTS];
 
-	if (!overflow_look(overflow, interrupted, own))
+	if (!overflow_check_counter(overflow, interrupted, own))
 		return;
 	if (overflow->is_measured) {
 		memcpy(overflow->rest, own, sizeof(own));
@@ -252,7 +252,7 @@ static void overflow_on_timer(int number, siginfo_t *info, void *context)
 		if (info->si_code == POLL_HUP) /* sent by the timer, for the last time */
 			overflow->is_armed = false;
 		if (overflow->runs || overflow->is_measured)
-			overflow_take_look(overflow, context);
+			overflow_check(overflow, context);
 	}
 	errno = errnum;
 }
@@ -297,7 +297,7 @@ static int open_timer(void)
 	return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-static int ask_for_timer(struct vp_counters_overflow *overflow, int number)
+static int direct_timer_signal(struct vp_counters_overflow *overflow, int number)
 {
 	struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = overflow->tid};
 
@@ -360,7 +360,7 @@ static int set_up(struct vp_counters_overflow *overflow, struct vperf_error *err
 		return vp_counters_fail(error, VPERF_E_SYSTEM,
 					"the timer for overflow signals needs a real-time signal, "
 					"but the program has handlers for all of them");
-	int errnum = -ask_for_timer(overflow, number);
+	int errnum = -direct_timer_signal(overflow, number);
 	if (errnum)
 		return vp_counters_fail(
 		    error, errnum == EACCES || errnum == EPERM ? VPERF_E_RIGHTS : VPERF_E_SYSTEM,

@@ -63,7 +63,7 @@ struct scan {
 	bool any;
 };
 
-static bool see_mapping(void *context, const struct vp_proc_mapping *mapping)
+static bool agent_note_mapping(void *context, const struct vp_proc_mapping *mapping)
 {
 	struct scan *scan = context;
 	struct vp_tracker_event event = {.time_ns = agent_now_ns(), .tgid = scan->pid};
@@ -93,17 +93,17 @@ static bool see_mapping(void *context, const struct vp_proc_mapping *mapping)
 	return true;
 }
 
-static void agent_see_process(void *context, uint32_t pid)
+static void agent_note_process(void *context, uint32_t pid)
 {
 	struct scan scan = {.tracker = context, .pid = pid};
 	size_t bytes = MAX_MAPS;
 
-	vp_proc_mappings(pid, &bytes, see_mapping, &scan);
+	vp_proc_mappings(pid, &bytes, agent_note_mapping, &scan);
 }
 
-static void look_around(struct vp_agent *agent)
+static void agent_scan_processes(struct vp_agent *agent)
 {
-	struct vp_error *error = vp_proc_processes(agent_see_process, &agent->tracker);
+	struct vp_error *error = vp_proc_processes(agent_note_process, &agent->tracker);
 
 	if (error)
 		vp_agent_note(agent, "%s", vp_error_message(error));
@@ -141,7 +141,7 @@ void vp_agent_start(struct vp_agent *agent)
 		    "%s, so mappings are known only for processes alive at the time of the dump",
 		    vp_error_message(error));
 	vp_error_free(error);
-	look_around(agent);
+	agent_scan_processes(agent);
 	vp_agent_drain(agent);
 }
 
@@ -169,7 +169,7 @@ void vp_agent_drain(struct vp_agent *agent)
 
 void vp_agent_catch_up(struct vp_agent *agent)
 {
-	look_around(agent);
+	agent_scan_processes(agent);
 	uint64_t until = agent_now_ns();
 	vp_sleep_ns(SETTLE_NS);
 	vp_agent_drain(agent);

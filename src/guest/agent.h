@@ -69,6 +69,6 @@ struct vp_agent_serve_options {
 struct vp_error *vp_agent_serve(const struct vp_agent_serve_options *options) VP_MUST_CHECK;
 /* Requests the symbol map from the agent on this machine, and copies the reply to `fd`. *served:
  * false if no agent is running. */
-struct vp_error *vp_agent_ask(int fd, bool symbols, bool *served) VP_MUST_CHECK;
+struct vp_error *vp_agent_fetch_running(int fd, bool symbols, bool *served) VP_MUST_CHECK;
 
 #endif

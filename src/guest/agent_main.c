@@ -41,7 +41,7 @@ static struct vp_error *dump_into(int fd, const char *path, const struct options
 	struct vp_agent agent;
 	bool served;
 
-	VP_TRY(vp_agent_ask(fd, !options->no_symbols, &served));
+	VP_TRY(vp_agent_fetch_running(fd, !options->no_symbols, &served));
 	if (served)
 		return NULL;
 	vp_agent_start(&agent);

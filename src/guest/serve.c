@@ -309,7 +309,7 @@ struct vp_error *vp_agent_serve(const struct vp_agent_serve_options *options)
 	return error;
 }
 
-struct vp_error *vp_agent_ask(int fd, bool symbols, bool *served)
+struct vp_error *vp_agent_fetch_running(int fd, bool symbols, bool *served)
 {
 	const char *request = symbols ? VP_AGENT_REQUEST : VP_AGENT_REQUEST_NO_SYMBOLS;
 	VP_AUTO_CLOSE int agent = serve_open_socket(false);

@@ -40,7 +40,7 @@ static int connect_agent(void)
 	return -1;
 }
 
-static void tell(int server, enum outcome outcome)
+static void serve_vchan_send_outcome(int server, enum outcome outcome)
 {
 	char byte = (char)outcome;
 	ssize_t written = vp_write(server, &byte, 1);
@@ -70,7 +70,9 @@ static VP_NORETURN void offer_once(unsigned port, bool is_quiet, int server)
 	if (error && !is_quiet)
 		fprintf(stderr, "vperf-agent: cannot offer a vchan to dom0: %s\n",
 			vp_error_message(error));
-	tell(server, error ? OUTCOME_FAILED : taken ? OUTCOME_TAKEN : OUTCOME_AGAIN);
+	serve_vchan_send_outcome(server, error   ? OUTCOME_FAILED
+					 : taken ? OUTCOME_TAKEN
+						 : OUTCOME_AGAIN);
 	close(server);
 	if (taken)
 		serve_taken(&offer);

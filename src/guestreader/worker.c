@@ -184,7 +184,7 @@ static void end_scan(struct worker *worker)
 	worker->doubt = NULL;
 }
 
-static struct vp_error *say_not_found(struct worker *worker)
+static struct vp_error *worker_report_not_found(struct worker *worker)
 {
 	struct vp_error *error =
 	    worker->doubt ? vp_error_new("%s", worker->doubt)
@@ -221,7 +221,7 @@ static struct vp_error *scan_on(struct worker *worker, uint64_t remembered)
 	enum vp_scan_result result =
 	    vp_kernel_scan_step(worker->scan, SLICE_MS * 1000000ULL, &found);
 	if (result == VP_SCAN_ENDED)
-		return say_not_found(worker);
+		return worker_report_not_found(worker);
 	found.vcpus = worker->options->vcpus;
 	found.n_vcpus = worker->options->n_vcpus;
 	if (result == VP_SCAN_FOUND) {

@@ -61,7 +61,7 @@ struct process {
 	bool is_same; /* in that second, the same program was found under several names */
 };
 
-/* Arguments of a vp_host_maps_see() that waits while a map is written. */
+/* Arguments of a vp_host_maps_note_sample() that waits while a map is written. */
 struct seen {
 	uint32_t pid;
 	bool has_comm;
@@ -335,8 +335,8 @@ static void add_space(struct vp_host_maps *maps, struct space *before, uint32_t 
 }
 
 /* At once, or after the map is written. */
-static void see_new(struct vp_host_maps *maps, struct space *before, uint32_t pid, const char *comm,
-		    uint64_t time)
+static void host_maps_add_or_queue(struct vp_host_maps *maps, struct space *before, uint32_t pid,
+				   const char *comm, uint64_t time)
 {
 	struct seen seen = {.pid = pid, .has_comm = comm != NULL, .time = time};
 
@@ -353,13 +353,14 @@ static void see_new(struct vp_host_maps *maps, struct space *before, uint32_t pi
 	vp_vec_push(&maps->pending, seen);
 }
 
-void vp_host_maps_see(struct vp_host_maps *maps, uint32_t pid, const char *comm, uint64_t time)
+void vp_host_maps_note_sample(struct vp_host_maps *maps, uint32_t pid, const char *comm,
+			      uint64_t time)
 {
 	struct process *process = process_of(maps, pid);
 	struct space *latest = process ? &maps->spaces.at[process->latest] : NULL;
 
 	if (!latest) {
-		see_new(maps, NULL, pid, comm, time);
+		host_maps_add_or_queue(maps, NULL, pid, comm, time);
 		return;
 	}
 	if (time > latest->seen)
@@ -369,13 +370,14 @@ void vp_host_maps_see(struct vp_host_maps *maps, uint32_t pid, const char *comm,
 	if (!comm || time < latest->start)
 		return;
 	if (latest->end ? time >= latest->end : is_other_program(latest, comm))
-		see_new(maps, latest, pid, comm, time);
+		host_maps_add_or_queue(maps, latest, pid, comm, time);
 }
 
-static void see_pending(struct vp_host_maps *maps)
+static void host_maps_add_pending(struct vp_host_maps *maps)
 {
 	vp_vec_each (&maps->pending, seen)
-		vp_host_maps_see(maps, seen->pid, seen->has_comm ? seen->comm : NULL, seen->time);
+		vp_host_maps_note_sample(maps, seen->pid, seen->has_comm ? seen->comm : NULL,
+					 seen->time);
 	vp_vec_deinit(&maps->pending);
 }
 
@@ -629,7 +631,7 @@ struct vp_error *vp_host_maps_write(struct vp_host_maps *maps, const char *path,
 	vp_maps_writer_init(&writer, file.fd);
 	host_maps_write_all(maps, &writer, with_symbols);
 	maps->is_writing = false;
-	see_pending(maps);
+	host_maps_add_pending(maps);
 	result = vp_maps_writer_finish(&writer);
 	vp_maps_writer_deinit(&writer);
 

@@ -36,7 +36,8 @@ void vp_host_maps_free(struct vp_host_maps *maps);
  * main thread, or NULL if unknown now. A changed name means another program, or a new name of the
  * same one.
  */
-void vp_host_maps_see(struct vp_host_maps *maps, uint32_t pid, const char *comm, uint64_t time);
+void vp_host_maps_note_sample(struct vp_host_maps *maps, uint32_t pid, const char *comm,
+			      uint64_t time);
 /* No sample before `time` is kept: drops processes last seen before that, once there are many. */
 void vp_host_maps_forget(struct vp_host_maps *maps, uint64_t time);
 /* Number of kept processes, counted once per program and name, and of mappings. */

@@ -107,7 +107,7 @@ static void compare_pmu_name(void *nearest, const char *name)
 		vp_nearest_add(nearest, name);
 }
 
-static void pmu_look_at_all(const char *folder, const char *kind, struct vp_nearest *nearest)
+static void pmu_compare_names(const char *folder, const char *kind, struct vp_nearest *nearest)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/%s", folder, kind);
 
@@ -119,8 +119,8 @@ static struct vp_error *unknown_term(const struct pmu *pmu, const char *term)
 	struct vp_nearest nearest;
 
 	vp_nearest_init(&nearest, (struct vp_slice){term, strlen(term)});
-	pmu_look_at_all(pmu->folder, "events", &nearest);
-	pmu_look_at_all(pmu->folder, "format", &nearest);
+	pmu_compare_names(pmu->folder, "events", &nearest);
+	pmu_compare_names(pmu->folder, "format", &nearest);
 	return unknown_pmu_event(
 	    pmu->event, vp_format("PMU '%s' has no event or format term '%s'", pmu->name, term),
 	    &nearest);
@@ -223,7 +223,7 @@ static struct vp_error *unknown_pmu(const char *sysfs, const struct pmu *pmu)
 	struct vp_nearest nearest;
 
 	vp_nearest_init(&nearest, (struct vp_slice){pmu->name, strlen(pmu->name)});
-	pmu_look_at_all(sysfs, DEVICES, &nearest);
+	pmu_compare_names(sysfs, DEVICES, &nearest);
 	return unknown_pmu_event(pmu->event, vp_format("this host has no PMU '%s'", pmu->name),
 				 &nearest);
 }
@@ -263,7 +263,7 @@ struct system {
 	struct vp_nearest *nearest;
 };
 
-static void look_at_tracepoint(void *context, const char *name)
+static void pmu_compare_tracepoint(void *context, const char *name)
 {
 	const struct system *system = context;
 	VP_AUTO_FREE char *whole = vp_format("%s:%s", system->name, name);
@@ -287,7 +287,7 @@ static struct vp_error *resolve_tracepoint(const char *sysfs, const char *name,
 		return NULL;
 	vp_nearest_init(&nearest, (struct vp_slice){name, strlen(name)});
 	vp_event_look_near(&nearest);
-	pmu_each_entry(folder, look_at_tracepoint, (void *)&system);
+	pmu_each_entry(folder, pmu_compare_tracepoint, (void *)&system);
 	return unknown_pmu_event(name,
 				 access(all, R_OK)
 				     ? vp_format("tracepoints cannot be read in '%s'", all)

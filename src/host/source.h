@@ -27,10 +27,10 @@ struct vp_source {
 };
 
 /* Result of a check: returns `found` and sets the detail. */
-bool vp_probe_say(bool found, char *detail, size_t size, const char *text);
+bool vp_probe_report(bool found, char *detail, size_t size, const char *text);
 /* Result of a check that tried to open something; consumes the error. `missing`: NULL, or a
  * feature that it lacks even so. */
-bool vp_probe_say_opened(struct vp_error *error, const char *missing, char *detail, size_t size);
+bool vp_probe_report_opened(struct vp_error *error, const char *missing, char *detail, size_t size);
 
 const struct vp_source *vp_source_host(void);        /* requirements of all others */
 const struct vp_source *vp_source_sampler(void);     /* sampler.c */

@@ -185,7 +185,7 @@ static bool vm_scan_is_known(const vp_vms *vms, uint32_t pid, uint32_t fd)
 	return false;
 }
 
-struct vp_vm *vp_vm_look_at(vp_vms *vms, uint32_t pid, bool at_start)
+struct vp_vm *vp_vm_scan_process(vp_vms *vms, uint32_t pid, bool at_start)
 {
 	descriptors found = open_vms(pid);
 	size_t before = vms->count;
@@ -208,7 +208,7 @@ struct vp_error *vp_vm_scan(vp_vms *vms, bool at_start)
 		unsigned long pid = strtoul(entry->d_name, &end, 10);
 		if (isdigit((unsigned char)entry->d_name[0]) && !*end &&
 		    !vp_vms_latest(vms, (uint32_t)pid))
-			vp_vm_look_at(vms, (uint32_t)pid, at_start);
+			vp_vm_scan_process(vms, (uint32_t)pid, at_start);
 	}
 	closedir(directory);
 	return NULL;

@@ -13,7 +13,7 @@
 struct vp_error *vp_vm_scan(vp_vms *vms, bool at_start) VP_MUST_CHECK;
 /* Adds the open VMs of process `pid`, except running ones in `vms`; returns the first one, or
  * NULL. */
-struct vp_vm *vp_vm_look_at(vp_vms *vms, uint32_t pid, bool at_start);
+struct vp_vm *vp_vm_scan_process(vp_vms *vms, uint32_t pid, bool at_start);
 /* Whether the pid of the VM's process is unused: one system call. */
 bool vp_vm_has_exited(const struct vp_vm *vm);
 /* The same, or the pid is another process's now, or the process has closed the VM: about 80,000

@@ -29,7 +29,7 @@ enum {
 };
 
 /* The path as seen from this process: through /proc/PID/root, or cwd if it is relative. */
-static char *seen_from_here(const char *proc, uint32_t pid, const char *path, size_t size)
+static char *path_from_here(const char *proc, uint32_t pid, const char *path, size_t size)
 {
 	return vp_format("%s/%" PRIu32 "/%s/%.*s", proc, pid, path[0] == '/' ? "root" : "cwd",
 			 (int)size, path);
@@ -93,7 +93,7 @@ static char *find_listening(const char *proc, uint32_t pid, const char *api)
 		found = path;
 		count++;
 	}
-	char *path_here = count == 1 ? seen_from_here(proc, pid, found.bytes, found.size) : NULL;
+	char *path_here = count == 1 ? path_from_here(proc, pid, found.bytes, found.size) : NULL;
 	vp_buffer_deinit(&text);
 	vp_map_deinit(&inodes);
 	return path_here;
@@ -102,7 +102,7 @@ static char *find_listening(const char *proc, uint32_t pid, const char *api)
 char *vp_vsock_path_find(const char *proc, uint32_t pid, const struct vp_vmm_command *command)
 {
 	if (command->vsock)
-		return seen_from_here(proc, pid, command->vsock, strlen(command->vsock));
+		return path_from_here(proc, pid, command->vsock, strlen(command->vsock));
 	return command->is_firecracker ? find_listening(proc, pid, command->api) : NULL;
 }
 
@@ -160,7 +160,8 @@ static int vsock_path_read_line(int fd, uint64_t deadline, char line[LINE_MAX])
 	return -EPROTO;
 }
 
-static struct vp_error *ask_for_port(int fd, const char *path, unsigned port, unsigned seconds)
+static struct vp_error *vsock_path_request_port(int fd, const char *path, unsigned port,
+						unsigned seconds)
 {
 	VP_AUTO_FREE char *request = vp_format("CONNECT %u\n", port);
 	char line[LINE_MAX] = "";
@@ -193,7 +194,7 @@ struct vp_error *vp_vsock_path_connect(const char *path, uint32_t pid, unsigned 
 	if (!is_of_process(fd, pid))
 		return vp_error_new("'%s' is not a socket of the VMM's process %" PRIu32, path,
 				    pid);
-	VP_TRY(ask_for_port(fd, path, port, seconds));
+	VP_TRY(vsock_path_request_port(fd, path, port, seconds));
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &any, sizeof(any)))
 		return vp_error_errno(errno, "cannot wait for '%s'", path);
 	*ret = fd;

@@ -24,7 +24,7 @@ struct type {
 };
 
 /* Size of the data after a type's head; false: unknown kind. */
-static bool btf_size_behind(const struct btf_type *head, size_t *ret)
+static bool btf_size_after(const struct btf_type *head, size_t *ret)
 {
 	size_t count = BTF_INFO_VLEN(head->info);
 
@@ -72,7 +72,7 @@ static bool btf_find_types(struct vp_guest_btf *btf)
 		if (!vp_cursor_ok(&cursor) || btf->offsets.count == MAX_TYPES)
 			return false;
 		memcpy(&head, bytes.bytes, sizeof(head));
-		if (!btf_size_behind(&head, &behind))
+		if (!btf_size_after(&head, &behind))
 			return false;
 		vp_cursor_bytes(&cursor, behind);
 		if (!vp_cursor_ok(&cursor))

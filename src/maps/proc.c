@@ -340,7 +340,7 @@ void vp_proc_write_kallsyms(struct vp_maps_writer *writer)
 				   "so kernel functions have no names");
 }
 
-static uint64_t number_behind(const char *text, const char *key)
+static uint64_t number_after(const char *text, const char *key)
 {
 	const char *found = strstr(text, key);
 
@@ -354,8 +354,8 @@ struct vp_error *vp_proc_ftrace_lost(const char *instance, uint32_t cpu, uint64_
 	struct vp_error *error = vp_file_read(path, MAX_STATS, &buffer);
 	const char *text = vp_buffer_text(&buffer);
 
-	*ret = number_behind(text, "\noverrun: ") + number_behind(text, "\ncommit overrun: ") +
-	       number_behind(text, "\ndropped events: ");
+	*ret = number_after(text, "\noverrun: ") + number_after(text, "\ncommit overrun: ") +
+	       number_after(text, "\ndropped events: ");
 	vp_buffer_deinit(&buffer);
 	return error;
 }

@@ -59,7 +59,7 @@ static long shim_answer(long result)
 	return -1;
 }
 
-static bool is_for_want_of_counter(int errnum)
+static bool is_without_counter(int errnum)
 {
 	return errnum == ENOENT || errnum == EOPNOTSUPP || errnum == ENODEV || errnum == ENXIO;
 }
@@ -76,7 +76,7 @@ static long shim_open_event(const long *arguments)
 			       arguments[4]);
 	if (fd >= 0)
 		vp_shim_note((int)fd, attr, pid, cpu, group);
-	if (fd >= 0 || !is_for_want_of_counter(errno))
+	if (fd >= 0 || !is_without_counter(errno))
 		return fd;
 	return shim_answer(vp_shim_open(attr, pid, cpu, group, (unsigned long)arguments[4], errno));
 }

@@ -113,13 +113,12 @@ VP_TRACE_EVENTS(VP_TRACE_STRUCT)
 
 /* Bits of guest_switch.switch_flags. */
 enum vp_guest_switch_flag {
-	VP_SWITCH_FIRST = 1,  /* the time before is unknown */
-	VP_SWITCH_MIDDLE = 2, /* the guest kernel is in the middle of a switch: the thread is
-				 leaving or arriving */
-	VP_SWITCH_LOST = 4,   /* earlier events were lost; their switches are counted here */
-	VP_SWITCH_JUMPED =
-	    8, /* implausible: the guest's counter decreased or advanced too far; not counted */
-	VP_SWITCH_UNKNOWN = 16 /* the current task could not be read */
+	VP_SWITCH_FIRST = 1,       /* the time before is unknown */
+	VP_SWITCH_MIDDLE = 2,      /* the guest kernel is in the middle of a switch: the thread is
+				      leaving or arriving */
+	VP_SWITCH_LOST = 4,        /* earlier events were lost; their switches are counted here */
+	VP_SWITCH_IMPLAUSIBLE = 8, /* the guest's counter decreased or advanced too far */
+	VP_SWITCH_UNKNOWN = 16     /* the current task could not be read */
 };
 
 #endif

@@ -115,7 +115,7 @@ static void instrument_guest_samples_take(void *context, union vp_any_record *re
 		return;
 	if (record->header.id == VP_ID_guest_task && vp_session_guest_watch(session) &&
 	    record->guest_task.flags & VP_IN_USER)
-		vp_guest_watch_see(vp_session_guest_watch(session), &record->guest_task);
+		vp_guest_watch_note_task(vp_session_guest_watch(session), &record->guest_task);
 	vp_trace_append(vp_session_trace(session), stream, record);
 }
 

@@ -13,7 +13,7 @@ const struct vp_hypervisor *vp_hypervisor_kvm(void)
 	    .name = "KVM",
 	    .vendor = vp_host_vendor,
 	    .scan = vp_vm_scan,
-	    .look_at = vp_vm_look_at,
+	    .scan_one = vp_vm_scan_process,
 	    .has_exited = vp_vm_has_exited,
 	    .is_gone = vp_vm_is_gone,
 	    .generation = vp_vm_generation,

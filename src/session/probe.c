@@ -22,7 +22,7 @@
 
 static bool probe_root(char *detail, size_t size)
 {
-	return vp_probe_say(geteuid() == 0, detail, size, geteuid() ? "not root" : "root");
+	return vp_probe_report(geteuid() == 0, detail, size, geteuid() ? "not root" : "root");
 }
 
 /* Whether a file exists and is accessible; otherwise sets the reason. */
@@ -31,7 +31,7 @@ static bool probe_access(const char *path, int mode, char *detail, size_t size)
 	bool found = !access(path, mode);
 
 	if (found)
-		return vp_probe_say(true, detail, size, path);
+		return vp_probe_report(true, detail, size, path);
 	snprintf(detail, size, "%s: %s", path, strerror(errno));
 	return false;
 }
@@ -52,15 +52,16 @@ static bool probe_kvm(char *detail, size_t size)
 	    [VP_VENDOR_ARM] = "in the kernel (Arm)",
 	};
 
-	return vp_probe_say(vendor != VP_VENDOR_UNKNOWN, detail, size, names[vendor]);
+	return vp_probe_report(vendor != VP_VENDOR_UNKNOWN, detail, size, names[vendor]);
 }
 
 static bool probe_kvm_btf(char *detail, size_t size)
 {
 	bool found = vp_kernel_btf_has_member(NULL, "kvm", "kvm_vcpu", NULL);
 
-	return vp_probe_say(found, detail, size,
-			    found ? "struct kvm_vcpu is in BTF" : "struct kvm_vcpu is not in BTF");
+	return vp_probe_report(found, detail, size,
+			       found ? "struct kvm_vcpu is in BTF"
+				     : "struct kvm_vcpu is not in BTF");
 }
 
 static bool probe_rip(char *detail, size_t size)
@@ -70,35 +71,35 @@ static bool probe_rip(char *detail, size_t size)
 		struct vp_exit_event *event = vp_exit_event_open();
 		bool found = event != NULL;
 		vp_exit_event_close(event);
-		return vp_probe_say(
+		return vp_probe_report(
 		    found, detail, size,
 		    found ? "read by KVM for kvm:kvm_exit"
 			  : "only the CPU can read it, and this kernel has no event kvm:kvm_exit");
 	}
 	case VP_VENDOR_AMD:
-		return vp_probe_say(true, detail, size, "read from the VMCB");
+		return vp_probe_report(true, detail, size, "read from the VMCB");
 	case VP_VENDOR_ARM:
-		return vp_probe_say(true, detail, size,
-				    "read from KVM's memory, of VM exits from kvm:kvm_exit");
+		return vp_probe_report(true, detail, size,
+				       "read from KVM's memory, of VM exits from kvm:kvm_exit");
 	default:
-		return vp_probe_say(false, detail, size, "no KVM");
+		return vp_probe_report(false, detail, size, "no KVM");
 	}
 }
 
 static bool probe_cr3(char *detail, size_t size)
 {
 	if (vp_host_vendor() == VP_VENDOR_INTEL || vp_host_vendor() == VP_VENDOR_ARM)
-		return vp_probe_say(
+		return vp_probe_report(
 		    vp_kernel_btf_has_member(NULL, "kvm", "kvm_vcpu", NULL), detail, size,
 		    "from the current task in guest memory: only the CPU can read CR3 itself");
 	if (vp_host_vendor() == VP_VENDOR_UNKNOWN)
-		return vp_probe_say(false, detail, size, "no KVM");
+		return vp_probe_report(false, detail, size, "no KVM");
 	if (vp_kernel_btf_has_member(NULL, "kvm_amd", "vcpu_svm", NULL))
-		return vp_probe_say(true, detail, size, "CR3 is read from the VMCB");
+		return vp_probe_report(true, detail, size, "CR3 is read from the VMCB");
 	bool found = vp_kernel_btf_has_member(NULL, "kvm", "kvm_vcpu", NULL);
-	return vp_probe_say(found, detail, size,
-			    found ? "CR3 is read from the VMCB, located through struct kvm_vcpu"
-				  : "neither struct vcpu_svm nor struct kvm_vcpu is in BTF");
+	return vp_probe_report(found, detail, size,
+			       found ? "CR3 is read from the VMCB, located through struct kvm_vcpu"
+				     : "neither struct vcpu_svm nor struct kvm_vcpu is in BTF");
 }
 
 static bool probe_lockdown(char *detail, size_t size)
@@ -106,8 +107,8 @@ static bool probe_lockdown(char *detail, size_t size)
 	const char *mode = vp_host_lockdown("/sys");
 
 	if (!mode)
-		return vp_probe_say(true, detail, size, "not locked down");
-	return vp_probe_say(
+		return vp_probe_report(true, detail, size, "not locked down");
+	return vp_probe_report(
 	    false, detail, size,
 	    strcmp(mode, "integrity")
 		? "locked down (confidentiality): BPF programs cannot read kernel memory"
@@ -117,13 +118,13 @@ static bool probe_lockdown(char *detail, size_t size)
 static bool probe_hardware(char *detail, size_t size)
 {
 	if (vp_host_has_mediated_pmu("/sys"))
-		return vp_probe_say(false, detail, size,
-				    "KVM passes the PMU to guests (enable_mediated_pmu): no VM "
-				    "could start while a counter is sampled");
+		return vp_probe_report(false, detail, size,
+				       "KVM passes the PMU to guests (enable_mediated_pmu): no VM "
+				       "could start while a counter is sampled");
 	bool found = vp_trigger_has_hardware();
 
-	return vp_probe_say(found, detail, size,
-			    found ? "cycles" : "no hardware counter for sampling");
+	return vp_probe_report(found, detail, size,
+			       found ? "cycles" : "no hardware counter for sampling");
 }
 
 static bool probe_kallsyms(char *detail, size_t size)
@@ -136,9 +137,9 @@ static bool probe_kallsyms(char *detail, size_t size)
 		continue;
 	if (file)
 		fclose(file);
-	return vp_probe_say(address != 0, detail, size,
-			    address ? "/proc/kallsyms shows addresses"
-				    : "/proc/kallsyms hides addresses");
+	return vp_probe_report(address != 0, detail, size,
+			       address ? "/proc/kallsyms shows addresses"
+				       : "/proc/kallsyms hides addresses");
 }
 
 static bool probe_debugfs(char *detail, size_t size)
@@ -149,7 +150,7 @@ static bool probe_debugfs(char *detail, size_t size)
 static bool probe_vsock(char *detail, size_t size)
 {
 	if (!access("/dev/vhost-vsock", F_OK))
-		return vp_probe_say(true, detail, size, "/dev/vhost-vsock");
+		return vp_probe_report(true, detail, size, "/dev/vhost-vsock");
 	return probe_access("/dev/vsock", R_OK, detail, size);
 }
 
@@ -168,7 +169,7 @@ static bool probe_synchronised_tsc(char *detail, size_t size)
 	VP_AUTO_FREE char *other = vp_host_other_clock("/sys");
 
 	if (!other)
-		return vp_probe_say(true, detail, size, "the kernel's clock source is the TSC");
+		return vp_probe_report(true, detail, size, "the kernel's clock source is the TSC");
 	snprintf(detail, size,
 		 "the kernel's clock source is %s, not the TSC: the TSCs of two pCPUs may differ",
 		 other);
@@ -189,7 +190,7 @@ static bool probe_vms(char *detail, size_t size)
 					       vm->name);
 	bool found = vms.count > 0;
 	if (!found)
-		vp_probe_say(false, detail, size, "no VM is running");
+		vp_probe_report(false, detail, size, "no VM is running");
 	vp_vms_deinit(&vms);
 	return found;
 }

@@ -64,9 +64,9 @@ static void see_record(struct vp_profile_instrument *profile, struct vp_profile_
 		break;
 	case VP_ID_host_sample:
 		if (sample->mode == VP_MODE_USER)
-			vp_host_maps_see(vp_session_host_maps(profile->base.session), sample->pid,
-					 sample->tid == sample->pid ? stream->comm : NULL,
-					 sample->time);
+			vp_host_maps_note_sample(
+			    vp_session_host_maps(profile->base.session), sample->pid,
+			    sample->tid == sample->pid ? stream->comm : NULL, sample->time);
 		break;
 	case VP_ID_guest_sample:
 		see_hit(profile, &record->guest_sample);
@@ -74,8 +74,8 @@ static void see_record(struct vp_profile_instrument *profile, struct vp_profile_
 	case VP_ID_guest_task:
 		if (vp_session_guest_watch(profile->base.session) &&
 		    record->guest_task.flags & VP_IN_USER)
-			vp_guest_watch_see(vp_session_guest_watch(profile->base.session),
-					   &record->guest_task);
+			vp_guest_watch_note_task(vp_session_guest_watch(profile->base.session),
+						 &record->guest_task);
 		break;
 	}
 }

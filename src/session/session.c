@@ -358,7 +358,7 @@ static struct vp_error *find_vms(struct vp_session *session)
 	VP_TRY(vp_vms_expect(&session->vms, options->vm_names, options->n_vm_names));
 	if (vp_session_needs_names(session) && session->hypervisor->has_processes)
 		vp_vec_each (&session->vms, vm) /* now, instead of during the measurement */
-			vp_host_maps_see(session->host_maps, vm->pid, NULL, 0);
+			vp_host_maps_note_sample(session->host_maps, vm->pid, NULL, 0);
 	return NULL;
 }
 

@@ -88,7 +88,7 @@ static void discover(struct vp_session *session, uint32_t pid)
 
 	if (vp_map_find(&session->no_vms, pid))
 		return;
-	if (session->hypervisor->look_at(&session->vms, pid, false))
+	if (session->hypervisor->scan_one(&session->vms, pid, false))
 		take_new_vms(session, before);
 	else
 		vp_map_insert(&session->no_vms, pid, 0, &inserted);
@@ -194,7 +194,7 @@ static void find_more_vms(struct vp_session *session)
 		return;
 	for (size_t i = 0; i < before; i++)
 		if (!session->vms.at[i].end)
-			session->hypervisor->look_at(&session->vms, session->vms.at[i].pid, false);
+			session->hypervisor->scan_one(&session->vms, session->vms.at[i].pid, false);
 	take_new_vms(session, before);
 }
 

@@ -83,7 +83,7 @@ static bool load_debuginfod(const char *question, struct debuginfod *ret)
 }
 
 /* The library's cached download for the build-id; NULL: no server has it. */
-static char *ask_servers(const struct vp_names_module *module, const char *question)
+static char *names_files_query_servers(const struct vp_names_module *module, const char *question)
 {
 	struct debuginfod library;
 	char *path = NULL;
@@ -102,7 +102,7 @@ static char *ask_servers(const struct vp_names_module *module, const char *quest
 
 static char *find_on_server(const struct vp_names *names, const struct vp_names_module *module)
 {
-	return ask_servers(module, "debuginfod_find_executable");
+	return names_files_query_servers(module, "debuginfod_find_executable");
 }
 
 /* Adds the full symbol table from a debug file if the module's file was stripped. A debug file
@@ -111,7 +111,7 @@ static void add_debug_file(struct vp_image **image, const char *path, const char
 			   const struct vp_names_module *module,
 			   struct vp_image_locations *locations)
 {
-	VP_AUTO_FREE char *debug = ask_servers(module, "debuginfod_find_debuginfo");
+	VP_AUTO_FREE char *debug = names_files_query_servers(module, "debuginfod_find_debuginfo");
 
 	locations->debug_file = debug;
 	struct vp_image *better = debug ? read_if_same(path, inside, module, locations) : NULL;

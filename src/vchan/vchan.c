@@ -84,7 +84,7 @@ static struct vp_error *share_rings(struct vp_vchan_offer *offer, uint32_t *refe
 	ring->out = pages;
 	ring->out_size = 1U << RIGHT_ORDER;
 	vp_vchan_declare(ring, VP_VCHAN_LIVE);
-	vp_vchan_ask(ring, VP_VCHAN_WRITTEN);
+	vp_vchan_request(ring, VP_VCHAN_WRITTEN);
 	return NULL;
 }
 
@@ -110,8 +110,8 @@ struct vp_error *vp_vchan_offer(unsigned port, struct vp_vchan_offer *ret)
 }
 
 /* Whether xenstore still has this offer. */
-static struct vp_error *look_at_offer(const struct vp_vchan_offer *offer, const char *path,
-				      bool *is_there)
+static struct vp_error *vchan_check_offer(const struct vp_vchan_offer *offer, const char *path,
+					  bool *is_there)
 {
 	uint32_t channel;
 
@@ -131,12 +131,12 @@ struct vp_error *vp_vchan_await(struct vp_vchan_offer *offer, unsigned port, boo
 				       {.fd = offer->store, .events = POLLIN}};
 		if (vp_poll(fds, VP_ARRAY_SIZE(fds), -1) < 0)
 			return vp_error_errno(errno, "cannot wait for dom0");
-		if (fds[0].revents && !offer->bell.hear(&offer->bell))
+		if (fds[0].revents && !offer->bell.receive(&offer->bell))
 			return vp_error_errno(errno, "the event channel failed");
 		if (!fds[1].revents)
 			continue;
 		VP_TRY(vp_xenstore_take_change(offer->store));
-		VP_TRY(look_at_offer(offer, path, &is_there));
+		VP_TRY(vchan_check_offer(offer, path, &is_there));
 	}
 	*taken = vp_vchan_peer(&offer->ring) == VP_VCHAN_LIVE;
 	close(offer->store);
@@ -175,7 +175,7 @@ void vp_vchan_serve(struct vp_vchan_offer *offer, int socket)
 		return;
 	uint64_t until = vp_clock_monotonic() + LEAVE_MS * 1000000ULL;
 	while (vp_vchan_peer(&offer->ring) != VP_VCHAN_GONE && vp_clock_monotonic() < until)
-		if (vp_poll(&event, 1, LEAVE_MS / 10) > 0 && !offer->bell.hear(&offer->bell))
+		if (vp_poll(&event, 1, LEAVE_MS / 10) > 0 && !offer->bell.receive(&offer->bell))
 			return;
 }
 
@@ -264,7 +264,7 @@ static struct vp_error *map_rings(struct connection *connection, uint32_t refere
 	ring->out_size = 1U << left;
 	ring->in_size = 1U << right;
 	vp_vchan_declare(ring, VP_VCHAN_LIVE);
-	vp_vchan_ask(ring, VP_VCHAN_WRITTEN);
+	vp_vchan_request(ring, VP_VCHAN_WRITTEN);
 	if (!connection->bell.ring(&connection->bell))
 		return vp_error_errno(errno, "its event channel failed");
 	return NULL;

@@ -64,7 +64,7 @@ static bool evtchn_ring(const struct vp_vchan_bell *bell)
 }
 
 /* Reads the ports of pending events and unmasks them. */
-static bool evtchn_hear(const struct vp_vchan_bell *bell)
+static bool evtchn_receive(const struct vp_vchan_bell *bell)
 {
 	uint32_t port;
 	ssize_t size = vp_read(bell->fd, &port, sizeof(port));
@@ -74,7 +74,7 @@ static bool evtchn_hear(const struct vp_vchan_bell *bell)
 
 static struct vp_error *open_bell(struct vp_vchan_bell *bell)
 {
-	*bell = (struct vp_vchan_bell){.ring = evtchn_ring, .hear = evtchn_hear};
+	*bell = (struct vp_vchan_bell){.ring = evtchn_ring, .receive = evtchn_receive};
 	return vp_vchan_device_open(VP_VCHAN_EVTCHN, &bell->fd);
 }
 
@@ -122,8 +122,8 @@ static struct vp_error *map_device(int fd, uint64_t index, uint32_t pages, bool 
 	return NULL;
 }
 
-static struct vp_error *tell_end(int fd, uint64_t index, uint32_t live,
-				 const struct vp_vchan_bell *bell)
+static struct vp_error *vchan_request_end_notice(int fd, uint64_t index, uint32_t live,
+						 const struct vp_vchan_bell *bell)
 {
 	struct unmap_notify end = {
 	    .index = index + live, .action = CLEAR_BYTE | SEND_EVENT, .port = bell->port};
@@ -166,7 +166,7 @@ struct vp_error *vp_vchan_share_page(int gntalloc, uint16_t domain, uint32_t liv
 
 	VP_TRY(share(gntalloc, domain, 1, reference, &index, &page));
 	*ret = (struct vp_vchan_page *)page;
-	return tell_end(gntalloc, index, live, bell);
+	return vchan_request_end_notice(gntalloc, index, live, bell);
 }
 
 static struct vp_error *map_foreign(int fd, uint16_t domain, uint32_t pages,
@@ -203,5 +203,5 @@ struct vp_error *vp_vchan_map_page(int gntdev, uint16_t domain, uint32_t referen
 
 	VP_TRY(map_foreign(gntdev, domain, 1, &reference, true, &index, &page));
 	*ret = (struct vp_vchan_page *)page;
-	return tell_end(gntdev, index, live, bell);
+	return vchan_request_end_notice(gntdev, index, live, bell);
 }

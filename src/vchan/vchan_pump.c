@@ -105,7 +105,7 @@ static bool is_over(const struct pump *pump)
 static void heed(struct pump *pump, const struct pollfd *fds)
 {
 	pump->idle_events = fds[0].revents ? pump->idle_events + 1 : 0;
-	if (fds[0].revents && !pump->bell->hear(pump->bell))
+	if (fds[0].revents && !pump->bell->receive(pump->bell))
 		pump->is_broken = true;
 	if (pump->idle_events > FEW_EVENTS)
 		vp_sleep_us(PAUSE_US);
@@ -159,7 +159,7 @@ enum vp_vchan_result vp_vchan_pump(struct vp_vchan_ring *ring, const struct vp_v
 		if (is_over(&pump))
 			break;
 		if (!has_asked) { /* check again: data may have arrived just before */
-			vp_vchan_ask(ring, VP_VCHAN_WRITTEN | VP_VCHAN_READ);
+			vp_vchan_request(ring, VP_VCHAN_WRITTEN | VP_VCHAN_READ);
 			has_asked = true;
 			continue;
 		}

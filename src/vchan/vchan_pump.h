@@ -18,7 +18,7 @@ struct vp_vchan_bell {
 	uint32_t port;
 	/* Sends an event to the peer; takes those that came. False: it broke. */
 	bool (*ring)(const struct vp_vchan_bell *bell);
-	bool (*hear)(const struct vp_vchan_bell *bell);
+	bool (*receive)(const struct vp_vchan_bell *bell);
 };
 
 enum vp_vchan_result {

@@ -74,7 +74,7 @@ bool vp_vchan_writable(const struct vp_vchan_ring *ring, struct vp_vchan_piece *
 }
 
 /* Whether the peer requested the event; clears the request. */
-static bool was_asked(const struct vp_vchan_ring *ring, uint8_t event)
+static bool vchan_ring_was_requested(const struct vp_vchan_ring *ring, uint8_t event)
 {
 	uint8_t *asked = ring->is_server ? &ring->page->server_notify : &ring->page->client_notify;
 
@@ -86,17 +86,17 @@ bool vp_vchan_consume(struct vp_vchan_ring *ring, uint32_t size)
 {
 	ring->consumed += size;
 	__atomic_store_n(&in_of(ring)->consumed, ring->consumed, __ATOMIC_RELEASE);
-	return was_asked(ring, VP_VCHAN_READ);
+	return vchan_ring_was_requested(ring, VP_VCHAN_READ);
 }
 
 bool vp_vchan_produce(struct vp_vchan_ring *ring, uint32_t size)
 {
 	ring->produced += size;
 	__atomic_store_n(&out_of(ring)->produced, ring->produced, __ATOMIC_RELEASE);
-	return was_asked(ring, VP_VCHAN_WRITTEN);
+	return vchan_ring_was_requested(ring, VP_VCHAN_WRITTEN);
 }
 
-void vp_vchan_ask(const struct vp_vchan_ring *ring, uint8_t events)
+void vp_vchan_request(const struct vp_vchan_ring *ring, uint8_t events)
 {
 	uint8_t *asked = ring->is_server ? &ring->page->client_notify : &ring->page->server_notify;
 

@@ -81,7 +81,7 @@ bool vp_vchan_consume(struct vp_vchan_ring *ring, uint32_t size) VP_MUST_CHECK;
 bool vp_vchan_produce(struct vp_vchan_ring *ring, uint32_t size) VP_MUST_CHECK;
 /* Asks for events (bits of enum vp_vchan_notify). Look again after that: more may have come before.
  */
-void vp_vchan_ask(const struct vp_vchan_ring *ring, uint8_t events);
+void vp_vchan_request(const struct vp_vchan_ring *ring, uint8_t events);
 /* The peer's state, and this side's. */
 uint8_t vp_vchan_peer(const struct vp_vchan_ring *ring);
 void vp_vchan_declare(const struct vp_vchan_ring *ring, enum vp_vchan_live live);

@@ -83,8 +83,8 @@ static int errnum_of(const struct message *answer)
 
 /* Sends a request with two strings, the second one NUL-terminated if `is_closed`, and receives
  * the reply. *errnum: 0, or xenstore's error. */
-static struct vp_error *xenstore_ask(int fd, uint32_t kind, const char *path, const char *value,
-				     bool is_closed, struct message *message, int *errnum)
+static struct vp_error *xenstore_request(int fd, uint32_t kind, const char *path, const char *value,
+					 bool is_closed, struct message *message, int *errnum)
 {
 	size_t first = strlen(path) + 1, second = value ? strlen(value) + is_closed : 0;
 
@@ -114,7 +114,7 @@ struct vp_error *vp_xenstore_read(int fd, const char *path, char *ret, size_t ro
 	struct message message;
 	int errnum;
 
-	VP_TRY(xenstore_ask(fd, XENSTORE_READ, path, NULL, false, &message, &errnum));
+	VP_TRY(xenstore_request(fd, XENSTORE_READ, path, NULL, false, &message, &errnum));
 	*found = errnum != ENOENT;
 	if (!*found)
 		return NULL;
@@ -131,7 +131,7 @@ struct vp_error *vp_xenstore_write(int fd, const char *path, const char *value)
 	struct message message;
 	int errnum;
 
-	VP_TRY(xenstore_ask(fd, XENSTORE_WRITE, path, value, false, &message, &errnum));
+	VP_TRY(xenstore_request(fd, XENSTORE_WRITE, path, value, false, &message, &errnum));
 	return refused(errnum, path);
 }
 
@@ -140,7 +140,7 @@ struct vp_error *vp_xenstore_remove(int fd, const char *path)
 	struct message message;
 	int errnum;
 
-	VP_TRY(xenstore_ask(fd, XENSTORE_REMOVE, path, NULL, false, &message, &errnum));
+	VP_TRY(xenstore_request(fd, XENSTORE_REMOVE, path, NULL, false, &message, &errnum));
 	return errnum == ENOENT ? NULL : refused(errnum, path);
 }
 
@@ -149,7 +149,7 @@ struct vp_error *vp_xenstore_watch(int fd, const char *path)
 	struct message message;
 	int errnum;
 
-	VP_TRY(xenstore_ask(fd, XENSTORE_WATCH, path, "vperf", true, &message, &errnum));
+	VP_TRY(xenstore_request(fd, XENSTORE_WATCH, path, "vperf", true, &message, &errnum));
 	return refused(errnum, path);
 }
 

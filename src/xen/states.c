@@ -247,8 +247,8 @@ static uint32_t states_state_of(const struct vp_xen_states *states, uint32_t slo
 }
 
 /* Adopts the record's state after lost records or an unknown state. */
-static void believe(const struct vp_xen_states *states, uint32_t slot, struct vp_account_vcpu *vcpu,
-		    const struct vp_xen_record *record)
+static void states_adopt(const struct vp_xen_states *states, uint32_t slot,
+			 struct vp_account_vcpu *vcpu, const struct vp_xen_record *record)
 {
 	bool ran = states_runs(vcpu->state), waited = states_waits(vcpu->state);
 
@@ -299,7 +299,7 @@ static void states_take_runstate(struct vp_xen_states *states, const struct vp_x
 		return;
 	if (record->before == VP_XEN_RUNNING)
 		leave_pcpu(states, pcpu, slot + 1, traced->time);
-	believe(states, slot, vcpu, record);
+	states_adopt(states, slot, vcpu, record);
 	vcpu->wakeups += record->before != VP_XEN_RUNNING && record->after == VP_XEN_RUNNABLE;
 	vcpu->preemptions += record->before == VP_XEN_RUNNING && record->after == VP_XEN_RUNNABLE;
 	if (record->after == VP_XEN_RUNNING)

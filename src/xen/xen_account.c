@@ -94,9 +94,9 @@ static struct vp_error *xen_account_open(const vp_vms *vms,
 }
 
 /* Present runstate of the vCPU, from Xen instead of the trace. */
-static enum vp_xen_runstate ask_runstate(const struct xen_account *account,
-					 const struct vp_xen_domain *domain, uint32_t number,
-					 uint32_t *pcpu)
+static enum vp_xen_runstate query_runstate(const struct xen_account *account,
+					   const struct vp_xen_domain *domain, uint32_t number,
+					   uint32_t *pcpu)
 {
 	struct vp_xen_vcpu vcpu;
 
@@ -111,7 +111,7 @@ static enum vp_xen_runstate ask_runstate(const struct xen_account *account,
 	return domain->flags & (VP_XEN_PAUSED | VP_XEN_SHUTDOWN) ? VP_XEN_OFFLINE : VP_XEN_RUNNABLE;
 }
 
-static void look_at_caps(struct xen_account *account)
+static void xen_account_check_caps(struct xen_account *account)
 {
 	struct vp_xen_domain domain;
 	struct vp_xen_credit2 credit;
@@ -129,7 +129,7 @@ static void xen_account_seed(struct xen_account *account, const struct vp_xen_do
 {
 	for (uint32_t i = 0; i <= domain->last_vcpu && domain->last_vcpu != UINT32_MAX; i++) {
 		uint32_t pcpu = UINT32_MAX;
-		enum vp_xen_runstate runstate = ask_runstate(account, domain, i, &pcpu);
+		enum vp_xen_runstate runstate = query_runstate(account, domain, i, &pcpu);
 		vp_xen_states_seed(&account->states, domain->id, i, runstate, pcpu, now);
 	}
 }
@@ -171,7 +171,7 @@ static void account_begin(struct vp_account_source *source, const vp_vms *vms, u
 	for (uint32_t next = 0; vp_xen_domain_next(account->xen, next, &domain);
 	     next = domain.id + 1u)
 		xen_account_seed(account, &domain, now);
-	look_at_caps(account);
+	xen_account_check_caps(account);
 	if (account->sampler)
 		weigh_contexts(account, 0);
 }
@@ -217,7 +217,7 @@ static void xen_account_take(void *context, const struct vp_xen_traced *traced)
 }
 
 /* Finds domains that have ended. */
-static void look_for_ends(struct xen_account *account, uint64_t now)
+static void xen_account_find_ended(struct xen_account *account, uint64_t now)
 {
 	struct vp_xen_states *states = &account->states;
 
@@ -256,8 +256,8 @@ static uint64_t account_gather(struct vp_account_source *source, uint64_t now)
 		vp_xen_states_end_gone(&account->states);
 	if (account->running && now >= account->next_look) {
 		account->next_look = now + SECOND;
-		look_at_caps(account);
-		look_for_ends(account, now);
+		xen_account_check_caps(account);
+		xen_account_find_ended(account, now);
 	}
 	return account->known;
 }
@@ -268,7 +268,7 @@ static void account_end(struct vp_account_source *source)
 
 	vp_xen_buffers_stop(account->buffers);
 	account->running = false;
-	look_for_ends(account, vp_clock_monotonic());
+	xen_account_find_ended(account, vp_clock_monotonic());
 }
 
 static const char *account_missing(const struct vp_account_source *source)

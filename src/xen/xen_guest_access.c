@@ -99,7 +99,7 @@ static bool read_memory(void *context, uint64_t hva, void *bytes, size_t size)
 	return vp_xen_foreign_read(reading->foreign, hva, bytes, size);
 }
 
-static void ask_backed(void *context, uint64_t hva, size_t pages, unsigned char *ret)
+static void report_unbacked(void *context, uint64_t hva, size_t pages, unsigned char *ret)
 {
 	const struct reading *reading = context;
 
@@ -136,7 +136,7 @@ static void xen_guest_access_read_by(const struct vp_guest_state *state, void *p
 
 	reading->foreign = vp_xen_foreign_new(fds[0], (uint16_t)(state->pid - 1));
 	memory->read = read_memory;
-	memory->backed = ask_backed;
+	memory->backed = report_unbacked;
 	memory->context = reading;
 	/* Continues without it: reads then fail with a message. */
 	if (state->detail && vp_xen_foreign_is_pv(reading->foreign, state->detail))

@@ -32,7 +32,7 @@ static struct vp_error *xen_hypervisor_scan(vp_vms *vms, bool at_start)
 	return NULL;
 }
 
-static struct vp_vm *xen_hypervisor_look_at(vp_vms *vms, uint32_t id, bool at_start)
+static struct vp_vm *xen_hypervisor_scan_domain(vp_vms *vms, uint32_t id, bool at_start)
 {
 	size_t before = vms->count;
 	struct vp_xen *xen;
@@ -74,7 +74,7 @@ static bool probe_xen(char *detail, size_t size)
 	struct vp_error *error = vp_xen_open(&xen);
 
 	if (error)
-		return vp_probe_say_opened(error, NULL, detail, size);
+		return vp_probe_report_opened(error, NULL, detail, size);
 	snprintf(detail, size, "Xen %s, this is dom0; libxenctrl.so.%s is loaded", xen->version,
 		 xen->version);
 	vp_xen_close(xen);
@@ -88,7 +88,7 @@ static bool probe_domains(char *detail, size_t size)
 	size_t at = 0;
 
 	if (error)
-		return vp_probe_say_opened(error, NULL, detail, size);
+		return vp_probe_report_opened(error, NULL, detail, size);
 	detail[0] = 0;
 	vp_vec_each (&vms, vm)
 		if (at < size)
@@ -110,7 +110,7 @@ static bool xen_hypervisor_probe_trace(char *detail, size_t size)
 			vp_xen_buffers_close(buffers);
 		vp_xen_close(xen);
 	}
-	return vp_probe_say_opened(error, "enabled and mapped", detail, size);
+	return vp_probe_report_opened(error, "enabled and mapped", detail, size);
 }
 
 static bool probe_pmu(char *detail, size_t size)
@@ -124,10 +124,10 @@ static bool probe_pmu(char *detail, size_t size)
 		vp_xen_pmu_free(pmu);
 		vp_xen_close(xen);
 	}
-	return vp_probe_say_opened(error,
-				   "dom0's counter can interrupt all domains; tested under "
-				   "emulation only",
-				   detail, size);
+	return vp_probe_report_opened(error,
+				      "dom0's counter can interrupt all domains; tested under "
+				      "emulation only",
+				      detail, size);
 }
 
 /* Whether any page of its first 2 MiB can be mapped; for a PV guest, at its machine frames. */
@@ -172,7 +172,7 @@ static bool probe_memory(char *detail, size_t size)
 	char good[64] = "";
 	if (found)
 		snprintf(good, sizeof(good), "that of domain %u can be mapped", domain.id);
-	return vp_probe_say_opened(error, good, detail, size);
+	return vp_probe_report_opened(error, good, detail, size);
 }
 
 static const struct vp_source *source_xen(void)
@@ -207,7 +207,7 @@ const struct vp_hypervisor *vp_hypervisor_xen(void)
 	    .name = "Xen",
 	    .vendor = vp_xen_vendor,
 	    .scan = xen_hypervisor_scan,
-	    .look_at = xen_hypervisor_look_at,
+	    .scan_one = xen_hypervisor_scan_domain,
 	    .has_exited = has_exited,
 	    .is_gone = is_gone,
 	    .has_counter_times = true,

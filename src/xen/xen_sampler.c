@@ -33,7 +33,7 @@
 struct sampled_vcpu {
 	uint32_t number;
 	bool known;        /* `accounted` is valid */
-	bool came;         /* created while guests were sampled: no earlier CPU time */
+	bool is_new;       /* created while guests were sampled: no earlier CPU time */
 	uint64_t cpu_time; /* at its last sample, ns */
 	uint64_t
 	    accounted; /* CPU time represented by samples, or time up to which contexts were read */
@@ -136,7 +136,7 @@ static void take_domain(struct vp_guest_sampler *sampler, const struct vp_xen_do
 	for (uint32_t i = (uint32_t)sampled->vcpus.count;
 	     i <= domain->last_vcpu && domain->last_vcpu != UINT32_MAX; i++)
 		vp_vec_push(&sampled->vcpus,
-			    ((struct sampled_vcpu){.number = i, .came = sampler->listed}));
+			    ((struct sampled_vcpu){.number = i, .is_new = sampler->listed}));
 }
 
 static void list_domains(struct vp_guest_sampler *sampler)
@@ -235,7 +235,8 @@ static void xen_sampler_sample_vcpu(struct vp_guest_sampler *sampler, struct sam
 		return;
 	if (!vcpu->known) {
 		vcpu->accounted = now.cpu_time;
-		sampler->totals.unsampled_ns += vcpu->came && !sampler->reported ? now.cpu_time : 0;
+		sampler->totals.unsampled_ns +=
+		    vcpu->is_new && !sampler->reported ? now.cpu_time : 0;
 	}
 	vcpu->known = true;
 	vcpu->cpu_time = now.cpu_time;
@@ -366,7 +367,7 @@ static struct sampled_vcpu *xen_sampler_vcpu_of(struct vp_guest_sampler *sampler
 	while (sampled->vcpus.count <= number)
 		vp_vec_push(&sampled->vcpus,
 			    ((struct sampled_vcpu){.number = (uint32_t)sampled->vcpus.count,
-						   .came = sampler->listed}));
+						   .is_new = sampler->listed}));
 	return &sampled->vcpus.at[number];
 }
 

@@ -54,7 +54,7 @@ static void load(struct rig *rig, enum vp_vendor vendor, enum vp_account_grade g
 	size_map(rig->programs->maps.last_exit, rig->pcpus);
 	if (rig->slots * THIEVES > bpf_map__max_entries(rig->programs->maps.thieves))
 		size_map(rig->programs->maps.thieves, rig->slots * THIEVES);
-	size_map(rig->programs->maps.other_thieves, rig->slots * VP_TAKEN_STATES);
+	size_map(rig->programs->maps.other_thieves, rig->slots * VP_STEAL_STATES);
 	assert_int_equal(account_bpf__load(rig->programs), 0);
 	for (uint32_t slot = 1; slot <= rig->slots; slot++)
 		assert_int_equal(bpf_map_update_elem(bpf_map__fd(rig->programs->maps.slots), NULL,
@@ -220,7 +220,7 @@ struct vp_thief_cost rig_thieves(const struct rig *rig, const struct vp_account_
 		sum.count += cost.count;
 	}
 	for (uint32_t state = VP_STATE_WAKING; !kind && state <= VP_STATE_IRQ; state++) {
-		uint32_t row = place_of(rig, vcpu) * VP_TAKEN_STATES + VP_TAKEN_STATE(state);
+		uint32_t row = place_of(rig, vcpu) * VP_STEAL_STATES + VP_STEAL_STATE(state);
 		map = bpf_map__fd(rig->programs->maps.other_thieves);
 		assert_int_equal(bpf_map_lookup_elem(map, &row, &cost), 0);
 		sum.ns += states >> state & 1 ? cost.ns : 0;

@@ -67,8 +67,8 @@ static void rig_open(struct rig *rig, enum vp_fired_kind kind, uint64_t ns)
 		rig->programs->rodata->limits[i] = i == (int)kind ? ns : UINT64_MAX;
 	rig->programs->rodata->vendor = VP_VENDOR_AMD;
 	bpf_map__set_max_entries(rig->programs->maps.cpus, (uint32_t)libbpf_num_possible_cpus());
-	bpf_program__set_autoattach(rig->programs->progs.see_exit, false);
-	bpf_program__set_autoattach(rig->programs->progs.see_entry, false);
+	bpf_program__set_autoattach(rig->programs->progs.start_exit, false);
+	bpf_program__set_autoattach(rig->programs->progs.end_exit, false);
 	assert_int_equal(conditions_bpf__load(rig->programs), 0);
 	assert_int_equal(conditions_bpf__attach(rig->programs), 0);
 	rig->ring = ring_buffer__new(bpf_map__fd(rig->programs->maps.fired), take, rig, NULL);
@@ -212,19 +212,19 @@ static void test_exit(void **state)
 
 	rig_open(&rig, VP_FIRED_EXIT, 5 * MS);
 	const struct conditions_bpf *programs = rig.programs;
-	vp_run(programs->progs.see_exit, 0x7b, 0, 0);
-	vp_run(programs->progs.see_entry, 0, 0, 0);
-	vp_run(programs->progs.see_exit, 0x78, 0, 0); /* a halt */
+	vp_run(programs->progs.start_exit, 0x7b, 0, 0);
+	vp_run(programs->progs.end_exit, 0, 0, 0);
+	vp_run(programs->progs.start_exit, 0x78, 0, 0); /* a halt */
 	vp_burn(10 * MS);
-	vp_run(programs->progs.see_entry, 0, 0, 0);
+	vp_run(programs->progs.end_exit, 0, 0, 0);
 	/* This may have taken long if somebody else had the pCPU. */
 	rig_read(&rig);
 	unsigned before = rig.count;
 	rig.programs->bss->armed = 1;
-	vp_run(programs->progs.see_exit, 0x7b, 0, 0);
+	vp_run(programs->progs.start_exit, 0x7b, 0, 0);
 	vp_burn(10 * MS);
-	vp_run(programs->progs.see_entry, 0, 0, 0);
-	vp_run(programs->progs.see_entry, 0, 0, 0);
+	vp_run(programs->progs.end_exit, 0, 0, 0);
+	vp_run(programs->progs.end_exit, 0, 0, 0);
 	rig_read(&rig);
 	assert_int_equal(rig.count, before + 1);
 	assert_int_equal(rig.last.kind, VP_FIRED_EXIT);

@@ -239,11 +239,11 @@ static void test_hostile_guest(void **state)
 		skip();
 	leave_with(&rig, 0, 1, 1);
 	leave_with(&rig, (uint64_t)-3, 1, 1);
-	expect_last(&rig, 2, 11, 0, VP_SWITCH_JUMPED | VP_SWITCH_MIDDLE);
+	expect_last(&rig, 2, 11, 0, VP_SWITCH_IMPLAUSIBLE | VP_SWITCH_MIDDLE);
 	leave_with(&rig, 1ULL << 31, 1, 1);
-	expect_last(&rig, 3, 11, 0, VP_SWITCH_JUMPED | VP_SWITCH_MIDDLE);
+	expect_last(&rig, 3, 11, 0, VP_SWITCH_IMPLAUSIBLE | VP_SWITCH_MIDDLE);
 	leave_with(&rig, 1ULL << 40, 1, 1);
-	expect_last(&rig, 4, 11, 0, VP_SWITCH_JUMPED | VP_SWITCH_MIDDLE);
+	expect_last(&rig, 4, 11, 0, VP_SWITCH_IMPLAUSIBLE | VP_SWITCH_MIDDLE);
 	leave_with(&rig, 1, 2, 2);
 	expect_last(&rig, 5, 20, 1, 0);
 	guest.chosen = guest.current = 0x1234;

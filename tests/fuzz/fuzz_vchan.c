@@ -42,7 +42,7 @@ static void step(struct vp_vchan_ring *ring, uint32_t wanted)
 		touch(&piece, ring->out, ring->out_size, true);
 		(void)!vp_vchan_produce(ring, piece.size ? wanted % (piece.size + 1) : 0);
 	}
-	vp_vchan_ask(ring, VP_VCHAN_READ | VP_VCHAN_WRITTEN);
+	vp_vchan_request(ring, VP_VCHAN_READ | VP_VCHAN_WRITTEN);
 }
 
 static void try_rings(struct vp_cursor *input)

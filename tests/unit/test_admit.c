@@ -32,7 +32,7 @@ static void add_vm(struct vp_session *session, const char *name, uint32_t pid)
 
 static void session_begin(struct vp_session *session)
 {
-	static const struct vp_hypervisor hypervisor = {.look_at = look_at_nothing,
+	static const struct vp_hypervisor hypervisor = {.scan_one = look_at_nothing,
 							.is_gone = is_gone};
 	static const char *const chosen[] = {"chosen"};
 

@@ -108,21 +108,21 @@ static void test_places_are_remembered(void **state)
 
 	unlink(path);
 	assert_int_equal(vp_kernel_address_recall(folder, "g1"), 0);
-	expect_no_error(vp_kernel_address_remember(folder, "g 1", 0x2000200));
-	expect_no_error(vp_kernel_address_remember(folder, "g1", 0x4000200));
-	expect_no_error(vp_kernel_address_remember(folder, "g 1", 0x6000200));
+	expect_no_error(vp_kernel_address_store(folder, "g 1", 0x2000200));
+	expect_no_error(vp_kernel_address_store(folder, "g1", 0x4000200));
+	expect_no_error(vp_kernel_address_store(folder, "g 1", 0x6000200));
 	assert_int_equal(vp_kernel_address_recall(folder, "g 1"), 0x6000200);
 	assert_int_equal(vp_kernel_address_recall(folder, "g1"), 0x4000200);
 	assert_int_equal(vp_kernel_address_recall(folder, "g"), 0);
 	expect_no_error(vp_file_publish(path, junk, sizeof(junk) - 1));
-	expect_no_error(vp_kernel_address_remember(folder, "g1", 1));
+	expect_no_error(vp_kernel_address_store(folder, "g1", 1));
 	assert_int_equal(vp_kernel_address_recall(folder, "g1"), 1);
 	assert_int_equal(vp_kernel_address_recall(folder, "other"), 0x77);
 	/* There is an end to it: what was found long ago goes first. */
 	char name[8192] = {0};
 	for (unsigned i = 0; i < 10; i++) {
 		memset(name, 'a' + (int)i, sizeof(name) - 1);
-		expect_no_error(vp_kernel_address_remember(folder, name, i + 1));
+		expect_no_error(vp_kernel_address_store(folder, name, i + 1));
 	}
 	assert_int_equal(vp_kernel_address_recall(folder, name), 10);
 	assert_int_equal(vp_kernel_address_recall(folder, "other"), 0);
@@ -385,7 +385,7 @@ static char *map_of_seen(const char *const *comms, size_t count)
 					     .guest_tid = 7};
 		strncpy(task.comm, comms[i], sizeof(task.comm) - 1);
 		strncpy(built_at(guest, place + guest->pack.at.task_comm), comms[i], 15);
-		vp_guest_watch_see(watch, &task);
+		vp_guest_watch_note_task(watch, &task);
 		for (int n = 0; n < 200; n++)
 			step(watch);
 	}
@@ -433,7 +433,7 @@ static void test_later_mappings(void **state)
 				     .comm = "linked",
 				     .guest_pid = 7,
 				     .guest_tid = 7};
-	vp_guest_watch_see(watch, &task);
+	vp_guest_watch_note_task(watch, &task);
 	for (int i = 0; i < 10; i++)
 		step_by(watch, 0);
 	built_put64(guest, mm + guest->pack.at.mm_maple_root,
@@ -524,7 +524,7 @@ static void test_java(void **state)
 					   .comm = "java",
 					   .guest_pid = 7,
 					   .guest_tid = 7};
-	vp_guest_watch_see(watch, &task);
+	vp_guest_watch_note_task(watch, &task);
 	assert_false(vp_guest_watch_has_runtimes(watch));
 	assert_true(step_until_followed(watch, 1));
 	assert_true(vp_guest_watch_has_runtimes(watch));

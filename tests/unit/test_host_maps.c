@@ -26,7 +26,7 @@ static void see_under_name(struct vp_host_maps *maps, unsigned number, uint64_t 
 
 	snprintf(name, sizeof(name), "name%u", number);
 	prctl(PR_SET_NAME, name);
-	vp_host_maps_see(maps, (uint32_t)getpid(), name, time);
+	vp_host_maps_note_sample(maps, (uint32_t)getpid(), name, time);
 }
 
 static size_t count_spaces(const struct vp_host_maps *maps)
@@ -112,9 +112,9 @@ static void test_processes_are_bounded(void **state)
 	unsigned n = 3 * VP_HOST_MAPS_PER_SECOND;
 
 	for (unsigned i = 0; i < n; i++)
-		vp_host_maps_see(maps, NO_PROCESS + i, "short", SECOND + i);
+		vp_host_maps_note_sample(maps, NO_PROCESS + i, "short", SECOND + i);
 	assert_int_equal(count_spaces(maps), VP_HOST_MAPS_PER_SECOND);
-	vp_host_maps_see(maps, NO_PROCESS + n, "short", 2 * SECOND);
+	vp_host_maps_note_sample(maps, NO_PROCESS + n, "short", 2 * SECOND);
 	assert_int_equal(count_spaces(maps), VP_HOST_MAPS_PER_SECOND + 1);
 	free(written(maps, 0));
 	expect_problem(maps, "2000 samples of host processes have no names");
@@ -150,7 +150,7 @@ static void test_forgets(void **state)
 	see_under_name(maps, 0, SECOND);
 	size_t mappings = count_mappings(maps);
 	for (unsigned i = 0; i < 10000; i++)
-		vp_host_maps_see(maps, NO_PROCESS + i, "short", (2 + i) * SECOND / 100);
+		vp_host_maps_note_sample(maps, NO_PROCESS + i, "short", (2 + i) * SECOND / 100);
 	vp_host_maps_forget(maps, 1); /* all are later */
 	size_t all = count_spaces(maps);
 	assert_true(all > 9000);
@@ -171,7 +171,7 @@ static void test_forgets(void **state)
 static void see_many(void *context)
 {
 	for (unsigned i = 0; i < 500; i++)
-		vp_host_maps_see(context, NO_PROCESS + i, "late", 2 * SECOND + i);
+		vp_host_maps_note_sample(context, NO_PROCESS + i, "late", 2 * SECOND + i);
 }
 
 static void test_sees_while_it_writes(void **state)
@@ -236,7 +236,7 @@ static char *written_with_symbols(const char *map, const char *line, uid_t owner
 		temporary_file(map, line, strlen(line));
 		assert_int_equal(chown(map, owner, (gid_t)-1), 0);
 	}
-	vp_host_maps_see(maps, (uint32_t)getpid(), NULL, SECOND);
+	vp_host_maps_note_sample(maps, (uint32_t)getpid(), NULL, SECOND);
 	expect_no_error(vp_host_maps_write(maps, NAME, 0, true, NULL));
 	expect_no_error(vp_file_read(NAME, 512 << 20, &text));
 	char *copy = vp_strdup(vp_buffer_text(&text));

@@ -43,12 +43,12 @@ static void test_tracks_keep_to_their_bound(void **state)
 		bool is_long = i == 5000;
 		struct vp_track_slice period =
 		    of_vcpu(now, now + (is_long ? 50000000 : 3000 + i % 7),
-			    is_long ? VP_TRACK_STOLEN
+			    is_long ? VP_TRACK_PREEMPTED
 			    : i % 4 ? VP_TRACK_GUEST
-				    : VP_TRACK_HOST);
+				    : VP_TRACK_WORK);
 		vp_track_store_take(&store, &period);
 		all += period.end - period.begin;
-		host += period.state == VP_TRACK_HOST ? period.end - period.begin : 0;
+		host += period.state == VP_TRACK_WORK ? period.end - period.begin : 0;
 		now = period.end;
 	}
 	vp_track_store_close(&store);
@@ -61,9 +61,9 @@ static void test_tracks_keep_to_their_bound(void **state)
 		bool is_long = slice->end - slice->begin == 50000000;
 		found |= is_long;
 		merged += slice->merged;
-		assert_int_equal(slice->state, is_long ? VP_TRACK_STOLEN : VP_TRACK_GUEST);
+		assert_int_equal(slice->state, is_long ? VP_TRACK_PREEMPTED : VP_TRACK_GUEST);
 		assert_true(slice->main <= slice->end - slice->begin);
-		host_kept += slice->merged > 1 ? (uint64_t)slice->parts[VP_TRACK_HOST] : 0;
+		host_kept += slice->merged > 1 ? (uint64_t)slice->parts[VP_TRACK_WORK] : 0;
 	}
 	assert_true(found);
 	assert_int_equal(merged, 10000);
@@ -96,7 +96,7 @@ static void test_slices_do_not_overlap(void **state)
 {
 	struct vp_track_store store;
 	struct vp_track_slice periods[] = {of_vcpu(100, 200, VP_TRACK_GUEST),
-					   of_vcpu(150, 300, VP_TRACK_HOST),
+					   of_vcpu(150, 300, VP_TRACK_WORK),
 					   of_vcpu(120, 180, VP_TRACK_GUEST)};
 
 	vp_track_store_init(&store, 100);

@@ -59,7 +59,7 @@ static bool is_backed(const struct host *host, uint64_t gpa)
 	return full && !(host->hole_every && page / VP_GUEST_PAGE % host->hole_every == 0);
 }
 
-static void ask_backed(void *context, uint64_t hva, size_t pages, unsigned char *ret)
+static void report_unbacked(void *context, uint64_t hva, size_t pages, unsigned char *ret)
 {
 	struct host *host = context;
 
@@ -131,7 +131,7 @@ static void sleep_for(void *context, uint64_t ns)
 
 static struct host new_host(uint64_t size)
 {
-	struct host host = {.memory = {.read = read_host, .backed = ask_backed},
+	struct host host = {.memory = {.read = read_host, .backed = report_unbacked},
 			    .ps_of_byte = 250, /* 4 GB/s */
 			    .cpu_beyond = INT64_MIN,
 			    .bytes_beyond = INT64_MIN};

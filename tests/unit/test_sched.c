@@ -99,9 +99,9 @@ static void wait_for(uint32_t vm, uint32_t vcpu, enum vp_track_state state, uint
 
 static void test_vcpus(void **state)
 {
-	static const enum vp_track_state states[] = {VP_TRACK_GUEST,  VP_TRACK_HOST,
-						     VP_TRACK_STOLEN, VP_TRACK_WAKING,
-						     VP_TRACK_HALTED, VP_TRACK_BLOCKED};
+	static const enum vp_track_state states[] = {VP_TRACK_GUEST,     VP_TRACK_WORK,
+						     VP_TRACK_PREEMPTED, VP_TRACK_WAKING,
+						     VP_TRACK_HALTED,    VP_TRACK_WAITING};
 
 	for (uint64_t round = 0; round < 2; round++)
 		for (uint32_t vm = FIRST; vm <= SECOND; vm += 1000)
@@ -141,11 +141,11 @@ static void test_threads(void **state)
 {
 	take_of_thread(FIRST, 0, VP_TRACK_GUEST, 1, 7, VP_TRACK_EXACT);
 	take_of_thread(FIRST, 0, VP_TRACK_GUEST, 20, 7, VP_TRACK_UNCERTAIN);
-	take_of_thread(FIRST, 0, VP_TRACK_HOST, 300, 7, VP_TRACK_UNKNOWN);
-	take_of_thread(FIRST, 0, VP_TRACK_STOLEN, 4000, 7, VP_TRACK_UNKNOWN);
+	take_of_thread(FIRST, 0, VP_TRACK_WORK, 300, 7, VP_TRACK_UNKNOWN);
+	take_of_thread(FIRST, 0, VP_TRACK_PREEMPTED, 4000, 7, VP_TRACK_UNKNOWN);
 	take_of_thread(FIRST, 0, VP_TRACK_WAKING, 50000, 7, VP_TRACK_UNKNOWN);
 	take_of_thread(FIRST, 0, VP_TRACK_HALTED, 600000, 7, VP_TRACK_UNKNOWN);
-	take_of_thread(FIRST, 0, VP_TRACK_BLOCKED, 600000, 7, VP_TRACK_UNKNOWN);
+	take_of_thread(FIRST, 0, VP_TRACK_WAITING, 600000, 7, VP_TRACK_UNKNOWN);
 	take_of_thread(FIRST, 1, VP_TRACK_GUEST, 2, 7, VP_TRACK_EXACT);
 	take_of_thread(SECOND, 0, VP_TRACK_GUEST, 3, 7, VP_TRACK_EXACT);
 	take_of_thread(FIRST, 0, VP_TRACK_GUEST, 4, 8, VP_TRACK_EXACT);
@@ -177,10 +177,10 @@ static void test_threads(void **state)
 /* A wait is for who had the pCPU for the longest of it, whoever was last; the next wait anew. */
 static void test_waits(void **state)
 {
-	wait_for(FIRST, 0, VP_TRACK_STOLEN, 100, 100, 140, THIEF, false);
-	wait_for(SECOND, 1, VP_TRACK_STOLEN, 90, 90, 95, OTHER, false);
-	wait_for(FIRST, 0, VP_TRACK_STOLEN, 100, 140, 160, OTHER, true);
-	wait_for(SECOND, 1, VP_TRACK_STOLEN, 90, 95, 190, THIEF, true);
+	wait_for(FIRST, 0, VP_TRACK_PREEMPTED, 100, 100, 140, THIEF, false);
+	wait_for(SECOND, 1, VP_TRACK_PREEMPTED, 90, 90, 95, OTHER, false);
+	wait_for(FIRST, 0, VP_TRACK_PREEMPTED, 100, 140, 160, OTHER, true);
+	wait_for(SECOND, 1, VP_TRACK_PREEMPTED, 90, 95, 190, THIEF, true);
 	wait_for(FIRST, 0, VP_TRACK_WAKING, 300, 300, 305, 0, true); /* nobody known */
 	wait_for(FIRST, 0, VP_TRACK_WAKING, 400, 400, 403, OTHER, true);
 	wait_for(FIRST, 1, VP_TRACK_WAKING, 500, 500, 900, OTHER, false); /* goes on */
@@ -217,7 +217,8 @@ static void test_buckets(void **state)
 
 	for (uint64_t i = 0; i < VP_ARRAY_SIZE(waits); i++) {
 		uint64_t before = sums.preempted[waits[i].bucket];
-		wait_for(FIRST, 0, VP_TRACK_STOLEN, i + 1, i + 1, i + 1 + waits[i].ns, THIEF, true);
+		wait_for(FIRST, 0, VP_TRACK_PREEMPTED, i + 1, i + 1, i + 1 + waits[i].ns, THIEF,
+			 true);
 		assert_int_equal(sums.preempted[waits[i].bucket], before + 1);
 	}
 	struct vp_table table = {0};
@@ -236,14 +237,14 @@ static void test_longest(void **state)
 {
 	sums.max_waits = 2;
 	for (uint64_t i = 1; i < 5; i++)
-		wait_for(FIRST, (uint32_t)i, VP_TRACK_STOLEN, i, i, i + 10, THIEF, true);
-	wait_for(SECOND, 0, VP_TRACK_STOLEN, 6, 6, 17, THIEF, true);
+		wait_for(FIRST, (uint32_t)i, VP_TRACK_PREEMPTED, i, i, i + 10, THIEF, true);
+	wait_for(SECOND, 0, VP_TRACK_PREEMPTED, 6, 6, 17, THIEF, true);
 	assert_int_equal(sums.waits.count, 2);
 	assert_int_equal(sums.waits.at[0].ns, 11);
 	assert_int_equal(sums.waits.at[1].begin, 1);
 	vp_sched_deinit(&sums);
 	sums = (struct vp_sched){0};
-	wait_for(SECOND, 0, VP_TRACK_STOLEN, 6, 6, 17, THIEF, true);
+	wait_for(SECOND, 0, VP_TRACK_PREEMPTED, 6, 6, 17, THIEF, true);
 	assert_int_equal(sums.waits.count, 0);
 	assert_int_equal(sums.preempted[3], 1);
 }
@@ -257,7 +258,7 @@ static void take_thefts(void)
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(thefts); i++) {
 		struct vp_track_slice slice =
-		    slice_of(SECOND, 1, VP_TRACK_STOLEN, 100, 100 + thefts[i].ns);
+		    slice_of(SECOND, 1, VP_TRACK_PREEMPTED, 100, 100 + thefts[i].ns);
 		slice.wait_begin = 100;
 		slice.has_guest = slice.has_thief = true;
 		slice.guest_tid = thefts[i].tid;
@@ -298,7 +299,7 @@ static void test_thread_table(void **state)
 	struct vp_table table = {0};
 
 	take_of_thread(SECOND, 0, VP_TRACK_GUEST, 20, 9, VP_TRACK_UNCERTAIN);
-	take_of_thread(FIRST, 1, VP_TRACK_HOST, 30, 9, VP_TRACK_UNKNOWN);
+	take_of_thread(FIRST, 1, VP_TRACK_WORK, 30, 9, VP_TRACK_UNKNOWN);
 	take_thefts();
 	take_of_thread(SECOND, 1, VP_TRACK_GUEST, 1000, 7, VP_TRACK_EXACT);
 	vp_sched_thread_table(&sums, NULL, &table);
@@ -318,12 +319,12 @@ static void test_vcpu_table(void **state)
 	take_of_thread(SECOND, 1, VP_TRACK_GUEST, 300, 7, VP_TRACK_EXACT);
 	take_of_thread(SECOND, 1, VP_TRACK_GUEST, 100, 7, VP_TRACK_UNCERTAIN);
 	take(SECOND, 1, VP_TRACK_GUEST, 0, 100);
-	take(SECOND, 1, VP_TRACK_HOST, 0, 2);
-	take(SECOND, 1, VP_TRACK_STOLEN, 0, 3);
+	take(SECOND, 1, VP_TRACK_WORK, 0, 2);
+	take(SECOND, 1, VP_TRACK_PREEMPTED, 0, 3);
 	take(SECOND, 1, VP_TRACK_WAKING, 0, 4);
 	take(SECOND, 1, VP_TRACK_HALTED, 0, 5);
-	take(SECOND, 1, VP_TRACK_BLOCKED, 0, 6);
-	take(FIRST, VP_VCPU_UNKNOWN, VP_TRACK_HOST, 0, 9);
+	take(SECOND, 1, VP_TRACK_WAITING, 0, 6);
+	take(FIRST, VP_VCPU_UNKNOWN, VP_TRACK_WORK, 0, 9);
 	vp_sched_vcpu_table(&sums, NULL, &table);
 	expect_csv(&table,
 		   "vm,vcpu,tid,guest_ns,work_ns,steal_ns,waking_ns,halted_ns,waiting_ns,"
@@ -340,8 +341,8 @@ static void test_wait_tables(void **state)
 	vp_sched_wait_table(&sums, &table);
 	expect_csv(&table, "from_ns,wakeups,preemptions\n");
 	wait_for(SECOND, 1, VP_TRACK_WAKING, 1000000005, 1000000005, 1000000014, THIEF, true);
-	wait_for(FIRST, 0, VP_TRACK_STOLEN, 20, 20, 60, OTHER, true);
-	wait_for(FIRST, 0, VP_TRACK_STOLEN, 70, 70, 107, 0, true);
+	wait_for(FIRST, 0, VP_TRACK_PREEMPTED, 20, 20, 60, OTHER, true);
+	wait_for(FIRST, 0, VP_TRACK_PREEMPTED, 70, 70, 107, 0, true);
 	vp_sched_wait_table(&sums, &table);
 	expect_csv(&table, "from_ns,wakeups,preemptions\n8,1,0\n16,0,0\n32,0,2\n");
 	vp_sched_worst_table(&sums, NULL, &table);
@@ -375,7 +376,7 @@ static void tell(void *context, const struct vp_track_slice *slice)
 		vp_buffer_printf(&told->out, " %u%s", slice->guest_tid, certain[slice->certainty]);
 	if (slice->has_thief)
 		vp_buffer_printf(&told->out, " by %s", slice->thief_comm);
-	if (slice->state == VP_TRACK_STOLEN || slice->state == VP_TRACK_WAKING)
+	if (slice->state == VP_TRACK_PREEMPTED || slice->state == VP_TRACK_WAKING)
 		vp_buffer_printf(&told->out, " since %llu", (unsigned long long)slice->wait_begin);
 	vp_buffer_string(&told->out, slice->wait_ends ? " ends\n" : "\n");
 }

@@ -825,7 +825,7 @@ static void test_new_vm_of_known_process(void **state)
 	struct vp_session *session = vp_session_new(&(struct vp_session_options){0});
 	struct vp_hypervisor hypervisor = *vp_hypervisor_kvm();
 
-	hypervisor.look_at = find_new;
+	hypervisor.scan_one = find_new;
 	session->hypervisor = &hypervisor;
 	for (uint32_t pid = 10; pid <= 20; pid += 10)
 		for (uint32_t nth = 0; nth < 2; nth++) {

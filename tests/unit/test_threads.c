@@ -362,9 +362,9 @@ static void test_vcpus(void **state)
 		uint64_t begin, end;
 		enum vp_track_state state;
 		uint32_t tid;
-	} segments[] = {{10, 20, VP_TRACK_HOST, 0},        {20, 120, VP_TRACK_GUEST, 0},
-			{120, 125, VP_TRACK_HOST, 0},      {125, 145, VP_TRACK_STOLEN, THIEF},
-			{145, 150, VP_TRACK_STOLEN, TASK}, {150, 160, VP_TRACK_HOST, 0},
+	} segments[] = {{10, 20, VP_TRACK_WORK, 0},           {20, 120, VP_TRACK_GUEST, 0},
+			{120, 125, VP_TRACK_WORK, 0},         {125, 145, VP_TRACK_PREEMPTED, THIEF},
+			{145, 150, VP_TRACK_PREEMPTED, TASK}, {150, 160, VP_TRACK_WORK, 0},
 			{160, 400, VP_TRACK_GUEST, 0}};
 	assert_int_equal(cpu->segments.count, VP_ARRAY_SIZE(segments));
 	for (size_t i = 0; i < VP_ARRAY_SIZE(segments); i++) {

@@ -587,7 +587,7 @@ static void take_stolen(void *context, const struct vp_track_slice *slice)
 {
 	unsigned *counts = context;
 
-	if (slice->track != VP_TRACK_VCPU || slice->state != VP_TRACK_STOLEN)
+	if (slice->track != VP_TRACK_VCPU || slice->state != VP_TRACK_PREEMPTED)
 		return;
 	uint32_t other = slice->vm == HOST_VM ? GUEST_VM : HOST_VM;
 	counts[0]++;

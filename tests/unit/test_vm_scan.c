@@ -49,9 +49,9 @@ static void test_look_at(void **state)
 	uint32_t pid = (uint32_t)getpid();
 	vp_vms vms = {0};
 
-	assert_null(vp_vm_look_at(&vms, pid, true));
+	assert_null(vp_vm_scan_process(&vms, pid, true));
 	vm_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	struct vp_vm *vm = vp_vm_look_at(&vms, pid, true);
+	struct vp_vm *vm = vp_vm_scan_process(&vms, pid, true);
 	assert_non_null(vm);
 	assert_int_equal(vms.count, 1);
 	assert_int_equal(vm->pid, pid);
@@ -61,11 +61,11 @@ static void test_look_at(void **state)
 	assert_true(vm->started && vm->started == vp_proc_start_time(pid));
 	assert_false(vp_vm_is_gone(vm));
 	/* It is known. */
-	assert_null(vp_vm_look_at(&vms, pid, false));
+	assert_null(vp_vm_scan_process(&vms, pid, false));
 	assert_int_equal(vms.count, 1);
 	/* It has ended: a VM with that descriptor is another one. */
 	vms.at[0].end = 5;
-	vm = vp_vm_look_at(&vms, pid, false);
+	vm = vp_vm_scan_process(&vms, pid, false);
 	assert_non_null(vm);
 	assert_int_equal(vms.count, 2);
 	assert_int_equal(vm->nth, 1);

@@ -103,20 +103,20 @@ static void account_trace_take(void *context, const struct vp_track_slice *slice
 	case VP_TRACK_GUEST:
 		sums->guest += ns;
 		return;
-	case VP_TRACK_HOST:
+	case VP_TRACK_WORK:
 		sums->kernel += ns;
 		return;
 	case VP_TRACK_HALTED:
 		sums->halted += ns;
 		return;
-	case VP_TRACK_BLOCKED:
+	case VP_TRACK_WAITING:
 		sums->waiting += ns;
 		return;
 	case VP_TRACK_WAKING:
 		sums->waking += ns;
 		sums->wakeups += slice->wait_ends;
 		break;
-	case VP_TRACK_STOLEN:
+	case VP_TRACK_PREEMPTED:
 		sums->preempted += ns;
 		sums->preemptions += slice->wait_begin == slice->begin;
 		break;

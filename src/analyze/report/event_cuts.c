@@ -246,11 +246,11 @@ static void cutter_take_slice(void *context, const struct vp_track_slice *slice)
 		unsigned part;
 	} kinds[VP_TRACK_STATES] = {
 	    [VP_TRACK_GUEST] = {VP_CUT_GUEST, PARTS},
-	    [VP_TRACK_HOST] = {VP_CUT_HOST, PARTS},
-	    [VP_TRACK_STOLEN] = {VP_CUT_STOLEN, PART_STOLEN},
+	    [VP_TRACK_WORK] = {VP_CUT_HOST, PARTS},
+	    [VP_TRACK_PREEMPTED] = {VP_CUT_STOLEN, PART_STOLEN},
 	    [VP_TRACK_WAKING] = {VP_CUT_WAKING, PART_WAKING},
 	    [VP_TRACK_HALTED] = {VP_CUT_HALTED, PART_ASLEEP},
-	    [VP_TRACK_BLOCKED] = {VP_CUT_BLOCKED, PART_ASLEEP},
+	    [VP_TRACK_WAITING] = {VP_CUT_BLOCKED, PART_ASLEEP},
 	};
 	struct cutter *cutter = context;
 
@@ -261,12 +261,12 @@ static void cutter_take_slice(void *context, const struct vp_track_slice *slice)
 	unsigned part = kinds[slice->state].part;
 	if (part < PARTS)
 		vcpu->parts[part] += slice->end - slice->begin;
-	if (slice->state == VP_TRACK_STOLEN || slice->state == VP_TRACK_WAKING) {
+	if (slice->state == VP_TRACK_PREEMPTED || slice->state == VP_TRACK_WAKING) {
 		cutter_take_wait(cutter, vcpu, cut, slice);
 		return;
 	}
 	vcpu->wait.count = 0;
-	if (slice->state == VP_TRACK_GUEST || slice->state == VP_TRACK_HOST)
+	if (slice->state == VP_TRACK_GUEST || slice->state == VP_TRACK_WORK)
 		cutter_take_running(cutter, vcpu, slice);
 	else
 		cutter_add_time(cutter, vcpu, cut, slice->begin, slice->end, vp_account_cuts_add);

@@ -85,11 +85,11 @@ static enum vp_critical_kind kind_on_vcpu(enum vp_track_state state, bool runs)
 	switch (state) {
 	case VP_TRACK_GUEST:
 		return runs ? VP_CRITICAL_GUEST : VP_CRITICAL_QUEUE;
-	case VP_TRACK_HOST:
+	case VP_TRACK_WORK:
 		return VP_CRITICAL_HYPERVISOR;
-	case VP_TRACK_STOLEN:
+	case VP_TRACK_PREEMPTED:
 		return VP_CRITICAL_STOLEN;
-	case VP_TRACK_BLOCKED:
+	case VP_TRACK_WAITING:
 		return VP_CRITICAL_HYPERVISOR;
 	default:
 		return VP_CRITICAL_WAKEUP;

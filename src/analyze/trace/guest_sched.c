@@ -38,8 +38,8 @@ static void split_time(const struct vp_threads *threads, uint32_t vm, uint32_t v
 
 static uint64_t not_on_pcpu(const struct split *split)
 {
-	return split->ns[VP_TRACK_STOLEN] + split->ns[VP_TRACK_WAKING] +
-	       split->ns[VP_TRACK_HALTED] + split->ns[VP_TRACK_BLOCKED];
+	return split->ns[VP_TRACK_PREEMPTED] + split->ns[VP_TRACK_WAKING] +
+	       split->ns[VP_TRACK_HALTED] + split->ns[VP_TRACK_WAITING];
 }
 
 /* The vCPU of a segment. A runnable thread belongs to the queue of the vCPU on which it runs
@@ -68,9 +68,9 @@ static void guest_sched_add_part(struct vp_guest_sched *sched, const struct vp_t
 	split_time(threads, thread->vm, guest_sched_cpu_of(thread, segment), begin, end, &split);
 	if (segment->state == VP_THREAD_RUNNING) {
 		time->on_cpu += split.ns[VP_TRACK_GUEST];
-		time->host += split.ns[VP_TRACK_HOST];
+		time->host += split.ns[VP_TRACK_WORK];
 	} else {
-		time->runnable += split.ns[VP_TRACK_GUEST] + split.ns[VP_TRACK_HOST];
+		time->runnable += split.ns[VP_TRACK_GUEST] + split.ns[VP_TRACK_WORK];
 	}
 	time->off += not_on_pcpu(&split);
 	if (split.theft_ns > time->thief_ns) {
@@ -96,7 +96,7 @@ static const struct vp_cpu_segment *woken_for(const struct vp_threads *threads, 
 		if (segment->state == VP_TRACK_GUEST && in_guest)
 			return NULL;
 		in_guest |= segment->state == VP_TRACK_GUEST;
-		if (segment->state != VP_TRACK_GUEST && segment->state != VP_TRACK_HOST)
+		if (segment->state != VP_TRACK_GUEST && segment->state != VP_TRACK_WORK)
 			return NULL;
 	}
 	return NULL;
@@ -144,7 +144,7 @@ static void add_wakeup(struct vp_guest_sched *sched, const struct vp_thread *thr
 	}
 	split_time(sched->threads, thread->vm, guest_sched_cpu_of(thread, segment), segment->begin,
 		   segment->end, &split);
-	uint64_t halted = split.ns[VP_TRACK_HALTED] + split.ns[VP_TRACK_BLOCKED];
+	uint64_t halted = split.ns[VP_TRACK_HALTED] + split.ns[VP_TRACK_WAITING];
 	wakeup.segments[VP_WAKEUP_VCPU] += split.ns[VP_TRACK_WAKING];
 	wakeup.segments[VP_WAKEUP_INJECTION] += halted;
 	wakeup.segments[VP_WAKEUP_SCHEDULING] =

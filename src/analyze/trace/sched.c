@@ -93,9 +93,9 @@ static void add_to_thread(struct vp_sched *sched, uint32_t vcpu, const struct vp
 		thread->exact += ns;
 	else if (slice->state == VP_TRACK_GUEST)
 		thread->uncertain += ns;
-	else if (slice->state == VP_TRACK_HOST)
+	else if (slice->state == VP_TRACK_WORK)
 		thread->host += ns;
-	else if (slice->state == VP_TRACK_STOLEN || slice->state == VP_TRACK_WAKING)
+	else if (slice->state == VP_TRACK_PREEMPTED || slice->state == VP_TRACK_WAKING)
 		thread->stolen += ns;
 	if (slice->has_thief)
 		add_theft(sched, index, slice);
@@ -180,6 +180,6 @@ void vp_sched_take(struct vp_sched *sched, const struct vp_track_slice *slice)
 	uint32_t vcpu = sched_vcpu_of(sched, slice);
 	add_to_vcpu(&sched->vcpus.at[vcpu], slice);
 	add_to_thread(sched, vcpu, slice);
-	if (slice->state == VP_TRACK_STOLEN || slice->state == VP_TRACK_WAKING)
+	if (slice->state == VP_TRACK_PREEMPTED || slice->state == VP_TRACK_WAKING)
 		sched_take_wait(sched, vcpu, slice);
 }

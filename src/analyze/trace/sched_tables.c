@@ -45,8 +45,9 @@ static void put_switches(const struct vp_track_switches *switches, struct vp_tab
 static const struct {
 	const char *key;
 	enum vp_track_state state;
-} old_times[] = {
-    {"host_ns", VP_TRACK_HOST}, {"stolen_ns", VP_TRACK_STOLEN}, {"blocked_ns", VP_TRACK_BLOCKED}};
+} old_times[] = {{"host_ns", VP_TRACK_WORK},
+		 {"stolen_ns", VP_TRACK_PREEMPTED},
+		 {"blocked_ns", VP_TRACK_WAITING}};
 static const char *const old_counts[] = {"switches_seen", "switches_made", "jumps"};
 
 static void put_old_switches(const struct vp_track_switches *switches, struct vp_table *table)
@@ -89,7 +90,7 @@ void vp_sched_vcpu_table(const struct vp_sched *sched, struct vp_tracks *tracks,
 		sched_tables_put_vcpu(vcpu, tracks, table);
 		vp_table_count(table, vcpu->tid);
 		for (int state = VP_TRACK_GUEST; state < VP_TRACK_STATES; state++)
-			vp_table_count(table, vcpu->ns[state] + (state == VP_TRACK_STOLEN
+			vp_table_count(table, vcpu->ns[state] + (state == VP_TRACK_PREEMPTED
 								     ? vcpu->ns[VP_TRACK_WAKING]
 								     : 0));
 		vp_table_count(table, vcpu->exact);

@@ -221,13 +221,13 @@ static enum vp_track_state track_states_state_of(uint32_t state)
 		return VP_TRACK_HALTED;
 	case VP_STATE_WAITING:
 	case VP_STATE_THROTTLED:
-		return VP_TRACK_BLOCKED;
+		return VP_TRACK_WAITING;
 	case VP_STATE_WAKING:
 		return VP_TRACK_WAKING;
 	case VP_STATE_PREEMPTED:
-		return VP_TRACK_STOLEN;
+		return VP_TRACK_PREEMPTED;
 	default:
-		return VP_TRACK_HOST;
+		return VP_TRACK_WORK;
 	}
 }
 
@@ -246,7 +246,7 @@ static struct vp_track_slice track_states_slice_of(struct vp_track_states *state
 				       .vm = vcpu->vm,
 				       .vcpu = vcpu->number};
 
-	if (slice.state == VP_TRACK_HALTED || slice.state == VP_TRACK_BLOCKED)
+	if (slice.state == VP_TRACK_HALTED || slice.state == VP_TRACK_WAITING)
 		slice.pcpu = VP_NO_PCPU;
 	return slice;
 }
@@ -361,12 +361,12 @@ static void track_states_take_span(struct vp_track_states *states, const struct 
 	struct vcpu *vcpu = &states->vcpus.at[index];
 	struct vp_track_slice slice = track_states_slice_of(states, vcpu, span);
 	struct pcpu *pcpu = track_states_pcpu_of(states, span->cpu);
-	bool runs = slice.state == VP_TRACK_GUEST || slice.state == VP_TRACK_HOST;
+	bool runs = slice.state == VP_TRACK_GUEST || slice.state == VP_TRACK_WORK;
 	if (runs && pcpu)
 		track_states_have_pcpu(states, pcpu, index, slice.begin, slice.end);
 	if (runs) {
 		emit_running(states, vcpu, slice);
-	} else if (slice.state == VP_TRACK_STOLEN || slice.state == VP_TRACK_WAKING) {
+	} else if (slice.state == VP_TRACK_PREEMPTED || slice.state == VP_TRACK_WAKING) {
 		track_states_take_wait(states, index, slice, span->flags);
 	} else {
 		set_thread(states, vcpu, &slice);

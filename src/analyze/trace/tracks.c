@@ -127,7 +127,7 @@ static struct pcpu *tracks_pcpu_of(struct vp_tracks *tracks, uint32_t number)
 
 static bool tracks_waits(const struct vcpu *vcpu)
 {
-	return vcpu->known && (vcpu->state == VP_TRACK_STOLEN || vcpu->state == VP_TRACK_WAKING);
+	return vcpu->known && (vcpu->state == VP_TRACK_PREEMPTED || vcpu->state == VP_TRACK_WAKING);
 }
 
 static enum vp_track_certainty certainty_of(const struct vcpu *vcpu)
@@ -225,7 +225,7 @@ static void go_on(struct vp_tracks *tracks, struct vcpu *vcpu, enum vp_track_sta
 	struct vp_track_slice slice = tracks_slice_of(tracks, vcpu, now);
 	bool waited = tracks_waits(vcpu);
 
-	slice.wait_ends = waited && state == VP_TRACK_HOST;
+	slice.wait_ends = waited && state == VP_TRACK_WORK;
 	close_slice(tracks, vcpu, &slice);
 	if (waited)
 		tracks_end_wait(tracks, vcpu);
@@ -324,12 +324,12 @@ static void lose_pcpu(struct vp_tracks *tracks, struct vcpu *vcpu,
 		      const struct vp_feed_event *event)
 {
 	const struct vp_trace_sched_switch *change = event->sched_switch;
-	enum vp_track_state state = vcpu->halts ? VP_TRACK_HALTED : VP_TRACK_BLOCKED;
+	enum vp_track_state state = vcpu->halts ? VP_TRACK_HALTED : VP_TRACK_WAITING;
 	bool runnable = change->preempted || !change->prev_state;
 
 	vcpu->exit_pending |= vcpu->known && vcpu->state == VP_TRACK_GUEST;
-	go_on(tracks, vcpu, runnable ? VP_TRACK_STOLEN : state, runnable ? event->pcpu : VP_NO_PCPU,
-	      event->time);
+	go_on(tracks, vcpu, runnable ? VP_TRACK_PREEMPTED : state,
+	      runnable ? event->pcpu : VP_NO_PCPU, event->time);
 }
 
 static void tracks_take_switch(struct vp_tracks *tracks, const struct vp_feed_event *event)
@@ -348,7 +348,7 @@ static void tracks_take_switch(struct vp_tracks *tracks, const struct vp_feed_ev
 	if (next)
 		doubt_guest(tracks, next, event->time);
 	if (next)
-		go_on(tracks, next, VP_TRACK_HOST, event->pcpu, event->time);
+		go_on(tracks, next, VP_TRACK_WORK, event->pcpu, event->time);
 	change_thief(tracks, pcpu, event->time);
 	pcpu->known = true;
 	pcpu->tid = change->next_tid;
@@ -363,7 +363,7 @@ static void take_wakeup(struct vp_tracks *tracks, const struct vp_feed_event *ev
 	const struct pcpu *where = tracks_pcpu_of(tracks, event->pcpu);
 
 	if (!vcpu || !vcpu->known ||
-	    (vcpu->state != VP_TRACK_HALTED && vcpu->state != VP_TRACK_BLOCKED))
+	    (vcpu->state != VP_TRACK_HALTED && vcpu->state != VP_TRACK_WAITING))
 		return;
 	go_on(tracks, vcpu, VP_TRACK_WAKING, event->sched_wakeup->target_cpu, event->time);
 	vcpu->has_waker = where && where->known;
@@ -395,7 +395,7 @@ static void tracks_take_exit(struct vp_tracks *tracks, const struct vp_feed_even
 	if (vcpu->exit_pending)
 		let_go(tracks, vcpu, true, false);
 	if (!vcpu->known || vcpu->state == VP_TRACK_GUEST)
-		go_on(tracks, vcpu, VP_TRACK_HOST, event->pcpu, event->time);
+		go_on(tracks, vcpu, VP_TRACK_WORK, event->pcpu, event->time);
 }
 
 static void tracks_count_switches(struct vp_tracks *tracks, struct vcpu *vcpu,
@@ -407,7 +407,7 @@ static void tracks_count_switches(struct vp_tracks *tracks, struct vcpu *vcpu,
 		return;
 	vcpu->switches.total += change->switches;
 	vcpu->switches.observed += change->switches != 0;
-	vcpu->switches.implausible += (change->switch_flags & VP_SWITCH_JUMPED) != 0;
+	vcpu->switches.implausible += (change->switch_flags & VP_SWITCH_IMPLAUSIBLE) != 0;
 	vcpu->switches.restarts += (change->switch_flags & VP_SWITCH_FIRST) != 0;
 }
 
@@ -439,7 +439,7 @@ static void take_guest_switch(struct vp_tracks *tracks, const struct vp_feed_eve
 	if (vcpu->exit_pending)
 		let_go(tracks, vcpu, true, true);
 	if (was_in_guest)
-		go_on(tracks, vcpu, VP_TRACK_HOST, event->pcpu, event->time);
+		go_on(tracks, vcpu, VP_TRACK_WORK, event->pcpu, event->time);
 }
 
 static void emit_of_states(void *context, const struct vp_track_slice *slice)

@@ -13,14 +13,14 @@
 enum vp_track { VP_TRACK_PCPU, VP_TRACK_VCPU };
 
 enum vp_track_state {
-	VP_TRACK_RUNNING, /* pCPU: a thread is running … */
-	VP_TRACK_IDLE,    /* … or none */
-	VP_TRACK_GUEST,   /* vCPU, from here on: in guest mode */
-	VP_TRACK_HOST,    /* on a pCPU, in KVM or in the VMM */
-	VP_TRACK_STOLEN,  /* runnable, while another thread has the pCPU */
-	VP_TRACK_WAKING,  /* woken, not yet running */
-	VP_TRACK_HALTED,  /* asleep after a halt */
-	VP_TRACK_BLOCKED, /* asleep for another reason */
+	VP_TRACK_RUNNING,   /* pCPU: a thread is running … */
+	VP_TRACK_IDLE,      /* … or none */
+	VP_TRACK_GUEST,     /* vCPU, from here on: in guest mode */
+	VP_TRACK_WORK,      /* on a pCPU, in KVM or in the VMM */
+	VP_TRACK_PREEMPTED, /* runnable, while another thread has the pCPU */
+	VP_TRACK_WAKING,    /* woken, not yet running */
+	VP_TRACK_HALTED,    /* asleep after a halt */
+	VP_TRACK_WAITING,   /* asleep for another reason */
 	VP_TRACK_STATES
 };
 
@@ -59,7 +59,7 @@ struct vp_track_slice {
 /* Guest switches of a vCPU between `from` and `to`. */
 struct vp_track_switches {
 	uint64_t total;       /* by the guest kernel's counter */
-	uint64_t observed;    /* seen as the last one before an exit */
+	uint64_t observed;    /* those that were the last one before an exit */
 	uint64_t implausible; /* implausible values of the counter, which were ignored */
 	uint64_t restarts;    /* number of times that the counter became known */
 };

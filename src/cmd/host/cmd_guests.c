@@ -48,7 +48,7 @@ static struct vp_error *cmd_guests_ask(struct vp_guest_reader *reader, const cha
 {
 	bool done;
 
-	VP_TRY(vp_guest_reader_ask(reader, "%s", request));
+	VP_TRY(vp_guest_reader_request(reader, "%s", request));
 	VP_TRY(vp_guest_reader_wait(reader, ANSWER_MS, &done, answer));
 	return done ? NULL : vp_error_new("reading guest memory timed out");
 }
@@ -76,8 +76,7 @@ static struct vp_error *cmd_guests_find(const struct guests *guests, struct vp_g
 				    ANSWER_MS / 1000, finding->searched >> 20,
 				    finding->to_search >> 20);
 	if (finding->scanned && finding->banner_gpa && !guests->no_cache)
-		vp_error_free(
-		    vp_kernel_address_remember(folder, ret->vm->name, finding->banner_gpa));
+		vp_error_free(vp_kernel_address_store(folder, ret->vm->name, finding->banner_gpa));
 	return NULL;
 }
 

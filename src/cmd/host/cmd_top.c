@@ -76,7 +76,7 @@ static void cmd_top_take(void *context, struct vp_record_header *record)
 	uint32_t pid = ((struct vp_vcpu_account *)record)->vm; /* VMs are not numbered */
 
 	if (record->id == VP_ID_vcpu_account && !vp_vms_latest(&top->vms, pid))
-		vp_hypervisor_here()->look_at(&top->vms, pid, false);
+		vp_hypervisor_here()->scan_one(&top->vms, pid, false);
 	vp_account_take(&top->account, record);
 }
 

@@ -71,7 +71,7 @@ static void cmd_metrics_take(void *context, struct vp_record_header *record)
 	uint32_t pid = ((struct vp_vcpu_account *)record)->vm; /* VMs are not numbered */
 
 	if (record->id == VP_ID_vcpu_account && !vp_vms_latest(&metrics->vms, pid))
-		vp_hypervisor_here()->look_at(&metrics->vms, pid, false);
+		vp_hypervisor_here()->scan_one(&metrics->vms, pid, false);
 	vp_account_take(&metrics->account, record);
 }
 

@@ -75,7 +75,7 @@ static void keep_near(struct vp_clock_line *line, const struct vp_clock_point *b
 	line->slope = (rise << 32) / run;
 }
 
-uint64_t vp_clock_line_look(struct vp_clock_line *line, uint64_t from)
+uint64_t vp_clock_line_convert_far(struct vp_clock_line *line, uint64_t from)
 {
 	const struct vp_clock_point *points = line->points.at;
 	size_t count = line->points.count, next = vp_clock_line_find(line, from);

@@ -28,14 +28,15 @@ struct vp_clock_line {
 void vp_clock_line_add(struct vp_clock_line *line, const struct vp_clock_point *point);
 /* Number of pairs before that time; 0 or all if it is outside. */
 size_t vp_clock_line_find(struct vp_clock_line *line, uint64_t from);
-uint64_t vp_clock_line_look(struct vp_clock_line *line, uint64_t from);
+/* The same outside the last interval: finds another one. */
+uint64_t vp_clock_line_convert_far(struct vp_clock_line *line, uint64_t from);
 /* The time on the other clock; requires at least one pair. */
 static inline uint64_t vp_clock_line_at(struct vp_clock_line *line, uint64_t from)
 {
 	uint64_t passed = from - line->begin;
 
 	if (!line->slope || passed > line->length)
-		return vp_clock_line_look(line, from);
+		return vp_clock_line_convert_far(line, from);
 	return line->at_begin + (uint64_t)((unsigned __int128)passed * line->slope >> 32);
 }
 /* Whether the time is in the interval of the last conversion. */

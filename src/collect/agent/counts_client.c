@@ -76,7 +76,7 @@ static struct vp_error *prepare_waiting(struct vp_agent_worker *worker)
 	return NULL;
 }
 
-static struct vp_error *counts_client_ask(const struct counts_worker *worker)
+static struct vp_error *counts_client_request(const struct counts_worker *worker)
 {
 	struct vp_buffer line = {0};
 
@@ -153,7 +153,7 @@ static struct vp_error *counts_client_run(struct vp_agent_worker *base)
 	enum { PIECE = 4096 };
 	struct counts_worker *worker = counts_client_worker_of(base);
 
-	VP_TRY(counts_client_ask(worker));
+	VP_TRY(counts_client_request(worker));
 	for (;;) {
 		char *room = vp_buffer_extend(&worker->inbuf, PIECE);
 		ssize_t got = vp_read(worker->base.fd, room, PIECE);

@@ -132,7 +132,7 @@ static struct vp_error *events_client_prepare(struct vp_agent_worker *worker)
 	return NULL;
 }
 
-static struct vp_error *events_client_ask(const struct events_worker *worker)
+static struct vp_error *events_client_request(const struct events_worker *worker)
 {
 	struct vp_buffer line = {0};
 
@@ -363,7 +363,7 @@ static struct vp_error *events_client_run(struct vp_agent_worker *base)
 {
 	struct events_worker *worker = events_client_worker_of(base);
 
-	VP_TRY(events_client_ask(worker));
+	VP_TRY(events_client_request(worker));
 	VP_TRY(read_head(worker));
 	for (;;) {
 		struct vp_events_frame frame;

@@ -72,10 +72,10 @@ static void guest_dump_fail(struct vp_guest_watch *watch, struct guest *guest,
 			    struct vp_error *error)
 {
 	guest->writing = WRITING_NOTHING;
-	vp_guest_lose(watch, guest, error);
+	vp_guest_drop_results(watch, guest, error);
 }
 
-static struct vp_error *ask_for_map(struct vp_guest_watch *watch, struct guest *guest)
+static struct vp_error *request_map(struct vp_guest_watch *watch, struct guest *guest)
 {
 	if (!guest->ended)
 		VP_TRY(vp_guest_refresh_memory(watch, guest));
@@ -83,12 +83,12 @@ static struct vp_error *ask_for_map(struct vp_guest_watch *watch, struct guest *
 	if (ftruncate(guest->text, 0) || lseek(guest->text, 0, SEEK_SET))
 		return vp_error_errno(errno, "cannot write the guest's symbol map");
 	guest->writing = WRITING_MAP;
-	return vp_guest_reader_ask(guest->reader, "dump %d", watch->symbols);
+	return vp_guest_reader_request(guest->reader, "dump %d", watch->symbols);
 }
 
 /* Sends a request when the previous one was answered; the reply to a pending check may be that
  * the guest must be dropped. */
-static void ask_when_free(struct vp_guest_watch *watch, struct guest *guest)
+static void request_when_idle(struct vp_guest_watch *watch, struct guest *guest)
 {
 	if (guest->state == GUEST_CHECKING || guest->state == GUEST_LEAVING)
 		vp_guest_poll(watch, guest, 0);
@@ -96,7 +96,7 @@ static void ask_when_free(struct vp_guest_watch *watch, struct guest *guest)
 		guest->writing = WRITING_NOTHING;
 	if (guest->state != GUEST_READY || !vp_guest_reader_listens(guest->reader, 0))
 		return;
-	struct vp_error *error = ask_for_map(watch, guest);
+	struct vp_error *error = request_map(watch, guest);
 	if (error)
 		guest_dump_fail(watch, guest, error);
 }
@@ -111,7 +111,7 @@ static void take_map(struct vp_guest_watch *watch, struct guest *guest, bool tab
 		send_truncated(watch, guest);
 	guest->writing = tables && !guest->ended ? WRITING_TABLES : WRITING_NOTHING;
 	if (guest->writing == WRITING_TABLES)
-		guest->lacks_tables = vp_guest_reader_ask(guest->reader, "orc");
+		guest->lacks_tables = vp_guest_reader_request(guest->reader, "orc");
 	if (guest->lacks_tables)
 		guest->writing = WRITING_NOTHING;
 }
@@ -184,7 +184,7 @@ void vp_guest_watch_write(struct vp_guest_watch *watch, bool tables, unsigned ti
 	while (is_any_writing(watch) && vp_clock_monotonic() < end) {
 		vp_vec_each (&watch->guests, guest)
 			if (guest->writing == WRITING_SOON)
-				ask_when_free(watch, guest);
+				request_when_idle(watch, guest);
 			else if (guest->writing != WRITING_NOTHING)
 				guest_dump_take_answer(watch, guest, tables);
 		if (is_any_writing(watch))

@@ -41,7 +41,7 @@ static bool is_recent(struct vp_guest_hits *hits, uint64_t hash, uint64_t time)
 	return false;
 }
 
-static bool hits_may_ask(struct vp_guest_hits *hits, uint64_t time)
+static bool guest_hits_may_send(struct vp_guest_hits *hits, uint64_t time)
 {
 	if (time / SECOND != hits->second) {
 		hits->second = time / SECOND;
@@ -55,7 +55,7 @@ bool vp_guest_hits_add(struct vp_guest_hits *hits, uint32_t tgid, uint64_t addr,
 {
 	if (is_recent(hits, vp_hash64(addr ^ vp_hash64(tgid)) | 1, time))
 		return false;
-	if (!hits_may_ask(hits, time)) {
+	if (!guest_hits_may_send(hits, time)) {
 		hits->dropped++;
 		return false;
 	}

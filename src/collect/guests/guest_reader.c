@@ -152,7 +152,7 @@ int vp_guest_reader_fd(const struct vp_guest_reader *reader)
 	return reader->worker.channel;
 }
 
-struct vp_error *vp_guest_reader_ask(struct vp_guest_reader *reader, const char *format, ...)
+struct vp_error *vp_guest_reader_request(struct vp_guest_reader *reader, const char *format, ...)
 {
 	char text[128];
 	va_list args;
@@ -167,8 +167,8 @@ struct vp_error *vp_guest_reader_ask(struct vp_guest_reader *reader, const char 
 	return guest_reader_send_request(reader, text, (size_t)length);
 }
 
-struct vp_error *vp_guest_reader_see(struct vp_guest_reader *reader, uint64_t task, uint32_t tgid,
-				     uint64_t time)
+struct vp_error *vp_guest_reader_request_process(struct vp_guest_reader *reader, uint64_t task,
+						 uint32_t tgid, uint64_t time)
 {
 	char text[128];
 	int length =

@@ -27,11 +27,11 @@ bool vp_guest_reader_listens(const struct vp_guest_reader *reader, int timeout_m
 /* Becomes readable when a reply arrives. */
 int vp_guest_reader_fd(const struct vp_guest_reader *reader);
 /* Sends a request of guestreader/worker.h, without its newline. */
-struct vp_error *vp_guest_reader_ask(struct vp_guest_reader *reader, const char *format, ...)
+struct vp_error *vp_guest_reader_request(struct vp_guest_reader *reader, const char *format, ...)
     VP_PRINTF(2, 3) VP_MUST_CHECK;
 /* Requests reading the mappings of a process; there is no reply. Errors: the reader is too busy. */
-struct vp_error *vp_guest_reader_see(struct vp_guest_reader *reader, uint64_t task, uint32_t tgid,
-				     uint64_t time) VP_MUST_CHECK;
+struct vp_error *vp_guest_reader_request_process(struct vp_guest_reader *reader, uint64_t task,
+						 uint32_t tgid, uint64_t time) VP_MUST_CHECK;
 /* Sends requests without a reply (vp_guest_hits): all or none. */
 struct vp_error *vp_guest_reader_hits(struct vp_guest_reader *reader, const char *requests,
 				      size_t size) VP_MUST_CHECK;

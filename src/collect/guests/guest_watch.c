@@ -212,7 +212,8 @@ static void guest_watch_forget(struct vp_guest_watch *watch, struct guest *guest
 }
 
 /* Drops all results from the guest's memory. */
-void vp_guest_lose(struct vp_guest_watch *watch, struct guest *guest, struct vp_error *error)
+void vp_guest_drop_results(struct vp_guest_watch *watch, struct guest *guest,
+			   struct vp_error *error)
 {
 	bool was_found = guest->state == GUEST_READY || guest->state == GUEST_CHECKING ||
 			 guest->state == GUEST_LEAVING;
@@ -231,12 +232,12 @@ void vp_guest_lose(struct vp_guest_watch *watch, struct guest *guest, struct vp_
 }
 
 /* A scan starts at the kernel's last known address. */
-static struct vp_error *ask_to_find(struct guest *guest)
+static struct vp_error *request_find(struct guest *guest)
 {
 	guest->asked = vp_clock_monotonic();
-	return guest->banner_gpa
-		   ? vp_guest_reader_ask(guest->reader, "find banner %" PRIx64, guest->banner_gpa)
-		   : vp_guest_reader_ask(guest->reader, "find");
+	return guest->banner_gpa ? vp_guest_reader_request(guest->reader, "find banner %" PRIx64,
+							   guest->banner_gpa)
+				 : vp_guest_reader_request(guest->reader, "find");
 }
 
 uint64_t vp_guest_text_size(int text)
@@ -268,7 +269,7 @@ static struct vp_error *start_reader(struct vp_guest_watch *watch, struct guest 
 	guest->nowhere = 0;
 	guest->searching = false;
 	guest->state = GUEST_FINDING;
-	return ask_to_find(guest);
+	return request_find(guest);
 }
 
 static void try_start(struct vp_guest_watch *watch, struct guest *guest)
@@ -277,7 +278,7 @@ static void try_start(struct vp_guest_watch *watch, struct guest *guest)
 
 	guest->tries++;
 	if (error)
-		vp_guest_lose(watch, guest, error);
+		vp_guest_drop_results(watch, guest, error);
 }
 
 /* The VM has ended. Its reader's data must still be written. */
@@ -343,7 +344,7 @@ static void remember_address(struct vp_guest_watch *watch, struct guest *guest)
 	if (!finding->scanned || !finding->banner_gpa || finding->banner_gpa == guest->banner_gpa)
 		return;
 	guest->banner_gpa = finding->banner_gpa;
-	vp_error_free(vp_kernel_address_remember(watch->cache, guest->name, guest->banner_gpa));
+	vp_error_free(vp_kernel_address_store(watch->cache, guest->name, guest->banner_gpa));
 }
 
 /* One client may lack space for the guest while others have it. */
@@ -375,7 +376,7 @@ static struct vp_error *guest_watch_take_finding(struct vp_guest_watch *watch, s
 		guest->searched = guest->finding.searched;
 		guest->to_search = guest->finding.to_search;
 		vp_guest_finding_deinit(&guest->finding);
-		return ask_to_find(guest);
+		return request_find(guest);
 	}
 	const char *lacks = guest->finding.lacks;
 	if (!lacks)
@@ -399,10 +400,10 @@ static void guest_watch_leave(struct vp_guest_watch *watch, struct guest *guest,
 			      struct vp_error *reason)
 {
 	guest_watch_forget(watch, guest);
-	struct vp_error *error = vp_guest_reader_ask(guest->reader, "dump %d", watch->symbols);
+	struct vp_error *error = vp_guest_reader_request(guest->reader, "dump %d", watch->symbols);
 	if (error) {
 		vp_error_free(error);
-		vp_guest_lose(watch, guest, reason);
+		vp_guest_drop_results(watch, guest, reason);
 		return;
 	}
 	free(guest->problem);
@@ -483,7 +484,7 @@ void vp_guest_poll(struct vp_guest_watch *watch, struct guest *guest, int timeou
 	if (refused && guest->state == GUEST_CHECKING)
 		guest_watch_leave(watch, guest, error);
 	else if (error)
-		vp_guest_lose(watch, guest, error);
+		vp_guest_drop_results(watch, guest, error);
 }
 
 static bool searches_long(const struct guest *guest)
@@ -567,7 +568,7 @@ static struct vp_error *wait_for_reader(struct guest *guest, uint64_t now)
 		   : NULL;
 }
 
-static struct vp_error *ask_to_check(struct vp_guest_watch *watch, struct guest *guest)
+static struct vp_error *request_check(struct vp_guest_watch *watch, struct guest *guest)
 {
 	uint64_t now = vp_clock_monotonic();
 
@@ -575,7 +576,7 @@ static struct vp_error *ask_to_check(struct vp_guest_watch *watch, struct guest 
 		return wait_for_reader(guest, now);
 	guest->busy_since = 0;
 	VP_TRY(refresh_if_needed(watch, guest));
-	VP_TRY(vp_guest_reader_ask(guest->reader, "check"));
+	VP_TRY(vp_guest_reader_request(guest->reader, "check"));
 	guest->asked = now;
 	guest->state = GUEST_CHECKING;
 	return NULL;
@@ -583,10 +584,10 @@ static struct vp_error *ask_to_check(struct vp_guest_watch *watch, struct guest 
 
 static void guest_watch_check(struct vp_guest_watch *watch, struct guest *guest)
 {
-	struct vp_error *error = ask_to_check(watch, guest);
+	struct vp_error *error = request_check(watch, guest);
 
 	if (error)
-		vp_guest_lose(watch, guest, error);
+		vp_guest_drop_results(watch, guest, error);
 }
 
 /* Makes the reader write a map of its results; then it is not needed any more. */
@@ -603,17 +604,17 @@ static void step_ended(struct vp_guest_watch *watch, struct guest *guest)
 	else if (guest->state != GUEST_LOST)
 		vp_guest_poll(watch, guest, 0);
 	if (error)
-		vp_guest_lose(watch, guest, error);
+		vp_guest_drop_results(watch, guest, error);
 }
 
-static bool guest_watch_is_asked(const struct guest *guest)
+static bool guest_watch_is_waiting(const struct guest *guest)
 {
 	return guest->state == GUEST_FINDING || guest->state == GUEST_CHECKING ||
 	       guest->state == GUEST_LEAVING;
 }
 
 /* Whether another request is within the limits. */
-static bool guest_watch_may_ask(struct vp_guest_watch *watch, uint64_t time)
+static bool guest_watch_may_request(struct vp_guest_watch *watch, uint64_t time)
 {
 	if (time / SECOND != watch->second) {
 		watch->second = time / SECOND;
@@ -639,16 +640,16 @@ static void guest_watch_check_soon(struct guest *guest, uint64_t now)
 }
 
 /* Reads mappings again for processes first seen some time ago. With a busy reader, next time. */
-static void see_again(struct vp_guest_watch *watch, uint64_t now)
+static void guest_watch_reread_processes(struct vp_guest_watch *watch, uint64_t now)
 {
 	for (size_t i = watch->lately.count; i-- > 0;) {
 		struct vp_seen_lately *process = &watch->lately.at[i];
 		struct guest *guest = vp_guest_of(watch, process->vm);
 		if (process->due > now)
 			continue;
-		if (guest_watch_listens(guest) && guest_watch_may_ask(watch, now)) {
-			vp_error_free(
-			    vp_guest_reader_see(guest->reader, process->task, process->pid, now));
+		if (guest_watch_listens(guest) && guest_watch_may_request(watch, now)) {
+			vp_error_free(vp_guest_reader_request_process(guest->reader, process->task,
+								      process->pid, now));
 			guest_watch_check_soon(guest, now);
 		}
 		if (++process->times < VP_ARRAY_SIZE(again_ns))
@@ -758,7 +759,7 @@ void vp_guest_watch_step(struct vp_guest_watch *watch)
 		send_hits(guest);
 		if (guest->ended)
 			step_ended(watch, guest);
-		else if (guest_watch_is_asked(guest))
+		else if (guest_watch_is_waiting(guest))
 			vp_guest_poll(watch, guest, 0);
 		else if (guest->state == GUEST_READY && due && !guest->finding.lacks)
 			guest_watch_check(watch, guest);
@@ -766,10 +767,10 @@ void vp_guest_watch_step(struct vp_guest_watch *watch)
 			 vmm_runs(watch, guest))
 			try_start(watch, guest);
 	}
-	see_again(watch, now);
+	guest_watch_reread_processes(watch, now);
 }
 
-void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task *task)
+void vp_guest_watch_note_task(struct vp_guest_watch *watch, const struct vp_guest_task *task)
 {
 	uint64_t key = (uint64_t)task->vm << 32 | task->guest_pid, words[2];
 	bool is_new;
@@ -781,14 +782,14 @@ void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task
 	if (known && (*known == hash || task->guest_tid != task->guest_pid))
 		return;
 	struct guest *guest = vp_guest_of(watch, task->vm);
-	if (!guest_watch_listens(guest) || !guest_watch_may_ask(watch, task->time))
+	if (!guest_watch_listens(guest) || !guest_watch_may_request(watch, task->time))
 		return;
 	if (watch->seen.count >= MAX_SEEN)
 		vp_map_deinit(&watch->seen);
 	*vp_map_insert(&watch->seen, key, hash, &is_new) = hash;
 	/* With a busy reader, the request is repeated when the process is seen next. */
 	struct vp_error *error =
-	    vp_guest_reader_see(guest->reader, task->task, task->guest_pid, task->time);
+	    vp_guest_reader_request_process(guest->reader, task->task, task->guest_pid, task->time);
 	if (error)
 		*vp_map_find(&watch->seen, key) = ~hash;
 	else

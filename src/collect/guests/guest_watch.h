@@ -68,7 +68,7 @@ void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms);
 /* Processes replies, retries failures, checks results. */
 void vp_guest_watch_step(struct vp_guest_watch *watch);
 /* Notes a sample in user space of that guest thread, unless it was seen recently. */
-void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task *task);
+void vp_guest_watch_note_task(struct vp_guest_watch *watch, const struct vp_guest_task *task);
 /* Notes a sample in user space of a guest. For generated code and interpreted methods, the name is
  * read soon. */
 void vp_guest_watch_hit(struct vp_guest_watch *watch, const struct vp_guest_sample *sample);

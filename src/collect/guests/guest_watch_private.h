@@ -87,7 +87,8 @@ struct vp_guest_watch {
 /* The guest of that VM, or NULL. */
 struct guest *vp_guest_of(const struct vp_guest_watch *watch, uint32_t vm);
 /* Drops all results from the guest's memory; `error` is freed. */
-void vp_guest_lose(struct vp_guest_watch *watch, struct guest *guest, struct vp_error *error);
+void vp_guest_drop_results(struct vp_guest_watch *watch, struct guest *guest,
+			   struct vp_error *error);
 /* Processes the pending reply of the guest's reader, if it arrives within that time. */
 void vp_guest_poll(struct vp_guest_watch *watch, struct guest *guest, int timeout_ms);
 /* Reads the memory slots again: memory may have been plugged or unplugged. */

@@ -67,7 +67,7 @@ static void keep_others(const struct vp_buffer *text, const char *vm, size_t roo
 	}
 }
 
-struct vp_error *vp_kernel_address_remember(const char *folder, const char *vm, uint64_t gpa)
+struct vp_error *vp_kernel_address_store(const char *folder, const char *vm, uint64_t gpa)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/places", folder);
 	struct vp_buffer text = {0}, escaped = {0}, line = {0}, ret = {0};

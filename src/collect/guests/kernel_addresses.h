@@ -15,7 +15,7 @@
 /* 0: unknown. The memory there may have any contents. */
 uint64_t vp_kernel_address_recall(const char *folder, const char *vm);
 /* Creates the folder if necessary. */
-struct vp_error *vp_kernel_address_remember(const char *folder, const char *vm,
-					    uint64_t gpa) VP_MUST_CHECK;
+struct vp_error *vp_kernel_address_store(const char *folder, const char *vm,
+					 uint64_t gpa) VP_MUST_CHECK;
 
 #endif

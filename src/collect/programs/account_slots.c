@@ -52,7 +52,7 @@ void vp_account_slots_release(const struct account_bpf *programs, const uint32_t
 		remove_thieves(programs->maps.thieves, &released);
 	for (size_t i = 0; i < count; i++) {
 		uint32_t slot = slots[i] + 1;
-		clear_row(programs->maps.other_thieves, slots[i], VP_TAKEN_STATES);
+		clear_row(programs->maps.other_thieves, slots[i], VP_STEAL_STATES);
 		clear_row(programs->maps.exits, slots[i], VP_EXIT_REASONS);
 		clear_row(programs->maps.sites, slots[i], VP_EXIT_SITES);
 		clear_row(programs->maps.vcpus, slots[i], 1);

@@ -141,7 +141,7 @@ static int account_source_size_maps(struct vp_account_source *source)
 		    bpf_map__set_max_entries(programs->maps.thieves, (uint32_t)max_thieves(source));
 	if (!result)
 		result =
-		    bpf_map__set_max_entries(programs->maps.other_thieves, slots * VP_TAKEN_STATES);
+		    bpf_map__set_max_entries(programs->maps.other_thieves, slots * VP_STEAL_STATES);
 
 	if (!result)
 		result = bpf_map__set_max_entries(programs->maps.slots, slots);
@@ -581,10 +581,10 @@ static void take_others(void *context, const void *row, const void *cost)
 
 	memcpy(&number, row, sizeof(number));
 	for (uint8_t state = VP_STATE_WAKING; state <= VP_STATE_IRQ; state++) {
-		struct vp_thief_key key = {.vcpu = (uint16_t)(number / VP_TAKEN_STATES),
+		struct vp_thief_key key = {.vcpu = (uint16_t)(number / VP_STEAL_STATES),
 					   .kind = VP_BY_MANY,
 					   .state = state};
-		if (VP_TAKEN_STATE(state) == number % VP_TAKEN_STATES &&
+		if (VP_STEAL_STATE(state) == number % VP_STEAL_STATES &&
 		    ((const struct vp_thief_cost *)cost)->count)
 			others->take(others->context, &key, cost);
 	}
@@ -730,8 +730,8 @@ static bool probe_account(char *detail, size_t size)
 	const struct vp_account_source_options options = {0};
 	vp_vms none = {0};
 	struct vp_error *error = account_source_open(&none, &options, &source);
-	bool found = vp_probe_say_opened(error, source ? account_source_missing(source) : NULL,
-					 detail, size);
+	bool found = vp_probe_report_opened(error, source ? account_source_missing(source) : NULL,
+					    detail, size);
 
 	account_source_free(source);
 	return found;

@@ -63,8 +63,8 @@ static struct vp_error *open_programs(void *context, const struct bpf_object_ope
 		programs->rodata->limits[i] =
 		    conditions->wanted[i] ? conditions->ns[i] : UINT64_MAX;
 	bool wants_exit = conditions->wanted[VP_CONDITION_EXIT];
-	bpf_program__set_autoload(programs->progs.see_exit, wants_exit);
-	bpf_program__set_autoload(programs->progs.see_entry, wants_exit);
+	bpf_program__set_autoload(programs->progs.start_exit, wants_exit);
+	bpf_program__set_autoload(programs->progs.end_exit, wants_exit);
 	int result =
 	    bpf_map__set_max_entries(programs->maps.cpus, (uint32_t)libbpf_num_possible_cpus());
 	return result ? vp_host_load_error(result, "condition") : NULL;
@@ -230,7 +230,7 @@ static bool probe_conditions(char *detail, size_t size)
 	struct vp_error *error = vp_condition_watch_open(&all, true, &watch);
 
 	vp_condition_watch_free(watch);
-	return vp_probe_say_opened(error, NULL, detail, size);
+	return vp_probe_report_opened(error, NULL, detail, size);
 }
 
 const struct vp_source *vp_source_conditions(void)

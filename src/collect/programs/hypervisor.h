@@ -17,7 +17,7 @@ struct vp_hypervisor {
 	/* See host/vm_scan.h: finds running VMs; the VM that records call `id`; whether a VM is
 	 * gone, by a cheap check, and by a reliable one. */
 	struct vp_error *(*scan)(vp_vms *vms, bool at_start);
-	struct vp_vm *(*look_at)(vp_vms *vms, uint32_t id, bool at_start);
+	struct vp_vm *(*scan_one)(vp_vms *vms, uint32_t id, bool at_start);
 	bool (*has_exited)(const struct vp_vm *vm);
 	bool (*is_gone)(const struct vp_vm *vm);
 	uint64_t (*generation)(void); /* NULL: VMs must be checked one by one */

@@ -802,7 +802,7 @@ static bool probe_intervals(char *detail, size_t size)
 	if (!error)
 		error = vp_intervals_open(&options, &intervals);
 	VP_AUTO_FREE char *missing = intervals ? vp_intervals_missing(intervals) : NULL;
-	bool found = vp_probe_say_opened(error, missing, detail, size);
+	bool found = vp_probe_report_opened(error, missing, detail, size);
 	vp_intervals_free(intervals);
 	vp_recipe_deinit(&recipe);
 	return found;

@@ -366,7 +366,7 @@ static bool probe_lending(char *detail, size_t size)
 {
 	struct vp_error *error = try_lending();
 
-	return vp_probe_say_opened(error, error ? NULL : "loaded", detail, size);
+	return vp_probe_report_opened(error, error ? NULL : "loaded", detail, size);
 }
 
 const struct vp_source *vp_source_lend(void)

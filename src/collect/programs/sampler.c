@@ -504,7 +504,7 @@ static bool probe_sampler(bool with_chains, char *detail, size_t size)
 	vp_sampler_free(sampler);
 	vp_trigger_close(&trigger);
 	vp_exit_event_close(exit_event);
-	return vp_probe_say_opened(error, missing, detail, size);
+	return vp_probe_report_opened(error, missing, detail, size);
 }
 
 static bool probe_samples(char *detail, size_t size)

@@ -325,7 +325,7 @@ static bool tracer_probe_trace(char *detail, size_t size)
 	struct vp_tracer *tracer = NULL;
 	struct vp_error *error = vp_tracer_open(&options, &tracer);
 	bool found =
-	    vp_probe_say_opened(error, tracer ? vp_tracer_missing(tracer) : NULL, detail, size);
+	    vp_probe_report_opened(error, tracer ? vp_tracer_missing(tracer) : NULL, detail, size);
 
 	vp_tracer_free(tracer);
 	return found;

@@ -804,7 +804,7 @@ static bool probe_tracepoints(char *detail, size_t size)
 						       .take = tracepoints_take_nothing};
 	struct vp_tracepoints *tracepoints = NULL;
 	struct vp_error *error = vp_tracepoints_open(&options, &tracepoints);
-	bool found = vp_probe_say_opened(
+	bool found = vp_probe_report_opened(
 	    error, tracepoints ? vp_tracepoints_by_perf(tracepoints) : NULL, detail, size);
 
 	vp_tracepoints_free(tracepoints);

@@ -24,7 +24,7 @@ bool vp_import_file_begins(const char *path, const char *magic, size_t size)
 	       !memcmp(bytes, magic, size);
 }
 
-struct vp_slice vp_import_file_beside(const char *path)
+struct vp_slice vp_import_file_map_confined(const char *path)
 {
 	/* Not vp_file_open_regular(): the seccomp filter allows fewer system calls. */
 	VP_AUTO_CLOSE int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);

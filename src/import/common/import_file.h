@@ -16,6 +16,6 @@ bool vp_import_file_begins(const char *path, const char *magic, size_t size);
 struct vp_error *vp_import_file_map(const char *path, struct vp_slice *ret) VP_MUST_CHECK;
 
 /* The same inside the confined process, for a further file. Empty: not available. */
-struct vp_slice vp_import_file_beside(const char *path);
+struct vp_slice vp_import_file_map_confined(const char *path);
 
 #endif

@@ -165,7 +165,7 @@ static uint32_t import_ctf_thread_of(struct ctf *ctf, const struct event *event,
 	return event->cpu->current;
 }
 
-static void import_ctf_see_process(struct ctf *ctf, uint32_t tid, uint32_t process)
+static void import_ctf_send_process(struct ctf *ctf, uint32_t tid, uint32_t process)
 {
 	bool inserted;
 
@@ -174,7 +174,7 @@ static void import_ctf_see_process(struct ctf *ctf, uint32_t tid, uint32_t proce
 }
 
 /* Sends the first name of each thread. */
-static void import_ctf_see_name(struct ctf *ctf, uint32_t tid, struct vp_slice name)
+static void import_ctf_send_name(struct ctf *ctf, uint32_t tid, struct vp_slice name)
 {
 	size_t size = strnlen(name.bytes, name.size);
 	bool inserted = false;
@@ -189,24 +189,25 @@ static void import_ctf_see_name(struct ctf *ctf, uint32_t tid, struct vp_slice n
 }
 
 /* Sends thread names of scheduler events. */
-static void see_names(struct ctf *ctf, const struct event *event, bool is_switch)
+static void import_ctf_send_names(struct ctf *ctf, const struct event *event, bool is_switch)
 {
 	if (is_switch) {
-		import_ctf_see_name(ctf, event->tid,
-				    vp_ctf_text(&ctf->bt, event->event, "prev_comm"));
-		import_ctf_see_name(ctf,
-				    import_ctf_number_in(ctf, event, "next_tid") |
-					import_ctf_number_in(ctf, event, "next_pid"),
-				    vp_ctf_text(&ctf->bt, event->event, "next_comm"));
+		import_ctf_send_name(ctf, event->tid,
+				     vp_ctf_text(&ctf->bt, event->event, "prev_comm"));
+		import_ctf_send_name(ctf,
+				     import_ctf_number_in(ctf, event, "next_tid") |
+					 import_ctf_number_in(ctf, event, "next_pid"),
+				     vp_ctf_text(&ctf->bt, event->event, "next_comm"));
 	} else if (!strncmp(ctf->events.classes.at[event->class].name, "sched:", 6)) {
-		import_ctf_see_name(ctf,
-				    import_ctf_number_in(ctf, event, "tid") |
-					import_ctf_number_in(ctf, event, "pid"),
-				    vp_ctf_text(&ctf->bt, event->event, "comm"));
+		import_ctf_send_name(ctf,
+				     import_ctf_number_in(ctf, event, "tid") |
+					 import_ctf_number_in(ctf, event, "pid"),
+				     vp_ctf_text(&ctf->bt, event->event, "comm"));
 	}
 }
 
-static void see_mark(struct ctf *ctf, const struct event *event, enum vp_import_side side)
+static void import_ctf_note_mark(struct ctf *ctf, const struct event *event,
+				 enum vp_import_side side)
 {
 	struct vp_import_mark mark = {.time = event->time,
 				      .count = import_ctf_number_in(ctf, event, "cnt"),
@@ -233,7 +234,7 @@ static bool is_made_up(const struct ctf *ctf, const struct event *event)
 	return ctf->exported && ctf->marks.count && event->time <= ctf->marked + BEHIND_MARKS;
 }
 
-static void import_ctf_see_vcpu(struct ctf *ctf, uint32_t tid, uint32_t vcpu)
+static void import_ctf_send_vcpu(struct ctf *ctf, uint32_t tid, uint32_t vcpu)
 {
 	bool inserted = false;
 
@@ -243,7 +244,7 @@ static void import_ctf_see_vcpu(struct ctf *ctf, uint32_t tid, uint32_t vcpu)
 		vp_vec_push(&ctf->vcpus, ((struct vcpu){tid, vcpu}));
 }
 
-static void see_time(struct ctf *ctf, const struct event *event, bool is_switch)
+static void import_ctf_note_time(struct ctf *ctf, const struct event *event, bool is_switch)
 {
 	ctf->span[0] = event->time < ctf->span[0] ? event->time : ctf->span[0];
 	ctf->span[1] = event->time > ctf->span[1] ? event->time : ctf->span[1];
@@ -254,7 +255,7 @@ static void see_time(struct ctf *ctf, const struct event *event, bool is_switch)
 }
 
 /* First pass: start time, event classes in use, vCPU threads. */
-static void see_event(struct ctf *ctf, const struct event *event, bool is_switch)
+static void import_ctf_survey_event(struct ctf *ctf, const struct event *event, bool is_switch)
 {
 	static const char *const marks[] = {[VP_IMPORT_GUEST_SENDS] = "vmsync_gh_guest",
 					    [VP_IMPORT_HOST_RECV] = "vmsync_gh_host",
@@ -263,24 +264,24 @@ static void see_event(struct ctf *ctf, const struct event *event, bool is_switch
 	uint64_t process;
 
 	if (!is_made_up(ctf, event)) {
-		see_time(ctf, event, is_switch);
-		see_names(ctf, event, is_switch);
+		import_ctf_note_time(ctf, event, is_switch);
+		import_ctf_send_names(ctf, event, is_switch);
 	}
 	if (vp_ctf_context_number(&ctf->bt, event->event, "pid", &process))
-		import_ctf_see_process(ctf, event->tid, (uint32_t)process);
+		import_ctf_send_process(ctf, event->tid, (uint32_t)process);
 	if (!strcmp(event->name, "lttng_statedump_process_state")) {
 		uint32_t tid = import_ctf_number_in(ctf, event, "tid");
-		import_ctf_see_process(ctf, tid, import_ctf_number_in(ctf, event, "pid"));
-		import_ctf_see_name(ctf, tid, vp_ctf_text(&ctf->bt, event->event, "name"));
+		import_ctf_send_process(ctf, tid, import_ctf_number_in(ctf, event, "pid"));
+		import_ctf_send_name(ctf, tid, vp_ctf_text(&ctf->bt, event->event, "name"));
 	} else if (!strcmp(event->name, "sched_process_fork")) {
-		import_ctf_see_process(ctf, import_ctf_number_in(ctf, event, "child_tid"),
-				       import_ctf_number_in(ctf, event, "child_pid"));
+		import_ctf_send_process(ctf, import_ctf_number_in(ctf, event, "child_tid"),
+					import_ctf_number_in(ctf, event, "child_pid"));
 	} else if (!strcmp(ctf->events.classes.at[event->class].name, "kvm:kvm_entry")) {
-		import_ctf_see_vcpu(ctf, event->tid, import_ctf_number_in(ctf, event, "vcpu_id"));
+		import_ctf_send_vcpu(ctf, event->tid, import_ctf_number_in(ctf, event, "vcpu_id"));
 	}
 	for (size_t i = 0; i < VP_ARRAY_SIZE(marks); i++)
 		if (!strcmp(event->name, marks[i]))
-			see_mark(ctf, event, (enum vp_import_side)i);
+			import_ctf_note_mark(ctf, event, (enum vp_import_side)i);
 }
 
 static void import_ctf_send_events(struct ctf *ctf, struct cpu *cpu)
@@ -325,7 +326,7 @@ static void import_ctf_take_event(struct ctf *ctf, const struct bt_message *mess
 	if (ctf->sending)
 		import_ctf_send_event(ctf, &event);
 	else
-		see_event(ctf, &event, is_switch);
+		import_ctf_survey_event(ctf, &event, is_switch);
 	if (is_switch)
 		event.cpu->current = import_ctf_number_in(ctf, &event, "next_tid") |
 				     import_ctf_number_in(ctf, &event, "next_pid");

@@ -108,7 +108,7 @@ static uint32_t import_perf_cpu_of(struct perf *perf, const struct vp_perfdata_r
 }
 
 /* Sends the first name of each thread. */
-static void import_perf_see_name(struct perf *perf, const struct vp_perfdata_record *record)
+static void import_perf_send_name(struct perf *perf, const struct vp_perfdata_record *record)
 {
 	uint32_t tid = 0;
 	struct vp_slice name = vp_perfdata_comm(record, &tid);
@@ -140,7 +140,7 @@ static void begin_spaces(struct perf *perf)
 	}
 }
 
-static void see_spaces(struct perf *perf, const struct vp_perfdata_record *record)
+static void import_perf_update_spaces(struct perf *perf, const struct vp_perfdata_record *record)
 {
 	vp_vec_each (&perf->machines, spaces)
 		vp_perf_spaces_take(spaces, record);
@@ -162,7 +162,7 @@ static unsigned import_perf_mode_of(const struct vp_perfdata_record *record)
 	return mode || record->ip >> 63 ? VP_MODE_KERNEL : VP_MODE_USER;
 }
 
-static void see_sample(struct perf *perf, const struct vp_perfdata_record *record)
+static void import_perf_survey_sample(struct perf *perf, const struct vp_perfdata_record *record)
 {
 	bool inserted = false;
 	uint64_t period;
@@ -182,13 +182,14 @@ static void see_sample(struct perf *perf, const struct vp_perfdata_record *recor
 		vp_vec_push(&perf->vcpus, ((struct vcpu){record->pid, record->tid}));
 }
 
-static void see_tracepoint(struct perf *perf, const struct vp_perfdata_record *record)
+static void import_perf_survey_tracepoint(struct perf *perf,
+					  const struct vp_perfdata_record *record)
 {
 	uint32_t class = import_perf_class_of(perf, record);
 
 	if (class != NO_CLASS)
-		vp_import_entries_see(&perf->entries, &perf->formats, class, record->raw,
-				      record->pid, perf->channel);
+		vp_import_entries_update(&perf->entries, &perf->formats, class, record->raw,
+					 record->pid, perf->channel);
 }
 
 /* First pass: start time, event classes in use, vCPU threads. */
@@ -198,17 +199,17 @@ static void import_perf_survey(struct perf *perf)
 
 	perf->shortest = UINT64_MAX;
 	for (vp_perfdata_rewind(&perf->file); vp_perfdata_next(&perf->file, &record);) {
-		import_perf_see_name(perf, &record);
-		see_spaces(perf, &record);
+		import_perf_send_name(perf, &record);
+		import_perf_update_spaces(perf, &record);
 		if (record.type != PERF_RECORD_SAMPLE)
 			continue;
 		import_perf_cpu_of(perf, &record);
 		perf->span[0] = record.time < perf->span[0] ? record.time : perf->span[0];
 		perf->span[1] = record.time > perf->span[1] ? record.time : perf->span[1];
 		if (import_perf_is_tracepoint(&record))
-			see_tracepoint(perf, &record);
+			import_perf_survey_tracepoint(perf, &record);
 		if (vp_perf_choice_has(&perf->choice, &record))
-			see_sample(perf, &record);
+			import_perf_survey_sample(perf, &record);
 	}
 	vp_import_send(
 	    perf->channel,
@@ -429,7 +430,7 @@ static void import_perf_send_events(struct perf *perf)
 	begin_spaces(perf);
 	vp_perf_choice_rewind(&perf->choice);
 	for (vp_perfdata_rewind(&perf->file); vp_perfdata_next(&perf->file, &record);) {
-		see_spaces(perf, &record);
+		import_perf_update_spaces(perf, &record);
 		if (record.type != PERF_RECORD_SAMPLE)
 			continue;
 		if (import_perf_is_tracepoint(&record))

@@ -121,7 +121,7 @@ static bool perf_kernel_put_text(struct vp_slice text, bool is_map,
 static bool perf_kernel_put_file(const char *path, const struct vp_perf_spaces *spaces,
 				 struct vp_maps_writer *maps)
 {
-	struct vp_slice text = vp_import_file_beside(path);
+	struct vp_slice text = vp_import_file_map_confined(path);
 
 	return text.size && perf_kernel_put_text(text, false, spaces, maps);
 }

@@ -327,8 +327,8 @@ static void count_sample(struct vp_perfdata *file, const struct vp_perfdata_reco
 }
 
 /* First pass through all records. */
-static void perfdata_see(void *context, const struct vp_perfdata_record *record,
-			 struct vp_slice whole)
+static void perfdata_survey(void *context, const struct vp_perfdata_record *record,
+			    struct vp_slice whole)
 {
 	struct vp_perfdata *file = context;
 
@@ -354,7 +354,7 @@ static struct vp_error *read_through(struct vp_perfdata *file)
 	bool has;
 
 	file->has_times = file->has_cpus = true;
-	order->see = perfdata_see;
+	order->see = perfdata_survey;
 	order->context = file;
 	vp_perfdata_order_begin(order);
 	for (;;) {

@@ -182,7 +182,7 @@ bool vp_perfdata_record_read(const struct vp_perfdata_events *events, struct vp_
 }
 
 /* Size of the raw data after a record. */
-static uint64_t perfdata_record_size_behind(uint32_t type, struct vp_cursor *body)
+static uint64_t perfdata_record_size_after(uint32_t type, struct vp_cursor *body)
 {
 	if (type == VP_PERFDATA_AUXTRACE)
 		return vp_cursor_u64(body);
@@ -198,7 +198,7 @@ uint64_t vp_perfdata_record_size(const struct vp_perfdata_events *events, struct
 
 	vp_cursor_u16(&cursor);
 	uint16_t size = vp_cursor_u16(&cursor);
-	uint64_t more = perfdata_record_size_behind(type, &cursor);
+	uint64_t more = perfdata_record_size_after(type, &cursor);
 	if (!vp_cursor_ok(&cursor) || size < sizeof(struct perf_event_header) ||
 	    size > bytes.size || more > bytes.size - size)
 		return 0;

@@ -537,7 +537,7 @@ static void import_note_count(const struct source *source, uint64_t count, const
 			    vp_format("'%s': %" PRIu64 " %s", source->operand.path, count, what));
 }
 
-static void import_note_what_is_missing(const struct source *source)
+static void import_note_missing(const struct source *source)
 {
 	import_note_count(source, source->missed,
 			  "gaps with lost events: the tracer's buffers were full");
@@ -558,7 +558,7 @@ static struct vp_error *import_events_of(struct source *source)
 	VP_TRY(import_begin(source));
 	VP_TRY(receive_events(source));
 	VP_TRY(import_flush(source));
-	import_note_what_is_missing(source);
+	import_note_missing(source);
 	return NULL;
 }
 

@@ -126,8 +126,8 @@ static bool import_events_ends_in(const char *name, const char *end)
 }
 
 /* All scheduler tracepoints have the thread's name right before its id. */
-static void import_events_see_name(struct vp_import_events *events, struct vp_slice comm,
-				   uint32_t tid, struct vp_import_event *event)
+static void import_events_note_name(struct vp_import_events *events, struct vp_slice comm,
+				    uint32_t tid, struct vp_import_event *event)
 {
 	size_t size = strnlen(comm.bytes, comm.size);
 	uint32_t hash = (uint32_t)XXH64(comm.bytes, size, 0);
@@ -162,7 +162,7 @@ static bool import_events_read_fields(struct vp_import_events *events, size_t ki
 			if (become->fields[wanted] == i)
 				values[wanted] = value.number;
 		if (comm.bytes && become->own && import_events_ends_in(field->name, "pid"))
-			import_events_see_name(events, comm, (uint32_t)value.number, event);
+			import_events_note_name(events, comm, (uint32_t)value.number, event);
 		bool is_comm = field->is_text && import_events_ends_in(field->name, "comm");
 		comm = is_comm ? value.bytes : (struct vp_slice){NULL, 0};
 	}

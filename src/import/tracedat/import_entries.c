@@ -29,9 +29,9 @@ static bool import_entries_find_vcpu(const struct vp_event_class *class, struct 
 	return found;
 }
 
-void vp_import_entries_see(struct vp_import_entries *entries, const struct vp_tracedat *file,
-			   uint32_t class, struct vp_slice raw, uint32_t process,
-			   const struct vp_import_channel *channel)
+void vp_import_entries_update(struct vp_import_entries *entries, const struct vp_tracedat *file,
+			      uint32_t class, struct vp_slice raw, uint32_t process,
+			      const struct vp_import_channel *channel)
 {
 	const struct vp_event_class *its = &file->classes.at[class];
 	uint32_t tid = 0, vcpu = 0;

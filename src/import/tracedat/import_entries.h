@@ -16,8 +16,8 @@ struct vp_import_entries {
 
 /* Processes an event of that class in the file; sends a thread's first entry, with its process
  * unless 0. */
-void vp_import_entries_see(struct vp_import_entries *entries, const struct vp_tracedat *file,
-			   uint32_t class, struct vp_slice raw, uint32_t process,
-			   const struct vp_import_channel *channel);
+void vp_import_entries_update(struct vp_import_entries *entries, const struct vp_tracedat *file,
+			      uint32_t class, struct vp_slice raw, uint32_t process,
+			      const struct vp_import_channel *channel);
 
 #endif

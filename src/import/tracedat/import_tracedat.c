@@ -19,14 +19,14 @@
 enum { USUAL_EVENTS = 1 << 16, LONGEST_NAME = 255 };
 
 /* Reader of a CPU's events in one buffer, with the next event. */
-struct lane {
+struct reader {
 	struct vp_tracedat_walk walk;
 	bool has_event;
 	uint32_t class;
 	uint64_t time;
 	struct vp_slice raw;
 };
-typedef VP_VEC(struct lane) lane_list;
+typedef VP_VEC(struct reader) reader_list;
 
 struct job {
 	const char *path;
@@ -55,39 +55,39 @@ static void send_guests(const struct job *job)
 	}
 }
 
-static void import_tracedat_step(struct job *job, struct lane *lane)
+static void import_tracedat_step(struct job *job, struct reader *reader)
 {
-	lane->has_event =
-	    vp_tracedat_next(&job->file, &lane->walk, &lane->class, &lane->time, &lane->raw);
+	reader->has_event = vp_tracedat_next(&job->file, &reader->walk, &reader->class,
+					     &reader->time, &reader->raw);
 }
 
 /* Opens the CPU's readers of all imported buffers. */
-static void begin_lanes(struct job *job, uint32_t cpu, lane_list *ret)
+static void import_tracedat_open_readers(struct job *job, uint32_t cpu, reader_list *ret)
 {
-	*ret = (lane_list){0};
+	*ret = (reader_list){0};
 	vp_vec_each (&job->buffers, buffer) {
-		struct lane *lane = vp_vec_push_slot(ret);
-		*lane = (struct lane){.walk = {.cpu = cpu, .buffer = *buffer}};
-		import_tracedat_step(job, lane);
+		struct reader *reader = vp_vec_push_slot(ret);
+		*reader = (struct reader){.walk = {.cpu = cpu, .buffer = *buffer}};
+		import_tracedat_step(job, reader);
 	}
 }
 
 /* The reader with the earliest event; NULL: no more events. */
-static struct lane *next_lane(const lane_list *lanes)
+static struct reader *import_tracedat_next_reader(const reader_list *readers)
 {
-	struct lane *found = NULL;
+	struct reader *found = NULL;
 
-	vp_vec_each (lanes, lane)
-		if (lane->has_event && (!found || lane->time < found->time))
-			found = lane;
+	vp_vec_each (readers, reader)
+		if (reader->has_event && (!found || reader->time < found->time))
+			found = reader;
 	return found;
 }
 
-static void end_lanes(lane_list *lanes)
+static void import_tracedat_close_readers(reader_list *readers)
 {
-	vp_vec_each (lanes, lane)
-		vp_buffer_deinit(&lane->walk.piece);
-	vp_vec_deinit(lanes);
+	vp_vec_each (readers, reader)
+		vp_buffer_deinit(&reader->walk.piece);
+	vp_vec_deinit(readers);
 }
 
 /* First pass: start time, event classes in use, vCPU threads. */
@@ -96,16 +96,17 @@ static void import_tracedat_survey(struct job *job)
 	uint64_t span[2] = {UINT64_MAX, 0};
 
 	for (uint32_t cpu = 0; cpu < job->file.cpus; cpu++) {
-		lane_list lanes;
-		struct lane *lane;
-		for (begin_lanes(job, cpu, &lanes); (lane = next_lane(&lanes));) {
-			span[0] = lane->time < span[0] ? lane->time : span[0];
-			span[1] = lane->time > span[1] ? lane->time : span[1];
-			vp_import_entries_see(&job->entries, &job->file, lane->class, lane->raw, 0,
-					      job->channel);
-			import_tracedat_step(job, lane);
+		reader_list readers;
+		struct reader *reader;
+		for (import_tracedat_open_readers(job, cpu, &readers);
+		     (reader = import_tracedat_next_reader(&readers));) {
+			span[0] = reader->time < span[0] ? reader->time : span[0];
+			span[1] = reader->time > span[1] ? reader->time : span[1];
+			vp_import_entries_update(&job->entries, &job->file, reader->class,
+						 reader->raw, 0, job->channel);
+			import_tracedat_step(job, reader);
 		}
-		end_lanes(&lanes);
+		import_tracedat_close_readers(&readers);
 	}
 	vp_import_send(job->channel, (struct vp_import_msg){.kind = VP_IMPORT_SPAN}, span,
 		       sizeof(span));
@@ -136,23 +137,23 @@ static void import_tracedat_send_events(struct job *job, uint32_t cpu)
 static void import_tracedat_send_cpu(struct job *job, uint32_t cpu)
 {
 	uint64_t missed = 0, strange = 0;
-	lane_list lanes;
-	struct lane *lane;
+	reader_list readers;
+	struct reader *reader;
 
-	for (begin_lanes(job, cpu, &lanes); (lane = next_lane(&lanes));
-	     import_tracedat_step(job, lane)) {
-		strange += !vp_tracepoint_convert(&job->file.classes.at[lane->class],
-						  &job->file.layouts.at[lane->class], lane->time,
-						  lane->raw, &job->records);
+	for (import_tracedat_open_readers(job, cpu, &readers);
+	     (reader = import_tracedat_next_reader(&readers)); import_tracedat_step(job, reader)) {
+		strange += !vp_tracepoint_convert(&job->file.classes.at[reader->class],
+						  &job->file.layouts.at[reader->class],
+						  reader->time, reader->raw, &job->records);
 		if (job->records.size >= USUAL_EVENTS)
 			import_tracedat_send_events(job, cpu);
 	}
 	import_tracedat_send_events(job, cpu);
-	vp_vec_each (&lanes, one) {
+	vp_vec_each (&readers, one) {
 		missed += one->walk.missed;
 		strange += one->walk.malformed;
 	}
-	end_lanes(&lanes);
+	import_tracedat_close_readers(&readers);
 	vp_import_send(
 	    job->channel,
 	    (struct vp_import_msg){.kind = VP_IMPORT_MISSED, .cpu = cpu, .number = missed}, NULL,
@@ -168,10 +169,10 @@ static bool has_events(struct job *job, uint32_t buffer)
 	bool found = false;
 
 	for (uint32_t cpu = 0; !found && cpu < job->file.cpus; cpu++) {
-		struct lane lane = {.walk = {.cpu = cpu, .buffer = buffer}};
-		import_tracedat_step(job, &lane);
-		found = lane.has_event;
-		vp_buffer_deinit(&lane.walk.piece);
+		struct reader reader = {.walk = {.cpu = cpu, .buffer = buffer}};
+		import_tracedat_step(job, &reader);
+		found = reader.has_event;
+		vp_buffer_deinit(&reader.walk.piece);
 	}
 	return found;
 }
