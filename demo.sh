@@ -3,7 +3,7 @@
 # The demonstration: installs what is missing, builds vperf, boots a KVM host with two guests in an
 # emulated machine, profiles it from the host alone, and shows who burned the CPU, where each vCPU's
 # time went, what VM exits cost, and the stacks from guest functions through the guest kernel into KVM.
-# Two to three minutes.
+# A few minutes, most of which are the first build.
 #
 # usage: ./demo.sh [DIR]     the recording and the lab's logs go to DIR (a new temporary directory)
 set -euo pipefail
