@@ -85,6 +85,7 @@ void vp_account_cuts_add(struct vp_account_cuts *cuts, const struct vp_cut_key *
 {
 	struct vp_cut_amount *amount = amount_of(cuts, key);
 
+	cuts->has_events = true;
 	amount->before += part_before(begin, end, cuts->window.from);
 	amount->until += part_before(begin, end, cuts->window.to);
 	amount->all += end > begin ? end - begin : 0;
@@ -105,6 +106,7 @@ void vp_account_cuts_count(struct vp_account_cuts *cuts, const struct vp_cut_key
 {
 	struct vp_cut_amount *amount = amount_of(cuts, key);
 
+	cuts->has_events = true;
 	amount->before += time <= cuts->window.from ? count : 0;
 	amount->until += time <= cuts->window.to ? count : 0;
 	amount->all += count;

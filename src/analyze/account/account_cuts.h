@@ -70,6 +70,7 @@ struct vp_account_cuts {
 	struct vp_window window;
 	struct vp_key_set keys;
 	VP_VEC(struct vp_cut_amount) amounts;
+	bool has_events;             /* some were added */
 	struct vp_map index_of_vcpu; /* index in `vcpus`, by VM and vCPU */
 	VP_VEC(struct vp_cut_intervals) vcpus;
 };

@@ -195,7 +195,7 @@ static struct vp_error *account_recording_read_all(struct vp_account_recording *
 		    !vp_window_is_all(&rec->window) && vp_stream_class(*stream) == VP_STREAM_STATES;
 	struct ticks ticks = read_records(rec, &streams);
 	struct vp_error *error =
-	    events && !account_recording_has_times(rec) ? events->fill(rec) : NULL;
+	    events && events->fill && !account_recording_has_times(rec) ? events->fill(rec) : NULL;
 	if (error) {
 		vp_health_deinit(&health);
 		vp_trace_close(&streams);

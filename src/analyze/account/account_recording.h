@@ -36,7 +36,7 @@ struct vp_error *vp_account_recording_open(const char *path, const struct vp_win
 					   struct vp_account_recording *ret) VP_MUST_CHECK;
 /* Another source of times in the recording. */
 struct vp_account_events {
-	/* Adds times, if the recording has none. */
+	/* NULL, or adds times if the recording has none. */
 	struct vp_error *(*fill)(struct vp_account_recording *rec);
 	/* Shows which part of each record is in the window: fills rec->cuts. */
 	struct vp_error *(*cut)(struct vp_account_recording *rec);

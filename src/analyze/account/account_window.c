@@ -14,7 +14,7 @@ void vp_account_window_deinit(struct vp_account_window *window)
 
 bool vp_account_window_has_events(const struct vp_account_window *window)
 {
-	return window->cuts && window->cuts->amounts.count;
+	return window->cuts && window->cuts->has_events;
 }
 
 static void raise_error(uint64_t *most, uint64_t error)

@@ -228,6 +228,14 @@ static struct vp_error *account_trace_cut(struct vp_account_recording *rec)
 	return vp_event_cuts_read(rec->path, &rec->vms, &rec->cuts);
 }
 
+struct vp_error *vp_account_trace_open_recorded(const char *path, const struct vp_window *window,
+						struct vp_account_recording *ret)
+{
+	static const struct vp_account_events events = {NULL, account_trace_cut};
+
+	return vp_account_recording_open_with(path, window, &events, ret);
+}
+
 struct vp_error *vp_account_trace_open(const char *path, const struct vp_window *window,
 				       struct vp_account_recording *ret)
 {

@@ -13,5 +13,8 @@
  */
 struct vp_error *vp_account_trace_open(const char *path, const struct vp_window *window,
 				       struct vp_account_recording *ret) VP_MUST_CHECK;
+/* The same, with accounting only: events have no VM exits by reason. */
+struct vp_error *vp_account_trace_open_recorded(const char *path, const struct vp_window *window,
+						struct vp_account_recording *ret) VP_MUST_CHECK;
 
 #endif

@@ -87,7 +87,7 @@ struct vp_error *vp_account_options_open(const struct vp_account_options *option
 	if (options->parts.count > 1)
 		VP_TRY(vp_account_joined_open(options->store.store, &options->parts, rec));
 	else if (options->needs_exits)
-		VP_TRY(vp_account_recording_open(options->directory, &options->window, rec));
+		VP_TRY(vp_account_trace_open_recorded(options->directory, &options->window, rec));
 	else
 		VP_TRY(vp_account_trace_open(options->directory, &options->window, rec));
 	struct vp_error *error = vp_account_view_init(view, &rec->account, options->vm);
