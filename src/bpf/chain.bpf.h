@@ -7,6 +7,7 @@
 #define VP_BPF_CHAIN_BPF_H
 
 #include "bpf/guest_pages.bpf.h"
+#include "bpf/interpreter.bpf.h"
 #include "bpf/kvm_compat.bpf.h"
 #include "bpf/sampler_abi.h"
 #include "schema/chain_end.h"
@@ -33,12 +34,14 @@ enum { FRAME_CS = 1, FRAME_SP = 3, FRAME_SS = 4, ENTRY_WORDS = 6 };
 struct chain_maker {
 	/* Records: `used` bytes, with space for the largest sample. */
 	struct vp_raw_chain raw;
-	char bytes[VP_CHAIN_BYTES + sizeof(struct vp_user_stack) + VP_USER_STACK_BYTES];
+	char bytes[VP_CHAIN_BYTES + sizeof(struct vp_interpreted) + sizeof(struct vp_user_stack) +
+		   VP_USER_STACK_BYTES];
 	/* Time, thread and VM of the sample. */
 	__u64 time;
 	__u32 tid, vm;
 	__u32 pid, guest_pid; /* of the VMM; of the guest's process, 0: not known */
-	__u64 task;           /* the guest's address of its task_struct */
+	__u32 guest_tid;
+	__u64 task; /* the guest's address of its task_struct */
 	__u64 general[VP_KVM_REGISTERS];
 	__u32 has_general;
 	/* The guest's page-table root, and the last translated page. */
@@ -130,7 +133,7 @@ static __always_inline __u64 chain_size(const struct chain_maker *maker)
 	__u64 used = maker->raw.used;
 
 	barrier_var(used);
-	if (used > VP_CHAIN_BYTES + sizeof(struct vp_user_stack))
+	if (used > VP_CHAIN_BYTES + sizeof(struct vp_interpreted) + sizeof(struct vp_user_stack))
 		return 0;
 	barrier_var(used);
 	return used;
@@ -364,8 +367,68 @@ __noinline int find_entry_regs(__u64 sp)
 	return 1;
 }
 
+/* Adds the Python frame that was read, or notes at the last one that it is the outermost of its C
+ * function. */
+static __always_inline void add_python_frame(struct chain_maker *maker,
+					     const struct python_walk *walk)
+{
+	bool is_entry = python_is_entry(walk);
+	__u32 at = maker->count;
+
+	if (is_entry && walk->layout.entry_is_empty) {
+		at--;
+		barrier_var(at);
+		if (at < VP_INTERPRETED_FRAMES)
+			maker->frames[at] |= VP_INTERPRETED_ENTRY;
+		return;
+	}
+	barrier_var(at);
+	if (at < VP_INTERPRETED_FRAMES)
+		maker->frames[at] = (walk->code & ~7ULL) | (is_entry ? VP_INTERPRETED_ENTRY : 0);
+	maker->count = at + 1;
+}
+
+/* Walks the frames of a Python thread, after python_begin(). */
+__noinline int put_python_frames(void)
+{
+	struct chain_maker *maker = chain_maker();
+	struct python_walk *walk = python_walk();
+
+	if (!maker || !walk)
+		return 0;
+	maker->count = 0;
+	for (__u32 i = 0; i < VP_INTERPRETED_FRAMES; i++) {
+		if (!python_step())
+			break;
+		add_python_frame(maker, walk);
+	}
+	struct vp_interpreted *record = maker->count ? next_record(maker, sizeof(*record)) : 0;
+	if (!record)
+		return 0;
+	record->time = maker->time;
+	record->id = VP_ID_INTERPRETED;
+	record->size = sizeof(*record);
+	record->vm = maker->pid;
+	record->tid = maker->tid;
+	record->count = maker->count;
+	__builtin_memcpy(record->frames, maker->frames, sizeof(record->frames));
+	return 0;
+}
+
+static __always_inline void find_python_frames(struct chain_maker *maker)
+{
+	struct vp_interpreter *interpreter = maker->guest_pid && maker->has_general
+						 ? find_interpreter(maker->pid, maker->guest_pid)
+						 : 0;
+
+	if (interpreter && interpreter->is_python &&
+	    python_begin(maker->pid, maker->guest_pid, maker->guest_tid, maker->vm, maker->root))
+		put_python_frames();
+}
+
 static __always_inline void put_user_frames(struct chain_maker *maker)
 {
+	find_python_frames(maker);
 	put_user_stack();
 	walk_user_frames();
 	put_frames(VP_MODE_GUEST_USER);
@@ -492,6 +555,7 @@ static __always_inline void chain_of_guest(struct chain_maker *maker,
 	maker->sp = maker->bp = 0;
 	maker->pid = subject->pid;
 	maker->guest_pid = current->known ? current->tgid : 0;
+	maker->guest_tid = current->tid;
 	maker->task = current->task;
 	maker->va_mask = ~0ULL;
 	bool with_stack = vendor != VP_VENDOR_ARM && with_root &&

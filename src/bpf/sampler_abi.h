@@ -57,12 +57,33 @@ struct vp_ring {
 /* The same with stacks. */
 #define VP_RING_SPARE 16384u
 
-/* Maximum number of guest processes with an interpreter. */
-enum { VP_INTERPRETERS = 1024 };
+/* Maximum numbers of guest processes with an interpreter, and of Python threads. */
+enum { VP_INTERPRETERS = 1024, VP_INTERPRETED_THREADS = 8192 };
 
-/* Address range of an interpreter's code. */
+/* How frames of Python code are found from a thread state: offsets of members, as in struct
+ * vp_python_layout. */
+struct vp_interpreted_layout {
+	__u32 native_id, frame, frame_in, code, previous, owner;
+	__u32 entry_value, entry_is_empty;
+};
+/* Value of frame_in: the thread state refers to the frame itself. */
+#define VP_INTERPRETED_DIRECT 0xffffu
+
+/* Address ranges of an interpreter's code: samples there count as the function that it executes.
+ * With stacks it is the second range, as other functions have their callers. */
 struct vp_interpreter {
 	__u64 low, high;
+	__u64 loop_low, loop_high;
+	__u32 is_python;
+	__u32 reserved;
+	struct vp_interpreted_layout layout;
+};
+
+/* A thread of a Python process. The thread state's memory may have been freed: its native id shows
+ * whether it is still the thread's. */
+struct vp_interpreted_thread {
+	__u64 state;
+	__u32 tgid, native_id;
 };
 
 /*

@@ -73,12 +73,13 @@ static __always_inline void fill_guest_task(struct vp_raw_record *record)
 
 static __always_inline void fill_method(void *notifier, struct vp_raw_record *record)
 {
-	struct kvm_vcpu *vcpu =
-	    find_interpreter(record->pid, record->guest_pid) ? vcpu_of_notifier(notifier) : 0;
+	struct vp_interpreter *interpreter = find_interpreter(record->pid, record->guest_pid);
+	struct kvm_vcpu *vcpu = interpreter ? vcpu_of_notifier(notifier) : 0;
 
 	if (vcpu)
 		record->method =
-		    interpreted_method(vcpu, record->pid, record->vcpu, record->as_root);
+		    interpreted_method(interpreter, vcpu, record->pid, record->vcpu,
+				       record->guest_pid, record->guest_tid, record->as_root);
 }
 
 /* Sends stacks, including the guest's even if the sample may have hit the host: only perf knows. */

@@ -92,20 +92,21 @@ static __always_inline void put_guest_task(struct writer *writer, __u32 pid, __u
 		bpf_ringbuf_output(&doorbell, &ret->tgid, sizeof(ret->tgid), BPF_RB_FORCE_WAKEUP);
 }
 
-/* Replaces the program counter by the method if the sample hit an interpreter. */
-static __always_inline void put_method(struct kvm_vcpu *vcpu, __u32 pid, __u32 number,
-				       const struct guest_current *current, struct vcpu_regs *words)
+/* The method if the sample hit an interpreter; 0: none. Functions of a Python interpreter count as
+ * the Python function, unless they have their callers. */
+static __always_inline __u64 method_of_sample(struct kvm_vcpu *vcpu, __u32 pid, __u32 number,
+					      const struct guest_current *current,
+					      const struct vcpu_regs *words, bool with_chains)
 {
 	struct vp_interpreter *interpreter = find_interpreter(pid, current->tgid);
-	__u64 method;
 
 	if (!interpreter || words->ip < interpreter->low || words->ip >= interpreter->high)
-		return;
-	method = interpreted_method(vcpu, pid, number, words->as_root);
-	if (!method)
-		return;
-	words->ip = method;
-	words->flags |= VP_AT_METHOD;
+		return 0;
+	if (with_chains && interpreter->is_python &&
+	    (words->ip < interpreter->loop_low || words->ip >= interpreter->loop_high))
+		return 0;
+	return interpreted_method(interpreter, vcpu, pid, number, current->tgid, current->tid,
+				  words->as_root);
 }
 
 static __always_inline __u32 host_mode(struct bpf_perf_event_data *context)
@@ -217,8 +218,9 @@ static __always_inline void put_sample_of_vcpu(struct writer *writer,
 	hit = hit && exit_was_by_interrupt(&words);
 	if (by_memory && (hit || with_chains))
 		put_guest_task(writer, pid, number, &words, time, &current);
-	if (hit && current.known && words.cpl == 3)
-		put_method(vcpu, pid, number, &current, &words);
+	__u64 method = hit && current.known && words.cpl == 3
+			   ? method_of_sample(vcpu, pid, number, &current, &words, with_chains)
+			   : 0;
 	if (with_chains) {
 		struct chain_subject subject = {.vcpu = vcpu,
 						.pid = pid,
@@ -228,6 +230,10 @@ static __always_inline void put_sample_of_vcpu(struct writer *writer,
 						.ip = words.ip,
 						.as_root = words.as_root};
 		put_chains(writer, context, &subject, &current, tid, hit, time);
+	}
+	if (method) {
+		words.ip = method;
+		words.flags |= VP_AT_METHOD;
 	}
 	if (hit)
 		put_guest_sample(writer, pid, tid, number, &words, &current, time);

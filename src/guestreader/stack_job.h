@@ -14,7 +14,9 @@
 enum { VP_STACK_JOBS = 64 };
 
 struct vp_stack_job {
-	struct vp_user_stack stack; /* the request */
+	struct vp_user_stack stack; /* the request … */
+	/* … and the frames of an interpreter in the same thread; count 0: none */
+	struct vp_interpreted interpreted;
 	/* The reply, with `count` as the last; 0: it cannot be unwound, or is not yet. */
 	uint32_t count;
 	uint16_t end, flags; /* as in chain_frames */

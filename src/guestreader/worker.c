@@ -22,10 +22,12 @@
 #include "guestmem/symbols/runtimes.h"
 #include "guestmem/tasks/counts.h"
 #include "guestmem/tasks/tasks.h"
+#include "guestreader/interpreted.h"
 #include "guestreader/stack_job.h"
 #include "guestreader/unwinder.h"
 #include "maps/format.h"
 #include "schema/interval.h"
+#include "schema/user_stack.h"
 
 enum {
 	LONGEST_REQUEST = 256,
@@ -45,7 +47,8 @@ struct worker {
 	char *doubt;                 /* why the kernel found by the last scan is invalid, or NULL */
 	struct vp_guest_kernel kernel;
 	struct vp_guest_dump *dump;
-	struct vp_guest_unwinder *unwinder; /* NULL: no stack was unwound yet */
+	struct vp_guest_unwinder *unwinder;
+	struct vp_stack_job job; /* the present one */ /* NULL: no stack was unwound yet */
 	struct vp_buffer answer;
 };
 
@@ -339,9 +342,45 @@ static void worker_take_hit(struct worker *worker, bool method, struct vp_cursor
 	if (!vp_cursor_ok(words))
 		return;
 	if (method)
-		vp_guest_runtimes_hit_method(runtimes, &worker->kernel, (uint32_t)tgid, addr, time);
+		vp_guest_runtimes_hit_methods(runtimes, &worker->kernel, (uint32_t)tgid, &addr, 1,
+					      time);
 	else
 		vp_guest_runtimes_hit(runtimes, &worker->kernel, (uint32_t)tgid, addr, time);
+}
+
+/* Puts frames of Python code into the chain, and looks up their names. */
+static void put_interpreted(struct worker *worker, struct vp_stack_job *job)
+{
+	struct vp_guest_runtimes *runtimes = vp_guest_dump_runtimes(worker->dump);
+	const struct vp_interpreted *frames = &job->interpreted;
+	uint64_t methods[VP_INTERPRETED_FRAMES], low, high;
+	uint32_t tgid = job->stack.guest_pid;
+
+	if (!frames->count || frames->count > VP_INTERPRETED_FRAMES ||
+	    !vp_guest_runtimes_loop(runtimes, tgid, &low, &high))
+		return;
+	vp_interpreted_merge(job, low, high);
+	for (uint32_t i = 0; i < frames->count; i++)
+		methods[i] = frames->frames[i] & ~7ULL;
+	vp_guest_runtimes_hit_methods(runtimes, &worker->kernel, tgid, methods, frames->count,
+				      job->stack.time);
+}
+
+/* Works on a copy, so that the other side sees nothing but the result. */
+static void unwind_one(struct worker *worker, struct vp_stack_job *to)
+{
+	struct vp_stack_job *job = &worker->job;
+
+	*job = *to;
+	job->count = 0;
+	if (worker->found) {
+		vp_guest_unwinder_run(worker->unwinder, &worker->kernel, job);
+		put_interpreted(worker, job);
+	}
+	to->end = job->end;
+	to->flags = job->flags;
+	memcpy(to->ips, job->ips, sizeof(to->ips));
+	__atomic_store_n(&to->count, job->count, __ATOMIC_RELEASE);
 }
 
 /* Sets `done` in any case: the recorder waits for it. */
@@ -355,10 +394,7 @@ static void worker_unwind(struct worker *worker, struct vp_cursor *words)
 	if (!worker->unwinder)
 		worker->unwinder = vp_guest_unwinder_new();
 	for (uint64_t i = 0; i < count; i++)
-		if (worker->found)
-			vp_guest_unwinder_run(worker->unwinder, &worker->kernel, &jobs->at[i]);
-		else
-			jobs->at[i].count = 0;
+		unwind_one(worker, &jobs->at[i]);
 	__atomic_store_n(&jobs->done, request, __ATOMIC_RELEASE);
 }
 

@@ -10,7 +10,9 @@
 #include <linux/types.h>
 
 enum {
-	VP_ID_USER_STACK = 0xfff0, /* not a record of the schema */
+	VP_ID_USER_STACK = 0xfff0,  /* not a record of the schema */
+	VP_ID_INTERPRETED = 0xfff1, /* the same */
+	VP_INTERPRETED_FRAMES = 64,
 	VP_USER_STACK_BYTES = 4096,
 	/* Bytes below the stack pointer (red zone), where leaf functions may save registers. */
 	VP_USER_STACK_BELOW = 128,
@@ -33,6 +35,20 @@ struct vp_user_stack {
 	__u64 from;    /* guest address of the first byte of `stack` */
 	__u64 registers[VP_USER_REGISTERS];
 	unsigned char stack[VP_USER_STACK_BYTES];
+};
+
+/* A frame is the address of a code object. Its lowest bit: it is the outermost one that its
+ * function of the interpreter executes. */
+#define VP_INTERPRETED_ENTRY 1ULL
+
+/* The frames of an interpreter in that thread, innermost first: before the copy of the stack. */
+struct vp_interpreted {
+	__u64 time;
+	__u16 id;
+	__u16 size;
+	__u32 vm, tid;
+	__u32 count;
+	__u64 frames[VP_INTERPRETED_FRAMES];
 };
 
 #endif

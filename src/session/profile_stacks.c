@@ -30,21 +30,30 @@ static struct vp_record_header *header_at(char *at)
 	return (void *)at;
 }
 
+/* Whether it is a record that is not written. */
+static bool is_transient(const struct vp_record_header *header)
+{
+	return header->id == VP_ID_USER_STACK || header->id == VP_ID_INTERPRETED;
+}
+
 /* Starts unwinding of as many stacks as there are jobs. */
 static void request_chains(struct vp_profile_instrument *profile, char *end,
 			   struct stacks_part *part)
 {
 	struct vp_guest_watch *watch = vp_session_guest_watch(profile->base.session);
+	const struct vp_interpreted *interpreted = NULL;
 
 	part->count = 0;
 	for (part->end = part->begin; part->end < end;) {
 		const struct vp_record_header *header = header_at(part->end);
-		if (header->id == VP_ID_USER_STACK) {
-			if (part->count == VP_STACK_JOBS)
-				break;
+		if (part->count == VP_STACK_JOBS && is_transient(header))
+			break;
+		if (header->id == VP_ID_USER_STACK)
 			part->jobs[part->count++] =
-			    watch ? vp_guest_watch_stack(watch, (const void *)part->end) : NULL;
-		}
+			    watch
+				? vp_guest_watch_stack(watch, (const void *)part->end, interpreted)
+				: NULL;
+		interpreted = header->id == VP_ID_INTERPRETED ? (const void *)part->end : NULL;
 		part->end += vp_record_length(header);
 	}
 	if (watch && part->count)
@@ -110,7 +119,7 @@ static char *replace_stacks(const struct stacks_part *part, char *to)
 				to = put_chain(&stack, job, count, to);
 			else
 				stack.time = 0;
-		} else if (!is_replaced(header, &stack)) {
+		} else if (!is_transient(header) && !is_replaced(header, &stack)) {
 			memmove(to, at, size);
 			to += size;
 		}

@@ -49,8 +49,15 @@ static inline void built_user_space(struct guest_builder *guest, struct built_ja
 	built_java_update(guest, java);
 }
 
-/* libjvm.so with the exported symbols alone. */
-static inline void built_library(const struct built_java *java, char bytes[LIBRARY_SIZE])
+/* An exported symbol: its name, its address in the process, and its size. */
+struct built_export {
+	const char *name;
+	uint64_t value, size;
+};
+
+/* A library with exported symbols alone. */
+static inline void built_library(const struct built_export *exports, unsigned count,
+				 char bytes[LIBRARY_SIZE])
 {
 	Elf64_Ehdr *header = (void *)bytes;
 	Elf64_Phdr *segments = (void *)(bytes + sizeof(*header));
@@ -66,35 +73,36 @@ static inline void built_library(const struct built_java *java, char bytes[LIBRA
 	segments[0] = (Elf64_Phdr){.p_type = PT_LOAD,
 				   .p_flags = PF_R | PF_X,
 				   .p_vaddr = 0x10000,
-				   .p_filesz = LIBRARY_SIZE};
+				   .p_filesz = LIBRARY_SIZE,
+				   .p_memsz = LIBRARY_SIZE};
 	segments[1] = (Elf64_Phdr){
 	    .p_type = PT_DYNAMIC, .p_vaddr = 0x10200, .p_offset = 0x200, .p_filesz = 0x100};
 	dynamic[0] = (Elf64_Dyn){DT_SYMTAB, {0x10000 + SYMBOLS_AT}};
 	dynamic[1] = (Elf64_Dyn){DT_STRTAB, {0x10000 + NAMES_AT}};
 	dynamic[2] = (Elf64_Dyn){DT_STRSZ, {0x800}};
 	dynamic[3] = (Elf64_Dyn){DT_HASH, {0x10300}};
-	put32(bytes + 0x304, VP_JAVA_SYMBOLS + 1);
-	for (unsigned i = 0; i < VP_JAVA_SYMBOLS; i++) {
-		const char *text = vp_java_symbol_name((enum vp_java_symbol)i);
+	put32(bytes + 0x304, count + 1);
+	for (unsigned i = 0; i < count; i++) {
 		symbols[i + 1] =
 		    (Elf64_Sym){.st_name = (uint32_t)(name - NAMES_AT),
-				.st_value = java->memory.symbols[i] - (BUILT_LIBRARY - 0x10000)};
-		strcpy(bytes + name, text);
-		name += strlen(text) + 1;
+				.st_value = exports[i].value - (BUILT_LIBRARY - 0x10000),
+				.st_size = exports[i].size};
+		strcpy(bytes + name, exports[i].name);
+		name += strlen(exports[i].name) + 1;
 	}
 }
 
-/* Process `tgid`, which has a library of that name. */
-static inline void built_java_process(struct guest_builder *guest, uint32_t tgid,
-				      const char *library_name, struct built_java *java)
+/* Process `tgid`, which has a library of that name with these symbols. */
+static inline void built_process_with(struct guest_builder *guest, uint32_t tgid,
+				      const char *library_name, const struct built_export *exports,
+				      unsigned count, struct built_java *java)
 {
 	char library[LIBRARY_SIZE];
 	struct root root = built_root(guest);
 	uint64_t mm = built_mm(guest);
 	uint64_t file = built_file(guest, built_dentry(guest, root.dentry, library_name), root.mnt);
 
-	java_memory_make(&java->memory, JAVA_25);
-	built_library(java, library);
+	built_library(exports, count, library);
 	const struct page_at page = {0, built_page(guest, library, sizeof(library))};
 	built_page_cache(guest, file, built_tree(guest, &page, 1), sizeof(library));
 	built_put64(guest, mm + guest->pack.at.mm_maple_root,
@@ -102,6 +110,19 @@ static inline void built_java_process(struct guest_builder *guest, uint32_t tgid
 	java->place = built_process(guest, tgid, mm, "java");
 	built_put64(guest, java->place + guest->pack.at.task_fs, root.fs);
 	built_user_space(guest, java);
+}
+
+/* Java process `tgid`, with its library under that name. */
+static inline void built_java_process(struct guest_builder *guest, uint32_t tgid,
+				      const char *library_name, struct built_java *java)
+{
+	struct built_export exports[VP_JAVA_SYMBOLS];
+
+	java_memory_make(&java->memory, JAVA_25);
+	for (unsigned i = 0; i < VP_JAVA_SYMBOLS; i++)
+		exports[i] = (struct built_export){vp_java_symbol_name((enum vp_java_symbol)i),
+						   java->memory.symbols[i], 8};
+	built_process_with(guest, tgid, library_name, exports, VP_JAVA_SYMBOLS, java);
 }
 
 #endif

@@ -40,6 +40,43 @@ static void test_runtimes(void **state)
 	vp_guest_hits_deinit(&hits);
 }
 
+static void test_python(void **state)
+{
+	static struct vp_guest_hits hits;
+
+	(void)state;
+	expect_no_error(parse("python 1f 7000 8000 7100 7200 a0 38 8 20 30 44 1 0\n"
+			      "thread 1f 21 9000 2\n",
+			      &hits.runtimes));
+	assert_int_equal(hits.runtimes.count, 2);
+	const struct vp_guest_runtime *python = &hits.runtimes.at[0];
+	assert_int_equal(python->kind, VP_RUNTIME_PYTHON);
+	assert_int_equal(python->high, 0x8000);
+	assert_int_equal(python->interpreter_low, 0x7100);
+	assert_int_equal(python->python.native_id, 0xa0);
+	assert_int_equal(python->python.frame, 0x38);
+	assert_int_equal(python->python.frame_in, 8);
+	assert_int_equal(python->python.code, 0x20);
+	assert_int_equal(python->python.previous, 0x30);
+	assert_int_equal(python->python.owner, 0x44);
+	assert_int_equal(python->python.entry_value, 1);
+	assert_int_equal(python->python.entry_is_empty, 0);
+	const struct vp_guest_runtime *thread = &hits.runtimes.at[1];
+	assert_int_equal(thread->kind, VP_RUNTIME_THREAD);
+	assert_int_equal(thread->tgid, 0x1f);
+	assert_int_equal(thread->tid, 0x21);
+	assert_int_equal(thread->state, 0x9000);
+	assert_int_equal(thread->native_id, 2);
+	/* The code is the file's, no code that the process has made. */
+	assert_false(vp_guest_hits_has_code(&hits, 0x1f, 0x7100));
+	assert_false(vp_guest_hits_has_code(&hits, 0x1f, 0));
+	expect_error(parse("python 1f 7000 8000 7100 7200 a0 38 8 20 30 44 1\n", &hits.runtimes),
+		     "malformed");
+	expect_error(parse("thread 1f 21 9000\n", &hits.runtimes), "malformed");
+	expect_error(parse("thread 1f 21 9000 2 3\n", &hits.runtimes), "malformed");
+	vp_guest_hits_deinit(&hits);
+}
+
 static void test_requests(void **state)
 {
 	static struct vp_guest_hits hits;
@@ -96,6 +133,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_runtimes),
+	    cmocka_unit_test(test_python),
 	    cmocka_unit_test(test_requests),
 	    cmocka_unit_test(test_limits),
 	};

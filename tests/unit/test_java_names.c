@@ -10,14 +10,14 @@ enum { MILLISECOND = 1000000 };
 struct process {
 	struct java_memory java;
 	struct vp_java_vm vm;
-	struct vp_java_names names;
+	struct vp_code_names names;
 };
 
 static void process_start(struct process *process)
 {
 	java_memory_make(&process->java, JAVA_25);
 	process->vm = (struct vp_java_vm){.memory = &process->java.memory};
-	process->names = (struct vp_java_names){0};
+	process->names = (struct vp_code_names){0};
 	expect_no_error(
 	    vp_java_tables_read(&process->java.memory, process->java.symbols, &process->vm.tables));
 	expect_no_error(vp_java_heaps_read(&process->vm));
@@ -26,7 +26,7 @@ static void process_start(struct process *process)
 static void expect_birth(const struct process *process, size_t number, uint64_t addr,
 			 uint64_t from_ns, const char *name)
 {
-	const struct vp_java_birth *birth = &process->names.births.at[number];
+	const struct vp_code_birth *birth = &process->names.births.at[number];
 
 	assert_true(number < process->names.births.count);
 	assert_int_equal(birth->addr, addr);
@@ -74,7 +74,7 @@ static void test_replaced(void **state)
 	assert_int_equal(process.names.births.count, 3);
 	expect_birth(&process, 2, blob, 600, init);
 	assert_int_equal(process.names.failed, 0);
-	vp_java_names_deinit(&process.names);
+	vp_code_names_deinit(&process.names);
 }
 
 static void test_known_code_is_not_read_again(void **state)
@@ -90,7 +90,7 @@ static void test_known_code_is_not_read_again(void **state)
 	uint64_t first = process.java.reads;
 	assert_true(vp_java_names_see(&process.names, &process.vm, blob, 101, NULL));
 	assert_true(process.java.reads - first + 10 < first);
-	vp_java_names_deinit(&process.names);
+	vp_code_names_deinit(&process.names);
 }
 
 static void test_failures_are_counted(void **state)
@@ -111,7 +111,7 @@ static void test_failures_are_counted(void **state)
 	assert_false(vp_java_names_see_method(&process.names, &process.vm, JAVA_BASE - 64, 100));
 	assert_int_equal(process.names.failed, 4);
 	assert_int_equal(process.names.births.count, 0);
-	vp_java_names_deinit(&process.names);
+	vp_code_names_deinit(&process.names);
 }
 
 static void test_interpreted(void **state)
@@ -132,7 +132,7 @@ static void test_interpreted(void **state)
 	assert_true(vp_java_names_see_method(&process.names, &process.vm, java_method(0), 200));
 	assert_int_equal(process.names.births.count, 3);
 	expect_birth(&process, 2, java_method(0), 200, init);
-	vp_java_names_deinit(&process.names);
+	vp_code_names_deinit(&process.names);
 }
 
 static void test_all(void **state)
@@ -157,7 +157,7 @@ static void test_all(void **state)
 	vp_java_names_see_all(&process.names, &process.vm, 2 * MILLISECOND, &damaged);
 	assert_int_equal(process.names.births.count, 4);
 	assert_int_equal(process.names.failed, 1);
-	vp_java_names_deinit(&process.names);
+	vp_code_names_deinit(&process.names);
 }
 
 int main(void)

@@ -16,12 +16,14 @@ enum { VMM = 77, MAX_STACKS = 200 };
 static struct {
 	bool exists, listens;
 	unsigned stacks, requests, waiting, most;
+	unsigned interpreted; /* stacks with frames of an interpreter */
 	struct vp_stack_job jobs[VP_STACK_JOBS];
 } watch;
 
 struct vp_guest_watch *__wrap_vp_session_guest_watch(const struct vp_session *session);
 struct vp_stack_job *__wrap_vp_guest_watch_stack(struct vp_guest_watch *self,
-						 const struct vp_user_stack *stack);
+						 const struct vp_user_stack *stack,
+						 const struct vp_interpreted *interpreted);
 void __wrap_vp_guest_watch_unwind(struct vp_guest_watch *self, unsigned timeout_ms);
 
 struct vp_guest_watch *__wrap_vp_session_guest_watch(const struct vp_session *session)
@@ -31,11 +33,17 @@ struct vp_guest_watch *__wrap_vp_session_guest_watch(const struct vp_session *se
 }
 
 struct vp_stack_job *__wrap_vp_guest_watch_stack(struct vp_guest_watch *self,
-						 const struct vp_user_stack *stack)
+						 const struct vp_user_stack *stack,
+						 const struct vp_interpreted *interpreted)
 {
 	(void)self;
 	assert_int_equal(stack->vm, VMM);
 	watch.stacks++;
+	if (interpreted) {
+		assert_int_equal(interpreted->time, stack->time);
+		assert_int_equal(interpreted->frames[1], 2 * stack->time);
+		watch.interpreted++;
+	}
 	if (!watch.listens)
 		return NULL;
 	assert_true(watch.waiting < VP_STACK_JOBS);
@@ -87,6 +95,17 @@ static void put_stack(uint64_t time, uint32_t tid, unsigned frames)
 	stack->registers[0] = frames;
 }
 
+static void put_interpreted(uint64_t time)
+{
+	struct vp_interpreted *frames = put(sizeof(*frames));
+
+	frames->time = time;
+	frames->id = VP_ID_INTERPRETED;
+	frames->size = sizeof(*frames);
+	frames->count = 2;
+	frames->frames[1] = 2 * time;
+}
+
 static void put_frames(uint64_t time, uint32_t tid, uint16_t mode)
 {
 	struct vp_chain_frames *frames = put(sizeof(*frames));
@@ -112,7 +131,7 @@ static void replace(void)
 {
 	static struct vp_profile_instrument profile;
 
-	watch.stacks = watch.requests = watch.most = 0;
+	watch.stacks = watch.requests = watch.most = watch.interpreted = 0;
 	records.size = vp_profile_unwind_stacks(&profile, records.bytes, records.size);
 }
 
@@ -206,12 +225,34 @@ static void test_many(void **state)
 	}
 }
 
+/* Frames of an interpreter belong to the next stack, also if that is in the next request. */
+static void test_interpreted(void **state)
+{
+	(void)state;
+	watch = (__typeof__(watch)){.exists = true, .listens = true};
+	records.size = 0;
+	for (unsigned i = 0; i < MAX_STACKS; i++) {
+		if (i % 2 == 0)
+			put_interpreted(i + 1);
+		put_stack(i + 1, 1, 1);
+		put_sample(i + 1, 1);
+	}
+	put_interpreted(MAX_STACKS + 1); /* its stack could not be read */
+	put_sample(MAX_STACKS + 1, 1);
+	replace();
+	assert_int_equal(watch.stacks, MAX_STACKS);
+	assert_int_equal(watch.interpreted, (MAX_STACKS + 1) / 2);
+	assert_int_equal(records.size, MAX_STACKS * sizeof(struct vp_chain_frames) +
+					   (MAX_STACKS + 1) * sizeof(struct vp_guest_sample));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_replaced),
 	    cmocka_unit_test(test_not_unwound),
 	    cmocka_unit_test(test_many),
+	    cmocka_unit_test(test_interpreted),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -4,6 +4,7 @@
 #include "built_java.h"
 
 #include "opened_guest.h"
+#include "python_memory.h"
 
 #include <sys/mman.h>
 
@@ -113,8 +114,9 @@ static void test_names(void **state)
 	java_put(&java.memory, blob - JAVA_BASE + 0x28, 200, 4);
 	look_again(&watched);
 	hit(&watched, blob + 9, UINT64_MAX / 2);
-	vp_guest_runtimes_hit_method(vp_guest_dump_runtimes(watched.dump), &watched.opened.kernel,
-				     TGID, java_method(0), 500);
+	const uint64_t method = java_method(0);
+	vp_guest_runtimes_hit_methods(vp_guest_dump_runtimes(watched.dump), &watched.opened.kernel,
+				      TGID, &method, 1, 500);
 	finish(&watched, &text);
 	expect_text(&text, "\nj 0 7f0000004008 13e0 Interpreter ", true);
 	expect_text(&text, "\nj 0 7f0000005508 3e0 com.example.Work$$Lambda/0x12.spin ", true);
@@ -240,7 +242,7 @@ static void test_headers_that_lie(void **state)
 
 	(void)state;
 	watch_java(&watched, "libjvm.so");
-	built_library(&java, library);
+	built_library(NULL, 0, library);
 	char *there = memmem(guest.low, sizeof(guest.low), library, 0x80);
 	assert_non_null(there);
 	((Elf64_Ehdr *)(void *)there)->e_phnum = 33;
@@ -264,6 +266,121 @@ static void test_headers_that_lie(void **state)
 	vp_buffer_deinit(&text);
 }
 
+static struct python_memory python;
+
+/* The user space of the Python process, as it is by now. */
+static void update_python(void)
+{
+	memcpy(java.memory.bytes, python.bytes, sizeof(python.bytes));
+}
+
+static void watch_python(struct watched *watched, const char *library, unsigned minor)
+{
+	struct built_export exports[VP_PYTHON_SYMBOLS];
+
+	*watched = (struct watched){.dump = vp_guest_dump_new()};
+	built_kernel(&guest, BUILT_NEW);
+	python_memory_make(&python, minor);
+	python.symbols[VP_PYTHON_LOOP] = BUILT_LIBRARY + 0x900;
+	for (unsigned i = 0; i < VP_PYTHON_SYMBOLS; i++)
+		exports[i] =
+		    (struct built_export){vp_python_symbol_name(i), python.symbols[i], 0x80};
+	java_memory_make(&java.memory, JAVA_25);
+	update_python();
+	built_process_with(&guest, TGID, library, exports, VP_PYTHON_SYMBOLS, &java);
+	open_kernel(&watched->opened);
+	vp_guest_dump_keep(watched->dump, &watched->opened.kernel);
+}
+
+static void hit_python(struct watched *watched, unsigned number, uint64_t time)
+{
+	const uint64_t code = python_code_at(number);
+
+	vp_guest_runtimes_hit_methods(vp_guest_dump_runtimes(watched->dump),
+				      &watched->opened.kernel, TGID, &code, 1, time);
+}
+
+static void test_python(void **state)
+{
+	struct watched watched;
+	struct vp_buffer text;
+	uint64_t low = 0, high = 0;
+
+	(void)state;
+	watch_python(&watched, "python3.11", 11);
+	assert_false(
+	    vp_guest_runtimes_loop(vp_guest_dump_runtimes(watched.dump), TGID, &low, &high));
+	/* The threads' ids are those of a container: only the first one is known. */
+	see(&watched);
+	expect_list(&watched, "python 7 7eff00000000 7eff00001000 7eff00000900 7eff00000980 "
+			      "a0 38 8 20 30 44 1 0\n"
+			      "thread 7 7 7f0000001000 66\n");
+	/* Now one of them is the process's. */
+	python_put(&python, PYTHON_AT_THREADS + 0xa0, TGID, 8);
+	update_python();
+	look_again(&watched);
+	step(&watched);
+	expect_list(&watched, "python 7 7eff00000000 7eff00001000 7eff00000900 7eff00000980 "
+			      "a0 38 8 20 30 44 1 0\n"
+			      "thread 7 7 7f0000000c00 7\nthread 7 65 7f0000000e00 65\n"
+			      "thread 7 66 7f0000001000 66\n");
+	assert_true(
+	    vp_guest_runtimes_loop(vp_guest_dump_runtimes(watched.dump), TGID, &low, &high));
+	assert_int_equal(low, BUILT_LIBRARY + 0x900);
+	assert_int_equal(high, BUILT_LIBRARY + 0x980);
+	hit_python(&watched, 0, 500);
+	hit_python(&watched, 1, 600);
+	hit(&watched, python_code_at(2), 700); /* nothing of Java's */
+	finish(&watched, &text);
+	expect_text(&text, "\nj 0 7f0000001800 10 py::work:/srv/app.py 500\n", true);
+	expect_text(&text, "\nj 0 7f0000001900 10 py::Class.method:/srv/app.py 600\n", true);
+	expect_text(&text, "7f0000001a00", false);
+	expect_text(&text, "\nn Python", false);
+	vp_buffer_deinit(&text);
+}
+
+static void test_python_that_lies(void **state)
+{
+	struct watched watched;
+	struct vp_buffer text;
+
+	(void)state;
+	watch_python(&watched, "libpython3.13.so.1.0", 13);
+	see(&watched);
+	expect_list(&watched, "python 7 7eff00000000 7eff00001000 7eff00000900 7eff00000980 "
+			      "a0 48 ffff 0 8 46 3 1\n"
+			      "thread 7 7 7f0000001000 66\n");
+	python_put(&python, PYTHON_AT_CODE + 8, 0, 8);
+	python_put(&python, PYTHON_AT_CODE + 0x180, PYTHON_BASE - 0x1000, 8);
+	update_python();
+	look_again(&watched);
+	hit_python(&watched, 0, 500);
+	hit_python(&watched, 1, 500);
+	finish(&watched, &text);
+	expect_text(&text,
+		    "\nn Python:%202%20times,%20a%20function%20had%20no%20name%20(1%20unreadable,"
+		    "%201%20no%20code%20object,%200%20an%20invalid%20string)\n",
+		    true);
+	vp_buffer_deinit(&text);
+	/* One note for all processes of the VM. */
+	watch_python(&watched, "python3.9", 9);
+	python_put(&python, PYTHON_AT_VERSION, 0x030902f0, 8);
+	update_python();
+	look_again(&watched);
+	see(&watched);
+	expect_list(&watched, "starting\n");
+	for (unsigned i = 0; i < 30; i++)
+		step(&watched);
+	expect_list(&watched, "");
+	hit_python(&watched, 0, 500);
+	finish(&watched, &text);
+	expect_text(&text,
+		    "\nn 1%20Python%20processes:%20functions%20have%20no%20names:%20Python%203.9%20"
+		    "is%20not%20supported%20(process%207)\n",
+		    true);
+	vp_buffer_deinit(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -271,6 +388,7 @@ int main(void)
 	    cmocka_unit_test(test_never_started), cmocka_unit_test(test_other_libraries),
 
 	    cmocka_unit_test(test_ended),         cmocka_unit_test(test_headers_that_lie),
+	    cmocka_unit_test(test_python),        cmocka_unit_test(test_python_that_lies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@ enum {
 	MAX_ANSWER = 64 << 20,
 	MAX_CPUS = 8192,
 	MAX_PROCESSES = 1 << 17,
-	MAX_RUNTIMES = 256,
+	MAX_RUNTIMES = 8192, /* with threads */
 };
 
 /* Whether the last line of the reply has arrived. */
@@ -225,6 +225,40 @@ void vp_guest_processes_deinit(vp_guest_processes *processes)
 	vp_vec_deinit(processes);
 }
 
+static void parse_python(struct vp_cursor *words, struct vp_guest_python *ret)
+{
+	uint32_t *const offsets[] = {&ret->native_id,   &ret->frame,         &ret->frame_in,
+				     &ret->code,        &ret->previous,      &ret->owner,
+				     &ret->entry_value, &ret->entry_is_empty};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(offsets); i++)
+		*offsets[i] = (uint32_t)vp_cursor_hex(words);
+}
+
+/* Parses a line about a process or a thread. */
+static bool parse_runtime(struct vp_cursor *words, struct vp_guest_runtime *ret)
+{
+	struct vp_slice what = vp_cursor_word(words);
+
+	*ret = (struct vp_guest_runtime){.tgid = (uint32_t)vp_cursor_hex(words)};
+	if (vp_slice_is(what, "thread")) {
+		ret->kind = VP_RUNTIME_THREAD;
+		ret->tid = (uint32_t)vp_cursor_hex(words);
+		ret->state = vp_cursor_hex(words);
+		ret->native_id = (uint32_t)vp_cursor_hex(words);
+	} else {
+		ret->kind = vp_slice_is(what, "python") ? VP_RUNTIME_PYTHON : VP_RUNTIME_JAVA;
+		ret->low = vp_cursor_hex(words);
+		ret->high = vp_cursor_hex(words);
+		ret->interpreter_low = vp_cursor_hex(words);
+		ret->interpreter_high = vp_cursor_hex(words);
+	}
+	if (ret->kind == VP_RUNTIME_PYTHON)
+		parse_python(words, &ret->python);
+	return (ret->kind != VP_RUNTIME_JAVA || vp_slice_is(what, "java")) && vp_cursor_ok(words) &&
+	       !vp_cursor_left(words);
+}
+
 struct vp_error *vp_guest_runtimes_parse(struct vp_slice answer, vp_guest_runtime_list *list,
 					 bool *starting)
 {
@@ -235,19 +269,13 @@ struct vp_error *vp_guest_runtimes_parse(struct vp_slice answer, vp_guest_runtim
 	*starting = false;
 	while (vp_cursor_line(&cursor, &line) && list->count < MAX_RUNTIMES) {
 		struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
-		if (vp_slice_is(line, "starting")) {
+		struct vp_guest_runtime runtime;
+		if (vp_slice_is(line, "starting"))
 			*starting = true;
-			continue;
-		}
-		bool is_java = vp_slice_is(vp_cursor_word(&words), "java");
-		struct vp_guest_runtime runtime = {.tgid = (uint32_t)vp_cursor_hex(&words)};
-		runtime.low = vp_cursor_hex(&words);
-		runtime.high = vp_cursor_hex(&words);
-		runtime.interpreter_low = vp_cursor_hex(&words);
-		runtime.interpreter_high = vp_cursor_hex(&words);
-		if (!is_java || !vp_cursor_ok(&words) || vp_cursor_left(&words))
+		else if (parse_runtime(&words, &runtime))
+			vp_vec_push(list, runtime);
+		else
 			return vp_error_new("malformed reply from the guest memory reader");
-		vp_vec_push(list, runtime);
 	}
 	return NULL;
 }

@@ -61,11 +61,23 @@ struct vp_guest_process {
 };
 typedef VP_VEC(struct vp_guest_process) vp_guest_processes;
 
-/* A process with generated code and an interpreter, and the ranges of both. */
+enum vp_guest_runtime_kind { VP_RUNTIME_JAVA, VP_RUNTIME_PYTHON, VP_RUNTIME_THREAD };
+
+/* How frames of Python code are found from a thread state: offsets of members. */
+struct vp_guest_python {
+	uint32_t native_id, frame, frame_in, code, previous, owner, entry_value, entry_is_empty;
+};
+
+/* A process with generated code and an interpreter, and the ranges of both; or a thread of a Python
+ * process that was listed before. */
 struct vp_guest_runtime {
+	enum vp_guest_runtime_kind kind;
 	uint32_t tgid;
-	uint64_t low, high;
+	uint64_t low, high;                         /* Python: of the interpreter's file */
 	uint64_t interpreter_low, interpreter_high; /* equal: no interpreter */
+	struct vp_guest_python python;              /* VP_RUNTIME_PYTHON */
+	uint32_t tid, native_id;                    /* VP_RUNTIME_THREAD … */
+	uint64_t state;                             /* … address of its thread state */
 };
 typedef VP_VEC(struct vp_guest_runtime) vp_guest_runtime_list;
 

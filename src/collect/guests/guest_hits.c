@@ -23,7 +23,8 @@ void vp_guest_hits_deinit(struct vp_guest_hits *hits)
 bool vp_guest_hits_has_code(const struct vp_guest_hits *hits, uint32_t tgid, uint64_t addr)
 {
 	vp_vec_each (&hits->runtimes, runtime)
-		if (runtime->tgid == tgid && addr >= runtime->low && addr < runtime->high)
+		if (runtime->kind == VP_RUNTIME_JAVA && runtime->tgid == tgid &&
+		    addr >= runtime->low && addr < runtime->high)
 			return true;
 	return false;
 }

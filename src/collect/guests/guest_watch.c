@@ -708,17 +708,24 @@ static struct guest *guest_of_process(const struct vp_guest_watch *watch, uint32
 }
 
 struct vp_stack_job *vp_guest_watch_stack(struct vp_guest_watch *watch,
-					  const struct vp_user_stack *stack)
+					  const struct vp_user_stack *stack,
+					  const struct vp_interpreted *interpreted)
 {
 	struct guest *guest = guest_of_process(watch, stack->vm);
 	struct vp_stack_job *job = NULL;
 
 	if (guest_watch_listens(guest))
 		job = vp_guest_reader_job(guest->reader);
-	if (job)
-		memcpy(&job->stack, stack, stack->size);
-	if (job)
-		job->count = 0;
+	if (!job)
+		return NULL;
+	memcpy(&job->stack, stack, stack->size);
+	job->interpreted.count = interpreted ? interpreted->count : 0;
+	if (job->interpreted.count > VP_INTERPRETED_FRAMES)
+		job->interpreted.count = VP_INTERPRETED_FRAMES;
+	if (interpreted) /* those beyond are of other samples */
+		memcpy(job->interpreted.frames, interpreted->frames,
+		       job->interpreted.count * sizeof(*interpreted->frames));
+	job->count = 0;
 	return job;
 }
 

@@ -74,7 +74,8 @@ void vp_guest_watch_note_task(struct vp_guest_watch *watch, const struct vp_gues
 void vp_guest_watch_hit(struct vp_guest_watch *watch, const struct vp_guest_sample *sample);
 /* A guest's stack is to be unwound with those before it: where its chain will be, or NULL. */
 struct vp_stack_job *vp_guest_watch_stack(struct vp_guest_watch *watch,
-					  const struct vp_user_stack *stack);
+					  const struct vp_user_stack *stack,
+					  const struct vp_interpreted *interpreted);
 /* Requests the chains of these stacks, and waits at most `timeout_ms`. Stacks that are not complete
  * then have no chain: the reader is busy, for example with tables of a program that has just
  * started. */

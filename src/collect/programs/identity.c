@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "base/macros.h"
+#include "base/map.h"
+#include "base/vec.h"
 #include "bpf/guest_current_abi.h"
 #include "bpf/sampler_abi.h"
 #include "collect/guests/guest_answer.h"
@@ -22,7 +24,8 @@ void vp_identity_init(struct vp_identity *identity, const struct bpf_object *obj
 	    .indices = bpf_object__find_map_fd_by_name(object, "identity_index"),
 	    .slots = bpf_object__find_map_fd_by_name(object, "identity_slots"),
 	    .interpreters = bpf_object__find_map_fd_by_name(object, "interpreters"),
-	    .interpreter_count = bpf_object__find_map_fd_by_name(object, "interpreter_count")};
+	    .interpreter_count = bpf_object__find_map_fd_by_name(object, "interpreter_count"),
+	    .threads = bpf_object__find_map_fd_by_name(object, "interpreted_threads")};
 }
 
 int vp_identity_shrink(const struct bpf_object *object)
@@ -224,25 +227,76 @@ void vp_identity_forget(struct vp_identity *identity, uint32_t pid)
 	}
 }
 
+/* Key of a process or thread of one VM. */
+static uint64_t followed_key(bool is_thread, uint32_t id)
+{
+	return (uint64_t)is_thread << 32 | id;
+}
+
 static void identity_unfollow(struct vp_identity *identity, uint32_t pid,
 			      const vp_guest_runtime_list *now)
 {
+	struct vp_map stay = {0};
 	size_t kept = 0;
+	bool is_new;
 
-	vp_vec_each (&identity->followed, interpreter) {
-		uint64_t key = identity_key_of(pid, interpreter->tgid);
-		bool stays = interpreter->vm != pid;
-		vp_vec_each (now, runtime)
-			stays |= runtime->tgid == interpreter->tgid;
-		if (interpreter->vm != pid)
-			identity->followed.at[kept++] = *interpreter;
-		else if (!stays)
-			bpf_map_delete_elem(identity->interpreters, &key);
+	vp_vec_each (now, runtime) {
+		bool is_thread = runtime->kind == VP_RUNTIME_THREAD;
+		vp_map_insert(&stay,
+			      followed_key(is_thread, is_thread ? runtime->tid : runtime->tgid), 0,
+			      &is_new);
+	}
+	vp_vec_each (&identity->followed, at) {
+		uint64_t key = identity_key_of(pid, at->id);
+		if (at->vm != pid)
+			identity->followed.at[kept++] = *at;
+		else if (!vp_map_find(&stay, followed_key(at->is_thread, at->id)))
+			bpf_map_delete_elem(
+			    at->is_thread ? identity->threads : identity->interpreters, &key);
 	}
 	identity->followed.count = kept;
+	vp_map_deinit(&stay);
 }
 
-/* If the map is full, samples have the name of the interpreter's code. */
+static void follow_thread(struct vp_identity *identity, uint32_t pid,
+			  const struct vp_guest_runtime *thread)
+{
+	const struct vp_interpreted_thread value = {thread->state, thread->tgid, thread->native_id};
+	uint64_t key = identity_key_of(pid, thread->tid);
+
+	bpf_map_update_elem(identity->threads, &key, &value, BPF_ANY);
+	vp_vec_push(&identity->followed, ((struct vp_identity_interpreter){
+					     .vm = pid, .id = thread->tid, .is_thread = true}));
+}
+
+static void follow_process(struct vp_identity *identity, uint32_t pid,
+			   const struct vp_guest_runtime *runtime)
+{
+	const struct vp_guest_python *python = &runtime->python;
+	bool is_python = runtime->kind == VP_RUNTIME_PYTHON;
+	const struct vp_interpreter value = {
+	    .low = is_python ? runtime->low : runtime->interpreter_low,
+	    .high = is_python ? runtime->high : runtime->interpreter_high,
+	    .loop_low = runtime->interpreter_low,
+	    .loop_high = runtime->interpreter_high,
+	    .is_python = is_python,
+	    .layout = {.native_id = python->native_id,
+		       .frame = python->frame,
+		       .frame_in = python->frame_in,
+		       .code = python->code,
+		       .previous = python->previous,
+		       .owner = python->owner,
+		       .entry_value = python->entry_value,
+		       .entry_is_empty = python->entry_is_empty}};
+	uint64_t key = identity_key_of(pid, runtime->tgid);
+
+	bpf_map_update_elem(identity->interpreters, &key, &value, BPF_ANY);
+	vp_vec_push(&identity->followed,
+		    ((struct vp_identity_interpreter){
+			.vm = pid, .id = runtime->tgid, .low = value.low, .high = value.high}));
+}
+
+/* If a map is full, samples have the name of the interpreter's code. */
 void vp_identity_follow(struct vp_identity *identity, uint32_t pid,
 			const vp_guest_runtime_list *now)
 {
@@ -250,12 +304,10 @@ void vp_identity_follow(struct vp_identity *identity, uint32_t pid,
 		return;
 	identity_unfollow(identity, pid, now);
 	vp_vec_each (now, runtime) {
-		const struct vp_interpreter value = {runtime->interpreter_low,
-						     runtime->interpreter_high};
-		uint64_t key = identity_key_of(pid, runtime->tgid);
-		bpf_map_update_elem(identity->interpreters, &key, &value, BPF_ANY);
-		vp_vec_push(&identity->followed, ((struct vp_identity_interpreter){
-						     pid, runtime->tgid, value.low, value.high}));
+		if (runtime->kind == VP_RUNTIME_THREAD)
+			follow_thread(identity, pid, runtime);
+		else
+			follow_process(identity, pid, runtime);
 	}
 	const uint32_t zero = 0, count = (uint32_t)identity->followed.count;
 	bpf_map_update_elem(identity->interpreter_count, &zero, &count, BPF_ANY);
@@ -265,7 +317,7 @@ bool vp_identity_interprets(const struct vp_identity *identity, uint32_t pid, ui
 			    uint64_t ip)
 {
 	vp_vec_each (&identity->followed, interpreter)
-		if (interpreter->vm == pid && interpreter->tgid == tgid)
+		if (interpreter->vm == pid && interpreter->id == tgid && !interpreter->is_thread)
 			return ip >= interpreter->low && ip < interpreter->high;
 	return false;
 }

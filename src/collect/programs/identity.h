@@ -18,14 +18,15 @@ struct vp_identity_range {
 
 /* Interpreter of a guest process; `vm`: pid of the VMM. */
 struct vp_identity_interpreter {
-	uint32_t vm, tgid;
+	uint32_t vm, id; /* the process's pid, or the tid of one of its threads */
+	bool is_thread;
 	uint64_t low, high;
 };
 
 struct vp_identity {
 	int vms, vcpus, indices, slots; /* descriptors of maps */
 	/* Maps of programs that read methods; -1: none. */
-	int interpreters, interpreter_count;
+	int interpreters, interpreter_count, threads;
 	VP_VEC(uint32_t) free; /* freed indices of vCPUs, below … */
 	uint32_t used;
 	VP_VEC(struct vp_identity_range) ranges; /* sorted ranges of slots */

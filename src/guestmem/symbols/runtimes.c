@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/intern.h"
@@ -17,16 +18,20 @@
 #include "guestmem/symbols/elf_segments.h"
 #include "guestmem/tasks/pagecache.h"
 #include "guestmem/tasks/tasks.h"
+#include "maps/format.h"
+#include "runtime/code_names.h"
 #include "runtime/java.h"
 #include "runtime/java_names.h"
 #include "runtime/java_tables.h"
 #include "runtime/process_memory.h"
+#include "runtime/python.h"
+#include "runtime/python_names.h"
 
 enum {
-	MAX_JAVA = 256, /* maximum number of processes of a guest */
+	MAX_RUNTIMES = 1024, /* maximum number of processes of a guest */
 	MAX_SEGMENTS = 32,
-	MAX_EXPORTS = 1 << 14, /* libjvm.so has 1,100 */
-	LONGEST_EXPORT = 64,
+	MAX_EXPORTS = 1 << 14,   /* libjvm.so has 1,100, python3.11 2,200 */
+	LARGEST_NAMES = 1 << 20, /* of exported symbols: python3.11 has 50 KB */
 	MAX_REPORTED = 20,
 	MAX_STARTS = 300, /* checks of a VM without a code heap: ten per second */
 	MAX_TABLES = 20,  /* attempts to read the tables */
@@ -36,43 +41,77 @@ enum {
 	EXPORTS = 3,             /* index among the sections of struct vp_elf_segments */
 	EXPORT_NAMES = 4,        /* the same */
 	EXPORTS_AT_ONCE = 64,
+	MAX_SYMBOLS = 16,
+	MAX_FILES = 64, /* with known symbols */
 };
 /* Upper limit of user space with 5 levels of page tables. */
 #define USER_END (1ULL << 56)
 /* Interval of searching for a process whose task is gone. */
 #define LOST_NS 1000000000ULL
 
-/* JAVA_STARTING: no code heap so far. */
-enum java_state { JAVA_STARTING, JAVA_KNOWN, JAVA_UNREADABLE };
+enum runtime_kind { RUNTIME_JAVA, RUNTIME_PYTHON };
 
-struct java {
+/* RUNTIME_STARTING: no code heap so far, or tables that cannot be read. */
+enum runtime_state { RUNTIME_STARTING, RUNTIME_KNOWN, RUNTIME_UNREADABLE, RUNTIME_ENDED };
+
+_Static_assert((unsigned)VP_JAVA_SYMBOLS <= MAX_SYMBOLS &&
+		   (unsigned)VP_PYTHON_SYMBOLS <= MAX_SYMBOLS,
+	       "the symbols of all runtimes");
+
+/* An exported symbol of a library, as in the file; 0: none. */
+struct export
+{
+	uint64_t value, size;
+};
+
+struct runtime_thread {
+	uint64_t state;
+	uint32_t tid, native_id;
+};
+
+/* A process with a runtime. */
+struct runtime {
+	enum runtime_kind kind;
 	uint32_t space, tgid;
 	uint64_t root, place; /* page tables, and address of a task */
 	uint64_t lost;        /* time since which no task was found */
-	enum java_state state;
+	enum runtime_state state;
 	unsigned starts; /* number of checks while starting */
 	bool has_tables;
-	/* libjvm.so: */
+	/* The library: */
 	uint64_t file, base; /* its struct file, and load address: addresses in the process minus
 				those in the file */
 	Elf64_Phdr segments[MAX_SEGMENTS];
 	unsigned n_segments;
-	struct vp_java_vm vm; /* the memory is set in struct reading */
+	/* Java: generated code, and the interpreter. Python: the interpreter's file, and the
+	 * function that executes frames. */
 	uint64_t low, high, interpreter_low, interpreter_high;
-	struct vp_java_names names;
+	struct vp_java_vm vm; /* the memory is set in struct reading */
+	struct vp_python python;
+	VP_VEC(struct runtime_thread) threads; /* Python only */
+	struct vp_code_names names;
 	char *problem;
 	bool damaged;
 };
 
+/* Symbols of a library that several processes map. */
+struct known_file {
+	struct vp_build_id id;
+	enum runtime_kind kind;
+	struct export exports[MAX_SYMBOLS];
+};
+
 struct vp_guest_runtimes {
-	VP_VEC(struct java *) java; /* in order of discovery */
-	uint64_t debt, looked;      /* ns: time spent opening; time of the last update */
+	VP_VEC(struct runtime *) all; /* in order of discovery */
+	uint64_t debt, looked;        /* ns: time spent opening; time of the last update */
+	struct known_file files[MAX_FILES];
+	unsigned n_files;
 	struct vp_guest_lines lines;
 };
 
 /* Access to a process's memory during one check. */
 struct reading {
-	struct java *java;
+	struct runtime *runtime;
 	struct vp_guest_kernel kernel; /* with cached lines */
 	struct vp_guest_view view;     /* with the process's page tables */
 	struct vp_process_memory memory;
@@ -87,29 +126,30 @@ void vp_guest_runtimes_free(struct vp_guest_runtimes *runtimes)
 {
 	if (!runtimes)
 		return;
-	vp_vec_each (&runtimes->java, at) {
-		vp_java_names_deinit(&(*at)->names);
+	vp_vec_each (&runtimes->all, at) {
+		vp_code_names_deinit(&(*at)->names);
+		vp_vec_deinit(&(*at)->threads);
 		free((*at)->problem);
 		free(*at);
 	}
-	vp_vec_deinit(&runtimes->java);
+	vp_vec_deinit(&runtimes->all);
 	free(runtimes);
 }
 
 /* Constants of the library that the process has not accessed are only in the page cache. */
 static bool read_library(const struct reading *reading, uint64_t addr, void *bytes, size_t size)
 {
-	const struct java *java = reading->java;
+	const struct runtime *runtime = reading->runtime;
 	struct vp_guest_file file;
-	uint64_t at = addr - java->base;
+	uint64_t at = addr - runtime->base;
 
-	for (unsigned i = 0; i < java->n_segments; i++) {
-		const Elf64_Phdr *segment = &java->segments[i];
+	for (unsigned i = 0; i < runtime->n_segments; i++) {
+		const Elf64_Phdr *segment = &runtime->segments[i];
 		uint64_t inside = at - segment->p_vaddr;
 		if (segment->p_type == PT_LOAD && !(segment->p_flags & PF_W) &&
 		    at >= segment->p_vaddr && inside < segment->p_filesz &&
 		    size <= segment->p_filesz - inside)
-			return vp_guest_file_open(&reading->kernel, java->file, &file) &&
+			return vp_guest_file_open(&reading->kernel, runtime->file, &file) &&
 			       vp_guest_file_read(&file, segment->p_offset + inside, bytes, size);
 	}
 	return false;
@@ -126,13 +166,13 @@ static bool read_process(void *context, uint64_t addr, void *bytes, size_t size)
 }
 
 /* Whether it is a task of the process with the same page tables. */
-static bool is_its_task(const struct java *java, const struct vp_guest_task *task)
+static bool is_its_task(const struct runtime *runtime, const struct vp_guest_task *task)
 {
-	return task->tgid == java->tgid && task->root == java->root && task->root;
+	return task->tgid == runtime->tgid && task->root == runtime->root && task->root;
 }
 
 struct finding {
-	struct java *java;
+	struct runtime *runtime;
 	bool found;
 };
 
@@ -140,48 +180,50 @@ static bool runtimes_look_at(void *context, const struct vp_guest_task *task)
 {
 	struct finding *finding = context;
 
-	finding->found = is_its_task(finding->java, task);
+	finding->found = is_its_task(finding->runtime, task);
 	if (finding->found)
-		finding->java->place = task->address;
+		finding->runtime->place = task->address;
 	return !finding->found;
 }
 
 /* Whether the process is still running. The thread seen before may have ended. */
-static bool still_runs(struct java *java, const struct vp_guest_kernel *kernel)
+static bool still_runs(struct runtime *runtime, const struct vp_guest_kernel *kernel)
 {
-	struct finding finding = {.java = java};
+	struct finding finding = {.runtime = runtime};
 	struct vp_guest_task task;
 	uint64_t now = vp_clock_monotonic();
 	bool damaged;
 
-	if (vp_guest_task_read(kernel, java->place, &task) && is_its_task(java, &task))
+	if (vp_guest_task_read(kernel, runtime->place, &task) && is_its_task(runtime, &task))
 		return true;
-	if (java->lost && now - java->lost < LOST_NS)
+	if (runtime->lost && now - runtime->lost < LOST_NS)
 		return false;
 	vp_guest_tasks_each(kernel, runtimes_look_at, &finding, &damaged);
-	java->lost = finding.found ? 0 : now;
+	runtime->lost = finding.found ? 0 : now;
 	return finding.found;
 }
 
 /* Starts access to the process's memory; false: it has ended. */
 static bool reading_begin(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
-			  struct java *java, struct reading *ret)
+			  struct runtime *runtime, struct reading *ret)
 {
-	*ret = (struct reading){.java = java, .kernel = *kernel};
+	*ret = (struct reading){.runtime = runtime, .kernel = *kernel};
 	vp_guest_lines_begin(&runtimes->lines, kernel->view.memory);
 	ret->kernel.view.memory = &runtimes->lines.memory;
-	if (!still_runs(java, &ret->kernel))
+	if (!still_runs(runtime, &ret->kernel))
 		return false;
-	ret->view = (struct vp_guest_view){
-	    .memory = &runtimes->lines.memory, .root = java->root, .paging = kernel->view.paging};
+	ret->view = (struct vp_guest_view){.memory = &runtimes->lines.memory,
+					   .root = runtime->root,
+					   .paging = kernel->view.paging};
 	ret->memory = (struct vp_process_memory){read_process, ret};
-	java->vm.memory = &ret->memory;
+	runtime->vm.memory = &ret->memory;
+	runtime->python.memory = &ret->memory;
 	return true;
 }
 
 /* Reads the library's program headers, and the offset of the mapping. */
 static bool read_segments(const struct vp_guest_file *file, const struct vp_guest_mapping *mapping,
-			  struct java *java)
+			  struct runtime *runtime)
 {
 	Elf64_Ehdr header;
 
@@ -189,136 +231,276 @@ static bool read_segments(const struct vp_guest_file *file, const struct vp_gues
 	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
 	    header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_phentsize != sizeof(Elf64_Phdr) ||
 	    header.e_phnum > MAX_SEGMENTS ||
-	    !vp_guest_file_read(file, header.e_phoff, java->segments,
+	    !vp_guest_file_read(file, header.e_phoff, runtime->segments,
 				header.e_phnum * sizeof(Elf64_Phdr)))
 		return false;
-	java->n_segments = header.e_phnum;
-	for (unsigned i = 0; i < java->n_segments; i++) {
-		const Elf64_Phdr *segment = &java->segments[i];
+	runtime->n_segments = header.e_phnum;
+	for (unsigned i = 0; i < runtime->n_segments; i++) {
+		const Elf64_Phdr *segment = &runtime->segments[i];
 		uint64_t start = segment->p_offset & ~(VP_GUEST_PAGE - 1ULL);
 		if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X) ||
 		    mapping->pgoff < start || mapping->pgoff - start >= segment->p_filesz)
 			continue;
-		java->base =
+		runtime->base =
 		    mapping->start - (segment->p_vaddr - segment->p_offset + mapping->pgoff);
 		return true;
 	}
 	return false;
 }
 
-/* Notes one exported symbol, if it is needed. */
-static void take_export(const struct vp_guest_file *file, const Elf64_Shdr *names,
-			const Elf64_Sym *symbol, uint64_t base, uint64_t symbols[VP_JAVA_SYMBOLS])
+static const char *symbol_name(enum runtime_kind kind, unsigned number)
 {
-	char name[LONGEST_EXPORT];
-	uint64_t left = names->sh_size - symbol->st_name;
-
-	if (!symbol->st_value || symbol->st_name >= names->sh_size ||
-	    !vp_guest_file_read(file, names->sh_offset + symbol->st_name, name,
-				left < sizeof(name) ? (size_t)left : sizeof(name)) ||
-	    !memchr(name, 0, left < sizeof(name) ? (size_t)left : sizeof(name)))
-		return;
-	for (unsigned i = 0; i < VP_JAVA_SYMBOLS; i++)
-		if (!strcmp(name, vp_java_symbol_name((enum vp_java_symbol)i)))
-			symbols[i] = base + symbol->st_value;
+	return kind == RUNTIME_JAVA ? vp_java_symbol_name((enum vp_java_symbol)number)
+				    : vp_python_symbol_name((enum vp_python_symbol)number);
 }
 
-static void find_exports(const struct vp_guest_file *file, const struct java *java,
-			 uint64_t symbols[VP_JAVA_SYMBOLS])
+static unsigned symbol_count(enum runtime_kind kind)
+{
+	return kind == RUNTIME_JAVA ? (unsigned)VP_JAVA_SYMBOLS : (unsigned)VP_PYTHON_SYMBOLS;
+}
+
+/* Reads the names of exported symbols page by page; those that are not resident are empty. */
+static void read_names(const struct vp_guest_file *file, const Elf64_Shdr *names,
+		       struct vp_buffer *ret)
+{
+	uint64_t size = names->sh_size < LARGEST_NAMES ? names->sh_size : LARGEST_NAMES;
+	char *to = vp_buffer_extend(ret, (size_t)size + 1);
+
+	memset(to, 0, (size_t)size + 1);
+	for (uint64_t at = 0, piece; at < size; at += piece) {
+		piece = VP_GUEST_PAGE - (names->sh_offset + at) % VP_GUEST_PAGE;
+		piece = piece < size - at ? piece : size - at;
+		if (!vp_guest_file_read(file, names->sh_offset + at, to + at, (size_t)piece))
+			memset(to + at, 0, (size_t)piece);
+	}
+}
+
+/* Notes one exported symbol, if it is needed. */
+static void take_export(const struct vp_buffer *names, const Elf64_Sym *symbol,
+			enum runtime_kind kind, struct export *exports)
+{
+	if (!symbol->st_value || symbol->st_name >= names->size)
+		return;
+	for (unsigned i = 0; i < symbol_count(kind); i++)
+		if (!strcmp(names->bytes + symbol->st_name, symbol_name(kind, i)))
+			exports[i] = (struct export){symbol->st_value, symbol->st_size};
+}
+
+static void find_exports(const struct vp_guest_file *file, const struct runtime *runtime,
+			 struct export *exports)
 {
 	struct vp_elf_segments found;
 	Elf64_Sym some[EXPORTS_AT_ONCE];
+	struct vp_buffer names = {0};
 
-	if (!vp_elf_segments_find(file, java->segments, java->n_segments, &found))
+	if (!vp_elf_segments_find(file, runtime->segments, runtime->n_segments, &found))
 		return;
 	const Elf64_Shdr *table = &found.sections[EXPORTS];
 	uint64_t count = table->sh_size / sizeof(*some);
 	count = count < MAX_EXPORTS ? count : MAX_EXPORTS;
+	read_names(file, &found.sections[EXPORT_NAMES], &names);
 	for (uint64_t i = 0; i < count; i += EXPORTS_AT_ONCE) {
 		uint64_t n = count - i < EXPORTS_AT_ONCE ? count - i : EXPORTS_AT_ONCE;
 		if (!vp_guest_file_read(file, table->sh_offset + i * sizeof(*some), some,
 					(size_t)n * sizeof(*some)))
 			continue;
 		for (uint64_t j = 0; j < n; j++)
-			take_export(file, &found.sections[EXPORT_NAMES], &some[j], java->base,
-				    symbols);
+			take_export(&names, &some[j], runtime->kind, exports);
 	}
+	vp_buffer_deinit(&names);
 }
 
-static void set_problem(struct java *java, struct vp_error *error)
+static bool has_all(enum runtime_kind kind, const struct export *exports)
 {
-	free(java->problem);
-	java->problem = vp_strdup(vp_error_message(error));
+	for (unsigned i = 0; i < symbol_count(kind); i++)
+		if (!exports[i].value)
+			return false;
+	return true;
+}
+
+/* The same with the results of earlier processes. */
+static void find_exports_once(struct vp_guest_runtimes *runtimes, const struct vp_guest_file *file,
+			      const struct runtime *runtime, struct export *exports)
+{
+	struct known_file now = {.kind = runtime->kind};
+	bool has_id = vp_guest_file_build_id(file, &now.id);
+
+	for (unsigned i = 0; i < runtimes->n_files && has_id; i++) {
+		const struct known_file *known = &runtimes->files[i];
+		if (known->kind == now.kind && !memcmp(&known->id, &now.id, sizeof(now.id))) {
+			memcpy(exports, known->exports, sizeof(known->exports));
+			return;
+		}
+	}
+	find_exports(file, runtime, exports);
+	if (!has_id || !has_all(runtime->kind, exports) || runtimes->n_files == MAX_FILES)
+		return;
+	memcpy(now.exports, exports, sizeof(now.exports));
+	runtimes->files[runtimes->n_files++] = now;
+}
+
+static void set_problem(struct runtime *runtime, struct vp_error *error)
+{
+	free(runtime->problem);
+	runtime->problem = vp_strdup(vp_error_message(error));
 	vp_error_free(error);
 }
 
 /* Notes the ranges of code. The interpreter is a single block. */
 static bool note_interpreter(void *context, const struct vp_java_code *code)
 {
-	struct java *java = context;
+	struct runtime *runtime = context;
 
 	if (code->kind != VP_JAVA_INTERPRETER)
 		return true;
-	java->interpreter_low = code->start;
-	java->interpreter_high = code->end;
+	runtime->interpreter_low = code->start;
+	runtime->interpreter_high = code->end;
 	return false;
 }
 
-static void note_bounds(struct java *java)
+static void note_bounds(struct runtime *runtime)
 {
 	bool damaged;
 
-	java->low = UINT64_MAX;
-	java->high = 0;
-	for (unsigned i = 0; i < java->vm.n_heaps; i++) {
-		const struct vp_java_heap *heap = &java->vm.heaps[i];
-		java->low = heap->low < java->low ? heap->low : java->low;
-		java->high = heap->high > java->high ? heap->high : java->high;
+	runtime->low = UINT64_MAX;
+	runtime->high = 0;
+	for (unsigned i = 0; i < runtime->vm.n_heaps; i++) {
+		const struct vp_java_heap *heap = &runtime->vm.heaps[i];
+		runtime->low = heap->low < runtime->low ? heap->low : runtime->low;
+		runtime->high = heap->high > runtime->high ? heap->high : runtime->high;
 	}
-	if (!java->interpreter_high)
-		vp_java_code_each(&java->vm, note_interpreter, java, &damaged);
+	if (!runtime->interpreter_high)
+		vp_java_code_each(&runtime->vm, note_interpreter, runtime, &damaged);
 }
 
-static struct vp_error *read_tables(struct java *java, const struct reading *reading)
+/* Notes the interpreter's code: the segment that has the function which executes frames. */
+static void note_python_code(struct runtime *runtime, const struct export *loop)
 {
-	uint64_t symbols[VP_JAVA_SYMBOLS] = {0};
+	for (unsigned i = 0; i < runtime->n_segments; i++) {
+		const Elf64_Phdr *segment = &runtime->segments[i];
+		if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X) ||
+		    loop->value < segment->p_vaddr ||
+		    loop->value - segment->p_vaddr >= segment->p_memsz)
+			continue;
+		runtime->low = runtime->base + segment->p_vaddr;
+		runtime->high = runtime->low + segment->p_memsz;
+	}
+	runtime->interpreter_low = runtime->base + loop->value;
+	runtime->interpreter_high = runtime->interpreter_low + loop->size;
+}
+
+static struct vp_error *read_tables(struct vp_guest_runtimes *runtimes, struct runtime *runtime,
+				    const struct reading *reading)
+{
+	struct export exports[MAX_SYMBOLS] = {0};
+	uint64_t symbols[MAX_SYMBOLS];
 	struct vp_guest_file file;
 
-	if (java->has_tables)
+	if (runtime->has_tables)
 		return NULL;
-	if (!vp_guest_file_open(&reading->kernel, java->file, &file))
-		return vp_error_new("libjvm.so cannot be read");
-	find_exports(&file, java, symbols);
-	VP_TRY(vp_java_tables_read(&reading->memory, symbols, &java->vm.tables));
-	java->has_tables = true;
-	java->starts = 0;
+	if (!vp_guest_file_open(&reading->kernel, runtime->file, &file))
+		return vp_error_new("%s cannot be read", runtime->kind == RUNTIME_JAVA
+							     ? "libjvm.so"
+							     : "the interpreter");
+	find_exports_once(runtimes, &file, runtime, exports);
+	for (unsigned i = 0; i < MAX_SYMBOLS; i++)
+		symbols[i] = exports[i].value ? runtime->base + exports[i].value : 0;
+	if (runtime->kind == RUNTIME_JAVA) {
+		VP_TRY(vp_java_tables_read(&reading->memory, symbols, &runtime->vm.tables));
+	} else {
+		VP_TRY(vp_python_open(&reading->memory, symbols, &runtime->python));
+		note_python_code(runtime, &exports[VP_PYTHON_LOOP]);
+	}
+	runtime->has_tables = true;
+	runtime->starts = 0;
+	return NULL;
+}
+
+static bool take_thread(void *context, const struct vp_python_thread *seen)
+{
+	struct runtime *runtime = context;
+
+	vp_vec_push(&runtime->threads, ((struct runtime_thread){.state = seen->state,
+								.tid = seen->native_id,
+								.native_id = seen->native_id}));
+	return true;
+}
+
+/* Reads the process's threads. In a container they have other ids there; only the first thread,
+ * which is the last one in the list, is known then: it has the id of the process. */
+static void read_threads(struct runtime *runtime)
+{
+	bool known = false;
+
+	runtime->threads.count = 0;
+	if (!vp_python_threads_each(&runtime->python, take_thread, runtime))
+		runtime->damaged = true;
+	vp_vec_each (&runtime->threads, thread)
+		known |= thread->tid == runtime->tgid;
+	if (known || !runtime->threads.count)
+		return;
+	struct runtime_thread first = runtime->threads.at[runtime->threads.count - 1];
+	first.tid = runtime->tgid;
+	runtime->threads.at[0] = first;
+	runtime->threads.count = 1;
+}
+
+static struct vp_error *read_code(struct runtime *runtime)
+{
+	if (runtime->kind == RUNTIME_JAVA)
+		return vp_java_heaps_read(&runtime->vm);
+	read_threads(runtime);
 	return NULL;
 }
 
 /* Reads the tables, and then the names of all present code. */
-static void java_open(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
-		      struct java *java)
+static void runtime_open(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
+			 struct runtime *runtime)
 {
 	struct reading reading;
 
-	if (java->starts++ == (java->has_tables ? MAX_STARTS : MAX_TABLES))
-		java->state = JAVA_UNREADABLE;
-	if (java->state != JAVA_STARTING || !reading_begin(runtimes, kernel, java, &reading))
+	if (runtime->starts++ == (runtime->has_tables ? MAX_STARTS : MAX_TABLES))
+		runtime->state = RUNTIME_UNREADABLE;
+	if (runtime->state != RUNTIME_STARTING ||
+	    !reading_begin(runtimes, kernel, runtime, &reading))
 		return;
-	struct vp_error *error = read_tables(java, &reading);
+	struct vp_error *error = read_tables(runtimes, runtime, &reading);
 	if (!error)
-		error = vp_java_heaps_read(&java->vm);
+		error = read_code(runtime);
 	if (error) {
-		set_problem(java, error);
+		set_problem(runtime, error);
 		return;
 	}
-	java->state = JAVA_KNOWN;
-	note_bounds(java);
-	vp_java_names_see_all(&java->names, &java->vm, vp_clock_monotonic(), &java->damaged);
+	runtime->state = RUNTIME_KNOWN;
+	if (runtime->kind == RUNTIME_PYTHON)
+		return;
+	note_bounds(runtime);
+	vp_java_names_see_all(&runtime->names, &runtime->vm, vp_clock_monotonic(),
+			      &runtime->damaged);
 }
 
-static void open_in_time(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
-			 struct java *java)
+/* Threads start and end. */
+static void update_threads(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
+			   struct runtime *runtime)
+{
+	struct reading reading;
+	bool was_lost = runtime->lost != 0;
+
+	if (reading_begin(runtimes, kernel, runtime, &reading)) {
+		runtime->damaged = false;
+		read_threads(runtime);
+	} else if (was_lost && vp_clock_monotonic() - runtime->lost < LOST_NS) {
+		return; /* not searched for again */
+	} else if (was_lost) {
+		runtime->state = RUNTIME_ENDED;
+		runtime->threads.count = 0;
+	}
+}
+
+static void in_time(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
+		    struct runtime *runtime,
+		    void (*what)(struct vp_guest_runtimes *runtimes,
+				 const struct vp_guest_kernel *kernel, struct runtime *runtime))
 {
 	uint64_t start = vp_clock_monotonic(), paid = (start - runtimes->looked) / REST_PARTS;
 
@@ -326,132 +508,247 @@ static void open_in_time(struct vp_guest_runtimes *runtimes, const struct vp_gue
 	runtimes->looked = start;
 	if (runtimes->debt > MAX_DEBT_NS)
 		return;
-	java_open(runtimes, kernel, java);
+	what(runtimes, kernel, runtime);
 	runtimes->debt += vp_clock_monotonic() - start;
 }
 
-static bool is_libjvm(const char *path)
+/* Whether it is a file of a runtime. */
+static bool is_library(const char *path, enum runtime_kind *kind)
 {
-	static const char name[] = "/libjvm.so";
-	size_t size = strlen(path);
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 
-	return size >= sizeof(name) - 1 && !strcmp(path + size - (sizeof(name) - 1), name);
+	*kind = strcmp(name, "libjvm.so") != 0 ? RUNTIME_PYTHON : RUNTIME_JAVA;
+	return *kind == RUNTIME_JAVA || !strncmp(name, "python3", 7) ||
+	       !strncmp(name, "libpython3", 10);
 }
 
 /* The latest one with that pid. */
-static struct java *java_of(const struct vp_guest_runtimes *runtimes, uint32_t tgid)
+static struct runtime *runtime_of(const struct vp_guest_runtimes *runtimes, uint32_t tgid)
 {
-	for (size_t i = runtimes->java.count; i-- > 0;)
-		if (runtimes->java.at[i]->tgid == tgid)
-			return runtimes->java.at[i];
+	for (size_t i = runtimes->all.count; i-- > 0;)
+		if (runtimes->all.at[i]->tgid == tgid)
+			return runtimes->all.at[i];
 	return NULL;
+}
+
+/* The process's entry for a library; NULL: it needs none. A program that is linked with libpython
+ * has the interpreter there. */
+static struct runtime *entry_of(struct vp_guest_runtimes *runtimes,
+				const struct vp_guest_library *library, enum runtime_kind kind)
+{
+	struct runtime *known = runtime_of(runtimes, library->task->tgid);
+
+	if (known && known->space == library->space)
+		return known->kind == RUNTIME_PYTHON && kind == RUNTIME_PYTHON &&
+			       known->state != RUNTIME_KNOWN &&
+			       known->file != library->mapping->file
+			   ? known
+			   : NULL;
+	if (runtimes->all.count == MAX_RUNTIMES)
+		return NULL;
+	struct runtime *runtime = vp_alloc(sizeof(*runtime));
+	vp_vec_push(&runtimes->all, runtime);
+	return runtime;
 }
 
 void vp_guest_runtimes_add(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
 			   const struct vp_guest_library *library)
 {
 	const struct vp_guest_task *task = library->task;
-	const struct java *known = java_of(runtimes, task->tgid);
+	enum runtime_kind kind;
 	struct vp_guest_file file;
 
-	if (!is_libjvm(library->path) || (known && known->space == library->space) ||
-	    runtimes->java.count == MAX_JAVA)
+	struct runtime *runtime =
+	    is_library(library->path, &kind) ? entry_of(runtimes, library, kind) : NULL;
+	if (!runtime)
 		return;
-	struct java *java = vp_alloc(sizeof(*java));
-	*java = (struct java){.space = library->space,
-			      .tgid = task->tgid,
-			      .root = task->root,
-			      .place = task->address,
-			      .file = library->mapping->file};
-	vp_vec_push(&runtimes->java, java);
-	if (!vp_guest_file_open(kernel, java->file, &file) ||
-	    !read_segments(&file, library->mapping, java)) {
-		java->state = JAVA_UNREADABLE;
-		set_problem(java, vp_error_new("the headers of libjvm.so cannot be read"));
+	free(runtime->problem);
+	*runtime = (struct runtime){.kind = kind,
+				    .space = library->space,
+				    .tgid = task->tgid,
+				    .root = task->root,
+				    .place = task->address,
+				    .file = library->mapping->file};
+	if (!vp_guest_file_open(kernel, runtime->file, &file) ||
+	    !read_segments(&file, library->mapping, runtime)) {
+		runtime->state = RUNTIME_UNREADABLE;
+		set_problem(runtime,
+			    vp_error_new("the headers of %s cannot be read",
+					 kind == RUNTIME_JAVA ? "libjvm.so" : "the interpreter"));
 		return;
 	}
-	open_in_time(runtimes, kernel, java);
+	in_time(runtimes, kernel, runtime, runtime_open);
 }
 
 void vp_guest_runtimes_step(struct vp_guest_runtimes *runtimes,
 			    const struct vp_guest_kernel *kernel)
 {
-	vp_vec_each (&runtimes->java, java)
-		if ((*java)->state == JAVA_STARTING)
-			open_in_time(runtimes, kernel, *java);
+	vp_vec_each (&runtimes->all, runtime) {
+		if ((*runtime)->state == RUNTIME_STARTING)
+			in_time(runtimes, kernel, *runtime, runtime_open);
+		else if ((*runtime)->state == RUNTIME_KNOWN && (*runtime)->kind == RUNTIME_PYTHON)
+			in_time(runtimes, kernel, *runtime, update_threads);
+	}
 }
 
 /* Code heaps grow. */
 static bool begin_hit(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
-		      uint32_t tgid, struct reading *reading)
+		      struct runtime *runtime, struct reading *reading)
 {
-	struct java *java = java_of(runtimes, tgid);
-
-	if (!java || java->state != JAVA_KNOWN || !reading_begin(runtimes, kernel, java, reading))
+	if (!runtime || runtime->state != RUNTIME_KNOWN ||
+	    !reading_begin(runtimes, kernel, runtime, reading))
 		return false;
-	struct vp_error *error = vp_java_heaps_read(&java->vm);
+	if (runtime->kind == RUNTIME_PYTHON)
+		return true;
+	struct vp_error *error = vp_java_heaps_read(&runtime->vm);
 	bool done = !error;
 	vp_error_free(error);
-	java->names.failed += !done;
+	runtime->names.failed += !done;
 	return done;
 }
 
 void vp_guest_runtimes_hit(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
 			   uint32_t tgid, uint64_t addr, uint64_t time)
 {
+	struct runtime *runtime = runtime_of(runtimes, tgid);
 	struct reading reading;
 
-	if (begin_hit(runtimes, kernel, tgid, &reading))
-		vp_java_names_see(&reading.java->names, &reading.java->vm, addr, time, NULL);
+	if (runtime && runtime->kind == RUNTIME_JAVA &&
+	    begin_hit(runtimes, kernel, runtime, &reading))
+		vp_java_names_see(&runtime->names, &runtime->vm, addr, time, NULL);
 }
 
-void vp_guest_runtimes_hit_method(struct vp_guest_runtimes *runtimes,
-				  const struct vp_guest_kernel *kernel, uint32_t tgid,
-				  uint64_t method, uint64_t time)
+static void hit_python(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
+		       struct runtime *runtime, const uint64_t *code, unsigned count, uint64_t time)
 {
 	struct reading reading;
+	bool reads = false;
 
-	if (begin_hit(runtimes, kernel, tgid, &reading))
-		vp_java_names_see_method(&reading.java->names, &reading.java->vm, method, time);
+	for (unsigned i = 0; i < count; i++) {
+		if (vp_python_names_lately(&runtime->names, code[i], time))
+			continue;
+		if (!reads && !begin_hit(runtimes, kernel, runtime, &reading))
+			return;
+		reads = true;
+		vp_python_names_see(&runtime->names, &runtime->python, code[i], time);
+	}
+}
+
+void vp_guest_runtimes_hit_methods(struct vp_guest_runtimes *runtimes,
+				   const struct vp_guest_kernel *kernel, uint32_t tgid,
+				   const uint64_t *methods, unsigned count, uint64_t time)
+{
+	struct runtime *runtime = runtime_of(runtimes, tgid);
+	struct reading reading;
+
+	if (runtime && runtime->kind == RUNTIME_PYTHON)
+		hit_python(runtimes, kernel, runtime, methods, count, time);
+	else if (begin_hit(runtimes, kernel, runtime, &reading))
+		for (unsigned i = 0; i < count; i++)
+			vp_java_names_see_method(&runtime->names, &runtime->vm, methods[i], time);
+}
+
+bool vp_guest_runtimes_loop(const struct vp_guest_runtimes *runtimes, uint32_t tgid, uint64_t *low,
+			    uint64_t *high)
+{
+	const struct runtime *runtime = runtime_of(runtimes, tgid);
+
+	if (!runtime || runtime->kind != RUNTIME_PYTHON || runtime->state != RUNTIME_KNOWN)
+		return false;
+	*low = runtime->interpreter_low;
+	*high = runtime->interpreter_high;
+	return true;
+}
+
+static void list_python(const struct runtime *runtime, struct vp_buffer *answer)
+{
+	const struct vp_python_layout *at = &runtime->python.layout;
+
+	vp_buffer_printf(answer, " %x %x %x %x %x %x %x %x\n", at->thread_native_id,
+			 at->thread_frame, at->frame_in, at->frame_code, at->frame_previous,
+			 at->frame_owner, at->entry_value, at->entry_is_empty);
+	vp_vec_each (&runtime->threads, thread)
+		vp_buffer_printf(answer, "thread %x %x %" PRIx64 " %x\n", runtime->tgid,
+				 thread->tid, thread->state, thread->native_id);
 }
 
 void vp_guest_runtimes_list(const struct vp_guest_runtimes *runtimes, struct vp_buffer *answer)
 {
-	vp_vec_each (&runtimes->java, at) {
-		const struct java *java = *at;
-		if (java->state == JAVA_STARTING)
+	vp_vec_each (&runtimes->all, at) {
+		const struct runtime *runtime = *at;
+		bool java = runtime->kind == RUNTIME_JAVA;
+		if (runtime->state == RUNTIME_STARTING)
 			vp_buffer_string(answer, "starting\n");
-		if (java->state == JAVA_KNOWN)
-			vp_buffer_printf(
-			    answer, "java %x %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64 "\n",
-			    java->tgid, java->low, java->high, java->interpreter_low,
-			    java->interpreter_high);
+		if (runtime->state != RUNTIME_KNOWN)
+			continue;
+		vp_buffer_printf(answer, "%s %x %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64,
+				 java ? "java" : "python", runtime->tgid, runtime->low,
+				 runtime->high, runtime->interpreter_low,
+				 runtime->interpreter_high);
+		if (java)
+			vp_buffer_string(answer, "\n");
+		else
+			list_python(runtime, answer);
 	}
 }
 
-static void write_names(const struct java *java, struct vp_maps_writer *writer)
+static void write_names(const struct runtime *runtime, struct vp_maps_writer *writer)
 {
-	vp_vec_each (&java->names.births, birth)
-		vp_maps_write_jit_from(writer, java->space, birth->addr, birth->size,
-				       vp_intern_text(&java->names.texts, birth->name),
+	vp_vec_each (&runtime->names.births, birth)
+		vp_maps_write_jit_from(writer, runtime->space, birth->addr, birth->size,
+				       vp_intern_text(&runtime->names.texts, birth->name),
 				       birth->from_ns);
 }
 
-static void write_problem(const struct java *java, struct vp_maps_writer *writer)
+static void write_problem(const struct runtime *runtime, struct vp_maps_writer *writer)
 {
-	if (java->state != JAVA_KNOWN)
-		vp_maps_write_note(writer, "Java process %u: methods have no names: %s", java->tgid,
-				   java->problem ? java->problem : "it ended");
-	else if (java->names.births.count == VP_JAVA_MAX_NAMES)
+	if (runtime->state != RUNTIME_KNOWN)
+		vp_maps_write_note(writer, "Java process %u: methods have no names: %s",
+				   runtime->tgid, runtime->problem ? runtime->problem : "it ended");
+	else if (runtime->names.births.count == VP_CODE_MAX_NAMES)
 		vp_maps_write_note(writer,
 				   "Java process %u: more than %d methods were compiled: "
 				   "the names of the rest are missing",
-				   java->tgid, VP_JAVA_MAX_NAMES);
-	else if (java->names.failed || java->damaged)
+				   runtime->tgid, VP_CODE_MAX_NAMES);
+	else if (runtime->names.failed || runtime->damaged)
 		vp_maps_write_note(
 		    writer, "Java process %u: %" PRIu64 " times, code or a method had no name%s",
-		    java->tgid, java->names.failed,
-		    java->damaged ? "; the list of code was read in part" : "");
+		    runtime->tgid, runtime->names.failed,
+		    runtime->damaged ? "; the list of code was read in part" : "");
+}
+
+/* One note for all Python processes of the VM. */
+static void write_python_problems(const struct vp_guest_runtimes *runtimes,
+				  struct vp_maps_writer *writer)
+{
+	uint64_t failures[VP_PYTHON_FAILURES] = {0}, failed = 0;
+	const struct runtime *unknown = NULL;
+	unsigned n_unknown = 0;
+
+	vp_vec_each (&runtimes->all, at) {
+		const struct runtime *runtime = *at;
+		if (runtime->kind != RUNTIME_PYTHON)
+			continue;
+		if (runtime->state == RUNTIME_UNREADABLE ||
+		    (runtime->state == RUNTIME_STARTING && runtime->problem)) {
+			unknown = unknown ? unknown : runtime;
+			n_unknown++;
+		}
+		failed += runtime->names.failed;
+		for (unsigned i = 0; i < VP_PYTHON_FAILURES; i++)
+			failures[i] += runtime->python.failures[i];
+	}
+	if (unknown)
+		vp_maps_write_note(
+		    writer, "%u Python processes: functions have no names: %s (process %u)",
+		    n_unknown, unknown->problem ? unknown->problem : "they ended", unknown->tgid);
+	if (failed)
+		vp_maps_write_note(writer,
+				   "Python: %" PRIu64 " times, a function had no name (%" PRIu64
+				   " unreadable, %" PRIu64 " no code object, %" PRIu64
+				   " an invalid string)",
+				   failed, failures[VP_PYTHON_UNREADABLE],
+				   failures[VP_PYTHON_NO_CODE], failures[VP_PYTHON_NO_TEXT]);
 }
 
 void vp_guest_runtimes_write(struct vp_guest_runtimes *runtimes,
@@ -459,16 +756,19 @@ void vp_guest_runtimes_write(struct vp_guest_runtimes *runtimes,
 {
 	unsigned reported = 0;
 
-	vp_vec_each (&runtimes->java, at) {
+	vp_vec_each (&runtimes->all, at) {
 		struct reading reading;
-		struct java *java = *at;
-		if (begin_hit(runtimes, kernel, java->tgid, &reading) && reading.java == java)
-			vp_java_names_see_all(&java->names, &java->vm, vp_clock_monotonic(),
-					      &java->damaged);
-		write_names(java, writer);
-		if (reported < MAX_REPORTED) {
-			write_problem(java, writer);
+		struct runtime *runtime = *at;
+		if (runtime->kind == RUNTIME_JAVA &&
+		    runtime_of(runtimes, runtime->tgid) == runtime &&
+		    begin_hit(runtimes, kernel, runtime, &reading))
+			vp_java_names_see_all(&runtime->names, &runtime->vm, vp_clock_monotonic(),
+					      &runtime->damaged);
+		write_names(runtime, writer);
+		if (runtime->kind == RUNTIME_JAVA && reported < MAX_REPORTED) {
+			write_problem(runtime, writer);
 			reported++;
 		}
 	}
+	write_python_problems(runtimes, writer);
 }

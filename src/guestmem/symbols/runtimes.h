@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Language runtimes in guest processes: names of code generated at run time, from the runtime's own
- * data in process memory. Java (HotSpot) needs no option for that. */
+/* Language runtimes in guest processes: names of code generated at run time, and of functions that
+ * an interpreter executes, from the runtime's own data in process memory. Java (HotSpot) and Python
+ * (CPython) need no option for that. */
 #ifndef VP_GUESTMEM_SYMBOLS_RUNTIMES_H
 #define VP_GUESTMEM_SYMBOLS_RUNTIMES_H
 
@@ -29,12 +30,19 @@ void vp_guest_runtimes_step(struct vp_guest_runtimes *runtimes,
 /* Notes a sample in generated code of process `tgid`. */
 void vp_guest_runtimes_hit(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
 			   uint32_t tgid, uint64_t addr, uint64_t time);
-/* Notes a sample in which the interpreter of process `tgid` executed that method. */
-void vp_guest_runtimes_hit_method(struct vp_guest_runtimes *runtimes,
-				  const struct vp_guest_kernel *kernel, uint32_t tgid,
-				  uint64_t method, uint64_t time);
-/* Appends a line `java TGID LOW HIGH INTERPRETER_LOW INTERPRETER_HIGH` per runtime, with the range
- * of its code; and a line `starting` per runtime without code so far. */
+/* Notes a sample in which the interpreter of process `tgid` executed these methods. */
+void vp_guest_runtimes_hit_methods(struct vp_guest_runtimes *runtimes,
+				   const struct vp_guest_kernel *kernel, uint32_t tgid,
+				   const uint64_t *methods, unsigned count, uint64_t time);
+/* Range of the function that executes frames of Python code in process `tgid`; false: none. */
+bool vp_guest_runtimes_loop(const struct vp_guest_runtimes *runtimes, uint32_t tgid, uint64_t *low,
+			    uint64_t *high);
+/*
+ * Appends a line per runtime, with the range of its code: `java TGID LOW HIGH INTERPRETER_LOW
+ * INTERPRETER_HIGH`, or `python` and the same with the offsets by which frames are found, followed
+ * by a line `thread TGID TID STATE NATIVE_ID` per thread; and a line `starting` per runtime without
+ * code so far.
+ */
 void vp_guest_runtimes_list(const struct vp_guest_runtimes *runtimes, struct vp_buffer *answer);
 /* Writes all names, and notes about missing ones. */
 void vp_guest_runtimes_write(struct vp_guest_runtimes *runtimes,

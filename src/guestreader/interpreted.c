@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "guestreader/interpreted.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "schema/chain_end.h"
+#include "schema/user_stack.h"
+
+/* A chain that is being made. */
+struct merged {
+	uint64_t ips[VP_CHAIN_FRAMES];
+	uint32_t count;
+	bool full;
+};
+
+static void merged_add(struct merged *merged, uint64_t ip)
+{
+	if (merged->count == VP_CHAIN_FRAMES)
+		merged->full = true;
+	else
+		merged->ips[merged->count++] = ip;
+}
+
+/* Number of frames in the next group, from frame `at` on; *ret_entry: it ends at an entry. */
+static uint32_t group_size(const struct vp_interpreted *frames, uint32_t at)
+{
+	uint32_t size = 0;
+
+	while (at + size < frames->count)
+		if (frames->frames[at + size++] & VP_INTERPRETED_ENTRY)
+			break;
+	return size;
+}
+
+static uint32_t count_groups(const struct vp_interpreted *frames)
+{
+	uint32_t count = 0;
+
+	for (uint32_t at = 0; at < frames->count; at += group_size(frames, at))
+		count++;
+	return count;
+}
+
+static bool is_loop(uint64_t ip, uint32_t number, uint64_t low, uint64_t high)
+{
+	/* All but the first are return addresses. */
+	ip -= number != 0;
+	return ip >= low && ip < high;
+}
+
+static void add_group(struct merged *merged, const struct vp_interpreted *frames, uint32_t at,
+		      uint32_t size)
+{
+	for (uint32_t i = 0; i < size; i++)
+		merged_add(merged, (frames->frames[at + i] & ~7ULL) + (merged->count != 0));
+}
+
+void vp_interpreted_merge(struct vp_stack_job *job, uint64_t low, uint64_t high)
+{
+	struct vp_interpreted frames = job->interpreted;
+	struct merged merged = {.count = 0};
+	uint32_t count = job->count < VP_CHAIN_FRAMES ? job->count : VP_CHAIN_FRAMES;
+	uint32_t loops = 0, at = 0;
+
+	if (frames.count > VP_INTERPRETED_FRAMES)
+		frames.count = VP_INTERPRETED_FRAMES;
+	for (uint32_t i = 0; i < count; i++)
+		loops += is_loop(job->ips[i], i, low, high);
+	uint32_t groups = count_groups(&frames);
+	bool whole = job->end == VP_CHAIN_WHOLE;
+	/* The innermost function has not made its frame yet, or has left it already. */
+	uint32_t without = whole && loops > groups ? loops - groups : 0;
+	for (uint32_t extra = whole && groups > loops ? groups - loops : 0; extra; extra--)
+		at += group_size(&frames, at);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t size = group_size(&frames, at);
+		if (!is_loop(job->ips[i], i, low, high) || !size) {
+			merged_add(&merged, job->ips[i]);
+		} else if (without) {
+			without--;
+			merged_add(&merged, job->ips[i]);
+		} else {
+			add_group(&merged, &frames, at, size);
+			at += size;
+		}
+	}
+	memcpy(job->ips, merged.ips, merged.count * sizeof(*merged.ips));
+	if (merged.full)
+		job->end = VP_CHAIN_TOO_DEEP;
+	job->count = merged.count;
+}

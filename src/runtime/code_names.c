@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "runtime/code_names.h"
+
+void vp_code_names_deinit(struct vp_code_names *names)
+{
+	vp_vec_deinit(&names->births);
+	vp_map_deinit(&names->latest);
+	vp_intern_deinit(&names->texts);
+}
+
+struct vp_code_birth *vp_code_names_at(struct vp_code_names *names, uint64_t addr)
+{
+	const uint32_t *latest = vp_map_find(&names->latest, addr);
+
+	return latest ? &names->births.at[*latest] : NULL;
+}
+
+struct vp_code_birth *vp_code_names_known(struct vp_code_names *names, uint64_t addr,
+					  uint64_t identity)
+{
+	struct vp_code_birth *birth = vp_code_names_at(names, addr);
+
+	return birth && birth->identity == identity ? birth : NULL;
+}
+
+/* The lifetime starts after the last sample of the address's previous code. */
+void vp_code_names_again(struct vp_code_names *names, struct vp_code_birth *birth, uint64_t time_ns)
+{
+	uint64_t least = birth->before ? names->births.at[birth->before - 1].last_ns + 1 : 0;
+
+	if (time_ns < birth->from_ns)
+		birth->from_ns = time_ns > least ? time_ns : least;
+	if (time_ns > birth->last_ns)
+		birth->last_ns = time_ns;
+}
+
+bool vp_code_names_add(struct vp_code_names *names, const struct vp_code_birth *birth)
+{
+	bool is_new;
+
+	if (names->births.count == VP_CODE_MAX_NAMES)
+		return false;
+	uint32_t number = (uint32_t)names->births.count;
+	uint32_t *latest = vp_map_insert(&names->latest, birth->addr, number, &is_new);
+	vp_vec_push(&names->births, *birth);
+	if (!is_new)
+		names->births.at[number].before = *latest + 1;
+	*latest = number;
+	return true;
+}

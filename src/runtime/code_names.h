@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Names of code at addresses of a process, each valid from a time on. Runtimes free code and reuse
+ * its address: the name is read again when the identity of the code there has changed. */
+#ifndef VP_RUNTIME_CODE_NAMES_H
+#define VP_RUNTIME_CODE_NAMES_H
+
+#include "base/intern.h"
+#include "base/macros.h"
+#include "base/map.h"
+#include "base/vec.h"
+
+enum { VP_CODE_MAX_NAMES = 1 << 20 };
+
+struct vp_code_birth {
+	uint64_t addr, size;
+	uint64_t from_ns;
+	uint64_t last_ns;    /* time of the last sample */
+	uint64_t checked_ns; /* time of the last comparison of identities */
+	uint64_t identity;   /* changes when the address is reused */
+	uint32_t name;       /* index in `texts` */
+	uint32_t before;     /* index + 1 of the previous code at the address; 0: none */
+};
+
+struct vp_code_names {
+	VP_VEC(struct vp_code_birth) births;
+	struct vp_map latest; /* address → its latest code */
+	struct vp_intern texts;
+	uint64_t failed; /* number of failed name lookups */
+};
+
+void vp_code_names_deinit(struct vp_code_names *names);
+/* The latest code at that address; NULL: none was seen. */
+struct vp_code_birth *vp_code_names_at(struct vp_code_names *names, uint64_t addr);
+/* The same if it has that identity. */
+struct vp_code_birth *vp_code_names_known(struct vp_code_names *names, uint64_t addr,
+					  uint64_t identity);
+/* Notes another sample of the code. Samples of several pCPUs are not in order. */
+void vp_code_names_again(struct vp_code_names *names, struct vp_code_birth *birth,
+			 uint64_t time_ns);
+/* Adds code; false: there are VP_CODE_MAX_NAMES already. */
+bool vp_code_names_add(struct vp_code_names *names, const struct vp_code_birth *birth);
+
+#endif
