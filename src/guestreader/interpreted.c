@@ -7,7 +7,7 @@
 #include "schema/chain_end.h"
 #include "schema/user_stack.h"
 
-/* A chain that is being made. */
+/* A chain in progress. */
 struct merged {
 	uint64_t ips[VP_CHAIN_FRAMES];
 	uint32_t count;
@@ -22,7 +22,7 @@ static void merged_add(struct merged *merged, uint64_t ip)
 		merged->ips[merged->count++] = ip;
 }
 
-/* Number of frames in the next group, from frame `at` on; *ret_entry: it ends at an entry. */
+/* Number of frames in the group that starts at frame `at`. */
 static uint32_t group_size(const struct vp_interpreted *frames, uint32_t at)
 {
 	uint32_t size = 0;
@@ -44,7 +44,7 @@ static uint32_t count_groups(const struct vp_interpreted *frames)
 
 static bool is_loop(uint64_t ip, uint32_t number, uint64_t low, uint64_t high)
 {
-	/* All but the first are return addresses. */
+	/* All addresses except the first are return addresses. */
 	ip -= number != 0;
 	return ip >= low && ip < high;
 }
@@ -69,7 +69,8 @@ void vp_interpreted_merge(struct vp_stack_job *job, uint64_t low, uint64_t high)
 		loops += is_loop(job->ips[i], i, low, high);
 	uint32_t groups = count_groups(&frames);
 	bool whole = job->end == VP_CHAIN_WHOLE;
-	/* The innermost function has not made its frame yet, or has left it already. */
+	/* Innermost calls of the function without interpreter frames: not pushed yet, or already
+	 * popped. */
 	uint32_t without = whole && loops > groups ? loops - groups : 0;
 	for (uint32_t extra = whole && groups > loops ? groups - loops : 0; extra; extra--)
 		at += group_size(&frames, at);

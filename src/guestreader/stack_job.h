@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Stacks that a guest's reader unwinds, and their call chains, in memory that it shares with the
- * process that records. Each side reads what the other wrote as if it were anything.
- */
+/* Memory shared by the recorder and a guest's reader: stacks to unwind, and their call chains. Each
+ * side treats the other's data as untrusted. */
 #ifndef VP_GUESTREADER_STACK_JOB_H
 #define VP_GUESTREADER_STACK_JOB_H
 
@@ -15,16 +13,16 @@ enum { VP_STACK_JOBS = 64 };
 
 struct vp_stack_job {
 	struct vp_user_stack stack; /* the request … */
-	/* … and the frames of an interpreter in the same thread; count 0: none */
+	/* … and interpreter frames of the same thread; count 0: none */
 	struct vp_interpreted interpreted;
-	/* The reply, with `count` as the last; 0: it cannot be unwound, or is not yet. */
+	/* The reply; `count` is written last. 0: not unwound yet, or cannot be unwound. */
 	uint32_t count;
 	uint16_t end, flags; /* as in chain_frames */
 	uint64_t ips[VP_CHAIN_FRAMES];
 };
 
 struct vp_stack_jobs {
-	uint64_t done; /* number of the last request that is complete */
+	uint64_t done; /* number of the last completed request */
 	struct vp_stack_job at[VP_STACK_JOBS];
 };
 

@@ -30,7 +30,7 @@ struct unwind_segment {
 	uint64_t addr, offset, size;
 };
 
-/* A part of the file; missing pages are zero. */
+/* A section of the file; missing pages are zero. */
 struct part {
 	uint64_t offset, addr;
 	struct vp_buffer bytes;
@@ -88,7 +88,7 @@ void vp_unwind_tables_free(struct vp_unwind_tables *tables)
 	free(tables);
 }
 
-/* Reads the part's missing pages. */
+/* Reads the section's missing pages. */
 static void part_read(struct table *table, struct part *part, const struct vp_unwind_file *file)
 {
 	uint64_t size = part->bytes.size, piece;
@@ -107,7 +107,7 @@ static void part_read(struct table *table, struct part *part, const struct vp_un
 	}
 }
 
-/* Allocates the part with all pages missing; false: over the limit. */
+/* Allocates the section, with all pages missing; false: limit exceeded. */
 static bool part_begin(struct vp_unwind_tables *tables, struct table *table, struct part *part,
 		       uint64_t size)
 {
@@ -122,7 +122,7 @@ static bool part_begin(struct vp_unwind_tables *tables, struct table *table, str
 	return true;
 }
 
-/* File offset of an address, and the remaining bytes of its segment. */
+/* Converts an address to a file offset; *left: bytes up to its segment's end. False: not loaded. */
 static bool tables_offset(const struct table *table, uint64_t addr, uint64_t *offset,
 			  uint64_t *left)
 {
@@ -137,7 +137,7 @@ static bool tables_offset(const struct table *table, uint64_t addr, uint64_t *of
 	return false;
 }
 
-/* Stores where the file is loaded; *header: the segment of .eh_frame_hdr. */
+/* Reads the program headers of loaded segments; *header: that of .eh_frame_hdr. */
 static bool read_segments(struct table *table, const struct vp_unwind_file *file,
 			  Elf64_Phdr *header)
 {
@@ -165,7 +165,7 @@ static bool read_segments(struct table *table, const struct vp_unwind_file *file
 	return header->p_type == PT_GNU_EH_FRAME;
 }
 
-/* Locates both tables; the second one may extend to the end of its segment. */
+/* Finds .eh_frame_hdr and .eh_frame, which may extend to the end of its segment. */
 static bool find_parts(struct vp_unwind_tables *tables, struct table *table,
 		       const struct vp_unwind_file *file)
 {
@@ -244,7 +244,7 @@ enum vp_cfi_result vp_unwind_tables_find(struct vp_unwind_tables *tables, int32_
 	    .header = {header->bytes.bytes, header->bytes.size, header->addr},
 	    .is_64_bit = true};
 	enum vp_cfi_result result = vp_cfi_find(&bytes, address, work, row);
-	if (*work) /* otherwise the result is unknown */
+	if (*work) /* 0: work limit exceeded, result unknown */
 		*kept = (struct kept_row){
 		    .address = address, .table = number + 1, .result = result, .row = *row};
 	return result;

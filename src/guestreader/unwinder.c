@@ -36,7 +36,7 @@ enum {
 	WORK_OF_FILE = 1 << 13,
 };
 #define SECOND 1000000000ULL
-/* Minimum interval of reading mappings again after an unmapped address. */
+/* Minimum interval between reads of a process's mappings. */
 #define AGAIN_NS 100000000ULL
 /* Bits of CR3 that distinguish processes: with page-table isolation each process has two
  * adjacent tables. */
@@ -50,10 +50,10 @@ struct unwinder_mapping {
 
 struct process {
 	uint32_t tgid;
-	uint64_t task, root;                      /* of the job for which it was read */
+	uint64_t task, root;                      /* of the last job; of the last read */
 	uint64_t view_root;                       /* page tables of the view */
 	uint64_t read_at;                         /* ns */
-	bool incomplete;                          /* the second's work limit was exceeded */
+	bool incomplete;                          /* mappings are missing: a limit was exceeded */
 	VP_VEC(struct unwinder_mapping) mappings; /* sorted by address */
 };
 
@@ -146,7 +146,7 @@ static int32_t table_of_file(struct mappings_reading *reading, uint64_t address)
 	struct vp_guest_file file;
 	struct vp_unwind_file source;
 
-	/* A process maps a file several times. */
+	/* A process may map a file several times. */
 	vp_vec_each (&reading->process->mappings, mapping)
 		if (mapping->file == address)
 			return mapping->table;
@@ -252,7 +252,8 @@ static void read_process(struct vp_guest_unwinder *unwinder, const struct vp_gue
 	vp_vec_deinit(&reading.before.mappings);
 }
 
-/* The process of the job; read if it is new or runs another program. */
+/* Finds the stack's process. Reads its mappings if it is new, runs another program, or is
+ * incomplete. */
 static struct process *find_process(struct vp_guest_unwinder *unwinder,
 				    const struct vp_guest_kernel *kernel,
 				    const struct vp_user_stack *stack)
@@ -283,7 +284,7 @@ struct unwinding {
 	struct process *process;
 	const struct vp_user_stack *stack;
 	bool has_lines;  /* unwinder->lines are current */
-	bool read_later; /* guest memory was read in addition to the copy */
+	bool read_later; /* data outside the copy was read, later than the sample */
 	struct unwinder_mapping last;
 };
 
@@ -324,7 +325,7 @@ static const struct unwinder_mapping *unwinder_mapping_of(struct unwinding *unwi
 	return mapping;
 }
 
-/* Code, and the stack outside the copy, are read in their present state. */
+/* Reads guest memory in its present state: code, and the stack outside the copy. */
 static bool read_now(struct unwinding *unwinding, uint64_t address, void *bytes, size_t size)
 {
 	struct vp_guest_unwinder *unwinder = unwinding->unwinder;
@@ -359,8 +360,7 @@ static bool unwinder_is_code(void *context, uint64_t address)
 	return unwinder_mapping_of(context, address);
 }
 
-/* Rereads a missing page of the table, which the guest may have loaded meanwhile. True if a
- * reread was attempted. */
+/* Tries missing pages of the table again: the guest may have loaded them meanwhile. True: tried. */
 static bool read_missing(struct unwinding *unwinding, const struct unwinder_mapping *mapping)
 {
 	struct vp_unwind_tables *tables = unwinding->unwinder->tables;

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Call chains of a guest's user space, while it is recorded: from copies of its registers and
- * stacks, by the unwind tables of the files that it has mapped. Time and memory are bounded,
- * whatever the guest has there.
- */
+/* Unwinds user stacks of a guest while it is recorded: copies of registers and stacks, with the
+ * unwind tables of mapped files. Time and memory are bounded, even with forged guest data. */
 #ifndef VP_GUESTREADER_UNWINDER_H
 #define VP_GUESTREADER_UNWINDER_H
 

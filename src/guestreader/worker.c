@@ -47,8 +47,8 @@ struct worker {
 	char *doubt;                 /* why the kernel found by the last scan is invalid, or NULL */
 	struct vp_guest_kernel kernel;
 	struct vp_guest_dump *dump;
-	struct vp_guest_unwinder *unwinder;
-	struct vp_stack_job job; /* the present one */ /* NULL: no stack was unwound yet */
+	struct vp_guest_unwinder *unwinder; /* NULL: no stack was unwound yet */
+	struct vp_stack_job job;            /* copy of the job that is being unwound */
 	struct vp_buffer answer;
 };
 
@@ -128,7 +128,7 @@ static void worker_put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
 	vp_buffer_deinit(&text);
 }
 
-/* A CPU's current task may be invalid for a moment, or forged: the CPU is retried. */
+/* Finds the guest's CPUs. Retries if a CPU's current task is invalid: for a moment, or forged. */
 static struct vp_error *find_cpus(const struct vp_guest_kernel *kernel, vp_guest_cpus *cpus)
 {
 	bool unsettled = true;
@@ -149,7 +149,8 @@ static struct vp_error *read_with(struct worker *worker, const struct vp_guest_v
 {
 	vp_guest_kernel_deinit(&worker->kernel);
 	VP_TRY(vp_guest_kernel_read(found, packs, worker->options->seed, &worker->kernel));
-	/* A kernel without readable tasks still has symbols; but a cached pack may be the cause. */
+	/* A kernel without readable tasks is used for its symbols, unless a cached pack may be the
+	 * cause. */
 	if (worker->kernel.lacks && worker->kernel.route == VP_PACK_READ)
 		return NULL;
 	VP_TRY(vp_guest_kernel_check(&worker->kernel));
@@ -209,8 +210,8 @@ static void put_progress(struct worker *worker)
 			 progress.all);
 }
 
-/* One slice of a scan. The result may be a kernel from before a reboot, or one that is booting:
- * then the scan continues. */
+/* Runs one slice of a scan. If it finds a kernel from before a reboot, or one that is booting, the
+ * scan continues. */
 static struct vp_error *scan_on(struct worker *worker, uint64_t remembered)
 {
 	const struct vp_scan_setup setup = {.memory = worker->options->memory,
@@ -262,7 +263,7 @@ static struct vp_error *worker_find(struct worker *worker, struct vp_cursor *wor
 	if (!scan && vp_guest_kernel_locate(options->memory, options->vcpus, options->n_vcpus,
 					    &known, &found))
 		return read_found(worker, &found);
-	/* No kernel at the registers: the guest has none, or none yet. */
+	/* No kernel was found with the registers: the guest has none, or none yet. */
 	if (known)
 		return vp_error_new("no Linux kernel was found in the guest's memory");
 	worker->scanned = true;
@@ -348,7 +349,7 @@ static void worker_take_hit(struct worker *worker, bool method, struct vp_cursor
 		vp_guest_runtimes_hit(runtimes, &worker->kernel, (uint32_t)tgid, addr, time);
 }
 
-/* Puts frames of Python code into the chain, and looks up their names. */
+/* Inserts interpreter frames into the chain, and looks up their names. */
 static void put_interpreted(struct worker *worker, struct vp_stack_job *job)
 {
 	struct vp_guest_runtimes *runtimes = vp_guest_dump_runtimes(worker->dump);
@@ -366,7 +367,7 @@ static void put_interpreted(struct worker *worker, struct vp_stack_job *job)
 				      job->stack.time);
 }
 
-/* Works on a copy, so that the other side sees nothing but the result. */
+/* Unwinds a copy of the job, so that the other side reads only the result. */
 static void unwind_one(struct worker *worker, struct vp_stack_job *to)
 {
 	struct vp_stack_job *job = &worker->job;
@@ -383,7 +384,7 @@ static void unwind_one(struct worker *worker, struct vp_stack_job *to)
 	__atomic_store_n(&to->count, job->count, __ATOMIC_RELEASE);
 }
 
-/* Sets `done` in any case: the recorder waits for it. */
+/* Unwinds the stacks of a request. Sets `done` even without a kernel: the recorder waits for it. */
 static void worker_unwind(struct worker *worker, struct vp_cursor *words)
 {
 	struct vp_stack_jobs *jobs = worker->options->jobs;
@@ -398,7 +399,7 @@ static void worker_unwind(struct worker *worker, struct vp_cursor *words)
 	__atomic_store_n(&jobs->done, request, __ATOMIC_RELEASE);
 }
 
-/* True if the request has a reply. */
+/* Serves a request; true: it has a reply. */
 static bool worker_serve(struct worker *worker, struct vp_slice line)
 {
 	struct vp_cursor words = vp_cursor_of(line.bytes, line.size);

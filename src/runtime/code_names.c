@@ -23,7 +23,7 @@ struct vp_code_birth *vp_code_names_known(struct vp_code_names *names, uint64_t 
 	return birth && birth->identity == identity ? birth : NULL;
 }
 
-/* The lifetime starts after the last sample of the address's previous code. */
+/* The lifetime starts after the last sample of the previous code at the address. */
 void vp_code_names_again(struct vp_code_names *names, struct vp_code_birth *birth, uint64_t time_ns)
 {
 	uint64_t least = birth->before ? names->births.at[birth->before - 1].last_ns + 1 : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Names of code at addresses of a process, each valid from a time on. Runtimes free code and reuse
- * its address: the name is read again when the identity of the code there has changed. */
+/* Names of a process's generated code, each valid from a time on. Runtimes free code and reuse its
+ * address: if the identity of the code there has changed, its name is read again. */
 #ifndef VP_RUNTIME_CODE_NAMES_H
 #define VP_RUNTIME_CODE_NAMES_H
 
@@ -29,15 +29,15 @@ struct vp_code_names {
 };
 
 void vp_code_names_deinit(struct vp_code_names *names);
-/* The latest code at that address; NULL: none was seen. */
+/* Returns the latest code at that address; NULL: none. */
 struct vp_code_birth *vp_code_names_at(struct vp_code_names *names, uint64_t addr);
-/* The same if it has that identity. */
+/* The same, but NULL if its identity differs. */
 struct vp_code_birth *vp_code_names_known(struct vp_code_names *names, uint64_t addr,
 					  uint64_t identity);
-/* Notes another sample of the code. Samples of several pCPUs are not in order. */
+/* Extends the code's lifetime to another sample. Samples of several pCPUs are not in time order. */
 void vp_code_names_again(struct vp_code_names *names, struct vp_code_birth *birth,
 			 uint64_t time_ns);
-/* Adds code; false: there are VP_CODE_MAX_NAMES already. */
+/* Adds code; false: VP_CODE_MAX_NAMES reached. */
 bool vp_code_names_add(struct vp_code_names *names, const struct vp_code_birth *birth);
 
 #endif

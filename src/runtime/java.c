@@ -11,7 +11,7 @@ enum {
 	 * occur in practice. */
 	MAX_STEPS = 256,
 	MAX_BLOCKS = 1 << 17, /* of all heaps together */
-	MAX_BLOCK_SIZE = 64,  /* of the header */
+	MAX_BLOCK_SIZE = 64,  /* maximum size of a block's header */
 	MAX_NAME = 512,
 	MAX_CONSTANTS = 1 << 16,
 };
@@ -103,8 +103,8 @@ struct java_block {
 	bool used;
 };
 
-/* The width of the length follows from the offset of the next member: 8 bytes, or 4 since JDK
- * 21. */
+/* Reads a block's header. Its length has 8 bytes, since JDK 21 4 bytes; the offset of the next
+ * member shows which. */
 static bool read_block(const struct vp_java_vm *vm, const struct vp_java_heap *heap, uint64_t place,
 		       struct java_block *ret)
 {
@@ -191,7 +191,7 @@ void vp_java_code_each(const struct vp_java_vm *vm,
 		struct vp_java_code code;
 		for (uint64_t place = heap->low; place < heap->high; place += block.size) {
 			if (blocks++ == MAX_BLOCKS || !read_block(vm, heap, place, &block)) {
-				/* The last block has no successor. */
+				/* Normal end: the segment after the last block is free. */
 				uint8_t free = 0;
 				*damaged |= !vp_process_read(vm->memory,
 							     heap->map_low + ((place - heap->low) >>

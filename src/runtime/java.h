@@ -43,7 +43,7 @@ struct vp_java_code {
 /* Reads the code heaps. Errors: the VM is starting and has none, or they are invalid.
  * Call it again before each search for code: code heaps grow. */
 struct vp_error *vp_java_heaps_read(struct vp_java_vm *vm) VP_MUST_CHECK;
-/* The block with that address; false: not found, or invalid. */
+/* Finds the block that contains the address; false: not found, or invalid. */
 bool vp_java_code_find(const struct vp_java_vm *vm, uint64_t addr,
 		       struct vp_java_code *ret) VP_MUST_CHECK;
 /* Calls `each` for every block in use until it returns false; *damaged: the list of blocks is

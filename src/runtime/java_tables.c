@@ -86,7 +86,7 @@ static const struct {
 struct table {
 	const struct vp_process_memory *memory;
 	uint64_t start, stride;
-	uint64_t type, field, is_static, offset, address; /* `offset`: the size, of types */
+	uint64_t type, field, is_static, offset, address; /* `offset`: size, of types */
 	uint64_t last_type; /* entries of a type are adjacent, so its name is read only once */
 	bool last_is_needed;
 	char name[MAX_NAME];

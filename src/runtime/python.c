@@ -41,10 +41,10 @@ enum debug_offset {
 	DEBUG_WORDS = 71,
 };
 
-/* A version without a table is not supported: frames differ between versions. */
+/* A supported version. Others are rejected: frames differ between versions. */
 struct python_version {
 	uint32_t minor;
-	bool has_debug_offsets; /* they replace the offsets of `layout` */
+	bool has_debug_offsets; /* CPython's own offsets replace those of `layout` */
 	struct vp_python_layout layout;
 };
 
@@ -88,7 +88,7 @@ const char *vp_python_symbol_name(enum vp_python_symbol symbol)
 	return names[symbol];
 }
 
-/* Replaces an offset of the layout by CPython's own. */
+/* Reads one of CPython's own offsets; false: invalid. */
 static bool take_offset(const uint64_t *words, enum debug_offset from, uint32_t largest,
 			uint32_t align, uint32_t *ret)
 {
@@ -173,7 +173,7 @@ struct vp_error *vp_python_open(const struct vp_process_memory *memory,
 			    version >> 16 & 0xff);
 }
 
-/* Reads a pointer to an object; false: unreadable, or not a possible one. */
+/* Reads a pointer to an object; false: unreadable, or an impossible address. */
 static bool read_pointer(const struct vp_python *python, uint64_t addr, uint64_t *ret)
 {
 	return vp_process_u64(python->memory, addr, ret) && *ret % 8 == 0 && *ret < PYTHON_USER_END;
@@ -200,7 +200,7 @@ bool vp_python_threads_each(const struct vp_python *python,
 					    &id))
 				return false;
 			thread.native_id = (uint32_t)id;
-			/* A thread that starts has 0. */
+			/* 0: the thread is starting. */
 			if (id && id < MAX_NATIVE_ID && !each(context, &thread))
 				return true;
 			if (!read_pointer(python, thread.state + at->thread_next, &thread.state))
@@ -218,7 +218,7 @@ static bool python_fail(struct vp_python *python, enum vp_python_failure failure
 	return false;
 }
 
-/* Reads the code object's file and function. */
+/* Reads the pointers to the code object's file name and function name. */
 static bool read_code(struct vp_python *python, uint64_t code, uint64_t *file, uint64_t *function)
 {
 	const struct vp_python_layout *at = &python->layout;
@@ -246,8 +246,8 @@ bool vp_python_code_identity(struct vp_python *python, uint64_t code, uint64_t *
 	return true;
 }
 
-/* Appends a character in UTF-8. Control characters and surrogates are replaced: Python has a lone
- * surrogate for a byte of a file's name that is not valid UTF-8. */
+/* Appends a character in UTF-8. Replaces control characters and surrogates: in file names, Python
+ * encodes bytes that are not valid UTF-8 as lone surrogates. */
 static void put_character(struct vp_buffer *text, uint32_t c)
 {
 	char bytes[4];
@@ -273,11 +273,11 @@ static void put_character(struct vp_buffer *text, uint32_t c)
 	vp_buffer_append(text, bytes, size);
 }
 
-/* Bits of PyASCIIObject.state, in all versions from 3.11 to 3.13: kind, the size of a character;
- * compact: the characters follow the struct; ascii. */
+/* Bits of PyASCIIObject.state in 3.11 to 3.13. Kind: size of a character. Compact: the characters
+ * follow the struct. */
 enum { STATE_KIND_SHIFT = 2, STATE_KIND_MASK = 7, STATE_COMPACT = 1 << 5, STATE_ASCII = 1 << 6 };
 
-/* Appends a string object; a longer one is cut. */
+/* Appends a string object, at most `most` characters. */
 static bool put_text(struct vp_python *python, uint64_t object, uint64_t most,
 		     struct vp_buffer *text)
 {

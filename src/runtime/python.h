@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Threads and functions of a Python process (CPython) from its own data in memory: the thread
- * states, from which the frames of a thread are found, and names of code objects. The layout comes
- * from a table per version, from 3.13 on with CPython's own offsets for debuggers. Lists are
- * bounded, and objects are accepted only if their invariants hold.
- */
+/* Threads and functions of a Python process (CPython) from its own data in memory: thread states,
+ * which lead to the frames, and names of code objects. The layout is in a table per version; since
+ * 3.13, CPython's own offsets for debuggers are used. Lists are bounded, and objects are accepted
+ * only if their invariants hold. */
 #ifndef VP_RUNTIME_PYTHON_H
 #define VP_RUNTIME_PYTHON_H
 
@@ -30,18 +28,18 @@ struct vp_python_layout {
 	uint32_t runtime_interpreters;
 	uint32_t interpreter_next, interpreter_threads;
 	uint32_t thread_next, thread_native_id;
-	/* The innermost frame: a member of the thread state, or (not VP_PYTHON_DIRECT) of a struct
-	 * that the thread state refers to. */
+	/* Pointer to the innermost frame: a member of the thread state (VP_PYTHON_DIRECT), or of a
+	 * struct to which the thread state points. */
 	uint32_t thread_frame, frame_in;
 	uint32_t frame_code, frame_previous, frame_owner;
-	/* The frame whose owner byte has that value is the outermost one of its C function; with
-	 * `entry_is_empty` it belongs to no Python function. */
+	/* Owner byte of the outermost frame that a C function executes; with `entry_is_empty`, that
+	 * frame belongs to no Python function. */
 	uint8_t entry_value;
 	uint8_t entry_is_empty;
 	uint32_t object_type;
 	uint32_t code_filename, code_qualname;
 	uint32_t text_length, text_state;
-	uint32_t ascii_size, compact_size; /* the characters follow */
+	uint32_t ascii_size, compact_size; /* offset of the characters */
 };
 
 /* Failures of name lookups. */
@@ -55,7 +53,7 @@ enum vp_python_failure {
 struct vp_python {
 	const struct vp_process_memory *memory;
 	uint64_t runtime, code_type, text_type;
-	uint32_t version; /* as in 0x030b02f0 for 3.11.2 */
+	uint32_t version; /* for example 0x030b02f0: 3.11.2 */
 	struct vp_python_layout layout;
 	uint64_t failures[VP_PYTHON_FAILURES];
 };
@@ -77,9 +75,10 @@ struct vp_error *vp_python_open(const struct vp_process_memory *memory,
 bool vp_python_threads_each(const struct vp_python *python,
 			    bool (*each)(void *context, const struct vp_python_thread *thread),
 			    void *context);
-/* A value that changes when the code object at that address is replaced; false: no code object. */
+/* Computes a value that changes if the code object at that address is replaced; false: no code
+ * object. */
 bool vp_python_code_identity(struct vp_python *python, uint64_t code, uint64_t *ret) VP_MUST_CHECK;
-/* Appends "py::function:file", as perf's maps of Python have it; false: no name. */
+/* Appends "py::function:file", as in Python's perf maps; false: no name. */
 bool vp_python_code_name(struct vp_python *python, uint64_t code,
 			 struct vp_buffer *name) VP_MUST_CHECK;
 

@@ -4,9 +4,10 @@
 #include "base/buffer.h"
 #include "base/intern.h"
 
-/* Bytes for which a code object's address stands: the struct is larger. */
+/* Size of the address range of a code object's name; the struct is larger. */
 enum { CODE_BYTES = 16 };
-/* Interval after which a name is compared with memory again: the address may have been reused. */
+/* Maximum age of a name before the code's identity is compared again: the address may have been
+ * reused. */
 #define COMPARE_NS 100000000ULL
 
 bool vp_python_names_lately(struct vp_code_names *names, uint64_t code, uint64_t time_ns)

@@ -10,12 +10,12 @@
 #include "guestmem/memory/memory.h"
 
 enum {
-	TASK_BYTES = 8192, /* examined bytes of a task_struct; registers are after them */
+	TASK_BYTES = 8192, /* searched bytes of a task_struct; saved registers come later */
 	MM_BYTES = 1024,
-	SMALLEST_TABLE = 64, /* 64-bit Arm: alignment of tables with 52-bit addresses */
+	SMALLEST_TABLE = 64, /* minimum alignment of page tables: 64-bit Arm, 52-bit addresses */
 	MIN_TASKS = 8,       /* a running kernel has some dozens of threads */
 	MAX_TASKS = 1 << 17,
-	MAX_KEPT = 64, /* maximum number of compared tasks */
+	MAX_KEPT = 64, /* tasks to compare, at most */
 	MAX_TID = 4 << 20,
 	COMM = 16,
 	NOT_FOUND = -1,
@@ -54,11 +54,11 @@ static const char *task_of(const struct tasks *tasks, size_t i)
 
 static bool is_kernel_pointer(uint64_t value)
 {
-	return value >> 47 == 0x1ffff || value >> 56 == 0xff; /* with 4 or 5 levels */
+	return value >> 47 == 0x1ffff || value >> 56 == 0xff; /* 4 or 5 page-table levels */
 }
 
-/* The only offset below `end`, in steps, for which `fits` is true; otherwise NOT_FOUND or
- * DOUBTFUL. */
+/* Returns the only offset below `end` for which `fits` is true; NOT_FOUND: none; DOUBTFUL:
+ * several. */
 static int find_only(const struct tasks *tasks, int end, int step,
 		     bool (*fits)(const struct tasks *tasks, int offset))
 {
@@ -85,8 +85,8 @@ static bool fits_comm(const struct tasks *tasks, int offset)
 	return !memcmp(name, "swapper", 7) && is_comm(name);
 }
 
-/* A list of tasks with the same offset in each, names at the name's offset, consistent forwards and
- * backwards. */
+/* Whether `offset` is that of the task list: the list is consistent in both directions, and each
+ * task in it has a valid name at the name's offset. */
 static bool fits_list(const struct tasks *tasks, int offset)
 {
 	const struct vp_guest_view *view = &tasks->kernel->view;
@@ -109,7 +109,8 @@ static bool fits_list(const struct tasks *tasks, int offset)
 	return at == head && count >= MIN_TASKS;
 }
 
-/* The main thread of a process has equal tid and tgid, unique among processes. */
+/* Whether `offset` is that of pid, followed by tgid: in the main thread of a process both are
+ * equal, and unique among processes. */
 static bool fits_pid(const struct tasks *tasks, int offset)
 {
 	if (u64_of(tasks->idle, offset) || u64_of(task_of(tasks, 0), offset) != 0x100000001)
@@ -125,7 +126,7 @@ static bool fits_pid(const struct tasks *tasks, int offset)
 	return true;
 }
 
-/* The kernel's own mm_struct points to its page tables. */
+/* Whether `offset` is that of pgd in an mm_struct: init_mm's points to the kernel's page tables. */
 static bool fits_pgd(const struct tasks *tasks, int offset)
 {
 	const struct vp_guest_kernel *kernel = tasks->kernel;
@@ -153,7 +154,8 @@ static bool derive_maps_kernel(const struct tasks *tasks, uint64_t mm)
 	       page.gpa == view.image_gpa + (tasks->kernel->text - view.image_va);
 }
 
-/* mm, followed by active_mm: equal for a process; mm is NULL for a kernel thread. */
+/* Whether `offset` is that of mm, followed by active_mm: both are equal in a process; mm is NULL in
+ * a kernel thread. */
 static bool fits_mm(const struct tasks *tasks, int offset)
 {
 	unsigned kernel_threads = 0;

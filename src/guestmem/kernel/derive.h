@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Derives offsets in task_struct of a kernel without BTF from invariants in its memory. Ambiguous
+/* Derives offsets in task_struct from invariants in memory, for kernels without BTF. Ambiguous
  * results are rejected. */
 #ifndef VP_GUESTMEM_KERNEL_DERIVE_H
 #define VP_GUESTMEM_KERNEL_DERIVE_H

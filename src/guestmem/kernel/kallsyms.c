@@ -10,11 +10,11 @@ enum {
 	MIN_SYMBOLS = 1000,
 	MAX_SYMBOLS = 4 << 20,
 	MAX_TABLES = 32 << 20, /* bytes from num_syms to token_table */
-	MAX_TRIES = 64,        /* candidates for the tokens of digits */
-	FIRST_SYMBOLS = 16,    /* symbols checked before all are */
+	MAX_TRIES = 64,        /* candidates for the token table */
+	FIRST_SYMBOLS = 16,    /* symbols whose type is checked */
 	MARKED = 256,          /* symbols per marker */
 };
-/* Limit of names visited during the search: several times the possible number. */
+/* Maximum number of names visited by a search: several times the symbols of any kernel. */
 #define MAX_STEPS (1UL << 26)
 
 struct search {
@@ -51,7 +51,8 @@ static uint64_t align(uint64_t at, uint64_t to)
 	return (at + to - 1) / to * to;
 }
 
-/* Whether the 256 texts at `at` are followed by their offsets; finds those. */
+/* Whether the 256 texts at `at` are followed by the array of their offsets; *ret: its offset in the
+ * image. */
 static bool has_token_index(const struct search *search, uint64_t at, uint64_t *ret)
 {
 	uint16_t offsets[TOKENS];
@@ -66,7 +67,7 @@ static bool has_token_index(const struct search *search, uint64_t at, uint64_t *
 			return false;
 		end = (uint64_t)((const unsigned char *)zero - search->image) + 1;
 	}
-	/* aligned to 8 bytes until 7.x, then to 4 */
+	/* The array is aligned to 8 bytes until 7.x, since then to 4. */
 	for (uint64_t to = 8; to >= 4; to -= 4) {
 		uint64_t index = align(end, to);
 		if (holds(search, index, sizeof(offsets)) &&
@@ -78,7 +79,7 @@ static bool has_token_index(const struct search *search, uint64_t at, uint64_t *
 	return false;
 }
 
-/* Tries a token table whose token '0' is at `digit`: 48 texts after its start. */
+/* Whether a token table has its token '0' at `digit`, after 48 other texts. */
 static bool try_token_table(struct search *search, uint64_t digit)
 {
 	uint64_t start = digit;
@@ -94,7 +95,8 @@ static bool try_token_table(struct search *search, uint64_t digit)
 	return has_token_index(search, start, &search->tables.token_index);
 }
 
-/* The tokens of digits are the digits in every table: symbols have numbers in their names. */
+/* Finds the tokens of the digits, which are the digits themselves in every table: symbol names
+ * contain numbers. */
 const char *vp_kallsyms_find_candidate(const char *bytes, size_t size)
 {
 	static const char digits[] = "0\0001\0002\0003\0004\0005\0006\0007\0008\0009";
@@ -118,7 +120,7 @@ static bool find_token_table(struct search *search, uint64_t from, uint64_t *dig
 	return false;
 }
 
-/* Length of the name at *at, which is advanced; or 0. */
+/* Reads the length of the name at *at, and advances *at to its first token; 0: invalid. */
 static uint32_t name_length(const unsigned char *image, uint64_t end, uint64_t *at)
 {
 	if (*at >= end)
@@ -146,7 +148,7 @@ static char first_char(const struct search *search, unsigned char token)
 	return (char)search->image[tables->token_table + offset];
 }
 
-/* Whether `count` names at `names` are followed by matching markers. */
+/* Whether the `count` names at `names` are valid, and followed by their markers. */
 static bool has_markers(struct search *search, uint64_t names, uint32_t count)
 {
 	uint64_t end = search->tables.token_table, at = names, marked = 0;
@@ -164,7 +166,7 @@ static bool has_markers(struct search *search, uint64_t names, uint32_t count)
 		uint64_t markers = align(at, to);
 		if (!holds(search, markers, 16) || u32_at(search, markers))
 			continue;
-		/* 64 bits wide until v4.20 (80ffbaa5b1bd). */
+		/* Markers have 64 bits until v4.20 (80ffbaa5b1bd). */
 		if (u32_at(search, markers + 4) == marked ||
 		    (!u32_at(search, markers + 4) &&
 		     kallsyms_u64_at(search, markers + 8) == marked))
@@ -173,7 +175,7 @@ static bool has_markers(struct search *search, uint64_t names, uint32_t count)
 	return false;
 }
 
-/* The number of symbols and their names are before the token table. */
+/* Finds the number of symbols, and the names after it, backwards from the token table. */
 static bool find_names(struct search *search, uint64_t *num_syms)
 {
 	struct vp_kallsyms *tables = &search->tables;
@@ -221,7 +223,7 @@ static bool in_image(const struct search *search, uint64_t addr)
 	return search->va ? addr - search->va <= VP_KERNEL_IMAGE_MAX : addr >> 63;
 }
 
-/* Checks that symbols are sorted by address, within the image. */
+/* Whether the offsets result in ascending addresses within the image. */
 static bool try_offsets(struct search *search, uint64_t offsets, enum vp_kallsyms_encoding encoding,
 			uint64_t base)
 {
@@ -290,7 +292,7 @@ struct vp_error *vp_kallsyms_find(const char *image, size_t size, uint64_t image
 		      : vp_error_new("no kernel symbol table was found (CONFIG_KALLSYMS)");
 }
 
-/* Expands the name at *at; false: outside its tables. */
+/* Expands the name at *at, and advances *at; false: invalid name. */
 static bool expand(const struct search *search, uint64_t *at, struct vp_kallsyms_symbol *symbol)
 {
 	const struct vp_kallsyms *tables = &search->tables;

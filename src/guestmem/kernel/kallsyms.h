@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The symbol table that a kernel carries in its own read-only data (CONFIG_KALLSYMS), found and
- * decoded in a copy of its image. Its tables have no header and moved over time; they are
+ * Finds and decodes the symbol table in a kernel's read-only data (CONFIG_KALLSYMS), in a copy of
+ * its image. Its tables have no header, and their order depends on the kernel version; they are
  * found by invariants between them:
  *
  *   token_table   256 texts; token_index the 256 offsets of these texts, right after
- *   names         per symbol a length (one byte, since v6.1 two from 128 on) and that many tokens
+ *   names         per symbol a length (one byte; since v6.1 two if >= 128) and that many tokens
  *   markers       the offset in names of every 256th symbol; between names and token_table
  *   num_syms      the number of symbols, right before names
- *   offsets       per symbol 32 bits from relative_base on, which follows them: before num_syms, or
+ *   offsets       per symbol 32 bits relative to relative_base, which follows; before num_syms,
  *                 since v6.4 (404bad70fcf7 "scripts: kallsyms: change the output order") after
  *                 token_index
  */
@@ -23,7 +23,7 @@
 
 enum { VP_KALLSYMS_NAME_MAX = 512 };
 
-/* Encoding of addresses in 32 bits. */
+/* Encoding of symbol addresses in 32 bits. */
 enum vp_kallsyms_encoding {
 	VP_KALLSYMS_RELATIVE = 1, /* base + value */
 	/* Values >= 0 are per-CPU offsets, others base - 1 - value. Used until v6.15 (01157ddc58dc
@@ -47,10 +47,10 @@ struct vp_kallsyms_symbol {
 	char name[VP_KALLSYMS_NAME_MAX];
 };
 
-/* Searches for the tables. `image_va`: the image's address, or 0 if unknown. */
+/* Searches the image for the tables. `image_va`: the image's address; 0: unknown. */
 struct vp_error *vp_kallsyms_find(const char *image, size_t size, uint64_t image_va,
 				  struct vp_kallsyms *ret) VP_MUST_CHECK;
-/* The first address in the bytes that may belong to such tables, or NULL. */
+/* Finds the first bytes that may be part of a token table; NULL: none. */
 const char *vp_kallsyms_find_candidate(const char *bytes, size_t size);
 /* Calls `each` for every symbol until it returns false. False: damaged tables. */
 bool vp_kallsyms_each(const struct vp_kallsyms *tables, const char *image, size_t size,

@@ -29,7 +29,8 @@ enum {
 	INDEX_SIZE = 512, /* size of kallsyms' token_index */
 };
 
-/* The page-fault handler, from the interrupt descriptor table. */
+/* Reads the address of the page-fault handler from the interrupt descriptor table; 0:
+ * unreadable. */
 static uint64_t handler_in_idt(const struct vp_guest_view *view, uint64_t idt)
 {
 	uint64_t gate[2];
@@ -42,8 +43,8 @@ static uint64_t handler_in_idt(const struct vp_guest_view *view, uint64_t idt)
 static bool find_by_registers(const struct vp_guest_memory *memory,
 			      const struct vp_guest_registers *vcpu, struct vp_guest_view *ret)
 {
-	/* With page-table isolation, user space uses the second table of a pair, with hardly any
-	 * kernel mappings. */
+	/* With page-table isolation, user space uses the second table of a pair, which maps almost
+	 * nothing of the kernel. */
 	const uint64_t roots[] = {
 	    vp_guest_memory_physical(memory, vcpu->cr3),
 	    vp_guest_memory_physical(memory, vcpu->cr3 & ~(uint64_t)KPTI_BIT)};
@@ -111,7 +112,7 @@ bool vp_guest_kernel_tables(const struct vp_guest_kernel *kernel, struct vp_buff
 	return true;
 }
 
-/* Makes the image start at _text, and offsets relative to it. */
+/* Cuts off the image before _text, and makes all offsets relative to _text. */
 static bool begin_at_text(struct vp_guest_view *view, struct vp_buffer *image, uint64_t text,
 			  struct vp_kallsyms *tables)
 {
@@ -166,7 +167,7 @@ static bool hash_range(const struct vp_guest_kernel *kernel, uint64_t from, uint
 	return true;
 }
 
-/* Hashes the symbol table and the BTF. */
+/* Hashes the symbol table and the BTF with the pack's seed. */
 static bool hash_evidence(const struct vp_guest_kernel *kernel, const struct vp_kernel_pack *pack,
 			  uint64_t *ret)
 {
@@ -184,7 +185,7 @@ static bool hash_evidence(const struct vp_guest_kernel *kernel, const struct vp_
 	return read;
 }
 
-/* "Linux version 6.1.0-49-cloud-amd64 (…": the third word is the release. */
+/* Reads the banner, and the release, its third word: "Linux version 6.1.0-49-cloud-amd64 (…". */
 static void read_banner(struct vp_guest_kernel *kernel)
 {
 	uint64_t banner = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.banner);
@@ -197,7 +198,7 @@ static void read_banner(struct vp_guest_kernel *kernel)
 		kernel->pack.release[0] = 0;
 }
 
-/* Without valid BTF the pack lacks members. */
+/* Sets the offsets of members from the BTF; without valid BTF they stay unknown. */
 static void read_members(struct vp_guest_kernel *kernel, const struct vp_buffer *image)
 {
 	struct vp_kernel_pack *pack = &kernel->pack;
@@ -241,8 +242,8 @@ static struct vp_error *read_pack(struct vp_guest_kernel *kernel, uint64_t seed,
 	return NULL;
 }
 
-/* Uses a pack of this build, if the build-id is at its address and the evidence matches. An
- * incomplete pack is made again. */
+/* Uses the cached pack whose build-id and evidence match the kernel in memory. An incomplete pack
+ * is skipped, so that a new one is made. */
 static bool use_pack(struct vp_guest_kernel *kernel, const vp_kernel_packs *packs)
 {
 	const struct vp_guest_view found = kernel->view;
@@ -285,7 +286,7 @@ static void settle_x86(struct vp_guest_kernel *kernel)
 		kernel->memmap = 0;
 }
 
-/* Switches to the kernel's own page tables, which do not end with a process. */
+/* Switches to the kernel's own page tables, which no process exit frees. Sets `lacks`. */
 static void kernel_settle(struct vp_guest_kernel *kernel)
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;

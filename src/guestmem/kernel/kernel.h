@@ -17,31 +17,29 @@ struct vp_guest_kernel {
 	enum vp_pack_route route;
 	uint64_t memmap; /* address of the struct page array; 0: unknown */
 	char banner[256];
-	char *lacks; /* data missing for reading its tasks; NULL: complete */
+	char *lacks; /* missing item without which tasks cannot be read; NULL: none */
 };
 
-/* Locates the kernel with the vCPUs' registers and page tables. *known: there are registers; if
- * that fails, the guest has no kernel or has not booted yet. */
+/* Locates the kernel with the vCPUs' registers and page tables. *known: registers are available; if
+ * the kernel is not found with them, the guest has none or has not booted yet. */
 bool vp_guest_kernel_locate(const struct vp_guest_memory *memory,
 			    const struct vp_guest_registers *vcpus, size_t n_vcpus, bool *known,
 			    struct vp_guest_view *ret) VP_MUST_CHECK;
-/*
- * Reads a kernel located by registers or by a scan (guestmem/kernel/scan.h). A pack in `packs` of
- * exactly this build saves reading the whole image; `seed`: random number for a new pack's
- * evidence. Errors: an unsupported kernel.
- */
+/* Reads a kernel located by registers or by a scan (guestmem/kernel/scan.h). If `packs` has a pack
+ * of exactly this build, the whole image is not read. `seed`: random number for a new pack's
+ * evidence. Errors: an unsupported kernel. */
 struct vp_error *vp_guest_kernel_read(const struct vp_guest_view *found,
 				      const vp_kernel_packs *packs, uint64_t seed,
 				      struct vp_guest_kernel *ret) VP_MUST_CHECK;
-/* Locates and reads the kernel, with registers. */
+/* Locates the kernel with registers, and reads it. */
 struct vp_error *vp_guest_kernel_find(const struct vp_guest_memory *memory,
 				      const struct vp_guest_registers *vcpus, size_t n_vcpus,
 				      const vp_kernel_packs *packs, uint64_t seed,
 				      struct vp_guest_kernel *ret) VP_MUST_CHECK;
 void vp_guest_kernel_deinit(struct vp_guest_kernel *kernel);
 
-/* Copies the part of the image with the symbol tables, with zeros for unreadable pages; `tables`:
- * their offsets in the copy. False: the pack has impossible offsets. */
+/* Copies the symbol tables from the image, with zeros for unreadable pages; `tables`: offsets in
+ * the copy. False: the pack's offsets are invalid. */
 bool vp_guest_kernel_tables(const struct vp_guest_kernel *kernel, struct vp_buffer *bytes,
 			    struct vp_kallsyms *tables) VP_MUST_CHECK;
 /* Address of a symbol that is not per-CPU, or 0. */

@@ -7,7 +7,7 @@
 #include "guestmem/memory/memory.h"
 #include "schema/paging.h"
 
-/* TCR_EL1 and TTBR1_EL1: Arm Architecture Reference Manual, D24.2. */
+/* Layout of TCR_EL1 and TTBR1_EL1: Arm Architecture Reference Manual, D24.2. */
 static struct vp_paging paging_by_tcr(uint64_t tcr)
 {
 	static const unsigned char page_bits[] = {[1] = 14, [2] = 12, [3] = 16}; /* TG1 */
@@ -48,8 +48,8 @@ static bool maps(const struct vp_guest_view *view, uint64_t va, uint64_t gpa)
 	return vp_guest_view_walk(view, va, &page) && page.gpa == gpa;
 }
 
-/* A kernel for 52 bits on a processor with 48 uses only the last part of a table: the register
- * points there. */
+/* Finds the kernel's own top-level page table. A kernel for 52 address bits uses only the last part
+ * of it on a processor with 48: TTBR1 points to that part. */
 static void find_top(struct vp_guest_kernel *kernel)
 {
 	struct vp_guest_view own = kernel->view;
@@ -73,7 +73,8 @@ static void find_top(struct vp_guest_kernel *kernel)
 	}
 }
 
-/* The direct map is the lowest part of the kernel half, and maps the image a second time. */
+/* Finds the direct map: the lowest mapping of the kernel half, which maps the image a second
+ * time. */
 static void find_direct_map(struct vp_guest_view *view)
 {
 	uint64_t first = -(1ULL << view->paging.va_bits), last = -(1ULL << 32), va;
@@ -94,8 +95,8 @@ static unsigned log2_of(uint32_t size)
 	return log2;
 }
 
-/* VMEMMAP_START in arch/arm64/include/asm/memory.h for that number of address bits; variants of
- * 6.12, 5.11, and 5.10. */
+/* Address of the struct page array with `va_bits` address bits. `way`: VMEMMAP_START as in 6.12,
+ * 5.11 or 5.10 (arch/arm64/include/asm/memory.h). */
 static uint64_t memmap_of(const struct vp_guest_kernel *kernel, unsigned va_bits, unsigned way)
 {
 	enum { MIB = 1 << 20, GIB = 1 << 30 };
@@ -113,7 +114,8 @@ static uint64_t memmap_of(const struct vp_guest_kernel *kernel, unsigned va_bits
 	return starts[way] - (uint64_t)((int64_t)memstart >> page_bits) * size_of;
 }
 
-/* The variant for which the struct pages of the image's pages are mapped. */
+/* Finds the struct page array: the first variant that maps the struct page of the image's first
+ * page. */
 static void find_memmap(struct vp_guest_kernel *kernel)
 {
 	static const unsigned char configured[] = {36, 39, 42, 47, 48, 52};

@@ -69,7 +69,7 @@ void vp_kernel_pack_init(struct vp_kernel_pack *pack)
 		    VP_PACK_NONE;
 }
 
-/* Stores a kernel symbol in the pack, if needed; `text`: set to _text's address. */
+/* Stores a kernel symbol in the pack, if needed. `text`: address of _text. */
 static void kernel_pack_add(struct vp_kernel_pack *pack, const struct vp_kallsyms_symbol *symbol,
 			    uint64_t text)
 {
@@ -95,8 +95,8 @@ static bool find_text(void *context, const struct vp_kallsyms_symbol *symbol)
 	struct collecting *collecting = context;
 	const bool is_text = !strcmp(symbol->name, "_text");
 
-	/* Arm's tables have _text only with CONFIG_KALLSYMS_ALL; it is immediately before,
-	 * aligned. */
+	/* On Arm, _text is listed only with CONFIG_KALLSYMS_ALL. It is at the last aligned address
+	 * before _stext. */
 	if (is_text)
 		collecting->text = symbol->addr;
 	else if (!collecting->has_text && !strcmp(symbol->name, "_stext"))
@@ -145,7 +145,7 @@ void vp_kernel_pack_members(struct vp_kernel_pack *pack, const struct vp_guest_b
 
 const char *vp_kernel_pack_lacks(const struct vp_kernel_pack *pack)
 {
-	/* On Arm, a register has the page tables, which lead to the direct map. */
+	/* On Arm, a register points to the page tables, in which the direct map is found. */
 	const bool arm = pack->symbol.entry_task.offset != VP_PACK_NONE;
 	const struct vp_pack_symbol here = {0};
 	const struct vp_pack_symbol top = arm ? here : pack->symbol.init_top_pgt;
@@ -171,7 +171,7 @@ const char *vp_kernel_pack_lacks(const struct vp_kernel_pack *pack)
 	return NULL;
 }
 
-/* Writes a line per known value; returns their number. */
+/* Writes a line per known value; returns the number of lines. */
 static unsigned write_offsets(const struct vp_kernel_pack *pack, const char *what,
 			      const struct member *known, size_t n, struct vp_buffer *text)
 {
@@ -228,7 +228,7 @@ static void pack_take_symbol(struct vp_kernel_pack *pack, struct vp_slice name, 
 			    (struct vp_pack_symbol){(uint32_t)offset, percpu};
 }
 
-/* Finds STRUCT.MEMBER or ENUM.NAME in `known`. */
+/* Sets the value of STRUCT.MEMBER or ENUM.NAME, if it is in `known`. */
 static void take_member(struct vp_kernel_pack *pack, const struct member *known, size_t n,
 			struct vp_slice name, uint64_t offset)
 {

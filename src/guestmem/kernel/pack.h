@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A kernel pack: the facts about a kernel that are needed to find tasks and their mappings in its
- * memory. It is for one build of the kernel (by build-id), independent of KASLR.
+ * A kernel pack: symbols, offsets and sizes for finding tasks and their mappings in the memory of
+ * one kernel build (by build-id), independent of KASLR.
  *
- * As text, one line per fact, words separated by one blank (docs/format-pack.md):
+ * Text format: one fact per line, words separated by one blank (docs/format-pack.md):
  *
  *   vperf-pack 6
  *   kernel BUILDID RELEASE
@@ -188,12 +188,12 @@ struct vp_kernel_pack {
 	uint32_t page_size_of;  /* sizeof(struct page) */
 	uint32_t inode_size_of; /* sizeof(struct inode); 0: unknown */
 	bool derived;           /* members were derived without BTF (guestmem/kernel/derive.h) */
-	/* Evidence against forged packs: a guest may claim any build-id, but without the seed,
-	 * which no guest knows, it cannot make other tables with the same hash. */
+	/* Evidence against forged packs: a guest may claim any build-id, but no guest knows the
+	 * seed, so it cannot make other tables with the same hash. */
 	uint64_t seed, hash;
 };
 
-/* The kernel's own page tables, and the variable with the direct map's base. */
+/* Symbol of the kernel's own top-level page table. */
 static inline struct vp_pack_symbol vp_kernel_pack_top(const struct vp_kernel_pack *pack)
 {
 	return pack->symbol.init_top_pgt.offset != VP_PACK_NONE ? pack->symbol.init_top_pgt
@@ -201,13 +201,13 @@ static inline struct vp_pack_symbol vp_kernel_pack_top(const struct vp_kernel_pa
 }
 
 void vp_kernel_pack_init(struct vp_kernel_pack *pack);
-/* Reads all symbols from a copy of the image or a part of it, by pack->kallsyms; `text` is set to
- * _text's address. False: no _text, or damaged tables. */
+/* Reads all symbols from a copy of the image or a part of it, with pack->kallsyms. *text: address
+ * of _text. False: no _text, or damaged tables. */
 bool vp_kernel_pack_symbols(struct vp_kernel_pack *pack, const char *image, size_t size,
 			    uint64_t *text) VP_MUST_CHECK;
-/* Sets the offsets of members. */
+/* Sets the offsets of members, the values of enumerators and the sizes of structs. */
 void vp_kernel_pack_members(struct vp_kernel_pack *pack, const struct vp_guest_btf *btf);
-/* The first item missing for reading tasks, or NULL. */
+/* Returns the first missing item without which tasks cannot be read, or NULL. */
 const char *vp_kernel_pack_lacks(const struct vp_kernel_pack *pack);
 
 void vp_kernel_pack_write(const struct vp_kernel_pack *pack, struct vp_buffer *text);

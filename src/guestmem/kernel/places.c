@@ -44,7 +44,8 @@ static void find_banner(struct vp_kernel_pack *pack, const struct vp_buffer *ima
 	}
 }
 
-/* vDSOs have such notes, too, right after an ELF header; the kernel's come after them. */
+/* Finds the kernel's build-id note: the last one in the image. Notes of vDSOs are skipped: their
+ * page starts with an ELF header. */
 static void find_notes(struct vp_kernel_pack *pack, const struct vp_buffer *image)
 {
 	static const char head[] = "\4\0\0\0\24\0\0\0\3\0\0\0GNU";
@@ -92,7 +93,7 @@ void vp_guest_places_find(struct vp_kernel_pack *pack, const struct vp_buffer *i
 	find_btf(pack, image);
 }
 
-/* Whether there is a task with that name and pid 0. */
+/* Whether the idle task of that CPU is at `address`: its name is swapper/CPU, and its pid 0. */
 static bool is_idle_task(const struct vp_guest_kernel *kernel, uint64_t address, uint32_t cpu)
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
@@ -108,7 +109,8 @@ static bool is_idle_task(const struct vp_guest_kernel *kernel, uint64_t address,
 	       vp_guest_view_u32(view, address + pack->at.task_tgid, &tgid) && !pid && !tgid;
 }
 
-/* The first task is in the list of all tasks: the next one points back to it. */
+/* Whether the first task is at `address`: the next one in the list of all tasks points back to
+ * it. */
 static bool is_first_task(const struct vp_guest_kernel *kernel, uint64_t address)
 {
 	uint64_t link = address + kernel->pack.at.task_tasks, next, back;
@@ -133,8 +135,7 @@ static void find_init_task(struct vp_guest_kernel *kernel, const struct vp_buffe
 	}
 }
 
-/* Whether a CPU's variables are in a section that starts there: its run queue points to its idle
- * task. */
+/* Whether a CPU's variables start at `section`: its run queue points to its idle task. */
 static bool is_percpu(const struct vp_guest_kernel *kernel, uint64_t section, uint32_t runqueues)
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
@@ -147,8 +148,8 @@ static bool is_percpu(const struct vp_guest_kernel *kernel, uint64_t section, ui
 	       is_idle_task(kernel, idle, cpu);
 }
 
-/* Start of the per-CPU section in the image, at a page boundary. With a wrong start, the base of
- * one CPU may lead to another's variables, but not all bases. */
+/* Finds the start of the per-CPU section in the image: the page boundary from which the most
+ * per-CPU bases lead to a CPU's variables. From a wrong one, some may, but not all. */
 static bool find_section(const struct vp_guest_kernel *kernel, uint32_t runqueues, uint64_t *ret)
 {
 	const struct vp_guest_view *view = &kernel->view;

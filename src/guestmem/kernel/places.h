@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Finds variables in a kernel image whose symbols are missing without CONFIG_KALLSYMS_ALL (only
- * functions are listed then), by their contents, and only if unambiguous. Debian's kernels for
- * 64-bit Arm are built like that.
- */
+/* Finds kernel variables by their contents, for kernels without CONFIG_KALLSYMS_ALL, whose symbol
+ * tables list only functions (for example Debian's for 64-bit Arm). */
 #ifndef VP_GUESTMEM_KERNEL_PLACES_H
 #define VP_GUESTMEM_KERNEL_PLACES_H
 
@@ -11,7 +8,7 @@
 #include "guestmem/kernel/kernel.h"
 #include "maps/guest_btf.h"
 
-/* Sets banner, notes and BTF in the pack. The image starts at _text. */
+/* Sets banner, notes and BTF in the pack. `image` starts at _text. */
 void vp_guest_places_find(struct vp_kernel_pack *pack, const struct vp_buffer *image);
 /* Sets the first task and Arm's per-CPU variables in the kernel's pack, unless known. Needs its
  * page tables, and a view with registers. */

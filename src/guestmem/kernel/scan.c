@@ -13,23 +13,23 @@
 
 #define MIB (1ULL << 20)
 #define SECOND 1000000000ULL
-/* Physical address of a kernel that is not relocated, and lower bound with KASLR. */
+/* Physical address of a kernel that is not relocated; minimum with KASLR. */
 #define FIRST_KERNEL (16 * MIB)
 /* Maximum distance from the banner to the end of the symbol tables. */
 #define MAX_RODATA (64 * MIB)
 /* Maximum distance from the start of the image to its read-only data. */
 #define MAX_IMAGE (64 * MIB)
-/* Maximum memory that is scanned; VP_GUEST_SLOTS_MAX slots could claim any size. */
+/* Maximum size of scanned memory; VP_GUEST_SLOTS_MAX slots could claim any size. */
 #define MAX_MEMORY (16ULL << 40)
 
 enum {
 	CHUNK = 2 << 20,
-	MIN_COST = 4096, /* cost of a read, in bytes */
+	MIN_COST = 4096, /* cost of a read in addition to its size, in bytes */
 	OVERLAP = 64,    /* overlap of chunks: longer than the searched text */
 	MAX_BANNERS = 4, /* per page */
-	AGAIN_SHARE = 4, /* share of the time for usual addresses: a fifth … */
-	AGAIN_MIN_S = 3, /* … and minimum interval between searches of them */
-	BOOT_S = 30, /* maximum time from the banner in memory to the rest of a booting kernel */
+	AGAIN_SHARE = 4, /* pause after a search of usual addresses, in its durations … */
+	AGAIN_MIN_S = 3, /* … and minimum of this pause, in seconds */
+	BOOT_S = 30,     /* maximum time from a booting kernel's banner to its symbol tables */
 	MAX_RELEASE = 80,
 };
 
@@ -43,25 +43,24 @@ enum stage { REMEMBERED, USUAL, EVERYWHERE };
 
 struct vp_kernel_scan {
 	struct vp_scan_setup setup;
-	struct vp_guest_memory careful; /* reads only pages that the host has */
+	struct vp_guest_memory careful; /* reads only pages that are present in the host */
 	struct vp_throttle pace;
 	VP_VEC(struct range) ranges;
 	enum stage stage;
 	uint64_t usual;       /* next usual address … */
-	bool low;             /* … which is below FIRST_PLACE; these come last */
-	uint64_t usual_began; /* start of the search of usual addresses */
-	uint64_t usual_again; /* time of the next one */
-	uint64_t everywhere;  /* next address of the search everywhere */
-	uint64_t boots_until; /* until then, a kernel of a known release may be incomplete; 0: none
-				 seen */
-	uint64_t done;        /* bytes searched everywhere */
-	bool found;           /* in the last step */
+	bool low;             /* … is below FIRST_KERNEL; these are searched last */
+	uint64_t usual_began; /* start of the last search of usual addresses */
+	uint64_t usual_again; /* start of the next one */
+	uint64_t everywhere;  /* next address of the search of all memory */
+	uint64_t boots_until; /* end of waiting for a booting kernel; 0: none seen */
+	uint64_t done;        /* bytes covered by the search of all memory */
+	bool found;           /* the last step found a kernel */
 	uint64_t align;       /* alignment of kernels and their read-only data */
 	char *chunk;          /* CHUNK + OVERLAP bytes */
 	struct vp_buffer window;
 };
 
-/* Reads memory; fails for pages that the host does not have. `context` is the memory. */
+/* Reads memory, but only pages that are present in the host. `context`: the memory to read. */
 static bool read_backed(void *context, uint64_t hva, void *bytes, size_t size)
 {
 	const struct vp_guest_memory *memory = context;
@@ -126,17 +125,18 @@ void vp_kernel_scan_free(struct vp_kernel_scan *scan)
 	free(scan);
 }
 
-/* Copies guest memory that the host has; the caller charges its cost. */
+/* Copies guest pages that are present in the host. Adds the cost to `pace`; the caller charges
+ * it. */
 static size_t copy(struct vp_kernel_scan *scan, uint64_t gpa, void *bytes, size_t size)
 {
 	size_t got = vp_guest_memory_copy(scan->setup.memory, gpa, bytes, size);
 
-	/* Checking for present pages has a cost, too. */
+	/* Checking whether pages are present has a cost, too. */
 	scan->pace.bytes += got + MIN_COST;
 	return got;
 }
 
-/* Copies a chunk and the overlap with the next one; false: the host has none of it. */
+/* Copies a chunk and the overlap with the next one; false: no page of it is present. */
 static bool copy_chunk(struct vp_kernel_scan *scan, uint64_t gpa)
 {
 	if (vp_guest_memory_has(scan->setup.memory, gpa, CHUNK + OVERLAP))
@@ -145,7 +145,7 @@ static bool copy_chunk(struct vp_kernel_scan *scan, uint64_t gpa)
 	return false;
 }
 
-/* The next address >= `from` that is a multiple of `align` and in a slot, or false. */
+/* Finds the first address >= `from` that is a multiple of `align` and in a slot; false: none. */
 static bool next_memory(const struct vp_kernel_scan *scan, uint64_t from, uint64_t align,
 			uint64_t *ret)
 {
@@ -160,7 +160,7 @@ static bool next_memory(const struct vp_kernel_scan *scan, uint64_t from, uint64
 	return false;
 }
 
-/* The difference of virtual and physical kernel addresses, from the kernel's variable. */
+/* Reads the difference between virtual and physical kernel addresses from a kernel variable. */
 static bool read_shift(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack,
 		       uint64_t text, uint64_t *ret)
 {
@@ -174,7 +174,8 @@ static bool read_shift(struct vp_kernel_scan *scan, const struct vp_kernel_pack 
 	return true;
 }
 
-/* The image of the pack's kernel by its own page tables, if it starts there. */
+/* Locates the image of the pack's kernel with its own page tables; false: it does not start at
+ * `text`. */
 static bool locate_with(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack,
 			uint64_t text, const struct vp_paging *paging, struct vp_guest_view *ret)
 {
@@ -186,7 +187,7 @@ static bool locate_with(struct vp_kernel_scan *scan, const struct vp_kernel_pack
 	*ret = (struct vp_guest_view){.memory = &scan->careful,
 				      .root = text + vp_kernel_pack_top(pack).offset,
 				      .paging = *paging};
-	/* some kernels do not map the first part (Arm's 6.1) */
+	/* Some kernels do not map the first part (Arm's 6.1). */
 	uint64_t inside = va + (scan->setup.memory->arch == VP_GUEST_ARM64 ? scan->align : 0);
 	bool mapped = va % scan->align == 0 && vp_guest_view_find_image(ret, inside) &&
 		      va - ret->image_va == text - ret->image_gpa;
@@ -207,7 +208,7 @@ static bool can_locate(const struct vp_kernel_scan *scan, const struct vp_kernel
 	return true;
 }
 
-/* Tries all page-table formats of the guest's architecture with the kernel's tables. */
+/* Tries all page-table formats of the guest's architecture. */
 static bool locate_with_any(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack,
 			    uint64_t text, struct vp_guest_view *ret)
 {
@@ -220,7 +221,7 @@ static bool locate_with_any(struct vp_kernel_scan *scan, const struct vp_kernel_
 	return false;
 }
 
-/* The pack's kernel, if its banner is at the expected address. */
+/* Locates the pack's kernel from the address of its banner. */
 static bool locate(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack, uint64_t banner,
 		   struct vp_guest_view *ret)
 {
@@ -230,11 +231,9 @@ static bool locate(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pac
 	       text % scan->align == 0 && locate_with_any(scan, pack, text, ret);
 }
 
-/*
- * The same for an unused banner: since v6.2 (2df8220cc511 "kbuild: build init/built-in.a just
- * once", also in Debian's 6.1) a weak one is left at the start of the read-only data, and the real
- * one is somewhere after it.
- */
+/* The same from the address of an unused banner: since v6.2 (2df8220cc511 "kbuild: build
+ * init/built-in.a just once", also in Debian's 6.1) a weak one remains at the start of the
+ * read-only data, before the real one. */
 static bool locate_by_other(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack,
 			    uint64_t banner, struct vp_guest_view *ret)
 {
@@ -253,7 +252,7 @@ static bool locate_by_other(struct vp_kernel_scan *scan, const struct vp_kernel_
 	return false;
 }
 
-/* The next banner in the bytes from `from` on, or NULL. */
+/* Finds the next banner between `from` and `end`; NULL: none. */
 static const char *next_banner(const char *from, const char *end)
 {
 	const size_t size = sizeof(banner_text) - 1;
@@ -264,7 +263,8 @@ static const char *next_banner(const char *from, const char *end)
 	return NULL;
 }
 
-/* The tables have no marker: they are searched near the banner. */
+/* Locates the pack's kernel from the address of its symbol tables: searches for its banner around
+ * them. */
 static bool locate_around(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack,
 			  uint64_t tables, struct vp_guest_view *ret)
 {
@@ -281,8 +281,8 @@ static bool locate_around(struct vp_kernel_scan *scan, const struct vp_kernel_pa
 	return false;
 }
 
-/* A kernel image has no large hole: the search around `at` starts after a chunk that the host does
- * not have, or at `from`. */
+/* Start of a search around `at`: after the nearest absent chunk, or `from`. A kernel image has no
+ * large hole. */
 static uint64_t begin_around(const struct vp_kernel_scan *scan, uint64_t at, uint64_t from)
 {
 	uint64_t begin = at / CHUNK * CHUNK;
@@ -292,7 +292,7 @@ static uint64_t begin_around(const struct vp_kernel_scan *scan, uint64_t at, uin
 	return begin > from ? begin : from;
 }
 
-/* The same for its end, at most `until`. */
+/* End of a search around `at`: the nearest absent chunk, or `until`. */
 static uint64_t end_around(const struct vp_kernel_scan *scan, uint64_t at, uint64_t until)
 {
 	uint64_t end = at / CHUNK * CHUNK + CHUNK;
@@ -302,8 +302,8 @@ static uint64_t end_around(const struct vp_kernel_scan *scan, uint64_t at, uint6
 	return end < until ? end : until;
 }
 
-/* Searches for symbol tables around a candidate. `banner` 0: unknown. *tables: there are some, but
- * not of a valid kernel. */
+/* Searches for symbol tables around the candidate at `tokens`, and locates their kernel. `banner`:
+ * its address; 0: unknown. *tables: symbol tables were found, even if not of a valid kernel. */
 static bool try_tables(struct vp_kernel_scan *scan, uint64_t tokens, uint64_t banner,
 		       struct vp_guest_view *ret, bool *tables)
 {
@@ -330,7 +330,7 @@ static bool try_tables(struct vp_kernel_scan *scan, uint64_t tokens, uint64_t ba
 	return false;
 }
 
-/* The kernel's symbol tables are the first ones after its banner. */
+/* Locates a kernel from its banner and the first symbol tables after it. */
 static bool try_tables_behind(struct vp_kernel_scan *scan, uint64_t banner,
 			      struct vp_guest_view *ret)
 {
@@ -348,7 +348,7 @@ static bool try_tables_behind(struct vp_kernel_scan *scan, uint64_t banner,
 	return false;
 }
 
-/* Whether a pack matches the banner's release. */
+/* Whether a pack has the banner's release. */
 static bool knows_release(struct vp_kernel_scan *scan, uint64_t banner)
 {
 	char text[sizeof(banner_text) + MAX_RELEASE] = "";
@@ -364,8 +364,9 @@ static bool knows_release(struct vp_kernel_scan *scan, uint64_t banner)
 	return false;
 }
 
-/* A booting guest has its kernel's banner in memory before the tables. If the release is known, the
- * pack finds it later: the long search for tables waits. */
+/* Whether the kernel may be booting: its banner is in memory before its symbol tables. If a pack
+ * has its release, the kernel is found with the pack later, and the slow search for tables is
+ * postponed. */
 static bool may_be_booting(struct vp_kernel_scan *scan, uint64_t banner)
 {
 	if (!knows_release(scan, banner))
@@ -383,14 +384,14 @@ static bool try_banner(struct vp_kernel_scan *scan, uint64_t banner, struct vp_g
 	return !may_be_booting(scan, banner) && try_tables_behind(scan, banner, ret);
 }
 
-/* Charges the examination of a candidate, which is not interrupted, before continuing. */
+/* Charges the time for a candidate, which is examined without pauses. */
 static bool note_try(struct vp_kernel_scan *scan, bool found)
 {
 	vp_throttle_update(&scan->pace, true);
 	return found;
 }
 
-/* Whether the page has the banner of a valid kernel. */
+/* Searches a page for the banner of a valid kernel. *tried: the page has a banner. */
 static bool try_page(struct vp_kernel_scan *scan, uint64_t gpa, struct vp_guest_view *ret,
 		     bool *tried)
 {
@@ -413,7 +414,7 @@ static bool try_page(struct vp_kernel_scan *scan, uint64_t gpa, struct vp_guest_
 	return false;
 }
 
-/* End of the usual addresses: search them again later, the guest may be booting. */
+/* Ends a search of usual addresses, and schedules the next one: the guest may be booting. */
 static void end_usual(struct vp_kernel_scan *scan)
 {
 	uint64_t took = scan->pace.now - scan->usual_began, pause = took * AGAIN_SHARE;
@@ -504,8 +505,8 @@ enum vp_scan_result vp_kernel_scan_step(struct vp_kernel_scan *scan, uint64_t sl
 
 	if (!scan->setup.memory->backed)
 		return VP_SCAN_ENDED;
-	/* Work since the last step does not count, except with a kernel of the scan that was
-	 * rejected. */
+	/* Work since the last step is charged only if the caller examined a kernel that it
+	 * found. */
 	vp_throttle_update(&scan->pace, scan->found);
 	uint64_t end = scan->pace.now + slice_ns;
 	while (result == VP_SCAN_GOES_ON && vp_throttle_wait(&scan->pace, end) &&

@@ -8,12 +8,12 @@ enum {
 	MIN_IMAGE = 8 << 20,
 	MAX_HOLES = 1 << 16,
 	MAX_GAP = 16 << 20, /* maximum unmapped gap in an image: memory freed by the kernel */
-	ARM_MAGIC_AT = 56,  /* in an image: Documentation/arch/arm64/booting.rst */
+	ARM_MAGIC_AT = 56,  /* offset in an image: Documentation/arch/arm64/booting.rst */
 };
 static const char arm_magic[] = "ARM\x64";
 
-/* Whether the bits above those that are translated all equal the highest of these, or, where each
- * half has its own tables, as each other. */
+/* Whether the address is canonical: all bits above the translated ones equal the highest translated
+ * bit, or only each other if each half has its own tables. */
 static bool is_canonical(const struct vp_guest_view *view, uint64_t va)
 {
 	int64_t above = (int64_t)va >> (view->paging.va_bits - 1 + view->paging.halves);
@@ -58,7 +58,7 @@ static bool is_in_window(const struct vp_guest_view *view, uint64_t va)
 						    : va - VP_KERNEL_MAP < VP_KERNEL_MAP_SIZE;
 }
 
-/* Arm's image starts with a header; some kernels do not map that part (for example 6.1). */
+/* Extends Arm's image to its header, which some kernels do not map (for example 6.1). */
 static void begin_at_header(struct vp_guest_view *view)
 {
 	char magic[sizeof(arm_magic) - 1];
@@ -74,7 +74,7 @@ static void begin_at_header(struct vp_guest_view *view)
 	view->image_size += VP_ARM_KERNEL_ALIGN;
 }
 
-/* The next address after the unmapped `va` that the tables may map. */
+/* Returns the next address after the unmapped `va` that may be mapped. */
 static uint64_t skip_hole(const struct vp_guest_view *view, uint64_t va)
 {
 	const struct vp_paging *paging = &view->paging;
@@ -113,7 +113,7 @@ bool vp_guest_view_find_image(struct vp_guest_view *view, uint64_t inside)
 
 	if (!is_in_window(view, inside) || !vp_guest_view_walk(view, inside, &page))
 		return false;
-	uint64_t shift = inside - page.gpa; /* offset of virtual to physical addresses */
+	uint64_t shift = inside - page.gpa; /* virtual minus physical address */
 	for (uint64_t at = base; base - at <= VP_KERNEL_IMAGE_MAX / 2 && first - at <= MAX_GAP;
 	     at -= step)
 		if (vp_guest_view_walk(view, at, &page) && at - page.gpa == shift)

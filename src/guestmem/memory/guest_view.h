@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Translates a guest's virtual addresses: with its page tables, and with short cuts for a known
- * kernel. */
+/* Translates a guest's virtual addresses: with its page tables, and with shortcuts for the kernel
+ * image and the direct map. */
 #ifndef VP_GUESTMEM_MEMORY_GUEST_VIEW_H
 #define VP_GUESTMEM_MEMORY_GUEST_VIEW_H
 
@@ -23,7 +23,7 @@ struct vp_guest_view {
 	const struct vp_guest_memory *memory;
 	uint64_t root; /* physical address of the top-level page table; 0: none */
 	struct vp_paging paging;
-	/* 64-bit Arm: registers with the base of each CPU's variables. */
+	/* 64-bit Arm: registers with the per-CPU bases. */
 	const struct vp_guest_registers *vcpus;
 	size_t n_vcpus;
 	/* Contiguous ranges: the kernel image, and the direct map of all memory. 0: unknown. */
@@ -37,17 +37,17 @@ struct vp_guest_page {
 	bool user;     /* user space has access */
 };
 
-/* Walks the page tables, without short cuts. */
+/* Walks the page tables, without shortcuts. */
 bool vp_guest_view_walk(const struct vp_guest_view *view, uint64_t va,
 			struct vp_guest_page *ret) VP_MUST_CHECK;
-/* Finds the kernel image around one of its addresses: adjacent pages, both virtual and physical.
- * False: no such range is large enough. */
+/* Finds the kernel image around one of its addresses: pages that are contiguous, both virtually and
+ * physically. False: the range is too small. */
 bool vp_guest_view_find_image(struct vp_guest_view *view, uint64_t inside) VP_MUST_CHECK;
-/* Finds the first mapped page from an address on, below a limit: the page, and its address. False:
- * none, or only after a long search. */
+/* Finds the first mapped page in [from, to); *va: its address. False: none, or too many holes
+ * before it. */
 bool vp_guest_view_first_page(const struct vp_guest_view *view, uint64_t from, uint64_t to,
 			      uint64_t *va, struct vp_guest_page *ret) VP_MUST_CHECK;
-/* Page-table format number N, from 0, that kernels of that architecture use; false: no more. */
+/* Page-table format `number`, from 0, of kernels of that architecture; false: no more. */
 bool vp_guest_view_paging_of_kernels(enum vp_guest_arch arch, unsigned number,
 				     struct vp_paging *ret) VP_MUST_CHECK;
 bool vp_guest_view_translate(const struct vp_guest_view *view, uint64_t va,

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The cached line at that host address, read if necessary; NULL: not completely available. Lines do
+/* Returns the cached line at that host address; reads it if necessary. NULL: unreadable. Lines do
  * not cross pages. */
 static const char *line_at(struct vp_guest_lines *lines, uint64_t address)
 {

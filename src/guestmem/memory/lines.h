@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A small cache of guest memory: reads of members of one struct share a system call. Valid while
- * slightly stale data does not matter. */
+/* A small cache of guest memory: reads of several members of a struct share a system call. For use
+ * only where slightly stale data does not matter. */
 #ifndef VP_GUESTMEM_MEMORY_LINES_H
 #define VP_GUESTMEM_MEMORY_LINES_H
 

@@ -104,7 +104,7 @@ bool vp_guest_memory_read(const struct vp_guest_memory *memory, uint64_t gpa, vo
 	return true;
 }
 
-/* Reads pages that the host has; stops at the first failure. */
+/* Reads present pages, with zeros for those that fail. Returns the number of bytes read. */
 static size_t copy_run(const struct vp_guest_memory *memory, uint64_t hva, char *to, size_t size)
 {
 	size_t got = 0;
@@ -124,7 +124,7 @@ static size_t copy_run(const struct vp_guest_memory *memory, uint64_t hva, char 
 
 enum { PAGES_AT_ONCE = 512 };
 
-/* At most PAGES_AT_ONCE pages of one slot. */
+/* Copies at most PAGES_AT_ONCE pages of one slot, with zeros for absent pages. */
 static size_t copy_piece(const struct vp_guest_memory *memory, uint64_t hva, char *to, size_t size)
 {
 	uint64_t first = hva / VP_GUEST_PAGE;
@@ -169,7 +169,7 @@ size_t vp_guest_memory_copy(const struct vp_guest_memory *memory, uint64_t gpa, 
 	return got;
 }
 
-/* The same for at most PAGES_AT_ONCE pages of one slot. */
+/* Whether any of at most PAGES_AT_ONCE pages of one slot is present. */
 static bool has_piece(const struct vp_guest_memory *memory, uint64_t hva, size_t size)
 {
 	uint64_t first = hva / VP_GUEST_PAGE;
@@ -218,7 +218,7 @@ static bool memory_read_file(void *context, uint64_t hva, void *bytes, size_t si
 	return true;
 }
 
-/* Documentation/admin-guide/mm/pagemap.rst: 64 bits per page, the highest one: present. */
+/* Reads pagemap (Documentation/admin-guide/mm/pagemap.rst): 64 bits per page; bit 63: present. */
 static void ask_pagemap(void *context, uint64_t hva, size_t pages, unsigned char *ret)
 {
 	const struct vp_guest_files *files = context;
@@ -227,7 +227,7 @@ static void ask_pagemap(void *context, uint64_t hva, size_t pages, unsigned char
 
 	for (size_t at = 0, piece; at < pages; at += piece) {
 		piece = pages - at < VP_ARRAY_SIZE(entries) ? pages - at : VP_ARRAY_SIZE(entries);
-		/* Host pages may be larger: one entry for 4 or 16 of these pages. */
+		/* Host pages may be larger: one entry then covers 4 or 16 of these pages. */
 		uint64_t begin = hva + at * VP_GUEST_PAGE, first = begin / page;
 		size_t count = (size_t)((begin + piece * VP_GUEST_PAGE - 1) / page - first + 1);
 		ssize_t got = vp_pread(files->pagemap, entries, count * sizeof(*entries),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A guest's memory as mapped by its VMM. The contents are untrusted: a read either yields the bytes
- * or fails, and addresses outside guest RAM are never accessed. */
+/* A guest's memory as mapped by its VMM. The contents are untrusted: a read either returns all
+ * bytes or fails, and addresses outside guest RAM are never accessed. */
 #ifndef VP_GUESTMEM_MEMORY_MEMORY_H
 #define VP_GUESTMEM_MEMORY_MEMORY_H
 
@@ -25,15 +25,13 @@ enum vp_guest_arch { VP_GUEST_X86_64, VP_GUEST_ARM64 };
 struct vp_guest_memory {
 	VP_VEC(struct vp_guest_slot) slots;
 	enum vp_guest_arch arch;
-	/* Reads the VMM's memory; false unless all of it is available. */
+	/* Reads the VMM's memory; false unless all bytes were read. */
 	bool (*read)(void *context, uint64_t hva, void *bytes, size_t size);
-	/*
-	 * Sets whether each of these pages of the VMM's memory is present in the host (1): reading
-	 * an absent page would allocate it, or fetch it from a disk or another machine. NULL:
-	 * unknown.
-	 */
+	/* Sets ret[i] to 1 if page i of the range is present in the host, otherwise to 0. Reading
+	 * an absent page would allocate it, or fetch it from a disk or another host. NULL:
+	 * unknown. */
 	void (*backed)(void *context, uint64_t hva, size_t pages, unsigned char *ret);
-	/* Guest physical address of an address in the page tables or CR3; ~0: not mapped. NULL:
+	/* Converts an address in a page table or CR3 to a guest physical one; ~0: not mapped. NULL:
 	 * these addresses are guest physical. */
 	uint64_t (*translate)(void *context, uint64_t address);
 	void *context;
@@ -51,17 +49,17 @@ enum { VP_GUEST_PAGE = 4096 };
 /* Inserts a slot; slots are sorted by guest physical address. False for an invalid one: empty,
  * beyond the address space, too many. */
 bool vp_guest_memory_add(struct vp_guest_memory *memory, uint64_t gpa, uint64_t size, uint64_t hva);
-/* Replaces the slots by those of `now`. True if any has changed. */
+/* Replaces the slots by those of `now`; true: they have changed. */
 bool vp_guest_memory_change(struct vp_guest_memory *memory, const struct vp_guest_memory *now);
 void vp_guest_memory_deinit(struct vp_guest_memory *memory);
 /* Reads guest physical memory, also across slots. */
 bool vp_guest_memory_read(const struct vp_guest_memory *memory, uint64_t gpa, void *bytes,
 			  size_t size) VP_MUST_CHECK;
-/* Copies the pages that the host has, and zeros for the others, which are not accessed. Returns the
- * number of bytes read. */
+/* Copies pages that are present in the host, and zeros for the others, which are not accessed.
+ * Returns the number of bytes read. */
 size_t vp_guest_memory_copy(const struct vp_guest_memory *memory, uint64_t gpa, void *bytes,
 			    size_t size);
-/* Whether the host has any page of that range now; if unknown: whether it is in a slot. */
+/* Whether any page of that range is present in the host; if unknown: whether any is in a slot. */
 bool vp_guest_memory_has(const struct vp_guest_memory *memory, uint64_t gpa, size_t size);
 /* The VMM's address of a range within one slot; 0: none. */
 uint64_t vp_guest_memory_hva(const struct vp_guest_memory *memory, uint64_t gpa, size_t size);
@@ -77,11 +75,9 @@ struct vp_guest_files {
 /* Reads through descriptors, which must outlive the memory; they become its `context`. */
 void vp_guest_memory_by_files(struct vp_guest_memory *memory, const struct vp_guest_files *files);
 
-/*
- * Registers of a vCPU that the host can read. 0: unknown. On Intel hosts they are in the VMCS,
- * which only the CPU can read. Those of Arm may date from the last time the vCPU thread left KVM's
- * run loop.
- */
+/* Registers of a vCPU that the host can read; 0: unknown. Unknown on Intel hosts: they are in the
+ * VMCS, which only the CPU can read. Arm's may be stale: from the last return of the vCPU thread
+ * from KVM's run loop. */
 struct vp_guest_registers {
 	uint32_t vcpu;
 	uint64_t cr3, cr4;

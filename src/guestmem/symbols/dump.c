@@ -49,7 +49,7 @@ struct image {
 	struct vp_build_id build_id;
 	uint64_t file;  /* a struct file, as last seen */
 	uint64_t print; /* without a build-id: hash of its first page; 0: unknown */
-	bool several;   /* several different values */
+	bool several;   /* `print` differed between mappings */
 };
 
 struct vp_guest_dump {
@@ -63,8 +63,8 @@ struct vp_guest_dump {
 	uint64_t damaged, nameless;
 	struct vp_guest_lines lines;
 	struct vp_guest_runtimes *runtimes;
-	/* Data of the kernel: */
-	struct vp_buffer symbols; /* what `tables` are in */
+	/* Set by vp_guest_dump_keep(): */
+	struct vp_buffer symbols; /* bytes with the symbol tables */
 	struct vp_kallsyms tables;
 	bool isolates;
 };
@@ -117,7 +117,7 @@ static uint64_t dump_hash_of(const uint64_t *words, size_t count)
 	return hash;
 }
 
-/* The image with that path and build-id, added if new. */
+/* Returns the index of the image with that path and build-id; adds it if new. */
 static uint32_t image_add(struct vp_guest_dump *dump, const char *path,
 			  const struct vp_build_id *build_id, uint64_t file, uint64_t print)
 {
@@ -166,7 +166,7 @@ static void dump_take_mapping(void *context, const struct vp_guest_mapping *seen
 	struct vp_guest_dump *dump = reading->dump;
 	struct mapping mapping = {
 	    .space = reading->space, .start = seen->start, .end = seen->end, .pgoff = seen->pgoff};
-	/* Identified by its file, not its path: paths are read only for new mappings. */
+	/* The struct file identifies a known mapping: paths are read only for new ones. */
 	const uint64_t words[] = {mapping.space, mapping.start, mapping.end, mapping.pgoff,
 				  seen->file};
 	bool is_new;
@@ -231,7 +231,7 @@ void vp_guest_dump_see(struct vp_guest_dump *dump, const struct vp_guest_kernel 
 	struct vp_guest_kernel near = *kernel;
 	struct vp_guest_task task;
 
-	/* Cache: hundreds of small reads, while samples are taken. */
+	/* Cached: hundreds of small reads, while samples are taken. */
 	vp_guest_lines_begin(&dump->lines, kernel->view.memory);
 	near.view.memory = &dump->lines.memory;
 	if (vp_guest_task_read(&near, address, &task) && task.tgid == tgid)
@@ -311,8 +311,8 @@ static bool keep_first(void *context, const struct vp_guest_task *task)
 	return false;
 }
 
-/* An ended process may have left its file in the /tmp of process 1: used for the last process with
- * that pid. */
+/* Writes the names in perf maps. The map of an ended process may remain in the /tmp of process 1:
+ * it is used for the last process with that pid. */
 static void dump_write_jit(const struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
 			   struct vp_maps_writer *writer)
 {
@@ -388,7 +388,7 @@ struct vp_error *vp_guest_dump_write(struct vp_guest_dump *dump,
 	*processes = dump->spaces.count;
 	int result = vp_maps_writer_finish(&writer);
 	vp_maps_writer_deinit(&writer);
-	/* If the size limit is reached, the map is used and known to be truncated. */
+	/* A map that reached the size limit is used, and is known to be truncated. */
 	return result && result != -EFBIG
 		   ? vp_error_errno(-result, "cannot write the guest's symbol map")
 		   : NULL;

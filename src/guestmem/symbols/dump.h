@@ -12,7 +12,7 @@ struct vp_guest_dump;
 
 struct vp_guest_dump *vp_guest_dump_new(void);
 void vp_guest_dump_free(struct vp_guest_dump *dump);
-/* The kernel was found: keeps the parts of it that every symbol map needs, in case its memory is
+/* Keeps the parts of a newly found kernel that every symbol map needs, in case its memory is
  * lost. */
 void vp_guest_dump_keep(struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel);
 /* Notes that process `tgid`, with a task at `address`, was sampled at `time` (ns): reads its

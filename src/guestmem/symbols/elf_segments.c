@@ -26,7 +26,7 @@ struct search {
 	Elf64_Shdr *sections;
 };
 
-/* File offset of an address, and number of following bytes of its segment; false: not loaded. */
+/* Converts an address to a file offset; *left: bytes up to its segment's end. False: not loaded. */
 static bool segments_offset(const struct search *search, uint64_t addr, uint64_t *offset,
 			    uint64_t *left)
 {
@@ -72,8 +72,8 @@ static void put_section(struct search *search, unsigned number, uint32_t type, u
 						.sh_addralign = 1};
 }
 
-/* The header starts with a pointer to the other table, which ends at the latest with its
- * segment. */
+/* Finds .eh_frame_hdr, and .eh_frame from the pointer at its start. The size of .eh_frame is
+ * unknown: it ends at the latest with its segment. */
 static void find_unwind_tables(struct search *search)
 {
 	const Elf64_Phdr *header = segment_of_type(search, PT_GNU_EH_FRAME);
@@ -91,7 +91,7 @@ static void find_unwind_tables(struct search *search)
 			    LARGEST_FRAME);
 }
 
-/* Start of the highest bucket in a hash table of exported symbols; 0: none. */
+/* Returns the highest symbol number in the buckets of DT_GNU_HASH; 0: none. */
 static uint32_t highest_bucket(const struct search *search, uint64_t buckets, uint32_t count)
 {
 	uint32_t highest = 0, piece[PIECE];
@@ -106,7 +106,7 @@ static uint32_t highest_bucket(const struct search *search, uint64_t buckets, ui
 	return highest;
 }
 
-/* Number of symbols from DT_GNU_HASH: the last symbol ends the chain of the highest bucket. */
+/* Number of symbols from DT_GNU_HASH: the last symbol ends the chain with the highest number. */
 static uint64_t count_by_gnu_hash(const struct search *search, uint64_t hash)
 {
 	uint32_t header[4], entry; /* buckets, first symbol, words of the filter, its shift */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Finds sections of an ELF file without its section headers, which are at the file's end, not
- * loaded, and therefore seldom in the guest's page cache. The program headers lead to the unwind
- * tables and the exported symbols.
- */
+/* Finds the unwind tables and the exported symbols of an ELF file from its program headers. Section
+ * headers are at the end of the file and are not loaded, so they are rarely in the guest's page
+ * cache. */
 #ifndef VP_GUESTMEM_SYMBOLS_ELF_SEGMENTS_H
 #define VP_GUESTMEM_SYMBOLS_ELF_SEGMENTS_H
 

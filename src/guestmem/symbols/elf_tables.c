@@ -72,7 +72,7 @@ static void copy_table(struct reading *reading, const Elf64_Shdr *section, char 
 	}
 }
 
-/* Section `number` goes into the new file; false if it exceeds the limit. */
+/* Copies section `number` to the new file; false: limit exceeded. */
 static bool keep_section(struct reading *reading, Elf64_Shdr *copies, uint32_t number)
 {
 	const Elf64_Shdr *section = &reading->sections[number];
@@ -144,7 +144,7 @@ static bool is_needed(const struct reading *reading, enum vp_elf_section kind)
 	}
 }
 
-/* Sections with functions that are in no symbol table, within the limit. */
+/* Copies sections from which functions without symbols are found, within the limit. */
 static void keep_functions(struct reading *reading, Elf64_Shdr *copies)
 {
 	for (uint32_t i = 0; i < reading->header.e_shnum; i++) {
@@ -177,7 +177,7 @@ static bool copy_names(struct reading *reading, Elf64_Shdr *copies, struct vp_bu
 	       keep_section(reading, copies, number);
 }
 
-/* Names of sections found by program headers: one more section. */
+/* Adds a section with the names of sections found by program headers. */
 static bool put_names(struct reading *reading, Elf64_Shdr *copies, struct vp_buffer *names)
 {
 	uint16_t number = VP_ELF_SEGMENT_SECTIONS;
@@ -194,7 +194,8 @@ static bool put_names(struct reading *reading, Elf64_Shdr *copies, struct vp_buf
 	return true;
 }
 
-/* Keeps section names and the sections found by them; without them, only symbol tables are used. */
+/* Copies section names, and the sections found by name; without names, only symbol tables are
+ * used. */
 static void keep_names(struct reading *reading, Elf64_Shdr *copies)
 {
 	struct vp_buffer names = {0};
@@ -211,7 +212,8 @@ static void keep_names(struct reading *reading, Elf64_Shdr *copies)
 	vp_buffer_deinit(&names);
 }
 
-/* All sections keep their numbers and flags; only tables keep their contents. */
+/* Writes section headers and tables. All sections keep their numbers and flags; only tables keep
+ * their contents. */
 static const char *put_sections(struct reading *reading)
 {
 	size_t size = reading->header.e_shnum * sizeof(Elf64_Shdr);
@@ -240,7 +242,8 @@ static const char *put_sections(struct reading *reading)
 	return problem;
 }
 
-/* Segments map addresses to offsets in the file. Their contents are missing, and so are notes. */
+/* Writes the program headers of loaded segments, which map addresses to file offsets. The contents
+ * of segments are not copied. */
 static const char *put_segments(struct reading *reading)
 {
 	size_t size = reading->header.e_phnum * sizeof(Elf64_Phdr);
@@ -291,7 +294,7 @@ static bool read_sections(struct reading *reading)
 	return vp_guest_file_read(reading->file, reading->header.e_shoff, reading->sections, size);
 }
 
-/* The sections found by program headers, and one for their names. */
+/* Replaces the sections by those found by program headers, and one for their names. */
 static bool find_sections(struct reading *reading)
 {
 	if (!vp_elf_segments_find(reading->file, reading->segments, reading->header.e_phnum,

@@ -34,7 +34,7 @@ static const uint8_t newer_registers[16] = {
     VP_ORC_R10,  VP_ORC_R13, VP_ORC_PREV_SP, VP_ORC_SP_INDIRECT, VP_ORC_BP_INDIRECT};
 enum { OLDER_SP = 5, NEWER_SP = 3 };
 
-/* The two tables: per entry its address, relative to the word itself, and its rule. */
+/* A pair of tables: addresses, relative to the entry itself, and rules. */
 struct tables {
 	uint64_t ips, rules;
 	uint64_t count;
@@ -45,7 +45,7 @@ struct writing {
 	const struct vp_guest_kernel *kernel;
 	bool older_kinds;
 	const uint8_t *registers; /* indexed by the kernel's numbers; NULL: unknown so far */
-	int fd, result;           /* result: of writes, 0 or -errno */
+	int fd, result;           /* result of writes: 0 or -errno */
 	size_t entries;
 };
 
@@ -73,7 +73,7 @@ static struct vp_orc_rule rule_of(const struct writing *writing, const struct pa
 				    .kind = guest_orc_kind_of(entry, writing->older_kinds)};
 }
 
-/* Determines the register numbering: nearly all kernel code uses RSP. */
+/* Detects the register numbering: the rules of nearly all kernel code use RSP. */
 static const uint8_t *registers_of(const struct packed_entry *entries, uint64_t count)
 {
 	uint64_t older = 0, newer = 0;
@@ -96,7 +96,7 @@ static void guest_orc_flush(struct writing *writing, size_t least)
 	text->size = 0;
 }
 
-/* False: unreadable. */
+/* Writes the tables' entries; false: unreadable. */
 static bool guest_orc_write_tables(struct writing *writing, const struct tables *tables)
 {
 	const struct vp_guest_view *view = &writing->kernel->view;

@@ -77,7 +77,7 @@ static void images_write_tables(struct vp_guest_images *images, const char *path
 	vp_elf_tables_deinit(&tables);
 }
 
-/* Why the file may differ from the mapped one, or NULL. */
+/* Reason why the file may differ from the mapped one, or NULL. */
 static const char *images_differs(const struct vp_guest_file *file,
 				  const struct vp_guest_image *image)
 {
@@ -107,8 +107,8 @@ void vp_guest_images_write(struct vp_guest_images *images, const struct vp_guest
 		images_write_tables(images, image->path, &file);
 }
 
-/* struct vdso_image starts with address and size of the vDSO's image. Its name changed between 6.12
- * and 7.2. */
+/* Writes the vDSO's symbols. Its struct vdso_image, renamed between 6.12 and 7.2, starts with
+ * address and size. */
 static void write_vdso(const struct vp_guest_kernel *kernel, struct vp_maps_writer *writer)
 {
 	uint64_t older = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.vdso_image);

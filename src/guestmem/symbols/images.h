@@ -19,7 +19,7 @@ struct vp_guest_images {
 	const struct vp_guest_kernel *kernel;
 	struct vp_maps_writer *writer;
 	uint64_t left;   /* remaining bytes of symbol tables to read */
-	uint64_t missed; /* files without symbols that have no note, for lack of space */
+	uint64_t missed; /* files without symbols, and without a note */
 	unsigned reported;
 };
 

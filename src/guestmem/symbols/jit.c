@@ -112,7 +112,8 @@ static bool jit_take_entry(void *context, const char *name, uint64_t dentry)
 	return true;
 }
 
-/* The perf maps visible to the task; NULL: too many different root directories. */
+/* Returns the perf maps in the task's /tmp, which is listed once per root directory; NULL: no root
+ * directory, or too many different ones. */
 static const struct tmp *tmp_of(struct vp_guest_jit *jit, const struct vp_guest_task *task)
 {
 	struct vp_guest_folder root, folder;
@@ -134,7 +135,7 @@ static const struct tmp *tmp_of(struct vp_guest_jit *jit, const struct vp_guest_
 	return tmp;
 }
 
-/* perf writes and reads numbers without 0x; some compilers write it. */
+/* Parses a hexadecimal number. perf writes no 0x, but some compilers do. */
 static uint64_t number_word(struct vp_cursor *words)
 {
 	struct vp_slice word = vp_cursor_word(words);
@@ -179,7 +180,8 @@ static void jit_write_lines(struct vp_guest_jit *jit, const struct vp_buffer *te
 	}
 }
 
-/* Missing pages read as zeros, so lines that continue in them are invalid. */
+/* Reads the resident pages, and returns the number of missing ones. These are zero, so lines that
+ * continue in them are invalid. */
 static uint64_t jit_read_pages(const struct vp_guest_file *file, uint64_t size,
 			       struct vp_buffer *text)
 {

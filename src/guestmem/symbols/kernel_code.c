@@ -26,7 +26,7 @@ static bool write_piece(struct vp_maps_writer *writer, uint64_t start, uint64_t 
 	return true;
 }
 
-/* struct bpf_ksym of a program, a trampoline, or a dispatcher. */
+/* Writes the symbol of a struct bpf_ksym: of a program, a trampoline, or a dispatcher. */
 static bool write_bpf(const struct vp_guest_kernel *kernel, uint64_t entry,
 		      struct vp_maps_writer *writer)
 {
@@ -53,7 +53,8 @@ static bool write_ftrace(const struct vp_guest_kernel *kernel, uint64_t entry,
 	       write_piece(writer, start, size, "ftrace_trampoline", "__builtin__ftrace");
 }
 
-/* Iterates over the circular list at `symbol`; entries have their list_head at `link`. */
+/* Walks the circular list at `symbol`; entries have their list_head at `link`. False: the list
+ * cannot be read completely. */
 static bool walk_ring(const struct vp_guest_kernel *kernel, struct vp_pack_symbol symbol,
 		      uint32_t link, take_entry take, struct vp_maps_writer *writer)
 {

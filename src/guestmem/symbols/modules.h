@@ -6,8 +6,8 @@
 #include "guestmem/kernel/kernel.h"
 #include "maps/writer.h"
 
-/* Calls `each` with the address of every struct module until it returns false; returns false then,
- * and if the list cannot be read completely. */
+/* Calls `each` with the address of every struct module until it returns false. False: stopped by
+ * `each`, or the list cannot be read completely. */
 bool vp_guest_modules_each(const struct vp_guest_kernel *kernel,
 			   bool (*each)(void *context, uint64_t module), void *context);
 /* Writes a `k` line per symbol, and a note if the list of modules cannot be read completely. */

@@ -31,7 +31,7 @@ enum {
 	MAX_RUNTIMES = 1024, /* maximum number of processes of a guest */
 	MAX_SEGMENTS = 32,
 	MAX_EXPORTS = 1 << 14,   /* libjvm.so has 1,100, python3.11 2,200 */
-	LARGEST_NAMES = 1 << 20, /* of exported symbols: python3.11 has 50 KB */
+	LARGEST_NAMES = 1 << 20, /* bytes of exported names: python3.11 has 50 KB */
 	MAX_REPORTED = 20,
 	MAX_STARTS = 300, /* checks of a VM without a code heap: ten per second */
 	MAX_TABLES = 20,  /* attempts to read the tables */
@@ -42,7 +42,7 @@ enum {
 	EXPORT_NAMES = 4,        /* the same */
 	EXPORTS_AT_ONCE = 64,
 	MAX_SYMBOLS = 16,
-	MAX_FILES = 64, /* with known symbols */
+	MAX_FILES = 64, /* cached files */
 };
 /* Upper limit of user space with 5 levels of page tables. */
 #define USER_END (1ULL << 56)
@@ -58,7 +58,7 @@ _Static_assert((unsigned)VP_JAVA_SYMBOLS <= MAX_SYMBOLS &&
 		   (unsigned)VP_PYTHON_SYMBOLS <= MAX_SYMBOLS,
 	       "the symbols of all runtimes");
 
-/* An exported symbol of a library, as in the file; 0: none. */
+/* An exported symbol of a library, as in the file; `value` 0: not found. */
 struct export
 {
 	uint64_t value, size;
@@ -83,8 +83,8 @@ struct runtime {
 				those in the file */
 	Elf64_Phdr segments[MAX_SEGMENTS];
 	unsigned n_segments;
-	/* Java: generated code, and the interpreter. Python: the interpreter's file, and the
-	 * function that executes frames. */
+	/* Java: ranges of generated code, and of the interpreter in it. Python: ranges of the
+	 * interpreter's code, and of the function that executes frames. */
 	uint64_t low, high, interpreter_low, interpreter_high;
 	struct vp_java_vm vm; /* the memory is set in struct reading */
 	struct vp_python python;
@@ -94,7 +94,7 @@ struct runtime {
 	bool damaged;
 };
 
-/* Symbols of a library that several processes map. */
+/* Cached symbols of a library, which several processes may map. */
 struct known_file {
 	struct vp_build_id id;
 	enum runtime_kind kind;
@@ -136,7 +136,8 @@ void vp_guest_runtimes_free(struct vp_guest_runtimes *runtimes)
 	free(runtimes);
 }
 
-/* Constants of the library that the process has not accessed are only in the page cache. */
+/* Reads constants of the library from the page cache: pages that the process has not accessed are
+ * only there. */
 static bool read_library(const struct reading *reading, uint64_t addr, void *bytes, size_t size)
 {
 	const struct runtime *runtime = reading->runtime;
@@ -259,7 +260,7 @@ static unsigned symbol_count(enum runtime_kind kind)
 	return kind == RUNTIME_JAVA ? (unsigned)VP_JAVA_SYMBOLS : (unsigned)VP_PYTHON_SYMBOLS;
 }
 
-/* Reads the names of exported symbols page by page; those that are not resident are empty. */
+/* Reads the names of exported symbols; names on missing pages are empty. */
 static void read_names(const struct vp_guest_file *file, const Elf64_Shdr *names,
 		       struct vp_buffer *ret)
 {
@@ -318,7 +319,7 @@ static bool has_all(enum runtime_kind kind, const struct export *exports)
 	return true;
 }
 
-/* The same with the results of earlier processes. */
+/* The same, with a cache of other processes' libraries. */
 static void find_exports_once(struct vp_guest_runtimes *runtimes, const struct vp_guest_file *file,
 			      const struct runtime *runtime, struct export *exports)
 {
@@ -346,7 +347,7 @@ static void set_problem(struct runtime *runtime, struct vp_error *error)
 	vp_error_free(error);
 }
 
-/* Notes the ranges of code. The interpreter is a single block. */
+/* Notes the range of Java's interpreter, which is a single block. */
 static bool note_interpreter(void *context, const struct vp_java_code *code)
 {
 	struct runtime *runtime = context;
@@ -373,7 +374,7 @@ static void note_bounds(struct runtime *runtime)
 		vp_java_code_each(&runtime->vm, note_interpreter, runtime, &damaged);
 }
 
-/* Notes the interpreter's code: the segment that has the function which executes frames. */
+/* Notes the range of the function that executes frames, and of the segment that contains it. */
 static void note_python_code(struct runtime *runtime, const struct export *loop)
 {
 	for (unsigned i = 0; i < runtime->n_segments; i++) {
@@ -426,8 +427,8 @@ static bool take_thread(void *context, const struct vp_python_thread *seen)
 	return true;
 }
 
-/* Reads the process's threads. In a container they have other ids there; only the first thread,
- * which is the last one in the list, is known then: it has the id of the process. */
+/* Reads the process's threads. In a container their ids are those of its pid namespace; then only
+ * the first thread, the last one in the list, is known: its tid is the process's pid. */
 static void read_threads(struct runtime *runtime)
 {
 	bool known = false;
@@ -453,7 +454,7 @@ static struct vp_error *read_code(struct runtime *runtime)
 	return NULL;
 }
 
-/* Reads the tables, and then the names of all present code. */
+/* Reads the runtime's tables, and then its code: Java's names, or Python's threads. */
 static void runtime_open(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
 			 struct runtime *runtime)
 {
@@ -479,7 +480,7 @@ static void runtime_open(struct vp_guest_runtimes *runtimes, const struct vp_gue
 			      &runtime->damaged);
 }
 
-/* Threads start and end. */
+/* Reads the list of threads again. */
 static void update_threads(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
 			   struct runtime *runtime)
 {
@@ -490,7 +491,7 @@ static void update_threads(struct vp_guest_runtimes *runtimes, const struct vp_g
 		runtime->damaged = false;
 		read_threads(runtime);
 	} else if (was_lost && vp_clock_monotonic() - runtime->lost < LOST_NS) {
-		return; /* not searched for again */
+		return; /* between two searches of the process */
 	} else if (was_lost) {
 		runtime->state = RUNTIME_ENDED;
 		runtime->threads.count = 0;
@@ -512,7 +513,7 @@ static void in_time(struct vp_guest_runtimes *runtimes, const struct vp_guest_ke
 	runtimes->debt += vp_clock_monotonic() - start;
 }
 
-/* Whether it is a file of a runtime. */
+/* Whether the file may be a runtime, from its name. */
 static bool is_library(const char *path, enum runtime_kind *kind)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -522,7 +523,7 @@ static bool is_library(const char *path, enum runtime_kind *kind)
 	       !strncmp(name, "libpython3", 10);
 }
 
-/* The latest one with that pid. */
+/* Returns the latest entry with that pid. */
 static struct runtime *runtime_of(const struct vp_guest_runtimes *runtimes, uint32_t tgid)
 {
 	for (size_t i = runtimes->all.count; i-- > 0;)
@@ -531,8 +532,8 @@ static struct runtime *runtime_of(const struct vp_guest_runtimes *runtimes, uint
 	return NULL;
 }
 
-/* The process's entry for a library; NULL: it needs none. A program that is linked with libpython
- * has the interpreter there. */
+/* Returns the process's entry for a library, new if necessary; NULL: not needed. A program linked
+ * with libpython has the interpreter in that library. */
 static struct runtime *entry_of(struct vp_guest_runtimes *runtimes,
 				const struct vp_guest_library *library, enum runtime_kind kind)
 {
@@ -591,7 +592,7 @@ void vp_guest_runtimes_step(struct vp_guest_runtimes *runtimes,
 	}
 }
 
-/* Code heaps grow. */
+/* Starts access to the process's memory. Reads Java's code heaps again, since they grow. */
 static bool begin_hit(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
 		      struct runtime *runtime, struct reading *reading)
 {

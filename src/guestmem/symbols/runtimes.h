@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Language runtimes in guest processes: names of code generated at run time, and of functions that
- * an interpreter executes, from the runtime's own data in process memory. Java (HotSpot) and Python
- * (CPython) need no option for that. */
+/* Language runtimes in guest processes: names of generated code and of interpreted functions, from
+ * the runtime's own data in process memory. Java (HotSpot) and Python (CPython) need no option for
+ * that. */
 #ifndef VP_GUESTMEM_SYMBOLS_RUNTIMES_H
 #define VP_GUESTMEM_SYMBOLS_RUNTIMES_H
 
@@ -37,12 +37,10 @@ void vp_guest_runtimes_hit_methods(struct vp_guest_runtimes *runtimes,
 /* Range of the function that executes frames of Python code in process `tgid`; false: none. */
 bool vp_guest_runtimes_loop(const struct vp_guest_runtimes *runtimes, uint32_t tgid, uint64_t *low,
 			    uint64_t *high);
-/*
- * Appends a line per runtime, with the range of its code: `java TGID LOW HIGH INTERPRETER_LOW
- * INTERPRETER_HIGH`, or `python` and the same with the offsets by which frames are found, followed
- * by a line `thread TGID TID STATE NATIVE_ID` per thread; and a line `starting` per runtime without
- * code so far.
- */
+/* Appends a line per runtime, with the range of its code: `java TGID LOW HIGH INTERPRETER_LOW
+ * INTERPRETER_HIGH`, or `python` and the same with the offsets for finding frames, followed by a
+ * line `thread TGID TID STATE NATIVE_ID` per thread; and a line `starting` per runtime without code
+ * so far. */
 void vp_guest_runtimes_list(const struct vp_guest_runtimes *runtimes, struct vp_buffer *answer);
 /* Writes all names, and notes about missing ones. */
 void vp_guest_runtimes_write(struct vp_guest_runtimes *runtimes,

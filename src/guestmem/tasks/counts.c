@@ -12,8 +12,8 @@ struct counter_offset {
 	bool narrow;
 };
 
-/* Since v7.2 the interrupt counts of a CPU are an array of unsigned int, indexed by enum
- * irq_stat_counts. */
+/* Offset of the timer interrupt count. Since v7.2 a CPU's interrupt counts are an array of unsigned
+ * int, indexed by enum irq_stat_counts. */
 static uint64_t timer_offset(const struct vp_kernel_pack *pack)
 {
 	if (pack->at.irq_timer != VP_PACK_NONE)
@@ -60,8 +60,8 @@ static bool counts_offset_of(const struct vp_kernel_pack *pack, enum vp_guest_co
 	return true;
 }
 
-/* Since v6.15 (9d7de2aa8b41) per-CPU symbols are addresses in the image, and per-CPU bases are
- * relative to them. */
+/* Base to which per-CPU symbols are added. Since v6.15 (9d7de2aa8b41) these are addresses in the
+ * image, and the CPU's own base is relative to them. */
 static uint64_t percpu_base(const struct vp_guest_kernel *kernel, const struct vp_guest_cpu *cpu)
 {
 	const struct vp_pack_symbol current = kernel->pack.symbol.current_task;

@@ -111,7 +111,7 @@ uint64_t vp_guest_folder_inode(const struct vp_guest_kernel *kernel, uint64_t de
 		   : 0;
 }
 
-/* Follows a mount on this folder, if any. */
+/* Finds the root of the mount on this folder; false: none. */
 static bool find_mount(const struct vp_guest_kernel *kernel, const struct vp_guest_folder *folder,
 		       struct vp_guest_folder *ret)
 {

@@ -11,10 +11,10 @@ struct vp_guest_folder {
 	uint64_t dentry, mnt;
 };
 
-/* The task's root directory; false: none (any more). */
+/* Finds the task's root directory; false: none, or no longer. */
 bool vp_guest_folder_root(const struct vp_guest_kernel *kernel, const struct vp_guest_task *task,
 			  struct vp_guest_folder *ret) VP_MUST_CHECK;
-/* The folder `name` in it, following mounts. */
+/* Finds the folder `name` in `folder`, and follows mounts. */
 bool vp_guest_folder_enter(const struct vp_guest_kernel *kernel,
 			   const struct vp_guest_folder *folder, const char *name,
 			   struct vp_guest_folder *ret) VP_MUST_CHECK;

@@ -21,7 +21,7 @@ enum {
 	MAX_LAYERS = 3, /* nested overlayfs */
 };
 
-/* `mapping_at`: location of the pointer to its struct address_space. */
+/* Opens the file whose pointer to a struct address_space is at `mapping_at`. */
 static bool open_mapping(const struct vp_guest_kernel *kernel, uint64_t mapping_at,
 			 struct vp_guest_file *ret)
 {
@@ -46,11 +46,9 @@ bool vp_guest_file_open(const struct vp_guest_kernel *kernel, uint64_t file,
 	       open_mapping(kernel, file + kernel->pack.at.file_mapping, ret);
 }
 
-/*
- * The inode with the pages: for overlayfs, that of the file in the upper layer. struct ovl_inode
- * starts with the general inode, followed by the upper layer's dentry (its module's BTF is not
- * read).
- */
+/* Returns the inode with the pages: for overlayfs, that of the file in the upper layer. struct
+ * ovl_inode starts with a struct inode, followed by the upper layer's dentry (the BTF of its module
+ * is not read). */
 static uint64_t inode_with_pages(const struct vp_guest_kernel *kernel, uint64_t inode)
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
@@ -81,13 +79,13 @@ bool vp_guest_file_open_inode(const struct vp_guest_kernel *kernel, uint64_t ino
 	       open_mapping(kernel, inode + kernel->pack.at.inode_mapping, ret);
 }
 
-/* Entries of an XArray: nodes and siblings are marked by the low bits 10, values by bit 0. */
+/* Whether an XArray entry is a node or a sibling: their low bits are 10. Values have bit 0 set. */
 static bool is_internal(uint64_t entry)
 {
 	return (entry & 3) == 2;
 }
 
-/* The entry of page `index`, and the distance in pages to the entry's first one. */
+/* Finds the entry of page `index`, and its distance in pages from the entry's first page. */
 static bool pagecache_find_entry(const struct vp_guest_file *file, uint64_t index, uint64_t *entry,
 				 uint64_t *behind)
 {
@@ -107,7 +105,7 @@ static bool pagecache_find_entry(const struct vp_guest_file *file, uint64_t inde
 		uint64_t slots = node + pack->at.xa_node_slots;
 		if (!vp_guest_view_u64(view, slots + 8 * slot, entry))
 			return false;
-		if (is_internal(*entry) && *entry < 4 << SLOT_BITS) { /* a sibling entry */
+		if (is_internal(*entry) && *entry < 4 << SLOT_BITS) { /* a sibling */
 			slot = *entry >> 2;
 			if (!vp_guest_view_u64(view, slots + 8 * slot, entry) ||
 			    is_internal(*entry))

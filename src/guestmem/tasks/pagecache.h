@@ -19,13 +19,13 @@ bool vp_guest_file_open(const struct vp_guest_kernel *kernel, uint64_t file,
 /* Opens a file by its struct inode. */
 bool vp_guest_file_open_inode(const struct vp_guest_kernel *kernel, uint64_t inode,
 			      struct vp_guest_file *ret) VP_MUST_CHECK;
-/* Reads from it; false unless all bytes are resident. */
+/* Reads the file; false unless all bytes are resident. */
 bool vp_guest_file_read(const struct vp_guest_file *file, uint64_t offset, void *bytes,
 			size_t size) VP_MUST_CHECK;
-/* The build-id in its ELF notes. */
+/* Reads the build-id from the file's ELF notes. */
 bool vp_guest_file_build_id(const struct vp_guest_file *file, struct vp_build_id *ret);
-/* Substitute for a missing build-id: a hash of the size and the first page, which has an ELF file's
- * headers. 0: that page is not resident. */
+/* Substitute for a missing build-id: a hash of the size and the first page, with the ELF headers.
+ * 0: that page is not resident. */
 uint64_t vp_guest_file_print(const struct vp_guest_file *file);
 
 #endif

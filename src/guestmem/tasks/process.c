@@ -52,7 +52,8 @@ static bool take_vma(struct walk *walk, uint64_t vma)
 	return true;
 }
 
-/* Until v6.1 (763ecb035029 "mm: remove the vma linked list") mappings are also in a linked list. */
+/* Walks the linked list of mappings of kernels until v6.1 (763ecb035029 "mm: remove the vma linked
+ * list"). */
 static bool walk_list(struct walk *walk, uint64_t mm)
 {
 	const struct vp_kernel_pack *pack = &walk->kernel->pack;
@@ -71,7 +72,7 @@ static bool walk_list(struct walk *walk, uint64_t mm)
 enum { MAPLE_NODE = 256, MAPLE_LEAF = 1, MAPLE_RANGE = 2, MAPLE_ARANGE = 3 };
 enum { RANGE_SLOTS = 16, ARANGE_SLOTS = 10 };
 
-/* The low bits mark only the root as a node. */
+/* Whether the root of the tree is a node (low bits 10), not a single mapping. */
 static bool is_root_node(uint64_t entry)
 {
 	return (entry & 3) == 2 && entry > 4096;
@@ -91,12 +92,12 @@ static bool walk_slot(struct walk *walk, uint64_t entry, bool leaf, uint64_t max
 {
 	if (!entry)
 		return true;
-	if (leaf) /* not a pointer: a marker, for example during a fork */
+	if (leaf) /* low bits set: a marker, for example during a fork */
 		return (entry & 3) || take_vma(walk, entry);
 	return walk_node(walk, entry, max, depth + 1);
 }
 
-/* `max`: last address of the node. Pivots are the last addresses of slots. */
+/* Walks a node. `max`: last address of the node. Pivots are the last addresses of slots. */
 static bool walk_node(struct walk *walk, uint64_t entry, uint64_t max, unsigned depth)
 {
 	const struct vp_kernel_pack *pack = &walk->kernel->pack;
@@ -210,7 +211,7 @@ static bool leave_mount(const struct vp_guest_kernel *kernel, struct address *ad
 	return true;
 }
 
-/* Moves up to the task's root directory, or to the topmost mount. */
+/* Prepends the names of all directories up to the task's root directory or the topmost mount. */
 static bool walk_up(const struct vp_guest_kernel *kernel, struct address address,
 		    struct address root, char *text, size_t *at)
 {

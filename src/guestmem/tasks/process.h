@@ -12,8 +12,8 @@ struct vp_guest_mapping {
 	uint64_t file;  /* a struct file; 0: none */
 };
 
-/* Calls `each` for the executable mappings of address space `mm`. False: not completely readable:
- * changed meanwhile, or invalid. */
+/* Calls `each` for the executable mappings of address space `mm`. False: they cannot be read
+ * completely, because they changed meanwhile or are invalid. */
 bool vp_guest_mappings_each(const struct vp_guest_kernel *kernel, uint64_t mm,
 			    void (*each)(void *context, const struct vp_guest_mapping *mapping),
 			    void *context);

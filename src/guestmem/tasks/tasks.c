@@ -15,10 +15,10 @@ enum {
 	MAX_TASKS = 1 << 17,
 	MAX_CPUS = 8192,   /* Linux's maximum on x86; lower on Arm */
 	MAX_TID = 4 << 20, /* PID_MAX_LIMIT */
-	TASK_BYTES = 4096, /* all fields that are read are within, in all known kernels */
+	TASK_BYTES = 4096, /* span of all fields that are read, in all known kernels */
 };
 
-/* Part of a task_struct that is read at once: each read is a system call or hypercall. */
+/* Part of a task_struct, read at once: each read costs a system call or hypercall. */
 struct task_bytes {
 	uint64_t first; /* offset in the struct */
 	unsigned char bytes[TASK_BYTES];
@@ -137,8 +137,8 @@ struct vp_error *vp_guest_kernel_check(const struct vp_guest_kernel *kernel)
 	return NULL;
 }
 
-/* Top-level tables then come in pairs; the second one has the user half of the first one's
- * entries. */
+/* Whether the top-level page table is the first of a pair (KPTI): the second one has the same
+ * entries in its user half. */
 static bool has_pair(const struct vp_guest_kernel *kernel, uint64_t root)
 {
 	enum { USER_ENTRIES = 256, PAGE = 4096 };
@@ -168,8 +168,9 @@ bool vp_guest_kernel_isolates(const struct vp_guest_kernel *kernel)
 	       vp_guest_task_read(kernel, task.next, &task) && has_pair(kernel, task.root);
 }
 
-/* v6.2 to v6.14 have it as the first member of struct pcpu_hot (e57ef2ed97c1, removed by
- * a1e4cc0155ad). Arm's entry code has a copy of its own, written at context switches. */
+/* Per-CPU pointer to the current task. In v6.2 to v6.14 it is the first member of struct pcpu_hot
+ * (e57ef2ed97c1, removed by a1e4cc0155ad). On Arm, it is a copy for the entry code, written at
+ * context switches. */
 static struct vp_pack_symbol current_of(const struct vp_kernel_pack *pack)
 {
 	if (pack->symbol.current_task.offset != VP_PACK_NONE)
@@ -178,7 +179,7 @@ static struct vp_pack_symbol current_of(const struct vp_kernel_pack *pack)
 							    : pack->symbol.entry_task;
 }
 
-/* Finds the vCPU by its APIC id. */
+/* Reads the CPU's APIC id, which is the vCPU's number. */
 static bool read_x86_vcpu(const struct vp_guest_kernel *kernel, uint64_t start, uint32_t *ret)
 {
 	const struct vp_pack_symbol apic = kernel->pack.symbol.cpu_to_apicid;
@@ -191,7 +192,7 @@ static bool read_x86_vcpu(const struct vp_guest_kernel *kernel, uint64_t start, 
 	return true;
 }
 
-/* Finds CPUs by the register with the per-CPU base. */
+/* Finds CPUs from the vCPUs' registers with the per-CPU base. */
 static void find_cpus_by_registers(const struct vp_guest_kernel *kernel, vp_guest_cpus *cpus,
 				   bool *unsettled)
 {
@@ -221,7 +222,8 @@ static void find_cpus_by_registers(const struct vp_guest_kernel *kernel, vp_gues
 	}
 }
 
-/* By the MPIDR, which KVM derives from the vCPU's number: 4, 8 and 8 bits (reset_mpidr()). */
+/* Derives the vCPU's number from the MPIDR, in which KVM stores it: 4, 8 and 8 bits
+ * (reset_mpidr()). */
 static bool read_arm_vcpu(const struct vp_guest_kernel *kernel, uint32_t number, uint32_t *ret)
 {
 	uint64_t map = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.cpu_logical_map), id;

@@ -32,7 +32,7 @@ void vp_guest_tasks_each(const struct vp_guest_kernel *kernel,
  * 1, and its page tables map the kernel at the expected address. The error has the reason. */
 struct vp_error *vp_guest_kernel_check(const struct vp_guest_kernel *kernel) VP_MUST_CHECK;
 
-/* Whether user space has separate page tables (KPTI), from those of process 1. */
+/* Whether user space has separate page tables (KPTI), according to those of process 1. */
 bool vp_guest_kernel_isolates(const struct vp_guest_kernel *kernel);
 
 /* The guest CPU of a vCPU, and the address of the pointer to its current task. */
@@ -43,8 +43,9 @@ struct vp_guest_cpu {
 };
 typedef VP_VEC(struct vp_guest_cpu) vp_guest_cpus;
 
-/* Finds the CPUs of all vCPUs, by the APIC ids that the guest stored; KVM numbers vCPUs by these.
- * *unsettled: a CPU without a valid current task at this moment was left out. */
+/* Finds the CPU of each vCPU from registers, or from the APIC id or MPIDR that the guest stored,
+ * which identifies KVM's vCPU. *unsettled: a CPU without a valid current task at this moment was
+ * left out. */
 struct vp_error *vp_guest_cpus_find(const struct vp_guest_kernel *kernel, vp_guest_cpus *cpus,
 				    bool *unsettled) VP_MUST_CHECK;
 /* Reads the current task of the CPU. */
