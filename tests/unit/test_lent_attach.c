@@ -227,7 +227,7 @@ static void test_refusals(void **state)
 	expect_failure(VPERF_E_NOT_LENT, "the host does not provide 'branch-misses'");
 	agent.reply.events = 3;
 	shared_threads[PLACE].state = VP_LENT_NEW;
-	expect_failure(VPERF_E_LOST, "does not see this thread");
+	expect_failure(VPERF_E_LOST, "does not receive switches of this thread");
 	assert_int_equal(waits, VP_COUNTERS_MAX_WAITS);
 	assert_int_equal(descriptors(), before);
 }
