@@ -23,7 +23,11 @@
  *       damaged                           the list is incomplete
  *   check         check that the kernel is still in place
  *       java TGID LOW HIGH LOW HIGH       a Java process: ranges of code and interpreter
- *       starting                          a Java process without code so far: repeat soon
+ *       python TGID LOW HIGH LOW HIGH OFFSET…  a Python process: ranges of its interpreter's file
+ *                                         and of the eval loop; offsets as in struct
+ *                                         vp_python_layout
+ *       thread TGID TID STATE NATIVE      a thread of it: address of its state, native id
+ *       starting                          a runtime without code so far: repeat soon
  *   see PLACE TGID TIME                   read that task's mappings now; no reply
  *   hit TGID ADDR TIME                    a sample in generated code; no reply
  *   method TGID ADDR TIME                 a sample of an interpreted method; no reply
