@@ -466,7 +466,6 @@ def shadow_paging(run, claims):
 
 TESTS = [
     ("profile: a busy guest", BUSY, busy_guest),
-    ("profile: a shared pCPU", SHARED, three_guests_on_one_pcpu),
 ]
 QUICK = ()
 
@@ -490,6 +489,7 @@ def matrix_claims(run, claims):
 
 
 FULL = [("profile: faults", FAULTS, faults),
+        ("profile: a shared pCPU", SHARED, three_guests_on_one_pcpu),
         ("profile: guests come and go", COMINGS, guests_come_and_go),
         ("profile: two vCPUs on two pCPUs", TWO_PCPUS, two_vcpus_on_two_pcpus),
         ("profile: odd programs", ODD, odd_guest),
