@@ -48,3 +48,14 @@ bool vp_code_names_add(struct vp_code_names *names, const struct vp_code_birth *
 	*latest = number;
 	return true;
 }
+
+bool vp_code_names_add_named(struct vp_code_names *names, struct vp_code_birth *birth,
+			     const char *name)
+{
+	if (name)
+		birth->name = vp_intern_string(&names->texts, name);
+	bool added = name && vp_code_names_add(names, birth);
+
+	names->failed += !added;
+	return added;
+}

@@ -31,13 +31,13 @@ static bool names_take(struct vp_code_names *names, const struct vp_java_vm *vm,
 		vp_code_names_again(names, known, time_ns);
 		return true;
 	}
+	bool named = code->kind != VP_JAVA_METHOD || vp_java_method_name(vm, code->method, &name);
 	if (code->kind != VP_JAVA_METHOD)
 		vp_buffer_string(&name, code->name);
-	else if (!vp_java_method_name(vm, code->method, &name))
-		return false;
-	birth.name = vp_intern_string(&names->texts, vp_buffer_text(&name));
+	if (named)
+		birth.name = vp_intern_string(&names->texts, vp_buffer_text(&name));
 	vp_buffer_deinit(&name);
-	return vp_code_names_add(names, &birth);
+	return named && vp_code_names_add(names, &birth);
 }
 
 bool vp_java_names_see(struct vp_code_names *names, const struct vp_java_vm *vm, uint64_t addr,
@@ -68,13 +68,10 @@ bool vp_java_names_see_method(struct vp_code_names *names, const struct vp_java_
 		vp_code_names_again(names, known, time_ns);
 		return true;
 	}
-	bool done = vp_java_method_name(vm, method, &name);
-	if (done) {
-		birth.name = vp_intern_string(&names->texts, vp_buffer_text(&name));
-		done = vp_code_names_add(names, &birth);
-	}
+	bool done = vp_code_names_add_named(
+	    names, &birth, vp_java_method_name(vm, method, &name) ? vp_buffer_text(&name) : NULL);
+
 	vp_buffer_deinit(&name);
-	names->failed += !done;
 	return done;
 }
 

@@ -42,12 +42,9 @@ bool vp_python_names_see(struct vp_code_names *names, struct vp_python *python, 
 		known->checked_ns = time_ns > known->checked_ns ? time_ns : known->checked_ns;
 		return true;
 	}
-	bool done = vp_python_code_name(python, code, &name);
-	if (done) {
-		birth.name = vp_intern_string(&names->texts, vp_buffer_text(&name));
-		done = vp_code_names_add(names, &birth);
-	}
+	bool done = vp_code_names_add_named(
+	    names, &birth, vp_python_code_name(python, code, &name) ? vp_buffer_text(&name) : NULL);
+
 	vp_buffer_deinit(&name);
-	names->failed += !done;
 	return done;
 }

@@ -463,6 +463,15 @@ static void test_numbers(void **state)
 	vp_table_deinit(&table);
 }
 
+static void expect_fitted(const struct vp_table *table, size_t width, const char *text)
+{
+	struct vp_buffer out = {0};
+
+	vp_render_table_fitted(table, width, false, &out);
+	assert_string_equal(vp_buffer_text(&out), text);
+	vp_buffer_deinit(&out);
+}
+
 /* Columns that are small everywhere go first, until the rest fits; others than percentages and
  * durations stay. */
 static void test_fitted(void **state)
@@ -491,12 +500,8 @@ static void test_fitted(void **state)
 	vp_table_percent(&table, 9);
 	vp_table_count(&table, 2);
 	vp_table_count(&table, 7);
-	for (size_t i = 0; i < VP_ARRAY_SIZE(cases); i++) {
-		struct vp_buffer out = {0};
-		vp_render_table_fitted(&table, cases[i].width, false, &out);
-		assert_string_equal(vp_buffer_text(&out), cases[i].text);
-		vp_buffer_deinit(&out);
-	}
+	for (size_t i = 0; i < VP_ARRAY_SIZE(cases); i++)
+		expect_fitted(&table, cases[i].width, cases[i].text);
 	vp_table_deinit(&table);
 }
 
@@ -528,12 +533,8 @@ static void test_fitted_by_name(void **state)
 	vp_table_text(&table, "a");
 	vp_table_percent(&table, 9);
 	vp_table_count(&table, 3);
-	for (size_t i = 0; i < VP_ARRAY_SIZE(cases); i++) {
-		struct vp_buffer out = {0};
-		vp_render_table_fitted(&table, cases[i].width, false, &out);
-		assert_string_equal(vp_buffer_text(&out), cases[i].text);
-		vp_buffer_deinit(&out);
-	}
+	for (size_t i = 0; i < VP_ARRAY_SIZE(cases); i++)
+		expect_fitted(&table, cases[i].width, cases[i].text);
 	vp_table_deinit(&table);
 }
 
