@@ -134,9 +134,8 @@ static void put_counts_line(struct session *session, const struct vp_counts_line
 	session->lines++;
 }
 
-static struct vp_error *render_diagnose_put_index(struct session *session, uint32_t vcpu,
-						  enum vp_guest_count event, uint32_t cell,
-						  int pagemap)
+static struct vp_error *put_index(struct session *session, uint32_t vcpu, enum vp_guest_count event,
+				  uint32_t cell, int pagemap)
 {
 	struct vp_counts_line line = {.kind = VP_COUNTS_ADDRESS, .vcpu = vcpu, .event = event};
 
@@ -157,9 +156,8 @@ static struct vp_error *agent_counts_put_cpu(void *context, uint32_t cpu, uint32
 
 	for (uint32_t i = 0; i < VP_GUEST_COUNT && cpu + 1 < session->n_cells; i++)
 		if (session->counted >> i & 1)
-			VP_TRY(render_diagnose_put_index(session, vcpu, (enum vp_guest_count)i,
-							 i == VP_GUEST_forks ? 0 : cpu + 1,
-							 placing->pagemap));
+			VP_TRY(put_index(session, vcpu, (enum vp_guest_count)i,
+					 i == VP_GUEST_forks ? 0 : cpu + 1, placing->pagemap));
 	return NULL;
 }
 

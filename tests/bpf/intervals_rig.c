@@ -16,16 +16,24 @@ static int take_interval(struct rig *rig, const char *bytes, size_t size)
 	struct interval interval = {0};
 	struct vp_interval_value value;
 
+	const uint32_t n_events = rig->programs->rodata->n_events;
+
 	memcpy(&interval.head, bytes, sizeof(interval.head));
-	assert_int_equal(interval.head.values, VP_COUNTS);
-	assert_int_equal(size, sizeof(interval.head) + VP_COUNTS * sizeof(value));
-	for (size_t i = 0; i < VP_COUNTS; i++) {
+	assert_int_equal(interval.head.values, n_events);
+	assert_int_equal(size, sizeof(interval.head) + n_events * sizeof(value));
+	for (size_t i = 0; i < n_events; i++) {
 		memcpy(&value, bytes + sizeof(interval.head) + i * sizeof(value), sizeof(value));
 		assert_int_equal(value.id, VP_ID_interval_value);
 		assert_int_equal(value.place, i);
 		assert_int_equal(value.time, interval.head.time);
-		assert_int_equal(value.live, VP_LIVE_ALL);
-		interval.values[i] = value.value;
+		if (i < VP_COUNTS) {
+			assert_int_equal(value.live, VP_LIVE_ALL);
+			interval.values[i] = value.value;
+		} else {
+			assert_true(value.live == VP_LIVE_ALL || (!value.live && !value.value));
+			interval.guest[i - VP_COUNTS] = value.value;
+			interval.guest_known |= (value.live ? 1U : 0) << (i - VP_COUNTS);
+		}
 	}
 	vp_vec_push(&rig->found, interval);
 	return 0;
@@ -57,14 +65,15 @@ static void plan(struct rig *rig, const struct rig_options *options)
 	rodata->unit = options->unit;
 	rodata->per = VP_PER_VCPU;
 	rodata->width = rodata->part_width = options->width;
-	rodata->n_events = VP_COUNTS;
+	rodata->n_events = VP_COUNTS + (options->guest ? VP_GUEST_COUNT : 0);
+	rodata->wants_guest = options->guest ? (1U << VP_GUEST_COUNT) - 1 : 0;
 	rodata->n_cpus = (uint32_t)libbpf_num_possible_cpus();
 	rodata->ring_half = options->ring_bytes / 2;
 	rodata->record_size =
-	    sizeof(struct vp_interval) + VP_COUNTS * sizeof(struct vp_interval_value);
-	for (size_t i = 0; i < VP_COUNTS; i++) {
-		rodata->events[i].source = VP_FROM_COUNT;
-		rodata->events[i].index = (uint8_t)i;
+	    sizeof(struct vp_interval) + rodata->n_events * sizeof(struct vp_interval_value);
+	for (size_t i = 0; i < rodata->n_events; i++) {
+		rodata->events[i].source = i < VP_COUNTS ? VP_FROM_COUNT : VP_FROM_GUEST;
+		rodata->events[i].index = (uint8_t)(i < VP_COUNTS ? i : i - VP_COUNTS);
 	}
 }
 
@@ -112,6 +121,12 @@ struct rig *rig_open(const struct rig_options *options)
 						     NULL, &place, BPF_ANY),
 				 0);
 	make_rings(rig, options->ring_bytes);
+	const uint64_t vcpu = (uint64_t)getpid() << 32 | VP_VCPU_UNKNOWN;
+	if (options->guest)
+		assert_int_equal(
+		    bpf_map_update_elem(bpf_map__fd(rig->programs->maps.guest_counters), &vcpu,
+					options->guest, BPF_ANY),
+		    0);
 	rig->programs->bss->origin = vp_clock_monotonic();
 	rig->programs->bss->enabled = 1;
 	return rig;

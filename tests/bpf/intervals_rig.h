@@ -13,6 +13,8 @@
 struct interval {
 	struct vp_interval head;
 	uint64_t values[VP_COUNTS]; /* all counts that there are */
+	uint64_t guest[VP_GUEST_COUNT];
+	uint32_t guest_known; /* bits of those */
 };
 typedef VP_VEC(struct interval) intervals;
 
@@ -28,6 +30,8 @@ struct rig_options {
 	enum vp_interval_unit unit;
 	uint64_t width;
 	uint32_t subjects, ring_bytes;
+	/* Where this process has the counts of its "guest"; or NULL. */
+	const struct vp_guest_counters *guest;
 };
 /* Loads them for vCPUs, and has them count. */
 struct rig *rig_open(const struct rig_options *options);

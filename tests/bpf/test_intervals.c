@@ -114,6 +114,55 @@ static void test_by_time(void **state)
 	rig_close(rig);
 }
 
+/* Counts of the guest's kernel: narrow ones wrap around, those of the agent's programs hold as long
+ * as its marker is there, and an address that cannot be read has no count. */
+static void test_counts_of_a_guest(void **state)
+{
+	enum {
+		WRAPS = VP_GUEST_faults,
+		ABSENT = VP_GUEST_interrupts,
+		AGENTS = VP_GUEST_system_calls
+	};
+	enum { MARKER = 0x6d61726b };
+	static uint64_t wide, agents, marker = MARKER;
+	static uint32_t narrow[2] = {UINT32_MAX - 4, 77};
+	struct vp_guest_counters counters = {.narrow = 1U << WRAPS,
+					     .marked = 1U << AGENTS,
+					     .marker = MARKER,
+					     .marker_hva = (uintptr_t)&marker};
+	const struct rig_options options = {VP_UNIT_EXITS, 1, 1, RING, &counters};
+
+	counters.hva[VP_GUEST_switches] = (uintptr_t)&wide;
+	counters.hva[WRAPS] = (uintptr_t)narrow;
+	counters.hva[ABSENT] = 8;
+	counters.hva[AGENTS] = (uintptr_t)&agents;
+	wide = (uint64_t)UINT32_MAX - 4;
+	struct rig *rig = rig_open(&options);
+	rig_entry(rig);
+	for (uint32_t i = 0; i < 8; i++) {
+		wide += 2;
+		narrow[0] += 3;
+		agents += 5;
+		marker = i == 5 ? 0 : MARKER;
+		rig_exit(rig, RIG_HYPERCALL);
+		rig_entry(rig);
+	}
+	rig_end(rig);
+	rig_drain(rig);
+	const intervals *found = &rig->found;
+	assert_int_equal(found->count, 9);
+	for (size_t i = 0; i < 8; i++) {
+		/* The marker was away at the end of the sixth, which is the seventh's begin. */
+		uint32_t of_agent = i == 5 || i == 6 ? 0 : 1U << AGENTS;
+		assert_int_equal(found->at[i].guest_known,
+				 1U << VP_GUEST_switches | 1U << WRAPS | of_agent);
+		assert_int_equal(found->at[i].guest[VP_GUEST_switches], 2);
+		assert_int_equal(found->at[i].guest[WRAPS], 3);
+		assert_int_equal(found->at[i].guest[AGENTS], of_agent ? 5 : 0);
+	}
+	rig_close(rig);
+}
+
 /* What finds no room is counted, and missing in the numbers. */
 static void test_full_ring(void **state)
 {
@@ -261,9 +310,13 @@ static void test_task(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_by_exits),       cmocka_unit_test(test_what_is_injected),
-	    cmocka_unit_test(test_by_time),        cmocka_unit_test(test_full_ring),
-	    cmocka_unit_test(test_end_is_the_end), cmocka_unit_test(test_more_vcpus_than_places),
+	    cmocka_unit_test(test_by_exits),
+	    cmocka_unit_test(test_what_is_injected),
+	    cmocka_unit_test(test_by_time),
+	    cmocka_unit_test(test_counts_of_a_guest),
+	    cmocka_unit_test(test_full_ring),
+	    cmocka_unit_test(test_end_is_the_end),
+	    cmocka_unit_test(test_more_vcpus_than_places),
 	    cmocka_unit_test(test_task),
 	};
 

@@ -7,6 +7,7 @@ PAGE = 4096
 FORMATS = {
     "sched": {"sched_wakeup": 31},
     "irq": {"softirq_entry": 32},
+    "kvm": {"kvm_entry": 33},
 }
 
 
@@ -17,6 +18,9 @@ def _format(name, number):
         fields += ["char comm[16];\toffset:8;\tsize:16;\tsigned:0;", "pid_t pid;\toffset:24;\tsize:4;\tsigned:1;",
                    "int prio;\toffset:28;\tsize:4;\tsigned:1;", "int target_cpu;\toffset:32;\tsize:4;\tsigned:1;"]
         show = '"pid=%d", REC->pid'
+    elif name == "kvm_entry":
+        fields += ["unsigned int vcpu_id;\toffset:8;\tsize:4;\tsigned:0;", "unsigned long rip;\toffset:16;\tsize:8;\tsigned:0;"]
+        show = '"vcpu %u", REC->vcpu_id'
     else:
         fields += ["unsigned int vec;\toffset:8;\tsize:4;\tsigned:0;"]
         show = '"vec=%u", REC->vec'
@@ -30,6 +34,10 @@ def wakeup(time, tid, woken, cpu=0):
 
 def softirq(time, tid, vec):
     return time, struct.pack("<HBBiI", 32, 0, 0, tid, vec)
+
+
+def entry(time, tid, vcpu):
+    return time, struct.pack("<HBBiI4xQ", 33, 0, 0, tid, vcpu, 0x1000)
 
 
 class Buffer:

@@ -392,6 +392,27 @@ static void test_unlisted_vms(void **state)
 	expect_error(vp_report_make(&naming, &options, &report), "pid-1000 (1000)");
 }
 
+/* A vCPU that only records know ran in the VMM, then in the guest, first on one pCPU and then on
+ * another, whose records end sooner: it is on the second when a process takes the first. */
+static void test_unlisted_vcpu_moves(void **state)
+{
+	struct made made;
+
+	made_begin(&made, NAME, 1);
+	made_in_vmm(&made, 0, 1, 0, 2);
+	made_guest(&made, 0, 5, 0, 2, VP_MODE_GUEST_USER, MADE_INTR);
+	for (uint64_t tick = 21; tick < 31; tick++)
+		made_host(&made, 0, tick, 9000, VP_MODE_USER);
+	made_in_vmm(&made, 1, 2, 0, 2);
+	made_guest(&made, 1, 10, 0, 2, VP_MODE_GUEST_USER, MADE_INTR);
+	made_end(&made, 31);
+
+	struct vp_report report = guest_view("vm0");
+	expect_shares(&report.profile.parts.at[0], 0, 2, 0, 0);
+	expect_closed(&report);
+	vp_report_deinit(&report);
+}
+
 static void test_wrong_requests(void **state)
 {
 	struct vp_naming_options naming = {.directory = NAME};
@@ -536,6 +557,7 @@ int main(void)
 	    cmocka_unit_test(test_events_weigh_by_their_periods),
 	    cmocka_unit_test(test_columns_and_filters),
 	    cmocka_unit_test(test_unlisted_vms),
+	    cmocka_unit_test(test_unlisted_vcpu_moves),
 	    cmocka_unit_test(test_wrong_requests),
 	};
 
