@@ -6,6 +6,7 @@ the cross compiler too.
 """
 
 import hashlib
+import os
 import subprocess
 
 from .arch import AMD64
@@ -20,6 +21,8 @@ DOM0 = ("bash", "busybox-static", "coreutils", "diffutils", "grep", "hostname", 
         "python3", "sed", "tar", "util-linux", "xen-system-amd64", "zlib1g-dev")
 # The device model of its HVM guests, with what that loads.
 HVM = ("qemu-system-xen", "qemu-system-data", "seabios")
+# Version of what _fill() makes of the packages.
+LAYOUT = "relative links"
 # Links that the packages' configuration would create.
 LINKS = {"usr/bin/awk": "mawk", "bin/sh": "bash"}
 
@@ -30,6 +33,15 @@ def _unpack(deb, work):
                              capture_output=True, check=True).stdout
     subprocess.run(["tar", "-x", "--keep-directory-symlink", "--no-same-owner", "-C", str(work)],
                    input=content, check=True)
+
+
+def _make_links_relative(work):
+    """Of the libraries: the cross linker does not look for an absolute one below the root, and takes the static library instead."""
+    for link in (work / "usr/lib").rglob("*.so"):
+        target = os.readlink(link) if link.is_symlink() else ""
+        if target.startswith("/"):
+            link.unlink()
+            link.symlink_to(os.path.relpath(work / target[1:], link.parent))
 
 
 def _fill(suite, arch, packages, work):
@@ -43,6 +55,7 @@ def _fill(suite, arch, packages, work):
     for deb in debs:
         _unpack(deb, work)
         deb.unlink()
+    _make_links_relative(work)
     for name, target in LINKS.items():
         (work / name).unlink(missing_ok=True)
         (work / name).symlink_to(target)
@@ -52,7 +65,7 @@ def _fill(suite, arch, packages, work):
 
 
 def _get(suite, arch, packages, refresh):
-    key = hashlib.sha256(" ".join(packages).encode()).hexdigest()[:16]
+    key = hashlib.sha256(" ".join((LAYOUT, *packages)).encode()).hexdigest()[:16]
     place = cache_dir("roots") / f"{suite}-{arch.name}-{key}"
     publish(place, f"root-{arch.name}", "packages", refresh, lambda work: _fill(suite, arch, packages, work))
     return place
