@@ -98,8 +98,10 @@ static bool is_over(const struct pump *pump)
 {
 	if (pump->is_broken || (pump->peer == VP_VCHAN_GONE && !pump->has_in))
 		return true;
-	/* A closed client needs no more data; a server's last data must arrive. */
-	return pump->ring->is_server ? pump->is_ended : pump->is_hung_up;
+	/* A closed client needs no more data. A server waits until its last data are read: Xen's
+	 * own clients discard what is in the ring when the server is gone. */
+	return pump->ring->is_server ? pump->is_ended && vp_vchan_is_read(pump->ring)
+				     : pump->is_hung_up;
 }
 
 static void heed(struct pump *pump, const struct pollfd *fds)

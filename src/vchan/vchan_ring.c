@@ -96,6 +96,11 @@ bool vp_vchan_produce(struct vp_vchan_ring *ring, uint32_t size)
 	return vchan_ring_was_requested(ring, VP_VCHAN_WRITTEN);
 }
 
+bool vp_vchan_is_read(const struct vp_vchan_ring *ring)
+{
+	return __atomic_load_n(&out_of(ring)->consumed, __ATOMIC_ACQUIRE) == ring->produced;
+}
+
 void vp_vchan_request(const struct vp_vchan_ring *ring, uint8_t events)
 {
 	uint8_t *asked = ring->is_server ? &ring->page->client_notify : &ring->page->server_notify;

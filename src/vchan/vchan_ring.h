@@ -79,6 +79,8 @@ bool vp_vchan_writable(const struct vp_vchan_ring *ring, struct vp_vchan_piece *
 /* Publishes that so much of that was read or written. True: the peer asked for an event. */
 bool vp_vchan_consume(struct vp_vchan_ring *ring, uint32_t size) VP_MUST_CHECK;
 bool vp_vchan_produce(struct vp_vchan_ring *ring, uint32_t size) VP_MUST_CHECK;
+/* Whether the peer has read everything that was written. */
+bool vp_vchan_is_read(const struct vp_vchan_ring *ring) VP_MUST_CHECK;
 /* Asks for events (bits of enum vp_vchan_notify). Look again after that: more may have come before.
  */
 void vp_vchan_request(const struct vp_vchan_ring *ring, uint8_t events);

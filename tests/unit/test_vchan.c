@@ -258,6 +258,33 @@ static void test_last_words(void **state)
 	close_vchan(&vchan);
 }
 
+/* Xen's own clients discard what they have not read when the guest is gone: it stays until then. */
+static void test_stays_until_read(void **state)
+{
+	enum { SIZE = 5000 };
+	struct vchan vchan;
+	struct vp_vchan_piece piece = {0};
+	int guest;
+
+	open_vchan(&vchan);
+	pid_t server = start_pump(&vchan.server, &vchan.server_bell, -1, &guest);
+	send_pattern(guest, SIZE);
+	close(guest);
+	for (unsigned ms = 0; ms < 300 && vchan.page->server_live != VP_VCHAN_GONE; ms++)
+		vp_sleep_us(1000);
+	assert_int_equal(vchan.page->server_live, VP_VCHAN_LIVE);
+	while (vchan.client.consumed < SIZE) {
+		assert_true(vp_vchan_readable(&vchan.client, &piece));
+		for (uint32_t i = 0; i < piece.size; i++)
+			assert_int_equal((uint8_t)piece.at[i], pattern(vchan.client.consumed + i));
+		if (piece.size && vp_vchan_consume(&vchan.client, piece.size))
+			vchan.client_bell.ring(&vchan.client_bell);
+	}
+	assert_int_equal(result_of(server), 0);
+	assert_int_equal(vchan.page->server_live, VP_VCHAN_GONE);
+	close_vchan(&vchan);
+}
+
 /* What can be read or written is never more than the ring has, whatever the peer's indices are. */
 static void test_impossible_indices(void **state)
 {
@@ -444,12 +471,19 @@ static void test_no_xen(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_streams),           cmocka_unit_test(test_host_goes),
-	    cmocka_unit_test(test_last_words),        cmocka_unit_test(test_impossible_indices),
-	    cmocka_unit_test(test_rewritten_indices), cmocka_unit_test(test_impossible_ends),
-	    cmocka_unit_test(test_impossible_orders), cmocka_unit_test(test_flood_stops),
-	    cmocka_unit_test(test_storm_of_events),   cmocka_unit_test(test_stall_is_left),
-	    cmocka_unit_test(test_missing_module),    cmocka_unit_test(test_no_xen),
+	    cmocka_unit_test(test_streams),
+	    cmocka_unit_test(test_host_goes),
+	    cmocka_unit_test(test_last_words),
+	    cmocka_unit_test(test_stays_until_read),
+	    cmocka_unit_test(test_impossible_indices),
+	    cmocka_unit_test(test_rewritten_indices),
+	    cmocka_unit_test(test_impossible_ends),
+	    cmocka_unit_test(test_impossible_orders),
+	    cmocka_unit_test(test_flood_stops),
+	    cmocka_unit_test(test_storm_of_events),
+	    cmocka_unit_test(test_stall_is_left),
+	    cmocka_unit_test(test_missing_module),
+	    cmocka_unit_test(test_no_xen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
