@@ -379,16 +379,12 @@ static void states_count_exit(struct vp_xen_states *states, uint32_t slot,
 	exit->buckets[vp_bucket_of(total)]++;
 	vcpu->exits++;
 	struct vp_account_site *site =
-	    vcpu->flags & VP_RIP_KNOWN
-		? states_count_site(states, slot, vcpu->ip, vcpu->reason, total, vcpu->since)
-		: NULL;
+	    states_count_site(states, slot, vcpu->ip, vcpu->reason, total, vcpu->since);
 	if (!(vcpu->flags & VP_EXIT_SPLIT)) /* all of it is KERNEL */
 		return;
-	if (site) {
-		site->idle += vcpu->parts[VP_STATE_HALTED] + vcpu->parts[VP_STATE_WAITING];
-		site->stolen += vcpu->parts[VP_STATE_PREEMPTED] + vcpu->parts[VP_STATE_THROTTLED] +
-				vcpu->parts[VP_STATE_WAKING];
-	}
+	site->idle += vcpu->parts[VP_STATE_HALTED] + vcpu->parts[VP_STATE_WAITING];
+	site->stolen += vcpu->parts[VP_STATE_PREEMPTED] + vcpu->parts[VP_STATE_THROTTLED] +
+			vcpu->parts[VP_STATE_WAKING];
 	exit->stolen += vcpu->parts[VP_STATE_PREEMPTED] + vcpu->parts[VP_STATE_THROTTLED];
 	exit->blocked += vcpu->parts[VP_STATE_HALTED] + vcpu->parts[VP_STATE_WAITING];
 	exit->waking += vcpu->parts[VP_STATE_WAKING];

@@ -95,11 +95,9 @@ static pid_t play_guest(int fd, const char *answer, size_t repeat, bool hang)
 	_exit(0);
 }
 
-static struct vp_error *fetch(const char *answer, size_t repeat, bool hang,
-			      struct vp_agent_result *result)
+static struct vp_error *fetch_within(const struct vp_agent_limits *limits, const char *answer,
+				     size_t repeat, bool hang, struct vp_agent_result *result)
 {
-	struct vp_agent_limits limits = {
-	    .bytes = 1000, .seconds_idle = hang ? 1 : 60, .seconds_total = 60};
 	int fds[2];
 
 	unlink("test_agent.maps");
@@ -107,11 +105,20 @@ static struct vp_error *fetch(const char *answer, size_t repeat, bool hang,
 	pid_t child = play_guest(fds[1], answer, repeat, hang);
 	close(fds[1]);
 	struct vp_error *error =
-	    vp_agent_fetch_from(fds[0], "guest 'g'", "test_agent.maps", &limits, result);
+	    vp_agent_fetch_from(fds[0], "guest 'g'", "test_agent.maps", limits, result);
 	close(fds[0]);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	return error;
+}
+
+static struct vp_error *fetch(const char *answer, size_t repeat, bool hang,
+			      struct vp_agent_result *result)
+{
+	const struct vp_agent_limits limits = {
+	    .bytes = 1000, .seconds_idle = hang ? 1 : 60, .seconds_total = 60};
+
+	return fetch_within(&limits, answer, repeat, hang, result);
 }
 
 static void check_stored(size_t size)
@@ -138,6 +145,11 @@ static void test_transfer(void **state)
 	expect_error(fetch("vperf-maps 1\n", 1, true, &result),
 		     "sent nothing for 1 s (after 13 bytes");
 	check_stored(13);
+	/* The time for all of it ends it, too, however patient the other limit is. */
+	const struct vp_agent_limits in_total = {
+	    .bytes = 1000, .seconds_idle = 3000, .seconds_total = 1};
+	expect_error(fetch_within(&in_total, "vperf-maps 1\n", 1, true, &result),
+		     "did not finish within 1 s (13 bytes received)");
 	expect_error(fetch("vperf-maps 1\n", 1000, false, &result), "sent more than 1000 bytes");
 	check_stored(1000);
 }

@@ -545,6 +545,35 @@ static void test_costs_beside_others(void **state)
 	}
 }
 
+struct foreign_calibration {
+	struct vperf_counters *counters;
+	struct vperf_error error;
+	int status;
+};
+
+static void *calibrate_foreign(void *context)
+{
+	struct foreign_calibration *foreign = context;
+
+	foreign->status = vperf_counters_calibrate(foreign->counters, &foreign->error);
+	return NULL;
+}
+
+/* A set is its thread's. */
+static void test_calibrated_by_another_thread(void **state)
+{
+	const char *const events[] = {"page-faults"};
+	struct foreign_calibration foreign = {.counters = open_set(events, 1, NULL)};
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, calibrate_foreign, &foreign), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(foreign.status, VPERF_E_THREAD);
+	assert_int_equal(foreign.error.status, VPERF_E_THREAD);
+	assert_string_equal(foreign.error.text, "the set belongs to another thread");
+	vperf_counters_close(foreign.counters);
+}
+
 static void test_calibrated(void **state)
 {
 	const char *const events[] = {"page-faults"};
@@ -933,6 +962,7 @@ int main(void)
 	    cmocka_unit_test(test_costs_with_woken_threads),
 	    cmocka_unit_test(test_costs_beside_others),
 	    cmocka_unit_test(test_calibrated),
+	    cmocka_unit_test(test_calibrated_by_another_thread),
 	    cmocka_unit_test(test_times),
 	    cmocka_unit_test(test_overflow),
 	    cmocka_unit_test(test_timed_overflow),

@@ -230,6 +230,53 @@ static void test_kernel(void **state)
 	}
 }
 
+/* By the kernel's own table, if no vCPU's registers tell; KVM has a vCPU's number in three pieces
+ * of its id. */
+static void test_cpus_by_table(void **state)
+{
+	enum { OFFSETS = 0x700, IDS = 0x740, COUNT = 0x780 };
+	static const uint64_t bad[] = {16, 0x1f, 1ULL << 40};
+	vp_guest_cpus cpus = {0};
+	struct opened opened;
+	bool unsettled;
+
+	make_arm(12, 48, true);
+	for (unsigned cpu = 0; cpu < 2; cpu++)
+		put64(guest.image + OFFSETS + 8 * cpu, arm.tpidr1[cpu]);
+	put64(guest.image + IDS, 15);
+	put64(guest.image + IDS + 8, 0xfe340cULL);
+	put32(guest.image + COUNT, 3);
+	for (size_t i = 0; i <= VP_ARRAY_SIZE(bad); i++) {
+		expect_no_error(open_arm(&opened));
+		struct vp_kernel_pack *pack = &opened.kernel.pack;
+		pack->symbol.per_cpu_offset.offset = OFFSETS;
+		pack->symbol.cpu_logical_map.offset = IDS;
+		pack->symbol.nr_cpu_ids.offset = COUNT;
+		opened.kernel.view.n_vcpus = 0;
+		expect_no_error(vp_guest_cpus_find(&opened.kernel, &cpus, &unsettled));
+		assert_false(unsettled);
+		assert_int_equal(cpus.count, i ? 1 : 2);
+		assert_int_equal(cpus.at[0].vcpu, 15);
+		assert_int_equal(cpus.at[0].cpu, 0);
+		if (!i) {
+			assert_int_equal(cpus.at[1].vcpu, 12 | 0x34 << 4 | 0xfe << 12);
+			assert_int_equal(cpus.at[1].cpu, 1);
+			assert_int_equal(cpus.at[1].base, arm.tpidr1[1]);
+		}
+		close_arm(&opened);
+		vp_vec_deinit(&cpus);
+		/* An id that KVM gives to no vCPU. */
+		if (i < VP_ARRAY_SIZE(bad))
+			put64(guest.image + IDS + 8, bad[i]);
+	}
+	put32(guest.image + COUNT, 1U << 20);
+	expect_no_error(open_arm(&opened));
+	opened.kernel.pack.symbol.nr_cpu_ids.offset = COUNT;
+	opened.kernel.view.n_vcpus = 0;
+	expect_error(vp_guest_cpus_find(&opened.kernel, &cpus, &unsettled), "number of CPUs");
+	close_arm(&opened);
+}
+
 /* A page of the page cache, and a mapping's offset in pages, of the guest's own size. */
 static void take_mapping(void *context, const struct vp_guest_mapping *mapping)
 {
@@ -318,10 +365,11 @@ static void test_nothing_to_find(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_pages),          cmocka_unit_test(test_blocks),
-	    cmocka_unit_test(test_wide_addresses), cmocka_unit_test(test_lies),
-	    cmocka_unit_test(test_kernel),         cmocka_unit_test(test_page_sizes),
-	    cmocka_unit_test(test_memmap),         cmocka_unit_test(test_nothing_to_find),
+	    cmocka_unit_test(test_pages),           cmocka_unit_test(test_blocks),
+	    cmocka_unit_test(test_wide_addresses),  cmocka_unit_test(test_lies),
+	    cmocka_unit_test(test_kernel),          cmocka_unit_test(test_cpus_by_table),
+	    cmocka_unit_test(test_page_sizes),      cmocka_unit_test(test_memmap),
+	    cmocka_unit_test(test_nothing_to_find),
 	};
 
 	vp_guest_memory_add(&memory, 0, 1ULL << 47, 0);

@@ -189,8 +189,9 @@ static void test_dump_gone(void **state)
 	close_guest(&opened);
 }
 
-/* The map text when process `tgid` was seen, and process `gone` was and has ended since. */
-static char *map_text(uint64_t place, uint32_t tgid, uint64_t gone, uint32_t gone_tgid)
+/* The map text when process `tgid` was seen, and another one, unless `other` is 0. */
+static char *map_text_of(uint64_t place, uint32_t tgid, uint64_t other, uint32_t other_tgid,
+			 bool has_ended)
 {
 	struct vp_guest_dump *dump = vp_guest_dump_new();
 	VP_AUTO_CLOSE int fd = memfd_create("maps", MFD_CLOEXEC);
@@ -201,14 +202,14 @@ static char *map_text(uint64_t place, uint32_t tgid, uint64_t gone, uint32_t gon
 
 	open_kernel(&opened);
 	vp_guest_dump_see(dump, &opened.kernel, place, tgid, 100);
-	if (gone)
-		vp_guest_dump_see(dump, &opened.kernel, gone, gone_tgid, 100);
+	if (other)
+		vp_guest_dump_see(dump, &opened.kernel, other, other_tgid, 100);
 	close_guest(&opened);
-	if (gone) { /* out of the ring of tasks */
+	if (has_ended) { /* out of the ring of tasks */
 		uint32_t link = guest.pack.at.task_tasks;
 		uint64_t next, before;
-		memcpy(&next, built_at(&guest, gone + link), sizeof(next));
-		memcpy(&before, built_at(&guest, gone + link + 8), sizeof(before));
+		memcpy(&next, built_at(&guest, other + link), sizeof(next));
+		memcpy(&before, built_at(&guest, other + link + 8), sizeof(before));
 		built_put64(&guest, before, next);
 		built_put64(&guest, next + 8, before);
 	}
@@ -220,6 +221,12 @@ static char *map_text(uint64_t place, uint32_t tgid, uint64_t gone, uint32_t gon
 	vp_guest_dump_free(dump);
 	close_guest(&opened);
 	return copy;
+}
+
+/* The same when the other one has ended since. */
+static char *map_text(uint64_t place, uint32_t tgid, uint64_t gone, uint32_t gone_tgid)
+{
+	return map_text_of(place, tgid, gone, gone_tgid, gone);
 }
 
 enum {
@@ -574,6 +581,41 @@ static void test_generated_code(void **state)
 	}
 }
 
+/* Two roots on one mount, as of chroot(2), have a /tmp each, with maps of the same process numbers.
+ */
+static void test_generated_code_in_two_roots(void **state)
+{
+	const char *const names[] = {"left", "right"};
+	uint64_t place[2];
+
+	built_kernel(&guest, BUILT_NEW);
+	struct root root = built_root(&guest);
+	for (unsigned i = 0; i < 2; i++) {
+		if (i) {
+			root.dentry = built_dentry(&guest, root.dentry, "jail");
+			root.fs = built_object(&guest, 256, 16);
+			built_put64(&guest, root.fs + guest.pack.at.fs_root_dentry, root.dentry);
+			built_put64(&guest, root.fs + guest.pack.at.fs_root_mnt, root.mnt);
+		}
+		uint64_t prog =
+		    built_file(&guest, built_dentry(&guest, root.dentry, "prog"), root.mnt);
+		uint64_t tmp = built_dentry(&guest, root.dentry, "tmp");
+		built_put64(&guest, tmp + guest.pack.at.dentry_inode, 1);
+		for (unsigned pid = 7; pid < 9; pid++) {
+			VP_AUTO_FREE char *name = vp_format("perf-%u.map", pid);
+			VP_AUTO_FREE char *code =
+			    vp_format("400000 10 %s_%s\n", names[i], pid == 7 ? "a" : "b");
+			built_text_file(&guest, tmp, name, code, false);
+		}
+		place[i] = built_program(&guest, &root, 7 + i, prog);
+	}
+	VP_AUTO_FREE char *text = map_text_of(place[0], 7, place[1], 8, false);
+	assert_non_null(strstr(text, "\nj 0 400000 10 left_a\n"));
+	assert_non_null(strstr(text, "\nj 1 400000 10 right_b\n"));
+	assert_null(strstr(text, "left_b"));
+	assert_null(strstr(text, "right_a"));
+}
+
 /* On overlayfs: the file's inode has no pages, those of the upper layer's file have them. */
 static void test_generated_code_on_overlayfs(void **state)
 {
@@ -777,6 +819,7 @@ int main(void)
 	    cmocka_unit_test(test_file_that_changed),
 	    cmocka_unit_test(test_files_without_notes),
 	    cmocka_unit_test(test_generated_code),
+	    cmocka_unit_test(test_generated_code_in_two_roots),
 	    cmocka_unit_test(test_generated_code_on_overlayfs),
 	    cmocka_unit_test(test_kernel_code),
 	    cmocka_unit_test(test_generated_code_holes),
