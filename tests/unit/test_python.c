@@ -218,6 +218,33 @@ static void test_debug_offsets(void **state)
 	expect_open_fails("_PyRuntime cannot be read");
 }
 
+/* Each offset is a multiple of the size of what is there, and below the size of the object. */
+static void test_alignment(void **state)
+{
+	static const struct {
+		unsigned word;
+		uint64_t align, below;
+	} offsets[] = {{5, 8, 1 << 20}, {8, 8, 1 << 20}, {9, 8, 1 << 20}, {21, 8, 4096},
+		       {23, 8, 4096},   {25, 8, 4096},   {29, 8, 4096},   {30, 8, 4096},
+		       {33, 1, 4096},   {35, 8, 4096},   {37, 8, 4096},   {45, 8, 4096},
+		       {68, 4, 4096},   {69, 8, 4096},   {70, 8, 4096}};
+	struct vp_python found;
+
+	(void)state;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(offsets); i++) {
+		size_t at = PYTHON_AT_RUNTIME + 8UL * offsets[i].word;
+		python_memory_make(&python, 13);
+		python_put(&python, at, offsets[i].below - offsets[i].align, 8);
+		expect_no_error(vp_python_open(&python.memory, python.symbols, &found));
+		python_put(&python, at, offsets[i].below, 8);
+		expect_open_fails("_PyRuntime has invalid offsets for debuggers");
+		if (offsets[i].align == 1)
+			continue;
+		python_put(&python, at, 0x400 + offsets[i].align / 2, 8);
+		expect_open_fails("_PyRuntime has invalid offsets for debuggers");
+	}
+}
+
 static void test_names_by_time(void **state)
 {
 	struct vp_code_names names = {0};
@@ -257,7 +284,8 @@ int main(void)
 	    cmocka_unit_test(test_threads),       cmocka_unit_test(test_damaged_threads),
 	    cmocka_unit_test(test_names),         cmocka_unit_test(test_long_name),
 	    cmocka_unit_test(test_damaged_names), cmocka_unit_test(test_versions),
-	    cmocka_unit_test(test_debug_offsets), cmocka_unit_test(test_names_by_time),
+	    cmocka_unit_test(test_debug_offsets), cmocka_unit_test(test_alignment),
+	    cmocka_unit_test(test_names_by_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
