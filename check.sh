@@ -188,6 +188,7 @@ more_formats() {
 	tools/install-packages tests/packages-more.txt &&
 		tests/export/run --more build/vperf build/bench/gen-recording build/tests/export/make_recording_with_wakeups &&
 		tests/metrics/run build-dev &&
+		tests/metrics/web build-dev/tests/metrics/serve &&
 		tests/metrics/fleet build-dev/vperf-fleet
 }
 

@@ -58,6 +58,7 @@ static const struct key keys[] = {
     KEY("rules", "samples-frequency", NUMBER, samples_frequency, 1, 100000, false),
     KEY("rules", "ignore", TEXT, ignore, 0, 0, false),
     KEY("http", "listen", TEXT, listen, 0, 0, false),
+    KEY("http", "web-config", TEXT, web_config, 0, 0, false),
     KEY("profiles", "url", TEXT, profiles_url, 0, 0, false),
     KEY("profiles", "header-file", TEXT, header_file, 0, 0, false),
     KEY("profiles", "window", DURATION, window_ns, 10 * SECOND, DAY, false),
@@ -84,6 +85,7 @@ void vp_daemon_config_init(struct vp_daemon_config *config)
 	    .samples_frequency = 997,
 	    .ignore = vp_strdup(""),
 	    .listen = vp_strdup("127.0.0.1:9757"),
+	    .web_config = vp_strdup(""),
 	    .profiles_url = vp_strdup("off"),
 	    .header_file = vp_strdup(""),
 	    .window_ns = 300 * SECOND,
@@ -308,6 +310,10 @@ static struct vp_error *check_all(const char *path, const struct vp_daemon_confi
 		return vp_error_new("%s: key 'directory' in [store]: expected an absolute path, "
 				    "not '%s'",
 				    path, config->directory);
+	if (config->web_config[0] && config->web_config[0] != '/')
+		return vp_error_new("%s: key 'web-config' in [http]: expected an absolute path, "
+				    "not '%s'",
+				    path, config->web_config);
 	if (!vp_account_grade_parse(config->account, &grade))
 		return vp_error_new("%s: key 'account' in [record]: expected exact, sampled or "
 				    "states, not '%s'",

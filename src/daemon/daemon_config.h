@@ -33,7 +33,8 @@ struct vp_daemon_config {
 	uint64_t samples_ns, samples_frequency; /* 0: no samples */
 	char *ignore;                           /* ids of rules to ignore, separated by blanks */
 	/* [http] */
-	char *listen; /* ADDRESS:PORT, or "off" */
+	char *listen;     /* ADDRESS:PORT, or "off" */
+	char *web_config; /* file with TLS and users; "": none */
 	/* [profiles] */
 	char *profiles_url; /* "off": profiles are not sent */
 	char *header_file;  /* file with HTTP headers for the server; "": none */

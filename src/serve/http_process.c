@@ -2,6 +2,7 @@
 #include "serve/http_process.h"
 
 #include <microhttpd.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,8 +12,9 @@
 #include "base/clock.h"
 #include "base/confine.h"
 #include "base/macros.h"
+#include "serve/http_access.h"
 
-enum { ROUND_MS = 1000, MEMORY_PER_CONNECTION = 16384 };
+enum { ROUND_MS = 1000, MEMORY_PER_CONNECTION = 16384, TLS_OPTIONS = 5 };
 
 #define SECOND 1000000000ULL
 
@@ -26,6 +28,7 @@ struct vp_http_serving {
 	const struct vp_http_document *documents;
 	const struct vp_http_pages *pages;
 	struct vp_http_limits limits;
+	struct vp_http_access access;
 	struct MHD_Daemon *daemon;
 	struct client clients[VP_HTTP_CONNECTIONS];
 };
@@ -41,7 +44,10 @@ static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status
 		return MHD_NO;
 	if (MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type) == MHD_YES &&
 	    (status != MHD_HTTP_METHOD_NOT_ALLOWED ||
-	     MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD") == MHD_YES))
+	     MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD") == MHD_YES) &&
+	    (status != MHD_HTTP_UNAUTHORIZED ||
+	     MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+				     "Basic realm=\"vperf\", charset=\"UTF-8\"") == MHD_YES))
 		ret = MHD_queue_response(connection, status, response);
 	MHD_destroy_response(response);
 	return ret;
@@ -51,6 +57,17 @@ static enum MHD_Result answer_text(struct MHD_Connection *connection, unsigned s
 				   const char *text)
 {
 	return answer(connection, status, "text/plain; charset=utf-8", text, strlen(text));
+}
+
+static enum MHD_Result answer_denied(struct MHD_Connection *connection, enum vp_http_grant grant)
+{
+	if (grant == VP_HTTP_NO_CERTIFICATE)
+		return answer_text(connection, MHD_HTTP_FORBIDDEN,
+				   "expected a valid client certificate\n");
+	if (grant == VP_HTTP_TOO_MANY_WRONG)
+		return answer_text(connection, MHD_HTTP_TOO_MANY_REQUESTS,
+				   "too many wrong passwords: try again in a second\n");
+	return answer_text(connection, MHD_HTTP_UNAUTHORIZED, "expected a user and a password\n");
 }
 
 /* The document of the path: one that the client's Accept header names, otherwise the default
@@ -76,9 +93,13 @@ static enum MHD_Result handle_request(void *context, struct MHD_Connection *conn
 				      const char *url, const char *method, const char *version,
 				      const char *upload, size_t *upload_size, void **own)
 {
-	const struct vp_http_serving *serving = context;
+	struct vp_http_serving *serving = context;
 	struct vp_buffer bytes = {0};
 
+	enum vp_http_grant grant =
+	    vp_http_access_check(&serving->access, connection, vp_clock_monotonic());
+	if (grant != VP_HTTP_GRANTED)
+		return answer_denied(connection, grant);
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return answer_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
 				   "expected GET or HEAD\n");
@@ -139,14 +160,43 @@ static void close_slow(struct vp_http_serving *serving)
 	}
 }
 
+/* Options of TLS; none without a certificate. */
+static void set_tls(const struct vp_web_config *web, struct MHD_OptionItem options[TLS_OPTIONS])
+{
+	size_t count = 0;
+
+	if (web && web->certificate.text) {
+		options[count++] =
+		    (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0, web->certificate.text};
+		options[count++] =
+		    (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_KEY, 0, web->key.text};
+		options[count++] = (struct MHD_OptionItem){
+		    MHD_OPTION_HTTPS_PRIORITIES, 0,
+		    web->only_tls13 ? "NORMAL:-VERS-ALL:+VERS-TLS1.3"
+				    : "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"};
+	}
+	if (count && web->client_ca.text)
+		options[count++] =
+		    (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_TRUST, 0, web->client_ca.text};
+	options[count] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
+}
+
 struct vp_http_serving *vp_http_serving_start(int fd, const struct vp_http_document *documents,
 					      const struct vp_http_pages *pages,
-					      const struct vp_http_limits *limits)
+					      const struct vp_http_limits *limits,
+					      const struct vp_web_config *web)
 {
 	struct vp_http_serving *serving = vp_alloc(sizeof(*serving));
 	const struct MHD_OptionItem socket[] = {
 	    {fd < 0 ? MHD_OPTION_END : MHD_OPTION_LISTEN_SOCKET, fd, NULL},
 	    {MHD_OPTION_END, 0, NULL}};
+	struct MHD_OptionItem tls[TLS_OPTIONS];
+	unsigned flags = fd < 0 ? MHD_USE_NO_LISTEN_SOCKET : MHD_NO_FLAG;
+
+	set_tls(web, tls);
+	if (tls[0].option != MHD_OPTION_END)
+		flags |= MHD_USE_TLS;
+	serving->access = (struct vp_http_access){.config = web};
 
 	serving->documents = documents;
 	serving->pages = pages;
@@ -154,8 +204,8 @@ struct vp_http_serving *vp_http_serving_start(int fd, const struct vp_http_docum
 	for (size_t i = 0; i < VP_ARRAY_SIZE(serving->clients); i++)
 		serving->clients[i].fd = -1;
 	serving->daemon = MHD_start_daemon(
-	    fd < 0 ? MHD_USE_NO_LISTEN_SOCKET : MHD_NO_FLAG, 0, NULL, NULL, handle_request, serving,
-	    MHD_OPTION_ARRAY, socket, MHD_OPTION_CONNECTION_LIMIT, (unsigned)VP_HTTP_CONNECTIONS,
+	    flags, 0, NULL, NULL, handle_request, serving, MHD_OPTION_ARRAY, socket,
+	    MHD_OPTION_ARRAY, tls, MHD_OPTION_CONNECTION_LIMIT, (unsigned)VP_HTTP_CONNECTIONS,
 	    MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)VP_HTTP_PER_ADDRESS,
 	    MHD_OPTION_CONNECTION_TIMEOUT, limits->idle, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 	    (size_t)MEMORY_PER_CONNECTION, MHD_OPTION_NOTIFY_CONNECTION, note_connection, serving,
@@ -181,11 +231,17 @@ bool vp_http_serving_step(struct vp_http_serving *serving, int milliseconds)
 }
 
 void vp_http_process(int fd, const struct vp_http_document *documents,
-		     const struct vp_http_pages *pages, const struct vp_http_limits *limits)
+		     const struct vp_http_pages *pages, const struct vp_http_limits *limits,
+		     const struct vp_web_config *web)
 {
+	static const int caught[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
+
+	/* Handlers of the process that started this one. */
+	for (size_t i = 0; i < VP_ARRAY_SIZE(caught); i++)
+		signal(caught[i], SIG_DFL);
 	if (vp_confine_to_serving(&fd))
 		_exit(1);
-	struct vp_http_serving *serving = vp_http_serving_start(fd, documents, pages, limits);
+	struct vp_http_serving *serving = vp_http_serving_start(fd, documents, pages, limits, web);
 	while (serving && vp_http_serving_step(serving, ROUND_MS))
 		;
 	_exit(1);

@@ -22,7 +22,9 @@ enum { BACKLOG = 64, ADDRESS_SIZE = INET6_ADDRSTRLEN + 16 };
 struct vp_http_server {
 	pid_t process;
 	bool ended;
-	size_t count;
+	int fd; /* listening socket */
+	struct vp_http_document *documents;
+	struct vp_http_limits limits;
 	struct vp_http_pages *pages;
 	char address[ADDRESS_SIZE];
 };
@@ -86,30 +88,57 @@ static void name_address(int fd, char text[ADDRESS_SIZE])
 	snprintf(text, ADDRESS_SIZE, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
 }
 
+static const char cannot_start[] = "cannot start the process that serves HTTP";
+
+static struct vp_error *start_process(struct vp_http_server *server,
+				      const struct vp_web_config *web)
+{
+	server->process = fork();
+	if (!server->process)
+		vp_http_process(server->fd, server->documents, server->pages, &server->limits, web);
+	return server->process > 0 ? NULL : vp_error_errno(errno, cannot_start);
+}
+
+static void stop_process(struct vp_http_server *server)
+{
+	if (server->process > 0 && !vp_http_server_has_ended(server)) {
+		kill(server->process, SIGKILL);
+		vp_waitpid(server->process, NULL, 0);
+	}
+	server->process = 0;
+}
+
 struct vp_error *vp_http_server_start(const char *address, const struct vp_http_document *documents,
 				      size_t count, size_t room,
 				      const struct vp_http_limits *limits,
-				      struct vp_http_server **ret)
+				      const struct vp_web_config *web, struct vp_http_server **ret)
 {
 	static const struct vp_http_limits usual = {VP_HTTP_IDLE_SECONDS, VP_HTTP_REQUEST_SECONDS};
 	int fd = -1;
 
 	VP_TRY(http_listen(address, &fd));
 	struct vp_http_server *server = vp_alloc(sizeof(*server));
-	server->count = count;
+	server->fd = fd;
+	server->documents = vp_realloc_array(NULL, count, sizeof(*documents));
+	memcpy(server->documents, documents, count * sizeof(*documents));
+	server->limits = limits ? *limits : usual;
 	server->pages = vp_http_pages_make(count, room);
 	name_address(fd, server->address);
-	server->process = server->pages ? fork() : -1;
-	if (!server->process)
-		vp_http_process(fd, documents, server->pages, limits ? limits : &usual);
-	int saved = errno;
-	close(fd);
-	if (server->process > 0) {
+	struct vp_error *error =
+	    server->pages ? start_process(server, web) : vp_error_errno(errno, cannot_start);
+	if (error)
+		vp_http_server_stop(server);
+	else
 		*ret = server;
-		return NULL;
-	}
-	vp_http_server_stop(server);
-	return vp_error_errno(saved, "cannot start the process that serves HTTP");
+	return error;
+}
+
+struct vp_error *vp_http_server_restart(struct vp_http_server *server,
+					const struct vp_web_config *web)
+{
+	stop_process(server);
+	server->ended = false;
+	return start_process(server, web);
 }
 
 const char *vp_http_server_address(const struct vp_http_server *server)
@@ -138,10 +167,9 @@ void vp_http_server_stop(struct vp_http_server *server)
 {
 	if (!server)
 		return;
-	if (server->process > 0 && !vp_http_server_has_ended(server)) {
-		kill(server->process, SIGKILL);
-		vp_waitpid(server->process, NULL, 0);
-	}
+	stop_process(server);
+	close(server->fd);
+	free(server->documents);
 	vp_http_pages_free(server->pages);
 	free(server);
 }

@@ -12,18 +12,24 @@
 #include "base/error.h"
 #include "base/macros.h"
 #include "serve/http_document.h"
+#include "serve/web_config.h"
 
 struct vp_http_server;
 
 /*
  * Listens at `address` ("127.0.0.1:9177", "[::1]:9177", ":9177": all addresses; port 0: any free
- * port) and starts the process. `room`: maximum size of a document; `limits`: NULL: the defaults.
- * Errors: invalid address, port in use, fork failed.
+ * port) and starts the process. `room`: maximum size of a document; `limits`: NULL: the defaults;
+ * `web`: TLS and users, or NULL. Errors: invalid address, port in use, fork failed.
  */
 struct vp_error *vp_http_server_start(const char *address, const struct vp_http_document *documents,
 				      size_t count, size_t room,
 				      const struct vp_http_limits *limits,
+				      const struct vp_web_config *web,
 				      struct vp_http_server **ret) VP_MUST_CHECK;
+/* Replaces the process by one with another configuration; connections are closed, new ones wait
+ * until it has started. */
+struct vp_error *vp_http_server_restart(struct vp_http_server *server,
+					const struct vp_web_config *web) VP_MUST_CHECK;
 /* "127.0.0.1:9177", with the actual port. */
 const char *vp_http_server_address(const struct vp_http_server *server);
 /* Replaces a document from the next request on; false: larger than `room`, and the old one stays.

@@ -20,9 +20,15 @@ static const struct vp_http_document documents[] = {
     {"/metrics", "application/openmetrics-text", "application/openmetrics-text"}};
 static const struct vp_http_limits limits = {1, 1};
 
-static struct vp_http_serving *serving(void)
+/* With users: requests have passwords, right or wrong. */
+static struct vp_web_user user = {"u", "$2a$05$CCCCCCCCCCCCCCCCCCCCC."
+				       "E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW"};
+static const struct vp_web_config with_user = {.users = {.at = &user, .count = 1}};
+
+static struct vp_http_serving *serving(bool has_user)
 {
-	static struct vp_http_serving *serving;
+	static struct vp_http_serving *both[2];
+	struct vp_http_serving *serving = both[has_user];
 
 	if (serving)
 		return serving;
@@ -30,10 +36,11 @@ static struct vp_http_serving *serving(void)
 	if (!pages || !vp_http_page_write(pages, 0, "plain\n", 6) ||
 	    !vp_http_page_write(pages, 1, "open\n", 5))
 		abort();
-	serving = vp_http_serving_start(-1, documents, pages, &limits);
-	if (!serving)
+	both[has_user] =
+	    vp_http_serving_start(-1, documents, pages, &limits, has_user ? &with_user : NULL);
+	if (!both[has_user])
 		abort();
-	return serving;
+	return both[has_user];
 }
 
 /* Reads without waiting. */
@@ -46,7 +53,9 @@ static void take(int fd, struct vp_buffer *ret)
 		vp_buffer_append(ret, bytes, (size_t)size);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+/* Sends the bytes to a server; none of its answers has a document without the right password. */
+static void serve_bytes(struct vp_http_serving *to, bool has_user, const uint8_t *bytes,
+			size_t size)
 {
 	struct sockaddr_in from = {.sin_family = AF_INET,
 				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -56,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends))
 		abort();
-	if (!vp_http_serving_add(serving(), ends[1], (struct sockaddr *)&from, sizeof(from)))
+	if (!vp_http_serving_add(to, ends[1], (struct sockaddr *)&from, sizeof(from)))
 		abort();
 	for (int round = 0; round < 64; round++) {
 		ssize_t more =
@@ -64,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		if (more < 0 && errno != EAGAIN)
 			break;
 		sent += more > 0 ? (size_t)more : 0;
-		if (!vp_http_serving_step(serving(), 0))
+		if (!vp_http_serving_step(to, 0))
 			abort();
 		take(ends[0], &answer);
 		if (sent == size)
@@ -73,10 +82,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	/* Whatever came, the answer is one of HTTP or none. */
 	if (answer.size && (answer.size < 9 || memcmp(answer.bytes, "HTTP/1.", 7) != 0))
 		abort();
+	const char password[] = "dTpVKlU="; /* u:U*U */
+	if (has_user && !memmem(bytes, size, password, sizeof(password) - 1) &&
+	    memmem(answer.bytes, answer.size, " 200 ", 5))
+		abort();
 	vp_buffer_deinit(&answer);
 	close(ends[0]);
 	for (int round = 0; round < 4; round++)
-		if (!vp_http_serving_step(serving(), 0))
+		if (!vp_http_serving_step(to, 0))
 			abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	serve_bytes(serving(false), false, bytes, size);
+	serve_bytes(serving(true), true, bytes, size);
 	return 0;
 }

@@ -31,7 +31,7 @@ static struct vp_http_server *start_with(const struct vp_http_limits *limits)
 	if (geteuid() != 0)
 		skip();
 	expect_no_error(
-	    vp_http_server_start("127.0.0.1:0", documents, DOCUMENTS, ROOM, limits, &server));
+	    vp_http_server_start("127.0.0.1:0", documents, DOCUMENTS, ROOM, limits, NULL, &server));
 	return server;
 }
 
@@ -249,7 +249,7 @@ static void expect_start_error(const char *address, const char *sentence)
 {
 	struct vp_http_server *server;
 	struct vp_error *error =
-	    vp_http_server_start(address, documents, DOCUMENTS, ROOM, NULL, &server);
+	    vp_http_server_start(address, documents, DOCUMENTS, ROOM, NULL, NULL, &server);
 
 	assert_non_null(error);
 	assert_non_null(strstr(vp_error_message(error), sentence));

@@ -15,6 +15,7 @@
 #include "export/export_metrics.h"
 #include "serve/http_document.h"
 #include "serve/http_server.h"
+#include "serve/web_config.h"
 #include "store/history.h"
 #include "store/retention.h"
 
@@ -23,6 +24,13 @@ enum { DOCUMENT_ROOM = 64 << 20 };
 static const char landing[] = "vperfd: see /metrics\n";
 /* The two formats of /metrics, in the order of enum vp_metrics_format, and the page at /. */
 enum { LANDING = VP_METRICS_FORMATS, DOCUMENTS };
+
+static struct vp_error *read_web_config(const struct vperfd *daemon, struct vp_web_config *ret)
+{
+	*ret = (struct vp_web_config){0};
+	return daemon->config.web_config[0] ? vp_web_config_read(daemon->config.web_config, ret)
+					    : NULL;
+}
 
 struct vp_error *vperfd_serve(struct vperfd *daemon)
 {
@@ -35,11 +43,33 @@ struct vp_error *vperfd_serve(struct vperfd *daemon)
 
 	if (!strcmp(daemon->config.listen, "off"))
 		return NULL;
-	VP_TRY(vp_http_server_start(daemon->config.listen, documents, DOCUMENTS, DOCUMENT_ROOM,
-				    NULL, &daemon->server));
+	struct vp_web_config web;
+	VP_TRY(read_web_config(daemon, &web));
+	struct vp_error *error = vp_http_server_start(daemon->config.listen, documents, DOCUMENTS,
+						      DOCUMENT_ROOM, NULL, &web, &daemon->server);
+	bool tls = web.certificate.text != NULL;
+	vp_web_config_deinit(&web);
+	VP_TRY(error);
 	vp_http_server_put(daemon->server, LANDING, landing, strlen(landing));
-	VPERFD_SAY("metrics at http://%s/metrics", vp_http_server_address(daemon->server));
+	VPERFD_SAY("metrics at http%s://%s/metrics", tls ? "s" : "",
+		   vp_http_server_address(daemon->server));
 	return NULL;
+}
+
+struct vp_error *vperfd_serve_again(struct vperfd *daemon)
+{
+	struct vp_web_config web;
+
+	if (!daemon->server)
+		return NULL;
+	VP_AUTO_ERROR struct vp_error *invalid = read_web_config(daemon, &web);
+	if (invalid) {
+		VPERFD_SAY("TLS and users unchanged: %s", vp_error_message(invalid));
+		return NULL;
+	}
+	struct vp_error *error = vp_http_server_restart(daemon->server, &web);
+	vp_web_config_deinit(&web);
+	return error;
 }
 
 static uint64_t usage_ns(int who)

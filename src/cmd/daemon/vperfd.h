@@ -81,6 +81,8 @@ void vperfd_closed_end(struct vperfd *daemon);
 
 /* publish.c: the process that serves HTTP, and its documents. */
 struct vp_error *vperfd_serve(struct vperfd *daemon) VP_MUST_CHECK;
+/* Reads TLS and users again; an invalid configuration changes nothing. */
+struct vp_error *vperfd_serve_again(struct vperfd *daemon) VP_MUST_CHECK;
 struct vp_error *vperfd_publish(struct vperfd *daemon) VP_MUST_CHECK;
 
 /* vperfd_main.c: prints a sentence, cleaned. */

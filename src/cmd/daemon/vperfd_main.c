@@ -171,7 +171,7 @@ static void apply_config(struct vperfd *daemon)
 }
 
 /* An invalid configuration changes nothing. Settings that require a restart keep their values. */
-static void reload(struct vperfd *daemon)
+static struct vp_error *reload(struct vperfd *daemon)
 {
 	struct vp_daemon_config config;
 	VP_AUTO_ERROR struct vp_error *error = vp_daemon_config_read(daemon->config_path, &config);
@@ -179,7 +179,7 @@ static void reload(struct vperfd *daemon)
 	reload_wanted = 0;
 	if (error) {
 		VPERFD_SAY("configuration unchanged: %s", vp_error_message(error));
-		return;
+		return NULL;
 	}
 	if (strcmp(config.directory, daemon->config.directory) != 0 ||
 	    strcmp(config.listen, daemon->config.listen) != 0) {
@@ -197,6 +197,7 @@ static void reload(struct vperfd *daemon)
 		kill(daemon->flight.process, SIGTERM);
 	daemon->flight_retry_at = 0;
 	vperfd_say("configuration reloaded; a new recording starts");
+	return vperfd_serve_again(daemon);
 }
 
 static void say_notices(struct vperfd *daemon)
@@ -244,9 +245,10 @@ static struct vp_error *run(struct vperfd *daemon)
 	vperfd_closed_begin(daemon);
 	while (!stop_wanted && !error) {
 		if (reload_wanted)
-			reload(daemon);
+			error = reload(daemon);
 		step(daemon);
-		error = vperfd_publish(daemon);
+		if (!error)
+			error = vperfd_publish(daemon);
 		report_ready(daemon, &is_ready);
 		if (!stop_wanted && !reload_wanted)
 			(void)!vp_poll_or_signal(NULL, 0, STEP_MS);

@@ -26,16 +26,17 @@
 #include "schema/vm.h"
 #include "serve/http_document.h"
 #include "serve/http_server.h"
+#include "serve/web_config.h"
 #include "session/account_writer.h"
 #include "session/hypervisor_choice.h"
 #include <bpf/libbpf.h>
 
 static const struct vp_verb verb = {
     .name = "metrics",
-    .usage = "[--listen ADDRESS:PORT] [--textfile FILE] [-d SECONDS]",
+    .usage = "[--listen ADDRESS:PORT] [--web-config FILE] [--textfile FILE] [-d SECONDS]",
     .summary = "serve counters of vCPU time, VM exits and steal to Prometheus",
 };
-static volatile sig_atomic_t stop_wanted;
+static volatile sig_atomic_t stop_wanted, reload_wanted;
 
 #define LEAST_DELAY_NS 100000000ULL
 #define MOST_DELAY_NS (3600 * 1000000000ULL)
@@ -50,7 +51,7 @@ static const char landing[] = "vperf metrics: see /metrics\n";
 enum { LANDING = VP_METRICS_FORMATS, DOCUMENTS };
 
 struct metrics {
-	const char *listen, *textfile;
+	const char *listen, *textfile, *web_config;
 	uint64_t count, delay_ns;
 	bool once;
 	struct vp_texts operands;
@@ -63,6 +64,11 @@ struct metrics {
 static void cmd_metrics_on_signal(int signal)
 {
 	stop_wanted = 1;
+}
+
+static void cmd_metrics_on_reload(int signal)
+{
+	reload_wanted = 1;
 }
 
 static void cmd_metrics_take(void *context, struct vp_record_header *record)
@@ -150,6 +156,32 @@ static void wait_until(struct vp_account_writer *writer, uint64_t time)
 	}
 }
 
+static struct vp_error *read_web_config(const struct metrics *metrics, struct vp_web_config *ret)
+{
+	*ret = (struct vp_web_config){0};
+	return metrics->web_config ? vp_web_config_read(metrics->web_config, ret) : NULL;
+}
+
+/* An invalid configuration changes nothing. */
+static struct vp_error *reload(struct metrics *metrics)
+{
+	struct vp_web_config web;
+
+	reload_wanted = 0;
+	if (!metrics->server)
+		return NULL;
+	VP_AUTO_ERROR struct vp_error *invalid = read_web_config(metrics, &web);
+	if (invalid) {
+		VP_AUTO_FREE char *text =
+		    vp_format("TLS and users unchanged: %s", vp_error_message(invalid));
+		vp_verb_say(verb.name, text);
+		return NULL;
+	}
+	struct vp_error *error = vp_http_server_restart(metrics->server, &web);
+	vp_web_config_deinit(&web);
+	return error;
+}
+
 static struct vp_error *count_intervals(struct metrics *metrics, struct vp_account_writer *writer)
 {
 	const struct vp_account_ops *ops;
@@ -161,6 +193,8 @@ static struct vp_error *count_intervals(struct metrics *metrics, struct vp_accou
 	for (uint64_t i = 0; !stop_wanted && (!metrics->count || i < metrics->count); i++) {
 		due += metrics->delay_ns;
 		wait_until(writer, due);
+		if (reload_wanted)
+			VP_TRY(reload(metrics));
 		VP_TRY(end_interval(metrics, writer, vp_clock_monotonic()));
 	}
 	return NULL;
@@ -174,11 +208,16 @@ static struct vp_error *start_server(struct metrics *metrics)
 					"application/openmetrics-text"},
 	    [LANDING] = {"/", "text/plain; charset=utf-8", NULL}};
 
-	VP_TRY(vp_http_server_start(metrics->listen, documents, DOCUMENTS, DOCUMENT_ROOM, NULL,
-				    &metrics->server));
+	struct vp_web_config web;
+	VP_TRY(read_web_config(metrics, &web));
+	struct vp_error *error = vp_http_server_start(metrics->listen, documents, DOCUMENTS,
+						      DOCUMENT_ROOM, NULL, &web, &metrics->server);
+	bool tls = web.certificate.text != NULL;
+	vp_web_config_deinit(&web);
+	VP_TRY(error);
 	vp_http_server_put(metrics->server, LANDING, landing, strlen(landing));
-	VP_AUTO_FREE char *text =
-	    vp_format("metrics at http://%s/metrics", vp_http_server_address(metrics->server));
+	VP_AUTO_FREE char *text = vp_format("metrics at http%s://%s/metrics", tls ? "s" : "",
+					    vp_http_server_address(metrics->server));
 	vp_verb_say(verb.name, text);
 	return NULL;
 }
@@ -189,6 +228,8 @@ static struct vp_error *cmd_metrics_check(struct metrics *metrics)
 		return vp_error_usage("unexpected argument '%s'", metrics->operands.at[0]);
 	if (metrics->delay_ns < LEAST_DELAY_NS || metrics->delay_ns > MOST_DELAY_NS)
 		return vp_error_usage("option --delay: expected 0.1 to 3600 seconds");
+	if (metrics->web_config && !metrics->listen && (metrics->textfile || metrics->once))
+		return vp_error_usage("--web-config needs --listen");
 	if (metrics->once && metrics->listen)
 		return vp_error_usage("--once and --listen are mutually exclusive");
 	if (metrics->once)
@@ -221,6 +262,7 @@ static struct vp_error *metrics_with(void *context)
 		vp_verb_say(verb.name, ops->missing(source));
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &(struct sigaction){.sa_handler = cmd_metrics_on_reload}, NULL);
 	struct vp_error *error = count_intervals(metrics, writer);
 	vp_account_writer_free(writer);
 	return error;
@@ -248,6 +290,8 @@ int main(int argc, char **argv)
 	const struct vp_option options[] = {
 	    {'l', "listen", VP_OPTION_TEXT, &metrics.listen, "ADDRESS:PORT",
 	     "serve /metrics there (default: 127.0.0.1:9757)"},
+	    {0, "web-config", VP_OPTION_TEXT, &metrics.web_config, "FILE",
+	     "TLS, client certificates and users: a web configuration of exporter-toolkit"},
 	    {0, "textfile", VP_OPTION_TEXT, &metrics.textfile, "FILE",
 	     "write FILE after each interval, for node_exporter's textfile collector"},
 	    {0, "once", VP_OPTION_FLAG, &metrics.once, NULL, "print one interval and exit"},
