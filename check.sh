@@ -189,7 +189,8 @@ more_formats() {
 		tests/export/run --more build/vperf build/bench/gen-recording build/tests/export/make_recording_with_wakeups &&
 		tests/metrics/run build-dev &&
 		tests/metrics/web build-dev/tests/metrics/serve &&
-		tests/metrics/fleet build-dev/vperf-fleet
+		tests/metrics/profiles build-dev --more &&
+		tests/metrics/fleet build-dev/vperf-fleet --more
 }
 
 large_page() {

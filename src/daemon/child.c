@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -104,10 +105,19 @@ void vp_daemon_push_words(const struct vp_daemon_config *config, const char *pus
 		child_add(ret, "--header-file");
 		child_add(ret, config->header_file);
 	}
+	if (config->profiles_ca[0]) {
+		child_add(ret, "--ca-file");
+		child_add(ret, config->profiles_ca);
+	}
+	if (strcmp(config->profiles_format, "otlp") != 0)
+		child_add(ret, "--content-type=application/json");
+	/* Parca's gateway from JSON to gRPC does not decompress. */
+	if (!strcmp(config->profiles_format, "parca"))
+		child_add(ret, "--no-compression");
 	child_add(ret, "--");
 	child_add(ret, program);
 	child_add(ret, "export");
-	child_add(ret, "otlp");
+	child_add(ret, config->profiles_format);
 	if (push->to_s)
 		child_add_made(ret, "--time=+%" PRIu64 ",+%" PRIu64, push->from_s, push->to_s);
 	else

@@ -60,6 +60,8 @@ static const struct key keys[] = {
     KEY("http", "listen", TEXT, listen, 0, 0, false),
     KEY("http", "web-config", TEXT, web_config, 0, 0, false),
     KEY("profiles", "url", TEXT, profiles_url, 0, 0, false),
+    KEY("profiles", "format", TEXT, profiles_format, 0, 0, false),
+    KEY("profiles", "ca-file", TEXT, profiles_ca, 0, 0, false),
     KEY("profiles", "header-file", TEXT, header_file, 0, 0, false),
     KEY("profiles", "window", DURATION, window_ns, 10 * SECOND, DAY, false),
 };
@@ -87,6 +89,8 @@ void vp_daemon_config_init(struct vp_daemon_config *config)
 	    .listen = vp_strdup("127.0.0.1:9757"),
 	    .web_config = vp_strdup(""),
 	    .profiles_url = vp_strdup("off"),
+	    .profiles_format = vp_strdup("otlp"),
+	    .profiles_ca = vp_strdup(""),
 	    .header_file = vp_strdup(""),
 	    .window_ns = 300 * SECOND,
 	};
@@ -328,6 +332,12 @@ static struct vp_error *check_all(const char *path, const struct vp_daemon_confi
 		return vp_error_new("%s: key 'url' in [profiles]: expected http://..., https://... "
 				    "or off, not '%s'",
 				    path, config->profiles_url);
+	if (strcmp(config->profiles_format, "otlp") != 0 &&
+	    strcmp(config->profiles_format, "pyroscope") != 0 &&
+	    strcmp(config->profiles_format, "parca") != 0)
+		return vp_error_new("%s: key 'format' in [profiles]: expected otlp, pyroscope or "
+				    "parca, not '%s'",
+				    path, config->profiles_format);
 	/* The open recording cannot be removed: rotate-size must leave enough other recordings to
 	 * remove. */
 	if (config->keep_bytes && config->rotate_bytes > config->keep_bytes / 2)

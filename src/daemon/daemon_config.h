@@ -36,9 +36,11 @@ struct vp_daemon_config {
 	char *listen;     /* ADDRESS:PORT, or "off" */
 	char *web_config; /* file with TLS and users; "": none */
 	/* [profiles] */
-	char *profiles_url; /* "off": profiles are not sent */
-	char *header_file;  /* file with HTTP headers for the server; "": none */
-	uint64_t window_ns; /* length of a profile */
+	char *profiles_url;    /* "off": profiles are not sent */
+	char *profiles_format; /* "otlp", "pyroscope" or "parca" */
+	char *profiles_ca;     /* file with trusted certificates; "": those of the system */
+	char *header_file;     /* file with HTTP headers for the server; "": none */
+	uint64_t window_ns;    /* length of a profile */
 };
 
 /* Sets the defaults. */

@@ -87,10 +87,32 @@ static void put_number(struct exposition *to, char before, const char *name, uin
 	vp_buffer_printf(to->out, "%c%s=\"%" PRIu32 "\"", before, name, value);
 }
 
+static void put_time_value(struct exposition *to, uint64_t ns)
+{
+	vp_buffer_printf(to->out, " %" PRIu64 ".%09" PRIu64, ns / 1000000000, ns % 1000000000);
+}
+
 static void put_seconds(struct exposition *to, const char *labels_end, uint64_t ns)
 {
-	vp_buffer_printf(to->out, "%s %" PRIu64 ".%09" PRIu64 "\n", labels_end, ns / 1000000000,
-			 ns % 1000000000);
+	vp_buffer_string(to->out, labels_end);
+	put_time_value(to, ns);
+	vp_buffer_string(to->out, "\n");
+}
+
+/* With an exemplar: the recording that has the latest increase, the increase, and its time. Text
+ * format 0.0.4 has no exemplars. */
+static void put_steal(struct exposition *to, uint64_t ns, const struct vp_counted_moment *moment)
+{
+	vp_buffer_string(to->out, "}");
+	put_time_value(to, ns);
+	if (to->format == VP_METRICS_OPENMETRICS && moment->recording[0]) {
+		vp_buffer_string(to->out, " # ");
+		put_label(to, '{', "recording", moment->recording);
+		vp_buffer_string(to->out, "}");
+		put_time_value(to, moment->ns);
+		put_time_value(to, moment->realtime);
+	}
+	vp_buffer_string(to->out, "\n");
 }
 
 static void put_count(struct exposition *to, const char *labels_end, uint64_t count)
@@ -150,6 +172,17 @@ static void put_vcpus(struct exposition *to, const struct family *family)
 		}
 }
 
+static void put_stolen(struct exposition *to, const struct family *family)
+{
+	vp_vec_each (&to->counters->vms, vm)
+		vp_vec_each (&vm->vcpus, vcpu) {
+			if (!put_vm(to, family, vm))
+				continue;
+			put_number(to, ',', "vcpu", vcpu->number);
+			put_steal(to, vp_counted_vcpu_stolen(vcpu), &vcpu->stolen);
+		}
+}
+
 static uint64_t wakeups_of(const struct vp_counted_vcpu *vcpu)
 {
 	return vcpu->wakeups;
@@ -204,7 +237,7 @@ static void put_thieves(struct exposition *to, const struct family *family)
 				continue;
 			put_label(to, ',', "kind", thief->kind);
 			put_label(to, ',', "thief", thief->name);
-			put_seconds(to, "}", thief->ns);
+			put_steal(to, thief->ns, &thief->stolen);
 		}
 }
 
@@ -256,6 +289,19 @@ static void put_time(struct exposition *to, const struct family *family)
 	put_seconds(to, "", to->self->realtime_ns);
 }
 
+/* Whether the VM has fewer than VP_METRICS_FINDINGS findings with a larger share. */
+static bool is_among_worst(const struct vp_metrics_store *store, size_t number)
+{
+	const struct vp_metrics_finding *finding = &store->findings[number];
+	size_t worse = 0;
+
+	for (size_t i = 0; i < store->n_findings; i++)
+		if (store->findings[i].vm == finding->vm)
+			worse += store->findings[i].ratio > finding->ratio ||
+				 (store->findings[i].ratio == finding->ratio && i < number);
+	return worse < VP_METRICS_FINDINGS;
+}
+
 static void put_findings(struct exposition *to, const struct family *family)
 {
 	const struct vp_metrics_store *store = to->self->store;
@@ -263,7 +309,8 @@ static void put_findings(struct exposition *to, const struct family *family)
 	vp_vec_each (&to->counters->vms, counted)
 		for (size_t i = 0; i < store->n_findings; i++) {
 			const struct vp_metrics_finding *finding = &store->findings[i];
-			if (finding->vm != counted->id || !put_vm(to, family, counted))
+			if (finding->vm != counted->id || !is_among_worst(store, i) ||
+			    !put_vm(to, family, counted))
 				continue;
 			put_label(to, ',', "rule", finding->rule);
 			vp_buffer_printf(to->out, "} %.6f\n", finding->ratio);
@@ -352,8 +399,8 @@ static const struct family families[] = {
     {"vperf_vcpu_state_seconds", COUNTER, "seconds",
      "Time of a vCPU in each state; the states sum to elapsed time.", put_states, NULL},
     {"vperf_vcpu_stolen_seconds", COUNTER, "seconds",
-     "Steal: time in which a vCPU was runnable but not running (CPU ready, run_delay).", put_vcpus,
-     vp_counted_vcpu_stolen},
+     "Steal: time in which a vCPU was runnable but not running (CPU ready, run_delay).", put_stolen,
+     NULL},
     {"vperf_vcpu_wakeups", COUNTER, NULL, "Wakeups of a vCPU.", put_vcpus, wakeups_of},
     {"vperf_vcpu_preemptions", COUNTER, NULL, "Involuntary switches away from a runnable vCPU.",
      put_vcpus, preemptions_of},

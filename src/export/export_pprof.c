@@ -2,18 +2,30 @@
 /*
  * A profile for pprof (perftools.profiles.Profile, github.com/google/pprof/proto/profile.proto),
  * uncompressed, which pprof accepts. Machines, vCPUs, processes and states are labels.
+ *
+ * The same for stores of profiles, in the JSON of their requests: CPU time with the labels vm,
+ * namespace and process. vCPUs, pids and states are omitted, because they would multiply the series
+ * of a store. Idle samples are omitted, too.
  */
+#include <stdlib.h>
+
 #include "analyze/common/key_set.h"
 #include "analyze/profile/frame.h"
+#include "analyze/report/diagnose_commands.h"
 #include "analyze/report/export.h"
 #include "analyze/report/export_queue.h"
+#include "analyze/report/report.h"
+#include "base/alloc.h"
+#include "base/base64.h"
 #include "base/buffer.h"
 #include "base/intern.h"
+#include "base/json.h"
 #include "base/macros.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "export/exporters.h"
 #include "export/protobuf.h"
+#include "schema/vm.h"
 #include "schema/weighting.h"
 #include "store/recording.h"
 
@@ -58,6 +70,8 @@ struct pprof {
 	struct vp_map mappings;      /* module → number, from 1 */
 	struct vp_buffer sample, locations, values, message, line;
 	uint64_t unit; /* ns per sample, or 0 */
+	bool for_store;
+	size_t first; /* size of the output before the profile */
 };
 
 /* The number of the text; a new text is written. */
@@ -89,6 +103,14 @@ static void put_type(struct vp_export *export, uint32_t field, const char *type,
 	export_pprof_put_message(export, field);
 }
 
+/* Of the window, host CLOCK_MONOTONIC. */
+static uint64_t pprof_start_of(const struct vp_report *report)
+{
+	uint64_t from = report->options.from, start = report->recording.start;
+
+	return from > start ? from : start;
+}
+
 static void export_pprof_begin(struct vp_export *export)
 {
 	struct pprof *pprof = export->state;
@@ -102,13 +124,14 @@ static void export_pprof_begin(struct vp_export *export)
 	else if (recording->weighting == VP_WEIGHTING_EVENTS)
 		put_type(export, PROFILE_SAMPLE_TYPE, recording->trigger, "count");
 	if (pprof->unit) {
-		put_type(export, PROFILE_SAMPLE_TYPE, "time", "nanoseconds");
-		put_type(export, PROFILE_PERIOD_TYPE, "time", "nanoseconds");
+		const char *type = pprof->for_store ? "cpu" : "time";
+		put_type(export, PROFILE_SAMPLE_TYPE, type, "nanoseconds");
+		put_type(export, PROFILE_PERIOD_TYPE, type, "nanoseconds");
 		vp_pb_count(export->out, PROFILE_PERIOD, recording->period_ns);
 	}
 	if (recording->realtime_offset)
 		vp_pb_count(export->out, PROFILE_TIME,
-			    recording->start + (uint64_t)recording->realtime_offset);
+			    pprof_start_of(export->report) + (uint64_t)recording->realtime_offset);
 	vp_pb_count(export->out, PROFILE_DURATION, (uint64_t)(export->report->duration * 1e9));
 }
 
@@ -194,12 +217,22 @@ static void export_pprof_put_number(struct vp_export *export, const char *key, u
 	pprof->message.size = 0;
 }
 
+static void put_namespace(struct vp_export *export, uint32_t vm)
+{
+	if (vm == VP_NONE)
+		return;
+	VP_AUTO_FREE char *namespace = vp_vm_namespace(&export->vms.at[vm]);
+	put_label(export, "namespace", namespace);
+}
+
 static void export_pprof_put_stack(struct vp_export *export, const struct vp_sample *sample)
 {
 	const struct vp_frame *inner = &sample->frames[sample->count - 1];
 	struct pprof *pprof = export->state;
 	const char *vm = vp_export_vm(export, inner->vm);
 
+	if (pprof->for_store && inner->kind == VP_KIND_IDLE)
+		return;
 	pprof->sample.size = pprof->locations.size = pprof->values.size = 0;
 	for (uint32_t i = sample->count; i-- > 0;)
 		vp_pb_varint(&pprof->locations, location_of(export, &sample->frames[i]));
@@ -210,10 +243,14 @@ static void export_pprof_put_stack(struct vp_export *export, const struct vp_sam
 	vp_pb_message(&pprof->sample, SAMPLE_LOCATION, &pprof->locations);
 	vp_pb_message(&pprof->sample, SAMPLE_VALUE, &pprof->values);
 	put_label(export, "vm", vm ? vm : "host");
-	export_pprof_put_number(export, "vcpu", inner->vcpu);
-	put_label(export, "state", vp_kind_name(inner->kind));
 	put_label(export, "process", vp_export_text(export, inner->process));
-	export_pprof_put_number(export, "pid", inner->pid);
+	if (pprof->for_store) {
+		put_namespace(export, inner->vm);
+	} else {
+		export_pprof_put_number(export, "vcpu", inner->vcpu);
+		put_label(export, "state", vp_kind_name(inner->kind));
+		export_pprof_put_number(export, "pid", inner->pid);
+	}
 	vp_pb_message(export->out, PROFILE_SAMPLE, &pprof->sample);
 }
 
@@ -237,6 +274,93 @@ static void export_pprof_deinit(void *state)
 	vp_buffer_deinit(&pprof->line);
 }
 
+static void begin_for_store(struct vp_export *export)
+{
+	struct pprof *pprof = export->state;
+
+	pprof->for_store = true;
+	pprof->first = export->out->size;
+	export_pprof_begin(export);
+}
+
+/* Takes the profile from the output, in base64. */
+static char *take_profile(struct vp_export *export)
+{
+	struct pprof *pprof = export->state;
+	struct vp_buffer text = {0};
+
+	export_pprof_end(export);
+	vp_base64_append(&text, (const char *)export->out->bytes + pprof->first,
+			 export->out->size - pprof->first);
+	export->out->size = pprof->first;
+	char *profile = vp_strdup(vp_buffer_text(&text));
+	vp_buffer_deinit(&text);
+	return profile;
+}
+
+static void put_series_label(struct vp_json *json, const char *name, const char *value)
+{
+	if (!value || !*value)
+		return;
+	vp_json_object(json, NULL);
+	vp_json_text(json, "name", name);
+	vp_json_text(json, "value", value);
+	vp_json_object_end(json);
+}
+
+static void put_series_labels(struct vp_export *export, struct vp_json *json)
+{
+	vp_json_array(json, "labels");
+	put_series_label(json, "__name__", "process_cpu");
+	put_series_label(json, "service_name", "vperf");
+	put_series_label(json, "host", export->report->recording.hostname);
+	vp_json_array_end(json);
+}
+
+static void put_profile(struct vp_json *json, const char *key, const char *profile)
+{
+	vp_json_array(json, "samples");
+	vp_json_object(json, NULL);
+	vp_json_text(json, key, profile);
+	vp_json_object_end(json);
+	vp_json_array_end(json);
+}
+
+/* The body of push.v1.PusherService/Push. */
+static void end_for_pyroscope(struct vp_export *export)
+{
+	VP_AUTO_FREE char *profile = take_profile(export);
+	struct vp_json json = vp_json_to(export->out);
+
+	vp_json_object(&json, NULL);
+	vp_json_array(&json, "series");
+	vp_json_object(&json, NULL);
+	put_series_labels(export, &json);
+	put_profile(&json, "rawProfile", profile);
+	vp_json_object_end(&json);
+	vp_json_array_end(&json);
+	vp_json_object_end(&json);
+}
+
+/* The body of ProfileStoreService/WriteRaw. */
+static void end_for_parca(struct vp_export *export)
+{
+	VP_AUTO_FREE char *profile = take_profile(export);
+	struct vp_json json = vp_json_to(export->out);
+
+	vp_json_object(&json, NULL);
+	vp_json_array(&json, "series");
+	vp_json_object(&json, NULL);
+	vp_json_object(&json, "labels");
+	put_series_labels(export, &json);
+	vp_json_object_end(&json);
+	put_profile(&json, "raw_profile", profile);
+	vp_json_object_end(&json);
+	vp_json_array_end(&json);
+	vp_json_bool(&json, "normalized", true);
+	vp_json_object_end(&json);
+}
+
 const struct vp_exporter *vp_exporter_pprof(void)
 {
 	static const struct vp_exporter exporter = {.state_size = sizeof(struct pprof),
@@ -244,6 +368,34 @@ const struct vp_exporter *vp_exporter_pprof(void)
 						    .begin = export_pprof_begin,
 						    .sample = export_pprof_put_stack,
 						    .end = export_pprof_end,
+						    .deinit = export_pprof_deinit};
+
+	return &exporter;
+}
+
+enum { STORE_COLUMNS = VP_COLUMNS_ALL & ~(unsigned)(VP_COLUMN_PID | VP_COLUMN_VCPU) };
+
+const struct vp_exporter *vp_exporter_pyroscope(void)
+{
+	static const struct vp_exporter exporter = {.state_size = sizeof(struct pprof),
+						    .totals = true,
+						    .columns = STORE_COLUMNS,
+						    .begin = begin_for_store,
+						    .sample = export_pprof_put_stack,
+						    .end = end_for_pyroscope,
+						    .deinit = export_pprof_deinit};
+
+	return &exporter;
+}
+
+const struct vp_exporter *vp_exporter_parca(void)
+{
+	static const struct vp_exporter exporter = {.state_size = sizeof(struct pprof),
+						    .totals = true,
+						    .columns = STORE_COLUMNS,
+						    .begin = begin_for_store,
+						    .sample = export_pprof_put_stack,
+						    .end = end_for_parca,
 						    .deinit = export_pprof_deinit};
 
 	return &exporter;

@@ -19,6 +19,9 @@ const struct vp_exporter *vp_exporter_chrome(void);
 /* Profiles with stacks: JSON for speedscope, protocol buffers for pprof. */
 const struct vp_exporter *vp_exporter_speedscope(void);
 const struct vp_exporter *vp_exporter_pprof(void);
+/* The same for stores of profiles, with few labels: requests of Pyroscope and Parca, as JSON. */
+const struct vp_exporter *vp_exporter_pyroscope(void);
+const struct vp_exporter *vp_exporter_parca(void);
 /* One OpenTelemetry profile per machine. */
 const struct vp_exporter *vp_exporter_otlp(void);
 /* A Perfetto trace (protocol buffers). */

@@ -223,11 +223,35 @@ static void test_losses(void **state)
 	finish(&all);
 }
 
+/* The latest interval with steal, and its recording; intervals without change nothing. */
+static void test_moments(void **state)
+{
+	struct intervals all = {0};
+
+	for (uint64_t i = 1; i <= 3; i++) {
+		begin_interval(&all);
+		take_times(&all, FIRST, 0, i < 3 ? i : 0);
+		if (i < 3)
+			take_thief(&all, VP_BY_TASK, 77, "backup", i * MS);
+		all.counters.recording = i == 1 ? "first" : i == 2 ? "second" : "third";
+		all.counters.realtime = i;
+		end_interval(&all);
+	}
+	const struct vp_counted_vm *db = &all.counters.vms.at[0];
+	assert_string_equal(db->vcpus.at[0].stolen.recording, "second");
+	assert_int_equal(db->vcpus.at[0].stolen.realtime, 2);
+	assert_int_equal(db->vcpus.at[0].stolen.ns, 2 * (2 + 3 + 5 + 7) * MS);
+	assert_string_equal(db->thieves[0].stolen.recording, "second");
+	assert_int_equal(db->thieves[0].stolen.ns, 2 * MS);
+	finish(&all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_sums), cmocka_unit_test(test_slots), cmocka_unit_test(test_exits),
-	    cmocka_unit_test(test_gone), cmocka_unit_test(test_losses)};
+	    cmocka_unit_test(test_sums),   cmocka_unit_test(test_slots),
+	    cmocka_unit_test(test_exits),  cmocka_unit_test(test_gone),
+	    cmocka_unit_test(test_losses), cmocka_unit_test(test_moments)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -153,11 +153,91 @@ static void test_store(void **state)
 	free(without);
 }
 
+/* All that a VM of four vCPUs and a host can have: every state, reason, thief and rule. */
+static void test_series_limits(void **state)
+{
+	struct vp_metrics_finding findings[40];
+	const struct vp_metrics_store store = {.recording = "20261126T055305Z",
+					       .findings = findings,
+					       .n_findings = VP_ARRAY_SIZE(findings)};
+	struct vp_metrics_self with_store = self;
+	struct vp_account_counters counters = {.intervals = 1};
+	struct vp_counted_vm vm = {
+	    .id = 1000, .n_reasons = VP_COUNTED_REASONS, .n_thieves = VP_COUNTED_THIEVES};
+	struct vp_buffer out = {0};
+	vp_vms vms = {0};
+	size_t of_vm = 0, of_host = 0, of_findings = 0;
+
+	vp_vec_push(&vms, ((struct vp_vm){.pid = 1000, .name = strdup("db")}));
+	for (uint32_t vcpu = 0; vcpu < 4; vcpu++)
+		vp_vec_push(&vm.vcpus, ((struct vp_counted_vcpu){.number = vcpu}));
+	for (size_t i = 0; i <= VP_COUNTED_THIEVES; i++)
+		vm.thieves[i].kind = "task";
+	vp_vec_push(&counters.vms, vm);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(findings); i++)
+		findings[i] = (struct vp_metrics_finding){1000, i % 2 ? "odd" : "even", 1.0 / 64};
+	findings[39] = (struct vp_metrics_finding){1000, "worst", 0.5};
+	with_store.store = &store;
+	vp_export_metrics(&counters, &vms, &with_store, VP_METRICS_TEXT, &out);
+	for (const char *line = vp_buffer_text(&out); *line; line = strchr(line, '\n') + 1) {
+		const char *end = strchr(line, '\n'), *label = strstr(line, "{vm=\"db\"");
+		if (*line == '#')
+			continue;
+		of_vm += label && label < end;
+		of_host += !(label && label < end);
+		of_findings += !strncmp(line, "vperf_vm_finding_ratio{", 23);
+	}
+	expect_line(vp_buffer_text(&out),
+		    "vperf_vm_finding_ratio{vm=\"db\",rule=\"worst\"} 0.500000");
+	assert_int_equal(of_findings, VP_METRICS_FINDINGS);
+	assert_in_range(of_vm, 90, 100);
+	assert_in_range(of_host, 10, 300);
+	vp_buffer_deinit(&out);
+	vp_account_counters_deinit(&counters);
+	vp_vms_deinit(&vms);
+}
+
+/* The recording of the latest steal is an exemplar, of OpenMetrics only. */
+static void test_exemplars(void **state)
+{
+	vp_vms vms = {0};
+	struct vp_account_counters counters = make_counters(&vms, "db", "web");
+	static const struct vp_counted_moment moment = {1500000000, 1700000000123456789,
+							"20261126T055305Z"};
+
+	counters.vms.at[0].vcpus.at[1].stolen = moment;
+	counters.vms.at[1].thieves[0].stolen = moment;
+	for (int format = 0; format < VP_METRICS_FORMATS; format++) {
+		struct vp_buffer out = {0};
+		vp_export_metrics(&counters, &vms, &self, format, &out);
+		const char *text = vp_buffer_text(&out);
+		if (format == VP_METRICS_TEXT) {
+			assert_null(strstr(text, "20261126T055305Z"));
+		} else {
+			expect_line(text, "vperf_vcpu_stolen_seconds_total{vm=\"db\",vcpu=\"1\"} "
+					  "0.000000007 # {recording=\"20261126T055305Z\"} "
+					  "1.500000000 1700000000.123456789");
+			expect_line(text, "vperf_vcpu_stolen_seconds_total{vm=\"db\",vcpu=\"0\"} "
+					  "0.000000007");
+			expect_line(text, "vperf_vm_stolen_by_seconds_total{vm=\"web\","
+					  "kind=\"task\",thief=\"bad\\\"?\\\\task\"} "
+					  "0.000000009 # {recording=\"20261126T055305Z\"} "
+					  "1.500000000 1700000000.123456789");
+			/* For tests/metrics/run: Prometheus scrapes it. */
+			temporary_file("test_export_metrics.openmetrics", text, strlen(text));
+		}
+		vp_buffer_deinit(&out);
+	}
+	vp_account_counters_deinit(&counters);
+	vp_vms_deinit(&vms);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_text), cmocka_unit_test(test_openmetrics),
-	    cmocka_unit_test(test_names), cmocka_unit_test(test_store)};
+	    cmocka_unit_test(test_text),          cmocka_unit_test(test_openmetrics),
+	    cmocka_unit_test(test_names),         cmocka_unit_test(test_store),
+	    cmocka_unit_test(test_series_limits), cmocka_unit_test(test_exemplars)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,12 +33,26 @@ static struct vp_counted_vcpu *counted_vcpu_of(struct vp_counted_vm *vm, uint32_
 	return &vm->vcpus.at[vm->vcpus.count - 1];
 }
 
-static void count_times(struct vp_counted_vm *vm, const struct vp_account_times *times)
+static void note_moment(const struct vp_account_counters *counters, uint64_t ns,
+			struct vp_counted_moment *moment)
+{
+	if (!ns)
+		return;
+	moment->ns = ns;
+	moment->realtime = counters->realtime;
+	snprintf(moment->recording, sizeof(moment->recording), "%s",
+		 counters->recording ? counters->recording : "");
+}
+
+static void count_times(const struct vp_account_counters *counters, struct vp_counted_vm *vm,
+			const struct vp_account_times *times)
 {
 	struct vp_counted_vcpu *vcpu = counted_vcpu_of(vm, times->vcpu);
 
+	uint64_t before = vp_counted_vcpu_stolen(vcpu);
 	for (size_t i = 0; i < VP_STATES; i++)
 		vcpu->ns[i] += times->states[i];
+	note_moment(counters, vp_counted_vcpu_stolen(vcpu) - before, &vcpu->stolen);
 	vcpu->wakeups += times->wakeups;
 	vcpu->preemptions += times->preemptions;
 	vcpu->poll_wasted_ns += times->poll_wasted;
@@ -100,7 +114,8 @@ static struct vp_counted_thief *thief_slot(struct vp_counted_vm *vm, const char 
 }
 
 /* Time on an idle pCPU has no thief; it is only in the vCPU's states. */
-static void count_theft(const struct vp_account *account, struct vp_counted_vm *vm,
+static void count_theft(const struct vp_account_counters *counters,
+			const struct vp_account *account, struct vp_counted_vm *vm,
 			const struct vp_account_theft *theft)
 {
 	const char *kind = kind_of(theft);
@@ -109,14 +124,13 @@ static void count_theft(const struct vp_account *account, struct vp_counted_vm *
 
 	if (theft->kind == VP_BY_NOBODY)
 		return;
-	if (!kind) {
-		vm->thieves[VP_COUNTED_THIEVES].ns += ns;
-		return;
-	}
 	const struct vp_vm *owner =
 	    theft->kind == VP_BY_VCPU ? vp_account_vm(account, theft->owner) : NULL;
 	snprintf(name, sizeof(name), "%s", owner && owner->name ? owner->name : theft->comm);
-	thief_slot(vm, kind, name, ns)->ns += ns;
+	struct vp_counted_thief *slot =
+	    kind ? thief_slot(vm, kind, name, ns) : &vm->thieves[VP_COUNTED_THIEVES];
+	slot->ns += ns;
+	note_moment(counters, ns, &slot->stolen);
 }
 
 static void drop_absent(struct vp_account_counters *counters)
@@ -131,14 +145,15 @@ static void drop_absent(struct vp_account_counters *counters)
 	counters->vms.count = kept;
 }
 
-static void count_vm(const struct vp_account *account, uint32_t number, struct vp_counted_vm *vm)
+static void count_vm(const struct vp_account_counters *counters, const struct vp_account *account,
+		     uint32_t number, struct vp_counted_vm *vm)
 {
 	vp_account_each_of (account, times, number, times)
-		count_times(vm, times);
+		count_times(counters, vm, times);
 	vp_account_each_of (account, costs, number, cost)
 		count_exits(vm, cost);
 	vp_account_each_of (account, thefts, number, theft)
-		count_theft(account, vm, theft);
+		count_theft(counters, account, vm, theft);
 }
 
 /* Losses in the account are totals since the recorder's start; an account without new losses has
@@ -161,7 +176,7 @@ void vp_account_counters_add(struct vp_account_counters *counters, const struct 
 		vm->absent++;
 	for (uint32_t i = 0; i < account->of_vms.count; i++)
 		if (account->of_vms.at[i].times.first)
-			count_vm(account, i,
+			count_vm(counters, account, i,
 				 counted_vm_of(counters, vp_vm_id(&account->vms->at[i])));
 	drop_absent(counters);
 }

@@ -13,13 +13,21 @@ enum {
 	VP_COUNTED_REASONS = 12, /* maximum of exit reasons with their own counters, per VM … */
 	VP_COUNTED_THIEVES = 8,  /* … and of thieves; the rest is counted as "other" */
 	VP_COUNTED_ABSENT = 3,   /* a VM is dropped after that many intervals without records */
-	VP_COUNTED_NAME = 64
+	VP_COUNTED_NAME = 64,
+	VP_COUNTED_RECORDING = 32 /* names of recordings in a store */
+};
+
+/* The latest interval in which a counter of steal increased. */
+struct vp_counted_moment {
+	uint64_t ns, realtime;                /* increase; end of the interval */
+	char recording[VP_COUNTED_RECORDING]; /* that has the interval; "": none */
 };
 
 struct vp_counted_vcpu {
 	uint32_t number;
 	uint64_t ns[VP_STATES];
 	uint64_t wakeups, preemptions, poll_wasted_ns;
+	struct vp_counted_moment stolen;
 };
 
 struct vp_counted_reason {
@@ -31,6 +39,7 @@ struct vp_counted_thief {
 	const char *kind;           /* "vm", "task", "interrupt"; "" for "other" */
 	char name[VP_COUNTED_NAME]; /* name of the VM, task or interrupt */
 	uint64_t ns;
+	struct vp_counted_moment stolen;
 };
 
 /*
@@ -53,6 +62,9 @@ struct vp_account_counters {
 	uint64_t intervals;
 	uint64_t lost; /* vCPUs, thieves and exit sites for which the accounting had no space */
 	uint64_t lost_then; /* … the recorder's previous count */
+	/* Of the next interval, set by the caller: name of its recording, or NULL, and its end. */
+	const char *recording;
+	uint64_t realtime;
 };
 
 /* Adds the account of the interval that has just ended. */

@@ -18,6 +18,8 @@ static const struct vp_export_format exports[] = {
     {"speedscope", "stacks with their time: speedscope", vp_exporter_speedscope},
     {"pprof", "stacks with labels vm, vcpu, state: pprof", vp_exporter_pprof},
     {"otlp", "CPU time per VM and process: OpenTelemetry, stores of profiles", vp_exporter_otlp},
+    {"pyroscope", "the same as pprof in a request of Pyroscope (JSON)", vp_exporter_pyroscope},
+    {"parca", "the same as pprof in a request of Parca (JSON)", vp_exporter_parca},
     {"perfetto", "tracks of pCPUs, vCPUs and guest threads, and samples: Perfetto",
      vp_exporter_perfetto},
     {"chrome", "the same as JSON: chrome://tracing, Perfetto", vp_exporter_chrome},

@@ -256,6 +256,8 @@ void vperfd_watch(struct vperfd *daemon, uint64_t now)
 	daemon->rules.overcommit.pcpus = daemon->tail.pcpus;
 	/* Between two recordings there may be no records for some seconds, although the VMs
 	 * exist. */
+	daemon->counters.recording = name_of(daemon->tail.path);
+	daemon->counters.realtime = vp_clock_read().realtime;
 	if (daemon->has_second)
 		vp_account_counters_add(&daemon->counters, &daemon->second);
 	vp_account_deinit(&daemon->second);

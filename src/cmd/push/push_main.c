@@ -34,7 +34,7 @@ static const struct vp_verb verb = {
 struct push {
 	const char *url, *header_file, *ca_file, *type;
 	uint64_t timeout_ns;
-	bool quiet;
+	bool quiet, plain;
 	struct vp_texts command;
 	bool again; /* the server may accept it later */
 };
@@ -126,10 +126,14 @@ static struct vp_error *push_send(struct push *push, const struct vp_buffer *bod
 	struct vp_error *error =
 	    push->header_file ? vp_fetch_headers(push->header_file, &lines, &own, &n_own) : NULL;
 
-	vp_vec_push(&headers, "Content-Encoding: gzip");
+	if (!push->plain)
+		vp_vec_push(&headers, "Content-Encoding: gzip");
 	for (size_t i = 0; i < n_own; i++)
 		vp_vec_push(&headers, own[i]);
-	vp_gzip(body->bytes, body->size, &packed);
+	if (push->plain)
+		vp_buffer_append(&packed, body->bytes, body->size);
+	else
+		vp_gzip(body->bytes, body->size, &packed);
 	const struct vp_fetch fetch = {.url = push->url,
 				       .headers = headers.at,
 				       .n_headers = headers.count,
@@ -181,6 +185,7 @@ int main(int argc, char **argv)
 	     "trust the certificates in FILE (default: the system's)"},
 	    {0, "content-type", VP_OPTION_TEXT, &push.type, "TYPE",
 	     "type of the output (default: application/x-protobuf)"},
+	    {0, "no-compression", VP_OPTION_FLAG, &push.plain, NULL, "do not compress the output"},
 	    {'q', "quiet", VP_OPTION_FLAG, &push.quiet, NULL, "do not show the command's messages"},
 	    {0, "timeout", VP_OPTION_SECONDS, &push.timeout_ns, "TIME", "timeout (default: 30)"},
 	};
