@@ -189,6 +189,7 @@ more_formats() {
 		tests/export/run --more build/vperf build/bench/gen-recording build/tests/export/make_recording_with_wakeups &&
 		tests/metrics/run build-dev &&
 		tests/metrics/web build-dev/tests/metrics/serve &&
+		tests/metrics/servers build-dev &&
 		tests/metrics/profiles build-dev --more &&
 		tests/metrics/fleet build-dev/vperf-fleet --more
 }

@@ -254,6 +254,8 @@ static void put_vm_info(struct exposition *to, const struct family *family)
 		put_label(to, ',', "cgroup", vm->cgroup ? vm->cgroup : "");
 		VP_AUTO_FREE char *namespace = vp_vm_namespace(vm);
 		put_label(to, ',', "namespace", namespace);
+		put_label(to, ',', "tenant", vm->tenant ? vm->tenant : "");
+		put_label(to, ',', "title", vm->title ? vm->title : "");
 		vp_buffer_string(to->out, "} 1\n");
 	}
 }

@@ -103,7 +103,7 @@ static void put_type(struct vp_export *export, uint32_t field, const char *type,
 	export_pprof_put_message(export, field);
 }
 
-/* Of the window, host CLOCK_MONOTONIC. */
+/* Start of the window, host CLOCK_MONOTONIC. */
 static uint64_t pprof_start_of(const struct vp_report *report)
 {
 	uint64_t from = report->options.from, start = report->recording.start;

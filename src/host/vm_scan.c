@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "base/vec.h"
 #include "host/vcpu_numbers.h"
+#include "host/vm_owner.h"
 #include "host/vmm_command.h"
 #include "host/vsock_path.h"
 #include "maps/proc.h"
@@ -171,6 +172,7 @@ static void vm_scan_add_vm(vp_vms *vms, uint32_t pid, uint32_t fd, bool alone, b
 			     .memory = vp_strdup("")};
 	read_command_line(vm);
 	vm->cgroup = read_cgroup(pid);
+	vp_vm_owner_read("", "/proc", vm);
 	vp_vcpu_numbers_read("/proc", DEBUGFS, alone, vm);
 	vp_vm_read_tsc(vm);
 	vp_vm_read_pcpus(vm);

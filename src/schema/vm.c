@@ -127,6 +127,9 @@ void vp_vm_deinit(struct vp_vm *vm)
 	vp_vec_deinit(&vm->agent_outcomes);
 	free(vm->name);
 	free(vm->uuid);
+	free(vm->title);
+	free(vm->project);
+	free(vm->tenant);
 	free(vm->agent);
 	free(vm->memory);
 	free(vm->memory_outcome.problem);

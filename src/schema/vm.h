@@ -34,7 +34,10 @@ struct vp_vm {
 	bool has_domain;  /* a Xen domain, which has no process; `pid` is only a number: … */
 	uint32_t domain;  /* … the domain's + 1 */
 	char *name;
-	char *uuid;   /* or "" */
+	char *uuid; /* or "" */
+	/* From files of its manager; NULL: unknown: name that its owner gave it; id and name of
+	 * Nova's project. */
+	char *title, *project, *tenant;
 	uint32_t cid; /* of its vsock device in the host kernel; 0: none */
 	char *vsock;  /* path of its vsock's unix socket, if the VMM implements vsock; or NULL; only
 			 while recording */

@@ -491,6 +491,12 @@ static void write_vm(struct vp_buffer *out, const struct vp_vm *vm)
 				 vm->guest_events_lost);
 	if (vm->cgroup && vm->cgroup[0])
 		write_text(out, "cgroup", vm->cgroup);
+	if (vm->title)
+		write_text(out, "title", vm->title);
+	if (vm->project)
+		write_text(out, "project", vm->project);
+	if (vm->tenant)
+		write_text(out, "tenant", vm->tenant);
 	vp_vec_each (&vm->vcpus, vcpu) {
 		vp_buffer_printf(out, "vcpu %u %u\n", vcpu->number, vcpu->tid);
 		if (vcpu->has_tsc)
@@ -551,8 +557,8 @@ static void parse_tsc(struct vp_cursor *line, struct vp_vcpu *vcpu)
 	vcpu->has_tsc = vp_cursor_ok(line) && vcpu->tsc_frac_bits < 64;
 }
 
-/* Parses a line of `vms`; vcpu, tsc, pcpus, cgroup, agent, memory and guest-events lines belong to
- * the preceding vm line. */
+/* Parses a line of `vms`; vcpu, tsc, pcpus, cgroup, title, project, tenant, agent, memory and
+ * guest-events lines belong to the preceding vm line. */
 static void vms_line(struct vp_cursor *line, void *into)
 {
 	vp_vms *vms = into;
@@ -582,6 +588,12 @@ static void vms_line(struct vp_cursor *line, void *into)
 			vp_vm_add_agent_outcome(vm, &outcome);
 	} else if (vm && vp_slice_is(key, "cgroup")) {
 		recording_read_text(line, &vm->cgroup);
+	} else if (vm && vp_slice_is(key, "title")) {
+		recording_read_text(line, &vm->title);
+	} else if (vm && vp_slice_is(key, "project")) {
+		recording_read_text(line, &vm->project);
+	} else if (vm && vp_slice_is(key, "tenant")) {
+		recording_read_text(line, &vm->tenant);
 	} else if (vm && vp_slice_is(key, "memory-outcome")) {
 		if (vp_recorded_read_memory(line, &memory))
 			vp_vm_set_memory_outcome(vm, &memory);

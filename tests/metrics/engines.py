@@ -15,7 +15,7 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE = 120  # seconds
 GO = "golang-1.27-go"
-NEWER = ("prometheus", "promtool", "prometheus-alertmanager", "victoria-metrics")
+NEWER = ("prometheus", "promtool", "victoria-metrics")
 
 
 def free_port():
@@ -135,4 +135,4 @@ class VictoriaMetrics:
 
 
 def have_prometheus():
-    return bool(shutil.which("prometheus") and shutil.which("promtool"))
+    return all(shutil.which(program) for program in ("prometheus", "promtool"))

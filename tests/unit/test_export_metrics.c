@@ -78,7 +78,8 @@ static void test_text(void **state)
 			  "thief=\"bad\\\"?\\\\task\"} 0.000000009");
 	expect_line(text, "# TYPE vperf_vm_info gauge");
 	expect_line(text, "vperf_vm_info{vm=\"db\",name=\"db\",uuid=\"6c3fd489\",pid=\"1000\","
-			  "manager=\"proxmox\",cgroup=\"/qemu.slice/100.scope\",namespace=\"\"} 1");
+			  "manager=\"proxmox\",cgroup=\"/qemu.slice/"
+			  "100.scope\",namespace=\"\",tenant=\"\",title=\"\"} 1");
 	expect_line(text, "vperf_account_lost_total 3");
 	expect_line(text, "vperf_cpu_seconds_total 1.500000000");
 	expect_line(text, "vperf_memory_bytes 4096");
@@ -110,7 +111,8 @@ static void test_names(void **state)
 	expect_line(text, "vperf_vcpu_wakeups_total{vm=\"same\",vcpu=\"1\"} 1");
 	expect_line(text, "vperf_vcpu_wakeups_total{vm=\"same/1001\",vcpu=\"1\"} 11");
 	expect_line(text, "vperf_vm_info{vm=\"same/1001\",name=\"same\",uuid=\"\",pid=\"1001\","
-			  "manager=\"proxmox\",cgroup=\"/qemu.slice/100.scope\",namespace=\"\"} 1");
+			  "manager=\"proxmox\",cgroup=\"/qemu.slice/"
+			  "100.scope\",namespace=\"\",tenant=\"\",title=\"\"} 1");
 	free(text);
 	text = export("a\",x=\"1\n# EOF\n", "\xff\xe2\x80\xae", VP_METRICS_TEXT);
 	expect_line(text, "vperf_vcpu_wakeups_total{vm=\"a\\\",x=\\\"1?# EOF?\",vcpu=\"1\"} 1");

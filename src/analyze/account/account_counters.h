@@ -62,7 +62,7 @@ struct vp_account_counters {
 	uint64_t intervals;
 	uint64_t lost; /* vCPUs, thieves and exit sites for which the accounting had no space */
 	uint64_t lost_then; /* … the recorder's previous count */
-	/* Of the next interval, set by the caller: name of its recording, or NULL, and its end. */
+	/* The next interval, set by the caller: name of its recording, or NULL, and its end. */
 	const char *recording;
 	uint64_t realtime;
 };

@@ -108,6 +108,8 @@ const char *vp_manager_name(enum vp_manager manager)
 /* KubeVirt names domains NAMESPACE_NAME; neither part can contain an underscore. */
 char *vp_vm_namespace(const struct vp_vm *vm)
 {
+	if (vm->project)
+		return vp_strdup(vm->project);
 	return vp_strndup(vm->name,
 			  vp_manager_of(vm) == VP_MANAGER_KUBEVIRT ? strcspn(vm->name, "_") : 0);
 }

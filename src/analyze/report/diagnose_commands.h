@@ -26,7 +26,8 @@ enum vp_manager vp_manager_of(const struct vp_vm *vm);
 /* "libvirt", "nova", "proxmox", "systemd", "xen", "kubevirt", "firecracker", or "". */
 const char *vp_manager_name(enum vp_manager manager);
 
-/* The VM's namespace, to be freed; "" if its manager has none, or it is unknown. */
+/* The VM's namespace (KubeVirt) or project's id (Nova), to be freed; "" if its manager has none, or
+ * it is unknown. */
 char *vp_vm_namespace(const struct vp_vm *vm) VP_MUST_CHECK;
 
 /* Appends the commands for a finding about the VM, one per line; none if neither manager nor rule
