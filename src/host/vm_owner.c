@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -21,6 +20,7 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "base/macros.h"
+#include "base/seed.h"
 #include "base/text.h"
 #include "base/worker_process.h"
 #include "host/domain_file.h"
@@ -126,7 +126,7 @@ static void owner_work(void *context, int channel)
 {
 	const struct candidates *all = context;
 	struct vp_domain_file found = {0};
-	unsigned long salt = 0;
+	unsigned long salt = (unsigned long)vp_seed_new() | 1;
 	int fds[] = {channel, -1};
 	bool is_xml = false;
 
@@ -134,12 +134,12 @@ static void owner_work(void *context, int channel)
 		fds[1] = open_below(all->at[i].root, all->at[i].path);
 		is_xml = all->at[i].is_xml;
 	}
-	if (fds[1] < 0 || vp_getrandom(&salt, sizeof(salt), 0) != sizeof(salt))
+	if (fds[1] < 0)
 		return;
 	VP_AUTO_ERROR struct vp_error *error = vp_confine(fds, VP_ARRAY_SIZE(fds), 0, 0);
 	if (error)
 		return;
-	parse_file(fds[1], is_xml, salt | 1, &found);
+	parse_file(fds[1], is_xml, salt, &found);
 	(void)!vp_write(fds[0], &found, sizeof(found));
 }
 

@@ -51,7 +51,7 @@ struct vp_error *vperfd_serve(struct vperfd *daemon)
 	vp_web_config_deinit(&web);
 	VP_TRY(error);
 	vp_http_server_put(daemon->server, LANDING, landing, strlen(landing));
-	VPERFD_SAY("metrics at http%s://%s/metrics", tls ? "s" : "",
+	VPERFD_SAY(tls ? "metrics at https://%s/metrics" : "metrics at http://%s/metrics",
 		   vp_http_server_address(daemon->server));
 	return NULL;
 }

@@ -216,8 +216,9 @@ static struct vp_error *start_server(struct metrics *metrics)
 	vp_web_config_deinit(&web);
 	VP_TRY(error);
 	vp_http_server_put(metrics->server, LANDING, landing, strlen(landing));
-	VP_AUTO_FREE char *text = vp_format("metrics at http%s://%s/metrics", tls ? "s" : "",
-					    vp_http_server_address(metrics->server));
+	const char *address = vp_http_server_address(metrics->server);
+	VP_AUTO_FREE char *text = vp_format(
+	    tls ? "metrics at https://%s/metrics" : "metrics at http://%s/metrics", address);
 	vp_verb_say(verb.name, text);
 	return NULL;
 }
