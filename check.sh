@@ -187,6 +187,8 @@ packages() {
 more_formats() {
 	tools/install-packages tests/packages-more.txt &&
 		tests/export/run --more build/vperf build/bench/gen-recording build/tests/export/make_recording_with_wakeups &&
+		tests/commands/spool build-dev/vperf build-dev/bench/gen-recording &&
+		tests/commands/pull build-dev/vperf build-dev/bench/gen-recording --ssh &&
 		tests/metrics/run build-dev &&
 		tests/metrics/web build-dev/tests/metrics/serve &&
 		tests/metrics/servers build-dev &&

@@ -243,14 +243,15 @@ static void export_pprof_put_stack(struct vp_export *export, const struct vp_sam
 	vp_pb_message(&pprof->sample, SAMPLE_LOCATION, &pprof->locations);
 	vp_pb_message(&pprof->sample, SAMPLE_VALUE, &pprof->values);
 	put_label(export, "vm", vm ? vm : "host");
-	put_label(export, "process", vp_export_text(export, inner->process));
 	if (pprof->for_store) {
 		put_namespace(export, inner->vm);
 	} else {
 		export_pprof_put_number(export, "vcpu", inner->vcpu);
 		put_label(export, "state", vp_kind_name(inner->kind));
-		export_pprof_put_number(export, "pid", inner->pid);
 	}
+	put_label(export, "process", vp_export_text(export, inner->process));
+	if (!pprof->for_store)
+		export_pprof_put_number(export, "pid", inner->pid);
 	vp_pb_message(export->out, PROFILE_SAMPLE, &pprof->sample);
 }
 
