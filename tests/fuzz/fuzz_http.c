@@ -82,8 +82,9 @@ static void serve_bytes(struct vp_http_serving *to, bool has_user, const uint8_t
 	/* Whatever came, the answer is one of HTTP or none. */
 	if (answer.size && (answer.size < 9 || memcmp(answer.bytes, "HTTP/1.", 7) != 0))
 		abort();
-	const char password[] = "dTpVKlU="; /* u:U*U */
-	if (has_user && !memmem(bytes, size, password, sizeof(password) - 1) &&
+	const char password[] = "dTpVKl"; /* of u:U*U */
+	if (has_user && size && answer.size &&
+	    !memmem(bytes, size, password, sizeof(password) - 1) &&
 	    memmem(answer.bytes, answer.size, " 200 ", 5))
 		abort();
 	vp_buffer_deinit(&answer);
