@@ -9,8 +9,9 @@
  * translations, of data and of code; 0xC2 retired branches (jumps, calls and returns within a code
  * segment, loops), 0xC4 those that were taken; 0x29 loads and stores. With a model of the caches
  * (X86_PMU_CACHES, below) 0x40 accesses to the L1 data cache, 0x41, 0x60 and 0x7D its misses, 0x64
- * and 0x7E misses of the L2 cache; they have penalties in cycles, too. Selecting another event is a
- * general-protection fault.
+ * and 0x7E misses of the L2 cache; they have penalties in cycles, too. 0xF0, which no processor has,
+ * counts nested translations that the TLB lacked. Selecting another event is a general-protection
+ * fault.
  *
  * The TLB is QEMU's, which has an entry for each 4 KiB also of a huge page: 64 huge pages each of
  * data and of nested translations are remembered here, and cost nothing when they come again.
@@ -59,7 +60,8 @@ enum {
 	EVENT_L1_MISSES = 0x60,
 	EVENT_L2_ACCESSES_OLD = 0x7d,
 	EVENT_L2_MISSES = 0x64,
-	EVENT_L2_MISSES_OLD = 0x7e
+	EVENT_L2_MISSES_OLD = 0x7e,
+	EVENT_NESTED = 0xf0 /* not AMD's */
 };
 enum { PENALTY_DATA = 20, PENALTY_CODE = 20, PENALTY_NESTED = 10, NEAR = 4096 };
 enum { PENALTY_L1 = 10, PENALTY_L2 = 60, WAYS = 8, LINE_BITS = 6, HUGE_PAGES = 64 };
@@ -92,6 +94,7 @@ typedef struct Pmu {
 	int enabled, sampling, sampling_late; /* number of counters */
 	uint64_t executed, penalty;
 	uint64_t data[3], code[3]; /* translations of 4 KiB, 2 MiB, 1 GiB */
+	uint64_t nested;
 	struct HugePage {
 		uint64_t address, root;
 	} huge[2][HUGE_PAGES]; /* of data and of nested translations; the last used first */
@@ -155,6 +158,7 @@ static bool pmu_supported(const Pmu *pmu, uint64_t ctl)
 	case EVENT_DTLB:
 	case EVENT_DTLB_OLD:
 	case EVENT_ITLB:
+	case EVENT_NESTED:
 		return true;
 	case EVENT_DISPATCHED:
 		return !((ctl >> 8) & 0xfc);
@@ -182,6 +186,8 @@ static uint64_t pmu_source(const Pmu *pmu, uint64_t ctl, uint64_t instructions)
 		return pmu_sum_sizes(pmu->data, umask & 0x01, umask & 0x02, umask & 0x04);
 	case EVENT_ITLB:
 		return pmu_sum_sizes(pmu->code, umask & 0x01, umask & 0x02, umask & 0x04);
+	case EVENT_NESTED:
+		return pmu->nested;
 	case EVENT_BRANCHES:
 		return pmu->branches;
 	case EVENT_BRANCHES_TAKEN:
@@ -355,6 +361,7 @@ void x86_pmu_tlb(CPUState *cs, int access, bool nested, uint64_t address, uint64
 		return;
 	if (nested) {
 		pmu->penalty += PENALTY_NESTED;
+		pmu->nested++;
 	} else if (code) {
 		pmu->penalty += PENALTY_CODE;
 		pmu->code[class]++;

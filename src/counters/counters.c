@@ -271,7 +271,7 @@ int vperf_counters_start(struct vperf_counters *counters)
 	if (counters->way == VPERF_WAY_LENT)
 		status = vp_counters_lent_stolen(counters->lent, &counters->stolen);
 	else
-		status = vp_counters_group_enable(&counters->group, true);
+		status = vp_counters_group_start(&counters->group);
 	if (!status)
 		status = counters_show(counters, true, zeros, counters->start);
 	for (unsigned i = 0; i < counters->n; i++)

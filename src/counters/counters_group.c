@@ -100,16 +100,12 @@ static struct perf_event_attr counters_group_attr_of(const struct vp_counters_ev
 	};
 }
 
-/* Directs the signal to this thread. */
+/* Directs the signal to this thread. vp_counters_group_start() enables it. */
 static int direct_signal(int fd, int signal)
 {
 	struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = (pid_t)syscall(SYS_gettid)};
-	int flags = fcntl(fd, F_GETFL);
 
-	if (flags < 0 || fcntl(fd, F_SETOWN_EX, &owner) || fcntl(fd, F_SETSIG, signal) ||
-	    fcntl(fd, F_SETFL, flags | O_ASYNC))
-		return -errno;
-	return 0;
+	return fcntl(fd, F_SETOWN_EX, &owner) || fcntl(fd, F_SETSIG, signal) ? -errno : 0;
 }
 
 int vp_counters_group_open(const struct vp_counters_event *events, unsigned n,
@@ -117,6 +113,8 @@ int vp_counters_group_open(const struct vp_counters_event *events, unsigned n,
 			   struct vperf_error *error)
 {
 	ret->n = 0;
+	ret->period = options->signal ? options->period : 0;
+	ret->signal_event = options->event;
 	for (unsigned i = 0; i < n; i++) {
 		struct perf_event_attr attr = counters_group_attr_of(&events[i], i == 0, n == 1);
 		bool signals = options->signal && options->event == i;
@@ -158,6 +156,23 @@ int vp_counters_group_enable(struct vp_counters_group *group, bool enable)
 		if (group->pages[i])
 			group->signs[i] = vp_counters_page_sign(group->pages[i]);
 	return VPERF_OK;
+}
+
+/* The first period begins now: reads that vp_counters_prefer_user() timed, and an earlier run, are
+ * in no period and send no signal. */
+static int start_periods(const struct vp_counters_group *group)
+{
+	int fd = group->fds[group->signal_event], flags = fcntl(fd, F_GETFL);
+
+	return flags < 0 || ioctl(fd, PERF_EVENT_IOC_PERIOD, &group->period) ||
+	       fcntl(fd, F_SETFL, flags | O_ASYNC);
+}
+
+int vp_counters_group_start(struct vp_counters_group *group)
+{
+	if (group->period && start_periods(group))
+		return VPERF_E_SYSTEM;
+	return vp_counters_group_enable(group, true);
 }
 
 static int call_single(const struct vp_counters_group *group, uint64_t *value)

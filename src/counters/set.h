@@ -19,6 +19,8 @@ struct vp_counters_group {
 	int fds[VPERF_MAX_EVENTS];                            /* the first is the leader */
 	struct perf_event_mmap_page *pages[VPERF_MAX_EVENTS]; /* NULL: not mapped */
 	uint64_t signs[VPERF_MAX_EVENTS]; /* vp_counters_page_sign(), once counting */
+	uint64_t period;                  /* of signal_event; 0: no signals */
+	unsigned signal_event;
 };
 
 /* Sets the error, unless `error` is NULL, and returns the status. */
@@ -31,6 +33,8 @@ int vp_counters_group_open(const struct vp_counters_event *events, unsigned n,
 			   struct vperf_error *error);
 void vp_counters_group_close(struct vp_counters_group *group);
 int vp_counters_group_enable(struct vp_counters_group *group, bool enable);
+/* Enables the group and its signals. The first signal comes after a whole period. */
+int vp_counters_group_start(struct vp_counters_group *group);
 /* Reads with a system call, and in user space; the latter falls back to the system call if the page
  * cannot be used. */
 int vp_counters_group_call(const struct vp_counters_group *group, uint64_t *values);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * papi-loops [--overflow PERIOD | --profile] EVENT...: a client of PAPI that knows what it does.
- * Each of three threads, which run at the same time on CPU 0, makes n times 5 million loops of six
- * instructions, and prints what PAPI says of the events: 'thread=N expected=INSTRUCTIONS
- * values=...'. With
- * --overflow also how often PAPI told it of an overflow of the first event, and how often in the
- * loop: 'signals=N in_loop=N'. With --profile, only what PAPI_profil() and PAPI_sprofil() of the
+ * papi-loops [--loops N] [--overflow PERIOD | --profile] EVENT...: a client of PAPI that knows what
+ * it does. Each of three threads, which run at the same time on CPU 0, makes n times 20 rounds of N
+ * (250000) loops of six instructions, and prints the counts that PAPI returns: 'thread=N
+ * expected=INSTRUCTIONS values=...'. With --overflow also the number of overflows of the first event
+ * that PAPI reported, and of those whose address was in the loop: 'signals=N in_loop=N'; and for each
+ * of the others, if the event is instructions, how many of them were left of its round when it was
+ * due: 'outside=N,...'. With --profile, only what PAPI_profil() and PAPI_sprofil() of the
  * first event return: 'profil=STATUS sprofil=STATUS'. PAPI is looked for when it runs.
  */
 #include <dlfcn.h>
@@ -20,7 +21,7 @@
 
 #include "known_loop.h"
 
-enum { THREADS = 3, MAX_EVENTS = 4, ROUNDS = 20, LOOPS = 250000, INSTRUCTIONS = 6 };
+enum { THREADS = 3, MAX_EVENTS = 4, ROUNDS = 20, INSTRUCTIONS = 6, MAX_OUTSIDE = 256 };
 /* As papi.h of version 7.0 has them. */
 enum { VERSION = 7 << 24, NONE = -1 };
 
@@ -46,11 +47,12 @@ struct papi {
 };
 
 enum { LOOP_BYTES = 64 }; /* known_loop() has no more */
-static __thread unsigned long signals, in_loop;
+static __thread unsigned long signals, in_loop, outside[MAX_OUTSIDE];
 
 static struct papi papi;
 static char **events;
 static int n_events, period;
+static unsigned long loops = 250000;
 
 static void *function(void *library, const char *name)
 {
@@ -89,8 +91,14 @@ static void check(const char *what, int status)
 
 static void on_overflow(int set, void *address, long long vector, void *context)
 {
+	unsigned long round = loops * INSTRUCTIONS, left;
+
 	signals++;
-	in_loop += (uintptr_t)address - (uintptr_t)known_loop < LOOP_BYTES;
+	left = round - signals * (unsigned long)period % round;
+	if ((uintptr_t)address - (uintptr_t)known_loop < LOOP_BYTES)
+		in_loop++;
+	else if (signals - in_loop <= MAX_OUTSIDE)
+		outside[signals - in_loop - 1] = left;
 }
 
 static void ask_for_overflow(int set)
@@ -115,6 +123,13 @@ static void ask_for_profile(void)
 	printf("profil=%d sprofil=%d\n", profil, papi.sprofil(&range, 1, set, code, 1000000, 0));
 }
 
+static void print_overflows(void)
+{
+	printf(" signals=%lu in_loop=%lu outside=", signals, in_loop);
+	for (unsigned long i = 0; i < signals - in_loop && i < MAX_OUTSIDE; i++)
+		printf("%s%lu", i ? "," : "", outside[i]);
+}
+
 static void *work(void *number)
 {
 	unsigned long rounds = ROUNDS * ((unsigned long)number + 1);
@@ -128,17 +143,19 @@ static void *work(void *number)
 		ask_for_overflow(set);
 	check("start", papi.start(set));
 	for (unsigned long i = 0; i < rounds; i++) {
-		known_loop(LOOPS);
+		known_loop(loops);
 		sched_yield();
 	}
 	check("stop", papi.stop(set, values));
+	flockfile(stdout);
 	printf("thread=%lu expected=%lu values=%lld", (unsigned long)number,
-	       rounds * LOOPS * INSTRUCTIONS, values[0]);
+	       rounds * loops * INSTRUCTIONS, values[0]);
 	for (int i = 1; i < n_events; i++)
 		printf(",%lld", values[i]);
 	if (period)
-		printf(" signals=%lu in_loop=%lu", signals, in_loop);
+		print_overflows();
 	printf("\n");
+	funlockfile(stdout);
 	return NULL;
 }
 
@@ -148,6 +165,11 @@ int main(int argc, char **argv)
 	bool profile = false;
 	cpu_set_t cpu;
 
+	if (argc > 3 && !strcmp(argv[1], "--loops")) {
+		loops = strtoul(argv[2], NULL, 10);
+		argc -= 2;
+		argv += 2;
+	}
 	if (argc > 3 && !strcmp(argv[1], "--overflow")) {
 		period = atoi(argv[2]);
 		argc -= 2;
@@ -159,7 +181,7 @@ int main(int argc, char **argv)
 		argv++;
 	}
 	if (argc < 2 || argc > MAX_EVENTS + 1)
-		errx(2, "usage: papi-loops [--overflow PERIOD | --profile] EVENT...");
+		errx(2, "usage: papi-loops [--loops N] [--overflow PERIOD | --profile] EVENT...");
 	events = argv + 1;
 	n_events = argc - 1;
 	find_papi();

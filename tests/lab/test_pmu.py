@@ -15,10 +15,11 @@ from test_profile import end, start
 COUNT_LOOPS = VPERF.parent / "tests/lab/count-loops"
 EFLAGS_IF = 0x200
 AT_INTERRUPT = 512  # a flag of a guest_sample
-MOST_OFF = 0.01  # percent of a thread's count
+MOST_OFF, ACCURACY = 0.01, 0.1  # percent of a thread's count: where it is not touched, and everywhere
 
 # The host's own counters, by perf and by libvperf, and NMIs.
 COUNTS = """
+# kernels may say: unchecked MSR access error
 host pmu=yes pcpus=1 memory=1536
 command vperf check >/out/check.txt; dmesg | grep 'PMU driver'
 command for n in 1000000 1000000 11000000; do perf stat -x, -e instructions:u counted --loops $n 2>&1 >/dev/null | grep instr; done
@@ -188,6 +189,7 @@ def tlb(run, claims):
 # Branches, loads and stores, which are counted by other code than instructions are: one branch in each loop of `counted`,
 # one access and one branch for each line of `lines`. Counts that grow with a program's run time are exact.
 EVENTS = """
+# kernels may say: unchecked MSR access error
 host pmu=yes pcpus=1 memory=1536
 command for n in 1000000 3000000; do perf stat -x, -e instructions:u,branches:u,r00c4:u counted --loops $n 2>&1 >/dev/null | grep :u; done
 command for store in 0 1; do for n in 100 300; do perf stat -x, -e instructions:u,branches:u,r0129:u,r0229:u lines --store $store --rounds $n 2>&1 >/dev/null | \
@@ -460,7 +462,11 @@ LENT = re.sub(r'^command lab-guest run g2 .*$', "command true", on_amd(test_coun
 
 def lent(run, claims):
     test_counters.on_host(run, claims)
-    test_counters.lent(run, claims)
+    test_counters.lent(run, claims, ACCURACY)
+
+
+def beside(run, claims):
+    test_counters.beside_a_busy_vm(run, claims, ACCURACY)
 
 
 def moved(run, claims):
@@ -470,9 +476,7 @@ def moved(run, claims):
     check_moved(claims, "lent", of_host, MOST_OFF, MOST_OFF)
     check_threads(claims, "PMU, a VM on a pCPU of its own, the other one offline", pmu[5], 3, MOST_OFF)
     check_signals(claims, "lent, vCPUs moved beside a busy VM", of_host[4])
-    # The guest's kernel sent one signal more than its count has whole periods, in all three runs so far: not examined.
-    claims.note(f"PMU, signals beside a busy VM: {[line['signals'] for line in pmu[4] if 'signals' in line]} of threads with "
-                f"{[line['values'] for line in pmu[4] if 'signals' in line]} cycles, one each 1000000")
+    check_signals(claims, "PMU, vCPUs moved beside a busy VM", pmu[4], late=True)
     test_counters.check_moves(run, claims)
 
 
@@ -508,7 +512,7 @@ def with_programs(scenario):
 TESTS = [("PMU: counts and NMIs of a host", with_programs(COUNTS), counts)]
 QUICK = ()
 FULL = [("PMU: a guest", with_programs(GUEST), guest), ("PMU: branches, loads and stores", EVENTS, events), ("PMU: caches, PerfMonV2", CACHES, caches), ("PMU: Xen", XEN, xen), ("PMU: Xen, a guest with a device model", XEN_HVM, xen_hvm), ("PMU: Xen of trixie", XEN.replace("host hypervisor=xen", "host kernel=trixie hypervisor=xen"), xen), ("PMU: intervals", INTERVALS, intervals), ("PMU: parts of a count", PARTS, parts), ("PMU: a CPI model", CPI, cpi), ("PMU: huge pages by diagnose", DIAGNOSED, diagnosed), ("PMU: NMIs in the scheduler", SWITCHES, switches), ("PMU: two pCPUs", TWO_PCPUS, two_pcpus), ("PMU: injected once", INJECTED, injected), ("PMU: TLB misses", TLB, tlb),
-        ("PMU: lent counters", LENT, lent), ("PMU: lent counters beside a busy VM", on_amd(test_counters.BESIDE), test_counters.beside_a_busy_vm),
+        ("PMU: lent counters", LENT, lent), ("PMU: lent counters beside a busy VM", on_amd(test_counters.BESIDE), beside),
         ("PMU: lent counters and bad input", on_amd(test_counters.BAD, "append=kvm.enable_pmu=0"), test_counters.bad_input),
         ("PMU: counters of vCPUs that are moved", on_amd(test_counters.MOVED), moved),
         ("PMU: PAPI and perf without a PMU", run_shim, shim)]

@@ -705,6 +705,39 @@ static void test_overflow(void **state)
 	assert_int_equal(signals, of.count / 100);
 }
 
+static void *restart_in_thread(void *context)
+{
+	const char *const events[] = {"page-faults"};
+	struct overflows *of = context;
+	struct vperf_options options = {
+	    .size = sizeof(options), .signal = of->number, .period = 1000};
+	struct vperf_counters *counters;
+	uint64_t value;
+
+	of->status = vperf_counters_open(events, 1, &options, &counters, NULL);
+	if (of->status)
+		return NULL;
+	for (int run = 0; !of->status && run < 4; run++) {
+		of->status = vperf_counters_start(counters);
+		fault(600);
+		if (!of->status)
+			of->status = vperf_counters_stop(counters, &value);
+		of->count += value;
+	}
+	vperf_counters_close(counters);
+	return NULL;
+}
+
+/* The first signal comes a whole period after each start. */
+static void test_restart(void **state)
+{
+	struct overflows of = {.number = SIGRTMIN + 3};
+
+	count_in_thread(restart_in_thread, &of);
+	assert_in_range(of.count, 2400, 4 * most_faults(600));
+	assert_int_equal(signals, 0);
+}
+
 static uint64_t taken_off;
 
 static bool read_counter(void *context, uint64_t *values)
@@ -965,6 +998,7 @@ int main(void)
 	    cmocka_unit_test(test_calibrated_by_another_thread),
 	    cmocka_unit_test(test_times),
 	    cmocka_unit_test(test_overflow),
+	    cmocka_unit_test(test_restart),
 	    cmocka_unit_test(test_timed_overflow),
 	    cmocka_unit_test(test_slow_looks),
 	    cmocka_unit_test(test_stopped_timer),

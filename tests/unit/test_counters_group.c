@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -43,6 +44,30 @@ static long open_event(const struct perf_event_attr *attr, const long *words)
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	close(ends[1]);
 	return one->fd = ends[0];
+}
+
+/* Requests to the events, in the kernel's place. */
+static struct request {
+	int fd;
+	unsigned long number;
+	uint64_t period; /* of PERF_EVENT_IOC_PERIOD */
+} requests[MAX];
+static unsigned n_requests;
+
+int __wrap_ioctl(int fd, unsigned long number, ...);
+
+int __wrap_ioctl(int fd, unsigned long number, ...)
+{
+	struct request *one = &requests[n_requests++];
+	va_list arguments;
+
+	assert_in_range(n_requests, 1, MAX);
+	*one = (struct request){.fd = fd, .number = number};
+	va_start(arguments, number);
+	if (number == PERF_EVENT_IOC_PERIOD)
+		one->period = *va_arg(arguments, const uint64_t *);
+	va_end(arguments);
+	return 0;
 }
 
 static const struct vp_counters_event events[] = {
@@ -123,12 +148,45 @@ static void test_signal(void **state)
 		assert_int_equal(asked[i].attr.sample_period, is_it ? 777 : 0);
 		assert_int_equal(asked[i].attr.wakeup_events, is_it);
 		assert_int_equal(asked[i].attr.pinned, i == 0);
-		assert_int_equal(fcntl(group.fds[i], F_GETFL) & O_ASYNC, is_it ? O_ASYNC : 0);
 		assert_int_equal(fcntl(group.fds[i], F_GETSIG), is_it ? SIGUSR1 : 0);
 	}
 	assert_int_equal(fcntl(group.fds[1], F_GETOWN_EX, &owner), 0);
 	assert_int_equal(owner.type, F_OWNER_TID);
 	assert_int_equal(owner.pid, gettid());
+	vp_counters_group_close(&group);
+}
+
+static void check_async(const struct vp_counters_group *group, int async)
+{
+	for (unsigned i = 0; i < group->n; i++)
+		assert_int_equal(fcntl(group->fds[i], F_GETFL) & O_ASYNC, i == 1 ? async : 0);
+}
+
+/* Events that are enabled before the start, to time reads, send no signal, and their counts are not part of the first
+ * period. */
+static void test_first_period(void **state)
+{
+	const struct vperf_options options = {.signal = SIGUSR1, .event = 1, .period = 777};
+	struct vp_counters_group group;
+	struct vperf_error error;
+
+	assert_int_equal(open_group(3, &options, &group, &error), VPERF_OK);
+	n_requests = 0;
+	assert_int_equal(vp_counters_group_enable(&group, true), VPERF_OK);
+	assert_int_equal(vp_counters_group_enable(&group, false), VPERF_OK);
+	assert_int_equal(n_requests, 2);
+	check_async(&group, 0);
+	for (int start = 0; start < 2; start++) {
+		n_requests = 0;
+		assert_int_equal(vp_counters_group_start(&group), VPERF_OK);
+		assert_int_equal(n_requests, 2);
+		assert_int_equal(requests[0].number, PERF_EVENT_IOC_PERIOD);
+		assert_int_equal(requests[0].fd, group.fds[1]);
+		assert_int_equal(requests[0].period, 777);
+		assert_int_equal(requests[1].number, PERF_EVENT_IOC_ENABLE);
+		assert_int_equal(requests[1].fd, group.fds[0]);
+		check_async(&group, O_ASYNC);
+	}
 	vp_counters_group_close(&group);
 }
 
@@ -175,6 +233,7 @@ int main(void)
 	    cmocka_unit_test(test_group),
 	    cmocka_unit_test(test_single),
 	    cmocka_unit_test(test_signal),
+	    cmocka_unit_test(test_first_period),
 	    cmocka_unit_test(test_refusals),
 	};
 
