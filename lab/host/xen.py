@@ -49,13 +49,16 @@ class Line(threading.Thread):
             while True:
                 for key, _ in selector.select():
                     if key.fd == self.console:
-                        self.take(os.read(self.console, 65536))
+                        data = os.read(self.console, 65536)
+                        if not data:
+                            raise EOFError  # the console has hung up
+                        self.take(data)
                         continue
                     data = self.near.recv(CHUNK)
                     os.write(self.console, MARK + data.hex().encode("ascii") + b"\n")
                     if not data:
                         selector.unregister(self.near)
-        except (OSError, ValueError):
+        except (EOFError, OSError, ValueError):
             pass
         self.near.close()
         os.close(self.console)

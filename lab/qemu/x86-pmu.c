@@ -9,9 +9,9 @@
  * translations, of data and of code; 0xC2 retired branches (jumps, calls and returns within a code
  * segment, loops), 0xC4 those that were taken; 0x29 loads and stores. With a model of the caches
  * (X86_PMU_CACHES, below) 0x40 accesses to the L1 data cache, 0x41, 0x60 and 0x7D its misses, 0x64
- * and 0x7E misses of the L2 cache; they have penalties in cycles, too. 0xF0, which no processor has,
- * counts nested translations that the TLB lacked. Selecting another event is a general-protection
- * fault.
+ * and 0x7E misses of the L2 cache; they have penalties in cycles, too. 0xF0, which no processor
+ * has, counts nested translations that the TLB lacked. Selecting another event is a
+ * general-protection fault.
  *
  * The TLB is QEMU's, which has an entry for each 4 KiB also of a huge page: 64 huge pages each of
  * data and of nested translations are remembered here, and cost nothing when they come again.

@@ -3,11 +3,11 @@
  * papi-loops [--loops N] [--overflow PERIOD | --profile] EVENT...: a client of PAPI that knows what
  * it does. Each of three threads, which run at the same time on CPU 0, makes n times 20 rounds of N
  * (250000) loops of six instructions, and prints the counts that PAPI returns: 'thread=N
- * expected=INSTRUCTIONS values=...'. With --overflow also the number of overflows of the first event
- * that PAPI reported, and of those whose address was in the loop: 'signals=N in_loop=N'; and for each
- * of the others, if the event is instructions, how many of them were left of its round when it was
- * due: 'outside=N,...'. With --profile, only what PAPI_profil() and PAPI_sprofil() of the
- * first event return: 'profil=STATUS sprofil=STATUS'. PAPI is looked for when it runs.
+ * expected=INSTRUCTIONS values=...'. With --overflow also the number of overflows of the first
+ * event that PAPI reported, and of those whose address was in the loop: 'signals=N in_loop=N'; and
+ * for each of the others, if the event is instructions, how many of them were left of its round
+ * when it was due: 'outside=N,...'. With --profile, only what PAPI_profil() and PAPI_sprofil() of
+ * the first event return: 'profil=STATUS sprofil=STATUS'. PAPI is looked for when it runs.
  */
 #include <dlfcn.h>
 #include <err.h>
@@ -91,14 +91,14 @@ static void check(const char *what, int status)
 
 static void on_overflow(int set, void *address, long long vector, void *context)
 {
-	unsigned long round = loops * INSTRUCTIONS, left;
+	unsigned long round = loops * INSTRUCTIONS;
 
 	signals++;
-	left = round - signals * (unsigned long)period % round;
 	if ((uintptr_t)address - (uintptr_t)known_loop < LOOP_BYTES)
 		in_loop++;
 	else if (signals - in_loop <= MAX_OUTSIDE)
-		outside[signals - in_loop - 1] = left;
+		outside[signals - in_loop - 1] =
+		    (round - signals * (unsigned long)period % round) % round;
 }
 
 static void ask_for_overflow(int set)

@@ -162,8 +162,8 @@ static void check_async(const struct vp_counters_group *group, int async)
 		assert_int_equal(fcntl(group->fds[i], F_GETFL) & O_ASYNC, i == 1 ? async : 0);
 }
 
-/* Events that are enabled before the start, to time reads, send no signal, and their counts are not part of the first
- * period. */
+/* Events that are enabled before the start, to time reads, send no signal, and their counts are not
+ * part of the first period. */
 static void test_first_period(void **state)
 {
 	const struct vperf_options options = {.signal = SIGUSR1, .event = 1, .period = 777};
@@ -230,10 +230,8 @@ static void test_refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_group),
-	    cmocka_unit_test(test_single),
-	    cmocka_unit_test(test_signal),
-	    cmocka_unit_test(test_first_period),
+	    cmocka_unit_test(test_group),    cmocka_unit_test(test_single),
+	    cmocka_unit_test(test_signal),   cmocka_unit_test(test_first_period),
 	    cmocka_unit_test(test_refusals),
 	};
 
