@@ -118,6 +118,32 @@ def guest(run, claims):
     claims.near("instructions:G of 10,000,000 loops of two", small, 20000000, 50)
     claims.near("instructions:G of 10,000,000 loops more", big - small, 20000000, 0.5)
 
+
+# Two vCPUs on pCPUs of their own, one of them beside another VM; with a frequency, and with a fixed period.
+SIDE_BY_SIDE = """
+host pmu=yes pcpus=2 memory=1536
+guest g1 vcpus=2 memory=384 pin=0,1
+guest g2 vcpus=1 memory=256 pin=1
+workload g1 copies=2 shares fast=80 slow=20
+workload g2 shares fast=30 slow=70
+command vperf record -e cycles -d 3 -o /out/frequency
+command vperf record -e cycles -c 1000003 -d 3 -o /out/period
+"""
+
+
+def side_by_side(run, claims):
+    for recording in ("frequency", "period"):
+        account = read("account", run, recording=recording)
+        for vm, expected in (("g1", 80), ("g2", 30)):
+            report = run.report("guest", "--vm", vm, recording=recording)
+            time_share(claims, report, f"{recording}, {vm}, share_a of both, by NMI", expected)
+            ran = sum(row["ns"] for row in account["states"] if row["vm"] == vm and row["state"] in ("guest", "kernel"))
+            sampled = sum(row["ns"] for row in report["rows"] if row["kind"] in ("user", "kernel"))
+            claims.near(f"{recording}, {vm}: time by samples, % of its time on pCPUs", 100 * sampled / ran, 100, 1)
+        check_closing(claims, account)
+        claims.check(int(run.facts(recording)["lost"]) == 0, f"{recording}: nothing was lost")
+
+
 # NMIs also come while the programs at the scheduler's switches write: those samples are not lost, nor is what was being written.
 SWITCHES = """
 host pmu=yes pcpus=1 memory=1536
@@ -606,7 +632,7 @@ def with_programs(scenario):
 
 TESTS = [("PMU: counts and NMIs of a host", with_programs(COUNTS), counts)]
 QUICK = ()
-FULL = [("PMU: a guest", with_programs(GUEST), guest), ("PMU: branches, loads and stores", EVENTS, events), ("PMU: caches, PerfMonV2", CACHES, caches), ("PMU: Xen", XEN, xen), ("PMU: Xen, a guest with a device model", XEN_HVM, xen_hvm), ("PMU: Xen of trixie", XEN.replace("host hypervisor=xen", "host kernel=trixie hypervisor=xen"), xen), ("PMU: intervals", INTERVALS, intervals), ("PMU: parts of a count", PARTS, parts), ("PMU: a CPI model", CPI, cpi), ("PMU: huge pages by diagnose", DIAGNOSED, diagnosed), ("PMU: NMIs in the scheduler", SWITCHES, switches), ("PMU: two pCPUs", TWO_PCPUS, two_pcpus), ("PMU: injected once", INJECTED, injected), ("PMU: TLB misses", TLB, tlb),
+FULL = [("PMU: a guest", with_programs(GUEST), guest), ("PMU: branches, loads and stores", EVENTS, events), ("PMU: caches, PerfMonV2", CACHES, caches), ("PMU: Xen", XEN, xen), ("PMU: Xen, a guest with a device model", XEN_HVM, xen_hvm), ("PMU: Xen of trixie", XEN.replace("host hypervisor=xen", "host kernel=trixie hypervisor=xen"), xen), ("PMU: intervals", INTERVALS, intervals), ("PMU: parts of a count", PARTS, parts), ("PMU: a CPI model", CPI, cpi), ("PMU: huge pages by diagnose", DIAGNOSED, diagnosed), ("PMU: NMIs in the scheduler", SWITCHES, switches), ("PMU: two pCPUs", TWO_PCPUS, two_pcpus), ("PMU: guests on two pCPUs", SIDE_BY_SIDE, side_by_side), ("PMU: injected once", INJECTED, injected), ("PMU: TLB misses", TLB, tlb),
         ("PMU: lent counters", LENT, lent), ("PMU: lent counters beside a busy VM", on_amd(test_counters.BESIDE), beside),
         ("PMU: lent counters and bad input", on_amd(test_counters.BAD, "append=kvm.enable_pmu=0"), test_counters.bad_input),
         ("PMU: counters of vCPUs that are moved", on_amd(test_counters.MOVED), moved),
