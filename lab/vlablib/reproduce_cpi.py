@@ -7,7 +7,7 @@ from .reproduction import Reproduction, Row, run_lab, vperf
 
 # Intervals of instructions; per vCPU those of the guest, whose cycles are its own and the hypervisor's for it.
 WIDTH, PARTS = 4000000, 12
-SETS = "set dTLB-load-misses iTLB-load-misses\\nset rc860 cache-misses\\nset r0129 r0229\\nset branches r00c4"
+SETS = "set dTLB-load-misses iTLB-load-misses\\nset rc860 cache-misses\\nset r0129 r0229"
 EXITS = ("interrupt", "page-fault", "msr", "halt", "io", "cpuid")
 NATIVE = f"interval instructions {WIDTH}\\nper task\\nsub-intervals {PARTS}\\ncount instructions cycles\\n{SETS}\\ncount sched:in sched:preempted\\n"
 VIRTUAL = (NATIVE.replace("instructions", "instructions:G").replace("per task", "per vcpu").replace("sched:preempted", "sched:preempted inject:interrupt ") +
@@ -22,13 +22,12 @@ command printf '{NATIVE}' >/run/native.recipe; printf '{VIRTUAL}' >/run/virt.rec
 command vperf stat --recipe /run/native.recipe -o /run/native -- sh /run/work && cp -r /run/native /out/
 command vperf stat --recipe /run/virt.recipe -o /run/virt -- lab-guest run g1 sh -c "$(cat /run/work)" && cp -r /run/virt /out/
 """
-GROUPS = {"data cache": "rc860, cache-misses", "loads, stores": "r0129, r0229", "branches": "branches, r00c4", "TLB": "dTLB-load-misses, iTLB-load-misses",
+GROUPS = {"data cache": "rc860, cache-misses", "loads, stores": "r0129, r0229", "TLB": "dTLB-load-misses, iTLB-load-misses",
           "VT scheduling": "sched:in, sched:preempted", "VT transitions": ", ".join(f"exits:{reason}" for reason in EXITS if reason != "interrupt"),
           "VT interrupts": "exits:interrupt, inject:interrupt"}
-# Table 5, the Linux build: % of CPI natively and virtualized. Ours has no events of instruction caches, divisions, multiplications.
+# Table 5, the Linux build: % of CPI natively and virtualized. Ours has no events of instruction caches, branches, divisions.
 TABLE_5 = {"data cache": (1.62, 5.15), "loads, stores": (19.93, 24.72), "TLB": (16.48, 4.56), "VT scheduling": (0, 5.49), "VT transitions": (0, 20.69),
            "VT interrupts": (0, 6.12)}
-OTHER = ("other (branches, divisions, multiplications, constant)", (60.62, 30.06), ("branches", "(constant)"))
 PUBLISHED_CPI = (1.03, 1.72)
 TABLE_6 = (0.83, 0.88)  # correlation
 PENALTIES = {"rc860": 10, "cache-misses": 60}  # cycles of the emulated caches (docs/lab.md)
@@ -47,10 +46,6 @@ def table_5_rows(comparison: dict) -> list[Row]:
     rows = [Row(f"contribution to CPI, native and virtualized, %: {name}", f"{before:g}, {after:g}",
                 f"{_share(parts[name]['native'], native)}, {_share(parts[name]['virtualized'], virtual)}", None, "other programs, and other penalties")
             for name, (before, after) in TABLE_5.items()]
-    name, (before, after), ours = OTHER
-    others = [sum(parts[part][side] for part in ours) for side in ("native", "virtualized")]
-    rows.append(Row(f"contribution to CPI, native and virtualized, %: {name}", f"{before:g}, {after:g}",
-                    f"{_share(others[0], native)}, {_share(others[1], virtual)}", None, "other programs"))
     vt = sum(parts[name]["virtualized"] for name in TABLE_5 if name.startswith("VT"))
     published_vt = PUBLISHED_CPI[1] * sum(after for name, (_, after) in TABLE_5.items() if name.startswith("VT")) / 100
     rows.append(Row("CPI, native and virtualized", ", ".join(map(str, PUBLISHED_CPI)), f"{native:.3f}, {virtual:.3f}", None, "other programs"))
