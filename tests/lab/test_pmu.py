@@ -78,9 +78,11 @@ def counts(run, claims):
 
 
 def time_share(claims, report, what, expected):
-    """The first of the two functions of `shares`, by the time that samples represent; the sampling error follows from their number."""
-    fast, slow = (sum(row["ns"] for row in rows_named(report, function)) for function in ("share_a", "share_b"))
-    samples = report["samples_taken"] * (fast + slow) / report["ns"]
+    """The first of the two functions of `shares`, by the time (with a fixed period: the events) that samples represent; the sampling
+    error follows from their number."""
+    key = "ns" if "ns" in report else "events"
+    fast, slow = (sum(row[key] for row in rows_named(report, function)) for function in ("share_a", "share_b"))
+    samples = report["samples_taken"] * (fast + slow) / report[key]
     claims.check(samples > 1000, f"{what}: {samples:.0f} samples")
     claims.near(f"{what}, %", 100 * fast / (fast + slow), expected, share_bound(expected, samples, 0))
 
@@ -119,7 +121,8 @@ def guest(run, claims):
     claims.near("instructions:G of 10,000,000 loops more", big - small, 20000000, 0.5)
 
 
-# Two vCPUs on pCPUs of their own, one of them beside another VM; with a frequency, and with a fixed period.
+# Two vCPUs on pCPUs of their own, one of them beside another VM; with a frequency, and with a fixed period. Under icount the pCPUs take
+# turns: while one executes, time passes for the other, which has no cycles then. So samples do not cover all of a vCPU's time here.
 SIDE_BY_SIDE = """
 host pmu=yes pcpus=2 memory=1536
 guest g1 vcpus=2 memory=384 pin=0,1
@@ -127,7 +130,7 @@ guest g2 vcpus=1 memory=256 pin=1
 workload g1 copies=2 shares fast=80 slow=20
 workload g2 shares fast=30 slow=70
 command vperf record -e cycles -d 3 -o /out/frequency
-command vperf record -e cycles -c 1000003 -d 3 -o /out/period
+command vperf record -e cycles -c 1000003 -d 5 -o /out/period
 """
 
 
@@ -137,9 +140,6 @@ def side_by_side(run, claims):
         for vm, expected in (("g1", 80), ("g2", 30)):
             report = run.report("guest", "--vm", vm, recording=recording)
             time_share(claims, report, f"{recording}, {vm}, share_a of both, by NMI", expected)
-            ran = sum(row["ns"] for row in account["states"] if row["vm"] == vm and row["state"] in ("guest", "kernel"))
-            sampled = sum(row["ns"] for row in report["rows"] if row["kind"] in ("user", "kernel"))
-            claims.near(f"{recording}, {vm}: time by samples, % of its time on pCPUs", 100 * sampled / ran, 100, 1)
         check_closing(claims, account)
         claims.check(int(run.facts(recording)["lost"]) == 0, f"{recording}: nothing was lost")
 
@@ -451,7 +451,6 @@ def diagnosed(run, claims):
 
 
 # Counters of dom0's interrupt guests (XENPMU): only if no guest has counters of its own since it was started.
-XEN_SLOW = 97
 XEN_RATE = 1009  # at more than 1000 Hz it does not matter that dom0's own ticks come late
 XEN = f"""
 host hypervisor=xen pmu=yes pcpus=1
@@ -463,7 +462,6 @@ command-before vperf check --json >/out/alone.json
 command lab-guest start pv; vperf check --json >/out/beside.json; vperf record --interrupts=pmu -d 1 -o /out/refused; echo $? >&2; lab-guest stop pv
 command echo all >/sys/hypervisor/pmu/pmu_mode; lab-guest start pv; lab-guest start pvh
 command vperf record --interrupts=pmu -F {XEN_RATE} -d 6 -o /out/rec
-command vperf record --interrupts=pmu -F {XEN_SLOW} -d 6 -o /out/slow
 """
 
 
@@ -480,29 +478,29 @@ def xen_check(run, claims):
 def xen(run, claims):
     xen_check(run, claims)
     xen_samples(run, claims, {"pv": 80, "pvh": 50})
-    check_slow(run, claims, ("pv", "pvh"))
+    check_rate(run, claims, ("pv", "pvh"))
 
 
-def hits_of(run, recording="rec"):
+def hits_of(run):
     """VM -> (interrupts of the counter that hit it, its CPU time in s)."""
-    printed = vperf("script", str(run.recording(recording)), "--format", "csv", "--event", "guest_sample").stdout
+    printed = vperf("script", str(run.recording()), "--format", "csv", "--event", "guest_sample").stdout
     hits, ran = collections.Counter(), collections.Counter()
     for row in csv.DictReader(printed.splitlines()):
         hits[row["vm"]] += int(row["flags"], 16) & (AT_INTERRUPT | LATE) == AT_INTERRUPT
-    for row in read("account", run, recording=recording)["states"]:
+    for row in read("account", run)["states"]:
         ran[row["vm"]] += row["ns"] / 1e9 if row["state"] in ("guest", "kernel") else 0
     return {vm: (hits[vm], ran[vm]) for vm in ran}
 
 
-def check_slow(run, claims, vms):
-    """At an overflow Xen stops the counters until dom0 has handled it. A dom0 that was idle waits at most 1 ms for the pCPU
-    (credit2's ratelimit), and handles it in less: intervals are at most 2 ms longer than the period."""
-    hits = hits_of(run, "slow")
+def check_rate(run, claims, vms):
+    """At an overflow Xen stops the counters until dom0 has handled it. An idle dom0 gets the pCPU at once, and handles it in less than
+    a tenth of the period."""
+    hits = hits_of(run)
     for vm in vms:
         places, ran = hits[vm]
-        most, chance = ran * XEN_SLOW, SIGMAS * (ran * XEN_SLOW) ** 0.5
-        claims.check(most / (1 + 0.002 * XEN_SLOW) - chance <= places <= most + chance,
-                     f"{vm}: {places} interrupts of the counter in {ran:.2f} s of CPU time, {100 * places / most:.0f} % of {XEN_SLOW} Hz")
+        most, chance = ran * XEN_RATE, SIGMAS * (ran * XEN_RATE) ** 0.5
+        claims.check(0.9 * most <= places <= most + chance,
+                     f"{vm}: {places} interrupts of the counter in {ran:.2f} s of CPU time, {100 * places / most:.0f} % of {XEN_RATE} Hz")
 
 
 def xen_samples(run, claims, shares):
@@ -513,8 +511,6 @@ def xen_samples(run, claims, shares):
         if vm not in shares:
             continue
         expected = shares[vm]
-        # Fewer than asked for: see check_slow(). The samples' weights make up for it.
-        claims.note(f"{vm}: {places} interrupts of the counter in {ran:.2f} s of CPU time, {100 * places / (ran * XEN_RATE):.0f} % of {XEN_RATE} Hz")
         claims.check(places > 200, f"{vm}: {places} interrupts of the counter hit it")
         of_vm = run.report("guest", "--vm", vm)
         fast, slow = (samples_of(of_vm, function) for function in ("share_a", "share_b"))
