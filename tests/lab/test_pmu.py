@@ -121,7 +121,7 @@ def guest(run, claims):
     claims.near("instructions:G of 10,000,000 loops more", big - small, 20000000, 0.5)
 
 
-# Two vCPUs on pCPUs of their own, one of them beside another VM; with a frequency, and with a fixed period. Under icount the pCPUs take
+# Two vCPUs on pCPUs of their own, one of them shared with another VM; with a frequency, and with a fixed period. Under icount the pCPUs take
 # turns: while one executes, time passes for the other, which has no cycles then. So samples do not cover all of a vCPU's time here.
 SIDE_BY_SIDE = """
 host pmu=yes pcpus=2 memory=1536
@@ -582,6 +582,8 @@ def shim(run, claims):
 
 # PAPI's overflows with lent counters, in the placements of perfctr-xen's figure 9 (docs/reproduce.md): VMs on pCPUs of their own, both on
 # one pCPU, and vCPUs that are moved.
+# Not next to a VM that is busy on the other pCPU: under icount the pCPUs take turns, so a thread's time passes while the other one
+# executes. The timer of lent overflows then polls more often, and mostly in sched_yield(), whose exits end a turn (docs/evidence/counters.md).
 PAPI_LIBRARY = "/usr/lib/x86_64-linux-gnu/libpapi.so.7.0"
 
 
@@ -608,12 +610,12 @@ run_placed.is_virtual = True
 
 def placed(run, claims):
     jobs = [lines for _, lines in sorted(said(run, "g1").items()) if lines]
-    for placement, threads in zip(("VMs on pCPUs of their own", "the same, the other VM busy", "vCPUs moved together, beside the busy VM",
-                                   "vCPUs moved together", "vCPUs moved, each apart"), jobs):
+    for placement, threads in zip(("VMs on pCPUs of their own", "vCPUs moved together, next to the busy VM", "vCPUs moved together",
+                                   "vCPUs moved, each apart"), jobs):
         check_threads(claims, f"PAPI, {placement}", threads, 3, ACCURACY)
         test_counters.check_period(claims, f"PAPI, {placement}", threads)
         test_counters.check_outside(claims, f"PAPI, {placement}", threads)
-    claims.check(len(jobs) == 5, f"{len(jobs)} of 5 placements")
+    claims.check(len(jobs) == 4, f"{len(jobs)} of 4 placements")
     moves = [int(n) for n in re.findall(r"^moved=(\d+)", run.command_output(2, "err"), re.MULTILINE)]
     claims.check(len(moves) == 3 and min(moves) > 1, f"threads of vCPUs were moved {moves} times")
 
