@@ -599,7 +599,7 @@ file g1 {VPERF.parent}/src/preload/vperf-perf-shim.so /lib/vperf-perf-shim.so
 file g1 {PAPI_LIBRARY} {PAPI_LIBRARY}
 file g2 {COUNT_LOOPS} /bin/count-loops
 command lab-guest run g1 sh -c 'echo 1 > /proc/sys/kernel/perf_event_paranoid'
-command vperf lend --vm g1 -e instructions:u -q --json -- sh -c '{papi}; JOB=$(lab-guest spawn g2 {test_counters.BUSY}); {papi}; \
+command vperf lend --vm g1 -e instructions:u -q --json -- sh -c '{papi}; JOB=$(lab-guest spawn g2 {test_counters.BUSY}); \
 {mover} together {ms} {papi}; lab-guest end g2 $JOB; {mover} together {ms} {papi}; {mover} apart {ms} {papi}'
 """
     return run_scenario(scenario.replace("\\\n", ""), directory)
