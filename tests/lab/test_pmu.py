@@ -614,7 +614,9 @@ def placed(run, claims):
                                    "vCPUs moved, each apart"), jobs):
         check_threads(claims, f"PAPI, {placement}", threads, 3, ACCURACY)
         test_counters.check_period(claims, f"PAPI, {placement}", threads)
-        test_counters.check_outside(claims, f"PAPI, {placement}", threads)
+        test_counters.check_in_loop(claims, f"PAPI, {placement}", threads)
+    # Where a vCPU is moved, its timers may be late by more.
+    test_counters.check_outside(claims, "PAPI, VMs on pCPUs of their own", jobs[0])
     claims.check(len(jobs) == 4, f"{len(jobs)} of 4 placements")
     moves = [int(n) for n in re.findall(r"^moved=(\d+)", run.command_output(2, "err"), re.MULTILINE)]
     claims.check(len(moves) == 3 and min(moves) > 1, f"threads of vCPUs were moved {moves} times")
