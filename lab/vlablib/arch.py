@@ -49,7 +49,7 @@ ARM64 = Arch(
     ("-M", "virt,virtualization=on,gic-version=3"), ("-M", "virt,gic-version=host"),
     "max,pauth-impdef=on", "host", "ttyAMA0", build="build-arm64",
     root=("bash", "busybox-static", "coreutils", "diffutils", "grep", "hostname", "iproute2", "ipxe-qemu",
-          "kmod", "libbpf-dev", "libc-bin", "libcmocka-dev", "libc6-dev", "libelf-dev", "libgomp1",
+          "kmod", "libbpf-dev", "libc-bin", "libcmocka-dev", "libc6-dev", "libelf-dev", "libexpat1-dev", "libgomp1",
           "libiberty-dev", "libjson-c-dev", "liblzma-dev", "libquantum-dev", "libxxhash-dev", "libzstd-dev", "linux-perf",
           "papi-tools", "python3", "qemu-system-arm", "sed", "tar", "util-linux", "zlib1g-dev"))
 

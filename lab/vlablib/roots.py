@@ -36,7 +36,7 @@ def _unpack(deb, work):
 
 
 def _make_links_relative(work):
-    """Of the libraries: the cross linker does not look for an absolute one below the root, and takes the static library instead."""
+    """The libraries' links: the cross linker does not look for an absolute one below the root, and takes the static library instead."""
     for link in (work / "usr/lib").rglob("*.so"):
         target = os.readlink(link) if link.is_symlink() else ""
         if target.startswith("/"):
