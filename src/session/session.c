@@ -464,12 +464,19 @@ static void flush_all(struct vp_session *session)
 	}
 }
 
+/* The next whole second of the clock: recorders that overlap write their accounting at the same
+ * time, so that their sums can be joined (analyze/account/account_joined.h). */
+static uint64_t whole_second(uint64_t now)
+{
+	return (now / SECOND + 1) * SECOND;
+}
+
 struct vp_error *vp_session_start(struct vp_session *session)
 {
 	flush_all(session); /* opens the streams */
 	append_clocks(session);
 	session->info.start = vp_clock_monotonic();
-	session->next_second = session->info.start + SECOND;
+	session->next_second = whole_second(session->info.start + SECOND / 2);
 	vp_vec_each (&session->instruments, instrument)
 		if ((*instrument)->ops->start)
 			VP_TRY((*instrument)->ops->start(*instrument, session->info.start));
@@ -523,7 +530,7 @@ struct vp_error *vp_session_keep_up(struct vp_session *session)
 	uint64_t now = vp_clock_monotonic();
 
 	if (!session->flight && now >= session->next_second) {
-		session->next_second = now + SECOND;
+		session->next_second = whole_second(now);
 		do_second(session, now);
 		flush_all(session);
 	}
@@ -539,7 +546,7 @@ static void do_slow_work(struct vp_session *session)
 		vp_guest_watch_step(session->guest_watch);
 	if (now < session->next_second)
 		return;
-	session->next_second = now + SECOND;
+	session->next_second = whole_second(now);
 	do_second(session, now);
 	vp_map_deinit(&session->no_vms); /* pids are reused */
 	vp_session_check_vms(session, ++session->seconds % CLOSELY_S == 0);
@@ -547,6 +554,16 @@ static void do_slow_work(struct vp_session *session)
 		vp_session_put_away_vms(session);
 	vp_error_free(write_vms(session)); /* retried in a second */
 	vp_session_write_names_meanwhile(session, now);
+}
+
+/* Limits the time to what is left of the second. */
+static int until_second(const struct vp_session *session, int timeout_ms)
+{
+	uint64_t now = vp_clock_monotonic();
+	uint64_t left = session->next_second > now ? session->next_second - now : 0;
+	int left_ms = (int)((left + 999999) / 1000000);
+
+	return timeout_ms < left_ms ? timeout_ms : left_ms;
 }
 
 /* Waits until an instrument has much data, at most for this time. */
@@ -569,6 +586,7 @@ static struct vp_error *wait_for_records(const struct vp_session *session, int t
 	    timeout_ms > SOON_MS)
 		timeout_ms = SOON_MS;
 	timeout_ms = vp_session_flight_wait(session, timeout_ms, own, &n_own);
+	timeout_ms = until_second(session, timeout_ms);
 	for (size_t i = 0; i < n_own; i++)
 		fds[count++] = (struct pollfd){.fd = own[i], .events = POLLIN};
 	fds[count++] = (struct pollfd){.fd = session->cpu_hotplug, .events = POLLIN};

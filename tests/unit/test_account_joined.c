@@ -44,9 +44,11 @@ static void put(struct made *made, uint32_t id, uint64_t time, void *record)
 	vp_trace_append(made->writer, (struct vp_stream_id){VP_STREAM_ACCOUNT, VP_NO_PCPU}, record);
 }
 
-/* A recording of the seconds `begin` to `end`. VM 1000 is a quarter of each in the guest, half
- * preempted by VM 2000, and else halted; of each second it has eight exits. */
-static void make(const char *name, uint64_t begin, uint64_t end, enum vp_account_grade grade)
+/* A recording of the seconds `begin` to `end`, each `phase` ns after a whole one. VM 1000 is a
+ * quarter of each in the guest, half preempted by VM 2000, and else halted; of each second it has
+ * eight exits. */
+static void make_at(const char *name, uint64_t begin, uint64_t end, uint64_t phase,
+		    enum vp_account_grade grade)
 {
 	VP_AUTO_FREE char *path = vp_format(STORE "/%s", name);
 	struct made made;
@@ -55,9 +57,9 @@ static void make(const char *name, uint64_t begin, uint64_t end, enum vp_account
 	free(made.about.instruments);
 	made.about.instruments = vp_strdup("account");
 	made.about.account_grade = grade;
-	made.about.start = begin * SECOND;
+	made.about.start = begin * SECOND + phase;
 	for (uint64_t second = begin; second < end; second++) {
-		uint64_t from = second * SECOND, to = from + SECOND;
+		uint64_t from = second * SECOND + phase, to = from + SECOND;
 		put(&made, VP_ID_vcpu_account, to,
 		    &(struct vp_vcpu_account){.vm = 1000,
 					      .tid = 1001,
@@ -88,9 +90,14 @@ static void make(const char *name, uint64_t begin, uint64_t end, enum vp_account
 	VP_AUTO_FREE char *file = vp_format("%s/recording", path);
 	struct vp_buffer text = {0};
 	expect_no_error(vp_file_read(file, 1 << 20, &text));
-	vp_buffer_printf(&text, "end %llu\n", (unsigned long long)(end * SECOND));
+	vp_buffer_printf(&text, "end %llu\n", (unsigned long long)(end * SECOND + phase));
 	expect_no_error(vp_file_publish(file, text.bytes, text.size));
 	vp_buffer_deinit(&text);
+}
+
+static void make(const char *name, uint64_t begin, uint64_t end, enum vp_account_grade grade)
+{
+	make_at(name, begin, end, 0, grade);
 }
 
 static void make_store(void)
@@ -105,7 +112,7 @@ static void make_store(void)
 static void open_joined(const char *time, struct vp_account_recording *rec, vp_account_parts *parts)
 {
 	expect_no_error(vp_store_options_parts(STORE, time, parts));
-	expect_no_error(vp_account_joined_open(STORE, parts, rec));
+	expect_no_error(vp_account_joined_open(STORE, parts, NULL, rec));
 }
 
 static bool has_note(const struct vp_account_recording *rec, const char *part)
@@ -163,6 +170,68 @@ static void test_window(void **state)
 	vp_account_parts_deinit(&parts);
 }
 
+/* Recorders that write at different times: the first recording ends, and the second one begins, at
+ * steps close to each other; nothing is divided. */
+static void test_seam(void **state)
+{
+	const uint64_t late = SECOND / 10;
+	struct vp_account_recording rec;
+	vp_account_parts parts;
+
+	vp_file_remove_all(STORE);
+	assert_int_equal(mkdir(STORE, 0700), 0);
+	make("20261126T000100Z", 60, 70, VP_ACCOUNT_EXACT);
+	make_at("20261126T000108Z", 68, 80, late, VP_ACCOUNT_EXACT);
+	open_joined(",", &rec, &parts);
+	assert_int_equal(parts.count, 2);
+	const struct vp_account_times *times = &rec.account.times.at[0];
+	assert_int_equal(times->wall, 20 * SECOND);
+	assert_int_equal(times->exits, 20 * 8);
+	assert_int_equal(rec.account.thefts.at[0].preempted, 20 * SECOND / 2);
+	assert_int_equal(rec.account.window.state_error, 0);
+	assert_false(rec.exact);
+	assert_true(has_note(&rec, "at most 100 ms are counted twice, or not at all"));
+	vp_account_recording_close(&rec);
+	vp_account_parts_deinit(&parts);
+	/* A window within the first recording's last second has nothing of the second one. */
+	open_joined("+8.5,+9.5", &rec, &parts);
+	assert_int_equal(rec.account.times.at[0].wall, 2 * SECOND);
+	vp_account_recording_close(&rec);
+	vp_account_parts_deinit(&parts);
+}
+
+/* Without events, a window is widened to steps of the accounting: its sums are those of records. */
+static void test_steps(void **state)
+{
+	static const struct {
+		uint64_t from, to, wall; /* tenths of a second */
+	} windows[] = {{624, 641, 30}, {620, 640, 20}, {625, 626, 10}, {601, 602, 10},
+		       {600, 700, 100}, {699, 799, 10}, {0, 601, 10}, {631, 640, 10}};
+	struct vp_account_recording rec;
+
+	make_store();
+	for (size_t i = 0; i < VP_ARRAY_SIZE(windows); i++) {
+		const struct vp_window window = {windows[i].from * SECOND / 10,
+						 windows[i].to * SECOND / 10};
+		expect_no_error(
+		    vp_account_recording_open(STORE "/20261126T000100Z", &window, &rec));
+		const struct vp_account_times *times = &rec.account.times.at[0];
+		assert_int_equal(times->wall, windows[i].wall * SECOND / 10);
+		assert_int_equal(times->states[VP_STATE_GUEST], times->wall / 4);
+		assert_int_equal(times->exits, 8 * times->wall / SECOND);
+		assert_int_equal(rec.account.thefts.at[0].preempted, times->wall / 2);
+		assert_int_equal(rec.window.to - rec.window.from, times->wall);
+		assert_true(rec.exact && fabs(rec.duration * 1e9 - (double)times->wall) < 1);
+		vp_account_recording_close(&rec);
+	}
+	const struct vp_window after = {71 * SECOND, 72 * SECOND}, part = {61 * SECOND, 62 * SECOND + 1};
+	expect_error(vp_account_recording_open(STORE "/20261126T000100Z", &after, &rec),
+		     "no time of a vCPU in that window");
+	expect_no_error(vp_account_recording_open(STORE "/20261126T000100Z", &part, &rec));
+	assert_true(has_note(&rec, "widened to whole steps, +1.000000000,+3.000000000,"));
+	vp_account_recording_close(&rec);
+}
+
 /* Accounts of different grades have no sum; what cannot be read is a note. */
 static void test_unlike(void **state)
 {
@@ -172,13 +241,13 @@ static void test_unlike(void **state)
 	make_store();
 	make("20261126T000130Z", 90, 95, VP_ACCOUNT_SAMPLED);
 	expect_no_error(vp_store_options_parts(STORE, ",", &parts));
-	expect_error(vp_account_joined_open(STORE, &parts, &rec), "different grades");
+	expect_error(vp_account_joined_open(STORE, &parts, NULL, &rec), "different grades");
 	vp_file_remove_all(STORE "/20261126T000130Z");
 	vp_file_remove_all(STORE "/20261126T000108Z");
 	vp_account_parts_deinit(&parts);
 	expect_no_error(vp_store_options_parts(STORE, ",", &parts));
 	vp_file_remove_all(STORE "/20261126T000100Z/host");
-	expect_no_error(vp_account_joined_open(STORE, &parts, &rec));
+	expect_no_error(vp_account_joined_open(STORE, &parts, NULL, &rec));
 	assert_true(has_note(&rec, "20261126T000100Z"));
 	assert_int_equal(rec.account.times.at[0].wall, 5 * SECOND);
 	vp_account_recording_close(&rec);
@@ -227,6 +296,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_all),
 	    cmocka_unit_test(test_window),
+	    cmocka_unit_test(test_seam),
+	    cmocka_unit_test(test_steps),
 	    cmocka_unit_test(test_unlike),
 	    cmocka_unit_test(test_choose),
 	};

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyze/account/account.h"
+#include "analyze/account/account_steps.h"
 #include "analyze/account/account_window.h"
 #include "analyze/account/vm_join.h"
 #include "analyze/common/health.h"
@@ -87,11 +88,12 @@ static void take_facts(struct vp_account_recording *to, struct vp_account_record
 
 /* A part without accounting becomes a note, for example if no VM was running. */
 static struct vp_error *join_part(struct vp_account_recording *to, struct vp_vm_join *join,
-				  const struct vp_account_part *part)
+				  const struct vp_account_part *part,
+				  const struct vp_account_events *events)
 {
 	struct vp_account_recording one;
 	VP_AUTO_ERROR struct vp_error *error =
-	    vp_account_recording_open(part->path, &part->window, &one);
+	    vp_account_recording_open_with(part->path, &part->window, events, &one);
 
 	if (error) {
 		vp_vec_push(&to->notes, vp_strdup(vp_error_message(error)));
@@ -141,8 +143,63 @@ static struct vp_error *parts_gap(const vp_account_parts *parts, uint64_t *ret)
 	return NULL;
 }
 
+/* Steps of the parts, and their windows, which `joined` borrows. */
+struct joined_part {
+	vp_account_steps steps;
+	bool is_traced; /* its events divide it anywhere */
+};
+
+static struct vp_error *joined_part_read(const struct vp_account_part *part,
+					 struct joined_part *ret)
+{
+	struct vp_recording about;
+
+	VP_TRY(vp_recording_read(part->path, &about));
+	ret->is_traced = vp_recording_has_instrument(&about, "trace");
+	VP_AUTO_ERROR struct vp_error *error =
+	    vp_account_steps_read(part->path, about.start, &ret->steps);
+	vp_recording_deinit(&about);
+	return NULL; /* an unreadable part has no steps, and becomes a note later */
+}
+
+/* If the second part begins where the first one ends, and its recording before that: moves both
+ * borders to a seam within the two windows, and raises *off to the time between them. */
+static void joined_move_borders(struct vp_account_part *first, struct vp_account_part *second,
+				const struct joined_part parts[2], uint64_t *off)
+{
+	uint64_t end, begin;
+
+	if (first->window.to != second->window.from || (parts[0].is_traced && parts[1].is_traced) ||
+	    !parts[0].steps.count || !parts[1].steps.count ||
+	    !vp_account_steps_seam(&parts[0].steps, &parts[1].steps, &end, &begin) ||
+	    end <= first->window.from || begin >= second->window.to)
+		return;
+	first->window.to = end;
+	second->window.from = begin;
+	raise_to(off, end > begin ? end - begin : begin - end);
+}
+
+/* Moves the borders between parts; *off: the largest time counted twice or left out at one. */
+static struct vp_error *joined_move_all(vp_account_parts *parts, uint64_t *off)
+{
+	struct joined_part about[2] = {0};
+	struct vp_error *error = NULL;
+
+	*off = 0;
+	for (size_t i = 0; i < parts->count && !error; i++) {
+		error = joined_part_read(&parts->at[i], &about[1]);
+		if (i && !error)
+			joined_move_borders(&parts->at[i - 1], &parts->at[i], about, off);
+		vp_vec_deinit(&about[0].steps);
+		about[0] = about[1];
+		about[1] = (struct joined_part){0};
+	}
+	vp_vec_deinit(&about[0].steps);
+	return error;
+}
+
 static void note_parts(struct vp_account_recording *rec, const vp_account_parts *parts,
-		       uint64_t gap)
+		       uint64_t gap, uint64_t off)
 {
 	char text[VP_DURATION_SIZE];
 
@@ -157,10 +214,16 @@ static void note_parts(struct vp_account_recording *rec, const vp_account_parts 
 			? vp_format("%zu recordings; nothing was recorded in %s between them",
 				    parts->count, vp_text_duration(gap, text))
 			: vp_format("%zu recordings, without a gap", parts->count));
+	if (off)
+		vp_vec_push(&rec->notes,
+			    vp_format("from one recording to the next, at most %s are counted twice, "
+				      "or not at all",
+				      vp_text_duration(off, text)));
 }
 
-struct vp_error *vp_account_joined_open(const char *name, const vp_account_parts *parts,
-					struct vp_account_recording *ret)
+static struct vp_error *joined_open_moved(const char *name, const vp_account_parts *parts,
+					  const struct vp_account_events *events, uint64_t off,
+					  struct vp_account_recording *ret)
 {
 	struct vp_vm_join join = {.vms = &ret->vms};
 	struct vp_error *error = NULL;
@@ -169,7 +232,7 @@ struct vp_error *vp_account_joined_open(const char *name, const vp_account_parts
 	*ret = (struct vp_account_recording){.path = name};
 	vp_account_init(&ret->account, &ret->vms);
 	for (size_t i = 0; i < parts->count && !error; i++)
-		error = join_part(ret, &join, &parts->at[i]);
+		error = join_part(ret, &join, &parts->at[i], events);
 	vp_vm_join_deinit(&join);
 	if (!error && !ret->recording.tool)
 		error = vp_error_new("%s", ret->notes.count ? ret->notes.at[0] : "no recordings");
@@ -179,8 +242,25 @@ struct vp_error *vp_account_joined_open(const char *name, const vp_account_parts
 		vp_account_recording_close(ret);
 		return error;
 	}
-	note_parts(ret, parts, gap);
+	note_parts(ret, parts, gap, off);
+	ret->exact &= !off;
 	vp_vms_settle_parts(&ret->vms);
 	vp_account_check(&ret->account, 0, 0, &ret->checks);
 	return NULL;
+}
+
+struct vp_error *vp_account_joined_open(const char *name, const vp_account_parts *parts,
+					const struct vp_account_events *events,
+					struct vp_account_recording *ret)
+{
+	vp_account_parts moved = {0};
+	uint64_t off;
+
+	vp_vec_each (parts, part)
+		vp_vec_push(&moved, *part); /* borrows the path */
+	struct vp_error *error = joined_move_all(&moved, &off);
+	if (!error)
+		error = joined_open_moved(name, &moved, events, off, ret);
+	vp_vec_deinit(&moved);
+	return error;
 }

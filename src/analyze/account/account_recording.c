@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "analyze/account/account_steps.h"
 #include "analyze/account/account_window.h"
 #include "analyze/account/irq_storm.h"
 #include "base/alloc.h"
@@ -156,6 +157,32 @@ static void clip_window(struct vp_account_recording *rec, const struct vp_window
 	rec->account.window.window = *window;
 }
 
+/* Widens the window to whole steps of the accounting, if neither events nor states divide them. */
+static struct vp_error *account_recording_take_steps(struct vp_account_recording *rec)
+{
+	struct vp_account_window *window = &rec->account.window;
+	uint64_t start = rec->recording.start;
+	vp_account_steps steps;
+
+	if (vp_window_is_all(&rec->window) || rec->account.by_spans ||
+	    vp_account_window_has_events(window))
+		return NULL;
+	VP_TRY(vp_account_steps_read(rec->path, start, &steps));
+	const struct vp_window whole = vp_account_steps_around(&steps, &rec->window);
+	bool has_any = steps.count > 1;
+	vp_vec_deinit(&steps);
+	if (!has_any)
+		return NULL;
+	if (whole.from != rec->window.from || whole.to != rec->window.to)
+		NOTE(rec,
+		     "accounting has one sum per step of about a second: --time is widened to whole "
+		     "steps, +%.9f,+%.9f, and no sum is divided (record --trace to cut at any time)",
+		     (double)(whole.from - start) / 1e9, (double)(whole.to - start) / 1e9);
+	rec->window = window->window = whole;
+	window->by_steps = true;
+	return NULL;
+}
+
 static void clean_names(struct vp_account_recording *rec)
 {
 	vp_vec_each (&rec->account.thefts, theft) {
@@ -193,9 +220,12 @@ static struct vp_error *account_recording_read_all(struct vp_account_recording *
 	vp_vec_each (&streams, stream)
 		rec->account.by_spans |=
 		    !vp_window_is_all(&rec->window) && vp_stream_class(*stream) == VP_STREAM_STATES;
-	struct ticks ticks = read_records(rec, &streams);
-	struct vp_error *error =
-	    events && events->fill && !account_recording_has_times(rec) ? events->fill(rec) : NULL;
+	struct ticks ticks = {0};
+	struct vp_error *error = account_recording_take_steps(rec);
+	if (!error)
+		ticks = read_records(rec, &streams);
+	if (!error && events && events->fill && !account_recording_has_times(rec))
+		error = events->fill(rec);
 	if (error) {
 		vp_health_deinit(&health);
 		vp_trace_close(&streams);

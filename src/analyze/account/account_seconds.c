@@ -24,6 +24,7 @@ static void seconds_begin(struct reading *reading)
 	vp_account_deinit(&reading->second);
 	vp_account_init(&reading->second, reading->whole->vms);
 	reading->second.window.window = reading->whole->window.window;
+	reading->second.window.by_steps = reading->whole->window.by_steps;
 	reading->second.window.cuts = reading->whole->window.cuts;
 	/* Exits and thieves without a record of their vCPU cover the time since the previous
 	 * write. */

@@ -108,6 +108,11 @@ static struct vp_account_segment segment_at(struct vp_account_window *window, ui
 	return (struct vp_account_segment){time, window->before ? window->before : time, time};
 }
 
+static bool window_has_time(const struct vp_window *window, uint64_t time)
+{
+	return time > window->from && time <= window->to;
+}
+
 static bool window_has_all(const struct vp_window *window, const struct vp_account_segment *segment)
 {
 	return segment->begin >= window->from && segment->end <= window->to &&
@@ -475,9 +480,7 @@ const struct vp_record_header *vp_account_window_cut(struct vp_account_window *w
 	case VP_ID_guest_sample:
 	case VP_ID_vcpu_sample:
 	case VP_ID_host_sample:
-		return record->time > window->window.from && record->time <= window->window.to
-			   ? record
-			   : NULL;
+		return window_has_time(&window->window, record->time) ? record : NULL;
 	default:
 		return record;
 	}
@@ -485,6 +488,8 @@ const struct vp_record_header *vp_account_window_cut(struct vp_account_window *w
 		window->before = window->now;
 		window->now = record->time;
 	}
+	if (window->by_steps)
+		return window_has_time(&window->window, record->time) ? record : NULL;
 	switch (record->id) {
 	case VP_ID_vcpu_account:
 		return take_segment(window, (const void *)record, ret);

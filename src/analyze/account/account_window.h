@@ -7,6 +7,9 @@
 #ifndef VP_ANALYZE_ACCOUNT_ACCOUNT_WINDOW_H
 #define VP_ANALYZE_ACCOUNT_ACCOUNT_WINDOW_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "analyze/account/account_cuts.h"
 #include "analyze/common/window.h"
 #include "base/map.h"
@@ -21,6 +24,7 @@ struct vp_account_segment {
 
 struct vp_account_window {
 	struct vp_window window;
+	bool by_steps; /* its borders are steps (analyze/account/account_steps.h): no record is cut */
 	struct vp_account_cuts *cuts; /* owned by the caller; NULL: no events */
 	struct vp_map index_of_vcpu;  /* value: index in `segments`, by vCPU */
 	VP_VEC(struct vp_account_segment) segments;

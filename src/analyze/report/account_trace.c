@@ -228,12 +228,18 @@ static struct vp_error *account_trace_cut(struct vp_account_recording *rec)
 	return vp_event_cuts_read(rec->path, &rec->vms, &rec->cuts);
 }
 
+static const struct vp_account_events cuts_only = {NULL, account_trace_cut};
+
 struct vp_error *vp_account_trace_open_recorded(const char *path, const struct vp_window *window,
 						struct vp_account_recording *ret)
 {
-	static const struct vp_account_events events = {NULL, account_trace_cut};
+	return vp_account_recording_open_with(path, window, &cuts_only, ret);
+}
 
-	return vp_account_recording_open_with(path, window, &events, ret);
+struct vp_error *vp_account_trace_open_joined(const char *name, const vp_account_parts *parts,
+					      struct vp_account_recording *ret)
+{
+	return vp_account_joined_open(name, parts, &cuts_only, ret);
 }
 
 struct vp_error *vp_account_trace_open(const char *path, const struct vp_window *window,

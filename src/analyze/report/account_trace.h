@@ -3,6 +3,7 @@
 #ifndef VP_ANALYZE_REPORT_ACCOUNT_TRACE_H
 #define VP_ANALYZE_REPORT_ACCOUNT_TRACE_H
 
+#include "analyze/account/account_joined.h"
 #include "analyze/account/account_recording.h"
 #include "base/macros.h"
 
@@ -16,5 +17,9 @@ struct vp_error *vp_account_trace_open(const char *path, const struct vp_window 
 /* The same, with accounting only: events have no VM exits by reason. */
 struct vp_error *vp_account_trace_open_recorded(const char *path, const struct vp_window *window,
 						struct vp_account_recording *ret) VP_MUST_CHECK;
+
+/* Like vp_account_joined_open(), with the events of each part. */
+struct vp_error *vp_account_trace_open_joined(const char *name, const vp_account_parts *parts,
+					      struct vp_account_recording *ret) VP_MUST_CHECK;
 
 #endif

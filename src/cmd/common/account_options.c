@@ -85,7 +85,7 @@ struct vp_error *vp_account_options_open(const struct vp_account_options *option
 					 struct vp_account_view *view)
 {
 	if (options->parts.count > 1)
-		VP_TRY(vp_account_joined_open(options->store.store, &options->parts, rec));
+		VP_TRY(vp_account_trace_open_joined(options->store.store, &options->parts, rec));
 	else if (options->needs_exits)
 		VP_TRY(vp_account_trace_open_recorded(options->directory, &options->window, rec));
 	else

@@ -178,7 +178,9 @@ static struct vp_error *choose_grade(struct record *record)
 	const char *word = record->account, *other = option_of_exact(record);
 	bool has_grades = vp_hypervisor_here()->account()->has_grades;
 
-	record->grade = other || !has_grades ? VP_ACCOUNT_EXACT : VP_ACCOUNT_SAMPLED;
+	/* --trace records each exit: timing it, too, is little more, and --time is exact. */
+	bool is_traced = record->sets & VP_TRACE_SET_kvm;
+	record->grade = other || !has_grades || is_traced ? VP_ACCOUNT_EXACT : VP_ACCOUNT_SAMPLED;
 	if (!word || !word[0])
 		return NULL;
 	if (!vp_account_grade_parse(word, &record->grade))
@@ -219,7 +221,6 @@ static struct vp_error *cmd_record_check_options(struct record *record)
 				      "exclusive: these choose samples");
 	VP_TRY(vp_record_targets_check(&record->targets));
 	VP_TRY(choose_hypervisor_events(record));
-	VP_TRY(choose_grade(record));
 	if (record->paravirtual && !vp_hypervisor_here()->account()->has_paravirtual)
 		return vp_error_new("option --paravirtual: on %s, VM exits are always counted",
 				    vp_hypervisor_here()->name);
@@ -230,6 +231,7 @@ static struct vp_error *cmd_record_check_options(struct record *record)
 		VP_TRY(choose_level(record));
 	if (record->trace)
 		VP_TRY(choose_sets(record));
+	VP_TRY(choose_grade(record));
 	if (record->trace_guests)
 		VP_TRY(choose_guest_sets(record));
 	VP_TRY(check_most("freq", record->frequency, 100000000));
@@ -426,8 +428,8 @@ static int run_record(int argc, char **argv)
 	     is_interrupt_source},
 	    {0, "", VP_OPTION_HEADING, NULL, NULL, "What else to record"},
 	    {0, "account", VP_OPTION_MAYBE, &record.account, "GRADE",
-	     "vCPU accounting: exact (each exit is timed), sampled (default: frequent exits are "
-	     "timed 1 in N), states (the scheduler's states; the rest is estimated by samples)",
+	     "vCPU accounting: exact (each exit is timed; default with --trace=kvm), sampled "
+	     "(default: frequent exits are timed 1 in N), states (the scheduler's states; the rest is estimated by samples)",
 	     is_grade},
 	    {0, "no-account", VP_OPTION_FLAG, &record.no_account, NULL,
 	     "no vCPU accounting: no exits; account and steal only by --trace"},
